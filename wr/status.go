@@ -1,0 +1,95 @@
+package wr
+
+import "strconv"
+
+// Status is a Completion Status (verbs draft 9.5.2, figure 36). It is a code,
+// not an error: Err makes one of it.
+type Status uint8
+
+// The Completion Statuses.
+const (
+	StatusSuccess Status = iota
+	StatusFlushed
+	StatusInvalidWQE
+	StatusLocalQPCatastrophic
+	StatusRemoteTermination
+	StatusInvalidSTag
+	StatusBaseBounds
+	StatusAccess
+	StatusInvalidPD
+	StatusWrap
+	StatusInvalidateSTag
+	StatusZeroReadResources
+	StatusNotPrivileged
+	StatusSTagNotInvalid
+	StatusInvalidPageSize
+	StatusInvalidPhysBufferSize
+	StatusInvalidPhysBufferEntry
+	StatusInvalidFBO
+	StatusInvalidFastRegLength
+	StatusInvalidAccessRights
+	StatusPhysBufferListTooLong
+	StatusInvalidVA
+	StatusInvalidRegion
+	StatusInvalidWindow
+	StatusInvalidLength
+	statusEnd
+)
+
+var statusNames = [...]string{
+	StatusSuccess:                "Success",
+	StatusFlushed:                "Flushed",
+	StatusInvalidWQE:             "Invalid WQE",
+	StatusLocalQPCatastrophic:    "Local QP Catastrophic Error",
+	StatusRemoteTermination:      "Remote Termination Error",
+	StatusInvalidSTag:            "Invalid STag",
+	StatusBaseBounds:             "Base and Bounds Violation",
+	StatusAccess:                 "Access Violation",
+	StatusInvalidPD:              "Invalid PD ID",
+	StatusWrap:                   "Wrap Error",
+	StatusInvalidateSTag:         "STag to Invalidate had Invalid PD or Access Rights",
+	StatusZeroReadResources:      "Zero RDMA Read Resources",
+	StatusNotPrivileged:          "QP Not In Privileged Mode",
+	StatusSTagNotInvalid:         "STag Not In Invalid State",
+	StatusInvalidPageSize:        "Invalid Page Size",
+	StatusInvalidPhysBufferSize:  "Invalid Physical Buffer Size",
+	StatusInvalidPhysBufferEntry: "Invalid Physical Buffer List Entry",
+	StatusInvalidFBO:             "Invalid FBO",
+	StatusInvalidFastRegLength:   "Invalid Fast-Register Length",
+	StatusInvalidAccessRights:    "Invalid Access Rights Specified",
+	StatusPhysBufferListTooLong:  "Physical Buffer List Too Long",
+	StatusInvalidVA:              "Invalid Virtual Address",
+	StatusInvalidRegion:          "Invalid Region",
+	StatusInvalidWindow:          "Invalid Window",
+	StatusInvalidLength:          "Invalid Length",
+}
+
+func (s Status) String() string { return name(statusNames[:], int(s), "Status") }
+
+// Err is nil for StatusSuccess and a *StatusError otherwise.
+func (s Status) Err() error {
+	if s == StatusSuccess {
+		return nil
+	}
+	return &StatusError{s}
+}
+
+// StatusError is a Completion Status where a Go error is wanted.
+type StatusError struct{ Status Status }
+
+func (e *StatusError) Error() string {
+	return "work request completed with status: " + e.Status.String()
+}
+
+// Is matches another StatusError of the same status.
+func (e *StatusError) Is(target error) bool {
+	t, ok := target.(*StatusError)
+	return ok && t.Status == e.Status
+}
+
+func name(names []string, i int, kind string) string {
+	if i < len(names) && names[i] != "" {
+		return names[i]
+	}
+	return kind + "(" + strconv.Itoa(i) + ")"
+}
