@@ -1,0 +1,110 @@
+package stag
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+func TestInvalidateChecks(t *testing.T) {
+	otherQP := User{PD: alice.PD, QP: 4}
+	otherPD := User{PD: 8, QP: alice.QP}
+	for _, c := range []struct {
+		name          string
+		config        RegionConfig
+		user          User
+		keyOff        wr.STag
+		local, remote Fault
+	}{
+		{"all rights", RegionConfig{}, alice, 0, OK, OK},
+		{"remote read", RegionConfig{Access: wr.LocalRead | wr.RemoteRead}, alice, 0, OK, OK},
+		{"remote write", RegionConfig{Access: wr.LocalWrite | wr.RemoteWrite}, alice, 0, OK, OK},
+		{"local only", RegionConfig{Access: localRights}, alice, 0, OK, FaultAccess},
+		{"local and bind", RegionConfig{Access: localRights | wr.BindWindow}, alice, 0, OK, FaultAccess},
+		{"not by a peer", RegionConfig{NoRemoteInvalidate: true}, alice, 0, OK, FaultAccess},
+		{"other QP", RegionConfig{}, otherQP, 0, OK, OK},
+		{"scoped", RegionConfig{QP: alice.QP}, alice, 0, OK, OK},
+		{"scoped to another QP", RegionConfig{QP: alice.QP}, otherQP, 0, OK, FaultPD},
+		{"other PD", RegionConfig{}, otherPD, 0, FaultPD, FaultPD},
+		{"other PD, local only", RegionConfig{Access: wr.LocalRead}, otherPD, 0, FaultPD, FaultPD},
+		{"other key", RegionConfig{}, alice, 1, FaultSTag, FaultSTag},
+		{"other key and PD", RegionConfig{}, otherPD, 1, FaultSTag, FaultSTag},
+		{"other index", RegionConfig{}, alice, 1 << 8, FaultSTag, FaultSTag},
+	} {
+		for _, way := range []struct {
+			name string
+			do   func(*Table, wr.STag, User) Fault
+			want Fault
+		}{
+			{"local", (*Table).InvalidateLocal, c.local},
+			{"remote", (*Table).InvalidateRemote, c.remote},
+		} {
+			t.Run(c.name+"/"+way.name, func(t *testing.T) {
+				tb := NewTable(0)
+				c.config.ZeroBased = true
+				r := register(t, tb, c.config)
+				var ref Ref
+				need := r.Access() & localRights
+				ref, f := tb.Resolve(r.STag(), 0, 1, alice, need)
+				require.Equal(t, OK, f)
+
+				require.Equal(t, way.want, way.do(tb, r.STag()^c.keyOff, c.user))
+
+				_, f = tb.Resolve(r.STag(), 0, 1, alice, need)
+				if way.want == OK {
+					assert.Equal(t, FaultSTag, f, "RV-7.8-M6")
+					assert.False(t, ref.Hold())
+				} else {
+					assert.Equal(t, OK, f, "a refused invalidation changes nothing")
+					assert.True(t, ref.CopyOut(make([]byte, 1), 0))
+				}
+				assert.Equal(t, 1, tb.Len())
+			})
+		}
+	}
+}
+
+func TestInvalidateZeroAndUnknown(t *testing.T) {
+	tb := NewTable(0)
+	r := register(t, tb, RegionConfig{})
+	require.NoError(t, tb.Deregister(r.STag()))
+	for _, s := range []wr.STag{0, 1, r.STag()} { // RV-7.8-M12
+		assert.Equal(t, FaultSTag, tb.InvalidateLocal(s, alice))
+		assert.Equal(t, FaultSTag, tb.InvalidateRemote(s, alice))
+	}
+}
+
+// The Invalid state keeps index, PD and rights; the key has no meaning in it.
+func TestInvalidState(t *testing.T) {
+	tb := NewTable(0)
+	r := register(t, tb, RegionConfig{Key: 1, QP: alice.QP})
+	shut := register(t, tb, RegionConfig{Access: wr.LocalRead})
+	require.Equal(t, OK, tb.InvalidateLocal(r.STag(), alice))
+	require.Equal(t, OK, tb.InvalidateLocal(shut.STag(), alice))
+	assert.Equal(t, 2, tb.Len())
+
+	assert.Equal(t, OK, tb.InvalidateLocal(r.STag(), alice), "already Invalid is allowed")
+	assert.Equal(t, OK, tb.InvalidateRemote(r.STag()^0xFF, alice), "with any key")
+	assert.Equal(t, FaultPD, tb.InvalidateRemote(r.STag(), User{PD: 8, QP: alice.QP}), "the PD is retained")
+	assert.Equal(t, FaultPD, tb.InvalidateRemote(r.STag(), User{PD: alice.PD, QP: 4}), "so is the stream")
+	assert.Equal(t, FaultAccess, tb.InvalidateRemote(shut.STag(), alice), "and the lack of remote access")
+
+	require.NoError(t, tb.Deregister(r.STag()), "7.9: in either state")
+	assert.Equal(t, 1, tb.Len())
+}
+
+// RV-7.8-M1: other regions over the same memory are not affected.
+func TestInvalidateLeavesOthers(t *testing.T) {
+	tb := NewTable(0)
+	mem := make([]byte, 64)
+	a := register(t, tb, RegionConfig{Memory: mem, ZeroBased: true})
+	b := register(t, tb, RegionConfig{Memory: mem[8:24], ZeroBased: true})
+	ref := resolve(t, tb, b.STag(), 0, 16)
+	require.Equal(t, OK, tb.InvalidateRemote(a.STag(), alice))
+	assert.True(t, ref.CopyIn(0, []byte{9}))
+	assert.Equal(t, byte(9), mem[8])
+	resolve(t, tb, b.STag(), 0, 16)
+}
