@@ -1,0 +1,78 @@
+// Package docs holds the documents of the project. Its test generates the parts
+// of them that come from tables in the code, and fails when one is stale:
+//
+//	go test ./docs -update
+package docs
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/qp"
+	"github.com/softrnic/softrnic/wr"
+)
+
+var update = flag.Bool("update", false, "write the generated parts")
+
+func TestStateMachineIsCurrent(t *testing.T) {
+	var b strings.Builder
+	for _, s := range qp.States() {
+		fmt.Fprintf(&b, "\n## %v\n\n| when | next state | what is done |\n|---|---|---|\n", s)
+		for _, trig := range qp.Triggers() {
+			tr := qp.Step(s, trig)
+			what := tr.Actions.String()
+			if tr.Err != 0 {
+				what = "refused: " + tr.Err.Error()
+			}
+			fmt.Fprintf(&b, "| %v | %v | %s |\n", trig, tr.Next, what)
+		}
+	}
+	generated(t, "state-machine.md", b.String())
+}
+
+func TestErrorsAreCurrent(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("\n| what happened | work request | event | Terminate | then | decided by |\n|---|---|---|---|---|---|\n")
+	for _, f := range qp.Faults() {
+		c := qp.ConsequenceOf(f)
+		status, event, term := "-", "-", "none"
+		if c.Status != wr.StatusFlushed {
+			status = c.Status.String()
+		}
+		if c.Event != 0 {
+			event = c.Event.String()
+		}
+		if c.Sends {
+			term = fmt.Sprintf("`0x%04x`", uint16(c.Code))
+		}
+		from := qp.RTS
+		if f == qp.FaultBadClose {
+			from = qp.Closing
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", c.Name, status, event, term,
+			qp.Step(from, c.Trigger).Next, c.Source)
+	}
+	generated(t, "errors.md", b.String())
+}
+
+// generated compares the part of a document between its two marks with want.
+func generated(t *testing.T, file, want string) {
+	t.Helper()
+	const begin, end = "<!-- generated:begin -->\n", "<!-- generated:end -->"
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	head, rest, ok := strings.Cut(string(raw), begin)
+	require.True(t, ok, "%s has no %q", file, begin)
+	have, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok, "%s has no %q", file, end)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(head+begin+want+end+tail), 0o644))
+		return
+	}
+	require.Equal(t, want, have, "%s is stale: go test ./docs -update", file)
+}
