@@ -1,0 +1,154 @@
+package qp
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/stag"
+)
+
+const (
+	// batchBytes is about how many octets one vectored write carries.
+	batchBytes = 256 << 10
+	// arenaBytes leaves room behind batchBytes for the FPDU that crosses it.
+	arenaBytes = batchBytes + mpa.MinBuffer
+	// maxPieces stays below the 1024 pieces that systems take in one call.
+	maxPieces = 960
+)
+
+// batch is what goes to the LLP in one write: many FPDUs, as pieces of the arena
+// (headers, and payload that was copied) and pieces of registered memory
+// (payload that was not). Memory is held while a system call reads it and at no
+// other time.
+//
+// Owned by the transmit side. Batches come from a pool: an idle stream has none.
+type batch struct {
+	arena  []byte
+	pieces [][]byte
+	run    int       // start in arena of octets that no piece names yet
+	holds  []holding // one for each region that pieces name, in order, runs of one merged
+	past   int       // holds of which everything is sent
+	ends   []int     // size after each FPDU
+	size   int       // octets in all
+	sent   int       // octets the LLP has taken
+	gone   int       // pieces the LLP has taken whole
+}
+
+// holding is a region that a batch names up to octet end of it. What is sent may
+// have completed, and then the program may deregister it.
+type holding struct {
+	stag.Ref
+	end int
+}
+
+var batches = sync.Pool{New: func() any {
+	return &batch{arena: make([]byte, 0, arenaBytes), pieces: make([][]byte, 0, maxPieces+8)}
+}}
+
+func newBatch() *batch { return batches.Get().(*batch) }
+
+// free gives b back, forgetting the memory it named.
+func (b *batch) free() {
+	clear(b.pieces)
+	clear(b.holds)
+	*b = batch{arena: b.arena[:0], pieces: b.pieces[:0], holds: b.holds[:0], ends: b.ends[:0]}
+	batches.Put(b)
+}
+
+// full reports whether another FPDU must wait for the next batch.
+func (b *batch) full() bool { return b.size >= batchBytes || len(b.pieces) >= maxPieces }
+
+// empty reports whether everything was sent.
+func (b *batch) empty() bool { return b.sent == b.size }
+
+// copied says that FPDU octets were appended to the arena.
+func (b *batch) copied(from int) {
+	b.size += len(b.arena) - from
+	b.ends = append(b.ends, b.size)
+}
+
+// seal makes a piece of the arena octets that have none.
+func (b *batch) seal() {
+	if b.run < len(b.arena) {
+		b.pieces = append(b.pieces, b.arena[b.run:len(b.arena):len(b.arena)])
+		b.run = len(b.arena)
+	}
+}
+
+// memory adds n octets of r from off on as pieces. It reports false if r was
+// revoked.
+func (b *batch) memory(r stag.Ref, off, n uint64) bool {
+	if !r.Hold() {
+		return false
+	}
+	b.seal()
+	b.pieces = r.Append(b.pieces, off, n)
+	r.Release()
+	b.size += int(n)
+	if k := len(b.holds); k == 0 || !b.holds[k-1].SameHold(r) {
+		b.holds = append(b.holds, holding{Ref: r})
+	}
+	b.holds[len(b.holds)-1].end = b.size
+	return true
+}
+
+// hold keeps the memory that is still to be sent usable until release. It
+// reports false, holding nothing, if some of it was revoked.
+func (b *batch) hold() bool {
+	for b.past < len(b.holds) && b.holds[b.past].end <= b.sent {
+		b.past++
+	}
+	left := b.holds[b.past:]
+	for i := range left {
+		if !left[i].Hold() {
+			for _, h := range left[:i] {
+				h.Release()
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// release ends hold, before the next advance.
+func (b *batch) release() {
+	for _, h := range b.holds[b.past:] {
+		h.Release()
+	}
+}
+
+// advance says that the LLP took n octets more.
+func (b *batch) advance(n int) {
+	b.sent += n
+	for n > 0 {
+		p := b.pieces[b.gone]
+		if n < len(p) {
+			b.pieces[b.gone] = p[n:]
+			return
+		}
+		n -= len(p)
+		b.pieces[b.gone] = nil
+		b.gone++
+	}
+}
+
+// boundary reports whether what the LLP has taken ends with a whole FPDU.
+func (b *batch) boundary() bool {
+	return b.sent == 0 || slices.Contains(b.ends, b.sent)
+}
+
+// mark is a place to go back to when an FPDU cannot be finished.
+type mark struct{ arena, pieces, run, holds, size int }
+
+func (b *batch) mark() mark {
+	return mark{len(b.arena), len(b.pieces), b.run, len(b.holds), b.size}
+}
+
+func (b *batch) rollback(m mark) {
+	b.arena, b.pieces, b.run, b.holds, b.size = b.arena[:m.arena], b.pieces[:m.pieces], m.run, b.holds[:m.holds], m.size
+	if m.holds > 0 {
+		h := &b.holds[m.holds-1]
+		h.end = min(h.end, m.size)
+	}
+}

@@ -1,0 +1,141 @@
+package qp
+
+import (
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// received is what Sends 1 and 2 of n octets leave behind in the first receive,
+// which is in two pieces.
+func received(r *rig, p []byte) {
+	r.full.expect(0, p[:min(40, len(p))])
+	if len(p) > 40 {
+		r.full.expect(512, p[40:])
+	}
+}
+
+// leads makes a lead of segments.
+func leads(s ...wire.Segment) func(*rig) [][]byte {
+	return func(*rig) (out [][]byte) {
+		for _, x := range s {
+			out = append(out, x.Octets())
+		}
+		return out
+	}
+}
+
+func sendInvalidate(msn, stag uint32, p []byte) wire.Segment {
+	return wire.Segment{Op: rdmap.SendInvalidate, MSN: msn, Inv: stag, Payload: p}
+}
+
+// refusedInvalidation is a Send with Invalidate of an STag that the peer may not
+// have invalidated. Its payload is delivered first (RFC 5040 5.3), the receive is
+// at fault.
+func refusedInvalidation(name string, stag func(*rig) wr.STag) attack {
+	return attack{
+		name:  "Send with Invalidate of " + name,
+		bad:   func(r *rig) []byte { return sendInvalidate(1, uint32(stag(r)), filled(8)).Octets() },
+		fault: FaultInvalidate, code: 0x0109, echo: echoDDP,
+		recvs: []comp{{1, wr.StatusInvalidateSTag, 0}, {2, wr.StatusFlushed, 0}},
+		after: func(r *rig) { received(r, filled(8)) },
+	}
+}
+
+var sendAttacks = []attack{
+	{
+		name: "MSN 2 first", bad: seg(wire.Send(2, filled(3))),
+		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name: "MSN 0 first", bad: seg(wire.Send(0, filled(3))),
+		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name: "MSN far away", bad: seg(wire.Send(0x80000001, filled(3))),
+		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name: "empty Send with MSN 2", bad: seg(wire.Send(2, nil)),
+		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name: "MSN repeated", lead: leads(wire.Send(1, filled(3))), bad: seg(wire.Send(1, filled(4))),
+		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		recvs: []comp{{1, wr.StatusSuccess, 3}, {2, wr.StatusFlushed, 0}},
+		after: func(r *rig) { received(r, filled(3)) },
+	},
+	{
+		name:  "MSN changes within a message",
+		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 2, MO: 5, Payload: filled(5)}),
+		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		after: func(r *rig) { received(r, filled(5)) },
+	},
+	{
+		name: "MO in a first segment", bad: seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 1, Payload: filled(5)}),
+		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name: "MO beyond the receive", bad: seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 0xFFFFFFFF, Payload: filled(5)}),
+		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name:  "MO with a gap",
+		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 6, Payload: filled(5)}),
+		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+		after: func(r *rig) { received(r, filled(5)) },
+	},
+	{
+		name:  "MO repeated",
+		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 0, Payload: filled(9)}),
+		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+		after: func(r *rig) { received(r, filled(5)) },
+	},
+	{
+		name:  "opcode changes within a message",
+		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(wire.Segment{Op: rdmap.SendSE, MSN: 1, MO: 5, Payload: filled(5)}),
+		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		after: func(r *rig) { received(r, filled(5)) },
+	},
+	{
+		name: "Send with no receive left", lead: leads(wire.Send(1, filled(64)), wire.Send(2, nil)), bad: seg(wire.Send(3, filled(1))),
+		fault: FaultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
+		recvs: []comp{{1, wr.StatusSuccess, 64}, {2, wr.StatusSuccess, 0}},
+		after: func(r *rig) { received(r, filled(64)) },
+	},
+	{
+		name: "empty Send with no receive left", lead: leads(wire.Send(1, nil), wire.Send(2, nil)), bad: seg(wire.Send(3, nil)),
+		fault: FaultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
+		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSuccess, 0}},
+	},
+	{
+		name: "Send too long by one octet", bad: seg(wire.Send(1, filled(recvSize+1))),
+		fault: FaultSendTooLong, code: 0x1205, echo: echoDDP,
+		recvs: []comp{{1, wr.StatusBaseBounds, 0}, {2, wr.StatusFlushed, 0}},
+	},
+	{
+		name:  "Send too long in its last segment",
+		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(60)}),
+		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 60, Payload: filled(5)}),
+		fault: FaultSendTooLong, code: 0x1205, echo: echoDDP,
+		recvs: []comp{{1, wr.StatusBaseBounds, 0}, {2, wr.StatusFlushed, 0}},
+		after: func(r *rig) { received(r, filled(60)) },
+	},
+	{
+		name: "second Send too long", lead: leads(wire.Send(1, filled(1))), bad: seg(wire.Send(2, filled(4000))),
+		fault: FaultSendTooLong, code: 0x1205, echo: echoDDP,
+		recvs: []comp{{1, wr.StatusSuccess, 1}, {2, wr.StatusBaseBounds, 0}},
+		after: func(r *rig) { received(r, filled(1)) },
+	},
+	refusedInvalidation("nothing", func(r *rig) wr.STag { return r.gone }),
+	refusedInvalidation("zero", func(*rig) wr.STag { return 0 }),
+	refusedInvalidation("a wrong key", func(r *rig) wr.STag { return r.full.stag ^ 0x80 }),
+	refusedInvalidation("a region without remote right", func(r *rig) wr.STag { return r.private.stag }),
+	refusedInvalidation("a region of another PD", func(r *rig) wr.STag { return r.foreign.stag }),
+	refusedInvalidation("a region of another QP", func(r *rig) wr.STag { return r.scoped.stag }),
+	refusedInvalidation("a shared region", func(r *rig) wr.STag { return r.pinned.stag }),
+}

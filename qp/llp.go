@@ -1,0 +1,166 @@
+package qp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/softrnic/softrnic/mpa"
+)
+
+// outcome is how a read or a write of the LLP ended.
+type outcome uint8
+
+const (
+	ioDone        outcome = iota
+	ioAgain               // would block, or a deadline passed
+	ioEOF                 // the peer closed its half
+	ioReset               // the peer reset the connection
+	ioLost                // the connection failed otherwise, or was closed here
+	ioRevoked             // memory that was to be sent is no longer registered
+	ioInterrupted         // a signal came first: try again
+)
+
+// llp is the LLP stream of a session. A TCP connection is driven with
+// non-blocking system calls (see llp_linux.go); any other net.Conn with
+// blocking ones, from goroutines only.
+//
+// One goroutine at a time reads and one writes: who holds the session's rx.mu
+// and tx.mu. One more may sleep until there is something to read.
+type llp struct {
+	conn net.Conn
+	raw  rawIO
+	// parked is set while receiveLoop sleeps in the network poller, without
+	// rx.mu.
+	parked atomic.Bool
+}
+
+// direct reports whether reads and writes need not block.
+func (l *llp) direct() bool { return l.raw.usable() }
+
+// write sends what is left of b. If wait is false it stops when the LLP takes no
+// more. Memory is held during system calls only, never while waiting.
+func (l *llp) write(b *batch, wait bool) (int, outcome) {
+	b.seal()
+	if l.direct() {
+		return l.raw.write(b, wait)
+	}
+	total := 0
+	for !b.empty() {
+		n, err := l.conn.Write(b.pieces[b.gone])
+		b.advance(n)
+		total += n
+		if err != nil {
+			return total, outcomeOf(err)
+		}
+	}
+	return total, ioDone
+}
+
+// read receives into in, sleeping until there is something after spin fruitless
+// tries. A read that need not block frees the token while it sleeps.
+func (l *llp) read(in *intake, token *sync.Mutex, spin int) (int, outcome) {
+	if l.direct() {
+		return l.raw.read(in, l, token, spin)
+	}
+	n, err := l.conn.Read(in.space())
+	if n > 0 {
+		return n, ioDone
+	}
+	if err == nil {
+		return 0, ioAgain
+	}
+	return 0, outcomeOf(err)
+}
+
+// wakeReader makes a sleeping read return ioAgain, and all later ones until
+// rearmReader.
+func (l *llp) wakeReader() { _ = l.conn.SetReadDeadline(past) }
+
+func (l *llp) rearmReader() { _ = l.conn.SetReadDeadline(time.Time{}) }
+
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
+
+// halfClose ends the sending half, if the connection has a half-close. The error
+// is that of a connection that is not there any more.
+func (l *llp) halfClose() (has bool, err error) {
+	c, has := l.conn.(interface{ CloseWrite() error })
+	if !has {
+		return false, nil
+	}
+	return true, c.CloseWrite()
+}
+
+// reset drops the connection at once; TCP tells the peer with an RST.
+func (l *llp) reset() {
+	if c, ok := l.conn.(interface{ SetLinger(int) error }); ok {
+		_ = c.SetLinger(0)
+	}
+	_ = l.conn.Close()
+}
+
+func outcomeOf(err error) outcome {
+	switch {
+	case errors.Is(err, io.EOF):
+		return ioEOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return ioAgain
+	case errors.Is(err, syscall.ECONNRESET):
+		return ioReset
+	}
+	return ioLost
+}
+
+// recvBuffer is what a stream receives into while it has something to receive.
+type recvBuffer [mpa.RecommendedBuffer]byte
+
+var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
+
+// intake is a Deframer with a buffer that is borrowed while there is something
+// in it.
+type intake struct {
+	mpa.Deframer
+	buf *recvBuffer
+}
+
+// space is where to receive, borrowing a buffer if need be.
+func (in *intake) space() []byte {
+	if in.buf == nil {
+		in.buf = recvBuffers.Get().(*recvBuffer)
+		in.SetBuffer(in.buf[:])
+	}
+	return in.Space()
+}
+
+// rest gives the buffer back if nothing is in it.
+func (in *intake) rest() {
+	if in.buf != nil && in.TakeBuffer() != nil {
+		recvBuffers.Put(in.buf)
+		in.buf = nil
+	}
+}
+
+// drop gives the buffer back whatever is in it.
+func (in *intake) drop() {
+	if in.buf != nil {
+		recvBuffers.Put(in.buf)
+		in.buf = nil
+		in.Deframer = mpa.Deframer{}
+	}
+}
+
+// early takes octets that were read before the session began, and reports
+// whether they fit.
+func (in *intake) early(b []byte) bool {
+	if len(b) > len(in.space()) {
+		return false
+	}
+	in.Feed(b)
+	return true
+}

@@ -1,0 +1,219 @@
+package qp
+
+import (
+	"net"
+	"sync"
+	"syscall"
+	"unsafe"
+)
+
+// writeSpin is how often a waiting write tries again before it sleeps: waking an
+// idle thread costs more than a peer's receive usually takes.
+const writeSpin = 200
+
+// rawIO does non-blocking vectored I/O on a TCP socket. The closures it gives to
+// the runtime are made once, so that no call allocates; arguments and results
+// pass through its fields.
+type rawIO struct {
+	conn    syscall.RawConn // nil: not a TCP socket
+	onRead  func(fd uintptr) bool
+	onPoll  func(fd uintptr)
+	onWrite func(fd uintptr) bool
+
+	// Of the read that may sleep. Belongs to receiveLoop.
+	rd struct {
+		in    *intake
+		l     *llp
+		token *sync.Mutex
+		held  bool // token is
+		n     int
+		spin  int
+		out   outcome
+	}
+	// Of a poll. Receive side.
+	poll struct {
+		in  *intake
+		n   int
+		out outcome
+	}
+	// Of the current write. Transmit side.
+	wr struct {
+		b    *batch
+		n    int
+		wait bool
+		out  outcome
+	}
+}
+
+func (r *rawIO) init(c net.Conn) {
+	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	rc, err := tcp.SyscallConn()
+	if err != nil {
+		return
+	}
+	r.conn = rc
+	r.onRead = r.tryRead
+	r.onPoll = r.pollRead
+	r.onWrite = r.tryWrite
+}
+
+func (r *rawIO) usable() bool { return r.conn != nil }
+
+// tryPoll reads once without sleeping. It goes past the lock that a sleeping
+// reader has on the socket.
+func (r *rawIO) tryPoll(in *intake) (int, outcome) {
+	p := &r.poll
+	p.in, p.n, p.out = in, 0, ioLost
+	if err := r.conn.Control(r.onPoll); err != nil {
+		return 0, outcomeOf(err)
+	}
+	return p.n, p.out
+}
+
+func (r *rawIO) pollRead(fd uintptr) {
+	p := &r.poll
+	for {
+		p.n, p.out = readOnce(fd, p.in.space())
+		if p.out != ioInterrupted {
+			return
+		}
+	}
+}
+
+// read reads, and sleeps if there is nothing after spin fruitless tries. The
+// token, held on entry and return, is free during the sleep.
+func (r *rawIO) read(in *intake, l *llp, token *sync.Mutex, spin int) (int, outcome) {
+	rd := &r.rd
+	rd.in, rd.l, rd.token, rd.spin, rd.held, rd.n, rd.out = in, l, token, spin, true, 0, ioAgain
+	err := r.conn.Read(r.onRead)
+	l.parked.Store(false)
+	if !rd.held {
+		token.Lock()
+	}
+	if err != nil {
+		return 0, outcomeOf(err)
+	}
+	return rd.n, rd.out
+}
+
+// tryRead returns false to sleep until the socket is readable.
+func (r *rawIO) tryRead(fd uintptr) bool {
+	rd := &r.rd
+	if !rd.held { // woken
+		if !rd.token.TryLock() {
+			rd.out = ioAgain // a poller is at it
+			return true
+		}
+		rd.held = true
+		rd.l.parked.Store(false)
+	}
+	for tries := 0; ; {
+		switch rd.n, rd.out = readOnce(fd, rd.in.space()); rd.out {
+		case ioInterrupted:
+		case ioAgain:
+			if tries++; tries > rd.spin {
+				rd.in.rest() // a sleeper holds no buffer
+				rd.l.parked.Store(true)
+				rd.held = false
+				rd.token.Unlock()
+				return false
+			}
+		default:
+			return true
+		}
+	}
+}
+
+func readOnce(fd uintptr, p []byte) (int, outcome) {
+	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+	switch {
+	case errno == syscall.EAGAIN:
+		return 0, ioAgain
+	case errno == syscall.EINTR:
+		return 0, ioInterrupted
+	case errno != 0:
+		return 0, outcomeOf(errno)
+	case n == 0:
+		return 0, ioEOF
+	}
+	raceAcquire()
+	return int(n), ioDone
+}
+
+func (r *rawIO) write(b *batch, wait bool) (int, outcome) {
+	w := &r.wr
+	w.b, w.wait, w.n, w.out = b, wait, 0, ioAgain
+	err := r.conn.Write(r.onWrite)
+	w.b = nil
+	if err != nil {
+		return w.n, outcomeOf(err)
+	}
+	return w.n, w.out
+}
+
+// tryWrite returns false to sleep until the socket takes more.
+func (r *rawIO) tryWrite(fd uintptr) bool {
+	w := &r.wr
+	for tries := 0; !w.b.empty(); {
+		n, errno, held := r.writev(fd, w.b)
+		switch {
+		case !held:
+			w.out = ioRevoked
+			return true
+		case errno == 0:
+			w.b.advance(n)
+			w.n += n
+			tries = 0
+		case errno == syscall.EINTR:
+		case errno == syscall.EAGAIN:
+			if !w.wait {
+				w.out = ioAgain
+				return true
+			}
+			if tries++; tries > writeSpin {
+				return false
+			}
+		default:
+			w.out = outcomeOf(errno)
+			return true
+		}
+	}
+	w.out = ioDone
+	return true
+}
+
+// writev makes one system call, holding the memory that it reads.
+func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held bool) {
+	if !b.hold() {
+		return 0, 0, false
+	}
+	defer b.release()
+	iov := iovecs.Get().(*[maxIovecs]syscall.Iovec)
+	k := 0
+	for _, p := range b.pieces[b.gone:] {
+		if len(p) == 0 {
+			continue
+		}
+		iov[k].Base = &p[0]
+		iov[k].SetLen(len(p))
+		if k++; k == maxIovecs {
+			break
+		}
+	}
+	raceRelease()
+	done, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(iov)), uintptr(k))
+	clear(iov[:k]) // keep no memory of others alive
+	iovecs.Put(iov)
+	return int(done), errno, true
+}
+
+// maxIovecs is what Linux takes in one call (UIO_MAXIOV).
+const maxIovecs = 1024
+
+var iovecs = sync.Pool{New: func() any { return new([maxIovecs]syscall.Iovec) }}
+
+// yieldThread lets another thread that is ready run on this processor.
+func yieldThread() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

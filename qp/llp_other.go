@@ -1,0 +1,23 @@
+//go:build !linux
+
+package qp
+
+import (
+	"net"
+	"sync"
+)
+
+// rawIO is not used on this system: all I/O goes through net.Conn.
+type rawIO struct{}
+
+func (r *rawIO) init(net.Conn) {}
+
+func (r *rawIO) usable() bool { return false }
+
+func (r *rawIO) tryPoll(*intake) (int, outcome) { return 0, ioLost }
+
+func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0, ioLost }
+
+func (r *rawIO) write(*batch, bool) (int, outcome) { return 0, ioLost }
+
+func yieldThread() {}

@@ -1,0 +1,220 @@
+// Package qp is the Queue Pair: the state machine, the Send and Receive Queues,
+// the accounting of RDMA Reads, and the two journeys of the data path, from a
+// work request to the wire (transmit.go) and from a segment to a completion
+// (receive.go, place.go). It is the only package that puts the wire layers mpa,
+// ddp and rdmap together.
+//
+//	state.go     the states as a table          fault.go    what each error entails
+//	sq.go rq.go  the work queues                reads.go    IRRQ and outbound Reads
+//	session.go   one LLP stream's time          llp*.go     the LLP stream
+//	transmit.go  batch.go                       receive.go  place.go
+//	finish.go    how a session ends             modify.go   Modify QP
+package qp
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// DefaultCloseTimeout bounds the Closing and Terminate states.
+const DefaultCloseTimeout = 5 * time.Second
+
+// Config are the attributes that Create QP fixes (verbs draft 9.2.5.1). Depths
+// and limits are checked by the RNIC, which knows what it offers.
+type Config struct {
+	ID             wr.QPID
+	PD             wr.PDID
+	STags          *stag.Table
+	SendCQ, RecvCQ *cq.Queue
+	// SendDepth and RecvDepth are work requests, at least 1, rounded up to a
+	// power of two; SendSGE and RecvSGE elements for each, 1 to 255.
+	SendDepth, RecvDepth int
+	SendSGE, RecvSGE     int
+	// IRD and ORD bound the RDMA Reads outstanding, inbound and outbound.
+	IRD, ORD int
+	// NoInboundRead and NoInboundWrite take the QP's own rights away (figure
+	// 21); NoInboundWrite covers RDMA Read Responses too.
+	NoInboundRead, NoInboundWrite bool
+	// CloseTimeout bounds the Closing and Terminate states; 0 means
+	// DefaultCloseTimeout.
+	CloseTimeout time.Duration
+	// Events takes asynchronous events. It must not block.
+	Events func(wr.Event)
+}
+
+// QP is a Queue Pair. All methods may be called from any goroutine.
+type QP struct {
+	cfg Config
+	sq  sendQueue
+	rq  recvQueue
+
+	// state is written with mu and both postMu held, so that a post sees one
+	// state from its check to its end.
+	state   atomic.Uint32
+	session atomic.Pointer[session]
+
+	mu        sync.Mutex
+	ord       int               // limit for the next stream; guarded by mu, as all below
+	terminate *TerminateMessage // of the last session
+	destroyed bool
+}
+
+// TerminateMessage is a Terminate Message as Query QP returns it.
+type TerminateMessage struct {
+	// Sent says whether this side composed it; else it was received.
+	Sent bool
+	// Code is layer<<12|type<<8|code.
+	Code rdmap.TermCode
+	// Raw is the Terminate header, from the control word on (RFC 5040 4.8).
+	Raw []byte
+}
+
+// New makes a queue pair in the Idle state.
+func New(c Config) *QP {
+	if c.CloseTimeout <= 0 {
+		c.CloseTimeout = DefaultCloseTimeout
+	}
+	q := &QP{cfg: c, ord: c.ORD}
+	q.sq.init(c.ID, c.SendDepth, c.SendSGE, c.SendCQ)
+	q.rq.init(c.ID, c.RecvDepth, c.RecvSGE, c.RecvCQ)
+	return q
+}
+
+// ID is the queue pair's identifier.
+func (q *QP) ID() wr.QPID { return q.cfg.ID }
+
+// State is the state at this moment.
+func (q *QP) State() State { return State(q.state.Load()) }
+
+// PostSend posts a list of work requests to the Send Queue, in order, and
+// reports how many were posted. The first that is refused stops the list
+// (verbs draft 8.2.1). It does not block and keeps nothing of reqs. Errors:
+// wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrQueueFull,
+// wr.ErrInvalidQP.
+func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
+	n, err := q.postSend(reqs)
+	if n > 0 {
+		if s := q.session.Load(); s != nil {
+			s.kick()
+		}
+	}
+	return n, err
+}
+
+func (q *QP) postSend(reqs []wr.Send) (n int, err error) {
+	q.sq.postMu.Lock()
+	defer q.sq.postMu.Unlock()
+	if t := Step(q.State(), TrigPostSQ); t.Err != 0 {
+		return 0, t.Err
+	}
+	for i := range reqs {
+		if err = q.sq.check(&reqs[i]); err != nil {
+			return i, err
+		}
+		if err = q.sq.push(&reqs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(reqs), nil
+}
+
+// PostRecv posts a list of receives, in order, and reports how many were posted.
+// Errors: wr.ErrInvalidState, wr.ErrInvalidSGLLength, wr.ErrQueueFull,
+// wr.ErrInvalidQP.
+func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
+	q.rq.postMu.Lock()
+	defer q.rq.postMu.Unlock()
+	if t := Step(q.State(), TrigPostRQ); t.Err != 0 {
+		return 0, t.Err
+	}
+	for i := range reqs {
+		if err := q.rq.push(&reqs[i]); err != nil {
+			return i, err
+		}
+	}
+	return len(reqs), nil
+}
+
+// Attributes are what Query QP returns (verbs draft 9.2.5.2), as far as they can
+// change or differ from Config.
+type Attributes struct {
+	State                State
+	SendDepth, RecvDepth int // as allocated
+	SendSGE, RecvSGE     int
+	IRD, ORD             int
+	// Terminate is the Terminate Message of the last session, if one was sent
+	// or received; valid in the states Terminate and Error.
+	Terminate *TerminateMessage
+}
+
+// Query returns the attributes.
+func (q *QP) Query() Attributes {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := Attributes{
+		State:     q.State(),
+		SendDepth: len(q.sq.slots), RecvDepth: len(q.rq.slots),
+		SendSGE: q.sq.maxSGE, RecvSGE: q.rq.maxSGE,
+		IRD: q.cfg.IRD, ORD: q.ord,
+	}
+	if s := q.session.Load(); s != nil { // as agreed with the peer
+		a.IRD, a.ORD = len(s.irrq.items), int(s.tx.ord.Load())
+	}
+	if q.terminate != nil {
+		t := *q.terminate
+		a.Terminate = &t
+	}
+	return a
+}
+
+// raise reports an event, if there is one to report.
+func (q *QP) raise(id wr.EventID) {
+	if id != 0 && q.cfg.Events != nil {
+		q.cfg.Events(wr.Event{ID: id, QP: q.cfg.ID})
+	}
+}
+
+// keepTerminate keeps a Terminate Message for Query QP.
+func (q *QP) keepTerminate(raw []byte, sent bool) {
+	term, _ := rdmap.ParseTerminate(raw)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.terminate = &TerminateMessage{Sent: sent, Code: term.Code, Raw: raw}
+}
+
+// setState enters a state with every post either before or after it, and with mu
+// held.
+func (q *QP) setState(s State) {
+	q.sq.postMu.Lock()
+	q.rq.postMu.Lock()
+	q.state.Store(uint32(s))
+	q.rq.postMu.Unlock()
+	q.sq.postMu.Unlock()
+}
+
+// leaveRTS takes the transition that c means, and completes c.
+func (q *QP) leaveRTS(s *session, c *cause) State {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sq.postMu.Lock()
+	q.rq.postMu.Lock()
+	t := Step(q.State(), s.trigger(c))
+	q.state.Store(uint32(t.Next))
+	q.rq.postMu.Unlock()
+	q.sq.postMu.Unlock()
+	return t.Next
+}
+
+// endSession lets go of the LLP stream and enters the state after it.
+func (q *QP) endSession(end State) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.session.Store(nil)
+	q.setState(end)
+}

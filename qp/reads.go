@@ -1,0 +1,83 @@
+package qp
+
+import (
+	"sync"
+
+	"github.com/softrnic/softrnic/rdmap"
+)
+
+// inboundRead is an RDMA Read Request that waits for its response.
+type inboundRead struct {
+	req rdmap.ReadRequestHeader
+	msn uint32
+}
+
+// outboundRead is an RDMA Read whose response is awaited.
+type outboundRead struct {
+	pos  uint64 // of the Send Queue element; meaningless for an RTR
+	to   uint64 // tagged offset of the sink
+	stag uint32
+	size uint32
+	got  uint32 // octets placed so far; receive side
+	msn  uint32 // of the Read Request
+	rtr  bool   // the peer-to-peer mode's ready-to-receive Read
+}
+
+// ring is a bounded FIFO between the two sides of a stream: the IRRQ, bounded
+// by IRD, which the receive side fills and the transmit side empties; and the
+// outbound Reads, bounded by ORD, which go the other way. The head may be looked
+// at, and changed, by its consumer alone.
+type ring[T any] struct {
+	mu    sync.Mutex
+	items []T
+	head  int
+	count int
+}
+
+func newRing[T any](size int) *ring[T] { return &ring[T]{items: make([]T, size)} }
+
+func (r *ring[T]) len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count
+}
+
+// push reports false if the ring is full.
+func (r *ring[T]) push(v T) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == len(r.items) {
+		return false
+	}
+	r.items[(r.head+r.count)%len(r.items)] = v
+	r.count++
+	return true
+}
+
+// first is the oldest item, nil if there is none; valid until pop.
+func (r *ring[T]) first() *T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == 0 {
+		return nil
+	}
+	return &r.items[r.head]
+}
+
+func (r *ring[T]) pop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.head = (r.head + 1) % len(r.items)
+	r.count--
+}
+
+// each calls f for every item, oldest first, until it returns false.
+func (r *ring[T]) each(f func(*T) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.count {
+		if !f(&r.items[(r.head+i)%len(r.items)]) {
+			return
+		}
+	}
+}

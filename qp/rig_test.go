@@ -1,0 +1,365 @@
+package qp
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// setup is how a rig is to be. Zero values have defaults.
+type setup struct {
+	role         mpa.Role // of the queue pair
+	crc, markers bool
+	pipe         bool // net.Pipe in place of TCP
+	ird, ord     int  // 4; negative for 0
+	depth        int  // 16, of both queues
+	cqe          int  // 64, of both CQs
+	noRead       bool
+	noWrite      bool
+	closeTimeout time.Duration
+	stream       func(*mpa.Stream) // last changes before RTS
+}
+
+func (c setup) withDefaults() setup {
+	set := func(p *int, d int) {
+		if *p == 0 {
+			*p = d
+		}
+		*p = max(*p, 0)
+	}
+	set(&c.ird, 4)
+	set(&c.ord, 4)
+	set(&c.depth, 16)
+	set(&c.cqe, 64)
+	if c.closeTimeout == 0 {
+		c.closeTimeout = time.Minute // so that no test passes by waiting
+	}
+	return c
+}
+
+const (
+	ownPD   wr.PDID = 1
+	otherPD wr.PDID = 2
+	ownQP   wr.QPID = 7
+	otherQP wr.QPID = 8
+
+	patience = 30 * time.Second
+)
+
+// rig is a queue pair, memory of all kinds, and a raw peer at the other end.
+type rig struct {
+	t        testing.TB
+	set      setup
+	tab      *stag.Table
+	q        *QP
+	s        *session // the latest
+	scq, rcq *cq.Queue
+	peer     *wire.Peer
+	events   eventLog
+
+	full     *slab // every right
+	readable *slab // remote read, no remote write
+	writable *slab // remote write, no remote read
+	private  *slab // local rights only
+	foreign  *slab // another PD
+	scoped   *slab // another queue pair
+	pinned   *slab // may not be invalidated by a peer
+	gone     wr.STag
+	slabs    []*slab
+}
+
+func newIdleRig(t testing.TB, c setup) *rig {
+	c = c.withDefaults()
+	r := &rig{t: t, set: c, tab: stag.NewTable(64)}
+	r.scq, r.rcq = cq.New(1, c.cqe), cq.New(2, c.cqe)
+	all := wr.LocalRead | wr.LocalWrite | wr.RemoteRead | wr.RemoteWrite
+	r.full = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, Key: 1})
+	r.readable = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Key: 2})
+	r.writable = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalWrite | wr.RemoteWrite, Key: 3})
+	r.private = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.LocalWrite, Key: 4})
+	r.foreign = r.newSlab(stag.RegionConfig{PD: otherPD, Access: all, Key: 5})
+	r.scoped = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, QP: otherQP, Key: 6})
+	r.pinned = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, NoRemoteInvalidate: true, Key: 7})
+	gone := r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, Key: 8})
+	require.NoError(t, r.tab.Deregister(gone.stag))
+	r.gone = gone.stag
+	r.q = New(Config{
+		ID: ownQP, PD: ownPD, STags: r.tab, SendCQ: r.scq, RecvCQ: r.rcq,
+		SendDepth: c.depth, RecvDepth: c.depth, SendSGE: 4, RecvSGE: 4,
+		IRD: c.ird, ORD: c.ord, NoInboundRead: c.noRead, NoInboundWrite: c.noWrite,
+		CloseTimeout: c.closeTimeout, Events: r.event,
+	})
+	t.Cleanup(func() {
+		_ = r.q.Destroy()
+		if r.peer != nil {
+			_ = r.peer.Close()
+		}
+	})
+	return r
+}
+
+// newRig is a rig in RTS.
+func newRig(t testing.TB, c setup) *rig {
+	r := newIdleRig(t, c)
+	r.connect()
+	return r
+}
+
+// connect brings the queue pair from Idle to RTS, with a new peer.
+func (r *rig) connect() {
+	var mine, theirs net.Conn
+	if r.set.pipe {
+		mine, theirs = net.Pipe()
+	} else {
+		var err error
+		mine, theirs, err = wire.Pair()
+		require.NoError(r.t, err)
+	}
+	if r.peer != nil {
+		_ = r.peer.Close()
+	}
+	r.start(mine, theirs)
+}
+
+func (r *rig) start(mine, theirs net.Conn) {
+	c := r.set
+	r.peer = wire.New(theirs, wire.Options{CRC: c.crc, MarkersOut: c.markers, MarkersIn: c.markers, Patience: patience})
+	st := &mpa.Stream{Conn: mine, Role: c.role, CRC: c.crc, MarkersIn: c.markers, MarkersOut: c.markers}
+	if c.stream != nil {
+		c.stream(st)
+	}
+	require.NoError(r.t, r.q.Modify(Modify{Next: RTS, Stream: st}))
+	r.s = r.q.session.Load()
+	if r.s == nil { // it has ended already, which only a stream with early octets can
+		return
+	}
+}
+
+// send sends ULPDUs in good FPDUs.
+func (r *rig) send(ulpdus ...[]byte) {
+	r.t.Helper()
+	for _, u := range ulpdus {
+		require.NoError(r.t, r.peer.Send(u))
+	}
+}
+
+// next reads a ULPDU from the queue pair.
+func (r *rig) next() []byte {
+	r.t.Helper()
+	u, err := r.peer.Next()
+	require.NoError(r.t, err)
+	return u
+}
+
+// openGate is the FPDU that lets a Responder send.
+func (r *rig) openGate() {
+	r.t.Helper()
+	if r.set.role != mpa.Responder {
+		return
+	}
+	r.send(wire.Write(0, 0, nil).Octets())
+}
+
+func (r *rig) postRecv(w ...wr.Recv) {
+	r.t.Helper()
+	n, err := r.q.PostRecv(w...)
+	require.NoError(r.t, err)
+	require.Equal(r.t, len(w), n)
+}
+
+func (r *rig) postSend(w ...wr.Send) {
+	r.t.Helper()
+	n, err := r.q.PostSend(w...)
+	require.NoError(r.t, err)
+	require.Equal(r.t, len(w), n)
+}
+
+// over waits for the end of the session.
+func (r *rig) over() {
+	r.t.Helper()
+	select {
+	case <-r.s.over:
+	case <-time.After(patience):
+		require.Fail(r.t, "the session does not end", "state %v", r.q.State())
+	}
+}
+
+// comp is what a test looks at in a completion.
+type comp struct {
+	ID     uint64
+	Status wr.Status
+	Bytes  uint32
+}
+
+func flushed(ids ...uint64) (out []comp) {
+	for _, id := range ids {
+		out = append(out, comp{ID: id, Status: wr.StatusFlushed})
+	}
+	return out
+}
+
+// wait takes n completions.
+func (r *rig) wait(q *cq.Queue, n int) []comp {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var out []comp
+	for len(out) < n {
+		var c [8]wr.Completion
+		k, err := q.Wait(ctx, c[:min(n-len(out), len(c))])
+		require.NoError(r.t, err, "have %v", out)
+		out = append(out, comps(c[:k])...)
+	}
+	return out
+}
+
+// all takes what is queued.
+func (r *rig) all(q *cq.Queue) []comp {
+	var out []comp
+	for {
+		var c [8]wr.Completion
+		k := q.Poll(c[:])
+		if k == 0 {
+			return out
+		}
+		out = append(out, comps(c[:k])...)
+	}
+}
+
+func comps(list []wr.Completion) (out []comp) {
+	for _, c := range list {
+		b := c.Bytes
+		if c.Op != wr.OpRecv || c.Status != wr.StatusSuccess {
+			b = 0 // not valid
+		}
+		out = append(out, comp{c.ID, c.Status, b})
+	}
+	return out
+}
+
+// eventLog records asynchronous events, and what Query shows in that moment.
+type eventLog struct {
+	mu    sync.Mutex
+	list  []wr.Event
+	query []Attributes
+}
+
+func (r *rig) event(e wr.Event) {
+	a := r.q.Query()
+	r.events.mu.Lock()
+	defer r.events.mu.Unlock()
+	r.events.list = append(r.events.list, e)
+	r.events.query = append(r.events.query, a)
+}
+
+// requireEvents checks that these events came and no other, all of this queue
+// pair, and forgets them.
+func (r *rig) requireEvents(want ...wr.EventID) {
+	r.t.Helper()
+	r.events.mu.Lock()
+	defer r.events.mu.Unlock()
+	var got []wr.EventID
+	for _, e := range r.events.list {
+		assert.Equal(r.t, ownQP, e.QP)
+		got = append(got, e.ID)
+	}
+	require.Equal(r.t, want, got, "asynchronous events")
+	r.events.list, r.events.query = nil, nil
+}
+
+// slab is a region between two canaries, and what it should hold.
+type slab struct {
+	stag wr.STag
+	base uint64
+	size int
+	all  []byte
+	want []byte
+	free bool // a peer may have written anything
+}
+
+const (
+	guard    = 256
+	slabSize = 4096
+)
+
+func (r *rig) newSlab(c stag.RegionConfig) *slab {
+	s := &slab{size: slabSize, all: bytes.Repeat([]byte{0xC5}, slabSize+2*guard)}
+	c.Memory, c.VA = s.mem(), uint64(c.Key)<<16
+	for i := range c.Memory {
+		c.Memory[i] = byte(i*7 + int(c.Key))
+	}
+	s.want = bytes.Clone(s.all)
+	reg, err := r.tab.Register(c)
+	require.NoError(r.t, err)
+	s.stag, s.base = reg.STag(), reg.Base()
+	r.slabs = append(r.slabs, s)
+	return s
+}
+
+func (s *slab) mem() []byte { return s.all[guard : guard+s.size : guard+s.size] }
+
+// at is the tagged offset of octet off.
+func (s *slab) at(off int) uint64 { return s.base + uint64(off) }
+
+func (s *slab) sge(off, n int) wr.SGE {
+	return wr.SGE{STag: s.stag, TO: s.at(off), Length: uint32(n)}
+}
+
+func (s *slab) sgl(off, n int) []wr.SGE { return []wr.SGE{s.sge(off, n)} }
+
+// expect says that b is to be found at off from now on.
+func (s *slab) expect(off int, b []byte) { copy(s.want[guard+off:], b) }
+
+// requireMemory checks every octet of every region, and around them.
+func (r *rig) requireMemory() {
+	r.t.Helper()
+	for i, s := range r.slabs {
+		if s.free {
+			copy(s.want[guard:], s.mem())
+		}
+		if !bytes.Equal(s.want, s.all) {
+			for j := range s.all {
+				require.Equal(r.t, s.want[j], s.all[j], "octet %d of region %d (%d octets)", j-guard, i, s.size)
+			}
+		}
+	}
+}
+
+// requireReusable takes the queue pair from Error through Idle to a new stream,
+// exchanges a Send each way, and closes (verbs draft 6.2.4, 6.2.1.2).
+func (r *rig) requireReusable() {
+	r.t.Helper()
+	require.Equal(r.t, Error, r.q.State())
+	require.NoError(r.t, r.q.Modify(Modify{Next: Idle}))
+	r.events.list = nil
+	r.all(r.scq)
+	r.all(r.rcq)
+	r.connect()
+	assert.Nil(r.t, r.q.Query().Terminate, "the Terminate Message was the last session's")
+	r.postRecv(wr.Recv{ID: 91, SGL: r.full.sgl(3000, 16)})
+	r.postSend(wr.Send{ID: 92, SGL: r.full.sgl(3100, 4)})
+	r.send(wire.Send(1, []byte("again")).Octets())
+	r.full.expect(3000, []byte("again"))
+	require.Equal(r.t, wire.Send(1, r.full.mem()[3100:3104]).Octets(), r.next())
+	require.Equal(r.t, []comp{{91, wr.StatusSuccess, 5}}, r.wait(r.rcq, 1))
+	require.Equal(r.t, []comp{{92, wr.StatusSuccess, 0}}, r.wait(r.scq, 1))
+	if r.set.pipe {
+		return // no half-close: which side sees the end first is open
+	}
+	require.NoError(r.t, r.peer.CloseWrite())
+	r.over()
+	require.Equal(r.t, Idle, r.q.State())
+	r.requireEvents(wr.EventLLPCloseComplete)
+}

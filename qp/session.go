@@ -1,0 +1,147 @@
+package qp
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// session is a queue pair's time with one LLP stream, from Idle to RTS until the
+// stream is gone. A new one starts the wire layers from their initial
+// conditions (verbs draft 6.2.1.2).
+//
+// It has a transmit side, owned by who holds tx.mu, and a receive side, owned by
+// who holds rx.mu. They meet at irrq, reads and the queue pair's queues. The
+// session ends once: halt says why, and finish, alone then, winds up.
+type session struct {
+	q      *QP
+	stream *mpa.Stream
+	llp    llp
+	user   stag.User
+
+	irrq  *ring[inboundRead]  // receive side -> transmit side, bounded by IRD
+	reads *ring[outboundRead] // transmit side -> receive side, bounded by ORD
+
+	// gate is closed while a Responder may not send (RFC 5044 7.1.2).
+	gate atomic.Bool
+
+	tx txSide
+	rx rxSide
+
+	stopping atomic.Bool
+	stop     chan struct{} // closed with stopping
+	decided  chan struct{} // closed when the state of RTS is left
+	over     chan struct{} // closed when the stream is gone and all is flushed
+	cause    cause         // why; set before stop is closed
+	wg       sync.WaitGroup
+
+	// draining is set while Drain waits for a token in quiet.
+	draining atomic.Bool
+	quiet    chan struct{}
+}
+
+// cause is why a session ends.
+type cause struct {
+	fault Fault
+	// verb is TrigModifyClosing or TrigModifyError if that verb ended the
+	// session, else zero.
+	verb Trigger
+	// sq is the position of the Send Queue element at fault, if hasSQ; recv
+	// says that the current receive is at fault.
+	sq    uint64
+	hasSQ bool
+	recv  bool
+	// The headers that the Terminate Message repeats (RFC 5040 4.8).
+	segment   uint16
+	ddpHeader []byte
+	readReq   []byte
+	// terminate is the Terminate Message, from its control word on: the one
+	// that arrived, or the one that finish composes.
+	terminate []byte
+	// peerClosed says that the peer's half is closed.
+	peerClosed bool
+}
+
+// inboundCause is a cause that repeats the headers of the segment at fault.
+func inboundCause(f Fault, s ddp.Segment) cause {
+	c := cause{fault: f}
+	withDDP, withRDMAP := rdmap.Include(faults[f].Code)
+	if withDDP {
+		c.segment = uint16(s.Len())
+		c.ddpHeader = append([]byte(nil), s.Header()...)
+	}
+	read := !s.Tagged() && rdmap.OpcodeOf(s.RsvdULP()) == rdmap.ReadRequest
+	if withRDMAP && read && len(s.Payload()) >= rdmap.ReadRequestSize {
+		c.readReq = append([]byte(nil), s.Payload()[:rdmap.ReadRequestSize]...)
+	}
+	return c
+}
+
+// newSession ties a stream to the queue pair; start sets it going.
+func newSession(q *QP, st *mpa.Stream, ird, maxORD int) *session {
+	s := &session{
+		q: q, stream: st,
+		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID},
+		irrq:    newRing[inboundRead](ird),
+		reads:   newRing[outboundRead](max(maxORD, 1)), // a Read RTR needs one
+		stop:    make(chan struct{}),
+		decided: make(chan struct{}),
+		over:    make(chan struct{}),
+		quiet:   make(chan struct{}, 1),
+	}
+	s.llp.conn = st.Conn
+	s.llp.raw.init(st.Conn)
+	s.tx.init(s)
+	s.rx.init(s)
+	s.gate.Store(st.Role == mpa.Responder)
+	return s
+}
+
+// start begins to receive and to process what is on the Send Queue.
+func (s *session) start() {
+	s.attach()
+	s.wg.Add(2)
+	go s.receiveLoop()
+	go s.transmitLoop()
+	s.kick()
+}
+
+// halt ends the session, and reports whether it was the first to: the first
+// cause is the one that counts (RFC 5040 7.1 rule 4). Callable from either side,
+// and from anywhere else.
+func (s *session) halt(c cause) bool {
+	if !s.stopping.CompareAndSwap(false, true) {
+		return false
+	}
+	s.cause = c
+	close(s.stop)
+	go s.finish()
+	return true
+}
+
+func (s *session) fail(f Fault) { s.halt(cause{fault: f}) }
+
+// completeSQ reports the Send Queue elements that are finished.
+func (s *session) completeSQ() {
+	if !s.q.sq.complete(s.tx.written.Load()) {
+		s.fail(FaultSQCompletion)
+	}
+}
+
+// resolve finds the memory of an element of this side's own requests.
+func (s *session) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.Fault) {
+	return s.q.cfg.STags.Resolve(e.STag, e.TO, uint64(e.Length), s.user, need)
+}
+
+// signal leaves a token in a channel of capacity 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,140 @@
+package qp
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares text with a file of testdata, or writes it there.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := "testdata/" + name
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "%s is not what the code does: if that is meant, run the test with -update", path)
+}
+
+// TestStateTable has every pair of state and trigger, refusals included.
+func TestStateTable(t *testing.T) {
+	var b strings.Builder
+	for s := range numStates {
+		for tr := range numTriggers {
+			x := Step(s, tr)
+			if x.Err != 0 {
+				assert.Equal(t, s, x.Next, "%v, %v: a refusal changes nothing", s, tr)
+				assert.Zero(t, x.Actions, "%v, %v", s, tr)
+				fmt.Fprintf(&b, "%-10v %-25v refused: %v\n", s, tr, x.Err)
+				continue
+			}
+			assert.NotZero(t, x.Actions, "%v, %v: what is to be done has to be said", s, tr)
+			fmt.Fprintf(&b, "%-10v %-25v -> %-10v %v\n", s, tr, x.Next, x.Actions)
+		}
+		b.WriteByte('\n')
+	}
+	golden(t, "states.txt", b.String())
+}
+
+// TestFaultTable has every fault and what follows.
+func TestFaultTable(t *testing.T) {
+	var b strings.Builder
+	for f := NoFault + 1; f < numFaults; f++ {
+		c := ConsequenceOf(f)
+		require.NotEmpty(t, c.Name, "fault %d has no row", f)
+		assert.NotEmpty(t, c.Source, f)
+		assert.NotEqual(t, wr.StatusSuccess, c.Status, f)
+		event, code := "-", "-"
+		if c.Event != 0 {
+			event = c.Event.String()
+		}
+		if c.Sends {
+			code = c.Code.String()
+			assert.True(t, c.Code.Defined(), f)
+		}
+		fmt.Fprintf(&b, "%v\n  status     %v\n  event      %s\n  Terminate  %s\n  trigger    %v\n  source     %s\n",
+			f, c.Status, event, code, c.Trigger, c.Source)
+	}
+	golden(t, "faults.txt", b.String())
+}
+
+// TestEveryFaultIsProvoked: a row of the fault table without a test that leads to
+// it fails here.
+func TestEveryFaultIsProvoked(t *testing.T) {
+	seen := map[Fault]bool{
+		FaultLLPLost:           true, // TestPeerEnds
+		FaultLLPReset:          true, // TestPeerEnds
+		FaultPeerClosedBusy:    true, // TestPeerEnds
+		FaultBadClose:          true, // TestClosing
+		FaultTerminateReceived: true, // TestTerminateReceived
+		FaultModifyTerminate:   true, // TestModifyTerminate
+		FaultSQCompletion:      true, // TestCQOverflow
+		FaultRQCompletion:      true, // TestCQOverflow
+		FaultReadTooMany:       true, // TestTooManyReads
+		// No input leads to it: it stands for a code that the wire layers do
+		// not have today.
+		FaultLocal: true,
+	}
+	for _, a := range attacks() {
+		seen[a.fault] = true
+	}
+	for _, e := range ownErrors {
+		seen[e.fault] = true
+	}
+	for f := NoFault + 1; f < numFaults; f++ {
+		assert.True(t, seen[f], "nothing provokes %v", f)
+	}
+}
+
+// TestNames: values outside of the tables have a name too.
+func TestNames(t *testing.T) {
+	assert.Equal(t, "State(9)", State(9).String())
+	assert.Equal(t, "Trigger(99)", Trigger(99).String())
+	assert.Equal(t, "Fault(200)", Fault(200).String())
+	assert.Equal(t, "enqueue, ignore", (ActEnqueue | ActIgnore).String())
+}
+
+// TestModifyRefusals are the Immediate Errors of Modify QP in the states without
+// a stream and in RTS: state and attributes stay (verbs draft 8.3.1).
+func TestModifyRefusals(t *testing.T) {
+	n := func(n int) *int { return &n }
+	check := func(r *rig, m Modify, want wr.ImmediateError) {
+		t.Helper()
+		before := r.q.Query()
+		require.ErrorIs(t, r.q.Modify(m), want)
+		require.Equal(t, before, r.q.Query())
+	}
+	r := newIdleRig(t, setup{})
+	check(r, Modify{Next: Closing}, wr.ErrInvalidState)
+	check(r, Modify{Next: Terminate}, wr.ErrInvalidState)
+	check(r, Modify{Next: 9}, wr.ErrInvalidState)
+	check(r, Modify{Next: RTS}, wr.ErrInvalidLLPStream)
+	check(r, Modify{Next: Idle, LastMessage: []byte("x")}, wr.ErrInvalidModifier)
+	check(r, Modify{Next: Idle, ORD: n(5)}, wr.ErrORDExceeded)
+	check(r, Modify{Next: Idle, ORD: n(-1)}, wr.ErrORDExceeded)
+	require.NoError(t, r.q.Modify(Modify{Next: Idle, ORD: n(3)}))
+	require.Equal(t, 3, r.q.Query().ORD)
+	r.connect()
+	check(r, Modify{Next: Idle}, wr.ErrInvalidState)
+	check(r, Modify{Next: RTS, Stream: streamFor(RTS)}, wr.ErrInvalidModifier)
+	check(r, Modify{Next: RTS, ORD: n(5)}, wr.ErrORDExceeded)
+	check(r, Modify{Next: Error, ORD: n(1)}, wr.ErrInvalidModifier)
+	require.NoError(t, r.q.Modify(Modify{Next: RTS, ORD: n(2)}))
+	require.Equal(t, 2, r.q.Query().ORD)
+	require.NoError(t, r.q.Modify(Modify{Next: Error}))
+	check(r, Modify{Next: RTS, Stream: streamFor(RTS)}, wr.ErrInvalidState)
+	check(r, Modify{Next: Closing}, wr.ErrInvalidState)
+	check(r, Modify{Next: Terminate}, wr.ErrInvalidState)
+	check(r, Modify{Next: Error}, wr.ErrInvalidState)
+}
