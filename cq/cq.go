@@ -180,6 +180,14 @@ func (q *Queue) pop(dst []wr.Completion) int {
 	return n
 }
 
+// Waiting reports whether a goroutine sleeps in Wait, or is about to run because
+// of a completion.
+func (q *Queue) Waiting() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiters > 0
+}
+
 // Request arms a one-shot notification: the next completion of that type puts a
 // token into Events. Completions already queued do not count: poll again after
 // Request (verbs draft 8.2.5). A request for the next completion overrides one

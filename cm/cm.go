@@ -1,0 +1,161 @@
+// Package cm connects queue pairs: TCP, MPA startup, and the queue pair's way to
+// RTS, in one call a side.
+//
+//	client                              server
+//	Dial --------- TCP connect ------>  Listen
+//	     --------- MPA Request ------>  Accept    -> *Request
+//	     <-------- MPA Reply ---------  Request.Accept, or Reject
+//	*Conn, QP in RTS                    *Conn, QP in RTS
+//
+// The side that dials is MPA's Initiator and has to speak first: what a
+// Responder posts waits until the Initiator's first FPDU has come (RFC 5044
+// 7.1.2). In peer-to-peer mode (Config.P2P) the Initiator's side sends an empty
+// frame by itself, so either program may speak first (RFC 6581 9.2).
+//
+// Any net.Conn will do (Connect, Await). A TCP connection is the fast way. What
+// others lack costs something: without a half-close (net.Pipe) a close ends both
+// directions at once, so a Terminate Message on its way may be lost; without a
+// reset (TLS, net.Pipe) an abort looks like a close to the peer.
+package cm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// RTR is a set of ready-to-receive frames of peer-to-peer mode.
+type RTR = mpa.RTR
+
+// The ready-to-receive frames (RFC 6581 9.2). An empty Send uses up one of the
+// peer's receives.
+const (
+	RTRSend  = mpa.RTRSend
+	RTRWrite = mpa.RTRWrite
+	RTRRead  = mpa.RTRRead
+)
+
+// Config is what one side wants of a connection. The zero value works: CRC on,
+// MPA revision 2, the queue pair's IRD and ORD, client-server.
+type Config struct {
+	// PrivateData goes to the peer's program with the Request or Reply: up to
+	// 508 octets, 512 with Rev 1.
+	PrivateData []byte
+	// NoCRC offers to do without CRCs; they are off if both sides offer it.
+	NoCRC bool
+	// Markers asks the peer to insert markers.
+	Markers bool
+	// Rev is the MPA revision, 1 or 2; 0 stands for 2.
+	Rev uint8
+	// P2P asks for peer-to-peer mode; of an Initiator with Rev 2.
+	P2P bool
+	// RTR is what this side can send or accept as the ready-to-receive frame; 0
+	// stands for RTRWrite and RTRRead.
+	RTR RTR
+	// IRD and ORD, if not 0, are offered in place of the queue pair's. What is
+	// agreed is never more than the queue pair has.
+	IRD, ORD int
+	// Timeout bounds the MPA startup; 0 stands for 10 s.
+	Timeout time.Duration
+	// CloseTimeout bounds how long Conn.Close waits for the Send Queue; 0
+	// stands for 5 s.
+	CloseTimeout time.Duration
+	// MaxHalfOpen is how many connections of a Listener may be in startup, or
+	// wait for Accept, at a time; more wait in the TCP backlog. 0 stands for
+	// 128.
+	MaxHalfOpen int
+	// OnStartupError, if set, is told of connections to a Listener that ended
+	// before there was a Request for Accept. It is called from several
+	// goroutines.
+	OnStartupError func(remote net.Addr, err error)
+}
+
+// mpaConfig is c for the MPA startup, with the queue pair's limits.
+func (c Config) mpaConfig(a verbs.QPAttributes) mpa.Config {
+	return mpa.Config{
+		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
+		IRD: depth(c.IRD, a.IRD), ORD: depth(c.ORD, a.ORD),
+		P2P: c.P2P, RTR: c.RTR, PrivateData: c.PrivateData, Timeout: c.Timeout,
+	}
+}
+
+// depth is the IRD or ORD to offer, in mpa's manner: negative for none.
+func depth(want, have int) int {
+	if want > 0 {
+		have = min(want, have)
+	}
+	if have == 0 {
+		return -1
+	}
+	return min(have, mpa.NotNegotiated-1)
+}
+
+// RejectedError is Dial's and Connect's when the peer's program refused.
+type RejectedError = mpa.RejectedError
+
+// Dial connects to a TCP address and brings qp, which is Idle, to RTS as the
+// Initiator. Receives that the peer's first Sends need should have been posted.
+// Cancelling ctx ends it. Errors: a *RejectedError if the peer's program
+// refused; ErrInvalidState of verbs if qp is not Idle; those of net.Dialer and
+// mpa.Initiate. After an error qp is as before and the connection is closed.
+func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("cm: %w", err)
+	}
+	c, err := Connect(ctx, nc, qp, cfg)
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Connect is Dial over a connection that the caller made. After a
+// *RejectedError nc is open and the caller's again; after any other error it is
+// closed.
+func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn, error) {
+	if err := idle(qp); err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	st, err := mpa.Initiate(ctx, nc, cfg.mpaConfig(qp.Query()))
+	if err != nil {
+		if !errors.As(err, new(*RejectedError)) {
+			_ = nc.Close() // Initiate leaves it open if cfg is unusable
+		}
+		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), err)
+	}
+	return start(st, qp, cfg)
+}
+
+// idle reports early what Modify QP would report late.
+func idle(qp *verbs.QP) error {
+	if s := qp.State(); s != verbs.Idle {
+		return fmt.Errorf("cm: %w: QP %d is in state %v, not Idle", verbs.ErrInvalidState, qp.ID(), s)
+	}
+	return nil
+}
+
+// start takes qp to RTS on a stream.
+func start(st *mpa.Stream, qp *verbs.QP, cfg Config) (*Conn, error) {
+	limits := qp.Query()
+	if err := qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: st}); err != nil {
+		_ = st.Conn.Close()
+		return nil, fmt.Errorf("cm: %w", err)
+	}
+	if cfg.CloseTimeout <= 0 {
+		cfg.CloseTimeout = 5 * time.Second
+	}
+	ird := limits.IRD
+	if st.Enhanced {
+		ird = min(ird, st.IRD)
+	}
+	return &Conn{stream: st, qp: qp, ird: ird, done: qp.Done(), timeout: cfg.CloseTimeout}, nil
+}

@@ -1,0 +1,166 @@
+package cm_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// pipeListener is a net.Listener over net.Pipe, for tests with a clock of their
+// own.
+type pipeListener struct {
+	conns chan net.Conn
+	gone  chan struct{}
+}
+
+func newPipeListener() *pipeListener {
+	return &pipeListener{conns: make(chan net.Conn), gone: make(chan struct{})}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.gone:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error   { close(l.gone); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// dial returns the client's end once the listener has taken the other.
+func (l *pipeListener) dial() net.Conn {
+	a, b := net.Pipe()
+	l.conns <- b
+	return a
+}
+
+// TestSilentPeersDoNotStarve fills every half-open place with peers that send
+// nothing: they lose their place after the timeout.
+func TestSilentPeersDoNotStarve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
+		pl := newPipeListener()
+		failed := make(chan error, 10)
+		l := cm.NewListener(pl, cm.Config{
+			MaxHalfOpen: 2, Timeout: 3 * time.Second,
+			OnStartupError: func(_ net.Addr, err error) { failed <- err },
+		})
+		start := time.Now()
+		for range 3 { // the third waits for a place
+			defer pl.dial().Close()
+		}
+		assert.Equal(t, 3*time.Second, time.Since(start))
+		go func() {
+			r, err := l.Accept(t.Context())
+			if assert.NoError(t, err) {
+				_, err = r.Accept(t.Context(), b.qp, cm.Config{})
+				assert.NoError(t, err)
+			}
+		}()
+		x, err := cm.Connect(t.Context(), pl.dial(), a.qp, cm.Config{})
+		require.NoError(t, err)
+		assert.Equal(t, 3*time.Second, time.Since(start), "two places became free at once")
+		exchange(t, a, b)
+		require.NoError(t, x.Close())
+		for range 2 {
+			require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+		}
+		require.NoError(t, l.Close())
+	})
+}
+
+// TestSlowPeerDelaysNoOther: a peer within its startup does not hold up those
+// behind it.
+func TestSlowPeerDelaysNoOther(t *testing.T) {
+	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
+	l, err := cm.Listen("127.0.0.1:0", cm.Config{})
+	require.NoError(t, err)
+	slow, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer slow.Close()
+	_, err = slow.Write([]byte("MPA ID"))
+	require.NoError(t, err)
+	go func() {
+		r, err := l.Accept(t.Context())
+		if assert.NoError(t, err) {
+			_, err = r.Accept(t.Context(), b.qp, cm.Config{})
+			assert.NoError(t, err)
+		}
+	}()
+	x, err := cm.Dial(bounded(t), l.Addr().String(), a.qp, cm.Config{})
+	require.NoError(t, err)
+	exchange(t, a, b)
+	require.NoError(t, x.Close())
+	require.NoError(t, l.Close())
+	_, err = io.ReadAll(slow)
+	require.NoError(t, err, "closed with the Listener")
+}
+
+func TestListenerClose(t *testing.T) {
+	h := newHost(t, verbs.QPConfig{})
+	l, err := cm.Listen("127.0.0.1:0", cm.Config{
+		OnStartupError: func(net.Addr, error) { assert.Fail(t, "the end of the Listener is no startup error") },
+	})
+	require.NoError(t, err)
+	dialed := make(chan error, 1)
+	go func() { // gets as far as waiting for somebody to call Accept
+		_, err := cm.Dial(context.Background(), l.Addr().String(), h.qp, cm.Config{})
+		dialed <- err
+	}()
+	waiting, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	defer waiting.Close()
+	accepted := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = l.Accept(ctx)
+	if err != nil { // or the Request was quicker
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	require.NoError(t, l.Close())
+	go func() {
+		_, err := l.Accept(context.Background())
+		accepted <- err
+	}()
+	require.ErrorIs(t, <-accepted, net.ErrClosed)
+	require.NoError(t, l.Close(), "twice is once")
+	if err == nil {
+		return // the Request that Accept returned is the program's
+	}
+	require.Error(t, <-dialed)
+	assert.Equal(t, verbs.Idle, h.qp.State())
+}
+
+func TestAcceptContext(t *testing.T) {
+	l := cm.NewListener(newPipeListener(), cm.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := l.Accept(ctx)
+		done <- err
+	}()
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+	go func() {
+		_, err := l.Accept(context.Background())
+		done <- err
+	}()
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, <-done, net.ErrClosed)
+}
+
+func TestListenFailure(t *testing.T) {
+	_, err := cm.Listen("127.0.0.1:99999", cm.Config{})
+	require.Error(t, err)
+}

@@ -1,0 +1,16 @@
+package cm_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/softrnic/softrnic/internal/leak"
+)
+
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(childEnv); addr != "" {
+		child(addr)
+		return
+	}
+	leak.Main(m)
+}

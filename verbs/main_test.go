@@ -1,0 +1,90 @@
+package verbs_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+const allRights = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
+
+// node is an RNIC with one of everything.
+type node struct {
+	nic *verbs.RNIC
+	pd  *verbs.PD
+	cq  *verbs.CQ
+	qp  *verbs.QP
+	mr  *verbs.MR
+}
+
+func newNode(t testing.TB, c verbs.QPConfig) *node {
+	n := &node{}
+	var err error
+	n.nic, err = verbs.Open(verbs.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.nic.Close()) })
+	n.pd, err = n.nic.AllocPD()
+	require.NoError(t, err)
+	n.cq, err = n.nic.CreateCQ(verbs.CQConfig{Entries: 4096})
+	require.NoError(t, err)
+	n.qp = n.newQP(t, c)
+	n.mr, err = n.pd.Register(make([]byte, 1<<20), allRights)
+	require.NoError(t, err)
+	return n
+}
+
+func (n *node) newQP(t testing.TB, c verbs.QPConfig) *verbs.QP {
+	c.PD, c.SendCQ, c.RecvCQ = n.pd, n.cq, n.cq
+	qp, err := n.nic.CreateQP(c)
+	require.NoError(t, err)
+	return qp
+}
+
+// wait waits for k completions, all of them successes.
+func (n *node) wait(t testing.TB, k int) []verbs.Completion {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	got := make([]verbs.Completion, k)
+	for have := 0; have < k; {
+		m, err := n.cq.Wait(ctx, got[have:])
+		require.NoError(t, err)
+		have += m
+	}
+	for _, c := range got {
+		require.Equal(t, verbs.StatusSuccess, c.Status, "%+v", c)
+	}
+	return got
+}
+
+func tcpConns(t testing.TB) (net.Conn, net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	a, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	b, err := l.Accept()
+	require.NoError(t, err)
+	return a, b
+}
+
+// start brings a queue pair to RTS.
+func start(t testing.TB, qp *verbs.QP, c net.Conn, role mpa.Role, crc bool) {
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &verbs.Stream{Conn: c, Role: role, CRC: crc}}))
+}
+
+// join connects two queue pairs over TCP; a is the Initiator.
+func join(t testing.TB, a, b *verbs.QP, crc bool) {
+	x, y := tcpConns(t)
+	start(t, b, y, mpa.Responder, crc)
+	start(t, a, x, mpa.Initiator, crc)
+}
