@@ -70,8 +70,9 @@ type Config struct {
 	// 128.
 	MaxHalfOpen int
 	// OnStartupError, if set, is told of connections to a Listener that ended
-	// before there was a Request for Accept. It is called from several
-	// goroutines.
+	// before there was a Request for Accept, and, with remote nil, of errors of
+	// the system in accepting that the Listener survives. It is called from
+	// several goroutines.
 	OnStartupError func(remote net.Addr, err error)
 }
 

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -74,6 +77,10 @@ func (l *Listener) run() {
 		}
 		nc, err := l.net.Accept()
 		if err != nil {
+			open.Release(1)
+			if l.survives(err) {
+				continue
+			}
 			l.cancel(err)
 			return
 		}
@@ -81,6 +88,27 @@ func (l *Listener) run() {
 			defer open.Release(1)
 			l.offer(nc)
 		})
+	}
+}
+
+// acceptPause is how long to wait when the system is short of something.
+const acceptPause = 100 * time.Millisecond
+
+// survives reports whether to go on after an error of accept: a lack of files or
+// memory passes, and a peer that gave up in the backlog concerns nobody else.
+func (l *Listener) survives(err error) bool {
+	passing := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
+	if !slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
+		return false
+	}
+	if l.cfg.OnStartupError != nil {
+		l.cfg.OnStartupError(nil, err)
+	}
+	select {
+	case <-time.After(acceptPause):
+		return true
+	case <-l.ctx.Done():
+		return false
 	}
 }
 

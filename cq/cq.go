@@ -71,14 +71,15 @@ type Queue struct {
 	id     wr.CQID
 	events chan struct{} // one token: the notification that was armed
 	wake   chan struct{} // one token: a sleeper in Wait should look
+	gone   chan struct{} // closed by Close
 
-	mu       sync.Mutex
-	ring     []Entry // guarded by mu, as all below
-	head     int
-	count    int
-	armed    NotifyType // 0: not armed
-	waiters  int        // goroutines asleep in Wait
-	overflow bool
+	mu      sync.Mutex
+	ring    []Entry // guarded by mu, as all below
+	head    int
+	count   int
+	armed   NotifyType // 0: not armed
+	waiters int        // goroutines asleep in Wait
+	closed  bool
 
 	driveMu sync.Mutex // guards drivers; taken before any Driver is called
 	drivers []driver
@@ -91,6 +92,7 @@ func New(id wr.CQID, entries int) *Queue {
 		ring:   make([]Entry, entries),
 		events: make(chan struct{}, 1),
 		wake:   make(chan struct{}, 1),
+		gone:   make(chan struct{}),
 	}
 }
 
@@ -117,7 +119,6 @@ func (q *Queue) Len() int {
 func (q *Queue) Push(e Entry) bool {
 	q.mu.Lock()
 	if q.count == len(q.ring) {
-		q.overflow = true
 		q.mu.Unlock()
 		return false
 	}
@@ -191,12 +192,17 @@ func (q *Queue) Waiting() bool {
 // Request arms a one-shot notification: the next completion of that type puts a
 // token into Events. Completions already queued do not count: poll again after
 // Request (verbs draft 8.2.5). A request for the next completion overrides one
-// for solicited ones, not the reverse. It fails with wr.ErrInvalidNotifyType.
+// for solicited ones, not the reverse. It fails with wr.ErrInvalidNotifyType, or
+// wr.ErrInvalidCQ after Close.
 func (q *Queue) Request(t NotifyType) error {
 	if t != NotifyNext && t != NotifySolicited {
 		return wr.ErrInvalidNotifyType
 	}
 	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return wr.ErrInvalidCQ
+	}
 	if q.armed != NotifyNext {
 		q.armed = t
 	}
@@ -209,7 +215,8 @@ func (q *Queue) Request(t NotifyType) error {
 func (q *Queue) Events() <-chan struct{} { return q.events }
 
 // Wait polls, and sleeps until there is a completion or ctx is done. It returns
-// at least 1 completion or ctx's error. It does not touch what Request armed.
+// at least 1 completion, or ctx's error, or wr.ErrInvalidCQ if the queue is
+// empty and closed. It does not touch what Request armed.
 func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
 	if n := q.Poll(dst); n > 0 || len(dst) == 0 {
 		return n, nil
@@ -236,7 +243,20 @@ func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
 		case <-q.wake:
 		case <-ctx.Done():
 			return 0, ctx.Err()
+		case <-q.gone:
+			return 0, wr.ErrInvalidCQ
 		}
+	}
+}
+
+// Close ends every Wait, and refuses later ones and Request. Completions that
+// are queued can still be polled. Closing twice is closing once.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed {
+		q.closed = true
+		close(q.gone)
 	}
 }
 

@@ -61,7 +61,8 @@ func (c *CQ) Entries() int { return c.q.Cap() }
 func (c *CQ) Poll(dst []Completion) int { return c.q.Poll(dst) }
 
 // Wait polls, and sleeps until there is at least one completion or ctx is done.
-// It returns ctx's error only if it has no completion.
+// Without a completion it returns ctx's error, or ErrInvalidCQ once the queue is
+// destroyed or the RNIC closed.
 func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) { return c.q.Wait(ctx, dst) }
 
 // Notify requests a one-shot notification (verbs draft 9.3.2.2): the next
@@ -85,5 +86,6 @@ func (c *CQ) Destroy() error {
 		return fmt.Errorf("destroy CQ %d: %w: %d work queues are tied to it", c.ID(), wr.ErrCQInUse, n)
 	}
 	delete(c.rnic.cqs, c)
+	c.q.Close()
 	return nil
 }

@@ -136,6 +136,9 @@ func (r *RNIC) Close() error {
 func (r *RNIC) forget() {
 	r.mu.Lock()
 	pds := slices.Collect(maps.Keys(r.pds))
+	for c := range r.cqs {
+		c.q.Close() // who sleeps in Wait learns of it
+	}
 	clear(r.pds)
 	clear(r.cqs)
 	clear(r.qps)
