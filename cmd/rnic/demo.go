@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// demo holds the flags of `rnic demo`.
+type demo struct {
+	flags connFlags
+	bytes uint64
+	json  bool
+	serve bool // be the server process; set by the demo itself
+}
+
+// maxDemo bounds the octets of a demo: a day at full speed.
+const maxDemo = 1 << 49
+
+func newDemoCommand() *cobra.Command {
+	d := demo{bytes: 1 << 30}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Move and verify data between two processes",
+		Long: `Start a server process and connect to it over loopback; move data by Send, RDMA
+Write and RDMA Read, a third each; verify every octet where it arrives.`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if d.serve {
+				return d.runServer(cmd)
+			}
+			return d.run(cmd)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.Var(&sizeRange{&d.bytes, uint64(len(demoOps)), maxDemo}, "bytes", "octets to move in all, such as 100M or 4G")
+	f.BoolVar(&d.json, "json", false, "print JSON")
+	f.BoolVar(&d.serve, "serve", false, "be the server process")
+	f.Lookup("serve").Hidden = true
+	d.flags.register(f)
+	return cmd
+}
+
+// runServer is the server process: it ends with its client or its parent.
+func (d *demo) runServer(cmd *cobra.Command) error {
+	ctx, cancel := untilEOF(cmd.Context(), cmd.InOrStdin())
+	defer cancel()
+	err := serveDemo(ctx, &d.flags, func(address string) error {
+		return announce(cmd.OutOrStdout(), announcement{Address: address})
+	})
+	if ctx.Err() != nil {
+		return nil // the parent gave up, and says why
+	}
+	return err
+}
+
+func (d *demo) run(cmd *cobra.Command) error {
+	p := newProgress(cmd.ErrOrStderr())
+	begin := time.Now()
+	results, err := d.twoProcesses(cmd.Context(), p)
+	p.clear()
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	report := newDemoReport(results, time.Since(begin), d.flags.crc)
+	if d.json {
+		return printJSON(cmd.OutOrStdout(), report)
+	}
+	return report.print(cmd.OutOrStdout())
+}
+
+// twoProcesses is the client; the server is a child process.
+func (d *demo) twoProcesses(ctx context.Context, p *progress) ([]demoResult, error) {
+	server, where, err := startChild(ctx, append([]string{"demo", "--serve"}, d.flags.args()...)...)
+	if err != nil {
+		return nil, err
+	}
+	plan := demoPlan{Bytes: d.bytes, Seed: rand.Uint64()}
+	results, err := runDemoClient(ctx, where.Address, &d.flags, plan, p)
+	if err != nil {
+		return nil, errors.Join(err, server.stop())
+	}
+	return results, server.wait()
+}
+
+// demoReport is the result of the demo.
+type demoReport struct {
+	Ops      []demoResult `json:"ops"`
+	Bytes    uint64       `json:"bytes"`
+	Verified uint64       `json:"verified_bytes"`
+	Seconds  float64      `json:"seconds"` // starting the server included
+	CRC      bool         `json:"crc"`
+}
+
+func newDemoReport(results []demoResult, took time.Duration, crc bool) demoReport {
+	r := demoReport{Ops: results, Seconds: took.Seconds(), CRC: crc}
+	for _, op := range results {
+		r.Bytes += op.Bytes
+		r.Verified += op.Verified
+	}
+	return r
+}
+
+func (r demoReport) print(w io.Writer) error {
+	t := newTable(w)
+	fmt.Fprintln(t, "operation\toctets\tmessages\tseconds\tGB/s\tverified\t")
+	for _, op := range r.Ops {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.3f\t%.2f\t%s\t\n", op.Op,
+			grouped(op.Bytes), grouped(uint64(op.Messages)), op.Seconds, op.GBps, grouped(op.Verified))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s octets between two processes in %.2f s, CRC %s; %s verified, all right\n",
+		grouped(r.Bytes), r.Seconds, (*onOff)(&r.CRC), grouped(r.Verified))
+	return err
+}

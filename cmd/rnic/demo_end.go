@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// demoEnd is what both sides of the demo have: slots of memory for data,
+// posted Receives, and counts of what happened in the transfer so far.
+type demoEnd struct {
+	*endpoint
+	reaper
+	plan demoPlan
+
+	slots   []byte
+	slotsMR *verbs.MR
+	// recv is the memory of the posted Receives, recvSize octets each; a
+	// Receive's ID says which one.
+	recv     []byte
+	recvMR   *verbs.MR
+	recvSize int
+
+	done    int // own messages completed: the last request of each
+	credits int // empty Sends received
+}
+
+// demoRecvs leaves room for all that can come before a Receive is reposted:
+// a message or credit for each slot.
+const demoRecvs = 2 * demoSlots
+
+// openDemo prepares everything up to the connection.
+func openDemo(f *connFlags, recvSize int) (*demoEnd, error) {
+	ep, err := openEndpoint(limits{
+		// A message takes two requests at most; credits go between.
+		sendDepth: 4 * demoSlots,
+		recvDepth: demoRecvs,
+		ird:       f.ird,
+		ord:       f.ord,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &demoEnd{endpoint: ep, reaper: reaper{ep: ep, mode: waitSleep}, recvSize: recvSize}
+	if err := d.prepare(); err != nil {
+		ep.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *demoEnd) prepare() (err error) {
+	if d.slots, d.slotsMR, err = d.register(demoSlots*demoSlotSize, allAccess); err != nil {
+		return err
+	}
+	if d.recv, d.recvMR, err = d.register(demoRecvs*d.recvSize, verbs.LocalRead|verbs.LocalWrite); err != nil {
+		return err
+	}
+	for i := range demoRecvs {
+		if err := d.postSlot(uint64(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postSlot posts the Receive with this ID.
+func (d *demoEnd) postSlot(id uint64) error {
+	return d.postRecv(verbs.Recv{ID: id, SGL: d.recvMR.SGL(int(id)*d.recvSize, d.recvSize)})
+}
+
+// received is what the Receive that completed with wc took in.
+func (d *demoEnd) received(wc *verbs.Completion) []byte {
+	start := int(wc.ID) * d.recvSize
+	return d.recv[start : start+int(wc.Bytes)]
+}
+
+// slot is the memory of m.
+func (d *demoEnd) slot(m message) []byte {
+	start := m.slot() * demoSlotSize
+	return d.slots[start : start+m.length]
+}
+
+func (d *demoEnd) slotSGL(m message) []verbs.SGE {
+	return d.slotsMR.SGL(m.slot()*demoSlotSize, m.length)
+}
+
+// sendCredit sends an empty Send.
+func (d *demoEnd) sendCredit() error { return d.postSend(verbs.Send{Flags: verbs.Unsignaled}) }
+
+// step waits for one completion and counts it.
+func (d *demoEnd) step(ctx context.Context) error {
+	wc, err := d.next(ctx)
+	if err != nil {
+		return err
+	}
+	if wc.Op != verbs.OpRecv {
+		d.done++
+		return nil
+	}
+	if wc.Bytes > 0 {
+		return fmt.Errorf("the peer says: %s", d.received(wc))
+	}
+	d.credits++
+	// After its last credit the peer may be gone. If it is gone too early,
+	// the next completion says so.
+	if err := d.postSlot(wc.ID); !errors.Is(err, errDisconnected) {
+		return err
+	}
+	return nil
+}
+
+// nextRecv waits for a completed Receive.
+func (d *demoEnd) nextRecv(ctx context.Context) (*verbs.Completion, error) {
+	for {
+		wc, err := d.next(ctx)
+		if err != nil || wc.Op == verbs.OpRecv {
+			return wc, err
+		}
+	}
+}
+
+// verify compares the contents of a message with what it must be.
+func (d *demoEnd) verify(transfer int, m message, data []byte) error {
+	if len(data) != m.length {
+		return fmt.Errorf("%v %d has %d octets, want %d", demoOps[transfer], m.index, len(data), m.length)
+	}
+	if i := d.plan.pattern(transfer).mismatch(data, m.offset); i >= 0 {
+		return fmt.Errorf("%v %d differs from what was sent at octet %d of %d", demoOps[transfer], m.index, i, m.length)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// The protocol of `rnic demo`. The client brings the plan in its private data,
+// the server answers with the address of its slots. Three transfers follow, in
+// the order of demoOps, each of the plan's next octets, cut into messages that
+// both sides work out for themselves.
+//
+//	Send   client: Send of the message            server: verify, empty Send
+//	Write  client: Write to a slot, empty Send    server: verify, empty Send
+//	Read   server: fill a slot, empty Send        client: Read, verify, empty Send
+//
+// An empty Send toward the sender of the data is a credit: message i is
+// verified and its slot is free again. A Send with contents from the server is
+// not a credit: it says in words what was wrong.
+
+// demoOps are the transfers, in order.
+var demoOps = [...]verbs.Op{verbs.OpSend, verbs.OpWrite, verbs.OpRead}
+
+const (
+	// demoSlots is how many messages may be on their way or unverified.
+	demoSlots = 8
+	// demoSlotSize is the longest message, in octets.
+	demoSlotSize = 1 << 20
+	// demoNoteSize is room for what a server says was wrong.
+	demoNoteSize = 256
+)
+
+// demoSizes are the lengths of successive messages: long ones for the bulk of
+// the data, and others that end within a segment or word.
+var demoSizes = [...]int{demoSlotSize, demoSlotSize / 4, 64<<10 + 1, 4096, 1461, 64, 1}
+
+// demoPlan is what a client asks for.
+type demoPlan struct {
+	Bytes uint64 `json:"bytes"` // in all
+	Seed  uint64 `json:"seed"`
+}
+
+// share is the number of octets that transfer i of demoOps moves: a third,
+// and the first ones take what does not divide.
+func (p demoPlan) share(i int) uint64 {
+	n := uint64(len(demoOps))
+	share := p.Bytes / n
+	if uint64(i) < p.Bytes%n {
+		share++
+	}
+	return share
+}
+
+// pattern is the data of transfer i.
+func (p demoPlan) pattern(i int) pattern { return pattern(pattern(p.Seed).word(uint64(i))) }
+
+// messages starts the messages of transfer i.
+func (p demoPlan) messages(i int) messages { return messages{total: p.share(i)} }
+
+// messages goes through the messages of a transfer.
+type messages struct {
+	total  uint64
+	index  int    // of the next message
+	offset uint64 // of the next message in the transfer
+}
+
+// message is one message of a transfer.
+type message struct {
+	index  int
+	offset uint64
+	length int
+}
+
+func (m message) slot() int { return m.index % demoSlots }
+
+func (m *messages) more() bool { return m.offset < m.total }
+
+func (m *messages) next() message {
+	n := min(uint64(demoSizes[m.index%len(demoSizes)]), m.total-m.offset)
+	msg := message{m.index, m.offset, int(n)}
+	m.index++
+	m.offset += n
+	return msg
+}
+
+// remoteBuffer is how a buffer's address travels in private data.
+type remoteBuffer struct {
+	STag uint32 `json:"stag"`
+	TO   uint64 `json:"to"`
+}
+
+func addressOf(mr *verbs.MR, off int) remoteBuffer {
+	r := mr.Remote(off)
+	return remoteBuffer{uint32(r.STag), r.TO}
+}
+
+// at is the address off octets into the buffer.
+func (b remoteBuffer) at(off int) verbs.Remote {
+	return verbs.Remote{STag: verbs.STag(b.STag), TO: b.TO + uint64(off)}
+}
+
+// marshal encodes private data. The types of this program always encode.
+func marshal(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("encoding %T: %v", v, err))
+	}
+	return data
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestDemo(t *testing.T) {
+	tests := []struct {
+		name  string
+		bytes uint64
+		flags string
+	}{
+		{"default flags", 9<<20 + 5, ""},
+		{"least", 3, ""},
+		{"no CRC", 5 << 20, "--crc off"},
+		{"markers, revision 1", 3 << 20, "--markers --mpa-rev 1"},
+		{"peer-to-peer, one read at a time", 3 << 20, "--p2p --ird 1 --ord 1"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			args := append([]string{"demo", "--json", "--bytes", itoa(int(tt.bytes))}, strings.Fields(tt.flags)...)
+			r := rnic(t.Context(), args...)
+			require.Zero(t, r.status, r.stderr)
+			assert.Empty(t, r.stderr)
+			var report demoReport
+			decode(t, r.stdout, &report)
+			assert.Equal(t, tt.bytes, report.Bytes)
+			assert.Equal(t, tt.bytes, report.Verified)
+			assert.Equal(t, !strings.Contains(tt.flags, "--crc off"), report.CRC)
+			require.Len(t, report.Ops, 3)
+			for i, op := range report.Ops {
+				assert.Equal(t, demoOps[i].String(), op.Op)
+				assert.Equal(t, op.Bytes, op.Verified)
+				assert.Positive(t, op.Messages)
+				assert.Positive(t, op.GBps)
+			}
+		})
+	}
+}
+
+func TestDemoPrintsTable(t *testing.T) {
+	r := rnic(t.Context(), "demo", "--bytes", "300")
+	require.Zero(t, r.status, r.stderr)
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	require.Len(t, lines, 6, r.stdout)
+	assert.Regexp(t, `^ *operation +octets +messages +seconds +GB/s +verified$`, strings.TrimRight(lines[0], " "))
+	for i, op := range []string{"Send", "Write", "Read"} {
+		assert.Regexp(t, `^ *`+op+` +100 +1 .* 100$`, strings.TrimRight(lines[1+i], " "))
+	}
+	assert.Regexp(t, `^300 octets between two processes in .* s, CRC on; 300 verified, all right$`, lines[5])
+}
+
+// The messages of a transfer cover it without a gap, and the shares add up.
+func TestDemoPlan(t *testing.T) {
+	for _, total := range []uint64{3, 4, 5, 1 << 20, 10<<20 + 1} {
+		plan := demoPlan{Bytes: total, Seed: 1}
+		var sum uint64
+		for i := range demoOps {
+			var next uint64
+			count := 0
+			for m := plan.messages(i); m.more(); count++ {
+				got := m.next()
+				assert.Equal(t, message{count, next, got.length}, got)
+				assert.Positive(t, got.length)
+				assert.LessOrEqual(t, got.length, demoSlotSize)
+				next += uint64(got.length)
+			}
+			assert.Equal(t, plan.share(i), next)
+			sum += next
+		}
+		assert.Equal(t, total, sum)
+	}
+}
+
+// Each transfer has data of its own, so that what the one before left behind
+// does not pass.
+func TestDemoVerify(t *testing.T) {
+	d := &demoEnd{plan: demoPlan{Bytes: 3000, Seed: 99}}
+	m := message{index: 2, offset: 7, length: 100}
+	data := make([]byte, 100)
+	d.plan.pattern(1).fill(data, 7)
+	require.NoError(t, d.verify(1, m, data))
+	assert.ErrorContains(t, d.verify(0, m, data), "Send 2 differs")
+	assert.ErrorContains(t, d.verify(1, m, data[:99]), "Write 2 has 99 octets, want 100")
+	data[55]++
+	assert.ErrorContains(t, d.verify(1, m, data), "at octet 55 of 100")
+}
+
+// A server may begin the next transfer before the client has seen the end of
+// the last: with transfers of one message this happens now and then.
+func TestDemoTransfersFollowClosely(t *testing.T) {
+	f := defaultConnFlags()
+	for range 100 {
+		address := make(chan string, 1)
+		served := make(chan error, 1)
+		go func() {
+			served <- serveDemo(t.Context(), &f, func(a string) error {
+				address <- a
+				return nil
+			})
+		}()
+		results, err := runDemoClient(t.Context(), <-address, &f, demoPlan{Bytes: 3, Seed: 5}, &progress{})
+		require.NoError(t, err)
+		require.Len(t, results, 3)
+		require.NoError(t, <-served)
+	}
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/softrnic/softrnic/cm"
+)
+
+// connFlags are the flags about a connection that ping, demo and perf share.
+type connFlags struct {
+	crc     bool
+	markers bool
+	rev     int
+	p2p     bool
+	ird     int
+	ord     int
+	timeout time.Duration
+}
+
+// maxReads bounds IRD and ORD: they travel in 14 bits (RFC 6581 9).
+const maxReads = 1<<14 - 1
+
+func defaultConnFlags() connFlags {
+	return connFlags{crc: true, rev: 2, timeout: 10 * time.Second}
+}
+
+// register sets the defaults and adds the flags to fs.
+func (c *connFlags) register(fs *pflag.FlagSet) {
+	*c = defaultConnFlags()
+	fs.Var((*onOff)(&c.crc), "crc", "CRC32C over each FPDU: `on|off`; off needs both sides to agree")
+	fs.BoolVar(&c.markers, "markers", false, "ask the peer for MPA markers")
+	fs.Var(&intRange{&c.rev, 1, 2}, "mpa-rev", "`revision` of MPA startup: 1 (RFC 5044) or 2 (RFC 6581)")
+	fs.BoolVar(&c.p2p, "p2p", false, "peer-to-peer mode: either side may send first (RFC 6581)")
+	fs.Var(&intRange{&c.ird, 0, maxReads}, "ird", "inbound RDMA Reads at once to allow; 0 leaves it to the command")
+	fs.Var(&intRange{&c.ord, 0, maxReads}, "ord", "outbound RDMA Reads at once to ask for; 0 leaves it to the command")
+	fs.Var(&durationRange{&c.timeout, time.Millisecond, time.Hour}, "timeout", "`time` that connecting may take")
+}
+
+// args are flags that make another rnic process use the same settings.
+func (c *connFlags) args() []string {
+	return []string{
+		"--crc=" + (*onOff)(&c.crc).String(),
+		fmt.Sprintf("--markers=%t", c.markers),
+		fmt.Sprintf("--mpa-rev=%d", c.rev),
+		fmt.Sprintf("--p2p=%t", c.p2p),
+		fmt.Sprintf("--ird=%d", c.ird),
+		fmt.Sprintf("--ord=%d", c.ord),
+		fmt.Sprintf("--timeout=%s", c.timeout),
+	}
+}
+
+// config is what package cm wants to know. IRD and ORD are those of the QP.
+func (c *connFlags) config() cm.Config {
+	return cm.Config{
+		NoCRC:   !c.crc,
+		Markers: c.markers,
+		Rev:     uint8(c.rev),
+		P2P:     c.p2p,
+		Timeout: c.timeout,
+	}
+}
+
+// onOff is a flag with the values on and off.
+type onOff bool
+
+func (o *onOff) String() string {
+	if *o {
+		return "on"
+	}
+	return "off"
+}
+
+func (o *onOff) Set(s string) error {
+	switch s {
+	case "on":
+		*o = true
+	case "off":
+		*o = false
+	default:
+		return fmt.Errorf("want on or off")
+	}
+	return nil
+}
+
+func (o *onOff) Type() string { return "on|off" }
+
+// intRange is a flag with an integer from min to max.
+type intRange struct {
+	p        *int
+	min, max int
+}
+
+func (r *intRange) String() string {
+	if r.p == nil {
+		return "0"
+	}
+	return strconv.Itoa(*r.p)
+}
+
+func (r *intRange) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < r.min || n > r.max {
+		return fmt.Errorf("want a number from %d to %d", r.min, r.max)
+	}
+	*r.p = n
+	return nil
+}
+
+func (r *intRange) Type() string { return "int" }
+
+// durationRange is a flag with a time from min to max.
+type durationRange struct {
+	p        *time.Duration
+	min, max time.Duration
+}
+
+func (r *durationRange) String() string {
+	if r.p == nil {
+		return "0s"
+	}
+	return r.p.String()
+}
+
+func (r *durationRange) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < r.min || d > r.max {
+		return fmt.Errorf("want a time from %v to %v, such as 500ms", r.min, r.max)
+	}
+	*r.p = d
+	return nil
+}
+
+func (r *durationRange) Type() string { return "duration" }
+
+// sizeRange is a flag with a number of octets from min to max: 4096, 64K, 1M.
+type sizeRange struct {
+	p        *uint64
+	min, max uint64
+}
+
+func (r *sizeRange) String() string {
+	if r.p == nil {
+		return "0"
+	}
+	return formatSize(*r.p)
+}
+
+func (r *sizeRange) Set(s string) error {
+	n, err := parseSize(s)
+	if err != nil {
+		return err
+	}
+	if n < r.min || n > r.max {
+		return fmt.Errorf("want %s to %s octets", formatSize(r.min), formatSize(r.max))
+	}
+	*r.p = n
+	return nil
+}
+
+func (r *sizeRange) Type() string { return "size" }
+
+// sizeList is a flag with several sizes, each from min to max.
+type sizeList struct {
+	p        *[]uint64
+	min, max uint64
+}
+
+func (l *sizeList) String() string {
+	if l.p == nil {
+		return ""
+	}
+	words := make([]string, len(*l.p))
+	for i, n := range *l.p {
+		words[i] = formatSize(n)
+	}
+	return strings.Join(words, ",")
+}
+
+func (l *sizeList) Set(s string) error {
+	var sizes []uint64
+	for word := range strings.SplitSeq(s, ",") {
+		var n uint64
+		if err := (&sizeRange{&n, l.min, l.max}).Set(word); err != nil {
+			return err
+		}
+		sizes = append(sizes, n)
+	}
+	*l.p = sizes
+	return nil
+}
+
+func (l *sizeList) Type() string { return "size,..." }
+
+var sizeUnits = []struct {
+	suffix string
+	factor uint64
+}{{"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}}
+
+// parseSize reads a number of octets, with K, M or G for powers of 1024.
+func parseSize(s string) (uint64, error) {
+	digits, factor := strings.ToUpper(s), uint64(1)
+	for _, u := range sizeUnits {
+		if rest, ok := strings.CutSuffix(digits, u.suffix); ok {
+			digits, factor = rest, u.factor
+			break
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 32)
+	if err != nil {
+		return 0, fmt.Errorf("want a number of octets such as 4096, 64K or 1M")
+	}
+	return n * factor, nil
+}
+
+// formatSize is the shortest text that parseSize reads as n.
+func formatSize(n uint64) string {
+	for _, u := range sizeUnits {
+		if n >= u.factor && n%u.factor == 0 {
+			return strconv.FormatUint(n/u.factor, 10) + u.suffix
+		}
+	}
+	return strconv.FormatUint(n, 10)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// perfResult is what one run measured.
+type perfResult struct {
+	Op       string         `json:"op"`
+	Size     int            `json:"size"`
+	Depth    int            `json:"depth,omitempty"` // not of a latency run
+	CRC      bool           `json:"crc"`
+	Event    bool           `json:"event"`
+	Messages uint64         `json:"messages"` // or round trips
+	Seconds  float64        `json:"seconds"`
+	GBps     float64        `json:"gb_per_s,omitempty"`
+	Mps      float64        `json:"m_messages_per_s,omitempty"`
+	Latency  *latencyResult `json:"latency,omitempty"`
+}
+
+// latencyResult holds times in microseconds.
+type latencyResult struct {
+	HalfRoundTrip bool    `json:"half_round_trip"` // else: a whole one
+	P50           float64 `json:"p50_us"`
+	P99           float64 `json:"p99_us"`
+	P999          float64 `json:"p999_us"`
+	Max           float64 `json:"max_us"`
+}
+
+func newStreamResult(run perfRun, messages uint64, seconds float64) perfResult {
+	rate := float64(messages) / seconds
+	return perfResult{
+		Op: run.Op, Size: run.Size, Depth: run.Depth, CRC: run.CRC, Event: run.Event,
+		Messages: messages, Seconds: seconds,
+		GBps: rate * float64(run.Size) / 1e9,
+		Mps:  rate / 1e6,
+	}
+}
+
+// newLatencyResult takes times of whole round trips. Half of one is how long a
+// message takes; for a Read, the whole one is.
+func newLatencyResult(run perfRun, times *histogram, elapsed time.Duration) perfResult {
+	half := run.Op != "read"
+	us := func(d time.Duration) float64 {
+		v := float64(d) / float64(time.Microsecond)
+		if half {
+			v /= 2
+		}
+		return v
+	}
+	return perfResult{
+		Op: run.Op, Size: run.Size, CRC: run.CRC, Event: run.Event,
+		Messages: times.n, Seconds: elapsed.Seconds(),
+		Latency: &latencyResult{
+			HalfRoundTrip: half,
+			P50:           us(times.quantile(0.50)),
+			P99:           us(times.quantile(0.99)),
+			P999:          us(times.quantile(0.999)),
+			Max:           us(times.max),
+		},
+	}
+}
+
+// printPerf writes a table of results, which are of one kind.
+func printPerf(w io.Writer, results []perfResult) error {
+	t := newTable(w)
+	for i, r := range results {
+		if l := r.Latency; l != nil {
+			if i == 0 {
+				what := "round trip"
+				if l.HalfRoundTrip {
+					what = "half round trip"
+				}
+				fmt.Fprintf(w, "%s, %s in us, CRC %s\n", r.Op, what, (*onOff)(&r.CRC))
+				fmt.Fprintln(t, "octets\tround trips\tp50\tp99\tp99.9\tmax\t")
+			}
+			fmt.Fprintf(t, "%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.Size, grouped(r.Messages), l.P50, l.P99, l.P999, l.Max)
+			continue
+		}
+		if i == 0 {
+			fmt.Fprintf(w, "%s, %d at once, CRC %s\n", r.Op, r.Depth, (*onOff)(&r.CRC))
+			fmt.Fprintln(t, "octets\tmessages\tseconds\tGB/s\tM/s\t")
+		}
+		fmt.Fprintf(t, "%d\t%s\t%.3f\t%.3f\t%.4f\t\n", r.Size, grouped(r.Messages), r.Seconds, r.GBps, r.Mps)
+	}
+	return t.Flush()
+}

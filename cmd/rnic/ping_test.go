@@ -1,0 +1,142 @@
+package main
+
+import (
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/rping"
+)
+
+// pingOnce runs a client against s, and returns its result.
+func pingOnce(t *testing.T, s *server, flags string) result {
+	t.Helper()
+	host, port, err := net.SplitHostPort(s.addr)
+	require.NoError(t, err)
+	return rnic(t.Context(), append([]string{"ping", "-c", "-a", host, "-p", port}, strings.Fields(flags)...)...)
+}
+
+func TestPing(t *testing.T) {
+	tests := []struct {
+		name           string
+		server, client string // further flags
+		rounds         int
+		size           uint64
+	}{
+		{"defaults", "", "", 3, 64},
+		{"one octet", "", "-S 1", 3, 1},
+		{"odd size", "", "-S 4097", 3, 4097},
+		{"rping's largest", "-S 65535", "-S 65535", 2, 65535},
+		{"largest", "", "-S 1M", 2, 1 << 20},
+		{"no CRC", "--crc off", "--crc off -S 100K", 2, 100 << 10},
+		{"CRC wanted by the client alone", "--crc off", "-S 100K", 2, 100 << 10},
+		{"markers one way", "--markers", "-S 100K", 2, 100 << 10},
+		{"markers both ways", "--markers", "--markers -S 100K", 2, 100 << 10},
+		{"revision 1", "--mpa-rev 1", "--mpa-rev 1", 3, 64},
+		{"peer-to-peer", "--p2p", "--p2p", 3, 64},
+		{"more reads", "--ird 4 --ord 4", "--ird 8 --ord 8", 3, 64},
+		{"server counts", "-C 3", "", 3, 64},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, append([]string{"ping", "-s", "-a", "127.0.0.1", "-p", "0", "-V", "--json"}, strings.Fields(tt.server)...)...)
+			c := pingOnce(t, s, "-V --json -C "+itoa(tt.rounds)+" "+tt.client)
+			require.Zero(t, c.status, c.stderr)
+			served := <-s.done
+			require.Zero(t, served.status, served.stderr)
+
+			for role, r := range map[string]result{"client": c, "server": served} {
+				var got pingSummary
+				decode(t, r.stdout, &got)
+				assert.Positive(t, got.Seconds, role)
+				assert.NotEmpty(t, got.Peer, role)
+				got.Seconds, got.Peer = 0, ""
+				assert.Equal(t, pingSummary{Role: role, Rounds: tt.rounds, Bytes: uint64(tt.rounds) * tt.size, Validated: true}, got)
+			}
+		})
+	}
+}
+
+func TestPingPrintsData(t *testing.T) {
+	s := startServer(t, "ping", "-s", "-a", "127.0.0.1", "-p", "0", "-v")
+	c := pingOnce(t, s, "-v -C 2 -S 30")
+	require.Zero(t, c.status, c.stderr)
+	served := <-s.done
+	require.Zero(t, served.status, served.stderr)
+
+	// As rping prints it.
+	want := []string{"ping data: rdma-ping-0: ABCDEFGHIJKLMNOP", "ping data: rdma-ping-1: BCDEFGHIJKLMNOPQ"}
+	assert.Equal(t, want, strings.Split(c.stdout, "\n")[:2])
+	assert.Regexp(t, regexp.MustCompile(`(?m)^2 rounds with .*, 60 octets each way in [^,]*$`), c.stdout)
+	for _, line := range want {
+		assert.Contains(t, served.stdout, "server "+line+"\n")
+	}
+}
+
+func TestPingPersistentServer(t *testing.T) {
+	s := startServer(t, "ping", "-s", "-P", "-a", "127.0.0.1", "-p", "0")
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			for range 3 {
+				c := pingOnce(t, s, "-V -C 5 -S 5000")
+				assert.Zero(t, c.status, c.stderr)
+			}
+		})
+	}
+	clients.Wait()
+	s.stop()
+	served := <-s.done
+	assert.Zero(t, served.status, served.stderr)
+	assert.Equal(t, 12, strings.Count(served.stdout, "5 rounds with"))
+}
+
+func TestPingServerStopsAfterItsCount(t *testing.T) {
+	s := startServer(t, "ping", "-s", "-C", "2", "-a", "127.0.0.1", "-p", "0")
+	c := pingOnce(t, s, "-C 3")
+	assert.Equal(t, 1, c.status)
+	assert.Contains(t, c.stderr, "ended the connection")
+	served := <-s.done
+	assert.Zero(t, served.status, served.stderr)
+	assert.Contains(t, served.stdout, "2 rounds with")
+}
+
+func TestPingTooLargeForServer(t *testing.T) {
+	s := startServer(t, "ping", "-s", "-S", "100", "-a", "127.0.0.1", "-p", "0")
+	c := pingOnce(t, s, "-C 1 -S 101")
+	assert.Equal(t, 1, c.status)
+	served := <-s.done
+	assert.Equal(t, 1, served.status)
+	assert.Contains(t, served.stderr, "has 101 octets, at most 100 are taken; use a larger -S here")
+}
+
+// A server that does not return the data is found out by -V.
+func TestCompare(t *testing.T) {
+	want := make([]byte, 40)
+	rping.Fill(want, 2)
+	got := append([]byte(nil), want...)
+	require.NoError(t, compare(2, want, got))
+	for i := range got {
+		got[i] ^= 1
+		assert.ErrorContains(t, compare(2, want, got), "data mismatch in round 2 at octet "+itoa(i)+":")
+		got[i] ^= 1
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// siw keeps one RDMA Read at a time for rping, and MPA revision 1 cannot agree
+// on a number: so neither side may count on more by itself.
+func TestPingLimits(t *testing.T) {
+	p := ping{flags: defaultConnFlags()}
+	assert.Equal(t, limits{sendDepth: 16, recvDepth: 2, ird: 1, ord: 1}, p.limits())
+	p.flags.ird, p.flags.ord = 3, 4
+	assert.Equal(t, limits{sendDepth: 16, recvDepth: 2, ird: 3, ord: 4}, p.limits())
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// waiting is how a reaper waits for completions.
+type waiting uint8
+
+const (
+	// waitSleep polls a little and then sleeps: what most programs want.
+	waitSleep waiting = iota
+	// waitSpin polls for about a millisecond before it sleeps: the lowest
+	// latency, at the price of a core.
+	waitSpin
+	// waitEvent polls once and then sleeps until it is notified.
+	waitEvent
+)
+
+// reaper takes completions from the CQ of an endpoint, many at a time, and
+// hands them out one by one. It allocates nothing.
+type reaper struct {
+	ep   *endpoint
+	mode waiting
+	head int // next of wc to hand out
+	tail int // end of those reaped
+	wc   [64]verbs.Completion
+}
+
+// next returns the next completion, which stays valid until the next call.
+// It fails if the completion's status is not Success, or when ctx ends while
+// the CQ is empty.
+func (r *reaper) next(ctx context.Context) (*verbs.Completion, error) {
+	for r.head == r.tail {
+		if err := r.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+	wc := &r.wc[r.head]
+	r.head++
+	switch wc.Status {
+	case verbs.StatusSuccess:
+		return wc, nil
+	case verbs.StatusFlushed:
+		// Requests are flushed when the connection has ended, in
+		// whatever way (verbs draft 6.2.4, 6.2.5).
+		return nil, r.ep.lost()
+	default:
+		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Status.Err())
+	}
+}
+
+// fill reaps at least one completion.
+func (r *reaper) fill(ctx context.Context) error {
+	n, err := r.poll(ctx)
+	if n == 0 && err != nil {
+		// The connection may have ended just after the last
+		// completion: that one counts.
+		if n = r.ep.cq.Poll(r.wc[:]); n == 0 {
+			return err
+		}
+	}
+	r.head, r.tail = 0, n
+	return nil
+}
+
+func (r *reaper) poll(ctx context.Context) (int, error) {
+	switch r.mode {
+	case waitSpin:
+		return r.spin(ctx)
+	case waitEvent:
+		return r.sleep(ctx)
+	default:
+		return r.wait(ctx)
+	}
+}
+
+// spinPolls is how many empty polls in a row, about a millisecond of them, make
+// waitSpin give up: other goroutines and processes may need this core to bring
+// what it waits for.
+const spinPolls = 4096
+
+func (r *reaper) spin(ctx context.Context) (int, error) {
+	for range spinPolls {
+		if n := r.ep.cq.Poll(r.wc[:]); n > 0 {
+			return n, nil
+		}
+	}
+	return r.wait(ctx)
+}
+
+func (r *reaper) wait(ctx context.Context) (int, error) {
+	n, err := r.ep.cq.Wait(ctx, r.wc[:])
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return n, err
+}
+
+// sleep waits for a completion event if the CQ is empty.
+func (r *reaper) sleep(ctx context.Context) (int, error) {
+	for {
+		if n := r.ep.cq.Poll(r.wc[:]); n > 0 {
+			return n, nil
+		}
+		if err := r.ep.cq.Notify(verbs.NotifyNext); err != nil {
+			return 0, err
+		}
+		// What completed before the CQ was armed makes no event.
+		if n := r.ep.cq.Poll(r.wc[:]); n > 0 {
+			return n, nil
+		}
+		select {
+		case <-r.ep.cq.Events():
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+}
