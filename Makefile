@@ -1,0 +1,50 @@
+# softrnic. `make help` lists the targets. `make run` and `make test` need Go and make only.
+
+GO         ?= go
+GOTESTFLAGS ?=
+BENCHFLAGS ?=
+FUZZTIME   ?= 10m
+INTEROPFLAGS ?=
+
+# Development tools are pinned in a module of their own, so that the library's go.mod stays small.
+TOOL := $(GO) tool -modfile=tools/go.mod
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test race fuzz lint bench interop verify clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/rnic
+	$(GO) build -o bin/ ./cmd/rnic
+
+run: build ## build, then move and verify data between two processes on this machine
+	bin/rnic demo
+
+test: ## run the tests, in random order
+	$(GO) test -shuffle=on $(GOTESTFLAGS) ./...
+
+race: ## run the tests under the race detector (needs a C compiler)
+	$(GO) test -race -shuffle=on $(GOTESTFLAGS) ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
+	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
+
+lint: ## vet for Linux, Windows and macOS, run golangci-lint, check the scripts
+	$(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	$(TOOL) golangci-lint run ./...
+	tools/lint-scripts.sh
+
+bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/go.mod benchstat`
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+
+interop: ## run the matrix against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
+	interop/run $(INTEROPFLAGS)
+
+verify: ## clone the last commit to an empty place and run what README.md promises
+	GO=$(GO) tools/verify.sh
+
+clean: ## remove what was built
+	rm -rf bin

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// mixedReport has one cell of each verdict but "n/a", and shares a cause between two cells.
+func mixedReport() *report {
+	r := newReport()
+	all := cells(ourClient)
+	r.add(all[0], outcome{siwFailed, "first cause"})
+	r.add(all[1], outcome{siwFailed, "first cause"})
+	r.add(all[2], outcome{failed, "second\ncause\n"})
+	r.add(all[3], outcome{verdict: passed})
+	return r
+}
+
+func TestWriteText(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, mixedReport().writeText(&b))
+	lines := strings.Split(b.String(), "\n")
+	require.Len(t, lines, 1+16+2+1+1)
+	assert.Equal(t, strings.Fields("rnic client, siw server 1 off off siw [1] siw [1] FAIL [2]"), strings.Fields(lines[1]))
+	assert.Equal(t, strings.Fields("rnic client, siw server 1 off on pass not run not run"), strings.Fields(lines[2]))
+	assert.Equal(t, "[1] first cause", lines[17])
+	assert.Equal(t, "[2] second; cause", lines[18])
+	assert.Equal(t, "4 cells: 1 pass, 1 fail, 2 beyond siw, 0 not in the protocol", lines[19])
+}
+
+func TestMarkdown(t *testing.T) {
+	text := mixedReport().markdown("Linux X")
+	lines := strings.Split(text, "\n")
+	assert.Equal(t, "| roles | MPA rev | p2p | CRC | 64 octets | 4096 octets | 65535 octets |", lines[0])
+	assert.Equal(t, "|---|---|---|---|---|---|---|", lines[1])
+	assert.Equal(t, "| rnic client, siw server | 1 | off | off | siw [1] | siw [1] | FAIL [2] |", lines[2])
+	assert.Contains(t, text, "\n- [2] second; cause\n")
+	assert.Contains(t, text, "Peer: Linux X.\n")
+}
+
+func TestBetween(t *testing.T) {
+	tests := []struct{ name, doc, want, err string }{
+		{"replaces", "a\n" + beginMarker + "\nold\n" + endMarker + "\nz\n", "a\n" + beginMarker + "\nnew\n" + endMarker + "\nz\n", ""},
+		{"first time", beginMarker + endMarker, beginMarker + "\nnew\n" + endMarker, ""},
+		{"no begin", "a\n" + endMarker, "", beginMarker},
+		{"no end", "a\n" + beginMarker + "\n", "", endMarker},
+		{"end before begin", endMarker + beginMarker, "", endMarker},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := between(tt.doc, "new\n")
+			if tt.err != "" {
+				require.ErrorContains(t, err, tt.err)
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+// The page of this repository has the markers, and updating twice changes nothing the second time.
+func TestUpdateDoc(t *testing.T) {
+	page, err := os.ReadFile("../docs/interop.md")
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "interop.md")
+	require.NoError(t, os.WriteFile(path, page, 0o644))
+
+	require.NoError(t, mixedReport().updateDoc(path, "Linux X"))
+	first, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(first), "second; cause")
+	require.NoError(t, mixedReport().updateDoc(path, "Linux X"))
+	second, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(first), string(second))
+}
