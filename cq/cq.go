@@ -57,8 +57,8 @@ const (
 // maxDrivers bounds how many recently active queue pairs one Poll visits.
 const maxDrivers = 8
 
-// idleVisits is how many fruitless visits make a Driver leave the list. It
-// comes back by Attach when it receives by itself.
+// idleVisits is how many fruitless visits make a Driver leave the list, if it is
+// not alone there. It comes back by Attach when it receives by itself.
 const idleVisits = 1 << 14
 
 type driver struct {
@@ -317,7 +317,7 @@ func (q *Queue) drive() bool {
 		if d.Drive() {
 			progress = true
 			d.idle = 0
-		} else if d.idle++; d.idle >= idleVisits {
+		} else if d.idle++; d.idle >= idleVisits && len(q.drivers) > 1 {
 			d.Yield()
 			q.remove(i)
 			continue

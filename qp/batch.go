@@ -10,7 +10,7 @@ import (
 
 const (
 	// batchBytes is about how many octets one vectored write carries.
-	batchBytes = 256 << 10
+	batchBytes = 512 << 10
 	// arenaBytes leaves room behind batchBytes for the FPDU that crosses it.
 	arenaBytes = batchBytes + mpa.MinBuffer
 	// maxPieces stays below the 1024 pieces that systems take in one call.

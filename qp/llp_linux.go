@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -81,6 +82,20 @@ func (r *rawIO) pollRead(fd uintptr) {
 			return
 		}
 	}
+}
+
+// hush makes data that arrives on the socket wake nobody, or undoes that. While
+// pollers read, a thread of the runtime that waits for timers or other sockets
+// would be woken by each arrival. SO_RCVLOWAT keeps the socket from being
+// readable for epoll; a read takes what is there all the same.
+func (r *rawIO) hush(on bool) {
+	lowat := 1
+	if on {
+		lowat = math.MaxInt32 // the system takes half of its largest buffer
+	}
+	_ = r.conn.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowat)
+	})
 }
 
 // read reads, and sleeps if there is nothing after spin fruitless tries. The

@@ -16,6 +16,8 @@ func (r *rawIO) usable() bool { return false }
 
 func (r *rawIO) tryPoll(*intake) (int, outcome) { return 0, ioLost }
 
+func (r *rawIO) hush(bool) {}
+
 func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0, ioLost }
 
 func (r *rawIO) write(*batch, bool) (int, outcome) { return 0, ioLost }

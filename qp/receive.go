@@ -36,7 +36,7 @@ const (
 	// still come, and fewPolls how many it wants to see. A look that comes late
 	// says nothing: the process did not get the processor.
 	watchTick = 2 * time.Millisecond
-	fewPolls  = 16
+	fewPolls  = 2
 	// yieldEvery is how many fruitless polls in a row make a poller offer its
 	// processor to other threads: the one it waits for may need it.
 	yieldEvery = 32
@@ -141,6 +141,7 @@ func (s *session) stepAside(watch *time.Timer) {
 	r := &s.rx
 	seen, at := r.polls.Load(), time.Now()
 	r.polled.Store(true)
+	s.llp.raw.hush(true)
 	for r.asked.Load() {
 		watch.Reset(watchTick)
 		select {
@@ -157,6 +158,7 @@ func (s *session) stepAside(watch *time.Timer) {
 		}
 	}
 	r.missed.Store(0)
+	s.llp.raw.hush(false)
 	r.polled.Store(false)
 	s.wakeTransmit()
 }
@@ -172,13 +174,15 @@ func (s *session) Drive() bool {
 		return false
 	}
 	r.polls.Add(1)
-	if s.llp.parked.Load() && r.missed.Add(1) == askAfter {
+	if s.llp.parked.Load() && r.missed.Add(1)%askAfter == 0 {
 		r.asked.Store(true)
 		s.llp.wakeReader()
+		runtime.Gosched() // or the loop, and transmitLoop, may not run for long
 	}
 	got := s.received(s.llp.raw.tryPoll(&r.in)) == ioDone
 	if s.tx.stalled.CompareAndSwap(true, false) {
 		s.kick()
+		got = true // a poller that sends is not idle
 	}
 	if got {
 		r.empty = 0

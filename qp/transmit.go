@@ -29,12 +29,14 @@ import (
 // A message is finished before the next one starts: a tagged message has
 // nothing but its STag to be known by (RFC 5041 5.2).
 
-// inlineBudget is how many octets a poster sends before it hands over.
+// inlineBudget is about how many octets a poster sends before it hands over: one
+// batch.
 const inlineBudget = batchBytes
 
-// maxULPDU bounds segments below MULPDU: on a loopback 16 KiB segments are
-// faster than 64 KiB ones, and a real path has a smaller MULPDU anyway.
-const maxULPDU = 16 << 10
+// maxULPDU bounds segments below MULPDU: on a loopback, where MULPDU is 64 KiB,
+// smaller segments are received faster, and a real path has a smaller MULPDU
+// anyway.
+const maxULPDU = 32 << 10
 
 // copyBelow is the payload, in octets, that is copied beside its header rather
 // than named as a piece of its own.
