@@ -58,7 +58,8 @@ func TestSilentPeersDoNotStarve(t *testing.T) {
 		})
 		start := time.Now()
 		for range 3 { // the third waits for a place
-			defer pl.dial().Close()
+			c := pl.dial()
+			t.Cleanup(func() { c.Close() })
 		}
 		assert.Equal(t, 3*time.Second, time.Since(start))
 		go func() {

@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// MinMULPDU and MaxULPDU bound MULPDU, in octets; MaxULPDU is also the
-	// longest ULPDU on the wire (RFC 5044 3).
+	// MinMULPDU is the least MULPDU, in octets (RFC 5044 3).
 	MinMULPDU = 128
-	MaxULPDU  = 64768
+	// MaxULPDU is the largest, and the longest ULPDU on the wire.
+	MaxULPDU = 64768
 
 	// DefaultEMSS is assumed for a connection that cannot tell its effective
 	// maximum segment size: TCP over IPv4 on a 1500 octet link.

@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// MaxPrivateData and MaxEnhancedPrivateData bound the ULP's private data in
-	// a startup frame, in octets: the enhanced word takes 4 of the 512
-	// (RFC 5044 7.1.1, RFC 6581 9).
-	MaxPrivateData         = 512
+	// MaxPrivateData bounds the ULP's private data in a startup frame, in octets
+	// (RFC 5044 7.1.1).
+	MaxPrivateData = 512
+	// MaxEnhancedPrivateData does in an enhanced one, whose word takes 4 of
+	// them (RFC 6581 9).
 	MaxEnhancedPrivateData = MaxPrivateData - enhancedLen
 
 	// NotNegotiated in place of an IRD or ORD leaves that depth to the ULPs

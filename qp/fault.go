@@ -279,8 +279,9 @@ func checkFault(op rdmap.Opcode, c rdmap.TermCode) Fault {
 			return FaultReadRequest
 		}
 		return FaultUntaggedLength
+	default: // rdmap.Check has no other
+		return FaultLocal
 	}
-	return FaultLocal
 }
 
 // parseFault maps what package ddp refuses of a ULPDU.
@@ -290,8 +291,9 @@ func parseFault(c ddp.Code) Fault {
 		return FaultDDPVersionTagged
 	case ddp.CodeUntaggedVersion:
 		return FaultDDPVersionUntagged
+	default: // too short: ddp.Parse has no other
+		return FaultSegmentSize
 	}
-	return FaultSegmentSize
 }
 
 // Faults lists the faults, without NoFault.

@@ -179,8 +179,9 @@ func sendFault(c ddp.Code) Fault {
 		return FaultSendMSN
 	case ddp.CodeTooLong:
 		return FaultSendTooLong
+	default: // the MO: ddp.Inbound has no other
+		return FaultSendMO
 	}
-	return FaultSendMO
 }
 
 // scatter copies p to the receive at pos, from where the last segment stopped.

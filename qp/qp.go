@@ -7,7 +7,7 @@
 //	state.go     the states as a table          fault.go    what each error entails
 //	sq.go rq.go  the work queues                reads.go    IRRQ and outbound Reads
 //	session.go   one LLP stream's time          llp*.go     the LLP stream
-//	transmit.go  batch.go                       receive.go  place.go
+//	transmit.go choose.go frame.go batch.go     receive.go place.go
 //	finish.go    how a session ends             modify.go   Modify QP
 package qp
 

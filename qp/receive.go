@@ -108,6 +108,7 @@ func (s *session) receiveLoop() {
 				s.stepAside(watch)
 				r.mu.Lock()
 			}
+		default: // received has ended the session
 		}
 	}
 	r.mu.Unlock()

@@ -144,7 +144,8 @@ func runModel(t *testing.T, rng *rand.Rand, steps int) {
 			}
 		case op < 5:
 			s, u, remote := anySTag(), anyUser(), rng.IntN(2) == 0
-			want, got := m.invalidate(s, u, remote), OK
+			want := m.invalidate(s, u, remote)
+			var got Fault
 			if remote {
 				got = tb.InvalidateRemote(s, u)
 			} else {

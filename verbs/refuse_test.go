@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"errors"
 	"net"
 	"testing"
 
@@ -24,7 +25,7 @@ func runRefusals(t *testing.T, list []refusal) {
 			n := newNode(t, verbs.QPConfig{SendDepth: 2, RecvDepth: 2, SendSGE: 2, RecvSGE: 2, ORD: 3})
 			before := n.qp.Query()
 			require.ErrorIs(t, r.call(t, n), r.want)
-			if r.want != verbs.ErrInvalidQP && r.want != verbs.ErrInvalidRNIC {
+			if !errors.Is(r.want, verbs.ErrInvalidQP) && !errors.Is(r.want, verbs.ErrInvalidRNIC) {
 				assert.Equal(t, before.State, n.qp.State(), "RV-8.3.1: nothing changed")
 			}
 		})

@@ -37,7 +37,7 @@ type (
 	Event = wr.Event
 	// EventID is an Asynchronous Event identifier.
 	EventID = wr.EventID
-	// PDID, QPID and CQID are identifiers within an RNIC.
+	// PDID names a protection domain.
 	PDID = wr.PDID
 	// QPID names a queue pair.
 	QPID = wr.QPID

@@ -1,0 +1,169 @@
+package qp
+
+import (
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// nextMessage starts a message. ok is false if there is none, or none that may
+// go now.
+func (s *session) nextMessage() (ok bool, c cause) {
+	t := &s.tx
+	if t.rtr != 0 {
+		s.startRTR()
+		return true, c
+	}
+	if s.gate.Load() { // RFC 5044 7.1.2 rule 4
+		return false, c
+	}
+	if t.readsUp {
+		t.readsUp = false
+		if ok, c = s.nextResponse(); ok || c.fault != NoFault {
+			return ok, c
+		}
+		return s.nextRequest()
+	}
+	t.readsUp = true
+	if ok, c = s.nextRequest(); ok || c.fault != NoFault {
+		return ok, c
+	}
+	return s.nextResponse()
+}
+
+// startRTR starts the ready-to-receive frame of peer-to-peer mode, an empty
+// message of the kind that was agreed (RFC 6581 9.2).
+func (s *session) startRTR() {
+	t := &s.tx
+	t.msg = message{kind: fromRTR}
+	switch t.rtr {
+	case mpa.RTRSend:
+		t.msg.op, t.msg.msn = rdmap.Send, t.sendMSN.Next()
+	case mpa.RTRRead:
+		t.msg.op, t.msg.msn = rdmap.ReadRequest, t.readMSN.Next()
+		t.msg.stag = rtrSTag
+		s.reads.push(outboundRead{stag: rtrSTag, msn: t.msg.msn, rtr: true})
+	default:
+		t.msg.op, t.msg.stag = rdmap.Write, rtrSTag
+	}
+	t.rtr = 0
+}
+
+// rtrSTag stands in empty RTR frames, where nobody looks at it; some hardware
+// dislikes an STag of zero there.
+const rtrSTag = 1
+
+// nextResponse starts the answer to the oldest RDMA Read Request.
+func (s *session) nextResponse() (bool, cause) {
+	t := &s.tx
+	r := s.irrq.first()
+	if r == nil {
+		return false, cause{}
+	}
+	t.refs = t.refs[:0]
+	if r.req.Size > 0 { // an empty Read looks at no STag, RFC 5040 5.2.1
+		ref, f := s.q.cfg.STags.Resolve(wr.STag(r.req.SourceSTag), r.req.SourceTO, uint64(r.req.Size), s.user, wr.RemoteRead)
+		if f != stag.OK {
+			return false, s.readCause(memoryFault(sideRead, f), 0)
+		}
+		t.refs = append(t.refs, ref)
+	}
+	t.msg = message{
+		kind: fromIRRQ, op: rdmap.ReadResponse,
+		stag: r.req.SinkSTag, to: r.req.SinkTO, length: uint64(r.req.Size),
+	}
+	return true, cause{}
+}
+
+// readCause is a fault in answering the oldest RDMA Read Request after sent
+// octets of the answer: the Terminate repeats its headers, moved on by as much
+// (RFC 5040 4.8).
+func (s *session) readCause(f Fault, sent uint64) cause {
+	r := s.irrq.first()
+	return cause{
+		fault: f, segment: ddp.UntaggedHeader + rdmap.ReadRequestSize,
+		ddpHeader: ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.ReadRequest), 0, ddp.QNReadRequest, r.msn, 0),
+		readReq:   r.req.Advanced(uint32(sent)).Append(nil),
+	}
+}
+
+// nextRequest starts the next Send Queue element, if it may run.
+func (s *session) nextRequest() (bool, cause) {
+	t, sq := &s.tx, &s.q.sq
+	if t.next == sq.tail.Load() {
+		return false, cause{}
+	}
+	e := sq.at(t.next)
+	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && s.reads.len() > 0 {
+		return false, cause{} // RV-8.2.2.2: all earlier Reads first
+	}
+	if f := s.admit(e); f != NoFault {
+		return false, cause{fault: f, sq: t.next, hasSQ: true}
+	}
+	if e.op.IsRead() && s.reads.len() >= int(t.ord.Load()) {
+		return false, cause{} // draft 6.5: wait for an earlier Read
+	}
+	if f := s.gather(e); f != NoFault {
+		return false, cause{fault: f, sq: t.next, hasSQ: true}
+	}
+	t.msg = message{kind: fromSQ, length: e.length}
+	m := &t.msg
+	switch e.op {
+	case wr.OpWrite:
+		m.op, m.stag, m.to = rdmap.Write, uint32(e.remote.STag), e.remote.TO
+	case wr.OpRead:
+		m.op, m.msn, m.length = rdmap.ReadRequest, t.readMSN.Next(), 0
+		s.reads.push(outboundRead{
+			pos: t.next, stag: uint32(e.local.STag), to: e.local.TO, size: e.local.Length, msn: m.msn,
+		})
+	default:
+		m.op, m.msn = sendOpcodes[e.op], t.sendMSN.Next()
+		if e.op.Invalidates() {
+			m.inv = uint32(e.invalidate)
+		}
+	}
+	return true, cause{}
+}
+
+var sendOpcodes = [...]rdmap.Opcode{
+	wr.OpSend: rdmap.Send, wr.OpSendSE: rdmap.SendSE,
+	wr.OpSendInvalidate: rdmap.SendInvalidate, wr.OpSendSEInvalidate: rdmap.SendSEInvalidate,
+}
+
+// admit makes the checks of an element that need no memory.
+func (s *session) admit(e *sqe) Fault {
+	switch {
+	case e.length > wr.MaxMessage:
+		return FaultSQLength
+	case e.op.IsRead() && s.tx.ord.Load() == 0:
+		return FaultZeroORD // draft 8.2.2 rule 18
+	case e.length > 0 && (e.op.IsRead() || e.op == wr.OpWrite) && e.remote.STag == 0:
+		return FaultSQSTag // draft 8.1.3.2.1
+	case e.length > 0 && e.op.IsRead() && e.local.STag == 0:
+		return FaultSQSTag
+	}
+	return NoFault
+}
+
+// gather resolves the memory of an element: that of a Send or Write to read from
+// it, that of a Read to see that it is there. The rights on the sink of a Read
+// are those of the response's tagged segments, checked when they come (draft
+// 7.5.2).
+func (s *session) gather(e *sqe) Fault {
+	t := &s.tx
+	t.refs = t.refs[:0]
+	if e.op.IsRead() {
+		_, f := s.resolve(e.local, 0)
+		return memoryFault(sideSQ, f)
+	}
+	for _, g := range s.q.sq.list(t.next) {
+		ref, f := s.resolve(g, wr.LocalRead)
+		if f != stag.OK {
+			return memoryFault(sideSQ, f)
+		}
+		t.refs = append(t.refs, ref)
+	}
+	return NoFault
+}

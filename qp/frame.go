@@ -1,0 +1,144 @@
+package qp
+
+import (
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
+)
+
+// frame adds the next FPDU of the message to b and, behind the last one, moves
+// on.
+func (s *session) frame(b *batch) cause {
+	t, m := &s.tx, &s.tx.msg
+	hdr, n, last := s.header()
+	from, before := len(b.arena), b.mark()
+	if s.llp.direct() && t.framer.Gather() && n >= copyBelow {
+		b.arena = t.framer.AppendHead(b.arena, hdr, n)
+		b.size += len(b.arena) - from
+		if !s.pieces(b, uint64(n)) {
+			b.rollback(before)
+			return s.lost()
+		}
+		from = len(b.arena)
+		b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
+		b.copied(from)
+	} else {
+		ok := s.hold(uint64(n))
+		if ok {
+			b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
+		}
+		for _, r := range t.held {
+			r.Release()
+		}
+		t.held = t.held[:0]
+		clear(t.parts)
+		t.parts = t.parts[:0]
+		if !ok {
+			return s.lost()
+		}
+		b.copied(from)
+	}
+	t.pos += uint64(b.size - before.size)
+	m.off += uint64(n)
+	if last {
+		s.framed()
+	}
+	return cause{}
+}
+
+// header makes the DDP and RDMAP headers of the next segment, which takes n
+// octets of payload.
+func (s *session) header() (hdr []byte, n int, last bool) {
+	t, m := &s.tx, &s.tx.msg
+	hdr = t.hdr[:0]
+	ctrl := rdmap.Control(m.op)
+	switch {
+	case m.op == rdmap.ReadRequest:
+		hdr = ddp.AppendUntagged(hdr, true, ctrl, 0, ddp.QNReadRequest, m.msn, 0)
+		req := rdmap.ReadRequestHeader{SinkSTag: m.stag}
+		if m.kind == fromSQ {
+			e := s.q.sq.at(t.next)
+			req = rdmap.ReadRequestHeader{
+				SinkSTag: uint32(e.local.STag), SinkTO: e.local.TO, Size: e.local.Length,
+				SourceSTag: uint32(e.remote.STag), SourceTO: e.remote.TO,
+			}
+		}
+		return req.Append(hdr), 0, true
+	case m.op.Tagged():
+		n, last = ddp.Cut(m.length-m.off, t.mulpdu, ddp.TaggedHeader)
+		return ddp.AppendTagged(hdr, last, ctrl, m.stag, m.to+m.off), n, last
+	default:
+		n, last = ddp.Cut(m.length-m.off, t.mulpdu, ddp.UntaggedHeader)
+		return ddp.AppendUntagged(hdr, last, ctrl, m.inv, ddp.QNSend, m.msn, uint32(m.off)), n, last
+	}
+}
+
+// hold collects the next n octets of the message's memory in t.parts, held by
+// t.held. It reports false if some of it was revoked.
+func (s *session) hold(n uint64) bool {
+	t := &s.tx
+	for n > 0 {
+		ref, off, k := t.take(n)
+		if k > 0 {
+			if !ref.Hold() {
+				return false
+			}
+			t.held = append(t.held, ref)
+			t.parts = ref.Append(t.parts, off, k)
+		}
+		n -= k
+	}
+	return true
+}
+
+// pieces adds the next n octets of the message's memory to b, not copied.
+func (s *session) pieces(b *batch, n uint64) bool {
+	t := &s.tx
+	for n > 0 {
+		ref, off, k := t.take(n)
+		if k > 0 && !b.memory(ref, off, k) {
+			return false
+		}
+		n -= k
+	}
+	return true
+}
+
+// take moves over up to n octets of one element of the scatter/gather list.
+func (t *txSide) take(n uint64) (ref stag.Ref, off, k uint64) {
+	m := &t.msg
+	ref = t.refs[m.sge]
+	off = m.sgeOff
+	k = min(n, ref.Len()-off)
+	if m.sgeOff += k; m.sgeOff == ref.Len() {
+		m.sge++
+		m.sgeOff = 0
+	}
+	return ref, off, k
+}
+
+// lost is the cause when memory of the message being framed was revoked. Its
+// segment has not begun to go out, so the Terminate takes its place (draft 6.4).
+func (s *session) lost() cause {
+	t := &s.tx
+	if t.msg.kind == fromIRRQ {
+		return s.readCause(FaultReadSTag, t.msg.off)
+	}
+	return cause{fault: FaultSQSTag, sq: t.next, hasSQ: true}
+}
+
+// framed ends the message.
+func (s *session) framed() {
+	t := &s.tx
+	switch t.msg.kind {
+	case fromSQ:
+		s.q.sq.at(t.next).end = t.pos
+		t.next++
+		s.q.sq.framed.Store(t.next)
+	case fromIRRQ:
+		s.irrq.pop()
+	default: // an RTR belongs to no queue
+	}
+	t.msg.kind = noMessage
+}
