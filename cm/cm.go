@@ -78,6 +78,9 @@ type Config struct {
 
 // mpaConfig is c for the MPA startup, with the queue pair's limits.
 func (c Config) mpaConfig(a verbs.QPAttributes) mpa.Config {
+	if a.NoInboundRead { // nor as the ready-to-receive frame
+		a.IRD = 0
+	}
 	return mpa.Config{
 		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
 		IRD: depth(c.IRD, a.IRD), ORD: depth(c.ORD, a.ORD),

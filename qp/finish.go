@@ -21,22 +21,23 @@ import (
 func (s *session) finish() {
 	q, c := s.q, s.cause
 	s.takeOver(c)
-	next := q.leaveRTS(s, &c)
+	t := q.leaveRTS(s, &c)
 	close(s.decided)
 	s.detach()
 	var end State
 	var event wr.EventID
-	switch next {
+	switch t.Next {
 	case Closing:
 		end, event = s.closing(c)
 	case Terminate:
 		s.keepTerminate(&c)
-		q.raise(faults[c.fault].Event)
-		end, event = s.terminating(c)
+		if t.Actions&ActEvent != 0 {
+			q.raise(faults[c.fault].Event)
+		}
+		end, event = s.terminating(c, t.Actions)
 	default:
-		s.llp.reset()
-		s.flush(c)
-		end, event = Error, faults[c.fault].Event
+		end = t.Next
+		event = s.carryOut(t, c)
 	}
 	if s.tx.batch != nil {
 		s.tx.batch.free()
@@ -100,9 +101,23 @@ func (s *session) closing(c cause) (State, wr.EventID) {
 		s.q.rq.flush(wr.StatusFlushed)
 		return Step(Closing, TrigClosed).Next, wr.EventLLPCloseComplete
 	}
-	s.llp.reset()
-	s.flush(cause{})
-	return Step(Closing, faults[f].Trigger).Next, faults[f].Event
+	t := Step(Closing, faults[f].Trigger)
+	return t.Next, s.carryOut(t, cause{fault: f})
+}
+
+// carryOut does what a transition into Error asks for, and returns the event to
+// raise.
+func (s *session) carryOut(t Transition, c cause) (event wr.EventID) {
+	if t.Actions&ActReset != 0 {
+		s.llp.reset()
+	}
+	if t.Actions&ActFlush != 0 {
+		s.flush(c)
+	}
+	if t.Actions&ActEvent != 0 {
+		event = faults[c.fault].Event
+	}
+	return event
 }
 
 // closeLLP closes this half and waits for the peer's.
@@ -131,10 +146,10 @@ func (s *session) closeLLP(c cause) Fault {
 }
 
 // terminating is the Terminate state (draft 6.2.3).
-func (s *session) terminating(c cause) (State, wr.EventID) {
+func (s *session) terminating(c cause, do Action) (State, wr.EventID) {
 	deadline := time.Now().Add(s.q.cfg.CloseTimeout)
 	_ = s.llp.conn.SetDeadline(deadline)
-	sent := s.sendTerminate(c)
+	sent := do&ActSendTerminate == 0 || s.sendTerminate(c)
 	s.flush(c) // nothing touches the program's memory from here on
 	if !sent {
 		return s.lostTerminating(c)
@@ -163,9 +178,6 @@ func (s *session) lostTerminating(c cause) (State, wr.EventID) {
 // that has seen no good FPDU may send none itself (RFC 5044 7.1.2 rule 4).
 func (s *session) sendTerminate(c cause) bool {
 	t := &s.tx
-	if !faults[c.fault].Sends {
-		return true
-	}
 	if b := t.batch; b != nil {
 		n, out := s.llp.write(b, true)
 		t.written.Add(uint64(n))

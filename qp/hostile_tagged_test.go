@@ -208,8 +208,11 @@ var responseAttacks = []attack{
 		return a
 	}(),
 	{
-		name: "Read Response without L", bad: func(r *rig) []byte { return halfResponse(readSize)(r)[0] },
-		fault: FaultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
+		name: "Read Response that goes on behind its last octet", lead: halfResponse(readSize),
+		bad: func(r *rig) []byte {
+			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+readSize), filled(1)).Octets()
+		},
+		fault: FaultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(readSize)) },
 	},
 	{

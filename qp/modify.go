@@ -20,7 +20,8 @@ type Modify struct {
 	// only for Idle to RTS.
 	LastMessage []byte
 	// ORD, if not nil, is the new limit on outbound RDMA Reads, 0 to what the
-	// queue pair was created with; only in Idle and RTS.
+	// queue pair was created with, in RTS to what was agreed with the peer; only
+	// in Idle and RTS.
 	ORD *int
 }
 
@@ -69,7 +70,7 @@ func (q *QP) Modify(m Modify) error {
 
 // checkModify finds the Immediate Errors, with mu held.
 func (q *QP) checkModify(m Modify) error {
-	if q.destroyed {
+	if q.destroyed.Load() {
 		return wr.ErrInvalidQP
 	}
 	from := q.State()
@@ -88,8 +89,12 @@ func (q *QP) checkModify(m Modify) error {
 	}
 	if m.ORD != nil {
 		if starts || from == m.Next && from != Error {
-			if *m.ORD < 0 || *m.ORD > q.cfg.ORD {
-				return fmt.Errorf("%w: %d, this QP was created with %d", wr.ErrORDExceeded, *m.ORD, q.cfg.ORD)
+			most := q.cfg.ORD
+			if s := q.session.Load(); s != nil {
+				most = s.maxORD // RFC 6581 9.1: at most the peer's IRD
+			}
+			if *m.ORD < 0 || *m.ORD > most {
+				return fmt.Errorf("%w: %d, at most %d", wr.ErrORDExceeded, *m.ORD, most)
 			}
 		} else {
 			return fmt.Errorf("%w: figure 4 has no ORD for this transition", wr.ErrInvalidModifier)
@@ -129,6 +134,10 @@ func (q *QP) start(m Modify) error {
 	}
 	s := newSession(q, st, ird, q.cfg.ORD)
 	s.tx.ord.Store(int32(ord))
+	s.maxORD = q.cfg.ORD
+	if st.Enhanced {
+		s.maxORD = min(s.maxORD, st.ORD)
+	}
 	if len(st.Early) > 0 && !s.rx.in.early(st.Early) {
 		return fmt.Errorf("modify QP: %w: %d early octets are too many", wr.ErrInvalidLLPStream, len(st.Early))
 	}
@@ -205,11 +214,11 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 // second call fails with wr.ErrInvalidQP.
 func (q *QP) Destroy() error {
 	q.mu.Lock()
-	if q.destroyed {
+	if q.destroyed.Load() {
 		q.mu.Unlock()
 		return fmt.Errorf("destroy QP %d: %w", q.cfg.ID, wr.ErrInvalidQP)
 	}
-	q.destroyed = true
+	q.destroyed.Store(true)
 	q.mu.Unlock()
 	if s := q.session.Load(); s != nil {
 		if !s.halt(cause{verb: TrigModifyError}) {

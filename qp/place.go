@@ -22,10 +22,14 @@ func (s *session) inWrite(seg ddp.Segment) Fault {
 // tagged follows tagged messages: one ends before another begins.
 func (s *session) tagged(op rdmap.Opcode, seg ddp.Segment) Fault {
 	r := &s.rx
-	if r.tagOpen && (r.tagOp != op || r.tagSTag != seg.STag()) {
+	some := len(seg.Payload()) > 0 // an empty segment's STag is not looked at
+	if r.tagOpen && (r.tagOp != op || some && r.tagSTag != seg.STag()) {
 		return FaultOpcode
 	}
-	r.tagOpen, r.tagOp, r.tagSTag = !seg.Last(), op, seg.STag()
+	if some || !r.tagOpen {
+		r.tagSTag = seg.STag()
+	}
+	r.tagOpen, r.tagOp = !seg.Last(), op
 	return NoFault
 }
 
@@ -69,10 +73,7 @@ func (s *session) inReadResponse(seg ddp.Segment) Fault {
 		}
 		o.got += n
 	}
-	if !seg.Last() {
-		if o.got == o.size {
-			return FaultNoLBit
-		}
+	if !seg.Last() { // the L bit may come on an empty segment behind the data
 		return NoFault
 	}
 	if o.got != o.size {

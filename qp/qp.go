@@ -56,13 +56,13 @@ type QP struct {
 
 	// state is written with mu and both postMu held, so that a post sees one
 	// state from its check to its end.
-	state   atomic.Uint32
-	session atomic.Pointer[session]
+	state     atomic.Uint32
+	destroyed atomic.Bool
+	session   atomic.Pointer[session]
 
 	mu        sync.Mutex
 	ord       int               // limit for the next stream; guarded by mu, as all below
 	terminate *TerminateMessage // of the last session
-	destroyed bool
 }
 
 // TerminateMessage is a Terminate Message as Query QP returns it.
@@ -111,7 +111,7 @@ func (q *QP) postSend(reqs []wr.Send) (n int, err error) {
 	q.sq.postMu.Lock()
 	defer q.sq.postMu.Unlock()
 	if t := Step(q.State(), TrigPostSQ); t.Err != 0 {
-		return 0, t.Err
+		return 0, q.refusal(t.Err)
 	}
 	for i := range reqs {
 		if err = q.sq.check(&reqs[i]); err != nil {
@@ -131,7 +131,7 @@ func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
 	q.rq.postMu.Lock()
 	defer q.rq.postMu.Unlock()
 	if t := Step(q.State(), TrigPostRQ); t.Err != 0 {
-		return 0, t.Err
+		return 0, q.refusal(t.Err)
 	}
 	for i := range reqs {
 		if err := q.rq.push(&reqs[i]); err != nil {
@@ -141,6 +141,14 @@ func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
 	return len(reqs), nil
 }
 
+// refusal is err, or that there is no such queue pair any more.
+func (q *QP) refusal(err wr.ImmediateError) error {
+	if q.destroyed.Load() {
+		return wr.ErrInvalidQP
+	}
+	return err
+}
+
 // Attributes are what Query QP returns (verbs draft 9.2.5.2), as far as they can
 // change or differ from Config.
 type Attributes struct {
@@ -148,6 +156,8 @@ type Attributes struct {
 	SendDepth, RecvDepth int // as allocated
 	SendSGE, RecvSGE     int
 	IRD, ORD             int
+	// NoInboundRead and NoInboundWrite are as in Config.
+	NoInboundRead, NoInboundWrite bool
 	// Terminate is the Terminate Message of the last session, if one was sent
 	// or received; valid in the states Terminate and Error.
 	Terminate *TerminateMessage
@@ -162,6 +172,7 @@ func (q *QP) Query() Attributes {
 		SendDepth: len(q.sq.slots), RecvDepth: len(q.rq.slots),
 		SendSGE: q.sq.maxSGE, RecvSGE: q.rq.maxSGE,
 		IRD: q.cfg.IRD, ORD: q.ord,
+		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
 	}
 	if s := q.session.Load(); s != nil { // as agreed with the peer
 		a.IRD, a.ORD = len(s.irrq.items), int(s.tx.ord.Load())
@@ -199,7 +210,7 @@ func (q *QP) setState(s State) {
 }
 
 // leaveRTS takes the transition that c means, and completes c.
-func (q *QP) leaveRTS(s *session, c *cause) State {
+func (q *QP) leaveRTS(s *session, c *cause) Transition {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sq.postMu.Lock()
@@ -208,7 +219,7 @@ func (q *QP) leaveRTS(s *session, c *cause) State {
 	q.state.Store(uint32(t.Next))
 	q.rq.postMu.Unlock()
 	q.sq.postMu.Unlock()
-	return t.Next
+	return t
 }
 
 // endSession lets go of the LLP stream and enters the state after it.

@@ -34,9 +34,11 @@ const (
 	askAfter = 64
 	// watchTick is how often a loop that stepped aside looks whether pollers
 	// still come, and fewPolls how many it wants to see. A look that comes late
-	// says nothing: the process did not get the processor.
+	// says little: maybe the process did not get the processor. But lateLooks
+	// of them in a row mean that others have it.
 	watchTick = 2 * time.Millisecond
 	fewPolls  = 2
+	lateLooks = 3
 	// yieldEvery is how many fruitless polls in a row make a poller offer its
 	// processor to other threads: the one it waits for may need it.
 	yieldEvery = 32
@@ -140,7 +142,7 @@ func (s *session) detach() {
 // stepAside returns when the loop shall own the receive side again.
 func (s *session) stepAside(watch *time.Timer) {
 	r := &s.rx
-	seen, at := r.polls.Load(), time.Now()
+	w := watchdog{seen: r.polls.Load(), at: time.Now()}
 	r.polled.Store(true)
 	s.llp.raw.hush(true)
 	for r.asked.Load() {
@@ -151,17 +153,38 @@ func (s *session) stepAside(watch *time.Timer) {
 		case <-r.resume:
 			r.asked.Store(false)
 		case <-watch.C:
-			n, now := r.polls.Load(), time.Now()
-			if n-seen < fewPolls && now.Sub(at) < 2*watchTick {
+			if w.look(r.polls.Load(), time.Now()) {
 				r.asked.Store(false)
 			}
-			seen, at = n, now
 		}
 	}
 	r.missed.Store(0)
 	s.llp.raw.hush(false)
 	r.polled.Store(false)
 	s.wakeTransmit()
+}
+
+// watchdog tells whether pollers have gone.
+type watchdog struct {
+	seen uint64 // polls at the last look
+	at   time.Time
+	late int // looks in a row that came late and saw few polls
+}
+
+// look reports whether to take over, polls being their number by now.
+func (w *watchdog) look(polls uint64, now time.Time) bool {
+	few := polls-w.seen < fewPolls
+	late := now.Sub(w.at) >= 2*watchTick
+	w.seen, w.at = polls, now
+	switch {
+	case !few:
+		w.late = 0
+		return false
+	case !late:
+		return true
+	}
+	w.late++
+	return w.late >= lateLooks
 }
 
 // Drive implements cq.Driver.

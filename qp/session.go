@@ -26,6 +26,8 @@ type session struct {
 
 	irrq  *ring[inboundRead]  // receive side -> transmit side, bounded by IRD
 	reads *ring[outboundRead] // transmit side -> receive side, bounded by ORD
+	// maxORD is what ORD may be raised to: what was agreed with the peer.
+	maxORD int
 
 	// gate is closed while a Responder may not send (RFC 5044 7.1.2).
 	gate atomic.Bool

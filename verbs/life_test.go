@@ -160,7 +160,7 @@ func TestDestroyInEveryState(t *testing.T) {
 			<-done
 			require.ErrorIs(t, n.qp.Destroy(), verbs.ErrInvalidQP)
 			_, err := n.qp.PostRecv(verbs.Recv{})
-			require.ErrorIs(t, err, verbs.ErrInvalidState)
+			require.ErrorIs(t, err, verbs.ErrInvalidQP)
 			require.NoError(t, n.cq.Destroy(), "nothing is tied to it")
 			require.NoError(t, n.mr.Deregister())
 			require.NoError(t, n.pd.Dealloc())

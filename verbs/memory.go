@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -97,6 +98,7 @@ type MR struct {
 	pd     *PD
 	region *stag.Region
 	mem    []byte
+	gone   atomic.Bool // the STag may be somebody else's by now
 }
 
 // Register registers buf with the given rights, VA-based, with a key that
@@ -139,6 +141,9 @@ func (p *PD) RegisterRegion(c RegionConfig) (*MR, error) {
 // in the memory or read from it any more. Errors: ErrInvalidSTag (it was
 // already).
 func (m *MR) Deregister() error {
+	if m.gone.Swap(true) {
+		return fmt.Errorf("deregister memory: %w: %v was deregistered", wr.ErrInvalidSTag, m.STag())
+	}
 	if err := m.pd.rnic.stags.Deregister(m.STag()); err != nil {
 		return err
 	}

@@ -46,11 +46,28 @@ type QP struct {
 func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
 	c = c.withDefaults()
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.checkQP(c); err != nil {
+	err := r.open()
+	r.mu.Unlock()
+	if err != nil {
 		return nil, fmt.Errorf("create QP: %w", err)
 	}
-	if err := c.PD.use(); err != nil {
+	if c.PD != nil { // before r.mu is taken: Dealloc takes it second
+		if err := c.PD.use(); err != nil {
+			return nil, fmt.Errorf("create QP: %w", err)
+		}
+	}
+	q, err := r.createQP(c)
+	if err != nil && c.PD != nil {
+		c.PD.unuse()
+	}
+	return q, err
+}
+
+// createQP is CreateQP with the PD counted in.
+func (r *RNIC) createQP(c QPConfig) (*QP, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.checkQP(c); err != nil {
 		return nil, fmt.Errorf("create QP: %w", err)
 	}
 	c.SendCQ.refs.Add(1)

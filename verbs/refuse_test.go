@@ -255,5 +255,5 @@ func TestClosedRNIC(t *testing.T) {
 	require.ErrorIs(t, n.qp.Destroy(), verbs.ErrInvalidQP)
 	require.ErrorIs(t, n.mr.Deregister(), verbs.ErrInvalidSTag)
 	_, err = n.qp.PostSend(verbs.Send{})
-	require.ErrorIs(t, err, verbs.ErrInvalidState)
+	require.ErrorIs(t, err, verbs.ErrInvalidQP)
 }
