@@ -242,8 +242,14 @@ func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
 		select {
 		case <-q.wake:
 		case <-ctx.Done():
+			if n := q.pop(dst); n > 0 {
+				return n, nil
+			}
 			return 0, ctx.Err()
 		case <-q.gone:
+			if n := q.pop(dst); n > 0 {
+				return n, nil
+			}
 			return 0, wr.ErrInvalidCQ
 		}
 	}

@@ -146,6 +146,8 @@ func (b *batch) mark() mark {
 }
 
 func (b *batch) rollback(m mark) {
+	clear(b.pieces[m.pieces:])
+	clear(b.holds[m.holds:])
 	b.arena, b.pieces, b.run, b.holds, b.size = b.arena[:m.arena], b.pieces[:m.pieces], m.run, b.holds[:m.holds], m.size
 	if m.holds > 0 {
 		h := &b.holds[m.holds-1]

@@ -1,7 +1,6 @@
 package qp
 
 import (
-	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -11,6 +10,10 @@ import (
 // writeSpin is how often a waiting write tries again before it sleeps: waking an
 // idle thread costs more than a peer's receive usually takes.
 const writeSpin = 200
+
+// hushBelow is how many octets may wait in a socket that pollers read before
+// anyone is woken.
+const hushBelow = 1 << 20
 
 // rawIO does non-blocking vectored I/O on a TCP socket. The closures it gives to
 // the runtime are made once, so that no call allocates; arguments and results
@@ -87,11 +90,13 @@ func (r *rawIO) pollRead(fd uintptr) {
 // hush makes data that arrives on the socket wake nobody, or undoes that. While
 // pollers read, a thread of the runtime that waits for timers or other sockets
 // would be woken by each arrival. SO_RCVLOWAT keeps the socket from being
-// readable for epoll; a read takes what is there all the same.
+// readable for epoll; a read takes what is there all the same. The system makes
+// the socket's receive buffer large enough for the mark, so that is not above
+// what a busy connection comes to anyway.
 func (r *rawIO) hush(on bool) {
 	lowat := 1
 	if on {
-		lowat = math.MaxInt32 // the system takes half of its largest buffer
+		lowat = hushBelow
 	}
 	_ = r.conn.Control(func(fd uintptr) {
 		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowat)
@@ -143,6 +148,9 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 }
 
 func readOnce(fd uintptr, p []byte) (int, outcome) {
+	if len(p) == 0 { // deliver leaves room
+		return 0, ioLost
+	}
 	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 	switch {
 	case errno == syscall.EAGAIN:

@@ -40,6 +40,9 @@ func (q *QP) Modify(m Modify) error {
 	if m.Next >= numStates {
 		return fmt.Errorf("modify QP: %w: there is no state %d", wr.ErrInvalidState, m.Next)
 	}
+	if m.Next == RTS {
+		q.settle()
+	}
 	q.mu.Lock()
 	if err := q.checkModify(m); err != nil {
 		defer q.mu.Unlock()
@@ -143,6 +146,7 @@ func (q *QP) start(m Modify) error {
 	}
 	q.terminate = nil
 	q.session.Store(s)
+	q.last.Store(s)
 	q.setState(RTS)
 	s.start()
 	return nil
@@ -182,6 +186,9 @@ func (q *QP) Drain(ctx context.Context) error {
 		if s.tx.mu.TryLock() {
 			busy := s.busy()
 			s.tx.mu.Unlock()
+			if s.tx.more.Load() {
+				s.kick() // somebody found the side taken just now
+			}
 			if !busy {
 				signal(s.quiet) // another Drain may wait for the same token
 				return nil
@@ -226,6 +233,7 @@ func (q *QP) Destroy() error {
 		}
 		<-s.over
 	}
+	q.settle()
 	q.mu.Lock()
 	q.setState(Error) // refuses posts
 	q.mu.Unlock()

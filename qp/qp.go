@@ -59,6 +59,7 @@ type QP struct {
 	state     atomic.Uint32
 	destroyed atomic.Bool
 	session   atomic.Pointer[session]
+	last      atomic.Pointer[session] // the current session, or the one before
 
 	mu        sync.Mutex
 	ord       int               // limit for the next stream; guarded by mu, as all below
@@ -228,4 +229,12 @@ func (q *QP) endSession(end State) {
 	defer q.mu.Unlock()
 	q.session.Store(nil)
 	q.setState(end)
+}
+
+// settle waits until the last session, if its stream is gone, has raised its last
+// event.
+func (q *QP) settle() {
+	if s := q.last.Load(); s != nil && q.session.Load() == nil {
+		<-s.over
+	}
 }

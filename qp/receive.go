@@ -92,7 +92,6 @@ func (s *session) receiveLoop() {
 	defer watch.Stop()
 	spin := 0
 	r.mu.Lock()
-	s.deliver() // what was read before the session began
 	for !s.stopping.Load() {
 		n, out := s.llp.read(&r.in, &r.mu, spin)
 		if s.stopping.Load() {

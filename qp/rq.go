@@ -13,6 +13,7 @@ type rqe struct {
 	id     uint64
 	length uint64 // octets of all its buffers together
 	nsge   uint8
+	queued bool // a completion waits to be reaped; set before head passes
 }
 
 // recvQueue is a ring of posted receives; positions as in sendQueue.
@@ -53,19 +54,30 @@ func (r *recvQueue) list(pos uint64) []wr.SGE {
 // in order.
 func (r *recvQueue) Release(pos uint64) { r.reaped.Store(pos + 1) }
 
+// room reports whether a slot is free, with postMu held: its completion was
+// reaped, or was dropped because the CQ was full.
+func (r *recvQueue) room(tail uint64) bool {
+	if tail-r.freed <= r.mask {
+		return true
+	}
+	head, reaped := r.head.Load(), r.reaped.Load()
+	for r.freed < reaped || r.freed < head && !r.slots[r.freed&r.mask].queued {
+		r.freed++
+	}
+	return tail-r.freed <= r.mask
+}
+
 // push posts one receive, with postMu held.
 func (r *recvQueue) push(w *wr.Recv) error {
 	if len(w.SGL) > r.maxSGE {
 		return wr.ErrInvalidSGLLength
 	}
 	tail := r.tail.Load()
-	if tail-r.freed > r.mask {
-		if r.freed = r.reaped.Load(); tail-r.freed > r.mask {
-			return wr.ErrQueueFull
-		}
+	if !r.room(tail) {
+		return wr.ErrQueueFull
 	}
 	e := &r.slots[tail&r.mask]
-	e.id, e.nsge, e.length = w.ID, uint8(len(w.SGL)), 0
+	e.id, e.nsge, e.length, e.queued = w.ID, uint8(len(w.SGL)), 0, false
 	copy(r.sges[int(tail&r.mask)*r.maxSGE:], w.SGL)
 	for i := range w.SGL {
 		e.length += uint64(w.SGL[i].Length)
@@ -87,8 +99,13 @@ func (r *recvQueue) current() (pos uint64, e *rqe, ok bool) {
 // room. Receive side.
 func (r *recvQueue) complete(c wr.Completion, solicited bool) bool {
 	pos := r.head.Load()
-	c.ID, c.QP, c.Op = r.slots[pos&r.mask].id, r.qp, wr.OpRecv
+	e := &r.slots[pos&r.mask]
+	c.ID, c.QP, c.Op = e.id, r.qp, wr.OpRecv
+	e.queued = true
 	ok := r.cq.Push(cq.Entry{Completion: c, Owner: r, Pos: pos, Solicited: solicited})
+	if !ok {
+		e.queued = false
+	}
 	r.head.Store(pos + 1)
 	return ok
 }

@@ -106,6 +106,9 @@ func newSession(q *QP, st *mpa.Stream, ird, maxORD int) *session {
 
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
+	s.rx.mu.Lock()
+	s.deliver() // what was read before the session began
+	s.rx.mu.Unlock()
 	s.attach()
 	s.wg.Add(2)
 	go s.receiveLoop()

@@ -156,8 +156,7 @@ func (s *sendQueue) complete(written uint64) bool {
 			break
 		}
 		if e.flags&wr.Unsignaled == 0 {
-			e.queued = true
-			ok = s.cq.Push(s.entry(pos, wr.StatusSuccess)) && ok
+			ok = s.queue(pos, wr.StatusSuccess) && ok
 		}
 		s.done.Store(pos + 1)
 	}
@@ -183,11 +182,23 @@ func (s *sendQueue) flush(faulty uint64, status wr.Status) {
 		if pos == faulty {
 			st = status
 		}
-		s.at(pos).queued = true
-		s.cq.Push(s.entry(pos, st)) // no room: the loss is the consumer's, 8.1.3.1
+		s.queue(pos, st) // no room: the loss is the consumer's, 8.1.3.1
 		s.done.Store(pos + 1)
 	}
 	s.framed.Store(tail)
+}
+
+// queue puts a completion on the CQ, and reports whether there was room. A
+// completion that is dropped will not be reaped, so its slot must not wait for
+// that. Once it is queued it may be reaped, and the slot be somebody else's.
+func (s *sendQueue) queue(pos uint64, st wr.Status) bool {
+	e := s.at(pos)
+	e.queued = true
+	ok := s.cq.Push(s.entry(pos, st))
+	if !ok {
+		e.queued = false
+	}
+	return ok
 }
 
 func (s *sendQueue) entry(pos uint64, st wr.Status) cq.Entry {

@@ -33,6 +33,10 @@ import (
 // batch.
 const inlineBudget = batchBytes
 
+// maxRounds is how often a poster looks again for what others have posted
+// meanwhile.
+const maxRounds = 8
+
 // maxULPDU bounds segments below MULPDU: on a loopback, where MULPDU is 64 KiB,
 // smaller segments are received faster, and a real path has a smaller MULPDU
 // anyway.
@@ -114,7 +118,12 @@ func (s *session) kick() {
 		signal(t.wake)
 		return
 	}
-	for t.more.Load() && t.mu.TryLock() {
+	for rounds := 0; t.more.Load() && t.mu.TryLock(); rounds++ {
+		if rounds == maxRounds { // for others, who keep posting
+			t.mu.Unlock()
+			s.handOver()
+			return
+		}
 		t.more.Store(false)
 		left := s.pump(inlineBudget, false)
 		t.mu.Unlock()

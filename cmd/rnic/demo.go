@@ -43,7 +43,7 @@ Write and RDMA Read, a third each; verify every octet where it arrives.`,
 	f.BoolVar(&d.json, "json", false, "print JSON")
 	f.BoolVar(&d.serve, "serve", false, "be the server process")
 	f.Lookup("serve").Hidden = true
-	d.flags.register(f)
+	d.flags.addTo(cmd)
 	return cmd
 }
 

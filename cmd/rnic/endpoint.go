@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/verbs"
@@ -111,7 +112,11 @@ func (e *endpoint) dial(ctx context.Context, addr string, cfg cm.Config) error {
 		if errors.As(err, &rejected) && len(rejected.PrivateData) > 0 {
 			return fmt.Errorf("%s refused: %s", addr, rejected.PrivateData)
 		}
-		return fmt.Errorf("connecting to %s: %w; is a server listening there?", addr, err)
+		err = fmt.Errorf("connecting to %s: %w", addr, err)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			err = fmt.Errorf("%w; is a server listening there?", err)
+		}
+		return err
 	}
 	e.conn = conn
 	return nil

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // connFlags are the flags about a connection that ping, demo and perf share.
@@ -22,11 +28,15 @@ type connFlags struct {
 	timeout time.Duration
 }
 
-// maxReads bounds IRD and ORD: they travel in 14 bits (RFC 6581 9).
-const maxReads = 1<<14 - 1
-
 func defaultConnFlags() connFlags {
 	return connFlags{crc: true, rev: 2, timeout: 10 * time.Second}
+}
+
+// addTo sets the defaults, adds the flags to cmd, and has them checked before
+// cmd runs.
+func (c *connFlags) addTo(cmd *cobra.Command) {
+	c.register(cmd.Flags())
+	cmd.PreRunE = func(*cobra.Command, []string) error { return c.check() }
 }
 
 // register sets the defaults and adds the flags to fs.
@@ -36,9 +46,31 @@ func (c *connFlags) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.markers, "markers", false, "ask the peer for MPA markers")
 	fs.Var(&intRange{&c.rev, 1, 2}, "mpa-rev", "`revision` of MPA startup: 1 (RFC 5044) or 2 (RFC 6581)")
 	fs.BoolVar(&c.p2p, "p2p", false, "peer-to-peer mode: either side may send first (RFC 6581)")
-	fs.Var(&intRange{&c.ird, 0, maxReads}, "ird", "inbound RDMA Reads at once to allow; 0 leaves it to the command")
-	fs.Var(&intRange{&c.ord, 0, maxReads}, "ord", "outbound RDMA Reads at once to ask for; 0 leaves it to the command")
+	fs.Var(&intRange{&c.ird, 0, math.MaxInt32}, "ird", "inbound RDMA Reads at once to allow; 0 leaves it to the command")
+	fs.Var(&intRange{&c.ord, 0, math.MaxInt32}, "ord", "outbound RDMA Reads at once to ask for; 0 leaves it to the command")
 	fs.Var(&durationRange{&c.timeout, time.Millisecond, time.Hour}, "timeout", "`time` that connecting may take")
+}
+
+// check reports flags that do not go together, or that ask for more than the
+// RNIC has.
+func (c *connFlags) check() error {
+	if c.p2p && c.rev == 1 {
+		// Peer-to-peer mode came with the enhanced startup (RFC 6581 9.2).
+		return usagef("--p2p needs --mpa-rev 2")
+	}
+	nic, err := verbs.Open(verbs.Config{})
+	if err != nil {
+		return fmt.Errorf("opening the RNIC: %w", err)
+	}
+	defer nic.Close()
+	has := nic.Query()
+	if c.ird > has.MaxIRD {
+		return usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.ird, has.MaxIRD)
+	}
+	if c.ord > has.MaxORD {
+		return usagef("--ord %d: want a number from 0 to %d, the RNIC's limit", c.ord, has.MaxORD)
+	}
+	return nil
 }
 
 // args are flags that make another rnic process use the same settings.
@@ -63,6 +95,19 @@ func (c *connFlags) config() cm.Config {
 		P2P:     c.p2p,
 		Timeout: c.timeout,
 	}
+}
+
+// listenConfig is config for a listener, which logs each connection that never
+// became a request, a line each.
+func (c *connFlags) listenConfig(log io.Writer) cm.Config {
+	cfg := c.config()
+	cfg.OnStartupError = func(remote net.Addr, err error) {
+		if remote == nil {
+			err = fmt.Errorf("accepting a connection: %w", err)
+		}
+		fmt.Fprintf(log, "rnic: %s\n", oneLine(err)) // cm's err names the peer
+	}
+	return cfg
 }
 
 // onOff is a flag with the values on and off.
@@ -210,7 +255,10 @@ func parseSize(s string) (uint64, error) {
 			break
 		}
 	}
-	n, err := strconv.ParseUint(digits, 10, 32)
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if errors.Is(err, strconv.ErrRange) || n > math.MaxUint64/factor {
+		return 0, fmt.Errorf("want less than 2^64 octets")
+	}
 	if err != nil {
 		return 0, fmt.Errorf("want a number of octets such as 4096, 64K or 1M")
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"syscall"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 func TestConnFlags(t *testing.T) {
@@ -18,8 +21,8 @@ func TestConnFlags(t *testing.T) {
 		want cm.Config
 	}{
 		{"defaults", nil, cm.Config{Rev: 2, Timeout: 10 * time.Second}},
-		{"all", []string{"--crc", "off", "--markers", "--mpa-rev", "1", "--p2p", "--timeout", "2s"},
-			cm.Config{NoCRC: true, Markers: true, Rev: 1, P2P: true, Timeout: 2 * time.Second}},
+		{"all", []string{"--crc", "off", "--markers", "--mpa-rev", "2", "--p2p", "--timeout", "2s"},
+			cm.Config{NoCRC: true, Markers: true, Rev: 2, P2P: true, Timeout: 2 * time.Second}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -27,6 +30,7 @@ func TestConnFlags(t *testing.T) {
 			fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 			c.register(fs)
 			require.NoError(t, fs.Parse(tt.args))
+			require.NoError(t, c.check())
 			assert.Equal(t, tt.want, c.config())
 		})
 	}
@@ -36,7 +40,7 @@ func TestConnFlags(t *testing.T) {
 func TestConnFlagsArgs(t *testing.T) {
 	for _, want := range []connFlags{
 		defaultConnFlags(),
-		{crc: false, markers: true, rev: 1, p2p: true, ird: 3, ord: 16383, timeout: 1500 * time.Millisecond},
+		{crc: false, markers: true, rev: 2, p2p: true, ird: 3, ord: 4096, timeout: 1500 * time.Millisecond},
 	} {
 		var got connFlags
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -46,9 +50,41 @@ func TestConnFlagsArgs(t *testing.T) {
 	}
 }
 
+func TestSizeRangeBeyond32Bits(t *testing.T) {
+	var n uint64
+	r := sizeRange{&n, 3, maxDemo}
+	require.NoError(t, r.Set("5368709120"))
+	assert.Equal(t, uint64(5<<30), n)
+	assert.ErrorContains(t, r.Set("562949953421313"), "want 3 to 524288G octets")
+	assert.Equal(t, uint64(5<<30), n)
+}
+
+// The RNIC's limits themselves are allowed.
+func TestConnFlagsCheckLimits(t *testing.T) {
+	nic, err := verbs.Open(verbs.Config{})
+	require.NoError(t, err)
+	defer nic.Close()
+	c := defaultConnFlags()
+	c.ird, c.ord = nic.Query().MaxIRD, nic.Query().MaxORD
+	require.NoError(t, c.check())
+	c.ird++
+	assert.ErrorContains(t, c.check(), "--ird 4097: want a number from 0 to 4096")
+	c.ird--
+	c.ord++
+	assert.ErrorContains(t, c.check(), "--ord 4097: want a number from 0 to 4096")
+}
+
+func TestStartupErrorOfTheSystem(t *testing.T) {
+	var log bytes.Buffer
+	c := defaultConnFlags()
+	c.listenConfig(&log).OnStartupError(nil, syscall.EMFILE)
+	assert.Equal(t, "rnic: accepting a connection: "+syscall.EMFILE.Error()+"\n", log.String())
+}
+
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"0": 0, "1": 1, "64K": 64 << 10, "64k": 64 << 10, "3M": 3 << 20, "2G": 2 << 30, "1500": 1500,
+		"4294967296": 1 << 32, "5368709120": 5 << 30, "18446744073709551615": 1<<64 - 1, "17179869183G": 1<<64 - 1<<30,
 	} {
 		n, err := parseSize(text)
 		require.NoError(t, err, text)
@@ -58,14 +94,14 @@ func TestParseSize(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, again, formatSize(want))
 	}
-	for _, text := range []string{"", "K", "-1", "1.5M", "1T", "1KK", "4294967296", "0x10", " 1"} {
+	for _, text := range []string{"", "K", "-1", "1.5M", "1T", "1KK", "18446744073709551616", "17179869184G", "0x10", " 1"} {
 		_, err := parseSize(text)
 		assert.Error(t, err, text)
 	}
 }
 
 func FuzzParseSize(f *testing.F) {
-	for _, s := range []string{"", "1", "64K", "4294967295G", "K", "-1"} {
+	for _, s := range []string{"", "1", "64K", "17179869183G", "17179869184G", "K", "-1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -73,10 +109,8 @@ func FuzzParseSize(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if n < 1<<32 { // larger ones may need more digits than a flag takes
-			again, err := parseSize(formatSize(n))
-			require.NoError(t, err)
-			assert.Equal(t, n, again)
-		}
+		again, err := parseSize(formatSize(n))
+		require.NoError(t, err)
+		assert.Equal(t, n, again)
 	})
 }

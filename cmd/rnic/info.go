@@ -27,7 +27,7 @@ func newInfoCommand() *cobra.Command {
 			defer nic.Close()
 			attributes := nic.Query()
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), attributes)
+				return printJSON(cmd.OutOrStdout(), jsonAttributes(attributes))
 			}
 			return printAttributes(cmd.OutOrStdout(), attributes)
 		},
@@ -51,6 +51,18 @@ func printAttributes(w io.Writer, attributes any) error {
 		}
 	}
 	return nil
+}
+
+// jsonAttributes holds the fields of a struct under their names in snake case,
+// as all JSON of this program has them.
+func jsonAttributes(attributes any) map[string]any {
+	v := reflect.ValueOf(attributes)
+	fields := make(map[string]any, v.NumField())
+	for i := range v.NumField() {
+		name := strings.ToLower(strings.ReplaceAll(words(v.Type().Field(i).Name), " ", "_"))
+		fields[name] = v.Field(i).Interface()
+	}
+	return fields
 }
 
 // words splits a Go name: MaxSendSGEs is "max send SGEs".

@@ -71,9 +71,19 @@ func newRoot() *cobra.Command {
 	// run prints errors, on one line; help is for who asks for it.
 	root.SilenceErrors = true
 	root.SilenceUsage = true
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root
+}
+
+// usageTemplate changes cobra's template, which all commands inherit: for a
+// group, which is an error by itself, only the usage with a command is shown.
+func usageTemplate(cobras string) string {
+	return strings.NewReplacer(
+		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}",
+		"[command]", "COMMAND",
+	).Replace(cobras)
 }
 
 // newGroup makes a command that only holds others. Without one of them it is a

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -46,13 +48,14 @@ type server struct {
 	addr string
 	stop context.CancelFunc
 	done chan result // gets one value, when the command has ended
+	log  chan string // lines on standard error after the first
 }
 
 // startServer runs a command that listens, and waits until it does.
 func startServer(t *testing.T, args ...string) *server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	s := &server{stop: cancel, done: make(chan result, 1)}
+	s := &server{stop: cancel, done: make(chan result, 1), log: make(chan string, 64)}
 	logR, logW := io.Pipe()
 	ended := make(chan struct{})
 	var log lockedBuffer
@@ -67,10 +70,19 @@ func startServer(t *testing.T, args ...string) *server {
 		cancel()
 		<-ended
 	})
-	line, err := bufio.NewReader(logR).ReadString('\n')
-	require.NoError(t, err, log.String())
-	go func() { _, _ = io.Copy(io.Discard, logR) }()
-	_, addr, found := strings.Cut(strings.TrimSpace(line), "listening on ")
+	lines := bufio.NewScanner(logR)
+	require.True(t, lines.Scan(), log.String())
+	line := lines.Text()
+	go func() {
+		defer close(s.log)
+		for lines.Scan() {
+			select {
+			case s.log <- lines.Text():
+			default: // a test that does not look must not stop the command
+			}
+		}
+	}()
+	_, addr, found := strings.Cut(line, "listening on ")
 	require.True(t, found, line)
 	s.addr = addr
 	return s
@@ -123,11 +135,20 @@ func TestUsageErrors(t *testing.T) {
 		{"ping -s -C -1", "from 0 to"},
 		{"ping -s --crc maybe", "want on or off"},
 		{"ping -s --mpa-rev 3", "from 1 to 2"},
-		{"ping -s --ird 16384", "from 0 to 16383"},
+		{"ping -c -a 127.0.0.1 -p 0", "-p 0 is for the server"},
+		{"ping -s --ird 4097", "from 0 to 4096"},
+		{"ping -c -a 127.0.0.1 --ord 16384", "from 0 to 4096"},
+		{"ping -s --ird 9999999999", "from 0 to 2147483647"},
+		{"ping -s --mpa-rev 1 --p2p", "--p2p needs --mpa-rev 2"},
+		{"ping -c -a 127.0.0.1 --p2p --mpa-rev 1", "--p2p needs --mpa-rev 2"},
 		{"ping -s --timeout soon", "want a time"},
 		{"ping -s extra", "one too many"},
 		{"demo --bytes 2", "want 3 to"},
 		{"demo --bytes lots", "such as 4096"},
+		{"demo --bytes 18446744073709551616", "want less than 2^64 octets"},
+		{"demo --bytes 562949953421313", "want 3 to 524288G octets"},
+		{"demo --mpa-rev 1 --p2p", "--p2p needs --mpa-rev 2"},
+		{"demo --ord 4097", "from 0 to 4096"},
 		{"demo --bytes", "needs an argument"},
 		{"perf", "no command given"},
 		{"perf bogus", "unknown command"},
@@ -138,6 +159,10 @@ func TestUsageErrors(t *testing.T) {
 		{"perf send bw a --size 64,,65", "such as 4096"},
 		{"perf send bw a --depth 8193", "from 0 to 8192"},
 		{"perf send bw a --duration 0s", "from 1ms"},
+		{"perf send bw a --mpa-rev 1 --p2p", "--p2p needs --mpa-rev 2"},
+		{"perf read lat a --ird 4097", "from 0 to 4096"},
+		{"perf server --mpa-rev 1 --p2p", "--p2p needs --mpa-rev 2"},
+		{"perf server --ord 4097", "from 0 to 4096"},
 		{"perf server a b", "one too many"},
 		{"perf suite --lines --json", "choose one"},
 		{"perf baseline --rounds 0", "from 1 to"},
@@ -169,6 +194,63 @@ func TestHelpOfEveryCommand(t *testing.T) {
 		}
 	}
 	visit(nil)
+}
+
+// A group alone is an error, so its help must not show that as a usage.
+func TestHelpOfGroups(t *testing.T) {
+	for _, path := range []string{"rnic", "rnic perf", "rnic perf send"} {
+		r := rnic(t.Context(), append(strings.Fields(path)[1:], "--help")...)
+		assert.Contains(t, r.stdout, "Usage:\n  "+path+" COMMAND\n\n", path)
+		assert.NotContains(t, r.stdout, path+" [flags]")
+	}
+	r := rnic(t.Context(), "perf", "send", "bw", "--help")
+	assert.Contains(t, r.stdout, "Usage:\n  rnic perf send bw ADDR [flags]\n")
+}
+
+// Where something listens, but not an RNIC, the hint would mislead.
+func TestHintOnlyIfRefused(t *testing.T) {
+	const hint = "is a server listening there?"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		if nc, err := l.Accept(); err == nil {
+			nc.Close()
+		}
+	}()
+	r := rnic(t.Context(), "perf", "send", "lat", l.Addr().String())
+	assert.Equal(t, 1, r.status)
+	assert.Contains(t, r.stderr, "connecting to "+l.Addr().String())
+	assert.NotContains(t, r.stderr, hint)
+	require.NoError(t, l.Close())
+	<-accepted
+
+	r = rnic(t.Context(), "perf", "send", "lat", l.Addr().String()) // now closed
+	assert.Equal(t, 1, r.status)
+	assert.Contains(t, r.stderr, hint)
+}
+
+// Who connects but does not speak MPA is named, and the server goes on.
+func TestServersLogStartupErrors(t *testing.T) {
+	for _, args := range []string{"ping -s -a 127.0.0.1 -p 0", "perf server 127.0.0.1:0"} {
+		t.Run(args, func(t *testing.T) {
+			s := startServer(t, strings.Fields(args)...)
+			nc, err := net.Dial("tcp", s.addr)
+			require.NoError(t, err)
+			defer nc.Close()
+			_, err = nc.Write([]byte("GET / HTTP/1.1\r\nHost: nowhere\r\n\r\n"))
+			require.NoError(t, err)
+			line := <-s.log
+			assert.Regexp(t, `^rnic: .*`+regexp.QuoteMeta(nc.LocalAddr().String())+`: .+`, line)
+			assert.Equal(t, 1, strings.Count(line, nc.LocalAddr().String()), line)
+			select {
+			case r := <-s.done:
+				assert.Fail(t, "the server ended", r.stderr)
+			default:
+			}
+		})
+	}
 }
 
 func TestFailuresAreOneLine(t *testing.T) {

@@ -57,4 +57,10 @@ func TestInfo(t *testing.T) {
 	var attributes map[string]any
 	decode(t, asJSON.stdout, &attributes)
 	assert.Equal(t, bytes.Count([]byte(text.stdout), []byte("\n")), len(attributes), "one line each")
+	for name := range attributes {
+		assert.Regexp(t, `^[a-z]+(_[a-z]+)*$`, name)
+	}
+	for _, name := range []string{"id", "max_qp", "max_write_sge", "max_ird_shared", "max_private_data", "crc_default"} {
+		assert.Contains(t, attributes, name)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func newPerfRunCommand(op, what, short string, sizes []uint64) *cobra.Command {
 	f.Var(&sizeList{&p.sizes, 1, maxPerfSize}, "size", "octets a message, such as 64 or 4K,64K,1M")
 	p.register(f)
 	f.BoolVar(&p.event, "event", false, "wait for completion events instead of polling, at both ends")
-	p.conn.register(f)
+	p.conn.addTo(cmd)
 	return cmd
 }
 
@@ -110,7 +111,17 @@ func withPort(addr string, port int) string {
 	if _, _, err := net.SplitHostPort(addr); err == nil {
 		return addr
 	}
-	return net.JoinHostPort(addr, strconv.Itoa(port))
+	return net.JoinHostPort(bareHost(addr), strconv.Itoa(port))
+}
+
+// bareHost is a host without the brackets that an IPv6 address may come in.
+func bareHost(host string) string {
+	if inner, ok := strings.CutPrefix(host, "["); ok {
+		if inner, ok = strings.CutSuffix(inner, "]"); ok {
+			return inner
+		}
+	}
+	return host
 }
 
 // perfServerFlags are the flags of `rnic perf server`.
@@ -145,7 +156,7 @@ Whether a CRC is used is up to each client.`, perfPort),
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	p.conn.register(f)
+	p.conn.addTo(cmd)
 	f.BoolVar(&p.child, "child", false, "announce the address on standard output, end with standard input")
 	f.StringVar(&p.plain, "plain", "", "`address` for bare TCP streams to compare with")
 	f.Lookup("child").Hidden = true
@@ -160,7 +171,7 @@ func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
 		ctx, cancel = untilEOF(ctx, cmd.InOrStdin())
 		defer cancel()
 	}
-	l, err := cm.Listen(addr, p.conn.config())
+	l, err := cm.Listen(addr, p.conn.listenConfig(cmd.ErrOrStderr()))
 	if err != nil {
 		return fmt.Errorf("perf: listening: %w; choose another address", err)
 	}

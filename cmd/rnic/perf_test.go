@@ -63,6 +63,22 @@ func checkLatency(t *testing.T, got perfResult) {
 	assert.LessOrEqual(t, l.P999, l.Max)
 }
 
+func TestWithPort(t *testing.T) {
+	for addr, want := range map[string]string{
+		"":             ":7175",
+		"host":         "host:7175",
+		"host:1":       "host:1",
+		"127.0.0.1":    "127.0.0.1:7175",
+		"::1":          "[::1]:7175",
+		"[::1]":        "[::1]:7175",
+		"[::1]:1":      "[::1]:1",
+		"[fe80::1%lo]": "[fe80::1%lo]:7175",
+		"[::1":         "[[::1]:7175", // left for net to refuse
+	} {
+		assert.Equal(t, want, withPort(addr, perfPort), addr)
+	}
+}
+
 func TestPerfPrintsTable(t *testing.T) {
 	s := startServer(t, "perf", "server", "127.0.0.1:0")
 	for what, head := range map[string]string{

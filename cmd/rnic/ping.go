@@ -66,7 +66,7 @@ after so many rounds of a client.`,
 	f.BoolVarP(&p.validate, "validate", "V", false, "verify the data of each round")
 	f.BoolVarP(&p.persistent, "persistent", "P", false, "server: go on serving clients, several at once")
 	f.BoolVar(&p.json, "json", false, "print the summary as JSON")
-	p.flags.register(f)
+	p.flags.addTo(cmd)
 	return cmd
 }
 
@@ -76,6 +76,8 @@ func (p *ping) run(cmd *cobra.Command) error {
 		return usagef("choose one of -s (server) and -c (client)")
 	case p.client && p.addr == "":
 		return usagef("the client needs -a, the address of the server")
+	case p.client && p.port == 0:
+		return usagef("-p 0 is for the server, the client needs the server's port")
 	case p.client && p.persistent:
 		return usagef("-P is for the server")
 	case p.json && p.verbose:
@@ -91,7 +93,7 @@ func (p *ping) run(cmd *cobra.Command) error {
 	return p.runServer(cmd.Context(), out, cmd.ErrOrStderr())
 }
 
-func (p *ping) hostPort() string { return net.JoinHostPort(p.addr, strconv.Itoa(p.port)) }
+func (p *ping) hostPort() string { return net.JoinHostPort(bareHost(p.addr), strconv.Itoa(p.port)) }
 
 // limits are what one end needs. IRD and ORD are rping's 1 unless asked for:
 // there is one RDMA Read at a time, and MPA revision 1 has no way to agree on

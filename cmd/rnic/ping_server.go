@@ -15,7 +15,7 @@ import (
 
 // runServer listens, and serves one client or, with -P, any number.
 func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) error {
-	l, err := cm.Listen(p.hostPort(), p.flags.config())
+	l, err := cm.Listen(p.hostPort(), p.flags.listenConfig(log))
 	if err != nil {
 		return fmt.Errorf("ping: listening: %w; choose another -a or -p", err)
 	}

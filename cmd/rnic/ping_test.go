@@ -130,6 +130,13 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestPingHostPort(t *testing.T) {
+	for addr, want := range map[string]string{"": ":7", "host": "host:7", "::1": "[::1]:7", "[::1]": "[::1]:7"} {
+		p := ping{addr: addr, port: 7}
+		assert.Equal(t, want, p.hostPort())
+	}
+}
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // siw keeps one RDMA Read at a time for rping, and MPA revision 1 cannot agree
