@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"regexp"
 	"strings"
 	"sync"
@@ -23,7 +24,9 @@ import (
 const childEnv = "RNIC_TEST_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
+	// A worker of the fuzzer inherits the variable, but is no child of rnic.
+	worker := slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.fuzzworker") })
+	if os.Getenv(childEnv) != "" && !worker {
 		main()
 	}
 	os.Setenv(childEnv, "1")
