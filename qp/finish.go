@@ -98,7 +98,6 @@ func (s *session) trigger(c *cause) Trigger {
 func (s *session) closing(c cause) (State, wr.EventID) {
 	f := s.closeLLP(c)
 	if f == NoFault {
-		s.q.rq.flush(wr.StatusFlushed)
 		return Step(Closing, TrigClosed).Next, wr.EventLLPCloseComplete
 	}
 	t := Step(Closing, faults[f].Trigger)
@@ -127,7 +126,7 @@ func (s *session) closeLLP(c cause) Fault {
 	}
 	// RV-6.2.5: bounded by a timeout, whose passing is an LLP failure.
 	_ = s.llp.conn.SetDeadline(time.Now().Add(s.q.cfg.CloseTimeout))
-	s.q.rq.flush(wr.StatusFlushed)
+	s.q.rq.flush(wr.StatusFlushed) // all there will be: posts are refused
 	has, failed := s.llp.halfClose()
 	if has && !c.peerClosed {
 		var b [1]byte
