@@ -1,115 +1,230 @@
 package stag
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/wr"
 )
 
-// remoteRights are the rights that a peer's operations need.
-const remoteRights = wr.RemoteRead | wr.RemoteWrite
+// Sets of rights. remoteRights are those that a peer's operations need.
+const (
+	localRights  = wr.LocalRead | wr.LocalWrite
+	remoteRights = wr.RemoteRead | wr.RemoteWrite
+)
 
-// entry is one stay of an STag in the Valid state, and the record of its
-// attributes in the Invalid state after it (verbs draft 7.8).
+// entry is an STag, for the whole of its life: that of a Memory Region or of a
+// Memory Window. The memory of one AllocPages is an entry too, with no STag of
+// its own; the STag of zero leads to it.
 //
-// An entry is never made valid again. An STag that becomes Valid a second time
-// gets a new entry under its index, so that a Ref to the old one stays revoked
-// for ever: the pointer is the generation.
+// # States and generations
+//
+// An entry is Valid or Invalid (verbs draft 7.2.2, 7.10.5). Each stay in the
+// Valid state is a generation. A Ref carries the generation it was resolved in
+// and is good for no other, so one entry serves for any number of Binds and
+// Fast-Registers and none of them allocates.
+//
+// The hold word has all that the data path and a revocation must agree on:
+//
+//	 63 62 61                                   24 23            0
+//	+--+--+---------------------------------------+---------------+
+//	|R |D |              generation               |     holds     |
+//	+--+--+---------------------------------------+---------------+
+//
+// R: revoked, that is Invalid; no hold succeeds. D: drained, nobody touches the
+// memory of this generation any more, nor ever will. D is only ever set with R.
+//
+//	         arm                 revoke, holds > 0          last release
+//	R D g ---------> g+1 -------------------------> R g+1 ---------------> R D g+1
+//	                  |                                                       ^
+//	                  +-------------------------------------------------------+
+//	                                     revoke, holds = 0
+//
+// hold looks at the word, counts itself, and looks again at what it counted
+// itself into. It succeeds if R is clear and the generation the wanted one both
+// times. If not, it was too late: it takes its count back, having touched
+// nothing. One that succeeded was counted before R was set, so D waits for it.
+//
+// A late hold may be counted for a moment in any word: one with R, which puts
+// D off (each goroutine does that once at most, because it looks first); one
+// with R and D, which means nothing; and after an arm in that of the next
+// generation, which is why arm keeps the count it finds and never writes the
+// word blindly. Whoever brings the count of a word with R and without D to zero
+// tries to set D in exactly that word; of several one succeeds, and nobody can
+// in another generation's. The one that does wakes those who wait.
+//
+// revoke and arm happen with Table.mu held, so neither meets another of them.
+// revoke does nothing to a word that has R: a second revoker waits for the same
+// D as the first. After D whoever has the lock first lets go of the memory
+// (disarm); arm comes after that only. Waiting is without the lock, so whoever
+// waited looks everything up again.
+//
+// # Who may look at the fields
+//
+// grant and mem are written with Table.mu held, before the entry is in the index
+// or after D and before the word of the next generation is stored.
+//
+// mem is read with Table.mu held or under a hold. So a reader never meets a
+// writer: it is ordered after the one by the word it counted itself into, and
+// before the other by the count it gave back.
+//
+// grant is read by Resolve without a hold, which would be two more writes to
+// the word for each segment: if the word is of the same generation and without R
+// before and after, all of what was read is of that generation (look).
 type entry struct {
-	// Constant after publication; read without a lock.
+	// Constant after publication.
 
-	stag   wr.STag
-	pd     wr.PDID
-	qp     wr.QPID // not 0: remote use by this queue pair only
-	access wr.Access
+	index  uint32 // of the STag, not zero; zero for pages
+	window bool   // a Memory Window, else a Memory Region
+	drain  *drain // told about D
 
-	zeroBased          bool
-	noRemoteInvalidate bool
-
-	base   uint64 // TO of the first octet
-	length uint64 // base+length does not overflow
-
-	// word is the hold word, see below.
 	word atomic.Uint64
 
-	// mem is read under a hold and cleared by settle when no further hold
-	// can be taken, so that a stored Ref does not keep memory alive.
-	mem []byte
+	grant published
+	mem   memory
 
-	// drained is closed when the last hold is released after a revocation
-	// that found holds; nil if it found none. Written under Table.mu before
-	// revokedBit is set, read under Table.mu or after seeing that bit.
-	drained chan struct{}
+	region // unused in a window, guarded by Table.mu
+	bound  // unused in a region, guarded by Table.mu
 }
 
-// The hold word:
-//
-//	 63 62 61                                                      0
-//	+--+--+---------------------------------------------------------+
-//	|R |D |                          holds                          |
-//	+--+--+---------------------------------------------------------+
-//
-// R: revoked, no new hold succeeds. D: drained, the memory is not touched any
-// more. Neither is ever cleared. A hold that comes too late counts itself
-// for a moment before it sees R; it never touches memory.
+// region is what only Memory Regions have. In the Invalid state they keep it
+// (RV-7.8-M4, RV-7.8-M7, RV-7.8-M8).
+type region struct {
+	pbl    int    // entries of the longest physical buffer list it can take
+	size   uint64 // of a physical buffer; FBO within the first
+	fbo    uint64
+	pieces []piece // storage, its own, for entry.mem; reused by Fast-Register
+
+	remoteAccess       bool // the Remote Access Flag
+	noRemoteInvalidate bool
+	shared             bool // never Invalid; others may have the same memory
+
+	windows int // bound to it
+}
+
+// bound is what only Memory Windows have: both nil unless it is bound.
+type bound struct {
+	under *entry   // its region
+	owner *Windows // the count of its queue pair
+}
+
 const (
 	revokedBit = 1 << 63
 	drainedBit = 1 << 62
+	holdMask   = 1<<24 - 1
+	genMask    = drainedBit - 1 - holdMask
+	nextGen    = holdMask + 1
 	minusOne   = ^uint64(0) // to add
 )
 
+// stag is the STag with the key of the last generation.
+func (e *entry) stag() wr.STag { return wr.MakeSTag(e.index, e.grant.load().key) }
+
+// isRevoked reports whether the STag is Invalid.
 func (e *entry) isRevoked() bool { return e.word.Load()&revokedBit != 0 }
 
-// hold keeps the memory usable until release. It fails after a revocation.
-func (e *entry) hold() bool {
-	// Looking before counting bounds the late holds: each goroutine adds at
-	// most one after R is set, so the count does reach zero.
-	if e.isRevoked() {
-		return false
-	}
-	if e.word.Add(1)&revokedBit != 0 {
+// isDraining reports whether it is Invalid and its memory possibly still in use.
+func (e *entry) isDraining() bool { return e.word.Load()&(revokedBit|drainedBit) == revokedBit }
+
+// hold keeps the memory of generation gen usable until release. It fails if
+// that has been revoked.
+func (e *entry) hold(gen uint64) bool {
+	return e.word.Load()&^holdMask == gen && e.count(gen)
+}
+
+// count is a hold by whoever has looked.
+func (e *entry) count(gen uint64) bool {
+	if e.word.Add(1)&^holdMask != gen {
 		e.release()
 		return false
 	}
 	return true
 }
 
+// look reads the grant of a Valid entry and tells its generation. It takes no hold.
+func (e *entry) look(g *grant) (gen uint64, ok bool) {
+	gen = e.word.Load() &^ holdMask
+	e.grant.read(g)
+	return gen, gen&revokedBit == 0 && e.word.Load()&^holdMask == gen
+}
+
 func (e *entry) release() {
-	if e.word.Add(minusOne) == revokedBit {
-		e.settle()
+	w := e.word.Add(minusOne)
+	if w&(revokedBit|drainedBit|holdMask) == revokedBit && e.word.CompareAndSwap(w, w|drainedBit) {
+		e.drain.wake()
 	}
 }
 
-// revoke makes all later holds fail. It returns what to wait for until the
-// earlier ones are released; nil means that there are none. The caller has
-// Table.mu, and lets go of it before it waits.
-func (e *entry) revoke() <-chan struct{} {
-	if e.isRevoked() {
-		return e.drained
-	}
-	if e.word.CompareAndSwap(0, revokedBit|drainedBit) {
-		e.mem = nil
-		return nil
-	}
-	e.drained = make(chan struct{})
-	e.word.Or(revokedBit)
-	e.settle()
-	return e.drained
-}
-
-// settle ends a revocation if no hold is left. Several releases may find the
-// count at zero, when late holds come and go; one of them wins.
-func (e *entry) settle() {
-	if e.word.CompareAndSwap(revokedBit, revokedBit|drainedBit) {
-		e.mem = nil
-		close(e.drained)
+// revoke makes all later holds fail. Those it finds are waited for by
+// Table.await. The caller has Table.mu.
+func (e *entry) revoke() {
+	for {
+		w := e.word.Load()
+		next := w | revokedBit
+		switch {
+		case w&revokedBit != 0:
+			return
+		case w&holdMask == 0:
+			next |= drainedBit
+		}
+		if e.word.CompareAndSwap(w, next) {
+			return
+		}
 	}
 }
 
-// allowsUser checks the association of the STag with the stream that uses it.
-func (e *entry) allowsUser(u User, remote bool) bool {
-	if e.pd != u.PD {
-		return false // RFC 5041 8.2, R5040-8.1.1-M2
+// arm begins the next generation, in which what grant says is granted. The entry is
+// drained and the caller has Table.mu.
+func (e *entry) arm() {
+	for {
+		w := e.word.Load()
+		if e.word.CompareAndSwap(w, (w+nextGen)&genMask|w&holdMask) {
+			return
+		}
 	}
-	return !remote || e.qp == 0 || e.qp == u.QP // R5040-8.1.1-M3
+}
+
+// disarm lets go of the memory of a drained entry, so that neither it nor a
+// stored Ref keeps it alive, and of the region and queue pair of a window: not
+// before, because a region with no windows bound may go at once. Doing it twice
+// is doing it once. The caller has Table.mu.
+func (e *entry) disarm() {
+	e.mem = memory{}
+	if e.shared || e.windows > 0 { // the storage is others' too; windows: at Close
+		e.pieces = nil
+	}
+	clear(e.pieces)
+	e.pieces = e.pieces[:0]
+	if e.under != nil {
+		e.under.windows--
+		e.owner.bound--
+		e.bound = bound{}
+	}
+}
+
+// drain is where those wait who need an entry drained; one for each table. It
+// has a mutex of its own, so that the data path never needs Table.mu, and a
+// release is allowed with that held.
+type drain struct {
+	mu   sync.Mutex
+	cond sync.Cond
+}
+
+func (d *drain) init() { d.cond.L = &d.mu }
+
+// wake is called after the change of a word that somebody may wait for.
+func (d *drain) wake() {
+	d.mu.Lock() // whoever looked before the change waits already
+	defer d.mu.Unlock()
+	d.cond.Broadcast()
+}
+
+// wait returns when e, which the caller saw revoked in generation gen, is
+// drained. It may be in another generation by then.
+func (d *drain) wait(e *entry, gen uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for e.word.Load()&^holdMask == gen|revokedBit {
+		d.cond.Wait()
+	}
 }

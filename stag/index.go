@@ -49,7 +49,7 @@ func (x *index) get(i uint32) *entry {
 	mask := uint32(len(cells) - 1)
 	for p := i & mask; ; p = (p + 1) & mask {
 		e := cells[p].Load()
-		if e == nil || e.stag.Index() == i {
+		if e == nil || e.index == i {
 			return e
 		}
 	}
@@ -74,7 +74,7 @@ func (x *index) remove(i uint32) {
 		if e == nil {
 			return
 		}
-		if e.stag.Index() == i {
+		if e.index == i {
 			cells[p].Store(tombstone)
 			break
 		}
@@ -111,7 +111,7 @@ func (x *index) all(yield func(*entry) bool) {
 // until the next rebuild.
 func place(cells []cell, e *entry) {
 	mask := uint32(len(cells) - 1)
-	p := e.stag.Index() & mask
+	p := e.index & mask
 	for cells[p].Load() != nil {
 		p = (p + 1) & mask
 	}

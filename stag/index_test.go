@@ -5,11 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/softrnic/softrnic/wr"
 )
 
-func entryAt(i uint32) *entry { return &entry{stag: wr.MakeSTag(i, 0)} }
+func entryAt(i uint32) *entry { return &entry{index: i} }
 
 // The hash against a map, over few indices with few homes, so that chains are
 // long, run over the end of the array, and are full of tombstones.
@@ -55,7 +53,7 @@ func checkIndex(t *testing.T, x *index, twin map[uint32]*entry) {
 	}
 	n := 0
 	for e := range x.all {
-		require.Same(t, twin[e.stag.Index()], e)
+		require.Same(t, twin[e.index], e)
 		n++
 	}
 	require.Len(t, twin, n)

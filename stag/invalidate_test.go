@@ -43,17 +43,17 @@ func TestInvalidateChecks(t *testing.T) {
 			{"remote", (*Table).InvalidateRemote, c.remote},
 		} {
 			t.Run(c.name+"/"+way.name, func(t *testing.T) {
-				tb := NewTable(0)
-				c.config.ZeroBased = true
+				tb := NewTable(Config{})
+				c.config.Addressing = wr.ZeroBased
 				r := register(t, tb, c.config)
 				var ref Ref
-				need := r.Access() & localRights
-				ref, f := tb.Resolve(r.STag(), 0, 1, alice, need)
+				need := r.Access & localRights
+				ref, f := tb.Resolve(r.STag, 0, 1, alice, need)
 				require.Equal(t, OK, f)
 
-				require.Equal(t, way.want, way.do(tb, r.STag()^c.keyOff, c.user))
+				require.Equal(t, way.want, way.do(tb, r.STag^c.keyOff, c.user))
 
-				_, f = tb.Resolve(r.STag(), 0, 1, alice, need)
+				_, f = tb.Resolve(r.STag, 0, 1, alice, need)
 				if way.want == OK {
 					assert.Equal(t, FaultSTag, f, "RV-7.8-M6")
 					assert.False(t, ref.Hold())
@@ -68,10 +68,10 @@ func TestInvalidateChecks(t *testing.T) {
 }
 
 func TestInvalidateZeroAndUnknown(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	r := register(t, tb, RegionConfig{})
-	require.NoError(t, tb.Deregister(r.STag()))
-	for _, s := range []wr.STag{0, 1, r.STag()} { // RV-7.8-M12
+	require.NoError(t, tb.Deallocate(r.STag))
+	for _, s := range []wr.STag{0, 1, r.STag} { // RV-7.8-M12
 		assert.Equal(t, FaultSTag, tb.InvalidateLocal(s, alice))
 		assert.Equal(t, FaultSTag, tb.InvalidateRemote(s, alice))
 	}
@@ -79,32 +79,32 @@ func TestInvalidateZeroAndUnknown(t *testing.T) {
 
 // The Invalid state keeps index, PD and rights; the key has no meaning in it.
 func TestInvalidState(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	r := register(t, tb, RegionConfig{Key: 1, QP: alice.QP})
 	shut := register(t, tb, RegionConfig{Access: wr.LocalRead})
-	require.Equal(t, OK, tb.InvalidateLocal(r.STag(), alice))
-	require.Equal(t, OK, tb.InvalidateLocal(shut.STag(), alice))
+	require.Equal(t, OK, tb.InvalidateLocal(r.STag, alice))
+	require.Equal(t, OK, tb.InvalidateLocal(shut.STag, alice))
 	assert.Equal(t, 2, tb.Len())
 
-	assert.Equal(t, OK, tb.InvalidateLocal(r.STag(), alice), "already Invalid is allowed")
-	assert.Equal(t, OK, tb.InvalidateRemote(r.STag()^0xFF, alice), "with any key")
-	assert.Equal(t, FaultPD, tb.InvalidateRemote(r.STag(), User{PD: 8, QP: alice.QP}), "the PD is retained")
-	assert.Equal(t, FaultPD, tb.InvalidateRemote(r.STag(), User{PD: alice.PD, QP: 4}), "so is the stream")
-	assert.Equal(t, FaultAccess, tb.InvalidateRemote(shut.STag(), alice), "and the lack of remote access")
+	assert.Equal(t, OK, tb.InvalidateLocal(r.STag, alice), "already Invalid is allowed")
+	assert.Equal(t, OK, tb.InvalidateRemote(r.STag^0xFF, alice), "with any key")
+	assert.Equal(t, FaultPD, tb.InvalidateRemote(r.STag, User{PD: 8, QP: alice.QP}), "the PD is retained")
+	assert.Equal(t, FaultPD, tb.InvalidateRemote(r.STag, User{PD: alice.PD, QP: 4}), "so is the stream")
+	assert.Equal(t, FaultAccess, tb.InvalidateRemote(shut.STag, alice), "and the lack of remote access")
 
-	require.NoError(t, tb.Deregister(r.STag()), "7.9: in either state")
+	require.NoError(t, tb.Deallocate(r.STag), "7.9: in either state")
 	assert.Equal(t, 1, tb.Len())
 }
 
 // RV-7.8-M1: other regions over the same memory are not affected.
 func TestInvalidateLeavesOthers(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	mem := make([]byte, 64)
-	a := register(t, tb, RegionConfig{Memory: mem, ZeroBased: true})
-	b := register(t, tb, RegionConfig{Memory: mem[8:24], ZeroBased: true})
-	ref := resolve(t, tb, b.STag(), 0, 16)
-	require.Equal(t, OK, tb.InvalidateRemote(a.STag(), alice))
+	a := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased})
+	b := register(t, tb, RegionConfig{Memory: mem[8:24], Addressing: wr.ZeroBased})
+	ref := resolve(t, tb, b.STag, 0, 16)
+	require.Equal(t, OK, tb.InvalidateRemote(a.STag, alice))
 	assert.True(t, ref.CopyIn(0, []byte{9}))
 	assert.Equal(t, byte(9), mem[8])
-	resolve(t, tb, b.STag(), 0, 16)
+	resolve(t, tb, b.STag, 0, 16)
 }

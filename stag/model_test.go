@@ -1,204 +1,278 @@
 package stag
 
 import (
-	"bytes"
-	"math/rand/v2"
-	"testing"
-
-	"github.com/stretchr/testify/require"
+	"slices"
 
 	"github.com/softrnic/softrnic/wr"
 )
 
-// modelRegion is what the model knows of one STag: a list of facts and the TO
-// of each octet.
-type modelRegion struct {
-	config  RegionConfig
-	stag    wr.STag
-	invalid bool
-	octets  map[uint64]*byte
-	refs    []modelRef
+// A slow and obvious twin of Table, written from chapter 7 of the draft: maps,
+// plain checks, one octet at a time, an error for each sentence that has one.
+// It shares no code with the table but the nouns of package wr.
+
+type model struct {
+	pbl, regions, windows int
+	physical              uint64 // octets left
+	stags                 map[uint32]*modelSTag
+	pages                 []*modelPages
 }
 
-type modelRef struct {
-	ref Ref
-	to  uint64
+// modelPages is an allocation: octet i has physical address addr+i.
+type modelPages struct {
+	addr  uint64
+	size  uint64
+	mem   []byte
+	freed bool
 }
 
-// model is the slow and obvious twin of Table.
-type model map[uint32]*modelRegion
+// modelSTag is what is known of one STag.
+type modelSTag struct {
+	index         uint32
+	window        bool
+	valid, shared bool
+	life          int // counts the stays in the Valid state
 
-func (m model) user(r *modelRegion, u User, remote bool) bool {
-	if remote && r.config.QP != 0 && r.config.QP != u.QP {
-		return false
+	key        uint8
+	pd         wr.PDID
+	qp         wr.QPID
+	access     wr.Access
+	addressing wr.Addressing
+	base       uint64
+	length     uint64
+	octet      func(i uint64) *byte // of the region or window
+
+	flag, noInvalidate bool
+	pbl                int
+	size, fbo          uint64
+
+	region *modelSTag // of a bound window
+	to     *modelQP   // of a bound window
+}
+
+type modelQP struct {
+	user    User
+	retired bool
+}
+
+func newModel(c Config) *model {
+	return &model{pbl: c.PBL, regions: c.Regions, windows: c.Windows, physical: c.PhysicalMemory, stags: map[uint32]*modelSTag{}}
+}
+
+func (m *model) count(window bool) int {
+	n := 0
+	for _, s := range m.stags {
+		if s.window == window {
+			n++
+		}
 	}
-	return r.config.PD == u.PD
+	return n
 }
 
-func (m model) resolve(s wr.STag, to, n uint64, u User, need wr.Access) Fault {
-	r := m[s.Index()]
-	if r == nil || r.invalid || r.stag.Key() != s.Key() {
+// boundTo lists the windows bound to a region or queue pair.
+func (m *model) boundTo(what func(*modelSTag) bool) int {
+	n := 0
+	for _, s := range m.stags {
+		if s.window && s.valid && what(s) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) windowsOf(r *modelSTag) int {
+	return m.boundTo(func(w *modelSTag) bool { return w.region == r })
+}
+
+// place finds the allocation that has all of the n octets at addr.
+func (m *model) place(addr, n uint64) (*modelPages, uint64) {
+	for _, p := range m.pages {
+		if !p.freed && addr >= p.addr && addr < p.addr+uint64(len(p.mem)) && n <= p.addr+uint64(len(p.mem))-addr {
+			return p, addr - p.addr
+		}
+	}
+	return nil, 0
+}
+
+func pageSize(size uint64) bool {
+	for ok := uint64(4096); ok <= 1<<30; ok <<= 1 {
+		if size == ok {
+			return true
+		}
+	}
+	return false
+}
+
+// layout is a checked buffer list.
+type layout struct {
+	base, length, size, fbo uint64
+	entries                 int
+	octet                   func(i uint64) *byte
+}
+
+// buffers checks a buffer list in the order that FastRegister documents.
+func (m *model) buffers(b wr.PhysicalBuffers, room int, block bool, a wr.Addressing, va uint64) (layout, Fault) {
+	if block && (b.Size == 0 || b.Size > 1<<30) || !block && !pageSize(b.Size) {
+		return layout{}, FaultBufferSize
+	}
+	if len(b.Addresses) > room {
+		return layout{}, FaultBufferList
+	}
+	if b.FBO >= b.Size {
+		return layout{}, FaultFBO
+	}
+	if b.Length == 0 {
+		return layout{}, FaultLength
+	}
+	if total := b.Size * uint64(len(b.Addresses)); total < b.FBO || total-b.FBO < b.Length {
+		return layout{}, FaultLength
+	}
+	base, ok := modelBase(a, va, b.Length, b.Size, b.FBO)
+	if !ok {
+		return layout{}, FaultVA
+	}
+	var in []*modelPages
+	var at []uint64
+	for _, addr := range b.Addresses {
+		p, off := m.place(addr, b.Size)
+		if p == nil || !block && addr%b.Size != 0 {
+			return layout{}, FaultBufferEntry
+		}
+		in, at = append(in, p), append(at, off)
+	}
+	size, fbo := b.Size, b.FBO
+	return layout{base, b.Length, size, fbo, len(in), func(i uint64) *byte {
+		pos := fbo + i
+		return &in[pos/size].mem[at[pos/size]+pos%size]
+	}}, OK
+}
+
+func modelBase(a wr.Addressing, va, length, size, fbo uint64) (uint64, bool) {
+	if a == wr.ZeroBased {
+		return 0, true
+	}
+	last := va + length // one behind it, which must be a TO as well
+	return va, va != 0 && va%size == fbo && last > va
+}
+
+var modelErrors = map[Fault]wr.ImmediateError{
+	FaultBufferSize: wr.ErrInvalidPhysBufferSize, FaultBufferList: wr.ErrInvalidLength, FaultFBO: wr.ErrInvalidFBO,
+	FaultLength: wr.ErrInvalidLength, FaultVA: wr.ErrInvalidVA, FaultBufferEntry: wr.ErrInvalidPhysBufferEntry,
+}
+
+// figure 18, by its rows that say Yes.
+func figure18Allows(a wr.Access) bool {
+	return slices.Contains([]wr.Access{1, 1 | 4, 2, 2 | 8, 1 | 2, 1 | 2 | 4, 1 | 2 | 8, 1 | 2 | 4 | 8}, a&^wr.BindWindow)
+}
+
+// describe checks what Register and Reregister get. mirror is the model's own
+// copy of c.Memory.
+func (m *model) describe(c RegionConfig, block bool, mirror []byte) (layout, wr.ImmediateError) {
+	switch {
+	case c.PD == 0:
+		return layout{}, wr.ErrInvalidPD
+	case !figure18Allows(c.Access):
+		return layout{}, wr.ErrInvalidAccess
+	case c.Addressing == wr.ZeroBased && c.VA != 0:
+		return layout{}, wr.ErrInvalidVA
+	}
+	if c.Buffers.Size != 0 {
+		l, f := m.buffers(c.Buffers, m.pbl, block, c.Addressing, c.VA)
+		return l, modelErrors[f]
+	}
+	n := uint64(len(mirror))
+	if n == 0 {
+		return layout{}, wr.ErrInvalidLength
+	}
+	first := c.VA % 4096 // the tests give a VA, or a page-aligned memory
+	pages := (first + n + 4095) / 4096
+	if pages > uint64(m.pbl) {
+		return layout{}, wr.ErrInvalidLength
+	}
+	base, ok := modelBase(c.Addressing, c.VA, n, 4096, first)
+	if !ok {
+		return layout{}, wr.ErrInvalidVA
+	}
+	return layout{base, n, 4096, first, int(pages), func(i uint64) *byte { return &mirror[i] }}, 0
+}
+
+func (s *modelSTag) become(c RegionConfig, l layout) {
+	s.valid = true
+	s.life++
+	s.key, s.pd, s.qp, s.access, s.addressing = c.Key, c.PD, c.QP, c.Access, c.Addressing
+	s.base, s.length, s.octet = l.base, l.length, l.octet
+	s.size, s.fbo, s.pbl = l.size, l.fbo, max(s.pbl, l.entries)
+	s.flag = c.RemoteAccess || c.Access&4 != 0 || c.Access&8 != 0
+	s.noInvalidate = c.NoRemoteInvalidate
+}
+
+func (m *model) reregister(s wr.STag, c RegionConfig, block bool, mirror []byte) wr.ImmediateError {
+	r := m.stags[s.Index()]
+	switch {
+	case r == nil, r.window, r.shared:
+		return wr.ErrInvalidSTag
+	case m.windowsOf(r) > 0:
+		return wr.ErrWindowsBound
+	}
+	l, err := m.describe(c, block, mirror)
+	if err != 0 {
+		delete(m.stags, s.Index())
+		return err
+	}
+	r.become(c, l)
+	return 0
+}
+
+func (m *model) shared(s wr.STag, c SharedConfig) (*modelSTag, wr.ImmediateError) {
+	old := m.stags[s.Index()]
+	switch {
+	case old == nil, old.window, !old.valid, old.key != s.Key():
+		return nil, wr.ErrInvalidSTag
+	case c.PD == 0:
+		return nil, wr.ErrInvalidPD
+	case !figure18Allows(c.Access):
+		return nil, wr.ErrInvalidAccess
+	case c.Addressing == wr.ZeroBased && c.VA != 0:
+		return nil, wr.ErrInvalidVA
+	}
+	va := c.VA
+	if va == 0 && old.addressing == wr.VABased {
+		va = old.base
+	}
+	base, ok := modelBase(c.Addressing, va, old.length, old.size, old.fbo)
+	if !ok {
+		return nil, wr.ErrInvalidVA
+	}
+	if m.count(false) >= m.regions {
+		return nil, wr.ErrInsufficientResources
+	}
+	n := &modelSTag{pbl: old.pbl, shared: true}
+	n.become(RegionConfig{Key: c.Key, PD: c.PD, QP: c.QP, Access: c.Access, Addressing: c.Addressing, RemoteAccess: c.RemoteAccess},
+		layout{base, old.length, old.size, old.fbo, old.pbl, old.octet})
+	old.shared = true
+	return n, 0
+}
+
+func (m *model) fastRegister(f wr.FastRegister, u User, block bool) Fault {
+	r := m.stags[f.STag.Index()]
+	switch {
+	case !u.Privileged:
+		return FaultPrivilege
+	case r == nil, r.window, r.shared:
 		return FaultSTag
-	}
-	if !m.user(r, u, need&(wr.RemoteRead|wr.RemoteWrite) != 0) {
+	case r.pd != u.PD:
 		return FaultPD
+	case r.valid:
+		return FaultNotInvalid
+	case !figure18Allows(f.Access), (f.Access&4 != 0 || f.Access&8 != 0) && !r.flag:
+		return FaultRights
 	}
-	for bit := wr.Access(1); bit <= wr.BindWindow; bit <<= 1 {
-		if need&bit != 0 && r.config.Access&bit == 0 {
-			return FaultAccess
-		}
+	l, fault := m.buffers(f.Buffers, r.pbl, block, f.Addressing, f.VA)
+	if fault != OK {
+		return fault
 	}
-	inside := true
-	for i := range n {
-		if to+i < to {
-			return FaultWrap
-		}
-		inside = inside && r.octets[to+i] != nil
-	}
-	if !inside {
-		return FaultBounds
-	}
+	r.become(RegionConfig{
+		Key: f.STag.Key(), PD: r.pd, QP: r.qp, Access: f.Access, Addressing: f.Addressing,
+		RemoteAccess: r.flag, NoRemoteInvalidate: r.noInvalidate,
+	}, l)
 	return OK
-}
-
-func (m model) invalidate(s wr.STag, u User, remote bool) Fault {
-	r := m[s.Index()]
-	if r == nil || !r.invalid && r.stag != s {
-		return FaultSTag
-	}
-	if !m.user(r, u, remote) {
-		return FaultPD
-	}
-	rights := r.config.Access&wr.RemoteRead != 0 || r.config.Access&wr.RemoteWrite != 0
-	if remote && (!rights || r.config.NoRemoteInvalidate) {
-		return FaultAccess
-	}
-	r.invalid = true
-	return OK
-}
-
-func TestModel(t *testing.T) {
-	for seed := range uint64(20) {
-		runModel(t, rand.New(rand.NewPCG(seed, 99)), 3000)
-	}
-}
-
-func runModel(t *testing.T, rng *rand.Rand, steps int) {
-	tb, m := NewTable(40), model{}
-	mem := make([]byte, 256)    // what the table works on
-	mirror := make([]byte, 256) // what the model works on
-	seen := []wr.STag{0, 1 << 8}
-	faults := map[Fault]int{}
-
-	anySTag := func() wr.STag {
-		s := seen[rng.IntN(len(seen))]
-		if rng.IntN(8) == 0 {
-			s ^= 1 << rng.IntN(32)
-		}
-		return s
-	}
-	anyUser := func() User {
-		return User{PD: wr.PDID(1 + rng.IntN(6)/5), QP: wr.QPID(1 + rng.IntN(2))}
-	}
-
-	for range steps {
-		switch op := rng.IntN(20); {
-		case op < 3:
-			lo := rng.IntN(len(mem))
-			hi := lo + rng.IntN(len(mem)-lo+1)
-			c := RegionConfig{
-				PD: wr.PDID(1 + rng.IntN(6)/5), QP: wr.QPID(rng.IntN(3)),
-				Access: wr.Access(rng.IntN(32)) | localRights*wr.Access(rng.IntN(2)),
-				Key:    uint8(rng.Uint32()), Memory: mem[lo:hi],
-				ZeroBased: rng.IntN(2) == 0, NoRemoteInvalidate: rng.IntN(4) == 0,
-			}
-			if !c.ZeroBased {
-				c.VA = []uint64{1, 1000, 1<<63 - 100, ^uint64(0) - 256, ^uint64(0) - 50}[rng.IntN(5)]
-			}
-			fits := len(m) < 40 && hi > lo && c.Access.Valid() && (c.VA != ^uint64(0)-50 || hi-lo <= 50)
-			r, err := tb.Register(c)
-			require.Equal(t, fits, err == nil, "%+v: %v", c, err)
-			if !fits {
-				continue
-			}
-			require.NotContains(t, m, r.STag().Index())
-			mr := &modelRegion{config: c, stag: r.STag(), octets: map[uint64]*byte{}}
-			for i := range hi - lo {
-				mr.octets[r.Base()+uint64(i)] = &mirror[lo+i]
-			}
-			m[r.STag().Index()] = mr
-			seen = append(seen, r.STag())
-			if len(seen) > 60 {
-				seen = seen[len(seen)-60:]
-			}
-		case op < 4:
-			s := anySTag()
-			mr := m[s.Index()]
-			err := tb.Deregister(s)
-			require.Equal(t, mr != nil, err == nil)
-			if mr != nil {
-				delete(m, s.Index())
-				for _, ref := range mr.refs {
-					require.False(t, ref.ref.Hold())
-				}
-			}
-		case op < 5:
-			s, u, remote := anySTag(), anyUser(), rng.IntN(2) == 0
-			want := m.invalidate(s, u, remote)
-			var got Fault
-			if remote {
-				got = tb.InvalidateRemote(s, u)
-			} else {
-				got = tb.InvalidateLocal(s, u)
-			}
-			require.Equal(t, want, got)
-		case op < 16:
-			s, u := anySTag(), anyUser()
-			need := wr.Access(1) << rng.IntN(4)
-			to, n := uint64(rng.IntN(300)), uint64(1+rng.IntN(60))
-			if mr := m[s.Index()]; mr != nil {
-				to += mr.config.VA - 5
-			}
-			want := m.resolve(s, to, n, u, need)
-			ref, got := tb.Resolve(s, to, n, u, need)
-			require.Equal(t, want, got, "%v TO %#x n %d %+v %v", s, to, n, u, need)
-			faults[got]++
-			if got == OK {
-				mr := m[s.Index()]
-				mr.refs = append(mr.refs, modelRef{ref, to})
-				copyBoth(t, rng, mr, modelRef{ref, to})
-			}
-		default: // an old Ref
-			mr := m[anySTag().Index()]
-			if mr != nil && len(mr.refs) > 0 {
-				copyBoth(t, rng, mr, mr.refs[rng.IntN(len(mr.refs))])
-			}
-		}
-		require.Equal(t, len(m), tb.Len())
-		if !bytes.Equal(mirror, mem) {
-			require.Equal(t, mirror, mem)
-		}
-	}
-	for f := OK; f <= FaultBounds; f++ {
-		require.NotZero(t, faults[f], "%v never came up", f)
-	}
-}
-
-// copyBoth writes to some of the range in both worlds, or in neither.
-func copyBoth(t *testing.T, rng *rand.Rand, mr *modelRegion, r modelRef) {
-	off := rng.Uint64N(r.ref.Len() + 1)
-	src := make([]byte, rng.Uint64N(r.ref.Len()-off+1))
-	for i := range src {
-		src[i] = byte(rng.Uint32())
-	}
-	require.Equal(t, !mr.invalid, r.ref.CopyIn(off, src))
-	if mr.invalid {
-		return
-	}
-	for i, b := range src {
-		*mr.octets[r.to+off+uint64(i)] = b
-	}
-	got := make([]byte, len(src))
-	require.True(t, r.ref.CopyOut(got, off))
-	require.True(t, bytes.Equal(src, got))
 }

@@ -1,11 +1,12 @@
 package stag
 
-// Ref is a resolved range of a region. It is a small value, copied freely and
-// kept as long as wanted; it keeps no lock. The zero Ref is that of a revoked
-// region without an octet.
+// Ref is a resolved range of a region, of a window or of physical memory. It
+// is a small value, copied freely and kept as long as wanted; it keeps no lock.
+// The zero Ref is that of a revoked STag without an octet.
 type Ref struct {
 	e   *entry
-	off uint64 // in the region
+	gen uint64 // in which it was resolved
+	off uint64 // in the memory of e
 	n   uint64
 }
 
@@ -13,13 +14,13 @@ type Ref struct {
 func (r Ref) Len() uint64 { return r.n }
 
 // Hold keeps the memory of the range usable until Release. It returns false,
-// and there is nothing to release, if the region was deregistered or
-// invalidated since Resolve: the operation then fails with a protection error
-// (verbs draft 7.8, 7.9). A hold lasts one copy or one non-blocking system
-// call: the program's Deregister waits for it. Holds nest and may be given
-// back by another goroutine. Whoever has one must not deregister or
-// invalidate that region.
-func (r Ref) Hold() bool { return r.e != nil && r.e.hold() }
+// and there is nothing to release, if since Resolve the STag was deallocated
+// or invalidated, or the pages freed, whatever has become of the STag since:
+// the operation then fails with a protection error (verbs draft 7.8, 7.9). A
+// hold lasts one copy or one non-blocking system call: the program's Deallocate
+// waits for it. Holds nest and may be given back by another goroutine. Whoever
+// has one must not deallocate or invalidate that STag.
+func (r Ref) Hold() bool { return r.e != nil && r.e.hold(r.gen) }
 
 // Release ends one successful Hold.
 func (r Ref) Release() {
@@ -30,28 +31,27 @@ func (r Ref) Release() {
 
 // SameHold reports whether a hold of r covers o too, so that a batch over both
 // holds once.
-func (r Ref) SameHold(o Ref) bool { return r.e != nil && r.e == o.e }
+func (r Ref) SameHold(o Ref) bool { return r.e != nil && r.e == o.e && r.gen == o.gen }
 
 // CopyIn holds the range and copies src to its octets from off on. It returns
-// false, and has written nothing, if the region was revoked or src does not
-// fit.
+// false, and has written nothing, if the STag was revoked or src does not fit.
 func (r Ref) CopyIn(off uint64, src []byte) bool {
 	if !r.contains(off, uint64(len(src))) || !r.Hold() {
 		return false
 	}
-	copy(r.e.mem[r.off+off:], src)
+	r.e.mem.copyIn(r.off+off, src)
 	r.e.release()
 	return true
 }
 
 // CopyOut holds the range and fills dst from its octets from off on. It
-// returns false, and has written nothing, if the region was revoked or dst is
+// returns false, and has written nothing, if the STag was revoked or dst is
 // longer than what follows off.
 func (r Ref) CopyOut(dst []byte, off uint64) bool {
 	if !r.contains(off, uint64(len(dst))) || !r.Hold() {
 		return false
 	}
-	copy(dst, r.e.mem[r.off+off:])
+	r.e.mem.copyOut(dst, r.off+off)
 	r.e.release()
 	return true
 }
@@ -65,12 +65,10 @@ func (r Ref) Append(iov [][]byte, off, n uint64) [][]byte {
 	if n == 0 || r.e == nil || !r.contains(off, n) {
 		return iov
 	}
-	lo := r.off + off
-	hi := lo + n
-	if hi > uint64(len(r.e.mem)) { // no hold: the memory is gone
+	if r.e.word.Load()&^(holdMask|revokedBit) != r.gen { // no hold: the memory is gone
 		return iov
 	}
-	return append(iov, r.e.mem[lo:hi:hi])
+	return r.e.mem.append(iov, r.off+off, n)
 }
 
 // contains reports whether the n octets from off on are in the range.

@@ -14,10 +14,10 @@ import (
 )
 
 func TestCopy(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	mem := []byte("0123456789")
 	r := register(t, tb, RegionConfig{Memory: mem, VA: 1000})
-	ref := resolve(t, tb, r.STag(), 1002, 5) // 23456
+	ref := resolve(t, tb, r.STag, 1002, 5) // 23456
 
 	require.True(t, ref.CopyIn(1, []byte("abc")))
 	require.Equal(t, "012abc6789", string(mem))
@@ -40,10 +40,10 @@ func TestCopy(t *testing.T) {
 }
 
 func TestAppend(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	mem := []byte("0123456789")
-	r := register(t, tb, RegionConfig{Memory: mem, ZeroBased: true})
-	ref := resolve(t, tb, r.STag(), 2, 5)
+	r := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased})
+	ref := resolve(t, tb, r.STag, 2, 5)
 	require.True(t, ref.Hold())
 	iov := ref.Append(nil, 0, 5)
 	iov = ref.Append(iov, 4, 1)
@@ -58,7 +58,7 @@ func TestAppend(t *testing.T) {
 	require.Len(t, ref.Append(iov, ^uint64(0), 2), 2)
 	ref.Release()
 
-	require.NoError(t, tb.Deregister(r.STag()))
+	require.NoError(t, tb.Deallocate(r.STag))
 	require.Empty(t, ref.Append(nil, 0, 5), "memory is let go of")
 }
 
@@ -73,10 +73,10 @@ func TestZeroRef(t *testing.T) {
 }
 
 func TestSameHold(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	mem := make([]byte, 64)
-	a := register(t, tb, RegionConfig{Memory: mem, ZeroBased: true}).STag()
-	b := register(t, tb, RegionConfig{Memory: mem, ZeroBased: true}).STag()
+	a := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased}).STag
+	b := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased}).STag
 	assert.True(t, resolve(t, tb, a, 0, 1).SameHold(resolve(t, tb, a, 9, 9)))
 	assert.False(t, resolve(t, tb, a, 0, 1).SameHold(resolve(t, tb, b, 0, 1)), "same memory, other region")
 	assert.False(t, resolve(t, tb, a, 0, 1).SameHold(Ref{}))
@@ -84,7 +84,7 @@ func TestSameHold(t *testing.T) {
 
 // revocations are the ways to revoke. Each waits for holds and kills Refs.
 var revocations = map[string]func(*Table, wr.STag){
-	"Deregister":       func(tb *Table, s wr.STag) { _ = tb.Deregister(s) },
+	"Deallocate":       func(tb *Table, s wr.STag) { _ = tb.Deallocate(s) },
 	"InvalidateLocal":  func(tb *Table, s wr.STag) { tb.InvalidateLocal(s, alice) },
 	"InvalidateRemote": func(tb *Table, s wr.STag) { tb.InvalidateRemote(s, alice) },
 	"Close":            func(tb *Table, _ wr.STag) { tb.Close() },
@@ -101,12 +101,12 @@ func TestRevocationWaitsForHolds(t *testing.T) {
 }
 
 func testRevocationWaits(t *testing.T, first, second string) {
-	tb := NewTable(0)
-	r := register(t, tb, RegionConfig{ZeroBased: true})
-	ref := resolve(t, tb, r.STag(), 0, 64)
+	tb := NewTable(Config{})
+	r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased})
+	ref := resolve(t, tb, r.STag, 0, 64)
 	start := func(how string) (running func() bool) {
 		done := make(chan struct{})
-		go func() { defer close(done); revocations[how](tb, r.STag()) }()
+		go func() { defer close(done); revocations[how](tb, r.STag) }()
 		return func() bool {
 			synctest.Wait()
 			select {
@@ -127,7 +127,7 @@ func testRevocationWaits(t *testing.T, first, second string) {
 	require.False(t, ref.Hold())
 	require.False(t, ref.CopyIn(0, []byte{1}))
 	require.False(t, ref.CopyOut(make([]byte, 1), 0))
-	_, f := tb.Resolve(r.STag(), 0, 1, alice, wr.LocalRead)
+	_, f := tb.Resolve(r.STag, 0, 1, alice, wr.LocalRead)
 	require.Equal(t, FaultSTag, f)
 	require.Len(t, ref.Append(nil, 0, 64), 1, "the holder goes on")
 
@@ -150,19 +150,19 @@ func testRevocationWaits(t *testing.T, first, second string) {
 // and must not end the wait for the real one.
 func TestLateHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tb := NewTable(0)
-		r := register(t, tb, RegionConfig{ZeroBased: true})
-		e := r.e
-		require.True(t, e.hold())
+		tb := NewTable(Config{})
+		r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased})
+		e := tb.index.get(r.STag.Index())
+		require.True(t, e.hold(0))
 		e.word.Add(1) // the late one counts itself
 		done := make(chan struct{})
-		go func() { defer close(done); _ = tb.Deregister(r.STag()) }()
+		go func() { defer close(done); _ = tb.Deallocate(r.STag) }()
 		synctest.Wait()
 		e.release() // the late one gives up
 		synctest.Wait()
 		select {
 		case <-done:
-			t.Fatal("Deregister returned under a hold")
+			t.Fatal("Deallocate returned under a hold")
 		default:
 		}
 		e.release()
@@ -170,7 +170,7 @@ func TestLateHold(t *testing.T) {
 		// One more comes and goes after the end; nothing is closed twice.
 		e.word.Add(1)
 		e.release()
-		require.Nil(t, e.mem)
+		require.Zero(t, e.mem)
 	})
 }
 
@@ -179,8 +179,11 @@ func TestLateHold(t *testing.T) {
 func TestReleaseDuringRevocation(t *testing.T) {
 	const rounds = 20000
 	var entries [rounds]entry
+	var d drain
+	d.init()
 	for i := range entries {
-		require.True(t, entries[i].hold())
+		entries[i].drain = &d
+		require.True(t, entries[i].hold(0))
 	}
 	var at atomic.Int64
 	var wg sync.WaitGroup
@@ -197,9 +200,8 @@ func TestReleaseDuringRevocation(t *testing.T) {
 	})
 	for i := range entries {
 		at.Store(int64(i))
-		if drained := entries[i].revoke(); drained != nil {
-			<-drained
-		}
+		entries[i].revoke()
+		d.wait(&entries[i], 0)
 		require.Equal(t, uint64(revokedBit|drainedBit), entries[i].word.Load())
 	}
 	wg.Wait()

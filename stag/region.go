@@ -7,29 +7,37 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// RegionConfig describes a Non-Shared Memory Region (verbs draft 9.2.6.2).
-// PD, Memory and Access are needed; zero values of the others are usable.
+// RegionConfig describes a Non-Shared Memory Region (verbs draft 9.2.6.2). PD,
+// Access, and Memory or Buffers are needed; zero values of the others are
+// usable.
 type RegionConfig struct {
 	// PD is the Protection Domain, not zero.
 	PD wr.PDID
 	// Memory is what the region covers, at least one octet, of any
-	// alignment. It must stay in place until the region is deregistered or
-	// invalidated; it may overlap other regions.
+	// alignment. It must stay in place until the region is deallocated or
+	// invalidated; it may overlap other regions. Its physical buffer list is
+	// one of pages of MinPage octets.
 	Memory []byte
-	// Access is a valid combination of figure 18. With a remote right in it
-	// the draft's Remote Access Flag is on.
+	// Buffers describe it if Memory is nil.
+	Buffers wr.PhysicalBuffers
+	// RemoteAccess is the Remote Access Flag; a remote right turns it on too.
+	RemoteAccess bool
+	// Access is a valid combination of figure 18.
 	Access wr.Access
 	// Key becomes the low 8 bits of the STag.
 	Key uint8
-	// ZeroBased gives the first octet the TO zero (draft 7.6.1.2). Memory
-	// Windows cannot be bound to such a region.
-	ZeroBased bool
+	// Addressing is wr.VABased or wr.ZeroBased. Memory Windows cannot be bound
+	// to a zero-based region (figure 19).
+	Addressing wr.Addressing
 	// VA is the TO of the first octet of a VA-based region (draft 7.6.1.1).
-	// Zero means the address of Memory[0].
+	// Zero means the address of Memory[0]; with Buffers it is not zero, and
+	// VA modulo the buffer size is the First Byte Offset. It is zero for a
+	// zero-based region.
 	VA uint64
 	// QP, if not zero, is the only queue pair whose peer may use the STag
-	// (RFC 5041 8.2, stream association). Local use is open to all queue
-	// pairs of the PD.
+	// (RFC 5041 8.2, stream association), and the only one that may bind
+	// windows to the region. Other local use is open to all queue pairs of
+	// the PD.
 	QP wr.QPID
 	// NoRemoteInvalidate refuses Send with Invalidate from any peer. It is
 	// meant for an STag that several streams use: RFC 5040 8.1.1 does not
@@ -37,57 +45,193 @@ type RegionConfig struct {
 	NoRemoteInvalidate bool
 }
 
-// Region is the handle of a registered region. Its methods give what was
-// registered, also after the STag was invalidated or deregistered.
-type Region struct{ e *entry }
+// AllocateConfig describes an STag without memory (verbs draft 9.2.6.1).
+type AllocateConfig struct {
+	// PD is the Protection Domain, not zero.
+	PD wr.PDID
+	// PBL is for how many entries of a physical buffer list there is to be
+	// room; one at least there is always.
+	PBL int
+	// RemoteAccess is the Remote Access Flag: whether FastRegister may give
+	// remote rights.
+	RemoteAccess bool
+	// QP and NoRemoteInvalidate are those of RegionConfig, for all of the
+	// life of the STag.
+	QP                 wr.QPID
+	NoRemoteInvalidate bool
+}
 
-// STag is the region's STag: an index chosen here and the key of its config.
-func (r *Region) STag() wr.STag { return r.e.stag }
+// Info are the attributes of a region (verbs draft 9.2.6.3).
+type Info struct {
+	// STag has the current key if Valid, else zero in its place.
+	STag          wr.STag
+	Valid, Shared bool
+	PD            wr.PDID
+	RemoteAccess  bool
+	// PBL is for how many entries of a physical buffer list there is room.
+	PBL int
+	// Access are the rights; of the last time it was Valid if it is not.
+	Access wr.Access
+	// Addressing, Base (the TO of the first octet) and Length (in octets)
+	// are zero if it is not Valid.
+	Addressing   wr.Addressing
+	Base, Length uint64
+	// QP and NoRemoteInvalidate are those of RegionConfig.
+	QP                 wr.QPID
+	NoRemoteInvalidate bool
+	// Windows is the number of windows bound to it.
+	Windows int
+}
 
-// PD is the region's Protection Domain.
-func (r *Region) PD() wr.PDID { return r.e.pd }
-
-// Base is the TO of the first octet.
-func (r *Region) Base() uint64 { return r.e.base }
-
-// Len is the length in octets.
-func (r *Region) Len() uint64 { return r.e.length }
-
-// Access is the set of access rights.
-func (r *Region) Access() wr.Access { return r.e.access }
-
-// ZeroBased reports whether the TO of the first octet is zero by choice.
-func (r *Region) ZeroBased() bool { return r.e.zeroBased }
-
-// entry checks c and makes the entry for it, without STag.
-func (c *RegionConfig) entry() (*entry, error) {
-	if c.PD == 0 {
-		return nil, fmt.Errorf("%w: a region needs a protection domain", wr.ErrInvalidPD)
+// Register makes a Non-Shared Memory Region and an STag for it, in the Valid
+// state (verbs draft 7.3.2.2). On an error nothing is registered and no
+// resource used: wr.ErrInvalidPD, wr.ErrInvalidAccess, wr.ErrInvalidLength (no
+// memory, more than the buffers have, or more buffers than Config.PBL),
+// wr.ErrInvalidVA (does not agree with the First Byte Offset, VA and length
+// beyond 64 bits, or a VA for a zero-based region), wr.ErrInvalidFBO,
+// wr.ErrInvalidPhysBufferSize, wr.ErrInvalidPhysBufferEntry,
+// wr.ErrInsufficientResources (table full), wr.ErrInvalidRNIC (table closed).
+func (t *Table) Register(c RegionConfig) (Info, error) {
+	e, err := t.prepare(&c)
+	if err != nil {
+		return Info{}, fmt.Errorf("register memory: %w", err)
 	}
-	if !c.Access.Valid() { // figure 18
-		return nil, fmt.Errorf("%w (%v): a region needs a local right, and the local right for each remote one",
-			wr.ErrInvalidAccess, c.Access)
-	}
-	if len(c.Memory) == 0 {
-		return nil, fmt.Errorf("%w: a region needs at least one octet; an access of length zero needs no region",
-			wr.ErrInvalidLength)
-	}
-	base, length := c.VA, uint64(len(c.Memory))
+	return t.publish(e, "register memory")
+}
+
+// Allocate makes an STag in the Invalid state, for FastRegister or Reregister
+// (verbs draft 7.3.2.1). Errors: wr.ErrInvalidPD, wr.ErrInsufficientResources
+// (table full, or PBL beyond Config.PBL), wr.ErrInvalidRNIC (table closed).
+func (t *Table) Allocate(c AllocateConfig) (Info, error) {
 	switch {
-	case c.ZeroBased && c.VA != 0:
+	case c.PD == 0:
+		return Info{}, fmt.Errorf("allocate STag: %w", errNoPD)
+	case c.PBL > t.config.PBL: // RV-7.3.2.1-M1
+		return Info{}, fmt.Errorf("allocate STag: %w: %d physical buffer list entries, of %d at most",
+			wr.ErrInsufficientResources, c.PBL, t.config.PBL)
+	}
+	e := &entry{drain: &t.drain}
+	e.grant.store(grant{pd: c.PD, qp: c.QP})
+	e.pbl = max(c.PBL, 1)
+	e.remoteAccess, e.noRemoteInvalidate = c.RemoteAccess, c.NoRemoteInvalidate
+	e.word.Store(revokedBit | drainedBit)
+	return t.publish(e, "allocate STag")
+}
+
+// publish puts a new region into the table.
+func (t *Table) publish(e *entry, verb string) (Info, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.insert(e)
+	if err != nil {
+		return Info{}, fmt.Errorf("%s: %w", verb, err)
+	}
+	return e.info(), nil
+}
+
+// QueryRegion tells the attributes of the region of s, of which the key is not
+// looked at (verbs draft 9.2.6.3). Errors: wr.ErrInvalidRNIC,
+// wr.ErrInvalidSTag (not that of a region).
+func (t *Table) QueryRegion(s wr.STag) (Info, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.lookupRegion(s)
+	if err != nil {
+		return Info{}, fmt.Errorf("query region %v: %w", s, err)
+	}
+	return e.info(), nil
+}
+
+// lookupRegion is lookup for the verbs that do not take windows (RV-7.10.1-M2).
+func (t *Table) lookupRegion(s wr.STag) (*entry, error) {
+	e, err := t.lookup(s)
+	if err == nil && e.window {
+		return nil, fmt.Errorf("%w: it is that of a window", wr.ErrInvalidSTag)
+	}
+	return e, err
+}
+
+func (e *entry) info() Info {
+	g := e.grant.load()
+	i := Info{
+		STag: wr.MakeSTag(e.index, 0), PD: g.pd, QP: g.qp, Access: g.access,
+		Shared: e.shared, RemoteAccess: e.remoteAccess, PBL: e.pbl,
+		NoRemoteInvalidate: e.noRemoteInvalidate, Windows: e.windows,
+	}
+	if !e.isRevoked() {
+		i.Valid, i.STag = true, e.stag()
+		i.Addressing, i.Base, i.Length = g.addressing, g.base, g.length
+	}
+	return i
+}
+
+// prepare checks c and makes the entry for it, without an index.
+func (t *Table) prepare(c *RegionConfig) (*entry, error) {
+	if err := checkRights(c.PD, c.Access); err != nil {
+		return nil, err
+	}
+	if c.Addressing == wr.ZeroBased && c.VA != 0 {
 		return nil, fmt.Errorf("%w: a zero-based region has none", wr.ErrInvalidVA)
-	case !c.ZeroBased && c.VA == 0:
-		base = uint64(uintptr(unsafe.Pointer(unsafe.SliceData(c.Memory))))
 	}
-	// The end must be a 64-bit number too: an access to an octet at 1<<64-1
-	// could only be refused (RFC 5041 7.1, check 5).
-	if base+length < base {
-		return nil, fmt.Errorf("%w: %#x and %d octets reach beyond the last tagged offset",
-			wr.ErrInvalidVA, base, length)
+	e := &entry{drain: &t.drain}
+	e.remoteAccess = c.RemoteAccess || c.Access&remoteRights != 0
+	e.noRemoteInvalidate = c.NoRemoteInvalidate
+	over := t.overBuffers
+	if c.Memory != nil || len(c.Buffers.Addresses) == 0 && c.Buffers.Size == 0 {
+		over = t.overMemory
 	}
-	return &entry{
-		pd: c.PD, qp: c.QP, access: c.Access,
-		zeroBased: c.ZeroBased, noRemoteInvalidate: c.NoRemoteInvalidate,
-		base: base, length: length, mem: c.Memory,
-	}, nil
+	base, length, f := over(e, c)
+	if f != OK {
+		return nil, f.err()
+	}
+	e.grant.store(grant{
+		key: c.Key, pd: c.PD, qp: c.QP, access: c.Access,
+		addressing: c.Addressing, base: base, length: length,
+	})
+	return e, nil
+}
+
+func checkRights(pd wr.PDID, access wr.Access) error {
+	if pd == 0 {
+		return errNoPD
+	}
+	if !access.Valid() { // figure 18
+		return fmt.Errorf("%w (%v): a region needs a local right, and the local right for each remote one",
+			wr.ErrInvalidAccess, access)
+	}
+	return nil
+}
+
+// overMemory gives e the Go memory of c, as a list of pages that lie where it
+// says.
+func (t *Table) overMemory(e *entry, c *RegionConfig) (base, length uint64, f Fault) {
+	length = uint64(len(c.Memory))
+	if length == 0 {
+		return 0, 0, FaultLength
+	}
+	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(c.Memory))))
+	if c.VA != 0 {
+		at = c.VA
+	}
+	e.size, e.fbo = MinPage, at%MinPage
+	pages := (e.fbo + length + MinPage - 1) / MinPage
+	if pages > uint64(t.config.PBL) {
+		return 0, 0, FaultBufferList
+	}
+	e.pbl = int(pages)
+	e.mem.whole = c.Memory
+	base, f = checkBase(c.Addressing, at, length, e.size, e.fbo)
+	return base, length, f
+}
+
+// overBuffers gives e the physical buffers of c.
+func (t *Table) overBuffers(e *entry, c *RegionConfig) (base, length uint64, f Fault) {
+	b := &c.Buffers
+	base, f = t.checkBuffers(b, t.config.PBL, c.Addressing, c.VA)
+	if f == OK {
+		e.pieces, f = t.lay(nil, b)
+	}
+	e.pbl, e.size, e.fbo = len(b.Addresses), b.Size, b.FBO
+	e.mem = join(e.pieces)
+	return base, b.Length, f
 }

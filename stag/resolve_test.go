@@ -22,7 +22,7 @@ var figure21 = map[string]wr.Access{
 }
 
 func TestResolveFigure21(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	for _, row := range figure18 {
 		if !row.valid {
 			continue
@@ -33,7 +33,7 @@ func TestResolveFigure21(t *testing.T) {
 			if row.access&need != need {
 				want = FaultAccess
 			}
-			_, f := tb.Resolve(r.STag(), r.Base(), 1, alice, need)
+			_, f := tb.Resolve(r.STag, r.Base, 1, alice, need)
 			assert.Equal(t, want, f, "%v with %v", name, row.access)
 		}
 	}
@@ -47,18 +47,18 @@ func TestResolveBounds(t *testing.T) {
 		config RegionConfig
 		base   uint64
 	}{
-		{"zero-based", RegionConfig{ZeroBased: true}, 0},
+		{"zero-based", RegionConfig{Addressing: wr.ZeroBased}, 0},
 		{"VA", RegionConfig{VA: 0x7f0000000123}, 0x7f0000000123},
 		{"VA 1", RegionConfig{VA: 1}, 1},
 		{"VA above 1<<63", RegionConfig{VA: 1<<63 - 50}, 1<<63 - 50},
 		{"VA at the top", RegionConfig{VA: top - n}, top - n},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tb := NewTable(0)
+			tb := NewTable(Config{})
 			mem := make([]byte, n+2)
 			c.config.Memory = mem[1 : n+1 : n+1]
 			r := register(t, tb, c.config)
-			require.Equal(t, c.base, r.Base())
+			require.Equal(t, c.base, r.Base)
 
 			for _, a := range []struct {
 				name string
@@ -84,7 +84,7 @@ func TestResolveBounds(t *testing.T) {
 				if to+(a.n-1) < to {
 					want = FaultWrap
 				}
-				ref, f := tb.Resolve(r.STag(), to, a.n, alice, wr.LocalWrite)
+				ref, f := tb.Resolve(r.STag, to, a.n, alice, wr.LocalWrite)
 				require.Equal(t, want, f, a.name)
 				if f == OK {
 					require.Equal(t, a.n, ref.Len())
@@ -101,8 +101,8 @@ func TestResolveBounds(t *testing.T) {
 }
 
 func TestResolveWrap(t *testing.T) {
-	tb := NewTable(0)
-	r := register(t, tb, RegionConfig{ZeroBased: true})
+	tb := NewTable(Config{})
+	r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased})
 	for _, c := range []struct {
 		to, n uint64
 		want  Fault
@@ -117,15 +117,15 @@ func TestResolveWrap(t *testing.T) {
 		{2, math.MaxUint64, FaultWrap},
 		{math.MaxUint64, math.MaxUint64, FaultWrap},
 	} {
-		_, f := tb.Resolve(r.STag(), c.to, c.n, alice, wr.RemoteWrite)
+		_, f := tb.Resolve(r.STag, c.to, c.n, alice, wr.RemoteWrite)
 		assert.Equal(t, c.want, f, "TO %#x, %d octets", c.to, c.n)
 	}
 }
 
 func TestResolveSTag(t *testing.T) {
-	tb := NewTable(0)
-	r := register(t, tb, RegionConfig{ZeroBased: true, Key: 0x5A})
-	s := r.STag()
+	tb := NewTable(Config{})
+	r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased, Key: 0x5A})
+	s := r.STag
 	for bit := range 32 { // RV-7.4-M7
 		_, f := tb.Resolve(s^1<<bit, 0, 1, alice, wr.LocalRead)
 		assert.Equal(t, FaultSTag, f, "bit %d", bit)
@@ -134,15 +134,15 @@ func TestResolveSTag(t *testing.T) {
 		_, f := tb.Resolve(zero, 0, 1, alice, wr.LocalRead)
 		assert.Equal(t, FaultSTag, f, "index zero names nothing")
 	}
-	require.NoError(t, tb.Deregister(s))
+	require.NoError(t, tb.Deallocate(s))
 	_, f := tb.Resolve(s, 0, 1, alice, wr.LocalRead)
 	assert.Equal(t, FaultSTag, f)
 }
 
 func TestResolveUser(t *testing.T) {
-	tb := NewTable(0)
-	open := register(t, tb, RegionConfig{ZeroBased: true}).STag()
-	scoped := register(t, tb, RegionConfig{ZeroBased: true, QP: alice.QP}).STag()
+	tb := NewTable(Config{})
+	open := register(t, tb, RegionConfig{Addressing: wr.ZeroBased}).STag
+	scoped := register(t, tb, RegionConfig{Addressing: wr.ZeroBased, QP: alice.QP}).STag
 	otherQP := User{PD: alice.PD, QP: 4}
 	otherPD := User{PD: 8, QP: alice.QP}
 	srq := User{PD: alice.PD}
@@ -172,8 +172,8 @@ func TestResolveUser(t *testing.T) {
 
 // Each check is tried with everything after it wrong too.
 func TestResolveOrderOfChecks(t *testing.T) {
-	tb := NewTable(0)
-	r := register(t, tb, RegionConfig{ZeroBased: true, Access: wr.LocalRead})
+	tb := NewTable(Config{})
+	r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased, Access: wr.LocalRead})
 	const top = math.MaxUint64
 	stranger := User{PD: 99}
 	for _, c := range []struct {
@@ -183,12 +183,12 @@ func TestResolveOrderOfChecks(t *testing.T) {
 		to   uint64
 		want Fault
 	}{
-		{r.STag() ^ 1, stranger, wr.RemoteWrite, top, FaultSTag},
-		{r.STag(), stranger, wr.RemoteWrite, top, FaultPD},
-		{r.STag(), alice, wr.RemoteWrite, top, FaultAccess},
-		{r.STag(), alice, wr.LocalRead, top, FaultWrap},
-		{r.STag(), alice, wr.LocalRead, 64, FaultBounds},
-		{r.STag(), alice, wr.LocalRead, 62, OK},
+		{r.STag ^ 1, stranger, wr.RemoteWrite, top, FaultSTag},
+		{r.STag, stranger, wr.RemoteWrite, top, FaultPD},
+		{r.STag, alice, wr.RemoteWrite, top, FaultAccess},
+		{r.STag, alice, wr.LocalRead, top, FaultWrap},
+		{r.STag, alice, wr.LocalRead, 64, FaultBounds},
+		{r.STag, alice, wr.LocalRead, 62, OK},
 	} {
 		_, f := tb.Resolve(c.s, c.to, 2, c.u, c.need)
 		assert.Equal(t, c.want, f)
@@ -197,7 +197,7 @@ func TestResolveOrderOfChecks(t *testing.T) {
 
 // RV-7.6.3-M3: an access of length zero is not checked.
 func TestResolveNothing(t *testing.T) {
-	ref, f := NewTable(0).Resolve(0, math.MaxUint64, 0, User{}, allRights)
+	ref, f := NewTable(Config{}).Resolve(0, math.MaxUint64, 0, User{}, allRights)
 	assert.Equal(t, OK, f)
 	assert.Zero(t, ref.Len())
 }
@@ -222,8 +222,11 @@ func FuzzResolveRange(f *testing.F) {
 	f.Add(uint64(math.MaxUint64-64), uint16(64), uint64(math.MaxUint64-1), uint64(3))
 	f.Add(uint64(1), uint16(9), uint64(5), uint64(math.MaxUint64))
 	f.Fuzz(func(t *testing.T, va uint64, length uint16, to, n uint64) {
-		tb := NewTable(1)
-		c := RegionConfig{PD: 7, Memory: make([]byte, length), Access: wr.LocalRead, VA: va, ZeroBased: va == 0}
+		tb := NewTable(Config{Regions: 1})
+		c := RegionConfig{PD: 7, Memory: make([]byte, length), Access: wr.LocalRead, VA: va}
+		if va == 0 {
+			c.Addressing = wr.ZeroBased
+		}
 		num := func(v uint64) *big.Int { return new(big.Int).SetUint64(v) }
 		end := new(big.Int).Add(num(va), num(uint64(length)))
 		r, err := tb.Register(c)
@@ -241,7 +244,7 @@ func FuzzResolveRange(f *testing.F) {
 		case num(to).Cmp(num(va)) < 0 || last.Cmp(end) >= 0:
 			want = FaultBounds
 		}
-		ref, got := tb.Resolve(r.STag(), to, n, alice, wr.LocalRead)
+		ref, got := tb.Resolve(r.STag, to, n, alice, wr.LocalRead)
 		require.Equal(t, want, got)
 		if got == OK && n > 0 {
 			require.True(t, ref.CopyOut(make([]byte, n), 0))

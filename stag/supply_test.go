@@ -61,26 +61,26 @@ func TestQuarantine(t *testing.T) {
 // A table whose random source repeats itself does not give an index to two
 // regions, nor to one soon after another.
 func TestTableNoReuse(t *testing.T) {
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	scripted(&tb.supply, 42, 42, 0, 42, 43)
 	a := register(t, tb, RegionConfig{})
-	require.Equal(t, uint32(42), a.STag().Index())
-	require.NoError(t, tb.Deregister(a.STag()))
+	require.Equal(t, uint32(42), a.STag.Index())
+	require.NoError(t, tb.Deallocate(a.STag))
 	b := register(t, tb, RegionConfig{})
-	require.Equal(t, uint32(43), b.STag().Index())
+	require.Equal(t, uint32(43), b.STag.Index())
 }
 
 // R5040-8.1.1-M9. A fixed source, a counter or a source of fewer bits fails;
 // the bounds are some ten standard deviations wide.
 func TestUnpredictable(t *testing.T) {
 	const n = 4096
-	tb := NewTable(0)
+	tb := NewTable(Config{})
 	seen := map[uint32]bool{}
 	steps := map[uint32]int{}
 	var ones [24]int
 	var last uint32
 	for range n {
-		i := register(t, tb, RegionConfig{}).STag().Index()
+		i := register(t, tb, RegionConfig{}).STag.Index()
 		require.NotZero(t, i)
 		require.False(t, seen[i])
 		seen[i] = true
@@ -97,10 +97,10 @@ func TestUnpredictable(t *testing.T) {
 		assert.InDelta(t, n/2, count, 320, "bit %d", bit)
 	}
 
-	other := NewTable(0)
+	other := NewTable(Config{})
 	common := 0
 	for range n {
-		if seen[register(t, other, RegionConfig{}).STag().Index()] {
+		if seen[register(t, other, RegionConfig{}).STag.Index()] {
 			common++
 		}
 	}

@@ -7,157 +7,191 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
+// Config configures a table. Zero and negative fields have the defaults; too
+// large ones are cut.
+type Config struct {
+	// Regions and Windows are how many STags there may be for each, Invalid
+	// ones included: 65,536 if zero, 4,194,304 at most. Memory use follows
+	// the STags present.
+	Regions, Windows int
+	// PBL is how many entries a physical buffer list may have: 1<<24 if
+	// zero, 1<<30 at most.
+	PBL int
+	// BlockMode takes block lists, else physical buffer lists are page lists
+	// (verbs draft 7.6.2).
+	BlockMode bool
+	// PhysicalMemory is how many octets AllocPages may have given out: 64 GiB
+	// if zero, 1 TiB at most.
+	PhysicalMemory uint64
+}
+
 const (
-	defaultEntries = 1 << 16
-	// maxEntries leaves half of the indices free, so that drawing one at
-	// random succeeds soon and a guessed one is often wrong.
-	maxEntries = 1 << 23
+	defaultSTags = 1 << 16
+	// maxSTags of both kinds leave half of the indices free, so that drawing
+	// one at random succeeds soon and a guessed one is often wrong.
+	maxSTags   = 1 << 22
+	defaultPBL = 1 << 24
+	// maxPBL entries of the largest size are a length that fits 64 bits.
+	maxPBL                = 1 << 30
+	defaultPhysicalMemory = 64 << 30
+	maxPhysicalMemory     = 1 << 40
 )
 
+func (c Config) withDefaults() Config {
+	set := func(v *int, def, most int) {
+		if *v <= 0 {
+			*v = def
+		}
+		*v = min(*v, most)
+	}
+	set(&c.Regions, defaultSTags, maxSTags)
+	set(&c.Windows, defaultSTags, maxSTags)
+	set(&c.PBL, defaultPBL, maxPBL)
+	if c.PhysicalMemory == 0 {
+		c.PhysicalMemory = defaultPhysicalMemory
+	}
+	c.PhysicalMemory = min(c.PhysicalMemory, maxPhysicalMemory)
+	return c
+}
+
 // Table holds the STags of one RNIC. Make one with NewTable. All methods may
-// be called at the same time.
+// be called at the same time. After Close those that return an error return
+// wr.ErrInvalidRNIC.
 type Table struct {
-	limit int
+	config Config // constant, nothing in it is zero but BlockMode
+	drain  drain
 
-	// index is looked up without a lock and written under mu.
+	// Both are looked up without a lock and written under mu.
+
 	index index
+	space space
 
-	mu     sync.Mutex
-	supply supply
-	closed bool
+	mu      sync.Mutex
+	supply  supply // guarded by mu, as all below
+	closed  bool
+	regions int // present
+	windows int // present
 	// revoking counts those who wait for holds, added to under mu.
 	revoking sync.WaitGroup
 }
 
-// NewTable returns an empty table that takes at most limit STags: 0 means
-// 65,536, and more than 8,388,608 means that many. Memory use follows the
-// STags present.
-func NewTable(limit int) *Table {
-	if limit <= 0 {
-		limit = defaultEntries
-	}
-	t := &Table{limit: min(limit, maxEntries)}
+// NewTable returns an empty table.
+func NewTable(c Config) *Table {
+	t := &Table{config: c.withDefaults()}
+	t.drain.init()
 	t.index.reset()
+	t.space.reset()
 	t.supply.init()
 	return t
 }
 
-// Register makes a Non-Shared Memory Region and an STag for it, in the Valid
-// state (verbs draft 7.3.2.2). On an error nothing is registered and no
-// resource used: wr.ErrInvalidPD, wr.ErrInvalidAccess, wr.ErrInvalidLength
-// (no memory), wr.ErrInvalidVA (VA and length beyond 64 bits, or a VA for a
-// zero-based region), wr.ErrInsufficientResources (table full),
-// wr.ErrInvalidRNIC (table closed).
-func (t *Table) Register(c RegionConfig) (*Region, error) {
-	e, err := c.entry()
-	if err != nil {
-		return nil, fmt.Errorf("register memory: %w", err)
+// insert gives a new entry an STag index and publishes it. The caller has mu.
+func (t *Table) insert(e *entry) error {
+	n, limit := &t.regions, t.config.Regions
+	if e.window {
+		n, limit = &t.windows, t.config.Windows
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil, fmt.Errorf("register memory: %w: it is closed", wr.ErrInvalidRNIC)
+	switch {
+	case t.closed:
+		return errClosed
+	case *n >= limit:
+		return fmt.Errorf("%w: all %d STags of this kind are in use, deallocate some", wr.ErrInsufficientResources, limit)
 	}
-	if t.index.live >= t.limit {
-		return nil, fmt.Errorf("register memory: %w: all %d STags are in use, deregister some",
-			wr.ErrInsufficientResources, t.limit)
-	}
-	i := t.supply.take(func(i uint32) bool { return t.index.get(i) != nil })
-	e.stag = wr.MakeSTag(i, c.Key)
+	*n++
+	e.index = t.supply.take(func(i uint32) bool { return t.index.get(i) != nil })
 	t.index.put(e)
-	return &Region{e}, nil
-}
-
-// Deregister deallocates an STag (verbs draft 7.9). When it returns nil,
-// nothing touches the memory any more; operations in progress on it fail at
-// their next hold. Neither state nor key are looked at, as the draft asks. An
-// index that names nothing, zero among them, gives wr.ErrInvalidSTag; so does
-// losing a race against another Deregister, which may then still be waiting.
-func (t *Table) Deregister(s wr.STag) error {
-	t.mu.Lock()
-	e := t.index.get(s.Index())
-	if e == nil {
-		t.mu.Unlock()
-		return fmt.Errorf("deregister memory: %w: %v is not registered", wr.ErrInvalidSTag, s)
-	}
-	drained := e.revoke() // before the removal: a lookup may have e already
-	t.index.remove(s.Index())
-	t.supply.free(s.Index())
-	t.unlockAndWait(drained)
 	return nil
 }
 
-// InvalidateRemote puts s into the Invalid state on behalf of the peer of u: an
-// inbound Send with Invalidate (verbs draft 7.8). When it returns OK, nothing
-// is placed in or read from the region any more. The queue pair's own rights
-// are for the caller to check. An STag that is Invalid already passes: its key
-// means nothing (draft 7.2), the other checks are done.
-func (t *Table) InvalidateRemote(s wr.STag, u User) Fault { return t.invalidate(s, u, true) }
+// drop takes a revoked entry out. The caller has mu.
+func (t *Table) drop(e *entry) {
+	if e.window {
+		t.windows--
+	} else {
+		t.regions--
+	}
+	t.index.remove(e.index)
+	t.supply.free(e.index)
+}
 
-// InvalidateLocal does the same for an Invalidate Local STag or an RDMA Read
-// with Invalidate Local STag. It needs no access right, and the queue pair that
-// a region is limited to does not matter.
-func (t *Table) InvalidateLocal(s wr.STag, u User) Fault { return t.invalidate(s, u, false) }
-
-func (t *Table) invalidate(s wr.STag, u User, remote bool) Fault {
+// Deallocate deallocates the STag of a region or window (verbs draft 7.9,
+// 7.10.4, 9.2.6.4). When it returns nil, nothing touches the memory through it
+// any more; operations in progress on it fail at their next hold. Neither state
+// nor key are looked at, as the draft asks. Errors: wr.ErrInvalidRNIC;
+// wr.ErrInvalidSTag (an index that names nothing, zero among them, or losing a
+// race against another Deallocate, which may then still be waiting);
+// wr.ErrWindowsBound (to the region; it is as before). A window that is being
+// invalidated counts as bound until that has returned.
+func (t *Table) Deallocate(s wr.STag) error {
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, err := t.lookup(s)
+	if err == nil && e.windows > 0 {
+		err = errBound(e) // RV-7.9-M10, RV-7.9-M11
+	}
+	if err != nil {
+		return fmt.Errorf("deallocate STag %v: %w", s, err)
+	}
+	e.revoke() // before the removal: a lookup may have e already
+	t.drop(e)
+	t.await(e)
+	return nil
+}
+
+// lookup finds what a verb names by the index of s. The caller has mu.
+func (t *Table) lookup(s wr.STag) (*entry, error) {
+	if t.closed {
+		return nil, errClosed
+	}
 	e := t.index.get(s.Index())
-	f := checkInvalidate(e, s, u, remote)
-	if f != OK {
+	if e == nil { // RV-7.2.1-M16, RV-7.9-M2
+		return nil, fmt.Errorf("%w: it names nothing", wr.ErrInvalidSTag)
+	}
+	return e, nil
+}
+
+var (
+	errClosed = fmt.Errorf("%w: it is closed", wr.ErrInvalidRNIC)
+	errNoPD   = fmt.Errorf("%w: a region or window needs a protection domain", wr.ErrInvalidPD)
+)
+
+func errBound(e *entry) error {
+	return fmt.Errorf("%w: %d of them to the region", wr.ErrWindowsBound, e.windows)
+}
+
+// await returns when the memory of e, which the caller revoked or found revoked,
+// is not touched any more, and lets go of it. The caller has mu. It is not kept
+// while waiting: a copy of one region must not delay work on others. So after
+// it everything may have changed.
+func (t *Table) await(e *entry) {
+	if e.isDraining() {
+		gen := e.word.Load() & genMask
+		t.revoking.Add(1)
 		t.mu.Unlock()
-		return f
+		t.drain.wait(e, gen)
+		t.mu.Lock()
+		t.revoking.Done()
 	}
-	t.unlockAndWait(e.revoke())
-	return OK
+	if e.word.Load()&drainedBit != 0 {
+		e.disarm()
+	}
 }
 
-// checkInvalidate does the checks of verbs draft 7.8 on the entry of s, which
-// is nil if there is none.
-func checkInvalidate(e *entry, s wr.STag, u User, remote bool) Fault {
-	switch {
-	case e == nil: // RV-7.8-M11, RV-7.8-M12
-		return FaultSTag
-	case e.stag != s && !e.isRevoked(): // the key counts when moving to Invalid
-		return FaultSTag
-	case !e.allowsUser(u, remote): // RV-7.8-M13, R5040-7.2-M5
-		return FaultPD
-	case remote && (e.access&remoteRights == 0 || e.noRemoteInvalidate): // RV-7.8-M15, R5040-8.1.1-M8
-		return FaultAccess
+// settled finds the entry of STag index i, nil if there is none, while no
+// revocation of it is under way. The caller has mu, which may be let go of in
+// between.
+func (t *Table) settled(i uint32) *entry {
+	for {
+		e := t.index.get(i)
+		if e == nil || !e.isRevoked() {
+			return e
+		}
+		drained := !e.isDraining()
+		t.await(e)
+		if drained {
+			return e
+		}
 	}
-	return OK
-}
-
-// Resolve finds the n octets from tagged offset to on in the region of s, for
-// an access by u that needs every right of need (verbs draft 7.6.3, figure
-// 21). The checks go from the STag to the octet, so that a user is told
-// nothing about a region that is not open to it: STag with its key and state,
-// PD and QP, access right, wrap, bounds. RFC 5041 7.1 and RFC 5040 7.2 ask for
-// the same checks and begin with the same; the draft has no order.
-//
-// An access of length zero is not checked (RV-7.6.3-M3): the caller need not
-// call, and n of zero gives OK and the zero Ref.
-func (t *Table) Resolve(s wr.STag, to, n uint64, u User, need wr.Access) (Ref, Fault) {
-	if n == 0 {
-		return Ref{}, OK
-	}
-	e := t.index.get(s.Index())
-	if e == nil || e.stag != s || e.isRevoked() { // RV-7.4-M7 (all 32 bits), RV-7.2.2-M1
-		return Ref{}, FaultSTag
-	}
-	// Of a TO below the base this is more than the length too, because
-	// base+length does not overflow.
-	off := to - e.base
-	switch {
-	case !e.allowsUser(u, need&remoteRights != 0):
-		return Ref{}, FaultPD
-	case e.access&need != need:
-		return Ref{}, FaultAccess
-	case to+(n-1) < to: // RFC 5041 7.1, check 5
-		return Ref{}, FaultWrap
-	case off > e.length || n > e.length-off: // RV-7.6.3-M2
-		return Ref{}, FaultBounds
-	}
-	return Ref{e: e, off: off, n: n}, OK
 }
 
 // Len is the number of STags present, Invalid ones included.
@@ -167,38 +201,31 @@ func (t *Table) Len() int {
 	return t.index.live
 }
 
-// Close deregisters everything and waits until no memory is touched any more,
-// also by regions that others are deregistering. Register fails from then on.
-// It may be called again.
+// Close deallocates everything, STags and pages, and waits until no memory is
+// touched any more, also through what others are deallocating. It may be called
+// again.
 func (t *Table) Close() {
 	t.mu.Lock()
-	t.closed = true
-	var waits []<-chan struct{}
-	for e := range t.index.all {
-		if drained := e.revoke(); drained != nil {
-			waits = append(waits, drained)
-			t.revoking.Add(1)
+	if !t.closed {
+		t.closed = true
+		t.revoking.Add(1) // no Wait ends before the last await below
+		var all []*entry
+		for e := range t.index.all {
+			all = append(all, e)
 		}
-	}
-	t.index.reset()
-	t.mu.Unlock()
-	for _, drained := range waits {
-		<-drained
+		all = append(all, *t.space.list.Load()...)
+		for _, e := range all {
+			e.revoke()
+		}
+		t.index.reset()
+		t.space.reset()
+		for _, e := range all {
+			t.await(e)
+		}
 		t.revoking.Done()
 	}
-	// No further Add: every path to one goes through the emptied index.
-	t.revoking.Wait()
-}
-
-// unlockAndWait lets go of mu and returns when drained is closed. No wait is
-// under the lock: a copy of one region must not delay work on others.
-func (t *Table) unlockAndWait(drained <-chan struct{}) {
-	if drained == nil {
-		t.mu.Unlock()
-		return
-	}
-	t.revoking.Add(1)
 	t.mu.Unlock()
-	<-drained
-	t.revoking.Done()
+	// No further Add: every path to one goes through the emptied index, or
+	// looks at closed.
+	t.revoking.Wait()
 }

@@ -46,6 +46,7 @@ const (
 	ErrInvalidSGLLength
 	ErrRQUsesSRQ
 	ErrInvalidNotifyType
+	ErrCQEmpty
 	immediateEnd
 )
 
@@ -89,6 +90,7 @@ var immediateNames = [...]string{
 	ErrInvalidSGLLength:       "invalid scatter/gather list length: more elements than the queue supports",
 	ErrRQUsesSRQ:              "this QP's receives come from an S-RQ: post them there",
 	ErrInvalidNotifyType:      "invalid notify type",
+	ErrCQEmpty:                "CQ empty",
 }
 
 func (e ImmediateError) Error() string { return name(immediateNames[:], int(e), "ImmediateError") }

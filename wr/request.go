@@ -49,6 +49,10 @@ func (o Op) String() string { return name(opNames[:], int(o), "Op") }
 // IsSend reports whether o is one of the four Send Operation Types.
 func (o Op) IsSend() bool { return o <= OpSendSEInvalidate }
 
+// IsMemory reports whether o is one of the three operations that change an STag
+// of this side and send nothing (verbs draft 8.1.2.3).
+func (o Op) IsMemory() bool { return o >= OpBind && o <= OpInvalidate }
+
 // IsRead reports whether o is one of the two RDMA Read Types.
 func (o Op) IsRead() bool { return o == OpRead || o == OpReadInvalidate }
 
@@ -85,6 +89,8 @@ const (
 //	OpWrite                 SGL, Remote
 //	OpRead                  Local, Remote
 //	OpReadInvalidate        Local (its STag is invalidated at the end), Remote
+//	OpBind                  Bind
+//	OpFastRegister          FastRegister
 //	OpInvalidate            Invalidate (an STag of this side)
 type Send struct {
 	// ID comes back in the completion.
@@ -102,6 +108,10 @@ type Send struct {
 	// Remote is the data sink of an RDMA Write, the data source of an RDMA
 	// Read.
 	Remote Remote
+	// Bind and FastRegister are the modifiers of the operations of these
+	// names. They are copied by PostSend.
+	Bind         *Bind
+	FastRegister *FastRegister
 }
 
 // Recv is a work request for a Receive Queue: the buffers that one inbound

@@ -35,6 +35,8 @@ type (
 	CQID uint32
 	// SRQID names a Shared Receive Queue (verbs draft 6.3).
 	SRQID uint32
+	// HandlerID is a Completion Event Handler Identifier (verbs draft 9.4.1).
+	HandlerID uint32
 )
 
 // Access is a set of access rights of a Memory Region or Window (verbs draft
@@ -71,6 +73,25 @@ func (a Access) Valid() bool {
 		return false
 	}
 	return true
+}
+
+// ValidWindow reports whether a is one of the combinations that a Memory Window
+// may be bound with: remote rights only, and at least one (verbs draft 7.10.2).
+func (a Access) ValidWindow() bool {
+	return a&^(RemoteRead|RemoteWrite) == 0 && a != 0
+}
+
+// LocalOf is the local right that the region under a window of access a needs
+// (verbs draft figure 20).
+func (a Access) LocalOf() Access {
+	var need Access
+	if a&RemoteRead != 0 {
+		need |= LocalRead
+	}
+	if a&RemoteWrite != 0 {
+		need |= LocalWrite
+	}
+	return need
 }
 
 func (a Access) String() string {
