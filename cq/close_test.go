@@ -1,19 +1,19 @@
-package cq_test
+package cq
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/wr"
 )
 
 func TestCloseEndsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := cq.New(1, 4)
+		q := New(Config{ID: 1, Entries: 4})
 		got := make(chan error, 2)
 		for range 2 {
 			go func() {
@@ -26,17 +26,98 @@ func TestCloseEndsWait(t *testing.T) {
 		q.Close()
 		require.ErrorIs(t, <-got, wr.ErrInvalidCQ)
 		require.ErrorIs(t, <-got, wr.ErrInvalidCQ)
-		require.ErrorIs(t, q.Request(cq.NotifyNext), wr.ErrInvalidCQ)
+		_, err := q.Wait(context.Background(), make([]wr.Completion, 1))
+		require.ErrorIs(t, err, wr.ErrInvalidCQ)
+		require.ErrorIs(t, q.Request(NotifyNext), wr.ErrInvalidCQ)
 	})
 }
 
-func TestCloseLeavesWhatIsQueued(t *testing.T) {
-	q := cq.New(1, 4)
-	require.True(t, q.Push(cq.Entry{Completion: wr.Completion{ID: 7}}))
+// TestCloseDropsWhatIsQueued is draft 5.3.4: no completion comes out of a queue
+// that is gone, by any method, and the slots of those that were queued are free.
+func TestCloseDropsWhatIsQueued(t *testing.T) {
+	var events []wr.Event
+	q := New(Config{ID: 1, Entries: 3, Event: func(e wr.Event) { events = append(events, e) }})
+	var s slots
+	require.NoError(t, q.Request(NotifyNext))
+	for i := range uint64(4) { // the ring wraps
+		e := entry(i)
+		e.Owner, e.Pos = &s, i
+		if i == 2 {
+			e.Owner = nil // nothing to give back
+		}
+		require.True(t, q.Push(e))
+		if i == 0 {
+			_, err := q.PollOne()
+			require.NoError(t, err)
+		}
+	}
 	q.Close()
+	require.Equal(t, []uint64{0, 1, 3}, s.released)
+	q.Close()
+	require.Equal(t, []uint64{0, 1, 3}, s.released, "once")
+
 	var c [2]wr.Completion
-	n, err := q.Wait(context.Background(), c[:])
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	require.EqualValues(t, 7, c[0].ID)
+	require.Zero(t, q.Poll(c[:]))
+	_, err := q.PollOne()
+	require.ErrorIs(t, err, wr.ErrInvalidCQ)
+	n, err := q.Wait(t.Context(), c[:])
+	require.Zero(t, n)
+	require.ErrorIs(t, err, wr.ErrInvalidCQ)
+	require.Zero(t, q.Len())
+	require.Zero(t, q.Cap())
+	require.Nil(t, q.ring, "its memory is given back")
+
+	require.ErrorIs(t, q.Resize(8), wr.ErrInvalidCQ)
+	require.False(t, q.Push(entry(9)))
+	q.Fail()
+	require.Empty(t, events, "nothing is raised for a queue that is gone")
+}
+
+// TestCloseInTraffic: a completion is either polled or dropped by Close, or its
+// Push is refused; its slots come free once.
+func TestCloseInTraffic(t *testing.T) {
+	for range 100 {
+		q := New(Config{Entries: 4})
+		var s slots
+		pushed := make(chan int)
+		started := make(chan struct{})
+		go func() {
+			n := 0
+			for i := range uint64(100) {
+				e := entry(i)
+				e.Owner, e.Pos = &s, i
+				if q.Push(e) {
+					n++
+				}
+				if i == 0 {
+					close(started)
+				}
+			}
+			pushed <- n
+		}()
+		polled := make(chan int)
+		go func() {
+			n := 0
+			for {
+				_, err := q.PollOne()
+				switch {
+				case err == nil:
+					n++
+				case errors.Is(err, wr.ErrInvalidCQ):
+					polled <- n
+					return
+				}
+			}
+		}()
+		<-started
+		q.Close()
+		total, reaped := <-pushed, <-polled
+		require.LessOrEqual(t, reaped, total)
+		s.mu.Lock()
+		require.Len(t, s.released, total)
+		for i := 1; i < total; i++ {
+			require.Less(t, s.released[i-1], s.released[i])
+		}
+		s.mu.Unlock()
+	}
 }

@@ -1,6 +1,7 @@
 package cq
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,7 +27,7 @@ func (d *fakeDriver) Drive() bool {
 func (d *fakeDriver) Yield() { d.yielded.Add(1) }
 
 func TestPollDrives(t *testing.T) {
-	q := New(1, 4)
+	q := New(Config{ID: 1, Entries: 4})
 	d := &fakeDriver{}
 	d.drive = func() bool { return d.drives.Load() == 2 && q.Push(entry(9)) }
 	q.Attach(d)
@@ -42,29 +43,67 @@ func TestPollDrives(t *testing.T) {
 	require.EqualValues(t, 2, d.drives.Load(), "not while there is something")
 	q.Detach(d)
 	q.Detach(d)
+	for _, left := range q.drivers[:cap(q.drivers)] {
+		require.Nil(t, left.Driver, "nobody is kept alive")
+	}
 	require.Zero(t, q.Poll(buf[:]))
 	require.EqualValues(t, 2, d.drives.Load())
 }
 
 // TestYield: whoever goes to sleep hands progress back.
 func TestYield(t *testing.T) {
-	q := New(1, 4)
+	q := New(Config{ID: 1, Entries: 4})
 	d := &fakeDriver{}
 	q.Attach(d)
 	require.NoError(t, q.Request(NotifyNext))
 	require.EqualValues(t, 1, d.yielded.Load())
-	d.drive = func() bool { return false }
-	go q.Push(entry(1))
 	var buf [1]wr.Completion
-	n, err := q.Wait(t.Context(), buf[:])
+	require.True(t, q.Push(entry(1)))
+	_, err := q.Wait(t.Context(), buf[:])
 	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.EqualValues(t, 1, d.yielded.Load(), "who finds something does not sleep")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = q.Wait(over, buf[:])
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 2, d.yielded.Load())
+}
+
+// TestIdleStartsAnew: what a driver brings, and its own coming back, count as new.
+func TestIdleStartsAnew(t *testing.T) {
+	for name, busy := range map[string]func(*Queue, *fakeDriver){
+		"attach": func(q *Queue, d *fakeDriver) { q.Attach(d) },
+		"progress": func(q *Queue, d *fakeDriver) {
+			d.drive = func() bool { return true }
+			q.Poll(make([]wr.Completion, 1))
+			d.drive = nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := New(Config{ID: 1, Entries: 4})
+			var buf [1]wr.Completion
+			d := &fakeDriver{}
+			q.Attach(d)
+			q.Attach(&fakeDriver{drive: func() bool { return true }})
+			for range 2 {
+				for range idleVisits - 1 {
+					q.Poll(buf[:])
+				}
+				require.Zero(t, d.yielded.Load())
+				busy(q, d)
+			}
+			for range idleVisits {
+				q.Poll(buf[:])
+			}
+			require.EqualValues(t, 1, d.yielded.Load())
+		})
+	}
 }
 
 // TestIdleDriverLeaves: a queue pair that never has anything is not visited for
 // ever, and is told.
 func TestIdleDriverLeaves(t *testing.T) {
-	q := New(1, 4)
+	q := New(Config{ID: 1, Entries: 4})
 	var buf [1]wr.Completion
 	idle, busy := &fakeDriver{}, &fakeDriver{drive: func() bool { return true }}
 	q.Attach(idle)
@@ -81,9 +120,23 @@ func TestIdleDriverLeaves(t *testing.T) {
 	require.EqualValues(t, idleVisits+1, idle.drives.Load(), "back")
 }
 
+// TestIdleDriverAlone: who is alone stays, however idle: a poller has nothing else
+// to visit.
+func TestIdleDriverAlone(t *testing.T) {
+	q := New(Config{ID: 1, Entries: 4})
+	var buf [1]wr.Completion
+	d := &fakeDriver{}
+	q.Attach(d)
+	for range idleVisits + 10 {
+		require.Zero(t, q.Poll(buf[:]))
+	}
+	require.EqualValues(t, idleVisits+10, d.drives.Load())
+	require.Zero(t, d.yielded.Load())
+}
+
 // TestTooManyDrivers: the one longest without anything to do makes room.
 func TestTooManyDrivers(t *testing.T) {
-	q := New(1, 4)
+	q := New(Config{ID: 1, Entries: 4})
 	var buf [1]wr.Completion
 	drivers := make([]*fakeDriver, maxDrivers+1)
 	for i := range drivers {
@@ -105,7 +158,7 @@ func TestTooManyDrivers(t *testing.T) {
 // TestDetachWaits: after Detach the driver does not run, and of several pollers
 // one drives at a time.
 func TestDetachWaits(t *testing.T) {
-	q := New(1, 4)
+	q := New(Config{ID: 1, Entries: 4})
 	var running atomic.Int32
 	var gone atomic.Bool
 	inside := make(chan struct{})

@@ -2,7 +2,6 @@ package cq
 
 import (
 	"context"
-	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -41,7 +40,7 @@ func ids(cs []wr.Completion) []uint64 {
 }
 
 func TestPollOrderAndRelease(t *testing.T) {
-	q := New(7, 3)
+	q := New(Config{ID: 7, Entries: 3})
 	assert.Equal(t, wr.CQID(7), q.ID())
 	assert.Equal(t, 3, q.Cap())
 	var s slots
@@ -54,6 +53,7 @@ func TestPollOrderAndRelease(t *testing.T) {
 			e.Owner, e.Pos = &s, next+100
 			require.True(t, q.Push(e))
 		}
+		require.Empty(t, q.wake, "nobody sleeps")
 		require.Equal(t, 2, q.Len())
 		require.Zero(t, q.Poll(nil))
 		require.Equal(t, 1, q.Poll(buf[:1]))
@@ -62,22 +62,13 @@ func TestPollOrderAndRelease(t *testing.T) {
 		require.Equal(t, next, buf[0].ID)
 		require.Zero(t, q.Poll(buf[:]))
 	}
+	for i := range q.ring {
+		require.Nil(t, q.ring[i].Owner, "a ring keeps nobody alive")
+	}
 	require.Len(t, s.released, 10)
 	for i, pos := range s.released {
 		assert.Equal(t, uint64(i)+101, pos)
 	}
-}
-
-// TestOverflow: what is in the queue stays, what does not fit is dropped.
-func TestOverflow(t *testing.T) {
-	q := New(1, 2)
-	require.True(t, q.Push(entry(1)))
-	require.True(t, q.Push(entry(2)))
-	require.False(t, q.Push(entry(3)))
-	var buf [4]wr.Completion
-	require.Equal(t, []uint64{1, 2}, ids(buf[:q.Poll(buf[:])]))
-	require.True(t, q.Push(entry(4)))
-	require.Equal(t, []uint64{4}, ids(buf[:q.Poll(buf[:])]))
 }
 
 // TestNotify is verbs draft 8.2.5.
@@ -103,7 +94,12 @@ func TestNotify(t *testing.T) {
 		{"nothing comes", []NotifyType{NotifyNext}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			q := New(1, 8)
+			calls := 0
+			var q *Queue
+			q = New(Config{ID: 1, Entries: 8, Notify: func() {
+				calls++
+				require.Positive(t, q.Len(), "called without the lock, after the completion")
+			}})
 			for _, r := range c.requests {
 				require.NoError(t, q.Request(r))
 			}
@@ -111,9 +107,11 @@ func TestNotify(t *testing.T) {
 				require.True(t, q.Push(e))
 			}
 			require.Equal(t, c.want, notified(q))
+			require.Equal(t, c.want, calls == 1)
 			require.True(t, q.Push(solicited))
 			armed := len(c.requests) > 0 && !c.want
 			require.Equal(t, armed, notified(q), "one shot")
+			require.Equal(t, c.want || armed, calls == 1)
 		})
 	}
 }
@@ -128,7 +126,7 @@ func notified(q *Queue) bool {
 }
 
 func TestNotifyRefusals(t *testing.T) {
-	q := New(1, 1)
+	q := New(Config{ID: 1, Entries: 1})
 	for _, n := range []NotifyType{0, NotifySolicited + 1, 255} {
 		require.ErrorIs(t, q.Request(n), wr.ErrInvalidNotifyType)
 	}
@@ -136,9 +134,29 @@ func TestNotifyRefusals(t *testing.T) {
 	require.False(t, notified(q))
 }
 
+// TestNotifyExisting: what is queued already does not fire, the next one does
+// (8.2.5).
+func TestNotifyExisting(t *testing.T) {
+	calls := 0
+	q := New(Config{Entries: 4, Notify: func() { calls++ }})
+	require.True(t, q.Push(entry(1)))
+	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(NotifyNext))
+	require.Zero(t, calls)
+	require.False(t, notified(q))
+	require.True(t, q.Push(entry(2)))
+	require.True(t, q.Push(entry(3)))
+	require.Equal(t, 1, calls, "two requests, one notification: RV-8.2.5-M8")
+	require.NoError(t, q.Request(NotifyNext))
+	require.True(t, q.Push(entry(4)))
+	require.Equal(t, 2, calls, "the token that nobody fetched does not hold the handler back")
+	require.True(t, notified(q))
+	require.False(t, notified(q))
+}
+
 // TestNotifyOverflow: a completion that is dropped notifies nobody.
 func TestNotifyOverflow(t *testing.T) {
-	q := New(1, 1)
+	q := New(Config{ID: 1, Entries: 1})
 	require.True(t, q.Push(entry(1)))
 	require.NoError(t, q.Request(NotifyNext))
 	require.False(t, q.Push(entry(2)))
@@ -150,7 +168,7 @@ func TestNotifyOverflow(t *testing.T) {
 func TestNoMissedNotification(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 2000
-		q := New(1, n)
+		q := New(Config{ID: 1, Entries: n})
 		go func() {
 			for i := range uint64(n) {
 				q.Push(entry(i))
@@ -171,7 +189,7 @@ func TestNoMissedNotification(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	q := New(1, 4)
+	q := New(Config{ID: 1, Entries: 4})
 	var buf [2]wr.Completion
 	n, err := q.Wait(t.Context(), nil)
 	require.NoError(t, err)
@@ -189,7 +207,7 @@ func TestWait(t *testing.T) {
 
 func TestWaitLeavesRequestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := New(1, 4)
+		q := New(Config{ID: 1, Entries: 4})
 		require.NoError(t, q.Request(NotifySolicited))
 		done := make(chan uint64)
 		go func() {
@@ -216,7 +234,7 @@ func TestWaiters(t *testing.T) {
 	for _, size := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			const sleepers, n = 5, 500
-			q := New(1, n)
+			q := New(Config{ID: 1, Entries: n})
 			ctx, cancel := context.WithCancel(t.Context())
 			var got atomic.Int64
 			var wg sync.WaitGroup
@@ -249,7 +267,7 @@ func TestWaiters(t *testing.T) {
 func TestWaiterGivesUpItsToken(t *testing.T) {
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
-			q := New(1, 4)
+			q := New(Config{ID: 1, Entries: 4})
 			quit, cancel := context.WithCancel(t.Context())
 			go func() {
 				var buf [1]wr.Completion
@@ -270,66 +288,52 @@ func TestWaiterGivesUpItsToken(t *testing.T) {
 	}
 }
 
-// TestQueueAgainstModel compares a queue with a slice.
-func TestQueueAgainstModel(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
-		size := 1 + rng.IntN(9)
-		q := New(1, size)
-		var model []uint64
-		var armed NotifyType
-		var token bool
-		for id := range uint64(200) {
-			switch rng.IntN(4) {
-			case 0, 1:
-				e := entry(id)
-				e.Solicited = rng.IntN(3) == 0
-				if rng.IntN(5) == 0 {
-					e.Status = wr.StatusFlushed
-				}
-				fits := len(model) < size
-				require.Equal(t, fits, q.Push(e))
-				if !fits {
-					break
-				}
-				model = append(model, id)
-				if armed == NotifyNext || armed == NotifySolicited && (e.Solicited || e.Status != 0) {
-					armed, token = 0, true
-				}
-			case 2:
-				buf := make([]wr.Completion, rng.IntN(4))
-				n := q.Poll(buf)
-				require.Equal(t, min(len(buf), len(model)), n)
-				for i := range n {
-					require.Equal(t, model[i], buf[i].ID)
-				}
-				model = model[n:]
-			default:
-				n := NotifyType(1 + rng.IntN(2))
-				require.NoError(t, q.Request(n))
-				if armed != NotifyNext {
-					armed = n
-				}
-				require.Equal(t, token, notified(q))
-				token = false
+// TestCancelledWaiterLooksOnce: a sleeper that is cancelled returns the completion
+// whose token another took.
+func TestCancelledWaiterLooksOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{Entries: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		got := make(chan uint64)
+		go func() {
+			var buf [1]wr.Completion
+			_, err := q.Wait(ctx, buf[:])
+			assert.NoError(t, err)
+			got <- buf[0].ID
+		}()
+		synctest.Wait()
+		q.mu.Lock()
+		q.ring[0], q.count = entry(5), 1 // a Push, without the token
+		q.mu.Unlock()
+		cancel()
+		require.Equal(t, uint64(5), <-got)
+	})
+}
+
+// TestOneTokenForTwo: two completions came before anybody had fetched the token of
+// the first, so there is one token. Each sleeper gets its completion, and a token
+// stays for nobody.
+func TestOneTokenForTwo(t *testing.T) {
+	for sleepers := 1; sleepers <= 2; sleepers++ {
+		synctest.Test(t, func(t *testing.T) {
+			q := New(Config{Entries: 2})
+			var wg sync.WaitGroup
+			for range sleepers {
+				wg.Go(func() {
+					var buf [1]wr.Completion
+					n, err := q.Wait(t.Context(), buf[:])
+					assert.NoError(t, err)
+					assert.Equal(t, 1, n)
+				})
 			}
-			require.Equal(t, len(model), q.Len())
-		}
+			synctest.Wait()
+			q.mu.Lock()
+			q.ring[0], q.ring[1], q.count = entry(1), entry(2), 2
+			q.mu.Unlock()
+			signal(q.wake)
+			wg.Wait() // one left asleep is a deadlock, which synctest reports
+			require.Equal(t, 2-sleepers, q.Len())
+			require.Empty(t, q.wake)
+		})
 	}
 }
-
-func BenchmarkPushPoll(b *testing.B) {
-	q := New(1, 16)
-	var s position
-	var buf [1]wr.Completion
-	e := Entry{Owner: &s}
-	b.ReportAllocs()
-	for b.Loop() {
-		q.Push(e)
-		q.Poll(buf[:])
-	}
-}
-
-type position uint64
-
-func (p *position) Release(pos uint64) { *p = position(pos) }

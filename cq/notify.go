@@ -1,0 +1,105 @@
+package cq
+
+import (
+	"context"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// NotifyType says which completion a one-shot notification waits for.
+type NotifyType uint8
+
+// The notification types of Request Completion Notification (9.3.2.2).
+const (
+	NotifyNext NotifyType = iota + 1
+	NotifySolicited
+)
+
+// Request arms a one-shot notification: the next completion of that type puts a
+// token into Events and calls Config.Notify. Completions already queued do not
+// count: poll again after Request (verbs draft 8.2.5). A request for the next
+// completion overrides one for solicited ones, not the reverse. It fails with
+// wr.ErrInvalidNotifyType, or wr.ErrInvalidCQ after Close.
+func (q *Queue) Request(t NotifyType) error {
+	if t != NotifyNext && t != NotifySolicited {
+		return wr.ErrInvalidNotifyType
+	}
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return wr.ErrInvalidCQ
+	}
+	if q.armed != NotifyNext { // RV-8.2.5-M7
+		q.armed = t
+	}
+	q.mu.Unlock()
+	q.yield()
+	return nil
+}
+
+// fires reports whether e is what the armed notification waits for, and disarms it
+// then: one shot (RV-8.2.5-M1). mu is held.
+func (q *Queue) fires(e *Entry) bool {
+	switch {
+	case q.armed == NotifyNext:
+	case q.armed == NotifySolicited && (e.Solicited || e.Status != wr.StatusSuccess):
+		// RV-8.2.5-M5: an error completes like a solicited event.
+	default:
+		return false
+	}
+	q.armed = 0
+	return true
+}
+
+// Events delivers a token for each notification that Request armed.
+func (q *Queue) Events() <-chan struct{} { return q.events }
+
+// Waiting reports whether a goroutine sleeps in Wait, or is about to run because
+// of a completion.
+func (q *Queue) Waiting() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiters > 0
+}
+
+// Wait polls, and sleeps until there is a completion or ctx is done. It returns
+// at least 1 completion, or ctx's error, or wr.ErrInvalidCQ once the queue is
+// closed. It does not touch what Request armed.
+func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
+	if n := q.Poll(dst); n > 0 || len(dst) == 0 {
+		return n, nil
+	}
+	q.mu.Lock()
+	q.waiters++
+	q.mu.Unlock()
+	defer q.leave()
+	q.yield()
+	for {
+		// pop, not Poll: the queue pairs progress by themselves now.
+		if n := q.pop(dst); n > 0 {
+			return n, nil
+		}
+		select {
+		case <-q.wake:
+		case <-ctx.Done():
+			if n := q.pop(dst); n > 0 {
+				return n, nil
+			}
+			return 0, ctx.Err()
+		case <-q.gone:
+			return 0, wr.ErrInvalidCQ
+		}
+	}
+}
+
+// leave is a sleeper's end. It took the one token there is, and may have left
+// completions that are another sleeper's work.
+func (q *Queue) leave() {
+	q.mu.Lock()
+	q.waiters--
+	left := q.waiters > 0 && q.count > 0
+	q.mu.Unlock()
+	if left {
+		signal(q.wake)
+	}
+}

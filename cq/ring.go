@@ -1,0 +1,128 @@
+package cq
+
+import "github.com/softrnic/softrnic/wr"
+
+// Push adds a completion. It reports false, and drops the completion, if the
+// queue is full, has failed or is closed: the caller turns that into an error of its
+// own queue pair (verbs draft 8.3.3), and frees the slots. A full queue is an
+// overflow: what did fit stays intact, so no other queue pair loses anything, and
+// wr.EventCQOverflow is raised, once until there was room again.
+func (q *Queue) Push(e Entry) bool {
+	q.mu.Lock()
+	if q.count == len(q.ring) || q.failed {
+		q.refuse()
+		return false
+	}
+	i := q.head + q.count
+	if i >= len(q.ring) {
+		i -= len(q.ring)
+	}
+	q.ring[i] = e
+	q.count++
+	fires := q.fires(&e)
+	waiting := q.waiters > 0
+	q.mu.Unlock()
+	if fires {
+		signal(q.events)
+		if q.notify != nil {
+			q.notify()
+		}
+	}
+	if waiting {
+		signal(q.wake)
+	}
+	return true
+}
+
+// refuse is the end of a Push that failed: it gives up mu and reports an overflow.
+func (q *Queue) refuse() {
+	first := !q.overflowed && !q.failed && !q.closed
+	if first {
+		q.overflowed = true
+	}
+	q.mu.Unlock()
+	if first {
+		q.raise(wr.EventCQOverflow)
+	}
+}
+
+// Poll moves up to len(dst) completions to dst, oldest first, and reports how
+// many; 0 means that the queue is empty, or closed. It never blocks. If the queue is
+// empty it first lets the queue pairs that use it receive.
+func (q *Queue) Poll(dst []wr.Completion) int {
+	if n := q.pop(dst); n > 0 || len(dst) == 0 {
+		return n
+	}
+	if !q.drive() {
+		return 0
+	}
+	return q.pop(dst)
+}
+
+// PollOne is Poll for one completion, with the results of the verb (9.3.2.1):
+// wr.ErrCQEmpty, and wr.ErrInvalidCQ after Close.
+func (q *Queue) PollOne() (wr.Completion, error) {
+	var c [1]wr.Completion
+	if q.Poll(c[:]) == 1 {
+		return c[0], nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return wr.Completion{}, wr.ErrInvalidCQ
+	}
+	return wr.Completion{}, wr.ErrCQEmpty
+}
+
+// pop is Poll without the queue pairs.
+func (q *Queue) pop(dst []wr.Completion) int {
+	q.mu.Lock()
+	n := min(len(dst), q.count)
+	for i := range n {
+		dst[i] = q.ring[q.head].Completion
+		q.reap()
+	}
+	q.mu.Unlock()
+	return n
+}
+
+// reap removes the oldest completion and gives its slots back. There is one, and mu
+// is held.
+func (q *Queue) reap() {
+	e := &q.ring[q.head]
+	if e.Owner != nil {
+		e.Owner.Release(e.Pos)
+		e.Owner = nil
+	}
+	if q.head++; q.head == len(q.ring) {
+		q.head = 0
+	}
+	q.count--
+	q.overflowed = false
+}
+
+// Resize changes how many completions the queue can hold, while others push and
+// poll: none is lost and their order stays (verbs draft 5.3.3). On an error nothing
+// changes: wr.ErrInvalidModifier (entries below 1), wr.ErrInvalidCQ (closed),
+// wr.ErrShrinkFailed (more completions are queued).
+func (q *Queue) Resize(entries int) error {
+	if entries < 1 {
+		return wr.ErrInvalidModifier
+	}
+	ring := make([]Entry, entries) // before the lock: it may take its time
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return wr.ErrInvalidCQ
+	case entries < q.count:
+		return wr.ErrShrinkFailed // RV-5.3.3-M4
+	}
+	n := copy(ring, q.ring[q.head:min(q.head+q.count, len(q.ring))])
+	copy(ring[n:], q.ring[:q.count-n])
+	q.ring, q.head = ring, 0
+	if q.count < entries {
+		q.overflowed = false
+	}
+	return nil
+}
