@@ -30,11 +30,11 @@ func TestBatchHoldsWhatIsLeft(t *testing.T) {
 	require.True(t, b.hold())
 	b.release()
 	b.advance(1)
-	require.NoError(t, r.tab.Deregister(r.full.stag))
+	require.NoError(t, r.tab.Deallocate(r.full.stag))
 	require.True(t, b.hold(), "all of the first region is out")
 	b.release()
 	b.advance(1)
-	require.NoError(t, r.tab.Deregister(r.private.stag))
+	require.NoError(t, r.tab.Deallocate(r.private.stag))
 	require.False(t, b.hold(), "the second is not")
 }
 
@@ -54,7 +54,7 @@ func TestBatchRollback(t *testing.T) {
 	require.Equal(t, m, b.mark())
 	b.advance(100)
 	require.True(t, b.empty())
-	require.NoError(t, r.tab.Deregister(r.full.stag))
+	require.NoError(t, r.tab.Deallocate(r.full.stag))
 	require.True(t, b.hold())
 	b.release()
 }

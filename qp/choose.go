@@ -8,16 +8,19 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// nextMessage starts a message. ok is false if there is none, or none that may
-// go now.
+// nextMessage starts a message, or executes a memory operation, which leaves
+// none. ok is false if there is neither, or none that may go now.
 func (s *session) nextMessage() (ok bool, c cause) {
 	t := &s.tx
 	if t.rtr != 0 {
 		s.startRTR()
 		return true, c
 	}
-	if s.gate.Load() { // RFC 5044 7.1.2 rule 4
-		return false, c
+	if t.settling { // this is the next batch: all that was framed is out
+		t.settling, t.readsUp = false, false
+	}
+	if s.gate.Load() {
+		return s.nextLocal()
 	}
 	if t.readsUp {
 		t.readsUp = false
@@ -27,10 +30,20 @@ func (s *session) nextMessage() (ok bool, c cause) {
 		return s.nextRequest()
 	}
 	t.readsUp = true
-	if ok, c = s.nextRequest(); ok || c.fault != NoFault {
+	if ok, c = s.nextRequest(); ok || t.settling || c.fault != NoFault {
 		return ok, c
 	}
 	return s.nextResponse()
+}
+
+// nextLocal is all that a Responder may do before the first FPDU has come: what
+// sends nothing (RFC 5044 7.1.2 rule 4).
+func (s *session) nextLocal() (bool, cause) {
+	t, sq := &s.tx, &s.q.sq
+	if t.next == sq.tail.Load() || !sq.at(t.next).op.IsMemory() {
+		return false, cause{}
+	}
+	return s.nextRequest()
 }
 
 // startRTR starts the ready-to-receive frame of peer-to-peer mode, an empty
@@ -96,6 +109,9 @@ func (s *session) nextRequest() (bool, cause) {
 		return false, cause{}
 	}
 	e := sq.at(t.next)
+	if e.op.IsMemory() {
+		return s.runMemory(e)
+	}
 	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && s.reads.len() > 0 {
 		return false, cause{} // RV-8.2.2.2: all earlier Reads first
 	}
@@ -113,7 +129,7 @@ func (s *session) nextRequest() (bool, cause) {
 	switch e.op {
 	case wr.OpWrite:
 		m.op, m.stag, m.to = rdmap.Write, uint32(e.remote.STag), e.remote.TO
-	case wr.OpRead:
+	case wr.OpRead, wr.OpReadInvalidate:
 		m.op, m.msn, m.length = rdmap.ReadRequest, t.readMSN.Next(), 0
 		s.reads.push(outboundRead{
 			pos: t.next, stag: uint32(e.local.STag), to: e.local.TO, size: e.local.Length, msn: m.msn,
@@ -143,6 +159,8 @@ func (s *session) admit(e *sqe) Fault {
 		return FaultSQSTag // draft 8.1.3.2.1
 	case e.length > 0 && e.op.IsRead() && e.local.STag == 0:
 		return FaultSQSTag
+	case e.op == wr.OpReadInvalidate && e.local.STag.Index() == 0:
+		return FaultInvalidateLocalSTag // RV-7.2.1-M13
 	}
 	return NoFault
 }
@@ -158,7 +176,7 @@ func (s *session) gather(e *sqe) Fault {
 		_, f := s.resolve(e.local, 0)
 		return memoryFault(sideSQ, f)
 	}
-	for _, g := range s.q.sq.list(t.next) {
+	for _, g := range e.sgl {
 		ref, f := s.resolve(g, wr.LocalRead)
 		if f != stag.OK {
 			return memoryFault(sideSQ, f)

@@ -108,6 +108,20 @@ func TestInvalidate(t *testing.T) {
 	r.requireMemory()
 }
 
+// TestInvalidateWithOneRight: either right of the queue pair is enough, whichever
+// the STag has (RV-7.8-M15).
+func TestInvalidateWithOneRight(t *testing.T) {
+	for _, c := range []setup{{noRead: true}, {noWrite: true}} {
+		r := newRig(t, c)
+		r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2})
+		r.send(
+			sendInvalidate(1, uint32(r.readable.stag), nil).Octets(),
+			sendInvalidate(2, uint32(r.writable.stag), nil).Octets(),
+		)
+		require.Equal(t, []comp{{1, 0, 0}, {2, 0, 0}}, r.wait(r.rcq, 2))
+	}
+}
+
 // TestRTR is peer-to-peer mode: the Initiator's first frame is the one agreed on,
 // before anything posted, and opens the Responder's gate (RFC 6581 9.2).
 func TestRTR(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
-	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -27,6 +26,35 @@ const (
 	FaultSQLength
 	FaultZeroORD
 
+	// A Fast-Register cannot be done.
+	FaultFastPrivilege
+	FaultFastSTag
+	FaultFastPD
+	FaultFastNotInvalid
+	FaultFastPageSize
+	FaultFastBlockSize
+	FaultFastEntry
+	FaultFastList
+	FaultFastRights
+	FaultFastVA
+	FaultFastFBO
+	FaultFastLength
+
+	// A Bind Memory Window cannot be done.
+	FaultBindRegion
+	FaultBindWindow
+	FaultBindNotInvalid
+	FaultBindPD
+	FaultBindAccess
+	FaultBindBounds
+	FaultBindWrap
+
+	// An Invalidate Local STag, or the one of an RDMA Read with Invalidate,
+	// cannot be done.
+	FaultInvalidateLocalSTag
+	FaultInvalidateLocalPD
+	FaultInvalidateLocalWindows
+
 	// The buffers of a Receive cannot be used.
 	FaultRQSTag
 	FaultRQBounds
@@ -35,7 +63,11 @@ const (
 	FaultRQWrap
 
 	// An inbound Send cannot be received.
-	FaultInvalidate
+	FaultSendInvSTag
+	FaultSendInvGone
+	FaultSendInvAccess
+	FaultSendInvPD
+	FaultSendInvWindows
 	FaultSendTooLong
 	FaultNoReceive
 	FaultSendMSN
@@ -90,8 +122,35 @@ const (
 	FaultRQCompletion
 	FaultModifyTerminate
 	FaultLocal
+	FaultSRQ
+
+	// What goes wrong beside the queue pairs (figure 25).
+	FaultGlobal
+	FaultCQ
+	FaultSharedQueue
 	numFaults
 )
+
+// Origin is whose event a fault is.
+type Origin uint8
+
+// The origins. Only a queue pair's own events are raised here; the others are
+// raised once, by the object that they name.
+const (
+	OfQP Origin = iota
+	OfCQ
+	OfSRQ
+	OfRNIC
+)
+
+var originNames = [...]string{OfQP: "QP", OfCQ: "CQ", OfSRQ: "S-RQ", OfRNIC: "RNIC"}
+
+func (o Origin) String() string {
+	if int(o) < len(originNames) {
+		return originNames[o]
+	}
+	return "Origin(" + strconv.Itoa(int(o)) + ")"
+}
 
 // Consequence is a row of the fault table.
 type Consequence struct {
@@ -110,14 +169,25 @@ type Consequence struct {
 	Trigger Trigger
 	// Source is the text that decided the code.
 	Source string
+	// Of is whose event it is.
+	Of Origin
 }
 
 func local(name string, s wr.Status) Consequence {
-	return Consequence{name, s, 0, true, rdmap.CodeLocalCatastrophic, TrigFault, "draft fig. 23"}
+	return Consequence{
+		Name: name, Status: s, Sends: true, Code: rdmap.CodeLocalCatastrophic, Trigger: TrigFault, Source: "draft fig. 23",
+	}
 }
 
 func remote(name string, e wr.EventID, c rdmap.TermCode, source string) Consequence {
-	return Consequence{name, wr.StatusFlushed, e, true, c, TrigFault, source}
+	return Consequence{
+		Name: name, Status: wr.StatusFlushed, Event: e, Sends: true, Code: c, Trigger: TrigFault, Source: source,
+	}
+}
+
+// receive is a fault of the peer's that the completion of a receive reports.
+func receive(name string, s wr.Status, c rdmap.TermCode, source string) Consequence {
+	return Consequence{Name: name, Status: s, Sends: true, Code: c, Trigger: TrigFault, Source: source}
 }
 
 func silent(name string, e wr.EventID, t Trigger, source string) Consequence {
@@ -138,20 +208,50 @@ var faults = [numFaults]Consequence{
 	FaultSQLength: local("SQ: message longer than 2^32-1 octets", wr.StatusInvalidLength),
 	FaultZeroORD:  local("SQ: RDMA Read with ORD 0", wr.StatusZeroReadResources),
 
+	FaultFastPrivilege:  local("Fast-Register: queue pair without privileges", wr.StatusNotPrivileged),
+	FaultFastSTag:       local("Fast-Register: STag of no non-shared region", wr.StatusInvalidSTag),
+	FaultFastPD:         local("Fast-Register: region of another PD", wr.StatusInvalidPD),
+	FaultFastNotInvalid: local("Fast-Register: STag in the Valid state", wr.StatusSTagNotInvalid),
+	FaultFastPageSize:   local("Fast-Register: page size not supported", wr.StatusInvalidPageSize),
+	FaultFastBlockSize:  local("Fast-Register: block size not supported", wr.StatusInvalidPhysBufferSize),
+	FaultFastEntry:      local("Fast-Register: address of no buffer", wr.StatusInvalidPhysBufferEntry),
+	FaultFastList:       local("Fast-Register: buffer list longer than the region's", wr.StatusPhysBufferListTooLong),
+	FaultFastRights:     local("Fast-Register: access rights not allowed", wr.StatusInvalidAccessRights),
+	FaultFastVA:         local("Fast-Register: VA zero, too high, or not of this FBO", wr.StatusInvalidVA),
+	FaultFastFBO:        local("Fast-Register: FBO beyond the first buffer", wr.StatusInvalidFBO),
+	FaultFastLength:     local("Fast-Register: length beyond the buffers", wr.StatusInvalidFastRegLength),
+
+	FaultBindRegion:     local("Bind: STag of no region that takes windows", wr.StatusInvalidRegion),
+	FaultBindWindow:     local("Bind: STag of no window", wr.StatusInvalidWindow),
+	FaultBindNotInvalid: local("Bind: window in the Valid state", wr.StatusSTagNotInvalid),
+	FaultBindPD:         local("Bind: window or region of another PD", wr.StatusInvalidPD),
+	FaultBindAccess:     local("Bind: rights of queue pair, region and window disagree", wr.StatusAccess),
+	FaultBindBounds:     local("Bind: window not within its region", wr.StatusBaseBounds),
+	FaultBindWrap:       local("Bind: VA and length wrap", wr.StatusWrap),
+
+	FaultInvalidateLocalSTag: local("Invalidate: STag that cannot be invalidated", wr.StatusInvalidSTag),
+	FaultInvalidateLocalPD:   local("Invalidate: STag of another PD or QP", wr.StatusInvalidPD),
+	// Figure 36 has no status for it: the STag was not allowed in this operation.
+	FaultInvalidateLocalWindows: local("Invalidate: windows are bound to the region", wr.StatusInvalidSTag),
+
 	FaultRQSTag:   local("RQ: invalid STag in an SGE", wr.StatusInvalidSTag),
 	FaultRQBounds: local("RQ: base and bounds violation", wr.StatusBaseBounds),
 	FaultRQAccess: local("RQ: access rights violation", wr.StatusAccess),
 	FaultRQPD:     local("RQ: region of another PD", wr.StatusInvalidPD),
 	FaultRQWrap:   local("RQ: TO and length wrap", wr.StatusWrap),
 
-	FaultInvalidate: {
-		"Send with Invalidate: the STag cannot be invalidated", wr.StatusInvalidateSTag, 0, true,
-		rdmap.CodeProtInvalidate, TrigFault, "RFC 5040 4.8 fig. 9",
-	},
-	FaultSendTooLong: {
-		"Send longer than the receive posted for it", wr.StatusBaseBounds, 0, true,
-		rdmap.CodeTooLong, TrigFault, "RFC 5041 7.2",
-	},
+	FaultSendInvSTag: receive("Send with Invalidate: invalid STag", wr.StatusInvalidSTag,
+		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
+	FaultSendInvGone: receive("Send with Invalidate: the STag is deallocated", wr.StatusInvalidSTag,
+		rdmap.CodeOpInvalidate, "draft 7.8, RFC 5040 4.8 fig. 9"),
+	FaultSendInvAccess: receive("Send with Invalidate: no remote access right on the STag or the QP", wr.StatusInvalidateSTag,
+		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
+	FaultSendInvPD: receive("Send with Invalidate: STag of another PD or QP", wr.StatusInvalidateSTag,
+		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
+	FaultSendInvWindows: receive("Send with Invalidate: windows are bound to the region", wr.StatusInvalidateSTag,
+		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
+	FaultSendTooLong: receive("Send longer than the receive posted for it", wr.StatusBaseBounds,
+		rdmap.CodeTooLong, "RFC 5041 7.2"),
 	FaultNoReceive: remote("Send with no receive posted", wr.EventRQMSNRange,
 		rdmap.TermCode(ddp.CodeNoBuffer), "RFC 5041 7.2"),
 	FaultSendMSN: remote("Send out of MSN order", wr.EventRQMSNGap, rdmap.CodeMSNRange, "RFC 5041 7.2"),
@@ -208,8 +308,8 @@ var faults = [numFaults]Consequence{
 
 	FaultBadClose: silent("work or data while closing", wr.EventBadClose, TrigBusy, "draft fig. 11, 24"),
 	FaultPeerClosedBusy: {
-		"peer closed with work on the SQ or IRRQ", wr.StatusFlushed, wr.EventBadLLPClose, true,
-		rdmap.CodeStream, TrigPeerCloseBusy, "draft fig. 24",
+		Name: "peer closed with work on the SQ or IRRQ", Status: wr.StatusFlushed, Event: wr.EventBadLLPClose, Sends: true,
+		Code: rdmap.CodeStream, Trigger: TrigPeerCloseBusy, Source: "draft fig. 24",
 	},
 	FaultTerminateReceived: silent("Terminate Message received", wr.EventTerminateReceived,
 		TrigTerminateReceived, "draft 6.2.2.3"),
@@ -217,10 +317,29 @@ var faults = [numFaults]Consequence{
 	FaultSQCompletion: remote("no room on the CQ for an SQ completion", wr.EventCQSQOverflow, rdmap.CodeStream, "draft fig. 24"),
 	FaultRQCompletion: remote("no room on the CQ for an RQ completion", wr.EventCQRQError, rdmap.CodeStream, "draft fig. 24"),
 	FaultModifyTerminate: {
-		"Modify QP to Terminate", wr.StatusFlushed, 0, true,
-		rdmap.CodeLocalCatastrophic, TrigModifyTerminate, "draft fig. 12",
+		Name: "Modify QP to Terminate", Status: wr.StatusFlushed, Sends: true,
+		Code: rdmap.CodeLocalCatastrophic, Trigger: TrigModifyTerminate, Source: "draft fig. 12",
 	},
-	FaultLocal: remote("local QP catastrophic error", wr.EventLocalQPCatastrophic, rdmap.CodeStream, "draft fig. 24"),
+	// The event, or a completion if a request is under way: see session.blame.
+	FaultLocal: {
+		Name: "local QP catastrophic error", Status: wr.StatusLocalQPCatastrophic, Event: wr.EventLocalQPCatastrophic, Sends: true,
+		Code: rdmap.CodeStream, Trigger: TrigFault, Source: "draft fig. 24",
+	},
+	FaultSRQ: remote("S-RQ error on a QP", wr.EventSRQError, rdmap.CodeStream, "draft fig. 24"),
+
+	FaultGlobal: {
+		Name: "RNIC catastrophic failure", Status: wr.StatusFlushed, Event: wr.EventRNICCatastrophic, Of: OfRNIC, Sends: true,
+		Code: rdmap.CodeGlobal, Trigger: TrigFault, Source: "draft fig. 25",
+	},
+	// These two end no stream. A queue pair does when it meets the object next.
+	FaultCQ: {
+		Name: "CQ operation error", Status: wr.StatusFlushed, Event: wr.EventCQOperation, Of: OfCQ,
+		Trigger: TrigSegment, Source: "draft fig. 25",
+	},
+	FaultSharedQueue: {
+		Name: "S-RQ catastrophic failure", Status: wr.StatusFlushed, Event: wr.EventSRQCatastrophic, Of: OfSRQ,
+		Trigger: TrigSegment, Source: "draft fig. 25",
+	},
 }
 
 // ConsequenceOf is the row of f.
@@ -231,69 +350,6 @@ func (f Fault) String() string {
 		return faults[f].Name
 	}
 	return "Fault(" + strconv.Itoa(int(f)) + ")"
-}
-
-// side is where the STag table found a fault.
-type side uint8
-
-const (
-	sideSQ side = iota
-	sideRQ
-	sideTagged
-	sideRead
-)
-
-// memoryFaults maps what the STag table refuses.
-var memoryFaults = [...][6]Fault{
-	sideSQ:     {stag.FaultSTag: FaultSQSTag, stag.FaultBounds: FaultSQBounds, stag.FaultAccess: FaultSQAccess, stag.FaultPD: FaultSQPD, stag.FaultWrap: FaultSQWrap},
-	sideRQ:     {stag.FaultSTag: FaultRQSTag, stag.FaultBounds: FaultRQBounds, stag.FaultAccess: FaultRQAccess, stag.FaultPD: FaultRQPD, stag.FaultWrap: FaultRQWrap},
-	sideTagged: {stag.FaultSTag: FaultTagSTag, stag.FaultBounds: FaultTagBounds, stag.FaultAccess: FaultTagAccess, stag.FaultPD: FaultTagPD, stag.FaultWrap: FaultTagWrap},
-	sideRead:   {stag.FaultSTag: FaultReadSTag, stag.FaultBounds: FaultReadBounds, stag.FaultAccess: FaultReadAccess, stag.FaultPD: FaultReadPD, stag.FaultWrap: FaultReadWrap},
-}
-
-func memoryFault(s side, f stag.Fault) Fault { return memoryFaults[s][f] }
-
-// checkFault maps what package rdmap refuses of a segment of kind op.
-func checkFault(op rdmap.Opcode, c rdmap.TermCode) Fault {
-	read := op == rdmap.ReadRequest
-	switch c {
-	case rdmap.CodeVersion:
-		return FaultRDMAPVersion
-	case rdmap.CodeOpcode:
-		return FaultOpcode
-	case rdmap.CodeInvalidQN:
-		return FaultQN
-	case rdmap.CodeStream:
-		return FaultNoLBit
-	case rdmap.CodeMSNRange:
-		return FaultTerminateMSN
-	case rdmap.CodeShort:
-		return FaultSegmentSize
-	case rdmap.CodeInvalidMO:
-		if read {
-			return FaultReadRequestMO
-		}
-		return FaultUntaggedMO
-	case rdmap.CodeTooLong:
-		if read {
-			return FaultReadRequest
-		}
-		return FaultUntaggedLength
-	default: // rdmap.Check has no other
-		return FaultLocal
-	}
-}
-
-// parseFault maps what package ddp refuses of a ULPDU.
-func parseFault(c ddp.Code) Fault {
-	switch c {
-	case ddp.CodeTaggedVersion:
-		return FaultDDPVersionTagged
-	case ddp.CodeUntaggedVersion:
-		return FaultDDPVersionUntagged
-	default: // too short: ddp.Parse has no other
-		return FaultSegmentSize
-	}
 }
 
 // Faults lists the faults, without NoFault.

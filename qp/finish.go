@@ -21,9 +21,11 @@ import (
 func (s *session) finish() {
 	q, c := s.q, s.cause
 	s.takeOver(c)
+	s.blame(&c)
 	t := q.leaveRTS(s, &c)
 	close(s.decided)
 	s.detach()
+	s.noFeed()
 	var end State
 	var event wr.EventID
 	switch t.Next {
@@ -32,7 +34,7 @@ func (s *session) finish() {
 	case Terminate:
 		s.keepTerminate(&c)
 		if t.Actions&ActEvent != 0 {
-			q.raise(faults[c.fault].Event)
+			q.raise(c.event())
 		}
 		end, event = s.terminating(c, t.Actions)
 	default:
@@ -114,7 +116,7 @@ func (s *session) carryOut(t Transition, c cause) (event wr.EventID) {
 		s.flush(c)
 	}
 	if t.Actions&ActEvent != 0 {
-		event = faults[c.fault].Event
+		event = c.event()
 	}
 	return event
 }
@@ -126,7 +128,7 @@ func (s *session) closeLLP(c cause) Fault {
 	}
 	// RV-6.2.5: bounded by a timeout, whose passing is an LLP failure.
 	_ = s.llp.conn.SetDeadline(time.Now().Add(s.q.cfg.CloseTimeout))
-	s.q.rq.flush(wr.StatusFlushed) // all there will be: posts are refused
+	s.flushReceives(wr.StatusFlushed) // all there will be: posts are refused
 	has, failed := s.llp.halfClose()
 	if has && !c.peerClosed {
 		var b [1]byte
@@ -239,9 +241,9 @@ func (s *session) flush(c cause) {
 	}
 	s.q.sq.flush(pos, status)
 	if c.recv {
-		s.q.rq.flush(faults[c.fault].Status)
+		s.flushReceives(faults[c.fault].Status)
 	} else {
-		s.q.rq.flush(wr.StatusFlushed)
+		s.flushReceives(wr.StatusFlushed)
 	}
 }
 

@@ -133,12 +133,19 @@ func (s *session) framed() {
 	t := &s.tx
 	switch t.msg.kind {
 	case fromSQ:
-		s.q.sq.at(t.next).end = t.pos
-		t.next++
-		s.q.sq.framed.Store(t.next)
+		s.advance(s.q.sq.at(t.next))
 	case fromIRRQ:
 		s.irrq.pop()
 	default: // an RTR belongs to no queue
 	}
 	t.msg.kind = noMessage
+}
+
+// advance moves on behind the next Send Queue element, all of which is framed, or
+// executed.
+func (s *session) advance(e *sqe) {
+	t := &s.tx
+	e.end = t.pos
+	t.next++
+	s.q.sq.framed.Store(t.next)
 }

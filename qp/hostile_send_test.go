@@ -32,12 +32,19 @@ func sendInvalidate(msn, stag uint32, p []byte) wire.Segment {
 // refusedInvalidation is a Send with Invalidate of an STag that the peer may not
 // have invalidated. Its payload is delivered first (RFC 5040 5.3), the receive is
 // at fault.
-func refusedInvalidation(name string, stag func(*rig) wr.STag) attack {
+func refusedInvalidation(name string, stag func(*rig) wr.STag, f Fault) attack {
+	status, code := wr.StatusInvalidateSTag, uint16(0x0109)
+	switch f {
+	case FaultSendInvGone: // an operation error, draft 7.8
+		status, code = wr.StatusInvalidSTag, 0x0209
+	case FaultSendInvSTag:
+		status = wr.StatusInvalidSTag
+	}
 	return attack{
 		name:  "Send with Invalidate of " + name,
 		bad:   func(r *rig) []byte { return sendInvalidate(1, uint32(stag(r)), filled(8)).Octets() },
-		fault: FaultInvalidate, code: 0x0109, echo: echoDDP,
-		recvs: []comp{{1, wr.StatusInvalidateSTag, 0}, {2, wr.StatusFlushed, 0}},
+		fault: f, code: code, echo: echoDDP,
+		recvs: []comp{{1, status, 0}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(8)) },
 	}
 }
@@ -131,11 +138,20 @@ var sendAttacks = []attack{
 		recvs: []comp{{1, wr.StatusSuccess, 1}, {2, wr.StatusBaseBounds, 0}},
 		after: func(r *rig) { received(r, filled(1)) },
 	},
-	refusedInvalidation("nothing", func(r *rig) wr.STag { return r.gone }),
-	refusedInvalidation("zero", func(*rig) wr.STag { return 0 }),
-	refusedInvalidation("a wrong key", func(r *rig) wr.STag { return r.full.stag ^ 0x80 }),
-	refusedInvalidation("a region without remote right", func(r *rig) wr.STag { return r.private.stag }),
-	refusedInvalidation("a region of another PD", func(r *rig) wr.STag { return r.foreign.stag }),
-	refusedInvalidation("a region of another QP", func(r *rig) wr.STag { return r.scoped.stag }),
-	refusedInvalidation("a shared region", func(r *rig) wr.STag { return r.pinned.stag }),
+	refusedInvalidation("nothing", func(r *rig) wr.STag { return r.gone }, FaultSendInvGone),
+	refusedInvalidation("zero", func(*rig) wr.STag { return 0 }, FaultSendInvSTag),
+	refusedInvalidation("zero with a key", func(*rig) wr.STag { return 0x33 }, FaultSendInvSTag),
+	refusedInvalidation("a wrong key", func(r *rig) wr.STag { return r.full.stag ^ 0x80 }, FaultSendInvSTag),
+	refusedInvalidation("a region without remote right", func(r *rig) wr.STag { return r.private.stag }, FaultSendInvAccess),
+	refusedInvalidation("a region of another PD", func(r *rig) wr.STag { return r.foreign.stag }, FaultSendInvPD),
+	refusedInvalidation("a region of another QP", func(r *rig) wr.STag { return r.scoped.stag }, FaultSendInvPD),
+	refusedInvalidation("a region closed to it", func(r *rig) wr.STag { return r.pinned.stag }, FaultSendInvAccess),
+	withoutRights(refusedInvalidation("a region, on a QP without rights", func(r *rig) wr.STag { return r.full.stag }, FaultSendInvAccess)),
+	withoutRights(refusedInvalidation("nothing, on a QP without rights", func(r *rig) wr.STag { return r.gone }, FaultSendInvAccess)),
+}
+
+// withoutRights has the queue pair take no inbound RDMA Read and no Write.
+func withoutRights(a attack) attack {
+	a.set = func(c *setup) { c.noRead, c.noWrite = true, true }
+	return a
 }

@@ -166,7 +166,7 @@ func TestAttacks(t *testing.T) {
 }
 
 func attacks() (all []attack) {
-	for _, group := range [][]attack{framingAttacks, headerAttacks, sendAttacks, taggedAttacks, readAttacks, responseAttacks} {
+	for _, group := range [][]attack{framingAttacks, headerAttacks, sendAttacks, taggedAttacks, readAttacks, responseAttacks, windowAttacks} {
 		all = append(all, group...)
 	}
 	return all

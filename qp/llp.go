@@ -127,7 +127,22 @@ var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
 type intake struct {
 	mpa.Deframer
 	buf *recvBuffer
+	// kept is a ULPDU, in buf, that could not be handled when Next returned it:
+	// Next returns it again. Until then nothing may be received.
+	kept []byte
 }
+
+// Next hides the Deframer's.
+func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
+	if in.kept != nil {
+		ulpdu, in.kept = in.kept, nil
+		return ulpdu, true, nil
+	}
+	return in.Deframer.Next()
+}
+
+// Buffered hides the Deframer's.
+func (in *intake) Buffered() int { return len(in.kept) + in.Deframer.Buffered() }
 
 // space is where to receive, borrowing a buffer if need be.
 func (in *intake) space() []byte {
@@ -140,7 +155,7 @@ func (in *intake) space() []byte {
 
 // rest gives the buffer back if nothing is in it.
 func (in *intake) rest() {
-	if in.buf != nil && in.TakeBuffer() != nil {
+	if in.buf != nil && in.kept == nil && in.TakeBuffer() != nil {
 		recvBuffers.Put(in.buf)
 		in.buf = nil
 	}
@@ -150,8 +165,7 @@ func (in *intake) rest() {
 func (in *intake) drop() {
 	if in.buf != nil {
 		recvBuffers.Put(in.buf)
-		in.buf = nil
-		in.Deframer = mpa.Deframer{}
+		*in = intake{}
 	}
 }
 

@@ -129,6 +129,10 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 		}
 		rd.held = true
 		rd.l.parked.Store(false)
+		if rd.in.kept != nil { // a poller has paused the stream
+			rd.out = ioAgain
+			return true
+		}
 	}
 	for tries := 0; ; {
 		switch rd.n, rd.out = readOnce(fd, rd.in.space()); rd.out {

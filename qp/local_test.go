@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -79,7 +80,7 @@ var ownErrors = []ownError{
 // TestOwnErrors has a request before the one at fault, which succeeds, and one
 // behind, which is flushed (verbs draft 8.3.2, figure 23).
 func TestOwnErrors(t *testing.T) {
-	for _, e := range ownErrors {
+	for _, e := range slices.Concat(ownErrors, memoryErrors) {
 		t.Run(e.name, func(t *testing.T) {
 			var c setup
 			if e.set != nil {
@@ -119,7 +120,8 @@ func TestBatchGoesOutBeforeTerminate(t *testing.T) {
 	r := newRig(t, setup{})
 	r.s.tx.mu.Lock()
 	r.postSend(wr.Send{ID: 1, SGL: r.full.sgl(0, 8)}, wr.Send{ID: 2, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
-	require.True(t, r.s.fill())
+	_, filled := r.s.fill()
+	require.True(t, filled)
 	r.s.tx.mu.Unlock()
 	require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next())
 	require.Equal(t, terminate(0, echoNone, nil), r.next())

@@ -29,11 +29,11 @@ func newModelSide(t *testing.T, c modelCase, fail context.CancelCauseFunc) *mode
 	nic, err := verbs.Open(verbs.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, nic.Close()) })
-	nic.SetEventHandler(func(e verbs.Event) {
+	require.NoError(t, nic.SetEventHandler(func(e verbs.Event) {
 		if e.ID != verbs.EventLLPCloseComplete {
 			fail(fmt.Errorf("event: %v", e))
 		}
-	})
+	}))
 	s := &modelSide{nic: nic, fail: fail, single: len(c.consume) == 1, ends: map[verbs.QPID]*modelEnd{}}
 	if c.cqs == cqForAll {
 		s.shared = s.newCQ(t, 4*c.depth*c.pairs)

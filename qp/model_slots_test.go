@@ -14,7 +14,7 @@ import (
 // once (verbs draft 8.2.1): it would get no other completion to wait for.
 func TestSlotIsFreeOnceReaped(t *testing.T) {
 	var s sendQueue
-	s.init(1, 2, 1, cq.New(1, 4))
+	s.init(&Config{ID: 1, SendDepth: 2, SendSGE: 1, WriteSGE: 1, SendCQ: cq.New(cq.Config{ID: 1, Entries: 4})})
 	for _, flags := range []wr.Flags{wr.Unsignaled, 0} {
 		require.NoError(t, s.push(&wr.Send{Flags: flags}))
 	}

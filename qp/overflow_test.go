@@ -13,10 +13,10 @@ import (
 // TestDroppedCompletionsFreeTheirSlots flushes into a CQ that is full of others'
 // completions: the queues can be used again all the same.
 func TestDroppedCompletionsFreeTheirSlots(t *testing.T) {
-	full := cq.New(1, 1)
+	full := cq.New(cq.Config{ID: 1, Entries: 1})
 	require.True(t, full.Push(cq.Entry{}))
 	q := New(Config{
-		ID: 1, PD: 1, STags: stag.NewTable(4), SendCQ: full, RecvCQ: full,
+		ID: 1, PD: 1, STags: stag.NewTable(stag.Config{Regions: 4}), SendCQ: full, RecvCQ: full,
 		SendDepth: 2, RecvDepth: 2, SendSGE: 1, RecvSGE: 1,
 	})
 	for range 3 {

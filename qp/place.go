@@ -56,7 +56,7 @@ func (s *session) inReadResponse(seg ddp.Segment) Fault {
 	if f := s.tagged(rdmap.ReadResponse, seg); f != NoFault {
 		return f
 	}
-	o := s.reads.first()
+	r, o := &s.rx, s.reads.first()
 	if o == nil {
 		return FaultUnexpectedResponse
 	}
@@ -65,27 +65,39 @@ func (s *session) inReadResponse(seg ddp.Segment) Fault {
 		switch {
 		case seg.STag() != o.stag:
 			return FaultTagSTag
-		case seg.TO() != o.to+uint64(o.got), n > o.size-o.got:
+		case seg.TO() != o.to+uint64(r.readGot), n > o.size-r.readGot:
 			return FaultTagBounds
 		}
 		if f := s.placeTagged(seg); f != NoFault {
 			return f
 		}
-		o.got += n
+		r.readGot += n
 	}
 	if !seg.Last() { // the L bit may come on an empty segment behind the data
 		return NoFault
 	}
-	if o.got != o.size {
+	if r.readGot != o.size {
 		return FaultTagBounds
 	}
+	r.readGot = 0
 	s.readDone(o)
 	return NoFault
 }
 
-// readDone completes the oldest outstanding RDMA Read.
+// readDone completes the oldest outstanding RDMA Read. Its STag is invalidated,
+// if that was asked for, while the Read still counts as outstanding: before its
+// completion can be seen, and before a request behind a Read Fence goes on (draft
+// 8.2.2.1 rule 2).
 func (s *session) readDone(o *outboundRead) {
 	pos, rtr := o.pos, o.rtr
+	if !rtr {
+		if e := s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
+			if f := s.q.cfg.STags.InvalidateLocal(e.local.STag, s.user); f != stag.OK {
+				s.halt(cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true})
+				return
+			}
+		}
+	}
 	s.reads.pop()
 	if !rtr {
 		s.q.sq.finishRead(pos)
@@ -100,7 +112,7 @@ func (s *session) inReadRequest(seg ddp.Segment) Fault {
 	if s.q.cfg.NoInboundRead {
 		return FaultReadNotEnabled
 	}
-	room := s.irrq.len() < len(s.irrq.items)
+	room := s.irrq.len() < s.irrq.size()
 	msn := s.rx.read.MSN()
 	switch s.rx.read.Accept(seg, rdmap.ReadRequestSize, room) {
 	case ddp.CodeOK:
@@ -109,8 +121,10 @@ func (s *session) inReadRequest(seg ddp.Segment) Fault {
 	default:
 		return FaultReadMSN
 	}
-	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
-	s.irrq.push(inboundRead{req: req, msn: msn})
+	req, _ := rdmap.ParseReadRequest(seg.Payload())    // rdmap.Check saw its length
+	if !s.irrq.push(inboundRead{req: req, msn: msn}) { // Modify QP has lowered IRD meanwhile
+		return FaultReadTooMany
+	}
 	s.kick()
 	return NoFault
 }
@@ -121,96 +135,4 @@ func (s *session) inTerminate(seg ddp.Segment) {
 		fault:     FaultTerminateReceived,
 		terminate: append([]byte(nil), seg.Payload()...),
 	})
-}
-
-// inSend places a segment of a Send and, behind the last one, completes the
-// receive it has filled.
-func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) {
-	r, rq := &s.rx, &s.q.rq
-	pos, e, have := rq.current()
-	var room uint64
-	if have {
-		room = e.length
-	}
-	first := r.send.MO() == 0
-	if !first && op != r.sendOp && seg.MSN() == r.send.MSN() {
-		s.halt(inboundCause(FaultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
-		return
-	}
-	mo := r.send.MO()
-	if f := sendFault(r.send.Accept(seg, room, have)); f != NoFault {
-		c := inboundCause(f, seg)
-		c.recv = f == FaultSendTooLong
-		s.halt(c)
-		return
-	}
-	if first {
-		r.sendOp, r.sge, r.sgeOff = op, 0, 0
-	}
-	if f := s.scatter(pos, seg.Payload()); f != NoFault {
-		s.halt(cause{fault: f, recv: true})
-		return
-	}
-	if !seg.Last() {
-		return
-	}
-	c := wr.Completion{Bytes: uint32(mo + uint64(len(seg.Payload())))}
-	if op.Invalidates() {
-		c.Invalidated, c.HasInvalidated = wr.STag(seg.RsvdULP32()), true
-		// RFC 5040 5.3: after delivery, before the completion is seen.
-		if f := s.q.cfg.STags.InvalidateRemote(c.Invalidated, s.user); f != stag.OK {
-			bad := inboundCause(FaultInvalidate, seg)
-			bad.recv = true
-			s.halt(bad)
-			return
-		}
-	}
-	if !rq.complete(c, op.Solicited()) {
-		s.fail(FaultRQCompletion)
-	}
-}
-
-func sendFault(c ddp.Code) Fault {
-	switch c {
-	case ddp.CodeOK:
-		return NoFault
-	case ddp.CodeNoBuffer:
-		return FaultNoReceive
-	case ddp.CodeMSNRange:
-		return FaultSendMSN
-	case ddp.CodeTooLong:
-		return FaultSendTooLong
-	default: // the MO: ddp.Inbound has no other
-		return FaultSendMO
-	}
-}
-
-// scatter copies p to the receive at pos, from where the last segment stopped.
-// Accept has seen to it that there is room.
-func (s *session) scatter(pos uint64, p []byte) Fault {
-	r := &s.rx
-	list := s.q.rq.list(pos)
-	for len(p) > 0 {
-		g := list[r.sge]
-		n := min(uint64(len(p)), uint64(g.Length)-r.sgeOff)
-		if n > 0 {
-			to := g.TO + r.sgeOff
-			if to < g.TO {
-				return FaultRQWrap
-			}
-			ref, f := s.q.cfg.STags.Resolve(g.STag, to, n, s.user, wr.LocalWrite)
-			if f != stag.OK {
-				return memoryFault(sideRQ, f)
-			}
-			if !ref.CopyIn(0, p[:n]) {
-				return FaultRQSTag
-			}
-			p = p[n:]
-		}
-		if r.sgeOff += n; r.sgeOff == uint64(g.Length) {
-			r.sge++
-			r.sgeOff = 0
-		}
-	}
-	return NoFault
 }

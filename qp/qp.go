@@ -4,20 +4,29 @@
 // (receive.go, place.go). It is the only package that puts the wire layers mpa,
 // ddp and rdmap together.
 //
-//	state.go     the states as a table          fault.go    what each error entails
-//	sq.go rq.go  the work queues                reads.go    IRRQ and outbound Reads
-//	session.go   one LLP stream's time          llp*.go     the LLP stream
-//	transmit.go choose.go frame.go batch.go     receive.go place.go
-//	finish.go    how a session ends             modify.go   Modify QP
+//	state.go                      the states as a table
+//	fault.go faultmap.go          what each error entails, as a table
+//	sq.go rq.go slots.go          the work queues
+//	reads.go                      the IRRQ and outbound Reads
+//	session.go llp*.go            one LLP stream's time, and the stream
+//	transmit.go choose.go         from a work request to the wire
+//	frame.go batch.go memory.go
+//	receive.go drive.go place.go  from a segment to a completion
+//	insend.go landing.go graceful.go rqlimit.go
+//	modify.go start.go resize.go  Modify QP
+//	finish.go destroy.go fail.go  the ends
 package qp
 
 import (
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -41,6 +50,23 @@ type Config struct {
 	// NoInboundRead and NoInboundWrite take the QP's own rights away (figure
 	// 21); NoInboundWrite covers RDMA Read Responses too.
 	NoInboundRead, NoInboundWrite bool
+	// NoBind refuses Bind Memory Window.
+	NoBind bool
+	// Privileged allows the STag of zero and Fast-Register (verbs draft 6.1.1).
+	Privileged bool
+	// WriteSGE bounds the elements of an RDMA Write, SendSGE those of a Send.
+	// 0 stands for SendSGE.
+	WriteSGE int
+	// SRQ, if set, is where receives come from; RecvDepth and RecvSGE are not
+	// used then (6.3.4). RQLimit is the QP RQ Limit; above 0 it is armed (6.3.8).
+	SRQ     *srq.Queue
+	RQLimit int
+	// GracefulReceive pauses the stream when no receive is posted, instead of
+	// ending it (13.2).
+	GracefulReceive bool
+	// BlockMode says that the RNIC takes block lists: Fast-Register then has
+	// another status for a buffer size (figure 36).
+	BlockMode bool
 	// CloseTimeout bounds the Closing and Terminate states; 0 means
 	// DefaultCloseTimeout.
 	CloseTimeout time.Duration
@@ -54,6 +80,8 @@ type QP struct {
 	sq  sendQueue
 	rq  recvQueue
 
+	rqLimit rqLimit // disarmed by the receive side, else changed with mu held
+
 	// state is written with mu and both postMu held, so that a post sees one
 	// state from its check to its end.
 	state     atomic.Uint32
@@ -61,9 +89,15 @@ type QP struct {
 	session   atomic.Pointer[session]
 	last      atomic.Pointer[session] // the current session, or the one before
 
+	// windows counts the Memory Windows bound to it. Owned by the STag table.
+	windows stag.Windows
+
 	mu        sync.Mutex
-	ord       int               // limit for the next stream; guarded by mu, as all below
+	ird, ord  int               // limits for the next stream; guarded by mu, as all below
 	terminate *TerminateMessage // of the last session
+	// starting is the connection that a Modify to RTS writes the last message
+	// of streaming mode to, with mu free.
+	starting net.Conn
 }
 
 // TerminateMessage is a Terminate Message as Query QP returns it.
@@ -81,8 +115,15 @@ func New(c Config) *QP {
 	if c.CloseTimeout <= 0 {
 		c.CloseTimeout = DefaultCloseTimeout
 	}
-	q := &QP{cfg: c, ord: c.ORD}
-	q.sq.init(c.ID, c.SendDepth, c.SendSGE, c.SendCQ)
+	if c.WriteSGE == 0 {
+		c.WriteSGE = c.SendSGE
+	}
+	q := &QP{cfg: c, ird: c.IRD, ord: c.ORD}
+	q.sq.init(&q.cfg)
+	if c.SRQ != nil { // RV-6.3.4-M2: the depth given is ignored
+		c.RecvDepth, c.RecvSGE = 0, 0
+		q.rqLimit.set(c.RQLimit, c.RQLimit > 0) // RV-6.3.8-M15
+	}
 	q.rq.init(c.ID, c.RecvDepth, c.RecvSGE, c.RecvCQ)
 	return q
 }
@@ -127,10 +168,23 @@ func (q *QP) postSend(reqs []wr.Send) (n int, err error) {
 
 // PostRecv posts a list of receives, in order, and reports how many were posted.
 // Errors: wr.ErrInvalidState, wr.ErrInvalidSGLLength, wr.ErrQueueFull,
-// wr.ErrInvalidQP.
+// wr.ErrRQUsesSRQ, wr.ErrInvalidQP.
 func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
+	n, err := q.postRecv(reqs)
+	if n > 0 {
+		if s := q.session.Load(); s != nil {
+			s.feed()
+		}
+	}
+	return n, err
+}
+
+func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	q.rq.postMu.Lock()
 	defer q.rq.postMu.Unlock()
+	if q.cfg.SRQ != nil { // RV-6.3.5-M2, M3
+		return 0, q.refusal(wr.ErrRQUsesSRQ)
+	}
 	if t := Step(q.State(), TrigPostRQ); t.Err != 0 {
 		return 0, q.refusal(t.Err)
 	}
@@ -155,10 +209,18 @@ func (q *QP) refusal(err wr.ImmediateError) error {
 type Attributes struct {
 	State                State
 	SendDepth, RecvDepth int // as allocated
-	SendSGE, RecvSGE     int
+	SendSGE, RecvSGE     int // with an S-RQ the depth and SGEs of receives are 0
 	IRD, ORD             int
 	// NoInboundRead and NoInboundWrite are as in Config.
 	NoInboundRead, NoInboundWrite bool
+	// NoBind, Privileged, WriteSGE, GracefulReceive are as in Config.
+	NoBind, Privileged, GracefulReceive bool
+	WriteSGE                            int
+	// RQLimit and RQLimitArmed are defined with an S-RQ only.
+	RQLimit      int
+	RQLimitArmed bool
+	// Stream is the LLP stream; nil in Idle.
+	Stream *mpa.Stream
 	// Terminate is the Terminate Message of the last session, if one was sent
 	// or received; valid in the states Terminate and Error.
 	Terminate *TerminateMessage
@@ -170,13 +232,18 @@ func (q *QP) Query() Attributes {
 	defer q.mu.Unlock()
 	a := Attributes{
 		State:     q.State(),
-		SendDepth: len(q.sq.slots), RecvDepth: len(q.rq.slots),
-		SendSGE: q.sq.maxSGE, RecvSGE: q.rq.maxSGE,
-		IRD: q.cfg.IRD, ORD: q.ord,
+		SendDepth: q.sq.slots.depth(), SendSGE: q.sq.sendSGE, WriteSGE: q.sq.writeSGE,
+		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
+		NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
+	}
+	if q.cfg.SRQ == nil {
+		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.maxSGE
+	} else {
+		a.RQLimit, a.RQLimitArmed = q.rqLimit.get()
 	}
 	if s := q.session.Load(); s != nil { // as agreed with the peer
-		a.IRD, a.ORD = len(s.irrq.items), int(s.tx.ord.Load())
+		a.Stream, a.IRD, a.ORD = s.stream, s.irrq.size(), int(s.tx.ord.Load())
 	}
 	if q.terminate != nil {
 		t := *q.terminate

@@ -18,15 +18,14 @@ type outboundRead struct {
 	to   uint64 // tagged offset of the sink
 	stag uint32
 	size uint32
-	got  uint32 // octets placed so far; receive side
 	msn  uint32 // of the Read Request
 	rtr  bool   // the peer-to-peer mode's ready-to-receive Read
 }
 
 // ring is a bounded FIFO between the two sides of a stream: the IRRQ, bounded
 // by IRD, which the receive side fills and the transmit side empties; and the
-// outbound Reads, bounded by ORD, which go the other way. The head may be looked
-// at, and changed, by its consumer alone.
+// outbound Reads, bounded by ORD, which go the other way. Items do not change
+// once they are in it. Modify QP changes its size.
 type ring[T any] struct {
 	mu    sync.Mutex
 	items []T
@@ -42,6 +41,13 @@ func (r *ring[T]) len() int {
 	return r.count
 }
 
+// size is how many items there is room for.
+func (r *ring[T]) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.items)
+}
+
 // push reports false if the ring is full.
 func (r *ring[T]) push(v T) bool {
 	r.mu.Lock()
@@ -54,7 +60,8 @@ func (r *ring[T]) push(v T) bool {
 	return true
 }
 
-// first is the oldest item, nil if there is none; valid until pop.
+// first is the oldest item, nil if there is none; valid until pop, across a
+// resize.
 func (r *ring[T]) first() *T {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,6 +76,22 @@ func (r *ring[T]) pop() {
 	defer r.mu.Unlock()
 	r.head = (r.head + 1) % len(r.items)
 	r.count--
+}
+
+// resize makes room for size items. It reports false, and changes nothing, if
+// there are more in the ring.
+func (r *ring[T]) resize(size int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if size < r.count {
+		return false
+	}
+	items := make([]T, size)
+	for i := range r.count {
+		items[i] = r.items[(r.head+i)%len(r.items)]
+	}
+	r.items, r.head = items, 0
+	return true
 }
 
 // each calls f for every item, oldest first, until it returns false.

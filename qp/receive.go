@@ -10,6 +10,7 @@ import (
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
 )
 
 // The way of a segment to a completion, and who walks it.
@@ -27,22 +28,8 @@ import (
 // then, and takes over again when the consumer arms the CQ (Yield), or when
 // pollers come too rarely: one-sided traffic has to progress though nobody polls.
 
-const (
-	// readSpin is how often the loop looks again before it sleeps.
-	readSpin = 100
-	// askAfter is how many polls make the loop step aside.
-	askAfter = 64
-	// watchTick is how often a loop that stepped aside looks whether pollers
-	// still come, and fewPolls how many it wants to see. A look that comes late
-	// says little: maybe the process did not get the processor. But lateLooks
-	// of them in a row mean that others have it.
-	watchTick = 2 * time.Millisecond
-	fewPolls  = 2
-	lateLooks = 3
-	// yieldEvery is how many fruitless polls in a row make a poller offer its
-	// processor to other threads: the one it waits for may need it.
-	yieldEvery = 32
-)
+// readSpin is how often the loop looks again before it sleeps.
+const readSpin = 100
 
 // rxSide is the receive side of a session.
 type rxSide struct {
@@ -55,6 +42,10 @@ type rxSide struct {
 	polled atomic.Bool
 	// attached says that the CQs know of this session as a driver.
 	attached atomic.Bool
+	// feed has a token when receives were posted that a paused session waits
+	// for; hungry asks PostRecv for it.
+	feed   chan struct{}
+	hungry atomic.Bool
 
 	// The rest belongs to the owner.
 	single bool // one processor: do not spin
@@ -66,10 +57,9 @@ type rxSide struct {
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1
 
-	// The Send being received: where its next octet goes.
-	sendOp rdmap.Opcode
-	sge    int
-	sgeOff uint64
+	landing landing   // of the Send being received
+	lander  stag.User // on whose behalf receives are filled
+	readGot uint32    // octets placed of the oldest outbound RDMA Read
 
 	// The tagged message being received, if its last segment has not come.
 	tagOpen bool
@@ -78,7 +68,11 @@ type rxSide struct {
 }
 
 func (r *rxSide) init(s *session) {
-	r.resume = make(chan struct{}, 1)
+	r.resume, r.feed = make(chan struct{}, 1), make(chan struct{}, 1)
+	r.lander = s.user
+	if shared := s.q.cfg.SRQ; shared != nil {
+		r.lander.PD = shared.PD() // RV-6.3.5-M11, M12
+	}
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()
 	r.send, r.read = ddp.NewInbound(), ddp.NewInbound()
@@ -92,7 +86,16 @@ func (s *session) receiveLoop() {
 	defer watch.Stop()
 	spin := 0
 	r.mu.Lock()
+	s.deliver() // what was read before the session began
+	s.attach()
 	for !s.stopping.Load() {
+		if r.in.kept != nil {
+			r.mu.Unlock()
+			s.awaitFeed()
+			r.mu.Lock()
+			s.deliver()
+			continue
+		}
 		n, out := s.llp.read(&r.in, &r.mu, spin)
 		if s.stopping.Load() {
 			break
@@ -122,107 +125,6 @@ func (s *session) spin() int {
 		return 0
 	}
 	return readSpin
-}
-
-// attach lets pollers of the CQs know this session.
-func (s *session) attach() {
-	if s.llp.direct() && !s.rx.attached.Load() {
-		s.rx.attached.Store(true)
-		s.q.sq.cq.Attach(s)
-		s.q.rq.cq.Attach(s)
-	}
-}
-
-func (s *session) detach() {
-	s.q.sq.cq.Detach(s)
-	s.q.rq.cq.Detach(s)
-}
-
-// stepAside returns when the loop shall own the receive side again.
-func (s *session) stepAside(watch *time.Timer) {
-	r := &s.rx
-	w := watchdog{seen: r.polls.Load(), at: time.Now()}
-	r.polled.Store(true)
-	s.llp.raw.hush(true)
-	for r.asked.Load() {
-		watch.Reset(watchTick)
-		select {
-		case <-s.stop:
-			r.asked.Store(false)
-		case <-r.resume:
-			r.asked.Store(false)
-		case <-watch.C:
-			if w.look(r.polls.Load(), time.Now()) {
-				r.asked.Store(false)
-			}
-		}
-	}
-	r.missed.Store(0)
-	s.llp.raw.hush(false)
-	r.polled.Store(false)
-	s.wakeTransmit()
-}
-
-// watchdog tells whether pollers have gone.
-type watchdog struct {
-	seen uint64 // polls at the last look
-	at   time.Time
-	late int // looks in a row that came late and saw few polls
-}
-
-// look reports whether to take over, polls being their number by now.
-func (w *watchdog) look(polls uint64, now time.Time) bool {
-	few := polls-w.seen < fewPolls
-	late := now.Sub(w.at) >= 2*watchTick
-	w.seen, w.at = polls, now
-	switch {
-	case !few:
-		w.late = 0
-		return false
-	case !late:
-		return true
-	}
-	w.late++
-	return w.late >= lateLooks
-}
-
-// Drive implements cq.Driver.
-func (s *session) Drive() bool {
-	r := &s.rx
-	if !r.mu.TryLock() {
-		return false
-	}
-	defer r.mu.Unlock()
-	if s.stopping.Load() {
-		return false
-	}
-	r.polls.Add(1)
-	if s.llp.parked.Load() && r.missed.Add(1)%askAfter == 0 {
-		r.asked.Store(true)
-		s.llp.wakeReader()
-		runtime.Gosched() // or the loop, and transmitLoop, may not run for long
-	}
-	got := s.received(s.llp.raw.tryPoll(&r.in)) == ioDone
-	if s.tx.stalled.CompareAndSwap(true, false) {
-		s.kick()
-		got = true // a poller that sends is not idle
-	}
-	if got {
-		r.empty = 0
-	} else if r.empty++; r.empty%yieldEvery == 0 {
-		yieldThread()
-	}
-	return got
-}
-
-// Yield implements cq.Driver.
-func (s *session) Yield() {
-	r := &s.rx
-	r.attached.Store(false)
-	r.missed.Store(0)
-	if r.asked.Load() {
-		signal(r.resume)
-	}
 }
 
 // received handles what a read brought. The caller owns the side.
@@ -260,7 +162,10 @@ func (s *session) deliver() {
 			r.opened = true
 			s.openGate()
 		}
-		s.segment(ulpdu)
+		if !s.segment(ulpdu) {
+			s.pause(ulpdu)
+			break
+		}
 	}
 	r.in.rest()
 }
@@ -291,21 +196,21 @@ func framingFault(err error) Fault {
 	return FaultFPDU
 }
 
-// segment handles one ULPDU.
-func (s *session) segment(ulpdu []byte) {
+// segment handles one ULPDU. It reports false if that has to wait for a receive.
+func (s *session) segment(ulpdu []byte) bool {
 	seg, code := ddp.Parse(ulpdu)
 	if code == ddp.CodeShort {
 		s.fail(FaultSegmentSize) // no header to repeat
-		return
+		return true
 	}
 	if code != ddp.CodeOK {
 		s.halt(inboundCause(parseFault(code), seg))
-		return
+		return true
 	}
 	op, term := rdmap.Check(seg)
 	if term != rdmap.CodeNone {
 		s.halt(inboundCause(checkFault(op, term), seg))
-		return
+		return true
 	}
 	var f Fault
 	switch op {
@@ -317,12 +222,11 @@ func (s *session) segment(ulpdu []byte) {
 		f = s.inReadRequest(seg)
 	case rdmap.Terminate:
 		s.inTerminate(seg)
-		return
 	default:
-		s.inSend(op, seg)
-		return
+		return s.inSend(op, seg)
 	}
 	if f != NoFault {
 		s.halt(inboundCause(f, seg))
 	}
+	return true
 }

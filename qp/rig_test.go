@@ -29,6 +29,7 @@ type setup struct {
 	noRead       bool
 	noWrite      bool
 	closeTimeout time.Duration
+	config       func(*Config)     // last changes before New
 	stream       func(*mpa.Stream) // last changes before RTS
 }
 
@@ -61,10 +62,12 @@ const (
 // rig is a queue pair, memory of all kinds, and a raw peer at the other end.
 type rig struct {
 	t        testing.TB
+	id       wr.QPID
 	set      setup
 	tab      *stag.Table
 	q        *QP
 	s        *session // the latest
+	modify   Modify   // what goes with Idle to RTS
 	scq, rcq *cq.Queue
 	peer     *wire.Peer
 	events   eventLog
@@ -76,14 +79,15 @@ type rig struct {
 	foreign  *slab // another PD
 	scoped   *slab // another queue pair
 	pinned   *slab // may not be invalidated by a peer
+	windowed *slab // local rights, and windows
 	gone     wr.STag
 	slabs    []*slab
 }
 
 func newIdleRig(t testing.TB, c setup) *rig {
 	c = c.withDefaults()
-	r := &rig{t: t, set: c, tab: stag.NewTable(64)}
-	r.scq, r.rcq = cq.New(1, c.cqe), cq.New(2, c.cqe)
+	r := &rig{t: t, id: ownQP, set: c, tab: stag.NewTable(stag.Config{Regions: 64})}
+	r.scq, r.rcq = cq.New(cq.Config{ID: 1, Entries: c.cqe}), cq.New(cq.Config{ID: 2, Entries: c.cqe})
 	all := wr.LocalRead | wr.LocalWrite | wr.RemoteRead | wr.RemoteWrite
 	r.full = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, Key: 1})
 	r.readable = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Key: 2})
@@ -92,22 +96,45 @@ func newIdleRig(t testing.TB, c setup) *rig {
 	r.foreign = r.newSlab(stag.RegionConfig{PD: otherPD, Access: all, Key: 5})
 	r.scoped = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, QP: otherQP, Key: 6})
 	r.pinned = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, NoRemoteInvalidate: true, Key: 7})
+	r.windowed = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.LocalWrite | wr.BindWindow, Key: 9})
 	gone := r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, Key: 8})
-	require.NoError(t, r.tab.Deregister(gone.stag))
+	require.NoError(t, r.tab.Deallocate(gone.stag))
 	r.gone = gone.stag
-	r.q = New(Config{
-		ID: ownQP, PD: ownPD, STags: r.tab, SendCQ: r.scq, RecvCQ: r.rcq,
+	r.newQP()
+	return r
+}
+
+func (r *rig) newQP() {
+	c := r.set
+	conf := Config{
+		ID: r.id, PD: ownPD, STags: r.tab, SendCQ: r.scq, RecvCQ: r.rcq,
 		SendDepth: c.depth, RecvDepth: c.depth, SendSGE: 4, RecvSGE: 4,
 		IRD: c.ird, ORD: c.ord, NoInboundRead: c.noRead, NoInboundWrite: c.noWrite,
 		CloseTimeout: c.closeTimeout, Events: r.event,
-	})
-	t.Cleanup(func() {
+	}
+	if c.config != nil {
+		c.config(&conf)
+	}
+	r.q = New(conf)
+	r.t.Cleanup(func() {
 		_ = r.q.Destroy()
 		if r.peer != nil {
 			_ = r.peer.Close()
 		}
 	})
-	return r
+}
+
+// sibling is another rig in RTS, with the same memory and S-RQ and CQs of its own.
+func (r *rig) sibling(id wr.QPID) *rig {
+	c := r.set
+	b := &rig{
+		t: r.t, id: id, set: c, tab: r.tab, slabs: r.slabs, full: r.full, private: r.private,
+		foreign: r.foreign, gone: r.gone,
+		scq: cq.New(cq.Config{ID: 3, Entries: c.cqe}), rcq: cq.New(cq.Config{ID: 4, Entries: c.cqe}),
+	}
+	b.newQP()
+	b.connect()
+	return b
 }
 
 // newRig is a rig in RTS.
@@ -140,7 +167,9 @@ func (r *rig) start(mine, theirs net.Conn) {
 	if c.stream != nil {
 		c.stream(st)
 	}
-	require.NoError(r.t, r.q.Modify(Modify{Next: RTS, Stream: st}))
+	m := r.modify
+	m.Next, m.Stream = RTS, st
+	require.NoError(r.t, r.q.Modify(m))
 	r.s = r.q.session.Load()
 	if r.s == nil { // it has ended already, which only a stream with early octets can
 		return
@@ -272,7 +301,7 @@ func (r *rig) requireEvents(want ...wr.EventID) {
 	defer r.events.mu.Unlock()
 	var got []wr.EventID
 	for _, e := range r.events.list {
-		assert.Equal(r.t, ownQP, e.QP)
+		assert.Equal(r.t, r.id, e.QP)
 		got = append(got, e.ID)
 	}
 	require.Equal(r.t, want, got, "asynchronous events")
@@ -303,7 +332,7 @@ func (r *rig) newSlab(c stag.RegionConfig) *slab {
 	s.want = bytes.Clone(s.all)
 	reg, err := r.tab.Register(c)
 	require.NoError(r.t, err)
-	s.stag, s.base = reg.STag(), reg.Base()
+	s.stag, s.base = reg.STag, reg.Base
 	r.slabs = append(r.slabs, s)
 	return s
 }
@@ -318,6 +347,19 @@ func (s *slab) sge(off, n int) wr.SGE {
 }
 
 func (s *slab) sgl(off, n int) []wr.SGE { return []wr.SGE{s.sge(off, n)} }
+
+// bindWindow binds a window to octets 100 to 199 of windowed.
+func (r *rig) bindWindow(qp wr.QPID, access wr.Access, how wr.Addressing) wr.STag {
+	r.t.Helper()
+	s, err := r.tab.AllocateWindow(ownPD)
+	require.NoError(r.t, err)
+	b := wr.Bind{
+		Window: s | 0x77, Region: r.windowed.stag, VA: r.windowed.at(100), Length: 100, Addressing: how, Access: access,
+	}
+	// Counted apart: it does not keep the queue pair from being destroyed.
+	require.Equal(r.t, stag.OK, r.tab.Bind(&b, stag.User{PD: ownPD, QP: qp, Windows: new(stag.Windows)}))
+	return b.Window
+}
 
 // expect says that b is to be found at off from now on.
 func (s *slab) expect(off int, b []byte) { copy(s.want[guard+off:], b) }

@@ -11,21 +11,20 @@ import (
 // rqe is an element of the Receive Queue.
 type rqe struct {
 	id     uint64
-	length uint64 // octets of all its buffers together
-	nsge   uint8
-	queued bool // a completion waits to be reaped; set before head passes
+	length uint64   // octets of all its buffers together
+	sgl    []wr.SGE // its storage belongs to the element
+	queued bool     // a completion waits to be reaped; set before head passes
 }
 
 // recvQueue is a ring of posted receives; positions as in sendQueue.
 //
-//	freed <= head <= tail <= freed+len(slots)
+//	freed <= head <= tail <= freed+slots.depth()
 //
 // tail is moved by posters under postMu, head by the receive side, reaped by
-// who polls the CQ.
+// who polls the CQ. With an S-RQ nothing is ever posted here; the CQ is used all
+// the same.
 type recvQueue struct {
-	slots  []rqe
-	sges   []wr.SGE
-	mask   uint64
+	slots  slots[rqe]
 	maxSGE int
 	cq     *cq.Queue
 	qp     wr.QPID
@@ -39,32 +38,46 @@ type recvQueue struct {
 }
 
 func (r *recvQueue) init(id wr.QPID, depth, maxSGE int, q *cq.Queue) {
-	n := ringSize(depth)
-	r.slots = make([]rqe, n)
-	r.sges = make([]wr.SGE, n*maxSGE)
-	r.mask, r.maxSGE, r.cq, r.qp = uint64(n-1), maxSGE, q, id
+	r.maxSGE, r.cq, r.qp = maxSGE, q, id
+	r.slots.init(depth, r.elements)
 }
 
-func (r *recvQueue) list(pos uint64) []wr.SGE {
-	i := int(pos&r.mask) * r.maxSGE
-	return r.sges[i : i+int(r.slots[pos&r.mask].nsge)]
+// elements makes n elements with room for their lists.
+func (r *recvQueue) elements(n int) []*rqe {
+	elems, sges := make([]rqe, n), make([]wr.SGE, n*r.maxSGE)
+	list := make([]*rqe, n)
+	for i := range list {
+		list[i] = &elems[i]
+		list[i].sgl, sges = sges[:0:r.maxSGE], sges[r.maxSGE:]
+	}
+	return list
 }
 
 // Release implements cq.Releaser. Every receive is signaled, so slots come back
 // in order.
 func (r *recvQueue) Release(pos uint64) { r.reaped.Store(pos + 1) }
 
-// room reports whether a slot is free, with postMu held: its completion was
-// reaped, or was dropped because the CQ was full.
-func (r *recvQueue) room(tail uint64) bool {
-	if tail-r.freed <= r.mask {
-		return true
-	}
+// reclaim takes back the slots whose completions were reaped, or were dropped
+// because the CQ was full, and reports how many are in use. The caller has
+// postMu.
+func (r *recvQueue) reclaim() uint64 {
 	head, reaped := r.head.Load(), r.reaped.Load()
-	for r.freed < reaped || r.freed < head && !r.slots[r.freed&r.mask].queued {
+	for r.freed < reaped || r.freed < head && !r.slots.at(r.freed).queued {
 		r.freed++
 	}
-	return tail-r.freed <= r.mask
+	return r.tail.Load() - r.freed
+}
+
+// room reports whether a slot is free, with postMu held.
+func (r *recvQueue) room(tail uint64) bool {
+	depth := uint64(r.slots.depth())
+	return tail-r.freed < depth || r.reclaim() < depth
+}
+
+// resize makes the queue one of depth receives at least, with postMu held.
+// reclaim must have reported depth or less (RV-6.1.3-M10).
+func (r *recvQueue) resize(depth int) {
+	r.slots.resize(depth, r.freed, r.tail.Load(), r.elements)
 }
 
 // push posts one receive, with postMu held.
@@ -76,9 +89,9 @@ func (r *recvQueue) push(w *wr.Recv) error {
 	if !r.room(tail) {
 		return wr.ErrQueueFull
 	}
-	e := &r.slots[tail&r.mask]
-	e.id, e.nsge, e.length, e.queued = w.ID, uint8(len(w.SGL)), 0, false
-	copy(r.sges[int(tail&r.mask)*r.maxSGE:], w.SGL)
+	e := r.slots.at(tail)
+	e.id, e.length, e.queued = w.ID, 0, false
+	e.sgl = append(e.sgl[:0], w.SGL...)
 	for i := range w.SGL {
 		e.length += uint64(w.SGL[i].Length)
 	}
@@ -86,20 +99,20 @@ func (r *recvQueue) push(w *wr.Recv) error {
 	return nil
 }
 
-// current is the element for the next Send, if one is posted. Receive side.
-func (r *recvQueue) current() (pos uint64, e *rqe, ok bool) {
-	pos = r.head.Load()
+// current is the element for the next Send, nil if none is posted. Receive side.
+func (r *recvQueue) current() *rqe {
+	pos := r.head.Load()
 	if pos == r.tail.Load() {
-		return 0, nil, false
+		return nil
 	}
-	return pos, &r.slots[pos&r.mask], true
+	return r.slots.at(pos)
 }
 
 // complete finishes the current element. It reports false if the CQ had no
 // room. Receive side.
 func (r *recvQueue) complete(c wr.Completion, solicited bool) bool {
 	pos := r.head.Load()
-	e := &r.slots[pos&r.mask]
+	e := r.slots.at(pos)
 	c.ID, c.QP, c.Op = e.id, r.qp, wr.OpRecv
 	e.queued = true
 	ok := r.cq.Push(cq.Entry{Completion: c, Owner: r, Pos: pos, Solicited: solicited})

@@ -85,12 +85,12 @@ func inboundCause(f Fault, s ddp.Segment) cause {
 }
 
 // newSession ties a stream to the queue pair; start sets it going.
-func newSession(q *QP, st *mpa.Stream, ird, maxORD int) *session {
+func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 	s := &session{
 		q: q, stream: st,
-		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID},
+		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID, Windows: &q.windows, Privileged: q.cfg.Privileged},
 		irrq:    newRing[inboundRead](ird),
-		reads:   newRing[outboundRead](max(maxORD, 1)), // a Read RTR needs one
+		reads:   newRing[outboundRead](max(ord, 1)), // a Read RTR needs one
 		stop:    make(chan struct{}),
 		decided: make(chan struct{}),
 		over:    make(chan struct{}),
@@ -99,6 +99,7 @@ func newSession(q *QP, st *mpa.Stream, ird, maxORD int) *session {
 	s.llp.conn = st.Conn
 	s.llp.raw.init(st.Conn)
 	s.tx.init(s)
+	s.tx.ord.Store(int32(ord))
 	s.rx.init(s)
 	s.gate.Store(st.Role == mpa.Responder)
 	return s
@@ -106,10 +107,6 @@ func newSession(q *QP, st *mpa.Stream, ird, maxORD int) *session {
 
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
-	s.rx.mu.Lock()
-	s.deliver() // what was read before the session began
-	s.rx.mu.Unlock()
-	s.attach()
 	s.wg.Add(2)
 	go s.receiveLoop()
 	go s.transmitLoop()

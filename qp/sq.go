@@ -16,31 +16,35 @@ type sqe struct {
 	remote     wr.Remote
 	local      wr.SGE
 	invalidate wr.STag
-	nsge       uint8
 	op         wr.Op
 	flags      wr.Flags
 	readDone   bool // an RDMA Read whose data is placed; guarded by doneMu
 	queued     bool // a completion was queued for it; guarded by doneMu until done
+	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
+	// the element's own, for as many as the queue allows.
+	sgl []wr.SGE
+	// memory are the modifiers of a Bind or Fast-Register. Made when the first
+	// one comes to this element, so that a queue without them is small.
+	memory *memoryArgs
 }
 
 // sendQueue is a ring of posted elements. Positions count from 0 and never
-// wrap; position p lives in slot p&mask.
+// wrap; see slots for where an element is.
 //
-//	freed <= done <= framed <= tail <= freed+len(slots)
+//	freed <= done <= framed <= tail <= freed+slots.depth()
 //	  |        |        |        +-- posted: next to fill
-//	  |        |        +-- on the wire or in a batch: next to frame
+//	  |        |        +-- on the wire, in a batch, or executed: next to take up
 //	  |        +-- completed: next to complete
 //	  +-- reusable: next slot to give back
 //
 // tail is moved by posters under postMu, framed by the transmit side, done by
 // either side under doneMu, reaped by who polls the CQ.
 type sendQueue struct {
-	slots  []sqe
-	sges   []wr.SGE // maxSGE for each slot
-	mask   uint64
-	maxSGE int
-	cq     *cq.Queue
-	qp     wr.QPID
+	slots slots[sqe]
+	// sendSGE and writeSGE bound the list of a Send and of an RDMA Write.
+	sendSGE, writeSGE int
+	cq                *cq.Queue
+	qp                wr.QPID
 
 	tail   atomic.Uint64
 	framed atomic.Uint64
@@ -53,31 +57,24 @@ type sendQueue struct {
 	doneMu sync.Mutex
 }
 
-func (s *sendQueue) init(id wr.QPID, depth, maxSGE int, q *cq.Queue) {
-	n := ringSize(depth)
-	s.slots = make([]sqe, n)
-	s.sges = make([]wr.SGE, n*maxSGE)
-	s.mask, s.maxSGE, s.cq, s.qp = uint64(n-1), maxSGE, q, id
+func (s *sendQueue) init(c *Config) {
+	s.sendSGE, s.writeSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.SendCQ, c.ID
+	s.slots.init(c.SendDepth, s.elements)
 }
 
-// ringSize rounds a depth up to a power of two, so that a position becomes a
-// slot with a mask. The queue is then deeper than asked for, which Create QP
-// may be (verbs draft 6.1.1).
-func ringSize(depth int) int {
-	n := 1
-	for n < depth {
-		n <<= 1
+// elements makes n elements with room for their lists.
+func (s *sendQueue) elements(n int) []*sqe {
+	room := max(s.sendSGE, s.writeSGE)
+	elems, sges := make([]sqe, n), make([]wr.SGE, n*room)
+	list := make([]*sqe, n)
+	for i := range list {
+		list[i] = &elems[i]
+		list[i].sgl, sges = sges[:0:room], sges[room:]
 	}
-	return n
+	return list
 }
 
-func (s *sendQueue) at(pos uint64) *sqe { return &s.slots[pos&s.mask] }
-
-// list is the scatter/gather list of the element at pos.
-func (s *sendQueue) list(pos uint64) []wr.SGE {
-	i := int(pos&s.mask) * s.maxSGE
-	return s.sges[i : i+int(s.at(pos).nsge)]
-}
+func (s *sendQueue) at(pos uint64) *sqe { return s.slots.at(pos) }
 
 // empty reports whether every posted element has completed.
 func (s *sendQueue) empty() bool { return s.done.Load() == s.tail.Load() }
@@ -85,19 +82,29 @@ func (s *sendQueue) empty() bool { return s.done.Load() == s.tail.Load() }
 // Release implements cq.Releaser.
 func (s *sendQueue) Release(pos uint64) { s.reaped.Store(pos + 1) }
 
-// room reports whether a slot is free, with postMu held. A signaled element's
-// slot becomes free when its completion is reaped, an unsignaled one's when it
-// has completed or a later completion is reaped (verbs draft 8.2.1).
-func (s *sendQueue) room(tail uint64) bool {
-	if tail-s.freed <= s.mask {
-		return true
-	}
+// reclaim takes back the slots that are free, and reports how many are in use,
+// with postMu held. A signaled element's slot becomes free when its completion is
+// reaped, an unsignaled one's when it has completed or a later completion is
+// reaped (verbs draft 8.2.1).
+func (s *sendQueue) reclaim() uint64 {
 	// A completion may be reaped before complete has moved done over it.
 	done, reaped := s.done.Load(), s.reaped.Load()
 	for s.freed < reaped || s.freed < done && !s.at(s.freed).queued {
 		s.freed++
 	}
-	return tail-s.freed <= s.mask
+	return s.tail.Load() - s.freed
+}
+
+// room reports whether a slot is free, with postMu held.
+func (s *sendQueue) room(tail uint64) bool {
+	depth := uint64(s.slots.depth())
+	return tail-s.freed < depth || s.reclaim() < depth
+}
+
+// resize makes the queue one of depth requests at least, with postMu held.
+// reclaim must have reported depth or less (RV-6.1.3-M10).
+func (s *sendQueue) resize(depth int) {
+	s.slots.resize(depth, s.freed, s.tail.Load(), s.elements)
 }
 
 // push posts one checked request, with postMu held.
@@ -109,12 +116,14 @@ func (s *sendQueue) push(r *wr.Send) error {
 	e := s.at(tail)
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
 	e.invalidate, e.local, e.remote = r.Invalidate, r.Local, r.Remote
-	e.readDone, e.queued, e.nsge, e.length = false, false, 0, 0
-	if r.Op.IsRead() {
+	e.readDone, e.queued, e.sgl, e.length = false, false, e.sgl[:0], 0
+	switch {
+	case r.Op.IsRead():
 		e.length = uint64(r.Local.Length)
-	} else {
-		e.nsge = uint8(len(r.SGL))
-		copy(s.sges[int(tail&s.mask)*s.maxSGE:], r.SGL)
+	case r.Op.IsMemory():
+		e.keep(r)
+	default:
+		e.sgl = append(e.sgl, r.SGL...)
 		for i := range r.SGL {
 			e.length += uint64(r.SGL[i].Length)
 		}
@@ -123,22 +132,37 @@ func (s *sendQueue) push(r *wr.Send) error {
 	return nil
 }
 
-// check finds the Immediate Errors of a request (verbs draft 9.3.1.1).
+// allFlags are the flags there are.
+const allFlags = wr.Unsignaled | wr.ReadFence | wr.LocalFence
+
+// check finds the Immediate Errors of a request (verbs draft 9.3.1.1). Modifiers
+// that do not go with its operation type are not looked at.
 func (s *sendQueue) check(r *wr.Send) error {
-	switch r.Op {
-	case wr.OpSend, wr.OpSendSE, wr.OpSendInvalidate, wr.OpSendSEInvalidate, wr.OpWrite, wr.OpRead:
+	if r.Flags&^allFlags != 0 {
+		return wr.ErrInvalidModifier
+	}
+	switch {
+	case r.Op.IsSend():
+		if len(r.SGL) > s.sendSGE {
+			return wr.ErrInvalidSGLLength
+		}
+	case r.Op == wr.OpWrite:
+		if len(r.SGL) > s.writeSGE {
+			return wr.ErrInvalidSGLLength
+		}
+	case r.Op.IsRead():
+	case r.Op.IsMemory():
+		return checkMemory(r)
 	default:
 		return wr.ErrInvalidOp
-	}
-	if !r.Op.IsRead() && len(r.SGL) > s.maxSGE {
-		return wr.ErrInvalidSGLLength
 	}
 	return nil
 }
 
 // complete moves done over what is finished: Sends and Writes whose last octet
 // the LLP has taken (written is the stream position it has), Reads that are
-// placed. It reports false if the CQ had no room.
+// placed, memory operations behind what was framed before them. It reports false
+// if the CQ had no room.
 //
 // Completions come in the order of posting (verbs draft 8.2.2 rule 2).
 func (s *sendQueue) complete(written uint64) bool {

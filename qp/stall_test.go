@@ -34,7 +34,7 @@ func TestStallWithinAWrite(t *testing.T) {
 		bad := wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(2000)).Octets()
 		fpdu := r.peer.Frame(bad)
 		require.NoError(t, r.peer.Raw(fpdu[:1000]))
-		promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deregister(r.writable.stag)) })
+		promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deallocate(r.writable.stag)) })
 		require.NoError(t, r.peer.Raw(fpdu[1000:]))
 		require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
 		require.NoError(t, r.peer.Close())
@@ -44,34 +44,51 @@ func TestStallWithinAWrite(t *testing.T) {
 	}
 }
 
-// stalled is a rig whose peer does not read: Read 1 is outstanding, Send 2 of a
-// large region is on its way and stuck, Send 3 is behind it.
-func stalled(t *testing.T, c setup) (*rig, wr.STag) {
-	r := newIdleRig(t, c)
-	const size = 32 << 20
-	reg, err := r.tab.Register(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Memory: make([]byte, size)})
-	require.NoError(t, err)
+// big registers n octets that may be sent and read.
+func (r *rig) big(n int) wr.SGE {
+	r.t.Helper()
+	reg, err := r.tab.Register(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Memory: make([]byte, n)})
+	require.NoError(r.t, err)
+	return wr.SGE{STag: reg.STag, TO: reg.Base, Length: uint32(n)}
+}
+
+// connectNarrow connects through buffers that are soon full.
+func (r *rig) connectNarrow() {
+	r.t.Helper()
 	a, b, err := wire.Pair()
-	require.NoError(t, err)
-	require.NoError(t, a.(*net.TCPConn).SetWriteBuffer(64<<10))
-	require.NoError(t, b.(*net.TCPConn).SetReadBuffer(64<<10))
+	require.NoError(r.t, err)
+	require.NoError(r.t, a.(*net.TCPConn).SetWriteBuffer(64<<10))
+	require.NoError(r.t, b.(*net.TCPConn).SetReadBuffer(64<<10))
 	r.start(a, b)
-	r.postRecv(wr.Recv{ID: 9})
-	r.postSend(
-		wr.Send{ID: 1, Op: wr.OpRead, Local: r.full.sge(0, 8), Remote: wr.Remote{STag: 5}},
-		wr.Send{ID: 2, SGL: []wr.SGE{{STag: reg.STag(), TO: reg.Base(), Length: size}}},
-		wr.Send{ID: 3},
-	)
-	// Stuck is what has not moved for a while; a late move does no harm, as
-	// the message cannot end while nobody reads.
+}
+
+// stuck waits until no more is sent. That is what has not moved for a while; a
+// late move does no harm, as a big message cannot end while nobody reads.
+func (r *rig) stuck() {
+	r.t.Helper()
 	last := uint64(0)
-	require.Eventually(t, func() bool {
+	require.Eventually(r.t, func() bool {
 		now := r.s.tx.written.Load()
 		stuck := now > 0 && now == last
 		last = now
 		return stuck
 	}, patience, 20*time.Millisecond)
-	return r, reg.STag()
+}
+
+// stalled is a rig whose peer does not read: Read 1 is outstanding, Send 2 of a
+// large region is on its way and stuck, Send 3 is behind it.
+func stalled(t *testing.T, c setup) (*rig, wr.STag) {
+	r := newIdleRig(t, c)
+	big := r.big(32 << 20)
+	r.connectNarrow()
+	r.postRecv(wr.Recv{ID: 9})
+	r.postSend(
+		wr.Send{ID: 1, Op: wr.OpRead, Local: r.full.sge(0, 8), Remote: wr.Remote{STag: 5}},
+		wr.Send{ID: 2, SGL: []wr.SGE{big}},
+		wr.Send{ID: 3},
+	)
+	r.stuck()
+	return r, big.STag
 }
 
 // TestStallWhileSending: no verb waits for a peer that does not read.
@@ -79,7 +96,7 @@ func TestStallWhileSending(t *testing.T) {
 	t.Run("Deregister", func(t *testing.T) {
 		for _, crc := range []bool{false, true} {
 			r, s := stalled(t, setup{crc: crc})
-			promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deregister(s)) })
+			promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deallocate(s)) })
 			_, _, err := r.peer.End() // reads on
 			require.NoError(t, err)
 			require.NoError(t, r.peer.Close())
@@ -131,19 +148,13 @@ func TestStallWhileSending(t *testing.T) {
 // of the answer.
 func TestAnswerStalls(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	const size = 32 << 20
-	reg, err := r.tab.Register(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Memory: make([]byte, size)})
-	require.NoError(t, err)
-	a, b, err := wire.Pair()
-	require.NoError(t, err)
-	require.NoError(t, a.(*net.TCPConn).SetWriteBuffer(64<<10))
-	require.NoError(t, b.(*net.TCPConn).SetReadBuffer(64<<10))
-	r.start(a, b)
-	r.send(readRequest(1, size, reg.STag(), reg.Base()).Octets())
+	big := r.big(32 << 20)
+	r.connectNarrow()
+	r.send(readRequest(1, big.Length, big.STag, big.TO).Octets())
 	require.Eventually(t, func() bool { return r.s.tx.written.Load() > 0 }, patience, time.Millisecond)
 	r.postSend(wr.Send{ID: 1})
-	promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deregister(reg.STag())) })
-	_, _, err = r.peer.End()
+	promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deallocate(big.STag)) })
+	_, _, err := r.peer.End()
 	require.NoError(t, err)
 	require.NoError(t, r.peer.Close())
 	r.over()

@@ -23,7 +23,7 @@ import (
 //	 |   |  ModifyIdle  +-------+ <-------+                           |     |
 //	 |   +------------- | Error | <-----------------------------------+     |
 //	 +----------------> +-------+      bad close, LLP failure               |
-//	 ^   ModifyError                                    LLP close complete  |
+//	 ^   ModifyError, own failure                       LLP close complete  |
 //	 +----------------------------------------------------------------------+
 type State uint8
 
@@ -62,7 +62,8 @@ const (
 	TrigSegment
 	// TrigTerminateReceived is an inbound Terminate Message.
 	TrigTerminateReceived
-	// TrigFault is an error after which a Terminate Message can be sent.
+	// TrigFault is an error that leaves the LLP stream, if there is one, able to
+	// carry a Terminate Message.
 	TrigFault
 	// TrigLLPFailure is the loss or reset of the LLP stream, or its final
 	// timeout: no Terminate Message can be sent.
@@ -177,7 +178,7 @@ var table = [numStates][numTriggers]Transition{
 		TrigModifyError:       to(Error, ActFlush),              // 6.2.1.3
 		TrigSegment:           to(Idle, ActIgnore),              // no LLP stream: cannot arrive
 		TrigTerminateReceived: to(Idle, ActIgnore),
-		TrigFault:             to(Idle, ActIgnore),
+		TrigFault:             to(Error, ActFlush|ActEvent), // its own failure, figure 24
 		TrigLLPFailure:        to(Idle, ActIgnore),
 		TrigPeerClose:         to(Idle, ActIgnore),
 		TrigPeerCloseBusy:     to(Idle, ActIgnore),

@@ -4,12 +4,15 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -57,7 +60,7 @@ func TestFaultTable(t *testing.T) {
 		assert.NotEqual(t, wr.StatusSuccess, c.Status, f)
 		event, code := "-", "-"
 		if c.Event != 0 {
-			event = c.Event.String()
+			event = fmt.Sprintf("%v, of the %v", c.Event, c.Of)
 		}
 		if c.Sends {
 			code = c.Code.String()
@@ -82,14 +85,16 @@ func TestEveryFaultIsProvoked(t *testing.T) {
 		FaultSQCompletion:      true, // TestCQOverflow
 		FaultRQCompletion:      true, // TestCQOverflow
 		FaultReadTooMany:       true, // TestTooManyReads
-		// No input leads to it: it stands for a code that the wire layers do
-		// not have today.
-		FaultLocal: true,
+		FaultSRQ:               true, // TestSharedFails
+		FaultLocal:             true, // TestFail
+		FaultGlobal:            true, // TestFail
+		FaultCQ:                true, // not here: package cq
+		FaultSharedQueue:       true, // not here: package srq
 	}
 	for _, a := range attacks() {
 		seen[a.fault] = true
 	}
-	for _, e := range ownErrors {
+	for _, e := range slices.Concat(ownErrors, memoryErrors) {
 		seen[e.fault] = true
 	}
 	for f := NoFault + 1; f < numFaults; f++ {
@@ -102,6 +107,7 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, "State(9)", State(9).String())
 	assert.Equal(t, "Trigger(99)", Trigger(99).String())
 	assert.Equal(t, "Fault(200)", Fault(200).String())
+	assert.Equal(t, "Origin(9)", Origin(9).String())
 	assert.Equal(t, "enqueue, ignore", (ActEnqueue | ActIgnore).String())
 }
 
@@ -121,14 +127,11 @@ func TestModifyRefusals(t *testing.T) {
 	check(r, Modify{Next: 9}, wr.ErrInvalidState)
 	check(r, Modify{Next: RTS}, wr.ErrInvalidLLPStream)
 	check(r, Modify{Next: Idle, LastMessage: []byte("x")}, wr.ErrInvalidModifier)
-	check(r, Modify{Next: Idle, ORD: n(5)}, wr.ErrORDExceeded)
-	check(r, Modify{Next: Idle, ORD: n(-1)}, wr.ErrORDExceeded)
 	require.NoError(t, r.q.Modify(Modify{Next: Idle, ORD: n(3)}))
 	require.Equal(t, 3, r.q.Query().ORD)
 	r.connect()
 	check(r, Modify{Next: Idle}, wr.ErrInvalidState)
 	check(r, Modify{Next: RTS, Stream: streamFor(RTS)}, wr.ErrInvalidModifier)
-	check(r, Modify{Next: RTS, ORD: n(5)}, wr.ErrORDExceeded)
 	check(r, Modify{Next: Error, ORD: n(1)}, wr.ErrInvalidModifier)
 	require.NoError(t, r.q.Modify(Modify{Next: RTS, ORD: n(2)}))
 	require.Equal(t, 2, r.q.Query().ORD)
@@ -137,4 +140,14 @@ func TestModifyRefusals(t *testing.T) {
 	check(r, Modify{Next: Closing}, wr.ErrInvalidState)
 	check(r, Modify{Next: Terminate}, wr.ErrInvalidState)
 	check(r, Modify{Next: Error}, wr.ErrInvalidState)
+}
+
+// TestUnknownRefusals: what another package is not known to refuse is a failure of
+// this side, never a success.
+func TestUnknownRefusals(t *testing.T) {
+	for s := sideSQ; s <= sideInvalidate; s++ {
+		assert.Equal(t, NoFault, memoryFault(s, stag.OK))
+		assert.Equal(t, FaultLocal, memoryFault(s, 250))
+	}
+	assert.Equal(t, FaultLocal, checkFault(rdmap.Send, rdmap.CodeGlobal))
 }

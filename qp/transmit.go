@@ -23,7 +23,8 @@ import (
 //     transmitLoop, which may sleep.
 //  3. fill: frame messages until the batch is full.
 //  4. nextMessage (choose.go): the RTR, then RDMA Read Responses and Send Queue
-//     elements in turn. Fences and ORD may hold the Send Queue back.
+//     elements in turn. Fences and ORD may hold the Send Queue back. Memory
+//     operations are executed here (memory.go).
 //  5. frame (frame.go): cut the next segment of the message and add its FPDU to the batch.
 //
 // A message is finished before the next one starts: a tagged message has
@@ -36,6 +37,13 @@ const inlineBudget = batchBytes
 // maxRounds is how often a poster looks again for what others have posted
 // meanwhile.
 const maxRounds = 8
+
+// maxRun is how many memory operations are executed in a row, and memoryCost
+// what one is to inlineBudget.
+const (
+	maxRun     = 64
+	memoryCost = inlineBudget / maxRun
+)
 
 // maxULPDU bounds segments below MULPDU: on a loopback, where MULPDU is 64 KiB,
 // smaller segments are received faster, and a real path has a smaller MULPDU
@@ -68,12 +76,15 @@ type txSide struct {
 	batch   *batch  // in flight, or nil
 	pos     uint64  // stream octets framed
 	next    uint64  // Send Queue position of the next element
-	readsUp bool    // the next choice is an RDMA Read Response
-	msg     message
-	refs    []stag.Ref // of the scatter/gather list of msg
-	held    []stag.Ref // scratch of frame
-	parts   [][]byte   // scratch of frame
-	hdr     [ddp.UntaggedHeader + rdmap.ReadRequestSize]byte
+	// settling is set while an Invalidate waits until the batch has been
+	// written; nothing more is framed for that.
+	settling bool
+	readsUp  bool // the next choice is an RDMA Read Response
+	msg      message
+	refs     []stag.Ref // of the scatter/gather list of msg
+	held     []stag.Ref // scratch of frame
+	parts    [][]byte   // scratch of frame
+	hdr      [ddp.UntaggedHeader + rdmap.ReadRequestSize]byte
 }
 
 // message is the one being framed.
@@ -196,8 +207,20 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 		if wait && s.rx.polled.Load() {
 			return true
 		}
-		if t.batch == nil && !s.fill() {
-			return false
+		if t.batch == nil {
+			ran, filled := s.fill()
+			if ran > 0 {
+				s.completeSQ() // nothing is written for them
+			}
+			if budget -= ran * memoryCost; budget <= 0 && !wait {
+				return true
+			}
+			if !filled && ran == 0 {
+				return false
+			}
+			if !filled { // a Local Fence may have waited for them
+				continue
+			}
 		}
 		n, out := s.llp.write(t.batch, wait)
 		t.written.Add(uint64(n))
@@ -229,6 +252,8 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 // there; if there is none, the answer to an RDMA Read.
 func (s *session) revoked() {
 	sq, written := &s.q.sq, s.tx.written.Load()
+	sq.doneMu.Lock() // no element from done on is given back meanwhile
+	defer sq.doneMu.Unlock()
 	framed := sq.framed.Load()
 	for pos := sq.done.Load(); pos <= framed; pos++ {
 		if pos == framed && s.tx.msg.kind != fromSQ {
@@ -238,7 +263,7 @@ func (s *session) revoked() {
 		if pos < framed && e.end <= written {
 			continue
 		}
-		for _, g := range sq.list(pos) { // empty of an RDMA Read
+		for _, g := range e.sgl {
 			if _, f := s.resolve(g, wr.LocalRead); f != stag.OK {
 				s.halt(cause{fault: FaultSQSTag, sq: pos, hasSQ: true})
 				return
@@ -248,18 +273,24 @@ func (s *session) revoked() {
 	s.fail(FaultReadSTag)
 }
 
-// fill makes a batch of what may be sent now. It reports false, leaving no
-// batch, if that is nothing.
-func (s *session) fill() bool {
-	t := &s.tx
+// fill makes a batch of what may be sent now, and executes the memory operations
+// between: ran of them. filled is false, and there is no batch, if there is
+// nothing to send.
+func (s *session) fill() (ran int, filled bool) {
 	b := newBatch()
-	for !b.full() {
-		if t.msg.kind == noMessage {
-			if ok, c := s.nextMessage(); c.fault != NoFault {
+	for !b.full() && ran < maxRun {
+		if s.tx.msg.kind == noMessage {
+			ok, c := s.nextMessage()
+			if c.fault != NoFault {
 				s.halt(c) // what is in the batch already goes out first, see finish
 				break
-			} else if !ok {
+			}
+			if !ok {
 				break
+			}
+			if s.tx.msg.kind == noMessage { // a memory operation
+				ran++
+				continue
 			}
 		}
 		if c := s.frame(b); c.fault != NoFault {
@@ -269,8 +300,8 @@ func (s *session) fill() bool {
 	}
 	if b.size == 0 {
 		b.free()
-		return false
+		return ran, false
 	}
-	t.batch = b
-	return true
+	s.tx.batch = b
+	return ran, true
 }

@@ -1,0 +1,131 @@
+package qp
+
+import (
+	"runtime"
+	"time"
+)
+
+// Pollers of a CQ as drivers of the receive side (see cq.Driver), and how
+// receiveLoop makes way for them.
+
+const (
+	// askAfter is how many polls make the loop step aside.
+	askAfter = 64
+	// watchTick is how often a loop that stepped aside looks whether pollers
+	// still come, and fewPolls how many it wants to see. A look that comes late
+	// says little: maybe the process did not get the processor. But lateLooks
+	// of them in a row mean that others have it.
+	watchTick = 2 * time.Millisecond
+	fewPolls  = 2
+	lateLooks = 3
+	// yieldEvery is how many fruitless polls in a row make a poller offer its
+	// processor to other threads: the one it waits for may need it.
+	yieldEvery = 32
+)
+
+// attach lets pollers of the CQs know this session.
+func (s *session) attach() {
+	if s.llp.direct() && !s.rx.attached.Load() {
+		s.rx.attached.Store(true)
+		s.q.sq.cq.Attach(s)
+		s.q.rq.cq.Attach(s)
+	}
+}
+
+func (s *session) detach() {
+	s.q.sq.cq.Detach(s)
+	s.q.rq.cq.Detach(s)
+}
+
+// stepAside returns when the loop shall own the receive side again.
+func (s *session) stepAside(watch *time.Timer) {
+	r := &s.rx
+	w := watchdog{seen: r.polls.Load(), at: time.Now()}
+	r.polled.Store(true)
+	s.llp.raw.hush(true)
+	for r.asked.Load() {
+		watch.Reset(watchTick)
+		select {
+		case <-s.stop:
+			r.asked.Store(false)
+		case <-r.resume:
+			r.asked.Store(false)
+		case <-watch.C:
+			if w.look(r.polls.Load(), time.Now()) {
+				r.asked.Store(false)
+			}
+		}
+	}
+	r.missed.Store(0)
+	s.llp.raw.hush(false)
+	r.polled.Store(false)
+	s.wakeTransmit()
+}
+
+// watchdog tells whether pollers have gone.
+type watchdog struct {
+	seen uint64 // polls at the last look
+	at   time.Time
+	late int // looks in a row that came late and saw few polls
+}
+
+// look reports whether to take over, polls being their number by now.
+func (w *watchdog) look(polls uint64, now time.Time) bool {
+	few := polls-w.seen < fewPolls
+	late := now.Sub(w.at) >= 2*watchTick
+	w.seen, w.at = polls, now
+	switch {
+	case !few:
+		w.late = 0
+		return false
+	case !late:
+		return true
+	}
+	w.late++
+	return w.late >= lateLooks
+}
+
+// Drive implements cq.Driver.
+func (s *session) Drive() bool {
+	r := &s.rx
+	if !r.mu.TryLock() {
+		return false
+	}
+	defer r.mu.Unlock()
+	if s.stopping.Load() {
+		return false
+	}
+	r.polls.Add(1)
+	if s.llp.parked.Load() && r.missed.Add(1)%askAfter == 0 {
+		r.asked.Store(true)
+		s.llp.wakeReader()
+		runtime.Gosched() // or the loop, and transmitLoop, may not run for long
+	}
+	var got bool
+	if r.in.kept == nil {
+		got = s.received(s.llp.raw.tryPoll(&r.in)) == ioDone
+	} else { // paused: only a receive lets it go on
+		s.deliver()
+		got = r.in.kept == nil
+	}
+	if s.tx.stalled.CompareAndSwap(true, false) {
+		s.kick()
+		got = true // a poller that sends is not idle
+	}
+	if got {
+		r.empty = 0
+	} else if r.empty++; r.empty%yieldEvery == 0 {
+		yieldThread()
+	}
+	return got
+}
+
+// Yield implements cq.Driver.
+func (s *session) Yield() {
+	r := &s.rx
+	r.attached.Store(false)
+	r.missed.Store(0)
+	if r.asked.Load() {
+		signal(r.resume)
+	}
+}

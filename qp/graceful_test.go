@@ -1,0 +1,381 @@
+package qp
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// graceful is a setup that pauses when no receive is posted, on its own RQ or on
+// an S-RQ.
+func graceful(c setup, shared *sharedQueue) setup {
+	c.config = func(q *Config) {
+		q.GracefulReceive = true
+		if shared != nil {
+			q.SRQ = shared.Queue
+		}
+	}
+	return c
+}
+
+// paused waits until the stream is paused.
+func (r *rig) paused() {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.kept != nil })
+	}, patience, time.Millisecond)
+}
+
+// gracefulRigs runs a test with a RQ and with an S-RQ, on TCP and on a pipe. post
+// posts receives.
+func gracefulRigs(t *testing.T, run func(t *testing.T, r *rig, post func(...wr.Recv))) {
+	for _, pipe := range []bool{false, true} {
+		for _, sharing := range []bool{false, true} {
+			t.Run(fmt.Sprintf("pipe=%v,S-RQ=%v", pipe, sharing), func(t *testing.T) {
+				var shared *sharedQueue
+				if sharing {
+					shared = newShared(t, ownPD)
+				}
+				r := newRig(t, graceful(setup{pipe: pipe}, shared))
+				if sharing {
+					run(t, r, shared.post)
+				} else {
+					run(t, r, r.postRecv)
+				}
+			})
+		}
+	}
+}
+
+// inBackground has the peer send, which may block while the stream is paused.
+func (r *rig) inBackground(ulpdus ...[]byte) (done chan error) {
+	done = make(chan error, 1)
+	go func() {
+		for _, u := range ulpdus {
+			if err := r.peer.Send(u); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	return done
+}
+
+// TestGraceful: a Send that finds no receive waits for one, with everything behind
+// it, and what this side sends does not (verbs draft 13.2).
+func TestGraceful(t *testing.T) {
+	gracefulRigs(t, func(t *testing.T, r *rig, post func(...wr.Recv)) {
+		sent := r.inBackground(
+			wire.Send(1, filled(9)).Octets(), wire.Send(2, nil).Octets(),
+			wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(50)).Octets(),
+			wire.Send(3, filled(3)).Octets(),
+		)
+		r.paused()
+		r.postSend(wr.Send{ID: 10, SGL: r.full.sgl(0, 8)})
+		require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next())
+		require.Equal(t, []comp{{10, 0, 0}}, r.wait(r.scq, 1))
+		require.Equal(t, RTS, r.q.State())
+		require.Empty(t, r.all(r.rcq))
+
+		post(wr.Recv{ID: 1, SGL: r.full.sgl(100, 20)})
+		require.Equal(t, []comp{{1, 0, 9}}, r.wait(r.rcq, 1))
+		r.paused()
+		r.full.expect(100, filled(9))
+		r.requireMemory() // the Write behind it waits too
+		post(wr.Recv{ID: 2}, wr.Recv{ID: 3, SGL: r.full.sgl(200, 20)})
+		require.Equal(t, []comp{{2, 0, 0}, {3, 0, 3}}, r.wait(r.rcq, 2))
+		require.NoError(t, <-sent)
+		r.writable.expect(0, filled(50))
+		r.full.expect(200, filled(3))
+		r.requireMemory()
+		r.requireEvents()
+	})
+}
+
+// TestGracefulFaults: what is wrong with the message shows when it is looked at
+// again; with the stream, at once.
+func TestGracefulFaults(t *testing.T) {
+	gracefulRigs(t, func(t *testing.T, r *rig, post func(...wr.Recv)) {
+		bad := wire.Send(1, filled(9)).Octets()
+		r.send(bad)
+		r.paused()
+		post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 8)})
+		require.Equal(t, terminate(0x1205, echoDDP, bad), r.next())
+		require.NoError(t, r.peer.Close())
+		r.over()
+		require.Equal(t, []comp{{1, wr.StatusBaseBounds, 0}}, r.all(r.rcq))
+	})
+	gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
+		bad := wire.Send(2, nil).Octets()
+		r.send(bad)
+		require.Equal(t, terminate(0x1203, echoDDP, bad), r.next(), "not the message that is due")
+	})
+	gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
+		r.send(wire.Send(1, nil).Octets())
+		r.paused()
+		r.postSend(wr.Send{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
+		require.Equal(t, terminate(0, echoNone, nil), r.next(), "this side's own error")
+		require.NoError(t, r.peer.Close())
+		r.over()
+		require.Equal(t, []comp{{1, wr.StatusInvalidSTag, 0}}, r.all(r.scq))
+	})
+}
+
+// TestGracefulEndings: a queue pair that is paused ends as any other; a message
+// that waits makes a close a bad one.
+func TestGracefulEndings(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(*rig)
+		event []wr.EventID
+	}{
+		"Destroy":           {func(r *rig) { assert.NoError(r.t, r.q.Destroy()) }, nil},
+		"Modify to Error":   {func(r *rig) { assert.NoError(r.t, r.q.Modify(Modify{Next: Error})) }, nil},
+		"Modify to Closing": {func(r *rig) { assert.NoError(r.t, r.q.Modify(Modify{Next: Closing})) }, []wr.EventID{wr.EventBadClose}},
+		"Modify to Terminate": {func(r *rig) {
+			assert.NoError(r.t, r.q.Modify(Modify{Next: Terminate}))
+			assert.Equal(r.t, terminate(0, echoNone, nil), r.next())
+			assert.NoError(r.t, r.peer.Close())
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
+				sent := r.inBackground(wire.Send(1, filled(9)).Octets())
+				r.paused()
+				require.NoError(t, <-sent)
+				promptly(t, name, func() { c.do(r) })
+				r.over()
+				require.Equal(t, Error, r.q.State())
+				r.requireEvents(c.event...)
+				require.Empty(t, r.all(r.rcq))
+				r.requireMemory()
+			})
+		})
+	}
+}
+
+// TestGracefulSharedFails: a failure of the S-RQ wakes who waits for it.
+func TestGracefulSharedFails(t *testing.T) {
+	shared := newShared(t, ownPD)
+	r := newRig(t, graceful(setup{}, shared))
+	b := r.sibling(20)
+	for _, q := range []*rig{r, b} {
+		q.send(wire.Send(1, nil).Octets())
+		q.paused()
+	}
+	shared.Fail()
+	for _, q := range []*rig{r, b} {
+		require.Equal(t, terminate(0x0207, echoNone, nil), q.next())
+		require.NoError(t, q.peer.Close())
+		q.over()
+		q.requireEvents(wr.EventSRQError)
+	}
+}
+
+// TestGracefulForgets: who has ended takes no wake-up and no receive from others.
+func TestGracefulForgets(t *testing.T) {
+	shared := newShared(t, ownPD)
+	r := newRig(t, graceful(setup{}, shared))
+	b := r.sibling(20)
+	for _, q := range []*rig{r, b} {
+		q.send(wire.Send(1, nil).Octets())
+		q.paused()
+	}
+	require.NoError(t, r.q.Destroy())
+	shared.post(wr.Recv{ID: 1})
+	require.Equal(t, []comp{{1, 0, 0}}, b.wait(b.rcq, 1))
+	require.Empty(t, r.s.rx.feed)
+}
+
+// TestGracefulRests: while it is paused nothing of the session runs, as far as the
+// bubble's clock can tell, and a poll drives nothing.
+func TestGracefulRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, graceful(setup{pipe: true}, nil))
+		sent := r.inBackground(wire.Send(1, filled(9)).Octets(), wire.Send(2, nil).Octets())
+		synctest.Wait() // returns when every goroutine sleeps
+		require.NotNil(t, r.s.rx.in.kept)
+		require.Empty(t, sent, "the second Send is not read")
+		r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)}, wr.Recv{ID: 2})
+		require.NoError(t, <-sent)
+		require.Equal(t, []comp{{1, 0, 9}, {2, 0, 0}}, r.wait(r.rcq, 2))
+		require.NoError(t, r.q.Destroy())
+		require.NoError(t, r.peer.Close())
+	})
+	r := newRig(t, graceful(setup{}, nil))
+	r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
+	r.paused()
+	require.False(t, r.s.Drive())
+	r.postRecv(wr.Recv{ID: 1})
+	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.rcq, 1))
+}
+
+// TestGracefulEarly: the message came before there was a session.
+func TestGracefulEarly(t *testing.T) {
+	r := newIdleRig(t, graceful(setup{}, nil))
+	f := mpa.NewFramer(false, false)
+	early := f.AppendFPDU(f.AppendFPDU(nil, wire.Send(1, filled(9)).Octets()), wire.Send(2, nil).Octets())
+	r.set.stream = func(s *mpa.Stream) { s.Early = early }
+	r.connect()
+	r.paused()
+	require.NotZero(t, r.s.rx.locked(func(rx *rxSide) bool { return rx.in.Buffered() > len(rx.in.kept) }))
+	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)}, wr.Recv{ID: 2})
+	require.Equal(t, []comp{{1, 0, 9}, {2, 0, 0}}, r.wait(r.rcq, 2))
+}
+
+// TestGracefulKeepsBuffer: the message lies in the receive buffer, which no other
+// stream gets meanwhile.
+func TestGracefulKeepsBuffer(t *testing.T) {
+	r := newRig(t, graceful(setup{}, nil))
+	r.send(wire.Send(1, filled(slabSize)).Octets())
+	r.paused()
+	require.True(t, r.s.rx.locked(func(rx *rxSide) bool { return rx.in.buf != nil }))
+	b := newRig(t, setup{})
+	for msn := range uint32(20) {
+		b.postRecv(wr.Recv{SGL: b.full.sgl(0, slabSize)})
+		b.send(wire.Send(msn+1, make([]byte, slabSize)).Octets())
+		b.wait(b.rcq, 1)
+	}
+	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, slabSize)})
+	require.Equal(t, []comp{{1, 0, slabSize}}, r.wait(r.rcq, 1))
+	r.full.expect(0, filled(slabSize))
+	r.requireMemory()
+}
+
+// TestGracefulBackPressure: the peer comes to a stop, and what has arrived fits
+// into the receive buffer.
+func TestGracefulBackPressure(t *testing.T) {
+	r := newRig(t, graceful(setup{}, nil))
+	const n = 200 // of 60,000 octets: far more than the sockets take
+	big := make([]byte, 60000)
+	var list [][]byte
+	for msn := range uint32(n) {
+		list = append(list, wire.Write(0, 0, nil).Octets(), wire.Segment{Op: 3, MSN: msn + 1, Payload: big[:slabSize]}.Octets())
+		for range 14 {
+			list = append(list, wire.Write(uint32(r.writable.stag), r.writable.at(0), big[:slabSize]).Octets())
+		}
+	}
+	clear(r.writable.want[guard : guard+slabSize])
+	sent := r.inBackground(list...)
+	r.paused()
+	require.Empty(t, sent)
+	require.LessOrEqual(t, r.s.rx.in.Buffered(), mpa.RecommendedBuffer)
+	clear(r.full.want[guard : guard+slabSize])
+	for range n {
+		r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, slabSize)})
+		require.Equal(t, []comp{{1, 0, slabSize}}, r.wait(r.rcq, 1))
+	}
+	require.NoError(t, <-sent)
+	require.NoError(t, r.peer.CloseWrite())
+	r.over()
+	require.Equal(t, Idle, r.q.State())
+	r.requireMemory()
+}
+
+// TestGracefulFlow has receives come one at a time, and messages faster than
+// they, to consumers of each kind: no wake-up is lost.
+func TestGracefulFlow(t *testing.T) {
+	const n = 600
+	poll := func(r *rig) comp {
+		var c [1]wr.Completion
+		for r.rcq.Poll(c[:]) == 0 {
+			runtime.Gosched()
+		}
+		return comps(c[:])[0]
+	}
+	sleep := func(r *rig) comp { return r.wait(r.rcq, 1)[0] }
+	for name, take := range map[string]func(*rig) comp{"poll": poll, "wait": sleep, "both": nil} {
+		t.Run(name, func(t *testing.T) {
+			gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
+				var list [][]byte
+				for msn := range uint32(n) {
+					list = append(list, wire.Send(msn+1, filled(int(msn%64))).Octets())
+				}
+				sent := r.inBackground(list...)
+				posted := make(chan error, 1)
+				reaped := make(chan struct{}, 1)
+				go func() { posted <- r.postOneByOne(n, reaped) }()
+				for i := range uint64(n) {
+					how := take
+					if how == nil {
+						how = poll
+						if i/100%2 == 1 {
+							how = sleep
+						}
+					}
+					require.Equal(t, comp{i, 0, uint32(i % 64)}, how(r))
+					reaped <- struct{}{}
+				}
+				require.NoError(t, <-posted)
+				require.NoError(t, <-sent)
+				require.Equal(t, RTS, r.q.State())
+			})
+		})
+	}
+}
+
+// postOneByOne posts n receives, each when the one before was reaped.
+func (r *rig) postOneByOne(n int, reaped <-chan struct{}) error {
+	for i := range n {
+		w := wr.Recv{ID: uint64(i), SGL: r.full.sgl(0, 64)}
+		var err error
+		if shared := r.q.cfg.SRQ; shared != nil {
+			_, err = shared.Post(w)
+		} else {
+			_, err = r.q.PostRecv(w)
+		}
+		if err != nil {
+			return err
+		}
+		<-reaped
+	}
+	return nil
+}
+
+// TestGracefulSharing has two starved queue pairs on one S-RQ: each receive goes to
+// one of them, and both end with what they were sent.
+func TestGracefulSharing(t *testing.T) {
+	const n = 300
+	shared := newShared(t, ownPD)
+	a := newRig(t, graceful(setup{}, shared))
+	b := a.sibling(20)
+	buffer := func(i uint64) wr.Recv { return wr.Recv{ID: i, SGL: a.full.sgl(64*int(i), 64)} }
+	got := make(chan error, 2)
+	for _, r := range []*rig{a, b} {
+		var list [][]byte
+		for msn := range uint32(n) {
+			list = append(list, wire.Send(msn+1, filled(int(msn%50))).Octets())
+		}
+		sent := r.inBackground(list...)
+		go func() {
+			for i := range n {
+				var c [1]wr.Completion
+				if _, err := r.rcq.Wait(t.Context(), c[:]); err != nil {
+					got <- err
+					return
+				}
+				if c[0].Status != 0 || c[0].Bytes != uint32(i%50) || c[0].QP != r.id {
+					got <- fmt.Errorf("message %d: %+v", i, c[0])
+					return
+				}
+				if _, err := shared.Post(buffer(c[0].ID)); err != nil {
+					got <- err
+					return
+				}
+			}
+			got <- <-sent
+		}()
+	}
+	shared.post(buffer(0), buffer(1))
+	require.NoError(t, <-got)
+	require.NoError(t, <-got)
+}

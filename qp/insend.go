@@ -1,0 +1,117 @@
+package qp
+
+import (
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// inSend places a segment of a Send and, behind the last one, completes the
+// receive it has filled. It reports false, having done nothing, if the segment
+// has to wait for a receive.
+func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
+	r := &s.rx
+	l := &r.landing
+	if seg.MSN() == r.send.MSN() { // else no receive is taken for it
+		if l.open && op != l.op {
+			s.halt(inboundCause(FaultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
+			return true
+		}
+		if !l.open {
+			f, wait := s.openLanding(op)
+			if wait {
+				return false
+			}
+			if f != NoFault {
+				s.fail(f) // not the segment's fault: its headers are not repeated
+				return true
+			}
+		}
+	}
+	mo := r.send.MO()
+	if f := sendFault(r.send.Accept(seg, l.length, l.open)); f != NoFault {
+		c := inboundCause(f, seg)
+		c.recv = f == FaultSendTooLong
+		s.halt(c)
+		return true
+	}
+	if f := s.scatter(seg.Payload()); f != NoFault {
+		s.halt(cause{fault: f, recv: true})
+		return true
+	}
+	if seg.Last() {
+		s.sendDone(op, seg, mo+uint64(len(seg.Payload())))
+	}
+	return true
+}
+
+func sendFault(c ddp.Code) Fault {
+	switch c {
+	case ddp.CodeOK:
+		return NoFault
+	case ddp.CodeNoBuffer:
+		return FaultNoReceive
+	case ddp.CodeMSNRange:
+		return FaultSendMSN
+	case ddp.CodeTooLong:
+		return FaultSendTooLong
+	default: // the MO: ddp.Inbound has no other
+		return FaultSendMO
+	}
+}
+
+// sendDone completes the receive of a Send of n octets, whose last segment is
+// placed.
+func (s *session) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
+	c := wr.Completion{Bytes: uint32(n)}
+	if op.Invalidates() {
+		c.Invalidated, c.HasInvalidated = wr.STag(last.RsvdULP32()), true
+		// RFC 5040 5.3, draft 8.2.2.1 rule 1: after delivery, before the
+		// completion is seen.
+		if f := s.invalidate(c.Invalidated); f != NoFault {
+			bad := inboundCause(f, last)
+			bad.recv = true
+			s.halt(bad)
+			return
+		}
+	}
+	if !s.closeLanding(c, op.Solicited()) {
+		s.fail(FaultRQCompletion)
+	}
+}
+
+// invalidate does what an inbound Send with Invalidate asks for. The queue pair's
+// rights come first: a peer without any learns nothing about an STag.
+func (s *session) invalidate(t wr.STag) Fault {
+	c := &s.q.cfg
+	if c.NoInboundRead && c.NoInboundWrite { // RV-7.8-M15
+		return FaultSendInvAccess
+	}
+	switch c.STags.InvalidateRemote(t, s.user) {
+	case stag.OK:
+		return NoFault
+	case stag.FaultSTag:
+		if s.deallocated(t) {
+			return FaultSendInvGone // RV-7.8-M17
+		}
+		return FaultSendInvSTag
+	case stag.FaultPD:
+		return FaultSendInvPD
+	case stag.FaultWindowsBound:
+		return FaultSendInvWindows
+	default:
+		return FaultSendInvAccess
+	}
+}
+
+// deallocated reports whether t names no region and no window, whatever its key;
+// the STag of zero is never deallocated (draft 7.2.1).
+func (s *session) deallocated(t wr.STag) bool {
+	if t.Index() == 0 {
+		return false
+	}
+	_, noRegion := s.q.cfg.STags.QueryRegion(t)
+	_, noWindow := s.q.cfg.STags.QueryWindow(t)
+	return noRegion != nil && noWindow != nil
+}

@@ -1,0 +1,123 @@
+package qp
+
+import (
+	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/srq"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// landing is the receive that the Send in progress fills, wherever it comes
+// from: the head of the Receive Queue, or an element of the S-RQ, which is this
+// queue pair's from the message's first segment to its completion (verbs draft
+// 6.3.5). Owned by the receive side.
+type landing struct {
+	open    bool // a receive is taken, its message not complete
+	op      rdmap.Opcode
+	id      uint64
+	length  uint64 // octets of all its buffers together
+	sgl     []wr.SGE
+	element *srq.Element // nil: it is the head of the Receive Queue
+
+	// Where the next octet goes.
+	sge int
+	off uint64
+}
+
+// openLanding takes a receive for a message of kind op. Without a fault, and if
+// it need not wait for one to be posted, it leaves the landing closed when there
+// is none.
+func (s *session) openLanding(op rdmap.Opcode) (f Fault, wait bool) {
+	for asked := false; ; asked = true {
+		ok, failed := s.takeReceive(op)
+		switch {
+		case failed:
+			return FaultSRQ, false // RV-6.3.6-M6
+		case ok || !s.q.cfg.GracefulReceive:
+			return NoFault, false
+		case asked:
+			return NoFault, true
+		}
+		s.askForFeed() // then look again: one may have been posted just before
+	}
+}
+
+func (s *session) takeReceive(op rdmap.Opcode) (ok, failed bool) {
+	l, shared := &s.rx.landing, s.q.cfg.SRQ
+	if shared == nil {
+		e := s.q.rq.current()
+		if e == nil {
+			return false, false
+		}
+		*l = landing{open: true, op: op, id: e.id, length: e.length, sgl: e.sgl}
+		return true, false
+	}
+	e, failed := shared.Take()
+	if e == nil {
+		return false, failed
+	}
+	*l = landing{open: true, op: op, id: e.ID, length: e.Length, sgl: e.SGL, element: e}
+	s.checkRQLimit()
+	return true, false
+}
+
+// scatter copies p to the landing, behind what came before. Accept has seen to
+// it that there is room.
+func (s *session) scatter(p []byte) Fault {
+	l := &s.rx.landing
+	for len(p) > 0 {
+		g := &l.sgl[l.sge]
+		n := min(uint64(len(p)), uint64(g.Length)-l.off)
+		if n > 0 {
+			to := g.TO + l.off
+			if to < g.TO {
+				return FaultRQWrap
+			}
+			ref, f := s.q.cfg.STags.Resolve(g.STag, to, n, s.rx.lander, wr.LocalWrite)
+			if f != stag.OK {
+				return memoryFault(sideRQ, f)
+			}
+			if !ref.CopyIn(0, p[:n]) {
+				return FaultRQSTag
+			}
+			p = p[n:]
+		}
+		if l.off += n; l.off == uint64(g.Length) {
+			l.sge++
+			l.off = 0
+		}
+	}
+	return NoFault
+}
+
+// closeLanding completes the receive of the message in progress. It reports
+// false if the CQ had no room.
+func (s *session) closeLanding(c wr.Completion, solicited bool) bool {
+	l, rq := s.rx.landing, &s.q.rq
+	s.rx.landing = landing{}
+	if l.element == nil {
+		return rq.complete(c, solicited)
+	}
+	c.ID, c.QP, c.Op = l.id, rq.qp, wr.OpRecv
+	ok := rq.cq.Push(cq.Entry{Completion: c, Owner: l.element, Solicited: solicited})
+	if !ok {
+		l.element.Release(0) // nobody will reap it
+	}
+	return ok
+}
+
+// flushReceives completes the receives that this queue pair has: the one of the
+// message in progress with status, the others as Flushed. Receives of an S-RQ
+// that were not taken stay there (RV-6.3.6-M7). The caller owns the receive side,
+// and posts are refused.
+func (s *session) flushReceives(status wr.Status) {
+	if s.q.cfg.SRQ == nil {
+		s.rx.landing = landing{}
+		s.q.rq.flush(status)
+		return
+	}
+	if s.rx.landing.open {
+		s.closeLanding(wr.Completion{Status: status}, false) // no room: as in flush
+	}
+}

@@ -1,0 +1,72 @@
+package qp
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// rqLimit is the QP RQ Limit of a queue pair with an S-RQ and whether it is armed
+// (verbs draft 6.3.8). The two are one word, so that the receive side sees them
+// together: limit<<1, and 1 if armed.
+type rqLimit struct{ word atomic.Int64 }
+
+// set changes the limit. The RNIC and Modify QP check its range.
+func (l *rqLimit) set(limit int, armed bool) {
+	word := int64(limit) << 1
+	if armed {
+		word |= 1
+	}
+	l.word.Store(word)
+}
+
+func (l *rqLimit) get() (limit int, armed bool) {
+	word := l.word.Load()
+	return int(word >> 1), word&1 != 0
+}
+
+// exceeded reports whether it is armed and messages are more than the limit, and
+// disarms it then: the event comes once for each arming.
+func (l *rqLimit) exceeded(messages int) bool {
+	word := l.word.Load()
+	return word&1 != 0 && int64(messages) > word>>1 && l.word.CompareAndSwap(word, word&^1)
+}
+
+// checkRQLimit raises the event when a receive has been taken. A message is in
+// progress from then until its completion. The LLP delivers in order, and a
+// message ends before the next one begins, so one is all there ever is: only a
+// limit of 0 can be exceeded. Creating a queue pair does not arm that one
+// (RV-6.3.8-M15), Modify QP does.
+func (s *session) checkRQLimit() {
+	const inProgress = 1
+	if s.q.rqLimit.exceeded(inProgress) {
+		s.q.raise(wr.EventRQLimit)
+	}
+}
+
+// checkLimit finds the Immediate Errors of a new QP RQ Limit; nil keeps the old.
+func (q *QP) checkLimit(limit *int, arm bool) error {
+	switch {
+	case limit == nil && !arm:
+		return nil
+	case q.cfg.SRQ == nil:
+		return fmt.Errorf("%w: a QP RQ Limit goes with an S-RQ", wr.ErrInvalidModifier)
+	case limit == nil:
+		return nil
+	}
+	if depth := q.cfg.SRQ.Query().Depth; *limit < 0 || *limit > depth {
+		return fmt.Errorf("%w: %d, at most the %d receives of the S-RQ", wr.ErrRQLimitRange, *limit, depth)
+	}
+	return nil
+}
+
+// setLimit changes what checkLimit has found good, in Idle: no receive side runs.
+// A new limit leaves it armed or not, as it was.
+func (q *QP) setLimit(limit *int, arm bool) {
+	now, armed := q.rqLimit.get()
+	if limit != nil {
+		now = *limit
+	}
+	q.rqLimit.set(now, armed || arm)
+}

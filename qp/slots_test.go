@@ -1,0 +1,56 @@
+package qp
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSlots replaces rings at random: what is in use keeps its element, and no
+// element is in two slots.
+func TestSlotsResize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	create := func(n int) (list []*int) {
+		for range n {
+			list = append(list, new(int))
+		}
+		return list
+	}
+	var s slots[int]
+	s.init(3, create)
+	require.Equal(t, 4, s.depth())
+	from, to := uint64(0), uint64(0)
+	inUse := map[uint64]*int{}
+	for range 800 {
+		switch rng.IntN(4) {
+		case 0: // give the oldest back
+			if from < to {
+				delete(inUse, from)
+				from++
+			}
+		case 1: // resize
+			n := 1 + rng.IntN(40)
+			if uint64(n) < to-from {
+				continue
+			}
+			s.resize(n, from, to, create)
+			require.Equal(t, ringSize(n), s.depth())
+		default: // take one more
+			if to-from < uint64(s.depth()) {
+				inUse[to] = s.at(to)
+				to++
+			}
+		}
+		seen := map[*int]bool{}
+		for pos := from; pos < from+uint64(s.depth()); pos++ {
+			e := s.at(pos)
+			require.NotNil(t, e)
+			require.False(t, seen[e], "in two slots")
+			seen[e] = true
+			if pos < to {
+				require.Same(t, inUse[pos], e)
+			}
+		}
+	}
+}
