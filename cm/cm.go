@@ -76,14 +76,15 @@ type Config struct {
 	OnStartupError func(remote net.Addr, err error)
 }
 
-// mpaConfig is c for the MPA startup, with the queue pair's limits.
-func (c Config) mpaConfig(a verbs.QPAttributes) mpa.Config {
+// mpaConfig is c for the MPA startup, with the queue pair's attributes.
+func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
+	ird := a.IRD
 	if a.NoInboundRead { // nor as the ready-to-receive frame
-		a.IRD = 0
+		ird = 0
 	}
 	return mpa.Config{
 		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
-		IRD: depth(c.IRD, a.IRD), ORD: depth(c.ORD, a.ORD),
+		IRD: depth(c.IRD, ird), ORD: depth(c.ORD, a.ORD),
 		P2P: c.P2P, RTR: c.RTR, PrivateData: c.PrivateData, Timeout: c.Timeout,
 	}
 }
@@ -125,31 +126,35 @@ func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, er
 // *RejectedError nc is open and the caller's again; after any other error it is
 // closed.
 func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn, error) {
-	if err := idle(qp); err != nil {
+	a, err := idle(qp)
+	if err != nil {
 		_ = nc.Close()
 		return nil, err
 	}
-	st, err := mpa.Initiate(ctx, nc, cfg.mpaConfig(qp.Query()))
+	st, err := mpa.Initiate(ctx, nc, cfg.mpaConfig(&a))
 	if err != nil {
 		if !errors.As(err, new(*RejectedError)) {
 			_ = nc.Close() // Initiate leaves it open if cfg is unusable
 		}
 		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), err)
 	}
-	return start(st, qp, cfg)
+	return start(st, qp, a.IRD, cfg)
 }
 
-// idle reports early what Modify QP would report late.
-func idle(qp *verbs.QP) error {
-	if s := qp.State(); s != verbs.Idle {
-		return fmt.Errorf("cm: %w: QP %d is in state %v, not Idle", verbs.ErrInvalidState, qp.ID(), s)
+// idle queries a queue pair, and reports early what Modify QP would report late.
+func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
+	a, err := qp.Query()
+	if err != nil {
+		return a, fmt.Errorf("cm: %w", err)
 	}
-	return nil
+	if a.State != verbs.Idle {
+		return a, fmt.Errorf("cm: %w: QP %d is in state %v, not Idle", verbs.ErrInvalidState, qp.ID(), a.State)
+	}
+	return a, nil
 }
 
-// start takes qp to RTS on a stream.
-func start(st *mpa.Stream, qp *verbs.QP, cfg Config) (*Conn, error) {
-	limits := qp.Query()
+// start takes qp, which has that IRD, to RTS on a stream.
+func start(st *mpa.Stream, qp *verbs.QP, ird int, cfg Config) (*Conn, error) {
 	if err := qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: st}); err != nil {
 		_ = st.Conn.Close()
 		return nil, fmt.Errorf("cm: %w", err)
@@ -157,7 +162,6 @@ func start(st *mpa.Stream, qp *verbs.QP, cfg Config) (*Conn, error) {
 	if cfg.CloseTimeout <= 0 {
 		cfg.CloseTimeout = 5 * time.Second
 	}
-	ird := limits.IRD
 	if st.Enhanced {
 		ird = min(ird, st.IRD)
 	}

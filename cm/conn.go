@@ -40,8 +40,11 @@ func (c *Conn) RemoteAddr() net.Addr { return c.stream.Conn.RemoteAddr() }
 func (c *Conn) IRD() int { return c.ird }
 
 // ORD is this side's limit on outbound RDMA Reads: as agreed, or as Modify QP has
-// changed it since.
-func (c *Conn) ORD() int { return c.qp.Query().ORD }
+// changed it since; 0 if the queue pair has been destroyed.
+func (c *Conn) ORD() int {
+	a, _ := c.qp.Query()
+	return a.ORD
+}
 
 // CRC reports whether CRCs are in use.
 func (c *Conn) CRC() bool { return c.stream.CRC }
@@ -102,8 +105,10 @@ func (c *Conn) Abort() error {
 
 // result says how the connection ended.
 func (c *Conn) result() error {
-	a := c.qp.Query()
+	a, err := c.qp.Query()
 	switch {
+	case err != nil: // destroyed, or its RNIC closed, with the connection up
+		return fmt.Errorf("cm: the connection was reset: %w: %w", net.ErrClosed, err)
 	case a.State == verbs.Idle, a.State == verbs.RTS: // RTS: it went on to another connection
 		return nil
 	case a.Terminate != nil && a.Terminate.Sent:

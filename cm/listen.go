@@ -188,19 +188,20 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 	if r.answered {
 		return nil, errAnswered
 	}
-	if err := idle(qp); err != nil {
+	a, err := idle(qp)
+	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
 	}
 	r.answered = true
-	st, err := r.offer.Accept(cfg.mpaConfig(qp.Query()))
+	st, err := r.offer.Accept(cfg.mpaConfig(&a))
 	if err != nil {
 		_ = r.nc.Close()
 		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
 	}
-	return start(st, qp, cfg)
+	return start(st, qp, a.IRD, cfg)
 }
 
 // Reject refuses, with up to 508 octets for the peer's program, and closes the

@@ -157,3 +157,23 @@ func BenchmarkBulk(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPaths is one request, or one pair, of every kind after the other: data
+// through regions, windows and shared receive queues, and memory operations.
+func BenchmarkPaths(b *testing.B) {
+	p := newPaths(b)
+	for _, path := range p.all() {
+		b.Run(path.name, func(b *testing.B) {
+			b.ReportAllocs()
+			spin := 0
+			idle := func() {
+				if spin++; spin%64 == 0 {
+					runtime.Gosched()
+				}
+			}
+			for b.Loop() {
+				must(b, path.run(idle))
+			}
+		})
+	}
+}

@@ -2,8 +2,8 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/wr"
@@ -11,40 +11,52 @@ import (
 
 // CQConfig configures a Completion Queue.
 type CQConfig struct {
-	// Entries is how many completions it holds, at least 1; 0 stands for 256.
-	// It has to have room for all signaled work requests that can be
+	// Entries is how many completions it holds, at least 1; 0 stands for 256,
+	// or what the RNIC has if less. It has to have room for all signaled work requests that can be
 	// outstanding on its queues at a time: an overflow ends the queue pair
 	// that hits it.
 	Entries int
+	// Handler, if not 0, is told of notifications (see SetCompletionHandler).
+	Handler HandlerID
 }
 
 // CQ is a Completion Queue (verbs draft 5.3).
 type CQ struct {
-	rnic *RNIC
-	q    *cq.Queue
-	refs atomic.Int32 // work queues tied to it; grows with rnic.mu held
+	rnic    *RNIC
+	q       *cq.Queue
+	handler HandlerID
+	refs    int // work queues tied to it; guarded by rnic.mu
 }
 
-// CreateCQ creates a Completion Queue. Errors: ErrInvalidRNIC, ErrTooManyCQE,
-// ErrInsufficientResources, ErrInvalidModifier.
+// CreateCQ creates a Completion Queue (verbs draft 9.2.3.1). Errors:
+// ErrInvalidRNIC, ErrTooManyCQE, ErrInvalidEventHandler,
+// ErrInsufficientResources, ErrInvalidModifier (fewer than 1 entry).
 func (r *RNIC) CreateCQ(c CQConfig) (*CQ, error) {
 	if c.Entries == 0 {
-		c.Entries = 256
+		c.Entries = min(256, r.limits.CQE)
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch err := r.open(); {
-	case err != nil:
+	if err := r.lock(); err != nil {
 		return nil, fmt.Errorf("create CQ: %w", err)
+	}
+	defer r.mu.Unlock()
+	handler := r.handlers[c.Handler]
+	switch {
 	case c.Entries < 0:
 		return nil, fmt.Errorf("create CQ: %w: %d entries", wr.ErrInvalidModifier, c.Entries)
 	case c.Entries > r.limits.CQE:
 		return nil, fmt.Errorf("create CQ: %w: %d, at most %d", wr.ErrTooManyCQE, c.Entries, r.limits.CQE)
+	case c.Handler != 0 && handler == nil:
+		return nil, fmt.Errorf("create CQ: %w: %d", wr.ErrInvalidEventHandler, c.Handler)
 	case len(r.cqs) >= r.limits.CQs:
 		return nil, fmt.Errorf("create CQ: %w: all %d are in use", wr.ErrInsufficientResources, r.limits.CQs)
 	}
-	q := &CQ{rnic: r, q: cq.New(CQID(r.nextID()), c.Entries)}
-	r.cqs[q] = struct{}{}
+	q := &CQ{rnic: r, handler: c.Handler}
+	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Event: r.raise}
+	if handler != nil {
+		qc.Notify = func() { handler.post(q) }
+	}
+	q.q = cq.New(qc)
+	r.cqs[q.ID()] = q
 	return q, nil
 }
 
@@ -54,38 +66,96 @@ func (c *CQ) ID() CQID { return c.q.ID() }
 // Entries is how many completions the queue holds at most.
 func (c *CQ) Entries() int { return c.q.Cap() }
 
+// CQAttributes are what Query CQ returns (verbs draft 9.2.3.2).
+type CQAttributes struct {
+	Entries int // as allocated
+	Handler HandlerID
+}
+
+// Query returns the queue's attributes. Errors: ErrInvalidRNIC, ErrInvalidCQ.
+func (c *CQ) Query() (CQAttributes, error) {
+	if err := c.rnic.closedError(); err != nil {
+		return CQAttributes{}, fmt.Errorf("query CQ %d: %w", c.ID(), err)
+	}
+	if c.rnic.CQ(c.ID()) != c {
+		return CQAttributes{}, fmt.Errorf("query CQ %d: %w", c.ID(), wr.ErrInvalidCQ)
+	}
+	return CQAttributes{Entries: c.Entries(), Handler: c.handler}, nil
+}
+
+// Resize changes how many completions the queue holds, at least 1, whatever is
+// under way (Modify CQ, verbs draft 9.2.3.3). Errors: ErrInvalidRNIC,
+// ErrInvalidCQ, ErrTooManyCQE, ErrShrinkFailed (more are queued),
+// ErrInvalidModifier.
+func (c *CQ) Resize(entries int) error {
+	if err := c.rnic.refusal(); err != nil {
+		return fmt.Errorf("modify CQ %d: %w", c.ID(), err)
+	}
+	if most := c.rnic.limits.CQE; entries > most {
+		return fmt.Errorf("modify CQ %d: %w: %d, at most %d", c.ID(), wr.ErrTooManyCQE, entries, most)
+	}
+	return c.rnic.explain(c.q.Resize(entries))
+}
+
 // Poll moves up to len(dst) completions to dst, oldest first, and reports how
-// many; 0 means that there are none (verbs draft 9.3.2.1). It never blocks. A
-// program that polls in a loop drives its connections itself, without waiting
-// for a goroutine to be scheduled.
+// many; 0 means that there are none. It never blocks. A program that polls in a
+// loop drives its connections itself, without waiting for a goroutine to be
+// scheduled.
 func (c *CQ) Poll(dst []Completion) int { return c.q.Poll(dst) }
+
+// PollOne is Poll with the results of Poll for Completion (verbs draft 9.3.2.1):
+// the oldest completion, or ErrCQEmpty, ErrInvalidCQ or ErrInvalidRNIC.
+func (c *CQ) PollOne() (Completion, error) {
+	done, err := c.q.PollOne()
+	return done, c.rnic.explain(err)
+}
 
 // Wait polls, and sleeps until there is at least one completion or ctx is done.
 // Without a completion it returns ctx's error, or ErrInvalidCQ once the queue is
-// destroyed or the RNIC closed.
-func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) { return c.q.Wait(ctx, dst) }
+// destroyed, or ErrInvalidRNIC once the RNIC is closed.
+func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
+	n, err := c.q.Wait(ctx, dst)
+	if errors.Is(err, wr.ErrInvalidCQ) {
+		err = c.rnic.explain(err)
+	}
+	return n, err
+}
 
 // Notify requests a one-shot notification (verbs draft 9.3.2.2): the next
 // completion that is added, or only the next solicited one or error, puts a
-// token into Events. Poll once more after it, for what came before. Errors:
-// ErrInvalidNotifyType.
-func (c *CQ) Notify(t NotifyType) error { return c.q.Request(t) }
+// token into Events and calls the queue's handler. Poll once more after it, for
+// what came before. Errors: ErrInvalidRNIC, ErrInvalidCQ, ErrInvalidNotifyType.
+func (c *CQ) Notify(t NotifyType) error {
+	if err := c.rnic.refusal(); err != nil {
+		return err
+	}
+	return c.rnic.explain(c.q.Request(t))
+}
 
 // Events delivers a token for each notification that Notify asked for.
 func (c *CQ) Events() <-chan struct{} { return c.q.Events() }
 
-// Destroy destroys the queue. Errors: ErrInvalidCQ (it was already), ErrCQInUse
-// (a queue pair is still tied to it).
+// Fail makes the queue fail as by a CQ Operation Error (verbs draft figure 25),
+// for which software has no cause of its own: programs want to test what they do
+// about it. EventCQOperation is raised; queue pairs that complete something end
+// with EventCQRQError or EventCQSQOverflow. What is queued can still be polled.
+func (c *CQ) Fail() { c.q.Fail() }
+
+// Destroy destroys the queue (verbs draft 9.2.3.4); what was not polled is lost.
+// Errors: ErrInvalidRNIC, ErrInvalidCQ (it was already), ErrCQInUse (a queue pair
+// is still tied to it).
 func (c *CQ) Destroy() error {
-	c.rnic.mu.Lock()
+	if err := c.rnic.lock(); err != nil {
+		return fmt.Errorf("destroy CQ %d: %w", c.ID(), err)
+	}
 	defer c.rnic.mu.Unlock()
-	if _, ok := c.rnic.cqs[c]; !ok {
+	switch {
+	case c.rnic.cqs[c.ID()] != c:
 		return fmt.Errorf("destroy CQ %d: %w", c.ID(), wr.ErrInvalidCQ)
+	case c.refs > 0: // RV-5.3.4-M2
+		return fmt.Errorf("destroy CQ %d: %w: %d work queues are tied to it", c.ID(), wr.ErrCQInUse, c.refs)
 	}
-	if n := c.refs.Load(); n > 0 {
-		return fmt.Errorf("destroy CQ %d: %w: %d work queues are tied to it", c.ID(), wr.ErrCQInUse, n)
-	}
-	delete(c.rnic.cqs, c)
+	delete(c.rnic.cqs, c.ID())
 	c.q.Close()
 	return nil
 }

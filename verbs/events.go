@@ -1,73 +1,111 @@
 package verbs
 
 import (
+	"fmt"
 	"sync"
-
-	"github.com/softrnic/softrnic/wr"
 )
 
-// dispatcher calls the asynchronous event handler from a goroutine of its own,
-// so that a handler may call any verb. The goroutine runs while there are
-// events.
-type dispatcher struct {
+// dispatcher calls a handler of the program from a goroutine of its own, so that
+// the handler may call verbs. It is called for one value at a time, in the order
+// in which they were posted. The goroutine runs while there are values.
+type dispatcher[T any] struct {
+	running *sync.WaitGroup // the RNIC's: Close waits for it
+	loop    func()          // run, made once
+
 	mu      sync.Mutex
-	idle    sync.Cond
-	handler func(wr.Event) // guarded by mu, as all below
-	queue   []wr.Event
-	running bool
+	handler func(T) // guarded by mu, as all below
+	queue   []T
+	active  bool
 	stopped bool
 }
 
-func newDispatcher() *dispatcher {
-	d := &dispatcher{}
-	d.idle.L = &d.mu
+func newDispatcher[T any](running *sync.WaitGroup) *dispatcher[T] {
+	d := &dispatcher[T]{running: running}
+	d.loop = d.run
 	return d
 }
 
-func (d *dispatcher) set(h func(wr.Event)) {
+// set makes h the handler; nil turns calls off.
+func (d *dispatcher[T]) set(h func(T)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.handler = h
 }
 
-// raise queues an event. It does not block.
-func (d *dispatcher) raise(e wr.Event) {
+// post queues a call. It does not block. Without a handler v is lost.
+func (d *dispatcher[T]) post(v T) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.handler == nil || d.stopped {
 		return
 	}
-	d.queue = append(d.queue, e)
-	if !d.running {
-		d.running = true
-		go d.run()
+	d.queue = append(d.queue, v)
+	if !d.active {
+		d.active = true
+		d.running.Add(1)
+		go d.loop()
 	}
 }
 
-func (d *dispatcher) run() {
+func (d *dispatcher[T]) run() {
+	defer d.running.Done()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	var batch []T
 	for len(d.queue) > 0 {
-		e, h := d.queue[0], d.handler
-		d.queue = d.queue[1:]
-		if h == nil {
-			continue
+		batch, d.queue = d.queue, batch[:0]
+		for _, v := range batch {
+			h := d.handler
+			if h == nil {
+				continue
+			}
+			d.mu.Unlock()
+			h(v)
+			d.mu.Lock()
 		}
-		d.mu.Unlock()
-		h(e)
-		d.mu.Lock()
+		clear(batch)
 	}
-	d.running = false
-	d.idle.Broadcast()
+	d.active = false
 }
 
-// stop delivers what is queued and takes nothing more. A handler may not call
-// it.
-func (d *dispatcher) stop() {
+// stop takes nothing more; what is queued is delivered.
+func (d *dispatcher[T]) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopped = true
-	for d.running {
-		d.idle.Wait()
+}
+
+// SetEventHandler makes h the handler of asynchronous events, replacing an
+// earlier one; nil turns them off (verbs draft 9.4.2). It is called from one
+// goroutine, an event at a time, in the order in which they happened, and may
+// call any verb but Close. Events that happen while there is no handler are
+// lost. The event names its resource by ID: see RNIC.QP, CQ and SRQ. Errors:
+// ErrInvalidRNIC.
+func (r *RNIC) SetEventHandler(h func(Event)) error {
+	if err := r.refusal(); err != nil {
+		return fmt.Errorf("set event handler: %w", err)
 	}
+	r.events.set(h)
+	return nil
+}
+
+// QP returns the queue pair of an ID, or nil if there is none any more.
+func (r *RNIC) QP(id QPID) *QP {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.qps[id]
+}
+
+// CQ returns the completion queue of an ID, or nil if there is none any more.
+func (r *RNIC) CQ(id CQID) *CQ {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cqs[id]
+}
+
+// SRQ returns the shared receive queue of an ID, or nil if there is none any more.
+func (r *RNIC) SRQ(id SRQID) *SRQ {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.srqs[id]
 }

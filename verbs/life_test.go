@@ -9,77 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
-
-func TestQuery(t *testing.T) {
-	nic, err := verbs.Open(verbs.Config{})
-	require.NoError(t, err)
-	defer nic.Close()
-	a := nic.Query()
-	assert.NotEqual(t, uuid.UUID{}, a.ID)
-	a.ID = uuid.UUID{}
-	assert.Equal(t, verbs.Attributes{
-		Vendor: "softrnic", Version: verbs.Version,
-		MaxQP: 65536, MaxCQ: 65536, MaxPD: 65536, MaxMR: 1 << 20, MaxCQE: 1 << 22, MaxWR: 65536,
-		MaxSGE: 32, MaxWriteSGE: 32, MaxIRD: 4096, MaxORD: 4096,
-		MaxMessage: 1<<32 - 1, MaxPrivateData: 508, ModifyORD: true, CRCDefault: true,
-	}, a)
-	id := uuid.MustParse("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
-	named, err := verbs.Open(verbs.Config{ID: id, Limits: verbs.Limits{SGE: 128, QPs: 3}})
-	require.NoError(t, err)
-	defer named.Close()
-	assert.Equal(t, id, named.Query().ID)
-	assert.Equal(t, 128, named.Query().MaxSGE)
-	assert.Equal(t, 3, named.Query().MaxQP)
-}
-
-func TestQueryQP(t *testing.T) {
-	n := newNode(t, verbs.QPConfig{})
-	a := n.qp.Query()
-	assert.Equal(t, verbs.QPAttributes{
-		State: verbs.Idle, SendDepth: 64, RecvDepth: 64, SendSGE: 4, RecvSGE: 4, IRD: 16, ORD: 16,
-	}, a)
-	assert.Same(t, n.pd, n.qp.PD())
-	a = n.newQP(t, verbs.QPConfig{SendDepth: 5, RecvDepth: 9, SendSGE: 1, RecvSGE: 7, NoReads: true}).Query()
-	assert.GreaterOrEqual(t, a.SendDepth, 5)
-	assert.GreaterOrEqual(t, a.RecvDepth, 9)
-	assert.Equal(t, []int{1, 7, 0, 0}, []int{a.SendSGE, a.RecvSGE, a.IRD, a.ORD})
-	two := 2
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, ORD: &two}))
-	assert.Equal(t, 2, n.qp.Query().ORD)
-}
-
-func TestRegion(t *testing.T) {
-	n := newNode(t, verbs.QPConfig{})
-	buf := make([]byte, 100)
-	zero, err := n.pd.RegisterRegion(verbs.RegionConfig{Memory: buf, Access: allRights, ZeroBased: true, Key: 9, QP: n.qp})
-	require.NoError(t, err)
-	assert.Equal(t, uint8(9), zero.STag().Key())
-	assert.Zero(t, zero.Base())
-	assert.Equal(t, 100, zero.Len())
-	assert.Equal(t, &buf[0], &zero.Bytes()[0])
-	assert.Equal(t, verbs.SGE{STag: zero.STag(), TO: 10, Length: 20}, zero.SGE(10, 20))
-	assert.Equal(t, []verbs.SGE{zero.SGE(10, 20)}, zero.SGL(10, 20))
-	assert.Equal(t, verbs.Remote{STag: zero.STag(), TO: 10}, zero.Remote(10))
-	va, err := n.pd.RegisterRegion(verbs.RegionConfig{Memory: buf, Access: allRights, VA: 1 << 40})
-	require.NoError(t, err)
-	assert.EqualValues(t, 1<<40+10, va.Remote(10).TO)
-	a, err := n.pd.Register(buf, allRights)
-	require.NoError(t, err)
-	b, err := n.pd.Register(buf, allRights)
-	require.NoError(t, err)
-	assert.NotEqual(t, a.STag().Key(), b.STag().Key())
-	assert.Equal(t, a.Base(), b.Base())
-	for _, mr := range []*verbs.MR{zero, va, a, b} {
-		require.NoError(t, mr.Deregister())
-	}
-}
 
 // TestCloseFreesEverything: after Close no goroutine is left, and no peer is left
 // waiting.
@@ -208,11 +143,11 @@ func endings(t *testing.T, n *node, count int) []verbs.QPID {
 func TestEventsInOrder(t *testing.T) {
 	n := newNode(t, verbs.QPConfig{})
 	got := make(chan verbs.Event, 100)
-	n.nic.SetEventHandler(func(e verbs.Event) {
+	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) {
 		_, err := n.nic.CreateCQ(verbs.CQConfig{}) // a handler may call verbs
 		assert.NoError(t, err)
 		got <- e
-	})
+	}))
 	for _, id := range endings(t, n, 30) {
 		require.Equal(t, verbs.Event{ID: verbs.EventLLPCloseComplete, QP: id}, <-got)
 	}
@@ -223,13 +158,13 @@ func TestEventHandlerReplaced(t *testing.T) {
 	n := newNode(t, verbs.QPConfig{})
 	endings(t, n, 2) // nobody asked: lost
 	first, second := make(chan verbs.Event, 10), make(chan verbs.Event, 10)
-	n.nic.SetEventHandler(func(e verbs.Event) { first <- e })
+	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { first <- e }))
 	ids := endings(t, n, 1)
 	require.Equal(t, ids[0], (<-first).QP)
-	n.nic.SetEventHandler(func(e verbs.Event) { second <- e })
+	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { second <- e }))
 	ids = endings(t, n, 1)
 	require.Equal(t, ids[0], (<-second).QP)
-	n.nic.SetEventHandler(nil)
+	require.NoError(t, n.nic.SetEventHandler(nil))
 	endings(t, n, 1)
 	require.NoError(t, n.nic.Close())
 	require.Empty(t, first)
@@ -242,14 +177,14 @@ func TestEventsQueuedForNoHandler(t *testing.T) {
 	n := newNode(t, verbs.QPConfig{})
 	inside, leave := make(chan struct{}), make(chan struct{})
 	var calls int
-	n.nic.SetEventHandler(func(verbs.Event) {
+	require.NoError(t, n.nic.SetEventHandler(func(verbs.Event) {
 		calls++
 		close(inside)
 		<-leave
-	})
+	}))
 	endings(t, n, 3)
 	<-inside
-	n.nic.SetEventHandler(nil)
+	require.NoError(t, n.nic.SetEventHandler(nil))
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -49,6 +49,24 @@ func (n *node) newQP(t testing.TB, c verbs.QPConfig) *verbs.QP {
 	return qp
 }
 
+// query is Query QP.
+func query(t testing.TB, qp *verbs.QP) verbs.QPAttributes {
+	a, err := qp.Query()
+	require.NoError(t, err)
+	return a
+}
+
+// waitOne waits for one completion, of any status.
+func waitOne(t testing.TB, cq *verbs.CQ) verbs.Completion {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var c [1]verbs.Completion
+	_, err := cq.Wait(ctx, c[:])
+	require.NoError(t, err)
+	return c[0]
+}
+
 // wait waits for k completions, all of them successes.
 func (n *node) wait(t testing.TB, k int) []verbs.Completion {
 	t.Helper()

@@ -2,8 +2,8 @@ package verbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/softrnic/softrnic/qp"
@@ -15,20 +15,36 @@ import (
 type QPConfig struct {
 	PD             *PD
 	SendCQ, RecvCQ *CQ
+	// SRQ, if set, is where receives come from, and RecvDepth and RecvSGE are
+	// ignored (verbs draft 6.3.4). RQLimit is the QP RQ Limit, 0 to the S-RQ's
+	// depth; above 0 it is armed (6.3.8).
+	SRQ     *SRQ
+	RQLimit int
 	// SendDepth and RecvDepth are how many work requests may be outstanding;
-	// 0 stands for 64. The queue pair may get more: see Query.
+	// 0 stands for 64, or what the RNIC has if less. The queue pair may get
+	// more: see Query.
 	SendDepth, RecvDepth int
-	// SendSGE and RecvSGE are the elements of one scatter/gather list; 0
-	// stands for 4.
-	SendSGE, RecvSGE int
+	// SendSGE, WriteSGE and RecvSGE are the elements of the scatter/gather
+	// list of a Send, an RDMA Write and a Receive; 0 stands for 4, and of
+	// WriteSGE for SendSGE, as far as the RNIC has as many.
+	SendSGE, WriteSGE, RecvSGE int
 	// IRD and ORD are how many RDMA Reads may be outstanding, inbound and
-	// outbound; 0 stands for 16. NoReads sets both to zero.
+	// outbound; 0 stands for 16, or what the RNIC has if less. NoReads sets
+	// both to zero. If the RNIC shares these resources the queue pair may get
+	// less, but at least 1: see Query.
 	IRD, ORD int
 	NoReads  bool
 	// NoInboundRead and NoInboundWrite refuse the peer's RDMA Reads, and its
-	// RDMA Writes and the answers to this side's Reads (figure 21). Both are
-	// allowed by default; the rights of the regions count all the same.
-	NoInboundRead, NoInboundWrite bool
+	// RDMA Writes and the answers to this side's Reads (figure 21). NoBind
+	// refuses Bind Memory Window. All are allowed by default; the rights of the
+	// regions count all the same.
+	NoInboundRead, NoInboundWrite, NoBind bool
+	// Privileged allows the STag of zero and Fast-Register: all of the RNIC's
+	// physical memory (6.1.1). It is off by default.
+	Privileged bool
+	// GracefulReceive makes the stream wait while no receive is posted for a
+	// message of the peer, instead of ending it (13.2).
+	GracefulReceive bool
 	// CloseTimeout bounds the states Closing and Terminate; 0 stands for 5 s.
 	CloseTimeout time.Duration
 }
@@ -36,90 +52,99 @@ type QPConfig struct {
 // QP is a Queue Pair (verbs draft chapter 6).
 type QP struct {
 	rnic *RNIC
-	cfg  QPConfig
+	cfg  QPConfig // as created, with its defaults
 	q    *qp.QP
+
+	// reads makes changes of IRD and ORD wait for one another, and Destroy for
+	// them. Within it rnic.mu may be taken.
+	reads    sync.Mutex
+	ird, ord int // taken from the RNIC's pools; guarded by rnic.mu
 }
 
-// CreateQP creates a Queue Pair in the Idle state. Errors: ErrInvalidRNIC,
-// ErrInvalidPD, ErrInvalidCQ, ErrTooManyWR, ErrTooManySGE, ErrIRDExceeded,
-// ErrORDExceeded, ErrInvalidModifier, ErrInsufficientResources.
+// CreateQP creates a Queue Pair in the Idle state (verbs draft 9.2.5.1). Errors:
+// ErrInvalidRNIC, ErrInvalidPD, ErrInvalidCQ, ErrInvalidSRQ, ErrTooManyWR,
+// ErrTooManySGE, ErrIRDExceeded, ErrORDExceeded, ErrRQLimitRange,
+// ErrInvalidModifier (a negative number), ErrInsufficientResources.
 func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
-	c = c.withDefaults()
-	r.mu.Lock()
-	err := r.open()
-	r.mu.Unlock()
-	if err != nil {
+	c = c.withDefaults(r.limits)
+	if err := r.lock(); err != nil {
 		return nil, fmt.Errorf("create QP: %w", err)
 	}
-	if c.PD != nil { // before r.mu is taken: Dealloc takes it second
-		if err := c.PD.use(); err != nil {
-			return nil, fmt.Errorf("create QP: %w", err)
-		}
-	}
-	q, err := r.createQP(c)
-	if err != nil && c.PD != nil {
-		c.PD.unuse()
-	}
-	return q, err
-}
-
-// createQP is CreateQP with the PD counted in.
-func (r *RNIC) createQP(c QPConfig) (*QP, error) {
-	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.checkQP(c); err != nil {
 		return nil, fmt.Errorf("create QP: %w", err)
 	}
-	c.SendCQ.refs.Add(1)
-	c.RecvCQ.refs.Add(1)
-	q := &QP{rnic: r, cfg: c, q: qp.New(qp.Config{
-		ID: QPID(r.nextID()), PD: c.PD.id, STags: r.stags,
-		SendCQ: c.SendCQ.q, RecvCQ: c.RecvCQ.q,
-		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth,
-		SendSGE: c.SendSGE, RecvSGE: c.RecvSGE,
-		IRD: c.IRD, ORD: c.ORD,
-		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite,
-		CloseTimeout: c.CloseTimeout, Events: r.events.raise,
-	})}
-	r.qps[q] = struct{}{}
+	ird, ord, err := r.takeReads(c.IRD, c.ORD)
+	if err != nil {
+		return nil, fmt.Errorf("create QP: %w", err)
+	}
+	q := &QP{rnic: r, cfg: c, ird: ird, ord: ord}
+	q.q = qp.New(q.config(QPID(r.nextID())))
+	q.tie(1)
+	r.qps[q.ID()] = q
 	return q, nil
 }
 
-func (c QPConfig) withDefaults() QPConfig {
+func (c QPConfig) withDefaults(l Limits) QPConfig {
 	set := func(p *int, d int) {
 		if *p == 0 {
 			*p = d
 		}
 	}
-	set(&c.SendDepth, 64)
-	set(&c.RecvDepth, 64)
+	set(&c.SendDepth, min(64, l.WR))
 	set(&c.SendSGE, 4)
-	set(&c.RecvSGE, 4)
-	set(&c.IRD, 16)
-	set(&c.ORD, 16)
+	set(&c.WriteSGE, min(c.SendSGE, l.WriteSGE))
+	set(&c.IRD, min(16, l.IRD))
+	set(&c.ORD, min(16, l.ORD))
 	if c.NoReads {
 		c.IRD, c.ORD = 0, 0
+	}
+	if c.SRQ != nil {
+		c.RecvDepth, c.RecvSGE = 0, 0 // RV-6.3.4-M2
+	} else {
+		set(&c.RecvDepth, min(64, l.WR))
+		set(&c.RecvSGE, 4)
 	}
 	return c
 }
 
+// config is what package qp has to know.
+func (q *QP) config(id QPID) qp.Config {
+	c, r := q.cfg, q.rnic
+	qc := qp.Config{
+		ID: id, PD: c.PD.id, STags: r.stags,
+		SendCQ: c.SendCQ.q, RecvCQ: c.RecvCQ.q,
+		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth,
+		SendSGE: c.SendSGE, WriteSGE: c.WriteSGE, RecvSGE: c.RecvSGE,
+		IRD: q.ird, ORD: q.ord,
+		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
+		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
+		CloseTimeout: c.CloseTimeout, Events: r.raise,
+	}
+	if c.SRQ != nil {
+		qc.SRQ, qc.RQLimit = c.SRQ.q, c.RQLimit
+	}
+	return qc
+}
+
 // checkQP finds the Immediate Errors of Create QP, with mu held.
 func (r *RNIC) checkQP(c QPConfig) error {
-	if err := r.open(); err != nil {
-		return err
-	}
 	l := r.limits
 	switch {
-	case c.PD == nil || c.PD.rnic != r:
+	case c.PD == nil || r.pds[c.PD.id] != c.PD:
 		return fmt.Errorf("%w: a PD of this RNIC is needed", wr.ErrInvalidPD)
-	case !r.owns(c.SendCQ) || !r.owns(c.RecvCQ):
+	case !r.owns(c.SendCQ) || !r.owns(c.RecvCQ): // RV-6.1.1-M4
 		return fmt.Errorf("%w: SendCQ and RecvCQ of this RNIC are needed", wr.ErrInvalidCQ)
-	case c.SendDepth < 0 || c.RecvDepth < 0 || c.SendSGE < 0 || c.RecvSGE < 0 || c.IRD < 0 || c.ORD < 0:
+	case c.SRQ != nil && r.srqs[c.SRQ.ID()] != c.SRQ:
+		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
+	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
-	case c.SendDepth > l.WR || c.RecvDepth > l.WR:
+	case max(c.SendDepth, c.RecvDepth) > l.WR:
 		return fmt.Errorf("%w: at most %d", wr.ErrTooManyWR, l.WR)
-	case c.SendSGE > l.SGE || c.RecvSGE > l.SGE:
+	case max(c.SendSGE, c.RecvSGE) > l.SGE:
 		return fmt.Errorf("%w: at most %d", wr.ErrTooManySGE, l.SGE)
+	case c.WriteSGE > l.WriteSGE:
+		return fmt.Errorf("%w: of an RDMA Write at most %d", wr.ErrTooManySGE, l.WriteSGE)
 	case c.IRD > l.IRD:
 		return fmt.Errorf("%w: %d, at most %d", wr.ErrIRDExceeded, c.IRD, l.IRD)
 	case c.ORD > l.ORD:
@@ -127,13 +152,45 @@ func (r *RNIC) checkQP(c QPConfig) error {
 	case len(r.qps) >= l.QPs:
 		return fmt.Errorf("%w: all %d queue pairs are in use", wr.ErrInsufficientResources, l.QPs)
 	}
+	return c.checkRQLimit()
+}
+
+// checkRQLimit checks the QP RQ Limit. Without an S-RQ there is none.
+func (c *QPConfig) checkRQLimit() error {
+	most := 0
+	if c.SRQ != nil {
+		most = c.SRQ.q.Query().Depth
+	}
+	if c.RQLimit < 0 || c.RQLimit > most { // draft 6.3.8
+		return fmt.Errorf("%w: %d, at most %d", wr.ErrRQLimitRange, c.RQLimit, most)
+	}
 	return nil
 }
 
 // owns reports whether the CQ is one of this RNIC, with mu held.
-func (r *RNIC) owns(c *CQ) bool {
-	_, ok := r.cqs[c]
-	return ok
+func (r *RNIC) owns(c *CQ) bool { return c != nil && r.cqs[c.ID()] == c }
+
+// takeReads reserves RDMA Read resources of both kinds, or of none, with mu held.
+func (r *RNIC) takeReads(ird, ord int) (gotIRD, gotORD int, err error) {
+	if gotIRD, err = r.ird.raise(0, ird); err != nil {
+		return 0, 0, fmt.Errorf("IRD: %w", err)
+	}
+	if gotORD, err = r.ord.raise(0, ord); err != nil {
+		r.ird.give(gotIRD)
+		return 0, 0, fmt.Errorf("ORD: %w", err)
+	}
+	return gotIRD, gotORD, nil
+}
+
+// tie counts the queue pair in (1) or out (-1) where it is a user, with rnic.mu
+// held.
+func (q *QP) tie(n int) {
+	q.cfg.PD.refs += n
+	q.cfg.SendCQ.refs += n
+	q.cfg.RecvCQ.refs += n
+	if q.cfg.SRQ != nil {
+		q.cfg.SRQ.refs += n
+	}
 }
 
 // ID is the queue pair's identifier.
@@ -145,25 +202,64 @@ func (q *QP) PD() *PD { return q.cfg.PD }
 // State is the state at this moment.
 func (q *QP) State() State { return q.q.State() }
 
-// PostSend posts work requests to the Send Queue, in order, and reports how many
-// were posted: the first that is refused stops the list (verbs draft 9.3.1.1).
-// It does not block, and keeps nothing of reqs; the memory named by their
-// elements is in use until they complete. A request posted in Idle waits for
-// RTS. Errors: ErrInvalidState, ErrInvalidOp, ErrInvalidSGLLength, ErrQueueFull.
-func (q *QP) PostSend(reqs ...Send) (int, error) { return q.q.PostSend(reqs...) }
+// check begins a verb on the queue pair.
+func (q *QP) check() error {
+	if err := q.rnic.refusal(); err != nil {
+		return err
+	}
+	if q.rnic.QP(q.ID()) != q {
+		return wr.ErrInvalidQP
+	}
+	return nil
+}
 
-// PostRecv posts receives to the Receive Queue, in order, and reports how many
-// were posted. Errors: ErrInvalidState, ErrInvalidSGLLength, ErrQueueFull.
-func (q *QP) PostRecv(reqs ...Recv) (int, error) { return q.q.PostRecv(reqs...) }
+// Destroy destroys the queue pair in any state (verbs draft 9.2.5.4); a stream
+// that is still there is reset. When it returns, nothing touches the memory of
+// its work requests. Errors: ErrInvalidRNIC, ErrInvalidQP (it was already),
+// ErrWindowsBound (the queue pair goes on as it was).
+func (q *QP) Destroy() error {
+	if err := q.check(); err != nil {
+		return fmt.Errorf("destroy QP %d: %w", q.ID(), err)
+	}
+	if err := q.q.Destroy(); err != nil {
+		return q.rnic.explain(err)
+	}
+	q.reads.Lock() // a Modify that was under way has its say about the pools first
+	defer q.reads.Unlock()
+	q.rnic.mu.Lock()
+	defer q.rnic.mu.Unlock()
+	delete(q.rnic.qps, q.ID())
+	q.tie(-1)
+	q.rnic.ird.give(q.ird)
+	q.rnic.ord.give(q.ord)
+	return nil
+}
 
-// Query returns the queue pair's attributes (verbs draft 9.2.5.2).
-func (q *QP) Query() QPAttributes { return q.q.Query() }
+// QPAttributes are what Query QP returns (verbs draft 9.2.5.2).
+type QPAttributes struct {
+	qp.Attributes
+	ID             QPID
+	PD             *PD
+	SendCQ, RecvCQ *CQ
+	// SRQ is where receives come from; nil without one. With one RecvDepth and
+	// RecvSGE are zero, without one RQLimit and RQLimitArmed are.
+	SRQ *SRQ
+}
 
-// Modify changes the state and attributes, all or nothing (verbs draft
-// 9.2.5.3). See ModifyQP for the modifiers, and package cm for the usual way to
-// RTS. Errors: ErrInvalidState, ErrInvalidLLPStream, ErrInvalidModifier,
-// ErrORDExceeded, ErrStillFlushing, ErrInvalidQP.
-func (q *QP) Modify(m ModifyQP) error { return q.q.Modify(m) }
+// Query returns the queue pair's attributes. Errors: ErrInvalidRNIC,
+// ErrInvalidQP.
+func (q *QP) Query() (QPAttributes, error) {
+	if err := q.rnic.closedError(); err != nil {
+		return QPAttributes{}, fmt.Errorf("query QP %d: %w", q.ID(), err)
+	}
+	if q.rnic.QP(q.ID()) != q {
+		return QPAttributes{}, fmt.Errorf("query QP %d: %w", q.ID(), wr.ErrInvalidQP)
+	}
+	c := q.cfg
+	return QPAttributes{
+		Attributes: q.q.Query(), ID: q.ID(), PD: c.PD, SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, SRQ: c.SRQ,
+	}, nil
+}
 
 // Drain waits until the queue pair has nothing left to send: no element on the
 // Send Queue, no RDMA Read to answer. It returns nil then, and also if the
@@ -174,21 +270,9 @@ func (q *QP) Drain(ctx context.Context) error { return q.q.Drain(ctx) }
 // gone; its state is Idle or Error then. It is closed if there is no stream.
 func (q *QP) Done() <-chan struct{} { return q.q.Done() }
 
-// Destroy destroys the queue pair in any state; a stream that is still there is
-// reset. When it returns, nothing touches the memory of its work requests.
-// Errors: ErrInvalidQP (it was already).
-func (q *QP) Destroy() error {
-	if err := q.q.Destroy(); err != nil {
-		if errors.Is(err, wr.ErrInvalidQP) {
-			return err
-		}
-		return fmt.Errorf("destroy QP: %w", err)
-	}
-	q.rnic.mu.Lock()
-	delete(q.rnic.qps, q)
-	q.rnic.mu.Unlock()
-	q.cfg.SendCQ.refs.Add(-1)
-	q.cfg.RecvCQ.refs.Add(-1)
-	q.cfg.PD.unuse()
-	return nil
-}
+// Fail makes the queue pair fail as by a Local QP Catastrophic Error (verbs draft
+// figure 24), for which software has no cause of its own: programs want to test
+// what they do about it. It returns at once. A request that is being processed
+// completes with StatusLocalQPCatastrophic, else there is
+// EventLocalQPCatastrophic.
+func (q *QP) Fail() { q.q.Fail() }

@@ -1,15 +1,18 @@
 // Package verbs is the RNIC Interface of the RDMA verbs draft (chapters 5 to
-// 9): it opens RNICs and hands out Protection Domains, Memory Regions,
-// Completion Queues and Queue Pairs. A program imports this package, and cm to
-// connect.
+// 9): it opens RNICs and hands out Protection Domains, Memory Regions and
+// Windows, Completion Queues, Shared Receive Queues and Queue Pairs. A program
+// imports this package, and cm to connect.
 //
-//	RNIC -- PD -- MR
-//	  |      +--- QP --> SendCQ, RecvCQ
-//	  +---- CQ
+//	RNIC -- PD -- MR, MW
+//	  |      +--- SRQ
+//	  |      +--- QP --> SendCQ, RecvCQ, SRQ
+//	  +---- CQ --> completion event handler
+//	  +---- Pages (physical memory)
 //
 // Verbs may be called from any goroutine. A verb that refuses returns an error
 // that matches one of the Immediate Errors with errors.Is, and changes nothing
-// (verbs draft 8.3.1). PostSend, PostRecv and Poll neither block nor allocate.
+// (verbs draft 8.3.1; MR.Reregister is the exception, by 7.3.2.3). PostSend,
+// PostRecv and Poll neither block nor allocate.
 package verbs
 
 import (
@@ -17,6 +20,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 
@@ -24,195 +28,221 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Config configures an RNIC. The zero value opens a new, unnamed one.
-type Config struct {
-	// ID names the instance; the zero UUID stands for a random one.
-	ID uuid.UUID
-	// Limits bound what the RNIC hands out; zero fields have defaults.
-	Limits Limits
-}
-
-// Limits bound an RNIC's resources. Each zero field stands for its default.
-type Limits struct {
-	QPs     int // queue pairs; 65,536
-	CQs     int // completion queues; 65,536
-	PDs     int // protection domains; 65,536
-	Regions int // memory regions; 1,048,576
-	CQE     int // entries of one completion queue; 4,194,304
-	WR      int // work requests of one queue; 65,536
-	SGE     int // elements of one scatter/gather list, 4 to 128; 32
-	IRD     int // inbound RDMA Reads of one queue pair; 4,096
-	ORD     int // outbound RDMA Reads of one queue pair; 4,096
-}
-
-func (l Limits) withDefaults() Limits {
-	set := func(p *int, d int) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	set(&l.QPs, 1<<16)
-	set(&l.CQs, 1<<16)
-	set(&l.PDs, 1<<16)
-	set(&l.Regions, 1<<20)
-	set(&l.CQE, 1<<22)
-	set(&l.WR, 1<<16)
-	set(&l.SGE, 32)
-	set(&l.IRD, 1<<12)
-	set(&l.ORD, 1<<12)
-	return l
-}
-
-func (l Limits) valid() bool {
-	for _, v := range []int{l.QPs, l.CQs, l.PDs, l.Regions, l.CQE, l.WR, l.IRD, l.ORD} {
-		if v < 1 {
-			return false
-		}
-	}
-	return l.SGE >= 4 && l.SGE <= 128 && l.WR <= 1<<20 // RV-8.1.3.2: four elements at least
-}
-
 // RNIC is an open RNIC. Make one with Open.
 type RNIC struct {
-	id     uuid.UUID
-	limits Limits
-	stags  *stag.Table
-	events *dispatcher
+	id      uuid.UUID
+	mode    Mode
+	without Features
+	limits  Limits
+	stags   *stag.Table
+	events  *dispatcher[Event]
+	calls   sync.WaitGroup // goroutines that call the program's handlers
+	closing sync.Once
 
-	mu     sync.Mutex
-	closed bool // guarded by mu, as all below
-	lastID uint32
-	keys   uint8
-	pds    map[*PD]struct{}
-	cqs    map[*CQ]struct{}
-	qps    map[*QP]struct{}
+	// health is written with mu held. The data path looks at it only to explain
+	// an error.
+	health atomic.Uint32
+
+	mu       sync.Mutex
+	lastID   uint32 // guarded by mu, as all below
+	keys     uint8
+	pds      map[PDID]*PD
+	cqs      map[CQID]*CQ
+	srqs     map[SRQID]*SRQ
+	qps      map[QPID]*QP
+	windows  map[*MW]struct{}
+	handlers map[HandlerID]*dispatcher[*CQ]
+	ird, ord pool
 }
 
-// Open opens an RNIC. Errors: ErrInvalidModifier (a limit out of range).
+// The values of RNIC.health.
+const (
+	healthy uint32 = iota
+	failed
+	closed
+)
+
+// Open opens an RNIC (verbs draft 9.2.1.1). Errors: ErrInvalidModifier (an ID
+// that is not of the variant of RFC 9562, a mode that does not exist, a limit out
+// of its range), ErrBlockListNotSupported (without FeatureBlockMode),
+// ErrRNICInUse (the ID is open in this process), ErrInsufficientResources (more
+// than MaxOpen are).
 func Open(c Config) (*RNIC, error) {
-	l := c.Limits.withDefaults()
-	if !l.valid() {
-		return nil, fmt.Errorf("open RNIC: %w: a limit is out of its range: %+v", wr.ErrInvalidModifier, l)
+	l := c.Limits.withDefaults(c.Without)
+	if err := c.check(l); err != nil {
+		return nil, fmt.Errorf("open RNIC: %w", err)
 	}
-	if c.ID == (uuid.UUID{}) {
-		c.ID = uuid.New()
+	id, err := instances.take(c.ID)
+	if err != nil {
+		return nil, fmt.Errorf("open RNIC: %w", err)
 	}
-	return &RNIC{
-		id: c.ID, limits: l,
-		stags:  stag.NewTable(l.Regions),
-		events: newDispatcher(),
-		pds:    map[*PD]struct{}{}, cqs: map[*CQ]struct{}{}, qps: map[*QP]struct{}{},
-	}, nil
+	r := &RNIC{
+		id: id, mode: c.Mode, without: c.Without, limits: l,
+		stags: stag.NewTable(stag.Config{
+			Regions: l.Regions, Windows: l.Windows, PBL: l.PBL,
+			BlockMode: c.Mode == BlockMode, PhysicalMemory: l.Physical,
+		}),
+		pds: map[PDID]*PD{}, cqs: map[CQID]*CQ{}, srqs: map[SRQID]*SRQ{}, qps: map[QPID]*QP{},
+		windows: map[*MW]struct{}{}, handlers: map[HandlerID]*dispatcher[*CQ]{},
+		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD},
+	}
+	r.events = newDispatcher[Event](&r.calls)
+	return r, nil
 }
 
-// Close closes the RNIC and frees everything it handed out: queue pairs are
-// destroyed, their streams reset, regions deregistered. When it returns nothing
-// of it runs any more; so an event handler may not call it. Closing twice is
-// closing once.
+// Close closes the RNIC and frees everything it handed out (verbs draft 5.1.4):
+// queue pairs are destroyed, their streams reset, regions and windows
+// deallocated. When it returns nothing of it runs any more, handlers included;
+// so a handler may not call it. From its beginning on every other verb fails
+// with ErrInvalidRNIC. Closing twice is closing once.
 func (r *RNIC) Close() error {
-	r.mu.Lock()
-	if r.closed {
-		r.mu.Unlock()
-		return nil
-	}
-	r.closed = true
-	qps := slices.Collect(maps.Keys(r.qps))
-	r.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, q := range qps {
-		wg.Go(func() {
-			_ = q.q.Destroy()
-			<-q.q.Done() // if another goroutine destroys it at this moment
-		})
-	}
-	wg.Wait()
-	r.stags.Close()
-	r.events.stop()
-	r.forget()
+	r.closing.Do(r.shutDown)
 	return nil
 }
 
-// forget makes what is left of a closed RNIC's handles invalid.
-func (r *RNIC) forget() {
+func (r *RNIC) shutDown() {
 	r.mu.Lock()
-	pds := slices.Collect(maps.Keys(r.pds))
-	for c := range r.cqs {
+	r.health.Store(closed)
+	qps := slices.Collect(maps.Values(r.qps))
+	windows := slices.Collect(maps.Keys(r.windows))
+	r.mu.Unlock()
+
+	// A bound window would keep its queue pair; taken away under a running
+	// transfer it would be a protection error. So streams end first.
+	all(qps, func(q *QP) { _ = q.q.Modify(ModifyQP{Next: Error}) })
+	for _, w := range windows {
+		_ = r.stags.Deallocate(w.index)
+	}
+	all(qps, func(q *QP) {
+		_ = q.q.Destroy()
+		<-q.q.Done() // if another goroutine destroys it at this moment
+	})
+	r.stags.Close()
+
+	r.mu.Lock()
+	for _, s := range r.srqs {
+		s.q.Close()
+	}
+	for _, c := range r.cqs {
 		c.q.Close() // who sleeps in Wait learns of it
 	}
+	for _, d := range r.handlers {
+		d.stop()
+	}
+	r.mu.Unlock()
+	r.events.stop()
+	r.calls.Wait()
+	r.forget()
+	instances.release(r.id)
+}
+
+// all calls f for each of list, side by side, and waits.
+func all[T any](list []T, f func(T)) {
+	var wg sync.WaitGroup
+	for _, v := range list {
+		wg.Go(func() { f(v) })
+	}
+	wg.Wait()
+}
+
+// forget lets go of what was handed out.
+func (r *RNIC) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	clear(r.pds)
 	clear(r.cqs)
+	clear(r.srqs)
 	clear(r.qps)
+	clear(r.windows)
+	clear(r.handlers)
+}
+
+// Fail makes the RNIC fail as by an RNIC Catastrophic Failure (verbs draft figure
+// 25), for which software has no cause of its own: programs want to test what
+// they do about it. EventRNICCatastrophic is raised, and nothing after it. Every
+// queue pair with a stream ends it with a Terminate Message, Global Catastrophic
+// Error; the others go to the Error state. From then on the Query verbs and Close
+// work, and what completes can still be polled and waited for; everything else
+// fails with ErrInvalidRNIC.
+func (r *RNIC) Fail() {
+	r.mu.Lock()
+	if r.health.Load() != healthy {
+		r.mu.Unlock()
+		return
+	}
+	r.events.post(Event{ID: wr.EventRNICCatastrophic})
+	r.health.Store(failed)
+	qps := slices.Collect(maps.Values(r.qps))
+	srqs := slices.Collect(maps.Values(r.srqs))
 	r.mu.Unlock()
-	for _, p := range pds { // not with r.mu held: Dealloc takes it second
-		p.mu.Lock()
-		p.gone = true
-		p.mu.Unlock()
+	all(qps, (*QP).bringDown)
+	for _, s := range srqs {
+		s.q.Fail() // refuses posts
 	}
 }
 
-// open reports ErrInvalidRNIC if the RNIC is closed. It is called with mu held.
-func (r *RNIC) open() error {
-	if r.closed {
+// raise reports an event. After the RNIC has failed no other means anything.
+func (r *RNIC) raise(e Event) {
+	if r.health.Load() != failed {
+		r.events.post(e)
+	}
+}
+
+// refusal is ErrInvalidRNIC if the RNIC is closed or has failed.
+func (r *RNIC) refusal() error {
+	if r.health.Load() == failed {
+		return fmt.Errorf("%w: it has failed", wr.ErrInvalidRNIC)
+	}
+	return r.closedError()
+}
+
+// closedError is ErrInvalidRNIC if the RNIC is closed: what the Query verbs look
+// at.
+func (r *RNIC) closedError() error {
+	if r.health.Load() == closed {
 		return fmt.Errorf("%w: it is closed", wr.ErrInvalidRNIC)
 	}
 	return nil
 }
 
-// nextID gives out an identifier that is never zero, with mu held.
+// explain is err, or ErrInvalidRNIC if that is why a verb failed.
+func (r *RNIC) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := r.refusal(); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// lock begins a verb: it takes mu, unless the RNIC refuses verbs.
+func (r *RNIC) lock() error {
+	r.mu.Lock()
+	if err := r.refusal(); err != nil {
+		r.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// nextID gives out an identifier for any kind of object, never zero and not in
+// use (RV-6.1.1-M8), with mu held.
 func (r *RNIC) nextID() uint32 {
-	r.lastID++
-	if r.lastID == 0 {
-		r.lastID = 1
-	}
-	return r.lastID
-}
-
-// SetEventHandler makes h the handler of asynchronous events, replacing an
-// earlier one; nil turns them off (verbs draft 9.4.2). It is called from one
-// goroutine, an event at a time, in the order in which they happened. Events
-// that happen while there is no handler are lost.
-func (r *RNIC) SetEventHandler(h func(Event)) { r.events.set(h) }
-
-// Attributes are what Query RNIC returns (verbs draft 9.2.1.2).
-type Attributes struct {
-	ID              uuid.UUID
-	Vendor          string
-	Version         string
-	MaxQP           int
-	MaxCQ           int
-	MaxPD           int
-	MaxMR           int
-	MaxCQE          int // entries of one CQ
-	MaxWR           int // outstanding work requests of one queue
-	MaxSGE          int // elements of a Send or Receive list
-	MaxWriteSGE     int // elements of an RDMA Write list
-	MaxIRD          int // per QP; per RNIC: not shared, so 0
-	MaxORD          int
-	MaxIRDShared    int
-	MaxORDShared    int
-	MaxMessage      uint64 // octets
-	MaxPrivateData  int    // octets that MPA carries at connect
-	BlockMode       bool   // block lists as well as page lists
-	SharedReceive   bool   // shared receive queues
-	MemoryWindows   bool
-	ModifyORD       bool // ORD can be changed after creation
-	ModifyIRD       bool
-	ModifyQueueSize bool
-	CRCDefault      bool
-}
-
-// Query returns the RNIC's attributes.
-func (r *RNIC) Query() Attributes {
-	l := r.limits
-	return Attributes{
-		ID: r.id, Vendor: "softrnic", Version: Version,
-		MaxQP: l.QPs, MaxCQ: l.CQs, MaxPD: l.PDs, MaxMR: l.Regions,
-		MaxCQE: l.CQE, MaxWR: l.WR, MaxSGE: l.SGE, MaxWriteSGE: l.SGE,
-		MaxIRD: l.IRD, MaxORD: l.ORD,
-		MaxMessage: wr.MaxMessage, MaxPrivateData: 508,
-		ModifyORD: true, CRCDefault: true,
+	for {
+		r.lastID++
+		id := r.lastID
+		if id != 0 && r.pds[PDID(id)] == nil && r.cqs[CQID(id)] == nil && r.srqs[SRQID(id)] == nil &&
+			r.qps[QPID(id)] == nil && r.handlers[HandlerID(id)] == nil {
+			return id
+		}
 	}
 }
 
-// Version is the version of this module.
-const Version = "0.1.0"
+// nextKey is an STag key that differs from the last 255.
+func (r *RNIC) nextKey() uint8 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keys++
+	return r.keys
+}

@@ -4,6 +4,8 @@ import (
 	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/qp"
+	"github.com/softrnic/softrnic/srq"
+	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -17,8 +19,16 @@ type (
 	Remote = wr.Remote
 	// Send is a work request for the Send Queue, of any operation type.
 	Send = wr.Send
-	// Recv is a work request for the Receive Queue.
+	// Recv is a work request for a Receive Queue.
 	Recv = wr.Recv
+	// Bind are the modifiers of a Bind Memory Window.
+	Bind = wr.Bind
+	// FastRegister are the modifiers of a Fast-Register Non-Shared Memory Region.
+	FastRegister = wr.FastRegister
+	// PhysicalBuffers is a Physical Buffer List.
+	PhysicalBuffers = wr.PhysicalBuffers
+	// Addressing says where the tagged offsets of a region or window begin.
+	Addressing = wr.Addressing
 	// Completion is a Work Completion.
 	Completion = wr.Completion
 	// Op is an operation type.
@@ -43,44 +53,35 @@ type (
 	QPID = wr.QPID
 	// CQID names a completion queue.
 	CQID = wr.CQID
+	// SRQID names a shared receive queue.
+	SRQID = wr.SRQID
+	// HandlerID names a completion event handler.
+	HandlerID = wr.HandlerID
 	// State is the state of a queue pair.
 	State = qp.State
-	// QPAttributes are what Query QP returns.
-	QPAttributes = qp.Attributes
 	// ModifyQP are the input modifiers of Modify QP.
 	ModifyQP = qp.Modify
 	// TerminateMessage is a Terminate Message as Query QP returns it.
 	TerminateMessage = qp.TerminateMessage
+	// ModifySRQ are the input modifiers of Modify S-RQ.
+	ModifySRQ = srq.Modify
+	// SRQAttributes are what Query S-RQ returns.
+	SRQAttributes = srq.Attributes
+	// RegionAttributes are what Query Memory Region returns.
+	RegionAttributes = stag.Info
+	// WindowAttributes are what Query Memory Window returns.
+	WindowAttributes = stag.WindowInfo
 	// Stream is an LLP stream that finished its MPA startup.
 	Stream = mpa.Stream
 	// NotifyType says which completion a notification waits for.
 	NotifyType = cq.NotifyType
 )
 
-// Operation types.
-const (
-	OpSend             = wr.OpSend
-	OpSendSE           = wr.OpSendSE
-	OpSendInvalidate   = wr.OpSendInvalidate
-	OpSendSEInvalidate = wr.OpSendSEInvalidate
-	OpWrite            = wr.OpWrite
-	OpRead             = wr.OpRead
-	OpRecv             = wr.OpRecv
-)
+// MakeSTag joins an STag index and a key.
+func MakeSTag(index uint32, key uint8) STag { return wr.MakeSTag(index, key) }
 
-// Flags of a Send.
-const (
-	Unsignaled = wr.Unsignaled
-	ReadFence  = wr.ReadFence
-)
-
-// Access rights.
-const (
-	LocalRead   = wr.LocalRead
-	LocalWrite  = wr.LocalWrite
-	RemoteRead  = wr.RemoteRead
-	RemoteWrite = wr.RemoteWrite
-)
+// MaxMessage is the longest message, in octets.
+const MaxMessage = wr.MaxMessage
 
 // States of a queue pair.
 const (
@@ -95,87 +96,4 @@ const (
 const (
 	NotifyNext      = cq.NotifyNext
 	NotifySolicited = cq.NotifySolicited
-)
-
-// Completion Statuses.
-const (
-	StatusSuccess             = wr.StatusSuccess
-	StatusFlushed             = wr.StatusFlushed
-	StatusInvalidWQE          = wr.StatusInvalidWQE
-	StatusLocalQPCatastrophic = wr.StatusLocalQPCatastrophic
-	StatusRemoteTermination   = wr.StatusRemoteTermination
-	StatusInvalidSTag         = wr.StatusInvalidSTag
-	StatusBaseBounds          = wr.StatusBaseBounds
-	StatusAccess              = wr.StatusAccess
-	StatusInvalidPD           = wr.StatusInvalidPD
-	StatusWrap                = wr.StatusWrap
-	StatusInvalidateSTag      = wr.StatusInvalidateSTag
-	StatusZeroReadResources   = wr.StatusZeroReadResources
-	StatusInvalidLength       = wr.StatusInvalidLength
-)
-
-// Asynchronous events.
-const (
-	EventLLPCloseComplete    = wr.EventLLPCloseComplete
-	EventTerminateReceived   = wr.EventTerminateReceived
-	EventLLPReset            = wr.EventLLPReset
-	EventLLPLost             = wr.EventLLPLost
-	EventSegmentSize         = wr.EventSegmentSize
-	EventBadCRC              = wr.EventBadCRC
-	EventBadFPDU             = wr.EventBadFPDU
-	EventDDPVersion          = wr.EventDDPVersion
-	EventRDMAPVersion        = wr.EventRDMAPVersion
-	EventUnexpectedOpcode    = wr.EventUnexpectedOpcode
-	EventInvalidQN           = wr.EventInvalidQN
-	EventReadNotEnabled      = wr.EventReadNotEnabled
-	EventWriteNotEnabled     = wr.EventWriteNotEnabled
-	EventInvalidReadRequest  = wr.EventInvalidReadRequest
-	EventNoLBit              = wr.EventNoLBit
-	EventProtSTag            = wr.EventProtSTag
-	EventProtBounds          = wr.EventProtBounds
-	EventProtAccess          = wr.EventProtAccess
-	EventProtPD              = wr.EventProtPD
-	EventProtWrap            = wr.EventProtWrap
-	EventBadClose            = wr.EventBadClose
-	EventBadLLPClose         = wr.EventBadLLPClose
-	EventRQMSNRange          = wr.EventRQMSNRange
-	EventRQMSNGap            = wr.EventRQMSNGap
-	EventIRRQTooMany         = wr.EventIRRQTooMany
-	EventIRRQMSNRange        = wr.EventIRRQMSNRange
-	EventIRRQSTag            = wr.EventIRRQSTag
-	EventIRRQBounds          = wr.EventIRRQBounds
-	EventIRRQAccess          = wr.EventIRRQAccess
-	EventIRRQPD              = wr.EventIRRQPD
-	EventIRRQWrap            = wr.EventIRRQWrap
-	EventCQSQOverflow        = wr.EventCQSQOverflow
-	EventCQRQError           = wr.EventCQRQError
-	EventLocalQPCatastrophic = wr.EventLocalQPCatastrophic
-)
-
-// Immediate Errors.
-const (
-	ErrInsufficientResources = wr.ErrInsufficientResources
-	ErrInvalidModifier       = wr.ErrInvalidModifier
-	ErrInvalidRNIC           = wr.ErrInvalidRNIC
-	ErrInvalidPD             = wr.ErrInvalidPD
-	ErrPDInUse               = wr.ErrPDInUse
-	ErrTooManyCQE            = wr.ErrTooManyCQE
-	ErrInvalidCQ             = wr.ErrInvalidCQ
-	ErrCQInUse               = wr.ErrCQInUse
-	ErrTooManyWR             = wr.ErrTooManyWR
-	ErrTooManySGE            = wr.ErrTooManySGE
-	ErrORDExceeded           = wr.ErrORDExceeded
-	ErrIRDExceeded           = wr.ErrIRDExceeded
-	ErrInvalidQP             = wr.ErrInvalidQP
-	ErrInvalidState          = wr.ErrInvalidState
-	ErrInvalidLLPStream      = wr.ErrInvalidLLPStream
-	ErrStillFlushing         = wr.ErrStillFlushing
-	ErrInvalidVA             = wr.ErrInvalidVA
-	ErrInvalidLength         = wr.ErrInvalidLength
-	ErrInvalidAccess         = wr.ErrInvalidAccess
-	ErrInvalidSTag           = wr.ErrInvalidSTag
-	ErrQueueFull             = wr.ErrQueueFull
-	ErrInvalidOp             = wr.ErrInvalidOp
-	ErrInvalidSGLLength      = wr.ErrInvalidSGLLength
-	ErrInvalidNotifyType     = wr.ErrInvalidNotifyType
 )

@@ -28,7 +28,10 @@ func newDemoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Move and verify data between two processes",
 		Long: `Start a server process and connect to it over loopback; move data by Send, RDMA
-Write and RDMA Read, a third each; verify every octet where it arrives.`,
+Write and RDMA Read, a third each; verify every octet where it arrives. The
+server receives through a shared receive queue. Writes and Reads go through a
+memory window. At the end the client invalidates the window and shows that a
+Write through it is refused then.`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if d.serve {
@@ -109,15 +112,21 @@ func newDemoReport(results []demoResult, took time.Duration, crc bool) demoRepor
 
 func (r demoReport) print(w io.Writer) error {
 	t := newTable(w)
-	fmt.Fprintln(t, "operation\toctets\tmessages\tseconds\tGB/s\tverified\t")
+	fmt.Fprintln(t, "operation\ttarget\toctets\tmessages\tseconds\tGB/s\toutcome\t")
 	for _, op := range r.Ops {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%.3f\t%.2f\t%s\t\n", op.Op,
-			grouped(op.Bytes), grouped(uint64(op.Messages)), op.Seconds, op.GBps, grouped(op.Verified))
+		octets, rate := "-", "-"
+		if op.Bytes > 0 {
+			octets, rate = grouped(op.Bytes), fmt.Sprintf("%.2f", op.GBps)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.3f\t%s\t%s\t\n", op.Op, op.Target,
+			octets, grouped(uint64(op.Messages)), op.Seconds, rate, op.Outcome)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s octets between two processes in %.2f s, CRC %s; %s verified, all right\n",
-		grouped(r.Bytes), r.Seconds, (*onOff)(&r.CRC), grouped(r.Verified))
+	fmt.Fprintf(w, "\n%s octets between two processes in %.2f s, CRC %s; all verified\n",
+		grouped(r.Verified), r.Seconds, (*onOff)(&r.CRC))
+	last := r.Ops[len(r.Ops)-1]
+	_, err := fmt.Fprintf(w, "The last %s was refused as it should be: Terminate %s\n", last.Op, last.Terminate)
 	return err
 }

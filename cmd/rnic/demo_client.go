@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,65 +12,105 @@ import (
 // demoClient drives the demo from the side that connects.
 type demoClient struct {
 	*demoEnd
-	remote   remoteBuffer // the server's slots
 	progress *progress
 }
 
 // demoResult is one row of the table.
 type demoResult struct {
-	Op       string  `json:"op"`
-	Bytes    uint64  `json:"bytes"`
-	Messages int     `json:"messages"`
-	Seconds  float64 `json:"seconds"`
-	GBps     float64 `json:"gb_per_s"`
-	Verified uint64  `json:"verified_bytes"`
+	Op        string  `json:"op"`
+	Target    string  `json:"target"` // at the server
+	Bytes     uint64  `json:"bytes"`  // of data moved
+	Messages  int     `json:"messages"`
+	Seconds   float64 `json:"seconds"`
+	GBps      float64 `json:"gb_per_s"`
+	Verified  uint64  `json:"verified_bytes"`
+	Outcome   string  `json:"outcome"`
+	Terminate string  `json:"terminate,omitempty"` // if refused: its code
+}
+
+// demoStep is a step of the demo as the client takes it. run fills in the row
+// but for its name and time.
+type demoStep struct {
+	op     verbs.Op
+	target string
+	run    func(context.Context, *demoResult) error
 }
 
 // runDemoClient connects to addr and carries out the plan.
-func runDemoClient(ctx context.Context, addr string, f *connFlags, plan demoPlan, p *progress) (results []demoResult, err error) {
-	d, err := openDemo(f, demoNoteSize)
+func runDemoClient(ctx context.Context, addr string, f *connFlags, plan demoPlan, p *progress) ([]demoResult, error) {
+	c, err := dialDemo(ctx, addr, f, plan)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if closeErr := d.close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("closing the connection: %w", closeErr)
-		}
-	}()
+	c.progress = p
+	results, err := c.run(ctx, c.steps())
+	if closeErr := c.close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("closing the connection: %w", closeErr)
+	}
+	return results, err
+}
+
+// dialDemo connects to the server at addr. It draws no progress.
+func dialDemo(ctx context.Context, addr string, f *connFlags, plan demoPlan) (*demoClient, error) {
+	d, err := openDemo(f, demoClientRole)
+	if err != nil {
+		return nil, err
+	}
 	d.plan = plan
 	cfg := f.config()
 	cfg.PrivateData = marshal(plan)
 	if err := d.dial(ctx, addr, cfg); err != nil {
-		return nil, err
+		return nil, errors.Join(err, d.close())
 	}
-	c := &demoClient{demoEnd: d, progress: p}
-	if err := json.Unmarshal(d.conn.PrivateData(), &c.remote); err != nil {
-		return nil, fmt.Errorf("the server's private data: %w; is it rnic demo?", err)
-	}
-	ctx, cancel := d.whileConnected(ctx)
-	defer cancel()
+	return &demoClient{demoEnd: d, progress: &progress{}}, nil
+}
 
-	for transfer, op := range demoOps {
+// run makes a row of each step.
+func (c *demoClient) run(ctx context.Context, steps []demoStep) (results []demoResult, err error) {
+	ctx, cancel := c.whileConnected(ctx)
+	defer cancel()
+	for _, step := range steps {
+		row := demoResult{Op: step.op.String(), Target: step.target}
 		begin := time.Now()
-		move := c.push
-		if op == verbs.OpRead {
-			move = c.pull
+		if err := step.run(ctx, &row); err != nil {
+			return nil, err
 		}
+		row.Seconds = time.Since(begin).Seconds()
+		row.GBps = float64(row.Bytes) / row.Seconds / 1e9
+		results = append(results, row)
+	}
+	return results, nil
+}
+
+// steps are the rows of the table, in order.
+func (c *demoClient) steps() []demoStep {
+	const queue, window = "S-RQ", "window"
+	return []demoStep{
+		{verbs.OpSend, queue, c.transfer(sendTransfer, c.push)},
+		{verbs.OpBind, window, c.awaitWindow},
+		{verbs.OpWrite, window, c.transfer(writeTransfer, c.push)},
+		{verbs.OpRead, window, c.transfer(readTransfer, c.pull)},
+		{verbs.OpSendInvalidate, window, c.invalidate},
+		{verbs.OpWrite, window, c.writeAgain},
+	}
+}
+
+// transfer makes a step of a transfer.
+func (c *demoClient) transfer(
+	transfer int, move func(context.Context, int) (n int, verified uint64, err error),
+) func(context.Context, *demoResult) error {
+	return func(ctx context.Context, row *demoResult) error {
 		n, verified, err := move(ctx, transfer)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// What is left over is the server's: it may have offered the
 		// first slots of the next transfer already.
-		d.done, d.credits = d.done-n, d.credits-n
-		seconds := time.Since(begin).Seconds()
-		results = append(results, demoResult{
-			Op: op.String(), Bytes: plan.share(transfer), Messages: n,
-			Seconds: seconds, GBps: float64(plan.share(transfer)) / seconds / 1e9,
-			Verified: verified,
-		})
+		c.done, c.credits = c.done-n, c.credits-n
+		row.Bytes, row.Messages = c.plan.share(transfer), n
+		row.Verified, row.Outcome = verified, "verified"
+		return nil
 	}
-	return results, nil
 }
 
 // push moves a transfer by Send or Write. The server verifies, and each credit

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -17,33 +18,59 @@ type demoEnd struct {
 
 	slots   []byte
 	slotsMR *verbs.MR
-	// recv is the memory of the posted Receives, recvSize octets each; a
+	// recv is the memory of the posted Receives, role.recvSize octets each; a
 	// Receive's ID says which one.
-	recv     []byte
-	recvMR   *verbs.MR
-	recvSize int
+	recv   []byte
+	recvMR *verbs.MR
+	role   demoRole
 
-	done    int // own messages completed: the last request of each
-	credits int // empty Sends received
+	done    int           // own messages completed: the last request of each
+	credits int           // empty Sends received
+	remote  *remoteBuffer // the server's slots, once it has told
+	over    bool          // the connection has ended, and as it should
 }
+
+// demoRole is how the sides differ.
+type demoRole struct {
+	recvSize int          // octets of a Receive
+	access   verbs.Access // rights of the slots
+	shared   bool         // Receives come from an S-RQ
+}
+
+var (
+	// The data sink of an RDMA Read needs remote write access: the RDMA Read
+	// Response is a tagged message to it (RFC 5040 5.2).
+	demoClientRole = demoRole{
+		recvSize: demoNoteSize,
+		access:   verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
+	}
+	// The server's region itself is closed to the peer: what gets there gets
+	// through the window.
+	demoServerRole = demoRole{
+		recvSize: demoSlotSize,
+		access:   verbs.LocalRead | verbs.LocalWrite | verbs.BindWindow,
+		shared:   true,
+	}
+)
 
 // demoRecvs leaves room for all that can come before a Receive is reposted:
 // a message or credit for each slot.
 const demoRecvs = 2 * demoSlots
 
 // openDemo prepares everything up to the connection.
-func openDemo(f *connFlags, recvSize int) (*demoEnd, error) {
+func openDemo(f *connFlags, role demoRole) (*demoEnd, error) {
 	ep, err := openEndpoint(limits{
 		// A message takes two requests at most; credits go between.
 		sendDepth: 4 * demoSlots,
 		recvDepth: demoRecvs,
 		ird:       f.ird,
 		ord:       f.ord,
+		shared:    role.shared,
 	})
 	if err != nil {
 		return nil, err
 	}
-	d := &demoEnd{endpoint: ep, reaper: reaper{ep: ep, mode: waitSleep}, recvSize: recvSize}
+	d := &demoEnd{endpoint: ep, reaper: reaper{ep: ep, mode: waitSleep}, role: role}
 	if err := d.prepare(); err != nil {
 		ep.close()
 		return nil, err
@@ -52,10 +79,10 @@ func openDemo(f *connFlags, recvSize int) (*demoEnd, error) {
 }
 
 func (d *demoEnd) prepare() (err error) {
-	if d.slots, d.slotsMR, err = d.register(demoSlots*demoSlotSize, allAccess); err != nil {
+	if d.slots, d.slotsMR, err = d.register(demoSlots*demoSlotSize, d.role.access); err != nil {
 		return err
 	}
-	if d.recv, d.recvMR, err = d.register(demoRecvs*d.recvSize, verbs.LocalRead|verbs.LocalWrite); err != nil {
+	if d.recv, d.recvMR, err = d.register(demoRecvs*d.role.recvSize, verbs.LocalRead|verbs.LocalWrite); err != nil {
 		return err
 	}
 	for i := range demoRecvs {
@@ -66,14 +93,23 @@ func (d *demoEnd) prepare() (err error) {
 	return nil
 }
 
+// close ends the connection, unless it has ended as it should, and frees
+// everything.
+func (d *demoEnd) close() error {
+	if d.over {
+		return d.nic.Close()
+	}
+	return d.endpoint.close()
+}
+
 // postSlot posts the Receive with this ID.
 func (d *demoEnd) postSlot(id uint64) error {
-	return d.postRecv(verbs.Recv{ID: id, SGL: d.recvMR.SGL(int(id)*d.recvSize, d.recvSize)})
+	return d.postRecv(verbs.Recv{ID: id, SGL: d.recvMR.SGL(int(id)*d.role.recvSize, d.role.recvSize)})
 }
 
 // received is what the Receive that completed with wc took in.
 func (d *demoEnd) received(wc *verbs.Completion) []byte {
-	start := int(wc.ID) * d.recvSize
+	start := int(wc.ID) * d.role.recvSize
 	return d.recv[start : start+int(wc.Bytes)]
 }
 
@@ -100,15 +136,29 @@ func (d *demoEnd) step(ctx context.Context) error {
 		d.done++
 		return nil
 	}
-	if wc.Bytes > 0 {
-		return fmt.Errorf("the peer says: %s", d.received(wc))
+	if wc.Bytes == 0 {
+		d.credits++
+	} else if err := d.read(d.received(wc)); err != nil {
+		return err
 	}
-	d.credits++
 	// After its last credit the peer may be gone. If it is gone too early,
 	// the next completion says so.
 	if err := d.postSlot(wc.ID); !errors.Is(err, errDisconnected) {
 		return err
 	}
+	return nil
+}
+
+// read takes a note.
+func (d *demoEnd) read(data []byte) error {
+	var note demoNote
+	if err := json.Unmarshal(data, &note); err != nil {
+		return fmt.Errorf("a Send from the peer: %w; is it rnic demo?", err)
+	}
+	if note.Window == nil {
+		return fmt.Errorf("the peer says: %s", note.Wrong)
+	}
+	d.remote = note.Window
 	return nil
 }
 

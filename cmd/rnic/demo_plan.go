@@ -7,29 +7,38 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// The protocol of `rnic demo`. The client brings the plan in its private data,
-// the server answers with the address of its slots. Three transfers follow, in
-// the order of demoOps, each of the plan's next octets, cut into messages that
-// both sides work out for themselves.
+// The protocol of `rnic demo`. The client brings the plan in its private data.
+// The server receives by a shared receive queue, and opens its slots to the
+// client by a memory window only. Three transfers, each of the plan's next
+// octets, are cut into messages that both sides work out for themselves.
 //
-//	Send   client: Send of the message            server: verify, empty Send
-//	Write  client: Write to a slot, empty Send    server: verify, empty Send
-//	Read   server: fill a slot, empty Send        client: Read, verify, empty Send
+//	Send            client: Send of the message         server: verify, empty Send
+//	Bind            server: Bind, Send of the address   client: await it
+//	Write           client: Write to a slot, empty Send server: verify, empty Send
+//	Read            server: fill a slot, empty Send     client: Read, verify, empty Send
+//	SendInvalidate  client: Send with Invalidate        server: check, empty Send
+//	Write           client: Write to a slot, empty Send server: Terminate
 //
 // An empty Send toward the sender of the data is a credit: message i is
 // verified and its slot is free again. A Send with contents from the server is
-// not a credit: it says in words what was wrong.
+// a demoNote.
 
 // demoOps are the transfers, in order.
-var demoOps = [...]verbs.Op{verbs.OpSend, verbs.OpWrite, verbs.OpRead}
+var demoOps = [...]verbs.Op{sendTransfer: verbs.OpSend, writeTransfer: verbs.OpWrite, readTransfer: verbs.OpRead}
+
+const (
+	sendTransfer = iota
+	writeTransfer
+	readTransfer
+)
 
 const (
 	// demoSlots is how many messages may be on their way or unverified.
 	demoSlots = 8
 	// demoSlotSize is the longest message, in octets.
 	demoSlotSize = 1 << 20
-	// demoNoteSize is room for what a server says was wrong.
-	demoNoteSize = 256
+	// demoNoteSize is room for a demoNote.
+	demoNoteSize = 1024
 )
 
 // demoSizes are the lengths of successive messages: long ones for the bulk of
@@ -53,7 +62,8 @@ func (p demoPlan) share(i int) uint64 {
 	return share
 }
 
-// pattern is the data of transfer i.
+// pattern is the data of transfer i; what the refused Write carries is that of
+// one transfer more.
 func (p demoPlan) pattern(i int) pattern { return pattern(pattern(p.Seed).word(uint64(i))) }
 
 // messages starts the messages of transfer i.
@@ -85,23 +95,36 @@ func (m *messages) next() message {
 	return msg
 }
 
-// remoteBuffer is how a buffer's address travels in private data.
+// demoNote is what a server says in a Send with contents: the address of its
+// window, or what was wrong.
+type demoNote struct {
+	Window *remoteBuffer `json:"window,omitempty"`
+	Wrong  string        `json:"wrong,omitempty"`
+}
+
+// newDemoNote encodes a note, which JSON makes up to six times as long as the
+// text.
+func newDemoNote(window *remoteBuffer, wrong string) []byte {
+	const longest = demoNoteSize / 8
+	return marshal(demoNote{Window: window, Wrong: wrong[:min(len(wrong), longest)]})
+}
+
+// remoteBuffer is how a buffer's address travels in private data and notes.
 type remoteBuffer struct {
 	STag uint32 `json:"stag"`
 	TO   uint64 `json:"to"`
 }
 
-func addressOf(mr *verbs.MR, off int) remoteBuffer {
-	r := mr.Remote(off)
-	return remoteBuffer{uint32(r.STag), r.TO}
-}
+func addressOf(mr *verbs.MR, off int) remoteBuffer { return fromRemote(mr.Remote(off)) }
+
+func fromRemote(r verbs.Remote) remoteBuffer { return remoteBuffer{uint32(r.STag), r.TO} }
 
 // at is the address off octets into the buffer.
 func (b remoteBuffer) at(off int) verbs.Remote {
 	return verbs.Remote{STag: verbs.STag(b.STag), TO: b.TO + uint64(off)}
 }
 
-// marshal encodes private data. The types of this program always encode.
+// marshal encodes private data and notes. The types of this program always encode.
 func marshal(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -10,87 +10,110 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
+// demoServer is the side of the demo that is connected to.
+type demoServer struct {
+	*demoEnd
+	window *verbs.MW
+	bound  verbs.TaggedBuffer // the slots, through the window
+}
+
 // serveDemo serves one client of the demo, and says through announce where it
 // listens.
 func serveDemo(ctx context.Context, f *connFlags, announce func(address string) error) error {
+	s, err := acceptDemo(ctx, f, announce)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.serve(ctx, s.steps()), s.close())
+}
+
+// acceptDemo listens for one client, and connects to it.
+func acceptDemo(ctx context.Context, f *connFlags, announce func(address string) error) (*demoServer, error) {
 	l, err := cm.Listen("127.0.0.1:0", f.config())
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return nil, fmt.Errorf("listening: %w", err)
 	}
 	defer l.Close()
 	if err := announce(l.Addr().String()); err != nil {
-		return err
+		return nil, err
 	}
 	req, err := l.Accept(ctx)
 	if err != nil {
-		return fmt.Errorf("waiting for the client: %w", err)
+		return nil, fmt.Errorf("waiting for the client: %w", err)
 	}
 	var plan demoPlan
 	if err := json.Unmarshal(req.PrivateData(), &plan); err != nil {
-		return errors.Join(fmt.Errorf("the client's private data: %w", err), req.Reject([]byte("not a demo plan")))
+		return nil, errors.Join(fmt.Errorf("the client's private data: %w", err), req.Reject([]byte("not a demo plan")))
 	}
-	d, err := openDemo(f, demoSlotSize)
+	s, err := openDemoServer(f)
 	if err != nil {
-		return errors.Join(err, req.Reject([]byte("no resources")))
+		return nil, errors.Join(err, req.Reject([]byte("no resources")))
 	}
-	d.plan = plan
-	cfg := f.config()
-	cfg.PrivateData = marshal(addressOf(d.slotsMR, 0))
-	err = d.accept(ctx, req, cfg)
-	if err == nil {
-		err = d.serve(ctx)
+	s.plan = plan
+	if err := s.accept(ctx, req, f.config()); err != nil {
+		return nil, errors.Join(err, s.close())
 	}
-	return errors.Join(err, d.close())
+	return s, nil
 }
 
-// serve takes part in all transfers, and stays until the client has left: what
-// was sent last must reach it.
-func (d *demoEnd) serve(ctx context.Context) error {
-	ctx, cancel := d.whileConnected(ctx)
+func openDemoServer(f *connFlags) (*demoServer, error) {
+	d, err := openDemo(f, demoServerRole)
+	if err != nil {
+		return nil, err
+	}
+	window, err := d.pd.AllocateWindow()
+	if err != nil {
+		d.close()
+		return nil, fmt.Errorf("allocating a memory window: %w", err)
+	}
+	return &demoServer{demoEnd: d, window: window}, nil
+}
+
+// demoServerStep is the server's part in a step of the demo.
+type demoServerStep func(context.Context) error
+
+// steps are the server's parts in the client's steps, in the same order.
+func (s *demoServer) steps() []demoServerStep {
+	return []demoServerStep{
+		func(ctx context.Context) error { return s.take(ctx, sendTransfer) },
+		func(context.Context) error { return s.openWindow() },
+		func(ctx context.Context) error { return s.take(ctx, writeTransfer) },
+		func(ctx context.Context) error { return s.offer(ctx, readTransfer) },
+		s.letInvalidate,
+		s.refuse,
+	}
+}
+
+func (s *demoServer) serve(ctx context.Context, steps []demoServerStep) error {
+	ctx, cancel := s.whileConnected(ctx)
 	defer cancel()
-	for transfer, op := range demoOps {
-		var err error
-		if op == verbs.OpRead {
-			err = d.offer(ctx, transfer)
-		} else {
-			err = d.take(ctx, transfer)
-		}
-		if err != nil {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
 			return err
 		}
 	}
-	return d.untilDisconnected(ctx)
-}
-
-func (d *demoEnd) untilDisconnected(ctx context.Context) error {
-	for {
-		if _, err := d.next(ctx); errors.Is(err, errDisconnected) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
+	return nil
 }
 
 // take verifies the messages of a Send or Write transfer.
-func (d *demoEnd) take(ctx context.Context, transfer int) error {
-	for expected := d.plan.messages(transfer); expected.more(); {
+func (s *demoServer) take(ctx context.Context, transfer int) error {
+	for expected := s.plan.messages(transfer); expected.more(); {
 		m := expected.next()
-		wc, err := d.nextRecv(ctx)
+		wc, err := s.nextRecv(ctx)
 		if err != nil {
 			return err
 		}
-		data := d.received(wc)
-		if demoOps[transfer] == verbs.OpWrite {
-			data = d.slot(m)
+		data := s.received(wc)
+		if transfer == writeTransfer {
+			data = s.slot(m)
 		}
-		if err := d.verify(transfer, m, data); err != nil {
-			return d.fail(ctx, err)
+		if err := s.verify(transfer, m, data); err != nil {
+			return s.fail(ctx, err)
 		}
-		if err := d.postSlot(wc.ID); err != nil {
+		if err := s.postSlot(wc.ID); err != nil {
 			return err
 		}
-		if err := d.sendCredit(); err != nil {
+		if err := s.sendCredit(); err != nil {
 			return err
 		}
 	}
@@ -98,30 +121,48 @@ func (d *demoEnd) take(ctx context.Context, transfer int) error {
 }
 
 // offer fills slots for the client to read, each again when it was read.
-func (d *demoEnd) offer(ctx context.Context, transfer int) error {
-	filled := d.plan.messages(transfer)
-	for filled.more() || d.credits < filled.index {
-		if filled.more() && filled.index-d.credits < demoSlots {
+func (s *demoServer) offer(ctx context.Context, transfer int) error {
+	filled := s.plan.messages(transfer)
+	for filled.more() || s.credits < filled.index {
+		if filled.more() && filled.index-s.credits < demoSlots {
 			m := filled.next()
-			d.plan.pattern(transfer).fill(d.slot(m), m.offset)
-			if err := d.sendCredit(); err != nil {
+			s.plan.pattern(transfer).fill(s.slot(m), m.offset)
+			if err := s.sendCredit(); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := d.step(ctx); err != nil {
+		if err := s.step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// tell sends a note, from memory of its own.
+func (s *demoServer) tell(note []byte) error {
+	buf, mr, err := s.register(len(note), verbs.LocalRead)
+	if err != nil {
+		return err
+	}
+	copy(buf, note)
+	return s.postSend(verbs.Send{Flags: verbs.Unsignaled, SGL: mr.SGL(0, len(note))})
+}
+
 // fail tells the client what was wrong, and waits for it to leave.
-func (d *demoEnd) fail(ctx context.Context, cause error) error {
-	note := cause.Error()
-	n := copy(d.slots, note[:min(len(note), demoNoteSize)])
-	if err := d.postSend(verbs.Send{SGL: d.slotsMR.SGL(0, n)}); err != nil {
+func (s *demoServer) fail(ctx context.Context, cause error) error {
+	if err := s.tell(newDemoNote(nil, cause.Error())); err != nil {
 		return errors.Join(cause, err)
 	}
-	return errors.Join(cause, d.untilDisconnected(ctx))
+	return errors.Join(cause, s.untilDisconnected(ctx))
+}
+
+func (s *demoServer) untilDisconnected(ctx context.Context) error {
+	for {
+		if _, err := s.next(ctx); errors.Is(err, errDisconnected) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 }

@@ -1,12 +1,33 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// demoRows are the rows of every demo.
+var demoRows = []string{
+	"Send S-RQ verified ",
+	"Bind window valid ",
+	"Write window verified ",
+	"Read window verified ",
+	"SendInvalidate window invalid ",
+	"Write window refused 0x1100 (DDP invalid STag)",
+}
+
+// rowsOf is what does not differ from run to run.
+func rowsOf(results []demoResult) []string {
+	var rows []string
+	for _, r := range results {
+		rows = append(rows, fmt.Sprint(r.Op, " ", r.Target, " ", r.Outcome, " ", r.Terminate))
+	}
+	return rows
+}
 
 func TestDemo(t *testing.T) {
 	tests := []struct {
@@ -31,12 +52,12 @@ func TestDemo(t *testing.T) {
 			assert.Equal(t, tt.bytes, report.Bytes)
 			assert.Equal(t, tt.bytes, report.Verified)
 			assert.Equal(t, !strings.Contains(tt.flags, "--crc off"), report.CRC)
-			require.Len(t, report.Ops, 3)
-			for i, op := range report.Ops {
-				assert.Equal(t, demoOps[i].String(), op.Op)
+			assert.Equal(t, demoRows, rowsOf(report.Ops))
+			for _, op := range report.Ops {
 				assert.Equal(t, op.Bytes, op.Verified)
 				assert.Positive(t, op.Messages)
-				assert.Positive(t, op.GBps)
+				assert.Positive(t, op.Seconds)
+				assert.Equal(t, op.Bytes > 0, op.GBps > 0)
 			}
 		})
 	}
@@ -46,12 +67,38 @@ func TestDemoPrintsTable(t *testing.T) {
 	r := rnic(t.Context(), "demo", "--bytes", "300")
 	require.Zero(t, r.status, r.stderr)
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
-	require.Len(t, lines, 6, r.stdout)
-	assert.Regexp(t, `^ *operation +octets +messages +seconds +GB/s +verified$`, strings.TrimRight(lines[0], " "))
-	for i, op := range []string{"Send", "Write", "Read"} {
-		assert.Regexp(t, `^ *`+op+` +100 +1 .* 100$`, strings.TrimRight(lines[1+i], " "))
+	want := []string{
+		`operation +target +octets +messages +seconds +GB/s +outcome`,
+		` *Send +S-RQ +100 +1 .* verified`,
+		` *Bind +window +- +1 .* - +valid`,
+		` *Write +window +100 +1 .* verified`,
+		` *Read +window +100 +1 .* verified`,
+		` *SendInvalidate +window +- +1 .* - +invalid`,
+		` *Write +window +- +1 .* - +refused`,
+		``,
+		`300 octets between two processes in .* s, CRC on; all verified`,
+		`The last Write was refused as it should be: Terminate 0x1100 \(DDP invalid STag\)`,
 	}
-	assert.Regexp(t, `^300 octets between two processes in .* s, CRC on; 300 verified, all right$`, lines[5])
+	require.Len(t, lines, len(want), r.stdout)
+	for i := range want {
+		assert.Regexp(t, "^ *"+want[i]+"$", lines[i])
+	}
+}
+
+// The table fits a terminal of 80 columns also when there is much to move.
+func TestDemoTableIsNarrow(t *testing.T) {
+	var results []demoResult
+	for _, s := range (&demoClient{}).steps() {
+		results = append(results, demoResult{
+			Op: s.op.String(), Target: s.target, Bytes: 100e9, Messages: 508_000, Seconds: 160.123, GBps: 0.62,
+			Outcome: "verified", Terminate: demoRefusal.String(),
+		})
+	}
+	var b strings.Builder
+	require.NoError(t, newDemoReport(results, 8*time.Minute, true).print(&b))
+	for line := range strings.Lines(b.String()) {
+		assert.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 80, line)
+	}
 }
 
 // The messages of a transfer cover it without a gap, and the shares add up.
@@ -105,7 +152,7 @@ func TestDemoTransfersFollowClosely(t *testing.T) {
 		}()
 		results, err := runDemoClient(t.Context(), <-address, &f, demoPlan{Bytes: 3, Seed: 5}, &progress{})
 		require.NoError(t, err)
-		require.Len(t, results, 3)
+		require.Equal(t, demoRows, rowsOf(results))
 		require.NoError(t, <-served)
 	}
 }

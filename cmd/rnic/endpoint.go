@@ -17,6 +17,7 @@ type endpoint struct {
 	nic  *verbs.RNIC
 	pd   *verbs.PD
 	cq   *verbs.CQ
+	srq  *verbs.SRQ // nil: the QP has a Receive Queue of its own
 	qp   *verbs.QP
 	conn *cm.Conn // nil until dial or accept
 
@@ -28,7 +29,8 @@ type endpoint struct {
 // limits size the queues of an endpoint.
 type limits struct {
 	sendDepth, recvDepth int
-	ird, ord             int // 0: the RNIC's default
+	ird, ord             int  // 0: the RNIC's default
+	shared               bool // Receives come from an S-RQ
 }
 
 // allAccess are the rights of a buffer that is used in every way.
@@ -50,19 +52,27 @@ func openEndpoint(l limits) (*endpoint, error) {
 }
 
 func (e *endpoint) create(l limits) (err error) {
-	e.nic.SetEventHandler(func(ev verbs.Event) {
+	err = e.nic.SetEventHandler(func(ev verbs.Event) {
 		if ev.ID != verbs.EventLLPCloseComplete {
 			e.event.Store(uint32(ev.ID))
 		}
 	})
+	if err != nil {
+		return fmt.Errorf("setting the event handler: %w", err)
+	}
 	if e.pd, err = e.nic.AllocPD(); err != nil {
 		return fmt.Errorf("allocating a protection domain: %w", err)
 	}
 	if e.cq, err = e.nic.CreateCQ(verbs.CQConfig{Entries: l.sendDepth + l.recvDepth}); err != nil {
 		return fmt.Errorf("creating a completion queue: %w", err)
 	}
+	if l.shared {
+		if e.srq, err = e.nic.CreateSRQ(verbs.SRQConfig{PD: e.pd, Depth: l.recvDepth}); err != nil {
+			return fmt.Errorf("creating a shared receive queue: %w", err)
+		}
+	}
 	e.qp, err = e.nic.CreateQP(verbs.QPConfig{
-		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq,
+		PD: e.pd, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq,
 		SendDepth: l.sendDepth, RecvDepth: l.recvDepth,
 		IRD: l.ird, ORD: l.ord,
 	})
@@ -83,13 +93,17 @@ func (e *endpoint) register(n int, access verbs.Access) ([]byte, *verbs.MR, erro
 }
 
 // postSend and postRecv post, and call a queue pair that takes nothing any more
-// what it is: the end of the connection.
+// what it is: the end of the connection. An S-RQ outlives that.
 func (e *endpoint) postSend(reqs ...verbs.Send) error {
 	_, err := e.qp.PostSend(reqs...)
 	return e.posted(err)
 }
 
 func (e *endpoint) postRecv(reqs ...verbs.Recv) error {
+	if e.srq != nil {
+		_, err := e.srq.PostRecv(reqs...)
+		return err
+	}
 	_, err := e.qp.PostRecv(reqs...)
 	return e.posted(err)
 }

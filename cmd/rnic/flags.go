@@ -63,7 +63,10 @@ func (c *connFlags) check() error {
 		return fmt.Errorf("opening the RNIC: %w", err)
 	}
 	defer nic.Close()
-	has := nic.Query()
+	has, err := nic.Query()
+	if err != nil {
+		return fmt.Errorf("querying the RNIC: %w", err)
+	}
 	if c.ird > has.MaxIRD {
 		return usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.ird, has.MaxIRD)
 	}

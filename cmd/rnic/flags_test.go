@@ -64,8 +64,10 @@ func TestConnFlagsCheckLimits(t *testing.T) {
 	nic, err := verbs.Open(verbs.Config{})
 	require.NoError(t, err)
 	defer nic.Close()
+	has, err := nic.Query()
+	require.NoError(t, err)
 	c := defaultConnFlags()
-	c.ird, c.ord = nic.Query().MaxIRD, nic.Query().MaxORD
+	c.ird, c.ord = has.MaxIRD, has.MaxORD
 	require.NoError(t, c.check())
 	c.ird++
 	assert.ErrorContains(t, c.check(), "--ird 4097: want a number from 0 to 4096")

@@ -13,19 +13,17 @@ import (
 )
 
 func newInfoCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, blocks bool
 	cmd := &cobra.Command{
 		Use:   "info",
 		Short: "Show what this RNIC offers",
 		Long:  "Show the attributes that the Query RNIC verb returns: limits of every resource, and which options there are.",
 		Args:  exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			nic, err := verbs.Open(verbs.Config{})
+			attributes, err := queryRNIC(blocks)
 			if err != nil {
-				return fmt.Errorf("opening the RNIC: %w", err)
+				return err
 			}
-			defer nic.Close()
-			attributes := nic.Query()
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), jsonAttributes(attributes))
 			}
@@ -33,7 +31,26 @@ func newInfoCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&blocks, "block-mode", false, "open the RNIC in block mode instead of page mode")
 	return cmd
+}
+
+// queryRNIC opens an RNIC in page or block mode for as long as it takes to ask.
+func queryRNIC(blocks bool) (verbs.Attributes, error) {
+	var c verbs.Config
+	if blocks {
+		c.Mode = verbs.BlockMode
+	}
+	nic, err := verbs.Open(c)
+	if err != nil {
+		return verbs.Attributes{}, fmt.Errorf("opening the RNIC: %w", err)
+	}
+	defer nic.Close()
+	a, err := nic.Query()
+	if err != nil {
+		return a, fmt.Errorf("querying the RNIC: %w", err)
+	}
+	return a, nil
 }
 
 // printAttributes lists the fields of a struct, one a line, each under its name
@@ -45,12 +62,46 @@ func printAttributes(w io.Writer, attributes any) error {
 		width = max(width, len(words(v.Type().Field(i).Name)))
 	}
 	for i := range v.NumField() {
-		_, err := fmt.Fprintf(w, "%-*s  %v\n", width, words(v.Type().Field(i).Name), v.Field(i).Interface())
+		_, err := fmt.Fprintf(w, "%-*s  %s\n", width, words(v.Type().Field(i).Name), cell(v.Field(i).Interface()))
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// cell writes one value: numbers with their digits in groups, sizes short.
+func cell(v any) string {
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case int:
+		if v >= 0 {
+			return grouped(uint64(v))
+		}
+	case uint64:
+		return grouped(v)
+	case []uint64:
+		sizes := make([]string, len(v))
+		for i, n := range v {
+			sizes[i] = shortSize(n)
+		}
+		return strings.Join(sizes, " ")
+	}
+	return fmt.Sprint(v)
+}
+
+// shortSize writes a number of octets with the largest unit that divides it.
+func shortSize(n uint64) string {
+	units := []string{"", "K", "M", "G", "T"}
+	i := 0
+	for ; n > 0 && n%1024 == 0 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	return fmt.Sprint(n) + units[i]
 }
 
 // jsonAttributes holds the fields of a struct under their names in snake case,

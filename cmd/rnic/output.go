@@ -62,15 +62,17 @@ func (p *progress) show(what string, done, total uint64) {
 	}
 	p.next = now.Add(progressInterval)
 	p.drawn = true
-	const width = 40
+	// A line that wraps cannot be redrawn: with this bar even a demo of 100 GB
+	// stays within 80 columns.
+	const width = len(bar)
 	filled := width
 	if total > 0 {
-		filled = int(done * width / total)
+		filled = int(done * uint64(width) / total)
 	}
 	fmt.Fprintf(p.w, "\r%-6s [%-*s] %s of %s octets\x1b[K", what, width, bar[:filled], grouped(done), grouped(total))
 }
 
-const bar = "########################################"
+const bar = "##############################"
 
 // clear removes the line, so that results start on a clean one.
 func (p *progress) clear() {

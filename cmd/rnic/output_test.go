@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,9 +23,15 @@ func TestProgress(t *testing.T) {
 	p := progress{w: &out}
 	p.show("Send", 500, 1000)
 	p.show("Send", 501, 1000) // too soon
-	assert.Equal(t, "\rSend   [####################                    ] 500 of 1,000 octets\x1b[K", out.String())
+	assert.Equal(t, "\rSend   [###############               ] 500 of 1,000 octets\x1b[K", out.String())
 	p.clear()
 	assert.Contains(t, out.String(), "\r\x1b[K")
+
+	out.Reset()
+	wide := progress{w: &out}
+	wide.show("Write", 33e9, 33e9) // a third of 100 GB
+	assert.Equal(t, 30, strings.Count(out.String(), "#"))
+	assert.LessOrEqual(t, len(strings.Trim(out.String(), "\r\x1b[K")), 79, "it must not wrap")
 }
 
 func TestPrintAttributes(t *testing.T) {
@@ -35,7 +42,7 @@ func TestPrintAttributes(t *testing.T) {
 		MaxSendSGE int
 		SRQ        bool
 	}{"x", 5, 16, true}))
-	assert.Equal(t, "vendor        x\nmax QPs       5\nmax send SGE  16\nSRQ           true\n", out.String())
+	assert.Equal(t, "vendor        x\nmax QPs       5\nmax send SGE  16\nSRQ           yes\n", out.String())
 }
 
 func TestWords(t *testing.T) {

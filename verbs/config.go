@@ -1,0 +1,166 @@
+package verbs
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// Config configures an RNIC. The zero value opens a new, unnamed one.
+type Config struct {
+	// ID names the instance, which can be open once in a process; the zero
+	// UUID stands for a random one.
+	ID uuid.UUID
+	// Mode is the Physical Block List mode (verbs draft 5.1.2).
+	Mode Mode
+	// Without takes optional features away, so that a program can test what it
+	// does without them.
+	Without Features
+	// Limits bound what the RNIC hands out; zero fields have defaults.
+	Limits Limits
+}
+
+// Mode says what the Physical Buffer Lists of an RNIC are lists of (verbs draft
+// 7.6.2).
+type Mode uint8
+
+// The modes.
+const (
+	// PageMode: pages, of a power of two in size and aligned to it.
+	PageMode Mode = iota
+	// BlockMode: blocks of any size and alignment.
+	BlockMode
+)
+
+func (m Mode) String() string {
+	switch m {
+	case PageMode:
+		return "page list"
+	case BlockMode:
+		return "block list"
+	}
+	return "Mode(" + strconv.Itoa(int(m)) + ")"
+}
+
+// MarshalText makes JSON show the name.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// Features is a set of what the draft leaves optional.
+type Features uint8
+
+// The features.
+const (
+	// FeatureBlockMode: the RNIC can be opened in block mode (7.6.2).
+	FeatureBlockMode Features = 1 << iota
+	// FeatureSRQ: Shared Receive Queues (6.3).
+	FeatureSRQ
+	// FeatureResize: Modify QP and Modify S-RQ can change how many work
+	// requests may be outstanding (6.1.3, 6.3.2).
+	FeatureResize
+	// FeatureChangeIRD: Modify QP can change IRD (6.5).
+	FeatureChangeIRD
+	// FeatureRaiseORD: Modify QP can raise ORD; it can always lower it (6.5).
+	FeatureRaiseORD
+)
+
+// Limits bound an RNIC's resources. Each zero field stands for its default; a
+// field is at least 1 otherwise, and at most what is said.
+type Limits struct {
+	PDs           int    // protection domains; 65,536
+	QPs           int    // queue pairs; 65,536
+	WR            int    // work requests of one queue, to 1,048,576; 65,536
+	SGE           int    // elements of a Send or Receive list, 4 to 255; 32
+	WriteSGE      int    // elements of an RDMA Write list, to 255; as SGE
+	CQs           int    // completion queues; 65,536
+	CQE           int    // entries of one completion queue; 4,194,304
+	EventHandlers int    // completion event handlers; 1,024
+	SRQs          int    // shared receive queues; 65,536
+	SRQWR         int    // receives of one, to 1,048,576; 65,536
+	Regions       int    // memory regions, to 4,194,304; 1,048,576
+	Windows       int    // memory windows, to 4,194,304; 1,048,576
+	PBL           int    // entries of one physical buffer list, to 1<<30; 16,777,216
+	Physical      uint64 // octets of AllocPages together, to 1 TiB; 64 GiB
+	IRD           int    // inbound RDMA Reads of one queue pair; 4,096
+	ORD           int    // outbound RDMA Reads of one queue pair; 4,096
+	// SharedIRD and SharedORD, if not 0, bound the sum of IRD and of ORD over
+	// all queue pairs: the resources come from pools of the RNIC (6.5). Each
+	// is at least QPs.
+	SharedIRD, SharedORD int
+}
+
+const (
+	maxWR  = 1 << 20
+	maxSGE = 255
+	// What package stag has at most.
+	maxSTags    = 1 << 22
+	maxPBL      = 1 << 30
+	maxPhysical = 1 << 40
+)
+
+func (l Limits) withDefaults(without Features) Limits {
+	set := func(p *int, d int) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	set(&l.PDs, 1<<16)
+	set(&l.QPs, 1<<16)
+	set(&l.WR, 1<<16)
+	set(&l.SGE, 32)
+	set(&l.WriteSGE, l.SGE)
+	set(&l.CQs, 1<<16)
+	set(&l.CQE, 1<<22)
+	set(&l.EventHandlers, 1<<10)
+	set(&l.SRQs, 1<<16)
+	set(&l.SRQWR, 1<<16)
+	set(&l.Regions, 1<<20)
+	set(&l.Windows, 1<<20)
+	set(&l.PBL, 1<<24)
+	set(&l.IRD, 1<<12)
+	set(&l.ORD, 1<<12)
+	if l.Physical == 0 {
+		l.Physical = 64 << 30
+	}
+	if without&FeatureSRQ != 0 { // RV-6.3-M4, RV-6.3-M6
+		l.SRQs, l.SRQWR = 0, 0
+	}
+	return l
+}
+
+// check finds what is wrong with c, whose limits are l.
+func (c Config) check(l Limits) error {
+	switch {
+	case c.Mode > BlockMode:
+		return fmt.Errorf("%w: there is no mode %d", wr.ErrInvalidModifier, c.Mode)
+	case c.Mode == BlockMode && c.Without&FeatureBlockMode != 0:
+		return wr.ErrBlockListNotSupported
+	case c.ID != (uuid.UUID{}) && c.ID.Variant() != uuid.RFC4122: // RFC 9562 4.1
+		return fmt.Errorf("%w: %v is no UUID of the variant of RFC 9562", wr.ErrInvalidModifier, c.ID)
+	case !l.valid(c.Without):
+		return fmt.Errorf("%w: a limit is out of its range: %+v", wr.ErrInvalidModifier, l)
+	}
+	return nil
+}
+
+func (l Limits) valid(without Features) bool {
+	positive := []int{
+		l.PDs, l.QPs, l.WR, l.WriteSGE, l.CQs, l.CQE, l.EventHandlers, // RV-9.4.1: one handler at least
+		l.Regions, l.Windows, l.PBL, l.IRD, l.ORD, // RV-6.5-M11: 1 at least
+	}
+	if without&FeatureSRQ == 0 {
+		positive = append(positive, l.SRQs, l.SRQWR)
+	}
+	for _, v := range positive {
+		if v < 1 {
+			return false
+		}
+	}
+	shared := func(n int) bool { return n == 0 || n >= l.QPs } // RV-6.5-M12
+	return l.WR <= maxWR && l.SRQWR <= maxWR &&
+		l.Regions <= maxSTags && l.Windows <= maxSTags && l.PBL <= maxPBL && l.Physical <= maxPhysical &&
+		l.SGE >= 4 && l.SGE <= maxSGE && l.WriteSGE <= maxSGE && // draft 8.1.3.2: four elements at least
+		shared(l.SharedIRD) && shared(l.SharedORD)
+}

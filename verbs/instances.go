@@ -1,0 +1,44 @@
+package verbs
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// MaxOpen is how many RNICs can be open in a process at a time.
+const MaxOpen = 1024
+
+// registry knows which RNICs are open: each once (verbs draft 5.1.2).
+type registry struct {
+	mu   sync.Mutex
+	open map[uuid.UUID]struct{} // guarded by mu
+}
+
+var instances = registry{open: map[uuid.UUID]struct{}{}}
+
+// take marks id as open; the zero UUID stands for a random one.
+func (g *registry) take(id uuid.UUID) (uuid.UUID, error) {
+	if id == (uuid.UUID{}) {
+		id = uuid.New()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.open[id]; ok {
+		return id, fmt.Errorf("%w: %v", wr.ErrRNICInUse, id)
+	}
+	if len(g.open) >= MaxOpen {
+		return id, fmt.Errorf("%w: %d are open", wr.ErrInsufficientResources, MaxOpen)
+	}
+	g.open[id] = struct{}{}
+	return id, nil
+}
+
+func (g *registry) release(id uuid.UUID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.open, id)
+}

@@ -1,0 +1,77 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// PD is a Protection Domain: queue pairs reach the regions of their own domain
+// only (verbs draft 5.2).
+type PD struct {
+	rnic *RNIC
+	id   PDID
+	refs int // queue pairs, S-RQs, regions and windows in it; guarded by rnic.mu
+}
+
+// AllocPD allocates a Protection Domain (verbs draft 9.2.2.1). Errors:
+// ErrInvalidRNIC, ErrInsufficientResources.
+func (r *RNIC) AllocPD() (*PD, error) {
+	if err := r.lock(); err != nil {
+		return nil, fmt.Errorf("allocate PD: %w", err)
+	}
+	defer r.mu.Unlock()
+	if len(r.pds) >= r.limits.PDs {
+		return nil, fmt.Errorf("allocate PD: %w: all %d are in use", wr.ErrInsufficientResources, r.limits.PDs)
+	}
+	pd := &PD{rnic: r, id: PDID(r.nextID())}
+	r.pds[pd.id] = pd
+	return pd, nil
+}
+
+// ID is the domain's identifier.
+func (p *PD) ID() PDID { return p.id }
+
+// Dealloc deallocates the domain (verbs draft 9.2.2.2). Errors: ErrInvalidRNIC,
+// ErrInvalidPD (it was already), ErrPDInUse (a queue pair, S-RQ, region or window
+// is still in it, bound or not).
+func (p *PD) Dealloc() error {
+	if err := p.rnic.lock(); err != nil {
+		return fmt.Errorf("deallocate PD %d: %w", p.id, err)
+	}
+	defer p.rnic.mu.Unlock()
+	switch {
+	case p.rnic.pds[p.id] != p:
+		return fmt.Errorf("deallocate PD %d: %w", p.id, wr.ErrInvalidPD)
+	case p.refs > 0: // RV-5.2.2-M2
+		return fmt.Errorf("deallocate PD %d: %w: %d queue pairs, S-RQs, regions and windows are in it",
+			p.id, wr.ErrPDInUse, p.refs)
+	}
+	delete(p.rnic.pds, p.id)
+	return nil
+}
+
+// use counts a user of the domain.
+func (p *PD) use() error {
+	if err := p.rnic.lock(); err != nil {
+		return err
+	}
+	defer p.rnic.mu.Unlock()
+	return p.rnic.usePD(p)
+}
+
+// usePD counts a user of p, which has to be a domain of this RNIC, with mu held.
+func (r *RNIC) usePD(p *PD) error {
+	if p == nil || r.pds[p.id] != p {
+		return fmt.Errorf("%w: a PD of this RNIC is needed", wr.ErrInvalidPD)
+	}
+	p.refs++
+	return nil
+}
+
+// unuse takes a user back.
+func (p *PD) unuse() {
+	p.rnic.mu.Lock()
+	defer p.rnic.mu.Unlock()
+	p.refs--
+}

@@ -1,0 +1,204 @@
+package verbs_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+var someID = uuid.MustParse("6ba7b810-9dad-11d1-80b4-00c04fd430c8")
+
+// TestOpenRefusals: the results of Open RNIC (9.2.1.1).
+func TestOpenRefusals(t *testing.T) {
+	named, err := verbs.Open(verbs.Config{ID: someID})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name string
+		want error
+		c    verbs.Config
+	}{
+		{"in use", verbs.ErrRNICInUse, verbs.Config{ID: someID}},
+		{"name of another variant", verbs.ErrInvalidModifier, verbs.Config{ID: uuid.MustParse("6ba7b810-9dad-11d1-40b4-00c04fd430c8")}},
+		{"no block lists", verbs.ErrBlockListNotSupported, verbs.Config{Mode: verbs.BlockMode, Without: verbs.FeatureBlockMode}},
+		{"no such mode", verbs.ErrInvalidModifier, verbs.Config{Mode: 2}},
+		{"SGE too few", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{SGE: 3}}},
+		{"SGE too many", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{SGE: 256}}},
+		{"write SGE too many", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{WriteSGE: 256}}},
+		{"negative", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{QPs: -1}}},
+		{"negative S-RQs", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{SRQs: -1}}},
+		{"WR", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{WR: 1<<20 + 1}}},
+		{"SRQWR", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{SRQWR: 1<<20 + 1}}},
+		{"regions", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{Regions: 1<<22 + 1}}},
+		{"windows", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{Windows: 1<<22 + 1}}},
+		{"PBL", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{PBL: 1<<30 + 1}}},
+		{"physical", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{Physical: 1<<40 + 1}}},
+		{"shared IRD below 1 for each QP", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{QPs: 4, SharedIRD: 3}}},
+		{"shared ORD below 1 for each QP", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{QPs: 4, SharedORD: 3}}},
+		{"negative shared", verbs.ErrInvalidModifier, verbs.Config{Limits: verbs.Limits{SharedORD: -1}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			nic, err := verbs.Open(c.c)
+			require.ErrorIs(t, err, c.want)
+			require.Nil(t, nic)
+		})
+	}
+	require.NoError(t, named.Close())
+	again, err := verbs.Open(verbs.Config{ID: someID})
+	require.NoError(t, err, "after Close the name is free")
+	require.NoError(t, named.Close(), "the old handle does not close the new one")
+	require.ErrorIs(t, second(verbs.Open(verbs.Config{ID: someID})), verbs.ErrRNICInUse)
+	require.NoError(t, again.Close())
+}
+
+// TestOpenMany: the process has a bound on open RNICs, and no name is used up by
+// the refusal.
+func TestOpenMany(t *testing.T) {
+	var open []*verbs.RNIC
+	for {
+		nic, err := verbs.Open(verbs.Config{})
+		if err != nil {
+			require.ErrorIs(t, err, verbs.ErrInsufficientResources)
+			break
+		}
+		open = append(open, nic)
+	}
+	assert.Len(t, open, verbs.MaxOpen)
+	require.ErrorIs(t, second(verbs.Open(verbs.Config{ID: someID})), verbs.ErrInsufficientResources)
+	require.NoError(t, open[0].Close())
+	open[0] = nil
+	nic, err := verbs.Open(verbs.Config{ID: someID})
+	require.NoError(t, err)
+	require.NoError(t, nic.Close())
+	for _, nic := range open[1:] {
+		require.NoError(t, nic.Close())
+	}
+}
+
+// TestQueryRNIC: every attribute of 9.2.1.2, of an RNIC with nothing asked for,
+// one with everything limited, and one without options.
+func TestQueryRNIC(t *testing.T) {
+	var pages []uint64
+	for size := uint64(4096); size <= 1<<30; size *= 2 {
+		pages = append(pages, size)
+	}
+	all := verbs.Attributes{
+		Vendor: "softrnic", Version: verbs.Version, Mode: verbs.PageMode, PageSizes: pages,
+		MaxPD: 65536, MaxQP: 65536, MaxWR: 65536, MaxSGE: 32, MaxWriteSGE: 32, MaxCQ: 65536, MaxCQE: 1 << 22,
+		MaxEventHandlers: 1024, MaxSRQ: 65536, MaxWROfSRQ: 65536, MaxMR: 1 << 20, MaxMW: 1 << 20, MaxPBL: 1 << 24,
+		MaxPhysicalMemory: 64 << 30, MaxIRD: 4096, MaxORD: 4096, MaxMessage: 1<<32 - 1, MaxPrivateData: 508,
+		BlockMode: true, SharedReceive: true, DequeueModel: verbs.ArrivalOrder,
+		ModifyIRD: true, RaiseORD: true, ModifyQueueSize: true, DetectCQOverflow: true, CRCDefault: true,
+	}
+	limited := all
+	limited.ID, limited.Mode, limited.PageSizes = someID, verbs.BlockMode, nil
+	limited.MinBlock, limited.MaxBlock = 1, 1<<30
+	limited.MaxPD, limited.MaxQP, limited.MaxWR, limited.MaxSGE, limited.MaxWriteSGE = 1, 2, 3, 4, 5
+	limited.MaxCQ, limited.MaxCQE, limited.MaxEventHandlers, limited.MaxSRQ, limited.MaxWROfSRQ = 6, 7, 8, 9, 10
+	limited.MaxMR, limited.MaxMW, limited.MaxPBL, limited.MaxPhysicalMemory = 11, 12, 13, 14
+	limited.MaxIRD, limited.MaxORD, limited.MaxIRDShared, limited.MaxORDShared = 15, 16, 17, 18
+	bare := all
+	bare.MaxSRQ, bare.MaxWROfSRQ, bare.DequeueModel = 0, 0, 0 // RV-6.3-M4, RV-6.3-M6
+	bare.BlockMode, bare.SharedReceive, bare.ModifyIRD, bare.RaiseORD, bare.ModifyQueueSize = false, false, false, false, false
+	for name, c := range map[string]struct {
+		config verbs.Config
+		want   verbs.Attributes
+	}{
+		"default": {verbs.Config{}, all},
+		"limited": {verbs.Config{ID: someID, Mode: verbs.BlockMode, Limits: verbs.Limits{
+			PDs: 1, QPs: 2, WR: 3, SGE: 4, WriteSGE: 5, CQs: 6, CQE: 7, EventHandlers: 8, SRQs: 9, SRQWR: 10,
+			Regions: 11, Windows: 12, PBL: 13, Physical: 14, IRD: 15, ORD: 16, SharedIRD: 17, SharedORD: 18,
+		}}, limited},
+		"bare": {verbs.Config{Without: verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize |
+			verbs.FeatureChangeIRD | verbs.FeatureRaiseORD}, bare},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nic, err := verbs.Open(c.config)
+			require.NoError(t, err)
+			defer nic.Close()
+			got, err := nic.Query()
+			require.NoError(t, err)
+			if c.want.ID == (uuid.UUID{}) {
+				assert.Equal(t, uuid.RFC4122, got.ID.Variant(), "a random one")
+				got.ID = uuid.UUID{}
+			}
+			assert.Equal(t, c.want, got)
+		})
+	}
+}
+
+func TestNamesOfAttributes(t *testing.T) {
+	for want, v := range map[string]interface{ MarshalText() ([]byte, error) }{
+		"page list": verbs.PageMode, "block list": verbs.BlockMode, "Mode(9)": verbs.Mode(9),
+		"none": verbs.DequeueModel(0), "arrival order": verbs.ArrivalOrder,
+		"sequential order": verbs.SequentialOrder, "DequeueModel(9)": verbs.DequeueModel(9),
+	} {
+		text, err := v.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
+}
+
+// TestCloseTwiceAtOnce: both return when everything is gone.
+func TestCloseTwiceAtOnce(t *testing.T) {
+	w := newWorld(t, verbs.Config{ID: someID})
+	w.bind()
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			assert.NoError(t, w.nic.Close())
+			nic, err := verbs.Open(verbs.Config{ID: someID})
+			if err == nil { // the other may have been faster
+				assert.NoError(t, nic.Close())
+				return
+			}
+			assert.ErrorIs(t, err, verbs.ErrRNICInUse)
+		})
+	}
+	wg.Wait()
+}
+
+// TestCloseWithWindowsBound: they keep a queue pair from being destroyed, but not
+// an RNIC from being closed (RV-5.1.4-M2). The peer sees its stream reset.
+func TestCloseWithWindowsBound(t *testing.T) {
+	w := newWorld(t, verbs.Config{})
+	w.bind()
+	require.ErrorIs(t, w.qp.Destroy(), verbs.ErrWindowsBound)
+	done := w.peer.qp.Done()
+	require.NoError(t, w.nic.Close())
+	<-done
+	require.Nil(t, query(t, w.peer.qp).Terminate)
+}
+
+// TestCloseWithWindowsBoundWhileClosing: nor does a peer that does not close its
+// half hold Close up, though the queue pair cannot leave the Closing state by verb.
+func TestCloseWithWindowsBoundWhileClosing(t *testing.T) {
+	n := newNode(t, verbs.QPConfig{CloseTimeout: time.Hour})
+	x, y := tcpConns(t)
+	defer y.Close()
+	start(t, n.qp, x, mpa.Initiator, false)
+	under, err := n.pd.Register(make([]byte, 8), localRights|verbs.BindWindow)
+	require.NoError(t, err)
+	mw, err := n.pd.AllocateWindow()
+	require.NoError(t, err)
+	require.NoError(t, second(n.qp.PostSend(verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(under, 0, 8, verbs.RemoteRead, 1)})))
+	n.wait(t, 1)
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		assert.NoError(t, n.nic.Close())
+	}()
+	select {
+	case <-closed:
+	case <-time.After(30 * time.Second):
+		require.NoError(t, y.Close())
+		require.Fail(t, "Close waits for the peer")
+	}
+}

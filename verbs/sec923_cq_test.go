@@ -1,0 +1,168 @@
+package verbs_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// TestCQRefusals: the results of Create, Modify and Destroy CQ (9.2.3), and of
+// Request Completion Notification (9.3.2.2).
+func TestCQRefusals(t *testing.T) {
+	create := func(c verbs.CQConfig) func(*world) error {
+		return func(w *world) error { return second(w.nic.CreateCQ(c)) }
+	}
+	resize := func(n int) func(*world) error {
+		return func(w *world) error { return w.cq.Resize(n) }
+	}
+	refuse(t, verbs.Config{}, []refusal{
+		{"create: entries", verbs.ErrTooManyCQE, nil, create(verbs.CQConfig{Entries: small.CQE + 1})},
+		{"create: negative", verbs.ErrInvalidModifier, nil, create(verbs.CQConfig{Entries: -1})},
+		{"create: handler", verbs.ErrInvalidEventHandler, nil, create(verbs.CQConfig{Handler: 1 << 30})},
+		{
+			"create: cleared handler", verbs.ErrInvalidEventHandler,
+			func(w *world) { require.NoError(w.t, second(w.nic.SetCompletionHandler(w.handler, nil))) },
+			func(w *world) error { return second(w.nic.CreateCQ(verbs.CQConfig{Handler: w.handler})) },
+		},
+		{
+			"create: all in use", verbs.ErrInsufficientResources,
+			func(w *world) { require.NoError(w.t, second(w.nic.CreateCQ(verbs.CQConfig{}))) },
+			create(verbs.CQConfig{}),
+		},
+		{"modify: entries", verbs.ErrTooManyCQE, nil, resize(small.CQE + 1)},
+		{"modify: none", verbs.ErrInvalidModifier, nil, resize(0)},
+		{"modify: more are queued", verbs.ErrShrinkFailed, (*world).flush, resize(3)},
+		{"destroy: in use", verbs.ErrCQInUse, nil, func(w *world) error { return w.cq.Destroy() }},
+		{"notify: type", verbs.ErrInvalidNotifyType, nil, func(w *world) error { return w.cq.Notify(0) }},
+		{"poll: empty", verbs.ErrCQEmpty, nil, func(w *world) error { return second(w.cq.PollOne()) }},
+	})
+}
+
+// flush leaves four completions in the CQ, with the IDs 0 to 3.
+func (w *world) flush() {
+	for i := range uint64(4) {
+		require.NoError(w.t, second(w.qp.PostRecv(verbs.Recv{ID: i})))
+	}
+	require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+}
+
+func TestCQ(t *testing.T) {
+	w := newWorld(t, verbs.Config{})
+	q, err := w.nic.CreateCQ(verbs.CQConfig{})
+	require.NoError(t, err)
+	a, err := q.Query()
+	require.NoError(t, err)
+	assert.Equal(t, verbs.CQAttributes{Entries: 256}, a, "the default")
+	assert.Same(t, q, w.nic.CQ(q.ID()))
+	require.NoError(t, q.Destroy())
+	assert.Nil(t, w.nic.CQ(q.ID()))
+	a, err = w.cq.Query()
+	require.NoError(t, err)
+	assert.Equal(t, verbs.CQAttributes{Entries: 256, Handler: w.handler}, a)
+
+	// Modify CQ loses nothing of what is queued (RV-5.3.3-M2).
+	w.flush()
+	require.NoError(t, w.cq.Resize(4))
+	assert.Equal(t, 4, w.cq.Entries())
+	for i := range uint64(4) {
+		c, err := w.cq.PollOne()
+		require.NoError(t, err)
+		assert.Equal(t, i, c.ID)
+		assert.Equal(t, verbs.StatusFlushed, c.Status)
+		assert.Equal(t, w.qp.ID(), c.QP)
+	}
+	require.NoError(t, w.cq.Resize(small.CQE))
+	assert.Equal(t, small.CQE, w.cq.Entries())
+}
+
+// TestCQInUseByEitherQueue: a work queue of any kind keeps its CQ (RV-5.3.4-M2),
+// and one CQ serves any number (RV-5.3-M2).
+func TestCQInUseByEitherQueue(t *testing.T) {
+	n := newNode(t, verbs.QPConfig{})
+	other, err := n.nic.CreateCQ(verbs.CQConfig{})
+	require.NoError(t, err)
+	for _, c := range []verbs.QPConfig{
+		{PD: n.pd, SendCQ: other, RecvCQ: n.cq}, {PD: n.pd, SendCQ: n.cq, RecvCQ: other}, {PD: n.pd, SendCQ: other, RecvCQ: other},
+	} {
+		qp, err := n.nic.CreateQP(c)
+		require.NoError(t, err)
+		require.ErrorIs(t, other.Destroy(), verbs.ErrCQInUse)
+		require.NoError(t, qp.Destroy())
+	}
+	require.NoError(t, other.Destroy())
+}
+
+// TestWaitEnds: with the context, the queue or the RNIC.
+func TestWaitEnds(t *testing.T) {
+	for name, end := range map[string]struct {
+		want error
+		call func(*world, *verbs.CQ, context.CancelFunc) error
+	}{
+		"context": {context.Canceled, func(_ *world, _ *verbs.CQ, cancel context.CancelFunc) error { cancel(); return nil }},
+		"destroy": {verbs.ErrInvalidCQ, func(_ *world, q *verbs.CQ, _ context.CancelFunc) error { return q.Destroy() }},
+		"close":   {verbs.ErrInvalidRNIC, func(w *world, _ *verbs.CQ, _ context.CancelFunc) error { return w.nic.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, verbs.Config{})
+			q, err := w.nic.CreateCQ(verbs.CQConfig{})
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error)
+			go func() { ended <- second(q.Wait(ctx, make([]verbs.Completion, 1))) }()
+			require.NoError(t, end.call(w, q, cancel))
+			require.ErrorIs(t, <-ended, end.want)
+		})
+	}
+}
+
+// TestCQOverflow: it ends the queue pair whose completion found no room, is told
+// as events of the queue and of the queue pair, and takes nothing from others
+// (RV-5.3.1-M6, RV-5.3.1-M7).
+func TestCQOverflow(t *testing.T) {
+	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
+	events := a.events(t)
+	tiny, err := a.nic.CreateCQ(verbs.CQConfig{Entries: 1})
+	require.NoError(t, err)
+	qp, err := a.nic.CreateQP(verbs.QPConfig{PD: a.pd, SendCQ: tiny, RecvCQ: tiny})
+	require.NoError(t, err)
+	join(t, qp, b.qp, false)
+	_, err = qp.PostSend(verbs.Send{ID: 1, Op: verbs.OpWrite}, verbs.Send{ID: 2, Op: verbs.OpWrite})
+	require.NoError(t, err)
+	assert.Equal(t, verbs.Event{ID: verbs.EventCQOverflow, CQ: tiny.ID()}, <-events)
+	assert.Equal(t, verbs.Event{ID: verbs.EventCQSQOverflow, QP: qp.ID()}, <-events)
+	<-qp.Done()
+	c, err := tiny.PollOne()
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, c.ID, "what fitted is there")
+	assert.Equal(t, verbs.Idle, a.qp.State(), "the others live on")
+}
+
+// events makes a channel of n's asynchronous events.
+func (n *node) events(t testing.TB) <-chan verbs.Event {
+	events := make(chan verbs.Event, 100)
+	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { events <- e }))
+	return events
+}
+
+// TestCQFail: CQ Operation Error of figure 25, and what queue pairs make of it.
+func TestCQFail(t *testing.T) {
+	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
+	events := a.events(t)
+	join(t, a.qp, b.qp, false)
+	_, err := a.qp.PostSend(verbs.Send{ID: 1, Op: verbs.OpWrite})
+	require.NoError(t, err)
+	waitOne(t, a.cq)
+	a.cq.Fail()
+	assert.Equal(t, verbs.Event{ID: verbs.EventCQOperation, CQ: a.cq.ID()}, <-events)
+	_, err = a.qp.PostSend(verbs.Send{ID: 2, Op: verbs.OpWrite})
+	require.NoError(t, err)
+	assert.Equal(t, verbs.Event{ID: verbs.EventCQSQOverflow, QP: a.qp.ID()}, <-events)
+	<-a.qp.Done()
+	assert.ErrorIs(t, second(a.cq.PollOne()), verbs.ErrCQEmpty)
+	assert.NoError(t, a.cq.Notify(verbs.NotifyNext), "the handle is valid")
+}

@@ -1,0 +1,175 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/softrnic/softrnic/srq"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// SRQConfig configures a Shared Receive Queue. PD is needed.
+type SRQConfig struct {
+	// PD is the domain of the buffers posted, whatever those of the queue pairs
+	// are (verbs draft 6.3.5).
+	PD *PD
+	// Depth is how many receives may be outstanding; 0 stands for 64, or what
+	// the RNIC has if less.
+	Depth int
+	// SGE are the elements of one scatter/gather list; 0 stands for 4.
+	SGE int
+	// Limit is the S-RQ Limit, 0 to Depth; above 0 it is armed (6.3.8).
+	Limit int
+}
+
+// SRQ is a Shared Receive Queue (verbs draft 6.3): receives for several queue
+// pairs, which take them as messages arrive.
+type SRQ struct {
+	rnic *RNIC
+	pd   *PD
+	q    *srq.Queue
+	refs int // queue pairs that use it; guarded by rnic.mu
+}
+
+// CreateSRQ creates a Shared Receive Queue (verbs draft 9.2.4.1). Errors:
+// ErrInvalidRNIC, ErrInvalidPD, ErrTooManyWR, ErrTooManySGE, ErrSRQLimitRange,
+// ErrInvalidModifier (a negative depth), ErrInsufficientResources (also without
+// FeatureSRQ).
+func (r *RNIC) CreateSRQ(c SRQConfig) (*SRQ, error) {
+	if c.Depth == 0 {
+		c.Depth = min(64, r.limits.SRQWR)
+	}
+	if c.SGE == 0 {
+		c.SGE = 4
+	}
+	if err := r.lock(); err != nil {
+		return nil, fmt.Errorf("create S-RQ: %w", err)
+	}
+	defer r.mu.Unlock()
+	err := r.checkSRQ(c)
+	if err == nil {
+		err = r.usePD(c.PD)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create S-RQ: %w", err)
+	}
+	s := &SRQ{rnic: r, pd: c.PD, q: srq.New(srq.Config{
+		ID: SRQID(r.nextID()), PD: c.PD.id, Depth: c.Depth, SGE: c.SGE, Limit: c.Limit, Events: r.raise,
+	})}
+	r.srqs[s.ID()] = s
+	return s, nil
+}
+
+// checkSRQ finds the Immediate Errors of Create S-RQ but that of the PD, with mu
+// held.
+func (r *RNIC) checkSRQ(c SRQConfig) error {
+	l := r.limits
+	switch {
+	case len(r.srqs) >= l.SRQs:
+		return fmt.Errorf("%w: all %d S-RQs are in use", wr.ErrInsufficientResources, l.SRQs)
+	case c.Depth < 0 || c.SGE < 0:
+		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
+	case c.Depth > l.SRQWR:
+		return fmt.Errorf("%w: %d, at most %d", wr.ErrTooManyWR, c.Depth, l.SRQWR)
+	case c.SGE > l.SGE:
+		return fmt.Errorf("%w: %d, at most %d", wr.ErrTooManySGE, c.SGE, l.SGE)
+	case c.Limit < 0 || c.Limit > c.Depth: // RV-6.3.8-M17
+		return fmt.Errorf("%w: %d, at most %d", wr.ErrSRQLimitRange, c.Limit, c.Depth)
+	}
+	return nil
+}
+
+// ID is the queue's identifier.
+func (s *SRQ) ID() SRQID { return s.q.ID() }
+
+// PD is the queue's Protection Domain.
+func (s *SRQ) PD() *PD { return s.pd }
+
+// PostRecv posts receives, in order, and reports how many were posted: the first
+// that is refused stops the list (verbs draft 9.3.1.2). It does not block.
+// Errors: ErrInvalidRNIC, ErrInvalidSRQ, ErrInvalidSGLLength, ErrQueueFull (a
+// receive counts until its completion is reaped).
+func (s *SRQ) PostRecv(reqs ...Recv) (int, error) {
+	n, err := s.q.Post(reqs...)
+	if err != nil {
+		err = s.rnic.explain(err)
+	}
+	return n, err
+}
+
+// check begins a verb on the queue, with rnic.mu held.
+func (s *SRQ) check() error {
+	if s.rnic.srqs[s.ID()] != s {
+		return wr.ErrInvalidSRQ
+	}
+	return nil
+}
+
+// Query returns the queue's attributes (verbs draft 9.2.4.2). Errors:
+// ErrInvalidRNIC, ErrInvalidSRQ.
+func (s *SRQ) Query() (SRQAttributes, error) {
+	if err := s.rnic.closedError(); err != nil {
+		return SRQAttributes{}, fmt.Errorf("query S-RQ %d: %w", s.ID(), err)
+	}
+	if s.rnic.SRQ(s.ID()) != s {
+		return SRQAttributes{}, fmt.Errorf("query S-RQ %d: %w", s.ID(), wr.ErrInvalidSRQ)
+	}
+	return s.q.Query(), nil
+}
+
+// Modify changes the queue's depth and limit, or arms the limit again, all or
+// nothing and whatever is under way (verbs draft 9.2.4.3). Errors:
+// ErrInvalidRNIC, ErrInvalidSRQ, ErrTooManyWR, ErrShrinkFailed (more receives are
+// outstanding), ErrSRQLimitRange, ErrInvalidModifier (a depth below 1 or below an
+// armed limit; a depth at all without FeatureResize).
+func (s *SRQ) Modify(m ModifySRQ) error {
+	if err := s.rnic.lock(); err != nil {
+		return fmt.Errorf("modify S-RQ %d: %w", s.ID(), err)
+	}
+	defer s.rnic.mu.Unlock()
+	if err := s.checkModify(m); err != nil {
+		return fmt.Errorf("modify S-RQ %d: %w", s.ID(), err)
+	}
+	return s.q.Modify(m)
+}
+
+// checkModify finds the Immediate Errors that the RNIC knows of, with rnic.mu
+// held.
+func (s *SRQ) checkModify(m ModifySRQ) error {
+	if err := s.check(); err != nil || m.Depth == nil {
+		return err
+	}
+	if s.rnic.without&FeatureResize != 0 {
+		return fmt.Errorf("%w: this RNIC does not resize queues", wr.ErrInvalidModifier)
+	}
+	if most := s.rnic.limits.SRQWR; *m.Depth > most {
+		return fmt.Errorf("%w: %d, at most %d", wr.ErrTooManyWR, *m.Depth, most)
+	}
+	return nil
+}
+
+// Fail makes the queue fail as by a Shared Receive Queue Catastrophic Failure
+// (verbs draft figure 25), for which software has no cause of its own: programs
+// want to test what they do about it. EventSRQCatastrophic is raised. A queue
+// pair that wants a receive from then on ends with EventSRQError.
+func (s *SRQ) Fail() { s.q.Fail() }
+
+// Destroy destroys the queue (verbs draft 9.2.4.4). When it returns nothing
+// touches the memory of receives that were not completed, which are lost.
+// Errors: ErrInvalidRNIC, ErrInvalidSRQ (it was already), ErrSRQInUse (a queue
+// pair uses it).
+func (s *SRQ) Destroy() error {
+	if err := s.rnic.lock(); err != nil {
+		return fmt.Errorf("destroy S-RQ %d: %w", s.ID(), err)
+	}
+	defer s.rnic.mu.Unlock()
+	if err := s.check(); err != nil {
+		return fmt.Errorf("destroy S-RQ %d: %w", s.ID(), err)
+	}
+	if s.refs > 0 { // RV-6.3.3-M1
+		return fmt.Errorf("destroy S-RQ %d: %w: %d queue pairs use it", s.ID(), wr.ErrSRQInUse, s.refs)
+	}
+	delete(s.rnic.srqs, s.ID())
+	s.q.Close()
+	s.pd.refs--
+	return nil
+}

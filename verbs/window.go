@@ -1,0 +1,94 @@
+package verbs
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// MW is a Memory Window (verbs draft 7.10): a piece of a region that the peer of
+// one queue pair may reach, from a Bind work request until an invalidation.
+type MW struct {
+	rnic  *RNIC
+	pd    *PD
+	index STag // with key 0
+
+	// mu makes one verb on the window wait for another.
+	mu   sync.Mutex
+	gone bool // guarded by mu
+}
+
+// AllocateWindow allocates a Memory Window, in the Invalid state (verbs draft
+// 9.2.6.7). Errors: ErrInvalidRNIC, ErrInvalidPD, ErrInsufficientResources.
+func (p *PD) AllocateWindow() (*MW, error) {
+	if err := p.use(); err != nil {
+		return nil, fmt.Errorf("allocate memory window: %w", err)
+	}
+	s, err := p.rnic.stags.AllocateWindow(p.id)
+	if err != nil {
+		p.unuse()
+		return nil, p.rnic.explain(err)
+	}
+	w := &MW{rnic: p.rnic, pd: p, index: wr.MakeSTag(s.Index(), 0)}
+	if err := p.rnic.lock(); err != nil { // closed since: Close did not see the window
+		_ = p.rnic.stags.Deallocate(s)
+		p.unuse()
+		return nil, fmt.Errorf("allocate memory window: %w", err)
+	}
+	p.rnic.windows[w] = struct{}{}
+	p.rnic.mu.Unlock()
+	return w, nil
+}
+
+// STag is the window's Steering Tag with a key: that of the Bind which makes it
+// valid, and of what names the window then.
+func (w *MW) STag(key uint8) STag { return w.index | STag(key) }
+
+// Bind are the modifiers that bind the window, VA-based and with a key, to n
+// octets from octet off of a region, which has BindWindow and is VA-based. For a
+// zero-based window change Addressing.
+func (w *MW) Bind(m *MR, off, n int, access Access, key uint8) *Bind {
+	b := m.Buffer()
+	return &Bind{
+		Window: w.STag(key), Region: b.STag,
+		VA: b.Base + uint64(off), Length: uint64(n), Access: access,
+	}
+}
+
+// Query returns the window's attributes (verbs draft 9.2.6.8). Errors:
+// ErrInvalidRNIC, ErrInvalidSTag.
+func (w *MW) Query() (WindowAttributes, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch err := w.rnic.closedError(); {
+	case err != nil:
+		return WindowAttributes{}, fmt.Errorf("query memory window: %w", err)
+	case w.gone:
+		return WindowAttributes{}, fmt.Errorf("query memory window: %w: %v was deallocated", wr.ErrInvalidSTag, w.index)
+	}
+	return w.rnic.stags.QueryWindow(w.index)
+}
+
+// Deallocate deallocates the window, bound or not (verbs draft 9.2.6.4). When it
+// returns nothing is placed or read through it any more. Errors: ErrInvalidRNIC,
+// ErrInvalidSTag (it was already).
+func (w *MW) Deallocate() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.rnic.refusal(); err != nil {
+		return fmt.Errorf("deallocate memory window: %w", err)
+	}
+	if w.gone {
+		return fmt.Errorf("deallocate memory window: %w: %v was deallocated", wr.ErrInvalidSTag, w.index)
+	}
+	if err := w.rnic.stags.Deallocate(w.index); err != nil {
+		return w.rnic.explain(err)
+	}
+	w.gone = true
+	w.rnic.mu.Lock()
+	defer w.rnic.mu.Unlock()
+	delete(w.rnic.windows, w)
+	w.pd.refs--
+	return nil
+}
