@@ -46,6 +46,9 @@ func TestErrorsAreCurrent(t *testing.T) {
 		}
 		if c.Event != 0 {
 			event = c.Event.String()
+			if c.Of != qp.OfQP {
+				event += fmt.Sprintf(" (of the %v)", c.Of)
+			}
 		}
 		if c.Sends {
 			term = fmt.Sprintf("`0x%04x`", uint16(c.Code))
