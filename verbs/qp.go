@@ -135,7 +135,7 @@ func (r *RNIC) checkQP(c QPConfig) error {
 		return fmt.Errorf("%w: a PD of this RNIC is needed", wr.ErrInvalidPD)
 	case !r.owns(c.SendCQ) || !r.owns(c.RecvCQ): // RV-6.1.1-M4
 		return fmt.Errorf("%w: SendCQ and RecvCQ of this RNIC are needed", wr.ErrInvalidCQ)
-	case c.SRQ != nil && r.srqs[c.SRQ.ID()] != c.SRQ:
+	case c.SRQ != nil && (c.SRQ.rnic != r || r.srqs[c.SRQ.ID()] != c.SRQ):
 		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
@@ -168,7 +168,7 @@ func (c *QPConfig) checkRQLimit() error {
 }
 
 // owns reports whether the CQ is one of this RNIC, with mu held.
-func (r *RNIC) owns(c *CQ) bool { return c != nil && r.cqs[c.ID()] == c }
+func (r *RNIC) owns(c *CQ) bool { return c != nil && c.rnic == r && r.cqs[c.ID()] == c }
 
 // takeReads reserves RDMA Read resources of both kinds, or of none, with mu held.
 func (r *RNIC) takeReads(ird, ord int) (gotIRD, gotORD int, err error) {

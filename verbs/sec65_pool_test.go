@@ -66,9 +66,13 @@ func TestSharedReads(t *testing.T) {
 	check(rest, 2, 7)
 	c.IRD = 5
 	require.ErrorIs(t, second(n.nic.CreateQP(c)), verbs.ErrInsufficientResources, "no ORD is left")
+	zero := n.newQP(t, verbs.QPConfig{NoReads: true})
+	require.ErrorIs(t, zero.Modify(verbs.ModifyQP{IRD: ptr(3), ORD: ptr(1)}), verbs.ErrInsufficientResources)
+	check(zero, 0, 0)
 	require.NoError(t, a.Destroy())
 	require.NoError(t, rest.Destroy())
 	require.NoError(t, none.Destroy())
+	require.NoError(t, zero.Destroy())
 	check(n.newQP(t, verbs.QPConfig{IRD: 11, ORD: 11}), 10, 10)
 }
 
