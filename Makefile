@@ -4,13 +4,14 @@ GO         ?= go
 GOTESTFLAGS ?=
 BENCHFLAGS ?=
 FUZZTIME   ?= 10m
+SOAKSECONDS ?= 180
 INTEROPFLAGS ?=
 
 # Development tools are pinned in a module of their own, so that the library's go.mod stays small.
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race fuzz lint bench interop verify clean
+.PHONY: help build run test race soak mutants fuzz lint bench interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +27,13 @@ test: ## run the tests, in random order
 
 race: ## run the tests under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on $(GOTESTFLAGS) ./...
+
+soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
+	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs
+	SOFTRNIC_MODEL_ROUNDS=$(SOAKSECONDS) $(GO) test -race -count=1 -timeout=1h -run Model ./stag ./srq ./cq ./qp ./verbs
+
+mutants: ## change every cell of the state table and the fault table, and see the cell's own test fail
+	$(GO) test -count=1 -v -tags mutants -timeout=30m -run TestTableMutants ./qp
 
 fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh

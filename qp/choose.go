@@ -95,10 +95,11 @@ func (s *session) nextResponse() (bool, cause) {
 // (RFC 5040 4.8).
 func (s *session) readCause(f Fault, sent uint64) cause {
 	r := s.irrq.first()
+	header := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.ReadRequest), 0, ddp.QNReadRequest, r.msn, 0)
+	copy(header, r.head[:])
 	return cause{
 		fault: f, segment: ddp.UntaggedHeader + rdmap.ReadRequestSize,
-		ddpHeader: ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.ReadRequest), 0, ddp.QNReadRequest, r.msn, 0),
-		readReq:   r.req.Advanced(uint32(sent)).Append(nil),
+		ddpHeader: header, readReq: r.req.Advanced(uint32(sent)).Append(nil),
 	}
 }
 

@@ -72,7 +72,7 @@ func (q *QP) Destroy() error {
 	}
 	q.mu.Unlock()
 	if s := q.session.Load(); s != nil {
-		if !s.halt(cause{verb: TrigModifyError}) {
+		if !s.halt(cause{fault: FaultModifyError}) {
 			s.llp.reset() // it is closing: do not wait for the peer
 		}
 		<-s.over

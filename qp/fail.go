@@ -1,14 +1,12 @@
 package qp
 
-import "github.com/softrnic/softrnic/wr"
-
 // Failures that software has no natural cause for. Programs provoke them to see
 // how they would cope.
 
 // Fail makes the queue pair fail as by a Local QP Catastrophic Error (verbs draft
 // figure 24), and returns at once. In RTS it goes to Terminate, with code 0x0207; in
-// Idle to Error. In the other states a stream has ended, or is about to, and
-// nothing happens.
+// Idle, and in Closing without a Terminate Message, to Error. In Terminate and in
+// Error nothing happens.
 func (q *QP) Fail() { q.fail(FaultLocal) }
 
 // FailGlobal ends the stream because the whole RNIC fails (verbs draft figure 25):
@@ -20,44 +18,23 @@ func (q *QP) fail(f Fault) {
 	q.mu.Lock()
 	if s := q.session.Load(); s != nil {
 		q.mu.Unlock()
-		s.fail(f)
-		return
-	}
-	t := Step(q.State(), faults[f].Trigger)
-	if t.Actions&ActFlush == 0 {
-		q.mu.Unlock()
-		return
-	}
-	q.enterError()
-	q.mu.Unlock()
-	q.raise((&cause{fault: f}).event())
-}
-
-// event is what c raises: nothing if a completion reports it (RV-6.2.3-M14), or if
-// it is the event of something else than the queue pair.
-func (c *cause) event() wr.EventID {
-	if c.hasSQ || c.recv || faults[c.fault].Of != OfQP {
-		return 0
-	}
-	return faults[c.fault].Event
-}
-
-// blame finds the request that a failure of the queue pair hits while it is
-// processed, if there is one: a completion tells then (9.5.2), else the event of
-// figure 24. It is the oldest one that cannot complete any more: an outstanding
-// Read, or what is sent only in part. Others are not begun, or go out ahead of the
-// Terminate. The caller owns both sides.
-func (s *session) blame(c *cause) {
-	if c.fault != FaultLocal || c.hasSQ {
-		return
-	}
-	if s.tx.msg.kind == fromSQ {
-		c.sq, c.hasSQ = s.tx.next, true
-	}
-	s.reads.each(func(o *outboundRead) bool {
-		if !o.rtr {
-			c.sq, c.hasSQ = o.pos, true
+		if !s.halt(cause{fault: f}) {
+			s.failAgain(f)
 		}
-		return o.rtr
-	})
+		return
+	}
+	c := cause{fault: f}
+	t := Step(q.State(), c.trigger())
+	q.enter(t)
+	q.mu.Unlock()
+	if t.Actions&ActEvent != 0 {
+		q.raise(c.event())
+	}
+}
+
+// failAgain tells finish of a failure after the one, or the verb, that ended the
+// session. It may find finish asleep, and wakes it.
+func (s *session) failAgain(f Fault) {
+	s.again.Store(uint32(f))
+	s.llp.wakeReader()
 }

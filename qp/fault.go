@@ -3,14 +3,13 @@ package qp
 import (
 	"strconv"
 
-	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // Fault is something that ends a stream. What follows from it, which status,
-// event, Terminate code and next state, is in one table and nowhere else.
+// event, Terminate code and trigger of the state machine, is in one table
+// (faulttable.go) and nowhere else.
 type Fault uint8
 
 // The faults, grouped as in figures 23 and 24 of the verbs draft.
@@ -70,7 +69,8 @@ const (
 	FaultSendInvWindows
 	FaultSendTooLong
 	FaultNoReceive
-	FaultSendMSN
+	FaultSendMSNGap
+	FaultSendMSNRange
 	FaultSendMO
 
 	// The LLP failed, or what it brought is not an FPDU.
@@ -105,242 +105,59 @@ const (
 
 	// An inbound RDMA Read Request cannot be answered.
 	FaultReadTooMany
-	FaultReadMSN
+	FaultReadMSNGap
+	FaultReadMSNRange
 	FaultReadSTag
 	FaultReadBounds
 	FaultReadAccess
 	FaultReadPD
 	FaultReadWrap
 
-	// The end of a stream was not a good one.
-	FaultBadClose
-	FaultPeerClosedBusy
+	// The end was asked for, by either side.
+	FaultModifyClosing
+	FaultModifyTerminate
+	FaultModifyError
 	FaultTerminateReceived
+	FaultPeerClosed
+	FaultPeerClosedBusy
 
-	// This side's own doing.
+	// What comes while the LLP stream closes; FaultClosed is the good end.
+	FaultClosed
+	FaultClosingWork
+	FaultClosingSegment
+	FaultClosingTerminate
+	FaultLLPTerminating
+
+	// This side's own failure.
 	FaultSQCompletion
 	FaultRQCompletion
-	FaultModifyTerminate
-	FaultLocal
 	FaultSRQ
-
-	// What goes wrong beside the queue pairs (figure 25).
+	FaultLocal
 	FaultGlobal
-	FaultCQ
-	FaultSharedQueue
 	numFaults
 )
-
-// Origin is whose event a fault is.
-type Origin uint8
-
-// The origins. Only a queue pair's own events are raised here; the others are
-// raised once, by the object that they name.
-const (
-	OfQP Origin = iota
-	OfCQ
-	OfSRQ
-	OfRNIC
-)
-
-var originNames = [...]string{OfQP: "QP", OfCQ: "CQ", OfSRQ: "S-RQ", OfRNIC: "RNIC"}
-
-func (o Origin) String() string {
-	if int(o) < len(originNames) {
-		return originNames[o]
-	}
-	return "Origin(" + strconv.Itoa(int(o)) + ")"
-}
 
 // Consequence is a row of the fault table.
 type Consequence struct {
 	// Name says what happened.
 	Name string
-	// Status is that of the work request at fault, if there is one; the
-	// others complete as Flushed.
+	// Status is that of the work request at fault; the others complete as
+	// Flushed. It is Flushed itself if none ever is at fault.
 	Status wr.Status
 	// Event is raised, unless it is zero or a completion reports the fault
 	// (verbs draft 6.2.3).
 	Event wr.EventID
-	// Sends says whether a Terminate Message goes out, and Code with what.
-	Sends bool
-	Code  rdmap.TermCode
-	// Trigger is what the state machine sees.
+	// Code is that of the Terminate Message, if one goes out: see Sends.
+	Code rdmap.TermCode
+	// Trigger is what the state machine sees, and In the state in which it does.
 	Trigger Trigger
+	In      State
 	// Source is the text that decided the code.
 	Source string
-	// Of is whose event it is.
-	Of Origin
 }
 
-func local(name string, s wr.Status) Consequence {
-	return Consequence{
-		Name: name, Status: s, Sends: true, Code: rdmap.CodeLocalCatastrophic, Trigger: TrigFault, Source: "draft fig. 23",
-	}
-}
-
-func remote(name string, e wr.EventID, c rdmap.TermCode, source string) Consequence {
-	return Consequence{
-		Name: name, Status: wr.StatusFlushed, Event: e, Sends: true, Code: c, Trigger: TrigFault, Source: source,
-	}
-}
-
-// receive is a fault of the peer's that the completion of a receive reports.
-func receive(name string, s wr.Status, c rdmap.TermCode, source string) Consequence {
-	return Consequence{Name: name, Status: s, Sends: true, Code: c, Trigger: TrigFault, Source: source}
-}
-
-func silent(name string, e wr.EventID, t Trigger, source string) Consequence {
-	return Consequence{Name: name, Status: wr.StatusFlushed, Event: e, Trigger: t, Source: source}
-}
-
-// faults is the table. Where an RFC names a code it wins over the draft's
-// figures (the draft has other numbers for bad CRC, bad FPDU, tagged DDP
-// version, MSN gaps, too many Reads, Send too long and refused invalidation).
-var faults = [numFaults]Consequence{
-	NoFault: {Name: "none", Trigger: TrigSegment},
-
-	FaultSQSTag:   local("SQ: invalid STag in an SGE or address", wr.StatusInvalidSTag),
-	FaultSQBounds: local("SQ: base and bounds violation", wr.StatusBaseBounds),
-	FaultSQAccess: local("SQ: access rights violation", wr.StatusAccess),
-	FaultSQPD:     local("SQ: region of another PD", wr.StatusInvalidPD),
-	FaultSQWrap:   local("SQ: TO and length wrap", wr.StatusWrap),
-	FaultSQLength: local("SQ: message longer than 2^32-1 octets", wr.StatusInvalidLength),
-	FaultZeroORD:  local("SQ: RDMA Read with ORD 0", wr.StatusZeroReadResources),
-
-	FaultFastPrivilege:  local("Fast-Register: queue pair without privileges", wr.StatusNotPrivileged),
-	FaultFastSTag:       local("Fast-Register: STag of no non-shared region", wr.StatusInvalidSTag),
-	FaultFastPD:         local("Fast-Register: region of another PD", wr.StatusInvalidPD),
-	FaultFastNotInvalid: local("Fast-Register: STag in the Valid state", wr.StatusSTagNotInvalid),
-	FaultFastPageSize:   local("Fast-Register: page size not supported", wr.StatusInvalidPageSize),
-	FaultFastBlockSize:  local("Fast-Register: block size not supported", wr.StatusInvalidPhysBufferSize),
-	FaultFastEntry:      local("Fast-Register: address of no buffer", wr.StatusInvalidPhysBufferEntry),
-	FaultFastList:       local("Fast-Register: buffer list longer than the region's", wr.StatusPhysBufferListTooLong),
-	FaultFastRights:     local("Fast-Register: access rights not allowed", wr.StatusInvalidAccessRights),
-	FaultFastVA:         local("Fast-Register: VA zero, too high, or not of this FBO", wr.StatusInvalidVA),
-	FaultFastFBO:        local("Fast-Register: FBO beyond the first buffer", wr.StatusInvalidFBO),
-	FaultFastLength:     local("Fast-Register: length beyond the buffers", wr.StatusInvalidFastRegLength),
-
-	FaultBindRegion:     local("Bind: STag of no region that takes windows", wr.StatusInvalidRegion),
-	FaultBindWindow:     local("Bind: STag of no window", wr.StatusInvalidWindow),
-	FaultBindNotInvalid: local("Bind: window in the Valid state", wr.StatusSTagNotInvalid),
-	FaultBindPD:         local("Bind: window or region of another PD", wr.StatusInvalidPD),
-	FaultBindAccess:     local("Bind: rights of queue pair, region and window disagree", wr.StatusAccess),
-	FaultBindBounds:     local("Bind: window not within its region", wr.StatusBaseBounds),
-	FaultBindWrap:       local("Bind: VA and length wrap", wr.StatusWrap),
-
-	FaultInvalidateLocalSTag: local("Invalidate: STag that cannot be invalidated", wr.StatusInvalidSTag),
-	FaultInvalidateLocalPD:   local("Invalidate: STag of another PD or QP", wr.StatusInvalidPD),
-	// Figure 36 has no status for it: the STag was not allowed in this operation.
-	FaultInvalidateLocalWindows: local("Invalidate: windows are bound to the region", wr.StatusInvalidSTag),
-
-	FaultRQSTag:   local("RQ: invalid STag in an SGE", wr.StatusInvalidSTag),
-	FaultRQBounds: local("RQ: base and bounds violation", wr.StatusBaseBounds),
-	FaultRQAccess: local("RQ: access rights violation", wr.StatusAccess),
-	FaultRQPD:     local("RQ: region of another PD", wr.StatusInvalidPD),
-	FaultRQWrap:   local("RQ: TO and length wrap", wr.StatusWrap),
-
-	FaultSendInvSTag: receive("Send with Invalidate: invalid STag", wr.StatusInvalidSTag,
-		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendInvGone: receive("Send with Invalidate: the STag is deallocated", wr.StatusInvalidSTag,
-		rdmap.CodeOpInvalidate, "draft 7.8, RFC 5040 4.8 fig. 9"),
-	FaultSendInvAccess: receive("Send with Invalidate: no remote access right on the STag or the QP", wr.StatusInvalidateSTag,
-		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendInvPD: receive("Send with Invalidate: STag of another PD or QP", wr.StatusInvalidateSTag,
-		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendInvWindows: receive("Send with Invalidate: windows are bound to the region", wr.StatusInvalidateSTag,
-		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendTooLong: receive("Send longer than the receive posted for it", wr.StatusBaseBounds,
-		rdmap.CodeTooLong, "RFC 5041 7.2"),
-	FaultNoReceive: remote("Send with no receive posted", wr.EventRQMSNRange,
-		rdmap.TermCode(ddp.CodeNoBuffer), "RFC 5041 7.2"),
-	FaultSendMSN: remote("Send out of MSN order", wr.EventRQMSNGap, rdmap.CodeMSNRange, "RFC 5041 7.2"),
-	FaultSendMO:  remote("Send segment out of MO order", wr.EventRQMSNGap, rdmap.CodeInvalidMO, "RFC 5041 7.2"),
-
-	FaultLLPLost:  silent("LLP connection lost", wr.EventLLPLost, TrigLLPFailure, "draft fig. 12, 24"),
-	FaultLLPReset: silent("LLP connection reset by the peer", wr.EventLLPReset, TrigLLPFailure, "draft fig. 12, 24"),
-	FaultCRC:      remote("FPDU with a bad CRC", wr.EventBadCRC, rdmap.TermCode(mpa.CodeCRC), "RFC 5044 8"),
-	FaultFPDU: remote("FPDU length and markers disagree, or length above 64768", wr.EventBadFPDU,
-		rdmap.TermCode(mpa.CodeFPDU), "RFC 5044 8"),
-	FaultSegmentSize: remote("ULPDU too short for its headers", wr.EventSegmentSize,
-		rdmap.TermCode(ddp.CodeLocal), "draft fig. 24"),
-
-	FaultDDPVersionTagged: remote("invalid DDP version, tagged", wr.EventDDPVersion,
-		rdmap.TermCode(ddp.CodeTaggedVersion), "RFC 5041 7.2"),
-	FaultDDPVersionUntagged: remote("invalid DDP version, untagged", wr.EventDDPVersion,
-		rdmap.TermCode(ddp.CodeUntaggedVersion), "RFC 5041 7.2"),
-	FaultRDMAPVersion: remote("invalid RDMAP version", wr.EventRDMAPVersion, rdmap.CodeVersion, "RFC 5040 4.8 fig. 9"),
-	FaultOpcode:       remote("opcode unknown or not expected here", wr.EventUnexpectedOpcode, rdmap.CodeOpcode, "RFC 5040 4.8 fig. 9"),
-	FaultQN:           remote("invalid queue number", wr.EventInvalidQN, rdmap.CodeInvalidQN, "RFC 5041 7.2"),
-	FaultNoLBit:       remote("no L bit where the message must end", wr.EventNoLBit, rdmap.CodeStream, "draft fig. 24"),
-	FaultUntaggedMO:   remote("Terminate with an MO", wr.EventSegmentSize, rdmap.CodeInvalidMO, "RFC 5041 7.2"),
-	FaultUntaggedLength: remote("Terminate longer than its headers", wr.EventSegmentSize,
-		rdmap.CodeTooLong, "RFC 5041 7.2"),
-	FaultTerminateMSN: remote("Terminate with an MSN other than 1", wr.EventUnexpectedOpcode,
-		rdmap.CodeMSNRange, "RFC 5041 7.2"),
-	FaultReadRequest: remote("RDMA Read Request longer than its header", wr.EventInvalidReadRequest,
-		rdmap.CodeTooLong, "RFC 5041 7.2"),
-	FaultReadRequestMO: remote("RDMA Read Request with an MO", wr.EventInvalidReadRequest,
-		rdmap.CodeInvalidMO, "RFC 5041 7.2"),
-	FaultReadNotEnabled: remote("inbound RDMA Read not enabled on the QP", wr.EventReadNotEnabled,
-		rdmap.CodeInvalidQN, "draft fig. 24"),
-	FaultWriteNotEnabled: remote("inbound RDMA Write and Read Response not enabled on the QP",
-		wr.EventWriteNotEnabled, rdmap.TermCode(ddp.CodeInvalidSTag), "RFC 5041 7.1, 7.2"),
-
-	FaultTagSTag:   remote("tagged: invalid STag", wr.EventProtSTag, rdmap.TermCode(ddp.CodeInvalidSTag), "RFC 5041 7.2"),
-	FaultTagBounds: remote("tagged: base or bounds violation", wr.EventProtBounds, rdmap.TermCode(ddp.CodeBounds), "RFC 5041 7.2"),
-	// RFC 5041 7.1 tagged check 2 wants a buffer that allows Placement; 7.2
-	// has no other number for an STag without one.
-	FaultTagAccess: remote("tagged: no remote write right", wr.EventProtAccess, rdmap.TermCode(ddp.CodeInvalidSTag), "RFC 5041 7.1, 7.2"),
-	FaultTagPD:     remote("tagged: STag of another PD or QP", wr.EventProtPD, rdmap.TermCode(ddp.CodeNotAssociated), "RFC 5041 7.2"),
-	FaultTagWrap:   remote("tagged: TO and length wrap", wr.EventProtWrap, rdmap.TermCode(ddp.CodeWrap), "RFC 5041 7.2"),
-	FaultUnexpectedResponse: remote("RDMA Read Response that answers no Read", wr.EventUnexpectedOpcode,
-		rdmap.CodeOpcode, "RFC 5040 4.8 fig. 9"),
-
-	FaultReadTooMany: remote("more RDMA Read Requests than IRD", wr.EventIRRQTooMany,
-		rdmap.TermCode(ddp.CodeNoBuffer), "RFC 5041 7.2"),
-	FaultReadMSN:    remote("RDMA Read Request out of MSN order", wr.EventIRRQMSNRange, rdmap.CodeMSNRange, "RFC 5041 7.2"),
-	FaultReadSTag:   remote("RDMA Read: invalid source STag", wr.EventIRRQSTag, rdmap.CodeProtSTag, "RFC 5040 4.8 fig. 9"),
-	FaultReadBounds: remote("RDMA Read: base or bounds violation", wr.EventIRRQBounds, rdmap.CodeProtBounds, "RFC 5040 4.8 fig. 9"),
-	FaultReadAccess: remote("RDMA Read: no remote read right", wr.EventIRRQAccess, rdmap.CodeProtAccess, "RFC 5040 4.8 fig. 9"),
-	FaultReadPD:     remote("RDMA Read: STag of another PD or QP", wr.EventIRRQPD, rdmap.CodeProtNotAssociated, "RFC 5040 4.8 fig. 9"),
-	FaultReadWrap:   remote("RDMA Read: TO and length wrap", wr.EventIRRQWrap, rdmap.CodeProtWrap, "RFC 5040 4.8 fig. 9"),
-
-	FaultBadClose: silent("work or data while closing", wr.EventBadClose, TrigBusy, "draft fig. 11, 24"),
-	FaultPeerClosedBusy: {
-		Name: "peer closed with work on the SQ or IRRQ", Status: wr.StatusFlushed, Event: wr.EventBadLLPClose, Sends: true,
-		Code: rdmap.CodeStream, Trigger: TrigPeerCloseBusy, Source: "draft fig. 24",
-	},
-	FaultTerminateReceived: silent("Terminate Message received", wr.EventTerminateReceived,
-		TrigTerminateReceived, "draft 6.2.2.3"),
-
-	FaultSQCompletion: remote("no room on the CQ for an SQ completion", wr.EventCQSQOverflow, rdmap.CodeStream, "draft fig. 24"),
-	FaultRQCompletion: remote("no room on the CQ for an RQ completion", wr.EventCQRQError, rdmap.CodeStream, "draft fig. 24"),
-	FaultModifyTerminate: {
-		Name: "Modify QP to Terminate", Status: wr.StatusFlushed, Sends: true,
-		Code: rdmap.CodeLocalCatastrophic, Trigger: TrigModifyTerminate, Source: "draft fig. 12",
-	},
-	// The event, or a completion if a request is under way: see session.blame.
-	FaultLocal: {
-		Name: "local QP catastrophic error", Status: wr.StatusLocalQPCatastrophic, Event: wr.EventLocalQPCatastrophic, Sends: true,
-		Code: rdmap.CodeStream, Trigger: TrigFault, Source: "draft fig. 24",
-	},
-	FaultSRQ: remote("S-RQ error on a QP", wr.EventSRQError, rdmap.CodeStream, "draft fig. 24"),
-
-	FaultGlobal: {
-		Name: "RNIC catastrophic failure", Status: wr.StatusFlushed, Event: wr.EventRNICCatastrophic, Of: OfRNIC, Sends: true,
-		Code: rdmap.CodeGlobal, Trigger: TrigFault, Source: "draft fig. 25",
-	},
-	// These two end no stream. A queue pair does when it meets the object next.
-	FaultCQ: {
-		Name: "CQ operation error", Status: wr.StatusFlushed, Event: wr.EventCQOperation, Of: OfCQ,
-		Trigger: TrigSegment, Source: "draft fig. 25",
-	},
-	FaultSharedQueue: {
-		Name: "S-RQ catastrophic failure", Status: wr.StatusFlushed, Event: wr.EventSRQCatastrophic, Of: OfSRQ,
-		Trigger: TrigSegment, Source: "draft fig. 25",
-	},
-}
+// Sends says whether a Terminate Message goes out. The state machine decides.
+func (c Consequence) Sends() bool { return Step(c.In, c.Trigger).Actions&ActSendTerminate != 0 }
 
 // ConsequenceOf is the row of f.
 func ConsequenceOf(f Fault) Consequence { return faults[f] }

@@ -19,10 +19,12 @@ const (
 	sideFastRegister
 	sideBind
 	sideInvalidate
+	sideInvalidateRemote
+	numSides
 )
 
 // memoryFaults maps what the STag table refuses.
-var memoryFaults = [...]map[stag.Fault]Fault{
+var memoryFaults = [numSides]map[stag.Fault]Fault{
 	sideSQ:     {stag.FaultSTag: FaultSQSTag, stag.FaultBounds: FaultSQBounds, stag.FaultAccess: FaultSQAccess, stag.FaultPD: FaultSQPD, stag.FaultWrap: FaultSQWrap},
 	sideRQ:     {stag.FaultSTag: FaultRQSTag, stag.FaultBounds: FaultRQBounds, stag.FaultAccess: FaultRQAccess, stag.FaultPD: FaultRQPD, stag.FaultWrap: FaultRQWrap},
 	sideTagged: {stag.FaultSTag: FaultTagSTag, stag.FaultBounds: FaultTagBounds, stag.FaultAccess: FaultTagAccess, stag.FaultPD: FaultTagPD, stag.FaultWrap: FaultTagWrap},
@@ -41,6 +43,11 @@ var memoryFaults = [...]map[stag.Fault]Fault{
 	sideInvalidate: {
 		stag.FaultSTag: FaultInvalidateLocalSTag, stag.FaultPD: FaultInvalidateLocalPD,
 		stag.FaultWindowsBound: FaultInvalidateLocalWindows,
+	},
+	sideInvalidateRemote: {
+		stag.FaultSTag: FaultSendInvSTag, stag.FaultPD: FaultSendInvPD, stag.FaultAccess: FaultSendInvAccess,
+		stag.FaultWindowsBound: FaultSendInvWindows,
+		stag.FaultGone:         FaultSendInvGone, // RV-7.8-M17
 	},
 }
 

@@ -52,23 +52,27 @@ func refusedInvalidation(name string, stag func(*rig) wr.STag, f Fault) attack {
 var sendAttacks = []attack{
 	{
 		name: "MSN 2 first", bad: seg(wire.Send(2, filled(3))),
-		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: FaultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name: "MSN 0 first", bad: seg(wire.Send(0, filled(3))),
-		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
 		name: "MSN far away", bad: seg(wire.Send(0x80000001, filled(3))),
-		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+	},
+	{
+		name: "MSN of the receive behind the last", bad: seg(wire.Send(3, filled(3))),
+		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
 		name: "empty Send with MSN 2", bad: seg(wire.Send(2, nil)),
-		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: FaultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name: "MSN repeated", lead: leads(wire.Send(1, filled(3))), bad: seg(wire.Send(1, filled(4))),
-		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 3}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(3)) },
 	},
@@ -76,7 +80,7 @@ var sendAttacks = []attack{
 		name:  "MSN changes within a message",
 		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
 		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 2, MO: 5, Payload: filled(5)}),
-		fault: FaultSendMSN, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: FaultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{

@@ -131,7 +131,23 @@ var readAttacks = []attack{
 	},
 	{
 		name: "Read with MSN 2 first", bad: goodRead(2),
-		fault: FaultReadMSN, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
+		fault: FaultReadMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNGap,
+	},
+	{
+		name: "Read with the last MSN of the IRRQ", bad: goodRead(4),
+		fault: FaultReadMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNGap,
+	},
+	{
+		name: "Read with the MSN behind it", bad: goodRead(5),
+		fault: FaultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
+	},
+	{
+		name: "Read with MSN 0 first", bad: goodRead(0),
+		fault: FaultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
+	},
+	{
+		name: "Read with an MSN half way round", bad: goodRead(1 << 31),
+		fault: FaultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
 	},
 	{
 		name: "Read Request without L",

@@ -123,6 +123,7 @@ func (a attack) run(t *testing.T, c setup) {
 	assert.Equal(t, want[18:], q.Terminate.Raw)
 	assert.Equal(t, rdmap.TermCode(a.code), q.Terminate.Code)
 	for _, at := range r.events.query {
+		assert.Equal(t, Terminate, at.State, "the state that follows")
 		assert.Equal(t, q.Terminate, at.Terminate, "it can be queried when the event comes (draft 8.3.3)")
 	}
 	if a.event == 0 {
@@ -149,20 +150,6 @@ func (a attack) run(t *testing.T, c setup) {
 	require.ErrorIs(t, err, wr.ErrInvalidState)
 	r.requireReusable()
 	r.requireMemory()
-}
-
-// TestAttacks plays every attack against an Initiator, a Responder with CRC and
-// markers, and an Initiator on a connection that has nothing of TCP's.
-func TestAttacks(t *testing.T) {
-	for name, c := range map[string]setup{
-		"plain":  {},
-		"marked": {role: mpa.Responder, crc: true, markers: true},
-		"pipe":   {pipe: true, crc: true},
-	} {
-		for _, a := range attacks() {
-			t.Run(name+"/"+a.name, func(t *testing.T) { a.run(t, c) })
-		}
-	}
 }
 
 func attacks() (all []attack) {

@@ -3,7 +3,6 @@ package qp
 import (
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
-	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -30,7 +29,7 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 		}
 	}
 	mo := r.send.MO()
-	if f := sendFault(r.send.Accept(seg, l.length, l.open)); f != NoFault {
+	if f := s.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != NoFault {
 		c := inboundCause(f, seg)
 		c.recv = f == FaultSendTooLong
 		s.halt(c)
@@ -46,19 +45,32 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 	return true
 }
 
-func sendFault(c ddp.Code) Fault {
+// sendFault maps what package ddp refuses of a segment of a Send.
+func (s *session) sendFault(seg ddp.Segment, c ddp.Code) Fault {
 	switch c {
 	case ddp.CodeOK:
 		return NoFault
 	case ddp.CodeNoBuffer:
 		return FaultNoReceive
 	case ddp.CodeMSNRange:
-		return FaultSendMSN
+		if ahead(seg, s.rx.send.MSN(), s.receives()) {
+			return FaultSendMSNGap
+		}
+		return FaultSendMSNRange
 	case ddp.CodeTooLong:
 		return FaultSendTooLong
 	default: // the MO: ddp.Inbound has no other
 		return FaultSendMO
 	}
+}
+
+// receives is how many Sends there are receives for, as far as a queue pair can
+// tell: an S-RQ may have as many as it is deep.
+func (s *session) receives() int {
+	if shared := s.q.cfg.SRQ; shared != nil {
+		return shared.Query().Depth
+	}
+	return s.q.rq.posted()
 }
 
 // sendDone completes the receive of a Send of n octets, whose last segment is
@@ -88,30 +100,5 @@ func (s *session) invalidate(t wr.STag) Fault {
 	if c.NoInboundRead && c.NoInboundWrite { // RV-7.8-M15
 		return FaultSendInvAccess
 	}
-	switch c.STags.InvalidateRemote(t, s.user) {
-	case stag.OK:
-		return NoFault
-	case stag.FaultSTag:
-		if s.deallocated(t) {
-			return FaultSendInvGone // RV-7.8-M17
-		}
-		return FaultSendInvSTag
-	case stag.FaultPD:
-		return FaultSendInvPD
-	case stag.FaultWindowsBound:
-		return FaultSendInvWindows
-	default:
-		return FaultSendInvAccess
-	}
-}
-
-// deallocated reports whether t names no region and no window, whatever its key;
-// the STag of zero is never deallocated (draft 7.2.1).
-func (s *session) deallocated(t wr.STag) bool {
-	if t.Index() == 0 {
-		return false
-	}
-	_, noRegion := s.q.cfg.STags.QueryRegion(t)
-	_, noWindow := s.q.cfg.STags.QueryWindow(t)
-	return noRegion != nil && noWindow != nil
+	return memoryFault(sideInvalidateRemote, c.STags.InvalidateRemote(t, s.user))
 }

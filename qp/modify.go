@@ -95,11 +95,12 @@ func (q *QP) Modify(m Modify) error {
 	}
 	q.mu.Lock()
 	from := q.State()
-	err := q.checkModify(&m)
+	t := Step(from, modifyTriggers[m.Next])
+	err := q.checkModify(t, &m)
 	s := q.session.Load()
 	stops := from == RTS && m.Next != RTS
 	if err == nil && !stops {
-		err = q.modify(from, &m)
+		err = q.modify(t, &m)
 	}
 	q.mu.Unlock()
 	switch {
@@ -114,39 +115,30 @@ func (q *QP) Modify(m Modify) error {
 }
 
 // modify does all but leave RTS, with mu held.
-func (q *QP) modify(from State, m *Modify) error {
-	switch {
-	case from == Idle && m.Next == RTS:
-		return q.start(m)
-	case m.Next == Error: // from Idle
-		q.enterError()
-		return nil
+func (q *QP) modify(t Transition, m *Modify) error {
+	if t.Actions&ActStart != 0 {
+		return q.start(t.Next, m)
 	}
-	if err := q.resize(q.sizes().with(m)); err != nil {
-		return err
+	if t.Actions&ActModify != 0 {
+		if err := q.resize(q.sizes().with(m)); err != nil {
+			return err
+		}
+		q.set(m)
 	}
-	q.set(m)
-	q.setState(m.Next)
+	q.enter(t)
 	return nil
-}
-
-// enterError goes from Idle to Error, with mu held.
-func (q *QP) enterError() {
-	q.setState(Error)
-	q.sq.flush(^uint64(0), wr.StatusFlushed)
-	q.rq.flush(wr.StatusFlushed)
 }
 
 // checkModify finds the Immediate Errors, with mu held; but for a queue that
 // cannot shrink, see resize.
-func (q *QP) checkModify(m *Modify) error {
+func (q *QP) checkModify(t Transition, m *Modify) error {
 	if q.destroyed.Load() {
 		return wr.ErrInvalidQP
 	}
-	from := q.State()
-	if t := Step(from, modifyTriggers[m.Next]); t.Err != 0 {
+	if t.Err != 0 {
 		return t.Err
 	}
+	from := q.State()
 	if q.starting != nil {
 		return fmt.Errorf("%w: its last streaming message is being sent", wr.ErrInvalidState)
 	}
@@ -195,13 +187,13 @@ func (q *QP) set(m *Modify) {
 	}
 }
 
+var modifyFaults = [...]Fault{
+	Closing: FaultModifyClosing, Terminate: FaultModifyTerminate, Error: FaultModifyError,
+}
+
 // stop leaves RTS by verb.
 func (q *QP) stop(s *session, next State) error {
-	c := cause{verb: modifyTriggers[next]}
-	if next == Terminate {
-		c = cause{fault: FaultModifyTerminate}
-	}
-	if !s.halt(c) {
+	if !s.halt(cause{fault: modifyFaults[next]}) {
 		<-s.decided // something else ended it first
 		return fmt.Errorf("modify QP %d to %v: %w: it is in state %v", q.cfg.ID, next, wr.ErrInvalidState, q.State())
 	}

@@ -119,14 +119,26 @@ func (s *session) inReadRequest(seg ddp.Segment) Fault {
 	case ddp.CodeNoBuffer:
 		return FaultReadTooMany
 	default:
-		return FaultReadMSN
+		if ahead(seg, msn, s.irrq.size()) {
+			return FaultReadMSNGap
+		}
+		return FaultReadMSNRange
 	}
-	req, _ := rdmap.ParseReadRequest(seg.Payload())    // rdmap.Check saw its length
-	if !s.irrq.push(inboundRead{req: req, msn: msn}) { // Modify QP has lowered IRD meanwhile
+	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
+	in := inboundRead{req: req, msn: msn, head: [6]byte(seg.Header())}
+	if !s.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return FaultReadTooMany
 	}
 	s.kick()
 	return NoFault
+}
+
+// ahead reports whether the MSN of seg is ahead of msn, the one due, by less than
+// a queue of depth messages is deep: those between have gone missing. All others
+// are not of the queue's range (draft figure 24, RFC 5041 7.1).
+func ahead(seg ddp.Segment, msn uint32, depth int) bool {
+	gap := seg.MSN() - msn
+	return gap > 0 && int64(gap) < int64(depth)
 }
 
 // inTerminate keeps the peer's Terminate Message.

@@ -5,7 +5,7 @@
 // ddp and rdmap together.
 //
 //	state.go                      the states as a table
-//	fault.go faultmap.go          what each error entails, as a table
+//	fault*.go                     what each error entails, as a table
 //	sq.go rq.go slots.go          the work queues
 //	reads.go                      the IRRQ and outbound Reads
 //	session.go llp*.go            one LLP stream's time, and the stream
@@ -14,7 +14,8 @@
 //	receive.go drive.go place.go  from a segment to a completion
 //	insend.go landing.go graceful.go rqlimit.go
 //	modify.go start.go resize.go  Modify QP
-//	finish.go destroy.go fail.go  the ends
+//	finish.go ending.go           the ends
+//	flush.go destroy.go fail.go
 package qp
 
 import (
@@ -152,7 +153,7 @@ func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
 func (q *QP) postSend(reqs []wr.Send) (n int, err error) {
 	q.sq.postMu.Lock()
 	defer q.sq.postMu.Unlock()
-	if t := Step(q.State(), TrigPostSQ); t.Err != 0 {
+	if t := Step(q.State(), TrigPostSQ); t.Actions&ActEnqueue == 0 {
 		return 0, q.refusal(t.Err)
 	}
 	for i := range reqs {
@@ -185,7 +186,7 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	if q.cfg.SRQ != nil { // RV-6.3.5-M2, M3
 		return 0, q.refusal(wr.ErrRQUsesSRQ)
 	}
-	if t := Step(q.State(), TrigPostRQ); t.Err != 0 {
+	if t := Step(q.State(), TrigPostRQ); t.Actions&ActEnqueue == 0 {
 		return 0, q.refusal(t.Err)
 	}
 	for i := range reqs {
@@ -259,12 +260,17 @@ func (q *QP) raise(id wr.EventID) {
 	}
 }
 
-// keepTerminate keeps a Terminate Message for Query QP.
-func (q *QP) keepTerminate(raw []byte, sent bool) {
-	term, _ := rdmap.ParseTerminate(raw)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.terminate = &TerminateMessage{Sent: sent, Code: term.Code, Raw: raw}
+// keepTerminate keeps the Terminate Message that a transition comes with for Query
+// QP: the one that arrived, or the one to be sent, which it composes. With mu held.
+func (q *QP) keepTerminate(t Transition, c *cause) {
+	sends := t.Actions&ActSendTerminate != 0
+	if sends {
+		c.composeTerminate()
+	}
+	if sends || t.Actions&ActKeepTerminate != 0 {
+		term, _ := rdmap.ParseTerminate(c.terminate)
+		q.terminate = &TerminateMessage{Sent: sends, Code: term.Code, Raw: c.terminate}
+	}
 }
 
 // setState enters a state with every post either before or after it, and with mu
@@ -277,25 +283,41 @@ func (q *QP) setState(s State) {
 	q.sq.postMu.Unlock()
 }
 
+// enter takes a transition for which no LLP stream matters, with mu held.
+func (q *QP) enter(t Transition) {
+	q.setState(t.Next)
+	if t.Actions&ActFlush != 0 {
+		q.sq.flush(noElement, wr.StatusFlushed)
+		q.rq.flush(wr.StatusFlushed)
+	}
+}
+
 // leaveRTS takes the transition that c means, and completes c.
 func (q *QP) leaveRTS(s *session, c *cause) Transition {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sq.postMu.Lock()
 	q.rq.postMu.Lock()
-	t := Step(q.State(), s.trigger(c))
+	if c.fault == FaultPeerClosed && s.busy() { // draft 6.2.2.2
+		c.fault = FaultPeerClosedBusy
+	}
+	t := Step(q.State(), c.trigger())
 	q.state.Store(uint32(t.Next))
 	q.rq.postMu.Unlock()
 	q.sq.postMu.Unlock()
+	q.keepTerminate(t, c) // before anyone can ask in the new state (draft 8.3.2)
 	return t
 }
 
-// endSession lets go of the LLP stream and enters the state after it.
-func (q *QP) endSession(end State) {
+// endSession takes the last transition of a session, because of c.
+func (q *QP) endSession(t Transition, c *cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.session.Store(nil)
-	q.setState(end)
+	q.keepTerminate(t, c)
+	if t.Actions&ActRelease != 0 {
+		q.session.Store(nil)
+	}
+	q.setState(t.Next)
 }
 
 // settle waits until the last session, if its stream is gone, has raised its last

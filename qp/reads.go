@@ -10,6 +10,9 @@ import (
 type inboundRead struct {
 	req rdmap.ReadRequestHeader
 	msn uint32
+	// head is the beginning of its DDP header as it came, whose reserved bits
+	// may be anything.
+	head [6]byte
 }
 
 // outboundRead is an RDMA Read whose response is awaited.

@@ -146,10 +146,11 @@ func (s *session) received(n int, out outcome) outcome {
 	return out
 }
 
-// deliver handles every FPDU that is here.
+// deliver handles every FPDU that is here, in a state that is for it.
 func (s *session) deliver() {
 	r := &s.rx
-	for !s.stopping.Load() {
+	process := Step(s.q.State(), TrigSegment).Actions&ActProcess != 0
+	for process && !s.stopping.Load() {
 		ulpdu, ok, err := r.in.Next()
 		if err != nil {
 			s.halt(cause{fault: framingFault(err)})
@@ -185,7 +186,7 @@ func (s *session) peerClosed() {
 		s.fail(FaultLLPLost)
 		return
 	}
-	s.halt(cause{fault: NoFault, peerClosed: true})
+	s.fail(FaultPeerClosed)
 }
 
 func framingFault(err error) Fault {

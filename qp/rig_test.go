@@ -1,10 +1,7 @@
 package qp
 
 import (
-	"bytes"
-	"context"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,9 +52,10 @@ const (
 	otherPD wr.PDID = 2
 	ownQP   wr.QPID = 7
 	otherQP wr.QPID = 8
-
-	patience = 30 * time.Second
 )
+
+// patience bounds what a test waits for.
+var patience = 30 * time.Second
 
 // rig is a queue pair, memory of all kinds, and a raw peer at the other end.
 type rig struct {
@@ -117,7 +115,7 @@ func (r *rig) newQP() {
 	}
 	r.q = New(conf)
 	r.t.Cleanup(func() {
-		_ = r.q.Destroy()
+		promptly(r.t, "Destroy", func() { _ = r.q.Destroy() })
 		if r.peer != nil {
 			_ = r.peer.Close()
 		}
@@ -222,160 +220,6 @@ func (r *rig) over() {
 	case <-r.s.over:
 	case <-time.After(patience):
 		require.Fail(r.t, "the session does not end", "state %v", r.q.State())
-	}
-}
-
-// comp is what a test looks at in a completion.
-type comp struct {
-	ID     uint64
-	Status wr.Status
-	Bytes  uint32
-}
-
-func flushed(ids ...uint64) (out []comp) {
-	for _, id := range ids {
-		out = append(out, comp{ID: id, Status: wr.StatusFlushed})
-	}
-	return out
-}
-
-// wait takes n completions.
-func (r *rig) wait(q *cq.Queue, n int) []comp {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	var out []comp
-	for len(out) < n {
-		var c [8]wr.Completion
-		k, err := q.Wait(ctx, c[:min(n-len(out), len(c))])
-		require.NoError(r.t, err, "have %v", out)
-		out = append(out, comps(c[:k])...)
-	}
-	return out
-}
-
-// all takes what is queued.
-func (r *rig) all(q *cq.Queue) []comp {
-	var out []comp
-	for {
-		var c [8]wr.Completion
-		k := q.Poll(c[:])
-		if k == 0 {
-			return out
-		}
-		out = append(out, comps(c[:k])...)
-	}
-}
-
-func comps(list []wr.Completion) (out []comp) {
-	for _, c := range list {
-		b := c.Bytes
-		if c.Op != wr.OpRecv || c.Status != wr.StatusSuccess {
-			b = 0 // not valid
-		}
-		out = append(out, comp{c.ID, c.Status, b})
-	}
-	return out
-}
-
-// eventLog records asynchronous events, and what Query shows in that moment.
-type eventLog struct {
-	mu    sync.Mutex
-	list  []wr.Event
-	query []Attributes
-}
-
-func (r *rig) event(e wr.Event) {
-	a := r.q.Query()
-	r.events.mu.Lock()
-	defer r.events.mu.Unlock()
-	r.events.list = append(r.events.list, e)
-	r.events.query = append(r.events.query, a)
-}
-
-// requireEvents checks that these events came and no other, all of this queue
-// pair, and forgets them.
-func (r *rig) requireEvents(want ...wr.EventID) {
-	r.t.Helper()
-	r.events.mu.Lock()
-	defer r.events.mu.Unlock()
-	var got []wr.EventID
-	for _, e := range r.events.list {
-		assert.Equal(r.t, r.id, e.QP)
-		got = append(got, e.ID)
-	}
-	require.Equal(r.t, want, got, "asynchronous events")
-	r.events.list, r.events.query = nil, nil
-}
-
-// slab is a region between two canaries, and what it should hold.
-type slab struct {
-	stag wr.STag
-	base uint64
-	size int
-	all  []byte
-	want []byte
-	free bool // a peer may have written anything
-}
-
-const (
-	guard    = 256
-	slabSize = 4096
-)
-
-func (r *rig) newSlab(c stag.RegionConfig) *slab {
-	s := &slab{size: slabSize, all: bytes.Repeat([]byte{0xC5}, slabSize+2*guard)}
-	c.Memory, c.VA = s.mem(), uint64(c.Key)<<16
-	for i := range c.Memory {
-		c.Memory[i] = byte(i*7 + int(c.Key))
-	}
-	s.want = bytes.Clone(s.all)
-	reg, err := r.tab.Register(c)
-	require.NoError(r.t, err)
-	s.stag, s.base = reg.STag, reg.Base
-	r.slabs = append(r.slabs, s)
-	return s
-}
-
-func (s *slab) mem() []byte { return s.all[guard : guard+s.size : guard+s.size] }
-
-// at is the tagged offset of octet off.
-func (s *slab) at(off int) uint64 { return s.base + uint64(off) }
-
-func (s *slab) sge(off, n int) wr.SGE {
-	return wr.SGE{STag: s.stag, TO: s.at(off), Length: uint32(n)}
-}
-
-func (s *slab) sgl(off, n int) []wr.SGE { return []wr.SGE{s.sge(off, n)} }
-
-// bindWindow binds a window to octets 100 to 199 of windowed.
-func (r *rig) bindWindow(qp wr.QPID, access wr.Access, how wr.Addressing) wr.STag {
-	r.t.Helper()
-	s, err := r.tab.AllocateWindow(ownPD)
-	require.NoError(r.t, err)
-	b := wr.Bind{
-		Window: s | 0x77, Region: r.windowed.stag, VA: r.windowed.at(100), Length: 100, Addressing: how, Access: access,
-	}
-	// Counted apart: it does not keep the queue pair from being destroyed.
-	require.Equal(r.t, stag.OK, r.tab.Bind(&b, stag.User{PD: ownPD, QP: qp, Windows: new(stag.Windows)}))
-	return b.Window
-}
-
-// expect says that b is to be found at off from now on.
-func (s *slab) expect(off int, b []byte) { copy(s.want[guard+off:], b) }
-
-// requireMemory checks every octet of every region, and around them.
-func (r *rig) requireMemory() {
-	r.t.Helper()
-	for i, s := range r.slabs {
-		if s.free {
-			copy(s.want[guard:], s.mem())
-		}
-		if !bytes.Equal(s.want, s.all) {
-			for j := range s.all {
-				require.Equal(r.t, s.want[j], s.all[j], "octet %d of region %d (%d octets)", j-guard, i, s.size)
-			}
-		}
 	}
 }
 

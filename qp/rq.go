@@ -99,6 +99,9 @@ func (r *recvQueue) push(w *wr.Recv) error {
 	return nil
 }
 
+// posted is how many receives have not completed.
+func (r *recvQueue) posted() int { return int(r.tail.Load() - r.head.Load()) }
+
 // current is the element for the next Send, nil if none is posted. Receive side.
 func (r *recvQueue) current() *rqe {
 	pos := r.head.Load()

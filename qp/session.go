@@ -40,6 +40,7 @@ type session struct {
 	decided  chan struct{} // closed when the state of RTS is left
 	over     chan struct{} // closed when the stream is gone and all is flushed
 	cause    cause         // why; set before stop is closed
+	again    atomic.Uint32 // a later Fault, for finish; see failAgain
 	wg       sync.WaitGroup
 
 	// draining is set while Drain waits for a token in quiet.
@@ -50,9 +51,6 @@ type session struct {
 // cause is why a session ends.
 type cause struct {
 	fault Fault
-	// verb is TrigModifyClosing or TrigModifyError if that verb ended the
-	// session, else zero.
-	verb Trigger
 	// sq is the position of the Send Queue element at fault, if hasSQ; recv
 	// says that the current receive is at fault.
 	sq    uint64
@@ -65,8 +63,22 @@ type cause struct {
 	// terminate is the Terminate Message, from its control word on: the one
 	// that arrived, or the one that finish composes.
 	terminate []byte
-	// peerClosed says that the peer's half is closed.
-	peerClosed bool
+	// told says that an event has told of the end before.
+	told bool
+}
+
+// trigger is what the state machine sees of c.
+func (c *cause) trigger() Trigger { return faults[c.fault].Trigger }
+
+// completes reports whether a completion tells of c.
+func (c *cause) completes() bool { return c.hasSQ || c.recv }
+
+// event is what c raises: nothing if a completion reports it (RV-6.2.3-M14).
+func (c *cause) event() wr.EventID {
+	if c.completes() || c.told {
+		return 0
+	}
+	return faults[c.fault].Event
 }
 
 // inboundCause is a cause that repeats the headers of the segment at fault.

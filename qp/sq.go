@@ -194,6 +194,9 @@ func (s *sendQueue) finishRead(pos uint64) {
 	s.doneMu.Unlock()
 }
 
+// noElement is the position of none.
+const noElement = ^uint64(0)
+
 // flush completes everything left: the element at fault, if any, with status,
 // the others as Flushed (verbs draft 6.2.4). No new element can come in, and
 // neither side runs.

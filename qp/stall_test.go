@@ -15,7 +15,7 @@ import (
 
 // promptly fails the test if f, which nothing the peer does may delay, takes as
 // long as the close timeout of a rig, a minute.
-func promptly(t *testing.T, what string, f func()) {
+func promptly(t testing.TB, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -138,7 +138,7 @@ func TestStallWhileSending(t *testing.T) {
 		r, _ := stalled(t, setup{closeTimeout: 50 * time.Millisecond})
 		r.send(wire.Send(5, nil).Octets())
 		r.over()
-		r.requireEvents(wr.EventRQMSNGap)
+		r.requireEvents(wr.EventRQMSNRange)
 		assert.Equal(t, flushed(1, 2, 3), r.all(r.scq))
 		assert.Equal(t, Error, r.q.State())
 	})

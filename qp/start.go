@@ -8,10 +8,10 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// start goes from Idle to RTS, with mu held, but not while the last message of
+// start goes from Idle to next, which is RTS, with mu held, but not while the last message of
 // streaming mode is written. All or nothing: what shrinks does so before and what
 // grows after it, so that the way back, and the rest of the way, only grow.
-func (q *QP) start(m *Modify) error {
+func (q *QP) start(next State, m *Modify) error {
 	was := q.sizes()
 	want := was.with(m)
 	if err := q.resize(was.min(want)); err != nil {
@@ -31,7 +31,7 @@ func (q *QP) start(m *Modify) error {
 	q.terminate = nil
 	q.session.Store(s)
 	q.last.Store(s)
-	q.setState(RTS)
+	q.setState(next)
 	s.start()
 	return nil
 }

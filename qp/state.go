@@ -58,7 +58,8 @@ const (
 	TrigModifyClosing
 	TrigModifyTerminate
 	TrigModifyError
-	// TrigSegment is a valid inbound segment that is not a Terminate.
+	// TrigSegment is a valid inbound segment that is not a Terminate; while the
+	// LLP stream closes, anything else that comes.
 	TrigSegment
 	// TrigTerminateReceived is an inbound Terminate Message.
 	TrigTerminateReceived
@@ -68,13 +69,14 @@ const (
 	// TrigLLPFailure is the loss or reset of the LLP stream, or its final
 	// timeout: no Terminate Message can be sent.
 	TrigLLPFailure
-	// TrigPeerClose is the peer's LLP Close with the SQ and the IRRQ empty.
+	// TrigPeerClose is the peer's LLP Close, before this side's, with the SQ and
+	// the IRRQ empty.
 	TrigPeerClose
-	// TrigPeerCloseBusy is the peer's LLP Close with work left in either.
+	// TrigPeerCloseBusy is the same with work left in either.
 	TrigPeerCloseBusy
 	// TrigBusy finds work on the SQ or the IRRQ while closing.
 	TrigBusy
-	// TrigClosed is the end of the LLP Close, everything flushed.
+	// TrigClosed is the end of the LLP Close: both sides have closed.
 	TrigClosed
 	numTriggers
 )
@@ -128,14 +130,12 @@ const (
 	// ActEvent raises the asynchronous event that the cause has in the fault
 	// table, if it has one.
 	ActEvent
-	// ActIgnore does nothing, on purpose.
-	ActIgnore
 	numActions = iota
 )
 
 var actionNames = [...]string{
 	"enqueue", "process", "change attributes", "start iWARP", "send Terminate", "keep Terminate",
-	"LLP Close", "LLP Reset", "flush RQ", "flush SQ and RQ", "release LLP stream", "raise event", "ignore",
+	"LLP Close", "LLP Reset", "flush RQ", "flush SQ and RQ", "release LLP stream", "raise event",
 }
 
 func (a Action) String() string {
@@ -149,46 +149,48 @@ func (a Action) String() string {
 }
 
 // Transition is one cell of the table: what a trigger does in a state. If Err
-// is set the trigger is refused with it and nothing changes; Next is then the
-// state itself.
+// is set the trigger is refused with it, and nothing changes.
 type Transition struct {
 	Next    State
 	Actions Action
 	Err     wr.ImmediateError
+	// happens tells a cell with content from a pair that cannot happen.
+	happens bool
 }
 
-func to(s State, a Action) Transition { return Transition{Next: s, Actions: a} }
+func to(s State, a Action) Transition { return Transition{Next: s, Actions: a, happens: true} }
 
-func refuse(s State, err wr.ImmediateError) Transition { return Transition{Next: s, Err: err} }
+func refuse(err wr.ImmediateError) Transition { return Transition{Err: err, happens: true} }
 
-// ending is what every way out of Terminate and Closing into Error does.
-const ending = ActReset | ActFlush | ActRelease | ActEvent
+// badEnd is what the ways out of Closing into Error do. The Receive Queue is
+// flushed by then, and work on the Send Queue is one of these ways.
+const badEnd = ActReset | ActRelease | ActEvent
 
-// table decides every pair (verbs draft figures 7 to 11). Posts in Terminate and
-// Closing are refused from the moment the state is entered (6.2.3, 6.2.5 leave
-// that moment open), and in Error always (figure 10, second arm).
+// table decides every pair that can happen (verbs draft figures 7 to 11). Posts in
+// Terminate and Closing are refused from the moment the state is entered (6.2.3,
+// 6.2.5 leave that moment open), and in Error always (figure 10, second arm).
+//
+// What is not here cannot happen. In Idle and Error there is no LLP stream for
+// anything to come from, only this side's own failure (Error may be entered
+// before the stream is reset, but by then nobody reads it). In RTS work is what
+// the state is for, and this side has not closed. In Closing and Terminate it has,
+// so that the peer's close is the end of the LLP Close; Terminate was entered
+// with its work queues flushed.
 var table = [numStates][numTriggers]Transition{
 	Idle: { // figure 7
-		TrigPostSQ:            to(Idle, ActEnqueue), // RV-6.2.1-M2: not processed
-		TrigPostRQ:            to(Idle, ActEnqueue),
-		TrigModifyIdle:        to(Idle, ActModify),
-		TrigModifyRTS:         to(RTS, ActStart),
-		TrigModifyClosing:     refuse(Idle, wr.ErrInvalidState), // 6.2.1
-		TrigModifyTerminate:   refuse(Idle, wr.ErrInvalidState), // 6.2.1
-		TrigModifyError:       to(Error, ActFlush),              // 6.2.1.3
-		TrigSegment:           to(Idle, ActIgnore),              // no LLP stream: cannot arrive
-		TrigTerminateReceived: to(Idle, ActIgnore),
-		TrigFault:             to(Error, ActFlush|ActEvent), // its own failure, figure 24
-		TrigLLPFailure:        to(Idle, ActIgnore),
-		TrigPeerClose:         to(Idle, ActIgnore),
-		TrigPeerCloseBusy:     to(Idle, ActIgnore),
-		TrigBusy:              to(Idle, ActIgnore),
-		TrigClosed:            to(Idle, ActIgnore),
+		TrigPostSQ:          to(Idle, ActEnqueue), // RV-6.2.1-M2: not processed
+		TrigPostRQ:          to(Idle, ActEnqueue),
+		TrigModifyIdle:      to(Idle, ActModify),
+		TrigModifyRTS:       to(RTS, ActStart),
+		TrigModifyClosing:   refuse(wr.ErrInvalidState), // 6.2.1
+		TrigModifyTerminate: refuse(wr.ErrInvalidState), // 6.2.1
+		TrigModifyError:     to(Error, ActFlush),        // 6.2.1.3
+		TrigFault:           to(Error, ActFlush|ActEvent),
 	},
 	RTS: { // figure 8
 		TrigPostSQ:            to(RTS, ActEnqueue),
 		TrigPostRQ:            to(RTS, ActEnqueue),
-		TrigModifyIdle:        refuse(RTS, wr.ErrInvalidState), // 6.2.2
+		TrigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.2
 		TrigModifyRTS:         to(RTS, ActModify),
 		TrigModifyClosing:     to(Closing, ActClose|ActFlushRQ),
 		TrigModifyTerminate:   to(Terminate, ActSendTerminate|ActClose|ActFlush),
@@ -196,67 +198,62 @@ var table = [numStates][numTriggers]Transition{
 		TrigSegment:           to(RTS, ActProcess),
 		TrigTerminateReceived: to(Terminate, ActKeepTerminate|ActClose|ActFlush|ActEvent), // 6.2.2.3: none is sent back
 		TrigFault:             to(Terminate, ActSendTerminate|ActClose|ActFlush|ActEvent),
-		TrigLLPFailure:        to(Error, ending),
+		TrigLLPFailure:        to(Error, ActReset|ActFlush|ActRelease|ActEvent),
 		TrigPeerClose:         to(Closing, ActClose|ActFlushRQ), // 6.2.2.2
 		TrigPeerCloseBusy:     to(Terminate, ActSendTerminate|ActClose|ActFlush|ActEvent),
-		TrigBusy:              to(RTS, ActIgnore), // work is what RTS is for
-		TrigClosed:            to(RTS, ActIgnore),
 	},
 	Closing: { // figure 11
-		TrigPostSQ:            refuse(Closing, wr.ErrInvalidState),
-		TrigPostRQ:            refuse(Closing, wr.ErrInvalidState),
-		TrigModifyIdle:        refuse(Closing, wr.ErrInvalidState), // 6.2.5: any Modify
-		TrigModifyRTS:         refuse(Closing, wr.ErrInvalidState),
-		TrigModifyClosing:     refuse(Closing, wr.ErrInvalidState),
-		TrigModifyTerminate:   refuse(Closing, wr.ErrInvalidState),
-		TrigModifyError:       refuse(Closing, wr.ErrInvalidState),
-		TrigSegment:           to(Error, ending), // Bad Close
-		TrigTerminateReceived: to(Error, ending),
-		TrigFault:             to(Error, ending),
-		TrigLLPFailure:        to(Error, ending),
-		TrigPeerClose:         to(Closing, ActIgnore), // the close that is awaited
-		TrigPeerCloseBusy:     to(Error, ending),
-		TrigBusy:              to(Error, ending),
+		TrigPostSQ:            refuse(wr.ErrInvalidState),
+		TrigPostRQ:            refuse(wr.ErrInvalidState),
+		TrigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.5: any Modify
+		TrigModifyRTS:         refuse(wr.ErrInvalidState),
+		TrigModifyClosing:     refuse(wr.ErrInvalidState),
+		TrigModifyTerminate:   refuse(wr.ErrInvalidState),
+		TrigModifyError:       refuse(wr.ErrInvalidState),
+		TrigSegment:           to(Error, badEnd),
+		TrigTerminateReceived: to(Error, badEnd|ActKeepTerminate), // 6.2.5 lets it be kept
+		TrigFault:             to(Error, badEnd),
+		TrigLLPFailure:        to(Error, badEnd),
+		TrigBusy:              to(Error, badEnd|ActFlush),
 		TrigClosed:            to(Idle, ActRelease|ActEvent),
 	},
 	Terminate: { // figure 9
-		TrigPostSQ:            refuse(Terminate, wr.ErrInvalidState),
-		TrigPostRQ:            refuse(Terminate, wr.ErrInvalidState),
-		TrigModifyIdle:        refuse(Terminate, wr.ErrInvalidState), // 6.2.3: any Modify
-		TrigModifyRTS:         refuse(Terminate, wr.ErrInvalidState),
-		TrigModifyClosing:     refuse(Terminate, wr.ErrInvalidState),
-		TrigModifyTerminate:   refuse(Terminate, wr.ErrInvalidState),
-		TrigModifyError:       refuse(Terminate, wr.ErrInvalidState),
-		TrigSegment:           to(Terminate, ActIgnore),
-		TrigTerminateReceived: to(Terminate, ActIgnore),
-		TrigFault:             to(Terminate, ActIgnore), // the first error is the one reported
+		TrigPostSQ:            refuse(wr.ErrInvalidState),
+		TrigPostRQ:            refuse(wr.ErrInvalidState),
+		TrigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.3: any Modify
+		TrigModifyRTS:         refuse(wr.ErrInvalidState),
+		TrigModifyClosing:     refuse(wr.ErrInvalidState),
+		TrigModifyTerminate:   refuse(wr.ErrInvalidState),
+		TrigModifyError:       refuse(wr.ErrInvalidState),
+		TrigSegment:           to(Terminate, 0),
+		TrigTerminateReceived: to(Terminate, 0), // the two have crossed
+		TrigFault:             to(Terminate, 0), // the first error is the one reported
 		TrigLLPFailure:        to(Error, ActReset|ActRelease|ActEvent),
-		TrigPeerClose:         to(Terminate, ActIgnore),
-		TrigPeerCloseBusy:     to(Terminate, ActIgnore),
-		TrigBusy:              to(Terminate, ActIgnore),
 		TrigClosed:            to(Error, ActRelease),
 	},
 	Error: { // figure 10
-		TrigPostSQ:            refuse(Error, wr.ErrInvalidState),
-		TrigPostRQ:            refuse(Error, wr.ErrInvalidState),
-		TrigModifyIdle:        to(Idle, ActModify), // refused while flushing, see Modify
-		TrigModifyRTS:         refuse(Error, wr.ErrInvalidState),
-		TrigModifyClosing:     refuse(Error, wr.ErrInvalidState),
-		TrigModifyTerminate:   refuse(Error, wr.ErrInvalidState),
-		TrigModifyError:       refuse(Error, wr.ErrInvalidState), // 6.2.4: only Idle
-		TrigSegment:           to(Error, ActIgnore),              // no LLP stream: cannot arrive
-		TrigTerminateReceived: to(Error, ActIgnore),
-		TrigFault:             to(Error, ActIgnore),
-		TrigLLPFailure:        to(Error, ActIgnore),
-		TrigPeerClose:         to(Error, ActIgnore),
-		TrigPeerCloseBusy:     to(Error, ActIgnore),
-		TrigBusy:              to(Error, ActIgnore),
-		TrigClosed:            to(Error, ActIgnore),
+		TrigPostSQ:          refuse(wr.ErrInvalidState),
+		TrigPostRQ:          refuse(wr.ErrInvalidState),
+		TrigModifyIdle:      to(Idle, 0), // refused while flushing, see Modify
+		TrigModifyRTS:       refuse(wr.ErrInvalidState),
+		TrigModifyClosing:   refuse(wr.ErrInvalidState),
+		TrigModifyTerminate: refuse(wr.ErrInvalidState),
+		TrigModifyError:     refuse(wr.ErrInvalidState), // 6.2.4: only Idle
+		TrigFault:           to(Error, 0),
 	},
 }
 
-// Step is the state machine: a pure function of the table.
-func Step(s State, t Trigger) Transition { return table[s][t] }
+// Happens reports whether a trigger can meet a queue pair in a state.
+func Happens(s State, t Trigger) bool { return table[s][t].happens }
+
+// Step is the state machine: a pure function of the table. A pair that cannot
+// happen is a bug of the caller's, and panics.
+func Step(s State, t Trigger) Transition {
+	if !Happens(s, t) {
+		panic("qp: " + t.String() + " cannot happen in state " + s.String())
+	}
+	return table[s][t]
+}
 
 // States lists the states.
 func States() []State { return []State{Idle, RTS, Closing, Terminate, Error} }

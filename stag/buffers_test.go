@@ -161,6 +161,14 @@ func TestBuffersMerge(t *testing.T) {
 		iov := ref.Append(nil, 0, c.n)
 		ref.Release()
 		assert.Len(t, iov, c.pieces, c.name)
+
+		octets := 0
+		kept := tb.index.get(r.STag.Index()).pieces
+		for _, piece := range kept {
+			octets += len(piece.mem)
+		}
+		assert.Len(t, kept, c.pieces, c.name)
+		assert.EqualValues(t, c.n, octets, "%s: memory behind the length is not kept alive", c.name)
 	}
 }
 

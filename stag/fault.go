@@ -64,6 +64,9 @@ const (
 	FaultLength
 	// FaultPrivilege: Fast-Register on a queue pair that is not privileged.
 	FaultPrivilege
+	// FaultGone: InvalidateRemote of an index that names nothing, whatever the
+	// key: the STag is deallocated (verbs draft 7.8).
+	FaultGone
 	numFaults
 )
 
@@ -86,6 +89,7 @@ var faultNames = [numFaults]string{
 	FaultVA:           "virtual address zero, not agreeing with the first byte offset, or too high",
 	FaultLength:       "length zero or longer than the buffers",
 	FaultPrivilege:    "queue pair not privileged",
+	FaultGone:         "STag deallocated",
 }
 
 func (f Fault) String() string {

@@ -92,6 +92,48 @@ func TestIndexSize(t *testing.T) {
 	require.Equal(t, minCells, size())
 }
 
+// A new array is made when one is needed, and not before: each costs as much as
+// there are entries.
+func TestIndexRebuilds(t *testing.T) {
+	var x index
+	x.reset()
+	array := x.cells.Load()
+	same := func(what string) {
+		t.Helper()
+		require.Same(t, array, x.cells.Load(), what)
+	}
+	rebuilt := func(size int) {
+		t.Helper()
+		require.NotSame(t, array, x.cells.Load())
+		array = x.cells.Load()
+		require.Len(t, *array, size)
+		require.Equal(t, x.live, x.used, "no tombstones")
+	}
+	const half = minCells / 2
+	for i := uint32(1); i <= half; i++ {
+		x.put(entryAt(i))
+		same("half of it may be used")
+	}
+	x.put(entryAt(half + 1))
+	rebuilt(8 * half) // an eighth of it live
+	for i := uint32(half + 1); i > half/2; i-- {
+		x.remove(i)
+		same("a sixteenth of it is live")
+	}
+	x.remove(half / 2)
+	rebuilt(minCells)
+	for i := uint32(1); i < half/2; i++ {
+		x.remove(i)
+		same("it is not cut down further")
+	}
+	for i := uint32(1); i <= half/2+1; i++ {
+		x.put(entryAt(i))
+		same("there is room between the tombstones")
+	}
+	x.put(entryAt(half))
+	rebuilt(2 * minCells)
+}
+
 func TestIndexZero(t *testing.T) {
 	var x index
 	x.reset()

@@ -9,7 +9,8 @@ import "github.com/softrnic/softrnic/wr"
 // passes: its key means nothing (draft 7.2), the other checks are done. What is
 // wrong is looked for in this order, and leaves the STag as it was:
 //
-//	FaultSTag          names nothing, another key, or a Shared Memory Region
+//	FaultGone          names nothing
+//	FaultSTag          zero, another key, or a Shared Memory Region
 //	FaultPD            a region of another PD or limited to another queue
 //	                   pair; a Valid window of another queue pair, an
 //	                   Invalid one of another PD
@@ -28,6 +29,8 @@ func (t *Table) invalidate(s wr.STag, u User, remote bool) Fault {
 	defer t.mu.Unlock()
 	e := t.index.get(s.Index())
 	switch {
+	case e == nil && remote && s.Index() != 0: // RV-7.8-M17; zero is never deallocated, 7.2.1
+		return FaultGone
 	case e == nil: // RV-7.8-M12
 		return FaultSTag
 	case e.stag() != s && !e.isRevoked(): // draft 7.8: the key counts when moving to Invalid

@@ -32,7 +32,7 @@ func TestInvalidateChecks(t *testing.T) {
 		{"other PD, local only", RegionConfig{Access: wr.LocalRead}, otherPD, 0, FaultPD, FaultPD},
 		{"other key", RegionConfig{}, alice, 1, FaultSTag, FaultSTag},
 		{"other key and PD", RegionConfig{}, otherPD, 1, FaultSTag, FaultSTag},
-		{"other index", RegionConfig{}, alice, 1 << 8, FaultSTag, FaultSTag},
+		{"other index", RegionConfig{}, alice, 1 << 8, FaultSTag, FaultGone},
 	} {
 		for _, way := range []struct {
 			name string
@@ -71,9 +71,13 @@ func TestInvalidateZeroAndUnknown(t *testing.T) {
 	tb := NewTable(Config{})
 	r := register(t, tb, RegionConfig{})
 	require.NoError(t, tb.Deallocate(r.STag))
-	for _, s := range []wr.STag{0, 1, r.STag} { // RV-7.8-M12
+	for _, s := range []wr.STag{0, 1, r.STag, r.STag ^ 1} { // RV-7.8-M12
 		assert.Equal(t, FaultSTag, tb.InvalidateLocal(s, alice))
-		assert.Equal(t, FaultSTag, tb.InvalidateRemote(s, alice))
+		want := FaultGone // RV-7.8-M17
+		if s.Index() == 0 {
+			want = FaultSTag // zero, with whatever key, is never deallocated
+		}
+		assert.Equal(t, want, tb.InvalidateRemote(s, alice))
 	}
 }
 

@@ -68,6 +68,8 @@ func (m *model) retire(q *modelQP) wr.ImmediateError {
 func (m *model) invalidate(s wr.STag, u User, remote bool) Fault {
 	e := m.stags[s.Index()]
 	switch {
+	case e == nil && remote && s.Index() > 0:
+		return FaultGone
 	case e == nil, e.shared, e.valid && e.key != s.Key():
 		return FaultSTag
 	case e.window && e.valid && e.qp != u.QP, e.window && !e.valid && e.pd != u.PD:

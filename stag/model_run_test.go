@@ -66,7 +66,7 @@ var modelOutcomes = slices.Concat(
 		FaultFBO, FaultLength, FaultVA, FaultBufferEntry),
 	outcomes("bind", FaultWindow, FaultNotInvalid, FaultRegion, FaultPD, FaultAccess, FaultWrap, FaultBounds),
 	outcomes("local", FaultSTag, FaultPD, FaultWindowsBound),
-	outcomes("remote", FaultSTag, FaultPD, FaultAccess, FaultWindowsBound),
+	outcomes("remote", FaultGone, FaultSTag, FaultPD, FaultAccess, FaultWindowsBound),
 	outcomes("resolve", FaultSTag, FaultPD, FaultAccess, FaultWrap, FaultBounds),
 	outcomes("copy", true), outcomes("copy out", true),
 )

@@ -307,3 +307,30 @@ func TestFreeForgets(t *testing.T) {
 	require.Zero(t, ref.e.mem)
 	require.True(t, bytes.Equal(p.Bytes(), make([]byte, page)), "the program's for as long as it wants")
 }
+
+// What was freed stays in the list for a while. Nothing finds memory there, and
+// whoever tried holds nothing.
+func TestFreedInList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := NewTable(Config{})
+		var all []*Pages
+		for range 8 {
+			all = append(all, pages(t, tb, 1, page))
+		}
+		gone := all[3].Address(0)
+		require.NoError(t, all[3].Free())
+		require.Len(t, *tb.space.list.Load(), 8, "it is there still")
+		_, f := tb.Resolve(0, gone, 1, root, wr.LocalRead)
+		require.Equal(t, FaultBounds, f)
+		for _, addresses := range [][]uint64{
+			{gone}, {all[0].Address(0), gone}, {gone, all[0].Address(0)}, {all[0].Address(0), gone, all[1].Address(0)},
+		} {
+			_, err := tb.Register(RegionConfig{PD: 1, Access: wr.LocalRead, Addressing: wr.ZeroBased,
+				Buffers: wr.PhysicalBuffers{Size: page, Addresses: addresses, Length: 1}})
+			require.ErrorIs(t, err, wr.ErrInvalidPhysBufferEntry)
+		}
+		require.NoError(t, all[0].Free(), "no hold is left")
+		require.Len(t, *tb.space.list.Load(), 6, "a quarter of it is enough")
+		require.NoError(t, all[1].Free())
+	})
+}

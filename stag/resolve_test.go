@@ -1,6 +1,7 @@
 package stag
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -204,12 +205,13 @@ func TestResolveNothing(t *testing.T) {
 
 func TestFaultString(t *testing.T) {
 	seen := map[string]bool{}
-	for f := OK; f <= FaultBounds; f++ {
+	for f := OK; f < numFaults; f++ {
 		assert.NotEmpty(t, f.String())
 		assert.False(t, seen[f.String()], "%v twice", f)
 		seen[f.String()] = true
 	}
 	assert.Equal(t, "TO wrap", FaultWrap.String())
+	assert.Equal(t, fmt.Sprintf("Fault(%d)", uint8(numFaults)), numFaults.String())
 	assert.Equal(t, "Fault(200)", Fault(200).String())
 }
 

@@ -118,6 +118,37 @@ func TestSharedVA(t *testing.T) {
 	require.ErrorIs(t, err, wr.ErrInvalidVA)
 }
 
+// Buffer size and FBO are those of the last time the STag became Valid.
+func TestSharedAfterFastRegister(t *testing.T) {
+	tb := NewTable(Config{})
+	u := consumer(alice)
+	s, small, large := allocate(t, tb, false), pages(t, tb, 1, page), pages(t, tb, 1, 2*page)
+	for _, b := range []wr.PhysicalBuffers{
+		{Size: page, Addresses: small.Addresses(), FBO: 3, Length: 5},
+		{Size: 2 * page, Addresses: large.Addresses(), FBO: page + 1, Length: 5},
+	} {
+		require.Equal(t, OK, tb.InvalidateLocal(s, u))
+		require.Equal(t, OK, tb.FastRegister(&wr.FastRegister{
+			STag: s, Buffers: b, Addressing: wr.ZeroBased, Access: wr.LocalRead,
+		}, u))
+	}
+	for _, c := range []struct {
+		va   uint64
+		want error
+	}{
+		{6*page + 3, wr.ErrInvalidVA}, // as before
+		{4*page + 1, wr.ErrInvalidVA}, // modulo a smaller size
+		{4 * page, wr.ErrInvalidVA},
+		{5*page + 1, nil},
+	} {
+		i, err := tb.RegisterShared(s, SharedConfig{PD: alice.PD, VA: c.va, Access: wr.LocalRead})
+		require.ErrorIs(t, err, c.want, "VA %#x", c.va)
+		if err == nil {
+			require.Equal(t, c.va, i.Base)
+		}
+	}
+}
+
 func TestRegisterSharedErrors(t *testing.T) {
 	tb := NewTable(Config{})
 	r := register(t, tb, RegionConfig{Key: 5, VA: page})

@@ -1,0 +1,75 @@
+package qp
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/mpa"
+)
+
+// provocation leads to a fault for real, and checks what follows with values of
+// its own: completions, the event, the Terminate Message on the wire, the states.
+type provocation struct {
+	name string
+	run  func(*testing.T)
+}
+
+// TestEveryFault has a subtest for each row of the fault table, and below it one
+// for each way to that row.
+func TestEveryFault(t *testing.T) {
+	all := provocations()
+	for _, f := range Faults() {
+		assert.NotContains(t, f.String(), "/", "it names a subtest")
+		t.Run(f.String(), func(t *testing.T) {
+			require.NotEmpty(t, all[f], "nothing provokes it")
+			for _, p := range all[f] {
+				t.Run(p.name, p.run)
+			}
+		})
+	}
+}
+
+// provocations are all there are. An attack is played against an Initiator, a
+// Responder with CRC and markers, and an Initiator on a connection that has
+// nothing of TCP's.
+func provocations() map[Fault][]provocation {
+	all := map[Fault][]provocation{}
+	add := func(f Fault, name string, run func(*testing.T)) {
+		all[f] = append(all[f], provocation{name, run})
+	}
+	for _, a := range attacks() {
+		add(a.fault, a.name+", plain", func(t *testing.T) { a.run(t, setup{}) })
+		add(a.fault, a.name+", marked", func(t *testing.T) { a.run(t, setup{role: mpa.Responder, crc: true, markers: true}) })
+		add(a.fault, a.name+", pipe", func(t *testing.T) { a.run(t, setup{pipe: true, crc: true}) })
+	}
+	for _, e := range slices.Concat(ownErrors, memoryErrors) {
+		add(e.fault, e.name, e.run)
+	}
+	for _, p := range partings {
+		add(p.fault, p.name, p.run)
+	}
+	for _, c := range terminates() {
+		add(FaultTerminateReceived, c.name, c.run)
+	}
+	add(FaultPeerClosedBusy, "FIN with Reads to answer", peerClosesWithReadsToAnswer)
+	add(FaultReadTooMany, "one more than IRD", tooManyReads)
+	add(FaultLocal, "in the middle of a Send", failInTheMiddle)
+	add(FaultClosingSegment, "within an FPDU", closingWithinAnFPDU)
+	add(FaultSQCompletion, "CQ full", sendCQFull)
+	add(FaultRQCompletion, "CQ full", recvCQFull)
+	add(FaultSRQ, "S-RQ failed", sharedFails)
+	for f, list := range all {
+		names := map[string]bool{}
+		for _, p := range list {
+			if names[p.name] || strings.Contains(p.name, "/") {
+				panic("two names, or a slash: " + f.String() + ": " + p.name)
+			}
+			names[p.name] = true
+		}
+	}
+	return all
+}
