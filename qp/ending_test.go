@@ -87,6 +87,24 @@ func streamFor(s State) *mpa.Stream {
 	return nil
 }
 
+// noHalf is a connection whose half-close fails.
+type noHalf struct{ net.Conn }
+
+func (noHalf) CloseWrite() error { return io.ErrClosedPipe }
+
+// TestHalfCloseFails: the peer's close is no end of an LLP Close that this side
+// could not begin.
+func TestHalfCloseFails(t *testing.T) {
+	r := newIdleRig(t, setup{})
+	a, b, err := wire.Pair()
+	require.NoError(t, err)
+	r.start(noHalf{a}, b)
+	require.NoError(t, r.q.Modify(Modify{Next: Closing}))
+	peerCloses(r)
+	r.requireSettled(Error, wr.EventLLPLost)
+	r.requireReusable()
+}
+
 // slowClose is a connection whose Close blocks, from the second call on.
 type slowClose struct {
 	net.Conn

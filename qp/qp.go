@@ -286,7 +286,8 @@ func (q *QP) setState(s State) {
 // enter takes a transition for which no LLP stream matters, with mu held.
 func (q *QP) enter(t Transition) {
 	q.setState(t.Next)
-	if t.Actions&ActFlush != 0 {
+	if t.Actions&ActFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
+		q.terminate = nil
 		q.sq.flush(noElement, wr.StatusFlushed)
 		q.rq.flush(wr.StatusFlushed)
 	}

@@ -90,6 +90,9 @@ func inTerminate(t *testing.T) *rig {
 func terminateSegment(t *testing.T) {
 	r := inTerminate(t)
 	r.send(someWrite(r), wire.Send(9, nil).Octets())
+	for range 20 { // more than the receive buffer takes
+		r.send(wire.Send(9, make([]byte, 60000)).Octets())
+	}
 	require.NoError(t, r.peer.Raw([]byte{1}), "part of one")
 	peerCloses(r)
 	r.requireSettled(Error)
