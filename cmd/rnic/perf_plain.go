@@ -153,7 +153,7 @@ func plainPingPong(ctx context.Context, addr string, size int, d time.Duration) 
 	buf := make([]byte, size)
 	var times histogram
 	begin := time.Now()
-	for i, now := 0, begin; now.Sub(begin) < d; i++ {
+	for i, now := 0, begin; i <= warmUp || now.Sub(begin) < d; i++ { // one counts at least
 		if _, err := conn.Write(buf); err != nil {
 			return nil, err
 		}
