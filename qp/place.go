@@ -133,12 +133,11 @@ func (s *session) inReadRequest(seg ddp.Segment) Fault {
 	return NoFault
 }
 
-// ahead reports whether the MSN of seg is ahead of msn, the one due, by less than
-// a queue of depth messages is deep: those between have gone missing. All others
-// are not of the queue's range (draft figure 24, RFC 5041 7.1).
+// ahead reports whether the MSN of seg is ahead of msn, the one due, which it is
+// not, by less than a queue of depth messages is deep: those between have gone
+// missing. All others are not of the queue's range (draft figure 24, RFC 5041 7.1).
 func ahead(seg ddp.Segment, msn uint32, depth int) bool {
-	gap := seg.MSN() - msn
-	return gap > 0 && int64(gap) < int64(depth)
+	return int64(seg.MSN()-msn) < int64(depth)
 }
 
 // inTerminate keeps the peer's Terminate Message.

@@ -146,6 +146,30 @@ func testRevocationWaits(t *testing.T, first, second string) {
 	require.False(t, ref.Hold())
 }
 
+// Close ends Refs into the memory of the STag of zero as well.
+func TestCloseRevokesPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tb := NewTable(Config{})
+		p := pages(t, tb, 1, page)
+		ref, f := tb.Resolve(0, p.Address(0), 8, root, localRights)
+		require.Equal(t, OK, f)
+		require.True(t, ref.Hold())
+		done := make(chan struct{})
+		go func() { defer close(done); tb.Close() }()
+		synctest.Wait()
+		select {
+		case <-done:
+			t.Fatal("Close returned under a hold")
+		default:
+		}
+		require.False(t, ref.CopyIn(0, []byte{1}))
+		ref.Release()
+		<-done
+		require.False(t, ref.CopyIn(0, []byte{1}))
+		require.Zero(t, p.Bytes()[0])
+	})
+}
+
 // A late hold passes its first look, then the revocation happens. It must fail,
 // and must not end the wait for the real one.
 func TestLateHold(t *testing.T) {
