@@ -1,0 +1,118 @@
+//go:build conformance
+
+package cases
+
+import "encoding/binary"
+
+// The octets of DDP segments, built here and not by the code under test. They are
+// good ones; a case then spoils what it wants to.
+//
+//	tagged    C1 control  STag TO           payload    (RFC 5041 4.2)
+//	untagged  41 control  0|STag QN MSN MO  payload    (RFC 5041 4.3)
+//
+// The first octet is 81 or 01 if another segment of the message follows.
+const (
+	lastTagged   = 0xC1
+	moreTagged   = 0x81
+	lastUntagged = 0x41
+	moreUntagged = 0x01
+)
+
+// The control octets of RDMAP, version 1 (RFC 5040 4.1, figure 4).
+const (
+	opWrite        = 0x40
+	opReadRequest  = 0x41
+	opReadResponse = 0x42
+	opSend         = 0x43
+	opSendInv      = 0x44
+	opSendSE       = 0x45
+	opSendSEInv    = 0x46
+	opTerminate    = 0x47
+)
+
+// tagged is a tagged segment.
+func tagged(first, control byte, stag uint32, to uint64, payload []byte) []byte {
+	b := []byte{first, control}
+	b = binary.BigEndian.AppendUint32(b, stag)
+	b = binary.BigEndian.AppendUint64(b, to)
+	return append(b, payload...)
+}
+
+// untagged is an untagged segment. inv is the octets behind the control octet: an
+// Invalidate STag, or zero.
+func untagged(first, control byte, inv, qn, msn, mo uint32, payload []byte) []byte {
+	b := []byte{first, control}
+	for _, v := range []uint32{inv, qn, msn, mo} {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return append(b, payload...)
+}
+
+// aWrite is a whole RDMA Write.
+func aWrite(stag uint32, to uint64, payload []byte) []byte {
+	return tagged(lastTagged, opWrite, stag, to, payload)
+}
+
+// aReadResponse is a whole RDMA Read Response.
+func aReadResponse(stag uint32, to uint64, payload []byte) []byte {
+	return tagged(lastTagged, opReadResponse, stag, to, payload)
+}
+
+// aSend is a whole Send.
+func aSend(msn uint32, payload []byte) []byte {
+	return untagged(lastUntagged, opSend, 0, 0, msn, 0, payload)
+}
+
+// aSendInv is a whole Send with Invalidate.
+func aSendInv(msn, inv uint32, payload []byte) []byte {
+	return untagged(lastUntagged, opSendInv, inv, 0, msn, 0, payload)
+}
+
+// aReadRequest is an RDMA Read Request.
+func aReadRequest(msn uint32, r read) []byte {
+	return untagged(lastUntagged, opReadRequest, 0, 1, msn, 0, r.header())
+}
+
+// read is an RDMA Read Request header (RFC 5040 4.4).
+type read struct {
+	sinkSTag uint32
+	sinkTO   uint64
+	size     uint32
+	stag     uint32 // of the source
+	to       uint64
+}
+
+func (r read) header() []byte {
+	b := binary.BigEndian.AppendUint32(nil, r.sinkSTag)
+	b = binary.BigEndian.AppendUint64(b, r.sinkTO)
+	b = binary.BigEndian.AppendUint32(b, r.size)
+	b = binary.BigEndian.AppendUint32(b, r.stag)
+	return binary.BigEndian.AppendUint64(b, r.to)
+}
+
+// aTerminate is a Terminate Message (RFC 5040 4.8): layer<<12|type<<8|code, and of
+// the segment at fault, if there is one, its length and its header; with readToo
+// also the RDMA Read Request header behind that.
+func aTerminate(code uint16, fault []byte, readToo bool) []byte {
+	b := binary.BigEndian.AppendUint16(nil, code)
+	var bits byte
+	if fault != nil {
+		bits = 0xC0 // M and D
+	}
+	if readToo {
+		bits |= 0x20 // R
+	}
+	b = append(b, bits, 0)
+	if fault != nil {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(fault)))
+		n := 18
+		if fault[0]&0x80 != 0 {
+			n = 14
+		}
+		b = append(b, fault[:n]...)
+		if readToo {
+			b = append(b, fault[n:n+28]...)
+		}
+	}
+	return untagged(lastUntagged, opTerminate, 0, 2, 1, 0, b)
+}

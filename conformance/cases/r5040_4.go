@@ -1,0 +1,369 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5040_4 is what RDMAP's headers look like: RFC 5040 3.1 and 4.
+var r5040_4 = []conformance.Case{
+	{
+		Name: "4.1/messages-sent", Need: conformance.NeedUpper, Run: messagesSent,
+		Keys: []string{"R5040-3.1-M1", "R5040-4.1-M1", "R5040-4.1-M2", "R5040-4.1-M3", "R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7", "R5040-6.1-M1"},
+	},
+	{
+		Name: "4.1/control-octet-refused", Need: conformance.NeedUpper, Run: controlRefused,
+		Keys: []string{"R5040-4.1-M1", "R5040-4.1-M2", "R5040-4.1-M6", "R5040-4.1-M8", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"},
+	},
+	{
+		Name: "4.1/wrong-buffer-model-refused", Need: conformance.NeedUpper, Run: modelRefused,
+		Keys: []string{"R5040-4.1-M4", "R5040-4.1-M5", "R5040-5.1-M1", "R5040-5.2.1-M1", "R5040-5.2.2-M1", "R5040-5.3-M1", "R5040-5.4-M1"},
+	},
+	{
+		Name: "4.1/wrong-queue-refused", Need: conformance.NeedUpper, Run: queueRefused,
+		Keys: []string{"R5040-4.1-M7", "R5040-5.2.1-M6", "R5040-5.3-M5", "R5040-5.4-M3"},
+	},
+	{
+		Name: "4.1/ignored-fields", Need: conformance.NeedUpper, Run: ignoredFields,
+		Keys: []string{"R5040-4.1-M9", "R5040-4.1-M10"},
+	},
+	{
+		Name: "4.2/payload-begins", Need: conformance.NeedUpper, Run: payloadBegins,
+		Keys: []string{"R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2"},
+	},
+	{
+		Name: "4.8/terminate-layout", Need: conformance.NeedUpper, Run: terminateLayout,
+		Keys: []string{"R5040-4.8-M1", "R5040-4.8-M2", "R5040-4.8-M3", "R5040-4.8-M5", "R5040-4.8-M6", "R5040-4.8-M7", "R5040-4.8-M8", "R5040-7.1-M2"},
+	},
+	{
+		Name: "4.8/reserved-bits", Need: conformance.NeedUpper, Run: terminateReserved,
+		Keys: []string{"R5040-4.8-M4"},
+	},
+}
+
+// theirs is a buffer of the peer's.
+var theirs = verbs.Remote{STag: 0x11223344, TO: 0x0102030405060708}
+
+// messagesSent has each message sent once and compares every octet of it, from the
+// first FPDU to the last.
+func messagesSent(t *conformance.T) {
+	r := open(t, setup{play: conformance.Responder})
+	b := r.region(64, allRights)
+	r.post(
+		verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 5), Remote: theirs},
+		verbs.Send{ID: 2, Op: verbs.OpSend, SGL: b.sgl(5, 6)},
+		verbs.Send{ID: 3, Op: verbs.OpSendInvalidate, SGL: b.sgl(11, 7), Invalidate: 0xAABBCC01},
+		verbs.Send{ID: 4, Op: verbs.OpSendSE, SGL: b.sgl(18, 8)},
+		verbs.Send{ID: 5, Op: verbs.OpSendSEInvalidate, Invalidate: 0xAABBCC02},
+		verbs.Send{ID: 6, Op: verbs.OpRead, Local: b.sge(40, 8), Remote: theirs},
+	)
+	stag, to := uint32(theirs.STag), theirs.TO
+	r.expect(
+		tagged(0xC1, 0x40, stag, to, b.first[0:5]),
+		untagged(0x41, 0x43, 0, 0, 1, 0, b.first[5:11]),
+		untagged(0x41, 0x44, 0xAABBCC01, 0, 2, 0, b.first[11:18]),
+		untagged(0x41, 0x45, 0, 0, 3, 0, b.first[18:26]),
+		untagged(0x41, 0x46, 0xAABBCC02, 0, 4, 0, nil),
+		untagged(0x41, 0x41, 0, 1, 1, 0, read{b.tag(), b.at(40), 8, stag, to}.header()),
+	)
+	r.send(aReadResponse(b.tag(), b.at(40), []byte("response")))
+	r.completions(
+		verbs.Completion{ID: 1, Op: verbs.OpWrite}, verbs.Completion{ID: 2, Op: verbs.OpSend},
+		verbs.Completion{ID: 3, Op: verbs.OpSendInvalidate}, verbs.Completion{ID: 4, Op: verbs.OpSendSE},
+		verbs.Completion{ID: 5, Op: verbs.OpSendSEInvalidate}, verbs.Completion{ID: 6, Op: verbs.OpRead},
+	)
+	b.holds(40, []byte("response"))
+	r.send(aReadRequest(1, read{stag, to, 9, b.tag(), b.at(2)}))
+	r.expect(tagged(0xC1, 0x42, stag, to, b.first[2:11]))
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate}))
+	r.expect(untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}))
+	r.finished()
+	r.ended(verbs.Error)
+}
+
+// controlRefused spoils the control octet of each message.
+func controlRefused(t *conformance.T) {
+	swapped := func(c byte) byte { return c<<4 | c>>4 }
+	list := []rejection{
+		{
+			what: "the control octet is the third", code: 0x0205, event: verbs.EventRDMAPVersion,
+			ulpdu: func(*victim) []byte { return untagged(lastUntagged, 0, uint32(opSend)<<24, 0, 1, 0, []byte("x")) },
+		},
+		{
+			what: "the control octet has its fields swapped", code: 0x0205, event: verbs.EventRDMAPVersion,
+			ulpdu: func(*victim) []byte { return untagged(lastUntagged, swapped(opSend), 0, 0, 1, 0, []byte("x")) },
+		},
+	}
+	for _, m := range goodMessages {
+		for _, version := range []byte{0x00, 0x80, 0xC0} {
+			list = append(list, rejection{
+				what: m.what + " of a wrong version", code: 0x0205, event: verbs.EventRDMAPVersion,
+				ulpdu: func(v *victim) []byte {
+					u := m.make(v)
+					u[1] = u[1]&0x3F | version
+					return u
+				},
+			})
+		}
+	}
+	for opcode := byte(8); opcode < 16; opcode++ {
+		for _, like := range []int{goodWrite, goodSend, goodReadRequest} {
+			list = append(list, rejection{
+				what: "an unknown opcode in place of " + goodMessages[like].what, code: 0x0206, event: verbs.EventUnexpectedOpcode,
+				ulpdu: func(v *victim) []byte {
+					u := goodMessages[like].make(v)
+					u[1] = 0x40 | opcode
+					return u
+				},
+			})
+		}
+	}
+	rejected(t, setup{}, list...)
+}
+
+// goodMessages are messages that the victim takes.
+var goodMessages = []struct {
+	what string
+	make func(*victim) []byte
+}{
+	goodWrite: {"an RDMA Write", func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("abc")) }},
+	goodReadRequest: {"an RDMA Read Request", func(v *victim) []byte {
+		return aReadRequest(1, read{nowhere, nowhereTO, 5, v.region.tag(), v.region.at(0)})
+	}},
+	goodReadResponse: {"an RDMA Read Response", func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response")) }},
+	goodSend:         {"a Send", func(*victim) []byte { return aSend(1, []byte("abc")) }},
+	goodSendInv:      {"a Send with Invalidate", func(v *victim) []byte { return aSendInv(1, v.region.tag(), nil) }},
+	goodSendSE:       {"a Send with Solicited Event", func(*victim) []byte { return untagged(lastUntagged, opSendSE, 0, 0, 1, 0, []byte("abc")) }},
+	goodSendSEInv: {"a Send with Solicited Event and Invalidate", func(v *victim) []byte {
+		return untagged(lastUntagged, opSendSEInv, v.region.tag(), 0, 1, 0, nil)
+	}},
+	goodTerminate: {"a Terminate Message", func(*victim) []byte { return aTerminate(0x1202, nil, false) }},
+}
+
+// The messages of goodMessages, as the opcodes are numbered.
+const (
+	goodWrite = iota
+	goodReadRequest
+	goodReadResponse
+	goodSend
+	goodSendInv
+	goodSendSE
+	goodSendSEInv
+	goodTerminate
+)
+
+// modelRefused gives each opcode the T flag that it must not have.
+func modelRefused(t *conformance.T) {
+	var list []rejection
+	for i, m := range goodMessages {
+		list = append(list, rejection{
+			what: m.what + " of the other buffer model", code: 0x0206, event: verbs.EventUnexpectedOpcode,
+			ulpdu: func(v *victim) []byte {
+				switch i {
+				case goodWrite, goodReadResponse:
+					u := m.make(v)
+					return untagged(lastUntagged, u[1], 0, 0, 1, 0, u[14:])
+				default:
+					u := m.make(v)
+					return tagged(lastTagged, u[1], v.region.tag(), v.region.at(0), u[18:])
+				}
+			},
+		})
+	}
+	rejected(t, setup{}, list...)
+}
+
+// queueRefused sends each untagged message to queues that are not its own.
+func queueRefused(t *conformance.T) {
+	var list []rejection
+	for _, x := range []struct {
+		message int
+		queues  []byte
+	}{
+		{goodSend, []byte{1, 2, 3, 0x80}}, {goodSendInv, []byte{1, 2}}, {goodSendSE, []byte{1, 5}}, {goodSendSEInv, []byte{1, 4}},
+		{goodReadRequest, []byte{0, 2, 3}}, {goodTerminate, []byte{0, 1, 3}},
+	} {
+		for _, qn := range x.queues {
+			m := goodMessages[x.message]
+			list = append(list, rejection{
+				what: m.what + " to another queue", code: 0x1201, event: verbs.EventInvalidQN,
+				ulpdu: func(v *victim) []byte {
+					u := m.make(v)
+					u[9] = qn
+					return u
+				},
+			})
+		}
+	}
+	rejected(t, setup{}, list...)
+}
+
+// ignoredFields sets what a receiver does not look at.
+func ignoredFields(t *conformance.T) {
+	v := newVictim(t, setup{})
+	spoiled := func(i int) []byte {
+		u := goodMessages[i].make(v)
+		u[1] |= 0x30 // the reserved bits
+		return u
+	}
+	inv := func(u []byte) []byte { // names a live region
+		copy(u[2:6], []byte{byte(v.region.tag() >> 24), byte(v.region.tag() >> 16), byte(v.region.tag() >> 8), byte(v.region.tag())})
+		return u
+	}
+	v.send(spoiled(goodWrite), inv(spoiled(goodReadRequest)))
+	v.region.first = append(v.region.first[:3:3], append([]byte("abc"), v.region.first[6:]...)...)
+	v.expect(aReadResponse(nowhere, nowhereTO, v.region.first[:5]))
+	v.send(spoiled(goodReadResponse))
+	v.completionsOf(v.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead})
+	v.sink.holds(0, []byte("response"))
+	v.send(inv(spoiled(goodSend)))
+	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
+	v.postRecv(verbs.Recv{ID: 2, SGL: v.receive.sgl(8, 8)})
+	se := inv(spoiled(goodSendSE))
+	se[13] = 2
+	v.send(se)
+	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 2, Op: verbs.OpRecv, Bytes: 3})
+	require.True(t, v.region.query().Valid, "the region that the Invalidate STag field names")
+	v.region.unchanged()
+	v.send(inv(spoiled(goodTerminate)))
+	v.finished()
+	v.ended(verbs.Error)
+	v.events(verbs.EventTerminateReceived)
+	require.True(t, v.region.query().Valid, "the region that the Terminate Message's field names")
+}
+
+// payloadBegins compares where each message's payload or header is, both ways.
+func payloadBegins(t *conformance.T) {
+	r := open(t, setup{})
+	b := r.region(64, allRights)
+	bufs := r.recv(1, 64)
+	r.send(aWrite(b.tag(), b.at(1), []byte("write")))
+	r.sendMessage([]byte("send"))
+	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 4})
+	b.holds(1, []byte("write"))
+	bufs[0].holds(0, []byte("send"))
+	for _, sink := range []struct {
+		stag uint32
+		to   uint64
+	}{{0, 0}, {0xFFFFFFFF, 1 << 63}, {b.tag(), b.at(32)}} {
+		// The sink is the requester's affair: it is not looked at here, and comes
+		// back as it was.
+		r.send(aReadRequest(r.nextRead(), read{sink.stag, sink.to, 7, b.tag(), b.at(0)}))
+		r.expect(tagged(0xC1, 0x42, sink.stag, sink.to, b.first[0:7]))
+	}
+	b.unchanged()
+	r.post(verbs.Send{ID: 9, Op: verbs.OpRead, Local: b.sge(16, 3), Remote: theirs})
+	u := r.next()
+	require.Len(t, u, 18+28)
+	require.Equal(t, []byte{
+		byte(b.tag() >> 24), byte(b.tag() >> 16), byte(b.tag() >> 8), byte(b.tag()), // sink STag
+		byte(b.at(16) >> 56), byte(b.at(16) >> 48), byte(b.at(16) >> 40), byte(b.at(16) >> 32),
+		byte(b.at(16) >> 24), byte(b.at(16) >> 16), byte(b.at(16) >> 8), byte(b.at(16)), // sink TO
+		0, 0, 0, 3, // size
+		0x11, 0x22, 0x33, 0x44, // source STag
+		1, 2, 3, 4, 5, 6, 7, 8, // source TO
+	}, u[18:], "the RDMA Read Request header")
+	r.send(aReadResponse(b.tag(), b.at(16), []byte("abc")))
+	r.completions(verbs.Completion{ID: 9, Op: verbs.OpRead})
+
+	rejected(t, setup{}, rejection{
+		what: "an RDMA Read Request with an octet behind its header", code: 0x1205, event: verbs.EventInvalidReadRequest,
+		ulpdu: func(v *victim) []byte { return append(goodMessages[goodReadRequest].make(v), 0) },
+	}, rejection{
+		what: "a Terminate Message of half a control word", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
+		ulpdu: func(*victim) []byte { return aTerminate(0x1202, nil, false)[:20] },
+	})
+}
+
+// terminateLayout provokes a fault of each form of Terminate Message and compares
+// all octets: none but the control word; with length and DDP header, of 14 and of 18
+// octets; and with the RDMA Read Request header too.
+func terminateLayout(t *conformance.T) {
+	list := []rejection{
+		{
+			what: "a ULPDU of two octets", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
+			ulpdu: func(*victim) []byte { return []byte{lastUntagged, opSend} },
+		},
+		{
+			what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds,
+			ulpdu: func(*victim) []byte { return aSend(1, make([]byte, victimRoom+1)) },
+		},
+		{
+			what: "an RDMA Read of an unknown STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag,
+			ulpdu: func(v *victim) []byte {
+				return aReadRequest(1, read{nowhere, nowhereTO, 5, v.region.tag() ^ 1, v.region.at(0)})
+			},
+		},
+		{
+			what: "an unknown opcode", code: 0x0206, event: verbs.EventUnexpectedOpcode,
+			ulpdu: func(*victim) []byte { return untagged(lastUntagged, 0x4F, 7, 8, 9, 10, []byte("abcde")) },
+		},
+	}
+	for _, n := range []int{1, 2, 256, 1000} {
+		list = append(list, rejection{
+			what: "an RDMA Write to an unknown STag", code: 0x1100, event: verbs.EventProtSTag,
+			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag()^1, v.region.at(0), make([]byte, n)) },
+		})
+	}
+	rejected(t, setup{}, list...)
+
+	t.Part("a bad CRC")
+	v := newVictim(t, setup{})
+	u := aWrite(v.region.tag(), v.region.at(0), []byte("abcd"))
+	f := v.peer.Frame(u)
+	f[len(f)-1] ^= 1
+	require.NoError(t, v.peer.Raw(f))
+	v.rejectedAs(&rejection{code: 0x2002, bare: true, event: verbs.EventBadCRC}, u)
+
+	rejected(t, setup{}, rejection{
+		what: "an RDMA Read with all that is ignored", code: 0x0103, readToo: true, event: verbs.EventIRRQPD,
+		ulpdu: func(v *victim) []byte {
+			b := v.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
+			u := aReadRequest(1, read{nowhere, nowhereTO, 5, b.tag(), b.at(0)})
+			u[0], u[1] = u[0]|0x3C, u[1]|0x30
+			copy(u[2:6], "junk")
+			return u
+		},
+	})
+
+	// Once more, and not by aTerminate: RFC 5040 4.8 figures 7 and 8 for an RDMA
+	// Read of an unknown STag.
+	t.Part("octet by octet")
+	v = newVictim(t, setup{})
+	v.send(aReadRequest(1, read{0x01020304, 0x05060708090A0B0C, 0x0D0E0F10, 0, 0x11}))
+	require.Equal(t, []byte{
+		0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, // QN 2, MSN 1, MO 0
+		0x01, 0x00, 0xE0, 0x00, // RDMA layer, Remote Protection Error, Invalid STag; M, D, R
+		0x00, 0x2E, // the segment had 46 octets
+		0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0,
+		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11,
+	}, v.next())
+	v.finished()
+}
+
+// terminateReserved: the bits are clear in each Terminate Message sent, by aTerminate
+// throughout; and one with all of them set is as good as one without.
+func terminateReserved(t *conformance.T) {
+	r := open(t, setup{})
+	u := aTerminate(0x1202, nil, false)
+	u[20], u[21] = 0x1F, 0xFF
+	r.send(u)
+	r.finished()
+	q := r.ended(verbs.Error)
+	r.events(verbs.EventTerminateReceived)
+	require.NotNil(t, q.Terminate)
+	require.False(t, q.Terminate.Sent)
+	require.EqualValues(t, 0x1202, q.Terminate.Code)
+	require.Equal(t, []byte{0x12, 0x02, 0x1F, 0xFF}, q.Terminate.Raw)
+
+	s := open(t, setup{})
+	bad := aWrite(0x77, 0, []byte{1})
+	s.send(bad)
+	sent := s.next()
+	require.Equal(t, []byte{0xC0, 0x00}, sent[20:22], "M and D, and 13 reserved bits")
+}

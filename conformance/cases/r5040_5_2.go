@@ -1,0 +1,355 @@
+//go:build conformance
+
+package cases
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5040_5_2 is RDMA Reads: RFC 5040 5.2.
+var r5040_5_2 = []conformance.Case{
+	{
+		Name: "5.2.1/read-requests-sent", Need: conformance.NeedUpper, Run: readRequestsSent,
+		Keys: []string{"R5040-5.2-M1", "R5040-5.2.1-M2", "R5040-5.2.1-M7", "R5040-5.2.1-M8", "R5040-5.2.1-M10"},
+	},
+	{
+		Name: "5.2.1/reads-answered", Need: conformance.NeedUpper, Run: readsAnswered,
+		Keys: []string{"R5040-5.2-M1", "R5040-5.2.1-M4", "R5040-5.2.1-M5", "R5040-5.2.1-M12", "R5040-5.2.2-M2"},
+	},
+	{
+		Name: "5.2.1/answers-in-order", Need: conformance.NeedUpper, Run: answersInOrder,
+		Keys: []string{"R5040-5.2.1-M9", "R5040-5.2.2-M5", "R5040-5.2.2-M6", "R5040-5.5-M10"},
+	},
+	{
+		Name: "5.2.1/read-request-queue", Need: conformance.NeedUpper, Run: readRequestQueue,
+		Keys: []string{"R5040-5.2.1-M3", "R5040-5.2.1-M6", "R5040-5.2.2-M3", "R5040-6.1-M5"},
+	},
+	{
+		Name: "5.2.1/source-refused", Need: conformance.NeedUpper, Run: sourceRefused,
+		Keys: []string{"R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M10", "R5040-7.2-M11", "R5040-7.2-M12", "R5040-7.2-M13"},
+	},
+	{
+		Name: "5.2.1/one-source", Need: conformance.NeedUpper, Run: oneSource,
+		Keys: []string{"R5040-5.2.1-M11", "R5040-7.2-M12"},
+	},
+	{
+		Name: "5.2.1/read-of-nothing", Need: conformance.NeedUpper, Run: readOfNothing,
+		Keys: []string{"R5040-5.2.1-M14", "R5040-5.2.1-M15"},
+	},
+	{
+		Name: "5.2.2/response-placed", Need: conformance.NeedUpper, Run: responsePlaced,
+		Keys: []string{"R5040-5.2.2-M1", "R5040-5.2.2-M4", "R5040-5.5-M11"},
+	},
+	{
+		Name: "5.2.2/response-elsewhere", Need: conformance.NeedUpper, Run: responseElsewhere,
+		Keys: []string{"R5040-5.2.2-M6", "R5040-7.2-M1", "R5040-7.2-M2"},
+	},
+}
+
+// readRequestsSent: eight Reads, one request each, in order.
+func readRequestsSent(t *conformance.T) {
+	r := open(t, setup{})
+	b := r.region(8*64, allRights)
+	var list []verbs.Send
+	for i := range 8 {
+		n := []int{0, 1, 64}[i%3]
+		list = append(list, verbs.Send{
+			ID: uint64(i), Op: verbs.OpRead, Local: b.sge(64*(7-i), n),
+			Remote: verbs.Remote{STag: theirs.STag + verbs.STag(i), TO: theirs.TO * uint64(i)},
+		})
+	}
+	r.post(list[:3]...)
+	r.post(list[3:]...)
+	for i, l := range list {
+		r.expect(aReadRequest(uint32(i+1), read{
+			b.tag(), b.at(64 * (7 - i)), l.Local.Length, uint32(l.Remote.STag), l.Remote.TO,
+		}))
+	}
+	r.settled() // and no other request
+	r.incomplete()
+	for i, l := range list {
+		data := upper.Pattern(uint8(i), int(l.Local.Length))
+		r.send(aReadResponse(b.tag(), b.at(64*(7-i)), data))
+		copy(b.first[64*(7-i):], data)
+		r.completions(verbs.Completion{ID: uint64(i), Op: verbs.OpRead})
+	}
+	b.unchanged()
+}
+
+// readsAnswered: the responder's program does nothing and is told nothing.
+func readsAnswered(t *conformance.T) {
+	const size = 200_000
+	r := open(t, setup{})
+	b := r.region(size, verbs.LocalRead|verbs.RemoteRead)
+	receives := r.recv(1, 16)
+	r.notify(r.RecvCQ, verbs.NotifyNext)
+	for i := range 100 {
+		off := t.Rand().IntN(size)
+		n := t.Rand().IntN(min(size-off, 3000) + 1)
+		if i%25 == 0 {
+			off, n = 0, size
+		}
+		sink := read{t.Rand().Uint32(), t.Rand().Uint64() >> 1, uint32(n), b.tag(), b.at(off)}
+		r.send(aReadRequest(r.nextRead(), sink))
+		got, _ := r.taggedMessage(opReadResponse, sink.sinkSTag, sink.sinkTO)
+		same(t, b.first[off:off+n], got, "octets %d to %d", off, off+n)
+	}
+	r.incomplete()
+	r.events()
+	require.False(t, r.notified(r.RecvCQ), "a notification")
+	receives[0].unchanged()
+	b.unchanged()
+	r.state(verbs.RTS)
+}
+
+// answersInOrder: eight requests in one write of TCP, of very different lengths.
+func answersInOrder(t *conformance.T) {
+	const size = 1 << 20
+	r := open(t, setup{qp: upper.OpenArgs{IRD: 8}})
+	b := r.region(size, allRights)
+	lengths := []int{size, 0, 1, 64 << 10, 0, 2, 100_000, 0}
+	var requests [][]byte
+	for i, n := range lengths {
+		requests = append(requests, aReadRequest(r.nextRead(), read{nowhere + uint32(i), nowhereTO, uint32(n), b.tag(), b.at(0)}))
+	}
+	r.sendAtOnce(requests...)
+	for i, n := range lengths {
+		t.Part("response %d", i)
+		got, _ := r.taggedMessage(opReadResponse, nowhere+uint32(i), nowhereTO)
+		same(t, b.first[:n], got, "the response")
+	}
+	r.settled()
+}
+
+// readRequestQueue: each request takes one place of IRD, of which there are as many
+// as was agreed, until its response is sent; receives are something else.
+func readRequestQueue(t *conformance.T) {
+	const size = 8 << 20 // more than TCP takes for a peer that does not read
+	for _, ird := range []int{1, 4} {
+		t.Part("IRD %d", ird)
+		r := open(t, setup{qp: upper.OpenArgs{IRD: ird, CloseTimeout: time.Minute}, narrow: true})
+		b := r.region(size, allRights)
+		r.recv(1, 16)
+		// As many as there are places, again and again.
+		for range 3 {
+			var requests [][]byte
+			for range ird {
+				requests = append(requests, aReadRequest(r.nextRead(), read{nowhere, 0, 5, b.tag(), b.at(0)}))
+			}
+			r.sendAtOnce(requests...)
+			for range ird {
+				r.expect(aReadResponse(nowhere, 0, b.first[:5]))
+			}
+		}
+		// Sends are numbered on their own, and take receives.
+		r.sendMessage([]byte("beside"))
+		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6})
+		// With the first response held back, there is no room for one more.
+		for i := range ird {
+			n := 0
+			if i == 0 {
+				n = size
+			}
+			r.send(aReadRequest(r.nextRead(), read{nowhere + uint32(i), 0, uint32(n), b.tag(), b.at(0)}))
+		}
+		more := aReadRequest(r.nextRead(), read{nowhere, 0, 0, 0, 0})
+		r.send(more)
+		before := r.eventuallyTerminated(0x1202, more, false)
+		answers := 0
+		for _, u := range before {
+			require.Equal(t, byte(opReadResponse), u[1], "the control octet of % x", u[:14])
+			answers += int(u[0] >> 6 & 1)
+		}
+		require.LessOrEqual(t, answers, ird, "responses")
+		r.ended(verbs.Error)
+		r.events(verbs.EventIRRQTooMany)
+	}
+}
+
+// sourceRefused names sources that a peer may not read.
+func sourceRefused(t *conformance.T) {
+	reads := func(stag uint32, to uint64, n uint32) []byte {
+		return aReadRequest(1, read{nowhere, nowhereTO, n, stag, to})
+	}
+	of := func(a upper.RegisterArgs) func(v *victim) []byte {
+		return func(v *victim) []byte {
+			a.Len = 64
+			b := v.register(a)
+			return reads(b.tag(), b.at(0), 1)
+		}
+	}
+	list := []rejection{
+		{what: "an unknown STag", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+			gone := v.rig.region(64, allRights)
+			gone.deregister()
+			return reads(gone.tag(), gone.at(0), 1)
+		}},
+		{what: "another key", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+			return reads(v.region.tag()^0x80, v.region.at(0), 1)
+		}},
+		{what: "STag zero", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+			return reads(0, v.region.at(0), 1)
+		}},
+		{what: "an Invalid region", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+			var g upper.Region
+			require.NoError(t, v.up.Allocate(upper.RegisterArgs{RemoteAccess: true}, &g))
+			return reads(uint32(g.STag), 0, 1)
+		}},
+		{what: "a region of another PD", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: of(upper.RegisterArgs{PD: 1, Access: allRights})},
+		{what: "a region of another queue pair", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *victim) []byte {
+			b := v.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: newSubject(t, v.up, upper.OpenArgs{}).QP})
+			return reads(b.tag(), b.at(0), 1)
+		}},
+		{what: "another queue pair's window", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *victim) []byte {
+			w := v.beside(setup{}).window(v.region, verbs.RemoteRead)
+			return reads(uint32(w), v.region.at(0), 1)
+		}},
+		{what: "a region without the right", code: 0x0102, event: verbs.EventIRRQAccess, ulpdu: of(upper.RegisterArgs{
+			Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
+		})},
+		{what: "a TO and size that wrap", code: 0x0104, event: verbs.EventIRRQWrap, ulpdu: func(v *victim) []byte {
+			return reads(v.region.tag(), 0xFFFFFFFFFFFFFFF8, 16)
+		}},
+	}
+	for _, x := range []struct{ off, n int }{{-1, 1}, {-1, 2}, {256, 1}, {255, 2}, {0, 257}, {100, 1000}, {1 << 30, 1}} {
+		list = append(list, rejection{
+			what: fmt.Sprintf("%d octets from %d on, of 256", x.n, x.off), code: 0x0101, event: verbs.EventIRRQBounds,
+			ulpdu: func(v *victim) []byte { return reads(v.region.tag(), v.region.at(x.off), uint32(x.n)) },
+		})
+	}
+	for i := range list {
+		list[i].readToo = true
+	}
+	rejected(t, setup{}, list...)
+
+	t.Part("the first, the last and all octets")
+	r := open(t, setup{})
+	b := r.region(256, verbs.LocalRead|verbs.RemoteRead)
+	require.Equal(t, b.first[:1], r.fetch(b, 0, 1))
+	require.Equal(t, b.first[255:], r.fetch(b, 255, 1))
+	require.Equal(t, b.first, r.fetch(b, 0, 256))
+}
+
+// oneSource: a request does not run from one region into its neighbour, though
+// their tagged offsets join.
+func oneSource(t *conformance.T) {
+	const va = 1 << 20
+	r := open(t, setup{})
+	left := r.register(upper.RegisterArgs{Len: 64, Access: allRights, VA: va})
+	right := r.register(upper.RegisterArgs{Len: 64, Access: allRights, VA: va + 64})
+	require.Equal(t, left.first, r.fetch(left, 0, 64))
+	require.Equal(t, right.first, r.fetch(right, 0, 64))
+	bad := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 128, left.tag(), va})
+	r.send(bad)
+	r.terminated(0x0101, bad, true)
+	r.ended(verbs.Error)
+	r.events(verbs.EventIRRQBounds)
+}
+
+// readOfNothing: the source of an RDMA Read of no octets is not looked at, and there
+// is a response.
+func readOfNothing(t *conformance.T) {
+	r := open(t, setup{})
+	b := r.region(64, allRights)
+	closed := r.region(64, verbs.LocalRead)
+	foreign := r.register(upper.RegisterArgs{PD: 1, Len: 64, Access: allRights})
+	for i, source := range []struct {
+		what string
+		stag uint32
+		to   uint64
+	}{
+		{"a good one", b.tag(), b.at(0)},
+		{"its end", b.tag(), b.at(64)},
+		{"an unknown STag", 0xDEADBEEF, 0},
+		{"STag zero", 0, 0},
+		{"another PD's", foreign.tag(), foreign.at(0)},
+		{"one without the right", closed.tag(), closed.at(0)},
+		{"far beyond", b.tag(), 0xFFFFFFFFFFFFFFFF},
+	} {
+		t.Part("the source is %s", source.what)
+		sink, to := nowhere+uint32(i), uint64(nowhereTO)<<(i%4)
+		r.send(aReadRequest(r.nextRead(), read{sink, to, 0, source.stag, source.to}))
+		want := []byte{0xC1, 0x42}
+		want = binary.BigEndian.AppendUint32(want, sink)
+		want = binary.BigEndian.AppendUint64(want, to)
+		r.expect(want)
+	}
+	r.state(verbs.RTS)
+	r.events()
+}
+
+// responsePlaced: a response fills the sink and completes its Read, and takes no
+// receive. Nothing else has to come.
+func responsePlaced(t *conformance.T) {
+	r := open(t, setup{})
+	receives := r.recv(1, 16)
+	b := r.region(64, verbs.LocalWrite|verbs.LocalRead|verbs.RemoteWrite)
+	r.post(
+		verbs.Send{ID: 1, Op: verbs.OpRead, Local: b.sge(8, 9), Remote: theirs},
+		verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 6), Remote: theirs, Flags: verbs.Unsignaled},
+		verbs.Send{ID: 3, Op: verbs.OpRead, Local: b.sge(40, 0), Remote: theirs},
+	)
+	for i := range 3 {
+		require.Equal(t, uint32(i+1), binary.BigEndian.Uint32(r.next()[10:]), "MSN")
+	}
+	r.send(
+		tagged(moreTagged, opReadResponse, b.tag(), b.at(8), []byte("resp")),
+		tagged(lastTagged, opReadResponse, b.tag(), b.at(12), []byte("onse.")),
+	)
+	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRead})
+	b.holds(8, []byte("response."))
+	r.send(aReadResponse(b.tag(), b.at(32), []byte("second")), aReadResponse(b.tag(), b.at(40), nil))
+	r.completions(verbs.Completion{ID: 3, Op: verbs.OpRead})
+	b.holds(32, []byte("second"))
+	receives[0].unchanged()
+	r.incomplete()
+	r.state(verbs.RTS)
+}
+
+// responseElsewhere: a response goes where the Read said and nowhere else.
+func responseElsewhere(t *conformance.T) {
+	eight := []byte("response")
+	rejected(t, setup{},
+		rejection{
+			what: "another region", code: 0x1100, event: verbs.EventProtSTag,
+			ulpdu: func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(0), eight) },
+		},
+		rejection{
+			what: "beside the sink, in its region", code: 0x1101, event: verbs.EventProtBounds,
+			ulpdu: func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(8), eight) },
+		},
+		rejection{
+			what: "more than was asked for", code: 0x1101, event: verbs.EventProtBounds,
+			ulpdu: func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response!")) },
+		},
+		rejection{
+			what: "less than was asked for", code: 0x1101, event: verbs.EventProtBounds,
+			ulpdu: func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), nil) },
+		},
+	)
+	t.Part("two sinks")
+	v := newVictim(t, setup{})
+	v.send(tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("res")))
+	bad := aReadResponse(v.region.tag(), v.region.at(0), []byte("ponse"))
+	v.send(bad)
+	copy(v.sink.first, "res")
+	v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+
+	t.Part("nobody asked")
+	r := open(t, setup{})
+	b := r.region(64, allRights)
+	u := aReadResponse(b.tag(), b.at(0), []byte("x"))
+	r.send(u)
+	r.terminated(0x0206, u, false)
+	r.ended(verbs.Error)
+	r.events(verbs.EventUnexpectedOpcode)
+	b.unchanged()
+}

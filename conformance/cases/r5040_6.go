@@ -1,0 +1,301 @@
+//go:build conformance
+
+package cases
+
+import (
+	"io"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5040_6 is streams and their errors: RFC 5040 6 and 7.
+var r5040_6 = []conformance.Case{
+	{
+		Name: "6.1/read-limits-told", Need: conformance.NeedUpper, Run: readLimitsTold,
+		Keys: []string{"R5040-6.1-M2", "R5040-6.1-M3"},
+	},
+	{
+		Name: "6.1/outbound-reads", Need: conformance.NeedUpper, Run: outboundReads,
+		Keys: []string{"R5040-6.1-M3", "R5040-6.1-M4"},
+	},
+	{
+		Name: "7/erroneous-stream", Need: conformance.NeedUpper, Run: erroneousStream,
+		Keys: []string{"R5040-7-M1", "R5040-7-M2", "R5040-7.1-M3"},
+	},
+	{
+		Name: "7/connection-ends", Need: conformance.NeedUpper, Run: connectionEnds,
+		Keys: []string{"R5040-7-M3"},
+	},
+	{
+		Name: "7.1/local-errors-told", Need: conformance.NeedUpper, Run: localErrorsTold,
+		Keys: []string{"R5040-7.1-M1", "R5040-7.1-M2"},
+	},
+	{
+		Name: "7.2/ddp-fields-checked", Need: conformance.NeedUpper, Run: ddpFieldsChecked,
+		Keys: []string{"R5040-7.2-M1", "R5040-7.2-M6"},
+	},
+}
+
+// readLimitsTold: Query QP tells what was agreed, and that is what holds.
+func readLimitsTold(t *conformance.T) {
+	for _, x := range []struct {
+		ird, ord   int // of the queue pair
+		near       mpa.Startup
+		gets, puts int
+	}{
+		{5, 3, mpa.Startup{CRC: true, Rev: 1}, 5, 3}, // nothing was said
+		{5, 3, mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 9, ORD: 4}, 5, 3},
+		{2, 7, mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 2, ORD: 2}, 2, 2},
+	} {
+		t.Part("IRD %d, ORD %d, the peer's %d, %d", x.ird, x.ord, x.near.IRD, x.near.ORD)
+		s := newSubject(t, tester(t), upper.OpenArgs{IRD: x.ird, ORD: x.ord})
+		require.Equal(t, [2]int{x.ird, x.ord}, [2]int{s.query().IRD, s.query().ORD}, "after Create QP")
+
+		r := open(t, setup{qp: upper.OpenArgs{IRD: x.ird, ORD: x.ord}, near: x.near, play: conformance.Initiator})
+		q := r.query()
+		require.Equal(t, [2]int{x.gets, x.puts}, [2]int{q.IRD, q.ORD}, "IRD and ORD of Query QP")
+		if x.near.Enhanced {
+			require.EqualValues(t, x.puts, r.frame.ORD, "the ORD of the startup frame")
+		}
+	}
+	t.Part("Modify QP")
+	r := open(t, setup{qp: upper.OpenArgs{IRD: 5, ORD: 5}, play: conformance.Initiator})
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.RTS, IRD: ptr(2), ORD: ptr(1)}))
+	q := r.query()
+	require.Equal(t, [2]int{2, 1}, [2]int{q.IRD, q.ORD})
+	issue(r, 3, 1)
+}
+
+// outboundReads: never more than ORD are under way, and each response lets another
+// one go.
+func outboundReads(t *conformance.T) {
+	for _, ord := range []int{1, 2, 8} {
+		t.Part("ORD %d", ord)
+		r := open(t, setup{qp: upper.OpenArgs{ORD: ord}})
+		issue(r, 20, ord)
+	}
+}
+
+// issue posts Reads, of which ord may be under way, and answers them one by one.
+func issue(r *rig, reads, ord int) {
+	b := r.region(8*reads, allRights)
+	for i := range reads {
+		r.post(verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(8*i, 8), Remote: theirs})
+	}
+	request := func(i int) []byte {
+		return aReadRequest(uint32(i+1), read{b.tag(), b.at(8 * i), 8, uint32(theirs.STag), theirs.TO})
+	}
+	for i := range ord {
+		r.expect(request(i))
+	}
+	for i := range reads {
+		r.settled() // and no other request
+		r.send(aReadResponse(b.tag(), b.at(8*i), []byte("response")))
+		r.completions(verbs.Completion{ID: uint64(i), Op: verbs.OpRead})
+		if i+ord < reads {
+			r.expect(request(i + ord))
+		}
+	}
+}
+
+// erroneousStream: of several faults the first counts, and nothing behind it.
+func erroneousStream(t *conformance.T) {
+	good := func(v *victim) [][]byte {
+		return [][]byte{
+			aWrite(v.region.tag(), v.region.at(0), []byte("late")),
+			aSend(1, []byte("late")),
+			aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response")),
+			aReadRequest(1, read{nowhere, nowhereTO, 4, v.region.tag(), v.region.at(0)}),
+			aTerminate(0x1202, nil, false),
+		}
+	}
+	faults := []rejection{
+		{
+			what: "an unknown STag", code: 0x1100, event: verbs.EventProtSTag,
+			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag()^1, v.region.at(0), []byte("bad")) },
+		},
+		{
+			what: "an unknown opcode", code: 0x0206, event: verbs.EventUnexpectedOpcode,
+			ulpdu: func(*victim) []byte { return untagged(lastUntagged, 0x4E, 0, 0, 1, 0, nil) },
+		},
+		{
+			what: "a wrong queue", code: 0x1201, event: verbs.EventInvalidQN,
+			ulpdu: func(*victim) []byte { return untagged(lastUntagged, opSend, 0, 5, 1, 0, nil) },
+		},
+		{
+			what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds,
+			ulpdu: func(*victim) []byte { return aSend(1, make([]byte, victimRoom+1)) },
+		},
+	}
+	for i := range faults {
+		t.Part("%s first", faults[i].what)
+		v := newVictim(t, setup{})
+		first := faults[i].ulpdu(v)
+		all := [][]byte{first}
+		for k := range faults {
+			all = append(all, faults[(i+k)%len(faults)].ulpdu(v))
+		}
+		all = append(all, good(v)...)
+		v.sendAtOnce(all...)
+		for _, u := range good(v) {
+			_ = v.peer.Send(u) // refused or ignored
+		}
+		v.rejectedAs(&faults[i], first)
+		q := v.query()
+		require.NotNil(t, q.Terminate, "the Terminate Message of Query QP")
+		require.True(t, q.Terminate.Sent)
+		require.EqualValues(t, faults[i].code, q.Terminate.Code)
+		require.False(t, q.Stream, "the LLP stream of Query QP")
+		v.incomplete()
+	}
+}
+
+// connectionEnds: however a stream ends, so does its connection.
+func connectionEnds(t *conformance.T) {
+	for _, x := range []struct {
+		what  string
+		do    func(r *rig)
+		ends  wire.End
+		state verbs.State
+	}{
+		{"it closes", func(r *rig) { r.close() }, wire.FIN, verbs.Idle},
+		{"the peer closes", func(r *rig) { r.shut() }, wire.FIN, verbs.Idle},
+		{"it sends a Terminate Message", func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) }, wire.FIN, verbs.Error},
+		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, wire.FIN, verbs.Error},
+		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error})) }, wire.Reset, verbs.Error},
+		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})) }, wire.Reset, 0},
+	} {
+		t.Part("%s", x.what)
+		r := open(t, setup{})
+		r.settled()
+		x.do(r)
+		require.Equal(t, x.ends, r.gone())
+		_ = r.peer.CloseWrite()
+		if x.state != 0 || x.ends == wire.FIN {
+			require.False(t, r.ended(x.state).Stream, "the LLP stream of Query QP")
+		}
+		// Nobody is there any more: what is sent meets a reset.
+		eventually(t, func() bool {
+			_, err := r.peer.Conn.Write([]byte{0})
+			return err != nil
+		}, "the connection is gone")
+	}
+}
+
+// localErrorsTold: an error of the program's own request is told by its completion,
+// and the peer by a Terminate Message of the control word alone.
+func localErrorsTold(t *conformance.T) {
+	for _, x := range []struct {
+		what   string
+		send   func(r *rig, b *buffer) verbs.Send
+		status verbs.Status
+	}{
+		{"a Send of an unknown STag", func(_ *rig, b *buffer) verbs.Send {
+			return verbs.Send{SGL: []verbs.SGE{{STag: b.STag ^ 1, Length: 1, TO: b.at(0)}}}
+		}, verbs.StatusInvalidSTag},
+		{"an RDMA Write of too much", func(_ *rig, b *buffer) verbs.Send {
+			return verbs.Send{Op: verbs.OpWrite, SGL: b.sgl(0, 65), Remote: theirs}
+		}, verbs.StatusBaseBounds},
+		{"a Send of a region without the right", func(r *rig, _ *buffer) verbs.Send {
+			return verbs.Send{SGL: r.region(8, verbs.LocalWrite).sgl(0, 8)}
+		}, verbs.StatusAccess},
+		{"an RDMA Read to another PD's region", func(r *rig, _ *buffer) verbs.Send {
+			b := r.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
+			return verbs.Send{Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}
+		}, verbs.StatusInvalidPD},
+	} {
+		t.Part("%s", x.what)
+		r := open(t, setup{})
+		b := r.region(64, allRights)
+		l := x.send(r, b)
+		l.ID = 3
+		r.post(l)
+		r.terminated(0x0000, nil, false)
+		r.ended(verbs.Error)
+		r.completions(verbs.Completion{ID: 3, Op: l.Op, Status: x.status})
+		r.events()
+		q := r.query()
+		require.NotNil(t, q.Terminate)
+		require.True(t, q.Terminate.Sent)
+	}
+	t.Part("the connection is lost")
+	r := open(t, setup{})
+	r.settled()
+	require.NoError(t, r.peer.Reset())
+	r.ended(verbs.Error)
+	r.events(verbs.EventLLPReset)
+
+	t.Part("the connection ends within an FPDU")
+	r = open(t, setup{})
+	require.NoError(t, r.peer.Raw([]byte{0, 20, lastUntagged}))
+	r.shut()
+	_, err := r.peer.Next()
+	require.NotErrorIs(t, err, io.EOF, "a good end")
+	r.ended(verbs.Error)
+	r.events(verbs.EventLLPLost)
+}
+
+// ddpFieldsChecked spoils DDP's own fields of each kind of message, one at a time.
+func ddpFieldsChecked(t *conformance.T) {
+	var list []rejection
+	for _, version := range []byte{0, 2, 3} {
+		for _, m := range goodMessages {
+			list = append(list, rejection{
+				what: m.what + " of a wrong DDP version", code: 0x1206, event: verbs.EventDDPVersion,
+				ulpdu: func(v *victim) []byte {
+					u := m.make(v)
+					u[0] = u[0]&^3 | version
+					return u
+				},
+			})
+			if m.make(&victim{region: &buffer{}, sink: &buffer{}})[0]&0x80 != 0 {
+				list[len(list)-1].code = 0x1104
+			}
+		}
+	}
+	spoil := func(message int, at int, octet byte) func(*victim) []byte {
+		return func(v *victim) []byte {
+			u := goodMessages[message].make(v)
+			u[at] = octet
+			return u
+		}
+	}
+	list = append(list,
+		rejection{what: "a Send ahead of the only receive", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 2)},
+		rejection{what: "a Send that is behind", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 0)},
+		rejection{what: "a Send with an MO", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: spoil(goodSend, 17, 1)},
+		rejection{what: "an RDMA Read Request that is ahead", code: 0x1203, event: verbs.EventIRRQMSNGap, ulpdu: spoil(goodReadRequest, 13, 2)},
+		rejection{what: "an RDMA Read Request that is behind", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 13, 0)},
+		rejection{what: "an RDMA Read Request far ahead", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 10, 0x40)},
+		rejection{what: "an RDMA Read Request with an MO", code: 0x1204, event: verbs.EventInvalidReadRequest, ulpdu: spoil(goodReadRequest, 17, 1)},
+		rejection{what: "an RDMA Read Request that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodReadRequest, 0, moreUntagged)},
+		rejection{what: "a Terminate Message that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodTerminate, 0, moreUntagged)},
+		rejection{
+			what: "an RDMA Read Request that is too short", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
+			ulpdu: func(v *victim) []byte { return goodMessages[goodReadRequest].make(v)[:45] },
+		},
+		rejection{
+			what: "an RDMA Write of another STag", code: 0x1100, event: verbs.EventProtSTag,
+			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag()+0x100, v.region.at(0), []byte("x")) },
+		},
+		rejection{
+			what: "an RDMA Write below its region", code: 0x1101, event: verbs.EventProtBounds,
+			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(-1), []byte("x")) },
+		},
+		rejection{
+			what: "an RDMA Write beyond its region", code: 0x1101, event: verbs.EventProtBounds,
+			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(255), []byte("xy")) },
+		},
+		rejection{
+			what: "an RDMA Write that wraps", code: 0x1103, event: verbs.EventProtWrap,
+			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), 0xFFFFFFFFFFFFFFFF, []byte("xy")) },
+		},
+	)
+	rejected(t, setup{}, list...)
+}

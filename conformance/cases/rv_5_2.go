@@ -1,0 +1,220 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv5_2 is Protection Domains and what is in them: verbs draft 5.2.
+var rv5_2 = []conformance.Case{
+	{Name: "5.2/qp-in-one-pd", Keys: []string{"RV-5.2-M1"}, Need: conformance.NeedAPI, Run: qpInOnePD},
+	{Name: "5.2/many-in-one-pd", Keys: []string{"RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"}, Need: conformance.NeedAPI, Run: manyInOnePD},
+	{Name: "5.2/region-in-one-pd", Keys: []string{"RV-5.2-M3"}, Need: conformance.NeedAPI, Run: regionInOnePD},
+	{Name: "5.2/window-in-one-pd", Keys: []string{"RV-5.2-M5"}, Need: conformance.NeedAPI, Run: windowInOnePD},
+	{Name: "5.2/any-object-in-any-pd", Keys: []string{"RV-5.2-M7"}, Need: conformance.NeedAPI, Run: anyObjectInAnyPD},
+	{Name: "5.2/bind-across-pds", Keys: []string{"RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"}, Need: conformance.NeedAPI, Run: bindAcrossPDs},
+	{Name: "5.2/fast-register-across-pds", Keys: []string{"RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"}, Need: conformance.NeedAPI, Run: fastRegisterAcrossPDs},
+}
+
+func qpInOnePD(t *conformance.T) {
+	w := newWorld(t, worldConfig{Idle: true})
+	n := w.a
+	dead := n.newPD()
+	require.NoError(t, dead.Dealloc())
+	for name, pd := range map[string]*verbs.PD{"no PD": nil, "a deallocated PD": dead} {
+		_, err := n.nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: n.cq, RecvCQ: n.cq})
+		assert.ErrorIs(t, err, verbs.ErrInvalidPD, name)
+	}
+	other := n.newPD()
+	qp := n.newQP(verbs.QPConfig{PD: other})
+	assert.Same(t, other, attributes(t, qp).PD)
+	assert.Same(t, n.pd, attributes(t, n.qp).PD)
+	connect(t, qp, w.b.qp)
+	assert.Same(t, other, attributes(t, qp).PD, "with a stream")
+	// It is in no other PD: a region of the first is out of its reach.
+	run(t, qp, verbs.Send{ID: 1, SGL: n.mr.SGL(0, 8)}, verbs.StatusInvalidPD)
+	ends(t, qp, verbs.Error)
+	assert.Same(t, other, attributes(t, qp).PD, "after the stream")
+}
+
+func manyInOnePD(t *conformance.T) {
+	w := newWorld(t, worldConfig{Idle: true})
+	var (
+		sgl     []verbs.SGE
+		regions []*verbs.MR
+		qps     []*verbs.QP
+		windows []*verbs.MW
+	)
+	indexes := map[uint32]bool{}
+	for i := range 3 {
+		mr := w.a.register(100, allRights|verbs.BindWindow)
+		fill(mr.Bytes(), i)
+		q, err := mr.Query()
+		require.NoError(t, err)
+		assert.Equal(t, w.a.pd.ID(), q.PD, "PD of region %d", i)
+		mw := w.a.newMW()
+		v, err := mw.Query()
+		require.NoError(t, err)
+		assert.Equal(t, w.a.pd.ID(), v.PD, "PD of window %d", i)
+		indexes[mr.STag().Index()], indexes[mw.STag(0).Index()] = true, true
+		sgl, regions, windows = append(sgl, mr.SGE(i, 50)), append(regions, mr), append(windows, mw)
+		qp, peer := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
+		assert.Same(t, w.a.pd, attributes(t, qp).PD, "PD of queue pair %d", i)
+		qps = append(qps, qp)
+		postRecv(t, peer, verbs.Recv{SGL: w.b.mr.SGL(i*256, 256)})
+	}
+	assert.Len(t, indexes, 6, "STag indexes")
+	want := append(append(append([]byte(nil), regions[0].Bytes()[0:50]...), regions[1].Bytes()[1:51]...), regions[2].Bytes()[2:52]...)
+	for i, qp := range qps { // each gathers from all regions, and binds a window
+		run(t, qp, verbs.Send{ID: 1, SGL: sgl}, verbs.StatusSuccess)
+		c := await(t, w.b.cq, 1)[0]
+		assert.EqualValues(t, 150, c.Bytes)
+		assert.Equal(t, want, w.b.mr.Bytes()[i*256:i*256+150], "what queue pair %d sent", i)
+		run(t, qp, verbs.Send{ID: 2, Op: verbs.OpBind, Bind: windows[i].Bind(regions[i], 0, 100, remoteRights, 1)}, verbs.StatusSuccess)
+	}
+}
+
+func regionInOnePD(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	n := w.a
+	dead, other := n.newPD(), n.newPD()
+	require.NoError(t, dead.Dealloc())
+	_, err := dead.Register(make([]byte, 8), verbs.LocalRead)
+	require.ErrorIs(t, err, verbs.ErrInvalidPD)
+	mr := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+	q, err := mr.Query()
+	require.NoError(t, err)
+	assert.Equal(t, other.ID(), q.PD)
+	// A queue pair of that PD may use it, one of another may not, near or far.
+	near := n.newQP(verbs.QPConfig{PD: other})
+	connect(t, near, w.b.newQP(verbs.QPConfig{}))
+	run(t, near, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusSuccess)
+	n.remotely(mr.Remote(0), 0x1102, 0x0103)
+	assert.Equal(t, make([]byte, 64), mr.Bytes(), "what the peer of another PD wrote")
+	run(t, n.qp, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusInvalidPD)
+}
+
+func windowInOnePD(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	dead, other := n.newPD(), n.newPD()
+	require.NoError(t, dead.Dealloc())
+	_, err := dead.AllocateWindow()
+	require.ErrorIs(t, err, verbs.ErrInvalidPD)
+	for _, pd := range []*verbs.PD{n.pd, other} {
+		mw, err := pd.AllocateWindow()
+		require.NoError(t, err)
+		q, err := mw.Query()
+		require.NoError(t, err)
+		assert.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}, q, "a fresh window")
+	}
+}
+
+func anyObjectInAnyPD(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for i := range 4 {
+		pd := n.newPD()
+		for k := range 4 { // the first one made differs from PD to PD
+			switch (i + k) % 4 {
+			case 0:
+				assert.Same(t, pd, attributes(t, n.newQP(verbs.QPConfig{PD: pd})).PD, "QP in PD %d", i)
+			case 1:
+				q, err := n.newSRQ(verbs.SRQConfig{PD: pd}).Query()
+				require.NoError(t, err)
+				assert.Equal(t, pd.ID(), q.PD, "S-RQ in PD %d", i)
+			case 2:
+				q, err := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights}).Query()
+				require.NoError(t, err)
+				assert.Equal(t, pd.ID(), q.PD, "region in PD %d", i)
+			case 3:
+				mw, err := pd.AllocateWindow()
+				require.NoError(t, err)
+				q, err := mw.Query()
+				require.NoError(t, err)
+				assert.Equal(t, pd.ID(), q.PD, "window in PD %d", i)
+			}
+		}
+	}
+}
+
+// failsLocally posts one request to a queue pair of the node with a raw peer, and
+// says that it completes with this status, that the peer is told 0x0000 (figure 23),
+// and that what the queries tell is as it was.
+func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Send, want verbs.Status, queries ...func() any) {
+	before := make([]any, len(queries))
+	for i, q := range queries {
+		before[i] = q()
+	}
+	p := rawPeer(n.t, qp, mpa.Initiator)
+	n.t.Logf("%s", what)
+	run(n.t, qp, req, want)
+	terminated(n.t, p, 0x0000)
+	for i, q := range queries {
+		assert.Equal(n.t, before[i], q(), "%s: nothing has changed", what)
+	}
+}
+
+func bindAcrossPDs(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.newPD()
+	foreign, err := other.AllocateWindow()
+	require.NoError(t, err)
+	under := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
+	home := n.newMW()
+	for _, c := range []struct {
+		name  string
+		mw    *verbs.MW
+		mr    *verbs.MR
+		flags verbs.Flags
+	}{
+		{"window of another PD", foreign, n.mr, 0},
+		{"region of another PD", home, under, 0},
+		{"both of another PD", foreign, under, 0},
+		{"window of another PD, unsignaled", foreign, n.mr, verbs.Unsignaled},
+		{"region of another PD, unsignaled", home, under, verbs.Unsignaled},
+	} {
+		b := c.mw.Bind(c.mr, 0, 64, remoteRights, 9)
+		n.failsLocally(c.name, n.newQP(verbs.QPConfig{}), verbs.Send{ID: 77, Op: verbs.OpBind, Flags: c.flags, Bind: b},
+			verbs.StatusInvalidPD, queries(c.mw.Query), queries(c.mr.Query))
+		n.remotely(verbs.BindBuffer(b).Remote(0), 0x1100, 0x0100)
+	}
+	// All of one PD.
+	qp := n.newQP(verbs.QPConfig{})
+	rawPeer(t, qp, mpa.Initiator)
+	run(t, qp, verbs.Send{ID: 78, Op: verbs.OpBind, Bind: home.Bind(n.mr, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
+	qp = n.newQP(verbs.QPConfig{PD: other})
+	rawPeer(t, qp, mpa.Initiator)
+	run(t, qp, verbs.Send{ID: 79, Op: verbs.OpBind, Bind: foreign.Bind(under, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
+}
+
+func fastRegisterAcrossPDs(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.newPD()
+	pages := n.pages(1, 4096)
+	foreign, err := other.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
+	require.NoError(t, err)
+	register := func(mr *verbs.MR) *verbs.FastRegister {
+		return &verbs.FastRegister{STag: mr.WithKey(5), Buffers: pages.List(0, 4096), Addressing: verbs.ZeroBased, Access: allRights}
+	}
+	for name, flags := range map[string]verbs.Flags{"signaled": 0, "unsignaled": verbs.Unsignaled} {
+		f := register(foreign)
+		n.failsLocally(name, n.newQP(verbs.QPConfig{Privileged: true}),
+			verbs.Send{ID: 77, Op: verbs.OpFastRegister, Flags: flags, FastRegister: f}, verbs.StatusInvalidPD, queries(foreign.Query))
+		n.remotely(verbs.FastRegisterBuffer(f).Remote(0), 0x1100, 0x0100)
+	}
+	for name, pd := range map[string]*verbs.PD{"own PD": n.pd, "the other PD": other} {
+		mr, err := pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
+		require.NoError(t, err)
+		qp := n.newQP(verbs.QPConfig{PD: pd, Privileged: true})
+		rawPeer(t, qp, mpa.Initiator)
+		run(t, qp, verbs.Send{ID: 78, Op: verbs.OpFastRegister, FastRegister: register(mr)}, verbs.StatusSuccess)
+		q, err := mr.Query()
+		require.NoError(t, err)
+		assert.True(t, q.Valid, name)
+	}
+}

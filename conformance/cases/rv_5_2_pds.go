@@ -1,0 +1,161 @@
+//go:build conformance
+
+package cases
+
+import (
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv5_2_pds is the life of Protection Domains: verbs draft 5.2.1 and 5.2.2.
+var rv5_2_pds = []conformance.Case{
+	{Name: "5.2.1/allocated-here", Keys: []string{"RV-5.2.1-M1"}, Need: conformance.NeedAPI, Run: pdsAllocatedHere},
+	{Name: "5.2.1/ids-at-once", Keys: []string{"RV-5.2.1-M2"}, Need: conformance.NeedAPI, Run: pdIDsAtOnce},
+	{Name: "5.2.1/ids-over-time", Keys: []string{"RV-5.2.1-M3"}, Need: conformance.NeedAPI, Run: pdIDsOverTime},
+	{Name: "5.2.2/only-by-verb", Keys: []string{"RV-5.2.2-M1"}, Need: conformance.NeedAPI, Run: pdDeallocatedByVerb},
+	{Name: "5.2.2/in-use", Keys: []string{"RV-5.2.2-M2", "RV-5.2.2-M3"}, Need: conformance.NeedAPI, Run: pdInUse},
+}
+
+func pdsAllocatedHere(t *conformance.T) {
+	n, foreign := newNode(t, nodeConfig{}), newNode(t, nodeConfig{})
+	count := queries(n.mr.Query)
+	for name, pd := range map[string]*verbs.PD{"made up": {}, "of another RNIC": foreign.pd} {
+		refuses(t, "Create QP in a PD "+name, verbs.ErrInvalidPD, func() error {
+			return second(n.nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: n.cq, RecvCQ: n.cq}))
+		})
+		refuses(t, "Create S-RQ in a PD "+name, verbs.ErrInvalidPD, func() error {
+			return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: pd}))
+		})
+		refuses(t, "Register Shared in a PD "+name, verbs.ErrInvalidPD, func() error {
+			return second(n.mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead}))
+		}, count)
+		refuses(t, "Reregister into a PD "+name, verbs.ErrInvalidPD, func() error {
+			return n.register(8, verbs.LocalRead).Reregister(pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead})
+		})
+	}
+	require.NoError(t, n.nic.Close())
+	_, err := n.nic.AllocPD()
+	require.ErrorIs(t, err, verbs.ErrInvalidRNIC)
+}
+
+func pdIDsAtOnce(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{})
+	const workers, each = 4, 250
+	ids := make(chan verbs.PDID, workers*each)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for range each {
+				pd, err := nic.AllocPD()
+				if !assert.NoError(t, err) {
+					return
+				}
+				ids <- pd.ID()
+			}
+		})
+	}
+	wg.Wait()
+	close(ids)
+	seen := map[verbs.PDID]bool{}
+	for id := range ids {
+		assert.NotZero(t, id)
+		seen[id] = true
+	}
+	assert.Len(t, seen, workers*each, "different IDs")
+}
+
+func pdIDsOverTime(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	rng := t.Rand()
+	live := map[verbs.PDID]bool{n.pd.ID(): true}
+	var pds []*verbs.PD
+	for range 500 {
+		if len(pds) > 0 && rng.IntN(2) == 0 {
+			i := rng.IntN(len(pds))
+			require.NoError(t, pds[i].Dealloc())
+			delete(live, pds[i].ID())
+			pds[i] = pds[len(pds)-1]
+			pds = pds[:len(pds)-1]
+			continue
+		}
+		pd := n.newPD()
+		require.False(t, live[pd.ID()], "PD ID %d is in use", pd.ID())
+		live[pd.ID()] = true
+		pds = append(pds, pd)
+	}
+	q, err := n.mr.Query()
+	require.NoError(t, err)
+	assert.Equal(t, n.pd.ID(), q.PD)
+	assert.Equal(t, n.pd.ID(), attributes(t, n.qp).PD.ID())
+}
+
+func pdDeallocatedByVerb(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{PDs: 1}})
+	pd, err := nic.AllocPD()
+	require.NoError(t, err)
+	mr, err := pd.Register(make([]byte, 8), verbs.LocalRead)
+	require.NoError(t, err)
+	_, err = nic.AllocPD()
+	require.ErrorIs(t, err, verbs.ErrInsufficientResources)
+	require.NoError(t, mr.Deregister(), "the last thing in it")
+	_, err = nic.AllocPD()
+	require.ErrorIs(t, err, verbs.ErrInsufficientResources, "an empty PD is one all the same")
+	require.NoError(t, pd.Dealloc())
+	_, err = nic.AllocPD()
+	require.NoError(t, err)
+}
+
+// tenant is something that is in a PD.
+type tenant struct {
+	name  string
+	enter func(n *node, pd *verbs.PD) (leave func() error)
+}
+
+// tenants are the kinds of 9.2.2.2. Each returns what takes it out of the PD again.
+func tenants() []tenant {
+	memory := verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow}
+	return []tenant{
+		{"QP", func(n *node, pd *verbs.PD) func() error { return n.newQP(verbs.QPConfig{PD: pd}).Destroy }},
+		{"S-RQ", func(n *node, pd *verbs.PD) func() error { return n.newSRQ(verbs.SRQConfig{PD: pd}).Destroy }},
+		{"region", func(n *node, pd *verbs.PD) func() error { return n.region(pd, memory).Deregister }},
+		{"invalid region", func(n *node, pd *verbs.PD) func() error {
+			mr, err := pd.AllocateRegion(verbs.AllocateConfig{})
+			require.NoError(n.t, err)
+			return mr.Deregister
+		}},
+		{"shared region", func(n *node, pd *verbs.PD) func() error {
+			mr, err := n.mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead})
+			require.NoError(n.t, err)
+			return mr.Deregister
+		}},
+		{"region moved in", func(n *node, pd *verbs.PD) func() error {
+			mr := n.register(8, verbs.LocalRead)
+			require.NoError(n.t, mr.Reregister(pd, memory))
+			return func() error { return mr.Reregister(n.pd, memory) }
+		}},
+		{"window", func(n *node, pd *verbs.PD) func() error {
+			mw, err := pd.AllocateWindow()
+			require.NoError(n.t, err)
+			return mw.Deallocate
+		}},
+	}
+}
+
+func pdInUse(t *conformance.T) {
+	for _, k := range tenants() {
+		n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 2}}})
+		pd := n.newPD()
+		leave := k.enter(n, pd)
+		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "with a %s", k.name)
+		require.ErrorIs(t, second(n.nic.AllocPD()), verbs.ErrInsufficientResources, "with a %s the PD is still there", k.name)
+		require.NoError(t, k.enter(n, pd)(), "one more %s", k.name)
+		require.NoError(t, leave(), "the %s works and can be taken away", k.name)
+		require.NoError(t, pd.Dealloc(), "without the %s", k.name)
+		require.NoError(t, second(n.nic.AllocPD()), "its place is free")
+	}
+}

@@ -1,0 +1,222 @@
+//go:build conformance
+
+package cases
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv5_3_life is querying, resizing and destroying Completion Queues: verbs draft
+// 5.3.2 to 5.3.4.
+var rv5_3_life = []conformance.Case{
+	{Name: "5.3.2/attributes", Keys: []string{"RV-5.3.2-M1", "RV-5.3.2-M2"}, Need: conformance.NeedAPI, Run: cqAttributes},
+	{Name: "5.3.3/resize-under-traffic", Keys: []string{"RV-5.3.3-M1", "RV-5.3.3-M2", "RV-5.3.3-M3"}, Need: conformance.NeedAPI, Run: resizeUnderTraffic},
+	{Name: "5.3.3/loses-nothing", Keys: []string{"RV-5.3.3-M2"}, Need: conformance.NeedAPI, Run: resizeLosesNothing},
+	{Name: "5.3.3/not-below-what-is-there", Keys: []string{"RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5"}, Need: conformance.NeedAPI, Run: resizeNotBelow},
+	{Name: "5.3.4/only-by-verb", Keys: []string{"RV-5.3.4-M1"}, Need: conformance.NeedAPI, Run: cqDestroyedByVerb},
+	{Name: "5.3.4/in-use", Keys: []string{"RV-5.3.4-M2", "RV-5.3.4-M3"}, Need: conformance.NeedAPI, Run: cqInUse},
+	{Name: "5.3.4/returns-resources", Keys: []string{"RV-5.3.4-M4"}, Need: conformance.NeedAPI, Run: cqReturnsResources},
+	{Name: "5.3.4/no-completion-after", Keys: []string{"RV-5.3.4-M5"}, Need: conformance.NeedAPI, Run: cqNothingAfter},
+}
+
+// shows says what Query CQ has to tell.
+func shows(t *conformance.T, cq *verbs.CQ, entries int, handler verbs.HandlerID) {
+	q, err := cq.Query()
+	require.NoError(t, err)
+	require.Equal(t, verbs.CQAttributes{Entries: entries, Handler: handler}, q, "Query CQ")
+	require.Equal(t, entries, cq.Entries())
+}
+
+func cqAttributes(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	handlers := []verbs.HandlerID{0}
+	for range 2 {
+		id, err := n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+		require.NoError(t, err)
+		require.NotZero(t, id)
+		handlers = append(handlers, id)
+	}
+	require.NotEqual(t, handlers[1], handlers[2])
+	for i, id := range handlers {
+		cq, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 10 + i, Handler: id})
+		require.NoError(t, err)
+		shows(t, cq, cq.Entries(), id)
+		require.GreaterOrEqual(t, cq.Entries(), 10+i)
+		for _, size := range []int{300, 7, 1} {
+			require.NoError(t, cq.Resize(size))
+			shows(t, cq, size, id)
+		}
+	}
+}
+
+// resizeUnderTraffic resizes the CQ of two queue pairs, at moments and to sizes that
+// the seed gives, while each of them carries numbered writes.
+func resizeUnderTraffic(t *conformance.T) {
+	const each, depth = 1500, 32
+	w := newWorld(t, worldConfig{A: nodeConfig{CQ: 2 * depth, QP: verbs.QPConfig{SendDepth: depth}}})
+	n := w.a
+	more, _ := w.pair(verbs.QPConfig{SendDepth: depth}, verbs.QPConfig{})
+	stop := make(chan struct{})
+	var resizing sync.WaitGroup
+	resizing.Go(func() { resizeAtRandom(t, n.cq, 2*depth, stop) })
+	defer resizing.Wait()
+	defer close(stop)
+	next, posted := map[verbs.QPID]uint64{}, map[verbs.QPID]uint64{}
+	got := make([]verbs.Completion, 3)
+	for next[n.qp.ID()] < each || next[more.ID()] < each {
+		for _, qp := range []*verbs.QP{n.qp, more} {
+			for id := posted[qp.ID()]; id < each && id < next[qp.ID()]+depth; id++ {
+				post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 16), Remote: w.b.mr.Remote(0)})
+				posted[qp.ID()]++
+			}
+		}
+		k, err := n.cq.Wait(t.Context(), got)
+		require.NoError(t, err)
+		for _, c := range got[:k] {
+			require.Equal(t, verbs.Completion{ID: next[c.QP], QP: c.QP, Op: verbs.OpWrite}, c, "in order, each once")
+			next[c.QP]++
+		}
+	}
+	empty(t, n.cq)
+	assert.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{n.qp.State(), more.State()})
+	n.quiet()
+}
+
+// resizeAtRandom resizes to least entries and more until stop is closed. Now and
+// then it asks for too many.
+func resizeAtRandom(t *conformance.T, cq *verbs.CQ, least int, stop <-chan struct{}) {
+	rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 0))
+	for size := least; ; {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		if rng.IntN(10) == 0 {
+			assert.ErrorIs(t, cq.Resize(1<<40), verbs.ErrTooManyCQE)
+		} else {
+			size = least + rng.IntN(500)
+			assert.NoError(t, cq.Resize(size))
+		}
+		if q, err := cq.Query(); !assert.NoError(t, err) || !assert.Equal(t, size, q.Entries) {
+			return
+		}
+	}
+}
+
+// resizeLosesNothing resizes a queue whose entries have come round: the oldest are
+// behind the youngest in its storage, wherever that is.
+func resizeLosesNothing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, size := range []int{7, 8, 20} {
+		cq := n.newCQ(8)
+		room := cq.Entries()
+		first := n.flush(cq, room-2)
+		completes(t, cq, flushed(first, 1, room-4)...)
+		later := n.flush(cq, 5)
+		require.NoError(t, cq.Resize(size))
+		completes(t, cq, append(flushed(first, room-3, room-2), flushed(later, 1, 5)...)...)
+		empty(t, cq)
+	}
+	n.quiet()
+}
+
+func resizeNotBelow(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	cq := n.newCQ(9)
+	qp := n.flush(cq, 5)
+	for _, size := range []int{1, 4} {
+		refuses(t, "fewer than there are", verbs.ErrShrinkFailed, func() error { return cq.Resize(size) }, queries(cq.Query))
+	}
+	refuses(t, "none", verbs.ErrInvalidModifier, func() error { return cq.Resize(0) }, queries(cq.Query))
+	n.quiet()
+	require.NoError(t, cq.Resize(5))
+	shows(t, cq, 5, 0)
+	completes(t, cq, flushed(qp, 1, 5)...)
+	empty(t, cq)
+	require.NoError(t, cq.Resize(1))
+}
+
+func cqDestroyedByVerb(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 1}})
+	pd, err := nic.AllocPD()
+	require.NoError(t, err)
+	cq, err := nic.CreateCQ(verbs.CQConfig{})
+	require.NoError(t, err)
+	qp, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
+	require.NoError(t, err)
+	require.NoError(t, qp.Destroy(), "the last user")
+	_, err = nic.CreateCQ(verbs.CQConfig{})
+	require.ErrorIs(t, err, verbs.ErrInsufficientResources, "an unused CQ is one all the same")
+	require.NoError(t, second(cq.Query()))
+	require.NoError(t, cq.Destroy())
+	require.NoError(t, second(nic.CreateCQ(verbs.CQConfig{})))
+}
+
+func cqInUse(t *conformance.T) {
+	w := newWorld(t, worldConfig{Idle: true})
+	n := w.a
+	srq := n.newSRQ(verbs.SRQConfig{})
+	for _, c := range []struct {
+		name string
+		make func(cq *verbs.CQ) verbs.QPConfig
+	}{
+		{"the SQ", func(cq *verbs.CQ) verbs.QPConfig { return verbs.QPConfig{SendCQ: cq} }},
+		{"the RQ", func(cq *verbs.CQ) verbs.QPConfig { return verbs.QPConfig{RecvCQ: cq} }},
+		{"the RQ, of an S-RQ", func(cq *verbs.CQ) verbs.QPConfig { return verbs.QPConfig{RecvCQ: cq, SRQ: srq} }},
+		{"both", func(cq *verbs.CQ) verbs.QPConfig { return verbs.QPConfig{SendCQ: cq, RecvCQ: cq} }},
+	} {
+		cq := n.newCQ(8)
+		qp, peer := w.pair(c.make(cq), verbs.QPConfig{})
+		refuses(t, "the CQ of "+c.name, verbs.ErrCQInUse, cq.Destroy, queries(cq.Query))
+		sends(t, end{qp, n.mr}, end{peer, w.b.mr}) // completions go on
+		sends(t, end{peer, w.b.mr}, end{qp, n.mr})
+		require.NoError(t, cq.Resize(9), "verbs too")
+		require.NoError(t, qp.Destroy())
+		require.NoError(t, cq.Destroy(), "no longer of %s", c.name)
+	}
+}
+
+func cqReturnsResources(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 2, EventHandlers: 1}})
+	handler, err := nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	require.NoError(t, err)
+	for range 100 {
+		cq, err := nic.CreateCQ(verbs.CQConfig{Entries: 64, Handler: handler})
+		require.NoError(t, err)
+		require.NoError(t, cq.Notify(verbs.NotifyNext))
+		waiting := make(chan error, 1)
+		go func() { waiting <- second(cq.Wait(t.Context(), make([]verbs.Completion, 1))) }()
+		require.NoError(t, cq.Destroy())
+		require.ErrorIs(t, <-waiting, verbs.ErrInvalidCQ, "who waited")
+		assert.Nil(t, nic.CQ(cq.ID()))
+	}
+}
+
+func cqNothingAfter(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	n := w.a
+	cq := n.newCQ(16)
+	waiting := n.flush(cq, 3)
+	there := w.b.newCQ(8)
+	qp, peer := w.pair(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{SendCQ: there, RecvCQ: there})
+	postRecv(t, qp, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
+	post(t, qp, verbs.Send{ID: 3, Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0)})
+	post(t, peer, verbs.Send{})
+	require.NoError(t, waiting.Destroy())
+	require.NoError(t, qp.Destroy())
+	require.NoError(t, cq.Destroy())
+	var c [4]verbs.Completion
+	assert.Zero(t, cq.Poll(c[:]))
+	assert.ErrorIs(t, second(cq.PollOne()), verbs.ErrInvalidCQ)
+	assert.ErrorIs(t, second(cq.Wait(t.Context(), c[:])), verbs.ErrInvalidCQ)
+	assert.Equal(t, [4]verbs.Completion{}, c)
+	moves(t, n.end(), w.b.end())
+}

@@ -1,0 +1,264 @@
+//go:build conformance
+
+package cases
+
+import (
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_1 is creating and querying queue pairs: verbs draft 6.1.1 and 6.1.2.
+var rv6_1 = []conformance.Case{
+	{Name: "6.1.1/incomplete-refused", Keys: []string{"RV-6.1.1-M1", "RV-6.1.1-M6"}, Need: conformance.NeedAPI, Run: incompleteQP},
+	{Name: "6.1.1/depths", Keys: []string{"RV-6.1.1-M2", "RV-6.1.1-M3"}, Need: conformance.NeedAPI, Run: depthsOfQP},
+	{Name: "6.1.1/a-cq-for-each-queue", Keys: []string{"RV-6.1.1-M4"}, Need: conformance.NeedAPI, Run: cqForEachQueue},
+	{Name: "6.1.1/privileges", Keys: []string{"RV-6.1.1-M5"}, Need: conformance.NeedAPI, Run: privilegesOfQP},
+	{Name: "6.1.1/identifier", Keys: []string{"RV-6.1.1-M7", "RV-6.1.1-M9"}, Need: conformance.NeedAPI, Run: identifierOfQP},
+	{Name: "6.1.1/identifiers-unique", Keys: []string{"RV-6.1.1-M8"}, Need: conformance.NeedAPI, Run: identifiersUnique},
+	{Name: "6.1.1/no-stream", Keys: []string{"RV-6.1.1-M10"}, Need: conformance.NeedAPI, Run: createdWithoutStream},
+	{Name: "6.1.2/attributes", Keys: []string{"RV-6.1.2-M1"}, Need: conformance.NeedAPI, Run: attributesOfQP},
+}
+
+// incompleteQP leaves one attribute out after the other, where one queue pair is all
+// there can be: what was refused takes no place.
+func incompleteQP(t *conformance.T) {
+	l := small
+	l.QPs, l.PDs = 1, 4
+	n := &node{t: t, nic: openRNIC(t, verbs.Config{Limits: l})}
+	n.pd, n.cq = n.newPD(), n.newCQ(8)
+	dead := n.newPD()
+	require.NoError(t, dead.Dealloc())
+	lost := n.newCQ(8)
+	require.NoError(t, lost.Destroy())
+	for _, c := range []struct {
+		what  string
+		want  error
+		spoil func(*verbs.QPConfig)
+	}{
+		{"no PD", verbs.ErrInvalidPD, func(c *verbs.QPConfig) { c.PD = nil }},
+		{"a deallocated PD", verbs.ErrInvalidPD, func(c *verbs.QPConfig) { c.PD = dead }},
+		{"no send CQ", verbs.ErrInvalidCQ, func(c *verbs.QPConfig) { c.SendCQ = nil }},
+		{"no receive CQ", verbs.ErrInvalidCQ, func(c *verbs.QPConfig) { c.RecvCQ = nil }},
+		{"a destroyed CQ", verbs.ErrInvalidCQ, func(c *verbs.QPConfig) { c.RecvCQ = lost }},
+		{"a negative send depth", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.SendDepth = -1 }},
+		{"a negative receive depth", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.RecvDepth = -1 }},
+		{"negative elements of a Send", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.SendSGE = -1 }},
+		{"negative elements of a Write", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.WriteSGE = -1 }},
+		{"negative elements of a Receive", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.RecvSGE = -1 }},
+		{"a negative IRD", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.IRD = -1 }},
+		{"a negative ORD", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.ORD = -1 }},
+	} {
+		q := n.inNode(verbs.QPConfig{})
+		c.spoil(&q)
+		qp, err := n.nic.CreateQP(q)
+		require.ErrorIs(t, err, c.want, c.what)
+		require.Nil(t, qp, c.what)
+	}
+	qp := n.newQP(verbs.QPConfig{})
+	a := attributes(t, qp)
+	require.Same(t, n.pd, a.PD, "the PD")
+	require.ErrorIs(t, n.pd.Dealloc(), verbs.ErrPDInUse)
+	// Defaults, as documented: what is not said is not missing.
+	require.Equal(t, []int{64, 64, 4, 4, 4, 8, 8}, []int{a.SendDepth, a.RecvDepth, a.SendSGE, a.WriteSGE, a.RecvSGE, a.IRD, a.ORD})
+}
+
+func depthsOfQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, want := range [][2]int{{3, 200}, {200, 3}, {1, 1}, {7, 33}, {65, 64}, {1, 1000}} {
+		qp := n.newQP(verbs.QPConfig{SendDepth: want[0], RecvDepth: want[1]})
+		a := attributes(t, qp)
+		require.GreaterOrEqual(t, a.SendDepth, want[0], "SQ of %v", want)
+		require.GreaterOrEqual(t, a.RecvDepth, want[1], "RQ of %v", want)
+		for i := range a.SendDepth {
+			post(t, qp, verbs.Send{ID: uint64(i)})
+		}
+		for i := range a.RecvDepth {
+			postRecv(t, qp, verbs.Recv{ID: uint64(i)})
+		}
+		require.ErrorIs(t, second(qp.PostSend(verbs.Send{})), verbs.ErrQueueFull, "SQ of %v", want)
+		require.ErrorIs(t, second(qp.PostRecv(verbs.Recv{})), verbs.ErrQueueFull, "RQ of %v", want)
+	}
+}
+
+// cqForEachQueue has a queue pair complete Sends and Receives, well and flushed, over
+// two streams.
+func cqForEachQueue(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	for round := range 2 {
+		a := attributes(t, l.qp)
+		require.Same(t, l.sq, a.SendCQ, "round %d", round)
+		require.Same(t, l.rq, a.RecvCQ, "round %d", round)
+		l.recv(1, 2)
+		l.say([]byte("abc"))
+		completes(t, l.rq, l.got(1, 3))
+		run(t, l.qp, l.aSend(11), verbs.StatusSuccess)
+		post(t, l.qp, l.aRead(12))
+		l.modify(verbs.Error)
+		completes(t, l.sq, l.sentAs(12, verbs.OpRead, verbs.StatusFlushed))
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
+		empty(t, l.sq)
+		empty(t, l.rq)
+		empty(t, n.cq)
+		l.again()
+	}
+}
+
+func privilegesOfQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	p := n.pages(2, 4096)
+	fill(p.Bytes(), 4)
+	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 2})
+	require.NoError(t, err)
+	for _, privileged := range []bool{false, true} {
+		requests := []struct {
+			req    verbs.Send
+			refuse verbs.Status
+		}{
+			{fastRegister(mr.STag(), p.List(0, 8192), 1<<20, verbs.LocalRead), verbs.StatusNotPrivileged},
+			{verbs.Send{ID: 5, SGL: []verbs.SGE{physical(p, 0, 16)}}, verbs.StatusInvalidSTag},
+		}
+		for _, r := range requests {
+			l := n.line(verbs.QPConfig{Privileged: privileged})
+			require.Equal(t, privileged, attributes(t, l.qp).Privileged)
+			if privileged {
+				r.refuse = verbs.StatusSuccess
+			}
+			run(t, l.qp, r.req, r.refuse)
+			require.NoError(t, l.qp.Destroy())
+		}
+	}
+}
+
+func identifierOfQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	var lines []*line
+	for range 2 {
+		lines = append(lines, n.line(verbs.QPConfig{SendCQ: n.cq, RecvCQ: n.cq}))
+	}
+	require.NotEqual(t, lines[0].id, lines[1].id)
+	for _, l := range lines {
+		require.NotZero(t, l.id)
+		require.Equal(t, l.id, attributes(t, l.qp).ID, "Query QP's")
+		require.Same(t, l.qp, n.nic.QP(l.id))
+		l.recv(1, 2)
+		l.say([]byte("abc"))
+		completes(t, n.cq, verbs.Completion{ID: 1, QP: l.id, Op: verbs.OpRecv, Bytes: 3})
+		run(t, l.qp, l.aSend(3), verbs.StatusSuccess)
+	}
+	for _, l := range lines {
+		post(t, l.qp, verbs.Send{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+		completesAny(t, n.cq, verbs.Completion{ID: 4, QP: l.id, Status: verbs.StatusInvalidSTag},
+			verbs.Completion{ID: 2, QP: l.id, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
+	}
+}
+
+// identifiersUnique creates and destroys queue pairs side by side. One that is taken
+// out of the list of the living is destroyed only then.
+func identifiersUnique(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	var (
+		mu    sync.Mutex
+		alive = map[verbs.QPID]*verbs.QP{n.qp.ID(): n.qp}
+		g     sync.WaitGroup
+	)
+	for range 4 {
+		kill := make([]bool, 200)
+		for i := range kill {
+			kill[i] = t.Rand().IntN(2) == 0
+		}
+		g.Go(func() {
+			var mine []*verbs.QP
+			for _, k := range kill {
+				if k && len(mine) > 0 {
+					qp := mine[0]
+					mine = mine[1:]
+					mu.Lock()
+					delete(alive, qp.ID())
+					mu.Unlock()
+					assert.NoError(t, qp.Destroy())
+					continue
+				}
+				qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{SendDepth: 1, RecvDepth: 1}))
+				if !assert.NoError(t, err) {
+					return
+				}
+				mine = append(mine, qp)
+				mu.Lock()
+				assert.Nil(t, alive[qp.ID()], "queue pair %d exists", qp.ID())
+				alive[qp.ID()] = qp
+				mu.Unlock()
+			}
+		})
+	}
+	g.Wait()
+	for id, qp := range alive {
+		require.Same(t, qp, n.nic.QP(id))
+	}
+	// Completions and events tell them apart.
+	for id, qp := range alive {
+		postRecv(t, qp, verbs.Recv{ID: 1})
+		qp.Fail()
+		n.events.are(verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: id})
+		completes(t, n.cq, verbs.Completion{ID: 1, QP: id, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
+	}
+}
+
+func createdWithoutStream(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	a := attributes(t, l.qp)
+	require.Equal(t, verbs.Idle, a.State)
+	require.Nil(t, a.Stream)
+	post(t, l.qp, l.aSend(1))
+	select {
+	case <-l.qp.Done():
+	default:
+		t.Fatalf("there is a stream")
+	}
+	empty(t, l.sq)
+	l.join()
+	require.NotNil(t, l.stream(), "in RTS")
+	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
+}
+
+// attributesOfQP gives a queue pair odd values, and compares all that Query QP tells
+// (9.2.5.2) in each state.
+func attributesOfQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.newPD()
+	c := verbs.QPConfig{
+		PD: other, SendDepth: 13, RecvDepth: 17, SendSGE: 5, WriteSGE: 3, RecvSGE: 7, IRD: 9, ORD: 11,
+		NoInboundRead: true, NoInboundWrite: true, NoBind: true, Privileged: true, GracefulReceive: true,
+	}
+	for _, s := range states {
+		l := n.into(s, c)
+		a := attributes(t, l.qp)
+		require.Equal(t, s, a.State)
+		require.Equal(t, []any{l.id, other, l.sq, l.rq, (*verbs.SRQ)(nil)}, []any{a.ID, a.PD, a.SendCQ, a.RecvCQ, a.SRQ}, "in %v", s)
+		require.Equal(t, []int{5, 3, 7, 9, 11}, []int{a.SendSGE, a.WriteSGE, a.RecvSGE, a.IRD, a.ORD}, "in %v", s)
+		require.GreaterOrEqual(t, a.SendDepth, 13, "in %v", s)
+		require.GreaterOrEqual(t, a.RecvDepth, 17, "in %v", s)
+		require.Equal(t, []bool{true, true, true, true, true},
+			[]bool{a.NoInboundRead, a.NoInboundWrite, a.NoBind, a.Privileged, a.GracefulReceive}, "in %v", s)
+		require.Equal(t, s == verbs.Idle || s == verbs.Error, a.Stream == nil, "the stream in %v", s)
+		if s == verbs.Terminate {
+			require.Equal(t, []byte{0, 0, 0, 0}, a.Terminate.Raw, "the Terminate Message")
+		} else {
+			require.Nil(t, a.Terminate, "in %v", s)
+		}
+	}
+	srq := n.newSRQ(verbs.SRQConfig{Depth: 20})
+	a := attributes(t, n.newQP(verbs.QPConfig{SRQ: srq, RQLimit: 6, RecvDepth: 5}))
+	require.Same(t, srq, a.SRQ)
+	require.Equal(t, []any{6, true}, []any{a.RQLimit, a.RQLimitArmed})
+	a = attributes(t, n.qp)
+	require.Equal(t, []bool{false, false, false, false, false},
+		[]bool{a.NoInboundRead, a.NoInboundWrite, a.NoBind, a.Privileged, a.GracefulReceive}, "by default")
+}

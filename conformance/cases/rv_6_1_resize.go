@@ -1,0 +1,231 @@
+//go:build conformance
+
+package cases
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_1_resize is changing how many requests a queue pair's queues take: verbs draft
+// 6.1.3.
+var rv6_1_resize = []conformance.Case{
+	{Name: "6.1.3/resize-offered", Keys: []string{"RV-6.1.3-M6"}, Need: conformance.NeedAPI, Run: resizeOffered},
+	{Name: "6.1.3/resize-with-requests", Keys: []string{"RV-6.1.3-M7", "RV-6.1.3-M8"}, Need: conformance.NeedAPI, Run: resizeWithRequests},
+	{Name: "6.1.3/resize-disturbs-nothing", Keys: []string{"RV-6.1.3-M9"}, Need: conformance.NeedAPI, Run: resizeDisturbsNothing},
+	{Name: "6.1.3/shrink-refused", Keys: []string{"RV-6.1.3-M10", "RV-6.1.3-M11"}, Need: conformance.NeedAPI, Run: shrinkRefused},
+}
+
+func resizeOffered(t *conformance.T) {
+	for _, without := range []verbs.Features{0, verbs.FeatureResize} {
+		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
+		a, err := n.nic.Query()
+		require.NoError(t, err)
+		require.Equal(t, without == 0, a.ModifyQueueSize, "what Query RNIC says")
+		for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+			l := n.into(s, verbs.QPConfig{})
+			for _, m := range []verbs.ModifyQP{{Next: s, SendDepth: ptr(100)}, {Next: s, RecvDepth: ptr(100)}} {
+				if without == 0 {
+					require.NoError(t, l.qp.Modify(m))
+					continue
+				}
+				refuses(t, "a depth", verbs.ErrCannotChangeAttribute, func() error { return l.qp.Modify(m) }, l.shown)
+			}
+		}
+	}
+}
+
+// resizeWithRequests changes both depths with requests on the queues, on queue pairs
+// of all kinds.
+func resizeWithRequests(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, k := range []struct {
+		what string
+		cfg  verbs.QPConfig
+		role mpa.Role
+	}{
+		{"plain", verbs.QPConfig{}, mpa.Initiator},
+		{"Responder", verbs.QPConfig{}, mpa.Responder},
+		{"privileged", verbs.QPConfig{Privileged: true}, mpa.Initiator},
+		{"graceful", verbs.QPConfig{GracefulReceive: true}, mpa.Initiator},
+		{"without RDMA Reads", verbs.QPConfig{NoReads: true}, mpa.Initiator},
+		{"of an S-RQ", verbs.QPConfig{SRQ: n.newSRQ(verbs.SRQConfig{})}, mpa.Responder},
+	} {
+		for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+			t.Part("%s, in %v", k.what, s)
+			k.cfg.SendDepth, k.cfg.RecvDepth = 20, 20
+			l := n.loose(k.cfg)
+			rts := func() { l.peer = rawPeer(t, l.qp, k.role) }
+			if s == verbs.RTS {
+				rts()
+			}
+			l.fill(k.cfg.SRQ)
+			for _, depth := range []int{40, 10, 300, 8} {
+				m := verbs.ModifyQP{Next: s, SendDepth: ptr(depth), RecvDepth: ptr(depth)}
+				if k.cfg.SRQ != nil {
+					m.RecvDepth = nil
+				}
+				require.NoError(t, l.qp.Modify(m), "to %d", depth)
+				a := attributes(t, l.qp)
+				require.GreaterOrEqual(t, a.SendDepth, depth)
+				if k.cfg.SRQ == nil {
+					require.GreaterOrEqual(t, a.RecvDepth, depth)
+				}
+			}
+			if s == verbs.Idle {
+				rts()
+			}
+			l.drained()
+			require.NoError(t, l.qp.Destroy())
+		}
+	}
+	t.Part("")
+}
+
+// fill posts five Receives and five Sends, of which those of a Responder wait.
+func (l *line) fill(srq *verbs.SRQ) {
+	for i := range uint64(5) {
+		fill(l.mr.Bytes()[i:i+1], int(i))
+		post(l.t, l.qp, verbs.Send{ID: i, SGL: l.mr.SGL(int(i), 1)})
+		r := verbs.Recv{ID: 10 + i, SGL: l.mr.SGL(1000+int(i), 1)}
+		if srq != nil {
+			postRecv(l.t, srq, r)
+		} else {
+			postRecv(l.t, l.qp, r)
+		}
+	}
+}
+
+// drained has the peer send five octets and get five.
+func (l *line) drained() {
+	for i := range 5 {
+		l.say([]byte{byte(0xA0 + i)})
+	}
+	for i := range uint64(5) {
+		l.hear(aSend(uint32(i+1), l.mr.Bytes()[i:i+1]))
+		completes(l.t, l.sq, l.sentAs(i, verbs.OpSend, verbs.StatusSuccess))
+		completes(l.t, l.rq, l.got(10+i, 1))
+	}
+	require.Equal(l.t, []byte{0xA0, 0xA1, 0xA2, 0xA3, 0xA4}, l.mr.Bytes()[1000:1005])
+}
+
+// resizeDisturbsNothing resizes all four queues of a connection at random while
+// numbered messages go both ways.
+func resizeDisturbsNothing(t *conformance.T) {
+	const messages, least = 1000, 16
+	c := nodeConfig{QP: verbs.QPConfig{SendDepth: 64, RecvDepth: 64}}
+	w := newWorld(t, worldConfig{A: c, B: c})
+	var g sync.WaitGroup
+	for _, n := range []*node{w.a, w.b} {
+		rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 0))
+		g.Go(func() {
+			numbers(t, n, messages, func() {
+				m := verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(least + rng.IntN(200)), RecvDepth: ptr(least + rng.IntN(200))}
+				assert.NoError(t, n.qp.Modify(m))
+			})
+		})
+	}
+	g.Wait()
+	require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{w.a.qp.State(), w.b.qp.State()})
+	w.a.quiet()
+	w.b.quiet()
+}
+
+// numbers sends as many numbered messages as it receives, with at most ten Receives
+// and five Sends outstanding, and does something else again and again. Every completion has to be
+// Success, and in order.
+func numbers(t *conformance.T, n *node, messages uint64, meanwhile func()) {
+	var sent, received, posted, done uint64
+	window := func() {
+		for ; posted < messages && posted < received+10; posted++ {
+			_, err := n.qp.PostRecv(verbs.Recv{ID: posted, SGL: n.mr.SGL(int(posted%10)*8, 8)})
+			if !assert.NoError(t, err, "PostRQ") {
+				return
+			}
+		}
+		// The peer has posted as many receives as this side has got messages,
+		// and ten more when it began: five leave room for what it is slower.
+		for ; sent < messages && sent < done+5 && sent < received+5; sent++ {
+			at := 4096 + int(sent%5)*8
+			n.mr.Bytes()[at], n.mr.Bytes()[at+1] = byte(sent), byte(sent>>8)
+			_, err := n.qp.PostSend(verbs.Send{ID: sent, SGL: n.mr.SGL(at, 8)})
+			if !assert.NoError(t, err, "PostSQ") {
+				return
+			}
+		}
+	}
+	window()
+	c := make([]verbs.Completion, 8)
+	for received < messages || done < messages {
+		k, err := n.cq.Wait(t.Context(), c)
+		if !assert.NoError(t, err) {
+			return
+		}
+		for _, x := range c[:k] {
+			if !assert.Equal(t, verbs.StatusSuccess, x.Status, "%+v", x) {
+				return
+			}
+			if x.Op != verbs.OpRecv {
+				assert.Equal(t, done, x.ID, "Sends")
+				done++
+				continue
+			}
+			at := int(received%10) * 8
+			if !assert.Equal(t, []uint64{received, received & 0xFFFF}, []uint64{x.ID, uint64(n.mr.Bytes()[at]) | uint64(n.mr.Bytes()[at+1])<<8}, "Receives") {
+				return
+			}
+			received++
+		}
+		meanwhile()
+		window()
+	}
+}
+
+func shrinkRefused(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+		l := n.loose(verbs.QPConfig{SendDepth: 8, RecvDepth: 8})
+		role := mpa.Responder // it sends nothing before the peer does
+		if s == verbs.RTS {
+			l.peer = rawPeer(t, l.qp, role)
+		}
+		l.fill(nil)
+		for what, m := range map[string]verbs.ModifyQP{
+			"the SQ": {Next: s, SendDepth: ptr(4)}, "the RQ": {Next: s, RecvDepth: ptr(4)},
+			"the SQ, and the RQ grows": {Next: s, SendDepth: ptr(4), RecvDepth: ptr(99), ORD: ptr(1)},
+			"the RQ, and the SQ grows": {Next: s, RecvDepth: ptr(4), SendDepth: ptr(99), IRD: ptr(1)},
+		} {
+			refuses(t, what, verbs.ErrShrinkFailed, func() error { return l.qp.Modify(m) }, l.shown)
+		}
+		require.Equal(t, s, l.qp.State())
+		a := attributes(t, l.qp)
+		for range a.SendDepth - 5 {
+			post(t, l.qp, verbs.Send{ID: 99})
+		}
+		for range a.RecvDepth - 5 {
+			postRecv(t, l.qp, verbs.Recv{ID: 99})
+		}
+		require.ErrorIs(t, second(l.qp.PostSend(verbs.Send{})), verbs.ErrQueueFull)
+		require.ErrorIs(t, second(l.qp.PostRecv(verbs.Recv{})), verbs.ErrQueueFull)
+		if s == verbs.Idle {
+			l.peer = rawPeer(t, l.qp, role)
+		}
+		l.drained()
+		for range a.SendDepth - 5 {
+			completes(t, l.sq, l.sentAs(99, verbs.OpSend, verbs.StatusSuccess))
+		}
+		for range a.RecvDepth - 5 {
+			l.say(nil)
+			completes(t, l.rq, l.got(99, 0))
+		}
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(4), RecvDepth: ptr(4)}), "when they are reaped")
+		require.Equal(t, []int{4, 4}, []int{attributes(t, l.qp).SendDepth, attributes(t, l.qp).RecvDepth})
+	}
+}

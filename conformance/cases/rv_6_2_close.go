@@ -1,0 +1,396 @@
+//go:build conformance
+
+package cases
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_2_close is how RTS is left: verbs draft 6.2.2.2 to 6.2.2.4.
+var rv6_2_close = []conformance.Case{
+	{Name: "6.2.2.2/peer-closes", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M2", "RV-6.2.2.2-M4"}, Need: conformance.NeedUpper, Run: peerCloses},
+	{Name: "6.2.2.2/peer-closes-on-work", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M3", "RV-6.2.2.2-M4"}, Need: conformance.NeedUpper, Run: peerClosesOnWork},
+	{Name: "6.2.2.2/by-verb", Keys: []string{"RV-6.2.2.2-M5", "RV-6.2.2.2-M6"}, Need: conformance.NeedUpper, Run: closedByVerb},
+	{Name: "6.2.2.2/by-verb-with-work", Keys: []string{"RV-6.2.2.2-M7"}, Need: conformance.NeedUpper, Run: closedWithWork},
+	{Name: "6.2.2.2/by-verb-while-posting", Keys: []string{"RV-6.2.2.2-M7"}, Need: conformance.NeedAPI, Run: closedWhilePosting},
+	{Name: "6.2.2.3/by-verb", Keys: []string{"RV-6.2.2.3-M1"}, Need: conformance.NeedUpper, Run: terminatedByVerb},
+	{Name: "6.2.2.3/by-the-peer", Keys: []string{"RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"}, Need: conformance.NeedUpper, Run: terminatedByPeer},
+	{Name: "6.2.2.4/by-verb", Keys: []string{"RV-6.2.2.4-M1", "RV-6.2.2.4-M2", "RV-6.2.2.4-M4", "RV-6.2.2.4-M7"}, Need: conformance.NeedUpper, Run: abortedByVerb},
+	{Name: "6.2.2.4/stops-everything", Keys: []string{"RV-6.2.2.4-M3"}, Need: conformance.NeedAPI, Run: abortStopsEverything},
+	{Name: "6.2.2.4/socket-released", Keys: []string{"RV-6.2.2.4-M5"}, Need: conformance.NeedAPI, Run: abortReleases},
+	{Name: "6.2.2.4/llp-failure", Keys: []string{"RV-6.2.2.4-M2", "RV-6.2.2.4-M6", "RV-6.2.2.4-M7"}, Need: conformance.NeedUpper, Run: llpFails},
+}
+
+// twoCQs is a queue pair with a CQ for each queue, whose Closing and Terminate last as
+// long as its peer wants.
+func twoCQs() setup {
+	return setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2, CloseTimeout: hour}}
+}
+
+// flushedRecvs are the completions of receives that nothing came for.
+func flushedRecvs(ids ...uint64) (list []verbs.Completion) {
+	for _, id := range ids {
+		list = append(list, verbs.Completion{ID: id, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
+	}
+	return list
+}
+
+// outstandingRead posts an RDMA Read of 8 octets, the first of the stream, which the
+// peer gets.
+func (r *rig) outstandingRead(id uint64) *buffer {
+	b := r.region(8, allRights)
+	r.post(verbs.Send{ID: id, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs})
+	r.expect(aReadRequest(1, read{b.tag(), b.at(0), 8, uint32(theirs.STag), theirs.TO}))
+	return b
+}
+
+// peerCloses: nothing is left to do, so the queue pair closes too, by itself.
+func peerCloses(t *conformance.T) {
+	for _, play := range []conformance.Role{conformance.Initiator, conformance.Responder} {
+		s := twoCQs()
+		s.play = play
+		r := open(t, s)
+		r.recv(3, 16)
+		if play == conformance.Initiator { // both queues have been used, and are empty
+			r.sendMessage([]byte("abc"))
+			r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
+			r.settled()
+		} else {
+			r.send(aSend(1, []byte("abc")))
+			r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
+		}
+		r.shut()
+		require.Equal(t, wire.FIN, r.gone(), "no Terminate Message, no reset")
+		q := r.ended(verbs.Idle)
+		require.False(t, q.Stream)
+		require.Nil(t, q.Terminate)
+		r.completionsOf(r.RecvCQ, flushedRecvs(2, 3)...)
+		r.events(verbs.EventLLPCloseComplete)
+		r.incomplete()
+	}
+}
+
+// peerClosesOnWork: an RDMA Read of this side is not answered, one of the peer's is
+// not, or the peer says more than goodbye.
+func peerClosesOnWork(t *conformance.T) {
+	t.Part("work on the Send Queue")
+	r := open(t, twoCQs())
+	r.recv(1, 16)
+	r.outstandingRead(9)
+	r.shut()
+	r.terminated(0x0207, nil, false)
+	q := r.ended(verbs.Error)
+	require.True(t, q.Terminate != nil && q.Terminate.Sent)
+	r.events(verbs.EventBadLLPClose)
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
+
+	t.Part("work on the IRRQ")
+	r = open(t, twoCQs())
+	const size = 16 << 20 // more than the sockets hold
+	b := r.register(upper.RegisterArgs{Len: size, Access: allRights})
+	r.send(aReadRequest(1, read{nowhere, nowhereTO, size, b.tag(), b.at(0)}))
+	first := r.next()
+	require.Equal(t, byte(opReadResponse), first[1])
+	r.shut()
+	for _, u := range r.eventuallyTerminated(0x0207, nil, false) {
+		require.Equal(t, byte(opReadResponse), u[1], "what comes before")
+		require.Equal(t, byte(moreTagged), u[0], "it is not the whole answer")
+	}
+	r.ended(verbs.Error)
+	r.events(verbs.EventBadLLPClose)
+
+	t.Part("a Terminate Message")
+	r = open(t, twoCQs())
+	r.send(aTerminate(0x0207, nil, false))
+	r.finished()
+	r.ended(verbs.Error)
+	r.events(verbs.EventTerminateReceived)
+	t.Part("")
+}
+
+// closedByVerb: the peer gets what was posted and then the end of the stream; there is
+// no event before its own.
+func closedByVerb(t *conformance.T) {
+	s := twoCQs()
+	s.play = conformance.Responder
+	r := open(t, s)
+	b := r.region(64, allRights)
+	r.recv(2, 16)
+	r.post(verbs.Send{ID: 5, SGL: b.sgl(0, 64)})
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 5})
+	r.close()
+	r.expect(aSend(1, b.first))
+	require.Equal(t, wire.FIN, r.gone())
+	r.state(verbs.Closing)
+	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	r.events()
+	r.state(verbs.Closing)
+	r.shut()
+	r.ended(verbs.Idle)
+	r.events(verbs.EventLLPCloseComplete)
+}
+
+// closedWithWork: what was not done is flushed, and the end is a bad one.
+func closedWithWork(t *conformance.T) {
+	t.Part("on the Send Queue")
+	r := open(t, twoCQs())
+	r.recv(1, 16)
+	r.outstandingRead(9)
+	r.close()
+	require.Equal(t, wire.Reset, r.gone())
+	r.ended(verbs.Error)
+	r.events(verbs.EventBadClose)
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
+
+	t.Part("on the IRRQ")
+	r = open(t, twoCQs())
+	const size = 16 << 20
+	b := r.register(upper.RegisterArgs{Len: size, Access: allRights})
+	r.send(aReadRequest(1, read{nowhere, nowhereTO, size, b.tag(), b.at(0)}))
+	r.next()
+	r.close()
+	require.Equal(t, wire.Reset, r.gone())
+	r.ended(verbs.Error)
+	r.events(verbs.EventBadClose)
+	t.Part("")
+}
+
+// closedWhilePosting has programs that post while another closes: each request was
+// refused, or has completed, or is on the queue in Idle.
+func closedWhilePosting(t *conformance.T) {
+	for round := range 10 {
+		t.Part("round %d", round)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		go func() { // the peer closes when it sees the end
+			_, _, _ = l.peer.End()
+			_ = l.peer.CloseWrite()
+		}()
+		accepted := l.posting(t.Rand().IntN(50), func() {
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
+			<-l.qp.Done()
+		})
+		s := l.qp.State()
+		require.Contains(t, []verbs.State{verbs.Idle, verbs.Error}, s)
+		if s == verbs.Idle {
+			l.raised(verbs.EventLLPCloseComplete)
+			l.modify(verbs.Error) // flushes what was posted then
+		} else {
+			l.raised(verbs.EventBadClose)
+		}
+		n.quiet()
+		l.accounted(accepted)
+	}
+	t.Part("")
+}
+
+// posting posts to both queues, from two goroutines, until refused, does something when
+// it has posted a while, and tells what was accepted: a Send has an even ID.
+func (l *line) posting(lead int, do func()) map[uint64]bool {
+	var (
+		mu       sync.Mutex
+		accepted = map[uint64]bool{}
+		g        sync.WaitGroup
+		started  = make(chan struct{}, 2)
+	)
+	for queue := range uint64(2) {
+		g.Go(func() {
+			for i := range uint64(400) {
+				id := i<<1 | queue
+				var err error
+				if queue == 0 {
+					err = second(l.qp.PostSend(verbs.Send{ID: id, SGL: l.mr.SGL(0, 4)}))
+				} else {
+					err = second(l.qp.PostRecv(verbs.Recv{ID: id}))
+				}
+				if int(i) == lead || err != nil && int(i) < lead {
+					started <- struct{}{}
+				}
+				if err != nil {
+					assert.ErrorIs(l.t, err, verbs.ErrInvalidState)
+					return
+				}
+				mu.Lock()
+				accepted[id] = true
+				mu.Unlock()
+			}
+		})
+	}
+	<-started
+	<-started
+	do()
+	g.Wait()
+	return accepted
+}
+
+// accounted says that each of these requests has completed once, as Success or
+// Flushed, at its own CQ; but for those, nothing has.
+func (l *line) accounted(accepted map[uint64]bool) {
+	for queue, cq := range []*verbs.CQ{l.sq, l.rq} {
+		c := make([]verbs.Completion, 1024)
+		for _, x := range c[:cq.Poll(c)] {
+			require.True(l.t, accepted[x.ID], "%+v: not posted, or completed already", x)
+			require.Equal(l.t, uint64(queue), x.ID&1, "%+v: the CQ", x)
+			require.Contains(l.t, []verbs.Status{verbs.StatusSuccess, verbs.StatusFlushed}, x.Status, "%+v", x)
+			delete(accepted, x.ID)
+		}
+	}
+	require.Empty(l.t, accepted, "accepted, and never completed")
+}
+
+// terminatedByVerb: the message is that of figure 12, and both programs can look at it.
+func terminatedByVerb(t *conformance.T) {
+	r := open(t, twoCQs())
+	r.recv(1, 16)
+	r.outstandingRead(9)
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate}))
+	q := r.query()
+	require.Equal(t, verbs.Terminate, q.State)
+	u := r.next()
+	require.Equal(t, untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}), u, "RDMA, Local Catastrophic, no headers")
+	r.finished()
+	q = r.ended(verbs.Error)
+	require.NotNil(t, q.Terminate)
+	require.True(t, q.Terminate.Sent)
+	require.Equal(t, []byte{0, 0, 0, 0}, q.Terminate.Raw)
+	r.events()
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
+}
+
+// terminatedByPeer: none is sent back.
+func terminatedByPeer(t *conformance.T) {
+	for _, m := range [][]byte{
+		aTerminate(0x0000, nil, false), aTerminate(0x1202, aSend(7, nil), false), aTerminate(0x0100, aReadRequest(5, read{}), true),
+	} {
+		r := open(t, twoCQs())
+		r.recv(2, 16)
+		r.send(m)
+		r.finished()
+		r.state(verbs.Terminate)
+		q := r.query()
+		require.NotNil(t, q.Terminate)
+		require.False(t, q.Terminate.Sent)
+		require.Equal(t, m[18:], q.Terminate.Raw, "what Query QP returns")
+		r.ended(verbs.Error)
+		r.events(verbs.EventTerminateReceived)
+		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	}
+}
+
+// abortedByVerb: the stream is reset, and nothing is said.
+func abortedByVerb(t *conformance.T) {
+	r := open(t, twoCQs())
+	r.recv(2, 16)
+	r.outstandingRead(9)
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error}))
+	q := r.query()
+	require.Equal(t, verbs.Error, q.State)
+	require.False(t, q.Stream)
+	require.Nil(t, q.Terminate)
+	end, fpdus, err := r.peer.End()
+	require.NoError(t, err)
+	require.Equal(t, wire.Reset, end)
+	require.Zero(t, fpdus, "a Terminate Message, or whatever")
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	r.events()
+}
+
+// abortStopsEverything aborts in the middle of Sends, answers to RDMA Reads and inbound
+// Writes.
+func abortStopsEverything(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for range 10 {
+		l := n.line(verbs.QPConfig{SendDepth: 64, IRD: 64})
+		at, src := l.mr.Remote(32<<10), l.mr.Remote(0)
+		var g sync.WaitGroup
+		g.Go(func() { // writes, and asks for what nobody fetches
+			for i := uint32(1); ; i++ {
+				if l.peer.Send(aWrite(uint32(at.STag), at.TO, make([]byte, 16000))) != nil {
+					return
+				}
+				if i <= 8 && l.peer.Send(aReadRequest(i, read{nowhere, nowhereTO, 32 << 10, uint32(src.STag), src.TO})) != nil {
+					return
+				}
+			}
+		})
+		for i := range uint64(32) {
+			post(t, l.qp, verbs.Send{ID: i, SGL: l.mr.SGL(0, 8<<10)})
+		}
+		for range t.Rand().IntN(10000) {
+			_ = l.qp.State()
+		}
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+		kept := fill(make([]byte, 16000), 5)
+		copy(l.mr.Bytes()[32<<10:], kept)
+		clear(l.mr.Bytes()[:32<<10]) // a message that began later would show it
+		c := make([]verbs.Completion, 64)
+		done := l.sq.Poll(c)
+		require.Equal(t, 32, done, "everything is flushed when the verb returns")
+		// What the socket had already taken may still arrive: whole segments, and
+		// then a reset.
+		g.Wait()
+		require.Equal(t, kept, l.mr.Bytes()[32<<10:][:16000], "memory, after the verb has returned")
+		_, _, _ = l.peer.End()
+		_ = l.peer.Close()
+		require.NoError(t, l.qp.Destroy())
+	}
+	n.quiet()
+}
+
+func abortReleases(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	for range 5 {
+		conn := l.stream().Conn
+		l.modify(verbs.Error)
+		released(t, conn)
+		l.cut()
+		l.again()
+		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
+		l.hear(aSend(1, l.mr.Bytes()[:4]))
+	}
+}
+
+// llpFails: the peer resets, or its stream breaks off within an FPDU.
+func llpFails(t *conformance.T) {
+	for what, c := range map[string]struct {
+		do    func(*rig)
+		event verbs.EventID
+	}{
+		"a reset": {func(r *rig) { require.NoError(t, r.peer.Reset()) }, verbs.EventLLPReset},
+		"the end within an FPDU": {func(r *rig) {
+			f := r.peer.Frame(aWrite(0, 0, []byte("abcd")))
+			require.NoError(t, r.peer.Raw(f[:len(f)-5]))
+			r.shut()
+		}, verbs.EventLLPLost},
+	} {
+		t.Part("%s", what)
+		r := open(t, twoCQs())
+		r.recv(2, 16)
+		r.outstandingRead(9)
+		c.do(r)
+		q := r.ended(verbs.Error)
+		require.False(t, q.Stream)
+		require.Nil(t, q.Terminate)
+		r.events(c.event)
+		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	}
+	t.Part("")
+}
+
+// shortly is a close timeout that has to be seen to pass.
+const shortly = 50 * time.Millisecond

@@ -1,0 +1,284 @@
+//go:build conformance
+
+package cases
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_2_4 is the Error state: verbs draft 6.2.4.
+var rv6_2_4 = []conformance.Case{
+	{Name: "6.2.4/entered", Keys: []string{"RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"}, Need: conformance.NeedAPI, Run: errorEntered},
+	{Name: "6.2.4/flushes", Keys: []string{"RV-6.2.4-M3", "RV-6.2.4-M4"}, Need: conformance.NeedAPI, Run: errorFlushes},
+	{Name: "6.2.4/one-is-guilty", Keys: []string{"RV-6.2.4-M4", "RV-6.2.4-M5"}, Need: conformance.NeedAPI, Run: errorOneGuilty},
+	{Name: "6.2.4/refuses-posts", Keys: []string{"RV-6.2.4-M6"}, Need: conformance.NeedAPI, Run: errorRefusesPosts},
+	{Name: "6.2.4/none-lost", Keys: []string{"RV-6.2.4-M7"}, Need: conformance.NeedAPI, Run: errorLosesNone},
+	{Name: "6.2.4/terminate-message", Keys: []string{"RV-6.2.4-M8"}, Need: conformance.NeedAPI, Run: errorTerminateMessage},
+	{Name: "6.2.4/windows-stay", Keys: []string{"RV-6.2.4-M9"}, Need: conformance.NeedAPI, Run: errorWindowsStay},
+	{Name: "6.2.4/to-idle", Keys: []string{"RV-6.2.4-M10", "RV-6.2.4-M11"}, Need: conformance.NeedAPI, Run: errorToIdle},
+}
+
+// errorFrom takes a new line to Error from another state.
+func (n *node) errorFrom(s verbs.State) *line {
+	l := n.into(s, verbs.QPConfig{})
+	switch s {
+	case verbs.Closing: // data ends it badly
+		l.tell(aSend(1, nil))
+	case verbs.Terminate:
+		l.shut()
+	default:
+		l.modify(verbs.Error)
+	}
+	ends(n.t, l.qp, verbs.Error)
+	return l
+}
+
+func errorEntered(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, from := range []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate} {
+		t.Part("from %v", from)
+		l := n.errorFrom(from)
+		require.Nil(t, l.stream())
+		for _, next := range []verbs.State{verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error} {
+			m := verbs.ModifyQP{Next: next}
+			refuses(t, next.String(), verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
+			if next == verbs.RTS {
+				m.Stream, _ = aStream(t)
+				refuses(t, "RTS with a stream", verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
+			}
+		}
+	}
+	t.Part("")
+}
+
+// everyKind posts requests of all kinds to a line whose peer answers nothing: the first
+// is an RDMA Read, and with ORD 1 nothing behind the second is processed.
+func (l *line) everyKind() (sent []verbs.Completion) {
+	w, mr := l.newMW(), l.register(64, allRights)
+	at := l.mr.Remote(0)
+	reqs := []verbs.Send{
+		l.aRead(1), l.aRead(2), l.aSend(3),
+		{ID: 4, Op: verbs.OpSendSE, Flags: verbs.Unsignaled},
+		{ID: 5, Op: verbs.OpSendInvalidate, Invalidate: 0x77},
+		{ID: 6, Op: verbs.OpSendSEInvalidate, Invalidate: 0x77},
+		{ID: 7, Op: verbs.OpWrite, SGL: l.mr.SGL(0, 8), Remote: at, Flags: verbs.ReadFence},
+		{ID: 8, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, 8), Remote: at},
+		{ID: 9, Op: verbs.OpBind, Bind: w.Bind(l.mr, 0, 8, remoteRights, 1)},
+		{ID: 10, Op: verbs.OpInvalidate, Invalidate: mr.STag(), Flags: verbs.LocalFence},
+		{ID: 11, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}, // never looked at
+	}
+	post(l.t, l.qp, reqs...)
+	for _, r := range reqs {
+		sent = append(sent, l.sentAs(r.ID, r.Op, verbs.StatusFlushed))
+	}
+	l.recv(21, 22, 23)
+	return sent
+}
+
+func errorFlushes(t *conformance.T) {
+	for what, do := range map[string]func(*line){
+		"by verb":  func(l *line) { l.modify(verbs.Error) },
+		"by fault": func(l *line) { l.tell(badSTag); l.hear(aTerminate(0x1100, badSTag, false)); l.shut() },
+		"by reset": (*line).drop,
+		"closing":  func(l *line) { l.modify(verbs.Closing) },
+	} {
+		t.Part("%s", what)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{ORD: 1})
+		want := l.everyKind()
+		l.hear(l.asks(1))
+		do(l)
+		ends(t, l.qp, verbs.Error)
+		completes(t, l.sq, want...)
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
+		empty(t, l.sq)
+		empty(t, l.rq)
+	}
+	t.Part("from Idle")
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	want := l.everyKind()
+	l.modify(verbs.Error)
+	completes(t, l.sq, want...)
+	completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
+	t.Part("")
+}
+
+// errorOneGuilty lines up requests that would fail, on both queues.
+func errorOneGuilty(t *conformance.T) {
+	bad := []verbs.SGE{{STag: 0x00F00000, Length: 1}}
+	for what, receive := range map[string]bool{"the Send Queue's": false, "the Receive Queue's": true} {
+		t.Part("%s fault comes first", what)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{ORD: 1})
+		for i := range uint64(3) {
+			postRecv(t, l.qp, verbs.Recv{ID: 21 + i, SGL: bad})
+		}
+		if receive { // those of the Send Queue wait
+			post(t, l.qp, l.aRead(1), l.aRead(2))
+		} else {
+			post(t, l.qp, l.aSend(1), l.aSend(2))
+		}
+		for i := range uint64(3) {
+			post(t, l.qp, verbs.Send{ID: 3 + i, SGL: bad, Flags: verbs.Unsignaled})
+		}
+		rs := []verbs.Status{verbs.StatusFlushed, verbs.StatusFlushed, verbs.StatusFlushed}
+		if receive {
+			l.hear(l.asks(1))
+			l.say([]byte{1})
+			l.terminated(0x0000, nil, false)
+			rs[0] = verbs.StatusInvalidSTag
+			completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusFlushed), l.sentAs(2, verbs.OpRead, verbs.StatusFlushed),
+				l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed), l.sentAs(5, verbs.OpSend, verbs.StatusFlushed))
+		} else {
+			l.hear(aSend(1, l.mr.Bytes()[:4]), aSend(2, l.mr.Bytes()[:4]))
+			l.terminated(0x0000, nil, false)
+			completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
+				l.sentAs(3, verbs.OpSend, verbs.StatusInvalidSTag), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed), l.sentAs(5, verbs.OpSend, verbs.StatusFlushed))
+		}
+		l.shut()
+		l.remains(verbs.Error)
+		completes(t, l.rq, l.recvAs(rs[0], 21)[0], l.recvAs(rs[1], 22)[0], l.recvAs(rs[2], 23)[0])
+		empty(t, l.sq)
+		empty(t, l.rq)
+	}
+	t.Part("")
+}
+
+func errorRefusesPosts(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, from := range []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate} {
+		t.Part("from %v", from)
+		l := n.errorFrom(from)
+		l.refusesPosts(verbs.ErrInvalidState)
+		l.modify(verbs.Idle)
+		empty(t, l.sq)
+		empty(t, l.rq)
+	}
+	t.Part("")
+}
+
+func errorLosesNone(t *conformance.T) {
+	for round := range 10 {
+		t.Part("round %d", round)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		var g sync.WaitGroup
+		g.Go(func() { _, _, _ = l.peer.End() })
+		accepted := l.posting(t.Rand().IntN(50), func() { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error})) })
+		g.Wait()
+		l.remains(verbs.Error)
+		l.accounted(accepted)
+	}
+	t.Part("")
+}
+
+// errorTerminateMessage reads the Terminate Message back, sent or received, and once a
+// new stream has begun there is none.
+func errorTerminateMessage(t *conformance.T) {
+	theirs := aTerminate(0x1202, aSend(3, nil), false)
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	for _, c := range []struct {
+		tell []byte
+		sent []byte // nil: the peer's is what counts
+	}{{badSTag, aTerminate(0x1100, badSTag, false)}, {theirs, nil}, {aSend(9, nil), aTerminate(0x1203, aSend(9, nil), false)}} {
+		require.Nil(t, attributes(t, l.qp).Terminate, "in RTS")
+		l.tell(c.tell)
+		want := c.tell
+		if c.sent != nil {
+			l.hear(c.sent)
+			want = c.sent
+		}
+		l.finished()
+		for _, s := range []verbs.State{verbs.Terminate, verbs.Error} {
+			if s == verbs.Error {
+				l.shut()
+				ends(t, l.qp, s)
+			}
+			a := attributes(t, l.qp)
+			require.Equal(t, s, a.State)
+			require.NotNil(t, a.Terminate, "in %v", s)
+			require.Equal(t, want[18:], a.Terminate.Raw, "in %v", s)
+			require.Equal(t, c.sent != nil, a.Terminate.Sent, "in %v", s)
+		}
+		l.again()
+	}
+	require.Nil(t, attributes(t, l.qp).Terminate, "in RTS")
+}
+
+func errorWindowsStay(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l, w := n.line(verbs.QPConfig{}), n.newMW()
+	run(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: w.Bind(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	l.drop()
+	ends(t, l.qp, verbs.Error)
+	for range 2 {
+		a, err := w.Query()
+		require.NoError(t, err)
+		require.True(t, a.Valid, "in %v", l.qp.State())
+		refuses(t, "Destroy QP", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
+		l.modify(verbs.Idle)
+		l.modify(verbs.Error)
+	}
+	require.NoError(t, w.Deallocate())
+	require.ErrorIs(t, second(w.Query()), verbs.ErrInvalidSTag)
+	require.NoError(t, l.qp.Destroy())
+}
+
+// errorToIdle asks for Idle all the time while the stream ends: once it is granted,
+// everything is flushed, and the queue pair is as new.
+func errorToIdle(t *conformance.T) {
+	const requests = 200
+	for what, end := range map[string]func(*line){
+		"by verb": func(l *line) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error})) },
+		"by fault": func(l *line) {
+			assert.NoError(t, l.peer.Send(badSTag))
+			_, _, _ = l.peer.End()
+			assert.NoError(t, l.peer.CloseWrite())
+		},
+		"by reset": func(l *line) { assert.NoError(t, l.peer.Reset()) },
+	} {
+		t.Part("%s", what)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{ORD: 1, SendDepth: 256, RecvDepth: 256})
+		for i := range uint64(requests) {
+			post(t, l.qp, l.aRead(i))
+			postRecv(t, l.qp, verbs.Recv{ID: i})
+		}
+		l.hear(l.asks(1))
+		var g sync.WaitGroup
+		g.Go(func() { end(l) })
+		for {
+			err := l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle})
+			if err == nil {
+				break
+			}
+			require.NoError(t, t.Context().Err(), "it is never granted: %v", err)
+			if !errors.Is(err, verbs.ErrStillFlushing) {
+				require.ErrorIs(t, err, verbs.ErrInvalidState)
+			}
+		}
+		require.Equal(t, verbs.Idle, l.qp.State())
+		c := make([]verbs.Completion, 256)
+		require.Equal(t, requests, l.sq.Poll(c), "what is in the send CQ")
+		require.Equal(t, requests, l.rq.Poll(c), "what is in the receive CQ")
+		g.Wait()
+		a := attributes(t, l.qp)
+		for range a.SendDepth {
+			post(t, l.qp, l.aSend(1))
+		}
+		for range a.RecvDepth {
+			postRecv(t, l.qp, verbs.Recv{ID: 2})
+		}
+		l.modify(verbs.Error)
+	}
+	t.Part("")
+}

@@ -1,0 +1,328 @@
+//go:build conformance
+
+package cases
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_2_start is the way from Idle to RTS: verbs draft 6.2.1.2, 6.2.2, 6.6.1.
+var rv6_2_start = []conformance.Case{
+	{Name: "6.2.1.2/idle-to-rts", Keys: []string{"RV-6.2.1.2-M1"}, Need: conformance.NeedAPI, Run: idleToRTS},
+	{Name: "6.2.1.2/not-established", Keys: []string{"RV-6.2.1.2-M2"}, Need: conformance.NeedAPI, Run: notEstablished},
+	{Name: "6.2.1.2/last-message", Keys: []string{"RV-6.2.1.2-M3"}, Need: conformance.NeedAPI, Run: lastMessageFirst},
+	{Name: "6.2.1.2/last-message-holds-receiving", Keys: []string{"RV-6.2.1.2-S1"}, Need: conformance.NeedAPI, Strict: true, Run: lastMessageHolds},
+	{Name: "6.2.1.2/early-octets", Keys: []string{"RV-6.2.1.2-M4", "RV-6.2.1.2-M5"}, Need: conformance.NeedAPI, Run: earlyOctets},
+	{Name: "6.2.1.2/nothing-lost", Keys: []string{"RV-6.2.1.2-M4", "RV-6.2.1.2-M5"}, Need: conformance.NeedAPI, Run: nothingLost},
+	{Name: "6.2.2/connection-first", Keys: []string{"RV-6.2.2-M2"}, Need: conformance.NeedAPI, Run: connectionFirst},
+	{Name: "6.6.1/after-streaming-data", Keys: []string{"RV-6.6.1-M1"}, Need: conformance.NeedAPI, Run: afterStreaming},
+	{Name: "6.6.1/iwarp-only", Keys: []string{"RV-6.6.1-M2"}, Need: conformance.NeedAPI, Run: iwarpOnly},
+	{Name: "6.6.1/foreign-octets", Keys: []string{"RV-6.6.1-M2"}, Need: conformance.NeedUpper, Run: foreignOctets},
+}
+
+func idleToRTS(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	s, peer := aStream(t)
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s}))
+	a := attributes(t, l.qp)
+	require.Equal(t, verbs.RTS, a.State)
+	require.Same(t, s.Conn, a.Stream.Conn)
+	l.peer = peer
+	run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
+	l.hear(aSend(1, l.mr.Bytes()[:4]))
+}
+
+// notEstablished offers connections that cannot carry data any more. What the system
+// does not tell at once it tells by an event.
+func notEstablished(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	s, _ := aStream(t)
+	require.NoError(t, s.Conn.Close())
+	refuses(t, "a connection that is closed here", verbs.ErrInvalidLLPStream, func() error {
+		return l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, ORD: ptr(2)})
+	}, l.shown)
+	require.Equal(t, verbs.Idle, l.qp.State())
+
+	s, peer := aStream(t)
+	require.NoError(t, peer.Reset())
+	err := l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s})
+	if err != nil {
+		require.ErrorIs(t, err, verbs.ErrInvalidLLPStream, "a connection that the peer has reset")
+		require.Equal(t, verbs.Idle, l.qp.State())
+		return
+	}
+	l.remains(verbs.Error, verbs.EventLLPReset)
+}
+
+// lastMessageFirst starts iWARP with a last message, with and without markers, which
+// are counted from the first FPDU.
+func lastMessageFirst(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, markers := range []bool{false, true} {
+		l := n.loose(verbs.QPConfig{})
+		post(t, l.qp, l.aSend(1))
+		s, peer := aStream(t)
+		require.NoError(t, second(s.Conn.Write([]byte("hello, "))))
+		s.MarkersOut = markers
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, LastMessage: []byte("now iWARP")}))
+		heardText(t, peer, "hello, now iWARP")
+		l.peer = wire.New(peer.Conn, wire.Options{CRC: true, MarkersIn: markers})
+		l.hear(aSend(1, l.mr.Bytes()[:4]))
+		l.settle()
+	}
+}
+
+// lastMessageHolds has a peer that sends FPDUs as soon as it has a part of a large
+// last message: they count as come after it.
+func lastMessageHolds(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	l.recv(1)
+	s, peer := aStream(t)
+	last := make([]byte, 16<<20) // more than the sockets hold
+	done := make(chan error, 1)
+	go func() { done <- l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, LastMessage: last}) }()
+	heardText(t, peer, string(last[:1000]))
+	l.peer = peer
+	l.say([]byte("early"))
+	n.quiet() // others work
+	require.Equal(t, verbs.Idle, l.qp.State(), "the last message is not out")
+	empty(t, l.rq)
+	heardText(t, peer, string(last[1000:]))
+	require.NoError(t, <-done)
+	completes(t, l.rq, l.got(1, 5))
+}
+
+// earlyOctets has FPDUs come in one write with the last frame of the MPA startup.
+func earlyOctets(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for round := range 3 {
+		l := n.loose(verbs.QPConfig{})
+		l.recv(1, 2, 3)
+		x, y, err := wire.Pair()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+		c := t.Trace().Conn(x)
+		ready := make(chan struct{})
+		go func() {
+			defer close(ready)
+			_, err := wire.ReadStartup(c)
+			assert.NoError(t, err)
+			reply := mpa.Startup{Reply: true, CRC: true, Rev: 1}
+			b, err := reply.Append(nil)
+			assert.NoError(t, err)
+			l.peer = wire.New(c, wire.Options{CRC: true})
+			for i := range 3 - round {
+				b = append(b, l.peer.Frame(aSend(uint32(i+1), []byte{byte(i)}))...)
+			}
+			assert.NoError(t, l.peer.Raw(b))
+		}()
+		_, err = cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})
+		require.NoError(t, err)
+		<-ready
+		for i := range 3 - round {
+			completes(t, l.rq, l.got(uint64(i+1), 1))
+			require.Equal(t, byte(i), l.mr.Bytes()[64*(i+1)])
+		}
+	}
+}
+
+// nothingLost has the peer send before, while and after the queue pair goes to RTS.
+func nothingLost(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for round := range 20 {
+		t.Part("round %d", round)
+		l := n.loose(verbs.QPConfig{})
+		s, peer := aStream(t)
+		s.Role = mpa.Responder
+		const messages = 40
+		before := t.Rand().IntN(messages)
+		var early []byte
+		for i := range uint64(messages) {
+			postRecv(t, l.qp, verbs.Recv{ID: i, SGL: l.mr.SGL(int(i), 1)})
+		}
+		for i := range before {
+			f := peer.Frame(aSend(uint32(i+1), []byte{byte(i)}))
+			if i < before/2 {
+				early = append(early, f...)
+				continue
+			}
+			require.NoError(t, peer.Raw(f))
+		}
+		s.Early = early
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			for i := before; i < messages; i++ {
+				err = errors.Join(err, peer.Send(aSend(uint32(i+1), []byte{byte(i)})))
+			}
+			done <- err
+		}()
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s}))
+		require.NoError(t, <-done)
+		for i := range uint64(messages) {
+			completes(t, l.rq, l.got(i, 1))
+			require.Equal(t, byte(i), l.mr.Bytes()[i])
+		}
+		require.NoError(t, l.qp.Destroy())
+	}
+	t.Part("")
+	n.quiet()
+}
+
+// connectionFirst tries to come to RTS without a connection, and with one whose
+// startup fails.
+func connectionFirst(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	post(t, l.qp, l.aSend(1))
+	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS}), verbs.ErrInvalidLLPStream)
+	require.Equal(t, verbs.Idle, l.qp.State())
+	for what, reply := range map[string]string{"garbage": "HTTP/1.1 400 Bad Request\r\n\r\n", "the end": ""} {
+		x, y, err := wire.Pair()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+		c := t.Trace().Conn(x)
+		rest := make(chan []byte, 1)
+		go func() {
+			_, err := wire.ReadStartup(c)
+			assert.NoError(t, err)
+			_, _ = c.Write([]byte(reply))
+			_ = c.(interface{ CloseWrite() error }).CloseWrite()
+			b, _ := io.ReadAll(c)
+			rest <- b
+		}()
+		_, err = cm.Connect(t.Context(), y, l.qp, cm.Config{})
+		require.Error(t, err, what)
+		require.Equal(t, verbs.Idle, l.qp.State(), what)
+		require.Nil(t, l.stream(), what)
+		require.Empty(t, <-rest, "what follows the Request, after %s", what)
+		empty(t, l.sq)
+	}
+	l.join()
+	l.hear(aSend(1, l.mr.Bytes()[:4]))
+}
+
+// afterStreaming has two programs talk in a language of their own first. The side that
+// starts iWARP does so with its last message (6.6.1.1); which of them opened the
+// connection does not matter.
+func afterStreaming(t *conformance.T) {
+	for _, swap := range []bool{false, true} {
+		w := newWorld(t, worldConfig{Idle: true})
+		x, y, err := wire.Pair()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+		if swap {
+			x, y = y, x
+		}
+		talk := func(from, to net.Conn, text string) {
+			require.NoError(t, second(from.Write([]byte(text))))
+			b := make([]byte, len(text))
+			require.NoError(t, second(io.ReadFull(to, b)))
+			require.Equal(t, text, string(b))
+		}
+		talk(x, y, "EHLO can you do iWARP?")
+		talk(y, x, "250 yes")
+		const last = "STARTIWARP"
+		active := verbs.Stream{Conn: x, Role: mpa.Responder, CRC: true}
+		require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &active, LastMessage: []byte(last)}))
+		b := make([]byte, len(last))
+		require.NoError(t, second(io.ReadFull(y, b)))
+		require.Equal(t, last, string(b))
+		begin(t, w.b.qp, verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true})
+		moves(t, w.b.end(), w.a.end())
+		moves(t, w.a.end(), w.b.end())
+	}
+}
+
+// tap is a connection whose octets, as they are written, are kept.
+type tap struct {
+	*net.TCPConn
+	octets []byte // whoever writes owns it; read once the connection is gone
+}
+
+func (c *tap) Write(b []byte) (int, error) {
+	n, err := c.TCPConn.Write(b)
+	c.octets = append(c.octets, b[:n]...)
+	return n, err
+}
+
+func (c *tap) SyscallConn() {} // no raw access: all goes through Write
+
+// iwarpOnly keeps what two queue pairs send from RTS to a Terminate Message, and
+// reads it as FPDUs with an opcode that RDMAP has.
+func iwarpOnly(t *conformance.T) {
+	w := newWorld(t, worldConfig{Idle: true})
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	a, b := &tap{TCPConn: x.(*net.TCPConn)}, &tap{TCPConn: y.(*net.TCPConn)}
+	s := verbs.Stream{Rev: 2, CRC: true, P2P: true, RTR: mpa.RTRWrite}
+	s.Conn, s.Role = b, mpa.Responder
+	begin(t, w.b.qp, s)
+	s.Conn, s.Role = a, mpa.Initiator
+	begin(t, w.a.qp, s)
+	moves(t, w.a.end(), w.b.end())
+	require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
+	ends(t, w.a.qp, verbs.Error)
+	ends(t, w.b.qp, verbs.Error)
+	for side, c := range map[string]*tap{"a": a, "b": b} {
+		p := wire.New(&played{octets: c.octets}, wire.Options{CRC: true})
+		opcodes := map[byte]int{}
+		var err error
+		for {
+			var u []byte
+			if u, err = p.Next(); err != nil {
+				break
+			}
+			require.LessOrEqual(t, u[1]&0x0F, byte(7), "an opcode of RFC 5040 4.1")
+			opcodes[u[1]&0x0F]++
+		}
+		require.ErrorIs(t, err, io.EOF, "nothing but whole FPDUs from %s", side)
+		require.NotZero(t, opcodes[3], "Sends from %s", side)
+	}
+}
+
+// played is a connection that octets come from, and then nothing.
+type played struct {
+	net.Conn
+	octets []byte
+}
+
+func (p *played) Read(b []byte) (int, error) {
+	n := copy(b, p.octets)
+	if p.octets = p.octets[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (p *played) SetReadDeadline(time.Time) error { return nil }
+
+// foreignOctets has a peer that goes on in its own language.
+func foreignOctets(t *conformance.T) {
+	for _, text := range []string{"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", "\x00\x04QUIT\x00\x00\x00\x00\x00\x00"} {
+		r := open(t, setup{})
+		r.recv(1, 64)
+		r.sendMessage([]byte("abc"))
+		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
+		require.NoError(t, r.peer.Raw(append([]byte(text), make([]byte, 70000)...)))
+		r.terminated(0x2002, nil, false) // its CRC is not one
+		r.ended(verbs.Error)
+		r.events(verbs.EventBadCRC)
+	}
+}

@@ -1,0 +1,310 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_2_3 is the Terminate state: verbs draft 6.2.3.
+var rv6_2_3 = []conformance.Case{
+	{Name: "6.2.3/left-for-error", Keys: []string{"RV-6.2.3-M1", "RV-6.2.3-M2", "RV-6.2.3-M6", "RV-6.2.3-M16"}, Need: conformance.NeedAPI, Run: terminateLeft},
+	{Name: "6.2.3/stops-everything", Keys: []string{"RV-6.2.3-M3", "RV-6.2.3-M5"}, Need: conformance.NeedUpper, Run: terminateStops},
+	{Name: "6.2.3/llp-error", Keys: []string{"RV-6.2.3-M2", "RV-6.2.3-M7", "RV-6.2.3-M8", "RV-6.2.3-M9"}, Need: conformance.NeedAPI, Run: terminateLLPError},
+	{Name: "6.2.3/refuses-verbs", Keys: []string{"RV-6.2.3-M10", "RV-6.2.3-M18"}, Need: conformance.NeedAPI, Run: terminateRefuses},
+	{Name: "6.2.3/none-lost", Keys: []string{"RV-6.2.3-M11"}, Need: conformance.NeedAPI, Run: terminateLosesNone},
+	{Name: "6.2.3/verb-without-event", Keys: []string{"RV-6.2.3-M12", "RV-6.2.3-M13"}, Need: conformance.NeedUpper, Run: terminateVerbEvents},
+	{Name: "6.2.3/completion-without-event", Keys: []string{"RV-6.2.3-M14", "RV-6.2.3-M15"}, Need: conformance.NeedUpper, Run: terminateCompletionEvents},
+	{Name: "6.2.3/a-new-stream", Keys: []string{"RV-6.2.3-M8", "RV-6.2.3-M17"}, Need: conformance.NeedAPI, Run: terminateNewStream},
+}
+
+// wayIn is how a queue pair comes to the Terminate state, and what the peer is sent
+// then.
+type wayIn struct {
+	name string
+	do   func(*line)
+	sent []byte // the Terminate Message; nil for none
+}
+
+// badSTag is a segment that names no region.
+var badSTag = aWrite(0x00F00000, 0, []byte{1})
+
+// waysIn are by verb, by a request that cannot be done, by a segment that may not be
+// placed, and by the peer's Terminate Message.
+func waysIn() []wayIn {
+	return []wayIn{
+		{"Modify QP", func(l *line) { l.modify(verbs.Terminate) }, aTerminate(0x0000, nil, false)},
+		{"a fault of the Send Queue", func(l *line) {
+			post(l.t, l.qp, verbs.Send{ID: 90, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+		}, aTerminate(0x0000, nil, false)},
+		{"a fault of a segment", func(l *line) { l.tell(badSTag) }, aTerminate(0x1100, badSTag, false)},
+		{"a Terminate Message", func(l *line) { l.tell(aTerminate(0x1202, nil, false)) }, nil},
+	}
+}
+
+// enter takes a line to Terminate, and has the peer read what it is sent.
+func (w *wayIn) enter(l *line) {
+	w.do(l)
+	if w.sent != nil {
+		l.hear(w.sent)
+	}
+	l.finished()
+	require.Equal(l.t, verbs.Terminate, l.qp.State(), "the peer's half is open")
+}
+
+// terminateLeft: the peer closes, and the queue pair goes on by itself.
+func terminateLeft(t *conformance.T) {
+	for _, w := range waysIn() {
+		t.Part("after %s", w.name)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{})
+		conn := l.stream().Conn
+		w.enter(l)
+		require.NotNil(t, l.stream(), "in Terminate")
+		l.shut()
+		ends(t, l.qp, verbs.Error)
+		require.Nil(t, l.stream(), "in Error")
+		released(t, conn)
+		// The close is one in order: the peer reads no reset behind the end.
+		end, _, err := l.peer.End()
+		require.NoError(t, err)
+		require.Equal(t, wire.FIN, end)
+	}
+	t.Part("")
+}
+
+// terminateStops has the peer go on: with a good Write, an RDMA Read, a Send and the
+// answer that a Read of this side waits for.
+func terminateStops(t *conformance.T) {
+	for _, w := range []struct {
+		name string
+		do   func(*rig)
+		sent []byte
+	}{
+		{"Modify QP", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate})) }, aTerminate(0x0000, nil, false)},
+		{"a fault", func(r *rig) { r.send(badSTag) }, aTerminate(0x1100, badSTag, false)},
+		{"a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, nil},
+	} {
+		t.Part("after %s", w.name)
+		r := open(t, twoCQs())
+		bufs := r.recv(1, 16)
+		g := r.region(64, allRights)
+		sink := r.outstandingRead(9)
+		w.do(r)
+		r.send(
+			aWrite(g.tag(), g.at(0), []byte("write")), aReadRequest(1, read{nowhere, nowhereTO, 5, g.tag(), g.at(0)}),
+			aSend(1, []byte("send")), aReadResponse(sink.tag(), sink.at(0), []byte("response")),
+		)
+		if w.sent != nil {
+			r.expect(w.sent)
+		}
+		r.finished() // before the peer closes; and there is no answer before it
+		r.ended(verbs.Error)
+		g.unchanged()
+		sink.unchanged()
+		bufs[0].unchanged()
+		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
+	}
+	t.Part("")
+}
+
+// terminateLLPError: the peer does not close, or does not even read, or resets. The
+// connection is reset then, and free for another.
+func terminateLLPError(t *conformance.T) {
+	for what, c := range map[string]struct {
+		wait bool // until the Terminate Message is there
+		do   func(*line)
+	}{
+		"the peer never closes": {true, func(*line) {}},
+		"the peer never reads":  {false, func(*line) {}},
+		"the peer resets":       {true, (*line).drop},
+	} {
+		t.Part("%s", what)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{CloseTimeout: shortly})
+		conn := l.stream().Conn
+		if !c.wait {
+			l.stuff()
+		}
+		l.modify(verbs.Terminate)
+		if c.wait {
+			l.terminated(0x0000, nil, false)
+		}
+		c.do(l)
+		ends(t, l.qp, verbs.Error)
+		require.Nil(t, l.stream())
+		released(t, conn)
+		if what != "the peer resets" {
+			require.Equal(t, wire.Reset, l.fate(), "the end of the stream")
+		}
+		l.again()
+		l.settle()
+	}
+	t.Part("")
+}
+
+// fate is how a stream ends whose FIN, if there was one, the peer has read already:
+// the reset that comes behind that shows when it sends.
+func (l *line) fate() wire.End {
+	for {
+		if err := l.peer.Send(badSTag); err != nil {
+			return wire.Reset
+		}
+		if end, _, err := l.peer.End(); err == nil && end == wire.Reset {
+			return end
+		}
+	}
+}
+
+// stuff posts what the sockets cannot hold, to a peer that does not read.
+func (l *line) stuff() {
+	mr := l.register(16<<20, allRights)
+	post(l.t, l.qp, verbs.Send{ID: 80, Op: verbs.OpWrite, SGL: mr.SGL(0, 16<<20), Remote: theirs})
+	u, err := l.peer.Next()
+	require.NoError(l.t, err)
+	require.Equal(l.t, []byte{moreTagged, opWrite}, u[:2], "it is under way")
+}
+
+// terminateRefuses asks for everything in Terminate.
+func terminateRefuses(t *conformance.T) {
+	for _, w := range waysIn() {
+		t.Part("after %s", w.name)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{SendDepth: 5})
+		w.enter(l)
+		for _, next := range states {
+			for what, m := range map[string]verbs.ModifyQP{
+				"alone": {Next: next}, "with attributes": {Next: next, ORD: ptr(1), SendDepth: ptr(20)},
+			} {
+				refuses(t, next.String()+" "+what, verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
+			}
+		}
+		l.refusesPosts(verbs.ErrInvalidState)
+		require.Equal(t, verbs.Terminate, l.qp.State())
+	}
+	t.Part("")
+}
+
+// terminateLosesNone has programs post while the peer's bad segment comes.
+func terminateLosesNone(t *conformance.T) {
+	for round := range 10 {
+		t.Part("round %d", round)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512, CloseTimeout: hour})
+		accepted := l.posting(t.Rand().IntN(50), func() {
+			assert.NoError(t, l.peer.Send(badSTag))
+			for {
+				if _, err := l.peer.Next(); err != nil {
+					break
+				}
+			}
+			assert.NoError(t, l.peer.CloseWrite())
+			<-l.qp.Done()
+		})
+		l.remains(verbs.Error, verbs.EventProtSTag)
+		l.accounted(accepted)
+	}
+	t.Part("")
+}
+
+// terminateVerbEvents: a good end says nothing, a bad one that it was bad.
+func terminateVerbEvents(t *conformance.T) {
+	for what, c := range map[string]struct {
+		do     func(*rig)
+		events []verbs.EventID
+	}{
+		"the peer closes":       {(*rig).finished, nil},
+		"the peer resets":       {func(r *rig) { require.NoError(t, r.peer.Reset()) }, []verbs.EventID{verbs.EventBadClose}},
+		"the peer never closes": {func(*rig) {}, []verbs.EventID{verbs.EventBadClose}},
+	} {
+		t.Part("%s", what)
+		s := twoCQs()
+		if what == "the peer never closes" {
+			s.qp.CloseTimeout = shortly
+		}
+		r := open(t, s)
+		r.settled() // a Responder may send
+		require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate}))
+		r.expect(aTerminate(0x0000, nil, false))
+		c.do(r)
+		r.ended(verbs.Error)
+		r.events(c.events...)
+	}
+	t.Part("")
+}
+
+// terminateCompletionEvents: the completion says what was wrong. That the end was a
+// bad one too it cannot say.
+func terminateCompletionEvents(t *conformance.T) {
+	for what, c := range map[string]struct {
+		fault func(*rig) []verbs.Completion // and what completes at the Send Queue
+		sent  []byte
+	}{
+		"the Send Queue": {func(r *rig) []verbs.Completion {
+			r.post(verbs.Send{ID: 5, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+			return []verbs.Completion{{ID: 5, Status: verbs.StatusInvalidSTag}}
+		}, aTerminate(0x0000, nil, false)},
+		"the Receive Queue": {func(r *rig) []verbs.Completion {
+			r.send(aSend(1, make([]byte, 17)))
+			return []verbs.Completion{{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusBaseBounds}}
+		}, aTerminate(0x1205, aSend(1, make([]byte, 17)), false)},
+	} {
+		for _, reset := range []bool{false, true} {
+			t.Part("%s, the peer resets: %v", what, reset)
+			s := twoCQs()
+			s.qp.RecvCQ = 1
+			r := open(t, s)
+			if what != "the Send Queue" {
+				r.recv(1, 16)
+			}
+			done := c.fault(r)
+			r.expect(c.sent)
+			if reset {
+				require.NoError(t, r.peer.Reset())
+			} else {
+				r.finished()
+			}
+			r.ended(verbs.Error)
+			r.completionsOf(r.SendCQ, done...)
+			if reset {
+				r.events(verbs.EventBadClose)
+			} else {
+				r.events()
+			}
+		}
+	}
+	t.Part("")
+}
+
+// terminateNewStream: nothing of the old stream is left, in either direction.
+func terminateNewStream(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{ORD: 1})
+	for _, w := range waysIn() {
+		t.Part("after %s", w.name)
+		l.recv(1)
+		l.say([]byte("abc")) // MSN 1
+		completes(t, l.rq, l.got(1, 3))
+		l.recv(2)
+		run(t, l.qp, l.aSend(2), verbs.StatusSuccess)
+		l.hear(aSend(1, l.mr.Bytes()[:4]))
+		l.settle()
+		l.tell(untagged(moreUntagged, opSend, 0, 0, 2, 0, nil)) // and half of a message
+		l.settle()
+		w.enter(l)
+		l.shut()
+		ends(t, l.qp, verbs.Error)
+		l.sq.Poll(make([]verbs.Completion, 8))
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
+		l.again()
+	}
+	t.Part("")
+	l.settle()
+}

@@ -1,0 +1,356 @@
+//go:build conformance
+
+package cases
+
+import (
+	"reflect"
+	"runtime"
+	"slices"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_3 is what Shared Receive Queues are, and their life: verbs draft 6.3 to 6.3.4.
+var rv6_3 = []conformance.Case{
+	{Name: "6.3/query-rnic", Keys: []string{"RV-6.3-M1", "RV-6.3-M3", "RV-6.3-M4", "RV-6.3-M5", "RV-6.3-M6"}, Need: conformance.NeedAPI, Run: srqQueryRNIC},
+	{Name: "6.3/completes-at-the-qp", Keys: []string{"RV-6.3-M2"}, Need: conformance.NeedAPI, Run: srqCompletesAtQP},
+	{Name: "6.3/protection-domain", Keys: []string{"RV-6.3-M7", "RV-6.3-M8", "RV-6.3.1-M1", "RV-6.3.5-M10"}, Need: conformance.NeedAPI, Run: srqPD},
+	{Name: "6.3/send-queue-as-ever", Keys: []string{"RV-6.3-M9"}, Need: conformance.NeedAPI, Run: srqSendQueue},
+	{Name: "6.3/posts", Keys: []string{"RV-6.3-M10", "RV-6.3-M11", "RV-6.3.5-M1", "RV-6.3.5-M2", "RV-6.3.5-M3"}, Need: conformance.NeedAPI, Run: srqPosts},
+	{Name: "6.3/all-of-it", Keys: []string{"RV-6.3-M12"}, Need: conformance.NeedAPI, Run: srqAllOfIt},
+	{Name: "6.3.3/in-use", Keys: []string{"RV-6.3.3-M1", "RV-6.3.3-M2"}, Need: conformance.NeedAPI, Run: srqInUse},
+	{Name: "6.3.3/gives-back", Keys: []string{"RV-6.3.3-M3"}, Need: conformance.NeedAPI, Run: srqGivesBack},
+	{Name: "6.3.3/lets-go-of-buffers", Keys: []string{"RV-6.3.3-M4"}, Need: conformance.NeedAPI, Run: srqLetsGo},
+	{Name: "6.3.4/for-life", Keys: []string{"RV-6.3.4-M1"}, Need: conformance.NeedAPI, Run: srqForLife},
+	{Name: "6.3.4/no-depth-of-its-own", Keys: []string{"RV-6.3.4-M2", "RV-6.3.7-M1"}, Need: conformance.NeedAPI, Run: srqNoDepth},
+}
+
+// receives posts receives with these IDs to an S-RQ, of 64 octets each.
+func (n *node) receives(s *verbs.SRQ, ids ...uint64) {
+	for _, id := range ids {
+		postRecv(n.t, s, n.receive(id))
+	}
+}
+
+func (n *node) receive(id uint64) verbs.Recv {
+	return verbs.Recv{ID: id, SGL: n.mr.SGL(int(64*id), 64)}
+}
+
+// upTo are the numbers from one to another.
+func upTo(from, to uint64) (ids []uint64) {
+	for ; from <= to; from++ {
+		ids = append(ids, from)
+	}
+	return ids
+}
+
+// says has the peer send one message, which the queue pair receives with that ID.
+func (l *line) says(id uint64) {
+	l.say([]byte{1, 2, 3})
+	completes(l.t, l.rq, l.got(id, 3))
+}
+
+// unheard has the peer send one message too many: there is no receive for it.
+func (l *line) unheard() {
+	l.sent++
+	u := aSend(l.sent, []byte{1})
+	l.tell(u)
+	l.terminated(0x1202, u, false)
+	l.shut()
+	ends(l.t, l.qp, verbs.Error)
+	l.raised(verbs.EventRQMSNRange)
+}
+
+func srqQueryRNIC(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 3, SRQWR: 40}}})
+	a, err := n.nic.Query()
+	require.NoError(t, err)
+	require.Equal(t, []any{true, 3, 40}, []any{a.SharedReceive, a.MaxSRQ, a.MaxWROfSRQ})
+	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 41})), verbs.ErrTooManyWR)
+	for range 3 {
+		s := n.newSRQ(verbs.SRQConfig{Depth: 40})
+		n.receives(s, upTo(1, 40)...)
+	}
+	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)
+
+	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
+	a, err = n.nic.Query()
+	require.NoError(t, err)
+	require.Equal(t, []any{false, 0, 0}, []any{a.SharedReceive, a.MaxSRQ, a.MaxWROfSRQ})
+	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)
+}
+
+func srqCompletesAtQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2, 3, 4)
+	for i, l := range []*line{a, b, b, a} {
+		fill(n.mr.Bytes(), i)
+		l.say([]byte("octets"))
+		completes(t, l.rq, l.got(uint64(i+1), 6))
+		require.Equal(t, "octets", string(n.mr.Bytes()[64*(i+1):][:6]))
+	}
+	for _, cq := range []*verbs.CQ{a.sq, a.rq, b.sq, b.rq, n.cq} {
+		empty(t, cq)
+	}
+}
+
+func srqPD(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	create := func(c verbs.SRQConfig) error { return second(n.nic.CreateSRQ(c)) }
+	gone := n.newPD()
+	require.NoError(t, gone.Dealloc())
+	require.ErrorIs(t, create(verbs.SRQConfig{}), verbs.ErrInvalidPD, "no PD")
+	require.ErrorIs(t, create(verbs.SRQConfig{PD: gone}), verbs.ErrInvalidPD, "a deallocated PD")
+	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd, Depth: -1}), verbs.ErrInvalidModifier, "a negative depth")
+	pd := n.newPD()
+	mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+	var all []*verbs.SRQ
+	for i := range 3 {
+		s := n.newSRQ(verbs.SRQConfig{PD: pd, Depth: 5 + i})
+		all = append(all, s)
+		a := queried[verbs.SRQAttributes](t, s)
+		require.Equal(t, pd.ID(), a.PD)
+		require.Same(t, pd, s.PD())
+		require.GreaterOrEqual(t, a.Depth, 5+i)
+		for j := range a.Depth {
+			postRecv(t, s, verbs.Recv{ID: uint64(j + 1), SGL: mr.SGL(0, 8)})
+		}
+		require.ErrorIs(t, second(s.PostRecv(verbs.Recv{})), verbs.ErrQueueFull)
+		l := n.line(verbs.QPConfig{SRQ: s})
+		l.says(1)
+		require.NoError(t, l.qp.Destroy())
+	}
+	for _, s := range all {
+		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+		require.NoError(t, s.Destroy())
+	}
+	require.NoError(t, mr.Deregister())
+	require.NoError(t, pd.Dealloc())
+}
+
+// srqSendQueue runs one script on a queue pair with an S-RQ and on one without.
+func srqSendQueue(t *conformance.T) {
+	type outcome struct {
+		heard [][]byte
+		done  []verbs.Completion
+	}
+	var both []outcome
+	for _, shared := range []bool{false, true} {
+		n := newNode(t, nodeConfig{})
+		c := verbs.QPConfig{ORD: 1, SendDepth: 16}
+		if shared {
+			c.SRQ = n.newSRQ(verbs.SRQConfig{})
+		}
+		l, w := n.line(c), n.newMW()
+		fill(n.mr.Bytes(), 8)
+		at := n.mr.Remote(0)
+		at.TO = 0x1000
+		bind := binds(w.Bind(n.mr, 0, 64, remoteRights, 1))
+		for i, r := range []verbs.Send{
+			l.aSend(0), {Op: verbs.OpWrite, SGL: n.mr.SGL(3, 5), Remote: theirs}, l.aRead(0), bind,
+			{Op: verbs.OpSendSE, SGL: n.mr.SGL(9, 9), Flags: verbs.ReadFence}, l.aRead(0),
+			{Op: verbs.OpInvalidate, Invalidate: w.STag(1), Flags: verbs.LocalFence},
+			{SGL: n.mr.SGL(0, 1), Flags: verbs.Unsignaled}, {SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}, l.aSend(0),
+		} {
+			r.ID = uint64(i)
+			post(t, l.qp, r)
+		}
+		var o outcome
+		for {
+			u := append([]byte(nil), l.heard()...)
+			if u[1]&0x0F == 1 { // the sink has another STag and address each time
+				l.tell(l.answer())
+				copy(u[18:], make([]byte, 12))
+			}
+			o.heard = append(o.heard, u)
+			if u[1] == opTerminate {
+				break
+			}
+		}
+		l.finished()
+		l.shut()
+		ends(t, l.qp, verbs.Error)
+		o.done = await(t, l.sq, 9)
+		empty(t, l.sq)
+		for i := range o.done {
+			o.done[i].QP = 0
+		}
+		both = append(both, o)
+	}
+	require.Equal(t, both[0], both[1], "without an S-RQ, and with one")
+	require.Len(t, both[0].heard, 7)
+	require.Equal(t, verbs.StatusInvalidSTag, both[0].done[7].Status)
+}
+
+func srqPosts(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, state := range states {
+		t.Part("in %v", state)
+		s := n.newSRQ(verbs.SRQConfig{Depth: 3})
+		l := n.into(state, verbs.QPConfig{SRQ: s})
+		k, err := l.qp.PostRecv(n.receive(9), n.receive(9))
+		if state == verbs.Idle || state == verbs.RTS {
+			require.ErrorIs(t, err, verbs.ErrRQUsesSRQ)
+		} else {
+			require.Error(t, err)
+		}
+		require.Zero(t, k)
+		k, err = s.PostRecv(n.receive(1), n.receive(2), n.receive(3), n.receive(4))
+		require.ErrorIs(t, err, verbs.ErrQueueFull, "nothing else is on it")
+		require.Equal(t, 3, k)
+		user := n.line(verbs.QPConfig{SRQ: s})
+		if state == verbs.Idle {
+			l.join()
+		}
+		if state == verbs.Idle || state == verbs.RTS {
+			l.says(1)
+		} else {
+			user.says(1)
+		}
+		user.says(2)
+		user.says(3)
+		user.unheard()
+	}
+	t.Part("")
+}
+
+// srqAllOfIt uses each verb that has to do with S-RQs, and sees the three events.
+func srqAllOfIt(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s, err := n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 4, Limit: 1})
+	require.NoError(t, err)
+	require.NotZero(t, s.ID())
+	require.Equal(t, 4, queried[verbs.SRQAttributes](t, s).Depth)
+	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(6), Limit: ptr(2), Rearm: true}))
+	require.Equal(t, 6, queried[verbs.SRQAttributes](t, s).Depth)
+	l := n.loose(verbs.QPConfig{SRQ: s})
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(0), ArmRQLimit: true}))
+	l.join()
+	require.Same(t, s, attributes(t, l.qp).SRQ)
+	k, err := s.PostRecv(n.receive(1), n.receive(2))
+	require.NoError(t, err)
+	require.Equal(t, 2, k)
+	l.says(1)
+	got := []verbs.Event{n.events.next(), n.events.next()}
+	require.ElementsMatch(t, []verbs.Event{{ID: verbs.EventSRQLimit, SRQ: s.ID()}, {ID: verbs.EventRQLimit, QP: l.id}}, got)
+	require.Same(t, s, n.nic.SRQ(s.ID()), "what the event names")
+	s.Fail()
+	n.events.are(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: s.ID()})
+	require.NoError(t, l.qp.Destroy())
+	require.NoError(t, s.Destroy())
+	require.Nil(t, n.nic.SRQ(s.ID()))
+}
+
+func srqInUse(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, state := range states {
+		t.Part("in %v", state)
+		s := n.newSRQ(verbs.SRQConfig{Depth: 10})
+		a, b := n.into(state, verbs.QPConfig{SRQ: s}), n.into(state, verbs.QPConfig{SRQ: s})
+		n.receives(s, upTo(1, 10)...)
+		for _, l := range []*line{a, b} {
+			refuses(t, "Destroy S-RQ", verbs.ErrSRQInUse, s.Destroy, queries(s.Query))
+			require.NoError(t, l.qp.Destroy())
+		}
+		require.NoError(t, s.Destroy(), "with ten receives")
+		require.ErrorIs(t, second(s.PostRecv(n.receive(1))), verbs.ErrInvalidSRQ)
+		require.ErrorIs(t, second(s.Query()), verbs.ErrInvalidSRQ)
+		require.ErrorIs(t, s.Destroy(), verbs.ErrInvalidSRQ)
+	}
+	t.Part("")
+}
+
+// srqGivesBack makes and destroys filled S-RQs where there can be one at a time. What
+// was one is garbage then.
+func srqGivesBack(t *conformance.T) {
+	const depth = 512
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 1}}})
+	reqs := make([]verbs.Recv, depth)
+	var old []weak.Pointer[verbs.SRQ]
+	for range 20 {
+		s := n.newSRQ(verbs.SRQConfig{Depth: depth, SGE: 32})
+		postRecv(t, s, reqs...)
+		l := n.line(verbs.QPConfig{SRQ: s})
+		l.say(nil)
+		completes(t, l.rq, l.got(0, 0))
+		require.NoError(t, l.qp.Destroy())
+		require.NoError(t, s.Destroy())
+		old = append(old, weak.Make(s))
+	}
+	eventually(t, func() bool {
+		runtime.GC()
+		return !slices.ContainsFunc(old, func(p weak.Pointer[verbs.SRQ]) bool { return p.Value() != nil })
+	}, "nothing refers to a destroyed S-RQ")
+}
+
+// srqLetsGo destroys an S-RQ with receives: their buffers are the program's again.
+func srqLetsGo(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	mr := n.register(4096, allRights)
+	l := n.line(verbs.QPConfig{SRQ: s})
+	for i := range uint64(8) {
+		postRecv(t, s, verbs.Recv{ID: i, SGL: mr.SGL(int(512*i), 512)})
+	}
+	l.sent++
+	l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, make([]byte, 100))) // one is in use
+	l.settle()
+	require.NoError(t, l.qp.Destroy())
+	require.NoError(t, s.Destroy())
+	kept := append([]byte(nil), fill(mr.Bytes(), 3)...)
+	require.NoError(t, mr.Deregister(), "nothing holds it")
+	other := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	u := n.line(verbs.QPConfig{SRQ: other})
+	n.receives(other, 1)
+	u.says(1)
+	u.unheard()
+	require.Equal(t, kept, mr.Bytes())
+}
+
+func srqForLife(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	with, without := n.loose(verbs.QPConfig{SRQ: s}), n.loose(verbs.QPConfig{})
+	for range 2 {
+		n.receives(s, 1)
+		without.recv(2)
+		for _, l := range []*line{with, without} {
+			l.join()
+		}
+		require.Same(t, s, attributes(t, with.qp).SRQ)
+		require.Nil(t, attributes(t, without.qp).SRQ)
+		with.says(1)
+		without.says(2)
+		for _, l := range []*line{with, without} {
+			l.modify(verbs.Error)
+			l.modify(verbs.Idle)
+		}
+		require.Same(t, s, attributes(t, with.qp).SRQ)
+		require.Nil(t, attributes(t, without.qp).SRQ)
+	}
+	m := reflect.TypeOf(verbs.ModifyQP{})
+	for i := range m.NumField() {
+		f := m.Field(i).Type
+		require.NotContains(t, []reflect.Type{reflect.TypeOf(s), reflect.TypeOf(verbs.SRQID(0))}, f, "Modify QP changes an S-RQ: %s", m.Field(i).Name)
+	}
+}
+
+func srqNoDepth(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{WR: 64, SRQWR: 100}}})
+	for _, depth := range []int{0, 1, -1, 65, 1 << 30} {
+		s := n.newSRQ(verbs.SRQConfig{Depth: 100})
+		l := n.line(verbs.QPConfig{SRQ: s, RecvDepth: depth})
+		n.receives(s, upTo(1, 100)...)
+		for range 100 {
+			l.say(nil)
+		}
+		require.Len(t, await(t, l.rq, 100), 100)
+		l.unheard()
+	}
+}

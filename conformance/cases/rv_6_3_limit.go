@@ -1,0 +1,261 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_3_8 is limits of Shared Receive Queues and of queue pairs on them: verbs draft
+// 6.3.8.
+var rv6_3_8 = []conformance.Case{
+	{Name: "6.3.8/srq-limit", Keys: []string{"RV-6.3.8-M1", "RV-6.3.8-M5"}, Need: conformance.NeedAPI, Run: srqLimit},
+	{Name: "6.3.8/srq-limit-set", Keys: []string{"RV-6.3.8-M2"}, Need: conformance.NeedAPI, Run: srqLimitSet},
+	{Name: "6.3.8/srq-limit-armed-at-creation", Keys: []string{"RV-6.3.8-M3", "RV-6.3.8-M7"}, Need: conformance.NeedAPI, Run: srqLimitArmed},
+	{Name: "6.3.8/srq-limit-disturbs-nothing", Keys: []string{"RV-6.3.8-M4"}, Need: conformance.NeedAPI, Run: srqLimitDisturbs},
+	{Name: "6.3.8/srq-limit-once", Keys: []string{"RV-6.3.8-M6", "RV-6.3.8-M8"}, Need: conformance.NeedAPI, Run: srqLimitOnce},
+	{Name: "6.3.8/srq-limit-and-depth", Keys: []string{"RV-6.3.8-M9"}, Need: conformance.NeedAPI, Run: srqLimitAndDepth},
+	{Name: "6.3.8/srq-limit-range", Keys: []string{"RV-6.3.8-M17"}, Need: conformance.NeedAPI, Run: srqLimitRange},
+	{Name: "6.3.8/arm-twice", Keys: []string{"RV-6.3.8-M8", "RV-6.3.8-M16"}, Need: conformance.NeedAPI, Run: limitsArmedTwice},
+	{Name: "6.3.8/qp-limit", Keys: []string{"RV-6.3.8-M10", "RV-6.3.8-M13"}, Need: conformance.NeedAPI, Run: qpLimit},
+	{Name: "6.3.8/qp-limit-armed-at-creation", Keys: []string{"RV-6.3.8-M11", "RV-6.3.8-M15"}, Need: conformance.NeedAPI, Run: qpLimitArmed},
+	{Name: "6.3.8/qp-limit-disturbs-nothing", Keys: []string{"RV-6.3.8-M12"}, Need: conformance.NeedAPI, Run: qpLimitDisturbs},
+	{Name: "6.3.8/qp-limit-once", Keys: []string{"RV-6.3.8-M14"}, Need: conformance.NeedAPI, Run: qpLimitOnce},
+}
+
+// reached waits for the S-RQ's limit event.
+func (n *node) reached(s *verbs.SRQ) {
+	n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()})
+}
+
+func srqLimit(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 3})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2, 3, 4, 5)
+	l.says(1)
+	l.says(2)
+	n.quiet() // three are unused
+	l.says(3)
+	n.reached(s) // two are
+	l.says(4)
+	l.says(5)
+	n.quiet()
+	require.False(t, queried[verbs.SRQAttributes](t, s).Armed)
+}
+
+func srqLimitSet(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 5})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	require.Equal(t, 5, queried[verbs.SRQAttributes](t, s).Limit)
+	n.receives(s, upTo(1, 8)...)
+	require.NoError(t, s.Modify(verbs.ModifySRQ{Limit: ptr(2)}))
+	require.Equal(t, 2, queried[verbs.SRQAttributes](t, s).Limit)
+	for id := range uint64(6) {
+		l.says(id + 1)
+	}
+	n.quiet() // not at five, but at two
+	l.says(7)
+	n.reached(s)
+	require.NoError(t, s.Modify(verbs.ModifySRQ{Limit: ptr(4), Rearm: true}))
+	n.receives(s, upTo(9, 12)...) // five are there
+	l.says(8)
+	n.quiet()
+	l.says(9)
+	n.reached(s)
+}
+
+func srqLimitArmed(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for limit := range 3 {
+		s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: limit})
+		require.Equal(t, limit > 0, queried[verbs.SRQAttributes](t, s).Armed, "limit %d", limit)
+		l := n.line(verbs.QPConfig{SRQ: s})
+		n.receives(s, 1, 2, 3)
+		for left := 2; left >= 0; left-- {
+			l.says(uint64(3 - left))
+			if left == limit-1 {
+				n.reached(s)
+			} else {
+				n.quiet()
+			}
+		}
+	}
+}
+
+func srqLimitDisturbs(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 16, Limit: 8})
+	lines := []*line{n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})}
+	n.receives(s, upTo(1, 16)...)
+	for i := range uint64(16) {
+		l := lines[i%2]
+		fill(n.mr.Bytes()[64*(i+1):][:3], 0)
+		l.says(i + 1)
+		require.Equal(t, []byte{1, 2, 3}, n.mr.Bytes()[64*(i+1):][:3])
+	}
+	n.reached(s)
+	n.quiet()
+	for _, l := range lines {
+		require.Equal(t, verbs.RTS, l.qp.State())
+		l.settle()
+	}
+}
+
+func srqLimitOnce(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: 2})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	cross := func() {
+		n.receives(s, 1, 2, 3)
+		l.says(1)
+		l.says(2)
+		l.says(3)
+	}
+	cross()
+	n.reached(s)
+	for range 3 {
+		cross()
+		n.quiet()
+		require.NoError(t, s.Modify(verbs.ModifySRQ{Rearm: true}))
+		cross()
+		n.reached(s)
+		n.quiet()
+	}
+}
+
+func srqLimitAndDepth(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 16, Limit: 8})
+	refuses(t, "a depth below the limit", verbs.ErrInvalidModifier, func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(4)}) }, queries(s.Query))
+	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(8)}), "one that is the limit")
+	l := n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1)
+	l.says(1)
+	n.reached(s)
+	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(4)}), "the event has disarmed it")
+	require.Equal(t, 4, queried[verbs.SRQAttributes](t, s).Depth)
+	refuses(t, "armed again", verbs.ErrInvalidModifier, func() error { return s.Modify(verbs.ModifySRQ{Rearm: true}) }, queries(s.Query))
+}
+
+func srqLimitRange(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 1}}})
+	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 8, Limit: 9})), verbs.ErrSRQLimitRange)
+	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 8, Limit: -1})), verbs.ErrSRQLimitRange)
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 8})
+	for _, m := range []verbs.ModifySRQ{{Limit: ptr(9)}, {Limit: ptr(-1)}, {Depth: ptr(20), Limit: ptr(21)}, {Limit: ptr(9), Rearm: true}} {
+		refuses(t, "a limit", verbs.ErrSRQLimitRange, func() error { return s.Modify(m) }, queries(s.Query))
+	}
+	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(20), Limit: ptr(20)}))
+}
+
+func limitsArmedTwice(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2})
+	l := n.loose(verbs.QPConfig{SRQ: s, RQLimit: 1})
+	for range 2 {
+		require.NoError(t, s.Modify(verbs.ModifySRQ{Rearm: true}))
+		require.True(t, queried[verbs.SRQAttributes](t, s).Armed)
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(0), ArmRQLimit: true}))
+		require.True(t, attributes(t, l.qp).RQLimitArmed)
+	}
+	n.receives(s, 1, 2, 3)
+	l.join()
+	l.says(1)
+	l.raised(verbs.EventRQLimit)
+	l.says(2)
+	n.reached(s)
+	l.says(3)
+	n.quiet()
+}
+
+// armed makes a queue pair of an S-RQ whose limit Modify QP has armed.
+func (n *node) armed(s *verbs.SRQ, limit int) *line {
+	l := n.loose(verbs.QPConfig{SRQ: s})
+	require.NoError(n.t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(limit), ArmRQLimit: true}))
+	l.join()
+	return l
+}
+
+// qpLimit has a message begin and not end: one is in progress.
+func qpLimit(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	begin := func(l *line) {
+		l.sent++
+		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte("two ")))
+		l.settle()
+	}
+	end := func(l *line, id uint64) {
+		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sent, 4, []byte("segments")))
+		completes(t, l.rq, l.got(id, 12))
+	}
+	n.receives(s, 1, 2, 3)
+	l := n.armed(s, 0)
+	begin(l)
+	l.raised(verbs.EventRQLimit) // more than none is
+	empty(t, l.rq)
+	end(l, 1)
+	n.quiet()
+	l = n.armed(s, 1)
+	begin(l)
+	end(l, 2)
+	n.quiet() // never more than one is
+	l = n.line(verbs.QPConfig{SRQ: s})
+	begin(l)
+	end(l, 3)
+	n.quiet() // it is not armed
+}
+
+func qpLimitArmed(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 16})
+	for _, limit := range []int{0, 1, 2, 16} {
+		a := attributes(t, n.newQP(verbs.QPConfig{SRQ: s, RQLimit: limit}))
+		require.Equal(t, []any{limit, limit > 0}, []any{a.RQLimit, a.RQLimitArmed})
+	}
+}
+
+func qpLimitDisturbs(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	l := n.armed(s, 0)
+	n.receives(s, upTo(1, 10)...)
+	for id := range uint64(10) {
+		l.says(id + 1)
+		require.Equal(t, []byte{1, 2, 3}, n.mr.Bytes()[64*(id+1):][:3])
+		run(t, l.qp, l.aSend(50), verbs.StatusSuccess)
+	}
+	l.raised(verbs.EventRQLimit)
+	n.quiet()
+	require.Equal(t, verbs.RTS, l.qp.State())
+}
+
+func qpLimitOnce(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	l := n.armed(s, 0)
+	for round := range 3 {
+		n.receives(s, 1, 2)
+		l.says(1)
+		l.raised(verbs.EventRQLimit)
+		require.False(t, attributes(t, l.qp).RQLimitArmed)
+		l.says(2)
+		n.quiet()
+		l.modify(verbs.Error)
+		l.modify(verbs.Idle)
+		if round%2 == 0 {
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, ArmRQLimit: true}))
+			require.True(t, attributes(t, l.qp).RQLimitArmed)
+			l.join()
+			continue
+		}
+		st, peer := aStream(t)
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: st, ArmRQLimit: true}))
+		l.peer, l.sent, l.asked = peer, 0, 0
+	}
+}

@@ -1,0 +1,409 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_3_5 is how queue pairs take receives from an S-RQ, and what resizing does to it:
+// verbs draft 6.3.2, 6.3.5, 6.3.7.
+var rv6_3_5 = []conformance.Case{
+	{Name: "6.3.2/resize-with-receives", Keys: []string{"RV-6.3.2-M1", "RV-6.3.7-M4"}, Need: conformance.NeedAPI, Run: srqResize},
+	{Name: "6.3.2/resize-disturbs-nothing", Keys: []string{"RV-6.3.2-M2"}, Need: conformance.NeedAPI, Run: srqResizeDisturbs},
+	{Name: "6.3.2/shrink-refused", Keys: []string{"RV-6.3.2-M3", "RV-6.3.2-M4"}, Need: conformance.NeedAPI, Run: srqShrinkRefused},
+	{Name: "6.3.5/posting-rules", Keys: []string{"RV-6.3.5-M4", "RV-6.3.5-M5"}, Need: conformance.NeedAPI, Run: srqPostingRules},
+	{Name: "6.3.5/message-order", Keys: []string{"RV-6.3.5-M6"}, Need: conformance.NeedAPI, Run: srqMessageOrder},
+	{Name: "6.3.5/one-element-a-message", Keys: []string{"RV-6.3.5-M7"}, Need: conformance.NeedAPI, Run: srqOneElement},
+	{Name: "6.3.5/used-until-polled", Keys: []string{"RV-6.3.5-M8", "RV-6.3.7-M2"}, Need: conformance.NeedAPI, Run: srqUsedUntilPolled},
+	{Name: "6.3.5/any-queue-pair", Keys: []string{"RV-6.3.5-M9", "RV-6.3.7-M3"}, Need: conformance.NeedAPI, Run: srqAnyQP},
+	{Name: "6.3.5/pd-of-the-srq", Keys: []string{"RV-6.3.5-M11", "RV-6.3.5-M12"}, Need: conformance.NeedAPI, Run: srqPDChecked},
+	{Name: "6.3.5/stag-of-zero", Keys: []string{"RV-6.3.5-M13", "RV-6.3.5-M14"}, Need: conformance.NeedAPI, Run: srqSTagZero},
+	{Name: "6.3.6/completion-errors", Keys: []string{"RV-6.3.6-M1"}, Need: conformance.NeedAPI, Run: srqCompletionErrors},
+	{Name: "6.3.6/catastrophe", Keys: []string{"RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6"}, Need: conformance.NeedAPI, Run: srqCatastrophe},
+	{Name: "6.3.6/errors-of-a-qp", Keys: []string{"RV-6.3.6-M3", "RV-6.3.6-M4", "RV-6.3.6-M7"}, Need: conformance.NeedAPI, Run: srqErrorsOfQP},
+}
+
+// depthOf is Query S-RQ's.
+func depthOf(t *conformance.T, s *verbs.SRQ) int { return queried[verbs.SRQAttributes](t, s).Depth }
+
+// srqResize changes the depth up and down with receives posted, in use, and completed
+// but not polled. One queue pair may use all of them each time.
+func srqResize(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for range 2 { // every S-RQ can
+		s := n.newSRQ(verbs.SRQConfig{Depth: 4})
+		l := n.line(verbs.QPConfig{SRQ: s})
+		n.receives(s, 1, 2, 3, 4)
+		l.say([]byte{1})
+		l.sent++
+		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte{1}))
+		l.settle()
+		for _, depth := range []int{32, 4, 8, 32} {
+			require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(depth)}), "to %d", depth)
+			require.GreaterOrEqual(t, depthOf(t, s), depth)
+		}
+		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sent, 1, []byte{2}))
+		completes(t, l.rq, l.got(1, 1), l.got(2, 2))
+		n.receives(s, upTo(5, 34)...)
+		require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull)
+		for range 32 {
+			l.say([]byte{1, 2, 3})
+		}
+		for id := range uint64(32) {
+			completes(t, l.rq, l.got(id+3, 3))
+		}
+		require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(8)}))
+		n.receives(s, upTo(1, 8)...)
+		require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull)
+		for id := range uint64(8) {
+			l.says(id + 1)
+		}
+		l.unheard()
+	}
+}
+
+// srqResizeDisturbs resizes at random while three queue pairs receive.
+func srqResizeDisturbs(t *conformance.T) {
+	const messages = 300
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 64})
+	cq := n.newCQ(256)
+	var lines []*line
+	for range 3 {
+		lines = append(lines, n.line(verbs.QPConfig{SRQ: s, RecvCQ: cq}))
+	}
+	// Each peer sends no more than this side has taken in, and ten.
+	var g sync.WaitGroup
+	credit := map[verbs.QPID]chan struct{}{}
+	for _, l := range lines {
+		c := make(chan struct{}, messages+10)
+		credit[l.id] = c
+		for range 10 {
+			c <- struct{}{}
+		}
+		g.Go(func() {
+			for i := range messages {
+				<-c
+				if !assert.NoError(t, l.peer.Send(aSend(uint32(i+1), []byte{byte(i), byte(i >> 8)}))) {
+					return
+				}
+			}
+		})
+	}
+	defer g.Wait()
+	n.receives(s, upTo(1, 40)...)
+	next := map[verbs.QPID]int{}
+	for range 3 * messages {
+		c := await(t, cq, 1)[0]
+		require.Equal(t, verbs.Completion{ID: c.ID, QP: c.QP, Op: verbs.OpRecv, Bytes: 2}, c)
+		b := n.mr.Bytes()[64*c.ID:]
+		require.Equal(t, next[c.QP], int(b[0])|int(b[1])<<8, "message of queue pair %d", c.QP)
+		next[c.QP]++
+		n.receives(s, c.ID)
+		require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(40 + t.Rand().IntN(100))}))
+		credit[c.QP] <- struct{}{}
+	}
+	n.quiet()
+	for _, l := range lines {
+		require.Equal(t, verbs.RTS, l.qp.State())
+	}
+}
+
+func srqShrinkRefused(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, upTo(1, 5)...)
+	shrink := func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(4)}) }
+	refuses(t, "five posted", verbs.ErrShrinkFailed, shrink, queries(s.Query))
+	l.say([]byte{1})
+	l.say([]byte{2})
+	l.settle()
+	refuses(t, "two of them completed", verbs.ErrShrinkFailed, shrink, queries(s.Query))
+	n.receives(s, 6, 7, 8)
+	require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull, "the old depth")
+	completes(t, l.rq, l.got(1, 1), l.got(2, 1))
+	require.Equal(t, []byte{1, 2}, []byte{n.mr.Bytes()[64], n.mr.Bytes()[128]})
+	for id := range uint64(3) {
+		refuses(t, "more than four", verbs.ErrShrinkFailed, shrink, queries(s.Query))
+		l.says(id + 3)
+		if id == 1 {
+			break
+		}
+	}
+	require.NoError(t, shrink())
+	for _, id := range []uint64{5, 6, 7, 8} {
+		l.says(id)
+	}
+}
+
+// srqPostingRules: the first that is refused stops the list, and a list is copied.
+func srqPostingRules(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	one := n.mr.SGE(0, 4)
+	sgl := []verbs.SGE{n.mr.SGE(64, 2), n.mr.SGE(200, 2)}
+	k, err := s.PostRecv(verbs.Recv{ID: 1, SGL: sgl}, verbs.Recv{ID: 2}, verbs.Recv{ID: 3, SGL: []verbs.SGE{one, one, one}}, verbs.Recv{ID: 4})
+	require.ErrorIs(t, err, verbs.ErrInvalidSGLLength)
+	require.Equal(t, 2, k)
+	clear(sgl)
+	k, err = s.PostRecv(n.receive(5), n.receive(6), n.receive(7))
+	require.ErrorIs(t, err, verbs.ErrQueueFull)
+	require.Equal(t, 2, k)
+	l.say([]byte{1, 2, 3})
+	completes(t, l.rq, l.got(1, 3))
+	require.Equal(t, []byte{1, 2}, n.mr.Bytes()[64:66])
+	require.Equal(t, byte(3), n.mr.Bytes()[200])
+	l.say(nil)
+	completes(t, l.rq, l.got(2, 0))
+	l.says(5)
+	l.says(6)
+	l.unheard()
+}
+
+// srqMessageOrder has four peers send numbered messages of random length.
+func srqMessageOrder(t *conformance.T) {
+	const messages = 50
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 256})
+	cq := n.newCQ(256)
+	n.receives(s, upTo(1, 4*messages)...)
+	var g sync.WaitGroup
+	defer g.Wait()
+	for range 4 {
+		l := n.line(verbs.QPConfig{SRQ: s, RecvCQ: cq})
+		var segments [][]byte
+		for i := range messages {
+			size := 2 + t.Rand().IntN(60)
+			m := bytes.Repeat([]byte{byte(i)}, size)
+			cut := t.Rand().IntN(size)
+			segments = append(segments, untagged(moreUntagged, opSend, 0, 0, uint32(i+1), 0, m[:cut]),
+				untagged(lastUntagged, opSend, 0, 0, uint32(i+1), uint32(cut), m[cut:]))
+		}
+		g.Go(func() {
+			for _, u := range segments {
+				assert.NoError(t, l.peer.Send(u))
+			}
+		})
+	}
+	next := map[verbs.QPID]byte{}
+	for _, c := range await(t, cq, 4*messages) {
+		require.Equal(t, verbs.StatusSuccess, c.Status)
+		require.Equal(t, bytes.Repeat([]byte{next[c.QP]}, int(c.Bytes)), n.mr.Bytes()[64*c.ID:][:c.Bytes], "%+v", c)
+		next[c.QP]++
+	}
+	require.Len(t, next, 4)
+}
+
+func srqOneElement(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2, 3)
+	l.sent++
+	for i := range uint32(9) {
+		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, i, []byte{byte(i)}))
+	}
+	l.tell(untagged(lastUntagged, opSend, 0, 0, l.sent, 9, []byte{9}))
+	completes(t, l.rq, l.got(1, 10))
+	require.Equal(t, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, n.mr.Bytes()[64:74])
+	l.says(2)
+	l.says(3)
+	l.unheard()
+}
+
+func srqUsedUntilPolled(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 4})
+	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2, 3, 4)
+	full := func() { require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull) }
+	for _, l := range []*line{a, b, a, b} {
+		full()
+		l.say([]byte{1})
+		l.settle()
+		full()
+	}
+	for i, l := range []*line{b, a, a, b} {
+		completes(t, l.rq, l.got([]uint64{2, 1, 3, 4}[i], 1))
+		n.receives(s, uint64(5+i))
+		full()
+	}
+	for id := range uint64(4) {
+		a.says(5 + id)
+	}
+}
+
+// srqAnyQP: one of three takes all, or each some, as messages come.
+func srqAnyQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 16})
+	lines := []*line{n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})}
+	for _, only := range lines {
+		n.receives(s, upTo(1, 16)...)
+		for range 16 {
+			only.say([]byte{7})
+		}
+		for id := range uint64(16) {
+			completes(t, only.rq, only.got(id+1, 1))
+		}
+	}
+	n.receives(s, upTo(1, 16)...)
+	for id := range uint64(16) {
+		lines[t.Rand().IntN(3)].says(id + 1)
+	}
+	for _, l := range lines {
+		l.unheard()
+	}
+}
+
+// srqPDChecked has an S-RQ in one domain and a queue pair in another, and buffers of
+// both.
+func srqPDChecked(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.newPD()
+	s := n.newSRQ(verbs.SRQConfig{PD: other})
+	theirs := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+	l := n.line(verbs.QPConfig{SRQ: s})
+	postRecv(t, s, verbs.Recv{ID: 1, SGL: theirs.SGL(0, 8)})
+	l.say([]byte("abc"))
+	completes(t, l.rq, l.got(1, 3))
+	require.Equal(t, "abc", string(theirs.Bytes()[:3]))
+	clear(n.mr.Bytes()[:128])
+	n.receives(s, 1)
+	l.say([]byte("abc"))
+	completes(t, l.rq, l.recvAs(verbs.StatusInvalidPD, 1)...)
+	l.terminated(0x0000, nil, false)
+	require.Equal(t, make([]byte, 128), n.mr.Bytes()[:128])
+}
+
+func srqSTagZero(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	p := n.pages(1, 4096)
+	s := n.newSRQ(verbs.SRQConfig{})
+	may, mayNot, third := n.line(verbs.QPConfig{SRQ: s, Privileged: true}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	for range 2 {
+		postRecv(t, s, verbs.Recv{ID: 1, SGL: []verbs.SGE{physical(p, 100, 8)}})
+	}
+	may.say([]byte("abc"))
+	completes(t, may.rq, may.got(1, 3))
+	require.Equal(t, "abc", string(p.Bytes()[100:103]))
+	clear(p.Bytes())
+	mayNot.say([]byte("abc"))
+	completes(t, mayNot.rq, mayNot.recvAs(verbs.StatusInvalidSTag, 1)...)
+	mayNot.terminated(0x0000, nil, false)
+	mayNot.shut()
+	mayNot.remains(verbs.Error)
+	require.Equal(t, make([]byte, 4096), p.Bytes())
+	n.receives(s, 2, 3)
+	may.says(2)
+	third.says(3)
+}
+
+func srqCompletionErrors(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+	s := n.newSRQ(verbs.SRQConfig{})
+	for _, c := range []struct {
+		sge  verbs.SGE
+		want verbs.Status
+	}{
+		{verbs.SGE{STag: 0x00F00000, Length: 8}, verbs.StatusInvalidSTag},
+		{n.mr.SGE(nodeMemory-1, 8), verbs.StatusBaseBounds},
+		{n.register(64, verbs.LocalRead).SGE(0, 8), verbs.StatusAccess},
+		{other.SGE(0, 8), verbs.StatusInvalidPD},
+		{verbs.SGE{STag: n.mr.STag(), Length: 8, TO: ^uint64(0) - 2}, verbs.StatusWrap},
+	} {
+		l := n.line(verbs.QPConfig{SRQ: s})
+		postRecv(t, s, verbs.Recv{ID: 1, SGL: []verbs.SGE{c.sge}})
+		l.say([]byte("12345"))
+		completes(t, l.rq, l.recvAs(c.want, 1)...)
+		l.terminated(0x0000, nil, false)
+		l.shut()
+		l.remains(verbs.Error)
+	}
+}
+
+// srqCatastrophe has an S-RQ fail that two queue pairs use: a queue pair ends when it
+// needs a receive, and not before.
+func srqCatastrophe(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2, 3)
+	post(t, a.qp, a.aRead(4), a.aRead(5))
+	a.hear(a.asks(1), a.asks(2))
+	s.Fail()
+	n.events.are(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: s.ID()})
+	a.settle()
+	b.settle()
+	n.quiet()
+	a.say([]byte{1})
+	a.terminated(0x0207, nil, false)
+	require.Equal(t, verbs.Terminate, a.qp.State())
+	a.shut()
+	a.remains(verbs.Error, verbs.EventSRQError)
+	completes(t, a.sq, a.sentAs(4, verbs.OpRead, verbs.StatusFlushed), a.sentAs(5, verbs.OpRead, verbs.StatusFlushed))
+	empty(t, a.rq)
+	require.Equal(t, verbs.RTS, b.qp.State())
+	run(t, b.qp, b.aSend(6), verbs.StatusSuccess)
+	b.settleBehind(aSend(1, n.mr.Bytes()[:4]))
+}
+
+// srqErrorsOfQP ends queue pairs in all ways: at most the element in use is lost to the
+// others.
+func srqErrorsOfQP(t *conformance.T) {
+	for what, c := range map[string]struct {
+		do    func(*line)
+		event []verbs.EventID
+		end   verbs.State
+	}{
+		"a reset":             {(*line).drop, []verbs.EventID{verbs.EventLLPReset}, verbs.Error},
+		"Modify QP to Error":  {func(l *line) { l.modify(verbs.Error) }, nil, verbs.Error},
+		"Terminate":           {func(l *line) { l.modify(verbs.Terminate); l.terminated(0, nil, false); l.shut() }, nil, verbs.Error},
+		"a fault":             {func(l *line) { l.tell(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.Error},
+		"a Terminate Message": {func(l *line) { l.tell(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.Error},
+		"a good close":        {func(l *line) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.Idle},
+	} {
+		for _, within := range []bool{false, true} {
+			if within && c.end == verbs.Idle {
+				continue // the peer's last message is not over
+			}
+			t.Part("%s, within a message: %v", what, within)
+			n := newNode(t, nodeConfig{})
+			s := n.newSRQ(verbs.SRQConfig{})
+			l, a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+			n.receives(s, upTo(1, 8)...)
+			next := uint64(1)
+			if within {
+				l.sent++
+				l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte{1}))
+				l.settle()
+				next = 2
+			}
+			c.do(l)
+			l.remains(c.end, c.event...)
+			if within {
+				completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1)...)
+			}
+			empty(t, l.rq)
+			for id := next; id <= 8; id++ {
+				[]*line{a, b}[id%2].says(id)
+			}
+			require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{a.qp.State(), b.qp.State()})
+			a.settle()
+			b.settle()
+			n.quiet()
+		}
+	}
+	t.Part("")
+}

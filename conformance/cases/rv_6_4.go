@@ -1,0 +1,392 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+	"io"
+	"syscall"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_4 is stopping a queue pair: verbs draft 6.4.
+var rv6_4 = []conformance.Case{
+	{Name: "6.4/on-segment-boundaries", Keys: []string{"RV-6.4-M1", "RV-6.4-M3"}, Need: conformance.NeedAPI, Run: stopOnBoundaries},
+	{Name: "6.4/not-the-bad-segment", Keys: []string{"RV-6.4-M4", "RV-6.4-M5"}, Need: conformance.NeedAPI, Run: stopBeforeBadSegment},
+	{Name: "6.4/within-a-segment", Keys: []string{"RV-6.4-M6", "RV-6.4-M7"}, Need: conformance.NeedAPI, Run: stopWithinSegment},
+	{Name: "6.4/inbound-stops", Keys: []string{"RV-6.4-M8"}, Need: conformance.NeedUpper, Run: stopInbound},
+	{Name: "6.4/by-verb-at-the-message", Keys: []string{"RV-6.4-M9"}, Need: conformance.NeedAPI, Run: stopAtMessage},
+	{Name: "6.4/by-verb-within-the-message", Keys: []string{"RV-6.4-S1"}, Need: conformance.NeedAPI, Strict: true, Run: stopWithinMessage},
+	{Name: "6.4/answer-to-a-read", Keys: []string{"RV-6.4-M12"}, Need: conformance.NeedAPI, Run: stopAnswer},
+	{Name: "6.4/completion-error", Keys: []string{"RV-6.4-M13"}, Need: conformance.NeedAPI, Run: stopCompletionError},
+	{Name: "6.4/completion-error-within-the-message", Keys: []string{"RV-6.4-S2"}, Need: conformance.NeedAPI, Strict: true, Run: stopCompletionErrorWithin},
+	{Name: "6.4/when-delivered", Keys: []string{"RV-6.4-M14"}, Need: conformance.NeedUpper, Run: faultWhenDelivered},
+	{Name: "6.4/first-fault-counts", Keys: []string{"RV-6.4-M15"}, Need: conformance.NeedUpper, Run: firstFaultCounts},
+	{Name: "6.4/others-do-not-wait", Keys: []string{"RV-6.4-M16"}, Need: conformance.NeedUpper, Run: othersDoNotWait},
+}
+
+// vast is more than the sockets of a connection hold.
+const vast = 16 << 20
+
+// rest reads what a peer still gets, up to the end of the stream: how many octets of
+// payload and whole messages, whether there was a Terminate Message, which then was the
+// last, and how it ended (io.EOF: in order).
+type rest struct {
+	octets, messages int
+	terminate        []byte
+	end              error
+}
+
+func (l *line) rest() (r rest) {
+	for {
+		u, err := l.peer.Next()
+		if err != nil {
+			r.end = err
+			return r
+		}
+		require.Nil(l.t, r.terminate, "a segment behind the Terminate Message: % x", u[:14])
+		head := 18
+		if u[0]&0x80 != 0 {
+			head = 14
+		}
+		if u[1] == opTerminate {
+			r.terminate = bytes.Clone(u)
+			continue
+		}
+		r.octets += len(u) - head
+		if u[0]&0x40 != 0 {
+			r.messages++
+		}
+	}
+}
+
+// stopOnBoundaries stops a large Write at random moments, by verb and by the peer's
+// fault: everything up to the Terminate Message is whole FPDUs.
+func stopOnBoundaries(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	mr := n.register(vast, allRights)
+	for round := range 8 {
+		t.Part("round %d", round)
+		l := n.line(verbs.QPConfig{})
+		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
+		got := 0
+		for range t.Rand().IntN(100) {
+			got += len(l.heard()) - 14
+		}
+		want := aTerminate(0x0000, nil, false)
+		if round%2 == 0 {
+			l.modify(verbs.Terminate)
+		} else {
+			l.tell(badSTag)
+			want = aTerminate(0x1100, badSTag, false)
+			reaches(t, l.qp, verbs.Terminate)
+		}
+		r := l.rest()
+		require.ErrorIs(t, r.end, io.EOF)
+		require.Equal(t, want, r.terminate)
+		require.Zero(t, r.messages)
+		require.Less(t, got+r.octets, vast)
+		require.NoError(t, l.qp.Destroy())
+	}
+	t.Part("")
+}
+
+// stopBeforeBadSegment posts a Write whose second element is out of bounds.
+func stopBeforeBadSegment(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	mr := n.register(256, allRights)
+	for _, good := range []int{1, 100, 40000, 60000} {
+		t.Part("behind %d good octets", good)
+		l := n.line(verbs.QPConfig{})
+		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: []verbs.SGE{n.mr.SGE(0, good), mr.SGE(250, 7)}, Remote: theirs})
+		r := l.rest()
+		require.ErrorIs(t, r.end, io.EOF)
+		require.Equal(t, aTerminate(0x0000, nil, false), r.terminate, "in place of the segment")
+		require.Zero(t, r.messages)
+		require.LessOrEqual(t, r.octets, good)
+		completes(t, l.sq, l.sentAs(1, verbs.OpWrite, verbs.StatusBaseBounds))
+	}
+	t.Part("")
+}
+
+// stopWithinSegment deregisters the source of a Write that the sockets have taken a
+// part of. That the part ends within a segment is the rule; where it does not, it is
+// tried again.
+func stopWithinSegment(t *conformance.T) {
+	const mark = 0xEE
+	for try := 0; ; try++ {
+		require.Less(t, try, 20, "it was always between two segments")
+		n := newNode(t, nodeConfig{})
+		l := n.loose(verbs.QPConfig{})
+		s, peer := aStream(t)
+		s.CRC = false       // with CRCs segments are copied, and cannot go bad on the way
+		s.EMSS = 5000 + try // sockets take pages: this is not a part of one
+		begin(t, l.qp, *s)
+		l.peer = wire.New(peer.Conn, wire.Options{})
+		mr := n.register(vast, allRights)
+		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
+		l.heard()
+		l.full()
+		require.NoError(t, mr.Deregister())
+		memory := mr.Bytes()
+		for i := range memory {
+			memory[i] = mark
+		}
+		var err error
+		terminate := false
+		for err == nil {
+			var u []byte
+			if u, err = l.peer.Next(); err == nil {
+				terminate = terminate || u[1] == opTerminate
+				require.False(t, bytes.Contains(u[14:], []byte{mark, mark, mark, mark}), "memory that is not registered any more")
+			}
+		}
+		if terminate {
+			continue
+		}
+		require.ErrorIs(t, err, syscall.ECONNRESET, "the end of the stream")
+		completes(t, l.sq, l.sentAs(1, verbs.OpWrite, verbs.StatusInvalidSTag))
+		l.remains(verbs.Error, verbs.EventBadClose)
+		return
+	}
+}
+
+// full gives what is being sent the time to fill the sockets: others set up streams
+// and take them down meanwhile.
+func (l *line) full() {
+	for range 3 {
+		other := l.line(verbs.QPConfig{})
+		other.settle()
+		require.NoError(l.t, other.qp.Destroy())
+	}
+}
+
+// stopInbound has good segments behind a bad one, in one write.
+func stopInbound(t *conformance.T) {
+	for _, bad := range [][]byte{badSTag, untagged(lastUntagged, opSend, 0, 5, 1, 0, nil), untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil)} {
+		r := open(t, twoCQs())
+		bufs := r.recv(2, 16)
+		g := r.region(64, allRights)
+		sink := r.outstandingRead(9)
+		r.sendAtOnce(
+			aSend(1, []byte("before")), bad, aSend(2, []byte("behind")), aWrite(g.tag(), g.at(0), []byte("behind")),
+			aReadResponse(sink.tag(), sink.at(0), []byte("response")),
+		)
+		require.Equal(t, byte(opTerminate), r.next()[1])
+		r.finished()
+		r.ended(verbs.Error)
+		r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6}, flushedRecvs(2)[0])
+		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+		bufs[0].holds(0, []byte("before"))
+		bufs[1].unchanged()
+		g.unchanged()
+		sink.unchanged()
+	}
+}
+
+// stopAtMessage has many Sends queued, behind each other. What the peer has got whole
+// completes as Success, the rest as Flushed.
+func stopAtMessage(t *conformance.T) {
+	const sends, size = 400, 60000 // some 24 MB: more than sockets and a batch
+	n := newNode(t, nodeConfig{})
+	for round := range 6 {
+		next := []verbs.State{verbs.Terminate, verbs.Error}[round%2]
+		t.Part("round %d, to %v", round, next)
+		l := n.line(verbs.QPConfig{SendDepth: sends})
+		for i := range uint64(sends) {
+			post(t, l.qp, verbs.Send{ID: i, SGL: n.mr.SGL(0, size)})
+		}
+		for range t.Rand().IntN(60) {
+			l.heard()
+		}
+		l.modify(next)
+		r := l.rest()
+		if next == verbs.Terminate {
+			require.ErrorIs(t, r.end, io.EOF)
+			require.Equal(t, aTerminate(0x0000, nil, false), r.terminate)
+			l.shut()
+		} else {
+			require.ErrorIs(t, r.end, syscall.ECONNRESET)
+			require.Nil(t, r.terminate)
+		}
+		ends(t, l.qp, verbs.Error)
+		flushed := 0
+		for i, c := range await(t, l.sq, sends) {
+			require.Equal(t, uint64(i), c.ID)
+			if c.Status == verbs.StatusFlushed {
+				flushed++
+				continue
+			}
+			require.Equal(t, verbs.StatusSuccess, c.Status)
+			require.Zero(t, flushed, "a success behind a flushed one")
+		}
+		require.NotZero(t, flushed, "nothing was stopped")
+		if next == verbs.Terminate {
+			continue
+		}
+		// After an abort the program may do with its memory what it wants.
+		require.NoError(t, l.qp.Destroy())
+	}
+	t.Part("")
+}
+
+// stopWithinMessage: a stop does not wait for the end of a message. What was framed
+// already may follow; it is bounded (docs/decisions/0001).
+func stopWithinMessage(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	l.stuff()
+	l.modify(verbs.Terminate)
+	r := l.rest()
+	require.ErrorIs(t, r.end, io.EOF)
+	require.Equal(t, aTerminate(0x0000, nil, false), r.terminate)
+	require.Zero(t, r.messages, "the message is not whole")
+	require.Less(t, r.octets, vast-(1<<20))
+}
+
+// stopAnswer answers one RDMA Read while the source of the next goes: in place of its
+// answer comes the Terminate Message about its request.
+func stopAnswer(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	first, second := n.register(vast, allRights), n.register(64, allRights)
+	l.tell(aReadRequest(1, read{nowhere, nowhereTO, vast, uint32(first.STag()), first.Base()}))
+	l.heard()
+	u := aReadRequest(2, read{nowhere, nowhereTO, 64, uint32(second.STag()), second.Base()})
+	l.tell(u)
+	l.full() // it has arrived, and been found good
+	require.NoError(t, second.Deregister())
+	r := l.rest()
+	require.ErrorIs(t, r.end, io.EOF)
+	require.Equal(t, aTerminate(0x0100, u, true), r.terminate)
+	require.Equal(t, 1, r.messages, "the first answer, and not the second")
+	l.shut()
+	l.remains(verbs.Error, verbs.EventIRRQSTag)
+}
+
+// overflowed makes a line whose receive CQ has had one completion too many, while it
+// sends to a peer that does not read.
+func (n *node) overflowed(first func(*line)) *line {
+	l := n.line(verbs.QPConfig{RecvCQ: n.newCQ(1), SendDepth: 512})
+	for i := range uint64(3) {
+		postRecv(n.t, l.qp, verbs.Recv{ID: i})
+	}
+	first(l)
+	l.say(nil)
+	l.say(nil)
+	reaches(n.t, l.qp, verbs.Terminate)
+	return l
+}
+
+// stopCompletionError has many Sends queued when a completion finds no room.
+func stopCompletionError(t *conformance.T) {
+	const sends, size = 400, 60000
+	n := newNode(t, nodeConfig{})
+	l := n.overflowed(func(l *line) {
+		for i := range uint64(sends) {
+			post(t, l.qp, verbs.Send{ID: i, SGL: n.mr.SGL(0, size)})
+		}
+	})
+	r := l.rest()
+	require.ErrorIs(t, r.end, io.EOF)
+	require.Equal(t, aTerminate(0x0207, nil, false), r.terminate)
+	require.Less(t, r.messages, sends)
+	l.shut()
+	ends(t, l.qp, verbs.Error)
+	requireOverflow(l)
+}
+
+// requireOverflow says that the events tell of the overflow: the queue pair's, and
+// before or behind it the CQ's.
+func requireOverflow(l *line) {
+	var mine []verbs.EventID
+	for len(mine) == 0 {
+		if e := l.events.next(); e.QP == l.id {
+			mine = append(mine, e.ID)
+		} else {
+			require.Equal(l.t, verbs.EventCQOverflow, e.ID)
+		}
+	}
+	require.Equal(l.t, []verbs.EventID{verbs.EventCQRQError}, mine)
+}
+
+func stopCompletionErrorWithin(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.overflowed((*line).stuff)
+	r := l.rest()
+	require.ErrorIs(t, r.end, io.EOF)
+	require.Equal(t, aTerminate(0x0207, nil, false), r.terminate)
+	require.Zero(t, r.messages, "the message is not whole")
+}
+
+// faultWhenDelivered sends a bad segment up to the last octets of its CRC.
+func faultWhenDelivered(t *conformance.T) {
+	r := open(t, twoCQs())
+	g := r.region(64, allRights)
+	r.settled()
+	f := r.peer.Frame(badSTag)
+	require.NoError(t, r.peer.Raw(f[:len(f)-2]))
+	for i := range uint32(20) {
+		r.post(verbs.Send{ID: uint64(i), SGL: g.sgl(0, 4)})
+		r.expect(aSend(i+1, g.first[:4]))
+		r.completionsOf(r.SendCQ, verbs.Completion{ID: uint64(i)})
+	}
+	r.state(verbs.RTS)
+	r.events()
+	require.NoError(t, r.peer.Raw(f[len(f)-2:]))
+	r.terminated(0x1100, badSTag, false)
+	r.ended(verbs.Error)
+	r.events(verbs.EventProtSTag)
+}
+
+// firstFaultCounts sends two bad segments in one write, in both orders.
+func firstFaultCounts(t *conformance.T) {
+	badQN := untagged(lastUntagged, opSend, 0, 5, 1, 0, []byte{1})
+	badOpcode := untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil)
+	type fault struct {
+		u     []byte
+		code  uint16
+		event verbs.EventID
+	}
+	all := []fault{{badSTag, 0x1100, verbs.EventProtSTag}, {badQN, 0x1201, verbs.EventInvalidQN}, {badOpcode, 0x0206, verbs.EventUnexpectedOpcode}}
+	for i, first := range all {
+		for j, behind := range all {
+			if i == j {
+				continue
+			}
+			r := open(t, setup{})
+			r.sendAtOnce(first.u, behind.u)
+			r.terminated(first.code, first.u, false)
+			r.ended(verbs.Error)
+			r.events(first.event)
+		}
+	}
+	// One of the LLP, before one of DDP.
+	r := open(t, setup{})
+	f := r.peer.Frame(badSTag)
+	f[len(f)-1] ^= 1
+	require.NoError(t, r.peer.Raw(append(f, r.peer.Frame(badQN)...)))
+	r.terminated(0x2002, nil, false)
+	r.ended(verbs.Error)
+	r.events(verbs.EventBadCRC)
+}
+
+// othersDoNotWait has a bad segment that is not all there, and a bad request.
+func othersDoNotWait(t *conformance.T) {
+	r := open(t, twoCQs())
+	r.settled()
+	f := r.peer.Frame(badSTag)
+	require.NoError(t, r.peer.Raw(f[:len(f)-1]))
+	r.post(verbs.Send{ID: 1, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 1, Status: verbs.StatusInvalidSTag})
+	r.expect(aTerminate(0x0000, nil, false))
+	require.NoError(t, r.peer.Raw(f[len(f)-1:]))
+	r.finished()
+	r.ended(verbs.Error)
+	r.events()
+}

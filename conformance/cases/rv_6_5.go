@@ -1,0 +1,344 @@
+//go:build conformance
+
+package cases
+
+import (
+	"math/rand/v2"
+	"sync"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_5 is RDMA Read resources: verbs draft 6, 6.5.
+var rv6_5 = []conformance.Case{
+	{Name: "6/irrq", Keys: []string{"RV-6-M1", "RV-6-M2"}, Need: conformance.NeedAPI, Run: irrq},
+	{Name: "6.5/of-each-qp", Keys: []string{"RV-6.5-M1", "RV-6.5-M2"}, Need: conformance.NeedAPI, Run: readsOfEachQP},
+	{Name: "6.5/shared", Keys: []string{"RV-6.5-M1", "RV-6.5-M2"}, Need: conformance.NeedAPI, Run: readsShared},
+	{Name: "6.5/refused", Keys: []string{"RV-6.5-M3", "RV-6.5-M13"}, Need: conformance.NeedAPI, Run: readsRefused},
+	{Name: "6.5/initial", Keys: []string{"RV-6.5-M7"}, Need: conformance.NeedAPI, Run: readsInitial},
+	{Name: "6.5/never-above-ord", Keys: []string{"RV-6.5-M4"}, Need: conformance.NeedUpper, Run: readsNeverAboveORD},
+	{Name: "6.5/posted-beyond-ord", Keys: []string{"RV-6.5-M5", "RV-6.5-M6"}, Need: conformance.NeedAPI, Run: readsBeyondORD},
+	{Name: "6.5/ord-lowered", Keys: []string{"RV-6.5-M9"}, Need: conformance.NeedAPI, Run: ordLowered},
+	{Name: "6.5/change-harms-no-other", Keys: []string{"RV-6.5-M8"}, Need: conformance.NeedAPI, Run: readsChanged},
+	{Name: "6.5/one-for-each", Keys: []string{"RV-6.5-M10", "RV-6.5-M11", "RV-6.5-M12"}, Need: conformance.NeedAPI, Run: readsOneForEach},
+}
+
+// irrq has a peer ask as often as IRD allows, all at once, of a queue pair created with
+// that and of one modified to it; and once more, of one that cannot answer meanwhile.
+func irrq(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	src := n.register(vast, allRights)
+	ask := func(msn, octets uint32) []byte {
+		return aReadRequest(msn, read{nowhere, nowhereTO, octets, uint32(src.STag()), src.Base()})
+	}
+	for what, make := range map[string]func() *line{
+		"created": func() *line { return n.line(verbs.QPConfig{IRD: 4}) },
+		"modified": func() *line {
+			l := n.loose(verbs.QPConfig{NoReads: true})
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, IRD: ptr(4)}))
+			l.join()
+			return l
+		},
+	} {
+		t.Part("%s", what)
+		l := make()
+		require.Equal(t, 4, attributes(t, l.qp).IRD)
+		var b []byte
+		for msn := range uint32(4) {
+			b = append(b, l.peer.Frame(ask(msn+1, 3))...)
+		}
+		require.NoError(t, l.peer.Raw(b))
+		for range 4 {
+			l.hear(aReadResponse(nowhere, nowhereTO, src.Bytes()[:3]))
+		}
+		// None of these is answered: the peer does not read.
+		for msn := range uint32(4) {
+			l.tell(ask(msn+5, vast))
+		}
+		l.full()
+		require.Equal(t, verbs.RTS, l.qp.State(), "all of them wait")
+		u := ask(9, 1)
+		l.tell(u)
+		l.raised(verbs.EventIRRQTooMany)
+		r := l.rest()
+		require.Equal(t, aTerminate(0x1202, u, false), r.terminate)
+		require.Zero(t, r.messages)
+		require.NoError(t, l.qp.Destroy())
+	}
+	t.Part("")
+	l := n.line(verbs.QPConfig{NoReads: true})
+	u := ask(1, 0)
+	l.tell(u)
+	l.terminated(0x1202, u, false)
+}
+
+func readsOfEachQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{IRD: 30, ORD: 20}}})
+	a := queried[verbs.Attributes](t, n.nic)
+	require.Equal(t, []int{30, 20, 0, 0}, []int{a.MaxIRD, a.MaxORD, a.MaxIRDShared, a.MaxORDShared})
+	for range 50 { // nobody takes anything from another
+		q := attributes(t, n.newQP(verbs.QPConfig{IRD: 30, ORD: 20}))
+		require.Equal(t, []int{30, 20}, []int{q.IRD, q.ORD})
+	}
+}
+
+func readsShared(t *conformance.T) {
+	const ird, ord = 24, 17
+	n := newNode(t, nodeConfig{
+		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 12, SharedIRD: ird, SharedORD: ord, IRD: 9, ORD: 9}}, QP: verbs.QPConfig{NoReads: true},
+	})
+	a := queried[verbs.Attributes](t, n.nic)
+	require.Equal(t, []int{9, 9, ird, ord}, []int{a.MaxIRD, a.MaxORD, a.MaxIRDShared, a.MaxORDShared})
+	var all []*verbs.QP
+	for range 400 {
+		if len(all) > 0 && t.Rand().IntN(3) == 0 {
+			i := t.Rand().IntN(len(all))
+			require.NoError(t, all[i].Destroy())
+			all = append(all[:i], all[i+1:]...)
+		} else if len(all) > 0 && t.Rand().IntN(3) == 0 {
+			err := all[t.Rand().IntN(len(all))].Modify(verbs.ModifyQP{IRD: ptr(1 + t.Rand().IntN(9)), ORD: ptr(1 + t.Rand().IntN(9))})
+			if err != nil {
+				require.ErrorIs(t, err, verbs.ErrInsufficientResources)
+			}
+		} else {
+			qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1 + t.Rand().IntN(9), ORD: 1 + t.Rand().IntN(9)}))
+			if err != nil {
+				require.ErrorIs(t, err, verbs.ErrInsufficientResources)
+			} else {
+				all = append(all, qp)
+			}
+		}
+		sumI, sumO := 0, 0
+		for _, qp := range all {
+			q := attributes(t, qp)
+			require.Positive(t, min(q.IRD, q.ORD), "asked for, and there is some")
+			sumI, sumO = sumI+q.IRD, sumO+q.ORD
+		}
+		require.LessOrEqual(t, sumI, ird)
+		require.LessOrEqual(t, sumO, ord)
+	}
+	for _, qp := range all {
+		require.NoError(t, qp.Destroy())
+	}
+	sumI, sumO := 0, 0
+	for range 3 { // nothing was lost on the way
+		q := attributes(t, n.newQP(verbs.QPConfig{IRD: 9, ORD: 6}))
+		sumI, sumO = sumI+q.IRD, sumO+q.ORD
+	}
+	require.Equal(t, []int{ird, ord}, []int{sumI, sumO})
+}
+
+func readsRefused(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 3, SharedIRD: 4, SharedORD: 4, IRD: 8, ORD: 8}}, QP: verbs.QPConfig{NoReads: true}})
+	create := func(ird, ord int) error {
+		return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: ird, ORD: ord})))
+	}
+	require.ErrorIs(t, create(9, 1), verbs.ErrIRDExceeded)
+	require.ErrorIs(t, create(1, 9), verbs.ErrORDExceeded)
+	shown := func() any { return attributes(t, n.qp) }
+	refuses(t, "IRD", verbs.ErrIRDExceeded, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(9), ORD: ptr(1)}) }, shown)
+	refuses(t, "ORD", verbs.ErrORDExceeded, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(9)}) }, shown)
+
+	for what, c := range map[string]verbs.QPConfig{"no IRD is left": {IRD: 4, ORD: 1}, "no ORD is left": {IRD: 1, ORD: 4}} {
+		t.Part("%s", what)
+		all := n.newQP(c)
+		require.ErrorIs(t, create(1, 1), verbs.ErrInsufficientResources)
+		refuses(t, "both", verbs.ErrInsufficientResources, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(1)}) }, shown)
+		m := verbs.ModifyQP{IRD: ptr(1)}
+		if c.ORD == 4 {
+			m = verbs.ModifyQP{ORD: ptr(1)}
+		}
+		refuses(t, "the one", verbs.ErrInsufficientResources, func() error { return n.qp.Modify(m) }, shown)
+		require.NoError(t, all.Destroy())
+		require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(1)}))
+		q := attributes(t, n.qp)
+		require.Equal(t, []int{1, 1}, []int{q.IRD, q.ORD})
+		more := n.newQP(verbs.QPConfig{IRD: 3, ORD: 3})
+		q = attributes(t, more)
+		require.Equal(t, []int{3, 3}, []int{q.IRD, q.ORD}, "what was refused took nothing")
+		require.NoError(t, more.Destroy())
+		require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(0), ORD: ptr(0)}))
+	}
+	t.Part("")
+}
+
+// readsInitial looks at what Create QP was told, and at what holds on the wire.
+func readsInitial(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{IRD: 3, ORD: 2})
+	q := attributes(t, l.qp)
+	require.Equal(t, []int{3, 2}, []int{q.IRD, q.ORD})
+	post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3))
+	l.hear(l.asks(1), l.asks(2))
+	l.settle()
+	// IRD is what can wait: answers that do not get out make it full.
+	l = n.line(verbs.QPConfig{IRD: 3})
+	src := n.register(16<<20, allRights)
+	for msn := range uint32(3) {
+		l.tell(aReadRequest(msn+1, read{nowhere, nowhereTO, 16 << 20, uint32(src.STag()), src.Base()}))
+	}
+	u := aReadRequest(4, read{nowhere, nowhereTO, 1, uint32(src.STag()), src.Base()})
+	l.tell(u)
+	l.raised(verbs.EventIRRQTooMany)
+
+	l = n.line(verbs.QPConfig{NoReads: true})
+	q = attributes(t, l.qp)
+	require.Equal(t, []int{0, 0}, []int{q.IRD, q.ORD})
+	u = aReadRequest(1, read{nowhere, nowhereTO, 0, 0, 0})
+	l.tell(u)
+	l.terminated(0x1202, u, false)
+	l.raised(verbs.EventIRRQTooMany)
+	l = n.line(verbs.QPConfig{NoReads: true})
+	run(t, l.qp, l.aRead(1), verbs.StatusZeroReadResources)
+	l.terminated(0x0000, nil, false)
+}
+
+func readsNeverAboveORD(t *conformance.T) {
+	s := setup{}
+	s.qp.ORD = 2
+	s.qp.SendDepth = 16
+	r := open(t, s)
+	b := r.region(64, allRights)
+	ask := func(msn uint32) []byte {
+		return aReadRequest(msn, read{b.tag(), b.at(int(msn)), 1, uint32(theirs.STag), theirs.TO})
+	}
+	for i := range 6 {
+		r.post(verbs.Send{ID: uint64(i + 1), Op: verbs.OpRead, Local: b.sge(i+1, 1), Remote: theirs})
+	}
+	r.expect(ask(1), ask(2))
+	r.settled()
+	for msn := uint32(1); msn <= 6; msn++ {
+		r.send(aReadResponse(b.tag(), b.at(int(msn)), []byte{byte(0xA0 + msn)}))
+		if msn+2 <= 6 {
+			r.expect(ask(msn + 2))
+		}
+		r.settled()
+		r.completions(verbs.Completion{ID: uint64(msn), Op: verbs.OpRead})
+	}
+	b.holds(1, []byte{0xA1, 0xA2, 0xA3, 0xA4, 0xA5, 0xA6})
+}
+
+func readsBeyondORD(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{ORD: 1, SendDepth: 32})
+	for i := range uint64(31) {
+		post(t, l.qp, l.aRead(i))
+	}
+	post(t, l.qp, l.aSend(31)) // behind them, though it needs no RDMA Read resource
+	for i := range uint32(31) {
+		l.hear(l.asks(i + 1))
+		if i == 30 { // the last is outstanding, and the Send goes past it
+			break
+		}
+		l.settle()
+		empty(t, l.sq)
+		l.tell(l.answer())
+		completes(t, l.sq, l.sentAs(uint64(i), verbs.OpRead, verbs.StatusSuccess))
+	}
+	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.tell(l.answer())
+	completes(t, l.sq, l.sentAs(30, verbs.OpRead, verbs.StatusSuccess), l.sentAs(31, verbs.OpSend, verbs.StatusSuccess))
+}
+
+// ordLowered is on an RNIC without anything optional.
+func ordLowered(t *conformance.T) {
+	without := verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD
+	for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+		t.Part("in %v", s)
+		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
+		l := n.into(s, verbs.QPConfig{ORD: 5, IRD: 5})
+		for _, ord := range []int{4, 2, 2} {
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: s, ORD: ptr(ord)}))
+			require.Equal(t, ord, attributes(t, l.qp).ORD)
+		}
+		refuses(t, "raising it", verbs.ErrCannotChangeAttribute, func() error { return l.qp.Modify(verbs.ModifyQP{Next: s, ORD: ptr(3)}) }, l.shown)
+		refuses(t, "IRD", verbs.ErrCannotChangeAttribute, func() error { return l.qp.Modify(verbs.ModifyQP{Next: s, IRD: ptr(3)}) }, l.shown)
+		if s == verbs.Idle {
+			l.join()
+		}
+		post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3))
+		l.hear(l.asks(1), l.asks(2))
+		l.settle()
+		for msn := range uint32(3) {
+			l.tell(l.answer())
+			if msn == 0 {
+				l.hear(l.asks(3))
+			}
+		}
+		for id := range uint64(3) {
+			completes(t, l.sq, l.sentAs(id+1, verbs.OpRead, verbs.StatusSuccess))
+		}
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(0)}))
+		run(t, l.qp, l.aRead(4), verbs.StatusZeroReadResources)
+		l.terminated(0x0000, nil, false)
+	}
+	t.Part("")
+}
+
+// readsChanged changes IRD and ORD of two queue pairs at random while Reads are under
+// way on them, and on two others.
+func readsChanged(t *conformance.T) {
+	const rounds = 200
+	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{IRD: 8, ORD: 8}}, B: nodeConfig{QP: verbs.QPConfig{IRD: 8, ORD: 8}}})
+	cq := w.a.newCQ(64)
+	qa, qb := w.pair(verbs.QPConfig{IRD: 8, ORD: 8, SendCQ: cq}, verbs.QPConfig{IRD: 8, ORD: 8})
+	var g sync.WaitGroup
+	for _, n := range []*node{w.a, w.b} {
+		rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 1))
+		g.Go(func() {
+			for range rounds {
+				// What comes of these Reads is not said (6.5).
+				_, _ = n.qp.PostSend(verbs.Send{Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0), Flags: verbs.Unsignaled})
+				_ = n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, IRD: ptr(1 + rng.IntN(16)), ORD: ptr(1 + rng.IntN(16))})
+			}
+		})
+	}
+	fill(w.b.mr.Bytes()[8192:12288], 3)
+	for i := range rounds {
+		at := 16384 + i%8*4096
+		clear(w.a.mr.Bytes()[at:][:4096])
+		post(t, qa, verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: w.a.mr.SGE(at, 4096), Remote: w.b.mr.Remote(8192)})
+		completes(t, cq, verbs.Completion{ID: uint64(i), QP: qa.ID(), Op: verbs.OpRead})
+		require.Equal(t, w.b.mr.Bytes()[8192:12288], w.a.mr.Bytes()[at:][:4096])
+	}
+	g.Wait()
+	require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{qa.State(), qb.State()})
+	for _, n := range []*node{w.a, w.b} {
+		for len(n.events.events) > 0 {
+			assert.Equal(t, n.qp.ID(), n.events.next().QP, "an event of another queue pair")
+		}
+	}
+}
+
+// readsOneForEach: there are as many resources as queue pairs, at the least.
+func readsOneForEach(t *conformance.T) {
+	const qps = 20
+	for _, l := range []verbs.Limits{{QPs: qps, SharedIRD: qps - 1}, {QPs: qps, SharedORD: qps - 1}, {QPs: qps, SharedIRD: 1, SharedORD: 1}, {IRD: -1}, {ORD: -1}} {
+		require.ErrorIs(t, second(verbs.Open(verbs.Config{Limits: l})), verbs.ErrInvalidModifier, "%+v", l)
+	}
+	for what, l := range map[string]verbs.Limits{
+		"pools": {QPs: qps, SharedIRD: qps, SharedORD: qps}, "none": {QPs: qps, IRD: 1, ORD: 1},
+	} {
+		t.Part("%s", what)
+		c := nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{IRD: 1, ORD: 1}}
+		w := newWorld(t, worldConfig{A: c, B: c})
+		var a, b *verbs.QP
+		for i := range qps - 1 {
+			if i == qps-2 {
+				a, b = w.pair(c.QP, c.QP)
+				break
+			}
+			for _, n := range []*node{w.a, w.b} {
+				q := attributes(t, n.newQP(c.QP))
+				require.Equal(t, []int{1, 1}, []int{q.IRD, q.ORD})
+			}
+		}
+		reads(t, end{a, w.a.mr}, w.b.mr.Remote(0), w.b.mr.Bytes()[:100])
+		reads(t, end{b, w.b.mr}, w.a.mr.Remote(0), w.a.mr.Bytes()[:100])
+	}
+	t.Part("")
+}

@@ -1,0 +1,283 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/verbs"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// rv7_10 is allocating and binding windows: verbs draft 7.10.1 to 7.10.3.
+var rv7_10 = []conformance.Case{
+	{Name: "7.10.1/allocated", Keys: []string{"RV-7.10.1-M1"}, Need: conformance.NeedAPI, Run: staged(windowAllocated)},
+	{Name: "7.10.1/not-a-region", Keys: []string{"RV-7.10.1-M2"}, Need: conformance.NeedAPI, Run: staged(windowIsNoRegion)},
+	{Name: "7.10.2/kinds-of-region", Keys: []string{"RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"}, Need: conformance.NeedAPI, Run: staged(windowOnEachRegion)},
+	{Name: "7.10.2/all-to-one-region", Keys: []string{"RV-7.10.2-M3"}, Need: conformance.NeedAPI, Run: allToOneRegion},
+	{Name: "7.10.2/all-to-one-qp", Keys: []string{"RV-7.10.2-M4"}, Need: conformance.NeedAPI, Run: allToOneQP},
+	{Name: "7.10.2/addressing", Keys: []string{"RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"}, Need: conformance.NeedAPI, Run: staged(windowAddressing)},
+	{Name: "7.10.2/bound", Keys: []string{"RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"}, Need: conformance.NeedAPI, Run: staged(windowBound)},
+	{Name: "7.10.2/rebind", Keys: []string{"RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"}, Need: conformance.NeedAPI, Run: staged(windowRebound)},
+	{Name: "7.10.2/former-key", Keys: []string{"RV-7.10.2-M33"}, Need: conformance.NeedAPI, Run: staged(windowFormerKey)},
+	{Name: "7.10.3/attributes", Keys: []string{"RV-7.10.3-M1"}, Need: conformance.NeedAPI, Run: staged(windowAttributes)},
+}
+
+// bound is a new window on octets of the node's region, bound through a new seat,
+// and how it is named.
+func (n *node) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*seat, *verbs.MW, verbs.TaggedBuffer) {
+	s, mw := n.seat(c), n.newMW()
+	b := mw.Bind(n.mr, off, k, a, 0x61)
+	s.does(binds(b), verbs.StatusSuccess)
+	return s, mw, verbs.BindBuffer(b)
+}
+
+func windowAllocated(n *node) {
+	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+	info := queried(t, mw)
+	require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, info, "Query of a new window")
+	for _, key := range []uint8{0, 1, 0x80, 0xFF} {
+		b := verbs.TaggedBuffer{STag: mw.STag(key), Base: n.mr.Base()}
+		s.peers(b, 0, n.mr.Bytes()[:16], 0, noSTag)
+		b.Base = 0
+		s.peers(b, 0, n.mr.Bytes()[:16], 0, noSTag)
+	}
+	s.leave()
+}
+
+func windowIsNoRegion(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	mw := n.newMW()
+	was := queried(t, mw)
+	s.does(fastRegister(mw.STag(1), p.List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
+	require.Equal(t, was, queried(t, mw))
+	s.leave()
+
+	// The handle of a window has no such verbs; the index has.
+	table := stag.NewTable(stag.Config{})
+	defer table.Close()
+	st, err := table.AllocateWindow(1)
+	require.NoError(t, err)
+	assert.ErrorIs(t, second(table.Reregister(st, stag.RegionConfig{PD: 1, Memory: make([]byte, 8), Access: wr.LocalRead})), wr.ErrInvalidSTag, "Reregister")
+	assert.ErrorIs(t, second(table.RegisterShared(st, stag.SharedConfig{PD: 1, Access: wr.LocalRead})), wr.ErrInvalidSTag, "Register Shared")
+	assert.ErrorIs(t, second(table.QueryRegion(st)), wr.ErrInvalidSTag, "Query Memory Region")
+	i, err := table.QueryWindow(st)
+	require.NoError(t, err)
+	require.Equal(t, stag.WindowInfo{STag: st, PD: 1}, i, "the window")
+}
+
+func windowOnEachRegion(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	const rights = allRights | verbs.BindWindow
+	registered, fast := n.register(64, rights), n.allocated()
+	s.does(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, rights), verbs.StatusSuccess)
+	original := n.register(64, rights)
+	shared, err := original.RegisterShared(nil, verbs.SharedConfig{Access: rights, VA: original.Base() + 1<<40, Key: 2})
+	require.NoError(t, err)
+	for _, r := range []struct {
+		name string
+		b    verbs.TaggedBuffer
+		mem  []byte
+	}{
+		{"registered", registered.Buffer(), registered.Bytes()},
+		{"fast-registered", verbs.TaggedBuffer{STag: fast.WithKey(1), Base: 4096}, p.Bytes()},
+		{"the original of a Shared one", original.Buffer(), original.Bytes()},
+		{"a Shared one", shared.Buffer(), original.Bytes()},
+	} {
+		for _, a := range []verbs.Addressing{verbs.VABased, verbs.ZeroBased} {
+			t.Logf("%s, window %v", r.name, a)
+			mw := n.newMW()
+			b := &verbs.Bind{Window: mw.STag(3), Region: r.b.STag, VA: r.b.Base + 8, Length: 20, Access: remoteRights, Addressing: a}
+			s.does(binds(b), verbs.StatusSuccess)
+			s.peers(verbs.BindBuffer(b), 0, r.mem[8:28], remoteRights, denial{})
+			s.invalidate(ways[0], b.Window, invalidates)
+		}
+	}
+	s.leave()
+}
+
+func allToOneRegion(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 100}}})
+	seats := []*seat{n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{})}
+	mem := n.mr.Bytes()
+	var all []verbs.TaggedBuffer
+	for i := range 100 {
+		mw := n.newMW()
+		b := mw.Bind(n.mr, 10*i, 10, remoteRights, uint8(i))
+		seats[i%2].does(binds(b), verbs.StatusSuccess)
+		all = append(all, verbs.BindBuffer(b))
+	}
+	require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInsufficientResources)
+	require.Equal(t, 100, queried(t, n.mr).Windows)
+	for i, b := range all {
+		seats[i%2].peers(b, 0, mem[10*i:10*i+10], remoteRights, denial{})
+	}
+	n.quiet()
+}
+
+func allToOneQP(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 100}}})
+	s := n.seat(verbs.QPConfig{})
+	var windows []*verbs.MW
+	for i := range 100 {
+		mr, mw := n.register(32, allRights|verbs.BindWindow), n.newMW()
+		b := mw.Bind(mr, 1, 30, remoteRights, uint8(i))
+		s.does(binds(b), verbs.StatusSuccess)
+		s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[1:31], remoteRights, denial{})
+		windows = append(windows, mw)
+	}
+	for i, mw := range windows {
+		require.ErrorIs(t, s.qp.Destroy(), verbs.ErrWindowsBound, "with %d windows", 100-i)
+		info := queried(t, mw)
+		require.True(t, info.Valid)
+		require.Equal(t, s.qp.ID(), info.QP)
+		s.invalidate(ways[0], mw.STag(uint8(i)), invalidates)
+	}
+	s.leave()
+	n.quiet()
+}
+
+func windowAddressing(n *node) {
+	t, mem := n.t, n.mr.Bytes()
+	for _, a := range []verbs.Addressing{verbs.ZeroBased, verbs.VABased} {
+		s, mw := n.seat(verbs.QPConfig{}), n.newMW()
+		bind := mw.Bind(n.mr, 100, 50, remoteRights, 1)
+		bind.Addressing = a
+		s.does(binds(bind), verbs.StatusSuccess)
+		info := queried(t, mw)
+		require.Equal(t, a, info.Addressing)
+		at := func(to uint64) verbs.Remote { return verbs.Remote{STag: bind.Window, TO: to} }
+		base, other := uint64(0), n.mr.Base()+100
+		if a == verbs.VABased {
+			base, other = other, base
+		}
+		require.Equal(t, base, info.Base)
+		clear(mem)
+		s.write(at(base), []byte{1}, taken)
+		s.write(at(base+49), []byte{2}, taken)
+		require.Equal(t, []byte{0, 1, 0}, mem[99:102], "%v: around its first octet", a)
+		require.Equal(t, []byte{0, 2, 0}, mem[148:151], "%v: around its last octet", a)
+		require.Equal(t, mem[100:150], s.read(at(base), 50, taken))
+		require.NoError(t, mw.Deallocate())
+		for _, out := range []uint64{base - 1, base + 50, other} {
+			s, mw = n.seat(verbs.QPConfig{}), n.newMW()
+			bind.Window = mw.STag(1)
+			s.does(binds(bind), verbs.StatusSuccess)
+			s.write(at(out), []byte{3}, noBounds.write)
+			require.NoError(t, mw.Deallocate())
+		}
+		s.leave()
+	}
+}
+
+func windowBound(n *node) {
+	t := n.t
+	for _, key := range []uint8{0, 1, 255} {
+		s, x, mw := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{}), n.newMW()
+		mr := n.register(64, allRights|verbs.BindWindow)
+		require.False(t, queried(t, mw).Valid, "before")
+		bind := mw.Bind(mr, 8, 32, remoteRights, key)
+		s.does(binds(bind), verbs.StatusSuccess)
+		info := queried(t, mw)
+		require.True(t, info.Valid, "after")
+		require.Equal(t, mw.STag(key), info.STag, "its key")
+		require.Equal(t, mr.STag(), info.Region, "its region")
+		require.Equal(t, s.qp.ID(), info.QP, "its queue pair")
+		require.ErrorIs(t, mr.Deregister(), verbs.ErrWindowsBound)
+		require.ErrorIs(t, s.qp.Destroy(), verbs.ErrWindowsBound)
+		b := verbs.BindBuffer(bind)
+		s.peers(b, 0, mr.Bytes()[8:40], remoteRights, denial{})
+		x.peers(b, 0, mr.Bytes()[8:40], 0, noPD)
+		s.sit()
+		b.STag ^= 0x40
+		s.write(b.Remote(0), []byte{1}, noSTag.write) // by another key
+		require.NoError(t, mw.Deallocate())
+		require.NoError(t, mr.Deregister())
+		x.leave()
+	}
+}
+
+func windowRebound(n *node) {
+	t, s, mw, mem := n.t, n.seat(verbs.QPConfig{}), n.newMW(), n.mr.Bytes()
+	index := mw.STag(0).Index()
+	var former verbs.TaggedBuffer
+	for i := range 300 {
+		b := mw.Bind(n.mr, i, 40, remoteRights, uint8(i))
+		s.does(binds(b), verbs.StatusSuccess)
+		info := queried(t, mw)
+		require.Equal(t, uint8(i), info.STag.Key(), "the key of Bind %d", i)
+		require.Equal(t, index, info.STag.Index(), "the index after Bind %d", i)
+		require.Equal(t, index, mw.STag(0).Index())
+		s.write(verbs.BindBuffer(b).Remote(0), []byte{byte(i), 0xC3}, taken)
+		require.Equal(t, []byte{byte(i), 0xC3}, mem[i:i+2])
+		if i < 299 {
+			s.invalidate(ways[0], b.Window, invalidates)
+		}
+		if i == 298 {
+			former = verbs.BindBuffer(b)
+		}
+	}
+	s.write(former.Remote(5), []byte{1}, noSTag.write)
+	require.NoError(t, mw.Deallocate())
+
+	// A bound window cannot be bound, with this key or another.
+	for _, key := range []uint8{0x61, 0x62} {
+		s, mw, b := n.bound(verbs.QPConfig{}, 10, 20, remoteRights)
+		was := queried(t, mw)
+		s.does(binds(mw.Bind(n.mr, 50, 20, remoteRights, key)), verbs.StatusSTagNotInvalid)
+		require.Equal(t, was, queried(t, mw), "the former binding")
+		s.peers(b, 0, mem[10:20], 0, noPD) // that of a queue pair that has ended
+		require.NoError(t, mw.Deallocate())
+		s.leave()
+	}
+	s, mw, b := n.bound(verbs.QPConfig{}, 10, 20, remoteRights)
+	again := mw.Bind(n.mr, 50, 20, remoteRights, 0x62)
+	post(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Send{ID: 2, Op: verbs.OpBind, Bind: again})
+	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpInvalidate}, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpBind})
+	s.peers(verbs.BindBuffer(again), 0, mem[50:70], remoteRights, denial{})
+	s.invalidate(ways[0], again.Window, invalidates)
+	s.leave()
+}
+
+func windowFormerKey(n *node) {
+	t := n.t
+	for _, write := range []bool{true, false} {
+		s, mw, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
+		s.flood(b, n.mr.Bytes()[:64], write, func() {
+			post(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Send{ID: 2, Op: verbs.OpBind, Bind: mw.Bind(n.mr, 0, 64, remoteRights, 0x62)})
+			completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpInvalidate}, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpBind})
+		})
+		require.Equal(t, mw.STag(0x62), queried(t, mw).STag, "the window with its new key")
+		require.NoError(t, mw.Deallocate())
+	}
+}
+
+func windowAttributes(n *node) {
+	t, pd := n.t, n.newPD()
+	mw, err := pd.AllocateWindow()
+	require.NoError(t, err)
+	fresh := verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}
+	require.Equal(t, fresh, queried(t, mw), "new")
+	mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
+	s := n.seat(verbs.QPConfig{PD: pd})
+	for i, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
+		b := mw.Bind(mr, 8, 30, a, uint8(i+5))
+		s.does(binds(b), verbs.StatusSuccess)
+		require.Equal(t, verbs.WindowAttributes{
+			STag: mw.STag(uint8(i + 5)), Valid: true, PD: pd.ID(), QP: s.qp.ID(), Access: a,
+			Base: mr.Base() + 8, Length: 30, Region: mr.STag(),
+		}, queried(t, mw), "bound")
+		s.invalidate(ways[0], b.Window, invalidates)
+		require.Equal(t, fresh, queried(t, mw), "invalidated")
+	}
+	s.leave()
+	require.NoError(t, mw.Deallocate())
+	require.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidSTag)
+	closed := newNode(t, nodeConfig{})
+	mw = closed.newMW()
+	require.NoError(t, closed.nic.Close())
+	require.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidRNIC)
+}

@@ -1,0 +1,203 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv7_10_4 is invalidating and deallocating windows: verbs draft 7.10.4 and
+// 7.10.6.3.
+var rv7_10_4 = []conformance.Case{
+	{Name: "7.10.4/own-qp", Keys: []string{"RV-7.10.4-M1", "RV-7.10.4-M2", "RV-7.10.4-M3", "RV-7.10.6.3-M2"}, Need: conformance.NeedAPI, Run: staged(invalidateBoundWindow)},
+	{Name: "7.10.4/unbound", Keys: []string{"RV-7.10.4-M4", "RV-7.10.4-M5", "RV-7.10.6.3-M3"}, Need: conformance.NeedAPI, Run: staged(invalidateUnboundWindow)},
+	{Name: "7.10.4/freed", Keys: []string{"RV-7.10.4-M6", "RV-7.10.4-M7"}, Need: conformance.NeedAPI, Run: windowFreed},
+	{Name: "7.10.4.1/in-process", Keys: []string{"RV-7.10.4.1-M1"}, Need: conformance.NeedAPI, Run: staged(windowInvalidatedInProcess)},
+	{Name: "7.10.4.1/invalidated", Keys: []string{"RV-7.10.4.1-M2"}, Need: conformance.NeedAPI, Run: staged(windowInvalidatedForGood)},
+	{Name: "7.10.4.1/deallocated-in-process", Keys: []string{"RV-7.10.4.1-M3"}, Need: conformance.NeedAPI, Run: staged(windowDeallocatedInProcess)},
+	{Name: "7.10.4.1/deallocated", Keys: []string{"RV-7.10.4.1-M4"}, Need: conformance.NeedAPI, Run: staged(windowDeallocatedForGood)},
+	{Name: "7.10.6.3/each-way", Keys: []string{"RV-7.10.6.3-M1", "RV-7.10.6.3-M4", "RV-7.10.6.3-M5"}, Need: conformance.NeedAPI, Run: staged(invalidateWindowChecks)},
+}
+
+func invalidateBoundWindow(n *node) {
+	t, mem := n.t, n.mr.Bytes()[10:40]
+	for _, w := range ways {
+		s, mw, b := n.bound(verbs.QPConfig{}, 10, 30, remoteRights)
+		x := n.seat(verbs.QPConfig{}) // another queue pair of the PD
+		was := queried(t, mw)
+		x.invalidate(w, b.STag, isForeign)
+		require.Equal(t, was, queried(t, mw), "after %s on another queue pair", w.name)
+		s.peers(b, 0, mem, remoteRights, denial{})
+		s.invalidate(w, b.STag, invalidates)
+		require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, queried(t, mw), w.name)
+		s.peers(b, 0, mem, 0, noSTag)
+		x.leave()
+		s.leave()
+	}
+}
+
+func invalidateUnboundWindow(n *node) {
+	t, other := n.t, n.newPD()
+	mw := n.newMW()
+	for _, w := range ways {
+		for range 2 { // any queue pair of the PD
+			s := n.seat(verbs.QPConfig{})
+			s.invalidate(w, mw.STag(9), invalidates)
+			require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, queried(t, mw), w.name)
+			s.leave()
+		}
+		theirs, err := other.AllocateWindow()
+		require.NoError(t, err)
+		s, was := n.seat(verbs.QPConfig{}), queried(t, theirs)
+		s.invalidate(w, theirs.STag(9), isForeign)
+		require.Equal(t, was, queried(t, theirs), w.name)
+		s.leave()
+	}
+}
+
+func windowFreed(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 1}}})
+	for _, w := range ways {
+		pd := n.newPD()
+		mw, err := pd.AllocateWindow()
+		require.NoError(t, err)
+		mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
+		receives := n.newSRQ(verbs.SRQConfig{}) // in the node's PD, as its memory
+		s, x := n.seat(verbs.QPConfig{PD: pd, SRQ: receives}), n.seat(verbs.QPConfig{PD: pd})
+		b := mw.Bind(mr, 0, 16, remoteRights, 1)
+		s.does(binds(b), verbs.StatusSuccess)
+		require.ErrorIs(t, mr.Deregister(), verbs.ErrWindowsBound)
+		s.invalidate(w, b.Window, invalidates)
+
+		require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}, queried(t, mw), w.name)
+		assert.Zero(t, queried(t, mr).Windows)
+		require.NoError(t, mr.Deregister(), "nothing is bound to the region after %s", w.name)
+		s.leave() // nor to the queue pair
+		require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInsufficientResources, "the window is still there")
+		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+
+		// Any queue pair of its PD may bind it again, and no other.
+		mr = n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
+		there := n.seat(verbs.QPConfig{})
+		there.does(binds(mw.Bind(n.mr, 0, 16, remoteRights, 2)), verbs.StatusInvalidPD)
+		b = mw.Bind(mr, 0, 16, remoteRights, 2)
+		x.does(binds(b), verbs.StatusSuccess)
+		x.peers(verbs.BindBuffer(b), 0, mr.Bytes()[:16], remoteRights, denial{})
+		require.NoError(t, mw.Deallocate())
+		x.leave()
+		require.NoError(t, mr.Deregister())
+		require.NoError(t, pd.Dealloc(), "all of it is gone")
+	}
+	n.quiet()
+}
+
+// underway has half a Write through a window there, and then a Read Request, when
+// it goes.
+func underway(n *node, what string, stop func(s *seat, mw *verbs.MW, b verbs.TaggedBuffer)) {
+	t, mem := n.t, n.mr.Bytes()[:100]
+	sent := fill(make([]byte, 100), 6)
+	s, mw, b := n.bound(verbs.QPConfig{}, 0, 100, remoteRights)
+	clear(mem)
+	s.writeHalf(b.Remote(0), sent)
+	stop(s, mw, b)
+	s.writeRest(b.Remote(0), sent)
+	s.refused(noSTag.write)
+	require.Equal(t, append(bytes.Clone(sent[:50]), make([]byte, 50)...), mem, "half a Write, then %s", what)
+
+	large := n.register(largeRegion, allRights)
+	s.narrow()
+	mw = n.newMW()
+	bind := mw.Bind(n.mr, 0, 100, remoteRights, 0x61)
+	s.does(binds(bind), verbs.StatusSuccess)
+	s.stuff(large.Remote(0))
+	s.ask(verbs.BindBuffer(bind).Remote(0), 100)
+	stop(s, mw, verbs.BindBuffer(bind))
+	s.skip()
+	s.refused(noSTag.read)
+}
+
+func windowInvalidatedInProcess(n *node) {
+	underway(n, "Send with Invalidate", func(s *seat, _ *verbs.MW, b verbs.TaggedBuffer) {
+		s.invalidate(ways[2], b.STag, invalidates)
+	})
+	t := n.t
+	s, _, b := n.bound(verbs.QPConfig{}, 0, 100, remoteRights)
+	sent := fill(make([]byte, 100), 6)
+	clear(n.mr.Bytes()[:100])
+	s.writeHalf(b.Remote(0), sent)
+	s.invalidate(ways[0], b.STag, invalidates)
+	s.writeRest(b.Remote(0), sent)
+	s.refused(noSTag.write)
+	require.Equal(t, append(bytes.Clone(sent[:50]), make([]byte, 50)...), n.mr.Bytes()[:100], "half a Write, then Invalidate Local STag")
+}
+
+func windowDeallocatedInProcess(n *node) {
+	underway(n, "Deallocate STag", func(_ *seat, mw *verbs.MW, _ verbs.TaggedBuffer) {
+		atOnce(n.t, "Deallocate", mw.Deallocate)
+	})
+}
+
+func windowInvalidatedForGood(n *node) {
+	mem := n.mr.Bytes()[:64]
+	for _, write := range []bool{true, false} {
+		s, _, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
+		s.flood(b, mem, write, func() {
+			run(n.t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.StatusSuccess)
+		})
+	}
+	s, mw, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
+	s.midway(b, mem, 40, func() {
+		run(n.t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.StatusSuccess)
+	})
+	require.NoError(n.t, mw.Deallocate())
+}
+
+func windowDeallocatedForGood(n *node) {
+	mem := n.mr.Bytes()[:1000]
+	for i := range 10 {
+		s, mw, b := n.bound(verbs.QPConfig{}, 0, 1000, remoteRights)
+		s.midway(b, mem, 30+90*i, func() { atOnce(n.t, "Deallocate", mw.Deallocate) })
+	}
+	for _, write := range []bool{true, false} {
+		s, mw, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
+		s.flood(b, mem[:64], write, func() { atOnce(n.t, "Deallocate", mw.Deallocate) })
+	}
+}
+
+func invalidateWindowChecks(n *node) {
+	t, other, mem := n.t, n.newPD(), n.mr.Bytes()[10:40]
+	gone := n.newMW()
+	require.NoError(t, gone.Deallocate())
+	for _, w := range ways {
+		s, mw, b := n.bound(verbs.QPConfig{}, 10, 30, remoteRights)
+		x := n.seat(verbs.QPConfig{})
+		theirs, err := other.AllocateWindow()
+		require.NoError(t, err)
+		for _, c := range []struct {
+			name string
+			st   verbs.STag
+			want invalidity
+		}{
+			{"Valid, another queue pair's", b.STag, isForeign},
+			{"Valid, another key", b.STag ^ 1, cannotBe},
+			{"Invalid, another PD's", theirs.STag(0), isForeign},
+			{"deallocated", gone.STag(0x61), isGone},
+		} {
+			t.Logf("%s", c.name)
+			was := []verbs.WindowAttributes{queried(t, mw), queried(t, theirs)}
+			x.sit()
+			x.invalidate(w, c.st, c.want)
+			require.Equal(t, was, []verbs.WindowAttributes{queried(t, mw), queried(t, theirs)}, "%s: %s", w.name, c.name)
+			s.peers(b, 0, mem, remoteRights, denial{})
+		}
+		s.invalidate(w, b.STag, invalidates)
+		s.leave()
+		x.leave()
+	}
+}

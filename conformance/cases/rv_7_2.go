@@ -1,0 +1,259 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv7_2 is what STags are, and their states: verbs draft 7.1, 7.2 and 7.2.2.
+var rv7_2 = []conformance.Case{
+	{Name: "7.1/region-rights", Keys: []string{"RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5"}, Need: conformance.NeedAPI, Run: staged(regionRights)},
+	{Name: "7.1/window-rights", Keys: []string{"RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"}, Need: conformance.NeedAPI, Run: staged(windowRights)},
+	{Name: "7.2/key", Keys: []string{"RV-7.2-M1"}, Need: conformance.NeedAPI, Run: staged(keysAreTheConsumers)},
+	{Name: "7.2/index", Keys: []string{"RV-7.2-M2", "RV-7.3.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(indexIsReturned)},
+	{Name: "7.2/index-is-followed", Keys: []string{"RV-7.2-M3", "RV-7.3.2.5-M3"}, Need: conformance.NeedAPI, Run: staged(indexIsFollowed)},
+	{Name: "7.2.2/invalid-is-shut", Keys: []string{"RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"}, Need: conformance.NeedAPI, Run: staged(invalidIsShut)},
+	{Name: "7.2.2/shared-is-valid", Keys: []string{"RV-7.2.2-M2", "RV-7.8-M3"}, Need: conformance.NeedAPI, Run: staged(sharedIsValid)},
+	{Name: "7.2.2/deallocated-is-gone", Keys: []string{"RV-7.2.2-M3"}, Need: conformance.NeedAPI, Run: staged(deallocatedIsGone)},
+}
+
+// validRights are the combinations of rights that a region may have.
+var validRights = []verbs.Access{
+	verbs.LocalRead,
+	verbs.LocalRead | verbs.RemoteRead,
+	verbs.LocalWrite,
+	verbs.LocalWrite | verbs.RemoteWrite,
+	verbs.LocalRead | verbs.LocalWrite,
+	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead,
+	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
+	allRights,
+}
+
+func regionRights(n *node) {
+	s := n.seat(verbs.QPConfig{})
+	for _, a := range validRights {
+		n.t.Logf("a region with %v", a)
+		mr := n.register(40, a)
+		require.Equal(n.t, a, queried(n.t, mr).Access, "Query")
+		s.judged(mr.Buffer(), 3, mr.Bytes()[3:20], a, noRight)
+	}
+	s.leave()
+}
+
+func windowRights(n *node) {
+	for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
+		s := n.seat(verbs.QPConfig{})
+		mw := n.newMW()
+		bind := mw.Bind(n.mr, 100, 50, a, 7)
+		s.does(binds(bind), verbs.StatusSuccess)
+		require.Equal(n.t, a, queried(n.t, mw).Access, "Query of a window with %v", a)
+		b, mem := verbs.BindBuffer(bind), n.mr.Bytes()[110:130]
+		if a&verbs.RemoteRead != 0 { // what is allowed first: the other ends the stream
+			fill(mem, 2)
+			require.Equal(n.t, mem, s.read(b.Remote(10), 20, taken))
+		}
+		if a&verbs.RemoteWrite != 0 {
+			s.write(b.Remote(10), fill(make([]byte, 20), 4), taken)
+			require.Equal(n.t, fill(make([]byte, 20), 4), mem, "what was written")
+		}
+		was := append([]byte(nil), mem...)
+		switch {
+		case a&verbs.RemoteRead == 0:
+			s.read(b.Remote(10), 20, refusal{verbs.EventIRRQAccess, 0x0102})
+		case a&verbs.RemoteWrite == 0:
+			s.write(b.Remote(10), make([]byte, 20), refusal{verbs.EventProtAccess, 0x1100})
+		}
+		require.Equal(n.t, was, mem, "after what is refused")
+	}
+}
+
+func keysAreTheConsumers(n *node) {
+	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+	// keyed checks an STag that was given the key: it and no other works.
+	keyed := func(how string, st verbs.STag, info verbs.RegionAttributes, base uint64, key uint8) {
+		require.Equal(t, key, st.Key(), "%s: the STag", how)
+		require.Equal(t, st, info.STag, "%s: Query", how)
+		b := verbs.TaggedBuffer{STag: st, Base: base}
+		require.Len(t, s.gather(verbs.OpSend, b.SGL(0, 8), verbs.StatusSuccess), 8, "%s: the key given", how)
+		b.STag ^= 0x10
+		s.gather(verbs.OpSend, b.SGL(0, 8), verbs.StatusInvalidSTag)
+	}
+	for _, key := range []uint8{0, 1, 0x7F, 0xFF} {
+		mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 16), Access: allRights, Key: key})
+		keyed("Register", mr.STag(), queried(t, mr), mr.Base(), key)
+
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 16), Access: allRights, Key: key ^ 0x55}))
+		keyed("Reregister", mr.STag(), queried(t, mr), mr.Base(), key^0x55)
+
+		// Invalidate Local STag moves it out of Valid with the right key only.
+		s.invalidate(ways[0], mr.STag()^0x10, cannotBe)
+		require.True(t, queried(t, mr).Valid, "after an Invalidate with another key")
+		s.invalidate(ways[0], mr.STag(), invalidates)
+		require.False(t, queried(t, mr).Valid, "after an Invalidate with its key")
+
+		s.does(fastRegister(mr.WithKey(key), pages.List(0, 16), 4096, allRights), verbs.StatusSuccess)
+		keyed("Fast-Register", mr.WithKey(key), queried(t, mr), 4096, key)
+
+		shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key ^ 0xAA, Existing: mr.WithKey(key)})
+		require.NoError(t, err)
+		keyed("Register Shared", shared.STag(), queried(t, shared), shared.Base(), key^0xAA)
+
+		mw := n.newMW()
+		bind := mw.Bind(n.mr, 0, 16, remoteRights, key)
+		s.does(binds(bind), verbs.StatusSuccess)
+		require.Equal(t, mw.STag(key), queried(t, mw).STag, "Bind: Query")
+		b := verbs.BindBuffer(bind)
+		s.write(b.Remote(0), []byte{1}, taken)
+		b.STag ^= 0x10
+		s.write(b.Remote(0), []byte{1}, noSTag.write)
+	}
+	s.leave()
+}
+
+func indexIsReturned(n *node) {
+	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+	seen := map[uint32]string{n.mr.STag().Index(): "the node's region"}
+	fresh := func(what string, st verbs.STag) {
+		require.NotZero(t, st.Index(), what)
+		require.NotContains(t, seen, st.Index(), what)
+		seen[st.Index()] = what
+	}
+	usable := func(b verbs.TaggedBuffer) { s.gather(verbs.OpWrite, b.SGL(0, 8), verbs.StatusSuccess) }
+
+	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
+	require.NoError(t, err)
+	fresh("Allocate", mr.STag())
+	r := fastRegister(mr.WithKey(0x42), pages.List(0, 64), 4096, allRights|verbs.BindWindow)
+	s.does(r, verbs.StatusSuccess)
+	usable(verbs.FastRegisterBuffer(r.FastRegister))
+
+	registered := n.register(64, allRights)
+	fresh("Register", registered.STag())
+	usable(registered.Buffer())
+	shared, err := registered.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 9})
+	require.NoError(t, err)
+	fresh("Register Shared", shared.STag())
+	usable(shared.Buffer())
+
+	again := n.register(64, allRights)
+	require.NoError(t, again.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 77}))
+	fresh("Reregister", again.STag())
+	usable(again.Buffer())
+
+	mw := n.newMW()
+	fresh("Allocate Memory Window", mw.STag(0))
+	bind := mw.Bind(n.mr, 0, 8, remoteRights, 3)
+	s.does(binds(bind), verbs.StatusSuccess)
+	s.write(verbs.BindBuffer(bind).Remote(0), []byte{1}, taken)
+	require.NoError(t, mw.Deallocate())
+	s.leave()
+}
+
+func indexIsFollowed(n *node) {
+	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+	var mr [2]*verbs.MR
+	var mw [2]*verbs.MW
+	for i := range mr {
+		mr[i], mw[i] = n.register(64, allRights|verbs.BindWindow), n.newMW()
+	}
+	// changes says that a verb on the second of two changes only that one.
+	changes := func(what string, first, second func() any, verb func()) {
+		one, two := first(), second()
+		verb()
+		require.Equal(t, one, first(), "%s: the other one", what)
+		require.NotEqual(t, two, second(), "%s: the one named", what)
+	}
+	region := func(i int) func() any { return func() any { return queried(t, mr[i]) } }
+	window := func(i int) func() any { return func() any { return queried(t, mw[i]) } }
+	index := mr[1].STag().Index()
+
+	changes("Reregister", region(0), region(1), func() {
+		require.NoError(t, mr[1].Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 32), Access: allRights | verbs.BindWindow}))
+	})
+	changes("Invalidate", region(0), region(1), func() { s.invalidate(ways[0], mr[1].STag(), invalidates) })
+	changes("Fast-Register", region(0), region(1), func() {
+		s.does(fastRegister(mr[1].WithKey(5), pages.List(0, 64), 4096, allRights|verbs.BindWindow), verbs.StatusSuccess)
+	})
+	require.Equal(t, index, queried(t, mr[1]).STag.Index(), "the index after all this")
+	changes("Bind", window(0), window(1), func() {
+		s.does(binds(&verbs.Bind{Window: mw[1].STag(8), Region: mr[1].WithKey(5), VA: 4096, Length: 9, Access: remoteRights}), verbs.StatusSuccess)
+	})
+	require.Equal(t, mr[1].WithKey(5), queried(t, mw[1]).Region, "the region bound to")
+	changes("Invalidate", window(0), window(1), func() { s.invalidate(ways[0], mw[1].STag(8), invalidates) })
+	changes("Register Shared", region(0), region(1), func() {
+		require.NoError(t, second(mr[1].RegisterShared(nil, verbs.SharedConfig{Access: allRights, Existing: mr[1].WithKey(5)})))
+	})
+	require.NoError(t, mr[1].Deregister())
+	require.NoError(t, mw[1].Deallocate())
+	assert.ErrorIs(t, second(mr[1].Query()), verbs.ErrInvalidSTag, "Deallocate")
+	assert.ErrorIs(t, second(mw[1].Query()), verbs.ErrInvalidSTag, "Deallocate")
+	queried(t, mr[0])
+	queried(t, mw[0])
+	s.leave()
+}
+
+func invalidIsShut(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	mem := make([]byte, 64)
+	used := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
+	s.opens(used.Buffer(), 8, mem[8:24])
+	s.invalidate(ways[0], used.STag(), invalidates)
+	require.False(t, queried(t, used).Valid, "an invalidated region")
+	s.shuts(used.Buffer(), 8, mem[8:24], noSTag)
+
+	fresh, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
+	require.NoError(t, err)
+	require.False(t, queried(t, fresh).Valid, "an allocated region")
+	b := verbs.TaggedBuffer{STag: fresh.STag(), Base: used.Base()}
+	s.shuts(b, 8, mem[8:24], noSTag)
+
+	// Valid it opens.
+	require.NoError(t, fresh.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}))
+	s.opens(fresh.Buffer(), 8, mem[8:24])
+	s.leave()
+}
+
+func sharedIsValid(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	one := n.register(64, allRights)
+	two, err := one.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 4})
+	require.NoError(t, err)
+	for _, mr := range []*verbs.MR{one, two} {
+		for _, w := range ways {
+			s.invalidate(w, mr.STag(), cannotBe)
+			i := queried(t, mr)
+			require.True(t, i.Valid && i.Shared, "after %s: %+v", w.name, i)
+		}
+		s.opens(mr.Buffer(), 5, one.Bytes()[5:30])
+	}
+	s.leave()
+}
+
+func deallocatedIsGone(n *node) {
+	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+	for _, invalid := range []bool{false, true} {
+		mr := n.register(64, allRights)
+		if invalid {
+			s.invalidate(ways[0], mr.STag(), invalidates)
+		}
+		require.NoError(t, mr.Deregister(), "already Invalid: %v", invalid)
+		for _, v := range []verb{
+			{"Query", func() error { return second(mr.Query()) }},
+			{"Deallocate", mr.Deregister},
+			{"Reregister", func() error {
+				return mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
+			}},
+			{"Register Shared", func() error { return second(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights})) }},
+		} {
+			assert.ErrorIs(t, v.call(), verbs.ErrInvalidSTag, v.name)
+		}
+		s.does(fastRegister(mr.WithKey(1), pages.List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
+		s.shuts(mr.Buffer(), 0, mr.Bytes()[:16], noSTag)
+	}
+	s.leave()
+}

@@ -1,0 +1,306 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv7_3 is making regions: verbs draft 7.3 to 7.3.2.2.
+var rv7_3 = []conformance.Case{
+	{Name: "7.3/unregistered", Keys: []string{"RV-7.3-M2"}, Need: conformance.NeedAPI, Run: staged(unregistered)},
+	{Name: "7.3/failed-gives-nothing", Keys: []string{"RV-7.3-M3"}, Need: conformance.NeedAPI, Run: staged(failedGivesNothing)},
+	{Name: "7.3/failed-takes-nothing", Keys: []string{"RV-7.3-M4"}, Need: conformance.NeedAPI, Run: failedTakesNothing},
+	{Name: "7.3.2.1/list-size", Keys: []string{"RV-7.3.2.1-M1", "RV-7.3.2.1-M2", "RV-7.3.2.1-M3", "RV-7.3.2.1-M5"}, Need: conformance.NeedAPI, Run: allocatedList},
+	{Name: "7.3.2.1/remote-access-flag", Keys: []string{"RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"}, Need: conformance.NeedAPI, Run: staged(allocatedFlag)},
+	{Name: "7.3.2.1/filled", Keys: []string{"RV-7.3.2.1-M9"}, Need: conformance.NeedAPI, Run: staged(allocatedIsFilled)},
+	{Name: "7.3.2.2/key", Keys: []string{"RV-7.3.2.2-M1"}, Need: conformance.NeedAPI, Run: staged(registeredKey)},
+	{Name: "7.3.2.2/buffer-list", Keys: []string{"RV-7.3.2.2-M2"}, Need: conformance.NeedAPI, Run: staged(registeredList)},
+	{Name: "7.3.2.2/remote-access-flag", Keys: []string{"RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"}, Need: conformance.NeedAPI, Run: staged(registeredFlag)},
+	{Name: "7.3.2.2/registered", Keys: []string{"RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"}, Need: conformance.NeedAPI, Run: staged(registeredAtOnce)},
+	{Name: "7.3.2.2/list-size", Keys: []string{"RV-7.3.2.2-M8"}, Need: conformance.NeedAPI, Run: staged(registeredListSize)},
+}
+
+func unregistered(n *node) {
+	s, mem := n.seat(verbs.QPConfig{}), n.mr.Bytes()[:32]
+	for range 8 {
+		st := verbs.STag(n.t.Rand().Uint32())
+		if st.Index() == n.mr.STag().Index() || st.Index() == 0 {
+			continue
+		}
+		s.shuts(verbs.TaggedBuffer{STag: st, Base: n.mr.Base()}, 0, mem, noSTag)
+	}
+	s.leave()
+}
+
+// misregistration is a region that cannot be registered.
+type misregistration struct {
+	name   string
+	want   error
+	config verbs.RegionConfig
+}
+
+// misregistrations are one of each kind over memory mem, and pages of 4096 octets, of
+// which there are two.
+func misregistrations(mem []byte, p *verbs.Pages) []misregistration {
+	list := func(change func(*verbs.PhysicalBuffers)) verbs.RegionConfig {
+		b := p.List(100, 5000)
+		change(&b)
+		return verbs.RegionConfig{Buffers: b, Access: allRights, VA: 0x7000 + 100}
+	}
+	good := func(*verbs.PhysicalBuffers) {}
+	va := func(c verbs.RegionConfig, va uint64) verbs.RegionConfig { c.VA = va; return c }
+	return []misregistration{
+		{"no right", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: mem}},
+		{"remote read alone", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: mem, Access: verbs.LocalWrite | verbs.RemoteRead}},
+		{"remote write alone", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead | verbs.RemoteWrite}},
+		{"no memory", verbs.ErrInvalidLength, verbs.RegionConfig{Access: allRights}},
+		{"no octet", verbs.ErrInvalidLength, verbs.RegionConfig{Memory: mem[:0], Access: allRights}},
+		{"VA too high", verbs.ErrInvalidVA, verbs.RegionConfig{Memory: mem, Access: allRights, VA: -uint64(len(mem)) + 1}},
+		{"VA without the FBO", verbs.ErrInvalidVA, va(list(good), 0x7000)},
+		{"no VA", verbs.ErrInvalidVA, va(list(good), 0)},
+		{"FBO behind the first buffer", verbs.ErrInvalidFBO, list(func(b *verbs.PhysicalBuffers) { b.FBO = 4096 + 100 })},
+		{"longer than the buffers", verbs.ErrInvalidLength, list(func(b *verbs.PhysicalBuffers) { b.Length = 2*4096 - 99 })},
+		{"length zero", verbs.ErrInvalidLength, list(func(b *verbs.PhysicalBuffers) { b.Length = 0 })},
+		{"page size", verbs.ErrInvalidPhysBufferSize, list(func(b *verbs.PhysicalBuffers) { b.Size = 4097 })},
+		{"page address", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1]++ })},
+		{"no such page", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1] += 1 << 20 })},
+	}
+}
+
+func failedGivesNothing(n *node) {
+	t, s, p := n.t, n.seat(verbs.QPConfig{}), n.pages(2, 4096)
+	mem := fill(make([]byte, 64), 1)
+	was, pages := bytes.Clone(mem), bytes.Clone(fill(p.Bytes(), 2))
+	former := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
+	require.NoError(t, former.Deregister())
+	for _, bad := range misregistrations(mem, p) {
+		mr, err := n.pd.RegisterRegion(bad.config)
+		require.ErrorIs(t, err, bad.want, bad.name)
+		require.Nil(t, mr, bad.name)
+	}
+	for d := range verbs.STag(3) { // the STag before it, itself, and the next one
+		b := former.Buffer()
+		if b.STag += (d - 1) << 8; b.STag.Index() == n.mr.STag().Index() {
+			continue
+		}
+		s.write(b.Remote(0), []byte("over it."), noSTag.write)
+		s.read(b.Remote(0), 8, noSTag.read)
+	}
+	require.Equal(t, was, mem, "the memory")
+	require.Equal(t, pages, p.Bytes(), "the pages")
+	s.leave()
+}
+
+func failedTakesNothing(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{Regions: 1}})
+	pd, err := nic.AllocPD()
+	require.NoError(t, err)
+	p, err := nic.AllocPages(2, 4096)
+	require.NoError(t, err)
+	mem := make([]byte, 64)
+	for _, bad := range misregistrations(mem, p) {
+		for range 100 {
+			require.ErrorIs(t, second(pd.RegisterRegion(bad.config)), bad.want, bad.name)
+		}
+	}
+	mr, err := pd.Register(mem, allRights)
+	require.NoError(t, err, "the one there is")
+	for range 100 {
+		require.ErrorIs(t, second(pd.Register(mem, allRights)), verbs.ErrInsufficientResources)
+	}
+	require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+	require.NoError(t, mr.Deregister())
+	require.NoError(t, pd.Dealloc(), "nothing is left in it")
+}
+
+func allocatedList(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PBL: 16, Regions: 20}}})
+	s, p := n.seat(privileged), n.pages(16, 4096)
+	require.Equal(t, 16, queried(t, n.nic).MaxPBL)
+	for _, want := range []int{1, 2, 5, 8, 15, 16} {
+		mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: want})
+		require.NoError(t, err, "a list of %d", want)
+		got := queried(t, mr).PBL
+		require.GreaterOrEqual(t, got, want, "the list size")
+		require.LessOrEqual(t, got, 16, "the list size")
+		st := mr.WithKey(9)
+		s.does(fastRegister(st, p.List(0, 4096*got), 4096, verbs.LocalRead), verbs.StatusSuccess)
+		require.Len(t, s.gather(verbs.OpSend, verbs.TaggedBuffer{STag: st, Base: 4096}.SGL(4096*(got-1), 4096), verbs.StatusSuccess), 4096)
+	}
+	for range 100 { // more than there are regions
+		for _, want := range []int{17, 1 << 20} {
+			mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: want})
+			require.ErrorIs(t, err, verbs.ErrInsufficientResources, "a list of %d", want)
+			require.Nil(t, mr)
+		}
+	}
+	_, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 16})
+	require.NoError(t, err, "the refused ones took nothing")
+	s.leave()
+}
+
+func allocatedFlag(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	for _, flag := range []bool{false, true} {
+		mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag})
+		require.NoError(t, err)
+		require.Equal(t, flag, queried(t, mr).RemoteAccess, "Query")
+		s.flagged(mr, p, flag)
+	}
+	s.leave()
+}
+
+// flagged says that a region's Remote Access Flag is so: what Fast-Register may
+// make of its STag, which is Invalid.
+func (s *seat) flagged(mr *verbs.MR, p *verbs.Pages, flag bool) {
+	t, mem := s.n.t, p.Bytes()[10:30]
+	const local = verbs.LocalRead | verbs.LocalWrite
+	for i, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
+		key := uint8(i + 1)
+		r := fastRegister(mr.WithKey(key), p.List(0, 64), 4096, local|a)
+		b := verbs.FastRegisterBuffer(r.FastRegister)
+		if !flag {
+			s.does(r, verbs.StatusInvalidAccessRights)
+			i := queried(t, mr)
+			require.False(t, i.Valid, "with %v, after a refused Fast-Register", a)
+			s.peers(b, 10, mem, 0, noSTag)
+			continue
+		}
+		s.does(r, verbs.StatusSuccess)
+		require.Equal(t, local|a, queried(t, mr).Access, "Query")
+		s.peers(b, 10, mem, a, noRight)
+		s.invalidate(ways[0], b.STag, invalidates)
+	}
+	// Local rights alone it always may have; they do not let the peer in.
+	r := fastRegister(mr.WithKey(7), p.List(0, 64), 4096, local)
+	s.does(r, verbs.StatusSuccess)
+	s.judged(verbs.FastRegisterBuffer(r.FastRegister), 10, mem, local, noRight)
+	s.invalidate(ways[0], r.FastRegister.STag, invalidates)
+}
+
+func allocatedIsFilled(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	one, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
+	require.NoError(t, err)
+	two, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
+	require.NoError(t, err)
+
+	mem := make([]byte, 64)
+	require.NoError(t, one.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}))
+	require.True(t, queried(t, one).Valid)
+	s.opens(one.Buffer(), 7, mem[7:40])
+
+	r := fastRegister(two.WithKey(3), p.List(0, 64), 4096, allRights)
+	s.does(r, verbs.StatusSuccess)
+	require.True(t, queried(t, two).Valid)
+	s.opens(verbs.FastRegisterBuffer(r.FastRegister), 7, p.Bytes()[7:40])
+	s.leave()
+}
+
+func registeredKey(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	for key := range 256 {
+		mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 16), Access: allRights, Key: uint8(key)})
+		require.Equal(t, uint8(key), mr.STag().Key())
+		require.Equal(t, mr.STag(), queried(t, mr).STag, "Query")
+		s.write(mr.Remote(0), []byte{1}, taken)
+		if key%51 == 0 {
+			b := mr.Buffer()
+			b.STag ^= 1 << (key % 7)
+			s.shuts(b, 0, mr.Bytes()[:8], noSTag)
+		}
+		require.NoError(t, mr.Deregister())
+	}
+	s.leave()
+}
+
+func registeredList(n *node) {
+	t, s, p := n.t, n.seat(verbs.QPConfig{}), n.pages(8, 4096)
+	const length, fbo = 3*4096 + 50, 100
+	order := []int{5, 0, 7, 2}
+	var list []uint64
+	for _, i := range order {
+		list = append(list, p.Address(i))
+	}
+	mr := n.region(n.pd, verbs.RegionConfig{
+		Buffers: verbs.PhysicalBuffers{Size: 4096, Addresses: list, FBO: fbo, Length: length}, Access: allRights, VA: 0x9000 + fbo,
+	})
+	sent := fill(make([]byte, length), 5)
+	s.write(mr.Remote(0), sent, taken)
+	require.Equal(t, sent, s.read(mr.Remote(0), length, taken), "read back")
+	require.Equal(t, sent, s.gather(verbs.OpSend, mr.SGL(0, length), verbs.StatusSuccess), "sent")
+
+	// By hand: the first page from its octet 100 on, then whole ones.
+	want := make([]byte, 8*4096)
+	rest := sent[copy(want[5*4096+fbo:6*4096], sent):]
+	rest = rest[copy(want[:4096], rest):]
+	rest = rest[copy(want[7*4096:], rest):]
+	copy(want[2*4096:3*4096], rest)
+	require.Equal(t, want, p.Bytes(), "all pages")
+	s.leave()
+}
+
+func registeredFlag(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	for _, c := range []struct {
+		name   string
+		access verbs.Access
+		flag   bool
+		want   bool
+	}{
+		{"cleared", verbs.LocalRead | verbs.LocalWrite, false, false},
+		{"set", verbs.LocalRead | verbs.LocalWrite, true, true},
+		{"set, with remote rights", allRights, true, true},
+	} {
+		mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: c.access, RemoteAccess: c.flag, Key: 0x31})
+		require.Equal(t, c.want, queried(t, mr).RemoteAccess, "%s: Query", c.name)
+		s.judged(mr.Buffer(), 10, mr.Bytes()[10:30], c.access, noRight)
+		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.flagged(mr, p, c.want)
+	}
+	s.leave()
+}
+
+func registeredAtOnce(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	seen := map[uint32]bool{}
+	for i := range 20 {
+		mem := make([]byte, 100)
+		mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights, Key: uint8(i), VA: 0x10000})
+		s.opens(mr.Buffer(), 0, mem)
+		index := mr.STag().Index()
+		require.NotZero(t, index)
+		require.False(t, seen[index], "the index of another region")
+		seen[index] = true
+		info := queried(t, mr)
+		require.True(t, info.Valid, "the state")
+		require.Equal(t, mr.STag(), info.STag)
+		require.Equal(t, [2]uint64{0x10000, 100}, [2]uint64{info.Base, info.Length}, "base and length")
+	}
+	s.leave()
+}
+
+func registeredListSize(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(100, 4096)
+	sized := func(mr *verbs.MR, pages int) {
+		got := queried(t, mr).PBL
+		require.GreaterOrEqual(t, got, pages, "the list size of a region of %d pages", pages)
+		s.invalidate(ways[0], mr.STag(), invalidates)
+		assert.Equal(t, got, queried(t, mr).PBL, "it stays")
+		s.does(fastRegister(mr.WithKey(2), p.List(0, 4096*min(got, 100)), 4096, verbs.LocalRead), verbs.StatusSuccess)
+	}
+	for _, k := range []int{1, 3, 100} {
+		sized(n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: verbs.LocalRead, VA: 4096}), k)
+	}
+	// Go memory is a list of pages of the smallest size.
+	sized(n.register(1, verbs.LocalRead), 1)
+	sized(n.register(40_000, verbs.LocalRead), 10)
+	s.leave()
+}

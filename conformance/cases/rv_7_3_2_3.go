@@ -1,0 +1,284 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/verbs"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// rv7_3_2_3 is RI-Reregister: verbs draft 7.3.2.3.
+var rv7_3_2_3 = []conformance.Case{
+	{Name: "7.3.2.3/non-shared-only", Keys: []string{"RV-7.3.2.3-M1"}, Need: conformance.NeedAPI, Run: staged(reregisterNonShared)},
+	{Name: "7.3.2.3/from-each-state", Keys: []string{"RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"}, Need: conformance.NeedAPI, Run: staged(reregisterFromEachState)},
+	{Name: "7.3.2.3/key", Keys: []string{"RV-7.3.2.3-M3", "RV-7.3.2.3-M8"}, Need: conformance.NeedAPI, Run: staged(reregisterKey)},
+	{Name: "7.3.2.3/windows", Keys: []string{"RV-7.3.2.3-M4"}, Need: conformance.NeedAPI, Run: staged(reregisterWindows)},
+	{Name: "7.3.2.3/errors-that-leave-it", Keys: []string{"RV-7.3.2.3-M5"}, Need: conformance.NeedAPI, Run: staged(reregisterLeaves)},
+	{Name: "7.3.2.3/errors-that-deallocate", Keys: []string{"RV-7.3.2.3-M6"}, Need: conformance.NeedAPI, Run: reregisterDeallocates},
+	{Name: "7.3.2.3/list-size", Keys: []string{"RV-7.3.2.3-M9"}, Need: conformance.NeedAPI, Run: staged(reregisterListSize)},
+	{Name: "7.3.2.3/remote-access", Keys: []string{"RV-7.3.2.3-M10"}, Need: conformance.NeedAPI, Run: staged(reregisterRemote)},
+	{Name: "7.3.2.3/often", Keys: []string{"RV-7.3.2.3-M12"}, Need: conformance.NeedAPI, Run: reregisterOften},
+	{Name: "7.3.2.3/under-access", Keys: []string{"RV-7.3.2.3-M13"}, Need: conformance.NeedAPI, Run: staged(reregisterUnderAccess)},
+}
+
+func reregisterNonShared(n *node) {
+	t, mem := n.t, make([]byte, 64)
+	one := n.register(64, allRights)
+	two, err := one.RegisterShared(nil, verbs.SharedConfig{Access: allRights})
+	require.NoError(t, err)
+	for _, mr := range []*verbs.MR{one, two} {
+		refuses(t, "Reregister a Shared region", verbs.ErrInvalidSTag, func() error {
+			return mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights})
+		}, func() any { return queried(t, one) }, func() any { return queried(t, two) })
+	}
+
+	// By index, which handles do not let a program choose: that of a window,
+	// and one that names nothing.
+	table := stag.NewTable(stag.Config{})
+	defer table.Close()
+	mw, err := table.AllocateWindow(1)
+	require.NoError(t, err)
+	for _, st := range []wr.STag{mw, mw + 1<<8} {
+		require.ErrorIs(t, second(table.Reregister(st, stag.RegionConfig{PD: 1, Memory: mem, Access: wr.LocalRead})), wr.ErrInvalidSTag)
+	}
+	i, err := table.QueryWindow(mw)
+	require.NoError(t, err, "the window is still there")
+	require.False(t, i.Valid)
+}
+
+func reregisterFromEachState(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	other := n.newPD()
+	there := n.seat(verbs.QPConfig{PD: other})
+	valid, invalid := n.register(64, allRights), n.register(64, allRights)
+	s.invalidate(ways[0], invalid.STag(), invalidates)
+	allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
+	require.NoError(t, err)
+	for i, mr := range []*verbs.MR{valid, invalid, allocated} {
+		what := []string{"Valid", "Invalid", "allocated"}[i]
+		former := fill(make([]byte, 64), i)
+		copy(mr.Bytes(), former)
+		old, now := mr.Bytes(), make([]byte, 500)
+		rights := verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite
+		require.NoError(t, mr.Reregister(other, verbs.RegionConfig{Memory: now, Access: rights, VA: 0x5000_0000, Key: uint8(50 + i)}), what)
+		info := queried(t, mr)
+		require.Equal(t, verbs.RegionAttributes{
+			STag: mr.WithKey(uint8(50 + i)), Valid: true, PD: other.ID(), RemoteAccess: true, PBL: info.PBL,
+			Access: rights, Base: 0x5000_0000, Length: 500,
+		}, info, what)
+		b := mr.Buffer()
+		there.judged(b, 0, now, rights, noRight)
+		there.gather(verbs.OpSend, b.SGL(499, 2), verbs.StatusBaseBounds)
+		s.shuts(b, 0, now[:8], noPD)
+		if old != nil {
+			require.Equal(t, former, old, "the former memory")
+		}
+	}
+	s.leave()
+	there.leave()
+}
+
+func reregisterKey(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 1, VA: 0x10000})
+	for key := uint8(2); key < 5; key++ {
+		former, mem := mr.Buffer(), make([]byte, 64)
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights, Key: key, VA: 0x10000}))
+		require.Equal(t, key, mr.STag().Key(), "the STag returned")
+		require.Equal(t, mr.STag(), queried(t, mr).STag, "Query")
+		s.opens(mr.Buffer(), 5, mem[5:40])
+		s.shuts(former, 5, mem[5:40], noSTag)
+		s.invalidate(ways[2], former.STag, invalidity{remote: verbs.StatusInvalidSTag, code: formerCode(former.STag, mr.STag())})
+	}
+	s.leave()
+}
+
+// formerCode is the Terminate code for invalidating what an STag was before a
+// Reregister: with another index it is deallocated, else its key is wrong.
+func formerCode(former, now verbs.STag) uint16 {
+	if former.Index() != now.Index() {
+		return isGone.code
+	}
+	return cannotBe.code
+}
+
+func reregisterWindows(n *node) {
+	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+	mem := make([]byte, 64)
+	again := func() error { return n.mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}) }
+	b := mw.Bind(n.mr, 0, 64, remoteRights, 1)
+	s.does(binds(b), verbs.StatusSuccess)
+	refuses(t, "Reregister with a window bound", verbs.ErrWindowsBound, again,
+		func() any { return queried(t, n.mr) }, func() any { return queried(t, mw) })
+	s.peers(verbs.BindBuffer(b), 4, n.mr.Bytes()[4:20], remoteRights, denial{})
+	s.invalidate(ways[0], b.Window, invalidates)
+	require.NoError(t, again(), "after the window's invalidation")
+	s.leave()
+}
+
+func reregisterLeaves(n *node) {
+	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+	c := verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}
+	serves := func(mr *verbs.MR, what string) {
+		n.t.Logf("after %s", what)
+		s.opens(mr.Buffer(), 100, mr.Bytes()[100:150])
+	}
+
+	bound := n.register(256, allRights|verbs.BindWindow)
+	b := mw.Bind(bound, 0, 64, remoteRights, 1)
+	s.does(binds(b), verbs.StatusSuccess)
+	region, window := func() any { return queried(t, bound) }, func() any { return queried(t, mw) }
+	refuses(t, "windows bound", verbs.ErrWindowsBound, func() error { return bound.Reregister(nil, c) }, region, window)
+	// Of two reasons the one that leaves the region counts.
+	refuses(t, "windows bound, and no rights", verbs.ErrWindowsBound, func() error { return bound.Reregister(nil, verbs.RegionConfig{}) }, region, window)
+	s.peers(verbs.BindBuffer(b), 4, bound.Bytes()[4:20], remoteRights, denial{})
+	serves(bound, "One or more Memory Windows is still Bound")
+
+	shared := n.register(256, allRights)
+	require.NoError(t, second(shared.RegisterShared(nil, verbs.SharedConfig{Access: allRights})))
+	region = func() any { return queried(t, shared) }
+	refuses(t, "shared", verbs.ErrInvalidSTag, func() error { return shared.Reregister(nil, c) }, region)
+	refuses(t, "shared, and no rights", verbs.ErrInvalidSTag, func() error { return shared.Reregister(nil, verbs.RegionConfig{}) }, region)
+	serves(shared, "Invalid STag Index")
+
+	closed := newNode(t, nodeConfig{})
+	require.NoError(t, closed.nic.Close())
+	assert.ErrorIs(t, closed.mr.Reregister(nil, c), verbs.ErrInvalidRNIC)
+	// A failed RNIC still answers queries: the registration is unchanged.
+	failed := newNode(t, nodeConfig{})
+	failed.nic.Fail()
+	refuses(t, "RNIC failed", verbs.ErrInvalidRNIC, func() error { return failed.mr.Reregister(nil, c) },
+		func() any { return queried(t, failed.mr) })
+	require.NoError(t, mw.Deallocate())
+	s.leave()
+}
+
+func reregisterDeallocates(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
+	s, p := n.seat(verbs.QPConfig{}), n.pages(2, 4096)
+	elsewhere, gone := newNode(t, nodeConfig{}), n.newPD()
+	require.NoError(t, gone.Dealloc())
+	mem := make([]byte, 64)
+	good := verbs.RegionConfig{Memory: mem, Access: allRights}
+	type bad struct {
+		misregistration
+		pd *verbs.PD
+	}
+	all := []bad{
+		{misregistration{"PD deallocated", verbs.ErrInvalidPD, good}, gone},
+		{misregistration{"PD of another RNIC", verbs.ErrInvalidPD, good}, elsewhere.pd},
+	}
+	for _, b := range misregistrations(mem, p) {
+		all = append(all, bad{b, nil})
+	}
+	for _, b := range all {
+		pd := n.newPD()
+		here := verbs.QPConfig{PD: pd}
+		mr := n.region(pd, verbs.RegionConfig{Memory: mem, Access: allRights, Key: 5})
+		former := mr.Buffer()
+		to := b.pd
+		require.ErrorIs(t, mr.Reregister(to, b.config), b.want, b.name)
+		assert.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, "%s: Query", b.name)
+		assert.ErrorIs(t, mr.Deregister(), verbs.ErrInvalidSTag, "%s: Deallocate", b.name)
+		x := n.seat(here)
+		x.peers(former, 0, mem[:8], 0, noSTag)
+		x.leave()
+		require.NoError(t, pd.Dealloc(), "%s: the domain is empty", b.name)
+	}
+	s.leave()
+	n.quiet()
+}
+
+func reregisterListSize(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(20, 4096)
+	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 5*4096), Access: verbs.LocalRead, VA: 4096})
+	for _, k := range []int{2, 5, 12} {
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: verbs.LocalRead, VA: 4096}))
+		got := queried(t, mr).PBL
+		require.GreaterOrEqual(t, got, k, "the list size of %d pages", k)
+		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.does(fastRegister(mr.WithKey(0), p.List(0, min(got, 20)*4096), 4096, verbs.LocalRead), verbs.StatusSuccess)
+	}
+	s.leave()
+}
+
+func reregisterRemote(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	const local = verbs.LocalRead | verbs.LocalWrite
+	mr := n.register(64, local)
+	for _, c := range []struct {
+		access verbs.Access
+		flag   bool
+	}{{allRights, true}, {local, false}, {local, true}, {local | verbs.RemoteRead, true}, {local, false}} {
+		mem := make([]byte, 64)
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: c.access, RemoteAccess: c.flag, Key: 0x41}))
+		info := queried(t, mr)
+		require.Equal(t, c.flag, info.RemoteAccess, "the flag")
+		require.Equal(t, c.access, info.Access, "the rights")
+		s.peers(mr.Buffer(), 5, mem[5:20], c.access, noRight)
+		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.flagged(mr, p, c.flag)
+	}
+	s.leave()
+}
+
+func reregisterOften(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
+	s, p := n.seat(verbs.QPConfig{}), n.pages(8, 4096)
+	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 8*4096), Access: allRights, VA: 4096})
+	require.Equal(t, 8, queried(t, mr).PBL)
+	for i := range 10_000 {
+		k := 1 + t.Rand().IntN(8)
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: allRights, VA: 4096, Key: uint8(i)}))
+	}
+	require.Equal(t, 8, queried(t, mr).PBL, "the room there is")
+	s.opens(mr.Buffer(), 0, p.Bytes()[:100])
+	// The longest list always goes.
+	require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, 8*4096), Access: allRights, VA: 4096}))
+	s.leave()
+}
+
+func reregisterUnderAccess(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	sent := fill(make([]byte, 100), 1)
+
+	// In the middle of an inbound Write.
+	old, now := make([]byte, 128), make([]byte, 128)
+	mr := n.region(n.pd, verbs.RegionConfig{Memory: old, Access: allRights, Key: 1, VA: 0x10000})
+	former := mr.Remote(0)
+	s.writeHalf(former, sent)
+	atOnce(t, "Reregister", func() error {
+		return mr.Reregister(nil, verbs.RegionConfig{Memory: now, Access: allRights, Key: 2, VA: 0x10000})
+	})
+	half := bytes.Clone(old)
+	s.writeRest(former, sent)
+	s.refused(noSTag.write)
+	require.Equal(t, append(bytes.Clone(sent[:50]), make([]byte, 78)...), half, "what was placed before")
+	require.Equal(t, half, old, "the former memory")
+	require.Equal(t, make([]byte, 128), now, "the new memory")
+
+	// A Read Request that waits behind another's answer.
+	large := n.register(largeRegion, allRights)
+	s.stall(large.Remote(0))
+	former = mr.Remote(0)
+	s.ask(former, 100)
+	atOnce(t, "Reregister", func() error {
+		return mr.Reregister(nil, verbs.RegionConfig{Memory: old, Access: allRights, Key: 3, VA: 0x10000})
+	})
+	s.skip()
+	s.refused(noSTag.read)
+
+	// In the middle of the answer: not an octet of the new memory goes out.
+	s.stall(large.Remote(0))
+	atOnce(t, "Reregister", func() error {
+		return large.Reregister(nil, verbs.RegionConfig{Memory: bytes.Repeat([]byte{0xEE}, largeRegion), Access: allRights, Key: 4, VA: large.Base()})
+	})
+	require.NotContains(t, s.torn(noSTag.read), byte(0xEE), "the answer")
+}

@@ -1,0 +1,269 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv7_8 is invalidating regions: verbs draft 7.8.
+var rv7_8 = []conformance.Case{
+	{Name: "7.8/isolation", Keys: []string{"RV-7.8-M1", "RV-7.8-M2"}, Need: conformance.NeedAPI, Run: staged(invalidatedAlone)},
+	{Name: "7.8/invalid-state", Keys: []string{"RV-7.8-M4", "RV-7.8-M11"}, Need: conformance.NeedAPI, Run: staged(invalidatedState)},
+	{Name: "7.8/under-access", Keys: []string{"RV-7.8-M6"}, Need: conformance.NeedAPI, Run: staged(invalidatedUnderAccess)},
+	{Name: "7.8/retained", Keys: []string{"RV-7.8-M7", "RV-7.8-M8", "RV-7.8-M9"}, Need: conformance.NeedAPI, Run: staged(invalidatedRetains)},
+	{Name: "7.8/checks", Keys: []string{"RV-7.8-M10", "RV-7.8-M16", "RV-7.8-M17"}, Need: conformance.NeedAPI, Run: staged(invalidateChecks)},
+	{Name: "7.8/pd", Keys: []string{"RV-7.8-M13"}, Need: conformance.NeedAPI, Run: staged(invalidatePD)},
+	{Name: "7.8/windows", Keys: []string{"RV-7.8-M14"}, Need: conformance.NeedAPI, Run: staged(invalidateWithWindows)},
+	{Name: "7.8/remote-rights", Keys: []string{"RV-7.8-M15"}, Need: conformance.NeedAPI, Run: staged(invalidateRemoteRights)},
+	{Name: "7.8/reported", Keys: []string{"RV-7.8-M18", "RV-7.8-M19"}, Need: conformance.NeedAPI, Run: staged(invalidateReported)},
+}
+
+func invalidatedAlone(n *node) {
+	t, s, mem := n.t, n.seat(verbs.QPConfig{}), make([]byte, 200)
+	over := func(off, k int) *verbs.MR {
+		return n.region(n.pd, verbs.RegionConfig{Memory: mem[off : off+k], Access: allRights})
+	}
+	same, part, more := over(50, 100), over(60, 10), over(0, 200)
+	for _, w := range ways {
+		mr := over(50, 100)
+		before := []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}
+		s.invalidate(w, mr.STag(), invalidates)
+		require.False(t, queried(t, mr).Valid)
+		require.Equal(t, before, []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}, "the others, after %s", w.name)
+		s.opens(same.Buffer(), 0, mem[50:150])
+		s.opens(part.Buffer(), 0, mem[60:70])
+		s.opens(more.Buffer(), 40, mem[40:160])
+		s.shuts(mr.Buffer(), 0, mem[50:60], noSTag)
+		s.sit()
+	}
+	s.leave()
+}
+
+func invalidatedState(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	for _, w := range ways {
+		mr := n.register(64, allRights)
+		require.True(t, queried(t, mr).Valid)
+		s.invalidate(w, mr.STag(), invalidates)
+		require.False(t, queried(t, mr).Valid, w.name)
+		// It may be Invalid already.
+		s.invalidate(w, mr.STag(), invalidates)
+		require.False(t, queried(t, mr).Valid, "%s of an Invalid STag", w.name)
+
+		// A Shared one cannot be, nor one that is gone.
+		one := n.register(64, allRights)
+		require.NoError(t, second(one.RegisterShared(nil, verbs.SharedConfig{Access: allRights})))
+		s.invalidate(w, one.STag(), cannotBe)
+		require.True(t, queried(t, one).Valid, w.name)
+		require.NoError(t, one.Deregister())
+		s.invalidate(w, one.STag(), isGone)
+		s.sit()
+	}
+	s.leave()
+}
+
+func invalidatedUnderAccess(n *node) {
+	for _, write := range []bool{true, false} {
+		s, mr := n.seat(verbs.QPConfig{}), n.register(64, allRights)
+		s.flood(mr.Buffer(), mr.Bytes(), write, func() {
+			run(n.t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: mr.STag()}, verbs.StatusSuccess)
+		})
+	}
+}
+
+func invalidatedRetains(n *node) {
+	t, p, other := n.t, n.pages(12, 4096), n.newPD()
+	const local = verbs.LocalRead | verbs.LocalWrite
+	s, there := n.seat(privileged), n.seat(verbs.QPConfig{PD: other, Privileged: true})
+	// keeps invalidates an STag and says what it still has.
+	keeps := func(what string, x *seat, mr *verbs.MR, st verbs.STag, pages int, flag bool, pd *verbs.PD) {
+		before := queried(t, mr)
+		x.invalidate(ways[0], st, invalidates)
+		after := queried(t, mr)
+		require.False(t, after.Valid, what)
+		require.Equal(t, before.PBL, after.PBL, "%s: the list size", what)
+		require.GreaterOrEqual(t, after.PBL, pages, "%s: the list size", what)
+		require.Equal(t, flag, after.RemoteAccess, "%s: the flag", what)
+		require.Equal(t, pd.ID(), after.PD, "%s: the PD", what)
+		a := local
+		if flag {
+			a |= remoteRights
+		}
+		r := fastRegister(mr.WithKey(0x5A), p.List(0, pages*4096), 4096, a)
+		x.does(r, verbs.StatusSuccess)
+		require.Len(t, x.gather(verbs.OpSend, verbs.FastRegisterBuffer(r.FastRegister).SGL(pages*4096-8, 8), verbs.StatusSuccess), 8, what)
+		x.invalidate(ways[0], r.FastRegister.STag, invalidates)
+	}
+	for _, flag := range []bool{false, true} {
+		c := verbs.RegionConfig{Buffers: p.List(0, 5*4096), Access: local, RemoteAccess: flag, VA: 4096}
+		mr := n.region(n.pd, c)
+		keeps("Register", s, mr, mr.STag(), 5, flag, n.pd)
+
+		allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 7, RemoteAccess: flag})
+		require.NoError(t, err)
+		s.does(fastRegister(allocated.WithKey(1), p.List(0, 2*4096), 4096, local), verbs.StatusSuccess)
+		keeps("Allocate", s, allocated, allocated.WithKey(1), 7, flag, n.pd)
+
+		again := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
+		c.Buffers, c.RemoteAccess = p.List(0, 9*4096), !flag
+		require.NoError(t, again.Reregister(other, c))
+		keeps("Reregister", there, again, again.STag(), 9, !flag, other)
+		s.does(fastRegister(again.WithKey(1), p.List(0, 4096), 4096, local), verbs.StatusInvalidPD)
+		s.sit()
+	}
+	s.leave()
+	there.leave()
+}
+
+func invalidateChecks(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	foreign, gone, shared := n.newPD(), n.register(8, allRights), n.register(8, allRights)
+	require.NoError(t, gone.Deregister())
+	require.NoError(t, second(shared.RegisterShared(nil, verbs.SharedConfig{Access: allRights})))
+	under := n.register(64, allRights|verbs.BindWindow)
+	x, mw := n.seat(verbs.QPConfig{}), n.newMW()
+	bind := mw.Bind(under, 0, 8, remoteRights, 1)
+	x.does(binds(bind), verbs.StatusSuccess)
+	good := n.register(64, allRights)
+	alien := n.region(foreign, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
+	rightless := n.register(8, verbs.LocalRead|verbs.LocalWrite)
+	for _, c := range []struct {
+		name string
+		st   verbs.STag
+		mr   *verbs.MR
+		want invalidity
+	}{
+		{"Shared", shared.STag(), shared, cannotBe},
+		{"another PD", alien.STag(), alien, isForeign},
+		{"a window bound", under.STag(), under, hasWindows},
+		{"another key", good.STag() ^ 4, good, cannotBe},
+		{"deallocated", gone.STag(), nil, isGone},
+		{"never there", 0x12345678, nil, isGone},
+		{"no remote right", rightless.STag(), rightless, hasNoRemoteUse},
+	} {
+		for _, w := range ways {
+			if c.want == hasNoRemoteUse && !w.remote {
+				continue
+			}
+			t.Logf("%s: %s", c.name, w.name)
+			s.invalidate(w, c.st, c.want)
+			if c.mr != nil {
+				require.True(t, queried(t, c.mr).Valid, "%s: %s", c.name, w.name)
+			}
+		}
+	}
+	s.sit()
+	for _, w := range ways { // nothing of this is broken
+		mr := n.register(64, allRights)
+		s.invalidate(w, mr.STag(), invalidates)
+	}
+	s.leave()
+	x.invalidate(ways[0], bind.Window, invalidates)
+	x.leave()
+}
+
+func invalidatePD(n *node) {
+	t, other := n.t, n.newPD()
+	s, there := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{PD: other})
+	for _, w := range ways {
+		mr := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+		s.invalidate(w, mr.STag(), isForeign)
+		require.True(t, queried(t, mr).Valid, w.name)
+		there.opens(mr.Buffer(), 0, mr.Bytes())
+		// The node's receives are of its own PD.
+		if !w.remote {
+			there.invalidate(w, mr.STag(), invalidates)
+			s.invalidate(w, mr.STag(), isForeign) // Invalid or not
+		}
+	}
+	s.leave()
+	there.leave()
+}
+
+func invalidateWithWindows(n *node) {
+	t := n.t
+	for _, w := range ways {
+		s, x, mw := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{}), n.newMW()
+		mr := n.register(64, allRights|verbs.BindWindow)
+		bind := mw.Bind(mr, 8, 32, remoteRights, 1)
+		s.does(binds(bind), verbs.StatusSuccess)
+		x.invalidate(w, mr.STag(), hasWindows)
+		require.True(t, queried(t, mr).Valid, "the region, after %s", w.name)
+		require.True(t, queried(t, mw).Valid, "the window, after %s", w.name)
+		s.peers(verbs.BindBuffer(bind), 0, mr.Bytes()[8:40], remoteRights, denial{})
+		s.invalidate(ways[0], bind.Window, invalidates)
+		s.invalidate(w, mr.STag(), invalidates)
+		s.leave()
+		x.leave()
+	}
+}
+
+func invalidateRemoteRights(n *node) {
+	t := n.t
+	const local = verbs.LocalRead | verbs.LocalWrite
+	for _, noRead := range []bool{false, true} {
+		for _, noWrite := range []bool{false, true} {
+			s := n.seat(verbs.QPConfig{NoInboundRead: noRead, NoInboundWrite: noWrite})
+			for _, remote := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
+				for _, w := range ways[2:] {
+					t.Logf("QP without read %v, without write %v; STag with %v", noRead, noWrite, remote)
+					want := invalidates
+					if noRead && noWrite || remote == 0 {
+						want = hasNoRemoteUse
+					}
+					mr := n.register(64, local|remote)
+					s.invalidate(w, mr.STag(), want)
+					require.Equal(t, want != invalidates, queried(t, mr).Valid)
+				}
+			}
+			s.leave()
+		}
+	}
+}
+
+func invalidateReported(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	alien := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
+	// A refused request is reported even if it is unsignaled. What is behind it
+	// is flushed.
+	for _, flags := range []func(*verbs.Send){func(*verbs.Send) {}, func(r *verbs.Send) { r.Flags = verbs.Unsignaled }} {
+		for _, op := range []verbs.Op{verbs.OpInvalidate, verbs.OpReadInvalidate} {
+			s.sit()
+			r := verbs.Send{ID: 77, Op: op, Invalidate: alien.STag(), Local: verbs.SGE{STag: alien.STag()}, Remote: verbs.Remote{STag: 0x00FACE01}}
+			flags(&r)
+			// Behind a Read it would go out before the answer comes.
+			behind := verbs.Send{ID: 78, Flags: verbs.ReadFence}
+			post(t, s.qp, r, behind)
+			if op == verbs.OpReadInvalidate {
+				s.heard(rdmap.ReadRequest)
+				s.tell(wire.ReadResponse(uint32(alien.STag()), 0, nil))
+			}
+			completes(t, n.cq, verbs.Completion{ID: 77, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidPD},
+				verbs.Completion{ID: 78, QP: s.qp.ID(), Status: verbs.StatusFlushed})
+			s.falls(0x0000)
+		}
+	}
+
+	// An inbound one: its data is placed, its receive completes in error, and
+	// the stream ends: through Terminate, which lasts until the peer has closed.
+	for _, op := range []rdmap.Opcode{rdmap.SendInvalidate, rdmap.SendSEInvalidate} {
+		s.sit()
+		postRecv(t, s.qp, verbs.Recv{ID: 1, SGL: n.mr.SGL(0, 8)}, verbs.Recv{ID: 2})
+		g := wire.Send(1, []byte("farewell"))
+		g.Op, g.Inv = op, uint32(alien.STag())
+		clear(n.mr.Bytes()[:8])
+		s.tell(g)
+		completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidateSTag},
+			verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
+		require.Equal(t, "farewell", string(n.mr.Bytes()[:8]))
+		require.Equal(t, verbs.Terminate, s.qp.State(), "before the peer closes")
+		require.ErrorIs(t, second(s.qp.PostSend(verbs.Send{})), verbs.ErrInvalidState)
+		s.falls(0x0109)
+	}
+}

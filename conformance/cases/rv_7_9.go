@@ -1,0 +1,250 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv7_9 is deallocating regions: verbs draft 7.9.
+var rv7_9 = []conformance.Case{
+	{Name: "7.9/rights-gone", Keys: []string{"RV-7.9-M1", "RV-7.9-M7"}, Need: conformance.NeedAPI, Run: staged(deallocatedIsShut)},
+	{Name: "7.9/exists", Keys: []string{"RV-7.9-M2"}, Need: conformance.NeedAPI, Run: deallocateExists},
+	{Name: "7.9/isolation", Keys: []string{"RV-7.9-M3", "RV-7.9-M4"}, Need: conformance.NeedAPI, Run: staged(deallocatedAlone)},
+	{Name: "7.9/shared", Keys: []string{"RV-7.9-M5"}, Need: conformance.NeedAPI, Run: staged(deallocatedShared)},
+	{Name: "7.9/in-process", Keys: []string{"RV-7.9-M6"}, Need: conformance.NeedAPI, Run: staged(deallocatedInProcess)},
+	{Name: "7.9/free-at-return", Keys: []string{"RV-7.9-M8"}, Need: conformance.NeedAPI, Run: deallocatedAtReturn},
+	{Name: "7.9/state-and-key", Keys: []string{"RV-7.9-M9"}, Need: conformance.NeedAPI, Run: staged(deallocateAnyState)},
+	{Name: "7.9/windows", Keys: []string{"RV-7.9-M10", "RV-7.9-M11"}, Need: conformance.NeedAPI, Run: staged(deallocateWithWindows)},
+}
+
+func deallocatedIsShut(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	mr := n.register(64, allRights)
+	s.opens(mr.Buffer(), 4, mr.Bytes()[4:40])
+	require.NoError(t, mr.Deregister())
+	s.shuts(mr.Buffer(), 4, mr.Bytes()[4:40], noSTag)
+	for _, w := range ways {
+		s.invalidate(w, mr.STag(), isGone)
+	}
+
+	// A Read whose sink goes before the answer comes: refused when it comes.
+	sink := n.register(64, allRights)
+	s.sit()
+	post(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
+	s.heard(rdmap.ReadRequest)
+	require.NoError(t, sink.Deregister())
+	was := bytes.Clone(fill(sink.Bytes(), 1))
+	s.tell(wire.ReadResponse(uint32(sink.STag()), sink.Base(), []byte("too late")))
+	s.refused(noSTag.write)
+	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	require.Equal(t, was, sink.Bytes(), "the sink")
+}
+
+func deallocateExists(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}})
+	mr := n.register(64, allRights)
+	require.NoError(t, mr.Deregister())
+	require.ErrorIs(t, mr.Deregister(), verbs.ErrInvalidSTag, "twice")
+	other := n.register(64, allRights) // perhaps with that index
+	refuses(t, "twice", verbs.ErrInvalidSTag, mr.Deregister,
+		func() any { return queried(t, other) }, func() any { return queried(t, n.mr) })
+	mw := n.newMW()
+	require.NoError(t, mw.Deallocate())
+	require.ErrorIs(t, mw.Deallocate(), verbs.ErrInvalidSTag, "a window, twice")
+	s := n.seat(verbs.QPConfig{})
+	s.opens(other.Buffer(), 0, other.Bytes())
+	s.leave()
+	n.quiet()
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, other.Deregister(), verbs.ErrInvalidRNIC)
+}
+
+func deallocatedAlone(n *node) {
+	t, s, mem := n.t, n.seat(verbs.QPConfig{}), make([]byte, 200)
+	over := func(off, k int) *verbs.MR {
+		return n.region(n.pd, verbs.RegionConfig{Memory: mem[off : off+k], Access: allRights})
+	}
+	same, part, more := over(50, 100), over(60, 10), over(0, 200)
+	for range 3 {
+		mr := over(50, 100)
+		before := []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}
+		// Half a Write through another STag is there when this one goes.
+		sent := fill(make([]byte, 100), 9)
+		s.sit()
+		s.writeHalf(same.Remote(0), sent)
+		require.NoError(t, mr.Deregister())
+		s.writeRest(same.Remote(0), sent)
+		s.settle()
+		require.Equal(t, sent, mem[50:150])
+		require.Equal(t, before, []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}, "the others")
+		s.opens(same.Buffer(), 0, mem[50:150])
+		s.opens(part.Buffer(), 0, mem[60:70])
+		s.opens(more.Buffer(), 40, mem[40:160])
+		s.shuts(mr.Buffer(), 0, mem[50:60], noSTag)
+	}
+	s.leave()
+}
+
+func deallocatedShared(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
+		mem := make([]byte, 64)
+		original := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
+		regions := []*verbs.MR{original}
+		for key := range uint8(2) {
+			shared, err := regions[key].RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key})
+			require.NoError(t, err)
+			regions = append(regions, shared)
+		}
+		for i, k := range order {
+			left := order[i+1:]
+			var before []verbs.RegionAttributes
+			for _, l := range left {
+				before = append(before, queried(t, regions[l]))
+			}
+			require.NoError(t, regions[k].Deregister())
+			s.shuts(regions[k].Buffer(), 0, mem[:16], noSTag)
+			for j, l := range left {
+				require.Equal(t, before[j], queried(t, regions[l]))
+				s.opens(regions[l].Buffer(), 0, mem)
+			}
+		}
+	}
+	s.leave()
+}
+
+func deallocatedInProcess(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	gone := func(mr *verbs.MR) { atOnce(t, "Deregister", mr.Deregister) }
+
+	// An inbound Write, half placed.
+	mr, sent := n.register(64, allRights), fill(make([]byte, 60), 2)
+	s.writeHalf(mr.Remote(0), sent)
+	gone(mr)
+	s.writeRest(mr.Remote(0), sent)
+	s.refused(noSTag.write)
+	require.Equal(t, append(bytes.Clone(sent[:30]), make([]byte, 34)...), mr.Bytes(), "the memory")
+
+	// A receive, half filled.
+	mr = n.register(64, allRights)
+	s.sit()
+	postRecv(t, s.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, 64)})
+	half := wire.Send(1, sent[:30])
+	half.More = true
+	s.tell(half)
+	s.settle()
+	gone(mr)
+	rest := wire.Send(1, sent[30:])
+	rest.MO = 30
+	s.tell(rest)
+	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidSTag})
+	s.falls(0x0000)
+	require.Equal(t, append(bytes.Clone(sent[:30]), make([]byte, 34)...), mr.Bytes(), "the memory")
+
+	// An RDMA Write and a Send of this side, and the answer to a Read, none of
+	// which has begun: the stream is full.
+	large := n.register(largeRegion, allRights)
+	for _, op := range []verbs.Op{verbs.OpWrite, verbs.OpSend} {
+		mr = n.register(64, allRights)
+		s.stall(large.Remote(0))
+		post(t, s.qp, verbs.Send{ID: 2, Op: op, SGL: mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
+		gone(mr)
+		s.skip()
+		completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidSTag})
+		s.falls(0x0000)
+	}
+	mr = n.register(64, allRights)
+	s.stall(large.Remote(0))
+	s.ask(mr.Remote(0), 8)
+	gone(mr)
+	s.skip()
+	s.refused(noSTag.read)
+
+	// In the middle of an answer.
+	s.stall(large.Remote(0))
+	gone(large)
+	for i := range large.Bytes() {
+		large.Bytes()[i] = 0xEE
+	}
+	require.NotContains(t, s.torn(noSTag.read), byte(0xEE), "the answer")
+}
+
+func deallocatedAtReturn(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2, Windows: 1}}})
+	s := n.seat(verbs.QPConfig{})
+	mem := make([]byte, 1000)
+	for i := range 20 {
+		mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
+		require.ErrorIs(t, second(n.pd.Register(mem, allRights)), verbs.ErrInsufficientResources)
+		s.midway(mr.Buffer(), mem, 100+40*i, func() {
+			atOnce(t, "Deregister", mr.Deregister)
+			again, err := n.pd.Register(mem, verbs.LocalRead)
+			require.NoError(t, err, "its resources are free")
+			require.NoError(t, again.Deregister())
+		})
+		require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
+	}
+	mw := n.newMW()
+	require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInsufficientResources)
+	require.NoError(t, mw.Deallocate())
+	require.NoError(t, second(n.pd.AllocateWindow()))
+	n.quiet()
+}
+
+func deallocateAnyState(n *node) {
+	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+	valid, invalid := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights, Key: 0xAB}), n.register(8, allRights)
+	s.invalidate(ways[0], invalid.STag(), invalidates)
+	shared, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 0xCD})
+	require.NoError(t, err)
+	fast := n.allocated()
+	s.does(fastRegister(fast.WithKey(0x99), p.List(0, 8), 4096, allRights), verbs.StatusSuccess)
+	require.NotEqual(t, fast.STag(), queried(t, fast).STag, "it has another key than the handle knows")
+	fresh := n.allocated()
+	for what, mr := range map[string]*verbs.MR{"Valid": valid, "Invalid": invalid, "Shared": shared, "fast-registered": fast, "allocated": fresh} {
+		require.NoError(t, mr.Deregister(), what)
+		assert.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, what)
+	}
+	unbound, bound := n.newMW(), n.newMW()
+	s.does(binds(bound.Bind(n.mr, 0, 8, remoteRights, 0x77)), verbs.StatusSuccess)
+	for what, mw := range map[string]*verbs.MW{"unbound": unbound, "bound": bound} {
+		require.NoError(t, mw.Deallocate(), what)
+		assert.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidSTag, what)
+	}
+	s.leave()
+}
+
+func deallocateWithWindows(n *node) {
+	t := n.t
+	for i, release := range []func(s *seat, mw *verbs.MW){
+		func(s *seat, mw *verbs.MW) { s.invalidate(ways[0], mw.STag(1), invalidates) },
+		func(s *seat, mw *verbs.MW) { s.invalidate(ways[3], mw.STag(1), invalidates) },
+		func(_ *seat, mw *verbs.MW) { require.NoError(t, mw.Deallocate()) },
+	} {
+		s, one, two := n.seat(verbs.QPConfig{}), n.newMW(), n.newMW()
+		mr := n.register(64, allRights|verbs.BindWindow)
+		b := one.Bind(mr, 0, 32, remoteRights, 1)
+		s.does(binds(b), verbs.StatusSuccess)
+		s.does(binds(two.Bind(mr, 16, 32, verbs.RemoteRead, 1)), verbs.StatusSuccess)
+		for range 2 {
+			refuses(t, "Deregister", verbs.ErrWindowsBound, mr.Deregister,
+				func() any { return queried(t, mr) }, func() any { return queried(t, one) }, func() any { return queried(t, two) })
+			s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[:32], remoteRights, denial{})
+			s.opens(mr.Buffer(), 0, mr.Bytes())
+		}
+		release(s, two)
+		require.ErrorIs(t, mr.Deregister(), verbs.ErrWindowsBound, "one is still bound")
+		release(s, one)
+		require.NoError(t, mr.Deregister(), "released in way %d", i)
+		s.leave()
+	}
+}

@@ -1,0 +1,175 @@
+//go:build conformance
+
+package cases
+
+import (
+	"bytes"
+	"errors"
+	"net"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Operations that are under way when their STag goes (verbs draft 7.3.2.3, 7.8,
+// 7.9, 7.10.4.1): half of a message is there, or the peer does not read.
+
+// atOnce says that a verb does not wait for a peer that is silent: it returns
+// while nothing else happens.
+func atOnce(t *conformance.T, what string, verb func() error) {
+	done := make(chan error, 1)
+	go func() { done <- verb() }()
+	select {
+	case err := <-done:
+		require.NoError(t, err, what)
+	case <-t.Context().Done():
+		t.Fatalf("%s waits for the peer", what)
+	}
+}
+
+// writeHalf has the peer begin an RDMA Write: the first half of b, placed.
+func (s *seat) writeHalf(at verbs.Remote, b []byte) {
+	g := wire.Write(uint32(at.STag), at.TO, b[:len(b)/2])
+	g.More = true
+	s.tell(g)
+	s.settle()
+}
+
+// writeRest is the second half.
+func (s *seat) writeRest(at verbs.Remote, b []byte) {
+	s.tell(wire.Write(uint32(at.STag), at.TO+uint64(len(b)/2), b[len(b)/2:]))
+}
+
+// narrow connects a new queue pair through buffers that are soon full.
+func (s *seat) narrow() {
+	t := s.n.t
+	s.leave()
+	s.qp, s.sends, s.reads = s.n.newQP(s.cfg), 0, 0
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	require.NoError(t, x.(*net.TCPConn).SetReadBuffer(64<<10))
+	require.NoError(t, y.(*net.TCPConn).SetWriteBuffer(64<<10))
+	begin(t, s.qp, verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true})
+	s.peer = wire.New(x, wire.Options{CRC: true}) // too much for the trace
+}
+
+// stall makes a narrow stream, and a full one.
+func (s *seat) stall(large verbs.Remote) {
+	s.narrow()
+	s.stuff(large)
+}
+
+// stuff has the peer read a large region, of largeRegion octets, of whose answer
+// it takes the first segment only. Nothing can be sent behind it until the peer
+// reads on.
+func (s *seat) stuff(large verbs.Remote) {
+	s.ask(large, largeRegion)
+	require.False(s.n.t, s.heard(rdmap.ReadResponse).Last(), "the first segment of the answer")
+}
+
+// largeRegion is more than the buffers of a stalled stream take.
+const largeRegion = 2 << 20
+
+// torn reads on to the end of a stalled stream, which comes before that of the
+// answer, and tells what there was of the answer. The Terminate Message is there
+// unless the stream ends within a segment (verbs draft 6.4).
+func (s *seat) torn(r refusal) (got []byte) {
+	t := s.n.t
+	for {
+		g, err := s.peer.Segment()
+		if err != nil {
+			var timeout net.Error
+			require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "the stream has not ended: %v", err)
+			break
+		}
+		if op := g.RsvdULP() & 0x0F; op != byte(rdmap.ReadResponse) {
+			require.Equal(t, byte(rdmap.Terminate), op)
+			require.Equal(t, []byte{byte(r.code >> 8), byte(r.code)}, g.Payload()[:2], "the Terminate Message")
+			break
+		}
+		require.False(t, g.Last(), "the answer is whole")
+		got = append(got, g.Payload()...)
+	}
+	s.n.events.are(verbs.Event{ID: r.event, QP: s.qp.ID()})
+	_ = s.peer.Close()
+	ends(t, s.qp, verbs.Error)
+	s.peer = nil
+	return got
+}
+
+// skip reads the rest of the answer of a stalled stream.
+func (s *seat) skip() {
+	for !s.heard(rdmap.ReadResponse).Last() {
+		continue
+	}
+}
+
+// flood has the peer write to, or read from, a buffer again and again while stop
+// takes the STag away. From its return on the memory is the program's alone: not an
+// octet of it is written or read any more.
+func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) {
+	t, want := s.n.t, noSTag.write
+	if !write {
+		want = noSTag.read
+	}
+	k, reads := len(mem), uint32(0)
+	access := func(i int) error {
+		if write {
+			return s.peer.Send(wire.Write(uint32(b.STag), b.Base, fill(make([]byte, k), i)).Octets())
+		}
+		reads++
+		return s.peer.Send(readRequest(reads, b.Remote(0), uint32(k)))
+	}
+	fill(mem, 1)
+	for i := range 10 {
+		require.NoError(t, access(i))
+	}
+	if !write { // some have been answered, others are on the way
+		for range 5 {
+			s.heard(rdmap.ReadResponse)
+		}
+	}
+	stop()
+	left := string(mem)
+	clear(mem)
+	for i := range 10 {
+		if access(i) != nil {
+			break // the stream has ended already
+		}
+	}
+	for {
+		g, err := s.peer.Segment()
+		require.NoError(t, err)
+		if g.RsvdULP()&0x0F == byte(rdmap.Terminate) {
+			require.Equal(t, []byte{byte(want.code >> 8), byte(want.code)}, g.Payload()[:2], "the Terminate Message")
+			break
+		}
+		require.False(t, write, "an answer to a Write")
+		require.Equal(t, left, string(g.Payload()), "what was read")
+	}
+	_ = s.peer.Close()
+	ends(t, s.qp, verbs.Error)
+	s.peer = nil
+	s.n.events.are(verbs.Event{ID: want.event, QP: s.qp.ID()})
+	require.Equal(t, make([]byte, k), mem, "the memory afterwards")
+}
+
+// midway has the peer stop in the middle of a segment of a Write to a buffer while
+// stop takes the STag away. The rest is not placed.
+func (s *seat) midway(b verbs.TaggedBuffer, mem []byte, at int, stop func()) {
+	t := s.n.t
+	s.sit()
+	fpdu := s.peer.Frame(wire.Write(uint32(b.STag), b.Base, bytes.Repeat([]byte{0xEE}, len(mem))).Octets())
+	require.NoError(t, s.peer.Raw(fpdu[:at]))
+	stop()
+	clear(mem) // the program's alone now
+	require.NoError(t, s.peer.Raw(fpdu[at:]))
+	s.refused(noSTag.write)
+	require.Equal(t, make([]byte, len(mem)), mem, "the memory")
+}

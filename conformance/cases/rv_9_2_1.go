@@ -1,0 +1,260 @@
+//go:build conformance
+
+package cases
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv9_2_1 is the verbs of the RNIC: verbs draft 9.2.1.
+var rv9_2_1 = []conformance.Case{
+	{Name: "9.2.1.1/results", Keys: []string{"RV-9.2.1.1-M1"}, Need: conformance.NeedAPI, Run: openResults},
+	{Name: "9.2.1.1/modifiers", Keys: []string{"RV-9.2.1.1-M2", "RV-9.2.1.1-M3"}, Need: conformance.NeedAPI, Run: openModifiers},
+	{Name: "9.2.1.2/results", Keys: []string{"RV-9.2.1.2-M1"}, Need: conformance.NeedAPI, Run: queryRNICResults},
+	{Name: "9.2.1.2/limits-are-real", Keys: []string{"RV-9.2.1.2-M2"}, Need: conformance.NeedAPI, Run: limitsAreReal},
+	{Name: "9.2.1.2/shared-reads", Keys: []string{"RV-9.2.1.2-M3"}, Need: conformance.NeedAPI, Run: sharedIRD},
+	{Name: "9.2.1.2/buffer-lists", Keys: []string{"RV-9.2.1.2-M4"}, Need: conformance.NeedAPI, Run: bufferLists},
+	{Name: "9.2.1.3/results", Keys: []string{"RV-9.2.1.3-M1"}, Need: conformance.NeedAPI, Run: closeResults},
+	{Name: "9.2.1.3/one-of-two", Keys: []string{"RV-9.2.1.3-M2"}, Need: conformance.NeedAPI, Run: closeOneOfTwo},
+}
+
+// openResults provokes the results of Open RNIC but Insufficient Resources, which
+// takes all RNICs of the process and so would disturb the other cases.
+func openResults(t *conformance.T) {
+	id := uuid.New()
+	nic, err := verbs.Open(verbs.Config{ID: id})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = nic.Close() })
+	strange := id
+	strange[8] = 0x40 // of a variant that names nothing (RFC 9562 4.1)
+	for _, c := range []struct {
+		name string
+		want error
+		c    verbs.Config
+	}{
+		{"the same RNIC again", verbs.ErrRNICInUse, verbs.Config{ID: id}},
+		{"a name that is none", verbs.ErrInvalidModifier, verbs.Config{ID: strange}},
+		{"block lists of an RNIC without", verbs.ErrBlockListNotSupported, verbs.Config{Mode: verbs.BlockMode, Without: verbs.FeatureBlockMode}},
+	} {
+		refuses(t, c.name, c.want, func() error { return second(verbs.Open(c.c)) }, queries(nic.Query))
+	}
+	require.NoError(t, nic.Close())
+	require.ErrorIs(t, second(nic.Query()), verbs.ErrInvalidRNIC)
+	again := openRNIC(t, verbs.Config{ID: id})
+	require.NoError(t, nic.Close())
+	require.NoError(t, second(again.Query()), "the old handle does not close the new RNIC")
+}
+
+func openModifiers(t *conformance.T) {
+	for _, mode := range []verbs.Mode{verbs.PageMode, verbs.BlockMode} {
+		id := uuid.New()
+		n := newNode(t, nodeConfig{RNIC: verbs.Config{ID: id, Mode: mode}})
+		a, err := n.nic.Query()
+		require.NoError(t, err)
+		assert.Equal(t, []any{id, mode}, []any{a.ID, a.Mode})
+		_, err = n.nic.AllocPages(1, 4099)
+		if mode == verbs.PageMode {
+			assert.ErrorIs(t, err, verbs.ErrInvalidPhysBufferSize, "an odd size is no page")
+		} else {
+			assert.NoError(t, err, "an odd size is a block")
+		}
+		p := n.pages(2, 4096)
+		mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 8192), Access: verbs.LocalRead, ZeroBased: true})
+		assert.Equal(t, 8192, mr.Len())
+	}
+	id := uuid.New()
+	for _, mode := range []verbs.Mode{2, 7, 255} {
+		require.ErrorIs(t, second(verbs.Open(verbs.Config{ID: id, Mode: mode})), verbs.ErrInvalidModifier, "mode %d", mode)
+	}
+	openRNIC(t, verbs.Config{ID: id}) // the name is free
+}
+
+func queryRNICResults(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{})
+	require.NoError(t, second(nic.Query()))
+	require.NoError(t, nic.Close())
+	require.ErrorIs(t, second(nic.Query()), verbs.ErrInvalidRNIC)
+}
+
+// limitsAreReal: what Query RNIC tells is what there is, and one more is refused
+// with the result that belongs to it.
+func limitsAreReal(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{Limits: small})
+	exhaust(t, nic, small)
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
+	a, err := n.nic.Query()
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 4, 64, 8, 6, 2, 512, 2, 2, 32, 3, 2, 16, 8, 8}, []int{
+		a.MaxPD, a.MaxQP, a.MaxWR, a.MaxSGE, a.MaxWriteSGE, a.MaxCQ, a.MaxCQE, a.MaxEventHandlers, a.MaxSRQ, a.MaxWROfSRQ,
+		a.MaxMR, a.MaxMW, a.MaxPBL, a.MaxIRD, a.MaxORD,
+	})
+	qp := func(set func(*verbs.QPConfig, int)) func(int) error {
+		return func(v int) error {
+			c := n.inNode(verbs.QPConfig{})
+			set(&c, v)
+			q, err := n.nic.CreateQP(c)
+			if err == nil {
+				err = q.Destroy()
+			}
+			return err
+		}
+	}
+	srq := func(set func(*verbs.SRQConfig, int)) func(int) error {
+		return func(v int) error {
+			c := verbs.SRQConfig{PD: n.pd}
+			set(&c, v)
+			s, err := n.nic.CreateSRQ(c)
+			if err == nil {
+				err = s.Destroy()
+			}
+			return err
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		limit int
+		want  error
+		make  func(int) error
+	}{
+		{"WRs of an SQ", a.MaxWR, verbs.ErrTooManyWR, qp(func(c *verbs.QPConfig, v int) { c.SendDepth = v })},
+		{"WRs of an RQ", a.MaxWR, verbs.ErrTooManyWR, qp(func(c *verbs.QPConfig, v int) { c.RecvDepth = v })},
+		{"SGEs of a Send", a.MaxSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.SendSGE = v })},
+		{"SGEs of a Receive", a.MaxSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.RecvSGE = v })},
+		{"SGEs of an RDMA Write", a.MaxWriteSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.WriteSGE = v })},
+		{"IRD", a.MaxIRD, verbs.ErrIRDExceeded, qp(func(c *verbs.QPConfig, v int) { c.IRD = v })},
+		{"ORD", a.MaxORD, verbs.ErrORDExceeded, qp(func(c *verbs.QPConfig, v int) { c.ORD = v })},
+		{"WRs of an S-RQ", a.MaxWROfSRQ, verbs.ErrTooManyWR, srq(func(c *verbs.SRQConfig, v int) { c.Depth = v })},
+		{"SGEs of an S-RQ", a.MaxSGE, verbs.ErrTooManySGE, srq(func(c *verbs.SRQConfig, v int) { c.SGE = v })},
+		{"entries of a CQ", a.MaxCQE, verbs.ErrTooManyCQE, n.cq.Resize},
+		{"entries of a buffer list", a.MaxPBL, verbs.ErrInsufficientResources, func(v int) error {
+			mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: v})
+			if err == nil {
+				err = mr.Deregister()
+			}
+			return err
+		}},
+	} {
+		assert.NoError(t, c.make(c.limit), "%d %s", c.limit, c.name)
+		assert.ErrorIs(t, c.make(c.limit+1), c.want, "more than %d %s", c.limit, c.name)
+	}
+	assert.EqualValues(t, 1<<32-1, a.MaxMessage, "draft 8.1.3.2")
+}
+
+func sharedIRD(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	a, err := n.nic.Query()
+	require.NoError(t, err)
+	assert.Zero(t, a.MaxIRDShared, "not shared")
+	for i := range 20 {
+		q := attributes(t, n.newQP(verbs.QPConfig{IRD: a.MaxIRD}))
+		require.Equal(t, a.MaxIRD, q.IRD, "queue pair %d", i)
+	}
+
+	const pool = 10
+	n = newNode(t, nodeConfig{
+		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 6, SharedIRD: pool, SharedORD: pool}},
+		QP:   verbs.QPConfig{IRD: 4, ORD: 1},
+	})
+	a, err = n.nic.Query()
+	require.NoError(t, err)
+	assert.Equal(t, pool, a.MaxIRDShared)
+	sum := attributes(t, n.qp).IRD
+	for range 4 {
+		qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 3, ORD: 1}))
+		if err != nil {
+			assert.ErrorIs(t, err, verbs.ErrInsufficientResources)
+			continue
+		}
+		sum += attributes(t, qp).IRD
+		require.LessOrEqual(t, sum, pool)
+	}
+	assert.Equal(t, pool, sum, "all that there is")
+}
+
+func bufferLists(t *conformance.T) {
+	var doubled []uint64
+	for size := uint64(4096); size <= 1<<30; size *= 2 {
+		doubled = append(doubled, size)
+	}
+	for _, c := range []struct {
+		mode      verbs.Mode
+		good, bad []uint64
+	}{
+		{verbs.PageMode, doubled, []uint64{0, 1, 2048, 4097, 12288, 1<<30 - 1, 1 << 31, 1 << 63}},
+		{verbs.BlockMode, []uint64{1, 7, 4096, 4097, 12288, 1<<30 - 1, 1 << 30}, []uint64{0, 1<<30 + 1, 1 << 31, 1 << 63}},
+	} {
+		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
+		a, err := n.nic.Query()
+		require.NoError(t, err)
+		assert.Equal(t, c.mode, a.Mode)
+		if c.mode == verbs.PageMode {
+			assert.Equal(t, doubled, a.PageSizes)
+			assert.Equal(t, []uint64{0, 0}, []uint64{a.MinBlock, a.MaxBlock})
+		} else {
+			assert.Empty(t, a.PageSizes)
+			assert.Equal(t, []uint64{1, 1 << 30}, []uint64{a.MinBlock, a.MaxBlock})
+		}
+		for _, size := range c.good {
+			if size <= 1<<22 {
+				mr := n.region(n.pd, verbs.RegionConfig{Buffers: n.pages(1, size).List(0, 1), Access: verbs.LocalRead, ZeroBased: true})
+				require.NoError(t, mr.Deregister())
+				continue
+			}
+			// The size is accepted: what is refused is memory that is nobody's.
+			assert.ErrorIs(t, n.listOf(size), verbs.ErrInvalidPhysBufferEntry, "%d octets, %v", size, c.mode)
+		}
+		for _, size := range c.bad {
+			assert.ErrorIs(t, n.listOf(size), verbs.ErrInvalidPhysBufferSize, "%d octets, %v", size, c.mode)
+		}
+	}
+}
+
+// listOf registers a list of one buffer of that size, at an address where no memory
+// is.
+func (n *node) listOf(size uint64) error {
+	return second(n.pd.RegisterRegion(verbs.RegionConfig{
+		Buffers: verbs.PhysicalBuffers{Size: size, Addresses: []uint64{1 << 50}, Length: 1}, Access: verbs.LocalRead, ZeroBased: true,
+	}))
+}
+
+func closeResults(t *conformance.T) {
+	e := newEstate(t, nodeConfig{})
+	require.NoError(t, e.nic.Close())
+	e.closed()
+	// Close is the one verb that may be called twice: nothing is left to refuse.
+	require.NoError(t, e.nic.Close())
+	e.closed()
+}
+
+func closeOneOfTwo(t *conformance.T) {
+	id := uuid.New()
+	w := newWorld(t, worldConfig{B: nodeConfig{RNIC: verbs.Config{ID: id}}})
+	third := newNode(t, nodeConfig{})
+	other := w.a.newQP(verbs.QPConfig{})
+	connect(t, other, third.qp)
+	raw := rawPeer(t, w.b.newQP(verbs.QPConfig{CloseTimeout: hour}), mpa.Initiator)
+	here, _ := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
+	srq := w.b.newSRQ(verbs.SRQConfig{})
+	postRecv(t, srq, verbs.Recv{SGL: w.b.mr.SGL(0, 64)})
+	bound := w.b.newMW()
+	run(t, w.b.qp, verbs.Send{Op: verbs.OpBind, Bind: bound.Bind(w.b.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+
+	require.NoError(t, w.b.nic.Close())
+	memory := fill(w.b.mr.Bytes(), 5)
+	want := slices.Clone(memory)
+	gone(t, raw, "the closed RNIC")
+	ends(t, w.a.qp, verbs.Error)
+	ends(t, here, verbs.Error)
+	moves(t, end{other, w.a.mr}, third.end()) // the other RNICs go on
+	assert.Equal(t, want, memory)
+	again := openRNIC(t, verbs.Config{ID: id})
+	require.NoError(t, second(again.AllocPD()))
+}

@@ -1,0 +1,249 @@
+//go:build conformance
+
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv9_2_5_create is Create QP: verbs draft 9.2.5.1.
+var rv9_2_5_create = []conformance.Case{
+	{Name: "9.2.5.1/results", Keys: []string{"RV-9.2.5.1-M1"}, Need: conformance.NeedAPI, Run: createQPResults},
+	{Name: "9.2.5.1/attributes-told", Keys: []string{"RV-9.2.5.1-M2"}, Need: conformance.NeedAPI, Run: createQPTold},
+	{Name: "9.2.5.1/queues-and-lists", Keys: []string{"RV-9.2.5.1-M2"}, Need: conformance.NeedAPI, Run: createQPQueues},
+	{Name: "9.2.5.1/rights", Keys: []string{"RV-9.2.5.1-M2"}, Need: conformance.NeedAPI, Run: createQPRights},
+	{Name: "9.2.5.1/reads-outstanding", Keys: []string{"RV-9.2.5.1-M2", "RV-9.2.5.1-M4"}, Need: conformance.NeedAPI, Run: createQPReads},
+	{Name: "9.2.5.1/no-ord-left", Keys: []string{"RV-9.2.5.1-M4", "RV-9.2.5.1-M5"}, Need: conformance.NeedAPI, Run: createQPNoORD},
+	{Name: "9.2.5.1/no-ird-left", Keys: []string{"RV-9.2.5.1-M6"}, Need: conformance.NeedAPI, Run: createQPNoIRD},
+}
+
+func createQPResults(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	dead := n.newPD()
+	require.NoError(t, dead.Dealloc())
+	goneCQ, goneSRQ := n.newCQ(4), n.newSRQ(verbs.SRQConfig{})
+	require.NoError(t, goneCQ.Destroy())
+	require.NoError(t, goneSRQ.Destroy())
+	for _, c := range []struct {
+		name string
+		want error
+		c    verbs.QPConfig
+	}{
+		{"a destroyed send CQ", verbs.ErrInvalidCQ, n.inNode(verbs.QPConfig{SendCQ: goneCQ})},
+		{"a destroyed receive CQ", verbs.ErrInvalidCQ, n.inNode(verbs.QPConfig{RecvCQ: goneCQ})},
+		{"no send CQ", verbs.ErrInvalidCQ, verbs.QPConfig{PD: n.pd, RecvCQ: n.cq}},
+		{"no receive CQ", verbs.ErrInvalidCQ, verbs.QPConfig{PD: n.pd, SendCQ: n.cq}},
+		{"a destroyed S-RQ", verbs.ErrInvalidSRQ, n.inNode(verbs.QPConfig{SRQ: goneSRQ})},
+		{"a made-up S-RQ", verbs.ErrInvalidSRQ, n.inNode(verbs.QPConfig{SRQ: &verbs.SRQ{}})},
+		{"ORD", verbs.ErrORDExceeded, n.inNode(verbs.QPConfig{ORD: small.ORD + 1})},
+		{"IRD", verbs.ErrIRDExceeded, n.inNode(verbs.QPConfig{IRD: small.IRD + 1})},
+		{"WRs of the SQ", verbs.ErrTooManyWR, n.inNode(verbs.QPConfig{SendDepth: small.WR + 1})},
+		{"WRs of the RQ", verbs.ErrTooManyWR, n.inNode(verbs.QPConfig{RecvDepth: small.WR + 1})},
+		{"SGEs of a Send", verbs.ErrTooManySGE, n.inNode(verbs.QPConfig{SendSGE: small.SGE + 1})},
+		{"SGEs of an RDMA Write", verbs.ErrTooManySGE, n.inNode(verbs.QPConfig{WriteSGE: small.WriteSGE + 1})},
+		{"SGEs of a Receive", verbs.ErrTooManySGE, n.inNode(verbs.QPConfig{RecvSGE: small.SGE + 1})},
+		{"a deallocated PD", verbs.ErrInvalidPD, n.inNode(verbs.QPConfig{PD: dead})},
+		{"no PD", verbs.ErrInvalidPD, verbs.QPConfig{SendCQ: n.cq, RecvCQ: n.cq}},
+		{"RQ Limit above the S-RQ", verbs.ErrRQLimitRange, n.inNode(verbs.QPConfig{SRQ: s, RQLimit: 9})},
+		{"negative RQ Limit", verbs.ErrRQLimitRange, n.inNode(verbs.QPConfig{SRQ: s, RQLimit: -1})},
+		{"negative depth", verbs.ErrInvalidModifier, n.inNode(verbs.QPConfig{SendDepth: -1})},
+		{"negative IRD", verbs.ErrInvalidModifier, n.inNode(verbs.QPConfig{IRD: -1})},
+	} {
+		refuses(t, c.name, c.want, func() error { return second(n.nic.CreateQP(c.c)) }, queries(s.Query), queries(n.cq.Query))
+	}
+	// What was refused holds nothing: all queue pairs are there to be had, and S-RQ
+	// and PD are free.
+	for range small.QPs - 1 {
+		n.newQP(verbs.QPConfig{IRD: small.IRD, ORD: small.ORD})
+	}
+	refuses(t, "one more", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) })
+	require.NoError(t, s.Destroy())
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))), verbs.ErrInvalidRNIC)
+}
+
+func createQPTold(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	pd, one, two := n.newPD(), n.newCQ(8), n.newCQ(8)
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	for _, c := range []verbs.QPConfig{
+		{PD: n.pd, SendCQ: one, RecvCQ: two, SendDepth: 3, RecvDepth: 70, SendSGE: 1, WriteSGE: 2, RecvSGE: 3, IRD: 4, ORD: 5},
+		{
+			PD: pd, SendCQ: two, RecvCQ: one, SendDepth: 70, RecvDepth: 3, SendSGE: 6, WriteSGE: 5, RecvSGE: 7, IRD: 9, ORD: 8,
+			NoInboundRead: true, NoInboundWrite: true, NoBind: true, Privileged: true,
+		},
+		{PD: pd, SendCQ: one, RecvCQ: one, SRQ: s, RQLimit: 3, SendDepth: 5, SendSGE: 2, WriteSGE: 2, NoReads: true},
+		{PD: pd, SendCQ: one, RecvCQ: one, SRQ: s, SendDepth: 5, SendSGE: 2, WriteSGE: 2, NoReads: true},
+	} {
+		a := attributes(t, n.newQP(c))
+		assert.Same(t, c.PD, a.PD)
+		assert.Same(t, c.SendCQ, a.SendCQ)
+		assert.Same(t, c.RecvCQ, a.RecvCQ)
+		assert.Same(t, c.SRQ, a.SRQ)
+		assert.NotZero(t, a.ID)
+		assert.Equal(t, verbs.Idle, a.State)
+		assert.GreaterOrEqual(t, a.SendDepth, c.SendDepth)
+		assert.GreaterOrEqual(t, a.SendSGE, c.SendSGE)
+		assert.GreaterOrEqual(t, a.WriteSGE, c.WriteSGE)
+		if c.SRQ == nil {
+			assert.GreaterOrEqual(t, a.RecvDepth, c.RecvDepth)
+			assert.GreaterOrEqual(t, a.RecvSGE, c.RecvSGE)
+		} else {
+			assert.Equal(t, []int{0, 0}, []int{a.RecvDepth, a.RecvSGE}, "not returned with an S-RQ")
+		}
+		assert.Equal(t, []any{c.IRD, c.ORD, c.NoInboundRead, c.NoInboundWrite, c.NoBind, c.Privileged, c.RQLimit, c.RQLimit > 0},
+			[]any{a.IRD, a.ORD, a.NoInboundRead, a.NoInboundWrite, a.NoBind, a.Privileged, a.RQLimit, a.RQLimitArmed})
+	}
+}
+
+// createQPQueues: as many work requests and elements as were asked for, in use.
+func createQPQueues(t *conformance.T) {
+	w := newWorld(t, worldConfig{Idle: true})
+	s := w.b.newSRQ(verbs.SRQConfig{Depth: 8, SGE: 4})
+	for _, c := range []verbs.QPConfig{
+		{SendDepth: 1, RecvDepth: 2, SendSGE: 1, WriteSGE: 2, RecvSGE: 3},
+		{SendDepth: 20, RecvDepth: 10, SendSGE: 3, WriteSGE: 1, RecvSGE: 2},
+	} {
+		qp, peer := w.a.newQP(c), w.b.newQP(verbs.QPConfig{SRQ: s})
+		a := attributes(t, qp)
+		list := func(k int) (sgl []verbs.SGE) {
+			for i := range k {
+				sgl = append(sgl, w.a.mr.SGE(i, 1))
+			}
+			return sgl
+		}
+		for name, req := range map[string]verbs.Send{
+			"Send":       {SGL: list(a.SendSGE + 1)},
+			"RDMA Write": {Op: verbs.OpWrite, SGL: list(a.WriteSGE + 1)},
+		} {
+			require.ErrorIs(t, second(qp.PostSend(req)), verbs.ErrInvalidSGLLength, name)
+		}
+		require.ErrorIs(t, second(qp.PostRecv(verbs.Recv{SGL: list(a.RecvSGE + 1)})), verbs.ErrInvalidSGLLength)
+		for id := range uint64(a.SendDepth - 1) {
+			post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: list(a.WriteSGE), Remote: w.b.mr.Remote(0), Flags: verbs.Unsignaled})
+		}
+		post(t, qp, verbs.Send{ID: 99, SGL: list(a.SendSGE)})
+		require.ErrorIs(t, second(qp.PostSend(verbs.Send{})), verbs.ErrQueueFull)
+		for id := range uint64(a.RecvDepth) {
+			postRecv(t, qp, verbs.Recv{ID: id, SGL: list(a.RecvSGE)})
+		}
+		require.ErrorIs(t, second(qp.PostRecv(verbs.Recv{})), verbs.ErrQueueFull)
+		postRecv(t, s, verbs.Recv{ID: 7, SGL: w.b.mr.SGL(0, 64)})
+		connect(t, qp, peer)
+		completes(t, w.a.cq, verbs.Completion{ID: 99, QP: qp.ID(), Op: verbs.OpSend})
+		completes(t, w.b.cq, verbs.Completion{ID: 7, QP: peer.ID(), Op: verbs.OpRecv, Bytes: uint32(a.SendSGE)})
+		for id := range uint64(a.RecvDepth) {
+			run(t, peer, verbs.Send{ID: id, SGL: w.b.mr.SGL(0, a.RecvSGE)}, verbs.StatusSuccess)
+			completes(t, w.a.cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv, Bytes: uint32(a.RecvSGE)})
+		}
+	}
+}
+
+// createQPRights: the three of figure 21, and that of Privileged Consumers.
+func createQPRights(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	at := n.mr.Remote(0)
+	write := func() []byte { return aWrite(uint32(at.STag), at.TO, []byte{1}) }
+	read := func() []byte { return readRequest(1, at, 1) }
+	for _, c := range []struct {
+		name  string
+		qp    verbs.QPConfig
+		ulpdu []byte
+		want  uint16
+	}{
+		{"RDMA Write", verbs.QPConfig{}, write(), 0},
+		{"RDMA Read", verbs.QPConfig{}, read(), 0},
+		{"RDMA Write without inbound Writes", verbs.QPConfig{NoInboundWrite: true}, write(), 0x1100},
+		{"RDMA Read without inbound Reads", verbs.QPConfig{NoInboundRead: true}, read(), 0x1201},
+		{"RDMA Read without inbound Writes", verbs.QPConfig{NoInboundWrite: true}, read(), 0},
+		{"RDMA Write without inbound Reads", verbs.QPConfig{NoInboundRead: true}, write(), 0},
+	} {
+		t.Logf("%s", c.name)
+		qp := n.newQP(c.qp)
+		if c.qp.NoInboundRead && c.want == 0 {
+			p := rawPeer(t, qp, mpa.Responder)
+			require.NoError(t, p.Send(c.ulpdu))
+			require.NoError(t, p.CloseWrite())
+			ends(t, qp, verbs.Idle)
+			continue
+		}
+		tries(t, qp, c.ulpdu, c.want)
+	}
+	p := n.pages(1, 4096)
+	for _, privileged := range []bool{true, false} {
+		want := verbs.StatusInvalidSTag
+		if privileged {
+			want = verbs.StatusSuccess
+		}
+		qp := n.newQP(verbs.QPConfig{Privileged: privileged})
+		rawPeer(t, qp, mpa.Initiator)
+		run(t, qp, verbs.Send{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, want)
+	}
+	for _, noBind := range []bool{false, true} {
+		want := verbs.StatusSuccess
+		if noBind {
+			want = verbs.StatusAccess
+		}
+		qp := n.newQP(verbs.QPConfig{NoBind: noBind})
+		rawPeer(t, qp, mpa.Initiator)
+		run(t, qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: n.newMW().Bind(n.mr, 0, 8, remoteRights, 1)}, want)
+	}
+}
+
+// createQPReads counts the RDMA Read Requests that are on the wire at a time.
+func createQPReads(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, ord := range []int{1, 3, 8} {
+		qp := n.newQP(verbs.QPConfig{ORD: ord})
+		allocated := attributes(t, qp).ORD
+		require.LessOrEqual(t, allocated, ord)
+		require.Positive(t, allocated)
+		n.postReads(qp)
+		n.outstanding(qp, rawPeer(t, qp, mpa.Initiator), allocated)
+	}
+	none := n.newQP(verbs.QPConfig{NoReads: true})
+	assert.Equal(t, []int{0, 0}, []int{attributes(t, none).IRD, attributes(t, none).ORD})
+	p := rawPeer(t, none, mpa.Initiator)
+	run(t, none, verbs.Send{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
+	terminated(t, p, 0x0000)
+	none = n.newQP(verbs.QPConfig{NoReads: true})
+	tries(t, none, readRequest(1, n.mr.Remote(0), 1), 0x1202)
+}
+
+func createQPNoORD(t *conformance.T) {
+	n := newNode(t, nodeConfig{
+		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 8, SharedORD: 10}}, QP: verbs.QPConfig{ORD: 7},
+	})
+	assert.Equal(t, 7, attributes(t, n.qp).ORD)
+	last := n.newQP(verbs.QPConfig{ORD: 5})
+	assert.Equal(t, 3, attributes(t, last).ORD, "what is left")
+	one := n.inNode(verbs.QPConfig{ORD: 1})
+	require.ErrorIs(t, second(n.nic.CreateQP(one)), verbs.ErrInsufficientResources)
+	assert.Zero(t, attributes(t, n.newQP(verbs.QPConfig{NoReads: true})).ORD, "none was asked for")
+	require.NoError(t, last.Destroy())
+	assert.Equal(t, 1, attributes(t, n.newQP(one)).ORD)
+	assert.Equal(t, 2, attributes(t, n.newQP(verbs.QPConfig{ORD: 2})).ORD)
+	require.ErrorIs(t, second(n.nic.CreateQP(one)), verbs.ErrInsufficientResources)
+}
+
+func createQPNoIRD(t *conformance.T) {
+	n := newNode(t, nodeConfig{
+		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 8, SharedIRD: 10, SharedORD: 10}}, QP: verbs.QPConfig{IRD: 10, ORD: 1},
+	})
+	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1, ORD: 9}))), verbs.ErrInsufficientResources)
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(4)}))
+	a := attributes(t, n.newQP(verbs.QPConfig{IRD: 9, ORD: 9}))
+	assert.Equal(t, []int{6, 9}, []int{a.IRD, a.ORD}, "the refusal kept no ORD")
+	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1, ORD: 1}))), verbs.ErrInsufficientResources)
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(1)}))
+	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 3, ORD: 1}))), verbs.ErrInsufficientResources, "no ORD")
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{ORD: ptr(0)}))
+	a = attributes(t, n.newQP(verbs.QPConfig{IRD: 9, ORD: 9}))
+	assert.Equal(t, []int{3, 1}, []int{a.IRD, a.ORD}, "the refusal kept no IRD")
+}

@@ -1,0 +1,312 @@
+//go:build conformance
+
+package cases
+
+import (
+	"io"
+	"net"
+	"slices"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv9_2_5_modify is Modify QP: verbs draft 9.2.5.3.
+var rv9_2_5_modify = []conformance.Case{
+	{Name: "9.2.5.3/results", Keys: []string{"RV-9.2.5.3-M1"}, Need: conformance.NeedAPI, Run: modifyQPResults},
+	{Name: "9.2.5.3/cannot-change", Keys: []string{"RV-9.2.5.3-M1"}, Need: conformance.NeedAPI, Run: modifyQPCannotChange},
+	{Name: "9.2.5.3/still-flushing", Keys: []string{"RV-9.2.5.3-M1"}, Need: conformance.NeedAPI, Run: modifyQPStillFlushing},
+	{Name: "9.2.5.3/what-may-be-supplied", Keys: []string{"RV-9.2.5.3-M2"}, Need: conformance.NeedAPI, Run: modifyQPTable},
+	{Name: "9.2.5.3/stream-message", Keys: []string{"RV-9.2.5.3-M2"}, Need: conformance.NeedAPI, Run: modifyQPStreamMessage},
+	{Name: "9.2.5.3/armed-again", Keys: []string{"RV-9.2.5.3-M3"}, Need: conformance.NeedAPI, Run: modifyQPArmedAgain},
+	{Name: "9.2.5.3/ord", Keys: []string{"RV-9.2.5.3-M2", "RV-9.2.5.3-M4"}, Need: conformance.NeedAPI, Run: modifyQPORD},
+	{Name: "9.2.5.3/ord-of-a-pool", Keys: []string{"RV-9.2.5.3-M4"}, Need: conformance.NeedAPI, Run: modifyQPORDOfPool},
+}
+
+func modifyQPResults(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{
+		QPs: 4, WR: 64, IRD: 8, ORD: 8, SharedIRD: 8, SharedORD: 8,
+	}}, QP: verbs.QPConfig{SendDepth: 8, RecvDepth: 8, IRD: 2, ORD: 2}})
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	sharing := n.newQP(verbs.QPConfig{SRQ: s, NoReads: true})
+	n.newQP(verbs.QPConfig{IRD: 6, ORD: 6}) // the pools are empty
+	for range 3 {
+		post(t, n.qp, verbs.Send{})
+		postRecv(t, n.qp, verbs.Recv{})
+	}
+	for _, c := range []struct {
+		name string
+		want error
+		qp   *verbs.QP
+		m    verbs.ModifyQP
+	}{
+		{"Idle to Closing", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: verbs.Closing}},
+		{"Idle to Terminate", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: verbs.Terminate}},
+		{"no such state", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: 99}},
+		{"WRs of the SQ", verbs.ErrTooManyWR, n.qp, verbs.ModifyQP{SendDepth: ptr(65), RecvDepth: ptr(20)}},
+		{"WRs of the RQ", verbs.ErrTooManyWR, n.qp, verbs.ModifyQP{SendDepth: ptr(20), RecvDepth: ptr(65)}},
+		{"ORD", verbs.ErrORDExceeded, n.qp, verbs.ModifyQP{ORD: ptr(9), SendDepth: ptr(20)}},
+		{"IRD", verbs.ErrIRDExceeded, n.qp, verbs.ModifyQP{IRD: ptr(9), ORD: ptr(1)}},
+		{"outstanding Sends", verbs.ErrShrinkFailed, n.qp, verbs.ModifyQP{SendDepth: ptr(2), ORD: ptr(1)}},
+		{"outstanding Receives", verbs.ErrShrinkFailed, n.qp, verbs.ModifyQP{SendDepth: ptr(20), RecvDepth: ptr(2)}},
+		{"no stream", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(1)}},
+		{"a stream without a connection", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.RTS, Stream: &verbs.Stream{}}},
+		{"Receives of an S-RQ", verbs.ErrInvalidModifier, sharing, verbs.ModifyQP{RecvDepth: ptr(4)}},
+		{"negative ORD", verbs.ErrInvalidModifier, n.qp, verbs.ModifyQP{ORD: ptr(-1)}},
+		{"no Sends", verbs.ErrInvalidModifier, n.qp, verbs.ModifyQP{SendDepth: ptr(0)}},
+		{"RQ Limit above the S-RQ", verbs.ErrRQLimitRange, sharing, verbs.ModifyQP{RQLimit: ptr(9)}},
+		{"negative RQ Limit", verbs.ErrRQLimitRange, sharing, verbs.ModifyQP{RQLimit: ptr(-1)}},
+		{"ORD of an empty pool", verbs.ErrInsufficientResources, sharing, verbs.ModifyQP{ORD: ptr(1), SendDepth: ptr(20)}},
+		{"IRD of an empty pool", verbs.ErrInsufficientResources, sharing, verbs.ModifyQP{IRD: ptr(1), SendDepth: ptr(20)}},
+	} {
+		refuses(t, c.name, c.want, func() error { return c.qp.Modify(c.m) }, tells(t, c.qp))
+	}
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{SendDepth: ptr(3), RecvDepth: ptr(64), ORD: ptr(1), IRD: ptr(0)}))
+	a := attributes(t, n.qp)
+	assert.Equal(t, []int{1, 0}, []int{a.ORD, a.IRD})
+	require.NoError(t, sharing.Destroy())
+	require.ErrorIs(t, sharing.Modify(verbs.ModifyQP{}), verbs.ErrInvalidQP)
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, n.qp.Modify(verbs.ModifyQP{}), verbs.ErrInvalidRNIC)
+}
+
+func modifyQPCannotChange(t *conformance.T) {
+	n := newNode(t, nodeConfig{
+		RNIC: verbs.Config{Without: verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD},
+		QP:   verbs.QPConfig{IRD: 4, ORD: 4},
+	})
+	for name, m := range map[string]verbs.ModifyQP{
+		"WRs of the SQ": {SendDepth: ptr(99)}, "WRs of the RQ": {RecvDepth: ptr(99)},
+		"more IRD": {IRD: ptr(5)}, "less IRD": {IRD: ptr(3)}, "more ORD": {ORD: ptr(5)},
+	} {
+		refuses(t, name, verbs.ErrCannotChangeAttribute, func() error { return n.qp.Modify(m) }, tells(t, n.qp))
+	}
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{ORD: ptr(2)}), "it can always be lowered")
+	assert.Equal(t, 2, attributes(t, n.qp).ORD)
+}
+
+// latch is a connection whose Close waits, in the Error state, until it is let go.
+type latch struct {
+	net.Conn
+	qp     *verbs.QP
+	inside chan<- struct{}
+	letGo  <-chan struct{}
+}
+
+func (l *latch) Close() error {
+	if l.qp.State() == verbs.Error {
+		l.inside <- struct{}{}
+		<-l.letGo
+	}
+	return l.Conn.Close()
+}
+
+// modifyQPStillFlushing asks for Idle while the way to Error is not over, because
+// the LLP takes its time.
+func modifyQPStillFlushing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	inside, letGo := make(chan struct{}, 8), make(chan struct{})
+	t.Cleanup(func() { _ = y.Close() })
+	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: mpa.Initiator})
+	ended := make(chan error, 1)
+	go func() { ended <- n.qp.Modify(verbs.ModifyQP{Next: verbs.Error}) }()
+	select {
+	case <-inside:
+	case <-t.Context().Done():
+	}
+	err = n.qp.Modify(verbs.ModifyQP{Next: verbs.Idle})
+	close(letGo)
+	require.ErrorIs(t, err, verbs.ErrStillFlushing)
+	require.NoError(t, <-ended)
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+}
+
+// modifyQPTable is figures 4 and 5: every attribute with every transition.
+func modifyQPTable(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	n := w.a
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = y.Close() })
+	attribute := map[string]func(*verbs.ModifyQP){
+		"stream":         func(m *verbs.ModifyQP) { m.Stream = &verbs.Stream{Conn: x} },
+		"stream message": func(m *verbs.ModifyQP) { m.LastMessage = []byte("last") },
+		"ORD":            func(m *verbs.ModifyQP) { m.ORD = ptr(3) },
+		"IRD":            func(m *verbs.ModifyQP) { m.IRD = ptr(3) },
+		"WRs of the SQ":  func(m *verbs.ModifyQP) { m.SendDepth = ptr(100) },
+		"WRs of the RQ":  func(m *verbs.ModifyQP) { m.RecvDepth = ptr(100) },
+		"RQ Limit":       func(m *verbs.ModifyQP) { m.RQLimit = ptr(2) },
+		"RQ Limit armed": func(m *verbs.ModifyQP) { m.ArmRQLimit = true },
+	}
+	both := []string{"ORD", "IRD", "WRs of the SQ", "WRs of the RQ"}
+	limits := []string{"RQ Limit", "RQ Limit armed"}
+	idle, failed := n.newQP(verbs.QPConfig{}), n.newQP(verbs.QPConfig{})
+	require.NoError(t, failed.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	sharing := n.newQP(verbs.QPConfig{SRQ: s, RQLimit: 1})
+	for _, c := range []struct {
+		qp      *verbs.QP
+		next    verbs.State
+		allowed []string
+	}{
+		{idle, verbs.Idle, both},
+		{idle, verbs.Error, nil},
+		{n.qp, verbs.RTS, both},
+		{n.qp, verbs.Closing, nil},
+		{n.qp, verbs.Terminate, nil},
+		{n.qp, verbs.Error, nil},
+		{failed, verbs.Idle, nil},
+		{sharing, verbs.Idle, append([]string{"ORD", "IRD", "WRs of the SQ"}, limits...)},
+	} {
+		for name, supply := range attribute {
+			m := verbs.ModifyQP{Next: c.next}
+			supply(&m)
+			before := tell(t, c.qp)
+			err := c.qp.Modify(m)
+			after := tell(t, c.qp)
+			if !slices.Contains(c.allowed, name) {
+				assert.ErrorIs(t, err, verbs.ErrInvalidModifier, "%s, from %v to %v", name, before.State, c.next)
+				assert.Equal(t, before, after, "%s, from %v to %v: nothing has changed", name, before.State, c.next)
+				continue
+			}
+			assert.NoError(t, err, "%s, from %v to %v", name, before.State, c.next)
+			supplied(&before, m)
+			after.SendDepth, after.RecvDepth = atLeast(after.SendDepth, before.SendDepth), atLeast(after.RecvDepth, before.RecvDepth)
+			assert.Equal(t, before, after, "%s, from %v to %v: it alone has changed", name, before.State, c.next)
+		}
+	}
+	moves(t, n.end(), w.b.end())
+	// On the way from Idle to RTS everything may come along.
+	m := verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(5), IRD: ptr(6), SendDepth: ptr(33), RQLimit: ptr(4), ArmRQLimit: true, LastMessage: []byte("last")}
+	m.Stream = &verbs.Stream{Conn: x, Role: mpa.Responder}
+	want := tell(t, sharing)
+	require.NoError(t, sharing.Modify(m))
+	supplied(&want, m)
+	want.State, want.Stream = verbs.RTS, true
+	got := tell(t, sharing)
+	got.SendDepth = atLeast(got.SendDepth, 33)
+	assert.Equal(t, want, got)
+	last := make([]byte, 4)
+	_, err = io.ReadFull(y, last)
+	require.NoError(t, err)
+	assert.Equal(t, "last", string(last))
+}
+
+// supplied changes what m supplies.
+func supplied(a *told, m verbs.ModifyQP) {
+	for at, v := range map[*int]*int{
+		&a.ORD: m.ORD, &a.IRD: m.IRD, &a.SendDepth: m.SendDepth, &a.RecvDepth: m.RecvDepth, &a.RQLimit: m.RQLimit,
+	} {
+		if v != nil {
+			*at = *v
+		}
+	}
+	a.RQLimitArmed = a.RQLimitArmed || m.ArmRQLimit
+}
+
+// atLeast is want if got is no less: what is allocated may be more than was asked
+// for.
+func atLeast(got, want int) int {
+	if got >= want {
+		return want
+	}
+	return got
+}
+
+// modifyQPStreamMessage: the Stream Message Buffer goes out as it is, ahead of the
+// first FPDU.
+func modifyQPStreamMessage(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = x.Close() })
+	post(t, n.qp, verbs.Send{ID: 5, SGL: n.mr.SGL(0, 3)})
+	stream := &verbs.Stream{Conn: y, Role: mpa.Initiator}
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: stream, LastMessage: []byte("switch now\n")}))
+	assert.Same(t, stream, attributes(t, n.qp).Stream, "the LLP Stream Handle")
+	traced := t.Trace().Conn(x)
+	last := make([]byte, len("switch now\n"))
+	_, err = io.ReadFull(traced, last)
+	require.NoError(t, err)
+	assert.Equal(t, "switch now\n", string(last))
+	u, err := wire.New(traced, wire.Options{}).Next()
+	require.NoError(t, err)
+	assert.Equal(t, byte(opSend), u[1], "the first FPDU")
+	completes(t, n.cq, verbs.Completion{ID: 5, QP: n.qp.ID(), Op: verbs.OpSend})
+}
+
+// modifyQPArmedAgain: arming a limit that is armed changes nothing, and it is told
+// once.
+func modifyQPArmedAgain(t *conformance.T) {
+	w := newWorld(t, worldConfig{Idle: true})
+	n := w.b
+	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 4})
+	qp := n.newQP(verbs.QPConfig{SRQ: s, RQLimit: 1})
+	for range 3 {
+		require.NoError(t, qp.Modify(verbs.ModifyQP{ArmRQLimit: true}))
+		require.NoError(t, s.Modify(verbs.ModifySRQ{Rearm: true}))
+		assert.True(t, attributes(t, qp).RQLimitArmed)
+		srqShows(t, s, verbs.SRQAttributes{Depth: 8, SGE: 4, Limit: 4, PD: n.pd.ID(), Armed: true})
+	}
+	connect(t, w.a.qp, qp)
+	for id := range uint64(4) {
+		postRecv(t, s, verbs.Recv{ID: id})
+	}
+	// The first message leaves three receives, one below the limit of the S-RQ.
+	for id := range uint64(2) {
+		run(t, w.a.qp, verbs.Send{ID: id}, verbs.StatusSuccess)
+		completes(t, n.cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv})
+	}
+	n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()})
+	n.quiet()
+}
+
+func modifyQPORD(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, c := range []struct{ created, asked int }{{8, 2}, {2, 8}, {4, 4}} {
+		qp := n.newQP(verbs.QPConfig{ORD: c.created}) // in Idle
+		require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: &c.asked}))
+		got := attributes(t, qp).ORD
+		require.LessOrEqual(t, got, c.asked)
+		require.Positive(t, got)
+		n.postReads(qp)
+		n.outstanding(qp, rawPeer(t, qp, mpa.Initiator), got)
+
+		qp = n.newQP(verbs.QPConfig{ORD: c.created}) // in RTS
+		p := rawPeer(t, qp, mpa.Initiator)
+		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: &c.asked}))
+		assert.Equal(t, got, attributes(t, qp).ORD)
+		n.postReads(qp)
+		n.outstanding(qp, p, got)
+	}
+	qp := n.newQP(verbs.QPConfig{ORD: 3})
+	require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: ptr(0)}))
+	assert.Zero(t, attributes(t, qp).ORD)
+	rawPeer(t, qp, mpa.Initiator)
+	run(t, qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
+}
+
+func modifyQPORDOfPool(t *conformance.T) {
+	n := newNode(t, nodeConfig{
+		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 6, SharedORD: 10}}, QP: verbs.QPConfig{ORD: 2},
+	})
+	other, none := n.newQP(verbs.QPConfig{ORD: 5}), n.newQP(verbs.QPConfig{NoReads: true})
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{ORD: ptr(9)}))
+	assert.Equal(t, 5, attributes(t, n.qp).ORD, "all that the pool has")
+	refuses(t, "from nothing, of an empty pool", verbs.ErrInsufficientResources,
+		func() error { return none.Modify(verbs.ModifyQP{ORD: ptr(1)}) }, tells(t, none))
+	n.postReads(n.qp)
+	require.NoError(t, other.Modify(verbs.ModifyQP{ORD: ptr(1)}))
+	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(3)}))
+	assert.Equal(t, 3, attributes(t, none).ORD)
+	n.outstanding(n.qp, rawPeer(t, n.qp, mpa.Initiator), 5)
+	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(0)}))
+	assert.Zero(t, attributes(t, none).ORD)
+}

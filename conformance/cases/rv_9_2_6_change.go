@@ -1,0 +1,273 @@
+//go:build conformance
+
+package cases
+
+import (
+	"slices"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv9_2_6_change is deallocating and reregistering Memory Regions: verbs draft
+// 9.2.6.4 and 9.2.6.5.
+var rv9_2_6_change = []conformance.Case{
+	{Name: "9.2.6.4/windows-bound", Keys: []string{"RV-9.2.6.4-M1"}, Need: conformance.NeedAPI, Run: deallocateWindowsBound},
+	{Name: "9.2.6.4/results", Keys: []string{"RV-9.2.6.4-M2"}, Need: conformance.NeedAPI, Run: deallocateResults},
+	{Name: "9.2.6.4/modifiers", Keys: []string{"RV-9.2.6.4-M3"}, Need: conformance.NeedAPI, Run: deallocateModifiers},
+	{Name: "9.2.6.5/windows-bound", Keys: []string{"RV-9.2.6.5-M1"}, Need: conformance.NeedAPI, Run: reregisterWindowsBound},
+	{Name: "9.2.6.5/results", Keys: []string{"RV-9.2.6.5-M2", "RV-9.2.6.5-M4"}, Need: conformance.NeedAPI, Run: reregisterResults},
+	{Name: "9.2.6.5/modifiers", Keys: []string{"RV-9.2.6.5-M3"}, Need: conformance.NeedAPI, Run: reregisterModifiers},
+	{Name: "9.2.6.5/buffer-size", Keys: []string{"RV-9.2.6.5-M4"}, Need: conformance.NeedAPI, Run: reregisterBufferSize},
+	{Name: "9.2.6.5/addressing", Keys: []string{"RV-9.2.6.5-M6"}, Need: conformance.NeedAPI, Run: reregisterAddressing},
+}
+
+// bindAll binds a new window with key 1 to all of a region, from b's queue pair.
+func (w *world) bindAll(mr *verbs.MR) *verbs.MW {
+	mw := w.b.newMW()
+	run(w.t, w.b.qp, verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(mr, 0, mr.Len(), remoteRights, 1)}, verbs.StatusSuccess)
+	return mw
+}
+
+// staysBound says that a verb on a region is refused because a window is bound to
+// it, and that both go on as they were.
+func (w *world) staysBound(what string, mr *verbs.MR, verb func() error) {
+	mw := w.bindAll(mr)
+	refuses(w.t, what, verbs.ErrWindowsBound, verb, queries(mr.Query), queries(mw.Query))
+	writes(w.t, w.a.end(), mr.Remote(0), mr.Bytes()[:64])
+	writes(w.t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
+	reads(w.t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
+	run(w.t, w.b.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
+	require.NoError(w.t, verb(), "%s, without the window", what)
+}
+
+func deallocateWindowsBound(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	mr := w.b.register(256, allRights|verbs.BindWindow)
+	w.staysBound("Deallocate STag", mr, mr.Deregister)
+	require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
+}
+
+func deallocateResults(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	n := w.b
+	invalid := n.register(64, allRights)
+	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
+	original := n.register(64, allRights)
+	shared, err := original.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		name       string
+		deallocate func() error
+	}{
+		{"a region, valid", n.register(64, allRights).Deregister},
+		{"a region, invalid", invalid.Deregister},
+		{"a region, empty", n.allocate(verbs.AllocateConfig{}).Deregister},
+		{"a region, made shared", original.Deregister},
+		{"a shared region", shared.Deregister},
+		{"a window, invalid", n.newMW().Deallocate},
+		{"a window, bound", w.bindAll(n.mr).Deallocate},
+	} {
+		require.NoError(t, c.deallocate(), c.name)
+		require.ErrorIs(t, c.deallocate(), verbs.ErrInvalidSTag, "%s, again", c.name)
+	}
+	bound := w.bindAll(n.mr)
+	require.ErrorIs(t, n.mr.Deregister(), verbs.ErrWindowsBound)
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, n.mr.Deregister(), verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, bound.Deallocate(), verbs.ErrInvalidRNIC)
+}
+
+func deallocateModifiers(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	n := w.b
+	before, gone, after := n.register(64<<10, allRights), n.register(64<<10, allRights), n.register(64<<10, allRights)
+	window := w.bindAll(n.mr)
+	there := w.a.newCQ(64)
+	far, near := w.pair(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{})
+	run(t, far, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}, verbs.StatusSuccess)
+	for range 8 { // it goes on
+		post(t, far, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)})
+	}
+	require.NoError(t, gone.Deregister())
+	memory := fill(gone.Bytes(), 4) // the program's again
+	want := slices.Clone(memory)
+	if _, err := far.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}); err != nil {
+		require.ErrorIs(t, err, verbs.ErrInvalidState, "the stream has ended before")
+	}
+	ends(t, near, verbs.Error)
+	ends(t, far, verbs.Error)
+	assert.EqualValues(t, 0x1100, attributes(t, far).Terminate.Code)
+	assert.Equal(t, want, memory, "what the peer still wrote")
+
+	n.remotely(gone.Remote(0), 0x1100, 0x0100)
+	qp := n.newQP(verbs.QPConfig{})
+	rawPeer(t, qp, mpa.Initiator)
+	run(t, qp, verbs.Send{ID: 3, SGL: gone.SGL(0, 1)}, verbs.StatusInvalidSTag)
+	assert.Equal(t, want, memory)
+	for _, mr := range []*verbs.MR{before, after} {
+		writes(t, w.a.end(), mr.Remote(0), mr.Bytes())
+	}
+	writes(t, w.a.end(), verbs.Remote{STag: window.STag(1), TO: n.mr.Base()}, n.mr.Bytes()[:64])
+	require.NoError(t, window.Deallocate())
+	n.remotely(verbs.Remote{STag: window.STag(1), TO: n.mr.Base()}, 0x1100, 0x0100)
+	writes(t, w.a.end(), n.mr.Remote(0), n.mr.Bytes()[:64])
+}
+
+func reregisterWindowsBound(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	mr := w.b.register(256, allRights|verbs.BindWindow)
+	old := mr.STag()
+	w.staysBound("Reregister", mr, func() error {
+		return mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 16), Access: verbs.LocalRead, Key: old.Key() + 1})
+	})
+	q, err := mr.Query()
+	require.NoError(t, err)
+	assert.EqualValues(t, 16, q.Length)
+}
+
+// reregisterResults: three errors leave the region as it was, the others have it
+// deallocated (7.3.2.3).
+func reregisterResults(t *conformance.T) {
+	good := verbs.RegionConfig{Memory: make([]byte, 16), Access: verbs.LocalRead}
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2, PBL: 16}}})
+	dies := func(what string, pd *verbs.PD, c verbs.RegionConfig, want error) {
+		mr := n.register(64, allRights)
+		require.ErrorIs(t, mr.Reregister(pd, c), want, what)
+		require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, "%s: it is deallocated", what)
+		require.ErrorIs(t, mr.Deregister(), verbs.ErrInvalidSTag, what)
+	}
+	for _, bad := range n.refusedRegions() {
+		dies(bad.name, nil, bad.c, bad.want)
+	}
+	dead := n.newPD()
+	require.NoError(t, dead.Dealloc())
+	dies("a deallocated PD", dead, good, verbs.ErrInvalidPD)
+	dies("more pages than the RNIC has", nil, verbs.RegionConfig{Memory: make([]byte, 17*4096), Access: verbs.LocalRead, VA: 4096}, verbs.ErrInvalidLength)
+
+	gone := n.register(64, allRights)
+	require.NoError(t, gone.Deregister())
+	require.ErrorIs(t, gone.Reregister(nil, good), verbs.ErrInvalidSTag)
+	require.NoError(t, n.mr.Reregister(nil, good))
+	shared, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
+	require.NoError(t, err)
+	for name, mr := range map[string]*verbs.MR{"a shared region": shared, "a region made shared": n.mr} {
+		refuses(t, name, verbs.ErrInvalidSTag, func() error { return mr.Reregister(nil, good) }, queries(mr.Query))
+	}
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, n.mr.Reregister(nil, good), verbs.ErrInvalidRNIC)
+}
+
+func reregisterModifiers(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.newPD()
+	p := n.pages(4, 4096)
+	pages := verbs.RegionConfig{Buffers: p.List(0, 2*4096), Access: allRights, Key: 1, VA: 1 << 30}
+	change := func(f func(*verbs.RegionConfig)) verbs.RegionConfig {
+		c := pages
+		f(&c)
+		return c
+	}
+	for _, c := range []struct {
+		name string
+		pd   *verbs.PD
+		c    verbs.RegionConfig
+		// What a remote access to the old address makes of it.
+		write, read uint16
+	}{
+		{"other pages", nil, change(func(c *verbs.RegionConfig) { c.Buffers = p.List(2*4096, 2*4096) }), 0, 0},
+		{"FBO", nil, change(func(c *verbs.RegionConfig) { c.Buffers, c.VA = p.List(8, 4096), 1<<30+8 }), 0x1101, 0x0101},
+		{"length", nil, change(func(c *verbs.RegionConfig) { c.Buffers = p.List(0, 4096) }), 0, 0},
+		{"VA", nil, change(func(c *verbs.RegionConfig) { c.VA = 1<<30 + 4096 }), 0x1101, 0x0101},
+		{"addressing", nil, change(func(c *verbs.RegionConfig) { c.VA, c.ZeroBased = 0, true }), 0x1101, 0x0101},
+		{"PD", other, pages, 0x1102, 0x0103},
+		{"key", nil, change(func(c *verbs.RegionConfig) { c.Key = 2 }), 0x1100, 0x0100},
+		{"rights", nil, change(func(c *verbs.RegionConfig) { c.Access = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead }), 0x1100, 0},
+		{"remote access flag", nil, change(func(c *verbs.RegionConfig) { c.Access, c.RemoteAccess = verbs.LocalRead, true }), 0x1100, 0x0102},
+	} {
+		mr := n.region(n.pd, pages)
+		old := mr.Remote(0)
+		require.NoError(t, mr.Reregister(c.pd, c.c), c.name)
+		q, err := mr.Query()
+		require.NoError(t, err)
+		want := verbs.RegionAttributes{
+			STag: verbs.MakeSTag(mr.STag().Index(), c.c.Key), Valid: true, PD: n.pd.ID(), PBL: q.PBL,
+			RemoteAccess: c.c.RemoteAccess || c.c.Access&remoteRights != 0, Access: c.c.Access, Base: c.c.VA, Length: c.c.Buffers.Length,
+		}
+		if c.pd != nil {
+			want.PD = c.pd.ID()
+		}
+		if c.c.ZeroBased {
+			want.Addressing = verbs.ZeroBased
+		}
+		assert.Equal(t, want, q, c.name)
+		clear(p.Bytes())
+		if old.STag.Index() != mr.STag().Index() {
+			c.write, c.read = 0x1100, 0x0100
+		}
+		n.remotely(old, c.write, c.read)
+		if c.write == 0 {
+			off := uint64(slices.Index(p.Bytes(), 0xAB))
+			assert.Equal(t, c.c.Buffers.Addresses[0]+c.c.Buffers.FBO, p.Address(0)+off, "%s: where it went", c.name)
+		}
+		if c.pd == nil && c.c.Access == allRights { // the new address
+			n.remotely(mr.Remote(0), 0, 0)
+			n.remotely(mr.Remote(int(c.c.Buffers.Length)), 0x1101, 0x0101)
+		}
+		require.NoError(t, mr.Deregister())
+	}
+}
+
+// reregisterBufferSize reregisters with buffers of several sizes, each of which is
+// used for that many octets.
+func reregisterBufferSize(t *conformance.T) {
+	for _, c := range []struct {
+		mode      verbs.Mode
+		good, bad []uint64
+	}{
+		{verbs.PageMode, []uint64{4096, 8192, 1 << 20}, []uint64{1, 4097, 12288}},
+		{verbs.BlockMode, []uint64{1, 4097, 12288}, []uint64{0, 1<<30 + 1}},
+	} {
+		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
+		for _, size := range c.good {
+			p := n.pages(2, size)
+			b := verbs.PhysicalBuffers{Size: size, Addresses: []uint64{p.Address(1), p.Address(0)}, Length: 2 * size}
+			mr := n.register(64, allRights)
+			require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: b, Access: allRights, ZeroBased: true}), "%d octets", size)
+			n.remotely(verbs.Remote{STag: mr.STag(), TO: size - 1}, 0, 0) // the last octet of the first buffer
+			assert.Equal(t, byte(0xAB), p.Bytes()[2*size-1])
+			n.remotely(verbs.Remote{STag: mr.STag(), TO: size}, 0, 0) // the first one of the second
+			assert.Equal(t, byte(0xAB), p.Bytes()[0])
+		}
+		for _, size := range c.bad {
+			mr := n.register(64, allRights)
+			b := verbs.PhysicalBuffers{Size: size, Addresses: []uint64{n.pages(1, 4096).Address(0)}, Length: 1}
+			err := mr.Reregister(nil, verbs.RegionConfig{Buffers: b, Access: allRights, ZeroBased: true})
+			require.ErrorIs(t, err, verbs.ErrInvalidPhysBufferSize, "%d octets", size)
+			require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, "the region is gone")
+		}
+	}
+}
+
+func reregisterAddressing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	mr := n.register(64, allRights)
+	for range 2 {
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mr.Bytes(), Access: allRights, ZeroBased: true}))
+		q, err := mr.Query()
+		require.NoError(t, err)
+		assert.Equal(t, []any{verbs.ZeroBased, uint64(0)}, []any{q.Addressing, q.Base})
+		n.remotely(verbs.Remote{STag: mr.STag(), TO: 63}, 0, 0)
+		n.remotely(verbs.Remote{STag: mr.STag(), TO: 5063}, 0x1101, 0x0101)
+		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mr.Bytes(), Access: allRights, VA: 5000}))
+		q, err = mr.Query()
+		require.NoError(t, err)
+		assert.Equal(t, []any{verbs.VABased, uint64(5000)}, []any{q.Addressing, q.Base})
+		n.remotely(verbs.Remote{STag: mr.STag(), TO: 5063}, 0, 0)
+		n.remotely(verbs.Remote{STag: mr.STag(), TO: 63}, 0x1101, 0x0101)
+	}
+}

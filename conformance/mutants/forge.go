@@ -1,0 +1,153 @@
+//go:build conformance
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	module = "github.com/softrnic/softrnic"
+	// home is this package, in its module.
+	home = "conformance/mutants"
+	// noInlining is a flag of the go command's. A function then is in the archive of
+	// its own package only: see forge.quick.
+	noInlining = "-gcflags=" + module + "/...=-l"
+)
+
+// moduleRoot is the directory of the module that the working directory is in.
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := goTool(ctx, ".", "list", "-m", "-f", "{{.Dir}}")
+	return strings.TrimSpace(out), err
+}
+
+// goTool runs the go command in a directory and answers what it printed.
+func goTool(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // a linker for Go alone will do
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("go %s: %w: %s", args[0], err, clip(strings.Join(strings.Fields(stderr.String()), " "), 300))
+	}
+	return stdout.String(), nil
+}
+
+// forge builds this program with faults, in a directory of its own.
+type forge struct {
+	root, dir string
+	archives  map[string]string // of the program without faults, by package; set by healthy
+}
+
+// healthy builds the program as it is.
+func (f *forge) healthy(ctx context.Context) (program string, err error) {
+	list, err := goTool(ctx, f.root, "list", "-export", "-deps", noInlining, "-f", "{{.ImportPath}}={{.Export}}", "./"+home)
+	if err != nil {
+		return "", err
+	}
+	f.archives = map[string]string{}
+	for line := range strings.Lines(list) {
+		if pkg, archive, _ := strings.Cut(strings.TrimSpace(line), "="); archive != "" {
+			f.archives[pkg] = archive
+		}
+	}
+	return f.link(ctx, "healthy", "", "")
+}
+
+// build builds a mutant: the quick way if that can be done.
+func (f *forge) build(ctx context.Context, name string, m *mutant) (program string, err error) {
+	if program, err = f.quick(ctx, name, m); err == nil {
+		return program, nil
+	}
+	overlay, err := f.overlay(name, m, m.is)
+	if err != nil {
+		return "", err
+	}
+	program = filepath.Join(f.dir, name)
+	// -s and -w, no symbols, are for the linker's sake.
+	_, err = goTool(ctx, f.root, "build", "-overlay", overlay, noInlining, "-ldflags=-s -w", "-o", program, "./"+home)
+	return program, err
+}
+
+// quick compiles the mutant's package alone, and links it with the others as they
+// were compiled without the fault: compiling all packages above it, the many cases
+// too, takes ten times as long. They may not know more of the package than they did.
+// The linker sees to that: what a package exports has a fingerprint, of names,
+// types, constants and where in the file they stand, but not of functions' bodies
+// as long as nothing is inlined. If it differs, linking fails.
+func (f *forge) quick(ctx context.Context, name string, m *mutant) (program string, err error) {
+	// Lines that a fault takes out are left empty, so that those below keep their
+	// numbers.
+	is := m.is
+	if less := strings.Count(m.was, "\n") - strings.Count(m.is, "\n"); less > 0 {
+		is += strings.Repeat("\n", less)
+	}
+	overlay, err := f.overlay(name, m, is)
+	if err != nil {
+		return "", err
+	}
+	pkg := path.Dir(m.file)
+	archive, err := goTool(ctx, f.root, "list", "-export", "-overlay", overlay, noInlining, "-f", "{{.Export}}", "./"+pkg)
+	if err != nil {
+		return "", err
+	}
+	return f.link(ctx, name, module+"/"+pkg, strings.TrimSpace(archive))
+}
+
+// link links the program from the archives, one of which may be replaced.
+func (f *forge) link(ctx context.Context, name, pkg, archive string) (program string, err error) {
+	var config strings.Builder
+	for p, a := range f.archives {
+		if p == pkg {
+			a = archive
+		}
+		fmt.Fprintf(&config, "packagefile %s=%s\n", p, a)
+	}
+	importcfg := filepath.Join(f.dir, name+".cfg")
+	if err := os.WriteFile(importcfg, []byte(config.String()), 0o644); err != nil {
+		return "", err
+	}
+	program = filepath.Join(f.dir, name)
+	_, err = goTool(ctx, f.root, "tool", "link", "-importcfg", importcfg, "-s", "-w", "-o", program, f.archives[module+"/"+home])
+	return program, err
+}
+
+// overlay writes the file with the fault in it, and what tells the go command to
+// take it.
+func (f *forge) overlay(name string, m *mutant, is string) (string, error) {
+	file := filepath.Join(f.root, filepath.FromSlash(m.file))
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	changed, err := m.apply(string(source), is)
+	if err != nil {
+		return "", err
+	}
+	replacement := filepath.Join(f.dir, name+".go.txt")
+	if err := os.WriteFile(replacement, []byte(changed), 0o644); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {file: replacement}})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(f.dir, name+".json")
+	return overlay, os.WriteFile(overlay, text, 0o644)
+}
+
+// drop removes what build made.
+func (f *forge) drop(name string) {
+	for _, suffix := range []string{"", ".json", ".go.txt", ".cfg"} {
+		_ = os.Remove(filepath.Join(f.dir, name+suffix))
+	}
+}

@@ -1,0 +1,84 @@
+//go:build conformance
+
+// Command mutants shows that the conformance cases can fail. Each mutant is a small
+// fault in the product, and names the cases that must notice it: the command builds
+// itself once more with the fault in it, runs just those cases, and says who was
+// caught.
+//
+//	go run ./conformance/mutants [-run PATTERN] [-jobs N]
+//
+// The mutants are the tab-separated files beside this one, a mutant a line: its
+// name, a file, text that occurs in the file exactly once, what to put in its place,
+// and the cases, with commas between. In the texts \n is a newline, \t a tab and \\
+// a backslash. No file is changed: the fault is in an overlay of the build (go help
+// build, -overlay).
+//
+// Exit status: 0 all were caught, 1 one was not, 2 there is nothing to run.
+//
+//	mutant.go  reading them
+//	forge.go   building one
+//	ask.go     running one
+//	hunt.go    all of them, and the verdicts
+//	judge.go   inside a mutant: one case
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"time"
+)
+
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == judgeWord {
+		os.Exit(judge(context.Background(), os.Args[2], os.Stdout))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	pattern := flags.String("run", "*", "run only those whose name, or \"file/name\", matches this shell `pattern`")
+	jobs := flags.Int("jobs", runtime.NumCPU(), "how many to build at a `time`")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	root, err := moduleRoot(ctx)
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 2
+	}
+	mutants, err := readAll(root + "/" + home)
+	if err == nil {
+		mutants, err = choose(mutants, *pattern)
+	}
+	if err == nil && len(mutants) == 0 {
+		err = fmt.Errorf("no mutant matches %q", *pattern)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 2
+	}
+	dir, err := os.MkdirTemp("", "mutants")
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 2
+	}
+	defer os.RemoveAll(dir)
+	start := time.Now()
+	f := &forge{root: root, dir: dir}
+	caught := hunt(ctx, f, mutants, max(*jobs, 1), stdout)
+	fmt.Fprintf(stdout, "%d of %d mutants caught in %v\n", caught, len(mutants), time.Since(start).Round(time.Second))
+	if caught < len(mutants) {
+		return 1
+	}
+	return 0
+}

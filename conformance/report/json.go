@@ -1,0 +1,160 @@
+//go:build conformance
+
+package report
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/requirements"
+)
+
+// Listed is a line of `conform list --json`.
+type Listed struct {
+	requirements.Requirement
+	Cases []string `json:"cases"`
+}
+
+// List is the registry, each key with the cases that assert it.
+func List(all []conformance.Case) []Listed {
+	cases := map[string][]string{}
+	for _, c := range all {
+		for _, k := range c.Keys {
+			cases[k] = append(cases[k], c.Name)
+		}
+	}
+	list := make([]Listed, 0, len(requirements.All()))
+	for _, r := range requirements.All() {
+		l := Listed{Requirement: r, Cases: cases[r.Key]}
+		if l.Cases == nil {
+			l.Cases = []string{}
+		}
+		list = append(list, l)
+	}
+	return list
+}
+
+// WriteResults writes `conform run --json`: the results, and the keys that no case
+// can show.
+func WriteResults(w io.Writer, r *Report) error {
+	results := make([]conformance.Result, 0, len(r.Run.Results))
+	for _, res := range r.Run.Results {
+		if res.Case != "" {
+			results = append(results, res)
+		}
+	}
+	for _, s := range r.Sections {
+		for _, k := range s.Keys {
+			if k.Class != requirements.Test {
+				results = append(results, conformance.Result{
+					Verdict: conformance.NotTestable, Keys: []string{k.Key}, Detail: fmt.Sprintf("%s: %s", k.Class, k.Note),
+				})
+			}
+		}
+	}
+	return write(w, results)
+}
+
+func write(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// record is a Run as it is saved, traces and all.
+type record struct {
+	Target  string    `json:"target"`
+	Started time.Time `json:"started"`
+	Seconds float64   `json:"duration"`
+	Seed    uint64    `json:"seed"`
+	Strict  bool      `json:"strict"`
+	Run     []string  `json:"run,omitempty"`
+	Skip    []string  `json:"skip,omitempty"`
+	Results []traced  `json:"results"`
+}
+
+type traced struct {
+	conformance.Result
+	Trace []mark `json:"trace"`
+}
+
+// mark is a conformance.Mark.
+type mark struct {
+	At        float64               `json:"at"` // seconds since the case began
+	Stream    int                   `json:"stream,omitempty"`
+	Direction conformance.Direction `json:"direction,omitempty"`
+	Octets    string                `json:"octets,omitempty"` // hexadecimal
+	Text      string                `json:"text,omitempty"`
+}
+
+// WriteRecord saves a run whole, for Read.
+func WriteRecord(w io.Writer, r Run) error {
+	saved := record{
+		Target: r.Target, Started: r.Started, Seconds: r.Took.Seconds(), Seed: r.Seed, Strict: r.Strict,
+		Run: r.Selection.Run, Skip: r.Selection.Skip, Results: []traced{},
+	}
+	for _, res := range r.Results {
+		t := traced{Result: res, Trace: []mark{}}
+		for _, m := range res.Trace {
+			t.Trace = append(t.Trace, mark{m.At.Seconds(), m.Stream, m.Direction, hex.EncodeToString(m.Octets), m.Text})
+		}
+		saved.Results = append(saved.Results, t)
+	}
+	return json.NewEncoder(w).Encode(saved)
+}
+
+// Read reads what WriteRecord or WriteResults wrote. Of the latter it does not know
+// the target, and there are no traces.
+func Read(r io.Reader) (Run, error) {
+	all, err := io.ReadAll(r)
+	if err != nil {
+		return Run{}, err
+	}
+	var saved record
+	if bytes.HasPrefix(bytes.TrimSpace(all), []byte("[")) {
+		err = json.Unmarshal(all, &saved.Results)
+	} else {
+		err = json.Unmarshal(all, &saved)
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("not a saved run: %w", err)
+	}
+	if saved.Results == nil {
+		return Run{}, errors.New("not a saved run: it has no results")
+	}
+	run := Run{
+		Target: saved.Target, Started: saved.Started, Took: seconds(saved.Seconds), Seed: saved.Seed, Strict: saved.Strict,
+		Selection: conformance.Selection{Run: saved.Run, Skip: saved.Skip, Strict: saved.Strict},
+	}
+	for _, t := range saved.Results {
+		res := t.Result
+		if res.Case == "" {
+			continue // the registry knows those
+		}
+		switch res.Verdict {
+		case conformance.Pass, conformance.Fail, conformance.Skip:
+		default:
+			return Run{}, fmt.Errorf("not a saved run: case %s has verdict %q", res.Case, res.Verdict)
+		}
+		for _, m := range t.Trace {
+			octets, err := hex.DecodeString(m.Octets)
+			if err != nil {
+				return Run{}, fmt.Errorf("not a saved run: case %s: %w", res.Case, err)
+			}
+			res.Trace = append(res.Trace, conformance.Mark{
+				At: seconds(m.At), Stream: m.Stream, Direction: m.Direction, Octets: octets, Text: m.Text,
+			})
+		}
+		run.Results = append(run.Results, res)
+	}
+	return run, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,286 @@
+//go:build conformance
+
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/requirements"
+)
+
+// sample is a run in which everything happens.
+func sample(t *testing.T) Run {
+	p := newTape(t, 3, true, false)
+	p.conversation(true, true, false)
+	p.note("failed: Error Trace: x")
+	return Run{
+		Target: "a <target>", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 1500 * time.Millisecond, Seed: 7,
+		Selection: conformance.Selection{Run: []string{"RV-5.1", "R5040-4.1"}},
+		Results: []conformance.Result{
+			{Case: "5.1/scope", Verdict: conformance.Pass, Keys: []string{"RV-5.1-M1"}, Seconds: 0.25},
+			{Case: "5.1/query", Verdict: conformance.Skip, Keys: []string{"RV-5.1.3-M1"}, Detail: "no verbs"},
+			{
+				Case: "4.1/control", Verdict: conformance.Fail, Keys: []string{"R5040-3.1-M1", "R5040-4.1-M1", "RV-5.1-M1"},
+				Detail: "Error: <script>alert(1)</script>\n\texpected: 1", Seconds: 0.5, Trace: p.marks,
+			},
+		},
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := New(sample(t))
+	var names []string
+	for _, s := range r.Sections {
+		names = append(names, s.Name())
+	}
+	assert.Equal(t, []string{"verbs draft 5.1", "RFC 5040 3.1", "RFC 5040 4.1"}, names)
+	verdicts := map[string]conformance.Verdict{}
+	for _, s := range r.Sections {
+		for _, k := range s.Keys {
+			verdicts[k.Key] = k.Verdict
+		}
+	}
+	assert.Equal(t, conformance.Fail, verdicts["RV-5.1-M1"], "one of two cases failed")
+	assert.Equal(t, conformance.Skip, verdicts["RV-5.1.3-M1"])
+	assert.Empty(t, verdicts["RV-5.1.4-M1"], "of the selection, but not run")
+	assert.NotContains(t, verdicts, "RV-5.2-M1", "not of the selection")
+	assert.Contains(t, verdicts, "R5040-3.1-M1", "not of the selection, but of a result")
+
+	verbs, rfc := r.Sections[0], r.Sections[2]
+	assert.Equal(t, Counts{Cases: 2, Pass: 1, Skip: 1, Keys: 7, Broken: 1, Unsure: 1}, verbs.Counts)
+	require.Len(t, rfc.Cases, 1, "its name says 4.1, though its first key is of 3.1")
+	assert.Equal(t, r.Failed(), rfc.Cases)
+	assert.Equal(t, 3, r.Total.Cases)
+	assert.Equal(t, 1, r.Total.Fail)
+}
+
+func TestWorse(t *testing.T) {
+	assert.Equal(t, conformance.Fail, worse(conformance.Pass, conformance.Fail))
+	assert.Equal(t, conformance.Fail, worse(conformance.Fail, conformance.Skip))
+	assert.Equal(t, conformance.Pass, worse(conformance.Skip, conformance.Pass))
+	assert.Equal(t, conformance.Skip, worse("", conformance.Skip))
+}
+
+func TestShouldsAreOfStrictRuns(t *testing.T) {
+	has := func(strict bool) bool {
+		for _, s := range New(Run{Strict: strict}).Sections {
+			for _, k := range s.Keys {
+				if k.Level == "SHOULD" {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	assert.False(t, has(false))
+	assert.True(t, has(true))
+}
+
+// keysOf are the keys of a JSON object, in order of appearance.
+func keysOf(t *testing.T, object json.RawMessage) []string {
+	t.Helper()
+	d := json.NewDecoder(bytes.NewReader(object))
+	_, err := d.Token()
+	require.NoError(t, err)
+	var keys []string
+	for d.More() {
+		k, err := d.Token()
+		require.NoError(t, err)
+		keys = append(keys, k.(string))
+		var skip json.RawMessage
+		require.NoError(t, d.Decode(&skip))
+	}
+	return keys
+}
+
+func TestList(t *testing.T) {
+	list := List([]conformance.Case{{Name: "5.1/a", Keys: []string{"RV-5.1-M1"}}, {Name: "5.1/b", Keys: []string{"RV-5.1-M1"}}})
+	require.Len(t, list, len(requirements.All()))
+	assert.Equal(t, []string{"5.1/a", "5.1/b"}, list[0].Cases)
+	b, err := json.Marshal(list[1])
+	require.NoError(t, err)
+	assert.Equal(t, []string{"key", "spec", "section", "level", "class", "summary", "note", "cases"}, keysOf(t, b))
+	assert.Contains(t, string(b), `"cases":[]`)
+}
+
+func TestResultsAsJSON(t *testing.T) {
+	run := sample(t)
+	run.Selection = conformance.Selection{}
+	var out bytes.Buffer
+	require.NoError(t, WriteResults(&out, New(run)))
+	var objects []json.RawMessage
+	require.NoError(t, json.Unmarshal(out.Bytes(), &objects))
+	for _, o := range objects {
+		require.Equal(t, []string{"case", "verdict", "keys", "detail", "duration"}, keysOf(t, o))
+	}
+	var results []conformance.Result
+	require.NoError(t, json.Unmarshal(out.Bytes(), &results))
+	assert.Equal(t, "5.1/scope", results[0].Case)
+	assert.InDelta(t, 0.25, results[0].Seconds, 1e-9)
+	others := map[string]bool{}
+	for _, r := range results[3:] {
+		require.Equal(t, conformance.NotTestable, r.Verdict)
+		require.Empty(t, r.Case)
+		require.NotEmpty(t, r.Detail)
+		others[r.Keys[0]] = true
+	}
+	for _, req := range requirements.All() {
+		assert.Equal(t, req.Level == "MUST" && req.Class != requirements.Test, others[req.Key], req.Key)
+	}
+}
+
+func TestRecordIsRead(t *testing.T) {
+	run := sample(t)
+	var out bytes.Buffer
+	require.NoError(t, WriteRecord(&out, run))
+	got, err := Read(&out)
+	require.NoError(t, err)
+	require.Len(t, got.Results, len(run.Results))
+	for i := range run.Results { // nothing and empty are the same
+		require.Len(t, got.Results[i].Trace, len(run.Results[i].Trace))
+		for j := range run.Results[i].Trace {
+			if len(run.Results[i].Trace[j].Octets) == 0 {
+				got.Results[i].Trace[j].Octets = nil
+			}
+		}
+	}
+	assert.Equal(t, run, got)
+
+	require.NoError(t, WriteResults(&out, New(run)))
+	got, err = Read(&out)
+	require.NoError(t, err)
+	assert.Equal(t, 1, New(got).Total.Fail)
+	require.Len(t, got.Results, 3)
+	assert.Empty(t, got.Results[2].Trace)
+}
+
+func TestReadRefuses(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty":     "",
+		"nothing":   "{}",
+		"no JSON":   "hello",
+		"verdict":   `[{"case":"x","verdict":"MAYBE"}]`,
+		"octets":    `{"results":[{"case":"x","verdict":"PASS","trace":[{"octets":"xyz"}]}]}`,
+		"no string": `[{"case":1}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Read(strings.NewReader(text))
+			require.ErrorContains(t, err, "not a saved run")
+		})
+	}
+}
+
+func TestText(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, WriteText(&out, New(sample(t))))
+	text := out.String()
+	for _, want := range []string{
+		"SKIP 1 cases: no verbs\n",
+		"FAIL 4.1/control (500ms)\n",
+		"  R5040-4.1-M1: The RDMAP control octet sits",
+		"    \texpected: 1\n",
+		" 1 -> Send, QN 0, MSN 1, MO 0, 3 octets\n",
+		" 1 <- FIN\n",
+		"      2     1     -     1     7      0             -  verbs draft 5.1\n",
+		"3 cases in 1.5s: 1 passed, 1 failed, 1 skipped; ",
+		"target a <target>, seed 7\n",
+	} {
+		assert.Contains(t, text, want)
+	}
+	assert.NotContains(t, text, "Error Trace", "a note")
+}
+
+func TestJUnit(t *testing.T) {
+	run := sample(t)
+	run.Selection = conformance.Selection{}
+	var out bytes.Buffer
+	require.NoError(t, WriteJUnit(&out, New(run)))
+	var got junitSuites
+	require.NoError(t, xml.Unmarshal(out.Bytes(), &got))
+	assert.Equal(t, 1, got.Failures)
+	tests, skipped := 0, 0
+	for _, s := range got.Suites {
+		require.Len(t, s.Cases, s.Tests)
+		tests += s.Tests
+		for _, c := range s.Cases {
+			if c.Skipped != nil {
+				skipped++
+			}
+			if c.Failure != nil {
+				assert.Equal(t, "4.1/control", c.Name)
+				assert.Equal(t, "rfc5040.4_1", c.Class)
+				assert.Equal(t, run.Results[2].Detail, c.Failure.Text)
+				assert.Contains(t, c.Out.Text, "<- FIN")
+			}
+		}
+	}
+	assert.Equal(t, got.Tests, tests)
+	assert.Equal(t, got.Skipped, skipped)
+	assert.Greater(t, skipped, 50, "the requirements that no case can show are among them")
+	assert.Contains(t, out.String(), `time="0.250000"`)
+}
+
+func TestHTML(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, WriteHTML(&out, New(sample(t))))
+	page := out.String()
+	for _, want := range []string{
+		"<b>a &lt;target&gt;</b> on 2026-01-02 03:04:05 UTC, seed 7, 1.5 s",
+		`<details class="case fail" id="c-4.1_control" data-v="fail" open>`,
+		`<a href="#c-4.1_control">`,
+		`<section class="section" id="s-verbs-5.1">`,
+		"&lt;script&gt;alert(1)&lt;/script&gt;",
+		"<tr class=\"DDP\"><td>0010<td>00 00 00 00<td>DDP<td>MO = 0\n",
+		"<td>Payload, 900 octets",
+		" … 756 more … ",
+		"the case failed here",
+		"Send, QN 0, MSN 1, MO 0, 3 octets",
+		"> FIN</p>",
+		`<tr id="k-RV-5.1.3-M1" data-v="skip">`,
+		".bar i.fail{", "function filter()",
+	} {
+		assert.Contains(t, page, want)
+	}
+	for _, never := range []string{"<script>alert", "http://", "https://", "ZgotmplZ", " src=", "<link", "@import", "url("} {
+		assert.NotContains(t, page, never, "the page needs nothing else")
+	}
+	// Each reference has its place.
+	for part := range strings.SplitSeq(page, `href="#`) {
+		name, _, ok := strings.Cut(part, `"`)
+		if ok && !strings.ContainsAny(name, " <\n") {
+			assert.Contains(t, page, `id="`+name+`"`)
+		}
+	}
+}
+
+func TestOctets(t *testing.T) {
+	assert.Empty(t, octets(nil))
+	assert.Equal(t, "00 ff", octets([]byte{0, 255}))
+	assert.Equal(t, 160*3-1, len(octets(make([]byte, 160))), "it would not get shorter")
+	assert.Contains(t, octets(make([]byte, 161)), "… 17 more …")
+}
+
+func TestLongExchangesAreCut(t *testing.T) {
+	p := newTape(t, 1, true, false)
+	for range mostEntries + 7 {
+		p.note("x")
+	}
+	v := shown(&Case{Result: conformance.Result{Trace: p.marks}})
+	assert.Len(t, v.Entries, mostEntries)
+	assert.Equal(t, 7, v.Left)
+}
+
+// Nothing in the parts ends the element that the page puts them into.
+func TestEmbeddedParts(t *testing.T) {
+	assert.NotContains(t, pageCSS, "</")
+	assert.NotContains(t, pageJS, "</")
+}

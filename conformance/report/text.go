@@ -1,0 +1,128 @@
+//go:build conformance
+
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/softrnic/softrnic/conformance"
+)
+
+// WriteText writes a report for a terminal: why cases were skipped, what failed and
+// how, and a table of the sections.
+func WriteText(w io.Writer, r *Report) error {
+	out := bufio.NewWriter(w)
+	r.skips(out)
+	for _, c := range r.Failed() {
+		c.text(out)
+	}
+	r.table(out)
+	fmt.Fprintf(out, "\n%s\n", r.Summary())
+	return out.Flush()
+}
+
+// Summary is the run in a line.
+func (r *Report) Summary() string {
+	t := r.Total
+	s := fmt.Sprintf("%d cases in %v: %d passed, %d failed, %d skipped; %d of %d testable requirements shown",
+		t.Cases, r.Run.Took.Round(time.Millisecond), t.Pass, t.Fail, t.Skip, t.Shown, t.Keys)
+	if r.Run.Target != "" {
+		s += fmt.Sprintf("\ntarget %s, seed %d", r.Run.Target, r.Run.Seed)
+	}
+	return s
+}
+
+// skips says once why, and for how many cases.
+func (r *Report) skips(out io.Writer) {
+	count := map[string]int{}
+	var reasons []string
+	for _, s := range r.Sections {
+		for _, c := range s.Cases {
+			if c.Verdict != conformance.Skip {
+				continue
+			}
+			if count[c.Detail] == 0 {
+				reasons = append(reasons, c.Detail)
+			}
+			count[c.Detail]++
+		}
+	}
+	for _, why := range reasons {
+		fmt.Fprintf(out, "SKIP %d cases: %s\n", count[why], why)
+	}
+	if len(reasons) > 0 {
+		fmt.Fprintln(out)
+	}
+}
+
+// mostLines bounds how much of a failed case's exchange the text shows.
+const mostLines = 60
+
+func (c *Case) text(out io.Writer) {
+	fmt.Fprintf(out, "FAIL %s (%v)\n", c.Case, c.Duration().Round(time.Millisecond))
+	for _, k := range c.Keys {
+		fmt.Fprintf(out, "  %s: %s\n", k.Key, k.Summary)
+	}
+	for line := range strings.Lines(strings.TrimRight(c.Detail, "\n") + "\n") {
+		fmt.Fprintf(out, "    %s", line)
+	}
+	entries := Decode(c.Trace)
+	if left := len(entries) - mostLines; left > 0 {
+		fmt.Fprintf(out, "  ... %d more before\n", left)
+		entries = entries[left:]
+	}
+	for _, e := range entries {
+		if e.Kind != KindNote {
+			fmt.Fprintf(out, "  %s\n", e.Line())
+		}
+	}
+	fmt.Fprintln(out)
+}
+
+// Line is an entry of a stream on one line.
+func (e Entry) Line() string {
+	s := fmt.Sprintf("%9.6f %d %s %s", e.At.Seconds(), e.Stream, e.Arrow(), e.Title)
+	if e.Complaint != "" {
+		s += " [" + e.Complaint + "]"
+	}
+	return s
+}
+
+// Arrow shows the direction: the runner is left, the target right.
+func (e Entry) Arrow() string {
+	switch e.Direction {
+	case conformance.Sent:
+		return "->"
+	case conformance.Received:
+		return "<-"
+	default:
+		return "  "
+	}
+}
+
+func (r *Report) table(out io.Writer) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "cases\tpass\tfail\tskip\tkeys\tshown\tnot testable\t  section\n")
+	row := func(c Counts, name string) {
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%d\t%d\t%s\t  %s\n", c.Cases, c.Pass, dash(c.Fail), dash(c.Skip), c.Keys, c.Shown, dash(c.NotTestable), name)
+	}
+	for _, s := range r.Sections {
+		if s.Counts.Cases > 0 || s.Counts.Keys > 0 {
+			row(s.Counts, s.Name())
+		}
+	}
+	row(r.Total, "all")
+	_ = t.Flush()
+}
+
+func dash(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}

@@ -1,0 +1,74 @@
+//go:build conformance
+
+package requirements
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRegistry(t *testing.T) {
+	seen := map[string]bool{}
+	count := map[string]map[Class]int{}
+	for _, name := range order {
+		part, err := read(name)
+		require.NoError(t, err)
+		require.NotEmpty(t, part, name)
+		for _, r := range part {
+			assert.False(t, seen[r.Key], "%s twice", r.Key)
+			seen[r.Key] = true
+			assert.LessOrEqual(t, len(strings.Fields(r.Summary)), 25, "%s: at most 25 words", r.Key)
+			assert.Equal(t, strings.TrimSpace(r.Summary), r.Summary, r.Key)
+			if r.Level == "MUST" {
+				if count[r.Spec] == nil {
+					count[r.Spec] = map[Class]int{}
+				}
+				count[r.Spec][r.Class]++
+			}
+		}
+	}
+	assert.Len(t, ByKey(), len(All()))
+	all := 0
+	for _, n := range count["verbs"] {
+		all += n
+	}
+	assert.Equal(t, 724, all, "MUSTs of the verbs draft")
+	assert.GreaterOrEqual(t, count["verbs"][Test]*100, 90*all)
+	all, tests := 0, 0
+	for spec, classes := range count {
+		if spec == "verbs" || spec == "rfc7306" {
+			continue
+		}
+		for c, n := range classes {
+			all += n
+			if c == Test {
+				tests += n
+			}
+		}
+	}
+	assert.GreaterOrEqual(t, tests*100, 85*all, "of the RFCs' MUSTs")
+}
+
+func TestMalformedLines(t *testing.T) {
+	for name, line := range map[string]string{
+		"fields":     "RV-5.1-M1\ttest\tx",
+		"key":        "RV-5.1\ttest\tx\t",
+		"may":        "RV-5.1-O1\ttest\tx\t",
+		"class":      "RV-5.1-M1\tmaybe\tx\t",
+		"no summary": "RV-5.1-M1\ttest\t\t",
+		"no note":    "RV-5.1-M1\thardware\tx\t",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parse(line)
+			require.Error(t, err)
+		})
+	}
+	r, err := parse("R5044-7.1.2-M4\ttest\tx\tbecause")
+	require.NoError(t, err)
+	assert.Equal(t, Requirement{
+		Key: "R5044-7.1.2-M4", Spec: "rfc5044", Section: "7.1.2", Level: "MUST", Class: Test, Summary: "x", Note: "because",
+	}, r)
+}

@@ -1,0 +1,137 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Direction says who sent the octets of a Mark.
+type Direction string
+
+// The directions.
+const (
+	Note     Direction = ""
+	Sent     Direction = "sent"     // by the runner
+	Received Direction = "received" // from the target
+)
+
+// Mark is one entry of a Trace: octets of a stream, or a note.
+type Mark struct {
+	At        time.Duration // since the case began
+	Stream    int           // counts from 1; 0 for a note
+	Direction Direction
+	Octets    []byte
+	Text      string
+}
+
+// traceLimit bounds the octets that one case's trace keeps.
+const traceLimit = 1 << 20
+
+// Trace records what a case sends and receives. Its methods may be called from any
+// goroutine.
+type Trace struct {
+	start time.Time
+
+	mu      sync.Mutex
+	marks   []Mark // guarded by mu, as all below
+	octets  int
+	streams int
+}
+
+func newTrace() *Trace { return &Trace{start: time.Now()} }
+
+// Note adds a note.
+func (t *Trace) Note(text string) { t.add(Mark{Text: text}) }
+
+func (t *Trace) add(m Mark) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m.At = time.Since(t.start)
+	if room := traceLimit - t.octets; len(m.Octets) > room {
+		m.Octets = m.Octets[:room]
+		m.Text = "cut: the trace is full"
+	}
+	t.octets += len(m.Octets)
+	t.marks = append(t.marks, m)
+}
+
+// Marks is what was recorded, in order.
+func (t *Trace) Marks() []Mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Mark(nil), t.marks...)
+}
+
+// Conn records what goes over c.
+func (t *Trace) Conn(c net.Conn) net.Conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.streams++
+	return &tracedConn{Conn: c, trace: t, stream: t.streams}
+}
+
+// tracedConn is a connection whose octets are recorded.
+type tracedConn struct {
+	net.Conn
+	trace  *Trace
+	stream int
+	ended  atomic.Bool // what the other side sends
+}
+
+func (c *tracedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.record(Received, b[:n])
+	switch {
+	case errors.Is(err, io.EOF):
+		c.end("FIN")
+	case errors.Is(err, syscall.ECONNRESET):
+		c.end("RST")
+	}
+	return n, err
+}
+
+func (c *tracedConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.record(Sent, b[:n])
+	return n, err
+}
+
+func (c *tracedConn) record(d Direction, b []byte) {
+	if len(b) > 0 {
+		c.trace.add(Mark{Stream: c.stream, Direction: d, Octets: append([]byte(nil), b...)})
+	}
+}
+
+// end records once how the other side ended its half.
+func (c *tracedConn) end(how string) {
+	if c.ended.CompareAndSwap(false, true) {
+		c.trace.add(Mark{Stream: c.stream, Direction: Received, Text: how})
+	}
+}
+
+// CloseWrite passes a half-close on.
+func (c *tracedConn) CloseWrite() error {
+	c.trace.add(Mark{Stream: c.stream, Direction: Sent, Text: "FIN"})
+	if h, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return h.CloseWrite()
+	}
+	return c.Conn.Close()
+}
+
+// SetLinger passes on, so that a reset is one.
+func (c *tracedConn) SetLinger(s int) error {
+	if s == 0 {
+		c.trace.add(Mark{Stream: c.stream, Direction: Sent, Text: "RST"})
+	}
+	if l, ok := c.Conn.(interface{ SetLinger(int) error }); ok {
+		return l.SetLinger(s)
+	}
+	return nil
+}
