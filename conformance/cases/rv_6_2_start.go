@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -249,10 +250,17 @@ func afterStreaming(t *conformance.T) {
 	}
 }
 
-// tap is a connection whose octets, as they are written, are kept.
+// tap is a connection that keeps the octets which are written to it, and whether it
+// was reset.
 type tap struct {
 	*net.TCPConn
 	octets []byte // whoever writes owns it; read once the connection is gone
+	reset  atomic.Bool
+}
+
+func (c *tap) SetLinger(s int) error {
+	c.reset.Store(s == 0)
+	return c.TCPConn.SetLinger(s)
 }
 
 func (c *tap) Write(b []byte) (int, error) {

@@ -3,6 +3,9 @@
 package cases
 
 import (
+	"net"
+	"syscall"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -119,48 +122,37 @@ func terminateStops(t *conformance.T) {
 // connection is reset then, and free for another.
 func terminateLLPError(t *conformance.T) {
 	for what, c := range map[string]struct {
-		wait bool // until the Terminate Message is there
-		do   func(*line)
+		before, do func(*line)
 	}{
-		"the peer never closes": {true, func(*line) {}},
-		"the peer never reads":  {false, func(*line) {}},
-		"the peer resets":       {true, (*line).drop},
+		"the peer never closes": {func(*line) {}, func(l *line) { l.terminated(0x0000, nil, false) }},
+		"the peer never reads":  {(*line).stuff, func(*line) {}},
+		"the peer resets": {func(*line) {}, func(l *line) {
+			l.terminated(0x0000, nil, false)
+			l.drop()
+		}},
 	} {
 		t.Part("%s", what)
 		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{CloseTimeout: shortly})
-		conn := l.stream().Conn
-		if !c.wait {
-			l.stuff()
-		}
+		l := n.loose(verbs.QPConfig{CloseTimeout: shortly})
+		s, peer := aStream(t)
+		conn := &tap{TCPConn: s.Conn.(*net.TCPConn)}
+		s.Conn = conn
+		begin(t, l.qp, *s)
+		l.peer = peer
+		c.before(l)
 		l.modify(verbs.Terminate)
-		if c.wait {
-			l.terminated(0x0000, nil, false)
-		}
 		c.do(l)
 		ends(t, l.qp, verbs.Error)
 		require.Nil(t, l.stream())
+		require.True(t, conn.reset.Load(), "it is reset")
 		released(t, conn)
-		if what != "the peer resets" {
-			require.Equal(t, wire.Reset, l.fate(), "the end of the stream")
+		if what == "the peer never reads" {
+			require.ErrorIs(t, l.rest().end, syscall.ECONNRESET)
 		}
 		l.again()
 		l.settle()
 	}
 	t.Part("")
-}
-
-// fate is how a stream ends whose FIN, if there was one, the peer has read already:
-// the reset that comes behind that shows when it sends.
-func (l *line) fate() wire.End {
-	for {
-		if err := l.peer.Send(badSTag); err != nil {
-			return wire.Reset
-		}
-		if end, _, err := l.peer.End(); err == nil && end == wire.Reset {
-			return end
-		}
-	}
 }
 
 // stuff posts what the sockets cannot hold, to a peer that does not read.
