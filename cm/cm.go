@@ -138,7 +138,7 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		}
 		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), err)
 	}
-	return start(st, qp, a.IRD, cfg)
+	return start(ctx, st, qp, a.IRD, cfg)
 }
 
 // idle queries a queue pair, and reports early what Modify QP would report late.
@@ -153,10 +153,11 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 	return a, nil
 }
 
-// start takes qp, which has that IRD, to RTS on a stream.
-func start(st *mpa.Stream, qp *verbs.QP, ird int, cfg Config) (*Conn, error) {
+// start takes qp, which has that IRD, to RTS on a stream. If qp is not to be had
+// any more, an accepted Initiator tells the peer so before it closes (RFC 6581 9.3).
+func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, cfg Config) (*Conn, error) {
 	if err := qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: st}); err != nil {
-		_ = st.Conn.Close()
+		_ = st.Abort(ctx, mpa.CodeLocal) // that it failed would add nothing for the caller
 		return nil, fmt.Errorf("cm: %w", err)
 	}
 	if cfg.CloseTimeout <= 0 {

@@ -46,6 +46,13 @@ func (c *Conn) ORD() int {
 	return a.ORD
 }
 
+// PeerIRD and PeerORD are the peer's limits on RDMA Reads, as its MPA frame states
+// them; -1 if it did not (RFC 6581 9.1).
+func (c *Conn) PeerIRD() int { return c.stream.PeerIRD }
+
+// PeerORD is the peer's limit on outbound RDMA Reads; -1 if it did not say.
+func (c *Conn) PeerORD() int { return c.stream.PeerORD }
+
 // CRC reports whether CRCs are in use.
 func (c *Conn) CRC() bool { return c.stream.CRC }
 

@@ -201,7 +201,7 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 		_ = r.nc.Close()
 		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
 	}
-	return start(st, qp, a.IRD, cfg)
+	return start(ctx, st, qp, a.IRD, cfg)
 }
 
 // Reject refuses, with up to 508 octets for the peer's program, and closes the

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -205,4 +206,43 @@ func TestDialContext(t *testing.T) {
 	_, err = cm.Dial(bounded(t), l.Addr().String(), h.qp, cm.Config{})
 	require.Error(t, err, "nobody listens")
 	assert.Equal(t, verbs.Idle, h.qp.State())
+}
+
+// TestQueuePairGoneMeanwhile: an Initiator whose queue pair is not to be had when the
+// Reply comes tells the Responder so (RFC 6581 9.3).
+func TestQueuePairGoneMeanwhile(t *testing.T) {
+	terminate := []byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x05, 0, 0}
+	for name, c := range map[string]struct {
+		lose func(*host) error
+		want error
+	}{
+		"destroyed":   {func(h *host) error { return h.qp.Destroy() }, verbs.ErrInvalidQP},
+		"in Error":    {func(h *host) error { return h.qp.Modify(verbs.ModifyQP{Next: verbs.Error}) }, verbs.ErrInvalidState},
+		"RNIC closed": {func(h *host) error { return h.nic.Close() }, verbs.ErrInvalidRNIC},
+	} {
+		for _, l := range []string{"TCP", "pipe"} {
+			t.Run(name+" "+l, func(t *testing.T) {
+				h := newHost(t, verbs.QPConfig{})
+				na, nb := links[l](t)
+				defer nb.Close()
+				failed := make(chan error, 1)
+				go func() {
+					_, err := cm.Connect(bounded(t), na, h.qp, cm.Config{P2P: true})
+					failed <- err
+				}()
+				req, err := wire.ReadStartup(nb)
+				require.NoError(t, err)
+				require.NoError(t, c.lose(h))
+				req.Reply = true
+				require.NoError(t, wire.WriteStartup(nb, req))
+				p := wire.New(nb, wire.Options{CRC: true})
+				u, err := p.Next()
+				require.NoError(t, err)
+				assert.Equal(t, terminate, u)
+				_, err = p.Next()
+				require.ErrorIs(t, err, io.EOF)
+				require.ErrorIs(t, <-failed, c.want)
+			})
+		}
+	}
 }
