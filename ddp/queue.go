@@ -10,7 +10,10 @@ type Inbound struct {
 
 // NewInbound is a queue on which nothing has come yet. The first MSN is 1
 // (R5041-4.3-M10).
-func NewInbound() Inbound { return Inbound{msn: 1} }
+func NewInbound() Inbound { return InboundFrom(1) }
+
+// InboundFrom is a queue on which all messages before msn have come.
+func InboundFrom(msn uint32) Inbound { return Inbound{msn: msn} }
 
 // MSN is the message number the next segment must have.
 func (q *Inbound) MSN() uint32 { return q.msn }
@@ -66,7 +69,10 @@ type Outbound struct {
 
 // NewOutbound is a queue on which nothing was sent. The first MSN is 1
 // (R5041-4.3-M10).
-func NewOutbound() Outbound { return Outbound{msn: 1} }
+func NewOutbound() Outbound { return OutboundFrom(1) }
+
+// OutboundFrom is a queue on which all messages before msn were sent.
+func OutboundFrom(msn uint32) Outbound { return Outbound{msn: msn} }
 
 // Next returns the MSN of the next message and moves on by one, modulo 2^32
 // (R5041-4.3-M9).

@@ -33,17 +33,57 @@ func MULPDU(emss int, markers bool) int {
 // stack states it now. It is DefaultEMSS if c is not a socket of this system,
 // which includes wrapped connections such as TLS, or the system does not tell.
 func EMSS(c net.Conn) int {
+	m := Meter{raw: rawConn(c)}
+	return m.measure()
+}
+
+// rawConn is the socket of c, nil if it is none.
+func rawConn(c net.Conn) syscall.RawConn {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
-		return DefaultEMSS
+		return nil
 	}
 	raw, err := sc.SyscallConn()
 	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// Meter tells the MULPDU of a stream again and again, as it changes (R5041-3-M2).
+// After the first time it allocates nothing. It is used by one goroutine at a time.
+type Meter struct {
+	fixed   int             // Stream.EMSS
+	markers bool            // Stream.MarkersOut
+	raw     syscall.RawConn // nil: not a socket
+	ask     func(fd uintptr)
+	emss    int // what ask has learnt
+}
+
+// Meter returns a Meter for what s sends.
+func (s *Stream) Meter() Meter {
+	return Meter{fixed: s.EMSS, markers: s.MarkersOut, raw: rawConn(s.Conn)}
+}
+
+// MULPDU is Stream.MULPDU.
+func (m *Meter) MULPDU() int {
+	emss := m.fixed
+	if emss == 0 {
+		emss = m.measure()
+	}
+	return MULPDU(emss, m.markers)
+}
+
+func (m *Meter) measure() int {
+	if m.raw == nil {
 		return DefaultEMSS
 	}
-	emss := 0
-	if err := raw.Control(func(fd uintptr) { emss = maxSegment(fd) }); err != nil || emss <= 0 {
+	if m.ask == nil {
+		m.ask = func(fd uintptr) { m.emss = maxSegment(fd) }
+	}
+	m.emss = 0
+	if err := m.raw.Control(m.ask); err != nil || m.emss <= 0 {
 		return DefaultEMSS
 	}
-	return emss
+	return m.emss
 }

@@ -3,6 +3,7 @@ package mpa
 import (
 	"net"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,6 +79,48 @@ func TestStreamMULPDU(t *testing.T) {
 	assert.Equal(t, 1442, (&Stream{Conn: a, MarkersOut: true}).MULPDU())
 	assert.Equal(t, 8954, (&Stream{Conn: a, EMSS: 8960}).MULPDU())
 	assert.Equal(t, 1454, (&Stream{}).MULPDU())
+}
+
+// pathConn is a connection whose segment size is that of path, or unknown.
+type pathConn struct {
+	net.Conn
+	path syscall.RawConn
+}
+
+func (c *pathConn) SyscallConn() (syscall.RawConn, error) { return pathRaw{nil, c}, nil }
+
+type pathRaw struct {
+	syscall.RawConn
+	c *pathConn
+}
+
+func (r pathRaw) Control(f func(uintptr)) error {
+	if r.c.path == nil {
+		return syscall.EINVAL
+	}
+	return r.c.path.Control(f)
+}
+
+// TestMeter: it follows what the connection says.
+func TestMeter(t *testing.T) {
+	client, _ := tcpPair(t)
+	c := &pathConn{Conn: client}
+	s := Stream{Conn: c}
+	m := s.Meter()
+	for _, path := range []syscall.RawConn{nil, rawConn(client), nil} {
+		c.path = path
+		want := 1454
+		if path != nil {
+			want = MULPDU(EMSS(client), false)
+		}
+		assert.Equal(t, want, m.MULPDU())
+		assert.Equal(t, want, s.MULPDU())
+	}
+	c.path = rawConn(client)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { m.MULPDU() }))
+	s.EMSS = 536
+	m = s.Meter()
+	assert.Equal(t, 530, m.MULPDU(), "a size of its own")
 }
 
 func tcpPair(t *testing.T) (client, server net.Conn) {

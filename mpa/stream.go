@@ -58,11 +58,8 @@ type Stream struct {
 // MULPDU returns the longest ULPDU to send on s at present, in octets (RFC 5044
 // 4.5). It follows changes of the path MTU if asked again.
 func (s *Stream) MULPDU() int {
-	emss := s.EMSS
-	if emss == 0 {
-		emss = EMSS(s.Conn)
-	}
-	return MULPDU(emss, s.MarkersOut)
+	m := s.Meter()
+	return m.MULPDU()
 }
 
 // Framer returns a Framer for what s sends.

@@ -40,9 +40,11 @@ func (q *QP) Drain(ctx context.Context) error {
 }
 
 // Done returns a channel that is closed when the current session is over: the
-// state is Idle or Error then. Without a session it is closed.
+// state is Idle or Error then, and its last event has been raised. Without a session
+// it is closed.
 func (q *QP) Done() <-chan struct{} {
-	if s := q.session.Load(); s != nil {
+	// Not q.session: that is gone before the state has changed.
+	if s := q.last.Load(); s != nil {
 		return s.over
 	}
 	return closedChan

@@ -14,7 +14,7 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 	l := &r.landing
 	if seg.MSN() == r.send.MSN() { // else no receive is taken for it
 		if l.open && op != l.op {
-			s.halt(inboundCause(FaultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
+			s.end(inboundCause(FaultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
 			return true
 		}
 		if !l.open {
@@ -32,11 +32,11 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 	if f := s.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != NoFault {
 		c := inboundCause(f, seg)
 		c.recv = f == FaultSendTooLong
-		s.halt(c)
+		s.end(c)
 		return true
 	}
 	if f := s.scatter(seg.Payload()); f != NoFault {
-		s.halt(cause{fault: f, recv: true})
+		s.end(cause{fault: f, recv: true})
 		return true
 	}
 	if seg.Last() {
@@ -84,7 +84,7 @@ func (s *session) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
 		if f := s.invalidate(c.Invalidated); f != NoFault {
 			bad := inboundCause(f, last)
 			bad.recv = true
-			s.halt(bad)
+			s.end(bad)
 			return
 		}
 	}

@@ -142,7 +142,7 @@ func ahead(seg ddp.Segment, msn uint32, depth int) bool {
 
 // inTerminate keeps the peer's Terminate Message.
 func (s *session) inTerminate(seg ddp.Segment) {
-	s.halt(cause{
+	s.end(cause{
 		fault:     FaultTerminateReceived,
 		terminate: append([]byte(nil), seg.Payload()...),
 	})

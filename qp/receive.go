@@ -53,6 +53,7 @@ type rxSide struct {
 	in     intake
 	opened bool // an FPDU has arrived
 	eof    bool // the peer closed its half
+	late   bool // see end
 
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1
@@ -97,10 +98,7 @@ func (s *session) receiveLoop() {
 			continue
 		}
 		n, out := s.llp.read(&r.in, &r.mu, spin)
-		if s.stopping.Load() {
-			break
-		}
-		switch s.received(n, out) {
+		switch s.received(n, out) { // if the session ends meanwhile, it is finish's
 		case ioDone:
 			spin = s.spin()
 			s.attach()
@@ -167,6 +165,9 @@ func (s *session) deliver() {
 			s.pause(ulpdu)
 			break
 		}
+		if r.late {
+			r.in.kept = ulpdu
+		}
 	}
 	r.in.rest()
 }
@@ -197,20 +198,29 @@ func framingFault(err error) Fault {
 	return FaultFPDU
 }
 
+// end ends the session for what a segment brought. If something else has ended it
+// just now, a verb say, the segment has come in the state that follows: it is left
+// for finish (draft 6.2.5, figure 11).
+func (s *session) end(c cause) {
+	if !s.halt(c) {
+		s.rx.late = true
+	}
+}
+
 // segment handles one ULPDU. It reports false if that has to wait for a receive.
 func (s *session) segment(ulpdu []byte) bool {
 	seg, code := ddp.Parse(ulpdu)
 	if code == ddp.CodeShort {
-		s.fail(FaultSegmentSize) // no header to repeat
+		s.end(cause{fault: FaultSegmentSize}) // no header to repeat
 		return true
 	}
 	if code != ddp.CodeOK {
-		s.halt(inboundCause(parseFault(code), seg))
+		s.end(inboundCause(parseFault(code), seg))
 		return true
 	}
 	op, term := rdmap.Check(seg)
 	if term != rdmap.CodeNone {
-		s.halt(inboundCause(checkFault(op, term), seg))
+		s.end(inboundCause(checkFault(op, term), seg))
 		return true
 	}
 	var f Fault
@@ -227,7 +237,7 @@ func (s *session) segment(ulpdu []byte) bool {
 		return s.inSend(op, seg)
 	}
 	if f != NoFault {
-		s.halt(inboundCause(f, seg))
+		s.end(inboundCause(f, seg))
 	}
 	return true
 }

@@ -50,6 +50,10 @@ const (
 // anyway.
 const maxULPDU = 32 << 10
 
+// measureAfter is how many octets of the stream are framed until the LLP is asked
+// for its MULPDU again.
+const measureAfter = batchBytes
+
 // copyBelow is the payload, in octets, that is copied beside its header rather
 // than named as a piece of its own.
 const copyBelow = 1 << 10
@@ -69,7 +73,9 @@ type txSide struct {
 
 	// The rest belongs to the owner.
 	framer  mpa.Framer
-	mulpdu  int
+	meter   mpa.Meter
+	mulpdu  int    // as the LLP said
+	metered uint64 // pos when it did
 	sendMSN ddp.Outbound
 	readMSN ddp.Outbound
 	rtr     mpa.RTR // to send before anything else
@@ -113,12 +119,19 @@ const (
 func (t *txSide) init(s *session) {
 	t.wake = make(chan struct{}, 1)
 	t.framer = s.stream.Framer()
-	t.mulpdu = min(s.stream.MULPDU(), maxULPDU)
+	t.meter = s.stream.Meter()
+	t.measure()
 	t.sendMSN, t.readMSN = ddp.NewOutbound(), ddp.NewOutbound()
 	t.next = s.q.sq.done.Load()
 	if s.stream.Role == mpa.Initiator && s.stream.P2P {
 		t.rtr = s.stream.RTR
 	}
+}
+
+// measure asks the LLP for its MULPDU, by which segments are cut from here on. Those
+// that are framed stay as they are (R5041-3-M3).
+func (t *txSide) measure() {
+	t.mulpdu, t.metered = min(t.meter.MULPDU(), maxULPDU), t.pos
 }
 
 // kick sends what there is to send, or sees to it that somebody does.
@@ -277,9 +290,13 @@ func (s *session) revoked() {
 // between: ran of them. filled is false, and there is no batch, if there is
 // nothing to send.
 func (s *session) fill() (ran int, filled bool) {
+	t := &s.tx
+	if t.pos-t.metered >= measureAfter {
+		t.measure()
+	}
 	b := newBatch()
 	for !b.full() && ran < maxRun {
-		if s.tx.msg.kind == noMessage {
+		if t.msg.kind == noMessage {
 			ok, c := s.nextMessage()
 			if c.fault != NoFault {
 				s.halt(c) // what is in the batch already goes out first, see finish
@@ -288,7 +305,7 @@ func (s *session) fill() (ran int, filled bool) {
 			if !ok {
 				break
 			}
-			if s.tx.msg.kind == noMessage { // a memory operation
+			if t.msg.kind == noMessage { // a memory operation
 				ran++
 				continue
 			}
@@ -302,6 +319,6 @@ func (s *session) fill() (ran int, filled bool) {
 		b.free()
 		return ran, false
 	}
-	s.tx.batch = b
+	t.batch = b
 	return ran, true
 }

@@ -1,0 +1,124 @@
+package qp
+
+import (
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/srq"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// lateConn is a connection on which something arrives just when the session stops
+// reading it.
+type lateConn struct {
+	net.Conn
+	reading chan struct{} // a token when the first Read begins
+	arrives chan []byte
+	stopped bool // the reader's only
+}
+
+func (c *lateConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
+
+func (c *lateConn) Read(b []byte) (int, error) {
+	signal(c.reading)
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.stopped {
+		c.stopped = true
+		return copy(b, <-c.arrives), nil
+	}
+	return n, err
+}
+
+// TestArrivesAsVerbStops: what a read brings when a verb has just ended RTS has
+// arrived in the state that follows (draft figures 9 and 11).
+func TestArrivesAsVerbStops(t *testing.T) {
+	whole := terminate(0x1202, echoNone, nil)
+	for name, c := range map[string]struct {
+		next   State
+		ulpdu  []byte
+		cut    int // octets of the FPDU that have not arrived
+		event  []wr.EventID
+		keeps  bool
+		closes bool // the peer has to
+	}{
+		"Closing, a Terminate Message": {Closing, whole, 0, []wr.EventID{wr.EventBadClose}, true, false},
+		"Closing, a segment":           {Closing, wire.Send(1, nil).Octets(), 0, []wr.EventID{wr.EventBadClose}, false, false},
+		"Closing, part of a segment":   {Closing, whole, 5, []wr.EventID{wr.EventBadClose}, false, false},
+		"Terminate, the peer's too":    {Terminate, whole, 0, nil, false, true},
+		"Error":                        {Error, whole, 0, nil, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newIdleRig(t, setup{})
+			mine, theirs, err := wire.Pair()
+			require.NoError(t, err)
+			conn := &lateConn{Conn: mine, reading: make(chan struct{}, 1), arrives: make(chan []byte, 1)}
+			r.start(conn, theirs)
+			f := r.peer.Frame(c.ulpdu)
+			conn.arrives <- f[:len(f)-c.cut]
+			<-conn.reading
+			require.NoError(t, r.q.Modify(Modify{Next: c.next}))
+			if c.closes {
+				require.NoError(t, r.peer.CloseWrite())
+			}
+			r.requireSettled(Error, c.event...)
+			if got := r.q.Query().Terminate; c.keeps {
+				require.Equal(t, whole[18:], got.Raw)
+				require.False(t, got.Sent)
+			} else if c.next == Closing {
+				require.Nil(t, got)
+			}
+		})
+	}
+}
+
+// TestFaultAsVerbStops: a segment that is found bad when a verb has just ended RTS is
+// one that came while closing.
+func TestFaultAsVerbStops(t *testing.T) {
+	var r *rig
+	modified := make(chan error, 1)
+	shared := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 8, SGE: 4, Limit: 1, Events: func(wr.Event) {
+		// The receive side has just taken the only receive.
+		go func() { modified <- r.q.Modify(Modify{Next: Closing}) }()
+		for !r.s.stopping.Load() {
+			runtime.Gosched()
+		}
+	}})
+	r = newRig(t, setup{config: func(c *Config) { c.SRQ = shared }})
+	_, err := shared.Post(wr.Recv{ID: 1})
+	require.NoError(t, err)
+	r.send(wire.Send(1, filled(3)).Octets()) // too long
+	select {
+	case err := <-modified:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("Modify QP does not return")
+	}
+	r.requireSettled(Error, wr.EventBadClose)
+}
+
+// TestDoneBehindLastEvent: who waits for Done finds everything as it stays.
+func TestDoneBehindLastEvent(t *testing.T) {
+	var r *rig
+	open := make(chan bool, 1)
+	r = newRig(t, setup{config: func(c *Config) {
+		c.Events = func(wr.Event) {
+			select {
+			case <-r.q.Done():
+				open <- false
+			default:
+				open <- true
+			}
+		}
+	}})
+	peerResets(r)
+	r.over()
+	require.Equal(t, Error, r.q.State())
+	require.True(t, <-open, "at the last event")
+}
