@@ -6,15 +6,16 @@ BENCHFLAGS ?=
 FUZZTIME   ?= 10m
 SOAKSECONDS ?= 180
 INTEROPFLAGS ?=
+MUTANTFLAGS ?=
 
 # Development tools are pinned in a module of their own, so that the library's go.mod stays small.
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race soak mutants fuzz lint bench interop verify clean
+.PHONY: help build run test race soak mutants conform-mutants fuzz lint bench interop verify clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/rnic
 	$(GO) build -o bin/ ./cmd/rnic
@@ -34,6 +35,9 @@ soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away u
 
 mutants: ## change every cell of the state table and the fault table, and see the cell's own test fail
 	$(GO) test -count=1 -v -tags mutants -timeout=30m -run TestTableMutants ./qp
+
+conform-mutants: ## put each known fault into the product, and see the conformance cases that it names fail
+	$(GO) run ./conformance/mutants $(MUTANTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh

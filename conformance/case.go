@@ -1,5 +1,3 @@
-//go:build conformance
-
 // Package conformance holds the executable requirements of iWARP: the verbs
 // draft (draft-hilland-rddp-verbs-00) and RFC 5040, 5041, 5042, 5044 and 6581.
 //

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package conformance
 
 import (
@@ -8,6 +6,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,7 +65,8 @@ func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, e
 	}
 	_ = g.Wait()
 	if err := ctx.Err(); err != nil {
-		return results[:done], fmt.Errorf("conformance: stopped after %d of %d cases: %w", done, len(chosen), err)
+		results = slices.DeleteFunc(results, func(r Result) bool { return r.Case == "" }) // not begun
+		return results, fmt.Errorf("conformance: stopped after %d of %d cases: %w", done, len(chosen), err)
 	}
 	return results, nil
 }

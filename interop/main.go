@@ -1,4 +1,5 @@
-// Command interop runs softrnic against Linux Soft-iWARP, in both roles, and reports the result as a table.
+// Command interop runs softrnic against Linux Soft-iWARP, in both roles, and reports the result as a table. Then it
+// turns the conformance cases on Linux Soft-iWARP, again in both roles, and reports what they find.
 //
 // The peer is rping of rdma-core in a QEMU guest (see siw-guest). What a server in the guest does follows from
 // the request, so as a server siw is the stock driver. What its client asks for is fixed when the driver is
@@ -20,6 +21,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // options are the flags.
@@ -28,11 +30,21 @@ type options struct {
 	dir    string
 	doc    string
 	only   *regexp.Regexp
+	cases  *regexp.Regexp
+	parts  string
 	rounds int
 }
 
+// The parts of a run.
+const (
+	partMatrix  = "matrix"
+	partConform = "conform"
+)
+
+func (o options) part(name string) bool { return o.parts == "" || o.parts == name }
+
 func main() {
-	opts := options{only: regexp.MustCompile("")}
+	opts := options{only: regexp.MustCompile(""), cases: regexp.MustCompile("")}
 	flag.StringVar(&opts.rnic, "rnic", "bin/rnic", "the program to test")
 	flag.StringVar(&opts.dir, "dir", "interop", "where siw-guest is")
 	flag.StringVar(&opts.doc, "doc", "docs/interop.md", "page whose matrix is updated after a whole run; empty for none")
@@ -41,8 +53,13 @@ func main() {
 		opts.only, err = regexp.Compile(s)
 		return err
 	})
+	flag.Func("cases", "run only conformance cases whose name matches this `regexp`, and update no page", func(s string) (err error) {
+		opts.cases, err = regexp.Compile(s)
+		return err
+	})
+	flag.StringVar(&opts.parts, "part", "", "run only this `part`: matrix or conform")
 	flag.Parse()
-	if flag.NArg() > 0 || opts.rounds < 1 {
+	if flag.NArg() > 0 || opts.rounds < 1 || !opts.part(partMatrix) && !opts.part(partConform) {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -58,11 +75,53 @@ func main() {
 	}
 }
 
-// run does the whole matrix; ok tells whether no cell failed.
+// run does what is asked for; ok tells whether no cell of the matrix failed. What the cases find about siw is no
+// failure of this program.
 func run(ctx context.Context, opts options) (ok bool, err error) {
 	if _, err := os.Stat(opts.rnic); err != nil {
 		return false, fmt.Errorf("%w; build it first with `make build`", err)
 	}
+	ok = true
+	if opts.part(partMatrix) {
+		if ok, err = runMatrix(ctx, opts); err != nil {
+			return false, err
+		}
+	}
+	if opts.part(partConform) {
+		if err := runConform(ctx, opts); err != nil {
+			return false, err
+		}
+	}
+	return ok, nil
+}
+
+// runConform turns the conformance cases on siw, the stock driver.
+func runConform(ctx context.Context, opts options) error {
+	var found *findings
+	begun := time.Now()
+	err := withGuest(ctx, opts, "conform", "", func(h *harness) (err error) {
+		found, err = conformBoth(ctx, h, opts.cases)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := found.writeText(os.Stdout); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "conformance: %v\n", time.Since(begun).Round(time.Second))
+	if opts.doc == "" || opts.cases.String() != "" {
+		return nil
+	}
+	versions, err := peerVersions()
+	if err != nil {
+		return err
+	}
+	return updateDoc(opts.doc, partConform, found.markdown(versions))
+}
+
+// runMatrix does the whole matrix; ok tells whether no cell failed.
+func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 	r := newReport()
 	controls := make(map[cell][]error) // without a direction
 
@@ -109,7 +168,7 @@ func run(ctx context.Context, opts options) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return ok, r.updateDoc(opts.doc, versions)
+	return ok, updateDoc(opts.doc, partMatrix, r.markdown(versions))
 }
 
 // withGuest boots a guest, lets f use it, and powers it off.

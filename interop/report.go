@@ -111,32 +111,32 @@ func (r *report) markdown(versions string) string {
 	return b.String()
 }
 
-// The markers in docs/interop.md; what stands between them is replaced.
-const (
-	beginMarker = "<!-- matrix:begin -->"
-	endMarker   = "<!-- matrix:end -->"
-)
-
-// between returns doc with text in place of what stood between the markers.
-func between(doc, text string) (string, error) {
-	head, rest, ok := strings.Cut(doc, beginMarker)
-	if !ok {
-		return "", fmt.Errorf("no line %q", beginMarker)
-	}
-	_, tail, ok := strings.Cut(rest, endMarker)
-	if !ok {
-		return "", fmt.Errorf("no line %q after %q", endMarker, beginMarker)
-	}
-	return head + beginMarker + "\n" + text + endMarker + tail, nil
+// markers are around a part in docs/interop.md; what stands between them is replaced.
+func markers(part string) (begin, end string) {
+	return "<!-- " + part + ":begin -->", "<!-- " + part + ":end -->"
 }
 
-// updateDoc writes the table into the page at path.
-func (r *report) updateDoc(path, versions string) error {
+// between returns doc with text in place of what stood between a part's markers.
+func between(doc, part, text string) (string, error) {
+	begin, end := markers(part)
+	head, rest, ok := strings.Cut(doc, begin)
+	if !ok {
+		return "", fmt.Errorf("no line %q", begin)
+	}
+	_, tail, ok := strings.Cut(rest, end)
+	if !ok {
+		return "", fmt.Errorf("no line %q after %q", end, begin)
+	}
+	return head + begin + "\n" + text + end + tail, nil
+}
+
+// updateDoc writes a part's table into the page at path.
+func updateDoc(path, part, text string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	doc, err := between(string(old), r.markdown(versions))
+	doc, err := between(string(old), part, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

@@ -44,6 +44,7 @@ func TestMarkdown(t *testing.T) {
 }
 
 func TestBetween(t *testing.T) {
+	beginMarker, endMarker := markers(partMatrix)
 	tests := []struct{ name, doc, want, err string }{
 		{"replaces", "a\n" + beginMarker + "\nold\n" + endMarker + "\nz\n", "a\n" + beginMarker + "\nnew\n" + endMarker + "\nz\n", ""},
 		{"first time", beginMarker + endMarker, beginMarker + "\nnew\n" + endMarker, ""},
@@ -53,7 +54,7 @@ func TestBetween(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := between(tt.doc, "new\n")
+			got, err := between(tt.doc, partMatrix, "new\n")
 			if tt.err != "" {
 				require.ErrorContains(t, err, tt.err)
 				return
@@ -71,11 +72,16 @@ func TestUpdateDoc(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "interop.md")
 	require.NoError(t, os.WriteFile(path, page, 0o644))
 
-	require.NoError(t, mixedReport().updateDoc(path, "Linux X"))
+	update := func() {
+		require.NoError(t, updateDoc(path, partMatrix, mixedReport().markdown("Linux X")))
+		require.NoError(t, updateDoc(path, partConform, mixedFindings().markdown("Linux X")))
+	}
+	update()
 	first, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Contains(t, string(first), "second; cause")
-	require.NoError(t, mixedReport().updateDoc(path, "Linux X"))
+	require.Contains(t, string(first), "Terminate 0/2/06")
+	update()
 	second, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, string(first), string(second))

@@ -66,6 +66,7 @@ func newRoot() *cobra.Command {
 		newPingCommand(),
 		newDemoCommand(),
 		newPerfCommand(),
+		newConformCommand(),
 		newDumpCommand(),
 	)
 	// run prints errors, on one line; help is for who asks for it.

@@ -169,6 +169,20 @@ func TestUsageErrors(t *testing.T) {
 		{"perf server a b", "one too many"},
 		{"perf suite --lines --json", "choose one"},
 		{"perf baseline --rounds 0", "from 1 to"},
+		{"conform", "no command given"},
+		{"conform list x", "one too many"},
+		{"conform run x", "one too many"},
+		{"conform run --run nothing-at-all", "no case matches"},
+		{"conform run --run [", "is no pattern"},
+		{"conform run --timeout 0s", "from 1ms"},
+		{"conform run --parallel 0", "from 1 to"},
+		{"conform run --role initiator", "--role is for a --target"},
+		{"conform run --rping", "--rping is for a --target"},
+		{"conform run --target a:1 --role both", "want initiator or responder"},
+		{"conform run --target a", "want HOST:PORT"},
+		{"conform run --run 5.1 --json - --html -", "only one output"},
+		{"conform serve", "ADDR is missing"},
+		{"conform report", "FILE is missing"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {

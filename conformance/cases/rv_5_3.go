@@ -1,5 +1,3 @@
-//go:build conformance
-
 package cases
 
 import (
@@ -213,7 +211,8 @@ func cqFewerEntriesThanRequests(t *conformance.T) {
 	const depth = 64
 	w := newWorld(t, worldConfig{Idle: true})
 	cq := w.a.newCQ(1)
-	qp := w.a.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth, RecvDepth: depth})
+	// One more: that the peer has got the Writes does not mean that they have completed.
+	qp := w.a.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth + 1, RecvDepth: depth})
 	for id := range uint64(depth) {
 		post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, Flags: verbs.Unsignaled})
 		postRecv(t, qp, verbs.Recv{ID: id})

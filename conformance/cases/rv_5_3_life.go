@@ -1,5 +1,3 @@
-//go:build conformance
-
 package cases
 
 import (
@@ -71,9 +69,9 @@ func resizeUnderTraffic(t *conformance.T) {
 	next, posted := map[verbs.QPID]uint64{}, map[verbs.QPID]uint64{}
 	got := make([]verbs.Completion, 3)
 	for next[n.qp.ID()] < each || next[more.ID()] < each {
-		for _, qp := range []*verbs.QP{n.qp, more} {
+		for i, qp := range []*verbs.QP{n.qp, more} {
 			for id := posted[qp.ID()]; id < each && id < next[qp.ID()]+depth; id++ {
-				post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 16), Remote: w.b.mr.Remote(0)})
+				post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 16), Remote: w.b.mr.Remote(16 * i)})
 				posted[qp.ID()]++
 			}
 		}

@@ -1,13 +1,13 @@
-//go:build conformance
-
 package cases
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
 	"math/rand/v2"
-	"sync"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/mpa"
@@ -121,71 +121,108 @@ func (l *line) drained() {
 func resizeDisturbsNothing(t *conformance.T) {
 	const messages, least = 1000, 16
 	c := nodeConfig{QP: verbs.QPConfig{SendDepth: 64, RecvDepth: 64}}
-	w := newWorld(t, worldConfig{A: c, B: c})
-	var g sync.WaitGroup
+	w := newWorld(t, worldConfig{A: c, B: c, Idle: true})
+	var sides []*talker
 	for _, n := range []*node{w.a, w.b} {
 		rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 0))
-		g.Go(func() {
-			numbers(t, n, messages, func() {
-				m := verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(least + rng.IntN(200)), RecvDepth: ptr(least + rng.IntN(200))}
-				assert.NoError(t, n.qp.Modify(m))
-			})
-		})
+		s := &talker{node: n, messages: messages, meanwhile: func() error {
+			return n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(least + rng.IntN(200)), RecvDepth: ptr(least + rng.IntN(200))})
+		}}
+		require.NoError(t, s.receive()) // before the peer may send
+		sides = append(sides, s)
 	}
-	g.Wait()
+	connect(t, w.a.qp, w.b.qp)
+	var g errgroup.Group
+	for _, s := range sides {
+		g.Go(s.run)
+	}
+	require.NoError(t, g.Wait())
 	require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{w.a.qp.State(), w.b.qp.State()})
 	w.a.quiet()
 	w.b.quiet()
 }
 
-// numbers sends as many numbered messages as it receives, with at most ten Receives
-// and five Sends outstanding, and does something else again and again. Every completion has to be
-// Success, and in order.
-func numbers(t *conformance.T, n *node, messages uint64, meanwhile func()) {
-	var sent, received, posted, done uint64
-	window := func() {
-		for ; posted < messages && posted < received+10; posted++ {
-			_, err := n.qp.PostRecv(verbs.Recv{ID: posted, SGL: n.mr.SGL(int(posted%10)*8, 8)})
-			if !assert.NoError(t, err, "PostRQ") {
-				return
-			}
+// talker is a side that sends as many numbered messages as it receives, with at most
+// ten Receives and five Sends outstanding, and does something else again and again.
+// Every completion has to be Success, and in order.
+type talker struct {
+	*node
+	messages  uint64
+	meanwhile func() error
+
+	posted, received uint64 // Receives
+	sent, done       uint64 // Sends
+}
+
+// run is all of it. If it fails, the queue pair is taken away, which ends the peer's
+// side too.
+func (s *talker) run() (err error) {
+	defer func() {
+		if err != nil {
+			s.qp.Fail()
 		}
-		// The peer has posted as many receives as this side has got messages,
-		// and ten more when it began: five leave room for what it is slower.
-		for ; sent < messages && sent < done+5 && sent < received+5; sent++ {
-			at := 4096 + int(sent%5)*8
-			n.mr.Bytes()[at], n.mr.Bytes()[at+1] = byte(sent), byte(sent>>8)
-			_, err := n.qp.PostSend(verbs.Send{ID: sent, SGL: n.mr.SGL(at, 8)})
-			if !assert.NoError(t, err, "PostSQ") {
-				return
-			}
-		}
-	}
-	window()
+	}()
 	c := make([]verbs.Completion, 8)
-	for received < messages || done < messages {
-		k, err := n.cq.Wait(t.Context(), c)
-		if !assert.NoError(t, err) {
-			return
+	for {
+		if err := errors.Join(s.receive(), s.send()); err != nil {
+			return err
+		}
+		if s.received == s.messages && s.done == s.messages {
+			return nil
+		}
+		k, err := s.cq.Wait(s.t.Context(), c)
+		if err != nil {
+			return err
 		}
 		for _, x := range c[:k] {
-			if !assert.Equal(t, verbs.StatusSuccess, x.Status, "%+v", x) {
-				return
+			if err := s.take(x); err != nil {
+				return err
 			}
-			if x.Op != verbs.OpRecv {
-				assert.Equal(t, done, x.ID, "Sends")
-				done++
-				continue
-			}
-			at := int(received%10) * 8
-			if !assert.Equal(t, []uint64{received, received & 0xFFFF}, []uint64{x.ID, uint64(n.mr.Bytes()[at]) | uint64(n.mr.Bytes()[at+1])<<8}, "Receives") {
-				return
-			}
-			received++
 		}
-		meanwhile()
-		window()
+		if err := s.meanwhile(); err != nil {
+			return err
+		}
 	}
+}
+
+// receive posts Receives, send Sends. The peer has posted as many Receives as this
+// side has got messages, and ten more when it began: five leave room for what it is
+// slower.
+func (s *talker) receive() error {
+	for ; s.posted < s.messages && s.posted < s.received+10; s.posted++ {
+		if _, err := s.qp.PostRecv(verbs.Recv{ID: s.posted, SGL: s.mr.SGL(int(s.posted%10)*8, 8)}); err != nil {
+			return fmt.Errorf("post receive %d: %w", s.posted, err)
+		}
+	}
+	return nil
+}
+
+func (s *talker) send() error {
+	for ; s.sent < s.messages && s.sent < s.done+5 && s.sent < s.received+5; s.sent++ {
+		at := 4096 + int(s.sent%5)*8
+		binary.LittleEndian.PutUint64(s.mr.Bytes()[at:], s.sent)
+		if _, err := s.qp.PostSend(verbs.Send{ID: s.sent, SGL: s.mr.SGL(at, 8)}); err != nil {
+			return fmt.Errorf("post send %d: %w", s.sent, err)
+		}
+	}
+	return nil
+}
+
+// take is a completion, which has to be that of the oldest of its kind.
+func (s *talker) take(x verbs.Completion) error {
+	want := verbs.Completion{ID: s.done, QP: s.qp.ID()}
+	number := s.received
+	if x.Op == verbs.OpRecv {
+		want.ID, want.Op, want.Bytes = s.received, verbs.OpRecv, 8
+		number = binary.LittleEndian.Uint64(s.mr.Bytes()[s.received%10*8:])
+		s.received++
+	} else {
+		s.done++
+	}
+	if x != want || x.Op == verbs.OpRecv && number != want.ID {
+		return fmt.Errorf("completion %+v, want %+v; the message in the buffer is number %d", x, want, number)
+	}
+	return nil
 }
 
 func shrinkRefused(t *conformance.T) {

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package cases
 
 import (
@@ -7,7 +5,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -21,9 +18,6 @@ var rv6_2_5 = []conformance.Case{
 	{Name: "6.2.5/takes-nothing", Keys: []string{"RV-6.2.5-M4"}, Need: conformance.NeedUpper, Run: closingTakesNothing},
 	{Name: "6.2.5/flushes-receives", Keys: []string{"RV-6.2.5-M7", "RV-6.2.5-M8"}, Need: conformance.NeedUpper, Run: closingFlushes},
 	{Name: "6.2.5/none-lost", Keys: []string{"RV-6.2.5-M6", "RV-6.2.5-M9"}, Need: conformance.NeedAPI, Run: closingLosesNone},
-	{Name: "6.2.5/errors", Keys: []string{"RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19"}, Need: conformance.NeedUpper, Run: closingErrors},
-	{Name: "6.2.5/error-resets", Keys: []string{"RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17"}, Need: conformance.NeedAPI, Run: closingErrorResets},
-	{Name: "6.2.5/timeout", Keys: []string{"RV-6.2.5-M13", "RV-6.2.5-M14"}, Need: conformance.NeedUpper, Run: closingTimeout},
 	{Name: "6.2.5/a-new-stream", Keys: []string{"RV-6.2.5-M23"}, Need: conformance.NeedAPI, Run: closingNewStream},
 }
 
@@ -228,101 +222,6 @@ func closingLosesNone(t *conformance.T) {
 		l.accounted(accepted)
 	}
 	t.Part("")
-}
-
-// closingErrors has all that can go wrong in a close. RV-6.2.5-M12: a lost LLP is LLP
-// Connection Lost, and figure 11 has Bad Close for the rest.
-func closingErrors(t *conformance.T) {
-	for what, c := range map[string]struct {
-		before func(*rig)
-		do     func(*rig)
-		event  verbs.EventID
-	}{
-		"a segment":                {nil, func(r *rig) { r.send(aWrite(0, 0, nil)) }, verbs.EventBadClose},
-		"a part of a segment":      {nil, func(r *rig) { require.NoError(t, r.peer.Raw([]byte{0, 14})) }, verbs.EventBadClose},
-		"an RDMA Read, unanswered": {func(r *rig) { r.outstandingRead(9) }, nil, verbs.EventBadClose},
-		"an RDMA Read of the peer's": {func(r *rig) {
-			b := r.register(upper.RegisterArgs{Len: 16 << 20, Access: allRights})
-			r.send(aReadRequest(1, read{nowhere, nowhereTO, 16 << 20, b.tag(), b.at(0)}))
-			r.next()
-		}, nil, verbs.EventBadClose},
-		"the peer resets": {
-			nil, func(r *rig) { require.NoError(t, r.peer.Reset()) },
-			verbs.EventLLPLost, // 6.2.5 and figure 11: a reset too
-		},
-	} {
-		t.Part("%s", what)
-		r := open(t, twoCQs())
-		r.recv(2, 16)
-		if c.before != nil {
-			c.before(r)
-		} else {
-			r.settled()
-		}
-		r.close()
-		if c.do != nil {
-			require.Equal(t, wire.FIN, r.gone())
-			c.do(r)
-		}
-		q := r.ended(verbs.Error)
-		require.False(t, q.Stream)
-		r.events(c.event)
-		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
-		if what == "an RDMA Read, unanswered" {
-			r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
-		}
-	}
-	t.Part("")
-}
-
-// closingErrorResets looks at what is there when the handler is told of a bad close:
-// the reset has gone out, there is no stream, and the state is Error (6.2.5: in order).
-func closingErrorResets(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
-	conn := l.stream().Conn
-	type seen struct {
-		state    verbs.State
-		released bool
-		err      error
-	}
-	at := make(chan seen, 8)
-	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) {
-		assert.Equal(t, verbs.Event{ID: verbs.EventBadClose, QP: l.id}, e)
-		a, err := l.qp.Query()
-		assert.NoError(t, err)
-		_, err = l.peer.Conn.Read(make([]byte, 1))
-		at <- seen{a.State, a.Stream == nil, err}
-	}))
-	l.modify(verbs.Closing)
-	l.finished()
-	l.tell(aSend(1, nil))
-	select {
-	case s := <-at:
-		require.Equal(t, verbs.Error, s.state)
-		require.True(t, s.released, "Query QP has no stream")
-		require.Error(t, s.err, "the peer's socket")
-	case <-t.Context().Done():
-		t.Fatalf("there is no event")
-	}
-	released(t, conn)
-	require.Error(t, l.peer.Send(aSend(2, nil)), "the stream was reset")
-	require.NoError(t, n.nic.SetEventHandler(nil))
-	l.again()
-	l.settle()
-}
-
-func closingTimeout(t *conformance.T) {
-	s := twoCQs()
-	s.qp.CloseTimeout = shortly
-	r := open(t, s)
-	r.recv(1, 16)
-	r.settled()
-	r.close()
-	q := r.ended(verbs.Error)
-	require.False(t, q.Stream)
-	r.events(verbs.EventLLPLost)
-	r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 }
 
 // closingNewStream closes in the middle of the numbering of both queues: the next

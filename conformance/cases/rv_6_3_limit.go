@@ -1,5 +1,3 @@
-//go:build conformance
-
 package cases
 
 import (
@@ -156,7 +154,7 @@ func srqLimitRange(t *conformance.T) {
 func limitsArmedTwice(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2})
-	l := n.loose(verbs.QPConfig{SRQ: s, RQLimit: 1})
+	l := n.loose(verbs.QPConfig{SRQ: s})
 	for range 2 {
 		require.NoError(t, s.Modify(verbs.ModifySRQ{Rearm: true}))
 		require.True(t, queried[verbs.SRQAttributes](t, s).Armed)

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package cases
 
 import (
@@ -19,15 +17,11 @@ var rv6_4 = []conformance.Case{
 	{Name: "6.4/on-segment-boundaries", Keys: []string{"RV-6.4-M1", "RV-6.4-M3"}, Need: conformance.NeedAPI, Run: stopOnBoundaries},
 	{Name: "6.4/not-the-bad-segment", Keys: []string{"RV-6.4-M4", "RV-6.4-M5"}, Need: conformance.NeedAPI, Run: stopBeforeBadSegment},
 	{Name: "6.4/within-a-segment", Keys: []string{"RV-6.4-M6", "RV-6.4-M7"}, Need: conformance.NeedAPI, Run: stopWithinSegment},
-	{Name: "6.4/inbound-stops", Keys: []string{"RV-6.4-M8"}, Need: conformance.NeedUpper, Run: stopInbound},
 	{Name: "6.4/by-verb-at-the-message", Keys: []string{"RV-6.4-M9"}, Need: conformance.NeedAPI, Run: stopAtMessage},
 	{Name: "6.4/by-verb-within-the-message", Keys: []string{"RV-6.4-S1"}, Need: conformance.NeedAPI, Strict: true, Run: stopWithinMessage},
 	{Name: "6.4/answer-to-a-read", Keys: []string{"RV-6.4-M12"}, Need: conformance.NeedAPI, Run: stopAnswer},
 	{Name: "6.4/completion-error", Keys: []string{"RV-6.4-M13"}, Need: conformance.NeedAPI, Run: stopCompletionError},
 	{Name: "6.4/completion-error-within-the-message", Keys: []string{"RV-6.4-S2"}, Need: conformance.NeedAPI, Strict: true, Run: stopCompletionErrorWithin},
-	{Name: "6.4/when-delivered", Keys: []string{"RV-6.4-M14"}, Need: conformance.NeedUpper, Run: faultWhenDelivered},
-	{Name: "6.4/first-fault-counts", Keys: []string{"RV-6.4-M15"}, Need: conformance.NeedUpper, Run: firstFaultCounts},
-	{Name: "6.4/others-do-not-wait", Keys: []string{"RV-6.4-M16"}, Need: conformance.NeedUpper, Run: othersDoNotWait},
 }
 
 // vast is more than the sockets of a connection hold.
@@ -166,29 +160,6 @@ func (l *line) full() {
 	}
 }
 
-// stopInbound has good segments behind a bad one, in one write.
-func stopInbound(t *conformance.T) {
-	for _, bad := range [][]byte{badSTag, untagged(lastUntagged, opSend, 0, 5, 1, 0, nil), untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil)} {
-		r := open(t, twoCQs())
-		bufs := r.recv(2, 16)
-		g := r.region(64, allRights)
-		sink := r.outstandingRead(9)
-		r.sendAtOnce(
-			aSend(1, []byte("before")), bad, aSend(2, []byte("behind")), aWrite(g.tag(), g.at(0), []byte("behind")),
-			aReadResponse(sink.tag(), sink.at(0), []byte("response")),
-		)
-		require.Equal(t, byte(opTerminate), r.next()[1])
-		r.finished()
-		r.ended(verbs.Error)
-		r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6}, flushedRecvs(2)[0])
-		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
-		bufs[0].holds(0, []byte("before"))
-		bufs[1].unchanged()
-		g.unchanged()
-		sink.unchanged()
-	}
-}
-
 // stopAtMessage has many Sends queued, behind each other. What the peer has got whole
 // completes as Success, the rest as Flushed.
 func stopAtMessage(t *conformance.T) {
@@ -322,71 +293,4 @@ func stopCompletionErrorWithin(t *conformance.T) {
 	require.ErrorIs(t, r.end, io.EOF)
 	require.Equal(t, aTerminate(0x0207, nil, false), r.terminate)
 	require.Zero(t, r.messages, "the message is not whole")
-}
-
-// faultWhenDelivered sends a bad segment up to the last octets of its CRC.
-func faultWhenDelivered(t *conformance.T) {
-	r := open(t, twoCQs())
-	g := r.region(64, allRights)
-	r.settled()
-	f := r.peer.Frame(badSTag)
-	require.NoError(t, r.peer.Raw(f[:len(f)-2]))
-	for i := range uint32(20) {
-		r.post(verbs.Send{ID: uint64(i), SGL: g.sgl(0, 4)})
-		r.expect(aSend(i+1, g.first[:4]))
-		r.completionsOf(r.SendCQ, verbs.Completion{ID: uint64(i)})
-	}
-	r.state(verbs.RTS)
-	r.events()
-	require.NoError(t, r.peer.Raw(f[len(f)-2:]))
-	r.terminated(0x1100, badSTag, false)
-	r.ended(verbs.Error)
-	r.events(verbs.EventProtSTag)
-}
-
-// firstFaultCounts sends two bad segments in one write, in both orders.
-func firstFaultCounts(t *conformance.T) {
-	badQN := untagged(lastUntagged, opSend, 0, 5, 1, 0, []byte{1})
-	badOpcode := untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil)
-	type fault struct {
-		u     []byte
-		code  uint16
-		event verbs.EventID
-	}
-	all := []fault{{badSTag, 0x1100, verbs.EventProtSTag}, {badQN, 0x1201, verbs.EventInvalidQN}, {badOpcode, 0x0206, verbs.EventUnexpectedOpcode}}
-	for i, first := range all {
-		for j, behind := range all {
-			if i == j {
-				continue
-			}
-			r := open(t, setup{})
-			r.sendAtOnce(first.u, behind.u)
-			r.terminated(first.code, first.u, false)
-			r.ended(verbs.Error)
-			r.events(first.event)
-		}
-	}
-	// One of the LLP, before one of DDP.
-	r := open(t, setup{})
-	f := r.peer.Frame(badSTag)
-	f[len(f)-1] ^= 1
-	require.NoError(t, r.peer.Raw(append(f, r.peer.Frame(badQN)...)))
-	r.terminated(0x2002, nil, false)
-	r.ended(verbs.Error)
-	r.events(verbs.EventBadCRC)
-}
-
-// othersDoNotWait has a bad segment that is not all there, and a bad request.
-func othersDoNotWait(t *conformance.T) {
-	r := open(t, twoCQs())
-	r.settled()
-	f := r.peer.Frame(badSTag)
-	require.NoError(t, r.peer.Raw(f[:len(f)-1]))
-	r.post(verbs.Send{ID: 1, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
-	r.completionsOf(r.SendCQ, verbs.Completion{ID: 1, Status: verbs.StatusInvalidSTag})
-	r.expect(aTerminate(0x0000, nil, false))
-	require.NoError(t, r.peer.Raw(f[len(f)-1:]))
-	r.finished()
-	r.ended(verbs.Error)
-	r.events()
 }

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package cases
 
 import (
@@ -95,16 +93,17 @@ func readsShared(t *conformance.T) {
 	require.Equal(t, []int{9, 9, ird, ord}, []int{a.MaxIRD, a.MaxORD, a.MaxIRDShared, a.MaxORDShared})
 	var all []*verbs.QP
 	for range 400 {
-		if len(all) > 0 && t.Rand().IntN(3) == 0 {
+		switch do := t.Rand().IntN(9); {
+		case len(all) > 0 && do < 3:
 			i := t.Rand().IntN(len(all))
 			require.NoError(t, all[i].Destroy())
 			all = append(all[:i], all[i+1:]...)
-		} else if len(all) > 0 && t.Rand().IntN(3) == 0 {
+		case len(all) > 0 && do < 5:
 			err := all[t.Rand().IntN(len(all))].Modify(verbs.ModifyQP{IRD: ptr(1 + t.Rand().IntN(9)), ORD: ptr(1 + t.Rand().IntN(9))})
 			if err != nil {
 				require.ErrorIs(t, err, verbs.ErrInsufficientResources)
 			}
-		} else {
+		default:
 			qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1 + t.Rand().IntN(9), ORD: 1 + t.Rand().IntN(9)}))
 			if err != nil {
 				require.ErrorIs(t, err, verbs.ErrInsufficientResources)

@@ -1,5 +1,3 @@
-//go:build conformance
-
 // Command mutants shows that the conformance cases can fail. Each mutant is a small
 // fault in the product, and names the cases that must notice it: the command builds
 // itself once more with the fault in it, runs just those cases, and says who was

@@ -1,5 +1,3 @@
-//go:build conformance
-
 // Package report shows what a conformance run found: as text, JSON, JUnit's XML, one
 // page of HTML, and a capture file for each case that failed.
 //

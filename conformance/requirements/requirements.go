@@ -1,5 +1,3 @@
-//go:build conformance
-
 // Package requirements is the registry: every MUST and SHOULD of the verbs draft and
 // of the iWARP RFCs, by key, in our own words, with the class that says whether a
 // case can show it.

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package upper
 
 import (
@@ -78,7 +76,7 @@ type Connection struct {
 	P2P                   bool
 	Rev                   uint8
 	IRD, ORD              int
-	// PeerIRD and PeerORD (Listen) are what the Request says; -1 for nothing.
+	// PeerIRD and PeerORD are what the peer's frame says; -1 for nothing.
 	PeerIRD, PeerORD int
 }
 

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package upper
 
 import (
@@ -60,6 +58,7 @@ func (s *Service) accept(nc net.Conn, qp *verbs.QP, a ConnectArgs) Connection {
 	}
 	conn, err := req.Accept(s.ctx, qp, cfg)
 	if err != nil {
+		_ = nc.Close() // the request may stand
 		c.Failed = err.Error()
 		return c
 	}
@@ -98,6 +97,7 @@ func (c *Connection) describe(conn *cm.Conn) {
 	c.CRC, c.Rev, c.P2P = conn.CRC(), conn.Rev(), conn.P2P()
 	c.MarkersOut, c.MarkersIn = conn.Markers()
 	c.IRD, c.ORD = conn.IRD(), conn.ORD()
+	c.PeerIRD, c.PeerORD = conn.PeerIRD(), conn.PeerORD()
 }
 
 // Connected waits for what Listen or Dial began.

@@ -1,5 +1,3 @@
-//go:build conformance
-
 package upper
 
 // Served is a Service as net/rpc wants it: with errors that can travel.

@@ -1,5 +1,3 @@
-//go:build conformance
-
 // Package upper is the upper tester: the program above the RNIC under test, which
 // does what a conformance case tells it to. It opens queue pairs, connects,
 // registers, posts and looks.

@@ -90,6 +90,8 @@ func TestViolations(t *testing.T) {
 		{"programs see all", "cmd/rnic", []string{Module + "/verbs", Module + "/qp", "github.com/spf13/cobra"}, 0},
 		{"core takes no command library", "qp", []string{"github.com/spf13/cobra"}, 1},
 		{"core takes the Go project's modules", "mpa", []string{"golang.org/x/sys/unix"}, 0},
+		{"cases assert with testify", "conformance/cases", []string{Module + "/verbs", "github.com/stretchr/testify/require"}, 0},
+		{"what is shipped does not assert", "verbs", []string{"github.com/stretchr/testify/require"}, 1},
 		{"unknown room", "newroom", []string{"net"}, 1},
 		{"root package", "", []string{"net"}, 1},
 	}

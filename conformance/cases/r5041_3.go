@@ -1,0 +1,229 @@
+package cases
+
+import (
+	"io"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5041_3 is what DDP wants of the LLP: RFC 5041 3. The LLP is MPA over whatever
+// connection there is.
+var r5041_3 = []conformance.Case{
+	{
+		Name: "3/boundaries", Need: conformance.NeedUpper, Run: boundaries,
+		Keys: []string{"R5041-3-M5", "R5041-3-M8"},
+	},
+	{
+		Name: "3/accepted-or-told", Need: conformance.NeedUpper, Run: acceptedOrTold,
+		Keys: []string{"R5041-3-M4"},
+	},
+	{
+		Name: "3/digest", Need: conformance.NeedUpper, Run: digestCovers,
+		Keys: []string{"R5041-3-M7"},
+	},
+	{
+		Name: "3/erroneous-stream", Need: conformance.NeedUpper, Run: streamMarked,
+		Keys: []string{"R5041-3-M9", "R5041-3-M10"},
+	},
+	{
+		Name: "3/ends-told", Need: conformance.NeedUpper, Run: endsTold,
+		Keys: []string{"R5041-3-M11", "R5041-3-M12"},
+	},
+	{
+		Name: "3/connection-torn-down", Need: conformance.NeedUpper, Run: tornDown,
+		Keys: []string{"R5041-3-M13"},
+	},
+}
+
+// boundaries: TCP cuts the stream in any way. Each Send arrives as it was sent, and
+// its length leaves no pad octet in the buffer.
+func boundaries(t *conformance.T) {
+	for _, most := range []int{1, 7, 64 << 10} {
+		t.Part("pieces of %d octets", most)
+		r := open(t, setup{qp: upper.OpenArgs{RecvDepth: 64}})
+		bufs := r.recv(24, 64)
+		var ulpdus [][]byte
+		var want []verbs.Completion
+		for i := range bufs {
+			n := i % 8 // all lengths of pad
+			data := upper.Pattern(uint8(i), 16+n)
+			bufs[i].gets(0, data)
+			lengths := []int{16 + n}
+			if i%3 == 1 {
+				lengths = []int{16, n}
+			}
+			ulpdus = append(ulpdus, cutUp(opSend, 0, r.nextSend(), data, lengths...)...)
+			want = append(want, verbs.Completion{ID: uint64(i + 1), Op: verbs.OpRecv, Bytes: uint32(16 + n)})
+		}
+		r.pieces(most, ulpdus...)
+		r.completions(want...)
+		for _, b := range bufs {
+			b.unchanged()
+		}
+		r.settled()
+		r.incomplete()
+	}
+	t.Part("")
+}
+
+// acceptedOrTold: the connection is cut somewhere in a row of messages. Each of them
+// has a completion, Success for what the LLP took and Flushed for what is behind; and
+// that the stream failed is told.
+func acceptedOrTold(t *conformance.T) {
+	const count, size = 64, 150_000
+	for _, heard := range []int{0, 1, 10, 30, count} {
+		t.Part("cut behind %d messages", heard)
+		r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
+		b := r.region(size, allRights)
+		for i := range count {
+			r.post(verbs.Send{ID: uint64(i), SGL: b.sgl(0, size)})
+		}
+		for i := range heard {
+			p := r.message()
+			require.Equal(t, uint32(i+1), p.msn)
+			same(t, b.first, p.payload, "message %d", i)
+		}
+		if heard == count {
+			var all []verbs.Completion
+			for i := range count {
+				all = append(all, verbs.Completion{ID: uint64(i)})
+			}
+			r.completions(all...)
+			continue
+		}
+		require.NoError(t, r.peer.Reset())
+		r.ended(verbs.Error)
+		got := r.poll(r.SendCQ, count, r.patience())
+		require.Len(t, got, count)
+		sent := 0
+		for i, c := range got {
+			require.EqualValues(t, i, c.ID)
+			if c.Status == verbs.StatusSuccess {
+				require.Equal(t, i, sent, "a message behind one that was not sent")
+				sent++
+				continue
+			}
+			require.Equal(t, verbs.StatusFlushed, c.Status)
+		}
+		require.GreaterOrEqual(t, sent, heard)
+		require.Less(t, sent, count, "there is no socket that takes all")
+		var e upper.Events
+		require.NoError(t, r.up.Events(upper.EventsArgs{N: 1, Timeout: r.patience()}, &e))
+		require.Len(t, e.Events, 1)
+		require.Contains(t, []verbs.EventID{verbs.EventLLPReset, verbs.EventLLPLost}, e.Events[0].ID)
+	}
+	t.Part("")
+}
+
+// digestCovers changes one bit after the other: of the header, the payload, the pad
+// and the CRC.
+func digestCovers(t *conformance.T) {
+	u := func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("payload")) }
+	for at := range 32 { // 2 of length, 14 of header, 7 of payload, 1 of pad, 4 of CRC
+		if at < 2 || at >= 28 { // a wrong length moves the CRC: RFC 5044
+			continue
+		}
+		t.Part("octet %d of the FPDU", at)
+		v := newVictim(t, setup{})
+		f := v.peer.Frame(u(v))
+		require.Len(t, f, 28)
+		f[at] ^= 1 << t.Rand().IntN(8)
+		require.NoError(t, v.peer.Raw(f))
+		v.rejectedAs(&rejection{code: 0x2002, bare: true, event: verbs.EventBadCRC}, nil)
+	}
+	t.Part("as it should be")
+	v := newVictim(t, setup{})
+	v.send(u(v))
+	v.settled()
+	v.region.holds(3, []byte("payload"))
+}
+
+// streamMarked: once a segment is refused the stream is the Terminate Message's alone.
+// Good segments behind have no effect, and what is still to be posted is refused.
+func streamMarked(t *conformance.T) {
+	v := newVictim(t, twoCQs())
+	bad := aWrite(v.region.tag()^1, v.region.at(0), []byte("bad"))
+	good := [][]byte{
+		aWrite(v.region.tag(), v.region.at(0), []byte("good")), aSend(1, []byte("good")),
+		aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response")),
+		aReadRequest(1, read{nowhere, nowhereTO, 4, v.region.tag(), v.region.at(0)}),
+	}
+	v.sendAtOnce(append([][]byte{bad}, good...)...)
+	v.expect(aTerminate(0x1100, bad, false))
+	_, err := v.peer.Next()
+	require.ErrorIs(t, err, io.EOF, "nothing but the Terminate Message")
+	v.state(verbs.Terminate)
+	n, err := v.tryPost(verbs.Send{})
+	require.ErrorIs(t, err, verbs.ErrInvalidState)
+	require.Zero(t, n)
+	v.send(good...) // and later ones
+	v.shut()
+	v.ended(verbs.Error)
+	v.events(verbs.EventProtSTag)
+	v.completionsOf(v.RecvCQ, flushedRecvs(1)...)
+	v.completionsOf(v.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	v.region.unchanged()
+	v.sink.unchanged()
+	v.receive.unchanged()
+}
+
+// endsTold: an orderly end, begun by either side, is told once. With MPA over TCP it is
+// the end of stream and connection at the same time.
+func endsTold(t *conformance.T) {
+	for what, do := range map[string]func(r *rig){
+		"by the peer": func(r *rig) { r.shut(); r.finished() },
+		"by its program": func(r *rig) {
+			r.close()
+			_, err := r.peer.Next()
+			require.ErrorIs(t, err, io.EOF)
+			r.events() // one half is closed
+			r.state(verbs.Closing)
+			r.shut()
+		},
+	} {
+		t.Part("%s", what)
+		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: hour}})
+		b := r.region(8, allRights)
+		r.post(verbs.Send{ID: 1, SGL: b.sgl(0, 8)})
+		r.expect(aSend(1, b.first))
+		r.completions(verbs.Completion{ID: 1})
+		r.settled()
+		do(r)
+		require.False(t, r.ended(verbs.Idle).Stream)
+		r.events(verbs.EventLLPCloseComplete)
+	}
+	t.Part("")
+}
+
+// tornDown: however its only stream has ended, the connection goes with it.
+func tornDown(t *conformance.T) {
+	for what, do := range map[string]func(r *rig){
+		"in order":       func(r *rig) { r.close(); r.finished() },
+		"by the peer":    func(r *rig) { r.shut(); r.finished() },
+		"by a bad Write": func(r *rig) { r.send(badSTag); r.gone(); _ = r.peer.CloseWrite() },
+		"by a bad CRC": func(r *rig) {
+			r.peer.Frame(nil)
+			require.NoError(t, r.peer.Raw(make([]byte, 64)))
+			r.gone()
+			_ = r.peer.CloseWrite()
+		},
+		"and no FIN":      func(r *rig) { r.send(badSTag); r.gone() }, // the peer's half stays open
+		"by its program":  func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error})); r.gone() },
+		"by its Destroy":  func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})); r.gone() },
+		"by a bad header": func(r *rig) { r.send([]byte{0xFF}); r.gone(); _ = r.peer.CloseWrite() },
+	} {
+		t.Part("%s", what)
+		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
+		r.settled()
+		do(r)
+		eventually(t, func() bool {
+			_, err := r.peer.Conn.Write([]byte{0})
+			return err != nil
+		}, "the connection is gone")
+	}
+	t.Part("")
+}

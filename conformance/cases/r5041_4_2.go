@@ -1,0 +1,263 @@
+package cases
+
+import (
+	"encoding/binary"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5041_4_2 is tagged segments: RFC 5041 4.2.
+var r5041_4_2 = []conformance.Case{
+	{
+		Name: "4.2/tagged-layout", Need: conformance.NeedUpper, Run: taggedLayout,
+		Keys: []string{"R5041-4.2-M1", "R5041-4.2-M2"},
+	},
+	{
+		Name: "4.2/stag-and-to-given", Need: conformance.NeedUpper, Run: stagGiven,
+		Keys: []string{"R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7"},
+	},
+	{
+		Name: "4.2/rsvdulp-and-stag-told", Need: conformance.NeedUpper, Run: taggedTold,
+		Keys: []string{"R5041-4.2-M3", "R5041-4.2-M8", "R5041-5.4-M3"},
+	},
+	{
+		Name: "4.2/change-within-message", Need: conformance.NeedUpper, Run: taggedChange,
+		Keys: []string{"R5041-4.2-M4", "R5041-4.2-M9"},
+	},
+	{
+		Name: "4.2/stag-of-the-stream", Need: conformance.NeedUpper, Run: stagOfStream,
+		Keys: []string{"R5041-4.2-M6"},
+	},
+}
+
+// taggedLayout writes figure 4 down, octet by octet, for both kinds of message that
+// have it.
+func taggedLayout(t *conformance.T) {
+	r := open(t, setup{})
+	b := r.region(64, allRights)
+	r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 3), Remote: verbs.Remote{STag: 0xA1B2C3D4, TO: 0x1011121314151617}})
+	header := []byte{
+		0xC1, 0x40, // T, L, version 1; RsvdULP: RDMAP's version 1 and RDMA Write
+		0xA1, 0xB2, 0xC3, 0xD4, // STag
+		0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, // TO
+	}
+	require.Equal(t, append(header, b.first[:3]...), r.next(), "an RDMA Write")
+	r.send(aReadRequest(r.nextRead(), read{0xA1B2C3D4, 0x1011121314151617, 3, b.tag(), b.at(0)}))
+	header[1] = 0x42 // RDMA Read Response
+	require.Equal(t, append(header[:14:14], b.first[:3]...), r.next(), "an RDMA Read Response")
+
+	fields := func(at int) []byte {
+		f := binary.BigEndian.AppendUint32(nil, b.tag())
+		return binary.BigEndian.AppendUint64(f, b.Base+uint64(at))
+	}
+	u := append([]byte{0xC1, 0x40}, fields(10)...)
+	r.send(append(u, "written"...))
+	r.settled()
+	b.holds(10, []byte("written"))
+	r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(30, 4), Remote: theirs})
+	require.Len(t, r.next(), 46, "an RDMA Read Request")
+	u = append([]byte{0xC1, 0x42}, fields(30)...)
+	r.send(append(u, "read"...))
+	r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite}, verbs.Completion{ID: 2, Op: verbs.OpRead})
+	b.holds(30, []byte("read"))
+}
+
+// stagGiven: whatever STag and TO the program and the peer choose, they stand in the
+// segments, from the first to the last.
+func stagGiven(t *conformance.T) {
+	const long = 100_000
+	r := open(t, setup{})
+	b := r.region(long, allRights)
+	for _, stag := range []uint32{1, 0x100, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF} {
+		for _, to := range []uint64{0, 1, 0xFFFFFFFF, 1 << 40, 1<<64 - 1 - long} {
+			for _, n := range []int{1, long} {
+				t.Part("STag %08x, TO %x, %d octets", stag, to, n)
+				r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: verbs.Remote{STag: verbs.STag(stag), TO: to}})
+				p := r.message()
+				require.Equal(t, parcel{tagged: true, control: opWrite, stag: stag, to: to}, p.address(), "an RDMA Write")
+				same(t, b.first[:n], p.payload, "an RDMA Write")
+				r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
+				r.send(aReadRequest(r.nextRead(), read{stag, to, uint32(n), b.tag(), b.at(0)}))
+				p = r.message()
+				require.Equal(t, parcel{tagged: true, control: opReadResponse, stag: stag, to: to}, p.address(), "an RDMA Read Response")
+				same(t, b.first[:n], p.payload, "an RDMA Read Response")
+			}
+		}
+	}
+	t.Part("the sink of an RDMA Read")
+	for i, off := range []int{0, 1, 77, long - 8} {
+		r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(off, 8), Remote: theirs})
+		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(off), 8, uint32(theirs.STag), theirs.TO}))
+		r.send(aReadResponse(b.tag(), b.at(off), []byte("response")))
+		r.completions(verbs.Completion{ID: 2, Op: verbs.OpRead})
+		b.holds(off, []byte("response"))
+	}
+	t.Part("an RDMA Write whose program gives none")
+	r.post(verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(0, 1)})
+	r.terminated(0x0000, nil, false)
+	r.ended(verbs.Error)
+	r.completions(verbs.Completion{ID: 3, Op: verbs.OpWrite, Status: verbs.StatusInvalidSTag})
+}
+
+// address is a parcel without its contents.
+func (p parcel) address() parcel {
+	p.payload, p.segments = nil, nil
+	return p
+}
+
+// taggedTold: the same octets to the same place are an RDMA Write, of which nobody is
+// told, or the answer to a Read, which completes it: by RsvdULP. And an answer does so
+// if it has the STag that was asked for.
+func taggedTold(t *conformance.T) {
+	v := newVictim(t, setup{})
+	v.send(aWrite(v.sink.tag(), v.sink.at(0), []byte("write...")))
+	v.settled()
+	v.sink.holds(0, []byte("write..."))
+	v.incomplete()
+	v.send(aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response")))
+	v.completionsOf(v.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead})
+	v.sink.holds(0, []byte("response"))
+	v.settled()
+	v.incomplete()
+
+	t.Part("without a Read")
+	r := open(t, setup{})
+	b := r.region(8, allRights)
+	r.send(aWrite(b.tag(), b.at(0), []byte("write...")))
+	r.settled()
+	b.holds(0, []byte("write..."))
+	bad := aReadResponse(b.tag(), b.at(0), []byte("response"))
+	r.send(bad)
+	r.terminated(0x0206, bad, false)
+	b.unchanged()
+
+	rejected(t, setup{},
+		rejection{
+			what: "another region of the same program", code: 0x1100, event: verbs.EventProtSTag,
+			ulpdu: func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(0), []byte("response")) },
+		},
+		rejection{
+			what: "the sink by a shared STag", code: 0x1100, event: verbs.EventProtSTag,
+			ulpdu: func(v *victim) []byte {
+				var s upper.Region
+				require.NoError(t, v.up.Share(upper.ShareArgs{Region: v.sink.Region.Region, Access: allRights}, &s))
+				return aReadResponse(uint32(s.STag), s.Base, []byte("response"))
+			},
+		},
+	)
+}
+
+// taggedChange: a message that is not one throughout. What comes behind its first
+// segment is refused, and not placed.
+func taggedChange(t *conformance.T) {
+	for _, x := range []struct {
+		what       string
+		begun, bad func(v *victim) []byte
+	}{
+		{
+			"a Write that goes on as a response",
+			func(v *victim) []byte { return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one")) },
+			func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(3), []byte("other")) },
+		},
+		{
+			"a response that goes on as a Write",
+			func(v *victim) []byte {
+				return tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("one"))
+			},
+			func(v *victim) []byte { return aWrite(v.sink.tag(), v.sink.at(3), []byte("other")) },
+		},
+		{
+			"a Write that goes on elsewhere",
+			func(v *victim) []byte { return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one")) },
+			func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("other")) },
+		},
+		{
+			"a response that goes on elsewhere",
+			func(v *victim) []byte {
+				return tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("one"))
+			},
+			func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(3), []byte("other")) },
+		},
+	} {
+		t.Part("%s", x.what)
+		v := newVictim(t, setup{})
+		v.send(x.begun(v))
+		v.sink.gets(0, []byte("one"))
+		bad := x.bad(v)
+		v.send(bad)
+		v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+	}
+	t.Part("")
+}
+
+// foreignSTags are STags that are not of the victim's stream, or of none.
+var foreignSTags = []struct {
+	what  string
+	stag  func(v *victim) *buffer
+	code  uint16
+	event verbs.EventID
+}{
+	{"one that there is not", func(v *victim) *buffer { return v.named(0xDEADBE00) }, 0x1100, verbs.EventProtSTag},
+	{"zero", func(v *victim) *buffer { return v.named(0) }, 0x1100, verbs.EventProtSTag},
+	{"another key", func(v *victim) *buffer { return v.named(v.region.STag ^ 1) }, 0x1100, verbs.EventProtSTag},
+	{"one that is deallocated", func(v *victim) *buffer {
+		b := v.rig.region(256, allRights)
+		b.deregister()
+		return v.named(b.STag)
+	}, 0x1100, verbs.EventProtSTag},
+	{"one that is Invalid", func(v *victim) *buffer {
+		b := v.rig.region(256, allRights)
+		v.post(verbs.Send{ID: 50, Op: verbs.OpInvalidate, Flags: verbs.Unsignaled, Invalidate: b.STag})
+		v.settled()
+		return b
+	}, 0x1100, verbs.EventProtSTag},
+	{"a region of another PD", func(v *victim) *buffer {
+		return v.register(upper.RegisterArgs{PD: 9, Len: 256, Access: allRights})
+	}, 0x1102, verbs.EventProtPD},
+	{"a region of another stream of this PD", func(v *victim) *buffer {
+		return v.register(upper.RegisterArgs{QP: v.beside(setup{}).QP, Len: 256, Access: allRights})
+	}, 0x1102, verbs.EventProtPD},
+	{"a window of another stream of this PD", func(v *victim) *buffer {
+		b := v.rig.region(256, allRights|verbs.BindWindow)
+		w := *b
+		w.STag = v.beside(setup{}).window(b, remoteRights)
+		return &w
+	}, 0x1102, verbs.EventProtPD},
+}
+
+// named is the victim's region by another STag.
+func (v *victim) named(s verbs.STag) *buffer {
+	b := *v.region
+	b.STag = s
+	return &b
+}
+
+// stagOfStream writes to STags that are not of the stream: one segment, and the second
+// one of a message.
+func stagOfStream(t *conformance.T) {
+	for _, x := range foreignSTags {
+		t.Part("%s", x.what)
+		v := newVictim(t, setup{})
+		b := x.stag(v)
+		bad := aWrite(b.tag(), b.at(7), []byte("foreign"))
+		v.send(bad)
+		v.rejectedAs(&rejection{code: x.code, event: x.event}, bad)
+		b.unchanged()
+	}
+	t.Part("its own")
+	r := open(t, setup{})
+	free := r.region(64, allRights|verbs.BindWindow)
+	scoped := r.register(upper.RegisterArgs{QP: r.QP, Len: 64, Access: allRights})
+	window := *free
+	window.STag = r.window(free, remoteRights)
+	for i, b := range []*buffer{free, scoped, &window} {
+		r.send(aWrite(b.tag(), b.at(8*i), []byte("its own")))
+		r.settled()
+		b.holds(8*i, []byte("its own"))
+	}
+	t.Part("")
+}

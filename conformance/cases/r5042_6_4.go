@@ -1,0 +1,281 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5042_6_4 is what a hostile peer does to others' resources: RFC 5042 3, 6.4, 10.2.
+var r5042_6_4 = []conformance.Case{
+	{Name: "3/nothing-in-common", Keys: []string{"R5042-3-M3"}, Need: conformance.NeedUpper, Run: nothingInCommon},
+	{Name: "6.4.3.1/who-drains-the-pool", Keys: []string{"R5042-6.4.3.1-M1"}, Need: conformance.NeedUpper, Run: whoDrains},
+	{
+		Name: "6.4.3.3/read-queues-apart", Need: conformance.NeedUpper, Run: readQueuesApart,
+		Keys: []string{"R5042-6.4.3.3-M1", "R5042-10.2-M5"},
+	},
+	{Name: "6.4.3.3/read-queues-of-one-pool", Keys: []string{"R5042-6.4.3.3-M1"}, Need: conformance.NeedAPI, Run: readQueuesOfPool},
+	{Name: "6.4.6/overflow", Keys: []string{"R5042-6.4.6-M1", "R5042-6.4.6-M2"}, Need: conformance.NeedUpper, Run: overflowEnds},
+}
+
+// neighbour is a stream with a region and receives of its own, which has to notice
+// nothing of what befalls others.
+type neighbour struct {
+	*rig
+	b     *buffer
+	count int
+}
+
+func newNeighbour(t *conformance.T, u upper.Tester, qp upper.OpenArgs) *neighbour {
+	n := &neighbour{rig: openIn(t, u, setup{qp: qp})}
+	n.b = n.register(upper.RegisterArgs{PD: qp.PD, Len: 256, Access: allRights})
+	return n
+}
+
+// goesOn sends, writes and reads; every completion and octet is right, and there are
+// no events.
+func (n *neighbour) goesOn() {
+	for range 3 {
+		n.count++
+		data := upper.Pattern(uint8(n.count), 16)
+		n.postRecv(verbs.Recv{ID: uint64(n.count), SGL: n.b.sgl(0, 16)})
+		n.sendMessage(data)
+		n.completionsOf(n.RecvCQ, verbs.Completion{ID: uint64(n.count), Op: verbs.OpRecv, Bytes: 16})
+		n.b.gets(0, data)
+		n.send(aWrite(n.b.tag(), n.b.at(100), data))
+		n.b.gets(100, data)
+		same(n.t, n.b.first, n.fetch(n.b, 0, 256), "what the neighbour's peer reads")
+		n.post(verbs.Send{ID: uint64(n.count), SGL: n.b.sgl(0, 16)})
+		n.expect(aSend(uint32(n.count), data))
+		n.completionsOf(n.SendCQ, verbs.Completion{ID: uint64(n.count)})
+	}
+	n.incomplete()
+	n.events()
+	n.state(verbs.RTS)
+	n.b.unchanged()
+}
+
+// nothingInCommon has streams of one RNIC that the program gave nothing in common:
+// what one of them brings about stays with it.
+func nothingInCommon(t *conformance.T) {
+	u := tester(t)
+	n := newNeighbour(t, u, upper.OpenArgs{PD: 1})
+	n.goesOn()
+	for _, x := range []struct {
+		what string
+		qp   upper.OpenArgs
+		send func(r *rig)
+		code uint16
+	}{
+		{"bounds", upper.OpenArgs{}, func(r *rig) {
+			b := r.register(upper.RegisterArgs{PD: 2, Len: 8, Access: allRights})
+			r.send(aWrite(b.tag(), b.at(8), []byte("x")))
+		}, 0x1101},
+		{"no receive", upper.OpenArgs{}, func(r *rig) { r.sendMessage([]byte("x")) }, 0x1202},
+		{"too many Reads", upper.OpenArgs{IRD: 1}, func(r *rig) {
+			b := r.register(upper.RegisterArgs{PD: 2, Len: 4 << 20, Access: allRights})
+			for range 64 {
+				if r.peer.Send(aReadRequest(r.nextRead(), read{nowhere, 0, 4 << 20, b.tag(), b.at(0)})) != nil {
+					break
+				}
+			}
+		}, 0x1202},
+		{"a full CQ", upper.OpenArgs{CQEntries: 1, RecvDepth: 64}, func(r *rig) {
+			for range 8 {
+				r.postRecv(verbs.Recv{})
+			}
+			for range 8 {
+				if r.peer.Send(aSend(r.nextSend(), nil)) != nil {
+					break
+				}
+			}
+		}, 0x0207},
+		{"the neighbour's STag", upper.OpenArgs{}, func(r *rig) {
+			r.send(aWrite(n.b.tag(), n.b.at(0), []byte("x")))
+		}, 0x1102},
+	} {
+		t.Part("%s", x.what)
+		x.qp.PD = 2
+		x.qp.CloseTimeout = time.Minute
+		r := openIn(t, u, setup{qp: x.qp})
+		x.send(r)
+		code := uint16(0)
+		for {
+			u := r.next()
+			if u[1]&0x0F == 7 {
+				code = uint16(u[18])<<8 | uint16(u[19])
+				break
+			}
+		}
+		require.Equalf(t, x.code, code, "the Terminate Message: %#04x", code)
+		r.finished()
+		r.ended(verbs.Error)
+		n.goesOn()
+	}
+}
+
+// whoDrains has two queue pairs on one S-RQ, and a peer that floods it with tiny
+// Sends: there is an event, once, and every completion says whose it is.
+func whoDrains(t *conformance.T) {
+	const depth, limit = 16, 4
+	u := tester(t)
+	shared := upper.OpenArgs{SRQ: 1, SRQDepth: depth, SRQLimit: limit}
+	greedy, modest := openIn(t, u, setup{qp: shared}), openIn(t, u, setup{qp: shared})
+	b := greedy.region(depth, verbs.LocalWrite)
+	for i := range depth {
+		var p upper.Posted
+		require.NoError(t, u.PostRecv(upper.PostRecvArgs{SRQ: 1, Recvs: []verbs.Recv{{ID: uint64(i), SGL: b.sgl(i, 1)}}}, &p))
+	}
+	// Events come in the order in which they happened: a marker ends what came before
+	// it.
+	seen := 0
+	happened := func(want ...verbs.EventID) {
+		m := openIn(t, u, setup{})
+		m.send(aWrite(nowhere, 0, []byte("marker")))
+		m.ended(verbs.Error)
+		want = append(want, verbs.EventProtSTag)
+		var e upper.Events
+		require.NoError(t, u.Events(upper.EventsArgs{N: seen + len(want), Timeout: m.patience()}, &e))
+		var got []verbs.EventID
+		for _, x := range e.Events[seen:] {
+			got = append(got, x.ID)
+		}
+		require.Equal(t, want, got, "the events")
+		seen += len(want)
+	}
+	modest.sendMessage([]byte{0})
+	modest.settled()
+	var want []verbs.Completion
+	for i := 1; i < depth; i++ {
+		greedy.sendMessage([]byte{byte(i)})
+		greedy.settled()
+		want = append(want, verbs.Completion{ID: uint64(i), Op: verbs.OpRecv, Bytes: 1})
+		switch depth - 1 - i { // receives that are left
+		case limit:
+			happened()
+		case limit - 1:
+			happened(verbs.EventSRQLimit)
+		}
+	}
+	happened()
+	greedy.completions(want...)
+	modest.completions(verbs.Completion{ID: 0, Op: verbs.OpRecv, Bytes: 1})
+}
+
+// readQueuesApart has a peer fill its queue pair's IRRQ, with answers that it does
+// not read, and then overfill that of another: queue pairs of the same PD and CQ have
+// every place of their own.
+func readQueuesApart(t *conformance.T) {
+	const size = 8 << 20
+	u := tester(t)
+	args := upper.OpenArgs{IRD: 2, SendCQ: 1, RecvCQ: 1, CloseTimeout: time.Minute}
+	holds := openIn(t, u, setup{qp: args, narrow: true})
+	big := holds.region(size, verbs.LocalRead|verbs.RemoteRead)
+	for i := range 2 {
+		holds.send(aReadRequest(holds.nextRead(), read{nowhere + uint32(i), 0, size, big.tag(), big.at(0)}))
+	}
+	works := openIn(t, u, setup{qp: args, narrow: true})
+	b := works.region(64, allRights)
+	served := func() {
+		for range 3 {
+			var requests, responses [][]byte
+			for i := range 2 {
+				requests = append(requests, aReadRequest(works.nextRead(), read{nowhere + uint32(i), 0, 9, b.tag(), b.at(i)}))
+				responses = append(responses, aReadResponse(nowhere+uint32(i), 0, b.first[i:i+9]))
+			}
+			works.sendAtOnce(requests...)
+			works.expect(responses...)
+		}
+		works.state(verbs.RTS)
+		works.events()
+	}
+	served()
+	t.Part("one too many")
+	args.SendCQ, args.RecvCQ = 2, 2
+	exceeds := openIn(t, u, setup{qp: args, narrow: true})
+	exceeds.keepsIRD(2)
+	served()
+	holds.state(verbs.RTS)
+	holds.events()
+	t.Part("its own queue pair takes no more than its IRD either")
+	more := aReadRequest(works.nextRead(), read{nowhere, 0, size, big.tag(), big.at(0)})
+	works.send(more, aReadRequest(works.nextRead(), read{}))
+	last := aReadRequest(works.nextRead(), read{})
+	works.send(last)
+	works.events(verbs.EventIRRQTooMany) // before anything is read
+	works.eventuallyTerminated(0x1202, last, false)
+	_ = holds.peer.Reset()
+}
+
+// readQueuesOfPool: also when IRD comes from a pool of the RNIC, what was granted to
+// one queue pair is out of reach for another.
+func readQueuesOfPool(t *conformance.T) {
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, SharedIRD: 4}}, QP: verbs.QPConfig{IRD: 2, CloseTimeout: time.Minute}})
+	fill(n.mr.Bytes(), 5)
+	other := n.newQP(verbs.QPConfig{IRD: 2})
+	require.Equal(t, []int{2, 2}, []int{attributes(t, n.qp).IRD, attributes(t, other).IRD})
+	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 2}))), verbs.ErrInsufficientResources)
+	greedy, modest := rawPeer(t, n.qp, mpa.Responder), rawPeer(t, other, mpa.Responder)
+	const size = 8 << 20 // more than TCP takes for a peer that does not read
+	large := n.register(size, allRights)
+	require.NoError(t, greedy.Send(readRequest(1, large.Remote(0), size)))
+	require.NoError(t, greedy.Send(readRequest(2, large.Remote(0), size)))
+	serve := func(from uint32) {
+		for k := range uint32(2) {
+			require.NoError(t, modest.Send(readRequest(from+k, n.mr.Remote(int(k)), 9)))
+		}
+		for k := range 2 {
+			require.Equal(t, n.mr.Bytes()[k:k+9], answered(t, modest), "what is read")
+		}
+	}
+	serve(1)
+	require.NoError(t, greedy.Send(readRequest(3, n.mr.Remote(0), 1)))
+	n.events.are(verbs.Event{ID: verbs.EventIRRQTooMany, QP: n.qp.ID()}) // before anything is read
+	terminated(t, greedy, 0x1202)
+	serve(3)
+	require.Equal(t, verbs.RTS, other.State())
+}
+
+// overflowEnds fills a CQ of four with eight completions, between traffic of a queue
+// pair with a CQ of its own.
+func overflowEnds(t *conformance.T) {
+	u := tester(t)
+	n := newNeighbour(t, u, upper.OpenArgs{})
+	n.goesOn()
+	r := openIn(t, u, setup{qp: upper.OpenArgs{CQEntries: 4}})
+	buffers := r.recv(8, 16)
+	for i := range 4 {
+		r.sendMessage([]byte{byte(i + 1)})
+	}
+	r.settled()
+	n.goesOn()
+	for i := 4; i < 8; i++ {
+		r.sendMessage([]byte{byte(i + 1)})
+	}
+	n.goesOn()
+	r.terminated(0x0207, nil, false)
+	r.ended(verbs.Error)
+	r.events(verbs.EventCQRQError)
+	n.goesOn()
+	var e upper.Events
+	require.NoError(t, u.Events(upper.EventsArgs{N: 2, Timeout: r.patience()}, &e))
+	overflows := 0
+	for _, x := range e.Events {
+		if x.ID == verbs.EventCQOverflow {
+			require.NotZero(t, x.CQ)
+			overflows++
+		}
+	}
+	require.Equal(t, 1, overflows, "CQ Overflow Detected in %v", e.Events)
+	for i := range 4 {
+		r.completions(verbs.Completion{ID: uint64(i + 1), Op: verbs.OpRecv, Bytes: 1})
+		buffers[i].holds(0, []byte{byte(i + 1)})
+	}
+	r.incomplete()
+	n.goesOn()
+}

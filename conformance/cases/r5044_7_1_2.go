@@ -1,0 +1,272 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5044_7_1_2 is the rules of the startup: RFC 5044 7.1.2.
+var r5044_7_1_2 = []conformance.Case{
+	{
+		Name: "7.1.2/responder-waits", Need: conformance.NeedUpper, Run: responderWaits,
+		Keys: []string{"R5044-7.1.2-M2"},
+	},
+	{
+		Name: "7.1.2/initiator-waits", Need: conformance.NeedUpper, Run: initiatorWaits,
+		Keys: []string{"R5044-7.1.2-M1", "R5044-7.1.2-M5"},
+	},
+	{
+		Name: "7.1.2/malformed-request", Need: conformance.NeedUpper, Run: malformedRequest,
+		Keys: []string{"R5044-7.1.2-M3", "R5044-7.1.2-M9"},
+	},
+	{
+		Name: "7.1.2/malformed-reply", Need: conformance.NeedUpper, Run: malformedReply,
+		Keys: []string{"R5044-7.1.2-M6", "R5044-7.1.2-M9"},
+	},
+	{
+		Name: "7.1.2/same-role", Need: conformance.NeedUpper, Run: sameRole,
+		Keys: []string{"R5044-7.1.2-M10"},
+	},
+	{
+		Name: "7.1.2/rejected", Need: conformance.NeedUpper, Run: rejectedStartup,
+		Keys: []string{"R5044-7.1.2-M7"},
+	},
+	{
+		Name: "7.1.2/responder-sends-second", Need: conformance.NeedUpper, Run: sendsSecond,
+		Keys: []string{"R5044-7.1.2-M8"},
+	},
+	{
+		Name: "7.1.2/responder-silent-on-bad-first", Need: conformance.NeedUpper, Run: badFirst,
+		Keys: []string{"R5044-7.1.2-M8"},
+	},
+}
+
+// unconnected says that the startup is not over for the queue pair's program.
+func (r *mpaRig) unconnected() {
+	var c upper.Connection
+	err := r.up.Connected(upper.Wait{Of: r.QP, Timeout: hush}, &c)
+	require.Error(r.t, err, "the startup is over: %+v", c)
+	r.state(verbs.Idle)
+}
+
+// responderWaits: without a whole Request there is no octet from a Responder.
+func responderWaits(t *conformance.T) {
+	frame := requestFrame(frameC|frameM, 1, []byte("private data"))
+	for _, n := range []int{0, 1, 16, 19, 20, len(frame) - 1} {
+		t.Part("%d octets of the Request", n)
+		r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
+		r.posts(r.region(8, allRights), 8)
+		if n > 0 {
+			r.raw(frame[:n])
+		}
+		r.mute()
+		r.unconnected()
+		r.raw(frame[n:])
+		require.Equal(t, replyFrame(frameC, 1, nil), r.frame(), "the Reply")
+		r.full(frameC | frameM)
+		r.state(verbs.RTS)
+	}
+}
+
+// initiatorWaits: an Initiator sends its Request unasked, and then nothing until it
+// has a whole Reply.
+func initiatorWaits(t *conformance.T) {
+	frame := replyFrame(frameC, 1, []byte("private data"))
+	for _, n := range []int{0, 1, 16, 19, 20, len(frame) - 1} {
+		t.Part("%d octets of the Reply", n)
+		r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+		b := r.region(8, allRights)
+		r.posts(b, 8)
+		require.Equal(t, requestFrame(frameC, 1, nil), r.frame(), "the Request")
+		if n > 0 {
+			r.raw(frame[:n])
+		}
+		r.mute()
+		r.unconnected()
+		r.incomplete()
+		r.raw(frame[n:])
+		r.full(frameC)
+		r.state(verbs.RTS)
+		r.expect(aSend(1, b.first))
+	}
+}
+
+// noFrame is a startup frame that is none.
+type noFrame struct {
+	what  string
+	frame []byte
+	end   bool // the peer closes behind it
+	why   string
+}
+
+// noFrames are frames that are malformed in every way that the RFCs name.
+func noFrames(key string) []noFrame {
+	long := make([]byte, 513)
+	return []noFrame{
+		{"a wrong key", startupFrame("MPA ID Rex Frame", frameC, 1, 0, nil), false, badFrame},
+		{"a key in small letters", startupFrame("mpa id req frame", frameC, 1, 0, nil), false, badFrame},
+		{"a key of zeros", make([]byte, 20), false, badFrame},
+		{"an FPDU", unhexed("0012 4143 00000000 00000000 00000001 00000000 587be8c4"), false, badFrame},
+		{"private data that is too long", startupFrame(key, frameC, 1, 513, long), false, badFrame},
+		{"revision 0", startupFrame(key, frameC, 0, 0, nil), false, badFrame},
+		{"revision 3", startupFrame(key, frameC, 3, 0, nil), false, badFrame},
+		{"no room for the enhanced word", startupFrame(key, frameC|frameS, 2, 3, long[:3]), false, badFrame},
+		{"nothing", nil, true, lostTCP},
+		{"half a key", []byte(key[:8]), true, lostTCP},
+		{"half a frame", startupFrame(key, frameC, 1, 0, nil)[:19], true, lostTCP},
+		{"half of its private data", startupFrame(key, frameC, 1, 16, long[:8]), true, lostTCP},
+	}
+}
+
+// malformedRequest: the TCP connection is closed without an answer, and the program
+// is told.
+func malformedRequest(t *conformance.T) {
+	for _, x := range noFrames("MPA ID Req Frame") {
+		t.Part("%s", x.what)
+		r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
+		if len(x.frame) > 0 {
+			r.raw(x.frame)
+		}
+		if x.end {
+			r.shut()
+		}
+		r.refused(x.why)
+	}
+}
+
+// malformedReply is the same for an Initiator, which sends no FPDU either.
+func malformedReply(t *conformance.T) {
+	for _, x := range noFrames("MPA ID Rep Frame") {
+		t.Part("%s", x.what)
+		rev := uint8(1) // so that a good Reply is one without the enhanced word
+		if len(x.frame) > 16 && x.frame[16]&frameS != 0 {
+			rev = 2
+		}
+		r := mpaBegin(t, mpaSetup{play: conformance.Responder, far: upper.ConnectArgs{Rev: rev}})
+		r.posts(r.region(8, allRights), 8)
+		r.frame()
+		if len(x.frame) > 0 {
+			r.raw(x.frame)
+		}
+		if x.end {
+			r.shut()
+		}
+		r.refused(x.why)
+		r.incomplete()
+	}
+}
+
+// sameRole: each side gets a frame of its own kind.
+func sameRole(t *conformance.T) {
+	t.Part("two Initiators")
+	r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+	r.posts(r.region(8, allRights), 8)
+	r.frame()
+	r.raw(requestFrame(frameC, 1, nil))
+	r.refused("both sides have the same role")
+
+	t.Part("two Responders")
+	r = mpaBegin(t, mpaSetup{play: conformance.Initiator})
+	r.raw(replyFrame(frameC, 1, nil))
+	r.refused("both sides have the same role")
+
+	t.Part("two Responders, which wait")
+	r = mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Timeout: 50 * time.Millisecond}})
+	r.refused("deadline exceeded")
+}
+
+// rejectedStartup refuses an Initiator: its program has the private data, and there
+// is no FPDU.
+func rejectedStartup(t *conformance.T) {
+	for _, n := range []int{0, 1, 512} {
+		t.Part("private data of %d octets", n)
+		r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+		r.posts(r.region(8, allRights), 8)
+		r.frame()
+		data := upper.Pattern(5, n)
+		r.raw(replyFrame(frameC|frameR, 1, data))
+		r.silent() // cm.Dial closes in order: it made the connection
+		c := r.connection()
+		require.True(t, c.Rejected, "what the program is told: %+v", c)
+		same(t, data, c.PrivateData, "the private data")
+		r.state(verbs.Idle)
+		r.incomplete()
+	}
+}
+
+// sendsSecond: what a Responder has to send waits for a whole good FPDU of any kind.
+func sendsSecond(t *conformance.T) {
+	for _, markers := range []bool{false, true} {
+		for what, first := range map[string][]byte{
+			"an RDMA Write of nothing": aWrite(0, 0, nil),
+			"a Send":                   aSend(1, []byte("hello")),
+			"an RDMA Read of nothing":  aReadRequest(1, read{nowhere, nowhereTO, 0, 0, 0}),
+		} {
+			t.Part("%s, markers %v", what, markers)
+			flags := byte(frameC)
+			if markers {
+				flags |= frameM
+			}
+			r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
+			b := r.region(8, allRights)
+			r.recv(1, 8)
+			r.posts(b, 8) // before there is a stream
+			r.raw(requestFrame(flags, 1, nil))
+			r.frame()
+			r.full(flags)
+			r.posts(b, 4) // and in RTS
+			r.mute()
+			f := r.out.fpdu(first)
+			r.raw(f[:len(f)-1])
+			r.mute()
+			r.raw(f[len(f)-1:])
+			var got [][]byte
+			for range 2 {
+				u := r.next()
+				if u[1] == opReadResponse {
+					u = r.next()
+				}
+				got = append(got, u)
+			}
+			require.Equal(t, [][]byte{aSend(1, b.first), aSend(2, b.first[:4])}, got)
+		}
+	}
+}
+
+// badFirst: a first FPDU that is not good opens nothing: there is no Terminate
+// Message either.
+func badFirst(t *conformance.T) {
+	for what, x := range map[string]struct {
+		twist twist
+		event verbs.EventID
+	}{
+		"a wrong CRC":      {twist{crc: func(good uint32) uint32 { return good ^ 0x100 }}, verbs.EventBadCRC},
+		"a wrong marker":   {twist{pointer: func(uint16) uint16 { return 64 }}, verbs.EventBadFPDU},
+		"a length too far": {twist{longer: 65000}, verbs.EventBadFPDU},
+	} {
+		for _, flags := range []byte{frameC, frameC | frameM} {
+			t.Part("%s, flags %02x", what, flags)
+			r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Markers: true}})
+			r.posts(r.region(8, allRights), 8)
+			r.recv(1, 8)
+			r.raw(requestFrame(flags, 1, nil))
+			r.frame()
+			r.full(flags)
+			r.twisted([]byte("first"), x.twist)
+			r.closed()
+			r.shut()
+			r.ended(verbs.Error)
+			r.events(x.event)
+			all := r.poll(r.SendCQ, 2, r.patience()) // of both queues
+			require.Len(t, all, 2)
+			for _, c := range all {
+				require.Equal(t, verbs.StatusFlushed, c.Status, "%+v", c)
+			}
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package cases
+
+import (
+	"io"
+	"net"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r5044_7_api is what of RFC 5044 7.1 shows to a program that has the connection
+// before and after MPA.
+var r5044_7_api = []conformance.Case{
+	{
+		Name: "7.1/same-octet", Need: conformance.NeedAPI, Run: sameOctet,
+		Keys: []string{"R5044-7.1-M1"},
+	},
+	{
+		Name: "7.1/queue-pair-first", Need: conformance.NeedAPI, Run: queuePairFirst,
+		Keys: []string{"R5044-7.1-M2"},
+	},
+	{
+		Name: "7.1.2/tcp-open-after-rejecting", Need: conformance.NeedAPI, Run: openAfterRejecting,
+		Keys: []string{"R5044-7.1.2-M4"},
+	},
+	{
+		Name: "7.1.2/tcp-open-after-rejection", Need: conformance.NeedAPI, Run: openAfterRejection,
+		Keys: []string{"R5044-7.1.2-M7"},
+	},
+}
+
+// byHand is a TCP connection, one end of which is played by hand.
+func byHand(t *conformance.T) (*mpaWire, net.Conn) {
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	return &mpaWire{test: t, wire: t.Trace().Conn(x), out: mpaLane{crc: true}, in: mpaLane{crc: true}}, y
+}
+
+// sameOctet has text go both ways, and behind it a startup frame and an FPDU. The
+// program has read some octets more than its text, from none to all of them: each is
+// used once, as what it is.
+func sameOctet(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, play := range bothRoles {
+		const text = "iWARP from here on."
+		var lane mpaLane
+		lane.crc = true
+		behind := requestFrame(frameC, 1, []byte("priv"))
+		if play == conformance.Responder {
+			behind = replyFrame(frameC, 1, []byte("priv"))
+		}
+		behind = append(behind, lane.fpdu(aSend(1, []byte("first")))...)
+		for k := range len(behind) + 1 {
+			t.Part("the peer is the %s, %d octets were read", play, k)
+			w, y := byHand(t)
+			l := n.loose(verbs.QPConfig{})
+			l.recv(1)
+			post(t, l.qp, l.aSend(2))
+			w.raw(append([]byte(text), behind...))
+			early := make([]byte, len(text)+k)
+			require.NoError(t, second(io.ReadFull(y, early)))
+			require.Equal(t, text, string(early[:len(text)]))
+			require.NoError(t, second(y.Write([]byte("Yes."))))
+
+			var st *mpa.Stream
+			cfg := mpa.Config{Rev: 1, Early: early[len(text):]}
+			if play == conformance.Initiator {
+				o, err := mpa.Await(t.Context(), y, cfg)
+				require.NoError(t, err)
+				require.Equal(t, "priv", string(o.Request.PrivateData))
+				st, err = o.Accept(cfg)
+				require.NoError(t, err)
+			} else {
+				var err error
+				st, err = mpa.Initiate(t.Context(), y, cfg)
+				require.NoError(t, err)
+				require.Equal(t, "priv", string(st.PrivateData))
+			}
+			begin(t, l.qp, *st)
+			require.Equal(t, "Yes.", string(w.octets(4)))
+			w.frame()
+			require.Contains(t, []string{"MPA ID Rep Frame", "MPA ID Req Frame"}, string(w.theirs[:16]))
+			completes(t, l.rq, l.got(1, 5))
+			require.Equal(t, "first", string(n.mr.Bytes()[64:69]))
+			w.expect(aSend(1, n.mr.Bytes()[:4]))
+			require.NoError(t, l.qp.Destroy())
+		}
+	}
+}
+
+// queuePairFirst: Full Operation takes a queue pair that is Idle, and a queue pair
+// takes a stream.
+func queuePairFirst(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS}), verbs.ErrInvalidLLPStream)
+	l.recv(1)
+	for _, s := range []verbs.State{verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error} {
+		t.Part("a queue pair in %v", s)
+		busy := n.into(s, verbs.QPConfig{})
+		w, y := byHand(t)
+		w.raw(requestFrame(frameC, 1, nil))
+		req, err := cm.Await(t.Context(), y, cm.Config{})
+		require.NoError(t, err)
+		require.ErrorIs(t, second(req.Accept(t.Context(), busy.qp, cm.Config{})), verbs.ErrInvalidState)
+		w.mute()
+		if s == verbs.Error {
+			require.NoError(t, second(req.Accept(t.Context(), l.qp, cm.Config{})))
+			require.Equal(t, replyFrame(frameC, 1, nil), w.frame())
+			w.send(aSend(1, []byte("at once")))
+			completes(t, l.rq, l.got(1, 7))
+		}
+
+		w, y = byHand(t)
+		require.ErrorIs(t, second(cm.Connect(t.Context(), y, busy.qp, cm.Config{})), verbs.ErrInvalidState)
+		w.silent()
+	}
+}
+
+// talks says that a connection carries octets both ways still.
+func talks(t *conformance.T, w *mpaWire, c net.Conn) {
+	w.raw([]byte("plan B?"))
+	b := make([]byte, 7)
+	require.NoError(t, second(io.ReadFull(c, b)))
+	require.Equal(t, "plan B?", string(b))
+	require.NoError(t, second(c.Write([]byte("fine"))))
+	require.Equal(t, "fine", string(w.octets(4)))
+	w.mute()
+}
+
+// openAfterRejecting: a Responder that refuses has the TCP connection back.
+func openAfterRejecting(t *conformance.T) {
+	for _, n := range []int{0, 1, 508, 512} {
+		t.Part("private data of %d octets", n)
+		w, y := byHand(t)
+		w.raw(requestFrame(frameC, 1, []byte("please")))
+		o, err := mpa.Await(t.Context(), y, mpa.Config{})
+		require.NoError(t, err)
+		data := upper.Pattern(2, n)
+		require.NoError(t, o.Reject(data))
+		require.Equal(t, replyFrame(frameC|frameR, 1, data), w.frame())
+		talks(t, w, y)
+	}
+	// A program that goes by cm closes it.
+	w, y := byHand(t)
+	w.raw(requestFrame(frameC, 1, nil))
+	req, err := cm.Await(t.Context(), y, cm.Config{})
+	require.NoError(t, err)
+	require.NoError(t, req.Reject([]byte("no")))
+	require.Equal(t, replyFrame(frameC|frameR, 1, []byte("no")), w.frame())
+	w.silent()
+}
+
+// openAfterRejection: so has an Initiator that is refused.
+func openAfterRejection(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	post(t, l.qp, l.aSend(1))
+	for _, k := range []int{0, 1, 508, 512} {
+		t.Part("private data of %d octets", k)
+		w, y := byHand(t)
+		data := upper.Pattern(2, k)
+		w.raw(replyFrame(frameC|frameR, 1, data)) // ahead of its Request, which is no matter
+		_, err := cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})
+		var refusal *cm.RejectedError
+		require.ErrorAs(t, err, &refusal)
+		same(t, data, refusal.PrivateData, "the private data")
+		require.Equal(t, requestFrame(frameC, 1, nil), w.frame())
+		w.mute() // no FPDU
+		talks(t, w, y)
+		require.Equal(t, verbs.Idle, l.qp.State())
+	}
+	empty(t, l.sq)
+	l.join()
+	l.hear(aSend(1, l.mr.Bytes()[:4]))
+}

@@ -1,0 +1,240 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r6581_9_1 is the negotiation of IRD and ORD: RFC 6581 9.1.
+var r6581_9_1 = []conformance.Case{
+	{Name: "9.1/depths-told", Keys: []string{"R6581-9.1-M1", "R6581-9.1-M7"}, Need: conformance.NeedUpper, Run: depthsTold},
+	{Name: "9.1/depths-in-query-qp", Keys: []string{"R6581-9.1-M1", "R6581-9.1-M7"}, Need: conformance.NeedAPI, Run: depthsInQuery},
+	{Name: "9.1/responder-ord", Keys: []string{"R6581-9.1-M2"}, Need: conformance.NeedUpper, Run: responderORD},
+	{Name: "9.1/responder-wants-more", Keys: []string{"R6581-9.1-M3"}, Need: conformance.NeedUpper, Run: responderWantsMore},
+	{Name: "9.1/initiator-adapts", Keys: []string{"R6581-9.1-M4"}, Need: conformance.NeedUpper, Run: initiatorAdapts},
+	{Name: "9.1/insufficient-ird", Keys: []string{"R6581-9.1-M5", "R6581-9.1-M6"}, Need: conformance.NeedUpper, Run: insufficientIRD},
+	{Name: "9.1/request-without-ord", Keys: []string{"R6581-9.1-M8"}, Need: conformance.NeedUpper, Run: requestWithoutORD},
+	{Name: "9.1/reply-without-ird", Keys: []string{"R6581-9.1-M9"}, Need: conformance.NeedUpper, Run: replyWithoutIRD},
+	{Name: "9.1/request-without-ird", Keys: []string{"R6581-9.1-M10"}, Need: conformance.NeedUpper, Run: requestWithoutIRD},
+	{Name: "9.1/reply-without-ord", Keys: []string{"R6581-9.1-M11"}, Need: conformance.NeedUpper, Run: replyWithoutORD},
+}
+
+// depthsTold: the program learns what the peer's frame says, of a Request, of an
+// accepting and of a rejecting Reply; -1 stands for nothing.
+func depthsTold(t *conformance.T) {
+	for _, x := range []struct {
+		what  string
+		frame func(key string, more byte) []byte
+		want  []int
+		rev   uint8
+	}{
+		{"both", func(key string, more byte) []byte {
+			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(7, 9, ""))
+		}, []int{7, 9}, 2},
+		{"none at all", func(key string, more byte) []byte {
+			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(0, 0, ""))
+		}, []int{0, 0}, 2},
+		{"no IRD", func(key string, more byte) []byte {
+			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(unsaid, 9, ""))
+		}, []int{-1, 9}, 2},
+		{"no ORD", func(key string, more byte) []byte {
+			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(7, unsaid, ""))
+		}, []int{7, -1}, 2},
+		{"a plain frame", func(key string, more byte) []byte {
+			return aFrame(key, bitCRC|more, 1, nil)
+		}, []int{-1, -1}, 1},
+	} {
+		told := func(c upper.Connection) {
+			require.Equal(t, x.want, []int{c.PeerIRD, c.PeerORD}, "the peer's IRD and ORD")
+		}
+		t.Part("%s, in a Request", x.what)
+		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
+		r.says(x.frame(requestKey, 0))
+		r.hears()
+		told(r.established(wire.Options{CRC: true}))
+		t.Part("%s, in an accepting Reply", x.what)
+		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
+		r.hears()
+		r.says(x.frame(replyKey, 0))
+		told(r.established(wire.Options{CRC: true}))
+		t.Part("%s, in a rejecting Reply", x.what)
+		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
+		r.hears()
+		r.says(x.frame(replyKey, bitReject))
+		c := r.fails()
+		require.True(t, c.Rejected)
+		told(c)
+	}
+}
+
+// depthsInQuery: they are in the stream that Query QP returns, too.
+func depthsInQuery(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	x, y, err := wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	done := make(chan error, 1)
+	go func() { done <- second(cm.Connect(t.Context(), y, n.qp, cm.Config{})) }()
+	hearFrame(t, x, requestKey)
+	require.NoError(t, second(x.Write(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(3, 2, "")))))
+	require.NoError(t, <-done)
+	s := attributes(t, n.qp).Stream
+	require.Equal(t, []int{3, 2}, []int{s.PeerIRD, s.PeerORD}, "of the Responder")
+
+	qp := n.newQP(verbs.QPConfig{})
+	x, y, err = wire.Pair()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	require.NoError(t, second(x.Write(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(7, 9, "")))))
+	req, err := cm.Await(t.Context(), y, cm.Config{})
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 9}, []int{req.PeerIRD(), req.PeerORD()}, "of the Request, before the answer")
+	c, err := req.Accept(t.Context(), qp, cm.Config{})
+	require.NoError(t, err)
+	require.Equal(t, []int{7, 9}, []int{c.PeerIRD(), c.PeerORD()})
+	s = attributes(t, qp).Stream
+	require.Equal(t, []int{7, 9}, []int{s.PeerIRD, s.PeerORD}, "of the Initiator")
+}
+
+// responderORD: a Responder reads no more at a time than the Initiator lets it.
+func responderORD(t *conformance.T) {
+	for _, x := range []struct{ ord, ird, want int }{{16, 2, 2}, {3, 9, 3}, {4, 4, 4}, {1, 1, 1}} {
+		t.Part("ORD %d, the Initiator's IRD %d", x.ord, x.ird)
+		r := listening(t, upper.OpenArgs{ORD: x.ord}, upper.ConnectArgs{})
+		_, second := r.asks(uint16(x.ird), 4)
+		require.EqualValues(t, x.want, second&depthBits, "ORD of the Reply")
+		require.Equal(t, x.want, r.query().ORD)
+		r.keepsORD(x.want)
+	}
+	t.Part("the Initiator's IRD 0")
+	r := listening(t, upper.OpenArgs{ORD: 16}, upper.ConnectArgs{})
+	_, second := r.asks(0, 4)
+	require.Zero(t, second&depthBits, "ORD of the Reply")
+	b := r.region(8, allRights)
+	r.post(verbs.Send{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: verbs.Remote{STag: 7}})
+	r.terminated(0x0000, nil, false) // with no RDMA Read Request before it
+	r.completions(verbs.Completion{ID: 5, Op: verbs.OpRead, Status: verbs.StatusZeroReadResources})
+}
+
+// responderWantsMore has a Responder refuse: it says how much it would have wanted,
+// and an Initiator that lacks the IRD says why it ends the connection.
+func responderWantsMore(t *conformance.T) {
+	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: true, IRD: 3, ORD: 9})
+	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(2, 4, "")))
+	f := r.hears()
+	require.NotZero(t, f.flags&bitReject, "R")
+	_, second := f.word()
+	require.EqualValues(t, 9, second&depthBits, "the ORD that is wanted")
+	endsBehind(t, r.conn, "a rejecting Reply")
+
+	r = dialing(t, upper.OpenArgs{IRD: 2}, upper.ConnectArgs{})
+	r.hears()
+	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(16, 9, "")))
+	r.adopt(wire.Options{CRC: true})
+	r.terminated(0x2006, nil, false)
+}
+
+// initiatorAdapts: an accepted Initiator takes as many Reads as the Responder may
+// have outstanding, and has no more itself than it was told.
+func initiatorAdapts(t *conformance.T) {
+	for _, x := range []struct{ ird, ord, want int }{{3, 5, 3}, {16, 8, 8}, {1, 0, 1}, {8, 1, 8}} {
+		t.Part("the Responder's IRD %d, ORD %d", x.ird, x.ord)
+		r := dialing(t, upper.OpenArgs{IRD: 8, ORD: 8}, upper.ConnectArgs{})
+		a, b := r.answers(uint16(x.ird), uint16(x.ord))
+		require.Equal(t, []uint16{8, 8}, []uint16{a, b}, "the Request's word")
+		q := r.query()
+		require.Equal(t, x.want, q.ORD)
+		require.GreaterOrEqual(t, q.IRD, x.ord)
+		m := r.region(64, allRights)
+		var requests, responses [][]byte
+		for i := range x.ord {
+			requests = append(requests, aReadRequest(r.nextRead(), read{nowhere + uint32(i), 0, 9, m.tag(), m.at(i)}))
+			responses = append(responses, aReadResponse(nowhere+uint32(i), 0, m.first[i:i+9]))
+		}
+		r.sendAtOnce(requests...)
+		r.expect(responses...)
+		r.keepsORD(x.want)
+	}
+}
+
+// insufficientIRD accepts with an ORD above the Initiator's IRD. The Terminate
+// Message is compared as an FPDU of the stream that was agreed upon.
+func insufficientIRD(t *conformance.T) {
+	for _, x := range []struct {
+		what     string
+		ird, ord int
+		far      upper.ConnectArgs
+		flags    byte
+		o        wire.Options
+	}{
+		{"one too many", 2, 3, upper.ConnectArgs{}, bitCRC, wire.Options{CRC: true}},
+		{"many too many", 1, 0x3FFE, upper.ConnectArgs{}, bitCRC, wire.Options{CRC: true}},
+		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, bitCRC, wire.Options{CRC: true}},
+		{"with markers", 2, 3, upper.ConnectArgs{}, bitCRC | bitMarkers, wire.Options{CRC: true, MarkersIn: true}},
+		{"without CRC", 2, 3, upper.ConnectArgs{NoCRC: true}, 0, wire.Options{}},
+	} {
+		t.Part("%s", x.what)
+		r := dialing(t, upper.OpenArgs{IRD: x.ird}, x.far)
+		first, second := r.hears().word()
+		r.says(aFrame(replyKey, x.flags|bitEnhanced, 2, aWord(first&flagA|16, second&(flagC|flagD)|uint16(x.ord), "")))
+		r.adopt(x.o)
+		r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x06, 0, 0})
+		r.finished()
+		c := r.fails()
+		require.False(t, c.Rejected)
+		require.Empty(t, r.query().Terminate, "the stream was never the queue pair's")
+	}
+	t.Part("just enough")
+	r := dialing(t, upper.OpenArgs{IRD: 2}, upper.ConnectArgs{})
+	r.answers(16, 2)
+	r.works(1)
+}
+
+// The four that follow leave a depth to the programs: 0x3FFF in its place.
+
+func requestWithoutORD(t *conformance.T) {
+	for _, ird := range []int{1, 4} {
+		r := listening(t, upper.OpenArgs{IRD: ird, CloseTimeout: time.Minute}, upper.ConnectArgs{})
+		first, second := r.asks(7, unsaid)
+		require.EqualValues(t, unsaid, first&depthBits, "IRD of the Reply")
+		require.EqualValues(t, 7, second&depthBits, "ORD of the Reply")
+		require.Equal(t, ird, r.query().IRD)
+		r.keepsIRD(ird)
+	}
+}
+
+func replyWithoutIRD(t *conformance.T) {
+	for _, ord := range []int{1, 5} {
+		r := dialing(t, upper.OpenArgs{ORD: ord}, upper.ConnectArgs{})
+		r.answers(unsaid, 3)
+		require.Equal(t, ord, r.query().ORD)
+		r.keepsORD(ord)
+	}
+}
+
+func requestWithoutIRD(t *conformance.T) {
+	for _, ord := range []int{1, 4} {
+		r := listening(t, upper.OpenArgs{ORD: ord, IRD: 6}, upper.ConnectArgs{})
+		first, second := r.asks(unsaid, 7)
+		require.EqualValues(t, 6, first&depthBits, "IRD of the Reply")
+		require.EqualValues(t, unsaid, second&depthBits, "ORD of the Reply")
+		require.Equal(t, ord, r.query().ORD)
+		r.keepsORD(ord)
+	}
+}
+
+func replyWithoutORD(t *conformance.T) {
+	for _, ird := range []int{1, 5} {
+		r := dialing(t, upper.OpenArgs{IRD: ird, CloseTimeout: time.Minute}, upper.ConnectArgs{})
+		r.answers(3, unsaid)
+		require.Equal(t, ird, r.query().IRD)
+		r.keepsIRD(ird)
+	}
+}

@@ -1,0 +1,125 @@
+package cases
+
+import (
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_2_abort is RTS to Error: verbs draft 6.2.2.4.
+var rv6_2_abort = []conformance.Case{
+	{Name: "6.2.2.4/by-verb", Keys: []string{"RV-6.2.2.4-M1", "RV-6.2.2.4-M2", "RV-6.2.2.4-M4", "RV-6.2.2.4-M7"}, Need: conformance.NeedUpper, Run: abortedByVerb},
+	{Name: "6.2.2.4/stops-everything", Keys: []string{"RV-6.2.2.4-M3"}, Need: conformance.NeedAPI, Run: abortStopsEverything},
+	{Name: "6.2.2.4/socket-released", Keys: []string{"RV-6.2.2.4-M5"}, Need: conformance.NeedAPI, Run: abortReleases},
+	{Name: "6.2.2.4/llp-failure", Keys: []string{"RV-6.2.2.4-M2", "RV-6.2.2.4-M6", "RV-6.2.2.4-M7"}, Need: conformance.NeedUpper, Run: llpFails},
+}
+
+// abortedByVerb: the stream is reset, and nothing is said.
+func abortedByVerb(t *conformance.T) {
+	r := open(t, twoCQs())
+	r.recv(2, 16)
+	r.outstandingRead(9)
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error}))
+	q := r.query()
+	require.Equal(t, verbs.Error, q.State)
+	require.False(t, q.Stream)
+	require.Nil(t, q.Terminate)
+	end, fpdus, err := r.peer.End()
+	require.NoError(t, err)
+	require.Equal(t, wire.Reset, end)
+	require.Zero(t, fpdus, "a Terminate Message, or whatever")
+	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	r.events()
+}
+
+// abortStopsEverything aborts in the middle of Sends, answers to RDMA Reads and inbound
+// Writes.
+func abortStopsEverything(t *conformance.T) {
+	const receives = 4000 // so many that flushing them takes its time
+	n := newNode(t, nodeConfig{})
+	for range 10 {
+		l := n.line(verbs.QPConfig{SendDepth: 64, IRD: 64, RecvDepth: receives, RecvCQ: n.newCQ(receives)})
+		postRecv(t, l.qp, make([]verbs.Recv, receives)...)
+		at, src := l.mr.Remote(32<<10), l.mr.Remote(0)
+		var g sync.WaitGroup
+		g.Go(func() { // writes, and asks for what nobody fetches
+			for i := uint32(1); ; i++ {
+				if l.peer.Send(aWrite(uint32(at.STag), at.TO, make([]byte, 16000))) != nil {
+					return
+				}
+				if i <= 8 && l.peer.Send(aReadRequest(i, read{nowhere, nowhereTO, 32 << 10, uint32(src.STag), src.TO})) != nil {
+					return
+				}
+			}
+		})
+		for i := range uint64(32) {
+			post(t, l.qp, verbs.Send{ID: i, SGL: l.mr.SGL(0, 8<<10)})
+		}
+		for range t.Rand().IntN(10000) {
+			_ = l.qp.State()
+		}
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+		c := make([]verbs.Completion, receives)
+		require.Equal(t, receives, l.rq.Poll(c), "flushed when the verb returns")
+		require.Equal(t, 32, l.sq.Poll(c), "completed or flushed when the verb returns")
+		kept := fill(make([]byte, 16000), 5)
+		copy(l.mr.Bytes()[32<<10:], kept)
+		clear(l.mr.Bytes()[:32<<10]) // a message that began later would show it
+		// What the socket had already taken may still arrive: whole segments, and
+		// then a reset.
+		g.Wait()
+		require.Equal(t, kept, l.mr.Bytes()[32<<10:][:16000], "memory, after the verb has returned")
+		_, _, _ = l.peer.End()
+		_ = l.peer.Close()
+		require.NoError(t, l.qp.Destroy())
+	}
+	n.quiet()
+}
+
+func abortReleases(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	for range 5 {
+		conn := l.stream().Conn
+		l.modify(verbs.Error)
+		released(t, conn)
+		l.cut()
+		l.again()
+		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
+		l.hear(aSend(1, l.mr.Bytes()[:4]))
+	}
+}
+
+// llpFails: the peer resets, or its stream breaks off within an FPDU.
+func llpFails(t *conformance.T) {
+	for what, c := range map[string]struct {
+		do    func(*rig)
+		event verbs.EventID
+	}{
+		"a reset": {func(r *rig) { require.NoError(t, r.peer.Reset()) }, verbs.EventLLPReset},
+		"the end within an FPDU": {func(r *rig) {
+			f := r.peer.Frame(aWrite(0, 0, []byte("abcd")))
+			require.NoError(t, r.peer.Raw(f[:len(f)-5]))
+			r.shut()
+		}, verbs.EventLLPLost},
+	} {
+		t.Part("%s", what)
+		r := open(t, twoCQs())
+		r.recv(2, 16)
+		r.outstandingRead(9)
+		c.do(r)
+		q := r.ended(verbs.Error)
+		require.False(t, q.Stream)
+		require.Nil(t, q.Terminate)
+		r.events(c.event)
+		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	}
+	t.Part("")
+}

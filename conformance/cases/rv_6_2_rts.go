@@ -1,0 +1,140 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_2_rts is what is done in RTS: verbs draft 6.2.2 and 6.2.2.1.
+var rv6_2_rts = []conformance.Case{
+	{Name: "6.2.2/messages-in-rts-only", Keys: []string{"RV-6.2.2-M1"}, Need: conformance.NeedAPI, Run: messagesInRTSOnly},
+	{Name: "6.2.2/posted-in-order", Keys: []string{"RV-6.2.2-M3"}, Need: conformance.NeedAPI, Run: postedInOrder},
+	{Name: "6.2.2/inbound-processed", Keys: []string{"RV-6.2.2-M4"}, Need: conformance.NeedUpper, Run: inboundProcessed},
+	{Name: "6.2.2/not-to-idle", Keys: []string{"RV-6.2.2-M5"}, Need: conformance.NeedAPI, Run: rtsNotToIdle},
+	{Name: "6.2.2.1/rts-to-rts", Keys: []string{"RV-6.2.2.1-M1"}, Need: conformance.NeedAPI, Run: rtsToRTS},
+}
+
+// messagesInRTSOnly has work on the queues in the other states.
+func messagesInRTSOnly(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for s, end := range map[verbs.State]func(*line){
+		verbs.Closing: func(l *line) { l.cut() }, // work while closing
+		verbs.Terminate: func(l *line) {
+			l.tell(l.answer(), aSend(1, nil)) // a Read that completed would let others begin
+			l.terminated(0x0000, nil, false)
+		},
+		verbs.Error: func(l *line) { l.cut() },
+	} {
+		t.Part("in %v", s)
+		l := n.line(verbs.QPConfig{ORD: 1})
+		l.recv(1)
+		post(t, l.qp, l.aRead(2), l.aRead(3), l.aSend(4))
+		l.hear(l.asks(1))
+		l.modify(s)
+		end(l)
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1)...)
+		completes(t, l.sq, l.sentAs(2, verbs.OpRead, verbs.StatusFlushed), l.sentAs(3, verbs.OpRead, verbs.StatusFlushed),
+			l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
+	}
+	t.Part("in Idle")
+	n = newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{})
+	post(t, l.qp, l.aSend(1))
+	n.quiet()
+	empty(t, l.sq)
+	t.Part("in RTS")
+	l.join()
+	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
+	t.Part("")
+}
+
+func postedInOrder(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.loose(verbs.QPConfig{SendDepth: 256})
+	fill(n.mr.Bytes()[:256], 1)
+	one := func(i int) { post(t, l.qp, verbs.Send{ID: uint64(i), SGL: n.mr.SGL(i, 1)}) }
+	for i := range 100 {
+		one(i)
+	}
+	l.join()
+	for i := 100; i < 200; i++ {
+		one(i)
+	}
+	for i := range 200 {
+		l.hear(aSend(uint32(i+1), n.mr.Bytes()[i:i+1]))
+	}
+	for i := range 200 {
+		completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))
+	}
+	one(200) // to an empty queue
+	l.hear(aSend(201, n.mr.Bytes()[200:201]))
+}
+
+// inboundProcessed has the peer send each kind of message.
+func inboundProcessed(t *conformance.T) {
+	r := open(t, setup{})
+	bufs := r.recv(4, 64)
+	g := r.region(256, allRights)
+	inv := r.region(64, allRights)
+	r.post(verbs.Send{ID: 9, Op: verbs.OpRead, Local: g.sge(200, 8), Remote: theirs})
+	r.expect(aReadRequest(1, read{g.tag(), g.at(200), 8, uint32(theirs.STag), theirs.TO}))
+	r.send(
+		aSend(1, []byte("send")),
+		aWrite(g.tag(), g.at(16), []byte("write")),
+		untagged(lastUntagged, opSendSE, 0, 0, 2, 0, []byte("solicited")),
+		aReadResponse(g.tag(), g.at(200), []byte("response")),
+		aSendInv(3, inv.tag(), []byte("invalidate")),
+		untagged(moreUntagged, opSendSE, 0, 0, 4, 0, []byte("two ")),
+		untagged(lastUntagged, opSendSE, 0, 0, 4, 4, []byte("segments")),
+	)
+	got := r.poll(r.SendCQ, 5, r.patience())
+	require.Equal(t, []verbs.Completion{
+		{ID: 1, QP: r.ID, Op: verbs.OpRecv, Bytes: 4}, {ID: 2, QP: r.ID, Op: verbs.OpRecv, Bytes: 9}, {ID: 9, QP: r.ID, Op: verbs.OpRead},
+		{ID: 3, QP: r.ID, Op: verbs.OpRecv, Bytes: 10, Invalidated: inv.STag, HasInvalidated: true},
+		{ID: 4, QP: r.ID, Op: verbs.OpRecv, Bytes: 12},
+	}, got)
+	for i, s := range []string{"send", "solicited", "invalidate", "two segments"} {
+		bufs[i].holds(0, []byte(s))
+	}
+	copy(g.first[200:], "response")
+	g.holds(16, []byte("write"))
+	require.Equal(t, "write", string(r.fetch(g, 16, 5)))
+	r.state(verbs.RTS)
+	r.events()
+}
+
+func rtsNotToIdle(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	for i := range 3 {
+		refuses(t, "Idle", verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}) }, l.shown)
+		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
+		l.hear(aSend(uint32(i+1), l.mr.Bytes()[:4]))
+	}
+}
+
+func rtsToRTS(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{SendDepth: 4, RecvDepth: 4, IRD: 8, ORD: 8})
+	l.modify(verbs.RTS)
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(1), SendDepth: ptr(50), RecvDepth: ptr(60)}))
+	a := attributes(t, l.qp)
+	require.Equal(t, verbs.RTS, a.State)
+	require.Equal(t, 1, a.ORD)
+	require.GreaterOrEqual(t, a.SendDepth, 50)
+	require.GreaterOrEqual(t, a.RecvDepth, 60)
+	l.recv(1)
+	l.say([]byte("abc"))
+	completes(t, l.rq, l.got(1, 3))
+	post(t, l.qp, l.aRead(2), l.aRead(3))
+	l.hear(l.asks(1))
+	l.settle() // the second waits
+	l.tell(l.answer())
+	l.hear(l.asks(2))
+	l.tell(l.answer())
+	completes(t, l.sq, l.sentAs(2, verbs.OpRead, verbs.StatusSuccess), l.sentAs(3, verbs.OpRead, verbs.StatusSuccess))
+	require.Equal(t, "response", string(l.mr.Bytes()[4096:4104]), "what was read")
+}

@@ -1,0 +1,114 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv6_3_6 is what goes wrong with S-RQs and on them: verbs draft 6.3.6.
+var rv6_3_6 = []conformance.Case{
+	{Name: "6.3.6/completion-errors", Keys: []string{"RV-6.3.6-M1"}, Need: conformance.NeedAPI, Run: srqCompletionErrors},
+	{Name: "6.3.6/catastrophe", Keys: []string{"RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6"}, Need: conformance.NeedAPI, Run: srqCatastrophe},
+	{Name: "6.3.6/errors-of-a-qp", Keys: []string{"RV-6.3.6-M3", "RV-6.3.6-M4", "RV-6.3.6-M7"}, Need: conformance.NeedAPI, Run: srqErrorsOfQP},
+}
+
+func srqCompletionErrors(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+	s := n.newSRQ(verbs.SRQConfig{})
+	for _, c := range []struct {
+		sge  verbs.SGE
+		want verbs.Status
+	}{
+		{verbs.SGE{STag: 0x00F00000, Length: 8}, verbs.StatusInvalidSTag},
+		{n.mr.SGE(nodeMemory-1, 8), verbs.StatusBaseBounds},
+		{n.register(64, verbs.LocalRead).SGE(0, 8), verbs.StatusAccess},
+		{other.SGE(0, 8), verbs.StatusInvalidPD},
+		{verbs.SGE{STag: n.mr.STag(), Length: 8, TO: ^uint64(0) - 2}, verbs.StatusWrap},
+	} {
+		l := n.line(verbs.QPConfig{SRQ: s})
+		postRecv(t, s, verbs.Recv{ID: 1, SGL: []verbs.SGE{c.sge}})
+		l.say([]byte("12345"))
+		completes(t, l.rq, l.recvAs(c.want, 1)...)
+		l.terminated(0x0000, nil, false)
+		l.shut()
+		l.remains(verbs.Error)
+	}
+}
+
+// srqCatastrophe has an S-RQ fail that two queue pairs use: a queue pair ends when it
+// needs a receive, and not before.
+func srqCatastrophe(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s := n.newSRQ(verbs.SRQConfig{})
+	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2, 3)
+	post(t, a.qp, a.aRead(4), a.aRead(5))
+	a.hear(a.asks(1), a.asks(2))
+	s.Fail()
+	n.events.are(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: s.ID()})
+	a.settle()
+	b.settle()
+	n.quiet()
+	a.say([]byte{1})
+	a.terminated(0x0207, nil, false)
+	require.Equal(t, verbs.Terminate, a.qp.State())
+	a.shut()
+	a.remains(verbs.Error, verbs.EventSRQError)
+	completes(t, a.sq, a.sentAs(4, verbs.OpRead, verbs.StatusFlushed), a.sentAs(5, verbs.OpRead, verbs.StatusFlushed))
+	empty(t, a.rq)
+	require.Equal(t, verbs.RTS, b.qp.State())
+	run(t, b.qp, b.aSend(6), verbs.StatusSuccess)
+	b.settleBehind(aSend(1, n.mr.Bytes()[:4]))
+}
+
+// srqErrorsOfQP ends queue pairs in all ways: at most the element in use is lost to the
+// others.
+func srqErrorsOfQP(t *conformance.T) {
+	for what, c := range map[string]struct {
+		do    func(*line)
+		event []verbs.EventID
+		end   verbs.State
+	}{
+		"a reset":             {(*line).drop, []verbs.EventID{verbs.EventLLPReset}, verbs.Error},
+		"Modify QP to Error":  {func(l *line) { l.modify(verbs.Error) }, nil, verbs.Error},
+		"Terminate":           {func(l *line) { l.modify(verbs.Terminate); l.terminated(0, nil, false); l.shut() }, nil, verbs.Error},
+		"a fault":             {func(l *line) { l.tell(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.Error},
+		"a Terminate Message": {func(l *line) { l.tell(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.Error},
+		"a good close":        {func(l *line) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.Idle},
+	} {
+		for _, within := range []bool{false, true} {
+			if within && c.end == verbs.Idle {
+				continue // the peer's last message is not over
+			}
+			t.Part("%s, within a message: %v", what, within)
+			n := newNode(t, nodeConfig{})
+			s := n.newSRQ(verbs.SRQConfig{})
+			l, a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+			n.receives(s, upTo(1, 8)...)
+			next := uint64(1)
+			if within {
+				l.sent++
+				l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte{1}))
+				l.settle()
+				next = 2
+			}
+			c.do(l)
+			l.remains(c.end, c.event...)
+			if within {
+				completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1)...)
+			}
+			empty(t, l.rq)
+			for id := next; id <= 8; id++ {
+				[]*line{a, b}[id%2].says(id)
+			}
+			require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{a.qp.State(), b.qp.State()})
+			a.settle()
+			b.settle()
+			n.quiet()
+		}
+	}
+	t.Part("")
+}

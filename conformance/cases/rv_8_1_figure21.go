@@ -1,0 +1,223 @@
+package cases
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_1_figure21 is the rights of queue pairs and STags together: verbs draft 8.1.2.2,
+// figure 21.
+var rv8_1_figure21 = []conformance.Case{
+	{Name: "8.1.2.2/figure-21", Keys: []string{"RV-8.1.2.2-M7"}, Need: conformance.NeedAPI, Run: staged(figure21)},
+	{Name: "8.1.2.2/rights-match", Keys: []string{"RV-8.1.2.2-M8"}, Need: conformance.NeedAPI, Run: staged(rightsMatch)},
+	{Name: "8.1.2.2/protection-errors", Keys: []string{"RV-8.1.2.2-M9"}, Need: conformance.NeedAPI, Run: protectionErrors},
+}
+
+// remoteKind is a kind of inbound segment that figure 21 has a row for.
+type remoteKind struct {
+	name  string
+	right verbs.Access // that the STag needs
+	// The refusals for want of the queue pair's right, and of the STag's.
+	qp, stag refusal
+}
+
+var remoteKinds = []remoteKind{
+	{"RDMA Write", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{verbs.EventProtAccess, 0x1100}},
+	{"RDMA Read Response", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{verbs.EventProtAccess, 0x1100}},
+	{"RDMA Read Request", verbs.RemoteRead, refusal{verbs.EventReadNotEnabled, 0x1201}, refusal{verbs.EventIRRQAccess, 0x0102}},
+}
+
+// enabled is what of the remote rights a queue pair has.
+func enabled(c verbs.QPConfig) verbs.Access {
+	a := remoteRights
+	if c.NoInboundRead {
+		a &^= verbs.RemoteRead
+	}
+	if c.NoInboundWrite {
+		a &^= verbs.RemoteWrite
+	}
+	return a
+}
+
+// tries makes one access, through rights of the queue pair and of the STag, to octets
+// that are mem. It takes place if both have the right; else it is refused for want of
+// one that is missing, and moves nothing.
+func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag verbs.Access) {
+	t := s.n.t
+	s.sit()
+	was, sent := bytes.Clone(fill(mem, 1)), fill(make([]byte, len(mem)), 2)
+	req := verbs.Send{ID: 0x2101, Op: verbs.OpRead, Local: b.SGE(0, len(mem)), Remote: theirs}
+	answers := k.name == "RDMA Read Response"
+	switch {
+	case k.right == verbs.RemoteRead:
+		s.ask(b.Remote(0), len(mem))
+	case answers:
+		post(t, s.qp, req)
+		s.heard(rdmap.ReadRequest)
+		s.tell(wire.ReadResponse(uint32(b.STag), b.Base, sent))
+	default:
+		s.tell(wire.Write(uint32(b.STag), b.Base, sent))
+	}
+	done := verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op}
+	var why []refusal
+	if qp&k.right == 0 {
+		why = append(why, k.qp)
+	}
+	if stag&k.right == 0 {
+		why = append(why, k.stag)
+	}
+	switch {
+	case len(why) > 0:
+		s.refusedAs(why...)
+		done.Status = verbs.StatusFlushed
+	case k.right == verbs.RemoteRead:
+		require.Equal(t, was, s.answer(), "what the peer read")
+	default:
+		if qp&verbs.RemoteRead != 0 {
+			s.settle()
+		} else { // it may not ask: messages come in order
+			s.sends++
+			postRecv(t, s.qp, verbs.Recv{ID: 0x2102})
+			s.tell(wire.Send(s.sends, nil))
+		}
+		was = sent
+	}
+	if answers {
+		completes(t, s.n.cq, done)
+	}
+	if len(why) == 0 && k.right == verbs.RemoteWrite && qp&verbs.RemoteRead == 0 {
+		completes(t, s.n.cq, verbs.Completion{ID: 0x2102, QP: done.QP, Op: verbs.OpRecv})
+	}
+	require.Equal(t, was, mem, "the memory")
+}
+
+// refusedAs is refused, for one of several reasons.
+func (s *seat) refusedAs(why ...refusal) {
+	e := s.n.events.next()
+	i := slices.IndexFunc(why, func(r refusal) bool { return r.event == e.ID })
+	require.GreaterOrEqual(s.n.t, i, 0, "the event is %v, of %v", e, why)
+	require.Equal(s.n.t, verbs.Event{ID: e.ID, QP: s.qp.ID()}, e)
+	s.falls(why[i].code)
+}
+
+// figure21 goes through all rights of queue pairs and STags, for each kind of inbound
+// segment. Those of a window are asked for in place of its region's, which has no
+// remote ones.
+func figure21(n *node) {
+	t := n.t
+	const local = verbs.LocalRead | verbs.LocalWrite
+	under := n.register(64, local|verbs.BindWindow)
+	for _, c := range []verbs.QPConfig{{}, {NoInboundRead: true}, {NoInboundWrite: true}, {NoInboundRead: true, NoInboundWrite: true}} {
+		for _, a := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
+			for i := range remoteKinds {
+				k := &remoteKinds[i]
+				t.Part("%s, a queue pair with %v, a region with %v", k.name, enabled(c), a)
+				mr := n.register(64, local|a)
+				s := n.seat(c)
+				k.tries(s, mr.Buffer(), mr.Bytes(), enabled(c), a)
+				s.leave()
+				if a == 0 {
+					continue
+				}
+				t.Part("%s, a queue pair with %v, a window with %v", k.name, enabled(c), a)
+				s, mw := n.seat(c), n.newMW()
+				bind := mw.Bind(under, 8, 40, a, 1)
+				s.does(binds(bind), verbs.StatusSuccess)
+				k.tries(s, verbs.BindBuffer(bind), under.Bytes()[8:48], enabled(c), a)
+				require.NoError(t, mw.Deallocate())
+				s.leave()
+			}
+		}
+	}
+	t.Part("")
+}
+
+// rightsMatch gives the queue pair one right and the STag the other: each has one,
+// and nothing goes. Only what both have does.
+func rightsMatch(n *node) {
+	const local = verbs.LocalRead | verbs.LocalWrite
+	for _, c := range []verbs.QPConfig{{NoInboundWrite: true}, {NoInboundRead: true}} {
+		for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite} {
+			mr := n.register(64, local|a)
+			for i := range remoteKinds {
+				k := &remoteKinds[i]
+				n.t.Part("%s, a queue pair with %v, a region with %v", k.name, enabled(c), a)
+				s := n.seat(c)
+				k.tries(s, mr.Buffer(), mr.Bytes(), enabled(c), a)
+				s.leave()
+			}
+		}
+	}
+	n.t.Part("both with both")
+	s, mr := n.seat(verbs.QPConfig{}), n.register(64, allRights)
+	for i := range remoteKinds { // on one stream: there is nothing to refuse
+		remoteKinds[i].tries(s, mr.Buffer(), mr.Bytes(), remoteRights, remoteRights)
+	}
+	s.leave()
+	n.t.Part("")
+}
+
+// protectionErrors looks at all that follows from a combination that is ruled out:
+// figures 23 and 24, with the Terminate codes of the RFCs.
+func protectionErrors(t *conformance.T) {
+	const local = verbs.LocalRead | verbs.LocalWrite
+	n := newNode(t, nodeConfig{})
+	closed := n.register(64, local)
+	fill(closed.Bytes(), 9)
+	was := slices.Clone(closed.Bytes())
+	at := closed.Remote(0)
+	write := aWrite(uint32(at.STag), at.TO, []byte("unwanted"))
+	request := aReadRequest(1, read{nowhere, nowhereTO, 8, uint32(at.STag), at.TO})
+	for _, c := range []struct {
+		name  string
+		qp    verbs.QPConfig
+		ulpdu []byte
+		code  uint16
+		echo  bool // of the RDMA Read Request header
+		event verbs.EventID
+	}{
+		{"a Write, STag without the right", verbs.QPConfig{}, write, 0x1100, false, verbs.EventProtAccess},
+		{"a Write, queue pair without the right", verbs.QPConfig{NoInboundWrite: true}, aWrite(uint32(n.mr.STag()), n.mr.Base(), []byte{1}), 0x1100, false, verbs.EventWriteNotEnabled},
+		{"a Read, STag without the right", verbs.QPConfig{}, request, 0x0102, true, verbs.EventIRRQAccess},
+		{"a Read, queue pair without the right", verbs.QPConfig{NoInboundRead: true}, request, 0x1201, false, verbs.EventReadNotEnabled},
+	} {
+		t.Part("%s", c.name)
+		l := n.line(c.qp)
+		l.tell(c.ulpdu)
+		l.terminated(c.code, c.ulpdu, c.echo)
+		require.Equal(t, verbs.Terminate, l.qp.State())
+		l.shut()
+		l.remains(verbs.Error, c.event)
+	}
+
+	noRead, noWrite := n.register(64, verbs.LocalWrite|verbs.RemoteWrite), n.register(64, verbs.LocalRead|verbs.RemoteRead)
+	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
+		t.Part("%v without Local Read", op)
+		l := n.line(verbs.QPConfig{})
+		post(t, l.qp, verbs.Send{ID: 1, Op: op, SGL: noRead.SGL(0, 8), Remote: theirs})
+		l.terminated(0x0000, nil, false)
+		require.Equal(t, verbs.Terminate, l.qp.State())
+		l.shut()
+		completes(t, l.sq, l.sentAs(1, op, verbs.StatusAccess))
+		l.remains(verbs.Error)
+	}
+	t.Part("a receive without Local Write")
+	l := n.line(verbs.QPConfig{})
+	postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: noWrite.SGL(0, 8)})
+	l.say([]byte("unwanted"))
+	l.terminated(0x0000, nil, false)
+	require.Equal(t, verbs.Terminate, l.qp.State())
+	l.shut()
+	completes(t, l.rq, l.recvAs(verbs.StatusAccess, 1)...)
+	l.remains(verbs.Error)
+	require.Equal(t, make([]byte, 64), noWrite.Bytes())
+	require.Equal(t, was, closed.Bytes())
+	t.Part("")
+}

@@ -1,0 +1,173 @@
+package cases
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_1_3_3 is the addresses of RDMA operations: verbs draft 8.1.3.3.
+var rv8_1_3_3 = []conformance.Case{
+	{Name: "8.1.3.3/local-address-of-reads", Keys: []string{"RV-8.1.3.3-M1"}, Need: conformance.NeedAPI, Run: localAddressOfReads},
+	{Name: "8.1.3.3/one-local-address", Keys: []string{"RV-8.1.3.3-M2"}, Need: conformance.NeedAPI, Run: oneLocalAddress},
+	{Name: "8.1.3.3/lists-of-writes", Keys: []string{"RV-8.1.3.3-M3"}, Need: conformance.NeedAPI, Run: listsOfWrites},
+	{Name: "8.1.3.3/remote-address", Keys: []string{"RV-8.1.3.3-M4"}, Need: conformance.NeedUpper, Run: remoteAddress},
+	{Name: "8.1.3.3/one-remote-address", Keys: []string{"RV-8.1.3.3-M5"}, Need: conformance.NeedUpper, Run: oneRemoteAddress},
+}
+
+// localAddressOfReads reads into regions of both addressing types and into a window.
+// The request names what the program did, and the answer lands there.
+func localAddressOfReads(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	mem := make([]byte, 5000)
+	over := func(c verbs.RegionConfig) verbs.TaggedBuffer {
+		c.Memory, c.Access = mem, allRights|verbs.BindWindow
+		return n.region(n.pd, c).Buffer()
+	}
+	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights | verbs.BindWindow})
+	bind := n.newMW().Bind(mr, 0, len(mem), verbs.RemoteWrite, 4)
+	run(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
+	msn := uint32(0)
+	for what, b := range map[string]verbs.TaggedBuffer{
+		"VA-based": over(verbs.RegionConfig{VA: 1<<40 + 8}), "zero-based": over(verbs.RegionConfig{ZeroBased: true}), "a window": verbs.BindBuffer(bind),
+	} {
+		for _, at := range [][2]int{{0, 1}, {17, 300}, {1000, 4000}, {4999, 1}} {
+			for _, op := range []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate} {
+				if op == verbs.OpReadInvalidate && at[0] != 4999 {
+					continue // it takes the STag away
+				}
+				t.Part("%s, %v of %d octets from %d", what, op, at[1], at[0])
+				want := slices.Clone(fill(mem, at[0]))
+				msn++
+				post(t, l.qp, verbs.Send{ID: 2, Op: op, Local: b.SGE(at[0], at[1]), Remote: theirs})
+				to := b.Base + uint64(at[0])
+				l.hear(aReadRequest(msn, read{uint32(b.STag), to, uint32(at[1]), uint32(theirs.STag), theirs.TO}))
+				sent := fill(make([]byte, at[1]), at[1])
+				copy(want[at[0]:], sent)
+				l.tell(aReadResponse(uint32(b.STag), to, sent))
+				completes(t, l.sq, l.sentAs(2, op, verbs.StatusSuccess))
+				same(t, want, mem, "the memory")
+			}
+		}
+	}
+	t.Part("")
+	n.quiet()
+}
+
+// oneLocalAddress gives a Read a list too, which does not go with it.
+func oneLocalAddress(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	other := n.register(64, allRights)
+	was := bytes.Clone(fill(other.Bytes(), 8))
+	for i, sgl := range [][]verbs.SGE{
+		{other.SGE(0, 8), other.SGE(16, 8), other.SGE(32, 8)}, other.SGL(0, 8), slices.Repeat(other.SGL(0, 8), 100), {{STag: 0x00F00000, Length: 9}},
+	} {
+		t.Part("a list of %d elements", len(sgl))
+		r := l.aRead(1)
+		r.SGL = sgl
+		post(t, l.qp, r)
+		l.hear(l.asks(uint32(i + 1)))
+		clear(l.mr.Bytes())
+		l.tell(l.answer())
+		completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess))
+		l.settle() // there is no other request
+		require.Equal(t, "response", string(l.mr.Bytes()[4096:4104]))
+		require.Equal(t, was, other.Bytes())
+	}
+	t.Part("")
+	empty(t, l.sq)
+	n.quiet()
+}
+
+// listsOfWrites has lists of each length up to what the queue pair was given. A local
+// address beside the list does not count.
+func listsOfWrites(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	a, _ := w.pair(verbs.QPConfig{WriteSGE: 7}, verbs.QPConfig{})
+	most := attributes(t, a).WriteSGE
+	require.GreaterOrEqual(t, most, 7)
+	fill(w.a.mr.Bytes(), 5)
+	other := w.a.register(64, allRights)
+	for k := range most + 1 {
+		for _, local := range []verbs.SGE{{}, other.SGE(0, 40), {STag: 0x00F00000, TO: 3, Length: 1 << 31}} {
+			t.Part("%d elements, local address %+v", k, local)
+			sgl, want := shuffled(w.a.mr, k, 13)
+			sink := make([]byte, 400)
+			mr := w.b.region(w.b.pd, verbs.RegionConfig{Memory: sink, Access: allRights})
+			run(t, a, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: sgl, Local: local, Remote: mr.Remote(10)}, verbs.StatusSuccess)
+			run(t, a, verbs.Send{ID: 2, Op: verbs.OpRead}, verbs.StatusSuccess)
+			require.Equal(t, slices.Concat(make([]byte, 10), want, make([]byte, 390-len(want))), sink)
+			require.NoError(t, mr.Deregister())
+		}
+	}
+	t.Part("")
+}
+
+// remotes are far addresses whose octets all differ, and those at the ends.
+var remotes = []verbs.Remote{
+	theirs, {STag: 1}, {STag: 0xFFFFFFFF}, {STag: 0x80000000, TO: 1}, {STag: 0x12345678, TO: 1 << 32}, {STag: 0x9ABCDEF0, TO: 0xFEDCBA9876543210},
+}
+
+func remoteAddress(t *conformance.T) {
+	r := open(t, setup{})
+	b := r.region(64, allRights)
+	for i, far := range remotes {
+		t.Part("%v", far)
+		r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(3, 9), Remote: far})
+		r.expect(aWrite(uint32(far.STag), far.TO, b.first[3:12]))
+		r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
+		r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 8), Remote: far})
+		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(32), 8, uint32(far.STag), far.TO}))
+		sent := upper.Pattern(uint8(i), 8)
+		r.send(aReadResponse(b.tag(), b.at(32), sent))
+		r.completions(verbs.Completion{ID: 2, Op: verbs.OpRead})
+		b.holds(32, sent)
+	}
+	t.Part("")
+	r.events()
+}
+
+// oneRemoteAddress has Writes of many segments from many elements, and Reads of as
+// much: one buffer at the peer, octet after octet.
+func oneRemoteAddress(t *conformance.T) {
+	const size = 50_000
+	r := open(t, setup{qp: upper.OpenArgs{WriteSGE: 8}})
+	b := r.region(2*size, allRights)
+	reads := uint32(0)
+	for _, far := range []verbs.Remote{theirs, {STag: 0x77, TO: 1<<32 - 1000}, {STag: 0x78}} {
+		for _, cuts := range [][]int{{size}, {1, 70_000, 2, 999}, {9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000}} {
+			t.Part("a Write of %v octets to %v", cuts, far)
+			var sgl []verbs.SGE
+			var want []byte
+			for i, k := range cuts {
+				sgl = append(sgl, b.sge(7*i, k))
+				want = append(want, b.first[7*i:7*i+k]...)
+			}
+			r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: sgl, Remote: far})
+			got, segments := r.taggedMessage(opWrite, uint32(far.STag), far.TO)
+			require.Greater(t, segments, 1)
+			same(t, want, got, "what was written")
+			r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
+
+			t.Part("a Read of %d octets from %v", size, far)
+			r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(0, size), Remote: far})
+			reads++
+			r.expect(aReadRequest(reads, read{b.tag(), b.at(0), size, uint32(far.STag), far.TO}))
+			sent := upper.Pattern(uint8(reads), size)
+			r.send(
+				tagged(moreTagged, opReadResponse, b.tag(), b.at(0), sent[:size/2]),
+				tagged(lastTagged, opReadResponse, b.tag(), b.at(size/2), sent[size/2:]))
+			r.completions(verbs.Completion{ID: 2, Op: verbs.OpRead})
+			b.holds(0, sent)
+			r.settled() // there was no other request
+		}
+	}
+	t.Part("")
+}

@@ -1,0 +1,218 @@
+package cases
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_1_2_1 is Sends and the receives that they use up: verbs draft 8.1.2.1.
+var rv8_1_2_1 = []conformance.Case{
+	{Name: "8.1.2.1/one-receive-for-a-send", Keys: []string{"RV-8.1.2.1-M1"}, Need: conformance.NeedAPI, Run: oneReceiveForASend},
+	{Name: "8.1.2.1/exactly-enough", Keys: []string{"RV-8.1.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(exactlyEnough)},
+	{Name: "8.1.2.1/not-enough", Keys: []string{"RV-8.1.2.1-M4", "RV-8.1.2.1-M5"}, Need: conformance.NeedAPI, Run: staged(notEnough)},
+	{Name: "8.1.2.1/length-told", Keys: []string{"RV-8.1.2.1-M6"}, Need: conformance.NeedAPI, Run: lengthsTold},
+	{Name: "8.1.2.1/gathered-here", Keys: []string{"RV-8.1.2.1-M8"}, Need: conformance.NeedAPI, Run: staged(gatheredHere)},
+	{Name: "8.1.2.1/scattered-here", Keys: []string{"RV-8.1.2.1-M9"}, Need: conformance.NeedAPI, Run: staged(scatteredHere)},
+}
+
+// oneReceiveForASend posts two receives and sends twice, with each type of Send and
+// also nothing; and once more with no receive posted.
+func oneReceiveForASend(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	here, there := w.a.qp, w.b.qp
+	for _, s := range sendTypes {
+		for _, size := range []int{0, 30} {
+			t.Part("%v of %d octets", s.op, size)
+			postRecv(t, there, verbs.Recv{ID: 1, SGL: w.b.mr.SGL(0, 64)}, verbs.Recv{ID: 2, SGL: w.b.mr.SGL(64, 64)})
+			for id := uint64(1); id <= 2; id++ {
+				req := verbs.Send{ID: 10 + id, Op: s.op, SGL: w.a.mr.SGL(0, size)}
+				want := verbs.Completion{ID: id, QP: there.ID(), Op: verbs.OpRecv, Bytes: uint32(size)}
+				if s.invalid != 0 {
+					req.Invalidate = w.b.register(8, allRights).STag()
+					want.Invalidated, want.HasInvalidated = req.Invalidate, true
+				}
+				run(t, here, req, verbs.StatusSuccess)
+				run(t, here, verbs.Send{ID: 20, Op: verbs.OpRead}, verbs.StatusSuccess) // it has arrived
+				completes(t, w.b.cq, want)
+				empty(t, w.b.cq)
+			}
+		}
+	}
+	t.Part("none is posted")
+	run(t, here, verbs.Send{ID: 3}, verbs.StatusSuccess) // it completes once TCP has it
+	ends(t, there, verbs.Error)
+	w.b.events.are(verbs.Event{ID: verbs.EventRQMSNRange, QP: there.ID()})
+	m := attributes(t, there).Terminate
+	require.NotNil(t, m, "the Terminate Message")
+	require.True(t, m.Sent)
+	require.Equal(t, []byte{0x12, 0x02}, m.Raw[:2], "its layer, type and code")
+	ends(t, here, verbs.Error)
+	w.a.events.are(verbs.Event{ID: verbs.EventTerminateReceived, QP: here.ID()})
+	empty(t, w.b.cq)
+	t.Part("")
+}
+
+// rowOf is elements of these lengths in a region, with a gap of four octets before
+// and behind each.
+func rowOf(mr *verbs.MR, lengths ...int) (sgl []verbs.SGE) {
+	off := 4
+	for _, k := range lengths {
+		sgl = append(sgl, mr.SGE(off, k))
+		off += k + 4
+	}
+	return sgl
+}
+
+// row is the memory of rowOf, the gaps being gap and the elements filled from b as
+// far as it goes.
+func row(size int, gap byte, b []byte, lengths ...int) []byte {
+	m := bytes.Repeat([]byte{gap}, size)
+	off := 4
+	for _, k := range lengths {
+		b = b[copy(m[off:off+k], b):]
+		off += k + 4
+	}
+	return m
+}
+
+func exactlyEnough(n *node) {
+	const gap = 0xEE
+	for _, c := range []verbs.QPConfig{{}, {SRQ: n.newSRQ(verbs.SRQConfig{})}} {
+		s := n.seat(c)
+		for _, lengths := range [][]int{{1}, {100}, {1, 1}, {7, 64, 9}, {30, 0, 30, 500}} {
+			size := 0
+			for _, k := range lengths {
+				size += k
+			}
+			mr := n.register(1000, verbs.LocalWrite)
+			copy(mr.Bytes(), bytes.Repeat([]byte{gap}, 1000))
+			sent := fill(make([]byte, size), size)
+			s.scatter(rowOf(mr, lengths...), sent, verbs.StatusSuccess)
+			require.Equal(n.t, row(1000, gap, sent, lengths...), mr.Bytes(), "elements of %v", lengths)
+		}
+		s.leave()
+	}
+}
+
+// notEnough sends one octet more than the receive has room for, in one segment, in
+// two, and in two of which the second is too much by itself.
+func notEnough(n *node) {
+	const gap = 0xEE
+	t := n.t
+	srq := n.newSRQ(verbs.SRQConfig{})
+	for _, c := range []verbs.QPConfig{{}, {SRQ: srq}} {
+		for _, first := range []int{0, 1, 40, 64} {
+			t.Part("S-RQ %v, a first segment of %d octets", c.SRQ != nil, first)
+			l := n.line(c)
+			mr := n.register(200, verbs.LocalWrite)
+			copy(mr.Bytes(), bytes.Repeat([]byte{gap}, 200))
+			r := verbs.Recv{ID: 5, SGL: rowOf(mr, 24, 40)}
+			if c.SRQ != nil {
+				postRecv(t, srq, r)
+			} else {
+				postRecv(t, l.qp, r)
+			}
+			sent := fill(make([]byte, 65), 5)
+			if first > 0 {
+				l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:first]))
+			}
+			bad := untagged(lastUntagged, opSend, 0, 0, 1, uint32(first), sent[first:])
+			l.tell(bad)
+			l.terminated(0x1205, bad, false)
+			require.Equal(t, verbs.Terminate, l.qp.State())
+			l.shut()
+			got := await(t, l.rq, 1)[0]
+			got.Bytes = 0 // says nothing in an error (RV-8.1.2.1-M7)
+			require.Equal(t, l.recvAs(verbs.StatusBaseBounds, 5)[0], got)
+			ends(t, l.qp, verbs.Error)
+			empty(t, l.rq)
+			for _, at := range [][2]int{{0, 4}, {28, 32}, {72, 200}} {
+				require.Equal(t, bytes.Repeat([]byte{gap}, at[1]-at[0]), mr.Bytes()[at[0]:at[1]], "octets %v", at)
+			}
+		}
+	}
+	t.Part("")
+}
+
+// lengthsTold sends messages of many lengths into a receive that is as long as the
+// longest, from an RNIC and cut by hand.
+func lengthsTold(t *conformance.T) {
+	const most = 100_000
+	w := newWorld(t, worldConfig{})
+	from, to := w.a.register(most, verbs.LocalRead), w.b.register(most, verbs.LocalWrite)
+	for _, size := range []int{0, 1, 2, 255, 256, 1460, 32_000, 33_000, 65_536, most - 1, most} {
+		postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: to.SGL(0, most)})
+		run(t, w.a.qp, verbs.Send{ID: 2, SGL: from.SGL(0, size)}, verbs.StatusSuccess)
+		completes(t, w.b.cq, verbs.Completion{ID: 1, QP: w.b.qp.ID(), Op: verbs.OpRecv, Bytes: uint32(size)})
+	}
+	l := w.a.line(verbs.QPConfig{})
+	for i, cuts := range [][]int{{0}, {0, 0}, {1, 0}, {0, 1}, {1, 1, 1}, {20, 0, 30}, {64}} {
+		l.recv(1)
+		mo := 0
+		for k, size := range cuts {
+			first := byte(moreUntagged)
+			if k == len(cuts)-1 {
+				first = lastUntagged
+			}
+			l.tell(untagged(first, opSend, 0, 0, uint32(i+1), uint32(mo), make([]byte, size)))
+			mo += size
+		}
+		completes(t, l.rq, l.got(1, mo))
+	}
+}
+
+// twoRegions are filled, and elements of both that are not in order of address.
+func twoRegions(n *node, a verbs.Access) (x, y *verbs.MR, sgl []verbs.SGE) {
+	x, y = n.register(256, a), n.register(256, a)
+	fill(x.Bytes(), 1)
+	fill(y.Bytes(), 2)
+	return x, y, []verbs.SGE{y.SGE(100, 30), x.SGE(200, 5), y.SGE(0, 1), x.SGE(17, 44)}
+}
+
+// foreignSTag is an STag that another RNIC knows.
+func foreignSTag(t *conformance.T) verbs.SGE {
+	return newNode(t, nodeConfig{}).mr.SGE(0, 8)
+}
+
+func gatheredHere(n *node) {
+	t, s := n.t, n.seat(verbs.QPConfig{})
+	x, y, sgl := twoRegions(n, verbs.LocalRead)
+	want := slices.Concat(y.Bytes()[100:130], x.Bytes()[200:205], y.Bytes()[:1], x.Bytes()[17:61])
+	foreign := foreignSTag(t)
+	for _, c := range sendTypes {
+		require.Equal(t, want, s.gather(c.op, sgl, verbs.StatusSuccess), "what %v sent", c.op)
+		s.gather(c.op, []verbs.SGE{foreign}, verbs.StatusInvalidSTag)
+		s.gather(c.op, []verbs.SGE{sgl[0], sgl[1], foreign}, verbs.StatusInvalidSTag)
+		s.sit()
+	}
+	s.leave()
+}
+
+func scatteredHere(n *node) {
+	t := n.t
+	foreign := foreignSTag(t)
+	for _, c := range []verbs.QPConfig{{}, {SRQ: n.newSRQ(verbs.SRQConfig{})}} {
+		s := n.seat(c)
+		x, y, sgl := twoRegions(n, verbs.LocalWrite)
+		sent := fill(make([]byte, 80), 3)
+		for _, k := range []int{29, 30, 31, 36, 37, 79, 80} { // on and beside the ends of elements
+			wantX, wantY := slices.Clone(x.Bytes()), slices.Clone(y.Bytes())
+			rest := sent[:k]
+			for _, part := range [][]byte{wantY[100:130], wantX[200:205], wantY[:1], wantX[17:61]} {
+				rest = rest[copy(part, rest):]
+			}
+			s.scatter(sgl, sent[:k], verbs.StatusSuccess)
+			require.Equal(t, wantX, x.Bytes(), "%d octets, one region", k)
+			require.Equal(t, wantY, y.Bytes(), "%d octets, the other", k)
+			sent[0]++
+		}
+		s.scatter([]verbs.SGE{foreign}, sent[:8], verbs.StatusInvalidSTag)
+		s.scatter([]verbs.SGE{sgl[0], foreign}, sent[:38], verbs.StatusInvalidSTag)
+		s.leave()
+	}
+}

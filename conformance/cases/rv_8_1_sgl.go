@@ -1,0 +1,259 @@
+package cases
+
+import (
+	"slices"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_1_3_2 is how many elements a scatter/gather list has and how many octets: verbs
+// draft 8.1.3.2.
+var rv8_1_3_2 = []conformance.Case{
+	{Name: "8.1.3.2/one-element-or-more", Keys: []string{"RV-8.1.3.2-M1"}, Need: conformance.NeedAPI, Run: oneElementOrMore},
+	{Name: "8.1.3.2/longest-message", Keys: []string{"RV-8.1.3.2-M5"}, Need: conformance.NeedAPI, Run: mostOctets},
+	{Name: "8.1.3.2/sum-of-lengths", Keys: []string{"RV-8.1.3.2-M7"}, Need: conformance.NeedAPI, Run: sumOfLengths},
+	{Name: "8.1.3.2/no-octets", Keys: []string{"RV-8.1.3.2-M8"}, Need: conformance.NeedAPI, Run: messagesOfNothing},
+	{Name: "8.1.3.2/limits-told", Keys: []string{"RV-8.1.3.2-M9"}, Need: conformance.NeedAPI, Run: sgeLimitsTold},
+	{Name: "8.1.3.2/above-the-limits", Keys: []string{"RV-8.1.3.2-M10"}, Need: conformance.NeedAPI, Run: aboveSGELimits},
+	{Name: "8.1.3.2/four-at-least", Keys: []string{"RV-8.1.3.2-M11"}, Need: conformance.NeedAPI, Run: fourElements},
+}
+
+// shuffled is k elements of size octets each from the end of a region to its
+// beginning, and what they hold together.
+func shuffled(mr *verbs.MR, k, size int) (sgl []verbs.SGE, octets []byte) {
+	for i := range k {
+		off := (k - 1 - i) * (size + 1)
+		sgl = append(sgl, mr.SGE(off, size))
+		octets = append(octets, mr.Bytes()[off:off+size]...)
+	}
+	return sgl, octets
+}
+
+// carries sends and writes gather elements and has them scattered into scatter
+// elements; the write goes into one region.
+func (w *world) carries(a, b *verbs.QP, send, recv, write int) {
+	t, m := w.t, w.b.mr.Bytes()
+	const size = 11
+	total := size * send
+	fill(w.a.mr.Bytes(), send+write)
+	clear(m)
+	sgl, want := shuffled(w.a.mr, send, size)
+	into, _ := shuffled(w.b.mr, recv, (total+recv-1)/recv)
+	postRecv(t, b, verbs.Recv{ID: 1, SGL: into})
+	run(t, a, verbs.Send{ID: 2, SGL: sgl}, verbs.StatusSuccess)
+	completes(t, w.b.cq, verbs.Completion{ID: 1, QP: b.ID(), Op: verbs.OpRecv, Bytes: uint32(total)})
+	_, got := shuffled(w.b.mr, recv, (total+recv-1)/recv)
+	require.Equal(t, want, got[:total], "a Send of %d elements into %d", send, recv)
+
+	sgl, want = shuffled(w.a.mr, write, size)
+	clear(m)
+	run(t, a, verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: sgl, Remote: w.b.mr.Remote(100)}, verbs.StatusSuccess)
+	run(t, a, verbs.Send{ID: 4, Op: verbs.OpRead}, verbs.StatusSuccess)
+	require.Equal(t, want, m[100:100+len(want)], "a Write of %d elements", write)
+	require.Equal(t, make([]byte, 100), m[:100])
+	require.Equal(t, make([]byte, 100), m[100+len(want):200+len(want)])
+}
+
+// oneElementOrMore uses lists of one, of two, and of as many elements as the queue pair
+// was given.
+func oneElementOrMore(t *conformance.T) {
+	w := newWorld(t, worldConfig{})
+	for _, c := range []verbs.QPConfig{{}, {SendSGE: 1, WriteSGE: 1, RecvSGE: 1}, {SendSGE: 5, WriteSGE: 6, RecvSGE: 7}, {SendSGE: 32, WriteSGE: 32, RecvSGE: 32}} {
+		a, b := w.pair(c, c)
+		most := attributes(t, a)
+		for _, k := range []int{1, 2, 1000} {
+			t.Part("up to %d of %d, %d and %d elements", k, most.SendSGE, most.RecvSGE, most.WriteSGE)
+			w.carries(a, b, min(k, most.SendSGE), min(k, most.RecvSGE), min(k, most.WriteSGE))
+		}
+	}
+	t.Part("")
+}
+
+// mostOctets has lists of 255 elements, each of which is all right. 255 times
+// 0x01010101 octets is 2^32-1.
+func mostOctets(t *conformance.T) {
+	const elements, size = 255, 0x01010101
+	limits := verbs.Limits{SGE: elements, WriteSGE: elements}
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: limits}})
+	mr := n.register(size+1, verbs.LocalRead|verbs.LocalWrite)
+	list := slices.Repeat(mr.SGL(0, size), elements)
+	longer := slices.Clone(list)
+	longer[100].Length++
+	many := verbs.QPConfig{SendDepth: 2, RecvDepth: 2, SendSGE: elements, WriteSGE: elements, RecvSGE: elements}
+	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
+		t.Part("%v", op)
+		l := n.line(many)
+		post(t, l.qp, verbs.Send{ID: 1, Op: op, SGL: longer, Remote: theirs})
+		l.terminated(0x0000, nil, false)
+		l.shut()
+		completes(t, l.sq, l.sentAs(1, op, verbs.StatusInvalidLength))
+		l.remains(verbs.Error)
+	}
+	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
+		t.Part("%v of just as much", op)
+		l := n.line(many)
+		post(t, l.qp, verbs.Send{ID: 1, Op: op, SGL: list, Remote: theirs})
+		want := byte(moreUntagged)
+		if op == verbs.OpWrite {
+			want = moreTagged
+		}
+		require.Equal(t, want, l.heard()[0], "its first segment") // the rest is for another day
+		require.NoError(t, l.qp.Destroy())
+	}
+	t.Part("a receive")
+	l := n.line(many)
+	postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: longer})
+	l.say([]byte("short"))
+	completes(t, l.rq, l.got(1, 5))
+	require.Equal(t, "short\x00", string(mr.Bytes()[:6]))
+	t.Part("")
+}
+
+// sumOfLengths is that of elements with one octet, none, a few and many.
+func sumOfLengths(t *conformance.T) {
+	const total = 1 + 0 + 513 + 70_000
+	w := newWorld(t, worldConfig{})
+	from, to := w.a.register(80_000, verbs.LocalRead), w.b.register(80_000, allRights)
+	m := fill(from.Bytes(), 1)
+	sgl := []verbs.SGE{from.SGE(9, 1), from.SGE(0, 0), from.SGE(79_000, 513), from.SGE(3, 70_000)}
+	want := slices.Concat(m[9:10], m[79_000:79_513], m[3:70_003])
+	require.Len(t, want, total)
+
+	s := w.a.seat(verbs.QPConfig{})
+	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
+		same(t, want, s.gather(op, sgl, verbs.StatusSuccess), "%v", op)
+	}
+	s.leave()
+
+	postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: to.SGL(0, 80_000)})
+	run(t, w.a.qp, verbs.Send{ID: 2, SGL: sgl}, verbs.StatusSuccess)
+	completes(t, w.b.cq, verbs.Completion{ID: 1, QP: w.b.qp.ID(), Op: verbs.OpRecv, Bytes: total})
+	same(t, append(slices.Clone(want), make([]byte, 80_000-total)...), to.Bytes(), "what the Send brought")
+	clear(to.Bytes())
+	run(t, w.a.qp, verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: sgl, Remote: to.Remote(0)}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Send{ID: 4, Op: verbs.OpRead}, verbs.StatusSuccess)
+	same(t, append(want, make([]byte, 80_000-total)...), to.Bytes(), "what the Write brought")
+}
+
+// messagesOfNothing: messages of length zero, by an empty list and by empty elements. Each is
+// one segment without payload.
+func messagesOfNothing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	msn, reads := uint32(0), uint32(0)
+	for _, sgl := range [][]verbs.SGE{nil, {}, n.mr.SGL(0, 0), {n.mr.SGE(8, 0), n.mr.SGE(0, 0), {}, n.mr.SGE(9, 0)}} {
+		for _, s := range sendTypes {
+			t.Part("%v of %d elements", s.op, len(sgl))
+			msn++
+			post(t, l.qp, verbs.Send{ID: 1, Op: s.op, SGL: sgl, Invalidate: verbs.STag(s.invalid)})
+			l.hear(untagged(lastUntagged, s.control, s.invalid, 0, msn, 0, nil))
+			completes(t, l.sq, l.sentAs(1, s.op, verbs.StatusSuccess))
+		}
+		t.Part("a Write of %d elements", len(sgl))
+		post(t, l.qp, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: sgl, Remote: theirs})
+		l.hear(aWrite(uint32(theirs.STag), theirs.TO, nil))
+		completes(t, l.sq, l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess))
+
+		t.Part("a receive of %d elements", len(sgl))
+		postRecv(t, l.qp, verbs.Recv{ID: 3, SGL: sgl})
+		l.say(nil)
+		completes(t, l.rq, l.got(3, 0))
+	}
+	for _, op := range []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate} {
+		t.Part("%v", op)
+		mr := n.register(8, allRights)
+		reads++
+		post(t, l.qp, verbs.Send{ID: 4, Op: op, Local: mr.SGE(3, 0), Remote: theirs})
+		l.hear(aReadRequest(reads, read{uint32(mr.STag()), mr.Base() + 3, 0, uint32(theirs.STag), theirs.TO}))
+		l.tell(aReadResponse(uint32(mr.STag()), mr.Base()+3, nil))
+		completes(t, l.sq, l.sentAs(4, op, verbs.StatusSuccess))
+	}
+	t.Part("")
+	l.settle()
+	n.quiet()
+}
+
+// sgeLimitsTold: one limit for Sends and receives and one for Writes, which may be the
+// larger or the smaller; lists may be as long, and no longer.
+func sgeLimitsTold(t *conformance.T) {
+	for _, l := range []verbs.Limits{{SGE: 9, WriteSGE: 5}, {SGE: 4, WriteSGE: 12}, {SGE: 4, WriteSGE: 1}, {SGE: 40}} {
+		write := l.WriteSGE
+		if write == 0 {
+			write = l.SGE // that of Sends
+		}
+		t.Part("limits %d and %d", l.SGE, write)
+		c := nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{SendSGE: l.SGE, RecvSGE: l.SGE, WriteSGE: write}}
+		w := newWorld(t, worldConfig{A: c, B: c})
+		a := queried(t, w.a.nic)
+		require.Equal(t, l.SGE, a.MaxSGE, "Query RNIC, of Sends and receives")
+		require.Equal(t, write, a.MaxWriteSGE, "Query RNIC, of Writes")
+		w.carries(w.a.qp, w.b.qp, l.SGE, l.SGE, write)
+		srq := w.a.newSRQ(verbs.SRQConfig{SGE: l.SGE})
+		list := func(k int) []verbs.SGE { return slices.Repeat(w.a.mr.SGL(0, 1), k) }
+		for what, longer := range map[string]func() (int, error){
+			"Send":    func() (int, error) { return w.a.qp.PostSend(verbs.Send{SGL: list(l.SGE + 1)}) },
+			"Write":   func() (int, error) { return w.a.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: list(write + 1)}) },
+			"receive": func() (int, error) { return w.a.qp.PostRecv(verbs.Recv{SGL: list(l.SGE + 1)}) },
+			"receive of an S-RQ": func() (int, error) {
+				postRecv(t, srq, verbs.Recv{SGL: list(l.SGE)})
+				return srq.PostRecv(verbs.Recv{SGL: list(l.SGE + 1)})
+			},
+		} {
+			k, err := longer()
+			assert.ErrorIs(t, err, verbs.ErrInvalidSGLLength, what)
+			assert.Zero(t, k, what)
+		}
+		w.carries(w.a.qp, w.b.qp, l.SGE, l.SGE, write)
+	}
+	t.Part("")
+}
+
+// aboveSGELimits asks for one element too many. The RNIC has one queue pair to give,
+// which is still there then, and nothing holds the domain.
+func aboveSGELimits(t *conformance.T) {
+	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{QPs: 1, SRQs: 1, SGE: 6, WriteSGE: 9}})
+	pd, err := nic.AllocPD()
+	require.NoError(t, err)
+	cq, err := nic.CreateCQ(verbs.CQConfig{})
+	require.NoError(t, err)
+	for name, c := range map[string]verbs.QPConfig{
+		"SendSGE": {SendSGE: 7}, "RecvSGE": {RecvSGE: 7}, "WriteSGE": {WriteSGE: 10}, "SendSGE as of Writes": {SendSGE: 9}, "many": {RecvSGE: 1 << 40},
+	} {
+		c.PD, c.SendCQ, c.RecvCQ = pd, cq, cq
+		refuses(t, name, verbs.ErrTooManySGE, func() error {
+			qp, err := nic.CreateQP(c)
+			assert.Nil(t, qp, name)
+			return err
+		}, queries(nic.Query), queries(cq.Query))
+	}
+	require.NoError(t, cq.Destroy(), "no queue pair uses the CQ")
+	require.NoError(t, pd.Dealloc(), "nor the domain")
+	pd, err = nic.AllocPD()
+	require.NoError(t, err)
+	cq, err = nic.CreateCQ(verbs.CQConfig{})
+	require.NoError(t, err)
+	require.NoError(t, second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SendSGE: 6, RecvSGE: 6, WriteSGE: 9})), "the limits themselves")
+	require.ErrorIs(t, second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})), verbs.ErrInsufficientResources)
+}
+
+// fourElements: no RNIC has fewer for Sends and receives, however it is opened.
+func fourElements(t *conformance.T) {
+	for _, sge := range []int{1, 2, 3} {
+		nic, err := verbs.Open(verbs.Config{Limits: verbs.Limits{SGE: sge}})
+		require.ErrorIs(t, err, verbs.ErrInvalidModifier, "a limit of %d", sge)
+		require.Nil(t, nic)
+	}
+	for _, l := range []verbs.Limits{{}, {SGE: 4, WriteSGE: 1}} {
+		four := verbs.QPConfig{SendSGE: 4, RecvSGE: 4, WriteSGE: 1}
+		for _, c := range []nodeConfig{{}, {QP: four}} {
+			c.RNIC.Limits = l
+			w := newWorld(t, worldConfig{A: c, B: c})
+			require.GreaterOrEqual(t, queried(t, w.a.nic).MaxSGE, 4)
+			w.carries(w.a.qp, w.b.qp, 4, 4, 1)
+		}
+	}
+}

@@ -1,0 +1,277 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_2_1 is posting lists of requests, and what room they take: verbs draft 8.2.1.
+var rv8_2_1 = []conformance.Case{
+	{Name: "8.2.1/each-takes-one", Keys: []string{"RV-8.2.1-M1", "RV-8.2.1-M10"}, Need: conformance.NeedAPI, Run: eachTakesOne},
+	{Name: "8.2.1/list-order", Keys: []string{"RV-8.2.1-M2"}, Need: conformance.NeedAPI, Run: listOrder},
+	{
+		Name: "8.2.1/first-error-of-sends", Need: conformance.NeedAPI, Run: firstErrorOfSends,
+		Keys: []string{"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"},
+	},
+	{
+		Name: "8.2.1/first-error-of-receives", Need: conformance.NeedAPI, Run: firstErrorOfReceives,
+		Keys: []string{"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"},
+	},
+	{
+		Name: "8.2.1/list-fills-queue", Need: conformance.NeedAPI, Run: listFillsQueue,
+		Keys: []string{"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"},
+	},
+	{Name: "8.2.1/returns-at-once", Keys: []string{"RV-8.2.1-M8"}, Need: conformance.NeedAPI, Run: postingReturnsAtOnce},
+}
+
+// workQueue is a queue of any of the three kinds that takes requests without data.
+type workQueue struct {
+	name  string
+	depth int
+	// post posts one request for each ID, as a list.
+	post func(ids ...uint64) (int, error)
+	// shown is the Query of what the queue belongs to.
+	shown func() any
+}
+
+// workQueues are one of each kind, of queue pairs that are Idle: nothing completes.
+func (n *node) workQueues(depth int) []workQueue {
+	qp := n.newQP(verbs.QPConfig{SendDepth: depth, RecvDepth: depth})
+	srq := n.newSRQ(verbs.SRQConfig{Depth: depth})
+	s, err := srq.Query()
+	require.NoError(n.t, err)
+	recvs := func(ids []uint64) (list []verbs.Recv) {
+		for _, id := range ids {
+			list = append(list, verbs.Recv{ID: id})
+		}
+		return list
+	}
+	return []workQueue{
+		{"SQ", attributes(n.t, qp).SendDepth, func(ids ...uint64) (int, error) {
+			var list []verbs.Send
+			for _, id := range ids {
+				list = append(list, verbs.Send{ID: id})
+			}
+			return qp.PostSend(list...)
+		}, tells(n.t, qp)},
+		{"RQ", attributes(n.t, qp).RecvDepth, func(ids ...uint64) (int, error) { return qp.PostRecv(recvs(ids)...) }, tells(n.t, qp)},
+		{"S-RQ", s.Depth, func(ids ...uint64) (int, error) { return srq.PostRecv(recvs(ids)...) }, queries(srq.Query)},
+	}
+}
+
+// eachTakesOne fills queues with lists of all lengths, to the last place and no
+// further.
+func eachTakesOne(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, depth := range []int{1, 5, 64} {
+		for _, q := range n.workQueues(depth) {
+			t.Part("%s of %d", q.name, q.depth)
+			require.GreaterOrEqual(t, q.depth, depth)
+			got, err := q.post()
+			require.NoError(t, err, "an empty list")
+			require.Zero(t, got)
+			for used, length := 0, 1; used < q.depth; length++ {
+				k := min(length, q.depth-used)
+				got, err := q.post(make([]uint64, k)...)
+				require.NoError(t, err, "%d behind %d", k, used)
+				require.Equal(t, k, got)
+				used += k
+			}
+			for range 2 {
+				refuses(t, "one more", verbs.ErrQueueFull, func() error {
+					got, err := q.post(99)
+					require.Zero(t, got)
+					return err
+				}, q.shown)
+			}
+		}
+	}
+	t.Part("")
+}
+
+// listOrder posts eight of each in one list, and compares what each carried.
+func listOrder(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	srq := n.newSRQ(verbs.SRQConfig{})
+	for name, s := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq} {
+		t.Part("SQ and %s", name)
+		l := n.line(verbs.QPConfig{SRQ: s})
+		var sends []verbs.Send
+		var recvs []verbs.Recv
+		fill(n.mr.Bytes(), 3)
+		for i := range 8 {
+			sends = append(sends, verbs.Send{ID: uint64(i), SGL: n.mr.SGL(100*i, 10+i)})
+			recvs = append(recvs, verbs.Recv{ID: uint64(i), SGL: n.mr.SGL(4096+100*i, 64)})
+		}
+		post(t, l.qp, sends...)
+		if s != nil {
+			postRecv(t, s, recvs...)
+		} else {
+			postRecv(t, l.qp, recvs...)
+		}
+		for i := range 8 {
+			l.hear(aSend(uint32(i+1), n.mr.Bytes()[100*i:][:10+i]))
+			completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))
+		}
+		for i := range 8 {
+			l.say([]byte{byte(i), 0xAA})
+			completes(t, l.rq, l.got(uint64(i), 2))
+			require.Equal(t, []byte{byte(i), 0xAA}, n.mr.Bytes()[4096+100*i:][:2], "receive %d", i)
+		}
+	}
+	t.Part("")
+}
+
+// badSends are requests with one fault each that PostSQ has to see.
+var badSends = []struct {
+	what string
+	req  verbs.Send
+	want verbs.ImmediateError
+}{
+	{"no such operation", verbs.Send{Op: verbs.OpRecv}, verbs.ErrInvalidOp},
+	{"a list too long", verbs.Send{SGL: make([]verbs.SGE, 5)}, verbs.ErrInvalidSGLLength},
+	{"a Write's list too long", verbs.Send{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 4)}, verbs.ErrInvalidSGLLength},
+	{"no modifiers of a Bind", verbs.Send{Op: verbs.OpBind}, verbs.ErrInvalidModifier},
+	{"no such flag", verbs.Send{Flags: 1 << 7}, verbs.ErrInvalidModifier},
+}
+
+// firstErrorOfSends has each of badSends at each place of lists of up to four, with a
+// different one behind it.
+func firstErrorOfSends(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{SendSGE: 4, WriteSGE: 3})
+	data, sent := n.mr.Bytes()[:4], uint32(0)
+	for k, bad := range badSends {
+		for length := 1; length <= 4; length++ {
+			for at := range length {
+				t.Part("%s at %d of %d", bad.what, at, length)
+				var list []verbs.Send
+				for i := range length {
+					list = append(list, l.aSend(uint64(i)))
+				}
+				list[at] = bad.req
+				if at+1 < length {
+					list[at+1] = badSends[(k+1+at)%len(badSends)].req
+				}
+				got, err := l.qp.PostSend(list...)
+				require.ErrorIs(t, err, bad.want)
+				for i := range badSends {
+					if other := badSends[i].want; other != bad.want {
+						require.NotErrorIs(t, err, other)
+					}
+				}
+				require.Equal(t, at, got, "posted")
+				for i := range at {
+					sent++
+					l.hear(aSend(sent, data))
+					completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))
+				}
+				l.settle() // and nothing else was sent
+				empty(t, l.sq)
+			}
+		}
+	}
+	t.Part("no fault")
+	for length := 1; length <= 4; length++ {
+		got, err := l.qp.PostSend(make([]verbs.Send, length)...)
+		require.NoError(t, err)
+		require.Equal(t, length, got)
+	}
+	t.Part("")
+}
+
+// firstErrorOfReceives: the same of receives, of which the peer uses those that are
+// there; the one behind them shows that there is no other.
+func firstErrorOfReceives(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	srq := n.newSRQ(verbs.SRQConfig{SGE: 3})
+	for name, s := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq} {
+		l := n.line(verbs.QPConfig{RecvSGE: 3, SRQ: s})
+		posts := l.qp.PostRecv
+		if s != nil {
+			posts = s.PostRecv
+		}
+		for length := 1; length <= 4; length++ {
+			for at := range length {
+				t.Part("%s, at %d of %d", name, at, length)
+				list := make([]verbs.Recv, length)
+				for i := range list {
+					list[i] = verbs.Recv{ID: uint64(i), SGL: n.mr.SGL(64*i, 64)}
+				}
+				list[at].SGL = make([]verbs.SGE, 4)
+				got, err := posts(list...)
+				require.ErrorIs(t, err, verbs.ErrInvalidSGLLength)
+				require.Equal(t, at, got, "posted")
+				got, err = posts(verbs.Recv{ID: 77, SGL: n.mr.SGL(1024, 64)})
+				require.NoError(t, err)
+				require.Equal(t, 1, got)
+				clear(n.mr.Bytes())
+				for i := range at {
+					l.say([]byte{byte(i + 1)})
+					completes(t, l.rq, l.got(uint64(i), 1))
+					require.Equal(t, byte(i+1), n.mr.Bytes()[64*i], "receive %d", i)
+				}
+				l.say([]byte{0x77})
+				completes(t, l.rq, l.got(77, 1))
+				require.Equal(t, make([]byte, 64*(length-at)), n.mr.Bytes()[64*at:64*length], "the buffers of what was not posted")
+			}
+		}
+	}
+	t.Part("")
+}
+
+// listFillsQueue: the queue has room for the first two of four, and the third is
+// refused for that, not the fourth for what else is wrong with it.
+func listFillsQueue(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, q := range n.workQueues(8) {
+		t.Part("%s", q.name)
+		got, err := q.post(make([]uint64, q.depth-2)...)
+		require.NoError(t, err)
+		require.Equal(t, q.depth-2, got)
+		got, err = q.post(1, 2, 3, 4)
+		require.ErrorIs(t, err, verbs.ErrQueueFull)
+		require.Equal(t, 2, got)
+	}
+	t.Part("with another fault behind it")
+	qp := n.newQP(verbs.QPConfig{SendDepth: 8})
+	d := attributes(t, qp).SendDepth
+	post(t, qp, make([]verbs.Send, d-1)...)
+	got, err := qp.PostSend(verbs.Send{}, verbs.Send{}, verbs.Send{Op: verbs.OpRecv})
+	require.ErrorIs(t, err, verbs.ErrQueueFull)
+	require.Equal(t, 1, got)
+	t.Part("a list longer than the queue")
+	for _, q := range n.workQueues(8) {
+		got, err := q.post(make([]uint64, q.depth+5)...)
+		require.ErrorIs(t, err, verbs.ErrQueueFull)
+		require.Equal(t, q.depth, got, q.name)
+	}
+	t.Part("")
+}
+
+// postingReturnsAtOnce posts much more than TCP takes for a peer that reads nothing: a
+// post that waited would wait forever.
+func postingReturnsAtOnce(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	const size = 1 << 20
+	mr, srq := n.register(size, allRights), n.newSRQ(verbs.SRQConfig{})
+	l := n.line(verbs.QPConfig{SendDepth: 64})
+	d := attributes(t, l.qp).SendDepth
+	for i := range d {
+		post(t, l.qp, verbs.Send{ID: uint64(i), SGL: mr.SGL(0, size)})
+	}
+	_, err := l.qp.PostSend(verbs.Send{})
+	require.ErrorIs(t, err, verbs.ErrQueueFull)
+	l.recv(1, 2, 3)
+	postRecv(t, srq, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
+	done := l.sq.Poll(make([]verbs.Completion, d))
+	require.Less(t, done, d/2, "the peer reads nothing")
+	require.Equal(t, verbs.RTS, l.qp.State())
+	l.drop()
+	ends(t, l.qp, verbs.Error)
+	for _, c := range await(t, l.sq, d-done)[1:] {
+		require.Equal(t, verbs.StatusFlushed, c.Status)
+	}
+}

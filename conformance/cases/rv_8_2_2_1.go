@@ -1,0 +1,204 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_2_2_1 is the order of what changes STags: verbs draft 8.2.2.1.
+var rv8_2_2_1 = []conformance.Case{
+	{Name: "8.2.2.1/remote-invalidation", Keys: []string{"RV-8.2.2.1-M1"}, Need: conformance.NeedAPI, Run: remoteInvalidationOrder},
+	{Name: "8.2.2.1/read-with-invalidate", Keys: []string{"RV-8.2.2.1-M2"}, Need: conformance.NeedAPI, Run: readInvalidateOrder},
+	{Name: "8.2.2.1/behind-read-with-invalidate", Keys: []string{"RV-8.2.2.1-M3"}, Need: conformance.NeedAPI, Run: behindReadInvalidate},
+	{Name: "8.2.2.1/fast-register", Keys: []string{"RV-8.2.2.1-M4"}, Need: conformance.NeedAPI, Run: fastRegisterOrder},
+	{Name: "8.2.2.1/bind", Keys: []string{"RV-8.2.2.1-M5"}, Need: conformance.NeedAPI, Run: bindOrder},
+	{Name: "8.2.2.1/invalidate", Keys: []string{"RV-8.2.2.1-M6"}, Need: conformance.NeedAPI, Run: invalidateOrder},
+}
+
+// remoteInvalidationOrder has the peer send into the region that the same message
+// invalidates.
+func remoteInvalidationOrder(t *conformance.T) {
+	const k = 3000
+	n := newNode(t, nodeConfig{})
+	for round := range 20 {
+		for _, control := range []byte{opSendInv, opSendSEInv} {
+			t.Part("round %d, control %#x", round, control)
+			l, mr := n.line(verbs.QPConfig{}), n.register(k, allRights)
+			postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, k)})
+			data := fill(make([]byte, k), round)
+			inv := uint32(mr.STag())
+			l.tell(untagged(moreUntagged, control, inv, 0, 1, 0, data[:1000]), untagged(moreUntagged, control, inv, 0, 1, 1000, data[1000:2000]))
+			l.settle()
+			require.True(t, queried(t, mr).Valid, "before the last segment")
+			l.tell(untagged(lastUntagged, control, inv, 0, 1, 2000, data[2000:]))
+			done := l.got(1, k)
+			done.HasInvalidated, done.Invalidated = true, mr.STag()
+			completes(t, l.rq, done)
+			require.False(t, queried(t, mr).Valid, "at the completion")
+			same(t, data, mr.Bytes(), "the payload")
+			require.NoError(t, l.qp.Destroy())
+			require.NoError(t, mr.Deregister())
+		}
+	}
+	t.Part("")
+}
+
+// readInvalidateOrder: the sink is valid until its Read has all of the response, and not
+// any more when the completion is there.
+func readInvalidateOrder(t *conformance.T) {
+	const k = 3000
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	for round := range 20 {
+		t.Part("round %d", round)
+		mr, data := n.register(k, allRights), fill(make([]byte, k), round)
+		post(t, l.qp, verbs.Send{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
+		require.Equal(t, byte(opReadRequest), l.heard()[1])
+		parts := segmented(opReadResponse, mr.Remote(0), data, 700)
+		last := len(parts) - 1
+		l.tell(parts[:last]...)
+		l.settle()
+		require.True(t, queried(t, mr).Valid, "before the last segment")
+		same(t, data[:700*last], mr.Bytes()[:700*last], "what came before")
+		empty(t, l.sq)
+		l.tell(parts[last])
+		completes(t, l.sq, l.sentAs(5, verbs.OpReadInvalidate, verbs.StatusSuccess))
+		require.False(t, queried(t, mr).Valid, "at the completion")
+		same(t, data, mr.Bytes(), "the whole response")
+		require.NoError(t, mr.Deregister())
+	}
+	t.Part("")
+}
+
+// behindReadInvalidate: what is behind it goes out while the response is awaited, unless
+// it is fenced. A fenced one finds the STag invalidated.
+func behindReadInvalidate(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l, sink := n.line(verbs.QPConfig{}), n.register(8, allRights)
+	at := sink.Remote(0)
+	post(t, l.qp,
+		verbs.Send{ID: 1, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, 8), Remote: theirs},
+		verbs.Send{ID: 2}, verbs.Send{ID: 3, Op: verbs.OpWrite, Remote: theirs},
+		verbs.Send{ID: 4, Op: verbs.OpSendSE, Flags: verbs.ReadFence},
+	)
+	l.hear(
+		aReadRequest(1, read{uint32(at.STag), at.TO, 8, uint32(theirs.STag), theirs.TO}),
+		aSend(1, nil), aWrite(uint32(theirs.STag), theirs.TO, nil),
+	)
+	l.settle()
+	require.True(t, queried(t, sink).Valid)
+	l.tell(aReadResponse(uint32(at.STag), at.TO, []byte("response")))
+	l.hear(untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil))
+	require.False(t, queried(t, sink).Valid, "when the fenced one is out")
+	completes(t, l.sq,
+		l.sentAs(1, verbs.OpReadInvalidate, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
+		l.sentAs(3, verbs.OpWrite, verbs.StatusSuccess), l.sentAs(4, verbs.OpSendSE, verbs.StatusSuccess))
+}
+
+// fastRegisterOrder registers and uses in one list, again and again; the other way
+// around the use comes too early.
+func fastRegisterOrder(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	p, mr := n.pages(2, 4096), n.allocated()
+	l := n.line(privileged)
+	for round := range uint32(100) {
+		t.Part("round %d", round)
+		fill(p.Bytes(), int(round))
+		st := mr.WithKey(uint8(round))
+		r := fastRegister(st, p.List(int(round), 5000), 4096+uint64(round), allRights)
+		at := verbs.FastRegisterBuffer(r.FastRegister)
+		post(t, l.qp, r,
+			verbs.Send{ID: 1, SGL: at.SGL(0, 20)}, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: at.SGL(4990, 10), Remote: theirs},
+			verbs.Send{ID: 3, Op: verbs.OpInvalidate, Invalidate: st, Flags: verbs.LocalFence})
+		mem := p.Bytes()[round:]
+		l.hear(aSend(round+1, mem[:20]), aWrite(uint32(theirs.STag), theirs.TO, mem[4990:5000]))
+		completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
+			l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess), l.sentAs(3, verbs.OpInvalidate, verbs.StatusSuccess))
+	}
+	t.Part("the use first")
+	r := fastRegister(mr.WithKey(200), p.List(0, 64), 4096, allRights)
+	post(t, l.qp, verbs.Send{ID: 1, SGL: verbs.FastRegisterBuffer(r.FastRegister).SGL(0, 20)}, r)
+	l.terminated(0x0000, nil, false)
+	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusInvalidSTag))
+	l.shut()
+	completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusFlushed))
+	require.False(t, queried(t, mr).Valid)
+	t.Part("")
+}
+
+// bindOrder advertises a window in the Send just behind its Bind, and reads into another
+// just behind its own.
+func bindOrder(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l, asked := n.line(verbs.QPConfig{}), uint32(0)
+	for round := range uint32(50) {
+		t.Part("round %d", round)
+		one, two := n.newMW(), n.newMW()
+		b, s := one.Bind(n.mr, 100, 50, remoteRights, 3), two.Bind(n.mr, 200, 50, remoteRights, 4)
+		at, sink := verbs.BindBuffer(b), verbs.BindBuffer(s)
+		post(t, l.qp, binds(b), verbs.Send{ID: 1}, binds(s),
+			verbs.Send{ID: 2, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: theirs})
+		l.hear(aSend(round+1, nil))
+		data := []byte{byte(round), 1, 2, 3}
+		l.tell(aWrite(uint32(at.STag), at.Base+10, data)) // at once
+		asked++
+		l.hear(aReadRequest(asked, read{uint32(sink.STag), sink.Base, 8, uint32(theirs.STag), theirs.TO}))
+		l.tell(aReadResponse(uint32(sink.STag), sink.Base, []byte("response")))
+		completes(t, l.sq, l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
+			l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(2, verbs.OpRead, verbs.StatusSuccess))
+		require.Equal(t, data, n.mr.Bytes()[110:114], "through the first window")
+		require.Equal(t, "response", string(n.mr.Bytes()[200:208]), "through the second window")
+		require.NoError(t, one.Deallocate())
+		require.NoError(t, two.Deallocate())
+	}
+	t.Part("the use first")
+	mw := n.newMW()
+	b := mw.Bind(n.mr, 0, 50, remoteRights, 3)
+	post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: verbs.BindBuffer(b).SGE(0, 8), Remote: theirs}, binds(b))
+	l.terminated(0x0000, nil, false)
+	l.shut()
+	completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusInvalidSTag), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusFlushed))
+	require.False(t, queried(t, mw).Valid)
+	t.Part("")
+}
+
+// invalidateOrder: behind an Invalidate its STag is of no use, but for a new Bind or
+// Fast-Register.
+func invalidateOrder(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	invalidate := func(st verbs.STag) verbs.Send { return verbs.Send{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
+	for what, use := range map[string]func(*verbs.MR) verbs.Send{
+		"Send": func(mr *verbs.MR) verbs.Send { return verbs.Send{ID: 1, SGL: mr.SGL(0, 4)} },
+		"Write": func(mr *verbs.MR) verbs.Send {
+			return verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 4), Remote: theirs}
+		},
+		"Read": func(mr *verbs.MR) verbs.Send {
+			return verbs.Send{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 4), Remote: theirs}
+		},
+	} {
+		t.Part("%s", what)
+		l, mr := n.line(verbs.QPConfig{}), n.register(64, allRights)
+		req := use(mr)
+		post(t, l.qp, invalidate(mr.STag()), req)
+		l.terminated(0x0000, nil, false)
+		completes(t, l.sq, l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(1, req.Op, verbs.StatusInvalidSTag))
+		require.False(t, queried(t, mr).Valid)
+	}
+	t.Part("Bind and Fast-Register")
+	l, p, mr, mw := n.line(privileged), n.pages(1, 4096), n.allocated(), n.newMW()
+	post(t, l.qp, fastRegister(mr.WithKey(0), p.List(0, 64), 4096, allRights), binds(mw.Bind(n.mr, 0, 8, remoteRights, 0)))
+	await(t, l.sq, 2)
+	for key := range uint8(100) {
+		post(t, l.qp,
+			invalidate(mr.WithKey(key)), fastRegister(mr.WithKey(key+1), p.List(0, 64), 4096, allRights),
+			invalidate(mw.STag(key)), binds(mw.Bind(n.mr, 0, 8, remoteRights, key+1)))
+		completes(t, l.sq,
+			l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(0x7A07, verbs.OpFastRegister, verbs.StatusSuccess),
+			l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess))
+	}
+	require.Equal(t, mr.WithKey(100), queried(t, mr).STag)
+	require.Equal(t, mw.STag(100), queried(t, mw).STag)
+	t.Part("")
+}

@@ -1,0 +1,274 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_2_4 is which completions there are, and how they are had: verbs draft 8.2.3 and
+// 8.2.4.
+var rv8_2_4 = []conformance.Case{
+	{Name: "8.2.3/one-for-each", Keys: []string{"RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"}, Need: conformance.NeedAPI, Run: oneForEach},
+	{Name: "8.2.3/one-for-each-flushed", Keys: []string{"RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"}, Need: conformance.NeedAPI, Run: oneForEachFlushed},
+	{Name: "8.2.4/polled-only", Keys: []string{"RV-8.2.4-M1"}, Need: conformance.NeedAPI, Run: polledOnly},
+	{Name: "8.2.4/polled-in-any-state", Keys: []string{"RV-8.2.4-M2"}, Need: conformance.NeedAPI, Run: polledInAnyState},
+	{Name: "8.2.4/unsignaled", Keys: []string{"RV-8.2.4-M3"}, Need: conformance.NeedAPI, Run: unsignaledSilent},
+	{Name: "8.2.4/frees-one", Keys: []string{"RV-8.2.4-M4"}, Need: conformance.NeedAPI, Run: pollFreesOne},
+	{Name: "8.2.4/left-alone", Keys: []string{"RV-8.2.4-M5"}, Need: conformance.NeedAPI, Run: memoryLeftAlone},
+	{Name: "8.2.4/left-alone-flushed", Keys: []string{"RV-8.2.4-M5"}, Need: conformance.NeedAPI, Run: memoryLeftAloneFlushed},
+}
+
+// troupe is a world in which each of the ten operations can be done: a is Privileged.
+type troupe struct {
+	*world
+	fast  *verbs.MR // for Fast-Register, Invalid
+	pages *verbs.Pages
+	key   uint8 // of fast, next
+}
+
+func newTroupe(t *conformance.T, c worldConfig) *troupe {
+	c.A.QP.Privileged = true
+	w := newWorld(t, c)
+	return &troupe{world: w, fast: w.a.allocated(), pages: w.a.pages(1, 4096)}
+}
+
+// tenOf are one request of each operation type, in the order of 9.3.1.1, with numbers
+// from 0 on, and what completes at b's queue pair if there are receives for them. All of
+// them succeed; the last one undoes the one before it.
+func (w *troupe) tenOf(flags verbs.Flags) (list []verbs.Send, received []verbs.Completion) {
+	a, b := w.a, w.b
+	w.key++
+	r := fastRegister(w.fast.WithKey(w.key), w.pages.List(0, 64), 4096, allRights)
+	list = []verbs.Send{
+		{Op: verbs.OpSend, SGL: a.mr.SGL(0, 5)},
+		{Op: verbs.OpSendSE, SGL: a.mr.SGL(0, 6)},
+		{Op: verbs.OpSendInvalidate, SGL: a.mr.SGL(0, 7), Invalidate: b.register(8, allRights).STag()},
+		{Op: verbs.OpSendSEInvalidate, SGL: a.mr.SGL(0, 8), Invalidate: b.register(8, allRights).STag()},
+		{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 9), Remote: b.mr.Remote(4096)},
+		{Op: verbs.OpRead, Local: a.mr.SGE(64, 10), Remote: b.mr.Remote(4096)},
+		{Op: verbs.OpReadInvalidate, Local: a.register(11, allRights).SGE(0, 11), Remote: b.mr.Remote(4096)},
+		binds(a.newMW().Bind(a.mr, 0, 12, remoteRights, 1)),
+		r,
+		{Op: verbs.OpInvalidate, Invalidate: r.FastRegister.STag},
+	}
+	for i := range list {
+		q := &list[i]
+		q.ID, q.Flags = uint64(i), flags
+		if i < 4 {
+			c := verbs.Completion{ID: q.ID, QP: b.qp.ID(), Op: verbs.OpRecv, Bytes: uint32(5 + i)}
+			c.Invalidated, c.HasInvalidated = q.Invalidate, q.Invalidate != 0
+			received = append(received, c)
+		}
+	}
+	return list, received
+}
+
+// ten posts tenOf with numbers from id on, and the receives. It returns what completes.
+func (w *troupe) ten(id uint64, flags verbs.Flags) (sent, received []verbs.Completion) {
+	list, received := w.tenOf(flags)
+	for i := range received {
+		received[i].ID += id
+		postRecv(w.t, w.b.qp, verbs.Recv{ID: received[i].ID, SGL: w.b.mr.SGL(64*i, 64)})
+	}
+	for i := range list {
+		list[i].ID += id
+		sent = append(sent, verbs.Completion{ID: list[i].ID, QP: w.a.qp.ID(), Op: list[i].Op})
+	}
+	post(w.t, w.a.qp, list...)
+	return sent, received
+}
+
+// oneForEach does everything, signaled, and ends with one unsignaled request that fails
+// and with receives that nothing comes for.
+func oneForEach(t *conformance.T) {
+	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256, CloseTimeout: hour}}, B: nodeConfig{QP: verbs.QPConfig{RecvDepth: 256}}})
+	var sent, received []verbs.Completion
+	for i := range uint64(10) {
+		s, r := w.ten(100*i, 0)
+		sent, received = append(sent, s...), append(received, r...)
+	}
+	completes(t, w.a.cq, sent...)
+	completes(t, w.b.cq, received...)
+	empty(t, w.a.cq)
+	empty(t, w.b.cq)
+	postRecv(t, w.b.qp, verbs.Recv{ID: 7001}, verbs.Recv{ID: 7002})
+	post(t, w.a.qp, verbs.Send{ID: 8001, Flags: verbs.Unsignaled},
+		verbs.Send{ID: 8002, Op: verbs.OpWrite, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
+	ends(t, w.b.qp, verbs.Error)
+	ends(t, w.a.qp, verbs.Error)
+	completes(t, w.a.cq, verbs.Completion{ID: 8002, QP: w.a.qp.ID(), Op: verbs.OpWrite, Status: verbs.StatusInvalidSTag})
+	completes(t, w.b.cq,
+		verbs.Completion{ID: 7001, QP: w.b.qp.ID(), Op: verbs.OpRecv},
+		verbs.Completion{ID: 7002, QP: w.b.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
+	empty(t, w.a.cq)
+	empty(t, w.b.cq)
+}
+
+// oneForEachFlushed ends a queue pair in different ways while everything is under way:
+// each request that was posted has one completion, if it was not an unsignaled one that
+// succeeded, and no request has two.
+func oneForEachFlushed(t *conformance.T) {
+	for what, end := range map[string]func(*line){
+		"Modify QP to Error":     func(l *line) { l.modify(verbs.Error) },
+		"Modify QP to Terminate": func(l *line) { l.modify(verbs.Terminate); _, _, _ = l.peer.End(); l.shut() },
+		"a bad segment":          func(l *line) { l.tell(badSTag); _, _, _ = l.peer.End(); l.shut() },
+		"a reset":                (*line).drop,
+		"a Terminate Message":    func(l *line) { l.tell(aTerminate(0x0100, nil, false)); _, _, _ = l.peer.End(); l.shut() },
+		"a failure":              func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() },
+	} {
+		t.Part("%s", what)
+		n := newNode(t, nodeConfig{})
+		l := n.line(verbs.QPConfig{ORD: 3, SendDepth: 128})
+		var signaled, unsignaled, receives []uint64
+		for i := range uint64(20) {
+			post(t, l.qp, l.aSend(10*i), l.aRead(10*i+1), verbs.Send{ID: 10*i + 2, Flags: verbs.Unsignaled})
+			signaled, unsignaled = append(signaled, 10*i, 10*i+1), append(unsignaled, 10*i+2)
+			l.recv(i)
+			receives = append(receives, i)
+		}
+		l.say([]byte{1})
+		l.say([]byte{2, 2})
+		for range 3 { // Read Requests; the first of them answered
+			for l.heard()[1] != opReadRequest {
+			}
+		}
+		l.tell(l.answer())
+		l.asked = 0
+		end(l)
+		ends(t, l.qp, verbs.Error)
+		seen := map[uint64]int{}
+		got := make([]verbs.Completion, 200)
+		for _, c := range got[:l.sq.Poll(got)] {
+			seen[c.ID]++
+			if c.ID%10 == 2 {
+				require.NotEqual(t, verbs.StatusSuccess, c.Status, "unsignaled %d", c.ID)
+			}
+		}
+		for _, id := range signaled {
+			require.Equal(t, 1, seen[id], "completions of %d", id)
+		}
+		for _, id := range unsignaled {
+			require.LessOrEqual(t, seen[id], 1, "completions of %d", id)
+		}
+		var ids []uint64
+		for _, c := range got[:l.rq.Poll(got)] {
+			ids = append(ids, c.ID)
+		}
+		require.Equal(t, receives, ids, "receives")
+		empty(t, l.sq)
+	}
+	t.Part("")
+}
+
+// polledOnly: nothing but polling has a completion to give, and nothing but polling
+// takes one away.
+func polledOnly(t *conformance.T) {
+	onlyCQsHaveCompletions(t)
+	n := newNode(t, nodeConfig{})
+	called := make(chan *verbs.CQ, 1)
+	id, err := n.nic.SetCompletionHandler(0, func(c *verbs.CQ) { called <- c })
+	require.NoError(t, err)
+	cq, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 4, Handler: id})
+	require.NoError(t, err)
+	require.NoError(t, cq.Notify(verbs.NotifyNext))
+	l := n.line(verbs.QPConfig{SendCQ: cq})
+	post(t, l.qp, l.aSend(5))
+	l.heard()
+	select {
+	case <-called:
+	case <-t.Context().Done():
+		t.Fatalf("no notification")
+	}
+	require.Len(t, cq.Events(), 1)
+	<-cq.Events()
+	for range 3 {
+		queried(t, cq)
+		queried(t, l.qp)
+		require.NoError(t, cq.Notify(verbs.NotifyNext))
+	}
+	completes(t, cq, l.sentAs(5, verbs.OpSend, verbs.StatusSuccess))
+	empty(t, cq)
+}
+
+// polledInAnyState leaves completions on their CQs while the queue pair goes on to each
+// of its states.
+func polledInAnyState(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, way := range [][]verbs.State{
+		{verbs.RTS}, {verbs.Closing}, {verbs.Closing, verbs.Idle}, {verbs.Terminate}, {verbs.Terminate, verbs.Error},
+		{verbs.Error}, {verbs.Error, verbs.Idle}, {verbs.Error, verbs.Idle, verbs.RTS}, {verbs.Closing, verbs.Idle, verbs.Error},
+	} {
+		t.Part("%v", way)
+		l := n.line(verbs.QPConfig{})
+		l.recv(1, 2)
+		post(t, l.qp, l.aSend(3), l.aSend(4))
+		l.heard()
+		l.heard()
+		l.say([]byte{1})
+		l.say([]byte{1, 2})
+		l.settle()
+		require.NoError(t, l.qp.Drain(t.Context()))
+		for i, s := range way {
+			switch {
+			case s == verbs.RTS && i > 0:
+				l.join()
+			case s == verbs.RTS:
+			case i > 0 && way[i-1] == verbs.Closing, i > 0 && way[i-1] == verbs.Terminate:
+				_, _, _ = l.peer.End()
+				l.shut()
+				ends(t, l.qp, s)
+			default:
+				l.modify(s)
+			}
+		}
+		require.Equal(t, way[len(way)-1], l.qp.State())
+		completes(t, l.sq, l.sentAs(3, verbs.OpSend, verbs.StatusSuccess), l.sentAs(4, verbs.OpSend, verbs.StatusSuccess))
+		completes(t, l.rq, l.got(1, 1), l.got(2, 2))
+	}
+	t.Part("")
+}
+
+// unsignaledSilent has many unsignaled requests of each kind that has no need of a peer's
+// help between signaled ones.
+func unsignaledSilent(t *conformance.T) {
+	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256}}})
+	for i := range uint64(10) {
+		_, received := w.ten(100*i, verbs.Unsignaled)
+		run(t, w.a.qp, verbs.Send{ID: 100*i + 50, Op: verbs.OpWrite}, verbs.StatusSuccess)
+		completes(t, w.b.cq, received...) // all ten were done
+	}
+	run(t, w.a.qp, verbs.Send{ID: 9999, Op: verbs.OpRead}, verbs.StatusSuccess)
+	empty(t, w.a.cq)
+	require.Equal(t, verbs.RTS, w.a.qp.State())
+}
+
+// pollFreesOne keeps a CQ full: there is always room for one more behind a poll, and
+// never an overflow.
+func pollFreesOne(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	cq := n.newCQ(5)
+	e := cq.Entries()
+	l := n.line(verbs.QPConfig{SendCQ: cq, SendDepth: 4 * e})
+	done := func(id int) {
+		post(t, l.qp, verbs.Send{ID: uint64(id)})
+		l.heard()
+		require.NoError(t, l.qp.Drain(t.Context()))
+	}
+	for id := range e {
+		done(id)
+	}
+	for id := range 3 * e {
+		c, err := cq.PollOne()
+		require.NoError(t, err)
+		require.Equal(t, l.sentAs(uint64(id), verbs.OpSend, verbs.StatusSuccess), c)
+		done(e + id)
+	}
+	for id := range e {
+		completes(t, cq, l.sentAs(uint64(3*e+id), verbs.OpSend, verbs.StatusSuccess))
+	}
+	empty(t, cq)
+	n.quiet()
+	require.Equal(t, verbs.RTS, l.qp.State())
+}

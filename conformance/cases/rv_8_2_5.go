@@ -1,0 +1,299 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv8_2_5 is notification of completions: verbs draft 8.2.5.
+var rv8_2_5 = []conformance.Case{
+	{Name: "8.2.5/one-shot", Keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M8"}, Need: conformance.NeedAPI, Run: notifyOneShot},
+	{Name: "8.2.5/looks-forward", Keys: []string{"RV-8.2.5-M3"}, Need: conformance.NeedAPI, Run: notifyLooksForward},
+	{Name: "8.2.5/next-or-solicited", Keys: []string{"RV-8.2.5-M4"}, Need: conformance.NeedAPI, Run: notifyNextOrSolicited},
+	{Name: "8.2.5/next-wins", Keys: []string{"RV-8.2.5-M7"}, Need: conformance.NeedAPI, Run: notifyNextWins},
+	{Name: "8.2.5/solicited", Keys: []string{"RV-8.2.5-M5"}, Need: conformance.NeedAPI, Run: notifySolicited},
+	{Name: "8.2.5/next", Keys: []string{"RV-8.2.5-M6"}, Need: conformance.NeedAPI, Run: notifyNext},
+	{Name: "8.2.5/handlers-of-cqs", Keys: []string{"RV-8.2.5-M2", "RV-8.2.5-M10"}, Need: conformance.NeedAPI, Run: notifyHandlers},
+	{Name: "8.2.5/takes-nothing", Keys: []string{"RV-8.2.5-M11"}, Need: conformance.NeedAPI, Run: notifyTakesNothing},
+	{Name: "8.2.5/none-missed", Keys: []string{"RV-8.2.5-M9"}, Need: conformance.NeedAPI, Run: notifyNoneMissed},
+	{Name: "8.2.5/sleeper", Keys: []string{"RV-8.2.5-M9"}, Need: conformance.NeedAPI, Run: notifySleeper},
+}
+
+// bell is a completion event handler that a case listens to.
+type bell struct {
+	n     *node
+	id    verbs.HandlerID
+	calls chan *verbs.CQ
+	other *verbs.CQ // of the same handler, for silent
+}
+
+func (n *node) bell() *bell {
+	b := &bell{n: n, calls: make(chan *verbs.CQ, 1024)}
+	var err error
+	b.id, err = n.nic.SetCompletionHandler(0, func(c *verbs.CQ) { b.calls <- c })
+	require.NoError(n.t, err, "Set Completion Event Handler")
+	b.other = b.cq(64)
+	return b
+}
+
+// cq is a CQ of the handler.
+func (b *bell) cq(entries int) *verbs.CQ {
+	cq, err := b.n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: b.id})
+	require.NoError(b.n.t, err, "Create CQ")
+	return cq
+}
+
+// rings waits for the next call, which has to be about that CQ.
+func (b *bell) rings(cq *verbs.CQ) {
+	select {
+	case got := <-b.calls:
+		require.Same(b.n.t, cq, got, "the CQ that the handler is told")
+	case <-b.n.t.Context().Done():
+		b.n.t.Fatalf("the handler is not called")
+	}
+}
+
+// silent says that no call is on its way: the handler is called in order, and the next
+// call is one that this makes happen.
+func (b *bell) silent() {
+	notify(b.n.t, b.other, verbs.NotifyNext)
+	require.NoError(b.n.t, b.n.flush(b.other, 1).Destroy())
+	b.rings(b.other)
+	<-b.other.Events()
+	b.other.Poll(make([]verbs.Completion, 64))
+}
+
+// once says that there is one call about that CQ and no other.
+func (b *bell) once(cq *verbs.CQ) {
+	b.rings(cq)
+	b.silent()
+}
+
+// notify is Request Completion Notification.
+func notify(t *conformance.T, cq *verbs.CQ, k verbs.NotifyType) {
+	require.NoError(t, cq.Notify(k), "Request Completion Notification")
+}
+
+// adds has a Send complete, which is on the CQ then.
+func (l *line) adds(id uint64) {
+	post(l.t, l.qp, l.aSend(id))
+	l.heard()
+	require.NoError(l.t, l.qp.Drain(l.t.Context()))
+}
+
+// gets has the peer send, with a control octet, and a receive complete.
+func (l *line) gets(control byte) {
+	var inv uint32
+	if control == opSendInv || control == opSendSEInv {
+		inv = uint32(l.register(8, allRights).STag())
+	}
+	postRecv(l.t, l.qp, verbs.Recv{ID: 7})
+	l.sent++
+	l.tell(untagged(lastUntagged, control, inv, 0, l.sent, 0, nil))
+	l.settle()
+}
+
+// notified is a line both of whose queues have a CQ of a bell.
+func (n *node) notified(b *bell) (*line, *verbs.CQ) {
+	cq := b.cq(512)
+	return n.line(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}), cq
+}
+
+func notifyOneShot(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	b := n.bell()
+	l, cq := n.notified(b)
+	l.adds(0)
+	b.silent() // it was not armed
+	for range 3 {
+		notify(t, cq, verbs.NotifyNext)
+		for id := range uint64(10) {
+			l.adds(id)
+		}
+		b.once(cq)
+		require.Len(t, cq.Events(), 1, "the same by channel")
+		<-cq.Events()
+	}
+	for _, kinds := range [][]verbs.NotifyType{
+		{verbs.NotifyNext, verbs.NotifyNext, verbs.NotifyNext, verbs.NotifyNext, verbs.NotifyNext},
+		{verbs.NotifySolicited, verbs.NotifyNext, verbs.NotifySolicited, verbs.NotifyNext, verbs.NotifySolicited},
+		{verbs.NotifySolicited, verbs.NotifySolicited, verbs.NotifySolicited},
+	} {
+		t.Part("armed with %v", kinds)
+		for _, k := range kinds {
+			notify(t, cq, k)
+		}
+		l.gets(opSendSE)
+		l.gets(opSendSE)
+		b.once(cq)
+	}
+	t.Part("")
+}
+
+func notifyLooksForward(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	b := n.bell()
+	l, cq := n.notified(b)
+	for _, k := range []verbs.NotifyType{verbs.NotifyNext, verbs.NotifySolicited} {
+		for range 3 {
+			l.gets(opSendSE)
+		}
+		notify(t, cq, k)
+		b.silent()
+		require.Empty(t, cq.Events())
+		l.gets(opSendSE)
+		b.once(cq)
+		<-cq.Events()
+	}
+	await(t, cq, 8)
+	empty(t, cq)
+}
+
+func notifyNextOrSolicited(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	b := n.bell()
+	l, cq := n.notified(b)
+	notify(t, cq, verbs.NotifyNext)
+	l.gets(opSend)
+	b.once(cq)
+	notify(t, cq, verbs.NotifySolicited)
+	l.gets(opSend)
+	b.silent()
+	l.gets(opSendSE)
+	b.once(cq)
+}
+
+func notifyNextWins(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	b := n.bell()
+	l, cq := n.notified(b)
+	for _, kinds := range [][]verbs.NotifyType{
+		{verbs.NotifyNext, verbs.NotifySolicited}, {verbs.NotifySolicited, verbs.NotifyNext},
+		{verbs.NotifySolicited, verbs.NotifyNext, verbs.NotifySolicited},
+	} {
+		t.Part("armed with %v", kinds)
+		for _, k := range kinds {
+			notify(t, cq, k)
+		}
+		l.gets(opSend)
+		b.once(cq)
+		l.gets(opSendSE) // and nothing is left of the other arming
+		b.silent()
+	}
+	t.Part("")
+}
+
+func notifySolicited(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	b := n.bell()
+	l, cq := n.notified(b)
+	notify(t, cq, verbs.NotifySolicited)
+	l.gets(opSend)
+	l.gets(opSendInv)
+	l.adds(1)
+	post(t, l.qp, verbs.Send{ID: 2, Op: verbs.OpSendSE}) // for the peer to be told
+	l.heard()
+	require.NoError(t, l.qp.Drain(t.Context()))
+	b.silent()
+	for _, control := range []byte{opSendSE, opSendSEInv} {
+		t.Part("control %#x", control)
+		notify(t, cq, verbs.NotifySolicited)
+		l.gets(control)
+		b.once(cq)
+	}
+	t.Part("a receive in error")
+	notify(t, cq, verbs.NotifySolicited)
+	l.recv(3)
+	l.modify(verbs.Error)
+	b.once(cq)
+	t.Part("a request in error")
+	l, cq = n.notified(b)
+	notify(t, cq, verbs.NotifySolicited)
+	post(t, l.qp, verbs.Send{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
+	b.once(cq)
+	completes(t, cq, l.sentAs(4, verbs.OpSend, verbs.StatusInvalidSTag))
+	t.Part("")
+}
+
+// notifyNext arms anew for each of the fourteen completions that can be, one at a time.
+func notifyNext(t *conformance.T) {
+	w := newTroupe(t, worldConfig{Idle: true})
+	ba, bb := w.a.bell(), w.b.bell()
+	ca, cb := ba.cq(64), bb.cq(64)
+	w.a.qp = w.a.newQP(verbs.QPConfig{Privileged: true, SendCQ: ca, RecvCQ: ca})
+	w.b.qp = w.b.newQP(verbs.QPConfig{SendCQ: cb, RecvCQ: cb})
+	connect(t, w.a.qp, w.b.qp)
+	for i, flags := range []verbs.Flags{0, verbs.Unsignaled} {
+		sends, _ := w.tenOf(flags)
+		for _, q := range sends {
+			t.Part("%v, flags %d", q.Op, flags)
+			notify(t, ca, verbs.NotifyNext)
+			notify(t, cb, verbs.NotifyNext)
+			if q.Op <= verbs.OpSendSEInvalidate {
+				postRecv(t, w.b.qp, verbs.Recv{ID: q.ID, SGL: w.b.mr.SGL(0, 64)})
+			}
+			post(t, w.a.qp, q)
+			if q.Op <= verbs.OpSendSEInvalidate {
+				bb.rings(cb)
+				require.Equal(t, q.ID, await(t, cb, 1)[0].ID)
+			}
+			require.NoError(t, w.a.qp.Drain(t.Context()))
+			if i == 0 {
+				ba.rings(ca)
+				require.Equal(t, q.ID, await(t, ca, 1)[0].ID)
+			}
+		}
+		ba.silent()
+		bb.silent()
+	}
+	t.Part("")
+}
+
+// notifyHandlers has three CQs of one handler, one of another, one of none: a call is
+// the handler's of the CQ that got something, and names it.
+func notifyHandlers(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	one, two := n.bell(), n.bell()
+	cqs := []*verbs.CQ{one.cq(8), one.cq(8), one.cq(8), two.cq(8), n.newCQ(8)}
+	add := func(cq *verbs.CQ) { require.NoError(t, n.flush(cq, 1).Destroy()) }
+	for _, cq := range cqs {
+		notify(t, cq, verbs.NotifyNext)
+	}
+	for _, i := range []int{2, 4, 0, 3, 1} {
+		t.Part("CQ %d", i)
+		add(cqs[i])
+		if i < 3 {
+			one.rings(cqs[i])
+		}
+		if i == 3 {
+			two.rings(cqs[i])
+		}
+		assert.Len(t, cqs[i].Events(), 1)
+	}
+	one.silent()
+	two.silent()
+	t.Part("")
+}
+
+func notifyTakesNothing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	b := n.bell()
+	cq := b.cq(2)
+	l := n.line(verbs.QPConfig{SendCQ: cq})
+	e := uint64(cq.Entries())
+	notify(t, cq, verbs.NotifyNext)
+	for id := range e {
+		l.adds(id)
+	}
+	b.once(cq)
+	// All entries are still in use: one more is too much.
+	post(t, l.qp, l.aSend(e))
+	n.events.are(verbs.Event{ID: verbs.EventCQOverflow, CQ: cq.ID()})
+	for id := range e {
+		completes(t, cq, l.sentAs(id, verbs.OpSend, verbs.StatusSuccess))
+	}
+	empty(t, cq)
+}

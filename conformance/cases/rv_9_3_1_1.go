@@ -1,0 +1,262 @@
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// rv9_3_1_1 is PostSQ: verbs draft 9.3.1.1.
+var rv9_3_1_1 = []conformance.Case{
+	{Name: "9.3.1.1/results", Keys: []string{"RV-9.3.1.1-M1"}, Need: conformance.NeedAPI, Run: postSQResults},
+	{Name: "9.3.1.1/modifiers-of-messages", Keys: []string{"RV-9.3.1.1-M2"}, Need: conformance.NeedAPI, Run: postSQModifiers},
+	{Name: "9.3.1.1/modifiers-of-memory", Keys: []string{"RV-9.3.1.1-M2"}, Need: conformance.NeedAPI, Run: postSQMemoryModifiers},
+	{Name: "9.3.1.1/modifiers-not-valid", Keys: []string{"RV-9.3.1.1-M2"}, Need: conformance.NeedAPI, Run: postSQOtherModifiers},
+	{Name: "9.3.1.1/id-operation-kind", Keys: []string{"RV-9.3.1.1-M3"}, Need: conformance.NeedAPI, Run: postSQRequired},
+	{Name: "9.3.1.1/operations", Keys: []string{"RV-9.3.1.1-M4"}, Need: conformance.NeedAPI, Run: postSQOperations},
+}
+
+// userQP is the part of PostSQ and PostRQ that both kinds of Consumer have.
+type userQP interface {
+	PostSend(reqs ...verbs.Send) (int, error)
+	PostRecv(reqs ...verbs.Recv) (int, error)
+}
+
+// handles are both kinds of handle of a queue pair.
+func handles(t *conformance.T, qp *verbs.QP) map[string]userQP {
+	u, err := qp.User()
+	require.NoError(t, err)
+	return map[string]userQP{"QP": qp, "UserQP": u}
+}
+
+// postSQResults has each result but Invalid Scatter/Gather List Format: a list of
+// verbs.SGE has one format.
+func postSQResults(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, name := range []string{"QP", "UserQP"} {
+		for _, s := range states {
+			t.Part("%s in %v", name, s)
+			l := n.into(s, verbs.QPConfig{SendDepth: 4, SendSGE: 2, WriteSGE: 1})
+			h := handles(t, l.qp)[name]
+			post := func(r ...verbs.Send) func() error {
+				return func() error {
+					k, err := h.PostSend(r...)
+					require.Zero(t, k, "posted")
+					return err
+				}
+			}
+			if s != verbs.Idle && s != verbs.RTS {
+				refuses(t, "a good one", verbs.ErrInvalidState, post(verbs.Send{}), l.shown)
+				continue
+			}
+			k, err := h.PostSend(verbs.Send{ID: 1}, verbs.Send{ID: 2})
+			require.NoError(t, err)
+			require.Equal(t, 2, k)
+			for _, c := range []struct {
+				what string
+				want error
+				req  verbs.Send
+			}{
+				{"an operation", verbs.ErrInvalidOp, verbs.Send{Op: 77}},
+				{"a Send's list", verbs.ErrInvalidSGLLength, verbs.Send{SGL: make([]verbs.SGE, 3)}},
+				{"a Write's list", verbs.ErrInvalidSGLLength, verbs.Send{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 2)}},
+				{"a flag", verbs.ErrInvalidModifier, verbs.Send{Flags: 1 << 5}},
+				{"a Bind of nothing", verbs.ErrInvalidModifier, verbs.Send{Op: verbs.OpBind}},
+				{"a Fast-Register of nothing", verbs.ErrInvalidModifier, verbs.Send{Op: verbs.OpFastRegister}},
+				{"an Invalidate of nothing", verbs.ErrInvalidModifier, verbs.Send{Op: verbs.OpInvalidate}},
+			} {
+				refuses(t, c.what, c.want, post(c.req), l.shown)
+			}
+			if s == verbs.Idle {
+				require.NoError(t, second(h.PostSend(make([]verbs.Send, attributes(t, l.qp).SendDepth-2)...)))
+				refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Send{}), l.shown)
+			} else {
+				completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess))
+			}
+			require.NoError(t, l.qp.Destroy())
+			require.ErrorIs(t, post(verbs.Send{})(), verbs.ErrInvalidQP)
+		}
+		t.Part("%s of a closed RNIC", name)
+		x := newNode(t, nodeConfig{})
+		h := handles(t, x.qp)[name]
+		require.NoError(t, x.nic.Close())
+		k, err := h.PostSend(verbs.Send{})
+		require.ErrorIs(t, err, verbs.ErrInvalidRNIC)
+		require.Zero(t, k)
+	}
+	t.Part("")
+}
+
+// postSQModifiers: two values for each modifier of Sends, RDMA Writes and Reads.
+func postSQModifiers(t *conformance.T) {
+	modifiersOfPosts(t)
+	readFenceTaken(t)
+	localFence(t)
+}
+
+// postSQMemoryModifiers: the same for Bind and Fast-Register, which modifiersOfPosts has
+// for most; here are all rights, the list's entries, their size and FBO, and the index.
+func postSQMemoryModifiers(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	s, p := n.seat(privileged), n.pages(4, 8192)
+	const lr, lw, rr, rw, bw = verbs.LocalRead, verbs.LocalWrite, verbs.RemoteRead, verbs.RemoteWrite, verbs.BindWindow
+	for i, a := range []verbs.Access{lr, lw, lr | lw, lr | rr, lw | rw, lr | lw | rr, lr | lw | rw, lr | lw | rr | rw, lr | bw, lr | lw | rr | rw | bw} {
+		mr, key := n.allocated(), uint8(i)
+		r := fastRegister(mr.WithKey(key), p.List(i, 100+i), 1<<20+uint64(i), a)
+		s.does(r, verbs.StatusSuccess)
+		q := queried(t, mr)
+		require.Equal(t, a, q.Access)
+		require.Equal(t, mr.WithKey(key), q.STag)
+		s.judged(verbs.FastRegisterBuffer(r.FastRegister), i, p.Bytes()[2*i:2*i+10], a&^bw, noRight)
+	}
+	for i, a := range []verbs.Access{rr, rw, rr | rw} {
+		mw := n.newMW()
+		b := mw.Bind(n.mr, 10+i, 20, a, uint8(i))
+		s.does(binds(b), verbs.StatusSuccess)
+		require.Equal(t, a, queried(t, mw).Access)
+		mem, at := fill(n.mr.Bytes()[10+i:30+i], i), verbs.BindBuffer(b).Remote(0)
+		if a&rr != 0 {
+			require.Equal(t, mem, s.read(at, 20, taken))
+		} else {
+			s.read(at, 20, noRight.read)
+		}
+		if a == rr {
+			s.write(at, make([]byte, 20), noRight.write)
+		}
+		if a == rr|rw {
+			s.write(at, make([]byte, 20), taken)
+			require.Equal(t, make([]byte, 20), mem)
+		}
+		require.NoError(t, mw.Deallocate())
+	}
+	// Entries in another order, smaller ones, and another FBO.
+	at := p.Address(0)
+	for i, b := range []verbs.PhysicalBuffers{
+		{Size: 8192, Addresses: []uint64{at, at + 8192}, Length: 9000},
+		{Size: 8192, Addresses: []uint64{at + 8192, at}, Length: 9000},
+		{Size: 4096, Addresses: []uint64{at, at + 8192, at + 4096}, Length: 9000},
+		{Size: 4096, Addresses: []uint64{at, at + 8192, at + 4096}, FBO: 7, Length: 9000},
+	} {
+		t.Part("list %d", i)
+		fill(p.Bytes(), i)
+		var want []byte
+		for _, a := range b.Addresses {
+			want = append(want, p.Bytes()[a-at:][:b.Size]...)
+		}
+		mr := n.allocated()
+		r := fastRegister(mr.WithKey(1), b, 0, allRights)
+		s.does(r, verbs.StatusSuccess)
+		require.True(t, bytes.Equal(want[b.FBO:][:9000], s.read(verbs.FastRegisterBuffer(r.FastRegister).Remote(0), 9000, taken)), "what the list names")
+	}
+	t.Part("")
+	n.quiet()
+}
+
+// garbage are values for all modifiers.
+func (l *line) garbage() verbs.Send {
+	bad := make([]verbs.SGE, 99)
+	for i := range bad {
+		bad[i] = verbs.SGE{STag: 0x00F00000, TO: 5, Length: 1 << 31}
+	}
+	return verbs.Send{
+		Flags: verbs.ReadFence | verbs.LocalFence, Invalidate: 0x00F00001, SGL: bad,
+		Local: verbs.SGE{STag: 0x00F00002, Length: 77}, Remote: verbs.Remote{STag: 0x00F00003, TO: 99},
+		Bind:         &verbs.Bind{Window: 0x00F00004, Addressing: 9},
+		FastRegister: &verbs.FastRegister{STag: 0x00F00005, Addressing: 9},
+	}
+}
+
+// postSQOtherModifiers fills in all the modifiers that do not go with an operation: they
+// are ignored. A Read whose response is held back is ahead, so that fences would be seen.
+func postSQOtherModifiers(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	p := n.pages(1, 4096)
+	for _, op := range []verbs.Op{
+		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
+		verbs.OpRead, verbs.OpReadInvalidate, verbs.OpBind, verbs.OpFastRegister, verbs.OpInvalidate,
+	} {
+		t.Part("%v", op)
+		l, mr, mw := n.line(privileged), n.register(64, allRights), n.newMW()
+		fast, data := n.allocated(), n.mr.Bytes()[:6]
+		q := l.garbage()
+		q.Op, q.ID = op, 2
+		var heard []byte
+		switch op {
+		case verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite:
+			q.Flags, q.SGL = verbs.LocalFence, n.mr.SGL(0, 6)
+			heard = map[verbs.Op][]byte{
+				verbs.OpSend:             aSend(1, data),
+				verbs.OpSendSE:           untagged(lastUntagged, opSendSE, 0, 0, 1, 0, data),
+				verbs.OpSendInvalidate:   aSendInv(1, 0x00F00001, data),
+				verbs.OpSendSEInvalidate: untagged(lastUntagged, opSendSEInv, 0x00F00001, 0, 1, 0, data),
+				verbs.OpWrite:            aWrite(0x00F00003, 99, data),
+			}[op]
+		case verbs.OpRead, verbs.OpReadInvalidate:
+			q.Local = mr.SGE(0, 8)
+			heard = aReadRequest(2, read{uint32(mr.STag()), mr.Base(), 8, 0x00F00003, 99})
+		case verbs.OpBind:
+			q.Bind = mw.Bind(n.mr, 0, 8, remoteRights, 1)
+		case verbs.OpFastRegister:
+			q.FastRegister = fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights).FastRegister
+		default:
+			q.Invalidate, q.Flags = mr.STag(), verbs.ReadFence
+		}
+		post(t, l.qp, l.aRead(1), q, verbs.Send{ID: 3})
+		l.hear(l.asks(1))
+		if heard != nil {
+			l.hear(heard)
+		}
+		msn := uint32(1)
+		if op <= verbs.OpSendSEInvalidate {
+			msn++
+		}
+		l.hear(aSend(msn, nil))
+		l.settle()
+		empty(t, l.sq)
+		require.Equal(t, op == verbs.OpBind, queried(t, mw).Valid, "the window")
+		require.Equal(t, op == verbs.OpFastRegister, queried(t, fast).Valid, "the region to be registered")
+		require.Equal(t, op != verbs.OpInvalidate, queried(t, mr).Valid, "the region")
+		l.tell(l.answer())
+		if op == verbs.OpRead || op == verbs.OpReadInvalidate {
+			l.tell(aReadResponse(uint32(mr.STag()), mr.Base(), []byte("response")))
+		}
+		completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess), l.sentAs(2, op, verbs.StatusSuccess), l.sentAs(3, verbs.OpSend, verbs.StatusSuccess))
+	}
+	t.Part("")
+}
+
+// postSQRequired: what every request has comes back in its completion, or decides that
+// there is none.
+func postSQRequired(t *conformance.T) {
+	w := newTroupe(t, worldConfig{})
+	for _, id := range []uint64{0, 1, 1 << 63, 1<<64 - 10} { // and nine more each
+		t.Part("IDs from %d on", id)
+		sent, received := w.ten(id, 0)
+		completes(t, w.a.cq, sent...)
+		completes(t, w.b.cq, received...)
+		_, received = w.ten(id, verbs.Unsignaled)
+		completes(t, w.b.cq, received...)
+		run(t, w.a.qp, verbs.Send{ID: id, Op: verbs.OpRead}, verbs.StatusSuccess)
+	}
+	t.Part("")
+	empty(t, w.a.cq)
+}
+
+// postSQOperations: these ten and no other.
+func postSQOperations(t *conformance.T) {
+	w := newTroupe(t, worldConfig{})
+	sent, received := w.ten(1, 0)
+	require.Len(t, sent, 10)
+	completes(t, w.a.cq, sent...)
+	completes(t, w.b.cq, received...)
+	for op := 10; op < 256; op++ {
+		k, err := w.a.qp.PostSend(verbs.Send{Op: verbs.Op(op), SGL: w.a.mr.SGL(0, 1)})
+		require.ErrorIs(t, err, verbs.ErrInvalidOp, "operation %d", op)
+		require.Zero(t, k)
+	}
+	require.Equal(t, verbs.RTS, w.a.qp.State())
+	moves(t, w.a.end(), w.b.end())
+}
