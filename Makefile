@@ -52,7 +52,7 @@ lint: ## vet for Linux, Windows and macOS, run golangci-lint, check the scripts
 bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/go.mod benchstat`
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
 
-interop: ## run the matrix against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
+interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
 	interop/run $(INTEROPFLAGS)
 
 verify: ## clone the last commit to an empty place and run what README.md promises
