@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,16 +82,18 @@ func TestArrivesAsVerbStops(t *testing.T) {
 // TestFaultAsVerbStops: a segment that is found bad when a verb has just ended RTS is
 // one that came while closing.
 func TestFaultAsVerbStops(t *testing.T) {
-	var r *rig
+	var q atomic.Pointer[QP]
 	modified := make(chan error, 1)
 	shared := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 8, SGE: 4, Limit: 1, Events: func(wr.Event) {
 		// The receive side has just taken the only receive.
-		go func() { modified <- r.q.Modify(Modify{Next: Closing}) }()
-		for !r.s.stopping.Load() {
+		s := q.Load().session.Load()
+		go func() { modified <- q.Load().Modify(Modify{Next: Closing}) }()
+		for !s.stopping.Load() {
 			runtime.Gosched()
 		}
 	}})
-	r = newRig(t, setup{config: func(c *Config) { c.SRQ = shared }})
+	r := newRig(t, setup{config: func(c *Config) { c.SRQ = shared }})
+	q.Store(r.q)
 	_, err := shared.Post(wr.Recv{ID: 1})
 	require.NoError(t, err)
 	r.send(wire.Send(1, filled(3)).Octets()) // too long
@@ -105,18 +108,19 @@ func TestFaultAsVerbStops(t *testing.T) {
 
 // TestDoneBehindLastEvent: who waits for Done finds everything as it stays.
 func TestDoneBehindLastEvent(t *testing.T) {
-	var r *rig
+	var q atomic.Pointer[QP]
 	open := make(chan bool, 1)
-	r = newRig(t, setup{config: func(c *Config) {
+	r := newRig(t, setup{config: func(c *Config) {
 		c.Events = func(wr.Event) {
 			select {
-			case <-r.q.Done():
+			case <-q.Load().Done():
 				open <- false
 			default:
 				open <- true
 			}
 		}
 	}})
+	q.Store(r.q)
 	peerResets(r)
 	r.over()
 	require.Equal(t, Error, r.q.State())
