@@ -12,7 +12,7 @@ MUTANTFLAGS ?=
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race soak mutants conform-mutants fuzz lint bench interop verify clean
+.PHONY: help build run test race paths soak mutants conform-mutants fuzz lint bench interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ test: ## run the tests, in random order
 
 race: ## run the tests under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on $(GOTESTFLAGS) ./...
+
+paths: ## run the tests with the fast paths of the data path never taken, and taken wherever they can be
+	$(GO) test -shuffle=on -tags slowpaths $(GOTESTFLAGS) ./...
+	$(GO) test -shuffle=on -tags fastpaths $(GOTESTFLAGS) ./...
 
 soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs

@@ -52,6 +52,7 @@ type Queue struct {
 	count      int
 	armed      NotifyType // 0: not armed
 	waiters    int        // goroutines asleep in Wait
+	notified   bool       // a notification was given, and nobody has polled since
 	overflowed bool       // the event was raised, and there was no room since
 	failed     bool       // by Fail
 	closed     bool       // by Close

@@ -15,7 +15,7 @@ const maxDrivers = 8
 
 // idleVisits is how many fruitless visits make a Driver leave the list, if it is
 // not alone there. It comes back by Attach when it receives by itself.
-const idleVisits = 1 << 14
+const idleVisits = 1 << 10
 
 type driver struct {
 	Driver

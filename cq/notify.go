@@ -47,7 +47,7 @@ func (q *Queue) fires(e *Entry) bool {
 	default:
 		return false
 	}
-	q.armed = 0
+	q.armed, q.notified = 0, true
 	return true
 }
 
@@ -55,11 +55,11 @@ func (q *Queue) fires(e *Entry) bool {
 func (q *Queue) Events() <-chan struct{} { return q.events }
 
 // Waiting reports whether a goroutine sleeps in Wait, or is about to run because
-// of a completion.
+// of a completion or a notification.
 func (q *Queue) Waiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.waiters > 0
+	return q.waiters > 0 || q.notified
 }
 
 // Wait polls, and sleeps until there is a completion or ctx is done. It returns
@@ -76,13 +76,13 @@ func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
 	q.yield()
 	for {
 		// pop, not Poll: the queue pairs progress by themselves now.
-		if n := q.pop(dst); n > 0 {
+		if n, _ := q.pop(dst); n > 0 {
 			return n, nil
 		}
 		select {
 		case <-q.wake:
 		case <-ctx.Done():
-			if n := q.pop(dst); n > 0 {
+			if n, _ := q.pop(dst); n > 0 {
 				return n, nil
 			}
 			return 0, ctx.Err()

@@ -48,15 +48,14 @@ func (q *Queue) refuse() {
 
 // Poll moves up to len(dst) completions to dst, oldest first, and reports how
 // many; 0 means that the queue is empty, or closed. It never blocks. If the queue is
-// empty it first lets the queue pairs that use it receive.
+// empty, and not armed, it first lets the queue pairs that use it receive.
 func (q *Queue) Poll(dst []wr.Completion) int {
-	if n := q.pop(dst); n > 0 || len(dst) == 0 {
+	n, armed := q.pop(dst)
+	if n > 0 || armed || len(dst) == 0 || !q.drive() {
 		return n
 	}
-	if !q.drive() {
-		return 0
-	}
-	return q.pop(dst)
+	n, _ = q.pop(dst)
+	return n
 }
 
 // PollOne is Poll for one completion, with the results of the verb (9.3.2.1):
@@ -74,16 +73,18 @@ func (q *Queue) PollOne() (wr.Completion, error) {
 	return wr.Completion{}, wr.ErrCQEmpty
 }
 
-// pop is Poll without the queue pairs.
-func (q *Queue) pop(dst []wr.Completion) int {
+// pop is Poll without the queue pairs. It also reports whether a notification is
+// armed.
+func (q *Queue) pop(dst []wr.Completion) (n int, armed bool) {
 	q.mu.Lock()
-	n := min(len(dst), q.count)
+	q.notified = false
+	n, armed = min(len(dst), q.count), q.armed != 0
 	for i := range n {
 		dst[i] = q.ring[q.head].Completion
 		q.reap()
 	}
 	q.mu.Unlock()
-	return n
+	return n, armed
 }
 
 // reap removes the oldest completion and gives its slots back. There is one, and mu

@@ -48,7 +48,7 @@ func (q *Inbound) Accept(s Segment, room uint64, have bool) Code {
 		return CodeInvalidMO
 	}
 	// The sum is made in 64 bits: neither part passes 2^32.
-	end := q.mo + uint64(len(s.Payload()))
+	end := q.mo + uint64(s.Size())
 	if end > room || end > MaxMessage { // R5041-5.2-M3
 		return CodeTooLong
 	}

@@ -36,7 +36,8 @@ import "encoding/binary"
 // Only Parse makes a usable Segment. STag and TO mean something in tagged
 // segments only, RsvdULP32, QN, MSN and MO in untagged ones only.
 type Segment struct {
-	b []byte
+	b    []byte
+	away int // payload octets behind b, which are not here
 }
 
 // Parse makes a view of a ULPDU. The code is CodeOK, CodeShort if the ULPDU
@@ -52,7 +53,7 @@ func Parse(ulpdu []byte) (Segment, Code) {
 	if ulpdu[0]&flagTagged == 0 && len(ulpdu) < UntaggedHeader {
 		return Segment{}, CodeShort
 	}
-	s := Segment{ulpdu}
+	s := Segment{b: ulpdu}
 	if ulpdu[0]&maskVersion != version { // R5041-4.1-M9
 		if s.Tagged() {
 			return s, CodeTaggedVersion
@@ -100,8 +101,22 @@ func (s Segment) Header() []byte { return s.b[:s.headerLen()] }
 // Payload is what follows the header, maybe nothing.
 func (s Segment) Payload() []byte { return s.b[s.headerLen():] }
 
+// Size is the length of the payload in octets, wherever it is.
+func (s Segment) Size() int { return len(s.b) + s.away - s.headerLen() }
+
+// Of is a segment of a ULPDU that has size octets, of which the first ones are
+// here: the header and maybe some of the payload.
+func (s Segment) Of(size int) Segment { return Segment{s.b, size - len(s.b)} }
+
+// Placed is the segment with n octets of payload of which the receiver has put
+// each where it belongs; Payload is then empty.
+func (s Segment) Placed(n int) Segment { return Segment{s.Header(), n} }
+
+// IsPlaced reports whether Placed made it.
+func (s Segment) IsPlaced() bool { return s.away > 0 }
+
 // Len is the length of header and payload in octets: the ULPDU's length.
-func (s Segment) Len() int { return len(s.b) }
+func (s Segment) Len() int { return len(s.b) + s.away }
 
 func (s Segment) headerLen() int {
 	if s.b[0]&flagTagged != 0 {

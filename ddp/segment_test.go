@@ -194,3 +194,31 @@ func BenchmarkSegment(b *testing.B) {
 		}
 	}
 }
+
+// A segment of which not all is here has the size it will have, and one whose
+// payload is placed has the size it had.
+func TestSegmentElsewhere(t *testing.T) {
+	for _, head := range [][]byte{
+		ddp.AppendTagged(nil, true, 0x40, 1, 2),
+		ddp.AppendUntagged(nil, false, 0x43, 1, 2, 3, 4),
+	} {
+		whole, code := ddp.Parse(append(head, 1, 2, 3, 4))
+		require.Equal(t, ddp.CodeOK, code)
+		assert.Equal(t, 4, whole.Size())
+		assert.False(t, whole.IsPlaced())
+
+		begun, code := ddp.Parse(append(head, 1, 2))
+		require.Equal(t, ddp.CodeOK, code)
+		begun = begun.Of(whole.Len())
+		assert.Equal(t, 4, begun.Size())
+		assert.Equal(t, whole.Len(), begun.Len())
+		assert.Equal(t, []byte{1, 2}, begun.Payload())
+
+		placed := begun.Placed(4)
+		assert.True(t, placed.IsPlaced())
+		assert.Equal(t, 4, placed.Size())
+		assert.Equal(t, whole.Len(), placed.Len())
+		assert.Empty(t, placed.Payload())
+		assert.Equal(t, whole.Header(), placed.Header())
+	}
+}

@@ -26,6 +26,12 @@ type Deframer struct {
 	r, w    int    // buf[r:w] is received and not yet delivered
 	pos     uint64 // stream position of buf[r], markers included
 	err     error  // *Error, sticky
+
+	// Of an FPDU whose ULPDU the caller receives elsewhere, see Divert.
+	diverted bool
+	taken    int // octets of the FPDU taken out of buf
+	away     int // octets of the ULPDU still to come
+	tail     int // pad and CRC behind it
 }
 
 // NewDeframer returns a Deframer at the start of Full Operation. With crc it
@@ -56,7 +62,7 @@ func (d *Deframer) TakeBuffer() []byte {
 }
 
 // Buffered returns how many received octets have not been delivered yet.
-func (d *Deframer) Buffered() int { return d.w - d.r }
+func (d *Deframer) Buffered() int { return d.w - d.r + d.taken }
 
 // Position returns how many octets of the stream have been delivered, FPDU
 // framing and markers included: where the next FPDU starts.
@@ -87,9 +93,15 @@ func (d *Deframer) cramped() bool {
 	return d.measure().size > len(d.buf)-d.r || tail < len(d.buf)/4 && held <= d.r
 }
 
-// Advance says that n octets have been put at the start of Space. An n outside
-// 0..len(Space()) counts as the nearer bound.
+// Advance says that n octets have been put at the start of Space, or, of a
+// diverted ULPDU, first where the caller receives it. An n outside
+// 0..Diverted()+len(Space()) counts as the nearer bound.
 func (d *Deframer) Advance(n int) {
+	if k := min(max(n, 0), d.away); k > 0 {
+		d.away -= k
+		d.taken += k
+		n -= k
+	}
 	if d.err == nil {
 		d.w += min(max(n, 0), len(d.buf)-d.w)
 	}
@@ -108,7 +120,12 @@ func (d *Deframer) Feed(b []byte) int {
 // more octets are needed. The error is an *Error with CodeCRC or CodeFPDU;
 // nothing of a bad FPDU is handed up (R5044-6-M1) and every later call fails
 // likewise (R5044-8-M3). The caller closes the connection (R5044-8-M4).
+//
+// The end of a diverted ULPDU is reported with ok, and ulpdu nil.
 func (d *Deframer) Next() (ulpdu []byte, ok bool, err error) {
+	if d.diverted {
+		return nil, d.rejoin(), d.err
+	}
 	l, ok := d.whole()
 	if !ok {
 		return nil, false, d.err
@@ -123,6 +140,46 @@ func (d *Deframer) Next() (ulpdu []byte, ok bool, err error) {
 		return nil, false, d.err
 	}
 	return d.deliver(l), true, nil
+}
+
+// Begun returns what has come of the next ULPDU, which is not whole yet, and how
+// many octets it will have. There is none to be had if the length has not come, or
+// with CRC or markers: what is not whole has not been checked then.
+func (d *Deframer) Begun() (part []byte, size int) {
+	if d.crc || d.markers || d.err != nil || d.diverted {
+		return nil, 0
+	}
+	l, whole := d.whole()
+	if whole || l.ulpdu < 0 || d.err != nil {
+		return nil, 0
+	}
+	part = d.buf[d.r+lengthLen : d.w]
+	return part[:min(len(part), l.ulpdu)], l.ulpdu
+}
+
+// Divert says that the caller has taken what Begun returned, and receives the rest
+// of that ULPDU elsewhere: the next Diverted octets of the stream. Those behind
+// them go to Space.
+func (d *Deframer) Divert() {
+	l := d.measure()
+	d.diverted, d.taken = true, d.w-d.r
+	d.away = max(lengthLen+l.ulpdu-d.taken, 0)
+	d.tail = l.size - max(lengthLen+l.ulpdu, d.taken)
+	d.r, d.w = 0, 0
+}
+
+// Diverted is how many octets of the stream come before those for Space.
+func (d *Deframer) Diverted() int { return d.away }
+
+// rejoin passes over the end of a diverted FPDU, if it is here.
+func (d *Deframer) rejoin() bool {
+	if d.away > 0 || d.w-d.r < d.tail {
+		return false
+	}
+	d.r += d.tail
+	d.pos += uint64(d.taken + d.tail)
+	d.diverted, d.taken, d.tail = false, 0, 0
+	return true
 }
 
 // FPDU is a received FPDU with the verdicts on it, for a dissector.

@@ -88,8 +88,19 @@ func (f *Framer) AppendFPDU(dst, header []byte, payload ...[]byte) []byte {
 	return f.appendCRC(dst, start)
 }
 
-// AppendHead appends what precedes the payload of an FPDU that is sent
-// gathered: ULPDU_Length and header. It is for Framers whose Gather is true. A
+// Plain reports whether FPDUs have no markers in them: they may be made piece by
+// piece, of AppendHead's octets, the payload, and Finish's.
+func (f *Framer) Plain() bool { return !f.markers }
+
+// Finish appends what follows the payload of an FPDU that begins at start in dst: pad
+// and CRC field. It is for Framers whose Plain is true.
+func (f *Framer) Finish(dst []byte, start int) []byte {
+	dst = append(dst, zeros[:padLen(len(dst)-start-lengthLen)]...)
+	return f.appendCRC(dst, start)
+}
+
+// AppendHead appends what precedes the payload of an FPDU that is made in
+// pieces: ULPDU_Length and header. It is for Framers whose Plain is true. A
 // negative payloadLen, or a ULPDU longer than MaxULPDU, is refused: dst comes
 // back as it was.
 func (f *Framer) AppendHead(dst, header []byte, payloadLen int) []byte {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// batchBytes is about how many octets one vectored write carries.
+	// batchBytes is about how many octets one vectored write carries at most.
 	batchBytes = 512 << 10
 	// arenaBytes leaves room behind batchBytes for the FPDU that crosses it.
 	arenaBytes = batchBytes + mpa.MinBuffer
@@ -56,8 +56,9 @@ func (b *batch) free() {
 	batches.Put(b)
 }
 
-// full reports whether another FPDU must wait for the next batch.
-func (b *batch) full() bool { return b.size >= batchBytes || len(b.pieces) >= maxPieces }
+// full reports whether another FPDU must wait for the next batch, which is to have
+// about so many octets.
+func (b *batch) full(octets int) bool { return b.size >= octets || len(b.pieces) >= maxPieces }
 
 // empty reports whether everything was sent.
 func (b *batch) empty() bool { return b.sent == b.size }

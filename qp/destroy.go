@@ -17,6 +17,7 @@ func (q *QP) Drain(ctx context.Context) error {
 		return nil
 	}
 	s.draining.Store(true)
+	s.uncork()
 	for {
 		if s.tx.mu.TryLock() {
 			busy := s.busy()

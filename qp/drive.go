@@ -25,7 +25,7 @@ const (
 
 // attach lets pollers of the CQs know this session.
 func (s *session) attach() {
-	if s.llp.direct() && !s.rx.attached.Load() {
+	if s.tuning.Drive >= 0 && s.llp.direct() && !s.rx.attached.Load() {
 		s.rx.attached.Store(true)
 		s.q.sq.cq.Attach(s)
 		s.q.rq.cq.Attach(s)
@@ -38,13 +38,14 @@ func (s *session) detach() {
 }
 
 // stepAside returns when the loop shall own the receive side again.
-func (s *session) stepAside(watch *time.Timer) {
+func (s *session) stepAside() {
 	r := &s.rx
+	watch := time.NewTimer(watchTick)
+	defer watch.Stop()
 	w := watchdog{seen: r.polls.Load(), at: time.Now()}
 	r.polled.Store(true)
 	s.llp.raw.hush(true)
 	for r.asked.Load() {
-		watch.Reset(watchTick)
 		select {
 		case <-s.stop:
 			r.asked.Store(false)
@@ -54,6 +55,7 @@ func (s *session) stepAside(watch *time.Timer) {
 			if w.look(r.polls.Load(), time.Now()) {
 				r.asked.Store(false)
 			}
+			watch.Reset(watchTick)
 		}
 	}
 	r.missed.Store(0)
@@ -88,6 +90,8 @@ func (w *watchdog) look(polls uint64, now time.Time) bool {
 // Drive implements cq.Driver.
 func (s *session) Drive() bool {
 	r := &s.rx
+	s.tx.cork.looked()
+	s.uncork()
 	if !r.mu.TryLock() {
 		return false
 	}
@@ -123,6 +127,8 @@ func (s *session) Drive() bool {
 // Yield implements cq.Driver.
 func (s *session) Yield() {
 	r := &s.rx
+	s.tx.cork.looked()
+	s.uncork()
 	r.attached.Store(false)
 	r.missed.Store(0)
 	if r.asked.Load() {

@@ -91,7 +91,7 @@ func (e *ending) await() cause {
 		if f := Fault(e.again.Swap(0)); f != NoFault {
 			return cause{fault: f}
 		}
-		n, err := e.llp.conn.Read(in.space())
+		n, err := e.llp.conn.Read(in.scrap())
 		in.Advance(n)
 		switch out := outcomeOf(err); {
 		case n > 0:

@@ -13,7 +13,8 @@ func (s *session) frame(b *batch) cause {
 	t, m := &s.tx, &s.tx.msg
 	hdr, n, last := s.header()
 	from, before := len(b.arena), b.mark()
-	if s.llp.direct() && t.framer.Gather() && n >= copyBelow {
+	switch {
+	case s.llp.direct() && t.framer.Gather() && s.tuning.Gather >= 0 && n >= s.tuning.Gather:
 		b.arena = t.framer.AppendHead(b.arena, hdr, n)
 		b.size += len(b.arena) - from
 		if !s.pieces(b, uint64(n)) {
@@ -23,7 +24,15 @@ func (s *session) frame(b *batch) cause {
 		from = len(b.arena)
 		b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
 		b.copied(from)
-	} else {
+	case t.framer.Plain():
+		b.arena = t.framer.AppendHead(b.arena, hdr, n)
+		if !s.copyOut(b, uint64(n)) {
+			b.rollback(before)
+			return s.lost()
+		}
+		b.arena = t.framer.Finish(b.arena, from)
+		b.copied(from)
+	default:
 		ok := s.hold(uint64(n))
 		if ok {
 			b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
@@ -86,6 +95,21 @@ func (s *session) hold(n uint64) bool {
 			}
 			t.held = append(t.held, ref)
 			t.parts = ref.Append(t.parts, off, k)
+		}
+		n -= k
+	}
+	return true
+}
+
+// copyOut appends the next n octets of the message's memory to the arena of b. It
+// reports false if some of it was revoked.
+func (s *session) copyOut(b *batch, n uint64) bool {
+	for n > 0 {
+		ref, off, k := s.tx.take(n)
+		at := len(b.arena)
+		b.arena = b.arena[:at+int(k)]
+		if k > 0 && !ref.CopyOut(b.arena[at:], off) {
+			return false
 		}
 		n -= k
 	}

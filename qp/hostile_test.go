@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
@@ -103,6 +104,11 @@ func (a attack) run(t *testing.T, c setup) {
 	fpdu := r.peer.Frame(bad)
 	if a.spoil != nil {
 		fpdu = a.spoil(fpdu)
+	}
+	if n := 2 + ddp.UntaggedHeader + 1; c.split && len(fpdu) > n {
+		require.NoError(t, r.peer.Raw(fpdu[:n]))
+		r.untilBuffered(n)
+		fpdu = fpdu[n:]
 	}
 	require.NoError(t, r.peer.Raw(fpdu))
 

@@ -35,12 +35,12 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 		s.end(c)
 		return true
 	}
-	if f := s.scatter(seg.Payload()); f != NoFault {
+	if f := s.scatter(seg); f != NoFault {
 		s.end(cause{fault: f, recv: true})
 		return true
 	}
 	if seg.Last() {
-		s.sendDone(op, seg, mo+uint64(len(seg.Payload())))
+		s.sendDone(op, seg, mo+uint64(seg.Size()))
 	}
 	return true
 }

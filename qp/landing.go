@@ -2,6 +2,7 @@ package qp
 
 import (
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/stag"
@@ -62,13 +63,13 @@ func (s *session) takeReceive(op rdmap.Opcode) (ok, failed bool) {
 	return true, false
 }
 
-// scatter copies p to the landing, behind what came before. Accept has seen to
-// it that there is room.
-func (s *session) scatter(p []byte) Fault {
-	l := &s.rx.landing
-	for len(p) > 0 {
+// scatter puts the payload of a segment into the landing, behind what came before,
+// if it is not there yet. Accept has seen to it that there is room.
+func (s *session) scatter(seg ddp.Segment) Fault {
+	l, p := &s.rx.landing, seg.Payload()
+	for left := uint64(seg.Size()); left > 0; {
 		g := &l.sgl[l.sge]
-		n := min(uint64(len(p)), uint64(g.Length)-l.off)
+		n := min(left, uint64(g.Length)-l.off)
 		if n > 0 {
 			to := g.TO + l.off
 			if to < g.TO {
@@ -78,10 +79,13 @@ func (s *session) scatter(p []byte) Fault {
 			if f != stag.OK {
 				return memoryFault(sideRQ, f)
 			}
-			if !ref.CopyIn(0, p[:n]) {
-				return FaultRQSTag
+			if !seg.IsPlaced() {
+				if !ref.CopyIn(0, p[:n]) {
+					return FaultRQSTag
+				}
+				p = p[n:]
 			}
-			p = p[n:]
+			left -= n
 		}
 		if l.off += n; l.off == uint64(g.Length) {
 			l.sge++

@@ -126,17 +126,27 @@ var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
 // in it.
 type intake struct {
 	mpa.Deframer
-	buf *recvBuffer
+	buf     *recvBuffer
+	transit transit
 	// kept is a ULPDU, in buf, that could not be handled when Next returned it:
 	// Next returns it again. Until then nothing may be received.
 	kept []byte
+	// again is kept for the ULPDU in transit.
+	again bool
 }
+
+// keep makes Next return a ULPDU, or the end of the one in transit, again.
+func (in *intake) keep(ulpdu []byte) { in.kept, in.again = ulpdu, ulpdu == nil }
 
 // Next hides the Deframer's.
 func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 	if in.kept != nil {
 		ulpdu, in.kept = in.kept, nil
 		return ulpdu, true, nil
+	}
+	if in.again {
+		in.again = false
+		return nil, true, nil
 	}
 	return in.Deframer.Next()
 }
@@ -165,8 +175,8 @@ func (in *intake) rest() {
 func (in *intake) drop() {
 	if in.buf != nil {
 		recvBuffers.Put(in.buf)
-		*in = intake{}
 	}
+	*in = intake{}
 }
 
 // early takes octets that were read before the session began, and reports

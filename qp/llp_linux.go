@@ -7,10 +7,6 @@ import (
 	"unsafe"
 )
 
-// writeSpin is how often a waiting write tries again before it sleeps: waking an
-// idle thread costs more than a peer's receive usually takes.
-const writeSpin = 200
-
 // hushBelow is how many octets may wait in a socket that pollers read before
 // anyone is woken.
 const hushBelow = 1 << 20
@@ -23,6 +19,10 @@ type rawIO struct {
 	onRead  func(fd uintptr) bool
 	onPoll  func(fd uintptr)
 	onWrite func(fd uintptr) bool
+	onTry   func(fd uintptr)
+	// writeSpin is how often a waiting write tries again before it sleeps: waking
+	// an idle thread costs more than a peer's receive usually takes.
+	writeSpin int
 
 	// Of the read that may sleep. Belongs to receiveLoop.
 	rd struct {
@@ -49,7 +49,8 @@ type rawIO struct {
 	}
 }
 
-func (r *rawIO) init(c net.Conn) {
+func (r *rawIO) init(c net.Conn, writeSpin int) {
+	r.writeSpin = writeSpin
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
 		return
@@ -62,6 +63,7 @@ func (r *rawIO) init(c net.Conn) {
 	r.onRead = r.tryRead
 	r.onPoll = r.pollRead
 	r.onWrite = r.tryWrite
+	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
 }
 
 func (r *rawIO) usable() bool { return r.conn != nil }
@@ -80,7 +82,7 @@ func (r *rawIO) tryPoll(in *intake) (int, outcome) {
 func (r *rawIO) pollRead(fd uintptr) {
 	p := &r.poll
 	for {
-		p.n, p.out = readOnce(fd, p.in.space())
+		p.n, p.out = readOnce(fd, p.in)
 		if p.out != ioInterrupted {
 			return
 		}
@@ -135,7 +137,7 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 		}
 	}
 	for tries := 0; ; {
-		switch rd.n, rd.out = readOnce(fd, rd.in.space()); rd.out {
+		switch rd.n, rd.out = readOnce(fd, rd.in); rd.out {
 		case ioInterrupted:
 		case ioAgain:
 			if tries++; tries > rd.spin {
@@ -151,11 +153,57 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 	}
 }
 
-func readOnce(fd uintptr, p []byte) (int, outcome) {
+// readOnce makes one system call.
+func readOnce(fd uintptr, in *intake) (int, outcome) {
+	if in.Diverted() > 0 {
+		return readDirect(fd, in)
+	}
+	p := in.space()
 	if len(p) == 0 { // deliver leaves room
 		return 0, ioLost
 	}
 	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+	return readOutcome(n, errno)
+}
+
+// readDirect reads into the memory of the segment in transit, which it holds
+// meanwhile, and what comes next into the buffer.
+func readDirect(fd uintptr, in *intake) (int, outcome) {
+	t := &in.transit
+	if !t.ref.Hold() {
+		return 0, ioRevoked
+	}
+	defer t.ref.Release()
+	var vecs [directPieces + 1]syscall.Iovec
+	var room [directPieces][]byte
+	want := in.Diverted()
+	k := 0
+	for _, p := range t.ref.Append(room[:0], t.at, uint64(want)) {
+		if k == directPieces {
+			break
+		}
+		vecs[k].Base = &p[0]
+		vecs[k].SetLen(len(p))
+		want -= len(p)
+		k++
+	}
+	if want == 0 {
+		p := in.space()
+		vecs[k].Base = &p[0]
+		vecs[k].SetLen(min(len(p), directAhead))
+		k++
+	}
+	n, _, errno := syscall.RawSyscall(syscall.SYS_READV, fd, uintptr(unsafe.Pointer(&vecs)), uintptr(k))
+	if errno == 0 {
+		t.at += min(uint64(n), uint64(in.Diverted()))
+	}
+	return readOutcome(n, errno)
+}
+
+// directPieces is into how many pieces of memory one system call reads.
+const directPieces = 8
+
+func readOutcome(n uintptr, errno syscall.Errno) (int, outcome) {
 	switch {
 	case errno == syscall.EAGAIN:
 		return 0, ioAgain
@@ -173,7 +221,12 @@ func readOnce(fd uintptr, p []byte) (int, outcome) {
 func (r *rawIO) write(b *batch, wait bool) (int, outcome) {
 	w := &r.wr
 	w.b, w.wait, w.n, w.out = b, wait, 0, ioAgain
-	err := r.conn.Write(r.onWrite)
+	var err error
+	if wait {
+		err = r.conn.Write(r.onWrite)
+	} else {
+		err = r.conn.Control(r.onTry) // cheaper: it gets no poller ready
+	}
 	w.b = nil
 	if err != nil {
 		return w.n, outcomeOf(err)
@@ -200,7 +253,7 @@ func (r *rawIO) tryWrite(fd uintptr) bool {
 				w.out = ioAgain
 				return true
 			}
-			if tries++; tries > writeSpin {
+			if tries++; tries > r.writeSpin {
 				return false
 			}
 		default:
@@ -218,6 +271,11 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 		return 0, 0, false
 	}
 	defer b.release()
+	if p := b.pieces[b.gone]; len(b.pieces) == b.gone+1 && len(p) > 0 {
+		raceRelease()
+		done, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+		return int(done), errno, true
+	}
 	iov := iovecs.Get().(*[maxIovecs]syscall.Iovec)
 	k := 0
 	for _, p := range b.pieces[b.gone:] {

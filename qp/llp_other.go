@@ -10,7 +10,7 @@ import (
 // rawIO is not used on this system: all I/O goes through net.Conn.
 type rawIO struct{}
 
-func (r *rawIO) init(net.Conn) {}
+func (r *rawIO) init(net.Conn, int) {}
 
 func (r *rawIO) usable() bool { return false }
 

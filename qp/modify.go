@@ -93,6 +93,9 @@ func (q *QP) Modify(m Modify) error {
 	if m.Next == RTS {
 		q.settle()
 	}
+	if s := q.session.Load(); s != nil {
+		s.uncork() // what is held back is no reason to refuse a good close
+	}
 	q.mu.Lock()
 	from := q.State()
 	t := Step(from, modifyTriggers[m.Next])

@@ -13,7 +13,7 @@ func (s *session) inWrite(seg ddp.Segment) Fault {
 		return f
 	}
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
-	if len(seg.Payload()) == 0 {
+	if seg.Size() == 0 {
 		return NoFault
 	}
 	return s.placeTagged(seg)
@@ -22,15 +22,21 @@ func (s *session) inWrite(seg ddp.Segment) Fault {
 // tagged follows tagged messages: one ends before another begins.
 func (s *session) tagged(op rdmap.Opcode, seg ddp.Segment) Fault {
 	r := &s.rx
-	some := len(seg.Payload()) > 0 // an empty segment's STag is not looked at
-	if r.tagOpen && (r.tagOp != op || some && r.tagSTag != seg.STag()) {
+	if s.outOfTurn(op, seg) {
 		return FaultOpcode
 	}
-	if some || !r.tagOpen {
+	if seg.Size() > 0 || !r.tagOpen {
 		r.tagSTag = seg.STag()
 	}
 	r.tagOpen, r.tagOp = !seg.Last(), op
 	return NoFault
+}
+
+// outOfTurn reports whether a segment belongs to another tagged message than the
+// one that has begun. An empty segment's STag is not looked at.
+func (s *session) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
+	r := &s.rx
+	return r.tagOpen && (r.tagOp != op || seg.Size() > 0 && r.tagSTag != seg.STag())
 }
 
 // placeTagged copies the payload to where its STag and TO say.
@@ -38,12 +44,11 @@ func (s *session) placeTagged(seg ddp.Segment) Fault {
 	if s.q.cfg.NoInboundWrite { // figure 21
 		return FaultWriteNotEnabled
 	}
-	p := seg.Payload()
-	ref, f := s.q.cfg.STags.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(len(p)), s.user, wr.RemoteWrite)
+	ref, f := s.q.cfg.STags.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()), s.user, wr.RemoteWrite)
 	if f != stag.OK {
 		return memoryFault(sideTagged, f)
 	}
-	if !ref.CopyIn(0, p) {
+	if !seg.IsPlaced() && !ref.CopyIn(0, seg.Payload()) {
 		return FaultTagSTag // revoked between the two
 	}
 	return NoFault
@@ -60,7 +65,7 @@ func (s *session) inReadResponse(seg ddp.Segment) Fault {
 	if o == nil {
 		return FaultUnexpectedResponse
 	}
-	n := uint32(len(seg.Payload()))
+	n := uint32(seg.Size())
 	if n > 0 {
 		switch {
 		case seg.STag() != o.stag:

@@ -71,6 +71,8 @@ type Config struct {
 	// CloseTimeout bounds the Closing and Terminate states; 0 means
 	// DefaultCloseTimeout.
 	CloseTimeout time.Duration
+	// Tuning are the thresholds of the data path.
+	Tuning Tuning
 	// Events takes asynchronous events. It must not block.
 	Events func(wr.Event)
 }
@@ -119,6 +121,7 @@ func New(c Config) *QP {
 	if c.WriteSGE == 0 {
 		c.WriteSGE = c.SendSGE
 	}
+	c.Tuning = c.Tuning.withDefaults()
 	q := &QP{cfg: c, ird: c.IRD, ord: c.ORD}
 	q.sq.init(&q.cfg)
 	if c.SRQ != nil { // RV-6.3.4-M2: the depth given is ignored
@@ -144,7 +147,7 @@ func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
 	n, err := q.postSend(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
-			s.kick()
+			s.posted(reqs[:n])
 		}
 	}
 	return n, err

@@ -2,6 +2,7 @@ package qp
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/softrnic/softrnic/rdmap"
 )
@@ -33,16 +34,12 @@ type ring[T any] struct {
 	mu    sync.Mutex
 	items []T
 	head  int
-	count int
+	count atomic.Int32 // written with mu held; "empty" needs no lock
 }
 
 func newRing[T any](size int) *ring[T] { return &ring[T]{items: make([]T, size)} }
 
-func (r *ring[T]) len() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.count
-}
+func (r *ring[T]) len() int { return int(r.count.Load()) }
 
 // size is how many items there is room for.
 func (r *ring[T]) size() int {
@@ -55,22 +52,23 @@ func (r *ring[T]) size() int {
 func (r *ring[T]) push(v T) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.count == len(r.items) {
+	n := r.len()
+	if n == len(r.items) {
 		return false
 	}
-	r.items[(r.head+r.count)%len(r.items)] = v
-	r.count++
+	r.items[(r.head+n)%len(r.items)] = v
+	r.count.Store(int32(n + 1))
 	return true
 }
 
 // first is the oldest item, nil if there is none; valid until pop, across a
 // resize.
 func (r *ring[T]) first() *T {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count == 0 {
+	if r.len() == 0 {
 		return nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return &r.items[r.head]
 }
 
@@ -78,7 +76,7 @@ func (r *ring[T]) pop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.head = (r.head + 1) % len(r.items)
-	r.count--
+	r.count.Add(-1)
 }
 
 // resize makes room for size items. It reports false, and changes nothing, if
@@ -86,11 +84,11 @@ func (r *ring[T]) pop() {
 func (r *ring[T]) resize(size int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if size < r.count {
+	if size < r.len() {
 		return false
 	}
 	items := make([]T, size)
-	for i := range r.count {
+	for i := range r.len() {
 		items[i] = r.items[(r.head+i)%len(r.items)]
 	}
 	r.items, r.head = items, 0
@@ -101,7 +99,7 @@ func (r *ring[T]) resize(size int) bool {
 func (r *ring[T]) each(f func(*T) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range r.count {
+	for i := range r.len() {
 		if !f(&r.items[(r.head+i)%len(r.items)]) {
 			return
 		}

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
@@ -27,9 +26,6 @@ import (
 // that meet it there several times ask it to step aside. It sleeps on a channel
 // then, and takes over again when the consumer arms the CQ (Yield), or when
 // pollers come too rarely: one-sided traffic has to progress though nobody polls.
-
-// readSpin is how often the loop looks again before it sleeps.
-const readSpin = 100
 
 // rxSide is the receive side of a session.
 type rxSide struct {
@@ -83,8 +79,6 @@ func (r *rxSide) init(s *session) {
 func (s *session) receiveLoop() {
 	defer s.wg.Done()
 	r := &s.rx
-	watch := time.NewTimer(time.Hour)
-	defer watch.Stop()
 	spin := 0
 	r.mu.Lock()
 	s.deliver() // what was read before the session began
@@ -107,7 +101,7 @@ func (s *session) receiveLoop() {
 			s.llp.rearmReader()
 			if r.asked.Load() {
 				r.mu.Unlock()
-				s.stepAside(watch)
+				s.stepAside()
 				r.mu.Lock()
 			}
 		default: // received has ended the session
@@ -122,7 +116,7 @@ func (s *session) spin() int {
 	if s.rx.single || s.q.sq.cq.Waiting() || s.q.rq.cq.Waiting() {
 		return 0
 	}
-	return readSpin
+	return s.tuning.ReadSpin
 }
 
 // received handles what a read brought. The caller owns the side.
@@ -138,6 +132,9 @@ func (s *session) received(n int, out outcome) outcome {
 	case ioReset:
 		s.fail(FaultLLPReset)
 	case ioAgain:
+		r.in.rest() // a poller's session may not be polled again for long
+	case ioRevoked:
+		s.strand()
 	default:
 		s.fail(FaultLLPLost)
 	}
@@ -155,6 +152,7 @@ func (s *session) deliver() {
 			break
 		}
 		if !ok {
+			s.divert()
 			break
 		}
 		if !r.opened {
@@ -166,7 +164,7 @@ func (s *session) deliver() {
 			break
 		}
 		if r.late {
-			r.in.kept = ulpdu
+			r.in.keep(ulpdu)
 		}
 	}
 	r.in.rest()
@@ -207,9 +205,16 @@ func (s *session) end(c cause) {
 	}
 }
 
-// segment handles one ULPDU. It reports false if that has to wait for a receive.
+// segment handles one ULPDU, or the one in transit. It reports false if that has to
+// wait for a receive.
 func (s *session) segment(ulpdu []byte) bool {
-	seg, code := ddp.Parse(ulpdu)
+	var seg ddp.Segment
+	code := ddp.CodeOK
+	if ulpdu == nil {
+		seg = s.rx.in.arrived()
+	} else {
+		seg, code = ddp.Parse(ulpdu)
+	}
 	if code == ddp.CodeShort {
 		s.end(cause{fault: FaultSegmentSize}) // no header to repeat
 		return true

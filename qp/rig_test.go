@@ -20,6 +20,7 @@ type setup struct {
 	role         mpa.Role // of the queue pair
 	crc, markers bool
 	pipe         bool // net.Pipe in place of TCP
+	split        bool // attacks come in two parts, and Direct is 1
 	ird, ord     int  // 4; negative for 0
 	depth        int  // 16, of both queues
 	cqe          int  // 64, of both CQs
@@ -109,6 +110,9 @@ func (r *rig) newQP() {
 		SendDepth: c.depth, RecvDepth: c.depth, SendSGE: 4, RecvSGE: 4,
 		IRD: c.ird, ORD: c.ord, NoInboundRead: c.noRead, NoInboundWrite: c.noWrite,
 		CloseTimeout: c.closeTimeout, Events: r.event,
+	}
+	if c.split {
+		conf.Tuning.Direct = 1
 	}
 	if c.config != nil {
 		c.config(&conf)

@@ -20,6 +20,7 @@ import (
 // session ends once: halt says why, and finish, alone then, winds up.
 type session struct {
 	q      *QP
+	tuning *Tuning // the queue pair's
 	stream *mpa.Stream
 	llp    llp
 	user   stag.User
@@ -99,7 +100,7 @@ func inboundCause(f Fault, s ddp.Segment) cause {
 // newSession ties a stream to the queue pair; start sets it going.
 func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 	s := &session{
-		q: q, stream: st,
+		q: q, tuning: &q.cfg.Tuning, stream: st,
 		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID, Windows: &q.windows, Privileged: q.cfg.Privileged},
 		irrq:    newRing[inboundRead](ird),
 		reads:   newRing[outboundRead](max(ord, 1)), // a Read RTR needs one
@@ -109,7 +110,7 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 		quiet:   make(chan struct{}, 1),
 	}
 	s.llp.conn = st.Conn
-	s.llp.raw.init(st.Conn)
+	s.llp.raw.init(st.Conn, q.cfg.Tuning.WriteSpin)
 	s.tx.init(s)
 	s.tx.ord.Store(int32(ord))
 	s.rx.init(s)

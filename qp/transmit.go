@@ -45,18 +45,9 @@ const (
 	memoryCost = inlineBudget / maxRun
 )
 
-// maxULPDU bounds segments below MULPDU: on a loopback, where MULPDU is 64 KiB,
-// smaller segments are received faster, and a real path has a smaller MULPDU
-// anyway.
-const maxULPDU = 32 << 10
-
 // measureAfter is how many octets of the stream are framed until the LLP is asked
 // for its MULPDU again.
 const measureAfter = batchBytes
-
-// copyBelow is the payload, in octets, that is copied beside its header rather
-// than named as a piece of its own.
-const copyBelow = 1 << 10
 
 // txSide is the transmit side of a session.
 type txSide struct {
@@ -69,11 +60,13 @@ type txSide struct {
 	// written counts the stream octets that the LLP has taken. Written by the
 	// owner.
 	written atomic.Uint64
+	cork    cork
 	ord     atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
 
 	// The rest belongs to the owner.
 	framer  mpa.Framer
 	meter   mpa.Meter
+	segment int    // bounds mulpdu
 	mulpdu  int    // as the LLP said
 	metered uint64 // pos when it did
 	sendMSN ddp.Outbound
@@ -118,7 +111,9 @@ const (
 
 func (t *txSide) init(s *session) {
 	t.wake = make(chan struct{}, 1)
+	t.cork.init(s.tuning.Eager)
 	t.framer = s.stream.Framer()
+	t.segment = s.tuning.Segment
 	t.meter = s.stream.Meter()
 	t.measure()
 	t.sendMSN, t.readMSN = ddp.NewOutbound(), ddp.NewOutbound()
@@ -131,7 +126,7 @@ func (t *txSide) init(s *session) {
 // measure asks the LLP for its MULPDU, by which segments are cut from here on. Those
 // that are framed stay as they are (R5041-3-M3).
 func (t *txSide) measure() {
-	t.mulpdu, t.metered = min(t.meter.MULPDU(), maxULPDU), t.pos
+	t.mulpdu, t.metered = min(t.meter.MULPDU(), t.segment), t.pos
 }
 
 // kick sends what there is to send, or sees to it that somebody does.
@@ -184,6 +179,10 @@ func (s *session) transmitLoop() {
 	for {
 		select {
 		case <-t.wake:
+		case <-t.cork.timer.C:
+			if !t.cork.flush() {
+				continue
+			}
 		case <-s.stop:
 			return
 		}
@@ -295,7 +294,7 @@ func (s *session) fill() (ran int, filled bool) {
 		t.measure()
 	}
 	b := newBatch()
-	for !b.full() && ran < maxRun {
+	for !b.full(s.tuning.Batch) && ran < maxRun {
 		if t.msg.kind == noMessage {
 			ok, c := s.nextMessage()
 			if c.fault != NoFault {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -21,7 +22,12 @@ type Config struct {
 	Without Features
 	// Limits bound what the RNIC hands out; zero fields have defaults.
 	Limits Limits
+	// Tuning are the thresholds of the data path. Its zero value is good.
+	Tuning Tuning
 }
+
+// Tuning are the thresholds of the data path.
+type Tuning = qp.Tuning
 
 // Mode says what the Physical Buffer Lists of an RNIC are lists of (verbs draft
 // 7.6.2).

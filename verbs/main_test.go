@@ -26,10 +26,12 @@ type node struct {
 	mr  *verbs.MR
 }
 
-func newNode(t testing.TB, c verbs.QPConfig) *node {
+func newNode(t testing.TB, c verbs.QPConfig) *node { return newNodeOf(t, verbs.Config{}, c) }
+
+func newNodeOf(t testing.TB, rnic verbs.Config, c verbs.QPConfig) *node {
 	n := &node{}
 	var err error
-	n.nic, err = verbs.Open(verbs.Config{})
+	n.nic, err = verbs.Open(rnic)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.nic.Close()) })
 	n.pd, err = n.nic.AllocPD()

@@ -119,7 +119,7 @@ func (q *QP) config(id QPID) qp.Config {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
-		CloseTimeout: c.CloseTimeout, Events: r.raise,
+		CloseTimeout: c.CloseTimeout, Events: r.raise, Tuning: r.tuning,
 	}
 	if c.SRQ != nil {
 		qc.SRQ, qc.RQLimit = c.SRQ.q, c.RQLimit

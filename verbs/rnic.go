@@ -34,6 +34,7 @@ type RNIC struct {
 	mode    Mode
 	without Features
 	limits  Limits
+	tuning  Tuning
 	stags   *stag.Table
 	events  *dispatcher[Event]
 	calls   sync.WaitGroup // goroutines that call the program's handlers
@@ -77,7 +78,7 @@ func Open(c Config) (*RNIC, error) {
 		return nil, fmt.Errorf("open RNIC: %w", err)
 	}
 	r := &RNIC{
-		id: id, mode: c.Mode, without: c.Without, limits: l,
+		id: id, mode: c.Mode, without: c.Without, limits: l, tuning: c.Tuning,
 		stags: stag.NewTable(stag.Config{
 			Regions: l.Regions, Windows: l.Windows, PBL: l.PBL,
 			BlockMode: c.Mode == BlockMode, PhysicalMemory: l.Physical,

@@ -48,11 +48,11 @@ func TestWindow(t *testing.T) {
 	check(valid)
 	window := verbs.BindBuffer(b)
 	w.peer.mr.Bytes()[0] = 0x5A
+	require.NoError(t, second(w.qp.PostRecv(verbs.Recv{})))
 	_, err := w.peer.qp.PostSend(
 		verbs.Send{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: window.Remote(49)},
 		verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: window.STag})
 	require.NoError(t, err)
-	require.NoError(t, second(w.qp.PostRecv(verbs.Recv{})))
 	c := waitOne(t, w.cq)
 	assert.Equal(t, []any{verbs.StatusSuccess, true, window.STag}, []any{c.Status, c.HasInvalidated, c.Invalidated})
 	assert.EqualValues(t, 0x5A, w.mr.Bytes()[149])

@@ -1,0 +1,103 @@
+package qp
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// A program that posts one request after the other, and does not look at its CQ
+// in between, has more to come: what it posts is held back a little, so that many
+// messages share a system call. The first few requests after a look go out at
+// once. What is held back goes out
+//
+//   - when enough has come together,
+//   - when the program looks: it polls an empty CQ, or waits, or asks to be
+//     notified,
+//   - when something else has to be sent, or the stream is to end,
+//   - a little later in any case, by transmitLoop (Tuning.HoldTime).
+
+// corkEach is what a message counts beside its octets.
+const corkEach = 512
+
+// cork holds posted requests back. Posters, pollers and transmitLoop share it.
+type cork struct {
+	eager int32
+	free  atomic.Int32 // posts that may go out at once
+	// stream says that something was held back before the last look.
+	stream atomic.Bool
+	held   atomic.Int64 // how much is held back, as Tuning.Hold counts
+	// timer runs while something is held back; transmitLoop waits for it.
+	timer *time.Timer
+}
+
+func (c *cork) init(eager int) {
+	c.eager = int32(eager)
+	c.free.Store(c.eager)
+	c.timer = time.NewTimer(time.Hour)
+	c.timer.Stop()
+}
+
+// looked says that the program has nothing to post for now. If something was held
+// back until then, it looks because its queue is full, say, and what it posts next is
+// a stream too: one request goes out at once, so that the peer has something to do.
+func (c *cork) looked() {
+	free := c.free.Load()
+	switch {
+	case c.held.Load() > 0:
+		c.stream.Store(true)
+		c.free.Store(min(c.eager, 1))
+	case free == c.eager, free > 0 && c.stream.Load():
+	default:
+		c.stream.Store(false)
+		c.free.Store(c.eager)
+	}
+}
+
+// holds takes requests into account, and reports whether they are to be held back
+// for now.
+func (s *session) holds(reqs []wr.Send) bool {
+	c := &s.tx.cork
+	if c.eager < 0 || s.rx.single || !s.llp.direct() {
+		return false
+	}
+	if c.free.Load() > 0 {
+		c.free.Add(-1)
+		return false
+	}
+	weight := int64(len(reqs) * corkEach)
+	for i := range reqs {
+		for j := range reqs[i].SGL {
+			weight += int64(reqs[i].SGL[j].Length)
+		}
+	}
+	held := c.held.Add(weight)
+	if held == weight { // the first
+		c.timer.Reset(s.tuning.HoldTime)
+	}
+	return held < int64(s.tuning.Hold)
+}
+
+// posted sends what was posted, now or soon.
+func (s *session) posted(reqs []wr.Send) {
+	if !s.holds(reqs) {
+		s.tx.cork.held.Store(0)
+		s.kick()
+	}
+}
+
+// uncork sends what is held back.
+func (s *session) uncork() {
+	c := &s.tx.cork
+	if c.held.Load() > 0 && c.held.Swap(0) > 0 {
+		s.kick()
+	}
+}
+
+// flush is uncork by transmitLoop, when the timer has run out: it reports whether
+// there is something to send.
+func (c *cork) flush() bool {
+	c.looked()
+	return c.held.Swap(0) > 0
+}

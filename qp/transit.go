@@ -1,0 +1,133 @@
+package qp
+
+import (
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// The payload of a large segment need not go through the receive buffer. Once its
+// header is here and names memory that it may be placed in, the rest of the payload
+// is read straight into that memory. All checks are made again when the FPDU is
+// whole, and it is handled then like any other; only the copy is left out. A
+// segment with anything wrong goes the usual way.
+//
+// That is for streams without CRC and markers: what a CRC covers is not placed
+// before it has been checked (RFC 5044 6).
+
+// directAhead is how many octets behind the segment are received with it: the next
+// one's header, if it is large too.
+const directAhead = 256
+
+// transit is a segment whose payload is being received where it belongs. Owned by
+// the receive side.
+type transit struct {
+	header [ddp.UntaggedHeader]byte
+	hlen   int
+	size   int // octets of payload
+	ref    stag.Ref
+	at     uint64 // where in ref the next octet goes
+}
+
+// divert makes the segment that has begun to arrive go straight to its memory, if
+// that is worth while and nothing speaks against it.
+func (s *session) divert() {
+	in := &s.rx.in
+	part, size := in.Begun()
+	if least := s.tuning.Direct; least < 0 || size-len(part) < least || !s.llp.direct() {
+		return
+	}
+	seg, code := ddp.Parse(part)
+	if code != ddp.CodeOK {
+		return
+	}
+	seg = seg.Of(size)
+	op, term := rdmap.Check(seg)
+	if term != rdmap.CodeNone {
+		return
+	}
+	ref, ok := s.destination(op, seg)
+	if !ok || !ref.CopyIn(0, seg.Payload()) {
+		return
+	}
+	t := &in.transit
+	t.hlen, t.size = copy(t.header[:], seg.Header()), seg.Size()
+	t.ref, t.at = ref, uint64(len(seg.Payload()))
+	in.Divert()
+}
+
+// destination is where all of a segment's payload will be placed, if it is in one
+// piece and there is no doubt about it.
+func (s *session) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
+	r, n := &s.rx, uint64(seg.Size())
+	switch op {
+	case rdmap.ReadResponse:
+		o := s.reads.first()
+		if o == nil || seg.STag() != o.stag || seg.TO() != o.to+uint64(r.readGot) || n > uint64(o.size-r.readGot) {
+			return ref, false
+		}
+		fallthrough
+	case rdmap.Write:
+		if s.q.cfg.NoInboundWrite || s.outOfTurn(op, seg) {
+			return ref, false
+		}
+		ref, f := s.q.cfg.STags.Resolve(wr.STag(seg.STag()), seg.TO(), n, s.user, wr.RemoteWrite)
+		return ref, f == stag.OK
+	case rdmap.Terminate, rdmap.ReadRequest:
+		return ref, false
+	default:
+		return s.landingFor(op, seg)
+	}
+}
+
+// landingFor is where the payload of a segment of a Send goes, if it is within one
+// element of the receive's list.
+func (s *session) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
+	r, n := &s.rx, uint64(seg.Size())
+	l := &r.landing
+	if seg.MSN() != r.send.MSN() || uint64(seg.MO()) != r.send.MO() {
+		return ref, false
+	}
+	if !l.open {
+		if f, wait := s.openLanding(op); f != NoFault || wait {
+			return ref, false
+		}
+	}
+	if !l.open || l.op != op || l.sge == len(l.sgl) {
+		return ref, false
+	}
+	g := &l.sgl[l.sge]
+	if to := g.TO + l.off; n <= uint64(g.Length)-l.off && to >= g.TO {
+		ref, f := s.q.cfg.STags.Resolve(g.STag, to, n, r.lander, wr.LocalWrite)
+		return ref, f == stag.OK
+	}
+	return ref, false
+}
+
+// arrived is the segment in transit, all of whose payload is placed.
+func (in *intake) arrived() ddp.Segment {
+	t := &in.transit
+	seg, _ := ddp.Parse(t.header[:t.hlen])
+	return seg.Placed(t.size)
+}
+
+// scrap is where to receive when nothing is placed any more: the rest of the segment
+// in transit is read over, by itself.
+func (in *intake) scrap() []byte {
+	p := in.space()
+	if n := in.Diverted(); n > 0 && n < len(p) {
+		p = p[:n]
+	}
+	return p
+}
+
+// strand ends the session: the memory that a segment was received into is gone.
+func (s *session) strand() {
+	seg := s.rx.in.arrived()
+	if seg.Tagged() {
+		s.halt(inboundCause(FaultTagSTag, seg))
+	} else {
+		s.halt(cause{fault: FaultRQSTag, recv: true})
+	}
+}

@@ -1,0 +1,79 @@
+package qp
+
+import "time"
+
+// Tuning are the thresholds of the data path. The zero value of a field stands for
+// its default, which is meant to be good; a negative one turns off what the field
+// is about. None of them changes what a program or a peer can tell, but for time.
+type Tuning struct {
+	// Segment bounds DDP segments, in octets of ULPDU, where MULPDU allows more:
+	// on a loopback, where it is 64 KiB, smaller ones are received faster. 32 KiB.
+	Segment int
+	// Batch is about how many octets of FPDUs one vectored write carries, 512 KiB
+	// at most. 512 KiB.
+	Batch int
+	// Gather is the payload, in octets, from which on a segment is sent from where
+	// it is, rather than copied beside its header. 1 KiB.
+	Gather int
+	// Eager is how many posts in a row go out at once, without the program looking
+	// at its CQ between; those after them are held back a little, for more to come.
+	// 8.
+	Eager int
+	// Hold is how much is held back at most: octets of messages, and 512 for each
+	// of them. 256 KiB.
+	Hold int
+	// HoldTime is how long, if the program does not look at its CQ. 100 µs.
+	HoldTime time.Duration
+	// Direct is how many octets of a segment have to be on their way still for
+	// them to be read straight to where they belong. 8 KiB.
+	Direct int
+	// ReadSpin and WriteSpin are how often a goroutine of the RNIC looks again
+	// before it sleeps. 100 and 200.
+	ReadSpin, WriteSpin int
+	// Drive makes who polls an empty CQ receive for the queue pairs that use it, if
+	// it is not negative.
+	Drive int
+}
+
+// withDefaults fills in what is zero.
+func (t Tuning) withDefaults() Tuning {
+	return t.or(defaultTuning).or(Tuning{
+		Segment: 32 << 10, Batch: batchBytes, Gather: 1 << 10,
+		Eager: 8, Hold: 256 << 10, HoldTime: 100 * time.Microsecond,
+		Direct: 8 << 10, ReadSpin: 100, WriteSpin: 200, Drive: 1,
+	}).bounded()
+}
+
+// or is t with what is zero taken from d.
+func (t Tuning) or(d Tuning) Tuning {
+	set := func(p *int, d int) {
+		if *p == 0 {
+			*p = d
+		}
+	}
+	set(&t.Segment, d.Segment)
+	set(&t.Batch, d.Batch)
+	set(&t.Gather, d.Gather)
+	set(&t.Eager, d.Eager)
+	set(&t.Hold, d.Hold)
+	set(&t.Direct, d.Direct)
+	set(&t.ReadSpin, d.ReadSpin)
+	set(&t.WriteSpin, d.WriteSpin)
+	set(&t.Drive, d.Drive)
+	if t.HoldTime == 0 {
+		t.HoldTime = d.HoldTime
+	}
+	return t
+}
+
+// bounded keeps what has to have a size within bounds.
+func (t Tuning) bounded() Tuning {
+	if t.Segment < minSegment { // negative: as small as can be
+		t.Segment = minSegment
+	}
+	t.Batch = min(max(t.Batch, 1), batchBytes)
+	return t
+}
+
+// minSegment leaves room for a header and some payload.
+const minSegment = 128
