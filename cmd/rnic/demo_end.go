@@ -70,7 +70,7 @@ func openDemo(f *connFlags, role demoRole) (*demoEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demoEnd{endpoint: ep, reaper: reaper{ep: ep, mode: waitSleep}, role: role}
+	d := &demoEnd{endpoint: ep, reaper: newReaper(ep, waitSleep), role: role}
 	if err := d.prepare(); err != nil {
 		ep.close()
 		return nil, err

@@ -45,14 +45,39 @@ func TestQuantiles(t *testing.T) {
 	}
 	assert.Equal(t, times[len(times)-1], h.max)
 	assert.Equal(t, h.max, h.quantile(1))
+	assert.Equal(t, times[0], h.min)
+	var sum time.Duration
+	for _, d := range times {
+		sum += d
+	}
+	assert.Equal(t, sum/time.Duration(len(times)), h.mean())
+}
+
+// The shares rise to all of what was recorded, each at a time that is in order.
+func TestShares(t *testing.T) {
+	var h histogram
+	h.shares(func(time.Duration, float64) { t.Error("nothing was recorded") })
+	for _, d := range []time.Duration{7, 7, 3, 5000} {
+		h.record(d)
+	}
+	var at []time.Duration
+	var shares []float64
+	h.shares(func(d time.Duration, share float64) {
+		at, shares = append(at, d), append(shares, share)
+	})
+	assert.Equal(t, []float64{0.25, 0.75, 1}, shares)
+	assert.Equal(t, []time.Duration{3, 7}, at[:2])
+	assert.InDelta(t, 5000, float64(at[2]), 5000/128)
 }
 
 func TestHistogramExtremes(t *testing.T) {
 	var h histogram
 	assert.Zero(t, h.quantile(0.5), "nothing recorded")
+	assert.Zero(t, h.mean(), "nothing recorded")
 	h.record(-1) // a clock that was set back
 	h.record(1000 * time.Hour)
 	assert.Zero(t, h.quantile(0))
+	assert.Zero(t, h.min)
 	assert.Equal(t, 1000*time.Hour, h.max)
 }
 

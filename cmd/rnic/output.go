@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ func grouped(n uint64) string {
 // anything else than a terminal it draws nothing.
 type progress struct {
 	w     io.Writer // nil: draw nothing
+	unit  string    // of what is counted; "" stands for octets
 	next  time.Time // do not draw before
 	drawn bool
 }
@@ -51,7 +53,7 @@ func newProgress(w io.Writer) *progress {
 	return &progress{}
 }
 
-// show draws what is done of total octets, a few times a second at most.
+// show draws how much is done of a total, a few times a second at most.
 func (p *progress) show(what string, done, total uint64) {
 	if p.w == nil {
 		return
@@ -69,7 +71,8 @@ func (p *progress) show(what string, done, total uint64) {
 	if total > 0 {
 		filled = int(done * uint64(width) / total)
 	}
-	fmt.Fprintf(p.w, "\r%-6s [%-*s] %s of %s octets\x1b[K", what, width, bar[:filled], grouped(done), grouped(total))
+	fmt.Fprintf(p.w, "\r%-6s [%-*s] %s of %s %s\x1b[K",
+		what, width, bar[:filled], grouped(done), grouped(total), cmp.Or(p.unit, "octets"))
 }
 
 const bar = "##############################"

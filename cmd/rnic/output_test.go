@@ -28,6 +28,11 @@ func TestProgress(t *testing.T) {
 	assert.Contains(t, out.String(), "\r\x1b[K")
 
 	out.Reset()
+	connections := progress{w: &out, unit: "connections"}
+	connections.show("QPs", 60000, 60000)
+	assert.Contains(t, out.String(), "60,000 of 60,000 connections\x1b[K")
+
+	out.Reset()
 	wide := progress{w: &out}
 	wide.show("Write", 33e9, 33e9) // a third of 100 GB
 	assert.Equal(t, 30, strings.Count(out.String(), "#"))

@@ -27,6 +27,9 @@ func newPerfCommand() *cobra.Command {
 		newPerfOpCommand("read", "Measure RDMA Read"),
 		newPerfSuiteCommand(),
 		newPerfBaselineCommand(),
+		newPerfScaleCommand(),
+		newPerfSweepCommand(),
+		newPerfMTUCommand(),
 	)
 }
 

@@ -46,20 +46,21 @@ polling, beside what a net.Conn does between the same two processes: a stream of
 // baselineRow compares one figure: medians of all rounds.
 type baselineRow struct {
 	What  string  `json:"what"`
+	CRC   bool    `json:"crc"` // of ours
 	Ours  float64 `json:"ours"`
 	Plain float64 `json:"net_conn"`
 	Unit  string  `json:"unit"`
 	Ratio float64 `json:"ratio"` // ours to net.Conn's
 }
 
-// baselineRun is a figure of ours.
+// baselineRun is a figure of ours; run says whether with CRC.
 type baselineRun struct {
 	what  string
 	run   perfRun
 	value suiteMetric
 }
 
-var baselineRuns = [...]baselineRun{
+var baselineRuns = []baselineRun{
 	{"1 MiB Send", perfRun{Op: "send", Size: 1 << 20}, bandwidth("")},
 	{"1 MiB RDMA Write", perfRun{Op: "write", Size: 1 << 20}, bandwidth("")},
 	{"64 octets, half round trip", perfRun{Op: "send", Latency: true, Size: 64}, p50("")},
@@ -73,15 +74,22 @@ func (p *perfFlags) baseline(ctx context.Context, rounds int) (rows []baselineRo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
+	return p.compare(ctx, where, baselineRuns, rounds)
+}
+
+// compare does runs against the server at where, and the same over a net.Conn.
+func (p *perfFlags) compare(ctx context.Context, where announcement, runs []baselineRun, rounds int) ([]baselineRow, error) {
 	f := defaultConnFlags()
-	f.crc = false
-	var ours, plain [len(baselineRuns)][]float64
+	ours, plain := make([][]float64, len(runs)), make([][]float64, len(runs))
+	crc := make([]bool, len(runs)) // as measured
 	for range rounds {
-		for i, b := range baselineRuns {
+		for i, b := range runs {
+			f.crc = b.run.CRC
 			r, err := p.measure(ctx, where.Address, &f, b.run)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", b.what, err)
 			}
+			crc[i] = r.CRC
 			ours[i] = append(ours[i], b.value.value(r))
 			v, err := measurePlain(ctx, where.Plain, b.run, p.duration)
 			if err != nil {
@@ -90,8 +98,9 @@ func (p *perfFlags) baseline(ctx context.Context, rounds int) (rows []baselineRo
 			plain[i] = append(plain[i], v)
 		}
 	}
-	for i, b := range baselineRuns {
-		row := baselineRow{What: b.what, Ours: median(ours[i]), Plain: median(plain[i]), Unit: b.value.unit}
+	var rows []baselineRow
+	for i, b := range runs {
+		row := baselineRow{What: b.what, CRC: crc[i], Ours: median(ours[i]), Plain: median(plain[i]), Unit: b.value.unit}
 		row.Ratio = row.Ours / row.Plain
 		rows = append(rows, row)
 	}

@@ -18,12 +18,17 @@ type perfResult struct {
 	GBps     float64        `json:"gb_per_s,omitempty"`
 	Mps      float64        `json:"m_messages_per_s,omitempty"`
 	Latency  *latencyResult `json:"latency,omitempty"`
+
+	times *histogram // of a latency run: whole round trips
 }
 
 // latencyResult holds times in microseconds.
 type latencyResult struct {
 	HalfRoundTrip bool    `json:"half_round_trip"` // else: a whole one
+	Min           float64 `json:"min_us"`
+	Mean          float64 `json:"mean_us"`
 	P50           float64 `json:"p50_us"`
+	P90           float64 `json:"p90_us"`
 	P99           float64 `json:"p99_us"`
 	P999          float64 `json:"p999_us"`
 	Max           float64 `json:"max_us"`
@@ -55,11 +60,15 @@ func newLatencyResult(run perfRun, times *histogram, elapsed time.Duration) perf
 		Messages: times.n, Seconds: elapsed.Seconds(),
 		Latency: &latencyResult{
 			HalfRoundTrip: half,
+			Min:           us(times.min),
+			Mean:          us(times.mean()),
 			P50:           us(times.quantile(0.50)),
+			P90:           us(times.quantile(0.90)),
 			P99:           us(times.quantile(0.99)),
 			P999:          us(times.quantile(0.999)),
 			Max:           us(times.max),
 		},
+		times: times,
 	}
 }
 
@@ -74,9 +83,10 @@ func printPerf(w io.Writer, results []perfResult) error {
 					what = "half round trip"
 				}
 				fmt.Fprintf(w, "%s, %s in us, CRC %s\n", r.Op, what, (*onOff)(&r.CRC))
-				fmt.Fprintln(t, "octets\tround trips\tp50\tp99\tp99.9\tmax\t")
+				fmt.Fprintln(t, "octets\tround trips\tmin\tmean\tp50\tp90\tp99\tp99.9\tmax\t")
 			}
-			fmt.Fprintf(t, "%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.Size, grouped(r.Messages), l.P50, l.P99, l.P999, l.Max)
+			fmt.Fprintf(t, "%d\t%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t\n",
+				r.Size, grouped(r.Messages), l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)
 			continue
 		}
 		if i == 0 {

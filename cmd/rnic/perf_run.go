@@ -69,6 +69,15 @@ func (r perfRun) waiting() waiting {
 	return waitSpin
 }
 
+// answering is how the server waits. It polls as long as a client that polls is
+// connected: it sees nothing of Reads and Writes, but answers and places them.
+func (r perfRun) answering() waiting {
+	if r.Event {
+		return waitEvent
+	}
+	return waitPoll
+}
+
 // signalInterval leaves at least two signaled requests in a full queue.
 func (r perfRun) signalInterval() int { return max(1, min(signalEvery, r.Depth/2)) }
 

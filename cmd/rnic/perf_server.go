@@ -56,7 +56,7 @@ func servePerfRun(ctx context.Context, req *cm.Request, f *connFlags) error {
 	if err != nil {
 		return errors.Join(err, req.Reject([]byte("the server has no resources for this depth")))
 	}
-	s := &perfServer{endpoint: ep, reaper: reaper{ep: ep, mode: run.waiting()}, perfRun: run}
+	s := &perfServer{endpoint: ep, reaper: newReaper(ep, run.answering()), perfRun: run}
 	if s.perfMemory, err = newPerfMemory(ep, run.Size); err != nil {
 		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.close())
 	}
@@ -92,7 +92,7 @@ func (s *perfServer) serve(ctx context.Context, req *cm.Request, f *connFlags, r
 		err = s.sink(ctx)
 	}
 	if err == nil {
-		// Reads are answered by polling, too.
+		// Who polls answers Reads at once.
 		err = s.untilDisconnected(ctx)
 	}
 	if errors.Is(err, errDisconnected) {

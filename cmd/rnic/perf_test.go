@@ -57,10 +57,14 @@ func checkLatency(t *testing.T, got perfResult) {
 	require.NotNil(t, l)
 	assert.Positive(t, got.Messages)
 	assert.Equal(t, got.Op != "read", l.HalfRoundTrip)
-	assert.Positive(t, l.P50)
-	assert.LessOrEqual(t, l.P50, l.P99)
+	assert.Positive(t, l.Min)
+	assert.LessOrEqual(t, l.Min, l.P50)
+	assert.LessOrEqual(t, l.P50, l.P90)
+	assert.LessOrEqual(t, l.P90, l.P99)
 	assert.LessOrEqual(t, l.P99, l.P999)
 	assert.LessOrEqual(t, l.P999, l.Max)
+	assert.LessOrEqual(t, l.Min, l.Mean)
+	assert.LessOrEqual(t, l.Mean, l.Max)
 }
 
 func TestWithPort(t *testing.T) {
@@ -83,7 +87,7 @@ func TestPerfPrintsTable(t *testing.T) {
 	s := startServer(t, "perf", "server", "127.0.0.1:0")
 	for what, head := range map[string]string{
 		"bw":  `octets +messages +seconds +GB/s +M/s`,
-		"lat": `octets +round trips +p50 +p99 +p99.9 +max`,
+		"lat": `octets +round trips +min +mean +p50 +p90 +p99 +p99.9 +max`,
 	} {
 		r := rnic(t.Context(), "perf", "send", what, s.addr, "--size", "64,65", "--duration", "2ms", "--event")
 		require.Zero(t, r.status, r.stderr)
@@ -173,6 +177,7 @@ func TestPerfBaseline(t *testing.T) {
 	decode(t, r.stdout, &rows)
 	require.Len(t, rows, len(baselineRuns))
 	for _, row := range rows {
+		assert.False(t, row.CRC)
 		assert.Positive(t, row.Ours, row.What)
 		assert.Positive(t, row.Plain, row.What)
 		assert.InEpsilon(t, row.Ours/row.Plain, row.Ratio, 1e-9)

@@ -125,7 +125,7 @@ func (p *ping) open() (*pingEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &pingEnd{endpoint: ep, reaper: reaper{ep: ep, mode: waitSleep}}
+	e := &pingEnd{endpoint: ep, reaper: newReaper(ep, waitSleep)}
 	if err := e.prepare(); err != nil {
 		ep.close()
 		return nil, err

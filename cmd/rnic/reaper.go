@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -16,18 +17,35 @@ const (
 	// waitSpin polls for about a millisecond before it sleeps: the lowest
 	// latency, at the price of a core.
 	waitSpin
+	// waitPoll polls all the time: for who answers a peer that polls, and may
+	// have nothing to do itself meanwhile.
+	waitPoll
 	// waitEvent polls once and then sleeps until it is notified.
 	waitEvent
 )
 
-// reaper takes completions from the CQ of an endpoint, many at a time, and
-// hands them out one by one. It allocates nothing.
+// reaper takes completions from a CQ, many at a time, and hands them out one by
+// one. It allocates nothing.
 type reaper struct {
-	ep   *endpoint
-	mode waiting
-	head int // next of wc to hand out
-	tail int // end of those reaped
-	wc   [64]verbs.Completion
+	cq      *verbs.CQ
+	flushed func() error // what a flushed request means
+	mode    waiting
+	head    int // next of wc to hand out
+	tail    int // end of those reaped
+	wc      [64]verbs.Completion
+}
+
+func newReaper(ep *endpoint, mode waiting) reaper {
+	return reaper{cq: ep.cq, flushed: ep.lost, mode: mode.with(runtime.GOMAXPROCS(0))}
+}
+
+// with is how to wait with so many processors. Who polls all the time on the only
+// one keeps what it waits for from running.
+func (w waiting) with(processors int) waiting {
+	if w == waitPoll && processors == 1 {
+		return waitSpin
+	}
+	return w
 }
 
 // next returns the next completion, which stays valid until the next call.
@@ -47,7 +65,7 @@ func (r *reaper) next(ctx context.Context) (*verbs.Completion, error) {
 	case verbs.StatusFlushed:
 		// Requests are flushed when the connection has ended, in
 		// whatever way (verbs draft 6.2.4, 6.2.5).
-		return nil, r.ep.lost()
+		return nil, r.flushed()
 	default:
 		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Status.Err())
 	}
@@ -59,7 +77,7 @@ func (r *reaper) fill(ctx context.Context) error {
 	if n == 0 && err != nil {
 		// The connection may have ended just after the last
 		// completion: that one counts.
-		if n = r.ep.cq.Poll(r.wc[:]); n == 0 {
+		if n = r.cq.Poll(r.wc[:]); n == 0 {
 			return err
 		}
 	}
@@ -71,6 +89,8 @@ func (r *reaper) poll(ctx context.Context) (int, error) {
 	switch r.mode {
 	case waitSpin:
 		return r.spin(ctx)
+	case waitPoll:
+		return r.pollOn(ctx)
 	case waitEvent:
 		return r.sleep(ctx)
 	default:
@@ -85,15 +105,27 @@ const spinPolls = 4096
 
 func (r *reaper) spin(ctx context.Context) (int, error) {
 	for range spinPolls {
-		if n := r.ep.cq.Poll(r.wc[:]); n > 0 {
+		if n := r.cq.Poll(r.wc[:]); n > 0 {
 			return n, nil
 		}
 	}
 	return r.wait(ctx)
 }
 
+// pollOn spins until ctx ends.
+func (r *reaper) pollOn(ctx context.Context) (int, error) {
+	for ctx.Err() == nil {
+		for range spinPolls {
+			if n := r.cq.Poll(r.wc[:]); n > 0 {
+				return n, nil
+			}
+		}
+	}
+	return 0, context.Cause(ctx)
+}
+
 func (r *reaper) wait(ctx context.Context) (int, error) {
-	n, err := r.ep.cq.Wait(ctx, r.wc[:])
+	n, err := r.cq.Wait(ctx, r.wc[:])
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
@@ -103,18 +135,18 @@ func (r *reaper) wait(ctx context.Context) (int, error) {
 // sleep waits for a completion event if the CQ is empty.
 func (r *reaper) sleep(ctx context.Context) (int, error) {
 	for {
-		if n := r.ep.cq.Poll(r.wc[:]); n > 0 {
+		if n := r.cq.Poll(r.wc[:]); n > 0 {
 			return n, nil
 		}
-		if err := r.ep.cq.Notify(verbs.NotifyNext); err != nil {
+		if err := r.cq.Notify(verbs.NotifyNext); err != nil {
 			return 0, err
 		}
 		// What completed before the CQ was armed makes no event.
-		if n := r.ep.cq.Poll(r.wc[:]); n > 0 {
+		if n := r.cq.Poll(r.wc[:]); n > 0 {
 			return n, nil
 		}
 		select {
-		case <-r.ep.cq.Events():
+		case <-r.cq.Events():
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
