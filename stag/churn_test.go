@@ -228,9 +228,13 @@ func churnWriter(tb *Table, current *atomic.Pointer[target], stop *atomic.Bool, 
 	var old [4]Ref
 	u := consumer(alice)
 	src, iov := bytes.Repeat([]byte{0x11}, int(n)), make([][]byte, 0, n)
+	var resolver Resolver
 	for i := 0; !stop.Load(); i++ {
 		now := current.Load()
-		ref, f := tb.Resolve(now.s, now.to+to, n, u, now.need)
+		if i%3 == 0 { // the same rights in every round
+			resolver = tb.Resolver(u, now.need)
+		}
+		ref, f := resolver.Resolve(now.s, now.to+to, n)
 		if f != OK {
 			ref = old[i%len(old)]
 		}

@@ -217,6 +217,7 @@ func (d *driver) resolve() {
 	want := d.m.resolve(s, to, n, u, need)
 	ref, got := d.tb.Resolve(s, to, n, u, need)
 	same(d, "resolve", want, got, s, to, n, u, need)
+	d.resolveAgain(s, to, n, u, need)
 	if got != OK {
 		require.Zero(d.t, ref)
 		return

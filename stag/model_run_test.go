@@ -103,6 +103,39 @@ type driver struct {
 	qps         []*modelQP
 	known       []wr.STag // that may name something
 	refs        []modelRef
+	resolvers   map[resolverKey]*modelResolver // each lives as long as the table
+}
+
+// modelResolver is a Resolver and what it was asked last.
+type modelResolver struct {
+	Resolver
+	s     wr.STag
+	to, n uint64
+}
+
+type resolverKey struct {
+	User
+	need wr.Access
+}
+
+// resolveAgain asks resolvers that have been asked before: the one for u and need,
+// and all others what they were asked last.
+func (d *driver) resolveAgain(s wr.STag, to, n uint64, u User, need wr.Access) {
+	k := resolverKey{u, need}
+	if d.resolvers[k] == nil {
+		if d.resolvers == nil {
+			d.resolvers = map[resolverKey]*modelResolver{}
+		}
+		d.resolvers[k] = &modelResolver{Resolver: d.tb.Resolver(u, need)}
+	}
+	r := d.resolvers[k]
+	r.s, r.to, r.n = s, to, n
+	for k, r := range d.resolvers {
+		want, f := d.tb.Resolve(r.s, r.to, r.n, k.User, k.need)
+		ref, got := r.Resolve(r.s, r.to, r.n)
+		require.Equal(d.t, f, got)
+		require.Equal(d.t, want, ref)
+	}
 }
 
 // modelRef is a Ref with what it stands for in the model.

@@ -56,16 +56,25 @@ func (r Ref) CopyOut(dst []byte, off uint64) bool {
 	return true
 }
 
+// CopyHeld is CopyOut of the range's first octets by who has a hold of it.
+func (r Ref) CopyHeld(dst []byte) bool {
+	if uint64(len(dst)) > r.n || !r.isHeld() {
+		return false
+	}
+	r.e.mem.copyOut(dst, r.off)
+	return true
+}
+
+// isHeld is false, though somebody says that he has a hold, if that cannot be.
+func (r Ref) isHeld() bool { return r.e != nil && r.e.word.Load()&^(holdMask|revokedBit) == r.gen }
+
 // Append appends the memory of octets [off, off+n) of the range to iov, in as
 // many pieces as it has, and returns the longer slice. It allocates only when
 // the capacity of iov does not suffice. The caller has a hold, and the pieces
 // are not used after its release. Octets outside of the range, and a range of
 // no octets, add nothing.
 func (r Ref) Append(iov [][]byte, off, n uint64) [][]byte {
-	if n == 0 || r.e == nil || !r.contains(off, n) {
-		return iov
-	}
-	if r.e.word.Load()&^(holdMask|revokedBit) != r.gen { // no hold: the memory is gone
+	if n == 0 || !r.contains(off, n) || !r.isHeld() {
 		return iov
 	}
 	return r.e.mem.append(iov, r.off+off, n)
