@@ -41,7 +41,7 @@ func TestCloseDropsWhatIsQueued(t *testing.T) {
 	require.NoError(t, q.Request(NotifyNext))
 	for i := range uint64(4) { // the ring wraps
 		e := entry(i)
-		e.Owner, e.Pos = &s, i
+		e.Owner, e.Pos = s.slot(i), i
 		if i == 2 {
 			e.Owner = nil // nothing to give back
 		}
@@ -85,7 +85,7 @@ func TestCloseInTraffic(t *testing.T) {
 			n := 0
 			for i := range uint64(100) {
 				e := entry(i)
-				e.Owner, e.Pos = &s, i
+				e.Owner, e.Pos = s.slot(i), i
 				if q.Push(e) {
 					n++
 				}

@@ -12,6 +12,7 @@
 //
 //	cq.go      the queue, and how it ends     ring.go    Push, Poll, Resize
 //	notify.go  notification, Wait             driver.go  who receives for a poller
+//	sleep.go   Wait on a stream
 package cq
 
 import (
@@ -21,8 +22,9 @@ import (
 )
 
 // Releaser takes back work queue slots. Release is called once a completion has
-// been reaped, with the position that came with it (verbs draft 8.2.1). It must
-// not block and must not call into the Queue.
+// been reaped, with the position that came with it (verbs draft 8.2.1), or with that
+// of the last of several: all before it were reaped too. It must not block and must
+// not call into the Queue.
 type Releaser interface{ Release(pos uint64) }
 
 // Entry is a completion queue element: the completion and what to give back
@@ -51,11 +53,16 @@ type Queue struct {
 	head       int
 	count      int
 	armed      NotifyType // 0: not armed
-	waiters    int        // goroutines asleep in Wait
+	waiters    int        // goroutines asleep in Wait, on wake
+	sleeper    Sleeper    // where one more is asleep; nil: nowhere
 	notified   bool       // a notification was given, and nobody has polled since
 	overflowed bool       // the event was raised, and there was no room since
 	failed     bool       // by Fail
 	closed     bool       // by Close
+
+	// watched is the Done of the context whose end rouses the sleeper.
+	watched   <-chan struct{}
+	stopWatch func() bool
 
 	driveMu sync.Mutex // guards drivers; taken before any Driver is called
 	drivers []driver
@@ -127,13 +134,15 @@ func (q *Queue) Fail() {
 // every Wait. Closing twice is closing once.
 func (q *Queue) Close() {
 	q.mu.Lock()
+	defer q.rouse()
 	defer q.mu.Unlock()
 	if q.closed {
 		return
 	}
 	q.closed = true
+	q.unwatch()
 	for q.count > 0 {
-		q.reap()
+		q.reap(q.count > 1)
 	}
 	q.ring, q.head = nil, 0 // RV-5.3.4-M4
 	close(q.gone)

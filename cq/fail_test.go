@@ -39,12 +39,12 @@ func TestOverflow(t *testing.T) {
 	var s slots
 	for i := range uint64(2) {
 		e := entry(1 + i)
-		e.Owner, e.Pos = &s, i
+		e.Owner, e.Pos = s.slot(i), i
 		require.True(t, q.Push(e))
 	}
 	require.Empty(t, q.raised(), "full is not too full")
 	lost := entry(3)
-	lost.Owner, lost.Pos = &s, 99
+	lost.Owner, lost.Pos = s.slot(99), 99
 	require.False(t, q.Push(lost))
 	require.Equal(t, told, q.raised())
 	require.False(t, q.Push(lost))

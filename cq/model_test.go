@@ -89,7 +89,7 @@ func (d *modelDrive) step() {
 func (d *modelDrive) push() {
 	d.next++
 	e := entry(d.next)
-	e.Owner, e.Pos = &d.s, d.next
+	e.Owner, e.Pos = d.s.slot(d.next), d.next
 	e.Solicited = d.rng.IntN(3) == 0
 	if d.rng.IntN(5) == 0 {
 		e.Status = wr.StatusFlushed

@@ -62,11 +62,32 @@ func (q *Queue) Waiting() bool {
 	return q.waiters > 0 || q.notified
 }
 
+// Awaited reports whether somebody who does not sleep on a stream wants to be told of
+// completions.
+func (q *Queue) Awaited() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiters > 0 || q.armed != 0
+}
+
 // Wait polls, and sleeps until there is a completion or ctx is done. It returns
 // at least 1 completion, or ctx's error, or wr.ErrInvalidCQ once the queue is
 // closed. It does not touch what Request armed.
 func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
-	if n := q.Poll(dst); n > 0 || len(dst) == 0 {
+	if n, _ := q.pop(dst); n > 0 || len(dst) == 0 {
+		return n, nil
+	}
+	if s := q.sole(); s != nil {
+		if n, err, ok := q.sleepOn(ctx, s, dst); ok {
+			return n, err
+		}
+	}
+	return q.sleep(ctx, dst)
+}
+
+// sleep waits on the channel.
+func (q *Queue) sleep(ctx context.Context, dst []wr.Completion) (int, error) {
+	if n := q.Poll(dst); n > 0 {
 		return n, nil
 	}
 	q.mu.Lock()

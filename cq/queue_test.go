@@ -17,16 +17,86 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// slots is a Releaser that remembers.
+// slots remembers what was released of owners of one slot each.
 type slots struct {
 	mu       sync.Mutex
 	released []uint64
 }
 
-func (s *slots) Release(pos uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.released = append(s.released, pos)
+type slot struct {
+	of  *slots
+	pos uint64
+}
+
+func (s *slots) slot(pos uint64) Releaser { return slot{s, pos} }
+
+func (s slot) Release(pos uint64) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if pos == s.pos {
+		s.of.released = append(s.of.released, pos)
+	}
+}
+
+// TestReleaseOfSeveral: of completions of one owner that are reaped together, the
+// last one may stand for all.
+func TestReleaseOfSeveral(t *testing.T) {
+	for first := range uint64(5) { // where in the ring
+		q := New(Config{Entries: 5})
+		var a, b position
+		push := func(own *position, pos uint64) {
+			require.True(t, q.Push(Entry{Owner: own, Pos: pos}))
+		}
+		var buf [8]wr.Completion
+		for range first {
+			push(&a, 0)
+			require.Equal(t, 1, q.Poll(buf[:]))
+		}
+		push(&a, 1)
+		push(&a, 2)
+		push(&b, 3)
+		push(&a, 4)
+		push(&a, 5)
+		for n, want := range [][2]position{{1, 0}, {2, 0}, {2, 3}, {4, 3}, {5, 3}} {
+			require.Equal(t, 1, q.Poll(buf[:1]), n)
+			require.Equal(t, want, [2]position{a, b}, "one by one")
+		}
+		push(&a, 6)
+		push(&a, 7)
+		push(&a, 8)
+		push(&b, 9)
+		require.Equal(t, 2, q.Poll(buf[:2]))
+		require.Equal(t, [2]position{7, 3}, [2]position{a, b}, "what is left is not released")
+		require.Equal(t, 2, q.Poll(buf[:]))
+		require.Equal(t, [2]position{8, 9}, [2]position{a, b})
+		push(&a, 10)
+		push(&a, 11)
+		q.Close()
+		require.Equal(t, position(11), a)
+	}
+}
+
+// TestPushAll: as many are added as there is room for, and one of them may be what
+// was asked for.
+func TestPushAll(t *testing.T) {
+	var events []wr.Event
+	q := New(Config{Entries: 3, Event: func(e wr.Event) { events = append(events, e) }})
+	require.NoError(t, q.Request(NotifySolicited))
+	solicited := entry(2)
+	solicited.Solicited = true
+	require.Equal(t, 3, q.PushAll([]Entry{entry(1), solicited, entry(3), entry(4)}))
+	require.True(t, notified(q))
+	require.False(t, notified(q), "one shot")
+	require.Len(t, events, 1)
+	require.Zero(t, q.PushAll([]Entry{entry(5)}))
+	require.Len(t, events, 1)
+	var buf [4]wr.Completion
+	require.Equal(t, []uint64{1, 2, 3}, ids(buf[:q.Poll(buf[:])]))
+	require.Zero(t, q.PushAll(nil))
+	require.Len(t, events, 1)
+	q.Fail()
+	require.Zero(t, q.PushAll([]Entry{entry(6), entry(7)}))
+	require.Zero(t, q.Len())
 }
 
 func entry(id uint64) Entry { return Entry{Completion: wr.Completion{ID: id}} }
@@ -50,7 +120,7 @@ func TestPollOrderAndRelease(t *testing.T) {
 		for range 2 {
 			next++
 			e := entry(next)
-			e.Owner, e.Pos = &s, next+100
+			e.Owner, e.Pos = s.slot(next+100), next+100
 			require.True(t, q.Push(e))
 		}
 		require.Empty(t, q.wake, "nobody sleeps")

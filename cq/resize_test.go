@@ -20,7 +20,7 @@ func TestResize(t *testing.T) {
 				var s slots
 				push := func(id uint64) bool {
 					e := entry(id)
-					e.Owner, e.Pos = &s, id
+					e.Owner, e.Pos = s.slot(id), id
 					return q.Push(e)
 				}
 				for range head {
@@ -83,7 +83,7 @@ func TestResizeInTraffic(t *testing.T) {
 			for i := range uint64(each) {
 				slot <- struct{}{}
 				assert.True(t, q.Push(Entry{
-					Completion: wr.Completion{ID: i, QP: wr.QPID(p)}, Owner: releaseSlot(slot),
+					Completion: wr.Completion{ID: i, QP: wr.QPID(p)}, Owner: &ticket{slot},
 				}))
 			}
 		})
@@ -117,6 +117,7 @@ func TestResizeInTraffic(t *testing.T) {
 }
 
 // releaseSlot gives a token back.
-type releaseSlot chan struct{}
+// ticket gives back the token of one completion.
+type ticket struct{ slot chan struct{} }
 
-func (s releaseSlot) Release(uint64) { <-s }
+func (t *ticket) Release(uint64) { <-t.slot }

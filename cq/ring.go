@@ -7,21 +7,31 @@ import "github.com/softrnic/softrnic/wr"
 // own queue pair (verbs draft 8.3.3), and frees the slots. A full queue is an
 // overflow: what did fit stays intact, so no other queue pair loses anything, and
 // wr.EventCQOverflow is raised, once until there was room again.
-func (q *Queue) Push(e Entry) bool {
+func (q *Queue) Push(e Entry) bool { return q.PushAll([]Entry{e}) == 1 }
+
+// PushAll is Push for several in a row. It reports how many were added: the others
+// were dropped.
+func (q *Queue) PushAll(list []Entry) (n int) {
 	q.mu.Lock()
-	if q.count == len(q.ring) || q.failed {
-		q.refuse()
-		return false
+	fires := false
+	for ; n < len(list) && q.count < len(q.ring) && !q.failed; n++ {
+		i := q.head + q.count
+		if i >= len(q.ring) {
+			i -= len(q.ring)
+		}
+		q.ring[i] = list[n]
+		q.count++
+		fires = q.fires(&list[n]) || fires
 	}
-	i := q.head + q.count
-	if i >= len(q.ring) {
-		i -= len(q.ring)
+	waiting, sleeper := q.waiters > 0 && n > 0, q.sleeper
+	first := n < len(list) && !q.overflowed && !q.failed && !q.closed
+	if first {
+		q.overflowed = true
 	}
-	q.ring[i] = e
-	q.count++
-	fires := q.fires(&e)
-	waiting := q.waiters > 0
 	q.mu.Unlock()
+	if first {
+		q.raise(wr.EventCQOverflow)
+	}
 	if fires {
 		signal(q.events)
 		if q.notify != nil {
@@ -31,19 +41,10 @@ func (q *Queue) Push(e Entry) bool {
 	if waiting {
 		signal(q.wake)
 	}
-	return true
-}
-
-// refuse is the end of a Push that failed: it gives up mu and reports an overflow.
-func (q *Queue) refuse() {
-	first := !q.overflowed && !q.failed && !q.closed
-	if first {
-		q.overflowed = true
+	if sleeper != nil {
+		sleeper.Rouse()
 	}
-	q.mu.Unlock()
-	if first {
-		q.raise(wr.EventCQOverflow)
-	}
+	return n
 }
 
 // Poll moves up to len(dst) completions to dst, oldest first, and reports how
@@ -81,23 +82,23 @@ func (q *Queue) pop(dst []wr.Completion) (n int, armed bool) {
 	n, armed = min(len(dst), q.count), q.armed != 0
 	for i := range n {
 		dst[i] = q.ring[q.head].Completion
-		q.reap()
+		q.reap(i < n-1)
 	}
 	q.mu.Unlock()
 	return n, armed
 }
 
-// reap removes the oldest completion and gives its slots back. There is one, and mu
-// is held.
-func (q *Queue) reap() {
+// reap removes the oldest completion and gives its slots back, unless the next one
+// is to be reaped too, and will do. There is one, and mu is held.
+func (q *Queue) reap(more bool) {
 	e := &q.ring[q.head]
-	if e.Owner != nil {
-		e.Owner.Release(e.Pos)
-		e.Owner = nil
-	}
 	if q.head++; q.head == len(q.ring) {
 		q.head = 0
 	}
+	if e.Owner != nil && !(more && q.ring[q.head].Owner == e.Owner) {
+		e.Owner.Release(e.Pos)
+	}
+	e.Owner = nil
 	q.count--
 	q.overflowed = false
 }

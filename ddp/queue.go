@@ -61,6 +61,14 @@ func (q *Inbound) Accept(s Segment, room uint64, have bool) Code {
 	return CodeOK
 }
 
+// Whole reports whether s is the message that is due, and all of it.
+func (q *Inbound) Whole(s Segment) bool {
+	return s.MSN() == q.msn && s.Last() && q.mo == 0 && s.MO() == 0
+}
+
+// Pass moves on behind a whole message, as Accept does for who has a buffer for it.
+func (q *Inbound) Pass() { q.msn++ } // as in Accept
+
 // Outbound numbers the messages sent on one untagged queue of one stream.
 // Owned by the transmit side.
 type Outbound struct {

@@ -111,6 +111,12 @@ func (f *Framer) AppendHead(dst, header []byte, payloadLen int) []byte {
 	return append(dst, header...)
 }
 
+// AppendLength is AppendHead up to the header, for who makes that in place.
+// ulpduLen, at most MaxULPDU, counts header and payload.
+func (f *Framer) AppendLength(dst []byte, ulpduLen int) []byte {
+	return binary.BigEndian.AppendUint16(dst, uint16(ulpduLen))
+}
+
 // AppendTail appends what follows the payload of an FPDU that is sent gathered:
 // pad and a zero CRC field, 4 to 7 zeros in all. ulpduLen counts header
 // and payload.

@@ -3,8 +3,6 @@ package qp
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/softrnic/softrnic/wr"
 )
 
 // A program that posts one request after the other, and does not look at its CQ
@@ -55,9 +53,9 @@ func (c *cork) looked() {
 	}
 }
 
-// holds takes requests into account, and reports whether they are to be held back
-// for now.
-func (s *session) holds(reqs []wr.Send) bool {
+// holds takes n requests of so many octets into account, and reports whether they
+// are to be held back for now.
+func (s *session) holds(n int, octets uint64) bool {
 	c := &s.tx.cork
 	if c.eager < 0 || s.rx.single || !s.llp.direct() {
 		return false
@@ -66,12 +64,7 @@ func (s *session) holds(reqs []wr.Send) bool {
 		c.free.Add(-1)
 		return false
 	}
-	weight := int64(len(reqs) * corkEach)
-	for i := range reqs {
-		for j := range reqs[i].SGL {
-			weight += int64(reqs[i].SGL[j].Length)
-		}
-	}
+	weight := int64(n*corkEach) + int64(octets)
 	held := c.held.Add(weight)
 	if held == weight { // the first
 		c.timer.Reset(s.tuning.HoldTime)
@@ -80,11 +73,18 @@ func (s *session) holds(reqs []wr.Send) bool {
 }
 
 // posted sends what was posted, now or soon.
-func (s *session) posted(reqs []wr.Send) {
-	if !s.holds(reqs) {
+func (s *session) posted(n int, octets uint64) {
+	if !s.holds(n, octets) {
 		s.tx.cork.held.Store(0)
 		s.kick()
 	}
+}
+
+// looked says that the program has nothing to post for now, and sends what is held
+// back.
+func (s *session) looked() {
+	s.tx.cork.looked()
+	s.uncork()
 }
 
 // uncork sends what is held back.
@@ -93,11 +93,4 @@ func (s *session) uncork() {
 	if c.held.Load() > 0 && c.held.Swap(0) > 0 {
 		s.kick()
 	}
-}
-
-// flush is uncork by transmitLoop, when the timer has run out: it reports whether
-// there is something to send.
-func (c *cork) flush() bool {
-	c.looked()
-	return c.held.Swap(0) > 0
 }

@@ -57,6 +57,7 @@ func (s *session) takeOver(c cause) {
 	}
 	s.llp.wakeReader()
 	s.wg.Wait()
+	s.rx.berth.empty()
 	s.tx.mu.Lock() // pollers and posters may still be about to leave
 	s.rx.mu.Lock()
 }

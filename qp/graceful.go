@@ -41,6 +41,7 @@ func (s *session) pause(ulpdu []byte) {
 	if s.llp.parked.Load() {
 		s.llp.wakeReader() // to where receiveLoop can be fed
 	}
+	s.Rouse() // who sleeps here makes way for it
 }
 
 // awaitFeed sleeps until receives were posted, or the session ends.

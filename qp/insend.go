@@ -3,6 +3,7 @@ package qp
 import (
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -10,6 +11,9 @@ import (
 // receive it has filled. It reports false, having done nothing, if the segment
 // has to wait for a receive.
 func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
+	if s.inWhole(op, seg) {
+		return true
+	}
 	r := &s.rx
 	l := &r.landing
 	if seg.MSN() == r.send.MSN() { // else no receive is taken for it
@@ -42,6 +46,31 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 	if seg.Last() {
 		s.sendDone(op, seg, mo+uint64(seg.Size()))
 	}
+	return true
+}
+
+// inWhole handles the usual Send: all of it is in this segment, and goes to the one
+// buffer of a receive of this queue pair. It reports false, having done nothing, if
+// it is not that, or if anything is wrong with it. A landing is open if segments came
+// before, or the payload was placed on its way (transit.go).
+func (s *session) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
+	r, rq := &s.rx, &s.q.rq
+	e := rq.current()
+	if e == nil || len(e.sgl) != 1 || r.landing.open || op.Invalidates() || !r.send.Whole(seg) {
+		return false
+	}
+	g, payload := &e.sgl[0], seg.Payload()
+	if len(payload) > int(g.Length) {
+		return false
+	}
+	if len(payload) > 0 {
+		ref, f := r.sinks.Resolve(g.STag, g.TO, uint64(len(payload)))
+		if f != stag.OK || !ref.CopyIn(0, payload) {
+			return false
+		}
+	}
+	r.send.Pass()
+	s.completed(rq.complete(wr.Completion{Bytes: uint32(len(payload))}, op.Solicited()))
 	return true
 }
 
@@ -88,9 +117,7 @@ func (s *session) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
 			return
 		}
 	}
-	if !s.closeLanding(c, op.Solicited()) {
-		s.fail(FaultRQCompletion)
-	}
+	s.completed(s.closeLanding(c, op.Solicited()))
 }
 
 // invalidate does what an inbound Send with Invalidate asks for. The queue pair's

@@ -51,16 +51,21 @@ func (s *session) takeReceive(op rdmap.Opcode) (ok, failed bool) {
 		if e == nil {
 			return false, false
 		}
-		*l = landing{open: true, op: op, id: e.id, length: e.length, sgl: e.sgl}
+		l.take(op, e.id, e.length, e.sgl, nil)
 		return true, false
 	}
 	e, failed := shared.Take()
 	if e == nil {
 		return false, failed
 	}
-	*l = landing{open: true, op: op, id: e.ID, length: e.Length, sgl: e.SGL, element: e}
+	l.take(op, e.ID, e.Length, e.SGL, e)
 	s.checkRQLimit()
 	return true, false
+}
+
+func (l *landing) take(op rdmap.Opcode, id, length uint64, sgl []wr.SGE, e *srq.Element) {
+	l.open, l.op, l.id, l.length, l.sgl, l.element = true, op, id, length, sgl, e
+	l.sge, l.off = 0, 0
 }
 
 // scatter puts the payload of a segment into the landing, behind what came before,
@@ -75,7 +80,7 @@ func (s *session) scatter(seg ddp.Segment) Fault {
 			if to < g.TO {
 				return FaultRQWrap
 			}
-			ref, f := s.q.cfg.STags.Resolve(g.STag, to, n, s.rx.lander, wr.LocalWrite)
+			ref, f := s.rx.sinks.Resolve(g.STag, to, n)
 			if f != stag.OK {
 				return memoryFault(sideRQ, f)
 			}
@@ -95,20 +100,16 @@ func (s *session) scatter(seg ddp.Segment) Fault {
 	return NoFault
 }
 
-// closeLanding completes the receive of the message in progress. It reports
-// false if the CQ had no room.
-func (s *session) closeLanding(c wr.Completion, solicited bool) bool {
-	l, rq := s.rx.landing, &s.q.rq
-	s.rx.landing = landing{}
+// closeLanding completes the receive of the message in progress. The completion is
+// for the CQ.
+func (s *session) closeLanding(c wr.Completion, solicited bool) cq.Entry {
+	l, rq := &s.rx.landing, &s.q.rq
+	l.open = false
 	if l.element == nil {
 		return rq.complete(c, solicited)
 	}
 	c.ID, c.QP, c.Op = l.id, rq.qp, wr.OpRecv
-	ok := rq.cq.Push(cq.Entry{Completion: c, Owner: l.element, Solicited: solicited})
-	if !ok {
-		l.element.Release(0) // nobody will reap it
-	}
-	return ok
+	return cq.Entry{Completion: c, Owner: l.element, Solicited: solicited}
 }
 
 // flushReceives completes the receives that this queue pair has: the one of the
@@ -117,11 +118,11 @@ func (s *session) closeLanding(c wr.Completion, solicited bool) bool {
 // and posts are refused.
 func (s *session) flushReceives(status wr.Status) {
 	if s.q.cfg.SRQ == nil {
-		s.rx.landing = landing{}
+		s.rx.landing.open = false
 		s.q.rq.flush(status)
 		return
 	}
 	if s.rx.landing.open {
-		s.closeLanding(wr.Completion{Status: status}, false) // no room: as in flush
+		s.hand([]cq.Entry{s.closeLanding(wr.Completion{Status: status}, false)})
 	}
 }

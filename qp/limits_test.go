@@ -54,13 +54,29 @@ func TestWatchdog(t *testing.T) {
 		"late, then on time and no one": {{0, 9 * watchTick, false}, {0, watchTick, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, now := watchdog{at: start}, start
+			w, now := watchdog{at: start, tick: watchTick}, start
 			for i, l := range looks {
 				now = now.Add(l.after)
 				assert.Equal(t, l.want, w.look(l.polls, now), "look %d", i)
 			}
 		})
 	}
+}
+
+// TestWatchdogSlowsDown: pollers that keep coming are disturbed less and less.
+func TestWatchdogSlowsDown(t *testing.T) {
+	now := time.Unix(100, 0)
+	w := watchdog{at: now, tick: watchTick}
+	polls := uint64(0)
+	for want := 2 * watchTick; want < 8*watchMost; want *= 2 {
+		polls += 100
+		now = now.Add(w.tick)
+		require.False(t, w.look(polls, now))
+		require.Equal(t, min(want, watchMost), w.tick)
+	}
+	require.True(t, w.look(polls, now.Add(watchMost)), "they have gone")
+	require.False(t, w.look(polls, now.Add(4*watchMost)), "who knows")
+	require.Equal(t, watchTick, w.tick)
 }
 
 func TestDestroyedSaysSo(t *testing.T) {

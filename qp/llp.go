@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -24,6 +25,7 @@ const (
 	ioLost                // the connection failed otherwise, or was closed here
 	ioRevoked             // memory that was to be sent is no longer registered
 	ioInterrupted         // a signal came first: try again
+	ioBusy                // somebody else reads, or nobody may
 )
 
 // llp is the LLP stream of a session. A TCP connection is driven with
@@ -117,8 +119,11 @@ func outcomeOf(err error) outcome {
 	return ioLost
 }
 
-// recvBuffer is what a stream receives into while it has something to receive.
-type recvBuffer [mpa.RecommendedBuffer]byte
+// recvBuffer is what a stream needs while it has something to receive.
+type recvBuffer struct {
+	completed [completedAtOnce]cq.Entry // kept back for the CQ
+	octets    [mpa.RecommendedBuffer]byte
+}
 
 var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
 
@@ -126,8 +131,10 @@ var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
 // in it.
 type intake struct {
 	mpa.Deframer
-	buf     *recvBuffer
-	transit transit
+	buf *recvBuffer
+	// completed is how many completions are in buf.
+	completed int
+	transit   transit
 	// kept is a ULPDU, in buf, that could not be handled when Next returned it:
 	// Next returns it again. Until then nothing may be received.
 	kept []byte
@@ -158,7 +165,7 @@ func (in *intake) Buffered() int { return len(in.kept) + in.Deframer.Buffered() 
 func (in *intake) space() []byte {
 	if in.buf == nil {
 		in.buf = recvBuffers.Get().(*recvBuffer)
-		in.SetBuffer(in.buf[:])
+		in.SetBuffer(in.buf.octets[:])
 	}
 	return in.Space()
 }

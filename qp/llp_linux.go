@@ -18,6 +18,7 @@ type rawIO struct {
 	conn    syscall.RawConn // nil: not a TCP socket
 	onRead  func(fd uintptr) bool
 	onPoll  func(fd uintptr)
+	onSleep func(fd uintptr) bool
 	onWrite func(fd uintptr) bool
 	onTry   func(fd uintptr)
 	// writeSpin is how often a waiting write tries again before it sleeps: waking
@@ -32,6 +33,14 @@ type rawIO struct {
 		held  bool // token is
 		n     int
 		spin  int
+		out   outcome
+	}
+	// Of the read in which a program sleeps. Belongs to who has the berth.
+	sl struct {
+		in    *intake
+		token *sync.Mutex
+		held  bool // token is
+		n     int
 		out   outcome
 	}
 	// Of a poll. Receive side.
@@ -62,6 +71,7 @@ func (r *rawIO) init(c net.Conn, writeSpin int) {
 	r.conn = rc
 	r.onRead = r.tryRead
 	r.onPoll = r.pollRead
+	r.onSleep = r.trySleep
 	r.onWrite = r.tryWrite
 	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
 }
@@ -153,6 +163,45 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 	}
 }
 
+// sleep reads, and sleeps if there is nothing. It takes the token when there is
+// something to read, and reports whether it holds it. Without it the outcome is
+// ioAgain if a deadline has woken the sleeper, and else ioBusy.
+func (r *rawIO) sleep(in *intake, token *sync.Mutex) (int, outcome, bool) {
+	sl := &r.sl
+	sl.in, sl.token, sl.held, sl.n, sl.out = in, token, false, 0, ioBusy
+	if err := r.conn.Read(r.onSleep); err != nil {
+		if out := outcomeOf(err); out == ioAgain {
+			return 0, out, false
+		}
+		return 0, ioBusy, false
+	}
+	return sl.n, sl.out, sl.held
+}
+
+// trySleep returns false to sleep until the socket is readable.
+func (r *rawIO) trySleep(fd uintptr) bool {
+	sl := &r.sl
+	if sl.held = sl.token.TryLock(); !sl.held || sl.in.kept != nil {
+		if sl.held {
+			sl.token.Unlock()
+		}
+		sl.held, sl.out = false, ioBusy
+		return true
+	}
+	for {
+		switch sl.n, sl.out = readOnce(fd, sl.in); sl.out {
+		case ioInterrupted:
+		case ioAgain:
+			sl.in.rest()
+			sl.token.Unlock()
+			sl.held = false
+			return false
+		default:
+			return true
+		}
+	}
+}
+
 // readOnce makes one system call.
 func readOnce(fd uintptr, in *intake) (int, outcome) {
 	if in.Diverted() > 0 {
@@ -162,7 +211,7 @@ func readOnce(fd uintptr, in *intake) (int, outcome) {
 	if len(p) == 0 { // deliver leaves room
 		return 0, ioLost
 	}
-	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+	n, errno := recvOnce(fd, p)
 	return readOutcome(n, errno)
 }
 
@@ -273,7 +322,7 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 	defer b.release()
 	if p := b.pieces[b.gone]; len(b.pieces) == b.gone+1 && len(p) > 0 {
 		raceRelease()
-		done, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
+		done, errno := sendOnce(fd, p)
 		return int(done), errno, true
 	}
 	iov := iovecs.Get().(*[maxIovecs]syscall.Iovec)

@@ -23,3 +23,5 @@ func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0,
 func (r *rawIO) write(*batch, bool) (int, outcome) { return 0, ioLost }
 
 func yieldThread() {}
+
+func (*rawIO) sleep(*intake, *sync.Mutex) (int, outcome, bool) { return 0, ioBusy, false }

@@ -44,7 +44,7 @@ func (s *session) placeTagged(seg ddp.Segment) Fault {
 	if s.q.cfg.NoInboundWrite { // figure 21
 		return FaultWriteNotEnabled
 	}
-	ref, f := s.q.cfg.STags.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()), s.user, wr.RemoteWrite)
+	ref, f := s.rx.targets.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
 	if f != stag.OK {
 		return memoryFault(sideTagged, f)
 	}
@@ -106,6 +106,7 @@ func (s *session) readDone(o *outboundRead) {
 	s.reads.pop()
 	if !rtr {
 		s.q.sq.finishRead(pos)
+		s.handCompleted() // of receives that came before: the order in which things happened
 		s.completeSQ()
 	}
 	s.kick() // a fence or ORD may have held the Send Queue back

@@ -9,10 +9,11 @@
 //	sq.go rq.go slots.go          the work queues
 //	reads.go                      the IRRQ and outbound Reads
 //	session.go llp*.go            one LLP stream's time, and the stream
-//	transmit.go choose.go         from a work request to the wire
-//	frame.go batch.go memory.go
-//	receive.go drive.go place.go  from a segment to a completion
-//	insend.go landing.go graceful.go rqlimit.go
+//	transmit.go cork.go choose.go from a work request to the wire
+//	frame.go run.go batch.go memory.go
+//	receive.go drive.go sleep.go  from a segment to a completion, and who walks it
+//	transit.go place.go insend.go landing.go completed.go graceful.go rqlimit.go
+//	tuning*.go                    the thresholds of both ways
 //	modify.go start.go resize.go  Modify QP
 //	finish.go ending.go           the ends
 //	flush.go destroy.go fail.go
@@ -144,30 +145,33 @@ func (q *QP) State() State { return State(q.state.Load()) }
 // wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrQueueFull,
 // wr.ErrInvalidQP.
 func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
-	n, err := q.postSend(reqs)
+	n, octets, err := q.postSend(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
-			s.posted(reqs[:n])
+			s.posted(n, octets)
 		}
 	}
 	return n, err
 }
 
-func (q *QP) postSend(reqs []wr.Send) (n int, err error) {
+// postSend queues requests, and reports how many, and of how many octets.
+func (q *QP) postSend(reqs []wr.Send) (n int, octets uint64, err error) {
 	q.sq.postMu.Lock()
 	defer q.sq.postMu.Unlock()
-	if t := Step(q.State(), TrigPostSQ); t.Actions&ActEnqueue == 0 {
-		return 0, q.refusal(t.Err)
+	if err := q.accepts(TrigPostSQ); err != nil {
+		return 0, 0, err
 	}
+	before := q.sq.octets
 	for i := range reqs {
 		if err = q.sq.check(&reqs[i]); err != nil {
-			return i, err
+			break
 		}
 		if err = q.sq.push(&reqs[i]); err != nil {
-			return i, err
+			break
 		}
+		n++
 	}
-	return len(reqs), nil
+	return n, q.sq.octets - before, err
 }
 
 // PostRecv posts a list of receives, in order, and reports how many were posted.
@@ -189,8 +193,8 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	if q.cfg.SRQ != nil { // RV-6.3.5-M2, M3
 		return 0, q.refusal(wr.ErrRQUsesSRQ)
 	}
-	if t := Step(q.State(), TrigPostRQ); t.Actions&ActEnqueue == 0 {
-		return 0, q.refusal(t.Err)
+	if err := q.accepts(TrigPostRQ); err != nil {
+		return 0, err
 	}
 	for i := range reqs {
 		if err := q.rq.push(&reqs[i]); err != nil {
@@ -198,6 +202,15 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 		}
 	}
 	return len(reqs), nil
+}
+
+// accepts reports whether a post is in order, with that queue's postMu held.
+func (q *QP) accepts(t Trigger) error {
+	c := &table[q.State()][t]
+	if c.Actions&ActEnqueue == 0 {
+		return q.refusal(c.Err)
+	}
+	return nil
 }
 
 // refusal is err, or that there is no such queue pair any more.

@@ -10,6 +10,7 @@ import (
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
 )
 
 // The way of a segment to a completion, and who walks it.
@@ -30,12 +31,17 @@ import (
 // rxSide is the receive side of a session.
 type rxSide struct {
 	mu     sync.Mutex // the token; TryLock or Lock by Drive, receiveLoop, finish
-	resume chan struct{}
-	asked  atomic.Bool   // a poller wants the loop to step aside
+	berth  berth
+	resume chan struct{} // asks a loop that stepped aside to take over
+	stir   chan struct{} // asks it to look after the pollers again
+	asked  atomic.Uint32 // who wants the loop to step aside
 	missed atomic.Uint32 // polls that found the loop in the network poller
 	polls  atomic.Uint64 // polls that owned the side
+	// sleeping is set from Claim to Leave, dormant while the loop relies on that.
+	sleeping, dormant atomic.Bool
 	// polled is set while the loop has stepped aside for pollers.
 	polled atomic.Bool
+	hush   sync.Mutex // who changes polled has it
 	// attached says that the CQs know of this session as a driver.
 	attached atomic.Bool
 	// feed has a token when receives were posted that a paused session waits
@@ -54,9 +60,10 @@ type rxSide struct {
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1
 
-	landing landing   // of the Send being received
-	lander  stag.User // on whose behalf receives are filled
-	readGot uint32    // octets placed of the oldest outbound RDMA Read
+	landing landing       // of the Send being received
+	sinks   stag.Resolver // of the memory of receives
+	targets stag.Resolver // of RDMA Writes and RDMA Read Responses
+	readGot uint32        // octets placed of the oldest outbound RDMA Read
 
 	// The tagged message being received, if its last segment has not come.
 	tagOpen bool
@@ -64,12 +71,21 @@ type rxSide struct {
 	tagSTag uint32
 }
 
+// Who wants receiveLoop to step aside.
+const (
+	byNobody uint32 = iota
+	byPoller
+	bySleeper
+)
+
 func (r *rxSide) init(s *session) {
-	r.resume, r.feed = make(chan struct{}, 1), make(chan struct{}, 1)
-	r.lander = s.user
+	r.resume, r.stir, r.feed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	lander := s.user // on whose behalf receives are filled
 	if shared := s.q.cfg.SRQ; shared != nil {
-		r.lander.PD = shared.PD() // RV-6.3.5-M11, M12
+		lander.PD = shared.PD() // RV-6.3.5-M11, M12
 	}
+	r.sinks = s.q.cfg.STags.Resolver(lander, wr.LocalWrite)
+	r.targets = s.q.cfg.STags.Resolver(s.user, wr.RemoteWrite)
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()
 	r.send, r.read = ddp.NewInbound(), ddp.NewInbound()
@@ -80,13 +96,17 @@ func (s *session) receiveLoop() {
 	defer s.wg.Done()
 	r := &s.rx
 	spin := 0
+	r.berth.Lock()
+	defer r.berth.Unlock()
 	r.mu.Lock()
 	s.deliver() // what was read before the session began
 	s.attach()
 	for !s.stopping.Load() {
 		if r.in.kept != nil {
 			r.mu.Unlock()
+			r.berth.Unlock() // nobody can sleep there for now
 			s.awaitFeed()
+			r.berth.Lock()
 			r.mu.Lock()
 			s.deliver()
 			continue
@@ -99,7 +119,7 @@ func (s *session) receiveLoop() {
 		case ioAgain: // woken by a deadline: finish's, or a poller's
 			spin = 0
 			s.llp.rearmReader()
-			if r.asked.Load() {
+			if r.asked.Load() != byNobody {
 				r.mu.Unlock()
 				s.stepAside()
 				r.mu.Lock()
@@ -167,6 +187,7 @@ func (s *session) deliver() {
 			r.in.keep(ulpdu)
 		}
 	}
+	s.handCompleted()
 	r.in.rest()
 }
 

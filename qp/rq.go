@@ -18,9 +18,9 @@ type rqe struct {
 
 // recvQueue is a ring of posted receives; positions as in sendQueue.
 //
-//	freed <= head <= tail <= freed+slots.depth()
+//	freed <= head <= next <= tail <= freed+slots.depth()
 //
-// tail is moved by posters under postMu, head by the receive side, reaped by
+// tail is moved by posters under postMu, head and next by the receive side, reaped by
 // who polls the CQ. With an S-RQ nothing is ever posted here; the CQ is used all
 // the same.
 type recvQueue struct {
@@ -30,7 +30,8 @@ type recvQueue struct {
 	qp     wr.QPID
 
 	tail   atomic.Uint64
-	head   atomic.Uint64 // the element that the next, or current, Send fills
+	head   atomic.Uint64 // the first element whose completion the CQ has not got
+	next   uint64        // the element that the next, or current, Send fills; receive side
 	reaped atomic.Uint64
 
 	postMu sync.Mutex
@@ -99,38 +100,41 @@ func (r *recvQueue) push(w *wr.Recv) error {
 	return nil
 }
 
-// posted is how many receives have not completed.
-func (r *recvQueue) posted() int { return int(r.tail.Load() - r.head.Load()) }
+// posted is how many receives are not taken. Receive side.
+func (r *recvQueue) posted() int { return int(r.tail.Load() - r.next) }
 
 // current is the element for the next Send, nil if none is posted. Receive side.
 func (r *recvQueue) current() *rqe {
-	pos := r.head.Load()
-	if pos == r.tail.Load() {
+	if r.next == r.tail.Load() {
 		return nil
 	}
-	return r.slots.at(pos)
+	return r.slots.at(r.next)
 }
 
-// complete finishes the current element. It reports false if the CQ had no
-// room. Receive side.
-func (r *recvQueue) complete(c wr.Completion, solicited bool) bool {
-	pos := r.head.Load()
-	e := r.slots.at(pos)
-	c.ID, c.QP, c.Op = e.id, r.qp, wr.OpRecv
+// complete finishes the current element. The receive side hands its completion to
+// the CQ, and then says so (handed).
+func (r *recvQueue) complete(c wr.Completion, solicited bool) cq.Entry {
+	e := r.slots.at(r.next)
 	e.queued = true
-	ok := r.cq.Push(cq.Entry{Completion: c, Owner: r, Pos: pos, Solicited: solicited})
-	if !ok {
-		e.queued = false
-	}
-	r.head.Store(pos + 1)
-	return ok
+	c.ID, c.QP, c.Op = e.id, r.qp, wr.OpRecv
+	r.next++
+	return cq.Entry{Completion: c, Owner: r, Pos: r.next - 1, Solicited: solicited}
 }
+
+// refused says that the CQ had no room for the completion of pos.
+func (r *recvQueue) refused(pos uint64) { r.slots.at(pos).queued = false }
+
+// handed says that the CQ has got, or refused, all completions.
+func (r *recvQueue) handed() { r.head.Store(r.next) }
 
 // flush completes everything left: the first with status, the others as
 // Flushed. No new element can come in, and the receive side does not run.
 func (r *recvQueue) flush(status wr.Status) {
-	for r.head.Load() != r.tail.Load() {
-		r.complete(wr.Completion{Status: status}, false)
+	for r.current() != nil {
+		if e := r.complete(wr.Completion{Status: status}, false); !r.cq.Push(e) {
+			r.refused(e.Pos)
+		}
 		status = wr.StatusFlushed
 	}
+	r.handed()
 }

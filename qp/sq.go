@@ -20,6 +20,7 @@ type sqe struct {
 	flags      wr.Flags
 	readDone   bool // an RDMA Read whose data is placed; guarded by doneMu
 	queued     bool // a completion was queued for it; guarded by doneMu until done
+	plain      bool // a Send or RDMA Write from one piece of memory, with no fence
 	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
 	// the element's own, for as many as the queue allows.
 	sgl []wr.SGE
@@ -53,6 +54,7 @@ type sendQueue struct {
 
 	postMu sync.Mutex
 	freed  uint64 // guarded by postMu
+	octets uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 
 	doneMu sync.Mutex
 }
@@ -116,7 +118,7 @@ func (s *sendQueue) push(r *wr.Send) error {
 	e := s.at(tail)
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
 	e.invalidate, e.local, e.remote = r.Invalidate, r.Local, r.Remote
-	e.readDone, e.queued, e.sgl, e.length = false, false, e.sgl[:0], 0
+	e.readDone, e.queued, e.plain, e.sgl, e.length = false, false, false, e.sgl[:0], 0
 	switch {
 	case r.Op.IsRead():
 		e.length = uint64(r.Local.Length)
@@ -127,8 +129,10 @@ func (s *sendQueue) push(r *wr.Send) error {
 		for i := range r.SGL {
 			e.length += uint64(r.SGL[i].Length)
 		}
+		e.plain = len(r.SGL) <= 1 && r.Flags&wr.ReadFence == 0 && (r.Op != wr.OpWrite || r.Remote.STag != 0)
 	}
 	s.tail.Store(tail + 1)
+	s.octets += e.length
 	return nil
 }
 
@@ -182,8 +186,8 @@ func (s *sendQueue) complete(written uint64) bool {
 		if e.flags&wr.Unsignaled == 0 {
 			ok = s.queue(pos, wr.StatusSuccess) && ok
 		}
-		s.done.Store(pos + 1)
 	}
+	s.done.Store(pos)
 	return ok
 }
 

@@ -72,7 +72,7 @@ func (s *session) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, o
 		if s.q.cfg.NoInboundWrite || s.outOfTurn(op, seg) {
 			return ref, false
 		}
-		ref, f := s.q.cfg.STags.Resolve(wr.STag(seg.STag()), seg.TO(), n, s.user, wr.RemoteWrite)
+		ref, f := r.targets.Resolve(wr.STag(seg.STag()), seg.TO(), n)
 		return ref, f == stag.OK
 	case rdmap.Terminate, rdmap.ReadRequest:
 		return ref, false
@@ -99,7 +99,7 @@ func (s *session) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok
 	}
 	g := &l.sgl[l.sge]
 	if to := g.TO + l.off; n <= uint64(g.Length)-l.off && to >= g.TO {
-		ref, f := s.q.cfg.STags.Resolve(g.STag, to, n, r.lander, wr.LocalWrite)
+		ref, f := r.sinks.Resolve(g.STag, to, n)
 		return ref, f == stag.OK
 	}
 	return ref, false

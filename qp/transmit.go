@@ -66,7 +66,6 @@ type txSide struct {
 	// The rest belongs to the owner.
 	framer  mpa.Framer
 	meter   mpa.Meter
-	segment int    // bounds mulpdu
 	mulpdu  int    // as the LLP said
 	metered uint64 // pos when it did
 	sendMSN ddp.Outbound
@@ -83,6 +82,8 @@ type txSide struct {
 	refs     []stag.Ref // of the scatter/gather list of msg
 	held     []stag.Ref // scratch of frame
 	parts    [][]byte   // scratch of frame
+	short    int64      // the longest message that run frames
+	sources  stag.Resolver
 	hdr      [ddp.UntaggedHeader + rdmap.ReadRequestSize]byte
 }
 
@@ -113,9 +114,9 @@ func (t *txSide) init(s *session) {
 	t.wake = make(chan struct{}, 1)
 	t.cork.init(s.tuning.Eager)
 	t.framer = s.stream.Framer()
-	t.segment = s.tuning.Segment
 	t.meter = s.stream.Meter()
-	t.measure()
+	s.measure()
+	t.sources = s.q.cfg.STags.Resolver(s.user, wr.LocalRead)
 	t.sendMSN, t.readMSN = ddp.NewOutbound(), ddp.NewOutbound()
 	t.next = s.q.sq.done.Load()
 	if s.stream.Role == mpa.Initiator && s.stream.P2P {
@@ -125,8 +126,10 @@ func (t *txSide) init(s *session) {
 
 // measure asks the LLP for its MULPDU, by which segments are cut from here on. Those
 // that are framed stay as they are (R5041-3-M3).
-func (t *txSide) measure() {
-	t.mulpdu, t.metered = min(t.meter.MULPDU(), t.segment), t.pos
+func (s *session) measure() {
+	t := &s.tx
+	t.mulpdu, t.metered = min(t.meter.MULPDU(), s.tuning.Segment), t.pos
+	t.short = s.shortLimit()
 }
 
 // kick sends what there is to send, or sees to it that somebody does.
@@ -180,9 +183,8 @@ func (s *session) transmitLoop() {
 		select {
 		case <-t.wake:
 		case <-t.cork.timer.C:
-			if !t.cork.flush() {
-				continue
-			}
+			s.looked()
+			continue
 		case <-s.stop:
 			return
 		}
@@ -291,11 +293,12 @@ func (s *session) revoked() {
 func (s *session) fill() (ran int, filled bool) {
 	t := &s.tx
 	if t.pos-t.metered >= measureAfter {
-		t.measure()
+		s.measure()
 	}
 	b := newBatch()
 	for !b.full(s.tuning.Batch) && ran < maxRun {
 		if t.msg.kind == noMessage {
+			s.run(b)
 			ok, c := s.nextMessage()
 			if c.fault != NoFault {
 				s.halt(c) // what is in the batch already goes out first, see finish

@@ -1,6 +1,10 @@
 package qp
 
-import "time"
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/mpa"
+)
 
 // Tuning are the thresholds of the data path. The zero value of a field stands for
 // its default, which is meant to be good; a negative one turns off what the field
@@ -15,12 +19,15 @@ type Tuning struct {
 	// Gather is the payload, in octets, from which on a segment is sent from where
 	// it is, rather than copied beside its header. 1 KiB.
 	Gather int
+	// Short is the longest Send or RDMA Write, in octets, that is framed together
+	// with others like it, if it is copied anyway. Any.
+	Short int
 	// Eager is how many posts in a row go out at once, without the program looking
 	// at its CQ between; those after them are held back a little, for more to come.
-	// 8.
+	// After a look that found something held back it is one. 8.
 	Eager int
-	// Hold is how much is held back at most: octets of messages, and 512 for each
-	// of them. 256 KiB.
+	// Hold is how much is held back at most: octets of messages, those that RDMA
+	// Reads ask for too, and 512 for each of them. 256 KiB.
 	Hold int
 	// HoldTime is how long, if the program does not look at its CQ. 100 µs.
 	HoldTime time.Duration
@@ -38,7 +45,7 @@ type Tuning struct {
 // withDefaults fills in what is zero.
 func (t Tuning) withDefaults() Tuning {
 	return t.or(defaultTuning).or(Tuning{
-		Segment: 32 << 10, Batch: batchBytes, Gather: 1 << 10,
+		Segment: 32 << 10, Batch: batchBytes, Gather: 1 << 10, Short: mpa.MaxULPDU,
 		Eager: 8, Hold: 256 << 10, HoldTime: 100 * time.Microsecond,
 		Direct: 8 << 10, ReadSpin: 100, WriteSpin: 200, Drive: 1,
 	}).bounded()
@@ -54,6 +61,7 @@ func (t Tuning) or(d Tuning) Tuning {
 	set(&t.Segment, d.Segment)
 	set(&t.Batch, d.Batch)
 	set(&t.Gather, d.Gather)
+	set(&t.Short, d.Short)
 	set(&t.Eager, d.Eager)
 	set(&t.Hold, d.Hold)
 	set(&t.Direct, d.Direct)

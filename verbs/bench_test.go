@@ -30,7 +30,7 @@ func pollOne(b *testing.B, cq *verbs.CQ, buf []verbs.Completion) int {
 }
 
 func benchPair(b *testing.B) (x, y *node) {
-	x, y = newNode(b, verbs.QPConfig{SendDepth: 256, RecvDepth: 1024}), newNode(b, verbs.QPConfig{SendDepth: 256, RecvDepth: 1024})
+	x, y = newNode(b, verbs.QPConfig{SendDepth: 1024, RecvDepth: 1024}), newNode(b, verbs.QPConfig{SendDepth: 256, RecvDepth: 1024})
 	join(b, x.qp, y.qp, false)
 	b.ReportAllocs()
 	return x, y
@@ -107,7 +107,7 @@ func BenchmarkWait(b *testing.B) {
 // BenchmarkStream sends 64 octets again and again, receives being posted ahead.
 func BenchmarkStream(b *testing.B) {
 	x, y := benchPair(b)
-	const window = 64
+	const window = 512
 	var buf [window]verbs.Completion
 	recv := verbs.Recv{SGL: y.mr.SGL(0, 64)}
 	w := verbs.Send{Flags: verbs.Unsignaled, SGL: x.mr.SGL(0, 64)}
@@ -153,6 +153,33 @@ func BenchmarkBulk(b *testing.B) {
 					if op == verbs.OpSend {
 						pollOne(b, y.cq, buf[:])
 					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkSegments moves 1 MiB by Sends in segments as large as those on an Ethernet
+// and those on a loopback, with and without CRC.
+func BenchmarkSegments(b *testing.B) {
+	const size = 1 << 20
+	for _, segment := range []int{1440, 0} {
+		for _, crc := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d/crc=%v", segment, crc), func(b *testing.B) {
+				rnic := verbs.Config{Tuning: verbs.Tuning{Segment: segment}}
+				x, y := newNodeOf(b, rnic, verbs.QPConfig{}), newNodeOf(b, rnic, verbs.QPConfig{})
+				join(b, x.qp, y.qp, crc)
+				recv, w := verbs.Recv{SGL: y.mr.SGL(0, size)}, verbs.Send{SGL: x.mr.SGL(0, size)}
+				var buf [1]verbs.Completion
+				b.SetBytes(size)
+				b.ReportAllocs()
+				for b.Loop() {
+					_, err := y.qp.PostRecv(recv)
+					must(b, err)
+					_, err = x.qp.PostSend(w)
+					must(b, err)
+					pollOne(b, x.cq, buf[:])
+					pollOne(b, y.cq, buf[:])
 				}
 			})
 		}

@@ -105,9 +105,9 @@ func (p *perfFlags) measure(ctx context.Context, addr string, f *connFlags, run 
 	return measure(ctx, addr, f, run)
 }
 
-// depthFor keeps 16 MiB on their way, with 16 to 512 messages: the wait for the
+// depthFor keeps 16 MiB on their way, with 16 to 2048 messages: the wait for the
 // last of them stays short.
-func depthFor(size int) int { return min(max(16<<20/size, 16), 512) }
+func depthFor(size int) int { return min(max(16<<20/size, 16), 2048) }
 
 // withPort adds a port to an address that has none.
 func withPort(addr string, port int) string {

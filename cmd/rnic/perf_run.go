@@ -64,7 +64,7 @@ func (r perfRun) op() verbs.Op { return perfOps[r.Op] }
 
 func (r perfRun) waiting() waiting {
 	if r.Event {
-		return waitEvent
+		return waitSleep
 	}
 	return waitSpin
 }
@@ -73,7 +73,7 @@ func (r perfRun) waiting() waiting {
 // connected: it sees nothing of Reads and Writes, but answers and places them.
 func (r perfRun) answering() waiting {
 	if r.Event {
-		return waitEvent
+		return waitSleep
 	}
 	return waitPoll
 }

@@ -48,7 +48,7 @@ func TestPerfWithOneProcessor(t *testing.T) {
 // Who polls without end does end with the context, and tells its cause.
 func TestReaperEndsWithContext(t *testing.T) {
 	cause := errors.New("enough")
-	for name, mode := range map[string]waiting{"sleep": waitSleep, "spin": waitSpin, "poll": waitPoll, "event": waitEvent} {
+	for name, mode := range map[string]waiting{"sleep": waitSleep, "spin": waitSpin, "poll": waitPoll} {
 		t.Run(name, func(t *testing.T) {
 			ep, err := openEndpoint(limits{sendDepth: 1, recvDepth: 1})
 			require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestReaperEndsWithContext(t *testing.T) {
 
 // On the only processor nobody polls all the time.
 func TestReaperSparesOnlyProcessor(t *testing.T) {
-	for w, want := range map[waiting]waiting{waitPoll: waitSpin, waitSpin: waitSpin, waitSleep: waitSleep, waitEvent: waitEvent} {
+	for w, want := range map[waiting]waiting{waitPoll: waitSpin, waitSpin: waitSpin, waitSleep: waitSleep} {
 		assert.Equal(t, want, w.with(1))
 		assert.Equal(t, w, w.with(2))
 	}
@@ -79,5 +79,5 @@ func TestReaperSparesOnlyProcessor(t *testing.T) {
 // The server of a client that polls does not fall asleep.
 func TestPerfServerAnswersAsAsked(t *testing.T) {
 	assert.Equal(t, waitPoll, perfRun{}.answering())
-	assert.Equal(t, waitEvent, perfRun{Event: true}.answering())
+	assert.Equal(t, waitSleep, perfRun{Event: true}.answering())
 }

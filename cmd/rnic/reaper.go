@@ -12,7 +12,7 @@ import (
 type waiting uint8
 
 const (
-	// waitSleep polls a little and then sleeps: what most programs want.
+	// waitSleep sleeps until there is a completion: what most programs want.
 	waitSleep waiting = iota
 	// waitSpin polls for about a millisecond before it sleeps: the lowest
 	// latency, at the price of a core.
@@ -20,8 +20,6 @@ const (
 	// waitPoll polls all the time: for who answers a peer that polls, and may
 	// have nothing to do itself meanwhile.
 	waitPoll
-	// waitEvent polls once and then sleeps until it is notified.
-	waitEvent
 )
 
 // reaper takes completions from a CQ, many at a time, and hands them out one by
@@ -91,8 +89,6 @@ func (r *reaper) poll(ctx context.Context) (int, error) {
 		return r.spin(ctx)
 	case waitPoll:
 		return r.pollOn(ctx)
-	case waitEvent:
-		return r.sleep(ctx)
 	default:
 		return r.wait(ctx)
 	}
@@ -130,25 +126,4 @@ func (r *reaper) wait(ctx context.Context) (int, error) {
 		err = context.Cause(ctx)
 	}
 	return n, err
-}
-
-// sleep waits for a completion event if the CQ is empty.
-func (r *reaper) sleep(ctx context.Context) (int, error) {
-	for {
-		if n := r.cq.Poll(r.wc[:]); n > 0 {
-			return n, nil
-		}
-		if err := r.cq.Notify(verbs.NotifyNext); err != nil {
-			return 0, err
-		}
-		// What completed before the CQ was armed makes no event.
-		if n := r.cq.Poll(r.wc[:]); n > 0 {
-			return n, nil
-		}
-		select {
-		case <-r.cq.Events():
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		}
-	}
 }
