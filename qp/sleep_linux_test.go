@@ -124,7 +124,8 @@ func TestSleepersOfTwoQueues(t *testing.T) {
 		got := make(chan []comp)
 		go func() { got <- r.wait(r.rcq, 1) }()
 		require.Eventually(t, r.rcq.Waiting, patience, 1e6)
-		if i == 1 { // the one on the stream leaves first
+		if i == 1 { // the one on the stream leaves first, and receiveLoop does not look by itself
+			require.Eventually(t, r.s.rx.dormant.Load, patience, 1e6)
 			first.cancel()
 			require.ErrorIs(t, <-first.ended, context.Canceled)
 		}

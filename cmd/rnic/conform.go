@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -97,15 +96,11 @@ has no octets. FILE is - for standard input.
 Exit status: 0 all cases passed, 1 at least one failed, 2 the file cannot be read.`,
 		Args: exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := cmd.InOrStdin()
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return withStatus(2, err)
-				}
-				defer f.Close()
-				in = f
+			in, err := openInput(cmd, args[0])
+			if err != nil {
+				return err
 			}
+			defer in.Close()
 			run, err := report.Read(in)
 			if err != nil {
 				return withStatus(2, fmt.Errorf("%s: %w", args[0], err))

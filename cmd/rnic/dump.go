@@ -27,20 +27,28 @@ capture proves broken. FILE is - for standard input.
 Exit status: 0 no rule is broken, 1 at least one is, 2 the file cannot be read.`,
 		Args: exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			in := cmd.InOrStdin()
-			if args[0] != "-" {
-				f, err := os.Open(args[0])
-				if err != nil {
-					return withStatus(2, err)
-				}
-				defer f.Close()
-				in = f
+			in, err := openInput(cmd, args[0])
+			if err != nil {
+				return err
 			}
+			defer in.Close()
 			return dump(cmd.OutOrStdout(), args[0], in, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// openInput opens the file of that name, or the standard input for "-".
+func openInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, withStatus(2, err)
+	}
+	return f, nil
 }
 
 func dump(w io.Writer, name string, in io.Reader, asJSON bool) error {
