@@ -162,12 +162,14 @@ func TestSleeperGoesAway(t *testing.T) {
 func TestSleeperMakesWayForFeed(t *testing.T) {
 	r := sleepy(t, setup{config: func(c *Config) { c.GracefulReceive = true }})
 	s := r.sleepOn(r.scq)
-	r.send(wire.Send(1, []byte("hello")).Octets())
-	require.Eventually(t, func() bool { // as the sleeper does, or a poller of rcq
-		r.rcq.Poll(make([]wr.Completion, 1))
-		return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.kept != nil })
-	}, patience, 1e6)
+	fpdu := r.peer.Frame(wire.Send(1, []byte("hello")).Octets())
+	require.True(t, r.s.rx.locked(func(rx *rxSide) bool { // as if a poller had been faster
+		require.True(t, rx.in.early(fpdu))
+		r.s.deliver()
+		return rx.in.kept != nil
+	}))
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})
+	require.Eventually(t, func() bool { return r.rcq.Len() == 1 }, patience, 1e6, "without a poll")
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 5}}, r.wait(r.rcq, 1))
 	s.cancel()
 	require.ErrorIs(t, <-s.ended, context.Canceled)
