@@ -1,0 +1,20 @@
+// Package vitcp is VI over TCP, draft-dicecco-vitcp-01: the Virtual Interface
+// Architecture's connections, Sends and RDMA on a TCP stream.
+//
+// It has three parts:
+//
+//   - the wire: Segment is a view of a received segment, Header, RDMA and CE
+//     are what is appended to make one, and a Cutter finds the segments in a
+//     stream. None of them does any I/O.
+//   - establishment: Dial, Connect, Listener, Await and Peer run the machines
+//     of the draft's section 4 over a net.Conn and end in an Agreed.
+//   - the endpoint: it takes what was agreed and moves messages.
+//
+// Section numbers are the draft's. Requirement keys (VT-...) are those of the
+// project's list of its keywords.
+//
+// TCP's urgent pointer is never used: section 3.7 allows that, and demands it of
+// whoever cannot make the pointer name the urgent octet itself (VT-3.7-M2). The
+// Urgent Marker Option is read, and obliges to nothing; it is never sent, as a
+// stream read the ordinary way lacks the octet that is marked urgent.
+package vitcp

@@ -1,0 +1,246 @@
+package vitcp_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// Everything posted has one result, in order, when this end closes.
+func TestCloseFlushes(t *testing.T) {
+	for _, tr := range transports {
+		for _, l := range levels {
+			t.Run(tr.name+"/"+l.String(), func(t *testing.T) {
+				const n = 16 << 20
+				s, h := byDeafHand(t, tr, vitcp.EndpointConfig{Level: l, MTU: n, FlowControl: true, PeerPosted: 1, Linger: 10 * time.Millisecond})
+				m := s.register(n, allRights)
+				s.Start()
+				post := func(op vitcp.Op, i int, spans ...vitcp.Span) {
+					require.NoError(t, s.PostSend(&vitcp.Request{Op: op, Context: i, Spans: spans}))
+				}
+				post(vitcp.OpSend, 0, m.all()...) // gets stuck
+				for i := 1; i < 10; i++ {
+					post(vitcp.OpSend, i)
+					require.NoError(t, s.PostReceive(&vitcp.Receive{Context: i}))
+				}
+				_, err := h.conn.Read(make([]byte, 1))
+				require.NoError(t, err)
+				s.Close()
+				s.ended(vitcp.CauseClosed)
+				want := vitcp.Result{Op: vitcp.OpSend, Flaws: vitcp.FlawFlushed | vitcp.FlawPartial, Context: 0}
+				assert.Equal(t, want, s.expect("send").result)
+				for i := 1; i < 10; i++ {
+					want = vitcp.Result{Op: vitcp.OpSend, Flaws: vitcp.FlawFlushed, Context: i}
+					assert.Equal(t, want, s.expect("send").result)
+				}
+				for i := 1; i < 10; i++ {
+					want = vitcp.Result{Op: vitcp.OpReceive, Flaws: vitcp.FlawFlushed, Context: i}
+					assert.Equal(t, want, s.expect("receive").result)
+				}
+				s.drained()
+				s.Close()
+				s.Abort()
+				_, err = io.Copy(io.Discard, h.conn)
+				if err != nil {
+					assert.NotErrorIs(t, err, net.ErrClosed)
+				}
+			})
+		}
+	}
+}
+
+// What is in flight when the connection is lost: VI Architecture table 1 and 10.2.
+func TestLostConnection(t *testing.T) {
+	reset := func(h *hand) {
+		if c, ok := h.conn.(*net.TCPConn); ok {
+			_ = c.SetLinger(0)
+		}
+		h.conn.Close()
+	}
+	for _, c := range []struct {
+		name  string
+		level vitcp.Level
+		lose  func(*hand)
+		cause []vitcp.Cause
+		send  vitcp.Flaws // of a Send that the peer has and did not acknowledge
+		read  vitcp.Flaws // of a Read without an answer
+	}{
+		{"close", vitcp.ReliableReception, func(h *hand) { h.conn.Close() }, []vitcp.Cause{vitcp.CausePeerClosed}, vitcp.FlawTransport, vitcp.FlawFlushed},
+		{"close", vitcp.ReliableDelivery, func(h *hand) { h.conn.Close() }, []vitcp.Cause{vitcp.CausePeerClosed}, 0, vitcp.FlawTransport},
+		{"reset", vitcp.ReliableReception, reset, []vitcp.Cause{vitcp.CauseLost}, vitcp.FlawTransport, vitcp.FlawFlushed},
+		{"reset", vitcp.ReliableDelivery, reset, []vitcp.Cause{vitcp.CauseLost}, 0, vitcp.FlawTransport},
+		{"within a segment", vitcp.ReliableDelivery, func(h *hand) { h.write([]byte{1, 4, 0}); h.conn.Close() }, []vitcp.Cause{vitcp.CauseLost}, 0, vitcp.FlawTransport},
+		{"close here", vitcp.ReliableDelivery, nil, []vitcp.Cause{vitcp.CauseClosed}, 0, vitcp.FlawFlushed},
+		{"close here", vitcp.ReliableReception, nil, []vitcp.Cause{vitcp.CauseClosed}, vitcp.FlawFlushed, vitcp.FlawFlushed},
+	} {
+		t.Run(fmt.Sprintf("%s/%v", c.name, c.level), func(t *testing.T) {
+			s, h := byHand(t, transports[1], vitcp.EndpointConfig{Level: c.level, Linger: 10 * time.Millisecond})
+			s.recv()
+			s.Start()
+			s.send()
+			require.NoError(t, s.PostSend(&vitcp.Request{Op: vitcp.OpRead}))
+			require.NoError(t, s.PostSend(&vitcp.Request{Op: vitcp.OpRead}))
+			require.NoError(t, s.PostSend(&vitcp.Request{Op: vitcp.OpSend, Fence: true}))
+			for range 3 {
+				h.get()
+			}
+			if c.send == 0 {
+				s.sent(vitcp.OpSend, 0, 0)
+			}
+			if c.lose != nil {
+				c.lose(h)
+			} else {
+				s.Close()
+			}
+			e := s.expect("ended")
+			assert.Contains(t, c.cause, e.cause, "%v", e.err)
+			if c.send != 0 {
+				s.sent(vitcp.OpSend, c.send, 0)
+			}
+			s.sent(vitcp.OpRead, c.read, 0)
+			s.sent(vitcp.OpRead, vitcp.FlawFlushed, 0)
+			s.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+			s.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+			s.drained()
+		})
+	}
+}
+
+func TestLostWithinAMessage(t *testing.T) {
+	for _, l := range levels {
+		s, h := byHand(t, transports[1], vitcp.EndpointConfig{Level: l})
+		m := s.register(100, allRights)
+		s.recv(m.all()...)
+		s.recv()
+		s.Start()
+		h.put(vitcp.Header{Type: vitcp.Send, Number: 201}, nil, make([]byte, 10))
+		h.conn.Close()
+		s.ended(vitcp.CauseLost)
+		s.received(vitcp.OpReceive, vitcp.FlawTransport|vitcp.FlawPartial, 0)
+		s.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+		s.drained()
+
+		s, h = byHand(t, transports[1], vitcp.EndpointConfig{Level: l})
+		m = s.register(100, allRights)
+		s.Start()
+		h.put(vitcp.Header{Type: vitcp.RDMAWrite, Number: 201}, &vitcp.RDMA{Address: m.addr, Handle: uint32(m.handle), Length: 100}, make([]byte, 10))
+		h.conn.Close()
+		assert.Equal(t, vitcp.EventWriteAbort, s.expect("event").event)
+		s.ended(vitcp.CauseLost)
+		s.drained()
+
+		s, h = byHand(t, transports[1], vitcp.EndpointConfig{Level: l})
+		m = s.register(100, allRights)
+		s.recv()
+		s.Start()
+		h.put(vitcp.Header{Type: vitcp.RDMAWrite, Flags: idv, Immediate: 5, Number: 201},
+			&vitcp.RDMA{Address: m.addr, Handle: uint32(m.handle), Length: 100}, make([]byte, 10))
+		h.conn.Close()
+		s.ended(vitcp.CauseLost)
+		assert.Equal(t, vitcp.Result{Op: vitcp.OpRemoteWrite, Flaws: vitcp.FlawTransport | vitcp.FlawPartial, HasImmediate: true, Immediate: 5},
+			s.expect("receive").result)
+		s.drained()
+	}
+}
+
+// The ACK of the last message is sent also if the connection is closed at once.
+func TestCloseAcknowledges(t *testing.T) {
+	for range 20 {
+		for _, tr := range transports {
+			a, b := newPair(t, tr, vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+			b.recv()
+			b.hook = func(c told) {
+				if c.kind == "receive" {
+					b.Abort()
+				}
+			}
+			a.Start()
+			b.Start()
+			a.send()
+			a.sent(vitcp.OpSend, 0, 0)
+			a.ended(vitcp.CausePeerClosed)
+			b.received(vitcp.OpReceive, 0, 0)
+			b.ended(vitcp.CauseClosed)
+			a.drained()
+			b.drained()
+		}
+	}
+}
+
+// Nothing is closed before the Handler has returned and its message can be acknowledged.
+func TestCloseWaitsForTheHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+		s.hook = func(c told) {
+			if c.kind == "receive" {
+				s.Abort()
+				time.Sleep(time.Millisecond) // until the others wait
+			}
+		}
+		s.recv()
+		s.Start()
+		h.put(vitcp.Header{Type: vitcp.Send, Flags: eom, Number: 201}, nil, nil)
+		assert.Equal(t, uint32(201), h.get().Ack)
+		h.closed()
+	})
+}
+
+// A Handler may post and Abort; posting from it after the end is flushed too, and what
+// ErrEnded refuses comes after all results.
+func TestPostingFromTheHandler(t *testing.T) {
+	for _, tr := range transports {
+		a, b := newPair(t, tr, vitcp.EndpointConfig{Level: vitcp.ReliableDelivery})
+		posted, left := 0, 5
+		a.hook = func(c told) {
+			if c.kind == "receive" && left > 0 {
+				left--
+				if a.PostReceive(&vitcp.Receive{}) == nil {
+					posted++
+				}
+			}
+		}
+		a.recv()
+		a.Start()
+		b.Start()
+		b.Abort()
+		a.ended(vitcp.CausePeerClosed)
+		<-a.Done()
+		for range 1 + posted {
+			a.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+		}
+		require.Equal(t, 5, posted)
+		require.ErrorIs(t, a.PostReceive(&vitcp.Receive{}), vitcp.ErrEnded)
+		a.drained()
+	}
+}
+
+// A peer that neither reads nor closes costs Linger, no more.
+func TestLingerIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := byDeafHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableReception, Linger: 3 * time.Second})
+		s.Start()
+		s.send()
+		synctest.Wait()
+		begin := time.Now()
+		s.Close()
+		assert.LessOrEqual(t, time.Since(begin), 3*time.Second)
+		s.ended(vitcp.CauseClosed)
+		s.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+		s.drained()
+	})
+	x, y := loopback(t)
+	defer y.Close()
+	s := newSide(t, x, vitcp.EndpointConfig{Level: vitcp.ReliableDelivery, Linger: time.Millisecond})
+	s.Start()
+	s.Close() // the peer's half stays open
+	s.ended(vitcp.CauseClosed)
+	s.drained()
+}

@@ -1,0 +1,218 @@
+package vitcp_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// What is wrong with a request is told in its turn. A reliable connection ends then, an
+// Unreliable one carries the next request.
+func TestFlawedRequests(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		level []vitcp.Level
+		make  func(*memory) vitcp.Request
+		flaws vitcp.Flaws
+	}{
+		{"posted with a flaw", levels, func(*memory) vitcp.Request { return vitcp.Request{Flaws: vitcp.FlawFormat | vitcp.FlawLength} },
+			vitcp.FlawFormat | vitcp.FlawLength},
+		{"no such operation", levels, func(*memory) vitcp.Request { return vitcp.Request{Op: vitcp.OpRemoteWrite} }, vitcp.FlawFormat},
+		{"RDMA Read at Unreliable", levels[:1], func(m *memory) vitcp.Request { return vitcp.Request{Op: vitcp.OpRead, Spans: m.all()} },
+			vitcp.FlawFormat},
+		{"longer than the MTU", levels, func(m *memory) vitcp.Request {
+			return vitcp.Request{Spans: []vitcp.Span{m.span(0, 100), m.span(0, 51)}}
+		}, vitcp.FlawLength},
+		{"longer than 32 bits tell", levels, func(m *memory) vitcp.Request {
+			s := vitcp.Span{Length: 1 << 31}
+			return vitcp.Request{Spans: []vitcp.Span{s, s, m.span(0, 1)}}
+		}, vitcp.FlawLength},
+		{"memory not there", levels, func(m *memory) vitcp.Request {
+			return vitcp.Request{Spans: []vitcp.Span{m.span(0, 1), {Addr: m.addr, Handle: m.handle + 1, Length: 1}}}
+		}, vitcp.FlawProtection},
+		{"beyond the region", levels, func(m *memory) vitcp.Request { return vitcp.Request{Spans: []vitcp.Span{m.span(60, 41)}} },
+			vitcp.FlawProtection},
+		{"sink not there", levels[1:], func(m *memory) vitcp.Request {
+			return vitcp.Request{Op: vitcp.OpRead, Spans: []vitcp.Span{{Addr: m.addr, Handle: m.handle + 1, Length: 1}}}
+		}, vitcp.FlawProtection},
+	} {
+		for _, l := range c.level {
+			t.Run(c.name+"/"+l.String(), func(t *testing.T) {
+				a, b := startPair(t, transports[1], vitcp.EndpointConfig{Level: l, MTU: 150})
+				m, dst := a.register(100, allRights), b.register(100, allRights)
+				r := c.make(m)
+				for range 3 {
+					b.recv(dst.all()...)
+				}
+				a.send(m.all()...)
+				require.NoError(t, a.PostSend(&r))
+				a.send(m.span(0, 50))
+				a.sent(vitcp.OpSend, 0, 100)
+				if l == vitcp.Unreliable {
+					a.sent(r.Op, c.flaws, 0)
+					a.sent(vitcp.OpSend, 0, 50)
+					b.received(vitcp.OpReceive, 0, 100)
+					b.received(vitcp.OpReceive, 0, 50)
+					return
+				}
+				a.ended(vitcp.CauseRequest)
+				a.sent(r.Op, c.flaws, 0)
+				a.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+				a.drained()
+				b.received(vitcp.OpReceive, 0, 100)
+				b.ended(vitcp.CausePeerClosed)
+				b.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+			})
+		}
+	}
+	t.Run("no read window", func(t *testing.T) {
+		x, _ := pipe(t)
+		a := newSide(t, x, vitcp.EndpointConfig{Level: vitcp.ReliableDelivery})
+		a.Start()
+		require.NoError(t, a.PostSend(&vitcp.Request{Op: vitcp.OpRead}))
+		a.ended(vitcp.CauseRequest)
+		a.sent(vitcp.OpRead, vitcp.FlawFormat, 0)
+	})
+}
+
+// VT-3.2-M12: a Send or Write completes when it is acknowledged, whichever way.
+func TestAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+		s.Start()
+		s.recv()
+		nop := func(ack uint32) {
+			h.put(vitcp.Header{Type: vitcp.NOP, Ack: ack}, nil, nil)
+			synctest.Wait()
+		}
+		for range 4 {
+			s.send()
+		}
+		synctest.Wait()
+		for _, ack := range []uint32{0, 100, 105, 1 << 31, 1<<32 - 1} { // of nothing outstanding
+			nop(ack)
+			require.Empty(t, s.calls)
+		}
+		nop(102)
+		require.Len(t, s.calls, 2)
+		nop(101) // old news
+		require.Len(t, s.calls, 2)
+		h.put(vitcp.Header{Type: vitcp.Send, Flags: eom, Number: 201, Ack: 104}, nil, nil)
+		synctest.Wait()
+		require.Len(t, s.calls, 5)
+		for range 4 {
+			s.sent(vitcp.OpSend, 0, 0)
+		}
+		s.received(vitcp.OpReceive, 0, 0)
+	})
+}
+
+// VT-3.2-M13, VT-3.2-M16: at the other levels ACK and error code mean nothing.
+func TestAcknowledgementIsIgnored(t *testing.T) {
+	for _, l := range levels[:2] {
+		s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: l})
+		s.Start()
+		s.send()
+		s.sent(vitcp.OpSend, 0, 0)
+		h.put(vitcp.Header{Type: vitcp.NOP, Ack: 101, Code: 7}, nil, nil)
+		s.recv()
+		h.put(vitcp.Header{Type: vitcp.Send, Flags: eom, Number: 201}, nil, nil)
+		s.received(vitcp.OpReceive, 0, 0)
+		s.send()
+		s.sent(vitcp.OpSend, 0, 0)
+		assert.Zero(t, h.get().Ack)
+	}
+}
+
+// What was received is acknowledged after its result, by a NOP if nothing else is sent.
+func TestAcknowledging(t *testing.T) {
+	for _, tr := range transports {
+		s, h := byHand(t, tr, vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+		m := s.register(10, allRights)
+		gate := make(chan struct{})
+		s.hook = func(told) { <-gate }
+		s.recv()
+		s.Start()
+		rdma := &vitcp.RDMA{Address: m.addr, Handle: uint32(m.handle), Length: 10}
+		h.put(vitcp.Header{Type: vitcp.RDMAWrite, Flags: eom, Number: 201}, rdma, make([]byte, 10))
+		assert.Equal(t, uint32(201), h.get().Ack)
+		h.put(vitcp.Header{Type: vitcp.Send, Flags: eom, Number: 202}, nil, nil)
+		s.send()
+		g := h.get()
+		assert.Equal(t, vitcp.Send, g.Type)
+		assert.Equal(t, uint32(201), g.Ack, "not before the handler has returned") // VT-3.2-S3
+		close(gate)
+		g = h.get()
+		assert.Equal(t, vitcp.NOP, g.Type)
+		assert.Equal(t, uint32(202), g.Ack)
+		assert.Equal(t, uint32(101), g.Number)
+		h.put(vitcp.Header{Type: vitcp.RDMAReadRequest, Flags: eom, Number: 203}, rdma, nil)
+		assert.Equal(t, vitcp.RDMAReadResponse, h.get().Type)
+		assert.Equal(t, uint32(203), h.get().Ack)
+		h.conn.Close()
+	}
+}
+
+// VT-3.2-M15: each error code at each operation, in the middle of others.
+func TestRemoteErrors(t *testing.T) {
+	const mpe, vde, ute = vitcp.RDMAProtection, vitcp.DescriptorError, vitcp.TransportError
+	for _, c := range []struct {
+		name  string
+		r     vitcp.Request
+		code  vitcp.ErrorCode
+		flaws vitcp.Flaws
+	}{
+		{"Write MPE", vitcp.Request{Op: vitcp.OpWrite}, mpe, vitcp.FlawRemoteProtection},
+		{"Write with immediate data MPE", vitcp.Request{Op: vitcp.OpWrite, HasImmediate: true}, mpe, vitcp.FlawRemoteProtection},
+		{"Write with immediate data VDE", vitcp.Request{Op: vitcp.OpWrite, HasImmediate: true}, vde, vitcp.FlawRemoteDescriptor},
+		{"Write UTE", vitcp.Request{Op: vitcp.OpWrite}, ute, vitcp.FlawTransport},
+		{"Write VDE", vitcp.Request{Op: vitcp.OpWrite}, vde, vitcp.FlawTransport},
+		{"Send VDE", vitcp.Request{Op: vitcp.OpSend}, vde, vitcp.FlawRemoteDescriptor},
+		{"Send UTE", vitcp.Request{Op: vitcp.OpSend}, ute.WithIS(9), vitcp.FlawTransport},
+		{"Send MPE", vitcp.Request{Op: vitcp.OpSend}, mpe, vitcp.FlawTransport},
+		{"Send VDE and UTE", vitcp.Request{Op: vitcp.OpSend}, vde | ute, vitcp.FlawRemoteDescriptor | vitcp.FlawTransport},
+		{"Read MPE", vitcp.Request{Op: vitcp.OpRead}, mpe, vitcp.FlawRemoteProtection},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, h := byHand(t, transports[1], vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+			s.recv()
+			s.Start()
+			s.send()
+			require.NoError(t, s.PostSend(&c.r))
+			s.send()
+			h.get()
+			h.get()
+			h.put(vitcp.Header{Type: vitcp.NOP, Ack: 102, Code: c.code}, nil, nil)
+			s.sent(vitcp.OpSend, 0, 0)
+			s.ended(vitcp.CauseRemote)
+			s.sent(c.r.Op, c.flaws, 0)
+			s.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+			s.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+			h.conn.Close()
+			s.drained()
+		})
+	}
+	t.Run("of nothing", func(t *testing.T) {
+		s, h := byHand(t, transports[1], vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+		s.Start()
+		h.put(vitcp.Header{Type: vitcp.NOP, Ack: 102, Code: ute}, nil, nil)
+		s.ended(vitcp.CauseRemote)
+		h.conn.Close()
+	})
+	t.Run("of a message on its way", func(t *testing.T) {
+		s, h := byDeafHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+		m := s.register(1<<20, allRights)
+		s.Start()
+		s.send(m.all()...)
+		_, err := h.conn.Read(make([]byte, 1))
+		require.NoError(t, err)
+		h.put(vitcp.Header{Type: vitcp.NOP, Ack: 101, Code: vde}, nil, nil)
+		s.ended(vitcp.CauseRemote)
+		h.conn.Close()
+		s.sent(vitcp.OpSend, vitcp.FlawRemoteDescriptor, 0)
+	})
+}

@@ -1,0 +1,139 @@
+package vitcp_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// VT-3.2-M10: what consumes a receive waits for one, also across the wrap of the count.
+func TestFlowControlHoldsBack(t *testing.T) {
+	for _, posted := range []uint16{1, 65535} {
+		for _, c := range []struct {
+			name string
+			r    vitcp.Request
+			held bool
+		}{
+			{"Send", vitcp.Request{Op: vitcp.OpSend}, true},
+			{"RDMA Write", vitcp.Request{Op: vitcp.OpWrite}, false},
+			{"RDMA Write with immediate data", vitcp.Request{Op: vitcp.OpWrite, HasImmediate: true}, true},
+			{"RDMA Read", vitcp.Request{Op: vitcp.OpRead}, false},
+		} {
+			if posted > 1 && c.r.Op != vitcp.OpSend {
+				continue // the wrap is the same for all
+			}
+			t.Run(c.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableDelivery, FlowControl: true, PeerPosted: posted})
+					s.Start()
+					for range posted { // use up what there is
+						s.send()
+						s.expect("send")
+						h.get()
+					}
+					require.NoError(t, s.PostSend(&c.r))
+					synctest.Wait()
+					if !c.held {
+						require.Len(t, h.rx, 1)
+						return
+					}
+					require.Empty(t, h.rx)
+					h.put(vitcp.Header{Type: vitcp.NOP, RxPosted: posted + 1}, nil, nil)
+					synctest.Wait()
+					require.Len(t, h.rx, 1)
+				})
+			})
+		}
+	}
+}
+
+// Each end on its own: without the attribute here nothing waits, whatever the peer does.
+func TestNoFlowControlHoldsNothingBack(t *testing.T) {
+	s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableDelivery, PeerFlowControl: true})
+	s.Start()
+	s.send()
+	assert.Equal(t, vitcp.Send, h.get().Type)
+}
+
+// VT-3.3-M3, VT-3.2-S2: the peer is told of receives as it needs to know, and not of each.
+func TestReceivesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableDelivery, PeerFlowControl: true, ReceiveDepth: 2000})
+		s.Start()
+		told, nops := uint16(0), 0
+		for posted := range uint16(1000) {
+			s.recv()
+			synctest.Wait()
+			for len(h.rx) > 0 {
+				told = h.get().RxPosted
+				nops++
+			}
+			assert.GreaterOrEqual(t, told, (posted+1)/2)
+		}
+		assert.Less(t, nops, 15, "not one for each")
+		// When they run out again, it hears of each.
+		for i := range uint32(told) {
+			h.put(vitcp.Header{Type: vitcp.Send, Flags: vitcp.EndOfMessage, Number: 201 + i}, nil, nil)
+			s.received(vitcp.OpReceive, 0, 0)
+		}
+		synctest.Wait()
+		for len(h.rx) > 0 {
+			told = h.get().RxPosted
+		}
+		assert.Equal(t, uint16(1000), told)
+	})
+}
+
+// VT-3.3-O1: an end that does not ask for it gets no NOPs, but the field is right.
+func TestReceivesAreNotToldUnasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableDelivery, Posted: 2})
+		s.Start()
+		for range 5 {
+			s.recv()
+		}
+		synctest.Wait()
+		assert.Empty(t, h.rx)
+		s.send()
+		assert.Equal(t, uint16(5), h.get().RxPosted)
+	})
+}
+
+// Receives that the segment of establishment told are not told again.
+func TestReceivesToldBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := byHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableDelivery, PeerFlowControl: true, Posted: 2})
+		s.recv()
+		s.recv()
+		s.Start()
+		synctest.Wait()
+		assert.Empty(t, h.rx)
+	})
+}
+
+func TestPostingLimits(t *testing.T) {
+	x, _ := pipe(t)
+	s := newSide(t, x, vitcp.EndpointConfig{SendDepth: 2, ReceiveDepth: 3})
+	s.send()
+	s.send()
+	require.ErrorIs(t, s.PostSend(&vitcp.Request{}), vitcp.ErrQueueFull)
+	for range 3 {
+		s.recv()
+	}
+	require.ErrorIs(t, s.PostReceive(&vitcp.Receive{}), vitcp.ErrQueueFull)
+	s.Close() // without a Start
+	s.ended(vitcp.CauseClosed)
+	for range 2 {
+		s.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+	}
+	for range 3 {
+		s.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+	}
+	s.drained()
+	require.ErrorIs(t, s.PostSend(&vitcp.Request{}), vitcp.ErrEnded)
+	require.ErrorIs(t, s.PostReceive(&vitcp.Receive{}), vitcp.ErrEnded)
+}

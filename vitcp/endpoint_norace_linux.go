@@ -1,0 +1,7 @@
+//go:build !race
+
+package vitcp
+
+func raceRelease() {}
+
+func raceAcquire() {}

@@ -1,0 +1,289 @@
+package vitcp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// scene is an endpoint with a hand and a region of 100 octets.
+type scene struct {
+	*side
+	h *hand
+	m *memory
+}
+
+func (s *scene) put(typ vitcp.Type, flags vitcp.Flags, number, offset uint32, rdma *vitcp.RDMA, n int) {
+	p := make([]byte, n)
+	pattern(p, int(number))
+	s.h.put(s.head(typ, flags, number, offset), rdma, p)
+}
+
+func (s *scene) head(typ vitcp.Type, flags vitcp.Flags, number, offset uint32) vitcp.Header {
+	h := vitcp.Header{Type: typ, Flags: flags, Number: number, Offset: offset}
+	if flags&vitcp.ImmediateValid != 0 {
+		h.Immediate = 5
+	}
+	return h
+}
+
+// spoiled is put with a wrong CRC.
+func (s *scene) spoiled(typ vitcp.Type, flags vitcp.Flags, number, offset uint32, rdma *vitcp.RDMA, n int) {
+	b := s.h.frame(s.head(typ, flags, number, offset), rdma, make([]byte, n))
+	b[len(b)-1] ^= 1
+	s.h.write(b)
+}
+
+func (s *scene) target(off, n int) *vitcp.RDMA {
+	return &vitcp.RDMA{Address: s.m.addr + uint64(off), Handle: uint32(s.m.handle), Length: uint32(n)}
+}
+
+const (
+	eom = vitcp.EndOfMessage
+	idv = vitcp.ImmediateValid
+	tre = vitcp.TransmitError
+)
+
+// refusedMessage is an inbound message that cannot be taken, and what becomes of it.
+type refusedMessage struct {
+	name string
+	crc  bool
+	// receives are posted first; nil: one of 100 octets.
+	receives func(s *scene)
+	// does plays the peer.
+	does func(s *scene)
+	// event is told if not eventNone; flaws are those of the first receive, if any.
+	event      vitcp.Event
+	none       bool // no event
+	op         vitcp.Op
+	flaws      vitcp.Flaws
+	immediate  bool
+	cause      vitcp.Cause
+	code       vitcp.ErrorCode
+	number     uint32 // of the message in error; 201 if zero
+	reliable   bool   // only there
+	unreliable bool
+	// good is the number of the next message, for Unreliable; 202 if zero.
+	good uint32
+}
+
+func oneReceive(s *scene) { s.recv(s.m.span(0, 50)) }
+func noReceive(*scene)    {}
+
+var refusedMessages = []refusedMessage{
+	{name: "no receive for a Send", receives: noReceive, does: func(s *scene) { s.put(vitcp.Send, eom, 201, 0, nil, 10) },
+		event: vitcp.EventReceiveQueueEmpty, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "no receive for a Write with immediate data", receives: noReceive,
+		does:  func(s *scene) { s.put(vitcp.RDMAWrite, eom|idv, 201, 0, s.target(60, 10), 10) },
+		event: vitcp.EventReceiveQueueEmpty, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "receive too small", does: func(s *scene) { s.put(vitcp.Send, eom|idv, 201, 0, nil, 51) }, none: true,
+		op: vitcp.OpReceive, flaws: vitcp.FlawLength, immediate: true, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "receive too small for the second segment", does: func(s *scene) {
+		s.put(vitcp.Send, 0, 201, 0, nil, 50)
+		s.put(vitcp.Send, eom, 201, 50, nil, 1)
+	}, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawLength, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "receive with wrong memory", receives: func(s *scene) {
+		s.recv(vitcp.Span{Addr: s.m.addr + 99, Handle: s.m.handle, Length: 2})
+		s.recv(s.m.span(0, 50))
+	}, does: func(s *scene) { s.put(vitcp.Send, eom, 201, 0, nil, 1) }, none: true, op: vitcp.OpReceive,
+		flaws: vitcp.FlawProtection, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "receive posted with a flaw", receives: func(s *scene) {
+		_ = s.PostReceive(&vitcp.Receive{Flaws: vitcp.FlawFormat})
+		s.recv(s.m.span(0, 50))
+	}, does: func(s *scene) { s.put(vitcp.Send, eom, 201, 0, nil, 1) }, none: true, op: vitcp.OpReceive,
+		flaws: vitcp.FlawFormat, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "receive posted with a flaw, for immediate data", receives: func(s *scene) {
+		_ = s.PostReceive(&vitcp.Receive{Flaws: vitcp.FlawFormat})
+		s.recv(s.m.span(0, 50))
+	}, does: func(s *scene) { s.put(vitcp.RDMAWrite, eom|idv, 201, 0, s.target(60, 10), 10) }, none: true,
+		op: vitcp.OpRemoteWrite, immediate: true, flaws: vitcp.FlawFormat, cause: vitcp.CauseInbound, code: vitcp.DescriptorError},
+	{name: "Write beyond the region", does: func(s *scene) { s.put(vitcp.RDMAWrite, eom, 201, 0, s.target(95, 6), 6) },
+		event: vitcp.EventWriteProtection, cause: vitcp.CauseInbound, code: vitcp.RDMAProtection},
+	{name: "Write that ends beyond the region", does: func(s *scene) { s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(60, 41), 10) },
+		event: vitcp.EventWriteProtection, cause: vitcp.CauseInbound, code: vitcp.RDMAProtection},
+	{name: "Write with an unknown handle", does: func(s *scene) {
+		r := s.target(60, 10)
+		r.Handle ^= 1
+		s.put(vitcp.RDMAWrite, eom, 201, 0, r, 10)
+	}, event: vitcp.EventWriteProtection, cause: vitcp.CauseInbound, code: vitcp.RDMAProtection},
+	{name: "Write with immediate data beyond the region",
+		does: func(s *scene) { s.put(vitcp.RDMAWrite, eom|idv, 201, 0, s.target(95, 6), 6) }, none: true,
+		op: vitcp.OpRemoteWrite, flaws: vitcp.FlawProtection, immediate: true, cause: vitcp.CauseInbound, code: vitcp.RDMAProtection},
+	{name: "Send with a transmit error", does: func(s *scene) {
+		s.put(vitcp.Send, 0, 201, 0, nil, 10)
+		s.put(vitcp.Send, eom|tre, 201, 10, nil, 0)
+	}, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawPartial, cause: vitcp.CauseAborted, code: vitcp.TransportError},
+	{name: "transmit error in the first segment", does: func(s *scene) {
+		s.put(vitcp.Send, tre, 201, 0, nil, 10)
+		s.put(vitcp.Send, eom, 201, 10, nil, 10)
+	}, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawPartial, cause: vitcp.CauseAborted, code: vitcp.TransportError},
+	{name: "Write with a transmit error", does: func(s *scene) {
+		s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(60, 30), 10)
+		s.put(vitcp.RDMAWrite, eom|tre, 201, 10, s.target(60, 30), 0)
+	}, event: vitcp.EventWriteAbort, cause: vitcp.CauseAborted, code: vitcp.TransportError},
+	{name: "Write with immediate data and a transmit error",
+		does: func(s *scene) { s.put(vitcp.RDMAWrite, eom|tre|idv, 201, 0, s.target(60, 10), 0) }, none: true,
+		op: vitcp.OpRemoteWrite, flaws: vitcp.FlawPartial, immediate: true, cause: vitcp.CauseAborted, code: vitcp.TransportError},
+	{name: "CRC error in a Send", crc: true, does: func(s *scene) { s.spoiled(vitcp.Send, eom, 201, 0, nil, 10) }, none: true,
+		op: vitcp.OpReceive, flaws: vitcp.FlawTransport, cause: vitcp.CauseCRC, code: vitcp.TransportError},
+	{name: "CRC error within a Send", crc: true, does: func(s *scene) {
+		s.put(vitcp.Send, 0, 201, 0, nil, 10)
+		s.spoiled(vitcp.NOP, 0, 999, 77, nil, 0) // whatever it says
+	}, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawTransport, cause: vitcp.CauseCRC, code: vitcp.TransportError},
+	{name: "CRC error in a Send, and no receive", crc: true, receives: noReceive, reliable: true,
+		does: func(s *scene) { s.spoiled(vitcp.Send, eom, 201, 0, nil, 10) }, none: true,
+		cause: vitcp.CauseCRC, code: vitcp.TransportError},
+	{name: "CRC error in a Write", crc: true, does: func(s *scene) { s.spoiled(vitcp.RDMAWrite, eom, 201, 0, s.target(60, 10), 10) },
+		event: vitcp.EventWriteData, cause: vitcp.CauseCRC, code: vitcp.TransportError},
+	{name: "CRC error in a Write with immediate data", crc: true,
+		does: func(s *scene) { s.spoiled(vitcp.RDMAWrite, eom|idv, 201, 0, s.target(60, 10), 10) }, none: true,
+		op: vitcp.OpRemoteWrite, flaws: vitcp.FlawTransport, cause: vitcp.CauseCRC, code: vitcp.TransportError},
+	{name: "CRC error in a NOP", crc: true, does: func(s *scene) { s.spoiled(vitcp.NOP, 0, 201, 0, nil, 0) }, none: true,
+		cause: vitcp.CauseCRC, code: vitcp.TransportError, good: 201},
+	{name: "message number left out", reliable: true, does: func(s *scene) { s.put(vitcp.Send, eom, 202, 0, nil, 10) }, none: true,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError, number: 202},
+	{name: "message number repeated", reliable: true, does: func(s *scene) { s.put(vitcp.Send, eom, 200, 0, nil, 10) }, none: true,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError, number: 200},
+	{name: "beginning left out", does: func(s *scene) { s.put(vitcp.Send, eom, 201, 10, nil, 10) }, none: true,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "segment left out", does: func(s *scene) {
+		s.put(vitcp.Send, 0, 201, 0, nil, 10)
+		s.put(vitcp.Send, eom, 201, 11, nil, 10)
+	}, unreliable: true, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawPartial},
+	{name: "segment left out", does: func(s *scene) {
+		s.put(vitcp.Send, 0, 201, 0, nil, 10)
+		s.put(vitcp.Send, eom, 201, 11, nil, 10)
+	}, reliable: true, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawPartial | vitcp.FlawTransport,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "immediate data not in each segment", does: func(s *scene) {
+		s.put(vitcp.Send, idv, 201, 0, nil, 10)
+		s.put(vitcp.Send, eom, 201, 10, nil, 10)
+	}, reliable: true, none: true, op: vitcp.OpReceive, flaws: vitcp.FlawPartial | vitcp.FlawTransport,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "other message between the segments", does: func(s *scene) {
+		s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(60, 30), 10)
+		s.put(vitcp.RDMAReadRequest, eom, 202, 0, s.target(0, 1), 0)
+	}, reliable: true, event: vitcp.EventWriteAbort, cause: vitcp.CauseMalformed, code: vitcp.TransportError, number: 202},
+	{name: "message broken off", does: func(s *scene) {
+		s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(60, 30), 10)
+	}, unreliable: true, event: vitcp.EventWriteAbort},
+	{name: "Write with another target in the second segment", does: func(s *scene) {
+		s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(60, 20), 10)
+		s.put(vitcp.RDMAWrite, eom, 201, 10, s.target(70, 20), 10)
+	}, reliable: true, event: vitcp.EventWriteAbort, cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "Write above the MTU", does: func(s *scene) { s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(0, 1<<21), 10) }, none: true,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "Read above the MTU", reliable: true, does: func(s *scene) { s.put(vitcp.RDMAReadRequest, eom, 201, 0, s.target(0, 1<<21), 0) },
+		none: true, cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "answer to nothing", reliable: true, does: func(s *scene) { s.put(vitcp.RDMAReadResponse, eom, 101, 0, nil, 10) }, none: true,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError, number: 101},
+	{name: "segment of establishment", does: func(s *scene) { s.put(vitcp.ConnectReject, eom, 201, 0, nil, 0) }, none: true,
+		cause: vitcp.CauseMalformed, code: vitcp.TransportError, good: 201},
+	{name: "unknown type", does: func(s *scene) {
+		b := s.h.frame(vitcp.Header{Type: vitcp.NOP, Number: 201}, nil, nil)
+		b[1] = 31
+		s.h.write(b)
+	}, none: true, cause: vitcp.CauseMalformed, code: vitcp.TransportError, good: 201},
+	{name: "Read Request at Unreliable", unreliable: true, none: true,
+		does: func(s *scene) { s.put(vitcp.RDMAReadRequest, eom, 201, 0, s.target(0, 1), 0) }},
+	{name: "answer at Unreliable", unreliable: true, none: true,
+		does: func(s *scene) { s.put(vitcp.RDMAReadResponse, eom, 201, 0, nil, 5) }},
+}
+
+func TestInboundThatCannotBeTaken(t *testing.T) {
+	for _, tr := range transports[:2] {
+		for i := range refusedMessages {
+			for _, l := range levels {
+				c := refusedMessages[i]
+				if c.reliable && l == vitcp.Unreliable || c.unreliable && l != vitcp.Unreliable {
+					continue
+				}
+				t.Run(tr.name+"/"+c.name+"/"+l.String(), func(t *testing.T) { c.play(t, tr, l) })
+			}
+		}
+	}
+}
+
+func (c *refusedMessage) play(t *testing.T, tr transport, l vitcp.Level) {
+	side, h := byHand(t, tr, vitcp.EndpointConfig{Level: l, CRC: c.crc})
+	s := &scene{side, h, side.register(100, allRights)}
+	if c.receives == nil {
+		c.receives = oneReceive
+		s.recv(s.m.span(0, 50))
+	}
+	c.receives(s)
+	s.Start()
+	c.does(s)
+	if l == vitcp.Unreliable {
+		c.goesOn(s)
+		return
+	}
+	if !c.none {
+		require.Equal(t, c.event, s.expect("event").event)
+	}
+	s.ended(c.cause)
+	c.first(s)
+	if l == vitcp.ReliableReception {
+		for { // of what was taken before it
+			n := h.get()
+			require.Equal(t, vitcp.NOP, n.Type)
+			if n.Code != 0 {
+				assert.Equal(t, c.code, n.Code)
+				if c.number == 0 {
+					c.number = 201
+				}
+				assert.Equal(t, c.number, n.Ack)
+				break
+			}
+		}
+	}
+	h.closed()
+	<-s.Done()
+	for len(s.calls) > 0 {
+		s.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+	}
+	assert.Equal(t, make([]byte, 10), s.m.buf[50:60], "outside of all that was named")
+}
+
+// first expects the result of the receive that was used up.
+func (c *refusedMessage) first(s *scene) {
+	s.t.Helper()
+	if c.flaws == 0 {
+		return
+	}
+	want := result(c.op, c.flaws, 0)
+	if c.immediate {
+		want.HasImmediate, want.Immediate = true, 5
+	}
+	got := s.expect("receive").result
+	if c.flaws&vitcp.FlawTransport != 0 {
+		got.HasImmediate, got.Immediate = want.HasImmediate, want.Immediate
+	}
+	require.Equal(s.t, want, got)
+}
+
+// goesOn expects that an Unreliable connection survives, and takes the next message.
+func (c *refusedMessage) goesOn(s *scene) {
+	s.t.Helper()
+	if c.good == 0 {
+		c.good = 203
+	}
+	if c.event == vitcp.EventReceiveQueueEmpty && !c.none {
+		require.Equal(s.t, c.event, s.expect("event").event)
+		s.recv(s.m.span(0, 50))
+	}
+	s.put(vitcp.Send, eom, c.good, 0, nil, 33)
+	if !c.none && c.event != vitcp.EventReceiveQueueEmpty {
+		require.Equal(s.t, c.event, s.expect("event").event)
+	}
+	c.first(s)
+	s.received(vitcp.OpReceive, 0, 33)
+	want := make([]byte, 33)
+	pattern(want, int(c.good))
+	assert.Equal(s.t, want, s.m.buf[:33])
+	s.h.conn.Close()
+	s.ended(vitcp.CausePeerClosed)
+}

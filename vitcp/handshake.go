@@ -1,0 +1,108 @@
+package vitcp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// past is a deadline that has passed on any clock.
+var past = time.Unix(1, 0)
+
+// tie makes the context's end end blocked reads and writes of nc, until release
+// is called. A deadline that it set is lifted then.
+func tie(ctx context.Context, nc net.Conn) (release func()) {
+	fired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(fired)
+		if nc.SetDeadline(past) != nil {
+			_ = nc.Close() // nothing else unblocks it
+		}
+	})
+	return func() {
+		if !stop() {
+			<-fired
+			_ = nc.SetDeadline(time.Time{}) // of no use if it has been closed
+		}
+	}
+}
+
+// readConnect reads one segment of establishment from nc, and not one octet
+// past it. An error that is not the transport's is a Fault or wraps
+// ErrUnexpected, and broken is set.
+func readConnect(nc net.Conn) (s Segment, broken bool, err error) {
+	b := make([]byte, SegmentHeader, SegmentHeader+CEHeader+Trailer+16)
+	if _, err := io.ReadFull(nc, b); err != nil {
+		return s, false, err
+	}
+	n, fault := frame(b)
+	if fault != FaultNone {
+		return s, true, fault
+	}
+	s.decode(b)
+	if !s.Type.IsConnect() { // before memory is spent on it
+		return s, true, fmt.Errorf("%w: %v", ErrUnexpected, s.Type)
+	}
+	b = append(b, make([]byte, n-len(b))...)
+	if _, err := io.ReadFull(nc, b[SegmentHeader:]); err != nil {
+		return s, false, err
+	}
+	if s, fault = Parse(b, false); fault != FaultNone {
+		return s, true, fmt.Errorf("%v: %w", s.Type, fault)
+	}
+	return s, false, nil
+}
+
+// receive reads a segment of establishment and says what event it is. The error
+// is what to tell about an event that is not a segment. nc is tied to ctx.
+func receive(ctx context.Context, nc net.Conn) (Segment, Trigger, error) {
+	s, broken, err := readConnect(nc)
+	switch {
+	case broken:
+		return s, TrigViolation, err
+	case err != nil:
+		return s, ended(ctx), transport(ctx, "read", err)
+	default:
+		return s, TrigRequest + Trigger(s.Type-ConnectRequest), nil
+	}
+}
+
+// send writes a segment. nc is tied to ctx.
+func send(ctx context.Context, nc net.Conn, b []byte) (Trigger, error) {
+	if _, err := nc.Write(b); err != nil {
+		return ended(ctx), transport(ctx, "write", err)
+	}
+	return 0, nil
+}
+
+// ended is the event of a transport that failed: the context's end makes it fail
+// too.
+func ended(ctx context.Context) Trigger {
+	if ctx.Err() != nil {
+		return TrigTimeout
+	}
+	return TrigTCPClosed
+}
+
+// transport is the error of a transport that failed.
+func transport(ctx context.Context, doing string, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("vitcp: %s: %w", doing, err)
+}
+
+// appendAnswer appends a ConnectReject or ConnectNoMatch to the request req. It
+// has a CRC if the request had one (VT-3.6-O2).
+func appendAnswer(dst []byte, t Type, req *Segment, reason Reason) []byte {
+	h := Header{Type: t, Flags: EndOfMessage, Ack: req.Number, Code: ErrorCode(0).WithIS(uint8(reason))} // VT-3.2-M14
+	h.SetLength(0, req.HasTrailer())
+	start := len(dst)
+	dst = h.Append(dst)
+	if req.HasTrailer() {
+		dst = AppendCRC(dst, start)
+	}
+	return dst
+}

@@ -1,0 +1,130 @@
+package vitcp_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// moves are all transitions of both machines, as figures 4.2 and 4.3 have them
+// and, marked +, as the project adds. All other pairs are refused.
+var moves = map[*vitcp.Machine][]string{
+	vitcp.Active: {
+		"Disconnected: VipConnectRequest -> Connecting (set up TCP)",
+		"Connecting: TCP connected -> Pending Accept (ConnectRequest)",
+		"Connecting: TCP setup fails -> Disconnected ()",
+		"Connecting: VipDisconnect -> Disconnected (close TCP)", // +
+		"Connecting: timeout -> Disconnected (close TCP)",       // +
+		"Pending Accept: ConnectAccept -> Connected ()",
+		"Pending Accept: ConnectReject -> Disconnected (close TCP)",
+		"Pending Accept: ConnectNoMatch -> Disconnected (close TCP)",
+		"Pending Accept: timeout -> Disconnected (close TCP)",
+		"Pending Accept: TCP closes -> Connecting (close TCP, set up TCP)",
+		"Pending Accept: VipDisconnect -> Disconnected (close TCP)",         // +
+		"Pending Accept: ConnectRequest -> Disconnected (close TCP)",        // +
+		"Pending Accept: protocol violation -> Disconnected (close TCP)",    // +
+		"Pending Accept: attributes do not fit -> Disconnected (close TCP)", // +
+	},
+	vitcp.Passive: {
+		"Listening: TCP connected -> Incoming ()",
+		"Incoming: timeout -> Disconnected (close TCP)",
+		"Incoming: TCP closes -> Disconnected (close TCP)",
+		"Incoming: ConnectRequest -> Matching (search)",
+		"Incoming: VipDisconnect -> Disconnected (close TCP)",      // +
+		"Incoming: ConnectAccept -> Disconnected (close TCP)",      // +
+		"Incoming: ConnectReject -> Disconnected (close TCP)",      // +
+		"Incoming: ConnectNoMatch -> Disconnected (close TCP)",     // +
+		"Incoming: protocol violation -> Disconnected (close TCP)", // +
+		"Matching: no matching discriminator -> Disconnected (ConnectNoMatch, close TCP)",
+		"Matching: discriminator match -> Pending Accept (offer)",
+		"Matching: VipDisconnect -> Disconnected (close TCP)",                        // +
+		"Matching: TCP closes -> Disconnected (close TCP)",                           // +
+		"Matching: timeout -> Disconnected (close TCP)",                              // +
+		"Matching: protocol violation -> Disconnected (close TCP)",                   // +
+		"Matching: attributes do not fit -> Disconnected (ConnectReject, close TCP)", // +
+		"Pending Accept: VipConnectReject -> Disconnected (ConnectReject, close TCP)",
+		"Pending Accept: VipConnectAccept -> Connected (ConnectAccept)",
+		"Pending Accept: VipDisconnect -> Disconnected (close TCP)",      // +
+		"Pending Accept: TCP closes -> Disconnected (close TCP)",         // +
+		"Pending Accept: timeout -> Disconnected (close TCP)",            // +
+		"Pending Accept: protocol violation -> Disconnected (close TCP)", // +
+		"Pending Accept: attributes do not fit -> Pending Accept ()",     // +
+	},
+}
+
+// connectedMoves are those of the state that both machines end in.
+var connectedMoves = []string{
+	"Connected: VipDisconnect -> Disconnected (close TCP)",
+	"Connected: TCP closes -> Disconnected (close TCP)",
+	"Connected: ConnectRequest -> Disconnected (close TCP)",     // +
+	"Connected: ConnectAccept -> Disconnected (close TCP)",      // +
+	"Connected: ConnectReject -> Disconnected (close TCP)",      // +
+	"Connected: ConnectNoMatch -> Disconnected (close TCP)",     // +
+	"Connected: protocol violation -> Disconnected (close TCP)", // +
+}
+
+func TestEveryPair(t *testing.T) {
+	for m, want := range moves {
+		t.Run(m.String(), func(t *testing.T) {
+			var got []string
+			for _, s := range m.States() {
+				for _, trig := range vitcp.Triggers() {
+					assert.True(t, m.Present(s, trig), "%v: %v is not in the table", s, trig)
+					next, do, err := m.Step(s, trig)
+					if err != nil {
+						require.ErrorIs(t, err, vitcp.ErrRefused)
+						assert.Equal(t, s, next, "a refusal changes nothing")
+						assert.Zero(t, do)
+						continue
+					}
+					assert.Contains(t, m.States(), next)
+					got = append(got, fmt.Sprintf("%v: %v -> %v (%v)", s, trig, next, do))
+				}
+			}
+			assert.ElementsMatch(t, append(connectedMoves, want...), got)
+		})
+	}
+}
+
+// A state of the other machine, or what is no state or trigger, is refused.
+func TestForeignStates(t *testing.T) {
+	for _, c := range []struct {
+		m    *vitcp.Machine
+		s    vitcp.State
+		trig vitcp.Trigger
+	}{
+		{vitcp.Active, vitcp.Incoming, vitcp.TrigRequest},
+		{vitcp.Passive, vitcp.Connecting, vitcp.TrigTCPUp},
+		{vitcp.Active, vitcp.State(99), vitcp.TrigRequest},
+		{vitcp.Active, vitcp.Disconnected, vitcp.Trigger(99)},
+	} {
+		_, _, err := c.m.Step(c.s, c.trig)
+		assert.ErrorIs(t, err, vitcp.ErrRefused)
+	}
+	assert.Equal(t, "State(99)", vitcp.State(99).String())
+	assert.Equal(t, "Trigger(99)", vitcp.Trigger(99).String())
+}
+
+// What leads to Disconnected with a TCP connection closes it, and what stays or
+// goes on does not: no VI connection without its TCP connection (VT-2.2.2.2.2-M1,
+// VT-2.2.2.2.2-M2).
+func TestEndsTogether(t *testing.T) {
+	for m := range moves {
+		for _, s := range m.States() {
+			for _, trig := range vitcp.Triggers() {
+				next, do, err := m.Step(s, trig)
+				if err != nil {
+					continue
+				}
+				closes := do&vitcp.ActCloseTCP != 0
+				again := do&vitcp.ActSetupTCP != 0 && s != vitcp.Disconnected
+				ends := next == vitcp.Disconnected && trig != vitcp.TrigTCPFailed
+				assert.Equal(t, ends || again, closes, "%v, %v: %v", m, s, trig)
+			}
+		}
+	}
+}
