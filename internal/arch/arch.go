@@ -53,7 +53,7 @@ var rules = map[string]rule{
 	},
 	"cm":    {rooms: []string{"verbs", "mpa", "wr", "internal"}, thirdParty: system},
 	"vitcp": {rooms: []string{"stag", "wr", "cq", "internal"}, thirdParty: system},
-	"vipl":  {rooms: []string{"vitcp", "wr", "internal"}, thirdParty: system},
+	"vipl":  {rooms: []string{"vitcp", "stag", "wr", "internal"}, thirdParty: system},
 	"nd2":   {rooms: []string{"verbs", "cm", "wr", "internal"}, thirdParty: system},
 
 	// Helpers below internal serve the rooms above, so they see the nouns only.

@@ -1,0 +1,240 @@
+package vipl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// ConnectRequest is VipConnectRequest (VI Architecture 9.4.4): it connects the VI with one
+// whose program waits at remote, and returns that one's attributes. The VI then has the
+// address local, of which the host may be left out. Pre-posted Receive Descriptors stay.
+//
+// Errors: ErrTimeout (a deadline that has passed already too); a cancelled context's;
+// ErrReject (rejected; or nobody waits for that discriminator, which also matches
+// vitcp.ErrNoMatch); ErrResource (unreachable, or disconnected meanwhile);
+// ErrInvalidParameter (an address; not StateIdle; destroyed); and those of ConnectAccept if
+// the two VIs do not fit. The VI is in StateIdle then, and in StateError if the answer
+// made no sense, with ErrorConnLost to the error handler (5.2).
+func (v *Vi) ConnectRequest(ctx context.Context, local, remote *NetAddress) (*ViAttributes, error) {
+	from, err := v.nic.localAddress(local)
+	if err != nil {
+		return nil, err
+	}
+	to, err := remoteAddress(remote)
+	if err != nil {
+		return nil, err
+	}
+	a, err := v.begin(ctx, EventConnectRequest)
+	if err != nil {
+		return nil, err
+	}
+	return a.finish(a.dial(from, to))
+}
+
+// localAddress checks an address that a VI of this Nic is to have.
+func (n *Nic) localAddress(a *NetAddress) (vitcp.Address, error) {
+	local := vitcp.Address{Host: n.host}
+	if a == nil {
+		return local, nil
+	}
+	if len(a.Discriminator) > MaxDiscriminator {
+		_, err := a.check()
+		return local, err
+	}
+	local.Discriminator = vitcp.Discriminator(a.Discriminator)
+	if len(a.HostAddress) == 0 {
+		return local, nil
+	}
+	host, err := a.check()
+	switch {
+	case err != nil:
+		return local, err
+	case !n.host.Addr().IsUnspecified() && host.Addr() != n.host.Addr(),
+		host.Port() != 0 && host.Port() != n.host.Port():
+		return local, invalid("%v is not an address of this NIC", a)
+	}
+	return local, nil
+}
+
+func remoteAddress(a *NetAddress) (vitcp.Address, error) {
+	host, err := a.check()
+	if err != nil {
+		return vitcp.Address{}, err
+	}
+	if host.Port() == 0 {
+		host = netip.AddrPortFrom(host.Addr(), vitcp.DefaultPort)
+	}
+	return vitcp.Address{Host: host, Discriminator: vitcp.Discriminator(a.Discriminator)}, nil
+}
+
+// dial is the active end of the VI/TCP draft 4.2.
+func (a *attempt) dial(from, to vitcp.Address) (*vitcp.Agreed, error) {
+	n := a.vi.nic
+	if n.config.Dial == nil {
+		return vitcp.Dial(a.ctx, from, to, a.config())
+	}
+	conn, err := n.config.Dial(a.ctx, "tcp", to.Host.String())
+	if err != nil {
+		return nil, err
+	}
+	return vitcp.Connect(a.ctx, conn, from.Discriminator, to.Discriminator, a.config())
+}
+
+// config is what this end wants of the connection.
+func (a *attempt) config() vitcp.Config {
+	n := a.vi.nic
+	return vitcp.Config{
+		Level:      vitcp.Level(a.want.ReliabilityLevel),
+		Enable:     a.want.wire(),
+		MTU:        a.want.MaxTransferSize,
+		ReadWindow: n.config.ReadWindow,
+		CRC:        n.config.CRC,
+		RxPosted:   a.posted,
+	}
+}
+
+// explain turns an error of an attempt into one of the appendix.
+func (a *attempt) explain(err error) error {
+	var rejected *vitcp.RejectedError
+	var mismatch *vitcp.MismatchError
+	switch {
+	case a.vi.nic.life.Err() != nil:
+		return errNicClosed
+	case errors.As(err, &rejected), errors.Is(err, vitcp.ErrNoMatch):
+		return fmt.Errorf("%w: %w", ErrReject, err)
+	case errors.As(err, &mismatch):
+		return fmt.Errorf("%w: %w", mismatchCode(mismatch.Reason), err)
+	case errors.Is(err, vitcp.ErrInvalid), errors.Is(err, vitcp.ErrAnswered):
+		return fmt.Errorf("%w: %w", ErrInvalidParameter, err)
+	case a.ctx.Err() != nil:
+		return ended(a.ctx)
+	}
+	return fmt.Errorf("%w: %w", ErrResource, err)
+}
+
+// mismatchCode is the code for attributes of two VIs that do not fit (9.4.2).
+func mismatchCode(r vitcp.Reason) Return {
+	switch r {
+	case vitcp.ReasonLevel:
+		return ErrInvalidReliabilityLevel
+	case vitcp.ReasonMTU:
+		return ErrInvalidMTU
+	default:
+		return ErrInvalidParameter
+	}
+}
+
+// ConnectWait is VipConnectWait (VI Architecture 9.4.1): it waits until ctx ends for a
+// connection request to the discriminator of local. The host of local may be left out.
+//
+// Errors: ErrTimeout; a cancelled context's; ErrResource (the Nic cannot listen);
+// ErrInvalidParameter (an address that is not the Nic's; the Nic is closed).
+func (n *Nic) ConnectWait(ctx context.Context, local *NetAddress) (*Conn, error) {
+	at, err := n.localAddress(local)
+	if err != nil {
+		return nil, err
+	}
+	return n.passive.wait(ctx, at.Discriminator)
+}
+
+// Conn is a VIP_CONN_HANDLE: a connection request that ConnectWait found. It is answered
+// once, with ConnectAccept or ConnectReject (VA-4.1-M6).
+type Conn struct {
+	nic     *Nic
+	remote  *NetAddress  // constant, as the next
+	attribs ViAttributes // of the remote VI
+
+	mu      sync.Mutex
+	pending *vitcp.Pending // guarded by mu; nil once answered
+}
+
+// RemoteAddr is the address of the remote VI: its host, and its own discriminator.
+func (c *Conn) RemoteAddr() *NetAddress {
+	a := *c.remote
+	a.HostAddress, a.Discriminator = bytes.Clone(a.HostAddress), bytes.Clone(a.Discriminator)
+	return &a
+}
+
+// RemoteViAttribs are the attributes of the remote VI. Its MaxTransferSize is what it
+// proposes.
+func (c *Conn) RemoteViAttribs() *ViAttributes {
+	a := c.attribs
+	return &a
+}
+
+// newConn makes the handle of a request.
+func newConn(n *Nic, p *vitcp.Pending) *Conn {
+	ce := p.CE()
+	var host netip.AddrPort
+	if tcp, ok := p.RemoteAddr().(*net.TCPAddr); ok { // its port is not the provider's
+		host = netip.AddrPortFrom(tcp.AddrPort().Addr(), 0)
+	}
+	return &Conn{
+		nic: n, pending: p,
+		remote:  NewNetAddress(host, []byte(ce.Calling)),
+		attribs: *attributesOf(ce.Attributes, ce.MTU),
+	}
+}
+
+// ConnectAccept is VipConnectAccept (VI Architecture 9.4.2): it connects vi, which is in
+// StateIdle. If the attributes of the two VIs do not fit the remote end is not told, and
+// the request stands: accept it with other ones, or reject it.
+//
+// Errors: ErrInvalidReliabilityLevel and ErrInvalidMTU, the request stands;
+// ErrInvalidParameter (vi is not of this Nic, not in StateIdle or destroyed: the request
+// stands; or it has been answered); ErrResource (the remote end has gone).
+func (c *Conn) ConnectAccept(vi *Vi) error {
+	if vi == nil || vi.nic != c.nic { // VA-3.1-M1
+		return invalid("a VI of another NIC, or none")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending == nil {
+		return errAnswered
+	}
+	a, err := vi.begin(context.Background(), EventConnectAccept)
+	if err != nil {
+		return err
+	}
+	agreed, err := c.pending.Accept(a.ctx, a.config())
+	var mismatch *vitcp.MismatchError
+	if !errors.As(err, &mismatch) { // VA-4.1-M6
+		c.nic.passive.forget(c)
+		c.pending = nil
+	}
+	_, err = a.finish(agreed, err)
+	return err
+}
+
+// ConnectReject is VipConnectReject (VI Architecture 9.4.3). The remote end's attempt
+// fails with ErrReject. Errors: ErrInvalidParameter (answered already).
+func (c *Conn) ConnectReject() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending == nil {
+		return errAnswered
+	}
+	_ = c.pending.Reject(c.nic.life, vitcp.ReasonConsumer) // if it cannot be told, it has gone
+	c.nic.passive.forget(c)
+	c.pending = nil
+	return nil
+}
+
+// drop ends a request that nobody has answered.
+func (c *Conn) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending != nil {
+		_ = c.pending.Close()
+		c.pending = nil
+	}
+}
+
+var errAnswered = invalid("the connection request has been answered")

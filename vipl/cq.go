@@ -1,0 +1,261 @@
+package vipl
+
+import (
+	"context"
+	"sync"
+)
+
+// CQ is a Completion Queue (VI Architecture 2.4): it tells, for many work queues, which
+// of them has a completed Descriptor. Make one with Nic.CreateCQ.
+//
+// An entry is put on it for each Descriptor that completes. Descriptors complete in the
+// order in which they are dequeued, so each entry stands for one SendDone or RecvDone
+// that succeeds, unless somebody has dequeued without asking the CQ. If there is no room
+// the entry is lost (6.4.1).
+type CQ struct {
+	nic  *Nic
+	wake chan struct{} // one token: a sleeper in CQWait should look
+	gone chan struct{} // closed by DestroyCQ
+
+	users int // work queues tied to it; guarded by nic.mu
+
+	mu       sync.Mutex // innermost but for the dispatcher's
+	ring     []entry    // guarded by mu, as all below; nil once destroyed
+	head     int
+	count    int
+	waiters  int // asleep in CQWait
+	handlers []CQHandler
+	lost     uint64 // entries for which there was no room
+}
+
+// entry is a Completion Queue Entry: the queue that has a completed Descriptor.
+type entry struct {
+	vi   *Vi
+	recv bool
+}
+
+// CQHandler is what CQNotify calls.
+type CQHandler func(nic *Nic, vi *Vi, recvQueue bool)
+
+// CreateCQ is VipCreateCQ (VI Architecture 9.7.1): a CQ for entries entries, from 1 to
+// NicAttributes.MaxCQEntries. Errors: ErrInvalidParameter (the Nic is closed, or no
+// entries), ErrResource (too many of either kind).
+func (n *Nic) CreateCQ(entries int) (*CQ, error) {
+	if err := n.checkEntries(entries); err != nil {
+		return nil, err
+	}
+	q := &CQ{
+		nic: n, ring: make([]entry, entries),
+		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return nil, errNicClosed
+	case len(n.cqs) >= int(n.attributes.MaxCQ):
+		return nil, resource("%d completion queues are in use", len(n.cqs))
+	}
+	n.cqs[q] = struct{}{}
+	return q, nil
+}
+
+func (n *Nic) checkEntries(entries int) error {
+	switch {
+	case entries <= 0:
+		return invalid("a completion queue of %d entries", entries)
+	case entries > int(n.attributes.MaxCQEntries): // VA-3.4-M4
+		return resource("a completion queue has %d entries at most", n.attributes.MaxCQEntries)
+	}
+	return nil
+}
+
+// DestroyCQ is VipDestroyCQ (VI Architecture 9.7.2). Pending CQNotify handlers are
+// cancelled. Errors: ErrInvalidParameter (destroyed already), ErrResource (work queues
+// are tied to it, VA-3.4-M5).
+func (q *CQ) DestroyCQ() error {
+	q.nic.mu.Lock()
+	defer q.nic.mu.Unlock()
+	if q.users > 0 {
+		return resource("%d work queues are tied to the completion queue", q.users)
+	}
+	if _, ok := q.nic.cqs[q]; !ok {
+		return errCQGone
+	}
+	delete(q.nic.cqs, q)
+	q.destroy()
+	return nil
+}
+
+// destroy ends the queue once it is off the Nic's list.
+func (q *CQ) destroy() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ring, q.count, q.handlers = nil, 0, nil
+	close(q.gone)
+}
+
+// ResizeCQ is VipResizeCQ (VI Architecture 9.7.3). Completions meanwhile are not lost.
+// Errors: ErrInvalidParameter (no entries, or the CQ is destroyed), ErrResource (more
+// than MaxCQEntries, or less than are on it).
+func (q *CQ) ResizeCQ(entries int) error {
+	if err := q.nic.checkEntries(entries); err != nil {
+		return err
+	}
+	ring := make([]entry, entries)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.ring == nil:
+		return errCQGone
+	case q.count > entries:
+		return resource("there are %d entries on the completion queue", q.count)
+	}
+	for i := range q.count {
+		ring[i] = *q.at(i)
+	}
+	q.ring, q.head = ring, 0
+	return nil
+}
+
+// at is the entry i behind the head. The caller has mu.
+func (q *CQ) at(i int) *entry {
+	if i += q.head; i >= len(q.ring) {
+		i -= len(q.ring)
+	}
+	return &q.ring[i]
+}
+
+// CQDone is VipCQDone (VI Architecture 9.6.7): it takes an entry off. The Descriptor
+// is then dequeued by RecvDone of vi if recvQueue, else by SendDone; where others
+// dequeue too, that may fail (VA-9.6.7-M1). Errors: ErrNotDone (no entry),
+// ErrInvalidParameter (the CQ is destroyed).
+func (q *CQ) CQDone() (vi *Vi, recvQueue bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.ring == nil:
+		return nil, false, errCQGone
+	case q.count == 0:
+		return nil, false, ErrNotDone
+	}
+	e := q.pop()
+	return e.vi, e.recv, nil
+}
+
+// pop takes the first entry. The caller has mu.
+func (q *CQ) pop() entry {
+	e := *q.at(0)
+	*q.at(0) = entry{} // keep nothing alive
+	q.count--
+	if q.head++; q.head == len(q.ring) {
+		q.head = 0
+	}
+	if q.count > 0 && q.waiters > 0 { // the next is for another sleeper
+		q.signal()
+	}
+	return e
+}
+
+func (q *CQ) signal() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// CQWait is VipCQWait (VI Architecture 9.6.8): CQDone, or if there is no entry a wait for
+// one until ctx ends. Errors: ErrTimeout, ErrInvalidParameter (the CQ is, or is being,
+// destroyed); a cancelled context's.
+func (q *CQ) CQWait(ctx context.Context) (vi *Vi, recvQueue bool, err error) {
+	for {
+		q.mu.Lock()
+		switch {
+		case q.ring == nil:
+			q.mu.Unlock()
+			return nil, false, errCQGone
+		case q.count > 0:
+			e := q.pop()
+			q.mu.Unlock()
+			return e.vi, e.recv, nil
+		}
+		q.waiters++
+		q.mu.Unlock()
+		var err error
+		select {
+		case <-q.wake:
+		case <-q.gone:
+		case <-ctx.Done():
+			err = ended(ctx)
+		}
+		q.mu.Lock()
+		q.waiters--
+		if err != nil && q.count > 0 && q.waiters > 0 { // the token may have been for this one
+			q.signal()
+		}
+		q.mu.Unlock()
+		if err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// CQNotify is VipCQNotify (VI Architecture 9.6.11): handler is called once, with the
+// first entry, as soon as there is one. Each call is for one entry (VA-9.6.11-M1).
+// Errors: ErrInvalidParameter (the CQ is destroyed, or handler is nil).
+func (q *CQ) CQNotify(handler CQHandler) error {
+	if handler == nil {
+		return invalid("no handler")
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ring == nil {
+		return errCQGone
+	}
+	q.handlers = append(q.handlers, handler)
+	q.notify()
+	return nil
+}
+
+// notify hands entries to the handlers that wait for them. The caller has mu.
+func (q *CQ) notify() {
+	for len(q.handlers) > 0 && q.count > 0 {
+		h, e := q.handlers[0], q.pop()
+		q.handlers = q.handlers[1:]
+		q.nic.dispatch.do(func() { h(q.nic, e.vi, e.recv) })
+	}
+}
+
+// push puts an entry on. The VI's lock is held.
+func (q *CQ) push(e entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.count >= len(q.ring) { // or destroyed: then nobody is tied to it
+		q.lost++
+		return
+	}
+	q.count++
+	*q.at(q.count - 1) = e
+	if len(q.handlers) > 0 {
+		q.notify()
+		return
+	}
+	if q.waiters > 0 {
+		q.signal()
+	}
+}
+
+// forget takes all entries of a VI off, which is being destroyed: a CQ tells no handle
+// that is gone.
+func (q *CQ) forget(vi *Vi) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for range q.count {
+		if e := q.pop(); e.vi != vi {
+			q.count++
+			*q.at(q.count - 1) = e
+		}
+	}
+}
+
+var errCQGone = invalid("the completion queue is destroyed")

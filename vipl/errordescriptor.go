@@ -1,0 +1,112 @@
+package vipl
+
+import (
+	"fmt"
+	"log/slog"
+)
+
+// ResourceCode is a VIP_RESOURCE_CODE (VI Architecture 9.10.3): what an asynchronous
+// error belongs to.
+type ResourceCode uint8
+
+// The resource codes, numbered as in the appendix.
+const (
+	ResourceNic ResourceCode = iota
+	ResourceVi
+	ResourceCQ
+	ResourceDescriptor
+	numResources
+)
+
+var resourceNames = [numResources]string{"NIC", "VI", "CQ", "Descriptor"}
+
+func (r ResourceCode) String() string {
+	if r < numResources {
+		return resourceNames[r]
+	}
+	return fmt.Sprintf("ResourceCode(%d)", uint8(r))
+}
+
+// ErrorCode is a VIP_ERROR_CODE (VI Architecture 9.10.3): an asynchronous error.
+type ErrorCode uint8
+
+// The error codes, numbered as in the appendix. It has VIP_ERROR_RDMAW_PROT twice; 9.9.1
+// tells what the second is: of RDMA Reads.
+const (
+	// ErrorPostDesc: a posted Descriptor is not in the memory that the handle names.
+	ErrorPostDesc ErrorCode = iota
+	// ErrorConnLost: the connection broke; the VI is in StateError.
+	ErrorConnLost
+	// ErrorRecvQEmpty: a message came and there was no Receive Descriptor.
+	ErrorRecvQEmpty
+	// ErrorViOverrun: more was posted than the work queue holds.
+	ErrorViOverrun
+	// ErrorRdmaWProt: a remote RDMA Write met a protection error here.
+	ErrorRdmaWProt
+	// ErrorRdmaWData: a remote RDMA Write came damaged.
+	ErrorRdmaWData
+	// ErrorRdmaWAbort: a remote RDMA Write came in part.
+	ErrorRdmaWAbort
+	// ErrorRdmaRProt: a remote RDMA Read met a protection error here.
+	ErrorRdmaRProt
+	// ErrorCompProt: the memory of a Descriptor was deregistered before it was done.
+	ErrorCompProt
+	numErrorCodes
+)
+
+var errorCodeNames = [numErrorCodes]string{
+	"Post Descriptor Error", "Connection Lost", "Receive Queue Empty", "VI Overrun",
+	"RDMA Write Protection Error", "RDMA Write Data Error", "RDMA Write Packet Abort",
+	"RDMA Read Protection Error", "Completion Protection Error",
+}
+
+func (c ErrorCode) String() string {
+	if c < numErrorCodes {
+		return errorCodeNames[c]
+	}
+	return fmt.Sprintf("ErrorCode(%d)", uint8(c))
+}
+
+// ErrorDescriptor is a VIP_ERROR_DESCRIPTOR (VI Architecture 9.10.3): what the handler
+// of ErrorCallback is told. Handles that do not apply are nil.
+type ErrorDescriptor struct {
+	NicHandle     *Nic
+	ViHandle      *Vi
+	CQHandle      *CQ
+	DescriptorPtr *Descriptor
+	// OpCode is the operation: one of StatusOpSend to StatusOpRdmaRead.
+	OpCode       Status
+	ResourceCode ResourceCode
+	ErrorCode    ErrorCode
+}
+
+func (e *ErrorDescriptor) String() string {
+	return fmt.Sprintf("%v (%v, %v)", e.ErrorCode, e.ResourceCode, e.OpCode)
+}
+
+// logError is the default error handler (9.9.1).
+func logError(e *ErrorDescriptor) {
+	slog.Error("vipl: asynchronous error", "error", e.ErrorCode.String(),
+		"resource", e.ResourceCode.String(), "operation", e.OpCode.String())
+}
+
+// ErrorCallback is VipErrorCallback (VI Architecture 9.9.1): handler is called for each
+// asynchronous error of the Nic from now on. A nil handler restores the default, which
+// logs. Errors: ErrInvalidParameter (the Nic is closed).
+//
+// At the two reliable levels it is called once for each connection that breaks, by
+// whatever error, and for no other reason (7.2, 7.3). An Unreliable VI calls it only
+// when the connection is lost (7.1). What happens to a VI that is not connected is
+// told when it is next to be connected (5.1).
+func (n *Nic) ErrorCallback(handler func(*ErrorDescriptor)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return errNicClosed
+	}
+	if handler == nil {
+		handler = logError
+	}
+	n.onError = handler
+	return nil
+}

@@ -1,0 +1,115 @@
+package vipl
+
+import "github.com/softrnic/softrnic/vitcp"
+
+// link is the connection of a VI: what the endpoint calls. It has the fields that concern
+// one connection only, so that nothing of an earlier one reaches a later (VA-4.2-M1).
+type link struct {
+	vi       *Vi // constant, as the next two
+	endpoint *vitcp.Endpoint
+	reliable bool
+
+	// Used by the endpoint's calls only, which are one at a time.
+
+	told ErrorCode // by the last Event, else ErrorConnLost
+	op   Status
+}
+
+// SendDone completes the first Descriptor of the Send Queue that is not.
+func (l *link) SendDone(r *vitcp.Result) { l.done(&l.vi.send, r) }
+
+// ReceiveDone completes the first of the Receive Queue.
+func (l *link) ReceiveDone(r *vitcp.Result) { l.done(&l.vi.recv, r) }
+
+func (l *link) done(q *workQueue, r *vitcp.Result) {
+	// A flaw is the bit that it is in the status, an operation its number there.
+	o := outcome{status: Status(r.Flaws) | Status(r.Op)<<16, length: r.Length}
+	if r.HasImmediate && q.recv {
+		o.status |= StatusImmediate
+		o.immediate = r.Immediate
+	}
+	v := l.vi
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	d := q.at(q.done).d
+	if !q.complete(o) { // 3.2.1, last paragraph
+		v.fault(ErrorCompProt, o.status.Op(), d)
+	}
+}
+
+// asyncErrors are what the endpoint's events are to the error handler.
+var asyncErrors = [...]struct {
+	code ErrorCode
+	op   Status
+}{
+	vitcp.EventReceiveQueueEmpty: {ErrorRecvQEmpty, StatusOpReceive},
+	vitcp.EventWriteProtection:   {ErrorRdmaWProt, StatusOpRemoteRdmaWrite},
+	vitcp.EventWriteData:         {ErrorRdmaWData, StatusOpRemoteRdmaWrite},
+	vitcp.EventWriteAbort:        {ErrorRdmaWAbort, StatusOpRemoteRdmaWrite},
+	vitcp.EventReadProtection:    {ErrorRdmaRProt, StatusOpRdmaRead},
+}
+
+// Event keeps what no Descriptor tells for the error handler, who hears of it as the
+// reason why the connection broke: Ended follows at the reliable levels. At Unreliable
+// Delivery nobody is told (VI Architecture 7.1); it is counted.
+func (l *link) Event(e vitcp.Event) {
+	if !l.reliable {
+		l.vi.nic.untold.Add(1)
+		return
+	}
+	l.told, l.op = asyncErrors[e].code, asyncErrors[e].op
+}
+
+// Ended takes the VI into StateError, unless it was this end that closed.
+func (l *link) Ended(e *vitcp.EndError) {
+	if e.Cause == vitcp.CauseClosed {
+		return
+	}
+	v := l.vi
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	event := EventBreaking
+	if lost(e.Cause) {
+		event = EventConnLost
+	}
+	v.happens(event, ErrorDescriptor{OpCode: l.op, ResourceCode: ResourceVi, ErrorCode: l.told})
+}
+
+// lost reports whether a connection ended for another reason than an error of a transfer.
+func lost(c vitcp.Cause) bool {
+	return c == vitcp.CausePeerClosed || c == vitcp.CauseLost || c == vitcp.CauseMalformed
+}
+
+// fault is an error that no status and no result tells: at the reliable levels it breaks
+// the connection (VI Architecture 7.2, 7.3). The caller has mu.
+func (v *Vi) fault(code ErrorCode, op Status, d *Descriptor) {
+	event := EventReported
+	if v.attributes.ReliabilityLevel.reliable() {
+		event = EventBreaking
+	}
+	e := ErrorDescriptor{DescriptorPtr: d, OpCode: op, ResourceCode: ResourceDescriptor, ErrorCode: code}
+	if code == ErrorViOverrun {
+		e.ResourceCode = ResourceVi
+	}
+	v.happens(event, e)
+}
+
+// maxDeferred bounds what is kept for the next attempt to connect.
+const maxDeferred = 16
+
+// happens does what the table says about an error. What is posted is flushed by the
+// endpoint, which has ended or is told to. The caller has mu.
+func (v *Vi) happens(event Event, e ErrorDescriptor) {
+	e.ViHandle = v
+	t := On(v.state, event)
+	v.state = t.Next
+	if t.Actions&ActClose != 0 {
+		v.link.endpoint.Abort()
+	}
+	if t.Actions&ActReport != 0 {
+		v.nic.report(e)
+	}
+	if t.Actions&ActDefer != 0 && len(v.deferred) < maxDeferred {
+		v.deferred = append(v.deferred, e)
+	}
+}

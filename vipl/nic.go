@@ -1,0 +1,301 @@
+package vipl
+
+import (
+	"context"
+	"math"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// Config is what OpenNic is told besides the name of the device. The zero value is usable.
+type Config struct {
+	// Listener takes connections in place of a listener at the device's address. CloseNic
+	// closes it.
+	Listener net.Listener
+	// Dial makes connections in place of a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// MatchTimeout is how long a connection request may wait for a ConnectWait that it
+	// matches. 500 ms if zero; none if negative, so that only a ConnectWait under way
+	// finds it.
+	MatchTimeout time.Duration
+	// CRC asks for a CRC in each segment. A connection has it if both ends ask
+	// (VI/TCP 3.6).
+	CRC bool
+	// ReadWindow is how many RDMA Reads may be outstanding on a connection, in each
+	// direction; the smaller of the two ends' counts. 16 if zero.
+	ReadWindow uint16
+	// MaxTransferSize is the attribute of the Nic, in octets: 32 KiB at least (VI
+	// Architecture 6.1.1.2). 1<<32-1 if zero.
+	MaxTransferSize uint32
+	// MaxDescriptorsPerQueue is the attribute of the Nic: 1,024 if zero, 32,768 at most.
+	MaxDescriptorsPerQueue int
+	// Segment is the longest VI segment in octets: 256 to 65,535, which zero stands for.
+	Segment int
+	// Linger is how long Disconnect may wait for what is on its way to leave. One second
+	// if zero.
+	Linger time.Duration
+}
+
+const (
+	hardwareVersion = 1 // softrnic
+	providerVersion = 1 // VI/TCP version 1
+
+	minTransfer         = 32 << 10
+	minSegment          = 256
+	defaultReadWindow   = vitcp.DefaultReadWindow
+	defaultMatchTimeout = 500 * time.Millisecond
+	defaultDepth        = 1024
+	maxDepth            = 32768
+)
+
+func (c Config) withDefaults() (Config, error) {
+	set := func(v *int, def int) {
+		if *v == 0 {
+			*v = def
+		}
+	}
+	if c.ReadWindow == 0 {
+		c.ReadWindow = defaultReadWindow
+	}
+	if c.MaxTransferSize == 0 {
+		c.MaxTransferSize = math.MaxUint32
+	}
+	if c.MatchTimeout == 0 {
+		c.MatchTimeout = defaultMatchTimeout
+	}
+	set(&c.MaxDescriptorsPerQueue, defaultDepth)
+	set(&c.Segment, vitcp.MaxSegment)
+	switch {
+	case c.MaxTransferSize < minTransfer:
+		return c, invalid("a maximum transfer size of %d is below 32 KiB", c.MaxTransferSize)
+	case c.MaxDescriptorsPerQueue < 0 || c.MaxDescriptorsPerQueue > maxDepth:
+		return c, invalid("a queue has 1 to %d descriptors, not %d", maxDepth, c.MaxDescriptorsPerQueue)
+	case c.Segment < minSegment || c.Segment > vitcp.MaxSegment:
+		return c, invalid("a segment has %d to %d octets, not %d", minSegment, vitcp.MaxSegment, c.Segment)
+	}
+	return c, nil
+}
+
+// Nic is an open VI NIC: an IP address, and all that a program has created on it. Make one
+// with OpenNic, end it with CloseNic.
+//
+// Locks are taken in this order: Vi.mu, Nic.mu, that of a CQ, the dispatcher's.
+type Nic struct {
+	config      Config // constant, as all up to attributes
+	host        netip.AddrPort
+	attributes  NicAttributes
+	tasks       sync.WaitGroup     // added to with mu held
+	life        context.Context    // ends with CloseNic
+	end         context.CancelFunc // of life
+	stags       *stag.Table
+	descriptors descRegions
+	dispatch    dispatcher
+	passive     passive
+	untold      atomic.Uint64 // see Usage
+
+	mu       sync.Mutex
+	vis      map[*Vi]struct{} // guarded by mu, as all below
+	cqs      map[*CQ]struct{}
+	ptags    map[ProtectionHandle]int // how many VIs and regions have it
+	lastPtag ProtectionHandle
+	regions  map[MemHandle]*region
+	onError  func(*ErrorDescriptor)
+	closed   bool
+}
+
+var errNicClosed = invalid("the NIC is closed")
+
+// OpenNic is VipOpenNic (VI Architecture 9.2.1). The device is an address of this host, or
+// the name of an interface, which stands for its first address: "192.0.2.1", "::1", "lo".
+// A port may follow, as in "127.0.0.1:0", which means any that is free; without one
+// the port is vitcp.DefaultPort.
+//
+// The Nic listens from the first ConnectWait or ConnectPeerRequest on; with a port or a
+// Config.Listener from now on.
+//
+// Errors: ErrInvalidParameter (no such device, bad Config), ErrResource (the port is
+// taken).
+func OpenNic(deviceName string, c Config) (*Nic, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	host, explicit, err := device(deviceName)
+	if err != nil {
+		return nil, err
+	}
+	if !explicit {
+		host = netip.AddrPortFrom(host.Addr(), vitcp.DefaultPort)
+	}
+	n := &Nic{
+		config:  c,
+		host:    host,
+		stags:   stag.NewTable(stag.Config{Regions: maxRegions}),
+		vis:     make(map[*Vi]struct{}),
+		cqs:     make(map[*CQ]struct{}),
+		ptags:   make(map[ProtectionHandle]int),
+		regions: make(map[MemHandle]*region),
+		onError: logError,
+	}
+	n.descriptors.all = make(map[MemHandle]*descRegion)
+	n.life, n.end = context.WithCancel(context.Background())
+	n.passive.init(n, host, c.Listener)
+	if explicit || c.Listener != nil {
+		if err := n.listen(); err != nil {
+			n.end()
+			return nil, err
+		}
+	}
+	n.attributes = n.describe(deviceName)
+	return n, nil
+}
+
+// listen makes a new Nic listen, and its port what it then is.
+func (n *Nic) listen() error {
+	l, err := n.passive.listen()
+	if err != nil {
+		return err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); ok {
+		n.host = netip.AddrPortFrom(n.host.Addr(), uint16(at.Port))
+	}
+	return nil
+}
+
+// device finds the address that a device name means. explicit tells that it has a port.
+func device(name string) (host netip.AddrPort, explicit bool, err error) {
+	if host, err := netip.ParseAddrPort(name); err == nil {
+		return netip.AddrPortFrom(host.Addr().Unmap(), host.Port()), true, nil
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		return netip.AddrPortFrom(a.Unmap(), 0), false, nil
+	}
+	nif, err := net.InterfaceByName(name)
+	if err != nil {
+		return host, false, invalid("%q is neither an address nor an interface", name)
+	}
+	addrs, err := nif.Addrs()
+	if err != nil {
+		return host, false, resource("addresses of %s: %v", name, err)
+	}
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			return netip.AddrPortFrom(p.Addr().Unmap(), 0), false, nil
+		}
+	}
+	return host, false, invalid("interface %s has no address", name)
+}
+
+// The limits that are not configured.
+const (
+	maxVI        = 1 << 14
+	maxPtags     = 1 << 16 // VA-3.2.2.1-M3: more than VIs
+	maxCQ        = 1 << 14
+	maxCQEntries = 1 << 20 // VA-3.4-M2
+	maxRegions   = 1 << 16
+	maxSegments  = 252 // VA-6.1.1.1-M1, VA-10.4-M1
+)
+
+func (n *Nic) describe(name string) NicAttributes {
+	host := n.host
+	if host.Port() == vitcp.DefaultPort { // which goes without saying
+		host = netip.AddrPortFrom(host.Addr(), 0)
+	}
+	local := NewNetAddress(host, nil).HostAddress
+	return NicAttributes{
+		Name: name, HardwareVersion: hardwareVersion, ProviderVersion: providerVersion,
+		NicAddressLen: uint16(len(local)), LocalNicAddress: local,
+		ThreadSafe:          true,
+		MaxDiscriminatorLen: MaxDiscriminator,
+		MaxRegisterBytes:    math.MaxUint64, MaxRegisterRegions: maxRegions, MaxRegisterBlockBytes: math.MaxInt64,
+		MaxVI: maxVI, MaxDescriptorsPerQueue: uint32(n.config.MaxDescriptorsPerQueue), MaxSegmentsPerDesc: maxSegments,
+		MaxCQ: maxCQ, MaxCQEntries: maxCQEntries,
+		MaxTransferSize: n.config.MaxTransferSize, NativeMTU: uint32(n.config.Segment),
+		MaxPtags:        maxPtags,
+		RDMAReadSupport: [numLevels]bool{ServiceReliableDelivery: true, ServiceReliableReception: true},
+	}
+}
+
+// QueryNic is VipQueryNic (VI Architecture 9.8.1). Errors: ErrInvalidParameter (the Nic
+// is closed).
+func (n *Nic) QueryNic() (*NicAttributes, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, errNicClosed
+	}
+	a := n.attributes
+	a.LocalNicAddress = slices.Clone(a.LocalNicAddress)
+	return &a, nil
+}
+
+// CloseNic is VipCloseNic (VI Architecture 9.2.2), and what a Kernel Agent does when a
+// program ends (VA-3.1-M3, VA-11.3.18-M1): it ends all connections and attempts, with what
+// is posted completing as flushed, and destroys all VIs, CQs and regions. After it no
+// memory is touched and no handler is called; one that has been called may still run.
+// Errors: ErrInvalidParameter (closed already).
+func (n *Nic) CloseNic() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return errNicClosed
+	}
+	n.closed = true // nothing is created from now on
+	vis := make([]*Vi, 0, len(n.vis))
+	for vi := range n.vis {
+		vis = append(vis, vi)
+	}
+	n.mu.Unlock()
+
+	n.end()
+	n.dispatch.close()
+	n.passive.close()
+	var wg sync.WaitGroup
+	for _, vi := range vis {
+		wg.Go(vi.end)
+	}
+	wg.Wait()
+	n.tasks.Wait()
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for q := range n.cqs {
+		q.destroy()
+	}
+	clear(n.vis)
+	clear(n.cqs)
+	clear(n.ptags)
+	clear(n.regions)
+	n.stags.Close()
+	n.descriptors.close()
+	return nil
+}
+
+// task runs f on a goroutine that CloseNic waits for, unless the Nic is closed.
+func (n *Nic) task(f func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return false
+	}
+	n.tasks.Go(f)
+	return true
+}
+
+// report has the error handler called.
+func (n *Nic) report(e ErrorDescriptor) {
+	e.NicHandle = n
+	n.dispatch.do(func() {
+		n.mu.Lock()
+		handler := n.onError
+		n.mu.Unlock()
+		handler(&e)
+	})
+}

@@ -1,0 +1,185 @@
+package vipl
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// Vi is a Virtual Interface: a Send Queue and a Receive Queue, and the connection with
+// one other VI (VI Architecture 2.1.1). Make one with Nic.CreateVi.
+type Vi struct {
+	nic  *Nic
+	gone chan struct{} // closed when it is destroyed
+
+	mu         sync.Mutex
+	state      ViState      // guarded by mu, as all below
+	attributes ViAttributes // as requested
+	granted    uint32       // MaxTransferSize of the connection, if link is not nil
+	send, recv workQueue
+	attempt    *attempt // while StateConnectPending
+	peer       *attempt // of the last ConnectPeerRequest, until it is waited for
+	link       *link    // of the connection, until Disconnect has closed it
+	deferred   []ErrorDescriptor
+	destroyed  bool
+
+	spans []vitcp.Span // scratch of feed
+}
+
+// CreateVi is VipCreateVi (VI Architecture 9.3.1). sendCQ and recvCQ, which may be nil
+// and may be the same, are where the completions of the two queues are told; who waits
+// then waits there.
+//
+// Errors: ErrInvalidParameter (the Nic is closed, no attributes, a CQ of another Nic or
+// destroyed), ErrResource (MaxVI), ErrInvalidReliabilityLevel, ErrInvalidMTU,
+// ErrInvalidQoS, ErrInvalidPtag, ErrInvalidRdmaRead (for an Unreliable VI).
+func (n *Nic) CreateVi(attributes *ViAttributes, sendCQ, recvCQ *CQ) (*Vi, error) {
+	if err := n.checkVi(attributes); err != nil {
+		return nil, err
+	}
+	v := &Vi{nic: n, attributes: *attributes, gone: make(chan struct{})}
+	v.send.init(v, false, sendCQ)
+	v.recv.init(v, true, recvCQ)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.closed:
+		return nil, errNicClosed
+	case len(n.vis) >= int(n.attributes.MaxVI): // VA-3.3-M1
+		return nil, resource("%d VIs are in use", len(n.vis))
+	}
+	for _, q := range []*CQ{sendCQ, recvCQ} {
+		if q == nil {
+			continue
+		}
+		if _, ok := n.cqs[q]; !ok { // VA-3.1-M1, VA-3.4-M1
+			return nil, invalid("a completion queue that is not of this NIC, or destroyed")
+		}
+	}
+	if err := n.usePtag(attributes.Ptag); err != nil {
+		return nil, err
+	}
+	v.tie(1)
+	n.vis[v] = struct{}{}
+	return v, nil
+}
+
+// tie counts the users of the CQs up or down. The caller has nic.mu.
+func (v *Vi) tie(by int) {
+	for _, q := range []*CQ{v.send.cq, v.recv.cq} {
+		if q != nil {
+			q.users += by
+		}
+	}
+}
+
+// checkVi checks attributes but for the protection tag.
+func (n *Nic) checkVi(a *ViAttributes) error {
+	switch {
+	case a == nil:
+		return invalid("no attributes")
+	case a.ReliabilityLevel >= numLevels:
+		return fmt.Errorf("%w: there is no %v", ErrInvalidReliabilityLevel, a.ReliabilityLevel)
+	case a.MaxTransferSize == 0 || a.MaxTransferSize > n.attributes.MaxTransferSize:
+		return fmt.Errorf("%w: %d, not within 1 to %d", ErrInvalidMTU, a.MaxTransferSize, n.attributes.MaxTransferSize)
+	case a.QoS != 0:
+		return fmt.Errorf("%w: there is only best effort, 0", ErrInvalidQoS)
+	case a.EnableRdmaRead && !n.attributes.RDMAReadSupport[a.ReliabilityLevel]: // table 1
+		return fmt.Errorf("%w at %v", ErrInvalidRdmaRead, a.ReliabilityLevel)
+	}
+	return nil
+}
+
+// DestroyVi is VipDestroyVi (VI Architecture 9.3.2). Handlers that wait are cancelled.
+// Errors: ErrInvalidParameter (destroyed already), ErrResource (not StateIdle, or there
+// are Descriptors on its queues, VA-3.3-M2).
+func (v *Vi) DestroyVi() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.destroyed {
+		return errViGone
+	}
+	if t := On(v.state, EventDestroyVi); t.Code != Success {
+		return fmt.Errorf("%w: the VI is %v", t.Code, v.state)
+	}
+	if !v.send.empty() || !v.recv.empty() { // VA-5.1-M1
+		return resource("there are descriptors on the work queues")
+	}
+	v.destroy()
+	return nil
+}
+
+// destroy ends the VI. The caller has mu.
+func (v *Vi) destroy() {
+	n := v.nic
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v.destroyed = true
+	v.send.handlers, v.recv.handlers, v.deferred = nil, nil, nil
+	close(v.gone)
+	n.ptags[v.attributes.Ptag]--
+	v.tie(-1)
+	delete(n.vis, v)
+	for _, q := range []*CQ{v.send.cq, v.recv.cq} {
+		if q != nil {
+			q.forget(v)
+		}
+	}
+}
+
+// end disconnects and destroys the VI, whatever is on it.
+func (v *Vi) end() {
+	_ = v.Disconnect() // an error says that it is destroyed
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.destroyed {
+		v.destroy()
+	}
+}
+
+// QueryVi is VipQueryVi (VI Architecture 9.8.3). MaxTransferSize is what the connection
+// grants if there is one. Errors: ErrInvalidParameter (destroyed).
+func (v *Vi) QueryVi() (ViState, *ViAttributes, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.destroyed {
+		return StateIdle, nil, errViGone
+	}
+	a := v.attributes
+	a.MaxTransferSize = v.transfer()
+	return v.state, &a, nil
+}
+
+// transfer is the maximum transfer size in force. The caller has mu.
+func (v *Vi) transfer() uint32 {
+	if v.link != nil {
+		return v.granted
+	}
+	return v.attributes.MaxTransferSize
+}
+
+// SetViAttributes is VipSetViAttributes (VI Architecture 9.8.2), for a VI in StateIdle:
+// a connection is made with the attributes, and keeps them. Errors: those of CreateVi;
+// ErrInvalidParameter in another state, or if it is destroyed. Nothing has changed then.
+func (v *Vi) SetViAttributes(attributes *ViAttributes) error {
+	if err := v.nic.checkVi(attributes); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.destroyed {
+		return errViGone
+	}
+	if t := On(v.state, EventSetViAttributes); t.Code != Success {
+		return fmt.Errorf("%w: the VI is %v", t.Code, v.state)
+	}
+	v.nic.mu.Lock()
+	defer v.nic.mu.Unlock()
+	if err := v.nic.usePtag(attributes.Ptag); err != nil {
+		return err
+	}
+	v.nic.ptags[v.attributes.Ptag]--
+	v.attributes = *attributes
+	return nil
+}
