@@ -113,7 +113,7 @@ func (a *attempt) explain(err error) error {
 		return fmt.Errorf("%w: %w", mismatchCode(mismatch.Reason), err)
 	case errors.Is(err, vitcp.ErrInvalid), errors.Is(err, vitcp.ErrAnswered):
 		return fmt.Errorf("%w: %w", ErrInvalidParameter, err)
-	case a.ctx.Err() != nil:
+	case over(a.ctx): // VA-9.4.4-M1
 		return ended(a.ctx)
 	}
 	return fmt.Errorf("%w: %w", ErrResource, err)

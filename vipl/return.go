@@ -98,6 +98,15 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 }
 
+// over reports whether ctx has ended. Its deadline may have passed for who dials and not
+// yet for its own timer: then it waits for that.
+func over(ctx context.Context) bool {
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
 // invalid is ErrInvalidParameter with what is wrong.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidParameter, fmt.Sprintf(format, args...))
