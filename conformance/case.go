@@ -1,5 +1,6 @@
-// Package conformance holds the executable requirements of iWARP: the verbs
-// draft (draft-hilland-rddp-verbs-00) and RFC 5040, 5041, 5042, 5044 and 6581.
+// Package conformance holds the executable requirements of iWARP, the verbs draft
+// (draft-hilland-rddp-verbs-00) and RFC 5040, 5041, 5042, 5044 and 6581; of VI over TCP,
+// the VI/TCP draft (draft-dicecco-vitcp-01) and the VI Architecture 1.0.
 //
 //	requirements  what each key asks for, and whether a case can show it
 //	cases         the cases, a file for each section
@@ -36,7 +37,7 @@ const (
 	// NeedUpper: a stream, and an upper tester at the other end that posts, registers
 	// and looks as it is told.
 	NeedUpper
-	// NeedAPI: the verbs of an RNIC in this process.
+	// NeedAPI: the verbs of an RNIC in this process, or the calls of a VI NIC.
 	NeedAPI
 )
 

@@ -13,9 +13,10 @@ import (
 	"github.com/softrnic/softrnic/conformance/upper"
 )
 
-// newConformCommand makes `rnic conform`: the requirements of iWARP, executed.
+// newConformCommand makes `rnic conform`: the requirements of iWARP and of VI over
+// TCP, executed.
 func newConformCommand() *cobra.Command {
-	return newGroup("conform", "Check an RNIC against the verbs draft and the iWARP RFCs",
+	return newGroup("conform", "Check an RNIC against the verbs draft, the iWARP RFCs and VI over TCP",
 		newConformListCommand(),
 		newConformRunCommand(),
 		newConformServeCommand(),
@@ -28,9 +29,10 @@ func newConformListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the requirements, and which cases assert them",
-		Long: `list prints every MUST and SHOULD of the verbs draft and of RFC 5040, 5041, 5042,
-5044, 6581 and 7306: its key, its class, and a summary. Requirements of class
-test have cases; the note of any other says why none can show it.`,
+		Long: `list prints every MUST and SHOULD of the verbs draft, of RFC 5040, 5041, 5042, 5044,
+6581 and 7306, of the VI/TCP draft, and of the VI Architecture: its key, its class,
+and a summary. Requirements of class test have cases; the note of any other says
+why none can show it.`,
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := report.List(cases.All())

@@ -45,5 +45,9 @@ func All() []conformance.Case {
 		// RFC 6581.
 		r6581_6, r6581_9_1, r6581_9_2, r6581_10, r6581_blind, blind_6581,
 		// RFC 7306.
+		// The VI/TCP draft.
+		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_3, vt3_6,
+		// The VI Architecture.
+		va2, va3, va3_4, va4, va4_3, va5, va6, va6_3, va10,
 	)
 }

@@ -96,7 +96,7 @@ func parse(line string) (mutant, error) {
 func product(file string) bool {
 	top, _, _ := strings.Cut(file, "/")
 	switch top {
-	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm":
+	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vipl", "nd2":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}
 	return false

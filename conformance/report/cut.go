@@ -28,6 +28,9 @@ func beginsStartup(b []byte) bool { return bytes.HasPrefix(b, startupBegin) }
 
 // cut takes both halves of a stream apart.
 func (s *stream) cut() {
+	if s.cutVI() {
+		return
+	}
 	a, b := &s.sent, &s.received
 	a.startup, b.startup = beginsStartup(a.octets), beginsStartup(b.octets)
 	from, to := a.cutStartup(), b.cutStartup()

@@ -14,7 +14,7 @@ type Entry struct {
 	Direction conformance.Direction
 	// Kind says what Octets are.
 	Kind Kind
-	// Number counts the FPDUs of a direction, from 1.
+	// Number counts the FPDUs, or VI segments, of a direction, from 1.
 	Number int
 	// Title is the entry in a few words; of a note, all of it.
 	Title string
@@ -34,12 +34,13 @@ const (
 	KindEnd     Kind = "end"     // FIN, RST
 	KindStartup Kind = "startup" // an MPA Request or Reply frame
 	KindFPDU    Kind = "fpdu"
-	KindOctets  Kind = "octets" // none of these
+	KindSegment Kind = "segment" // of VI/TCP
+	KindOctets  Kind = "octets"  // none of these
 )
 
 // Field is a part of an Entry's octets: of which layer, and what it says.
 type Field struct {
-	Layer  string // MPA, DDP or RDMAP; "" for payload
+	Layer  string // MPA, DDP, RDMAP or VI; "" for payload
 	Octets []byte
 	Text   string
 }
@@ -62,7 +63,10 @@ type piece struct {
 }
 
 // stream is a connection of a case, both ways.
-type stream struct{ sent, received half }
+type stream struct {
+	sent, received half
+	vi             bool // of VI/TCP
+}
 
 func (s *stream) half(d conformance.Direction) *half {
 	if d == conformance.Received {

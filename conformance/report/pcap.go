@@ -14,6 +14,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/vitcp"
 )
 
 // WritePcap writes the streams of a case's trace as pcapng. Link, IP and TCP headers
@@ -76,11 +77,12 @@ type packet struct {
 // flow is the TCP connection of a stream. Index 0 is the runner's side, 1 the
 // target's.
 type flow struct {
-	port uint16 // the runner's
-	seq  [2]uint32
+	port   uint16 // the runner's
+	target uint16 // the target's
+	seq    [2]uint32
 }
 
-// targetPort is that of the target: rping's.
+// targetPort is that of the target: rping's; in VI/TCP it is another.
 const targetPort = 7174
 
 func side(d conformance.Direction) int {
@@ -94,14 +96,17 @@ func side(d conformance.Direction) int {
 // the stream has none. Who sends first opened the connection.
 func (c *capture) open(e Entry) {
 	s, at, opener := c.streams[e.Stream], e.At, side(e.Direction)
-	f := &flow{port: uint16(50000 + e.Stream), seq: [2]uint32{1000, 2000}}
+	f := &flow{port: uint16(50000 + e.Stream), target: targetPort, seq: [2]uint32{1000, 2000}}
+	if s.vi {
+		f.target = vitcp.DefaultPort
+	}
 	c.flows[e.Stream] = f
 	c.segment(f, opener, at, &layers.TCP{SYN: true}, nil)
 	f.seq[opener]++
 	c.segment(f, 1-opener, at, &layers.TCP{SYN: true, ACK: true}, nil)
 	f.seq[1-opener]++
 	c.segment(f, opener, at, &layers.TCP{ACK: true}, nil)
-	if s.sent.startup || s.received.startup {
+	if s.sent.startup || s.received.startup || s.vi {
 		return
 	}
 	halves := [2]*half{&s.sent, &s.received}
@@ -151,7 +156,7 @@ func (c *capture) entry(e Entry) {
 // segment adds a packet.
 func (c *capture) segment(f *flow, from int, at time.Duration, tcp *layers.TCP, payload []byte) {
 	addr := [2]net.IP{{192, 0, 2, 1}, {192, 0, 2, 2}}
-	port := [2]layers.TCPPort{layers.TCPPort(f.port), targetPort}
+	port := [2]layers.TCPPort{layers.TCPPort(f.port), layers.TCPPort(f.target)}
 	mac := [2]net.HardwareAddr{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
 	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: addr[from], DstIP: addr[1-from]}
 	tcp.SrcPort, tcp.DstPort, tcp.Seq, tcp.Window = port[from], port[1-from], f.seq[from], 65535

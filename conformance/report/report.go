@@ -5,7 +5,7 @@
 //	json.go    the lists that programs read, and the record of a run
 //	text.go, junit.go, html.go
 //	decode.go  a trace as startup frames, FPDUs and ends: cut.go finds them,
-//	           fields.go names their octets
+//	           fields.go names their octets; cut_vi.go does that for VI segments
 //	pcap.go    a trace as pcapng
 package report
 
@@ -42,8 +42,8 @@ type Report struct {
 // Section is a section of a source, and what is below it from the third number on:
 // "7.10" has 7.10.6.1 in it.
 type Section struct {
-	Spec   string // "verbs", "rfc5044"
-	Number string
+	Spec   string // "verbs", "rfc5044", "vitcp", "nd2"
+	Number string // of nd2 a method's name
 	Keys   []*Key
 	Cases  []*Case // named after this section
 	Counts Counts
@@ -59,6 +59,14 @@ func specName(spec string) string {
 	}
 	if n, ok := strings.CutPrefix(spec, "rfc"); ok {
 		return "RFC " + n
+	}
+	switch spec {
+	case "vitcp":
+		return "VI/TCP draft"
+	case "via":
+		return "VI Architecture"
+	case "nd2":
+		return "NetworkDirect"
 	}
 	return spec + " draft"
 }

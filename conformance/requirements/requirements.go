@@ -1,6 +1,7 @@
-// Package requirements is the registry: every MUST and SHOULD of the verbs draft and
-// of the iWARP RFCs, by key, in our own words, with the class that says whether a
-// case can show it.
+// Package requirements is the registry: every MUST and SHOULD of the verbs draft, of
+// the iWARP RFCs, of the VI/TCP draft and of the VI Architecture, and every flag, return
+// value and remark of NetworkDirect's IND2QueuePair, by key, in our own words, with the
+// class that says whether a case can show it.
 //
 // The registry is the tab-separated files beside this one, a file for each part of a
 // source. A line has a key, a class, a summary and a note.
@@ -46,10 +47,11 @@ func (c Class) valid() bool {
 // Requirement is one line of the registry.
 type Requirement struct {
 	Key string `json:"key"`
-	// Spec is the source: "verbs", or "rfc5040" and the like.
-	Spec    string `json:"spec"`
+	// Spec is the source: "verbs", "rfc5040" and the like, "vitcp", "via" or "nd2".
+	Spec string `json:"spec"`
+	// Section is a section's number; of nd2 a method's name.
 	Section string `json:"section"`
-	// Level is MUST or SHOULD.
+	// Level is MUST or SHOULD. All of nd2 is MUST.
 	Level   string `json:"level"`
 	Class   Class  `json:"class"`
 	Summary string `json:"summary"`
@@ -57,10 +59,20 @@ type Requirement struct {
 }
 
 // key is a source, a section and a counter with its level.
-var key = regexp.MustCompile(`^(RV|R[0-9]{4})-([0-9A-Z.]+)-([MS])[0-9]+$`)
+var key = regexp.MustCompile(`^(RV|R[0-9]{4}|VT|VA)-([0-9A-Z.]+)-([MS])[0-9]+$`)
+
+// remark is a key of NetworkDirect: a method or structure, and a counter with its kind,
+// which is flag, return value or remark.
+var remark = regexp.MustCompile(`^(ND)-([A-Za-z]+)-([FRM])[0-9]+$`)
 
 // order is that in which the files are listed.
-var order = []string{"verbs.tsv", "rfc5040.tsv", "rfc5041.tsv", "rfc5042.tsv", "rfc5044.tsv", "rfc6581.tsv", "rfc7306.tsv"}
+var order = []string{
+	"verbs.tsv", "rfc5040.tsv", "rfc5041.tsv", "rfc5042.tsv", "rfc5044.tsv", "rfc6581.tsv", "rfc7306.tsv",
+	"vitcp.tsv", "via.tsv",
+}
+
+// specs are the sources that have a prefix of their own; the others are RFCs.
+var specs = map[string]string{"RV": "verbs", "VT": "vitcp", "VA": "via", "ND": "nd2"}
 
 // All is the registry, in the order of the sources. It panics if a file that was built
 // in is malformed: TestRegistry reads them all.
@@ -114,10 +126,13 @@ func parse(line string) (Requirement, error) {
 	}
 	m := key.FindStringSubmatch(f[0])
 	if m == nil {
+		m = remark.FindStringSubmatch(f[0])
+	}
+	if m == nil {
 		return Requirement{}, fmt.Errorf("%q is no key", f[0])
 	}
-	r := Requirement{Key: f[0], Spec: "verbs", Section: m[2], Level: "MUST", Class: Class(f[1]), Summary: f[2], Note: f[3]}
-	if m[1] != "RV" {
+	r := Requirement{Key: f[0], Spec: specs[m[1]], Section: m[2], Level: "MUST", Class: Class(f[1]), Summary: f[2], Note: f[3]}
+	if r.Spec == "" {
 		r.Spec = "rfc" + m[1][1:]
 	}
 	if m[3] == "S" {

@@ -37,7 +37,7 @@ func TestRegistry(t *testing.T) {
 	assert.GreaterOrEqual(t, count["verbs"][Test]*100, 90*all)
 	all, tests := 0, 0
 	for spec, classes := range count {
-		if spec == "verbs" || spec == "rfc7306" {
+		if !strings.HasPrefix(spec, "rfc") || spec == "rfc7306" {
 			continue
 		}
 		for c, n := range classes {
@@ -48,6 +48,14 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, tests*100, 85*all, "of the RFCs' MUSTs")
+	for spec, want := range map[string]int{"vitcp": 44, "via": 111} {
+		all := 0
+		for _, n := range count[spec] {
+			all += n
+		}
+		assert.Equal(t, want, all, "MUSTs of %s", spec)
+		assert.GreaterOrEqual(t, count[spec][Test]*100, 85*all, spec)
+	}
 }
 
 func TestMalformedLines(t *testing.T) {
@@ -55,6 +63,8 @@ func TestMalformedLines(t *testing.T) {
 		"fields":     "RV-5.1-M1\ttest\tx",
 		"key":        "RV-5.1\ttest\tx\t",
 		"may":        "RV-5.1-O1\ttest\tx\t",
+		"flag":       "RV-5.1-F1\ttest\tx\t",
+		"should":     "ND-Send-S1\ttest\tx\t",
 		"class":      "RV-5.1-M1\tmaybe\tx\t",
 		"no summary": "RV-5.1-M1\ttest\t\t",
 		"no note":    "RV-5.1-M1\thardware\tx\t",
@@ -69,4 +79,9 @@ func TestMalformedLines(t *testing.T) {
 	assert.Equal(t, Requirement{
 		Key: "R5044-7.1.2-M4", Spec: "rfc5044", Section: "7.1.2", Level: "MUST", Class: Test, Summary: "x", Note: "because",
 	}, r)
+	for key, spec := range map[string]string{"RV-5.1-M1": "verbs", "VT-3.2-M1": "vitcp", "VA-6.4.1-M2": "via", "ND-Send-F1": "nd2"} {
+		r, err := parse(key + "\ttest\tx\t")
+		require.NoError(t, err)
+		assert.Equal(t, spec, r.Spec)
+	}
 }

@@ -1,0 +1,173 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// va10 is the form of Descriptors: VI Architecture 10.
+var va10 = []conformance.Case{
+	{
+		Name: "10.2/vi-reserved", Keys: []string{"VA-10.2-M1", "VA-10.2-M2", "VA-10.2-M3", "VA-10.2-M5", "VA-10.3-M3"},
+		Need: conformance.NeedAPI, Run: viReserved,
+	},
+	{Name: "10.2/vi-length-field", Keys: []string{"VA-10.2-M4"}, Need: conformance.NeedAPI, Run: viLengthField},
+	{Name: "10.2/vi-status-reserved", Keys: []string{"VA-10.2-M6", "VA-10.2-M7"}, Need: conformance.NeedAPI, Run: viStatusReserved},
+	{Name: "10.4/vi-too-long", Keys: []string{"VA-10.4-M2"}, Need: conformance.NeedAPI, Run: viTooLong},
+}
+
+// viReserved sets each of the reserved fields and bits, in each kind of Descriptor.
+func viReserved(t *conformance.T) {
+	spoils := map[string]func(*vipl.Descriptor){
+		"reserved word":    func(d *vipl.Descriptor) { d.Control.Reserved = 1 },
+		"status":           func(d *vipl.Descriptor) { d.Control.Status = viDone },
+		"flag of a status": func(d *vipl.Descriptor) { d.Control.Status = 1 << 31 },
+		"operation 3":      func(d *vipl.Descriptor) { d.Control.Control |= 3 },
+	}
+	for bit := 4; bit < 16; bit++ {
+		spoils["control bit "+string(rune('a'+bit))] = func(d *vipl.Descriptor) { d.Control.Control |= 1 << bit }
+	}
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+	for name, spoil := range spoils {
+		t.Part("%s", name)
+		for _, tr := range viTransfers[:2] {
+			d := r.desc()
+			tr.set(d, r.remote(0), r.data(0, 1))
+			spoil(d)
+			require.NoError(t, r.v.PostSend(d, r.dh))
+			got, err := r.v.SendWait(t.Context())
+			require.NoError(t, err)
+			require.Same(t, d, got)
+			require.Equal(t, vipl.Status(viDone|viFormat), d.Control.Status&(viDone|0xFFFE), tr.name)
+		}
+		d := r.desc()
+		d.SetRecv(r.data(0, 8))
+		spoil(d)
+		require.NoError(t, r.v.PostRecv(d, r.dh))
+		r.send("consumes")
+		r.received(r.v, d, viDone|viFormat|viOpReceive)
+	}
+	t.Part("reserved word of the address segment")
+	d := r.desc()
+	d.SetRdmaWrite(r.remote(0), r.data(0, 1))
+	d.Address.Reserved = 1 << 31
+	r.sent(r.v, r.post(r.v, d), viDone|viFormat|viOpWrite)
+	r.sends(r.v, r.data(0, 2))
+	require.Equal(t, r.mem[:2], r.get(viSend).payload, "the first that is sent")
+
+	t.Part("at Reliable Delivery")
+	r = newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+	d = r.desc()
+	d.SetRdmaRead(r.remote(0), r.data(0, 1))
+	d.Address.Reserved = 1
+	r.sent(r.v, r.post(r.v, d), viDone|viFormat|viOpRead)
+	r.over()
+}
+
+// viLengthField has the length field not be the sum of the data segments.
+func viLengthField(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+	for _, length := range []uint32{0, 9, 11, 1<<32 - 1} {
+		for _, tr := range viTransfers[:2] {
+			d := r.desc()
+			tr.set(d, r.remote(0), r.data(0, 4), r.data(8, 6))
+			require.Equal(t, uint32(10), d.Control.Length)
+			d.Control.Length = length
+			r.sent(r.v, r.post(r.v, d), viDone|viLength|tr.op)
+		}
+	}
+	d := r.desc()
+	d.SetRecv(r.data(0, 4), r.data(8, 6))
+	d.Control.Length = 77 // means nothing there
+	require.NoError(t, r.v.PostRecv(d, r.dh))
+	r.send("ten octets")
+	r.received(r.v, d, viDone|viOpReceive)
+	require.Equal(t, uint32(10), d.Control.Length)
+	r.sends(r.v, r.data(0, 2))
+	require.Equal(t, r.mem[:2], r.get(viSend).payload, "the first that is sent")
+}
+
+// viTooLong sends an octet more than the maximum transfer size, in one segment and in
+// two that are in order by themselves.
+func viTooLong(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		for _, tr := range viTransfers {
+			if tr.op == viOpRead && l.level == vipl.ServiceUnreliable {
+				continue
+			}
+			r := newVIRig(t, viSetup{level: l.level, vi: func(a *vipl.ViAttributes) { a.MaxTransferSize = 1000 }})
+			d := r.desc()
+			tr.set(d, r.remote(0), r.data(0, 1000), r.data(0, 1))
+			r.sent(r.v, r.post(r.v, d), viDone|viLength|tr.op)
+			if l.level != vipl.ServiceUnreliable {
+				r.over()
+				require.Equal(t, vipl.StateError, r.state(r.v))
+				continue
+			}
+			r.sends(r.v, r.data(0, 1000))
+			_, payload := r.whole(viSend)
+			require.Len(t, payload, 1000, "the most")
+		}
+	}
+}
+
+// viStatusReserved collects statuses of success and of every error.
+func viStatusReserved(t *conformance.T) {
+	seen := vipl.Status(0)
+	look := func(d *vipl.Descriptor) {
+		require.True(t, d.Done())
+		s := d.Control.Status
+		assert.Zero(t, s&0x0000FE00, "reserved error bits of %v", s)
+		assert.Zero(t, s&0xFFF00000, "reserved flag bits of %v", s)
+		assert.LessOrEqual(t, s>>16&7, vipl.Status(4), "operation of %v", s)
+		seen |= s
+	}
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception, receives: 1})
+	wait := func(v *vipl.Vi) {
+		d, err := v.SendWait(t.Context())
+		require.NoError(t, err)
+		look(d)
+	}
+	r.put(r.message(viSegment{kind: viSend, flags: viLast | viImmediate}))
+	r.received(r.v, r.receives[0], viDone|viOpReceive|viHasImmediate)
+	look(r.receives[0])
+	w := r.writes(r.v, r.remote(0), r.data(0, 1))
+	behind := r.sends(r.v)
+	for s := r.next(); s.kind != viWrite; s = r.next() {
+	}
+	n := r.get(viSend).number
+	r.nop(viSegment{ack: n - 1, code: viProtectionCode | viDescriptorCode | viTransportCode})
+	wait(r.v)
+	wait(r.v)
+	look(w)
+	look(behind)
+
+	r = newVIRig(t, viSetup{level: vipl.ServiceReliableReception})
+	r.sends(r.v)
+	r.nop(viSegment{ack: r.get(viSend).number, code: viDescriptorCode})
+	wait(r.v)
+
+	u := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+	bad := u.desc()
+	bad.SetSend()
+	bad.Control.Reserved = 1
+	u.post(u.v, bad)
+	u.sends(u.v, vipl.DataSegment{Length: 1})
+	bad = u.desc()
+	bad.SetSend()
+	bad.Control.Length = 1
+	u.post(u.v, bad)
+	for range 3 {
+		wait(u.v)
+	}
+	d := u.recv(u.v, u.data(0, 1))
+	u.put(u.message(viSegment{kind: viSend, flags: viLast | viError}))
+	u.received(u.v, d, viDone|viPartial|viOpReceive)
+	look(d)
+	require.Equal(t, vipl.Status(viDone|viFormat|viProtection|viLength|viPartial|viFlushed|viTransport|viRemoteProtection|viRemoteDescriptor),
+		seen&0xFFFF, "every error has been seen")
+}

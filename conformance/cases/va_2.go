@@ -1,0 +1,265 @@
+package cases
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// va2 is the data transfer models and the reliability levels: VI Architecture 1.5.3 to 2.5.
+var va2 = []conformance.Case{
+	{
+		Name: "1.5.3/vi-handle-qualifies", Keys: []string{"VA-1.5.3-M3", "VA-3.2.1-M1", "VA-9.5.3-M1", "VA-10.4-M3"},
+		Need: conformance.NeedAPI, Run: viHandleQualifies,
+	},
+	{Name: "2.3.1/vi-receive-too-small", Keys: []string{"VA-2.3.1-M1"}, Need: conformance.NeedAPI, Run: viReceiveTooSmall},
+	{Name: "2.3.1/vi-no-receive", Keys: []string{"VA-2.3.1-M1", "VA-2.3.2-M3"}, Need: conformance.NeedAPI, Run: viNoReceive},
+	{Name: "2.3.2/vi-write-gathers", Keys: []string{"VA-2.3.2-M1"}, Need: conformance.NeedAPI, Run: viWriteGathers},
+	{Name: "2.3.2/vi-read-scatters", Keys: []string{"VA-2.3.2-M2"}, Need: conformance.NeedAPI, Run: viReadScatters},
+	{
+		Name: "2.3.2/vi-limits-told", Keys: []string{"VA-2.3.2-S1", "VA-6.1.1.2-S1", "VA-10.4-S1"}, Strict: true,
+		Need: conformance.NeedAPI, Run: viLimitsTold,
+	},
+	{
+		Name: "2.4/vi-cq-only", Keys: []string{
+			"VA-2.4-M1", "VA-9.3.1-M1", "VA-9.6.3-M1", "VA-9.6.6-M1", "VA-9.6.7-M2", "VA-9.6.8-M2", "VA-9.6.9-M2", "VA-9.6.10-M2",
+		},
+		Need: conformance.NeedAPI, Run: viCQOnly,
+	},
+	{
+		Name: "2.5.1/vi-posting-order", Keys: []string{"VA-2.5.1-M2", "VA-6.3.1-M1"},
+		Need: conformance.NeedAPI, Run: viPostingOrder,
+	},
+	{Name: "2.5.1/vi-no-delay", Keys: []string{"VA-2.5.1-M4"}, Need: conformance.NeedAPI, Run: viNoDelay},
+}
+
+// viHandleQualifies names memory by handles and addresses that do not belong together.
+func viHandleQualifies(t *conformance.T) {
+	for _, l := range viLevels {
+		mem := make([]byte, 64)
+		for name, spoil := range map[string]func(*viRig) vipl.DataSegment{
+			"no handle":           func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = 0; return d },
+			"a handle of nothing": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle ^= 0x00F00000; return d },
+			"that of Descriptors": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = r.dh; return d },
+			"that of another region": func(r *viRig) vipl.DataSegment {
+				d := r.data(0, 8)
+				d.Handle = r.register(mem, vipl.MemAttributes{Ptag: r.ptag})
+				return d
+			},
+			"no address":              func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = 0; return d },
+			"memory never registered": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = vipl.AddressOf(mem); return d },
+			"an octet too many":       func(r *viRig) vipl.DataSegment { return r.data(viMemory-7, 8) },
+			"an octet too early":      func(r *viRig) vipl.DataSegment { return r.data(-1, 8) },
+		} {
+			t.Part("%s, %s", l.name, name)
+			r := newVIRig(t, viSetup{level: l.level})
+			r.sent(r.v, r.sends(r.v, spoil(r)), viDone|viProtection)
+			r2 := newVIRig(t, viSetup{level: l.level})
+			before := bytes.Clone(r2.mem)
+			d := r2.recv(r2.v, spoil(r2))
+			r2.send("12345678")
+			r2.received(r2.v, d, viDone|viProtection|viOpReceive)
+			require.True(t, bytes.Equal(before, r2.mem), "the memory")
+			require.Equal(t, make([]byte, 64), mem, "other memory")
+			if l.level != vipl.ServiceUnreliable {
+				r.over()
+				continue
+			}
+			r.sends(r.v, r.data(0, 2))
+			require.Equal(t, r.mem[:2], r.get(viSend).payload, "the first that is sent")
+		}
+	}
+}
+
+// viReceiveTooSmall posts a receive of an octet less than comes.
+func viReceiveTooSmall(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level})
+		d, next := r.recv(r.v, r.data(0, 3), r.data(8, 4)), r.recv(r.v, r.data(16, 8))
+		before := bytes.Clone(r.mem[12:])
+		r.send("12345678")
+		r.received(r.v, d, viDone|viLength|viOpReceive)
+		require.True(t, bytes.Equal(before, r.mem[12:]), "memory behind the receive")
+		if l.level == vipl.ServiceUnreliable {
+			r.send("12345678")
+			r.received(r.v, next, viDone|viOpReceive)
+			continue
+		}
+		r.received(r.v, next, viDone|viFlushed|viOpReceive)
+		require.Equal(t, vipl.StateError, r.state(r.v))
+	}
+}
+
+// viNoReceive sends what needs a receive, and there is none.
+func viNoReceive(t *conformance.T) {
+	for _, l := range viLevels {
+		for _, kind := range []byte{viSend, viWrite} {
+			t.Part("%s, type %d", l.name, kind)
+			r := newVIRig(t, viSetup{level: l.level})
+			s := viSegment{kind: kind, flags: viLast, payload: []byte("lost")}
+			if kind == viWrite {
+				s.flags |= viImmediate
+				s.rdma = r.at(0, 4)
+			}
+			r.put(r.message(s))
+			if l.level != vipl.ServiceUnreliable {
+				r.reported(vipl.ErrorRecvQEmpty)
+				r.over()
+				require.Equal(t, vipl.StateError, r.state(r.v))
+				continue
+			}
+			dropped := func() bool { return r.usage().Untold == 1 }
+			require.Eventually(t, dropped, patience(t), time.Millisecond, "the message is dropped")
+			d := r.recv(r.v, r.data(100, 8))
+			r.send("found")
+			r.received(r.v, d, viDone|viOpReceive)
+			require.Equal(t, "found", string(r.mem[100:105]))
+			require.Equal(t, vipl.StateConnected, r.state(r.v))
+		}
+	}
+}
+
+// viWriteGathers writes from three places to one.
+func viWriteGathers(t *conformance.T) {
+	for _, l := range viLevels {
+		p := newVIPair(t, l.level)
+		to := p.b.mem[1000:1100]
+		clear(to)
+		d := p.a.writes(p.va, p.b.remote(1010), p.a.data(500, 7), p.a.data(0, 0), p.a.data(3, 20), p.a.data(500, 1))
+		last := p.b.recv(p.vb)
+		p.a.sends(p.va)
+		p.b.received(p.vb, last, viDone|viOpReceive)
+		p.a.sent(p.va, d, viDone|viOpWrite)
+		want := make([]byte, 100)
+		copy(want[10:], p.a.mem[500:507])
+		copy(want[17:], p.a.mem[3:23])
+		want[37] = p.a.mem[500]
+		require.Equal(t, want, to)
+		require.Equal(t, uint32(28), d.Control.Length)
+	}
+}
+
+// viReadScatters reads from one place to three.
+func viReadScatters(t *conformance.T) {
+	for _, l := range viLevels[1:] {
+		p := newVIPair(t, l.level)
+		clear(p.a.mem)
+		d := p.a.reads(p.va, p.b.remote(77), p.a.data(500, 7), p.a.data(9, 0), p.a.data(3, 20), p.a.data(900, 1))
+		p.a.sent(p.va, d, viDone|viOpRead)
+		want := make([]byte, viMemory)
+		copy(want[500:], p.b.mem[77:84])
+		copy(want[3:], p.b.mem[84:104])
+		want[900] = p.b.mem[104]
+		require.True(t, bytes.Equal(want, p.a.mem))
+	}
+}
+
+// viLimitsTold asks what the NIC supports, and does it.
+func viLimitsTold(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{MaxTransferSize: 40 << 10})
+	a, err := h.nic.QueryNic()
+	require.NoError(t, err)
+	assert.Equal(t, [3]bool{false, true, true}, a.RDMAReadSupport, "table 1, and what viReadScatters does")
+	assert.Equal(t, uint32(40<<10), a.MaxTransferSize)
+	assert.GreaterOrEqual(t, a.MaxSegmentsPerDesc, uint32(252))
+	bad := h.attributes(vipl.ServiceUnreliable)
+	bad.MaxTransferSize = 40<<10 + 1
+	_, err = h.nic.CreateVi(&bad, nil, nil)
+	viCode(t, vipl.ErrInvalidMTU, err, "more than the NIC's")
+	bad = h.attributes(vipl.ServiceUnreliable)
+	bad.MaxTransferSize, bad.EnableRdmaRead = 1, true
+	_, err = h.nic.CreateVi(&bad, nil, nil)
+	viCode(t, vipl.ErrInvalidRdmaRead, err, "RDMA Reads on an Unreliable VI")
+}
+
+// viCQOnly ties the queues of a VI to a CQ each, and both to one.
+func viCQOnly(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a call that waits ends with another error
+	for _, c := range []struct{ send, recv *vipl.CQ }{{h.cq(4), nil}, {nil, h.cq(4)}, {h.cq(4), h.cq(4)}} {
+		v := h.tied(vipl.ServiceUnreliable, c.send, c.recv)
+		_, sendWait := v.SendWait(ctx)
+		_, recvWait := v.RecvWait(ctx)
+		sendNotify := v.SendNotify(func(*vipl.Nic, *vipl.Vi, *vipl.Descriptor) {})
+		recvNotify := v.RecvNotify(func(*vipl.Nic, *vipl.Vi, *vipl.Descriptor) {})
+		if c.send != nil {
+			viCode(t, vipl.ErrResource, sendWait, "SendWait")
+			viCode(t, vipl.ErrResource, sendNotify, "SendNotify")
+		} else {
+			require.ErrorIs(t, sendWait, context.Canceled)
+			require.NoError(t, sendNotify)
+		}
+		if c.recv != nil {
+			viCode(t, vipl.ErrResource, recvWait, "RecvWait")
+			viCode(t, vipl.ErrResource, recvNotify, "RecvNotify")
+		} else {
+			require.ErrorIs(t, recvWait, context.Canceled)
+			require.NoError(t, recvNotify)
+		}
+		if c.send == nil {
+			continue
+		}
+		d := h.sends(v)
+		vi, isRecv, err := c.send.CQWait(t.Context())
+		require.NoError(t, err)
+		require.Same(t, v, vi)
+		require.False(t, isRecv)
+		got, err := v.SendDone()
+		require.NoError(t, err)
+		require.Same(t, d, got)
+	}
+}
+
+// viPostingOrder posts Sends and RDMA Writes of all sizes at once.
+func viPostingOrder(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level, nic: vipl.Config{Segment: 300}})
+		var posted []*vipl.Descriptor
+		for i := range 40 {
+			d := r.desc()
+			d.SetSend(r.data(i, i*37))
+			if i%3 == 1 {
+				d.SetRdmaWrite(vipl.AddressSegment{Data: 1, Handle: 1}, r.data(i, i*37))
+			}
+			posted = append(posted, r.post(r.v, d))
+		}
+		for i := range posted {
+			kind := byte(viSend)
+			if i%3 == 1 {
+				kind = viWrite
+			}
+			parts, payload := r.whole(kind)
+			require.Equal(t, r.subject+1+uint32(i), parts[0].number, "sequential numbers")
+			require.True(t, bytes.Equal(r.mem[i:][:i*37], payload), "message %d", i)
+		}
+		if l.level == vipl.ServiceReliableReception {
+			r.nop(viSegment{ack: r.subject + 40})
+		}
+		for i, d := range posted {
+			op := uint32(0)
+			if i%3 == 1 {
+				op = viOpWrite
+			}
+			r.sent(r.v, d, viDone|op)
+		}
+	}
+}
+
+// viNoDelay sends to a peer that says nothing at all after establishment.
+func viNoDelay(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+	for i := range 300 {
+		d := r.sends(r.v, r.data(i, 10))
+		require.Equal(t, r.mem[i:][:10], r.get(viSend).payload)
+		r.sent(r.v, d, viDone)
+	}
+}

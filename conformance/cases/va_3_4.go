@@ -1,0 +1,278 @@
+package cases
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// va3_4 is Completion Queues: VI Architecture 3.4, 9.6 and 9.7.
+var va3_4 = []conformance.Case{
+	{Name: "3.4/vi-cq-first", Keys: []string{"VA-3.4-M1"}, Need: conformance.NeedAPI, Run: viCQFirst},
+	{Name: "3.4/vi-cq-1024", Keys: []string{"VA-3.4-M2", "VA-9.7.1-M2"}, Need: conformance.NeedAPI, Run: viCQ1024},
+	{
+		Name: "3.4/vi-cq-refused", Keys: []string{"VA-3.4-M3", "VA-3.4-M4", "VA-9.7.1-M1"},
+		Need: conformance.NeedAPI, Run: viCQRefused,
+	},
+	{Name: "3.4/vi-cq-in-use", Keys: []string{"VA-3.4-M5"}, Need: conformance.NeedAPI, Run: viCQInUse},
+	{Name: "9.7.3/vi-cq-resized", Keys: []string{"VA-9.7.3-M2", "VA-9.7.1-M2"}, Need: conformance.NeedAPI, Run: viCQResized},
+	{
+		Name: "11.3.14/vi-cq-resized-at-work", Keys: []string{"VA-11.3.14-M1", "VA-3.4-S1", "VA-3.4-S2"},
+		Need: conformance.NeedAPI, Run: viCQResizedAtWork,
+	},
+	{
+		Name: "6/vi-cq-only-tells", Keys: []string{"VA-6-M1", "VA-6.1-M4", "VA-6-S1"},
+		Need: conformance.NeedAPI, Run: viCQOnlyTells,
+	},
+	{
+		Name: "9.6.7/vi-dequeued-meanwhile", Keys: []string{"VA-9.6.7-M1", "VA-9.6.8-M1"},
+		Need: conformance.NeedAPI, Run: viDequeuedMeanwhile,
+	},
+	{
+		Name: "9.6.9/vi-notify-once", Keys: []string{"VA-9.6.9-M1", "VA-9.6.10-M1", "VA-9.6.11-M1"},
+		Need: conformance.NeedAPI, Run: viNotifyOnce,
+	},
+}
+
+// viCQFirst ties VIs to CQs that are not there.
+func viCQFirst(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	gone := h.cq(1)
+	require.NoError(t, gone.DestroyCQ())
+	a := h.attributes(vipl.ServiceUnreliable)
+	for name, q := range map[string]*vipl.CQ{"destroyed": gone, "never created": {}} {
+		for _, c := range [][2]*vipl.CQ{{q, nil}, {nil, q}} {
+			_, err := h.nic.CreateVi(&a, c[0], c[1])
+			viCode(t, vipl.ErrInvalidParameter, err, name)
+		}
+	}
+	require.Zero(t, h.usage().Vis)
+}
+
+// entries takes all entries off a CQ.
+func entries(t *conformance.T, q *vipl.CQ) (n int) {
+	for {
+		_, _, err := q.CQDone()
+		if err != nil {
+			viCode(t, vipl.ErrNotDone, err, "CQDone")
+			return n
+		}
+		n++
+	}
+}
+
+// completeMany has n Descriptors of a VI complete, which is not connected, and dequeues
+// them.
+func completeMany(h *viHost, v *vipl.Vi, n int) {
+	for range n {
+		h.sends(v)
+		_, err := v.SendDone()
+		require.NoError(h.t, err)
+	}
+}
+
+// viCQ1024 fills CQs.
+func viCQ1024(t *conformance.T) {
+	for _, n := range []int{1, 2, 1024} {
+		h := newVIHost(t, vipl.Config{})
+		q := h.cq(n)
+		v := h.tied(vipl.ServiceUnreliable, q, nil)
+		completeMany(h, v, n)
+		require.Zero(t, h.usage().Lost)
+		require.Equal(t, n, entries(t, q), "entries on a CQ of %d", n)
+		completeMany(h, v, n+1)
+		require.Equal(t, uint64(1), h.usage().Lost, "of one too many")
+		require.Equal(t, n, entries(t, q))
+	}
+}
+
+// viCQRefused asks for CQs that cannot be.
+func viCQRefused(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	a, err := h.nic.QueryNic()
+	require.NoError(t, err)
+	for n, want := range map[int]vipl.Return{0: vipl.ErrInvalidParameter, -1: vipl.ErrInvalidParameter, int(a.MaxCQEntries) + 1: vipl.ErrResource} {
+		q, err := h.nic.CreateCQ(n)
+		viCode(t, want, err, "CreateCQ")
+		assert.Nil(t, q)
+		require.Zero(t, h.usage().CQs)
+	}
+	for range a.MaxCQ {
+		h.cq(1)
+	}
+	_, err = h.nic.CreateCQ(1)
+	viCode(t, vipl.ErrResource, err, "one CQ too many")
+	require.Equal(t, int(a.MaxCQ), h.usage().CQs)
+}
+
+// viCQInUse destroys a CQ while VIs are tied to it.
+func viCQInUse(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	q := h.cq(1)
+	both := h.tied(vipl.ServiceUnreliable, q, q)
+	one := h.tied(vipl.ServiceUnreliable, nil, q)
+	viCode(t, vipl.ErrResource, q.DestroyCQ(), "two VIs")
+	require.NoError(t, both.DestroyVi())
+	viCode(t, vipl.ErrResource, q.DestroyCQ(), "one VI")
+	_, _, err := q.CQDone()
+	viCode(t, vipl.ErrNotDone, err, "it is still there")
+	require.NoError(t, one.DestroyVi())
+	require.NoError(t, q.DestroyCQ())
+	viCode(t, vipl.ErrInvalidParameter, q.DestroyCQ(), "again")
+}
+
+// viCQResized makes a CQ larger and smaller.
+func viCQResized(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	q := h.cq(2)
+	v := h.tied(vipl.ServiceUnreliable, q, nil)
+	completeMany(h, v, 2)
+	require.NoError(t, q.ResizeCQ(5))
+	completeMany(h, v, 3)
+	require.Zero(t, h.usage().Lost)
+	viCode(t, vipl.ErrResource, q.ResizeCQ(4), "more is on it")
+	viCode(t, vipl.ErrInvalidParameter, q.ResizeCQ(0), "no entries")
+	require.Equal(t, 5, entries(t, q))
+	require.NoError(t, q.ResizeCQ(1))
+	completeMany(h, v, 2)
+	require.Equal(t, 1, entries(t, q), "on a CQ of one")
+	require.Equal(t, uint64(1), h.usage().Lost)
+}
+
+// viCQResizedAtWork resizes a CQ to and fro while messages come in, and takes its entries
+// off afterwards.
+func viCQResizedAtWork(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	const n = 200
+	q := h.cq(n)
+	v := h.tied(vipl.ServiceUnreliable, nil, q)
+	p, ce := dialVI(t, h), viPeerCE(vipl.ServiceUnreliable, "server")
+	var last *vipl.Descriptor
+	for range n {
+		last = h.recv(v, h.data(0, 1))
+	}
+	done := serveVI(h, v, "server")
+	p.asks(ce)
+	p.accepted(ce)
+	require.NoError(t, <-done)
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	wg.Go(func() {
+		for size := n; !stop.Load(); size = 5*n - size {
+			assert.NoError(t, q.ResizeCQ(size))
+		}
+	})
+	for range n {
+		p.send("x")
+	}
+	require.Eventually(t, last.Done, patience(t), time.Millisecond, "the last receive")
+	stop.Store(true)
+	wg.Wait()
+	for range n {
+		vi, isRecv, err := q.CQWait(t.Context())
+		require.NoError(t, err)
+		require.Same(t, v, vi)
+		require.True(t, isRecv)
+		d, err := v.RecvDone()
+		require.NoError(t, err)
+		require.Equal(t, vipl.Status(viDone|viOpReceive), d.Control.Status)
+	}
+	require.Zero(t, entries(t, q), "told twice")
+	require.Zero(t, h.usage().Lost)
+}
+
+// viCQOnlyTells lets Descriptors complete on tied queues of two VIs.
+func viCQOnlyTells(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	q := h.cq(8)
+	one, two := h.tied(vipl.ServiceUnreliable, q, q), h.tied(vipl.ServiceUnreliable, q, nil)
+	first, second := h.sends(one), h.sends(one)
+	third := h.recv(one)
+	fourth := h.sends(two)
+	require.NoError(t, one.Disconnect())
+	for i, want := range []struct {
+		v    *vipl.Vi
+		recv bool
+		d    *vipl.Descriptor
+	}{{one, false, first}, {one, false, second}, {two, false, fourth}, {one, true, third}} {
+		v, recv, err := q.CQWait(t.Context())
+		require.NoError(t, err)
+		require.Same(t, want.v, v, "entry %d", i)
+		require.Equal(t, want.recv, recv, "entry %d", i)
+		viCode(t, vipl.ErrResource, v.DestroyVi(), "the Descriptor is on its queue still")
+		done := v.SendDone
+		if recv {
+			done = v.RecvDone
+		}
+		d, err := done()
+		require.NoError(t, err)
+		require.Same(t, want.d, d)
+	}
+	require.Zero(t, entries(t, q))
+	require.NoError(t, one.DestroyVi())
+}
+
+// viDequeuedMeanwhile dequeues without asking the CQ.
+func viDequeuedMeanwhile(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	q := h.cq(8)
+	v := h.tied(vipl.ServiceUnreliable, q, nil)
+	completeMany(h, v, 2)
+	tell := func(vi *vipl.Vi, recv bool, err error) {
+		require.NoError(t, err)
+		require.Same(t, v, vi)
+		require.False(t, recv)
+		h.notDone(v.SendDone)
+	}
+	tell(q.CQDone())
+	tell(q.CQWait(t.Context()))
+	require.Zero(t, entries(t, q))
+}
+
+// viNotifyOnce has more complete than handlers wait for.
+func viNotifyOnce(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	v := h.vi(vipl.ServiceUnreliable)
+	dequeued := make(chan *vipl.Descriptor, 8)
+	told := func() *vipl.Descriptor { return take(t, dequeued) }
+	handler := func(_ *vipl.Nic, vi *vipl.Vi, d *vipl.Descriptor) {
+		assert.Same(t, v, vi)
+		dequeued <- d
+	}
+	for _, queue := range []struct {
+		notify func(vipl.QueueHandler) error
+		post   func() *vipl.Descriptor
+		done   func() (*vipl.Descriptor, error)
+	}{
+		{v.SendNotify, func() *vipl.Descriptor { return h.sends(v) }, v.SendDone},
+		{v.RecvNotify, func() *vipl.Descriptor { d := h.recv(v); require.NoError(t, v.Disconnect()); return d }, v.RecvDone},
+	} {
+		require.NoError(t, queue.notify(handler))
+		first := queue.post()
+		require.Same(t, first, told())
+		second, third := queue.post(), queue.post()
+		require.NoError(t, queue.notify(handler))
+		require.Same(t, second, told(), "nothing was told in between")
+		got, err := queue.done()
+		require.NoError(t, err)
+		require.Same(t, third, got, "what no handler was told of")
+	}
+	q := h.cq(8)
+	v = h.tied(vipl.ServiceUnreliable, q, nil)
+	calls := make(chan bool, 8)
+	entry := func(_ *vipl.Nic, vi *vipl.Vi, recv bool) {
+		assert.Same(t, v, vi)
+		calls <- recv
+	}
+	require.NoError(t, q.CQNotify(entry))
+	completeMany(h, v, 3)
+	require.False(t, take(t, calls))
+	require.Equal(t, 2, entries(t, q), "those that no handler was told of")
+	require.Empty(t, calls)
+}

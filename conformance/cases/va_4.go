@@ -1,0 +1,170 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// va4 is connections: VI Architecture 4.
+var va4 = []conformance.Case{
+	{Name: "4/vi-disconnect-first", Keys: []string{"VA-4-M2"}, Need: conformance.NeedAPI, Run: viDisconnectFirst},
+	{Name: "4.1/vi-robust", Keys: []string{"VA-4.1-M1"}, Need: conformance.NeedAPI, Run: viRobust},
+	{Name: "4.1/vi-second-request", Keys: []string{"VA-4.1-M2"}, Need: conformance.NeedAPI, Run: viSecondRequest},
+	{Name: "4.1/vi-accept-needs-vi", Keys: []string{"VA-4.1-M3"}, Need: conformance.NeedAPI, Run: viAcceptNeedsVI},
+	{Name: "4.1/vi-same-node", Keys: []string{"VA-4.1-M7", "VA-4.3-M3"}, Need: conformance.NeedAPI, Run: viSameNode},
+	{Name: "4.2/vi-old-connection", Keys: []string{"VA-4.2-M1", "VA-4.2-M2"}, Need: conformance.NeedAPI, Run: viOldConnection},
+	{Name: "4.2/vi-disconnect-noticed", Keys: []string{"VA-4.2-M3"}, Need: conformance.NeedAPI, Run: viDisconnectNoticed},
+}
+
+// viDisconnectFirst destroys and connects a VI that is connected.
+func viDisconnectFirst(t *conformance.T) {
+	p := newVIPair(t, vipl.ServiceReliableReception)
+	for range 3 {
+		viCode(t, vipl.ErrResource, p.va.DestroyVi(), "DestroyVi")
+		_, err := p.va.ConnectRequest(t.Context(), nil, p.b.address("server"))
+		viCode(t, vipl.ErrInvalidParameter, err, "ConnectRequest")
+		require.Equal(t, vipl.StateConnected, p.a.state(p.va))
+		require.NoError(t, p.va.Disconnect())
+		p.b.becomes(p.vb, vipl.StateError)
+		require.NoError(t, p.vb.Disconnect())
+		connectVIs(p.a, p.va, p.b, p.vb)
+	}
+	require.NoError(t, p.va.Disconnect())
+	require.NoError(t, p.va.DestroyVi())
+}
+
+// viRobust has many peers that say nothing, or nonsense, and then one that connects.
+func viRobust(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	v := h.vi(vipl.ServiceReliableDelivery)
+	done := serveVI(h, v, "server")
+	ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
+	whole := (&viSegment{kind: viRequest, flags: viLast, ce: ce}).octets(false)
+	for _, b := range [][]byte{
+		nil, {1}, whole[:23], whole[:100], whole[:len(whole)-1],
+		make([]byte, 4096), {1, 0x85, 0, 0}, {1, 0x85, 0xFF, 0xFF, 0, 0}, []byte("GET / HTTP/1.1\r\n\r\n"),
+		(&viSegment{kind: viSend, flags: viLast}).octets(false),
+		(&viSegment{kind: viAccept, flags: viLast, ce: ce}).octets(false),
+		(&viSegment{kind: viReject, flags: viLast}).octets(false),
+		(&viSegment{kind: viRequest, flags: viLast | viError, ce: ce, length: 30}).octets(false),
+	} {
+		p := dialVI(t, h)
+		_, _ = p.conn.Write(b)
+		if len(b) == 23 {
+			_ = p.conn.Close()
+		}
+	}
+	p := dialVI(t, h)
+	p.asks(ce)
+	p.accepted(ce)
+	require.NoError(t, <-done)
+	h.sends(v, h.data(0, 5))
+	require.Equal(t, h.mem[:5], p.get(viSend).payload)
+}
+
+// viSecondRequest sends another ConnectRequest over an established connection, while
+// somebody waits for one and another connection is there.
+func viSecondRequest(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+	ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
+	other := r.vi(vipl.ServiceReliableDelivery)
+	p := dialVI(t, r.viHost)
+	done := serveVI(r.viHost, other, "server")
+	p.asks(ce)
+	p.accepted(ce)
+	require.NoError(t, <-done)
+
+	waited := make(chan *vipl.Conn, 1)
+	go func() {
+		c, err := r.nic.ConnectWait(t.Context(), r.address("server"))
+		if err == nil {
+			waited <- c
+		}
+	}()
+	r.asks(ce)
+	r.over()
+	r.becomes(r.v, vipl.StateError)
+	third := dialVI(t, r.viHost)
+	ce.calling = "third"
+	third.asks(ce)
+	c := take(t, waited)
+	require.Equal(t, "third", string(c.RemoteAddr().Discriminator), "who is offered")
+	require.NoError(t, c.ConnectReject())
+	p.send("") // there is no receive: it gets as far as that
+	r.reported(vipl.ErrorConnLost)
+	r.reported(vipl.ErrorRecvQEmpty)
+	r.becomes(other, vipl.StateError)
+}
+
+// viAcceptNeedsVI accepts with whatever is no VI that is ready.
+func viAcceptNeedsVI(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+	p, ce := dialVI(t, r.viHost), viPeerCE(vipl.ServiceUnreliable, "server")
+	p.asks(ce)
+	c, err := r.nic.ConnectWait(t.Context(), r.address("server"))
+	require.NoError(t, err)
+	gone, good := r.vi(vipl.ServiceUnreliable), r.vi(vipl.ServiceUnreliable)
+	require.NoError(t, gone.DestroyVi())
+	for name, v := range map[string]*vipl.Vi{"none": nil, "one that is connected": r.v, "one that is destroyed": gone} {
+		viCode(t, vipl.ErrInvalidParameter, c.ConnectAccept(v), name)
+	}
+	require.NoError(t, c.ConnectAccept(good))
+	p.accepted(ce)
+	require.Equal(t, vipl.StateConnected, r.state(good))
+	r.sends(r.v, r.data(0, 1))
+	r.get(viSend)
+}
+
+// viSameNode connects two VIs of a NIC.
+func viSameNode(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	a, b := h.vi(vipl.ServiceReliableReception), h.vi(vipl.ServiceReliableReception)
+	d := h.recv(b, h.data(100, 4))
+	connectVIs(h, a, h, b)
+	s := h.sends(a, h.data(0, 4))
+	h.received(b, d, viDone|viOpReceive)
+	h.sent(a, s, viDone)
+	require.Equal(t, h.mem[:4], h.mem[100:104])
+}
+
+// viOldConnection connects a VI anew while its old peer talks on.
+func viOldConnection(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery, receives: 1, nic: vipl.Config{Linger: time.Millisecond}})
+	old := r.viPeer
+	require.NoError(t, r.v.Disconnect())
+	r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
+	late := old.message(viSegment{kind: viSend, flags: viLast, payload: []byte("old")})
+	_, _ = old.conn.Write(late.octets(false))
+
+	d := r.recv(r.v, r.data(0, 8))
+	r.viPeer = dialVI(t, r.viHost)
+	r.calls(viPeerCE(vipl.ServiceReliableDelivery, "server"))
+	_, _ = old.conn.Write(late.octets(false))
+	_, _ = old.conn.Write((&viSegment{kind: viWrite, flags: viLast, number: old.number + 1, rdma: r.at(0, 3), payload: []byte("old")}).octets(false))
+	old.over()
+	r.send("new")
+	r.received(r.v, d, viDone|viOpReceive)
+	require.Equal(t, "new", string(r.mem[:3]))
+	require.Equal(t, vipl.StateConnected, r.state(r.v))
+}
+
+// viDisconnectNoticed has the other VI disconnect: the next request says so at the
+// latest.
+func viDisconnectNoticed(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		p := newVIPair(t, l.level)
+		require.NoError(t, p.vb.Disconnect())
+		p.a.becomes(p.va, vipl.StateError)
+		for _, tr := range viTransfers {
+			d := p.a.desc()
+			tr.set(d, p.b.remote(0), p.a.data(0, 1))
+			p.a.sent(p.va, p.a.post(p.va, d), viDone|viFlushed|tr.op)
+		}
+		p.a.received(p.va, p.a.recv(p.va), viDone|viFlushed|viOpReceive)
+	}
+}

@@ -1,0 +1,233 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// The bits of a Descriptor's status (VI Architecture 10.2).
+const (
+	viDone             = 0x00001
+	viFormat           = 0x00002
+	viProtection       = 0x00004
+	viLength           = 0x00008
+	viPartial          = 0x00010
+	viFlushed          = 0x00020
+	viTransport        = 0x00040
+	viRemoteProtection = 0x00080
+	viRemoteDescriptor = 0x00100
+	viOpReceive        = 0x10000
+	viOpWrite          = 0x20000
+	viOpRemoteWrite    = 0x30000
+	viOpRead           = 0x40000
+	viHasImmediate     = 0x80000
+)
+
+// viHost is a NIC under test with a protection tag, registered memory, and registered
+// Descriptors.
+type viHost struct {
+	t      *conformance.T
+	nic    *vipl.Nic
+	ptag   vipl.ProtectionHandle
+	mem    []byte
+	handle vipl.MemHandle // of mem
+	descs  []vipl.Descriptor
+	dh     vipl.MemHandle // of descs
+	used   int            // of descs
+	errors chan vipl.ErrorDescriptor
+}
+
+const viMemory = 1 << 16
+
+// newVIHost opens a NIC. The memory is filled with octets that tell places apart.
+func newVIHost(t *conformance.T, c vipl.Config) *viHost {
+	h := &viHost{t: t, mem: make([]byte, viMemory), descs: make([]vipl.Descriptor, 512), errors: make(chan vipl.ErrorDescriptor, 512)}
+	if c.MatchTimeout == 0 {
+		c.MatchTimeout = time.Minute // a request may come before the ConnectWait
+	}
+	for i := range h.mem {
+		h.mem[i] = byte(i*7 + i>>8)
+	}
+	var err error
+	h.nic, err = vipl.OpenNic("127.0.0.1:0", c)
+	require.NoError(t, err, "OpenNic")
+	t.Cleanup(func() { _ = h.nic.CloseNic() })
+	require.NoError(t, h.nic.ErrorCallback(func(e *vipl.ErrorDescriptor) { h.errors <- *e }))
+	h.ptag = h.newPtag()
+	h.handle = h.register(h.mem, vipl.MemAttributes{Ptag: h.ptag, EnableRdmaWrite: true, EnableRdmaRead: true})
+	h.dh, err = h.nic.RegisterDescriptors(h.descs, h.ptag)
+	require.NoError(t, err, "RegisterDescriptors")
+	return h
+}
+
+func (h *viHost) newPtag() vipl.ProtectionHandle {
+	p, err := h.nic.CreatePtag()
+	require.NoError(h.t, err, "CreatePtag")
+	return p
+}
+
+func (h *viHost) register(mem []byte, a vipl.MemAttributes) vipl.MemHandle {
+	handle, err := h.nic.RegisterMem(mem, &a)
+	require.NoError(h.t, err, "RegisterMem")
+	return handle
+}
+
+// attributes are those of a VI that allows what its level does.
+func (h *viHost) attributes(level vipl.ReliabilityLevel) vipl.ViAttributes {
+	return vipl.ViAttributes{
+		ReliabilityLevel: level, MaxTransferSize: viMemory, Ptag: h.ptag,
+		EnableRdmaWrite: true, EnableRdmaRead: level != vipl.ServiceUnreliable,
+	}
+}
+
+func (h *viHost) vi(level vipl.ReliabilityLevel, changes ...func(*vipl.ViAttributes)) *vipl.Vi {
+	return h.tied(level, nil, nil, changes...)
+}
+
+// tied is vi with its queues tied to CQs.
+func (h *viHost) tied(level vipl.ReliabilityLevel, send, recv *vipl.CQ, changes ...func(*vipl.ViAttributes)) *vipl.Vi {
+	a := h.attributes(level)
+	for _, change := range changes {
+		change(&a)
+	}
+	v, err := h.nic.CreateVi(&a, send, recv)
+	require.NoError(h.t, err, "CreateVi")
+	return v
+}
+
+func (h *viHost) cq(entries int) *vipl.CQ {
+	q, err := h.nic.CreateCQ(entries)
+	require.NoError(h.t, err, "CreateCQ")
+	return q
+}
+
+// desc is an unused Descriptor.
+func (h *viHost) desc() *vipl.Descriptor {
+	d := &h.descs[h.used%len(h.descs)]
+	h.used++
+	*d = vipl.Descriptor{}
+	return d
+}
+
+// data is a data segment of mem.
+func (h *viHost) data(off, n int) vipl.DataSegment {
+	return vipl.DataSegment{Data: vipl.AddressOf(h.mem) + vipl.Address(off), Handle: h.handle, Length: uint32(n)}
+}
+
+// at is mem from off on as a raw peer names it, remote as another VI does.
+func (h *viHost) at(off, n int) viRDMA {
+	return viRDMA{uint64(vipl.AddressOf(h.mem)) + uint64(off), uint32(h.handle), uint32(n)}
+}
+
+func (h *viHost) remote(off int) vipl.AddressSegment {
+	return vipl.AddressSegment{Data: vipl.AddressOf(h.mem) + vipl.Address(off), Handle: h.handle}
+}
+
+// address is that of a VI at the NIC.
+func (h *viHost) address(discriminator string) *vipl.NetAddress {
+	a, err := h.nic.QueryNic()
+	require.NoError(h.t, err, "QueryNic")
+	return &vipl.NetAddress{HostAddress: a.LocalNicAddress, Discriminator: []byte(discriminator)}
+}
+
+func (h *viHost) post(v *vipl.Vi, d *vipl.Descriptor) *vipl.Descriptor {
+	require.NoError(h.t, v.PostSend(d, h.dh), "PostSend")
+	return d
+}
+
+// sends posts a Send of parts of mem, or of nothing at all; writes and reads what they
+// say.
+func (h *viHost) sends(v *vipl.Vi, segments ...vipl.DataSegment) *vipl.Descriptor {
+	d := h.desc()
+	d.SetSend(segments...)
+	return h.post(v, d)
+}
+
+func (h *viHost) writes(v *vipl.Vi, to vipl.AddressSegment, segments ...vipl.DataSegment) *vipl.Descriptor {
+	d := h.desc()
+	d.SetRdmaWrite(to, segments...)
+	return h.post(v, d)
+}
+
+func (h *viHost) reads(v *vipl.Vi, from vipl.AddressSegment, segments ...vipl.DataSegment) *vipl.Descriptor {
+	d := h.desc()
+	d.SetRdmaRead(from, segments...)
+	return h.post(v, d)
+}
+
+func (h *viHost) recv(v *vipl.Vi, segments ...vipl.DataSegment) *vipl.Descriptor {
+	d := h.desc()
+	d.SetRecv(segments...)
+	require.NoError(h.t, v.PostRecv(d, h.dh), "PostRecv")
+	return d
+}
+
+// sent waits for a Descriptor of a send queue and its status.
+func (h *viHost) sent(v *vipl.Vi, d *vipl.Descriptor, status uint32) {
+	h.completes(v.SendWait, d, status)
+}
+
+// received waits for a Descriptor of a receive queue and its status.
+func (h *viHost) received(v *vipl.Vi, d *vipl.Descriptor, status uint32) {
+	h.completes(v.RecvWait, d, status)
+}
+
+func (h *viHost) completes(wait func(context.Context) (*vipl.Descriptor, error), d *vipl.Descriptor, status uint32) {
+	got, err := wait(h.t.Context())
+	require.NoError(h.t, err, "waiting for a completion")
+	require.Same(h.t, d, got, "the Descriptor at the head")
+	require.Equal(h.t, vipl.Status(status), d.Control.Status, "the status")
+}
+
+// notDone says that the head of a queue has not completed.
+func (h *viHost) notDone(done func() (*vipl.Descriptor, error)) {
+	_, err := done()
+	require.ErrorIs(h.t, err, vipl.ErrNotDone)
+}
+
+// state is that of a VI.
+func (h *viHost) state(v *vipl.Vi) vipl.ViState {
+	s, _, err := v.QueryVi()
+	require.NoError(h.t, err, "QueryVi")
+	return s
+}
+
+// becomes waits until a VI is in a state.
+func (h *viHost) becomes(v *vipl.Vi, s vipl.ViState) {
+	require.Eventually(h.t, func() bool { return h.state(v) == s }, patience(h.t), time.Millisecond, "%v", s)
+}
+
+// reported is the next asynchronous error.
+func (h *viHost) reported(code vipl.ErrorCode) {
+	e := take(h.t, h.errors)
+	require.Equal(h.t, code, e.ErrorCode, "%v", &e)
+}
+
+// usage is what is in use on the NIC.
+func (h *viHost) usage() vipl.Usage {
+	u, err := h.nic.QuerySystemManagementInfo(vipl.SystemInfoUsage)
+	require.NoError(h.t, err)
+	return *u.(*vipl.Usage)
+}
+
+// viCode says that an error is of a code of the appendix.
+func viCode(t *conformance.T, want vipl.Return, err error, what string) {
+	require.True(t, errors.Is(err, want), "%s: %v, want %v", what, err, want)
+}
+
+// take is what comes out of a channel.
+func take[X any](t *conformance.T, c <-chan X) X {
+	select {
+	case x := <-c:
+		return x
+	case <-t.Context().Done():
+		t.Fatalf("nothing came")
+		panic("not reached")
+	}
+}

@@ -1,0 +1,212 @@
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// vt2 is how VIs and TCP connections belong together: VI/TCP draft 2.2.2.
+var vt2 = []conformance.Case{
+	{
+		Name: "2.2.2.1/vi-unconnected", Keys: []string{"VT-2.2.2.1-M1", "VA-4-M1", "VA-6.2-M1"},
+		Need: conformance.NeedAPI, Run: viUnconnected,
+	},
+	{Name: "2.2.2.2.2/vi-disconnect-closes-tcp", Keys: []string{"VT-2.2.2.2.2-M1"}, Need: conformance.NeedAPI, Run: viDisconnectCloses},
+	{
+		Name: "2.2.2.2.2/vi-tcp-closes", Keys: []string{"VT-2.2.2.2.2-M2", "VA-4.2-M3"},
+		Need: conformance.NeedAPI, Run: viTCPCloses,
+	},
+	{Name: "2.2.2.2.2/vi-tcp-first", Keys: []string{"VT-2.2.2.2.2-M3"}, Need: conformance.NeedAPI, Run: viTCPFirst},
+	{Name: "2.2.2.2.2/vi-checked-passive", Keys: []string{"VT-2.2.2.2.2-M4"}, Need: conformance.NeedAPI, Run: viCheckedPassive},
+	{Name: "2.2.2.2.2/vi-checked-active", Keys: []string{"VT-2.2.2.2.2-M4"}, Need: conformance.NeedAPI, Run: viCheckedActive},
+	{
+		Name: "2.2.2.2.5/vi-memory-gone", Keys: []string{"VT-2.2.2.2.5-S2"}, Strict: true,
+		Need: conformance.NeedAPI, Run: viMemoryGone,
+	},
+	{Name: "2.2.2.2.6/vi-reads-held", Keys: []string{"VT-2.2.2.2.6-M1"}, Need: conformance.NeedAPI, Run: viReadsHeld},
+	{Name: "2.2.2.2.6/vi-reads-limited", Keys: []string{"VT-2.2.2.2.6-M2"}, Need: conformance.NeedAPI, Run: viReadsLimited},
+	{Name: "2.2.2.2.6/vi-one-read-too-many", Keys: []string{"VT-2.2.2.2.6-M2"}, Need: conformance.NeedAPI, Run: viReadTooMany},
+}
+
+// viUnconnected posts to a VI that is not connected, and connects it then.
+func viUnconnected(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	v := h.vi(vipl.ServiceReliableDelivery)
+	require.Equal(t, vipl.StateIdle, h.state(v), "a new VI")
+	waiting := h.recv(v, h.data(0, 16))
+	h.sent(v, h.sends(v, h.data(0, 16)), viDone|viFlushed)
+	h.sent(v, h.writes(v, h.remote(0), h.data(0, 16)), viDone|viFlushed|viOpWrite)
+	h.sent(v, h.reads(v, h.remote(0), h.data(0, 16)), viDone|viFlushed|viOpRead)
+	h.notDone(v.RecvDone)
+	require.Equal(t, vipl.StateIdle, h.state(v))
+
+	p := dialVI(t, h)
+	done := serveVI(h, v, "server")
+	ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
+	p.asks(ce)
+	p.accepted(ce)
+	require.NoError(t, <-done)
+	p.send("now it goes")
+	h.received(v, waiting, viDone|viOpReceive)
+	require.Equal(t, "now it goes", string(h.mem[:11]))
+	h.sends(v, h.data(0, 11))
+	require.Equal(t, "now it goes", string(p.get(viSend).payload), "the first that is ever sent")
+}
+
+// viDisconnectCloses disconnects at each level: the peer's stream ends.
+func viDisconnectCloses(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level})
+		done := make(chan error, 1)
+		go func() { done <- r.v.Disconnect() }()
+		r.over()
+		require.NoError(t, <-done)
+		require.Equal(t, vipl.StateIdle, r.state(r.v))
+	}
+}
+
+// viTCPCloses has the peer close: the VI is no longer connected, and says so.
+func viTCPCloses(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level, receives: 1})
+		require.NoError(t, r.conn.Close())
+		r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
+		require.Equal(t, vipl.StateError, r.state(r.v))
+		r.reported(vipl.ErrorConnLost)
+		r.sent(r.v, r.sends(r.v, r.data(0, 1)), viDone|viFlushed)
+	}
+}
+
+// viTCPFirst has one peer with a TCP connection only, and one that asks: only this one is
+// offered, and it is answered on the connection that it made.
+func viTCPFirst(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	v := h.vi(vipl.ServiceUnreliable)
+	silent, asking := dialVI(t, h), dialVI(t, h)
+	ce := viPeerCE(vipl.ServiceUnreliable, "server")
+	ce.calling = "asking"
+	asking.asks(ce)
+	c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
+	require.NoError(t, err)
+	require.Equal(t, "asking", string(c.RemoteAddr().Discriminator))
+	require.Equal(t, vipl.StateIdle, h.state(v))
+	require.NoError(t, c.ConnectAccept(v))
+	asking.accepted(ce)
+	h.sends(v, h.data(0, 3))
+	require.Equal(t, h.mem[:3], asking.get(viSend).payload)
+	require.NoError(t, asking.conn.Close())
+	require.NoError(t, h.nic.CloseNic())
+	silent.over()
+}
+
+// viCheckedPassive sends requests whose addresses or attributes cannot be: none is
+// offered to the program, and a good one then is.
+func viCheckedPassive(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	good := viPeerCE(vipl.ServiceReliableDelivery, "server")
+	for name, spoil := range map[string]func(*viCE){
+		"calling discriminator of 65 octets": func(c *viCE) { c.lengths = [2]uint16{65, 6} },
+		"called discriminator of 65 octets":  func(c *viCE) { c.lengths = [2]uint16{6, 65} },
+		"no level":                           func(c *viCE) { c.attributes &^= 7 },
+		"two levels":                         func(c *viCE) { c.attributes |= viUnreliable },
+		"an MTU of nothing":                  func(c *viCE) { c.mtu = 0 },
+	} {
+		t.Part("%s", name)
+		p, ce := dialVI(t, h), good
+		spoil(&ce)
+		p.asks(ce)
+		if s, err := p.raw(); err == nil {
+			require.Equal(t, byte(viReject), s[1]&0x1F, "instead of a ConnectReject: % x", s)
+		}
+		p.over()
+	}
+	t.Part("a good one")
+	p := dialVI(t, h)
+	good.calling = "good"
+	p.asks(good)
+	c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
+	require.NoError(t, err)
+	require.Equal(t, "good", string(c.RemoteAddr().Discriminator), "the only one that is offered")
+	viCode(t, vipl.ErrInvalidReliabilityLevel, c.ConnectAccept(h.vi(vipl.ServiceUnreliable)), "another level")
+	other := newVIHost(t, vipl.Config{})
+	viCode(t, vipl.ErrInvalidParameter, c.ConnectAccept(other.vi(vipl.ServiceReliableDelivery)), "a VI of another NIC")
+	require.NoError(t, c.ConnectAccept(h.vi(vipl.ServiceReliableDelivery)))
+	viCode(t, vipl.ErrInvalidParameter, c.ConnectAccept(h.vi(vipl.ServiceReliableDelivery)), "a handle that is used up")
+	p.accepted(good)
+}
+
+// viMemoryGone deregisters the memory of a Send of which a part has left.
+func viMemoryGone(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery, pipe: true, vi: func(a *vipl.ViAttributes) { a.MaxTransferSize = 1 << 24 }, ce: func(c *viCE) { c.mtu = 1 << 24 }})
+	mem := make([]byte, 1<<24)
+	handle := r.register(mem, vipl.MemAttributes{Ptag: r.ptag})
+	d := r.sends(r.v, vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: uint32(len(mem))})
+	first := r.get(viSend)
+	require.NotEmpty(t, first.payload)
+	require.NoError(t, r.nic.DeregisterMem(vipl.AddressOf(mem), handle))
+	for {
+		s := r.get(viSend)
+		if !s.last() {
+			continue
+		}
+		require.NotZero(t, s.flags&viError, "Transmit Error")
+		break
+	}
+	r.sent(r.v, d, viDone|viProtection|viPartial)
+}
+
+// viReadsHeld sends as many RDMA Read Requests as the window allows, and reads nothing
+// before the last is sent.
+func viReadsHeld(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception, pipe: true})
+	var numbers []uint32
+	for i := range 4 {
+		numbers = append(numbers, r.rdmaRead(r.at(i*100, viMemory/2)))
+	}
+	for i, n := range numbers {
+		require.True(t, bytes.Equal(r.mem[i*100:][:viMemory/2], r.answer(n)), "the data of RDMA Read %d", i)
+	}
+}
+
+// viReadsLimited posts more RDMA Reads than the peer has granted.
+func viReadsLimited(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery, ce: func(c *viCE) { c.window = 2 }})
+	var posted []*vipl.Descriptor
+	for i := range 4 {
+		posted = append(posted, r.reads(r.v, vipl.AddressSegment{Data: 0x1000, Handle: 7}, r.data(i, 1)))
+	}
+	requests := []viSegment{r.get(viReadRequest), r.get(viReadRequest)}
+	for range 3 { // if there were another, it would have come between the answers
+		r.answer(r.rdmaRead(r.at(0, 8)))
+	}
+	for i, d := range posted {
+		r.put(viSegment{kind: viReadResponse, flags: viLast, number: requests[i].number, payload: []byte{0xEE}})
+		r.sent(r.v, d, viDone|viOpRead)
+		if i < 2 {
+			requests = append(requests, r.get(viReadRequest))
+		}
+	}
+}
+
+// viReadTooMany sends one RDMA Read Request more than the VI granted. The first answer is
+// too long to be out of the way by then.
+func viReadTooMany(t *conformance.T) {
+	r := newVIRig(t, viSetup{
+		level: vipl.ServiceReliableDelivery, pipe: true, nic: vipl.Config{ReadWindow: 1},
+		vi: func(a *vipl.ViAttributes) { a.MaxTransferSize = 1 << 24 },
+		ce: func(c *viCE) { c.mtu, c.window = 1<<24, 1 },
+	})
+	mem := make([]byte, 1<<24)
+	handle := r.register(mem, vipl.MemAttributes{Ptag: r.ptag, EnableRdmaRead: true})
+	long := viRDMA{uint64(vipl.AddressOf(mem)), uint32(handle), uint32(len(mem))}
+	r.rdmaRead(long)
+	require.Equal(t, vipl.StateConnected, r.state(r.v))
+	r.rdmaRead(r.at(0, 1))
+	r.becomes(r.v, vipl.StateError)
+}

@@ -1,0 +1,211 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// vt3 is the form of segments: VI/TCP draft 3 to 3.2.
+var vt3 = []conformance.Case{
+	{Name: "3/vi-rdma-header", Keys: []string{"VT-3-M1"}, Need: conformance.NeedAPI, Run: viRDMAHeader},
+	{Name: "3/vi-ce-header", Keys: []string{"VT-3-M2"}, Need: conformance.NeedAPI, Run: viCEHeader},
+	{Name: "3.2/vi-version", Keys: []string{"VT-3.2-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viVersion},
+	{Name: "3.2/vi-transmit-error", Keys: []string{"VT-3.2-M3"}, Need: conformance.NeedAPI, Run: viTransmitError},
+	{Name: "3.2/vi-transmit-error-write", Keys: []string{"VT-3.2-M3"}, Need: conformance.NeedAPI, Run: viTransmitErrorWrite},
+	{Name: "3.2/vi-single-segment", Keys: []string{"VT-3.2-M4"}, Need: conformance.NeedAPI, Run: viSingleSegment},
+	{
+		Name: "3.2/vi-flow-control", Keys: []string{"VT-3.2-M10"}, Need: conformance.NeedAPI, Run: viFlowControlled,
+	},
+	{Name: "3.2/vi-nop-number", Keys: []string{"VT-3.2-M11"}, Need: conformance.NeedAPI, Run: viNOPNumber},
+}
+
+// viRDMAHeader looks at the RDMA headers that the VI sends, and sends segments without.
+func viRDMAHeader(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery, nic: vipl.Config{Segment: 256}})
+	to := vipl.AddressSegment{Data: 0x123456789ABCDEF0, Handle: 0xA1B2C3D4}
+	r.writes(r.v, to, r.data(0, 500), r.data(600, 100))
+	parts, payload := r.whole(viWrite)
+	require.Equal(t, append(append([]byte(nil), r.mem[:500]...), r.mem[600:700]...), payload)
+	require.Greater(t, len(parts), 2)
+	for _, s := range parts {
+		require.Equal(t, viRDMA{0x123456789ABCDEF0, 0xA1B2C3D4, 600}, s.rdma)
+	}
+	r.reads(r.v, to, r.data(0, 300))
+	require.Equal(t, viRDMA{0x123456789ABCDEF0, 0xA1B2C3D4, 300}, r.get(viReadRequest).rdma)
+	for _, kind := range []byte{viWrite, viReadRequest} {
+		t.Part("type %d without a header", kind)
+		r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+		r.put(r.message(viSegment{kind: kind, flags: viLast, bare: true}))
+		r.over()
+		r.becomes(r.v, vipl.StateError)
+	}
+}
+
+// viCEHeader looks at the CE headers of both ends, and sends a ConnectRequest without.
+func viCEHeader(t *conformance.T) {
+	r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{ReadWindow: 9})
+	want := viCE{
+		attributes: viDelivery | viWriteEnable | viReadEnable, mtu: viMemory, window: 9,
+		calling: "client", called: "server", options: viEndOfOptions,
+	}
+	require.Equal(t, want, r.req.ce, "of the ConnectRequest")
+
+	p := newVIRig(t, viSetup{level: vipl.ServiceReliableReception, ce: func(c *viCE) { c.window = 3 }})
+	want.attributes, want.window = viReception|viWriteEnable|viReadEnable, 3
+	require.Equal(t, want, p.accept.ce, "of the ConnectAccept")
+
+	bare := dialVI(t, p.viHost)
+	bare.put(bare.message(viSegment{kind: viRequest, flags: viLast, bare: true}))
+	bare.over()
+}
+
+// viVersion sends another version.
+func viVersion(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level, receives: 1})
+		r.sends(r.v, r.data(0, 1))
+		r.get(viSend) // which is read only if its version is 1
+		r.put(r.message(viSegment{kind: viSend, flags: viLast, version: 2}))
+		r.over()
+		r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
+	}
+}
+
+// viTransmitError sets the bit in one of two segments of a Send.
+func viTransmitError(t *conformance.T) {
+	for _, l := range viLevels {
+		for bad := range 2 {
+			t.Part("%s, segment %d", l.name, bad)
+			r := newVIRig(t, viSetup{level: l.level, receives: 2})
+			first := r.message(viSegment{kind: viSend, payload: []byte("one")})
+			second := viSegment{kind: viSend, flags: viLast, number: first.number, offset: 3, payload: []byte("two")}
+			for i, s := range []viSegment{first, second} {
+				if i == bad {
+					s.flags |= viError
+				}
+				_, _ = r.conn.Write(s.octets(false)) // it may have closed by the second
+			}
+			r.received(r.v, r.receives[0], viDone|viPartial|viOpReceive)
+			if l.level == vipl.ServiceUnreliable {
+				r.send("good")
+				r.received(r.v, r.receives[1], viDone|viOpReceive)
+				continue
+			}
+			r.received(r.v, r.receives[1], viDone|viFlushed|viOpReceive)
+			require.Equal(t, vipl.StateError, r.state(r.v))
+		}
+	}
+}
+
+// viTransmitErrorWrite sets the bit in an RDMA Write: no Descriptor tells, so the error
+// handler does.
+func viTransmitErrorWrite(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+	r.put(r.message(viSegment{kind: viWrite, rdma: r.at(0, 8), payload: []byte("half")}))
+	r.put(viSegment{kind: viWrite, flags: viLast | viError, number: r.number, offset: 4, rdma: r.at(0, 8)})
+	r.reported(vipl.ErrorRdmaWAbort)
+	r.over()
+
+	t.Part("the answer to an RDMA Read")
+	r = newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+	d := r.reads(r.v, vipl.AddressSegment{Data: 1, Handle: 1}, r.data(0, 8))
+	n := r.get(viReadRequest).number
+	r.put(viSegment{kind: viReadResponse, flags: viLast | viError, number: n})
+	r.sent(r.v, d, viDone|viRemoteProtection|viOpRead)
+	require.Equal(t, vipl.StateError, r.state(r.v))
+}
+
+// viSingleSegment sends requests in parts, and looks whether those of the VI are whole.
+func viSingleSegment(t *conformance.T) {
+	r := newVIRig(t, viSetup{
+		level: vipl.ServiceReliableReception, receives: 1, nic: vipl.Config{Segment: 256},
+		ce: func(c *viCE) { c.attributes |= viFlowControl },
+	})
+	whole := func(s viSegment) {
+		require.Equal(t, []any{byte(viLast), uint32(0)}, []any{s.flags & viLast, s.offset}, "%v", &s)
+	}
+	whole(r.accept)
+	r.reads(r.v, vipl.AddressSegment{Data: 1, Handle: 1}, r.data(0, 5000))
+	whole(r.get(viReadRequest))
+	r.send("x")
+	for _, s := range []viSegment{
+		{kind: viReadRequest, rdma: r.at(0, 8)},
+		{kind: viReadRequest, flags: viLast, offset: 8, rdma: r.at(0, 8)},
+	} {
+		t.Part("%v", &s)
+		r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+		r.put(r.message(s))
+		r.over()
+		r.becomes(r.v, vipl.StateError)
+	}
+	t.Part("a ConnectRequest in parts")
+	p := dialVI(t, r.viHost)
+	p.put(p.message(viSegment{kind: viRequest, ce: viPeerCE(vipl.ServiceReliableDelivery, "server")}))
+	p.over()
+}
+
+// viFlowControlled has Sends wait until the peer has receives for them.
+func viFlowControlled(t *conformance.T) {
+	r := newVIRig(t, viSetup{
+		level: vipl.ServiceReliableDelivery,
+		vi:    func(a *vipl.ViAttributes) { a.FlowControl = true },
+	})
+	require.NotZero(t, r.accept.ce.attributes&viFlowControl, "Descriptor Flow Control Enabled")
+	to := vipl.AddressSegment{Data: 0x1000, Handle: 1}
+	free := r.writes(r.v, to, r.data(0, 1)) // consumes nothing
+	first := r.sends(r.v, r.data(0, 2))
+	second := r.desc()
+	second.SetRdmaWrite(to, r.data(0, 3))
+	second.SetImmediate(1)
+	r.post(r.v, second)
+	r.get(viWrite)
+	r.sent(r.v, free, viDone|viOpWrite)
+	silent := func(what string) {
+		for range 3 { // what may be sent would come between the answers
+			r.answer(r.rdmaRead(r.at(0, 8)))
+		}
+		_, err := r.v.SendDone()
+		require.ErrorIs(t, err, vipl.ErrNotDone, what)
+	}
+	silent("no receive at the peer")
+	// The answers above told nothing: the count is zero still.
+	r.nop(viSegment{posted: 1})
+	r.get(viSend)
+	r.sent(r.v, first, viDone)
+	p := func(s viSegment) { s.posted = 1; r.put(r.message(s)) }
+	for range 3 {
+		p(viSegment{kind: viReadRequest, flags: viLast, rdma: r.at(0, 8)})
+		r.answer(r.number)
+	}
+	r.nop(viSegment{posted: 2})
+	r.get(viWrite)
+	r.sent(r.v, second, viDone|viOpWrite)
+}
+
+// viNOPNumber provokes NOPs by posting receives at a VI whose peer has flow control.
+func viNOPNumber(t *conformance.T) {
+	r := newVIRig(t, viSetup{
+		level: vipl.ServiceReliableDelivery,
+		ce:    func(c *viCE) { c.attributes |= viFlowControl },
+	})
+	last := r.subject
+	nop := func(posted int) {
+		r.recv(r.v, r.data(0, 1))
+		s := r.get(viNOP)
+		require.Equal(t, last, s.number, "the last message sent")
+		require.Equal(t, uint16(posted), s.posted)
+	}
+	nop(1)
+	r.send("x")
+	for i := range 2 {
+		r.sends(r.v, r.data(0, 1))
+		last++
+		require.Equal(t, last, r.get(viSend).number, "NOPs have no place in the sequence")
+		r.answer(r.rdmaRead(r.at(0, 4))) // has a number that is not the VI's
+		nop(2 + i)
+		r.send("x")
+	}
+}
