@@ -68,6 +68,7 @@ func newRoot() *cobra.Command {
 		newPerfCommand(),
 		newConformCommand(),
 		newDumpCommand(),
+		newViCommand(),
 	)
 	// run prints errors, on one line; help is for who asks for it.
 	root.SilenceErrors = true
