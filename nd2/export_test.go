@@ -1,0 +1,29 @@
+package nd2
+
+import "github.com/softrnic/softrnic/verbs"
+
+// Armed reports whether somebody waits in Notify.
+func (c *CompletionQueue) Armed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bell != nil
+}
+
+// Armed reports whether somebody waits in Notify.
+func (s *SharedReceiveQueue) Armed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bell != nil
+}
+
+// Verbs are the objects below.
+func (c *CompletionQueue) Verbs() *verbs.CQ     { return c.v }
+func (s *SharedReceiveQueue) Verbs() *verbs.SRQ { return s.v }
+func (q *QueuePair) Verbs() *verbs.QP           { return q.v }
+
+// Owners is how many rings and shared receive queues have a number.
+func (a *Adapter) Owners() int {
+	a.owners.mu.Lock()
+	defer a.owners.mu.Unlock()
+	return int(a.owners.next) - len(a.owners.idle)
+}

@@ -1,0 +1,28 @@
+package nd2_test
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/nd2"
+)
+
+// ND-Send-R3, ND-Write-R3, ND-Read-R3, ND-Receive-R2: more octets than a message can
+// have. Nobody may look at these, so that they need no memory.
+func TestTooManyOctets(t *testing.T) {
+	half, err := syscall.Mmap(-1, 0, 1<<31, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(half)) })
+	a, b := pair(t, shape{})
+	big := []nd2.SGE{{Buffer: half}, {Buffer: half}}
+	for _, name := range []string{"Send", "Write", "Read"} {
+		require.ErrorIs(t, initiators(a, b, nil)[name](big, 0), nd2.ErrBufferOverflow, name)
+	}
+	require.ErrorIs(t, a.qp.Receive(1, big), nd2.ErrBufferOverflow)
+	srq, err := a.a.CreateSharedReceiveQueue(1, 2, 0)
+	require.NoError(t, err)
+	require.ErrorIs(t, srq.Receive(1, big), nd2.ErrBufferOverflow)
+	sync(a, b)
+}

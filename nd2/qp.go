@@ -1,0 +1,253 @@
+package nd2
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// QueuePair exchanges data with a remote peer (IND2QueuePair). It is connected
+// once: after the connection has ended, requests are refused with
+// ErrConnectionInvalid, and Receives complete with ErrCanceled.
+type QueuePair struct {
+	a       *Adapter
+	v       *verbs.QP
+	cfg     queuePairConfig // as created
+	context any
+	extra   int // completions of verbs beyond sendDepth
+	bound   bindings
+	inlines *verbs.MR // room for inlineSize octets a slot; nil: none
+
+	// taken says that a connector has the queue pair.
+	taken atomic.Bool
+	// open says that requests may be posted: from CompleteConnect or Accept
+	// until Disconnect or Flush. How a connection ends otherwise verbs knows.
+	open atomic.Bool
+
+	// mu makes posts to the Initiator queue one at a time. Within it the mu of
+	// a window may be taken.
+	mu      sync.Mutex
+	sends   *ring             // guarded by mu but for what ring says, as all below
+	parts   [parts]verbs.Send // of the request that is being posted
+	silent  int               // requests posted since the last that completes in verbs
+	list    []verbs.SGE       // its list
+	bindArg verbs.Bind
+
+	// recvMu makes posts to the Receive queue one at a time.
+	recvMu   sync.Mutex
+	receives *ring       // guarded by recvMu but for what ring says; nil with a shared receive queue
+	recvList []verbs.SGE // guarded by recvMu, as below
+	after    *verbs.QP   // where Receives are canceled after the end; made when needed
+	gone     bool        // by Close
+}
+
+func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
+	q := &QueuePair{
+		a: a, cfg: c, context: c.context,
+		list: make([]verbs.SGE, max(c.initiatorSge, 1)), recvList: make([]verbs.SGE, c.receiveSge),
+	}
+	q.sends = newRing(q, c.sendDepth)
+	elements := max(c.sendDepth, 1) * (q.maxReadSge() + 1)
+	q.extra = elements - c.sendDepth + marks + 1
+	vc := verbs.QPConfig{
+		PD: a.pd, SendCQ: c.initiator.v, RecvCQ: c.receive.v,
+		SendDepth: elements, RecvDepth: max(c.receiveDepth, 1),
+		SendSGE: max(c.initiatorSge, 1), WriteSGE: max(c.initiatorSge, 1), RecvSGE: max(c.receiveSge, 1),
+		NoReads:      true, // until claim
+		CloseTimeout: a.provider.CM.CloseTimeout,
+	}
+	if c.srq != nil {
+		// A Send that finds no Receive there waits (IND2Adapter,
+		// CreateQueuePairWithSrq); elsewhere it ends the connection
+		// (ND-Receive-M2).
+		vc.SRQ, vc.GracefulReceive = c.srq.v, true
+	} else {
+		q.receives = newRing(q, c.receiveDepth)
+	}
+	if err := q.makeInlines(); err != nil {
+		return nil, err
+	}
+	if err := c.initiator.grow(q.extra); err != nil {
+		q.freeInlines()
+		return nil, err
+	}
+	var err error
+	if q.v, err = a.nic.CreateQP(vc); err != nil {
+		_ = c.initiator.grow(-q.extra)
+		q.freeInlines()
+		return nil, explain(err)
+	}
+	if err := a.adopt(q); err != nil {
+		_ = q.v.Destroy()
+		_ = c.initiator.grow(-q.extra)
+		q.freeInlines()
+		return nil, err
+	}
+	return q, nil
+}
+
+// maxReadSge is how many entries the list of a Read may have.
+func (q *QueuePair) maxReadSge() int { return min(q.cfg.initiatorSge, maxReadSge) }
+
+// makeInlines registers room for inline octets, as much as every slot could need.
+func (q *QueuePair) makeInlines() error {
+	if q.cfg.inline == 0 || q.cfg.sendDepth == 0 {
+		return nil
+	}
+	var err error
+	q.inlines, err = q.a.pd.Register(make([]byte, len(q.sends.slots)*q.cfg.inline), verbs.LocalRead)
+	return explain(err)
+}
+
+func (q *QueuePair) freeInlines() {
+	if q.inlines != nil {
+		_ = q.inlines.Deregister()
+	}
+}
+
+// adopt makes q's requests and completions find it.
+func (a *Adapter) adopt(q *QueuePair) error {
+	for _, r := range []*ring{q.sends, q.receives} {
+		if r == nil {
+			continue
+		}
+		n, ok := a.owners.add(&owner{ring: r})
+		if !ok {
+			if r == q.receives {
+				a.owners.remove(q.sends.id >> ownerShift)
+			}
+			return refuse(ErrInsufficientResources, "too many queue pairs")
+		}
+		r.id = n << ownerShift
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.qps[q.v.ID()] = q
+	return nil
+}
+
+// claim gives the queue pair to a connector, with these limits on Reads.
+func (q *QueuePair) claim(a *Adapter, inbound, outbound int) error {
+	if q == nil || q.a != a {
+		return refuse(ErrInvalidParameter1, "the queue pair is not this adapter's")
+	}
+	if !q.taken.CompareAndSwap(false, true) {
+		return refuse(ErrConnectionActive, "the queue pair is connected, or was")
+	}
+	ird, ord := limit(inbound, a.info.MaxInboundReadLimit), limit(outbound, a.info.MaxOutboundReadLimit)
+	if err := q.v.Modify(verbs.ModifyQP{Next: verbs.Idle, IRD: &ird, ORD: &ord}); err != nil {
+		q.taken.Store(false)
+		return explain(err)
+	}
+	return nil
+}
+
+// limit is a limit on Reads: what is more than the adapter has is cut silently.
+func limit(want, most int) int { return max(0, min(want, most)) }
+
+// Flush cancels all requests of this queue pair, and of no other that uses the
+// same completion queues: they complete with ErrCanceled, perhaps only after Flush
+// has returned (ND-Flush-R1, M1, M4).
+//
+// It ends the connection: an iWARP stream cannot lose a request and go on. The
+// document leaves no other way, since a result with an error, which ErrCanceled
+// is, means that the connection is terminated (ND-Send-M2), and Flush is there to
+// stop before disconnecting (ND-Flush-M3). The peer receives what was sent before,
+// then a Terminate Message. A queue pair that is not connected yet can be connected
+// afterwards.
+func (q *QueuePair) Flush() error {
+	if q.v.State() == verbs.RTS {
+		q.open.Store(false)
+		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.Terminate}) // refused if it ends by itself: that flushes too
+		return nil
+	}
+	q.recvMu.Lock() // not into the moment of another Flush
+	defer q.recvMu.Unlock()
+	if q.v.Modify(verbs.ModifyQP{Next: verbs.Error}) == nil && !q.taken.Load() {
+		return explain(q.v.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+	}
+	return nil // what has ended is flushed
+}
+
+// disconnect ends the connection: in order if everything posted has been sent and
+// what the peer reads was sent, after a short while for that; else the requests are
+// canceled (ND-Flush-M2). It returns when the connection is gone, or ctx ends, which
+// resets it.
+func (q *QueuePair) disconnect(ctx context.Context) error {
+	q.open.Store(false)
+	linger, cancel := context.WithTimeout(ctx, lingering)
+	next := verbs.Closing
+	if q.v.Drain(linger) != nil {
+		next = verbs.Terminate
+	}
+	cancel()
+	_ = q.v.Modify(verbs.ModifyQP{Next: next}) // refused if it has ended, or ends at this moment
+	select {
+	case <-q.v.Done():
+		return nil
+	case <-ctx.Done():
+		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.Error})
+		return canceled(ctx)
+	}
+}
+
+// closed reports whether Close has been called.
+func (q *QueuePair) closed() bool {
+	q.recvMu.Lock()
+	defer q.recvMu.Unlock()
+	return q.gone
+}
+
+// Close releases the queue pair. A connection is disconnected. When it returns
+// nothing touches the memory of its requests; results that were not retrieved still
+// can be. Windows that are bound to it are not any more. Errors: ErrInvalidHandle
+// (it is closed), ErrDeviceRemoved.
+func (q *QueuePair) Close() error {
+	if q.closed() {
+		return refuse(ErrInvalidHandle, "the queue pair is closed")
+	}
+	if q.v.State() == verbs.RTS {
+		_ = q.disconnect(context.Background()) // bounded by the close timeout of verbs
+	}
+	q.open.Store(false)
+	q.recvMu.Lock()
+	defer q.recvMu.Unlock()
+	if q.gone {
+		return refuse(ErrInvalidHandle, "the queue pair is closed")
+	}
+	_ = q.v.Modify(verbs.ModifyQP{Next: verbs.Error}) // what waits in Idle is canceled; refused elsewhere
+	for _, w := range q.bound.list() {
+		w.leave(q)
+	}
+	if err := q.v.Destroy(); err != nil {
+		return explain(err)
+	}
+	if q.after != nil {
+		_ = q.after.Destroy()
+	}
+	q.gone = true
+	q.freeInlines()
+	q.retire()
+	return nil
+}
+
+// retire forgets the queue pair once its results are retrieved.
+func (q *QueuePair) retire() {
+	a, id := q.a, q.v.ID()
+	sends := &retirement{forget: func() { a.owners.remove(q.sends.id >> ownerShift) }}
+	sends.left.Store(1)
+	_ = q.cfg.initiator.grow(-q.extra) // giving back does not fail
+	q.cfg.initiator.retire(sends)
+	recv := &retirement{forget: func() {
+		if q.receives != nil {
+			a.owners.remove(q.receives.id >> ownerShift)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.qps, id)
+	}}
+	recv.left.Store(1)
+	q.cfg.receive.retire(recv)
+}
