@@ -1,6 +1,7 @@
 // Package conformance holds the executable requirements of iWARP, the verbs draft
 // (draft-hilland-rddp-verbs-00) and RFC 5040, 5041, 5042, 5044 and 6581; of VI over TCP,
-// the VI/TCP draft (draft-dicecco-vitcp-01) and the VI Architecture 1.0.
+// the VI/TCP draft (draft-dicecco-vitcp-01) and the VI Architecture 1.0; and of
+// NetworkDirect 2, the document of IND2QueuePair.
 //
 //	requirements  what each key asks for, and whether a case can show it
 //	cases         the cases, a file for each section
@@ -37,7 +38,8 @@ const (
 	// NeedUpper: a stream, and an upper tester at the other end that posts, registers
 	// and looks as it is told.
 	NeedUpper
-	// NeedAPI: the verbs of an RNIC in this process, or the calls of a VI NIC.
+	// NeedAPI: the verbs of an RNIC in this process, or the calls of a VI NIC or a
+	// NetworkDirect adapter.
 	NeedAPI
 )
 

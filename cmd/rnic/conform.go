@@ -13,10 +13,10 @@ import (
 	"github.com/softrnic/softrnic/conformance/upper"
 )
 
-// newConformCommand makes `rnic conform`: the requirements of iWARP and of VI over
-// TCP, executed.
+// newConformCommand makes `rnic conform`: the requirements of iWARP, of VI over TCP and
+// of NetworkDirect, executed.
 func newConformCommand() *cobra.Command {
-	return newGroup("conform", "Check an RNIC against the verbs draft, the iWARP RFCs and VI over TCP",
+	return newGroup("conform", "Check an RNIC against the verbs draft, the iWARP RFCs, VI over TCP and NetworkDirect",
 		newConformListCommand(),
 		newConformRunCommand(),
 		newConformServeCommand(),
@@ -30,7 +30,8 @@ func newConformListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the requirements, and which cases assert them",
 		Long: `list prints every MUST and SHOULD of the verbs draft, of RFC 5040, 5041, 5042, 5044,
-6581 and 7306, of the VI/TCP draft, and of the VI Architecture: its key, its class,
+6581 and 7306, of the VI/TCP draft, and of the VI Architecture, and every flag,
+return value and remark of NetworkDirect's IND2QueuePair: its key, its class,
 and a summary. Requirements of class test have cases; the note of any other says
 why none can show it.`,
 		Args: exactArgs(),

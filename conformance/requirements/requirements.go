@@ -68,7 +68,7 @@ var remark = regexp.MustCompile(`^(ND)-([A-Za-z]+)-([FRM])[0-9]+$`)
 // order is that in which the files are listed.
 var order = []string{
 	"verbs.tsv", "rfc5040.tsv", "rfc5041.tsv", "rfc5042.tsv", "rfc5044.tsv", "rfc6581.tsv", "rfc7306.tsv",
-	"vitcp.tsv", "via.tsv",
+	"vitcp.tsv", "via.tsv", "nd2.tsv",
 }
 
 // specs are the sources that have a prefix of their own; the others are RFCs.

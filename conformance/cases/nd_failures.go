@@ -1,0 +1,232 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/nd2"
+)
+
+// ndFailures is methods that fail, which change nothing, and requests that do, which end
+// the connection.
+var ndFailures = []conformance.Case{
+	{Name: "Send/nd-queue-full", Keys: []string{"ND-Send-R4", "ND-Send-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndQueueFull)},
+	{Name: "Write/nd-queue-full", Keys: []string{"ND-Write-R4", "ND-Write-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndQueueFull)},
+	{Name: "Read/nd-queue-full", Keys: []string{"ND-Read-R4", "ND-Read-M2"}, Need: conformance.NeedAPI, Run: ndWith(ndRead, ndQueueFull)},
+	{Name: "Bind/nd-queue-full", Keys: []string{"ND-Bind-R3", "ND-Bind-M4"}, Need: conformance.NeedAPI, Run: ndWith(ndBind, ndQueueFull)},
+	{
+		Name: "Invalidate/nd-queue-full", Keys: []string{"ND-Invalidate-R3", "ND-Invalidate-M3"},
+		Need: conformance.NeedAPI, Run: ndWith(ndInvalidate, ndQueueFull),
+	},
+	{
+		Name: "Receive/nd-queue-full", Keys: []string{"ND-Receive-R3", "ND-Receive-M5", "ND-Receive-M7"},
+		Need: conformance.NeedAPI, Run: ndReceiveQueueFull,
+	},
+	{Name: "Send/nd-error-ends", Keys: []string{"ND-Send-M2"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndErrorEnds)},
+	{Name: "Write/nd-error-ends", Keys: []string{"ND-Write-M2"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndErrorEnds)},
+	{Name: "Read/nd-error-ends", Keys: []string{"ND-Read-M3"}, Need: conformance.NeedAPI, Run: ndWith(ndRead, ndErrorEnds)},
+	{Name: "Bind/nd-error-ends", Keys: []string{"ND-Bind-M5"}, Need: conformance.NeedAPI, Run: ndWith(ndBind, ndErrorEnds)},
+	{Name: "Invalidate/nd-error-ends", Keys: []string{"ND-Invalidate-M4"}, Need: conformance.NeedAPI, Run: ndWith(ndInvalidate, ndErrorEnds)},
+	{
+		Name: "Receive/nd-error-ends", Keys: []string{"ND-Receive-M3", "ND-Receive-M4", "ND-Receive-M8"},
+		Need: conformance.NeedAPI, Run: ndReceiveErrorEnds,
+	},
+	{Name: "Receive/nd-first", Keys: []string{"ND-Receive-M2"}, Need: conformance.NeedAPI, Run: ndReceiveFirst},
+	{Name: "Receive/nd-any-time", Keys: []string{"ND-Receive-M1"}, Need: conformance.NeedAPI, Run: ndReceiveAnyTime},
+	{Name: "Read/nd-beyond-the-memory", Keys: []string{"ND-Read-R6"}, Need: conformance.NeedAPI, Run: ndBeyondTheMemory},
+}
+
+// ndQueueFull posts as many requests as there may be, behind a Read that the peer does
+// not answer, and one more; then what there was goes on, and another is posted.
+func ndQueueFull(t *conformance.T, m ndMethod) {
+	for _, depth := range []int{2, 5, 8} {
+		t.Part("depth %d", depth)
+		r := newNDRig(t, ndShape{depth: depth})
+		m.prepare(r.ndHost)
+		answer := r.pendingRead(0, 0)
+		for i := range depth - 1 {
+			require.NoError(t, r.qp.Send(i, r.list(0, 8), nd2.OpFlagReadFence))
+		}
+		for range 3 {
+			require.ErrorIs(t, m.post(r.ndHost, 1, r.list(8, 3), ndPeerMemory, 0), nd2.ErrNoMoreEntries)
+		}
+		r.peer.settled()
+		r.peer.send(answer)
+		r.done(0, nd2.RequestTypeRead, nd2.Success)
+		for i := range depth - 1 {
+			r.peer.expect(aSend(uint32(i+1), []byte("fetched!")))
+			r.done(i, nd2.RequestTypeSend, nd2.Success)
+		}
+		require.NoError(t, m.post(r.ndHost, 2, r.list(8, 3), ndPeerMemory, 0))
+		if m.typ == nd2.RequestTypeRead {
+			r.peer.send(r.readRequest("new"))
+		}
+		r.done(2, m.typ, nd2.Success)
+		r.none()
+	}
+}
+
+// ndReceiveQueueFull is ndQueueFull for Receives.
+func ndReceiveQueueFull(t *conformance.T) {
+	for _, depth := range []int{1, 5, 8} {
+		t.Part("depth %d", depth)
+		r := newNDRig(t, ndShape{depth: depth})
+		for i := range depth {
+			r.receive(i, 10*i, 10)
+		}
+		for range 3 {
+			require.ErrorIs(t, r.qp.Receive(100, r.list(200, 10)), nd2.ErrNoMoreEntries)
+		}
+		r.peer.sendMessage([]byte("first"))
+		r.received(0, 5)
+		r.receive(depth, 200, 10)
+		for i := range depth {
+			r.peer.sendMessage([]byte("another"))
+			r.received(i+1, 7)
+		}
+		require.Equal(t, "first", string(r.mem[:5]))
+		require.Equal(t, "another", string(r.mem[200:207]))
+		r.none()
+	}
+}
+
+// ndErrorEnds has a request fail once the one before it is complete, with others behind.
+func ndErrorEnds(t *conformance.T, m ndMethod) {
+	r := newNDRig(t, ndShape{})
+	m.prepare(r.ndHost)
+	r.receive(0, 100, 8)
+	r.receive(1, 108, 8)
+	answer := r.pendingRead(0, 0)
+	r.spoiled(m)
+	require.NoError(t, r.qp.Send(2, r.list(0, 8), 0))
+	require.NoError(t, r.qp.Read(3, r.list(0, 8), ndPeerMemory.at, ndPeerMemory.token, nd2.OpFlagSilentSuccess))
+	r.peer.send(answer)
+	r.done(0, nd2.RequestTypeRead, nd2.Success)
+	failed := r.next(r.out)
+	require.Equal(t, 1, failed.RequestContext)
+	require.Equal(t, m.typ, failed.RequestType)
+	require.NotContains(t, []nd2.Status{nd2.Success, nd2.ErrCanceled}, failed.Status, "what went wrong")
+	r.done(2, nd2.RequestTypeSend, nd2.ErrCanceled)
+	r.done(3, nd2.RequestTypeRead, nd2.ErrCanceled)
+	r.canceled(nil, 2)
+	for { // what the stream ends with is a matter of the layers below
+		u, err := r.peer.peer.Next()
+		if err != nil {
+			break
+		}
+		require.Equal(t, byte(opTerminate), u[1], "after the error")
+	}
+	_ = r.peer.peer.Close()
+	r.over()
+	require.NoError(t, r.qp.Receive(9, nil))
+	r.done(9, nd2.RequestTypeReceive, nd2.ErrCanceled)
+}
+
+// spoiled posts a request that the fence holds, and that will fail: from or into memory
+// of no token, or of a region or window that is gone by then.
+func (r *ndRig) spoiled(m ndMethod) {
+	list, region := r.list(0, 8), r.region
+	list[0].MemoryRegionToken = 0x77777777
+	if m.typ == nd2.RequestTypeBind {
+		r.region = r.register(r.mem, nd2.MRFlagAllowLocalWrite)
+	}
+	require.NoError(r.t, m.post(r.ndHost, 1, list, ndPeerMemory, nd2.OpFlagReadFence))
+	switch m.typ {
+	case nd2.RequestTypeBind:
+		require.NoError(r.t, r.region.Deregister())
+		r.region = region
+	case nd2.RequestTypeInvalidate:
+		require.NoError(r.t, r.window.Close())
+	default:
+	}
+}
+
+// ndReceiveErrorEnds sends as much as a Receive has room for, and an octet more.
+func ndReceiveErrorEnds(t *conformance.T) {
+	for _, room := range []int{0, 1, 100} {
+		t.Part("room for %d octets", room)
+		r := newNDRig(t, ndShape{})
+		list := append(r.list(1000, room/2), r.list(2000, room-room/2)...)
+		require.NoError(t, r.qp.Receive("fits", list))
+		require.NoError(t, r.qp.Receive("does not", list))
+		r.receive(0, 3000, 200)
+		message := fill(make([]byte, room+1), 77)
+		r.peer.sendMessage(message[:room])
+		r.received("fits", room)
+		require.Equal(t, message[:room], slicesOf(list[0].Buffer, list[1].Buffer))
+		before := slicesOf(r.mem[:1000], r.mem[1000+room/2:2000], r.mem[2000+room-room/2:])
+		r.pendingRead(0, 8000)
+		clear(before[8000-room : 8008-room])
+		r.peer.sendMessage(message)
+		r.done("does not", nd2.RequestTypeReceive, nd2.ErrBufferOverflow)
+		r.canceled([]nd2.RequestType{nd2.RequestTypeRead}, 1)
+		terminated(t, r.peer.peer, 0x1205)
+		_ = r.peer.peer.Close()
+		r.over()
+		require.Equal(t, before, slicesOf(r.mem[:1000], r.mem[1000+room/2:2000], r.mem[2000+room-room/2:]), "other memory")
+		require.NoError(t, r.qp.Receive(9, nil))
+		r.done(9, nd2.RequestTypeReceive, nd2.ErrCanceled)
+	}
+}
+
+// ndReceiveFirst sends to a side that has posted a Receive, and none.
+func ndReceiveFirst(t *conformance.T) {
+	a, b := newNDPair(t, ndShape{})
+	b.receive(1, 0, 8)
+	require.NoError(t, a.qp.Send(1, a.list(0, 8), nd2.OpFlagSilentSuccess))
+	b.received(1, 8)
+	a.receive(0, 0, 8)
+	require.NoError(t, a.qp.Send(2, a.list(0, 8), nd2.OpFlagSilentSuccess))
+	a.done(0, nd2.RequestTypeReceive, nd2.ErrCanceled)
+	a.over()
+	b.over()
+	b.none()
+}
+
+// ndReceiveAnyTime posts Receives before connecting, with the request of a peer at hand,
+// while connected, and after the end.
+func ndReceiveAnyTime(t *conformance.T) {
+	a, b := newNDHost(t, ndShape{}), newNDHost(t, ndShape{})
+	b.receive(0, 0, 8)
+	a.receive(0, 0, 8)
+	addr, accepted := b.listen(b.qp, b.conn)
+	require.NoError(t, a.conn.Connect(t.Context(), a.qp, addr, 1, 1, nil))
+	a.receive(1, 8, 8)
+	require.NoError(t, a.conn.CompleteConnect(t.Context()))
+	require.NoError(t, accepted.GetOverlappedResult(true))
+	b.receive(1, 8, 8)
+	for i := range 2 {
+		require.NoError(t, a.qp.Send(0, a.list(100, 8), nd2.OpFlagSilentSuccess))
+		b.received(i, 8)
+		require.NoError(t, b.qp.Send(0, b.list(200, 7), nd2.OpFlagSilentSuccess))
+		a.received(i, 7)
+	}
+	require.Equal(t, slicesOf(a.mem[100:108], a.mem[100:108]), b.mem[:16])
+	require.NoError(t, a.conn.Disconnect(t.Context()))
+	b.over()
+	for _, h := range []*ndHost{a, b} {
+		h.receive(2, 0, 8)
+		h.done(2, nd2.RequestTypeReceive, nd2.ErrCanceled)
+		h.none()
+	}
+}
+
+// ndBeyondTheMemory reads to the end of the peer's memory, and an octet beyond.
+func ndBeyondTheMemory(t *conformance.T) {
+	for _, window := range []bool{false, true} {
+		t.Part("a window: %v", window)
+		a, b := newNDPair(t, ndShape{})
+		from, token := b.at(ndMemory-ndOpenLen), b.region.GetRemoteToken()
+		if window {
+			ndInvalidate.prepare(b)
+			from, token = b.at(ndOpen), b.window.GetRemoteToken()
+		}
+		require.NoError(t, a.qp.Read(1, a.list(0, ndOpenLen), from, token, 0))
+		a.done(1, nd2.RequestTypeRead, nd2.Success)
+		before := slicesOf(a.mem)
+		require.NoError(t, a.qp.Read(2, a.list(1000, ndOpenLen+1), from, token, 0))
+		a.done(2, nd2.RequestTypeRead, nd2.ErrRemoteError)
+		a.over()
+		require.Equal(t, before, a.mem, "nothing was read")
+	}
+}

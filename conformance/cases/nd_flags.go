@@ -1,0 +1,196 @@
+package cases
+
+import (
+	"bytes"
+	"context"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/nd2"
+)
+
+// ndFlags is the flags of requests, but for the fence, and ND2_SGE.
+var ndFlags = []conformance.Case{
+	{Name: "Send/nd-silent", Keys: []string{"ND-Send-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndSilent)},
+	{Name: "Write/nd-silent", Keys: []string{"ND-Write-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndSilent)},
+	{Name: "Read/nd-silent", Keys: []string{"ND-Read-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndRead, ndSilent)},
+	{Name: "Bind/nd-silent", Keys: []string{"ND-Bind-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndBind, ndSilent)},
+	{Name: "Invalidate/nd-silent", Keys: []string{"ND-Invalidate-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndInvalidate, ndSilent)},
+	{Name: "Send/nd-solicited", Keys: []string{"ND-Send-F3"}, Need: conformance.NeedAPI, Run: ndSolicited},
+	{Name: "Send/nd-errors-notify", Keys: []string{"ND-Send-F3"}, Need: conformance.NeedAPI, Run: ndErrorsNotify},
+	{Name: "Send/nd-inline", Keys: []string{"ND-Send-F4", "ND-SGE-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndInline)},
+	{Name: "Write/nd-inline", Keys: []string{"ND-Write-F3", "ND-SGE-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndInline)},
+	{Name: "Bind/nd-allow-read", Keys: []string{"ND-Bind-F3"}, Need: conformance.NeedAPI, Run: ndAllowRead},
+	{Name: "Bind/nd-allow-write", Keys: []string{"ND-Bind-F4"}, Need: conformance.NeedAPI, Run: ndAllowWrite},
+}
+
+// ndSilent posts more silent requests than the queue holds, and then some that fail.
+func ndSilent(t *conformance.T, m ndMethod) {
+	a, b := newNDPair(t, ndShape{})
+	m.prepare(a)
+	for range 5 {
+		for i := range 3 {
+			if m.typ == nd2.RequestTypeSend {
+				b.receive(i, 0, 8)
+			}
+			require.NoError(t, m.post(a, "silent", a.list(0, 8), b.remote(8), nd2.OpFlagSilentSuccess))
+			if m.undo != nil {
+				require.NoError(t, m.undo(a, "silent", nd2.OpFlagSilentSuccess))
+			}
+		}
+		require.NoError(t, a.qp.Write("told", nil, 0, 0, 0))
+		a.done("told", nd2.RequestTypeWrite, nd2.Success)
+		if m.typ != nd2.RequestTypeSend {
+			continue
+		}
+		for i := range 3 {
+			b.received(i, 8)
+		}
+	}
+	a.none()
+
+	t.Part("one that fails")
+	r := newNDRig(t, ndShape{})
+	m.prepare(r.ndHost)
+	r.pendingRead(0, 0)
+	require.NoError(t, m.post(r.ndHost, 1, r.list(0, 8), ndPeerMemory, nd2.OpFlagSilentSuccess|nd2.OpFlagReadFence))
+	require.NoError(t, r.qp.Flush())
+	r.canceled([]nd2.RequestType{nd2.RequestTypeRead, m.typ}, 0)
+}
+
+// ndAsleep is a context that says when somebody waits for its end: a Notify that does
+// has asked for its notification.
+type ndAsleep struct {
+	context.Context
+	once  sync.Once
+	armed chan struct{}
+}
+
+// Done says that.
+func (c *ndAsleep) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.armed) })
+	return c.Context.Done()
+}
+
+// notifies calls Notify, and waits until it sleeps.
+func (h *ndHost) notifies(typ nd2.NotifyType) <-chan error {
+	ctx, done := &ndAsleep{Context: h.t.Context(), armed: make(chan struct{})}, make(chan error, 1)
+	go func() { done <- h.in.Notify(ctx, typ) }()
+	take(h.t, ctx.armed)
+	return done
+}
+
+// ndSolicited sends three messages that belong together, of which the last is flagged.
+func ndSolicited(t *conformance.T) {
+	a, b := newNDPair(t, ndShape{})
+	told := b.notifies(nd2.CQNotifySolicited)
+	for i, flags := range []nd2.OpFlags{0, nd2.OpFlagSilentSuccess | nd2.OpFlagReadFence} {
+		b.receive(i, 0, 8)
+		require.NoError(t, a.qp.Send(i, a.list(0, 8), flags|nd2.OpFlagSilentSuccess))
+		b.received(i, 8)
+	}
+	for range 20 { // time to be told, wrongly
+		ndSync(b, a)
+	}
+	require.Zero(t, len(told), "told of a Send without the flag")
+	b.receive(2, 0, 8)
+	require.NoError(t, a.qp.Send(2, a.list(0, 8), nd2.OpFlagSilentSuccess|nd2.OpFlagSendAndSolicitEvent))
+	require.NoError(t, take(t, told), "Notify")
+	var r [2]nd2.Result
+	require.Equal(t, 1, b.in.GetResults(r[:]), "the result is there when the notification is")
+	ndIs(t, r[0], nd2.Result{BytesTransferred: 8, QueuePairContext: b, RequestContext: 2})
+
+	t.Part("as any other, to who asked for any")
+	told = b.notifies(nd2.CQNotifyAny)
+	b.receive(3, 0, 8)
+	require.NoError(t, a.qp.Send(3, a.list(0, 8), nd2.OpFlagSilentSuccess|nd2.OpFlagSendAndSolicitEvent))
+	require.NoError(t, take(t, told), "Notify")
+	b.received(3, 8)
+}
+
+// ndErrorsNotify has a Receive fail while somebody waits, for each type of notification.
+func ndErrorsNotify(t *conformance.T) {
+	for _, typ := range []nd2.NotifyType{nd2.CQNotifyErrors, nd2.CQNotifyAny, nd2.CQNotifySolicited} {
+		t.Part("type %d", typ)
+		a, b := newNDPair(t, ndShape{})
+		b.receive(1, 0, 8)
+		told := b.notifies(typ)
+		require.NoError(t, a.conn.Disconnect(t.Context()))
+		require.NoError(t, take(t, told), "Notify")
+		b.done(1, nd2.RequestTypeReceive, nd2.ErrCanceled)
+	}
+}
+
+// ndInline sends or writes octets of any memory, in long lists, up to the limit.
+func ndInline(t *conformance.T, m ndMethod) {
+	const limit = 100
+	a, b := newNDPair(t, ndShape{sge: 2, inline: limit})
+	arrive := func(list []nd2.SGE) []byte {
+		clear(b.mem[:200])
+		b.receive(1, 0, 200)
+		require.NoError(t, m.post(a, 2, list, b.remote(0), nd2.OpFlagInline))
+		n := 0
+		for i := range list {
+			n += len(list[i].Buffer)
+			clear(list[i].Buffer) // the octets have been taken
+		}
+		if m.typ == nd2.RequestTypeSend {
+			b.received(1, n)
+		} else {
+			require.NoError(t, a.qp.Send(3, nil, nd2.OpFlagSilentSuccess))
+			b.received(1, 0)
+		}
+		a.done(2, m.typ, nd2.Success)
+		return b.mem[:200]
+	}
+	fresh := func(n, seed int) []byte { return fill(make([]byte, n), seed) }
+	padded := func(b []byte) []byte { return append(bytes.Clone(b), make([]byte, 200-len(b))...) }
+
+	t.Part("memory outside of any region, and within one under any token")
+	inside := fill(a.mem[50:60], 3)
+	want := padded(slicesOf(fresh(10, 1), fresh(10, 3), fresh(7, 5)))
+	list := []nd2.SGE{{Buffer: fresh(10, 1)}, {Buffer: inside, MemoryRegionToken: 0x77777777}, {Buffer: fresh(7, 5), MemoryRegionToken: 1}}
+	require.Equal(t, want, arrive(list))
+	t.Part("a list of 50 entries, for a queue pair of 2")
+	list, want = nil, nil
+	for i := range 50 {
+		list, want = append(list, nd2.SGE{Buffer: fresh(2, i)}), append(want, fresh(2, i)...)
+	}
+	require.Equal(t, padded(want), arrive(list))
+	t.Part("as much as there may be, and an octet more")
+	require.Equal(t, padded(fresh(limit, 9)), arrive([]nd2.SGE{{Buffer: fresh(limit, 9)}}))
+	err := m.post(a, 4, []nd2.SGE{{Buffer: fresh(limit, 1)}, {Buffer: fresh(1, 1)}}, b.remote(0), nd2.OpFlagInline)
+	require.ErrorIs(t, err, nd2.ErrBufferOverflow)
+	require.Equal(t, padded(fresh(30, 8)), arrive([]nd2.SGE{{Buffer: fresh(30, 8)}}))
+	require.GreaterOrEqual(t, a.adapter.Query().MaxInlineDataSize, limit, "MaxInlineDataSize")
+}
+
+// slicesOf joins octets.
+func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// ndAllowRead opens a window for reading.
+func ndAllowRead(t *conformance.T) {
+	r := newNDRig(t, ndShape{})
+	require.NoError(t, bindND(r.ndHost, 1, 0))
+	r.done(1, nd2.RequestTypeBind, nd2.Success)
+	require.Equal(t, r.mem[ndOpen:][:ndOpenLen], r.fetch(r.opened(), ndOpenLen))
+	before := bytes.Clone(r.mem)
+	bad := aWrite(r.opened().token, r.opened().at, []byte("no"))
+	r.peer.send(bad)
+	r.peer.terminated(0x1100, bad, false)
+	require.True(t, bytes.Equal(before, r.mem), "the memory")
+}
+
+// ndAllowWrite opens a window for writing.
+func ndAllowWrite(t *conformance.T) {
+	r := newNDRig(t, ndShape{})
+	require.NoError(t, r.qp.Bind(1, r.region, r.window, r.mem[ndOpen:][:ndOpenLen], nd2.OpFlagAllowWrite))
+	r.done(1, nd2.RequestTypeBind, nd2.Success)
+	r.peer.send(aWrite(r.opened().token, r.opened().at+2, []byte("written")))
+	r.peer.settled()
+	require.Equal(t, "written", string(r.mem[ndOpen+2:ndOpen+9]))
+	r.asks(r.opened(), 1)
+	terminated(t, r.peer.peer, 0x0102)
+}

@@ -1,0 +1,194 @@
+package cases
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/nd2"
+)
+
+// ndHost is an adapter under test with one of everything. All of it ends with the case.
+//
+//	nd_host.go     making it, and two that are connected
+//	nd_methods.go  its requests, in one form
+//	nd_rig.go      one that is connected with a raw peer
+type ndHost struct {
+	t       *conformance.T
+	adapter *nd2.Adapter
+	in      *nd2.CompletionQueue // of Receives
+	out     *nd2.CompletionQueue // of all other requests
+	qp      *nd2.QueuePair       // its context is the ndHost
+	conn    *nd2.Connector
+	region  *nd2.MemoryRegion // of mem, with all rights
+	mem     []byte
+	window  *nd2.MemoryWindow // of what the Bind of ndMethods opens
+}
+
+// ndShape is how a queue pair is made. A zero stands for what is said here.
+type ndShape struct {
+	depth  int // of both queues: 8
+	sge    int // entries of a list: 4
+	inline int // octets: 128
+}
+
+const ndMemory = 1 << 14
+
+var ndLoopback = netip.MustParseAddrPort("127.0.0.1:0")
+
+// newNDHost makes a host; its queue pair is not connected. The memory is filled with
+// octets that tell places apart.
+func newNDHost(t *conformance.T, s ndShape) *ndHost {
+	for p, v := range map[*int]int{&s.depth: 8, &s.sge: 4, &s.inline: 128} {
+		if *p == 0 {
+			*p = v
+		}
+	}
+	h := &ndHost{t: t, mem: fill(make([]byte, ndMemory), int(t.Rand().UintN(8)))}
+	p := nd2.Provider{CM: cm.Config{CloseTimeout: time.Second}}
+	id, err := p.ResolveAddress(ndLoopback.Addr())
+	require.NoError(t, err, "ResolveAddress")
+	h.adapter, err = p.OpenAdapter(id)
+	require.NoError(t, err, "OpenAdapter")
+	t.Cleanup(func() { _ = h.adapter.Close() })
+	h.in, h.out = h.queue(64), h.queue(64)
+	h.qp = h.pair(h, s)
+	h.conn = h.connector()
+	h.region = h.register(h.mem, nd2.MRFlagAllowRemoteRead|nd2.MRFlagAllowRemoteWrite|nd2.MRFlagRDMAReadSink)
+	h.window = h.newWindow()
+	return h
+}
+
+func (h *ndHost) queue(depth int) *nd2.CompletionQueue {
+	q, err := h.adapter.CreateCompletionQueue(depth)
+	require.NoError(h.t, err, "CreateCompletionQueue")
+	return q
+}
+
+// pair makes a queue pair on the host's completion queues.
+func (h *ndHost) pair(context any, s ndShape) *nd2.QueuePair {
+	qp, err := h.adapter.CreateQueuePair(h.in, h.out, context, s.depth, s.depth, s.sge, s.sge, s.inline)
+	require.NoError(h.t, err, "CreateQueuePair")
+	return qp
+}
+
+func (h *ndHost) connector() *nd2.Connector {
+	c, err := h.adapter.CreateConnector()
+	require.NoError(h.t, err, "CreateConnector")
+	return c
+}
+
+func (h *ndHost) register(mem []byte, flags nd2.MRFlags) *nd2.MemoryRegion {
+	r, err := h.adapter.CreateMemoryRegion()
+	require.NoError(h.t, err, "CreateMemoryRegion")
+	require.NoError(h.t, r.Register(mem, flags), "Register")
+	return r
+}
+
+func (h *ndHost) newWindow() *nd2.MemoryWindow {
+	w, err := h.adapter.CreateMemoryWindow()
+	require.NoError(h.t, err, "CreateMemoryWindow")
+	return w
+}
+
+// list is n octets of mem from off on.
+func (h *ndHost) list(off, n int) []nd2.SGE {
+	return []nd2.SGE{{Buffer: h.mem[off : off+n], MemoryRegionToken: h.region.GetLocalToken()}}
+}
+
+// at is the remote address of an octet of mem.
+func (h *ndHost) at(off int) uint64 { return nd2.Address(h.mem[off:]) }
+
+// receive posts a Receive of n octets of mem from off on, with its number as its
+// context.
+func (h *ndHost) receive(number, off, n int) {
+	require.NoError(h.t, h.qp.Receive(number, h.list(off, n)), "Receive")
+}
+
+// next is the next result of a completion queue.
+func (h *ndHost) next(q *nd2.CompletionQueue) nd2.Result {
+	var r [1]nd2.Result
+	_, err := q.Wait(h.t.Context(), r[:])
+	require.NoError(h.t, err, "waiting for a result")
+	return r[0]
+}
+
+// done waits for a result that has to be of this request, with this status.
+func (h *ndHost) done(context any, typ nd2.RequestType, status nd2.Status) {
+	q := h.out
+	if typ == nd2.RequestTypeReceive {
+		q = h.in
+	}
+	ndIs(h.t, h.next(q), nd2.Result{Status: status, QueuePairContext: h, RequestContext: context, RequestType: typ})
+}
+
+// received waits for the result of a Receive of n octets.
+func (h *ndHost) received(context any, n int) {
+	ndIs(h.t, h.next(h.in), nd2.Result{BytesTransferred: uint32(n), QueuePairContext: h, RequestContext: context})
+}
+
+// ndIs compares results. A context may be large: what of it is wrong is not shown.
+func ndIs(t *conformance.T, got, want nd2.Result) {
+	require.Equal(t, want.RequestType, got.RequestType, "the request's type")
+	require.Equal(t, want.Status, got.Status, "the status of a %v", got.RequestType)
+	require.Equal(t, want.BytesTransferred, got.BytesTransferred, "the octets of a %v", got.RequestType)
+	require.True(t, want.RequestContext == got.RequestContext, "the request's context: %T", got.RequestContext)
+	require.True(t, want.QueuePairContext == got.QueuePairContext, "the queue pair's context: %T", got.QueuePairContext)
+}
+
+// none says that there is no result at this moment.
+func (h *ndHost) none() {
+	var r [1]nd2.Result
+	require.Zero(h.t, h.out.GetResults(r[:]), "a result too many, of a %v", r[0].RequestType)
+	require.Zero(h.t, h.in.GetResults(r[:]), "a result too many, of a Receive")
+}
+
+// over waits until the connection has ended, and says that it has for the methods.
+func (h *ndHost) over() {
+	require.NoError(h.t, h.conn.NotifyDisconnect(h.t.Context()), "the end of the connection")
+	require.ErrorIs(h.t, h.qp.Send(0, nil, 0), nd2.ErrConnectionInvalid)
+}
+
+// listen makes a listener, and accepts the first that asks, with qp.
+func (h *ndHost) listen(qp *nd2.QueuePair, c *nd2.Connector) (netip.AddrPort, *nd2.Overlapped) {
+	l, err := h.adapter.CreateListener()
+	require.NoError(h.t, err, "CreateListener")
+	h.t.Cleanup(func() { _ = l.Close() })
+	require.NoError(h.t, l.Bind(ndLoopback), "Bind")
+	require.NoError(h.t, l.Listen(0), "Listen")
+	addr, err := l.GetLocalAddress()
+	require.NoError(h.t, err, "GetLocalAddress")
+	return addr, nd2.Overlap(h.t.Context(), func(ctx context.Context) error {
+		if err := l.GetConnectionRequest(ctx, c); err != nil {
+			return err
+		}
+		return c.Accept(ctx, qp, 16, 16, nil)
+	})
+}
+
+// connectND connects a's queue pair, as the active side, with one of b.
+func connectND(a, b *ndHost, qp *nd2.QueuePair, c *nd2.Connector) {
+	addr, accepted := b.listen(qp, c)
+	require.NoError(a.t, a.conn.Connect(a.t.Context(), a.qp, addr, 16, 16, nil), "Connect")
+	require.NoError(a.t, a.conn.CompleteConnect(a.t.Context()), "CompleteConnect")
+	require.NoError(a.t, accepted.GetOverlappedResult(true), "Accept")
+}
+
+// newNDPair makes two connected hosts.
+func newNDPair(t *conformance.T, s ndShape) (a, b *ndHost) {
+	a, b = newNDHost(t, s), newNDHost(t, s)
+	connectND(a, b, b.qp, b.conn)
+	return a, b
+}
+
+// ndSync has all that a has posted arrive at b.
+func ndSync(a, b *ndHost) {
+	require.NoError(a.t, b.qp.Receive("sync", nil))
+	require.NoError(a.t, a.qp.Send("sync", nil, 0))
+	a.done("sync", nd2.RequestTypeSend, nd2.Success)
+	b.received("sync", 0)
+}
