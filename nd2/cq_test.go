@@ -36,6 +36,22 @@ func TestNotifyTellsAll(t *testing.T) {
 	}
 }
 
+// A result that comes when all who asked have gone is told to who asks next.
+func TestNotifyAfterAllHaveGone(t *testing.T) {
+	a, b := pair(t, shape{})
+	for range 5 {
+		require.NoError(t, b.qp.Receive(1, nil))
+		gone := notify(t, b.in, nd2.CQNotifyAny)
+		require.NoError(t, gone.CancelOverlappedRequests())
+		require.ErrorIs(t, gone.GetOverlappedResult(true), nd2.ErrCanceled)
+		require.False(t, b.in.Armed(), "nobody is left to tell")
+		require.NoError(t, a.qp.Send(1, nil, 0))
+		a.done(1, nd2.RequestTypeSend, nd2.Success)
+		require.NoError(t, b.in.Notify(bounded(t), nd2.CQNotifyAny))
+		b.done(1, nd2.RequestTypeReceive, nd2.Success)
+	}
+}
+
 // A result that was not retrieved notifies once; one that was does not.
 func TestNotifyIsOncePerResult(t *testing.T) {
 	a, b := pair(t, shape{})

@@ -10,6 +10,9 @@ import (
 type bell struct {
 	rung   chan struct{}
 	errors bool // one of the results was no success; written before rung is closed
+	// ears is how many wait; guarded by the queue's mu. What nobody hears is told
+	// to who asks next.
+	ears int
 }
 
 // Notify waits until there is a result of type t, beyond those that GetResults has
@@ -34,15 +37,16 @@ func (c *CompletionQueue) Notify(ctx context.Context, t NotifyType) error {
 		}
 		select {
 		case <-b.rung:
-			// Why it rang is found out by arming again, but for who has just
-			// been told.
-			if c.status() == Success && (t != CQNotifyErrors || b.errors) {
-				return nil
-			}
 		case <-ctx.Done():
-			return canceled(ctx)
+			if c.leave(b) {
+				return canceled(ctx)
+			}
 		case <-c.gone:
 			return refuse(ErrCanceled, "the completion queue was closed")
+		}
+		// Why it rang is found out by arming again, but for who has just been told.
+		if c.status() == Success && (t != CQNotifyErrors || b.errors) {
+			return nil
 		}
 	}
 }
@@ -73,7 +77,24 @@ func (c *CompletionQueue) arm(t NotifyType) (*bell, error) {
 		c.bell = &bell{rung: make(chan struct{})}
 		c.armedAt, c.armedFailed = c.results, c.failed
 	}
+	c.bell.ears++
 	return c.bell, nil
+}
+
+// leave ends the wait for b, and reports false if that has rung. A bell without
+// anybody to hear it is taken away.
+func (c *CompletionQueue) leave(b *bell) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-b.rung:
+		return false
+	default:
+	}
+	if b.ears--; b.ears == 0 && c.bell == b {
+		c.bell = nil
+	}
+	return true
 }
 
 // look is pull, unless somebody is asleep in Wait, who gets what there is.

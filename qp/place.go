@@ -132,7 +132,7 @@ func (s *session) inReadRequest(seg ddp.Segment) Fault {
 	}
 	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
 	in := inboundRead{req: req, msn: msn, head: [6]byte(seg.Header())}
-	s.handCompleted() // who sees the answer shall find what came before it in the CQ
+	s.handCompleted()     // who sees the answer shall find what came before it in the CQ
 	if !s.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return FaultReadTooMany
 	}

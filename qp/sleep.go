@@ -52,6 +52,7 @@ func (s *session) Claim() bool {
 	if !r.berth.TryLock() {
 		if !s.makeWay() {
 			r.sleeping.Store(false)
+			s.gone()
 			return false
 		}
 		r.berth.Lock() // it is on its way out
@@ -123,6 +124,12 @@ func (s *session) Leave() {
 	r := &s.rx
 	r.sleeping.Store(false)
 	r.berth.Unlock()
+	s.gone()
+}
+
+// gone tells receiveLoop what it needs to know when no program has the berth any more.
+func (s *session) gone() {
+	r := &s.rx
 	switch {
 	case s.q.sq.cq.Awaited() || s.q.rq.cq.Awaited():
 		signal(r.resume)
