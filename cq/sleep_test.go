@@ -58,12 +58,12 @@ func TestWhereToSleep(t *testing.T) {
 		prepare        func(q *Queue, s *fakeSleeper)
 		claims, sleeps int32
 	}{
-		"the only one":     {func(*Queue, *fakeSleeper) {}, 1, 1},
-		"claim refused":    {func(_ *Queue, s *fakeSleeper) { s.refuses = true }, 1, 0},
-		"sleep fails":      {func(_ *Queue, s *fakeSleeper) { s.fails = true }, 1, 1},
-		"another driver":   {func(q *Queue, _ *fakeSleeper) { q.Attach(newFakeSleeper()) }, 0, 0},
-		"no sleeper":       {func(q *Queue, s *fakeSleeper) { q.Detach(s); q.Attach(&fakeDriver{}) }, 0, 0},
-		"no driver":        {func(q *Queue, s *fakeSleeper) { q.Detach(s) }, 0, 0},
+		"the only one":   {func(*Queue, *fakeSleeper) {}, 1, 1},
+		"claim refused":  {func(_ *Queue, s *fakeSleeper) { s.refuses = true }, 1, 0},
+		"sleep fails":    {func(_ *Queue, s *fakeSleeper) { s.fails = true }, 1, 1},
+		"another driver": {func(q *Queue, _ *fakeSleeper) { q.Attach(newFakeSleeper()) }, 0, 0},
+		"no sleeper":     {func(q *Queue, s *fakeSleeper) { q.Detach(s); q.Attach(&fakeDriver{}) }, 0, 0},
+		"no driver":      {func(q *Queue, s *fakeSleeper) { q.Detach(s) }, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -57,7 +57,8 @@ func (s *session) takeOver(c cause) {
 	}
 	s.llp.wakeReader()
 	s.wg.Wait()
-	s.rx.berth.empty()
+	s.rx.berth.Lock() // a program that slept here has left, and none stays any more
+	defer s.rx.berth.Unlock()
 	s.tx.mu.Lock() // pollers and posters may still be about to leave
 	s.rx.mu.Lock()
 }

@@ -31,13 +31,6 @@ func (b *berth) end() {
 	b.rouse.Unlock()
 }
 
-// empty returns when nobody has the berth. No program comes any more once the session
-// is stopping.
-func (b *berth) empty() {
-	b.Lock()
-	defer b.Unlock()
-}
-
 // taken reports whether a program has the berth, or is about to have it.
 func (r *rxSide) taken() bool { return r.sleeping.Load() }
 
