@@ -113,7 +113,7 @@ func outcomeOf(err error) outcome {
 		return ioEOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return ioAgain
-	case errors.Is(err, syscall.ECONNRESET):
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE): // a second call is told EPIPE
 		return ioReset
 	}
 	return ioLost

@@ -212,7 +212,7 @@ func readOnce(fd uintptr, in *intake) (int, outcome) {
 		return 0, ioLost
 	}
 	n, errno := recvOnce(fd, p)
-	return readOutcome(n, errno)
+	return readOutcome(fd, n, errno)
 }
 
 // readDirect reads into the memory of the segment in transit, which it holds
@@ -246,13 +246,13 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 	if errno == 0 {
 		t.at += min(uint64(n), uint64(in.Diverted()))
 	}
-	return readOutcome(n, errno)
+	return readOutcome(fd, n, errno)
 }
 
 // directPieces is into how many pieces of memory one system call reads.
 const directPieces = 8
 
-func readOutcome(n uintptr, errno syscall.Errno) (int, outcome) {
+func readOutcome(fd, n uintptr, errno syscall.Errno) (int, outcome) {
 	switch {
 	case errno == syscall.EAGAIN:
 		return 0, ioAgain
@@ -260,11 +260,23 @@ func readOutcome(n uintptr, errno syscall.Errno) (int, outcome) {
 		return 0, ioInterrupted
 	case errno != 0:
 		return 0, outcomeOf(errno)
+	case n == 0 && dropped(fd):
+		return 0, ioReset
 	case n == 0:
 		return 0, ioEOF
 	}
 	raceAcquire()
 	return int(n), ioDone
+}
+
+// dropped reports whether no connection is left behind the end of a stream. Linux
+// gives the error of a connection to one call only: if that was a write, a read
+// finds the end of a stream that the peer has not closed.
+func dropped(fd uintptr) bool {
+	const closed = 7 // TCP_CLOSE; after a FIN from the peer it is TCP_CLOSE_WAIT
+	info, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_INFO)
+	start := int32(info)
+	return err == nil && *(*uint8)(unsafe.Pointer(&start)) == closed // struct tcp_info begins with the state
 }
 
 func (r *rawIO) write(b *batch, wait bool) (int, outcome) {

@@ -1,0 +1,62 @@
+package qp
+
+import (
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+)
+
+// TestResetSeenByEither: the system tells one call of a reset, the other learns of
+// it all the same.
+func TestResetSeenByEither(t *testing.T) {
+	for name, firstRead := range map[string]bool{"read": true, "write": false} {
+		t.Run("first to a "+name, func(t *testing.T) {
+			near, far, err := wire.Pair()
+			require.NoError(t, err)
+			defer func() { _ = near.Close() }()
+			var l llp
+			l.conn = near
+			l.raw.init(near, 0)
+			require.True(t, l.direct())
+			require.NoError(t, far.(*net.TCPConn).SetLinger(0))
+			require.NoError(t, far.Close())
+
+			var token sync.Mutex
+			var in intake
+			defer in.drop()
+			read := func() outcome {
+				token.Lock()
+				defer token.Unlock()
+				for {
+					if _, out := l.read(&in, &token, 0); out != ioAgain {
+						return out
+					}
+				}
+			}
+			write := func() outcome {
+				for {
+					b := newBatch()
+					at := len(b.arena)
+					b.arena = append(b.arena, 1)
+					b.copied(at)
+					_, out := l.write(b, false)
+					b.free()
+					if out != ioDone { // the RST may be on its way
+						return out
+					}
+				}
+			}
+			if firstRead {
+				require.Equal(t, ioReset, read())
+				require.Equal(t, ioReset, write())
+			} else {
+				require.Equal(t, ioReset, write())
+				require.Equal(t, ioReset, read())
+			}
+		})
+	}
+}
