@@ -115,6 +115,9 @@ func TestCompletionHandlerDrivesItself(t *testing.T) {
 	}
 	id, err := a.nic.SetCompletionHandler(0, func(q *verbs.CQ) {
 		reap(q)
+		if got.Load() == messages { // the RNIC may be closed by now
+			return
+		}
 		assert.NoError(t, q.Notify(verbs.NotifyNext))
 		reap(q)
 	})
