@@ -52,7 +52,8 @@ func newBatch() *batch { return batches.Get().(*batch) }
 func (b *batch) free() {
 	clear(b.pieces)
 	clear(b.holds)
-	*b = batch{arena: b.arena[:0], pieces: b.pieces[:0], holds: b.holds[:0], ends: b.ends[:0]}
+	b.arena, b.pieces, b.holds, b.ends = b.arena[:0], b.pieces[:0], b.holds[:0], b.ends[:0]
+	b.run, b.past, b.size, b.sent, b.gone = 0, 0, 0, 0, 0
 	batches.Put(b)
 }
 

@@ -75,7 +75,9 @@ func (s *session) holds(n int, octets uint64) bool {
 // posted sends what was posted, now or soon.
 func (s *session) posted(n int, octets uint64) {
 	if !s.holds(n, octets) {
-		s.tx.cork.held.Store(0)
+		if c := &s.tx.cork; c.held.Load() > 0 {
+			c.held.Store(0)
+		}
 		s.kick()
 	}
 }

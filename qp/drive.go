@@ -153,7 +153,7 @@ func (s *session) Drive() bool {
 		s.deliver()
 		got = r.in.kept == nil
 	}
-	if s.tx.stalled.CompareAndSwap(true, false) {
+	if s.tx.stalled.Load() && s.tx.stalled.CompareAndSwap(true, false) {
 		s.kick()
 		got = true // a poller that sends is not idle
 	}

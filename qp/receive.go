@@ -152,7 +152,7 @@ func (s *session) received(n int, out outcome) outcome {
 	case ioReset:
 		s.fail(FaultLLPReset)
 	case ioAgain:
-		r.in.rest() // a poller's session may not be polled again for long
+		s.restBuffer()
 	case ioRevoked:
 		s.strand()
 	default:
@@ -188,7 +188,15 @@ func (s *session) deliver() {
 		}
 	}
 	s.handCompleted()
-	r.in.rest()
+	s.restBuffer()
+}
+
+// restBuffer gives the receive buffer back, if nothing is in it, unless pollers come
+// again and again: this may be the last poll for long.
+func (s *session) restBuffer() {
+	if r := &s.rx; !r.polled.Load() {
+		r.in.rest()
+	}
 }
 
 // openGate lets a Responder send: a first FPDU came and was found good

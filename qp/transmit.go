@@ -135,18 +135,17 @@ func (s *session) measure() {
 // kick sends what there is to send, or sees to it that somebody does.
 func (s *session) kick() {
 	t := &s.tx
-	t.more.Store(true)
 	if !s.llp.direct() {
+		t.more.Store(true)
 		signal(t.wake)
 		return
 	}
-	for rounds := 0; t.more.Load() && t.mu.TryLock(); rounds++ {
+	for rounds := 0; s.takeTransmit(); rounds++ {
 		if rounds == maxRounds { // for others, who keep posting
 			t.mu.Unlock()
 			s.handOver()
 			return
 		}
-		t.more.Store(false)
 		left := s.pump(inlineBudget, false)
 		t.mu.Unlock()
 		s.rested()
@@ -154,8 +153,26 @@ func (s *session) kick() {
 			s.handOver()
 			return
 		}
-		// A poster may have found the side taken just before Unlock.
+		if !t.more.Load() { // a poster may have found the side taken just before Unlock
+			return
+		}
 	}
+}
+
+// takeTransmit makes the caller the owner of the transmit side, or leaves a mark for
+// who is.
+func (s *session) takeTransmit() bool {
+	t := &s.tx
+	if !t.mu.TryLock() {
+		t.more.Store(true)
+		if !t.mu.TryLock() {
+			return false
+		}
+	}
+	if t.more.Load() {
+		t.more.Store(false)
+	}
+	return true
 }
 
 // handOver sees to it that what is left gets sent. While the program polls, its
@@ -261,6 +278,12 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 	return false
 }
 
+// nothing reports whether there is nothing to send, fences and ORD apart.
+func (s *session) nothing() bool {
+	t := &s.tx
+	return t.msg.kind == noMessage && t.next == s.q.sq.tail.Load() && s.irrq.len() == 0 && t.rtr == 0
+}
+
 // revoked ends the session because memory of the batch in flight is gone. At
 // fault is the first Send or RDMA Write, not all sent, whose memory is no longer
 // there; if there is none, the answer to an RDMA Read.
@@ -292,13 +315,18 @@ func (s *session) revoked() {
 // nothing to send.
 func (s *session) fill() (ran int, filled bool) {
 	t := &s.tx
+	if s.nothing() {
+		return 0, false
+	}
 	if t.pos-t.metered >= measureAfter {
 		s.measure()
 	}
 	b := newBatch()
 	for !b.full(s.tuning.Batch) && ran < maxRun {
 		if t.msg.kind == noMessage {
-			s.run(b)
+			if s.run(b); s.nothing() {
+				break
+			}
 			ok, c := s.nextMessage()
 			if c.fault != NoFault {
 				s.halt(c) // what is in the batch already goes out first, see finish
