@@ -7,53 +7,102 @@ import (
 	"github.com/softrnic/softrnic/stag"
 )
 
-// frame adds the next FPDU of the message to b and, behind the last one, moves
+// frame adds FPDUs of the message to b, one at least, and, behind its last one, moves
 // on.
 func (s *session) frame(b *batch) cause {
-	t, m := &s.tx, &s.tx.msg
-	hdr, n, last := s.header()
-	from, before := len(b.arena), b.mark()
+	t := &s.tx
+	before := b.size
+	var last, ok bool
 	switch {
-	case s.llp.direct() && t.framer.Gather() && s.tuning.Gather >= 0 && n >= s.tuning.Gather:
-		b.arena = t.framer.AppendHead(b.arena, hdr, n)
-		b.size += len(b.arena) - from
-		if !s.pieces(b, uint64(n)) {
-			b.rollback(before)
-			return s.lost()
-		}
-		from = len(b.arena)
-		b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
-		b.copied(from)
-	case t.framer.Plain():
-		b.arena = t.framer.AppendHead(b.arena, hdr, n)
-		if !s.copyOut(b, uint64(n)) {
-			b.rollback(before)
-			return s.lost()
-		}
-		b.arena = t.framer.Finish(b.arena, from)
-		b.copied(from)
+	case !t.framer.Plain():
+		last, ok = s.frameMarked(b)
+	case s.gathers():
+		last, ok = s.frameGathered(b)
 	default:
-		ok := s.hold(uint64(n))
-		if ok {
-			b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
-		}
-		for _, r := range t.held {
-			r.Release()
-		}
-		t.held = t.held[:0]
-		clear(t.parts)
-		t.parts = t.parts[:0]
-		if !ok {
-			return s.lost()
-		}
-		b.copied(from)
+		last, ok = s.frameCopied(b)
 	}
-	t.pos += uint64(b.size - before.size)
-	m.off += uint64(n)
+	t.pos += uint64(b.size - before)
+	if !ok {
+		return s.lost()
+	}
 	if last {
 		s.framed()
 	}
 	return cause{}
+}
+
+// gathers reports whether the next segment is sent from where its payload is.
+func (s *session) gathers() bool {
+	g := s.tuning.Gather
+	if g < 0 || !s.llp.direct() || !s.tx.framer.Gather() {
+		return false
+	}
+	_, n, _ := s.header()
+	return n >= g
+}
+
+// frameGathered adds an FPDU whose payload is not copied.
+func (s *session) frameGathered(b *batch) (last, ok bool) {
+	t := &s.tx
+	hdr, n, last := s.header()
+	before := b.mark()
+	from := len(b.arena)
+	b.arena = t.framer.AppendHead(b.arena, hdr, n)
+	b.size += len(b.arena) - from
+	if !s.pieces(b, uint64(n)) {
+		b.rollback(before)
+		return false, false
+	}
+	from = len(b.arena)
+	b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
+	b.copied(from)
+	t.msg.off += uint64(n)
+	return last, true
+}
+
+// frameCopied adds FPDUs with a copy of the payload, until the message ends or b is
+// full.
+func (s *session) frameCopied(b *batch) (last, ok bool) {
+	t := &s.tx
+	var held holder
+	defer held.release()
+	for !last && (!ok || !b.full(s.tuning.Batch)) {
+		var hdr []byte
+		var n int
+		hdr, n, last = s.header()
+		from := len(b.arena)
+		b.arena = t.framer.AppendHead(b.arena, hdr, n)
+		if ok = s.copyOut(b, uint64(n), &held); !ok {
+			b.arena = b.arena[:from]
+			return false, false
+		}
+		b.arena = t.framer.Finish(b.arena, from)
+		b.copied(from)
+		t.msg.off += uint64(n)
+	}
+	return last, true
+}
+
+// frameMarked adds an FPDU with markers in it.
+func (s *session) frameMarked(b *batch) (last, ok bool) {
+	t := &s.tx
+	hdr, n, last := s.header()
+	from := len(b.arena)
+	if ok = s.hold(uint64(n)); ok {
+		b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
+	}
+	for _, r := range t.held {
+		r.Release()
+	}
+	t.held = t.held[:0]
+	clear(t.parts)
+	t.parts = t.parts[:0]
+	if !ok {
+		return false, false
+	}
+	b.copied(from)
+	t.msg.off += uint64(n)
+	return last, true
 }
 
 // header makes the DDP and RDMAP headers of the next segment, which takes n
@@ -103,12 +152,12 @@ func (s *session) hold(n uint64) bool {
 
 // copyOut appends the next n octets of the message's memory to the arena of b. It
 // reports false if some of it was revoked.
-func (s *session) copyOut(b *batch, n uint64) bool {
+func (s *session) copyOut(b *batch, n uint64, held *holder) bool {
 	for n > 0 {
 		ref, off, k := s.tx.take(n)
 		at := len(b.arena)
 		b.arena = b.arena[:at+int(k)]
-		if k > 0 && !ref.CopyOut(b.arena[at:], off) {
+		if k > 0 && !(held.hold(ref) && ref.CopyHeld(b.arena[at:], off)) {
 			return false
 		}
 		n -= k

@@ -10,7 +10,7 @@
 //	reads.go                      the IRRQ and outbound Reads
 //	session.go llp*.go            one LLP stream's time, and the stream
 //	transmit.go cork.go choose.go from a work request to the wire
-//	frame.go run.go batch.go memory.go
+//	frame.go run.go holder.go batch.go memory.go
 //	receive.go drive.go sleep.go  from a segment to a completion, and who walks it
 //	transit.go place.go insend.go landing.go completed.go graceful.go rqlimit.go
 //	tuning*.go                    the thresholds of both ways

@@ -33,7 +33,8 @@ func (s *session) run(b *batch) {
 	if t.short < 0 || t.rtr != 0 || s.gate.Load() {
 		return
 	}
-	var held stag.Ref // from one message to the next: all this is one copy
+	var held holder // from one message to the next: all this is one copy
+	defer held.release()
 	pos, tail := t.next, sq.tail.Load()
 	for ; pos != tail && !b.full(s.tuning.Batch) && s.irrq.len() == 0; pos++ {
 		e := sq.at(pos)
@@ -43,20 +44,12 @@ func (s *session) run(b *batch) {
 		var ref stag.Ref
 		if e.length > 0 {
 			var f stag.Fault
-			if ref, f = t.sources.Resolve(e.sgl[0].STag, e.sgl[0].TO, e.length); f != stag.OK {
+			if ref, f = t.sources.Resolve(e.sgl[0].STag, e.sgl[0].TO, e.length); f != stag.OK || !held.hold(ref) {
 				break
-			}
-			if !held.SameHold(ref) {
-				held.Release()
-				if held = ref; !ref.Hold() {
-					held = stag.Ref{}
-					break
-				}
 			}
 		}
 		s.frameShort(b, e, ref)
 	}
-	held.Release()
 	if pos != t.next {
 		t.next = pos
 		sq.framed.Store(pos)
@@ -80,7 +73,7 @@ func (s *session) frameShort(b *batch, e *sqe, ref stag.Ref) {
 	}
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]
-	ref.CopyHeld(b.arena[at:])
+	ref.CopyHeld(b.arena[at:], 0)
 	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
 	t.pos += uint64(len(b.arena) - from)

@@ -17,7 +17,7 @@ type Tuning struct {
 	// at most. 512 KiB.
 	Batch int
 	// Gather is the payload, in octets, from which on a segment is sent from where
-	// it is, rather than copied beside its header. 1 KiB.
+	// it is, rather than copied beside its header. 2 KiB.
 	Gather int
 	// Short is the longest Send or RDMA Write, in octets, that is framed together
 	// with others like it, if it is copied anyway. Any.
@@ -45,7 +45,7 @@ type Tuning struct {
 // withDefaults fills in what is zero.
 func (t Tuning) withDefaults() Tuning {
 	return t.or(defaultTuning).or(Tuning{
-		Segment: 32 << 10, Batch: batchBytes, Gather: 1 << 10, Short: mpa.MaxULPDU,
+		Segment: 32 << 10, Batch: batchBytes, Gather: 2 << 10, Short: mpa.MaxULPDU,
 		Eager: 8, Hold: 256 << 10, HoldTime: 100 * time.Microsecond,
 		Direct: 8 << 10, ReadSpin: 100, WriteSpin: 200, Drive: 1,
 	}).bounded()

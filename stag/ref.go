@@ -1,5 +1,7 @@
 package stag
 
+import "math"
+
 // Ref is a resolved range of a region, of a window or of physical memory. It
 // is a small value, copied freely and kept as long as wanted; it keeps no lock.
 // The zero Ref is that of a revoked STag without an octet.
@@ -56,12 +58,12 @@ func (r Ref) CopyOut(dst []byte, off uint64) bool {
 	return true
 }
 
-// CopyHeld is CopyOut of the range's first octets by who has a hold of it.
-func (r Ref) CopyHeld(dst []byte) bool {
-	if uint64(len(dst)) > r.n || !r.isHeld() {
+// CopyHeld is CopyOut by who has a hold of the range.
+func (r Ref) CopyHeld(dst []byte, off uint64) bool {
+	if !r.contains(off, uint64(len(dst))) || !r.isHeld() {
 		return false
 	}
-	r.e.mem.copyOut(dst, r.off)
+	r.e.mem.copyOut(dst, r.off+off)
 	return true
 }
 
@@ -77,7 +79,16 @@ func (r Ref) Append(iov [][]byte, off, n uint64) [][]byte {
 	if n == 0 || !r.contains(off, n) || !r.isHeld() {
 		return iov
 	}
-	return r.e.mem.append(iov, r.off+off, n)
+	return r.e.mem.append(iov, r.off+off, n, math.MaxInt)
+}
+
+// Fill is Append up to the capacity of iov: what needs more pieces is left out. It
+// allocates nothing.
+func (r Ref) Fill(iov [][]byte, off, n uint64) [][]byte {
+	if n == 0 || len(iov) == cap(iov) || !r.contains(off, n) || !r.isHeld() {
+		return iov
+	}
+	return r.e.mem.append(iov, r.off+off, n, cap(iov))
 }
 
 // contains reports whether the n octets from off on are in the range.

@@ -1,0 +1,56 @@
+package mpa
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A processor without the instructions gets the same CRCs.
+func TestUpdateCRCWithoutFolding(t *testing.T) {
+	defer func(was bool) { canFold = was }(canFold)
+	canFold = false
+	r := newRand()
+	for range 200 {
+		b := randomOctets(r, r.IntN(3000))
+		require.Equal(t, slowCRC(b), checksum(b))
+	}
+}
+
+// Around the length of the largest block the number of blocks changes.
+func TestUpdateCRCOfBlocks(t *testing.T) {
+	r := newRand()
+	b := randomOctets(r, 2*crcMaxSteps*crcStep+crcStep)
+	for _, blocks := range []int{1, 2} {
+		for d := -crcStep; d <= crcStep; d++ {
+			part := b[:blocks*crcMaxSteps*crcStep+d]
+			require.Equal(t, libraryCRC(1, part), updateCRC(1, part), "%d octets", len(part))
+		}
+	}
+}
+
+// power and times against bits that are shifted through a CRC: a state's multiplication
+// by x^8 is what an octet of zeros does to it.
+func TestPowers(t *testing.T) {
+	state := uint32(1 << 31) // x^0
+	for n := range 1000 {
+		assert.Equal(t, state, power(8*n), "x^%d", 8*n)
+		state = ^libraryCRC(^state, []byte{0})
+	}
+	assert.Equal(t, power(777), times(power(700), power(77)))
+	assert.Equal(t, power(0), times(power(0), power(0)))
+}
+
+// Every constant of a table is x to the power that its place calls for.
+func TestShiftTable(t *testing.T) {
+	for n, shifts := range crcShifts {
+		steps := n + 1
+		require.Equal(t, [4]uint64{
+			uint64(power(8*steps*(24+24+24+64) - 33)),
+			uint64(power(8*steps*(24+24+64) - 33)),
+			uint64(power(8*steps*(24+64) - 33)),
+			uint64(power(8*steps*64 - 33)),
+		}, shifts, "%d steps", steps)
+	}
+}
