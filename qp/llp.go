@@ -23,7 +23,7 @@ const (
 	ioEOF                 // the peer closed its half
 	ioReset               // the peer reset the connection
 	ioLost                // the connection failed otherwise, or was closed here
-	ioRevoked             // memory that was to be sent is no longer registered
+	ioRevoked             // memory to send from or receive into is no longer registered
 	ioInterrupted         // a signal came first: try again
 	ioBusy                // somebody else reads, or nobody may
 )
@@ -78,6 +78,32 @@ func (l *llp) read(in *intake, token *sync.Mutex, spin int) (int, outcome) {
 		return 0, ioAgain
 	}
 	return 0, outcomeOf(err)
+}
+
+// push is a write that waits until the deadline. What the LLP takes at once goes out
+// even if that has passed: a machine that was busy elsewhere meanwhile is no peer that
+// does not read.
+func (l *llp) push(b *batch) (int, outcome) {
+	n, out := l.write(b, false)
+	if out != ioAgain || !l.direct() {
+		return n, out
+	}
+	more, out := l.write(b, true)
+	return n + more, out
+}
+
+// pull is a read that waits until the deadline. What has come by then counts, however
+// late this side looks.
+func (l *llp) pull(p []byte) (int, outcome) {
+	n, err := l.conn.Read(p)
+	switch out := outcomeOf(err); {
+	case n > 0:
+		return n, ioDone
+	case out == ioAgain && l.direct():
+		return l.raw.look(p)
+	default:
+		return 0, out
+	}
 }
 
 // wakeReader makes a sleeping read return ioAgain, and all later ones until
@@ -158,8 +184,15 @@ func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 	return in.Deframer.Next()
 }
 
-// Buffered hides the Deframer's.
-func (in *intake) Buffered() int { return len(in.kept) + in.Deframer.Buffered() }
+// Buffered hides the Deframer's. What is kept counts, though it may have no octet
+// in the buffer.
+func (in *intake) Buffered() int {
+	n := len(in.kept) + in.Deframer.Buffered()
+	if in.kept != nil || in.again {
+		n++
+	}
+	return n
+}
 
 // space is where to receive, borrowing a buffer if need be.
 func (in *intake) space() []byte {

@@ -74,6 +74,9 @@ func (r *rawIO) init(c net.Conn, writeSpin int) {
 	r.onSleep = r.trySleep
 	r.onWrite = r.tryWrite
 	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
+	// A program that called os.File.Fd on a copy of the socket, to set an option
+	// say, has made it a blocking one, and all calls here are raw.
+	_ = rc.Control(func(fd uintptr) { _ = syscall.SetNonblock(int(fd), true) })
 }
 
 func (r *rawIO) usable() bool { return r.conn != nil }
@@ -97,6 +100,27 @@ func (r *rawIO) pollRead(fd uintptr) {
 			return
 		}
 	}
+}
+
+// look reads once into p, without sleeping, whatever deadline has passed. That a
+// connection has ended in both directions, which dropped looks for, is in order here:
+// this half may be closed.
+func (r *rawIO) look(p []byte) (n int, out outcome) {
+	out = ioLost
+	err := r.conn.Control(func(fd uintptr) {
+		for out = ioInterrupted; out == ioInterrupted; {
+			k, errno := recvOnce(fd, p)
+			if k == 0 && errno == 0 {
+				out = ioEOF
+				return
+			}
+			n, out = readOutcome(fd, k, errno)
+		}
+	})
+	if err != nil {
+		return 0, outcomeOf(err)
+	}
+	return n, out
 }
 
 // hush makes data that arrives on the socket wake nobody, or undoes that. While
@@ -227,10 +251,7 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 	var room [directPieces][]byte
 	want := in.Diverted()
 	k := 0
-	for _, p := range t.ref.Append(room[:0], t.at, uint64(want)) {
-		if k == directPieces {
-			break
-		}
+	for _, p := range t.ref.Fill(room[:0], t.at, uint64(want)) {
 		vecs[k].Base = &p[0]
 		vecs[k].SetLen(len(p))
 		want -= len(p)

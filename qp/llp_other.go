@@ -16,6 +16,8 @@ func (r *rawIO) usable() bool { return false }
 
 func (r *rawIO) tryPoll(*intake) (int, outcome) { return 0, ioLost }
 
+func (r *rawIO) look([]byte) (int, outcome) { return 0, ioAgain }
+
 func (r *rawIO) hush(bool) {}
 
 func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0, ioLost }

@@ -80,13 +80,13 @@ func (m *memory) copyOut(dst []byte, off uint64) {
 	}
 }
 
-// append appends the octets [off, off+n) to iov, piece by piece. They are in the
-// memory, and n is not zero.
-func (m *memory) append(iov [][]byte, off, n uint64) [][]byte {
+// append appends the octets [off, off+n) to iov, piece by piece, up to a length of
+// most, which is more than iov has. They are in the memory, and n is not zero.
+func (m *memory) append(iov [][]byte, off, n uint64, most int) [][]byte {
 	if m.pieces == nil {
 		return append(iov, m.whole[off:off+n:off+n])
 	}
-	for i, skip := m.from(off); n > 0; i, skip = i+1, 0 {
+	for i, skip := m.from(off); n > 0 && len(iov) < most; i, skip = i+1, 0 {
 		mem := m.pieces[i].mem[skip:]
 		k := min(n, uint64(len(mem)))
 		iov = append(iov, mem[:k:k])

@@ -10,8 +10,8 @@ type Resolver struct {
 	user  User
 	need  wr.Access
 
-	// What Resolve found last; nil if it is not for remembering. It is good for as
-	// long as e is in generation gen: a grant does not change within one.
+	// What was found last, e nil before that. It is good for as long as e is in
+	// generation gen: a grant does not change within one.
 	e                *entry
 	gen              uint64
 	last             wr.STag

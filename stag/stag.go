@@ -20,7 +20,8 @@
 //
 // # Concurrency
 //
-// Resolve and all methods of Ref take no lock. They allocate nothing, nor do
+// Resolve and all methods of Ref take no lock, but for the last Release that a
+// revocation waits for, which wakes it. They allocate nothing, nor do
 // Bind, FastRegister and invalidation once an STag has been through them.
 // Everything but Resolve shares one mutex, which is not kept while waiting for
 // holds. Memory is copied without synchronisation against the program that owns

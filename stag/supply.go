@@ -30,7 +30,7 @@ func (s *supply) init() {
 }
 
 // take draws an index that is not zero, not in quarantine and for which inUse
-// is false. It ends because most of the indices are free, see maxEntries.
+// is false. It ends because most of the indices are free, see maxSTags.
 func (s *supply) take(inUse func(uint32) bool) uint32 {
 	for {
 		i := s.draw()
