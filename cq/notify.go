@@ -54,8 +54,8 @@ func (q *Queue) fires(e *Entry) bool {
 // Events delivers a token for each notification that Request armed.
 func (q *Queue) Events() <-chan struct{} { return q.events }
 
-// Waiting reports whether a goroutine sleeps in Wait, or is about to run because
-// of a completion or a notification.
+// Waiting reports whether a goroutine sleeps in Wait, though not on a stream, or is
+// about to run because of a completion or a notification.
 func (q *Queue) Waiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,13 +7,10 @@ import "github.com/softrnic/softrnic/cq"
 const completedAtOnce = 64
 
 // completed takes the completion of a receive for the CQ. It is there when deliver
-// returns. The caller owns the receive side.
+// returns. The caller owns the receive side; there is a buffer, because the end of
+// each FPDU comes through it.
 func (s *session) completed(e cq.Entry) {
 	in := &s.rx.in
-	if in.buf == nil { // all of it was read elsewhere
-		s.hand([]cq.Entry{e})
-		return
-	}
 	in.buf.completed[in.completed] = e
 	if in.completed++; in.completed == completedAtOnce {
 		s.handCompleted()

@@ -22,6 +22,7 @@ func corked(t *testing.T, n int) *rig {
 		c.Tuning = Tuning{Drive: 1, Eager: eager, Hold: 4 * (corkEach + 10), HoldTime: time.Hour}
 	}})
 	r.s.rx.single = false
+	require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond) // the CQs know of the session
 	for range eager {
 		r.postSend(wr.Send{Flags: wr.Unsignaled})
 	}

@@ -154,8 +154,9 @@ func (s *session) Drive() bool {
 		got = r.in.kept == nil
 	}
 	if s.tx.stalled.Load() && s.tx.stalled.CompareAndSwap(true, false) {
+		before := s.tx.written.Load()
 		s.kick()
-		got = true // a poller that sends is not idle
+		got = got || s.tx.written.Load() != before // a poller that sends is not idle
 	}
 	if got {
 		r.empty = 0

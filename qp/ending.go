@@ -22,6 +22,7 @@ type ending struct {
 	closed bool // all of it is
 	lost   bool // the LLP did not take the Terminate Message
 	fresh  bool // there are octets that nobody has looked at
+	late   bool // the last ones came when the time was up: a peer cannot draw it out
 	told   bool // an event has said why RTS was left
 }
 
@@ -91,11 +92,11 @@ func (e *ending) await() cause {
 		if f := Fault(e.again.Swap(0)); f != NoFault {
 			return cause{fault: f}
 		}
-		n, err := e.llp.conn.Read(in.scrap())
+		n, out := e.llp.pull(in.scrap())
 		in.Advance(n)
-		switch out := outcomeOf(err); {
-		case n > 0:
-			e.fresh = true
+		switch {
+		case n > 0 && !e.late:
+			e.fresh, e.late = true, !time.Now().Before(e.by)
 		case out == ioEOF && e.half:
 			_ = e.llp.conn.Close()
 			return cause{fault: FaultClosed}

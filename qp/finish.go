@@ -75,7 +75,7 @@ func (s *session) busy() bool {
 func (s *session) sendTerminate(c cause) bool {
 	t := &s.tx
 	if b := t.batch; b != nil {
-		n, out := s.llp.write(b, true)
+		n, out := s.llp.push(b)
 		t.written.Add(uint64(n))
 		s.completeSQ()
 		switch {
@@ -89,8 +89,13 @@ func (s *session) sendTerminate(c cause) bool {
 		return true
 	}
 	hdr := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.Terminate), 0, ddp.QNTerminate, 1, 0)
-	_, err := s.llp.conn.Write(t.framer.AppendFPDU(nil, hdr, c.terminate))
-	return err == nil
+	b := newBatch()
+	defer b.free()
+	from := len(b.arena)
+	b.arena = t.framer.AppendFPDU(b.arena, hdr, c.terminate)
+	b.copied(from)
+	_, out := s.llp.push(b)
+	return out == ioDone
 }
 
 // composeTerminate makes the Terminate Message for c.

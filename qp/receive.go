@@ -54,7 +54,6 @@ type rxSide struct {
 	empty  uint // fruitless polls in a row
 	in     intake
 	opened bool // an FPDU has arrived
-	eof    bool // the peer closed its half
 	late   bool // see end
 
 	send ddp.Inbound // QN 0
@@ -147,7 +146,6 @@ func (s *session) received(n int, out outcome) outcome {
 		r.in.Advance(n)
 		s.deliver()
 	case ioEOF:
-		r.eof = true
 		s.peerClosed()
 	case ioReset:
 		s.fail(FaultLLPReset)
@@ -191,8 +189,9 @@ func (s *session) deliver() {
 	s.restBuffer()
 }
 
-// restBuffer gives the receive buffer back, if nothing is in it, unless pollers come
-// again and again: this may be the last poll for long.
+// restBuffer gives the receive buffer back if nothing is in it: this may have been the
+// last poll for long. While pollers come again and again it stays, and receiveLoop
+// gives it back when they have gone.
 func (s *session) restBuffer() {
 	if r := &s.rx; !r.polled.Load() {
 		r.in.rest()

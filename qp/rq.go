@@ -60,7 +60,7 @@ func (r *recvQueue) Release(pos uint64) { r.reaped.Store(pos + 1) }
 
 // reclaim takes back the slots whose completions were reaped, or were dropped
 // because the CQ was full, and reports how many are in use. The caller has
-// postMu.
+// postMu. A completion may be reaped before handed has moved head over it.
 func (r *recvQueue) reclaim() uint64 {
 	head, reaped := r.head.Load(), r.reaped.Load()
 	for r.freed < reaped || r.freed < head && !r.slots.at(r.freed).queued {

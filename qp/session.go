@@ -37,14 +37,15 @@ type session struct {
 	rx rxSide
 
 	stopping atomic.Bool
-	stop     chan struct{} // closed with stopping
-	decided  chan struct{} // closed when the state of RTS is left
-	over     chan struct{} // closed when the stream is gone and all is flushed
-	cause    cause         // why; set before stop is closed
-	again    atomic.Uint32 // a later Fault, for finish; see failAgain
-	wg       sync.WaitGroup
+	stop     chan struct{}  // closed with stopping
+	decided  chan struct{}  // closed when the state of RTS is left
+	over     chan struct{}  // closed when the stream is gone and all is flushed
+	cause    cause          // why; set before stop is closed
+	again    atomic.Uint32  // a later Fault, for finish; see failAgain
+	wg       sync.WaitGroup // receiveLoop and transmitLoop
 
-	// draining is set while Drain waits for a token in quiet.
+	// draining is set once somebody has called Drain, which waits for tokens in
+	// quiet.
 	draining atomic.Bool
 	quiet    chan struct{}
 }
@@ -82,17 +83,14 @@ func (c *cause) event() wr.EventID {
 	return faults[c.fault].Event
 }
 
-// inboundCause is a cause that repeats the headers of the segment at fault.
+// inboundCause is a cause that repeats the DDP header of the segment at fault. That of
+// an RDMA Read Request is repeated by readCause: what asks for it is found where the
+// request is answered.
 func inboundCause(f Fault, s ddp.Segment) cause {
 	c := cause{fault: f}
-	withDDP, withRDMAP := rdmap.Include(faults[f].Code)
-	if withDDP {
+	if withDDP, _ := rdmap.Include(faults[f].Code); withDDP {
 		c.segment = uint16(s.Len())
 		c.ddpHeader = append([]byte(nil), s.Header()...)
-	}
-	read := !s.Tagged() && rdmap.OpcodeOf(s.RsvdULP()) == rdmap.ReadRequest
-	if withRDMAP && read && len(s.Payload()) >= rdmap.ReadRequestSize {
-		c.readReq = append([]byte(nil), s.Payload()[:rdmap.ReadRequestSize]...)
 	}
 	return c
 }
@@ -115,12 +113,14 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 	s.tx.ord.Store(int32(ord))
 	s.rx.init(s)
 	s.gate.Store(st.Role == mpa.Responder)
+	// Here, because a post may find a fault as soon as the session is known: finish
+	// then waits until start has been.
+	s.wg.Add(2)
 	return s
 }
 
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
-	s.wg.Add(2)
 	go s.receiveLoop()
 	go s.transmitLoop()
 	s.kick()

@@ -86,10 +86,8 @@ func (s *session) Sleep() bool {
 		r.berth.end()
 		switch {
 		case held:
-			if !s.stopping.Load() {
-				r.polls.Add(1)
-				s.received(n, out)
-			}
+			r.polls.Add(1)
+			s.received(n, out) // if the session ends meanwhile, it is finish's
 			r.mu.Unlock()
 			return true
 		case out != ioAgain: // the side is taken, or the stream paused

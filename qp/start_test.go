@@ -75,8 +75,13 @@ func TestLastMessageStalls(t *testing.T) {
 	})
 	t.Run("timeout changes nothing", func(t *testing.T) {
 		before := newIdleRig(t, setup{}).q.Query()
-		r, _, done := start(t, setup{closeTimeout: 30 * time.Millisecond})
-		require.ErrorIs(t, <-done, wr.ErrInvalidLLPStream)
+		r := newIdleRig(t, setup{closeTimeout: 30 * time.Millisecond})
+		mine, theirs := net.Pipe() // which nobody reads
+		t.Cleanup(func() { _, _ = mine.Close(), theirs.Close() })
+		require.ErrorIs(t, r.q.Modify(Modify{
+			Next: RTS, Stream: &mpa.Stream{Conn: mine}, LastMessage: []byte("last words"),
+			SendDepth: num(2), RecvDepth: num(64), ORD: num(1),
+		}), wr.ErrInvalidLLPStream)
 		require.Equal(t, before, r.q.Query())
 		r.connect()
 	})

@@ -55,7 +55,9 @@ type Queue struct {
 	free   *Element // a stack of elements not in use
 	spare  int      // how many free holds; used+spare is at most depth
 
-	starved []chan struct{} // who waits for a Post, in order of arrival
+	// starved are those who wait for a Post: a peer decides how many, so nothing
+	// may look through them for one.
+	starved map[chan struct{}]struct{}
 }
 
 // New makes an empty queue.
@@ -64,6 +66,8 @@ func New(c Config) *Queue {
 		id: c.ID, pd: c.PD, sge: c.SGE, events: c.Events,
 		depth: c.Depth, limit: c.Limit,
 		armed: c.Limit > 0, // RV-6.3.8-M7
+
+		starved: make(map[chan struct{}]struct{}),
 	}
 }
 

@@ -1,10 +1,6 @@
 package srq
 
-import (
-	"slices"
-
-	"github.com/softrnic/softrnic/wr"
-)
+import "github.com/softrnic/softrnic/wr"
 
 // Post posts a list of receives, in order, and reports how many were posted. The
 // first that is refused stops the list; those before it stay posted (verbs draft
@@ -74,9 +70,7 @@ func (q *Queue) Take() (e *Element, failed bool) {
 func (q *Queue) Await(c chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !slices.Contains(q.starved, c) {
-		q.starved = append(q.starved, c)
-	}
+	q.starved[c] = struct{}{}
 	if q.posted.n > 0 || q.failed || q.closed {
 		q.wake()
 	}
@@ -87,20 +81,20 @@ func (q *Queue) Await(c chan struct{}) {
 func (q *Queue) Forget(c chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if i := slices.Index(q.starved, c); i >= 0 {
-		q.starved = slices.Delete(q.starved, i, i+1)
-	}
+	delete(q.starved, c)
 }
 
 // wake leaves a token with everybody who waits. mu is held: who has called Forget
 // must not be woken.
 func (q *Queue) wake() {
-	for _, c := range q.starved {
+	if len(q.starved) == 0 {
+		return
+	}
+	for c := range q.starved {
 		select {
 		case c <- struct{}{}:
 		default: // it holds one
 		}
 	}
-	clear(q.starved) // the storage is kept, the channels are not
-	q.starved = q.starved[:0]
+	clear(q.starved)
 }

@@ -174,9 +174,6 @@ func TestAwait(t *testing.T) {
 			require.True(t, token(b))
 			require.False(t, token(first) || token(gone), "forgotten")
 			require.Empty(t, r.starved)
-			for _, left := range r.starved[:cap(r.starved)] {
-				require.Nil(t, left, "no channel is kept alive")
-			}
 			_, _ = r.Post(wr.Recv{})
 			r.Fail()
 			r.Close()
