@@ -172,7 +172,7 @@ var structures = []struct {
 			"MaxRegisterBytes MaxRegisterRegions MaxRegisterBlockBytes MaxVI MaxDescriptorsPerQueue MaxSegmentsPerDesc " +
 			"MaxCQ MaxCQEntries MaxTransferSize NativeMTU MaxPtags", "RDMAReadSupport"},
 	{"VIP_VI_ATTRIBUTES", reflect.TypeFor[vipl.ViAttributes](),
-		"ReliabilityLevel MaxTransferSize QoS Ptag EnableRdmaWrite EnableRdmaRead", "FlowControl"},
+		"ReliabilityLevel MaxTransferSize QoS Ptag EnableRdmaWrite EnableRdmaRead", "FlowControl CRC"},
 	{"VIP_MEM_ATTRIBUTES", reflect.TypeFor[vipl.MemAttributes](), "Ptag EnableRdmaWrite EnableRdmaRead", ""},
 	// HostAddressLen and DiscriminatorLen are the lengths of the two parts of HostAddress.
 	{"VIP_NET_ADDRESS", reflect.TypeFor[vipl.NetAddress](), "HostAddress Discriminator", ""},

@@ -92,12 +92,12 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 	}
 	l.endpoint = endpoint
 	v.state = On(v.state, EventEstablished).Next
-	v.link, v.granted = l, g.MTU
+	v.link, v.granted = l, grant{g.MTU, g.CRC}
 	for pos := v.recv.done; pos != v.recv.tail; pos++ {
 		l.feed(&v.recv, v.recv.at(pos))
 	}
 	endpoint.Start()
-	return attributesOf(g.Peer, g.MTU), nil
+	return attributesOf(g.Peer, g.MTU, g.CRC), nil
 }
 
 // endpointConfig is what was agreed, and what this end has for it.
@@ -131,7 +131,7 @@ func (a *ViAttributes) wire() vitcp.Attributes {
 }
 
 // attributesOf are a remote VI's.
-func attributesOf(w vitcp.Attributes, transfer uint32) *ViAttributes {
+func attributesOf(w vitcp.Attributes, transfer uint32, crc bool) *ViAttributes {
 	level, _ := w.Level() // it was checked when the connection was made
 	return &ViAttributes{
 		ReliabilityLevel: ReliabilityLevel(level),
@@ -139,6 +139,7 @@ func attributesOf(w vitcp.Attributes, transfer uint32) *ViAttributes {
 		EnableRdmaWrite:  w&vitcp.WriteEnable != 0,
 		EnableRdmaRead:   w&vitcp.ReadEnable != 0,
 		FlowControl:      w&vitcp.FlowControl != 0,
+		CRC:              crc,
 	}
 }
 

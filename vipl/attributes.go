@@ -50,8 +50,8 @@ func (l ReliabilityLevel) reliable() bool { return l != ServiceUnreliable }
 // only one that TCP can grant.
 type QoS uint32
 
-// ViAttributes is a VIP_VI_ATTRIBUTES (VI Architecture 9.10.5). All fields but Ptag
-// travel to the remote end when a connection is established.
+// ViAttributes is a VIP_VI_ATTRIBUTES (VI Architecture 9.10.5). All fields but Ptag and
+// QoS travel to the remote end when a connection is established.
 type ViAttributes struct {
 	ReliabilityLevel ReliabilityLevel
 	// MaxTransferSize is in octets of payload of one Descriptor, from 1 to
@@ -67,6 +67,9 @@ type ViAttributes struct {
 	// data of this VI back until the remote end has posted a Receive Descriptor for
 	// them. Each end decides for itself.
 	FlowControl bool
+	// CRC (extension; VI/TCP 3.6) asks for a CRC in each segment. A connection has it if
+	// both ends ask: then the attributes of both VIs, while they are connected, tell so.
+	CRC bool
 }
 
 // MemAttributes is a VIP_MEM_ATTRIBUTES (VI Architecture 9.10.6). RDMA needs the

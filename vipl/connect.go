@@ -95,7 +95,7 @@ func (a *attempt) config() vitcp.Config {
 		Enable:     a.want.wire(),
 		MTU:        a.want.MaxTransferSize,
 		ReadWindow: n.config.ReadWindow,
-		CRC:        n.config.CRC,
+		CRC:        a.want.CRC,
 		RxPosted:   a.posted,
 	}
 }
@@ -162,8 +162,8 @@ func (c *Conn) RemoteAddr() *NetAddress {
 	return &a
 }
 
-// RemoteViAttribs are the attributes of the remote VI. Its MaxTransferSize is what it
-// proposes.
+// RemoteViAttribs are the attributes of the remote VI. Its MaxTransferSize and its CRC are
+// what it proposes.
 func (c *Conn) RemoteViAttribs() *ViAttributes {
 	a := c.attribs
 	return &a
@@ -179,7 +179,7 @@ func newConn(n *Nic, p *vitcp.Pending) *Conn {
 	return &Conn{
 		nic: n, pending: p,
 		remote:  NewNetAddress(host, []byte(ce.Calling)),
-		attribs: *attributesOf(ce.Attributes, ce.MTU),
+		attribs: *attributesOf(ce.Attributes, ce.MTU, ce.Options&vitcp.OptionCRC != 0),
 	}
 }
 

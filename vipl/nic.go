@@ -25,8 +25,7 @@ type Config struct {
 	// matches. 500 ms if zero; none if negative, so that only a ConnectWait under way
 	// finds it.
 	MatchTimeout time.Duration
-	// CRC asks for a CRC in each segment. A connection has it if both ends ask
-	// (VI/TCP 3.6).
+	// CRC sets ViAttributes.CRC of all VIs.
 	CRC bool
 	// ReadWindow is how many RDMA Reads may be outstanding on a connection, in each
 	// direction; the smaller of the two ends' counts. 16 if zero.
@@ -48,7 +47,6 @@ const (
 	providerVersion = 1 // VI/TCP version 1
 
 	minTransfer         = 32 << 10
-	minSegment          = 256
 	defaultReadWindow   = vitcp.DefaultReadWindow
 	defaultMatchTimeout = 500 * time.Millisecond
 	defaultDepth        = 1024
@@ -77,8 +75,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("a maximum transfer size of %d is below 32 KiB", c.MaxTransferSize)
 	case c.MaxDescriptorsPerQueue < 0 || c.MaxDescriptorsPerQueue > maxDepth:
 		return c, invalid("a queue has 1 to %d descriptors, not %d", maxDepth, c.MaxDescriptorsPerQueue)
-	case c.Segment < minSegment || c.Segment > vitcp.MaxSegment:
-		return c, invalid("a segment has %d to %d octets, not %d", minSegment, vitcp.MaxSegment, c.Segment)
+	case c.Segment < vitcp.MinSegment || c.Segment > vitcp.MaxSegment:
+		return c, invalid("a segment has %d to %d octets, not %d", vitcp.MinSegment, vitcp.MaxSegment, c.Segment)
 	}
 	return c, nil
 }

@@ -16,7 +16,7 @@ type Vi struct {
 	mu         sync.Mutex
 	state      ViState      // guarded by mu, as all below
 	attributes ViAttributes // as requested
-	granted    uint32       // MaxTransferSize of the connection, if link is not nil
+	granted    grant        // what the connection has of them, if link is not nil
 	send, recv workQueue
 	attempt    *attempt // while StateConnectPending
 	peer       *attempt // of the last ConnectPeerRequest, until it is waited for
@@ -25,6 +25,12 @@ type Vi struct {
 	destroyed  bool
 
 	spans []vitcp.Span // scratch of feed
+}
+
+// grant is what the two ends of a connection have agreed on.
+type grant struct {
+	transfer uint32 // MaxTransferSize
+	crc      bool
 }
 
 // CreateVi is VipCreateVi (VI Architecture 9.3.1). sendCQ and recvCQ, which may be nil
@@ -38,7 +44,7 @@ func (n *Nic) CreateVi(attributes *ViAttributes, sendCQ, recvCQ *CQ) (*Vi, error
 	if err := n.checkVi(attributes); err != nil {
 		return nil, err
 	}
-	v := &Vi{nic: n, attributes: *attributes, gone: make(chan struct{})}
+	v := &Vi{nic: n, attributes: n.requested(attributes), gone: make(chan struct{})}
 	v.send.init(v, false, sendCQ)
 	v.recv.init(v, true, recvCQ)
 	n.mu.Lock()
@@ -91,6 +97,13 @@ func (n *Nic) checkVi(a *ViAttributes) error {
 	return nil
 }
 
+// requested are attributes with what the Nic asks for by itself.
+func (n *Nic) requested(a *ViAttributes) ViAttributes {
+	r := *a
+	r.CRC = r.CRC || n.config.CRC
+	return r
+}
+
 // DestroyVi is VipDestroyVi (VI Architecture 9.3.2). Handlers that wait are cancelled.
 // Errors: ErrInvalidParameter (destroyed already), ErrResource (not StateIdle, or there
 // are Descriptors on its queues, VA-3.3-M2).
@@ -138,8 +151,9 @@ func (v *Vi) end() {
 	}
 }
 
-// QueryVi is VipQueryVi (VI Architecture 9.8.3). MaxTransferSize is what the connection
-// grants if there is one. Errors: ErrInvalidParameter (destroyed).
+// QueryVi is VipQueryVi (VI Architecture 9.8.3). MaxTransferSize and CRC are what the
+// connection has if there is one, until Disconnect. Errors: ErrInvalidParameter
+// (destroyed).
 func (v *Vi) QueryVi() (ViState, *ViAttributes, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -148,13 +162,16 @@ func (v *Vi) QueryVi() (ViState, *ViAttributes, error) {
 	}
 	a := v.attributes
 	a.MaxTransferSize = v.transfer()
+	if v.link != nil {
+		a.CRC = v.granted.crc
+	}
 	return v.state, &a, nil
 }
 
 // transfer is the maximum transfer size in force. The caller has mu.
 func (v *Vi) transfer() uint32 {
 	if v.link != nil {
-		return v.granted
+		return v.granted.transfer
 	}
 	return v.attributes.MaxTransferSize
 }
@@ -180,6 +197,6 @@ func (v *Vi) SetViAttributes(attributes *ViAttributes) error {
 		return err
 	}
 	v.nic.ptags[v.attributes.Ptag]--
-	v.attributes = *attributes
+	v.attributes = v.nic.requested(attributes)
 	return nil
 }

@@ -7,7 +7,9 @@ import "encoding/binary"
 const generator = 0x82608edb
 
 // crcTables are for sixteen octets at a time: crcTables[k][v] is what octet v
-// contributes k octets later.
+// contributes k octets later. Package hash/crc32 is no help: it takes one octet at a
+// time for any generator but two. This one is the mirror image of Ethernet's, so it
+// could be given the data backwards; but to mirror them takes longer than this.
 var crcTables = makeCRCTables()
 
 func makeCRCTables() *[16][256]uint32 {
@@ -45,14 +47,16 @@ func (c CRC) Add(b []byte) CRC {
 	t := crcTables
 	s := ^uint32(c)
 	for len(b) >= 16 {
-		w0 := binary.LittleEndian.Uint32(b) ^ s
+		w0 := binary.LittleEndian.Uint32(b)
 		w1 := binary.LittleEndian.Uint32(b[4:])
 		w2 := binary.LittleEndian.Uint32(b[8:])
 		w3 := binary.LittleEndian.Uint32(b[12:])
-		s = t[15][byte(w0)] ^ t[14][byte(w0>>8)] ^ t[13][byte(w0>>16)] ^ t[12][w0>>24] ^
-			t[11][byte(w1)] ^ t[10][byte(w1>>8)] ^ t[9][byte(w1>>16)] ^ t[8][w1>>24] ^
+		// What does not depend on s first: the processor does it while it waits for s.
+		rest := t[11][byte(w1)] ^ t[10][byte(w1>>8)] ^ t[9][byte(w1>>16)] ^ t[8][w1>>24] ^
 			t[7][byte(w2)] ^ t[6][byte(w2>>8)] ^ t[5][byte(w2>>16)] ^ t[4][w2>>24] ^
 			t[3][byte(w3)] ^ t[2][byte(w3>>8)] ^ t[1][byte(w3>>16)] ^ t[0][w3>>24]
+		s ^= w0
+		s = (t[15][byte(s)] ^ t[14][byte(s>>8)]) ^ (t[13][byte(s>>16)] ^ t[12][s>>24] ^ rest)
 		b = b[16:]
 	}
 	for _, v := range b {

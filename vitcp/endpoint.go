@@ -82,10 +82,12 @@ func (a *Agreed) EndpointConfig() EndpointConfig {
 	return c
 }
 
+// MinSegment is the least that EndpointConfig.Segment may be, in octets.
+const MinSegment = 256
+
 const (
 	defaultDepth  = 1024
 	maxDepth      = 1<<16 - 1 // Rx Descriptors Posted tells no more apart
-	minSegment    = 256
 	defaultLinger = time.Second
 )
 
@@ -111,7 +113,7 @@ func (c EndpointConfig) withDefaults() (EndpointConfig, error) {
 		bad = "STags and Handler are needed"
 	case c.SendDepth < 0 || c.SendDepth > maxDepth || c.ReceiveDepth < 0 || c.ReceiveDepth > maxDepth:
 		bad = "depth out of range"
-	case c.Segment < minSegment || c.Segment > MaxSegment:
+	case c.Segment < MinSegment || c.Segment > MaxSegment:
 		bad = "segment length out of range"
 	case c.Linger < 0:
 		bad = "linger is negative"
@@ -139,7 +141,7 @@ type Endpoint struct {
 
 	mu   sync.Mutex
 	work sync.Cond // the writer waits for something to send, or the end
-	calm sync.Cond // the reader waits for answers to have left, or the end
+	calm sync.Cond // the reader waits for answers to have left, the end of a write, or the end
 
 	// Outbound.
 
@@ -173,6 +175,7 @@ type Endpoint struct {
 
 	started, ended, closed bool
 	farewell               bool
+	writing                bool  // the writer is in a system call, or has not told of it
 	broken                 error // what the writer met, before the end
 	cause                  Cause
 	quiet, left            int

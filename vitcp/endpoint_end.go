@@ -5,9 +5,6 @@ import "time"
 // goroutines is how many an endpoint has: one reads, one writes.
 const goroutines = 2
 
-// overdue is a deadline that has passed.
-var overdue = time.Unix(1, 0)
-
 // The end of an endpoint goes by steps:
 //
 //	end       someone finds a cause; both goroutines are woken
@@ -35,12 +32,12 @@ func (e *Endpoint) end(cause Cause, err error) {
 	}
 	e.burial = time.AfterFunc(e.c.Linger, func() { _ = e.conn.Close() })
 	e.farewell = cause != CausePeerClosed && cause != CauseLost
-	until := overdue
+	until := past
 	if e.farewell && cause != CauseClosed {
 		until = time.Now().Add(e.c.Linger)
 	}
 	_ = e.conn.SetWriteDeadline(until)
-	_ = e.conn.SetReadDeadline(overdue)
+	_ = e.conn.SetReadDeadline(past)
 }
 
 // hush says that the calling goroutine uses no memory any more.
@@ -73,8 +70,8 @@ func (e *Endpoint) leave() {
 // memory.
 func (e *Endpoint) flush() {
 	// Whether the oldest request in flight took effect is not known if it is the
-	// connection that failed it, and not a request (VI Architecture table 1).
-	lost := e.cause != CauseClosed && e.cause != CauseRequest && e.cause != CauseRemote
+	// connection that failed it, and not this end or a request (VI Architecture table 1).
+	lost := e.cause != CauseClosed && e.cause != CauseRequest
 	for e.sq.len() > 0 {
 		r := *e.sq.front()
 		f := r.flaws

@@ -1,6 +1,8 @@
 package vitcp_test
 
 import (
+	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -215,4 +217,82 @@ func TestRemoteErrors(t *testing.T) {
 		h.conn.Close()
 		s.sent(vitcp.OpSend, vitcp.FlawRemoteDescriptor, 0)
 	})
+}
+
+// An error of a message that is none of those in flight: what became of the oldest is as
+// unknown as if the connection had been lost (VI Architecture 2.5.3, 10.2 bit 6), and none
+// has succeeded.
+func TestRemoteErrorOfAnotherMessage(t *testing.T) {
+	for _, number := range []uint32{0, 100, 104, 1<<32 - 1} {
+		s, h := byHand(t, transports[1], vitcp.EndpointConfig{Level: vitcp.ReliableReception})
+		s.Start()
+		for range 3 {
+			s.send()
+		}
+		for range 3 {
+			h.get()
+		}
+		h.put(vitcp.Header{Type: vitcp.NOP, Ack: number, Code: vitcp.TransportError}, nil, nil)
+		s.ended(vitcp.CauseRemote)
+		s.sent(vitcp.OpSend, vitcp.FlawTransport, 0)
+		s.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+		s.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+		h.conn.Close()
+		s.drained()
+	}
+}
+
+// damaging is a connection that damages one octet of what is written first.
+type damaging struct {
+	hidden
+	at   int
+	with byte
+}
+
+func (c *damaging) Write(b []byte) (int, error) {
+	if c.with != 0 {
+		b = slices.Clone(b)
+		b[c.at] ^= c.with
+		c.with = 0
+	}
+	return c.hidden.Write(b)
+}
+
+// A message number is damaged on its way. Whichever number it becomes, the sender does not
+// take a message for received that was not.
+func TestDamagedMessageNumber(t *testing.T) {
+	const lastOctet = 15 // of the number in the first segment
+	for _, crc := range []bool{false, true} {
+		for to := range uint32(256) {
+			if to == 101 {
+				continue
+			}
+			x, y := loopback(t)
+			tr := transport{"", func(testing.TB) (net.Conn, net.Conn) {
+				return &damaging{hidden{x}, lastOctet, byte(to ^ 101)}, hidden{y}
+			}}
+			a, b := newPair(t, tr, vitcp.EndpointConfig{Level: vitcp.ReliableReception, CRC: crc})
+			for range 3 {
+				a.send()
+				b.recv()
+			}
+			a.Start()
+			b.Start()
+			a.ended(vitcp.CauseRemote)
+			a.sent(vitcp.OpSend, vitcp.FlawTransport, 0)
+			a.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+			a.sent(vitcp.OpSend, vitcp.FlawFlushed, 0)
+			if crc {
+				b.ended(vitcp.CauseCRC)
+				b.received(vitcp.OpReceive, vitcp.FlawTransport, 0)
+			} else {
+				b.ended(vitcp.CauseMalformed)
+				b.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+			}
+			b.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+			b.received(vitcp.OpReceive, vitcp.FlawFlushed, 0)
+			a.drained()
+			b.drained()
+		}
+	}
 }

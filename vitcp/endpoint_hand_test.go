@@ -1,6 +1,7 @@
 package vitcp_test
 
 import (
+	"encoding/binary"
 	"io"
 	"net"
 	"testing"
@@ -21,7 +22,7 @@ type hand struct {
 }
 
 // byHand makes an endpoint with a peer that is driven by hand. Their messages begin
-// with 101 here and 201 at the hand.
+// with 101 here and 201 at the hand, unless c says otherwise.
 func byHand(t testing.TB, tr transport, c vitcp.EndpointConfig) (*side, *hand) {
 	t.Helper()
 	s, h := byDeafHand(t, tr, c)
@@ -36,7 +37,9 @@ func byDeafHand(t testing.TB, tr transport, c vitcp.EndpointConfig) (*side, *han
 	if c.OutboundReads == 0 {
 		c.OutboundReads, c.InboundReads = 2, 2
 	}
-	c.Number, c.PeerNumber = 100, 200
+	if c.Number == 0 {
+		c.Number, c.PeerNumber = 100, 200
+	}
 	s := newSide(t, x, c)
 	h := &hand{t: t, conn: y, crc: c.CRC, rx: make(chan vitcp.Segment, 1<<12), end: make(chan error, 1)}
 	t.Cleanup(func() { y.Close() })
@@ -128,10 +131,12 @@ func (h *hand) closed() {
 
 // pattern fills b with octets that tell places and seeds apart.
 func pattern(b []byte, seed int) {
-	x := uint32(seed)*2654435761 + 1
-	for i := range b {
-		x = x*1664525 + 1013904223
-		b[i] = byte(x >> 24)
+	x := uint64(seed)*0x9e3779b97f4a7c15 + 1
+	var word [8]byte
+	for len(b) > 0 {
+		x = x*6364136223846793005 + 1442695040888963407
+		binary.LittleEndian.PutUint64(word[:], x^x>>32)
+		b = b[copy(b, word[:]):]
 	}
 }
 

@@ -41,7 +41,8 @@ func (in *inbound) continues(s *Segment) bool {
 		(in.flags == 0 || s.Immediate == in.data) && s.RDMA() == in.rdma
 }
 
-// current is the number of the message that is arriving, or would be next.
+// current is the number of the message that is arriving, or would be next: all before it
+// have come.
 func (in *inbound) current() uint32 {
 	if in.open {
 		return in.number
@@ -73,7 +74,7 @@ func (e *Endpoint) admit(s *Segment) bool {
 	case RDMAReadResponse:
 		return e.admitAnswer(s)
 	default:
-		return e.malformed(s.Number, errType)
+		return e.malformed(errType)
 	}
 }
 
@@ -82,7 +83,7 @@ func (e *Endpoint) admitMessage(s *Segment) bool {
 	in := &e.rx.in
 	if in.open && !in.continues(s) {
 		if e.reliable() {
-			return e.malformed(s.Number, outOfTurn(s.Header))
+			return e.malformed(outOfTurn(s.Header))
 		}
 		e.reject(rejection{flaws: FlawPartial, event: EventWriteAbort})
 		in.open = false
@@ -110,10 +111,10 @@ func (e *Endpoint) begin(s *Segment) bool {
 	in := &e.rx.in
 	inTurn := s.Number == in.number+1 && s.Offset == 0
 	if !inTurn && e.reliable() {
-		return e.malformed(s.Number, outOfTurn(s.Header))
+		return e.malformed(outOfTurn(s.Header))
 	}
 	if s.Type == RDMAWrite && s.RDMA().Length > e.c.MTU && e.reliable() {
-		return e.malformed(s.Number, errLength)
+		return e.malformed(errLength)
 	}
 	if e.c.Level == ReliableReception && !e.awaitAnswers() {
 		return false

@@ -1,6 +1,7 @@
 package vitcp
 
 import (
+	"io"
 	"net"
 	"testing"
 	"unsafe"
@@ -117,6 +118,56 @@ func padAt(t *testing.T, op Op, cut, size, head, payload, n int) {
 			require.False(t, torn)
 			return
 		}
+	}
+}
+
+// eventCounter counts events.
+type eventCounter struct {
+	deafHandler
+	events int
+}
+
+func (c *eventCounter) Event(Event) { c.events++ }
+
+// Memory goes away while a batch with several segments of an answer is being filled: those
+// that name it cannot be sent, and the last one knows already. There is one event.
+func TestAnswerFailsOnce(t *testing.T) {
+	const n, longest = 10000, 5000
+	for named := range 3 { // segments that name the memory when it goes
+		x, y := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, y) }()
+		table, h := stag.NewTable(stag.Config{}), &eventCounter{}
+		user := stag.User{PD: 1}
+		e, err := NewEndpoint(x, EndpointConfig{Level: ReliableDelivery, MTU: n, Segment: longest, STags: table, User: user, Handler: h})
+		require.NoError(t, err)
+		buf := make([]byte, n)
+		info, err := table.Register(stag.RegionConfig{PD: 1, Memory: buf, Access: wr.LocalRead | wr.RemoteRead})
+		require.NoError(t, err)
+		a := slot(&e.inReads)
+		a.number, a.length = 1, n
+		require.True(t, a.mem.one(uint64(uintptr(unsafe.Pointer(&buf[0]))), info.STag, n, table, user, wr.RemoteRead))
+		e.unsent++
+
+		b := newBatch()
+		var s segment
+		for i := 0; e.choose(&s); i++ {
+			if i == named {
+				require.NoError(t, table.Deallocate(info.STag))
+			}
+			b.add(&s, false, true)
+			e.framed(&s)
+		}
+		e.raw = rawConn{} // what is copied goes; what is named is found gone
+		b.seal()
+		if named > 0 {
+			require.NoError(t, e.pad(b))
+		}
+		e.writeBatch(b)
+		b.free()
+		require.True(t, e.ended)
+		require.Equal(t, CauseInbound, e.cause)
+		require.Equal(t, 1, h.events, "%d named", named)
+		_ = x.Close() // which ends the reading of y
 	}
 }
 

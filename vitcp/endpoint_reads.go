@@ -14,16 +14,16 @@ func (e *Endpoint) admitRequest(s *Segment) bool {
 	rdma := s.RDMA()
 	switch {
 	case in.open || s.Number != in.number+1: // one message after the other (2.2.2.2.3)
-		return e.malformed(s.Number, outOfTurn(s.Header))
+		return e.malformed(outOfTurn(s.Header))
 	case rdma.Length > e.c.MTU:
-		return e.malformed(s.Number, errLength)
+		return e.malformed(errLength)
 	}
-	in.number = s.Number
 	e.mu.Lock()
 	if e.inReads.len() >= int(e.c.InboundReads) { // VT-2.2.2.2.6-M2
 		e.mu.Unlock()
-		return e.malformed(s.Number, errWindow)
+		return e.malformed(errWindow)
 	}
+	in.number = s.Number
 	a := slot(&e.inReads)
 	*a = inboundRead{mem: a.mem, number: s.Number, length: rdma.Length}
 	if rdma.Length > 0 {
@@ -49,14 +49,14 @@ func (e *Endpoint) admitAnswer(s *Segment) bool {
 	e.mu.Lock()
 	if e.reads.len() == 0 {
 		e.mu.Unlock()
-		return e.malformed(s.Number, errSequence)
+		return e.malformed(errSequence)
 	}
 	r := *e.sq.at(*e.reads.front())
 	end := uint64(r.got) + uint64(s.Size())
 	switch {
 	case s.Number != r.number || s.Offset != r.got || end > uint64(r.total) || !s.Failed() && s.Last() != (end == uint64(r.total)):
 		e.mu.Unlock()
-		return e.malformed(s.Number, outOfTurn(s.Header))
+		return e.malformed(outOfTurn(s.Header))
 	case s.Failed(): // VT-3.2-M3
 		e.failRead(FlawRemoteProtection, CauseAborted)
 		e.mu.Unlock()
@@ -143,7 +143,8 @@ func (e *Endpoint) acknowledge(n uint64) {
 }
 
 // hearError takes the peer's word that a message met an error there (VT-3.2-M15). Those
-// before it did not. The caller has mu.
+// before it did not. A number that is none of a message in flight tells nothing of any:
+// then it is as if the connection were lost. The caller has mu.
 func (e *Endpoint) hearError(number uint32, code ErrorCode) {
 	n, ok := e.outstanding(number)
 	if ok {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func (e *Endpoint) takeAll() bool {
 			return false
 		case ok:
 		case fault.Lost(): // nobody knows where the next segment begins
-			return e.malformed(e.rx.in.current(), fault)
+			return e.malformed(fault)
 		default:
 			return e.divert()
 		}
@@ -166,15 +167,37 @@ func (e *Endpoint) lose(err error) {
 	r := &e.rx
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	cause := CauseLost
-	if errors.Is(err, io.EOF) && r.away == 0 && r.cut.Buffered() == 0 && !r.in.open {
-		cause, err = CausePeerClosed, nil // VT-2.2.2.2.2-M2
+	eof := errors.Is(err, io.EOF)
+	if eof {
+		e.awaitWrite()
 	}
-	if e.broken != nil && cause == CauseLost && errors.Is(err, os.ErrDeadlineExceeded) {
-		err = e.broken
+	if e.broken != nil && (errors.Is(err, os.ErrDeadlineExceeded) || eof && !closedThere(e.broken)) {
+		eof, err = false, e.broken
+	}
+	cause := CauseLost
+	if eof && r.away == 0 && r.cut.Buffered() == 0 && !r.in.open {
+		cause, err = CausePeerClosed, nil // VT-2.2.2.2.2-M2
 	}
 	e.cutInbound()
 	e.end(cause, err)
+}
+
+// awaitWrite waits until the writer has told of the system call that it is in, which is
+// its last one. A system tells the error of a connection to one call only. If that was a
+// write, a read finds the end of a stream that the peer has not closed. The caller has mu.
+func (e *Endpoint) awaitWrite() {
+	if e.conn.SetWriteDeadline(past) != nil {
+		return // it might never return
+	}
+	for e.writing && !e.ended {
+		e.calm.Wait()
+	}
+}
+
+// closedThere reports whether a write may fail like that once the peer has closed the
+// connection, so that the end of its stream is the peer's word.
+func closedThere(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // discard reads over what still comes, until the peer closes or the endpoint has

@@ -110,13 +110,13 @@ func (e *Endpoint) cutInbound() {
 
 // malformed ends the connection because of what the peer sent; at Unreliable a segment
 // whose end is known is passed over. It reports false at the end.
-func (e *Endpoint) malformed(number uint32, err error) bool {
+func (e *Endpoint) malformed(err error) bool {
 	fault, lost := err.(Fault) //nolint:errorlint // it is made here and not wrapped
 	if !e.reliable() && !(lost && fault.Lost()) {
 		return true
 	}
 	e.mu.Lock()
-	e.blame(number, TransportError)
+	e.blame(e.rx.in.current(), TransportError)
 	e.cutInbound()
 	e.end(CauseMalformed, err)
 	e.mu.Unlock()
@@ -127,7 +127,7 @@ func (e *Endpoint) malformed(number uint32, err error) bool {
 // takeBad takes a segment with a fault. It reports false at the end.
 func (e *Endpoint) takeBad(s *Segment, fault Fault) bool {
 	if fault != FaultCRC {
-		return e.malformed(s.Number, fault)
+		return e.malformed(fault)
 	}
 	// VT-3.6-M5, the second way: the application is told by a transport error. None
 	// of the data is placed: even where it belongs is in doubt. The message that is
@@ -140,7 +140,7 @@ func (e *Endpoint) takeBad(s *Segment, fault Fault) bool {
 		return e.reject(j)
 	case s.Type == RDMAReadResponse && e.reliable():
 		e.mu.Lock()
-		e.blame(s.Number, TransportError)
+		e.blame(in.current(), TransportError)
 		e.failRead(FlawTransport, CauseCRC)
 		e.mu.Unlock()
 		e.deliver()
@@ -148,18 +148,18 @@ func (e *Endpoint) takeBad(s *Segment, fault Fault) bool {
 	case !in.open && (s.Type == Send || s.Type == RDMAWrite):
 		return e.beginBad(s, j)
 	}
-	return e.endBad(s)
+	return e.endBad()
 }
 
 // beginBad takes a corrupt segment that begins a message, as it seems.
 func (e *Endpoint) beginBad(s *Segment, j rejection) bool {
 	in := &e.rx.in
-	in.open, in.drop, in.kind, in.number, in.got = true, false, s.Type, s.Number, uint32(max(s.Size(), 0))
+	in.open, in.drop, in.kind, in.number, in.got = true, false, s.Type, in.current(), uint32(max(s.Size(), 0))
 	in.flags, in.data, in.rdma, in.recv = s.Flags&ImmediateValid, s.Immediate, s.RDMA(), nil
 	if s.ConsumesReceive() {
 		in.recv = e.takeReceive()
 		if in.recv == nil && e.reliable() {
-			return e.endBad(s)
+			return e.endBad()
 		}
 		if in.recv == nil {
 			return e.starve()
@@ -170,10 +170,10 @@ func (e *Endpoint) beginBad(s *Segment, j rejection) bool {
 }
 
 // endBad ends a reliable connection over a corrupt segment that is nobody's.
-func (e *Endpoint) endBad(s *Segment) bool {
+func (e *Endpoint) endBad() bool {
 	if e.reliable() { // VT-3.6-M6
 		e.mu.Lock()
-		e.blame(s.Number, TransportError) // VT-3.6-M7
+		e.blame(e.rx.in.current(), TransportError) // VT-3.6-M7
 		e.end(CauseCRC, nil)
 		e.mu.Unlock()
 		e.deliver()

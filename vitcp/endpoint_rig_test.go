@@ -206,16 +206,19 @@ func wrapped(t testing.TB) (net.Conn, net.Conn) {
 	return hidden{a}, hidden{b}
 }
 
-// newPair makes two endpoints that agree, and does not start them.
+// newPair makes two endpoints that agree, and does not start them. Their messages begin with
+// 101 and 201, unless c says otherwise.
 func newPair(t testing.TB, tr transport, c vitcp.EndpointConfig) (a, b *side) {
 	t.Helper()
 	x, y := tr.make(t)
 	if c.OutboundReads == 0 {
 		c.OutboundReads, c.InboundReads = 4, 4
 	}
-	c.Number, c.PeerNumber = 100, 200
+	if c.Number == 0 {
+		c.Number, c.PeerNumber = 100, 200
+	}
 	a = newSide(t, x, c)
-	c.Number, c.PeerNumber = 200, 100
+	c.Number, c.PeerNumber = c.PeerNumber, c.Number
 	b = newSide(t, y, c)
 	return a, b
 }

@@ -26,6 +26,7 @@ type segment struct {
 	n    int    // octets of payload
 	kind segKind
 	idx  uint64 // of a request, in sq
+	told bool   // of an answer that fails: its event has been raised
 }
 
 // abandon makes s the end of a message that cannot go on: its memory is gone
@@ -191,6 +192,7 @@ func (e *Endpoint) answer(s *segment) {
 	s.Header = Header{Type: RDMAReadResponse, Number: a.number, Offset: a.sent}
 	if a.refused {
 		s.abandon()
+		s.told = true
 		return
 	}
 	s.cut(a.length, e.c.Segment, e.c.CRC)
@@ -219,9 +221,6 @@ func (e *Endpoint) framed(s *segment) {
 		}
 		if s.Failed() {
 			e.stopped = true
-			if !a.refused {
-				e.raise(EventReadProtection)
-			}
 		}
 	default:
 	}

@@ -24,17 +24,13 @@ func (e *Endpoint) writeBatch(b *batch) bool {
 			return !e.isEnded()
 		}
 		err := e.write(b)
-		e.account(b)
 		e.deliver()
-		switch {
-		case errors.Is(err, errRevoked):
+		if errors.Is(err, errRevoked) {
 			err = e.pad(b)
-		case errors.Is(err, syscall.EAGAIN):
-			err = nil
 		}
 		if err != nil {
 			e.tx.torn = b.boundary() != b.sent
-			e.brokenWrite(err)
+			e.awaitEnd()
 			return false
 		}
 	}
@@ -47,13 +43,34 @@ func (e *Endpoint) isEnded() bool {
 }
 
 // write sends some of b: all that the connection takes at once, or else a part after
-// waiting for it. EAGAIN says that something left and that more would wait.
+// waiting for it; and tells of what has left.
 func (e *Endpoint) write(b *batch) error {
-	if e.raw.usable() {
-		return e.raw.write(b)
+	e.mu.Lock()
+	e.writing = true
+	e.mu.Unlock()
+	err := e.push(b)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.writing = false
+	e.account(b)
+	if err != nil && !errors.Is(err, errRevoked) && e.broken == nil && !e.ended {
+		e.broken = err
 	}
-	n, err := e.conn.Write(b.pieces[b.gone][:b.chunk()])
-	b.advance(n)
+	e.calm.Broadcast()
+	return err
+}
+
+// push makes the system call of write.
+func (e *Endpoint) push(b *batch) error {
+	if !e.raw.usable() {
+		n, err := e.conn.Write(b.pieces[b.gone][:b.chunk()])
+		b.advance(n)
+		return err
+	}
+	err := e.raw.write(b)
+	if errors.Is(err, syscall.EAGAIN) { // something has left, more would wait
+		return nil
+	}
 	return err
 }
 
@@ -70,26 +87,23 @@ func (b *batch) chunk() int {
 	return min(end-b.sent, len(b.pieces[b.gone]))
 }
 
-// brokenWrite ends the connection that cannot be written to, but leaves the reader some
-// time: the peer may have said why, and the reader finds that in what is received.
-func (e *Endpoint) brokenWrite(err error) {
+// awaitEnd waits for the end of a connection that cannot be written to. It leaves the
+// reader some time: the peer may have said why, and the reader finds that in what is
+// received.
+func (e *Endpoint) awaitEnd() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.ended {
 		return
 	}
-	e.broken = err
-	e.calm.Broadcast()
 	_ = e.conn.SetReadDeadline(time.Now().Add(e.c.Linger))
 	for !e.ended {
 		e.work.Wait()
 	}
 }
 
-// account tells of the segments that have left since the last time.
+// account tells of the segments that have left since the last time. The caller has mu.
 func (e *Endpoint) account(b *batch) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	for b.known < len(b.marks) {
 		m := &b.marks[b.known]
 		if m.start >= b.sent {
@@ -129,6 +143,9 @@ func (e *Endpoint) departed(r *request, m *mark, whole bool) {
 // connection. The caller has mu.
 func (e *Endpoint) answered(m *mark) {
 	if m.Failed() {
+		if !m.told {
+			e.raise(EventReadProtection)
+		}
 		e.blame(m.Number, RDMAProtection)
 		e.end(CauseInbound, nil)
 		return
@@ -140,7 +157,10 @@ func (e *Endpoint) answered(m *mark) {
 	e.calm.Broadcast()
 }
 
-// blame has the peer told what was wrong with a message of it. The caller has mu.
+// blame has the peer told what was wrong with a message of it. It takes all before that
+// one for received (3.2, Message ACK), so number is never one that a segment names which
+// is damaged or out of turn, but of the first message that has not come: that is the one
+// in error. The caller has mu.
 func (e *Endpoint) blame(number uint32, code ErrorCode) {
 	if e.c.Level == ReliableReception && e.badCode == 0 { // VT-3.2-M15, VT-3.2-S5
 		e.badNumber, e.badCode = number, code
@@ -170,6 +190,7 @@ func (e *Endpoint) pad(b *batch) error {
 		s.Offset += uint32(s.n)
 	}
 	s.abandon()
+	s.told = true
 	b.frame(&s, false, false)
 	b.seal()
 	e.spoil(&s, false)

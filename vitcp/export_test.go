@@ -35,5 +35,19 @@ func NewPending(called Discriminator) *Pending {
 	return &Pending{progress: progress{machine: Passive, state: Matching}, ce: CE{Called: called}}
 }
 
+// Skip has an endpoint that has not been started go on as if n receives had been posted at
+// either end, told and used up.
+func (e *Endpoint) Skip(n uint16) {
+	e.posted, e.told, e.consumed = n, n, n
+	e.peerPosted, e.spent = n, n
+}
+
+// Broken is what a write failed with before the end.
+func (e *Endpoint) Broken() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.broken
+}
+
 // Stirred is closed when the peer has not waited for its answer.
 func (r *Pending) Stirred() <-chan struct{} { return r.watch.done }

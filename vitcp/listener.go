@@ -168,7 +168,7 @@ func (l *Listener) find(ctx context.Context, r *Pending) error {
 		within, cancel := context.WithTimeout(ctx, l.cfg.MatchTimeout)
 		defer cancel()
 		select {
-		case <-o.taken:
+		case <-o.decided:
 		case <-within.Done():
 		case <-r.watch.done:
 		}

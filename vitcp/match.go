@@ -21,8 +21,8 @@ type waiter struct {
 
 // offer is a request in Matching.
 type offer struct {
-	r     *Pending
-	taken chan struct{} // closed when result becomes given
+	r       *Pending
+	decided chan struct{} // closed when result is no longer searching, unless by withdraw
 	// result belongs to the matcher's lock.
 	result result
 }
@@ -42,11 +42,11 @@ const (
 )
 
 // offer looks for the waiter of r. If there is none it goes on searching, until
-// taken or withdrawn, or with hold unset gives up.
+// decided or withdrawn, or with hold unset gives up.
 func (m *matcher) offer(r *Pending, hold bool) (*offer, result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	o := &offer{r: r, taken: make(chan struct{}), result: nobody}
+	o := &offer{r: r, decided: make(chan struct{}), result: nobody}
 	for i, w := range m.waiters {
 		if !w.filter.matches(r) {
 			continue
@@ -69,8 +69,13 @@ func (m *matcher) offer(r *Pending, hold bool) (*offer, result) {
 // give moves the request to Pending Accept: a waiter has it.
 func (o *offer) give() {
 	o.r.on(TrigFound)
-	o.result = given
-	close(o.taken)
+	o.decide(given)
+}
+
+// decide ends the search.
+func (o *offer) decide(r result) {
+	o.result = r
+	close(o.decided)
 }
 
 // withdraw ends a search and returns how it went: the request may have been given
@@ -85,7 +90,9 @@ func (m *matcher) withdraw(o *offer) result {
 	return o.result
 }
 
-// wait takes the first request that f matches, or enters a waiter for one.
+// wait takes the first request that f matches, or enters a waiter for one. Then
+// those that it would match but for the peer-to-peer bit need not search on: they
+// are to be rejected, as they would be if they came now (VT-3.3-M2).
 func (m *matcher) wait(f Filter) (*waiter, *Pending) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,6 +103,13 @@ func (m *matcher) wait(f Filter) (*waiter, *Pending) {
 			return nil, o.r
 		}
 	}
+	m.offers = slices.DeleteFunc(m.offers, func(o *offer) bool {
+		wrong := f.matches(o.r)
+		if wrong {
+			o.decide(otherBit)
+		}
+		return wrong
+	})
 	w := &waiter{filter: f, found: make(chan *Pending, 1)}
 	m.waiters = append(m.waiters, w)
 	return w, nil

@@ -39,12 +39,67 @@ func TestHeldRequest(t *testing.T) {
 	until(t, "both are held", func() bool { return l.Held() == 2 })
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := l.Wait(now, vitcp.Filter{Called: "bob", PeerToPeer: true})
+	_, err := l.Wait(now, vitcp.Filter{Called: "dave", PeerToPeer: true})
 	require.ErrorIs(t, err, context.Canceled)
 	r, err := l.Wait(now, vitcp.Filter{Called: "bob"})
 	require.NoError(t, err, "it is there at once, as with a timeout of zero")
 	require.NoError(t, r.Close())
 	assert.Equal(t, 1, l.Held())
+}
+
+// A request that is held and fits a Wait but for the peer-to-peer bit is rejected at once
+// (VT-3.3-M2), and the Wait goes on.
+func TestHeldWithTheOtherBit(t *testing.T) {
+	for _, peerToPeer := range []bool{false, true} {
+		cfg, refused := refusals(patient)
+		l := listen(t, "127.0.0.1", cfg)
+		ask := func(bit bool) *net.TCPConn {
+			return asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) {
+				if bit {
+					c.Attributes |= vitcp.PeerToPeer
+				}
+			}))
+		}
+		var wrong []*net.TCPConn
+		for range 2 {
+			wrong = append(wrong, ask(!peerToPeer))
+		}
+		asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Called = "carol" }))
+		until(t, "all are held", func() bool { return l.Held() == 3 })
+		ctx, waiting := bounded(t), make(chan error, 1)
+		go func() {
+			r, err := l.Wait(ctx, vitcp.Filter{Called: "bob", PeerToPeer: peerToPeer})
+			if err == nil {
+				err = r.Close()
+			}
+			waiting <- err
+		}()
+		for _, nc := range wrong {
+			mismatch(t, <-refused, vitcp.ReasonPeerToPeer)
+			got, err := io.ReadAll(nc)
+			require.NoError(t, err)
+			s, fault := vitcp.Parse(got, false)
+			require.Equal(t, vitcp.FaultNone, fault)
+			require.Equal(t, vitcp.ConnectReject, s.Type)
+			require.Equal(t, vitcp.ReasonPeerToPeer, vitcp.Reason(s.Code.IS()))
+		}
+		assert.Equal(t, 1, l.Held(), "that of another is left alone")
+		ask(peerToPeer)
+		require.NoError(t, <-waiting)
+	}
+}
+
+// A Wait takes a request that fits, and rejects none then.
+func TestHeldTheRightOneFirst(t *testing.T) {
+	l := listen(t, "127.0.0.1", patient)
+	asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Attributes |= vitcp.PeerToPeer }))
+	asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+	until(t, "both are held", func() bool { return l.Held() == 2 })
+	for _, peerToPeer := range []bool{false, true} {
+		r, err := l.Wait(bounded(t), vitcp.Filter{Called: "bob", PeerToPeer: peerToPeer})
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+	}
 }
 
 // A Wait that ends at the moment when it is given a request returns that.

@@ -18,7 +18,7 @@ type Filter struct {
 	// Calling, if not nil, is the only discriminator that may call.
 	Calling *Discriminator
 	// PeerToPeer is what the peer-to-peer bit must be; a request that fits but
-	// for this is rejected (VT-3.3-M2).
+	// for this is rejected (VT-3.3-M2), at once, whether it or the Wait came first.
 	PeerToPeer bool
 }
 

@@ -52,7 +52,8 @@ each reliability level, with and without CRC: by Send, by RDMA Write with
 immediate data, and by RDMA Read, which Unreliable Delivery does not have. In
 each round both ends compare every octet with what it should be. The table has
 the median round trip of each series; for an RDMA Read it is that of the Read, which
-fetches what an RDMA Write has brought just before.
+fetches what an RDMA Write has brought just before. Both ends tell of the CRC what
+they agreed on: a connection has it if both ask for it.
 
 ADDR is HOST, HOST:PORT or :PORT. The port is %d if there is none; a server may
 say 0 for any. The server listens on all addresses unless told otherwise, serves

@@ -34,7 +34,7 @@ func (p *viPing) runClient(cmd *cobra.Command, addr string) error {
 	return report.print(cmd.OutOrStdout())
 }
 
-// viCase is what a connection is to be like.
+// viCase is what a connection is to be like, or is like.
 type viCase struct {
 	level vipl.ReliabilityLevel
 	crc   bool
@@ -69,7 +69,7 @@ func (p *viPing) ping(ctx context.Context, addr string, draw *progress) (viRepor
 		plan.Seed, plan.Left = rand.Uint64(), len(cases)-1-i
 		rows, err := c.connection(ctx, vipl.NewNetAddress(server, []byte(called)), k, plan)
 		if err != nil {
-			return viReport{}, fmt.Errorf("%v: %w", k, err)
+			return viReport{}, fmt.Errorf("%v: %w", c.agreed, err)
 		}
 		report.Rows = append(report.Rows, rows...)
 		report.Connections++
@@ -84,6 +84,7 @@ type viClient struct {
 	plan    viPlan
 	remote  viBuffer // the server's slots
 	rounds  int      // of this connection so far
+	agreed  viCase   // what the connection is like, or before it is made, is to be like
 	timeout time.Duration
 
 	draw        *progress
@@ -92,6 +93,7 @@ type viClient struct {
 
 // connection makes one connection and a row of each of its series.
 func (c *viClient) connection(ctx context.Context, server *vipl.NetAddress, k viCase, plan viPlan) ([]viRow, error) {
+	c.agreed = k
 	nic, err := vipl.OpenNic(viAnyAddress(server), vipl.Config{CRC: k.crc}) // it does not listen
 	if err != nil {
 		return nil, fmt.Errorf("opening the NIC: %w", err)
@@ -123,9 +125,13 @@ func (c *viClient) run(ctx context.Context, server *vipl.NetAddress, k viCase) (
 	if err := c.meet(ctx, server); err != nil {
 		return nil, err
 	}
+	var err error
+	if c.agreed.crc, err = c.crc(); err != nil {
+		return nil, err
+	}
 	var rows []viRow
 	for _, s := range c.plan.series(k.level) {
-		row, err := c.series(ctx, &s, k)
+		row, err := c.series(ctx, &s)
 		if err != nil {
 			return nil, err
 		}
@@ -170,9 +176,9 @@ func (c *viClient) leave(ctx context.Context) error {
 }
 
 // series does the rounds of s.
-func (c *viClient) series(ctx context.Context, s *viSeries, k viCase) (viRow, error) {
+func (c *viClient) series(ctx context.Context, s *viSeries) (viRow, error) {
 	var times histogram
-	row := viRow{Level: k.level.String(), CRC: k.crc, Op: s.op.String(), Size: s.size}
+	row := viRow{Level: c.agreed.level.String(), CRC: c.agreed.crc, Op: s.op.String(), Size: s.size}
 	for ; row.Count < c.plan.Count; row.Count++ {
 		took, err := c.round(ctx, s, row.Count)
 		if err != nil {

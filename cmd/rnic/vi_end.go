@@ -81,6 +81,15 @@ func (e *viEnd) prepare(level vipl.ReliabilityLevel) (err error) {
 	})
 }
 
+// crc reports whether the connection has CRCs: both ends have to ask.
+func (e *viEnd) crc() (bool, error) {
+	_, attributes, err := e.vi.QueryVi()
+	if err != nil {
+		return false, err
+	}
+	return attributes.CRC, nil
+}
+
 func (e *viEnd) register(n int, remote bool) (m viMemory, err error) {
 	m.octets = make([]byte, n)
 	a := vipl.MemAttributes{Ptag: e.ptag, EnableRdmaWrite: remote, EnableRdmaRead: remote}

@@ -46,14 +46,15 @@ func (r *viReport) print(w io.Writer) error {
 type viSummary struct {
 	Client      string  `json:"client"`
 	Connections int     `json:"connections"`
-	Rounds      int     `json:"rounds"`         // of Send and RDMA Write
-	Verified    uint64  `json:"verified_bytes"` // of those that came with them
+	CRC         int     `json:"crc_connections"` // of those, the ones with CRCs
+	Rounds      int     `json:"rounds"`          // of Send and RDMA Write
+	Verified    uint64  `json:"verified_bytes"`  // of those that came with them
 	Seconds     float64 `json:"seconds"`
 }
 
 func (s viSummary) String() string {
-	return fmt.Sprintf("%s rounds with %s over %s in %v, %s octets verified", grouped(uint64(s.Rounds)), s.Client,
-		viConnections(s.Connections), time.Duration(s.Seconds*float64(time.Second)).Round(time.Millisecond), grouped(s.Verified))
+	return fmt.Sprintf("%s rounds with %s over %s (%d with CRC) in %v, %s octets verified", grouped(uint64(s.Rounds)),
+		s.Client, viConnections(s.Connections), s.CRC, time.Duration(s.Seconds*float64(time.Second)).Round(time.Millisecond), grouped(s.Verified))
 }
 
 func viConnections(n int) string {

@@ -105,6 +105,13 @@ func (s *viServer) serve(ctx context.Context, nic *vipl.Nic, conn *vipl.Conn) (e
 }
 
 func (s *viServer) answer(ctx context.Context, level vipl.ReliabilityLevel) error {
+	crc, err := s.crc()
+	if err != nil {
+		return err
+	}
+	if crc {
+		s.summary.CRC++
+	}
 	d, err := s.recv(ctx, vipl.StatusOpReceive)
 	if err != nil {
 		return err

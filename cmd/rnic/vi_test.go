@@ -80,6 +80,11 @@ func TestViPing(t *testing.T) {
 			decode(t, served.stdout, &summary)
 			assert.Positive(t, summary.Seconds)
 			wantSummary := viSummary{Client: "127.0.0.1", Connections: len(tt.want.cases()), Seconds: summary.Seconds}
+			for _, k := range tt.want.cases() {
+				if k.crc {
+					wantSummary.CRC++
+				}
+			}
 			for _, row := range want.Rows {
 				if row.Op != viRead.String() {
 					wantSummary.Rounds += row.Count
@@ -108,7 +113,7 @@ func TestViPingTwoProcesses(t *testing.T) {
 	require.Zero(t, c.status, c.stderr)
 	assert.False(t, lines.Scan(), lines.Text())
 	require.NoError(t, cmd.Wait())
-	assert.Regexp(t, `^72 rounds with 127\.0\.0\.1 over 6 connections in .*, 2,523,600 octets verified\n$`, stdout.String())
+	assert.Regexp(t, `^72 rounds with 127\.0\.0\.1 over 6 connections \(3 with CRC\) in .*, 2,523,600 octets verified\n$`, stdout.String())
 
 	table := strings.Split(strings.TrimSpace(c.stdout), "\n")
 	require.Len(t, table, 1+32+2, c.stdout)

@@ -155,6 +155,34 @@ func TestViPingOnTheWire(t *testing.T) {
 	}
 }
 
+// Both ends show what was agreed, which need not be what was asked for: here somebody on the
+// way takes the CRC option out of the request.
+func TestViPingShowsWhatWasAgreed(t *testing.T) {
+	s := startViServer(t)
+	const option = vitcp.SegmentHeader + vitcp.CEHeader
+	p := newViProxy(t, s.addr, func(seg *vitcp.Segment, octets []byte, _ bool) bool {
+		if seg.Type == vitcp.ConnectRequest && seg.CE().Options&vitcp.OptionCRC != 0 {
+			octets[option] = 0x70 // an option that nobody knows
+		}
+		return true
+	})
+	c := viPingOnce(t, p.addr, "--json -C 1 -S 10 --level delivery --crc both")
+	require.Zero(t, c.status, c.stderr)
+	served := <-s.done
+	require.Zero(t, served.status, served.stderr)
+
+	var report viReport
+	decode(t, c.stdout, &report)
+	require.Len(t, report.Rows, 6)
+	for _, row := range report.Rows {
+		assert.False(t, row.CRC)
+	}
+	var summary viSummary
+	decode(t, served.stdout, &summary)
+	assert.Equal(t, 2, summary.Connections)
+	assert.Zero(t, summary.CRC)
+}
+
 // Whatever is damaged on its way is found, by the end where it arrives, and both exit with 1.
 func TestViPingFindsDamage(t *testing.T) {
 	const (

@@ -127,6 +127,15 @@ func viCodeReceived(t *conformance.T) {
 		require.Equal(t, vipl.StateError, r.state(r.v))
 		r.over()
 	}
+	t.Part("of no message in flight")
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception})
+	first, second := r.sends(r.v, r.data(0, 1)), r.sends(r.v, r.data(0, 1))
+	r.get(viSend)
+	r.nop(viSegment{ack: r.get(viSend).number + 1, code: uint16(viTransportCode)})
+	r.sent(r.v, first, viDone|viTransport)
+	r.sent(r.v, second, viDone|viFlushed)
+	require.Equal(t, vipl.StateError, r.state(r.v))
+	r.over()
 }
 
 // viCodeSent meets errors at Reliable Reception, and is told of them.
@@ -157,6 +166,13 @@ func viCodeSent(t *conformance.T) {
 		require.Equal(t, []uint32{r.number, c.code}, acked(r.last()))
 		r.becomes(r.v, vipl.StateError)
 	}
+	t.Part("a number out of turn")
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception, receives: 2})
+	want := r.number + 1
+	s := r.message(viSegment{kind: viSend, flags: viLast})
+	s.number++
+	r.put(s)
+	require.Equal(t, []uint32{want, viTransportCode}, acked(r.last()), "all before it count as received")
 }
 
 // viCodeIgnored has the peer report errors at the other levels.

@@ -77,6 +77,9 @@ func viCRCByBoth(t *conformance.T) {
 				want = viCRCOption
 			}
 			require.Equal(t, want, r.accept.ce.options, "of the ConnectAccept")
+			_, attributes, err := r.v.QueryVi()
+			require.NoError(t, err)
+			require.Equal(t, here && there, attributes.CRC, "what the program sees")
 			r.exchanges()
 		}
 	}
