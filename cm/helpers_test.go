@@ -39,6 +39,9 @@ func newHost(t testing.TB, c verbs.QPConfig) *host {
 	h.cq, err = h.nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
 	c.SendCQ, c.RecvCQ = h.cq, h.cq
+	if c.CloseTimeout == 0 {
+		c.CloseTimeout = time.Minute // no test waits for it
+	}
 	h.qp, err = h.nic.CreateQP(c)
 	require.NoError(t, err)
 	const all = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
@@ -121,6 +124,11 @@ func tlsLink(t testing.TB) (net.Conn, net.Conn) {
 // connect connects two hosts over a link; see is shown the Request.
 func connect(t testing.TB, l link, a, b *host, ca, cb cm.Config, see func(*cm.Request)) (*cm.Conn, *cm.Conn) {
 	t.Helper()
+	for _, c := range []*cm.Config{&ca, &cb} {
+		if c.CloseTimeout == 0 {
+			c.CloseTimeout = time.Minute // no test waits for it
+		}
+	}
 	na, nb := l(t)
 	type result struct {
 		c   *cm.Conn

@@ -42,6 +42,9 @@ func (s shape) withDefaults() shape {
 	set(&s.sge, 4)
 	set(&s.inline, 256)
 	set(&s.bufBytes, 1<<16)
+	if s.provider.CM.CloseTimeout == 0 {
+		s.provider.CM.CloseTimeout = time.Minute // no test waits for it
+	}
 	if s.flags == 0 {
 		s.flags = nd2.MRFlagAllowLocalWrite | nd2.MRFlagAllowRemoteRead | nd2.MRFlagAllowRemoteWrite | nd2.MRFlagRDMAReadSink
 	}

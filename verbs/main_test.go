@@ -46,6 +46,9 @@ func newNodeOf(t testing.TB, rnic verbs.Config, c verbs.QPConfig) *node {
 
 func (n *node) newQP(t testing.TB, c verbs.QPConfig) *verbs.QP {
 	c.PD, c.SendCQ, c.RecvCQ = n.pd, n.cq, n.cq
+	if c.CloseTimeout == 0 {
+		c.CloseTimeout = time.Minute // no test waits for it
+	}
 	qp, err := n.nic.CreateQP(c)
 	require.NoError(t, err)
 	return qp

@@ -3,7 +3,6 @@ package cases
 import (
 	"context"
 	"net/netip"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,7 +48,7 @@ func newNDHost(t *conformance.T, s ndShape) *ndHost {
 		}
 	}
 	h := &ndHost{t: t, mem: fill(make([]byte, ndMemory), int(t.Rand().UintN(8)))}
-	p := nd2.Provider{CM: cm.Config{CloseTimeout: time.Second}}
+	p := nd2.Provider{CM: cm.Config{CloseTimeout: hour}}
 	id, err := p.ResolveAddress(ndLoopback.Addr())
 	require.NoError(t, err, "ResolveAddress")
 	h.adapter, err = p.OpenAdapter(id)

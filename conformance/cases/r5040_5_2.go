@@ -3,7 +3,6 @@ package cases
 import (
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -125,7 +124,7 @@ func readRequestQueue(t *conformance.T) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	for _, ird := range []int{1, 4} {
 		t.Part("IRD %d", ird)
-		r := open(t, setup{qp: upper.OpenArgs{IRD: ird, CloseTimeout: time.Minute}, narrow: true})
+		r := open(t, setup{qp: upper.OpenArgs{IRD: ird}, narrow: true})
 		b := r.region(size, allRights)
 		r.recv(1, 16)
 		// As many as there are places, again and again.

@@ -3,7 +3,6 @@ package cases
 import (
 	"encoding/binary"
 	"slices"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,7 +33,7 @@ var r5040_5_4 = []conformance.Case{
 
 // terminateSent: behind a Terminate Message there is nothing, whatever was queued.
 func terminateSent(t *conformance.T) {
-	r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: time.Minute}, narrow: true})
+	r := open(t, setup{narrow: true})
 	b := r.region(8<<20, allRights)
 	// A response that TCP does not take as a whole, and behind it all else.
 	r.send(aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 8 << 20, b.tag(), b.at(0)}))
@@ -135,7 +134,7 @@ func terminateRoom(t *conformance.T) {
 		}},
 		{"the S-RQ is empty", setup{qp: upper.OpenArgs{SRQ: 1}}, func(*rig) {}},
 		{"there are no RDMA Reads", setup{qp: upper.OpenArgs{NoReads: true}}, func(*rig) {}},
-		{"the IRRQ is full", setup{qp: upper.OpenArgs{IRD: 1, CloseTimeout: time.Minute}, narrow: true}, func(r *rig) {
+		{"the IRRQ is full", setup{qp: upper.OpenArgs{IRD: 1}, narrow: true}, func(r *rig) {
 			b := r.region(8<<20, allRights)
 			r.send(aReadRequest(1, read{nowhere, 0, 8 << 20, b.tag(), b.at(0)}))
 		}},

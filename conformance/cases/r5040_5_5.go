@@ -1,8 +1,6 @@
 package cases
 
 import (
-	"time"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -192,7 +190,7 @@ func notCompleteBeforeSent(t *conformance.T) {
 	const size, taken = 8 << 20, 1 << 20
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
 		t.Part("%v", op)
-		r := open(t, setup{narrow: true, qp: upper.OpenArgs{CloseTimeout: time.Minute}})
+		r := open(t, setup{narrow: true})
 		b := r.region(size, verbs.LocalRead)
 		r.post(verbs.Send{ID: 5, Op: op, SGL: b.sgl(0, size), Remote: theirs})
 		payload := 0

@@ -186,7 +186,7 @@ func endsTold(t *conformance.T) {
 		},
 	} {
 		t.Part("%s", what)
-		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: hour}})
+		r := open(t, setup{})
 		b := r.region(8, allRights)
 		r.post(verbs.Send{ID: 1, SGL: b.sgl(0, 8)})
 		r.expect(aSend(1, b.first))

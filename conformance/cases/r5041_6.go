@@ -154,7 +154,7 @@ func fatalTold(t *conformance.T) {
 // arrives whole, then RDMAP's Terminate Message, and the end comes last.
 func streamStays(t *conformance.T) {
 	const size, count = 60_000, 200
-	r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count, CloseTimeout: hour}})
+	r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
 	b := r.region(size, allRights)
 	for i := range count {
 		r.post(verbs.Send{ID: uint64(i), SGL: b.sgl(0, size)})

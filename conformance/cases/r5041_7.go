@@ -84,7 +84,7 @@ func untaggedChecks(t *conformance.T) {
 		r.events(verbs.EventRQMSNRange)
 	}
 	t.Part("an RDMA Read Request beyond IRD")
-	r := open(t, setup{narrow: true, qp: upper.OpenArgs{IRD: 1, CloseTimeout: hour}})
+	r := open(t, setup{narrow: true, qp: upper.OpenArgs{IRD: 1}})
 	b := r.region(8<<20, allRights)
 	r.send(aReadRequest(1, read{nowhere, 0, 8 << 20, b.tag(), b.at(0)}))
 	u := aReadRequest(2, read{nowhere, 0, 1, b.tag(), b.at(0)})

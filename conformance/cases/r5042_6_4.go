@@ -1,8 +1,6 @@
 package cases
 
 import (
-	"time"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -101,7 +99,6 @@ func nothingInCommon(t *conformance.T) {
 	} {
 		t.Part("%s", x.what)
 		x.qp.PD = 2
-		x.qp.CloseTimeout = time.Minute
 		r := openIn(t, u, setup{qp: x.qp})
 		x.send(r)
 		code := uint16(0)
@@ -136,7 +133,9 @@ func whoDrains(t *conformance.T) {
 	seen := 0
 	happened := func(want ...verbs.EventID) {
 		m := openIn(t, u, setup{})
-		m.send(aWrite(nowhere, 0, []byte("marker")))
+		marker := aWrite(nowhere, 0, []byte("marker"))
+		m.send(marker)
+		m.terminated(0x1100, marker, false)
 		m.ended(verbs.Error)
 		want = append(want, verbs.EventProtSTag)
 		var e upper.Events
@@ -173,7 +172,7 @@ func whoDrains(t *conformance.T) {
 func readQueuesApart(t *conformance.T) {
 	const size = 8 << 20
 	u := tester(t)
-	args := upper.OpenArgs{IRD: 2, SendCQ: 1, RecvCQ: 1, CloseTimeout: time.Minute}
+	args := upper.OpenArgs{IRD: 2, SendCQ: 1, RecvCQ: 1}
 	holds := openIn(t, u, setup{qp: args, narrow: true})
 	big := holds.region(size, verbs.LocalRead|verbs.RemoteRead)
 	for i := range 2 {
@@ -215,7 +214,7 @@ func readQueuesApart(t *conformance.T) {
 // readQueuesOfPool: also when IRD comes from a pool of the RNIC, what was granted to
 // one queue pair is out of reach for another.
 func readQueuesOfPool(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, SharedIRD: 4}}, QP: verbs.QPConfig{IRD: 2, CloseTimeout: time.Minute}})
+	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, SharedIRD: 4}}, QP: verbs.QPConfig{IRD: 2}})
 	fill(n.mr.Bytes(), 5)
 	other := n.newQP(verbs.QPConfig{IRD: 2})
 	require.Equal(t, []int{2, 2}, []int{attributes(t, n.qp).IRD, attributes(t, other).IRD})

@@ -1,8 +1,6 @@
 package cases
 
 import (
-	"time"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
@@ -201,7 +199,7 @@ func insufficientIRD(t *conformance.T) {
 
 func requestWithoutORD(t *conformance.T) {
 	for _, ird := range []int{1, 4} {
-		r := listening(t, upper.OpenArgs{IRD: ird, CloseTimeout: time.Minute}, upper.ConnectArgs{})
+		r := listening(t, upper.OpenArgs{IRD: ird}, upper.ConnectArgs{})
 		first, second := r.asks(7, unsaid)
 		require.EqualValues(t, unsaid, first&depthBits, "IRD of the Reply")
 		require.EqualValues(t, 7, second&depthBits, "ORD of the Reply")
@@ -232,7 +230,7 @@ func requestWithoutIRD(t *conformance.T) {
 
 func replyWithoutORD(t *conformance.T) {
 	for _, ird := range []int{1, 5} {
-		r := dialing(t, upper.OpenArgs{IRD: ird, CloseTimeout: time.Minute}, upper.ConnectArgs{})
+		r := dialing(t, upper.OpenArgs{IRD: ird}, upper.ConnectArgs{})
 		r.answers(3, unsaid)
 		require.Equal(t, ird, r.query().IRD)
 		r.keepsIRD(ird)

@@ -188,7 +188,7 @@ func everyAttribute(t *conformance.T) {
 func closeKnowsEverything(t *conformance.T) {
 	e := newEstate(t, nodeConfig{})
 	bound, under := e.newMW(), e.register(64, allRights|verbs.BindWindow)
-	c := verbs.QPConfig{CloseTimeout: hour}
+	c := verbs.QPConfig{}
 	rts, closing, terminate, failed := e.newQP(c), e.newQP(c), e.newQP(c), e.newQP(c)
 	streams := map[string]*verbs.QP{"RTS": rts, "Closing": closing, "Terminate": terminate}
 	peers := map[string]*wire.Peer{}

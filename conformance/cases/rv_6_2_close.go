@@ -26,10 +26,9 @@ var rv6_2_close = []conformance.Case{
 	{Name: "6.2.2.3/by-the-peer", Keys: []string{"RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"}, Need: conformance.NeedUpper, Run: terminatedByPeer},
 }
 
-// twoCQs is a queue pair with a CQ for each queue, whose Closing and Terminate last as
-// long as its peer wants.
+// twoCQs is a queue pair with a CQ for each queue.
 func twoCQs() setup {
-	return setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2, CloseTimeout: hour}}
+	return setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}}
 }
 
 // flushedRecvs are the completions of receives that nothing came for.

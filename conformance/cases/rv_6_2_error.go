@@ -124,9 +124,12 @@ func errorOneGuilty(t *conformance.T) {
 		} else {
 			post(t, l.qp, l.aSend(1), l.aSend(2))
 		}
+		// In one call: the first of them ends RTS, and with it what may be posted.
+		var faulty []verbs.Send
 		for i := range uint64(3) {
-			post(t, l.qp, verbs.Send{ID: 3 + i, SGL: bad, Flags: verbs.Unsignaled})
+			faulty = append(faulty, verbs.Send{ID: 3 + i, SGL: bad, Flags: verbs.Unsignaled})
 		}
+		post(t, l.qp, faulty...)
 		rs := []verbs.Status{verbs.StatusFlushed, verbs.StatusFlushed, verbs.StatusFlushed}
 		if receive {
 			l.hear(l.asks(1))

@@ -33,8 +33,7 @@ type line struct {
 	sent, asked uint32
 }
 
-// line makes a queue pair in RTS. A zero CloseTimeout stands for an hour: Closing and
-// Terminate last until the peer does something.
+// line makes a queue pair in RTS.
 func (n *node) line(c verbs.QPConfig) *line {
 	l := n.loose(c)
 	l.join()
@@ -48,9 +47,6 @@ func (n *node) loose(c verbs.QPConfig) *line {
 	}
 	if c.RecvCQ == nil {
 		c.RecvCQ = n.newCQ(512)
-	}
-	if c.CloseTimeout == 0 {
-		c.CloseTimeout = hour
 	}
 	qp := n.newQP(c)
 	return &line{node: n, t: n.t, qp: qp, id: qp.ID(), sq: c.SendCQ, rq: c.RecvCQ}

@@ -1,8 +1,6 @@
 package cases
 
 import (
-	"time"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -40,10 +38,8 @@ type refusal struct {
 
 var taken refusal
 
-// seat makes one whose queue pairs are made from c. The end of a stream may take
-// as long as it likes: past its time it would raise an event more.
+// seat makes one whose queue pairs are made from c.
 func (n *node) seat(c verbs.QPConfig) *seat {
-	c.CloseTimeout = time.Minute
 	s := &seat{n: n, cfg: c}
 	s.sit()
 	return s

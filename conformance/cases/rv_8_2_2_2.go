@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -131,7 +130,7 @@ func localFenceOfEach(t *conformance.T) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
 		t.Part("%v", op)
-		r := open(t, setup{narrow: true, qp: upper.OpenArgs{CloseTimeout: hour}})
+		r := open(t, setup{narrow: true})
 		b := r.region(size, allRights)
 		r.post(
 			verbs.Send{ID: 1, Op: op, SGL: b.sgl(0, size), Remote: theirs},

@@ -83,7 +83,7 @@ func (w *troupe) ten(id uint64, flags verbs.Flags) (sent, received []verbs.Compl
 // oneForEach does everything, signaled, and ends with one unsignaled request that fails
 // and with receives that nothing comes for.
 func oneForEach(t *conformance.T) {
-	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256, CloseTimeout: hour}}, B: nodeConfig{QP: verbs.QPConfig{RecvDepth: 256}}})
+	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256}}, B: nodeConfig{QP: verbs.QPConfig{RecvDepth: 256}}})
 	var sent, received []verbs.Completion
 	for i := range uint64(10) {
 		s, r := w.ten(100*i, 0)

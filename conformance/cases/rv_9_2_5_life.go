@@ -27,7 +27,7 @@ var rv9_2_5_life = []conformance.Case{
 func (n *node) inEveryState() map[verbs.State]*verbs.QP {
 	qps := map[verbs.State]*verbs.QP{}
 	for _, s := range []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error} {
-		qp := n.newQP(verbs.QPConfig{CloseTimeout: hour})
+		qp := n.newQP(verbs.QPConfig{})
 		if s != verbs.Idle {
 			rawPeer(n.t, qp, mpa.Initiator)
 			require.NoError(n.t, qp.Modify(verbs.ModifyQP{Next: s}))
@@ -103,9 +103,7 @@ func queryQPModifiers(t *conformance.T) {
 // queryQPTerminate: the Terminate Message, and who made it, in the states Terminate
 // and Error.
 func queryQPTerminate(t *conformance.T) {
-	w := newWorld(t, worldConfig{
-		A: nodeConfig{QP: verbs.QPConfig{CloseTimeout: hour}}, B: nodeConfig{QP: verbs.QPConfig{CloseTimeout: hour}},
-	})
+	w := newWorld(t, worldConfig{})
 	assert.Nil(t, attributes(t, w.a.qp).Terminate)
 	post(t, w.a.qp, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x7FFFFF00}})
 	ends(t, w.b.qp, verbs.Error)
@@ -124,7 +122,7 @@ func queryQPTerminate(t *conformance.T) {
 	assert.EqualValues(t, 0x1100, received.Code)
 
 	n := w.a
-	qp := n.newQP(verbs.QPConfig{CloseTimeout: hour})
+	qp := n.newQP(verbs.QPConfig{})
 	p := rawPeer(t, qp, mpa.Initiator)
 	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
 	local := attributes(t, qp)

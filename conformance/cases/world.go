@@ -91,7 +91,9 @@ func (n *node) newQP(c verbs.QPConfig) *verbs.QP {
 	return qp
 }
 
-// inNode fills in the node's PD and CQ where c has none.
+// inNode fills in the node's PD and CQ where c has none. A zero CloseTimeout stands for
+// an hour: Closing and Terminate last until the peer does something, however slow the
+// machine is.
 func (n *node) inNode(c verbs.QPConfig) verbs.QPConfig {
 	if c.PD == nil {
 		c.PD = n.pd
@@ -101,6 +103,9 @@ func (n *node) inNode(c verbs.QPConfig) verbs.QPConfig {
 	}
 	if c.RecvCQ == nil {
 		c.RecvCQ = n.cq
+	}
+	if c.CloseTimeout == 0 {
+		c.CloseTimeout = hour
 	}
 	return c
 }
