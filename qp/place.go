@@ -109,7 +109,7 @@ func (s *session) readDone(o *outboundRead) {
 		s.handCompleted() // of receives that came before: the order in which things happened
 		s.completeSQ()
 	}
-	s.kick() // a fence or ORD may have held the Send Queue back
+	s.rx.owes = true // a fence or ORD may have held the Send Queue back
 }
 
 // inReadRequest queues an RDMA Read Request for the transmit side, which checks
@@ -136,7 +136,7 @@ func (s *session) inReadRequest(seg ddp.Segment) Fault {
 	if !s.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return FaultReadTooMany
 	}
-	s.kick()
+	s.rx.owes = true
 	return NoFault
 }
 

@@ -55,6 +55,7 @@ type rxSide struct {
 	in     intake
 	opened bool // an FPDU has arrived
 	late   bool // see end
+	owes   bool // there may be something to send now
 
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1
@@ -187,6 +188,10 @@ func (s *session) deliver() {
 	}
 	s.handCompleted()
 	s.restBuffer()
+	if r.owes { // for all that has come together
+		r.owes = false
+		s.kick()
+	}
 }
 
 // restBuffer gives the receive buffer back if nothing is in it: this may have been the
