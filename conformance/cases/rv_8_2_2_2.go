@@ -76,6 +76,7 @@ func readFenceOfTwo(t *conformance.T) {
 	r.settled()
 	r.send(aReadResponse(b.tag(), b.at(0), []byte("response")))
 	r.settled()
+	r.settled() // what went out together with the first answer, and behind it
 	r.send(aReadResponse(b.tag(), b.at(8), []byte("another.")))
 	r.expect(aSend(2, b.first[34:35]), aWrite(stag, to, b.first[35:36]), b.asksFor(3, 16, 8))
 	r.settled()
