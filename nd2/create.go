@@ -82,11 +82,10 @@ type queuePairConfig struct {
 func (a *Adapter) CreateQueuePair(receive, initiator *CompletionQueue, context any,
 	receiveQueueDepth, initiatorQueueDepth, maxReceiveRequestSge, maxInitiatorRequestSge, inlineDataSize int,
 ) (*QueuePair, error) {
+	if err := a.owns(receive, initiator); err != nil {
+		return nil, err
+	}
 	switch {
-	case receive == nil || receive.a != a:
-		return nil, refuse(ErrInvalidParameter2, "the receive completion queue is not this adapter's")
-	case initiator == nil || initiator.a != a:
-		return nil, refuse(ErrInvalidParameter3, "the initiator completion queue is not this adapter's")
 	case receiveQueueDepth < 0 || receiveQueueDepth > maxReceive:
 		return nil, refuse(ErrInvalidParameter5, "%d Receives, at most %d", receiveQueueDepth, maxReceive)
 	case initiatorQueueDepth < 0 || initiatorQueueDepth > maxInitiator:
@@ -113,11 +112,10 @@ func (a *Adapter) CreateQueuePair(receive, initiator *CompletionQueue, context a
 func (a *Adapter) CreateQueuePairWithSrq(receive, initiator *CompletionQueue, srq *SharedReceiveQueue, context any,
 	initiatorQueueDepth, maxInitiatorRequestSge, inlineDataSize int,
 ) (*QueuePair, error) {
+	if err := a.owns(receive, initiator); err != nil {
+		return nil, err
+	}
 	switch {
-	case receive == nil || receive.a != a:
-		return nil, refuse(ErrInvalidParameter2, "the receive completion queue is not this adapter's")
-	case initiator == nil || initiator.a != a:
-		return nil, refuse(ErrInvalidParameter3, "the initiator completion queue is not this adapter's")
 	case srq == nil || srq.a != a:
 		return nil, refuse(ErrInvalidParameter4, "the shared receive queue is not this adapter's")
 	case initiatorQueueDepth < 0 || initiatorQueueDepth > maxInitiator:
@@ -131,6 +129,17 @@ func (a *Adapter) CreateQueuePairWithSrq(receive, initiator *CompletionQueue, sr
 		receive: receive, initiator: initiator, srq: srq, context: context,
 		sendDepth: initiatorQueueDepth, initiatorSge: maxInitiatorRequestSge, inline: inlineDataSize,
 	})
+}
+
+// owns refuses completion queues for a queue pair that are not this adapter's.
+func (a *Adapter) owns(receive, initiator *CompletionQueue) error {
+	switch {
+	case receive == nil || receive.a != a:
+		return refuse(ErrInvalidParameter2, "the receive completion queue is not this adapter's")
+	case initiator == nil || initiator.a != a:
+		return refuse(ErrInvalidParameter3, "the initiator completion queue is not this adapter's")
+	}
+	return nil
 }
 
 // CreateConnector makes a connector, which connects one queue pair once.

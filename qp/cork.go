@@ -75,7 +75,7 @@ func (s *session) holds(n int, octets uint64) bool {
 // posted sends what was posted, now or soon.
 func (s *session) posted(n int, octets uint64) {
 	if !s.holds(n, octets) {
-		if c := &s.tx.cork; c.held.Load() > 0 {
+		if c := &s.tx.cork; c.held.Load() > 0 { // see takeTransmit
 			c.held.Store(0)
 		}
 		s.kick()

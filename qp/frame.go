@@ -7,89 +7,81 @@ import (
 	"github.com/softrnic/softrnic/stag"
 )
 
-// frame adds FPDUs of the message to b, one at least, and, behind its last one, moves
-// on.
+// frame adds FPDUs of the message to b, until b is full or the message ends; then it
+// moves on.
 func (s *session) frame(b *batch) cause {
 	t := &s.tx
-	before := b.size
-	var last, ok bool
-	switch {
-	case !t.framer.Plain():
-		last, ok = s.frameMarked(b)
-	case s.gathers():
-		last, ok = s.frameGathered(b)
-	default:
-		last, ok = s.frameCopied(b)
+	var held holder
+	defer held.release()
+	for {
+		hdr, n, last := s.header()
+		before := b.size
+		var ok bool
+		switch {
+		case !t.framer.Plain():
+			ok = s.frameMarked(b, hdr, n)
+		case s.gathers(n):
+			ok = s.frameGathered(b, hdr, n)
+		default:
+			ok = s.frameCopied(b, hdr, n, &held)
+		}
+		if !ok {
+			return s.lost()
+		}
+		t.pos += uint64(b.size - before)
+		t.msg.off += uint64(n)
+		if last {
+			s.framed()
+		}
+		if last || b.full(s.tuning.Batch) {
+			return cause{}
+		}
 	}
-	t.pos += uint64(b.size - before)
-	if !ok {
-		return s.lost()
-	}
-	if last {
-		s.framed()
-	}
-	return cause{}
 }
 
-// gathers reports whether the next segment is sent from where its payload is.
-func (s *session) gathers() bool {
+// gathers reports whether payload of n octets is sent from where it is.
+func (s *session) gathers(n int) bool {
 	g := s.tuning.Gather
-	if g < 0 || !s.llp.direct() || !s.tx.framer.Gather() {
-		return false
-	}
-	_, n, _ := s.header()
-	return n >= g
+	return g >= 0 && n >= g && s.llp.direct() && s.tx.framer.Gather()
 }
 
-// frameGathered adds an FPDU whose payload is not copied.
-func (s *session) frameGathered(b *batch) (last, ok bool) {
-	t := &s.tx
-	hdr, n, last := s.header()
-	before := b.mark()
-	from := len(b.arena)
-	b.arena = t.framer.AppendHead(b.arena, hdr, n)
+// frameGathered adds an FPDU whose payload, n octets, is not copied. Like the two below
+// it reports false, having added nothing, if memory was revoked.
+func (s *session) frameGathered(b *batch, hdr []byte, n int) bool {
+	before, from := b.mark(), len(b.arena)
+	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
 	b.size += len(b.arena) - from
 	if !s.pieces(b, uint64(n)) {
 		b.rollback(before)
-		return false, false
+		return false
 	}
 	from = len(b.arena)
 	b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
 	b.copied(from)
-	t.msg.off += uint64(n)
-	return last, true
+	return true
 }
 
-// frameCopied adds FPDUs with a copy of the payload, until the message ends or b is
-// full.
-func (s *session) frameCopied(b *batch) (last, ok bool) {
-	t := &s.tx
-	var held holder
-	defer held.release()
-	for !last && (!ok || !b.full(s.tuning.Batch)) {
-		var hdr []byte
-		var n int
-		hdr, n, last = s.header()
-		from := len(b.arena)
-		b.arena = t.framer.AppendHead(b.arena, hdr, n)
-		if ok = s.copyOut(b, uint64(n), &held); !ok {
-			b.arena = b.arena[:from]
-			return false, false
-		}
-		b.arena = t.framer.Finish(b.arena, from)
-		b.copied(from)
-		t.msg.off += uint64(n)
+// frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held.
+func (s *session) frameCopied(b *batch, hdr []byte, n int, held *holder) bool {
+	from := len(b.arena)
+	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
+	if !s.copyOut(b, uint64(n), held) {
+		b.arena = b.arena[:from]
+		return false
 	}
-	return last, true
+	b.arena = s.tx.framer.Finish(b.arena, from)
+	b.copied(from)
+	return true
 }
 
 // frameMarked adds an FPDU with markers in it.
-func (s *session) frameMarked(b *batch) (last, ok bool) {
+func (s *session) frameMarked(b *batch, hdr []byte, n int) bool {
 	t := &s.tx
-	hdr, n, last := s.header()
 	from := len(b.arena)
-	if ok = s.hold(uint64(n)); ok {
+	ok := s.hold(uint64(n))
+	if ok {
 		b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
+		b.copied(from)
 	}
 	for _, r := range t.held {
 		r.Release()
@@ -97,12 +89,7 @@ func (s *session) frameMarked(b *batch) (last, ok bool) {
 	t.held = t.held[:0]
 	clear(t.parts)
 	t.parts = t.parts[:0]
-	if !ok {
-		return false, false
-	}
-	b.copied(from)
-	t.msg.off += uint64(n)
-	return last, true
+	return ok
 }
 
 // header makes the DDP and RDMAP headers of the next segment, which takes n

@@ -160,7 +160,8 @@ func (s *session) kick() {
 }
 
 // takeTransmit makes the caller the owner of the transmit side, or leaves a mark for
-// who is.
+// who is. It stores nothing where there is nothing to change: a store that others see
+// costs as much as a lock.
 func (s *session) takeTransmit() bool {
 	t := &s.tx
 	if !t.mu.TryLock() {
