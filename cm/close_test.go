@@ -128,6 +128,7 @@ func TestCloseAfterTerminate(t *testing.T) {
 	a.send(t, verbs.Send{ID: 1}) // no receive is posted for it
 	<-x.Done()
 	<-y.Done()
-	require.ErrorContains(t, x.Close(), "the peer ended the connection with a Terminate Message")
-	require.ErrorContains(t, y.Close(), "ended with a Terminate Message to the peer")
+	require.ErrorContains(t, x.Close(), "the peer's Terminate says 0x1202")
+	require.ErrorContains(t, y.Close(), "the peer was told by Terminate 0x1202")
+	require.Equal(t, x.Err(), x.Close())
 }

@@ -100,19 +100,17 @@ func depth(want, have int) int {
 	return min(have, mpa.NotNegotiated-1)
 }
 
-// RejectedError is Dial's and Connect's when the peer's program refused.
-type RejectedError = mpa.RejectedError
-
 // Dial connects to a TCP address and brings qp, which is Idle, to RTS as the
 // Initiator. Receives that the peer's first Sends need should have been posted.
 // Cancelling ctx ends it. Errors: a *RejectedError if the peer's program
-// refused; ErrInvalidState of verbs if qp is not Idle; those of net.Dialer and
-// mpa.Initiate. After an error qp is as before and the connection is closed.
+// refused; a *TimeoutError; an *IncompatibleError; those of net.Dialer;
+// ErrInvalidState of verbs if qp is not Idle, ErrInvalidQP if it is nil or
+// destroyed. After an error qp is as before and the connection is closed.
 func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cm: %w", err)
+		return nil, fmt.Errorf("cm: connect to %s: %w", addr, startupError(err, "the TCP connection"))
 	}
 	c, err := Connect(ctx, nc, qp, cfg)
 	if err != nil {
@@ -136,13 +134,16 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		if !errors.As(err, new(*RejectedError)) {
 			_ = nc.Close() // Initiate leaves it open if cfg is unusable
 		}
-		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), err)
+		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), startupError(err, ""))
 	}
 	return start(ctx, st, qp, a.IRD, cfg)
 }
 
 // idle queries a queue pair, and reports early what Modify QP would report late.
 func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
+	if qp == nil {
+		return verbs.QPAttributes{}, fmt.Errorf("cm: %w: nil: make one with RNIC.CreateQP", verbs.ErrInvalidQP)
+	}
 	a, err := qp.Query()
 	if err != nil {
 		return a, fmt.Errorf("cm: %w", err)
@@ -166,5 +167,5 @@ func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, cfg Confi
 	if st.Enhanced {
 		ird = min(ird, st.IRD)
 	}
-	return &Conn{stream: st, qp: qp, ird: ird, done: qp.Done(), timeout: cfg.CloseTimeout}, nil
+	return &Conn{stream: st, qp: qp, ird: ird, llp: qp.LLPStream(), timeout: cfg.CloseTimeout}, nil
 }

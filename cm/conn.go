@@ -17,7 +17,7 @@ type Conn struct {
 	stream  *mpa.Stream
 	qp      *verbs.QP
 	ird     int
-	done    <-chan struct{}
+	llp     *verbs.LLPStream
 	timeout time.Duration
 
 	closing sync.Once
@@ -67,61 +67,69 @@ func (c *Conn) Rev() uint8 { return c.stream.Rev }
 
 // Done is closed when the connection is gone, whoever ended it. The queue pair
 // is Idle after a good close, else in Error.
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} { return c.llp.Done() }
 
-// Close waits until the Send Queue is empty and the peer's RDMA Reads are
-// answered, closes, and waits for the peer's close. It returns nil if the queue
-// pair ended in Idle. A peer that still sends makes it a bad close: programs
-// agree on the end before (verbs draft 6.6.2.1). Closing twice is closing once.
+// Err says why the connection ended: nil until Done is closed, and after a close
+// that both sides wanted; else it wraps a *verbs.StreamError, which has the
+// Terminate Message, the request at fault, and what errors.Is tells apart.
+func (c *Conn) Err() error {
+	if err := c.llp.Err(); err != nil {
+		return fmt.Errorf("cm: connection to %v: %w", c.RemoteAddr(), err)
+	}
+	return nil
+}
+
+// Close is CloseContext with Config.CloseTimeout.
 func (c *Conn) Close() error {
-	c.closing.Do(func() { c.err = c.end() })
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout,
+		fmt.Errorf("%w: CloseTimeout is %v", context.DeadlineExceeded, c.timeout))
+	defer cancel()
+	return c.CloseContext(ctx)
+}
+
+// CloseContext waits until the Send Queue is empty and the peer's RDMA Reads are
+// answered, closes, and waits for the peer's close. If ctx ends before the Send Queue
+// is empty, it resets the connection and returns ctx's cause, wrapped; the wait for
+// the peer is bounded by the queue pair's CloseTimeout. Else it returns Err: nil if
+// the queue pair ended in Idle. A peer that still sends makes it a bad close:
+// programs agree on the end before (verbs draft 6.6.2.1). Closing twice is closing
+// once: who comes later waits for the first.
+func (c *Conn) CloseContext(ctx context.Context) error {
+	c.closing.Do(func() { c.err = c.end(ctx) })
 	return c.err
 }
 
-func (c *Conn) end() error {
-	select {
-	case <-c.done: // the queue pair may have another connection by now
-		return c.result()
-	default:
+func (c *Conn) end(ctx context.Context) error {
+	if c.over() { // the queue pair may have another connection by now
+		return c.Err()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
-	defer cancel()
 	if err := c.qp.Drain(ctx); err != nil {
 		_ = c.Abort()
-		return fmt.Errorf("cm: close: the Send Queue did not empty within %v: connection reset", c.timeout)
+		return fmt.Errorf("cm: connection to %v: reset, because the Send Queue did not empty in time: %w",
+			c.RemoteAddr(), context.Cause(ctx))
 	}
 	// Refused if the connection has ended already, or ends in this moment.
 	_ = c.qp.Modify(verbs.ModifyQP{Next: verbs.Closing})
-	<-c.done
-	return c.result()
+	<-c.Done()
+	return c.Err()
+}
+
+func (c *Conn) over() bool {
+	select {
+	case <-c.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // Abort resets the connection; what is posted completes as flushed. The queue
 // pair is in Error then, unless it had closed before.
 func (c *Conn) Abort() error {
-	select {
-	case <-c.done:
-		return nil
-	default:
+	if !c.over() {
+		// Refused if the connection has ended already, or ends in this moment.
+		_ = c.qp.Modify(verbs.ModifyQP{Next: verbs.Error})
+		<-c.Done()
 	}
-	// Refused if the connection has ended already, or ends in this moment.
-	_ = c.qp.Modify(verbs.ModifyQP{Next: verbs.Error})
-	<-c.done
 	return nil
-}
-
-// result says how the connection ended.
-func (c *Conn) result() error {
-	a, err := c.qp.Query()
-	switch {
-	case err != nil: // destroyed, or its RNIC closed, with the connection up
-		return fmt.Errorf("cm: the connection was reset: %w: %w", net.ErrClosed, err)
-	case a.State == verbs.Idle, a.State == verbs.RTS: // RTS: it went on to another connection
-		return nil
-	case a.Terminate != nil && a.Terminate.Sent:
-		return fmt.Errorf("cm: the connection ended with a Terminate Message to the peer: %v", a.Terminate.Code)
-	case a.Terminate != nil:
-		return fmt.Errorf("cm: the peer ended the connection with a Terminate Message: %v", a.Terminate.Code)
-	}
-	return fmt.Errorf("cm: the connection was lost or reset, or not closed in order: %w", net.ErrClosed)
 }

@@ -2,6 +2,7 @@ package cm_test
 
 import (
 	"net"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,12 +25,15 @@ func TestDestroyedUnderneath(t *testing.T) {
 			a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 			x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
 			require.Equal(t, 16, x.ORD())
+			require.NoError(t, x.Err(), "it is up")
 			require.NoError(t, c.end(a))
 			require.Zero(t, x.ORD())
 			err := x.Close()
 			require.ErrorIs(t, err, net.ErrClosed)
 			require.ErrorIs(t, err, c.want)
-			require.Error(t, y.Close(), "the peer saw a reset")
+			<-y.Done()
+			require.ErrorIs(t, y.Close(), syscall.ECONNRESET)
+			require.NotErrorIs(t, y.Err(), net.ErrClosed)
 			p, q := pipeLink(t)
 			_, err = cm.Connect(t.Context(), p, a.qp, cm.Config{})
 			require.ErrorIs(t, err, c.want)

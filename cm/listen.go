@@ -150,7 +150,7 @@ func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
 	})
 	if err != nil {
 		_ = nc.Close()
-		return nil, fmt.Errorf("cm: connection from %v: %w", nc.RemoteAddr(), err)
+		return nil, fmt.Errorf("cm: connection from %v: %w", nc.RemoteAddr(), startupError(err, ""))
 	}
 	return &Request{nc: nc, offer: o}, nil
 }
@@ -199,7 +199,7 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 	st, err := r.offer.Accept(cfg.mpaConfig(&a))
 	if err != nil {
 		_ = r.nc.Close()
-		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
+		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), startupError(err, ""))
 	}
 	return start(ctx, st, qp, a.IRD, cfg)
 }

@@ -32,8 +32,8 @@ type Offer struct {
 //   - *Error with CodeStartup: the Request is malformed or of a revision that
 //     is not spoken.
 //   - *Error with CodeLLPLost: the connection failed.
-//   - the context's error, or context.DeadlineExceeded after Config.Timeout,
-//     wrapped. This also ends the wait when the peer is a Responder too.
+//   - *InterruptedError: the context's error, or context.DeadlineExceeded after
+//     Config.Timeout. This also ends the wait when the peer is a Responder too.
 func Await(ctx context.Context, conn net.Conn, cfg Config) (*Offer, error) {
 	cfg, err := cfg.resolved(Responder)
 	if err != nil {
@@ -133,7 +133,7 @@ func (o *Offer) answer(cfg *Config, reject bool) (Startup, depths, error) {
 	o.answered = true
 	x := begin(context.Background(), o.conn, cfg.Timeout, nil)
 	defer x.end()
-	if err := x.write(frame); err != nil {
+	if err := x.write("MPA Reply", frame); err != nil {
 		return Startup{}, depths{}, err
 	}
 	return rep, local, nil

@@ -3,11 +3,22 @@ package mpa
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"time"
 )
+
+// InterruptedError says in which step of the startup the context ended, or the time
+// was up.
+type InterruptedError struct {
+	Step string // what this side was doing: "reading the MPA Reply", for one
+	Err  error  // the context's error, or context.DeadlineExceeded after Config.Timeout
+}
+
+func (e *InterruptedError) Error() string { return "mpa: startup: " + e.Step + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // exchange is one side's I/O during startup, bounded by a context. Ending the
 // context makes blocked reads and writes return.
@@ -51,13 +62,13 @@ func (x *exchange) end() {
 	x.cancel()
 }
 
-// write sends b. On an error it closes conn.
-func (x *exchange) write(b []byte) error {
+// write sends b, which is what. On an error it closes conn.
+func (x *exchange) write(what string, b []byte) error {
 	if x.ctx.Err() != nil {
-		return x.fail("writing", x.ctx.Err())
+		return x.fail("writing", what, x.ctx.Err())
 	}
 	if _, err := x.conn.Write(b); err != nil {
-		return x.fail("writing", err)
+		return x.fail("writing", what, err)
 	}
 	return nil
 }
@@ -84,7 +95,7 @@ func (x *exchange) read(want frameKind) (Startup, error) {
 		n, err := x.fill(buf[len(buf):need])
 		buf = buf[:len(buf)+n]
 		if n == 0 && err != nil {
-			return s, x.fail(fmt.Sprintf("reading a %v", want), err)
+			return s, x.fail("reading", "MPA "+want.String(), err)
 		}
 	}
 }
@@ -125,9 +136,10 @@ func (x *exchange) refuse(err error) error {
 
 // fail is refuse for an error of the transport: the context's, if it has ended,
 // as that makes the transport fail; else an *Error with CodeLLPLost.
-func (x *exchange) fail(doing string, err error) error {
+func (x *exchange) fail(doing, what string, err error) error {
+	step := doing + " the " + what
 	if cause := x.ctx.Err(); cause != nil {
-		return x.refuse(fmt.Errorf("mpa: startup: %s: %w", doing, cause))
+		return x.refuse(&InterruptedError{Step: step, Err: cause})
 	}
-	return x.refuse(&Error{Code: CodeLLPLost, Detail: doing, Err: err})
+	return x.refuse(&Error{Code: CodeLLPLost, Detail: step, Err: err})
 }

@@ -17,8 +17,8 @@ import (
 //   - *Error with CodeIRD or CodeRTR: the Responder accepted what this side
 //     cannot do; it has been sent a Terminate.
 //   - *Error with CodeLLPLost: the connection failed.
-//   - the context's error, or context.DeadlineExceeded after Config.Timeout,
-//     wrapped.
+//   - *InterruptedError: the context's error, or context.DeadlineExceeded after
+//     Config.Timeout.
 func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 	cfg, err := cfg.resolved(Initiator)
 	if err != nil {
@@ -31,7 +31,7 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 	}
 	x := begin(ctx, conn, cfg.Timeout, cfg.Early)
 	defer x.end()
-	if err := x.write(frame); err != nil {
+	if err := x.write("MPA Request", frame); err != nil {
 		return nil, err
 	}
 	rep, err := x.read(reply)
@@ -67,7 +67,7 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 	if unfit := s.settle(&cfg, &rep); unfit != nil {
 		// The Terminate tells the peer why; that it could not be sent would
 		// add nothing for the caller.
-		_ = x.write(s.terminate(unfit.Code))
+		_ = x.write("Terminate Message", s.terminate(unfit.Code))
 		return nil, x.refuse(unfit)
 	}
 	return s, nil

@@ -43,15 +43,16 @@ func (q *QP) Drain(ctx context.Context) error {
 // Done returns a channel that is closed when the current session is over: the
 // state is Idle or Error then, and its last event has been raised. Without a session
 // it is closed.
-func (q *QP) Done() <-chan struct{} {
-	// Not q.session: that is gone before the state has changed.
-	if s := q.last.Load(); s != nil {
-		return s.over
-	}
-	return closedChan
-}
+func (q *QP) Done() <-chan struct{} { return q.LLPStream().Done() }
 
 var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// Reset resets the stream, if there is one, ahead of Destroy, which bound Memory
+// Windows refuse: LLPStream.End tells of a queue pair that was destroyed.
+func (q *QP) Reset() {
+	q.leaving.Store(true)
+	_ = q.Modify(Modify{Next: Error})
+}
 
 // Destroy ends the queue pair in whatever state it is; a stream that is still
 // there is reset. When it returns, nothing touches the memory of its work
@@ -70,6 +71,7 @@ func (q *QP) Destroy() error {
 		return fmt.Errorf("destroy QP %d: %w", q.cfg.ID, err)
 	}
 	q.destroyed.Store(true)
+	q.leaving.Store(true)
 	if q.starting != nil {
 		_ = q.starting.SetWriteDeadline(past) // see lastMessage
 	}

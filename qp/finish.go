@@ -21,12 +21,14 @@ func (s *session) finish() {
 	s.takeOver(c)
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
+	s.outcome.Cause = c.fault
 	close(s.decided)
 	s.detach()
 	s.noFeed()
 	e := newEnding(s)
 	for e.act(t, c); e.state == Closing || e.state == Terminate; e.act(t, c) {
 		c = e.await()
+		s.outcome.Last = c.fault
 		t = Step(e.state, c.trigger())
 	}
 	if s.tx.batch != nil {

@@ -37,6 +37,7 @@ func (s *session) flush(c cause) {
 	} else if c.fault == FaultTerminateReceived {
 		pos = s.terminated(c.terminate)
 	}
+	s.blamed(&c, pos)
 	s.q.sq.flush(pos, status)
 	if !c.recv {
 		status = wr.StatusFlushed

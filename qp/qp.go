@@ -90,6 +90,7 @@ type QP struct {
 	// state from its check to its end.
 	state     atomic.Uint32
 	destroyed atomic.Bool
+	leaving   atomic.Bool // destroyed, or about to be: see Reset
 	session   atomic.Pointer[session]
 	last      atomic.Pointer[session] // the current session, or the one before
 
@@ -331,6 +332,8 @@ func (q *QP) endSession(t Transition, c *cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.keepTerminate(t, c)
+	s := q.last.Load()
+	s.outcome.State, s.outcome.Terminate, s.outcome.Destroyed = t.Next, q.terminate, q.leaving.Load()
 	if t.Actions&ActRelease != 0 {
 		q.session.Store(nil)
 	}

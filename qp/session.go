@@ -42,6 +42,7 @@ type session struct {
 	over     chan struct{}  // closed when the stream is gone and all is flushed
 	cause    cause          // why; set before stop is closed
 	again    atomic.Uint32  // a later Fault, for finish; see failAgain
+	outcome  End            // how it ended; set before over is closed
 	wg       sync.WaitGroup // receiveLoop and transmitLoop
 
 	// draining is set once somebody has called Drain, which waits for tokens in

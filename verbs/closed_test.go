@@ -68,7 +68,7 @@ var notVerbs = "RNIC.Close RNIC.Fail RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
 	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.Remote MR.Buffer MW.STag MW.Bind " +
 	"Pages.Bytes Pages.Size Pages.Address Pages.Addresses Pages.List " +
 	"CQ.ID CQ.Entries CQ.Poll CQ.Events CQ.Fail CQ.User SRQ.ID SRQ.PD SRQ.Fail SRQ.User " +
-	"QP.ID QP.PD QP.State QP.Drain QP.Done QP.Fail"
+	"QP.ID QP.PD QP.State QP.Drain QP.Done QP.LLPStream QP.Fail"
 
 // TestEveryVerbIsListed keeps everyVerb complete.
 func TestEveryVerbIsListed(t *testing.T) {

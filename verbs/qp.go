@@ -268,7 +268,7 @@ func (q *QP) Drain(ctx context.Context) error { return q.q.Drain(ctx) }
 
 // Done returns a channel that is closed when the queue pair's current stream is
 // gone; its state is Idle or Error then. It is closed if there is no stream.
-func (q *QP) Done() <-chan struct{} { return q.q.Done() }
+func (q *QP) Done() <-chan struct{} { return q.LLPStream().Done() }
 
 // Fail makes the queue pair fail as by a Local QP Catastrophic Error (verbs draft
 // figure 24), for which software has no cause of its own: programs want to test

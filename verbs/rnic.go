@@ -110,7 +110,7 @@ func (r *RNIC) shutDown() {
 
 	// A bound window would keep its queue pair; taken away under a running
 	// transfer it would be a protection error. So streams end first.
-	all(qps, func(q *QP) { _ = q.q.Modify(ModifyQP{Next: Error}) })
+	all(qps, func(q *QP) { q.q.Reset() })
 	for _, w := range windows {
 		_ = r.stags.Deallocate(w.index)
 	}

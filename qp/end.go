@@ -1,0 +1,63 @@
+package qp
+
+import "github.com/softrnic/softrnic/wr"
+
+// LLPStream is one LLP stream's time on a queue pair, from RTS until it is gone, as it
+// is seen from outside. The zero value has ended.
+type LLPStream struct{ s *session }
+
+// LLPStream is the queue pair's current stream, or the one before.
+func (q *QP) LLPStream() LLPStream {
+	// Not q.session: that is gone before the state has changed.
+	return LLPStream{q.last.Load()}
+}
+
+// Done returns a channel that is closed when the stream is over: the state is Idle
+// or Error then, and its last event has been raised.
+func (l LLPStream) Done() <-chan struct{} {
+	if l.s == nil {
+		return closedChan
+	}
+	return l.s.over
+}
+
+// End says how the stream ended; false if it has not, or never was.
+func (l LLPStream) End() (End, bool) {
+	if l.s == nil {
+		return End{}, false
+	}
+	select {
+	case <-l.s.over:
+		return l.s.outcome, true
+	default:
+		return End{}, false
+	}
+}
+
+// End is how a stream ended.
+type End struct {
+	// Cause is why RTS was left. Last is what ended Closing or Terminate after it;
+	// NoFault if the queue pair went to Error at once.
+	Cause, Last Fault
+	// State is the one that followed: Idle or Error.
+	State State
+	// Terminate is the Terminate Message that was sent or received, if one was.
+	Terminate *TerminateMessage
+	// Request is the completion of the work request at fault; its Status is
+	// StatusSuccess if none was.
+	Request wr.Completion
+	// Destroyed says that the end was that of the queue pair.
+	Destroyed bool
+}
+
+// blamed keeps the completion of the request at fault, which is about to be queued:
+// that at pos of the Send Queue, or the current receive.
+func (s *session) blamed(c *cause, pos uint64) {
+	status := faults[c.fault].Status
+	switch {
+	case pos != noElement:
+		s.outcome.Request = s.q.sq.entry(pos, status).Completion
+	case c.recv && s.rx.landing.open:
+		s.outcome.Request = wr.Completion{ID: s.rx.landing.id, QP: s.q.cfg.ID, Op: wr.OpRecv, Status: status}
+	}
+}

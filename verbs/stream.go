@@ -1,0 +1,115 @@
+package verbs
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+
+	"github.com/softrnic/softrnic/qp"
+)
+
+// LLPStream is one LLP stream's time on a queue pair: from RTS until the stream is
+// gone (verbs draft 6.6). It stays what it is when the queue pair gets another one.
+type LLPStream struct {
+	qp *QP
+	l  qp.LLPStream
+}
+
+// LLPStream is the queue pair's current stream, or the last one if it has none. Of a
+// queue pair that never had one Done is closed, and Err nil.
+func (q *QP) LLPStream() *LLPStream { return &LLPStream{q, q.q.LLPStream()} }
+
+// Done returns a channel that is closed when the stream is gone: the queue pair is
+// in Idle or Error then, and the last event of the stream has been raised.
+func (l *LLPStream) Done() <-chan struct{} { return l.l.Done() }
+
+// Err says why the stream ended: nil while it is there, and after a close that both
+// sides wanted, which leaves the queue pair in Idle; else a *StreamError.
+func (l *LLPStream) Err() error {
+	end, over := l.l.End()
+	if !over || end.State == Idle {
+		return nil
+	}
+	return streamError(l.qp, &end)
+}
+
+// StreamError says why an LLP stream ended otherwise than by a good close.
+//
+// errors.Is finds net.ErrClosed in it if the program itself ended the stream: by
+// Modify QP to Error or Terminate, by destroying the queue pair (then ErrInvalidQP too)
+// or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the peer reset it. errors.As finds a *StatusError in it if a work request was at fault.
+type StreamError struct {
+	QP QPID
+	// Reason is what happened, as in the first column of docs/errors.md.
+	Reason string
+	// Then is what happened while the stream was closing, if that spoilt the close;
+	// else it is empty.
+	Then string
+	// Event is the asynchronous event of Reason; 0 if it has none, or if a
+	// completion told of it.
+	Event EventID
+	// Terminate is the Terminate Message that this side sent, or received; nil
+	// without one.
+	Terminate *TerminateMessage
+	// Request is the completion of the work request at fault; its Status is
+	// StatusSuccess if none was.
+	Request Completion
+
+	own, reset bool
+	gone       ImmediateError // why there is no queue pair any more, or 0
+}
+
+func streamError(q *QP, end *qp.End) *StreamError {
+	c := qp.ConsequenceOf(end.Cause)
+	e := &StreamError{
+		QP: q.ID(), Reason: c.Name, Event: c.Event, Terminate: end.Terminate, Request: end.Request,
+		own:   end.Cause == qp.FaultModifyError || end.Cause == qp.FaultModifyTerminate,
+		reset: end.Cause == qp.FaultLLPReset,
+	}
+	if e.Request.Status != StatusSuccess {
+		e.Event = 0
+	}
+	switch end.Last {
+	case qp.NoFault, qp.FaultClosed:
+	default:
+		e.Then = qp.ConsequenceOf(end.Last).Name
+	}
+	switch {
+	case !end.Destroyed || end.Cause != qp.FaultModifyError:
+	case q.rnic.closedError() != nil:
+		e.Reason, e.gone = "the RNIC was closed", ErrInvalidRNIC
+	default:
+		e.Reason, e.gone = "the queue pair was destroyed", ErrInvalidQP
+	}
+	return e
+}
+
+func (e *StreamError) Error() string {
+	s := fmt.Sprintf("QP %d: the stream ended: %s", e.QP, e.Reason)
+	if e.Request.Status != StatusSuccess {
+		s += fmt.Sprintf(" (%v %d: %v)", e.Request.Op, e.Request.ID, e.Request.Status)
+	}
+	if t := e.Terminate; t != nil && t.Sent {
+		s += fmt.Sprintf("; the peer was told by Terminate %v", t.Code)
+	} else if t != nil {
+		s += fmt.Sprintf("; the peer's Terminate says %v", t.Code)
+	}
+	if e.Then != "" {
+		s += "; then: " + e.Then
+	}
+	return s
+}
+
+// Unwrap returns the error of the work request at fault, or nil.
+func (e *StreamError) Unwrap() error { return e.Request.Status.Err() }
+
+// Is matches what StreamError says.
+func (e *StreamError) Is(target error) bool {
+	switch target {
+	case net.ErrClosed:
+		return e.own
+	case syscall.ECONNRESET:
+		return e.reset
+	}
+	return e.gone != 0 && target == e.gone
+}
