@@ -103,6 +103,13 @@ const (
 	FaultTagWrap
 	FaultUnexpectedResponse
 
+	// The answer to an RDMA Read is as it was asked for, and its sink may not be
+	// written to.
+	FaultSinkSTag
+	FaultSinkBounds
+	FaultSinkAccess
+	FaultSinkPD
+
 	// An inbound RDMA Read Request cannot be answered.
 	FaultReadTooMany
 	FaultReadMSNGap

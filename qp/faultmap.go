@@ -15,6 +15,7 @@ const (
 	sideSQ side = iota
 	sideRQ
 	sideTagged
+	sideSink
 	sideRead
 	sideFastRegister
 	sideBind
@@ -28,7 +29,9 @@ var memoryFaults = [numSides]map[stag.Fault]Fault{
 	sideSQ:     {stag.FaultSTag: FaultSQSTag, stag.FaultBounds: FaultSQBounds, stag.FaultAccess: FaultSQAccess, stag.FaultPD: FaultSQPD, stag.FaultWrap: FaultSQWrap},
 	sideRQ:     {stag.FaultSTag: FaultRQSTag, stag.FaultBounds: FaultRQBounds, stag.FaultAccess: FaultRQAccess, stag.FaultPD: FaultRQPD, stag.FaultWrap: FaultRQWrap},
 	sideTagged: {stag.FaultSTag: FaultTagSTag, stag.FaultBounds: FaultTagBounds, stag.FaultAccess: FaultTagAccess, stag.FaultPD: FaultTagPD, stag.FaultWrap: FaultTagWrap},
-	sideRead:   {stag.FaultSTag: FaultReadSTag, stag.FaultBounds: FaultReadBounds, stag.FaultAccess: FaultReadAccess, stag.FaultPD: FaultReadPD, stag.FaultWrap: FaultReadWrap},
+	// That TO and length wrap was seen when the Read was sent.
+	sideSink: {stag.FaultSTag: FaultSinkSTag, stag.FaultBounds: FaultSinkBounds, stag.FaultAccess: FaultSinkAccess, stag.FaultPD: FaultSinkPD},
+	sideRead: {stag.FaultSTag: FaultReadSTag, stag.FaultBounds: FaultReadBounds, stag.FaultAccess: FaultReadAccess, stag.FaultPD: FaultReadPD, stag.FaultWrap: FaultReadWrap},
 	sideFastRegister: {
 		stag.FaultPrivilege: FaultFastPrivilege, stag.FaultSTag: FaultFastSTag,
 		stag.FaultPD: FaultFastPD, stag.FaultNotInvalid: FaultFastNotInvalid,

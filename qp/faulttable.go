@@ -19,8 +19,9 @@ func remote(name string, e wr.EventID, c rdmap.TermCode, source string) Conseque
 	}
 }
 
-// receive is a fault of the peer's that the completion of a receive reports.
-func receive(name string, s wr.Status, c rdmap.TermCode, source string) Consequence {
+// reported is a fault found in what the peer sent that the completion of a receive, or
+// of an RDMA Read, reports.
+func reported(name string, s wr.Status, c rdmap.TermCode, source string) Consequence {
 	return Consequence{Name: name, Status: s, Code: c, Trigger: TrigFault, In: RTS, Source: source}
 }
 
@@ -78,17 +79,17 @@ var faults = [numFaults]Consequence{
 	FaultRQPD:     local("RQ: region of another PD", wr.StatusInvalidPD),
 	FaultRQWrap:   local("RQ: TO and length wrap", wr.StatusWrap),
 
-	FaultSendInvSTag: receive("Send with Invalidate: invalid STag", wr.StatusInvalidSTag,
+	FaultSendInvSTag: reported("Send with Invalidate: invalid STag", wr.StatusInvalidSTag,
 		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendInvGone: receive("Send with Invalidate: the STag is deallocated", wr.StatusInvalidSTag,
+	FaultSendInvGone: reported("Send with Invalidate: the STag is deallocated", wr.StatusInvalidSTag,
 		rdmap.CodeOpInvalidate, "draft 7.8, RFC 5040 4.8 fig. 9"),
-	FaultSendInvAccess: receive("Send with Invalidate: no remote access right on the STag or the QP", wr.StatusInvalidateSTag,
+	FaultSendInvAccess: reported("Send with Invalidate: no remote access right on the STag or the QP", wr.StatusInvalidateSTag,
 		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendInvPD: receive("Send with Invalidate: STag of another PD or QP", wr.StatusInvalidateSTag,
+	FaultSendInvPD: reported("Send with Invalidate: STag of another PD or QP", wr.StatusInvalidateSTag,
 		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendInvWindows: receive("Send with Invalidate: windows are bound to the region", wr.StatusInvalidateSTag,
+	FaultSendInvWindows: reported("Send with Invalidate: windows are bound to the region", wr.StatusInvalidateSTag,
 		rdmap.CodeProtInvalidate, "RFC 5040 4.8 fig. 9"),
-	FaultSendTooLong: receive("Send longer than the receive posted for it", wr.StatusBaseBounds,
+	FaultSendTooLong: reported("Send longer than the receive posted for it", wr.StatusBaseBounds,
 		rdmap.CodeTooLong, "RFC 5041 7.2"),
 	FaultNoReceive: remote("Send with no receive posted", wr.EventRQMSNRange,
 		rdmap.TermCode(ddp.CodeNoBuffer), "RFC 5041 7.2"),
@@ -137,6 +138,19 @@ var faults = [numFaults]Consequence{
 	FaultTagWrap:   remote("tagged: TO and length wrap", wr.EventProtWrap, rdmap.TermCode(ddp.CodeWrap), "RFC 5041 7.2"),
 	FaultUnexpectedResponse: remote("RDMA Read Response that answers no Read", wr.EventUnexpectedOpcode,
 		rdmap.CodeOpcode, "RFC 5040 4.8 fig. 9"),
+
+	// Draft 7.5.2: the rights on the sink are looked at now. Figure 23 has their lack
+	// among the errors of the request, so a completion tells and no event
+	// (RV-6.2.2.3-M4, RV-6.2.3-M14); the checks, and so the codes, are those of the
+	// tagged segment.
+	FaultSinkSTag: reported("Read Response: the sink's STag is invalid by now", wr.StatusInvalidSTag,
+		rdmap.TermCode(ddp.CodeInvalidSTag), "RFC 5041 7.2"),
+	FaultSinkBounds: reported("Read Response: the sink is not within its region or window by now", wr.StatusBaseBounds,
+		rdmap.TermCode(ddp.CodeBounds), "RFC 5041 7.2"),
+	FaultSinkAccess: reported("Read Response: no remote write right on the sink", wr.StatusAccess,
+		rdmap.TermCode(ddp.CodeInvalidSTag), "RFC 5041 7.1, 7.2"),
+	FaultSinkPD: reported("Read Response: the sink is of another PD or QP by now", wr.StatusInvalidPD,
+		rdmap.TermCode(ddp.CodeNotAssociated), "RFC 5041 7.2"),
 
 	FaultReadTooMany: remote("more RDMA Read Requests than IRD", wr.EventIRRQTooMany,
 		rdmap.TermCode(ddp.CodeNoBuffer), "RFC 5041 7.2"),

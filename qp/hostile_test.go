@@ -27,7 +27,8 @@ const (
 type attack struct {
 	name  string
 	set   func(*setup)
-	idle  bool // no work on the queue pair's Send Queue
+	idle  bool              // no work on the queue pair's Send Queue
+	sink  func(*rig) wr.SGE // of the RDMA Read; nil: readTO of full
 	lead  func(*rig) [][]byte
 	bad   func(*rig) []byte   // the ULPDU at fault
 	spoil func([]byte) []byte // its FPDU is changed by this
@@ -36,6 +37,7 @@ type attack struct {
 	echo  echo
 	event wr.EventID // 0: a completion tells
 	recvs []comp     // nil: both are flushed
+	read  wr.Status  // of the RDMA Read; zero: it is flushed
 	after func(*rig) // what was placed
 }
 
@@ -49,6 +51,11 @@ const (
 
 func (r *rig) arrange(idle bool) {
 	r.t.Helper()
+	r.arrangeInto(r.full.sge(readTO, readSize), idle)
+}
+
+func (r *rig) arrangeInto(sink wr.SGE, idle bool) {
+	r.t.Helper()
 	r.postRecv(
 		wr.Recv{ID: 1, SGL: []wr.SGE{r.full.sge(0, 40), {}, r.full.sge(512, 24)}},
 		wr.Recv{ID: 2, SGL: r.full.sgl(64, recvSize)},
@@ -58,11 +65,11 @@ func (r *rig) arrange(idle bool) {
 		return
 	}
 	r.postSend(
-		wr.Send{ID: 10, Op: wr.OpRead, Local: r.full.sge(readTO, readSize), Remote: wr.Remote{STag: 0x77, TO: 0x99}},
+		wr.Send{ID: 10, Op: wr.OpRead, Local: sink, Remote: wr.Remote{STag: 0x77, TO: 0x99}},
 		wr.Send{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
 	)
 	want := wire.ReadRequest(1, rdmap.ReadRequestHeader{
-		SinkSTag: uint32(r.full.stag), SinkTO: r.full.at(readTO), Size: readSize, SourceSTag: 0x77, SourceTO: 0x99,
+		SinkSTag: uint32(sink.STag), SinkTO: sink.TO, Size: readSize, SourceSTag: 0x77, SourceTO: 0x99,
 	})
 	require.Equal(r.t, want.Octets(), r.next())
 }
@@ -96,7 +103,12 @@ func (a attack) run(t *testing.T, c setup) {
 		a.set(&c)
 	}
 	r := newRig(t, c)
-	r.arrange(a.idle)
+	if a.sink == nil {
+		r.arrange(a.idle)
+	} else {
+		r.aim = a.sink(r)
+		r.arrangeInto(r.aim, a.idle)
+	}
 	if a.lead != nil {
 		r.send(a.lead(r)...)
 	}
@@ -144,7 +156,11 @@ func (a attack) run(t *testing.T, c setup) {
 	if a.idle {
 		assert.Empty(t, r.all(r.scq), "Send Queue")
 	} else {
-		assert.Equal(t, flushed(10, 11), r.all(r.scq), "Send Queue")
+		want := flushed(10, 11)
+		if a.read != 0 {
+			want[0].Status = a.read
+		}
+		assert.Equal(t, want, r.all(r.scq), "Send Queue")
 	}
 	if a.after != nil {
 		a.after(r)
@@ -159,7 +175,7 @@ func (a attack) run(t *testing.T, c setup) {
 }
 
 func attacks() (all []attack) {
-	for _, group := range [][]attack{framingAttacks, headerAttacks, sendAttacks, taggedAttacks, readAttacks, responseAttacks, windowAttacks} {
+	for _, group := range [][]attack{framingAttacks, headerAttacks, sendAttacks, taggedAttacks, readAttacks, responseAttacks, sinkAttacks, windowAttacks} {
 		all = append(all, group...)
 	}
 	return all

@@ -16,7 +16,7 @@ func (s *session) inWrite(seg ddp.Segment) Fault {
 	if seg.Size() == 0 {
 		return NoFault
 	}
-	return s.placeTagged(seg)
+	return s.placeTagged(sideTagged, seg)
 }
 
 // tagged follows tagged messages: one ends before another begins.
@@ -39,17 +39,18 @@ func (s *session) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 	return r.tagOpen && (r.tagOp != op || seg.Size() > 0 && r.tagSTag != seg.STag())
 }
 
-// placeTagged copies the payload to where its STag and TO say.
-func (s *session) placeTagged(seg ddp.Segment) Fault {
+// placeTagged copies the payload to where its STag and TO say. What is wrong with the
+// memory is a fault of that side.
+func (s *session) placeTagged(of side, seg ddp.Segment) Fault {
 	if s.q.cfg.NoInboundWrite { // figure 21
 		return FaultWriteNotEnabled
 	}
 	ref, f := s.rx.targets.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
 	if f != stag.OK {
-		return memoryFault(sideTagged, f)
+		return memoryFault(of, f)
 	}
 	if !seg.IsPlaced() && !ref.CopyIn(0, seg.Payload()) {
-		return FaultTagSTag // revoked between the two
+		return memoryFault(of, stag.FaultSTag) // revoked between the two
 	}
 	return NoFault
 }
@@ -73,7 +74,7 @@ func (s *session) inReadResponse(seg ddp.Segment) Fault {
 		case seg.TO() != o.to+uint64(r.readGot), n > o.size-r.readGot:
 			return FaultTagBounds
 		}
-		if f := s.placeTagged(seg); f != NoFault {
+		if f := s.placeTagged(sideSink, seg); f != NoFault {
 			return f
 		}
 		r.readGot += n
@@ -87,6 +88,18 @@ func (s *session) inReadResponse(seg ddp.Segment) Fault {
 	r.readGot = 0
 	s.readDone(o)
 	return NoFault
+}
+
+// placingCause is inboundCause for a segment that is not of a Send. If its fault is the
+// sink's, the oldest RDMA Read is at fault, whose answer it is (draft 6.2.2.3).
+func (s *session) placingCause(f Fault, seg ddp.Segment) cause {
+	c := inboundCause(f, seg)
+	switch f {
+	case FaultSinkSTag, FaultSinkBounds, FaultSinkAccess, FaultSinkPD:
+		c.sq, c.hasSQ = s.reads.first().pos, true
+	default:
+	}
+	return c
 }
 
 // readDone completes the oldest outstanding RDMA Read. Its STag is invalidated,

@@ -275,7 +275,7 @@ func (s *session) segment(ulpdu []byte) bool {
 		return s.inSend(op, seg)
 	}
 	if f != NoFault {
-		s.end(inboundCause(f, seg))
+		s.end(s.placingCause(f, seg))
 	}
 	return true
 }

@@ -80,6 +80,7 @@ type rig struct {
 	pinned   *slab // may not be invalidated by a peer
 	windowed *slab // local rights, and windows
 	gone     wr.STag
+	aim      wr.SGE // the sink of the Read that an attack answers
 	slabs    []*slab
 }
 

@@ -125,9 +125,12 @@ func (in *intake) scrap() []byte {
 // strand ends the session: the memory that a segment was received into is gone.
 func (s *session) strand() {
 	seg := s.rx.in.arrived()
-	if seg.Tagged() {
+	switch op, _ := rdmap.Check(seg); op {
+	case rdmap.Write:
 		s.halt(inboundCause(FaultTagSTag, seg))
-	} else {
+	case rdmap.ReadResponse:
+		s.halt(s.placingCause(FaultSinkSTag, seg))
+	default:
 		s.halt(cause{fault: FaultRQSTag, recv: true})
 	}
 }

@@ -188,9 +188,15 @@ func (q *modelQP) read(e *modelSend) bool {
 		p.fault(*bad, e)
 		return false
 	}
-	to, bad := q.sink(e.Local.STag, e.Local.TO, int(e.Local.Length))
-	if bad != nil {
-		q.fault(*bad, nil)
+	if e.Local.Length > 0 && q.noWrite { // figure 21
+		q.fault(writeNotEnabled, nil)
+		return false
+	}
+	// The sink is looked at now (7.5.2): the request is at fault, and the code is that
+	// of a tagged segment.
+	to, f := q.access(q.pd, e.Local.STag, e.Local.TO, uint64(e.Local.Length), verbs.RemoteWrite)
+	if f != accessFine {
+		q.end(modelReport{0, taggedFault[f].code}, e, localStatus[f], nil, nil)
 		return false
 	}
 	to.put(from.bytes())

@@ -103,7 +103,11 @@ type Send struct {
 	// SGL is the data source of a Send or RDMA Write. Its total may be
 	// zero and is at most MaxMessage.
 	SGL []SGE
-	// Local is the data sink of an RDMA Read; its Length is the length read.
+	// Local is the data sink of an RDMA Read, of a region or of a window of this queue
+	// pair; its Length is the length read. The sink needs RemoteWrite: it is written to by
+	// the peer's answer (verbs draft 7.5.2). Local rights are not looked at. Whether it
+	// has that right is looked at when the answer comes: without it the Read completes
+	// with StatusAccess then, and the stream ends.
 	Local SGE
 	// Remote is the data sink of an RDMA Write, the data source of an RDMA
 	// Read.

@@ -62,9 +62,9 @@ func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want den
 	switch {
 	case a.answered:
 		s.tell(wire.ReadResponse(uint32(at.STag), at.TO, octets))
-		s.refused(want.write)
+		s.falls(want.write.code) // and no event: the request tells
 		got := await(t, s.n.cq, 1+len(by.requests))
-		require.Equal(t, verbs.Completion{ID: 9, QP: s.qp.ID(), Op: verbs.OpRead, Status: verbs.StatusFlushed}, got[0])
+		require.Equal(t, verbs.Completion{ID: 9, QP: s.qp.ID(), Op: verbs.OpRead, Status: want.local}, got[0])
 		return
 	case a.read:
 		s.read(at, k, want.read)

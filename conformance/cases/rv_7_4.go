@@ -255,7 +255,7 @@ func peerNeedsRights(n *node) {
 
 	// The rights on the sink of a Read are those of the answer: the request
 	// goes out.
-	s.sink(over(local|verbs.RemoteRead).SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, refusal{verbs.EventProtAccess, 0x1100})
+	s.sink(over(local|verbs.RemoteRead).SGE(0, 8), []byte("unwanted"), verbs.StatusAccess, refusal{code: 0x1100})
 	require.Equal(t, "welcome!", string(mem[:8]), "after a refused answer")
 	s.sink(over(verbs.LocalWrite|verbs.RemoteWrite).SGE(0, 8), []byte("answered"), verbs.StatusSuccess, taken)
 	require.Equal(t, "answered", string(mem[:8]))

@@ -42,8 +42,8 @@ func deallocatedIsShut(n *node) {
 	require.NoError(t, sink.Deregister())
 	was := bytes.Clone(fill(sink.Bytes(), 1))
 	s.tell(wire.ReadResponse(uint32(sink.STag()), sink.Base(), []byte("too late")))
-	s.refused(noSTag.write)
-	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRead, Status: verbs.StatusFlushed})
+	s.falls(noSTag.write.code) // and no event: the request tells
+	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRead, Status: verbs.StatusInvalidSTag})
 	require.Equal(t, was, sink.Bytes(), "the sink")
 }
 

@@ -16,18 +16,19 @@ type denial struct {
 	local verbs.Status // of the request whose element it is; Terminate 0x0000
 	write refusal      // of an inbound RDMA Write
 	read  refusal      // of an inbound RDMA Read Request
-	// posted is the status of an RDMA Read into it. Success: the Read is
-	// refused when the answer comes, as an inbound Write.
-	posted verbs.Status
+	// posted is the status of an RDMA Read into it; answered its Terminate Message if
+	// it is refused only when the answer comes.
+	posted   verbs.Status
+	answered refusal
 }
 
 var (
-	noSTag = denial{verbs.StatusInvalidSTag, refusal{verbs.EventProtSTag, 0x1100}, refusal{verbs.EventIRRQSTag, 0x0100}, verbs.StatusInvalidSTag}
-	noPD   = denial{verbs.StatusInvalidPD, refusal{verbs.EventProtPD, 0x1102}, refusal{verbs.EventIRRQPD, 0x0103}, verbs.StatusInvalidPD}
+	noSTag = denial{verbs.StatusInvalidSTag, refusal{verbs.EventProtSTag, 0x1100}, refusal{verbs.EventIRRQSTag, 0x0100}, verbs.StatusInvalidSTag, taken}
+	noPD   = denial{verbs.StatusInvalidPD, refusal{verbs.EventProtPD, 0x1102}, refusal{verbs.EventIRRQPD, 0x0103}, verbs.StatusInvalidPD, taken}
 	// noRight: RFC 5041 7.1 and 7.2 have one code for this and a bad STag.
-	noRight  = denial{verbs.StatusAccess, refusal{verbs.EventProtAccess, 0x1100}, refusal{verbs.EventIRRQAccess, 0x0102}, verbs.StatusSuccess}
-	noBounds = denial{verbs.StatusBaseBounds, refusal{verbs.EventProtBounds, 0x1101}, refusal{verbs.EventIRRQBounds, 0x0101}, verbs.StatusBaseBounds}
-	noWrap   = denial{verbs.StatusWrap, refusal{verbs.EventProtWrap, 0x1103}, refusal{verbs.EventIRRQWrap, 0x0104}, verbs.StatusWrap}
+	noRight  = denial{verbs.StatusAccess, refusal{verbs.EventProtAccess, 0x1100}, refusal{verbs.EventIRRQAccess, 0x0102}, verbs.StatusAccess, refusal{code: 0x1100}}
+	noBounds = denial{verbs.StatusBaseBounds, refusal{verbs.EventProtBounds, 0x1101}, refusal{verbs.EventIRRQBounds, 0x0101}, verbs.StatusBaseBounds, taken}
+	noWrap   = denial{verbs.StatusWrap, refusal{verbs.EventProtWrap, 0x1103}, refusal{verbs.EventIRRQWrap, 0x0104}, verbs.StatusWrap, taken}
 )
 
 // judged tries the five kinds of access to the octets of a buffer from off on,
@@ -71,10 +72,7 @@ func (s *seat) judged(b verbs.TaggedBuffer, off int, mem []byte, a verbs.Access,
 	kept(verbs.RemoteWrite, was, sent, "an inbound Write")
 
 	was, sent = bytes.Clone(fill(mem, 3)), fill(make([]byte, k), 7)
-	st, _ = pick(verbs.RemoteWrite, why.posted, taken)
-	if st != verbs.StatusSuccess {
-		r = taken
-	}
+	st, r = pick(verbs.RemoteWrite, why.posted, why.answered)
 	s.sink(here, sent, st, r)
 	kept(verbs.RemoteWrite, was, sent, "an RDMA Read")
 }

@@ -207,23 +207,27 @@ func (s *seat) receive(r verbs.Recv) {
 	postRecv(s.n.t, s.qp, r)
 }
 
-// sink runs an RDMA Read into an element, which the peer answers with b. It is
-// refused by its completion, before the request goes out, or when the answer
-// comes, or not at all.
-func (s *seat) sink(to verbs.SGE, b []byte, posted verbs.Status, answered refusal) {
+// sink runs an RDMA Read into an element, which the peer answers with b. It completes
+// with a status of its own before the request goes out, if answered is taken, or when
+// the answer comes; or the answer raises an event.
+func (s *seat) sink(to verbs.SGE, b []byte, want verbs.Status, answered refusal) {
 	s.sit()
 	req := verbs.Send{ID: 0x7A03, Op: verbs.OpRead, Local: to, Remote: verbs.Remote{STag: 0x00FACE01, TO: 16}}
-	if posted != verbs.StatusSuccess {
-		s.does(req, posted)
+	if want != verbs.StatusSuccess && answered == taken {
+		s.does(req, want)
 		return
 	}
 	post(s.n.t, s.qp, req)
 	s.heard(rdmap.ReadRequest)
 	s.tell(wire.ReadResponse(uint32(to.STag), to.TO, b))
-	done := verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op}
-	if answered != taken {
+	done := verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op, Status: want}
+	switch {
+	case answered == taken:
+	case want == verbs.StatusSuccess:
 		s.refused(answered)
 		done.Status = verbs.StatusFlushed
+	default:
+		s.falls(answered.code)
 	}
 	completes(s.n.t, s.n.cq, done)
 }

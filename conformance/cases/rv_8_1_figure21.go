@@ -30,7 +30,7 @@ type remoteKind struct {
 
 var remoteKinds = []remoteKind{
 	{"RDMA Write", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{verbs.EventProtAccess, 0x1100}},
-	{"RDMA Read Response", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{verbs.EventProtAccess, 0x1100}},
+	{"RDMA Read Response", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{code: 0x1100}}, // the Read tells, RV-6.2.3-M14
 	{"RDMA Read Request", verbs.RemoteRead, refusal{verbs.EventReadNotEnabled, 0x1201}, refusal{verbs.EventIRRQAccess, 0x0102}},
 }
 
@@ -74,9 +74,11 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 		why = append(why, k.stag)
 	}
 	switch {
+	case len(why) > 0 && answers:
+		s.answerRefused(done, k, qp, stag)
+		answers = false
 	case len(why) > 0:
 		s.refusedAs(why...)
-		done.Status = verbs.StatusFlushed
 	case k.right == verbs.RemoteRead:
 		require.Equal(t, was, s.answer(), "what the peer read")
 	default:
@@ -96,6 +98,25 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 		completes(t, s.n.cq, verbs.Completion{ID: 0x2102, QP: done.QP, Op: verbs.OpRecv})
 	}
 	require.Equal(t, was, mem, "the memory")
+}
+
+// answerRefused says that the answer to a Read was refused for want of a right: of the
+// sink's, which the Read tells with its status, or of the queue pair's.
+func (s *seat) answerRefused(done verbs.Completion, k *remoteKind, qp, stag verbs.Access) {
+	t := s.n.t
+	got := await(t, s.n.cq, 1)[0]
+	done.Status = verbs.StatusFlushed
+	if got.Status == verbs.StatusAccess {
+		done.Status = verbs.StatusAccess
+	}
+	require.Equal(t, done, got)
+	if done.Status == verbs.StatusAccess {
+		require.Zero(t, stag&k.right, "the right of the sink")
+		s.falls(k.stag.code)
+		return
+	}
+	require.Zero(t, qp&k.right, "the right of the queue pair")
+	s.refused(k.qp)
 }
 
 // refusedAs is refused, for one of several reasons.
