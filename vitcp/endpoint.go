@@ -200,6 +200,7 @@ func NewEndpoint(conn net.Conn, c EndpointConfig) (*Endpoint, error) {
 		ack: c.PeerNumber, ackTold: c.PeerNumber,
 	}
 	e.work.L, e.calm.L = &e.mu, &e.mu
+	nonblocking(conn)
 	e.raw.init(conn)
 	e.rx.init(c)
 	e.tx.crc = c.CRC

@@ -157,6 +157,7 @@ func (r *Pending) finish(e Trigger) error {
 func await(ctx context.Context, nc net.Conn) (*Pending, error) {
 	r := &Pending{progress: progress{machine: Passive, state: Listening}, nc: nc, host: hostOf(nc)}
 	r.on(TrigTCPUp)
+	nonblocking(nc)
 	if err := r.read(ctx); err != nil {
 		return nil, err
 	}
