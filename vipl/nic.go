@@ -38,7 +38,8 @@ type Config struct {
 	// Segment is the longest VI segment in octets: 256 to 65,535, which zero stands for.
 	Segment int
 	// Linger is how long Disconnect may wait for what is on its way to leave. One second
-	// if zero.
+	// if zero; and one at least, at Reliable Reception, once an error of the remote end's
+	// message has been found, so that it hears of it.
 	Linger time.Duration
 }
 

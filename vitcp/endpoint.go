@@ -61,7 +61,8 @@ type EndpointConfig struct {
 	// Segment is the longest segment to send in octets, all included: 65,535 if zero, 256 at least.
 	Segment int
 	// Linger is how long the end of a connection may take: for the last segment to leave and for the peer to close too.
-	// One second if zero.
+	// One second if zero; and one at least at ReliableReception if an error code is to be told or heard, which would be
+	// lost otherwise.
 	Linger time.Duration
 	// Handler is told about results; not nil.
 	Handler Handler

@@ -15,7 +15,20 @@ const goroutines = 2
 //	          drop what was sent
 //	leave     the second one out closes the connection
 //
-// Linger after the end a timer closes the connection, whatever is waited for.
+// Linger after the end a timer closes the connection, whatever is waited for; an error
+// code for the peer has codeLinger at least.
+
+// codeLinger is the least time for an error code, which the peer cannot have otherwise
+// (VT-3.2-M15): to be told after an end, and to be heard after a write has failed.
+const codeLinger = time.Second
+
+// lingers is how long the end may take. The caller has mu.
+func (e *Endpoint) lingers() time.Duration {
+	if e.badCode != 0 {
+		return max(e.c.Linger, codeLinger)
+	}
+	return e.c.Linger
+}
 
 // end ends the data transfer phase, if nothing has yet. The caller has mu.
 func (e *Endpoint) end(cause Cause, err error) {
@@ -30,11 +43,11 @@ func (e *Endpoint) end(cause Cause, err error) {
 	if !e.started {
 		return
 	}
-	e.burial = time.AfterFunc(e.c.Linger, func() { _ = e.conn.Close() })
+	e.burial = time.AfterFunc(e.lingers(), func() { _ = e.conn.Close() })
 	e.farewell = cause != CausePeerClosed && cause != CauseLost
 	until := past
 	if e.farewell && cause != CauseClosed {
-		until = time.Now().Add(e.c.Linger)
+		until = time.Now().Add(e.lingers())
 	}
 	_ = e.conn.SetWriteDeadline(until)
 	_ = e.conn.SetReadDeadline(past)

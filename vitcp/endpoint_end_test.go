@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,6 +221,45 @@ func TestPostingFromTheHandler(t *testing.T) {
 		require.ErrorIs(t, a.PostReceive(&vitcp.Receive{}), vitcp.ErrEnded)
 		a.drained()
 	}
+}
+
+// An error code has its time whatever Linger is: to be told to a peer that is slow to read.
+func TestErrorCodeToldInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, h := byDeafHand(t, transports[0], vitcp.EndpointConfig{Level: vitcp.ReliableReception, Linger: time.Nanosecond})
+		s.Start()
+		h.put(vitcp.Header{Type: vitcp.Send, Flags: eom, Number: 201}, nil, nil)
+		time.Sleep(900 * time.Millisecond)
+		h.hear()
+		got := h.get()
+		assert.Equal(t, vitcp.DescriptorError, got.Code)
+		assert.EqualValues(t, 201, got.Ack)
+		h.closed()
+		assert.Equal(t, vitcp.EventReceiveQueueEmpty, s.expect("event").event)
+		s.ended(vitcp.CauseInbound)
+		s.drained()
+	})
+}
+
+// deaf is a connection whose peer does not take anything any more.
+type deaf struct{ net.Conn }
+
+func (deaf) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// And to be heard, after a write has failed.
+func TestErrorCodeHeardInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, y := net.Pipe()
+		given := transport{make: func(testing.TB) (net.Conn, net.Conn) { return deaf{x}, y }}
+		s, h := byDeafHand(t, given, vitcp.EndpointConfig{Level: vitcp.ReliableReception, Linger: time.Nanosecond})
+		s.Start()
+		s.send()
+		time.Sleep(900 * time.Millisecond)
+		h.put(vitcp.Header{Type: vitcp.NOP, Flags: eom, Number: 200, Ack: 101, Code: vitcp.DescriptorError}, nil, nil)
+		s.ended(vitcp.CauseRemote)
+		s.sent(vitcp.OpSend, vitcp.FlawRemoteDescriptor, 0)
+		s.drained()
+	})
 }
 
 // A peer that neither reads nor closes costs Linger, no more.

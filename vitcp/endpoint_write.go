@@ -96,7 +96,11 @@ func (e *Endpoint) awaitEnd() {
 	if e.ended {
 		return
 	}
-	_ = e.conn.SetReadDeadline(time.Now().Add(e.c.Linger))
+	patience := e.c.Linger
+	if e.c.Level == ReliableReception {
+		patience = max(patience, codeLinger)
+	}
+	_ = e.conn.SetReadDeadline(time.Now().Add(patience))
 	for !e.ended {
 		e.work.Wait()
 	}
@@ -230,14 +234,14 @@ func (e *Endpoint) sayFarewell() {
 	if e.badCode != 0 { // VT-3.6-M7, 3.2 Message ACK
 		h.Ack, h.Code = e.badNumber, e.badCode
 	}
-	farewell, reception := e.farewell, e.c.Level == ReliableReception
+	farewell, reception, lingers := e.farewell, e.c.Level == ReliableReception, e.lingers()
 	e.mu.Unlock()
 	if !farewell {
 		return
 	}
 	half, ok := e.conn.(interface{ CloseWrite() error })
 	if !e.tx.torn && reception {
-		_ = e.conn.SetWriteDeadline(time.Now().Add(e.c.Linger))
+		_ = e.conn.SetWriteDeadline(time.Now().Add(lingers))
 		h.SetLength(0, e.c.CRC)
 		b := h.Append(nil)
 		if e.c.CRC {
