@@ -74,7 +74,8 @@ type ErrorDescriptor struct {
 	ViHandle      *Vi
 	CQHandle      *CQ
 	DescriptorPtr *Descriptor
-	// OpCode is the operation: one of StatusOpSend to StatusOpRdmaRead.
+	// OpCode is the operation that met the error: one of StatusOpSend to StatusOpRdmaRead;
+	// StatusOpSend also if there is none, as when the connection is lost.
 	OpCode       Status
 	ResourceCode ResourceCode
 	ErrorCode    ErrorCode

@@ -202,9 +202,14 @@ func (p *pair) judge(t *testing.T, d *Descriptor, v *verdict) {
 		h    *host
 		v    *Vi
 		code ErrorCode
-	}{{p.a, p.va, v.sendError}, {p.b, p.vb, v.recvError}} {
+		bits Status // of the Descriptor, of an operation
+		op   Status
+	}{{p.a, p.va, v.sendError, v.send, v.sendOp}, {p.b, p.vb, v.recvError, v.recv, v.recvOp}} {
 		e := end.h.waitError()
 		assert.Equal(t, end.code, e.ErrorCode)
+		if end.bits&(format|protection|length|rdmaProt|remoteDesc) != 0 {
+			assert.Equal(t, end.op, e.OpCode, "%v", e.OpCode)
+		}
 		assert.Same(t, end.v, e.ViHandle)
 		assert.Same(t, end.h.nic, e.NicHandle)
 		assert.Equal(t, StateError, state(t, end.v))

@@ -65,6 +65,9 @@ func (l *link) Ended(e *vitcp.EndError) {
 	if e.Cause == vitcp.CauseClosed {
 		return
 	}
+	if l.told == ErrorConnLost { // no Event: a Descriptor tells it, and this of which operation
+		l.op = Status(e.Op) << 16
+	}
 	v := l.vi
 	v.mu.Lock()
 	defer v.mu.Unlock()

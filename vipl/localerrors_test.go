@@ -83,11 +83,12 @@ func TestLocalErrors(t *testing.T) {
 				}
 				assert.Equal(t, StatusDone|flushed, last.Control.Status) // 2.5.2
 				for _, end := range []struct {
-					h *host
-					v *Vi
-				}{{p.a, p.va}, {p.b, p.vb}} {
+					h  *host
+					v  *Vi
+					op Status
+				}{{p.a, p.va, c.want.Op()}, {p.b, p.vb, 0}} {
 					assert.Equal(t, ErrorDescriptor{
-						NicHandle: end.h.nic, ViHandle: end.v, ResourceCode: ResourceVi, ErrorCode: ErrorConnLost,
+						NicHandle: end.h.nic, ViHandle: end.v, OpCode: end.op, ResourceCode: ResourceVi, ErrorCode: ErrorConnLost,
 					}, end.h.waitError())
 					assert.Equal(t, StateError, state(t, end.v))
 					end.h.noError()

@@ -37,7 +37,7 @@ func (e *Endpoint) end(cause Cause, err error) {
 	}
 	e.ended = true
 	e.cause = cause
-	*e.items.push() = item{kind: itemEnded, end: &EndError{Cause: cause, Err: err}}
+	*e.items.push() = item{kind: itemEnded, end: &EndError{Cause: cause, Op: e.flawedOp(), Err: err}}
 	e.work.Broadcast()
 	e.calm.Broadcast()
 	if !e.started {
@@ -51,6 +51,20 @@ func (e *Endpoint) end(cause Cause, err error) {
 	}
 	_ = e.conn.SetWriteDeadline(until)
 	_ = e.conn.SetReadDeadline(past)
+}
+
+// flawedOp is the operation of the request or receive that has a flaw: OpSend if none
+// has. The caller has mu.
+func (e *Endpoint) flawedOp() Op {
+	if e.rq.len() > 0 && (*e.rq.front()).flaws != 0 {
+		return (*e.rq.front()).op
+	}
+	for i := e.sq.head; i != e.sq.tail; i++ {
+		if r := *e.sq.at(i); r.flaws != 0 {
+			return r.Op
+		}
+	}
+	return OpSend
 }
 
 // hush says that the calling goroutine uses no memory any more.

@@ -85,9 +85,11 @@ func (c Cause) String() string {
 	return "Cause(" + strconv.Itoa(int(c)) + ")"
 }
 
-// EndError says why a connection ended. Err is what the net.Conn said, or what the peer did; it may be nil.
+// EndError says why a connection ended. Err is what the net.Conn said, or what the peer did; it may be nil. Op is what
+// the request or receive is whose flaw ended it, as its Result will tell; OpSend if there is none.
 type EndError struct {
 	Cause Cause
+	Op    Op
 	Err   error
 }
 

@@ -113,21 +113,23 @@ func (e *Endpoint) begin(s *Segment) bool {
 	if !inTurn && e.reliable() {
 		return e.malformed(outOfTurn(s.Header))
 	}
-	if s.Type == RDMAWrite && s.RDMA().Length > e.c.MTU && e.reliable() {
-		return e.malformed(errLength)
-	}
 	if e.c.Level == ReliableReception && !e.awaitAnswers() {
 		return false
 	}
 	data, _ := s.ImmediateData()
 	in.open, in.drop, in.kind, in.number, in.got, in.recv = true, false, s.Type, s.Number, s.Offset, nil
 	in.flags, in.data, in.rdma = s.Flags&ImmediateValid, data, s.RDMA()
-	if s.Offset != 0 || s.Type == RDMAWrite && in.rdma.Length > e.c.MTU {
-		in.drop = true // Unreliable: the beginning is lost, or it cannot be
+	if s.Offset != 0 {
+		in.drop = true // Unreliable: the beginning is lost
 		return true
 	}
 	if s.Type == Send {
 		return e.beginSend()
+	}
+	if in.rdma.Length > e.c.MTU {
+		return e.reject(rejection{
+			flaws: FlawTransport | FlawPartial, event: EventWriteAbort, code: TransportError, cause: CauseMalformed, err: errLength,
+		})
 	}
 	in.room = uint64(in.rdma.Length)
 	if in.room > 0 && !(e.c.AllowWrite && in.target.one(in.rdma.Address, wr.STag(in.rdma.Handle), in.rdma.Length,

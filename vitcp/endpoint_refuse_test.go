@@ -180,8 +180,11 @@ var refusedMessages = []refusedMessage{
 		s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(60, 20), 10)
 		s.put(vitcp.RDMAWrite, eom, 201, 10, s.target(70, 20), 10)
 	}, reliable: true, event: vitcp.EventWriteAbort, cause: vitcp.CauseMalformed, code: vitcp.TransportError},
-	{name: "Write above the MTU", does: func(s *scene) { s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(0, 1<<21), 10) }, none: true,
-		cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "Write above the MTU", does: func(s *scene) { s.put(vitcp.RDMAWrite, 0, 201, 0, s.target(0, 1<<21), 10) },
+		event: vitcp.EventWriteAbort, cause: vitcp.CauseMalformed, code: vitcp.TransportError},
+	{name: "Write with immediate data above the MTU",
+		does: func(s *scene) { s.put(vitcp.RDMAWrite, idv, 201, 0, s.target(0, 1<<21), 10) }, none: true,
+		op: vitcp.OpRemoteWrite, flaws: vitcp.FlawTransport | vitcp.FlawPartial, immediate: true, cause: vitcp.CauseMalformed, code: vitcp.TransportError},
 	{name: "Read above the MTU", reliable: true, does: func(s *scene) { s.put(vitcp.RDMAReadRequest, eom, 201, 0, s.target(0, 1<<21), 0) },
 		none: true, cause: vitcp.CauseMalformed, code: vitcp.TransportError},
 	{name: "answer to nothing", reliable: true, does: func(s *scene) { s.put(vitcp.RDMAReadResponse, eom, 101, 0, nil, 10) }, none: true,

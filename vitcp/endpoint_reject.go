@@ -6,6 +6,7 @@ type rejection struct {
 	event Event     // of an RDMA Write without immediate data
 	code  ErrorCode // for the peer, at Reliable Reception
 	cause Cause     // of the end, at the reliable levels
+	err   error     // and what the peer did
 	blind bool      // what the segment says cannot be trusted
 }
 
@@ -39,7 +40,7 @@ func (e *Endpoint) reject(j rejection) bool {
 		e.receiveResult(r, Result{Op: r.op, Flaws: j.flaws, HasImmediate: r.hasImmediate, Immediate: r.immediate})
 	}
 	if e.reliable() {
-		e.end(j.cause, nil)
+		e.end(j.cause, j.err)
 	}
 	e.mu.Unlock()
 	e.deliver()
