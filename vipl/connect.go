@@ -44,8 +44,7 @@ func (n *Nic) localAddress(a *NetAddress) (vitcp.Address, error) {
 	if a == nil {
 		return local, nil
 	}
-	if len(a.Discriminator) > MaxDiscriminator {
-		_, err := a.check()
+	if err := a.fits(); err != nil {
 		return local, err
 	}
 	local.Discriminator = vitcp.Discriminator(a.Discriminator)
@@ -137,11 +136,43 @@ func mismatchCode(r vitcp.Reason) Return {
 // Errors: ErrTimeout; a cancelled context's; ErrResource (the Nic cannot listen);
 // ErrInvalidParameter (an address that is not the Nic's; the Nic is closed).
 func (n *Nic) ConnectWait(ctx context.Context, local *NetAddress) (*Conn, error) {
+	return n.ConnectWaitFrom(ctx, local, nil)
+}
+
+// ConnectWaitFrom (extension; VA-4.1-S1) is ConnectWait for requests of a certain remote
+// VI, which are left to other waits otherwise. A remote without HostAddress is on any host;
+// the port of one does not matter, as a request comes from any. A remote whose
+// Discriminator is nil is any VI there; an empty one is a discriminator like others. A nil
+// remote is anybody. Errors: those of ConnectWait.
+func (n *Nic) ConnectWaitFrom(ctx context.Context, local, remote *NetAddress) (*Conn, error) {
 	at, err := n.localAddress(local)
 	if err != nil {
 		return nil, err
 	}
-	return n.passive.wait(ctx, at.Discriminator)
+	f := vitcp.Filter{Called: at.Discriminator}
+	if err := remote.only(&f); err != nil {
+		return nil, err
+	}
+	return n.passive.wait(ctx, f)
+}
+
+// only narrows f down to what a names.
+func (a *NetAddress) only(f *vitcp.Filter) error {
+	if a == nil {
+		return nil
+	}
+	if len(a.HostAddress) > 0 {
+		host, err := a.AddrPort()
+		if err != nil {
+			return err
+		}
+		f.From = host.Addr()
+	}
+	if a.Discriminator != nil {
+		d := vitcp.Discriminator(a.Discriminator)
+		f.Calling = &d
+	}
+	return a.fits()
 }
 
 // Conn is a VIP_CONN_HANDLE: a connection request that ConnectWait found. It is answered

@@ -50,13 +50,21 @@ func (a *NetAddress) AddrPort() (netip.AddrPort, error) {
 
 // check is AddrPort for an address that a program gave.
 func (a *NetAddress) check() (netip.AddrPort, error) {
-	switch {
-	case a == nil:
+	if a == nil {
 		return netip.AddrPort{}, invalid("no address")
-	case len(a.Discriminator) > MaxDiscriminator:
-		return netip.AddrPort{}, invalid("a discriminator has %d octets at most, not %d", MaxDiscriminator, len(a.Discriminator))
+	}
+	if err := a.fits(); err != nil {
+		return netip.AddrPort{}, err
 	}
 	return a.AddrPort()
+}
+
+// fits checks the discriminator.
+func (a *NetAddress) fits() error {
+	if n := len(a.Discriminator); n > MaxDiscriminator {
+		return invalid("a discriminator has %d octets at most, not %d", MaxDiscriminator, n)
+	}
+	return nil
 }
 
 func (a *NetAddress) String() string {

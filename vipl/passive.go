@@ -50,13 +50,13 @@ func (p *passive) listen() (*vitcp.Listener, error) {
 	return p.listener, nil
 }
 
-// wait is ConnectWait.
-func (p *passive) wait(ctx context.Context, called vitcp.Discriminator) (*Conn, error) {
+// wait is ConnectWaitFrom.
+func (p *passive) wait(ctx context.Context, f vitcp.Filter) (*Conn, error) {
 	l, err := p.listen()
 	if err != nil {
 		return nil, err
 	}
-	pending, err := l.Wait(ctx, vitcp.Filter{Called: called})
+	pending, err := l.Wait(ctx, f)
 	switch {
 	case err == nil:
 		return p.hand(pending)
