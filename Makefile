@@ -12,10 +12,10 @@ MUTANTFLAGS ?=
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race paths soak mutants conform-mutants fuzz lint bench interop verify clean
+.PHONY: help build run test test32 race paths soak mutants conform-mutants fuzz lint bench interop verify clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/rnic
 	$(GO) build -o bin/ ./cmd/rnic
@@ -25,6 +25,9 @@ run: build ## build, then move and verify data between two processes on this mac
 
 test: ## run the tests, in random order
 	$(GO) test -shuffle=on $(GOTESTFLAGS) ./...
+
+test32: ## run the tests as a 32-bit program, which an amd64 Linux runs as it is
+	GOARCH=386 CGO_ENABLED=0 $(GO) test -shuffle=on $(GOTESTFLAGS) ./...
 
 race: ## run the tests under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on $(GOTESTFLAGS) ./...
@@ -46,8 +49,10 @@ conform-mutants: ## put each known fault into the product, and see the conforman
 fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
-lint: ## vet for Linux, Windows and macOS, run golangci-lint, check the scripts
+lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint, check the scripts
 	$(GO) vet ./...
+	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 	$(TOOL) golangci-lint run ./...

@@ -1,6 +1,7 @@
 package nd2_test
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 
@@ -12,11 +13,12 @@ import (
 // ND-Send-R3, ND-Write-R3, ND-Read-R3, ND-Receive-R2: more octets than a message can
 // have. Nobody may look at these, so that they need no memory.
 func TestTooManyOctets(t *testing.T) {
-	half, err := syscall.Mmap(-1, 0, 1<<31, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
+	const parts = 4 // the address space of 32 bits has no room for one of 2 GiB
+	part, err := syscall.Mmap(-1, 0, 1<<32/parts, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, syscall.Munmap(half)) })
+	t.Cleanup(func() { require.NoError(t, syscall.Munmap(part)) })
 	a, b := pair(t, shape{})
-	big := []nd2.SGE{{Buffer: half}, {Buffer: half}}
+	big := slices.Repeat([]nd2.SGE{{Buffer: part}}, parts)
 	for _, name := range []string{"Send", "Write", "Read"} {
 		require.ErrorIs(t, initiators(a, b, nil)[name](big, 0), nd2.ErrBufferOverflow, name)
 	}

@@ -207,5 +207,5 @@ func TestStatus(t *testing.T) {
 	assert.ErrorIs(t, nd2.ErrRemoteError.Err(), nd2.ErrRemoteError)
 	assert.Equal(t, "Invalidate", nd2.RequestTypeInvalidate.String())
 	assert.Equal(t, "RequestType(6)", nd2.RequestType(6).String())
-	assert.EqualValues(t, 0x8000001A, nd2.ErrNoMoreEntries)
+	assert.EqualValues(t, uint32(0x8000001A), nd2.ErrNoMoreEntries)
 }

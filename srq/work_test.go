@@ -52,10 +52,10 @@ func TestPostCopies(t *testing.T) {
 	list[0], list[1] = wr.SGE{}, wr.SGE{}
 	e := r.take()
 	require.Equal(t, []wr.SGE{{STag: 1, Length: math.MaxUint32, TO: 3}, {STag: 2, Length: math.MaxUint32, TO: 5}}, e.SGL)
-	require.EqualValues(t, 2*math.MaxUint32, e.Length, "more than 32 bits")
+	require.Equal(t, uint64(2*math.MaxUint32), e.Length, "more than 32 bits")
 	e = r.take()
 	require.Equal(t, []wr.SGE{{STag: 1, Length: math.MaxUint32, TO: 3}}, e.SGL)
-	require.EqualValues(t, math.MaxUint32, e.Length)
+	require.Equal(t, uint64(math.MaxUint32), e.Length)
 }
 
 // TestSlots: a slot is in use until the completion is reaped, and comes free in

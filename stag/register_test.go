@@ -133,7 +133,7 @@ func TestTableLimit(t *testing.T) {
 		Regions: 1 << 16, Windows: 1 << 16, PBL: 1 << 24, PhysicalMemory: 64 << 30,
 	}, defaults)
 	assert.Equal(t, defaults, NewTable(Config{Regions: -1, Windows: -1, PBL: -1}).config)
-	most := NewTable(Config{Regions: 1 << 40, Windows: 1 << 40, PBL: 1 << 40, PhysicalMemory: 1 << 62}).config
+	most := NewTable(Config{Regions: math.MaxInt, Windows: math.MaxInt, PBL: math.MaxInt, PhysicalMemory: 1 << 62}).config
 	assert.Equal(t, Config{Regions: 1 << 22, Windows: 1 << 22, PBL: 1 << 30, PhysicalMemory: 1 << 40}, most)
 }
 

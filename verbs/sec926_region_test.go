@@ -238,7 +238,7 @@ func TestRegion(t *testing.T) {
 	}, a)
 	va, err := n.pd.RegisterRegion(verbs.RegionConfig{Memory: buf, Access: allRights, VA: 1 << 40, NoRemoteInvalidate: true})
 	require.NoError(t, err)
-	assert.EqualValues(t, 1<<40+10, va.Remote(10).TO)
+	assert.Equal(t, uint64(1<<40+10), va.Remote(10).TO)
 	a, err = va.Query()
 	require.NoError(t, err)
 	assert.True(t, a.NoRemoteInvalidate)

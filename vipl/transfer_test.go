@@ -67,7 +67,7 @@ func TestSend(t *testing.T) {
 			require.Equal(t, x.immediate, r.Control.Status&StatusImmediate != 0, x.name)
 			require.Equal(t, x.immediate, r.Control.Control&ControlImmediate != 0, x.name)
 			if x.immediate {
-				require.EqualValues(t, 0xCAFE0001, r.Control.ImmediateData)
+				require.Equal(t, uint32(0xCAFE0001), r.Control.ImmediateData)
 			}
 			require.Equal(t, gather(p.a.mem, p.a, x.segs), gather(p.b.mem, p.b, x.sinks)[:x.want], x.name)
 		}

@@ -103,8 +103,8 @@ func untaggedChecks(t *conformance.T) {
 // taggedChecks is untaggedChecks for RDMA Writes. The regions of this side have guard
 // octets around them, of which none changes.
 func taggedChecks(t *conformance.T) {
-	at := func(off, n int) func(*victim) []byte {
-		return func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(off), upper.Pattern(3, n)) }
+	at := func(off int64, n int) func(*victim) []byte {
+		return func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(0)+uint64(off), upper.Pattern(3, n)) }
 	}
 	list := []rejection{
 		{what: "a region without the right", code: 0x1100, event: verbs.EventProtAccess, ulpdu: func(v *victim) []byte {

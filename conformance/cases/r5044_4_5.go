@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"math"
 	"net"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func mulpduFormula(t *conformance.T) {
 			}
 		}
 	}
-	for _, emss := range []int{-1 << 62, -1, 131_072, 1<<62 + 3} {
+	for _, emss := range []int{math.MinInt / 2, -1, 131_072, math.MaxInt/2 + 4} {
 		for _, markers := range []bool{false, true} {
 			want := 128
 			if emss > 0 {

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"math"
 	"reflect"
 
 	"github.com/stretchr/testify/assert"
@@ -169,7 +170,7 @@ func cqEntries(t *conformance.T) {
 func cqTooManyEntries(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 1, CQE: 100}})
 	create := func(entries int) (*verbs.CQ, error) { return nic.CreateCQ(verbs.CQConfig{Entries: entries}) }
-	for _, entries := range []int{101, 1 << 40} {
+	for _, entries := range []int{101, math.MaxInt} {
 		_, err := create(entries)
 		assert.ErrorIs(t, err, verbs.ErrTooManyCQE, "%d entries", entries)
 	}

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"math"
 	"math/rand/v2"
 	"sync"
 
@@ -98,7 +99,7 @@ func resizeAtRandom(t *conformance.T, cq *verbs.CQ, least int, stop <-chan struc
 		default:
 		}
 		if rng.IntN(10) == 0 {
-			assert.ErrorIs(t, cq.Resize(1<<40), verbs.ErrTooManyCQE)
+			assert.ErrorIs(t, cq.Resize(math.MaxInt), verbs.ErrTooManyCQE)
 		} else {
 			size = least + rng.IntN(500)
 			assert.NoError(t, cq.Resize(size))

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"math"
 	"slices"
 
 	"github.com/stretchr/testify/assert"
@@ -221,7 +222,7 @@ func aboveSGELimits(t *conformance.T) {
 	cq, err := nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
 	for name, c := range map[string]verbs.QPConfig{
-		"SendSGE": {SendSGE: 7}, "RecvSGE": {RecvSGE: 7}, "WriteSGE": {WriteSGE: 10}, "SendSGE as of Writes": {SendSGE: 9}, "many": {RecvSGE: 1 << 40},
+		"SendSGE": {SendSGE: 7}, "RecvSGE": {RecvSGE: 7}, "WriteSGE": {WriteSGE: 10}, "SendSGE as of Writes": {SendSGE: 9}, "many": {RecvSGE: math.MaxInt},
 	} {
 		c.PD, c.SendCQ, c.RecvCQ = pd, cq, cq
 		refuses(t, name, verbs.ErrTooManySGE, func() error {
