@@ -1,122 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"io"
 	"net"
-	"os"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 )
 
-// childEnv makes the test program act as rnic, for commands that start another
-// process of themselves.
-const childEnv = "RNIC_TEST_CHILD"
-
-func TestMain(m *testing.M) {
-	// A worker of the fuzzer inherits the variable, but is no child of rnic.
-	worker := slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.fuzzworker") })
-	if os.Getenv(childEnv) != "" && !worker {
-		main()
-	}
-	os.Setenv(childEnv, "1")
-	os.Exit(m.Run())
-}
-
-// result is what a command line left behind.
-type result struct {
-	status         int
-	stdout, stderr string
-}
-
-// rnic runs a command line to its end.
-func rnic(ctx context.Context, args ...string) result {
-	var stdout, stderr bytes.Buffer
-	status := run(ctx, args, strings.NewReader(""), &stdout, &stderr)
-	return result{status, stdout.String(), stderr.String()}
-}
-
-// server is a command that runs beside the test.
-type server struct {
-	addr string
-	stop context.CancelFunc
-	done chan result // gets one value, when the command has ended
-	log  chan string // lines on standard error after the first
-}
-
-// startServer runs a command that listens, and waits until it does.
-func startServer(t *testing.T, args ...string) *server {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	s := &server{stop: cancel, done: make(chan result, 1), log: make(chan string, 64)}
-	logR, logW := io.Pipe()
-	ended := make(chan struct{})
-	var log lockedBuffer
-	go func() {
-		defer close(ended)
-		var stdout bytes.Buffer
-		status := run(ctx, args, strings.NewReader(""), &stdout, io.MultiWriter(&log, logW))
-		logW.Close()
-		s.done <- result{status, stdout.String(), log.String()}
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-ended
-	})
-	lines := bufio.NewScanner(logR)
-	require.True(t, lines.Scan(), log.String())
-	line := lines.Text()
-	go func() {
-		defer close(s.log)
-		for lines.Scan() {
-			select {
-			case s.log <- lines.Text():
-			default: // a test that does not look must not stop the command
-			}
-		}
-	}()
-	_, addr, found := strings.Cut(line, "listening on ")
-	require.True(t, found, line)
-	s.addr = addr
-	return s
-}
-
-// lockedBuffer collects what several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func decode(t *testing.T, text string, v any) {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	require.NoError(t, dec.Decode(v), text)
-	_, err := dec.Token()
-	require.ErrorIs(t, err, io.EOF, "more than one JSON value: %s", text)
-}
+func TestMain(m *testing.M) { clitest.Main(m, root) }
 
 func TestUsageErrors(t *testing.T) {
 	tests := []struct {
@@ -196,11 +92,11 @@ func TestUsageErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.args, func(t *testing.T) {
-			r := rnic(t.Context(), strings.Fields(tt.args)...)
-			assert.Equal(t, 2, r.status)
-			assert.Contains(t, r.stderr, tt.want)
-			assert.Regexp(t, `^rnic: .*; see rnic.* --help\n$`, r.stderr)
-			assert.Empty(t, r.stdout)
+			r := clitest.Run(t.Context(), strings.Fields(tt.args)...)
+			assert.Equal(t, 2, r.Status)
+			assert.Contains(t, r.Stderr, tt.want)
+			assert.Regexp(t, `^rnic: .*; see rnic.* --help\n$`, r.Stderr)
+			assert.Empty(t, r.Stdout)
 		})
 	}
 }
@@ -208,11 +104,11 @@ func TestUsageErrors(t *testing.T) {
 func TestHelpOfEveryCommand(t *testing.T) {
 	var visit func(path []string)
 	visit = func(path []string) {
-		r := rnic(t.Context(), append(path, "--help")...)
-		assert.Zero(t, r.status, path)
-		assert.Contains(t, r.stdout, "Usage:", path)
-		assert.Empty(t, r.stderr, path)
-		root := newRoot()
+		r := clitest.Run(t.Context(), append(path, "--help")...)
+		assert.Zero(t, r.Status, path)
+		assert.Contains(t, r.Stdout, "Usage:", path)
+		assert.Empty(t, r.Stderr, path)
+		root := root()
 		cmd, _, err := root.Find(path)
 		require.NoError(t, err)
 		for _, c := range cmd.Commands() {
@@ -226,12 +122,12 @@ func TestHelpOfEveryCommand(t *testing.T) {
 // A group alone is an error, so its help must not show that as a usage.
 func TestHelpOfGroups(t *testing.T) {
 	for _, path := range []string{"rnic", "rnic perf", "rnic perf send"} {
-		r := rnic(t.Context(), append(strings.Fields(path)[1:], "--help")...)
-		assert.Contains(t, r.stdout, "Usage:\n  "+path+" COMMAND\n\n", path)
-		assert.NotContains(t, r.stdout, path+" [flags]")
+		r := clitest.Run(t.Context(), append(strings.Fields(path)[1:], "--help")...)
+		assert.Contains(t, r.Stdout, "Usage:\n  "+path+" COMMAND\n\n", path)
+		assert.NotContains(t, r.Stdout, path+" [flags]")
 	}
-	r := rnic(t.Context(), "perf", "send", "bw", "--help")
-	assert.Contains(t, r.stdout, "Usage:\n  rnic perf send bw ADDR [flags]\n")
+	r := clitest.Run(t.Context(), "perf", "send", "bw", "--help")
+	assert.Contains(t, r.Stdout, "Usage:\n  rnic perf send bw ADDR [flags]\n")
 }
 
 // Where something listens, but not an RNIC, the hint would mislead.
@@ -246,34 +142,34 @@ func TestHintOnlyIfRefused(t *testing.T) {
 			nc.Close()
 		}
 	}()
-	r := rnic(t.Context(), "perf", "send", "lat", l.Addr().String())
-	assert.Equal(t, 1, r.status)
-	assert.Contains(t, r.stderr, "connecting to "+l.Addr().String())
-	assert.NotContains(t, r.stderr, hint)
+	r := clitest.Run(t.Context(), "perf", "send", "lat", l.Addr().String())
+	assert.Equal(t, 1, r.Status)
+	assert.Contains(t, r.Stderr, "connecting to "+l.Addr().String())
+	assert.NotContains(t, r.Stderr, hint)
 	require.NoError(t, l.Close())
 	<-accepted
 
-	r = rnic(t.Context(), "perf", "send", "lat", l.Addr().String()) // now closed
-	assert.Equal(t, 1, r.status)
-	assert.Contains(t, r.stderr, hint)
+	r = clitest.Run(t.Context(), "perf", "send", "lat", l.Addr().String()) // now closed
+	assert.Equal(t, 1, r.Status)
+	assert.Contains(t, r.Stderr, hint)
 }
 
 // Who connects but does not speak MPA is named, and the server goes on.
 func TestServersLogStartupErrors(t *testing.T) {
 	for _, args := range []string{"ping -s -a 127.0.0.1 -p 0", "perf server 127.0.0.1:0"} {
 		t.Run(args, func(t *testing.T) {
-			s := startServer(t, strings.Fields(args)...)
-			nc, err := net.Dial("tcp", s.addr)
+			s := clitest.StartServer(t, strings.Fields(args)...)
+			nc, err := net.Dial("tcp", s.Addr)
 			require.NoError(t, err)
 			defer nc.Close()
 			_, err = nc.Write([]byte("GET / HTTP/1.1\r\nHost: nowhere\r\n\r\n"))
 			require.NoError(t, err)
-			line := <-s.log
+			line := <-s.Log
 			assert.Regexp(t, `^rnic: .*`+regexp.QuoteMeta(nc.LocalAddr().String())+`: .+`, line)
 			assert.Equal(t, 1, strings.Count(line, nc.LocalAddr().String()), line)
 			select {
-			case r := <-s.done:
-				assert.Fail(t, "the server ended", r.stderr)
+			case r := <-s.Done:
+				assert.Fail(t, "the server ended", r.Stderr)
 			default:
 			}
 		})
@@ -289,22 +185,10 @@ func TestFailuresAreOneLine(t *testing.T) {
 		"perf server 192.0.2.1:0",
 	} {
 		t.Run(args, func(t *testing.T) {
-			r := rnic(t.Context(), strings.Fields(args)...)
-			assert.Equal(t, 1, r.status)
-			assert.Regexp(t, `^rnic: [^\n]*; [^\n]+\n$`, r.stderr)
-			assert.Empty(t, r.stdout)
+			r := clitest.Run(t.Context(), strings.Fields(args)...)
+			assert.Equal(t, 1, r.Status)
+			assert.Regexp(t, `^rnic: [^\n]*; [^\n]+\n$`, r.Stderr)
+			assert.Empty(t, r.Stdout)
 		})
 	}
-}
-
-func TestOneLine(t *testing.T) {
-	err := errors.Join(errors.New("first"), errors.New("second\n"))
-	assert.Equal(t, "first; second", oneLine(err))
-}
-
-func TestStatusError(t *testing.T) {
-	cause := errors.New("cause")
-	assert.ErrorIs(t, withStatus(3, cause), cause)
-	assert.Equal(t, "cause", withStatus(3, cause).Error())
-	assert.Equal(t, "exit status 3", withStatus(3, nil).Error())
 }

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// ConnFlags are the flags about a connection that ping, demo and perf share.
+type ConnFlags struct {
+	CRC     bool
+	markers bool
+	rev     int
+	p2p     bool
+	IRD     int
+	ORD     int
+	Timeout time.Duration
+}
+
+func DefaultConnFlags() ConnFlags {
+	return ConnFlags{CRC: true, rev: 2, Timeout: 10 * time.Second}
+}
+
+// AddTo sets the defaults, adds the flags to cmd, and has them checked before
+// cmd runs.
+func (c *ConnFlags) AddTo(cmd *cobra.Command) {
+	c.register(cmd.Flags())
+	cmd.PreRunE = func(*cobra.Command, []string) error { return c.check() }
+}
+
+// register sets the defaults and adds the flags to fs.
+func (c *ConnFlags) register(fs *pflag.FlagSet) {
+	*c = DefaultConnFlags()
+	fs.Var(OnOff(&c.CRC), "crc", "CRC32C over each FPDU: `on|off`; off needs both sides to agree")
+	fs.BoolVar(&c.markers, "markers", false, "ask the peer for MPA markers")
+	fs.Var(IntRange(&c.rev, 1, 2), "mpa-rev", "`revision` of MPA startup: 1 (RFC 5044) or 2 (RFC 6581)")
+	fs.BoolVar(&c.p2p, "p2p", false, "peer-to-peer mode: either side may send first (RFC 6581)")
+	fs.Var(IntRange(&c.IRD, 0, math.MaxInt32), "ird", "inbound RDMA Reads at once to allow; 0 leaves it to the command")
+	fs.Var(IntRange(&c.ORD, 0, math.MaxInt32), "ord", "outbound RDMA Reads at once to ask for; 0 leaves it to the command")
+	fs.Var(DurationRange(&c.Timeout, time.Millisecond, time.Hour), "timeout", "`time` that connecting may take")
+}
+
+// check reports flags that do not go together, or that ask for more than the
+// RNIC has.
+func (c *ConnFlags) check() error {
+	if c.p2p && c.rev == 1 {
+		// Peer-to-peer mode came with the enhanced startup (RFC 6581 9.2).
+		return Usagef("--p2p needs --mpa-rev 2")
+	}
+	nic, err := verbs.Open(verbs.Config{})
+	if err != nil {
+		return fmt.Errorf("opening the RNIC: %w", err)
+	}
+	defer nic.Close()
+	has, err := nic.Query()
+	if err != nil {
+		return fmt.Errorf("querying the RNIC: %w", err)
+	}
+	if c.IRD > has.MaxIRD {
+		return Usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.IRD, has.MaxIRD)
+	}
+	if c.ORD > has.MaxORD {
+		return Usagef("--ord %d: want a number from 0 to %d, the RNIC's limit", c.ORD, has.MaxORD)
+	}
+	return nil
+}
+
+// Args are flags that make another rnic process use the same settings.
+func (c *ConnFlags) Args() []string {
+	return []string{
+		"--crc=" + OnOff(&c.CRC).String(),
+		fmt.Sprintf("--markers=%t", c.markers),
+		fmt.Sprintf("--mpa-rev=%d", c.rev),
+		fmt.Sprintf("--p2p=%t", c.p2p),
+		fmt.Sprintf("--ird=%d", c.IRD),
+		fmt.Sprintf("--ord=%d", c.ORD),
+		fmt.Sprintf("--timeout=%s", c.Timeout),
+	}
+}
+
+// Config is what package cm wants to know. IRD and ORD are those of the QP.
+func (c *ConnFlags) Config() cm.Config {
+	return cm.Config{
+		NoCRC:   !c.CRC,
+		Markers: c.markers,
+		Rev:     uint8(c.rev),
+		P2P:     c.p2p,
+		Timeout: c.Timeout,
+	}
+}
+
+// ListenConfig is config for a listener, which logs each connection that never
+// became a request, a line each.
+func (c *ConnFlags) ListenConfig(log io.Writer) cm.Config {
+	cfg := c.Config()
+	cfg.OnStartupError = func(remote net.Addr, err error) {
+		if remote == nil {
+			err = fmt.Errorf("accepting a connection: %w", err)
+		}
+		fmt.Fprintf(log, "rnic: %s\n", OneLine(err)) // cm's err names the peer
+	}
+	return cfg
+}

@@ -1,0 +1,166 @@
+// Package cli is how the commands of rnic meet their user: running a command line, the flags that several
+// have, tables, JSON and progress, and another process of the program.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Main executes the command line of this process and returns the exit status.
+func Main(root *cobra.Command) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return Run(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}
+
+// Run executes one command line of root and returns the exit status.
+func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return 0
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		fmt.Fprintf(stderr, "rnic: %s; see %s --help\n", OneLine(err), cmd.CommandPath())
+		return 2
+	}
+	status := 1
+	var withStatus *statusError
+	if errors.As(err, &withStatus) {
+		status = withStatus.status
+		err = withStatus.err
+	}
+	switch {
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "rnic: interrupted")
+	case err != nil:
+		fmt.Fprintf(stderr, "rnic: %s\n", OneLine(err))
+	}
+	return status
+}
+
+// Root makes the program of these commands.
+func Root(commands ...*cobra.Command) *cobra.Command {
+	root := Group("rnic", "An RDMA NIC in software: show, try and measure it", commands...)
+	// Run prints errors, on one line; help is for who asks for it.
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	return root
+}
+
+// usageTemplate changes cobra's template, which all commands inherit: for a
+// group, which is an error by itself, only the usage with a command is shown.
+func usageTemplate(cobras string) string {
+	return strings.NewReplacer(
+		"{{if .Runnable}}", "{{if and .Runnable (not .HasAvailableSubCommands)}}",
+		"[command]", "COMMAND",
+	).Replace(cobras)
+}
+
+// Group makes a command that only holds others. Without one of them it is a
+// usage error, not a help page with status 0.
+func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			names := make([]string, len(commands))
+			for i, c := range commands {
+				names[i] = c.Name()
+			}
+			what := "no command given"
+			if len(args) > 0 {
+				what = fmt.Sprintf("unknown command %q", args[0])
+			}
+			return Usagef("%s, want one of %s", what, strings.Join(names, ", "))
+		},
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// usageError is a command line that cannot be run: exit status 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func Usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// statusError is an error with an exit status of its own. Without an err
+// inside, nothing is printed for it.
+type statusError struct {
+	status int
+	err    error
+}
+
+func (e *statusError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.err.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.err }
+
+func WithStatus(status int, err error) error { return &statusError{status, err} }
+
+// ExactArgs accepts exactly the arguments that are named, and says which one
+// is missing or too many.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return Usagef("argument %s is missing", names[len(args)])
+		case len(args) > len(names):
+			return Usagef("argument %q is one too many", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// AtMostArgs accepts n arguments or fewer.
+func AtMostArgs(n int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > n {
+			return Usagef("argument %q is one too many", args[n])
+		}
+		return nil
+	}
+}
+
+// OneLine is the text of err, which may have several lines if it joins errors.
+func OneLine(err error) string {
+	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+}
+
+// OpenInput opens the file of that name, or the standard input for "-".
+func OpenInput(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, WithStatus(2, err)
+	}
+	return f, nil
+}

@@ -1,0 +1,157 @@
+// Package dump is `rnic dump`, which decodes captures.
+package dump
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/internal/dissect"
+)
+
+// Command makes `rnic dump`, which decodes captures. Its exit status is
+// 1 if a protocol rule was broken and 2 if the file cannot be read.
+func Command() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "dump FILE",
+		Short: "Decode the iWARP connections of a packet capture and check protocol rules",
+		Long: `dump finds every MPA connection in a pcap or pcapng file, decodes it, checks
+CRCs, and names each MUST of RFC 5040, 5041, 5044, 6581 and 7306 that the
+capture proves broken. FILE is - for standard input.
+
+Exit status: 0 no rule is broken, 1 at least one is, 2 the file cannot be read.`,
+		Args: cli.ExactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := cli.OpenInput(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			return dump(cmd.OutOrStdout(), args[0], in, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func dump(w io.Writer, name string, in io.Reader, asJSON bool) error {
+	out := bufio.NewWriter(w)
+	var visit func(dissect.FPDU)
+	if !asJSON {
+		visit = func(f dissect.FPDU) { fmt.Fprintln(out, fpduLine(f)) }
+	}
+	report, err := dissect.Read(in, visit)
+	switch {
+	case !asJSON && (err == nil || len(report.Connections) > 0):
+		printReport(out, report)
+	case asJSON && err == nil:
+		if err := cli.PrintJSON(out, report); err != nil {
+			return err
+		}
+	}
+	if flushErr := out.Flush(); flushErr != nil {
+		return flushErr
+	}
+	if err != nil {
+		return cli.WithStatus(2, fmt.Errorf("%s: %w", name, err))
+	}
+	if report.Violations() > 0 {
+		return cli.WithStatus(1, nil)
+	}
+	return nil
+}
+
+// fpduLine is an FPDU on one line: connection, direction, number, what it is,
+// and the verdict on its CRC.
+func fpduLine(f dissect.FPDU) string {
+	arrow, last := "->", ""
+	if !f.FromClient {
+		arrow = "<-"
+	}
+	if f.Last {
+		last = " L"
+	}
+	return fmt.Sprintf("%d %s #%-5d %-16s %s, %d octets%s, crc %s",
+		f.Connection, arrow, f.Number, f.Op, f.Detail, f.Octets, last, f.CRC)
+}
+
+// printReport writes a summary of each connection, and what rules it broke.
+func printReport(w io.Writer, r *dissect.Report) {
+	for i, c := range r.Connections {
+		fmt.Fprintf(w, "\nconnection %d: client %s, server %s\n", i+1, c.Client, c.Server)
+		fmt.Fprintf(w, "  request: %s\n  reply:   %s\n", startupText(c.MPA.Request), startupText(c.MPA.Reply))
+		for _, s := range c.Streams {
+			fmt.Fprintf(w, "  from %s: %d FPDUs%s; crc %d ok, %d zero, %d bad", s.From, s.FPDUs, opsText(s.Ops), s.CRC.OK, s.CRC.Zero, s.CRC.Bad)
+			if s.Incomplete > 0 {
+				fmt.Fprintf(w, "; %d octets of a partial FPDU", s.Incomplete)
+			}
+			fmt.Fprintln(w)
+			for _, t := range s.Terminates {
+				fmt.Fprintf(w, "    #%d Terminate 0x%s: %s\n", t.FPDU, t.Raw, t.Text)
+			}
+			for _, v := range s.Violations {
+				fmt.Fprintf(w, "    %s VIOLATION %s: %s\n", placeText(v.FPDU), v.Rule, v.Text)
+			}
+		}
+	}
+	if r.Cut {
+		fmt.Fprintln(w, "the file ends within a packet")
+	}
+	fmt.Fprintf(w, "\n%d MPA connections, %d violations\n", len(r.Connections), r.Violations())
+}
+
+func placeText(fpdu int) string {
+	if fpdu == 0 {
+		return "startup"
+	}
+	return fmt.Sprintf("#%d", fpdu)
+}
+
+// opsText is the counts by opcode, in the order of their names.
+func opsText(ops map[string]int) string {
+	var parts []string
+	for op, n := range ops {
+		parts = append(parts, fmt.Sprintf("%s %d", op, n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	slices.Sort(parts)
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+func startupText(s *dissect.Startup) string {
+	if s == nil {
+		return "not in the capture, or malformed"
+	}
+	parts := []string{fmt.Sprintf("rev %d", s.Rev)}
+	for _, flag := range []struct {
+		set  bool
+		text string
+	}{{s.Reject, "rejected"}, {s.CRC, "CRC"}, {s.Markers, "markers"}, {s.P2P, "peer-to-peer"}} {
+		if flag.set {
+			parts = append(parts, flag.text)
+		}
+	}
+	if s.Enhanced {
+		parts = append(parts, "IRD "+depthText(*s.IRD), "ORD "+depthText(*s.ORD))
+	}
+	if len(s.RTR) > 0 {
+		parts = append(parts, "RTR "+strings.Join(s.RTR, "|"))
+	}
+	return strings.Join(append(parts, fmt.Sprintf("%d octets of private data", s.PrivateDataLen)), ", ")
+}
+
+// depthText is an IRD or ORD; 0x3FFF leaves it open (RFC 6581 9.1).
+func depthText(depth uint16) string {
+	if depth == 0x3FFF {
+		return "open"
+	}
+	return fmt.Sprint(depth)
+}

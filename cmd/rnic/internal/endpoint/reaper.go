@@ -1,0 +1,129 @@
+package endpoint
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Waiting is how a reaper waits for completions.
+type Waiting uint8
+
+const (
+	// WaitSleep sleeps until there is a completion: what most programs want.
+	WaitSleep Waiting = iota
+	// WaitSpin polls for about a millisecond before it sleeps: the lowest
+	// latency, at the price of a core.
+	WaitSpin
+	// WaitPoll polls all the time: for who answers a peer that polls, and may
+	// have nothing to do itself meanwhile.
+	WaitPoll
+)
+
+// Reaper takes completions from a CQ, many at a time, and hands them out one by
+// one. It allocates nothing.
+type Reaper struct {
+	CQ      *verbs.CQ
+	Flushed func() error // what a flushed request means
+	Mode    Waiting
+	head    int // next of wc to hand out
+	tail    int // end of those reaped
+	wc      [64]verbs.Completion
+}
+
+func NewReaper(ep *Endpoint, mode Waiting) Reaper {
+	return Reaper{CQ: ep.cq, Flushed: ep.Lost, Mode: mode.With(runtime.GOMAXPROCS(0))}
+}
+
+// With is how to wait with so many processors. Who polls all the time on the only
+// one keeps what it waits for from running.
+func (w Waiting) With(processors int) Waiting {
+	if w == WaitPoll && processors == 1 {
+		return WaitSpin
+	}
+	return w
+}
+
+// Next returns the next completion, which stays valid until the next call.
+// It fails if the completion's status is not Success, or when ctx ends while
+// the CQ is empty.
+func (r *Reaper) Next(ctx context.Context) (*verbs.Completion, error) {
+	for r.head == r.tail {
+		if err := r.fill(ctx); err != nil {
+			return nil, err
+		}
+	}
+	wc := &r.wc[r.head]
+	r.head++
+	switch wc.Status {
+	case verbs.StatusSuccess:
+		return wc, nil
+	case verbs.StatusFlushed:
+		// Requests are flushed when the connection has ended, in
+		// whatever way (verbs draft 6.2.4, 6.2.5).
+		return nil, r.Flushed()
+	default:
+		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Status.Err())
+	}
+}
+
+// fill reaps at least one completion.
+func (r *Reaper) fill(ctx context.Context) error {
+	n, err := r.poll(ctx)
+	if n == 0 && err != nil {
+		// The connection may have ended just after the last
+		// completion: that one counts.
+		if n = r.CQ.Poll(r.wc[:]); n == 0 {
+			return err
+		}
+	}
+	r.head, r.tail = 0, n
+	return nil
+}
+
+func (r *Reaper) poll(ctx context.Context) (int, error) {
+	switch r.Mode {
+	case WaitSpin:
+		return r.spin(ctx)
+	case WaitPoll:
+		return r.pollOn(ctx)
+	default:
+		return r.wait(ctx)
+	}
+}
+
+// spinPolls is how many empty polls in a row, about a millisecond of them, make
+// WaitSpin give up: other goroutines and processes may need this core to bring
+// what it waits for.
+const spinPolls = 4096
+
+func (r *Reaper) spin(ctx context.Context) (int, error) {
+	for range spinPolls {
+		if n := r.CQ.Poll(r.wc[:]); n > 0 {
+			return n, nil
+		}
+	}
+	return r.wait(ctx)
+}
+
+// pollOn spins until ctx ends.
+func (r *Reaper) pollOn(ctx context.Context) (int, error) {
+	for ctx.Err() == nil {
+		for range spinPolls {
+			if n := r.CQ.Poll(r.wc[:]); n > 0 {
+				return n, nil
+			}
+		}
+	}
+	return 0, context.Cause(ctx)
+}
+
+func (r *Reaper) wait(ctx context.Context) (int, error) {
+	n, err := r.CQ.Wait(ctx, r.wc[:])
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return n, err
+}

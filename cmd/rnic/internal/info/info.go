@@ -1,0 +1,142 @@
+// Package info is `rnic info`: what this RNIC offers.
+package info
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Command makes `rnic info`.
+func Command() *cobra.Command {
+	var asJSON, blocks bool
+	cmd := &cobra.Command{
+		Use:   "info",
+		Short: "Show what this RNIC offers",
+		Long:  "Show the attributes that the Query RNIC verb returns: limits of every resource, and which options there are.",
+		Args:  cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			attributes, err := queryRNIC(blocks)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return cli.PrintJSON(cmd.OutOrStdout(), jsonAttributes(attributes))
+			}
+			return printAttributes(cmd.OutOrStdout(), attributes)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&blocks, "block-mode", false, "open the RNIC in block mode instead of page mode")
+	return cmd
+}
+
+// queryRNIC opens an RNIC in page or block mode for as long as it takes to ask.
+func queryRNIC(blocks bool) (verbs.Attributes, error) {
+	var c verbs.Config
+	if blocks {
+		c.Mode = verbs.BlockMode
+	}
+	nic, err := verbs.Open(c)
+	if err != nil {
+		return verbs.Attributes{}, fmt.Errorf("opening the RNIC: %w", err)
+	}
+	defer nic.Close()
+	a, err := nic.Query()
+	if err != nil {
+		return a, fmt.Errorf("querying the RNIC: %w", err)
+	}
+	return a, nil
+}
+
+// printAttributes lists the fields of a struct, one a line, each under its name
+// in words. A new attribute of the RNIC so appears here by itself.
+func printAttributes(w io.Writer, attributes any) error {
+	v := reflect.ValueOf(attributes)
+	width := 0
+	for i := range v.NumField() {
+		width = max(width, len(words(v.Type().Field(i).Name)))
+	}
+	for i := range v.NumField() {
+		_, err := fmt.Fprintf(w, "%-*s  %s\n", width, words(v.Type().Field(i).Name), cell(v.Field(i).Interface()))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cell writes one value: numbers with their digits in groups, sizes short.
+func cell(v any) string {
+	switch v := v.(type) {
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case int:
+		if v >= 0 {
+			return cli.Grouped(uint64(v))
+		}
+	case uint64:
+		return cli.Grouped(v)
+	case []uint64:
+		sizes := make([]string, len(v))
+		for i, n := range v {
+			sizes[i] = shortSize(n)
+		}
+		return strings.Join(sizes, " ")
+	}
+	return fmt.Sprint(v)
+}
+
+// shortSize writes a number of octets with the largest unit that divides it.
+func shortSize(n uint64) string {
+	units := []string{"", "K", "M", "G", "T"}
+	i := 0
+	for ; n > 0 && n%1024 == 0 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	return fmt.Sprint(n) + units[i]
+}
+
+// jsonAttributes holds the fields of a struct under their names in snake case,
+// as all JSON of this program has them.
+func jsonAttributes(attributes any) map[string]any {
+	v := reflect.ValueOf(attributes)
+	fields := make(map[string]any, v.NumField())
+	for i := range v.NumField() {
+		name := strings.ToLower(strings.ReplaceAll(words(v.Type().Field(i).Name), " ", "_"))
+		fields[name] = v.Field(i).Interface()
+	}
+	return fields
+}
+
+// words splits a Go name: MaxSendSGEs is "max send SGEs".
+func words(name string) string {
+	runes := []rune(name)
+	lower := func(i int) bool { return i >= 0 && i < len(runes) && unicode.IsLower(runes[i]) }
+	// The s of a plural such as QPs belongs to the abbreviation.
+	plural := func(i int) bool {
+		return lower(i) && runes[i] == 's' && i >= 2 && !lower(i-1) && !lower(i-2) && !lower(i+1)
+	}
+	var b strings.Builder
+	for i, r := range runes {
+		starts := lower(i+1) && !plural(i+1) // a word that is not an abbreviation
+		if !lower(i) && i > 0 && (starts || lower(i-1)) {
+			b.WriteByte(' ')
+		}
+		if starts {
+			r = unicode.ToLower(r)
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,58 @@
+//go:build !race
+
+// The race detector allocates by itself.
+
+package perf
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+)
+
+// What is measured must not be the collector.
+func TestPerfLoopsDoNotAllocate(t *testing.T) {
+	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, server.Stop()) }()
+	for _, op := range []string{"send", "write", "read"} {
+		f := cli.DefaultConnFlags()
+		// AllocsPerRun leaves one thread, of which polling takes all.
+		run := perfRun{Op: op, Size: 64, Depth: 16, CRC: true, Event: true}
+		t.Run(op+" stream", func(t *testing.T) {
+			c, ctx := connectPerf(t, where.Address, &f, run)
+			s := streamSender{perfClient: c}
+			require.NoError(t, s.marker())
+			body := c.request(false, false)
+			assert.Zero(t, testing.AllocsPerRun(1000, func() {
+				require.NoError(t, s.post(ctx, &body))
+			}))
+		})
+		run.Latency = true
+		t.Run(op+" latency", func(t *testing.T) {
+			c, ctx := connectPerf(t, where.Address, &f, run)
+			trip := roundTrip{perfClient: c}
+			trip.prepare(c.sourceFirst())
+			assert.Zero(t, testing.AllocsPerRun(1000, func() {
+				require.NoError(t, trip.do(ctx))
+			}))
+		})
+	}
+}
+
+func connectPerf(t *testing.T, addr string, f *cli.ConnFlags, run perfRun) (*perfClient, context.Context) {
+	t.Helper()
+	c, err := openPerf(f, run)
+	require.NoError(t, err)
+	require.NoError(t, c.connect(t.Context(), addr, f))
+	ctx, cancel := c.WhileConnected(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		c.Close()
+	})
+	return c, ctx
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package perf
+
+func mayMakeNamespaces() bool { return false }

@@ -1,0 +1,173 @@
+package perf
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
+)
+
+// What a program would use without RDMA: a bare TCP stream through net.Conn,
+// between the same two processes, for `rnic perf baseline` to compare with.
+
+// plainRun is one measurement, over a connection of its own. It is the first
+// line that a client sends, as JSON.
+type plainRun struct {
+	PingPong bool `json:"ping_pong"` // else: a stream from the client
+	Size     int  `json:"size"`      // octets a message or write
+}
+
+// plainAnswer is what the server counted of a stream.
+type plainAnswer struct {
+	Bytes   uint64  `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+}
+
+// servePlain serves runs until l is closed.
+func servePlain(l net.Listener, log io.Writer) {
+	var runs sync.WaitGroup
+	defer runs.Wait()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		runs.Go(func() {
+			defer conn.Close()
+			if err := servePlainRun(conn); err != nil {
+				fmt.Fprintf(log, "rnic: client %v: %s\n", conn.RemoteAddr(), cli.OneLine(err))
+			}
+		})
+	}
+}
+
+func servePlainRun(conn net.Conn) error {
+	// The header is read octet by octet: what follows it is timed.
+	line, err := bufio.NewReaderSize(oneByOne{conn}, 16).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var run plainRun
+	if err := json.Unmarshal(line, &run); err != nil {
+		return err
+	}
+	if run.Size < 1 || run.Size > maxPerfSize {
+		return fmt.Errorf("size %d out of range", run.Size)
+	}
+	buf := make([]byte, run.Size)
+	if _, err := conn.Write([]byte{'\n'}); err != nil { // ready
+		return err
+	}
+	if run.PingPong {
+		return plainEcho(conn, buf)
+	}
+	return plainSink(conn, buf)
+}
+
+func plainEcho(conn net.Conn, buf []byte) error {
+	for {
+		if _, err := io.ReadFull(conn, buf); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if _, err := conn.Write(buf); err != nil {
+			return err
+		}
+	}
+}
+
+func plainSink(conn net.Conn, buf []byte) error {
+	var answer plainAnswer
+	begin := time.Now()
+	for {
+		n, err := io.ReadFull(conn, buf)
+		answer.Bytes += uint64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			answer.Seconds = time.Since(begin).Seconds()
+			return json.NewEncoder(conn).Encode(answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// oneByOne reads one octet at a time.
+type oneByOne struct{ r io.Reader }
+
+func (o oneByOne) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
+
+// dialPlain connects and waits until the server is ready.
+func dialPlain(ctx context.Context, addr string, run plainRun) (*net.TCPConn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	err = json.NewEncoder(conn).Encode(run)
+	if err == nil {
+		_, err = io.ReadFull(conn, make([]byte, 1))
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn.(*net.TCPConn), nil
+}
+
+// plainStream is the throughput of a stream, in GB/s, counted by the receiver.
+func plainStream(ctx context.Context, addr string, size int, d time.Duration) (float64, error) {
+	conn, err := dialPlain(ctx, addr, plainRun{Size: size})
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	buf := make([]byte, size)
+	for begin := time.Now(); time.Since(begin) < d; {
+		if _, err := conn.Write(buf); err != nil {
+			return 0, err
+		}
+	}
+	if err := conn.CloseWrite(); err != nil {
+		return 0, err
+	}
+	var answer plainAnswer
+	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
+		return 0, err
+	}
+	return float64(answer.Bytes) / answer.Seconds / 1e9, nil
+}
+
+// plainPingPong measures round trips.
+func plainPingPong(ctx context.Context, addr string, size int, d time.Duration) (*histogram.Histogram, error) {
+	conn, err := dialPlain(ctx, addr, plainRun{PingPong: true, Size: size})
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	buf := make([]byte, size)
+	var times histogram.Histogram
+	begin := time.Now()
+	for i, now := 0, begin; i <= warmUp || now.Sub(begin) < d; i++ { // one counts at least
+		if _, err := conn.Write(buf); err != nil {
+			return nil, err
+		}
+		if _, err := io.ReadFull(conn, buf); err != nil {
+			return nil, err
+		}
+		end := time.Now()
+		if i >= warmUp {
+			times.Record(end.Sub(now))
+		}
+		now = end
+	}
+	return &times, nil
+}

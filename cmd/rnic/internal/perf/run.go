@@ -1,0 +1,152 @@
+package perf
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/pattern"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// perfRun is one measurement, over a connection of its own. The client sends
+// it as private data; the server answers with the address of its memory.
+type perfRun struct {
+	Op      string                 `json:"op"` // send, write or read
+	Latency bool                   `json:"latency"`
+	Size    int                    `json:"size"`  // octets a message
+	Depth   int                    `json:"depth"` // messages at once
+	CRC     bool                   `json:"crc"`
+	Event   bool                   `json:"event"`
+	Memory  *endpoint.RemoteBuffer `json:"memory,omitempty"` // the client's
+	// Duration stays with the client: it says when a run is over.
+	Duration time.Duration `json:"-"`
+}
+
+// The ranges of a run.
+const (
+	maxPerfSize  = 64 << 20
+	maxPerfDepth = 8192
+)
+
+// latencyDepth is the queue depth of a latency run, which has one message on
+// its way; unsignaled ones leave their slots a little later. Deeper queues only take
+// more of the processor's cache.
+const latencyDepth = 32
+
+// signalEvery is how many messages share one completion on the sending side.
+const signalEvery = 64
+
+// parsePerfRun reads what a client asks for.
+func parsePerfRun(privateData []byte) (perfRun, error) {
+	var r perfRun
+	if err := json.Unmarshal(privateData, &r); err != nil {
+		return r, fmt.Errorf("private data is not that of rnic perf")
+	}
+	if _, ok := perfOps[r.Op]; !ok {
+		return r, fmt.Errorf("unknown operation %q", r.Op)
+	}
+	if r.Size < 1 || r.Size > maxPerfSize || r.Depth < 1 || r.Depth > maxPerfDepth {
+		return r, fmt.Errorf("size %d or depth %d out of range", r.Size, r.Depth)
+	}
+	if r.Latency && r.Op == "write" && r.Memory == nil {
+		return r, fmt.Errorf("no memory given for the answer")
+	}
+	return r, nil
+}
+
+// perfOps are the operations that can be measured.
+var perfOps = map[string]verbs.Op{
+	"send":  verbs.OpSend,
+	"write": verbs.OpWrite,
+	"read":  verbs.OpRead,
+}
+
+func (r perfRun) op() verbs.Op { return perfOps[r.Op] }
+
+func (r perfRun) waiting() endpoint.Waiting {
+	if r.Event {
+		return endpoint.WaitSleep
+	}
+	return endpoint.WaitSpin
+}
+
+// answering is how the server waits. It polls as long as a client that polls is
+// connected: it sees nothing of Reads and Writes, but answers and places them.
+func (r perfRun) answering() endpoint.Waiting {
+	if r.Event {
+		return endpoint.WaitSleep
+	}
+	return endpoint.WaitPoll
+}
+
+// signalInterval leaves at least two signaled requests in a full queue.
+func (r perfRun) signalInterval() int { return max(1, min(signalEvery, r.Depth/2)) }
+
+// creditInterval is after how many messages the receiver of a Send stream tells
+// the sender that it has posted as many Receives again.
+func (r perfRun) creditInterval() int { return max(1, r.Depth/4) }
+
+// perfMemory is the memory of one side of a run. Messages start with the first
+// pattern; the last one carries the last pattern. The first message of a stream
+// has a place of its own to arrive in, so that it can be looked at when the
+// clock has stopped. All others share one, as in other tools of this kind:
+// what is measured is the connection, not the cache.
+//
+//	source first | source last | sink first | sink rest | control messages
+type perfMemory struct {
+	buf  []byte
+	mr   *verbs.MR
+	size int // octets of a message
+}
+
+const (
+	firstPattern = pattern.Pattern(1)
+	lastPattern  = pattern.Pattern(2)
+
+	controlSize  = 256 // octets of a control message at most
+	controlCount = 32  // Receives for control messages
+)
+
+func newPerfMemory(e *endpoint.Endpoint, size int) (perfMemory, error) {
+	buf, mr, err := e.Register(4*size+controlSize*controlCount, endpoint.AllAccess)
+	if err != nil {
+		return perfMemory{}, err
+	}
+	m := perfMemory{buf, mr, size}
+	firstPattern.Fill(buf[m.sourceFirst():][:size], 0)
+	lastPattern.Fill(buf[m.sourceLast():][:size], 0)
+	return m, nil
+}
+
+// Offsets of the parts.
+func (m *perfMemory) sourceFirst() int  { return 0 }
+func (m *perfMemory) sourceLast() int   { return m.size }
+func (m *perfMemory) sinkFirst() int    { return 2 * m.size }
+func (m *perfMemory) sinkRest() int     { return 3 * m.size }
+func (m *perfMemory) control(i int) int { return 4*m.size + i*controlSize }
+
+// verify checks that the message at off holds the pattern p.
+func (m *perfMemory) verify(what string, off int, p pattern.Pattern) error {
+	if i := p.Mismatch(m.buf[off:][:m.size], 0); i >= 0 {
+		return fmt.Errorf("the %s message differs from what was sent at octet %d of %d", what, i, m.size)
+	}
+	return nil
+}
+
+// verifyStream checks the first and the last message of a stream.
+func (m *perfMemory) verifyStream() error {
+	if err := m.verify("first", m.sinkFirst(), firstPattern); err != nil {
+		return err
+	}
+	return m.verify("last", m.sinkRest(), lastPattern)
+}
+
+// perfAnswer is what the receiving end of a stream counted. It travels as the
+// contents of a Send.
+type perfAnswer struct {
+	Messages uint64  `json:"messages"` // 0: Writes, which only their sender can count
+	Seconds  float64 `json:"seconds"`
+	Error    string  `json:"error,omitempty"`
+}

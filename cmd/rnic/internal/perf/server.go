@@ -1,0 +1,187 @@
+package perf
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// servePerf serves the runs of clients until ctx ends.
+func servePerf(ctx context.Context, l *cm.Listener, f *cli.ConnFlags, log io.Writer) error {
+	var runs sync.WaitGroup
+	defer runs.Wait()
+	for {
+		req, err := l.Accept(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // stopped by the user
+		case err != nil:
+			return fmt.Errorf("waiting for a client: %w", err)
+		}
+		runs.Go(func() {
+			if err := servePerfRun(ctx, req, f); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(log, "rnic: client %v: %s\n", req.RemoteAddr(), cli.OneLine(err))
+			}
+		})
+	}
+}
+
+// perfServer is the answering side of a run.
+type perfServer struct {
+	*endpoint.Endpoint
+	endpoint.Reaper
+	perfMemory
+	perfRun
+}
+
+func servePerfRun(ctx context.Context, req *cm.Request, f *cli.ConnFlags) error {
+	run, err := parsePerfRun(req.PrivateData())
+	if err != nil {
+		return errors.Join(err, req.Reject([]byte(err.Error())))
+	}
+	// Room for a stream of Sends: as many messages as the client has on its
+	// way at most, and its two markers.
+	l := endpoint.Limits{SendDepth: latencyDepth, RecvDepth: run.Depth + 2, IRD: f.IRD, ORD: f.ORD}
+	if run.Latency {
+		l.RecvDepth = latencyDepth
+	}
+	ep, err := endpoint.Open(l)
+	if err != nil {
+		return errors.Join(err, req.Reject([]byte("the server has no resources for this depth")))
+	}
+	s := &perfServer{Endpoint: ep, Reaper: endpoint.NewReaper(ep, run.answering()), perfRun: run}
+	if s.perfMemory, err = newPerfMemory(ep, run.Size); err != nil {
+		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.Close())
+	}
+	err = s.serve(ctx, req, f, l.RecvDepth)
+	return errors.Join(err, ep.Close())
+}
+
+func (s *perfServer) serve(ctx context.Context, req *cm.Request, f *cli.ConnFlags, recvs int) error {
+	for i := range recvs {
+		// A marker is the first to arrive; then the first message.
+		off := s.sinkRest()
+		if i == 1 {
+			off = s.sinkFirst()
+		}
+		if err := s.PostRecv(verbs.Recv{SGL: s.mr.SGL(off, s.Size)}); err != nil {
+			return err
+		}
+	}
+	cfg := f.Config()
+	cfg.NoCRC = !s.CRC // the client decides
+	cfg.PrivateData = endpoint.Marshal(endpoint.AddressOf(s.mr, 0))
+	if err := s.Accept(ctx, req, cfg); err != nil {
+		return err
+	}
+	ctx, cancel := s.WhileConnected(ctx)
+	defer cancel()
+
+	var err error
+	switch {
+	case s.Latency && s.op() != verbs.OpRead:
+		err = s.echo(ctx)
+	case !s.Latency:
+		err = s.sink(ctx)
+	}
+	if err == nil {
+		// Who polls answers Reads at once.
+		err = s.untilDisconnected(ctx)
+	}
+	if errors.Is(err, endpoint.ErrDisconnected) {
+		return nil // this is how a client ends
+	}
+	return err
+}
+
+func (s *perfServer) untilDisconnected(ctx context.Context) error {
+	for {
+		if _, err := s.Next(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// echo returns each message from where it arrived.
+func (s *perfServer) echo(ctx context.Context) error {
+	var data, empty [1]verbs.Send
+	data[0] = verbs.Send{Op: s.op(), SGL: s.mr.SGL(s.sinkRest(), s.Size)}
+	recv := [1]verbs.Recv{{SGL: s.mr.SGL(s.sinkRest(), s.Size)}}
+	if s.op() == verbs.OpWrite {
+		data[0].Flags = verbs.Unsignaled
+		data[0].Remote = s.Memory.At(s.sinkRest())
+	}
+	for count := 1; ; count++ {
+		if err := awaitRecv(ctx, &s.Reaper); err != nil {
+			return err
+		}
+		if err := postMessage(s.Endpoint, &data, &empty, count); err != nil {
+			return err
+		}
+		if err := s.PostRecv(recv[:]...); err != nil {
+			return err
+		}
+	}
+}
+
+// sink takes a stream, up to its second marker, and sends the client what it
+// counted. Of Writes and Reads it sees the markers only.
+func (s *perfServer) sink(ctx context.Context) error {
+	answer, err := s.count(ctx)
+	if err != nil {
+		return err
+	}
+	if s.op() != verbs.OpRead {
+		if err := s.verifyStream(); err != nil {
+			answer.Error = err.Error()
+		}
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	n := copy(s.buf[s.control(0):][:controlSize], text)
+	return s.PostSend(verbs.Send{SGL: s.mr.SGL(s.control(0), n)})
+}
+
+func (s *perfServer) count(ctx context.Context) (answer perfAnswer, err error) {
+	recv := [1]verbs.Recv{{SGL: s.mr.SGL(s.sinkRest(), s.Size)}}
+	credit := [1]verbs.Send{{Flags: verbs.Unsignaled}}
+	var begin time.Time
+	for uncredited := 0; ; {
+		wc, err := s.Next(ctx)
+		switch {
+		case err != nil:
+			return answer, err
+		case wc.Op != verbs.OpRecv:
+			continue
+		case wc.Bytes == 0 && begin.IsZero():
+			begin = time.Now()
+			continue
+		case wc.Bytes == 0:
+			answer.Seconds = time.Since(begin).Seconds()
+			return answer, nil
+		case int(wc.Bytes) != s.Size:
+			return answer, fmt.Errorf("message of %d octets, want %d", wc.Bytes, s.Size)
+		}
+		answer.Messages++
+		if err := s.PostRecv(recv[:]...); err != nil {
+			return answer, err
+		}
+		if uncredited++; uncredited == s.creditInterval() {
+			uncredited = 0
+			if err := s.PostSend(credit[:]...); err != nil {
+				return answer, err
+			}
+		}
+	}
+}

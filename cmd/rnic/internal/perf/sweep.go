@@ -1,0 +1,216 @@
+package perf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+)
+
+const (
+	sweepDuration = 100 * time.Millisecond
+	// sweepLatencyFactor is how much longer latency is measured: its rare long
+	// times have to come up.
+	sweepLatencyFactor = 10
+	sweepLatencySize   = 64
+)
+
+// sweepSizes are the powers of two from 64 octets to 4 MiB.
+func sweepSizes() (sizes []uint64) {
+	for n := uint64(64); n <= 4<<20; n <<= 1 {
+		sizes = append(sizes, n)
+	}
+	return sizes
+}
+
+func newPerfSweepCommand() *cobra.Command {
+	p := perfFlags{sizes: sweepSizes(), duration: sweepDuration}
+	var out string
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Measure throughput by message size and the spread of latency, and draw them",
+		Long: fmt.Sprintf(`Measure the throughput of Send, RDMA Write and RDMA Read by message size, without
+and with CRC, and how the latency of Sends of %d octets is spread, polled and
+with completion events; between this process and a server process that it
+starts. With --out, draw charts: into a page of HTML that needs nothing else,
+tables included, or into SVG.`, sweepLatencySize),
+		Args: cli.ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.sweep(cmd, out) },
+	}
+	f := cmd.Flags()
+	f.Var(cli.SizeList(&p.sizes, 1, maxPerfSize), "size", "octets a message")
+	p.register(f)
+	f.StringVar(&out, "out", "", "draw charts into `FILE`, which ends with .html or .svg")
+	return cmd
+}
+
+// sweepReport is what a sweep measured, and how.
+type sweepReport struct {
+	Streams   []perfResult // by op, then CRC, then size
+	Latency   []perfResult // polled, then with events
+	Sizes     []uint64     // ascending
+	Duration  time.Duration
+	When      time.Time
+	Machine   string
+	drawnInto string
+}
+
+func (p *perfFlags) sweep(cmd *cobra.Command, out string) (err error) {
+	file, err := createSweepFile(out)
+	if err != nil {
+		return err
+	}
+	progress := cli.NewProgress(cmd.ErrOrStderr())
+	progress.Unit = "measurements"
+	report, err := p.measureSweep(cmd.Context(), progress)
+	progress.Clear()
+	err = cli.Instead(cmd.Context(), err)
+	if err = errors.Join(err, file.finish(report, err)); err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	if p.json {
+		return cli.PrintJSON(cmd.OutOrStdout(), slices.Concat(report.Streams, report.Latency))
+	}
+	report.drawnInto = out
+	return report.print(cmd.OutOrStdout())
+}
+
+// sweepFile is where the charts go; nil for nowhere.
+type sweepFile struct {
+	*os.File
+	write func(io.Writer, *sweepReport) error
+}
+
+// createSweepFile creates the file, before the measurements rather than after
+// them.
+func createSweepFile(name string) (*sweepFile, error) {
+	f := &sweepFile{}
+	switch filepath.Ext(name) {
+	case ".html":
+		f.write = writeSweepPage
+	case ".svg":
+		f.write = writeSweepSVG
+	default:
+		if name != "" {
+			return nil, cli.Usagef("--out %q: want a name that ends with .html or .svg", name)
+		}
+		return nil, nil
+	}
+	var err error
+	if f.File, err = os.Create(name); err != nil {
+		return nil, fmt.Errorf("perf: %w", err)
+	}
+	return f, nil
+}
+
+// finish writes the charts, or removes the file if there is nothing to draw.
+func (f *sweepFile) finish(report *sweepReport, measuring error) error {
+	if f == nil {
+		return nil
+	}
+	err := measuring
+	if err == nil {
+		err = f.write(f.File, report)
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		return nil
+	}
+	removeErr := os.Remove(f.Name())
+	if measuring != nil {
+		return removeErr // the caller has the rest
+	}
+	return errors.Join(fmt.Errorf("drawing into %s: %w", f.Name(), err), removeErr)
+}
+
+// measureSweep does all runs against a server process of its own.
+func (p *perfFlags) measureSweep(ctx context.Context, progress *cli.Progress) (report *sweepReport, err error) {
+	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	report = &sweepReport{Duration: p.duration, When: time.Now(), Machine: machine()}
+	report.Sizes = slices.Compact(slices.Sorted(slices.Values(p.sizes)))
+	runs := p.sweepRuns(report.Sizes)
+	for i, run := range runs {
+		progress.Show(run.Op, uint64(i), uint64(len(runs)))
+		f := cli.DefaultConnFlags()
+		f.CRC = run.CRC
+		r, err := measure(ctx, where.Address, &f, run)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%s of %d octets: %w", run.Op, run.Size, err)
+		case run.Latency:
+			report.Latency = append(report.Latency, r)
+		default:
+			report.Streams = append(report.Streams, r)
+		}
+	}
+	return report, nil
+}
+
+func (p *perfFlags) sweepRuns(sizes []uint64) (runs []perfRun) {
+	for _, op := range []string{"send", "write", "read"} {
+		for _, crc := range []bool{false, true} {
+			for _, size := range sizes {
+				run := perfRun{Op: op, CRC: crc, Size: int(size), Depth: p.depth, Duration: p.duration}
+				if run.Depth == 0 {
+					run.Depth = depthFor(run.Size)
+				}
+				runs = append(runs, run)
+			}
+		}
+	}
+	for _, event := range []bool{false, true} {
+		runs = append(runs, perfRun{
+			Op: "send", Latency: true, Event: event, Size: sweepLatencySize, Depth: 1,
+			Duration: sweepLatencyFactor * p.duration,
+		})
+	}
+	return runs
+}
+
+// series are the streams of one op, without or with CRC, by ascending size.
+func (r *sweepReport) series(op string, crc bool) (of []perfResult) {
+	for _, s := range r.Streams {
+		if s.Op == op && s.CRC == crc {
+			of = append(of, s)
+		}
+	}
+	return of
+}
+
+// print writes the tables.
+func (r *sweepReport) print(w io.Writer) error {
+	for i, table := range r.tables() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, table.Title)
+		t := cli.NewTable(w)
+		for _, row := range append([][]string{table.Head}, table.Rows...) {
+			for _, cell := range row {
+				fmt.Fprintf(t, "%s\t", cell)
+			}
+			fmt.Fprintln(t)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	if r.drawnInto != "" {
+		fmt.Fprintf(w, "\nCharts: %s\n", r.drawnInto)
+	}
+	return nil
+}

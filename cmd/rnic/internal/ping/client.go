@@ -1,0 +1,96 @@
+package ping
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/rping"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// runClient connects, does its rounds and prints a summary.
+func (p *ping) runClient(ctx context.Context, out *pingOutput) error {
+	e, err := p.open()
+	if err != nil {
+		return err
+	}
+	summary, err := p.ping(ctx, e, out)
+	if closeErr := e.Close(); err == nil && closeErr != nil && ctx.Err() == nil {
+		err = fmt.Errorf("closing the connection: %w", closeErr)
+	}
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
+	}
+	return out.summary(summary)
+}
+
+func (p *ping) ping(ctx context.Context, e *pingEnd, out *pingOutput) (pingSummary, error) {
+	n := int(p.size)
+	start, startMR, err := e.Register(n, verbs.LocalRead|verbs.RemoteRead)
+	if err != nil {
+		return pingSummary{}, err
+	}
+	sink, sinkMR, err := e.Register(n, verbs.LocalWrite|verbs.RemoteWrite)
+	if err != nil {
+		return pingSummary{}, err
+	}
+	if err := e.Dial(ctx, p.hostPort(), p.flags.Config()); err != nil {
+		return pingSummary{}, err
+	}
+	connected, cancel := e.WhileConnected(ctx)
+	defer cancel()
+
+	summary := pingSummary{Role: "client", Peer: e.Conn.RemoteAddr().String(), Validated: p.validate}
+	begin := time.Now()
+	for round := 0; p.count == 0 || round < p.count; round++ {
+		if p.count == 0 && ctx.Err() != nil {
+			break // stopped by the user, as -C 0 promises
+		}
+		rping.Fill(start, round)
+		// Whatever the last round left must not pass for an answer.
+		fill(sink, 0xff)
+		if err := e.round(connected, advert(startMR, n), advert(sinkMR, n)); err != nil {
+			if p.count == 0 && ctx.Err() != nil {
+				break
+			}
+			return summary, err
+		}
+		if p.validate {
+			if err := compare(round, start, sink); err != nil {
+				return summary, err
+			}
+		}
+		if p.verbose {
+			out.data("ping data: ", sink)
+		}
+		summary.Rounds++
+		summary.Bytes += p.size
+	}
+	summary.Seconds = time.Since(begin).Seconds()
+	return summary, nil
+}
+
+// round names the two buffers to the server, each followed by its go-ahead: the
+// first when it has read the data, the second when it has written them back.
+func (e *pingEnd) round(ctx context.Context, start, sink rping.Buffer) error {
+	for _, b := range [...]rping.Buffer{start, sink} {
+		if err := e.sendBuffer(b); err != nil {
+			return err
+		}
+		if _, err := e.recvBuffer(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func advert(mr *verbs.MR, n int) rping.Buffer {
+	return rping.Buffer{Remote: mr.Remote(0), Length: uint32(n)}
+}
+
+func fill(buf []byte, c byte) {
+	for i := range buf {
+		buf[i] = c
+	}
+}

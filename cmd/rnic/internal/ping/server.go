@@ -1,0 +1,175 @@
+package ping
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/internal/rping"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// runServer listens, and serves one client or, with -P, any number.
+func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) error {
+	l, err := cm.Listen(p.hostPort(), p.flags.ListenConfig(log))
+	if err != nil {
+		return fmt.Errorf("ping: listening: %w; choose another -a or -p", err)
+	}
+	defer l.Close()
+	fmt.Fprintf(log, "rnic: listening on %v\n", l.Addr())
+
+	if !p.persistent {
+		req, err := l.Accept(ctx)
+		if err != nil {
+			return fmt.Errorf("ping: waiting for a client: %w", err)
+		}
+		return p.serve(ctx, req, out)
+	}
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	for {
+		req, err := l.Accept(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // stopped by the user
+		case err != nil:
+			return fmt.Errorf("ping: waiting for a client: %w", err)
+		}
+		clients.Go(func() {
+			if err := p.serve(ctx, req, out); err != nil {
+				fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(err)) // and the others go on
+			}
+		})
+	}
+}
+
+// serve answers one client and prints a summary.
+func (p *ping) serve(ctx context.Context, req *cm.Request, out *pingOutput) error {
+	peer := req.RemoteAddr()
+	e, err := p.open()
+	if err != nil {
+		return errors.Join(err, req.Reject(nil))
+	}
+	summary, err := p.answer(ctx, req, e, out)
+	if closeErr := e.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("closing the connection: %w", closeErr)
+	}
+	if err != nil {
+		return fmt.Errorf("ping: client %v: %w", peer, err)
+	}
+	return out.summary(summary)
+}
+
+func (p *ping) answer(ctx context.Context, req *cm.Request, e *pingEnd, out *pingOutput) (pingSummary, error) {
+	summary := pingSummary{Role: "server", Peer: req.RemoteAddr().String(), Validated: p.validate}
+	// RemoteWrite, because an RDMA Read Response is a tagged message to
+	// this buffer (RFC 5040 5.2); LocalRead, to write the data back from it.
+	data, mr, err := e.Register(int(p.size), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
+	if err != nil {
+		return summary, errors.Join(err, req.Reject(nil))
+	}
+	if err := e.Accept(ctx, req, p.flags.Config()); err != nil {
+		return summary, err
+	}
+	ctx, cancel := e.WhileConnected(ctx)
+	defer cancel()
+
+	begin := time.Now()
+	for round := 0; ; round++ {
+		source, err := e.recvBuffer(ctx)
+		if errors.Is(err, endpoint.ErrDisconnected) || p.count > 0 && round == p.count {
+			break // between rounds: this is how a client ends
+		}
+		if err != nil {
+			return summary, err
+		}
+		n, err := e.fetch(ctx, source, mr, len(data))
+		if err != nil {
+			return summary, err
+		}
+		if p.verbose {
+			out.data("server ping data: ", data[:n])
+		}
+		if p.validate {
+			want := make([]byte, n)
+			rping.Fill(want, round)
+			if err := compare(round, want, data[:n]); err != nil {
+				return summary, err
+			}
+		}
+		if err := e.giveBack(ctx, mr, n); err != nil {
+			return summary, err
+		}
+		summary.Rounds++
+		summary.Bytes += uint64(n)
+	}
+	summary.Seconds = time.Since(begin).Seconds()
+	return summary, nil
+}
+
+// fetch reads what the client's first message of a round names, at most limit
+// octets, and tells the client to go on.
+func (e *pingEnd) fetch(ctx context.Context, source rping.Buffer, mr *verbs.MR, limit int) (int, error) {
+	if uint64(source.Length) > uint64(limit) {
+		return 0, fmt.Errorf("the client's buffer has %d octets, at most %d are taken; use a larger -S here, or a smaller one there", source.Length, limit)
+	}
+	n := int(source.Length)
+	if err := e.PostSend(verbs.Send{Op: verbs.OpRead, Local: mr.SGE(0, n), Remote: source.Remote}); err != nil {
+		return 0, err
+	}
+	if _, err := e.await(ctx, verbs.OpRead); err != nil {
+		return 0, err
+	}
+	return n, e.sendBuffer(rping.Buffer{})
+}
+
+// giveBack writes n octets to the buffer that the client's second message of a
+// round names. The go-ahead after it proves that they were placed: a Send is
+// delivered after the Writes before it (RFC 5040 5.5).
+func (e *pingEnd) giveBack(ctx context.Context, mr *verbs.MR, n int) error {
+	sink, err := e.recvBuffer(ctx)
+	if err != nil {
+		return err
+	}
+	if uint64(sink.Length) < uint64(n) {
+		return fmt.Errorf("the client sent %d octets but has room for %d: the peer does not speak the rping protocol", n, sink.Length)
+	}
+	if err := e.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: mr.SGL(0, n), Remote: sink.Remote}); err != nil {
+		return err
+	}
+	if _, err := e.await(ctx, verbs.OpWrite); err != nil {
+		return err
+	}
+	return e.sendBuffer(rping.Buffer{})
+}
+
+// pingOutput writes results. A persistent server has several clients at once,
+// and a line must stay one line.
+type pingOutput struct {
+	json bool
+
+	mu sync.Mutex
+	w  io.Writer // guarded by mu
+}
+
+func (o *pingOutput) data(label string, data []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fmt.Fprintf(o.w, "%s%s\n", label, rping.Text(data))
+}
+
+func (o *pingOutput) summary(s pingSummary) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.json {
+		return cli.PrintJSON(o.w, s)
+	}
+	_, err := fmt.Fprintln(o.w, s)
+	return err
+}

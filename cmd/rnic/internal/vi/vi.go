@@ -1,0 +1,207 @@
+// Package vi is `rnic vi`: two programs of the VI Provider Library.
+package vi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/vipl"
+	"github.com/softrnic/softrnic/vitcp"
+)
+
+// maxViSize is the longest message of `rnic vi ping`, in octets.
+const maxViSize = 16 << 20
+
+// viPing holds the flags of `rnic vi ping`.
+type viPing struct {
+	server  bool
+	client  bool
+	count   int
+	sizes   []uint64
+	levels  viLevels
+	crcs    viCRCs
+	timeout time.Duration
+	json    bool
+}
+
+// Command makes `rnic vi`.
+func Command() *cobra.Command {
+	return cli.Group("vi", "Try the VI Architecture over TCP", newViPingCommand())
+}
+
+func newViPingCommand() *cobra.Command {
+	p := viPing{
+		count:   100,
+		sizes:   []uint64{64, 4 << 10, 1 << 20},
+		levels:  slices.Clone(allViLevels),
+		crcs:    viCRCs{false, true},
+		timeout: 10 * time.Second,
+	}
+	cmd := &cobra.Command{
+		Use:   "ping {-s | -c} [ADDR]",
+		Short: "Echo data between two programs of the VI Provider Library",
+		Long: fmt.Sprintf(`Echo data between two processes that use the VI Provider Library over VI/TCP, at
+each reliability level, with and without CRC: by Send, by RDMA Write with
+immediate data, and by RDMA Read, which Unreliable Delivery does not have. In
+each round both ends compare every octet with what it should be. The table has
+the median round trip of each series; for an RDMA Read it is that of the Read, which
+fetches what an RDMA Write has brought just before. Both ends tell of the CRC what
+they agreed on: a connection has it if both ask for it.
+
+ADDR is HOST, HOST:PORT or :PORT. The port is %d if there is none; a server may
+say 0 for any. The server listens on all addresses unless told otherwise, serves
+one client and ends. A client without ADDR looks for it on this machine.`, vitcp.DefaultPort),
+		Example: "  rnic vi ping -s &\n  rnic vi ping -c 127.0.0.1",
+		Args:    cli.AtMostArgs(1),
+		RunE:    p.run,
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&p.server, "server", "s", false, "be the server")
+	f.BoolVarP(&p.client, "client", "c", false, "be the client")
+	f.VarP(cli.IntRange(&p.count, 1, maxViCount), "count", "C", "client: `rounds` of each series")
+	f.VarP(cli.SizeList(&p.sizes, 1, maxViSize), "size", "S", "client: octets in a message")
+	f.Var(&p.levels, "level", "client: reliability levels")
+	f.Var(&p.crcs, "crc", "client: a CRC on each segment: `on|off|both`")
+	f.Var(cli.DurationRange(&p.timeout, time.Millisecond, time.Hour), "timeout", "`time` that connecting may take; for a client also a round")
+	f.BoolVar(&p.json, "json", false, "print JSON")
+	return cmd
+}
+
+// viClientFlags are of use to a client only: the server does what its client asks for.
+var viClientFlags = []string{"count", "size", "level", "crc"}
+
+func (p *viPing) run(cmd *cobra.Command, args []string) error {
+	if p.server == p.client {
+		return cli.Usagef("choose one of -s (server) and -c (client)")
+	}
+	addr := viAddress(args)
+	if p.client {
+		return p.runClient(cmd, addr)
+	}
+	for _, name := range viClientFlags {
+		if cmd.Flags().Changed(name) {
+			return cli.Usagef("--%s is for the client", name)
+		}
+	}
+	return p.runServer(cmd, addr)
+}
+
+// viAddress is the host and port of an optional argument.
+func viAddress(args []string) string {
+	var arg string
+	if len(args) > 0 {
+		arg = args[0]
+	}
+	if _, port, err := net.SplitHostPort(arg); err == nil && port != "" {
+		return arg
+	}
+	return net.JoinHostPort(cli.BareHost(strings.TrimSuffix(arg, ":")), fmt.Sprint(vitcp.DefaultPort))
+}
+
+// resolveVi finds where a client has to connect to.
+func resolveVi(ctx context.Context, addr string) (netip.AddrPort, error) {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	if port == 0 {
+		return netip.AddrPort{}, errors.New("port 0 is for the server, the client needs the server's port")
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
+}
+
+// viAdvice adds to an error of connecting what to do about it, where that is known.
+func viAdvice(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w; start rnic vi ping -s there first", err)
+	case errors.Is(err, vitcp.ErrNoMatch):
+		return fmt.Errorf("%w; what listens there is no rnic vi ping -s, or it serves another client: try again later", err)
+	case errors.Is(err, vipl.ErrTimeout):
+		return fmt.Errorf("%w; does rnic vi ping -s listen there? a server far away needs a longer --timeout", err)
+	}
+	return err
+}
+
+// viLevels is a flag with reliability levels.
+type viLevels []vipl.ReliabilityLevel
+
+var allViLevels = viLevels{vipl.ServiceUnreliable, vipl.ServiceReliableDelivery, vipl.ServiceReliableReception}
+
+var viLevelNames = map[vipl.ReliabilityLevel]string{
+	vipl.ServiceUnreliable:        "unreliable",
+	vipl.ServiceReliableDelivery:  "delivery",
+	vipl.ServiceReliableReception: "reception",
+}
+
+func (l *viLevels) String() string {
+	words := make([]string, len(*l))
+	for i, level := range *l {
+		words[i] = viLevelNames[level]
+	}
+	return strings.Join(words, ",")
+}
+
+func (l *viLevels) Set(s string) error {
+	var levels viLevels
+	for word := range strings.SplitSeq(s, ",") {
+		i := slices.IndexFunc(allViLevels, func(l vipl.ReliabilityLevel) bool { return viLevelNames[l] == word })
+		if i < 0 {
+			return fmt.Errorf("want one or more of %s", &allViLevels)
+		}
+		levels = append(levels, allViLevels[i])
+	}
+	*l = levels
+	return nil
+}
+
+func (l *viLevels) Type() string { return "level,..." }
+
+// viCRCs is a flag that says whether to try without a CRC, with one, or both.
+type viCRCs []bool
+
+func (c *viCRCs) String() string {
+	if len(*c) == 1 {
+		return cli.OnOff(&(*c)[0]).String()
+	}
+	return "both"
+}
+
+func (c *viCRCs) Set(s string) error {
+	switch s {
+	case "off":
+		*c = viCRCs{false}
+	case "on":
+		*c = viCRCs{true}
+	case "both":
+		*c = viCRCs{false, true}
+	default:
+		return errors.New("want on, off or both")
+	}
+	return nil
+}
+
+func (c *viCRCs) Type() string { return "on|off|both" }
