@@ -60,6 +60,10 @@ type Config struct {
 	// IRD and ORD, if not 0, are offered in place of the queue pair's. What is
 	// agreed is never more than the queue pair has.
 	IRD, ORD int
+	// NoNudge keeps the Initiator from sending empty RDMA Writes to a peer that says
+	// nothing behind its Reply, ten at most in 10 s. They wake a peer that has missed
+	// what came first, as Linux siw does now and then, and mean nothing to any other.
+	NoNudge bool
 	// Timeout bounds the MPA startup; 0 stands for 10 s.
 	Timeout time.Duration
 	// CloseTimeout bounds how long Conn.Close waits for the Send Queue; 0
@@ -85,7 +89,7 @@ func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 	return mpa.Config{
 		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
 		IRD: depth(c.IRD, ird), ORD: depth(c.ORD, a.ORD),
-		P2P: c.P2P, RTR: c.RTR, PrivateData: c.PrivateData, Timeout: c.Timeout,
+		P2P: c.P2P, RTR: c.RTR, NoNudge: c.NoNudge, PrivateData: c.PrivateData, Timeout: c.Timeout,
 	}
 }
 

@@ -96,15 +96,19 @@ func (h *harness) runClient(ctx context.Context, c cell) error {
 	if err != nil {
 		return err
 	}
+	return either(h.ping(ctx, c), wait())
+}
+
+// ping runs rnic's client against the server in the guest.
+func (h *harness) ping(ctx context.Context, c cell) error {
 	args := append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", strconv.Itoa(h.guest.port)}, h.flags(c)...)
 	cmd := exec.CommandContext(ctx, h.rnic, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	ours := said("rnic client", cmd.Run(), stderr.String())
-	if ours == nil {
-		ours = h.complete(stdout.Bytes())
+	if err := said("rnic client", cmd.Run(), stderr.String()); err != nil {
+		return err
 	}
-	return either(ours, wait())
+	return h.complete(stdout.Bytes())
 }
 
 // runServer lets rping in the guest connect to rnic.

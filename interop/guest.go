@@ -103,7 +103,7 @@ const (
 var (
 	// errStalled is a connection on which siw stopped reading. siw's responder sends its reply before it
 	// takes over the socket's callbacks; an FPDU that arrives in between is read only when the
-	// next one arrives, which a client that waits for an answer does not send.
+	// next one arrives. softrnic sends one (docs/decisions/0014-first-fpdu.md), siw's own client does not.
 	errStalled = errors.New("siw left received octets unread: it missed the first FPDU, which arrived right behind its reply")
 	// errWedged is a guest that has to be booted again before it is of use.
 	errWedged = errors.New("an earlier rping in the guest did not end")

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // direction says which end of a connection softrnic is.
 type direction int
@@ -114,32 +111,27 @@ func (v verdict) String() string {
 	return fmt.Sprintf("verdict(%d)", int(v))
 }
 
-// outcome is a verdict with its cause; a cell that passed at once has none.
+// outcome is a verdict with its cause; a cell that passed has none.
 type outcome struct {
 	verdict verdict
 	cause   string
 }
 
-// tries bounds how often a connection is made until it works, because siw stalls now and then (errStalled).
-// A cell that needed another try says so in its note.
+// tries bounds how often siw is run with itself, and a blind case with siw, until it works: siw's Responder
+// stalls now and then (errStalled). softrnic gets one try.
 const tries = 3
 
-// judge decides about a cell from what attempt returned for softrnic, and for siw with itself under the same
-// settings. A failure is siw's only if siw fails without us too, or was seen not to read.
-func judge(c cell, ours, control []error) outcome {
-	ourLast, controlLast := ours[len(ours)-1], control[len(control)-1]
+// judge decides about a cell from what came of softrnic's connection, and of the last one of siw with itself
+// under the same settings. A failure is siw's only if siw fails without us too.
+func judge(c cell, ours, control error) outcome {
 	switch {
-	case ourLast == nil && len(ours) == 1:
+	case ours == nil:
 		return outcome{verdict: passed}
-	case ourLast == nil:
-		return outcome{passed, fmt.Sprintf("on try %d; before: %v", len(ours), ours[0])}
-	case controlLast != nil && c.siwLimit() != "":
-		return outcome{siwFailed, fmt.Sprintf("%s (%v)", c.siwLimit(), controlLast)}
-	case controlLast != nil:
-		return outcome{siwFailed, fmt.Sprintf("siw fails with itself too: %v", controlLast)}
-	case errors.Is(ourLast, errStalled):
-		return outcome{siwFailed, fmt.Sprintf("%d tries, and each time %v", len(ours), ourLast)}
+	case control != nil && c.siwLimit() != "":
+		return outcome{siwFailed, fmt.Sprintf("%s (%v)", c.siwLimit(), control)}
+	case control != nil:
+		return outcome{siwFailed, fmt.Sprintf("siw fails with itself too: %v", control)}
 	default:
-		return outcome{failed, ourLast.Error()}
+		return outcome{failed, ours.Error()}
 	}
 }

@@ -43,19 +43,17 @@ func TestJudge(t *testing.T) {
 	tests := []struct {
 		name          string
 		cell          cell
-		ours, control []error
+		ours, control error
 		want          verdict
 		cause         []string
 	}{
-		{"both pass", rev2, []error{nil}, []error{nil}, passed, nil},
-		{"we pass where siw does not", rev1, []error{nil}, []error{refused}, passed, nil},
-		{"we pass in the end, and say so", rev2, []error{broken, nil}, []error{nil}, passed, []string{"try 2", "data mismatch"}},
-		{"we fail where siw passes", rev2, []error{refused, broken}, []error{nil}, failed, []string{"data mismatch"}},
-		{"we fail where siw passes in the end", rev2, []error{broken}, []error{refused, nil}, failed, []string{"data mismatch"}},
-		{"a known limit does not excuse us while siw passes", rev1, []error{broken}, []error{nil}, failed, []string{"data mismatch"}},
-		{"siw stalled each time", rev2, []error{errStalled, errStalled, errStalled}, []error{nil}, siwFailed, []string{"3 tries", "unread"}},
-		{"known limit of siw", rev1, []error{broken}, []error{refused}, siwFailed, []string{"ORD 0", "refused"}},
-		{"unknown limit of siw", rev2, []error{broken}, []error{refused}, siwFailed, []string{"siw fails with itself too: refused"}},
+		{"both pass", rev2, nil, nil, passed, nil},
+		{"we pass where siw does not", rev1, nil, refused, passed, nil},
+		{"we fail where siw passes", rev2, broken, nil, failed, []string{"data mismatch"}},
+		{"a known limit does not excuse us while siw passes", rev1, broken, nil, failed, []string{"data mismatch"}},
+		{"a stall is ours to prevent", rev2, errStalled, nil, failed, []string{"unread"}},
+		{"known limit of siw", rev1, broken, refused, siwFailed, []string{"ORD 0", "refused"}},
+		{"unknown limit of siw", rev2, broken, refused, siwFailed, []string{"siw fails with itself too: refused"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

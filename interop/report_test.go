@@ -74,12 +74,14 @@ func TestUpdateDoc(t *testing.T) {
 
 	update := func() {
 		require.NoError(t, updateDoc(path, partMatrix, mixedReport().markdown("Linux X")))
+		require.NoError(t, updateDoc(path, partFirst, worked{connections, 17}.markdown("Linux X")))
 		require.NoError(t, updateDoc(path, partConform, mixedFindings().markdown("Linux X")))
 	}
 	update()
 	first, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Contains(t, string(first), "second; cause")
+	require.Contains(t, string(first), "200 of 200 connections in client-server mode, 17 of 200 in peer-to-peer mode. Peer: Linux X.")
 	require.Contains(t, string(first), "Terminate 0/2/06")
 	update()
 	second, err := os.ReadFile(path)

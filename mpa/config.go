@@ -46,6 +46,10 @@ type Config struct {
 	// IRD for it. Default: RTRWrite|RTRRead.
 	RTR RTR
 
+	// NoNudge (Initiator) keeps a queue pair from sending empty RDMA Writes to a
+	// peer that says nothing after its Reply (see Stream.Nudge). Default: it may.
+	NoNudge bool
+
 	// PrivateData is for the peer's ULP: at most MaxEnhancedPrivateData octets
 	// in an enhanced frame, else MaxPrivateData. Default: none.
 	PrivateData []byte

@@ -58,6 +58,7 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 		ORD:         cfg.ORD,
 		PeerIRD:     -1,
 		PeerORD:     -1,
+		Nudge:       !cfg.NoNudge,
 		PrivateData: rep.PrivateData,
 		Early:       x.early,
 	}

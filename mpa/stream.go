@@ -47,6 +47,10 @@ type Stream struct {
 	P2P bool // the Initiator sends an RTR message first
 	RTR RTR  // with P2P, Initiator: the one to send; Responder: those it accepts
 
+	// Nudge lets an Initiator send empty RDMA Writes to a peer that seems to have
+	// missed its first FPDU (docs/decisions/0014-first-fpdu.md).
+	Nudge bool
+
 	PrivateData []byte // the peer's
 	EMSS        int    // in octets; 0: what Conn states
 

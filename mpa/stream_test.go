@@ -132,6 +132,12 @@ func TestStartupAgrees(t *testing.T) {
 			rs: Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRRead},
 		},
 		{
+			name: "no nudging",
+			ini:  Config{NoNudge: true},
+			is:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16},
+			rs:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16},
+		},
+		{
 			name: "the Responder's P2P has no say",
 			res:  Config{P2P: true},
 			is:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16},
@@ -144,6 +150,7 @@ func TestStartupAgrees(t *testing.T) {
 				a, b := pipe(t)
 				is, rs := connect(t, a, b, tc.ini, tc.res)
 				is.Conn, is.Role, rs.Conn, rs.Role = nil, 0, nil, 0
+				tc.is.Nudge = !tc.ini.NoNudge
 				assert.Equal(t, tc.is, *is)
 				assert.Equal(t, tc.rs, *rs)
 			})

@@ -44,6 +44,9 @@ type rxSide struct {
 	hush   sync.Mutex // who changes polled has it
 	// attached says that the CQs know of this session as a driver.
 	attached atomic.Bool
+	// heard is 0 until an FPDU has arrived, and from then on 1 more than the stream
+	// octets that were offered to the LLP by then.
+	heard atomic.Uint64
 	// feed has a token when receives were posted that a paused session waits
 	// for; hungry asks PostRecv for it.
 	feed   chan struct{}
@@ -53,7 +56,6 @@ type rxSide struct {
 	single bool // one processor: do not spin
 	empty  uint // fruitless polls in a row
 	in     intake
-	opened bool // an FPDU has arrived
 	late   bool // see end
 	owes   bool // there may be something to send now
 
@@ -174,8 +176,8 @@ func (s *session) deliver() {
 			s.divert()
 			break
 		}
-		if !r.opened {
-			r.opened = true
+		if r.heard.Load() == 0 {
+			r.heard.Store(s.tx.offered.Load() + 1)
 			s.openGate()
 		}
 		if !s.segment(ulpdu) {

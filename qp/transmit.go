@@ -60,6 +60,8 @@ type txSide struct {
 	// written counts the stream octets that the LLP has taken. Written by the
 	// owner.
 	written atomic.Uint64
+	// offered counts those that it was given to take, until an FPDU has arrived.
+	offered atomic.Uint64
 	cork    cork
 	ord     atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
 
@@ -197,9 +199,12 @@ func (s *session) wakeTransmit() {
 func (s *session) transmitLoop() {
 	defer s.wg.Done()
 	t := &s.tx
+	n := s.newNudger()
 	for {
 		select {
 		case <-t.wake:
+		case <-n.due:
+			s.nudge(&n)
 		case <-t.cork.timer.C:
 			s.looked()
 			continue
@@ -351,5 +356,8 @@ func (s *session) fill() (ran int, filled bool) {
 		return ran, false
 	}
 	t.batch = b
+	if s.rx.heard.Load() == 0 {
+		t.offered.Store(t.pos)
+	}
 	return ran, true
 }

@@ -48,7 +48,7 @@ func newNDHost(t *conformance.T, s ndShape) *ndHost {
 		}
 	}
 	h := &ndHost{t: t, mem: fill(make([]byte, ndMemory), int(t.Rand().UintN(8)))}
-	p := nd2.Provider{CM: cm.Config{CloseTimeout: hour}}
+	p := nd2.Provider{CM: cm.Config{CloseTimeout: hour, NoNudge: true}} // the raw peer may be held up
 	id, err := p.ResolveAddress(ndLoopback.Addr())
 	require.NoError(t, err, "ResolveAddress")
 	h.adapter, err = p.OpenAdapter(id)

@@ -10,10 +10,13 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
+// config is a for cm. Cases count every FPDU, and their raw peer may be held up: it is
+// not to be nudged.
 func (a *ConnectArgs) config() cm.Config {
 	return cm.Config{
 		PrivateData: a.PrivateData, NoCRC: a.NoCRC, Markers: a.Markers, Rev: a.Rev,
 		P2P: a.P2P, RTR: cm.RTR(a.RTR), IRD: a.IRD, ORD: a.ORD, Timeout: a.Timeout,
+		NoNudge: true,
 	}
 }
 

@@ -1,0 +1,54 @@
+package qp
+
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/mpa"
+)
+
+// A Responder may miss what the Initiator sends right behind its Reply: Linux siw
+// sends the Reply before it takes over the socket's callbacks, and what arrives in
+// between stays unread until something else arrives. So an Initiator that has sent
+// something, and nothing since the peer's first FPDU, nudges it: it sends an empty RDMA
+// Write, as a ready-to-receive frame is (RFC 6581 9.2), which every peer takes and
+// whose STag nobody looks at (RFC 5040 5.1). Each nudge waits twice as long as the one
+// before: a peer that takes long over its Reply is held up in proportion, and one that
+// never says anything gets few of them. Decision 0014.
+const (
+	nudgeAfter = 10 * time.Millisecond // of the session's beginning
+	nudgeTimes = 10                    // the last one comes after 10 s
+)
+
+// nudger times the nudges of a session. It belongs to transmitLoop.
+type nudger struct {
+	due  <-chan time.Time // nil: never
+	wait time.Duration
+	left int
+}
+
+func (s *session) newNudger() nudger {
+	if s.stream.Role != mpa.Initiator || !s.stream.Nudge {
+		return nudger{}
+	}
+	return nudger{due: time.After(nudgeAfter), wait: nudgeAfter, left: nudgeTimes}
+}
+
+// nudge makes an empty RDMA Write the next message, if one is wanted, and says when
+// to look again.
+func (s *session) nudge(n *nudger) {
+	n.due = nil
+	heard, sent := s.rx.heard.Load(), s.tx.written.Load()
+	if heard > 0 && (sent == 0 || sent >= heard) {
+		return // something has gone, or will go, to a peer that reads
+	}
+	if n.left--; n.left > 0 {
+		n.wait *= 2
+		n.due = time.After(n.wait)
+	}
+	t := &s.tx
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sent > 0 && t.rtr == 0 && t.batch == nil { // what is left of a batch nudges too
+		t.rtr = mpa.RTRWrite
+	}
+}

@@ -1,0 +1,157 @@
+package qp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// nudged is a rig whose Initiator may nudge, in a bubble of its own clock, and when
+// that began.
+func nudged(t *testing.T, test func(t *testing.T, r *rig, begun time.Time), changes ...func(*mpa.Stream)) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		r := newRig(t, setup{pipe: true, stream: func(s *mpa.Stream) {
+			s.Nudge = true
+			for _, change := range changes {
+				change(s)
+			}
+		}})
+		test(t, r, begun)
+		promptly(t, "Destroy", func() { _ = r.q.Destroy() })
+		require.NoError(t, r.peer.Close())
+	})
+}
+
+// arrivals are the ULPDUs that come within d, and when, from begun on.
+func (r *rig) arrivals(begun time.Time, d time.Duration) (ulpdus [][]byte, at []time.Duration) {
+	until := time.Now().Add(d)
+	for !r.peer.Silent(time.Until(until)) {
+		ulpdus = append(ulpdus, append([]byte(nil), r.next()...))
+		at = append(at, time.Since(begun))
+	}
+	return ulpdus, at
+}
+
+func ms(n ...int) (all []time.Duration) {
+	for _, n := range n {
+		all = append(all, time.Duration(n)*time.Millisecond)
+	}
+	return all
+}
+
+// aNudge is an empty RDMA Write, as the ready-to-receive frame is.
+var aNudge = wire.Write(rtrSTag, 0, nil).Octets()
+
+// TestNudges: a peer that says nothing gets ten in ten seconds, between the messages of
+// the program, none before the first of these, and none any more after them.
+func TestNudges(t *testing.T) {
+	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+		ulpdus, _ := r.arrivals(begun, 25*time.Millisecond)
+		require.Empty(t, ulpdus, "before the program has sent anything")
+		r.postSend(wr.Send{ID: 1})
+		got, at := r.arrivals(begun, 50*time.Millisecond)
+		require.Equal(t, [][]byte{wire.Send(1, nil).Octets(), aNudge, aNudge}, got)
+		require.Equal(t, ms(25, 30, 70), at)
+		r.postSend(wr.Send{ID: 2})
+		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
+		got, at = r.arrivals(begun, time.Hour)
+		require.Len(t, got, 7)
+		for _, u := range got {
+			assert.Equal(t, aNudge, u)
+		}
+		require.Equal(t, ms(150, 310, 630, 1270, 2550, 5110, 10230), at)
+	})
+}
+
+// TestNudgeOnceHeard: the peer has spoken, but what it has read of what was sent before
+// is not known: one more, unless the program has sent something since.
+func TestNudgeOnceHeard(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after bool // the program sends, seen from the peer's FPDU
+		want          []time.Duration
+	}{
+		"it speaks first":           {},
+		"then we do":                {after: true},
+		"we spoke before":           {before: true, want: ms(10)},
+		"we spoke before and after": {before: true, after: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+				post := func(yes bool, id uint64) {
+					if yes {
+						r.postSend(wr.Send{ID: id})
+						require.Equal(t, wire.Send(uint32(id), nil).Octets(), r.next())
+					}
+				}
+				r.postRecv(wr.Recv{ID: 9})
+				post(test.before, 1)
+				r.send(wire.Send(1, nil).Octets())
+				r.wait(r.rcq, 1)
+				n := uint64(1)
+				if test.before {
+					n = 2
+				}
+				post(test.after, n)
+				got, at := r.arrivals(begun, time.Hour)
+				require.Equal(t, test.want, at)
+				for _, u := range got {
+					assert.Equal(t, aNudge, u)
+				}
+			})
+		})
+	}
+}
+
+// TestNudgeRTR: the ready-to-receive frame is what the peer may have missed.
+func TestNudgeRTR(t *testing.T) {
+	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+		got, at := r.arrivals(begun, 25*time.Millisecond)
+		require.Equal(t, [][]byte{wire.Send(1, nil).Octets(), aNudge}, got)
+		require.Equal(t, ms(0, 10), at)
+	}, func(s *mpa.Stream) { s.P2P, s.RTR = true, mpa.RTRSend })
+}
+
+// TestNudgeNobody: a Responder's peer has spoken first, and a stream may be closed to
+// nudges.
+func TestNudgeNobody(t *testing.T) {
+	for name, change := range map[string]func(*mpa.Stream){
+		"Responder":  func(s *mpa.Stream) { s.Role = mpa.Responder },
+		"turned off": func(s *mpa.Stream) { s.Nudge = false },
+	} {
+		t.Run(name, func(t *testing.T) {
+			nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+				r.send(wire.Write(0, 0, nil).Octets())
+				r.postSend(wr.Send{ID: 1})
+				require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+				got, _ := r.arrivals(begun, time.Hour)
+				require.Empty(t, got)
+			}, change)
+		})
+	}
+	// The peer has said nothing at all.
+	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+		r.postSend(wr.Send{ID: 1})
+		got, _ := r.arrivals(begun, time.Hour)
+		require.Equal(t, [][]byte{wire.Send(1, nil).Octets()}, got)
+	}, func(s *mpa.Stream) { s.Nudge = false })
+}
+
+// TestNudgeEnds: a session that has ended sends none.
+func TestNudgeEnds(t *testing.T) {
+	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+		r.postSend(wr.Send{ID: 1})
+		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		require.NoError(t, r.q.Destroy())
+		end, fpdus, err := r.peer.End()
+		require.NoError(t, err)
+		require.Zero(t, fpdus, end)
+	})
+}
