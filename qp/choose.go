@@ -1,6 +1,8 @@
 package qp
 
 import (
+	"slices"
+
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
@@ -85,10 +87,13 @@ func (s *session) nextResponse() (bool, cause) {
 	}
 	t.msg = message{
 		kind: fromIRRQ, op: rdmap.ReadResponse,
-		stag: r.req.SinkSTag, to: r.req.SinkTO, length: uint64(r.req.Size),
+		stag: r.req.SinkSTag, to: r.req.SinkTO, length: uint64(r.req.Size), vanish: t.mayVanish(),
 	}
 	return true, cause{}
 }
+
+// mayVanish reports whether memory of the message to be framed may.
+func (t *txSide) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.MayVanish) }
 
 // readCause is a fault in answering the oldest RDMA Read Request after sent
 // octets of the answer: the Terminate repeats its headers, moved on by as much
@@ -125,7 +130,7 @@ func (s *session) nextRequest() (bool, cause) {
 	if f := s.gather(e); f != NoFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
-	t.msg = message{kind: fromSQ, length: e.length}
+	t.msg = message{kind: fromSQ, length: e.length, vanish: t.mayVanish()}
 	m := &t.msg
 	switch e.op {
 	case wr.OpWrite:

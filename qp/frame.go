@@ -16,17 +16,17 @@ func (s *session) frame(b *batch) cause {
 	for {
 		hdr, n, last := s.header()
 		before := b.size
-		var ok bool
+		var f stag.Fault
 		switch {
 		case !t.framer.Plain():
-			ok = s.frameMarked(b, hdr, n)
+			f = s.frameMarked(b, hdr, n)
 		case s.gathers(n):
-			ok = s.frameGathered(b, hdr, n)
+			f = s.frameGathered(b, hdr, n)
 		default:
-			ok = s.frameCopied(b, hdr, n, &held)
+			f = s.frameCopied(b, hdr, n, &held)
 		}
-		if !ok {
-			return s.lost()
+		if f != stag.OK {
+			return s.lost(f)
 		}
 		t.pos += uint64(b.size - before)
 		t.msg.off += uint64(n)
@@ -39,47 +39,48 @@ func (s *session) frame(b *batch) cause {
 	}
 }
 
-// gathers reports whether payload of n octets is sent from where it is.
+// gathers reports whether payload of n octets, the next of the message, is sent from
+// where it is.
 func (s *session) gathers(n int) bool {
-	g := s.tuning.Gather
-	return g >= 0 && n >= g && s.llp.direct() && s.tx.framer.Gather()
+	t, g := &s.tx, s.tuning.Gather
+	return g >= 0 && n >= g && s.llp.direct() && t.framer.Gather() && !t.msg.vanish
 }
 
 // frameGathered adds an FPDU whose payload, n octets, is not copied. Like the two below
-// it reports false, having added nothing, if memory was revoked.
-func (s *session) frameGathered(b *batch, hdr []byte, n int) bool {
+// it adds nothing if memory was revoked or has vanished: see stag.Ref.Lost.
+func (s *session) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
 	before, from := b.mark(), len(b.arena)
 	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
 	b.size += len(b.arena) - from
-	if !s.pieces(b, uint64(n)) {
+	if f := s.pieces(b, uint64(n)); f != stag.OK {
 		b.rollback(before)
-		return false
+		return f
 	}
 	from = len(b.arena)
 	b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
 	b.copied(from)
-	return true
+	return stag.OK
 }
 
 // frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held.
-func (s *session) frameCopied(b *batch, hdr []byte, n int, held *holder) bool {
+func (s *session) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.Fault {
 	from := len(b.arena)
 	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
-	if !s.copyOut(b, uint64(n), held) {
+	if f := s.copyOut(b, uint64(n), held); f != stag.OK {
 		b.arena = b.arena[:from]
-		return false
+		return f
 	}
 	b.arena = s.tx.framer.Finish(b.arena, from)
 	b.copied(from)
-	return true
+	return stag.OK
 }
 
 // frameMarked adds an FPDU with markers in it.
-func (s *session) frameMarked(b *batch, hdr []byte, n int) bool {
+func (s *session) frameMarked(b *batch, hdr []byte, n int) stag.Fault {
 	t := &s.tx
 	from := len(b.arena)
-	ok := s.hold(uint64(n))
-	if ok {
+	f := s.hold(uint64(n))
+	if f == stag.OK {
 		b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
 		b.copied(from)
 	}
@@ -89,7 +90,7 @@ func (s *session) frameMarked(b *batch, hdr []byte, n int) bool {
 	t.held = t.held[:0]
 	clear(t.parts)
 	t.parts = t.parts[:0]
-	return ok
+	return f
 }
 
 // header makes the DDP and RDMAP headers of the next segment, which takes n
@@ -120,49 +121,56 @@ func (s *session) header() (hdr []byte, n int, last bool) {
 }
 
 // hold collects the next n octets of the message's memory in t.parts, held by
-// t.held. It reports false if some of it was revoked.
-func (s *session) hold(n uint64) bool {
+// t.held. Memory that may vanish is copied.
+func (s *session) hold(n uint64) stag.Fault {
 	t := &s.tx
 	for n > 0 {
 		ref, off, k := t.take(n)
 		if k > 0 {
 			if !ref.Hold() {
-				return false
+				return ref.Lost()
 			}
 			t.held = append(t.held, ref)
-			t.parts = ref.Append(t.parts, off, k)
+			if ref.MayVanish() {
+				safe := make([]byte, k)
+				if !ref.CopyHeld(safe, off) {
+					return ref.Lost()
+				}
+				t.parts = append(t.parts, safe)
+			} else {
+				t.parts = ref.Append(t.parts, off, k)
+			}
 		}
 		n -= k
 	}
-	return true
+	return stag.OK
 }
 
-// copyOut appends the next n octets of the message's memory to the arena of b. It
-// reports false if some of it was revoked.
-func (s *session) copyOut(b *batch, n uint64, held *holder) bool {
+// copyOut appends the next n octets of the message's memory to the arena of b.
+func (s *session) copyOut(b *batch, n uint64, held *holder) stag.Fault {
 	for n > 0 {
 		ref, off, k := s.tx.take(n)
 		at := len(b.arena)
 		b.arena = b.arena[:at+int(k)]
 		if k > 0 && !(held.hold(ref) && ref.CopyHeld(b.arena[at:], off)) {
-			return false
+			return ref.Lost()
 		}
 		n -= k
 	}
-	return true
+	return stag.OK
 }
 
 // pieces adds the next n octets of the message's memory to b, not copied.
-func (s *session) pieces(b *batch, n uint64) bool {
+func (s *session) pieces(b *batch, n uint64) stag.Fault {
 	t := &s.tx
 	for n > 0 {
 		ref, off, k := t.take(n)
 		if k > 0 && !b.memory(ref, off, k) {
-			return false
+			return ref.Lost()
 		}
 		n -= k
 	}
-	return true
+	return stag.OK
 }
 
 // take moves over up to n octets of one element of the scatter/gather list.
@@ -178,14 +186,15 @@ func (t *txSide) take(n uint64) (ref stag.Ref, off, k uint64) {
 	return ref, off, k
 }
 
-// lost is the cause when memory of the message being framed was revoked. Its
-// segment has not begun to go out, so the Terminate takes its place (draft 6.4).
-func (s *session) lost() cause {
+// lost is the cause when memory of the message being framed was revoked or has
+// vanished. Its segment has not begun to go out, so the Terminate takes its place
+// (draft 6.4).
+func (s *session) lost(f stag.Fault) cause {
 	t := &s.tx
 	if t.msg.kind == fromIRRQ {
-		return s.readCause(FaultReadSTag, t.msg.off)
+		return s.readCause(memoryFault(sideRead, f), t.msg.off)
 	}
-	return cause{fault: FaultSQSTag, sq: t.next, hasSQ: true}
+	return cause{fault: memoryFault(sideSQ, f), sq: t.next, hasSQ: true}
 }
 
 // framed ends the message.

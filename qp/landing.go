@@ -86,7 +86,7 @@ func (s *session) scatter(seg ddp.Segment) Fault {
 			}
 			if !seg.IsPlaced() {
 				if !ref.CopyIn(0, p[:n]) {
-					return FaultRQSTag
+					return memoryFault(sideRQ, ref.Lost())
 				}
 				p = p[n:]
 			}

@@ -50,7 +50,7 @@ func (s *session) placeTagged(of side, seg ddp.Segment) Fault {
 		return memoryFault(of, f)
 	}
 	if !seg.IsPlaced() && !ref.CopyIn(0, seg.Payload()) {
-		return memoryFault(of, stag.FaultSTag) // revoked between the two
+		return memoryFault(of, ref.Lost()) // revoked between the two, or vanished
 	}
 	return NoFault
 }

@@ -48,7 +48,9 @@ func (s *session) run(b *batch) {
 				break
 			}
 		}
-		s.frameShort(b, e, ref)
+		if !s.frameShort(b, e, ref) {
+			break
+		}
 	}
 	if pos != t.next {
 		t.next = pos
@@ -56,10 +58,11 @@ func (s *session) run(b *batch) {
 	}
 }
 
-// frameShort appends a message of one segment, whose memory is held.
-func (s *session) frameShort(b *batch, e *sqe, ref stag.Ref) {
+// frameShort appends a message of one segment, whose memory is held. It reports
+// false, having done nothing, if that has vanished.
+func (s *session) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
 	t := &s.tx
-	from, n := len(b.arena), int(e.length)
+	from, n, msn := len(b.arena), int(e.length), t.sendMSN
 	if e.op == wr.OpWrite {
 		b.arena = t.framer.AppendLength(b.arena, ddp.TaggedHeader+n)
 		b.arena = ddp.AppendTagged(b.arena, true, rdmap.Control(rdmap.Write), uint32(e.remote.STag), e.remote.TO)
@@ -73,9 +76,13 @@ func (s *session) frameShort(b *batch, e *sqe, ref stag.Ref) {
 	}
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]
-	ref.CopyHeld(b.arena[at:], 0)
+	if n > 0 && !ref.CopyHeld(b.arena[at:], 0) {
+		b.arena, t.sendMSN = b.arena[:from], msn
+		return false
+	}
 	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
 	t.pos += uint64(len(b.arena) - from)
 	e.end = t.pos
+	return true
 }

@@ -99,6 +99,7 @@ type message struct {
 	to     uint64
 	length uint64
 	off    uint64 // octets framed
+	vanish bool   // some of its memory may
 	sge    int    // element that off is in
 	sgeOff uint64 // and where
 }

@@ -41,7 +41,7 @@ func (t *Table) FastRegister(r *wr.FastRegister, u User) Fault {
 	e.mem = join(e.pieces)
 	g := e.grant.load()
 	g.key, g.access, g.addressing = r.STag.Key(), r.Access, r.Addressing
-	g.base, g.length = base, r.Buffers.Length
+	g.base, g.length, g.vanish = base, r.Buffers.Length, false // pages are this table's own
 	e.grant.store(g)
 	e.arm()
 	return OK

@@ -21,7 +21,8 @@ const (
 	// FaultPD: the STag belongs to another Protection Domain, or to another
 	// queue pair than the one of this stream.
 	FaultPD
-	// FaultAccess: the STag lacks the access right.
+	// FaultAccess: the STag lacks the access right; or the memory has vanished
+	// (RegionConfig.MayVanish).
 	FaultAccess
 	// FaultWrap: the range goes beyond the last TO, 1<<64-1.
 	FaultWrap

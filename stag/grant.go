@@ -22,6 +22,9 @@ type grant struct {
 	// at is where in the memory the first octet is: a window begins anywhere
 	// in that of its region.
 	at uint64
+
+	// vanish is set if the memory may go while it is registered (vanish.go).
+	vanish bool
 }
 
 // allows checks the association of the STag with the stream that uses it.
@@ -49,12 +52,15 @@ func (g *grant) contains(to, n uint64) Fault {
 	return OK
 }
 
+// vanishBit is that of grant.vanish, behind the eight of the addressing type.
+const vanishBit = 1 << 24
+
 // published is a grant that can be read at any time. What is read is one grant
 // and not a mixture of two if the hold word is of the same generation before and
 // after, because it is written between generations only (see entry).
 type published struct {
 	who    atomic.Uint64 // pd and qp
-	how    atomic.Uint64 // addressing, access and key
+	how    atomic.Uint64 // vanish, addressing, access and key
 	base   atomic.Uint64
 	length atomic.Uint64
 	at     atomic.Uint64
@@ -63,6 +69,7 @@ type published struct {
 func (p *published) read(g *grant) {
 	who, how := p.who.Load(), p.how.Load()
 	g.key, g.access, g.addressing = uint8(how), wr.Access(how>>8), wr.Addressing(how>>16)
+	g.vanish = how&vanishBit != 0
 	g.pd, g.qp = wr.PDID(who>>32), wr.QPID(who)
 	g.base, g.length, g.at = p.base.Load(), p.length.Load(), p.at.Load()
 }
@@ -71,7 +78,11 @@ func (p *published) load() (g grant) { p.read(&g); return g }
 
 func (p *published) store(g grant) {
 	p.who.Store(uint64(g.pd)<<32 | uint64(g.qp))
-	p.how.Store(uint64(g.addressing)<<16 | uint64(g.access)<<8 | uint64(g.key))
+	how := uint64(g.addressing)<<16 | uint64(g.access)<<8 | uint64(g.key)
+	if g.vanish {
+		how |= vanishBit
+	}
+	p.how.Store(how)
 	p.base.Store(g.base)
 	p.length.Store(g.length)
 	p.at.Store(g.at)

@@ -221,7 +221,8 @@ func TestGrantWords(t *testing.T) {
 		{base: 1<<64 - 1},
 		{length: 1<<64 - 1},
 		{at: 1<<64 - 1},
-		{1, 2, 3, 4, 1, 6, 7, 8},
+		{vanish: true},
+		{1, 2, 3, 4, 1, 6, 7, 8, true},
 	} {
 		var p published
 		p.store(grant{key: 9, pd: 9, qp: 9, access: 9, addressing: 1, base: 9, length: 9, at: 9})

@@ -36,26 +36,28 @@ func (r Ref) Release() {
 func (r Ref) SameHold(o Ref) bool { return r.e != nil && r.e == o.e && r.gen == o.gen }
 
 // CopyIn holds the range and copies src to its octets from off on. It returns
-// false, and has written nothing, if the STag was revoked or src does not fit.
+// false, and has written nothing, if the STag was revoked or src does not fit; and
+// false, with some of it written, if memory has vanished: Lost tells which.
 func (r Ref) CopyIn(off uint64, src []byte) bool {
 	if !r.contains(off, uint64(len(src))) || !r.Hold() {
 		return false
 	}
-	r.e.mem.copyIn(r.off+off, src)
+	ok := r.e.copyIn(r.off+off, src)
 	r.e.release()
-	return true
+	return ok
 }
 
 // CopyOut holds the range and fills dst from its octets from off on. It
 // returns false, and has written nothing, if the STag was revoked or dst is
-// longer than what follows off.
+// longer than what follows off; and false, with some of it written, if memory has
+// vanished: Lost tells which.
 func (r Ref) CopyOut(dst []byte, off uint64) bool {
 	if !r.contains(off, uint64(len(dst))) || !r.Hold() {
 		return false
 	}
-	r.e.mem.copyOut(dst, r.off+off)
+	ok := r.e.copyOut(dst, r.off+off)
 	r.e.release()
-	return true
+	return ok
 }
 
 // CopyHeld is CopyOut by who has a hold of the range.
@@ -63,8 +65,7 @@ func (r Ref) CopyHeld(dst []byte, off uint64) bool {
 	if !r.contains(off, uint64(len(dst))) || !r.isHeld() {
 		return false
 	}
-	r.e.mem.copyOut(dst, r.off+off)
-	return true
+	return r.e.copyOut(dst, r.off+off)
 }
 
 // isHeld is false, though somebody says that he has a hold, if that cannot be.

@@ -43,6 +43,10 @@ type RegionConfig struct {
 	// meant for an STag that several streams use: RFC 5040 8.1.1 does not
 	// let one of their peers invalidate it.
 	NoRemoteInvalidate bool
+	// MayVanish says that Memory may be unmapped, or become read-only, while it
+	// is registered. A copy that meets such a page is refused with FaultAccess;
+	// without it, it ends the process. What was copied before stays.
+	MayVanish bool
 }
 
 // AllocateConfig describes an STag without memory (verbs draft 9.2.6.1).
@@ -187,6 +191,7 @@ func (t *Table) prepare(c *RegionConfig) (*entry, error) {
 	e.grant.store(grant{
 		key: c.Key, pd: c.PD, qp: c.QP, access: c.Access,
 		addressing: c.Addressing, base: base, length: length,
+		vanish: c.MayVanish,
 	})
 	return e, nil
 }

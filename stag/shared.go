@@ -69,6 +69,7 @@ func (t *Table) registerShared(s wr.STag, c *SharedConfig) (Info, error) {
 	e.grant.store(grant{
 		key: c.Key, pd: c.PD, qp: c.QP, access: c.Access,
 		addressing: c.Addressing, base: base, length: old.grant.length.Load(),
+		vanish: old.mayVanish(),
 	})
 	if err := t.insert(e); err != nil {
 		return Info{}, err

@@ -95,6 +95,7 @@ func (t *Table) Bind(b *wr.Bind, u User) Fault {
 	g := grant{
 		key: b.Window.Key(), pd: u.PD, qp: u.QP, access: b.Access,
 		addressing: b.Addressing, length: b.Length, at: b.VA - r.grant.base.Load(),
+		vanish: r.mayVanish(),
 	}
 	if b.Addressing == wr.VABased {
 		g.base = b.VA

@@ -35,6 +35,11 @@ type RegionConfig struct {
 	QP *QP
 	// NoRemoteInvalidate refuses a peer's Send with Invalidate.
 	NoRemoteInvalidate bool
+	// MayVanish says that Memory may be unmapped, or made read-only, while it is
+	// registered. What meets such a page ends as an access violation of that
+	// operation; without it, it ends the process. Payload of such a region is
+	// always copied. What is mapped there instead meanwhile is not told from it.
+	MayVanish bool
 }
 
 // MR is a Memory Region (verbs draft 7.3).
@@ -120,6 +125,7 @@ func (p *PD) region(c RegionConfig) (stag.RegionConfig, error) {
 	sc := stag.RegionConfig{
 		PD: p.id, Memory: c.Memory, Buffers: c.Buffers, Access: c.Access, RemoteAccess: c.RemoteAccess,
 		Key: c.Key, Addressing: addressing(c.ZeroBased), VA: c.VA, NoRemoteInvalidate: c.NoRemoteInvalidate,
+		MayVanish: c.MayVanish,
 	}
 	if c.QP != nil {
 		if p.rnic != c.QP.rnic || p.rnic.QP(c.QP.ID()) != c.QP {

@@ -1,0 +1,67 @@
+package stag
+
+import "runtime/debug"
+
+// Memory that vanishes. An adapter pins the pages of a region, and what a program does
+// to its mappings does not reach them. We cannot: a page that was unmapped, or made
+// read-only, faults. Where the region says so (RegionConfig.MayVanish), copies run under
+// debug.SetPanicOnFault and such a fault is a protection error of the one operation
+// that met it. System calls are kept away from that memory: what they did not get could
+// not be told from the connection's failure within an FPDU.
+
+// mayVanish reports whether the memory of the current generation may.
+func (e *entry) mayVanish() bool { return e.grant.how.Load()&vanishBit != 0 }
+
+// MayVanish reports whether the memory may vanish: it is copied then and not named in a
+// system call. It takes no hold; of a revoked range the answer means nothing.
+func (r Ref) MayVanish() bool { return r.e != nil && r.e.mayVanish() }
+
+// Lost says why a copy within the range, or a hold of it, has just failed:
+// FaultAccess if its memory has vanished, else FaultSTag, because it was revoked.
+func (r Ref) Lost() Fault {
+	if r.e != nil && r.e.word.Load()&^holdMask == r.gen {
+		return FaultAccess
+	}
+	return FaultSTag
+}
+
+// copyIn is memory.copyIn under a hold. It reports false if memory has vanished.
+func (e *entry) copyIn(off uint64, src []byte) bool {
+	if e.mayVanish() {
+		return e.mem.tryCopyIn(off, src)
+	}
+	e.mem.copyIn(off, src)
+	return true
+}
+
+// copyOut is memory.copyOut under a hold. It reports false if memory has vanished.
+func (e *entry) copyOut(dst []byte, off uint64) bool {
+	if e.mayVanish() {
+		return e.mem.tryCopyOut(dst, off)
+	}
+	e.mem.copyOut(dst, off)
+	return true
+}
+
+func (m *memory) tryCopyIn(off uint64, src []byte) (ok bool) {
+	defer endFault(debug.SetPanicOnFault(true))
+	m.copyIn(off, src)
+	return true
+}
+
+func (m *memory) tryCopyOut(dst []byte, off uint64) (ok bool) {
+	defer endFault(debug.SetPanicOnFault(true))
+	m.copyOut(dst, off)
+	return true
+}
+
+// endFault ends a copy, deferred by it: before is what debug.SetPanicOnFault was. A
+// fault at an address leaves the result false; any other panic goes on.
+func endFault(before bool) {
+	debug.SetPanicOnFault(before)
+	if p := recover(); p != nil {
+		if _, fault := p.(interface{ Addr() uintptr }); !fault {
+			panic(p)
+		}
+	}
+}
