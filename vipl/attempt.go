@@ -96,6 +96,9 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 	for pos := v.recv.done; pos != v.recv.tail; pos++ {
 		l.feed(&v.recv, v.recv.at(pos))
 	}
+	if a.want.CRC && !g.CRC {
+		v.nic.report(ErrorDescriptor{ViHandle: v, ResourceCode: ResourceVi, ErrorCode: ErrorNoCRC})
+	}
 	endpoint.Start()
 	return attributesOf(g.Peer, g.MTU, g.CRC), nil
 }

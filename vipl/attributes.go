@@ -68,7 +68,8 @@ type ViAttributes struct {
 	// them. Each end decides for itself.
 	FlowControl bool
 	// CRC (extension; VI/TCP 3.6) asks for a CRC in each segment. A connection has it if
-	// both ends ask: then the attributes of both VIs, while they are connected, tell so.
+	// both ends ask: then the attributes of both VIs, while they are connected, tell so. A
+	// VI that asked and is connected without has ErrorNoCRC told to the error handler.
 	CRC bool
 }
 

@@ -95,6 +95,7 @@ func (a *attempt) config() vitcp.Config {
 		MTU:        a.want.MaxTransferSize,
 		ReadWindow: n.config.ReadWindow,
 		CRC:        a.want.CRC,
+		RequireCRC: n.config.RequireCRC,
 		RxPosted:   a.posted,
 	}
 }

@@ -50,6 +50,17 @@ func TestCRCAgreed(t *testing.T) {
 			require.Equal(t, agreed, remote.CRC)
 			require.Equal(t, agreed, crc(va))
 			require.Equal(t, agreed, crc(vb))
+			for _, end := range []struct {
+				h     *host
+				v     *Vi
+				asked bool
+			}{{a, va, askedA}, {b, vb, askedB}} {
+				if end.asked && !agreed {
+					want := ErrorDescriptor{NicHandle: end.h.nic, ViHandle: end.v, ResourceCode: ResourceVi, ErrorCode: ErrorNoCRC}
+					require.Equal(t, want, end.h.waitError(), "who asked in vain is told")
+				}
+				end.h.noError()
+			}
 
 			require.NoError(t, va.Disconnect())
 			waitState(t, vb, StateError)
@@ -57,6 +68,44 @@ func TestCRCAgreed(t *testing.T) {
 			require.Equal(t, agreed, crc(vb), "until Disconnect")
 			require.NoError(t, vb.Disconnect())
 			require.Equal(t, askedB, crc(vb))
+		})
+	}
+}
+
+// TestCRCRequired: a NIC that requires CRCs makes no connection without.
+func TestCRCRequired(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		client, server     Config
+		atClient, atServer Return
+	}{
+		{"by the client", Config{RequireCRC: true}, Config{}, ErrInvalidParameter, Success},
+		{"by the server", Config{}, Config{RequireCRC: true}, ErrReject, ErrInvalidParameter},
+		{"by both", Config{RequireCRC: true}, Config{RequireCRC: true}, Success, Success},
+		{"by the client, offered by the server", Config{RequireCRC: true}, Config{CRC: true}, Success, Success},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := newHost(t, c.client), newHost(t, c.server)
+			va, vb := a.vi(ServiceReliableDelivery, nil, nil), b.vi(ServiceReliableDelivery, nil, nil)
+			requested := make(chan error, 1)
+			go func() {
+				_, err := va.ConnectRequest(within(t), nil, b.address("here"))
+				requested <- err
+			}()
+			conn, err := b.nic.ConnectWait(within(t), b.address("here"))
+			require.NoError(t, err)
+			err = conn.ConnectAccept(vb)
+			require.Equal(t, c.atServer, ReturnOf(err), "%v", err)
+			if err != nil { // the request stands
+				require.NoError(t, conn.ConnectReject())
+			}
+			err = <-requested
+			require.Equal(t, c.atClient, ReturnOf(err), "%v", err)
+			if err == nil {
+				_, attributes, err := va.QueryVi()
+				require.NoError(t, err)
+				require.True(t, attributes.CRC)
+			}
 		})
 	}
 }

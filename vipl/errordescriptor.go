@@ -51,13 +51,16 @@ const (
 	ErrorRdmaRProt
 	// ErrorCompProt: the memory of a Descriptor was deregistered before it was done.
 	ErrorCompProt
+	// ErrorNoCRC (extension): the VI asked for CRCs and is connected without, because the
+	// remote end did not ask. Nothing has broken.
+	ErrorNoCRC
 	numErrorCodes
 )
 
 var errorCodeNames = [numErrorCodes]string{
 	"Post Descriptor Error", "Connection Lost", "Receive Queue Empty", "VI Overrun",
 	"RDMA Write Protection Error", "RDMA Write Data Error", "RDMA Write Packet Abort",
-	"RDMA Read Protection Error", "Completion Protection Error",
+	"RDMA Read Protection Error", "Completion Protection Error", "Connected Without CRC",
 }
 
 func (c ErrorCode) String() string {
@@ -97,7 +100,7 @@ func logError(e *ErrorDescriptor) {
 //
 // At the two reliable levels it is called once for each connection that breaks, by
 // whatever error, and for no other reason (7.2, 7.3). An Unreliable VI calls it only
-// when the connection is lost (7.1). What happens to a VI that is not connected is
+// when the connection is lost (7.1). ErrorNoCRC comes apart from that. What happens to a VI that is not connected is
 // told when it is next to be connected (5.1).
 func (n *Nic) ErrorCallback(handler func(*ErrorDescriptor)) error {
 	n.mu.Lock()

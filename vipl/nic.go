@@ -27,6 +27,9 @@ type Config struct {
 	MatchTimeout time.Duration
 	// CRC sets ViAttributes.CRC of all VIs.
 	CRC bool
+	// RequireCRC is CRC, and no connection without: ConnectRequest and ConnectAccept fail
+	// with ErrInvalidParameter then.
+	RequireCRC bool
 	// ReadWindow is how many RDMA Reads may be outstanding on a connection, in each
 	// direction; the smaller of the two ends' counts. 16 if zero.
 	ReadWindow uint16

@@ -121,7 +121,7 @@ func TestNames(t *testing.T) {
 		{ActConnect | ActDefer, "connect, report later"},
 		{ServiceReliableReception, "Reliable Reception"}, {ReliabilityLevel(7), "ReliabilityLevel(7)"},
 		{ResourceDescriptor, "Descriptor"}, {ResourceCode(8), "ResourceCode(8)"},
-		{ErrorCompProt, "Completion Protection Error"}, {ErrorCode(77), "ErrorCode(77)"},
+		{ErrorCompProt, "Completion Protection Error"}, {ErrorNoCRC, "Connected Without CRC"}, {ErrorCode(77), "ErrorCode(77)"},
 		{StatusDone | StatusOpRdmaRead | StatusRdmaProtError, "RDMA Read, done, RDMA protection error"},
 		{StatusOpReceive | StatusImmediate | StatusPartialError | 1<<31, "Receive, partial, immediate data, reserved 0x80000000"},
 		{&ErrorDescriptor{ErrorCode: ErrorRecvQEmpty, ResourceCode: ResourceVi, OpCode: StatusOpReceive}, "Receive Queue Empty (VI, Receive)"},

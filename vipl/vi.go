@@ -100,7 +100,7 @@ func (n *Nic) checkVi(a *ViAttributes) error {
 // requested are attributes with what the Nic asks for by itself.
 func (n *Nic) requested(a *ViAttributes) ViAttributes {
 	r := *a
-	r.CRC = r.CRC || n.config.CRC
+	r.CRC = r.CRC || n.config.CRC || n.config.RequireCRC
 	return r
 }
 

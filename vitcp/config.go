@@ -47,6 +47,8 @@ type Config struct {
 	ReadWindow uint16
 	// CRC offers a CRC on each segment; there is one if both ends offer it.
 	CRC bool
+	// RequireCRC is CRC, and no connection without: it is a *MismatchError then.
+	RequireCRC bool
 	// Number is the number of this end's first message, which is the one that
 	// establishes the connection (3.2: it may be varied).
 	Number uint32
@@ -71,6 +73,7 @@ func (c Config) resolved() (Config, error) {
 	if c.ReadWindow == 0 {
 		c.ReadWindow = DefaultReadWindow
 	}
+	c.CRC = c.CRC || c.RequireCRC
 	return c, nil
 }
 

@@ -14,8 +14,8 @@ const (
 	// FaultFrame: the length is below that of a segment header. Where the
 	// segment ends is not known.
 	FaultFrame
-	// FaultCRC: the trailer is not the segment's CRC. Nothing in the segment
-	// can be trusted.
+	// FaultCRC: the trailer is not the segment's CRC, or the CRC option that
+	// announced it was damaged. Nothing in the segment can be trusted.
 	FaultCRC
 	// FaultType: the type is none of those defined.
 	FaultType

@@ -29,6 +29,9 @@ func (c Config) accept(req *CE) (CE, error) {
 	ce.MTU = min(ce.MTU, req.MTU) // VT-3.3-M4
 	ce.ReadWindow = min(ce.ReadWindow, req.ReadWindow)
 	ce.Options &= req.Options // VT-3.6-O1
+	if c.RequireCRC && ce.Options&OptionCRC == 0 {
+		return ce, &MismatchError{Reason: ReasonCRC, Local: ce, Peer: *req}
+	}
 	return ce, nil
 }
 
@@ -41,7 +44,7 @@ func unfit(req *CE) (Reason, bool) {
 }
 
 // check judges a ConnectAccept, acc, against the request c that it answers.
-func (c *CE) check(acc *CE) error {
+func (c *CE) check(acc *CE, requireCRC bool) error {
 	bad := func(r Reason) error { return &MismatchError{Reason: r, Local: *c, Peer: *acc} }
 	switch differ := c.Attributes ^ acc.Attributes; {
 	case differ&levelMask != 0: // VT-3.3-M1
@@ -50,7 +53,8 @@ func (c *CE) check(acc *CE) error {
 		return bad(ReasonPeerToPeer)
 	case acc.MTU == 0 || acc.MTU > c.MTU: // VT-3.3-M4
 		return bad(ReasonMTU)
-	case acc.Options&OptionCRC&^c.Options != 0: // VT-3.6-O1
+	case acc.Options&OptionCRC&^c.Options != 0, // VT-3.6-O1
+		requireCRC && acc.Options&OptionCRC == 0:
 		return bad(ReasonCRC)
 	case !c.sameVIs(acc): // VT-2.2.2.2.2-M4
 		return bad(ReasonDiscriminator)

@@ -1,6 +1,7 @@
 package vitcp
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 )
@@ -45,6 +46,29 @@ func appendOptions(dst []byte, o Options) []byte {
 		dst = append(dst, 0, optUrgent, 0, optHeader)
 	}
 	return append(dst, 0, optEnd)
+}
+
+// mostDamaged bounds the option lists, in octets, that lostCRC looks at.
+const mostDamaged = 64
+
+// lostCRC reports whether the segment b, in whose option list, at b[at:], is no CRC
+// option, had one before a single bit was damaged: with that bit put back it ends in its
+// own CRC. Nothing else would notice, as what is behind the list counts as padding.
+func lostCRC(b []byte, at int) bool {
+	if n := len(b) - at; n < optHeader+Trailer || n > mostDamaged {
+		return false
+	}
+	b = bytes.Clone(b)
+	body := len(b) - Trailer
+	for i := 8 * at; i < 8*body; i++ {
+		b[i/8] ^= 1 << (i % 8)
+		o, fault := parseOptions(b[at:])
+		if fault == FaultNone && o&OptionCRC != 0 && CRC(0).Add(b[:body]).Matches(b[body:]) {
+			return true
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+	return false
 }
 
 // parseOptions reads the option list in b, which goes to the end of the segment:

@@ -42,7 +42,7 @@ const (
 	// proposed (VT-3.3-M4).
 	ReasonMTU
 	// ReasonCRC: a ConnectAccept agrees to a CRC that was not offered
-	// (VT-3.6-O1).
+	// (VT-3.6-O1), or one end requires a CRC and the other does not offer it.
 	ReasonCRC
 	// ReasonDiscriminator: a ConnectAccept names other VIs than the request
 	// (VT-2.2.2.2.2-M4).

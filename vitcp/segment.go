@@ -107,14 +107,18 @@ func (s *Segment) checkWrite(size int) Fault {
 // checkConnect judges a segment of establishment, and finds its trailer.
 func (s *Segment) checkConnect() Fault {
 	trailer, fault := s.connectTrailer()
+	var damaged bool
 	if trailer {
 		n := len(s.b) - Trailer
 		s.b, s.tail = s.b[:n], s.b[n:]
-		if !CRC(0).Add(s.b).Matches(s.tail) {
-			return FaultCRC
-		}
+		damaged = !CRC(0).Add(s.b).Matches(s.tail)
+	} else {
+		damaged = fault == FaultNone && s.Type.kind().ce && lostCRC(s.b, SegmentHeader+CEHeader)
 	}
-	if fault != FaultNone {
+	switch {
+	case damaged:
+		return FaultCRC
+	case fault != FaultNone:
 		return fault
 	}
 	return s.checkSingle()
