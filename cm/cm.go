@@ -15,7 +15,7 @@
 // Any net.Conn will do (Connect, Await). A TCP connection is the fast way. What
 // others lack costs something: without a half-close (net.Pipe) a close ends both
 // directions at once, so a Terminate Message on its way may be lost; without a
-// reset (TLS, net.Pipe) an abort looks like a close to the peer.
+// reset (net.Pipe) an abort looks like a close to the peer.
 package cm
 
 import (

@@ -26,9 +26,8 @@ type ending struct {
 	told   bool // an event has said why RTS was left
 }
 
-// newEnding starts the time that the LLP stream gets.
-func newEnding(s *session) *ending {
-	by := time.Now().Add(s.q.cfg.CloseTimeout)
+// newEnding gives the LLP stream the time until by.
+func newEnding(s *session, by time.Time) *ending {
 	_ = s.llp.conn.SetDeadline(by)
 	return &ending{session: s, state: RTS, by: by, fresh: s.rx.in.Buffered() > 0}
 }
@@ -67,8 +66,12 @@ func (e *ending) spoilt() bool {
 }
 
 // close closes this half of the stream; a connection that has no halves is closed
-// with that.
+// with that. That of TLS is a write, with a deadline of its own.
 func (e *ending) close() {
+	if !e.llp.direct() {
+		limit := time.AfterFunc(time.Until(e.by), e.llp.reset)
+		defer limit.Stop()
+	}
 	has, err := e.llp.halfClose()
 	e.half = has && err == nil
 	if !has {

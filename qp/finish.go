@@ -11,21 +11,33 @@ import (
 // goroutine of its own; once it owns both sides nothing else of the session runs,
 // so the rest is one thing after another:
 //
-//  1. take over the transmit and the receive side;
+//  1. take over the receive and the transmit side;
 //  2. leave RTS: from here on posts are refused;
 //  3. do what the state table says, and in Closing and Terminate wait for what
 //     comes, until the state is Idle or Error (ending.go);
 //  4. let go of the LLP stream.
+//
+// A write through a plain net.Conn cannot be woken to be taken up again (TLS would be
+// broken by it), and has until the close timeout, which counts from here. A verb does not
+// wait for it: 2 comes before the transmit side is taken over then.
 func (s *session) finish() {
-	c := s.cause
-	s.takeOver(c)
+	c, by := s.cause, time.Now().Add(s.q.cfg.CloseTimeout)
+	s.interrupt(c, by)
+	s.ownReceive()
+	early := c.byVerb() && !s.llp.direct()
+	if !early {
+		s.ownTransmit()
+	}
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.Cause = c.fault
 	close(s.decided)
+	if early {
+		s.ownTransmit()
+	}
 	s.detach()
 	s.noFeed()
-	e := newEnding(s)
+	e := newEnding(s, by)
 	for e.act(t, c); e.state == Closing || e.state == Terminate; e.act(t, c) {
 		c = e.await()
 		s.outcome.Last = c.fault
@@ -36,8 +48,8 @@ func (s *session) finish() {
 		s.tx.batch = nil
 	}
 	s.rx.in.drop()
-	s.rx.mu.Unlock()
 	s.tx.mu.Unlock()
+	s.rx.mu.Unlock()
 	s.q.endSession(t, &c)
 	if t.Actions&ActEvent != 0 { // draft 6.2.5: behind the change of state
 		s.q.raise(c.event())
@@ -45,24 +57,32 @@ func (s *session) finish() {
 	close(s.over)
 }
 
-// takeOver makes both sides stop and owns them. A writer that sleeps is woken if
-// the write can be taken up again; through a plain net.Conn it cannot (TLS
-// would be broken by it), so such a writer gets until the close timeout.
-func (s *session) takeOver(c cause) {
+// interrupt makes both sides stop: who sleeps in a read or a write of the LLP wakes up,
+// or does by then.
+func (s *session) interrupt(c cause, by time.Time) {
 	switch {
 	case Step(RTS, c.trigger()).Actions&ActReset != 0:
 		s.llp.reset()
 	case s.llp.direct():
 		_ = s.llp.conn.SetWriteDeadline(past)
 	default:
-		_ = s.llp.conn.SetWriteDeadline(time.Now().Add(s.q.cfg.CloseTimeout))
+		_ = s.llp.conn.SetWriteDeadline(by)
 	}
 	s.llp.wakeReader()
-	s.wg.Wait()
+}
+
+// ownReceive takes the receive side, which has nothing to wait for.
+func (s *session) ownReceive() {
+	s.receiving.Wait()
 	s.rx.berth.Lock() // a program that slept here has left, and none stays any more
 	defer s.rx.berth.Unlock()
-	s.tx.mu.Lock() // pollers and posters may still be about to leave
-	s.rx.mu.Lock()
+	s.rx.mu.Lock() // pollers may still be about to leave
+}
+
+// ownTransmit takes the transmit side.
+func (s *session) ownTransmit() {
+	s.transmitting.Wait()
+	s.tx.mu.Lock() // posters may still be about to leave
 }
 
 // busy reports whether work is left on the Send Queue or the IRRQ, as the LLP

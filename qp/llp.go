@@ -125,12 +125,20 @@ func (l *llp) halfClose() (has bool, err error) {
 	return true, c.CloseWrite()
 }
 
-// reset drops the connection at once; TCP tells the peer with an RST.
+// reset drops the connection at once; TCP tells the peer with an RST. That below TLS is
+// dropped first: to close TLS is to write, which may wait for the peer.
 func (l *llp) reset() {
-	if c, ok := l.conn.(interface{ SetLinger(int) error }); ok {
+	if over, ok := l.conn.(interface{ NetConn() net.Conn }); ok {
+		drop(over.NetConn())
+	}
+	drop(l.conn)
+}
+
+func drop(conn net.Conn) {
+	if c, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = c.SetLinger(0)
 	}
-	_ = l.conn.Close()
+	_ = conn.Close()
 }
 
 func outcomeOf(err error) outcome {

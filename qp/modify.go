@@ -80,10 +80,10 @@ var modifyTriggers = [...]Trigger{
 }
 
 // Modify changes state and attributes, all or nothing. It returns once the
-// change has happened: for Closing and Terminate when processing has stopped and
-// the LLP Close has begun, for Error when everything is flushed and the LLP
-// stream is gone. Only a last message makes it wait for the peer, up to the close
-// timeout; another Modify is refused meanwhile. Errors: wr.ErrInvalidState,
+// change has happened: for Closing and Terminate when posts are refused and nothing
+// more is received, for Error when everything is flushed and the LLP stream is gone.
+// Only a last message makes it wait for the peer, up to the close timeout; another
+// Modify is refused meanwhile. Errors: wr.ErrInvalidState,
 // wr.ErrInvalidLLPStream, wr.ErrInvalidModifier, wr.ErrORDExceeded,
 // wr.ErrShrinkFailed, wr.ErrRQLimitRange, wr.ErrStillFlushing, wr.ErrInvalidQP.
 func (q *QP) Modify(m Modify) error {

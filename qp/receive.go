@@ -95,7 +95,7 @@ func (r *rxSide) init(s *session) {
 
 // receiveLoop receives whenever nobody else does. One goroutine a session.
 func (s *session) receiveLoop() {
-	defer s.wg.Done()
+	defer s.receiving.Done()
 	r := &s.rx
 	spin := 0
 	r.berth.Lock()

@@ -37,13 +37,14 @@ type session struct {
 	rx rxSide
 
 	stopping atomic.Bool
-	stop     chan struct{}  // closed with stopping
-	decided  chan struct{}  // closed when the state of RTS is left
-	over     chan struct{}  // closed when the stream is gone and all is flushed
-	cause    cause          // why; set before stop is closed
-	again    atomic.Uint32  // a later Fault, for finish; see failAgain
-	outcome  End            // how it ended; set before over is closed
-	wg       sync.WaitGroup // receiveLoop and transmitLoop
+	stop     chan struct{} // closed with stopping
+	decided  chan struct{} // closed when the state of RTS is left
+	over     chan struct{} // closed when the stream is gone and all is flushed
+	cause    cause         // why; set before stop is closed
+	again    atomic.Uint32 // a later Fault, for finish; see failAgain
+	outcome  End           // how it ended; set before over is closed
+
+	receiving, transmitting sync.WaitGroup // receiveLoop, transmitLoop
 
 	// draining is set once somebody has called Drain, which waits for tokens in
 	// quiet.
@@ -68,6 +69,11 @@ type cause struct {
 	terminate []byte
 	// told says that an event has told of the end before.
 	told bool
+}
+
+// byVerb reports whether a Modify QP waits until RTS is left, and the stream is not reset.
+func (c *cause) byVerb() bool {
+	return c.fault == FaultModifyClosing || c.fault == FaultModifyTerminate
 }
 
 // trigger is what the state machine sees of c.
@@ -116,7 +122,8 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 	s.gate.Store(st.Role == mpa.Responder)
 	// Here, because a post may find a fault as soon as the session is known: finish
 	// then waits until start has been.
-	s.wg.Add(2)
+	s.receiving.Add(1)
+	s.transmitting.Add(1)
 	return s
 }
 

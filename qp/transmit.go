@@ -198,7 +198,7 @@ func (s *session) wakeTransmit() {
 
 // transmitLoop sends what posters could not. One goroutine a session.
 func (s *session) transmitLoop() {
-	defer s.wg.Done()
+	defer s.transmitting.Done()
 	t := &s.tx
 	n := s.newNudger()
 	for {
