@@ -40,7 +40,8 @@ const (
 	RTRRead  = mpa.RTRRead
 )
 
-// Config is what one side wants of a connection. The zero value works: CRC on,
+// Config is what one side wants of a connection; what applies to listening is in
+// ListenConfig. The zero value works: CRC on,
 // MPA revision 2, the queue pair's IRD and ORD, client-server.
 type Config struct {
 	// PrivateData goes to the peer's program with the Request or Reply: up to
@@ -69,15 +70,6 @@ type Config struct {
 	// CloseTimeout bounds how long Conn.Close waits for the Send Queue; 0
 	// stands for 5 s.
 	CloseTimeout time.Duration
-	// MaxHalfOpen is how many connections of a Listener may be in startup, or
-	// wait for Accept, at a time; more wait in the TCP backlog. 0 stands for
-	// 128.
-	MaxHalfOpen int
-	// OnStartupError, if set, is told of connections to a Listener that ended
-	// before there was a Request for Accept, and, with remote nil, of errors of
-	// the system in accepting that the Listener survives. It is called from
-	// several goroutines.
-	OnStartupError func(remote net.Addr, err error)
 }
 
 // mpaConfig is c for the MPA startup, with the queue pair's attributes.

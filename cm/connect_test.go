@@ -39,7 +39,7 @@ func TestConnectExchangeClose(t *testing.T) {
 
 func TestDialListen(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	l, err := cm.Listen("127.0.0.1:0", cm.Config{})
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 	require.NoError(t, err)
 	defer l.Close()
 	accepted := make(chan *cm.Conn)

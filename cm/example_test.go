@@ -15,7 +15,7 @@ import (
 // queue pair answers.
 func Example() {
 	ctx := context.Background()
-	listener, err := cm.Listen("127.0.0.1:0", cm.Config{})
+	listener, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,36 +2,74 @@ package cm
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"net"
-	"slices"
-	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
-	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/verbs"
+	"github.com/softrnic/softrnic/internal/accept"
 )
 
-// Listener takes connections and runs the start of their MPA startups side by
-// side, so that a slow or silent peer delays no other.
-type Listener struct {
-	net    net.Listener
-	cfg    Config
-	reqs   chan *Request
-	ctx    context.Context // ends with Close
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
-	close  sync.Once
+// ErrCrowded is matched by what OnStartupError is told of connections that a
+// Listener gave up for others: see ListenConfig.
+var ErrCrowded = accept.ErrCrowded
+
+// ListenConfig is how a Listener treats connections that the program has not
+// taken yet. The zero value works.
+//
+// A peer is a connection in startup until its MPA Request is complete, and waits
+// in the backlog then. However many connect, or trickle, or stay silent, each has
+// its place until MaxStartups others have come; and sources count: one source
+// drives out its own first. A source is an IPv4 address or an IPv6 /64.
+type ListenConfig struct {
+	// Rev is the MPA revision, 1 or 2; 0 stands for 2.
+	Rev uint8
+	// Timeout bounds how long a peer may take for its Request; 0 stands for
+	// 10 s.
+	Timeout time.Duration
+	// IRD and ORD are what a Reject states.
+	IRD, ORD int
+	// MaxStartups is how many connections may be in startup. For another one
+	// the oldest of the source that has the most is reset; sources with no more
+	// than a 32nd of the places count the same. 0 stands for 1024.
+	MaxStartups int
+	// Backlog is how many Requests may wait for Accept. None of them goes for
+	// another. A source has as many as are left free at most, so one alone has
+	// half; a Request beyond that is rejected, without private data. 0 stands
+	// for 1024.
+	Backlog int
+	// OnStartupError, if set, is told of connections that ended before Accept
+	// had them, and, with remote nil, of errors of the system in accepting that
+	// the Listener survives. It is called from several goroutines.
+	OnStartupError func(remote net.Addr, err error)
+	// Logger, if set, gets a warning for each of them, ten a second at most; the
+	// next one then says how many were left out.
+	Logger *slog.Logger
 }
 
-// Listen listens on a TCP address; port 0 picks a free one, see Addr. Of cfg it
-// uses what concerns the Responder before Accept: Rev, Timeout, MaxHalfOpen,
-// OnStartupError, and IRD and ORD for what Reject states.
-func Listen(addr string, cfg Config) (*Listener, error) {
+// startup is what Await is to know.
+func (c *ListenConfig) startup() Config {
+	return Config{Rev: c.Rev, Timeout: c.Timeout, IRD: c.IRD, ORD: c.ORD}
+}
+
+// Listener takes connections and reads their MPA Requests side by side, so that a
+// slow or silent peer neither delays another nor, in any number, keeps one out.
+type Listener struct {
+	cfg  ListenConfig
+	in   *accept.Listener
+	reqs chan waiting // has room for the backlog
+	log  failureLog
+	out  handed
+}
+
+// waiting is a Request in the backlog, and its place there.
+type waiting struct {
+	req   *Request
+	place *accept.Startup
+}
+
+// Listen listens on a TCP address; port 0 picks a free one, see Addr.
+func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("cm: %w", err)
@@ -40,180 +78,79 @@ func Listen(addr string, cfg Config) (*Listener, error) {
 }
 
 // NewListener is Listen over a net.Listener, which it owns.
-func NewListener(nl net.Listener, cfg Config) *Listener {
-	if cfg.MaxHalfOpen <= 0 {
-		cfg.MaxHalfOpen = 128
+func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
+	if cfg.Backlog <= 0 {
+		cfg.Backlog = accept.Default
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	l := &Listener{net: nl, cfg: cfg, reqs: make(chan *Request), ctx: ctx, cancel: cancel}
-	l.wg.Add(1)
-	go l.run()
+	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: failureLog{to: cfg.Logger}}
+	l.in = accept.New(nl, accept.Config{
+		Package: "cm", MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
+	})
 	return l
 }
 
 // Addr is the address listened on.
-func (l *Listener) Addr() net.Addr { return l.net.Addr() }
+func (l *Listener) Addr() net.Addr { return l.in.Addr() }
 
-// Close stops listening and closes connections that no Accept returned. Closing
-// twice is closing once.
+// Close stops listening and closes connections that no Accept returned. Those
+// that one did return go on. Closing twice is closing once.
 func (l *Listener) Close() error {
-	var err error
-	l.close.Do(func() {
-		l.cancel(net.ErrClosed)
-		err = l.net.Close()
-		l.wg.Wait()
-	})
-	return err
+	return l.stop(func(r *Request) { _ = r.nc.Close() })
 }
 
-// run accepts TCP connections, as many at a time as may be half-open (RFC 5042
-// 6.4, RFC 5044 7.1.2).
-func (l *Listener) run() {
-	defer l.wg.Done()
-	open := semaphore.NewWeighted(int64(l.cfg.MaxHalfOpen))
+// stop stops listening, and refuses what waits for Accept.
+func (l *Listener) stop(refuse func(*Request)) error {
+	err := l.in.Close()
 	for {
-		if open.Acquire(l.ctx, 1) != nil {
-			return
+		select {
+		case w := <-l.reqs:
+			w.place.Leave()
+			refuse(w.req)
+		default:
+			return err
 		}
-		nc, err := l.net.Accept()
-		if err != nil {
-			open.Release(1)
-			if l.survives(err) {
-				continue
-			}
-			l.cancel(err)
-			return
-		}
-		l.wg.Go(func() {
-			defer open.Release(1)
-			l.offer(nc)
-		})
 	}
 }
 
-// acceptPause is how long to wait when the system is short of something.
-const acceptPause = 100 * time.Millisecond
-
-// survives reports whether to go on after an error of accept: a lack of files or
-// memory passes, and a peer that gave up in the backlog concerns nobody else.
-func (l *Listener) survives(err error) bool {
-	passing := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
-	if !slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
-		return false
-	}
-	if l.cfg.OnStartupError != nil {
-		l.cfg.OnStartupError(nil, err)
-	}
-	select {
-	case <-time.After(acceptPause):
-		return true
-	case <-l.ctx.Done():
-		return false
-	}
-}
-
-// offer reads a Request and hands it to Accept.
-func (l *Listener) offer(nc net.Conn) {
-	req, err := Await(l.ctx, nc, l.cfg)
+// serve reads a Request and puts it in the backlog.
+func (l *Listener) serve(s *accept.Startup) error {
+	req, err := Await(s.Context(), s.Conn, l.cfg.startup())
 	if err != nil {
-		if l.cfg.OnStartupError != nil && l.ctx.Err() == nil {
-			l.cfg.OnStartupError(nc.RemoteAddr(), err)
-		}
-		return
+		return err
 	}
-	select {
-	case l.reqs <- req:
-	case <-l.ctx.Done():
-		_ = nc.Close()
+	if err := s.Queue(); err != nil {
+		defer context.AfterFunc(s.Context(), func() { _ = s.Conn.Close() })()
+		_ = req.Reject(nil) // that it failed would add nothing
+		return fmt.Errorf("cm: connection from %v: %w", s.Conn.RemoteAddr(), err)
+	}
+	l.reqs <- waiting{req, s} // there is room for all that have a place
+	return nil
+}
+
+// failed tells of a connection that Accept will not return.
+func (l *Listener) failed(remote net.Addr, err error) {
+	l.log.add(remote, err)
+	if l.cfg.OnStartupError != nil {
+		l.cfg.OnStartupError(remote, err)
 	}
 }
 
 // Accept returns the next connection request; answer it with its Accept or
-// Reject. Errors: ctx's; net.ErrClosed after Close; what the net.Listener
-// failed with.
+// Reject. Errors: ctx's; net.ErrClosed after Close or Shutdown; what the
+// net.Listener failed with.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	over := l.in.Context()
 	select {
-	case r := <-l.reqs:
-		return r, nil
+	case w := <-l.reqs:
+		w.place.Leave()
+		if !l.out.request(w.req) {
+			_ = w.req.nc.Close()
+			return nil, fmt.Errorf("cm: accept on %v: %w", l.Addr(), net.ErrClosed)
+		}
+		return w.req, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-l.ctx.Done():
-		return nil, fmt.Errorf("cm: accept on %v: %w", l.Addr(), context.Cause(l.ctx))
+	case <-over.Done():
+		return nil, fmt.Errorf("cm: accept on %v: %w", l.Addr(), context.Cause(over))
 	}
-}
-
-// Await is the Responder's side over a connection that the caller made: it
-// reads the peer's MPA Request. After an error nc is closed.
-func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
-	o, err := mpa.Await(ctx, nc, mpa.Config{
-		Rev: cfg.Rev, Timeout: cfg.Timeout, IRD: cfg.IRD, ORD: cfg.ORD, NoCRC: cfg.NoCRC, Markers: cfg.Markers,
-	})
-	if err != nil {
-		_ = nc.Close()
-		return nil, fmt.Errorf("cm: connection from %v: %w", nc.RemoteAddr(), startupError(err, ""))
-	}
-	return &Request{nc: nc, offer: o}, nil
-}
-
-// Request is a peer's wish to connect. It is for one goroutine at a time.
-type Request struct {
-	nc       net.Conn
-	offer    *mpa.Offer
-	answered bool
-}
-
-// errAnswered is returned for a second answer, which leaves the connection alone.
-var errAnswered = errors.New("cm: the request has been accepted or rejected already")
-
-// PrivateData is what the peer's program sent along.
-func (r *Request) PrivateData() []byte { return r.offer.Request.PrivateData }
-
-// PeerIRD and PeerORD are the peer's limits on RDMA Reads; -1 if it did not say.
-func (r *Request) PeerIRD() int { return r.offer.PeerIRD() }
-
-// PeerORD is the peer's limit on outbound RDMA Reads; -1 if it did not say.
-func (r *Request) PeerORD() int { return r.offer.PeerORD() }
-
-// P2P reports whether the peer asks for peer-to-peer mode.
-func (r *Request) P2P() bool { return r.offer.Request.P2P }
-
-// RemoteAddr is the peer's address.
-func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
-
-// Accept accepts: it sends the MPA Reply and brings qp, which is Idle, to RTS.
-// Receives that the peer's first Sends need should have been posted. After an
-// error the connection is closed, unless qp is not Idle or ctx is done: then the
-// Request stands.
-func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, error) {
-	if r.answered {
-		return nil, errAnswered
-	}
-	a, err := idle(qp)
-	if err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
-	}
-	r.answered = true
-	st, err := r.offer.Accept(cfg.mpaConfig(&a))
-	if err != nil {
-		_ = r.nc.Close()
-		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), startupError(err, ""))
-	}
-	return start(ctx, st, qp, a.IRD, cfg)
-}
-
-// Reject refuses, with up to 508 octets for the peer's program, and closes the
-// connection.
-func (r *Request) Reject(privateData []byte) error {
-	if r.answered {
-		return errAnswered
-	}
-	r.answered = true
-	err := r.offer.Reject(privateData)
-	if cerr := r.nc.Close(); err == nil && !errors.Is(cerr, net.ErrClosed) {
-		err = cerr
-	}
-	return err
 }

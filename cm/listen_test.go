@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,47 +46,64 @@ func (l *pipeListener) dial() net.Conn {
 	return a
 }
 
-// TestSilentPeersDoNotStarve fills every half-open place with peers that send
-// nothing: they lose their place after the timeout.
+// TestSilentPeersDoNotStarve: of peers that send nothing, or an octet now and
+// then, more than there are places for keep nobody out.
 func TestSilentPeersDoNotStarve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-		pl := newPipeListener()
-		failed := make(chan error, 10)
-		l := cm.NewListener(pl, cm.Config{
-			MaxHalfOpen: 2, Timeout: 3 * time.Second,
-			OnStartupError: func(_ net.Addr, err error) { failed <- err },
+	for name, sent := range map[string]int{"silent": 0, "trickling": 5} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
+				pl := newPipeListener()
+				failed := make(chan error, 10)
+				l := cm.NewListener(pl, cm.ListenConfig{
+					MaxStartups: 3, Timeout: 3 * time.Second,
+					OnStartupError: func(_ net.Addr, err error) { failed <- err },
+				})
+				start := time.Now()
+				var peers sync.WaitGroup
+				for range 9 {
+					c := pl.dial()
+					peers.Go(func() {
+						for i := range sent {
+							if _, err := c.Write([]byte("MPA ID")[i : i+1]); err != nil {
+								return
+							}
+							time.Sleep(time.Second)
+						}
+					})
+					t.Cleanup(func() { c.Close() })
+				}
+				go func() {
+					r, err := l.Accept(t.Context())
+					if assert.NoError(t, err) {
+						_, err = r.Accept(t.Context(), b.qp, cm.Config{})
+						assert.NoError(t, err)
+					}
+				}()
+				x, err := cm.Connect(t.Context(), pl.dial(), a.qp, cm.Config{})
+				require.NoError(t, err)
+				assert.Zero(t, time.Since(start), "at once")
+				exchange(t, a, b)
+				require.NoError(t, x.Close())
+				for range 7 {
+					require.ErrorIs(t, <-failed, cm.ErrCrowded)
+				}
+				for range 2 {
+					require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+				}
+				assert.Equal(t, 3*time.Second, time.Since(start), "the last two had their time")
+				require.NoError(t, l.Close())
+				peers.Wait()
+			})
 		})
-		start := time.Now()
-		for range 3 { // the third waits for a place
-			c := pl.dial()
-			t.Cleanup(func() { c.Close() })
-		}
-		assert.Equal(t, 3*time.Second, time.Since(start))
-		go func() {
-			r, err := l.Accept(t.Context())
-			if assert.NoError(t, err) {
-				_, err = r.Accept(t.Context(), b.qp, cm.Config{})
-				assert.NoError(t, err)
-			}
-		}()
-		x, err := cm.Connect(t.Context(), pl.dial(), a.qp, cm.Config{})
-		require.NoError(t, err)
-		assert.Equal(t, 3*time.Second, time.Since(start), "two places became free at once")
-		exchange(t, a, b)
-		require.NoError(t, x.Close())
-		for range 2 {
-			require.ErrorIs(t, <-failed, context.DeadlineExceeded)
-		}
-		require.NoError(t, l.Close())
-	})
+	}
 }
 
 // TestSlowPeerDelaysNoOther: a peer within its startup does not hold up those
 // behind it.
 func TestSlowPeerDelaysNoOther(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	l, err := cm.Listen("127.0.0.1:0", cm.Config{})
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 	require.NoError(t, err)
 	slow, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
@@ -110,7 +128,7 @@ func TestSlowPeerDelaysNoOther(t *testing.T) {
 
 func TestListenerClose(t *testing.T) {
 	h := newHost(t, verbs.QPConfig{})
-	l, err := cm.Listen("127.0.0.1:0", cm.Config{
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{
 		OnStartupError: func(net.Addr, error) { assert.Fail(t, "the end of the Listener is no startup error") },
 	})
 	require.NoError(t, err)
@@ -144,7 +162,7 @@ func TestListenerClose(t *testing.T) {
 }
 
 func TestAcceptContext(t *testing.T) {
-	l := cm.NewListener(newPipeListener(), cm.Config{})
+	l := cm.NewListener(newPipeListener(), cm.ListenConfig{})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
@@ -162,6 +180,6 @@ func TestAcceptContext(t *testing.T) {
 }
 
 func TestListenFailure(t *testing.T) {
-	_, err := cm.Listen("127.0.0.1:99999", cm.Config{})
+	_, err := cm.Listen("127.0.0.1:99999", cm.ListenConfig{})
 	require.Error(t, err)
 }

@@ -31,7 +31,7 @@ func TestTwoProcesses(t *testing.T) {
 	h := newHost(t, verbs.QPConfig{})
 	mr, err := h.qp.PD().Register(make([]byte, processData), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead|verbs.RemoteWrite)
 	require.NoError(t, err)
-	l, err := cm.Listen("127.0.0.1:0", cm.Config{})
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 	require.NoError(t, err)
 	defer l.Close()
 	ctx := bounded(t)

@@ -18,7 +18,7 @@ import (
 
 func TestReject(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	l, err := cm.Listen("127.0.0.1:0", cm.Config{IRD: 5, ORD: 6})
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{IRD: 5, ORD: 6})
 	require.NoError(t, err)
 	defer l.Close()
 	go func() {

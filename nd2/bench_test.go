@@ -107,7 +107,7 @@ func verbsPingPong(b *testing.B) func() {
 	x, y := newVerbsSide(b), newVerbsSide(b)
 	nl, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
-	l := cm.NewListener(nl, noCRC)
+	l := cm.NewListener(nl, cm.ListenConfig{})
 	defer l.Close()
 	cfg := noCRC
 	cfg.P2P = true

@@ -11,8 +11,12 @@ import (
 	"github.com/softrnic/softrnic/cm"
 )
 
-// maxBacklog is the backlog of a listener that names no limit.
-const maxBacklog = 4096
+// A listener that names no limit has the greatest backlog. In one of less than the
+// least, the requests of one host would leave no place for those of others.
+const (
+	minBacklog = 16
+	maxBacklog = 4096
+)
 
 // Listener takes requests to connect (IND2Listener).
 type Listener struct {
@@ -49,8 +53,10 @@ func (l *Listener) Bind(local netip.AddrPort) error {
 	return connectError(context.Background(), err)
 }
 
-// Listen begins to take requests; up to backlog of them wait for
-// GetConnectionRequest, others in TCP's backlog. 0 stands for many. Errors:
+// Listen begins to take requests; up to backlog of them, 16 at least, wait for
+// GetConnectionRequest. 0 stands for many. One host has half of them at most; those
+// beyond are refused, which their Connect reports as ErrConnectionRefused. Peers that
+// have not sent their request do not count. Errors:
 // ErrInvalidDeviceState (without Bind, or a second time).
 func (l *Listener) Listen(backlog int) error {
 	l.mu.Lock()
@@ -58,12 +64,13 @@ func (l *Listener) Listen(backlog int) error {
 	if l.bound == nil || l.cm != nil || l.closed {
 		return refuse(ErrInvalidDeviceState, "the listener has no address, or listens, or is closed")
 	}
-	cfg := l.a.cmConfig(nil)
-	cfg.MaxHalfOpen = backlog
-	if backlog <= 0 || backlog > maxBacklog {
-		cfg.MaxHalfOpen = maxBacklog
+	if backlog <= 0 {
+		backlog = maxBacklog
 	}
-	l.cm = cm.NewListener(l.bound, cfg)
+	c := l.a.provider.CM
+	l.cm = cm.NewListener(l.bound, cm.ListenConfig{
+		Rev: c.Rev, Timeout: c.Timeout, Backlog: min(max(backlog, minBacklog), maxBacklog),
+	})
 	return nil
 }
 

@@ -15,9 +15,9 @@ type Provider struct {
 	// RNIC configures the RNIC of an adapter. Its Limits are the adapter's but
 	// for those that the adapter decides: WR, SGE and CQE.
 	RNIC verbs.Config
-	// CM configures connections. PrivateData, P2P, IRD and ORD are the
-	// connector's, MaxHalfOpen the listener's. CloseTimeout is how long a peer
-	// that does not close is waited for.
+	// CM configures connections; a listener takes its Rev and Timeout.
+	// PrivateData, P2P, IRD and ORD are the connector's. CloseTimeout is how
+	// long a peer that does not close is waited for.
 	CM cm.Config
 }
 

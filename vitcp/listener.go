@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"sync"
-	"syscall"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/accept"
 )
 
 // ListenConfig is how a Listener treats connections that nobody has taken yet.
@@ -22,10 +21,15 @@ type ListenConfig struct {
 	// before it is answered with ConnectNoMatch: with 0 not at all, so that only
 	// a Wait that is under way can match.
 	MatchTimeout time.Duration
-	// MaxPending is how many connections may be in Incoming and Matching. To
-	// take another one, the Listener closes the oldest of the host that has the
-	// most. 0 stands for 128.
-	MaxPending int
+	// MaxStartups is how many connections may be in Incoming. To take another
+	// one, the Listener resets the oldest of the host that has the most; an IPv6
+	// host is a /64. 0 stands for 1024.
+	MaxStartups int
+	// Backlog is how many may be in Matching. None of them goes for another: a
+	// host whose requests there are as many as places are free has its next one
+	// answered with ConnectNoMatch, unless a Wait for it is under way. 0 stands
+	// for 1024.
+	Backlog int
 	// OnRefused, if set, is told of connections that no Wait returned, and, with
 	// remote nil, of errors of the system that the Listener survives. It is
 	// called from several goroutines.
@@ -33,17 +37,12 @@ type ListenConfig struct {
 }
 
 // Listener is the passive end for all discriminators on one port. Each connection
-// has its own goroutine until a Wait has it, so that a slow or silent peer
-// delays no other.
+// has its own goroutine until a Wait has it; one that takes its time loses its
+// place to others if there are too many (ListenConfig.MaxStartups).
 type Listener struct {
-	net    net.Listener
-	cfg    ListenConfig
-	ctx    context.Context // ends with Close
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
-	once   sync.Once
-	match  matcher
-	crowd  crowd
+	cfg   ListenConfig
+	in    *accept.Listener
+	match matcher
 }
 
 // Listen listens on a TCP address such as ":22089"; see DefaultPort.
@@ -60,29 +59,19 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	if cfg.IncomingTimeout <= 0 {
 		cfg.IncomingTimeout = 10 * time.Second
 	}
-	if cfg.MaxPending <= 0 {
-		cfg.MaxPending = 128
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	l := &Listener{net: nl, cfg: cfg, ctx: ctx, cancel: cancel, crowd: crowd{most: cfg.MaxPending}}
-	l.wg.Go(l.run)
+	l := &Listener{cfg: cfg}
+	l.in = accept.New(nl, accept.Config{
+		Package: "vitcp", MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: cfg.OnRefused,
+	})
 	return l
 }
 
 // Addr is the address listened on.
-func (l *Listener) Addr() net.Addr { return l.net.Addr() }
+func (l *Listener) Addr() net.Addr { return l.in.Addr() }
 
 // Close stops listening and closes connections that no Wait returned. Closing
 // twice is closing once.
-func (l *Listener) Close() error {
-	var err error
-	l.once.Do(func() {
-		l.cancel(net.ErrClosed)
-		err = l.net.Close()
-		l.wg.Wait()
-	})
-	return err
-}
+func (l *Listener) Close() error { return l.in.Close() }
 
 // Wait waits for a request that matches f. Several may wait, also for the same:
 // each request goes to the one that has waited longest. Errors: ErrInvalid;
@@ -98,8 +87,8 @@ func (l *Listener) Wait(ctx context.Context, f Filter) (*Pending, error) {
 		case r = <-w.found:
 		case <-ctx.Done():
 			r, err = l.match.leave(w), ctx.Err()
-		case <-l.ctx.Done():
-			r, err = l.match.leave(w), context.Cause(l.ctx)
+		case <-l.in.Context().Done():
+			r, err = l.match.leave(w), context.Cause(l.in.Context())
 		}
 		if r == nil {
 			return nil, fmt.Errorf("vitcp: wait for %v: %w", f.Called, err)
@@ -108,62 +97,26 @@ func (l *Listener) Wait(ctx context.Context, f Filter) (*Pending, error) {
 	return r, nil
 }
 
-// run accepts TCP connections.
-func (l *Listener) run() {
-	for {
-		nc, err := l.net.Accept()
-		if err == nil {
-			ctx, leave := l.crowd.enter(l.ctx, hostOf(nc))
-			l.wg.Go(func() {
-				defer leave()
-				l.serve(ctx, nc)
-			})
-			continue
-		}
-		if !l.survives(err) {
-			l.cancel(err)
-			return
-		}
-	}
-}
-
-// acceptPause is how long to wait when the system is short of something.
-const acceptPause = 100 * time.Millisecond
-
-// survives reports whether to go on after an error of accept: a lack of files or
-// memory passes, and a peer that gave up in the backlog concerns nobody else.
-func (l *Listener) survives(err error) bool {
-	passing := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
-	if !slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
-		return false
-	}
-	l.refused(nil, err)
-	return sleep(l.ctx, acceptPause)
-}
-
-// refused tells of a connection that no Wait returned.
-func (l *Listener) refused(remote net.Addr, err error) {
-	if l.cfg.OnRefused != nil && l.ctx.Err() == nil {
-		l.cfg.OnRefused(remote, err)
-	}
-}
-
 // serve takes one connection from Incoming to Pending Accept, or to its end.
-func (l *Listener) serve(ctx context.Context, nc net.Conn) {
-	in, cancel := context.WithTimeout(ctx, l.cfg.IncomingTimeout)
-	r, err := await(in, nc)
+func (l *Listener) serve(s *accept.Startup) error {
+	in, cancel := context.WithTimeout(s.Context(), l.cfg.IncomingTimeout)
+	r, err := await(in, s.Conn)
 	cancel()
-	if err == nil {
-		err = l.find(ctx, r)
-	}
 	if err != nil {
-		l.refused(nc.RemoteAddr(), err)
+		return err
 	}
+	defer s.Leave()
+	return l.find(s, r)
 }
 
 // find looks for a Wait that matches r, or tells the peer that there is none.
-func (l *Listener) find(ctx context.Context, r *Pending) error {
-	o, result := l.match.offer(r, l.cfg.MatchTimeout > 0)
+func (l *Listener) find(s *accept.Startup, r *Pending) error {
+	ctx := s.Context()
+	o, result := (*offer)(nil), nobody
+	full := s.Queue()
+	if full == nil || s.Leave() { // else it had to go
+		o, result = l.match.offer(r, full == nil && l.cfg.MatchTimeout > 0)
+	}
 	if result == searching {
 		within, cancel := context.WithTimeout(ctx, l.cfg.MatchTimeout)
 		defer cancel()
@@ -187,5 +140,9 @@ func (l *Listener) find(ctx context.Context, r *Pending) error {
 	}
 	answer, cancel := context.WithTimeout(ctx, l.cfg.IncomingTimeout)
 	defer cancel()
-	return r.settle(answer, result == otherBit, !r.peerToPeer())
+	err := r.settle(answer, result == otherBit, !r.peerToPeer())
+	if errors.Is(err, ErrNoMatch) && full != nil {
+		err = fmt.Errorf("vitcp: connection from %v: %w", r.RemoteAddr(), full)
+	}
+	return err
 }

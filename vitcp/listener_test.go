@@ -19,7 +19,7 @@ import (
 // Many wait on one port, each for its discriminator, and each gets its own.
 func TestManyDiscriminators(t *testing.T) {
 	const n = 40
-	l := listen(t, "127.0.0.1", vitcp.ListenConfig{MatchTimeout: 30 * time.Second, MaxPending: n})
+	l := listen(t, "127.0.0.1", vitcp.ListenConfig{MatchTimeout: 30 * time.Second})
 	ctx := bounded(t)
 	var waiting, dialing []<-chan outcome
 	for i := range n {
@@ -146,7 +146,7 @@ func TestIncomingTimeout(t *testing.T) {
 
 // A host that opens connections and says nothing drives out its own only.
 func TestCrowd(t *testing.T) {
-	cfg, refused := refusals(vitcp.ListenConfig{MaxPending: 8, MatchTimeout: 30 * time.Second, IncomingTimeout: time.Minute})
+	cfg, refused := refusals(vitcp.ListenConfig{MaxStartups: 8, MatchTimeout: 30 * time.Second, IncomingTimeout: time.Minute})
 	l := listen(t, "127.0.0.1", cfg)
 	ctx := bounded(t)
 	silent := func(from string) net.Conn {
@@ -163,7 +163,7 @@ func TestCrowd(t *testing.T) {
 	honest := silent("127.0.0.8") // takes its time
 	require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
 	_, err := hostile[0].Read(make([]byte, 1))
-	require.Equal(t, io.EOF, err, "the oldest of the host with the most")
+	require.ErrorIs(t, err, syscall.ECONNRESET, "the oldest of the host with the most")
 	for range 30 {
 		hostile = append(hostile, silent("127.0.0.9"))
 		require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
@@ -215,7 +215,7 @@ func TestCloseListener(t *testing.T) {
 	assert.Empty(t, refused, "a close is no news")
 }
 
-// brokenListener fails once in a way that passes, and then for good.
+// brokenListener fails with errs.
 type brokenListener struct {
 	net.Listener
 	errs chan error
@@ -227,13 +227,15 @@ func (b brokenListener) Close() error              { return nil }
 
 func TestListenerFails(t *testing.T) {
 	cfg, refused := refusals(vitcp.ListenConfig{})
-	b := brokenListener{errs: make(chan error, 2)}
+	b := brokenListener{errs: make(chan error, 3)}
 	b.errs <- fmt.Errorf("accept: %w", syscall.EMFILE)
+	b.errs <- fmt.Errorf("accept: %w", syscall.EPROTO)
 	b.errs <- io.ErrUnexpectedEOF
 	l := vitcp.NewListener(b, cfg)
 	_, err := l.Wait(bounded(t), vitcp.Filter{})
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.ErrorIs(t, <-refused, syscall.EMFILE)
+	require.ErrorIs(t, <-refused, syscall.EPROTO)
 	_, err = vitcp.Peer(bounded(t), l, vitcp.Address{}, vitcp.Address{}, vitcp.Config{})
 	require.ErrorIs(t, err, vitcp.ErrInvalid, "no TCP address to compare")
 	require.NoError(t, l.Close())

@@ -145,17 +145,38 @@ func TestImpatientPeer(t *testing.T) {
 	}
 }
 
-// A crowd drives out requests that are held as well.
+// Requests that are held go for nobody; who holds as many as there are places
+// left gets no other one held, but is served if somebody waits.
 func TestCrowdOfRequests(t *testing.T) {
-	cfg, refused := refusals(vitcp.ListenConfig{MaxPending: 1, MatchTimeout: time.Minute})
+	cfg, refused := refusals(vitcp.ListenConfig{MaxStartups: 1, Backlog: 3, MatchTimeout: time.Minute, IncomingTimeout: time.Minute})
 	l := listen(t, "127.0.0.1", cfg)
-	first := asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
-	until(t, "held", func() bool { return l.Held() == 1 })
-	asking(t, l, nil)
-	require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
-	_, err := first.Read(make([]byte, 1))
-	require.Equal(t, io.EOF, err)
-	assert.Zero(t, l.Held())
+	for i := range 2 {
+		asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+		until(t, "held", func() bool { return l.Held() == i+1 })
+	}
+	for range 5 { // of which one has a place
+		asking(t, l, nil)
+	}
+	for range 4 {
+		require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
+	}
+	third := asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+	for range 2 { // the silent one, and this
+		require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
+	}
+	got, err := io.ReadAll(third)
+	require.NoError(t, err)
+	s, fault := vitcp.Parse(got, false)
+	require.Equal(t, vitcp.FaultNone, fault)
+	require.Equal(t, vitcp.ConnectNoMatch, s.Type)
+	assert.Equal(t, 2, l.Held())
+
+	waiting := accepting(bounded(t), l, "carol", vitcp.Config{Level: vitcp.ReliableDelivery})
+	until(t, "it waits", func() bool { return l.Waiters("carol") == 1 })
+	asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Called = "carol" }))
+	p := <-waiting
+	require.NoError(t, p.err)
+	closeAll(p)
 }
 
 // Several wait for the same: the first that came is served first.

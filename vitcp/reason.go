@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/softrnic/softrnic/internal/accept"
 )
 
 // Errors of establishment, to compare with errors.Is.
@@ -18,9 +20,10 @@ var (
 	// ErrAnswered: the request has been accepted or rejected already, or has
 	// ended.
 	ErrAnswered = errors.New("vitcp: the request has been answered already")
-	// ErrCrowded: a Listener closed the connection, because too many others
-	// from the same host had not said enough either.
-	ErrCrowded = errors.New("vitcp: too many pending connections")
+	// ErrCrowded: a Listener reset the connection, because too many others from
+	// the same host had not said enough either; or it did not hold a request,
+	// because too many of that host were held already.
+	ErrCrowded = accept.ErrCrowded
 )
 
 // Reason is why a connection is refused. In a ConnectReject it is the

@@ -151,7 +151,7 @@ func nothingWanted(t *conformance.T) {
 // plainAfterEnhanced has one listener take both, in turn.
 func plainAfterEnhanced(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	l, err := cm.Listen("127.0.0.1:0", cm.Config{})
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	enhanced := aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|4, flagC|4, ""))

@@ -94,9 +94,8 @@ func parse(line string) (mutant, error) {
 // product reports whether a file is of what the cases check, rather than of the
 // cases.
 func product(file string) bool {
-	top, _, _ := strings.Cut(file, "/")
-	switch top {
-	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vipl", "nd2":
+	switch path.Dir(file) {
+	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vipl", "nd2", "internal/accept":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}
 	return false

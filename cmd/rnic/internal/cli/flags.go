@@ -97,10 +97,10 @@ func (c *ConnFlags) Config() cm.Config {
 	}
 }
 
-// ListenConfig is config for a listener, which logs each connection that never
-// became a request, a line each.
-func (c *ConnFlags) ListenConfig(log io.Writer) cm.Config {
-	cfg := c.Config()
+// ListenConfig is what a listener wants to know. It logs each connection that
+// never became a request, a line each.
+func (c *ConnFlags) ListenConfig(log io.Writer) cm.ListenConfig {
+	cfg := cm.ListenConfig{Rev: c.Config().Rev, Timeout: c.Config().Timeout}
 	cfg.OnStartupError = func(remote net.Addr, err error) {
 		if remote == nil {
 			err = fmt.Errorf("accepting a connection: %w", err)

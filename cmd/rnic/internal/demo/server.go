@@ -31,7 +31,7 @@ func serveDemo(ctx context.Context, f *cli.ConnFlags, announce func(address stri
 
 // acceptDemo listens for one client, and connects to it.
 func acceptDemo(ctx context.Context, f *cli.ConnFlags, announce func(address string) error) (*demoServer, error) {
-	l, err := cm.Listen("127.0.0.1:0", f.Config())
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{Rev: f.Config().Rev, Timeout: f.Config().Timeout})
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}

@@ -1,0 +1,103 @@
+package cm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Await is the Responder's side over a connection that the caller made: it
+// reads the peer's MPA Request. After an error nc is closed.
+func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
+	o, err := mpa.Await(ctx, nc, mpa.Config{
+		Rev: cfg.Rev, Timeout: cfg.Timeout, IRD: cfg.IRD, ORD: cfg.ORD, NoCRC: cfg.NoCRC, Markers: cfg.Markers,
+	})
+	if err != nil {
+		_ = nc.Close()
+		return nil, fmt.Errorf("cm: connection from %v: %w", nc.RemoteAddr(), startupError(err, ""))
+	}
+	return &Request{nc: nc, offer: o}, nil
+}
+
+// Request is a peer's wish to connect. It is for one goroutine at a time.
+type Request struct {
+	nc       net.Conn
+	offer    *mpa.Offer
+	answered bool
+	out      *handed    // of the Listener that it came from, if one
+	decision *undecided // in out
+}
+
+// errAnswered is returned for a second answer, which leaves the connection alone.
+var errAnswered = errors.New("cm: the request has been accepted or rejected already")
+
+// PrivateData is what the peer's program sent along.
+func (r *Request) PrivateData() []byte { return r.offer.Request.PrivateData }
+
+// PeerIRD and PeerORD are the peer's limits on RDMA Reads; -1 if it did not say.
+func (r *Request) PeerIRD() int { return r.offer.PeerIRD() }
+
+// PeerORD is the peer's limit on outbound RDMA Reads; -1 if it did not say.
+func (r *Request) PeerORD() int { return r.offer.PeerORD() }
+
+// P2P reports whether the peer asks for peer-to-peer mode.
+func (r *Request) P2P() bool { return r.offer.Request.P2P }
+
+// RemoteAddr is the peer's address.
+func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
+
+// Accept accepts: it sends the MPA Reply and brings qp, which is Idle, to RTS.
+// Receives that the peer's first Sends need should have been posted. After an
+// error the connection is closed, unless qp is not Idle or ctx is done: then the
+// Request stands.
+func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, error) {
+	if r.answered {
+		return nil, errAnswered
+	}
+	a, err := idle(qp)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
+	}
+	r.answered = true
+	defer r.decided()
+	st, err := r.offer.Accept(cfg.mpaConfig(&a))
+	if err != nil {
+		_ = r.nc.Close()
+		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), startupError(err, ""))
+	}
+	c, err := start(ctx, st, qp, a.IRD, cfg)
+	if err == nil && r.out != nil && !r.out.add(c) {
+		_ = c.Abort()
+		return nil, fmt.Errorf("cm: accept %v: the Listener has been shut down: %w", r.nc.RemoteAddr(), net.ErrClosed)
+	}
+	return c, err
+}
+
+// Reject refuses, with up to 508 octets for the peer's program, and closes the
+// connection.
+func (r *Request) Reject(privateData []byte) error {
+	if r.answered {
+		return errAnswered
+	}
+	r.answered = true
+	defer r.decided()
+	err := r.offer.Reject(privateData)
+	if cerr := r.nc.Close(); err == nil && !errors.Is(cerr, net.ErrClosed) {
+		err = cerr
+	}
+	return err
+}
+
+// decided tells the Listener that the Request has been answered.
+func (r *Request) decided() {
+	if r.decision != nil {
+		close(r.decision.done)
+	}
+}

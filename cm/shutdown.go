@@ -1,0 +1,131 @@
+package cm
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+)
+
+// Shutdown stops listening and waits for what the Listener has handed out. In
+// order: connections in startup are closed; Requests that wait for Accept are
+// rejected; Accept returns net.ErrClosed. Then it waits until every Request that
+// Accept returned has been answered, and every connection that came of one has
+// ended, whoever ends it: telling peers and programs to is the program's.
+//
+// When ctx is done first, the connections that are left are aborted, Requests
+// without an answer closed, and the error matches the context's. A Request that
+// is accepted after that fails with net.ErrClosed. Shutdown after Close waits all
+// the same, and Close during Shutdown changes nothing.
+func (l *Listener) Shutdown(ctx context.Context) error {
+	var rejects sync.WaitGroup
+	err := l.stop(func(r *Request) {
+		rejects.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = r.nc.Close() })()
+			_ = r.Reject(nil) // of a peer that has gone, perhaps
+		})
+	})
+	rejects.Wait()
+	if n := l.out.drain(ctx); n > 0 {
+		return fmt.Errorf("cm: shutdown of %v: %d connections aborted: %w", l.Addr(), n, context.Cause(ctx))
+	}
+	return err
+}
+
+// handed is what a Listener has handed out. What is over is dropped now and then,
+// so that as much again as is open, and a little, may be in it.
+type handed struct {
+	mu     sync.Mutex
+	open   map[outstanding]struct{} // guarded by mu, as below
+	sweep  int                      // at this size drop what is over
+	closed bool                     // Shutdown has aborted all
+}
+
+// outstanding is a *Conn, or a Request that has no answer.
+type outstanding interface {
+	Done() <-chan struct{}
+	Abort() error
+}
+
+// undecided stands for a Request that has no answer.
+type undecided struct {
+	nc   net.Conn
+	done chan struct{} // closed by the answer
+}
+
+func (u *undecided) Done() <-chan struct{} { return u.done }
+func (u *undecided) Abort() error          { return u.nc.Close() }
+
+// request adds a Request, unless it is too late.
+func (h *handed) request(r *Request) bool {
+	r.out, r.decision = h, &undecided{r.nc, make(chan struct{})}
+	return h.add(r.decision)
+}
+
+// add adds what has been handed out, unless it is too late.
+func (h *handed) add(o outstanding) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	if len(h.open) >= h.sweep {
+		h.drop()
+		h.sweep = 2*len(h.open) + 16
+	}
+	if h.open == nil {
+		h.open = make(map[outstanding]struct{})
+	}
+	h.open[o] = struct{}{}
+	return true
+}
+
+// drop drops what is over.
+func (h *handed) drop() {
+	for o := range h.open {
+		select {
+		case <-o.Done():
+			delete(h.open, o)
+		default:
+		}
+	}
+}
+
+// next is one that is not over, if there is one.
+func (h *handed) next() outstanding {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop()
+	for o := range h.open {
+		return o
+	}
+	return nil
+}
+
+// drain waits until all are over, or aborts them when ctx is done. It returns how
+// many it had to abort.
+func (h *handed) drain(ctx context.Context) int {
+	for o := h.next(); o != nil; o = h.next() {
+		select {
+		case <-o.Done():
+		case <-ctx.Done():
+			return h.abort()
+		}
+	}
+	return 0
+}
+
+// abort ends all that are not over, and waits until they are.
+func (h *handed) abort() int {
+	h.mu.Lock()
+	h.drop()
+	left := h.open
+	h.open, h.closed = nil, true
+	h.mu.Unlock()
+	var aborts sync.WaitGroup
+	for o := range left {
+		aborts.Go(func() { _ = o.Abort() })
+	}
+	aborts.Wait()
+	return len(left)
+}

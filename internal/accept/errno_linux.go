@@ -1,0 +1,6 @@
+package accept
+
+import "syscall"
+
+// passesHere are those that only this system has.
+var passesHere = []syscall.Errno{syscall.ENONET}
