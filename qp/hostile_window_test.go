@@ -58,13 +58,13 @@ var windowAttacks = []attack{
 	refusedInvalidation("a window with a wrong key", func(r *rig) wr.STag { return ownWindow(r) ^ 1 }, FaultSendInvSTag),
 	refusedInvalidation("a region under a window", func(r *rig) wr.STag {
 		// That there is a window is looked at behind the rights.
-		s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead | wr.BindWindow, Key: 10})
+		s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead | wr.BindWindow, Key: 10, RemoteInvalidate: true})
 		w := wr.Bind{Window: unbound(r), Region: s.stag, VA: s.base, Length: 1, Access: wr.RemoteRead}
 		require.Equal(r.t, stag.OK, r.tab.Bind(&w, stag.User{PD: ownPD, QP: otherQP, Windows: new(stag.Windows)}))
 		return s.stag
 	}, FaultSendInvWindows),
 	refusedInvalidation("a shared region", func(r *rig) wr.STag {
-		s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Key: 10})
+		s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Key: 10, RemoteInvalidate: true})
 		_, err := r.tab.RegisterShared(s.stag, stag.SharedConfig{PD: ownPD, Access: wr.LocalRead, Addressing: wr.ZeroBased})
 		require.NoError(r.t, err)
 		return s.stag

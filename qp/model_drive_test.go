@@ -205,7 +205,9 @@ func newModelEnd(t *testing.T, c modelCase, s *modelSide) *modelEnd {
 
 // victim registers a region for the peer to invalidate.
 func (e *modelEnd) victim() verbs.STag {
-	mr, err := e.pd.Register(e.memory[:64], verbs.LocalRead|verbs.RemoteRead)
+	mr, err := e.pd.RegisterRegion(verbs.RegionConfig{
+		Memory: e.memory[:64], Access: verbs.LocalRead | verbs.RemoteRead, RemoteInvalidate: true,
+	})
 	require.NoError(e.t, err)
 	e.victims = append(e.victims, mr)
 	return mr.STag()

@@ -43,7 +43,7 @@ func churnRegions(t *testing.T, tb *Table, n int) churn {
 	var r Info
 	return churn{
 		open: func(round int) (target, []byte) {
-			r = register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased, Key: uint8(round)})
+			r = register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem, Addressing: wr.ZeroBased, Key: uint8(round)})
 			return target{r.STag, 0, wr.RemoteWrite}, mem
 		},
 		revoke: func(round int) {
@@ -63,7 +63,7 @@ func churnRegions(t *testing.T, tb *Table, n int) churn {
 func churnWindows(t *testing.T, tb *Table, n int) churn {
 	mem := make([]byte, n)
 	u := consumer(alice)
-	r, w := register(t, tb, RegionConfig{Memory: mem}), window(t, tb)
+	r, w := register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem}), window(t, tb)
 	return churn{
 		open: func(round int) (target, []byte) {
 			w = bind(t, tb, w, uint8(round), r, 0, uint64(n), u)
@@ -82,7 +82,7 @@ func churnWindows(t *testing.T, tb *Table, n int) churn {
 				assert.Equal(t, OK, tb.InvalidateLocal(w, u))
 				assert.Equal(t, OK, tb.InvalidateRemote(r.STag, u))
 				assert.NoError(t, tb.Deallocate(r.STag))
-				r = register(t, tb, RegionConfig{Memory: mem})
+				r = register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem})
 			}
 		},
 	}
@@ -93,7 +93,7 @@ func churnWindows(t *testing.T, tb *Table, n int) churn {
 func churnFast(t *testing.T, tb *Table, n int) churn {
 	u := consumer(alice)
 	p := pages(t, tb, n, 1)
-	s := second1(tb.Allocate(AllocateConfig{PD: alice.PD, PBL: n, RemoteAccess: true})).STag
+	s := second1(tb.Allocate(AllocateConfig{PD: alice.PD, PBL: n, RemoteAccess: true, RemoteInvalidate: true})).STag
 	r := wr.FastRegister{STag: s, Access: allRights, Addressing: wr.ZeroBased}
 	r.Buffers = wr.PhysicalBuffers{Size: 1, Addresses: p.Addresses(), Length: uint64(n)}
 	return churn{
@@ -131,7 +131,7 @@ func churnPhysical(t *testing.T, tb *Table, n int) churn {
 // Reregister to other memory takes away the old, or to an error everything.
 func churnReregister(t *testing.T, tb *Table, n int) churn {
 	mem, other := make([]byte, n), make([]byte, n)
-	r := register(t, tb, RegionConfig{})
+	r := register(t, tb, RegionConfig{RemoteInvalidate: true})
 	reregister := func(c RegionConfig) error {
 		c.PD, c.Addressing = alice.PD, wr.ZeroBased
 		i, err := tb.Reregister(r.STag, c)
@@ -142,16 +142,16 @@ func churnReregister(t *testing.T, tb *Table, n int) churn {
 	}
 	return churn{
 		open: func(round int) (target, []byte) {
-			assert.NoError(t, reregister(RegionConfig{Memory: mem, Access: allRights, Key: uint8(round)}))
+			assert.NoError(t, reregister(RegionConfig{RemoteInvalidate: true, Memory: mem, Access: allRights, Key: uint8(round)}))
 			return target{r.STag, 0, wr.RemoteWrite}, mem
 		},
 		revoke: func(round int) {
 			if round%2 == 0 {
-				assert.NoError(t, reregister(RegionConfig{Memory: other, Access: allRights}))
+				assert.NoError(t, reregister(RegionConfig{RemoteInvalidate: true, Memory: other, Access: allRights}))
 				return
 			}
 			assert.ErrorIs(t, reregister(RegionConfig{}), wr.ErrInvalidAccess)
-			r = register(t, tb, RegionConfig{})
+			r = register(t, tb, RegionConfig{RemoteInvalidate: true})
 		},
 	}
 }
@@ -266,7 +266,7 @@ func TestLookupDuringRebuild(t *testing.T) {
 	tb := NewTable(Config{})
 	var stay []wr.STag
 	for range 20 {
-		stay = append(stay, register(t, tb, RegionConfig{Addressing: wr.ZeroBased}).STag)
+		stay = append(stay, register(t, tb, RegionConfig{RemoteInvalidate: true, Addressing: wr.ZeroBased}).STag)
 	}
 	var stop atomic.Bool
 	var wg sync.WaitGroup
@@ -293,7 +293,7 @@ func TestLookupDuringRebuild(t *testing.T) {
 	for range 10 {
 		var come []wr.STag
 		for range 500 {
-			come = append(come, register(t, tb, RegionConfig{}).STag)
+			come = append(come, register(t, tb, RegionConfig{RemoteInvalidate: true}).STag)
 		}
 		for _, s := range come {
 			require.NoError(t, tb.Deallocate(s))

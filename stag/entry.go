@@ -95,9 +95,9 @@ type region struct {
 	fbo    uint64
 	pieces []piece // storage, its own, for entry.mem; reused by Fast-Register
 
-	remoteAccess       bool // the Remote Access Flag
-	noRemoteInvalidate bool
-	shared             bool // never Invalid; others may have the same memory
+	remoteAccess     bool // the Remote Access Flag
+	remoteInvalidate bool
+	shared           bool // never Invalid; others may have the same memory
 
 	windows int // bound to it
 }

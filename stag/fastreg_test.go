@@ -67,7 +67,7 @@ func TestFastRegisterAfter(t *testing.T) {
 	for name, make_ := range map[string]func(*Table) wr.STag{
 		"Allocate": func(tb *Table) wr.STag { return allocate(t, tb, true) },
 		"Register": func(tb *Table) wr.STag {
-			s := register(t, tb, RegionConfig{}).STag
+			s := register(t, tb, RegionConfig{RemoteInvalidate: true}).STag
 			require.Equal(t, OK, tb.InvalidateRemote(s, alice))
 			return s
 		},

@@ -14,8 +14,8 @@ import "github.com/softrnic/softrnic/wr"
 //	FaultPD            a region of another PD or limited to another queue
 //	                   pair; a Valid window of another queue pair, an
 //	                   Invalid one of another PD
-//	FaultAccess        a region without remote rights or with
-//	                   NoRemoteInvalidate
+//	FaultAccess        a region without remote rights, or open to several
+//	                   queue pairs and without RemoteInvalidate
 //	FaultWindowsBound  a region with windows
 func (t *Table) InvalidateRemote(s wr.STag, u User) Fault { return t.invalidate(s, u, true) }
 
@@ -55,7 +55,7 @@ func checkInvalidateRegion(e *entry, u User, remote bool) Fault {
 		return FaultSTag
 	case !g.allows(u, remote): // RV-7.8-M13, R5040-7.2-M5
 		return FaultPD
-	case remote && (g.access&remoteRights == 0 || e.noRemoteInvalidate): // RV-7.8-M15, R5040-8.1.1-M8
+	case remote && (g.access&remoteRights == 0 || !e.remoteInvalidate && g.qp == 0): // RV-7.8-M15, R5040-8.1.1-M8
 		return FaultAccess
 	case e.windows > 0: // RV-7.8-M14
 		return FaultWindowsBound

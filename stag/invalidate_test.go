@@ -19,13 +19,14 @@ func TestInvalidateChecks(t *testing.T) {
 		keyOff        wr.STag
 		local, remote Fault
 	}{
-		{"all rights", RegionConfig{}, alice, 0, OK, OK},
-		{"remote read", RegionConfig{Access: wr.LocalRead | wr.RemoteRead}, alice, 0, OK, OK},
-		{"remote write", RegionConfig{Access: wr.LocalWrite | wr.RemoteWrite}, alice, 0, OK, OK},
-		{"local only", RegionConfig{Access: localRights}, alice, 0, OK, FaultAccess},
-		{"local and bind", RegionConfig{Access: localRights | wr.BindWindow}, alice, 0, OK, FaultAccess},
-		{"not by a peer", RegionConfig{NoRemoteInvalidate: true}, alice, 0, OK, FaultAccess},
-		{"other QP", RegionConfig{}, otherQP, 0, OK, OK},
+		{"all rights", RegionConfig{RemoteInvalidate: true}, alice, 0, OK, OK},
+		{"remote read", RegionConfig{RemoteInvalidate: true, Access: wr.LocalRead | wr.RemoteRead}, alice, 0, OK, OK},
+		{"remote write", RegionConfig{RemoteInvalidate: true, Access: wr.LocalWrite | wr.RemoteWrite}, alice, 0, OK, OK},
+		{"local only", RegionConfig{RemoteInvalidate: true, Access: localRights}, alice, 0, OK, FaultAccess},
+		{"local and bind", RegionConfig{RemoteInvalidate: true, Access: localRights | wr.BindWindow}, alice, 0, OK, FaultAccess},
+		{"not by a peer", RegionConfig{}, alice, 0, OK, FaultAccess},
+		{"not by a peer, not by another", RegionConfig{}, otherQP, 0, OK, FaultAccess},
+		{"other QP", RegionConfig{RemoteInvalidate: true}, otherQP, 0, OK, OK},
 		{"scoped", RegionConfig{QP: alice.QP}, alice, 0, OK, OK},
 		{"scoped to another QP", RegionConfig{QP: alice.QP}, otherQP, 0, OK, FaultPD},
 		{"other PD", RegionConfig{}, otherPD, 0, FaultPD, FaultPD},
@@ -104,7 +105,7 @@ func TestInvalidState(t *testing.T) {
 func TestInvalidateLeavesOthers(t *testing.T) {
 	tb := NewTable(Config{})
 	mem := make([]byte, 64)
-	a := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased})
+	a := register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem, Addressing: wr.ZeroBased})
 	b := register(t, tb, RegionConfig{Memory: mem[8:24], Addressing: wr.ZeroBased})
 	ref := resolve(t, tb, b.STag, 0, 16)
 	require.Equal(t, OK, tb.InvalidateRemote(a.STag, alice))

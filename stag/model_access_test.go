@@ -76,7 +76,7 @@ func (m *model) invalidate(s wr.STag, u User, remote bool) Fault {
 		return FaultPD
 	case !e.window && e.pd != u.PD, !e.window && remote && e.qp != 0 && e.qp != u.QP:
 		return FaultPD
-	case !e.window && remote && (e.access&4 == 0 && e.access&8 == 0 || e.noInvalidate):
+	case !e.window && remote && (e.access&4 == 0 && e.access&8 == 0 || !e.mayInvalidate && e.qp == 0):
 		return FaultAccess
 	case !e.window && m.windowsOf(e) > 0:
 		return FaultWindowsBound
@@ -138,7 +138,7 @@ func (m *model) query(e *modelSTag) any {
 	}
 	i := Info{
 		STag: s, Valid: e.valid, Shared: e.shared, PD: e.pd, RemoteAccess: e.flag, PBL: e.pbl, Access: e.access,
-		QP: e.qp, NoRemoteInvalidate: e.noInvalidate, Windows: m.windowsOf(e),
+		QP: e.qp, RemoteInvalidate: e.mayInvalidate, Windows: m.windowsOf(e),
 	}
 	if e.valid {
 		i.Addressing, i.Base, i.Length = e.addressing, e.base, e.length

@@ -58,7 +58,7 @@ func (d *driver) registerShared() {
 func (d *driver) allocate() {
 	c := AllocateConfig{
 		PD: d.pd(), PBL: d.rng.IntN(8) - 1, RemoteAccess: !d.chance(3),
-		QP: wr.QPID(max(0, d.rng.IntN(24)-20)), NoRemoteInvalidate: d.chance(6),
+		QP: wr.QPID(max(0, d.rng.IntN(24)-20)), RemoteInvalidate: !d.chance(6),
 	}
 	want := wr.ImmediateError(0)
 	switch {
@@ -70,7 +70,7 @@ func (d *driver) allocate() {
 	i, err := d.tb.Allocate(c)
 	same(d, "allocate", want, d.errorOf(err), c)
 	if err == nil {
-		e := &modelSTag{pd: c.PD, qp: c.QP, pbl: max(1, c.PBL), flag: c.RemoteAccess, noInvalidate: c.NoRemoteInvalidate}
+		e := &modelSTag{pd: c.PD, qp: c.QP, pbl: max(1, c.PBL), flag: c.RemoteAccess, mayInvalidate: c.RemoteInvalidate}
 		d.learn(e, i.STag)
 		require.Equal(d.t, d.m.query(e), i)
 	}

@@ -141,7 +141,7 @@ func (d *driver) va(size, fbo uint64) uint64 {
 func (d *driver) region() (c RegionConfig, mirror []byte) {
 	c = RegionConfig{
 		PD: d.pd(), QP: wr.QPID(max(0, d.rng.IntN(24)-20)), Access: d.access(), Key: uint8(d.rng.Uint32()),
-		RemoteAccess: d.chance(2), NoRemoteInvalidate: d.chance(6), Addressing: wr.Addressing(d.rng.IntN(3) / 2),
+		RemoteAccess: d.chance(2), RemoteInvalidate: !d.chance(6), Addressing: wr.Addressing(d.rng.IntN(3) / 2),
 	}
 	size, fbo := uint64(page), d.rng.Uint64N(page)
 	if d.chance(3) {

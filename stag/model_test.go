@@ -41,9 +41,9 @@ type modelSTag struct {
 	length     uint64
 	octet      func(i uint64) *byte // of the region or window
 
-	flag, noInvalidate bool
-	pbl                int
-	size, fbo          uint64
+	flag, mayInvalidate bool
+	pbl                 int
+	size, fbo           uint64
 
 	region *modelSTag // of a bound window
 	to     *modelQP   // of a bound window
@@ -202,7 +202,7 @@ func (s *modelSTag) become(c RegionConfig, l layout) {
 	s.base, s.length, s.octet = l.base, l.length, l.octet
 	s.size, s.fbo, s.pbl = l.size, l.fbo, max(s.pbl, l.entries)
 	s.flag = c.RemoteAccess || c.Access&4 != 0 || c.Access&8 != 0
-	s.noInvalidate = c.NoRemoteInvalidate
+	s.mayInvalidate = c.RemoteInvalidate
 }
 
 func (m *model) reregister(s wr.STag, c RegionConfig, block bool, mirror []byte) wr.ImmediateError {
@@ -272,7 +272,7 @@ func (m *model) fastRegister(f wr.FastRegister, u User, block bool) Fault {
 	}
 	r.become(RegionConfig{
 		Key: f.STag.Key(), PD: r.pd, QP: r.qp, Access: f.Access, Addressing: f.Addressing,
-		RemoteAccess: r.flag, NoRemoteInvalidate: r.noInvalidate,
+		RemoteAccess: r.flag, RemoteInvalidate: r.mayInvalidate,
 	}, l)
 	return OK
 }

@@ -16,7 +16,7 @@ import (
 func TestCopy(t *testing.T) {
 	tb := NewTable(Config{})
 	mem := []byte("0123456789")
-	r := register(t, tb, RegionConfig{Memory: mem, VA: 1000})
+	r := register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem, VA: 1000})
 	ref := resolve(t, tb, r.STag, 1002, 5) // 23456
 
 	require.True(t, ref.CopyIn(1, []byte("abc")))
@@ -42,7 +42,7 @@ func TestCopy(t *testing.T) {
 func TestAppend(t *testing.T) {
 	tb := NewTable(Config{})
 	mem := []byte("0123456789")
-	r := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased})
+	r := register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem, Addressing: wr.ZeroBased})
 	ref := resolve(t, tb, r.STag, 2, 5)
 	require.True(t, ref.Hold())
 	iov := ref.Append(nil, 0, 5)
@@ -75,8 +75,8 @@ func TestZeroRef(t *testing.T) {
 func TestSameHold(t *testing.T) {
 	tb := NewTable(Config{})
 	mem := make([]byte, 64)
-	a := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased}).STag
-	b := register(t, tb, RegionConfig{Memory: mem, Addressing: wr.ZeroBased}).STag
+	a := register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem, Addressing: wr.ZeroBased}).STag
+	b := register(t, tb, RegionConfig{RemoteInvalidate: true, Memory: mem, Addressing: wr.ZeroBased}).STag
 	assert.True(t, resolve(t, tb, a, 0, 1).SameHold(resolve(t, tb, a, 9, 9)))
 	assert.False(t, resolve(t, tb, a, 0, 1).SameHold(resolve(t, tb, b, 0, 1)), "same memory, other region")
 	assert.False(t, resolve(t, tb, a, 0, 1).SameHold(Ref{}))
@@ -102,7 +102,7 @@ func TestRevocationWaitsForHolds(t *testing.T) {
 
 func testRevocationWaits(t *testing.T, first, second string) {
 	tb := NewTable(Config{})
-	r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased})
+	r := register(t, tb, RegionConfig{RemoteInvalidate: true, Addressing: wr.ZeroBased})
 	ref := resolve(t, tb, r.STag, 0, 64)
 	start := func(how string) (running func() bool) {
 		done := make(chan struct{})
@@ -175,7 +175,7 @@ func TestCloseRevokesPages(t *testing.T) {
 func TestLateHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tb := NewTable(Config{})
-		r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased})
+		r := register(t, tb, RegionConfig{RemoteInvalidate: true, Addressing: wr.ZeroBased})
 		e := tb.index.get(r.STag.Index())
 		require.True(t, e.hold(0))
 		e.word.Add(1) // the late one counts itself

@@ -39,10 +39,11 @@ type RegionConfig struct {
 	// windows to the region. Other local use is open to all queue pairs of
 	// the PD.
 	QP wr.QPID
-	// NoRemoteInvalidate refuses Send with Invalidate from any peer. It is
-	// meant for an STag that several streams use: RFC 5040 8.1.1 does not
-	// let one of their peers invalidate it.
-	NoRemoteInvalidate bool
+	// RemoteInvalidate lets a peer that may use the STag take it away from
+	// all, by Send with Invalidate: the rule of verbs draft 7.8. RFC 5040
+	// 8.1.1 allows it for an STag that one stream uses only, so with QP it
+	// need not be set.
+	RemoteInvalidate bool
 	// MayVanish says that Memory may be unmapped, or become read-only, while it
 	// is registered. A copy that meets such a page is refused with FaultAccess;
 	// without it, it ends the process. What was copied before stays.
@@ -59,10 +60,10 @@ type AllocateConfig struct {
 	// RemoteAccess is the Remote Access Flag: whether FastRegister may give
 	// remote rights.
 	RemoteAccess bool
-	// QP and NoRemoteInvalidate are those of RegionConfig, for all of the
+	// QP and RemoteInvalidate are those of RegionConfig, for all of the
 	// life of the STag.
-	QP                 wr.QPID
-	NoRemoteInvalidate bool
+	QP               wr.QPID
+	RemoteInvalidate bool
 }
 
 // Info are the attributes of a region (verbs draft 9.2.6.3).
@@ -80,9 +81,9 @@ type Info struct {
 	// are zero if it is not Valid.
 	Addressing   wr.Addressing
 	Base, Length uint64
-	// QP and NoRemoteInvalidate are those of RegionConfig.
-	QP                 wr.QPID
-	NoRemoteInvalidate bool
+	// QP and RemoteInvalidate are those of RegionConfig.
+	QP               wr.QPID
+	RemoteInvalidate bool
 	// Windows is the number of windows bound to it.
 	Windows int
 }
@@ -117,7 +118,7 @@ func (t *Table) Allocate(c AllocateConfig) (Info, error) {
 	e := &entry{drain: &t.drain}
 	e.grant.store(grant{pd: c.PD, qp: c.QP})
 	e.pbl = max(c.PBL, 1)
-	e.remoteAccess, e.noRemoteInvalidate = c.RemoteAccess, c.NoRemoteInvalidate
+	e.remoteAccess, e.remoteInvalidate = c.RemoteAccess, c.RemoteInvalidate
 	e.word.Store(revokedBit | drainedBit)
 	return t.publish(e, "allocate STag")
 }
@@ -160,7 +161,7 @@ func (e *entry) info() Info {
 	i := Info{
 		STag: wr.MakeSTag(e.index, 0), PD: g.pd, QP: g.qp, Access: g.access,
 		Shared: e.shared, RemoteAccess: e.remoteAccess, PBL: e.pbl,
-		NoRemoteInvalidate: e.noRemoteInvalidate, Windows: e.windows,
+		RemoteInvalidate: e.remoteInvalidate, Windows: e.windows,
 	}
 	if !e.isRevoked() {
 		i.Valid, i.STag = true, e.stag()
@@ -179,7 +180,7 @@ func (t *Table) prepare(c *RegionConfig) (*entry, error) {
 	}
 	e := &entry{drain: &t.drain}
 	e.remoteAccess = c.RemoteAccess || c.Access&remoteRights != 0
-	e.noRemoteInvalidate = c.NoRemoteInvalidate
+	e.remoteInvalidate = c.RemoteInvalidate
 	over := t.overBuffers
 	if c.Memory != nil || len(c.Buffers.Addresses) == 0 && c.Buffers.Size == 0 {
 		over = t.overMemory

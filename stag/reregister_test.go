@@ -19,12 +19,12 @@ func TestReregister(t *testing.T) {
 	ref := resolve(t, tb, r.STag, 0, 10)
 
 	next, err := tb.Reregister(r.STag, RegionConfig{
-		PD: bob.PD, Memory: mem, Access: wr.LocalWrite, Key: 2, VA: 5000, QP: 9, NoRemoteInvalidate: true,
+		PD: bob.PD, Memory: mem, Access: wr.LocalWrite, Key: 2, VA: 5000, QP: 9, RemoteInvalidate: true,
 	})
 	require.NoError(t, err)
 	require.Equal(t, Info{
 		STag: wr.MakeSTag(r.STag.Index(), 2), Valid: true, PD: bob.PD, PBL: r.PBL, Access: wr.LocalWrite,
-		Base: 5000, Length: 10, QP: 9, NoRemoteInvalidate: true,
+		Base: 5000, Length: 10, QP: 9, RemoteInvalidate: true,
 	}, next)
 	require.Greater(t, r.PBL, 1, "room does not get less")
 	require.Equal(t, next, query(t, tb, r.STag))

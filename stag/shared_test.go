@@ -13,7 +13,7 @@ import (
 func TestRegisterShared(t *testing.T) {
 	tb := NewTable(Config{})
 	mem := make([]byte, 100)
-	r := register(t, tb, RegionConfig{Memory: mem, VA: 10*page + 5, Key: 1, QP: alice.QP, NoRemoteInvalidate: true})
+	r := register(t, tb, RegionConfig{Memory: mem, VA: 10*page + 5, Key: 1, QP: alice.QP, RemoteInvalidate: true})
 	ref := resolve(t, tb, r.STag, r.Base, 100)
 
 	s, err := tb.RegisterShared(r.STag, SharedConfig{

@@ -21,7 +21,7 @@ func TestAllocate(t *testing.T) {
 		want   error
 	}{
 		{"plain", AllocateConfig{PD: 7, PBL: 5}, 5, nil},
-		{"all of it", AllocateConfig{PD: 7, PBL: 100, RemoteAccess: true, QP: 9, NoRemoteInvalidate: true}, 100, nil},
+		{"all of it", AllocateConfig{PD: 7, PBL: 100, RemoteAccess: true, QP: 9, RemoteInvalidate: true}, 100, nil},
 		{"no room asked for", AllocateConfig{PD: 7}, 1, nil},
 		{"less than none", AllocateConfig{PD: 7, PBL: -1}, 1, nil},
 		{"no PD", AllocateConfig{PBL: 5}, 0, wr.ErrInvalidPD},
@@ -39,7 +39,7 @@ func TestAllocate(t *testing.T) {
 			assert.NotZero(t, i.STag.Index())
 			assert.Equal(t, Info{
 				STag: i.STag, PD: 7, PBL: c.pbl, RemoteAccess: c.config.RemoteAccess,
-				QP: c.config.QP, NoRemoteInvalidate: c.config.NoRemoteInvalidate,
+				QP: c.config.QP, RemoteInvalidate: c.config.RemoteInvalidate,
 			}, i)
 			assert.Equal(t, i, query(t, tb, i.STag|0xFF), "by index")
 			_, f := tb.Resolve(i.STag, 0, 1, alice, wr.LocalRead)
@@ -94,9 +94,9 @@ func TestQuery(t *testing.T) {
 	mem := make([]byte, 2*page)
 	want := Info{
 		Valid: true, PD: 7, RemoteAccess: true, PBL: 3, Access: allRights, Base: 4*page + 9, Length: 2 * page,
-		QP: 3, NoRemoteInvalidate: true,
+		QP: 3, RemoteInvalidate: true,
 	}
-	r := register(t, tb, RegionConfig{PD: 7, Memory: mem, Key: 0x77, Access: allRights, VA: 4*page + 9, QP: 3, NoRemoteInvalidate: true})
+	r := register(t, tb, RegionConfig{PD: 7, Memory: mem, Key: 0x77, Access: allRights, VA: 4*page + 9, QP: 3, RemoteInvalidate: true})
 	want.STag = r.STag
 	require.Equal(t, want, r)
 	require.Equal(t, uint8(0x77), r.STag.Key())
@@ -111,7 +111,7 @@ func TestQuery(t *testing.T) {
 	require.Equal(t, OK, tb.InvalidateLocal(s, u))
 	require.Equal(t, OK, tb.InvalidateLocal(r.STag, alice))
 	require.Equal(t, Info{
-		STag: r.STag &^ 0xFF, PD: 7, RemoteAccess: true, PBL: 3, Access: allRights, QP: 3, NoRemoteInvalidate: true,
+		STag: r.STag &^ 0xFF, PD: 7, RemoteAccess: true, PBL: 3, Access: allRights, QP: 3, RemoteInvalidate: true,
 	}, query(t, tb, r.STag), "what 7.8 retains")
 
 	for _, s := range []wr.STag{w, 0, r.STag ^ 1<<8} {

@@ -172,7 +172,7 @@ func TestWindowsHoldRegion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tb := NewTable(Config{})
 			u, v := consumer(alice), consumer(User{PD: alice.PD, QP: 4})
-			r := register(t, tb, RegionConfig{})
+			r := register(t, tb, RegionConfig{RemoteInvalidate: true})
 			const n = 5 // RV-7.10.2-M3, overlapping
 			var stags []wr.STag
 			for i := range uint64(n) {
@@ -209,7 +209,7 @@ func TestInvalidateWindow(t *testing.T) {
 	otherQP, otherPD := User{PD: alice.PD, QP: 4}, User{PD: 99, QP: alice.QP}
 	for _, way := range []func(*Table, wr.STag, User) Fault{(*Table).InvalidateLocal, (*Table).InvalidateRemote} {
 		tb := NewTable(Config{})
-		r, w := register(t, tb, RegionConfig{Access: localRights | wr.BindWindow, NoRemoteInvalidate: true}), window(t, tb)
+		r, w := register(t, tb, RegionConfig{Access: localRights | wr.BindWindow}), window(t, tb)
 		assert.Equal(t, OK, way(tb, w, otherQP), "never bound")
 		assert.Equal(t, OK, way(tb, w^0xFF, alice), "with any key")
 		assert.Equal(t, FaultPD, way(tb, w, otherPD))

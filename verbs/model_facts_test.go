@@ -217,7 +217,7 @@ type modelRegion struct {
 	span          modelSpan
 	size, fbo     uint64 // of the physical buffers
 	scope         *modelQP
-	closed        bool // NoRemoteInvalidate
+	open          bool // RemoteInvalidate
 	windows       int
 	// view is what the methods of the handle that look nothing up tell.
 	view struct {

@@ -31,11 +31,11 @@ func (w *modelWorld) allocate(n *modelNode) {
 	if !ok {
 		return
 	}
-	r := &modelRegion{pd: pd, pbl: 1 + w.rng.IntN(n.limits.PBL), remote: w.one(2), closed: w.one(8)}
+	r := &modelRegion{pd: pd, pbl: 1 + w.rng.IntN(n.limits.PBL), remote: w.one(2), open: !w.one(8)}
 	if w.wrong() {
 		r.pbl = pick(w, -1, n.limits.PBL+1)
 	}
-	c := verbs.AllocateConfig{PBL: r.pbl, RemoteAccess: r.remote, NoRemoteInvalidate: r.closed}
+	c := verbs.AllocateConfig{PBL: r.pbl, RemoteAccess: r.remote, RemoteInvalidate: r.open}
 	if q, ok := object(w, n.qps, goneQP); ok && w.one(6) {
 		c.QP, r.scope = q.real, q
 	}

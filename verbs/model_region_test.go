@@ -24,7 +24,7 @@ func (w *modelWorld) rights() verbs.Access {
 // regionConfig draws a region, over Go memory or pages.
 func (w *modelWorld) regionConfig(n *modelNode) (c verbs.RegionConfig, memory modelSpan, scope *modelQP) {
 	c = verbs.RegionConfig{
-		Access: w.rights(), RemoteAccess: w.one(2), Key: uint8(w.rng.Uint32()), ZeroBased: w.one(4), NoRemoteInvalidate: w.one(8),
+		Access: w.rights(), RemoteAccess: w.one(2), Key: uint8(w.rng.Uint32()), ZeroBased: w.one(4), RemoteInvalidate: !w.one(8),
 	}
 	if some := living(n.pages, gonePages); len(some) > 0 && w.one(2) {
 		c.Buffers = w.bufferList(n, n.limits.PBL)
@@ -106,7 +106,7 @@ func (w *modelWorld) vaFor(b verbs.PhysicalBuffers) uint64 {
 func (n *modelNode) region(pd *modelPD, c verbs.RegionConfig, memory modelSpan, scope *modelQP) (r *modelRegion, err error) {
 	r = &modelRegion{
 		pd: pd, valid: true, key: c.Key, rights: c.Access, remote: c.RemoteAccess || c.Access&remoteRightsOnly != 0,
-		zero: c.ZeroBased, scope: scope, closed: c.NoRemoteInvalidate,
+		zero: c.ZeroBased, scope: scope, open: c.RemoteInvalidate,
 	}
 	switch {
 	case pd.gone:

@@ -212,7 +212,7 @@ func (w *modelWorld) toInvalidate(p *modelQP) verbs.STag {
 	n := p.node
 	var list []verbs.STag
 	for _, r := range n.regions {
-		if !r.gone && !r.shared && r.pd == p.pd && r.windows == 0 && !r.closed && r.rights&remoteRightsOnly != 0 {
+		if !r.gone && !r.shared && r.pd == p.pd && r.windows == 0 && (r.open || r.scope != nil) && r.rights&remoteRightsOnly != 0 {
 			list = append(list, r.stag())
 		}
 	}

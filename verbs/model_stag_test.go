@@ -48,7 +48,7 @@ func (q *modelQP) invalidateRemote(s verbs.STag) (verbs.Status, int) {
 		switch {
 		case r.valid && r.stag() != s, r.shared:
 			return verbs.StatusInvalidSTag, refused
-		case r.pd != q.pd, r.scope != nil && r.scope != q, r.rights&remoteRightsOnly == 0, r.closed, r.windows > 0:
+		case r.pd != q.pd, r.scope != nil && r.scope != q, r.rights&remoteRightsOnly == 0, !r.open && r.scope == nil, r.windows > 0:
 			return verbs.StatusInvalidateSTag, refused
 		}
 		r.valid = false

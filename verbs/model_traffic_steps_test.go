@@ -216,6 +216,6 @@ func showRecvs(l []verbs.Recv) (s string) {
 }
 
 func showRegion(c verbs.RegionConfig) string {
-	return fmt.Sprintf("%d octets or %+v, rights %v flag %t key %#x zero %t VA %#x one QP %t closed %t", len(c.Memory), c.Buffers,
-		c.Access, c.RemoteAccess, c.Key, c.ZeroBased, c.VA, c.QP != nil, c.NoRemoteInvalidate)
+	return fmt.Sprintf("%d octets or %+v, rights %v flag %t key %#x zero %t VA %#x one QP %t open %t", len(c.Memory), c.Buffers,
+		c.Access, c.RemoteAccess, c.Key, c.ZeroBased, c.VA, c.QP != nil, c.RemoteInvalidate)
 }

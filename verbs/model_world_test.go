@@ -244,7 +244,7 @@ func (n *modelNode) compareSTags() {
 		}
 		want := verbs.RegionAttributes{
 			STag: verbs.STag(r.index << 8), Valid: r.valid, Shared: r.shared, PD: r.pd.real.ID(), RemoteAccess: r.remote,
-			PBL: r.pbl, Access: r.rights, NoRemoteInvalidate: r.closed, Windows: r.windows,
+			PBL: r.pbl, Access: r.rights, RemoteInvalidate: r.open, Windows: r.windows,
 		}
 		if r.scope != nil {
 			want.QP = r.scope.real.ID()

@@ -31,10 +31,14 @@ type RegionConfig struct {
 	// by their size it leaves the First Byte Offset.
 	ZeroBased bool
 	VA        uint64
-	// QP, if set, is the only queue pair whose peer may use the region.
+	// QP, if set, is the only queue pair whose peer may use the region, and
+	// invalidate it.
 	QP *QP
-	// NoRemoteInvalidate refuses a peer's Send with Invalidate.
-	NoRemoteInvalidate bool
+	// RemoteInvalidate lets any peer that may use the region take it away from
+	// all, by Send with Invalidate, as verbs draft 7.8 has it. Without it, and
+	// without QP, such a Send ends the peer's stream and the region stays.
+	// Local invalidation needs neither.
+	RemoteInvalidate bool
 	// MayVanish says that Memory may be unmapped, or made read-only, while it is
 	// registered. What meets such a page ends as an access violation of that
 	// operation; without it, it ends the process. Payload of such a region is
@@ -89,10 +93,10 @@ type AllocateConfig struct {
 	// registered later; 0 stands for 16, or what the RNIC has if less. The
 	// region may get more: see Query.
 	PBL int
-	// RemoteAccess, QP and NoRemoteInvalidate are as in RegionConfig.
-	RemoteAccess       bool
-	QP                 *QP
-	NoRemoteInvalidate bool
+	// RemoteAccess, QP and RemoteInvalidate are as in RegionConfig.
+	RemoteAccess     bool
+	QP               *QP
+	RemoteInvalidate bool
 }
 
 // AllocateRegion allocates a Non-Shared Memory Region's STag, in the Invalid
@@ -112,7 +116,7 @@ func (p *PD) AllocateRegion(c AllocateConfig) (*MR, error) {
 		return nil, fmt.Errorf("allocate STag: %w", err)
 	}
 	info, err := p.rnic.stags.Allocate(stag.AllocateConfig{
-		PD: p.id, PBL: c.PBL, RemoteAccess: c.RemoteAccess, QP: sc.QP, NoRemoteInvalidate: c.NoRemoteInvalidate,
+		PD: p.id, PBL: c.PBL, RemoteAccess: c.RemoteAccess, QP: sc.QP, RemoteInvalidate: c.RemoteInvalidate,
 	})
 	return p.newMR(info, nil, err)
 }
@@ -124,7 +128,7 @@ func (p *PD) region(c RegionConfig) (stag.RegionConfig, error) {
 	}
 	sc := stag.RegionConfig{
 		PD: p.id, Memory: c.Memory, Buffers: c.Buffers, Access: c.Access, RemoteAccess: c.RemoteAccess,
-		Key: c.Key, Addressing: addressing(c.ZeroBased), VA: c.VA, NoRemoteInvalidate: c.NoRemoteInvalidate,
+		Key: c.Key, Addressing: addressing(c.ZeroBased), VA: c.VA, RemoteInvalidate: c.RemoteInvalidate,
 		MayVanish: c.MayVanish,
 	}
 	if c.QP != nil {

@@ -236,12 +236,12 @@ func TestRegion(t *testing.T) {
 		STag: zero.STag(), Valid: true, PD: n.pd.ID(), RemoteAccess: true, PBL: a.PBL, Access: allRights,
 		Addressing: verbs.ZeroBased, Length: 100, QP: n.qp.ID(),
 	}, a)
-	va, err := n.pd.RegisterRegion(verbs.RegionConfig{Memory: buf, Access: allRights, VA: 1 << 40, NoRemoteInvalidate: true})
+	va, err := n.pd.RegisterRegion(verbs.RegionConfig{Memory: buf, Access: allRights, VA: 1 << 40, RemoteInvalidate: true})
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1<<40+10), va.Remote(10).TO)
 	a, err = va.Query()
 	require.NoError(t, err)
-	assert.True(t, a.NoRemoteInvalidate)
+	assert.True(t, a.RemoteInvalidate)
 	b, err := n.pd.Register(buf, allRights)
 	require.NoError(t, err)
 	c, err := n.pd.Register(buf, allRights)
@@ -251,13 +251,13 @@ func TestRegion(t *testing.T) {
 	for _, mr := range []*verbs.MR{zero, va, b, c} {
 		require.NoError(t, mr.Deregister())
 	}
-	empty, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 3, RemoteAccess: true, QP: n.qp, NoRemoteInvalidate: true})
+	empty, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 3, RemoteAccess: true, QP: n.qp, RemoteInvalidate: true})
 	require.NoError(t, err)
 	a, err = empty.Query()
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, a.PBL, 3)
 	assert.Equal(t, verbs.RegionAttributes{
-		STag: empty.STag(), PD: n.pd.ID(), RemoteAccess: true, PBL: a.PBL, QP: n.qp.ID(), NoRemoteInvalidate: true,
+		STag: empty.STag(), PD: n.pd.ID(), RemoteAccess: true, PBL: a.PBL, QP: n.qp.ID(), RemoteInvalidate: true,
 	}, a)
 	assert.Zero(t, empty.Len())
 	assert.Nil(t, empty.Bytes())

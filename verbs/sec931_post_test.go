@@ -59,7 +59,7 @@ func TestAllOperations(t *testing.T) {
 	victims := make([]*verbs.MR, 2)
 	for i := range victims {
 		var err error
-		victims[i], err = b.pd.Register(make([]byte, 8), allRights)
+		victims[i], err = b.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights, RemoteInvalidate: true})
 		require.NoError(t, err)
 	}
 	sink, err := a.pd.Register(make([]byte, 8), allRights)

@@ -153,7 +153,7 @@ func sharedDiffers(n *node) {
 
 func sharedOriginal(n *node) {
 	t, s := n.t, n.seat(privileged)
-	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 0x55, NoRemoteInvalidate: true})
+	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 0x55, RemoteInvalidate: true})
 	before := queried(t, mr)
 	require.False(t, before.Shared)
 	before.Shared = true

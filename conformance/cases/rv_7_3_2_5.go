@@ -23,7 +23,7 @@ var rv7_3_2_5 = []conformance.Case{
 
 // allocated is an STag that may have remote rights, with room for eight pages.
 func (n *node) allocated() *verbs.MR {
-	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true})
+	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true})
 	require.NoError(n.t, err)
 	return mr
 }
@@ -208,7 +208,7 @@ func fastOrder(n *node) {
 	s.does(r, verbs.StatusSuccess)
 	require.Equal(t, verbs.RegionAttributes{
 		STag: mr.WithKey(0x99), Valid: true, PD: n.pd.ID(), RemoteAccess: true, PBL: queried(t, mr).PBL,
-		Access: allRights, Base: 0x4000 + 100, Length: 5000,
+		Access: allRights, Base: 0x4000 + 100, Length: 5000, RemoteInvalidate: true,
 	}, queried(t, mr), "Query")
 	s.opens(verbs.FastRegisterBuffer(r.FastRegister), 4900, p.Bytes()[5000:5100])
 	s.invalidate(ways[0], r.FastRegister.STag, invalidates)

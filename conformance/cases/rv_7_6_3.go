@@ -143,12 +143,12 @@ func regionAttributes(n *node) {
 	}
 	pd := n.newPD()
 	there := n.seat(verbs.QPConfig{PD: pd, Privileged: true})
-	mr, err := pd.AllocateRegion(verbs.AllocateConfig{PBL: 5, RemoteAccess: true, NoRemoteInvalidate: true})
+	mr, err := pd.AllocateRegion(verbs.AllocateConfig{PBL: 5, RemoteAccess: true, RemoteInvalidate: true})
 	require.NoError(t, err)
-	tells("allocated", mr, verbs.RegionAttributes{PD: pd.ID(), RemoteAccess: true, PBL: 5, NoRemoteInvalidate: true})
+	tells("allocated", mr, verbs.RegionAttributes{PD: pd.ID(), RemoteAccess: true, PBL: 5, RemoteInvalidate: true})
 	there.does(fastRegister(mr.WithKey(7), p.List(100, 5000), 0x7000+100, rights), verbs.StatusSuccess)
 	want := verbs.RegionAttributes{
-		STag: mr.WithKey(7), Valid: true, PD: pd.ID(), RemoteAccess: true, PBL: 5, NoRemoteInvalidate: true,
+		STag: mr.WithKey(7), Valid: true, PD: pd.ID(), RemoteAccess: true, PBL: 5, RemoteInvalidate: true,
 		Access: rights, Base: 0x7000 + 100, Length: 5000,
 	}
 	tells("fast-registered", mr, want)
@@ -159,13 +159,13 @@ func regionAttributes(n *node) {
 	tells("with a window", mr, want)
 	there.invalidate(ways[0], mw.STag(1), invalidates)
 	there.invalidate(ways[0], mr.WithKey(7), invalidates)
-	tells("invalidated", mr, verbs.RegionAttributes{PD: pd.ID(), RemoteAccess: true, PBL: 5, NoRemoteInvalidate: true})
+	tells("invalidated", mr, verbs.RegionAttributes{PD: pd.ID(), RemoteAccess: true, PBL: 5, RemoteInvalidate: true})
 	there.leave()
 
 	mr = n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 3*4096), Access: verbs.LocalWrite, ZeroBased: true, Key: 0xFE, QP: s.qp})
 	want = verbs.RegionAttributes{
 		STag: mr.WithKey(0xFE), Valid: true, PD: n.pd.ID(), PBL: 3, Access: verbs.LocalWrite,
-		Addressing: verbs.ZeroBased, Length: 3 * 4096, QP: s.qp.ID(),
+		Addressing: verbs.ZeroBased, Length: 3 * 4096, QP: s.qp.ID(), RemoteInvalidate: true,
 	}
 	tells("registered", mr, want)
 	shared, err := mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead, RemoteAccess: true, ZeroBased: true, Key: 3})

@@ -165,7 +165,7 @@ func registerModifiers(t *conformance.T) {
 			assert.Equal(t, verbs.RegionAttributes{
 				STag: verbs.MakeSTag(mr.STag().Index(), key), Valid: true, PD: pd.ID(),
 				RemoteAccess: i == 0 || access&remoteRights != 0, PBL: q.PBL, Access: access | bind,
-				Addressing: verbs.VABased, Base: 1<<30 + uint64(i), Length: uint64(100 + i),
+				Addressing: verbs.VABased, Base: 1<<30 + uint64(i), Length: uint64(100 + i), RemoteInvalidate: true,
 			}, q)
 			if pd != n.pd {
 				continue

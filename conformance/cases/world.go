@@ -125,8 +125,10 @@ func (n *node) register(octets int, access verbs.Access) *verbs.MR {
 	return n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, octets), Access: access})
 }
 
-// region is Register, in a PD of the node.
+// region is Register, in a PD of the node. Peers may invalidate it, as the draft has it
+// (7.8); what they may without that is for the cases of RFC 5040 8.1.1.
 func (n *node) region(pd *verbs.PD, c verbs.RegionConfig) *verbs.MR {
+	c.RemoteInvalidate = true
 	mr, err := pd.RegisterRegion(c)
 	require.NoError(n.t, err, "Register")
 	return mr

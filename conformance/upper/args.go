@@ -102,8 +102,9 @@ type ModifyArgs struct {
 	ArmRQLimit           bool
 }
 
-// RegisterArgs describe a region, as verbs.RegionConfig. Its Len octets of memory
-// are filled with Pattern(Seed, Len).
+// RegisterArgs describe a region, as verbs.RegionConfig, but for remote invalidation:
+// peers may, as the draft has it (7.8), unless NoRemoteInvalidate is set. Its Len octets
+// of memory are filled with Pattern(Seed, Len).
 type RegisterArgs struct {
 	PD                 int
 	Len                int

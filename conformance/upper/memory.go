@@ -23,7 +23,7 @@ func (s *Service) Register(a RegisterArgs, r *Region) error {
 func (s *Service) region(a RegisterArgs) (*verbs.PD, verbs.RegionConfig, error) {
 	c := verbs.RegionConfig{
 		Memory: Pattern(a.Seed, a.Len), Access: a.Access, RemoteAccess: a.RemoteAccess,
-		Key: a.Key, ZeroBased: a.ZeroBased, VA: a.VA, NoRemoteInvalidate: a.NoRemoteInvalidate,
+		Key: a.Key, ZeroBased: a.ZeroBased, VA: a.VA, RemoteInvalidate: !a.NoRemoteInvalidate,
 	}
 	var err error
 	if c.QP, err = s.scope(a.QP); err != nil {
@@ -63,7 +63,7 @@ func (s *Service) Allocate(a RegisterArgs, r *Region) error {
 		return err
 	}
 	mr, err := pd.AllocateRegion(verbs.AllocateConfig{
-		RemoteAccess: c.RemoteAccess, QP: c.QP, NoRemoteInvalidate: c.NoRemoteInvalidate,
+		RemoteAccess: c.RemoteAccess, QP: c.QP, RemoteInvalidate: c.RemoteInvalidate,
 	})
 	if err != nil {
 		return err
