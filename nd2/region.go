@@ -115,7 +115,7 @@ func (m *MemoryRegion) bindable(buf []byte, flags OpFlags) (v *verbs.MR, off int
 	switch {
 	case len(buf) == 0 || at < base || at-base > uint64(m.v.Len()) || uint64(len(buf)) > uint64(m.v.Len())-(at-base):
 		return nil, 0, ErrAccessViolation
-	case flags&OpFlagAllowWrite != 0 && access(m.flags)&verbs.LocalWrite == 0:
+	case flags&OpFlagAllowWrite != 0 && m.flags&MRFlagAllowLocalWrite == 0: // a sink for Reads is none
 		return nil, 0, ErrAccessViolation
 	}
 	return m.v, int(at - base), nil

@@ -130,6 +130,10 @@ func TestBindRefusals(t *testing.T) {
 	const read, write = nd2.OpFlagAllowRead, nd2.OpFlagAllowWrite
 	outside := make([]byte, 8)
 	require.ErrorIs(t, bind(a.mr, w, a.buf, write), nd2.ErrAccessViolation)
+	sink, err := a.a.CreateMemoryRegion()
+	require.NoError(t, err)
+	require.NoError(t, sink.Register(outside, nd2.MRFlagRDMAReadSink))
+	require.ErrorIs(t, bind(sink, w, outside, write), nd2.ErrAccessViolation, "its own Reads may write there, its peers not")
 	require.ErrorIs(t, bind(a.mr, w, outside, read), nd2.ErrAccessViolation)
 	require.ErrorIs(t, bind(a.mr, w, a.buf[:0], read), nd2.ErrAccessViolation)
 	require.ErrorIs(t, bind(b.mr, w, a.buf, read), nd2.ErrInvalidParameter2)

@@ -110,6 +110,8 @@ func ndRegionRights(t *conformance.T) {
 		{0, read | write, false},
 		{nd2.MRFlagAllowRemoteRead, write, false},
 		{nd2.MRFlagAllowRemoteRead, read | write, false},
+		{nd2.MRFlagRDMAReadSink, write, false},
+		{nd2.MRFlagRDMAReadSink | nd2.MRFlagAllowRemoteRead, read | write, false},
 		{nd2.MRFlagAllowRemoteRead, read, true},
 		{nd2.MRFlagAllowLocalWrite, write, true},
 		{nd2.MRFlagAllowLocalWrite, read | write, true},
