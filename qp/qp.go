@@ -143,7 +143,7 @@ func (q *QP) State() State { return State(q.state.Load()) }
 // PostSend posts a list of work requests to the Send Queue, in order, and
 // reports how many were posted. The first that is refused stops the list
 // (verbs draft 8.2.1). It does not block and keeps nothing of reqs. Errors:
-// wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrQueueFull,
+// wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
 // wr.ErrInvalidQP.
 func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
 	n, octets, err := q.postSend(reqs)
@@ -176,7 +176,7 @@ func (q *QP) postSend(reqs []wr.Send) (n int, octets uint64, err error) {
 }
 
 // PostRecv posts a list of receives, in order, and reports how many were posted.
-// Errors: wr.ErrInvalidState, wr.ErrInvalidSGLLength, wr.ErrQueueFull,
+// Errors: wr.ErrInvalidState, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
 // wr.ErrRQUsesSRQ, wr.ErrInvalidQP.
 func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
 	n, err := q.postRecv(reqs)

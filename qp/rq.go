@@ -83,8 +83,8 @@ func (r *recvQueue) resize(depth int) {
 
 // push posts one receive, with postMu held.
 func (r *recvQueue) push(w *wr.Recv) error {
-	if len(w.SGL) > r.maxSGE {
-		return wr.ErrInvalidSGLLength
+	if err := checkList(w.SGL, r.maxSGE); err != nil {
+		return err
 	}
 	tail := r.tail.Load()
 	if !r.room(tail) {

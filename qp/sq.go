@@ -147,18 +147,28 @@ func (s *sendQueue) check(r *wr.Send) error {
 	}
 	switch {
 	case r.Op.IsSend():
-		if len(r.SGL) > s.sendSGE {
-			return wr.ErrInvalidSGLLength
-		}
+		return checkList(r.SGL, s.sendSGE)
 	case r.Op == wr.OpWrite:
-		if len(r.SGL) > s.writeSGE {
-			return wr.ErrInvalidSGLLength
-		}
+		return checkList(r.SGL, s.writeSGE)
 	case r.Op.IsRead():
+		if r.Local.Misfit() {
+			return wr.ErrMisfit
+		}
 	case r.Op.IsMemory():
 		return checkMemory(r)
 	default:
 		return wr.ErrInvalidOp
+	}
+	return nil
+}
+
+// checkList checks a list that has most elements at most.
+func checkList(l []wr.SGE, most int) error {
+	switch {
+	case len(l) > most:
+		return wr.ErrInvalidSGLLength
+	case wr.Misfits(l):
+		return wr.ErrMisfit
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import "github.com/softrnic/softrnic/wr"
 // Post posts a list of receives, in order, and reports how many were posted. The
 // first that is refused stops the list; those before it stay posted (verbs draft
 // 8.2.1). It keeps nothing of reqs. Errors: wr.ErrInvalidSRQ (failed or closed),
-// wr.ErrInvalidSGLLength, wr.ErrQueueFull.
+// wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull.
 func (q *Queue) Post(reqs ...wr.Recv) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -22,8 +22,11 @@ func (q *Queue) Post(reqs ...wr.Recv) (int, error) {
 
 // post posts one receive, and wakes who waits for it. mu is held.
 func (q *Queue) post(r *wr.Recv) error {
-	if len(r.SGL) > q.sge {
+	switch {
+	case len(r.SGL) > q.sge:
 		return wr.ErrInvalidSGLLength
+	case wr.Misfits(r.SGL):
+		return wr.ErrMisfit
 	}
 	e := q.get()
 	if e == nil {

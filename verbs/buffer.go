@@ -1,5 +1,7 @@
 package verbs
 
+import "github.com/softrnic/softrnic/wr"
+
 // TaggedBuffer is registered memory as work requests and peers name it: an STag,
 // and the tagged offset of the first octet. MR.Buffer, BindBuffer and
 // FastRegisterBuffer make one; nothing is looked up.
@@ -9,9 +11,15 @@ type TaggedBuffer struct {
 }
 
 // SGE is the element for n octets from octet off of the buffer. It is not
-// checked here: what lies outside completes in error.
+// checked here: what lies outside completes in error, and what no element can tell,
+// a negative offset or a length not within 0 to MaxMessage, is refused when it is
+// posted (ErrInvalidSGLFormat).
 func (b TaggedBuffer) SGE(off, n int) SGE {
-	return SGE{STag: b.STag, TO: b.Base + uint64(off), Length: uint32(n)}
+	to := b.Base + uint64(off)
+	if off < 0 || to < b.Base || n < 0 || uint64(n) > MaxMessage {
+		return wr.MisfitSGE()
+	}
+	return SGE{STag: b.STag, TO: to, Length: uint32(n)}
 }
 
 // SGL is a list of one element, as SGE.

@@ -5,7 +5,8 @@ package verbs
 // It does not block, and keeps nothing of reqs; the memory named by their
 // elements is in use until they complete. A request posted in Idle waits for
 // RTS. Errors: ErrInvalidRNIC, ErrInvalidQP, ErrInvalidState, ErrInvalidOp,
-// ErrInvalidModifier, ErrInvalidSGLLength, ErrQueueFull.
+// ErrInvalidModifier, ErrInvalidSGLLength, ErrInvalidSGLFormat (see
+// TaggedBuffer.SGE), ErrQueueFull.
 func (q *QP) PostSend(reqs ...Send) (int, error) {
 	n, err := q.q.PostSend(reqs...)
 	if err != nil {
@@ -16,7 +17,8 @@ func (q *QP) PostSend(reqs ...Send) (int, error) {
 
 // PostRecv posts receives to the Receive Queue, in order, and reports how many
 // were posted (verbs draft 9.3.1.2). Errors: ErrInvalidRNIC, ErrInvalidQP,
-// ErrInvalidState, ErrInvalidSGLLength, ErrQueueFull, ErrRQUsesSRQ.
+// ErrInvalidState, ErrInvalidSGLLength, ErrInvalidSGLFormat (see
+// TaggedBuffer.SGE), ErrQueueFull, ErrRQUsesSRQ.
 func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	n, err := q.q.PostRecv(reqs...)
 	if err != nil {

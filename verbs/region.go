@@ -334,7 +334,7 @@ func (m *MR) Len() int { return int(m.view.Load().length) }
 func (m *MR) Bytes() []byte { return m.view.Load().mem }
 
 // SGE is the element for n octets from octet off of the region. It is not
-// checked here: what lies outside of the region completes in error.
+// checked here: see TaggedBuffer.SGE.
 func (m *MR) SGE(off, n int) SGE { return m.Buffer().SGE(off, n) }
 
 // SGL is a list of one element, as SGE.

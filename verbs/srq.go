@@ -86,7 +86,7 @@ func (s *SRQ) PD() *PD { return s.pd }
 
 // PostRecv posts receives, in order, and reports how many were posted: the first
 // that is refused stops the list (verbs draft 9.3.1.2). It does not block.
-// Errors: ErrInvalidRNIC, ErrInvalidSRQ, ErrInvalidSGLLength, ErrQueueFull (a
+// Errors: ErrInvalidRNIC, ErrInvalidSRQ, ErrInvalidSGLLength, ErrInvalidSGLFormat, ErrQueueFull (a
 // receive counts until its completion is reaped).
 func (s *SRQ) PostRecv(reqs ...Recv) (int, error) {
 	n, err := s.q.Post(reqs...)

@@ -36,7 +36,8 @@ var (
 // others are refused as why says and move nothing.
 func (s *seat) judged(b verbs.TaggedBuffer, off int, mem []byte, a verbs.Access, why denial) {
 	t, k := s.n.t, len(mem)
-	here, there := b.SGE(off, k), b.Remote(off)
+	there := b.Remote(off)
+	here := verbs.SGE{STag: b.STag, TO: there.TO, Length: uint32(k)} // b.SGE makes none with off < 0
 	pick := func(right verbs.Access, no verbs.Status, r refusal) (verbs.Status, refusal) {
 		if a&right != 0 {
 			return verbs.StatusSuccess, taken

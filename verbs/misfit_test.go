@@ -1,0 +1,55 @@
+package verbs_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// TestMisfit: an offset or a length that an element cannot tell is refused when it is
+// posted, and is not cut to one that it can.
+func TestMisfit(t *testing.T) {
+	w := newWorld(t, verbs.Config{})
+	w.connect()
+	zero, err := w.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, ZeroBased: true})
+	require.NoError(t, err)
+	buffers := map[string]verbs.TaggedBuffer{
+		"VA-based": w.mr.Buffer(), "zero-based": zero.Buffer(), "high": {STag: w.mr.STag(), Base: math.MaxUint64 - 10},
+	}
+	for name, b := range buffers {
+		for _, c := range [][2]int64{
+			{0, 4 << 30}, {0, 4<<30 + 8}, {0, 8 << 30}, {0, math.MaxInt64}, {0, -1}, {0, math.MinInt32},
+			{-1, 8}, {-1, 0}, {math.MinInt32, 1},
+		} {
+			off, length := int(c[0]), int(c[1])
+			if int64(length) != c[1] {
+				continue // an int has 32 bits: no program can say that
+			}
+			sge, sgl := b.SGE(off, length), b.SGL(off, length)
+			sgl = append([]verbs.SGE{{}}, sgl...)
+			for _, r := range []verbs.Send{
+				{SGL: sgl},
+				{Op: verbs.OpWrite, SGL: sgl, Remote: verbs.Remote{STag: 1 << 8}},
+				{Op: verbs.OpRead, Local: sge, Remote: verbs.Remote{STag: 1 << 8}},
+			} {
+				n, err := w.qp.PostSend(verbs.Send{Op: verbs.OpWrite}, r)
+				require.ErrorIs(t, err, verbs.ErrInvalidSGLFormat, "%s: %v of %v", name, c, r.Op)
+				require.Equal(t, 1, n, "what came before is posted")
+				require.Equal(t, verbs.StatusSuccess, waitOne(t, w.cq).Status)
+			}
+			_, err := w.qp.PostRecv(verbs.Recv{SGL: sgl})
+			require.ErrorIs(t, err, verbs.ErrInvalidSGLFormat, "%s: %v of a Receive", name, c)
+			_, err = w.srq.PostRecv(verbs.Recv{SGL: sgl})
+			require.ErrorIs(t, err, verbs.ErrInvalidSGLFormat, "%s: %v of an S-RQ", name, c)
+		}
+	}
+	high := buffers["high"].SGL(11, 1)
+	_, err = w.qp.PostSend(verbs.Send{SGL: high})
+	require.ErrorIs(t, err, verbs.ErrInvalidSGLFormat, "an offset beyond 64 bits")
+
+	longest := verbs.SGE{STag: zero.STag(), Length: verbs.MaxMessage}
+	require.Equal(t, verbs.StatusBaseBounds, w.run(verbs.Send{SGL: []verbs.SGE{longest}}).Status, "that fits")
+}
