@@ -5,50 +5,62 @@ import (
 	"time"
 )
 
-// A program that posts one request after the other, and does not look at its CQ
-// in between, has more to come: what it posts is held back a little, so that many
-// messages share a system call. The first few requests after a look go out at
-// once. What is held back goes out
+// A program that posts one request after the other, without a pause, has more to
+// come: what it posts is held back, so that many messages share a system call. A
+// request behind a pause goes out at once, and so do the first few of a series.
+// What is held back goes out
 //
 //   - when enough has come together,
 //   - when the program looks: it polls an empty CQ, or waits, or asks to be
 //     notified,
 //   - when something else has to be sent, or the stream is to end,
-//   - a little later in any case, by transmitLoop (Tuning.HoldTime).
+//   - when transmitLoop runs, which the first request held back makes runnable: as
+//     soon as the poster sleeps, wherever that is, or another processor is free.
+//
+// No timer of the runtime is part of that: it would round 100 µs up to a millisecond.
+// With one processor nothing is held back, or a poster that computes would delay it.
 
-// corkEach is what a message counts beside its octets.
-const corkEach = 512
+const (
+	// corkEach is what a message counts beside its octets.
+	corkEach = 512
+	// pause ends a series, if nothing is posted or sent for so long. A loop that posts
+	// takes less from one request to the next; whatever sleeps or calls the system,
+	// more.
+	pause = 2 * time.Microsecond
+	// nap is how long transmitLoop leaves a program alone that polls: enough for 256
+	// KiB of short messages to come together.
+	nap = 50 * time.Microsecond
+)
 
 // cork holds posted requests back. Posters, pollers and transmitLoop share it.
 type cork struct {
 	eager int32
-	free  atomic.Int32 // posts that may go out at once
-	// stream says that something was held back before the last look.
-	stream atomic.Bool
-	held   atomic.Int64 // how much is held back, as Tuning.Hold counts
-	// timer runs while something is held back; transmitLoop waits for it.
-	timer *time.Timer
+	pause time.Duration // what ends a series; a constant, but for tests
+	free  atomic.Int32  // posts of this series that go out at once
+	// stream says that something of this series was held back.
+	stream  atomic.Bool
+	held    atomic.Int64  // how much is held back, as Tuning.Hold counts
+	last    atomic.Int64  // when requests were sent last, as clock says
+	company chan struct{} // a token for transmitLoop: something is held back
 }
 
 func (c *cork) init(eager int) {
 	c.eager = int32(eager)
+	c.pause = pause
 	c.free.Store(c.eager)
-	c.timer = time.NewTimer(time.Hour)
-	c.timer.Stop()
+	c.company = make(chan struct{}, 1)
 }
 
-// looked says that the program has nothing to post for now. If something was held
-// back until then, it looks because its queue is full, say, and what it posts next is
-// a stream too: one request goes out at once, so that the peer has something to do.
-func (c *cork) looked() {
-	free := c.free.Load()
+// begin starts a new series behind a pause. If something was held back in the one
+// before, the program streams, and has paused because its queue is full, say: one
+// request goes out at once, so that the peer has something to do.
+func (c *cork) begin() {
 	switch {
-	case c.held.Load() > 0:
-		c.stream.Store(true)
-		c.free.Store(min(c.eager, 1))
-	case free == c.eager, free > 0 && c.stream.Load():
-	default:
+	case clock()-c.last.Load() < int64(c.pause):
+	case c.stream.Load():
 		c.stream.Store(false)
+		c.free.Store(min(c.eager, 1))
+	case c.free.Load() != c.eager:
 		c.free.Store(c.eager)
 	}
 }
@@ -60,33 +72,33 @@ func (s *session) holds(n int, octets uint64) bool {
 	if c.eager < 0 || s.rx.single || !s.llp.direct() {
 		return false
 	}
-	if c.free.Load() > 0 {
-		c.free.Add(-1)
-		return false
+	if c.held.Load() == 0 {
+		c.begin()
+		if c.free.Load() > 0 {
+			c.free.Add(-1)
+			return false
+		}
 	}
 	weight := int64(n*corkEach) + int64(octets)
 	held := c.held.Add(weight)
 	if held == weight { // the first
-		c.timer.Reset(s.tuning.HoldTime)
+		c.stream.Store(true)
+		signal(c.company)
 	}
 	return held < int64(s.tuning.Hold)
 }
 
 // posted sends what was posted, now or soon.
 func (s *session) posted(n int, octets uint64) {
-	if !s.holds(n, octets) {
-		if c := &s.tx.cork; c.held.Load() > 0 { // see takeTransmit
-			c.held.Store(0)
-		}
-		s.kick()
+	if s.holds(n, octets) {
+		return
 	}
-}
-
-// looked says that the program has nothing to post for now, and sends what is held
-// back.
-func (s *session) looked() {
-	s.tx.cork.looked()
-	s.uncork()
+	c := &s.tx.cork
+	if c.held.Load() > 0 { // see takeTransmit
+		c.held.Store(0)
+	}
+	s.kick()
+	c.last.Store(clock())
 }
 
 // uncork sends what is held back.
@@ -94,5 +106,29 @@ func (s *session) uncork() {
 	c := &s.tx.cork
 	if c.held.Load() > 0 && c.held.Swap(0) > 0 {
 		s.kick()
+		c.last.Store(clock())
 	}
 }
+
+// accompany sends what is held back. While the program polls it only sees to it that
+// nothing stays behind when the program stops: pollers look again and again, and a
+// second thread that sends would take the processor from them, or from the peer.
+func (s *session) accompany() {
+	sq := &s.q.sq
+	for s.rx.polled.Load() {
+		tail := sq.tail.Load()
+		napThread(nap)
+		if sq.framed.Load() < tail {
+			s.uncork()
+		}
+		if sq.tail.Load() == tail { // no more posts
+			break
+		}
+	}
+	s.uncork()
+}
+
+// clock is a time in nanoseconds.
+func clock() int64 { return int64(time.Since(epoch)) }
+
+var epoch = time.Now()

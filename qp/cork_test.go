@@ -2,7 +2,9 @@ package qp
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -10,32 +12,54 @@ import (
 
 	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
 
-// corked is a rig whose program has posted eager requests, and then Sends with the
-// IDs from 1 to n, of 10 octets, that are held back until it looks: no timer runs
-// out.
-func corked(t *testing.T, n int) *rig {
-	const eager = 2
-	r := newRig(t, setup{config: func(c *Config) {
-		c.Tuning = Tuning{Drive: 1, Eager: eager, Hold: 4 * (corkEach + 10), HoldTime: time.Hour}
+// corkedRig is a rig that lets the first two posts of a series go out at once, and holds
+// up to four Sends of 10 octets back. The pause that ends a series is never or always
+// there; what is held back has company only if transmitLoop is to see it.
+func corkedRig(t *testing.T, pause time.Duration, company bool) *rig {
+	r := newIdleRig(t, setup{config: func(c *Config) {
+		c.Tuning = Tuning{Drive: 1, Eager: 2, Hold: 4 * (corkEach + 10)}
 	}})
+	mine, theirs, err := wire.Pair()
+	require.NoError(t, err)
+	r.peer = wire.New(theirs, wire.Options{Patience: patience})
+	r.q.mu.Lock() // as QP.start does
+	defer r.q.mu.Unlock()
+	r.s, err = r.q.prepare(&Modify{Stream: &mpa.Stream{Conn: mine}})
+	require.NoError(t, err)
 	r.s.rx.single = false
-	require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond) // the CQs know of the session
-	for range eager {
+	r.s.tx.cork.pause = pause
+	if !company {
+		r.s.tx.cork.company = nil
+	}
+	r.q.session.Store(r.s)
+	r.q.last.Store(r.s)
+	r.q.setState(RTS)
+	r.s.start()
+	return r
+}
+
+// never and always are pauses.
+const never, always = time.Hour, 0
+
+// postSeries posts two empty Sends, and n of 10 octets with the IDs from 1 on.
+func (r *rig) postSeries(n int) {
+	r.t.Helper()
+	for range 2 {
 		r.postSend(wr.Send{Flags: wr.Unsignaled})
 	}
 	for i := range n {
 		r.postSend(wr.Send{ID: uint64(1 + i), SGL: r.full.sgl(0, 10)})
 	}
-	for msn := range uint32(eager) {
-		require.Equal(t, wire.Send(1+msn, nil).Octets(), r.next(), "the first go out at once")
+	for msn := range uint32(2) {
+		require.Equal(r.t, wire.Send(1+msn, nil).Octets(), r.next(), "the first go out at once")
 	}
-	return r
 }
 
-// requireSent reads the Sends that were held back.
+// requireSent reads the Sends of 10 octets.
 func (r *rig) requireSent(n int) {
 	r.t.Helper()
 	for i := range uint32(n) {
@@ -43,7 +67,7 @@ func (r *rig) requireSent(n int) {
 	}
 }
 
-// TestHeldBack: requests behind the first few stay on the Send Queue until
+// TestHeldBack: requests behind the first few of a series stay on the Send Queue until
 // something sends them.
 func TestHeldBack(t *testing.T) {
 	tests := map[string]func(r *rig){
@@ -58,11 +82,12 @@ func TestHeldBack(t *testing.T) {
 		"Drain":        func(r *rig) { require.NoError(r.t, r.q.Drain(context.Background())) },
 		"Modify":       func(r *rig) { ord := 1; require.NoError(r.t, r.q.Modify(Modify{Next: RTS, ORD: &ord})) },
 		"a good close": func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: Closing})) },
-		"the timer":    func(r *rig) { r.s.tx.cork.timer.Reset(0) },
 	}
 	for name, look := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := corked(t, 2)
+			r := corkedRig(t, never, false)
+			require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond) // the CQs know of the session
+			r.postSeries(2)
 			assert.True(t, r.peer.Silent(time.Millisecond))
 			assert.Equal(t, uint64(2), r.q.sq.framed.Load())
 			look(r)
@@ -73,7 +98,9 @@ func TestHeldBack(t *testing.T) {
 
 // TestHeldBackFull: so much is held back and no more.
 func TestHeldBackFull(t *testing.T) {
-	r := corked(t, 3)
+	r := corkedRig(t, never, false)
+	require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond)
+	r.postSeries(3)
 	assert.True(t, r.peer.Silent(time.Millisecond))
 	r.postSend(wr.Send{ID: 4, SGL: r.full.sgl(0, 10)})
 	r.requireSent(4)
@@ -84,8 +111,54 @@ func TestHeldBackFull(t *testing.T) {
 	assert.Equal(t, uint64(6), r.q.sq.framed.Load())
 	r.all(r.scq)
 	assert.Equal(t, uint64(7), r.q.sq.framed.Load())
-	r.postSend(wr.Send{ID: 6, SGL: r.full.sgl(0, 10)})
-	assert.Equal(t, uint64(8), r.q.sq.framed.Load(), "the first after a look")
+}
+
+// TestSeries: behind a pause a post goes out at once, with nobody to send it but the
+// poster. Behind a series that was held back it is one; the next is held back again.
+func TestSeries(t *testing.T) {
+	r := corkedRig(t, always, false)
+	for i := range uint64(10) {
+		r.postSend(wr.Send{Flags: wr.Unsignaled})
+		require.Equal(t, 1+i, r.q.sq.framed.Load())
+	}
+	r.s.tx.cork.pause = never
+	for range 4 { // one more at once, and three not
+		r.postSend(wr.Send{Flags: wr.Unsignaled})
+	}
+	require.Equal(t, uint64(11), r.q.sq.framed.Load())
+	r.s.uncork()
+	require.Equal(t, uint64(14), r.q.sq.framed.Load())
+	r.s.tx.cork.pause = always
+	r.postSend(wr.Send{Flags: wr.Unsignaled})
+	require.Equal(t, uint64(15), r.q.sq.framed.Load())
+	r.s.tx.cork.pause = never
+	r.postSend(wr.Send{Flags: wr.Unsignaled})
+	require.Equal(t, uint64(15), r.q.sq.framed.Load())
+}
+
+// TestGoesOutByItself: what is held back reaches the peer though the poster goes to
+// sleep somewhere else, nobody looks at a CQ and no time passes: in a bubble it stands
+// still while somebody reads a socket.
+func TestGoesOutByItself(t *testing.T) {
+	for _, polled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := corkedRig(t, never, true)
+				r.s.rx.polled.Store(polled)
+				begun := time.Now()
+				for range 3 { // the one that is done, too, comes to nothing
+					n := r.q.sq.tail.Load()
+					for range 3 {
+						r.postSend(wr.Send{Flags: wr.Unsignaled})
+					}
+					for i := range uint32(3) {
+						require.Equal(t, wire.Send(uint32(n)+1+i, nil).Octets(), r.next())
+					}
+				}
+				require.Zero(t, time.Since(begun))
+			})
+		})
+	}
 }
 
 // TestNeverHeldBack: where nothing is held back, nothing is.

@@ -132,7 +132,7 @@ func (w *watchdog) look(polls uint64, now time.Time) bool {
 // Drive implements cq.Driver.
 func (s *session) Drive() bool {
 	r := &s.rx
-	s.looked()
+	s.uncork()
 	if !r.mu.TryLock() {
 		return false
 	}
@@ -169,7 +169,7 @@ func (s *session) Drive() bool {
 // Yield implements cq.Driver.
 func (s *session) Yield() {
 	r := &s.rx
-	s.looked()
+	s.uncork()
 	r.attached.Store(false)
 	r.missed.Store(0)
 	if r.asked.Load() != byNobody {

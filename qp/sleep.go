@@ -37,7 +37,7 @@ func (r *rxSide) taken() bool { return r.sleeping.Load() }
 // Claim implements cq.Sleeper.
 func (s *session) Claim() bool {
 	r := &s.rx
-	s.looked()
+	s.uncork()
 	if !r.sleeping.CompareAndSwap(false, true) {
 		return false
 	}

@@ -206,8 +206,8 @@ func (s *session) transmitLoop() {
 		case <-t.wake:
 		case <-n.due:
 			s.nudge(&n)
-		case <-t.cork.timer.C:
-			s.looked()
+		case <-t.cork.company:
+			s.accompany()
 			continue
 		case <-s.stop:
 			return

@@ -1,10 +1,6 @@
 package qp
 
-import (
-	"time"
-
-	"github.com/softrnic/softrnic/mpa"
-)
+import "github.com/softrnic/softrnic/mpa"
 
 // Tuning are the thresholds of the data path. The zero value of a field stands for
 // its default, which is meant to be good; a negative one turns off what the field
@@ -22,15 +18,13 @@ type Tuning struct {
 	// Short is the longest Send or RDMA Write, in octets, that is framed together
 	// with others like it, if it is copied anyway. Any.
 	Short int
-	// Eager is how many posts in a row go out at once, without the program looking
-	// at its CQ between; those after them are held back a little, for more to come.
-	// After a look that found something held back it is one. 8.
+	// Eager is how many posts of a series go out at once; those after them, as long as
+	// there is no pause between, are held back for more to come, unless the program has
+	// one processor only. Behind a series that was held back it is one. 8.
 	Eager int
 	// Hold is how much is held back at most: octets of messages, those that RDMA
 	// Reads ask for too, and 512 for each of them. 256 KiB.
 	Hold int
-	// HoldTime is how long, if the program does not look at its CQ. 100 µs.
-	HoldTime time.Duration
 	// Direct is how many octets of a segment have to be on their way still for
 	// them to be read straight to where they belong. 8 KiB.
 	Direct int
@@ -46,7 +40,7 @@ type Tuning struct {
 func (t Tuning) withDefaults() Tuning {
 	return t.or(defaultTuning).or(Tuning{
 		Segment: 32 << 10, Batch: batchBytes, Gather: 2 << 10, Short: mpa.MaxULPDU,
-		Eager: 8, Hold: 256 << 10, HoldTime: 100 * time.Microsecond,
+		Eager: 8, Hold: 256 << 10,
 		Direct: 8 << 10, ReadSpin: 100, WriteSpin: 200, Drive: 1,
 	}).bounded()
 }
@@ -68,9 +62,6 @@ func (t Tuning) or(d Tuning) Tuning {
 	set(&t.ReadSpin, d.ReadSpin)
 	set(&t.WriteSpin, d.WriteSpin)
 	set(&t.Drive, d.Drive)
-	if t.HoldTime == 0 {
-		t.HoldTime = d.HoldTime
-	}
 	return t
 }
 
