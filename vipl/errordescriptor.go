@@ -41,7 +41,8 @@ const (
 	ErrorRecvQEmpty
 	// ErrorViOverrun: more was posted than the work queue holds.
 	ErrorViOverrun
-	// ErrorRdmaWProt: a remote RDMA Write met a protection error here.
+	// ErrorRdmaWProt: a remote RDMA Write met a protection error here; for an Unreliable
+	// VI, so many with wrong memory handles that the remote end is slowed down.
 	ErrorRdmaWProt
 	// ErrorRdmaWData: a remote RDMA Write came damaged.
 	ErrorRdmaWData
@@ -100,7 +101,8 @@ func logError(e *ErrorDescriptor) {
 //
 // At the two reliable levels it is called once for each connection that breaks, by
 // whatever error, and for no other reason (7.2, 7.3). An Unreliable VI calls it only
-// when the connection is lost (7.1). ErrorNoCRC comes apart from that. What happens to a VI that is not connected is
+// when the connection is lost (7.1), and with ErrorRdmaWProt when the remote end tries
+// one memory handle after the other. ErrorNoCRC comes apart from that. What happens to a VI that is not connected is
 // told when it is next to be connected (5.1).
 func (n *Nic) ErrorCallback(handler func(*ErrorDescriptor)) error {
 	n.mu.Lock()

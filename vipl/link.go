@@ -47,17 +47,26 @@ var asyncErrors = [...]struct {
 	vitcp.EventWriteData:         {ErrorRdmaWData, StatusOpRemoteRdmaWrite},
 	vitcp.EventWriteAbort:        {ErrorRdmaWAbort, StatusOpRemoteRdmaWrite},
 	vitcp.EventReadProtection:    {ErrorRdmaRProt, StatusOpRdmaRead},
+	vitcp.EventGuessing:          {ErrorRdmaWProt, StatusOpRemoteRdmaWrite},
 }
 
 // Event keeps what no Descriptor tells for the error handler, who hears of it as the
 // reason why the connection broke: Ended follows at the reliable levels. At Unreliable
-// Delivery nobody is told (VI Architecture 7.1); it is counted.
+// Delivery nobody is told (VI Architecture 7.1); it is counted. But that somebody tries
+// memory handles is told.
 func (l *link) Event(e vitcp.Event) {
-	if !l.reliable {
-		l.vi.nic.untold.Add(1)
+	a, n := asyncErrors[e], l.vi.nic
+	switch {
+	case l.reliable:
+		l.told, l.op = a.code, a.op
 		return
+	case e == vitcp.EventGuessing:
+		n.report(ErrorDescriptor{ViHandle: l.vi, OpCode: a.op, ResourceCode: ResourceVi, ErrorCode: a.code})
+		return
+	case e == vitcp.EventWriteProtection:
+		n.misdirected.Add(1)
 	}
-	l.told, l.op = asyncErrors[e].code, asyncErrors[e].op
+	n.untold.Add(1)
 }
 
 // Ended takes the VI into StateError, unless it was this end that closed.

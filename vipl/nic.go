@@ -100,7 +100,8 @@ type Nic struct {
 	descriptors descRegions
 	dispatch    dispatcher
 	passive     passive
-	untold      atomic.Uint64 // see Usage
+	untold      atomic.Uint64 // see Usage, as the next
+	misdirected atomic.Uint64
 
 	mu       sync.Mutex
 	vis      map[*Vi]struct{} // guarded by mu, as all below

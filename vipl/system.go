@@ -19,6 +19,9 @@ type Usage struct {
 	// Untold is how many messages to Unreliable VIs were dropped with no Descriptor to
 	// tell it.
 	Untold uint64
+	// Misdirected is how many of Untold are RDMA Writes to memory that is not there for them:
+	// a wrong memory handle, more than the region, or no right.
+	Misdirected uint64
 }
 
 // QuerySystemManagementInfo is VipQuerySystemManagementInfo (VI Architecture 9.8.6).
@@ -36,7 +39,7 @@ func (n *Nic) QuerySystemManagementInfo(kind SystemInfo) (any, error) {
 		Vis: len(n.vis), CQs: len(n.cqs), Ptags: len(n.ptags),
 		Regions: len(n.regions) + n.descriptors.len(),
 		States:  make(map[ViState]int),
-		Untold:  n.untold.Load(),
+		Untold:  n.untold.Load(), Misdirected: n.misdirected.Load(),
 	}
 	for q := range n.cqs {
 		q.mu.Lock()

@@ -20,6 +20,9 @@ const (
 	EventWriteAbort
 	// EventReadProtection: an inbound RDMA Read named memory it may not read from, or which went away meanwhile.
 	EventReadProtection
+	// EventGuessing: the peer of an Unreliable connection has named so many wrong memory handles that it is slowed down:
+	// the 16th, and from there on each time the number has doubled.
+	EventGuessing
 	numEvents
 )
 
@@ -29,6 +32,7 @@ var eventNames = [numEvents]string{
 	EventWriteData:         "RDMA Write data error",
 	EventWriteAbort:        "RDMA Write packet abort",
 	EventReadProtection:    "RDMA Read protection error",
+	EventGuessing:          "wrong memory handles",
 }
 
 func (e Event) String() string {

@@ -134,7 +134,8 @@ func (e *Endpoint) begin(s *Segment) bool {
 	in.room = uint64(in.rdma.Length)
 	if in.room > 0 && !(e.c.AllowWrite && in.target.one(in.rdma.Address, wr.STag(in.rdma.Handle), in.rdma.Length,
 		e.c.STags, e.c.User, wr.RemoteWrite)) { // VA-6.3.2-M1: all of it, before anything is placed
-		return e.reject(rejection{flaws: FlawProtection, event: EventWriteProtection, code: RDMAProtection, cause: CauseInbound})
+		return e.reject(rejection{flaws: FlawProtection, event: EventWriteProtection, code: RDMAProtection, cause: CauseInbound}) &&
+			e.guessed(in.rdma.Handle)
 	}
 	return true
 }

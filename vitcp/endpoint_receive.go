@@ -21,6 +21,8 @@ type receiver struct {
 	early  []byte // received before the endpoint was made
 	direct bool   // payload can be received where it belongs
 
+	guesses guesses // at Unreliable
+
 	in   inbound // the Send or RDMA Write that is arriving
 	sink *spans  // where the payload of the current segment goes; nil: nowhere
 
