@@ -40,6 +40,7 @@
 //
 //	nic.go, system.go         the Nic
 //	memory.go, descregion.go  protection tags, memory regions, those of Descriptors
+//	pages_linux.go            what may be done with pages
 //	state.go                  the states of a VI, as a table
 //	vi.go, post.go, queue.go  a VI and its two queues
 //	format.go                 what a Descriptor may be

@@ -64,22 +64,31 @@ func (n *Nic) usePtag(p ProtectionHandle) error {
 }
 
 // RegisterMem is VipRegisterMem (VI Architecture 9.5.3): memory may be named by data
-// segments, and by the remote end as far as attributes and the VI allow. It must stay
-// writable (softrnic cannot tell if it is not), and be deregistered in the end. The
-// checks are to the octet, not to the page. Memory may be registered more than once.
+// segments, and by the remote end as far as attributes and the VI allow. It is to be
+// deregistered in the end. The checks are to the octet, not to the page. Memory may be
+// registered more than once.
 //
-// Errors: ErrInvalidParameter (no memory, no attributes, the Nic is closed),
-// ErrInvalidPtag, ErrResource (MaxRegisterRegions); nothing is registered then.
+// Read-only pages can be sent and be read by RDMA, but not written to by anybody. On Linux
+// that is seen here, and EnableRdmaWrite refused; as elsewhere, and for pages that become
+// read-only or are unmapped later, the transfer that meets them has a protection error.
+//
+// Errors: ErrInvalidParameter (no memory, or not mapped; read-only and EnableRdmaWrite; no
+// attributes; the Nic is closed), ErrInvalidPtag, ErrResource (MaxRegisterRegions); nothing
+// is registered then.
 func (n *Nic) RegisterMem(memory []byte, attributes *MemAttributes) (MemHandle, error) {
 	if len(memory) == 0 || attributes == nil {
 		return 0, invalid("a memory region needs an octet at least, and attributes")
+	}
+	config, err := regionConfig(memory, attributes)
+	if err != nil {
+		return 0, err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err := n.checkRegister(attributes.Ptag); err != nil {
 		return 0, err
 	}
-	info, err := n.stags.Register(regionConfig(memory, attributes))
+	info, err := n.stags.Register(config)
 	if err != nil { // VA-3.2.1-M4
 		n.ptags[attributes.Ptag]--
 		return 0, resource("%v", err)
@@ -101,15 +110,26 @@ func (n *Nic) checkRegister(p ProtectionHandle) error {
 	return n.usePtag(p)
 }
 
-func regionConfig(memory []byte, a *MemAttributes) stag.RegionConfig {
-	access := wr.LocalRead | wr.LocalWrite
+// regionConfig is what the STag table is to allow. Pages that can be read only are not
+// written to by anybody (VA-9.5.3-S1): not by a receive, and RDMA Writes are refused. What
+// becomes of pages later is found when they are accessed. Errors: ErrInvalidParameter.
+func regionConfig(memory []byte, a *MemAttributes) (stag.RegionConfig, error) {
+	access := wr.LocalRead
+	switch read, write := permitted(memory); {
+	case !read:
+		return stag.RegionConfig{}, invalid("pages at %#x are not there, or cannot be read", uint64(AddressOf(memory)))
+	case write:
+		access |= wr.LocalWrite
+	case a.EnableRdmaWrite:
+		return stag.RegionConfig{}, invalid("pages at %#x are read-only: no RDMA Writes", uint64(AddressOf(memory)))
+	}
 	if a.EnableRdmaWrite {
 		access |= wr.RemoteWrite
 	}
 	if a.EnableRdmaRead {
 		access |= wr.RemoteRead
 	}
-	return stag.RegionConfig{PD: wr.PDID(a.Ptag), Memory: memory, Access: access, Key: dataKey}
+	return stag.RegionConfig{PD: wr.PDID(a.Ptag), Memory: memory, Access: access, Key: dataKey, MayVanish: true}, nil
 }
 
 // DeregisterMem is VipDeregisterMem (VI Architecture 9.5.4), for regions of Descriptors
@@ -160,8 +180,8 @@ func (n *Nic) QueryMem(address Address, handle MemHandle) (*MemAttributes, error
 
 // SetMemAttributes is VipSetMemAttributes (VI Architecture 9.8.4). The handle stays. A
 // transfer in progress may fail with a protection error. Errors: ErrInvalidParameter (no
-// such region at the address; RDMA enabled for Descriptors), ErrInvalidPtag; nothing has
-// changed then.
+// such region at the address; RDMA enabled for Descriptors; pages that do not allow it, as
+// in RegisterMem), ErrInvalidPtag; nothing has changed then.
 func (n *Nic) SetMemAttributes(address Address, handle MemHandle, attributes *MemAttributes) error {
 	if attributes == nil {
 		return invalid("no attributes")
@@ -175,10 +195,14 @@ func (n *Nic) SetMemAttributes(address Address, handle MemHandle, attributes *Me
 	if err != nil {
 		return err
 	}
+	config, err := regionConfig(r.memory, attributes)
+	if err != nil {
+		return err
+	}
 	if err := n.usePtag(attributes.Ptag); err != nil {
 		return err
 	}
-	if _, err := n.stags.Reregister(wr.STag(handle), regionConfig(r.memory, attributes)); err != nil {
+	if _, err := n.stags.Reregister(wr.STag(handle), config); err != nil {
 		n.ptags[attributes.Ptag]--
 		return resource("%v", err)
 	}

@@ -72,7 +72,7 @@ func (b *batch) empty() bool { return b.sent == b.size }
 // payload, with a transmit error.
 func (b *batch) add(s *segment, crc, inPlace bool) {
 	arena, pieces, run, holds, size := len(b.arena), len(b.pieces), b.run, len(b.holds), b.size
-	if !b.frame(s, crc, inPlace && s.n >= copyBelow) {
+	if !b.frame(s, crc, inPlace && s.n >= copyBelow && !s.mem.mayVanish()) {
 		clear(b.pieces[pieces:])
 		clear(b.holds[holds:])
 		b.arena, b.pieces, b.run, b.holds, b.size = b.arena[:arena], b.pieces[:pieces], run, b.holds[:holds], size

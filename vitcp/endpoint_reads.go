@@ -151,8 +151,11 @@ func (e *Endpoint) hearError(number uint32, code ErrorCode) {
 		e.acknowledge(n)
 		if !e.ended && e.acked < e.sq.tail {
 			r := *e.sq.at(e.acked)
-			r.flaws |= r.remoteFlaws(code)
-			r.cause, r.done = CauseRemote, true
+			if r.flaws == 0 { // else it was aborted here, and that is what the peer has heard of
+				r.flaws, r.cause = r.remoteFlaws(code), CauseRemote
+			}
+			r.done = true
+			e.end(r.cause, nil)
 		}
 	}
 	e.end(CauseRemote, nil)

@@ -146,6 +146,14 @@ func (e *Endpoint) read() error {
 		r.away -= n
 		return err
 	}
+	if r.sink.mayVanish() {
+		n, err := e.readInto(space[:min(len(space), r.away)])
+		r.away -= n
+		if !r.sink.copyIn(space[:n]) {
+			return errRevoked
+		}
+		return err
+	}
 	n, err := e.raw.readDirect(r.sink, r.away, space)
 	here := min(n, r.away)
 	r.away -= here
