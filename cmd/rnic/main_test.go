@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -21,6 +22,15 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{"", "no command given"},
 		{"bogus", `unknown command "bogus"`},
+		{"bogus --help", `unknown command "bogus"`},
+		{"bogus -h", `unknown command "bogus"`},
+		{"help bogus", `unknown command "bogus"`},
+		{"perf bogus --help", `unknown command "bogus"`},
+		{"perf send bogus --help", `unknown command "bogus"`},
+		{"help perf bogus", `unknown command "bogus"`},
+		{"version extra", "one too many"},
+		{"ping -c -a 127.0.0.1 --idle 1s", "are for the server"},
+		{"ping -c -a 127.0.0.1 --clients 3", "are for the server"},
 		{"--bogus", "unknown flag"},
 		{"info extra", `"extra" is one too many`},
 		{"ping", "choose one of -s"},
@@ -191,4 +201,23 @@ func TestFailuresAreOneLine(t *testing.T) {
 			assert.Empty(t, r.Stdout)
 		})
 	}
+}
+
+func TestHelpCommand(t *testing.T) {
+	for _, words := range []string{"", "ping", "perf send", "perf send lat"} {
+		want := clitest.Run(t.Context(), append(strings.Fields(words), "--help")...)
+		got := clitest.Run(t.Context(), append([]string{"help"}, strings.Fields(words)...)...)
+		assert.Equal(t, want, got, words)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	flag := clitest.Run(t.Context(), "--version")
+	assert.Zero(t, flag.Status)
+	assert.Regexp(t, `^rnic \S+, go\S.*, `+runtime.GOOS+"/"+runtime.GOARCH+`\n$`, flag.Stdout)
+	assert.Equal(t, flag, clitest.Run(t.Context(), "version"))
+	var v map[string]string
+	r := clitest.Run(t.Context(), "version", "--json")
+	clitest.Decode(t, r.Stdout, &v)
+	assert.Equal(t, runtime.GOOS+"/"+runtime.GOARCH, v["system"])
 }

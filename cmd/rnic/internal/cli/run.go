@@ -15,11 +15,38 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main executes the command line of this process and returns the exit status.
+// Main executes the command line of this process and returns the exit status. An interrupt (^C) or a SIGTERM ends
+// the command, a second one the process.
 func Main(root *cobra.Command) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	return Run(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals, caught := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		sig := <-signals
+		signal.Stop(signals)
+		caught <- sig
+		cancel()
+	}()
+	status := Run(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	select {
+	case sig := <-caught:
+		return stopped(status, sig)
+	default:
+		return status
+	}
+}
+
+// stopped is the status of a command that sig ended: as a shell has it, 128 and the number of the signal. SIGTERM is
+// how a server is told to end: if it did so well, that is success.
+func stopped(status int, sig os.Signal) int {
+	switch {
+	case sig == os.Interrupt:
+		return 128 + int(syscall.SIGINT)
+	case status == 0:
+		return 0
+	}
+	return 128 + int(syscall.SIGTERM)
 }
 
 // Run executes one command line of root and returns the exit status.
@@ -28,7 +55,19 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	var unknown error // --help of a command that there is not
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
+			unknown = cmd.RunE(cmd, words)
+			return
+		}
+		help(cmd, args)
+	})
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = unknown
+	}
 	if err == nil {
 		return 0
 	}
@@ -52,16 +91,39 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	return status
 }
 
-// Root makes the program of these commands.
+// Root makes the program of these commands, and one that tells its version.
 func Root(commands ...*cobra.Command) *cobra.Command {
-	root := Group("rnic", "An RDMA NIC in software: show, try and measure it", commands...)
+	root := Group("rnic", "An RDMA NIC in software: show, try and measure it", append(commands, versionCommand())...)
 	// Run prints errors, on one line; help is for who asks for it.
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.Version = thisVersion().String()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetHelpCommand(helpCommand())
 	return root
+}
+
+// helpCommand is `rnic help COMMAND`, which is --help of that command.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return Usagef("%w", err)
+			}
+			if about.HasSubCommands() && len(rest) > 0 {
+				return about.RunE(about, rest)
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
 }
 
 // usageTemplate changes cobra's template, which all commands inherit: for a

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,4 +19,13 @@ func TestStatusError(t *testing.T) {
 	assert.ErrorIs(t, WithStatus(3, cause), cause)
 	assert.Equal(t, "cause", WithStatus(3, cause).Error())
 	assert.Equal(t, "exit status 3", WithStatus(3, nil).Error())
+}
+
+// A command that a signal ended says so as a shell does, but a server that SIGTERM ends well does well.
+func TestStopped(t *testing.T) {
+	for _, status := range []int{0, 1} {
+		assert.Equal(t, 130, stopped(status, os.Interrupt))
+	}
+	assert.Equal(t, 0, stopped(0, syscall.SIGTERM))
+	assert.Equal(t, 143, stopped(1, syscall.SIGTERM))
 }

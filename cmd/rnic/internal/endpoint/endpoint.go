@@ -6,15 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 	"syscall"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// Endpoint is one end of one connection, with an RNIC of its own: to close the
-// RNIC is then all the clearing up there is.
+// Endpoint is one end of one connection, with an RNIC of its own or with one that several share.
 type Endpoint struct {
 	NIC  *verbs.RNIC
 	PD   *verbs.PD
@@ -23,9 +22,8 @@ type Endpoint struct {
 	QP   *verbs.QP
 	Conn *cm.Conn // nil until dial or accept
 
-	// event is the last asynchronous event that says why a connection
-	// ended; written by the RNIC's event goroutine.
-	event atomic.Uint32
+	shared bool        // the RNIC outlives this endpoint
+	memory []*verbs.MR // of Register
 }
 
 // Limits size the queues of an endpoint.
@@ -53,15 +51,16 @@ func Open(l Limits) (*Endpoint, error) {
 	return e, nil
 }
 
-func (e *Endpoint) create(l Limits) (err error) {
-	err = e.NIC.SetEventHandler(func(ev verbs.Event) {
-		if ev.ID != verbs.EventLLPCloseComplete {
-			e.event.Store(uint32(ev.ID))
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("setting the event handler: %w", err)
+// New is Open on an RNIC that is there, and that stays when the endpoint closes.
+func New(nic *verbs.RNIC, l Limits) (*Endpoint, error) {
+	e := &Endpoint{NIC: nic, shared: true}
+	if err := e.create(l); err != nil {
+		return nil, errors.Join(err, e.free())
 	}
+	return e, nil
+}
+
+func (e *Endpoint) create(l Limits) (err error) {
 	if e.PD, err = e.NIC.AllocPD(); err != nil {
 		return fmt.Errorf("allocating a protection domain: %w", err)
 	}
@@ -91,16 +90,24 @@ func (e *Endpoint) Register(n int, access verbs.Access) ([]byte, *verbs.MR, erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("registering %d octets of memory: %w", n, err)
 	}
+	e.memory = append(e.memory, mr)
 	return buf, mr, nil
 }
 
-// PostSend and postRecv post, and call a queue pair that takes nothing any more
-// what it is: the end of the connection. An S-RQ outlives that.
+// Deregister gives back memory of Register.
+func (e *Endpoint) Deregister(mr *verbs.MR) error {
+	e.memory = slices.DeleteFunc(e.memory, func(m *verbs.MR) bool { return m == mr })
+	return mr.Deregister()
+}
+
+// PostSend posts, and calls a queue pair that takes nothing any more what it is:
+// the end of the connection.
 func (e *Endpoint) PostSend(reqs ...verbs.Send) error {
 	_, err := e.QP.PostSend(reqs...)
 	return e.posted(err)
 }
 
+// PostRecv is PostSend for receives. An S-RQ outlives the connection.
 func (e *Endpoint) PostRecv(reqs ...verbs.Recv) error {
 	if e.srq != nil {
 		_, err := e.srq.PostRecv(reqs...)
@@ -153,9 +160,36 @@ func (e *Endpoint) Accept(ctx context.Context, req *cm.Request, cfg cm.Config) e
 func (e *Endpoint) Close() error {
 	var err error
 	if e.Conn != nil {
-		err = e.Conn.Close()
+		err = plainly(e.Conn.Close())
 	}
-	return errors.Join(err, e.NIC.Close())
+	return errors.Join(err, e.free())
+}
+
+// Abort frees everything, and resets the connection if there still is one: for a peer that does not answer.
+func (e *Endpoint) Abort() error { return e.free() }
+
+// free frees everything. An RNIC of one's own takes all that with it.
+func (e *Endpoint) free() error {
+	if !e.shared {
+		return e.NIC.Close()
+	}
+	var errs []error
+	if e.QP != nil {
+		errs = append(errs, e.QP.Destroy())
+	}
+	for _, mr := range e.memory {
+		errs = append(errs, mr.Deregister())
+	}
+	if e.srq != nil {
+		errs = append(errs, e.srq.Destroy())
+	}
+	if e.cq != nil {
+		errs = append(errs, e.cq.Destroy())
+	}
+	if e.PD != nil {
+		errs = append(errs, e.PD.Dealloc())
+	}
+	return errors.Join(errs...)
 }
 
 // ErrDisconnected says that the connection is gone.
@@ -163,10 +197,26 @@ var ErrDisconnected = errors.New("the peer ended the connection")
 
 // Lost is ErrDisconnected, with the reason where there is one.
 func (e *Endpoint) Lost() error {
-	if id := verbs.EventID(e.event.Load()); id != 0 {
-		return fmt.Errorf("%w: %v", ErrDisconnected, id)
+	if e.Conn == nil {
+		return ErrDisconnected
 	}
-	return ErrDisconnected
+	err := plainly(e.Conn.Err())
+	if err == nil {
+		return ErrDisconnected
+	}
+	return fmt.Errorf("%w: %w", ErrDisconnected, err)
+}
+
+// plainly is why a connection ended, without what only matters to a program.
+func plainly(err error) error {
+	var end *verbs.StreamError
+	switch {
+	case !errors.As(err, &end):
+		return err
+	case end.Terminate != nil:
+		return fmt.Errorf("%s (Terminate %v)", end.Reason, end.Terminate.Code)
+	}
+	return errors.New(end.Reason)
 }
 
 // WhileConnected returns a context that also ends when the connection does, its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -31,6 +32,8 @@ type Reaper struct {
 	head    int // next of wc to hand out
 	tail    int // end of those reaped
 	wc      [64]verbs.Completion
+
+	taken atomic.Uint64 // how often there was something
 }
 
 func NewReaper(ep *Endpoint, mode Waiting) Reaper {
@@ -80,6 +83,7 @@ func (r *Reaper) fill(ctx context.Context) error {
 		}
 	}
 	r.head, r.tail = 0, n
+	r.taken.Add(1)
 	return nil
 }
 

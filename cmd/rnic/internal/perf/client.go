@@ -28,7 +28,12 @@ func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (r
 	if err != nil {
 		return result, err
 	}
+	stalled := fmt.Errorf("the server is connected but did not answer for %v", f.Timeout)
 	defer func() {
+		if errors.Is(err, stalled) { // it will not answer a close either
+			_ = c.Abort()
+			return
+		}
 		if closeErr := c.Close(); err == nil && closeErr != nil {
 			err = fmt.Errorf("closing the connection: %w", closeErr)
 		}
@@ -38,6 +43,8 @@ func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (r
 	}
 	ctx, cancel := c.WhileConnected(ctx)
 	defer cancel()
+	ctx, cancelStalled := c.WhileActive(ctx, f.Timeout, stalled)
+	defer cancelStalled()
 	if run.Latency {
 		return c.latency(ctx)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 )
 
 const (
@@ -56,7 +57,7 @@ type perfFlags struct {
 func (p *perfFlags) register(f *pflag.FlagSet) {
 	f.SortFlags = false
 	f.Var(cli.IntRange(&p.depth, 0, maxPerfDepth), "depth", "`messages` at once for throughput; 0 chooses by their size")
-	f.Var(cli.DurationRange(&p.duration, time.Millisecond, time.Hour), "duration", "`time` of each measurement")
+	f.Var(cli.DurationRange(&p.duration, time.Millisecond, maxPerfDuration), "duration", "`time` of each measurement")
 	f.BoolVar(&p.json, "json", false, "print JSON")
 }
 
@@ -76,6 +77,7 @@ func newPerfRunCommand(op, what, short string, sizes []uint64) *cobra.Command {
 	p.register(f)
 	f.BoolVar(&p.event, "event", false, "wait for completion events instead of polling, at both ends")
 	p.conn.AddTo(cmd)
+	f.Lookup("timeout").Usage = "`time` that connecting may take, and the server to answer"
 	return cmd
 }
 
@@ -113,19 +115,25 @@ func depthFor(size int) int { return min(max(16<<20/size, 16), 2048) }
 // perfServerFlags are the flags of `rnic perf server`.
 type perfServerFlags struct {
 	conn  cli.ConnFlags
+	idle  time.Duration
 	child bool   // announce the address, and end with standard input
 	plain string // also listen here for bare TCP
 }
 
 func newPerfServerCommand() *cobra.Command {
-	var p perfServerFlags
+	p := perfServerFlags{idle: endpoint.IdleLimit}
 	cmd := &cobra.Command{
 		Use:   "server [ADDR]",
 		Short: "Answer measurements",
 		Long: fmt.Sprintf(`Answer measurements of other rnic perf processes until stopped.
 
 ADDR is HOST or HOST:PORT to listen on; without it, port %d of all addresses.
-Whether a CRC is used is up to each client.`, perfPort),
+Whether a CRC is used is up to each client.
+
+Up to %d clients are served at once, with %d MiB of memory for all of them; a run
+takes four times its --size. A client that does nothing for the time of --idle is
+disconnected; one that measures RDMA Writes or Reads, which the server does not
+see, when its --duration and twice that time are over.`, perfPort, perfClients, perfBudget>>20),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return cli.Usagef("argument %q is one too many", args[1])
@@ -143,6 +151,7 @@ Whether a CRC is used is up to each client.`, perfPort),
 	f := cmd.Flags()
 	f.SortFlags = false
 	p.conn.AddTo(cmd)
+	f.Var(cli.DurationRange(&p.idle, time.Millisecond, 24*time.Hour), "idle", "`time` that a client may do nothing")
 	f.BoolVar(&p.child, "child", false, "announce the address on standard output, end with standard input")
 	f.StringVar(&p.plain, "plain", "", "`address` for bare TCP streams to compare with")
 	f.Lookup("child").Hidden = true
@@ -162,6 +171,11 @@ func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
 		return fmt.Errorf("perf: listening: %w; choose another address", err)
 	}
 	defer l.Close()
+	host, err := endpoint.OpenHost(perfClients, perfBudget, p.idle)
+	if err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	defer host.Close()
 	where := cli.Announcement{Address: l.Addr().String()}
 	if p.plain != "" {
 		plain, err := net.Listen("tcp", p.plain)
@@ -170,7 +184,7 @@ func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
 		}
 		defer plain.Close()
 		where.Plain = plain.Addr().String()
-		go servePlain(plain, cmd.ErrOrStderr())
+		go servePlain(plain, host, cmd.ErrOrStderr())
 	}
 	if p.child {
 		err = cli.Announce(cmd.OutOrStdout(), where)
@@ -180,7 +194,7 @@ func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
 	if err != nil {
 		return err
 	}
-	if err := servePerf(ctx, l, &p.conn, cmd.ErrOrStderr()); err != nil {
+	if err := servePerf(ctx, l, host, &p.conn, cmd.ErrOrStderr()); err != nil {
 		return fmt.Errorf("perf: %w", err)
 	}
 	return nil

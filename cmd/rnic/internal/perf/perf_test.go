@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -108,7 +109,7 @@ func TestPerfServerRefuses(t *testing.T) {
 }
 
 func TestParsePerfRun(t *testing.T) {
-	good := perfRun{Op: "write", Latency: true, Size: 64, Depth: 1, Memory: &endpoint.RemoteBuffer{STag: 1, TO: 2}}
+	good := perfRun{Op: "write", Latency: true, Size: 64, Depth: 1, Memory: &endpoint.RemoteBuffer{STag: 1, TO: 2}, Duration: time.Second}
 	got, err := parsePerfRun(endpoint.Marshal(good))
 	require.NoError(t, err)
 	assert.Equal(t, good, got)
@@ -195,11 +196,12 @@ func TestPerfBaseline(t *testing.T) {
 func TestServePlainRefuses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	host := openHost(t, 1, time.Minute)
 	var log clitest.LockedBuffer
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		servePlain(l, &log)
+		servePlain(l, host, &log)
 	}()
 	for _, run := range []plainRun{{Size: 0}, {Size: maxPerfSize + 1}} {
 		_, err := dialPlain(t.Context(), l.Addr().String(), run)

@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
 )
 
@@ -30,8 +32,11 @@ type plainAnswer struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// maxPlainLine is how long a client's first line may be, in octets.
+const maxPlainLine = 256
+
 // servePlain serves runs until l is closed.
-func servePlain(l net.Listener, log io.Writer) {
+func servePlain(l net.Listener, host *endpoint.Host, log io.Writer) {
 	var runs sync.WaitGroup
 	defer runs.Wait()
 	for {
@@ -39,18 +44,37 @@ func servePlain(l net.Listener, log io.Writer) {
 		if err != nil {
 			return
 		}
+		leave, err := host.Admit(0)
+		if err != nil {
+			conn.Close()
+			fmt.Fprintf(log, "rnic: client %v: refused: %s\n", conn.RemoteAddr(), cli.OneLine(err))
+			continue
+		}
 		runs.Go(func() {
+			defer leave()
 			defer conn.Close()
-			if err := servePlainRun(conn); err != nil {
+			if err := servePlainRun(conn, host); err != nil {
 				fmt.Fprintf(log, "rnic: client %v: %s\n", conn.RemoteAddr(), cli.OneLine(err))
 			}
 		})
 	}
 }
 
-func servePlainRun(conn net.Conn) error {
+func servePlainRun(nc net.Conn, host *endpoint.Host) (err error) {
+	conn := &counted{Conn: nc}
+	ctx, cancel := endpoint.WhileActive(context.Background(), host.Idle, endpoint.ErrIdle(host.Idle), &conn.reads)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { nc.Close() })
+	defer func() {
+		if !stop() {
+			err = context.Cause(ctx)
+		}
+	}()
 	// The header is read octet by octet: what follows it is timed.
-	line, err := bufio.NewReaderSize(oneByOne{conn}, 16).ReadBytes('\n')
+	line, err := bufio.NewReaderSize(oneByOne{io.LimitReader(conn, maxPlainLine)}, 16).ReadBytes('\n')
+	if err == io.EOF && len(line) == maxPlainLine {
+		return fmt.Errorf("its first line has more than %d octets", maxPlainLine)
+	}
 	if err != nil {
 		return err
 	}
@@ -61,6 +85,11 @@ func servePlainRun(conn net.Conn) error {
 	if run.Size < 1 || run.Size > maxPerfSize {
 		return fmt.Errorf("size %d out of range", run.Size)
 	}
+	leave, err := host.Reserve(uint64(run.Size))
+	if err != nil {
+		return fmt.Errorf("refused: %w", err)
+	}
+	defer leave()
 	buf := make([]byte, run.Size)
 	if _, err := conn.Write([]byte{'\n'}); err != nil { // ready
 		return err
@@ -71,7 +100,7 @@ func servePlainRun(conn net.Conn) error {
 	return plainSink(conn, buf)
 }
 
-func plainEcho(conn net.Conn, buf []byte) error {
+func plainEcho(conn io.ReadWriter, buf []byte) error {
 	for {
 		if _, err := io.ReadFull(conn, buf); err == io.EOF {
 			return nil
@@ -84,7 +113,7 @@ func plainEcho(conn net.Conn, buf []byte) error {
 	}
 }
 
-func plainSink(conn net.Conn, buf []byte) error {
+func plainSink(conn io.ReadWriter, buf []byte) error {
 	var answer plainAnswer
 	begin := time.Now()
 	for {
@@ -98,6 +127,18 @@ func plainSink(conn net.Conn, buf []byte) error {
 			return err
 		}
 	}
+}
+
+// counted counts what is read.
+type counted struct {
+	net.Conn
+	reads atomic.Uint64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.reads.Add(1)
+	return n, err
 }
 
 // oneByOne reads one octet at a time.

@@ -20,14 +20,17 @@ type perfRun struct {
 	CRC     bool                   `json:"crc"`
 	Event   bool                   `json:"event"`
 	Memory  *endpoint.RemoteBuffer `json:"memory,omitempty"` // the client's
-	// Duration stays with the client: it says when a run is over.
-	Duration time.Duration `json:"-"`
+	// Duration is how long the client will measure, in nanoseconds; 0, of a
+	// client that does not say, stands for the longest.
+	Duration time.Duration `json:"duration,omitempty"`
 }
 
 // The ranges of a run.
 const (
 	maxPerfSize  = 64 << 20
 	maxPerfDepth = 8192
+
+	maxPerfDuration = time.Hour
 )
 
 // latencyDepth is the queue depth of a latency run, which has one message on
@@ -50,10 +53,22 @@ func parsePerfRun(privateData []byte) (perfRun, error) {
 	if r.Size < 1 || r.Size > maxPerfSize || r.Depth < 1 || r.Depth > maxPerfDepth {
 		return r, fmt.Errorf("size %d or depth %d out of range", r.Size, r.Depth)
 	}
+	if r.Duration < 0 || r.Duration > maxPerfDuration {
+		return r, fmt.Errorf("duration %v out of range", r.Duration)
+	}
+	if r.Duration == 0 {
+		r.Duration = maxPerfDuration
+	}
 	if r.Latency && r.Op == "write" && r.Memory == nil {
 		return r, fmt.Errorf("no memory given for the answer")
 	}
 	return r, nil
+}
+
+// need is how much memory the server needs for the run, in octets: for messages, and about 512 for each element of
+// its queues.
+func (r perfRun) need(l endpoint.Limits) uint64 {
+	return uint64(perfMemorySize(r.Size)) + 512*uint64(l.SendDepth+l.RecvDepth)
 }
 
 // perfOps are the operations that can be measured.
@@ -109,8 +124,11 @@ const (
 	controlCount = 32  // Receives for control messages
 )
 
+// perfMemorySize is how many octets the memory of a side takes.
+func perfMemorySize(size int) int { return 4*size + controlSize*controlCount }
+
 func newPerfMemory(e *endpoint.Endpoint, size int) (perfMemory, error) {
-	buf, mr, err := e.Register(4*size+controlSize*controlCount, endpoint.AllAccess)
+	buf, mr, err := e.Register(perfMemorySize(size), endpoint.AllAccess)
 	if err != nil {
 		return perfMemory{}, err
 	}

@@ -15,8 +15,14 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
+// What all clients of a server may take.
+const (
+	perfClients = 64
+	perfBudget  = 1 << 30 // octets: four runs with messages of maxPerfSize
+)
+
 // servePerf serves the runs of clients until ctx ends.
-func servePerf(ctx context.Context, l *cm.Listener, f *cli.ConnFlags, log io.Writer) error {
+func servePerf(ctx context.Context, l *cm.Listener, host *endpoint.Host, f *cli.ConnFlags, log io.Writer) error {
 	var runs sync.WaitGroup
 	defer runs.Wait()
 	for {
@@ -28,7 +34,7 @@ func servePerf(ctx context.Context, l *cm.Listener, f *cli.ConnFlags, log io.Wri
 			return fmt.Errorf("waiting for a client: %w", err)
 		}
 		runs.Go(func() {
-			if err := servePerfRun(ctx, req, f); err != nil && ctx.Err() == nil {
+			if err := servePerfRun(ctx, host, req, f); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(log, "rnic: client %v: %s\n", req.RemoteAddr(), cli.OneLine(err))
 			}
 		})
@@ -43,7 +49,7 @@ type perfServer struct {
 	perfRun
 }
 
-func servePerfRun(ctx context.Context, req *cm.Request, f *cli.ConnFlags) error {
+func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *cli.ConnFlags) error {
 	run, err := parsePerfRun(req.PrivateData())
 	if err != nil {
 		return errors.Join(err, req.Reject([]byte(err.Error())))
@@ -54,7 +60,12 @@ func servePerfRun(ctx context.Context, req *cm.Request, f *cli.ConnFlags) error 
 	if run.Latency {
 		l.RecvDepth = latencyDepth
 	}
-	ep, err := endpoint.Open(l)
+	leave, err := host.Admit(run.need(l))
+	if err != nil {
+		return errors.Join(fmt.Errorf("refused: %w", err), req.Reject([]byte(err.Error())))
+	}
+	defer leave()
+	ep, err := endpoint.New(host.NIC, l)
 	if err != nil {
 		return errors.Join(err, req.Reject([]byte("the server has no resources for this depth")))
 	}
@@ -62,11 +73,13 @@ func servePerfRun(ctx context.Context, req *cm.Request, f *cli.ConnFlags) error 
 	if s.perfMemory, err = newPerfMemory(ep, run.Size); err != nil {
 		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.Close())
 	}
-	err = s.serve(ctx, req, f, l.RecvDepth)
-	return errors.Join(err, ep.Close())
+	if err := s.serve(ctx, host, req, f, l.RecvDepth); err != nil {
+		return errors.Join(err, ep.Abort())
+	}
+	return ep.Close()
 }
 
-func (s *perfServer) serve(ctx context.Context, req *cm.Request, f *cli.ConnFlags, recvs int) error {
+func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Request, f *cli.ConnFlags, recvs int) error {
 	for i := range recvs {
 		// A marker is the first to arrive; then the first message.
 		off := s.sinkRest()
@@ -85,6 +98,8 @@ func (s *perfServer) serve(ctx context.Context, req *cm.Request, f *cli.ConnFlag
 	}
 	ctx, cancel := s.WhileConnected(ctx)
 	defer cancel()
+	ctx, cancelIdle := s.whileBusy(ctx, host.Idle)
+	defer cancelIdle()
 
 	var err error
 	switch {
@@ -101,6 +116,17 @@ func (s *perfServer) serve(ctx context.Context, req *cm.Request, f *cli.ConnFlag
 		return nil // this is how a client ends
 	}
 	return err
+}
+
+// whileBusy returns a context that also ends when the client has done nothing for idle. Of RDMA Writes and Reads there
+// is nothing to see here: a run of these may take as long as the client has said it would, and some time to begin
+// and to end.
+func (s *perfServer) whileBusy(ctx context.Context, idle time.Duration) (context.Context, context.CancelFunc) {
+	if s.op() == verbs.OpSend || s.Latency && s.op() == verbs.OpWrite {
+		return s.WhileActive(ctx, idle, endpoint.ErrIdle(idle))
+	}
+	limit := s.Duration + 2*idle
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v, its --duration and twice --idle", limit))
 }
 
 func (s *perfServer) untilDisconnected(ctx context.Context) error {

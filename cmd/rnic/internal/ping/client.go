@@ -2,20 +2,26 @@ package ping
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
 	"github.com/softrnic/softrnic/internal/rping"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // runClient connects, does its rounds and prints a summary.
 func (p *ping) runClient(ctx context.Context, out *pingOutput) error {
-	e, err := p.open()
+	e, err := open(endpoint.Open(p.limits()))
 	if err != nil {
 		return err
 	}
 	summary, err := p.ping(ctx, e, out)
+	if errors.Is(err, errStalled) { // it will not answer a close either
+		return errors.Join(fmt.Errorf("ping: %w", err), e.Abort())
+	}
 	if closeErr := e.Close(); err == nil && closeErr != nil && ctx.Err() == nil {
 		err = fmt.Errorf("closing the connection: %w", closeErr)
 	}
@@ -42,6 +48,7 @@ func (p *ping) ping(ctx context.Context, e *pingEnd, out *pingOutput) (pingSumma
 	defer cancel()
 
 	summary := pingSummary{Role: "client", Peer: e.Conn.RemoteAddr().String(), Validated: p.validate}
+	var rounds histogram.Histogram
 	begin := time.Now()
 	for round := 0; p.count == 0 || round < p.count; round++ {
 		if p.count == 0 && ctx.Err() != nil {
@@ -50,12 +57,14 @@ func (p *ping) ping(ctx context.Context, e *pingEnd, out *pingOutput) (pingSumma
 		rping.Fill(start, round)
 		// Whatever the last round left must not pass for an answer.
 		fill(sink, 0xff)
-		if err := e.round(connected, advert(startMR, n), advert(sinkMR, n)); err != nil {
+		roundBegin := time.Now()
+		if err := p.round(connected, e, advert(startMR, n), advert(sinkMR, n)); err != nil {
 			if p.count == 0 && ctx.Err() != nil {
 				break
 			}
 			return summary, err
 		}
+		rounds.Record(time.Since(roundBegin))
 		if p.validate {
 			if err := compare(round, start, sink); err != nil {
 				return summary, err
@@ -68,7 +77,19 @@ func (p *ping) ping(ctx context.Context, e *pingEnd, out *pingOutput) (pingSumma
 		summary.Bytes += p.size
 	}
 	summary.Seconds = time.Since(begin).Seconds()
+	summary.Times = newTimes(&rounds)
 	return summary, nil
+}
+
+// errStalled says that the server is connected, but does not answer.
+var errStalled = errors.New("the server is connected but did not answer")
+
+// round is the client's part of a round, for which the server has the time of --timeout.
+func (p *ping) round(ctx context.Context, e *pingEnd, start, sink rping.Buffer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.flags.Timeout,
+		fmt.Errorf("%w within %v; a slow path needs a longer --timeout", errStalled, p.flags.Timeout))
+	defer cancel()
+	return e.round(ctx, start, sink)
 }
 
 // round names the two buffers to the server, each followed by its go-ahead: the

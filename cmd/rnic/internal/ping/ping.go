@@ -13,6 +13,7 @@ import (
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
 	"github.com/softrnic/softrnic/internal/rping"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -21,6 +22,9 @@ const (
 	pingPort    = 7174 // rping's
 	pingSize    = 64
 	maxPingSize = 1 << 20
+
+	pingClients    = 64 // at once, of a server with -P, unless its user says otherwise
+	maxPingClients = 1 << 14
 )
 
 // ping holds the flags of `rnic ping`. Their letters are rping's.
@@ -35,12 +39,14 @@ type ping struct {
 	size       uint64
 	verbose    bool
 	validate   bool
+	idle       time.Duration
+	clients    int
 	json       bool
 }
 
 // Command makes `rnic ping`.
 func Command() *cobra.Command {
-	p := ping{port: pingPort, size: pingSize}
+	p := ping{port: pingPort, size: pingSize, idle: endpoint.IdleLimit, clients: pingClients}
 	cmd := &cobra.Command{
 		Use:   "ping {-s | -c -a ADDR}",
 		Short: "Exchange data with rping or another rnic",
@@ -50,8 +56,12 @@ In each round the client sends the address of a buffer, the server fetches the
 data with an RDMA Read, and returns it with an RDMA Write to a second buffer of
 the client. With -V the client compares the two.
 
-The server serves one client and ends, or goes on with -P. With -C it stops
-after so many rounds of a client.`,
+The server serves one client and ends, or goes on with -P, for --clients at once
+and with the memory of -S for each. With -C it stops after so many rounds of a
+client. A client that does nothing for the time of --idle is disconnected.
+
+The client tells how long its rounds took, which are two messages there and two
+back each. It gives up when one takes longer than --timeout.`,
 		Example: "  rnic ping -s &\n  rnic ping -c -a 127.0.0.1 -C 10 -V",
 		Args:    cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -69,8 +79,11 @@ after so many rounds of a client.`,
 	f.BoolVarP(&p.verbose, "verbose", "v", false, "print the data of each round")
 	f.BoolVarP(&p.validate, "validate", "V", false, "verify the data of each round")
 	f.BoolVarP(&p.persistent, "persistent", "P", false, "server: go on serving clients, several at once")
+	f.Var(cli.DurationRange(&p.idle, time.Millisecond, 24*time.Hour), "idle", "server: `time` that a client may do nothing")
+	f.Var(cli.IntRange(&p.clients, 1, maxPingClients), "clients", "server: `clients` at once with -P; who is one too many is refused")
 	f.BoolVar(&p.json, "json", false, "print the summary as JSON")
 	p.flags.AddTo(cmd)
+	f.Lookup("timeout").Usage = "`time` that connecting may take; for a client also a round"
 	return cmd
 }
 
@@ -84,6 +97,8 @@ func (p *ping) run(cmd *cobra.Command) error {
 		return cli.Usagef("-p 0 is for the server, the client needs the server's port")
 	case p.client && p.persistent:
 		return cli.Usagef("-P is for the server")
+	case p.client && (cmd.Flags().Changed("idle") || cmd.Flags().Changed("clients")):
+		return cli.Usagef("--idle and --clients are for the server")
 	case p.json && p.verbose:
 		return cli.Usagef("-v and --json both write to standard output: choose one")
 	}
@@ -122,10 +137,9 @@ type pingEnd struct {
 	inMR, outMR *verbs.MR
 }
 
-// open prepares everything up to the connection, the Receive for the peer's
-// first message included.
-func (p *ping) open() (*pingEnd, error) {
-	ep, err := endpoint.Open(p.limits())
+// open prepares everything up to the connection on the endpoint that is there if there is no err, the Receive for
+// the peer's first message included.
+func open(ep *endpoint.Endpoint, err error) (*pingEnd, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -207,6 +221,24 @@ type pingSummary struct {
 	Bytes     uint64  `json:"bytes"` // each way
 	Seconds   float64 `json:"seconds"`
 	Validated bool    `json:"validated"`
+	Times     *times  `json:"round_trip_us,omitempty"` // of a client
+}
+
+// times are those of rounds, in microseconds.
+type times struct {
+	Min  float64 `json:"min"`
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P99  float64 `json:"p99"`
+	Max  float64 `json:"max"`
+}
+
+func newTimes(h *histogram.Histogram) *times {
+	if h.N == 0 {
+		return nil
+	}
+	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	return &times{us(h.Min), us(h.Mean()), us(h.Quantile(0.5)), us(h.Quantile(0.99)), us(h.Max)}
 }
 
 func (s pingSummary) String() string {
@@ -214,6 +246,9 @@ func (s pingSummary) String() string {
 		s.Rounds, s.Peer, cli.Grouped(s.Bytes), time.Duration(s.Seconds*float64(time.Second)).Round(time.Microsecond))
 	if s.Validated {
 		text += ", data valid"
+	}
+	if t := s.Times; t != nil {
+		text += fmt.Sprintf("\nround trip min/avg/p50/p99/max = %.1f/%.1f/%.1f/%.1f/%.1f us", t.Min, t.Mean, t.P50, t.P99, t.Max)
 	}
 	return text
 }

@@ -60,7 +60,8 @@ func TestPing(t *testing.T) {
 				clitest.Decode(t, r.Stdout, &got)
 				assert.Positive(t, got.Seconds, role)
 				assert.NotEmpty(t, got.Peer, role)
-				got.Seconds, got.Peer = 0, ""
+				assert.Equal(t, role == "client", got.Times != nil)
+				got.Seconds, got.Peer, got.Times = 0, "", nil
 				assert.Equal(t, pingSummary{Role: role, Rounds: tt.rounds, Bytes: uint64(tt.rounds) * tt.size, Validated: true}, got)
 			}
 		})

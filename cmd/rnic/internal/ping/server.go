@@ -24,12 +24,17 @@ func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) er
 	defer l.Close()
 	fmt.Fprintf(log, "rnic: listening on %v\n", l.Addr())
 
+	host, err := endpoint.OpenHost(p.clients, uint64(p.clients)*p.size, p.idle)
+	if err != nil {
+		return err
+	}
+	defer host.Close()
 	if !p.persistent {
 		req, err := l.Accept(ctx)
 		if err != nil {
 			return fmt.Errorf("ping: waiting for a client: %w", err)
 		}
-		return p.serve(ctx, req, out)
+		return p.serve(ctx, host, req, out)
 	}
 	var clients sync.WaitGroup
 	defer clients.Wait()
@@ -41,45 +46,52 @@ func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) er
 		case err != nil:
 			return fmt.Errorf("ping: waiting for a client: %w", err)
 		}
+		leave, err := host.Admit(p.size)
+		if err != nil {
+			fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(refuse(req, err)))
+			continue
+		}
 		clients.Go(func() {
-			if err := p.serve(ctx, req, out); err != nil {
+			defer leave()
+			if err := p.serve(ctx, host, req, out); err != nil {
 				fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(err)) // and the others go on
 			}
 		})
 	}
 }
 
+// refuse tells a client why it is not served, and returns that.
+func refuse(req *cm.Request, why error) error {
+	return fmt.Errorf("ping: client %v: refused: %w", req.RemoteAddr(), errors.Join(why, req.Reject([]byte(why.Error()))))
+}
+
 // serve answers one client and prints a summary.
-func (p *ping) serve(ctx context.Context, req *cm.Request, out *pingOutput) error {
-	peer := req.RemoteAddr()
-	e, err := p.open()
+func (p *ping) serve(ctx context.Context, host *endpoint.Host, req *cm.Request, out *pingOutput) error {
+	e, err := open(endpoint.New(host.NIC, p.limits()))
 	if err != nil {
-		return errors.Join(err, req.Reject(nil))
+		return refuse(req, err)
 	}
 	summary, err := p.answer(ctx, req, e, out)
-	if closeErr := e.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("closing the connection: %w", closeErr)
-	}
 	if err != nil {
-		return fmt.Errorf("ping: client %v: %w", peer, err)
+		return fmt.Errorf("ping: client %v: %w", req.RemoteAddr(), errors.Join(err, e.Abort()))
+	}
+	if err := e.Close(); err != nil {
+		return fmt.Errorf("ping: client %v: closing the connection: %w", req.RemoteAddr(), err)
 	}
 	return out.summary(summary)
 }
 
 func (p *ping) answer(ctx context.Context, req *cm.Request, e *pingEnd, out *pingOutput) (pingSummary, error) {
 	summary := pingSummary{Role: "server", Peer: req.RemoteAddr().String(), Validated: p.validate}
-	// RemoteWrite, because an RDMA Read Response is a tagged message to
-	// this buffer (RFC 5040 5.2); LocalRead, to write the data back from it.
-	data, mr, err := e.Register(int(p.size), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
-	if err != nil {
-		return summary, errors.Join(err, req.Reject(nil))
-	}
 	if err := e.Accept(ctx, req, p.flags.Config()); err != nil {
 		return summary, err
 	}
 	ctx, cancel := e.WhileConnected(ctx)
 	defer cancel()
+	ctx, cancelIdle := e.WhileActive(ctx, p.idle, endpoint.ErrIdle(p.idle))
+	defer cancelIdle()
 
+	data := pingData{limit: int(p.size)}
 	begin := time.Now()
 	for round := 0; ; round++ {
 		source, err := e.recvBuffer(ctx)
@@ -89,21 +101,21 @@ func (p *ping) answer(ctx context.Context, req *cm.Request, e *pingEnd, out *pin
 		if err != nil {
 			return summary, err
 		}
-		n, err := e.fetch(ctx, source, mr, len(data))
+		n, err := e.fetch(ctx, source, &data)
 		if err != nil {
 			return summary, err
 		}
 		if p.verbose {
-			out.data("server ping data: ", data[:n])
+			out.data("server ping data: ", data.buf[:n])
 		}
 		if p.validate {
 			want := make([]byte, n)
 			rping.Fill(want, round)
-			if err := compare(round, want, data[:n]); err != nil {
+			if err := compare(round, want, data.buf[:n]); err != nil {
 				return summary, err
 			}
 		}
-		if err := e.giveBack(ctx, mr, n); err != nil {
+		if err := e.giveBack(ctx, data.mr, n); err != nil {
 			return summary, err
 		}
 		summary.Rounds++
@@ -113,14 +125,40 @@ func (p *ping) answer(ctx context.Context, req *cm.Request, e *pingEnd, out *pin
 	return summary, nil
 }
 
-// fetch reads what the client's first message of a round names, at most limit
+// pingData is where a server keeps the data of a round. It has room for the longest that the client has come with.
+type pingData struct {
+	buf   []byte
+	mr    *verbs.MR
+	limit int // octets at most
+}
+
+// grow makes room for n octets.
+func (d *pingData) grow(e *pingEnd, n int) (err error) {
+	if n <= len(d.buf) && d.mr != nil {
+		return nil
+	}
+	if d.mr != nil {
+		if err := e.Deregister(d.mr); err != nil {
+			return err
+		}
+	}
+	// RemoteWrite, because an RDMA Read Response is a tagged message to
+	// this buffer (RFC 5040 5.2); LocalRead, to write the data back from it.
+	d.buf, d.mr, err = e.Register(max(n, 1), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
+	return err
+}
+
+// fetch reads what the client's first message of a round names, at most data.limit
 // octets, and tells the client to go on.
-func (e *pingEnd) fetch(ctx context.Context, source rping.Buffer, mr *verbs.MR, limit int) (int, error) {
-	if uint64(source.Length) > uint64(limit) {
-		return 0, fmt.Errorf("the client's buffer has %d octets, at most %d are taken; use a larger -S here, or a smaller one there", source.Length, limit)
+func (e *pingEnd) fetch(ctx context.Context, source rping.Buffer, data *pingData) (int, error) {
+	if uint64(source.Length) > uint64(data.limit) {
+		return 0, fmt.Errorf("the client's buffer has %d octets, at most %d are taken; use a larger -S here, or a smaller one there", source.Length, data.limit)
 	}
 	n := int(source.Length)
-	if err := e.PostSend(verbs.Send{Op: verbs.OpRead, Local: mr.SGE(0, n), Remote: source.Remote}); err != nil {
+	if err := data.grow(e, n); err != nil {
+		return 0, err
+	}
+	if err := e.PostSend(verbs.Send{Op: verbs.OpRead, Local: data.mr.SGE(0, n), Remote: source.Remote}); err != nil {
 		return 0, err
 	}
 	if _, err := e.await(ctx, verbs.OpRead); err != nil {

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version says what was built, and for what.
+type version struct {
+	Version string `json:"version"` // of the module; (devel) if the build does not know
+	Go      string `json:"go"`
+	System  string `json:"system"` // GOOS/GOARCH
+}
+
+func thisVersion() version {
+	v := version{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v.Version = info.Main.Version
+	}
+	v.Version = cmp.Or(v.Version, "(devel)")
+	return v
+}
+
+func (v version) String() string { return fmt.Sprintf("rnic %s, %s, %s", v.Version, v.Go, v.System) }
+
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this program",
+		Args:  ExactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return PrintJSON(cmd.OutOrStdout(), thisVersion())
+			}
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), thisVersion())
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
