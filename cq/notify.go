@@ -2,6 +2,7 @@ package cq
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -70,11 +71,17 @@ func (q *Queue) Awaited() bool {
 	return q.waiters > 0 || q.armed != 0
 }
 
+var errNoRoom = fmt.Errorf("%w: a wait needs room for one completion at least", wr.ErrInvalidModifier)
+
 // Wait polls, and sleeps until there is a completion or ctx is done. It returns
 // at least 1 completion, or ctx's error, or wr.ErrInvalidCQ once the queue is
-// closed. It does not touch what Request armed.
+// closed, or wr.ErrInvalidModifier at once if dst has no room. It does not touch
+// what Request armed.
 func (q *Queue) Wait(ctx context.Context, dst []wr.Completion) (int, error) {
-	if n, _ := q.pop(dst); n > 0 || len(dst) == 0 {
+	if len(dst) == 0 {
+		return 0, errNoRoom
+	}
+	if n, _ := q.pop(dst); n > 0 {
 		return n, nil
 	}
 	if s := q.sole(); s != nil {

@@ -74,6 +74,9 @@ type CQAttributes struct {
 
 // Query returns the queue's attributes. Errors: ErrInvalidRNIC, ErrInvalidCQ.
 func (c *CQ) Query() (CQAttributes, error) {
+	if c == nil {
+		return CQAttributes{}, errNilCQ
+	}
 	if err := c.rnic.closedError(); err != nil {
 		return CQAttributes{}, fmt.Errorf("query CQ %d: %w", c.ID(), err)
 	}
@@ -88,6 +91,9 @@ func (c *CQ) Query() (CQAttributes, error) {
 // ErrInvalidCQ, ErrTooManyCQE, ErrShrinkFailed (more are queued),
 // ErrInvalidModifier.
 func (c *CQ) Resize(entries int) error {
+	if c == nil {
+		return errNilCQ
+	}
 	if err := c.rnic.refusal(); err != nil {
 		return fmt.Errorf("modify CQ %d: %w", c.ID(), err)
 	}
@@ -106,14 +112,21 @@ func (c *CQ) Poll(dst []Completion) int { return c.q.Poll(dst) }
 // PollOne is Poll with the results of Poll for Completion (verbs draft 9.3.2.1):
 // the oldest completion, or ErrCQEmpty, ErrInvalidCQ or ErrInvalidRNIC.
 func (c *CQ) PollOne() (Completion, error) {
+	if c == nil {
+		return Completion{}, errNilCQ
+	}
 	done, err := c.q.PollOne()
 	return done, c.rnic.explain(err)
 }
 
 // Wait polls, and sleeps until there is at least one completion or ctx is done.
 // Without a completion it returns ctx's error, or ErrInvalidCQ once the queue is
-// destroyed, or ErrInvalidRNIC once the RNIC is closed.
+// destroyed, or ErrInvalidRNIC once the RNIC is closed; ErrInvalidModifier at once
+// if dst has no room.
 func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
+	if c == nil {
+		return 0, errNilCQ
+	}
 	n, err := c.q.Wait(ctx, dst)
 	if errors.Is(err, wr.ErrInvalidCQ) {
 		err = c.rnic.explain(err)
@@ -126,6 +139,9 @@ func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
 // token into Events and calls the queue's handler. Poll once more after it, for
 // what came before. Errors: ErrInvalidRNIC, ErrInvalidCQ, ErrInvalidNotifyType.
 func (c *CQ) Notify(t NotifyType) error {
+	if c == nil {
+		return errNilCQ
+	}
 	if err := c.rnic.refusal(); err != nil {
 		return err
 	}
@@ -145,6 +161,9 @@ func (c *CQ) Fail() { c.q.Fail() }
 // Errors: ErrInvalidRNIC, ErrInvalidCQ (it was already), ErrCQInUse (a queue pair
 // is still tied to it).
 func (c *CQ) Destroy() error {
+	if c == nil {
+		return errNilCQ
+	}
 	if err := c.rnic.lock(); err != nil {
 		return fmt.Errorf("destroy CQ %d: %w", c.ID(), err)
 	}

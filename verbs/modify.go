@@ -15,6 +15,9 @@ import (
 // ErrStillFlushing, ErrInsufficientResources, ErrCannotChangeAttribute (the RNIC
 // is without the feature).
 func (q *QP) Modify(m ModifyQP) error {
+	if q == nil {
+		return errNilQP
+	}
 	if err := q.check(); err != nil {
 		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
 	}

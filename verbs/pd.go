@@ -36,6 +36,9 @@ func (p *PD) ID() PDID { return p.id }
 // ErrInvalidPD (it was already), ErrPDInUse (a queue pair, S-RQ, region or window
 // is still in it, bound or not).
 func (p *PD) Dealloc() error {
+	if p == nil {
+		return errNilPD
+	}
 	if err := p.rnic.lock(); err != nil {
 		return fmt.Errorf("deallocate PD %d: %w", p.id, err)
 	}

@@ -8,6 +8,9 @@ package verbs
 // ErrInvalidModifier, ErrInvalidSGLLength, ErrInvalidSGLFormat (see
 // TaggedBuffer.SGE), ErrQueueFull.
 func (q *QP) PostSend(reqs ...Send) (int, error) {
+	if q == nil {
+		return 0, errNilQP
+	}
 	n, err := q.q.PostSend(reqs...)
 	if err != nil {
 		err = q.rnic.explain(err)
@@ -20,6 +23,9 @@ func (q *QP) PostSend(reqs ...Send) (int, error) {
 // ErrInvalidState, ErrInvalidSGLLength, ErrInvalidSGLFormat (see
 // TaggedBuffer.SGE), ErrQueueFull, ErrRQUsesSRQ.
 func (q *QP) PostRecv(reqs ...Recv) (int, error) {
+	if q == nil {
+		return 0, errNilQP
+	}
 	n, err := q.q.PostRecv(reqs...)
 	if err != nil {
 		err = q.rnic.explain(err)

@@ -218,6 +218,9 @@ func (q *QP) check() error {
 // its work requests. Errors: ErrInvalidRNIC, ErrInvalidQP (it was already),
 // ErrWindowsBound (the queue pair goes on as it was).
 func (q *QP) Destroy() error {
+	if q == nil {
+		return errNilQP
+	}
 	if err := q.check(); err != nil {
 		return fmt.Errorf("destroy QP %d: %w", q.ID(), err)
 	}
@@ -249,6 +252,9 @@ type QPAttributes struct {
 // Query returns the queue pair's attributes. Errors: ErrInvalidRNIC,
 // ErrInvalidQP.
 func (q *QP) Query() (QPAttributes, error) {
+	if q == nil {
+		return QPAttributes{}, errNilQP
+	}
 	if err := q.rnic.closedError(); err != nil {
 		return QPAttributes{}, fmt.Errorf("query QP %d: %w", q.ID(), err)
 	}
@@ -264,7 +270,12 @@ func (q *QP) Query() (QPAttributes, error) {
 // Drain waits until the queue pair has nothing left to send: no element on the
 // Send Queue, no RDMA Read to answer. It returns nil then, and also if the
 // stream ends, or ctx's error.
-func (q *QP) Drain(ctx context.Context) error { return q.q.Drain(ctx) }
+func (q *QP) Drain(ctx context.Context) error {
+	if q == nil {
+		return errNilQP
+	}
+	return q.q.Drain(ctx)
+}
 
 // Done returns a channel that is closed when the queue pair's current stream is
 // gone; its state is Idle or Error then. It is closed if there is no stream.

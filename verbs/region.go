@@ -70,6 +70,9 @@ type regionView struct {
 // Register registers buf with the given rights, VA-based, with a key that
 // differs from call to call. Errors: as RegisterRegion.
 func (p *PD) Register(buf []byte, access Access) (*MR, error) {
+	if p == nil {
+		return nil, errNilPD
+	}
 	return p.RegisterRegion(RegionConfig{Memory: buf, Access: access, Key: p.rnic.nextKey()})
 }
 
@@ -79,6 +82,9 @@ func (p *PD) Register(buf []byte, access Access) (*MR, error) {
 // ErrInvalidPhysBufferEntry, ErrInsufficientResources, ErrInvalidModifier (the QP
 // is not one of this RNIC).
 func (p *PD) RegisterRegion(c RegionConfig) (*MR, error) {
+	if p == nil {
+		return nil, errNilPD
+	}
 	sc, err := p.region(c)
 	if err != nil {
 		return nil, fmt.Errorf("register memory: %w", err)
@@ -104,6 +110,9 @@ type AllocateConfig struct {
 // ErrInvalidRNIC, ErrInvalidPD, ErrInsufficientResources (too large a list too),
 // ErrInvalidModifier (a negative PBL, or the QP is not one of this RNIC).
 func (p *PD) AllocateRegion(c AllocateConfig) (*MR, error) {
+	if p == nil {
+		return nil, errNilPD
+	}
 	if c.PBL == 0 {
 		c.PBL = min(16, p.rnic.limits.PBL)
 	}

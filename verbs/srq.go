@@ -89,6 +89,9 @@ func (s *SRQ) PD() *PD { return s.pd }
 // Errors: ErrInvalidRNIC, ErrInvalidSRQ, ErrInvalidSGLLength, ErrInvalidSGLFormat, ErrQueueFull (a
 // receive counts until its completion is reaped).
 func (s *SRQ) PostRecv(reqs ...Recv) (int, error) {
+	if s == nil {
+		return 0, errNilSRQ
+	}
 	n, err := s.q.Post(reqs...)
 	if err != nil {
 		err = s.rnic.explain(err)
@@ -107,6 +110,9 @@ func (s *SRQ) check() error {
 // Query returns the queue's attributes (verbs draft 9.2.4.2). Errors:
 // ErrInvalidRNIC, ErrInvalidSRQ.
 func (s *SRQ) Query() (SRQAttributes, error) {
+	if s == nil {
+		return SRQAttributes{}, errNilSRQ
+	}
 	if err := s.rnic.closedError(); err != nil {
 		return SRQAttributes{}, fmt.Errorf("query S-RQ %d: %w", s.ID(), err)
 	}
@@ -122,6 +128,9 @@ func (s *SRQ) Query() (SRQAttributes, error) {
 // outstanding), ErrSRQLimitRange, ErrInvalidModifier (a depth below 1 or below an
 // armed limit; a depth at all without FeatureResize).
 func (s *SRQ) Modify(m ModifySRQ) error {
+	if s == nil {
+		return errNilSRQ
+	}
 	if err := s.rnic.lock(); err != nil {
 		return fmt.Errorf("modify S-RQ %d: %w", s.ID(), err)
 	}
@@ -158,6 +167,9 @@ func (s *SRQ) Fail() { s.q.Fail() }
 // Errors: ErrInvalidRNIC, ErrInvalidSRQ (it was already), ErrSRQInUse (a queue
 // pair uses it).
 func (s *SRQ) Destroy() error {
+	if s == nil {
+		return errNilSRQ
+	}
 	if err := s.rnic.lock(); err != nil {
 		return fmt.Errorf("destroy S-RQ %d: %w", s.ID(), err)
 	}

@@ -17,6 +17,9 @@ type UserQP struct{ qp *QP }
 // User makes the handle of a Non-Privileged Consumer. Errors: ErrInvalidModifier
 // (the queue pair is Privileged, RV-9.2.5.1-M3), ErrInvalidRNIC, ErrInvalidQP.
 func (q *QP) User() (UserQP, error) {
+	if q == nil {
+		return UserQP{}, errNilQP
+	}
 	if err := q.check(); err != nil {
 		return UserQP{}, fmt.Errorf("QP %d for a non-privileged consumer: %w", q.ID(), err)
 	}

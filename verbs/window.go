@@ -22,6 +22,9 @@ type MW struct {
 // AllocateWindow allocates a Memory Window, in the Invalid state (verbs draft
 // 9.2.6.7). Errors: ErrInvalidRNIC, ErrInvalidPD, ErrInsufficientResources.
 func (p *PD) AllocateWindow() (*MW, error) {
+	if p == nil {
+		return nil, errNilPD
+	}
 	if err := p.use(); err != nil {
 		return nil, fmt.Errorf("allocate memory window: %w", err)
 	}
