@@ -72,8 +72,8 @@ func (e *viEnd) prepare(level vipl.ReliabilityLevel) (err error) {
 	}
 	vi, broken := e.vi, e.broken
 	return e.nic.ErrorCallback(func(d *vipl.ErrorDescriptor) {
-		if d.ViHandle != vi {
-			return // of an earlier connection
+		if d.ViHandle != vi || d.ErrorCode == vipl.ErrorNoCRC {
+			return // of an earlier connection, or the server's CRC that the client does not want: nothing broke
 		}
 		select {
 		case broken <- *d:
