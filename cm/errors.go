@@ -24,7 +24,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	s := "timeout in " + e.Step
+	s := fmt.Sprintf("timeout in %s (%v)", e.Step, e.Err)
 	if e.Step == "reading the MPA Reply" || e.Step == "reading the MPA Request" {
 		s += ": the peer is connected by TCP but silent; does an iWARP program listen there?"
 	}
@@ -74,10 +74,12 @@ func startupError(err error, step string) error {
 		return fmt.Errorf("%s: %w", late.Step, late.Err)
 	case errors.As(err, &bad) && bad.Code == mpa.CodeLLPLost:
 		return lost(bad)
-	case errors.As(err, &bad) && bad.Code == mpa.CodeStartup:
-		return &IncompatibleError{bad.Detail, 0, bad}
 	case errors.As(err, &bad):
-		return &IncompatibleError{bad.Code.String() + ": " + bad.Detail, bad.Code, bad}
+		e := &IncompatibleError{Detail: bad.Code.String() + ": " + bad.Detail, err: bad}
+		if bad.Code != mpa.CodeStartup { // RFC 5044 8: that one closes without a word
+			e.Terminate = bad.Code
+		}
+		return e
 	case step != "" && errors.As(err, &timeout) && timeout.Timeout():
 		return &TimeoutError{step, err}
 	}
