@@ -5,6 +5,7 @@ GOTESTFLAGS ?=
 BENCHFLAGS ?=
 FUZZTIME   ?= 10m
 SOAKSECONDS ?= 180
+SIEGESECONDS ?= 5
 INTEROPFLAGS ?=
 MUTANTFLAGS ?=
 
@@ -12,7 +13,7 @@ MUTANTFLAGS ?=
 TOOL := $(GO) tool -modfile=tools/go.mod
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test32 race paths soak mutants conform-mutants fuzz lint bench interop verify clean
+.PHONY: help build run test test32 race paths soak mutants conform-mutants fuzz lint bench siege interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +61,9 @@ lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint
 
 bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/go.mod benchstat`
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+
+siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row; honest clients' connect times against the bars
+	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run TestSiege ./internal/siege
 
 interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
 	interop/run $(INTEROPFLAGS)

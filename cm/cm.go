@@ -12,6 +12,9 @@
 // 7.1.2). In peer-to-peer mode (Config.P2P) the Initiator's side sends an empty
 // frame by itself, so either program may speak first (RFC 6581 9.2).
 //
+// A Listener is never full for one client because of others that connect and stay
+// silent, and Shutdown ends it with regard to the connections that it gave.
+//
 // Any net.Conn will do (Connect, Await). A TCP connection is the fast way. What
 // others lack costs something: without a half-close (net.Pipe) a close ends both
 // directions at once, so a Terminate Message on its way may be lost; without a
