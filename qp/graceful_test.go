@@ -195,6 +195,57 @@ func TestGracefulForgets(t *testing.T) {
 	require.Empty(t, r.s.rx.feed)
 }
 
+// undriven is a setup with an S-RQ in which no poll takes a receive.
+func undriven(shared *sharedQueue) setup {
+	set := graceful(setup{}, shared)
+	config := set.config
+	set.config = func(c *Config) {
+		config(c)
+		c.Tuning.Drive, c.Tuning.Direct = -1, 64
+	}
+	return set
+}
+
+// TestGracefulWokenEnds: a receive is for the first that waits for one. Who ends when
+// it was woken leaves it to the next.
+func TestGracefulWokenEnds(t *testing.T) {
+	shared := newShared(t, ownPD)
+	r := newRig(t, undriven(shared))
+	b := r.sibling(20)
+	for _, q := range []*rig{r, b} {
+		q.send(wire.Send(1, nil).Octets())
+		q.paused()
+	}
+	r.s.rx.mu.Lock() // as if it did not get the processor
+	shared.post(wr.Recv{ID: 1})
+	halted := r.s.halt(cause{fault: FaultModifyError})
+	r.s.rx.mu.Unlock()
+	require.True(t, halted)
+	r.over()
+	require.Equal(t, []comp{{1, 0, 0}}, b.wait(b.rcq, 1))
+	require.Empty(t, r.all(r.rcq))
+}
+
+// TestGracefulHalf: a receive does not wait for a message of which only the beginning
+// has come, but for one that is whole.
+func TestGracefulHalf(t *testing.T) {
+	shared := newShared(t, ownPD)
+	r := newRig(t, undriven(shared))
+	b := r.sibling(20)
+	whole := r.peer.Frame(wire.Send(1, filled(600)).Octets())
+	require.NoError(t, r.peer.Raw(whole[:100]))
+	require.Eventually(t, func() bool {
+		return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.Buffered() == 100 })
+	}, patience, time.Millisecond)
+	b.send(wire.Send(1, nil).Octets())
+	b.paused()
+	shared.post(wr.Recv{ID: 1})
+	require.Equal(t, []comp{{1, 0, 0}}, b.wait(b.rcq, 1))
+	shared.post(wr.Recv{ID: 2, SGL: r.full.sgl(0, 600)})
+	require.NoError(t, r.peer.Raw(whole[100:]))
+	require.Equal(t, []comp{{2, 0, 600}}, r.wait(r.rcq, 1))
+}
+
 // TestGracefulRests: while it is paused nothing of the session runs, as far as the
 // bubble's clock can tell, and a poll drives nothing.
 func TestGracefulRests(t *testing.T) {

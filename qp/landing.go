@@ -54,7 +54,7 @@ func (s *session) takeReceive(op rdmap.Opcode) (ok, failed bool) {
 		l.take(op, e.id, e.length, e.sgl, nil)
 		return true, false
 	}
-	e, failed := shared.Take()
+	e, failed := shared.TakeFor(s.rx.feed)
 	if e == nil {
 		return false, failed
 	}

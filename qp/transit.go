@@ -90,9 +90,7 @@ func (s *session) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok
 		return ref, false
 	}
 	if !l.open {
-		if f, wait := s.openLanding(op); f != NoFault || wait {
-			return ref, false
-		}
+		_, _ = s.takeReceive(op) // without asking for one: who is woken for it has to take it
 	}
 	if !l.open || l.op != op || l.sge == len(l.sgl) {
 		return ref, false

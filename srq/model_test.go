@@ -1,6 +1,7 @@
 package srq
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -21,9 +22,11 @@ type model struct {
 	armed             bool
 	failed, closed    bool
 	posted            []uint64
-	taken             []*Element // not released
-	ids               []uint64   // what each of taken was posted with
-	waiting           map[chan struct{}]bool
+	taken             []*Element      // not released
+	ids               []uint64        // what each of taken was posted with
+	waiting           []chan struct{} // in the order of their turns
+	turns             map[chan struct{}]uint64
+	lastTurn          uint64
 	tokens            map[chan struct{}]bool
 	events            []wr.EventID
 }
@@ -46,10 +49,10 @@ func TestModel(t *testing.T) {
 			rig: newRig(t, c), rng: rng, t: t,
 			m: model{
 				depth: c.Depth, sge: c.SGE, limit: c.Limit, armed: c.Limit > 0,
-				waiting: map[chan struct{}]bool{}, tokens: map[chan struct{}]bool{},
+				turns: map[chan struct{}]uint64{}, tokens: map[chan struct{}]bool{},
 			},
 		}
-		for range 3 {
+		for range 8 {
 			d.waiters = append(d.waiters, make(chan struct{}, 1))
 		}
 		for range 400 {
@@ -87,12 +90,12 @@ func (d *modelDrive) step() {
 		if !d.m.failed && !d.m.closed {
 			d.m.failed = true
 			d.m.events = append(d.m.events, wr.EventSRQCatastrophic)
-			d.m.wake()
+			d.m.wake(len(d.m.waiting))
 		}
 	default:
 		d.Close()
 		d.m.closed, d.m.posted = true, nil
-		d.m.wake()
+		d.m.wake(len(d.m.waiting))
 	}
 }
 
@@ -120,16 +123,18 @@ func (d *modelDrive) postSome() {
 			d.m.posted = append(d.m.posted, d.next)
 		}
 	}
-	if want > 0 {
-		d.m.wake()
-	}
+	d.m.wake(want)
 	n, err := d.Post(reqs...)
 	require.Equal(d.t, want, n)
 	require.Equal(d.t, wantErr, err)
 }
 
 func (d *modelDrive) takeOne() {
-	e, failed := d.Take()
+	var c chan struct{}
+	if i := d.rng.IntN(2 * len(d.waiters)); i < len(d.waiters) {
+		c = d.waiters[i]
+	}
+	e, failed := d.TakeFor(c)
 	require.Equal(d.t, d.m.failed || d.m.closed, failed)
 	if failed {
 		require.Nil(d.t, e)
@@ -141,6 +146,7 @@ func (d *modelDrive) takeOne() {
 		require.Equal(d.t, d.m.posted[0], e.ID)
 		d.m.taken, d.m.ids = append(d.m.taken, e), append(d.m.ids, e.ID)
 		d.m.posted = d.m.posted[1:]
+		d.m.leave(c)
 	}
 	if d.m.armed && len(d.m.posted) < d.m.limit {
 		d.m.armed = false
@@ -200,24 +206,52 @@ func (d *modelDrive) await(c chan struct{}) {
 	switch d.rng.IntN(3) {
 	case 0:
 		d.Await(c)
-		d.m.waiting[c] = true
-		if len(d.m.posted) > 0 || d.m.failed || d.m.closed {
-			d.m.wake()
-		}
+		d.m.await(c)
 	case 1:
 		d.Forget(c)
-		delete(d.m.waiting, c)
+		woken := d.m.turns[c] != 0 && !slices.Contains(d.m.waiting, c)
+		d.m.leave(c)
+		if woken && len(d.m.posted) > 0 {
+			d.m.wake(1)
+		}
 	default:
 		require.Equal(d.t, d.m.tokens[c], token(c))
 		d.m.tokens[c] = false
 	}
 }
 
-func (m *model) wake() {
-	for c := range m.waiting {
+// await puts c where its turn is.
+func (m *model) await(c chan struct{}) {
+	if m.turns[c] == 0 {
+		m.lastTurn++
+		m.turns[c] = m.lastTurn
+	}
+	if !slices.Contains(m.waiting, c) {
+		m.waiting = append(m.waiting, c)
+		slices.SortFunc(m.waiting, func(a, b chan struct{}) int { return cmp.Compare(m.turns[a], m.turns[b]) })
+	}
+	switch {
+	case m.failed || m.closed:
+		m.wake(len(m.waiting))
+	case len(m.posted) > 0:
+		m.wake(1)
+	}
+}
+
+func (m *model) leave(c chan struct{}) {
+	delete(m.turns, c)
+	if i := slices.Index(m.waiting, c); i >= 0 {
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+	}
+}
+
+// wake wakes the first n.
+func (m *model) wake(n int) {
+	n = min(n, len(m.waiting))
+	for _, c := range m.waiting[:n] {
 		m.tokens[c] = true
 	}
-	clear(m.waiting)
+	m.waiting = slices.Clone(m.waiting[n:])
 }
 
 // check compares what can be seen at any time, and the queue's own bounds.
@@ -236,6 +270,15 @@ func (d *modelDrive) check() {
 		require.True(d.t, slices.Equal(sgl(e.ID, len(e.SGL)), e.SGL))
 	}
 	require.Len(d.t, d.m.posted, d.posted.n)
+	var asleep []chan struct{}
+	for w := d.starved.first; w != nil; w = w.next {
+		asleep = append(asleep, w.c)
+	}
+	require.True(d.t, slices.Equal(d.m.waiting, asleep))
+	// woken are those who have not taken one, or looked in vain, since.
+	if woken := len(d.m.turns) - len(asleep); len(asleep) > 0 {
+		require.GreaterOrEqual(d.t, woken, len(d.m.posted), "nobody sleeps while a receive is there")
+	}
 	require.LessOrEqual(d.t, d.used+d.spare, d.m.depth)
 	n := 0
 	for e := d.free; e != nil; e = e.next {

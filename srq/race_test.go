@@ -169,7 +169,7 @@ func TestCloseInTraffic(t *testing.T) {
 		wg.Wait()
 		require.Zero(t, q.left())
 		require.Nil(t, q.free)
-		require.Empty(t, q.starved)
+		require.Nil(t, q.starved.first)
 	}
 }
 

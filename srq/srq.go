@@ -12,6 +12,7 @@
 //	srq.go      the queue, its attributes and its end
 //	element.go  elements and where they come from
 //	work.go     Post, Take, and waiting for a Post
+//	starved.go  who waits
 //	modify.go   Modify S-RQ and the S-RQ Limit
 package srq
 
@@ -55,9 +56,7 @@ type Queue struct {
 	free   *Element // a stack of elements not in use
 	spare  int      // how many free holds; used+spare is at most depth
 
-	// starved are those who wait for a Post: a peer decides how many, so nothing
-	// may look through them for one.
-	starved map[chan struct{}]struct{}
+	starved starved
 }
 
 // New makes an empty queue.
@@ -67,7 +66,7 @@ func New(c Config) *Queue {
 		depth: c.Depth, limit: c.Limit,
 		armed: c.Limit > 0, // RV-6.3.8-M7
 
-		starved: make(map[chan struct{}]struct{}),
+		starved: starved{known: make(map[chan struct{}]*waiter)},
 	}
 }
 
@@ -106,7 +105,7 @@ func (q *Queue) Fail() {
 	first := !q.failed && !q.closed
 	if first {
 		q.failed = true
-		q.wake()
+		q.starved.wakeAll()
 	}
 	q.mu.Unlock()
 	if first {
@@ -124,7 +123,7 @@ func (q *Queue) Close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	q.posted, q.free, q.spare = fifo{}, nil, 0 // RV-6.3.3-M3
-	q.wake()
+	q.starved.wakeAll()
 }
 
 // raise reports an event of this queue. The caller does not hold mu.

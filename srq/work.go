@@ -20,7 +20,7 @@ func (q *Queue) Post(reqs ...wr.Recv) (int, error) {
 	return len(reqs), nil
 }
 
-// post posts one receive, and wakes who waits for it. mu is held.
+// post posts one receive, and wakes the first that waits for it. mu is held.
 func (q *Queue) post(r *wr.Recv) error {
 	switch {
 	case len(r.SGL) > q.sge:
@@ -37,7 +37,7 @@ func (q *Queue) post(r *wr.Recv) error {
 		e.Length += uint64(e.SGL[i].Length)
 	}
 	q.posted.push(e)
-	q.wake()
+	q.starved.wake()
 	return nil
 }
 
@@ -45,7 +45,11 @@ func (q *Queue) post(r *wr.Recv) error {
 // Without one it returns nil; failed then says that the queue is broken (Fail), or
 // closed. A Take that leaves fewer receives than the S-RQ Limit, if it is armed,
 // raises wr.EventSRQLimit and disarms it; so does one that finds none.
-func (q *Queue) Take() (e *Element, failed bool) {
+func (q *Queue) Take() (e *Element, failed bool) { return q.TakeFor(nil) }
+
+// TakeFor is Take by the queue pair that waits, or has waited, with c: what it takes
+// ends its turn.
+func (q *Queue) TakeFor(c chan struct{}) (e *Element, failed bool) {
 	q.mu.Lock()
 	if q.failed || q.closed {
 		q.mu.Unlock()
@@ -53,6 +57,7 @@ func (q *Queue) Take() (e *Element, failed bool) {
 	}
 	if e = q.posted.pop(); e != nil {
 		e.taken = true
+		q.starved.fed(c)
 	}
 	low := q.armed && q.posted.n < q.limit // RV-6.3.8-M5
 	if low {
@@ -65,39 +70,30 @@ func (q *Queue) Take() (e *Element, failed bool) {
 	return e, false
 }
 
-// Await leaves a token in c, whose capacity is 1, at the next Post, Fail or Close,
-// once: for a queue pair that pauses its stream when Take finds nothing (verbs
-// draft 13.2). If a receive is posted already, or the queue has failed or is
-// closed, the token is left at once. Whoever is woken takes again, and awaits again
-// if another was faster. Awaiting twice is awaiting once.
+// Await leaves a token in c, whose capacity is 1, when a receive is posted and it is the
+// turn of c, at Fail and at Close, once: for a queue pair that pauses its stream when
+// TakeFor finds nothing (verbs draft 13.2). If a receive is posted already, or the
+// queue has failed or is closed, somebody is woken at once. Whoever is woken takes
+// again, and awaits again, without losing its turn, if another was faster. Awaiting
+// twice is awaiting once.
 func (q *Queue) Await(c chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.starved[c] = struct{}{}
-	if q.posted.n > 0 || q.failed || q.closed {
-		q.wake()
+	q.starved.sleep(c)
+	switch {
+	case q.failed || q.closed:
+		q.starved.wakeAll()
+	case q.posted.n > 0:
+		q.starved.wake()
 	}
 }
 
 // Forget undoes Await: when it returns, no token comes into c any more. One that
-// came before stays there.
+// came before stays there; the next in turn gets another for it.
 func (q *Queue) Forget(c chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.starved, c)
-}
-
-// wake leaves a token with everybody who waits. mu is held: who has called Forget
-// must not be woken.
-func (q *Queue) wake() {
-	if len(q.starved) == 0 {
-		return
+	if q.starved.forget(c) && q.posted.n > 0 {
+		q.starved.wake()
 	}
-	for c := range q.starved {
-		select {
-		case c <- struct{}{}:
-		default: // it holds one
-		}
-	}
-	clear(q.starved)
 }
