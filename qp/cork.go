@@ -27,9 +27,10 @@ const (
 	// takes less from one request to the next; whatever sleeps or calls the system,
 	// more.
 	pause = 2 * time.Microsecond
-	// nap is how long transmitLoop leaves a program alone that polls: enough for 256
-	// KiB of short messages to come together.
-	nap = 50 * time.Microsecond
+	// nap is how long transmitLoop leaves a program alone that polls: longer than 256
+	// KiB of short messages take to come together, and each nap takes the processor from
+	// somebody when it ends.
+	nap = 250 * time.Microsecond
 )
 
 // cork holds posted requests back. Posters, pollers and transmitLoop share it.
