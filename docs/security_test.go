@@ -2,7 +2,9 @@ package docs
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,5 +33,48 @@ func TestSecurityNamesCases(t *testing.T) {
 		if r.Spec == "rfc5042" && r.Section != "10.2" && r.Level == "MUST" {
 			assert.Regexp(t, regexp.QuoteMeta(r.Section)+`-M`, text, "%s is not spoken of", r.Key)
 		}
+	}
+}
+
+// TestSecurityNamesTests: each row of what a hostile peer can cost has its tests named,
+// and the tests are there.
+func TestSecurityNamesTests(t *testing.T) {
+	raw, err := os.ReadFile("security.md")
+	require.NoError(t, err)
+	_, text, _ := strings.Cut(string(raw), "## What a hostile peer can cost")
+	costs, tests, ok := strings.Cut(text, "| what it does | tests |")
+	require.True(t, ok)
+	tests, _, _ = strings.Cut(tests, "\n## ")
+	costs, _, _ = strings.Cut(strings.TrimSpace(costs), "\n\n") // the first table
+	row := regexp.MustCompile(`(?m)^\| ([a-z][^|]*) \| (.*)$`)
+	named := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(tests, -1) {
+		named[m[1]] = m[2]
+	}
+	rows := 0
+	for _, m := range row.FindAllStringSubmatch(costs, -1) {
+		if m[1] == "what it does" {
+			continue
+		}
+		rows++
+		assert.Contains(t, named, m[1], "add a line with the row's tests to the table below it")
+	}
+	assert.Len(t, named, rows, "a line of the table of tests has no row")
+
+	places := map[string]string{
+		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "vipl": "../vipl",
+		"sockio": "../internal/sockio", "accept": "../internal/accept",
+	}
+	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(tests, -1) {
+		require.Contains(t, places, m[1])
+		files, err := filepath.Glob(filepath.Join(places[m[1]], "*_test.go"))
+		require.NoError(t, err)
+		found := false
+		for _, f := range files {
+			src, err := os.ReadFile(f)
+			require.NoError(t, err)
+			found = found || strings.Contains(string(src), "\nfunc "+m[2]+"(")
+		}
+		assert.True(t, found, "there is no test %s.%s", m[1], m[2])
 	}
 }

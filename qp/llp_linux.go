@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // hushBelow is how many octets may wait in a socket that pollers read before
@@ -75,9 +77,7 @@ func (r *rawIO) init(c net.Conn, writeSpin int) {
 	r.onSleep = r.trySleep
 	r.onWrite = r.tryWrite
 	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
-	// A program that called os.File.Fd on a copy of the socket, to set an option
-	// say, has made it a blocking one, and all calls here are raw.
-	_ = rc.Control(func(fd uintptr) { _ = syscall.SetNonblock(int(fd), true) })
+	sockio.Prepare(c) // all calls here are raw
 }
 
 func (r *rawIO) usable() bool { return r.conn != nil }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // Dial establishes a connection to the VI that waits at remote, as the active
@@ -110,7 +112,7 @@ func (a *active) establish(ctx context.Context, cfg Config) (*Agreed, error) {
 
 // exchange sends the request over nc and reads the answer.
 func (a *active) exchange(ctx context.Context, nc net.Conn, req *CE, cfg *Config) (*Agreed, Trigger, error) {
-	nonblocking(nc)
+	sockio.Prepare(nc)
 	defer tie(ctx, nc)()
 	h := Header{Type: ConnectRequest, Number: cfg.Number, RxPosted: cfg.RxPosted}
 	if event, err := send(ctx, nc, req.Append(nil, h)); err != nil {

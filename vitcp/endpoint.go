@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/stag"
 )
 
@@ -201,7 +202,7 @@ func NewEndpoint(conn net.Conn, c EndpointConfig) (*Endpoint, error) {
 		ack: c.PeerNumber, ackTold: c.PeerNumber,
 	}
 	e.work.L, e.calm.L = &e.mu, &e.mu
-	nonblocking(conn)
+	sockio.Prepare(conn)
 	e.raw.init(conn)
 	e.rx.init(c)
 	e.tx.crc = c.CRC

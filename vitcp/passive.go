@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // Filter says which requests to wait for: those to one discriminator, from
@@ -157,7 +159,7 @@ func (r *Pending) finish(e Trigger) error {
 func await(ctx context.Context, nc net.Conn) (*Pending, error) {
 	r := &Pending{progress: progress{machine: Passive, state: Listening}, nc: nc, host: hostOf(nc)}
 	r.on(TrigTCPUp)
-	nonblocking(nc)
+	sockio.Prepare(nc)
 	if err := r.read(ctx); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,121 @@
+package qp
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// What a hostile peer can cost: the table of docs/security.md. Other rows of it have
+// their tests where the mechanism is tested.
+
+// kib is how many KiB hold n octets.
+func kib(n int) int { return (n + 1023) >> 10 }
+
+// footprint is what a batch takes by itself.
+func (b *batch) footprint() int {
+	return cap(b.arena) + cap(b.pieces)*int(unsafe.Sizeof([]byte(nil))) +
+		cap(b.holds)*int(unsafe.Sizeof(holding{})) + cap(b.ends)*int(unsafe.Sizeof(0))
+}
+
+// TestCostOfABatch: what a stream holds of its own for a peer that does not read.
+func TestCostOfABatch(t *testing.T) {
+	b := batches.New().(*batch)
+	if unsafe.Sizeof(0) == 8 {
+		require.Equal(t, 599, kib(b.footprint()))
+	}
+	const smallest = 20 // octets of an FPDU: an empty tagged segment
+	for !b.full(batchBytes) {
+		b.arena = append(b.arena, make([]byte, smallest)...)
+		b.copied(len(b.arena) - smallest)
+	}
+	b.holds = append(b.holds, make([]holding, maxPieces)...)
+	require.LessOrEqual(t, kib(b.footprint()), 900)
+	require.LessOrEqual(t, len(b.arena)+mpa.MinBuffer, arenaBytes+smallest, "one FPDU more would fit")
+}
+
+// TestCostOfAnUnfinishedFPDU: a receive buffer, given back as soon as nothing is in it.
+func TestCostOfAnUnfinishedFPDU(t *testing.T) {
+	require.LessOrEqual(t, kib(int(unsafe.Sizeof(recvBuffer{}))), 260)
+	r := newRig(t, setup{})
+	resting := func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.buf == nil }) }
+	require.Eventually(t, resting, patience, time.Millisecond, "an idle stream has none")
+	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 100)})
+	fpdu := r.peer.Frame(wire.Send(1, filled(100)).Octets())
+	require.NoError(t, r.peer.Raw(fpdu[:50]))
+	r.untilBuffered(50)
+	require.False(t, resting())
+	require.NoError(t, r.peer.Raw(fpdu[50:]))
+	require.Equal(t, []comp{{1, wr.StatusSuccess, 100}}, r.wait(r.rcq, 1))
+	require.Eventually(t, resting, patience, time.Millisecond)
+}
+
+// TestCostOfEmptyMessages: they take nothing but the time of their own stream. Other
+// streams go on, and a Send takes the receive that was posted for it.
+func TestCostOfEmptyMessages(t *testing.T) {
+	r := newRig(t, setup{})
+	other := r.sibling(8)
+	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 1)})
+	var flood [][]byte
+	for range 5000 {
+		flood = append(flood, wire.Write(0, 0, nil).Octets(), wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte{1}).Octets())
+	}
+	r.writable.expect(0, []byte{1})
+	sent := r.inBackground(flood...)
+	for i := range uint64(10) {
+		other.postRecv(wr.Recv{ID: i})
+		other.send(wire.Send(uint32(i+1), nil).Octets())
+		require.Equal(t, []comp{{i, wr.StatusSuccess, 0}}, other.wait(other.rcq, 1))
+	}
+	require.NoError(t, <-sent)
+	r.send(
+		wire.ReadRequest(1, rdmap.ReadRequestHeader{SinkSTag: 1}).Octets(), // of nothing
+		wire.Send(1, nil).Octets(),
+	)
+	require.Equal(t, wire.ReadResponse(1, 0, nil).Octets(), r.next(), "all before it has been handled")
+	require.Equal(t, []comp{{1, wr.StatusSuccess, 0}}, r.wait(r.rcq, 1))
+	require.Empty(t, r.all(r.rcq))
+	require.Empty(t, r.all(r.scq))
+	r.requireEvents()
+	r.requireMemory()
+}
+
+// TestCostOfErrors: connection after connection, each costs one Terminate Message, and
+// one event or one completion in error.
+func TestCostOfErrors(t *testing.T) {
+	r := newRig(t, setup{})
+	for i := range 20 {
+		if i > 0 {
+			require.NoError(t, r.q.Modify(Modify{Next: Idle}))
+			r.connect()
+		}
+		r.postRecv(wr.Recv{ID: 1})
+		bad, told := wire.Write(uint32(r.gone), 0, filled(8)).Octets(), 1
+		if i%2 == 1 { // a Send too long, behind which comes more
+			bad, told = wire.Send(1, filled(8)).Octets(), 0
+		}
+		sent := r.inBackground(bad, bad, bad)
+		u := r.next()
+		require.EqualValues(t, rdmap.Terminate, u[1]&0x0F)
+		_, more, err := r.peer.End()
+		require.NoError(t, err)
+		require.Zero(t, more)
+		<-sent // or as much as the queue pair took
+		require.NoError(t, r.peer.Close())
+		r.over()
+		r.events.mu.Lock()
+		require.Len(t, r.events.list, told)
+		r.events.list = nil
+		r.events.mu.Unlock()
+		got := r.all(r.rcq)
+		require.Len(t, got, 1)
+		require.Equal(t, told == 0, got[0].Status != wr.StatusFlushed)
+	}
+}
