@@ -139,6 +139,7 @@ const (
 	FaultSQCompletion
 	FaultRQCompletion
 	FaultSRQ
+	FaultStalled
 	FaultLocal
 	FaultGlobal
 	numFaults

@@ -62,6 +62,7 @@ func provocations() map[Fault][]provocation {
 	add(FaultSQCompletion, "CQ full", sendCQFull)
 	add(FaultRQCompletion, "CQ full", recvCQFull)
 	add(FaultSRQ, "S-RQ failed", sharedFails)
+	add(FaultStalled, "a message begun and not ended", stalledMessage)
 	for f, list := range all {
 		names := map[string]bool{}
 		for _, p := range list {

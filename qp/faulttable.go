@@ -195,6 +195,10 @@ var faults = [numFaults]Consequence{
 	FaultSQCompletion: remote("no room on the CQ for an SQ completion", wr.EventCQSQOverflow, rdmap.CodeStream, "draft fig. 24"),
 	FaultRQCompletion: remote("no room on the CQ for an RQ completion", wr.EventCQRQError, rdmap.CodeStream, "draft fig. 24"),
 	FaultSRQ:          remote("S-RQ error on a QP", wr.EventSRQError, rdmap.CodeStream, "draft fig. 24"),
+	// RFC 5041 and the draft have nothing for a message that does not end: the stream is
+	// what is given up, as for any other failure that is its own (RFC 5040 4.8).
+	FaultStalled: remote("message without progress in a receive of an S-RQ that others use", wr.EventSRQStalled,
+		rdmap.CodeStream, "RFC 5040 4.8 fig. 9"),
 	// The event, or a completion if a request is under way: see session.blame.
 	FaultLocal: {
 		Name: "local QP catastrophic error", Status: wr.StatusLocalQPCatastrophic, Event: wr.EventLocalQPCatastrophic,

@@ -37,6 +37,7 @@ func (s *session) finish() {
 	}
 	s.detach()
 	s.noFeed()
+	s.leaveShared()
 	e := newEnding(s, by)
 	for e.act(t, c); e.state == Closing || e.state == Terminate; e.act(t, c) {
 		c = e.await()

@@ -12,7 +12,7 @@
 //	transmit.go cork.go choose.go from a work request to the wire
 //	frame.go run.go holder.go batch.go memory.go
 //	receive.go drive.go sleep.go  from a segment to a completion, and who walks it
-//	transit.go place.go insend.go landing.go completed.go graceful.go rqlimit.go
+//	transit.go place.go insend.go landing.go completed.go graceful.go rqlimit.go filling.go
 //	tuning*.go                    the thresholds of both ways
 //	modify.go start.go resize.go  Modify QP
 //	finish.go ending.go           the ends

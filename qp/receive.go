@@ -63,6 +63,7 @@ type rxSide struct {
 	read ddp.Inbound // QN 1
 
 	landing landing       // of the Send being received
+	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see Filling
 	sinks   stag.Resolver // of the memory of receives
 	targets stag.Resolver // of RDMA Writes and RDMA Read Responses
 	readGot uint32        // octets placed of the oldest outbound RDMA Read
@@ -189,6 +190,7 @@ func (s *session) deliver() {
 		}
 	}
 	s.handCompleted()
+	s.noteFilling()
 	s.restBuffer()
 	if r.owes { // for all that has come together
 		r.owes = false

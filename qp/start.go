@@ -32,6 +32,7 @@ func (q *QP) start(next State, m *Modify) error {
 	q.session.Store(s)
 	q.last.Store(s)
 	q.setState(next)
+	s.joinShared()
 	s.start()
 	return nil
 }

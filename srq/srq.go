@@ -14,10 +14,12 @@
 //	work.go     Post, Take, and waiting for a Post
 //	starved.go  who waits
 //	modify.go   Modify S-RQ and the S-RQ Limit
+//	watch.go    who keeps a receive and does not fill it
 package srq
 
 import (
 	"sync"
+	"time"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -32,6 +34,10 @@ type Config struct {
 	Depth, SGE int
 	// Limit is the S-RQ Limit, 0 to Depth; above 0 it is armed.
 	Limit int
+	// StallTimeout is how long a message that fills a receive in part may make no
+	// progress while several streams take from the queue; up to a quarter more passes
+	// until that is noticed. 0 stands for DefaultStallTimeout, below 0 for ever.
+	StallTimeout time.Duration
 	// Events takes asynchronous events. It must not block.
 	Events func(wr.Event)
 }
@@ -43,6 +49,7 @@ type Queue struct {
 	pd     wr.PDID
 	sge    int
 	events func(wr.Event)
+	watch  watch
 
 	mu     sync.Mutex
 	depth  int // guarded by mu, as all below
@@ -61,13 +68,15 @@ type Queue struct {
 
 // New makes an empty queue.
 func New(c Config) *Queue {
-	return &Queue{
+	q := &Queue{
 		id: c.ID, pd: c.PD, sge: c.SGE, events: c.Events,
 		depth: c.Depth, limit: c.Limit,
 		armed: c.Limit > 0, // RV-6.3.8-M7
 
 		starved: starved{known: make(map[chan struct{}]*waiter)},
 	}
+	q.watch.init(c.StallTimeout)
+	return q
 }
 
 // ID is the queue's identifier.

@@ -105,6 +105,7 @@ const (
 	EventCQSQOverflow        = wr.EventCQSQOverflow
 	EventCQRQError           = wr.EventCQRQError
 	EventSRQError            = wr.EventSRQError
+	EventSRQStalled          = wr.EventSRQStalled
 	EventLocalQPCatastrophic = wr.EventLocalQPCatastrophic
 	EventCQOverflow          = wr.EventCQOverflow
 	EventCQOperation         = wr.EventCQOperation

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
@@ -19,6 +20,12 @@ type SRQConfig struct {
 	SGE int
 	// Limit is the S-RQ Limit, 0 to Depth; above 0 it is armed (6.3.8).
 	Limit int
+	// StallTimeout is how long a message may make no progress while it keeps a receive,
+	// when several streams take from the queue: a peer that begins messages and does not
+	// end them would keep the receives from the others. Progress is octets placed. The
+	// stream ends then, with EventSRQStalled; it may take a quarter longer until that is
+	// noticed. 0 stands for 10 s, a negative time for never.
+	StallTimeout time.Duration
 }
 
 // SRQ is a Shared Receive Queue (verbs draft 6.3): receives for several queue
@@ -53,7 +60,8 @@ func (r *RNIC) CreateSRQ(c SRQConfig) (*SRQ, error) {
 		return nil, fmt.Errorf("create S-RQ: %w", err)
 	}
 	s := &SRQ{rnic: r, pd: c.PD, q: srq.New(srq.Config{
-		ID: SRQID(r.nextID()), PD: c.PD.id, Depth: c.Depth, SGE: c.SGE, Limit: c.Limit, Events: r.raise,
+		ID: SRQID(r.nextID()), PD: c.PD.id, Depth: c.Depth, SGE: c.SGE, Limit: c.Limit,
+		StallTimeout: c.StallTimeout, Events: r.raise,
 	})}
 	r.srqs[s.ID()] = s
 	return s, nil

@@ -42,6 +42,7 @@ const (
 	EventCQSQOverflow
 	EventCQRQError
 	EventSRQError
+	EventSRQStalled // not of the draft: see verbs.SRQConfig.StallTimeout
 	EventLocalQPCatastrophic
 	EventCQOverflow  // resource: CQ
 	EventCQOperation // resource: CQ
@@ -88,6 +89,7 @@ var eventNames = [...]string{
 	EventCQSQOverflow:        "CQ/SQ Error: CQ Overflow",
 	EventCQRQError:           "CQ/RQ Error: CQ Operation Error",
 	EventSRQError:            "S-RQ Error on a QP",
+	EventSRQStalled:          "S-RQ Error on a QP: Message Stalled",
 	EventLocalQPCatastrophic: "Local QP Catastrophic Error",
 	EventCQOverflow:          "CQ Overflow Detected",
 	EventCQOperation:         "CQ Operation Error",

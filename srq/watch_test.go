@@ -1,0 +1,132 @@
+package srq
+
+import (
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// stream is a Filler that counts how often the watchdog looks.
+type stream struct {
+	at    atomic.Uint64
+	looks atomic.Int64
+	ended atomic.Int64
+	stop  atomic.Int64 // how long the next look takes
+}
+
+func (s *stream) Filling() uint64 {
+	s.looks.Add(1)
+	if d := s.stop.Swap(0); d > 0 {
+		time.Sleep(time.Duration(d))
+	}
+	return s.at.Load()
+}
+
+func (s *stream) Stalled() { s.ended.Add(1) }
+
+// fill is what a stream does when it has placed something.
+func (s *stream) fill(q *Queue, at uint64) {
+	s.at.Store(at)
+	if at != 0 {
+		q.Fills()
+	}
+}
+
+// watched is a queue, and streams that take from it.
+func watched(t *testing.T, timeout time.Duration, n int, run func(q *Queue, s []*stream)) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{Depth: 1, SGE: 1, StallTimeout: timeout})
+		streams := make([]*stream, n)
+		for i := range streams {
+			streams[i] = new(stream)
+			q.Join(streams[i])
+		}
+		run(q, streams)
+	})
+}
+
+// pass lets time pass, and what is due at its end happen.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func TestStalled(t *testing.T) {
+	for given, limit := range map[time.Duration]time.Duration{0: 10 * time.Second, time.Minute: time.Minute} {
+		watched(t, given, 3, func(q *Queue, s []*stream) {
+			pass(time.Hour)
+			s[1].fill(q, 7)
+			pass(limit)
+			assert.Zero(t, s[1].ended.Load(), "not before %v are over", limit)
+			pass(limit / 4)
+			assert.EqualValues(t, 1, s[1].ended.Load())
+			assert.Zero(t, s[0].ended.Load()+s[2].ended.Load())
+			pass(time.Hour)
+			assert.EqualValues(t, 1, s[1].ended.Load(), "told once")
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	watched(t, 0, 2, func(q *Queue, s []*stream) {
+		for i := range uint64(100) { // an octet each time
+			s[0].fill(q, 1+i)
+			s[1].fill(q, 1<<32*i+5) // as far as before, of another message
+			pass(9 * time.Second)
+		}
+		s[1].fill(q, 0)
+		assert.Zero(t, s[0].ended.Load()+s[1].ended.Load())
+		pass(13 * time.Second)
+		assert.EqualValues(t, 1, s[0].ended.Load())
+		assert.Zero(t, s[1].ended.Load())
+	})
+}
+
+// TestWatchdogRests: nothing runs while no receive is filled in part, or one stream has
+// the queue for itself.
+func TestWatchdogRests(t *testing.T) {
+	looks := func(s *stream, d time.Duration) int64 {
+		before := s.looks.Load()
+		pass(d)
+		return s.looks.Load() - before
+	}
+	watched(t, 0, 1, func(q *Queue, s []*stream) {
+		s[0].fill(q, 1)
+		assert.Zero(t, looks(s[0], time.Hour), "one stream")
+		other := new(stream)
+		q.Join(other)
+		pass(13 * time.Second)
+		assert.EqualValues(t, 1, s[0].ended.Load(), "another has come")
+		s[0].fill(q, 0)
+		pass(time.Minute)
+		assert.Zero(t, looks(s[0], time.Hour), "nothing is filled in part")
+		other.fill(q, 1)
+		assert.Positive(t, looks(s[0], time.Minute))
+		q.Leave(other)
+		pass(time.Minute)
+		assert.Zero(t, looks(s[0], time.Hour), "one stream again")
+		assert.Zero(t, looks(other, time.Hour), "it has left")
+	})
+	watched(t, -1, 2, func(q *Queue, s []*stream) {
+		s[0].fill(q, 1)
+		assert.Zero(t, looks(s[0], 100*time.Hour), "never")
+		assert.Zero(t, s[0].ended.Load())
+		q.Leave(s[0])
+	})
+}
+
+// TestStoppedProcess: a process that was stopped for long has not looked meanwhile.
+func TestStoppedProcess(t *testing.T) {
+	watched(t, 0, 2, func(q *Queue, s []*stream) {
+		s[0].fill(q, 1)
+		pass(3 * time.Second)
+		s[0].stop.Store(int64(time.Hour)) // within the next look
+		pass(time.Hour + 8*time.Second)
+		s[0].fill(q, 2) // what has come meanwhile is received at last
+		pass(10 * time.Second)
+		assert.Zero(t, s[0].ended.Load())
+	})
+}
