@@ -64,7 +64,7 @@ type Queue struct {
 	watched   <-chan struct{}
 	stopWatch func() bool
 
-	driveMu sync.Mutex // guards drivers; taken before any Driver is called
+	driveMu sync.Mutex // guards drivers, and is held while one drives or yields
 	drivers []driver
 }
 

@@ -30,7 +30,7 @@ import (
 
 // rxSide is the receive side of a session.
 type rxSide struct {
-	mu     sync.Mutex // the token; TryLock or Lock by Drive, receiveLoop, finish
+	mu     sync.Mutex // the token; see docs/memory-model.md
 	berth  berth
 	resume chan struct{} // asks a loop that stepped aside to take over
 	stir   chan struct{} // asks it to look after the pollers again
@@ -52,12 +52,15 @@ type rxSide struct {
 	feed   chan struct{}
 	hungry atomic.Bool
 
+	// single says that GOMAXPROCS was 1 when the session began: nobody spins for what is
+	// to come, and no post is held back. It does not change.
+	single bool
+
 	// The rest belongs to the owner.
-	single bool // one processor: do not spin
-	empty  uint // fruitless polls in a row
-	in     intake
-	late   bool // see end
-	owes   bool // there may be something to send now
+	empty uint // fruitless polls in a row
+	in    intake
+	late  bool // see end
+	owes  bool // there may be something to send now
 
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1

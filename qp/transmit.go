@@ -51,7 +51,7 @@ const measureAfter = batchBytes
 
 // txSide is the transmit side of a session.
 type txSide struct {
-	mu   sync.Mutex // the token; TryLock or Lock by kick, transmitLoop, finish
+	mu   sync.Mutex // the token; see docs/memory-model.md
 	more atomic.Bool
 	wake chan struct{} // one token, for transmitLoop
 	// stalled is set while something is left for whoever comes next.
