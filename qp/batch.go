@@ -33,6 +33,7 @@ type batch struct {
 	size   int       // octets in all
 	sent   int       // octets the LLP has taken
 	gone   int       // pieces the LLP has taken whole
+	marked []byte    // scratch of frameMarked
 }
 
 // holding is a region that a batch names up to octet end of it. What is sent may

@@ -1,6 +1,8 @@
 package qp
 
 import (
+	"slices"
+
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
@@ -19,7 +21,7 @@ func (s *session) frame(b *batch) cause {
 		var f stag.Fault
 		switch {
 		case !t.framer.Plain():
-			f = s.frameMarked(b, hdr, n)
+			f = s.frameMarked(b, hdr, n, &held)
 		case s.gathers(n):
 			f = s.frameGathered(b, hdr, n)
 		default:
@@ -66,7 +68,9 @@ func (s *session) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
 func (s *session) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.Fault {
 	from := len(b.arena)
 	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
-	if f := s.copyOut(b, uint64(n), held); f != stag.OK {
+	at := len(b.arena)
+	b.arena = b.arena[:at+n]
+	if f := s.copyOut(b.arena[at:], held); f != stag.OK {
 		b.arena = b.arena[:from]
 		return f
 	}
@@ -75,22 +79,17 @@ func (s *session) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.Fa
 	return stag.OK
 }
 
-// frameMarked adds an FPDU with markers in it.
-func (s *session) frameMarked(b *batch, hdr []byte, n int) stag.Fault {
-	t := &s.tx
+// frameMarked adds an FPDU with markers in it. The payload is copied before they come
+// between.
+func (s *session) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.Fault {
 	from := len(b.arena)
-	f := s.hold(uint64(n))
-	if f == stag.OK {
-		b.arena = t.framer.AppendFPDU(b.arena, hdr, t.parts...)
-		b.copied(from)
+	b.marked = slices.Grow(b.marked[:0], n)[:n]
+	if f := s.copyOut(b.marked, held); f != stag.OK {
+		return f
 	}
-	for _, r := range t.held {
-		r.Release()
-	}
-	t.held = t.held[:0]
-	clear(t.parts)
-	t.parts = t.parts[:0]
-	return f
+	b.arena = s.tx.framer.AppendFPDU(b.arena, hdr, b.marked)
+	b.copied(from)
+	return stag.OK
 }
 
 // header makes the DDP and RDMAP headers of the next segment, which takes n
@@ -120,44 +119,25 @@ func (s *session) header() (hdr []byte, n int, last bool) {
 	}
 }
 
-// hold collects the next n octets of the message's memory in t.parts, held by
-// t.held. Memory that may vanish is copied.
-func (s *session) hold(n uint64) stag.Fault {
+// copyOut fills dst with the next octets of the message's memory.
+func (s *session) copyOut(dst []byte, held *holder) stag.Fault {
 	t := &s.tx
-	for n > 0 {
-		ref, off, k := t.take(n)
-		if k > 0 {
-			if !ref.Hold() {
-				return ref.Lost()
-			}
-			t.held = append(t.held, ref)
-			if ref.MayVanish() {
-				safe := make([]byte, k)
-				if !ref.CopyHeld(safe, off) {
-					return ref.Lost()
-				}
-				t.parts = append(t.parts, safe)
-			} else {
-				t.parts = ref.Append(t.parts, off, k)
-			}
+	for len(dst) > 0 {
+		ref, off, k := t.take(uint64(len(dst)))
+		if k > 0 && !(held.hold(ref) && t.copyHeld(ref, dst[:k], off)) {
+			return ref.Lost()
 		}
-		n -= k
+		dst = dst[k:]
 	}
 	return stag.OK
 }
 
-// copyOut appends the next n octets of the message's memory to the arena of b.
-func (s *session) copyOut(b *batch, n uint64, held *holder) stag.Fault {
-	for n > 0 {
-		ref, off, k := s.tx.take(n)
-		at := len(b.arena)
-		b.arena = b.arena[:at+int(k)]
-		if k > 0 && !(held.hold(ref) && ref.CopyHeld(b.arena[at:], off)) {
-			return ref.Lost()
-		}
-		n -= k
+// copyHeld copies what a request of the program sends, or what a peer reads by itself.
+func (t *txSide) copyHeld(ref stag.Ref, dst []byte, off uint64) bool {
+	if t.msg.kind == fromIRRQ {
+		return ref.CopyHeldForPeer(dst, off)
 	}
-	return stag.OK
+	return ref.CopyHeld(dst, off)
 }
 
 // pieces adds the next n octets of the message's memory to b, not copied.

@@ -49,10 +49,19 @@ func (s *session) placeTagged(of side, seg ddp.Segment) Fault {
 	if f != stag.OK {
 		return memoryFault(of, f)
 	}
-	if !seg.IsPlaced() && !ref.CopyIn(0, seg.Payload()) {
+	if !seg.IsPlaced() && !placed(of == sideTagged, ref, seg) {
 		return memoryFault(of, ref.Lost()) // revoked between the two, or vanished
 	}
 	return NoFault
+}
+
+// placed copies the payload that is here to its memory. byPeer says that a peer writes
+// there by itself, and not the answer to a request of the program.
+func placed(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
+	if byPeer {
+		return ref.CopyInForPeer(0, seg.Payload())
+	}
+	return ref.CopyIn(0, seg.Payload())
 }
 
 // inReadResponse places a segment of the answer to the oldest outstanding RDMA

@@ -48,7 +48,7 @@ func (s *session) divert() {
 		return
 	}
 	ref, ok := s.destination(op, seg)
-	if !ok || ref.MayVanish() || !ref.CopyIn(0, seg.Payload()) {
+	if !ok || ref.MayVanish() || !placed(op == rdmap.Write, ref, seg) {
 		return
 	}
 	t := &in.transit

@@ -82,8 +82,6 @@ type txSide struct {
 	readsUp  bool // the next choice is an RDMA Read Response
 	msg      message
 	refs     []stag.Ref // of the scatter/gather list of msg
-	held     []stag.Ref // scratch of frame
-	parts    [][]byte   // scratch of frame
 	short    int64      // the longest message that run frames
 	sources  stag.Resolver
 	hdr      [ddp.UntaggedHeader + rdmap.ReadRequestSize]byte

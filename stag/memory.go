@@ -52,31 +52,31 @@ func (m *memory) from(off uint64) (i int, skip uint64) {
 	return lo, off - (p.end - uint64(len(p.mem)))
 }
 
-// copyIn copies src to the octets from off on. They are in the memory.
-func (m *memory) copyIn(off uint64, src []byte) {
+// copyIn copies src to the octets from off on, for p. They are in the memory.
+func (m *memory) copyIn(off uint64, src []byte, p party) {
 	if m.pieces == nil {
-		copy(m.whole[off:], src)
+		move(m.whole[off:], src, p)
 		return
 	}
 	if len(src) == 0 {
 		return
 	}
 	for i, skip := m.from(off); len(src) > 0; i, skip = i+1, 0 {
-		src = src[copy(m.pieces[i].mem[skip:], src):]
+		src = src[move(m.pieces[i].mem[skip:], src, p):]
 	}
 }
 
-// copyOut fills dst from the octets from off on. They are in the memory.
-func (m *memory) copyOut(dst []byte, off uint64) {
+// copyOut fills dst from the octets from off on, for p. They are in the memory.
+func (m *memory) copyOut(dst []byte, off uint64, p party) {
 	if m.pieces == nil {
-		copy(dst, m.whole[off:])
+		move(dst, m.whole[off:], p)
 		return
 	}
 	if len(dst) == 0 {
 		return
 	}
 	for i, skip := m.from(off); len(dst) > 0; i, skip = i+1, 0 {
-		dst = dst[copy(dst, m.pieces[i].mem[skip:]):]
+		dst = dst[move(dst, m.pieces[i].mem[skip:], p):]
 	}
 }
 

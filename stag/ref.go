@@ -38,11 +38,16 @@ func (r Ref) SameHold(o Ref) bool { return r.e != nil && r.e == o.e && r.gen == 
 // CopyIn holds the range and copies src to its octets from off on. It returns
 // false, and has written nothing, if the STag was revoked or src does not fit; and
 // false, with some of it written, if memory has vanished: Lost tells which.
-func (r Ref) CopyIn(off uint64, src []byte) bool {
+func (r Ref) CopyIn(off uint64, src []byte) bool { return r.copyIn(off, src, program) }
+
+// CopyInForPeer is CopyIn of what a peer writes by itself (see party).
+func (r Ref) CopyInForPeer(off uint64, src []byte) bool { return r.copyIn(off, src, peer) }
+
+func (r Ref) copyIn(off uint64, src []byte, p party) bool {
 	if !r.contains(off, uint64(len(src))) || !r.Hold() {
 		return false
 	}
-	ok := r.e.copyIn(r.off+off, src)
+	ok := r.e.copyIn(r.off+off, src, p)
 	r.e.release()
 	return ok
 }
@@ -55,17 +60,22 @@ func (r Ref) CopyOut(dst []byte, off uint64) bool {
 	if !r.contains(off, uint64(len(dst))) || !r.Hold() {
 		return false
 	}
-	ok := r.e.copyOut(dst, r.off+off)
+	ok := r.e.copyOut(dst, r.off+off, program)
 	r.e.release()
 	return ok
 }
 
 // CopyHeld is CopyOut by who has a hold of the range.
-func (r Ref) CopyHeld(dst []byte, off uint64) bool {
+func (r Ref) CopyHeld(dst []byte, off uint64) bool { return r.copyHeld(dst, off, program) }
+
+// CopyHeldForPeer is CopyHeld of what a peer reads by itself (see party).
+func (r Ref) CopyHeldForPeer(dst []byte, off uint64) bool { return r.copyHeld(dst, off, peer) }
+
+func (r Ref) copyHeld(dst []byte, off uint64, p party) bool {
 	if !r.contains(off, uint64(len(dst))) || !r.isHeld() {
 		return false
 	}
-	return r.e.copyOut(dst, r.off+off)
+	return r.e.copyOut(dst, r.off+off, p)
 }
 
 // isHeld is false, though somebody says that he has a hold, if that cannot be.

@@ -26,32 +26,32 @@ func (r Ref) Lost() Fault {
 }
 
 // copyIn is memory.copyIn under a hold. It reports false if memory has vanished.
-func (e *entry) copyIn(off uint64, src []byte) bool {
+func (e *entry) copyIn(off uint64, src []byte, p party) bool {
 	if e.mayVanish() {
-		return e.mem.tryCopyIn(off, src)
+		return e.mem.tryCopyIn(off, src, p)
 	}
-	e.mem.copyIn(off, src)
+	e.mem.copyIn(off, src, p)
 	return true
 }
 
 // copyOut is memory.copyOut under a hold. It reports false if memory has vanished.
-func (e *entry) copyOut(dst []byte, off uint64) bool {
+func (e *entry) copyOut(dst []byte, off uint64, p party) bool {
 	if e.mayVanish() {
-		return e.mem.tryCopyOut(dst, off)
+		return e.mem.tryCopyOut(dst, off, p)
 	}
-	e.mem.copyOut(dst, off)
+	e.mem.copyOut(dst, off, p)
 	return true
 }
 
-func (m *memory) tryCopyIn(off uint64, src []byte) (ok bool) {
+func (m *memory) tryCopyIn(off uint64, src []byte, p party) (ok bool) {
 	defer endFault(debug.SetPanicOnFault(true))
-	m.copyIn(off, src)
+	m.copyIn(off, src, p)
 	return true
 }
 
-func (m *memory) tryCopyOut(dst []byte, off uint64) (ok bool) {
+func (m *memory) tryCopyOut(dst []byte, off uint64, p party) (ok bool) {
 	defer endFault(debug.SetPanicOnFault(true))
-	m.copyOut(dst, off)
+	m.copyOut(dst, off, p)
 	return true
 }
 
