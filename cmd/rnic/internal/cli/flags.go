@@ -25,6 +25,7 @@ type ConnFlags struct {
 	Timeout time.Duration
 }
 
+// DefaultConnFlags are the flags when none is given.
 func DefaultConnFlags() ConnFlags {
 	return ConnFlags{CRC: true, rev: 2, Timeout: 10 * time.Second}
 }

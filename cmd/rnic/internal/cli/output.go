@@ -44,6 +44,7 @@ type Progress struct {
 
 const progressInterval = 100 * time.Millisecond
 
+// NewProgress draws on w if that is a terminal.
 func NewProgress(w io.Writer) *Progress {
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {

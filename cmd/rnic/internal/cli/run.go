@@ -164,6 +164,7 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// Usagef makes the error of a command line that cannot be run.
 func Usagef(format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...)}
 }
@@ -184,6 +185,7 @@ func (e *statusError) Error() string {
 
 func (e *statusError) Unwrap() error { return e.err }
 
+// WithStatus gives err, which may be nil, an exit status of its own.
 func WithStatus(status int, err error) error { return &statusError{status, err} }
 
 // ExactArgs accepts exactly the arguments that are named, and says which one

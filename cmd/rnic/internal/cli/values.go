@@ -43,7 +43,7 @@ type intRange struct {
 }
 
 // IntRange is the flag at p, which holds its default.
-func IntRange(p *int, min, max int) *intRange { return &intRange{p, min, max} }
+func IntRange(p *int, least, most int) *intRange { return &intRange{p, least, most} }
 
 func (r *intRange) String() string {
 	if r.p == nil {
@@ -70,8 +70,8 @@ type durationRange struct {
 }
 
 // DurationRange is the flag at p, which holds its default.
-func DurationRange(p *time.Duration, min, max time.Duration) *durationRange {
-	return &durationRange{p, min, max}
+func DurationRange(p *time.Duration, least, most time.Duration) *durationRange {
+	return &durationRange{p, least, most}
 }
 
 func (r *durationRange) String() string {
@@ -99,7 +99,7 @@ type sizeRange struct {
 }
 
 // SizeRange is the flag at p, which holds its default.
-func SizeRange(p *uint64, min, max uint64) *sizeRange { return &sizeRange{p, min, max} }
+func SizeRange(p *uint64, least, most uint64) *sizeRange { return &sizeRange{p, least, most} }
 
 func (r *sizeRange) String() string {
 	if r.p == nil {
@@ -129,7 +129,7 @@ type sizeList struct {
 }
 
 // SizeList is the flag at p, which holds its default.
-func SizeList(p *[]uint64, min, max uint64) *sizeList { return &sizeList{p, min, max} }
+func SizeList(p *[]uint64, least, most uint64) *sizeList { return &sizeList{p, least, most} }
 
 func (l *sizeList) String() string {
 	if l.p == nil {

@@ -36,6 +36,7 @@ type Reaper struct {
 	taken atomic.Uint64 // how often there was something
 }
 
+// NewReaper takes the completions of ep.
 func NewReaper(ep *Endpoint, mode Waiting) Reaper {
 	return Reaper{CQ: ep.cq, Flushed: ep.Lost, Mode: mode.With(runtime.GOMAXPROCS(0))}
 }

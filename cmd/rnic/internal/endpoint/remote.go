@@ -13,8 +13,10 @@ type RemoteBuffer struct {
 	TO   uint64 `json:"to"`
 }
 
+// AddressOf is octet off of a region, as a peer names it.
 func AddressOf(mr *verbs.MR, off int) RemoteBuffer { return FromRemote(mr.Remote(off)) }
 
+// FromRemote is r as it travels.
 func FromRemote(r verbs.Remote) RemoteBuffer { return RemoteBuffer{uint32(r.STag), r.TO} }
 
 // At is the address off octets into the buffer.

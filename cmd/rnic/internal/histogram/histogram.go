@@ -17,6 +17,7 @@ type Histogram struct {
 
 const subBits = 7
 
+// Record counts d.
 func (h *Histogram) Record(d time.Duration) {
 	d = max(d, 0) // a clock may have been set back
 	h.counts[min(bucketOf(uint64(d)), len(h.counts)-1)]++
@@ -47,6 +48,7 @@ func lowerBound(bucket int) uint64 {
 	return uint64(bucket-shift<<subBits) << shift
 }
 
+// Mean is the average of what was recorded, 0 without any.
 func (h *Histogram) Mean() time.Duration { return h.sum / time.Duration(max(h.N, 1)) }
 
 // Shares calls f for each duration that was recorded, shortest first, with the

@@ -196,7 +196,7 @@ func TestPerfBaseline(t *testing.T) {
 func TestServePlainRefuses(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	host := openHost(t, 1, time.Minute)
+	host := openHost(t, 2, time.Minute) // the first may still be leaving when the second comes
 	var log clitest.LockedBuffer
 	done := make(chan struct{})
 	go func() {

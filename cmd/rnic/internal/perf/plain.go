@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -72,7 +73,7 @@ func servePlainRun(nc net.Conn, host *endpoint.Host) (err error) {
 	}()
 	// The header is read octet by octet: what follows it is timed.
 	line, err := bufio.NewReaderSize(oneByOne{io.LimitReader(conn, maxPlainLine)}, 16).ReadBytes('\n')
-	if err == io.EOF && len(line) == maxPlainLine {
+	if errors.Is(err, io.EOF) && len(line) == maxPlainLine {
 		return fmt.Errorf("its first line has more than %d octets", maxPlainLine)
 	}
 	if err != nil {
