@@ -42,7 +42,6 @@ const (
 	EventCQSQOverflow
 	EventCQRQError
 	EventSRQError
-	EventSRQStalled // not of the draft: see verbs.SRQConfig.StallTimeout
 	EventLocalQPCatastrophic
 	EventCQOverflow  // resource: CQ
 	EventCQOperation // resource: CQ
@@ -50,6 +49,8 @@ const (
 	EventRQLimit
 	EventSRQCatastrophic  // resource: S-RQ
 	EventRNICCatastrophic // resource: RNIC
+	// EventSRQStalled is not of the draft: see verbs.SRQConfig.StallTimeout.
+	EventSRQStalled
 	eventEnd
 )
 
