@@ -2,7 +2,9 @@ package cases
 
 import (
 	"bytes"
+	"runtime"
 	"sync"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,6 +26,7 @@ var va6 = []conformance.Case{
 	{Name: "6.4.1/vi-status-last", Keys: []string{"VA-6.4.1-M2"}, Need: conformance.NeedAPI, Run: viStatusLast},
 	{Name: "6.4.2/vi-sleepers-woken", Keys: []string{"VA-6.4.2-S1", "VA-6-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viSleepersWoken},
 	{Name: "7/vi-asynchronous-errors", Keys: []string{"VA-7-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viAsynchronousErrors},
+	{Name: "9.5.3/vi-read-only-pages", Keys: []string{"VA-9.5.3-S1"}, Need: conformance.NeedAPI, Run: viReadOnlyPages},
 	{Name: "9.5.1/vi-tags-match", Keys: []string{"VA-9.5.1-M1"}, Need: conformance.NeedAPI, Run: viTagsMatch},
 }
 
@@ -211,6 +214,27 @@ func viAsynchronousErrors(t *conformance.T) {
 	require.Equal(t, vipl.ErrorRdmaWProt, e.ErrorCode)
 	require.Same(t, r.nic, e.NicHandle)
 	require.Same(t, r.v, e.ViHandle)
+}
+
+// viReadOnlyPages has a receive and an RDMA Write go to a constant of this program, which is
+// in pages that can only be read.
+func viReadOnlyPages(t *conformance.T) {
+	const text = "what cannot be written to"
+	mem := unsafe.Slice(unsafe.StringData(text), len(text))
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+	handle, err := r.nic.RegisterMem(mem, &vipl.MemAttributes{Ptag: r.ptag, EnableRdmaWrite: true})
+	if err == nil && runtime.GOOS != "linux" { // only Linux tells
+		r.rdmaWrite(viRDMA{address: uint64(vipl.AddressOf(mem)), handle: uint32(handle)}, "written")
+	} else {
+		viCode(t, vipl.ErrInvalidParameter, err, "RegisterMem with RDMA Writes")
+	}
+	handle = r.register(mem, vipl.MemAttributes{Ptag: r.ptag})
+	data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: uint32(len(mem))}
+	d := r.recv(r.v, data)
+	r.send("written")
+	r.received(r.v, d, viDone|viProtection|viOpReceive)
+	r.sends(r.v, data)
+	require.Equal(t, text, string(r.get(viSend).payload), "it can be sent")
 }
 
 // viTagsMatch uses buffers and Descriptors of another protection tag than the VI's.
