@@ -42,7 +42,7 @@ func TestErrNamesTheRequest(t *testing.T) {
 	var here, there *verbs.StreamError
 	require.ErrorAs(t, y.Err(), &here)
 	require.Equal(t, verbs.Completion{ID: 7, QP: b.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusBaseBounds}, here.Request)
-	require.ErrorIs(t, y.Err(), verbs.StatusBaseBounds.Err())
+	require.ErrorIs(t, y.Err(), &verbs.CompletionError{Status: verbs.StatusBaseBounds})
 	require.True(t, here.Terminate.Sent)
 	require.Zero(t, here.Event, "the completion told of it")
 	require.ErrorAs(t, x.Close(), &there)

@@ -52,13 +52,13 @@ type Queue struct {
 	ring       []Entry // guarded by mu, as all below; nil once closed
 	head       int
 	count      int
-	armed      NotifyType // 0: not armed
-	waiters    int        // goroutines asleep in Wait, on wake
-	sleeper    Sleeper    // where one more is asleep; nil: nowhere
-	notified   bool       // a notification was given, and nobody has polled since
-	overflowed bool       // the event was raised, and there was no room since
-	failed     bool       // by Fail
-	closed     bool       // by Close
+	armed      wr.NotifyType // 0: not armed
+	waiters    int           // goroutines asleep in Wait, on wake
+	sleeper    Sleeper       // where one more is asleep; nil: nowhere
+	notified   bool          // a notification was given, and nobody has polled since
+	overflowed bool          // the event was raised, and there was no room since
+	failed     bool          // by Fail
+	closed     bool          // by Close
 
 	// watched is the Done of the context whose end rouses the sleeper.
 	watched   <-chan struct{}

@@ -20,7 +20,7 @@ type model struct {
 	size           int
 	queued         []uint64
 	released       []uint64
-	armed          NotifyType
+	armed          wr.NotifyType
 	token          bool
 	calls          int
 	told           bool // of the overflow that lasts
@@ -146,7 +146,7 @@ func (d *modelDrive) poll() {
 }
 
 func (d *modelDrive) request() {
-	n := NotifyType(1 + d.rng.IntN(2))
+	n := wr.NotifyType(1 + d.rng.IntN(2))
 	if d.m.closed {
 		require.ErrorIs(d.t, d.Request(n), wr.ErrInvalidCQ)
 		return

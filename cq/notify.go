@@ -7,13 +7,10 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// NotifyType says which completion a one-shot notification waits for.
-type NotifyType uint8
-
 // The notification types of Request Completion Notification (9.3.2.2).
 const (
-	NotifyNext NotifyType = iota + 1
-	NotifySolicited
+	NotifyNext      = wr.NotifyNext
+	NotifySolicited = wr.NotifySolicited
 )
 
 // Request arms a one-shot notification: the next completion of that type puts a
@@ -21,7 +18,7 @@ const (
 // count: poll again after Request (verbs draft 8.2.5). A request for the next
 // completion overrides one for solicited ones, not the reverse. It fails with
 // wr.ErrInvalidNotifyType, or wr.ErrInvalidCQ after Close.
-func (q *Queue) Request(t NotifyType) error {
+func (q *Queue) Request(t wr.NotifyType) error {
 	if t != NotifyNext && t != NotifySolicited {
 		return wr.ErrInvalidNotifyType
 	}

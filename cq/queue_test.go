@@ -149,19 +149,19 @@ func TestNotify(t *testing.T) {
 	failed.Status = wr.StatusFlushed
 	for _, c := range []struct {
 		name     string
-		requests []NotifyType
+		requests []wr.NotifyType
 		push     []Entry
 		want     bool
 	}{
 		{"not requested", nil, []Entry{solicited}, false},
-		{"next", []NotifyType{NotifyNext}, []Entry{plain}, true},
-		{"next, error", []NotifyType{NotifyNext}, []Entry{failed}, true},
-		{"solicited, plain comes", []NotifyType{NotifySolicited}, []Entry{plain, plain}, false},
-		{"solicited", []NotifyType{NotifySolicited}, []Entry{plain, solicited}, true},
-		{"solicited, error", []NotifyType{NotifySolicited}, []Entry{failed}, true},
-		{"next overrides solicited", []NotifyType{NotifySolicited, NotifyNext}, []Entry{plain}, true},
-		{"solicited does not override next", []NotifyType{NotifyNext, NotifySolicited}, []Entry{plain}, true},
-		{"nothing comes", []NotifyType{NotifyNext}, nil, false},
+		{"next", []wr.NotifyType{NotifyNext}, []Entry{plain}, true},
+		{"next, error", []wr.NotifyType{NotifyNext}, []Entry{failed}, true},
+		{"solicited, plain comes", []wr.NotifyType{NotifySolicited}, []Entry{plain, plain}, false},
+		{"solicited", []wr.NotifyType{NotifySolicited}, []Entry{plain, solicited}, true},
+		{"solicited, error", []wr.NotifyType{NotifySolicited}, []Entry{failed}, true},
+		{"next overrides solicited", []wr.NotifyType{NotifySolicited, NotifyNext}, []Entry{plain}, true},
+		{"solicited does not override next", []wr.NotifyType{NotifyNext, NotifySolicited}, []Entry{plain}, true},
+		{"nothing comes", []wr.NotifyType{NotifyNext}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			calls := 0
@@ -197,7 +197,7 @@ func notified(q *Queue) bool {
 
 func TestNotifyRefusals(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 1})
-	for _, n := range []NotifyType{0, NotifySolicited + 1, 255} {
+	for _, n := range []wr.NotifyType{0, NotifySolicited + 1, 255} {
 		require.ErrorIs(t, q.Request(n), wr.ErrInvalidNotifyType)
 	}
 	require.True(t, q.Push(entry(1)))

@@ -98,7 +98,7 @@ func (q *Queue) reap(more bool) {
 	if e.Owner != nil && !(more && q.ring[q.head].Owner == e.Owner) {
 		e.Owner.Release(e.Pos)
 	}
-	e.Owner = nil
+	e.Owner, e.Context = nil, nil
 	q.count--
 	q.overflowed = false
 }

@@ -75,7 +75,7 @@ func (a *Adapter) prepare() (err error) {
 	if a.fence, err = a.pd.AllocateRegion(verbs.AllocateConfig{PBL: 1}); err != nil {
 		return err
 	}
-	if a.handler, err = a.nic.SetCompletionHandler(0, a.notified); err != nil {
+	if a.handler, err = a.nic.AddCompletionHandler(a.notified); err != nil {
 		return err
 	}
 	if err = a.nic.SetEventHandler(a.event); err != nil {
@@ -87,9 +87,9 @@ func (a *Adapter) prepare() (err error) {
 		MaxRegistrationSize: maxRegion, MaxWindowSize: maxRegion,
 		MaxInitiatorSge: maxSge, MaxReceiveSge: maxSge, MaxReadSge: maxReadSge,
 		MaxTransferLength: verbs.MaxMessage, MaxInlineDataSize: maxInline,
-		MaxInboundReadLimit: min(q.MaxIRD, math.MaxInt16/2), MaxOutboundReadLimit: min(q.MaxORD, math.MaxInt16/2),
+		MaxInboundReadLimit: min(q.Limits.IRD, math.MaxInt16/2), MaxOutboundReadLimit: min(q.Limits.ORD, math.MaxInt16/2),
 		MaxReceiveQueueDepth: maxReceive, MaxInitiatorQueueDepth: maxInitiator,
-		MaxSharedReceiveQueueDepth: min(q.MaxWROfSRQ, maxSRQ), MaxCompletionQueueDepth: maxCQDepth,
+		MaxSharedReceiveQueueDepth: min(q.Limits.SRQWR, maxSRQ), MaxCompletionQueueDepth: maxCQDepth,
 		LargeRequestThreshold: 64 << 10,
 		MaxCallerData:         maxPrivateData, MaxCalleeData: maxPrivateData,
 		AdapterFlags: AdapterFlagMultiEngine | AdapterFlagCQResize | AdapterFlagLoopbackConnections,

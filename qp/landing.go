@@ -109,6 +109,7 @@ func (s *session) closeLanding(c wr.Completion, solicited bool) cq.Entry {
 		return rq.complete(c, solicited)
 	}
 	c.ID, c.QP, c.Op = l.id, rq.qp, wr.OpRecv
+	c.Context = rq.context
 	return cq.Entry{Completion: c, Owner: l.element, Solicited: solicited}
 }
 

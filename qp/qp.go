@@ -74,6 +74,8 @@ type Config struct {
 	CloseTimeout time.Duration
 	// Tuning are the thresholds of the data path.
 	Tuning Tuning
+	// Context is the Context of all its completions.
+	Context any
 	// Events takes asynchronous events. It must not block.
 	Events func(wr.Event)
 }
@@ -130,7 +132,7 @@ func New(c Config) *QP {
 		c.RecvDepth, c.RecvSGE = 0, 0
 		q.rqLimit.set(c.RQLimit, c.RQLimit > 0) // RV-6.3.8-M15
 	}
-	q.rq.init(c.ID, c.RecvDepth, c.RecvSGE, c.RecvCQ)
+	q.rq.init(&c, c.RecvDepth, c.RecvSGE)
 	return q
 }
 

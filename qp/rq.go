@@ -24,10 +24,11 @@ type rqe struct {
 // who polls the CQ. With an S-RQ nothing is ever posted here; the CQ is used all
 // the same.
 type recvQueue struct {
-	slots  slots[rqe]
-	maxSGE int
-	cq     *cq.Queue
-	qp     wr.QPID
+	slots   slots[rqe]
+	maxSGE  int
+	cq      *cq.Queue
+	qp      wr.QPID
+	context any // for completions
 
 	tail   atomic.Uint64
 	head   atomic.Uint64 // the first element whose completion the CQ has not got
@@ -38,8 +39,8 @@ type recvQueue struct {
 	freed  uint64 // guarded by postMu
 }
 
-func (r *recvQueue) init(id wr.QPID, depth, maxSGE int, q *cq.Queue) {
-	r.maxSGE, r.cq, r.qp = maxSGE, q, id
+func (r *recvQueue) init(c *Config, depth, maxSGE int) {
+	r.maxSGE, r.cq, r.qp, r.context = maxSGE, c.RecvCQ, c.ID, c.Context
 	r.slots.init(depth, r.elements)
 }
 
@@ -117,6 +118,7 @@ func (r *recvQueue) complete(c wr.Completion, solicited bool) cq.Entry {
 	e := r.slots.at(r.next)
 	e.queued = true
 	c.ID, c.QP, c.Op = e.id, r.qp, wr.OpRecv
+	c.Context = r.context
 	r.next++
 	return cq.Entry{Completion: c, Owner: r, Pos: r.next - 1, Solicited: solicited}
 }

@@ -46,6 +46,7 @@ type sendQueue struct {
 	sendSGE, writeSGE int
 	cq                *cq.Queue
 	qp                wr.QPID
+	context           any // for completions
 
 	tail   atomic.Uint64
 	framed atomic.Uint64
@@ -61,6 +62,7 @@ type sendQueue struct {
 
 func (s *sendQueue) init(c *Config) {
 	s.sendSGE, s.writeSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.SendCQ, c.ID
+	s.context = c.Context
 	s.slots.init(c.SendDepth, s.elements)
 }
 
@@ -245,7 +247,7 @@ func (s *sendQueue) queue(pos uint64, st wr.Status) bool {
 func (s *sendQueue) entry(pos uint64, st wr.Status) cq.Entry {
 	e := s.at(pos)
 	return cq.Entry{
-		Completion: wr.Completion{ID: e.id, QP: s.qp, Op: e.op, Status: st},
+		Completion: wr.Completion{ID: e.id, QP: s.qp, Op: e.op, Status: st, Context: s.context},
 		Owner:      s, Pos: pos,
 	}
 }

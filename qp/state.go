@@ -7,7 +7,7 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// State is a queue pair's resource state (verbs draft 6.2).
+// State is a queue pair's state (verbs draft 6.2).
 //
 //	          ModifyRTS               ModifyClosing, peer closes
 //	+------+ ----------->  +-----+ -------------------------------> +---------+
@@ -25,26 +25,17 @@ import (
 //	 +----------------> +-------+      bad close, LLP failure               |
 //	 ^   ModifyError, own failure                       LLP close complete  |
 //	 +----------------------------------------------------------------------+
-type State uint8
+type State = wr.State
 
 // The five states.
 const (
-	Idle State = iota
-	RTS
-	Closing
-	Terminate
-	Error
-	numStates
+	Idle      = wr.StateIdle
+	RTS       = wr.StateRTS
+	Closing   = wr.StateClosing
+	Terminate = wr.StateTerminate
+	Error     = wr.StateError
+	numStates = wr.StateError + 1
 )
-
-var stateNames = [...]string{Idle: "Idle", RTS: "RTS", Closing: "Closing", Terminate: "Terminate", Error: "Error"}
-
-func (s State) String() string {
-	if s < numStates {
-		return stateNames[s]
-	}
-	return "State(" + strconv.Itoa(int(s)) + ")"
-}
 
 // Trigger is what may happen to a queue pair.
 type Trigger uint8

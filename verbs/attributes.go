@@ -13,8 +13,8 @@ import (
 // Version is the version of this module.
 const Version = "0.1.0"
 
-// Attributes are what Query RNIC returns (verbs draft 9.2.1.2).
-type Attributes struct {
+// RNICAttributes are what Query RNIC returns (verbs draft 9.2.1.2).
+type RNICAttributes struct {
 	ID      uuid.UUID
 	Vendor  string
 	Version string
@@ -24,47 +24,27 @@ type Attributes struct {
 	Mode               Mode
 	PageSizes          []uint64
 	MinBlock, MaxBlock uint64
-	MaxPD              int
-	MaxQP              int
-	MaxWR              int // outstanding work requests of one queue
-	MaxSGE             int // elements of a Send or Receive list
-	MaxWriteSGE        int // elements of an RDMA Write list
-	MaxCQ              int
-	MaxCQE             int // entries of one CQ
-	MaxEventHandlers   int // completion event handlers
-	MaxSRQ             int // 0 without shared receive queues
-	MaxWROfSRQ         int // outstanding receives of one
-	MaxMR              int
-	MaxMW              int
-	MaxPBL             int    // entries of one physical buffer list
-	MaxPhysicalMemory  uint64 // octets that AllocPages gives in all
-	MaxIRD             int    // of one QP
-	MaxORD             int
-	MaxIRDShared       int    // of all QPs together; 0: not shared
-	MaxORDShared       int    // of all QPs together; 0: not shared
-	MaxMessage         uint64 // octets
-	MaxPrivateData     int    // octets that MPA carries at connect
-	BlockMode          bool   // the RNIC can be opened in block mode
-	SharedReceive      bool   // shared receive queues
-	DequeueModel       DequeueModel
-	ModifyIRD          bool // IRD can be changed after creation
-	RaiseORD           bool // ORD can be raised after creation; it can always be lowered
-	ModifyQueueSize    bool // of QPs and shared receive queues
-	DetectCQOverflow   bool
-	CRCDefault         bool
+	// Limits are those of Config, with their defaults. Without FeatureSRQ those
+	// of shared receive queues are 0.
+	Limits Limits
+	// Features are those that the RNIC has: all but Config.Without.
+	Features         Features
+	DequeueModel     DequeueModel // 0 without FeatureSRQ
+	DetectCQOverflow bool
+	CRCDefault       bool
+	MaxMessage       uint64 // octets
+	MaxPrivateData   int    // octets that MPA carries at connect
 }
 
 // DequeueModel says in which order messages take receives from an S-RQ (verbs
 // draft 6.3.5).
 type DequeueModel uint8
 
-// The models; zero stands for none, without shared receive queues.
+// The model of this RNIC; zero stands for none, without shared receive queues.
 const (
 	// ArrivalOrder: each message takes the oldest when its first segment
 	// arrives.
 	ArrivalOrder DequeueModel = iota + 1
-	// SequentialOrder: a message takes one for each message before it too.
-	SequentialOrder
 )
 
 func (m DequeueModel) String() string {
@@ -73,8 +53,6 @@ func (m DequeueModel) String() string {
 		return "none"
 	case ArrivalOrder:
 		return "arrival order"
-	case SequentialOrder:
-		return "sequential order"
 	}
 	return "DequeueModel(" + strconv.Itoa(int(m)) + ")"
 }
@@ -83,24 +61,17 @@ func (m DequeueModel) String() string {
 func (m DequeueModel) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // Query returns the RNIC's attributes. Errors: ErrInvalidRNIC.
-func (r *RNIC) Query() (Attributes, error) {
+func (r *RNIC) Query() (RNICAttributes, error) {
 	if err := r.closedError(); err != nil {
-		return Attributes{}, fmt.Errorf("query RNIC: %w", err)
+		return RNICAttributes{}, fmt.Errorf("query RNIC: %w", err)
 	}
-	l, has := r.limits, func(f Features) bool { return r.without&f == 0 }
-	a := Attributes{
+	a := RNICAttributes{
 		ID: r.id, Vendor: "softrnic", Version: Version, Mode: r.mode,
-		MaxPD: l.PDs, MaxQP: l.QPs, MaxWR: l.WR, MaxSGE: l.SGE, MaxWriteSGE: l.WriteSGE,
-		MaxCQ: l.CQs, MaxCQE: l.CQE, MaxEventHandlers: l.EventHandlers,
-		MaxSRQ: l.SRQs, MaxWROfSRQ: l.SRQWR,
-		MaxMR: l.Regions, MaxMW: l.Windows, MaxPBL: l.PBL, MaxPhysicalMemory: l.Physical,
-		MaxIRD: l.IRD, MaxORD: l.ORD, MaxIRDShared: l.SharedIRD, MaxORDShared: l.SharedORD,
-		MaxMessage: wr.MaxMessage, MaxPrivateData: 508,
-		BlockMode: has(FeatureBlockMode), SharedReceive: has(FeatureSRQ),
-		ModifyIRD: has(FeatureChangeIRD), RaiseORD: has(FeatureRaiseORD), ModifyQueueSize: has(FeatureResize),
+		Limits: r.limits, Features: allFeatures &^ r.without,
 		DetectCQOverflow: true, CRCDefault: true,
+		MaxMessage: wr.MaxMessage, MaxPrivateData: 508,
 	}
-	if has(FeatureSRQ) {
+	if a.Features.Has(FeatureSRQ) {
 		a.DequeueModel = ArrivalOrder
 	}
 	if r.mode == BlockMode { // RV-9.2.1.2: either the range or the list

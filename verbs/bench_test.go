@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -166,8 +167,8 @@ func BenchmarkSegments(b *testing.B) {
 	for _, segment := range []int{1440, 0} {
 		for _, crc := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%d/crc=%v", segment, crc), func(b *testing.B) {
-				rnic := verbs.Config{Tuning: verbs.Tuning{Segment: segment}}
-				x, y := newNodeOf(b, rnic, verbs.QPConfig{}), newNodeOf(b, rnic, verbs.QPConfig{})
+				tuning := qp.Tuning{Segment: segment}
+				x, y := newTuned(b, tuning), newTuned(b, tuning)
 				join(b, x.qp, y.qp, crc)
 				recv, w := verbs.Recv{SGL: y.mr.SGL(0, size)}, verbs.Send{SGL: x.mr.SGL(0, size)}
 				var buf [1]verbs.Completion

@@ -16,15 +16,18 @@ import (
 // name Type.Method.
 func everyVerb(w *world) map[string]func() error {
 	return map[string]func() error{
-		"RNIC.Query":                func() error { return second(w.nic.Query()) },
-		"RNIC.AllocPD":              func() error { return second(w.nic.AllocPD()) },
-		"RNIC.CreateCQ":             func() error { return second(w.nic.CreateCQ(verbs.CQConfig{})) },
-		"RNIC.CreateSRQ":            func() error { return second(w.nic.CreateSRQ(verbs.SRQConfig{PD: w.pd})) },
-		"RNIC.CreateQP":             func() error { return second(w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})) },
-		"RNIC.AllocPages":           func() error { return second(w.nic.AllocPages(1, 4096)) },
-		"RNIC.SetEventHandler":      func() error { return w.nic.SetEventHandler(nil) },
-		"RNIC.SetCompletionHandler": func() error { return second(w.nic.SetCompletionHandler(0, func(*verbs.CQ) {})) },
-		"PD.Register":               func() error { return second(w.pd.Register(make([]byte, 1), verbs.LocalRead)) },
+		"RNIC.Query":                    func() error { return second(w.nic.Query()) },
+		"RNIC.AllocPD":                  func() error { return second(w.nic.AllocPD()) },
+		"RNIC.CreateCQ":                 func() error { return second(w.nic.CreateCQ(verbs.CQConfig{})) },
+		"RNIC.CreateSRQ":                func() error { return second(w.nic.CreateSRQ(verbs.SRQConfig{PD: w.pd})) },
+		"RNIC.CreateQP":                 func() error { return second(w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})) },
+		"RNIC.AllocPages":               func() error { return second(w.nic.AllocPages(1, 4096)) },
+		"RNIC.SetEventHandler":          func() error { return w.nic.SetEventHandler(nil) },
+		"RNIC.AddCompletionHandler":     func() error { return second(w.nic.AddCompletionHandler(func(*verbs.CQ) {})) },
+		"RNIC.CreateEndpoint":           func() error { return second(w.nic.CreateEndpoint(verbs.QPConfig{})) },
+		"RNIC.ReplaceCompletionHandler": func() error { return w.nic.ReplaceCompletionHandler(w.handler, func(*verbs.CQ) {}) },
+		"RNIC.RemoveCompletionHandler":  func() error { return w.nic.RemoveCompletionHandler(w.handler) },
+		"PD.Register":                   func() error { return second(w.pd.Register(make([]byte, 1), verbs.LocalRead)) },
 		"PD.RegisterRegion": func() error {
 			return second(w.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 1), Access: verbs.LocalRead}))
 		},
@@ -46,6 +49,7 @@ func everyVerb(w *world) map[string]func() error {
 		"CQ.Resize":     func() error { return w.cq.Resize(7) },
 		"CQ.PollOne":    func() error { return second(w.cq.PollOne()) },
 		"CQ.Wait":       func() error { return second(w.cq.Wait(context.Background(), make([]verbs.Completion, 1))) },
+		"CQ.WaitOne":    func() error { return second(w.cq.WaitOne(context.Background())) },
 		"CQ.Notify":     func() error { return w.cq.Notify(verbs.NotifyNext) },
 		"CQ.Destroy":    func() error { return w.cq.Destroy() },
 		"SRQ.PostRecv":  func() error { return second(w.srq.PostRecv(verbs.Recv{})) },
@@ -65,10 +69,10 @@ func everyVerb(w *world) map[string]func() error {
 // every time: accessors, Close, Poll (which tells "none"), the waits for a stream
 // and the provoked failures.
 var notVerbs = "RNIC.Close RNIC.Fail RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
-	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.Remote MR.Buffer MW.STag MW.Bind " +
+	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.All MR.Remote MR.Buffer MW.STag MW.Bind " +
 	"Pages.Bytes Pages.Size Pages.Address Pages.Addresses Pages.List " +
 	"CQ.ID CQ.Entries CQ.Poll CQ.Events CQ.Fail CQ.User SRQ.ID SRQ.PD SRQ.Fail SRQ.User " +
-	"QP.ID QP.PD QP.State QP.Drain QP.Done QP.LLPStream QP.Fail"
+	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Drain QP.Done QP.LLPStream QP.Fail"
 
 // TestEveryVerbIsListed keeps everyVerb complete.
 func TestEveryVerbIsListed(t *testing.T) {

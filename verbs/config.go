@@ -3,10 +3,10 @@ package verbs
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -22,12 +22,7 @@ type Config struct {
 	Without Features
 	// Limits bound what the RNIC hands out; zero fields have defaults.
 	Limits Limits
-	// Tuning are the thresholds of the data path. Its zero value is good.
-	Tuning Tuning
 }
-
-// Tuning are the thresholds of the data path.
-type Tuning = qp.Tuning
 
 // Mode says what the Physical Buffer Lists of an RNIC are lists of (verbs draft
 // 7.6.2).
@@ -70,7 +65,35 @@ const (
 	FeatureChangeIRD
 	// FeatureRaiseORD: Modify QP can raise ORD; it can always lower it (6.5).
 	FeatureRaiseORD
+	featureEnd
+
+	allFeatures = featureEnd - 1
 )
+
+var featureNames = [...]string{"block mode", "S-RQ", "resize queues", "change IRD", "raise ORD"}
+
+// Has reports whether all of f2 are in f.
+func (f Features) Has(f2 Features) bool { return f&f2 == f2 }
+
+// String lists the features.
+func (f Features) String() string {
+	var names []string
+	for i, n := range featureNames {
+		if f&(1<<i) != 0 {
+			names = append(names, n)
+		}
+	}
+	if rest := f &^ allFeatures; rest != 0 {
+		names = append(names, fmt.Sprintf("0x%x", uint8(rest)))
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// MarshalText makes JSON show the names.
+func (f Features) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // Limits bound an RNIC's resources. Each zero field stands for its default; a
 // field is at least 1 otherwise, and at most what is said.

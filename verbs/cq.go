@@ -16,7 +16,7 @@ type CQConfig struct {
 	// outstanding on its queues at a time: an overflow ends the queue pair
 	// that hits it.
 	Entries int
-	// Handler, if not 0, is told of notifications (see SetCompletionHandler).
+	// Handler, if not 0, is told of notifications (see RNIC.AddCompletionHandler).
 	Handler HandlerID
 }
 
@@ -25,7 +25,8 @@ type CQ struct {
 	rnic    *RNIC
 	q       *cq.Queue
 	handler HandlerID
-	refs    int // work queues tied to it; guarded by rnic.mu
+	refs    int  // work queues tied to it; guarded by rnic.mu
+	ends    bool // with the last of them; guarded by rnic.mu
 }
 
 // CreateCQ creates a Completion Queue (verbs draft 9.2.3.1). Errors:
@@ -134,6 +135,17 @@ func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
 	return n, err
 }
 
+// WaitOne is Wait for one completion. Its error is that of Wait, or the
+// completion's own, a *CompletionError, if the request failed: the completion is
+// there then too.
+func (c *CQ) WaitOne(ctx context.Context) (Completion, error) {
+	var done [1]Completion
+	if _, err := c.Wait(ctx, done[:]); err != nil {
+		return Completion{}, err
+	}
+	return done[0], done[0].Err()
+}
+
 // Notify requests a one-shot notification (verbs draft 9.3.2.2): the next
 // completion that is added, or only the next solicited one or error, puts a
 // token into Events and calls the queue's handler. Poll once more after it, for
@@ -174,7 +186,20 @@ func (c *CQ) Destroy() error {
 	case c.refs > 0: // RV-5.3.4-M2
 		return fmt.Errorf("destroy CQ %d: %w: %d work queues are tied to it", c.ID(), wr.ErrCQInUse, c.refs)
 	}
+	c.end()
+	return nil
+}
+
+// release counts a work queue out, with rnic.mu held.
+func (c *CQ) release() {
+	c.refs--
+	if c.refs == 0 && c.ends {
+		c.end()
+	}
+}
+
+// end ends the queue, with rnic.mu held.
+func (c *CQ) end() {
 	delete(c.rnic.cqs, c.ID())
 	c.q.Close()
-	return nil
 }

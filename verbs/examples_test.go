@@ -152,12 +152,12 @@ func ExampleFastRegister() {
 
 // A program that has better things to do than to poll is called. It polls, asks
 // for the next call, and polls once more, for what came in between.
-func ExampleRNIC_SetCompletionHandler() {
+func ExampleRNIC_AddCompletionHandler() {
 	client, server := open(), open()
 	defer client.nic.Close()
 	defer server.nic.Close()
 	received := make(chan verbs.Completion, 8)
-	handler := must1(server.nic.SetCompletionHandler(0, func(cq *verbs.CQ) {
+	handler := must1(server.nic.AddCompletionHandler(func(cq *verbs.CQ) {
 		poll := func() {
 			for {
 				done, err := cq.PollOne()

@@ -9,8 +9,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// MaxOpen is how many RNICs can be open in a process at a time.
-const MaxOpen = 1024
+// maxOpen is how many RNICs can be open in a process at a time.
+const maxOpen = 1024
 
 // registry knows which RNICs are open: each once (verbs draft 5.1.2).
 type registry struct {
@@ -30,8 +30,8 @@ func (g *registry) take(id uuid.UUID) (uuid.UUID, error) {
 	if _, ok := g.open[id]; ok {
 		return id, fmt.Errorf("%w: %v", wr.ErrRNICInUse, id)
 	}
-	if len(g.open) >= MaxOpen {
-		return id, fmt.Errorf("%w: %d are open", wr.ErrInsufficientResources, MaxOpen)
+	if len(g.open) >= maxOpen {
+		return id, fmt.Errorf("%w: %d are open", wr.ErrInsufficientResources, maxOpen)
 	}
 	g.open[id] = struct{}{}
 	return id, nil

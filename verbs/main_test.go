@@ -10,6 +10,7 @@ import (
 
 	"github.com/softrnic/softrnic/internal/leak"
 	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -41,6 +42,14 @@ func newNodeOf(t testing.TB, rnic verbs.Config, c verbs.QPConfig) *node {
 	n.qp = n.newQP(t, c)
 	n.mr, err = n.pd.Register(make([]byte, 1<<20), allRights)
 	require.NoError(t, err)
+	return n
+}
+
+// newTuned is newNode with other thresholds of the data path.
+func newTuned(t testing.TB, tuning qp.Tuning) *node {
+	n := newNode(t, verbs.QPConfig{})
+	verbs.Tune(n.nic, tuning)
+	n.qp = n.newQP(t, verbs.QPConfig{})
 	return n
 }
 

@@ -189,7 +189,7 @@ func (w *modelWorld) refuses(n *modelNode) {
 	check("PD", second(n.nic.AllocPD()))
 	check("CQ", second(n.nic.CreateCQ(verbs.CQConfig{})))
 	check("pages", second(n.nic.AllocPages(1, 4096)))
-	check("handler", second(n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})))
+	check("handler", second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})))
 	for _, p := range n.pds {
 		check("S-RQ", second(n.nic.CreateSRQ(verbs.SRQConfig{PD: p.real})))
 		check("region", second(p.real.Register(n.heap.real[:1], verbs.LocalRead)))

@@ -181,7 +181,7 @@ func (w *modelWorld) setHandler(n *modelNode) {
 		want = verbs.ErrInsufficientResources
 	}
 	w.say("%d: set handler %d, clear %t", n.number, id, call == nil)
-	got, err := n.nic.SetCompletionHandler(id, call)
+	got, err := setHandler(n.nic, id, call)
 	w.same(want, err)
 	if err != nil {
 		return

@@ -199,7 +199,7 @@ func (n *modelNode) compareQPs() {
 		w.must(err)
 		w.equal("state", q, q.state, a.State)
 		w.equal("stream", q, q.stream != nil, a.Stream != nil)
-		if q.stream != a.Stream {
+		if q.stream != nil && (q.stream.Conn != a.Stream.Conn || !reflect.DeepEqual(q.stream, a.Stream)) {
 			w.fail("%v has another stream", q)
 		}
 		w.equal("objects", q, []any{q.pd.real.ID(), q.send.real.ID(), q.recv.real.ID(), q.srq != nil},

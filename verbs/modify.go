@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -33,7 +34,7 @@ func (q *QP) Modify(m ModifyQP) error {
 
 func (q *QP) modify(m ModifyQP) error {
 	if m.IRD == nil && m.ORD == nil {
-		return q.q.Modify(m)
+		return q.q.Modify(m.qp())
 	}
 	q.reads.Lock()
 	defer q.reads.Unlock()
@@ -44,7 +45,7 @@ func (q *QP) modify(m ModifyQP) error {
 	if err != nil {
 		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
 	}
-	err = q.q.Modify(m)
+	err = q.q.Modify(m.qp())
 	q.settle(have, got, err == nil)
 	return err
 }
@@ -131,11 +132,11 @@ func (q *QP) settle(have, got readLimits, changed bool) {
 // so somebody waits for it.
 func (q *QP) bringDown() {
 	q.q.FailGlobal()
-	_ = q.q.Modify(ModifyQP{Next: Terminate}) // refused, once the stream has left RTS
+	_ = q.q.Modify(qp.Modify{Next: StateTerminate}) // refused, once the stream has left RTS
 	r := q.rnic
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if q.State() == Closing && r.health.Load() == failed { // else Close may not see it begin
+	if q.State() == StateClosing && r.health.Load() == failed { // else Close may not see it begin
 		r.calls.Go(func() {
 			<-q.q.Done()
 			q.q.FailGlobal()

@@ -11,7 +11,8 @@ import (
 type PD struct {
 	rnic *RNIC
 	id   PDID
-	refs int // queue pairs, S-RQs, regions and windows in it; guarded by rnic.mu
+	refs int  // queue pairs, S-RQs, regions and windows in it; guarded by rnic.mu
+	ends bool // with the last of them; guarded by rnic.mu
 }
 
 // AllocPD allocates a Protection Domain (verbs draft 9.2.2.1). Errors:
@@ -76,5 +77,13 @@ func (r *RNIC) usePD(p *PD) error {
 func (p *PD) unuse() {
 	p.rnic.mu.Lock()
 	defer p.rnic.mu.Unlock()
+	p.release()
+}
+
+// release is unuse with rnic.mu held.
+func (p *PD) release() {
 	p.refs--
+	if p.refs == 0 && p.ends {
+		delete(p.rnic.pds, p.id)
+	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// QPConfig configures a Queue Pair. PD, SendCQ and RecvCQ are needed; the CQs
-// may be the same.
+// QPConfig configures a Queue Pair. For CreateQP PD, SendCQ and RecvCQ are needed;
+// the CQs may be the same.
 type QPConfig struct {
 	PD             *PD
 	SendCQ, RecvCQ *CQ
@@ -47,6 +47,8 @@ type QPConfig struct {
 	GracefulReceive bool
 	// CloseTimeout bounds the states Closing and Terminate; 0 stands for 5 s.
 	CloseTimeout time.Duration
+	// Context is a value of the program's. Completions hand it back.
+	Context any
 }
 
 // QP is a Queue Pair (verbs draft chapter 6).
@@ -61,7 +63,8 @@ type QP struct {
 	ird, ord int // taken from the RNIC's pools; guarded by rnic.mu
 }
 
-// CreateQP creates a Queue Pair in the Idle state (verbs draft 9.2.5.1). Errors:
+// CreateQP creates a Queue Pair in the Idle state (verbs draft 9.2.5.1). See
+// CreateEndpoint for one that brings its PD and CQs along. Errors:
 // ErrInvalidRNIC, ErrInvalidPD, ErrInvalidCQ, ErrInvalidSRQ, ErrTooManyWR,
 // ErrTooManySGE, ErrIRDExceeded, ErrORDExceeded, ErrRQLimitRange,
 // ErrInvalidModifier (a negative number), ErrInsufficientResources.
@@ -80,7 +83,7 @@ func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
 	}
 	q := &QP{rnic: r, cfg: c, ird: ird, ord: ord}
 	q.q = qp.New(q.config(QPID(r.nextID())))
-	q.tie(1)
+	q.tie()
 	r.qps[q.ID()] = q
 	return q, nil
 }
@@ -119,7 +122,7 @@ func (q *QP) config(id QPID) qp.Config {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
-		CloseTimeout: c.CloseTimeout, Events: r.raise, Tuning: r.tuning,
+		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning,
 	}
 	if c.SRQ != nil {
 		qc.SRQ, qc.RQLimit = c.SRQ.q, c.RQLimit
@@ -132,9 +135,9 @@ func (r *RNIC) checkQP(c QPConfig) error {
 	l := r.limits
 	switch {
 	case c.PD == nil || r.pds[c.PD.id] != c.PD:
-		return fmt.Errorf("%w: a PD of this RNIC is needed", wr.ErrInvalidPD)
+		return fmt.Errorf("%w: QPConfig.PD has to be a PD of this RNIC (CreateEndpoint does without)", wr.ErrInvalidPD)
 	case !r.owns(c.SendCQ) || !r.owns(c.RecvCQ): // RV-6.1.1-M4
-		return fmt.Errorf("%w: SendCQ and RecvCQ of this RNIC are needed", wr.ErrInvalidCQ)
+		return fmt.Errorf("%w: QPConfig.SendCQ and RecvCQ have to be CQs of this RNIC (CreateEndpoint does without)", wr.ErrInvalidCQ)
 	case c.SRQ != nil && (c.SRQ.rnic != r || r.srqs[c.SRQ.ID()] != c.SRQ):
 		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
@@ -182,14 +185,23 @@ func (r *RNIC) takeReads(ird, ord int) (gotIRD, gotORD int, err error) {
 	return gotIRD, gotORD, nil
 }
 
-// tie counts the queue pair in (1) or out (-1) where it is a user, with rnic.mu
-// held.
-func (q *QP) tie(n int) {
-	q.cfg.PD.refs += n
-	q.cfg.SendCQ.refs += n
-	q.cfg.RecvCQ.refs += n
+// tie counts the queue pair in where it is a user, with rnic.mu held.
+func (q *QP) tie() {
+	q.cfg.PD.refs++
+	q.cfg.SendCQ.refs++
+	q.cfg.RecvCQ.refs++
 	if q.cfg.SRQ != nil {
-		q.cfg.SRQ.refs += n
+		q.cfg.SRQ.refs++
+	}
+}
+
+// untie counts it out.
+func (q *QP) untie() {
+	q.cfg.PD.release()
+	q.cfg.SendCQ.release()
+	q.cfg.RecvCQ.release()
+	if q.cfg.SRQ != nil {
+		q.cfg.SRQ.refs--
 	}
 }
 
@@ -198,6 +210,15 @@ func (q *QP) ID() QPID { return q.q.ID() }
 
 // PD is the queue pair's Protection Domain.
 func (q *QP) PD() *PD { return q.cfg.PD }
+
+// SendCQ is where its Send Queue completes, RecvCQ where its receives do.
+func (q *QP) SendCQ() *CQ { return q.cfg.SendCQ }
+
+// RecvCQ is where its receives complete.
+func (q *QP) RecvCQ() *CQ { return q.cfg.RecvCQ }
+
+// Context is QPConfig.Context.
+func (q *QP) Context() any { return q.cfg.Context }
 
 // State is the state at this moment.
 func (q *QP) State() State { return q.q.State() }
@@ -232,7 +253,7 @@ func (q *QP) Destroy() error {
 	q.rnic.mu.Lock()
 	defer q.rnic.mu.Unlock()
 	delete(q.rnic.qps, q.ID())
-	q.tie(-1)
+	q.untie()
 	q.rnic.ird.give(q.ird)
 	q.rnic.ord.give(q.ord)
 	return nil
@@ -240,13 +261,26 @@ func (q *QP) Destroy() error {
 
 // QPAttributes are what Query QP returns (verbs draft 9.2.5.2).
 type QPAttributes struct {
-	qp.Attributes
 	ID             QPID
+	State          State
 	PD             *PD
 	SendCQ, RecvCQ *CQ
 	// SRQ is where receives come from; nil without one. With one RecvDepth and
 	// RecvSGE are zero, without one RQLimit and RQLimitArmed are.
-	SRQ *SRQ
+	SRQ                           *SRQ
+	SendDepth, RecvDepth          int // as allocated
+	SendSGE, WriteSGE, RecvSGE    int
+	IRD, ORD                      int // on a stream as agreed with the peer
+	RQLimit                       int
+	RQLimitArmed                  bool
+	NoInboundRead, NoInboundWrite bool
+	NoBind, Privileged            bool
+	GracefulReceive               bool
+	// Stream is the LLP stream; nil in Idle.
+	Stream *Stream
+	// Terminate is the Terminate Message of the last stream, if one was sent or
+	// received; valid in the states Terminate and Error.
+	Terminate *TerminateMessage
 }
 
 // Query returns the queue pair's attributes. Errors: ErrInvalidRNIC,
@@ -261,9 +295,14 @@ func (q *QP) Query() (QPAttributes, error) {
 	if q.rnic.QP(q.ID()) != q {
 		return QPAttributes{}, fmt.Errorf("query QP %d: %w", q.ID(), wr.ErrInvalidQP)
 	}
-	c := q.cfg
+	c, a := q.cfg, q.q.Query()
 	return QPAttributes{
-		Attributes: q.q.Query(), ID: q.ID(), PD: c.PD, SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, SRQ: c.SRQ,
+		ID: q.ID(), State: a.State, PD: c.PD, SendCQ: c.SendCQ, RecvCQ: c.RecvCQ, SRQ: c.SRQ,
+		SendDepth: a.SendDepth, RecvDepth: a.RecvDepth, SendSGE: a.SendSGE, WriteSGE: a.WriteSGE, RecvSGE: a.RecvSGE,
+		IRD: a.IRD, ORD: a.ORD, RQLimit: a.RQLimit, RQLimitArmed: a.RQLimitArmed,
+		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
+		NoBind: a.NoBind, Privileged: a.Privileged, GracefulReceive: a.GracefulReceive,
+		Stream: streamOf(a.Stream), Terminate: terminateOf(a.Terminate),
 	}, nil
 }
 

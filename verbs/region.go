@@ -290,6 +290,28 @@ func (m *MR) RegisterShared(pd *PD, c SharedConfig) (*MR, error) {
 	return pd.newMR(info, m.Bytes(), err)
 }
 
+// RegionAttributes are what Query Memory Region returns (verbs draft 9.2.6.3).
+type RegionAttributes struct {
+	// STag has the current key if Valid, else zero in its place.
+	STag          STag
+	Valid, Shared bool
+	PD            PDID
+	RemoteAccess  bool
+	// PBL is for how many entries of a physical buffer list there is room.
+	PBL int
+	// Access are the rights; of the last time it was Valid if it is not.
+	Access Access
+	// Addressing, Base (the tagged offset of the first octet) and Length (in
+	// octets) are zero if it is not Valid.
+	Addressing   Addressing
+	Base, Length uint64
+	// QP and RemoteInvalidate are those of RegionConfig.
+	QP               QPID
+	RemoteInvalidate bool
+	// Windows is the number of windows bound to it.
+	Windows int
+}
+
 // Query returns the region's attributes (verbs draft 9.2.6.3). Errors:
 // ErrInvalidRNIC, ErrInvalidSTag.
 func (m *MR) Query() (RegionAttributes, error) {
@@ -301,7 +323,8 @@ func (m *MR) Query() (RegionAttributes, error) {
 	case m.gone:
 		return RegionAttributes{}, fmt.Errorf("query memory region: %w: %v was deregistered", wr.ErrInvalidSTag, m.STag())
 	}
-	return m.rnic.stags.QueryRegion(m.STag())
+	info, err := m.rnic.stags.QueryRegion(m.STag())
+	return RegionAttributes(info), err
 }
 
 // Deregister deallocates the region's STag (verbs draft 9.2.6.4). It is prompt
@@ -349,5 +372,8 @@ func (m *MR) SGE(off, n int) SGE { return m.Buffer().SGE(off, n) }
 // SGL is a list of one element, as SGE.
 func (m *MR) SGL(off, n int) []SGE { return m.Buffer().SGL(off, n) }
 
-// Remote is the address of octet off, to be told to a peer.
+// All is a list of one element for the whole region, of 4 GiB - 1 at most.
+func (m *MR) All() []SGE { return m.SGL(0, m.Len()) }
+
+// Remote is the address of octet off, to be told to a peer (Remote.AppendBinary).
 func (m *MR) Remote(off int) Remote { return m.Buffer().Remote(off) }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -34,7 +35,7 @@ type RNIC struct {
 	mode    Mode
 	without Features
 	limits  Limits
-	tuning  Tuning
+	tuning  qp.Tuning // zero, but in tests
 	stags   *stag.Table
 	events  *dispatcher[Event]
 	calls   sync.WaitGroup // goroutines that call the program's handlers
@@ -66,8 +67,8 @@ const (
 // Open opens an RNIC (verbs draft 9.2.1.1). Errors: ErrInvalidModifier (an ID
 // that is not of the variant of RFC 9562, a mode that does not exist, a limit out
 // of its range), ErrBlockListNotSupported (without FeatureBlockMode),
-// ErrRNICInUse (the ID is open in this process), ErrInsufficientResources (more
-// than MaxOpen are).
+// ErrRNICInUse (the ID is open in this process), ErrInsufficientResources (1,024
+// RNICs are).
 func Open(c Config) (*RNIC, error) {
 	l := c.Limits.withDefaults(c.Without)
 	if err := c.check(l); err != nil {
@@ -78,7 +79,7 @@ func Open(c Config) (*RNIC, error) {
 		return nil, fmt.Errorf("open RNIC: %w", err)
 	}
 	r := &RNIC{
-		id: id, mode: c.Mode, without: c.Without, limits: l, tuning: c.Tuning,
+		id: id, mode: c.Mode, without: c.Without, limits: l,
 		stags: stag.NewTable(stag.Config{
 			Regions: l.Regions, Windows: l.Windows, PBL: l.PBL,
 			BlockMode: c.Mode == BlockMode, PhysicalMemory: l.Physical,

@@ -88,33 +88,32 @@ func TestQueryRNIC(t *testing.T) {
 	for size := uint64(4096); size <= 1<<30; size *= 2 {
 		pages = append(pages, size)
 	}
-	all := verbs.Attributes{
+	all := verbs.RNICAttributes{
 		Vendor: "softrnic", Version: verbs.Version, Mode: verbs.PageMode, PageSizes: pages,
-		MaxPD: 65536, MaxQP: 65536, MaxWR: 65536, MaxSGE: 32, MaxWriteSGE: 32, MaxCQ: 65536, MaxCQE: 1 << 22,
-		MaxEventHandlers: 1024, MaxSRQ: 65536, MaxWROfSRQ: 65536, MaxMR: 1 << 20, MaxMW: 1 << 20, MaxPBL: 1 << 24,
-		MaxPhysicalMemory: 64 << 30, MaxIRD: 4096, MaxORD: 4096, MaxMessage: 1<<32 - 1, MaxPrivateData: 508,
-		BlockMode: true, SharedReceive: true, DequeueModel: verbs.ArrivalOrder,
-		ModifyIRD: true, RaiseORD: true, ModifyQueueSize: true, DetectCQOverflow: true, CRCDefault: true,
+		Limits: verbs.Limits{
+			PDs: 65536, QPs: 65536, WR: 65536, SGE: 32, WriteSGE: 32, CQs: 65536, CQE: 1 << 22,
+			EventHandlers: 1024, SRQs: 65536, SRQWR: 65536, Regions: 1 << 20, Windows: 1 << 20, PBL: 1 << 24,
+			Physical: 64 << 30, IRD: 4096, ORD: 4096,
+		},
+		Features:   verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD,
+		MaxMessage: 1<<32 - 1, MaxPrivateData: 508, DequeueModel: verbs.ArrivalOrder, DetectCQOverflow: true, CRCDefault: true,
 	}
 	limited := all
 	limited.ID, limited.Mode, limited.PageSizes = someID, verbs.BlockMode, nil
 	limited.MinBlock, limited.MaxBlock = 1, 1<<30
-	limited.MaxPD, limited.MaxQP, limited.MaxWR, limited.MaxSGE, limited.MaxWriteSGE = 1, 2, 3, 4, 5
-	limited.MaxCQ, limited.MaxCQE, limited.MaxEventHandlers, limited.MaxSRQ, limited.MaxWROfSRQ = 6, 7, 8, 9, 10
-	limited.MaxMR, limited.MaxMW, limited.MaxPBL, limited.MaxPhysicalMemory = 11, 12, 13, 14
-	limited.MaxIRD, limited.MaxORD, limited.MaxIRDShared, limited.MaxORDShared = 15, 16, 17, 18
+	limited.Limits = verbs.Limits{
+		PDs: 1, QPs: 2, WR: 3, SGE: 4, WriteSGE: 5, CQs: 6, CQE: 7, EventHandlers: 8, SRQs: 9, SRQWR: 10,
+		Regions: 11, Windows: 12, PBL: 13, Physical: 14, IRD: 15, ORD: 16, SharedIRD: 17, SharedORD: 18,
+	}
 	bare := all
-	bare.MaxSRQ, bare.MaxWROfSRQ, bare.DequeueModel = 0, 0, 0 // RV-6.3-M4, RV-6.3-M6
-	bare.BlockMode, bare.SharedReceive, bare.ModifyIRD, bare.RaiseORD, bare.ModifyQueueSize = false, false, false, false, false
+	bare.Limits.SRQs, bare.Limits.SRQWR, bare.DequeueModel = 0, 0, 0 // RV-6.3-M4, RV-6.3-M6
+	bare.Features = 0
 	for name, c := range map[string]struct {
 		config verbs.Config
-		want   verbs.Attributes
+		want   verbs.RNICAttributes
 	}{
 		"default": {verbs.Config{}, all},
-		"limited": {verbs.Config{ID: someID, Mode: verbs.BlockMode, Limits: verbs.Limits{
-			PDs: 1, QPs: 2, WR: 3, SGE: 4, WriteSGE: 5, CQs: 6, CQE: 7, EventHandlers: 8, SRQs: 9, SRQWR: 10,
-			Regions: 11, Windows: 12, PBL: 13, Physical: 14, IRD: 15, ORD: 16, SharedIRD: 17, SharedORD: 18,
-		}}, limited},
+		"limited": {verbs.Config{ID: someID, Mode: verbs.BlockMode, Limits: limited.Limits}, limited},
 		"bare": {verbs.Config{Without: verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize |
 			verbs.FeatureChangeIRD | verbs.FeatureRaiseORD}, bare},
 	} {
@@ -137,7 +136,7 @@ func TestNamesOfAttributes(t *testing.T) {
 	for want, v := range map[string]interface{ MarshalText() ([]byte, error) }{
 		"page list": verbs.PageMode, "block list": verbs.BlockMode, "Mode(9)": verbs.Mode(9),
 		"none": verbs.DequeueModel(0), "arrival order": verbs.ArrivalOrder,
-		"sequential order": verbs.SequentialOrder, "DequeueModel(9)": verbs.DequeueModel(9),
+		"DequeueModel(9)": verbs.DequeueModel(9),
 	} {
 		text, err := v.MarshalText()
 		require.NoError(t, err)

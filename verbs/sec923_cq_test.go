@@ -25,7 +25,7 @@ func TestCQRefusals(t *testing.T) {
 		{"create: handler", verbs.ErrInvalidEventHandler, nil, create(verbs.CQConfig{Handler: 1 << 30})},
 		{
 			"create: cleared handler", verbs.ErrInvalidEventHandler,
-			func(w *world) { require.NoError(w.t, second(w.nic.SetCompletionHandler(w.handler, nil))) },
+			func(w *world) { require.NoError(w.t, w.nic.RemoveCompletionHandler(w.handler)) },
 			func(w *world) error { return second(w.nic.CreateCQ(verbs.CQConfig{Handler: w.handler})) },
 		},
 		{

@@ -105,7 +105,9 @@ func TestQueryQP(t *testing.T) {
 	defer x.Close()
 	stream := &verbs.Stream{Conn: y, Role: mpa.Initiator}
 	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: stream}))
-	assert.Same(t, stream, query(t, a.qp).Stream)
+	got := query(t, a.qp).Stream
+	assert.Equal(t, stream, got)
+	assert.Same(t, stream.Conn, got.Conn)
 	assert.Nil(t, query(t, a.qp).Terminate)
 	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
 	term := query(t, a.qp).Terminate

@@ -15,7 +15,7 @@ import (
 func TestHandlerRefusals(t *testing.T) {
 	h := func(*verbs.CQ) {}
 	set := func(id verbs.HandlerID, h func(*verbs.CQ)) func(*world) error {
-		return func(w *world) error { return second(w.nic.SetCompletionHandler(id, h)) }
+		return func(w *world) error { return second(setHandler(w.nic, id, h)) }
 	}
 	refuse(t, verbs.Config{}, []refusal{
 		{"replace: unknown", verbs.ErrInvalidEventHandler, nil, set(1<<30, h)},
@@ -60,7 +60,7 @@ func TestCompletionHandlers(t *testing.T) {
 	var queues []*verbs.CQ
 	var ids []verbs.HandlerID
 	for i := range 2 {
-		id, err := n.nic.SetCompletionHandler(0, func(q *verbs.CQ) { calls <- call{i, q} })
+		id, err := n.nic.AddCompletionHandler(func(q *verbs.CQ) { calls <- call{i, q} })
 		require.NoError(t, err)
 		assert.NotZero(t, id)
 		q, err := n.nic.CreateCQ(verbs.CQConfig{Handler: id})
@@ -80,10 +80,10 @@ func TestCompletionHandlers(t *testing.T) {
 		assert.Equal(t, call{i, q}, <-calls)
 	}
 	// Replaced, cleared, and a queue without one.
-	id, err := n.nic.SetCompletionHandler(ids[0], func(q *verbs.CQ) { calls <- call{7, q} })
+	id, err := setHandler(n.nic, ids[0], func(q *verbs.CQ) { calls <- call{7, q} })
 	require.NoError(t, err)
 	assert.Equal(t, ids[0], id)
-	require.NoError(t, second(n.nic.SetCompletionHandler(ids[1], nil)))
+	require.NoError(t, n.nic.RemoveCompletionHandler(ids[1]))
 	bare, err := n.nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
 	for _, q := range []*verbs.CQ{queues[1], bare, queues[0]} {
@@ -113,7 +113,7 @@ func TestCompletionHandlerDrivesItself(t *testing.T) {
 			}
 		}
 	}
-	id, err := a.nic.SetCompletionHandler(0, func(q *verbs.CQ) {
+	id, err := a.nic.AddCompletionHandler(func(q *verbs.CQ) {
 		reap(q)
 		if got.Load() == messages { // the RNIC may be closed by now
 			return
@@ -147,7 +147,7 @@ func TestHandlerAtTheEnd(t *testing.T) {
 		n := newNode(t, verbs.QPConfig{})
 		leave := make(chan struct{})
 		var calls atomic.Int32
-		id, err := n.nic.SetCompletionHandler(0, func(*verbs.CQ) {
+		id, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {
 			calls.Add(1)
 			<-leave
 		})
@@ -176,4 +176,16 @@ func TestHandlerAtTheEnd(t *testing.T) {
 		<-closed
 		assert.EqualValues(t, 2, calls.Load())
 	})
+}
+
+// setHandler is Set Completion Event Handler (9.4.1): it registers with an identifier
+// of 0, and clears without a handler.
+func setHandler(nic *verbs.RNIC, id verbs.HandlerID, h func(*verbs.CQ)) (verbs.HandlerID, error) {
+	switch {
+	case id == 0:
+		return nic.AddCompletionHandler(h)
+	case h == nil:
+		return id, nic.RemoveCompletionHandler(id)
+	}
+	return id, nic.ReplaceCompletionHandler(id, h)
 }

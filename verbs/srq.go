@@ -115,6 +115,16 @@ func (s *SRQ) check() error {
 	return nil
 }
 
+// SRQAttributes are what Query S-RQ returns (verbs draft 9.2.4.2).
+type SRQAttributes struct {
+	// Depth, SGE and Limit are as in SRQConfig; Depth as allocated, which is
+	// exactly what was asked for.
+	Depth, SGE, Limit int
+	PD                PDID
+	// Armed is the S-RQ Limit Armed Indicator.
+	Armed bool
+}
+
 // Query returns the queue's attributes (verbs draft 9.2.4.2). Errors:
 // ErrInvalidRNIC, ErrInvalidSRQ.
 func (s *SRQ) Query() (SRQAttributes, error) {
@@ -127,7 +137,7 @@ func (s *SRQ) Query() (SRQAttributes, error) {
 	if s.rnic.SRQ(s.ID()) != s {
 		return SRQAttributes{}, fmt.Errorf("query S-RQ %d: %w", s.ID(), wr.ErrInvalidSRQ)
 	}
-	return s.q.Query(), nil
+	return SRQAttributes(s.q.Query()), nil
 }
 
 // Modify changes the queue's depth and limit, or arms the limit again, all or
@@ -146,7 +156,7 @@ func (s *SRQ) Modify(m ModifySRQ) error {
 	if err := s.checkModify(m); err != nil {
 		return fmt.Errorf("modify S-RQ %d: %w", s.ID(), err)
 	}
-	return s.q.Modify(m)
+	return s.q.Modify(srq.Modify(m))
 }
 
 // checkModify finds the Immediate Errors that the RNIC knows of, with rnic.mu
@@ -190,6 +200,6 @@ func (s *SRQ) Destroy() error {
 	}
 	delete(s.rnic.srqs, s.ID())
 	s.q.Close()
-	s.pd.refs--
+	s.pd.release()
 	return nil
 }

@@ -37,7 +37,8 @@ func (l *LLPStream) Err() error {
 //
 // errors.Is finds net.ErrClosed in it if the program itself ended the stream: by
 // Modify QP to Error or Terminate, by destroying the queue pair (then ErrInvalidQP too)
-// or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the peer reset it. errors.As finds a *StatusError in it if a work request was at fault.
+// or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the
+// peer reset it. errors.As finds a *CompletionError in it if a work request was at fault.
 type StreamError struct {
 	QP QPID
 	// Reason is what happened, as in the first column of docs/errors.md.
@@ -62,7 +63,7 @@ type StreamError struct {
 func streamError(q *QP, end *qp.End) *StreamError {
 	c := qp.ConsequenceOf(end.Cause)
 	e := &StreamError{
-		QP: q.ID(), Reason: c.Name, Event: c.Event, Terminate: end.Terminate, Request: end.Request,
+		QP: q.ID(), Reason: c.Name, Event: c.Event, Terminate: terminateOf(end.Terminate), Request: end.Request,
 		own:   end.Cause == qp.FaultModifyError || end.Cause == qp.FaultModifyTerminate,
 		reset: end.Cause == qp.FaultLLPReset,
 	}
@@ -101,7 +102,7 @@ func (e *StreamError) Error() string {
 }
 
 // Unwrap returns the error of the work request at fault, or nil.
-func (e *StreamError) Unwrap() error { return e.Request.Status.Err() }
+func (e *StreamError) Unwrap() error { return e.Request.Err() }
 
 // Is matches what StreamError says.
 func (e *StreamError) Is(target error) bool {

@@ -8,21 +8,21 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // TestTuning moves the same messages with all kinds of thresholds: what arrives is the
 // same.
 func TestTuning(t *testing.T) {
-	for i, tuning := range []verbs.Tuning{
+	for i, tuning := range []qp.Tuning{
 		{},
 		{Segment: -1, Batch: -1, Gather: -1, Eager: -1, Direct: -1, ReadSpin: -1, WriteSpin: -1, Drive: -1},
 		{Segment: 1 << 20, Batch: 1 << 30, Gather: 1, Eager: 1, Hold: 1 << 30, Direct: 1, ReadSpin: 1 << 10, WriteSpin: 1 << 10, Drive: 1},
 		{Segment: 1000, Batch: 100, Gather: 500, Hold: 1},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			c := verbs.Config{Tuning: tuning}
-			x, y := newNodeOf(t, c, verbs.QPConfig{}), newNodeOf(t, c, verbs.QPConfig{})
+			x, y := newTuned(t, tuning), newTuned(t, tuning)
 			join(t, x.qp, y.qp, false)
 			const size = 3000
 			for i := range size {

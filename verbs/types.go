@@ -1,13 +1,6 @@
 package verbs
 
-import (
-	"github.com/softrnic/softrnic/cq"
-	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/qp"
-	"github.com/softrnic/softrnic/srq"
-	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/wr"
-)
+import "github.com/softrnic/softrnic/wr"
 
 // The nouns a program uses, so that it imports this package and cm alone.
 type (
@@ -39,6 +32,8 @@ type (
 	Access = wr.Access
 	// Status is a Completion Status.
 	Status = wr.Status
+	// CompletionError is a request that failed, as an error.
+	CompletionError = wr.CompletionError
 	// StatusError is a Completion Status as an error.
 	StatusError = wr.StatusError
 	// ImmediateError is the result of a verb that refused.
@@ -58,23 +53,9 @@ type (
 	// HandlerID names a completion event handler.
 	HandlerID = wr.HandlerID
 	// State is the state of a queue pair.
-	State = qp.State
-	// ModifyQP are the input modifiers of Modify QP.
-	ModifyQP = qp.Modify
-	// TerminateMessage is a Terminate Message as Query QP returns it.
-	TerminateMessage = qp.TerminateMessage
-	// ModifySRQ are the input modifiers of Modify S-RQ.
-	ModifySRQ = srq.Modify
-	// SRQAttributes are what Query S-RQ returns.
-	SRQAttributes = srq.Attributes
-	// RegionAttributes are what Query Memory Region returns.
-	RegionAttributes = stag.Info
-	// WindowAttributes are what Query Memory Window returns.
-	WindowAttributes = stag.WindowInfo
-	// Stream is an LLP stream that finished its MPA startup.
-	Stream = mpa.Stream
+	State = wr.State
 	// NotifyType says which completion a notification waits for.
-	NotifyType = cq.NotifyType
+	NotifyType = wr.NotifyType
 )
 
 // MakeSTag joins an STag index and a key.
@@ -83,17 +64,20 @@ func MakeSTag(index uint32, key uint8) STag { return wr.MakeSTag(index, key) }
 // MaxMessage is the longest message, in octets.
 const MaxMessage = wr.MaxMessage
 
-// States of a queue pair.
-const (
-	Idle      = qp.Idle
-	RTS       = qp.RTS
-	Closing   = qp.Closing
-	Terminate = qp.Terminate
-	Error     = qp.Error
-)
+// RemoteLen is how many octets the address of a buffer is, as programs send it to
+// one another: see Remote.AppendBinary.
+const RemoteLen = wr.RemoteLen
 
-// Notification types.
+// ParseRemote reads the address of a buffer that the peer's program has written
+// with Remote.AppendBinary, from the beginning of b. It fails if b is shorter than
+// RemoteLen.
+func ParseRemote(b []byte) (Remote, error) { return wr.ParseRemote(b) }
+
+// States of a queue pair, as they were called before.
 const (
-	NotifyNext      = cq.NotifyNext
-	NotifySolicited = cq.NotifySolicited
+	Idle      = StateIdle
+	RTS       = StateRTS
+	Closing   = StateClosing
+	Terminate = StateTerminate
+	Error     = StateError
 )

@@ -60,7 +60,7 @@ func TestMemoryVanishes(t *testing.T) {
 		{"no access", true, func(v vanishing, t *testing.T) { v.protect(t, syscall.PROT_NONE) }},
 		{"read-only", false, func(v vanishing, t *testing.T) { v.protect(t, syscall.PROT_READ) }},
 	}
-	streams := []mpa.Stream{{}, {CRC: true}, {CRC: true, MarkersIn: true, MarkersOut: true}}
+	streams := []verbs.Stream{{}, {CRC: true}, {CRC: true, MarkersIn: true, MarkersOut: true}}
 	for _, way := range ways {
 		for _, stream := range streams {
 			for _, n := range []int{64, 1 << 20} {
@@ -90,7 +90,7 @@ type vanishingPair struct {
 	mr     *verbs.MR // over v
 }
 
-func newVanishingPair(t *testing.T, n int, atB bool, stream mpa.Stream) *vanishingPair {
+func newVanishingPair(t *testing.T, n int, atB bool, stream verbs.Stream) *vanishingPair {
 	p := &vanishingPair{t: t, a: newNode(t, verbs.QPConfig{}), b: newNode(t, verbs.QPConfig{})}
 	p.v = newVanishing(t, n)
 	owner := p.a

@@ -59,6 +59,23 @@ func (w *MW) Bind(m *MR, off, n int, access Access, key uint8) *Bind {
 	}
 }
 
+// WindowAttributes are what Query Memory Window returns (verbs draft 9.2.6.8). The
+// fields from QP on are zero if it is not Valid.
+type WindowAttributes struct {
+	// STag has the current key if Valid, else zero in its place.
+	STag  STag
+	Valid bool
+	PD    PDID
+	// QP is the queue pair it is bound to.
+	QP     QPID
+	Access Access
+	// Base is the tagged offset of the first octet, Length is in octets.
+	Addressing   Addressing
+	Base, Length uint64
+	// Region is the STag of the region it is bound to.
+	Region STag
+}
+
 // Query returns the window's attributes (verbs draft 9.2.6.8). Errors:
 // ErrInvalidRNIC, ErrInvalidSTag.
 func (w *MW) Query() (WindowAttributes, error) {
@@ -70,7 +87,8 @@ func (w *MW) Query() (WindowAttributes, error) {
 	case w.gone:
 		return WindowAttributes{}, fmt.Errorf("query memory window: %w: %v was deallocated", wr.ErrInvalidSTag, w.index)
 	}
-	return w.rnic.stags.QueryWindow(w.index)
+	info, err := w.rnic.stags.QueryWindow(w.index)
+	return WindowAttributes(info), err
 }
 
 // Deallocate deallocates the window, bound or not (verbs draft 9.2.6.4). When it

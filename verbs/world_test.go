@@ -44,7 +44,7 @@ func newWorld(t testing.TB, c verbs.Config) *world {
 	t.Cleanup(func() { require.NoError(t, w.nic.Close()) })
 	w.pd, err = w.nic.AllocPD()
 	require.NoError(t, err)
-	w.handler, err = w.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	w.handler, err = w.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	w.cq, err = w.nic.CreateCQ(verbs.CQConfig{Handler: w.handler})
 	require.NoError(t, err)
@@ -98,6 +98,10 @@ func (w *world) snapshot() map[string]string {
 	for name, qp := range map[string]*verbs.QP{"QP": w.qp, "sharing": w.sharing} {
 		if qp != nil {
 			q, err := qp.Query()
+			if q.Stream != nil {
+				put(name+"'s stream", *q.Stream, nil)
+				q.Stream = nil
+			}
 			put(name, q, err)
 		}
 	}

@@ -36,12 +36,6 @@ func Misfits(l []SGE) bool {
 	return false
 }
 
-// Remote is the address of a buffer at the peer, as the peer advertised it.
-type Remote struct {
-	STag STag
-	TO   uint64
-}
-
 // Op is the operation type of a work request, and of its completion.
 type Op uint8
 
@@ -147,20 +141,4 @@ type Send struct {
 type Recv struct {
 	ID  uint64
 	SGL []SGE
-}
-
-// Completion is a Work Completion (verbs draft 9.3.2.1).
-type Completion struct {
-	// ID is that of the work request; always valid.
-	ID uint64
-	// QP names the queue pair the request was posted to.
-	QP QPID
-	// Bytes is the length received; valid for a successful OpRecv.
-	Bytes uint32
-	// Invalidated is the STag that an inbound Send with Invalidate
-	// invalidated; valid if HasInvalidated.
-	Invalidated    STag
-	HasInvalidated bool
-	Op             Op
-	Status         Status
 }

@@ -147,8 +147,8 @@ func mulpduChanges(t *conformance.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = x.Close() })
 	c := &measuredConn{TCPConn: y.(*net.TCPConn)}
-	stream := verbs.Stream{Conn: c, Role: mpa.Initiator, CRC: true}
-	begin(t, l.qp, stream)
+	begin(t, l.qp, verbs.Stream{Conn: c, Role: mpa.Initiator, CRC: true})
+	stream := mpa.Stream{Conn: c, CRC: true}
 	l.peer = wire.New(x, wire.Options{CRC: true, Patience: patience(t)})
 	posts := func() {
 		for range count {

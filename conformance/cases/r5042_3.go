@@ -148,7 +148,7 @@ func oneKindUsedUp(t *conformance.T) {
 		{"region", func(n *node) error { return second(n.pd.Register(make([]byte, 8), allRights)) }},
 		{"window", func(n *node) error { return second(n.pd.AllocateWindow()) }},
 		{"page", func(n *node) error { return second(n.nic.AllocPages(1, 4096)) }},
-		{"event handler", func(n *node) error { return second(n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})) }},
+		{"event handler", func(n *node) error { return second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
 	}
 	for _, used := range kinds {
 		t.Part("no %s left", used.name)

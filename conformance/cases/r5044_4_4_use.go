@@ -144,7 +144,7 @@ func crcUnnoticed(t *conformance.T) {
 		log := ""
 		for _, c := range r.poll(r.RecvCQ, 3, r.patience()) {
 			c.QP = 0
-			log += fmt.Sprintf("%+v\n", c)
+			log += fmt.Sprintf("%#v\n", c)
 		}
 		u := r.next()
 		r.silent()
@@ -157,5 +157,5 @@ func crcUnnoticed(t *conformance.T) {
 		seen = append(seen, log)
 	}
 	require.Equal(t, seen[0], seen[1], "what the program sees with CRC and without")
-	require.Contains(t, seen[0], "Bytes:3", "the completions")
+	require.Contains(t, seen[0], "Bytes:0x3", "the completions")
 }

@@ -80,7 +80,7 @@ func scopeOfSTags(t *conformance.T) {
 
 func openedEmpty(t *conformance.T) {
 	c := verbs.Config{ID: uuid.New(), Limits: small}
-	var first verbs.Attributes
+	var first verbs.RNICAttributes
 	for round := range 3 {
 		nic, err := verbs.Open(c)
 		require.NoError(t, err)
@@ -146,28 +146,28 @@ func everyAttribute(t *conformance.T) {
 	}{
 		{"RNIC", id, a.ID},
 		{"vendor", "softrnic", a.Vendor},
-		{"PDs", 21, a.MaxPD},
-		{"QPs", 22, a.MaxQP},
-		{"WRs of a queue", 23, a.MaxWR},
-		{"SGEs of a Send", 24, a.MaxSGE},
-		{"SGEs of an RDMA Write", 25, a.MaxWriteSGE},
-		{"CQs", 26, a.MaxCQ},
-		{"entries of a CQ", 27, a.MaxCQE},
-		{"CQ event handlers", 28, a.MaxEventHandlers},
-		{"S-RQs", 29, a.MaxSRQ},
-		{"WRs of an S-RQ", 30, a.MaxWROfSRQ},
-		{"regions", 31, a.MaxMR},
-		{"windows", 32, a.MaxMW},
-		{"entries of a buffer list", 33, a.MaxPBL},
-		{"IRD of a QP", 35, a.MaxIRD},
-		{"ORD of a QP", 36, a.MaxORD},
-		{"IRD of all QPs", 37, a.MaxIRDShared},
-		{"ORD of all QPs", 38, a.MaxORDShared},
-		{"modifying IRD", true, a.ModifyIRD},
-		{"increasing ORD", true, a.RaiseORD},
-		{"modifying the WRs of a QP", true, a.ModifyQueueSize},
+		{"PDs", 21, a.Limits.PDs},
+		{"QPs", 22, a.Limits.QPs},
+		{"WRs of a queue", 23, a.Limits.WR},
+		{"SGEs of a Send", 24, a.Limits.SGE},
+		{"SGEs of an RDMA Write", 25, a.Limits.WriteSGE},
+		{"CQs", 26, a.Limits.CQs},
+		{"entries of a CQ", 27, a.Limits.CQE},
+		{"CQ event handlers", 28, a.Limits.EventHandlers},
+		{"S-RQs", 29, a.Limits.SRQs},
+		{"WRs of an S-RQ", 30, a.Limits.SRQWR},
+		{"regions", 31, a.Limits.Regions},
+		{"windows", 32, a.Limits.Windows},
+		{"entries of a buffer list", 33, a.Limits.PBL},
+		{"IRD of a QP", 35, a.Limits.IRD},
+		{"ORD of a QP", 36, a.Limits.ORD},
+		{"IRD of all QPs", 37, a.Limits.SharedIRD},
+		{"ORD of all QPs", 38, a.Limits.SharedORD},
+		{"modifying IRD", true, a.Features.Has(verbs.FeatureChangeIRD)},
+		{"increasing ORD", true, a.Features.Has(verbs.FeatureRaiseORD)},
+		{"modifying the WRs of a QP", true, a.Features.Has(verbs.FeatureResize)},
 		{"mode", verbs.PageMode, a.Mode},
-		{"S-RQs at all", true, a.SharedReceive},
+		{"S-RQs at all", true, a.Features.Has(verbs.FeatureSRQ)},
 		{"CQ overflow detection", true, a.DetectCQOverflow},
 		{"dequeuing model", verbs.ArrivalOrder, a.DequeueModel},
 	} {
@@ -180,7 +180,7 @@ func everyAttribute(t *conformance.T) {
 	a, err = openRNIC(t, verbs.Config{Mode: verbs.BlockMode, Without: without}).Query()
 	require.NoError(t, err)
 	assert.Equal(t, []any{verbs.BlockMode, false, false, false, false, 0},
-		[]any{a.Mode, a.SharedReceive, a.ModifyQueueSize, a.ModifyIRD, a.RaiseORD, a.MaxWROfSRQ}, "without what is optional")
+		[]any{a.Mode, a.Features.Has(verbs.FeatureSRQ), a.Features.Has(verbs.FeatureResize), a.Features.Has(verbs.FeatureChangeIRD), a.Features.Has(verbs.FeatureRaiseORD), a.Limits.SRQWR}, "without what is optional")
 	assert.Positive(t, a.MinBlock, "block sizes")
 	assert.Greater(t, a.MaxBlock, a.MinBlock, "block sizes")
 }

@@ -37,7 +37,7 @@ func cqAttributes(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	handlers := []verbs.HandlerID{0}
 	for range 2 {
-		id, err := n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+		id, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
 		require.NoError(t, err)
 		require.NotZero(t, id)
 		handlers = append(handlers, id)
@@ -185,7 +185,7 @@ func cqInUse(t *conformance.T) {
 
 func cqReturnsResources(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 2, EventHandlers: 1}})
-	handler, err := nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	handler, err := nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	for range 100 {
 		cq, err := nic.CreateCQ(verbs.CQConfig{Entries: 64, Handler: handler})

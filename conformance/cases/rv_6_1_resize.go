@@ -28,7 +28,7 @@ func resizeOffered(t *conformance.T) {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
 		a, err := n.nic.Query()
 		require.NoError(t, err)
-		require.Equal(t, without == 0, a.ModifyQueueSize, "what Query RNIC says")
+		require.Equal(t, without == 0, a.Features.Has(verbs.FeatureResize), "what Query RNIC says")
 		for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
 			l := n.into(s, verbs.QPConfig{})
 			for _, m := range []verbs.ModifyQP{{Next: s, SendDepth: ptr(100)}, {Next: s, RecvDepth: ptr(100)}} {

@@ -277,7 +277,7 @@ func iwarpOnly(t *conformance.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
 	a, b := &tap{TCPConn: x.(*net.TCPConn)}, &tap{TCPConn: y.(*net.TCPConn)}
-	s := verbs.Stream{Rev: 2, CRC: true, P2P: true, RTR: mpa.RTRWrite}
+	s := verbs.Stream{CRC: true, P2P: true, RTR: mpa.RTRWrite}
 	s.Conn, s.Role = b, mpa.Responder
 	begin(t, w.b.qp, s)
 	s.Conn, s.Role = a, mpa.Initiator

@@ -57,7 +57,7 @@ func srqQueryRNIC(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 3, SRQWR: 40}}})
 	a, err := n.nic.Query()
 	require.NoError(t, err)
-	require.Equal(t, []any{true, 3, 40}, []any{a.SharedReceive, a.MaxSRQ, a.MaxWROfSRQ})
+	require.Equal(t, []any{true, 3, 40}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR})
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 41})), verbs.ErrTooManyWR)
 	for range 3 {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 40})
@@ -68,7 +68,7 @@ func srqQueryRNIC(t *conformance.T) {
 	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
 	a, err = n.nic.Query()
 	require.NoError(t, err)
-	require.Equal(t, []any{false, 0, 0}, []any{a.SharedReceive, a.MaxSRQ, a.MaxWROfSRQ})
+	require.Equal(t, []any{false, 0, 0}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR})
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)
 }
 

@@ -76,8 +76,8 @@ func irrq(t *conformance.T) {
 
 func readsOfEachQP(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{IRD: 30, ORD: 20}}})
-	a := queried[verbs.Attributes](t, n.nic)
-	require.Equal(t, []int{30, 20, 0, 0}, []int{a.MaxIRD, a.MaxORD, a.MaxIRDShared, a.MaxORDShared})
+	a := queried[verbs.RNICAttributes](t, n.nic)
+	require.Equal(t, []int{30, 20, 0, 0}, []int{a.Limits.IRD, a.Limits.ORD, a.Limits.SharedIRD, a.Limits.SharedORD})
 	for range 50 { // nobody takes anything from another
 		q := attributes(t, n.newQP(verbs.QPConfig{IRD: 30, ORD: 20}))
 		require.Equal(t, []int{30, 20}, []int{q.IRD, q.ORD})
@@ -89,8 +89,8 @@ func readsShared(t *conformance.T) {
 	n := newNode(t, nodeConfig{
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 12, SharedIRD: ird, SharedORD: ord, IRD: 9, ORD: 9}}, QP: verbs.QPConfig{NoReads: true},
 	})
-	a := queried[verbs.Attributes](t, n.nic)
-	require.Equal(t, []int{9, 9, ird, ord}, []int{a.MaxIRD, a.MaxORD, a.MaxIRDShared, a.MaxORDShared})
+	a := queried[verbs.RNICAttributes](t, n.nic)
+	require.Equal(t, []int{9, 9, ird, ord}, []int{a.Limits.IRD, a.Limits.ORD, a.Limits.SharedIRD, a.Limits.SharedORD})
 	var all []*verbs.QP
 	for range 400 {
 		switch do := t.Rand().IntN(9); {

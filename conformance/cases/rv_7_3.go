@@ -121,7 +121,7 @@ func failedTakesNothing(t *conformance.T) {
 func allocatedList(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PBL: 16, Regions: 20}}})
 	s, p := n.seat(privileged), n.pages(16, 4096)
-	require.Equal(t, 16, queried(t, n.nic).MaxPBL)
+	require.Equal(t, 16, queried(t, n.nic).Limits.PBL)
 	for _, want := range []int{1, 2, 5, 8, 15, 16} {
 		mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: want})
 		require.NoError(t, err, "a list of %d", want)

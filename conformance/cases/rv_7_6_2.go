@@ -86,7 +86,7 @@ func physicalModes(t *conformance.T) {
 	block := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
 	for i, n := range []*node{page, block} {
 		a := queried(t, n.nic)
-		require.True(t, a.BlockMode, "block lists are offered")
+		require.True(t, a.Features.Has(verbs.FeatureBlockMode), "block lists are offered")
 		s := n.seat(verbs.QPConfig{})
 		size := []uint64{4096, 1000}[i]
 		p := n.pages(3, size)
@@ -102,7 +102,7 @@ func physicalModes(t *conformance.T) {
 	_, err := verbs.Open(verbs.Config{Mode: verbs.BlockMode, Without: verbs.FeatureBlockMode})
 	require.ErrorIs(t, err, verbs.ErrBlockListNotSupported)
 	without := openRNIC(t, verbs.Config{Without: verbs.FeatureBlockMode})
-	require.False(t, queried(t, without).BlockMode, "block lists are not offered")
+	require.False(t, queried(t, without).Features.Has(verbs.FeatureBlockMode), "block lists are not offered")
 	require.Equal(t, verbs.PageMode, queried(t, without).Mode)
 }
 

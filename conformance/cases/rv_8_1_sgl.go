@@ -190,8 +190,8 @@ func sgeLimitsTold(t *conformance.T) {
 		c := nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{SendSGE: l.SGE, RecvSGE: l.SGE, WriteSGE: write}}
 		w := newWorld(t, worldConfig{A: c, B: c})
 		a := queried(t, w.a.nic)
-		require.Equal(t, l.SGE, a.MaxSGE, "Query RNIC, of Sends and receives")
-		require.Equal(t, write, a.MaxWriteSGE, "Query RNIC, of Writes")
+		require.Equal(t, l.SGE, a.Limits.SGE, "Query RNIC, of Sends and receives")
+		require.Equal(t, write, a.Limits.WriteSGE, "Query RNIC, of Writes")
 		w.carries(w.a.qp, w.b.qp, l.SGE, l.SGE, write)
 		srq := w.a.newSRQ(verbs.SRQConfig{SGE: l.SGE})
 		list := func(k int) []verbs.SGE { return slices.Repeat(w.a.mr.SGL(0, 1), k) }
@@ -253,7 +253,7 @@ func fourElements(t *conformance.T) {
 		for _, c := range []nodeConfig{{}, {QP: four}} {
 			c.RNIC.Limits = l
 			w := newWorld(t, worldConfig{A: c, B: c})
-			require.GreaterOrEqual(t, queried(t, w.a.nic).MaxSGE, 4)
+			require.GreaterOrEqual(t, queried(t, w.a.nic).Limits.SGE, 4)
 			w.carries(w.a.qp, w.b.qp, 4, 4, 1)
 		}
 	}

@@ -168,7 +168,7 @@ func polledOnly(t *conformance.T) {
 	onlyCQsHaveCompletions(t)
 	n := newNode(t, nodeConfig{})
 	called := make(chan *verbs.CQ, 1)
-	id, err := n.nic.SetCompletionHandler(0, func(c *verbs.CQ) { called <- c })
+	id, err := n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
 	require.NoError(t, err)
 	cq, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 4, Handler: id})
 	require.NoError(t, err)

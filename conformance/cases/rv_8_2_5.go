@@ -33,7 +33,7 @@ type bell struct {
 func (n *node) bell() *bell {
 	b := &bell{n: n, calls: make(chan *verbs.CQ, 1024)}
 	var err error
-	b.id, err = n.nic.SetCompletionHandler(0, func(c *verbs.CQ) { b.calls <- c })
+	b.id, err = n.nic.AddCompletionHandler(func(c *verbs.CQ) { b.calls <- c })
 	require.NoError(n.t, err, "Set Completion Event Handler")
 	b.other = b.cq(64)
 	return b

@@ -29,7 +29,7 @@ func refusalsChangeNothing(t *conformance.T) {
 	}}}})
 	n := w.a
 	srq, mw, mr := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2}), n.newMW(), n.mr
-	handler, err := n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	handler, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	run(t, n.qp, binds(mw.Bind(mr, 0, 64, remoteRights, 1)), verbs.StatusSuccess)
 	postRecv(t, srq, verbs.Recv{}, verbs.Recv{})
@@ -60,7 +60,7 @@ func refusalsChangeNothing(t *conformance.T) {
 		{"Allocate STag", verbs.ErrInsufficientResources, func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{})) }},
 		{"Allocate Memory Window", verbs.ErrInsufficientResources, func() error { return second(n.pd.AllocateWindow()) }},
 		{"AllocPages", verbs.ErrInvalidPhysBufferSize, func() error { return second(n.nic.AllocPages(1, 4097)) }},
-		{"Set Completion Event Handler", verbs.ErrInvalidEventHandler, func() error { return second(n.nic.SetCompletionHandler(handler+99, nil)) }},
+		{"Set Completion Event Handler", verbs.ErrInvalidEventHandler, func() error { return n.nic.RemoveCompletionHandler(handler + 99) }},
 		{"Modify CQ, too many", verbs.ErrTooManyCQE, func() error { return n.cq.Resize(601) }},
 		{"Modify CQ, none", verbs.ErrInvalidModifier, func() error { return n.cq.Resize(0) }},
 		{"Destroy CQ", verbs.ErrCQInUse, n.cq.Destroy},
@@ -120,8 +120,8 @@ func refusalsLoseNoEvent(t *conformance.T) {
 		qp := n.newQP(verbs.QPConfig{})
 		qp.Fail()
 		want = append(want, verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: qp.ID()})
-		assert.ErrorIs(t, second(n.nic.SetCompletionHandler(0, nil)), verbs.ErrInvalidEventHandler)
-		assert.ErrorIs(t, second(n.nic.SetCompletionHandler(b.id+1000, func(*verbs.CQ) {})), verbs.ErrInvalidEventHandler)
+		assert.ErrorIs(t, second(n.nic.AddCompletionHandler(nil)), verbs.ErrInvalidEventHandler)
+		assert.ErrorIs(t, n.nic.ReplaceCompletionHandler(b.id+1000, func(*verbs.CQ) {}), verbs.ErrInvalidEventHandler)
 		assert.ErrorIs(t, cq.Notify(0), verbs.ErrInvalidNotifyType)
 	}
 	release()

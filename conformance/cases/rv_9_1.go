@@ -29,7 +29,7 @@ func wholeLife(t *conformance.T) {
 	w := newWorld(t, worldConfig{Idle: true, A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
 	a, b := w.a, w.b
 	called := make(chan *verbs.CQ, 8)
-	handler, err := b.nic.SetCompletionHandler(0, func(c *verbs.CQ) { called <- c })
+	handler, err := b.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
 	require.NoError(t, err)
 	cq, err := b.nic.CreateCQ(verbs.CQConfig{Entries: 16, Handler: handler})
 	require.NoError(t, err)

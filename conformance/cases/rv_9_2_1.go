@@ -91,8 +91,8 @@ func limitsAreReal(t *conformance.T) {
 	a, err := n.nic.Query()
 	require.NoError(t, err)
 	assert.Equal(t, []int{3, 4, 64, 8, 6, 2, 512, 2, 2, 32, 3, 2, 16, 8, 8}, []int{
-		a.MaxPD, a.MaxQP, a.MaxWR, a.MaxSGE, a.MaxWriteSGE, a.MaxCQ, a.MaxCQE, a.MaxEventHandlers, a.MaxSRQ, a.MaxWROfSRQ,
-		a.MaxMR, a.MaxMW, a.MaxPBL, a.MaxIRD, a.MaxORD,
+		a.Limits.PDs, a.Limits.QPs, a.Limits.WR, a.Limits.SGE, a.Limits.WriteSGE, a.Limits.CQs, a.Limits.CQE, a.Limits.EventHandlers, a.Limits.SRQs, a.Limits.SRQWR,
+		a.Limits.Regions, a.Limits.Windows, a.Limits.PBL, a.Limits.IRD, a.Limits.ORD,
 	})
 	qp := func(set func(*verbs.QPConfig, int)) func(int) error {
 		return func(v int) error {
@@ -122,17 +122,17 @@ func limitsAreReal(t *conformance.T) {
 		want  error
 		make  func(int) error
 	}{
-		{"WRs of an SQ", a.MaxWR, verbs.ErrTooManyWR, qp(func(c *verbs.QPConfig, v int) { c.SendDepth = v })},
-		{"WRs of an RQ", a.MaxWR, verbs.ErrTooManyWR, qp(func(c *verbs.QPConfig, v int) { c.RecvDepth = v })},
-		{"SGEs of a Send", a.MaxSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.SendSGE = v })},
-		{"SGEs of a Receive", a.MaxSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.RecvSGE = v })},
-		{"SGEs of an RDMA Write", a.MaxWriteSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.WriteSGE = v })},
-		{"IRD", a.MaxIRD, verbs.ErrIRDExceeded, qp(func(c *verbs.QPConfig, v int) { c.IRD = v })},
-		{"ORD", a.MaxORD, verbs.ErrORDExceeded, qp(func(c *verbs.QPConfig, v int) { c.ORD = v })},
-		{"WRs of an S-RQ", a.MaxWROfSRQ, verbs.ErrTooManyWR, srq(func(c *verbs.SRQConfig, v int) { c.Depth = v })},
-		{"SGEs of an S-RQ", a.MaxSGE, verbs.ErrTooManySGE, srq(func(c *verbs.SRQConfig, v int) { c.SGE = v })},
-		{"entries of a CQ", a.MaxCQE, verbs.ErrTooManyCQE, n.cq.Resize},
-		{"entries of a buffer list", a.MaxPBL, verbs.ErrInsufficientResources, func(v int) error {
+		{"WRs of an SQ", a.Limits.WR, verbs.ErrTooManyWR, qp(func(c *verbs.QPConfig, v int) { c.SendDepth = v })},
+		{"WRs of an RQ", a.Limits.WR, verbs.ErrTooManyWR, qp(func(c *verbs.QPConfig, v int) { c.RecvDepth = v })},
+		{"SGEs of a Send", a.Limits.SGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.SendSGE = v })},
+		{"SGEs of a Receive", a.Limits.SGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.RecvSGE = v })},
+		{"SGEs of an RDMA Write", a.Limits.WriteSGE, verbs.ErrTooManySGE, qp(func(c *verbs.QPConfig, v int) { c.WriteSGE = v })},
+		{"IRD", a.Limits.IRD, verbs.ErrIRDExceeded, qp(func(c *verbs.QPConfig, v int) { c.IRD = v })},
+		{"ORD", a.Limits.ORD, verbs.ErrORDExceeded, qp(func(c *verbs.QPConfig, v int) { c.ORD = v })},
+		{"WRs of an S-RQ", a.Limits.SRQWR, verbs.ErrTooManyWR, srq(func(c *verbs.SRQConfig, v int) { c.Depth = v })},
+		{"SGEs of an S-RQ", a.Limits.SGE, verbs.ErrTooManySGE, srq(func(c *verbs.SRQConfig, v int) { c.SGE = v })},
+		{"entries of a CQ", a.Limits.CQE, verbs.ErrTooManyCQE, n.cq.Resize},
+		{"entries of a buffer list", a.Limits.PBL, verbs.ErrInsufficientResources, func(v int) error {
 			mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: v})
 			if err == nil {
 				err = mr.Deregister()
@@ -150,10 +150,10 @@ func sharedIRD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	a, err := n.nic.Query()
 	require.NoError(t, err)
-	assert.Zero(t, a.MaxIRDShared, "not shared")
+	assert.Zero(t, a.Limits.SharedIRD, "not shared")
 	for i := range 20 {
-		q := attributes(t, n.newQP(verbs.QPConfig{IRD: a.MaxIRD}))
-		require.Equal(t, a.MaxIRD, q.IRD, "queue pair %d", i)
+		q := attributes(t, n.newQP(verbs.QPConfig{IRD: a.Limits.IRD}))
+		require.Equal(t, a.Limits.IRD, q.IRD, "queue pair %d", i)
 	}
 
 	const pool = 10
@@ -163,7 +163,7 @@ func sharedIRD(t *conformance.T) {
 	})
 	a, err = n.nic.Query()
 	require.NoError(t, err)
-	assert.Equal(t, pool, a.MaxIRDShared)
+	assert.Equal(t, pool, a.Limits.SharedIRD)
 	sum := attributes(t, n.qp).IRD
 	for range 4 {
 		qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 3, ORD: 1}))

@@ -22,9 +22,9 @@ var rv9_2_3 = []conformance.Case{
 
 func createCQResults(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 2, CQE: 64}})
-	cleared, err := nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	cleared, err := nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
-	require.NoError(t, second(nic.SetCompletionHandler(cleared, nil)))
+	require.NoError(t, nic.RemoveCompletionHandler(cleared))
 	create := func(c verbs.CQConfig) func() error { return func() error { return second(nic.CreateCQ(c)) } }
 	for _, c := range []struct {
 		name string
@@ -48,7 +48,7 @@ func createCQResults(t *conformance.T) {
 func createCQModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	called := make(chan *verbs.CQ, 10)
-	id, err := n.nic.SetCompletionHandler(0, func(c *verbs.CQ) { called <- c })
+	id, err := n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
 	require.NoError(t, err)
 	for _, entries := range []int{1, 5, 50} {
 		with, err := n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: id})
@@ -91,7 +91,7 @@ func queryCQResults(t *conformance.T) {
 
 func queryCQModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	id, err := n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	id, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	one, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 11, Handler: id})
 	require.NoError(t, err)

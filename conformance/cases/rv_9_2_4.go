@@ -50,7 +50,7 @@ func createSRQResults(t *conformance.T) {
 	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
 	a, err := n.nic.Query()
 	require.NoError(t, err)
-	assert.Equal(t, []any{false, 0, 0, verbs.DequeueModel(0)}, []any{a.SharedReceive, a.MaxSRQ, a.MaxWROfSRQ, a.DequeueModel})
+	assert.Equal(t, []any{false, 0, 0, verbs.DequeueModel(0)}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR, a.DequeueModel})
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd})(), verbs.ErrInsufficientResources)
 }
 

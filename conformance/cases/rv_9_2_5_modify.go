@@ -228,7 +228,9 @@ func modifyQPStreamMessage(t *conformance.T) {
 	post(t, n.qp, verbs.Send{ID: 5, SGL: n.mr.SGL(0, 3)})
 	stream := &verbs.Stream{Conn: y, Role: mpa.Initiator}
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: stream, LastMessage: []byte("switch now\n")}))
-	assert.Same(t, stream, attributes(t, n.qp).Stream, "the LLP Stream Handle")
+	told := attributes(t, n.qp).Stream
+	assert.Equal(t, stream, told, "the LLP Stream")
+	assert.Same(t, y, told.Conn, "the LLP Stream Handle")
 	traced := t.Trace().Conn(x)
 	last := make([]byte, len("switch now\n"))
 	_, err = io.ReadFull(traced, last)

@@ -134,7 +134,7 @@ func postRQQueue(t *conformance.T) {
 // can be, gets the octets.
 func postRQRequired(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	most := queried(t, n.nic).MaxSGE
+	most := queried(t, n.nic).Limits.SGE
 	for name, srq := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{SGE: most})} {
 		l := n.line(verbs.QPConfig{RecvSGE: most, SRQ: srq})
 		for i, id := range []uint64{0, 1, 1 << 63, 1<<64 - 1} {

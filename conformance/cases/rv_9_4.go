@@ -42,7 +42,7 @@ func (c *calls) handler(name string) func(*verbs.CQ) {
 
 // set is Set Completion Event Handler, with such a function.
 func (c *calls) set(id verbs.HandlerID, name string) verbs.HandlerID {
-	got, err := c.nic.SetCompletionHandler(id, c.handler(name))
+	got, err := setHandler(c.nic, id, c.handler(name))
 	require.NoError(c.t, err)
 	return got
 }
@@ -76,7 +76,7 @@ func (c *calls) none() {
 func oneHandlerAtLeast(t *conformance.T) {
 	for _, limit := range []int{0, 1} {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{EventHandlers: limit}}})
-		most := queried(t, n.nic).MaxEventHandlers
+		most := queried(t, n.nic).Limits.EventHandlers
 		require.GreaterOrEqual(t, most, 1)
 		if limit > 0 {
 			require.Equal(t, limit, most)
@@ -98,12 +98,12 @@ func completionHandlerResults(t *conformance.T) {
 	const most = 3
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{EventHandlers: most}})
 	set := func(id verbs.HandlerID, h func(*verbs.CQ)) func() error {
-		return func() error { return second(nic.SetCompletionHandler(id, h)) }
+		return func() error { return second(setHandler(nic, id, h)) }
 	}
 	f := func(*verbs.CQ) {}
 	var ids []verbs.HandlerID
 	for range most {
-		id, err := nic.SetCompletionHandler(0, f)
+		id, err := nic.AddCompletionHandler(f)
 		require.NoError(t, err)
 		ids = append(ids, id)
 	}
@@ -157,7 +157,7 @@ func completionHandlerModifiers(t *conformance.T) {
 		c.are(handler, cq)
 	}
 	t.Part("cleared")
-	require.NoError(t, second(n.nic.SetCompletionHandler(one, nil)))
+	require.NoError(t, n.nic.RemoveCompletionHandler(one))
 	complete(first)
 	complete(other)
 	complete(own)
@@ -249,4 +249,16 @@ func onlyOneEventHandler(t *conformance.T) {
 	require.Empty(t, old.events)
 	require.Empty(t, now.events)
 	require.Empty(t, last.events)
+}
+
+// setHandler is Set Completion Event Handler (9.4.1): it registers with an identifier
+// of 0, and clears without a handler.
+func setHandler(nic *verbs.RNIC, id verbs.HandlerID, h func(*verbs.CQ)) (verbs.HandlerID, error) {
+	switch {
+	case id == 0:
+		return nic.AddCompletionHandler(h)
+	case h == nil:
+		return id, nic.RemoveCompletionHandler(id)
+	}
+	return id, nic.ReplaceCompletionHandler(id, h)
 }

@@ -44,7 +44,7 @@ func decides[C, R any](t *conformance.T, base C, run func(C) R, modifiers map[st
 }
 
 func modifiersOfCreation(t *conformance.T) {
-	opened := func(c verbs.Config) verbs.Attributes {
+	opened := func(c verbs.Config) verbs.RNICAttributes {
 		nic := openRNIC(t, c)
 		a, err := nic.Query()
 		require.NoError(t, err)
@@ -57,7 +57,7 @@ func modifiersOfCreation(t *conformance.T) {
 	})
 
 	n := newNode(t, nodeConfig{})
-	handler, err := n.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	handler, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	newCQ := func(c verbs.CQConfig) verbs.CQAttributes {
 		cq, err := n.nic.CreateCQ(c)

@@ -87,7 +87,7 @@ func optionsTakenAway(t *conformance.T) {
 	}, QP: verbs.QPConfig{IRD: 4, ORD: 4}})
 	a, err := n.nic.Query()
 	require.NoError(t, err)
-	assert.Equal(t, []bool{false, false, false, false, false}, []bool{a.BlockMode, a.SharedReceive, a.ModifyQueueSize, a.ModifyIRD, a.RaiseORD})
+	assert.Equal(t, []bool{false, false, false, false, false}, []bool{a.Features.Has(verbs.FeatureBlockMode), a.Features.Has(verbs.FeatureSRQ), a.Features.Has(verbs.FeatureResize), a.Features.Has(verbs.FeatureChangeIRD), a.Features.Has(verbs.FeatureRaiseORD)})
 	for _, c := range []struct {
 		name string
 		want error

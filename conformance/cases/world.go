@@ -177,7 +177,7 @@ func newWorld(t *conformance.T, c worldConfig) *world {
 func connect(t *conformance.T, a, b *verbs.QP) {
 	x, y, err := wire.Pair()
 	require.NoError(t, err)
-	s := verbs.Stream{CRC: true, Rev: 2, P2P: true, RTR: mpa.RTRWrite}
+	s := verbs.Stream{CRC: true, P2P: true, RTR: mpa.RTRWrite}
 	s.Conn, s.Role = y, mpa.Responder
 	begin(t, b, s)
 	s.Conn, s.Role = t.Trace().Conn(x), mpa.Initiator

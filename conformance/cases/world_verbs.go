@@ -33,7 +33,7 @@ func newEstate(t *conformance.T, c nodeConfig) *estate {
 	e.mw = e.newMW()
 	e.pages = e.node.pages(2, 4096)
 	var err error
-	e.handler, err = e.nic.SetCompletionHandler(0, func(*verbs.CQ) {})
+	e.handler, err = e.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	return e
 }
@@ -71,7 +71,7 @@ func (e *estate) verbs() []verb {
 		{"PostRQ", func() error { return second(e.qp.PostRecv(verbs.Recv{})) }},
 		{"PostRQ to an S-RQ", func() error { return second(e.srq.PostRecv(verbs.Recv{})) }},
 		{"Request Completion Notification", func() error { return e.cq.Notify(verbs.NotifyNext) }},
-		{"Set Completion Event Handler", func() error { return second(e.nic.SetCompletionHandler(e.handler, func(*verbs.CQ) {})) }},
+		{"Set Completion Event Handler", func() error { return e.nic.ReplaceCompletionHandler(e.handler, func(*verbs.CQ) {}) }},
 		{"Set Asynchronous Event Handler", func() error { return e.nic.SetEventHandler(nil) }},
 		{"AllocPages", func() error { return second(e.nic.AllocPages(1, 4096)) }},
 		{"Free pages", e.pages.Free},
@@ -109,7 +109,7 @@ func exhaust(t *conformance.T, nic *verbs.RNIC, l verbs.Limits) {
 	}{
 		{"PDs", l.PDs, func() error { return keep(&pd)(nic.AllocPD()) }},
 		{"CQs", l.CQs, func() error { return keep(&cq)(nic.CreateCQ(verbs.CQConfig{})) }},
-		{"event handlers", l.EventHandlers, func() error { return second(nic.SetCompletionHandler(0, func(*verbs.CQ) {})) }},
+		{"event handlers", l.EventHandlers, func() error { return second(nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
 		{"S-RQs", l.SRQs, func() error { return second(nic.CreateSRQ(verbs.SRQConfig{PD: pd})) }},
 		{"QPs", l.QPs, func() error { return second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})) }},
 		{"regions", l.Regions, func() error { return second(pd.Register(memory, verbs.LocalRead)) }},

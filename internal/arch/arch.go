@@ -48,7 +48,7 @@ var rules = map[string]rule{
 		thirdParty: system,
 	},
 	"verbs": {
-		rooms:      []string{"qp", "stag", "cq", "srq", "wr", "mpa", "internal"},
+		rooms:      []string{"qp", "stag", "cq", "srq", "wr", "mpa", "rdmap", "internal"},
 		thirdParty: append([]string{"github.com/google/uuid"}, system...),
 	},
 	"cm":    {rooms: []string{"verbs", "mpa", "wr", "internal"}, thirdParty: system},

@@ -65,11 +65,11 @@ func (c *ConnFlags) check() error {
 	if err != nil {
 		return fmt.Errorf("querying the RNIC: %w", err)
 	}
-	if c.IRD > has.MaxIRD {
-		return Usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.IRD, has.MaxIRD)
+	if c.IRD > has.Limits.IRD {
+		return Usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.IRD, has.Limits.IRD)
 	}
-	if c.ORD > has.MaxORD {
-		return Usagef("--ord %d: want a number from 0 to %d, the RNIC's limit", c.ORD, has.MaxORD)
+	if c.ORD > has.Limits.ORD {
+		return Usagef("--ord %d: want a number from 0 to %d, the RNIC's limit", c.ORD, has.Limits.ORD)
 	}
 	return nil
 }

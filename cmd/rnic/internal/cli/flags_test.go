@@ -58,7 +58,7 @@ func TestConnFlagsCheckLimits(t *testing.T) {
 	has, err := nic.Query()
 	require.NoError(t, err)
 	c := DefaultConnFlags()
-	c.IRD, c.ORD = has.MaxIRD, has.MaxORD
+	c.IRD, c.ORD = has.Limits.IRD, has.Limits.ORD
 	require.NoError(t, c.check())
 	c.IRD++
 	assert.ErrorContains(t, c.check(), "--ird 4097: want a number from 0 to 4096")

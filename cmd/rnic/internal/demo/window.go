@@ -136,11 +136,11 @@ func (d *demoEnd) refused(s verbs.STag) (rdmap.TermCode, error) {
 	if t == nil {
 		return 0, fmt.Errorf("%w, not by the Terminate Message that the Write through the invalidated window is due", d.Lost())
 	}
-	if t.Code != demoRefusal || !names(t.Raw, s) {
+	if rdmap.TermCode(t.Code) != demoRefusal || !names(t.Raw, s) {
 		return 0, fmt.Errorf("the connection ended with Terminate %v, want %v about STag %v", t.Code, demoRefusal, s)
 	}
 	d.over = true
-	return t.Code, nil
+	return demoRefusal, nil
 }
 
 // names reports whether a Terminate header repeats that of a tagged segment to s

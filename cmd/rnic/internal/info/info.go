@@ -39,14 +39,14 @@ func Command() *cobra.Command {
 }
 
 // queryRNIC opens an RNIC in page or block mode for as long as it takes to ask.
-func queryRNIC(blocks bool) (verbs.Attributes, error) {
+func queryRNIC(blocks bool) (verbs.RNICAttributes, error) {
 	var c verbs.Config
 	if blocks {
 		c.Mode = verbs.BlockMode
 	}
 	nic, err := verbs.Open(c)
 	if err != nil {
-		return verbs.Attributes{}, fmt.Errorf("opening the RNIC: %w", err)
+		return verbs.RNICAttributes{}, fmt.Errorf("opening the RNIC: %w", err)
 	}
 	defer nic.Close()
 	a, err := nic.Query()
@@ -59,18 +59,36 @@ func queryRNIC(blocks bool) (verbs.Attributes, error) {
 // printAttributes lists the fields of a struct, one a line, each under its name
 // in words. A new attribute of the RNIC so appears here by itself.
 func printAttributes(w io.Writer, attributes any) error {
-	v := reflect.ValueOf(attributes)
-	width := 0
-	for i := range v.NumField() {
-		width = max(width, len(words(v.Type().Field(i).Name)))
+	list, width := flat(attributes), 0
+	for _, f := range list {
+		width = max(width, len(f.name))
 	}
-	for i := range v.NumField() {
-		_, err := fmt.Fprintf(w, "%-*s  %s\n", width, words(v.Type().Field(i).Name), cell(v.Field(i).Interface()))
-		if err != nil {
+	for _, f := range list {
+		if _, err := fmt.Fprintf(w, "%-*s  %s\n", width, f.name, cell(f.value)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// field is a field of a struct, its name in words.
+type field struct {
+	name  string
+	value any
+}
+
+// flat lists the fields of a struct, those of a struct in it in its place.
+func flat(attributes any) (list []field) {
+	v := reflect.ValueOf(attributes)
+	for i := range v.NumField() {
+		f := v.Field(i).Interface()
+		if v.Field(i).Kind() == reflect.Struct {
+			list = append(list, flat(f)...)
+			continue
+		}
+		list = append(list, field{words(v.Type().Field(i).Name), f})
+	}
+	return list
 }
 
 // cell writes one value: numbers with their digits in groups, sizes short.
@@ -110,11 +128,9 @@ func shortSize(n uint64) string {
 // jsonAttributes holds the fields of a struct under their names in snake case,
 // as all JSON of this program has them.
 func jsonAttributes(attributes any) map[string]any {
-	v := reflect.ValueOf(attributes)
-	fields := make(map[string]any, v.NumField())
-	for i := range v.NumField() {
-		name := strings.ToLower(strings.ReplaceAll(words(v.Type().Field(i).Name), " ", "_"))
-		fields[name] = v.Field(i).Interface()
+	fields := map[string]any{}
+	for _, f := range flat(attributes) {
+		fields[strings.ToLower(strings.ReplaceAll(f.name, " ", "_"))] = f.value
 	}
 	return fields
 }

@@ -14,7 +14,7 @@ func TestInfoInEitherMode(t *testing.T) {
 	pages := clitest.Run(t.Context(), "info")
 	assert.Regexp(t, `(?m)^mode +page list$`, pages.Stdout)
 	assert.Regexp(t, `(?m)^page sizes +4K 8K .* 512M 1G$`, pages.Stdout)
-	assert.Regexp(t, `(?m)^shared receive +yes$`, pages.Stdout)
+	assert.Regexp(t, `(?m)^features +block mode, S-RQ, resize queues, change IRD, raise ORD$`, pages.Stdout)
 	blocks := clitest.Run(t.Context(), "info", "--block-mode")
 	assert.Regexp(t, `(?m)^mode +block list$`, blocks.Stdout)
 	assert.Regexp(t, `(?m)^max block +1,073,741,824$`, blocks.Stdout)
@@ -61,7 +61,7 @@ func TestInfo(t *testing.T) {
 	for name := range attributes {
 		assert.Regexp(t, `^[a-z]+(_[a-z]+)*$`, name)
 	}
-	for _, name := range []string{"id", "max_qp", "max_write_sge", "max_ird_shared", "max_private_data", "crc_default"} {
+	for _, name := range []string{"id", "qps", "write_sge", "shared_ird", "features", "max_private_data", "crc_default"} {
 		assert.Contains(t, attributes, name)
 	}
 }

@@ -1,0 +1,117 @@
+package verbs
+
+import (
+	"net"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/qp"
+)
+
+// ModifyQP are the input modifiers of Modify QP (verbs draft 9.2.5.3). Which of
+// them may be supplied depends on the transition:
+//
+//	Idle to Idle   ORD, IRD, SendDepth, RecvDepth, RQLimit
+//	Idle to RTS    the same, Stream (needed), LastMessage
+//	RTS to RTS     ORD, IRD, SendDepth, RecvDepth
+//	any other      none
+type ModifyQP struct {
+	// Next is the state to enter; it may be the current one.
+	Next State
+	// Stream is the LLP stream. The queue pair owns its connection once Modify
+	// has succeeded.
+	Stream *Stream
+	// LastMessage is sent in streaming mode before iWARP starts (6.6.1.1).
+	LastMessage []byte
+	// ORD, if not nil, is the new limit on outbound RDMA Reads, at least 0; on
+	// a stream with negotiated limits at most what was agreed with the peer. A
+	// smaller one counts as Reads complete.
+	ORD *int
+	// IRD, if not nil, is the new limit on inbound RDMA Reads, at least 0, and
+	// at least as many as wait for their answer.
+	IRD *int
+	// SendDepth and RecvDepth, if not nil, resize the queues; at least 1, and at
+	// least as many as are outstanding. RecvDepth is refused with an S-RQ.
+	SendDepth, RecvDepth *int
+	// RQLimit, if not nil, is the new QP RQ Limit, and ArmRQLimit arms it; with
+	// an S-RQ only.
+	RQLimit    *int
+	ArmRQLimit bool
+}
+
+// Stream is an LLP stream: a connection that has finished its MPA startup, and
+// what was agreed there. Package cm makes them; a program that does without cm
+// makes one itself.
+type Stream struct {
+	// Conn stands at the first octet of the FPDU stream, both ways, except for
+	// Early.
+	Conn net.Conn
+	// Role is mpa.Initiator, which sends the first FPDU, or mpa.Responder.
+	Role mpa.Role
+	// CRC: CRCs are made and checked, both ways. MarkersOut: this side inserts
+	// markers. MarkersIn: the peer does.
+	CRC, MarkersOut, MarkersIn bool
+	// Enhanced: this side's IRD and ORD were negotiated (RFC 6581); else the
+	// queue pair's count.
+	Enhanced bool
+	IRD, ORD int
+	// PeerIRD and PeerORD are the peer's, as it stated them; -1 if it did not. They
+	// are for Query.
+	PeerIRD, PeerORD int
+	// P2P: the Initiator sends a ready-to-receive frame, of the kind RTR, by
+	// itself; the Responder takes those in RTR.
+	P2P bool
+	RTR mpa.RTR
+	// Nudge lets an Initiator send empty RDMA Writes to a peer that seems to have
+	// missed its first FPDU (docs/decisions/0014-first-fpdu.md).
+	Nudge bool
+	// EMSS is in octets; 0 stands for what Conn states.
+	EMSS int
+	// Early are octets of the FPDU stream that have been read from Conn already.
+	Early []byte
+}
+
+// mpa is the stream as package qp takes it.
+func (s *Stream) mpa() *mpa.Stream {
+	if s == nil {
+		return nil
+	}
+	return &mpa.Stream{
+		Conn: s.Conn, Role: s.Role, CRC: s.CRC, MarkersOut: s.MarkersOut, MarkersIn: s.MarkersIn,
+		Enhanced: s.Enhanced, IRD: s.IRD, ORD: s.ORD, PeerIRD: s.PeerIRD, PeerORD: s.PeerORD,
+		P2P: s.P2P, RTR: s.RTR, Nudge: s.Nudge, EMSS: s.EMSS, Early: s.Early,
+	}
+}
+
+// streamOf is the stream that package qp runs.
+func streamOf(s *mpa.Stream) *Stream {
+	if s == nil {
+		return nil
+	}
+	return &Stream{
+		Conn: s.Conn, Role: s.Role, CRC: s.CRC, MarkersOut: s.MarkersOut, MarkersIn: s.MarkersIn,
+		Enhanced: s.Enhanced, IRD: s.IRD, ORD: s.ORD, PeerIRD: s.PeerIRD, PeerORD: s.PeerORD,
+		P2P: s.P2P, RTR: s.RTR, Nudge: s.Nudge, EMSS: s.EMSS, Early: s.Early,
+	}
+}
+
+// qp is m as package qp takes it.
+func (m *ModifyQP) qp() qp.Modify {
+	return qp.Modify{
+		Next: m.Next, Stream: m.Stream.mpa(), LastMessage: m.LastMessage, ORD: m.ORD, IRD: m.IRD,
+		SendDepth: m.SendDepth, RecvDepth: m.RecvDepth, RQLimit: m.RQLimit, ArmRQLimit: m.ArmRQLimit,
+	}
+}
+
+// ModifySRQ are the input modifiers of Modify S-RQ (verbs draft 9.2.4.3); nil leaves
+// an attribute as it is.
+type ModifySRQ struct {
+	// Depth is how many receives may be outstanding, at least 1.
+	Depth *int
+	// Limit is the S-RQ Limit, 0 to the Depth that holds afterwards. Setting it
+	// does not arm it; 0 disarms.
+	Limit *int
+	// Rearm arms the S-RQ Limit, armed or not; a Limit of 0 has nothing to arm.
+	// If fewer receives than the Limit are posted, the next message that takes
+	// one raises the event.
+	Rearm bool
+}

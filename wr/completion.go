@@ -1,0 +1,63 @@
+package wr
+
+import "fmt"
+
+// Completion is a Work Completion (verbs draft 9.3.2.1).
+type Completion struct {
+	// ID is that of the work request; always valid.
+	ID uint64
+	// QP names the queue pair the request was posted to.
+	QP QPID
+	// Bytes is the length received; valid for a successful OpRecv.
+	Bytes uint32
+	// Invalidated is the STag that an inbound Send with Invalidate
+	// invalidated; valid if HasInvalidated.
+	Invalidated    STag
+	HasInvalidated bool
+	Op             Op
+	Status         Status
+	// Context is the queue pair's QPConfig.Context; always valid.
+	Context any
+}
+
+// String is one line with operation, ID, queue pair and outcome.
+func (c Completion) String() string {
+	s := fmt.Sprintf("%v %d on QP %d: %v", c.Op, c.ID, c.QP, c.Status)
+	if c.Status != StatusSuccess {
+		return s
+	}
+	if c.Op == OpRecv {
+		s += fmt.Sprintf(", %d octets", c.Bytes)
+	}
+	if c.HasInvalidated {
+		s += fmt.Sprintf(", %v invalidated", c.Invalidated)
+	}
+	return s
+}
+
+// Err is nil if the request succeeded, and a *CompletionError otherwise.
+func (c Completion) Err() error {
+	if c.Status == StatusSuccess {
+		return nil
+	}
+	return &CompletionError{Op: c.Op, ID: c.ID, QP: c.QP, Status: c.Status}
+}
+
+// CompletionError is a work request that completed with another status than
+// StatusSuccess, as an error: errors.As finds it.
+type CompletionError struct {
+	Op     Op
+	ID     uint64
+	QP     QPID
+	Status Status
+}
+
+func (e *CompletionError) Error() string {
+	return fmt.Sprintf("%v %d on QP %d failed: %s", e.Op, e.ID, e.QP, e.Status.reason())
+}
+
+// Is matches another *CompletionError of the same status.
+func (e *CompletionError) Is(target error) bool {
+	t, ok := target.(*CompletionError)
+	return ok && t.Status == e.Status
+}
