@@ -1,4 +1,5 @@
-// Package conformance holds the executable requirements of iWARP, the verbs draft
+// Package conformance (suite of softrnic, not covered by the compatibility promise)
+// holds the executable requirements of iWARP, the verbs draft
 // (draft-hilland-rddp-verbs-00) and RFC 5040, 5041, 5042, 5044 and 6581; of VI over TCP,
 // the VI/TCP draft (draft-dicecco-vitcp-01) and the VI Architecture 1.0; and of
 // NetworkDirect 2, the document of IND2QueuePair.

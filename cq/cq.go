@@ -1,4 +1,5 @@
-// Package cq is the Completion Queue: a bounded ring of Work Completions that
+// Package cq (engine of softrnic, not covered by the compatibility promise) is the
+// Completion Queue: a bounded ring of Work Completions that
 // work queues push to and a program polls (verbs draft 5.3, 8.2.3 to 8.2.5).
 //
 //	work queue --Push--> [ ring of Entries ] --Poll--> program

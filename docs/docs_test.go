@@ -1,67 +1,19 @@
 // Package docs holds the documents of the project. Its test generates the parts
 // of them that come from tables in the code, and fails when one is stale:
 //
-//	go test ./docs -update
+//	go test ./docs ./qp -update
 package docs
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/softrnic/softrnic/qp"
-	"github.com/softrnic/softrnic/wr"
 )
 
 var update = flag.Bool("update", false, "write the generated parts")
-
-func TestStateMachineIsCurrent(t *testing.T) {
-	var b strings.Builder
-	for _, s := range qp.States() {
-		fmt.Fprintf(&b, "\n## %v\n\n| when | next state | what is done |\n|---|---|---|\n", s)
-		for _, trig := range qp.Triggers() {
-			if !qp.Happens(s, trig) {
-				fmt.Fprintf(&b, "| %v | - | cannot happen |\n", trig)
-				continue
-			}
-			tr := qp.Step(s, trig)
-			next, what := tr.Next, tr.Actions.String()
-			switch {
-			case tr.Err != 0:
-				next, what = s, "refused: "+tr.Err.Error()
-			case what == "":
-				what = "nothing"
-			}
-			fmt.Fprintf(&b, "| %v | %v | %s |\n", trig, next, what)
-		}
-	}
-	generated(t, "state-machine.md", b.String())
-}
-
-func TestErrorsAreCurrent(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("\n| what happened | work request | event | Terminate | then | decided by |\n|---|---|---|---|---|---|\n")
-	for _, f := range qp.Faults() {
-		c := qp.ConsequenceOf(f)
-		status, event, term := "-", "-", "none"
-		if c.Status != wr.StatusFlushed {
-			status = c.Status.String()
-		}
-		if c.Event != 0 {
-			event = c.Event.String()
-		}
-		if c.Sends() {
-			term = fmt.Sprintf("`0x%04x`", uint16(c.Code))
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", c.Name, status, event, term,
-			qp.Step(c.In, c.Trigger).Next, c.Source)
-	}
-	generated(t, "errors.md", b.String())
-}
 
 // generated compares the part of a document between its two marks with want.
 func generated(t *testing.T, file, want string) {

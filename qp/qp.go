@@ -1,7 +1,7 @@
-// Package qp is the Queue Pair: the state machine, the Send and Receive Queues,
-// the accounting of RDMA Reads, and the two journeys of the data path, from a
-// work request to the wire (transmit.go) and from a segment to a completion
-// (receive.go, place.go). It is the only package that puts the wire layers mpa,
+// Package qp (engine of softrnic, not covered by the compatibility promise) is the
+// Queue Pair: the state machine, the Send and Receive Queues, the accounting of
+// RDMA Reads, and the two journeys of the data path, from a work request to the
+// wire (transmit.go) and from a segment to a completion (receive.go, place.go). It is the only package that puts the wire layers mpa,
 // ddp and rdmap together.
 //
 //	state.go                      the states as a table

@@ -1,4 +1,5 @@
-// Package srq is the Shared Receive Queue: receives that several queue pairs
+// Package srq (engine of softrnic, not covered by the compatibility promise) is the
+// Shared Receive Queue: receives that several queue pairs
 // take from as messages arrive (verbs draft 6.3).
 //
 //	program --Post--> [ posted, oldest first ] --Take--> receive side of a QP

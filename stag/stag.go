@@ -1,4 +1,5 @@
-// Package stag is the STag table of an RNIC: it registers memory, gives out
+// Package stag (engine of softrnic, not covered by the compatibility promise) is the
+// STag table of an RNIC: it registers memory, gives out
 // Steering Tags for it, and turns (STag, TO, length) into memory after the
 // checks of the verbs draft (chapter 7), RFC 5040 8.1.1 and RFC 5041 8.3.1.
 //

@@ -1,4 +1,5 @@
-// Package vitcp is VI over TCP, draft-dicecco-vitcp-01: the Virtual Interface
+// Package vitcp (engine of softrnic, not covered by the compatibility promise) is VI
+// over TCP, draft-dicecco-vitcp-01: the Virtual Interface
 // Architecture's connections, Sends and RDMA on a TCP stream.
 //
 // It has three parts:

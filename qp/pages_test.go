@@ -1,0 +1,78 @@
+package qp
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// The tables of this package are pages of the documentation: these tests write them,
+// with -update, and fail when they are stale.
+
+// TestStateMachineIsCurrent: docs/state-machine.md.
+func TestStateMachineIsCurrent(t *testing.T) {
+	var b strings.Builder
+	for _, s := range States() {
+		fmt.Fprintf(&b, "\n## %v\n\n| when | next state | what is done |\n|---|---|---|\n", s)
+		for _, trig := range Triggers() {
+			if !Happens(s, trig) {
+				fmt.Fprintf(&b, "| %v | - | cannot happen |\n", trig)
+				continue
+			}
+			tr := Step(s, trig)
+			next, what := tr.Next, tr.Actions.String()
+			switch {
+			case tr.Err != 0:
+				next, what = s, "refused: "+tr.Err.Error()
+			case what == "":
+				what = "nothing"
+			}
+			fmt.Fprintf(&b, "| %v | %v | %s |\n", trig, next, what)
+		}
+	}
+	generated(t, "../docs/state-machine.md", b.String())
+}
+
+// TestErrorsAreCurrent: docs/errors.md.
+func TestErrorsAreCurrent(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("\n| what happened | work request | event | Terminate | then | decided by |\n|---|---|---|---|---|---|\n")
+	for _, f := range Faults() {
+		c := ConsequenceOf(f)
+		status, event, term := "-", "-", "none"
+		if c.Status != wr.StatusFlushed {
+			status = c.Status.String()
+		}
+		if c.Event != 0 {
+			event = c.Event.String()
+		}
+		if c.Sends() {
+			term = fmt.Sprintf("`0x%04x`", uint16(c.Code))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", c.Name, status, event, term,
+			Step(c.In, c.Trigger).Next, c.Source)
+	}
+	generated(t, "../docs/errors.md", b.String())
+}
+
+// generated compares the part of a document between its two marks with want.
+func generated(t *testing.T, file, want string) {
+	t.Helper()
+	const begin, end = "<!-- generated:begin -->\n", "<!-- generated:end -->"
+	raw, err := os.ReadFile(file)
+	require.NoError(t, err)
+	head, rest, ok := strings.Cut(string(raw), begin)
+	require.True(t, ok, "%s has no %q", file, begin)
+	have, tail, ok := strings.Cut(rest, end)
+	require.True(t, ok, "%s has no %q", file, end)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(head+begin+want+end+tail), 0o644))
+		return
+	}
+	require.Equal(t, want, have, "%s is stale: go test ./qp -update", file)
+}
