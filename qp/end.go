@@ -36,9 +36,9 @@ func (l LLPStream) End() (End, bool) {
 
 // End is how a stream ended.
 type End struct {
-	// Cause is why RTS was left. Last is what ended Closing or Terminate after it;
+	// cause is why RTS was left. last is what ended Closing or Terminate after it;
 	// NoFault if the queue pair went to Error at once.
-	Cause, Last Fault
+	cause, last Fault
 	// State is the one that followed: Idle or Error.
 	State State
 	// Terminate is the Terminate Message that was sent or received, if one was.
@@ -50,6 +50,36 @@ type End struct {
 	Destroyed bool
 }
 
+// Reason names what happened.
+func (e *End) Reason() string { return faults[e.cause].Name }
+
+// Event is the asynchronous event of what happened; 0 if it has none, or if a
+// completion told of it.
+func (e *End) Event() wr.EventID {
+	if e.Request.Status != wr.StatusSuccess {
+		return 0
+	}
+	return faults[e.cause].Event
+}
+
+// Then names what spoilt the close that followed; "" if nothing did.
+func (e *End) Then() string {
+	if e.last == NoFault || e.last == FaultClosed {
+		return ""
+	}
+	return faults[e.last].Name
+}
+
+// Modified reports whether the program modified the queue pair to Terminate or Error,
+// or destroyed it.
+func (e *End) Modified() bool { return e.Aborted() || e.cause == FaultModifyTerminate }
+
+// Aborted is Modified without Terminate.
+func (e *End) Aborted() bool { return e.cause == FaultModifyError }
+
+// Reset reports whether the peer reset the stream.
+func (e *End) Reset() bool { return e.cause == FaultLLPReset }
+
 // blamed keeps the completion of the request at fault, which is about to be queued:
 // that at pos of the Send Queue, or the current receive.
 func (s *session) blamed(c *cause, pos uint64) {
@@ -58,6 +88,6 @@ func (s *session) blamed(c *cause, pos uint64) {
 	case pos != noElement:
 		s.outcome.Request = s.q.sq.entry(pos, status).Completion
 	case c.recv && s.rx.landing.open:
-		s.outcome.Request = wr.Completion{ID: s.rx.landing.id, QP: s.q.cfg.ID, Op: wr.OpRecv, Status: status}
+		s.outcome.Request = wr.Completion{ID: s.rx.landing.id, QP: s.q.cfg.ID, Op: wr.OpRecv, Status: status, Context: s.q.cfg.Context}
 	}
 }

@@ -30,7 +30,7 @@ func (s *session) finish() {
 	}
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
-	s.outcome.Cause = c.fault
+	s.outcome.cause = c.fault
 	close(s.decided)
 	if early {
 		s.ownTransmit()
@@ -41,7 +41,7 @@ func (s *session) finish() {
 	e := newEnding(s, by)
 	for e.act(t, c); e.state == Closing || e.state == Terminate; e.act(t, c) {
 		c = e.await()
-		s.outcome.Last = c.fault
+		s.outcome.last = c.fault
 		t = Step(e.state, c.trigger())
 	}
 	if s.tx.batch != nil {

@@ -61,22 +61,13 @@ type StreamError struct {
 }
 
 func streamError(q *QP, end *qp.End) *StreamError {
-	c := qp.ConsequenceOf(end.Cause)
 	e := &StreamError{
-		QP: q.ID(), Reason: c.Name, Event: c.Event, Terminate: terminateOf(end.Terminate), Request: end.Request,
-		own:   end.Cause == qp.FaultModifyError || end.Cause == qp.FaultModifyTerminate,
-		reset: end.Cause == qp.FaultLLPReset,
-	}
-	if e.Request.Status != StatusSuccess {
-		e.Event = 0
-	}
-	switch end.Last {
-	case qp.NoFault, qp.FaultClosed:
-	default:
-		e.Then = qp.ConsequenceOf(end.Last).Name
+		QP: q.ID(), Reason: end.Reason(), Then: end.Then(), Event: end.Event(),
+		Terminate: terminateOf(end.Terminate), Request: end.Request,
+		own: end.Modified(), reset: end.Reset(),
 	}
 	switch {
-	case !end.Destroyed || end.Cause != qp.FaultModifyError:
+	case !end.Destroyed || !end.Aborted():
 	case q.rnic.closedError() != nil:
 		e.Reason, e.gone = "the RNIC was closed", ErrInvalidRNIC
 	default:
