@@ -4,7 +4,7 @@ import "github.com/softrnic/softrnic/cq"
 
 // Receives that complete because of what one read has brought go to the CQ together,
 // completedAtOnce at a time.
-const completedAtOnce = 64
+const completedAtOnce = 48
 
 // completed takes the completion of a receive for the CQ. It is there when deliver
 // returns. The caller owns the receive side; there is a buffer, because the end of
