@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // RejectedError is Dial's and Connect's when the peer's program refused.
@@ -47,7 +48,7 @@ type IncompatibleError struct {
 	Detail string
 	// Terminate is the code of the Terminate Message that told the peer so: 0x2006
 	// (IRD) or 0x2007 (ready-to-receive frame), else 0 for none (RFC 6581 9.1, 9.2).
-	Terminate mpa.Code
+	Terminate verbs.TermCode
 	err       error
 }
 
@@ -77,7 +78,7 @@ func startupError(err error, step string) error {
 	case errors.As(err, &bad):
 		e := &IncompatibleError{Detail: bad.Code.String() + ": " + bad.Detail, err: bad}
 		if bad.Code != mpa.CodeStartup { // RFC 5044 8: that one closes without a word
-			e.Terminate = bad.Code
+			e.Terminate = verbs.TermCode(bad.Code)
 		}
 		return e
 	case step != "" && errors.As(err, &timeout) && timeout.Timeout():
