@@ -99,37 +99,25 @@ func (c *Conn) CloseContext(ctx context.Context) error {
 	return c.err
 }
 
+// end speaks of the stream, not of the queue pair, which may have its next connection
+// at any time.
 func (c *Conn) end(ctx context.Context) error {
-	if c.over() { // the queue pair may have another connection by now
-		return c.Err()
-	}
-	if err := c.qp.Drain(ctx); err != nil {
+	if err := c.llp.Drain(ctx); err != nil {
 		_ = c.Abort()
 		return fmt.Errorf("cm: connection to %v: reset, because the Send Queue did not empty in time: %w",
 			c.RemoteAddr(), context.Cause(ctx))
 	}
 	// Refused if the connection has ended already, or ends in this moment.
-	_ = c.qp.Modify(verbs.ModifyQP{Next: verbs.Closing})
+	_ = c.llp.Close()
 	<-c.Done()
 	return c.Err()
-}
-
-func (c *Conn) over() bool {
-	select {
-	case <-c.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 // Abort resets the connection; what is posted completes as flushed. The queue
 // pair is in Error then, unless it had closed before.
 func (c *Conn) Abort() error {
-	if !c.over() {
-		// Refused if the connection has ended already, or ends in this moment.
-		_ = c.qp.Modify(verbs.ModifyQP{Next: verbs.Error})
-		<-c.Done()
-	}
+	// Refused if the connection has ended already, or ends in this moment.
+	_ = c.llp.Reset()
+	<-c.Done()
 	return nil
 }

@@ -3,6 +3,7 @@ package cm_test
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,45 @@ func TestCloseContext(t *testing.T) {
 	<-x.Done()
 	require.Error(t, x.CloseContext(ctx), "over already: the context does not matter")
 	require.ErrorIs(t, y.Err(), net.ErrClosed)
+}
+
+// hooked is a context that runs something when somebody begins to wait for it.
+type hooked struct {
+	context.Context
+	hook func()
+}
+
+func (h *hooked) Done() <-chan struct{} {
+	h.hook()
+	return nil
+}
+
+// TestCloseSparesTheNext: the queue pair has its next connection while Close waits for
+// the Send Queue of the one before.
+func TestCloseSparesTheNext(t *testing.T) {
+	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
+	x1, y1 := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
+	b.send(t, verbs.Send{ID: 4}) // a Responder waits for the Initiator's first FPDU
+	var x2, y2 *cm.Conn
+	var again sync.Once
+	require.Error(t, y1.CloseContext(&hooked{t.Context(), func() {
+		again.Do(func() {
+			require.NoError(t, x1.Abort())
+			<-y1.Done()
+			var c [1]verbs.Completion
+			_, err := b.cq.Wait(bounded(t), c[:])
+			require.NoError(t, err)
+			for _, h := range []*host{a, b} {
+				require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+			}
+			x2, y2 = connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
+		})
+	}}))
+	require.NoError(t, y1.Abort())
+	require.NoError(t, x2.Err())
+	require.NoError(t, y2.Err())
+	require.Equal(t, verbs.RTS, b.qp.State())
+	exchange(t, a, b)
 }
 
 // TestTimeouts: each step that takes too long is named.

@@ -11,8 +11,11 @@ import (
 // Send Queue, no RDMA Read Request to answer. That is when a close is a good one
 // (verbs draft 6.2.2.2). It returns nil then, and also if the stream ends, or
 // ctx's error.
-func (q *QP) Drain(ctx context.Context) error {
-	s := q.session.Load()
+func (q *QP) Drain(ctx context.Context) error { return q.LLPStream().Drain(ctx) }
+
+// Drain is that of the queue pair, for this stream.
+func (l LLPStream) Drain(ctx context.Context) error {
+	s := l.s
 	if s == nil {
 		return nil
 	}

@@ -21,6 +21,16 @@ func (l LLPStream) Done() <-chan struct{} {
 	return l.s.over
 }
 
+// Stop is Modify QP to Closing, Terminate or Error, for this stream alone: refused with
+// wr.ErrInvalidState once it has left RTS, whatever the queue pair does by then.
+func (l LLPStream) Stop(next State) error {
+	if l.s == nil {
+		return wr.ErrInvalidState
+	}
+	l.s.uncork() // as in Modify
+	return l.s.q.stop(l.s, next)
+}
+
 // End says how the stream ended; false if it has not, or never was.
 func (l LLPStream) End() (End, bool) {
 	if l.s == nil {

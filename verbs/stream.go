@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"syscall"
@@ -22,6 +23,16 @@ func (q *QP) LLPStream() *LLPStream { return &LLPStream{q, q.q.LLPStream()} }
 // Done returns a channel that is closed when the stream is gone: the queue pair is
 // in Idle or Error then, and the last event of the stream has been raised.
 func (l *LLPStream) Done() <-chan struct{} { return l.l.Done() }
+
+// Drain is QP.Drain, of this stream.
+func (l *LLPStream) Drain(ctx context.Context) error { return l.l.Drain(ctx) }
+
+// Close is Modify QP to Closing, and Reset is Modify QP to Error, of this stream: the
+// queue pair's next one is not touched. Errors: ErrInvalidState once it has left RTS.
+func (l *LLPStream) Close() error { return l.l.Stop(Closing) }
+
+// Reset resets the stream, and waits until it is gone.
+func (l *LLPStream) Reset() error { return l.l.Stop(Error) }
 
 // Err says why the stream ended: nil while it is there, and after a close that both
 // sides wanted, which leaves the queue pair in Idle; else a *StreamError.
