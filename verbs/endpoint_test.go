@@ -23,7 +23,7 @@ func TestEndpoint(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, mr.SGL(0, 100), mr.All())
 	require.NoError(t, second(qp.PostRecv(verbs.Recv{ID: 5, SGL: mr.All()})))
-	require.NoError(t, second(b.qp.PostRecv(verbs.Recv{})))
+	require.NoError(t, second(b.qp.PostRecv(verbs.Recv{SGL: b.mr.SGL(8, 8)})))
 	join(t, qp, b.qp, false)
 	require.NoError(t, second(qp.PostSend(verbs.Send{ID: 6, SGL: mr.SGL(0, 7)})))
 	done, err := qp.SendCQ().WaitOne(t.Context())

@@ -9,7 +9,7 @@ import (
 )
 
 // long is how long a test waits for what has to come.
-const long = 30 * time.Second
+const long = 2 * time.Minute
 
 // host is a Nic with a protection tag, a registered region and registered Descriptors.
 type host struct {
@@ -29,6 +29,9 @@ const hostMemory = 1 << 20
 func newHost(t *testing.T, c Config) *host {
 	t.Helper()
 	h := &host{t: t, mem: make([]byte, hostMemory), descs: make([]Descriptor, 4096), errors: make(chan ErrorDescriptor, 4096)}
+	if c.MatchTimeout == 0 {
+		c.MatchTimeout = long // a ConnectWait that begins late is none that is missing
+	}
 	var err error
 	h.nic, err = OpenNic("127.0.0.1:0", c)
 	require.NoError(t, err)
