@@ -2,7 +2,6 @@ package cm_test
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log"
 
@@ -20,9 +19,9 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer listener.Close()
-	done := make(chan struct{})
+	served := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer close(served)
 		serve(ctx, listener)
 	}()
 
@@ -31,23 +30,23 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	at := conn.PrivateData()
-	_, err = qp.PostSend(verbs.Send{
-		ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 18),
-		Remote: verbs.Remote{STag: verbs.STag(binary.BigEndian.Uint32(at)), TO: binary.BigEndian.Uint64(at[4:])},
-	})
+	there, err := verbs.ParseRemote(conn.PrivateData())
 	if err != nil {
 		log.Fatal(err)
 	}
-	var c [1]verbs.Completion
-	if _, err := cq.Wait(ctx, c[:]); err != nil {
+	_, err = qp.PostSend(verbs.Send{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 18), Remote: there})
+	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%v: %s\n", c[0].Status, mr.Bytes()[:18])
+	done, err := cq.WaitOne(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%v: %s\n", done.Status, mr.Bytes()[:18])
 	if err := conn.Close(); err != nil {
 		log.Fatal(err)
 	}
-	<-done
+	<-served
 	// Output:
 	// Success: read me if you can
 }
@@ -60,8 +59,10 @@ func serve(ctx context.Context, l *cm.Listener) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	at := mr.Remote(0)
-	where := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, uint32(at.STag)), at.TO)
+	where, err := mr.Remote(0).MarshalBinary()
+	if err != nil {
+		log.Fatal(err)
+	}
 	conn, err := req.Accept(ctx, qp, cm.Config{PrivateData: where})
 	if err != nil {
 		log.Fatal(err)
