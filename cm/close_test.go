@@ -24,8 +24,8 @@ func TestBothCloseAtOnce(t *testing.T) {
 					wg.Go(func() { assert.NoError(t, c.Close()) })
 				}
 				wg.Wait()
-				assert.Equal(t, verbs.Idle, a.qp.State())
-				assert.Equal(t, verbs.Idle, b.qp.State())
+				assert.Equal(t, verbs.StateIdle, a.qp.State())
+				assert.Equal(t, verbs.StateIdle, b.qp.State())
 			}
 		})
 	}
@@ -42,9 +42,9 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 				a.mr.Bytes()[i] = byte(i * 7)
 			}
 			for range 16 {
-				a.send(t, verbs.Send{Op: verbs.OpWrite, SGL: a.mr.SGL(0, size), Remote: b.mr.Remote(0)})
+				a.send(t, verbs.Request{Op: verbs.OpWrite, SGL: a.mr.SGL(0, size), Remote: b.mr.Remote(0)})
 			}
-			a.send(t, verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, size), Remote: b.mr.Remote(0)})
+			a.send(t, verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, size), Remote: b.mr.Remote(0)})
 			require.NoError(t, x.Close())
 			require.NoError(t, y.Close())
 			assert.Equal(t, a.mr.Bytes(), b.mr.Bytes())
@@ -61,9 +61,9 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 func TestCloseGivesUp(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{CloseTimeout: time.Millisecond}, nil)
-	b.send(t, verbs.Send{ID: 4})
+	b.send(t, verbs.Request{ID: 4})
 	require.ErrorContains(t, y.Close(), "did not empty")
-	assert.Equal(t, verbs.Error, b.qp.State())
+	assert.Equal(t, verbs.StateError, b.qp.State())
 	var c [1]verbs.Completion
 	require.Equal(t, 1, b.cq.Poll(c[:]))
 	assert.Equal(t, verbs.StatusFlushed, c[0].Status)
@@ -95,7 +95,7 @@ func TestAbort(t *testing.T) {
 					require.Equal(t, 1, h.cq.Poll(c[:]))
 					assert.Equal(t, verbs.StatusFlushed, c[0].Status)
 					if aborted && who != "both" {
-						assert.Equal(t, verbs.Error, h.qp.State())
+						assert.Equal(t, verbs.StateError, h.qp.State())
 					}
 				}
 				require.NoError(t, x.Abort(), "again")
@@ -125,7 +125,7 @@ func TestCloseOfAnOldConn(t *testing.T) {
 func TestCloseAfterTerminate(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
-	a.send(t, verbs.Send{ID: 1}) // no receive is posted for it
+	a.send(t, verbs.Request{ID: 1}) // no receive is posted for it
 	<-x.Done()
 	<-y.Done()
 	require.ErrorContains(t, x.Close(), "the peer's Terminate says 0x1202")

@@ -147,7 +147,7 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 	if err != nil {
 		return a, fmt.Errorf("cm: %w", err)
 	}
-	if a.State != verbs.Idle {
+	if a.State != verbs.StateIdle {
 		return a, fmt.Errorf("cm: %w: QP %d is in state %v, not Idle", verbs.ErrInvalidState, qp.ID(), a.State)
 	}
 	return a, nil
@@ -156,7 +156,7 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 // start takes qp, which has that IRD, to RTS on a stream. If qp is not to be had
 // any more, an accepted Initiator tells the peer so before it closes (RFC 6581 9.3).
 func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, cfg Config) (*Conn, error) {
-	if err := qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: verbsStream(st)}); err != nil {
+	if err := qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: verbsStream(st)}); err != nil {
 		_ = st.Abort(ctx, mpa.CodeLocal) // that it failed would add nothing for the caller
 		return nil, fmt.Errorf("cm: %w", err)
 	}

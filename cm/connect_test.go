@@ -30,8 +30,8 @@ func TestConnectExchangeClose(t *testing.T) {
 				require.NoError(t, x.Close())
 				<-y.Done()
 				require.NoError(t, y.Close())
-				assert.Equal(t, verbs.Idle, a.qp.State())
-				assert.Equal(t, verbs.Idle, b.qp.State())
+				assert.Equal(t, verbs.StateIdle, a.qp.State())
+				assert.Equal(t, verbs.StateIdle, b.qp.State())
 			}
 		})
 	}
@@ -181,10 +181,10 @@ func TestResponderWaits(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
 	a.recv(t, 1)
-	b.send(t, verbs.Send{ID: 2})
+	b.send(t, verbs.Request{ID: 2})
 	var c [1]verbs.Completion
 	assert.Zero(t, b.cq.Poll(c[:]), "sent ahead of the Initiator")
-	a.send(t, verbs.Send{ID: 3, Op: verbs.OpWrite})
+	a.send(t, verbs.Request{ID: 3, Op: verbs.OpWrite})
 	b.next(t, verbs.OpSend, 2)
 	var got []verbs.Op // of two queues, so in any order
 	for range 2 {

@@ -37,7 +37,7 @@ func TestErrNamesTheRequest(t *testing.T) {
 	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
 	_, err := b.qp.PostRecv(verbs.Recv{ID: 7, SGL: b.mr.SGL(0, 10)})
 	require.NoError(t, err)
-	a.send(t, verbs.Send{ID: 8, SGL: a.mr.SGL(0, 11)}) // longer than the receive
+	a.send(t, verbs.Request{ID: 8, SGL: a.mr.SGL(0, 11)}) // longer than the receive
 	<-x.Done()
 	<-y.Done()
 	var here, there *verbs.StreamError
@@ -74,7 +74,7 @@ func TestErrStaysWithItsConnection(t *testing.T) {
 	require.NoError(t, x1.Abort())
 	<-y1.Done()
 	for _, h := range []*host{a, b} {
-		require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+		require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}))
 	}
 	x2, _ := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
 	require.Error(t, x1.Err())
@@ -88,7 +88,7 @@ func TestErrStaysWithItsConnection(t *testing.T) {
 func TestCloseContext(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
-	b.send(t, verbs.Send{ID: 4}) // a Responder waits for the Initiator's first FPDU
+	b.send(t, verbs.Request{ID: 4}) // a Responder waits for the Initiator's first FPDU
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, y.CloseContext(ctx), context.Canceled)
@@ -113,7 +113,7 @@ func (h *hooked) Done() <-chan struct{} {
 func TestCloseSparesTheNext(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	x1, y1 := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
-	b.send(t, verbs.Send{ID: 4}) // a Responder waits for the Initiator's first FPDU
+	b.send(t, verbs.Request{ID: 4}) // a Responder waits for the Initiator's first FPDU
 	var x2, y2 *cm.Conn
 	var again sync.Once
 	require.Error(t, y1.CloseContext(&hooked{t.Context(), func() {
@@ -124,7 +124,7 @@ func TestCloseSparesTheNext(t *testing.T) {
 			_, err := b.cq.Wait(bounded(t), c[:])
 			require.NoError(t, err)
 			for _, h := range []*host{a, b} {
-				require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+				require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}))
 			}
 			x2, y2 = connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
 		})
@@ -132,7 +132,7 @@ func TestCloseSparesTheNext(t *testing.T) {
 	require.NoError(t, y1.Abort())
 	require.NoError(t, x2.Err())
 	require.NoError(t, y2.Err())
-	require.Equal(t, verbs.RTS, b.qp.State())
+	require.Equal(t, verbs.StateRTS, b.qp.State())
 	exchange(t, a, b)
 }
 
@@ -148,7 +148,7 @@ func TestTimeouts(t *testing.T) {
 		require.Equal(t, "reading the MPA Reply", late.Step)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, late.Timeout())
-		require.Equal(t, verbs.Idle, a.qp.State())
+		require.Equal(t, verbs.StateIdle, a.qp.State())
 	})
 	t.Run("the MPA Request, and its answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ func Example_client() {
 	check(err)
 	conn, err := cm.Dial(ctx, addr, qp, cm.Config{})
 	check(err)
-	_, err = qp.PostSend(verbs.Send{ID: 1, SGL: mr.All()})
+	_, err = qp.PostSend(verbs.Request{ID: 1, SGL: mr.All()})
 	check(err)
 	_, err = qp.SendCQ().WaitOne(ctx) // the request's own failure is an error too
 	check(err)

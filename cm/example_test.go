@@ -34,7 +34,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = qp.PostSend(verbs.Send{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 18), Remote: there})
+	_, err = qp.PostSend(verbs.Request{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 18), Remote: there})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func setup(memory []byte, access verbs.Access) (*verbs.QP, *verbs.CQ, *verbs.MR)
 	if err != nil {
 		log.Fatal(err)
 	}
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	if err != nil {
 		log.Fatal(err)
 	}

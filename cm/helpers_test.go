@@ -34,7 +34,7 @@ func newHost(t testing.TB, c verbs.QPConfig) *host {
 	h.nic, err = verbs.Open(verbs.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, h.nic.Close()) })
-	c.PD, err = h.nic.AllocPD()
+	c.PD, err = h.nic.AllocatePD()
 	require.NoError(t, err)
 	h.cq, err = h.nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func (h *host) recv(t testing.TB, id uint64) {
 	require.NoError(t, err)
 }
 
-func (h *host) send(t testing.TB, w verbs.Send) {
+func (h *host) send(t testing.TB, w verbs.Request) {
 	_, err := h.qp.PostSend(w)
 	require.NoError(t, err)
 }
@@ -161,17 +161,17 @@ func exchange(t testing.TB, a, b *host) {
 	_, _ = rand.Read(x[1<<10:])
 	b.recv(t, 1)
 	a.recv(t, 2)
-	a.send(t, verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: a.mr.SGL(1<<10, 300_000), Remote: b.mr.Remote(1 << 10)})
+	a.send(t, verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: a.mr.SGL(1<<10, 300_000), Remote: b.mr.Remote(1 << 10)})
 	a.next(t, verbs.OpWrite, 3)
-	a.send(t, verbs.Send{ID: 4, SGL: a.mr.SGL(1<<10, 1000)})
+	a.send(t, verbs.Request{ID: 4, SGL: a.mr.SGL(1<<10, 1000)})
 	a.next(t, verbs.OpSend, 4)
 	b.next(t, verbs.OpRecv, 1)
 	require.Equal(t, x[1<<10:2024], y[:1000])
 	require.Equal(t, x[1<<10:301_024], y[1<<10:301_024])
-	b.send(t, verbs.Send{ID: 5, Op: verbs.OpRead, Local: b.mr.SGE(400_000, 300_000), Remote: a.mr.Remote(500_000)})
+	b.send(t, verbs.Request{ID: 5, Op: verbs.OpRead, Local: b.mr.SGE(400_000, 300_000), Remote: a.mr.Remote(500_000)})
 	b.next(t, verbs.OpRead, 5)
 	require.Equal(t, x[500_000:800_000], y[400_000:700_000])
-	b.send(t, verbs.Send{ID: 6, Op: verbs.OpSendSE, SGL: b.mr.SGL(1<<10, 77)})
+	b.send(t, verbs.Request{ID: 6, Op: verbs.OpSendSE, SGL: b.mr.SGL(1<<10, 77)})
 	b.next(t, verbs.OpSendSE, 6)
 	a.next(t, verbs.OpRecv, 2)
 	require.Equal(t, y[1<<10:1101], x[:77])

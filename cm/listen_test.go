@@ -158,7 +158,7 @@ func TestListenerClose(t *testing.T) {
 		return // the Request that Accept returned is the program's
 	}
 	require.Error(t, <-dialed)
-	assert.Equal(t, verbs.Idle, h.qp.State())
+	assert.Equal(t, verbs.StateIdle, h.qp.State())
 }
 
 func TestAcceptContext(t *testing.T) {

@@ -34,7 +34,7 @@ func TestPeerMissesFirstFPDU(t *testing.T) {
 				require.NoError(t, wire.WriteStartup(nb, rep))
 				require.NoError(t, <-connected)
 				if !p2p { // else the ready-to-receive frame comes first
-					h.send(t, verbs.Send{ID: 2})
+					h.send(t, verbs.Request{ID: 2})
 				}
 
 				p := wire.New(nb, wire.Options{CRC: true})

@@ -63,7 +63,7 @@ func TestTwoProcesses(t *testing.T) {
 		}
 		mr.Bytes()[i] ^= processKey
 	}
-	h.send(t, verbs.Send{ID: 3})
+	h.send(t, verbs.Request{ID: 3})
 	h.next(t, verbs.OpSend, 3)
 	h.next(t, verbs.OpRecv, 2)
 	<-conn.Done()
@@ -91,7 +91,7 @@ func runChild(addr string) error {
 		return err
 	}
 	defer nic.Close()
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func runChild(addr string) error {
 	}
 	p := conn.PrivateData()
 	at := verbs.Remote{STag: verbs.STag(binary.BigEndian.Uint32(p)), TO: binary.BigEndian.Uint64(p[4:])}
-	step := func(n int, reqs ...verbs.Send) error {
+	step := func(n int, reqs ...verbs.Request) error {
 		if _, err := qp.PostSend(reqs...); err != nil {
 			return err
 		}
@@ -128,17 +128,17 @@ func runChild(addr string) error {
 			if _, err := cq.Wait(ctx, c[:]); err != nil {
 				return err
 			}
-			if err := c[0].Status.Err(); err != nil {
+			if err := c[0].Err(); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	write := verbs.Send{Op: verbs.OpWrite, SGL: mr.SGL(0, processData), Remote: at}
-	if err := step(3, write, verbs.Send{}); err != nil { // and the parent's answer
+	write := verbs.Request{Op: verbs.OpWrite, SGL: mr.SGL(0, processData), Remote: at}
+	if err := step(3, write, verbs.Request{}); err != nil { // and the parent's answer
 		return err
 	}
-	if err := step(1, verbs.Send{Op: verbs.OpRead, Local: mr.SGE(0, processData), Remote: at}); err != nil {
+	if err := step(1, verbs.Request{Op: verbs.OpRead, Local: mr.SGE(0, processData), Remote: at}); err != nil {
 		return err
 	}
 	for i, v := range mr.Bytes() {
@@ -146,7 +146,7 @@ func runChild(addr string) error {
 			return fmt.Errorf("octet %d was read as %#x", i, v)
 		}
 	}
-	if err := step(1, verbs.Send{}); err != nil {
+	if err := step(1, verbs.Request{}); err != nil {
 		return err
 	}
 	return conn.Close()

@@ -36,7 +36,7 @@ func TestReject(t *testing.T) {
 	assert.Equal(t, "full", string(rejected.PrivateData))
 	assert.Equal(t, 5, rejected.PeerIRD)
 	assert.Equal(t, 6, rejected.PeerORD)
-	assert.Equal(t, verbs.Idle, a.qp.State())
+	assert.Equal(t, verbs.StateIdle, a.qp.State())
 }
 
 // TestRejectedConnIsTheCallers: MPA leaves the connection to the program (RFC
@@ -81,7 +81,7 @@ func TestConnectRefusals(t *testing.T) {
 		{name: "peer-to-peer with revision 1", cfg: cm.Config{Rev: 1, P2P: true}},
 		{name: "RTR unknown", cfg: cm.Config{P2P: true, RTR: 0x80}},
 		{name: "QP in Error", want: verbs.ErrInvalidState, qp: func(t *testing.T, q *verbs.QP) {
-			require.NoError(t, q.Modify(verbs.ModifyQP{Next: verbs.Error}))
+			require.NoError(t, q.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestConnectRefusals(t *testing.T) {
 func TestAcceptRefusals(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	busy := newHost(t, verbs.QPConfig{})
-	require.NoError(t, busy.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, busy.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, func(r *cm.Request) {
 		_, err := r.Accept(t.Context(), busy.qp, cm.Config{})
 		assert.ErrorIs(t, err, verbs.ErrInvalidState)
@@ -133,7 +133,7 @@ func TestAcceptUnusableConfig(t *testing.T) {
 	}()
 	_, err := cm.Connect(bounded(t), na, a.qp, cm.Config{})
 	require.Error(t, err)
-	assert.Equal(t, verbs.Idle, a.qp.State())
+	assert.Equal(t, verbs.StateIdle, a.qp.State())
 }
 
 // TestContextEndsConnect cancels at each stage at which Connect and Await can
@@ -163,7 +163,7 @@ func TestContextEndsConnect(t *testing.T) {
 			c.peer(nb)
 			cancel()
 			require.ErrorIs(t, <-done, context.Canceled)
-			assert.Equal(t, verbs.Idle, h.qp.State())
+			assert.Equal(t, verbs.StateIdle, h.qp.State())
 			_, err := io.Copy(io.Discard, nb)
 			require.NoError(t, err, "closed")
 			_ = nb.Close()
@@ -205,7 +205,7 @@ func TestDialContext(t *testing.T) {
 	require.NoError(t, l.Close())
 	_, err = cm.Dial(bounded(t), l.Addr().String(), h.qp, cm.Config{})
 	require.Error(t, err, "nobody listens")
-	assert.Equal(t, verbs.Idle, h.qp.State())
+	assert.Equal(t, verbs.StateIdle, h.qp.State())
 }
 
 // TestQueuePairGoneMeanwhile: an Initiator whose queue pair is not to be had when the
@@ -217,7 +217,7 @@ func TestQueuePairGoneMeanwhile(t *testing.T) {
 		want error
 	}{
 		"destroyed":   {func(h *host) error { return h.qp.Destroy() }, verbs.ErrInvalidQP},
-		"in Error":    {func(h *host) error { return h.qp.Modify(verbs.ModifyQP{Next: verbs.Error}) }, verbs.ErrInvalidState},
+		"in Error":    {func(h *host) error { return h.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) }, verbs.ErrInvalidState},
 		"RNIC closed": {func(h *host) error { return h.nic.Close() }, verbs.ErrInvalidRNIC},
 	} {
 		for _, l := range []string{"TCP", "pipe"} {

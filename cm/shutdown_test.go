@@ -125,7 +125,7 @@ func TestShutdownAborts(t *testing.T) {
 	for _, c := range []*cm.Conn{s.x, s.y} {
 		<-c.Done()
 	}
-	assert.Equal(t, verbs.Error, s.b.qp.State())
+	assert.Equal(t, verbs.StateError, s.b.qp.State())
 	_, err = undecided.Read(make([]byte, 1))
 	require.Error(t, err)
 	_, err = r.Accept(bounded(t), newHost(t, verbs.QPConfig{}).qp, cm.Config{})
@@ -153,7 +153,7 @@ func TestShutdownWhileAccepting(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, rep.Reject)
 	require.ErrorIs(t, <-accepted, net.ErrClosed)
-	assert.Equal(t, verbs.Error, h.qp.State())
+	assert.Equal(t, verbs.StateError, h.qp.State())
 	require.NoError(t, l.Close())
 }
 
@@ -172,6 +172,6 @@ func TestCloseThenShutdown(t *testing.T) {
 
 // errored is the queue pair, in Error.
 func (h *host) errored(t testing.TB) *verbs.QP {
-	require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	return h.qp
 }

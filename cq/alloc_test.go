@@ -21,7 +21,7 @@ func TestNoAllocation(t *testing.T) {
 		"poll one": func() { q.Push(e); _, _ = q.PollOne() },
 		"empty":    func() { _, _ = q.PollOne() },
 		"notify": func() {
-			_ = q.Request(NotifySolicited)
+			_ = q.Request(wr.NotifySolicited)
 			e := e
 			e.Solicited = true
 			q.Push(e)
@@ -69,7 +69,7 @@ func BenchmarkNotify(b *testing.B) {
 	var buf [1]wr.Completion
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = q.Request(NotifyNext)
+		_ = q.Request(wr.NotifyNext)
 		q.Push(Entry{})
 		<-q.Events()
 		q.Poll(buf[:])

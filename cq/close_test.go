@@ -28,7 +28,7 @@ func TestCloseEndsWait(t *testing.T) {
 		require.ErrorIs(t, <-got, wr.ErrInvalidCQ)
 		_, err := q.Wait(context.Background(), make([]wr.Completion, 1))
 		require.ErrorIs(t, err, wr.ErrInvalidCQ)
-		require.ErrorIs(t, q.Request(NotifyNext), wr.ErrInvalidCQ)
+		require.ErrorIs(t, q.Request(wr.NotifyNext), wr.ErrInvalidCQ)
 	})
 }
 
@@ -38,7 +38,7 @@ func TestCloseDropsWhatIsQueued(t *testing.T) {
 	var events []wr.Event
 	q := New(Config{ID: 1, Entries: 3, Event: func(e wr.Event) { events = append(events, e) }})
 	var s slots
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	for i := range uint64(4) { // the ring wraps
 		e := entry(i)
 		e.Owner, e.Pos = s.slot(i), i

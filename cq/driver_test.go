@@ -55,7 +55,7 @@ func TestYield(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 4})
 	d := &fakeDriver{}
 	q.Attach(d)
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	require.EqualValues(t, 1, d.yielded.Load())
 	var buf [1]wr.Completion
 	require.True(t, q.Push(entry(1)))

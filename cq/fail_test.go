@@ -82,7 +82,7 @@ func TestOverflowResize(t *testing.T) {
 func TestFail(t *testing.T) {
 	q := newEventful(t, 4)
 	require.True(t, q.Push(entry(1)))
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	q.Fail()
 	q.Fail()
 	require.Equal(t, []wr.EventID{wr.EventCQOperation}, q.raised(), "once")
@@ -94,7 +94,7 @@ func TestFail(t *testing.T) {
 	require.Equal(t, 1, q.Len())
 	require.NoError(t, q.Resize(1))
 	require.False(t, q.Push(entry(20)))
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	require.Empty(t, q.raised())
 	c, err := q.PollOne()
 	require.NoError(t, err)

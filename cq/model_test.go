@@ -109,7 +109,7 @@ func (d *modelDrive) push() {
 	}
 	require.True(d.t, d.Push(e))
 	m.queued = append(m.queued, d.next)
-	if m.armed == NotifyNext || m.armed == NotifySolicited && (e.Solicited || e.Status != 0) {
+	if m.armed == wr.NotifyNext || m.armed == wr.NotifySolicited && (e.Solicited || e.Status != 0) {
 		m.armed, m.token = 0, true
 		m.calls++
 	}
@@ -152,7 +152,7 @@ func (d *modelDrive) request() {
 		return
 	}
 	require.NoError(d.t, d.Request(n))
-	if d.m.armed != NotifyNext {
+	if d.m.armed != wr.NotifyNext {
 		d.m.armed = n
 	}
 }

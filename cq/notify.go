@@ -7,19 +7,13 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// The notification types of Request Completion Notification (9.3.2.2).
-const (
-	NotifyNext      = wr.NotifyNext
-	NotifySolicited = wr.NotifySolicited
-)
-
 // Request arms a one-shot notification: the next completion of that type puts a
 // token into Events and calls Config.Notify. Completions already queued do not
 // count: poll again after Request (verbs draft 8.2.5). A request for the next
 // completion overrides one for solicited ones, not the reverse. It fails with
 // wr.ErrInvalidNotifyType, or wr.ErrInvalidCQ after Close.
 func (q *Queue) Request(t wr.NotifyType) error {
-	if t != NotifyNext && t != NotifySolicited {
+	if t != wr.NotifyNext && t != wr.NotifySolicited {
 		return wr.ErrInvalidNotifyType
 	}
 	q.mu.Lock()
@@ -27,7 +21,7 @@ func (q *Queue) Request(t wr.NotifyType) error {
 		q.mu.Unlock()
 		return wr.ErrInvalidCQ
 	}
-	if q.armed != NotifyNext { // RV-8.2.5-M7
+	if q.armed != wr.NotifyNext { // RV-8.2.5-M7
 		q.armed = t
 	}
 	q.mu.Unlock()
@@ -39,8 +33,8 @@ func (q *Queue) Request(t wr.NotifyType) error {
 // then: one shot (RV-8.2.5-M1). mu is held.
 func (q *Queue) fires(e *Entry) bool {
 	switch {
-	case q.armed == NotifyNext:
-	case q.armed == NotifySolicited && (e.Solicited || e.Status != wr.StatusSuccess):
+	case q.armed == wr.NotifyNext:
+	case q.armed == wr.NotifySolicited && (e.Solicited || e.Status != wr.StatusSuccess):
 		// RV-8.2.5-M5: an error completes like a solicited event.
 	default:
 		return false

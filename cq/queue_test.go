@@ -81,7 +81,7 @@ func TestReleaseOfSeveral(t *testing.T) {
 func TestPushAll(t *testing.T) {
 	var events []wr.Event
 	q := New(Config{Entries: 3, Event: func(e wr.Event) { events = append(events, e) }})
-	require.NoError(t, q.Request(NotifySolicited))
+	require.NoError(t, q.Request(wr.NotifySolicited))
 	solicited := entry(2)
 	solicited.Solicited = true
 	require.Equal(t, 3, q.PushAll([]Entry{entry(1), solicited, entry(3), entry(4)}))
@@ -154,14 +154,14 @@ func TestNotify(t *testing.T) {
 		want     bool
 	}{
 		{"not requested", nil, []Entry{solicited}, false},
-		{"next", []wr.NotifyType{NotifyNext}, []Entry{plain}, true},
-		{"next, error", []wr.NotifyType{NotifyNext}, []Entry{failed}, true},
-		{"solicited, plain comes", []wr.NotifyType{NotifySolicited}, []Entry{plain, plain}, false},
-		{"solicited", []wr.NotifyType{NotifySolicited}, []Entry{plain, solicited}, true},
-		{"solicited, error", []wr.NotifyType{NotifySolicited}, []Entry{failed}, true},
-		{"next overrides solicited", []wr.NotifyType{NotifySolicited, NotifyNext}, []Entry{plain}, true},
-		{"solicited does not override next", []wr.NotifyType{NotifyNext, NotifySolicited}, []Entry{plain}, true},
-		{"nothing comes", []wr.NotifyType{NotifyNext}, nil, false},
+		{"next", []wr.NotifyType{wr.NotifyNext}, []Entry{plain}, true},
+		{"next, error", []wr.NotifyType{wr.NotifyNext}, []Entry{failed}, true},
+		{"solicited, plain comes", []wr.NotifyType{wr.NotifySolicited}, []Entry{plain, plain}, false},
+		{"solicited", []wr.NotifyType{wr.NotifySolicited}, []Entry{plain, solicited}, true},
+		{"solicited, error", []wr.NotifyType{wr.NotifySolicited}, []Entry{failed}, true},
+		{"next overrides solicited", []wr.NotifyType{wr.NotifySolicited, wr.NotifyNext}, []Entry{plain}, true},
+		{"solicited does not override next", []wr.NotifyType{wr.NotifyNext, wr.NotifySolicited}, []Entry{plain}, true},
+		{"nothing comes", []wr.NotifyType{wr.NotifyNext}, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			calls := 0
@@ -197,7 +197,7 @@ func notified(q *Queue) bool {
 
 func TestNotifyRefusals(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 1})
-	for _, n := range []wr.NotifyType{0, NotifySolicited + 1, 255} {
+	for _, n := range []wr.NotifyType{0, wr.NotifySolicited + 1, 255} {
 		require.ErrorIs(t, q.Request(n), wr.ErrInvalidNotifyType)
 	}
 	require.True(t, q.Push(entry(1)))
@@ -210,14 +210,14 @@ func TestNotifyExisting(t *testing.T) {
 	calls := 0
 	q := New(Config{Entries: 4, Notify: func() { calls++ }})
 	require.True(t, q.Push(entry(1)))
-	require.NoError(t, q.Request(NotifyNext))
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	require.Zero(t, calls)
 	require.False(t, notified(q))
 	require.True(t, q.Push(entry(2)))
 	require.True(t, q.Push(entry(3)))
 	require.Equal(t, 1, calls, "two requests, one notification: RV-8.2.5-M8")
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	require.True(t, q.Push(entry(4)))
 	require.Equal(t, 2, calls, "the token that nobody fetched does not hold the handler back")
 	require.True(t, notified(q))
@@ -228,7 +228,7 @@ func TestNotifyExisting(t *testing.T) {
 func TestNotifyOverflow(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 1})
 	require.True(t, q.Push(entry(1)))
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	require.False(t, q.Push(entry(2)))
 	require.False(t, notified(q))
 }
@@ -247,7 +247,7 @@ func TestNoMissedNotification(t *testing.T) {
 		}()
 		var buf [3]wr.Completion
 		for got := 0; got < n; {
-			require.NoError(t, q.Request(NotifyNext))
+			require.NoError(t, q.Request(wr.NotifyNext))
 			for k := q.Poll(buf[:]); k > 0; k = q.Poll(buf[:]) {
 				got += k
 			}
@@ -278,7 +278,7 @@ func TestWait(t *testing.T) {
 func TestWaitLeavesRequestAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config{ID: 1, Entries: 4})
-		require.NoError(t, q.Request(NotifySolicited))
+		require.NoError(t, q.Request(wr.NotifySolicited))
 		done := make(chan uint64)
 		go func() {
 			var buf [1]wr.Completion

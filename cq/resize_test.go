@@ -64,7 +64,7 @@ func TestResize(t *testing.T) {
 func TestResizeKeepsRequest(t *testing.T) {
 	q := New(Config{Entries: 2})
 	require.True(t, q.Push(entry(1)))
-	require.NoError(t, q.Request(NotifyNext))
+	require.NoError(t, q.Request(wr.NotifyNext))
 	require.NoError(t, q.Resize(5))
 	require.False(t, notified(q))
 	require.True(t, q.Push(entry(2)))

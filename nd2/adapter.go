@@ -69,7 +69,7 @@ func openAdapter(p *Provider) (*Adapter, error) {
 }
 
 func (a *Adapter) prepare() (err error) {
-	if a.pd, err = a.nic.AllocPD(); err != nil {
+	if a.pd, err = a.nic.AllocatePD(); err != nil {
 		return err
 	}
 	if a.fence, err = a.pd.AllocateRegion(verbs.AllocateConfig{PBL: 1}); err != nil {
@@ -151,7 +151,7 @@ func (a *Adapter) event(e verbs.Event) {
 		// A queue pair is connected once. In Idle it would take requests
 		// again, and keep them.
 		if q := a.nic.QP(e.QP); q != nil {
-			_ = q.Modify(verbs.ModifyQP{Next: verbs.Error})
+			_ = q.Modify(verbs.ModifyQP{Next: verbs.StateError})
 		}
 	case verbs.EventCQOverflow:
 		if c != nil {

@@ -90,7 +90,7 @@ func newVerbsSide(b *testing.B) (s verbsSide) {
 	nic, err := verbs.Open(verbs.Config{})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, nic.Close()) })
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(b, err)
 	out, err := nic.CreateCQ(verbs.CQConfig{Entries: 1024})
 	require.NoError(b, err)
@@ -128,11 +128,11 @@ func verbsPingPong(b *testing.B) func() {
 				runtime.Gosched()
 			}
 		}
-		must(b, done[0].Status.Err())
+		must(b, done[0].Err())
 	}
 	recvX, recvY := verbs.Recv{SGL: x.mr.SGL(0, 64)}, verbs.Recv{SGL: y.mr.SGL(0, 64)}
-	ping := verbs.Send{Flags: verbs.Unsignaled, SGL: x.mr.SGL(64, 64)}
-	pong := verbs.Send{Flags: verbs.Unsignaled, SGL: y.mr.SGL(64, 64)}
+	ping := verbs.Request{Flags: verbs.Unsignaled, SGL: x.mr.SGL(64, 64)}
+	pong := verbs.Request{Flags: verbs.Unsignaled, SGL: y.mr.SGL(64, 64)}
 	return func() {
 		_, err := y.qp.PostRecv(recvY)
 		must(b, err)

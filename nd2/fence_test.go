@@ -21,7 +21,7 @@ func TestFencePart(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, q.fence(OpFlagSilentSuccess))
 	require.Equal(t, 1, q.fence(OpFlagReadFence|OpFlagSilentSuccess))
-	require.Equal(t, verbs.Send{Op: verbs.OpInvalidate, Flags: verbs.LocalFence, Invalidate: a.fence.STag()}, q.parts[0])
+	require.Equal(t, verbs.Request{Op: verbs.OpInvalidate, Flags: verbs.LocalFence, Invalidate: a.fence.STag()}, q.parts[0])
 	i, err := a.fence.Query()
 	require.NoError(t, err)
 	require.False(t, i.Valid)

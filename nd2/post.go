@@ -59,7 +59,7 @@ func (q *QueuePair) send(typ RequestType, op verbs.Op, at verbs.Remote, requestC
 		return err
 	}
 	w := &q.parts[0]
-	*w = verbs.Send{Op: op, Remote: at}
+	*w = verbs.Request{Op: op, Remote: at}
 	switch {
 	case total == 0:
 	case inline:
@@ -121,7 +121,7 @@ func (q *QueuePair) begin(typ RequestType, requestContext any, flags OpFlags) (*
 
 // ready reports whether requests may be posted: verbs would keep those of a queue pair
 // that is not connected yet.
-func (q *QueuePair) ready() bool { return q.open.Load() && q.v.State() == verbs.RTS }
+func (q *QueuePair) ready() bool { return q.open.Load() && q.v.State() == verbs.StateRTS }
 
 // marks is how many of a queue full of silent requests complete in verbs, to tell that
 // those before them are over. Nobody sees these completions.
@@ -212,8 +212,8 @@ func (q *QueuePair) cancel(r verbs.Recv) (err error) {
 	if _, err := q.after.PostRecv(r); err != nil {
 		return err
 	}
-	if err := q.after.Modify(verbs.ModifyQP{Next: verbs.Error}); err != nil {
+	if err := q.after.Modify(verbs.ModifyQP{Next: verbs.StateError}); err != nil {
 		return err
 	}
-	return q.after.Modify(verbs.ModifyQP{Next: verbs.Idle})
+	return q.after.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
 }

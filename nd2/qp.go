@@ -29,11 +29,11 @@ type QueuePair struct {
 	// mu makes posts to the Initiator queue one at a time. Within it the mu of
 	// a window may be taken.
 	mu      sync.Mutex
-	sends   *ring             // guarded by mu but for what ring says, as all below
-	parts   [parts]verbs.Send // of the request that is being posted
-	silent  int               // requests posted since the last that completes in verbs
-	list    []verbs.SGE       // its list
-	bindArg verbs.Bind
+	sends   *ring                // guarded by mu but for what ring says, as all below
+	parts   [parts]verbs.Request // of the request that is being posted
+	silent  int                  // requests posted since the last that completes in verbs
+	list    []verbs.SGE          // its list
+	bindArg verbs.BindRequest
 
 	// recvMu makes posts to the Receive queue one at a time.
 	recvMu   sync.Mutex
@@ -137,7 +137,7 @@ func (q *QueuePair) claim(a *Adapter, inbound, outbound int) error {
 		return refuse(ErrConnectionActive, "the queue pair is connected, or was")
 	}
 	ird, ord := limit(inbound, a.info.MaxInboundReadLimit), limit(outbound, a.info.MaxOutboundReadLimit)
-	if err := q.v.Modify(verbs.ModifyQP{Next: verbs.Idle, IRD: &ird, ORD: &ord}); err != nil {
+	if err := q.v.Modify(verbs.ModifyQP{Next: verbs.StateIdle, IRD: &ird, ORD: &ord}); err != nil {
 		q.taken.Store(false)
 		return explain(err)
 	}
@@ -158,15 +158,15 @@ func limit(want, most int) int { return max(0, min(want, most)) }
 // then a Terminate Message. A queue pair that is not connected yet can be connected
 // afterwards.
 func (q *QueuePair) Flush() error {
-	if q.v.State() == verbs.RTS {
+	if q.v.State() == verbs.StateRTS {
 		q.open.Store(false)
-		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.Terminate}) // refused if it ends by itself: that flushes too
+		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}) // refused if it ends by itself: that flushes too
 		return nil
 	}
 	q.recvMu.Lock() // not into the moment of another Flush
 	defer q.recvMu.Unlock()
-	if q.v.Modify(verbs.ModifyQP{Next: verbs.Error}) == nil && !q.taken.Load() {
-		return explain(q.v.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+	if q.v.Modify(verbs.ModifyQP{Next: verbs.StateError}) == nil && !q.taken.Load() {
+		return explain(q.v.Modify(verbs.ModifyQP{Next: verbs.StateIdle}))
 	}
 	return nil // what has ended is flushed
 }
@@ -178,9 +178,9 @@ func (q *QueuePair) Flush() error {
 func (q *QueuePair) disconnect(ctx context.Context) error {
 	q.open.Store(false)
 	linger, cancel := context.WithTimeout(ctx, lingering)
-	next := verbs.Closing
+	next := verbs.StateClosing
 	if q.v.Drain(linger) != nil {
-		next = verbs.Terminate
+		next = verbs.StateTerminate
 	}
 	cancel()
 	_ = q.v.Modify(verbs.ModifyQP{Next: next}) // refused if it has ended, or ends at this moment
@@ -188,7 +188,7 @@ func (q *QueuePair) disconnect(ctx context.Context) error {
 	case <-q.v.Done():
 		return nil
 	case <-ctx.Done():
-		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.Error})
+		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.StateError})
 		return canceled(ctx)
 	}
 }
@@ -208,7 +208,7 @@ func (q *QueuePair) Close() error {
 	if q.closed() {
 		return refuse(ErrInvalidHandle, "the queue pair is closed")
 	}
-	if q.v.State() == verbs.RTS {
+	if q.v.State() == verbs.StateRTS {
 		_ = q.disconnect(context.Background()) // bounded by the close timeout of verbs
 	}
 	q.open.Store(false)
@@ -217,7 +217,7 @@ func (q *QueuePair) Close() error {
 	if q.gone {
 		return refuse(ErrInvalidHandle, "the queue pair is closed")
 	}
-	_ = q.v.Modify(verbs.ModifyQP{Next: verbs.Error}) // what waits in Idle is canceled; refused elsewhere
+	_ = q.v.Modify(verbs.ModifyQP{Next: verbs.StateError}) // what waits in Idle is canceled; refused elsewhere
 	for _, w := range q.bound.list() {
 		w.leave(q)
 	}

@@ -40,7 +40,7 @@ func (q *QueuePair) Read(requestContext any, sge []SGE, remoteAddress uint64, re
 		if len(sge[i].Buffer) == 0 {
 			continue
 		}
-		q.parts[n] = verbs.Send{
+		q.parts[n] = verbs.Request{
 			Op: verbs.OpRead, Local: element(&sge[i]),
 			Remote: verbs.Remote{STag: verbs.STag(remoteToken), TO: at},
 		}
@@ -48,7 +48,7 @@ func (q *QueuePair) Read(requestContext any, sge []SGE, remoteAddress uint64, re
 		n++
 	}
 	if total == 0 {
-		q.parts[n] = verbs.Send{Op: verbs.OpRead}
+		q.parts[n] = verbs.Request{Op: verbs.OpRead}
 		n++
 	}
 	return q.post(s, n)
@@ -62,7 +62,7 @@ func (q *QueuePair) fence(flags OpFlags) int {
 	if flags&OpFlagReadFence == 0 {
 		return 0
 	}
-	q.parts[0] = verbs.Send{Op: verbs.OpInvalidate, Flags: verbs.LocalFence, Invalidate: q.a.fence.STag()}
+	q.parts[0] = verbs.Request{Op: verbs.OpInvalidate, Flags: verbs.LocalFence, Invalidate: q.a.fence.STag()}
 	return 1
 }
 
@@ -110,11 +110,11 @@ func (q *QueuePair) Bind(requestContext any, region *MemoryRegion, window *Memor
 		rights |= verbs.RemoteWrite
 	}
 	token := window.v.STag(window.key + 1)
-	q.bindArg = verbs.Bind{
+	q.bindArg = verbs.BindRequest{
 		Window: token, Region: v.STag(), VA: v.Base() + uint64(off), Length: uint64(len(buf)), Access: rights,
 	}
 	n := q.fence(flags)
-	q.parts[n] = verbs.Send{Op: verbs.OpBind, Bind: &q.bindArg}
+	q.parts[n] = verbs.Request{Op: verbs.OpBind, Bind: &q.bindArg}
 	if err := q.post(s, n+1); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (q *QueuePair) Invalidate(requestContext any, window *MemoryWindow, flags O
 	if err != nil {
 		return err
 	}
-	w := verbs.Send{Op: verbs.OpInvalidate, Invalidate: verbs.STag(window.token)}
+	w := verbs.Request{Op: verbs.OpInvalidate, Invalidate: verbs.STag(window.token)}
 	if flags&OpFlagReadFence != 0 { // ND-Invalidate-F2
 		w.Flags = verbs.LocalFence
 	}

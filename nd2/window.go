@@ -65,7 +65,7 @@ func (w *MemoryWindow) free(q *QueuePair) error {
 	switch {
 	case w.qp == nil, w.qp == q && w.ending:
 		return nil
-	case w.qp.v.State() != verbs.RTS:
+	case w.qp.v.State() != verbs.StateRTS:
 		return w.renew()
 	case !w.ending:
 		return ErrInvalidDeviceState

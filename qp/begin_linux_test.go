@@ -18,7 +18,7 @@ import (
 func TestEndsBeforeItBegins(t *testing.T) {
 	for range 20 {
 		r := newIdleRig(t, setup{})
-		r.postSend(wr.Send{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 5}}})
+		r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 5}}})
 		mine, theirs, err := wire.Pair()
 		require.NoError(t, err)
 		r.peer = wire.New(theirs, wire.Options{Patience: patience})
@@ -33,15 +33,15 @@ func TestEndsBeforeItBegins(t *testing.T) {
 		for range 100 { // let finish come as far as it can
 			runtime.Gosched()
 		}
-		r.q.setState(RTS)
+		r.q.setState(wr.StateRTS)
 		r.s.start()
 		r.q.mu.Unlock()
 
-		require.Equal(t, terminate(uint16(faults[FaultSQSTag].Code), echoNone, nil), r.next())
+		require.Equal(t, terminate(uint16(faults[faultSQSTag].Code), echoNone, nil), r.next())
 		require.NoError(t, r.peer.Close())
 		r.over()
-		require.Equal(t, []comp{{1, faults[FaultSQSTag].Status, 0}}, r.all(r.scq))
-		require.Equal(t, Error, r.q.State())
+		require.Equal(t, []comp{{1, faults[faultSQSTag].Status, 0}}, r.all(r.scq))
+		require.Equal(t, wr.StateError, r.q.State())
 	}
 }
 

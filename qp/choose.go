@@ -26,13 +26,13 @@ func (s *session) nextMessage() (ok bool, c cause) {
 	}
 	if t.readsUp {
 		t.readsUp = false
-		if ok, c = s.nextResponse(); ok || c.fault != NoFault {
+		if ok, c = s.nextResponse(); ok || c.fault != noFault {
 			return ok, c
 		}
 		return s.nextRequest()
 	}
 	t.readsUp = true
-	if ok, c = s.nextRequest(); ok || t.settling || c.fault != NoFault {
+	if ok, c = s.nextRequest(); ok || t.settling || c.fault != noFault {
 		return ok, c
 	}
 	return s.nextResponse()
@@ -98,7 +98,7 @@ func (t *txSide) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.
 // readCause is a fault in answering the oldest RDMA Read Request after sent
 // octets of the answer: the Terminate repeats its headers, moved on by as much
 // (RFC 5040 4.8).
-func (s *session) readCause(f Fault, sent uint64) cause {
+func (s *session) readCause(f fault, sent uint64) cause {
 	r := s.irrq.first()
 	header := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.ReadRequest), 0, ddp.QNReadRequest, r.msn, 0)
 	copy(header, r.head[:])
@@ -121,13 +121,13 @@ func (s *session) nextRequest() (bool, cause) {
 	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && s.reads.len() > 0 {
 		return false, cause{} // RV-8.2.2.2: all earlier Reads first
 	}
-	if f := s.admit(e); f != NoFault {
+	if f := s.admit(e); f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
 	if e.op.IsRead() && s.reads.len() >= int(t.ord.Load()) {
 		return false, cause{} // draft 6.5: wait for an earlier Read
 	}
-	if f := s.gather(e); f != NoFault {
+	if f := s.gather(e); f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
 	t.msg = message{kind: fromSQ, length: e.length, vanish: t.mayVanish()}
@@ -155,27 +155,27 @@ var sendOpcodes = [...]rdmap.Opcode{
 }
 
 // admit makes the checks of an element that need no memory.
-func (s *session) admit(e *sqe) Fault {
+func (s *session) admit(e *sqe) fault {
 	switch {
 	case e.length > wr.MaxMessage:
-		return FaultSQLength
+		return faultSQLength
 	case e.op.IsRead() && s.tx.ord.Load() == 0:
-		return FaultZeroORD // draft 8.2.2 rule 18
+		return faultZeroORD // draft 8.2.2 rule 18
 	case e.length > 0 && (e.op.IsRead() || e.op == wr.OpWrite) && e.remote.STag == 0:
-		return FaultSQSTag // draft 8.1.3.2.1
+		return faultSQSTag // draft 8.1.3.2.1
 	case e.length > 0 && e.op.IsRead() && e.local.STag == 0:
-		return FaultSQSTag
+		return faultSQSTag
 	case e.op == wr.OpReadInvalidate && e.local.STag.Index() == 0:
-		return FaultInvalidateLocalSTag // RV-7.2.1-M13
+		return faultInvalidateLocalSTag // RV-7.2.1-M13
 	}
-	return NoFault
+	return noFault
 }
 
 // gather resolves the memory of an element: that of a Send or Write to read from
 // it, that of a Read to see that it is there. The rights on the sink of a Read
 // are those of the response's tagged segments, checked when they come (draft
 // 7.5.2).
-func (s *session) gather(e *sqe) Fault {
+func (s *session) gather(e *sqe) fault {
 	t := &s.tx
 	t.refs = t.refs[:0]
 	if e.op.IsRead() {
@@ -189,5 +189,5 @@ func (s *session) gather(e *sqe) Fault {
 		}
 		t.refs = append(t.refs, ref)
 	}
-	return NoFault
+	return noFault
 }

@@ -43,6 +43,6 @@ func (s *session) hand(list []cq.Entry) {
 	}
 	rq.handed()
 	if n < len(list) {
-		s.fail(FaultRQCompletion)
+		s.fail(faultRQCompletion)
 	}
 }

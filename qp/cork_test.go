@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
@@ -37,7 +36,7 @@ func corkedRig(t *testing.T, pause time.Duration, company bool) *rig {
 	}
 	r.q.session.Store(r.s)
 	r.q.last.Store(r.s)
-	r.q.setState(RTS)
+	r.q.setState(wr.StateRTS)
 	r.s.start()
 	return r
 }
@@ -49,10 +48,10 @@ const never, always = time.Hour, 0
 func (r *rig) postSeries(n int) {
 	r.t.Helper()
 	for range 2 {
-		r.postSend(wr.Send{Flags: wr.Unsignaled})
+		r.postSend(wr.Request{Flags: wr.Unsignaled})
 	}
 	for i := range n {
-		r.postSend(wr.Send{ID: uint64(1 + i), SGL: r.full.sgl(0, 10)})
+		r.postSend(wr.Request{ID: uint64(1 + i), SGL: r.full.sgl(0, 10)})
 	}
 	for msn := range uint32(2) {
 		require.Equal(r.t, wire.Send(1+msn, nil).Octets(), r.next(), "the first go out at once")
@@ -72,7 +71,7 @@ func (r *rig) requireSent(n int) {
 func TestHeldBack(t *testing.T) {
 	tests := map[string]func(r *rig){
 		"an empty poll": func(r *rig) { r.rcq.Poll(make([]wr.Completion, 1)) },
-		"Request":       func(r *rig) { require.NoError(r.t, r.scq.Request(cq.NotifyNext)) },
+		"Request":       func(r *rig) { require.NoError(r.t, r.scq.Request(wr.NotifyNext)) },
 		"a wait": func(r *rig) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
@@ -80,8 +79,8 @@ func TestHeldBack(t *testing.T) {
 			require.Error(r.t, err)
 		},
 		"Drain":        func(r *rig) { require.NoError(r.t, r.q.Drain(context.Background())) },
-		"Modify":       func(r *rig) { ord := 1; require.NoError(r.t, r.q.Modify(Modify{Next: RTS, ORD: &ord})) },
-		"a good close": func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: Closing})) },
+		"Modify":       func(r *rig) { ord := 1; require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: &ord})) },
+		"a good close": func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateClosing})) },
 	}
 	for name, look := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,12 +101,12 @@ func TestHeldBackFull(t *testing.T) {
 	require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond)
 	r.postSeries(3)
 	assert.True(t, r.peer.Silent(time.Millisecond))
-	r.postSend(wr.Send{ID: 4, SGL: r.full.sgl(0, 10)})
+	r.postSend(wr.Request{ID: 4, SGL: r.full.sgl(0, 10)})
 	r.requireSent(4)
 	assert.Len(t, r.wait(r.scq, 4), 4)
 	assert.Zero(t, r.s.tx.cork.held.Load())
 	// The poll that found all was no look; an empty one is.
-	r.postSend(wr.Send{ID: 5, SGL: r.full.sgl(0, 10)})
+	r.postSend(wr.Request{ID: 5, SGL: r.full.sgl(0, 10)})
 	assert.Equal(t, uint64(6), r.q.sq.framed.Load())
 	r.all(r.scq)
 	assert.Equal(t, uint64(7), r.q.sq.framed.Load())
@@ -118,21 +117,21 @@ func TestHeldBackFull(t *testing.T) {
 func TestSeries(t *testing.T) {
 	r := corkedRig(t, always, false)
 	for i := range uint64(10) {
-		r.postSend(wr.Send{Flags: wr.Unsignaled})
+		r.postSend(wr.Request{Flags: wr.Unsignaled})
 		require.Equal(t, 1+i, r.q.sq.framed.Load())
 	}
 	r.s.tx.cork.pause = never
 	for range 4 { // one more at once, and three not
-		r.postSend(wr.Send{Flags: wr.Unsignaled})
+		r.postSend(wr.Request{Flags: wr.Unsignaled})
 	}
 	require.Equal(t, uint64(11), r.q.sq.framed.Load())
 	r.s.uncork()
 	require.Equal(t, uint64(14), r.q.sq.framed.Load())
 	r.s.tx.cork.pause = always
-	r.postSend(wr.Send{Flags: wr.Unsignaled})
+	r.postSend(wr.Request{Flags: wr.Unsignaled})
 	require.Equal(t, uint64(15), r.q.sq.framed.Load())
 	r.s.tx.cork.pause = never
-	r.postSend(wr.Send{Flags: wr.Unsignaled})
+	r.postSend(wr.Request{Flags: wr.Unsignaled})
 	require.Equal(t, uint64(15), r.q.sq.framed.Load())
 }
 
@@ -149,7 +148,7 @@ func TestGoesOutByItself(t *testing.T) {
 				for range 3 { // the one that is done, too, comes to nothing
 					n := r.q.sq.tail.Load()
 					for range 3 {
-						r.postSend(wr.Send{Flags: wr.Unsignaled})
+						r.postSend(wr.Request{Flags: wr.Unsignaled})
 					}
 					for i := range uint32(3) {
 						require.Equal(t, wire.Send(uint32(n)+1+i, nil).Octets(), r.next())
@@ -170,7 +169,7 @@ func TestNeverHeldBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, set)
 			for i := range 8 {
-				go r.postSend(wr.Send{SGL: r.full.sgl(i, 10)})
+				go r.postSend(wr.Request{SGL: r.full.sgl(i, 10)})
 				r.next()
 			}
 			assert.Zero(t, r.s.tx.cork.held.Load())

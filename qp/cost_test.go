@@ -93,7 +93,7 @@ func TestCostOfErrors(t *testing.T) {
 	r := newRig(t, setup{})
 	for i := range 20 {
 		if i > 0 {
-			require.NoError(t, r.q.Modify(Modify{Next: Idle}))
+			require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle}))
 			r.connect()
 		}
 		r.postRecv(wr.Recv{ID: 1})

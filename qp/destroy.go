@@ -54,7 +54,7 @@ var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); retu
 // Windows refuse: LLPStream.End tells of a queue pair that was destroyed.
 func (q *QP) Reset() {
 	q.leaving.Store(true)
-	_ = q.Modify(Modify{Next: Error})
+	_ = q.Modify(Modify{Next: wr.StateError})
 }
 
 // Destroy ends the queue pair in whatever state it is; a stream that is still
@@ -80,14 +80,14 @@ func (q *QP) Destroy() error {
 	}
 	q.mu.Unlock()
 	if s := q.session.Load(); s != nil {
-		if !s.halt(cause{fault: FaultModifyError}) {
+		if !s.halt(cause{fault: faultModifyError}) {
 			s.llp.reset() // it is closing: do not wait for the peer
 		}
 		<-s.over
 	}
 	q.settle()
 	q.mu.Lock()
-	q.setState(Error) // refuses posts
+	q.setState(wr.StateError) // refuses posts
 	q.mu.Unlock()
 	return nil
 }

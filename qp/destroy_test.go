@@ -14,19 +14,19 @@ import (
 // TestDestroyWithWindows is refused and changes nothing while one is bound
 // (RV-6.1.4-M5, M6).
 func TestDestroyWithWindows(t *testing.T) {
-	for _, state := range []State{RTS, Error} {
+	for _, state := range []wr.State{wr.StateRTS, wr.StateError} {
 		r := newRig(t, setup{})
 		b := r.goodBind()
 		r.postSend(bindOf(1, b))
 		require.Equal(t, ok(1), r.wait(r.scq, 1))
-		if state == Error {
-			require.NoError(t, r.q.Modify(Modify{Next: Error}))
+		if state == wr.StateError {
+			require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 		}
 		before := r.q.Query()
 		require.ErrorIs(t, r.q.Destroy(), wr.ErrWindowsBound)
 		require.Equal(t, before, r.q.Query())
-		if state == RTS {
-			r.postSend(wr.Send{ID: 2})
+		if state == wr.StateRTS {
+			r.postSend(wr.Request{ID: 2})
 			require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 			require.Equal(t, ok(2), r.wait(r.scq, 1))
 			r.send(wire.Write(uint32(b.Window), b.VA, filled(4)).Octets())

@@ -23,7 +23,7 @@ func (l LLPStream) Done() <-chan struct{} {
 
 // Stop is Modify QP to Closing, Terminate or Error, for this stream alone: refused with
 // wr.ErrInvalidState once it has left RTS, whatever the queue pair does by then.
-func (l LLPStream) Stop(next State) error {
+func (l LLPStream) Stop(next wr.State) error {
 	if l.s == nil {
 		return wr.ErrInvalidState
 	}
@@ -47,10 +47,10 @@ func (l LLPStream) End() (End, bool) {
 // End is how a stream ended.
 type End struct {
 	// cause is why RTS was left. last is what ended Closing or Terminate after it;
-	// NoFault if the queue pair went to Error at once.
-	cause, last Fault
+	// noFault if the queue pair went to Error at once.
+	cause, last fault
 	// State is the one that followed: Idle or Error.
-	State State
+	State wr.State
 	// Terminate is the Terminate Message that was sent or received, if one was.
 	Terminate *TerminateMessage
 	// Request is the completion of the work request at fault; its Status is
@@ -74,7 +74,7 @@ func (e *End) Event() wr.EventID {
 
 // Then names what spoilt the close that followed; "" if nothing did.
 func (e *End) Then() string {
-	if e.last == NoFault || e.last == FaultClosed {
+	if e.last == noFault || e.last == faultClosed {
 		return ""
 	}
 	return faults[e.last].Name
@@ -82,13 +82,13 @@ func (e *End) Then() string {
 
 // Modified reports whether the program modified the queue pair to Terminate or Error,
 // or destroyed it.
-func (e *End) Modified() bool { return e.Aborted() || e.cause == FaultModifyTerminate }
+func (e *End) Modified() bool { return e.Aborted() || e.cause == faultModifyTerminate }
 
 // Aborted is Modified without Terminate.
-func (e *End) Aborted() bool { return e.cause == FaultModifyError }
+func (e *End) Aborted() bool { return e.cause == faultModifyError }
 
 // Reset reports whether the peer reset the stream.
-func (e *End) Reset() bool { return e.cause == FaultLLPReset }
+func (e *End) Reset() bool { return e.cause == faultLLPReset }
 
 // blamed keeps the completion of the request at fault, which is about to be queued:
 // that at pos of the Send Queue, or the current receive.

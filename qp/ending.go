@@ -14,7 +14,7 @@ import (
 // and both sides of the session.
 type ending struct {
 	*session
-	state State
+	state wr.State
 	// by is when Closing and Terminate end at the latest: the LLP's final
 	// timeout (RV-6.2.5: the state is bounded).
 	by     time.Time
@@ -29,32 +29,32 @@ type ending struct {
 // newEnding gives the LLP stream the time until by.
 func newEnding(s *session, by time.Time) *ending {
 	_ = s.llp.conn.SetDeadline(by)
-	return &ending{session: s, state: RTS, by: by, fresh: s.rx.in.Buffered() > 0}
+	return &ending{session: s, state: wr.StateRTS, by: by, fresh: s.rx.in.Buffered() > 0}
 }
 
 // act takes a transition: all of its actions but to keep a Terminate Message and
 // to release the LLP stream, which go with the state (leaveRTS, endSession), and
 // the event that finish raises last of all.
-func (e *ending) act(t Transition, c cause) {
+func (e *ending) act(t transition, c cause) {
 	s, do := e.session, t.Actions
 	e.state = t.Next
-	if do&ActEvent != 0 && e.state == Terminate { // before what may take its time
+	if do&actEvent != 0 && e.state == wr.StateTerminate { // before what may take its time
 		e.told = !c.completes()
 		s.q.raise(c.event())
 	}
-	if do&ActSendTerminate != 0 {
+	if do&actSendTerminate != 0 {
 		e.lost = !s.sendTerminate(c)
 	}
-	if do&ActReset != 0 {
+	if do&actReset != 0 {
 		s.llp.reset()
 	}
-	if do&ActFlush != 0 { // nothing touches the program's memory from here on
+	if do&actFlush != 0 { // nothing touches the program's memory from here on
 		s.flush(c)
 	}
-	if do&ActFlushRQ != 0 { // all there will be: posts are refused
+	if do&actFlushRQ != 0 { // all there will be: posts are refused
 		s.flushReceives(wr.StatusFlushed)
 	}
-	if do&ActClose != 0 && !e.spoilt() {
+	if do&actClose != 0 && !e.spoilt() {
 		e.close()
 	}
 }
@@ -62,7 +62,7 @@ func (e *ending) act(t Transition, c cause) {
 // spoilt reports whether there will be no good LLP Close, so that none begins
 // (draft 6.2.3, 6.2.5): await tells why.
 func (e *ending) spoilt() bool {
-	return e.lost || e.state == Closing && (e.busy() || e.fresh)
+	return e.lost || e.state == wr.StateClosing && (e.busy() || e.fresh)
 }
 
 // close closes this half of the stream; a connection that has no halves is closed
@@ -85,14 +85,14 @@ func (e *ending) await() cause {
 	in := &e.rx.in
 	switch {
 	case e.closed:
-		return cause{fault: FaultClosed}
+		return cause{fault: faultClosed}
 	case e.lost:
 		return e.failure()
-	case e.state == Closing && e.busy():
-		return cause{fault: FaultClosingWork}
+	case e.state == wr.StateClosing && e.busy():
+		return cause{fault: faultClosingWork}
 	}
 	for !e.fresh {
-		if f := Fault(e.again.Swap(0)); f != NoFault {
+		if f := fault(e.again.Swap(0)); f != noFault {
 			return cause{fault: f}
 		}
 		n, out := e.llp.pull(in.scrap())
@@ -102,7 +102,7 @@ func (e *ending) await() cause {
 			e.fresh, e.late = true, !time.Now().Before(e.by)
 		case out == ioEOF && e.half:
 			_ = e.llp.conn.Close()
-			return cause{fault: FaultClosed}
+			return cause{fault: faultClosed}
 		case out == ioAgain && time.Now().Before(e.by): // woken by failAgain
 			_ = e.llp.conn.SetReadDeadline(e.by)
 		default:
@@ -116,10 +116,10 @@ func (e *ending) await() cause {
 // 6.2.5, figure 11). In Terminate it is told to who was not told of the end by an
 // event (RV-6.2.3-M13, M15).
 func (e *ending) failure() cause {
-	if e.state == Closing {
-		return cause{fault: FaultLLPLost}
+	if e.state == wr.StateClosing {
+		return cause{fault: faultLLPLost}
 	}
-	return cause{fault: FaultLLPTerminating, told: e.told}
+	return cause{fault: faultLLPTerminating, told: e.told}
 }
 
 // arrival is what the octets that have come are: a Terminate Message, or
@@ -128,13 +128,13 @@ func (e *ending) arrival() cause {
 	ulpdu, ok, _ := e.rx.in.Next()
 	e.fresh = ok && e.rx.in.Buffered() > 0
 	if !ok {
-		return cause{fault: FaultClosingSegment}
+		return cause{fault: faultClosingSegment}
 	}
 	seg, code := ddp.Parse(ulpdu)
 	if code == ddp.CodeOK {
 		if op, bad := rdmap.Check(seg); op == rdmap.Terminate && bad == rdmap.CodeNone {
-			return cause{fault: FaultClosingTerminate, terminate: bytes.Clone(seg.Payload())}
+			return cause{fault: faultClosingTerminate, terminate: bytes.Clone(seg.Payload())}
 		}
 	}
-	return cause{fault: FaultClosingSegment}
+	return cause{fault: faultClosingSegment}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/wr"
 )
 
 // TestFloodWhileTerminating: a peer that sends and sends does not draw the Terminate
@@ -25,8 +26,8 @@ func TestFloodWhileTerminating(t *testing.T) {
 			}
 		}
 	}()
-	require.NoError(t, r.q.Modify(Modify{Next: Terminate}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate}))
 	r.over()
-	require.Equal(t, Error, r.q.State())
+	require.Equal(t, wr.StateError, r.q.State())
 	<-ended
 }

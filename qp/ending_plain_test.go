@@ -45,7 +45,7 @@ func TestAbortBelowTLS(t *testing.T) {
 	a, b, err := wire.Pair()
 	require.NoError(t, err)
 	r.start(tlsOver(t, a, b))
-	require.NoError(t, r.q.Modify(Modify{Next: Error}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 	_, err = r.peer.Next()
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 }
@@ -70,13 +70,13 @@ var plainLinks = []struct {
 var plainEndings = []struct {
 	name string
 	end  func(*rig)
-	next State // when end returns; Idle: not looked at
+	next wr.State // when end returns; Idle: not looked at
 }{
-	{"Modify to Closing", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: Closing})) }, Closing},
-	{"Modify to Terminate", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: Terminate})) }, Terminate},
-	{"Modify to Error", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: Error})) }, Error},
-	{"Fail", func(r *rig) { r.q.Fail() }, Idle},
-	{"a bad segment", func(r *rig) { r.send(wire.Write(0, 0, filled(1)).Octets()) }, Idle},
+	{"Modify to Closing", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateClosing})) }, wr.StateClosing},
+	{"Modify to Terminate", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateTerminate})) }, wr.StateTerminate},
+	{"Modify to Error", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateError})) }, wr.StateError},
+	{"Fail", func(r *rig) { r.q.Fail() }, wr.StateIdle},
+	{"a bad segment", func(r *rig) { r.send(wire.Write(0, 0, filled(1)).Octets()) }, wr.StateIdle},
 }
 
 // TestEndsInTime: a peer that does not read delays no verb, and an ending takes one
@@ -94,19 +94,19 @@ func TestEndsInTime(t *testing.T) {
 							r.start(mine, theirs)
 							r.postRecv(wr.Recv{ID: 1})
 							if busy {
-								r.postSend(wr.Send{ID: 2, SGL: r.full.sgl(0, slabSize)})
+								r.postSend(wr.Request{ID: 2, SGL: r.full.sgl(0, slabSize)})
 							}
 							synctest.Wait()
 							start := time.Now()
 							e.end(r)
 							assert.Zero(t, time.Since(start), "the verb waits for the peer")
-							if busy && e.next != Idle {
+							if busy && e.next != wr.StateIdle {
 								assert.Equal(t, e.next, r.q.State())
 							}
 							<-r.s.over
 							assert.LessOrEqual(t, time.Since(start), limit, "the ending")
 							if busy {
-								assert.Equal(t, Error, r.q.State())
+								assert.Equal(t, wr.StateError, r.q.State())
 								assert.Equal(t, []uint64{2}, ids(r.all(r.scq)))
 							}
 						})

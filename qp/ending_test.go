@@ -40,7 +40,7 @@ func TestGate(t *testing.T) {
 	c := setup{role: mpa.Responder, crc: true}
 	t.Run("opens with the first FPDU", func(t *testing.T) {
 		r := newRig(t, c)
-		r.postSend(wr.Send{ID: 1})
+		r.postSend(wr.Request{ID: 1})
 		require.True(t, r.peer.Silent(20*time.Millisecond))
 		require.Empty(t, r.all(r.scq))
 		r.openGate()
@@ -49,7 +49,7 @@ func TestGate(t *testing.T) {
 	})
 	t.Run("bad first FPDU", func(t *testing.T) {
 		r := newRig(t, c)
-		r.postSend(wr.Send{ID: 1})
+		r.postSend(wr.Request{ID: 1})
 		b := r.peer.Frame(wire.Send(1, nil).Octets())
 		b[len(b)-1] ^= 1
 		require.NoError(t, r.peer.Raw(b))
@@ -63,7 +63,7 @@ func TestGate(t *testing.T) {
 	})
 	t.Run("Modify to Terminate", func(t *testing.T) {
 		r := newRig(t, c)
-		require.NoError(t, r.q.Modify(Modify{Next: Terminate}))
+		require.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate}))
 		r.requireEnd(wire.FIN)
 		require.NoError(t, r.peer.Close())
 		r.over()
@@ -71,7 +71,7 @@ func TestGate(t *testing.T) {
 	})
 	t.Run("FIN with work", func(t *testing.T) {
 		r := newRig(t, c)
-		r.postSend(wr.Send{ID: 1})
+		r.postSend(wr.Request{ID: 1})
 		require.NoError(t, r.peer.CloseWrite())
 		r.requireEnd(wire.FIN)
 		r.over()
@@ -80,8 +80,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-func streamFor(s State) *mpa.Stream {
-	if s == RTS {
+func streamFor(s wr.State) *mpa.Stream {
+	if s == wr.StateRTS {
 		return &mpa.Stream{}
 	}
 	return nil
@@ -99,9 +99,9 @@ func TestHalfCloseFails(t *testing.T) {
 	a, b, err := wire.Pair()
 	require.NoError(t, err)
 	r.start(noHalf{a}, b)
-	require.NoError(t, r.q.Modify(Modify{Next: Closing}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
 	peerCloses(r)
-	r.requireSettled(Error, wr.EventLLPLost)
+	r.requireSettled(wr.StateError, wr.EventLLPLost)
 	r.requireReusable()
 }
 
@@ -134,11 +134,11 @@ func TestStillFlushing(t *testing.T) {
 	r.start(c, b)
 	r.postRecv(wr.Recv{ID: 1})
 	done := make(chan error)
-	go func() { done <- r.q.Modify(Modify{Next: Error}) }()
+	go func() { done <- r.q.Modify(Modify{Next: wr.StateError}) }()
 	<-r.s.decided
-	require.Equal(t, Error, r.q.State())
-	require.ErrorIs(t, r.q.Modify(Modify{Next: Idle}), wr.ErrStillFlushing)
-	require.Equal(t, Error, r.q.State())
+	require.Equal(t, wr.StateError, r.q.State())
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateIdle}), wr.ErrStillFlushing)
+	require.Equal(t, wr.StateError, r.q.State())
 	free()
 	require.NoError(t, <-done)
 	require.Equal(t, flushed(1), r.all(r.rcq))
@@ -149,7 +149,7 @@ func TestStillFlushing(t *testing.T) {
 // streaming mode; what came early is received (verbs draft 6.2.1.2, 6.6.1).
 func TestPostedInIdle(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	r.postSend(wr.Send{ID: 1})
+	r.postSend(wr.Request{ID: 1})
 	r.postRecv(wr.Recv{ID: 2, SGL: r.full.sgl(0, 9)})
 	a, b, err := wire.Pair()
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestPostedInIdle(t *testing.T) {
 	early := r.peer.Frame(wire.Send(1, filled(9)).Octets())
 	require.NoError(t, r.peer.Raw(early[20:]))
 	require.NoError(t, r.q.Modify(Modify{
-		Next: RTS, LastMessage: []byte("last words"),
+		Next: wr.StateRTS, LastMessage: []byte("last words"),
 		Stream: &mpa.Stream{Conn: a, Role: mpa.Initiator, Early: early[:20]},
 	}))
 	r.s = r.q.session.Load()

@@ -42,9 +42,9 @@ func TestMixedExchange(t *testing.T) {
 			r.send(parts(wire.Write(uint32(r.writable.stag), r.writable.at(slabSize-600), nil))...)
 			r.writable.expect(slabSize-600, data)
 			r.postSend(
-				wr.Send{ID: 2, Op: wr.OpRead, Local: r.full.sge(1000, 600), Remote: wr.Remote{STag: 5, TO: 6}},
-				wr.Send{ID: 3, Op: wr.OpWrite, SGL: r.readable.sgl(0, slabSize), Remote: wr.Remote{STag: 7, TO: 8}},
-				wr.Send{ID: 4, Op: wr.OpSendSEInvalidate, Invalidate: 0x1234, SGL: []wr.SGE{r.full.sge(0, 0), r.readable.sge(5, 700)}},
+				wr.Request{ID: 2, Op: wr.OpRead, Local: r.full.sge(1000, 600), Remote: wr.Remote{STag: 5, TO: 6}},
+				wr.Request{ID: 3, Op: wr.OpWrite, SGL: r.readable.sgl(0, slabSize), Remote: wr.Remote{STag: 7, TO: 8}},
+				wr.Request{ID: 4, Op: wr.OpSendSEInvalidate, Invalidate: 0x1234, SGL: []wr.SGE{r.full.sge(0, 0), r.readable.sge(5, 700)}},
 			)
 			require.Equal(t, byte(rdmap.ReadRequest), r.next()[1]&0xF)
 			r.send(parts(wire.ReadResponse(uint32(r.full.stag), r.full.at(1000), nil))...)
@@ -66,7 +66,7 @@ func TestMixedExchange(t *testing.T) {
 			r.requireMemory()
 			require.NoError(t, r.peer.CloseWrite())
 			r.over()
-			require.Equal(t, Idle, r.q.State())
+			require.Equal(t, wr.StateIdle, r.q.State())
 			r.requireEvents(wr.EventLLPCloseComplete)
 		})
 	}
@@ -138,8 +138,8 @@ func TestRTR(t *testing.T) {
 			p2p := func(s *mpa.Stream) { s.P2P, s.RTR = true, c.rtr }
 			r := newIdleRig(t, setup{ord: 1, stream: p2p})
 			r.postSend(
-				wr.Send{ID: 1, Flags: wr.ReadFence},
-				wr.Send{ID: 2, Op: wr.OpRead, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}},
+				wr.Request{ID: 1, Flags: wr.ReadFence},
+				wr.Request{ID: 2, Op: wr.OpRead, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}},
 			)
 			r.connect()
 			require.Equal(t, c.want, r.next())
@@ -160,7 +160,7 @@ func TestRTR(t *testing.T) {
 
 			r = newRig(t, setup{role: mpa.Responder, stream: p2p})
 			r.postRecv(wr.Recv{ID: 1})
-			r.postSend(wr.Send{ID: 3})
+			r.postSend(wr.Request{ID: 3})
 			r.send(c.want)
 			got := map[byte]bool{r.next()[1] & 0xF: true}
 			if c.rtr == mpa.RTRRead {
@@ -172,7 +172,7 @@ func TestRTR(t *testing.T) {
 			if c.rtr == mpa.RTRSend {
 				require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.rcq, 1), "an empty Send uses up a receive")
 			}
-			assert.Equal(t, RTS, r.q.State())
+			assert.Equal(t, wr.StateRTS, r.q.State())
 		})
 	}
 }

@@ -7,146 +7,146 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Fault is something that ends a stream. What follows from it, which status,
+// fault is something that ends a stream. What follows from it, which status,
 // event, Terminate code and trigger of the state machine, is in one table
 // (faulttable.go) and nowhere else.
-type Fault uint8
+type fault uint8
 
 // The faults, grouped as in figures 23 and 24 of the verbs draft.
 const (
-	NoFault Fault = iota
+	noFault fault = iota
 
 	// A work request on the Send Queue cannot be done.
-	FaultSQSTag
-	FaultSQBounds
-	FaultSQAccess
-	FaultSQPD
-	FaultSQWrap
-	FaultSQLength
-	FaultZeroORD
+	faultSQSTag
+	faultSQBounds
+	faultSQAccess
+	faultSQPD
+	faultSQWrap
+	faultSQLength
+	faultZeroORD
 
 	// A Fast-Register cannot be done.
-	FaultFastPrivilege
-	FaultFastSTag
-	FaultFastPD
-	FaultFastNotInvalid
-	FaultFastPageSize
-	FaultFastBlockSize
-	FaultFastEntry
-	FaultFastList
-	FaultFastRights
-	FaultFastVA
-	FaultFastFBO
-	FaultFastLength
+	faultFastPrivilege
+	faultFastSTag
+	faultFastPD
+	faultFastNotInvalid
+	faultFastPageSize
+	faultFastBlockSize
+	faultFastEntry
+	faultFastList
+	faultFastRights
+	faultFastVA
+	faultFastFBO
+	faultFastLength
 
 	// A Bind Memory Window cannot be done.
-	FaultBindRegion
-	FaultBindWindow
-	FaultBindNotInvalid
-	FaultBindPD
-	FaultBindAccess
-	FaultBindBounds
-	FaultBindWrap
+	faultBindRegion
+	faultBindWindow
+	faultBindNotInvalid
+	faultBindPD
+	faultBindAccess
+	faultBindBounds
+	faultBindWrap
 
 	// An Invalidate Local STag, or the one of an RDMA Read with Invalidate,
 	// cannot be done.
-	FaultInvalidateLocalSTag
-	FaultInvalidateLocalPD
-	FaultInvalidateLocalWindows
+	faultInvalidateLocalSTag
+	faultInvalidateLocalPD
+	faultInvalidateLocalWindows
 
 	// The buffers of a Receive cannot be used.
-	FaultRQSTag
-	FaultRQBounds
-	FaultRQAccess
-	FaultRQPD
-	FaultRQWrap
+	faultRQSTag
+	faultRQBounds
+	faultRQAccess
+	faultRQPD
+	faultRQWrap
 
 	// An inbound Send cannot be received.
-	FaultSendInvSTag
-	FaultSendInvGone
-	FaultSendInvAccess
-	FaultSendInvPD
-	FaultSendInvWindows
-	FaultSendTooLong
-	FaultNoReceive
-	FaultSendMSNGap
-	FaultSendMSNRange
-	FaultSendMO
+	faultSendInvSTag
+	faultSendInvGone
+	faultSendInvAccess
+	faultSendInvPD
+	faultSendInvWindows
+	faultSendTooLong
+	faultNoReceive
+	faultSendMSNGap
+	faultSendMSNRange
+	faultSendMO
 
 	// The LLP failed, or what it brought is not an FPDU.
-	FaultLLPLost
-	FaultLLPReset
-	FaultCRC
-	FaultFPDU
-	FaultSegmentSize
+	faultLLPLost
+	faultLLPReset
+	faultCRC
+	faultFPDU
+	faultSegmentSize
 
 	// An inbound segment breaks the protocol.
-	FaultDDPVersionTagged
-	FaultDDPVersionUntagged
-	FaultRDMAPVersion
-	FaultOpcode
-	FaultQN
-	FaultNoLBit
-	FaultUntaggedMO
-	FaultUntaggedLength
-	FaultTerminateMSN
-	FaultReadRequest
-	FaultReadRequestMO
-	FaultReadNotEnabled
-	FaultWriteNotEnabled
+	faultDDPVersionTagged
+	faultDDPVersionUntagged
+	faultRDMAPVersion
+	faultOpcode
+	faultQN
+	faultNoLBit
+	faultUntaggedMO
+	faultUntaggedLength
+	faultTerminateMSN
+	faultReadRequest
+	faultReadRequestMO
+	faultReadNotEnabled
+	faultWriteNotEnabled
 
 	// An inbound tagged segment may not be placed.
-	FaultTagSTag
-	FaultTagBounds
-	FaultTagAccess
-	FaultTagPD
-	FaultTagWrap
-	FaultUnexpectedResponse
+	faultTagSTag
+	faultTagBounds
+	faultTagAccess
+	faultTagPD
+	faultTagWrap
+	faultUnexpectedResponse
 
 	// The answer to an RDMA Read is as it was asked for, and its sink may not be
 	// written to.
-	FaultSinkSTag
-	FaultSinkBounds
-	FaultSinkAccess
-	FaultSinkPD
+	faultSinkSTag
+	faultSinkBounds
+	faultSinkAccess
+	faultSinkPD
 
 	// An inbound RDMA Read Request cannot be answered.
-	FaultReadTooMany
-	FaultReadMSNGap
-	FaultReadMSNRange
-	FaultReadSTag
-	FaultReadBounds
-	FaultReadAccess
-	FaultReadPD
-	FaultReadWrap
+	faultReadTooMany
+	faultReadMSNGap
+	faultReadMSNRange
+	faultReadSTag
+	faultReadBounds
+	faultReadAccess
+	faultReadPD
+	faultReadWrap
 
 	// The end was asked for, by either side.
-	FaultModifyClosing
-	FaultModifyTerminate
-	FaultModifyError
-	FaultTerminateReceived
-	FaultPeerClosed
-	FaultPeerClosedBusy
+	faultModifyClosing
+	faultModifyTerminate
+	faultModifyError
+	faultTerminateReceived
+	faultPeerClosed
+	faultPeerClosedBusy
 
-	// What comes while the LLP stream closes; FaultClosed is the good end.
-	FaultClosed
-	FaultClosingWork
-	FaultClosingSegment
-	FaultClosingTerminate
-	FaultLLPTerminating
+	// What comes while the LLP stream closes; faultClosed is the good end.
+	faultClosed
+	faultClosingWork
+	faultClosingSegment
+	faultClosingTerminate
+	faultLLPTerminating
 
 	// This side's own failure.
-	FaultSQCompletion
-	FaultRQCompletion
-	FaultSRQ
-	FaultStalled
-	FaultLocal
-	FaultGlobal
+	faultSQCompletion
+	faultRQCompletion
+	faultSRQ
+	faultStalled
+	faultLocal
+	faultGlobal
 	numFaults
 )
 
-// Consequence is a row of the fault table.
-type Consequence struct {
+// consequence is a row of the fault table.
+type consequence struct {
 	// Name says what happened.
 	Name string
 	// Status is that of the work request at fault; the others complete as
@@ -158,29 +158,29 @@ type Consequence struct {
 	// Code is that of the Terminate Message, if one goes out: see Sends.
 	Code rdmap.TermCode
 	// Trigger is what the state machine sees, and In the state in which it does.
-	Trigger Trigger
-	In      State
+	Trigger trigger
+	In      wr.State
 	// Source is the text that decided the code.
 	Source string
 }
 
 // Sends says whether a Terminate Message goes out. The state machine decides.
-func (c Consequence) Sends() bool { return Step(c.In, c.Trigger).Actions&ActSendTerminate != 0 }
+func (c consequence) Sends() bool { return step(c.In, c.Trigger).Actions&actSendTerminate != 0 }
 
-// ConsequenceOf is the row of f.
-func ConsequenceOf(f Fault) Consequence { return faults[f] }
+// consequenceOf is the row of f.
+func consequenceOf(f fault) consequence { return faults[f] }
 
-func (f Fault) String() string {
+func (f fault) String() string {
 	if f < numFaults {
 		return faults[f].Name
 	}
 	return "Fault(" + strconv.Itoa(int(f)) + ")"
 }
 
-// Faults lists the faults, without NoFault.
-func Faults() []Fault {
-	var all []Fault
-	for f := NoFault + 1; f < numFaults; f++ {
+// allFaults lists the faults, without noFault.
+func allFaults() []fault {
+	var all []fault
+	for f := noFault + 1; f < numFaults; f++ {
 		all = append(all, f)
 	}
 	return all

@@ -25,86 +25,86 @@ const (
 )
 
 // memoryFaults maps what the STag table refuses.
-var memoryFaults = [numSides]map[stag.Fault]Fault{
-	sideSQ:     {stag.FaultSTag: FaultSQSTag, stag.FaultBounds: FaultSQBounds, stag.FaultAccess: FaultSQAccess, stag.FaultPD: FaultSQPD, stag.FaultWrap: FaultSQWrap},
-	sideRQ:     {stag.FaultSTag: FaultRQSTag, stag.FaultBounds: FaultRQBounds, stag.FaultAccess: FaultRQAccess, stag.FaultPD: FaultRQPD, stag.FaultWrap: FaultRQWrap},
-	sideTagged: {stag.FaultSTag: FaultTagSTag, stag.FaultBounds: FaultTagBounds, stag.FaultAccess: FaultTagAccess, stag.FaultPD: FaultTagPD, stag.FaultWrap: FaultTagWrap},
+var memoryFaults = [numSides]map[stag.Fault]fault{
+	sideSQ:     {stag.FaultSTag: faultSQSTag, stag.FaultBounds: faultSQBounds, stag.FaultAccess: faultSQAccess, stag.FaultPD: faultSQPD, stag.FaultWrap: faultSQWrap},
+	sideRQ:     {stag.FaultSTag: faultRQSTag, stag.FaultBounds: faultRQBounds, stag.FaultAccess: faultRQAccess, stag.FaultPD: faultRQPD, stag.FaultWrap: faultRQWrap},
+	sideTagged: {stag.FaultSTag: faultTagSTag, stag.FaultBounds: faultTagBounds, stag.FaultAccess: faultTagAccess, stag.FaultPD: faultTagPD, stag.FaultWrap: faultTagWrap},
 	// That TO and length wrap was seen when the Read was sent.
-	sideSink: {stag.FaultSTag: FaultSinkSTag, stag.FaultBounds: FaultSinkBounds, stag.FaultAccess: FaultSinkAccess, stag.FaultPD: FaultSinkPD},
-	sideRead: {stag.FaultSTag: FaultReadSTag, stag.FaultBounds: FaultReadBounds, stag.FaultAccess: FaultReadAccess, stag.FaultPD: FaultReadPD, stag.FaultWrap: FaultReadWrap},
+	sideSink: {stag.FaultSTag: faultSinkSTag, stag.FaultBounds: faultSinkBounds, stag.FaultAccess: faultSinkAccess, stag.FaultPD: faultSinkPD},
+	sideRead: {stag.FaultSTag: faultReadSTag, stag.FaultBounds: faultReadBounds, stag.FaultAccess: faultReadAccess, stag.FaultPD: faultReadPD, stag.FaultWrap: faultReadWrap},
 	sideFastRegister: {
-		stag.FaultPrivilege: FaultFastPrivilege, stag.FaultSTag: FaultFastSTag,
-		stag.FaultPD: FaultFastPD, stag.FaultNotInvalid: FaultFastNotInvalid,
-		stag.FaultBufferSize:  FaultFastPageSize, // in block mode: see fastRegisterFault
-		stag.FaultBufferEntry: FaultFastEntry, stag.FaultBufferList: FaultFastList, stag.FaultRights: FaultFastRights,
-		stag.FaultVA: FaultFastVA, stag.FaultFBO: FaultFastFBO, stag.FaultLength: FaultFastLength,
+		stag.FaultPrivilege: faultFastPrivilege, stag.FaultSTag: faultFastSTag,
+		stag.FaultPD: faultFastPD, stag.FaultNotInvalid: faultFastNotInvalid,
+		stag.FaultBufferSize:  faultFastPageSize, // in block mode: see fastRegisterFault
+		stag.FaultBufferEntry: faultFastEntry, stag.FaultBufferList: faultFastList, stag.FaultRights: faultFastRights,
+		stag.FaultVA: faultFastVA, stag.FaultFBO: faultFastFBO, stag.FaultLength: faultFastLength,
 	},
 	sideBind: {
-		stag.FaultRegion: FaultBindRegion, stag.FaultWindow: FaultBindWindow, stag.FaultNotInvalid: FaultBindNotInvalid,
-		stag.FaultPD: FaultBindPD, stag.FaultAccess: FaultBindAccess, stag.FaultBounds: FaultBindBounds, stag.FaultWrap: FaultBindWrap,
+		stag.FaultRegion: faultBindRegion, stag.FaultWindow: faultBindWindow, stag.FaultNotInvalid: faultBindNotInvalid,
+		stag.FaultPD: faultBindPD, stag.FaultAccess: faultBindAccess, stag.FaultBounds: faultBindBounds, stag.FaultWrap: faultBindWrap,
 	},
 	sideInvalidate: {
-		stag.FaultSTag: FaultInvalidateLocalSTag, stag.FaultPD: FaultInvalidateLocalPD,
-		stag.FaultWindowsBound: FaultInvalidateLocalWindows,
+		stag.FaultSTag: faultInvalidateLocalSTag, stag.FaultPD: faultInvalidateLocalPD,
+		stag.FaultWindowsBound: faultInvalidateLocalWindows,
 	},
 	sideInvalidateRemote: {
-		stag.FaultSTag: FaultSendInvSTag, stag.FaultPD: FaultSendInvPD, stag.FaultAccess: FaultSendInvAccess,
-		stag.FaultWindowsBound: FaultSendInvWindows,
-		stag.FaultGone:         FaultSendInvGone, // RV-7.8-M17
+		stag.FaultSTag: faultSendInvSTag, stag.FaultPD: faultSendInvPD, stag.FaultAccess: faultSendInvAccess,
+		stag.FaultWindowsBound: faultSendInvWindows,
+		stag.FaultGone:         faultSendInvGone, // RV-7.8-M17
 	},
 }
 
-// memoryFault is the row for what the STag table said. FaultLocal stands for what
+// memoryFault is the row for what the STag table said. faultLocal stands for what
 // it never says there.
-func memoryFault(s side, f stag.Fault) Fault {
+func memoryFault(s side, f stag.Fault) fault {
 	if f == stag.OK {
-		return NoFault
+		return noFault
 	}
 	if row, ok := memoryFaults[s][f]; ok {
 		return row
 	}
-	return FaultLocal
+	return faultLocal
 }
 
 // checkFault maps what package rdmap refuses of a segment of kind op.
-func checkFault(op rdmap.Opcode, c rdmap.TermCode) Fault {
+func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
 	read := op == rdmap.ReadRequest
 	switch c {
 	case rdmap.CodeVersion:
-		return FaultRDMAPVersion
+		return faultRDMAPVersion
 	case rdmap.CodeOpcode:
-		return FaultOpcode
+		return faultOpcode
 	case rdmap.CodeInvalidQN:
-		return FaultQN
+		return faultQN
 	case rdmap.CodeStream:
-		return FaultNoLBit
+		return faultNoLBit
 	case rdmap.CodeMSNRange:
-		return FaultTerminateMSN
+		return faultTerminateMSN
 	case rdmap.CodeShort:
-		return FaultSegmentSize
+		return faultSegmentSize
 	case rdmap.CodeInvalidMO:
 		if read {
-			return FaultReadRequestMO
+			return faultReadRequestMO
 		}
-		return FaultUntaggedMO
+		return faultUntaggedMO
 	case rdmap.CodeTooLong:
 		if read {
-			return FaultReadRequest
+			return faultReadRequest
 		}
-		return FaultUntaggedLength
+		return faultUntaggedLength
 	default: // rdmap.Check has no other
-		return FaultLocal
+		return faultLocal
 	}
 }
 
 // parseFault maps what package ddp refuses of a ULPDU.
-func parseFault(c ddp.Code) Fault {
+func parseFault(c ddp.Code) fault {
 	switch c {
 	case ddp.CodeTaggedVersion:
-		return FaultDDPVersionTagged
+		return faultDDPVersionTagged
 	case ddp.CodeUntaggedVersion:
-		return FaultDDPVersionUntagged
+		return faultDDPVersionUntagged
 	default: // too short: ddp.Parse has no other
-		return FaultSegmentSize
+		return faultSegmentSize
 	}
 }

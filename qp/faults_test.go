@@ -22,7 +22,7 @@ type provocation struct {
 // for each way to that row.
 func TestEveryFault(t *testing.T) {
 	all := provocations()
-	for _, f := range Faults() {
+	for _, f := range allFaults() {
 		assert.NotContains(t, f.String(), "/", "it names a subtest")
 		t.Run(f.String(), func(t *testing.T) {
 			require.NotEmpty(t, all[f], "nothing provokes it")
@@ -36,9 +36,9 @@ func TestEveryFault(t *testing.T) {
 // provocations are all there are. An attack is played against an Initiator, a
 // Responder with CRC and markers, and an Initiator on a connection that has
 // nothing of TCP's.
-func provocations() map[Fault][]provocation {
-	all := map[Fault][]provocation{}
-	add := func(f Fault, name string, run func(*testing.T)) {
+func provocations() map[fault][]provocation {
+	all := map[fault][]provocation{}
+	add := func(f fault, name string, run func(*testing.T)) {
 		all[f] = append(all[f], provocation{name, run})
 	}
 	for _, a := range attacks() {
@@ -53,16 +53,16 @@ func provocations() map[Fault][]provocation {
 		add(p.fault, p.name, p.run)
 	}
 	for _, c := range terminates() {
-		add(FaultTerminateReceived, c.name, c.run)
+		add(faultTerminateReceived, c.name, c.run)
 	}
-	add(FaultPeerClosedBusy, "FIN with Reads to answer", peerClosesWithReadsToAnswer)
-	add(FaultReadTooMany, "one more than IRD", tooManyReads)
-	add(FaultLocal, "in the middle of a Send", failInTheMiddle)
-	add(FaultClosingSegment, "within an FPDU", closingWithinAnFPDU)
-	add(FaultSQCompletion, "CQ full", sendCQFull)
-	add(FaultRQCompletion, "CQ full", recvCQFull)
-	add(FaultSRQ, "S-RQ failed", sharedFails)
-	add(FaultStalled, "a message begun and not ended", stalledMessage)
+	add(faultPeerClosedBusy, "FIN with Reads to answer", peerClosesWithReadsToAnswer)
+	add(faultReadTooMany, "one more than IRD", tooManyReads)
+	add(faultLocal, "in the middle of a Send", failInTheMiddle)
+	add(faultClosingSegment, "within an FPDU", closingWithinAnFPDU)
+	add(faultSQCompletion, "CQ full", sendCQFull)
+	add(faultRQCompletion, "CQ full", recvCQFull)
+	add(faultSRQ, "S-RQ failed", sharedFails)
+	add(faultStalled, "a message begun and not ended", stalledMessage)
 	for f, list := range all {
 		names := map[string]bool{}
 		for _, p := range list {

@@ -22,7 +22,7 @@ func (s *session) leaveShared() {
 func (s *session) Filling() uint64 { return s.rx.filling.Load() }
 
 // Stalled implements srq.Filler.
-func (s *session) Stalled() { s.fail(FaultStalled) }
+func (s *session) Stalled() { s.fail(faultStalled) }
 
 // noteFilling takes down how far the message in progress is, behind every read. The
 // caller owns the receive side.

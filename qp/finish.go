@@ -5,6 +5,7 @@ import (
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/wr"
 )
 
 // The end of a session, from halt to the state that follows. finish runs in a
@@ -39,10 +40,10 @@ func (s *session) finish() {
 	s.noFeed()
 	s.leaveShared()
 	e := newEnding(s, by)
-	for e.act(t, c); e.state == Closing || e.state == Terminate; e.act(t, c) {
+	for e.act(t, c); e.state == wr.StateClosing || e.state == wr.StateTerminate; e.act(t, c) {
 		c = e.await()
 		s.outcome.last = c.fault
-		t = Step(e.state, c.trigger())
+		t = step(e.state, c.trigger())
 	}
 	if s.tx.batch != nil {
 		s.tx.batch.free()
@@ -52,7 +53,7 @@ func (s *session) finish() {
 	s.tx.mu.Unlock()
 	s.rx.mu.Unlock()
 	s.q.endSession(t, &c)
-	if t.Actions&ActEvent != 0 { // draft 6.2.5: behind the change of state
+	if t.Actions&actEvent != 0 { // draft 6.2.5: behind the change of state
 		s.q.raise(c.event())
 	}
 	close(s.over)
@@ -62,7 +63,7 @@ func (s *session) finish() {
 // or does by then.
 func (s *session) interrupt(c cause, by time.Time) {
 	switch {
-	case Step(RTS, c.trigger()).Actions&ActReset != 0:
+	case step(wr.StateRTS, c.trigger()).Actions&actReset != 0:
 		s.llp.reset()
 	case s.llp.direct():
 		_ = s.llp.conn.SetWriteDeadline(past)

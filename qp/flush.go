@@ -14,7 +14,7 @@ import (
 // Read, or what is sent only in part. Others are not begun, or go out ahead of the
 // Terminate. The caller owns both sides.
 func (s *session) blame(c *cause) {
-	if c.fault != FaultLocal || c.hasSQ {
+	if c.fault != faultLocal || c.hasSQ {
 		return
 	}
 	if s.tx.msg.kind == fromSQ {
@@ -34,7 +34,7 @@ func (s *session) flush(c cause) {
 	status, pos := faults[c.fault].Status, uint64(noElement)
 	if c.hasSQ {
 		pos = c.sq
-	} else if c.fault == FaultTerminateReceived {
+	} else if c.fault == faultTerminateReceived {
 		pos = s.terminated(c.terminate)
 	}
 	s.blamed(&c, pos)

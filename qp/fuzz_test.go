@@ -50,8 +50,8 @@ func FuzzLiveQP(f *testing.F) {
 			wr.Recv{ID: 2, SGL: r.private.sgl(64, 0)},
 		)
 		r.postSend(
-			wr.Send{ID: 10, Op: wr.OpRead, Local: r.full.sge(readTO, readSize), Remote: wr.Remote{STag: 0x77, TO: 0x99}},
-			wr.Send{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
+			wr.Request{ID: 10, Op: wr.OpRead, Local: r.full.sge(readTO, readSize), Remote: wr.Remote{STag: 0x77, TO: 0x99}},
+			wr.Request{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
 		)
 		read := make(chan struct{})
 		go func() { // what the queue pair sends may be much: a Read of it all
@@ -75,7 +75,7 @@ func FuzzLiveQP(f *testing.F) {
 		}
 		r.over()
 		<-read
-		require.Contains(t, []State{Idle, Error}, r.q.State())
+		require.Contains(t, []wr.State{wr.StateIdle, wr.StateError}, r.q.State())
 		requireIDs(t, []uint64{10, 11}, r.all(r.scq))
 		requireIDs(t, []uint64{1, 2}, r.all(r.rcq))
 		r.requireMemory()

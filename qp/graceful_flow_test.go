@@ -47,7 +47,7 @@ func TestGracefulFlow(t *testing.T) {
 				}
 				require.NoError(t, <-posted)
 				require.NoError(t, <-sent)
-				require.Equal(t, RTS, r.q.State())
+				require.Equal(t, wr.StateRTS, r.q.State())
 			})
 		})
 	}

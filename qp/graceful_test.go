@@ -80,10 +80,10 @@ func TestGraceful(t *testing.T) {
 			wire.Send(3, filled(3)).Octets(),
 		)
 		r.paused()
-		r.postSend(wr.Send{ID: 10, SGL: r.full.sgl(0, 8)})
+		r.postSend(wr.Request{ID: 10, SGL: r.full.sgl(0, 8)})
 		require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next())
 		require.Equal(t, []comp{{10, 0, 0}}, r.wait(r.scq, 1))
-		require.Equal(t, RTS, r.q.State())
+		require.Equal(t, wr.StateRTS, r.q.State())
 		require.Empty(t, r.all(r.rcq))
 
 		post(wr.Recv{ID: 1, SGL: r.full.sgl(100, 20)})
@@ -122,7 +122,7 @@ func TestGracefulFaults(t *testing.T) {
 	gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
 		r.send(wire.Send(1, nil).Octets())
 		r.paused()
-		r.postSend(wr.Send{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
+		r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
 		require.Equal(t, terminate(0, echoNone, nil), r.next(), "this side's own error")
 		require.NoError(t, r.peer.Close())
 		r.over()
@@ -138,10 +138,10 @@ func TestGracefulEndings(t *testing.T) {
 		event []wr.EventID
 	}{
 		"Destroy":           {func(r *rig) { assert.NoError(r.t, r.q.Destroy()) }, nil},
-		"Modify to Error":   {func(r *rig) { assert.NoError(r.t, r.q.Modify(Modify{Next: Error})) }, nil},
-		"Modify to Closing": {func(r *rig) { assert.NoError(r.t, r.q.Modify(Modify{Next: Closing})) }, []wr.EventID{wr.EventBadClose}},
+		"Modify to Error":   {func(r *rig) { assert.NoError(r.t, r.q.Modify(Modify{Next: wr.StateError})) }, nil},
+		"Modify to Closing": {func(r *rig) { assert.NoError(r.t, r.q.Modify(Modify{Next: wr.StateClosing})) }, []wr.EventID{wr.EventBadClose}},
 		"Modify to Terminate": {func(r *rig) {
-			assert.NoError(r.t, r.q.Modify(Modify{Next: Terminate}))
+			assert.NoError(r.t, r.q.Modify(Modify{Next: wr.StateTerminate}))
 			assert.Equal(r.t, terminate(0, echoNone, nil), r.next())
 			assert.NoError(r.t, r.peer.Close())
 		}, nil},
@@ -153,7 +153,7 @@ func TestGracefulEndings(t *testing.T) {
 				require.NoError(t, <-sent)
 				promptly(t, name, func() { c.do(r) })
 				r.over()
-				require.Equal(t, Error, r.q.State())
+				require.Equal(t, wr.StateError, r.q.State())
 				r.requireEvents(c.event...)
 				require.Empty(t, r.all(r.rcq))
 				r.requireMemory()
@@ -218,7 +218,7 @@ func TestGracefulWokenEnds(t *testing.T) {
 	}
 	r.s.rx.mu.Lock() // as if it did not get the processor
 	shared.post(wr.Recv{ID: 1})
-	halted := r.s.halt(cause{fault: FaultModifyError})
+	halted := r.s.halt(cause{fault: faultModifyError})
 	r.s.rx.mu.Unlock()
 	require.True(t, halted)
 	r.over()
@@ -327,6 +327,6 @@ func TestGracefulBackPressure(t *testing.T) {
 	require.NoError(t, <-sent)
 	require.NoError(t, r.peer.CloseWrite())
 	r.over()
-	require.Equal(t, Idle, r.q.State())
+	require.Equal(t, wr.StateIdle, r.q.State())
 	r.requireMemory()
 }

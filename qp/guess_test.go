@@ -62,7 +62,7 @@ func TestOneGuessForAStream(t *testing.T) {
 			assert.Zero(t, more, "answers behind it")
 			_ = r.peer.Close()
 			r.over()
-			assert.Equal(t, Error, r.q.State())
+			assert.Equal(t, wr.StateError, r.q.State())
 			for _, s := range []*slab{r.full, r.foreign, r.scoped, r.pinned} {
 				i, err := r.tab.QueryRegion(s.stag)
 				require.NoError(t, err)

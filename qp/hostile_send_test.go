@@ -32,12 +32,12 @@ func sendInvalidate(msn, stag uint32, p []byte) wire.Segment {
 // refusedInvalidation is a Send with Invalidate of an STag that the peer may not
 // have invalidated. Its payload is delivered first (RFC 5040 5.3), the receive is
 // at fault.
-func refusedInvalidation(name string, stag func(*rig) wr.STag, f Fault) attack {
+func refusedInvalidation(name string, stag func(*rig) wr.STag, f fault) attack {
 	status, code := wr.StatusInvalidateSTag, uint16(0x0109)
 	switch f {
-	case FaultSendInvGone: // an operation error, draft 7.8
+	case faultSendInvGone: // an operation error, draft 7.8
 		status, code = wr.StatusInvalidSTag, 0x0209
-	case FaultSendInvSTag:
+	case faultSendInvSTag:
 		status = wr.StatusInvalidSTag
 	}
 	return attack{
@@ -52,27 +52,27 @@ func refusedInvalidation(name string, stag func(*rig) wr.STag, f Fault) attack {
 var sendAttacks = []attack{
 	{
 		name: "MSN 2 first", bad: seg(wire.Send(2, filled(3))),
-		fault: FaultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name: "MSN 0 first", bad: seg(wire.Send(0, filled(3))),
-		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
 		name: "MSN far away", bad: seg(wire.Send(0x80000001, filled(3))),
-		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
 		name: "MSN of the receive behind the last", bad: seg(wire.Send(3, filled(3))),
-		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
 		name: "empty Send with MSN 2", bad: seg(wire.Send(2, nil)),
-		fault: FaultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name: "MSN repeated", lead: leads(wire.Send(1, filled(3))), bad: seg(wire.Send(1, filled(4))),
-		fault: FaultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 3}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(3)) },
 	},
@@ -80,78 +80,78 @@ var sendAttacks = []attack{
 		name:  "MSN changes within a message",
 		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
 		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 2, MO: 5, Payload: filled(5)}),
-		fault: FaultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
 		name: "MO in a first segment", bad: seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 1, Payload: filled(5)}),
-		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name: "MO beyond the receive", bad: seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 0xFFFFFFFF, Payload: filled(5)}),
-		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name:  "MO with a gap",
 		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
 		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 6, Payload: filled(5)}),
-		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
 		name:  "MO repeated",
 		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
 		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 0, Payload: filled(9)}),
-		fault: FaultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
+		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
 		name:  "opcode changes within a message",
 		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
 		bad:   seg(wire.Segment{Op: rdmap.SendSE, MSN: 1, MO: 5, Payload: filled(5)}),
-		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
 		name: "Send with no receive left", lead: leads(wire.Send(1, filled(64)), wire.Send(2, nil)), bad: seg(wire.Send(3, filled(1))),
-		fault: FaultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
+		fault: faultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 64}, {2, wr.StatusSuccess, 0}},
 		after: func(r *rig) { received(r, filled(64)) },
 	},
 	{
 		name: "empty Send with no receive left", lead: leads(wire.Send(1, nil), wire.Send(2, nil)), bad: seg(wire.Send(3, nil)),
-		fault: FaultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
+		fault: faultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSuccess, 0}},
 	},
 	{
 		name: "Send too long by one octet", bad: seg(wire.Send(1, filled(recvSize+1))),
-		fault: FaultSendTooLong, code: 0x1205, echo: echoDDP,
+		fault: faultSendTooLong, code: 0x1205, echo: echoDDP,
 		recvs: []comp{{1, wr.StatusBaseBounds, 0}, {2, wr.StatusFlushed, 0}},
 	},
 	{
 		name:  "Send too long in its last segment",
 		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(60)}),
 		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 60, Payload: filled(5)}),
-		fault: FaultSendTooLong, code: 0x1205, echo: echoDDP,
+		fault: faultSendTooLong, code: 0x1205, echo: echoDDP,
 		recvs: []comp{{1, wr.StatusBaseBounds, 0}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(60)) },
 	},
 	{
 		name: "second Send too long", lead: leads(wire.Send(1, filled(1))), bad: seg(wire.Send(2, filled(4000))),
-		fault: FaultSendTooLong, code: 0x1205, echo: echoDDP,
+		fault: faultSendTooLong, code: 0x1205, echo: echoDDP,
 		recvs: []comp{{1, wr.StatusSuccess, 1}, {2, wr.StatusBaseBounds, 0}},
 		after: func(r *rig) { received(r, filled(1)) },
 	},
-	refusedInvalidation("nothing", func(r *rig) wr.STag { return r.gone }, FaultSendInvGone),
-	refusedInvalidation("zero", func(*rig) wr.STag { return 0 }, FaultSendInvSTag),
-	refusedInvalidation("zero with a key", func(*rig) wr.STag { return 0x33 }, FaultSendInvSTag),
-	refusedInvalidation("a wrong key", func(r *rig) wr.STag { return r.full.stag ^ 0x80 }, FaultSendInvSTag),
-	refusedInvalidation("a region without remote right", func(r *rig) wr.STag { return r.private.stag }, FaultSendInvAccess),
-	refusedInvalidation("a region of another PD", func(r *rig) wr.STag { return r.foreign.stag }, FaultSendInvPD),
-	refusedInvalidation("a region of another QP", func(r *rig) wr.STag { return r.scoped.stag }, FaultSendInvPD),
-	refusedInvalidation("a region closed to it", func(r *rig) wr.STag { return r.pinned.stag }, FaultSendInvAccess),
-	withoutRights(refusedInvalidation("a region, on a QP without rights", func(r *rig) wr.STag { return r.full.stag }, FaultSendInvAccess)),
-	withoutRights(refusedInvalidation("nothing, on a QP without rights", func(r *rig) wr.STag { return r.gone }, FaultSendInvAccess)),
+	refusedInvalidation("nothing", func(r *rig) wr.STag { return r.gone }, faultSendInvGone),
+	refusedInvalidation("zero", func(*rig) wr.STag { return 0 }, faultSendInvSTag),
+	refusedInvalidation("zero with a key", func(*rig) wr.STag { return 0x33 }, faultSendInvSTag),
+	refusedInvalidation("a wrong key", func(r *rig) wr.STag { return r.full.stag ^ 0x80 }, faultSendInvSTag),
+	refusedInvalidation("a region without remote right", func(r *rig) wr.STag { return r.private.stag }, faultSendInvAccess),
+	refusedInvalidation("a region of another PD", func(r *rig) wr.STag { return r.foreign.stag }, faultSendInvPD),
+	refusedInvalidation("a region of another QP", func(r *rig) wr.STag { return r.scoped.stag }, faultSendInvPD),
+	refusedInvalidation("a region closed to it", func(r *rig) wr.STag { return r.pinned.stag }, faultSendInvAccess),
+	withoutRights(refusedInvalidation("a region, on a QP without rights", func(r *rig) wr.STag { return r.full.stag }, faultSendInvAccess)),
+	withoutRights(refusedInvalidation("nothing, on a QP without rights", func(r *rig) wr.STag { return r.gone }, faultSendInvAccess)),
 }
 
 // withoutRights has the queue pair take no inbound RDMA Read and no Write.

@@ -7,7 +7,7 @@ import (
 )
 
 // badWrite is an RDMA Write of n octets to where at says.
-func badWrite(name string, n int, at func(*rig) (wr.STag, uint64), f Fault, code uint16, e wr.EventID) attack {
+func badWrite(name string, n int, at func(*rig) (wr.STag, uint64), f fault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Write " + name,
 		bad: func(r *rig) []byte {
@@ -21,25 +21,25 @@ func badWrite(name string, n int, at func(*rig) (wr.STag, uint64), f Fault, code
 const top = ^uint64(0)
 
 var taggedAttacks = []attack{
-	badWrite("to no STag", 1, func(r *rig) (wr.STag, uint64) { return r.gone, 0x10000 }, FaultTagSTag, 0x1100, wr.EventProtSTag),
-	badWrite("to STag zero", 1, func(*rig) (wr.STag, uint64) { return 0, 0 }, FaultTagSTag, 0x1100, wr.EventProtSTag),
-	badWrite("with a wrong key", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag ^ 1, r.full.at(0) }, FaultTagSTag, 0x1100, wr.EventProtSTag),
-	badWrite("one octet below", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.base - 1 }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("from below into it", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.base - 1 }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("one octet beyond", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(slabSize - 1) }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("right behind", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(slabSize) }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("larger than the region", slabSize+1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(0) }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("to the last TO", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, top }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("that wraps", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, top }, FaultTagWrap, 0x1103, wr.EventProtWrap),
-	badWrite("that wraps into the region", 3000, func(r *rig) (wr.STag, uint64) { return r.full.stag, top - 100 }, FaultTagWrap, 0x1103, wr.EventProtWrap),
-	badWrite("without remote write right", 1, func(r *rig) (wr.STag, uint64) { return r.readable.stag, r.readable.at(0) }, FaultTagAccess, 0x1100, wr.EventProtAccess),
-	badWrite("to a local region", 1, func(r *rig) (wr.STag, uint64) { return r.private.stag, r.private.at(0) }, FaultTagAccess, 0x1100, wr.EventProtAccess),
-	badWrite("to another PD", 1, func(r *rig) (wr.STag, uint64) { return r.foreign.stag, r.foreign.at(0) }, FaultTagPD, 0x1102, wr.EventProtPD),
-	badWrite("to another QP's region", 1, func(r *rig) (wr.STag, uint64) { return r.scoped.stag, r.scoped.at(0) }, FaultTagPD, 0x1102, wr.EventProtPD),
+	badWrite("to no STag", 1, func(r *rig) (wr.STag, uint64) { return r.gone, 0x10000 }, faultTagSTag, 0x1100, wr.EventProtSTag),
+	badWrite("to STag zero", 1, func(*rig) (wr.STag, uint64) { return 0, 0 }, faultTagSTag, 0x1100, wr.EventProtSTag),
+	badWrite("with a wrong key", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag ^ 1, r.full.at(0) }, faultTagSTag, 0x1100, wr.EventProtSTag),
+	badWrite("one octet below", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.base - 1 }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("from below into it", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.base - 1 }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("one octet beyond", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(slabSize - 1) }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("right behind", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(slabSize) }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("larger than the region", slabSize+1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(0) }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("to the last TO", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, top }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("that wraps", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, top }, faultTagWrap, 0x1103, wr.EventProtWrap),
+	badWrite("that wraps into the region", 3000, func(r *rig) (wr.STag, uint64) { return r.full.stag, top - 100 }, faultTagWrap, 0x1103, wr.EventProtWrap),
+	badWrite("without remote write right", 1, func(r *rig) (wr.STag, uint64) { return r.readable.stag, r.readable.at(0) }, faultTagAccess, 0x1100, wr.EventProtAccess),
+	badWrite("to a local region", 1, func(r *rig) (wr.STag, uint64) { return r.private.stag, r.private.at(0) }, faultTagAccess, 0x1100, wr.EventProtAccess),
+	badWrite("to another PD", 1, func(r *rig) (wr.STag, uint64) { return r.foreign.stag, r.foreign.at(0) }, faultTagPD, 0x1102, wr.EventProtPD),
+	badWrite("to another QP's region", 1, func(r *rig) (wr.STag, uint64) { return r.scoped.stag, r.scoped.at(0) }, faultTagPD, 0x1102, wr.EventProtPD),
 	{
 		name: "Write where none is allowed", set: func(c *setup) { c.noWrite = true },
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(1)).Octets() },
-		fault: FaultWriteNotEnabled, code: 0x1100, echo: echoDDP, event: wr.EventWriteNotEnabled,
+		fault: faultWriteNotEnabled, code: 0x1100, echo: echoDDP, event: wr.EventWriteNotEnabled,
 	},
 	{
 		name: "second segment of a Write out of bounds",
@@ -49,20 +49,20 @@ var taggedAttacks = []attack{
 			return [][]byte{s.Octets()}
 		},
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(slabSize), filled(1)).Octets() },
-		fault: FaultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
+		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(slabSize-10, filled(10)) },
 	},
 	{
 		name: "another STag within a Write", lead: openWrite,
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.writable.stag), r.writable.at(4), filled(1)).Octets() },
-		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode, after: openWritten,
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode, after: openWritten,
 	},
 	{
 		name: "Read Response within a Write", lead: openWrite,
 		bad: func(r *rig) []byte {
 			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets()
 		},
-		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode, after: openWritten,
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode, after: openWritten,
 	},
 	{
 		name: "revoked within a Write",
@@ -73,7 +73,7 @@ var taggedAttacks = []attack{
 			return [][]byte{s.Octets(), sendInvalidate(1, uint32(r.writable.stag), nil).Octets()}
 		},
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.writable.stag), r.writable.at(4), filled(4)).Octets() },
-		fault: FaultTagSTag, code: 0x1100, echo: echoDDP, event: wr.EventProtSTag,
+		fault: faultTagSTag, code: 0x1100, echo: echoDDP, event: wr.EventProtSTag,
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusFlushed, 0}},
 	},
 }
@@ -88,7 +88,7 @@ func openWrite(r *rig) [][]byte {
 func openWritten(r *rig) { r.full.expect(2000, filled(4)) }
 
 // badRead is an RDMA Read Request of n octets from where at says.
-func badRead(name string, n uint32, at func(*rig) (wr.STag, uint64), f Fault, code uint16, e wr.EventID) attack {
+func badRead(name string, n uint32, at func(*rig) (wr.STag, uint64), f fault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Read " + name,
 		bad: func(r *rig) []byte {
@@ -110,44 +110,44 @@ func goodRead(msn uint32) func(r *rig) []byte {
 }
 
 var readAttacks = []attack{
-	badRead("of no STag", 1, func(r *rig) (wr.STag, uint64) { return r.gone, 0 }, FaultReadSTag, 0x0100, wr.EventIRRQSTag),
-	badRead("of STag zero", 1, func(*rig) (wr.STag, uint64) { return 0, 0 }, FaultReadSTag, 0x0100, wr.EventIRRQSTag),
-	badRead("with a wrong key", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag ^ 1, r.full.at(0) }, FaultReadSTag, 0x0100, wr.EventIRRQSTag),
-	badRead("one octet below", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.base - 1 }, FaultReadBounds, 0x0101, wr.EventIRRQBounds),
-	badRead("one octet beyond", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(slabSize - 1) }, FaultReadBounds, 0x0101, wr.EventIRRQBounds),
-	badRead("of 4 GiB", 1<<32-1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(0) }, FaultReadBounds, 0x0101, wr.EventIRRQBounds),
-	badRead("that wraps", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, top }, FaultReadWrap, 0x0104, wr.EventIRRQWrap),
-	badRead("without remote read right", 1, func(r *rig) (wr.STag, uint64) { return r.writable.stag, r.writable.at(0) }, FaultReadAccess, 0x0102, wr.EventIRRQAccess),
-	badRead("of a local region", 1, func(r *rig) (wr.STag, uint64) { return r.private.stag, r.private.at(0) }, FaultReadAccess, 0x0102, wr.EventIRRQAccess),
-	badRead("of another PD", 1, func(r *rig) (wr.STag, uint64) { return r.foreign.stag, r.foreign.at(0) }, FaultReadPD, 0x0103, wr.EventIRRQPD),
-	badRead("of another QP's region", 1, func(r *rig) (wr.STag, uint64) { return r.scoped.stag, r.scoped.at(0) }, FaultReadPD, 0x0103, wr.EventIRRQPD),
+	badRead("of no STag", 1, func(r *rig) (wr.STag, uint64) { return r.gone, 0 }, faultReadSTag, 0x0100, wr.EventIRRQSTag),
+	badRead("of STag zero", 1, func(*rig) (wr.STag, uint64) { return 0, 0 }, faultReadSTag, 0x0100, wr.EventIRRQSTag),
+	badRead("with a wrong key", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag ^ 1, r.full.at(0) }, faultReadSTag, 0x0100, wr.EventIRRQSTag),
+	badRead("one octet below", 1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.base - 1 }, faultReadBounds, 0x0101, wr.EventIRRQBounds),
+	badRead("one octet beyond", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(slabSize - 1) }, faultReadBounds, 0x0101, wr.EventIRRQBounds),
+	badRead("of 4 GiB", 1<<32-1, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(0) }, faultReadBounds, 0x0101, wr.EventIRRQBounds),
+	badRead("that wraps", 2, func(r *rig) (wr.STag, uint64) { return r.full.stag, top }, faultReadWrap, 0x0104, wr.EventIRRQWrap),
+	badRead("without remote read right", 1, func(r *rig) (wr.STag, uint64) { return r.writable.stag, r.writable.at(0) }, faultReadAccess, 0x0102, wr.EventIRRQAccess),
+	badRead("of a local region", 1, func(r *rig) (wr.STag, uint64) { return r.private.stag, r.private.at(0) }, faultReadAccess, 0x0102, wr.EventIRRQAccess),
+	badRead("of another PD", 1, func(r *rig) (wr.STag, uint64) { return r.foreign.stag, r.foreign.at(0) }, faultReadPD, 0x0103, wr.EventIRRQPD),
+	badRead("of another QP's region", 1, func(r *rig) (wr.STag, uint64) { return r.scoped.stag, r.scoped.at(0) }, faultReadPD, 0x0103, wr.EventIRRQPD),
 	{
 		name: "Read where none is allowed", set: func(c *setup) { c.noRead = true }, bad: goodRead(1),
-		fault: FaultReadNotEnabled, code: 0x1201, echo: echoDDP, event: wr.EventReadNotEnabled,
+		fault: faultReadNotEnabled, code: 0x1201, echo: echoDDP, event: wr.EventReadNotEnabled,
 	},
 	{
 		name: "Read with IRD 0", set: func(c *setup) { c.ird = -1 }, bad: goodRead(1),
-		fault: FaultReadTooMany, code: 0x1202, echo: echoDDP, event: wr.EventIRRQTooMany,
+		fault: faultReadTooMany, code: 0x1202, echo: echoDDP, event: wr.EventIRRQTooMany,
 	},
 	{
 		name: "Read with MSN 2 first", bad: goodRead(2),
-		fault: FaultReadMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNGap,
+		fault: faultReadMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNGap,
 	},
 	{
 		name: "Read with the last MSN of the IRRQ", bad: goodRead(4),
-		fault: FaultReadMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNGap,
+		fault: faultReadMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNGap,
 	},
 	{
 		name: "Read with the MSN behind it", bad: goodRead(5),
-		fault: FaultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
+		fault: faultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
 	},
 	{
 		name: "Read with MSN 0 first", bad: goodRead(0),
-		fault: FaultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
+		fault: faultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
 	},
 	{
 		name: "Read with an MSN half way round", bad: goodRead(1 << 31),
-		fault: FaultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
+		fault: faultReadMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventIRRQMSNRange,
 	},
 	{
 		name: "Read Request without L",
@@ -156,7 +156,7 @@ var readAttacks = []attack{
 			s.More = true
 			return s.Octets()
 		},
-		fault: FaultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
+		fault: faultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
 	},
 	{
 		name: "Read Request with an MO",
@@ -165,24 +165,24 @@ var readAttacks = []attack{
 			s.MO = 28
 			return s.Octets()
 		},
-		fault: FaultReadRequestMO, code: 0x1204, echo: echoDDP, event: wr.EventInvalidReadRequest,
+		fault: faultReadRequestMO, code: 0x1204, echo: echoDDP, event: wr.EventInvalidReadRequest,
 	},
 	{
 		name: "Read Request of 29 octets", bad: func(r *rig) []byte { return append(goodRead(1)(r), 0) },
-		fault: FaultReadRequest, code: 0x1205, echo: echoDDP, event: wr.EventInvalidReadRequest,
+		fault: faultReadRequest, code: 0x1205, echo: echoDDP, event: wr.EventInvalidReadRequest,
 	},
 	{
 		name: "Read Request of 27 octets", bad: func(r *rig) []byte { return goodRead(1)(r)[:18+27] },
-		fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
+		fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
 	},
 	{
 		name: "empty Read Request", bad: func(r *rig) []byte { return goodRead(1)(r)[:18] },
-		fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
+		fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
 	},
 }
 
 // badResponse is an answer, of n octets, to the Read that is outstanding.
-func badResponse(name string, n int, at func(*rig) (wr.STag, uint64), f Fault, code uint16, e wr.EventID) attack {
+func badResponse(name string, n int, at func(*rig) (wr.STag, uint64), f fault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Read Response " + name,
 		bad: func(r *rig) []byte {
@@ -208,18 +208,18 @@ var responseAttacks = []attack{
 	{
 		name: "Read Response to nothing", idle: true,
 		bad:   func(r *rig) []byte { return wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets() },
-		fault: FaultUnexpectedResponse, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultUnexpectedResponse, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
 		name: "empty Read Response to nothing", idle: true, bad: seg(wire.ReadResponse(0, 0, nil)),
-		fault: FaultUnexpectedResponse, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultUnexpectedResponse, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
-	badResponse("to another STag", readSize, func(r *rig) (wr.STag, uint64) { return r.writable.stag, r.writable.at(0) }, FaultTagSTag, 0x1100, wr.EventProtSTag),
-	badResponse("to another TO", readSize, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(readTO + 1) }, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badResponse("too long", readSize+1, sink, FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badResponse("empty", 0, sink, FaultTagBounds, 0x1101, wr.EventProtBounds),
+	badResponse("to another STag", readSize, func(r *rig) (wr.STag, uint64) { return r.writable.stag, r.writable.at(0) }, faultTagSTag, 0x1100, wr.EventProtSTag),
+	badResponse("to another TO", readSize, func(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(readTO + 1) }, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badResponse("too long", readSize+1, sink, faultTagBounds, 0x1101, wr.EventProtBounds),
+	badResponse("empty", 0, sink, faultTagBounds, 0x1101, wr.EventProtBounds),
 	func() attack {
-		a := badResponse("too short", readSize-1, sink, FaultTagBounds, 0x1101, wr.EventProtBounds)
+		a := badResponse("too short", readSize-1, sink, faultTagBounds, 0x1101, wr.EventProtBounds)
 		a.after = func(r *rig) { r.full.expect(readTO, filled(readSize-1)) }
 		return a
 	}(),
@@ -228,7 +228,7 @@ var responseAttacks = []attack{
 		bad: func(r *rig) []byte {
 			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+readSize), filled(1)).Octets()
 		},
-		fault: FaultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
+		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(readSize)) },
 	},
 	{
@@ -236,7 +236,7 @@ var responseAttacks = []attack{
 		bad: func(r *rig) []byte {
 			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+9), filled(readSize-9)).Octets()
 		},
-		fault: FaultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
+		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(8)) },
 	},
 	{
@@ -244,13 +244,13 @@ var responseAttacks = []attack{
 		bad: func(r *rig) []byte {
 			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+8), filled(readSize-7)).Octets()
 		},
-		fault: FaultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
+		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(8)) },
 	},
 	{
 		name: "Write within a Read Response", lead: halfResponse(8),
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(readTO+8), filled(1)).Octets() },
-		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		after: func(r *rig) { r.full.expect(readTO, filled(8)) },
 	},
 	{
@@ -258,6 +258,6 @@ var responseAttacks = []attack{
 		bad: func(r *rig) []byte {
 			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets()
 		},
-		fault: FaultWriteNotEnabled, code: 0x1100, echo: echoDDP, event: wr.EventWriteNotEnabled,
+		fault: faultWriteNotEnabled, code: 0x1100, echo: echoDDP, event: wr.EventWriteNotEnabled,
 	},
 }

@@ -32,7 +32,7 @@ type attack struct {
 	lead  func(*rig) [][]byte
 	bad   func(*rig) []byte   // the ULPDU at fault
 	spoil func([]byte) []byte // its FPDU is changed by this
-	fault Fault
+	fault fault
 	code  uint16 // of the Terminate
 	echo  echo
 	event wr.EventID // 0: a completion tells
@@ -65,8 +65,8 @@ func (r *rig) arrangeInto(sink wr.SGE, idle bool) {
 		return
 	}
 	r.postSend(
-		wr.Send{ID: 10, Op: wr.OpRead, Local: sink, Remote: wr.Remote{STag: 0x77, TO: 0x99}},
-		wr.Send{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
+		wr.Request{ID: 10, Op: wr.OpRead, Local: sink, Remote: wr.Remote{STag: 0x77, TO: 0x99}},
+		wr.Request{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
 	)
 	want := wire.ReadRequest(1, rdmap.ReadRequestHeader{
 		SinkSTag: uint32(sink.STag), SinkTO: sink.TO, Size: readSize, SourceSTag: 0x77, SourceTO: 0x99,
@@ -134,14 +134,14 @@ func (a attack) run(t *testing.T, c setup) {
 	r.over()
 
 	assert.Equal(t, a.fault, r.s.cause.fault)
-	assert.Equal(t, Error, r.q.State())
+	assert.Equal(t, wr.StateError, r.q.State())
 	q := r.q.Query()
 	require.NotNil(t, q.Terminate)
 	assert.True(t, q.Terminate.Sent)
 	assert.Equal(t, want[18:], q.Terminate.Raw)
 	assert.Equal(t, rdmap.TermCode(a.code), q.Terminate.Code)
 	for _, at := range r.events.query {
-		assert.Equal(t, Terminate, at.State, "the state that follows")
+		assert.Equal(t, wr.StateTerminate, at.State, "the state that follows")
 		assert.Equal(t, q.Terminate, at.Terminate, "it can be queried when the event comes (draft 8.3.3)")
 	}
 	if a.event == 0 {
@@ -166,7 +166,7 @@ func (a attack) run(t *testing.T, c setup) {
 		a.after(r)
 	}
 	r.requireMemory()
-	_, err = r.q.PostSend(wr.Send{})
+	_, err = r.q.PostSend(wr.Request{})
 	require.ErrorIs(t, err, wr.ErrInvalidState)
 	_, err = r.q.PostRecv(wr.Recv{})
 	require.ErrorIs(t, err, wr.ErrInvalidState)
@@ -219,13 +219,13 @@ var framingAttacks = []attack{
 		name: "CRC wrong", set: func(c *setup) { c.crc = true },
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets() },
 		spoil: func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
-		fault: FaultCRC, code: 0x2002, event: wr.EventBadCRC,
+		fault: faultCRC, code: 0x2002, event: wr.EventBadCRC,
 	},
 	{
 		name: "payload damaged under a CRC", set: func(c *setup) { c.crc = true },
 		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets() },
 		spoil: func(b []byte) []byte { b[40] ^= 0x80; return b },
-		fault: FaultCRC, code: 0x2002, event: wr.EventBadCRC,
+		fault: faultCRC, code: 0x2002, event: wr.EventBadCRC,
 	},
 	{
 		name: "length above 64768",
@@ -234,7 +234,7 @@ var framingAttacks = []attack{
 			binary.BigEndian.PutUint16(b, 64769) // markers: none is due before this FPDU
 			return b
 		},
-		fault: FaultFPDU, code: 0x2003, event: wr.EventBadFPDU,
+		fault: faultFPDU, code: 0x2003, event: wr.EventBadFPDU,
 	},
 	{
 		name: "marker points elsewhere", set: func(c *setup) { c.role, c.markers, c.crc = mpa.Responder, true, false },
@@ -245,79 +245,79 @@ var framingAttacks = []attack{
 			b[512-24+3] ^= 4
 			return b
 		},
-		fault: FaultFPDU, code: 0x2003, event: wr.EventBadFPDU,
+		fault: faultFPDU, code: 0x2003, event: wr.EventBadFPDU,
 	},
-	{name: "empty ULPDU", bad: octets(0, 0), fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
-	{name: "ULPDU of 1 octet", bad: octets(1, 0xC1), fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
-	{name: "tagged ULPDU of 13 octets", bad: octets(13, 0xC1), fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
-	{name: "untagged ULPDU of 14 octets", bad: octets(14, 0x41), fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
-	{name: "untagged ULPDU of 17 octets", bad: octets(17, 0x41), fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
+	{name: "empty ULPDU", bad: octets(0, 0), fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
+	{name: "ULPDU of 1 octet", bad: octets(1, 0xC1), fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
+	{name: "tagged ULPDU of 13 octets", bad: octets(13, 0xC1), fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
+	{name: "untagged ULPDU of 14 octets", bad: octets(14, 0x41), fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
+	{name: "untagged ULPDU of 17 octets", bad: octets(17, 0x41), fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize},
 }
 
 var headerAttacks = append([]attack{
 	{
 		name: "DDP version 0 tagged", bad: patch(wire.Write(1, 2, filled(3)), 0, 0xC0),
-		fault: FaultDDPVersionTagged, code: 0x1104, echo: echoDDP, event: wr.EventDDPVersion,
+		fault: faultDDPVersionTagged, code: 0x1104, echo: echoDDP, event: wr.EventDDPVersion,
 	},
 	{
 		name: "DDP version 3 tagged", bad: patch(wire.Write(1, 2, nil), 0, 0xC3),
-		fault: FaultDDPVersionTagged, code: 0x1104, echo: echoDDP, event: wr.EventDDPVersion,
+		fault: faultDDPVersionTagged, code: 0x1104, echo: echoDDP, event: wr.EventDDPVersion,
 	},
 	{
 		name: "DDP version 2 untagged", bad: patch(wire.Send(1, filled(3)), 0, 0x42),
-		fault: FaultDDPVersionUntagged, code: 0x1206, echo: echoDDP, event: wr.EventDDPVersion,
+		fault: faultDDPVersionUntagged, code: 0x1206, echo: echoDDP, event: wr.EventDDPVersion,
 	},
 	{
 		name: "RDMAP version 0", bad: patch(wire.Send(1, filled(3)), 1, 0x03),
-		fault: FaultRDMAPVersion, code: 0x0205, echo: echoDDP, event: wr.EventRDMAPVersion,
+		fault: faultRDMAPVersion, code: 0x0205, echo: echoDDP, event: wr.EventRDMAPVersion,
 	},
 	{
 		name: "RDMAP version 3 tagged", bad: patch(wire.Write(1, 0, filled(3)), 1, 0xC0),
-		fault: FaultRDMAPVersion, code: 0x0205, echo: echoDDP, event: wr.EventRDMAPVersion,
+		fault: faultRDMAPVersion, code: 0x0205, echo: echoDDP, event: wr.EventRDMAPVersion,
 	},
 	{
 		name: "Send that is tagged", bad: seg(wire.Segment{Tagged: true, Op: rdmap.Send, Payload: filled(20)}),
-		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
 		name: "Write that is untagged", bad: seg(wire.Segment{Op: rdmap.Write, MSN: 1, Payload: filled(20)}),
-		fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
 		name: "Send to queue 1", bad: seg(wire.Segment{Op: rdmap.Send, QN: 1, MSN: 1}),
-		fault: FaultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
+		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
 		name: "Send to queue 4", bad: seg(wire.Segment{Op: rdmap.Send, QN: 4, MSN: 1, Payload: filled(3)}),
-		fault: FaultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
+		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
 		name: "Read Request to queue 0", bad: seg(wire.Segment{Op: rdmap.ReadRequest, MSN: 1, Payload: make([]byte, 28)}),
-		fault: FaultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
+		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
 		name: "Terminate to queue 0", bad: seg(wire.Segment{Op: rdmap.Terminate, MSN: 1, Payload: make([]byte, 4)}),
-		fault: FaultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
+		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
 		name: "Terminate with MSN 2", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 2, Payload: make([]byte, 4)}),
-		fault: FaultTerminateMSN, code: 0x1203, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		fault: faultTerminateMSN, code: 0x1203, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
 		name: "Terminate with an MO", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, MO: 4, Payload: make([]byte, 4)}),
-		fault: FaultUntaggedMO, code: 0x1204, echo: echoDDP, event: wr.EventSegmentSize,
+		fault: faultUntaggedMO, code: 0x1204, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
 		name: "Terminate without L", bad: seg(wire.Segment{More: true, Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 4)}),
-		fault: FaultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
+		fault: faultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
 	},
 	{
 		name: "Terminate of 53 octets", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 53)}),
-		fault: FaultUntaggedLength, code: 0x1205, echo: echoDDP, event: wr.EventSegmentSize,
+		fault: faultUntaggedLength, code: 0x1205, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
 		name: "Terminate of 3 octets", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 3)}),
-		fault: FaultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
+		fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
 	},
 }, unknownOpcodes()...)
 
@@ -333,7 +333,7 @@ func unknownOpcodes() (all []attack) {
 			all = append(all, attack{
 				name:  "opcode " + name,
 				bad:   seg(wire.Segment{Tagged: tagged, Op: op, MSN: 1, Payload: make([]byte, 8)}),
-				fault: FaultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+				fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 			})
 		}
 	}

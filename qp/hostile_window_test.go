@@ -33,42 +33,42 @@ func through(window func(*rig) wr.STag, off int) func(*rig) (wr.STag, uint64) {
 // windowAttacks are the checks of verbs draft 7.10.6.2 and 7.10.6.3. The window
 // has octets 100 to 199 of its region.
 var windowAttacks = []attack{
-	badWrite("through a window, one octet below", 1, through(ownWindow, 99), FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("through a window, one octet beyond", 2, through(ownWindow, 199), FaultTagBounds, 0x1101, wr.EventProtBounds),
-	badWrite("through a window of another QP", 1, through(otherWindow, 100), FaultTagPD, 0x1102, wr.EventProtPD),
-	badWrite("through an Invalid window", 1, through(unbound, 100), FaultTagSTag, 0x1100, wr.EventProtSTag),
-	badWrite("through a window with a wrong key", 1, through(func(r *rig) wr.STag { return ownWindow(r) ^ 1 }, 100), FaultTagSTag, 0x1100, wr.EventProtSTag),
+	badWrite("through a window, one octet below", 1, through(ownWindow, 99), faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("through a window, one octet beyond", 2, through(ownWindow, 199), faultTagBounds, 0x1101, wr.EventProtBounds),
+	badWrite("through a window of another QP", 1, through(otherWindow, 100), faultTagPD, 0x1102, wr.EventProtPD),
+	badWrite("through an Invalid window", 1, through(unbound, 100), faultTagSTag, 0x1100, wr.EventProtSTag),
+	badWrite("through a window with a wrong key", 1, through(func(r *rig) wr.STag { return ownWindow(r) ^ 1 }, 100), faultTagSTag, 0x1100, wr.EventProtSTag),
 	badWrite("through a window for reading", 1, through(func(r *rig) wr.STag {
 		return r.bindWindow(ownQP, wr.RemoteRead, wr.VABased)
-	}, 100), FaultTagAccess, 0x1100, wr.EventProtAccess),
+	}, 100), faultTagAccess, 0x1100, wr.EventProtAccess),
 	badWrite("through a zero-based window, beyond", 1, func(r *rig) (wr.STag, uint64) {
 		return r.bindWindow(ownQP, bothRemote, wr.ZeroBased), 100
-	}, FaultTagBounds, 0x1101, wr.EventProtBounds),
+	}, faultTagBounds, 0x1101, wr.EventProtBounds),
 	badWrite("to the region under a window", 1, func(r *rig) (wr.STag, uint64) {
 		ownWindow(r)
 		return r.windowed.stag, r.windowed.at(100)
-	}, FaultTagAccess, 0x1100, wr.EventProtAccess),
-	badRead("through a window, one octet beyond", 2, through(ownWindow, 199), FaultReadBounds, 0x0101, wr.EventIRRQBounds),
-	badRead("through a window of another QP", 1, through(otherWindow, 100), FaultReadPD, 0x0103, wr.EventIRRQPD),
-	badRead("through an Invalid window", 1, through(unbound, 100), FaultReadSTag, 0x0100, wr.EventIRRQSTag),
+	}, faultTagAccess, 0x1100, wr.EventProtAccess),
+	badRead("through a window, one octet beyond", 2, through(ownWindow, 199), faultReadBounds, 0x0101, wr.EventIRRQBounds),
+	badRead("through a window of another QP", 1, through(otherWindow, 100), faultReadPD, 0x0103, wr.EventIRRQPD),
+	badRead("through an Invalid window", 1, through(unbound, 100), faultReadSTag, 0x0100, wr.EventIRRQSTag),
 	badRead("through a window for writing", 1, through(func(r *rig) wr.STag {
 		return r.bindWindow(ownQP, wr.RemoteWrite, wr.VABased)
-	}, 100), FaultReadAccess, 0x0102, wr.EventIRRQAccess),
-	refusedInvalidation("a window of another QP", otherWindow, FaultSendInvPD),
-	refusedInvalidation("a window with a wrong key", func(r *rig) wr.STag { return ownWindow(r) ^ 1 }, FaultSendInvSTag),
+	}, 100), faultReadAccess, 0x0102, wr.EventIRRQAccess),
+	refusedInvalidation("a window of another QP", otherWindow, faultSendInvPD),
+	refusedInvalidation("a window with a wrong key", func(r *rig) wr.STag { return ownWindow(r) ^ 1 }, faultSendInvSTag),
 	refusedInvalidation("a region under a window", func(r *rig) wr.STag {
 		// That there is a window is looked at behind the rights.
 		s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead | wr.BindWindow, Key: 10, RemoteInvalidate: true})
-		w := wr.Bind{Window: unbound(r), Region: s.stag, VA: s.base, Length: 1, Access: wr.RemoteRead}
+		w := wr.BindRequest{Window: unbound(r), Region: s.stag, VA: s.base, Length: 1, Access: wr.RemoteRead}
 		require.Equal(r.t, stag.OK, r.tab.Bind(&w, stag.User{PD: ownPD, QP: otherQP, Windows: new(stag.Windows)}))
 		return s.stag
-	}, FaultSendInvWindows),
+	}, faultSendInvWindows),
 	refusedInvalidation("a shared region", func(r *rig) wr.STag {
 		s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Key: 10, RemoteInvalidate: true})
 		_, err := r.tab.RegisterShared(s.stag, stag.SharedConfig{PD: ownPD, Access: wr.LocalRead, Addressing: wr.ZeroBased})
 		require.NoError(r.t, err)
 		return s.stag
-	}, FaultSendInvSTag),
+	}, faultSendInvSTag),
 }
 
 // TestThroughWindows is what a peer may do through windows (verbs draft 7.10): the
@@ -78,7 +78,7 @@ func TestThroughWindows(t *testing.T) {
 	va, zero := ownWindow(r), r.bindWindow(ownQP, bothRemote, wr.ZeroBased)
 	sink := r.bindWindow(ownQP, wr.RemoteWrite, wr.VABased)
 	r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2})
-	r.postSend(wr.Send{ID: 3, Op: wr.OpRead, Local: wr.SGE{STag: sink, TO: r.windowed.at(180), Length: 20}, Remote: wr.Remote{STag: 5}})
+	r.postSend(wr.Request{ID: 3, Op: wr.OpRead, Local: wr.SGE{STag: sink, TO: r.windowed.at(180), Length: 20}, Remote: wr.Remote{STag: 5}})
 	r.next()
 	r.send(
 		wire.Write(uint32(va), r.windowed.at(100), filled(100)).Octets(),
@@ -119,7 +119,7 @@ func TestWindowRevoked(t *testing.T) {
 		"deallocated": func(r *rig, s wr.STag) { require.NoError(r.t, r.tab.Deallocate(s)) },
 		"bound anew": func(r *rig, s wr.STag) { // with the same key, elsewhere
 			require.Equal(r.t, stag.OK, r.tab.InvalidateLocal(s, stag.User{PD: ownPD, QP: ownQP}))
-			b := wr.Bind{Window: s, Region: r.windowed.stag, VA: r.windowed.at(300), Length: 10, Access: bothRemote}
+			b := wr.BindRequest{Window: s, Region: r.windowed.stag, VA: r.windowed.at(300), Length: 10, Access: bothRemote}
 			require.Equal(r.t, stag.OK, r.tab.Bind(&b, stag.User{PD: ownPD, QP: ownQP, Windows: new(stag.Windows)}))
 		},
 	} {
@@ -134,9 +134,9 @@ func TestWindowRevoked(t *testing.T) {
 			revoke(r, s)
 			bad := wire.Write(uint32(s), r.windowed.at(150), filled(50)).Octets()
 			r.send(bad)
-			fault, code := FaultTagSTag, uint16(0x1100)
+			fault, code := faultTagSTag, uint16(0x1100)
 			if name == "bound anew" {
-				fault, code = FaultTagBounds, 0x1101
+				fault, code = faultTagBounds, 0x1101
 			}
 			require.Equal(t, terminate(code, echoDDP, bad), r.next())
 			require.NoError(t, r.peer.Close())

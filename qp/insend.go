@@ -18,7 +18,7 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 	l := &r.landing
 	if seg.MSN() == r.send.MSN() { // else no receive is taken for it
 		if l.open && op != l.op {
-			s.end(inboundCause(FaultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
+			s.end(inboundCause(faultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
 			return true
 		}
 		if !l.open {
@@ -26,20 +26,20 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 			if wait {
 				return false
 			}
-			if f != NoFault {
+			if f != noFault {
 				s.fail(f) // not the segment's fault: its headers are not repeated
 				return true
 			}
 		}
 	}
 	mo := r.send.MO()
-	if f := s.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != NoFault {
+	if f := s.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != noFault {
 		c := inboundCause(f, seg)
-		c.recv = f == FaultSendTooLong
+		c.recv = f == faultSendTooLong
 		s.end(c)
 		return true
 	}
-	if f := s.scatter(seg); f != NoFault {
+	if f := s.scatter(seg); f != noFault {
 		s.end(cause{fault: f, recv: true})
 		return true
 	}
@@ -75,21 +75,21 @@ func (s *session) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 }
 
 // sendFault maps what package ddp refuses of a segment of a Send.
-func (s *session) sendFault(seg ddp.Segment, c ddp.Code) Fault {
+func (s *session) sendFault(seg ddp.Segment, c ddp.Code) fault {
 	switch c {
 	case ddp.CodeOK:
-		return NoFault
+		return noFault
 	case ddp.CodeNoBuffer:
-		return FaultNoReceive
+		return faultNoReceive
 	case ddp.CodeMSNRange:
 		if ahead(seg, s.rx.send.MSN(), s.receives()) {
-			return FaultSendMSNGap
+			return faultSendMSNGap
 		}
-		return FaultSendMSNRange
+		return faultSendMSNRange
 	case ddp.CodeTooLong:
-		return FaultSendTooLong
+		return faultSendTooLong
 	default: // the MO: ddp.Inbound has no other
-		return FaultSendMO
+		return faultSendMO
 	}
 }
 
@@ -110,7 +110,7 @@ func (s *session) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
 		c.Invalidated, c.HasInvalidated = wr.STag(last.RsvdULP32()), true
 		// RFC 5040 5.3, draft 8.2.2.1 rule 1: after delivery, before the
 		// completion is seen.
-		if f := s.invalidate(c.Invalidated); f != NoFault {
+		if f := s.invalidate(c.Invalidated); f != noFault {
 			bad := inboundCause(f, last)
 			bad.recv = true
 			s.end(bad)
@@ -122,10 +122,10 @@ func (s *session) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
 
 // invalidate does what an inbound Send with Invalidate asks for. The queue pair's
 // rights come first: a peer without any learns nothing about an STag.
-func (s *session) invalidate(t wr.STag) Fault {
+func (s *session) invalidate(t wr.STag) fault {
 	c := &s.q.cfg
 	if c.NoInboundRead && c.NoInboundWrite { // RV-7.8-M15
-		return FaultSendInvAccess
+		return faultSendInvAccess
 	}
 	return memoryFault(sideInvalidateRemote, c.STags.InvalidateRemote(t, s.user))
 }

@@ -29,16 +29,16 @@ type landing struct {
 // openLanding takes a receive for a message of kind op. Without a fault, and if
 // it need not wait for one to be posted, it leaves the landing closed when there
 // is none.
-func (s *session) openLanding(op rdmap.Opcode) (f Fault, wait bool) {
+func (s *session) openLanding(op rdmap.Opcode) (f fault, wait bool) {
 	for asked := false; ; asked = true {
 		ok, failed := s.takeReceive(op)
 		switch {
 		case failed:
-			return FaultSRQ, false // RV-6.3.6-M6
+			return faultSRQ, false // RV-6.3.6-M6
 		case ok || !s.q.cfg.GracefulReceive:
-			return NoFault, false
+			return noFault, false
 		case asked:
-			return NoFault, true
+			return noFault, true
 		}
 		s.askForFeed() // then look again: one may have been posted just before
 	}
@@ -70,7 +70,7 @@ func (l *landing) take(op rdmap.Opcode, id, length uint64, sgl []wr.SGE, e *srq.
 
 // scatter puts the payload of a segment into the landing, behind what came before,
 // if it is not there yet. Accept has seen to it that there is room.
-func (s *session) scatter(seg ddp.Segment) Fault {
+func (s *session) scatter(seg ddp.Segment) fault {
 	l, p := &s.rx.landing, seg.Payload()
 	for left := uint64(seg.Size()); left > 0; {
 		g := &l.sgl[l.sge]
@@ -78,7 +78,7 @@ func (s *session) scatter(seg ddp.Segment) Fault {
 		if n > 0 {
 			to := g.TO + l.off
 			if to < g.TO {
-				return FaultRQWrap
+				return faultRQWrap
 			}
 			ref, f := s.rx.sinks.Resolve(g.STag, to, n)
 			if f != stag.OK {
@@ -97,7 +97,7 @@ func (s *session) scatter(seg ddp.Segment) Fault {
 			l.off = 0
 		}
 	}
-	return NoFault
+	return noFault
 }
 
 // closeLanding completes the receive of the message in progress. The completion is

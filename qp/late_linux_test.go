@@ -27,14 +27,14 @@ func TestArrivesAtSleeperAsVerbStops(t *testing.T) {
 		return false
 	}, patience, time.Millisecond)
 	modified := make(chan error, 1)
-	go func() { modified <- r.q.Modify(Modify{Next: Closing}) }()
+	go func() { modified <- r.q.Modify(Modify{Next: wr.StateClosing}) }()
 	require.Eventually(t, r.s.stopping.Load, patience, time.Millisecond)
 	b.rouse.Unlock()
 	require.NoError(t, <-modified)
 	_ = r.peer.CloseWrite() // what would make a good end of it
 	require.NoError(t, <-s.ended)
 	require.Equal(t, flushed(1), comps(s.got))
-	r.requireSettled(Error, wr.EventBadClose)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 }
 
 // TestLastFaultAsVerbStops: a segment that is found bad when a verb has just ended RTS
@@ -67,7 +67,7 @@ func TestLastFaultAsVerbStops(t *testing.T) {
 			require.True(t, ok)
 			require.NoError(t, r.tab.Deallocate(r.writable.stag))
 			modified := make(chan error, 1)
-			go func() { modified <- r.q.Modify(Modify{Next: Closing}) }()
+			go func() { modified <- r.q.Modify(Modify{Next: wr.StateClosing}) }()
 			require.Eventually(t, r.s.stopping.Load, patience, time.Millisecond)
 			require.True(t, r.s.segment(ulpdu))
 			require.True(t, rx.late)
@@ -76,7 +76,7 @@ func TestLastFaultAsVerbStops(t *testing.T) {
 			rx.mu.Unlock()
 			require.NoError(t, <-modified)
 			_ = r.peer.CloseWrite() // what would make a good end of it
-			r.requireSettled(Error, wr.EventBadClose)
+			r.requireSettled(wr.StateError, wr.EventBadClose)
 			r.requireMemory()
 		})
 	}

@@ -42,18 +42,18 @@ func (c *lateConn) Read(b []byte) (int, error) {
 func TestArrivesAsVerbStops(t *testing.T) {
 	whole := terminate(0x1202, echoNone, nil)
 	for name, c := range map[string]struct {
-		next   State
+		next   wr.State
 		ulpdu  []byte
 		cut    int // octets of the FPDU that have not arrived
 		event  []wr.EventID
 		keeps  bool
 		closes bool // the peer has to
 	}{
-		"Closing, a Terminate Message": {Closing, whole, 0, []wr.EventID{wr.EventBadClose}, true, false},
-		"Closing, a segment":           {Closing, wire.Send(1, nil).Octets(), 0, []wr.EventID{wr.EventBadClose}, false, false},
-		"Closing, part of a segment":   {Closing, whole, 5, []wr.EventID{wr.EventBadClose}, false, false},
-		"Terminate, the peer's too":    {Terminate, whole, 0, nil, false, true},
-		"Error":                        {Error, whole, 0, nil, false, false},
+		"Closing, a Terminate Message": {wr.StateClosing, whole, 0, []wr.EventID{wr.EventBadClose}, true, false},
+		"Closing, a segment":           {wr.StateClosing, wire.Send(1, nil).Octets(), 0, []wr.EventID{wr.EventBadClose}, false, false},
+		"Closing, part of a segment":   {wr.StateClosing, whole, 5, []wr.EventID{wr.EventBadClose}, false, false},
+		"Terminate, the peer's too":    {wr.StateTerminate, whole, 0, nil, false, true},
+		"Error":                        {wr.StateError, whole, 0, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newIdleRig(t, setup{})
@@ -68,11 +68,11 @@ func TestArrivesAsVerbStops(t *testing.T) {
 			if c.closes {
 				require.NoError(t, r.peer.CloseWrite())
 			}
-			r.requireSettled(Error, c.event...)
+			r.requireSettled(wr.StateError, c.event...)
 			if got := r.q.Query().Terminate; c.keeps {
 				require.Equal(t, whole[18:], got.Raw)
 				require.False(t, got.Sent)
-			} else if c.next == Closing {
+			} else if c.next == wr.StateClosing {
 				require.Nil(t, got)
 			}
 		})
@@ -87,7 +87,7 @@ func TestFaultAsVerbStops(t *testing.T) {
 	shared := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 8, SGE: 4, Limit: 1, Events: func(wr.Event) {
 		// The receive side has just taken the only receive.
 		s := q.Load().session.Load()
-		go func() { modified <- q.Load().Modify(Modify{Next: Closing}) }()
+		go func() { modified <- q.Load().Modify(Modify{Next: wr.StateClosing}) }()
 		for !s.stopping.Load() {
 			runtime.Gosched()
 		}
@@ -103,7 +103,7 @@ func TestFaultAsVerbStops(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("Modify QP does not return")
 	}
-	r.requireSettled(Error, wr.EventBadClose)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 }
 
 // TestDoneBehindLastEvent: who waits for Done finds everything as it stays.
@@ -123,6 +123,6 @@ func TestDoneBehindLastEvent(t *testing.T) {
 	q.Store(r.q)
 	peerResets(r)
 	r.over()
-	require.Equal(t, Error, r.q.State())
+	require.Equal(t, wr.StateError, r.q.State())
 	require.True(t, <-open, "at the last event")
 }

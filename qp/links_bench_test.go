@@ -25,7 +25,7 @@ func newBenchEnd(b *testing.B, size int) *benchEnd {
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, nic.Close()) })
 	e := &benchEnd{}
-	e.pd, err = nic.AllocPD()
+	e.pd, err = nic.AllocatePD()
 	require.NoError(b, err)
 	e.cq, err = nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(b, err)
@@ -37,7 +37,7 @@ func newBenchEnd(b *testing.B, size int) *benchEnd {
 }
 
 func (e *benchEnd) start(b *testing.B, c net.Conn, role mpa.Role) {
-	require.NoError(b, e.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &verbs.Stream{Conn: c, Role: role}}))
+	require.NoError(b, e.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: c, Role: role}}))
 }
 
 // BenchmarkLinks is a Send and its answer over LLP streams of all kinds, each end
@@ -64,9 +64,9 @@ func benchEcho(b *testing.B, x, y *benchEnd, size int) {
 	var buf [1]verbs.Completion
 	step := func(from, to *benchEnd) {
 		_, errRecv := to.qp.PostRecv(verbs.Recv{SGL: to.mr.SGL(0, size)})
-		_, errSend := from.qp.PostSend(verbs.Send{Flags: verbs.Unsignaled, SGL: from.mr.SGL(0, size)})
+		_, errSend := from.qp.PostSend(verbs.Request{Flags: verbs.Unsignaled, SGL: from.mr.SGL(0, size)})
 		_, errWait := to.cq.Wait(b.Context(), buf[:])
-		if err := errors.Join(errRecv, errSend, errWait, buf[0].Status.Err()); err != nil {
+		if err := errors.Join(errRecv, errSend, errWait, buf[0].Err()); err != nil {
 			b.Fatal(err)
 		}
 	}

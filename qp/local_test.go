@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -15,65 +14,65 @@ import (
 type ownError struct {
 	name   string
 	set    func(*setup)
-	send   func(*rig) wr.Send // nil: recv
+	send   func(*rig) wr.Request // nil: recv
 	recv   func(*rig) []wr.SGE
-	fault  Fault
+	fault  fault
 	status wr.Status
 }
 
-func sends(sgl func(*rig) []wr.SGE) func(*rig) wr.Send {
-	return func(r *rig) wr.Send { return wr.Send{SGL: sgl(r)} }
+func sends(sgl func(*rig) []wr.SGE) func(*rig) wr.Request {
+	return func(r *rig) wr.Request { return wr.Request{SGL: sgl(r)} }
 }
 
-func reads(local func(*rig) wr.SGE) func(*rig) wr.Send {
-	return func(r *rig) wr.Send {
-		return wr.Send{Op: wr.OpRead, Local: local(r), Remote: wr.Remote{STag: 5}}
+func reads(local func(*rig) wr.SGE) func(*rig) wr.Request {
+	return func(r *rig) wr.Request {
+		return wr.Request{Op: wr.OpRead, Local: local(r), Remote: wr.Remote{STag: 5}}
 	}
 }
 
 var ownErrors = []ownError{
-	{name: "Send from no STag", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 1}} }), fault: FaultSQSTag, status: wr.StatusInvalidSTag},
-	{name: "Send from STag zero", send: sends(func(*rig) []wr.SGE { return []wr.SGE{{Length: 1}} }), fault: FaultSQSTag, status: wr.StatusInvalidSTag},
-	{name: "Send, second element wrong", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{r.full.sge(0, 8), {STag: r.gone, Length: 1}} }), fault: FaultSQSTag, status: wr.StatusInvalidSTag},
-	{name: "Send from below", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.full.stag, TO: r.full.base - 1, Length: 1}} }), fault: FaultSQBounds, status: wr.StatusBaseBounds},
-	{name: "Send one octet too much", send: sends(func(r *rig) []wr.SGE { return r.full.sgl(slabSize-1, 2) }), fault: FaultSQBounds, status: wr.StatusBaseBounds},
-	{name: "Send without local read right", send: sends(func(r *rig) []wr.SGE { return r.writable.sgl(0, 1) }), fault: FaultSQAccess, status: wr.StatusAccess},
-	{name: "Send from another PD", send: sends(func(r *rig) []wr.SGE { return r.foreign.sgl(0, 1) }), fault: FaultSQPD, status: wr.StatusInvalidPD},
-	{name: "Send that wraps", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.full.stag, TO: top, Length: 2}} }), fault: FaultSQWrap, status: wr.StatusWrap},
+	{name: "Send from no STag", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 1}} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
+	{name: "Send from STag zero", send: sends(func(*rig) []wr.SGE { return []wr.SGE{{Length: 1}} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
+	{name: "Send, second element wrong", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{r.full.sge(0, 8), {STag: r.gone, Length: 1}} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
+	{name: "Send from below", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.full.stag, TO: r.full.base - 1, Length: 1}} }), fault: faultSQBounds, status: wr.StatusBaseBounds},
+	{name: "Send one octet too much", send: sends(func(r *rig) []wr.SGE { return r.full.sgl(slabSize-1, 2) }), fault: faultSQBounds, status: wr.StatusBaseBounds},
+	{name: "Send without local read right", send: sends(func(r *rig) []wr.SGE { return r.writable.sgl(0, 1) }), fault: faultSQAccess, status: wr.StatusAccess},
+	{name: "Send from another PD", send: sends(func(r *rig) []wr.SGE { return r.foreign.sgl(0, 1) }), fault: faultSQPD, status: wr.StatusInvalidPD},
+	{name: "Send that wraps", send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.full.stag, TO: top, Length: 2}} }), fault: faultSQWrap, status: wr.StatusWrap},
 	{
 		name: "Send of 2^32 octets",
 		send: sends(func(r *rig) []wr.SGE {
 			return []wr.SGE{{STag: r.full.stag, TO: r.full.base, Length: 1<<32 - 1}, r.full.sge(0, 1)}
 		}),
-		fault: FaultSQLength, status: wr.StatusInvalidLength,
+		fault: faultSQLength, status: wr.StatusInvalidLength,
 	},
 	{
 		name: "Write to STag zero",
-		send: func(r *rig) wr.Send { return wr.Send{Op: wr.OpWrite, SGL: r.full.sgl(0, 1)} }, fault: FaultSQSTag, status: wr.StatusInvalidSTag,
+		send: func(r *rig) wr.Request { return wr.Request{Op: wr.OpWrite, SGL: r.full.sgl(0, 1)} }, fault: faultSQSTag, status: wr.StatusInvalidSTag,
 	},
 	{
 		name: "Write from no STag",
-		send: func(r *rig) wr.Send {
-			return wr.Send{Op: wr.OpWrite, SGL: []wr.SGE{{STag: r.gone, Length: 1}}, Remote: wr.Remote{STag: 5}}
+		send: func(r *rig) wr.Request {
+			return wr.Request{Op: wr.OpWrite, SGL: []wr.SGE{{STag: r.gone, Length: 1}}, Remote: wr.Remote{STag: 5}}
 		},
-		fault: FaultSQSTag, status: wr.StatusInvalidSTag,
+		fault: faultSQSTag, status: wr.StatusInvalidSTag,
 	},
-	{name: "Read to no STag", send: reads(func(r *rig) wr.SGE { return wr.SGE{STag: r.gone, Length: 1} }), fault: FaultSQSTag, status: wr.StatusInvalidSTag},
-	{name: "Read to STag zero", send: reads(func(*rig) wr.SGE { return wr.SGE{Length: 1} }), fault: FaultSQSTag, status: wr.StatusInvalidSTag},
+	{name: "Read to no STag", send: reads(func(r *rig) wr.SGE { return wr.SGE{STag: r.gone, Length: 1} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
+	{name: "Read to STag zero", send: reads(func(*rig) wr.SGE { return wr.SGE{Length: 1} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
 	{
 		name: "Read from STag zero",
-		send: func(r *rig) wr.Send { return wr.Send{Op: wr.OpRead, Local: r.full.sge(0, 1)} }, fault: FaultSQSTag, status: wr.StatusInvalidSTag,
+		send: func(r *rig) wr.Request { return wr.Request{Op: wr.OpRead, Local: r.full.sge(0, 1)} }, fault: faultSQSTag, status: wr.StatusInvalidSTag,
 	},
-	{name: "Read out of bounds", send: reads(func(r *rig) wr.SGE { return r.full.sge(slabSize-1, 2) }), fault: FaultSQBounds, status: wr.StatusBaseBounds},
-	{name: "Read to another PD", send: reads(func(r *rig) wr.SGE { return r.foreign.sge(0, 1) }), fault: FaultSQPD, status: wr.StatusInvalidPD},
-	{name: "Read with ORD 0", set: func(c *setup) { c.ord = -1 }, send: reads(func(r *rig) wr.SGE { return r.full.sge(0, 1) }), fault: FaultZeroORD, status: wr.StatusZeroReadResources},
-	{name: "empty Read with ORD 0", set: func(c *setup) { c.ord = -1 }, send: reads(func(*rig) wr.SGE { return wr.SGE{} }), fault: FaultZeroORD, status: wr.StatusZeroReadResources},
+	{name: "Read out of bounds", send: reads(func(r *rig) wr.SGE { return r.full.sge(slabSize-1, 2) }), fault: faultSQBounds, status: wr.StatusBaseBounds},
+	{name: "Read to another PD", send: reads(func(r *rig) wr.SGE { return r.foreign.sge(0, 1) }), fault: faultSQPD, status: wr.StatusInvalidPD},
+	{name: "Read with ORD 0", set: func(c *setup) { c.ord = -1 }, send: reads(func(r *rig) wr.SGE { return r.full.sge(0, 1) }), fault: faultZeroORD, status: wr.StatusZeroReadResources},
+	{name: "empty Read with ORD 0", set: func(c *setup) { c.ord = -1 }, send: reads(func(*rig) wr.SGE { return wr.SGE{} }), fault: faultZeroORD, status: wr.StatusZeroReadResources},
 
-	{name: "Receive to no STag", recv: func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 9}} }, fault: FaultRQSTag, status: wr.StatusInvalidSTag},
-	{name: "Receive out of bounds", recv: func(r *rig) []wr.SGE { return r.full.sgl(slabSize-1, 9) }, fault: FaultRQBounds, status: wr.StatusBaseBounds},
-	{name: "Receive without local write right", recv: func(r *rig) []wr.SGE { return r.readable.sgl(0, 9) }, fault: FaultRQAccess, status: wr.StatusAccess},
-	{name: "Receive to another PD", recv: func(r *rig) []wr.SGE { return r.foreign.sgl(0, 9) }, fault: FaultRQPD, status: wr.StatusInvalidPD},
-	{name: "Receive that wraps", recv: func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.full.stag, TO: top - 2, Length: 9}} }, fault: FaultRQWrap, status: wr.StatusWrap},
+	{name: "Receive to no STag", recv: func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 9}} }, fault: faultRQSTag, status: wr.StatusInvalidSTag},
+	{name: "Receive out of bounds", recv: func(r *rig) []wr.SGE { return r.full.sgl(slabSize-1, 9) }, fault: faultRQBounds, status: wr.StatusBaseBounds},
+	{name: "Receive without local write right", recv: func(r *rig) []wr.SGE { return r.readable.sgl(0, 9) }, fault: faultRQAccess, status: wr.StatusAccess},
+	{name: "Receive to another PD", recv: func(r *rig) []wr.SGE { return r.foreign.sgl(0, 9) }, fault: faultRQPD, status: wr.StatusInvalidPD},
+	{name: "Receive that wraps", recv: func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.full.stag, TO: top - 2, Length: 9}} }, fault: faultRQWrap, status: wr.StatusWrap},
 }
 
 // run has a request before the one at fault, which succeeds, and one behind, which
@@ -89,7 +88,7 @@ func (e ownError) run(t *testing.T) {
 		bad := e.send(r)
 		bad.ID = 21
 		r.postRecv(wr.Recv{ID: 1})
-		r.postSend(wr.Send{ID: 20, SGL: r.full.sgl(0, 8)}, bad, wr.Send{ID: 22})
+		r.postSend(wr.Request{ID: 20, SGL: r.full.sgl(0, 8)}, bad, wr.Request{ID: 22})
 		require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next(), "what was posted before")
 		wantSend = []comp{{20, wr.StatusSuccess, 0}, {21, e.status, 0}, {22, wr.StatusFlushed, 0}}
 		wantRecv = flushed(1)
@@ -99,9 +98,9 @@ func (e ownError) run(t *testing.T) {
 		wantRecv = []comp{{1, wr.StatusSuccess, 0}, {2, e.status, 0}, {3, wr.StatusFlushed, 0}}
 	}
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
-	require.Equal(t, Terminate, r.q.State())
+	require.Equal(t, wr.StateTerminate, r.q.State())
 	require.NoError(t, r.peer.Close())
-	r.requireSettled(Error) // a completion tells (draft 6.2.3)
+	r.requireSettled(wr.StateError) // a completion tells (draft 6.2.3)
 	assert.Equal(t, e.fault, r.s.cause.fault)
 	assert.Equal(t, wantSend, r.all(r.scq))
 	assert.Equal(t, wantRecv, r.all(r.rcq))
@@ -114,7 +113,7 @@ func (e ownError) run(t *testing.T) {
 func TestBatchGoesOutBeforeTerminate(t *testing.T) {
 	r := newRig(t, setup{})
 	r.s.tx.mu.Lock()
-	r.postSend(wr.Send{ID: 1, SGL: r.full.sgl(0, 8)}, wr.Send{ID: 2, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
+	r.postSend(wr.Request{ID: 1, SGL: r.full.sgl(0, 8)}, wr.Request{ID: 2, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
 	_, filled := r.s.fill()
 	require.True(t, filled)
 	r.s.tx.mu.Unlock()
@@ -132,10 +131,10 @@ func TestEmptyIsNotLookedAt(t *testing.T) {
 	junk := []wr.SGE{{STag: r.gone, TO: top}, {STag: 1}}
 	r.postRecv(wr.Recv{ID: 1, SGL: junk})
 	r.postSend(
-		wr.Send{ID: 10, SGL: junk},
-		wr.Send{ID: 11, Op: wr.OpWrite, SGL: junk},
-		wr.Send{ID: 12, Op: wr.OpRead, Local: wr.SGE{STag: r.gone, TO: top}},
-		wr.Send{ID: 13},
+		wr.Request{ID: 10, SGL: junk},
+		wr.Request{ID: 11, Op: wr.OpWrite, SGL: junk},
+		wr.Request{ID: 12, Op: wr.OpRead, Local: wr.SGE{STag: r.gone, TO: top}},
+		wr.Request{ID: 13},
 	)
 	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 	w := wire.Write(0, 0, nil).Octets()
@@ -154,7 +153,7 @@ func TestEmptyIsNotLookedAt(t *testing.T) {
 	require.Equal(t, []comp{{12, 0, 0}, {13, 0, 0}}, r.wait(r.scq, 2))
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.rcq, 1))
 	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
-	assert.Equal(t, RTS, r.q.State())
+	assert.Equal(t, wr.StateRTS, r.q.State())
 	r.requireMemory()
 }
 
@@ -164,25 +163,25 @@ func TestEmptyIsNotLookedAt(t *testing.T) {
 func TestSlots(t *testing.T) {
 	r := newRig(t, setup{depth: 4})
 	for i := range 4 {
-		r.postSend(wr.Send{ID: uint64(i)})
+		r.postSend(wr.Request{ID: uint64(i)})
 	}
 	for range 4 {
 		r.next()
 	}
 	require.Eventually(t, func() bool { return r.scq.Len() == 4 }, patience, 1e6)
-	_, err := r.q.PostSend(wr.Send{})
+	_, err := r.q.PostSend(wr.Request{})
 	require.ErrorIs(t, err, wr.ErrQueueFull, "nothing is reaped yet")
 	require.Equal(t, []comp{{0, 0, 0}, {1, 0, 0}}, r.wait(r.scq, 2))
-	n, err := r.q.PostSend(wr.Send{ID: 4, Flags: wr.Unsignaled}, wr.Send{ID: 5, Flags: wr.Unsignaled}, wr.Send{ID: 6})
+	n, err := r.q.PostSend(wr.Request{ID: 4, Flags: wr.Unsignaled}, wr.Request{ID: 5, Flags: wr.Unsignaled}, wr.Request{ID: 6})
 	require.ErrorIs(t, err, wr.ErrQueueFull)
 	require.Equal(t, 2, n, "two were reaped")
 	r.next()
 	r.next()
-	_, err = r.q.PostSend(wr.Send{})
+	_, err = r.q.PostSend(wr.Request{})
 	require.ErrorIs(t, err, wr.ErrQueueFull, "2 is not reaped, 4 is behind it")
 	require.Equal(t, []comp{{2, 0, 0}, {3, 0, 0}}, r.wait(r.scq, 2))
 	require.Eventually(t, r.q.sq.empty, patience, 1e6)
-	r.postSend(wr.Send{ID: 7}, wr.Send{ID: 8}, wr.Send{ID: 9}, wr.Send{ID: 10})
+	r.postSend(wr.Request{ID: 7}, wr.Request{ID: 8}, wr.Request{ID: 9}, wr.Request{ID: 10})
 	require.Len(t, r.wait(r.scq, 4), 4)
 
 	r.postRecv(make([]wr.Recv, 4)...)
@@ -200,14 +199,14 @@ func TestSlots(t *testing.T) {
 // fence holds back, ORD holds Reads back (verbs draft 8.2.2, 6.5).
 func TestOrder(t *testing.T) {
 	r := newRig(t, setup{ord: 1})
-	read := func(id uint64, off int) wr.Send {
-		return wr.Send{ID: id, Op: wr.OpRead, Local: r.full.sge(off, 4), Remote: wr.Remote{STag: 9}}
+	read := func(id uint64, off int) wr.Request {
+		return wr.Request{ID: id, Op: wr.OpRead, Local: r.full.sge(off, 4), Remote: wr.Remote{STag: 9}}
 	}
 	r.postSend(
-		wr.Send{ID: 1}, read(2, 0), wr.Send{ID: 3}, // 3 passes 2 on the wire
-		read(4, 8),                          // ORD: behind 2
-		wr.Send{ID: 5, Flags: wr.ReadFence}, // behind 4
-		wr.Send{ID: 6, Flags: wr.Unsignaled},
+		wr.Request{ID: 1}, read(2, 0), wr.Request{ID: 3}, // 3 passes 2 on the wire
+		read(4, 8),                             // ORD: behind 2
+		wr.Request{ID: 5, Flags: wr.ReadFence}, // behind 4
+		wr.Request{ID: 6, Flags: wr.Unsignaled},
 	)
 	kinds := func(n int) (out []byte) {
 		for range n {
@@ -239,16 +238,16 @@ func TestPostRefusals(t *testing.T) {
 	r := newIdleRig(t, setup{})
 	five := make([]wr.SGE, 5)
 	for name, c := range map[string]struct {
-		bad  wr.Send
+		bad  wr.Request
 		want wr.ImmediateError
 	}{
-		"too many elements":       {wr.Send{SGL: five}, wr.ErrInvalidSGLLength},
-		"Write, too many":         {wr.Send{Op: wr.OpWrite, SGL: five}, wr.ErrInvalidSGLLength},
-		"Receive on a Send Queue": {wr.Send{Op: wr.OpRecv}, wr.ErrInvalidOp},
-		"no operation":            {wr.Send{Op: 99}, wr.ErrInvalidOp},
+		"too many elements":       {wr.Request{SGL: five}, wr.ErrInvalidSGLLength},
+		"Write, too many":         {wr.Request{Op: wr.OpWrite, SGL: five}, wr.ErrInvalidSGLLength},
+		"Receive on a Send Queue": {wr.Request{Op: wr.OpRecv}, wr.ErrInvalidOp},
+		"no operation":            {wr.Request{Op: 99}, wr.ErrInvalidOp},
 	} {
 		before := r.q.sq.tail.Load()
-		n, err := r.q.PostSend(wr.Send{}, c.bad, wr.Send{})
+		n, err := r.q.PostSend(wr.Request{}, c.bad, wr.Request{})
 		require.ErrorIs(t, err, c.want, name)
 		require.Equal(t, 1, n, name)
 		require.Equal(t, before+1, r.q.sq.tail.Load(), name)
@@ -257,10 +256,10 @@ func TestPostRefusals(t *testing.T) {
 	require.ErrorIs(t, err, wr.ErrInvalidSGLLength)
 	require.Equal(t, 1, n)
 	require.NoError(t, r.q.Destroy())
-	_, err = r.q.PostSend(wr.Send{})
+	_, err = r.q.PostSend(wr.Request{})
 	require.Error(t, err)
 	require.ErrorIs(t, r.q.Destroy(), wr.ErrInvalidQP)
-	require.ErrorIs(t, r.q.Modify(Modify{Next: Idle}), wr.ErrInvalidQP)
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateIdle}), wr.ErrInvalidQP)
 }
 
 // TestSolicited has each kind of Send meet a CQ that is armed for solicited
@@ -268,7 +267,7 @@ func TestPostRefusals(t *testing.T) {
 func TestSolicited(t *testing.T) {
 	r := newRig(t, setup{})
 	r.postRecv(make([]wr.Recv, 3)...)
-	require.NoError(t, r.rcq.Request(cq.NotifySolicited))
+	require.NoError(t, r.rcq.Request(wr.NotifySolicited))
 	se := wire.Send(2, nil)
 	se.Op = 5
 	r.send(wire.Send(1, nil).Octets())

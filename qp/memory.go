@@ -13,14 +13,14 @@ import (
 // memoryArgs are the modifiers of a memory operation as posted. The address
 // list's array is used again by the next one in the same slot.
 type memoryArgs struct {
-	bind         wr.Bind
-	fastRegister wr.FastRegister
+	bind         wr.BindRequest
+	fastRegister wr.FastRegisterRequest
 }
 
 // checkMemory finds the Immediate Errors of a memory operation: a modifier is
 // missing, is no addressing type (9.3.1.1), or is the STag of zero, whatever its
 // key (RV-7.2.1-M15, M16).
-func checkMemory(r *wr.Send) error {
+func checkMemory(r *wr.Request) error {
 	ok := false
 	switch r.Op {
 	case wr.OpBind:
@@ -40,7 +40,7 @@ func checkMemory(r *wr.Send) error {
 }
 
 // keep copies the modifiers of a memory operation, which PostSend may not keep.
-func (e *sqe) keep(r *wr.Send) {
+func (e *sqe) keep(r *wr.Request) {
 	if r.Op == wr.OpInvalidate {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *session) runMemory(e *sqe) (bool, cause) {
 		return false, cause{}
 	}
 	t, tab := &s.tx, s.q.cfg.STags
-	var f Fault
+	var f fault
 	switch e.op {
 	case wr.OpBind:
 		f = memoryFault(sideBind, s.bind(&e.memory.bind))
@@ -91,14 +91,14 @@ func (s *session) runMemory(e *sqe) (bool, cause) {
 	default:
 		f = memoryFault(sideInvalidate, tab.InvalidateLocal(e.invalidate, s.user))
 	}
-	if f != NoFault {
+	if f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
 	s.advance(e)
 	return true, cause{}
 }
 
-func (s *session) bind(b *wr.Bind) stag.Fault {
+func (s *session) bind(b *wr.BindRequest) stag.Fault {
 	if s.q.cfg.NoBind { // RV-7.10.6.1
 		return stag.FaultAccess
 	}
@@ -107,9 +107,9 @@ func (s *session) bind(b *wr.Bind) stag.Fault {
 
 // fastRegisterFault maps what Fast-Register refuses. A size that is not supported
 // has a status for each mode of the RNIC (figure 36).
-func (s *session) fastRegisterFault(f stag.Fault) Fault {
+func (s *session) fastRegisterFault(f stag.Fault) fault {
 	if f == stag.FaultBufferSize && s.q.cfg.BlockMode {
-		return FaultFastBlockSize
+		return faultFastBlockSize
 	}
 	return memoryFault(sideFastRegister, f)
 }

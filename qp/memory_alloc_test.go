@@ -18,7 +18,7 @@ func TestMemoryOperationsAllocateNothing(t *testing.T) {
 	privileged(&c)
 	r := newRig(t, c)
 	b, f := r.goodBind(), r.goodFast()
-	requests := map[string][]wr.Send{
+	requests := map[string][]wr.Request{
 		"Bind":          {bindOf(1, b), invalidate(2, b.Window, 0)},
 		"Fast-Register": {fastOf(1, f), invalidate(2, f.STag, wr.LocalFence)},
 	}

@@ -19,7 +19,7 @@ func TestPostKeepsNothing(t *testing.T) {
 	window, region := b.Window, f.STag
 	r.postSend(bindOf(1, b), fastOf(2, f))
 	clear(f.Buffers.Addresses)
-	*b, *f = wr.Bind{}, wr.FastRegister{}
+	*b, *f = wr.BindRequest{}, wr.FastRegisterRequest{}
 	r.connect()
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
 	w, err := r.tab.QueryWindow(window)
@@ -36,7 +36,7 @@ func TestPostKeepsNothing(t *testing.T) {
 func TestMemoryIsNotProcessedInIdle(t *testing.T) {
 	r := newIdleRig(t, setup{})
 	r.postSend(invalidate(1, r.full.stag, 0))
-	require.NoError(t, r.q.Modify(Modify{Next: Error}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 	require.Equal(t, flushed(1), r.all(r.scq))
 	i, err := r.tab.QueryRegion(r.full.stag)
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestMemoryIsNotProcessedInIdle(t *testing.T) {
 func TestUnsignaledMemoryOperations(t *testing.T) {
 	r := newRig(t, setup{depth: 4})
 	b := r.goodBind()
-	post := func(w wr.Send) {
+	post := func(w wr.Request) {
 		for w.Flags |= wr.Unsignaled; ; {
 			_, err := r.q.PostSend(w)
 			if err == nil {
@@ -67,7 +67,7 @@ func TestUnsignaledMemoryOperations(t *testing.T) {
 	r.postSend(bindOf(1, b), invalidate(2, b.Window, 0), bindOf(3, b), invalidate(4, b.Window, 0))
 	require.Equal(t, ok(1, 2, 3, 4), r.wait(r.scq, 4))
 	r.postSend(bindOf(5, b), invalidate(6, b.Window, 0), bindOf(7, b), invalidate(8, b.Window, 0))
-	_, err := r.q.PostSend(wr.Send{})
+	_, err := r.q.PostSend(wr.Request{})
 	require.ErrorIs(t, err, wr.ErrQueueFull, "none is reaped")
 	require.Equal(t, ok(5, 6, 7, 8), r.wait(r.scq, 4))
 }
@@ -101,35 +101,35 @@ func TestManyMemoryOperations(t *testing.T) {
 func TestMemoryPostRefusals(t *testing.T) {
 	r := newIdleRig(t, setup{depth: 32, config: func(c *Config) { c.SendSGE, c.WriteSGE = 255, 2 }})
 	good, fast := *r.goodBind(), *r.goodFast()
-	spoilBind := func(f func(*wr.Bind)) wr.Send { b := good; f(&b); return bindOf(0, &b) }
-	spoilFast := func(f func(*wr.FastRegister)) wr.Send { b := fast; f(&b); return fastOf(0, &b) }
+	spoilBind := func(f func(*wr.BindRequest)) wr.Request { b := good; f(&b); return bindOf(0, &b) }
+	spoilFast := func(f func(*wr.FastRegisterRequest)) wr.Request { b := fast; f(&b); return fastOf(0, &b) }
 	for name, c := range map[string]struct {
-		bad  wr.Send
+		bad  wr.Request
 		want wr.ImmediateError
 	}{
-		"no Bind":                 {wr.Send{Op: wr.OpBind}, wr.ErrInvalidModifier},
-		"window zero":             {spoilBind(func(b *wr.Bind) { b.Window = 0 }), wr.ErrInvalidModifier},
-		"window zero with a key":  {spoilBind(func(b *wr.Bind) { b.Window = 9 }), wr.ErrInvalidModifier},
-		"region zero":             {spoilBind(func(b *wr.Bind) { b.Region = 0 }), wr.ErrInvalidModifier},
-		"no addressing":           {spoilBind(func(b *wr.Bind) { b.Addressing = 2 }), wr.ErrInvalidModifier},
-		"no FastRegister":         {wr.Send{Op: wr.OpFastRegister}, wr.ErrInvalidModifier},
-		"Fast-Register zero":      {spoilFast(func(f *wr.FastRegister) { f.STag = 3 }), wr.ErrInvalidModifier},
-		"no addressing, again":    {spoilFast(func(f *wr.FastRegister) { f.Addressing = 2 }), wr.ErrInvalidModifier},
-		"Invalidate zero":         {wr.Send{Op: wr.OpInvalidate}, wr.ErrInvalidModifier},
-		"Invalidate zero, a key":  {wr.Send{Op: wr.OpInvalidate, Invalidate: 0xFF}, wr.ErrInvalidModifier},
-		"unknown flag":            {wr.Send{Flags: 8}, wr.ErrInvalidModifier},
-		"unknown flag on a Read":  {wr.Send{Op: wr.OpRead, Flags: 128}, wr.ErrInvalidModifier},
-		"Send, 256 elements":      {wr.Send{SGL: make([]wr.SGE, 256)}, wr.ErrInvalidSGLLength},
-		"Write, 3 elements":       {wr.Send{Op: wr.OpWrite, SGL: make([]wr.SGE, 3)}, wr.ErrInvalidSGLLength},
-		"Receive on a Send Queue": {wr.Send{Op: wr.OpRecv}, wr.ErrInvalidOp},
+		"no Bind":                 {wr.Request{Op: wr.OpBind}, wr.ErrInvalidModifier},
+		"window zero":             {spoilBind(func(b *wr.BindRequest) { b.Window = 0 }), wr.ErrInvalidModifier},
+		"window zero with a key":  {spoilBind(func(b *wr.BindRequest) { b.Window = 9 }), wr.ErrInvalidModifier},
+		"region zero":             {spoilBind(func(b *wr.BindRequest) { b.Region = 0 }), wr.ErrInvalidModifier},
+		"no addressing":           {spoilBind(func(b *wr.BindRequest) { b.Addressing = 2 }), wr.ErrInvalidModifier},
+		"no FastRegister":         {wr.Request{Op: wr.OpFastRegister}, wr.ErrInvalidModifier},
+		"Fast-Register zero":      {spoilFast(func(f *wr.FastRegisterRequest) { f.STag = 3 }), wr.ErrInvalidModifier},
+		"no addressing, again":    {spoilFast(func(f *wr.FastRegisterRequest) { f.Addressing = 2 }), wr.ErrInvalidModifier},
+		"Invalidate zero":         {wr.Request{Op: wr.OpInvalidate}, wr.ErrInvalidModifier},
+		"Invalidate zero, a key":  {wr.Request{Op: wr.OpInvalidate, Invalidate: 0xFF}, wr.ErrInvalidModifier},
+		"unknown flag":            {wr.Request{Flags: 8}, wr.ErrInvalidModifier},
+		"unknown flag on a Read":  {wr.Request{Op: wr.OpRead, Flags: 128}, wr.ErrInvalidModifier},
+		"Send, 256 elements":      {wr.Request{SGL: make([]wr.SGE, 256)}, wr.ErrInvalidSGLLength},
+		"Write, 3 elements":       {wr.Request{Op: wr.OpWrite, SGL: make([]wr.SGE, 3)}, wr.ErrInvalidSGLLength},
+		"Receive on a Send Queue": {wr.Request{Op: wr.OpRecv}, wr.ErrInvalidOp},
 	} {
 		before := r.q.sq.tail.Load()
-		n, err := r.q.PostSend(wr.Send{}, c.bad, wr.Send{})
+		n, err := r.q.PostSend(wr.Request{}, c.bad, wr.Request{})
 		require.ErrorIs(t, err, c.want, name)
 		require.Equal(t, 1, n, name)
 		require.Equal(t, before+1, r.q.sq.tail.Load(), name)
 	}
-	for _, w := range []wr.Send{ // not looked at: modifiers of other operations
+	for _, w := range []wr.Request{ // not looked at: modifiers of other operations
 		{Op: wr.OpRead, SGL: make([]wr.SGE, 300)}, {Op: wr.OpBind, Bind: &good, SGL: make([]wr.SGE, 300)},
 	} {
 		r.postSend(w)
@@ -145,7 +145,7 @@ func TestLongestList(t *testing.T) {
 		list[i] = r.full.sge(3*i, 1)
 		want[i] = r.full.mem()[3*i]
 	}
-	r.postSend(wr.Send{ID: 1, SGL: list}, wr.Send{ID: 2, Op: wr.OpWrite, SGL: list[:2], Remote: wr.Remote{STag: 5, TO: 6}})
+	r.postSend(wr.Request{ID: 1, SGL: list}, wr.Request{ID: 2, Op: wr.OpWrite, SGL: list[:2], Remote: wr.Remote{STag: 5, TO: 6}})
 	require.Equal(t, wire.Send(1, want).Octets(), r.next())
 	require.Equal(t, wire.Write(5, 6, want[:2]).Octets(), r.next())
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))

@@ -20,14 +20,16 @@ func ok(ids ...uint64) (out []comp) {
 	return out
 }
 
-func bindOf(id uint64, b *wr.Bind) wr.Send { return wr.Send{ID: id, Op: wr.OpBind, Bind: b} }
-
-func invalidate(id uint64, s wr.STag, f wr.Flags) wr.Send {
-	return wr.Send{ID: id, Op: wr.OpInvalidate, Invalidate: s, Flags: f}
+func bindOf(id uint64, b *wr.BindRequest) wr.Request {
+	return wr.Request{ID: id, Op: wr.OpBind, Bind: b}
 }
 
-func fastOf(id uint64, f *wr.FastRegister) wr.Send {
-	return wr.Send{ID: id, Op: wr.OpFastRegister, FastRegister: f}
+func invalidate(id uint64, s wr.STag, f wr.Flags) wr.Request {
+	return wr.Request{ID: id, Op: wr.OpInvalidate, Invalidate: s, Flags: f}
+}
+
+func fastOf(id uint64, f *wr.FastRegisterRequest) wr.Request {
+	return wr.Request{ID: id, Op: wr.OpFastRegister, FastRegister: f}
 }
 
 // TestBindAndInvalidate is the life of a window on its queue pair (verbs draft
@@ -67,7 +69,7 @@ func TestFastRegister(t *testing.T) {
 		copy(pages.Bytes()[100:], filled(40))
 		r.postSend(
 			fastOf(1, f),
-			wr.Send{ID: 2, SGL: []wr.SGE{{STag: f.STag, TO: f.VA, Length: 40}}},
+			wr.Request{ID: 2, SGL: []wr.SGE{{STag: f.STag, TO: f.VA, Length: 40}}},
 			invalidate(3, f.STag, 0),
 		)
 		require.Equal(t, wire.Send(round+1, filled(40)).Octets(), r.next())
@@ -85,7 +87,7 @@ func TestMemoryOperationsInOrder(t *testing.T) {
 			c.crc = crc
 			r := newRig(t, c)
 			f := *r.goodFast()
-			var list []wr.Send
+			var list []wr.Request
 			for i := range byte(3) {
 				pages := r.pages(2)
 				for j := range pages.Bytes() {
@@ -95,7 +97,7 @@ func TestMemoryOperationsInOrder(t *testing.T) {
 				now := f
 				list = append(list,
 					fastOf(uint64(len(list)), &now),
-					wr.Send{ID: uint64(len(list) + 1), SGL: []wr.SGE{{STag: f.STag, TO: f.VA, Length: 3000}}},
+					wr.Request{ID: uint64(len(list) + 1), SGL: []wr.SGE{{STag: f.STag, TO: f.VA, Length: 3000}}},
 					invalidate(uint64(len(list)+2), f.STag, 0))
 			}
 			r.postSend(list...)
@@ -116,7 +118,7 @@ func TestMemoryOperationsInOrder(t *testing.T) {
 // and does not wait for an earlier Read (verbs draft 8.2.2.2).
 func TestInvalidateWaitsForWhatIsFramed(t *testing.T) {
 	r, s := stalled(t, setup{}) // 1: Read, outstanding; 2: Send of s, stuck; 3: Send
-	r.postSend(invalidate(4, s, 0), wr.Send{ID: 5})
+	r.postSend(invalidate(4, s, 0), wr.Request{ID: 5})
 	r.s.kick()
 	info, err := r.tab.QueryRegion(s)
 	require.NoError(t, err)
@@ -150,7 +152,7 @@ func TestInvalidateIsNotStarved(t *testing.T) {
 	r.s.tx.mu.Lock()
 	r.send(goodRead(1)(r), goodRead(2)(r), goodRead(3)(r), goodRead(4)(r))
 	require.Eventually(t, func() bool { return r.s.irrq.len() == 4 }, patience, time.Millisecond)
-	r.postSend(wr.Send{ID: 1}, invalidate(2, r.private.stag, 0))
+	r.postSend(wr.Request{ID: 1}, invalidate(2, r.private.stag, 0))
 	r.s.fill()
 	assert.GreaterOrEqual(t, r.s.irrq.len(), 2, "it stops at the Invalidate")
 	assert.EqualValues(t, 1, r.s.tx.next)
@@ -169,12 +171,12 @@ func TestInvalidateIsNotStarved(t *testing.T) {
 // TestLocalFence holds an Invalidate back until everything before it is complete,
 // and everything behind it (verbs draft 8.2.2.2, figure 22).
 func TestLocalFence(t *testing.T) {
-	read := func(r *rig) wr.Send {
-		return wr.Send{ID: 1, Op: wr.OpRead, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}}
+	read := func(r *rig) wr.Request {
+		return wr.Request{ID: 1, Op: wr.OpRead, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}}
 	}
 	t.Run("behind a Read", func(t *testing.T) {
 		r := newRig(t, setup{})
-		r.postSend(read(r), invalidate(2, r.private.stag, wr.LocalFence), wr.Send{ID: 3})
+		r.postSend(read(r), invalidate(2, r.private.stag, wr.LocalFence), wr.Request{ID: 3})
 		r.next()
 		require.True(t, r.peer.Silent(20*time.Millisecond))
 		info, err := r.tab.QueryRegion(r.private.stag)
@@ -187,7 +189,7 @@ func TestLocalFence(t *testing.T) {
 	})
 	t.Run("without it", func(t *testing.T) {
 		r := newRig(t, setup{})
-		r.postSend(read(r), invalidate(2, r.private.stag, 0), wr.Send{ID: 3})
+		r.postSend(read(r), invalidate(2, r.private.stag, 0), wr.Request{ID: 3})
 		r.next()
 		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 		info, err := r.tab.QueryRegion(r.private.stag)
@@ -199,14 +201,14 @@ func TestLocalFence(t *testing.T) {
 		r := newRig(t, setup{})
 		b := r.goodBind()
 		r.postSend(
-			wr.Send{ID: 1}, invalidate(2, r.private.stag, wr.LocalFence), bindOf(3, b),
+			wr.Request{ID: 1}, invalidate(2, r.private.stag, wr.LocalFence), bindOf(3, b),
 			invalidate(4, b.Window, wr.LocalFence), invalidate(5, b.Window, wr.LocalFence),
 		)
 		require.Equal(t, ok(1, 2, 3, 4, 5), r.wait(r.scq, 5))
 	})
 	t.Run("on others it means nothing", func(t *testing.T) {
 		r := newRig(t, setup{})
-		r.postSend(read(r), wr.Send{ID: 2, Flags: wr.LocalFence}, wr.Send{ID: 3, Op: wr.OpBind, Flags: wr.LocalFence | wr.ReadFence, Bind: r.goodBind()}, wr.Send{ID: 4})
+		r.postSend(read(r), wr.Request{ID: 2, Flags: wr.LocalFence}, wr.Request{ID: 3, Op: wr.OpBind, Flags: wr.LocalFence | wr.ReadFence, Bind: r.goodBind()}, wr.Request{ID: 4})
 		r.next()
 		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
@@ -218,7 +220,7 @@ func TestLocalFence(t *testing.T) {
 func TestMemoryBehindTheGate(t *testing.T) {
 	r := newRig(t, setup{role: mpa.Responder})
 	b := r.goodBind()
-	r.postSend(bindOf(1, b), wr.Send{ID: 2}, invalidate(3, b.Window, 0))
+	r.postSend(bindOf(1, b), wr.Request{ID: 2}, invalidate(3, b.Window, 0))
 	require.Equal(t, ok(1), r.wait(r.scq, 1))
 	require.True(t, r.peer.Silent(20*time.Millisecond))
 	require.Zero(t, r.scq.Len())
@@ -231,7 +233,7 @@ func TestMemoryBehindTheGate(t *testing.T) {
 func TestMemoryOverPipe(t *testing.T) {
 	r := newRig(t, setup{pipe: true})
 	b := r.goodBind()
-	r.postSend(bindOf(1, b), wr.Send{ID: 2}, invalidate(3, b.Window, wr.LocalFence))
+	r.postSend(bindOf(1, b), wr.Request{ID: 2}, invalidate(3, b.Window, wr.LocalFence))
 	require.Equal(t, ok(1), r.wait(r.scq, 1), "though the peer takes nothing")
 	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 	require.Equal(t, ok(2, 3), r.wait(r.scq, 2))
@@ -245,7 +247,7 @@ func TestZeroSTag(t *testing.T) {
 	r := newRig(t, c)
 	p := r.pages(2)
 	copy(p.Bytes(), filled(100))
-	r.postSend(wr.Send{ID: 1, SGL: []wr.SGE{{TO: p.Address(0), Length: 100}}})
+	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{{TO: p.Address(0), Length: 100}}})
 	require.Equal(t, wire.Send(1, filled(100)).Octets(), r.next())
 	require.Equal(t, ok(1), r.wait(r.scq, 1))
 }
@@ -255,7 +257,7 @@ func TestZeroSTag(t *testing.T) {
 func TestReadIntoAWindow(t *testing.T) {
 	r := newRig(t, setup{})
 	b := r.goodBind()
-	r.postSend(bindOf(1, b), wr.Send{ID: 2, Op: wr.OpRead, Local: wr.SGE{STag: b.Window, TO: b.VA, Length: 8}, Remote: wr.Remote{STag: 5}})
+	r.postSend(bindOf(1, b), wr.Request{ID: 2, Op: wr.OpRead, Local: wr.SGE{STag: b.Window, TO: b.VA, Length: 8}, Remote: wr.Remote{STag: 5}})
 	r.next()
 	r.send(wire.ReadResponse(uint32(b.Window), b.VA, filled(8)).Octets())
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
@@ -270,7 +272,7 @@ func TestReadIntoAWindow(t *testing.T) {
 func TestFaultBehindMemoryOperation(t *testing.T) {
 	r := newIdleRig(t, setup{})
 	b := r.goodBind()
-	r.postSend(bindOf(1, b), bindOf(2, b), wr.Send{ID: 3})
+	r.postSend(bindOf(1, b), bindOf(2, b), wr.Request{ID: 3})
 	r.connect()
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSTagNotInvalid, 0}, {3, wr.StatusFlushed, 0}}, r.wait(r.scq, 3))

@@ -178,7 +178,7 @@ func newModelEnd(t *testing.T, c modelCase, s *modelSide) *modelEnd {
 	e := &modelEnd{side: s, memory: make([]byte, modelMemory), t: t}
 	e.sq.progress, e.rq.progress = make(chan struct{}, 1), make(chan struct{}, 1)
 	var err error
-	e.pd, err = s.nic.AllocPD()
+	e.pd, err = s.nic.AllocatePD()
 	require.NoError(t, err)
 	const all = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
 	for _, rc := range []verbs.RegionConfig{{}, {ZeroBased: true, Key: 7}, {VA: 1<<64 - modelMemory - 1}} {
@@ -216,7 +216,7 @@ func (e *modelEnd) victim() verbs.STag {
 // postSends posts ops in lists of random length.
 func (e *modelEnd) postSends(ctx context.Context, rng *rand.Rand, ops []*modelOp, peer *modelEnd) error {
 	for len(ops) > 0 {
-		var list []verbs.Send
+		var list []verbs.Request
 		for n := 1 + rng.IntN(5); len(list) < n && len(ops) > 0; ops = ops[1:] {
 			if ops[0].recv != nil && !peer.spend(ctx, len(list) == 0) {
 				break

@@ -24,7 +24,7 @@ type span struct{ off, n int }
 
 // modelOp is a request for a Send Queue with what it means to the model.
 type modelOp struct {
-	send verbs.Send
+	send verbs.Request
 	from []span     // data source of a Send or Write, in this side's memory
 	near span       // data sink of a Read, in this side's memory
 	far  span       // data sink of a Write or source of a Read, at the peer
@@ -252,7 +252,7 @@ func (g *generator) read(i int, op *modelOp, wrote []span) (chained, ok bool) {
 	if op.near, ok = g.sinks[i].take(g.Rand, op.far.n); !ok {
 		return false, false
 	}
-	op.send = verbs.Send{
+	op.send = verbs.Request{
 		ID: g.id(), Op: verbs.OpRead, Local: g.sge(i, op.near), Remote: g.remote(1-i, op.far),
 	}
 	return chained, true

@@ -39,7 +39,7 @@ func newModelPair(t *testing.T, c modelCase, rng *rand.Rand, sides [2]*modelSide
 	var conns [2]net.Conn
 	conns[0], conns[1] = c.link(t)
 	for i, st := range c.streams(conns) {
-		require.NoError(t, p.ends[i].qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: st}))
+		require.NoError(t, p.ends[i].qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: st}))
 	}
 	return p
 }
@@ -112,7 +112,7 @@ func (p *modelPair) run(ctx context.Context, ops [2][]*modelOp) error {
 // close closes from either side; both end in Idle.
 func (p *modelPair) close(ctx context.Context) error {
 	done := [2]<-chan struct{}{p.ends[0].qp.Done(), p.ends[1].qp.Done()}
-	if err := p.ends[p.rng.IntN(2)].qp.Modify(verbs.ModifyQP{Next: verbs.Closing}); err != nil {
+	if err := p.ends[p.rng.IntN(2)].qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}); err != nil {
 		return err
 	}
 	for i, e := range p.ends {
@@ -121,7 +121,7 @@ func (p *modelPair) close(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("close: %w", context.Cause(ctx))
 		}
-		if s := e.qp.State(); s != verbs.Idle {
+		if s := e.qp.State(); s != verbs.StateIdle {
 			return fmt.Errorf("close: QP %d ended in %v", e.qp.ID(), s)
 		}
 	}

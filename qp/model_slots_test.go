@@ -16,12 +16,12 @@ func TestSlotIsFreeOnceReaped(t *testing.T) {
 	var s sendQueue
 	s.init(&Config{ID: 1, SendDepth: 2, SendSGE: 1, WriteSGE: 1, SendCQ: cq.New(cq.Config{ID: 1, Entries: 4})})
 	for _, flags := range []wr.Flags{wr.Unsignaled, 0} {
-		require.NoError(t, s.push(&wr.Send{Flags: flags}))
+		require.NoError(t, s.push(&wr.Request{Flags: flags}))
 	}
 	s.at(1).queued = true
-	require.ErrorIs(t, s.push(&wr.Send{}), wr.ErrQueueFull)
+	require.ErrorIs(t, s.push(&wr.Request{}), wr.ErrQueueFull)
 	s.Release(1)
-	require.NoError(t, s.push(&wr.Send{}), "the slot of the unsignaled one")
-	require.NoError(t, s.push(&wr.Send{}), "the slot of the reaped one")
-	require.ErrorIs(t, s.push(&wr.Send{}), wr.ErrQueueFull)
+	require.NoError(t, s.push(&wr.Request{}), "the slot of the unsignaled one")
+	require.NoError(t, s.push(&wr.Request{}), "the slot of the reaped one")
+	require.ErrorIs(t, s.push(&wr.Request{}), wr.ErrQueueFull)
 }

@@ -11,7 +11,7 @@ import (
 // them may be supplied depends on the transition: see modifiable.
 type Modify struct {
 	// Next is the state to enter; it may be the current one.
-	Next State
+	Next wr.State
 	// Stream is the LLP stream, needed for Idle to RTS. The queue pair owns
 	// its connection once Modify has succeeded.
 	Stream *mpa.Stream
@@ -50,12 +50,12 @@ const (
 // modifiable is figures 4 and 5 of the verbs draft in one: what may be supplied
 // for a transition. Transitions that are not here allow nothing.
 var modifiable = [numStates][numStates]attribute{
-	Idle: {
-		Idle: attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
-		RTS:  attrStream | attrMessage | attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
+	wr.StateIdle: {
+		wr.StateIdle: attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
+		wr.StateRTS:  attrStream | attrMessage | attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
 	},
-	RTS: {
-		RTS: attrORD | attrIRD | attrSendDepth | attrRecvDepth,
+	wr.StateRTS: {
+		wr.StateRTS: attrORD | attrIRD | attrSendDepth | attrRecvDepth,
 	},
 }
 
@@ -74,9 +74,9 @@ func (m *Modify) attributes() (set attribute) {
 	return set
 }
 
-var modifyTriggers = [...]Trigger{
-	Idle: TrigModifyIdle, RTS: TrigModifyRTS, Closing: TrigModifyClosing,
-	Terminate: TrigModifyTerminate, Error: TrigModifyError,
+var modifyTriggers = [...]trigger{
+	wr.StateIdle: trigModifyIdle, wr.StateRTS: trigModifyRTS, wr.StateClosing: trigModifyClosing,
+	wr.StateTerminate: trigModifyTerminate, wr.StateError: trigModifyError,
 }
 
 // Modify changes state and attributes, all or nothing. It returns once the
@@ -90,7 +90,7 @@ func (q *QP) Modify(m Modify) error {
 	if m.Next >= numStates {
 		return fmt.Errorf("modify QP: %w: there is no state %d", wr.ErrInvalidState, m.Next)
 	}
-	if m.Next == RTS {
+	if m.Next == wr.StateRTS {
 		q.settle()
 	}
 	if s := q.session.Load(); s != nil {
@@ -98,10 +98,10 @@ func (q *QP) Modify(m Modify) error {
 	}
 	q.mu.Lock()
 	from := q.State()
-	t := Step(from, modifyTriggers[m.Next])
+	t := step(from, modifyTriggers[m.Next])
 	err := q.checkModify(t, &m)
 	s := q.session.Load()
-	stops := from == RTS && m.Next != RTS
+	stops := from == wr.StateRTS && m.Next != wr.StateRTS
 	if err == nil && !stops {
 		err = q.modify(t, &m)
 	}
@@ -118,11 +118,11 @@ func (q *QP) Modify(m Modify) error {
 }
 
 // modify does all but leave RTS, with mu held.
-func (q *QP) modify(t Transition, m *Modify) error {
-	if t.Actions&ActStart != 0 {
+func (q *QP) modify(t transition, m *Modify) error {
+	if t.Actions&actStart != 0 {
 		return q.start(t.Next, m)
 	}
-	if t.Actions&ActModify != 0 {
+	if t.Actions&actModify != 0 {
 		if err := q.resize(q.sizes().with(m)); err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (q *QP) modify(t Transition, m *Modify) error {
 
 // checkModify finds the Immediate Errors, with mu held; but for a queue that
 // cannot shrink, see resize.
-func (q *QP) checkModify(t Transition, m *Modify) error {
+func (q *QP) checkModify(t transition, m *Modify) error {
 	if q.destroyed.Load() {
 		return wr.ErrInvalidQP
 	}
@@ -145,13 +145,13 @@ func (q *QP) checkModify(t Transition, m *Modify) error {
 	if q.starting != nil {
 		return fmt.Errorf("%w: its last streaming message is being sent", wr.ErrInvalidState)
 	}
-	if from == Error && q.session.Load() != nil { // RV-6.2.4-M10
+	if from == wr.StateError && q.session.Load() != nil { // RV-6.2.4-M10
 		return wr.ErrStillFlushing
 	}
 	if m.attributes()&^modifiable[from][m.Next] != 0 { // RV-6.1.3-M4
 		return fmt.Errorf("%w: figures 4 and 5 do not have all of these attributes for this transition", wr.ErrInvalidModifier)
 	}
-	if from == Idle && m.Next == RTS && (m.Stream == nil || m.Stream.Conn == nil) { // RV-6.1.3-M1
+	if from == wr.StateIdle && m.Next == wr.StateRTS && (m.Stream == nil || m.Stream.Conn == nil) { // RV-6.1.3-M1
 		return wr.ErrInvalidLLPStream
 	}
 	return q.checkValues(m)
@@ -190,18 +190,18 @@ func (q *QP) set(m *Modify) {
 	}
 }
 
-var modifyFaults = [...]Fault{
-	Closing: FaultModifyClosing, Terminate: FaultModifyTerminate, Error: FaultModifyError,
+var modifyFaults = [...]fault{
+	wr.StateClosing: faultModifyClosing, wr.StateTerminate: faultModifyTerminate, wr.StateError: faultModifyError,
 }
 
 // stop leaves RTS by verb.
-func (q *QP) stop(s *session, next State) error {
+func (q *QP) stop(s *session, next wr.State) error {
 	if !s.halt(cause{fault: modifyFaults[next]}) {
 		<-s.decided // something else ended it first
 		return fmt.Errorf("modify QP %d to %v: %w: it is in state %v", q.cfg.ID, next, wr.ErrInvalidState, q.State())
 	}
 	<-s.decided
-	if next == Error {
+	if next == wr.StateError {
 		<-s.over
 	}
 	return nil

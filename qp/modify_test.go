@@ -54,28 +54,28 @@ var suppliedAttributes = []supplied{
 // figures4and5 are the attributes that each transition allows, by name. What is
 // not here allows none; what is not in legal is no transition.
 var (
-	figures4and5 = map[[2]State][]string{
-		{Idle, Idle}: {"ORD", "IRD", "SQ depth", "RQ depth", "RQ limit", "RQ limit armed"},
-		{Idle, RTS}:  {"LLP stream", "stream message buffer", "ORD", "IRD", "SQ depth", "RQ depth", "RQ limit", "RQ limit armed"},
-		{RTS, RTS}:   {"ORD", "IRD", "SQ depth", "RQ depth"},
+	figures4and5 = map[[2]wr.State][]string{
+		{wr.StateIdle, wr.StateIdle}: {"ORD", "IRD", "SQ depth", "RQ depth", "RQ limit", "RQ limit armed"},
+		{wr.StateIdle, wr.StateRTS}:  {"LLP stream", "stream message buffer", "ORD", "IRD", "SQ depth", "RQ depth", "RQ limit", "RQ limit armed"},
+		{wr.StateRTS, wr.StateRTS}:   {"ORD", "IRD", "SQ depth", "RQ depth"},
 	}
-	legal = map[[2]State]bool{
-		{Idle, Idle}: true, {Idle, RTS}: true, {Idle, Error}: true, {RTS, RTS}: true, {RTS, Closing}: true,
-		{RTS, Terminate}: true, {RTS, Error}: true, {Error, Idle}: true,
+	legal = map[[2]wr.State]bool{
+		{wr.StateIdle, wr.StateIdle}: true, {wr.StateIdle, wr.StateRTS}: true, {wr.StateIdle, wr.StateError}: true, {wr.StateRTS, wr.StateRTS}: true, {wr.StateRTS, wr.StateClosing}: true,
+		{wr.StateRTS, wr.StateTerminate}: true, {wr.StateRTS, wr.StateError}: true, {wr.StateError, wr.StateIdle}: true,
 	}
 )
 
 // in brings a new rig into a state.
-func in(t *testing.T, s State, c setup) *rig {
+func in(t *testing.T, s wr.State, c setup) *rig {
 	r := newIdleRig(t, c)
-	if s != Idle {
+	if s != wr.StateIdle {
 		r.connect()
 	}
 	switch s {
-	case Closing, Terminate: // until the peer closes
+	case wr.StateClosing, wr.StateTerminate: // until the peer closes
 		require.NoError(t, r.q.Modify(Modify{Next: s}))
-	case Error:
-		require.NoError(t, r.q.Modify(Modify{Next: Error}))
+	case wr.StateError:
+		require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 	default:
 	}
 	require.Equal(t, s, r.q.State())
@@ -96,15 +96,15 @@ func (r *rig) streamTo() *mpa.Stream {
 // TestModifyAttributes supplies each attribute with each transition: it is
 // changed, or everything stays (verbs draft 6.1.3, figures 4 and 5).
 func TestModifyAttributes(t *testing.T) {
-	for _, from := range States() {
-		for _, next := range States() {
+	for _, from := range allStates() {
+		for _, next := range allStates() {
 			for _, a := range suppliedAttributes {
 				t.Run(fmt.Sprintf("%v to %v/%s", from, next, a.name), func(t *testing.T) {
 					r := in(t, from, setup{config: a.config})
 					before := r.q.Query()
-					cell := [2]State{from, next}
+					cell := [2]wr.State{from, next}
 					m := Modify{Next: next}
-					if cell == [2]State{Idle, RTS} || a.name == "LLP stream" {
+					if cell == [2]wr.State{wr.StateIdle, wr.StateRTS} || a.name == "LLP stream" {
 						m.Stream = r.streamTo()
 					}
 					a.put(&m)
@@ -130,14 +130,14 @@ func TestModifyAttributes(t *testing.T) {
 // TestModifyIsAllOrNothing has one attribute of several be at fault (RV-6.1.3-M4).
 func TestModifyIsAllOrNothing(t *testing.T) {
 	good := func() Modify { return Modify{ORD: num(2), IRD: num(2), SendDepth: num(64), RecvDepth: num(8)} }
-	always := func(e wr.ImmediateError) map[State]wr.ImmediateError {
-		return map[State]wr.ImmediateError{Idle: e, RTS: e}
+	always := func(e wr.ImmediateError) map[wr.State]wr.ImmediateError {
+		return map[wr.State]wr.ImmediateError{wr.StateIdle: e, wr.StateRTS: e}
 	}
 	enhanced := func(s *mpa.Stream) { s.Enhanced, s.IRD, s.ORD = true, 4, 3 }
 	for name, c := range map[string]struct {
 		set   setup
 		spoil func(*rig, *Modify)
-		want  map[State]wr.ImmediateError
+		want  map[wr.State]wr.ImmediateError
 	}{
 		"negative ORD":   {spoil: func(_ *rig, m *Modify) { m.ORD = num(-1) }, want: always(wr.ErrInvalidModifier)},
 		"negative IRD":   {spoil: func(_ *rig, m *Modify) { m.IRD = num(-1) }, want: always(wr.ErrInvalidModifier)},
@@ -147,14 +147,14 @@ func TestModifyIsAllOrNothing(t *testing.T) {
 		"limit, no S-RQ": {spoil: func(_ *rig, m *Modify) { m.RQLimit = num(1) }, want: always(wr.ErrInvalidModifier)},
 		"limit too high": {
 			set: setup{config: shared}, spoil: func(_ *rig, m *Modify) { m.RecvDepth, m.RQLimit = nil, num(9) },
-			want: map[State]wr.ImmediateError{Idle: wr.ErrRQLimitRange, RTS: wr.ErrInvalidModifier}, // figure 5
+			want: map[wr.State]wr.ImmediateError{wr.StateIdle: wr.ErrRQLimitRange, wr.StateRTS: wr.ErrInvalidModifier}, // figure 5
 		},
 		"more than the peer answers": {
 			set: setup{stream: enhanced}, spoil: func(_ *rig, m *Modify) { m.ORD = num(4) },
-			want: map[State]wr.ImmediateError{RTS: wr.ErrORDExceeded}, // in Idle nothing is agreed
+			want: map[wr.State]wr.ImmediateError{wr.StateRTS: wr.ErrORDExceeded}, // in Idle nothing is agreed
 		},
 		"sends outstanding": {
-			spoil: func(r *rig, m *Modify) { r.postSend(make([]wr.Send, 5)...); m.SendDepth = num(4) }, want: always(wr.ErrShrinkFailed),
+			spoil: func(r *rig, m *Modify) { r.postSend(make([]wr.Request, 5)...); m.SendDepth = num(4) }, want: always(wr.ErrShrinkFailed),
 		},
 		"receives outstanding": {
 			spoil: func(r *rig, m *Modify) { r.postRecv(make([]wr.Recv, 9)...) }, want: always(wr.ErrShrinkFailed),
@@ -169,10 +169,10 @@ func TestModifyIsAllOrNothing(t *testing.T) {
 				r.send(goodRead(1)(r), goodRead(2)(r), goodRead(3)(r))
 				require.Eventually(r.t, func() bool { return r.s.irrq.len() == 3 }, patience, time.Millisecond)
 			},
-			want: map[State]wr.ImmediateError{RTS: wr.ErrShrinkFailed},
+			want: map[wr.State]wr.ImmediateError{wr.StateRTS: wr.ErrShrinkFailed},
 		},
 	} {
-		for _, from := range []State{Idle, RTS} {
+		for _, from := range []wr.State{wr.StateIdle, wr.StateRTS} {
 			t.Run(fmt.Sprintf("%s, %v", name, from), func(t *testing.T) {
 				r := in(t, from, c.set)
 				m := good()
@@ -195,8 +195,8 @@ func TestModifyIsAllOrNothing(t *testing.T) {
 // IRD.
 func TestModifyReadResources(t *testing.T) {
 	r := newRig(t, setup{ird: -1, ord: 1})
-	read := func(id uint64) wr.Send {
-		return wr.Send{ID: id, Op: wr.OpRead, Local: r.full.sge(int(id)*8, 4), Remote: wr.Remote{STag: 5}}
+	read := func(id uint64) wr.Request {
+		return wr.Request{ID: id, Op: wr.OpRead, Local: r.full.sge(int(id)*8, 4), Remote: wr.Remote{STag: 5}}
 	}
 	r.postSend(read(1), read(2), read(3), read(4))
 	request := func(msn int) { require.EqualValues(t, msn, r.next()[13], "MSN of the Read Request") }
@@ -206,11 +206,11 @@ func TestModifyReadResources(t *testing.T) {
 	}
 	request(1)
 	require.True(t, r.peer.Silent(20*time.Millisecond), "ORD is 1")
-	require.NoError(t, r.q.Modify(Modify{Next: RTS, ORD: num(3), IRD: num(2)}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: num(3), IRD: num(2)}))
 	request(2)
 	request(3)
 	require.True(t, r.peer.Silent(20*time.Millisecond), "ORD is 3")
-	require.NoError(t, r.q.Modify(Modify{Next: RTS, ORD: num(1)}), "RV-6.5-M9: also with more outstanding")
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: num(1)}), "RV-6.5-M9: also with more outstanding")
 	answer(1)
 	answer(2)
 	require.Len(t, r.wait(r.scq, 2), 2)
@@ -222,7 +222,7 @@ func TestModifyReadResources(t *testing.T) {
 
 	r.send(goodRead(1)(r))
 	r.next()
-	require.NoError(t, r.q.Modify(Modify{Next: RTS, IRD: num(0)}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateRTS, IRD: num(0)}))
 	bad := goodRead(2)(r)
 	r.send(bad)
 	require.Equal(t, terminate(0x1202, echoDDP, bad), r.next())
@@ -232,8 +232,8 @@ func TestModifyReadResources(t *testing.T) {
 // TestORDOfZeroAndBack: a Read with ORD 0 is an error, also after Modify QP.
 func TestORDOfZeroAndBack(t *testing.T) {
 	r := newRig(t, setup{})
-	require.NoError(t, r.q.Modify(Modify{Next: RTS, ORD: num(0)}))
-	r.postSend(wr.Send{ID: 1, Op: wr.OpRead})
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: num(0)}))
+	r.postSend(wr.Request{ID: 1, Op: wr.OpRead})
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.Equal(t, []comp{{1, wr.StatusZeroReadResources, 0}}, r.wait(r.scq, 1))
 }
@@ -247,11 +247,11 @@ func TestQuery(t *testing.T) {
 	got := r.q.Query()
 	require.NotNil(t, got.Stream)
 	require.Equal(t, Attributes{
-		State: RTS, SendDepth: 16, RecvDepth: 16, SendSGE: 5, WriteSGE: 6, RecvSGE: 7, IRD: 4, ORD: 4,
+		State: wr.StateRTS, SendDepth: 16, RecvDepth: 16, SendSGE: 5, WriteSGE: 6, RecvSGE: 7, IRD: 4, ORD: 4,
 		NoInboundRead: true, NoInboundWrite: true, NoBind: true, Privileged: true, GracefulReceive: true, Stream: got.Stream,
 	}, got)
 	r = newIdleRig(t, setup{config: func(c *Config) { shared(c); c.RQLimit = 2 }})
 	require.Equal(t, Attributes{
-		State: Idle, SendDepth: 16, SendSGE: 4, WriteSGE: 4, IRD: 4, ORD: 4, RQLimit: 2, RQLimitArmed: true,
+		State: wr.StateIdle, SendDepth: 16, SendSGE: 4, WriteSGE: 4, IRD: 4, ORD: 4, RQLimit: 2, RQLimitArmed: true,
 	}, r.q.Query())
 }

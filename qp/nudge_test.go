@@ -56,11 +56,11 @@ func TestNudges(t *testing.T) {
 	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
 		ulpdus, _ := r.arrivals(begun, 25*time.Millisecond)
 		require.Empty(t, ulpdus, "before the program has sent anything")
-		r.postSend(wr.Send{ID: 1})
+		r.postSend(wr.Request{ID: 1})
 		got, at := r.arrivals(begun, 50*time.Millisecond)
 		require.Equal(t, [][]byte{wire.Send(1, nil).Octets(), aNudge, aNudge}, got)
 		require.Equal(t, ms(25, 30, 70), at)
-		r.postSend(wr.Send{ID: 2})
+		r.postSend(wr.Request{ID: 2})
 		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
 		got, at = r.arrivals(begun, time.Hour)
 		require.Len(t, got, 7)
@@ -87,7 +87,7 @@ func TestNudgeOnceHeard(t *testing.T) {
 			nudged(t, func(t *testing.T, r *rig, begun time.Time) {
 				post := func(yes bool, id uint64) {
 					if yes {
-						r.postSend(wr.Send{ID: id})
+						r.postSend(wr.Request{ID: id})
 						require.Equal(t, wire.Send(uint32(id), nil).Octets(), r.next())
 					}
 				}
@@ -129,7 +129,7 @@ func TestNudgeNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			nudged(t, func(t *testing.T, r *rig, begun time.Time) {
 				r.send(wire.Write(0, 0, nil).Octets())
-				r.postSend(wr.Send{ID: 1})
+				r.postSend(wr.Request{ID: 1})
 				require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 				got, _ := r.arrivals(begun, time.Hour)
 				require.Empty(t, got)
@@ -138,7 +138,7 @@ func TestNudgeNobody(t *testing.T) {
 	}
 	// The peer has said nothing at all.
 	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
-		r.postSend(wr.Send{ID: 1})
+		r.postSend(wr.Request{ID: 1})
 		got, _ := r.arrivals(begun, time.Hour)
 		require.Equal(t, [][]byte{wire.Send(1, nil).Octets()}, got)
 	}, func(s *mpa.Stream) { s.Nudge = false })
@@ -147,7 +147,7 @@ func TestNudgeNobody(t *testing.T) {
 // TestNudgeEnds: a session that has ended sends none.
 func TestNudgeEnds(t *testing.T) {
 	nudged(t, func(t *testing.T, r *rig, begun time.Time) {
-		r.postSend(wr.Send{ID: 1})
+		r.postSend(wr.Request{ID: 1})
 		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 		require.NoError(t, r.q.Destroy())
 		end, fpdus, err := r.peer.End()

@@ -117,19 +117,19 @@ func (r *rig) requireReset() {
 // requireToldIn checks in which state the queue pair was when the first event
 // came, and that it had no LLP stream then if that is Error (RV-6.2.5-M15 to M19:
 // the reset, the state, the event).
-func (r *rig) requireToldIn(want State) {
+func (r *rig) requireToldIn(want wr.State) {
 	r.t.Helper()
 	r.over()
 	require.NotEmpty(r.t, r.events.query)
 	require.Equal(r.t, want, r.events.query[0].State)
-	if want == Error {
+	if want == wr.StateError {
 		require.Nil(r.t, r.events.query[0].Stream)
 	}
 }
 
 // requireSettled checks how a session ended: the state, the LLP stream not tied to
 // the queue pair any more, and all asynchronous events since it began.
-func (r *rig) requireSettled(want State, events ...wr.EventID) {
+func (r *rig) requireSettled(want wr.State, events ...wr.EventID) {
 	r.t.Helper()
 	r.over()
 	require.Equal(r.t, want, r.q.State())

@@ -20,13 +20,13 @@ func TestDroppedCompletionsFreeTheirSlots(t *testing.T) {
 		SendDepth: 2, RecvDepth: 2, SendSGE: 1, RecvSGE: 1,
 	})
 	for range 3 {
-		n, err := q.PostSend(wr.Send{}, wr.Send{})
+		n, err := q.PostSend(wr.Request{}, wr.Request{})
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
 		n, err = q.PostRecv(wr.Recv{}, wr.Recv{})
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
-		require.NoError(t, q.Modify(Modify{Next: Error}))
-		require.NoError(t, q.Modify(Modify{Next: Idle}))
+		require.NoError(t, q.Modify(Modify{Next: wr.StateError}))
+		require.NoError(t, q.Modify(Modify{Next: wr.StateIdle}))
 	}
 }

@@ -17,14 +17,14 @@ import (
 // TestStateMachineIsCurrent: docs/state-machine.md.
 func TestStateMachineIsCurrent(t *testing.T) {
 	var b strings.Builder
-	for _, s := range States() {
+	for _, s := range allStates() {
 		fmt.Fprintf(&b, "\n## %v\n\n| when | next state | what is done |\n|---|---|---|\n", s)
-		for _, trig := range Triggers() {
-			if !Happens(s, trig) {
+		for _, trig := range allTriggers() {
+			if !happens(s, trig) {
 				fmt.Fprintf(&b, "| %v | - | cannot happen |\n", trig)
 				continue
 			}
-			tr := Step(s, trig)
+			tr := step(s, trig)
 			next, what := tr.Next, tr.Actions.String()
 			switch {
 			case tr.Err != 0:
@@ -42,8 +42,8 @@ func TestStateMachineIsCurrent(t *testing.T) {
 func TestErrorsAreCurrent(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| what happened | work request | event | Terminate | then | decided by |\n|---|---|---|---|---|---|\n")
-	for _, f := range Faults() {
-		c := ConsequenceOf(f)
+	for _, f := range allFaults() {
+		c := consequenceOf(f)
 		status, event, term := "-", "-", "none"
 		if c.Status != wr.StatusFlushed {
 			status = c.Status.String()
@@ -55,7 +55,7 @@ func TestErrorsAreCurrent(t *testing.T) {
 			term = fmt.Sprintf("`0x%04x`", uint16(c.Code))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", c.Name, status, event, term,
-			Step(c.In, c.Trigger).Next, c.Source)
+			step(c.In, c.Trigger).Next, c.Source)
 	}
 	generated(t, "../docs/errors.md", b.String())
 }

@@ -15,13 +15,13 @@ import (
 // The work is that of an attack: see arrange.
 type parting struct {
 	name  string
-	fault Fault
+	fault fault
 	set   setup
 	idle  bool // no work on the queue pair's Send Queue
 	do    func(*rig)
 	code  int      // of the Terminate; none: no Terminate goes out
 	end   wire.End // what the peer sees; "": not looked at
-	state State
+	state wr.State
 	event wr.EventID // 0: no event at all
 	sends []comp     // nil: all flushed
 	after func(*rig)
@@ -61,12 +61,12 @@ func (p parting) run(t *testing.T) {
 		p.after(r)
 	}
 	r.requireMemory()
-	if p.state == Error {
+	if p.state == wr.StateError {
 		r.requireReusable()
 	}
 }
 
-func modifyTo(s State) func(*rig) {
+func modifyTo(s wr.State) func(*rig) {
 	return func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: s})) }
 }
 
@@ -77,7 +77,7 @@ func peerResets(r *rig) { require.NoError(r.t, r.peer.Reset()) }
 // whileClosing has the queue pair close, and the peer do something when it sees that.
 func whileClosing(do func(*rig)) func(*rig) {
 	return func(r *rig) {
-		modifyTo(Closing)(r)
+		modifyTo(wr.StateClosing)(r)
 		r.requireEnd(wire.FIN)
 		do(r)
 	}
@@ -86,7 +86,7 @@ func whileClosing(do func(*rig)) func(*rig) {
 // whileTerminating does the same with a Terminate Message.
 func whileTerminating(do func(*rig)) func(*rig) {
 	return func(r *rig) {
-		modifyTo(Terminate)(r)
+		modifyTo(wr.StateTerminate)(r)
 		require.Equal(r.t, terminate(0, echoNone, nil), r.next())
 		do(r)
 	}
@@ -105,101 +105,101 @@ var short = setup{closeTimeout: 30 * time.Millisecond}
 
 var partings = []parting{
 	// Verbs draft 6.2.2.2 to 6.2.2.4.
-	{name: "FIN", fault: FaultPeerClosed, idle: true, do: peerCloses, code: none, end: wire.FIN, state: Idle, event: wr.EventLLPCloseComplete},
-	{name: "FIN with work", fault: FaultPeerClosedBusy, do: peerCloses, code: 0x0207, end: wire.FIN, state: Error, event: wr.EventBadLLPClose},
+	{name: "FIN", fault: faultPeerClosed, idle: true, do: peerCloses, code: none, end: wire.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
+	{name: "FIN with work", fault: faultPeerClosedBusy, do: peerCloses, code: 0x0207, end: wire.FIN, state: wr.StateError, event: wr.EventBadLLPClose},
 	{
-		name: "FIN in a FPDU", fault: FaultLLPLost, idle: true,
+		name: "FIN in a FPDU", fault: faultLLPLost, idle: true,
 		do: func(r *rig) {
 			b := r.peer.Frame(wire.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets())
 			require.NoError(r.t, r.peer.Raw(b[:60]))
 			peerCloses(r)
 		},
-		code: none, end: wire.Reset, state: Error, event: wr.EventLLPLost,
+		code: none, end: wire.Reset, state: wr.StateError, event: wr.EventLLPLost,
 	},
 	{
-		name: "FIN in a length", fault: FaultLLPLost, idle: true,
+		name: "FIN in a length", fault: faultLLPLost, idle: true,
 		do: func(r *rig) {
 			require.NoError(r.t, r.peer.Raw([]byte{0}))
 			peerCloses(r)
 		},
-		code: none, end: wire.Reset, state: Error, event: wr.EventLLPLost,
+		code: none, end: wire.Reset, state: wr.StateError, event: wr.EventLLPLost,
 	},
-	{name: "RST", fault: FaultLLPReset, idle: true, do: peerResets, code: none, state: Error, event: wr.EventLLPReset},
-	{name: "RST with work", fault: FaultLLPReset, do: peerResets, code: none, state: Error, event: wr.EventLLPReset},
-	{name: "verb", fault: FaultModifyClosing, idle: true, do: modifyTo(Closing), code: none, end: wire.FIN, state: Idle, event: wr.EventLLPCloseComplete},
-	{name: "verb", fault: FaultModifyTerminate, do: modifyTo(Terminate), code: 0, end: wire.FIN, state: Error}, // 6.6.2.2
-	{name: "verb, idle", fault: FaultModifyTerminate, idle: true, do: modifyTo(Terminate), code: 0, end: wire.FIN, state: Error},
-	{name: "verb", fault: FaultModifyError, do: modifyTo(Error), code: none, end: wire.Reset, state: Error}, // 6.6.2.3
+	{name: "RST", fault: faultLLPReset, idle: true, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset},
+	{name: "RST with work", fault: faultLLPReset, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset},
+	{name: "verb", fault: faultModifyClosing, idle: true, do: modifyTo(wr.StateClosing), code: none, end: wire.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
+	{name: "verb", fault: faultModifyTerminate, do: modifyTo(wr.StateTerminate), code: 0, end: wire.FIN, state: wr.StateError}, // 6.6.2.2
+	{name: "verb, idle", fault: faultModifyTerminate, idle: true, do: modifyTo(wr.StateTerminate), code: 0, end: wire.FIN, state: wr.StateError},
+	{name: "verb", fault: faultModifyError, do: modifyTo(wr.StateError), code: none, end: wire.Reset, state: wr.StateError}, // 6.6.2.3
 
 	// Verbs draft 6.2.5, figure 11.
 	{
-		name: "flushed before the peer closes", fault: FaultClosed, idle: true,
+		name: "flushed before the peer closes", fault: faultClosed, idle: true,
 		do: whileClosing(func(r *rig) {
 			require.Eventually(r.t, func() bool { return r.rcq.Len() == 2 }, patience, time.Millisecond)
 			peerCloses(r)
 		}),
-		code: none, state: Idle, event: wr.EventLLPCloseComplete,
+		code: none, state: wr.StateIdle, event: wr.EventLLPCloseComplete,
 	},
-	{name: "work left", fault: FaultClosingWork, do: modifyTo(Closing), code: none, end: wire.Reset, state: Error, event: wr.EventBadClose},
-	{name: "data", fault: FaultClosingSegment, idle: true, do: whileClosing(peerSends(someWrite)), code: none, state: Error, event: wr.EventBadClose},
+	{name: "work left", fault: faultClosingWork, do: modifyTo(wr.StateClosing), code: none, end: wire.Reset, state: wr.StateError, event: wr.EventBadClose},
+	{name: "data", fault: faultClosingSegment, idle: true, do: whileClosing(peerSends(someWrite)), code: none, state: wr.StateError, event: wr.EventBadClose},
 	{
-		name: "one octet", fault: FaultClosingSegment, idle: true,
+		name: "one octet", fault: faultClosingSegment, idle: true,
 		do:   whileClosing(func(r *rig) { require.NoError(r.t, r.peer.Raw([]byte{0})) }),
-		code: none, state: Error, event: wr.EventBadClose,
+		code: none, state: wr.StateError, event: wr.EventBadClose,
 	},
 	{
-		name: "no segment", fault: FaultClosingSegment, idle: true, do: whileClosing(peerSends(octets(1, 0xC1))),
-		code: none, state: Error, event: wr.EventBadClose,
+		name: "no segment", fault: faultClosingSegment, idle: true, do: whileClosing(peerSends(octets(1, 0xC1))),
+		code: none, state: wr.StateError, event: wr.EventBadClose,
 	},
 	{
-		name: "Terminate", fault: FaultClosingTerminate, idle: true,
+		name: "Terminate", fault: faultClosingTerminate, idle: true,
 		do:   whileClosing(func(r *rig) { r.send(terminate(0x0207, echoNone, nil)) }),
-		code: none, state: Error, event: wr.EventBadClose,
+		code: none, state: wr.StateError, event: wr.EventBadClose,
 		after: func(r *rig) {
 			require.Equal(r.t, &TerminateMessage{Code: 0x0207, Raw: []byte{2, 7, 0, 0}}, r.q.Query().Terminate)
 		},
 	},
 	{
-		name: "bad Terminate", fault: FaultClosingSegment, idle: true,
+		name: "bad Terminate", fault: faultClosingSegment, idle: true,
 		do:   whileClosing(func(r *rig) { r.send(terminate(0x0207, echoNone, nil)[:20]) }),
-		code: none, state: Error, event: wr.EventBadClose,
+		code: none, state: wr.StateError, event: wr.EventBadClose,
 		after: func(r *rig) { require.Nil(r.t, r.q.Query().Terminate) },
 	},
-	{name: "RST while closing", fault: FaultLLPLost, idle: true, do: whileClosing(peerResets), code: none, state: Error, event: wr.EventLLPLost},
-	{name: "peer never closes", fault: FaultLLPLost, set: short, idle: true, do: modifyTo(Closing), code: none, state: Error, event: wr.EventLLPLost},
+	{name: "RST while closing", fault: faultLLPLost, idle: true, do: whileClosing(peerResets), code: none, state: wr.StateError, event: wr.EventLLPLost},
+	{name: "peer never closes", fault: faultLLPLost, set: short, idle: true, do: modifyTo(wr.StateClosing), code: none, state: wr.StateError, event: wr.EventLLPLost},
 
 	// Verbs draft 6.2.3: told to who has not been told by an event.
-	{name: "RST, behind the verb", fault: FaultLLPTerminating, idle: true, do: whileTerminating(peerResets), code: none, state: Error, event: wr.EventBadClose},
-	{name: "timeout, behind the verb", fault: FaultLLPTerminating, set: short, idle: true, do: modifyTo(Terminate), code: 0, state: Error, event: wr.EventBadClose},
+	{name: "RST, behind the verb", fault: faultLLPTerminating, idle: true, do: whileTerminating(peerResets), code: none, state: wr.StateError, event: wr.EventBadClose},
+	{name: "timeout, behind the verb", fault: faultLLPTerminating, set: short, idle: true, do: modifyTo(wr.StateTerminate), code: 0, state: wr.StateError, event: wr.EventBadClose},
 	{
-		name: "timeout, behind an event", fault: FaultLLPTerminating, set: short, idle: true,
+		name: "timeout, behind an event", fault: faultLLPTerminating, set: short, idle: true,
 		do: func(r *rig) {
 			bad := wire.Send(9, nil).Octets()
 			r.send(bad)
 			require.Equal(r.t, terminate(0x1203, echoDDP, bad), r.next())
 		},
-		code: none, state: Error, event: wr.EventRQMSNRange,
+		code: none, state: wr.StateError, event: wr.EventRQMSNRange,
 	},
 	{
-		name: "timeout, behind a completion", fault: FaultLLPTerminating, set: short, idle: true,
-		do:   func(r *rig) { r.postSend(wr.Send{ID: 5, SGL: []wr.SGE{{STag: r.gone, Length: 1}}}) },
-		code: 0, state: Error, event: wr.EventBadClose, sends: []comp{{5, wr.StatusInvalidSTag, 0}},
+		name: "timeout, behind a completion", fault: faultLLPTerminating, set: short, idle: true,
+		do:   func(r *rig) { r.postSend(wr.Request{ID: 5, SGL: []wr.SGE{{STag: r.gone, Length: 1}}}) },
+		code: 0, state: wr.StateError, event: wr.EventBadClose, sends: []comp{{5, wr.StatusInvalidSTag, 0}},
 	},
 
 	// Figures 24 and 25: what only a program provokes (RV-6.2.3-M14).
 	{
-		name: "idle", fault: FaultLocal, idle: true, do: func(r *rig) { r.q.Fail() },
-		code: 0x0207, end: wire.FIN, state: Error, event: wr.EventLocalQPCatastrophic,
+		name: "idle", fault: faultLocal, idle: true, do: func(r *rig) { r.q.Fail() },
+		code: 0x0207, end: wire.FIN, state: wr.StateError, event: wr.EventLocalQPCatastrophic,
 	},
 	{
-		name: "at a Read", fault: FaultLocal, do: func(r *rig) { r.q.Fail() }, code: 0x0207, end: wire.FIN, state: Error,
+		name: "at a Read", fault: faultLocal, do: func(r *rig) { r.q.Fail() }, code: 0x0207, end: wire.FIN, state: wr.StateError,
 		sends: []comp{{10, wr.StatusLocalQPCatastrophic, 0}, {11, wr.StatusFlushed, 0}},
 	},
-	{name: "idle", fault: FaultGlobal, idle: true, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: wire.FIN, state: Error},
-	{name: "at work", fault: FaultGlobal, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: wire.FIN, state: Error},
+	{name: "idle", fault: faultGlobal, idle: true, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: wire.FIN, state: wr.StateError},
+	{name: "at work", fault: faultGlobal, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: wire.FIN, state: wr.StateError},
 	{
-		name: "while closing", fault: FaultLocal, idle: true, do: whileClosing(func(r *rig) { r.q.Fail() }),
-		code: none, state: Error, event: wr.EventLocalQPCatastrophic,
+		name: "while closing", fault: faultLocal, idle: true, do: whileClosing(func(r *rig) { r.q.Fail() }),
+		code: none, state: wr.StateError, event: wr.EventLocalQPCatastrophic,
 	},
-	{name: "while closing", fault: FaultGlobal, idle: true, do: whileClosing(func(r *rig) { r.q.FailGlobal() }), code: none, state: Error},
+	{name: "while closing", fault: faultGlobal, idle: true, do: whileClosing(func(r *rig) { r.q.FailGlobal() }), code: none, state: wr.StateError},
 }

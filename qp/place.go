@@ -8,28 +8,28 @@ import (
 )
 
 // inWrite places a segment of an RDMA Write.
-func (s *session) inWrite(seg ddp.Segment) Fault {
-	if f := s.tagged(rdmap.Write, seg); f != NoFault {
+func (s *session) inWrite(seg ddp.Segment) fault {
+	if f := s.tagged(rdmap.Write, seg); f != noFault {
 		return f
 	}
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
 	if seg.Size() == 0 {
-		return NoFault
+		return noFault
 	}
 	return s.placeTagged(sideTagged, seg)
 }
 
 // tagged follows tagged messages: one ends before another begins.
-func (s *session) tagged(op rdmap.Opcode, seg ddp.Segment) Fault {
+func (s *session) tagged(op rdmap.Opcode, seg ddp.Segment) fault {
 	r := &s.rx
 	if s.outOfTurn(op, seg) {
-		return FaultOpcode
+		return faultOpcode
 	}
 	if seg.Size() > 0 || !r.tagOpen {
 		r.tagSTag = seg.STag()
 	}
 	r.tagOpen, r.tagOp = !seg.Last(), op
-	return NoFault
+	return noFault
 }
 
 // outOfTurn reports whether a segment belongs to another tagged message than the
@@ -41,9 +41,9 @@ func (s *session) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 
 // placeTagged copies the payload to where its STag and TO say. What is wrong with the
 // memory is a fault of that side.
-func (s *session) placeTagged(of side, seg ddp.Segment) Fault {
+func (s *session) placeTagged(of side, seg ddp.Segment) fault {
 	if s.q.cfg.NoInboundWrite { // figure 21
-		return FaultWriteNotEnabled
+		return faultWriteNotEnabled
 	}
 	ref, f := s.rx.targets.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
 	if f != stag.OK {
@@ -52,7 +52,7 @@ func (s *session) placeTagged(of side, seg ddp.Segment) Fault {
 	if !seg.IsPlaced() && !placed(of == sideTagged, ref, seg) {
 		return memoryFault(of, ref.Lost()) // revoked between the two, or vanished
 	}
-	return NoFault
+	return noFault
 }
 
 // placed copies the payload that is here to its memory. byPeer says that a peer writes
@@ -67,44 +67,44 @@ func placed(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 // inReadResponse places a segment of the answer to the oldest outstanding RDMA
 // Read. It has to be what was asked for: a peer may not use the response to
 // write elsewhere (RFC 5040 5.2.2).
-func (s *session) inReadResponse(seg ddp.Segment) Fault {
-	if f := s.tagged(rdmap.ReadResponse, seg); f != NoFault {
+func (s *session) inReadResponse(seg ddp.Segment) fault {
+	if f := s.tagged(rdmap.ReadResponse, seg); f != noFault {
 		return f
 	}
 	r, o := &s.rx, s.reads.first()
 	if o == nil {
-		return FaultUnexpectedResponse
+		return faultUnexpectedResponse
 	}
 	n := uint32(seg.Size())
 	if n > 0 {
 		switch {
 		case seg.STag() != o.stag:
-			return FaultTagSTag
+			return faultTagSTag
 		case seg.TO() != o.to+uint64(r.readGot), n > o.size-r.readGot:
-			return FaultTagBounds
+			return faultTagBounds
 		}
-		if f := s.placeTagged(sideSink, seg); f != NoFault {
+		if f := s.placeTagged(sideSink, seg); f != noFault {
 			return f
 		}
 		r.readGot += n
 	}
 	if !seg.Last() { // the L bit may come on an empty segment behind the data
-		return NoFault
+		return noFault
 	}
 	if r.readGot != o.size {
-		return FaultTagBounds
+		return faultTagBounds
 	}
 	r.readGot = 0
 	s.readDone(o)
-	return NoFault
+	return noFault
 }
 
 // placingCause is inboundCause for a segment that is not of a Send. If its fault is the
 // sink's, the oldest RDMA Read is at fault, whose answer it is (draft 6.2.2.3).
-func (s *session) placingCause(f Fault, seg ddp.Segment) cause {
+func (s *session) placingCause(f fault, seg ddp.Segment) cause {
 	c := inboundCause(f, seg)
 	switch f {
-	case FaultSinkSTag, FaultSinkBounds, FaultSinkAccess, FaultSinkPD:
+	case faultSinkSTag, faultSinkBounds, faultSinkAccess, faultSinkPD:
 		c.sq, c.hasSQ = s.reads.first().pos, true
 	default:
 	}
@@ -136,30 +136,30 @@ func (s *session) readDone(o *outboundRead) {
 
 // inReadRequest queues an RDMA Read Request for the transmit side, which checks
 // its source (verbs draft figure 24, IRRQ).
-func (s *session) inReadRequest(seg ddp.Segment) Fault {
+func (s *session) inReadRequest(seg ddp.Segment) fault {
 	if s.q.cfg.NoInboundRead {
-		return FaultReadNotEnabled
+		return faultReadNotEnabled
 	}
 	room := s.irrq.len() < s.irrq.size()
 	msn := s.rx.read.MSN()
 	switch s.rx.read.Accept(seg, rdmap.ReadRequestSize, room) {
 	case ddp.CodeOK:
 	case ddp.CodeNoBuffer:
-		return FaultReadTooMany
+		return faultReadTooMany
 	default:
 		if ahead(seg, msn, s.irrq.size()) {
-			return FaultReadMSNGap
+			return faultReadMSNGap
 		}
-		return FaultReadMSNRange
+		return faultReadMSNRange
 	}
 	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
 	in := inboundRead{req: req, msn: msn, head: [6]byte(seg.Header())}
 	s.handCompleted()     // who sees the answer shall find what came before it in the CQ
 	if !s.irrq.push(in) { // Modify QP has lowered IRD meanwhile
-		return FaultReadTooMany
+		return faultReadTooMany
 	}
 	s.rx.owes = true
-	return NoFault
+	return noFault
 }
 
 // ahead reports whether the MSN of seg is ahead of msn, the one due, which it is
@@ -172,7 +172,7 @@ func ahead(seg ddp.Segment, msn uint32, depth int) bool {
 // inTerminate keeps the peer's Terminate Message.
 func (s *session) inTerminate(seg ddp.Segment) {
 	s.end(cause{
-		fault:     FaultTerminateReceived,
+		fault:     faultTerminateReceived,
 		terminate: append([]byte(nil), seg.Payload()...),
 	})
 }

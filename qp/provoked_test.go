@@ -52,11 +52,11 @@ func (c receivedTerminate) run(t *testing.T) {
 	r.arrange(false)
 	r.send(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: c.payload}.Octets())
 	r.requireEnd(wire.FIN)
-	require.Equal(t, Terminate, r.q.State())
+	require.Equal(t, wr.StateTerminate, r.q.State())
 	require.NoError(t, r.peer.Close())
 	r.over()
 	got := r.q.Query()
-	require.Equal(t, Error, got.State)
+	require.Equal(t, wr.StateError, got.State)
 	require.NotNil(t, got.Terminate)
 	assert.False(t, got.Terminate.Sent)
 	assert.Equal(t, c.payload, got.Terminate.Raw)
@@ -80,7 +80,7 @@ func peerClosesWithReadsToAnswer(t *testing.T) {
 	r.s.tx.mu.Unlock()
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
 	r.requireEnd(wire.FIN)
-	r.requireSettled(Error, wr.EventBadLLPClose)
+	r.requireSettled(wr.StateError, wr.EventBadLLPClose)
 }
 
 // tooManyReads has one Read Request more come than IRD allows to wait.
@@ -95,8 +95,8 @@ func tooManyReads(t *testing.T) {
 	require.Equal(t, terminate(0x1202, echoDDP, bad), r.next())
 	r.requireEnd(wire.FIN)
 	require.NoError(t, r.peer.Close())
-	r.requireSettled(Error, wr.EventIRRQTooMany)
-	assert.Equal(t, FaultReadTooMany, r.s.cause.fault)
+	r.requireSettled(wr.StateError, wr.EventIRRQTooMany)
+	assert.Equal(t, faultReadTooMany, r.s.cause.fault)
 	r.requireReusable()
 }
 
@@ -107,9 +107,9 @@ func closingWithinAnFPDU(t *testing.T) {
 	b := r.peer.Frame(readRequest(1, 0, 0, 0).Octets())
 	require.NoError(t, r.peer.Raw(append(b, 0, 18, 0x41)))
 	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
-	require.NoError(t, r.q.Modify(Modify{Next: Closing}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
 	r.requireEnd(wire.Reset)
-	r.requireSettled(Error, wr.EventBadClose)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 }
 
 // failInTheMiddle of a Send: it is the request that was processed. The peer does
@@ -118,7 +118,7 @@ func failInTheMiddle(t *testing.T) {
 	r := newIdleRig(t, setup{closeTimeout: 50 * time.Millisecond, crc: true})
 	big := r.big(32 << 20)
 	r.connectNarrow()
-	r.postSend(wr.Send{ID: 1, SGL: []wr.SGE{big}}, wr.Send{ID: 2})
+	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{big}}, wr.Request{ID: 2})
 	r.stuck()
 	r.q.Fail()
 	r.over()
@@ -128,8 +128,8 @@ func failInTheMiddle(t *testing.T) {
 }
 
 func sendCQFull(t *testing.T) {
-	cqFull(t, FaultSQCompletion, wr.EventCQSQOverflow, func(r *rig) {
-		r.postSend(wr.Send{ID: 1}, wr.Send{ID: 2}, wr.Send{ID: 3})
+	cqFull(t, faultSQCompletion, wr.EventCQSQOverflow, func(r *rig) {
+		r.postSend(wr.Request{ID: 1}, wr.Request{ID: 2}, wr.Request{ID: 3})
 		r.next()
 		r.next()
 		r.next()
@@ -137,7 +137,7 @@ func sendCQFull(t *testing.T) {
 }
 
 func recvCQFull(t *testing.T) {
-	cqFull(t, FaultRQCompletion, wr.EventCQRQError, func(r *rig) {
+	cqFull(t, faultRQCompletion, wr.EventCQRQError, func(r *rig) {
 		r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2}, wr.Recv{ID: 3})
 		r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets(), wire.Send(3, nil).Octets())
 	})
@@ -145,7 +145,7 @@ func recvCQFull(t *testing.T) {
 
 // cqFull fills a CQ: the queue pair that finds no room ends, another one on the
 // same CQs goes on when there is room again (verbs draft 8.3.3).
-func cqFull(t *testing.T, f Fault, event wr.EventID, fill func(*rig)) {
+func cqFull(t *testing.T, f fault, event wr.EventID, fill func(*rig)) {
 	r := newRig(t, setup{cqe: 2})
 	other := newIdleRig(t, setup{})
 	other.q = New(Config{
@@ -156,12 +156,12 @@ func cqFull(t *testing.T, f Fault, event wr.EventID, fill func(*rig)) {
 	fill(r)
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
-	r.requireSettled(Error, event)
+	r.requireSettled(wr.StateError, event)
 	assert.Equal(t, f, r.s.cause.fault)
 	assert.Equal(t, []comp{{1, 0, 0}, {2, 0, 0}}, append(r.all(r.scq), r.all(r.rcq)...))
 
-	assert.Equal(t, RTS, other.q.State())
-	other.postSend(wr.Send{ID: 50})
+	assert.Equal(t, wr.StateRTS, other.q.State())
+	other.postSend(wr.Request{ID: 50})
 	other.postRecv(wr.Recv{ID: 51})
 	other.send(wire.Send(1, nil).Octets())
 	assert.Equal(t, []comp{{50, 0, 0}}, other.wait(r.scq, 1))

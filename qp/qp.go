@@ -140,14 +140,14 @@ func New(c Config) *QP {
 func (q *QP) ID() wr.QPID { return q.cfg.ID }
 
 // State is the state at this moment.
-func (q *QP) State() State { return State(q.state.Load()) }
+func (q *QP) State() wr.State { return wr.State(q.state.Load()) }
 
 // PostSend posts a list of work requests to the Send Queue, in order, and
 // reports how many were posted. The first that is refused stops the list
 // (verbs draft 8.2.1). It does not block and keeps nothing of reqs. Errors:
 // wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
 // wr.ErrInvalidQP.
-func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
+func (q *QP) PostSend(reqs ...wr.Request) (int, error) {
 	n, octets, err := q.postSend(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
@@ -158,10 +158,10 @@ func (q *QP) PostSend(reqs ...wr.Send) (int, error) {
 }
 
 // postSend queues requests, and reports how many, and of how many octets.
-func (q *QP) postSend(reqs []wr.Send) (n int, octets uint64, err error) {
+func (q *QP) postSend(reqs []wr.Request) (n int, octets uint64, err error) {
 	q.sq.postMu.Lock()
 	defer q.sq.postMu.Unlock()
-	if err := q.accepts(TrigPostSQ); err != nil {
+	if err := q.accepts(trigPostSQ); err != nil {
 		return 0, 0, err
 	}
 	before := q.sq.octets
@@ -196,7 +196,7 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	if q.cfg.SRQ != nil { // RV-6.3.5-M2, M3
 		return 0, q.refusal(wr.ErrRQUsesSRQ)
 	}
-	if err := q.accepts(TrigPostRQ); err != nil {
+	if err := q.accepts(trigPostRQ); err != nil {
 		return 0, err
 	}
 	for i := range reqs {
@@ -208,9 +208,9 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 }
 
 // accepts reports whether a post is in order, with that queue's postMu held.
-func (q *QP) accepts(t Trigger) error {
+func (q *QP) accepts(t trigger) error {
 	c := &table[q.State()][t]
-	if c.Actions&ActEnqueue == 0 {
+	if c.Actions&actEnqueue == 0 {
 		return q.refusal(c.Err)
 	}
 	return nil
@@ -227,7 +227,7 @@ func (q *QP) refusal(err wr.ImmediateError) error {
 // Attributes are what Query QP returns (verbs draft 9.2.5.2), as far as they can
 // change or differ from Config.
 type Attributes struct {
-	State                State
+	State                wr.State
 	SendDepth, RecvDepth int // as allocated
 	SendSGE, RecvSGE     int // with an S-RQ the depth and SGEs of receives are 0
 	IRD, ORD             int
@@ -281,12 +281,12 @@ func (q *QP) raise(id wr.EventID) {
 
 // keepTerminate keeps the Terminate Message that a transition comes with for Query
 // QP: the one that arrived, or the one to be sent, which it composes. With mu held.
-func (q *QP) keepTerminate(t Transition, c *cause) {
-	sends := t.Actions&ActSendTerminate != 0
+func (q *QP) keepTerminate(t transition, c *cause) {
+	sends := t.Actions&actSendTerminate != 0
 	if sends {
 		c.composeTerminate()
 	}
-	if sends || t.Actions&ActKeepTerminate != 0 {
+	if sends || t.Actions&actKeepTerminate != 0 {
 		term, _ := rdmap.ParseTerminate(c.terminate)
 		q.terminate = &TerminateMessage{Sent: sends, Code: term.Code, Raw: c.terminate}
 	}
@@ -294,7 +294,7 @@ func (q *QP) keepTerminate(t Transition, c *cause) {
 
 // setState enters a state with every post either before or after it, and with mu
 // held.
-func (q *QP) setState(s State) {
+func (q *QP) setState(s wr.State) {
 	q.sq.postMu.Lock()
 	q.rq.postMu.Lock()
 	q.state.Store(uint32(s))
@@ -303,9 +303,9 @@ func (q *QP) setState(s State) {
 }
 
 // enter takes a transition for which no LLP stream matters, with mu held.
-func (q *QP) enter(t Transition) {
+func (q *QP) enter(t transition) {
 	q.setState(t.Next)
-	if t.Actions&ActFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
+	if t.Actions&actFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
 		q.terminate = nil
 		q.sq.flush(noElement, wr.StatusFlushed)
 		q.rq.flush(wr.StatusFlushed)
@@ -313,15 +313,15 @@ func (q *QP) enter(t Transition) {
 }
 
 // leaveRTS takes the transition that c means, and completes c.
-func (q *QP) leaveRTS(s *session, c *cause) Transition {
+func (q *QP) leaveRTS(s *session, c *cause) transition {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sq.postMu.Lock()
 	q.rq.postMu.Lock()
-	if c.fault == FaultPeerClosed && s.busy() { // draft 6.2.2.2
-		c.fault = FaultPeerClosedBusy
+	if c.fault == faultPeerClosed && s.busy() { // draft 6.2.2.2
+		c.fault = faultPeerClosedBusy
 	}
-	t := Step(q.State(), c.trigger())
+	t := step(q.State(), c.trigger())
 	q.state.Store(uint32(t.Next))
 	q.rq.postMu.Unlock()
 	q.sq.postMu.Unlock()
@@ -330,13 +330,13 @@ func (q *QP) leaveRTS(s *session, c *cause) Transition {
 }
 
 // endSession takes the last transition of a session, because of c.
-func (q *QP) endSession(t Transition, c *cause) {
+func (q *QP) endSession(t transition, c *cause) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.keepTerminate(t, c)
 	s := q.last.Load()
 	s.outcome.State, s.outcome.Terminate, s.outcome.Destroyed = t.Next, q.terminate, q.leaving.Load()
-	if t.Actions&ActRelease != 0 {
+	if t.Actions&actRelease != 0 {
 		q.session.Store(nil)
 	}
 	q.setState(t.Next)

@@ -55,7 +55,7 @@ func TestRing(t *testing.T) {
 // are answered all the same, and the new limit holds (verbs draft 6.5).
 func TestIRDResize(t *testing.T) {
 	r := newRig(t, setup{ird: 2})
-	modify := func(ird int) error { return r.q.Modify(Modify{Next: RTS, IRD: &ird}) }
+	modify := func(ird int) error { return r.q.Modify(Modify{Next: wr.StateRTS, IRD: &ird}) }
 	queued := func(n int) {
 		t.Helper()
 		require.Eventually(t, func() bool { return r.s.irrq.len() == n }, patience, 1e6)
@@ -101,9 +101,9 @@ func TestReadInvalidate(t *testing.T) {
 			return info.Valid
 		}
 		r.postSend(
-			wr.Send{ID: 1, Op: wr.OpReadInvalidate, Flags: flags, Local: r.full.sge(100, 20), Remote: wr.Remote{STag: 5}},
-			wr.Send{ID: 2, SGL: r.private.sgl(0, 1)},
-			wr.Send{ID: 3, Flags: wr.ReadFence},
+			wr.Request{ID: 1, Op: wr.OpReadInvalidate, Flags: flags, Local: r.full.sge(100, 20), Remote: wr.Remote{STag: 5}},
+			wr.Request{ID: 2, SGL: r.private.sgl(0, 1)},
+			wr.Request{ID: 3, Flags: wr.ReadFence},
 		)
 		r.next()
 		require.Equal(t, wire.Send(1, r.private.mem()[:1]).Octets(), r.next())
@@ -124,7 +124,7 @@ func TestReadInvalidate(t *testing.T) {
 		r.requireMemory()
 		require.NoError(t, r.peer.CloseWrite())
 		r.over()
-		require.Equal(t, Idle, r.q.State(), "nothing is left")
+		require.Equal(t, wr.StateIdle, r.q.State(), "nothing is left")
 	}
 }
 
@@ -139,8 +139,8 @@ func TestReadInvalidateIsFirst(t *testing.T) {
 	}})
 	r.newQP()
 	r.connect()
-	require.NoError(t, r.scq.Request(cq.NotifyNext))
-	r.postSend(wr.Send{ID: 1, Op: wr.OpReadInvalidate, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}})
+	require.NoError(t, r.scq.Request(wr.NotifyNext))
+	r.postSend(wr.Request{ID: 1, Op: wr.OpReadInvalidate, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}})
 	r.next()
 	r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
 	require.False(t, <-seen)
@@ -154,7 +154,7 @@ func TestReadInvalidateRefused(t *testing.T) {
 		sink   func(*rig) *slab
 		size   int
 		before func(*rig, *slab) // the last segment
-		fault  Fault
+		fault  fault
 		status wr.Status
 	}{
 		"shared region": {func(r *rig) *slab {
@@ -162,28 +162,28 @@ func TestReadInvalidateRefused(t *testing.T) {
 			_, err := r.tab.RegisterShared(s.stag, stag.SharedConfig{PD: ownPD, Access: wr.LocalRead, Addressing: wr.ZeroBased})
 			require.NoError(r.t, err)
 			return s
-		}, 9, nil, FaultInvalidateLocalSTag, wr.StatusInvalidSTag},
+		}, 9, nil, faultInvalidateLocalSTag, wr.StatusInvalidSTag},
 		"region with a window": {func(r *rig) *slab {
 			s := r.newSlab(stag.RegionConfig{PD: ownPD, Access: remote | wr.BindWindow, Key: 10})
-			b := wr.Bind{Window: unbound(r), Region: s.stag, VA: s.base, Length: 1, Access: wr.RemoteRead}
+			b := wr.BindRequest{Window: unbound(r), Region: s.stag, VA: s.base, Length: 1, Access: wr.RemoteRead}
 			require.Equal(r.t, stag.OK, r.tab.Bind(&b, stag.User{PD: ownPD, QP: otherQP, Windows: new(stag.Windows)}))
 			return s
-		}, 9, nil, FaultInvalidateLocalWindows, wr.StatusInvalidSTag},
+		}, 9, nil, faultInvalidateLocalWindows, wr.StatusInvalidSTag},
 		"gone meanwhile": {
 			func(r *rig) *slab { return r.full }, 9,
-			func(r *rig, s *slab) { require.NoError(r.t, r.tab.Deallocate(s.stag)) }, FaultInvalidateLocalSTag, wr.StatusInvalidSTag,
+			func(r *rig, s *slab) { require.NoError(r.t, r.tab.Deallocate(s.stag)) }, faultInvalidateLocalSTag, wr.StatusInvalidSTag,
 		},
 		// With nothing to read the sink was not looked at before.
-		"another PD":  {func(r *rig) *slab { return r.foreign }, 0, nil, FaultInvalidateLocalPD, wr.StatusInvalidPD},
-		"deallocated": {func(r *rig) *slab { return &slab{stag: r.gone} }, 0, nil, FaultInvalidateLocalSTag, wr.StatusInvalidSTag},
+		"another PD":  {func(r *rig) *slab { return r.foreign }, 0, nil, faultInvalidateLocalPD, wr.StatusInvalidPD},
+		"deallocated": {func(r *rig) *slab { return &slab{stag: r.gone} }, 0, nil, faultInvalidateLocalSTag, wr.StatusInvalidSTag},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, setup{})
 			s := c.sink(r)
 			r.postRecv(wr.Recv{ID: 9})
 			r.postSend(
-				wr.Send{ID: 1, Op: wr.OpReadInvalidate, Local: s.sge(0, c.size), Remote: wr.Remote{STag: 5}},
-				wr.Send{ID: 2, Flags: wr.ReadFence},
+				wr.Request{ID: 1, Op: wr.OpReadInvalidate, Local: s.sge(0, c.size), Remote: wr.Remote{STag: 5}},
+				wr.Request{ID: 2, Flags: wr.ReadFence},
 			)
 			r.next()
 			if c.size > 0 {

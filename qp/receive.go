@@ -155,13 +155,13 @@ func (s *session) received(n int, out outcome) outcome {
 	case ioEOF:
 		s.peerClosed()
 	case ioReset:
-		s.fail(FaultLLPReset)
+		s.fail(faultLLPReset)
 	case ioAgain:
 		s.restBuffer()
 	case ioRevoked:
 		s.strand()
 	default:
-		s.fail(FaultLLPLost)
+		s.fail(faultLLPLost)
 	}
 	return out
 }
@@ -169,7 +169,7 @@ func (s *session) received(n int, out outcome) outcome {
 // deliver handles every FPDU that is here, in a state that is for it.
 func (s *session) deliver() {
 	r := &s.rx
-	process := Step(s.q.State(), TrigSegment).Actions&ActProcess != 0
+	process := step(s.q.State(), trigSegment).Actions&actProcess != 0
 	for process && !s.stopping.Load() {
 		ulpdu, ok, err := r.in.Next()
 		if err != nil {
@@ -222,18 +222,18 @@ func (s *session) openGate() {
 // told only when the transmit side rests, so finish decides.
 func (s *session) peerClosed() {
 	if s.rx.in.Buffered() > 0 { // within an FPDU
-		s.fail(FaultLLPLost)
+		s.fail(faultLLPLost)
 		return
 	}
-	s.fail(FaultPeerClosed)
+	s.fail(faultPeerClosed)
 }
 
-func framingFault(err error) Fault {
+func framingFault(err error) fault {
 	var e *mpa.Error
 	if errors.As(err, &e) && e.Code == mpa.CodeCRC {
-		return FaultCRC
+		return faultCRC
 	}
-	return FaultFPDU
+	return faultFPDU
 }
 
 // end ends the session for what a segment brought. If something else has ended it
@@ -256,7 +256,7 @@ func (s *session) segment(ulpdu []byte) bool {
 		seg, code = ddp.Parse(ulpdu)
 	}
 	if code == ddp.CodeShort {
-		s.end(cause{fault: FaultSegmentSize}) // no header to repeat
+		s.end(cause{fault: faultSegmentSize}) // no header to repeat
 		return true
 	}
 	if code != ddp.CodeOK {
@@ -268,7 +268,7 @@ func (s *session) segment(ulpdu []byte) bool {
 		s.end(inboundCause(checkFault(op, term), seg))
 		return true
 	}
-	var f Fault
+	var f fault
 	switch op {
 	case rdmap.Write:
 		f = s.inWrite(seg)
@@ -281,7 +281,7 @@ func (s *session) segment(ulpdu []byte) bool {
 	default:
 		return s.inSend(op, seg)
 	}
-	if f != NoFault {
+	if f != noFault {
 		s.end(s.placingCause(f, seg))
 	}
 	return true

@@ -60,7 +60,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 				// An average, rounded down: a garbage collection may empty a pool.
 				assert.Zero(t, testing.AllocsPerRun(runs, one))
 				require.Equal(t, wr.StatusSuccess, c[0].Status)
-				require.Equal(t, RTS, r.q.State())
+				require.Equal(t, wr.StateRTS, r.q.State())
 			})
 		}
 	}

@@ -62,7 +62,7 @@ func TestSlotModel(t *testing.T) {
 		switch rng.IntN(7) {
 		case 0, 1, 2: // post
 			m.free(reaped)
-			r := wr.Send{ID: m.id + 1, SGL: make([]wr.SGE, rng.IntN(4))}
+			r := wr.Request{ID: m.id + 1, SGL: make([]wr.SGE, rng.IntN(4))}
 			for i := range r.SGL {
 				r.SGL[i].Length = rng.Uint32N(1 << 20)
 			}
@@ -177,7 +177,7 @@ func TestResizeUnderTraffic(t *testing.T) {
 			default:
 			}
 			runtime.Gosched()
-			m := Modify{Next: RTS, SendDepth: num(1 + rng.IntN(32)), RecvDepth: num(4 + rng.IntN(32)), IRD: num(rng.IntN(8))}
+			m := Modify{Next: wr.StateRTS, SendDepth: num(1 + rng.IntN(32)), RecvDepth: num(4 + rng.IntN(32)), IRD: num(rng.IntN(8))}
 			before := r.q.Query()
 			if err := r.q.Modify(m); err != nil {
 				assert.ErrorIs(t, err, wr.ErrShrinkFailed)
@@ -198,7 +198,7 @@ func TestResizeUnderTraffic(t *testing.T) {
 			runtime.Gosched()
 			continue
 		}
-		w := wr.Send{ID: i + 1, SGL: region.sgl(0, int(i%5)*8)}
+		w := wr.Request{ID: i + 1, SGL: region.sgl(0, int(i%5)*8)}
 		if i%3 != 0 && i != messages-1 {
 			w.Flags = wr.Unsignaled
 		}
@@ -226,7 +226,7 @@ func TestResizeUnderTraffic(t *testing.T) {
 	}
 	close(done)
 	work.Wait()
-	require.Equal(t, RTS, r.q.State())
+	require.Equal(t, wr.StateRTS, r.q.State())
 	r.requireEvents()
 }
 
@@ -235,16 +235,16 @@ func TestResizeUnderTraffic(t *testing.T) {
 func TestResizeKeepsElements(t *testing.T) {
 	r := newIdleRig(t, setup{depth: 4})
 	for id := range uint64(3) {
-		r.postSend(wr.Send{ID: id, SGL: r.full.sgl(int(id)*8, 8)})
+		r.postSend(wr.Request{ID: id, SGL: r.full.sgl(int(id)*8, 8)})
 		r.postRecv(wr.Recv{ID: 10 + id})
 	}
-	require.ErrorIs(t, r.q.Modify(Modify{Next: Idle, SendDepth: num(2)}), wr.ErrShrinkFailed)
-	require.NoError(t, r.q.Modify(Modify{Next: Idle, SendDepth: num(100), RecvDepth: num(3)}))
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateIdle, SendDepth: num(2)}), wr.ErrShrinkFailed)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle, SendDepth: num(100), RecvDepth: num(3)}))
 	require.Equal(t, 128, r.q.Query().SendDepth)
 	require.Equal(t, 4, r.q.Query().RecvDepth)
-	r.postSend(wr.Send{ID: 3, SGL: r.full.sgl(24, 8)})
-	require.NoError(t, r.q.Modify(Modify{Next: Idle, SendDepth: num(4)}))
-	_, err := r.q.PostSend(wr.Send{})
+	r.postSend(wr.Request{ID: 3, SGL: r.full.sgl(24, 8)})
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle, SendDepth: num(4)}))
+	_, err := r.q.PostSend(wr.Request{})
 	require.ErrorIs(t, err, wr.ErrQueueFull)
 	r.connect()
 	for i := range 4 {

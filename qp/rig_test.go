@@ -171,7 +171,7 @@ func (r *rig) start(mine, theirs net.Conn) {
 		c.stream(st)
 	}
 	m := r.modify
-	m.Next, m.Stream = RTS, st
+	m.Next, m.Stream = wr.StateRTS, st
 	require.NoError(r.t, r.q.Modify(m))
 	r.s = r.q.session.Load()
 	if r.s == nil { // it has ended already, which only a stream with early octets can
@@ -211,7 +211,7 @@ func (r *rig) postRecv(w ...wr.Recv) {
 	require.Equal(r.t, len(w), n)
 }
 
-func (r *rig) postSend(w ...wr.Send) {
+func (r *rig) postSend(w ...wr.Request) {
 	r.t.Helper()
 	n, err := r.q.PostSend(w...)
 	require.NoError(r.t, err)
@@ -232,15 +232,15 @@ func (r *rig) over() {
 // exchanges a Send each way, and closes (verbs draft 6.2.4, 6.2.1.2).
 func (r *rig) requireReusable() {
 	r.t.Helper()
-	require.Equal(r.t, Error, r.q.State())
-	require.NoError(r.t, r.q.Modify(Modify{Next: Idle}))
+	require.Equal(r.t, wr.StateError, r.q.State())
+	require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateIdle}))
 	r.events.list = nil
 	r.all(r.scq)
 	r.all(r.rcq)
 	r.connect()
 	assert.Nil(r.t, r.q.Query().Terminate, "the Terminate Message was the last session's")
 	r.postRecv(wr.Recv{ID: 91, SGL: r.full.sgl(3000, 16)})
-	r.postSend(wr.Send{ID: 92, SGL: r.full.sgl(3100, 4)})
+	r.postSend(wr.Request{ID: 92, SGL: r.full.sgl(3100, 4)})
 	r.send(wire.Send(1, []byte("again")).Octets())
 	r.full.expect(3000, []byte("again"))
 	require.Equal(r.t, wire.Send(1, r.full.mem()[3100:3104]).Octets(), r.next())
@@ -251,6 +251,6 @@ func (r *rig) requireReusable() {
 	}
 	require.NoError(r.t, r.peer.CloseWrite())
 	r.over()
-	require.Equal(r.t, Idle, r.q.State())
+	require.Equal(r.t, wr.StateIdle, r.q.State())
 	r.requireEvents(wr.EventLLPCloseComplete)
 }

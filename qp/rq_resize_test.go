@@ -67,7 +67,7 @@ func TestRQResize(t *testing.T) {
 	require.NoError(t, r.recvDepth(2))
 	full()
 	r.requireMemory()
-	require.NoError(t, r.q.Modify(Modify{Next: Error}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 	require.Equal(t, flushed(9, 10), r.all(r.rcq))
 	r.requireEvents()
 }
@@ -156,6 +156,6 @@ func TestRQResizeUnderTraffic(t *testing.T) {
 	require.NoError(t, <-posted)
 	require.NoError(t, <-sent)
 	require.NoError(t, <-resized)
-	require.Equal(t, RTS, r.q.State())
+	require.Equal(t, wr.StateRTS, r.q.State())
 	r.requireEvents()
 }

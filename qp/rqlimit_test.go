@@ -20,19 +20,19 @@ func TestRQLimit(t *testing.T) {
 		limit  int
 		armed  bool // afterwards
 	}{
-		"as created":          {0, Modify{Next: RTS}, nil, 0, false},
-		"created armed":       {1, Modify{Next: RTS}, nil, 1, true},
-		"armed":               {0, Modify{Next: RTS, ArmRQLimit: true}, []wr.EventID{wr.EventRQLimit}, 0, false},
-		"set to 0":            {1, Modify{Next: RTS, RQLimit: &zero}, []wr.EventID{wr.EventRQLimit}, 0, false},
-		"set to 0 and armed":  {1, Modify{Next: RTS, RQLimit: &zero, ArmRQLimit: true}, []wr.EventID{wr.EventRQLimit}, 0, false},
-		"set to 1, not armed": {0, Modify{Next: RTS, RQLimit: &one}, nil, 1, false},
-		"set to 1 and armed":  {0, Modify{Next: RTS, RQLimit: &one, ArmRQLimit: true}, nil, 1, true},
+		"as created":          {0, Modify{Next: wr.StateRTS}, nil, 0, false},
+		"created armed":       {1, Modify{Next: wr.StateRTS}, nil, 1, true},
+		"armed":               {0, Modify{Next: wr.StateRTS, ArmRQLimit: true}, []wr.EventID{wr.EventRQLimit}, 0, false},
+		"set to 0":            {1, Modify{Next: wr.StateRTS, RQLimit: &zero}, []wr.EventID{wr.EventRQLimit}, 0, false},
+		"set to 0 and armed":  {1, Modify{Next: wr.StateRTS, RQLimit: &zero, ArmRQLimit: true}, []wr.EventID{wr.EventRQLimit}, 0, false},
+		"set to 1, not armed": {0, Modify{Next: wr.StateRTS, RQLimit: &one}, nil, 1, false},
+		"set to 1 and armed":  {0, Modify{Next: wr.StateRTS, RQLimit: &one, ArmRQLimit: true}, nil, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shared := newShared(t, ownPD)
 			s := setup{config: func(q *Config) { q.SRQ, q.RQLimit = shared.Queue, c.create }}
 			r := newIdleRig(t, s)
-			bad := Modify{Next: Idle, RQLimit: &many, ArmRQLimit: true}
+			bad := Modify{Next: wr.StateIdle, RQLimit: &many, ArmRQLimit: true}
 			before := r.q.Query()
 			require.ErrorIs(t, r.q.Modify(bad), wr.ErrRQLimitRange, "the S-RQ has 8")
 			require.Equal(t, before, r.q.Query())

@@ -51,9 +51,9 @@ func TestRunIsOneBatch(t *testing.T) {
 }
 
 // short is the request number i: of all kinds in turn, every second one signaled.
-func (r *rig) short(i, size int) wr.Send {
+func (r *rig) short(i, size int) wr.Request {
 	ops := []wr.Op{wr.OpSend, wr.OpWrite, wr.OpSendInvalidate, wr.OpSendSE, wr.OpSendSEInvalidate}
-	w := wr.Send{ID: uint64(i), Op: ops[i%len(ops)], SGL: r.full.sgl(i, size), Flags: wr.Unsignaled * wr.Flags(1-i%2)}
+	w := wr.Request{ID: uint64(i), Op: ops[i%len(ops)], SGL: r.full.sgl(i, size), Flags: wr.Unsignaled * wr.Flags(1-i%2)}
 	if w.Op == wr.OpWrite {
 		w.Remote = wr.Remote{STag: 0x777, TO: uint64(i)}
 	}
@@ -69,7 +69,7 @@ func TestRunIsFair(t *testing.T) {
 	r := newRig(t, setup{depth: 64})
 	r.whileHeld(func() {
 		for range 40 {
-			r.postSend(wr.Send{Flags: wr.Unsignaled, SGL: r.full.sgl(0, 10)})
+			r.postSend(wr.Request{Flags: wr.Unsignaled, SGL: r.full.sgl(0, 10)})
 		}
 		r.send(readRequest(1, 5, r.readable.stag, r.readable.at(0)).Octets())
 		require.Eventually(t, func() bool { return r.s.irrq.len() == 1 }, patience, 1e6)
@@ -82,7 +82,7 @@ func TestRunIsFair(t *testing.T) {
 // Idle (RFC 6581 9.2).
 func TestRunAfterRTR(t *testing.T) {
 	r := newIdleRig(t, setup{stream: func(st *mpa.Stream) { st.P2P, st.RTR = true, mpa.RTRWrite }})
-	r.postSend(wr.Send{SGL: r.full.sgl(0, 10)}, wr.Send{SGL: r.full.sgl(10, 10)})
+	r.postSend(wr.Request{SGL: r.full.sgl(0, 10)}, wr.Request{SGL: r.full.sgl(10, 10)})
 	r.connect()
 	require.Equal(t, wire.Write(rtrSTag, 0, nil).Octets(), r.next())
 	require.Equal(t, wire.Send(1, r.full.mem()[:10]).Octets(), r.next())
@@ -95,7 +95,7 @@ func TestRunCompletesWhatIsWritten(t *testing.T) {
 	r := newIdleRig(t, setup{depth: n, cqe: n})
 	r.connectNarrow()
 	for i := range n {
-		r.postSend(wr.Send{ID: uint64(i), SGL: r.full.sgl(0, size)})
+		r.postSend(wr.Request{ID: uint64(i), SGL: r.full.sgl(0, size)})
 	}
 	r.stuck()
 	s := &r.q.sq

@@ -54,7 +54,7 @@ type session struct {
 
 // cause is why a session ends.
 type cause struct {
-	fault Fault
+	fault fault
 	// sq is the position of the Send Queue element at fault, if hasSQ; recv
 	// says that the current receive is at fault.
 	sq    uint64
@@ -73,11 +73,11 @@ type cause struct {
 
 // byVerb reports whether a Modify QP waits until RTS is left, and the stream is not reset.
 func (c *cause) byVerb() bool {
-	return c.fault == FaultModifyClosing || c.fault == FaultModifyTerminate
+	return c.fault == faultModifyClosing || c.fault == faultModifyTerminate
 }
 
 // trigger is what the state machine sees of c.
-func (c *cause) trigger() Trigger { return faults[c.fault].Trigger }
+func (c *cause) trigger() trigger { return faults[c.fault].Trigger }
 
 // completes reports whether a completion tells of c.
 func (c *cause) completes() bool { return c.hasSQ || c.recv }
@@ -93,7 +93,7 @@ func (c *cause) event() wr.EventID {
 // inboundCause is a cause that repeats the DDP header of the segment at fault. That of
 // an RDMA Read Request is repeated by readCause: what asks for it is found where the
 // request is answered.
-func inboundCause(f Fault, s ddp.Segment) cause {
+func inboundCause(f fault, s ddp.Segment) cause {
 	c := cause{fault: f}
 	if withDDP, _ := rdmap.Include(faults[f].Code); withDDP {
 		c.segment = uint16(s.Len())
@@ -147,12 +147,12 @@ func (s *session) halt(c cause) bool {
 	return true
 }
 
-func (s *session) fail(f Fault) { s.halt(cause{fault: f}) }
+func (s *session) fail(f fault) { s.halt(cause{fault: f}) }
 
 // completeSQ reports the Send Queue elements that are finished.
 func (s *session) completeSQ() {
 	if !s.q.sq.complete(s.tx.written.Load()) {
-		s.fail(FaultSQCompletion)
+		s.fail(faultSQCompletion)
 	}
 }
 

@@ -56,7 +56,7 @@ func (r *rig) bindWindow(qp wr.QPID, access wr.Access, how wr.Addressing) wr.STa
 	r.t.Helper()
 	s, err := r.tab.AllocateWindow(ownPD)
 	require.NoError(r.t, err)
-	b := wr.Bind{
+	b := wr.BindRequest{
 		Window: s | 0x77, Region: r.windowed.stag, VA: r.windowed.at(100), Length: 100, Addressing: how, Access: access,
 	}
 	// Counted apart: it does not keep the queue pair from being destroyed.

@@ -93,7 +93,7 @@ func TestSleepEnds(t *testing.T) {
 		}, want: []comp{{ID: 7}}},
 		"Modify to Error": {end: func(r *rig, _ *sleeper) {
 			r.postRecv(wr.Recv{ID: 8})
-			promptly(r.t, "Modify", func() { assert.NoError(r.t, r.q.Modify(Modify{Next: Error})) })
+			promptly(r.t, "Modify", func() { assert.NoError(r.t, r.q.Modify(Modify{Next: wr.StateError})) })
 		}, want: flushed(8)},
 		"the peer's reset": {end: func(r *rig, _ *sleeper) {
 			r.postRecv(wr.Recv{ID: 9})

@@ -112,7 +112,7 @@ func (s *sendQueue) resize(depth int) {
 }
 
 // push posts one checked request, with postMu held.
-func (s *sendQueue) push(r *wr.Send) error {
+func (s *sendQueue) push(r *wr.Request) error {
 	tail := s.tail.Load()
 	if !s.room(tail) {
 		return wr.ErrQueueFull
@@ -143,7 +143,7 @@ const allFlags = wr.Unsignaled | wr.ReadFence | wr.LocalFence
 
 // check finds the Immediate Errors of a request (verbs draft 9.3.1.1). Modifiers
 // that do not go with its operation type are not looked at.
-func (s *sendQueue) check(r *wr.Send) error {
+func (s *sendQueue) check(r *wr.Request) error {
 	if r.Flags&^allFlags != 0 {
 		return wr.ErrInvalidModifier
 	}

@@ -24,19 +24,19 @@ func sharedFails(t *testing.T) {
 	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 4, Payload: filled(5)}.Octets())
 	require.Equal(t, []comp{{1, 0, 9}}, r.wait(r.rcq, 1))
 
-	r.postSend(wr.Send{ID: 10, Op: wr.OpRead, Local: r.full.sge(100, 4), Remote: wr.Remote{STag: 5}})
+	r.postSend(wr.Request{ID: 10, Op: wr.OpRead, Local: r.full.sge(100, 4), Remote: wr.Remote{STag: 5}})
 	r.next()
 	r.send(wire.Send(2, filled(3)).Octets())
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
-	require.Equal(t, FaultSRQ, r.s.cause.fault)
+	require.Equal(t, faultSRQ, r.s.cause.fault)
 	r.requireEvents(wr.EventSRQError)
 	require.Equal(t, flushed(10), r.all(r.scq))
 	require.Empty(t, r.all(r.rcq), "nothing was taken")
 
-	require.Equal(t, RTS, b.q.State())
-	b.postSend(wr.Send{ID: 11})
+	require.Equal(t, wr.StateRTS, b.q.State())
+	b.postSend(wr.Request{ID: 11})
 	require.Equal(t, []comp{{11, 0, 0}}, b.wait(b.scq, 1))
 	b.requireEvents()
 }

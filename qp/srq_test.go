@@ -91,7 +91,7 @@ func TestSharedReceives(t *testing.T) {
 	a.requireMemory()
 	shared.post(make([]wr.Recv, 8)...) // every slot is free again
 	for _, r := range []*rig{a, b} {
-		assert.Equal(t, RTS, r.q.State())
+		assert.Equal(t, wr.StateRTS, r.q.State())
 		r.requireEvents()
 	}
 }
@@ -121,7 +121,7 @@ func TestSharedProtection(t *testing.T) {
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
-	require.Equal(t, FaultRQPD, r.s.cause.fault)
+	require.Equal(t, faultRQPD, r.s.cause.fault)
 	require.Equal(t, []comp{{2, wr.StatusInvalidPD, 0}}, r.all(r.rcq))
 
 	bad := wire.Write(uint32(r.foreign.stag), r.foreign.at(0), filled(1)).Octets()
@@ -136,7 +136,7 @@ func TestSharedProtection(t *testing.T) {
 func TestSharedZeroSTag(t *testing.T) {
 	shared := newShared(t, otherPD)
 	r := newRig(t, sharing(shared))
-	pages, err := r.tab.AllocPages(1, 4096)
+	pages, err := r.tab.AllocatePages(1, 4096)
 	require.NoError(t, err)
 	sgl := []wr.SGE{{TO: pages.Addresses()[0] + 8, Length: 9}}
 	shared.post(wr.Recv{ID: 1, SGL: sgl}, wr.Recv{ID: 2, SGL: sgl})
@@ -151,10 +151,10 @@ func TestSharedZeroSTag(t *testing.T) {
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
-	require.Equal(t, FaultRQSTag, r.s.cause.fault)
+	require.Equal(t, faultRQSTag, r.s.cause.fault)
 	require.Equal(t, []comp{{2, wr.StatusInvalidSTag, 0}}, r.all(r.rcq))
 	require.Equal(t, filled(9), pages.Bytes()[8:17], "nothing placed")
-	assert.Equal(t, RTS, b.q.State())
+	assert.Equal(t, wr.StateRTS, b.q.State())
 }
 
 // TestSharedRefusesPostRecv (RV-6.3.5-M3), in every state there is.
@@ -170,7 +170,7 @@ func TestSharedRefusesPostRecv(t *testing.T) {
 	refused()
 	r.connect()
 	refused()
-	require.NoError(t, r.q.Modify(Modify{Next: Error}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 	refused()
 	require.NoError(t, r.q.Destroy())
 	_, err := r.q.PostRecv(wr.Recv{})
@@ -186,26 +186,26 @@ func TestSharedEndings(t *testing.T) {
 		do     func(*rig)
 		status wr.Status // of the receive taken
 		event  wr.EventID
-		state  State
+		state  wr.State
 	}{
-		"Modify to Error": {func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: Error})) }, wr.StatusFlushed, 0, Error},
+		"Modify to Error": {func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateError})) }, wr.StatusFlushed, 0, wr.StateError},
 		"Modify to Closing": {func(r *rig) {
-			require.NoError(r.t, r.q.Modify(Modify{Next: Closing}))
+			require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateClosing}))
 			require.NoError(r.t, r.peer.Close())
-		}, wr.StatusFlushed, wr.EventLLPCloseComplete, Idle},
+		}, wr.StatusFlushed, wr.EventLLPCloseComplete, wr.StateIdle},
 		"Modify to Terminate": {func(r *rig) {
-			require.NoError(r.t, r.q.Modify(Modify{Next: Terminate}))
+			require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateTerminate}))
 			r.next()
 			require.NoError(r.t, r.peer.Close())
-		}, wr.StatusFlushed, 0, Error},
-		"Destroy":     {func(r *rig) { require.NoError(r.t, r.q.Destroy()) }, wr.StatusFlushed, 0, Error},
-		"peer resets": {func(r *rig) { require.NoError(r.t, r.peer.Reset()) }, wr.StatusFlushed, wr.EventLLPReset, Error},
-		"peer closes": {func(r *rig) { require.NoError(r.t, r.peer.CloseWrite()) }, wr.StatusFlushed, wr.EventLLPCloseComplete, Idle},
+		}, wr.StatusFlushed, 0, wr.StateError},
+		"Destroy":     {func(r *rig) { require.NoError(r.t, r.q.Destroy()) }, wr.StatusFlushed, 0, wr.StateError},
+		"peer resets": {func(r *rig) { require.NoError(r.t, r.peer.Reset()) }, wr.StatusFlushed, wr.EventLLPReset, wr.StateError},
+		"peer closes": {func(r *rig) { require.NoError(r.t, r.peer.CloseWrite()) }, wr.StatusFlushed, wr.EventLLPCloseComplete, wr.StateIdle},
 		"peer breaks the protocol": {func(r *rig) {
 			r.send(wire.Send(9, nil).Octets())
 			r.next()
 			require.NoError(r.t, r.peer.Close())
-		}, wr.StatusFlushed, wr.EventRQMSNRange, Error},
+		}, wr.StatusFlushed, wr.EventRQMSNRange, wr.StateError},
 	} {
 		for _, taken := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestSharedEndings(t *testing.T) {
 				} else {
 					r.requireEvents(c.event)
 				}
-				require.Equal(t, RTS, b.q.State())
+				require.Equal(t, wr.StateRTS, b.q.State())
 				b.send(wire.Send(1, nil).Octets())
 				require.Equal(t, []comp{{left[0], 0, 0}}, b.wait(b.rcq, 1))
 				require.Equal(t, left[1:], shared.left())
@@ -248,22 +248,22 @@ func TestSharedAtFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		sgl    func(*rig) []wr.SGE
 		send   func(*rig) []byte
-		fault  Fault
+		fault  fault
 		code   uint16
 		echo   echo
 		status wr.Status
 	}{
 		"too long": {
 			func(r *rig) []wr.SGE { return r.full.sgl(0, 8) }, func(*rig) []byte { return wire.Send(1, filled(9)).Octets() },
-			FaultSendTooLong, 0x1205, echoDDP, wr.StatusBaseBounds,
+			faultSendTooLong, 0x1205, echoDDP, wr.StatusBaseBounds,
 		},
 		"no STag": {
 			func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 9}} }, func(*rig) []byte { return wire.Send(1, filled(9)).Octets() },
-			FaultRQSTag, 0, echoNone, wr.StatusInvalidSTag,
+			faultRQSTag, 0, echoNone, wr.StatusInvalidSTag,
 		},
 		"refused invalidation": {
 			func(*rig) []wr.SGE { return nil }, func(r *rig) []byte { return sendInvalidate(1, uint32(r.private.stag), nil).Octets() },
-			FaultSendInvAccess, 0x0109, echoDDP, wr.StatusInvalidateSTag,
+			faultSendInvAccess, 0x0109, echoDDP, wr.StatusInvalidateSTag,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

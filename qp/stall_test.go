@@ -87,9 +87,9 @@ func stalled(t *testing.T, c setup) (*rig, wr.STag) {
 	r.connectNarrow()
 	r.postRecv(wr.Recv{ID: 9})
 	r.postSend(
-		wr.Send{ID: 1, Op: wr.OpRead, Local: r.full.sge(0, 8), Remote: wr.Remote{STag: 5}},
-		wr.Send{ID: 2, SGL: []wr.SGE{big}},
-		wr.Send{ID: 3},
+		wr.Request{ID: 1, Op: wr.OpRead, Local: r.full.sge(0, 8), Remote: wr.Remote{STag: 5}},
+		wr.Request{ID: 2, SGL: []wr.SGE{big}},
+		wr.Request{ID: 3},
 	)
 	r.stuck()
 	return r, big.STag
@@ -105,7 +105,7 @@ func TestStallWhileSending(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, r.peer.Close())
 			r.over()
-			assert.Equal(t, Error, r.q.State())
+			assert.Equal(t, wr.StateError, r.q.State())
 			assert.Equal(t, []comp{{1, wr.StatusFlushed, 0}, {2, wr.StatusInvalidSTag, 0}, {3, wr.StatusFlushed, 0}}, r.all(r.scq))
 			assert.Equal(t, flushed(9), r.all(r.rcq))
 			r.requireReusable()
@@ -119,7 +119,7 @@ func TestStallWhileSending(t *testing.T) {
 	})
 	t.Run("Modify to Error", func(t *testing.T) {
 		r, _ := stalled(t, setup{})
-		promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: Error})) })
+		promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: wr.StateError})) })
 		assert.Equal(t, flushed(1, 2, 3), r.all(r.scq))
 		assert.Equal(t, flushed(9), r.all(r.rcq))
 		r.requireEvents()
@@ -127,13 +127,13 @@ func TestStallWhileSending(t *testing.T) {
 	})
 	t.Run("Modify to Terminate, then Destroy", func(t *testing.T) {
 		r, _ := stalled(t, setup{})
-		promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: Terminate})) })
+		promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate})) })
 		promptly(t, "Destroy", func() { assert.NoError(t, r.q.Destroy()) })
 		assert.Equal(t, flushed(1, 2, 3), r.all(r.scq))
 	})
 	t.Run("Modify to Closing", func(t *testing.T) {
 		r, _ := stalled(t, setup{})
-		promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: Closing})) })
+		promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing})) })
 		r.over()
 		r.requireEvents(wr.EventBadClose)
 		assert.Equal(t, flushed(1, 2, 3), r.all(r.scq))
@@ -144,7 +144,7 @@ func TestStallWhileSending(t *testing.T) {
 		r.over()
 		r.requireEvents(wr.EventRQMSNRange)
 		assert.Equal(t, flushed(1, 2, 3), r.all(r.scq))
-		assert.Equal(t, Error, r.q.State())
+		assert.Equal(t, wr.StateError, r.q.State())
 	})
 }
 
@@ -156,7 +156,7 @@ func TestAnswerStalls(t *testing.T) {
 	r.connectNarrow()
 	r.send(readRequest(1, big.Length, big.STag, big.TO).Octets())
 	require.Eventually(t, func() bool { return r.s.tx.written.Load() > 0 }, patience, time.Millisecond)
-	r.postSend(wr.Send{ID: 1})
+	r.postSend(wr.Request{ID: 1})
 	promptly(t, "Deregister", func() { assert.NoError(t, r.tab.Deallocate(big.STag)) })
 	_, _, err := r.peer.End()
 	require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestAnswerStalls(t *testing.T) {
 // TestPipeStall: a connection that cannot be written without blocking.
 func TestPipeStall(t *testing.T) {
 	r := newRig(t, setup{pipe: true})
-	r.postSend(wr.Send{ID: 1, SGL: r.full.sgl(0, 4000)})
-	promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: Error})) })
+	r.postSend(wr.Request{ID: 1, SGL: r.full.sgl(0, 4000)})
+	promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: wr.StateError})) })
 	assert.Equal(t, flushed(1), r.all(r.scq))
 }

@@ -36,8 +36,8 @@ func stalledEnds(r *rig, id uint64) {
 	require.Equal(r.t, terminate(0x0207, echoNone, nil), r.next())
 	require.NoError(r.t, r.peer.Close())
 	r.over()
-	assert.Equal(r.t, FaultStalled, r.s.cause.fault)
-	assert.Equal(r.t, Error, r.q.State())
+	assert.Equal(r.t, faultStalled, r.s.cause.fault)
+	assert.Equal(r.t, wr.StateError, r.q.State())
 	r.requireEvents(wr.EventSRQStalled)
 	assert.Equal(r.t, flushed(id), r.all(r.rcq))
 }
@@ -57,7 +57,7 @@ func stalledMessage(t *testing.T) {
 		assert.LessOrEqual(t, took, srq.DefaultStallTimeout*5/4)
 		b.send(wire.Send(1, filled(9)).Octets())
 		require.Equal(t, []comp{{2, wr.StatusSuccess, 9}}, b.wait(b.rcq, 1))
-		assert.Equal(t, RTS, b.q.State())
+		assert.Equal(t, wr.StateRTS, b.q.State())
 		b.requireEvents()
 	})
 }
@@ -74,14 +74,14 @@ func TestSlowMessage(t *testing.T) {
 			time.Sleep(55 * time.Second)
 		}
 		a.requireEvents()
-		require.Equal(t, RTS, a.q.State())
+		require.Equal(t, wr.StateRTS, a.q.State())
 		ends := make(chan struct{})
 		go func() {
 			defer close(ends)
 			stalledEnds(a, 1)
 		}()
 		start := time.Now()
-		for a.q.State() == RTS {
+		for a.q.State() == wr.StateRTS {
 			_ = a.peer.Send(more(mo, nil))
 			_ = a.peer.Send(wire.Write(uint32(a.full.stag), a.full.at(0), []byte{1}).Octets())
 			time.Sleep(time.Second)
@@ -98,7 +98,7 @@ func TestStalledAlone(t *testing.T) {
 		a, _ := onShared(t, 2, 0)
 		a.send(more(0, filled(9)))
 		time.Sleep(time.Hour)
-		require.Equal(t, RTS, a.q.State())
+		require.Equal(t, wr.StateRTS, a.q.State())
 		b := a.sibling(20)
 		stalledEnds(a, 1)
 		b.requireEvents()

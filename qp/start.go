@@ -11,7 +11,7 @@ import (
 // start goes from Idle to next, which is RTS, with mu held, but not while the last message of
 // streaming mode is written. All or nothing: what shrinks does so before and what
 // grows after it, so that the way back, and the rest of the way, only grow.
-func (q *QP) start(next State, m *Modify) error {
+func (q *QP) start(next wr.State, m *Modify) error {
 	was := q.sizes()
 	want := was.with(m)
 	if err := q.resize(was.min(want)); err != nil {
@@ -81,7 +81,7 @@ func (q *QP) lastMessage(m *Modify) error {
 	switch {
 	case q.destroyed.Load():
 		return wr.ErrInvalidQP
-	case q.State() != Idle:
+	case q.State() != wr.StateIdle:
 		return fmt.Errorf("%w: it has failed meanwhile", wr.ErrInvalidState)
 	case err != nil:
 		return fmt.Errorf("%w: the last streaming message: %w", wr.ErrInvalidLLPStream, err)

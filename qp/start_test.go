@@ -24,7 +24,7 @@ func TestLastMessageStalls(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			done <- r.q.Modify(Modify{
-				Next: RTS, Stream: &mpa.Stream{Conn: mine}, LastMessage: []byte("last words"),
+				Next: wr.StateRTS, Stream: &mpa.Stream{Conn: mine}, LastMessage: []byte("last words"),
 				SendDepth: num(2), RecvDepth: num(64), ORD: num(1),
 			})
 		}()
@@ -34,14 +34,14 @@ func TestLastMessageStalls(t *testing.T) {
 	}
 	t.Run("other verbs", func(t *testing.T) {
 		r, theirs, done := start(t, setup{})
-		promptly(t, "Query", func() { assert.Equal(t, Idle, r.q.Query().State) })
-		n, err := r.q.PostSend(wr.Send{ID: 1}, wr.Send{ID: 2}, wr.Send{ID: 3})
+		promptly(t, "Query", func() { assert.Equal(t, wr.StateIdle, r.q.Query().State) })
+		n, err := r.q.PostSend(wr.Request{ID: 1}, wr.Request{ID: 2}, wr.Request{ID: 3})
 		require.ErrorIs(t, err, wr.ErrQueueFull, "it has shrunk")
 		require.Equal(t, 2, n)
 		n, err = r.q.PostRecv(make([]wr.Recv, 17)...)
 		require.ErrorIs(t, err, wr.ErrQueueFull, "it has not grown yet")
 		require.Equal(t, 16, n)
-		for _, next := range []State{Idle, RTS, Error} {
+		for _, next := range []wr.State{wr.StateIdle, wr.StateRTS, wr.StateError} {
 			promptly(t, "Modify", func() {
 				assert.ErrorIs(t, r.q.Modify(Modify{Next: next, Stream: streamFor(next)}), wr.ErrInvalidState)
 			})
@@ -52,7 +52,7 @@ func TestLastMessageStalls(t *testing.T) {
 		require.Equal(t, " words", string(rest))
 		require.NoError(t, <-done)
 		a := r.q.Query()
-		assert.Equal(t, []any{RTS, 2, 64, 1}, []any{a.State, a.SendDepth, a.RecvDepth, a.ORD})
+		assert.Equal(t, []any{wr.StateRTS, 2, 64, 1}, []any{a.State, a.SendDepth, a.RecvDepth, a.ORD})
 		r.peer = wire.New(theirs, wire.Options{Patience: patience})
 		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 	})
@@ -65,11 +65,11 @@ func TestLastMessageStalls(t *testing.T) {
 	t.Run("Fail", func(t *testing.T) {
 		r, theirs, done := start(t, setup{})
 		r.q.Fail()
-		require.Equal(t, Error, r.q.State())
+		require.Equal(t, wr.StateError, r.q.State())
 		_, err := io.ReadFull(theirs, make([]byte, 6))
 		require.NoError(t, err)
 		require.ErrorIs(t, <-done, wr.ErrInvalidState)
-		require.Equal(t, Error, r.q.State())
+		require.Equal(t, wr.StateError, r.q.State())
 		r.requireEvents(wr.EventLocalQPCatastrophic)
 		r.requireReusable()
 	})
@@ -79,7 +79,7 @@ func TestLastMessageStalls(t *testing.T) {
 		mine, theirs := net.Pipe() // which nobody reads
 		t.Cleanup(func() { _, _ = mine.Close(), theirs.Close() })
 		require.ErrorIs(t, r.q.Modify(Modify{
-			Next: RTS, Stream: &mpa.Stream{Conn: mine}, LastMessage: []byte("last words"),
+			Next: wr.StateRTS, Stream: &mpa.Stream{Conn: mine}, LastMessage: []byte("last words"),
 			SendDepth: num(2), RecvDepth: num(64), ORD: num(1),
 		}), wr.ErrInvalidLLPStream)
 		require.Equal(t, before, r.q.Query())
@@ -91,13 +91,13 @@ func TestLastMessageStalls(t *testing.T) {
 // out.
 func TestLastMessageAndShrink(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	r.postSend(make([]wr.Send, 5)...)
+	r.postSend(make([]wr.Request, 5)...)
 	st := r.streamTo()
 	before := r.q.Query()
-	require.ErrorIs(t, r.q.Modify(Modify{Next: RTS, Stream: st, LastMessage: []byte("x"), SendDepth: num(4)}), wr.ErrShrinkFailed)
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateRTS, Stream: st, LastMessage: []byte("x"), SendDepth: num(4)}), wr.ErrShrinkFailed)
 	require.Equal(t, before, r.q.Query())
 	require.True(t, r.peer.Silent(10*time.Millisecond))
-	require.NoError(t, r.q.Modify(Modify{Next: RTS, Stream: st, SendDepth: num(5)}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateRTS, Stream: st, SendDepth: num(5)}))
 }
 
 // TestEarlyTooLong changes nothing, and no last message goes out.
@@ -106,7 +106,7 @@ func TestEarlyTooLong(t *testing.T) {
 	st := r.streamTo()
 	st.Early = make([]byte, 1<<20)
 	before := r.q.Query()
-	require.ErrorIs(t, r.q.Modify(Modify{Next: RTS, Stream: st, LastMessage: []byte("x"), SendDepth: num(64)}), wr.ErrInvalidLLPStream)
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateRTS, Stream: st, LastMessage: []byte("x"), SendDepth: num(64)}), wr.ErrInvalidLLPStream)
 	require.Equal(t, before, r.q.Query())
 	require.True(t, r.peer.Silent(10*time.Millisecond))
 }
@@ -117,7 +117,7 @@ func TestClosedStream(t *testing.T) {
 	st := r.streamTo()
 	require.NoError(t, st.Conn.Close())
 	before := r.q.Query()
-	require.ErrorIs(t, r.q.Modify(Modify{Next: RTS, Stream: st, SendDepth: num(64)}), wr.ErrInvalidLLPStream)
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateRTS, Stream: st, SendDepth: num(64)}), wr.ErrInvalidLLPStream)
 	require.Equal(t, before, r.q.Query())
 	r.connect()
 }
@@ -126,7 +126,7 @@ func TestClosedStream(t *testing.T) {
 func TestStreamKeepsNoDeadline(t *testing.T) {
 	r := newIdleRig(t, setup{stream: func(s *mpa.Stream) { require.NoError(t, s.Conn.SetDeadline(time.Unix(1, 0))) }})
 	r.connect()
-	r.postSend(wr.Send{ID: 1})
+	r.postSend(wr.Request{ID: 1})
 	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
 	r.postRecv(wr.Recv{ID: 2})
 	r.send(wire.Send(1, nil).Octets())

@@ -7,7 +7,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// State is a queue pair's state (verbs draft 6.2).
+// How the states follow one another (verbs draft 6.2); numStates is how many there
+// are.
 //
 //	          ModifyRTS               ModifyClosing, peer closes
 //	+------+ ----------->  +-----+ -------------------------------> +---------+
@@ -25,102 +26,92 @@ import (
 //	 +----------------> +-------+      bad close, LLP failure               |
 //	 ^   ModifyError, own failure                       LLP close complete  |
 //	 +----------------------------------------------------------------------+
-type State = wr.State
+const numStates = wr.StateError + 1
 
-// The five states.
-const (
-	Idle      = wr.StateIdle
-	RTS       = wr.StateRTS
-	Closing   = wr.StateClosing
-	Terminate = wr.StateTerminate
-	Error     = wr.StateError
-	numStates = wr.StateError + 1
-)
-
-// Trigger is what may happen to a queue pair.
-type Trigger uint8
+// trigger is what may happen to a queue pair.
+type trigger uint8
 
 // The triggers: verbs first, then what the wire and the LLP bring.
 const (
-	TrigPostSQ Trigger = iota
-	TrigPostRQ
-	TrigModifyIdle
-	TrigModifyRTS
-	TrigModifyClosing
-	TrigModifyTerminate
-	TrigModifyError
-	// TrigSegment is a valid inbound segment that is not a Terminate; while the
+	trigPostSQ trigger = iota
+	trigPostRQ
+	trigModifyIdle
+	trigModifyRTS
+	trigModifyClosing
+	trigModifyTerminate
+	trigModifyError
+	// trigSegment is a valid inbound segment that is not a Terminate; while the
 	// LLP stream closes, anything else that comes.
-	TrigSegment
-	// TrigTerminateReceived is an inbound Terminate Message.
-	TrigTerminateReceived
-	// TrigFault is an error that leaves the LLP stream, if there is one, able to
+	trigSegment
+	// trigTerminateReceived is an inbound Terminate Message.
+	trigTerminateReceived
+	// trigFault is an error that leaves the LLP stream, if there is one, able to
 	// carry a Terminate Message.
-	TrigFault
-	// TrigLLPFailure is the loss or reset of the LLP stream, or its final
+	trigFault
+	// trigLLPFailure is the loss or reset of the LLP stream, or its final
 	// timeout: no Terminate Message can be sent.
-	TrigLLPFailure
-	// TrigPeerClose is the peer's LLP Close, before this side's, with the SQ and
+	trigLLPFailure
+	// trigPeerClose is the peer's LLP Close, before this side's, with the SQ and
 	// the IRRQ empty.
-	TrigPeerClose
-	// TrigPeerCloseBusy is the same with work left in either.
-	TrigPeerCloseBusy
-	// TrigBusy finds work on the SQ or the IRRQ while closing.
-	TrigBusy
-	// TrigClosed is the end of the LLP Close: both sides have closed.
-	TrigClosed
+	trigPeerClose
+	// trigPeerCloseBusy is the same with work left in either.
+	trigPeerCloseBusy
+	// trigBusy finds work on the SQ or the IRRQ while closing.
+	trigBusy
+	// trigClosed is the end of the LLP Close: both sides have closed.
+	trigClosed
 	numTriggers
 )
 
 var triggerNames = [...]string{
-	TrigPostSQ: "PostSQ", TrigPostRQ: "PostRQ",
-	TrigModifyIdle: "Modify QP -> Idle", TrigModifyRTS: "Modify QP -> RTS",
-	TrigModifyClosing: "Modify QP -> Closing", TrigModifyTerminate: "Modify QP -> Terminate",
-	TrigModifyError: "Modify QP -> Error", TrigSegment: "segment arrives",
-	TrigTerminateReceived: "Terminate arrives", TrigFault: "error, LLP usable",
-	TrigLLPFailure: "LLP failure", TrigPeerClose: "peer closes, no work left",
-	TrigPeerCloseBusy: "peer closes, work left", TrigBusy: "work found while closing",
-	TrigClosed: "LLP Close complete",
+	trigPostSQ: "PostSQ", trigPostRQ: "PostRQ",
+	trigModifyIdle: "Modify QP -> Idle", trigModifyRTS: "Modify QP -> RTS",
+	trigModifyClosing: "Modify QP -> Closing", trigModifyTerminate: "Modify QP -> Terminate",
+	trigModifyError: "Modify QP -> Error", trigSegment: "segment arrives",
+	trigTerminateReceived: "Terminate arrives", trigFault: "error, LLP usable",
+	trigLLPFailure: "LLP failure", trigPeerClose: "peer closes, no work left",
+	trigPeerCloseBusy: "peer closes, work left", trigBusy: "work found while closing",
+	trigClosed: "LLP Close complete",
 }
 
-func (t Trigger) String() string {
+func (t trigger) String() string {
 	if t < numTriggers {
 		return triggerNames[t]
 	}
 	return "Trigger(" + strconv.Itoa(int(t)) + ")"
 }
 
-// Action is a set of things to do on a transition.
-type Action uint16
+// action is a set of things to do on a transition.
+type action uint16
 
 // The actions.
 const (
-	// ActEnqueue puts the work request on its queue.
-	ActEnqueue Action = 1 << iota
-	// ActProcess handles the segment.
-	ActProcess
-	// ActModify changes attributes only.
-	ActModify
-	// ActStart resets the wire layers, ties the LLP stream to the queue pair
+	// actEnqueue puts the work request on its queue.
+	actEnqueue action = 1 << iota
+	// actProcess handles the segment.
+	actProcess
+	// actModify changes attributes only.
+	actModify
+	// actStart resets the wire layers, ties the LLP stream to the queue pair
 	// and starts iWARP.
-	ActStart
-	// ActSendTerminate sends a Terminate Message on a segment boundary.
-	ActSendTerminate
-	// ActKeepTerminate keeps the Terminate Message that arrived.
-	ActKeepTerminate
-	// ActClose begins an LLP Close.
-	ActClose
-	// ActReset resets the LLP stream.
-	ActReset
-	// ActFlushRQ completes what is on the Receive Queue as Flushed.
-	ActFlushRQ
-	// ActFlush completes what is on both queues as Flushed.
-	ActFlush
-	// ActRelease unties the LLP stream from the queue pair.
-	ActRelease
-	// ActEvent raises the asynchronous event that the cause has in the fault
+	actStart
+	// actSendTerminate sends a Terminate Message on a segment boundary.
+	actSendTerminate
+	// actKeepTerminate keeps the Terminate Message that arrived.
+	actKeepTerminate
+	// actClose begins an LLP Close.
+	actClose
+	// actReset resets the LLP stream.
+	actReset
+	// actFlushRQ completes what is on the Receive Queue as Flushed.
+	actFlushRQ
+	// actFlush completes what is on both queues as Flushed.
+	actFlush
+	// actRelease unties the LLP stream from the queue pair.
+	actRelease
+	// actEvent raises the asynchronous event that the cause has in the fault
 	// table, if it has one.
-	ActEvent
+	actEvent
 	numActions = iota
 )
 
@@ -129,7 +120,7 @@ var actionNames = [...]string{
 	"LLP Close", "LLP Reset", "flush RQ", "flush SQ and RQ", "release LLP stream", "raise event",
 }
 
-func (a Action) String() string {
+func (a action) String() string {
 	var parts []string
 	for i := range numActions {
 		if a&(1<<i) != 0 {
@@ -139,23 +130,23 @@ func (a Action) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Transition is one cell of the table: what a trigger does in a state. If Err
+// transition is one cell of the table: what a trigger does in a state. If Err
 // is set the trigger is refused with it, and nothing changes.
-type Transition struct {
-	Next    State
-	Actions Action
+type transition struct {
+	Next    wr.State
+	Actions action
 	Err     wr.ImmediateError
 	// happens tells a cell with content from a pair that cannot happen.
 	happens bool
 }
 
-func to(s State, a Action) Transition { return Transition{Next: s, Actions: a, happens: true} }
+func to(s wr.State, a action) transition { return transition{Next: s, Actions: a, happens: true} }
 
-func refuse(err wr.ImmediateError) Transition { return Transition{Err: err, happens: true} }
+func refuse(err wr.ImmediateError) transition { return transition{Err: err, happens: true} }
 
 // badEnd is what the ways out of Closing into Error do. The Receive Queue is
 // flushed by then, and work on the Send Queue is one of these ways.
-const badEnd = ActReset | ActRelease | ActEvent
+const badEnd = actReset | actRelease | actEvent
 
 // table decides every pair that can happen (verbs draft figures 7 to 11). Posts in
 // Terminate and Closing are refused from the moment the state is entered (6.2.3,
@@ -167,93 +158,95 @@ const badEnd = ActReset | ActRelease | ActEvent
 // the state is for, and this side has not closed. In Closing and Terminate it has,
 // so that the peer's close is the end of the LLP Close; Terminate was entered
 // with its work queues flushed.
-var table = [numStates][numTriggers]Transition{
-	Idle: { // figure 7
-		TrigPostSQ:          to(Idle, ActEnqueue), // RV-6.2.1-M2: not processed
-		TrigPostRQ:          to(Idle, ActEnqueue),
-		TrigModifyIdle:      to(Idle, ActModify),
-		TrigModifyRTS:       to(RTS, ActStart),
-		TrigModifyClosing:   refuse(wr.ErrInvalidState), // 6.2.1
-		TrigModifyTerminate: refuse(wr.ErrInvalidState), // 6.2.1
-		TrigModifyError:     to(Error, ActFlush),        // 6.2.1.3
-		TrigFault:           to(Error, ActFlush|ActEvent),
+var table = [numStates][numTriggers]transition{
+	wr.StateIdle: { // figure 7
+		trigPostSQ:          to(wr.StateIdle, actEnqueue), // RV-6.2.1-M2: not processed
+		trigPostRQ:          to(wr.StateIdle, actEnqueue),
+		trigModifyIdle:      to(wr.StateIdle, actModify),
+		trigModifyRTS:       to(wr.StateRTS, actStart),
+		trigModifyClosing:   refuse(wr.ErrInvalidState),  // 6.2.1
+		trigModifyTerminate: refuse(wr.ErrInvalidState),  // 6.2.1
+		trigModifyError:     to(wr.StateError, actFlush), // 6.2.1.3
+		trigFault:           to(wr.StateError, actFlush|actEvent),
 	},
-	RTS: { // figure 8
-		TrigPostSQ:            to(RTS, ActEnqueue),
-		TrigPostRQ:            to(RTS, ActEnqueue),
-		TrigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.2
-		TrigModifyRTS:         to(RTS, ActModify),
-		TrigModifyClosing:     to(Closing, ActClose|ActFlushRQ),
-		TrigModifyTerminate:   to(Terminate, ActSendTerminate|ActClose|ActFlush),
-		TrigModifyError:       to(Error, ActReset|ActFlush|ActRelease), // 6.2.2.4
-		TrigSegment:           to(RTS, ActProcess),
-		TrigTerminateReceived: to(Terminate, ActKeepTerminate|ActClose|ActFlush|ActEvent), // 6.2.2.3: none is sent back
-		TrigFault:             to(Terminate, ActSendTerminate|ActClose|ActFlush|ActEvent),
-		TrigLLPFailure:        to(Error, ActReset|ActFlush|ActRelease|ActEvent),
-		TrigPeerClose:         to(Closing, ActClose|ActFlushRQ), // 6.2.2.2
-		TrigPeerCloseBusy:     to(Terminate, ActSendTerminate|ActClose|ActFlush|ActEvent),
+	wr.StateRTS: { // figure 8
+		trigPostSQ:            to(wr.StateRTS, actEnqueue),
+		trigPostRQ:            to(wr.StateRTS, actEnqueue),
+		trigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.2
+		trigModifyRTS:         to(wr.StateRTS, actModify),
+		trigModifyClosing:     to(wr.StateClosing, actClose|actFlushRQ),
+		trigModifyTerminate:   to(wr.StateTerminate, actSendTerminate|actClose|actFlush),
+		trigModifyError:       to(wr.StateError, actReset|actFlush|actRelease), // 6.2.2.4
+		trigSegment:           to(wr.StateRTS, actProcess),
+		trigTerminateReceived: to(wr.StateTerminate, actKeepTerminate|actClose|actFlush|actEvent), // 6.2.2.3: none is sent back
+		trigFault:             to(wr.StateTerminate, actSendTerminate|actClose|actFlush|actEvent),
+		trigLLPFailure:        to(wr.StateError, actReset|actFlush|actRelease|actEvent),
+		trigPeerClose:         to(wr.StateClosing, actClose|actFlushRQ), // 6.2.2.2
+		trigPeerCloseBusy:     to(wr.StateTerminate, actSendTerminate|actClose|actFlush|actEvent),
 	},
-	Closing: { // figure 11
-		TrigPostSQ:            refuse(wr.ErrInvalidState),
-		TrigPostRQ:            refuse(wr.ErrInvalidState),
-		TrigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.5: any Modify
-		TrigModifyRTS:         refuse(wr.ErrInvalidState),
-		TrigModifyClosing:     refuse(wr.ErrInvalidState),
-		TrigModifyTerminate:   refuse(wr.ErrInvalidState),
-		TrigModifyError:       refuse(wr.ErrInvalidState),
-		TrigSegment:           to(Error, badEnd),
-		TrigTerminateReceived: to(Error, badEnd|ActKeepTerminate), // 6.2.5 lets it be kept
-		TrigFault:             to(Error, badEnd),
-		TrigLLPFailure:        to(Error, badEnd),
-		TrigBusy:              to(Error, badEnd|ActFlush),
-		TrigClosed:            to(Idle, ActRelease|ActEvent),
+	wr.StateClosing: { // figure 11
+		trigPostSQ:            refuse(wr.ErrInvalidState),
+		trigPostRQ:            refuse(wr.ErrInvalidState),
+		trigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.5: any Modify
+		trigModifyRTS:         refuse(wr.ErrInvalidState),
+		trigModifyClosing:     refuse(wr.ErrInvalidState),
+		trigModifyTerminate:   refuse(wr.ErrInvalidState),
+		trigModifyError:       refuse(wr.ErrInvalidState),
+		trigSegment:           to(wr.StateError, badEnd),
+		trigTerminateReceived: to(wr.StateError, badEnd|actKeepTerminate), // 6.2.5 lets it be kept
+		trigFault:             to(wr.StateError, badEnd),
+		trigLLPFailure:        to(wr.StateError, badEnd),
+		trigBusy:              to(wr.StateError, badEnd|actFlush),
+		trigClosed:            to(wr.StateIdle, actRelease|actEvent),
 	},
-	Terminate: { // figure 9
-		TrigPostSQ:            refuse(wr.ErrInvalidState),
-		TrigPostRQ:            refuse(wr.ErrInvalidState),
-		TrigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.3: any Modify
-		TrigModifyRTS:         refuse(wr.ErrInvalidState),
-		TrigModifyClosing:     refuse(wr.ErrInvalidState),
-		TrigModifyTerminate:   refuse(wr.ErrInvalidState),
-		TrigModifyError:       refuse(wr.ErrInvalidState),
-		TrigSegment:           to(Terminate, 0),
-		TrigTerminateReceived: to(Terminate, 0), // the two have crossed
-		TrigFault:             to(Terminate, 0), // the first error is the one reported
-		TrigLLPFailure:        to(Error, ActReset|ActRelease|ActEvent),
-		TrigClosed:            to(Error, ActRelease),
+	wr.StateTerminate: { // figure 9
+		trigPostSQ:            refuse(wr.ErrInvalidState),
+		trigPostRQ:            refuse(wr.ErrInvalidState),
+		trigModifyIdle:        refuse(wr.ErrInvalidState), // 6.2.3: any Modify
+		trigModifyRTS:         refuse(wr.ErrInvalidState),
+		trigModifyClosing:     refuse(wr.ErrInvalidState),
+		trigModifyTerminate:   refuse(wr.ErrInvalidState),
+		trigModifyError:       refuse(wr.ErrInvalidState),
+		trigSegment:           to(wr.StateTerminate, 0),
+		trigTerminateReceived: to(wr.StateTerminate, 0), // the two have crossed
+		trigFault:             to(wr.StateTerminate, 0), // the first error is the one reported
+		trigLLPFailure:        to(wr.StateError, actReset|actRelease|actEvent),
+		trigClosed:            to(wr.StateError, actRelease),
 	},
-	Error: { // figure 10
-		TrigPostSQ:          refuse(wr.ErrInvalidState),
-		TrigPostRQ:          refuse(wr.ErrInvalidState),
-		TrigModifyIdle:      to(Idle, 0), // refused while flushing, see Modify
-		TrigModifyRTS:       refuse(wr.ErrInvalidState),
-		TrigModifyClosing:   refuse(wr.ErrInvalidState),
-		TrigModifyTerminate: refuse(wr.ErrInvalidState),
-		TrigModifyError:     refuse(wr.ErrInvalidState), // 6.2.4: only Idle
-		TrigFault:           to(Error, 0),
+	wr.StateError: { // figure 10
+		trigPostSQ:          refuse(wr.ErrInvalidState),
+		trigPostRQ:          refuse(wr.ErrInvalidState),
+		trigModifyIdle:      to(wr.StateIdle, 0), // refused while flushing, see Modify
+		trigModifyRTS:       refuse(wr.ErrInvalidState),
+		trigModifyClosing:   refuse(wr.ErrInvalidState),
+		trigModifyTerminate: refuse(wr.ErrInvalidState),
+		trigModifyError:     refuse(wr.ErrInvalidState), // 6.2.4: only Idle
+		trigFault:           to(wr.StateError, 0),
 	},
 }
 
-// Happens reports whether a trigger can meet a queue pair in a state.
-func Happens(s State, t Trigger) bool { return table[s][t].happens }
+// happens reports whether a trigger can meet a queue pair in a state.
+func happens(s wr.State, t trigger) bool { return table[s][t].happens }
 
-// Step is the state machine: a pure function of the table. A pair that cannot
+// step is the state machine: a pure function of the table. A pair that cannot
 // happen is a bug of the caller's, and panics.
-func Step(s State, t Trigger) Transition {
-	if !Happens(s, t) {
+func step(s wr.State, t trigger) transition {
+	if !happens(s, t) {
 		panic("qp: " + t.String() + " cannot happen in state " + s.String())
 	}
 	return table[s][t]
 }
 
-// States lists the states.
-func States() []State { return []State{Idle, RTS, Closing, Terminate, Error} }
+// allStates lists the states.
+func allStates() []wr.State {
+	return []wr.State{wr.StateIdle, wr.StateRTS, wr.StateClosing, wr.StateTerminate, wr.StateError}
+}
 
-// Triggers lists the triggers.
-func Triggers() []Trigger {
-	all := make([]Trigger, numTriggers)
+// allTriggers lists the triggers.
+func allTriggers() []trigger {
+	all := make([]trigger, numTriggers)
 	for i := range all {
-		all[i] = Trigger(i)
+		all[i] = trigger(i)
 	}
 	return all
 }

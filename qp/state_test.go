@@ -34,13 +34,13 @@ func TestStateTable(t *testing.T) {
 	var b strings.Builder
 	for s := range numStates {
 		for tr := range numTriggers {
-			if !Happens(s, tr) {
-				assert.Panics(t, func() { Step(s, tr) })
+			if !happens(s, tr) {
+				assert.Panics(t, func() { step(s, tr) })
 				assert.Zero(t, table[s][tr], "%v, %v: nothing is said of what cannot happen", s, tr)
 				fmt.Fprintf(&b, "%-10v %-25v cannot happen\n", s, tr)
 				continue
 			}
-			x := Step(s, tr)
+			x := step(s, tr)
 			if x.Err != 0 {
 				assert.Zero(t, x.Actions, "%v, %v: a refusal changes nothing", s, tr)
 				fmt.Fprintf(&b, "%-10v %-25v refused: %v\n", s, tr, x.Err)
@@ -56,8 +56,8 @@ func TestStateTable(t *testing.T) {
 // TestFaultTable has every fault and what follows.
 func TestFaultTable(t *testing.T) {
 	var b strings.Builder
-	for f := NoFault + 1; f < numFaults; f++ {
-		c := ConsequenceOf(f)
+	for f := noFault + 1; f < numFaults; f++ {
+		c := consequenceOf(f)
 		require.NotEmpty(t, c.Name, "fault %d has no row", f)
 		assert.NotEmpty(t, c.Source, f)
 		assert.NotEqual(t, wr.StatusSuccess, c.Status, f)
@@ -77,10 +77,10 @@ func TestFaultTable(t *testing.T) {
 
 // TestNames: values outside of the tables have a name too.
 func TestNames(t *testing.T) {
-	assert.Equal(t, "State(9)", State(9).String())
-	assert.Equal(t, "Trigger(99)", Trigger(99).String())
-	assert.Equal(t, "Fault(200)", Fault(200).String())
-	assert.Equal(t, "enqueue, process", (ActEnqueue | ActProcess).String())
+	assert.Equal(t, "State(9)", wr.State(9).String())
+	assert.Equal(t, "Trigger(99)", trigger(99).String())
+	assert.Equal(t, "Fault(200)", fault(200).String())
+	assert.Equal(t, "enqueue, process", (actEnqueue | actProcess).String())
 }
 
 // TestModifyRefusals are the Immediate Errors of Modify QP in the states without
@@ -94,32 +94,32 @@ func TestModifyRefusals(t *testing.T) {
 		require.Equal(t, before, r.q.Query())
 	}
 	r := newIdleRig(t, setup{})
-	check(r, Modify{Next: Closing}, wr.ErrInvalidState)
-	check(r, Modify{Next: Terminate}, wr.ErrInvalidState)
+	check(r, Modify{Next: wr.StateClosing}, wr.ErrInvalidState)
+	check(r, Modify{Next: wr.StateTerminate}, wr.ErrInvalidState)
 	check(r, Modify{Next: 9}, wr.ErrInvalidState)
-	check(r, Modify{Next: RTS}, wr.ErrInvalidLLPStream)
-	check(r, Modify{Next: Idle, LastMessage: []byte("x")}, wr.ErrInvalidModifier)
-	require.NoError(t, r.q.Modify(Modify{Next: Idle, ORD: n(3)}))
+	check(r, Modify{Next: wr.StateRTS}, wr.ErrInvalidLLPStream)
+	check(r, Modify{Next: wr.StateIdle, LastMessage: []byte("x")}, wr.ErrInvalidModifier)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle, ORD: n(3)}))
 	require.Equal(t, 3, r.q.Query().ORD)
 	r.connect()
-	check(r, Modify{Next: Idle}, wr.ErrInvalidState)
-	check(r, Modify{Next: RTS, Stream: streamFor(RTS)}, wr.ErrInvalidModifier)
-	check(r, Modify{Next: Error, ORD: n(1)}, wr.ErrInvalidModifier)
-	require.NoError(t, r.q.Modify(Modify{Next: RTS, ORD: n(2)}))
+	check(r, Modify{Next: wr.StateIdle}, wr.ErrInvalidState)
+	check(r, Modify{Next: wr.StateRTS, Stream: streamFor(wr.StateRTS)}, wr.ErrInvalidModifier)
+	check(r, Modify{Next: wr.StateError, ORD: n(1)}, wr.ErrInvalidModifier)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: n(2)}))
 	require.Equal(t, 2, r.q.Query().ORD)
-	require.NoError(t, r.q.Modify(Modify{Next: Error}))
-	check(r, Modify{Next: RTS, Stream: streamFor(RTS)}, wr.ErrInvalidState)
-	check(r, Modify{Next: Closing}, wr.ErrInvalidState)
-	check(r, Modify{Next: Terminate}, wr.ErrInvalidState)
-	check(r, Modify{Next: Error}, wr.ErrInvalidState)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
+	check(r, Modify{Next: wr.StateRTS, Stream: streamFor(wr.StateRTS)}, wr.ErrInvalidState)
+	check(r, Modify{Next: wr.StateClosing}, wr.ErrInvalidState)
+	check(r, Modify{Next: wr.StateTerminate}, wr.ErrInvalidState)
+	check(r, Modify{Next: wr.StateError}, wr.ErrInvalidState)
 }
 
 // TestUnknownRefusals: what another package is not known to refuse is a failure of
 // this side, never a success.
 func TestUnknownRefusals(t *testing.T) {
 	for s := range numSides {
-		assert.Equal(t, NoFault, memoryFault(s, stag.OK))
-		assert.Equal(t, FaultLocal, memoryFault(s, 250))
+		assert.Equal(t, noFault, memoryFault(s, stag.OK))
+		assert.Equal(t, faultLocal, memoryFault(s, 250))
 	}
-	assert.Equal(t, FaultLocal, checkFault(rdmap.Send, rdmap.CodeGlobal))
+	assert.Equal(t, faultLocal, checkFault(rdmap.Send, rdmap.CodeGlobal))
 }

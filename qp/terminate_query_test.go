@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/wr"
 )
 
 // TestTerminateOfAnEarlierStream: a queue pair that goes from Idle to Error did not
@@ -18,8 +20,8 @@ func TestTerminateOfAnEarlierStream(t *testing.T) {
 	require.NoError(t, r.peer.Close())
 	r.over()
 	require.NotNil(t, r.q.Query().Terminate)
-	require.NoError(t, r.q.Modify(Modify{Next: Idle}))
-	require.NoError(t, r.q.Modify(Modify{Next: Error}))
-	assert.Equal(t, Error, r.q.State())
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle}))
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
+	assert.Equal(t, wr.StateError, r.q.State())
 	assert.Nil(t, r.q.Query().Terminate)
 }

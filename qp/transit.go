@@ -125,10 +125,10 @@ func (s *session) strand() {
 	seg := s.rx.in.arrived()
 	switch op, _ := rdmap.Check(seg); op {
 	case rdmap.Write:
-		s.halt(inboundCause(FaultTagSTag, seg))
+		s.halt(inboundCause(faultTagSTag, seg))
 	case rdmap.ReadResponse:
-		s.halt(s.placingCause(FaultSinkSTag, seg))
+		s.halt(s.placingCause(faultSinkSTag, seg))
 	default:
-		s.halt(cause{fault: FaultRQSTag, recv: true})
+		s.halt(cause{fault: faultRQSTag, recv: true})
 	}
 }

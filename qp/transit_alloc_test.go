@@ -20,7 +20,7 @@ import (
 func TestTransitAllocatesNothing(t *testing.T) {
 	const pages, runs, warm = 3 * directPieces, 100, 20
 	r := newRig(t, setup{config: direct})
-	p, err := r.tab.AllocPages(pages, stag.MinPage)
+	p, err := r.tab.AllocatePages(pages, stag.MinPage)
 	require.NoError(t, err)
 	list := p.Addresses()
 	slices.Reverse(list) // no two in a row
@@ -54,5 +54,5 @@ func TestTransitAllocatesNothing(t *testing.T) {
 		page := p.Bytes()[(pages-1-i)*stag.MinPage:][:stag.MinPage]
 		require.Equal(t, payload[i*stag.MinPage:][:stag.MinPage], page)
 	}
-	require.Equal(t, RTS, r.q.State())
+	require.Equal(t, wr.StateRTS, r.q.State())
 }

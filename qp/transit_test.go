@@ -79,7 +79,7 @@ func TestDirectPlacement(t *testing.T) {
 	r.full.expect(1900, filled(8))
 	assert.Equal(t, []comp{{1, wr.StatusSuccess, 799}, {2, wr.StatusSuccess, 8}}, r.wait(r.rcq, 2))
 
-	r.postSend(wr.Send{ID: 3, Op: wr.OpRead, Local: r.full.sge(2000, 300), Remote: wr.Remote{STag: 5, TO: 6}})
+	r.postSend(wr.Request{ID: 3, Op: wr.OpRead, Local: r.full.sge(2000, 300), Remote: wr.Remote{STag: 5, TO: 6}})
 	r.next()
 	a := wire.ReadResponse(uint32(r.full.stag), r.full.at(2000), filled(300)[:200])
 	a.More = true
@@ -160,7 +160,7 @@ func TestRevokedInTransit(t *testing.T) {
 	})
 	t.Run("Read Response", func(t *testing.T) {
 		r := newRig(t, setup{config: direct})
-		r.postSend(wr.Send{ID: 1, Op: wr.OpRead, Local: r.writable.sge(0, 100), Remote: wr.Remote{STag: 5}})
+		r.postSend(wr.Request{ID: 1, Op: wr.OpRead, Local: r.writable.sge(0, 100), Remote: wr.Remote{STag: 5}})
 		r.next()
 		bad := wire.ReadResponse(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
 		fpdu := r.peer.Frame(bad)
@@ -191,7 +191,7 @@ func TestRevokedInTransit(t *testing.T) {
 		require.Equal(t, byte(rdmap.Control(rdmap.Terminate)), term[1])
 		require.NoError(t, r.peer.Close())
 		r.over()
-		assert.Equal(t, []comp{{1, faults[FaultRQSTag].Status, 0}, {2, wr.StatusFlushed, 0}}, r.all(r.rcq))
+		assert.Equal(t, []comp{{1, faults[faultRQSTag].Status, 0}, {2, wr.StatusFlushed, 0}}, r.all(r.rcq))
 		r.requireMemory()
 	})
 }
@@ -206,7 +206,7 @@ func TestLostInTransit(t *testing.T) {
 	r.writable.expect(0, filled(44))
 	require.NoError(t, r.peer.CloseWrite())
 	r.over()
-	assert.Equal(t, FaultLLPLost, r.s.cause.fault)
+	assert.Equal(t, faultLLPLost, r.s.cause.fault)
 	r.requireEvents(wr.EventLLPLost)
 	r.requireMemory()
 }

@@ -13,7 +13,7 @@ import (
 
 // inClosing is a rig in Closing whose peer has seen the FIN.
 func inClosing(t *testing.T) *rig {
-	r := in(t, Closing, setup{})
+	r := in(t, wr.StateClosing, setup{})
 	r.requireEnd(wire.FIN)
 	return r
 }
@@ -21,8 +21,8 @@ func inClosing(t *testing.T) *rig {
 func closingSegment(t *testing.T) {
 	r := inClosing(t)
 	r.send(someWrite(r))
-	r.requireToldIn(Error)
-	r.requireSettled(Error, wr.EventBadClose)
+	r.requireToldIn(wr.StateError)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 	r.requireReset()
 	r.requireMemory() // it is not processed
 	require.Nil(t, r.q.Query().Terminate)
@@ -32,8 +32,8 @@ func closingSegment(t *testing.T) {
 func closingTerminateReceived(t *testing.T) {
 	r := inClosing(t)
 	r.send(terminate(0x0207, echoNone, nil))
-	r.requireToldIn(Error)
-	r.requireSettled(Error, wr.EventBadClose)
+	r.requireToldIn(wr.StateError)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 	r.requireReset()
 	require.Equal(t, &TerminateMessage{Code: 0x0207, Raw: []byte{2, 7, 0, 0}}, r.q.Query().Terminate)
 	r.requireReusable()
@@ -42,8 +42,8 @@ func closingTerminateReceived(t *testing.T) {
 func closingFault(t *testing.T) {
 	r := inClosing(t)
 	r.q.Fail()
-	r.requireToldIn(Error)
-	r.requireSettled(Error, wr.EventLocalQPCatastrophic)
+	r.requireToldIn(wr.StateError)
+	r.requireSettled(wr.StateError, wr.EventLocalQPCatastrophic)
 	r.requireReset()
 	r.requireReusable()
 }
@@ -51,20 +51,20 @@ func closingFault(t *testing.T) {
 // closingLLPFailure is the LLP's final timeout: the peer is still there to see
 // the RST.
 func closingLLPFailure(t *testing.T) {
-	r := in(t, RTS, short)
-	require.NoError(t, r.q.Modify(Modify{Next: Closing}))
-	r.requireToldIn(Error)
-	r.requireSettled(Error, wr.EventLLPLost)
+	r := in(t, wr.StateRTS, short)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
+	r.requireToldIn(wr.StateError)
+	r.requireSettled(wr.StateError, wr.EventLLPLost)
 	r.requireReset()
 	r.requireReusable()
 }
 
 func closingBusy(t *testing.T) {
-	r := in(t, RTS, setup{})
+	r := in(t, wr.StateRTS, setup{})
 	r.arrange(false)
-	require.NoError(t, r.q.Modify(Modify{Next: Closing}))
-	r.requireToldIn(Error)
-	r.requireSettled(Error, wr.EventBadClose)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
+	r.requireToldIn(wr.StateError)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 	r.requireEnd(wire.Reset)
 	require.Equal(t, flushed(10, 11), r.all(r.scq))
 	require.Equal(t, flushed(1, 2), r.all(r.rcq))
@@ -74,14 +74,14 @@ func closingBusy(t *testing.T) {
 func closingClosed(t *testing.T) {
 	r := inClosing(t)
 	peerCloses(r)
-	r.requireSettled(Idle, wr.EventLLPCloseComplete)
+	r.requireSettled(wr.StateIdle, wr.EventLLPCloseComplete)
 	r.connect()
 }
 
 // inTerminate is a rig in Terminate whose peer has seen the Terminate Message and
 // the FIN.
 func inTerminate(t *testing.T) *rig {
-	r := in(t, Terminate, setup{})
+	r := in(t, wr.StateTerminate, setup{})
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	r.requireEnd(wire.FIN)
 	return r
@@ -95,7 +95,7 @@ func terminateSegment(t *testing.T) {
 	}
 	require.NoError(t, r.peer.Raw([]byte{1}), "part of one")
 	peerCloses(r)
-	r.requireSettled(Error)
+	r.requireSettled(wr.StateError)
 	r.requireMemory()
 	r.requireReusable()
 }
@@ -104,7 +104,7 @@ func terminateTerminateReceived(t *testing.T) {
 	r := inTerminate(t)
 	r.send(terminate(0x0207, echoNone, nil))
 	peerCloses(r)
-	r.requireSettled(Error)
+	r.requireSettled(wr.StateError)
 	require.Equal(t, &TerminateMessage{Sent: true, Raw: make([]byte, 4)}, r.q.Query().Terminate, "the first one stays")
 	r.requireReusable()
 }
@@ -113,17 +113,17 @@ func terminateFault(t *testing.T) {
 	r := inTerminate(t)
 	r.q.Fail()
 	soon(t, func() bool { return r.s.again.Load() == 0 })
-	require.Equal(t, Terminate, r.q.State())
+	require.Equal(t, wr.StateTerminate, r.q.State())
 	peerCloses(r)
-	r.requireSettled(Error)
+	r.requireSettled(wr.StateError)
 	r.requireReusable()
 }
 
 func terminateLLPFailure(t *testing.T) {
-	r := in(t, RTS, short)
-	require.NoError(t, r.q.Modify(Modify{Next: Terminate}))
-	r.requireToldIn(Error)
-	r.requireSettled(Error, wr.EventBadClose)
+	r := in(t, wr.StateRTS, short)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate}))
+	r.requireToldIn(wr.StateError)
+	r.requireSettled(wr.StateError, wr.EventBadClose)
 	r.requireReset()
 	r.requireReusable()
 }
@@ -131,6 +131,6 @@ func terminateLLPFailure(t *testing.T) {
 func terminateClosed(t *testing.T) {
 	r := inTerminate(t)
 	peerCloses(r)
-	r.requireSettled(Error)
+	r.requireSettled(wr.StateError)
 	r.requireReusable()
 }

@@ -10,8 +10,8 @@ import (
 
 // cell is a pair of the state table.
 type cell struct {
-	State
-	Trigger
+	wr.State
+	trigger
 }
 
 // TestEveryTransition has a subtest for each cell with content. It brings a queue
@@ -19,11 +19,11 @@ type cell struct {
 // what follows: the state, the Immediate Error, and each action by what can be
 // seen of it.
 func TestEveryTransition(t *testing.T) {
-	for _, s := range States() {
+	for _, s := range allStates() {
 		t.Run(s.String(), func(t *testing.T) {
-			for _, trig := range Triggers() {
+			for _, trig := range allTriggers() {
 				run, ok := transitions[cell{s, trig}]
-				require.Equal(t, Happens(s, trig), ok, "%v: a cell without test, or a test without cell", trig)
+				require.Equal(t, happens(s, trig), ok, "%v: a cell without test, or a test without cell", trig)
 				if ok {
 					t.Run(trig.String(), run)
 				}
@@ -33,83 +33,83 @@ func TestEveryTransition(t *testing.T) {
 }
 
 var transitions = map[cell]func(*testing.T){
-	{Idle, TrigPostSQ}:          idlePostSQ,
-	{Idle, TrigPostRQ}:          idlePostRQ,
-	{Idle, TrigModifyIdle}:      modifies(Idle),
-	{Idle, TrigModifyRTS}:       idleModifyRTS,
-	{Idle, TrigModifyClosing}:   refused(Idle, TrigModifyClosing),
-	{Idle, TrigModifyTerminate}: refused(Idle, TrigModifyTerminate),
-	{Idle, TrigModifyError}:     idleModifyError,
-	{Idle, TrigFault}:           idleFault,
+	{wr.StateIdle, trigPostSQ}:          idlePostSQ,
+	{wr.StateIdle, trigPostRQ}:          idlePostRQ,
+	{wr.StateIdle, trigModifyIdle}:      modifies(wr.StateIdle),
+	{wr.StateIdle, trigModifyRTS}:       idleModifyRTS,
+	{wr.StateIdle, trigModifyClosing}:   refused(wr.StateIdle, trigModifyClosing),
+	{wr.StateIdle, trigModifyTerminate}: refused(wr.StateIdle, trigModifyTerminate),
+	{wr.StateIdle, trigModifyError}:     idleModifyError,
+	{wr.StateIdle, trigFault}:           idleFault,
 
-	{RTS, TrigPostSQ}:            rtsPostSQ,
-	{RTS, TrigPostRQ}:            rtsPostRQ,
-	{RTS, TrigModifyIdle}:        refused(RTS, TrigModifyIdle),
-	{RTS, TrigModifyRTS}:         modifies(RTS),
-	{RTS, TrigModifyClosing}:     rtsModifyClosing,
-	{RTS, TrigModifyTerminate}:   rtsModifyTerminate,
-	{RTS, TrigModifyError}:       rtsModifyError,
-	{RTS, TrigSegment}:           rtsSegment,
-	{RTS, TrigTerminateReceived}: rtsTerminateReceived,
-	{RTS, TrigFault}:             rtsFault,
-	{RTS, TrigLLPFailure}:        rtsLLPFailure,
-	{RTS, TrigPeerClose}:         rtsPeerClose,
-	{RTS, TrigPeerCloseBusy}:     rtsPeerCloseBusy,
+	{wr.StateRTS, trigPostSQ}:            rtsPostSQ,
+	{wr.StateRTS, trigPostRQ}:            rtsPostRQ,
+	{wr.StateRTS, trigModifyIdle}:        refused(wr.StateRTS, trigModifyIdle),
+	{wr.StateRTS, trigModifyRTS}:         modifies(wr.StateRTS),
+	{wr.StateRTS, trigModifyClosing}:     rtsModifyClosing,
+	{wr.StateRTS, trigModifyTerminate}:   rtsModifyTerminate,
+	{wr.StateRTS, trigModifyError}:       rtsModifyError,
+	{wr.StateRTS, trigSegment}:           rtsSegment,
+	{wr.StateRTS, trigTerminateReceived}: rtsTerminateReceived,
+	{wr.StateRTS, trigFault}:             rtsFault,
+	{wr.StateRTS, trigLLPFailure}:        rtsLLPFailure,
+	{wr.StateRTS, trigPeerClose}:         rtsPeerClose,
+	{wr.StateRTS, trigPeerCloseBusy}:     rtsPeerCloseBusy,
 
-	{Closing, TrigPostSQ}:            refused(Closing, TrigPostSQ),
-	{Closing, TrigPostRQ}:            refused(Closing, TrigPostRQ),
-	{Closing, TrigModifyIdle}:        refused(Closing, TrigModifyIdle),
-	{Closing, TrigModifyRTS}:         refused(Closing, TrigModifyRTS),
-	{Closing, TrigModifyClosing}:     refused(Closing, TrigModifyClosing),
-	{Closing, TrigModifyTerminate}:   refused(Closing, TrigModifyTerminate),
-	{Closing, TrigModifyError}:       refused(Closing, TrigModifyError),
-	{Closing, TrigSegment}:           closingSegment,
-	{Closing, TrigTerminateReceived}: closingTerminateReceived,
-	{Closing, TrigFault}:             closingFault,
-	{Closing, TrigLLPFailure}:        closingLLPFailure,
-	{Closing, TrigBusy}:              closingBusy,
-	{Closing, TrigClosed}:            closingClosed,
+	{wr.StateClosing, trigPostSQ}:            refused(wr.StateClosing, trigPostSQ),
+	{wr.StateClosing, trigPostRQ}:            refused(wr.StateClosing, trigPostRQ),
+	{wr.StateClosing, trigModifyIdle}:        refused(wr.StateClosing, trigModifyIdle),
+	{wr.StateClosing, trigModifyRTS}:         refused(wr.StateClosing, trigModifyRTS),
+	{wr.StateClosing, trigModifyClosing}:     refused(wr.StateClosing, trigModifyClosing),
+	{wr.StateClosing, trigModifyTerminate}:   refused(wr.StateClosing, trigModifyTerminate),
+	{wr.StateClosing, trigModifyError}:       refused(wr.StateClosing, trigModifyError),
+	{wr.StateClosing, trigSegment}:           closingSegment,
+	{wr.StateClosing, trigTerminateReceived}: closingTerminateReceived,
+	{wr.StateClosing, trigFault}:             closingFault,
+	{wr.StateClosing, trigLLPFailure}:        closingLLPFailure,
+	{wr.StateClosing, trigBusy}:              closingBusy,
+	{wr.StateClosing, trigClosed}:            closingClosed,
 
-	{Terminate, TrigPostSQ}:            refused(Terminate, TrigPostSQ),
-	{Terminate, TrigPostRQ}:            refused(Terminate, TrigPostRQ),
-	{Terminate, TrigModifyIdle}:        refused(Terminate, TrigModifyIdle),
-	{Terminate, TrigModifyRTS}:         refused(Terminate, TrigModifyRTS),
-	{Terminate, TrigModifyClosing}:     refused(Terminate, TrigModifyClosing),
-	{Terminate, TrigModifyTerminate}:   refused(Terminate, TrigModifyTerminate),
-	{Terminate, TrigModifyError}:       refused(Terminate, TrigModifyError),
-	{Terminate, TrigSegment}:           terminateSegment,
-	{Terminate, TrigTerminateReceived}: terminateTerminateReceived,
-	{Terminate, TrigFault}:             terminateFault,
-	{Terminate, TrigLLPFailure}:        terminateLLPFailure,
-	{Terminate, TrigClosed}:            terminateClosed,
+	{wr.StateTerminate, trigPostSQ}:            refused(wr.StateTerminate, trigPostSQ),
+	{wr.StateTerminate, trigPostRQ}:            refused(wr.StateTerminate, trigPostRQ),
+	{wr.StateTerminate, trigModifyIdle}:        refused(wr.StateTerminate, trigModifyIdle),
+	{wr.StateTerminate, trigModifyRTS}:         refused(wr.StateTerminate, trigModifyRTS),
+	{wr.StateTerminate, trigModifyClosing}:     refused(wr.StateTerminate, trigModifyClosing),
+	{wr.StateTerminate, trigModifyTerminate}:   refused(wr.StateTerminate, trigModifyTerminate),
+	{wr.StateTerminate, trigModifyError}:       refused(wr.StateTerminate, trigModifyError),
+	{wr.StateTerminate, trigSegment}:           terminateSegment,
+	{wr.StateTerminate, trigTerminateReceived}: terminateTerminateReceived,
+	{wr.StateTerminate, trigFault}:             terminateFault,
+	{wr.StateTerminate, trigLLPFailure}:        terminateLLPFailure,
+	{wr.StateTerminate, trigClosed}:            terminateClosed,
 
-	{Error, TrigPostSQ}:          refused(Error, TrigPostSQ),
-	{Error, TrigPostRQ}:          refused(Error, TrigPostRQ),
-	{Error, TrigModifyIdle}:      errorModifyIdle,
-	{Error, TrigModifyRTS}:       refused(Error, TrigModifyRTS),
-	{Error, TrigModifyClosing}:   refused(Error, TrigModifyClosing),
-	{Error, TrigModifyTerminate}: refused(Error, TrigModifyTerminate),
-	{Error, TrigModifyError}:     refused(Error, TrigModifyError),
-	{Error, TrigFault}:           errorFault,
+	{wr.StateError, trigPostSQ}:          refused(wr.StateError, trigPostSQ),
+	{wr.StateError, trigPostRQ}:          refused(wr.StateError, trigPostRQ),
+	{wr.StateError, trigModifyIdle}:      errorModifyIdle,
+	{wr.StateError, trigModifyRTS}:       refused(wr.StateError, trigModifyRTS),
+	{wr.StateError, trigModifyClosing}:   refused(wr.StateError, trigModifyClosing),
+	{wr.StateError, trigModifyTerminate}: refused(wr.StateError, trigModifyTerminate),
+	{wr.StateError, trigModifyError}:     refused(wr.StateError, trigModifyError),
+	{wr.StateError, trigFault}:           errorFault,
 }
 
 // do is the verb that a trigger stands for.
-func (r *rig) do(t Trigger) (err error) {
+func (r *rig) do(t trigger) (err error) {
 	switch t {
-	case TrigPostSQ:
-		_, err = r.q.PostSend(wr.Send{ID: 1})
-	case TrigPostRQ:
+	case trigPostSQ:
+		_, err = r.q.PostSend(wr.Request{ID: 1})
+	case trigPostRQ:
 		_, err = r.q.PostRecv(wr.Recv{ID: 1})
-	case TrigModifyIdle:
-		err = r.q.Modify(Modify{Next: Idle})
-	case TrigModifyRTS:
-		err = r.q.Modify(Modify{Next: RTS, Stream: streamFor(RTS)})
-	case TrigModifyClosing:
-		err = r.q.Modify(Modify{Next: Closing})
-	case TrigModifyTerminate:
-		err = r.q.Modify(Modify{Next: Terminate})
-	case TrigModifyError:
-		err = r.q.Modify(Modify{Next: Error})
+	case trigModifyIdle:
+		err = r.q.Modify(Modify{Next: wr.StateIdle})
+	case trigModifyRTS:
+		err = r.q.Modify(Modify{Next: wr.StateRTS, Stream: streamFor(wr.StateRTS)})
+	case trigModifyClosing:
+		err = r.q.Modify(Modify{Next: wr.StateClosing})
+	case trigModifyTerminate:
+		err = r.q.Modify(Modify{Next: wr.StateTerminate})
+	case trigModifyError:
+		err = r.q.Modify(Modify{Next: wr.StateError})
 	default:
 		require.Fail(r.t, "no verb", "%v", t)
 	}
@@ -117,7 +117,7 @@ func (r *rig) do(t Trigger) (err error) {
 }
 
 // refused is a cell with an Immediate Error: nothing changes, nothing is queued.
-func refused(s State, trig Trigger) func(*testing.T) {
+func refused(s wr.State, trig trigger) func(*testing.T) {
 	return func(t *testing.T) {
 		r := in(t, s, setup{})
 		before, sends, recvs := r.q.Query(), r.q.sq.tail.Load(), r.q.rq.tail.Load()
@@ -131,7 +131,7 @@ func refused(s State, trig Trigger) func(*testing.T) {
 }
 
 // modifies is a cell that changes attributes only.
-func modifies(s State) func(*testing.T) {
+func modifies(s wr.State) func(*testing.T) {
 	return func(t *testing.T) {
 		r := in(t, s, setup{})
 		require.NoError(t, r.q.Modify(Modify{Next: s, ORD: num(3), SendDepth: num(64)}))
@@ -145,7 +145,7 @@ func modifies(s State) func(*testing.T) {
 
 // requireStays checks what the code takes for granted: a trigger that is no
 // Modify and no end of a stream leads nowhere, so that nobody looks.
-func requireStays(t *testing.T, s State, trig Trigger) {
+func requireStays(t *testing.T, s wr.State, trig trigger) {
 	t.Helper()
-	require.Equal(t, s, Step(s, trig).Next)
+	require.Equal(t, s, step(s, trig).Next)
 }

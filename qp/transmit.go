@@ -272,9 +272,9 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 		case ioRevoked:
 			s.revoked()
 		case ioReset:
-			s.fail(FaultLLPReset)
+			s.fail(faultLLPReset)
 		default:
-			s.fail(FaultLLPLost)
+			s.fail(faultLLPLost)
 		}
 		if budget -= n; budget <= 0 && !wait {
 			return true
@@ -307,12 +307,12 @@ func (s *session) revoked() {
 		}
 		for _, g := range e.sgl {
 			if _, f := s.resolve(g, wr.LocalRead); f != stag.OK {
-				s.halt(cause{fault: FaultSQSTag, sq: pos, hasSQ: true})
+				s.halt(cause{fault: faultSQSTag, sq: pos, hasSQ: true})
 				return
 			}
 		}
 	}
-	s.fail(FaultReadSTag)
+	s.fail(faultReadSTag)
 }
 
 // fill makes a batch of what may be sent now, and executes the memory operations
@@ -333,7 +333,7 @@ func (s *session) fill() (ran int, filled bool) {
 				break
 			}
 			ok, c := s.nextMessage()
-			if c.fault != NoFault {
+			if c.fault != noFault {
 				s.halt(c) // what is in the batch already goes out first, see finish
 				break
 			}
@@ -345,7 +345,7 @@ func (s *session) fill() (ran int, filled bool) {
 				continue
 			}
 		}
-		if c := s.frame(b); c.fault != NoFault {
+		if c := s.frame(b); c.fault != noFault {
 			s.halt(c)
 			break
 		}

@@ -42,9 +42,9 @@ func memoryOps(t testing.TB, tb *Table) map[string]func() {
 	u := consumer(alice)
 	p := pages(t, tb, 8, page)
 	r := register(t, tb, RegionConfig{})
-	b := wr.Bind{Window: window(t, tb), Region: r.STag, VA: r.Base + 8, Length: 16, Access: remoteRights}
-	fast := func(addresses ...uint64) *wr.FastRegister {
-		return &wr.FastRegister{
+	b := wr.BindRequest{Window: window(t, tb), Region: r.STag, VA: r.Base + 8, Length: 16, Access: remoteRights}
+	fast := func(addresses ...uint64) *wr.FastRegisterRequest {
+		return &wr.FastRegisterRequest{
 			STag: allocate(t, tb, true), Access: allRights, Addressing: wr.ZeroBased,
 			Buffers: wr.PhysicalBuffers{Size: page, Addresses: addresses, Length: page},
 		}
@@ -58,7 +58,7 @@ func memoryOps(t testing.TB, tb *Table) map[string]func() {
 			panic(f)
 		}
 	}
-	register := func(f *wr.FastRegister) func() {
+	register := func(f *wr.FastRegisterRequest) func() {
 		return func() {
 			if f := tb.FastRegister(f, u); f != OK {
 				panic(f)

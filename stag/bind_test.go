@@ -26,7 +26,7 @@ func TestBindFigure20(t *testing.T) {
 		for _, remote := range []wr.Access{0, c.region << 2} { // the region's remote rights change nothing
 			tb := NewTable(Config{})
 			r, w := register(t, tb, RegionConfig{Access: c.region | remote | wr.BindWindow}), window(t, tb)
-			b := wr.Bind{Window: w, Region: r.STag, VA: r.Base, Length: 1, Access: c.window}
+			b := wr.BindRequest{Window: w, Region: r.STag, VA: r.Base, Length: 1, Access: c.window}
 			if c.ok {
 				assert.Equal(t, OK, tb.Bind(&b, consumer(alice)), "%v over %v", c.window, c.region)
 				continue
@@ -48,7 +48,7 @@ func TestBindFigure19(t *testing.T) {
 			if region == wr.ZeroBased {
 				want = FaultRegion
 			}
-			assert.Equal(t, want, tb.Bind(&wr.Bind{
+			assert.Equal(t, want, tb.Bind(&wr.BindRequest{
 				Window: w, Region: r.STag, VA: r.Base, Length: 1, Addressing: win, Access: wr.RemoteRead,
 			}, consumer(alice)), "%v over %v", win, region)
 		}
@@ -75,7 +75,7 @@ func TestBindBounds(t *testing.T) {
 		{low, top, 1, FaultBounds}, {low, top, 2, FaultWrap},
 		{high, top - 100, 100, OK}, {high, top - 1, 1, OK}, {high, top - 1, 2, FaultBounds}, {high, top - 1, 3, FaultWrap},
 	} {
-		b := wr.Bind{Window: w, Region: c.r.STag, VA: c.va, Length: c.n, Access: wr.RemoteRead}
+		b := wr.BindRequest{Window: w, Region: c.r.STag, VA: c.va, Length: c.n, Access: wr.RemoteRead}
 		got := OK
 		unchanged(t, tb, func() {
 			if got = tb.Bind(&b, u); got == OK {
@@ -137,7 +137,7 @@ func TestBindOrder(t *testing.T) {
 		{"bounds", w, good.STag, u, 0, wr.RemoteRead, page, 65, FaultBounds},
 	} {
 		unchanged(t, tb, func() {
-			assert.Equal(t, c.want, tb.Bind(&wr.Bind{
+			assert.Equal(t, c.want, tb.Bind(&wr.BindRequest{
 				Window: c.w, Region: c.r, VA: c.va, Length: c.n, Addressing: c.a, Access: c.access,
 			}, c.u), c.name)
 		}, w, bound, theirs, good.STag, invalid.STag, foreign.STag, scoped.STag, closed.STag, narrow.STag, zero.STag)

@@ -43,7 +43,7 @@ func checkBase(a wr.Addressing, va, length, size, fbo uint64) (base uint64, f Fa
 }
 
 // lay appends the memory of a checked buffer list to pieces. Every buffer has to
-// be in the memory of one AllocPages, also those behind the length.
+// be in the memory of one AllocatePages, also those behind the length.
 func (t *Table) lay(pieces []piece, b *wr.PhysicalBuffers) ([]piece, Fault) {
 	var (
 		in   *entry // the allocation of the last buffer, held

@@ -94,7 +94,7 @@ func churnFast(t *testing.T, tb *Table, n int) churn {
 	u := consumer(alice)
 	p := pages(t, tb, n, 1)
 	s := second1(tb.Allocate(AllocateConfig{PD: alice.PD, PBL: n, RemoteAccess: true, RemoteInvalidate: true})).STag
-	r := wr.FastRegister{STag: s, Access: allRights, Addressing: wr.ZeroBased}
+	r := wr.FastRegisterRequest{STag: s, Access: allRights, Addressing: wr.ZeroBased}
 	r.Buffers = wr.PhysicalBuffers{Size: 1, Addresses: p.Addresses(), Length: uint64(n)}
 	return churn{
 		open: func(round int) (target, []byte) {
@@ -124,7 +124,7 @@ func churnPhysical(t *testing.T, tb *Table, n int) churn {
 			p = pages(t, tb, n, 1)
 			return target{0, p.Address(0), wr.LocalWrite}, p.Bytes()
 		},
-		revoke: func(int) { assert.NoError(t, p.Free()) },
+		revoke: func(int) { assert.NoError(t, p.Deallocate()) },
 	}
 }
 

@@ -14,7 +14,7 @@ const (
 )
 
 // entry is an STag, for the whole of its life: that of a Memory Region or of a
-// Memory Window. The memory of one AllocPages is an entry too, with no STag of
+// Memory Window. The memory of one AllocatePages is an entry too, with no STag of
 // its own; the STag of zero leads to it.
 //
 // # States and generations

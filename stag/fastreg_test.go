@@ -23,7 +23,7 @@ func TestFastRegister(t *testing.T) {
 	} {
 		key := uint8(round + 1)
 		b := wr.PhysicalBuffers{Size: page, Addresses: addresses, FBO: 17, Length: uint64(len(addresses))*page - 20}
-		r := wr.FastRegister{STag: wr.MakeSTag(s.Index(), key), Buffers: b, VA: 40*page + 17, Access: allRights}
+		r := wr.FastRegisterRequest{STag: wr.MakeSTag(s.Index(), key), Buffers: b, VA: 40*page + 17, Access: allRights}
 		if round%2 == 1 {
 			r.Addressing, r.Access = wr.ZeroBased, wr.LocalRead // a VA is ignored then (9.3.1.1)
 		}
@@ -85,7 +85,7 @@ func TestFastRegisterAfter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tb := NewTable(Config{})
 			s := make_(tb)
-			require.Equal(t, OK, tb.FastRegister(&wr.FastRegister{
+			require.Equal(t, OK, tb.FastRegister(&wr.FastRegisterRequest{
 				STag: s, Buffers: p(tb), Addressing: wr.ZeroBased, Access: allRights,
 			}, consumer(alice)))
 			resolve(t, tb, s, 0, 9)
@@ -102,7 +102,7 @@ func TestFastRegisterBuffers(t *testing.T) {
 	require.NoError(t, err)
 	for name, c := range bufferCases(p) {
 		t.Run(name, func(t *testing.T) {
-			r := wr.FastRegister{STag: i.STag, Buffers: c.buffers, Addressing: c.addressing, VA: c.va, Access: wr.LocalRead}
+			r := wr.FastRegisterRequest{STag: i.STag, Buffers: c.buffers, Addressing: c.addressing, VA: c.va, Access: wr.LocalRead}
 			if c.want != OK {
 				unchanged(t, tb, func() { require.Equal(t, c.want, tb.FastRegister(&r, u)) }, i.STag)
 				require.Empty(t, tb.index.get(i.STag.Index()).pieces)
@@ -149,11 +149,11 @@ func TestFastRegisterOrder(t *testing.T) {
 		{"then the buffers", a, u, wr.LocalRead, FaultBufferSize},
 	} {
 		unchanged(t, tb, func() {
-			assert.Equal(t, c.want, tb.FastRegister(&wr.FastRegister{STag: c.s, Access: c.access}, c.u), c.name)
+			assert.Equal(t, c.want, tb.FastRegister(&wr.FastRegisterRequest{STag: c.s, Access: c.access}, c.u), c.name)
 		}, a, remote, w, valid.STag, shared.STag)
 	}
 	for _, access := range []wr.Access{wr.LocalRead, wr.LocalRead | wr.RemoteRead, allRights} {
-		require.Equal(t, OK, tb.FastRegister(&wr.FastRegister{STag: remote, Buffers: buffers, Addressing: wr.ZeroBased, Access: access}, u), "RV-7.3.2.5-M12")
+		require.Equal(t, OK, tb.FastRegister(&wr.FastRegisterRequest{STag: remote, Buffers: buffers, Addressing: wr.ZeroBased, Access: access}, u), "RV-7.3.2.5-M12")
 		require.Equal(t, OK, tb.InvalidateLocal(remote, alice))
 	}
 }
@@ -167,7 +167,7 @@ func TestFastRegisterWaits(t *testing.T) {
 		p := pages(t, tb, 2, page)
 		s := allocate(t, tb, false)
 		reg := func(i int) Fault {
-			return tb.FastRegister(&wr.FastRegister{
+			return tb.FastRegister(&wr.FastRegisterRequest{
 				STag: s, Addressing: wr.ZeroBased, Access: localRights,
 				Buffers: wr.PhysicalBuffers{Size: page, Addresses: p.Addresses()[i : i+1], Length: page},
 			}, u)

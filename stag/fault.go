@@ -50,7 +50,7 @@ const (
 	// FaultBufferSize: the physical buffer size is not supported.
 	FaultBufferSize
 	// FaultBufferEntry: a physical buffer is not aligned to its size (page
-	// mode), or not inside memory of one AllocPages.
+	// mode), or not inside memory of one AllocatePages.
 	FaultBufferEntry
 	// FaultBufferList: the physical buffer list has more entries than the
 	// STag, or the RNIC, has room for.

@@ -71,7 +71,7 @@ func window(t testing.TB, tb *Table) wr.STag {
 func bind(t testing.TB, tb *Table, w wr.STag, key uint8, r Info, off, n uint64, u User) wr.STag {
 	t.Helper()
 	s := wr.MakeSTag(w.Index(), key)
-	require.Equal(t, OK, tb.Bind(&wr.Bind{
+	require.Equal(t, OK, tb.Bind(&wr.BindRequest{
 		Window: s, Region: r.STag, VA: r.Base + off, Length: n, Access: remoteRights,
 	}, u))
 	return s
@@ -80,7 +80,7 @@ func bind(t testing.TB, tb *Table, w wr.STag, key uint8, r Info, off, n uint64, 
 // pages makes n physical buffers, or fails the test.
 func pages(t testing.TB, tb *Table, n int, size uint64) *Pages {
 	t.Helper()
-	p, err := tb.AllocPages(n, size)
+	p, err := tb.AllocatePages(n, size)
 	require.NoError(t, err)
 	return p
 }

@@ -4,7 +4,7 @@ import "github.com/softrnic/softrnic/wr"
 
 // The model's windows, invalidation, accesses and queries.
 
-func (m *model) bind(b wr.Bind, q *modelQP) Fault {
+func (m *model) bind(b wr.BindRequest, q *modelQP) Fault {
 	w, r := m.stags[b.Window.Index()], m.stags[b.Region.Index()]
 	switch {
 	case w == nil, !w.window, q.retired:

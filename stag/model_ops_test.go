@@ -93,7 +93,7 @@ func (d *driver) allocateWindow() {
 }
 
 func (d *driver) fastRegister() {
-	f := wr.FastRegister{
+	f := wr.FastRegisterRequest{
 		STag: d.stag(invalidRegion), Buffers: d.buffers(), Access: d.access(), Addressing: wr.Addressing(d.rng.IntN(3) / 2),
 	}
 	if d.chance(3) { // another key
@@ -106,7 +106,7 @@ func (d *driver) fastRegister() {
 }
 
 func (d *driver) bind() {
-	b := wr.Bind{
+	b := wr.BindRequest{
 		Window: d.stag(freeWindow), Region: d.stag(bindable), Addressing: wr.Addressing(d.rng.IntN(2)),
 		Access: oneOf(d, wr.RemoteRead, wr.RemoteWrite, remoteRights, remoteRights), VA: d.rng.Uint64N(100), Length: d.rng.Uint64N(20),
 	}
@@ -164,7 +164,7 @@ func (d *driver) physical() {
 			d.m.physical += uint64(len(mp.mem))
 		}
 		mp.freed = true
-		same(d, "free", want, d.errorOf(p.Free()))
+		same(d, "free", want, d.errorOf(p.Deallocate()))
 		return
 	}
 	n, size := d.rng.IntN(4), uint64(page)
@@ -183,7 +183,7 @@ func (d *driver) physical() {
 	case uint64(n)*size > d.m.physical:
 		want = wr.ErrInsufficientResources
 	}
-	p, err := d.tb.AllocPages(n, size)
+	p, err := d.tb.AllocatePages(n, size)
 	same(d, "pages", want, d.errorOf(err), n, size)
 	if err == nil {
 		d.m.physical -= uint64(n) * size

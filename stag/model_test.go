@@ -252,7 +252,7 @@ func (m *model) shared(s wr.STag, c SharedConfig) (*modelSTag, wr.ImmediateError
 	return n, 0
 }
 
-func (m *model) fastRegister(f wr.FastRegister, u User, block bool) Fault {
+func (m *model) fastRegister(f wr.FastRegisterRequest, u User, block bool) Fault {
 	r := m.stags[f.STag.Index()]
 	switch {
 	case !u.Privileged:

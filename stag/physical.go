@@ -33,7 +33,7 @@ func (t *Table) supports(size uint64) bool {
 	return size >= MinPage && size <= MaxPage && size&(size-1) == 0
 }
 
-// Pages are physical buffers that a program obtained with AllocPages: Go memory
+// Pages are physical buffers that a program obtained with AllocatePages: Go memory
 // with physical addresses.
 type Pages struct {
 	t    *Table
@@ -91,13 +91,13 @@ func (s *space) find(addr, n uint64) *entry {
 	return e
 }
 
-// AllocPages gives the program n physical buffers of size octets: contiguous in
+// AllocatePages gives the program n physical buffers of size octets: contiguous in
 // the address space of the RNIC and in Go memory, zeroed, and in page mode
 // aligned to size. Errors: wr.ErrInvalidRNIC; wr.ErrInvalidPhysBufferSize (not
 // one of PageSizes, or of MinBlock to MaxBlock in block mode);
 // wr.ErrInvalidLength (n below one); wr.ErrInsufficientResources (beyond
 // Config.PhysicalMemory).
-func (t *Table) AllocPages(n int, size uint64) (*Pages, error) {
+func (t *Table) AllocatePages(n int, size uint64) (*Pages, error) {
 	if !t.supports(size) {
 		return nil, fmt.Errorf("allocate pages: %w: %d octets", wr.ErrInvalidPhysBufferSize, size)
 	}
@@ -157,12 +157,12 @@ func (p *Pages) Size() uint64 { return p.size }
 // Bytes is the memory of all buffers, one after the other.
 func (p *Pages) Bytes() []byte { return p.mem }
 
-// Free takes the addresses back. When it returns nil, nothing touches the
+// Deallocate takes the addresses back. When it returns nil, nothing touches the
 // memory through the STag of zero any more. A region that was registered over
 // these pages is not affected, and keeps the Go memory alive: it is for the
 // program to deallocate it first (verbs draft 7.6.2). Errors:
 // wr.ErrInvalidRNIC; wr.ErrInvalidModifier (they were freed).
-func (p *Pages) Free() error {
+func (p *Pages) Deallocate() error {
 	t := p.t
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -37,7 +37,7 @@ func TestPageSizes(t *testing.T) {
 	}
 }
 
-func TestAllocPages(t *testing.T) {
+func TestAllocatePages(t *testing.T) {
 	tb := NewTable(Config{})
 	var end uint64
 	for _, c := range []struct {
@@ -68,7 +68,7 @@ func TestAllocBlocks(t *testing.T) {
 	require.Greater(t, q.Address(0), p.Address(0)+35)
 }
 
-func TestAllocPagesRefuses(t *testing.T) {
+func TestAllocatePagesRefuses(t *testing.T) {
 	tb := NewTable(Config{PhysicalMemory: 10 * page})
 	p := pages(t, tb, 4, page)
 	for _, c := range []struct {
@@ -85,28 +85,28 @@ func TestAllocPagesRefuses(t *testing.T) {
 		{1, 8 * page, wr.ErrInsufficientResources},
 		{math.MaxInt, 1 << 30, wr.ErrInsufficientResources},
 	} {
-		_, err := tb.AllocPages(c.n, c.size)
+		_, err := tb.AllocatePages(c.n, c.size)
 		require.ErrorIs(t, err, c.want, "%+v", c)
 	}
 	q := pages(t, tb, 6, page)
-	require.NoError(t, p.Free())
-	require.ErrorIs(t, p.Free(), wr.ErrInvalidModifier)
+	require.NoError(t, p.Deallocate())
+	require.ErrorIs(t, p.Deallocate(), wr.ErrInvalidModifier)
 	r := pages(t, tb, 4, page)
 	require.Greater(t, r.Address(0), q.Address(5), "addresses are not used again")
-	_, err := tb.AllocPages(1, page)
+	_, err := tb.AllocatePages(1, page)
 	require.ErrorIs(t, err, wr.ErrInsufficientResources)
 
 	tb.space.next = math.MaxUint64 - page
-	require.NoError(t, q.Free())
-	_, err = tb.AllocPages(1, page)
+	require.NoError(t, q.Deallocate())
+	_, err = tb.AllocatePages(1, page)
 	require.ErrorIs(t, err, wr.ErrInsufficientResources, "no addresses are left")
 	tb.space.next = math.MaxUint64 - 3*page + 1 // room for one and the gap behind it
 	pages(t, tb, 1, page)
 
 	tb.Close()
-	_, err = tb.AllocPages(1, page)
+	_, err = tb.AllocatePages(1, page)
 	require.ErrorIs(t, err, wr.ErrInvalidRNIC)
-	require.ErrorIs(t, r.Free(), wr.ErrInvalidRNIC)
+	require.ErrorIs(t, r.Deallocate(), wr.ErrInvalidRNIC)
 }
 
 // Draft 7.2.1, rules 1 to 3: for privileged users, with local rights, whatever
@@ -197,12 +197,12 @@ func TestZeroRefused(t *testing.T) {
 			for op, f := range map[string]Fault{
 				"local":  tb.InvalidateLocal(zero, u),
 				"remote": tb.InvalidateRemote(zero, u),
-				"fast":   tb.FastRegister(&wr.FastRegister{STag: zero, Buffers: buffers, Addressing: wr.ZeroBased, Access: 1}, u),
+				"fast":   tb.FastRegister(&wr.FastRegisterRequest{STag: zero, Buffers: buffers, Addressing: wr.ZeroBased, Access: 1}, u),
 			} {
 				assert.Equal(t, FaultSTag, f, op)
 			}
-			assert.Equal(t, FaultWindow, tb.Bind(&wr.Bind{Window: zero, Region: r.STag, VA: r.Base, Length: 1, Access: wr.RemoteRead}, u))
-			assert.Equal(t, FaultRegion, tb.Bind(&wr.Bind{Window: w, Region: zero, VA: p.Address(0), Length: 1, Access: wr.RemoteRead}, u))
+			assert.Equal(t, FaultWindow, tb.Bind(&wr.BindRequest{Window: zero, Region: r.STag, VA: r.Base, Length: 1, Access: wr.RemoteRead}, u))
+			assert.Equal(t, FaultRegion, tb.Bind(&wr.BindRequest{Window: w, Region: zero, VA: p.Address(0), Length: 1, Access: wr.RemoteRead}, u))
 		}, w, r.STag)
 	}
 	_, f := tb.Resolve(0, p.Address(0), page, root, localRights)
@@ -222,13 +222,13 @@ func TestFree(t *testing.T) {
 		require.Equal(t, OK, f)
 		require.True(t, ref.Hold())
 		done := make(chan error, 1)
-		go func() { done <- p.Free() }()
+		go func() { done <- p.Deallocate() }()
 		synctest.Wait()
 		require.Empty(t, done, "Free returned under a hold")
 		_, f = tb.Resolve(0, p.Address(0), 8, root, localRights)
 		require.Equal(t, FaultBounds, f)
 		require.False(t, ref.CopyIn(0, []byte{1}))
-		require.ErrorIs(t, p.Free(), wr.ErrInvalidModifier)
+		require.ErrorIs(t, p.Deallocate(), wr.ErrInvalidModifier)
 		ref.Release()
 		require.NoError(t, <-done)
 		require.False(t, ref.CopyIn(0, []byte{1}))
@@ -257,7 +257,7 @@ func TestSpaceTwin(t *testing.T) {
 		if len(order) > 0 && i%5 < i/100 {
 			a := order[i*7%len(order)]
 			if p := live[a]; p != nil {
-				require.NoError(t, p.Free())
+				require.NoError(t, p.Deallocate())
 				delete(live, a)
 				dead = append(dead, a)
 			}
@@ -303,7 +303,7 @@ func TestFreeForgets(t *testing.T) {
 	p := pages(t, tb, 1, page)
 	ref, f := tb.Resolve(0, p.Address(0), page, root, wr.LocalRead)
 	require.Equal(t, OK, f)
-	require.NoError(t, p.Free())
+	require.NoError(t, p.Deallocate())
 	require.Zero(t, ref.e.mem)
 	require.True(t, bytes.Equal(p.Bytes(), make([]byte, page)), "the program's for as long as it wants")
 }
@@ -318,7 +318,7 @@ func TestFreedInList(t *testing.T) {
 			all = append(all, pages(t, tb, 1, page))
 		}
 		gone := all[3].Address(0)
-		require.NoError(t, all[3].Free())
+		require.NoError(t, all[3].Deallocate())
 		require.Len(t, *tb.space.list.Load(), 8, "it is there still")
 		_, f := tb.Resolve(0, gone, 1, root, wr.LocalRead)
 		require.Equal(t, FaultBounds, f)
@@ -329,8 +329,8 @@ func TestFreedInList(t *testing.T) {
 				Buffers: wr.PhysicalBuffers{Size: page, Addresses: addresses, Length: 1}})
 			require.ErrorIs(t, err, wr.ErrInvalidPhysBufferEntry)
 		}
-		require.NoError(t, all[0].Free(), "no hold is left")
+		require.NoError(t, all[0].Deallocate(), "no hold is left")
 		require.Len(t, *tb.space.list.Load(), 6, "a quarter of it is enough")
-		require.NoError(t, all[1].Free())
+		require.NoError(t, all[1].Deallocate())
 	})
 }

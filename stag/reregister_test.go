@@ -137,7 +137,7 @@ func TestReregisterWaits(t *testing.T) {
 		"Close":      {func(tb *Table, _ wr.STag) { tb.Close() }, wr.ErrInvalidRNIC},
 		"invalidate": {func(tb *Table, s wr.STag) { tb.InvalidateLocal(s, alice) }, nil},
 		"FastRegister": {func(tb *Table, s wr.STag) {
-			tb.FastRegister(&wr.FastRegister{STag: s}, consumer(alice))
+			tb.FastRegister(&wr.FastRegisterRequest{STag: s}, consumer(alice))
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import "github.com/softrnic/softrnic/wr"
 // with no right needed: the rights are those of the response, when it comes
 // (verbs draft 7.5.2).
 //
-// The STag of zero is the physical memory of AllocPages, to is a physical
+// The STag of zero is the physical memory of AllocatePages, to is a physical
 // address (verbs draft 7.2.1): for privileged users and local rights only, and
 // within one allocation.
 //

@@ -128,7 +128,7 @@ func TestSharedAfterFastRegister(t *testing.T) {
 		{Size: 2 * page, Addresses: large.Addresses(), FBO: page + 1, Length: 5},
 	} {
 		require.Equal(t, OK, tb.InvalidateLocal(s, u))
-		require.Equal(t, OK, tb.FastRegister(&wr.FastRegister{
+		require.Equal(t, OK, tb.FastRegister(&wr.FastRegisterRequest{
 			STag: s, Buffers: b, Addressing: wr.ZeroBased, Access: wr.LocalRead,
 		}, u))
 	}
@@ -197,7 +197,7 @@ func TestSharedStaysValid(t *testing.T) {
 		unchanged(t, tb, func() {
 			assert.Equal(t, FaultSTag, tb.InvalidateLocal(one.STag, alice), "RV-7.8-M3")
 			assert.Equal(t, FaultSTag, tb.InvalidateRemote(one.STag, alice))
-			assert.Equal(t, FaultSTag, tb.FastRegister(&wr.FastRegister{
+			assert.Equal(t, FaultSTag, tb.FastRegister(&wr.FastRegisterRequest{
 				STag: one.STag, Access: wr.LocalRead, Addressing: wr.ZeroBased,
 				Buffers: wr.PhysicalBuffers{Size: page, Addresses: p.Addresses(), Length: 1},
 			}, u))

@@ -6,7 +6,7 @@
 // It has the Memory Regions with all ways to make them (Register, Allocate and
 // FastRegister, Reregister, RegisterShared), the Memory Windows (AllocateWindow,
 // Bind), what ends them (InvalidateLocal, InvalidateRemote, Deallocate), and the
-// physical memory that buffer lists and the STag of zero name (AllocPages).
+// physical memory that buffer lists and the STag of zero name (AllocatePages).
 //
 // # Life of an access
 //

@@ -161,10 +161,10 @@ func TestGoneWhileWaiting(t *testing.T) {
 		want   [2]any // after Deallocate, after Close
 	}{
 		"Bind": {true, func(tb *Table, s wr.STag) any {
-			return tb.Bind(&wr.Bind{Window: s}, consumer(alice))
+			return tb.Bind(&wr.BindRequest{Window: s}, consumer(alice))
 		}, [2]any{FaultWindow, FaultWindow}},
 		"FastRegister": {false, func(tb *Table, s wr.STag) any {
-			return tb.FastRegister(&wr.FastRegister{STag: s}, consumer(alice))
+			return tb.FastRegister(&wr.FastRegisterRequest{STag: s}, consumer(alice))
 		}, [2]any{FaultSTag, FaultSTag}},
 		"Reregister": {false, func(tb *Table, s wr.STag) any {
 			_, err := tb.Reregister(s, p)
@@ -218,12 +218,12 @@ func TestClosed(t *testing.T) {
 		"query":      second(tb.QueryRegion(r.STag)),
 		"query MW":   second(tb.QueryWindow(w)),
 		"deallocate": tb.Deallocate(r.STag),
-		"pages":      second(tb.AllocPages(1, page)),
+		"pages":      second(tb.AllocatePages(1, page)),
 	} {
 		assert.ErrorIs(t, err, wr.ErrInvalidRNIC, verb)
 	}
-	assert.Equal(t, FaultWindow, tb.Bind(&wr.Bind{Window: w, Region: r.STag, VA: r.Base, Length: 1, Access: wr.RemoteRead}, u))
-	assert.Equal(t, FaultSTag, tb.FastRegister(&wr.FastRegister{STag: r.STag}, u))
+	assert.Equal(t, FaultWindow, tb.Bind(&wr.BindRequest{Window: w, Region: r.STag, VA: r.Base, Length: 1, Access: wr.RemoteRead}, u))
+	assert.Equal(t, FaultSTag, tb.FastRegister(&wr.FastRegisterRequest{STag: r.STag}, u))
 	assert.Equal(t, FaultSTag, tb.InvalidateLocal(s, u))
 	assert.NoError(t, tb.Retire(u.Windows), "no window is bound any more")
 	assert.Zero(t, tb.Len())

@@ -20,7 +20,7 @@ type Config struct {
 	// BlockMode takes block lists, else physical buffer lists are page lists
 	// (verbs draft 7.6.2).
 	BlockMode bool
-	// PhysicalMemory is how many octets AllocPages may have given out: 64 GiB
+	// PhysicalMemory is how many octets AllocatePages may have given out: 64 GiB
 	// if zero, 1 TiB at most.
 	PhysicalMemory uint64
 }

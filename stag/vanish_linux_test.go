@@ -100,7 +100,7 @@ func TestMayVanish(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, OK, tb.InvalidateLocal(i.STag, alice))
 	p := pages(t, tb, 1, page)
-	require.Equal(t, OK, tb.FastRegister(&wr.FastRegister{
+	require.Equal(t, OK, tb.FastRegister(&wr.FastRegisterRequest{
 		STag: i.STag, Access: wr.LocalRead | wr.LocalWrite, Addressing: wr.ZeroBased,
 		Buffers: wr.PhysicalBuffers{Size: page, Addresses: []uint64{p.Addresses()[0]}, Length: 64},
 	}, consumer(alice)))

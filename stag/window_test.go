@@ -33,7 +33,7 @@ func TestBind(t *testing.T) {
 	w := window(t, tb)
 	for round, addressing := range []wr.Addressing{wr.VABased, wr.ZeroBased, wr.VABased} {
 		s := wr.MakeSTag(w.Index(), uint8(round+1))
-		require.Equal(t, OK, tb.Bind(&wr.Bind{
+		require.Equal(t, OK, tb.Bind(&wr.BindRequest{
 			Window: s, Region: r.STag, VA: 5010, Length: 20, Addressing: addressing, Access: remoteRights,
 		}, u))
 		want := WindowInfo{
@@ -50,7 +50,7 @@ func TestBind(t *testing.T) {
 		got := make([]byte, 4)
 		require.True(t, ref.CopyOut(got, 0))
 		require.Equal(t, mem[13:17], got)
-		require.Equal(t, FaultNotInvalid, tb.Bind(&wr.Bind{
+		require.Equal(t, FaultNotInvalid, tb.Bind(&wr.BindRequest{
 			Window: s, Region: r.STag, VA: 5010, Length: 20, Access: remoteRights,
 		}, u), "RV-7.10.2-M30")
 
@@ -71,7 +71,7 @@ func TestWindowAccess(t *testing.T) {
 	va := bind(t, tb, window(t, tb), 1, r, 10, 20, u)
 	bound := func(access wr.Access, a wr.Addressing) wr.STag {
 		w := window(t, tb)
-		require.Equal(t, OK, tb.Bind(&wr.Bind{Window: w, Region: r.STag, VA: 5010, Length: 20, Addressing: a, Access: access}, u))
+		require.Equal(t, OK, tb.Bind(&wr.BindRequest{Window: w, Region: r.STag, VA: 5010, Length: 20, Addressing: a, Access: access}, u))
 		return w
 	}
 	zero := bound(remoteRights, wr.ZeroBased)
@@ -128,7 +128,7 @@ func TestWindowGrantsRights(t *testing.T) {
 	mem := make([]byte, 50)
 	r := register(t, tb, RegionConfig{Memory: mem, Access: wr.LocalWrite | wr.BindWindow})
 	w := window(t, tb)
-	require.Equal(t, OK, tb.Bind(&wr.Bind{Window: w, Region: r.STag, VA: r.Base, Length: 50, Access: wr.RemoteWrite}, u))
+	require.Equal(t, OK, tb.Bind(&wr.BindRequest{Window: w, Region: r.STag, VA: r.Base, Length: 50, Access: wr.RemoteWrite}, u))
 	ref, f := tb.Resolve(w, r.Base+49, 1, u, wr.RemoteWrite)
 	require.Equal(t, OK, f)
 	require.True(t, ref.CopyIn(0, []byte{3}))
@@ -251,7 +251,7 @@ func TestUnbindWaits(t *testing.T) {
 				require.ErrorIs(t, tb.Retire(u.Windows), wr.ErrWindowsBound)
 				bound := make(chan Fault, 1)
 				go func() {
-					bound <- tb.Bind(&wr.Bind{Window: w, Region: r.STag, VA: r.Base + 32, Length: 8, Access: wr.RemoteWrite}, u)
+					bound <- tb.Bind(&wr.BindRequest{Window: w, Region: r.STag, VA: r.Base + 32, Length: 8, Access: wr.RemoteWrite}, u)
 				}()
 				synctest.Wait()
 				ref.Release()

@@ -81,7 +81,7 @@ func plainPair(b *testing.B) (p, q net.Conn) {
 }
 
 func (l *loopPair) postSend(n *node, qp *verbs.QP, flags verbs.Flags) {
-	_, err := qp.PostSend(verbs.Send{Flags: flags, SGL: n.mr.SGL(0, loopSize)})
+	_, err := qp.PostSend(verbs.Request{Flags: flags, SGL: n.mr.SGL(0, loopSize)})
 	must(l.b, err)
 }
 

@@ -49,9 +49,9 @@ func BenchmarkPingPong(b *testing.B) {
 	x, y := benchPair(b)
 	var buf [4]verbs.Completion
 	recvX, recvY := verbs.Recv{SGL: x.mr.SGL(0, 64)}, verbs.Recv{SGL: y.mr.SGL(0, 64)}
-	ping := verbs.Send{Flags: verbs.Unsignaled, SGL: x.mr.SGL(64, 64)}
-	pong := verbs.Send{Flags: verbs.Unsignaled, SGL: y.mr.SGL(64, 64)}
-	step := func(from, to *node, w verbs.Send, r verbs.Recv) {
+	ping := verbs.Request{Flags: verbs.Unsignaled, SGL: x.mr.SGL(64, 64)}
+	pong := verbs.Request{Flags: verbs.Unsignaled, SGL: y.mr.SGL(64, 64)}
+	step := func(from, to *node, w verbs.Request, r verbs.Recv) {
 		_, err := to.qp.PostRecv(r)
 		must(b, err)
 		_, err = from.qp.PostSend(w)
@@ -74,7 +74,7 @@ func BenchmarkWait(b *testing.B) {
 	must(b, err)
 	go func() {
 		var buf [1]verbs.Completion
-		pong := verbs.Send{Flags: verbs.Unsignaled, SGL: y.mr.SGL(64, 64)}
+		pong := verbs.Request{Flags: verbs.Unsignaled, SGL: y.mr.SGL(64, 64)}
 		for {
 			if _, err := y.cq.Wait(ctx, buf[:]); err != nil {
 				answered <- nil
@@ -92,7 +92,7 @@ func BenchmarkWait(b *testing.B) {
 	}()
 	var buf [1]verbs.Completion
 	mine := verbs.Recv{SGL: x.mr.SGL(0, 64)}
-	ping := verbs.Send{Flags: verbs.Unsignaled, SGL: x.mr.SGL(64, 64)}
+	ping := verbs.Request{Flags: verbs.Unsignaled, SGL: x.mr.SGL(64, 64)}
 	for b.Loop() {
 		_, err := x.qp.PostRecv(mine)
 		must(b, err)
@@ -111,7 +111,7 @@ func BenchmarkStream(b *testing.B) {
 	const window = 512
 	var buf [window]verbs.Completion
 	recv := verbs.Recv{SGL: y.mr.SGL(0, 64)}
-	w := verbs.Send{Flags: verbs.Unsignaled, SGL: x.mr.SGL(0, 64)}
+	w := verbs.Request{Flags: verbs.Unsignaled, SGL: x.mr.SGL(0, 64)}
 	b.SetBytes(64)
 	credit := 0
 	for b.Loop() {
@@ -139,7 +139,7 @@ func BenchmarkBulk(b *testing.B) {
 		for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite, verbs.OpRead} {
 			b.Run(fmt.Sprintf("%v/%d", op, size), func(b *testing.B) {
 				x, y := benchPair(b)
-				w := verbs.Send{Op: op, SGL: x.mr.SGL(0, size), Local: x.mr.SGE(0, size), Remote: y.mr.Remote(0)}
+				w := verbs.Request{Op: op, SGL: x.mr.SGL(0, size), Local: x.mr.SGE(0, size), Remote: y.mr.Remote(0)}
 				recv := verbs.Recv{SGL: y.mr.SGL(0, size)}
 				var buf [1]verbs.Completion
 				b.SetBytes(int64(size))
@@ -170,7 +170,7 @@ func BenchmarkSegments(b *testing.B) {
 				tuning := qp.Tuning{Segment: segment}
 				x, y := newTuned(b, tuning), newTuned(b, tuning)
 				join(b, x.qp, y.qp, crc)
-				recv, w := verbs.Recv{SGL: y.mr.SGL(0, size)}, verbs.Send{SGL: x.mr.SGL(0, size)}
+				recv, w := verbs.Recv{SGL: y.mr.SGL(0, size)}, verbs.Request{SGL: x.mr.SGL(0, size)}
 				var buf [1]verbs.Completion
 				b.SetBytes(size)
 				b.ReportAllocs()

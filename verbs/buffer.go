@@ -31,11 +31,13 @@ func (b TaggedBuffer) Remote(off int) Remote {
 }
 
 // BindBuffer is the window as it is once the Bind has been executed.
-func BindBuffer(b *Bind) TaggedBuffer { return tagged(b.Window, b.Addressing, b.VA) }
+func BindBuffer(b *BindRequest) TaggedBuffer { return tagged(b.Window, b.Addressing, b.VA) }
 
 // FastRegisterBuffer is the region as it is once the Fast-Register has been
 // executed.
-func FastRegisterBuffer(f *FastRegister) TaggedBuffer { return tagged(f.STag, f.Addressing, f.VA) }
+func FastRegisterBuffer(f *FastRegisterRequest) TaggedBuffer {
+	return tagged(f.STag, f.Addressing, f.VA)
+}
 
 func tagged(s STag, a Addressing, va uint64) TaggedBuffer {
 	if a == ZeroBased { // draft 7.6.1.2

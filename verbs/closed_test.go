@@ -17,11 +17,11 @@ import (
 func everyVerb(w *world) map[string]func() error {
 	return map[string]func() error{
 		"RNIC.Query":                    func() error { return second(w.nic.Query()) },
-		"RNIC.AllocPD":                  func() error { return second(w.nic.AllocPD()) },
+		"RNIC.AllocatePD":               func() error { return second(w.nic.AllocatePD()) },
 		"RNIC.CreateCQ":                 func() error { return second(w.nic.CreateCQ(verbs.CQConfig{})) },
 		"RNIC.CreateSRQ":                func() error { return second(w.nic.CreateSRQ(verbs.SRQConfig{PD: w.pd})) },
 		"RNIC.CreateQP":                 func() error { return second(w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})) },
-		"RNIC.AllocPages":               func() error { return second(w.nic.AllocPages(1, 4096)) },
+		"RNIC.AllocatePages":            func() error { return second(w.nic.AllocatePages(1, 4096)) },
 		"RNIC.SetEventHandler":          func() error { return w.nic.SetEventHandler(nil) },
 		"RNIC.AddCompletionHandler":     func() error { return second(w.nic.AddCompletionHandler(func(*verbs.CQ) {})) },
 		"RNIC.CreateEndpoint":           func() error { return second(w.nic.CreateEndpoint(verbs.QPConfig{})) },
@@ -33,7 +33,7 @@ func everyVerb(w *world) map[string]func() error {
 		},
 		"PD.AllocateRegion": func() error { return second(w.pd.AllocateRegion(verbs.AllocateConfig{})) },
 		"PD.AllocateWindow": func() error { return second(w.pd.AllocateWindow()) },
-		"PD.Dealloc":        func() error { return w.pd.Dealloc() },
+		"PD.Deallocate":     func() error { return w.pd.Deallocate() },
 		"MR.Query":          func() error { return second(w.mr.Query()) },
 		"MR.Reregister": func() error {
 			return w.mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 1), Access: verbs.LocalRead})
@@ -41,27 +41,27 @@ func everyVerb(w *world) map[string]func() error {
 		"MR.RegisterShared": func() error {
 			return second(w.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))
 		},
-		"MR.Deregister": func() error { return w.mr.Deregister() },
-		"MW.Query":      func() error { return second(w.mw.Query()) },
-		"MW.Deallocate": func() error { return w.mw.Deallocate() },
-		"Pages.Free":    func() error { return w.pages.Free() },
-		"CQ.Query":      func() error { return second(w.cq.Query()) },
-		"CQ.Resize":     func() error { return w.cq.Resize(7) },
-		"CQ.PollOne":    func() error { return second(w.cq.PollOne()) },
-		"CQ.Wait":       func() error { return second(w.cq.Wait(context.Background(), make([]verbs.Completion, 1))) },
-		"CQ.WaitOne":    func() error { return second(w.cq.WaitOne(context.Background())) },
-		"CQ.Notify":     func() error { return w.cq.Notify(verbs.NotifyNext) },
-		"CQ.Destroy":    func() error { return w.cq.Destroy() },
-		"SRQ.PostRecv":  func() error { return second(w.srq.PostRecv(verbs.Recv{})) },
-		"SRQ.Query":     func() error { return second(w.srq.Query()) },
-		"SRQ.Modify":    func() error { return w.srq.Modify(verbs.ModifySRQ{Rearm: true}) },
-		"SRQ.Destroy":   func() error { return w.srq.Destroy() },
-		"QP.PostSend":   func() error { return second(w.qp.PostSend(verbs.Send{})) },
-		"QP.PostRecv":   func() error { return second(w.qp.PostRecv(verbs.Recv{})) },
-		"QP.Query":      func() error { return second(w.qp.Query()) },
-		"QP.Modify":     func() error { return w.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}) },
-		"QP.User":       func() error { return second(w.qp.User()) },
-		"QP.Destroy":    func() error { return w.qp.Destroy() },
+		"MR.Deregister":    func() error { return w.mr.Deregister() },
+		"MW.Query":         func() error { return second(w.mw.Query()) },
+		"MW.Deallocate":    func() error { return w.mw.Deallocate() },
+		"Pages.Deallocate": func() error { return w.pages.Deallocate() },
+		"CQ.Query":         func() error { return second(w.cq.Query()) },
+		"CQ.Resize":        func() error { return w.cq.Resize(7) },
+		"CQ.PollOne":       func() error { return second(w.cq.PollOne()) },
+		"CQ.Wait":          func() error { return second(w.cq.Wait(context.Background(), make([]verbs.Completion, 1))) },
+		"CQ.WaitOne":       func() error { return second(w.cq.WaitOne(context.Background())) },
+		"CQ.Notify":        func() error { return w.cq.Notify(verbs.NotifyNext) },
+		"CQ.Destroy":       func() error { return w.cq.Destroy() },
+		"SRQ.PostRecv":     func() error { return second(w.srq.PostRecv(verbs.Recv{})) },
+		"SRQ.Query":        func() error { return second(w.srq.Query()) },
+		"SRQ.Modify":       func() error { return w.srq.Modify(verbs.ModifySRQ{Rearm: true}) },
+		"SRQ.Destroy":      func() error { return w.srq.Destroy() },
+		"QP.PostSend":      func() error { return second(w.qp.PostSend(verbs.Request{})) },
+		"QP.PostRecv":      func() error { return second(w.qp.PostRecv(verbs.Recv{})) },
+		"QP.Query":         func() error { return second(w.qp.Query()) },
+		"QP.Modify":        func() error { return w.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}) },
+		"QP.User":          func() error { return second(w.qp.User()) },
+		"QP.Destroy":       func() error { return w.qp.Destroy() },
 	}
 }
 
@@ -69,7 +69,7 @@ func everyVerb(w *world) map[string]func() error {
 // every time: accessors, Close, Poll (which tells "none"), the waits for a stream
 // and the provoked failures.
 var notVerbs = "RNIC.Close RNIC.Fail RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
-	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.All MR.Remote MR.Buffer MW.STag MW.Bind " +
+	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.All MR.Remote MR.Buffer MW.STag MW.BindRequest " +
 	"Pages.Bytes Pages.Size Pages.Address Pages.Addresses Pages.List " +
 	"CQ.ID CQ.Entries CQ.Poll CQ.Events CQ.Fail CQ.User SRQ.ID SRQ.PD SRQ.Fail SRQ.User " +
 	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Drain QP.Done QP.LLPStream QP.Fail"
@@ -112,7 +112,7 @@ func TestClosedRNIC(t *testing.T) {
 // destroyAll destroys everything, in the order of 5.1.1.2.
 func (w *world) destroyAll() {
 	for _, destroy := range []func() error{
-		w.mw.Deallocate, w.mr.Deregister, w.qp.Destroy, w.sharing.Destroy, w.srq.Destroy, w.cq.Destroy, w.pd.Dealloc, w.pages.Free,
+		w.mw.Deallocate, w.mr.Deregister, w.qp.Destroy, w.sharing.Destroy, w.srq.Destroy, w.cq.Destroy, w.pd.Deallocate, w.pages.Deallocate,
 	} {
 		require.NoError(w.t, destroy())
 	}
@@ -135,7 +135,7 @@ func TestDestroyedObjects(t *testing.T) {
 	}
 	cq, err := w.nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
-	pd, err := w.nic.AllocPD()
+	pd, err := w.nic.AllocatePD()
 	require.NoError(t, err)
 	good := verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}
 	for _, c := range []struct {
@@ -152,5 +152,5 @@ func TestDestroyedObjects(t *testing.T) {
 		assert.ErrorIs(t, second(w.nic.CreateQP(bad)), c.want)
 	}
 	assert.ErrorIs(t, second(w.nic.CreateSRQ(verbs.SRQConfig{PD: w.pd})), verbs.ErrInvalidPD)
-	require.NoError(t, pd.Dealloc(), "the refusals left nothing in it")
+	require.NoError(t, pd.Deallocate(), "the refusals left nothing in it")
 }

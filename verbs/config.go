@@ -111,7 +111,7 @@ type Limits struct {
 	Regions       int    // memory regions, to 4,194,304; 1,048,576
 	Windows       int    // memory windows, to 4,194,304; 1,048,576
 	PBL           int    // entries of one physical buffer list, to 1<<30; 16,777,216
-	Physical      uint64 // octets of AllocPages together, to 1 TiB; 64 GiB
+	Physical      uint64 // octets of AllocatePages together, to 1 TiB; 64 GiB
 	IRD           int    // inbound RDMA Reads of one queue pair; 4,096
 	ORD           int    // outbound RDMA Reads of one queue pair; 4,096
 	// SharedIRD and SharedORD, if not 0, bound the sum of IRD and of ORD over

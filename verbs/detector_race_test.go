@@ -48,18 +48,18 @@ func TestDetectorLeavesPeersAlone(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
 				joinAs(t, a.qp, b.qp, stream)
-				does := func(w ...verbs.Send) {
+				does := func(w ...verbs.Request) {
 					_, err := a.qp.PostSend(w...)
 					require.NoError(t, err)
 					a.wait(t, len(w))
 				}
 				area := func(i int) []byte { return b.mr.Bytes()[i*n : (i+1)*n] }
 				reads := func(i int) { // by the peer
-					does(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, n), Remote: b.mr.Remote(i * n)})
+					does(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, n), Remote: b.mr.Remote(i * n)})
 				}
 				writes := func(i int) {
-					does(verbs.Send{Op: verbs.OpWrite, SGL: a.mr.SGL(0, n), Remote: b.mr.Remote(i * n)},
-						verbs.Send{Op: verbs.OpRead}) // all is placed when it is answered
+					does(verbs.Request{Op: verbs.OpWrite, SGL: a.mr.SGL(0, n), Remote: b.mr.Remote(i * n)},
+						verbs.Request{Op: verbs.OpRead}) // all is placed when it is answered
 				}
 				aside(func() { clear(area(0)) })
 				reads(0)
@@ -79,8 +79,8 @@ func joinAs(t testing.TB, a, b *verbs.QP, stream mpa.Stream) {
 	there, here := stream, stream
 	there.Conn, there.Role = y, mpa.Responder
 	here.Conn, here.Role = x, mpa.Initiator
-	require.NoError(t, b.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &there}))
-	require.NoError(t, a.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &here}))
+	require.NoError(t, b.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &there}))
+	require.NoError(t, a.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &here}))
 }
 
 // misuses are what a program must not do to the buffers of its own requests. Nothing
@@ -90,14 +90,14 @@ var misuses = map[string]func(t *testing.T, a, b *node){
 		aside(func() { a.mr.Bytes()[8]++ })
 		_, err := b.qp.PostRecv(verbs.Recv{SGL: b.mr.SGL(0, 64)})
 		require.NoError(t, err)
-		_, err = a.qp.PostSend(verbs.Send{SGL: a.mr.SGL(0, 64)})
+		_, err = a.qp.PostSend(verbs.Request{SGL: a.mr.SGL(0, 64)})
 		require.NoError(t, err)
 		a.wait(t, 1)
 		b.wait(t, 1)
 	},
 	"writes to the source of a Write": func(t *testing.T, a, b *node) {
 		aside(func() { a.mr.Bytes()[8]++ })
-		_, err := a.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 64), Remote: b.mr.Remote(0)})
+		_, err := a.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 64), Remote: b.mr.Remote(0)})
 		require.NoError(t, err)
 		a.wait(t, 1)
 	},
@@ -106,14 +106,14 @@ var misuses = map[string]func(t *testing.T, a, b *node){
 		aside(func() { seen += b.mr.Bytes()[8] })
 		_, err := b.qp.PostRecv(verbs.Recv{SGL: b.mr.SGL(0, 64)})
 		require.NoError(t, err)
-		_, err = a.qp.PostSend(verbs.Send{SGL: a.mr.SGL(0, 64)})
+		_, err = a.qp.PostSend(verbs.Request{SGL: a.mr.SGL(0, 64)})
 		require.NoError(t, err)
 		b.wait(t, 1)
 	},
 	"reads the sink of a Read": func(t *testing.T, a, b *node) {
 		seen := byte(0)
 		aside(func() { seen += a.mr.Bytes()[8] })
-		_, err := a.qp.PostSend(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: b.mr.Remote(0)})
+		_, err := a.qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: b.mr.Remote(0)})
 		require.NoError(t, err)
 		a.wait(t, 1)
 	},

@@ -17,13 +17,13 @@ func (r *RNIC) CreateEndpoint(c QPConfig) (*QP, error) {
 			_ = cq.Destroy()
 		}
 		if pd != nil {
-			_ = pd.Dealloc()
+			_ = pd.Deallocate()
 		}
 		return nil, fmt.Errorf("create endpoint: %w", err)
 	}
 	var err error
 	if c.PD == nil {
-		if pd, err = r.AllocPD(); err != nil {
+		if pd, err = r.AllocatePD(); err != nil {
 			return undo(err)
 		}
 		c.PD = pd

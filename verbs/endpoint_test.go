@@ -25,26 +25,26 @@ func TestEndpoint(t *testing.T) {
 	require.NoError(t, second(qp.PostRecv(verbs.Recv{ID: 5, SGL: mr.All()})))
 	require.NoError(t, second(b.qp.PostRecv(verbs.Recv{SGL: b.mr.SGL(8, 8)})))
 	join(t, qp, b.qp, false)
-	require.NoError(t, second(qp.PostSend(verbs.Send{ID: 6, SGL: mr.SGL(0, 7)})))
+	require.NoError(t, second(qp.PostSend(verbs.Request{ID: 6, SGL: mr.SGL(0, 7)})))
 	done, err := qp.SendCQ().WaitOne(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, verbs.Completion{ID: 6, QP: qp.ID(), Context: "mine"}, done)
-	require.NoError(t, second(b.qp.PostSend(verbs.Send{SGL: b.mr.SGL(0, 8)})))
+	require.NoError(t, second(b.qp.PostSend(verbs.Request{SGL: b.mr.SGL(0, 8)})))
 	done, err = qp.RecvCQ().WaitOne(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, verbs.Completion{ID: 5, Op: verbs.OpRecv, QP: qp.ID(), Bytes: 8, Context: "mine"}, done)
 
 	assert.ErrorIs(t, qp.SendCQ().Destroy(), verbs.ErrCQInUse)
-	assert.ErrorIs(t, qp.PD().Dealloc(), verbs.ErrPDInUse)
+	assert.ErrorIs(t, qp.PD().Deallocate(), verbs.ErrPDInUse)
 	require.NoError(t, qp.Destroy())
 	for _, cq := range []*verbs.CQ{qp.SendCQ(), qp.RecvCQ()} {
 		assert.Nil(t, a.nic.CQ(cq.ID()))
 		_, err = cq.WaitOne(t.Context())
 		assert.ErrorIs(t, err, verbs.ErrInvalidCQ)
 	}
-	assert.ErrorIs(t, qp.PD().Dealloc(), verbs.ErrPDInUse, "the region is in it")
+	assert.ErrorIs(t, qp.PD().Deallocate(), verbs.ErrPDInUse, "the region is in it")
 	require.NoError(t, mr.Deregister())
-	assert.ErrorIs(t, qp.PD().Dealloc(), verbs.ErrInvalidPD)
+	assert.ErrorIs(t, qp.PD().Deallocate(), verbs.ErrInvalidPD)
 }
 
 // TestEndpointOnWhatIsThere: what is given is used and stays, and what others use
@@ -109,10 +109,10 @@ func TestContext(t *testing.T) {
 	require.NoError(t, second(srq.PostRecv(verbs.Recv{ID: 7})))
 	require.NoError(t, second(a.qp.PostRecv(verbs.Recv{ID: 8})))
 	join(t, a.qp, shared, false)
-	require.NoError(t, second(a.qp.PostSend(verbs.Send{})))
+	require.NoError(t, second(a.qp.PostSend(verbs.Request{})))
 	assert.Equal(t, 1, waitOne(t, a.cq).Context)
 	assert.Equal(t, 2, waitOne(t, b.cq).Context)
-	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	assert.Equal(t, verbs.Completion{ID: 8, QP: a.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed, Context: 1}, waitOne(t, a.cq))
 }
 
@@ -124,7 +124,7 @@ func TestWaitOne(t *testing.T) {
 	_, err := n.cq.WaitOne(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NoError(t, second(n.qp.PostRecv(verbs.Recv{ID: 3})))
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	c, err := n.cq.WaitOne(t.Context())
 	var failed *verbs.CompletionError
 	require.ErrorAs(t, err, &failed)

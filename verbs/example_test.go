@@ -40,7 +40,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	n := copy(client.mr.Bytes(), "hello")
-	if _, err := client.qp.PostSend(verbs.Send{ID: 2, SGL: client.mr.SGL(0, n)}); err != nil {
+	if _, err := client.qp.PostSend(verbs.Request{ID: 2, SGL: client.mr.SGL(0, n)}); err != nil {
 		log.Fatal(err)
 	}
 
@@ -67,7 +67,7 @@ func open() *node {
 	if err != nil {
 		log.Fatal(err)
 	}
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	if err != nil {
 		log.Fatal(err)
 	}

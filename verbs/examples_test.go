@@ -44,7 +44,7 @@ func connect(a, b *verbs.QP) {
 func reap(cq *verbs.CQ) verbs.Completion {
 	var done [1]verbs.Completion
 	must1(cq.Wait(context.Background(), done[:]))
-	check(done[0].Status.Err())
+	check(done[0].Err())
 	return done[0]
 }
 
@@ -61,8 +61,8 @@ func ExampleMW() {
 
 	// The server opens six octets for reading. A message would tell the client
 	// where they are.
-	bind := window.Bind(region, 8, 6, verbs.RemoteRead, 1)
-	must1(server.qp.PostSend(verbs.Send{Op: verbs.OpBind, Bind: bind}))
+	bind := window.BindRequest(region, 8, 6, verbs.RemoteRead, 1)
+	must1(server.qp.PostSend(verbs.Request{Op: verbs.OpBind, Bind: bind}))
 	fmt.Println(reap(server.cq).Op)
 	advertised := verbs.BindBuffer(bind)
 
@@ -70,8 +70,8 @@ func ExampleMW() {
 	sink := must1(client.pd.Register(make([]byte, 6), verbs.LocalWrite|verbs.RemoteWrite))
 	must1(server.qp.PostRecv(verbs.Recv{ID: 7}))
 	must1(client.qp.PostSend(
-		verbs.Send{Op: verbs.OpRead, Local: sink.SGE(0, 6), Remote: advertised.Remote(0)},
-		verbs.Send{Op: verbs.OpSendInvalidate, Flags: verbs.ReadFence, Invalidate: advertised.STag}))
+		verbs.Request{Op: verbs.OpRead, Local: sink.SGE(0, 6), Remote: advertised.Remote(0)},
+		verbs.Request{Op: verbs.OpSendInvalidate, Flags: verbs.ReadFence, Invalidate: advertised.STag}))
 	fmt.Printf("%v: %s\n", reap(client.cq).Op, sink.Bytes())
 	done := reap(server.cq)
 	fmt.Println(done.Op, done.ID, done.Invalidated == window.STag(1))
@@ -102,7 +102,7 @@ func ExampleSRQ() {
 		qp := must1(server.nic.CreateQP(verbs.QPConfig{PD: server.pd, SendCQ: server.cq, RecvCQ: server.cq, SRQ: srq}))
 		connect(client.qp, qp)
 		n := copy(client.mr.Bytes(), greeting)
-		must1(client.qp.PostSend(verbs.Send{SGL: client.mr.SGL(0, n)}))
+		must1(client.qp.PostSend(verbs.Request{SGL: client.mr.SGL(0, n)}))
 		done := reap(server.cq)
 		buf := server.mr.Bytes()[done.ID*64:]
 		fmt.Printf("receive %d: %s, of this client: %t\n", done.ID, buf[:done.Bytes], done.QP == qp.ID())
@@ -121,24 +121,24 @@ func ExampleSRQ() {
 
 // A privileged program puts physical memory under an STag, and other memory later,
 // by work requests.
-func ExampleFastRegister() {
+func ExampleFastRegisterRequest() {
 	client, server := open(), open()
 	defer client.nic.Close()
 	defer server.nic.Close()
 	qp := must1(client.nic.CreateQP(verbs.QPConfig{PD: client.pd, SendCQ: client.cq, RecvCQ: client.cq, Privileged: true}))
 	connect(qp, server.qp)
-	pages := must1(client.nic.AllocPages(4, 4096))
+	pages := must1(client.nic.AllocatePages(4, 4096))
 	copy(pages.Bytes()[4000:], "over the edge of a page, ")
 	region := must1(client.pd.AllocateRegion(verbs.AllocateConfig{PBL: 4}))
 
-	fast := verbs.FastRegister{
+	fast := verbs.FastRegisterRequest{
 		STag: region.WithKey(1), Buffers: pages.List(4000, 4192), Addressing: verbs.ZeroBased, Access: verbs.LocalRead,
 	}
 	must1(server.qp.PostRecv(verbs.Recv{SGL: server.mr.SGL(0, 64)}))
 	must1(qp.PostSend(
-		verbs.Send{Op: verbs.OpFastRegister, FastRegister: &fast},
-		verbs.Send{SGL: verbs.FastRegisterBuffer(&fast).SGL(0, 23)}, // it takes effect before this
-		verbs.Send{Op: verbs.OpInvalidate, Flags: verbs.LocalFence, Invalidate: fast.STag}))
+		verbs.Request{Op: verbs.OpFastRegister, FastRegister: &fast},
+		verbs.Request{SGL: verbs.FastRegisterBuffer(&fast).SGL(0, 23)}, // it takes effect before this
+		verbs.Request{Op: verbs.OpInvalidate, Flags: verbs.LocalFence, Invalidate: fast.STag}))
 	for range 3 {
 		fmt.Println(reap(client.cq).Op)
 	}
@@ -178,7 +178,7 @@ func ExampleRNIC_AddCompletionHandler() {
 	connect(client.qp, qp)
 
 	// The first two wake nobody; the third asks for it.
-	must1(client.qp.PostSend(verbs.Send{}, verbs.Send{}, verbs.Send{Op: verbs.OpSendSE}))
+	must1(client.qp.PostSend(verbs.Request{}, verbs.Request{}, verbs.Request{Op: verbs.OpSendSE}))
 	for range 3 {
 		fmt.Println((<-received).ID)
 	}

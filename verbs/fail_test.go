@@ -19,7 +19,7 @@ func TestRNICFail(t *testing.T) {
 	require.NoError(t, w.nic.SetEventHandler(func(e verbs.Event) { events <- e }))
 	w.connect()
 	require.NoError(t, second(w.qp.PostRecv(verbs.Recv{ID: 8})))
-	require.NoError(t, second(w.sharing.PostSend(verbs.Send{ID: 9})), "Idle, with work")
+	require.NoError(t, second(w.sharing.PostSend(verbs.Request{ID: 9})), "Idle, with work")
 	done := w.qp.Done()
 	w.nic.Fail()
 	w.nic.Fail() // once is enough
@@ -37,8 +37,8 @@ func TestRNICFail(t *testing.T) {
 	for _, qp := range []*verbs.QP{w.qp, w.peer.qp} {
 		assert.EqualValues(t, 0x0208, query(t, qp).Terminate.Code, "Global Catastrophic Error")
 	}
-	assert.Equal(t, verbs.Error, w.qp.State())
-	assert.Equal(t, verbs.Error, w.sharing.State())
+	assert.Equal(t, verbs.StateError, w.qp.State())
+	assert.Equal(t, verbs.StateError, w.sharing.State())
 	var ids []uint64
 	for range 2 {
 		c := waitOne(t, w.cq)
@@ -64,13 +64,13 @@ func TestRNICFailWhileClosing(t *testing.T) {
 	n := newNode(t, verbs.QPConfig{CloseTimeout: time.Hour})
 	x, y := tcpConns(t)
 	start(t, n.qp, x, mpa.Initiator, false)
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
 	done := n.qp.Done()
 	n.nic.Fail()
 	require.NoError(t, y.Close())
 	<-done
-	require.Eventually(t, func() bool { return n.qp.State() == verbs.Error }, time.Minute, time.Millisecond)
-	require.ErrorIs(t, second(n.qp.PostSend(verbs.Send{})), verbs.ErrInvalidRNIC)
+	require.Eventually(t, func() bool { return n.qp.State() == verbs.StateError }, time.Minute, time.Millisecond)
+	require.ErrorIs(t, second(n.qp.PostSend(verbs.Request{})), verbs.ErrInvalidRNIC)
 }
 
 // TestRNICFailAndCloseAtOnce neither hangs nor leaves anything.

@@ -36,7 +36,7 @@ func TestRemoteInvalidation(t *testing.T) {
 
 				_, err := b.qp.PostRecv(verbs.Recv{})
 				require.NoError(t, err)
-				_, err = a.qp.PostSend(verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: at.STag})
+				_, err = a.qp.PostSend(verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: at.STag})
 				require.NoError(t, err)
 				got := waitOne(t, b.cq)
 				assert.Equal(t, c.want, got.Status)
@@ -45,7 +45,7 @@ func TestRemoteInvalidation(t *testing.T) {
 				if c.tied {
 					return // to the other peer it never was open
 				}
-				_, err = other.PostSend(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, 8), Remote: at.Remote(0)})
+				_, err = other.PostSend(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 8), Remote: at.Remote(0)})
 				require.NoError(t, err)
 				usable := waitOne(t, a.cq).Status == verbs.StatusSuccess
 				assert.Equal(t, c.want != verbs.StatusSuccess, usable, "for others")
@@ -71,13 +71,13 @@ func madeRegion(t *testing.T, a, b *node, c verbs.RegionConfig, made string) ver
 	}
 	mr, err := b.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, QP: c.QP, RemoteInvalidate: c.RemoteInvalidate})
 	require.NoError(t, err)
-	pages, err := b.nic.AllocPages(1, 4096)
+	pages, err := b.nic.AllocatePages(1, 4096)
 	require.NoError(t, err)
-	f := &verbs.FastRegister{STag: mr.WithKey(3), Buffers: pages.List(0, 8), Addressing: verbs.ZeroBased, Access: allRights}
-	_, err = a.qp.PostSend(verbs.Send{Op: verbs.OpWrite}) // lets the Responder send
+	f := &verbs.FastRegisterRequest{STag: mr.WithKey(3), Buffers: pages.List(0, 8), Addressing: verbs.ZeroBased, Access: allRights}
+	_, err = a.qp.PostSend(verbs.Request{Op: verbs.OpWrite}) // lets the Responder send
 	require.NoError(t, err)
 	a.wait(t, 1)
-	_, err = b.qp.PostSend(verbs.Send{Op: verbs.OpFastRegister, FastRegister: f})
+	_, err = b.qp.PostSend(verbs.Request{Op: verbs.OpFastRegister, FastRegister: f})
 	require.NoError(t, err)
 	b.wait(t, 1)
 	return verbs.FastRegisterBuffer(f)

@@ -26,7 +26,7 @@ func TestCloseFreesEverything(t *testing.T) {
 		_, err := a.PostRecv(verbs.Recv{SGL: n.mr.SGL(0, 100)})
 		require.NoError(t, err)
 		const size = 100_000
-		_, err = a.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: m.mr.Remote(i * size)})
+		_, err = a.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: m.mr.Remote(i * size)})
 		require.NoError(t, err)
 	}
 	var wg sync.WaitGroup
@@ -58,7 +58,7 @@ func TestDestroyInEveryState(t *testing.T) {
 		"RTS, sending": func(t *testing.T, n *node) net.Conn {
 			d := silent(t, n)
 			for range 64 {
-				_, err := n.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 1<<20), Remote: verbs.Remote{STag: 1}})
+				_, err := n.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 1<<20), Remote: verbs.Remote{STag: 1}})
 				require.NoError(t, err)
 			}
 			return d
@@ -66,24 +66,24 @@ func TestDestroyInEveryState(t *testing.T) {
 		"RTS, over a pipe": func(t *testing.T, n *node) net.Conn {
 			c, d := net.Pipe()
 			start(t, n.qp, c, mpa.Initiator, true)
-			_, err := n.qp.PostSend(verbs.Send{})
+			_, err := n.qp.PostSend(verbs.Request{})
 			require.NoError(t, err)
 			return d
 		},
 		"Closing": func(t *testing.T, n *node) net.Conn {
 			d := silent(t, n)
-			require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
-			require.Equal(t, verbs.Closing, n.qp.State())
+			require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
+			require.Equal(t, verbs.StateClosing, n.qp.State())
 			return d
 		},
 		"Terminate": func(t *testing.T, n *node) net.Conn {
 			d := silent(t, n)
-			require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
-			require.Equal(t, verbs.Terminate, n.qp.State())
+			require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
+			require.Equal(t, verbs.StateTerminate, n.qp.State())
 			return d
 		},
 		"Error": func(t *testing.T, n *node) net.Conn {
-			require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+			require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 			return nil
 		},
 	} {
@@ -98,7 +98,7 @@ func TestDestroyInEveryState(t *testing.T) {
 			require.ErrorIs(t, err, verbs.ErrInvalidQP)
 			require.NoError(t, n.cq.Destroy(), "nothing is tied to it")
 			require.NoError(t, n.mr.Deregister())
-			require.NoError(t, n.pd.Dealloc())
+			require.NoError(t, n.pd.Deallocate())
 			if peer != nil {
 				_, _ = io.Copy(io.Discard, peer) // ends: the stream is gone
 				require.NoError(t, peer.Close())
@@ -116,7 +116,7 @@ func TestNotifySolicited(t *testing.T) {
 	_, err := b.qp.PostRecv(verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
 	require.NoError(t, err)
 	require.NoError(t, b.cq.Notify(verbs.NotifySolicited))
-	_, err = a.qp.PostSend(verbs.Send{}, verbs.Send{Op: verbs.OpSendSE})
+	_, err = a.qp.PostSend(verbs.Request{}, verbs.Request{Op: verbs.OpSendSE})
 	require.NoError(t, err)
 	<-b.cq.Events()
 	got := b.wait(t, 2)

@@ -11,18 +11,18 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// TestCreateAgainstDealloc takes the locks of an RNIC and a PD from both ends.
-func TestCreateAgainstDealloc(t *testing.T) {
+// TestCreateAgainstDeallocate takes the locks of an RNIC and a PD from both ends.
+func TestCreateAgainstDeallocate(t *testing.T) {
 	nic, err := verbs.Open(verbs.Config{})
 	require.NoError(t, err)
 	defer nic.Close()
 	cq, err := nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
 	for range 2000 {
-		pd, err := nic.AllocPD()
+		pd, err := nic.AllocatePD()
 		require.NoError(t, err)
 		var wg sync.WaitGroup
-		wg.Go(func() { _ = pd.Dealloc() })
+		wg.Go(func() { _ = pd.Deallocate() })
 		qp, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SendDepth: 1, RecvDepth: 1})
 		wg.Wait()
 		if err != nil {
@@ -30,7 +30,7 @@ func TestCreateAgainstDealloc(t *testing.T) {
 			continue
 		}
 		require.NoError(t, qp.Destroy())
-		require.NoError(t, pd.Dealloc())
+		require.NoError(t, pd.Deallocate())
 	}
 }
 
@@ -40,7 +40,7 @@ func TestCreateAgainstDealloc(t *testing.T) {
 func TestVerbsAtOnce(t *testing.T) {
 	for range 100 {
 		w := newWorld(t, verbs.Config{})
-		other, err := w.nic.AllocPD()
+		other, err := w.nic.AllocatePD()
 		require.NoError(t, err)
 		calls := []func(){
 			func() { _ = w.mr.Reregister(other, verbs.RegionConfig{Memory: make([]byte, 9), Access: localRights}) },
@@ -60,9 +60,9 @@ func TestVerbsAtOnce(t *testing.T) {
 			func() { _ = w.srq.Modify(verbs.ModifySRQ{Depth: ptr(16)}) },
 			func() { _ = w.srq.Destroy() },
 			func() { _ = w.cq.Resize(100) },
-			func() { _ = w.pages.Free() },
-			func() { _ = w.pages.Free() },
-			func() { _ = other.Dealloc() },
+			func() { _ = w.pages.Deallocate() },
+			func() { _ = w.pages.Deallocate() },
+			func() { _ = other.Deallocate() },
 		}
 		var wg sync.WaitGroup
 		for _, i := range rand.Perm(len(calls)) {
@@ -74,8 +74,8 @@ func TestVerbsAtOnce(t *testing.T) {
 		require.ErrorIs(t, w.mr.Deregister(), verbs.ErrInvalidSTag)
 		require.ErrorIs(t, w.srq.Destroy(), verbs.ErrInvalidSRQ)
 		require.NoError(t, w.qp.Destroy())
-		require.NoError(t, w.pd.Dealloc())
-		if err := other.Dealloc(); err != nil {
+		require.NoError(t, w.pd.Deallocate())
+		if err := other.Deallocate(); err != nil {
 			require.ErrorIs(t, err, verbs.ErrInvalidPD)
 		}
 	}

@@ -35,7 +35,7 @@ func newNodeOf(t testing.TB, rnic verbs.Config, c verbs.QPConfig) *node {
 	n.nic, err = verbs.Open(rnic)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.nic.Close()) })
-	n.pd, err = n.nic.AllocPD()
+	n.pd, err = n.nic.AllocatePD()
 	require.NoError(t, err)
 	n.cq, err = n.nic.CreateCQ(verbs.CQConfig{Entries: 4096})
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func tcpConns(t testing.TB) (net.Conn, net.Conn) {
 
 // start brings a queue pair to RTS.
 func start(t testing.TB, qp *verbs.QP, c net.Conn, role mpa.Role, crc bool) {
-	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &verbs.Stream{Conn: c, Role: role, CRC: crc}}))
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: c, Role: role, CRC: crc}}))
 }
 
 // join connects two queue pairs over TCP; a is the Initiator.

@@ -30,12 +30,12 @@ func TestMisfit(t *testing.T) {
 			}
 			sge, sgl := b.SGE(off, length), b.SGL(off, length)
 			sgl = append([]verbs.SGE{{}}, sgl...)
-			for _, r := range []verbs.Send{
+			for _, r := range []verbs.Request{
 				{SGL: sgl},
 				{Op: verbs.OpWrite, SGL: sgl, Remote: verbs.Remote{STag: 1 << 8}},
 				{Op: verbs.OpRead, Local: sge, Remote: verbs.Remote{STag: 1 << 8}},
 			} {
-				n, err := w.qp.PostSend(verbs.Send{Op: verbs.OpWrite}, r)
+				n, err := w.qp.PostSend(verbs.Request{Op: verbs.OpWrite}, r)
 				require.ErrorIs(t, err, verbs.ErrInvalidSGLFormat, "%s: %v of %v", name, c, r.Op)
 				require.Equal(t, 1, n, "what came before is posted")
 				require.Equal(t, verbs.StatusSuccess, waitOne(t, w.cq).Status)
@@ -47,9 +47,9 @@ func TestMisfit(t *testing.T) {
 		}
 	}
 	high := buffers["high"].SGL(11, 1)
-	_, err = w.qp.PostSend(verbs.Send{SGL: high})
+	_, err = w.qp.PostSend(verbs.Request{SGL: high})
 	require.ErrorIs(t, err, verbs.ErrInvalidSGLFormat, "an offset beyond 64 bits")
 
 	longest := verbs.SGE{STag: zero.STag(), Length: verbs.MaxMessage}
-	require.Equal(t, verbs.StatusBaseBounds, w.run(verbs.Send{SGL: []verbs.SGE{longest}}).Status, "that fits")
+	require.Equal(t, verbs.StatusBaseBounds, w.run(verbs.Request{SGL: []verbs.SGE{longest}}).Status, "that fits")
 }

@@ -32,7 +32,7 @@ func (q *modelQP) end(r modelReport, e *modelSend, s verbs.Status, read *modelSe
 	p, mute := q.peer, q.shut
 	q.raise(r.event)
 	q.term = &modelTerm{true, r.code}
-	q.flush(verbs.Error, e, s, receive)
+	q.flush(verbs.StateError, e, s, receive)
 	switch {
 	case p == nil:
 	case mute: // RFC 5044 7.1.2: no Terminate either, only the LLP Close
@@ -40,7 +40,7 @@ func (q *modelQP) end(r modelReport, e *modelSend, s verbs.Status, read *modelSe
 	default:
 		p.raise(verbs.EventTerminateReceived)
 		p.term = &modelTerm{false, r.code}
-		p.flush(verbs.Error, read, verbs.StatusRemoteTermination, nil)
+		p.flush(verbs.StateError, read, verbs.StatusRemoteTermination, nil)
 	}
 }
 
@@ -78,24 +78,24 @@ func (q *modelQP) peerCloses() {
 	if len(q.waiting()) > 0 {
 		q.raise(verbs.EventBadLLPClose)
 		q.term = &modelTerm{true, 0x0207}
-		q.flush(verbs.Error, nil, 0, nil)
+		q.flush(verbs.StateError, nil, 0, nil)
 		return
 	}
 	q.flushRecvs()
-	q.leave(verbs.Idle)
+	q.leave(verbs.StateIdle)
 	q.raise(verbs.EventLLPCloseComplete)
 }
 
 // reset is an LLP Reset by the peer.
 func (q *modelQP) reset() {
 	q.raise(verbs.EventLLPReset)
-	q.flush(verbs.Error, nil, 0, nil)
+	q.flush(verbs.StateError, nil, 0, nil)
 }
 
 // abort is Modify QP from RTS to Error (6.2.2.4).
 func (q *modelQP) abort() {
 	p := q.peer
-	q.flush(verbs.Error, nil, 0, nil)
+	q.flush(verbs.StateError, nil, 0, nil)
 	p.reset()
 }
 
@@ -104,12 +104,12 @@ func (q *modelQP) close() {
 	p := q.peer
 	if len(q.waiting()) > 0 {
 		q.raise(verbs.EventBadClose)
-		q.flush(verbs.Error, nil, 0, nil)
+		q.flush(verbs.StateError, nil, 0, nil)
 		p.reset()
 		return
 	}
 	q.flushRecvs()
-	q.leave(verbs.Idle)
+	q.leave(verbs.StateIdle)
 	p.peerCloses()
 	q.raise(verbs.EventLLPCloseComplete)
 }

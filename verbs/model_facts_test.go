@@ -186,7 +186,7 @@ type modelTerm struct {
 
 // modelSend and modelRecv are work requests that use a slot.
 type modelSend struct {
-	verbs.Send
+	verbs.Request
 	done   bool
 	queued bool // its completion waits to be reaped
 }
@@ -198,7 +198,7 @@ type modelRecv struct {
 
 // modelMessage is a Send or RDMA Write on its way.
 type modelMessage struct {
-	verbs.Send
+	verbs.Request
 	data []byte
 }
 

@@ -36,12 +36,12 @@ func (w *modelWorld) failQP(n *modelNode) {
 	q.real.Fail()
 	switch {
 	case q.gone:
-	case q.state == verbs.RTS:
+	case q.state == verbs.StateRTS:
 		q.fault(catastrophe, nil)
-	case q.state == verbs.Idle:
+	case q.state == verbs.StateIdle:
 		q.raise(catastrophe.event)
 		q.stale = true
-		q.flush(verbs.Error, nil, 0, nil)
+		q.flush(verbs.StateError, nil, 0, nil)
 	}
 }
 
@@ -83,7 +83,7 @@ func (w *modelWorld) lastAct() {
 			if !q.sees() {
 				w.say("%v to Error", q)
 				q.abort()
-				w.same(nil, q.real.Modify(verbs.ModifyQP{Next: verbs.Error}))
+				w.same(nil, q.real.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 				w.compare()
 			}
 		}
@@ -165,11 +165,11 @@ func (w *modelWorld) failRNIC(n *modelNode) {
 	for _, q := range n.qps {
 		switch {
 		case q.gone:
-		case q.state == verbs.RTS:
+		case q.state == verbs.StateRTS:
 			q.fault(globally, nil)
-		case q.state == verbs.Idle:
+		case q.state == verbs.StateIdle:
 			q.stale = true
-			q.flush(verbs.Error, nil, 0, nil)
+			q.flush(verbs.StateError, nil, 0, nil)
 		}
 	}
 	for _, s := range n.srqs {
@@ -186,21 +186,21 @@ func (w *modelWorld) refuses(n *modelNode) {
 			w.fail("RNIC %d, %s: %v", n.number, what, err)
 		}
 	}
-	check("PD", second(n.nic.AllocPD()))
+	check("PD", second(n.nic.AllocatePD()))
 	check("CQ", second(n.nic.CreateCQ(verbs.CQConfig{})))
-	check("pages", second(n.nic.AllocPages(1, 4096)))
+	check("pages", second(n.nic.AllocatePages(1, 4096)))
 	check("handler", second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})))
 	for _, p := range n.pds {
 		check("S-RQ", second(n.nic.CreateSRQ(verbs.SRQConfig{PD: p.real})))
 		check("region", second(p.real.Register(n.heap.real[:1], verbs.LocalRead)))
 		check("STag", second(p.real.AllocateRegion(verbs.AllocateConfig{})))
 		check("window", second(p.real.AllocateWindow()))
-		check("PD", p.real.Dealloc())
+		check("PD", p.real.Deallocate())
 	}
 	for _, q := range n.qps {
 		check("modify", q.real.Modify(verbs.ModifyQP{}))
 		check("destroy", q.real.Destroy())
-		check("send", second(q.real.PostSend(verbs.Send{})))
+		check("send", second(q.real.PostSend(verbs.Request{})))
 		check("receive", second(q.real.PostRecv(verbs.Recv{})))
 	}
 	for _, c := range n.cqs {
@@ -222,7 +222,7 @@ func (w *modelWorld) refuses(n *modelNode) {
 		check("deallocate", m.real.Deallocate())
 	}
 	for _, p := range n.pages {
-		check("free", p.real.Free())
+		check("free", p.real.Deallocate())
 	}
 }
 
@@ -233,10 +233,10 @@ func (w *modelWorld) closeRNIC(n *modelNode) {
 	for _, q := range n.qps {
 		switch {
 		case q.gone:
-		case q.state == verbs.RTS:
+		case q.state == verbs.StateRTS:
 			q.abort()
-		case q.state == verbs.Idle:
-			q.flush(verbs.Error, nil, 0, nil)
+		case q.state == verbs.StateIdle:
+			q.flush(verbs.StateError, nil, 0, nil)
 		}
 	}
 	w.must(n.nic.Close())

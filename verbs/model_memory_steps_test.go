@@ -264,7 +264,7 @@ func (w *modelWorld) allocPages(n *modelNode) {
 		want = verbs.ErrInsufficientResources
 	}
 	w.say("%d: allocate %d pages of %d", n.number, count, size)
-	p, err := n.nic.AllocPages(count, size)
+	p, err := n.nic.AllocatePages(count, size)
 	w.same(want, err)
 	if err != nil {
 		return
@@ -288,6 +288,6 @@ func (w *modelWorld) freePages(n *modelNode) {
 		want = verbs.ErrInvalidModifier
 	}
 	w.say("%d: free pages at %#x", n.number, p.base)
-	w.same(want, p.real.Free())
+	w.same(want, p.real.Deallocate())
 	p.gone = true
 }

@@ -17,14 +17,14 @@ func (q *modelQP) sees() bool {
 type modelAttributes struct{ stream, orders, sizes, limits bool }
 
 var figures4and5 = map[[2]verbs.State]modelAttributes{
-	{verbs.Idle, verbs.Idle}:     {orders: true, sizes: true, limits: true},
-	{verbs.Idle, verbs.RTS}:      {stream: true, orders: true, sizes: true, limits: true},
-	{verbs.Idle, verbs.Error}:    {},
-	{verbs.RTS, verbs.RTS}:       {orders: true, sizes: true},
-	{verbs.RTS, verbs.Closing}:   {},
-	{verbs.RTS, verbs.Terminate}: {},
-	{verbs.RTS, verbs.Error}:     {},
-	{verbs.Error, verbs.Idle}:    {},
+	{verbs.StateIdle, verbs.StateIdle}:     {orders: true, sizes: true, limits: true},
+	{verbs.StateIdle, verbs.StateRTS}:      {stream: true, orders: true, sizes: true, limits: true},
+	{verbs.StateIdle, verbs.StateError}:    {},
+	{verbs.StateRTS, verbs.StateRTS}:       {orders: true, sizes: true},
+	{verbs.StateRTS, verbs.StateClosing}:   {},
+	{verbs.StateRTS, verbs.StateTerminate}: {},
+	{verbs.StateRTS, verbs.StateError}:     {},
+	{verbs.StateError, verbs.StateIdle}:    {},
 }
 
 // checkModify is what Modify QP refuses (9.2.5.3).
@@ -67,7 +67,7 @@ func (q *modelQP) checkModify(m verbs.ModifyQP) error {
 	case (m.Stream != nil || m.LastMessage != nil) && !may.stream, (m.ORD != nil || m.IRD != nil) && !may.orders,
 		sizes && !may.sizes, limits && !may.limits:
 		return verbs.ErrInvalidModifier
-	case q.state == verbs.Idle && m.Next == verbs.RTS && (m.Stream == nil || m.Stream.Conn == nil):
+	case q.state == verbs.StateIdle && m.Next == verbs.StateRTS && (m.Stream == nil || m.Stream.Conn == nil):
 		return verbs.ErrInvalidLLPStream
 	case below(m.ORD, 0), below(m.IRD, 0), below(m.SendDepth, 1), below(m.RecvDepth, 1):
 		return verbs.ErrInvalidModifier
@@ -128,7 +128,7 @@ func (w *modelWorld) modifiers(q *modelQP, m *verbs.ModifyQP) {
 		v := max(q.sendsUsed()-w.rng.IntN(2), 1)
 		m.SendDepth = &v
 	}
-	if q.srq != nil && q.state == verbs.Idle || w.wrong() {
+	if q.srq != nil && q.state == verbs.StateIdle || w.wrong() {
 		draw(&m.RQLimit, 0, 3)
 		m.ArmRQLimit = w.one(2)
 	}
@@ -140,32 +140,32 @@ func (w *modelWorld) modifyQP(n *modelNode) {
 	if !ok {
 		return
 	}
-	if ended := living(n.qps, func(q *modelQP) bool { return q.gone || q.state != verbs.Error }); len(ended) > 0 && w.one(2) {
+	if ended := living(n.qps, func(q *modelQP) bool { return q.gone || q.state != verbs.StateError }); len(ended) > 0 && w.one(2) {
 		q = pick(w, ended...)
 	}
 	m := verbs.ModifyQP{Next: q.state}
 	switch {
-	case q.state == verbs.Error && !q.gone && !w.wrong():
-		m.Next = verbs.Idle
+	case q.state == verbs.StateError && !q.gone && !w.wrong():
+		m.Next = verbs.StateIdle
 	case w.wrong():
-		m.Next = pick(w, verbs.Idle, verbs.Closing, verbs.Terminate, verbs.Error, 77)
-	case q.state == verbs.RTS && w.one(5):
-		m.Next = pick(w, verbs.Closing, verbs.Closing, verbs.Terminate, verbs.Error)
-	case q.state == verbs.Idle && w.one(8):
-		m.Next = verbs.Error
+		m.Next = pick(w, verbs.StateIdle, verbs.StateClosing, verbs.StateTerminate, verbs.StateError, 77)
+	case q.state == verbs.StateRTS && w.one(5):
+		m.Next = pick(w, verbs.StateClosing, verbs.StateClosing, verbs.StateTerminate, verbs.StateError)
+	case q.state == verbs.StateIdle && w.one(8):
+		m.Next = verbs.StateError
 	}
-	if m.Next == q.state && q.state != verbs.Error || w.wrong() {
+	if m.Next == q.state && q.state != verbs.StateError || w.wrong() {
 		w.modifiers(q, &m)
 	}
-	if w.wrong() && q.state != verbs.RTS {
-		m.Next = verbs.RTS // without a stream
+	if w.wrong() && q.state != verbs.StateRTS {
+		m.Next = verbs.StateRTS // without a stream
 	}
 	if w.wrong() {
 		m.LastMessage = []byte("unwanted")
 	}
 	want := q.checkModify(m)
-	if q.state == verbs.RTS && m.Next != verbs.RTS && want == nil &&
-		(len(q.peer.held) > 0 || m.Next == verbs.Terminate && !q.peer.sees() || m.Next == verbs.Closing && len(q.held) > 0) {
+	if q.state == verbs.StateRTS && m.Next != verbs.StateRTS && want == nil &&
+		(len(q.peer.held) > 0 || m.Next == verbs.StateTerminate && !q.peer.sees() || m.Next == verbs.StateClosing && len(q.held) > 0) {
 		return // whether what is held has been seen already would count
 	}
 	w.say("modify %v from %v to %v: %s", q, q.state, m.Next, showModify(m))
@@ -176,14 +176,14 @@ func (w *modelWorld) modifyQP(n *modelNode) {
 	q.change(m)
 	switch {
 	case q.state == m.Next:
-	case q.state == verbs.Error:
-		q.state = verbs.Idle
-	case q.state == verbs.Idle:
+	case q.state == verbs.StateError:
+		q.state = verbs.StateIdle
+	case q.state == verbs.StateIdle:
 		q.stale = true
-		q.flush(verbs.Error, nil, 0, nil)
-	case m.Next == verbs.Closing:
+		q.flush(verbs.StateError, nil, 0, nil)
+	case m.Next == verbs.StateClosing:
 		q.close()
-	case m.Next == verbs.Terminate:
+	case m.Next == verbs.StateTerminate:
 		q.fault(byVerb, nil)
 	default:
 		q.abort()

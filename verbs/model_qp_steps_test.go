@@ -187,7 +187,7 @@ func (w *modelWorld) destroyThis(q *modelQP) {
 	}
 	// Whether outstanding requests complete is open (6.1.4): here they do if there is
 	// a stream.
-	if q.state == verbs.RTS {
+	if q.state == verbs.StateRTS {
 		q.abort()
 	}
 	q.gone = true
@@ -221,13 +221,13 @@ func (w *modelWorld) connection() (a, b net.Conn) {
 // connect takes a queue pair of each RNIC to RTS.
 func (w *modelWorld) connect(n *modelNode) {
 	idle := func(n *modelNode) []*modelQP {
-		if ended := living(n.qps, func(q *modelQP) bool { return q.gone || q.state != verbs.Error }); len(ended) > 0 {
+		if ended := living(n.qps, func(q *modelQP) bool { return q.gone || q.state != verbs.StateError }); len(ended) > 0 {
 			q := pick(w, ended...)
 			w.say("modify %v from Error to Idle", q)
 			w.same(nil, q.real.Modify(verbs.ModifyQP{}))
-			q.state = verbs.Idle
+			q.state = verbs.StateIdle
 		}
-		return living(n.qps, func(q *modelQP) bool { return q.gone || q.state != verbs.Idle })
+		return living(n.qps, func(q *modelQP) bool { return q.gone || q.state != verbs.StateIdle })
 	}
 	first, second := idle(n), idle(w.nodes[1-n.number])
 	if len(first) == 0 || len(second) == 0 {
@@ -239,9 +239,9 @@ func (w *modelWorld) connect(n *modelNode) {
 	}
 	if len(p.waiting()) > 0 || !w.safeWith(q, p) {
 		w.say("empty %v", q)
-		w.same(nil, q.real.Modify(verbs.ModifyQP{Next: verbs.Error}))
+		w.same(nil, q.real.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 		q.stale = true
-		q.flush(verbs.Error, nil, 0, nil)
+		q.flush(verbs.StateError, nil, 0, nil)
 		return
 	}
 	a, b := w.connection()
@@ -274,15 +274,15 @@ func (w *modelWorld) connect(n *modelNode) {
 	}
 	q.peer, p.peer = p, q
 	q.run()
-	if q.state == verbs.RTS && p.shut && !w.one(4) { // let the Responder speak too
+	if q.state == verbs.StateRTS && p.shut && !w.one(4) { // let the Responder speak too
 		w.compare()
-		w.exchange(q, []verbs.Send{})
+		w.exchange(q, []verbs.Request{})
 	}
 }
 
 // toRTS is Modify QP from Idle to RTS.
 func (w *modelWorld) toRTS(q *modelQP, s *verbs.Stream, last []byte, plain bool) bool {
-	m := verbs.ModifyQP{Next: verbs.RTS, Stream: s, LastMessage: last}
+	m := verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: last}
 	if w.one(4) && !plain {
 		w.modifiers(q, &m)
 	}
@@ -293,6 +293,6 @@ func (w *modelWorld) toRTS(q *modelQP, s *verbs.Stream, last []byte, plain bool)
 		return false
 	}
 	q.change(m)
-	q.state, q.stream, q.shut, q.term, q.stale = verbs.RTS, s, false, nil, false
+	q.state, q.stream, q.shut, q.term, q.stale = verbs.StateRTS, s, false, nil, false
 	return true
 }

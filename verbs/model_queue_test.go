@@ -177,7 +177,7 @@ func (q *modelQP) takeShared() (*modelLanding, bool) {
 }
 
 // postSend is PostSQ (9.3.1.1): how many are posted, and why no more.
-func (q *modelQP) postSend(list []verbs.Send) (int, error) {
+func (q *modelQP) postSend(list []verbs.Request) (int, error) {
 	if err := q.mayPost(); err != nil {
 		return 0, err
 	}
@@ -188,7 +188,7 @@ func (q *modelQP) postSend(list []verbs.Send) (int, error) {
 		if q.sendsUsed() >= q.sendDepth {
 			return i, verbs.ErrQueueFull
 		}
-		q.sq = append(q.sq, &modelSend{Send: copySend(r)})
+		q.sq = append(q.sq, &modelSend{Request: copySend(r)})
 	}
 	return len(list), nil
 }
@@ -199,13 +199,13 @@ func (q *modelQP) mayPost() error {
 		return verbs.ErrInvalidRNIC
 	case q.gone:
 		return verbs.ErrInvalidQP
-	case q.state != verbs.Idle && q.state != verbs.RTS:
+	case q.state != verbs.StateIdle && q.state != verbs.StateRTS:
 		return verbs.ErrInvalidState
 	}
 	return nil
 }
 
-func (q *modelQP) checkSend(r verbs.Send) error {
+func (q *modelQP) checkSend(r verbs.Request) error {
 	most := q.sendSGE
 	if r.Flags > verbs.Unsignaled|verbs.ReadFence|verbs.LocalFence {
 		return verbs.ErrInvalidModifier
@@ -237,7 +237,7 @@ func (q *modelQP) checkSend(r verbs.Send) error {
 	return nil
 }
 
-func copySend(r verbs.Send) verbs.Send {
+func copySend(r verbs.Request) verbs.Request {
 	r.SGL = slices.Clone(r.SGL)
 	if r.Bind != nil {
 		b := *r.Bind

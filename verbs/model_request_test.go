@@ -135,8 +135,8 @@ func (w *modelWorld) recvs(q *modelQP, pd *modelPD, most int) (list []verbs.Recv
 }
 
 // request draws a work request for q.
-func (w *modelWorld) request(q *modelQP) verbs.Send {
-	r := verbs.Send{ID: w.id()}
+func (w *modelWorld) request(q *modelQP) verbs.Request {
+	r := verbs.Request{ID: w.id()}
 	if w.one(3) {
 		r.Flags = verbs.Unsignaled
 	}
@@ -177,7 +177,7 @@ func (w *modelWorld) request(q *modelQP) verbs.Send {
 }
 
 // spoil makes a request one that is refused when it is posted, or too long.
-func (w *modelWorld) spoil(r *verbs.Send) {
+func (w *modelWorld) spoil(r *verbs.Request) {
 	switch w.rng.IntN(8) {
 	case 0:
 		r.Op = verbs.Op(99)
@@ -228,7 +228,7 @@ func (w *modelWorld) toInvalidate(p *modelQP) verbs.STag {
 }
 
 // memoryRequest makes r a Bind, Fast-Register or Invalidate.
-func (w *modelWorld) memoryRequest(q *modelQP, r *verbs.Send) {
+func (w *modelWorld) memoryRequest(q *modelQP, r *verbs.Request) {
 	n := q.node
 	bound := living(n.windows, func(m *modelWindow) bool { return m.gone || m.qp != q })
 	free := living(n.windows, func(m *modelWindow) bool { return m.gone || m.valid || m.pd != q.pd })
@@ -261,9 +261,9 @@ func (w *modelWorld) memoryRequest(q *modelQP, r *verbs.Send) {
 	}
 }
 
-func (w *modelWorld) bindRequest(r *verbs.Send, m *modelWindow, g *modelRegion) {
+func (w *modelWorld) bindRequest(r *verbs.Request, m *modelWindow, g *modelRegion) {
 	r.Op = verbs.OpBind
-	b := &verbs.Bind{
+	b := &verbs.BindRequest{
 		Window: verbs.STag(m.index<<8) | verbs.STag(uint8(w.rng.Uint32())), Region: g.stag(),
 		Access: pick(w, verbs.RemoteRead, verbs.RemoteWrite, remoteRightsOnly),
 	}
@@ -295,9 +295,9 @@ func (w *modelWorld) bindRequest(r *verbs.Send, m *modelWindow, g *modelRegion) 
 	r.Bind = b
 }
 
-func (w *modelWorld) fastRequest(q *modelQP, r *verbs.Send, g *modelRegion) {
+func (w *modelWorld) fastRequest(q *modelQP, r *verbs.Request, g *modelRegion) {
 	r.Op = verbs.OpFastRegister
-	f := &verbs.FastRegister{
+	f := &verbs.FastRegisterRequest{
 		STag: verbs.STag(g.index<<8) | verbs.STag(uint8(w.rng.Uint32())), Buffers: w.bufferList(q.node, g.pbl), Access: w.rights(),
 	}
 	if !g.remote && !w.wrong() {

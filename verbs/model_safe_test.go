@@ -28,9 +28,9 @@ type modelPlan struct {
 
 // safeWith is safe for what is posted already, were the two connected.
 func (w *modelWorld) safeWith(q, p *modelQP) bool {
-	var list []verbs.Send
+	var list []verbs.Request
 	for _, e := range q.waiting() {
-		list = append(list, e.Send)
+		list = append(list, e.Request)
 	}
 	if len(list) == 0 {
 		return true
@@ -43,7 +43,7 @@ func (w *modelWorld) safeWith(q, p *modelQP) bool {
 
 // safe reports whether list may be posted; good asks for a last request that the
 // peer can do.
-func (w *modelWorld) safe(q *modelQP, list []verbs.Send, good bool) bool {
+func (w *modelWorld) safe(q *modelQP, list []verbs.Request, good bool) bool {
 	p := q.peer
 	if len(list) == 0 {
 		return true
@@ -86,7 +86,7 @@ func (w *modelWorld) safe(q *modelQP, list []verbs.Send, good bool) bool {
 }
 
 // safeWhilePaused allows what needs nothing of a side that waits for a receive.
-func (w *modelWorld) safeWhilePaused(q *modelQP, list []verbs.Send) bool {
+func (w *modelWorld) safeWhilePaused(q *modelQP, list []verbs.Request) bool {
 	r, p := list[0], q.peer
 	if len(list) > 1 || memoryOp(r.Op) || readOp(r.Op) || r.Flags&verbs.Unsignaled != 0 || q.send.room() < 1 {
 		return false
@@ -100,7 +100,7 @@ func (w *modelWorld) safeWhilePaused(q *modelQP, list []verbs.Send) bool {
 }
 
 // fine reports whether nothing goes wrong with r, as far as that is sure.
-func (m *modelPlan) fine(r verbs.Send) bool {
+func (m *modelPlan) fine(r verbs.Request) bool {
 	if memoryOp(r.Op) {
 		return true // if not, only a completion is lost
 	}
@@ -108,7 +108,7 @@ func (m *modelPlan) fine(r verbs.Send) bool {
 }
 
 // locally reports whether this side can do r.
-func (m *modelPlan) locally(r verbs.Send) bool {
+func (m *modelPlan) locally(r verbs.Request) bool {
 	if readOp(r.Op) {
 		return m.q.readLocally(r) == verbs.StatusSuccess
 	}
@@ -117,7 +117,7 @@ func (m *modelPlan) locally(r verbs.Send) bool {
 }
 
 // remotely reports whether the peer can do r, and this side its end of it.
-func (m *modelPlan) remotely(r verbs.Send) bool {
+func (m *modelPlan) remotely(r verbs.Request) bool {
 	switch {
 	case readOp(r.Op):
 		_, bad := m.p.source(r)
@@ -161,7 +161,7 @@ func (m *modelPlan) canInvalidate(s verbs.STag) bool {
 }
 
 // step takes r into the plan, and reports whether it is safe there.
-func (m *modelPlan) step(r verbs.Send) bool {
+func (m *modelPlan) step(r verbs.Request) bool {
 	fenced := r.Flags&verbs.ReadFence != 0
 	if r.Op == verbs.OpInvalidate {
 		fenced = r.Flags&verbs.LocalFence != 0

@@ -79,7 +79,7 @@ func (w *modelWindow) unbind() {
 }
 
 // bind is a Bind Memory Window (7.10.6.1).
-func (q *modelQP) bind(b *verbs.Bind) verbs.Status {
+func (q *modelQP) bind(b *verbs.BindRequest) verbs.Status {
 	_, w := q.node.named(b.Window)
 	r, _ := q.node.named(b.Region)
 	switch {
@@ -115,7 +115,7 @@ func (q *modelQP) bind(b *verbs.Bind) verbs.Status {
 }
 
 // fastRegister is a Fast-Register Non-Shared Memory Region (7.3.2.5).
-func (q *modelQP) fastRegister(f *verbs.FastRegister) verbs.Status {
+func (q *modelQP) fastRegister(f *verbs.FastRegisterRequest) verbs.Status {
 	r, _ := q.node.named(f.STag)
 	switch {
 	case !q.privileged:

@@ -126,7 +126,7 @@ func (w *modelWorld) allocPD(n *modelNode) {
 	if len(living(n.pds, gonePD)) >= n.limits.PDs {
 		want = verbs.ErrInsufficientResources
 	}
-	pd, err := n.nic.AllocPD()
+	pd, err := n.nic.AllocatePD()
 	w.same(want, err)
 	if err == nil {
 		n.pds = append(n.pds, &modelPD{real: pd})
@@ -149,7 +149,7 @@ func (w *modelWorld) deallocThis(n *modelNode, p *modelPD) {
 	case p.users > 0:
 		want = verbs.ErrPDInUse
 	}
-	w.same(want, p.real.Dealloc())
+	w.same(want, p.real.Deallocate())
 	p.gone = p.gone || want == nil
 }
 

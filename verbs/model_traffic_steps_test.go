@@ -21,7 +21,9 @@ func (w *modelWorld) postRecv(n *modelNode) {
 	if !ok || q.srq != nil && !w.wrong() {
 		return
 	}
-	if hungry := living(n.qps, func(q *modelQP) bool { return q.gone || q.srq != nil || q.state != verbs.RTS || len(q.coming()) > 2 }); len(hungry) > 0 && !w.one(4) {
+	if hungry := living(n.qps, func(q *modelQP) bool {
+		return q.gone || q.srq != nil || q.state != verbs.StateRTS || len(q.coming()) > 2
+	}); len(hungry) > 0 && !w.one(4) {
 		q = pick(w, hungry...)
 	}
 	w.feed(q)
@@ -77,7 +79,7 @@ func (w *modelWorld) feedShared(s *modelSRQ, q *modelQP) {
 func (w *modelWorld) busy(n *modelNode) (*modelQP, bool) {
 	able := func() []*modelQP {
 		return living(n.qps, func(q *modelQP) bool {
-			return q.gone || q.state != verbs.RTS || q.shut && len(q.waiting()) > 0 || q.peer.shut && len(q.peer.waiting()) > 0
+			return q.gone || q.state != verbs.StateRTS || q.shut && len(q.waiting()) > 0 || q.peer.shut && len(q.peer.waiting()) > 0
 		})
 	}
 	if len(able()) < 2 && !w.one(4) {
@@ -100,7 +102,7 @@ func (w *modelWorld) busy(n *modelNode) (*modelQP, bool) {
 		}
 		w.compare()
 	}
-	return q, q.state == verbs.RTS
+	return q, q.state == verbs.StateRTS
 }
 
 // traffic posts work and lets it happen.
@@ -109,14 +111,14 @@ func (w *modelWorld) traffic(n *modelNode) {
 	if !ok {
 		return
 	}
-	var list []verbs.Send
+	var list []verbs.Request
 	for range w.rng.IntN(pick(w, 1, 4, 6)) {
 		list = append(list, w.request(q))
 	}
 	w.bold = w.one(4) // at the end more may go wrong
 	list = append(list, w.request(q))
 	w.bold = false
-	if q.state != verbs.RTS {
+	if q.state != verbs.StateRTS {
 		w.post(q, list)
 		return
 	}
@@ -129,8 +131,8 @@ func (w *modelWorld) traffic(n *modelNode) {
 
 // exchange posts list, with something good behind it to tell its end if need be, if
 // that is safe.
-func (w *modelWorld) exchange(q *modelQP, list []verbs.Send) bool {
-	for _, end := range [][]verbs.Send{nil, {{Op: verbs.OpRead}}, {{}}} {
+func (w *modelWorld) exchange(q *modelQP, list []verbs.Request) bool {
+	for _, end := range [][]verbs.Request{nil, {{Op: verbs.OpRead}}, {{}}} {
 		tried := slices.Concat(list, end)
 		if len(tried) == 0 {
 			continue
@@ -148,7 +150,7 @@ func (w *modelWorld) exchange(q *modelQP, list []verbs.Send) bool {
 }
 
 // accepted is what of list will be posted.
-func (w *modelWorld) accepted(q *modelQP, list []verbs.Send) []verbs.Send {
+func (w *modelWorld) accepted(q *modelQP, list []verbs.Request) []verbs.Request {
 	for i, r := range list {
 		if q.checkSend(r) != nil || q.sendsUsed()+i >= q.sendDepth {
 			return list[:i]
@@ -157,7 +159,7 @@ func (w *modelWorld) accepted(q *modelQP, list []verbs.Send) []verbs.Send {
 	return list
 }
 
-func (w *modelWorld) post(q *modelQP, list []verbs.Send) {
+func (w *modelWorld) post(q *modelQP, list []verbs.Request) {
 	for _, r := range list {
 		w.say("post to %v in %v: %s", q, q.state, showSend(r))
 	}
@@ -174,7 +176,7 @@ func (w *modelWorld) post(q *modelQP, list []verbs.Send) {
 			r.SGL[i] = verbs.SGE{STag: 0xbad000, Length: 1}
 		}
 		if r.Bind != nil {
-			*r.Bind = verbs.Bind{}
+			*r.Bind = verbs.BindRequest{}
 		}
 		if r.FastRegister != nil {
 			clear(r.FastRegister.Buffers.Addresses)
@@ -184,7 +186,7 @@ func (w *modelWorld) post(q *modelQP, list []verbs.Send) {
 	q.run()
 }
 
-func showSend(r verbs.Send) string {
+func showSend(r verbs.Request) string {
 	s := fmt.Sprintf("%d %v flags %b", r.ID, r.Op, r.Flags)
 	switch {
 	case r.Bind != nil:

@@ -49,7 +49,7 @@ const codeTooLong = 0x1205 // RFC 5041 7.2
 // run goes on with the Send Queue until it is empty, or has to wait, or the stream
 // has ended.
 func (q *modelQP) run() {
-	for q.state == verbs.RTS {
+	for q.state == verbs.StateRTS {
 		list := q.waiting()
 		if len(list) == 0 || q.shut && !memoryOp(list[0].Op) { // RFC 5044 7.1.2
 			return
@@ -76,15 +76,15 @@ func (q *modelQP) execute(e *modelSend) {
 			return
 		}
 	default:
-		data, s := q.gather(e.Send)
+		data, s := q.gather(e.Request)
 		if s != verbs.StatusSuccess {
 			q.blame(e, s)
 			return
 		}
 		// The LLP takes it: that is when it completes.
 		ok := q.completeSend(e, verbs.StatusSuccess)
-		q.peer.receive(modelMessage{e.Send, data})
-		if !ok && q.state == verbs.RTS {
+		q.peer.receive(modelMessage{e.Request, data})
+		if !ok && q.state == verbs.StateRTS {
 			q.fault(sendNotQueued, nil)
 		}
 		return
@@ -105,7 +105,7 @@ func (q *modelQP) memory(e *modelSend) verbs.Status {
 }
 
 // gather takes the data of a Send or RDMA Write.
-func (q *modelQP) gather(r verbs.Send) ([]byte, verbs.Status) {
+func (q *modelQP) gather(r verbs.Request) ([]byte, verbs.Status) {
 	if n := sglLength(r.SGL); n > 1<<32-1 {
 		return nil, verbs.StatusInvalidLength
 	} else if n > 0 && r.Op == verbs.OpWrite && r.Remote.STag == 0 { // 8.1.3.2.1
@@ -130,7 +130,7 @@ func sglLength(l []verbs.SGE) (n uint64) {
 }
 
 // readLocally checks an RDMA Read before it is sent.
-func (q *modelQP) readLocally(r verbs.Send) verbs.Status {
+func (q *modelQP) readLocally(r verbs.Request) verbs.Status {
 	some := r.Local.Length > 0
 	switch {
 	case q.ord == 0: // 8.2.2 rule 18
@@ -146,7 +146,7 @@ func (q *modelQP) readLocally(r verbs.Send) verbs.Status {
 }
 
 // source is what the peer's RDMA Read gets, or what is wrong with it.
-func (q *modelQP) source(r verbs.Send) (modelSpan, *modelReport) {
+func (q *modelQP) source(r verbs.Request) (modelSpan, *modelReport) {
 	switch {
 	case q.noRead:
 		return nil, &readNotEnabled
@@ -177,13 +177,13 @@ func (q *modelQP) sink(s verbs.STag, to uint64, n int) (modelSpan, *modelReport)
 // read does an RDMA Read up to its completion. It reports false if it did not come
 // to that.
 func (q *modelQP) read(e *modelSend) bool {
-	if s := q.readLocally(e.Send); s != verbs.StatusSuccess {
+	if s := q.readLocally(e.Request); s != verbs.StatusSuccess {
 		q.blame(e, s)
 		return false
 	}
 	p := q.peer
 	p.shut = false
-	from, bad := p.source(e.Send)
+	from, bad := p.source(e.Request)
 	if bad != nil {
 		p.fault(*bad, e)
 		return false
@@ -218,7 +218,7 @@ func (q *modelQP) receive(m modelMessage) {
 
 // resume handles what has come, as far as there are receives for it (13.2).
 func (q *modelQP) resume() {
-	for q.state == verbs.RTS && len(q.held) > 0 && q.handle(q.held[0]) {
+	for q.state == verbs.StateRTS && len(q.held) > 0 && q.handle(q.held[0]) {
 		if len(q.held) > 0 {
 			q.held = q.held[1:]
 		}

@@ -221,7 +221,7 @@ func (n *modelNode) compareQPs() {
 // stream ended with a Terminate Message.
 func (n *modelNode) compareTerminate(q *modelQP, got *verbs.TerminateMessage) {
 	w := n.world
-	if q.state != verbs.Error || q.stale {
+	if q.state != verbs.StateError || q.stale {
 		return
 	}
 	if q.term == nil {

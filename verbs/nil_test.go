@@ -19,7 +19,7 @@ func TestNilHandles(t *testing.T) {
 	ctx := t.Context()
 	for want, calls := range map[error]map[string]func() error{
 		verbs.ErrInvalidPD: {
-			"Dealloc":        pd.Dealloc,
+			"Deallocate":     pd.Deallocate,
 			"Register":       func() error { return second(pd.Register(make([]byte, 1), verbs.LocalRead)) },
 			"RegisterRegion": func() error { return second(pd.RegisterRegion(verbs.RegionConfig{})) },
 			"AllocateRegion": func() error { return second(pd.AllocateRegion(verbs.AllocateConfig{})) },
@@ -40,7 +40,7 @@ func TestNilHandles(t *testing.T) {
 			"Destroy":  srq.Destroy,
 		},
 		verbs.ErrInvalidQP: {
-			"PostSend": func() error { return second(qp.PostSend(verbs.Send{})) },
+			"PostSend": func() error { return second(qp.PostSend(verbs.Request{})) },
 			"PostRecv": func() error { return second(qp.PostRecv(verbs.Recv{})) },
 			"Query":    func() error { return second(qp.Query()) },
 			"Modify":   func() error { return qp.Modify(verbs.ModifyQP{}) },

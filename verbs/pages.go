@@ -14,15 +14,15 @@ type Pages struct {
 	p    *stag.Pages
 }
 
-// AllocPages gets n buffers of size octets each. In page mode size is one of the
+// AllocatePages gets n buffers of size octets each. In page mode size is one of the
 // RNIC's page sizes, in block mode anything in its range. Errors: ErrInvalidRNIC,
 // ErrInvalidLength (n below 1), ErrInvalidPhysBufferSize,
 // ErrInsufficientResources.
-func (r *RNIC) AllocPages(n int, size uint64) (*Pages, error) {
+func (r *RNIC) AllocatePages(n int, size uint64) (*Pages, error) {
 	if err := r.refusal(); err != nil {
 		return nil, fmt.Errorf("allocate pages: %w", err)
 	}
-	p, err := r.stags.AllocPages(n, size)
+	p, err := r.stags.AllocatePages(n, size)
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -51,13 +51,13 @@ func (p *Pages) List(off, n int) PhysicalBuffers {
 	}
 }
 
-// Free gives the memory back. When it returns nothing is placed in it or read
+// Deallocate gives the memory back. When it returns nothing is placed in it or read
 // from it through the STag of zero any more. A region over it stays as it is: it
 // is to be deregistered or invalidated first. Errors: ErrInvalidRNIC,
 // ErrInvalidModifier (it was freed already).
-func (p *Pages) Free() error {
+func (p *Pages) Deallocate() error {
 	if err := p.rnic.refusal(); err != nil {
 		return fmt.Errorf("free pages: %w", err)
 	}
-	return p.rnic.explain(p.p.Free())
+	return p.rnic.explain(p.p.Deallocate())
 }

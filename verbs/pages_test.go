@@ -11,7 +11,7 @@ import (
 
 func TestPagesRefusals(t *testing.T) {
 	alloc := func(n int, size uint64) func(*world) error {
-		return func(w *world) error { return second(w.nic.AllocPages(n, size)) }
+		return func(w *world) error { return second(w.nic.AllocatePages(n, size)) }
 	}
 	refuse(t, verbs.Config{}, []refusal{
 		{"none", verbs.ErrInvalidLength, nil, alloc(0, 4096)},
@@ -19,20 +19,20 @@ func TestPagesRefusals(t *testing.T) {
 		{"too many", verbs.ErrInsufficientResources, nil, alloc(253, 4096)},
 		{
 			"freed", verbs.ErrInvalidModifier,
-			func(w *world) { require.NoError(w.t, w.pages.Free()) },
-			func(w *world) error { return w.pages.Free() },
+			func(w *world) { require.NoError(w.t, w.pages.Deallocate()) },
+			func(w *world) error { return w.pages.Deallocate() },
 		},
 		{
 			"register: freed", verbs.ErrInvalidPhysBufferEntry,
-			func(w *world) { require.NoError(w.t, w.pages.Free()) },
+			func(w *world) { require.NoError(w.t, w.pages.Deallocate()) },
 			func(w *world) error {
 				return second(w.pd.RegisterRegion(verbs.RegionConfig{Buffers: w.pages.List(0, 1), Access: localRights, VA: 4096}))
 			},
 		},
 	})
 	w := newWorld(t, verbs.Config{})
-	require.NoError(t, w.pages.Free())
-	require.NoError(t, second(w.nic.AllocPages(256, 4096)), "freed memory can be had again")
+	require.NoError(t, w.pages.Deallocate())
+	require.NoError(t, second(w.nic.AllocatePages(256, 4096)), "freed memory can be had again")
 }
 
 // TestPageAndBlockLists: any part of the pages as a list, in both modes (7.6.2).
@@ -42,7 +42,7 @@ func TestPageAndBlockLists(t *testing.T) {
 		size uint64
 	}{{verbs.PageMode, 4096}, {verbs.BlockMode, 1000}, {verbs.BlockMode, 1}} {
 		w := newWorld(t, verbs.Config{Mode: c.mode})
-		p, err := w.nic.AllocPages(60, c.size)
+		p, err := w.nic.AllocatePages(60, c.size)
 		require.NoError(t, err)
 		assert.Equal(t, c.size, p.Size())
 		assert.Len(t, p.Bytes(), 60*int(c.size))
@@ -77,10 +77,10 @@ func TestSTagZero(t *testing.T) {
 	w.connect()
 	copy(w.pages.Bytes()[5:], "physical")
 	physical := verbs.TaggedBuffer{Base: w.pages.Address(0)}
-	c := w.run(verbs.Send{Op: verbs.OpWrite, SGL: physical.SGL(5, 8), Remote: w.peer.mr.Remote(0)})
+	c := w.run(verbs.Request{Op: verbs.OpWrite, SGL: physical.SGL(5, 8), Remote: w.peer.mr.Remote(0)})
 	require.Equal(t, verbs.StatusSuccess, c.Status)
 	require.NoError(t, second(w.peer.qp.PostRecv(verbs.Recv{})))
-	c = w.run(verbs.Send{}) // the write has been placed before this arrives
+	c = w.run(verbs.Request{}) // the write has been placed before this arrives
 	require.Equal(t, verbs.StatusSuccess, c.Status)
 	w.peer.wait(t, 1)
 	assert.Equal(t, "physical", string(w.peer.mr.Bytes()[:8]))
@@ -88,7 +88,7 @@ func TestSTagZero(t *testing.T) {
 	unprivileged := w.sharing
 	peer := newNode(t, verbs.QPConfig{})
 	join(t, unprivileged, peer.qp, false)
-	require.NoError(t, second(unprivileged.PostSend(verbs.Send{SGL: physical.SGL(5, 8)})))
+	require.NoError(t, second(unprivileged.PostSend(verbs.Request{SGL: physical.SGL(5, 8)})))
 	assert.Equal(t, verbs.StatusInvalidSTag, waitOne(t, w.cq).Status)
 	<-unprivileged.Done()
 }
@@ -105,7 +105,7 @@ func TestFastRegister(t *testing.T) {
 	mr, err := w.pd.AllocateRegion(verbs.AllocateConfig{PBL: 4, RemoteAccess: true})
 	require.NoError(t, err)
 	for round := range 3 {
-		f := verbs.FastRegister{
+		f := verbs.FastRegisterRequest{
 			STag: mr.WithKey(uint8(round)), Buffers: w.pages.List(round, 5000),
 			Addressing: verbs.ZeroBased, Access: allRights,
 		}
@@ -114,19 +114,19 @@ func TestFastRegister(t *testing.T) {
 		}
 		buffer := verbs.FastRegisterBuffer(&f)
 		assert.Equal(t, verbs.TaggedBuffer{STag: f.STag, Base: f.VA}, buffer)
-		require.Equal(t, verbs.StatusSuccess, w.run(verbs.Send{Op: verbs.OpFastRegister, FastRegister: &f}).Status)
+		require.Equal(t, verbs.StatusSuccess, w.run(verbs.Request{Op: verbs.OpFastRegister, FastRegister: &f}).Status)
 		a, err := mr.Query()
 		require.NoError(t, err)
 		assert.Equal(t, []any{f.STag, true, uint64(5000)}, []any{a.STag, a.Valid, a.Length})
 		w.peer.mr.Bytes()[0] = byte(round + 1)
 		require.NoError(t, second(w.peer.qp.PostSend(
-			verbs.Send{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: buffer.Remote(4999)},
-			verbs.Send{Op: verbs.OpRead, Local: w.peer.mr.SGE(9, 1), Remote: buffer.Remote(4999)})))
+			verbs.Request{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: buffer.Remote(4999)},
+			verbs.Request{Op: verbs.OpRead, Local: w.peer.mr.SGE(9, 1), Remote: buffer.Remote(4999)})))
 		w.peer.wait(t, 2)
 		assert.Equal(t, byte(round+1), w.pages.Bytes()[round+4999])
 		assert.Equal(t, byte(round+1), w.peer.mr.Bytes()[9])
 		if round < 2 {
-			require.Equal(t, verbs.StatusSuccess, w.run(verbs.Send{Op: verbs.OpInvalidate, Invalidate: f.STag}).Status)
+			require.Equal(t, verbs.StatusSuccess, w.run(verbs.Request{Op: verbs.OpInvalidate, Invalidate: f.STag}).Status)
 		}
 	}
 	// The key of the Fast-Register is the one that counts (RV-7.3.2.4-M3).
@@ -151,9 +151,9 @@ func TestFastRegisterSizes(t *testing.T) {
 		w.connect()
 		mr, err := w.pd.AllocateRegion(verbs.AllocateConfig{})
 		require.NoError(t, err)
-		f := verbs.FastRegister{STag: mr.STag(), Buffers: w.pages.List(0, 8), Addressing: verbs.ZeroBased, Access: localRights}
+		f := verbs.FastRegisterRequest{STag: mr.STag(), Buffers: w.pages.List(0, 8), Addressing: verbs.ZeroBased, Access: localRights}
 		f.Buffers.Size = 1<<30 + 1
-		assert.Equal(t, want, w.run(verbs.Send{Op: verbs.OpFastRegister, FastRegister: &f}).Status)
+		assert.Equal(t, want, w.run(verbs.Request{Op: verbs.OpFastRegister, FastRegister: &f}).Status)
 		<-w.qp.Done()
 	}
 }

@@ -22,10 +22,10 @@ type paths struct {
 	pages      *verbs.Pages
 
 	buf  [1]verbs.Completion
-	reqs [2]verbs.Send
+	reqs [2]verbs.Request
 	recv [1]verbs.Recv
-	bind verbs.Bind
-	reg  verbs.FastRegister
+	bind verbs.BindRequest
+	reg  verbs.FastRegisterRequest
 	key  uint8
 }
 
@@ -44,7 +44,7 @@ func newPaths(t testing.TB) *paths {
 	require.NoError(t, err)
 	p.fast, err = p.a.pd.AllocateRegion(verbs.AllocateConfig{})
 	require.NoError(t, err)
-	p.pages, err = p.a.nic.AllocPages(4, 4096)
+	p.pages, err = p.a.nic.AllocatePages(4, 4096)
 	require.NoError(t, err)
 	p.recv[0] = verbs.Recv{SGL: p.b.mr.SGL(0, 64)}
 	p.reg.Buffers = p.pages.List(5, 4*4096-5)
@@ -54,9 +54,9 @@ func newPaths(t testing.TB) *paths {
 	require.NoError(t, err)
 	under, err := p.b.pd.Register(make([]byte, 4096), localRights|verbs.BindWindow)
 	require.NoError(t, err)
-	b := mw.Bind(under, 0, 4096, verbs.RemoteRead|verbs.RemoteWrite, 1)
+	b := mw.BindRequest(under, 0, 4096, verbs.RemoteRead|verbs.RemoteWrite, 1)
 	join(t, p.a.qp, p.qp, false)
-	require.NoError(t, second(p.qp.PostSend(verbs.Send{Op: verbs.OpBind, Bind: b})))
+	require.NoError(t, second(p.qp.PostSend(verbs.Request{Op: verbs.OpBind, Bind: b})))
 	p.b.wait(t, 1)
 	p.window = verbs.BindBuffer(b)
 	return p
@@ -71,36 +71,36 @@ func (p *paths) all() []path {
 	a, b := p.a, p.b
 	// The list of a request is made once, as a program does that cares.
 	local := a.mr.SGL(0, 64)
-	one := func(w verbs.Send) func(func()) error {
+	one := func(w verbs.Request) func(func()) error {
 		return func(idle func()) error {
 			p.reqs[0] = w
 			return p.exchange(1, 0, idle)
 		}
 	}
 	return []path{
-		{"write", one(verbs.Send{Op: verbs.OpWrite, SGL: local, Remote: b.mr.Remote(0)})},
-		{"read", one(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: b.mr.Remote(0)})},
-		{"write through a window", one(verbs.Send{Op: verbs.OpWrite, SGL: local, Remote: p.window.Remote(8)})},
-		{"read through a window", one(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: p.window.Remote(8)})},
+		{"write", one(verbs.Request{Op: verbs.OpWrite, SGL: local, Remote: b.mr.Remote(0)})},
+		{"read", one(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: b.mr.Remote(0)})},
+		{"write through a window", one(verbs.Request{Op: verbs.OpWrite, SGL: local, Remote: p.window.Remote(8)})},
+		{"read through a window", one(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: p.window.Remote(8)})},
 		{"send to an S-RQ", func(idle func()) error {
 			if _, err := p.srq.PostRecv(p.recv[:]...); err != nil {
 				return err
 			}
-			p.reqs[0] = verbs.Send{SGL: local}
+			p.reqs[0] = verbs.Request{SGL: local}
 			return p.exchange(1, 1, idle)
 		}},
 		{"bind and invalidate", func(idle func()) error {
 			p.key++
-			p.bind = verbs.Bind{
+			p.bind = verbs.BindRequest{
 				Window: p.bindWindow.STag(p.key), Region: p.under.STag(), VA: p.under.Base(), Length: 64, Access: verbs.RemoteRead,
 			}
-			p.reqs = [2]verbs.Send{{Op: verbs.OpBind, Bind: &p.bind}, {Op: verbs.OpInvalidate, Invalidate: p.bind.Window}}
+			p.reqs = [2]verbs.Request{{Op: verbs.OpBind, Bind: &p.bind}, {Op: verbs.OpInvalidate, Invalidate: p.bind.Window}}
 			return p.exchange(2, 0, idle)
 		}},
 		{"fast-register and invalidate", func(idle func()) error {
 			p.key++
 			p.reg.STag = p.fast.WithKey(p.key)
-			p.reqs = [2]verbs.Send{{Op: verbs.OpFastRegister, FastRegister: &p.reg}, {Op: verbs.OpInvalidate, Invalidate: p.reg.STag}}
+			p.reqs = [2]verbs.Request{{Op: verbs.OpFastRegister, FastRegister: &p.reg}, {Op: verbs.OpInvalidate, Invalidate: p.reg.STag}}
 			return p.exchange(2, 0, idle)
 		}},
 	}
@@ -122,7 +122,7 @@ func (p *paths) exchange(n, received int, idle func()) error {
 			idle()
 			continue
 		}
-		if err := p.buf[0].Status.Err(); err != nil {
+		if err := p.buf[0].Err(); err != nil {
 			return err
 		}
 	}

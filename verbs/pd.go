@@ -15,9 +15,9 @@ type PD struct {
 	ends bool // with the last of them; guarded by rnic.mu
 }
 
-// AllocPD allocates a Protection Domain (verbs draft 9.2.2.1). Errors:
+// AllocatePD allocates a Protection Domain (verbs draft 9.2.2.1). Errors:
 // ErrInvalidRNIC, ErrInsufficientResources.
-func (r *RNIC) AllocPD() (*PD, error) {
+func (r *RNIC) AllocatePD() (*PD, error) {
 	if err := r.lock(); err != nil {
 		return nil, fmt.Errorf("allocate PD: %w", err)
 	}
@@ -33,10 +33,10 @@ func (r *RNIC) AllocPD() (*PD, error) {
 // ID is the domain's identifier.
 func (p *PD) ID() PDID { return p.id }
 
-// Dealloc deallocates the domain (verbs draft 9.2.2.2). Errors: ErrInvalidRNIC,
+// Deallocate deallocates the domain (verbs draft 9.2.2.2). Errors: ErrInvalidRNIC,
 // ErrInvalidPD (it was already), ErrPDInUse (a queue pair, S-RQ, region or window
 // is still in it, bound or not).
-func (p *PD) Dealloc() error {
+func (p *PD) Deallocate() error {
 	if p == nil {
 		return errNilPD
 	}

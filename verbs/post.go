@@ -7,7 +7,7 @@ package verbs
 // RTS. Errors: ErrInvalidRNIC, ErrInvalidQP, ErrInvalidState, ErrInvalidOp,
 // ErrInvalidModifier, ErrInvalidSGLLength, ErrInvalidSGLFormat (see
 // TaggedBuffer.SGE), ErrQueueFull.
-func (q *QP) PostSend(reqs ...Send) (int, error) {
+func (q *QP) PostSend(reqs ...Request) (int, error) {
 	if q == nil {
 		return 0, errNilQP
 	}

@@ -65,7 +65,7 @@ type lane struct {
 	buf    []byte
 	mr     *verbs.MR
 	mw     *verbs.MW
-	extra  chan verbs.Send // for the client to post once
+	extra  chan verbs.Request // for the client to post once
 }
 
 const (
@@ -74,7 +74,7 @@ const (
 )
 
 func newLane(t testing.TB, server, client *node, tcp bool) *lane {
-	l := &lane{t: t, server: server, source: client.mr, buf: make([]byte, laneBuffer), extra: make(chan verbs.Send, 1)}
+	l := &lane{t: t, server: server, source: client.mr, buf: make([]byte, laneBuffer), extra: make(chan verbs.Request, 1)}
 	l.qp, l.cq = laneQP(t, server)
 	l.peer, l.peerCQ = laneQP(t, client)
 	x, y := net.Pipe()
@@ -130,27 +130,27 @@ func (l *lane) bind() verbs.TaggedBuffer {
 	var err error
 	l.mw, err = l.server.pd.AllocateWindow()
 	l.must(err)
-	b := l.mw.Bind(l.mr, 0, laneBuffer, verbs.RemoteWrite, 1)
-	require.Equal(l.t, verbs.StatusSuccess, l.run(verbs.Send{Op: verbs.OpBind, Bind: b}))
+	b := l.mw.BindRequest(l.mr, 0, laneBuffer, verbs.RemoteWrite, 1)
+	require.Equal(l.t, verbs.StatusSuccess, l.run(verbs.Request{Op: verbs.OpBind, Bind: b}))
 	return verbs.BindBuffer(b)
 }
 
 func (l *lane) fastRegister() verbs.TaggedBuffer {
-	pages, err := l.server.nic.AllocPages(laneBuffer/4096, 4096)
+	pages, err := l.server.nic.AllocatePages(laneBuffer/4096, 4096)
 	l.must(err)
 	l.buf = pages.Bytes()
 	l.mr, err = l.server.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
 	l.must(err)
-	f := &verbs.FastRegister{
+	f := &verbs.FastRegisterRequest{
 		STag: l.mr.STag(), Buffers: pages.List(0, laneBuffer), Access: allRights, Addressing: verbs.ZeroBased,
 	}
-	require.Equal(l.t, verbs.StatusSuccess, l.run(verbs.Send{Op: verbs.OpFastRegister, FastRegister: f}))
-	l.must(pages.Free()) // the region has the memory
+	require.Equal(l.t, verbs.StatusSuccess, l.run(verbs.Request{Op: verbs.OpFastRegister, FastRegister: f}))
+	l.must(pages.Deallocate()) // the region has the memory
 	return verbs.FastRegisterBuffer(f)
 }
 
 // run has the server execute a request.
-func (l *lane) run(w verbs.Send) verbs.Status {
+func (l *lane) run(w verbs.Request) verbs.Status {
 	require.NoError(l.t, second(l.qp.PostSend(w)))
 	return waitOne(l.t, l.cq).Status
 }
@@ -158,14 +158,14 @@ func (l *lane) run(w verbs.Send) verbs.Status {
 // invalidate is an Invalidate Local STag. The next write then ends the stream,
 // maybe before its completion is there: it is flushed then.
 func (l *lane) invalidate(b verbs.TaggedBuffer) {
-	if l.run(verbs.Send{Op: verbs.OpInvalidate, Invalidate: b.STag}) != verbs.StatusSuccess {
+	if l.run(verbs.Request{Op: verbs.OpInvalidate, Invalidate: b.STag}) != verbs.StatusSuccess {
 		<-l.qp.Done()
 	}
 }
 
 func (l *lane) invalidateRemotely(b verbs.TaggedBuffer) {
 	require.NoError(l.t, second(l.qp.PostRecv(verbs.Recv{})))
-	l.extra <- verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: b.STag}
+	l.extra <- verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: b.STag}
 	if c := waitOne(l.t, l.cq); c.Status != verbs.StatusSuccess {
 		<-l.qp.Done()
 	} else {
@@ -178,8 +178,8 @@ func (l *lane) rebind(b verbs.TaggedBuffer) {
 	other, err := l.server.pd.Register(make([]byte, laneBuffer), localRights|verbs.BindWindow)
 	l.must(err)
 	n, err := l.qp.PostSend(
-		verbs.Send{Op: verbs.OpInvalidate, Invalidate: b.STag},
-		verbs.Send{Op: verbs.OpBind, Bind: l.mw.Bind(other, 0, laneBuffer, verbs.RemoteWrite, 2)})
+		verbs.Request{Op: verbs.OpInvalidate, Invalidate: b.STag},
+		verbs.Request{Op: verbs.OpBind, Bind: l.mw.BindRequest(other, 0, laneBuffer, verbs.RemoteWrite, 2)})
 	for range n {
 		if waitOne(l.t, l.cq).Status != verbs.StatusSuccess {
 			<-l.qp.Done()
@@ -223,9 +223,9 @@ func (l *lane) round(open func(*lane) verbs.TaggedBuffer, revoke func(*lane, ver
 func (l *lane) blast(to verbs.TaggedBuffer, placed chan<- struct{}) {
 	for i := 0; ; i++ {
 		off := i * laneWrite % laneBuffer
-		w := verbs.Send{Op: verbs.OpWrite, SGL: l.source.SGL(0, laneWrite), Remote: to.Remote(off)}
+		w := verbs.Request{Op: verbs.OpWrite, SGL: l.source.SGL(0, laneWrite), Remote: to.Remote(off)}
 		if i == laneBuffer/laneWrite {
-			w = verbs.Send{Op: verbs.OpRead}
+			w = verbs.Request{Op: verbs.OpRead}
 		}
 		select {
 		case w = <-l.extra:
@@ -244,7 +244,7 @@ func (l *lane) blast(to verbs.TaggedBuffer, placed chan<- struct{}) {
 }
 
 // push posts, as soon as there is room. It reports false if the stream has ended.
-func (l *lane) push(w verbs.Send) bool {
+func (l *lane) push(w verbs.Request) bool {
 	var done [16]verbs.Completion
 	for {
 		_, err := l.peer.PostSend(w)
@@ -258,7 +258,7 @@ func (l *lane) push(w verbs.Send) bool {
 		if l.peerCQ.Poll(done[:]) > 0 {
 			continue
 		}
-		if l.peer.State() == verbs.Idle { // over a pipe a reset looks like a close
+		if l.peer.State() == verbs.StateIdle { // over a pipe a reset looks like a close
 			return false
 		}
 		runtime.Gosched()

@@ -17,7 +17,7 @@ type RegionConfig struct {
 	// place until the region is deregistered or invalidated.
 	Memory []byte
 	// Buffers describe it, if Memory is nil, by physical addresses of the RNIC
-	// (see RNIC.AllocPages).
+	// (see RNIC.AllocatePages).
 	Buffers PhysicalBuffers
 	// Access is a valid combination of figure 18.
 	Access Access

@@ -39,6 +39,6 @@ func TestSRQStalled(t *testing.T) {
 	c := waitOne(t, server.cq)
 	assert.Equal(t, []any{qps[1].ID(), verbs.StatusFlushed}, []any{c.QP, c.Status})
 	require.NoError(t, post(), "the slot is free again")
-	require.NoError(t, second(client.qp.PostSend(verbs.Send{})))
+	require.NoError(t, second(client.qp.PostSend(verbs.Request{})))
 	assert.Equal(t, qps[0].ID(), server.wait(t, 1)[0].QP)
 }

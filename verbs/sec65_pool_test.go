@@ -20,7 +20,7 @@ func sharedReads(t *testing.T) *node {
 	n.nic, err = verbs.Open(verbs.Config{Limits: verbs.Limits{QPs: 10, SharedIRD: 10, SharedORD: 10}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.nic.Close()) })
-	n.pd, err = n.nic.AllocPD()
+	n.pd, err = n.nic.AllocatePD()
 	require.NoError(t, err)
 	n.cq, err = n.nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestSharedReads(t *testing.T) {
 	check(none, 0, 0)
 	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(5)}))
 	check(none, 0, 2)
-	require.ErrorIs(t, none.Modify(verbs.ModifyQP{Next: verbs.Closing, ORD: ptr(0)}), verbs.ErrInvalidState)
+	require.ErrorIs(t, none.Modify(verbs.ModifyQP{Next: verbs.StateClosing, ORD: ptr(0)}), verbs.ErrInvalidState)
 	check(none, 0, 2)
 	require.NoError(t, a.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(1)}))
 	check(a, 1, 1)
@@ -59,7 +59,7 @@ func TestSharedReads(t *testing.T) {
 
 	// A refused change reserves nothing.
 	require.NoError(t, b.Destroy())
-	require.ErrorIs(t, a.Modify(verbs.ModifyQP{Next: verbs.Error, IRD: ptr(10), ORD: ptr(10)}), verbs.ErrInvalidModifier)
+	require.ErrorIs(t, a.Modify(verbs.ModifyQP{Next: verbs.StateError, IRD: ptr(10), ORD: ptr(10)}), verbs.ErrInvalidModifier)
 	check(a, 1, 1)
 	// Nor does one of the kinds if there is nothing of the other.
 	rest := n.newQP(t, verbs.QPConfig{IRD: 2, ORD: 10})
@@ -84,12 +84,12 @@ func TestSharedReadsAgreed(t *testing.T) {
 	x, y := tcpConns(t)
 	defer y.Close()
 	require.NoError(t, a.Modify(verbs.ModifyQP{
-		Next: verbs.RTS, Stream: &verbs.Stream{Conn: x, Role: mpa.Initiator, Enhanced: true, IRD: 2, ORD: 2},
+		Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: x, Role: mpa.Initiator, Enhanced: true, IRD: 2, ORD: 2},
 	}))
 	assert.Equal(t, 2, query(t, a).IRD)
 	c := verbs.QPConfig{PD: n.pd, SendCQ: n.cq, RecvCQ: n.cq}
 	require.ErrorIs(t, second(n.nic.CreateQP(c)), verbs.ErrInsufficientResources)
-	require.NoError(t, a.Modify(verbs.ModifyQP{Next: verbs.RTS, IRD: ptr(2), ORD: ptr(2)}))
+	require.NoError(t, a.Modify(verbs.ModifyQP{Next: verbs.StateRTS, IRD: ptr(2), ORD: ptr(2)}))
 	assert.Equal(t, 8, query(t, n.newQP(t, verbs.QPConfig{})).IRD)
 }
 

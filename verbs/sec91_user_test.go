@@ -41,13 +41,13 @@ func TestUser(t *testing.T) {
 	require.NoError(t, second(w.peer.qp.PostRecv(verbs.Recv{SGL: w.peer.mr.SGL(0, 100)})))
 	require.NoError(t, second(qp.PostRecv(verbs.Recv{ID: 5})))
 	copy(w.mr.Bytes(), "user")
-	require.NoError(t, second(qp.PostSend(verbs.Send{ID: 6, SGL: w.mr.SGL(0, 4)})))
+	require.NoError(t, second(qp.PostSend(verbs.Request{ID: 6, SGL: w.mr.SGL(0, 4)})))
 	w.peer.wait(t, 1)
 	assert.Equal(t, "user", string(w.peer.mr.Bytes()[:4]))
 	var sent, got [1]verbs.Completion // the peer may have it before it is known to be sent
 	require.Eventually(t, func() bool { return cq.Poll(sent[:]) == 1 }, time.Minute, time.Millisecond)
 	require.NoError(t, cq.Notify(verbs.NotifyNext))
-	require.NoError(t, second(w.peer.qp.PostSend(verbs.Send{})))
+	require.NoError(t, second(w.peer.qp.PostSend(verbs.Request{})))
 	<-w.cq.Events() // by whoever made the handle
 	require.Equal(t, 1, cq.Poll(got[:]))
 	assert.Equal(t, []uint64{6, 5}, []uint64{sent[0].ID, got[0].ID})

@@ -186,9 +186,9 @@ func TestCloseWithWindowsBoundWhileClosing(t *testing.T) {
 	require.NoError(t, err)
 	mw, err := n.pd.AllocateWindow()
 	require.NoError(t, err)
-	require.NoError(t, second(n.qp.PostSend(verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(under, 0, 8, verbs.RemoteRead, 1)})))
+	require.NoError(t, second(n.qp.PostSend(verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(under, 0, 8, verbs.RemoteRead, 1)})))
 	n.wait(t, 1)
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -15,12 +15,12 @@ func TestPDRefusals(t *testing.T) {
 		{
 			"all in use", verbs.ErrInsufficientResources, func(w *world) {
 				for range small.PDs - 1 {
-					require.NoError(w.t, second(w.nic.AllocPD()))
+					require.NoError(w.t, second(w.nic.AllocatePD()))
 				}
 			},
-			func(w *world) error { return second(w.nic.AllocPD()) },
+			func(w *world) error { return second(w.nic.AllocatePD()) },
 		},
-		{"in use", verbs.ErrPDInUse, nil, func(w *world) error { return w.pd.Dealloc() }},
+		{"in use", verbs.ErrPDInUse, nil, func(w *world) error { return w.pd.Deallocate() }},
 	})
 }
 
@@ -54,14 +54,14 @@ func TestPDInUseBy(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pd, err := w.nic.AllocPD()
+			pd, err := w.nic.AllocatePD()
 			require.NoError(t, err)
 			destroy, err := use(pd)
 			require.NoError(t, err)
-			require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+			require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 			require.NoError(t, destroy())
-			require.NoError(t, pd.Dealloc())
-			require.ErrorIs(t, pd.Dealloc(), verbs.ErrInvalidPD)
+			require.NoError(t, pd.Deallocate())
+			require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD)
 		})
 	}
 }
@@ -70,7 +70,7 @@ func TestPDInUseBy(t *testing.T) {
 func TestPDCountAfterRefusals(t *testing.T) {
 	w := newWorld(t, verbs.Config{})
 	foreign := newWorld(t, verbs.Config{})
-	pd, err := w.nic.AllocPD()
+	pd, err := w.nic.AllocatePD()
 	require.NoError(t, err)
 	for _, call := range []func() error{
 		func() error { return second(pd.RegisterRegion(verbs.RegionConfig{})) },
@@ -86,7 +86,7 @@ func TestPDCountAfterRefusals(t *testing.T) {
 	} {
 		require.Error(t, call())
 	}
-	require.NoError(t, pd.Dealloc())
+	require.NoError(t, pd.Deallocate())
 }
 
 // TestPDIDs: unique among the domains that there are (RV-5.2.1-M2).
@@ -96,7 +96,7 @@ func TestPDIDs(t *testing.T) {
 	defer nic.Close()
 	seen := map[verbs.PDID]bool{}
 	for range 100 {
-		pd, err := nic.AllocPD()
+		pd, err := nic.AllocatePD()
 		require.NoError(t, err)
 		assert.NotZero(t, pd.ID())
 		assert.False(t, seen[pd.ID()])

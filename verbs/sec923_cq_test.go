@@ -47,7 +47,7 @@ func (w *world) flush() {
 	for i := range uint64(4) {
 		require.NoError(w.t, second(w.qp.PostRecv(verbs.Recv{ID: i})))
 	}
-	require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 }
 
 func TestCQ(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCQOverflow(t *testing.T) {
 	qp, err := a.nic.CreateQP(verbs.QPConfig{PD: a.pd, SendCQ: tiny, RecvCQ: tiny})
 	require.NoError(t, err)
 	join(t, qp, b.qp, false)
-	_, err = qp.PostSend(verbs.Send{ID: 1, Op: verbs.OpWrite}, verbs.Send{ID: 2, Op: verbs.OpWrite})
+	_, err = qp.PostSend(verbs.Request{ID: 1, Op: verbs.OpWrite}, verbs.Request{ID: 2, Op: verbs.OpWrite})
 	require.NoError(t, err)
 	assert.Equal(t, verbs.Event{ID: verbs.EventCQOverflow, CQ: tiny.ID()}, <-events)
 	assert.Equal(t, verbs.Event{ID: verbs.EventCQSQOverflow, QP: qp.ID()}, <-events)
@@ -139,7 +139,7 @@ func TestCQOverflow(t *testing.T) {
 	c, err := tiny.PollOne()
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, c.ID, "what fitted is there")
-	assert.Equal(t, verbs.Idle, a.qp.State(), "the others live on")
+	assert.Equal(t, verbs.StateIdle, a.qp.State(), "the others live on")
 }
 
 // events makes a channel of n's asynchronous events.
@@ -154,12 +154,12 @@ func TestCQFail(t *testing.T) {
 	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
 	events := a.events(t)
 	join(t, a.qp, b.qp, false)
-	_, err := a.qp.PostSend(verbs.Send{ID: 1, Op: verbs.OpWrite})
+	_, err := a.qp.PostSend(verbs.Request{ID: 1, Op: verbs.OpWrite})
 	require.NoError(t, err)
 	waitOne(t, a.cq)
 	a.cq.Fail()
 	assert.Equal(t, verbs.Event{ID: verbs.EventCQOperation, CQ: a.cq.ID()}, <-events)
-	_, err = a.qp.PostSend(verbs.Send{ID: 2, Op: verbs.OpWrite})
+	_, err = a.qp.PostSend(verbs.Request{ID: 2, Op: verbs.OpWrite})
 	require.NoError(t, err)
 	assert.Equal(t, verbs.Event{ID: verbs.EventCQSQOverflow, QP: a.qp.ID()}, <-events)
 	<-a.qp.Done()

@@ -104,7 +104,7 @@ func TestSRQShared(t *testing.T) {
 	var qps []*verbs.QP
 	var clients []*node
 	for range 2 {
-		pd, err := server.nic.AllocPD()
+		pd, err := server.nic.AllocatePD()
 		require.NoError(t, err)
 		qp, err := server.nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: server.cq, RecvCQ: server.cq, SRQ: srq})
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestSRQShared(t *testing.T) {
 	for i := range 4 {
 		c := clients[i%2]
 		c.mr.Bytes()[0] = byte(10 + i)
-		require.NoError(t, second(c.qp.PostSend(verbs.Send{SGL: c.mr.SGL(0, 1)})))
+		require.NoError(t, second(c.qp.PostSend(verbs.Request{SGL: c.mr.SGL(0, 1)})))
 		c.wait(t, 1)
 		got := server.wait(t, 1)[0]
 		assert.EqualValues(t, i, got.ID)
@@ -135,9 +135,9 @@ func TestSRQShared(t *testing.T) {
 	}
 
 	// An error of one queue pair is not one of the queue (RV-6.3.6-M3).
-	require.NoError(t, qps[0].Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, qps[0].Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	require.ErrorIs(t, post(9), verbs.ErrQueueFull, "nothing was flushed")
-	require.NoError(t, second(clients[1].qp.PostSend(verbs.Send{})))
+	require.NoError(t, second(clients[1].qp.PostSend(verbs.Request{})))
 	assert.Equal(t, qps[1].ID(), server.wait(t, 1)[0].QP)
 }
 
@@ -152,7 +152,7 @@ func TestSRQFail(t *testing.T) {
 	w.srq.Fail()
 	assert.Equal(t, verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: w.srq.ID()}, <-events)
 	require.ErrorIs(t, second(w.srq.PostRecv(verbs.Recv{})), verbs.ErrInvalidSRQ)
-	require.NoError(t, second(peer.qp.PostSend(verbs.Send{})))
+	require.NoError(t, second(peer.qp.PostSend(verbs.Request{})))
 	assert.Equal(t, verbs.Event{ID: verbs.EventSRQError, QP: w.sharing.ID()}, <-events)
 	<-w.sharing.Done()
 	<-peer.qp.Done()

@@ -20,15 +20,15 @@ func TestModifyQPRefusals(t *testing.T) {
 		return func(w *world) error { return w.sharing.Modify(m) }
 	}
 	post := func(w *world) {
-		require.NoError(w.t, second(w.qp.PostSend(make([]verbs.Send, 3)...)))
+		require.NoError(w.t, second(w.qp.PostSend(make([]verbs.Request, 3)...)))
 		require.NoError(w.t, second(w.qp.PostRecv(make([]verbs.Recv, 3)...)))
 	}
 	refuse(t, verbs.Config{}, []refusal{
-		{"to RTS without a stream", verbs.ErrInvalidLLPStream, nil, modify(verbs.ModifyQP{Next: verbs.RTS})},
-		{"to RTS without a connection", verbs.ErrInvalidLLPStream, nil, modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &verbs.Stream{}})},
+		{"to RTS without a stream", verbs.ErrInvalidLLPStream, nil, modify(verbs.ModifyQP{Next: verbs.StateRTS})},
+		{"to RTS without a connection", verbs.ErrInvalidLLPStream, nil, modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{}})},
 		{"a stream for Idle", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{Stream: &verbs.Stream{}})},
-		{"a message for Error", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{Next: verbs.Error, LastMessage: []byte{1}})},
-		{"ORD on the way to Error", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{Next: verbs.Error, ORD: ptr(1)})},
+		{"a message for Error", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{Next: verbs.StateError, LastMessage: []byte{1}})},
+		{"ORD on the way to Error", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{Next: verbs.StateError, ORD: ptr(1)})},
 		{"ORD", verbs.ErrORDExceeded, nil, modify(verbs.ModifyQP{ORD: ptr(small.ORD + 1)})},
 		{"IRD", verbs.ErrIRDExceeded, nil, modify(verbs.ModifyQP{IRD: ptr(small.IRD + 1)})},
 		{"negative ORD", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{ORD: ptr(-1)})},
@@ -41,14 +41,14 @@ func TestModifyQPRefusals(t *testing.T) {
 		{"receive depth with an S-RQ", verbs.ErrInvalidModifier, nil, sharing(verbs.ModifyQP{RecvDepth: ptr(9)})},
 		{"RQ limit", verbs.ErrRQLimitRange, nil, sharing(verbs.ModifyQP{RQLimit: ptr(9)})},
 		{"RQ limit without an S-RQ", verbs.ErrInvalidModifier, nil, modify(verbs.ModifyQP{RQLimit: ptr(1)})},
-		{"Idle to Closing", verbs.ErrInvalidState, nil, modify(verbs.ModifyQP{Next: verbs.Closing})},
-		{"Idle to Terminate", verbs.ErrInvalidState, nil, modify(verbs.ModifyQP{Next: verbs.Terminate})},
+		{"Idle to Closing", verbs.ErrInvalidState, nil, modify(verbs.ModifyQP{Next: verbs.StateClosing})},
+		{"Idle to Terminate", verbs.ErrInvalidState, nil, modify(verbs.ModifyQP{Next: verbs.StateTerminate})},
 		{"no such state", verbs.ErrInvalidState, nil, modify(verbs.ModifyQP{Next: 77})},
 		{"last message over a dead connection", verbs.ErrInvalidLLPStream, nil, func(w *world) error {
 			c, d := net.Pipe()
 			require.NoError(w.t, d.Close())
 			return w.qp.Modify(verbs.ModifyQP{
-				Next: verbs.RTS, LastMessage: []byte("bye"), IRD: ptr(5), ORD: ptr(5), SendDepth: ptr(60),
+				Next: verbs.StateRTS, LastMessage: []byte("bye"), IRD: ptr(5), ORD: ptr(5), SendDepth: ptr(60),
 				Stream: &verbs.Stream{Conn: c, Role: mpa.Responder},
 			})
 		}},
@@ -72,15 +72,15 @@ func TestStillFlushing(t *testing.T) {
 	w := newWorld(t, verbs.Config{})
 	w.connect()
 	ended := make(chan error, 1)
-	go func() { ended <- w.qp.Modify(verbs.ModifyQP{Next: verbs.Error}) }()
+	go func() { ended <- w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) }()
 	for flushing := false; ; {
-		err := w.qp.Modify(verbs.ModifyQP{Next: verbs.Idle})
+		err := w.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
 		if err == nil {
 			break
 		}
 		if !flushing { // from RTS there is no way to Idle; in Error it is a matter of time
 			require.Condition(t, func() bool {
-				flushing = w.qp.State() == verbs.Error
+				flushing = w.qp.State() == verbs.StateError
 				return flushing || assert.ErrorIs(t, err, verbs.ErrInvalidState)
 			})
 			continue
@@ -106,7 +106,7 @@ func TestModifyQP(t *testing.T) {
 	require.NoError(t, second(w.qp.PostRecv(make([]verbs.Recv, 30)...)))
 	w.connect()
 	check(w.qp, 20, 30, 5, 6)
-	require.NoError(t, w.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(40), RecvDepth: ptr(50), IRD: ptr(1), ORD: ptr(8)}))
+	require.NoError(t, w.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, SendDepth: ptr(40), RecvDepth: ptr(50), IRD: ptr(1), ORD: ptr(8)}))
 	check(w.qp, 40, 50, 1, 8)
 	require.NoError(t, second(w.qp.PostRecv(make([]verbs.Recv, 20)...)))
 

@@ -77,7 +77,7 @@ func TestQueryQP(t *testing.T) {
 	}
 	qp := create(verbs.QPConfig{SendCQ: w.cq, RecvCQ: other})
 	want := verbs.QPAttributes{ID: qp.ID(), PD: w.pd, SendCQ: w.cq, RecvCQ: other}
-	want.State, want.SendDepth, want.RecvDepth = verbs.Idle, 64, 64
+	want.State, want.SendDepth, want.RecvDepth = verbs.StateIdle, 64, 64
 	want.SendSGE, want.WriteSGE, want.RecvSGE, want.IRD, want.ORD = 4, 4, 4, 16, 16
 	assert.Equal(t, want, query(t, qp), "the defaults")
 	assert.Same(t, w.pd, qp.PD())
@@ -104,12 +104,12 @@ func TestQueryQP(t *testing.T) {
 	x, y := tcpConns(t)
 	defer x.Close()
 	stream := &verbs.Stream{Conn: y, Role: mpa.Initiator}
-	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: stream}))
+	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: stream}))
 	got := query(t, a.qp).Stream
 	assert.Equal(t, stream, got)
 	assert.Same(t, stream.Conn, got.Conn)
 	assert.Nil(t, query(t, a.qp).Terminate)
-	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
+	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
 	term := query(t, a.qp).Terminate
 	require.NotNil(t, term)
 	assert.True(t, term.Sent)
@@ -123,7 +123,7 @@ func TestZeroConfigsOfASmallRNIC(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	defer nic.Close()
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	cq, err := nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestDestroyWithWindows(t *testing.T) {
 	before := w.snapshot()
 	require.ErrorIs(t, w.qp.Destroy(), verbs.ErrWindowsBound)
 	assert.Equal(t, before, w.snapshot())
-	c := w.run(verbs.Send{Op: verbs.OpInvalidate, Invalidate: w.mw.STag(7)})
+	c := w.run(verbs.Request{Op: verbs.OpInvalidate, Invalidate: w.mw.STag(7)})
 	require.Equal(t, verbs.StatusSuccess, c.Status, "it works")
 	require.NoError(t, w.qp.Destroy())
 }
@@ -157,7 +157,7 @@ func TestQPFail(t *testing.T) {
 	a.qp.Fail()
 	assert.Equal(t, verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: a.qp.ID()}, <-events)
 	<-done
-	assert.Equal(t, verbs.Error, a.qp.State())
+	assert.Equal(t, verbs.StateError, a.qp.State())
 	assert.EqualValues(t, 0x0207, query(t, a.qp).Terminate.Code)
 	<-b.qp.Done()
 	assert.EqualValues(t, 0x0207, query(t, b.qp).Terminate.Code)

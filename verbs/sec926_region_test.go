@@ -93,7 +93,7 @@ func TestReregisterRefusals(t *testing.T) {
 	})
 	dies := func(t *testing.T, want error, pd func(*world) *verbs.PD, c func(*world) verbs.RegionConfig) {
 		w := newWorld(t, verbs.Config{})
-		other, err := w.nic.AllocPD()
+		other, err := w.nic.AllocatePD()
 		require.NoError(t, err)
 		to := other
 		if pd != nil {
@@ -102,7 +102,7 @@ func TestReregisterRefusals(t *testing.T) {
 		require.ErrorIs(t, w.mr.Reregister(to, c(w)), want)
 		require.ErrorIs(t, second(w.mr.Query()), verbs.ErrInvalidSTag, "it is deallocated")
 		require.ErrorIs(t, w.mr.Deregister(), verbs.ErrInvalidSTag)
-		require.NoError(t, other.Dealloc(), "it is not in the new domain")
+		require.NoError(t, other.Deallocate(), "it is not in the new domain")
 		for range small.Regions {
 			require.NoError(t, second(w.pd.Register(make([]byte, 1), localRights)), "its resources are free")
 		}
@@ -118,9 +118,9 @@ func TestReregisterRefusals(t *testing.T) {
 	})
 	t.Run("deallocated PD", func(t *testing.T) {
 		dies(t, verbs.ErrInvalidPD, func(w *world) *verbs.PD {
-			pd, err := w.nic.AllocPD()
+			pd, err := w.nic.AllocatePD()
 			require.NoError(t, err)
-			require.NoError(t, pd.Dealloc())
+			require.NoError(t, pd.Deallocate())
 			return pd
 		}, func(*world) verbs.RegionConfig { return good })
 	})
@@ -129,7 +129,7 @@ func TestReregisterRefusals(t *testing.T) {
 // TestReregister: the handle follows, and the domain's count moves (5.2.2).
 func TestReregister(t *testing.T) {
 	w := newWorld(t, verbs.Config{})
-	other, err := w.nic.AllocPD()
+	other, err := w.nic.AllocatePD()
 	require.NoError(t, err)
 	buf := make([]byte, 5000)
 	require.NoError(t, w.mr.Reregister(other, verbs.RegionConfig{Memory: buf, Access: localRights, Key: 0x77, VA: 1 << 30}))
@@ -140,12 +140,12 @@ func TestReregister(t *testing.T) {
 	assert.EqualValues(t, 1<<30, w.mr.Base())
 	assert.Equal(t, &buf[0], &w.mr.Bytes()[0])
 	assert.Equal(t, 5000, w.mr.Len())
-	require.ErrorIs(t, other.Dealloc(), verbs.ErrPDInUse)
+	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse)
 	require.NoError(t, w.mr.Reregister(nil, verbs.RegionConfig{Buffers: w.pages.List(10, 20), Access: localRights, VA: 4106}))
 	assert.Nil(t, w.mr.Bytes())
-	require.ErrorIs(t, other.Dealloc(), verbs.ErrPDInUse, "it is still there")
+	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse, "it is still there")
 	require.NoError(t, w.mr.Reregister(w.pd, verbs.RegionConfig{Memory: buf, Access: localRights}))
-	require.NoError(t, other.Dealloc())
+	require.NoError(t, other.Deallocate())
 	require.NoError(t, w.mr.Deregister())
 }
 
@@ -190,14 +190,14 @@ func TestSharedRefusals(t *testing.T) {
 // invalidate puts the region into the Invalid state.
 func (w *world) invalidate() {
 	w.connect()
-	c := w.run(verbs.Send{Op: verbs.OpInvalidate, Invalidate: w.mr.STag()})
+	c := w.run(verbs.Request{Op: verbs.OpInvalidate, Invalidate: w.mr.STag()})
 	require.Equal(w.t, verbs.StatusSuccess, c.Status)
 }
 
 // TestShared: another domain, rights and addressing over the same memory.
 func TestShared(t *testing.T) {
 	w := newWorld(t, verbs.Config{})
-	other, err := w.nic.AllocPD()
+	other, err := w.nic.AllocatePD()
 	require.NoError(t, err)
 	s, err := w.mr.RegisterShared(other, verbs.SharedConfig{Access: verbs.LocalRead, Key: 3, ZeroBased: true})
 	require.NoError(t, err)
@@ -210,11 +210,11 @@ func TestShared(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, old.Shared, "the existing one is converted (RV-7.3.2.4-M9)")
 	assert.NotEqual(t, s.STag().Index(), w.mr.STag().Index())
-	require.ErrorIs(t, other.Dealloc(), verbs.ErrPDInUse)
+	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse)
 	require.NoError(t, w.mr.Deregister(), "the other is not affected (RV-7.9-M5)")
 	require.NoError(t, second(s.Query()))
 	require.NoError(t, s.Deregister())
-	require.NoError(t, other.Dealloc())
+	require.NoError(t, other.Deallocate())
 }
 
 func TestRegion(t *testing.T) {

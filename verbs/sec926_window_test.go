@@ -38,9 +38,9 @@ func TestWindow(t *testing.T) {
 	}
 	check(invalid)
 	w.connect()
-	b := w.mw.Bind(w.mr, 100, 50, verbs.RemoteWrite, 9)
+	b := w.mw.BindRequest(w.mr, 100, 50, verbs.RemoteWrite, 9)
 	assert.Equal(t, w.mw.STag(9), b.Window)
-	require.Equal(t, verbs.StatusSuccess, w.run(verbs.Send{Op: verbs.OpBind, Bind: b}).Status)
+	require.Equal(t, verbs.StatusSuccess, w.run(verbs.Request{Op: verbs.OpBind, Bind: b}).Status)
 	valid := verbs.WindowAttributes{
 		STag: w.mw.STag(9), Valid: true, PD: w.pd.ID(), QP: w.qp.ID(), Access: verbs.RemoteWrite,
 		Base: w.mr.Base() + 100, Length: 50, Region: w.mr.STag(),
@@ -50,20 +50,20 @@ func TestWindow(t *testing.T) {
 	w.peer.mr.Bytes()[0] = 0x5A
 	require.NoError(t, second(w.qp.PostRecv(verbs.Recv{})))
 	_, err := w.peer.qp.PostSend(
-		verbs.Send{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: window.Remote(49)},
-		verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: window.STag})
+		verbs.Request{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: window.Remote(49)},
+		verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: window.STag})
 	require.NoError(t, err)
 	c := waitOne(t, w.cq)
 	assert.Equal(t, []any{verbs.StatusSuccess, true, window.STag}, []any{c.Status, c.HasInvalidated, c.Invalidated})
 	assert.EqualValues(t, 0x5A, w.mr.Bytes()[149])
 	check(invalid)
 
-	zero := w.mw.Bind(w.mr, 0, 8192, verbs.RemoteRead, 1)
+	zero := w.mw.BindRequest(w.mr, 0, 8192, verbs.RemoteRead, 1)
 	zero.Addressing = verbs.ZeroBased
-	require.Equal(t, verbs.StatusSuccess, w.run(verbs.Send{Op: verbs.OpBind, Bind: zero}).Status)
+	require.Equal(t, verbs.StatusSuccess, w.run(verbs.Request{Op: verbs.OpBind, Bind: zero}).Status)
 	assert.Equal(t, verbs.TaggedBuffer{STag: w.mw.STag(1)}, verbs.BindBuffer(zero))
 	w.peer.wait(t, 2)
-	require.NoError(t, second(w.peer.qp.PostSend(verbs.Send{
+	require.NoError(t, second(w.peer.qp.PostSend(verbs.Request{
 		Op: verbs.OpRead, Local: w.peer.mr.SGE(8, 1), Remote: verbs.BindBuffer(zero).Remote(149),
 	})))
 	w.peer.wait(t, 1)
@@ -78,9 +78,9 @@ func TestWindowOfAnotherQP(t *testing.T) {
 	stranger := newNode(t, verbs.QPConfig{})
 	join(t, stranger.qp, w.sharing, false)
 	remote := verbs.Remote{STag: w.mw.STag(7), TO: w.mr.Base()}
-	require.NoError(t, second(stranger.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: stranger.mr.SGL(0, 1), Remote: remote})))
+	require.NoError(t, second(stranger.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: stranger.mr.SGL(0, 1), Remote: remote})))
 	<-w.sharing.Done()
-	assert.Equal(t, verbs.Error, w.sharing.State())
-	require.NoError(t, second(w.peer.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: remote})))
+	assert.Equal(t, verbs.StateError, w.sharing.State())
+	require.NoError(t, second(w.peer.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: w.peer.mr.SGL(0, 1), Remote: remote})))
 	w.peer.wait(t, 1)
 }

@@ -14,7 +14,7 @@ import (
 // no cause: a Go slice cannot have a bad format.
 func TestPostRefusals(t *testing.T) {
 	six := make([]verbs.SGE, 6)
-	send := func(posted int, reqs ...verbs.Send) func(*world) error {
+	send := func(posted int, reqs ...verbs.Request) func(*world) error {
 		return func(w *world) error {
 			k, err := w.qp.PostSend(reqs...)
 			assert.Equal(w.t, posted, k)
@@ -28,23 +28,23 @@ func TestPostRefusals(t *testing.T) {
 			return err
 		}
 	}
-	inError := func(w *world) { require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.Error})) }
-	bind := func(b verbs.Bind) verbs.Send { return verbs.Send{Op: verbs.OpBind, Bind: &b} }
+	inError := func(w *world) { require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) }
+	bind := func(b verbs.BindRequest) verbs.Request { return verbs.Request{Op: verbs.OpBind, Bind: &b} }
 	refuse(t, verbs.Config{}, []refusal{
-		{"send: unknown operation", verbs.ErrInvalidOp, nil, send(0, verbs.Send{Op: 200})},
-		{"send: a receive", verbs.ErrInvalidOp, nil, send(0, verbs.Send{Op: verbs.OpRecv})},
-		{"send: second in the list", verbs.ErrInvalidOp, nil, send(1, verbs.Send{}, verbs.Send{Op: verbs.OpRecv}, verbs.Send{})},
-		{"send: elements", verbs.ErrInvalidSGLLength, nil, send(0, verbs.Send{SGL: six})},
-		{"write: elements", verbs.ErrInvalidSGLLength, nil, send(0, verbs.Send{Op: verbs.OpWrite, SGL: six})},
-		{"send: full", verbs.ErrQueueFull, nil, send(4, make([]verbs.Send, 5)...)},
-		{"send: state", verbs.ErrInvalidState, inError, send(0, verbs.Send{})},
-		{"send: flags", verbs.ErrInvalidModifier, nil, send(0, verbs.Send{Flags: 1 << 7})},
-		{"bind: without modifiers", verbs.ErrInvalidModifier, nil, send(0, verbs.Send{Op: verbs.OpBind})},
-		{"bind: window of zero", verbs.ErrInvalidModifier, nil, send(0, bind(verbs.Bind{Window: 5, Region: 0x100}))},
-		{"bind: region of zero", verbs.ErrInvalidModifier, nil, send(0, bind(verbs.Bind{Window: 0x100, Region: 5}))},
-		{"fast-register: without modifiers", verbs.ErrInvalidModifier, nil, send(0, verbs.Send{Op: verbs.OpFastRegister})},
-		{"fast-register: of zero", verbs.ErrInvalidModifier, nil, send(0, verbs.Send{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{STag: 5}})},
-		{"invalidate: of zero", verbs.ErrInvalidModifier, nil, send(0, verbs.Send{Op: verbs.OpInvalidate, Invalidate: 5})},
+		{"send: unknown operation", verbs.ErrInvalidOp, nil, send(0, verbs.Request{Op: 200})},
+		{"send: a receive", verbs.ErrInvalidOp, nil, send(0, verbs.Request{Op: verbs.OpRecv})},
+		{"send: second in the list", verbs.ErrInvalidOp, nil, send(1, verbs.Request{}, verbs.Request{Op: verbs.OpRecv}, verbs.Request{})},
+		{"send: elements", verbs.ErrInvalidSGLLength, nil, send(0, verbs.Request{SGL: six})},
+		{"write: elements", verbs.ErrInvalidSGLLength, nil, send(0, verbs.Request{Op: verbs.OpWrite, SGL: six})},
+		{"send: full", verbs.ErrQueueFull, nil, send(4, make([]verbs.Request, 5)...)},
+		{"send: state", verbs.ErrInvalidState, inError, send(0, verbs.Request{})},
+		{"send: flags", verbs.ErrInvalidModifier, nil, send(0, verbs.Request{Flags: 1 << 7})},
+		{"bind: without modifiers", verbs.ErrInvalidModifier, nil, send(0, verbs.Request{Op: verbs.OpBind})},
+		{"bind: window of zero", verbs.ErrInvalidModifier, nil, send(0, bind(verbs.BindRequest{Window: 5, Region: 0x100}))},
+		{"bind: region of zero", verbs.ErrInvalidModifier, nil, send(0, bind(verbs.BindRequest{Window: 0x100, Region: 5}))},
+		{"fast-register: without modifiers", verbs.ErrInvalidModifier, nil, send(0, verbs.Request{Op: verbs.OpFastRegister})},
+		{"fast-register: of zero", verbs.ErrInvalidModifier, nil, send(0, verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{STag: 5}})},
+		{"invalidate: of zero", verbs.ErrInvalidModifier, nil, send(0, verbs.Request{Op: verbs.OpInvalidate, Invalidate: 5})},
 		{"receive: elements", verbs.ErrInvalidSGLLength, nil, recv(1, verbs.Recv{}, verbs.Recv{SGL: six})},
 		{"receive: full", verbs.ErrQueueFull, nil, recv(4, make([]verbs.Recv, 5)...)},
 		{"receive: state", verbs.ErrInvalidState, inError, recv(0, verbs.Recv{})},
@@ -70,10 +70,10 @@ func TestAllOperations(t *testing.T) {
 	require.NoError(t, err)
 	under, err := a.pd.Register(make([]byte, 8), localRights|verbs.BindWindow)
 	require.NoError(t, err)
-	pages, err := a.nic.AllocPages(1, 4096)
+	pages, err := a.nic.AllocatePages(1, 4096)
 	require.NoError(t, err)
 	require.NoError(t, second(b.qp.PostRecv(make([]verbs.Recv, 4)...)))
-	requests := []verbs.Send{
+	requests := []verbs.Request{
 		{Op: verbs.OpSend},
 		{Op: verbs.OpSendSE},
 		{Op: verbs.OpSendInvalidate, Invalidate: victims[0].STag()},
@@ -81,8 +81,8 @@ func TestAllOperations(t *testing.T) {
 		{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 5), Remote: b.mr.Remote(0)},
 		{Op: verbs.OpRead, Local: a.mr.SGE(8, 5), Remote: b.mr.Remote(0)},
 		{Op: verbs.OpReadInvalidate, Local: sink.SGE(0, 5), Remote: b.mr.Remote(0)},
-		{Op: verbs.OpBind, Bind: window.Bind(under, 0, 8, verbs.RemoteRead, 1)},
-		{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+		{Op: verbs.OpBind, Bind: window.BindRequest(under, 0, 8, verbs.RemoteRead, 1)},
+		{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: pages.List(0, 9), Addressing: verbs.ZeroBased, Access: localRights,
 		}},
 		{Op: verbs.OpInvalidate, Invalidate: window.STag(1), Flags: verbs.LocalFence},

@@ -43,7 +43,7 @@ func complete(t testing.TB, n *node, cq *verbs.CQ) {
 	qp, err := n.nic.CreateQP(verbs.QPConfig{PD: n.pd, SendCQ: cq, RecvCQ: cq})
 	require.NoError(t, err)
 	require.NoError(t, second(qp.PostRecv(verbs.Recv{})))
-	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	require.NoError(t, qp.Destroy())
 }
 
@@ -130,7 +130,7 @@ func TestCompletionHandlerDrivesItself(t *testing.T) {
 	join(t, qp, b.qp, false)
 	for range messages {
 		for {
-			_, err := qp.PostSend(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, 8), Remote: b.mr.Remote(0)})
+			_, err := qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 8), Remote: b.mr.Remote(0)})
 			if err == nil {
 				break
 			}

@@ -29,16 +29,16 @@ func (l *LLPStream) Drain(ctx context.Context) error { return l.l.Drain(ctx) }
 
 // Close is Modify QP to Closing, and Reset is Modify QP to Error, of this stream: the
 // queue pair's next one is not touched. Errors: ErrInvalidState once it has left RTS.
-func (l *LLPStream) Close() error { return l.l.Stop(Closing) }
+func (l *LLPStream) Close() error { return l.l.Stop(StateClosing) }
 
 // Reset resets the stream, and waits until it is gone.
-func (l *LLPStream) Reset() error { return l.l.Stop(Error) }
+func (l *LLPStream) Reset() error { return l.l.Stop(StateError) }
 
 // Err says why the stream ended: nil while it is there, and after a close that both
 // sides wanted, which leaves the queue pair in Idle; else a *StreamError.
 func (l *LLPStream) Err() error {
 	end, over := l.l.End()
-	if !over || end.State == Idle {
+	if !over || end.State == StateIdle {
 		return nil
 	}
 	return streamError(l.qp, &end)

@@ -38,7 +38,7 @@ func TestPostAfterReap(t *testing.T) {
 		}
 	})
 	for range 3000 {
-		_, err := a.qp.PostSend(verbs.Send{Op: verbs.OpRead})
+		_, err := a.qp.PostSend(verbs.Request{Op: verbs.OpRead})
 		require.NoError(t, err)
 		<-reaped
 	}
@@ -83,9 +83,9 @@ func TestManyPostersAndPollers(t *testing.T) {
 	for p := range posters {
 		posting.Go(func() {
 			for i := range each {
-				w := verbs.Send{ID: uint64(p*each + i), Op: verbs.OpWrite, SGL: a.mr.SGL(p*64, 64), Remote: b.mr.Remote(p * 64)}
+				w := verbs.Request{ID: uint64(p*each + i), Op: verbs.OpWrite, SGL: a.mr.SGL(p*64, 64), Remote: b.mr.Remote(p * 64)}
 				if i%7 == 0 {
-					w = verbs.Send{ID: w.ID, Op: verbs.OpRead, Local: a.mr.SGE(1024+p*64, 64), Remote: b.mr.Remote(1 << 19)}
+					w = verbs.Request{ID: w.ID, Op: verbs.OpRead, Local: a.mr.SGE(1024+p*64, 64), Remote: b.mr.Remote(1 << 19)}
 				}
 				for {
 					_, err := a.qp.PostSend(w)
@@ -143,8 +143,8 @@ func TestRegistrationChurn(t *testing.T) {
 		require.NoError(t, err)
 		off := round * 1000
 		_, err = a.qp.PostSend(
-			verbs.Send{Op: verbs.OpWrite, SGL: a.mr.SGL(off, 300_000), Remote: fresh.Remote(off)},
-			verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(1<<19, 300_000), Remote: fresh.Remote(off)})
+			verbs.Request{Op: verbs.OpWrite, SGL: a.mr.SGL(off, 300_000), Remote: fresh.Remote(off)},
+			verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(1<<19, 300_000), Remote: fresh.Remote(off)})
 		require.NoError(t, err)
 		a.wait(t, 2)
 		require.NoError(t, fresh.Deregister())
@@ -163,17 +163,17 @@ func TestDeregisterUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	done := b.qp.Done()
 	for range 20 {
-		_, err := a.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 1<<20), Remote: sink.Remote(0)})
+		_, err := a.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 1<<20), Remote: sink.Remote(0)})
 		if err != nil {
 			require.True(t, errors.Is(err, verbs.ErrInvalidState), "%v", err)
 		}
 	}
-	_, err = a.qp.PostSend(verbs.Send{Op: verbs.OpRead, Local: a.mr.SGE(0, 1<<20), Remote: sink.Remote(0)})
+	_, err = a.qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 1<<20), Remote: sink.Remote(0)})
 	require.NoError(t, err)
 	require.NoError(t, sink.Deregister())
 	clear(b.mr.Bytes()) // the program's again: the race detector watches
 	<-done
-	require.Equal(t, verbs.Error, b.qp.State())
+	require.Equal(t, verbs.StateError, b.qp.State())
 	for _, v := range b.mr.Bytes() {
 		require.Zero(t, v)
 	}

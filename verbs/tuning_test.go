@@ -34,12 +34,12 @@ func TestTuning(t *testing.T) {
 			}
 			require.NoError(t, second(y.qp.PostRecv(want...)))
 			for range 9 {
-				require.NoError(t, second(x.qp.PostSend(verbs.Send{Flags: verbs.Unsignaled})))
+				require.NoError(t, second(x.qp.PostSend(verbs.Request{Flags: verbs.Unsignaled})))
 			}
 			require.NoError(t, second(x.qp.PostSend(
-				verbs.Send{Op: verbs.OpWrite, SGL: x.mr.SGL(0, size), Remote: y.mr.Remote(0)},
-				verbs.Send{SGL: x.mr.SGL(0, size)},
-				verbs.Send{Op: verbs.OpRead, Local: x.mr.SGE(size, size), Remote: y.mr.Remote(0)},
+				verbs.Request{Op: verbs.OpWrite, SGL: x.mr.SGL(0, size), Remote: y.mr.Remote(0)},
+				verbs.Request{SGL: x.mr.SGL(0, size)},
+				verbs.Request{Op: verbs.OpRead, Local: x.mr.SGE(size, size), Remote: y.mr.Remote(0)},
 			)))
 			for range 3 {
 				assert.Equal(t, verbs.StatusSuccess, waitOne(t, x.cq).Status)

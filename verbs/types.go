@@ -10,14 +10,14 @@ type (
 	SGE = wr.SGE
 	// Remote is the address of a buffer at the peer.
 	Remote = wr.Remote
-	// Send is a work request for the Send Queue, of any operation type.
-	Send = wr.Send
+	// Request is a work request for the Send Queue, of any operation type.
+	Request = wr.Request
 	// Recv is a work request for a Receive Queue.
 	Recv = wr.Recv
-	// Bind are the modifiers of a Bind Memory Window.
-	Bind = wr.Bind
-	// FastRegister are the modifiers of a Fast-Register Non-Shared Memory Region.
-	FastRegister = wr.FastRegister
+	// BindRequest are the modifiers of a Bind Memory Window.
+	BindRequest = wr.BindRequest
+	// FastRegisterRequest are the modifiers of a Fast-Register Non-Shared Memory Region.
+	FastRegisterRequest = wr.FastRegisterRequest
 	// PhysicalBuffers is a Physical Buffer List.
 	PhysicalBuffers = wr.PhysicalBuffers
 	// Addressing says where the tagged offsets of a region or window begin.
@@ -34,8 +34,6 @@ type (
 	Status = wr.Status
 	// CompletionError is a request that failed, as an error.
 	CompletionError = wr.CompletionError
-	// StatusError is a Completion Status as an error.
-	StatusError = wr.StatusError
 	// ImmediateError is the result of a verb that refused.
 	ImmediateError = wr.ImmediateError
 	// Event is an Asynchronous Event Record.
@@ -72,12 +70,3 @@ const RemoteLen = wr.RemoteLen
 // with Remote.AppendBinary, from the beginning of b. It fails if b is shorter than
 // RemoteLen.
 func ParseRemote(b []byte) (Remote, error) { return wr.ParseRemote(b) }
-
-// States of a queue pair, as they were called before.
-const (
-	Idle      = StateIdle
-	RTS       = StateRTS
-	Closing   = StateClosing
-	Terminate = StateTerminate
-	Error     = StateError
-)

@@ -30,7 +30,7 @@ func (q *QP) User() (UserQP, error) {
 }
 
 // PostSend is QP.PostSend.
-func (u UserQP) PostSend(reqs ...Send) (int, error) { return u.qp.PostSend(reqs...) }
+func (u UserQP) PostSend(reqs ...Request) (int, error) { return u.qp.PostSend(reqs...) }
 
 // PostRecv is QP.PostRecv.
 func (u UserQP) PostRecv(reqs ...Recv) (int, error) { return u.qp.PostRecv(reqs...) }

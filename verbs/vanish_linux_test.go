@@ -109,14 +109,14 @@ func newVanishingPair(t *testing.T, n int, atB bool, stream verbs.Stream) *vanis
 		if i == 1 {
 			s.Conn, s.Role = x, mpa.Initiator
 		}
-		require.NoError(t, conn.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &s}))
+		require.NoError(t, conn.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &s}))
 	}
 	return p
 }
 
 func (p *vanishingPair) sge() verbs.SGE { return p.mr.SGE(p.v.off, p.v.n) }
 
-func (p *vanishingPair) post(w verbs.Send) {
+func (p *vanishingPair) post(w verbs.Request) {
 	_, err := p.a.qp.PostSend(w)
 	require.NoError(p.t, err)
 }
@@ -138,35 +138,35 @@ var vanishingOps = []struct {
 	run   func(*vanishingPair)
 }{
 	{"sink of a Write", 1, false, func(p *vanishingPair) {
-		p.post(verbs.Send{Op: verbs.OpWrite, SGL: p.a.mr.SGL(0, p.v.n), Remote: p.mr.Remote(p.v.off)})
+		p.post(verbs.Request{Op: verbs.OpWrite, SGL: p.a.mr.SGL(0, p.v.n), Remote: p.mr.Remote(p.v.off)})
 		p.event(verbs.EventProtAccess)
 	}},
 	{"source of a Write", 0, true, func(p *vanishingPair) {
-		p.post(verbs.Send{Op: verbs.OpWrite, SGL: []verbs.SGE{p.sge()}, Remote: p.b.mr.Remote(0)})
+		p.post(verbs.Request{Op: verbs.OpWrite, SGL: []verbs.SGE{p.sge()}, Remote: p.b.mr.Remote(0)})
 		assert.Equal(p.t, verbs.StatusAccess, waitOne(p.t, p.a.cq).Status)
 	}},
 	{"source of a Read", 1, true, func(p *vanishingPair) {
-		p.post(verbs.Send{Op: verbs.OpRead, Local: p.a.mr.SGE(0, p.v.n), Remote: p.mr.Remote(p.v.off)})
+		p.post(verbs.Request{Op: verbs.OpRead, Local: p.a.mr.SGE(0, p.v.n), Remote: p.mr.Remote(p.v.off)})
 		p.event(verbs.EventIRRQAccess)
 		assert.Equal(p.t, verbs.StatusRemoteTermination, waitOne(p.t, p.a.cq).Status)
 	}},
 	{"sink of a Read", 0, false, func(p *vanishingPair) {
-		p.post(verbs.Send{Op: verbs.OpRead, Local: p.sge(), Remote: p.b.mr.Remote(0)})
+		p.post(verbs.Request{Op: verbs.OpRead, Local: p.sge(), Remote: p.b.mr.Remote(0)})
 		assert.Equal(p.t, verbs.StatusAccess, waitOne(p.t, p.a.cq).Status)
 	}},
 	{"receive", 1, false, func(p *vanishingPair) {
 		_, err := p.b.qp.PostRecv(verbs.Recv{SGL: []verbs.SGE{p.sge()}})
 		require.NoError(p.t, err)
-		p.post(verbs.Send{SGL: p.a.mr.SGL(0, p.v.n)})
+		p.post(verbs.Request{SGL: p.a.mr.SGL(0, p.v.n)})
 		assert.Equal(p.t, verbs.StatusAccess, waitOne(p.t, p.b.cq).Status)
 	}},
 	{"source of a Send", 0, true, func(p *vanishingPair) {
-		p.post(verbs.Send{SGL: []verbs.SGE{p.a.mr.SGE(0, 8), p.sge()}})
+		p.post(verbs.Request{SGL: []verbs.SGE{p.a.mr.SGE(0, 8), p.sge()}})
 		assert.Equal(p.t, verbs.StatusAccess, waitOne(p.t, p.a.cq).Status)
 	}},
 	{"short Send behind others", 0, true, func(p *vanishingPair) {
-		small := verbs.Send{Op: verbs.OpWrite, SGL: p.a.mr.SGL(0, 8), Remote: p.b.mr.Remote(0)}
-		bad := verbs.Send{ID: 7, SGL: p.mr.SGL(p.v.off+p.v.n/2, 64)}
+		small := verbs.Request{Op: verbs.OpWrite, SGL: p.a.mr.SGL(0, 8), Remote: p.b.mr.Remote(0)}
+		bad := verbs.Request{ID: 7, SGL: p.mr.SGL(p.v.off+p.v.n/2, 64)}
 		if p.v.n == 64 {
 			bad.SGL = p.mr.SGL(p.v.off, 64)
 		}
@@ -185,7 +185,7 @@ func (p *vanishingPair) goesOn() {
 	require.NoError(p.t, p.mr.Deregister())
 	x, y := p.a.newQP(p.t, verbs.QPConfig{}), p.b.newQP(p.t, verbs.QPConfig{})
 	join(p.t, x, y, true)
-	_, err := x.PostSend(verbs.Send{ID: 9, Op: verbs.OpRead, Local: p.a.mr.SGE(0, 64), Remote: p.b.mr.Remote(0)})
+	_, err := x.PostSend(verbs.Request{ID: 9, Op: verbs.OpRead, Local: p.a.mr.SGE(0, 64), Remote: p.b.mr.Remote(0)})
 	require.NoError(p.t, err)
 	for {
 		if c := waitOne(p.t, p.a.cq); c.ID == 9 {

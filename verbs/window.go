@@ -48,12 +48,12 @@ func (p *PD) AllocateWindow() (*MW, error) {
 // valid, and of what names the window then.
 func (w *MW) STag(key uint8) STag { return w.index | STag(key) }
 
-// Bind are the modifiers that bind the window, VA-based and with a key, to n
+// BindRequest are the modifiers that bind the window, VA-based and with a key, to n
 // octets from octet off of a region, which has BindWindow and is VA-based. For a
 // zero-based window change Addressing.
-func (w *MW) Bind(m *MR, off, n int, access Access, key uint8) *Bind {
+func (w *MW) BindRequest(m *MR, off, n int, access Access, key uint8) *BindRequest {
 	b := m.Buffer()
-	return &Bind{
+	return &BindRequest{
 		Window: w.STag(key), Region: b.STag,
 		VA: b.Base + uint64(off), Length: uint64(n), Access: access,
 	}

@@ -42,7 +42,7 @@ func newWorld(t testing.TB, c verbs.Config) *world {
 	w.nic, err = verbs.Open(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, w.nic.Close()) })
-	w.pd, err = w.nic.AllocPD()
+	w.pd, err = w.nic.AllocatePD()
 	require.NoError(t, err)
 	w.handler, err = w.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func newWorld(t testing.TB, c verbs.Config) *world {
 	require.NoError(t, err)
 	w.mw, err = w.pd.AllocateWindow()
 	require.NoError(t, err)
-	w.pages, err = w.nic.AllocPages(4, 4096)
+	w.pages, err = w.nic.AllocatePages(4, 4096)
 	require.NoError(t, err)
 	return w
 }
@@ -70,11 +70,11 @@ func newWorld(t testing.TB, c verbs.Config) *world {
 func (w *world) connect() {
 	w.peer = newNode(w.t, verbs.QPConfig{})
 	join(w.t, w.qp, w.peer.qp, false)
-	require.Equal(w.t, verbs.StatusSuccess, w.run(verbs.Send{Op: verbs.OpWrite}).Status)
+	require.Equal(w.t, verbs.StatusSuccess, w.run(verbs.Request{Op: verbs.OpWrite}).Status)
 }
 
 // run posts a request and waits for its completion.
-func (w *world) run(req verbs.Send) verbs.Completion {
+func (w *world) run(req verbs.Request) verbs.Completion {
 	_, err := w.qp.PostSend(req)
 	require.NoError(w.t, err)
 	return waitOne(w.t, w.cq)
@@ -83,7 +83,7 @@ func (w *world) run(req verbs.Send) verbs.Completion {
 // bind binds the window to all of the region.
 func (w *world) bind() {
 	w.connect()
-	c := w.run(verbs.Send{Op: verbs.OpBind, Bind: w.mw.Bind(w.mr, 0, 8192, verbs.RemoteRead|verbs.RemoteWrite, 7)})
+	c := w.run(verbs.Request{Op: verbs.OpBind, Bind: w.mw.BindRequest(w.mr, 0, 8192, verbs.RemoteRead|verbs.RemoteWrite, 7)})
 	require.Equal(w.t, verbs.StatusSuccess, c.Status)
 }
 

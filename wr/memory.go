@@ -32,9 +32,9 @@ type PhysicalBuffers struct {
 	Length uint64
 }
 
-// Bind are the modifiers of a Bind Memory Window work request (verbs draft
+// BindRequest are the modifiers of a Bind Memory Window work request (verbs draft
 // 9.3.1.1).
-type Bind struct {
+type BindRequest struct {
 	// Window names the window by its STag index; its key becomes the window's.
 	Window STag
 	// Region is the STag of the Memory Region, index and key.
@@ -50,9 +50,9 @@ type Bind struct {
 	Access Access
 }
 
-// FastRegister are the modifiers of a Fast-Register Non-Shared Memory Region
+// FastRegisterRequest are the modifiers of a Fast-Register Non-Shared Memory Region
 // work request (verbs draft 9.3.1.1).
-type FastRegister struct {
+type FastRegisterRequest struct {
 	// STag names the region by its index; its key becomes the region's.
 	STag STag
 	// Buffers is the memory. PostSend copies it.

@@ -97,7 +97,7 @@ const (
 	LocalFence
 )
 
-// Send is a work request for the Send Queue, of any operation type: the zero
+// Request is a work request for the Send Queue, of any operation type: the zero
 // Op is a plain Send. It is read by PostSend and not kept; the memory that its
 // elements name is in use until the request completes (verbs draft 8.2.2).
 //
@@ -110,7 +110,7 @@ const (
 //	OpBind                  Bind
 //	OpFastRegister          FastRegister
 //	OpInvalidate            Invalidate (an STag of this side)
-type Send struct {
+type Request struct {
 	// ID comes back in the completion.
 	ID    uint64
 	Op    Op
@@ -132,8 +132,8 @@ type Send struct {
 	Remote Remote
 	// Bind and FastRegister are the modifiers of the operations of these
 	// names. They are copied by PostSend.
-	Bind         *Bind
-	FastRegister *FastRegister
+	Bind         *BindRequest
+	FastRegister *FastRegisterRequest
 }
 
 // Recv is a work request for a Receive Queue: the buffers that one inbound

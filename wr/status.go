@@ -3,7 +3,7 @@ package wr
 import "strconv"
 
 // Status is a Completion Status (verbs draft 9.5.2, figure 36). It is a code,
-// not an error: Err makes one of it.
+// not an error: see Completion.Err.
 type Status uint8
 
 // The Completion Statuses.
@@ -90,27 +90,6 @@ func (s Status) reason() string {
 }
 
 func (s Status) String() string { return name(statusNames[:], int(s), "Status") }
-
-// Err is nil for StatusSuccess and a *StatusError otherwise.
-func (s Status) Err() error {
-	if s == StatusSuccess {
-		return nil
-	}
-	return &StatusError{s}
-}
-
-// StatusError is a Completion Status where a Go error is wanted.
-type StatusError struct{ Status Status }
-
-func (e *StatusError) Error() string {
-	return "work request completed with status: " + e.Status.String()
-}
-
-// Is matches another StatusError of the same status.
-func (e *StatusError) Is(target error) bool {
-	t, ok := target.(*StatusError)
-	return ok && t.Status == e.Status
-}
 
 func name(names []string, i int, kind string) string {
 	if i < len(names) && names[i] != "" {

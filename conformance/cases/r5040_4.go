@@ -45,12 +45,12 @@ func messagesSent(t *conformance.T) {
 	r := open(t, setup{play: conformance.Responder})
 	b := r.region(64, allRights)
 	r.post(
-		verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 5), Remote: theirs},
-		verbs.Send{ID: 2, Op: verbs.OpSend, SGL: b.sgl(5, 6)},
-		verbs.Send{ID: 3, Op: verbs.OpSendInvalidate, SGL: b.sgl(11, 7), Invalidate: 0xAABBCC01},
-		verbs.Send{ID: 4, Op: verbs.OpSendSE, SGL: b.sgl(18, 8)},
-		verbs.Send{ID: 5, Op: verbs.OpSendSEInvalidate, Invalidate: 0xAABBCC02},
-		verbs.Send{ID: 6, Op: verbs.OpRead, Local: b.sge(40, 8), Remote: theirs},
+		verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 5), Remote: theirs},
+		verbs.Request{ID: 2, Op: verbs.OpSend, SGL: b.sgl(5, 6)},
+		verbs.Request{ID: 3, Op: verbs.OpSendInvalidate, SGL: b.sgl(11, 7), Invalidate: 0xAABBCC01},
+		verbs.Request{ID: 4, Op: verbs.OpSendSE, SGL: b.sgl(18, 8)},
+		verbs.Request{ID: 5, Op: verbs.OpSendSEInvalidate, Invalidate: 0xAABBCC02},
+		verbs.Request{ID: 6, Op: verbs.OpRead, Local: b.sge(40, 8), Remote: theirs},
 	)
 	stag, to := uint32(theirs.STag), theirs.TO
 	r.expect(
@@ -70,10 +70,10 @@ func messagesSent(t *conformance.T) {
 	b.holds(40, []byte("response"))
 	r.send(aReadRequest(1, read{stag, to, 9, b.tag(), b.at(2)}))
 	r.expect(tagged(0xC1, 0x42, stag, to, b.first[2:11]))
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate}))
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
 	r.expect(untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}))
 	r.finished()
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 }
 
 // controlRefused spoils the control octet of each message.
@@ -222,7 +222,7 @@ func ignoredFields(t *conformance.T) {
 	v.region.unchanged()
 	v.send(inv(spoiled(goodTerminate)))
 	v.finished()
-	v.ended(verbs.Error)
+	v.ended(verbs.StateError)
 	v.events(verbs.EventTerminateReceived)
 	require.True(t, v.region.query().Valid, "the region that the Terminate Message's field names")
 }
@@ -247,7 +247,7 @@ func payloadBegins(t *conformance.T) {
 		r.expect(tagged(0xC1, 0x42, sink.stag, sink.to, b.first[0:7]))
 	}
 	b.unchanged()
-	r.post(verbs.Send{ID: 9, Op: verbs.OpRead, Local: b.sge(16, 3), Remote: theirs})
+	r.post(verbs.Request{ID: 9, Op: verbs.OpRead, Local: b.sge(16, 3), Remote: theirs})
 	u := r.next()
 	require.Len(t, u, 18+28)
 	require.Equal(t, []byte{

@@ -94,7 +94,7 @@ func terminateReserved(t *conformance.T) {
 	u[20], u[21] = 0x1F, 0xFF
 	r.send(u)
 	r.finished()
-	q := r.ended(verbs.Error)
+	q := r.ended(verbs.StateError)
 	r.events(verbs.EventTerminateReceived)
 	require.NotNil(t, q.Terminate)
 	require.False(t, q.Terminate.Sent)

@@ -63,7 +63,7 @@ func writePlaced(t *conformance.T) {
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
 	require.True(t, r.notified(r.RecvCQ), "a notification of the Send")
 	b.unchanged()
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 }
 
 // writesSent compares the headers of all segments of many RDMA Writes, and their
@@ -72,13 +72,13 @@ func writesSent(t *conformance.T) {
 	const long = 150_000 // octets: more than one segment on any path
 	r := open(t, setup{})
 	b := r.region(long+64, allRights)
-	var list []verbs.Send
+	var list []verbs.Request
 	for i := range 10 {
 		to := theirs
 		to.TO += uint64(1000 * (9 - i))
 		list = append(list,
-			verbs.Send{ID: uint64(2*i + 1), Op: verbs.OpWrite, Flags: verbs.Unsignaled, SGL: b.sgl(i, i+1), Remote: to},
-			verbs.Send{ID: uint64(2*i + 2), Flags: verbs.Unsignaled, SGL: b.sgl(i, 2)},
+			verbs.Request{ID: uint64(2*i + 1), Op: verbs.OpWrite, Flags: verbs.Unsignaled, SGL: b.sgl(i, i+1), Remote: to},
+			verbs.Request{ID: uint64(2*i + 2), Flags: verbs.Unsignaled, SGL: b.sgl(i, 2)},
 		)
 	}
 	r.post(list...)
@@ -89,7 +89,7 @@ func writesSent(t *conformance.T) {
 		)
 	}
 	// A gather list of several elements goes to one buffer.
-	r.post(verbs.Send{ID: 99, Op: verbs.OpWrite, Remote: theirs, SGL: []verbs.SGE{
+	r.post(verbs.Request{ID: 99, Op: verbs.OpWrite, Remote: theirs, SGL: []verbs.SGE{
 		b.sge(0, 10), b.sge(20, long), {}, b.sge(5, 1),
 	}})
 	got, segments := r.taggedMessage(opWrite, uint32(theirs.STag), theirs.TO)
@@ -129,9 +129,9 @@ func sendsSent(t *conformance.T) {
 	b := r.region(long, allRights)
 	msn, lengths := uint32(0), []int{0, 1, 1000, long}
 	for _, n := range lengths {
-		var list []verbs.Send
+		var list []verbs.Request
 		for i, s := range sendTypes {
-			list = append(list, verbs.Send{ID: uint64(i), Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid)})
+			list = append(list, verbs.Request{ID: uint64(i), Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid)})
 		}
 		r.post(list[0])
 		r.post(list[1:]...)
@@ -182,7 +182,7 @@ func sendsReceived(t *conformance.T) {
 	}
 	b.unchanged()
 	r.incomplete()
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 }
 
 // sendWithoutReceive: an empty Send needs a receive as any other does.
@@ -205,7 +205,7 @@ func sendWithoutReceive(t *conformance.T) {
 		u := aSend(3, make([]byte, n))
 		r.send(u)
 		r.terminated(0x1202, u, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventRQMSNRange)
 		r.incomplete()
 	}
@@ -300,7 +300,7 @@ func invalidationRefused(t *conformance.T) {
 		u := aSendInv(1, uint32(stag), []byte("abc"))
 		r.send(u)
 		r.terminated(k.code, u, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: k.status})
 		r.events()
 		require.True(t, b.query().Valid, "the region afterwards")

@@ -47,10 +47,10 @@ var r5040_5_2 = []conformance.Case{
 func readRequestsSent(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.region(8*64, allRights)
-	var list []verbs.Send
+	var list []verbs.Request
 	for i := range 8 {
 		n := []int{0, 1, 64}[i%3]
-		list = append(list, verbs.Send{
+		list = append(list, verbs.Request{
 			ID: uint64(i), Op: verbs.OpRead, Local: b.sge(64*(7-i), n),
 			Remote: verbs.Remote{STag: theirs.STag + verbs.STag(i), TO: theirs.TO * uint64(i)},
 		})
@@ -96,7 +96,7 @@ func readsAnswered(t *conformance.T) {
 	require.False(t, r.notified(r.RecvCQ), "a notification")
 	receives[0].unchanged()
 	b.unchanged()
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 }
 
 // answersInOrder: eight requests in one write of TCP, of very different lengths.
@@ -159,7 +159,7 @@ func readRequestQueue(t *conformance.T) {
 			answers += int(u[0] >> 6 & 1)
 		}
 		require.LessOrEqual(t, answers, ird, "responses")
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventIRRQTooMany)
 	}
 }
@@ -240,7 +240,7 @@ func oneSource(t *conformance.T) {
 	bad := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 128, left.tag(), va})
 	r.send(bad)
 	r.terminated(0x0101, bad, true)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventIRRQBounds)
 }
 
@@ -272,6 +272,6 @@ func readOfNothing(t *conformance.T) {
 		want = binary.BigEndian.AppendUint64(want, to)
 		r.expect(want)
 	}
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 	r.events()
 }

@@ -28,9 +28,9 @@ func responsePlaced(t *conformance.T) {
 	receives := r.recv(1, 16)
 	b := r.region(64, verbs.LocalWrite|verbs.LocalRead|verbs.RemoteWrite)
 	r.post(
-		verbs.Send{ID: 1, Op: verbs.OpRead, Local: b.sge(8, 9), Remote: theirs},
-		verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 6), Remote: theirs, Flags: verbs.Unsignaled},
-		verbs.Send{ID: 3, Op: verbs.OpRead, Local: b.sge(40, 0), Remote: theirs},
+		verbs.Request{ID: 1, Op: verbs.OpRead, Local: b.sge(8, 9), Remote: theirs},
+		verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 6), Remote: theirs, Flags: verbs.Unsignaled},
+		verbs.Request{ID: 3, Op: verbs.OpRead, Local: b.sge(40, 0), Remote: theirs},
 	)
 	for i := range 3 {
 		require.Equal(t, uint32(i+1), binary.BigEndian.Uint32(r.next()[10:]), "MSN")
@@ -46,7 +46,7 @@ func responsePlaced(t *conformance.T) {
 	b.holds(32, []byte("second"))
 	receives[0].unchanged()
 	r.incomplete()
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 }
 
 // responseElsewhere: a response goes where the Read said and nowhere else.
@@ -84,7 +84,7 @@ func responseElsewhere(t *conformance.T) {
 	u := aReadResponse(b.tag(), b.at(0), []byte("x"))
 	r.send(u)
 	r.terminated(0x0206, u, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventUnexpectedOpcode)
 	b.unchanged()
 }

@@ -37,9 +37,9 @@ func terminateSent(t *conformance.T) {
 	b := r.region(8<<20, allRights)
 	// A response that TCP does not take as a whole, and behind it all else.
 	r.send(aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 8 << 20, b.tag(), b.at(0)}))
-	var list []verbs.Send
+	var list []verbs.Request
 	for range 10 {
-		list = append(list, verbs.Send{SGL: b.sgl(0, 100)}, verbs.Send{Op: verbs.OpWrite, SGL: b.sgl(0, 100), Remote: theirs})
+		list = append(list, verbs.Request{SGL: b.sgl(0, 100)}, verbs.Request{Op: verbs.OpWrite, SGL: b.sgl(0, 100), Remote: theirs})
 	}
 	r.post(list...)
 	bad := aWrite(0x77, 0, []byte("bad"))
@@ -55,7 +55,7 @@ func terminateSent(t *conformance.T) {
 		break
 	}
 	r.finished()
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 }
 
 // terminateArrives: the peer gets the Terminate Message and an orderly end, though
@@ -75,7 +75,7 @@ func terminateArrives(t *conformance.T) {
 			r.shut()
 		}
 		r.terminated(0x1100, bad, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventProtSTag)
 	}
 }
@@ -93,7 +93,7 @@ func terminateReceived(t *conformance.T) {
 		v := newVictim(t, setup{})
 		v.send(u)
 		v.finished()
-		q := v.ended(verbs.Error)
+		q := v.ended(verbs.StateError)
 		v.events(verbs.EventTerminateReceived)
 		require.NotNil(t, q.Terminate, "the Terminate Message of Query QP")
 		require.False(t, q.Terminate.Sent)
@@ -115,7 +115,7 @@ func terminateReceived(t *conformance.T) {
 	v := newVictim(t, setup{})
 	v.sendAtOnce(aTerminate(0x1202, nil, false), aTerminate(0x1203, nil, false))
 	v.finished()
-	q := v.ended(verbs.Error)
+	q := v.ended(verbs.StateError)
 	v.events(verbs.EventTerminateReceived)
 	require.EqualValues(t, 0x1202, q.Terminate.Code)
 }
@@ -157,7 +157,7 @@ func terminateRoom(t *conformance.T) {
 			}
 		}
 		_ = r.peer.CloseWrite()
-		q := r.ended(verbs.Error)
+		q := r.ended(verbs.StateError)
 		require.NotNil(t, q.Terminate)
 		require.Equal(t, u[18:], q.Terminate.Raw)
 		var e upper.Events

@@ -69,7 +69,7 @@ func sendBadEnd(t *conformance.T) {
 	f[25] ^= 0x10 // an octet of the payload
 	require.NoError(t, r.peer.Raw(f))
 	r.terminated(0x2002, nil, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventBadCRC)
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 	r.incomplete()
@@ -82,7 +82,7 @@ func responseDeliveredWhole(t *conformance.T) {
 	b := r.region(64, allRights)
 	r.recv(1, 8)
 	for i := range 2 {
-		l := verbs.Send{ID: uint64(10 + i), Op: verbs.OpRead, Local: b.sge(32*i, 12), Remote: theirs}
+		l := verbs.Request{ID: uint64(10 + i), Op: verbs.OpRead, Local: b.sge(32*i, 12), Remote: theirs}
 		r.post(l)
 		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(32 * i), 12, uint32(theirs.STag), theirs.TO}))
 	}
@@ -144,12 +144,12 @@ func submissionOrder(t *conformance.T) {
 	r := open(t, setup{qp: upper.OpenArgs{SendDepth: count, CQEntries: count, ORD: 4}})
 	b := r.region(4096, allRights)
 	var sends, reads uint32
-	var list []verbs.Send
+	var list []verbs.Request
 	var kinds []int // of sendTypes; beyond them an RDMA Read or Write
 	for i := range count {
 		n := t.Rand().IntN(200)
 		kind := t.Rand().IntN(len(sendTypes) + 2)
-		l := verbs.Send{ID: uint64(i), Op: verbs.OpWrite, SGL: b.sgl(n, n), Remote: theirs}
+		l := verbs.Request{ID: uint64(i), Op: verbs.OpWrite, SGL: b.sgl(n, n), Remote: theirs}
 		switch {
 		case kind < len(sendTypes):
 			l.Op, l.Invalidate = sendTypes[kind].op, verbs.STag(sendTypes[kind].invalid)
@@ -192,7 +192,7 @@ func notCompleteBeforeSent(t *conformance.T) {
 		t.Part("%v", op)
 		r := open(t, setup{narrow: true})
 		b := r.region(size, verbs.LocalRead)
-		r.post(verbs.Send{ID: 5, Op: op, SGL: b.sgl(0, size), Remote: theirs})
+		r.post(verbs.Request{ID: 5, Op: op, SGL: b.sgl(0, size), Remote: theirs})
 		payload := 0
 		read := func() {
 			u := r.next()
@@ -219,11 +219,11 @@ func completionsWait(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.region(64, allRights)
 	r.post(
-		verbs.Send{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 4), Remote: theirs},
-		verbs.Send{ID: 2, SGL: b.sgl(8, 8)},
-		verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(16, 8), Remote: theirs},
-		verbs.Send{ID: 4, Op: verbs.OpRead, Local: b.sge(4, 4), Remote: theirs},
-		verbs.Send{ID: 5, SGL: b.sgl(24, 8)},
+		verbs.Request{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 4), Remote: theirs},
+		verbs.Request{ID: 2, SGL: b.sgl(8, 8)},
+		verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(16, 8), Remote: theirs},
+		verbs.Request{ID: 4, Op: verbs.OpRead, Local: b.sge(4, 4), Remote: theirs},
+		verbs.Request{ID: 5, SGL: b.sgl(24, 8)},
 	)
 	r.expect(
 		aReadRequest(1, read{b.tag(), b.at(0), 4, uint32(theirs.STag), theirs.TO}),

@@ -64,7 +64,7 @@ func readLimitsTold(t *conformance.T) {
 	}
 	t.Part("Modify QP")
 	r := open(t, setup{qp: upper.OpenArgs{IRD: 5, ORD: 5}, play: conformance.Initiator})
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.RTS, IRD: ptr(2), ORD: ptr(1)}))
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateRTS, IRD: ptr(2), ORD: ptr(1)}))
 	q := r.query()
 	require.Equal(t, [2]int{2, 1}, [2]int{q.IRD, q.ORD})
 	issue(r, 3, 1)
@@ -84,7 +84,7 @@ func outboundReads(t *conformance.T) {
 func issue(r *rig, reads, ord int) {
 	b := r.region(8*reads, allRights)
 	for i := range reads {
-		r.post(verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(8*i, 8), Remote: theirs})
+		r.post(verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(8*i, 8), Remote: theirs})
 	}
 	request := func(i int) []byte {
 		return aReadRequest(uint32(i+1), read{b.tag(), b.at(8 * i), 8, uint32(theirs.STag), theirs.TO})
@@ -162,11 +162,11 @@ func connectionEnds(t *conformance.T) {
 		ends  wire.End
 		state verbs.State
 	}{
-		{"it closes", func(r *rig) { r.close() }, wire.FIN, verbs.Idle},
-		{"the peer closes", func(r *rig) { r.shut() }, wire.FIN, verbs.Idle},
-		{"it sends a Terminate Message", func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) }, wire.FIN, verbs.Error},
-		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, wire.FIN, verbs.Error},
-		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error})) }, wire.Reset, verbs.Error},
+		{"it closes", func(r *rig) { r.close() }, wire.FIN, verbs.StateIdle},
+		{"the peer closes", func(r *rig) { r.shut() }, wire.FIN, verbs.StateIdle},
+		{"it sends a Terminate Message", func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) }, wire.FIN, verbs.StateError},
+		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, wire.FIN, verbs.StateError},
+		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }, wire.Reset, verbs.StateError},
 		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})) }, wire.Reset, 0},
 	} {
 		t.Part("%s", x.what)
@@ -191,21 +191,21 @@ func connectionEnds(t *conformance.T) {
 func localErrorsTold(t *conformance.T) {
 	for _, x := range []struct {
 		what   string
-		send   func(r *rig, b *buffer) verbs.Send
+		send   func(r *rig, b *buffer) verbs.Request
 		status verbs.Status
 	}{
-		{"a Send of an unknown STag", func(_ *rig, b *buffer) verbs.Send {
-			return verbs.Send{SGL: []verbs.SGE{{STag: b.STag ^ 1, Length: 1, TO: b.at(0)}}}
+		{"a Send of an unknown STag", func(_ *rig, b *buffer) verbs.Request {
+			return verbs.Request{SGL: []verbs.SGE{{STag: b.STag ^ 1, Length: 1, TO: b.at(0)}}}
 		}, verbs.StatusInvalidSTag},
-		{"an RDMA Write of too much", func(_ *rig, b *buffer) verbs.Send {
-			return verbs.Send{Op: verbs.OpWrite, SGL: b.sgl(0, 65), Remote: theirs}
+		{"an RDMA Write of too much", func(_ *rig, b *buffer) verbs.Request {
+			return verbs.Request{Op: verbs.OpWrite, SGL: b.sgl(0, 65), Remote: theirs}
 		}, verbs.StatusBaseBounds},
-		{"a Send of a region without the right", func(r *rig, _ *buffer) verbs.Send {
-			return verbs.Send{SGL: r.region(8, verbs.LocalWrite).sgl(0, 8)}
+		{"a Send of a region without the right", func(r *rig, _ *buffer) verbs.Request {
+			return verbs.Request{SGL: r.region(8, verbs.LocalWrite).sgl(0, 8)}
 		}, verbs.StatusAccess},
-		{"an RDMA Read to another PD's region", func(r *rig, _ *buffer) verbs.Send {
+		{"an RDMA Read to another PD's region", func(r *rig, _ *buffer) verbs.Request {
 			b := r.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
-			return verbs.Send{Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}
+			return verbs.Request{Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}
 		}, verbs.StatusInvalidPD},
 	} {
 		t.Part("%s", x.what)
@@ -215,7 +215,7 @@ func localErrorsTold(t *conformance.T) {
 		l.ID = 3
 		r.post(l)
 		r.terminated(0x0000, nil, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.completions(verbs.Completion{ID: 3, Op: l.Op, Status: x.status})
 		r.events()
 		q := r.query()
@@ -226,7 +226,7 @@ func localErrorsTold(t *conformance.T) {
 	r := open(t, setup{})
 	r.settled()
 	require.NoError(t, r.peer.Reset())
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventLLPReset)
 
 	t.Part("the connection ends within an FPDU")
@@ -235,7 +235,7 @@ func localErrorsTold(t *conformance.T) {
 	r.shut()
 	_, err := r.peer.Next()
 	require.NotErrorIs(t, err, io.EOF, "a good end")
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventLLPLost)
 }
 

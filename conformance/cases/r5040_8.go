@@ -59,7 +59,7 @@ func bystander(t *conformance.T) {
 			end := r.gone()
 			require.EqualValues(t, "FIN", end)
 			_ = r.peer.CloseWrite()
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 		}
 		data := upper.Pattern(uint8(i), 16)
 		b.sendMessage(data)
@@ -71,7 +71,7 @@ func bystander(t *conformance.T) {
 	require.True(t, mine.query().Valid)
 	b.incomplete()
 	b.events()
-	b.state(verbs.RTS)
+	b.state(verbs.StateRTS)
 }
 
 // otherDomains names, to the peer of one queue pair, what is another PD's or
@@ -110,7 +110,7 @@ func otherDomains(t *conformance.T) {
 			r.recv(1, 8)
 			r.send(a.ulpdu)
 			r.terminated(a.code, a.ulpdu, a.readToo)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			if a.event != 0 {
 				r.events(a.event)
 			} else {
@@ -161,7 +161,7 @@ func boundsKept(t *conformance.T) {
 				switch {
 				case !inside:
 					r.terminated(code, bad, !write)
-					r.ended(verbs.Error)
+					r.ended(verbs.StateError)
 					r.events(event)
 				case write:
 					r.settled()
@@ -185,11 +185,11 @@ func revoked(t *conformance.T) {
 	}{
 		{"Deallocate", func(_ *rig, b *buffer) { b.deregister() }},
 		{"Invalidate Local STag", func(r *rig, b *buffer) {
-			r.post(verbs.Send{ID: 7, Op: verbs.OpInvalidate, Invalidate: b.STag})
+			r.post(verbs.Request{ID: 7, Op: verbs.OpInvalidate, Invalidate: b.STag})
 			r.completionsOf(r.SendCQ, verbs.Completion{ID: 7, Op: verbs.OpInvalidate})
 		}},
 		{"Destroy QP", func(r *rig, _ *buffer) { require.NoError(r.t, r.up.Destroy(r.QP, &upper.None{})) }},
-		{"Modify QP to Error", func(r *rig, _ *buffer) { require.NoError(r.t, r.modify(upper.ModifyArgs{Next: verbs.Error})) }},
+		{"Modify QP to Error", func(r *rig, _ *buffer) { require.NoError(r.t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }},
 	} {
 		t.Part("%s", x.what)
 		r := open(t, setup{})

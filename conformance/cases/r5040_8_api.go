@@ -59,24 +59,24 @@ func bindUnbind(t *conformance.T) {
 	at = mr.Remote(7)
 	reachable(at)
 	t.Part("Invalidate Local STag")
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mr.STag()}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mr.STag()}, verbs.StatusSuccess)
 	unreachable(at)
 	t.Part("Fast-Register")
 	pages := n.pages(1, 4096)
 	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
 	require.NoError(t, err)
-	fast := &verbs.FastRegister{
+	fast := &verbs.FastRegisterRequest{
 		STag: region.WithKey(9), Buffers: pages.List(0, 64), Addressing: verbs.ZeroBased, Access: allRights,
 	}
 	at = verbs.FastRegisterBuffer(fast).Remote(7)
 	unreachable(at)
-	run(t, n.qp, verbs.Send{Op: verbs.OpFastRegister, FastRegister: fast}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: fast}, verbs.StatusSuccess)
 	reachable(at)
 	require.NoError(t, region.Deregister())
 	unreachable(at)
 	t.Part("Bind")
 	mw := n.newMW()
-	bind := mw.Bind(n.mr, 100, 50, remoteRights, 3)
+	bind := mw.BindRequest(n.mr, 100, 50, remoteRights, 3)
 	at = verbs.BindBuffer(bind).Remote(7)
 	unreachableHere := func(want uint16) {
 		p := rawPeer(t, n.newQP(verbs.QPConfig{}), mpa.Responder)
@@ -84,7 +84,7 @@ func bindUnbind(t *conformance.T) {
 		terminated(t, p, want)
 	}
 	unreachableHere(0x1100)
-	run(t, n.qp, verbs.Send{Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
 	writes(t, w.b.end(), at, n.mr.Bytes()[107:150]) // over the queue pair it is bound to
 	unreachableHere(0x1102)
 	require.NoError(t, mw.Deallocate())
@@ -193,7 +193,7 @@ func cqsNotShared(t *conformance.T) {
 	for i, qp := range []*verbs.QP{p, q, p, q} {
 		postRecv(t, qp, verbs.Recv{ID: uint64(i)})
 	}
-	require.NoError(t, p.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, p.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	completes(t, mine,
 		verbs.Completion{ID: 0, QP: p.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed},
 		verbs.Completion{ID: 2, QP: p.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed},
@@ -234,7 +234,7 @@ func userHandles(t *conformance.T) {
 	// It can fill its queue, and harms nobody.
 	other := newWorld(t, worldConfig{})
 	for i := 0; ; i++ {
-		if _, err := user.PostSend(verbs.Send{}); err != nil {
+		if _, err := user.PostSend(verbs.Request{}); err != nil {
 			require.ErrorIs(t, err, verbs.ErrQueueFull)
 			require.GreaterOrEqual(t, i, 64)
 			break
@@ -258,7 +258,7 @@ func scarceResources(t *conformance.T) {
 	a, err := cq.Query()
 	require.NoError(t, err)
 	require.Equal(t, l.CQE, a.Entries, "the CQ after the refusal")
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	for what, x := range map[string]struct {
 		change verbs.QPConfig
@@ -286,7 +286,7 @@ func rightToBuffers(t *conformance.T) {
 	last := pages.Address(1)
 	freed := n.pages(1, 4096)
 	gone := freed.Address(0)
-	require.NoError(t, freed.Free())
+	require.NoError(t, freed.Deallocate())
 	for what, list := range map[string][]uint64{
 		"address zero": {0}, "behind the pages": {last, last + 4096<<20}, "freed pages": {gone}, "not a page's": {last + 1},
 	} {
@@ -300,13 +300,13 @@ func rightToBuffers(t *conformance.T) {
 
 	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
 	require.NoError(t, err)
-	fast := verbs.Send{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+	fast := verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 		STag: region.STag(), Buffers: pages.List(0, 8), Addressing: verbs.ZeroBased, Access: verbs.LocalRead,
 	}}
-	zero := verbs.Send{SGL: []verbs.SGE{{Length: 8, TO: pages.Address(0)}}}
+	zero := verbs.Request{SGL: []verbs.SGE{{Length: 8, TO: pages.Address(0)}}}
 	for _, x := range []struct {
 		what string
-		send verbs.Send
+		send verbs.Request
 		want verbs.Status
 	}{
 		{"Fast-Register", fast, verbs.StatusNotPrivileged}, {"the STag of zero", zero, verbs.StatusInvalidSTag},

@@ -40,7 +40,7 @@ func overflowContained(t *conformance.T) {
 		r.sendMessage([]byte{byte(100 + i)})
 	}
 	r.terminated(0x0207, nil, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventCQRQError)
 	r.completions(
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 1},
@@ -68,7 +68,7 @@ func overflowContained(t *conformance.T) {
 	}
 	other.settled()
 	other.events()
-	other.state(verbs.RTS)
+	other.state(verbs.StateRTS)
 }
 
 // readsNotShared: one peer uses up its queue pair's IRD and does not read its
@@ -91,7 +91,7 @@ func readsNotShared(t *conformance.T) {
 		r.sendAtOnce(requests...)
 		r.expect(responses...)
 	}
-	greedy.state(verbs.RTS)
+	greedy.state(verbs.StateRTS)
 	greedy.events()
 	_ = greedy.peer.Reset()
 }
@@ -105,7 +105,7 @@ func greedyPeer(t *conformance.T) {
 	u := tester(t)
 	shared := upper.OpenArgs{SRQ: 1, SRQDepth: depth, SRQLimit: 4}
 	greedy := openIn(t, u, setup{qp: shared, raw: true})
-	require.NoError(t, greedy.modify(upper.ModifyArgs{Next: verbs.Idle, RQLimit: ptr(0), ArmRQLimit: true}))
+	require.NoError(t, greedy.modify(upper.ModifyArgs{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 	greedy.start(setup{})
 	modest := openIn(t, u, setup{qp: shared})
 	b := greedy.region(depth*8, verbs.LocalWrite)

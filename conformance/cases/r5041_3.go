@@ -80,7 +80,7 @@ func acceptedOrTold(t *conformance.T) {
 		r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
 		b := r.region(size, allRights)
 		for i := range count {
-			r.post(verbs.Send{ID: uint64(i), SGL: b.sgl(0, size)})
+			r.post(verbs.Request{ID: uint64(i), SGL: b.sgl(0, size)})
 		}
 		for i := range heard {
 			p := r.message()
@@ -96,7 +96,7 @@ func acceptedOrTold(t *conformance.T) {
 			continue
 		}
 		require.NoError(t, r.peer.Reset())
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		got := r.poll(r.SendCQ, count, r.patience())
 		require.Len(t, got, count)
 		sent := 0
@@ -156,13 +156,13 @@ func streamMarked(t *conformance.T) {
 	v.expect(aTerminate(0x1100, bad, false))
 	_, err := v.peer.Next()
 	require.ErrorIs(t, err, io.EOF, "nothing but the Terminate Message")
-	v.state(verbs.Terminate)
-	n, err := v.tryPost(verbs.Send{})
+	v.state(verbs.StateTerminate)
+	n, err := v.tryPost(verbs.Request{})
 	require.ErrorIs(t, err, verbs.ErrInvalidState)
 	require.Zero(t, n)
 	v.send(good...) // and later ones
 	v.shut()
-	v.ended(verbs.Error)
+	v.ended(verbs.StateError)
 	v.events(verbs.EventProtSTag)
 	v.completionsOf(v.RecvCQ, flushedRecvs(1)...)
 	v.completionsOf(v.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})
@@ -181,19 +181,19 @@ func endsTold(t *conformance.T) {
 			_, err := r.peer.Next()
 			require.ErrorIs(t, err, io.EOF)
 			r.events() // one half is closed
-			r.state(verbs.Closing)
+			r.state(verbs.StateClosing)
 			r.shut()
 		},
 	} {
 		t.Part("%s", what)
 		r := open(t, setup{})
 		b := r.region(8, allRights)
-		r.post(verbs.Send{ID: 1, SGL: b.sgl(0, 8)})
+		r.post(verbs.Request{ID: 1, SGL: b.sgl(0, 8)})
 		r.expect(aSend(1, b.first))
 		r.completions(verbs.Completion{ID: 1})
 		r.settled()
 		do(r)
-		require.False(t, r.ended(verbs.Idle).Stream)
+		require.False(t, r.ended(verbs.StateIdle).Stream)
 		r.events(verbs.EventLLPCloseComplete)
 	}
 	t.Part("")
@@ -212,7 +212,7 @@ func tornDown(t *conformance.T) {
 			_ = r.peer.CloseWrite()
 		},
 		"and no FIN":      func(r *rig) { r.send(badSTag); r.gone() }, // the peer's half stays open
-		"by its program":  func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error})); r.gone() },
+		"by its program":  func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})); r.gone() },
 		"by its Destroy":  func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})); r.gone() },
 		"by a bad header": func(r *rig) { r.send([]byte{0xFF}); r.gone(); _ = r.peer.CloseWrite() },
 	} {

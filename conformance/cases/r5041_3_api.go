@@ -87,7 +87,7 @@ func anyLLP(t *conformance.T) {
 			require.Equal(t, m, string(l.mr.Bytes()[64*(i+1):64*(i+1)+len(m)]))
 		}
 		data := fill(l.mr.Bytes()[1024:], 3)[:5000]
-		post(t, l.qp, verbs.Send{ID: 1, SGL: l.mr.SGL(1024, 5000)}, verbs.Send{ID: 2})
+		post(t, l.qp, verbs.Request{ID: 1, SGL: l.mr.SGL(1024, 5000)}, verbs.Request{ID: 2})
 		same(t, data, l.message().payload, "a Send of many segments")
 		require.Empty(t, l.message().payload, "a Send of nothing")
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess))
@@ -100,14 +100,14 @@ func anyLLP(t *conformance.T) {
 		_, err := l.peer.Next()
 		require.Error(t, err, "behind the Terminate Message")
 		_ = l.peer.Close()
-		l.remains(verbs.Error, verbs.EventBadCRC)
+		l.remains(verbs.StateError, verbs.EventBadCRC)
 		require.Equal(t, first, l.mr.Bytes()[0])
 		// A loss.
 		l, far := join()
 		post(t, l.qp, l.aRead(7))
 		l.hear(l.asks(1))
 		require.NoError(t, far.Close())
-		l.remains(verbs.Error, verbs.EventLLPLost)
+		l.remains(verbs.StateError, verbs.EventLLPLost)
 		completes(t, l.sq, l.sentAs(7, verbs.OpRead, verbs.StatusFlushed))
 	}
 	t.Part("")
@@ -152,7 +152,7 @@ func mulpduChanges(t *conformance.T) {
 	l.peer = wire.New(x, wire.Options{CRC: true, Patience: patience(t)})
 	posts := func() {
 		for range count {
-			post(t, l.qp, verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs, Flags: verbs.Unsignaled})
+			post(t, l.qp, verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs, Flags: verbs.Unsignaled})
 		}
 	}
 	wide := true // what the last segment was
@@ -183,7 +183,7 @@ func mulpduChanges(t *conformance.T) {
 			}
 		}
 		require.Equal(t, 1, changes, "changes of what segments have")
-		post(t, l.qp, verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 500), Remote: theirs, Flags: verbs.Unsignaled})
+		post(t, l.qp, verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 500), Remote: theirs, Flags: verbs.Unsignaled})
 		require.Equal(t, []int{514}, l.message().segments)
 	}
 	t.Part("")

@@ -75,12 +75,12 @@ func lastFlag(t *conformance.T) {
 	for _, n := range []int{0, 1, 1000, long} {
 		for _, s := range sendTypes {
 			t.Part("%v of %d octets", s.op, n)
-			r.post(verbs.Send{ID: 1, Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid)})
+			r.post(verbs.Request{ID: 1, Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid)})
 			whole(t, r.message(), s.control, b.first[:n])
 			r.completions(verbs.Completion{ID: 1, Op: s.op})
 		}
 		t.Part("an RDMA Write of %d octets", n)
-		r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: theirs})
+		r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: theirs})
 		whole(t, r.message(), opWrite, b.first[:n])
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
 		t.Part("an RDMA Read of %d octets", n)
@@ -88,7 +88,7 @@ func lastFlag(t *conformance.T) {
 		whole(t, r.message(), opReadResponse, b.first[:n])
 	}
 	t.Part("")
-	r.post(verbs.Send{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: theirs})
+	r.post(verbs.Request{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: theirs})
 	require.Len(t, r.message().segments, 1, "an RDMA Read Request")
 	r.send(aWrite(0x77, 0, []byte("x")))
 	require.Len(t, r.message().segments, 1, "a Terminate Message")
@@ -118,12 +118,12 @@ func messagesNotMixed(t *conformance.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for k := range threads {
-		var list []verbs.Send
+		var list []verbs.Request
 		for i := range each {
 			id := uint32(k*each + i)
 			n := size - int(id)
 			s := sendTypes[i%4]
-			l := verbs.Send{ID: uint64(id), Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid), Flags: verbs.Unsignaled}
+			l := verbs.Request{ID: uint64(id), Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid), Flags: verbs.Unsignaled}
 			p := parcel{control: s.control, inv: s.invalid, payload: b.first[:n]}
 			switch i {
 			case 4:
@@ -139,7 +139,7 @@ func messagesNotMixed(t *conformance.T) {
 		wg.Go(func() {
 			for _, l := range list {
 				var p upper.Posted
-				assert.NoError(t, r.up.PostSend(upper.PostSendArgs{QP: r.QP, Sends: []verbs.Send{l}}, &p))
+				assert.NoError(t, r.up.PostSend(upper.PostSendArgs{QP: r.QP, Sends: []verbs.Request{l}}, &p))
 			}
 		})
 	}
@@ -174,7 +174,7 @@ func ddpReserved(t *conformance.T) {
 		switch i {
 		case goodTerminate:
 			v.finished()
-			v.ended(verbs.Error)
+			v.ended(verbs.StateError)
 			v.events(verbs.EventTerminateReceived)
 			continue
 		case goodReadRequest:
@@ -194,7 +194,7 @@ func ddpReserved(t *conformance.T) {
 		whole(t, v.nothingRead(), opReadResponse, nil)
 		v.region.unchanged()
 		v.events()
-		v.state(verbs.RTS)
+		v.state(verbs.StateRTS)
 	}
 	t.Part("")
 }
@@ -229,7 +229,7 @@ func ddpVersion(t *conformance.T) {
 	t.Part("what is sent")
 	r := open(t, setup{})
 	b := r.region(8, allRights)
-	r.post(verbs.Send{Op: verbs.OpWrite, SGL: b.sgl(0, 8), Remote: theirs}, verbs.Send{SGL: b.sgl(0, 8)})
+	r.post(verbs.Request{Op: verbs.OpWrite, SGL: b.sgl(0, 8), Remote: theirs}, verbs.Request{SGL: b.sgl(0, 8)})
 	require.Equal(t, byte(1), r.next()[0]&3, "DV of an RDMA Write")
 	require.Equal(t, byte(1), r.next()[0]&3, "DV of a Send")
 }
@@ -270,7 +270,7 @@ func versionStays(t *conformance.T) {
 			bad[0] = bad[0]&^3 | 2
 			r.send(bad)
 			r.terminated(x.code, bad, false)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(verbs.EventDDPVersion)
 			var want []verbs.Completion
 			for i := range good + 1 {
@@ -314,7 +314,7 @@ func headerFirst(t *conformance.T) {
 	r.send(tagged(lastTagged, opWrite, 0, 0, nil), aSend(1, nil))
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv})
 	r.settled()
-	r.post(verbs.Send{ID: 2}, verbs.Send{ID: 3, Op: verbs.OpWrite})
+	r.post(verbs.Request{ID: 2}, verbs.Request{ID: 3, Op: verbs.OpWrite})
 	require.Equal(t, []int{18}, r.message().segments, "an empty Send")
 	require.Equal(t, []int{14}, r.message().segments, "an empty RDMA Write")
 }

@@ -39,7 +39,7 @@ var r5041_4_2 = []conformance.Case{
 func taggedLayout(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.region(64, allRights)
-	r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 3), Remote: verbs.Remote{STag: 0xA1B2C3D4, TO: 0x1011121314151617}})
+	r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 3), Remote: verbs.Remote{STag: 0xA1B2C3D4, TO: 0x1011121314151617}})
 	header := []byte{
 		0xC1, 0x40, // T, L, version 1; RsvdULP: RDMAP's version 1 and RDMA Write
 		0xA1, 0xB2, 0xC3, 0xD4, // STag
@@ -58,7 +58,7 @@ func taggedLayout(t *conformance.T) {
 	r.send(append(u, "written"...))
 	r.settled()
 	b.holds(10, []byte("written"))
-	r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(30, 4), Remote: theirs})
+	r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(30, 4), Remote: theirs})
 	require.Len(t, r.next(), 46, "an RDMA Read Request")
 	u = append([]byte{0xC1, 0x42}, fields(30)...)
 	r.send(append(u, "read"...))
@@ -76,7 +76,7 @@ func stagGiven(t *conformance.T) {
 		for _, to := range []uint64{0, 1, 0xFFFFFFFF, 1 << 40, 1<<64 - 1 - long} {
 			for _, n := range []int{1, long} {
 				t.Part("STag %08x, TO %x, %d octets", stag, to, n)
-				r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: verbs.Remote{STag: verbs.STag(stag), TO: to}})
+				r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: verbs.Remote{STag: verbs.STag(stag), TO: to}})
 				p := r.message()
 				require.Equal(t, parcel{tagged: true, control: opWrite, stag: stag, to: to}, p.address(), "an RDMA Write")
 				same(t, b.first[:n], p.payload, "an RDMA Write")
@@ -90,16 +90,16 @@ func stagGiven(t *conformance.T) {
 	}
 	t.Part("the sink of an RDMA Read")
 	for i, off := range []int{0, 1, 77, long - 8} {
-		r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(off, 8), Remote: theirs})
+		r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(off, 8), Remote: theirs})
 		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(off), 8, uint32(theirs.STag), theirs.TO}))
 		r.send(aReadResponse(b.tag(), b.at(off), []byte("response")))
 		r.completions(verbs.Completion{ID: 2, Op: verbs.OpRead})
 		b.holds(off, []byte("response"))
 	}
 	t.Part("an RDMA Write whose program gives none")
-	r.post(verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(0, 1)})
+	r.post(verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(0, 1)})
 	r.terminated(0x0000, nil, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.completions(verbs.Completion{ID: 3, Op: verbs.OpWrite, Status: verbs.StatusInvalidSTag})
 }
 
@@ -211,7 +211,7 @@ var foreignSTags = []struct {
 	}, 0x1100, verbs.EventProtSTag},
 	{"one that is Invalid", func(v *victim) *buffer {
 		b := v.rig.region(256, allRights)
-		v.post(verbs.Send{ID: 50, Op: verbs.OpInvalidate, Flags: verbs.Unsignaled, Invalidate: b.STag})
+		v.post(verbs.Request{ID: 50, Op: verbs.OpInvalidate, Flags: verbs.Unsignaled, Invalidate: b.STag})
 		v.settled()
 		return b
 	}, 0x1100, verbs.EventProtSTag},

@@ -53,9 +53,9 @@ func untaggedLayout(t *conformance.T) {
 	receives := r.recv(2, 16)
 	b := r.region(64, allRights)
 	r.post(
-		verbs.Send{ID: 1, Op: verbs.OpSendSEInvalidate, SGL: b.sgl(0, 3), Invalidate: 0xA1B2C3D4},
-		verbs.Send{ID: 2, SGL: b.sgl(3, 2)},
-		verbs.Send{ID: 3, Op: verbs.OpRead, Local: b.sge(8, 1), Remote: theirs},
+		verbs.Request{ID: 1, Op: verbs.OpSendSEInvalidate, SGL: b.sgl(0, 3), Invalidate: 0xA1B2C3D4},
+		verbs.Request{ID: 2, SGL: b.sgl(3, 2)},
+		verbs.Request{ID: 3, Op: verbs.OpRead, Local: b.sge(8, 1), Remote: theirs},
 	)
 	require.Equal(t, append([]byte{
 		0x41, 0x46, 0xA1, 0xB2, 0xC3, 0xD4, // L, version 1; RsvdULP: the operation and what to invalidate
@@ -121,7 +121,7 @@ func rsvdNotCompared(t *conformance.T) {
 	for i, b := range regions {
 		require.Equal(t, b.STag != got[0].Invalidated, b.query().Valid, "region %d", i)
 	}
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 }
 
 // untaggedChange: the second segment of a Send has another queue or another number.
@@ -157,12 +157,12 @@ func msnCounts(t *conformance.T) {
 	r := open(t, setup{qp: upper.OpenArgs{ORD: count, SendDepth: count}})
 	b := r.region(64, allRights)
 	for i := range count {
-		l := verbs.Send{ID: uint64(i), Op: sendTypes[t.Rand().IntN(4)].op, Invalidate: 0x700, SGL: b.sgl(0, i)}
+		l := verbs.Request{ID: uint64(i), Op: sendTypes[t.Rand().IntN(4)].op, Invalidate: 0x700, SGL: b.sgl(0, i)}
 		switch i % 3 {
 		case 1:
-			l = verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(0, 1), Remote: theirs}
+			l = verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(0, 1), Remote: theirs}
 		case 2:
-			l = verbs.Send{ID: uint64(i), Op: verbs.OpWrite, SGL: b.sgl(0, i), Remote: theirs}
+			l = verbs.Request{ID: uint64(i), Op: verbs.OpWrite, SGL: b.sgl(0, i), Remote: theirs}
 		}
 		r.post(l)
 	}
@@ -196,7 +196,7 @@ func msnCounts(t *conformance.T) {
 		bad := aSend(x.msn, []byte("bad"))
 		r.send(bad)
 		r.terminated(0x1203, bad, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(x.event)
 		r.completions(want...)
 		for _, b := range bufs {
@@ -238,7 +238,7 @@ func msnBegins(t *conformance.T) {
 		r.sendMessage([]byte("two"))
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3}, verbs.Completion{ID: 2, Op: verbs.OpRecv, Bytes: 3})
 		r.settled()
-		r.post(verbs.Send{ID: 1, SGL: b.sgl(0, 1)}, verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: theirs})
+		r.post(verbs.Request{ID: 1, SGL: b.sgl(0, 1)}, verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: theirs})
 		r.expect(aSend(1, b.first[:1]), aReadRequest(1, read{b.tag(), b.at(0), 1, uint32(theirs.STag), theirs.TO}))
 		r.send(aReadResponse(b.tag(), b.at(0), b.first[:1]))
 		r.completions(verbs.Completion{ID: 1}, verbs.Completion{ID: 2, Op: verbs.OpRead})
@@ -247,7 +247,7 @@ func msnBegins(t *conformance.T) {
 		}
 		r.close()
 		r.finished()
-		r.ended(verbs.Idle)
+		r.ended(verbs.StateIdle)
 		r.connect(s)
 		r.start(s)
 	}
@@ -288,7 +288,7 @@ func moCounts(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.region(long, allRights)
 	for _, s := range sendTypes {
-		r.post(verbs.Send{ID: 1, Op: s.op, SGL: b.sgl(0, long), Invalidate: verbs.STag(s.invalid)})
+		r.post(verbs.Request{ID: 1, Op: s.op, SGL: b.sgl(0, long), Invalidate: verbs.STag(s.invalid)})
 		p := r.message()
 		require.Greater(t, len(p.segments), 1)
 		same(t, b.first, p.payload, "%v", s.op)

@@ -53,8 +53,8 @@ func segmentsSent(t *conformance.T) {
 		to := []uint64{16384, 1 << 40, 0xFFFFFFF0}[i%3]
 		off := t.Rand().IntN(long - n + 1)
 		r.post(
-			verbs.Send{ID: 1, SGL: b.sgl(off, n)},
-			verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(off, n), Remote: verbs.Remote{STag: 0x99, TO: to}},
+			verbs.Request{ID: 1, SGL: b.sgl(off, n)},
+			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(off, n), Remote: verbs.Remote{STag: 0x99, TO: to}},
 		)
 		p := r.message()
 		require.Equal(t, parcel{control: opSend, msn: uint32(i + 1)}, p.address())
@@ -89,8 +89,8 @@ func mulpduKept(t *conformance.T) {
 		for _, size := range []int{0, x.mulpdu - 18, x.mulpdu - 17, x.mulpdu - 14, x.mulpdu - 13, 2 * (x.mulpdu - 18), 3*x.mulpdu - 42, 3*x.mulpdu + 1} {
 			t.Part("EMSS %d, markers %v, %d octets", x.emss, x.markers, size)
 			post(t, l.qp,
-				verbs.Send{ID: 1, SGL: n.mr.SGL(0, size)},
-				verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs},
+				verbs.Request{ID: 1, SGL: n.mr.SGL(0, size)},
+				verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs},
 			)
 			l.asked++
 			l.tell(aReadRequest(l.asked, read{nowhere, nowhereTO, uint32(size), uint32(at.STag), at.TO}))
@@ -126,9 +126,9 @@ func longestMessage(t *conformance.T) {
 			b := r.region(8, allRights)
 			whole, more := b.sge(0, 0), b.sge(0, 0)
 			whole.Length, more.Length = most, x.more
-			r.post(verbs.Send{ID: 4, Op: op, SGL: []verbs.SGE{whole, more}, Remote: theirs, Invalidate: 0x700})
+			r.post(verbs.Request{ID: 4, Op: op, SGL: []verbs.SGE{whole, more}, Remote: theirs, Invalidate: 0x700})
 			r.terminated(0x0000, nil, false)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.completions(verbs.Completion{ID: 4, Op: op, Status: x.status})
 		}
 	}
@@ -169,7 +169,7 @@ func segmentsPlaced(t *conformance.T) {
 			b.gets(0, data)
 			r.sendAtOnce(cutTagged(opWrite, b.tag(), b.at(size), data, lengths...)...)
 			b.gets(size, data)
-			r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(2*size, size), Remote: theirs})
+			r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(2*size, size), Remote: theirs})
 			require.Equal(t, byte(opReadRequest), r.message().control)
 			r.sendAtOnce(cutTagged(opReadResponse, b.tag(), b.at(2*size), data, lengths...)...)
 			r.completions(verbs.Completion{ID: 2, Op: verbs.OpRead})
@@ -183,18 +183,18 @@ func segmentsPlaced(t *conformance.T) {
 func emptyMessage(t *conformance.T) {
 	r := open(t, setup{})
 	for i, s := range sendTypes {
-		r.post(verbs.Send{ID: 1, Op: s.op, Invalidate: verbs.STag(s.invalid)})
+		r.post(verbs.Request{ID: 1, Op: s.op, Invalidate: verbs.STag(s.invalid)})
 		r.expect(untagged(0x41, s.control, s.invalid, 0, uint32(i+1), 0, nil))
 		r.completions(verbs.Completion{ID: 1, Op: s.op})
 	}
-	r.post(verbs.Send{ID: 2, Op: verbs.OpWrite, Remote: theirs})
+	r.post(verbs.Request{ID: 2, Op: verbs.OpWrite, Remote: theirs})
 	r.expect(tagged(0xC1, opWrite, uint32(theirs.STag), theirs.TO, nil))
 	r.completions(verbs.Completion{ID: 2, Op: verbs.OpWrite})
 	r.send(aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 0, 0, 0}))
 	r.expect(tagged(0xC1, opReadResponse, nowhere, nowhereTO, nil))
 	t.Part("with a list of nothings")
 	b := r.region(8, allRights)
-	r.post(verbs.Send{ID: 3, SGL: []verbs.SGE{b.sge(0, 0), b.sge(8, 0), b.sge(3, 0)}})
+	r.post(verbs.Request{ID: 3, SGL: []verbs.SGE{b.sge(0, 0), b.sge(8, 0), b.sge(3, 0)}})
 	r.expect(untagged(0x41, opSend, 0, 0, 5, 0, nil))
 	r.completions(verbs.Completion{ID: 3})
 	r.settled()
@@ -224,7 +224,7 @@ func emptyNotChecked(t *conformance.T) {
 		t.Part("%s", x.what)
 		r.send(aWrite(x.stag, x.to, nil))
 		r.settled()
-		r.post(verbs.Send{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 0), Remote: theirs})
+		r.post(verbs.Request{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 0), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), r.next()[1])
 		r.send(aReadResponse(x.stag, x.to, nil))
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRead})
@@ -232,7 +232,7 @@ func emptyNotChecked(t *conformance.T) {
 	r.sendMessage([]byte("go on"))
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 5})
 	r.events()
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 
 	var list []rejection
 	for _, x := range []struct {

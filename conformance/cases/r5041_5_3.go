@@ -68,7 +68,7 @@ func ddpOrder(t *conformance.T) {
 	}
 	var want []verbs.Completion
 	for i := range count {
-		l := verbs.Send{ID: uint64(i), Op: verbs.OpWrite, SGL: b.sgl(4*i, 4), Remote: verbs.Remote{STag: verbs.STag(0x1000 + i), TO: 7}}
+		l := verbs.Request{ID: uint64(i), Op: verbs.OpWrite, SGL: b.sgl(4*i, 4), Remote: verbs.Remote{STag: verbs.STag(0x1000 + i), TO: 7}}
 		switch t.Rand().IntN(3) {
 		case 0:
 			l.Op = verbs.OpSend
@@ -143,9 +143,9 @@ func deliveryOrder(t *conformance.T) {
 		r.postRecv(verbs.Recv{ID: uint64(i), SGL: sink.sgl(4*i, 4)})
 	}
 	for i := 0; i < count; i += batch {
-		var reads []verbs.Send
+		var reads []verbs.Request
 		for k := i; k < i+batch; k++ {
-			reads = append(reads, verbs.Send{ID: uint64(k), Op: verbs.OpRead, Local: b.sge(4*k, 4), Remote: theirs})
+			reads = append(reads, verbs.Request{ID: uint64(k), Op: verbs.OpRead, Local: b.sge(4*k, 4), Remote: theirs})
 		}
 		r.post(reads...)
 		var messages [][]byte
@@ -175,7 +175,7 @@ func atMostOnce(t *conformance.T) {
 	u := aSend(1, []byte("once"))
 	r.send(u, u)
 	r.terminated(0x1203, u, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventRQMSNRange)
 	r.completionsOf(r.RecvCQ,
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 4},
@@ -190,7 +190,7 @@ func atMostOnce(t *conformance.T) {
 	list := cutUp(opSend, 0, 1, []byte("only once"), 5, 4)
 	r.send(list[0], list[1], list[1])
 	r.terminated(0x1203, list[1], false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.completionsOf(r.RecvCQ,
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 9},
 		verbs.Completion{ID: 2, Op: verbs.OpRecv, Status: verbs.StatusFlushed},
@@ -204,7 +204,7 @@ func atMostOnce(t *conformance.T) {
 	r.send(u, u)
 	r.completions(verbs.Completion{ID: 9, Op: verbs.OpRead})
 	r.terminated(0x0206, u, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.incomplete()
 
 	t.Part("an RDMA Read Request")
@@ -215,7 +215,7 @@ func atMostOnce(t *conformance.T) {
 	r.expect(aReadResponse(nowhere, nowhereTO, b.first))
 	r.send(u)
 	r.terminated(0x1203, u, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventIRRQMSNRange)
 }
 

@@ -51,14 +51,14 @@ func ddpEndsNoStream(t *conformance.T) {
 			u = nil
 		}
 		v.expect(aTerminate(x.code, u, x.readToo))
-		v.state(verbs.Terminate)
+		v.state(verbs.StateTerminate)
 		require.True(t, v.query().Stream, "the LLP stream while the peer has not closed")
 		end, fpdus, err := v.peer.End()
 		require.NoError(t, err)
 		require.Equal(t, wire.FIN, end)
 		require.Zero(t, fpdus, "FPDUs behind the Terminate Message")
 		v.shut()
-		v.ended(verbs.Error)
+		v.ended(verbs.StateError)
 	}
 	t.Part("")
 }
@@ -68,13 +68,13 @@ func ddpEndsNoStream(t *conformance.T) {
 func noPostsBehindClose(t *conformance.T) {
 	r := open(t, twoCQs())
 	b := r.region(8, allRights)
-	r.post(verbs.Send{ID: 1, SGL: b.sgl(0, 8)})
+	r.post(verbs.Request{ID: 1, SGL: b.sgl(0, 8)})
 	r.expect(aSend(1, b.first))
 	r.completions(verbs.Completion{ID: 1})
 	r.settled()
 	r.close()
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSEInvalidate, verbs.OpWrite, verbs.OpRead} {
-		n, err := r.tryPost(verbs.Send{ID: 2, Op: op, SGL: b.sgl(0, 8), Local: b.sge(0, 8), Remote: theirs})
+		n, err := r.tryPost(verbs.Request{ID: 2, Op: op, SGL: b.sgl(0, 8), Local: b.sge(0, 8), Remote: theirs})
 		require.ErrorIs(t, err, verbs.ErrInvalidState, "%v", op)
 		require.Zero(t, n)
 	}
@@ -83,7 +83,7 @@ func noPostsBehindClose(t *conformance.T) {
 	require.ErrorIs(t, err, verbs.ErrInvalidState, "PostRQ")
 	require.Zero(t, p.N)
 	r.finished()
-	r.ended(verbs.Idle)
+	r.ended(verbs.StateIdle)
 	r.incomplete()
 }
 
@@ -102,7 +102,7 @@ func halfClosed(t *conformance.T) {
 		require.NoError(t, err)
 		require.Equal(t, wire.FIN, end, "no reset")
 		require.Zero(t, fpdus)
-		r.ended(verbs.Idle)
+		r.ended(verbs.StateIdle)
 		r.events(verbs.EventLLPCloseComplete)
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 	}
@@ -142,7 +142,7 @@ func fatalTold(t *conformance.T) {
 			r.gone()
 			_ = r.peer.CloseWrite()
 		}
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(x.event)
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 	}
@@ -157,13 +157,13 @@ func streamStays(t *conformance.T) {
 	r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
 	b := r.region(size, allRights)
 	for i := range count {
-		r.post(verbs.Send{ID: uint64(i), SGL: b.sgl(0, size)})
+		r.post(verbs.Request{ID: uint64(i), SGL: b.sgl(0, size)})
 	}
 	p := r.message()
 	same(t, b.first, p.payload, "the first message")
 	bad := aWrite(b.tag()^1, b.at(0), []byte("bad"))
 	r.send(bad)
-	eventually(t, func() bool { return r.query().State == verbs.Terminate }, "the error is told")
+	eventually(t, func() bool { return r.query().State == verbs.StateTerminate }, "the error is told")
 	require.True(t, r.query().Stream, "the LLP stream while the peer does not read")
 	// Segments come in order, up to the Terminate Message.
 	msn, mo, segments := uint32(2), 0, 0
@@ -188,7 +188,7 @@ func streamStays(t *conformance.T) {
 	_, err := r.peer.Next()
 	require.ErrorIs(t, err, io.EOF)
 	r.shut()
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	var want []verbs.Completion
 	for i := range count {
 		c := verbs.Completion{ID: uint64(i)}

@@ -80,7 +80,7 @@ func untaggedChecks(t *conformance.T) {
 		u := aSend(1, make([]byte, n))
 		r.send(u)
 		r.terminated(0x1202, u, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventRQMSNRange)
 	}
 	t.Part("an RDMA Read Request beyond IRD")
@@ -90,7 +90,7 @@ func untaggedChecks(t *conformance.T) {
 	u := aReadRequest(2, read{nowhere, 0, 1, b.tag(), b.at(0)})
 	r.send(u)
 	r.eventuallyTerminated(0x1202, u, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventIRRQTooMany)
 	t.Part("a receive that is filled to the last octet")
 	v := newVictim(t, setup{})

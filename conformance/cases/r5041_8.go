@@ -55,7 +55,7 @@ func (r *rig) tryWrite(b *buffer, off int, o outcomes) {
 		return
 	}
 	r.terminated(o.write, u, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(o.wrote)
 	b.unchanged()
 }
@@ -69,7 +69,7 @@ func (r *rig) tryRead(b *buffer, off int, o outcomes) {
 		return
 	}
 	r.terminated(o.read, u, true)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(o.wanted)
 	b.unchanged()
 }
@@ -98,7 +98,7 @@ func anotherPD(t *conformance.T) {
 		owner.tryWrite(b, 1, reached)
 		owner.tryRead(b, 1, reached)
 		owner.events()
-		owner.state(verbs.RTS)
+		owner.state(verbs.StateRTS)
 	}
 	t.Part("")
 }
@@ -122,7 +122,7 @@ func anotherStream(t *conformance.T) {
 	}
 	t.Part("")
 	owner.events()
-	owner.state(verbs.RTS)
+	owner.state(verbs.StateRTS)
 }
 
 // bothAssociations: an STag is any stream's of its PD, or one stream's, as its program
@@ -145,7 +145,7 @@ func bothAssociations(t *conformance.T) {
 
 		var w upper.Window
 		require.NoError(t, u.AllocateWindow(0, &w))
-		r.post(verbs.Send{ID: 1, Op: verbs.OpBind, Bind: &verbs.Bind{
+		r.post(verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
 			Window: w.STag + 5, Region: free.STag, VA: free.at(0), Length: 64, Access: remoteRights,
 		}})
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpBind})

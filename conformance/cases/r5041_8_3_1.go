@@ -45,7 +45,7 @@ func boundAndUnbound(t *conformance.T) {
 					r.unbind(&b)
 				}
 				b.STag = w.STag + verbs.STag(k)
-				r.post(verbs.Send{ID: 1, Op: verbs.OpBind, Bind: &verbs.Bind{
+				r.post(verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
 					Window: b.STag, Region: region, VA: b.at(part * k), Length: part, Access: remoteRights,
 				}})
 				r.completions(verbs.Completion{ID: 1, Op: verbs.OpBind})
@@ -66,7 +66,7 @@ func boundAndUnbound(t *conformance.T) {
 
 // unbind invalidates the STag of a window, or of a region.
 func (r *rig) unbind(b *buffer) {
-	r.post(verbs.Send{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.STag})
+	r.post(verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.STag})
 	r.completions(verbs.Completion{ID: 2, Op: verbs.OpInvalidate})
 }
 
@@ -87,7 +87,7 @@ func rightsChange(t *conformance.T) {
 				region := b.STag
 				for i, access := range []verbs.Access{before, after} {
 					b.STag = w.STag + verbs.STag(i)
-					r.post(verbs.Send{ID: 1, Op: verbs.OpBind, Bind: &verbs.Bind{
+					r.post(verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
 						Window: b.STag, Region: region, VA: b.at(0), Length: 64, Access: access,
 					}})
 					r.completions(verbs.Completion{ID: 1, Op: verbs.OpBind})

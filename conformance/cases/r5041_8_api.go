@@ -64,19 +64,19 @@ func fastRange(t *conformance.T) {
 	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
 	require.NoError(t, err)
 	for round, length := range []int{100, 1, 4096} {
-		fast := &verbs.FastRegister{
+		fast := &verbs.FastRegisterRequest{
 			STag: region.WithKey(uint8(round)), Buffers: pages.List(0, length), Addressing: verbs.ZeroBased, Access: allRights,
 		}
 		at := verbs.FastRegisterBuffer(fast)
 		t.Part("round %d: not yet registered", round)
 		n.remotely(at.Remote(0), 0x1100, 0x0100)
 		t.Part("round %d: registered", round)
-		run(t, n.qp, verbs.Send{Op: verbs.OpFastRegister, FastRegister: fast}, verbs.StatusSuccess)
+		run(t, n.qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: fast}, verbs.StatusSuccess)
 		n.remotely(at.Remote(0), 0, 0)
 		n.remotely(at.Remote(length-1), 0, 0)
 		n.remotely(at.Remote(length), 0x1101, 0x0101)
 		t.Part("round %d: invalidated", round)
-		run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: fast.STag}, verbs.StatusSuccess)
+		run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: fast.STag}, verbs.StatusSuccess)
 		n.remotely(at.Remote(0), 0x1100, 0x0100)
 		n.remotely(at.Remote(length-1), 0x1100, 0x0100)
 	}
@@ -96,7 +96,7 @@ func rnicAndManager(t *conformance.T) {
 	require.NoError(t, err)
 	require.NoError(t, received.Notify(verbs.NotifyNext))
 	data := fill(w.a.mr.Bytes()[:40], 5)
-	_, err = send.PostSend(verbs.Send{ID: 4, SGL: w.a.mr.SGL(0, 40)})
+	_, err = send.PostSend(verbs.Request{ID: 4, SGL: w.a.mr.SGL(0, 40)})
 	require.NoError(t, err)
 	var c [1]verbs.Completion
 	eventually(t, func() bool { return received.Poll(c[:]) > 0 }, "the receive completes")
@@ -136,10 +136,10 @@ func rnicRules(t *conformance.T) {
 	n.remotely(n.mr.Remote(nodeMemory-1), 0, 0)
 	t.Part("a binding")
 	mw := n.newMW()
-	bind := mw.Bind(n.mr, 100, 50, verbs.RemoteWrite, 3)
-	run(t, n.qp, verbs.Send{Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
+	bind := mw.BindRequest(n.mr, 100, 50, verbs.RemoteWrite, 3)
+	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
 	writes(t, w.b.end(), verbs.BindBuffer(bind).Remote(0), n.mr.Bytes()[100:150])
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: bind.Window}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: bind.Window}, verbs.StatusSuccess)
 	tries(t, n.newQP(verbs.QPConfig{}), aWrite(uint32(bind.Window), n.mr.Base()+100, []byte{1}), 0x1100)
 	t.Part("rights")
 	n.remotely(n.register(8, verbs.LocalRead|verbs.RemoteRead).Remote(0), 0x1100, 0)
@@ -150,7 +150,7 @@ func rnicRules(t *conformance.T) {
 	n.remotely(gone.Remote(0), 0x1100, 0x0100)
 	t.Part("")
 	works()
-	require.Equal(t, verbs.RTS, n.qp.State())
+	require.Equal(t, verbs.StateRTS, n.qp.State())
 }
 
 // enabledMemory registers a piece of a slice, and tries all that is around its ends.
@@ -207,8 +207,8 @@ func managerRules(t *conformance.T) {
 	t.Part("no trust")
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
 	p := rawPeer(t, qp, mpa.Initiator)
-	run(t, qp, verbs.Send{SGL: foreign.SGL(0, 8)}, verbs.StatusInvalidPD)
+	run(t, qp, verbs.Request{SGL: foreign.SGL(0, 8)}, verbs.StatusInvalidPD)
 	terminated(t, p, 0x0000)
-	require.Equal(t, verbs.Idle, n.qp.State(), "the other queue pair")
+	require.Equal(t, verbs.StateIdle, n.qp.State(), "the other queue pair")
 	t.Part("")
 }

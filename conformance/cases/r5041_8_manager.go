@@ -21,13 +21,13 @@ func noHarm(t *conformance.T) {
 	require.NoError(t, err)
 	mw := n.newMW()
 	pages := n.pages(1, 4096)
-	for what, send := range map[string]verbs.Send{
+	for what, send := range map[string]verbs.Request{
 		"a Send of another's memory": {SGL: foreign.SGL(0, 8)},
 		"a Read into another's":      {Op: verbs.OpRead, Local: foreign.SGE(0, 8), Remote: theirs},
 		"the STag of zero":           {SGL: []verbs.SGE{{Length: 8, TO: pages.Address(0)}}},
 		"an Invalidate of another's": {Op: verbs.OpInvalidate, Invalidate: foreign.STag()},
-		"a Bind to another's":        {Op: verbs.OpBind, Bind: mw.Bind(foreign, 0, 8, remoteRights, 1)},
-		"a Fast-Register": {Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+		"a Bind to another's":        {Op: verbs.OpBind, Bind: mw.BindRequest(foreign, 0, 8, remoteRights, 1)},
+		"a Fast-Register": {Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: pages.List(0, 8), Addressing: verbs.ZeroBased, Access: verbs.LocalRead,
 		}},
 		"a made-up STag": {SGL: []verbs.SGE{{STag: 0x12345600, Length: 8}}},
@@ -48,14 +48,14 @@ func noHarm(t *conformance.T) {
 		require.NoError(t, err)
 		require.True(t, q.Valid, "the other's region")
 		moves(t, w.a.end(), w.b.end())
-		require.Equal(t, verbs.RTS, n.qp.State())
+		require.Equal(t, verbs.StateRTS, n.qp.State())
 	}
 	t.Part("a flood")
 	cq := n.newCQ(2)
 	flood, err := n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8, RecvDepth: 8}).User()
 	require.NoError(t, err)
 	for k, post := range []func() error{
-		func() error { return second(flood.PostSend(verbs.Send{})) },
+		func() error { return second(flood.PostSend(verbs.Request{})) },
 		func() error { return second(flood.PostRecv(verbs.Recv{})) },
 	} {
 		var err error
@@ -75,7 +75,7 @@ func limitsKept(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: small})
 	for round := range 3 {
 		t.Part("round %d", round)
-		pd, err := nic.AllocPD()
+		pd, err := nic.AllocatePD()
 		require.NoError(t, err)
 		cq, err := nic.CreateCQ(verbs.CQConfig{})
 		require.NoError(t, err)
@@ -85,7 +85,7 @@ func limitsKept(t *conformance.T) {
 			limit int
 			make  func() (func() error, error)
 		}{
-			{"PDs", small.PDs - 1, func() (func() error, error) { v, err := nic.AllocPD(); return v.Dealloc, err }},
+			{"PDs", small.PDs - 1, func() (func() error, error) { v, err := nic.AllocatePD(); return v.Deallocate, err }},
 			{"CQs", small.CQs - 1, func() (func() error, error) { v, err := nic.CreateCQ(verbs.CQConfig{}); return v.Destroy, err }},
 			{"QPs", small.QPs, func() (func() error, error) {
 				v, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
@@ -100,7 +100,7 @@ func limitsKept(t *conformance.T) {
 				return v.Deregister, err
 			}},
 			{"windows", small.Windows, func() (func() error, error) { v, err := pd.AllocateWindow(); return v.Deallocate, err }},
-			{"pages", int(small.Physical / 4096), func() (func() error, error) { v, err := nic.AllocPages(1, 4096); return v.Free, err }},
+			{"pages", int(small.Physical / 4096), func() (func() error, error) { v, err := nic.AllocatePages(1, 4096); return v.Deallocate, err }},
 		} {
 			var back []func() error
 			for i := range k.limit {
@@ -120,7 +120,7 @@ func limitsKept(t *conformance.T) {
 			}
 		}
 		require.NoError(t, cq.Destroy())
-		require.NoError(t, pd.Dealloc())
+		require.NoError(t, pd.Deallocate())
 	}
 	t.Part("")
 }
@@ -155,7 +155,7 @@ func noTrust(t *conformance.T) {
 	bystander := yours.qp(n)
 	peer := rawPeer(t, bystander, mpa.Initiator)
 	alive := func() {
-		run(t, bystander, verbs.Send{ID: 5, SGL: yours.mr.SGL(0, 8)}, verbs.StatusSuccess)
+		run(t, bystander, verbs.Request{ID: 5, SGL: yours.mr.SGL(0, 8)}, verbs.StatusSuccess)
 		u, err := peer.Next()
 		require.NoError(t, err)
 		require.Equal(t, yours.mr.Bytes()[:8], u[18:])
@@ -163,15 +163,15 @@ func noTrust(t *conformance.T) {
 	alive()
 	for _, x := range []struct {
 		what string
-		send verbs.Send
+		send verbs.Request
 		want verbs.Status
 	}{
-		{"a Send", verbs.Send{SGL: yours.mr.SGL(0, 8)}, verbs.StatusInvalidPD},
-		{"an RDMA Write", verbs.Send{Op: verbs.OpWrite, SGL: yours.mr.SGL(0, 8), Remote: theirs}, verbs.StatusInvalidPD},
-		{"an RDMA Read", verbs.Send{Op: verbs.OpRead, Local: yours.mr.SGE(0, 8), Remote: theirs}, verbs.StatusInvalidPD},
-		{"a Bind to its region", verbs.Send{Op: verbs.OpBind, Bind: mine.mw.Bind(yours.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
-		{"a Bind of its window", verbs.Send{Op: verbs.OpBind, Bind: yours.mw.Bind(mine.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
-		{"an Invalidate", verbs.Send{Op: verbs.OpInvalidate, Invalidate: yours.mr.STag()}, verbs.StatusInvalidPD},
+		{"a Send", verbs.Request{SGL: yours.mr.SGL(0, 8)}, verbs.StatusInvalidPD},
+		{"an RDMA Write", verbs.Request{Op: verbs.OpWrite, SGL: yours.mr.SGL(0, 8), Remote: theirs}, verbs.StatusInvalidPD},
+		{"an RDMA Read", verbs.Request{Op: verbs.OpRead, Local: yours.mr.SGE(0, 8), Remote: theirs}, verbs.StatusInvalidPD},
+		{"a Bind to its region", verbs.Request{Op: verbs.OpBind, Bind: mine.mw.BindRequest(yours.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
+		{"a Bind of its window", verbs.Request{Op: verbs.OpBind, Bind: yours.mw.BindRequest(mine.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
+		{"an Invalidate", verbs.Request{Op: verbs.OpInvalidate, Invalidate: yours.mr.STag()}, verbs.StatusInvalidPD},
 	} {
 		t.Part("%s", x.what)
 		qp := mine.qp(n)
@@ -204,7 +204,7 @@ func noTrust(t *conformance.T) {
 	require.Equal(t, make([]byte, 64), yours.mr.Bytes(), "the other's memory")
 	empty(t, yours.cq)
 	t.Part("what is in use cannot be taken away")
-	require.ErrorIs(t, yours.pd.Dealloc(), verbs.ErrPDInUse)
+	require.ErrorIs(t, yours.pd.Deallocate(), verbs.ErrPDInUse)
 	require.ErrorIs(t, yours.cq.Destroy(), verbs.ErrCQInUse)
 	alive()
 	t.Part("")
@@ -218,7 +218,7 @@ func buffersOwned(t *conformance.T) {
 	first, last := pages.Address(0), pages.Address(1)
 	freed := n.pages(1, 4096)
 	gone := freed.Address(0)
-	require.NoError(t, freed.Free())
+	require.NoError(t, freed.Deallocate())
 	for what, list := range map[string][]uint64{
 		"nothing": {0}, "far behind": {last + 1<<40}, "freed": {gone}, "within a page": {first + 8},
 		"one of two": {first, gone}, "the last address": {^uint64(0) &^ 4095},
@@ -232,7 +232,7 @@ func buffersOwned(t *conformance.T) {
 		require.NoError(t, err)
 		qp := n.newQP(verbs.QPConfig{Privileged: true})
 		p := rawPeer(t, qp, mpa.Initiator)
-		run(t, qp, verbs.Send{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+		run(t, qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: buffers, Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusInvalidPhysBufferEntry)
 		terminated(t, p, 0x0000)
@@ -264,7 +264,7 @@ func greedyDetected(t *conformance.T) {
 	join := func(watched bool) (*verbs.QP, *wire.Peer) {
 		qp := n.newQP(verbs.QPConfig{SRQ: s})
 		if watched {
-			require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(0), ArmRQLimit: true}))
+			require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 		}
 		return qp, rawPeer(t, qp, mpa.Responder)
 	}
@@ -286,5 +286,5 @@ func greedyDetected(t *conformance.T) {
 	feed(fed + 8)
 	require.NoError(t, good.Send(aSend(2, []byte("modest"))))
 	completes(t, n.cq, verbs.Completion{ID: depth - low + 1, QP: modest.ID(), Op: verbs.OpRecv, Bytes: 6})
-	require.Equal(t, verbs.RTS, modest.State())
+	require.Equal(t, verbs.StateRTS, modest.State())
 }

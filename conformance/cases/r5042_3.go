@@ -50,13 +50,13 @@ func unprivilegedReach(t *conformance.T) {
 	require.NoError(t, err)
 	for _, x := range []struct {
 		what string
-		send verbs.Send
+		send verbs.Request
 		want verbs.Status
 	}{
-		{"to read", verbs.Send{SGL: theirs.SGL(0, 8)}, verbs.StatusInvalidPD},
-		{"to invalidate", verbs.Send{Op: verbs.OpInvalidate, Invalidate: theirs.STag()}, verbs.StatusInvalidPD},
-		{"to bind to", verbs.Send{Op: verbs.OpBind, Bind: n.newMW().Bind(theirs, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
-		{"to bind", verbs.Send{Op: verbs.OpBind, Bind: window.Bind(n.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
+		{"to read", verbs.Request{SGL: theirs.SGL(0, 8)}, verbs.StatusInvalidPD},
+		{"to invalidate", verbs.Request{Op: verbs.OpInvalidate, Invalidate: theirs.STag()}, verbs.StatusInvalidPD},
+		{"to bind to", verbs.Request{Op: verbs.OpBind, Bind: n.newMW().BindRequest(theirs, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
+		{"to bind", verbs.Request{Op: verbs.OpBind, Bind: window.BindRequest(n.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
 	} {
 		t.Part("what belongs to others, %s", x.what)
 		qp := n.newQP(verbs.QPConfig{})
@@ -85,7 +85,7 @@ func boundedByOwner(t *conformance.T) {
 	var pds []*verbs.PD
 	var cqs []*verbs.CQ
 	for range 2 {
-		pd, err := nic.AllocPD()
+		pd, err := nic.AllocatePD()
 		require.NoError(t, err)
 		cq, err := nic.CreateCQ(verbs.CQConfig{})
 		require.NoError(t, err)
@@ -104,7 +104,7 @@ func boundedByOwner(t *conformance.T) {
 		}},
 		{"region", func() (func() error, error) { r, err := pds[0].Register(memory, allRights); return r.Deregister, err }},
 		{"window", func() (func() error, error) { w, err := pds[0].AllocateWindow(); return w.Deallocate, err }},
-		{"page", func() (func() error, error) { p, err := nic.AllocPages(1, 4096); return p.Free, err }},
+		{"page", func() (func() error, error) { p, err := nic.AllocatePages(1, 4096); return p.Deallocate, err }},
 		{"CQ", func() (func() error, error) {
 			if cqs[1] != nil { // one of the two that are there makes room
 				require.NoError(t, cqs[1].Destroy())
@@ -141,13 +141,13 @@ func oneKindUsedUp(t *conformance.T) {
 		make func(n *node) error
 	}
 	kinds := []kind{
-		{"PD", func(n *node) error { return second(n.nic.AllocPD()) }},
+		{"PD", func(n *node) error { return second(n.nic.AllocatePD()) }},
 		{"CQ", func(n *node) error { return second(n.nic.CreateCQ(verbs.CQConfig{})) }},
 		{"QP", func(n *node) error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) }},
 		{"S-RQ", func(n *node) error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})) }},
 		{"region", func(n *node) error { return second(n.pd.Register(make([]byte, 8), allRights)) }},
 		{"window", func(n *node) error { return second(n.pd.AllocateWindow()) }},
-		{"page", func(n *node) error { return second(n.nic.AllocPages(1, 4096)) }},
+		{"page", func(n *node) error { return second(n.nic.AllocatePages(1, 4096)) }},
 		{"event handler", func(n *node) error { return second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
 	}
 	for _, used := range kinds {
@@ -180,7 +180,7 @@ func entriesGranted(t *conformance.T) {
 	require.NoError(t, second(nic.CreateCQ(verbs.CQConfig{Entries: 1})))
 	require.ErrorIs(t, second(nic.CreateCQ(verbs.CQConfig{Entries: 1})), verbs.ErrInsufficientResources)
 
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	events := logEvents(t, nic)
 	qp, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, RecvDepth: 16})
@@ -213,7 +213,7 @@ func foreignCQ(t *conformance.T) {
 	qp := mine.newQP(verbs.QPConfig{})
 	require.Same(t, mine.cq, attributes(t, qp).SendCQ)
 	postRecv(t, qp, verbs.Recv{ID: 4})
-	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	completes(t, mine.cq, verbs.Completion{ID: 4, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 	empty(t, yours.cq)
 }
@@ -254,21 +254,21 @@ func rightToTheBuffer(t *conformance.T) {
 	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
 	require.NoError(t, err)
 	small := n.register(64, allRights|verbs.BindWindow)
-	beyond := n.newMW().Bind(small, 60, 4, remoteRights, 1)
+	beyond := n.newMW().BindRequest(small, 60, 4, remoteRights, 1)
 	beyond.Length = 5
 	zero := verbs.SGE{Length: 8, TO: pages.Address(0)}
 	for _, x := range []struct {
 		what string
-		send verbs.Send
+		send verbs.Request
 		want verbs.Status
 	}{
-		{"a Send from the STag of zero", verbs.Send{SGL: []verbs.SGE{zero}}, verbs.StatusInvalidSTag},
-		{"an RDMA Write from it", verbs.Send{Op: verbs.OpWrite, SGL: []verbs.SGE{zero}, Remote: verbs.Remote{STag: 7}}, verbs.StatusInvalidSTag},
-		{"an RDMA Read to it", verbs.Send{Op: verbs.OpRead, Local: zero, Remote: verbs.Remote{STag: 7}}, verbs.StatusInvalidSTag},
-		{"Fast-Register", verbs.Send{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+		{"a Send from the STag of zero", verbs.Request{SGL: []verbs.SGE{zero}}, verbs.StatusInvalidSTag},
+		{"an RDMA Write from it", verbs.Request{Op: verbs.OpWrite, SGL: []verbs.SGE{zero}, Remote: verbs.Remote{STag: 7}}, verbs.StatusInvalidSTag},
+		{"an RDMA Read to it", verbs.Request{Op: verbs.OpRead, Local: zero, Remote: verbs.Remote{STag: 7}}, verbs.StatusInvalidSTag},
+		{"Fast-Register", verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: pages.List(0, 64), Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusNotPrivileged},
-		{"Bind beyond its region", verbs.Send{Op: verbs.OpBind, Bind: beyond}, verbs.StatusBaseBounds},
+		{"Bind beyond its region", verbs.Request{Op: verbs.OpBind, Bind: beyond}, verbs.StatusBaseBounds},
 	} {
 		t.Part("%s", x.what)
 		qp := n.newQP(verbs.QPConfig{})

@@ -49,7 +49,7 @@ func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
 		bad := x.ulpdu(b)
 		r.send(bad)
 		r.terminated(x.code, bad, x.read)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		want := verbs.StatusInvalidateSTag
 		if x.event != 0 {
 			r.events(x.event)
@@ -190,7 +190,7 @@ func octetsBeside(t *conformance.T) {
 			switch {
 			case x.wraps || x.off < 0 || x.off+x.size > n:
 				r.terminated(code, segment, !write)
-				r.ended(verbs.Error)
+				r.ended(verbs.StateError)
 				r.events(event)
 			case write:
 				r.settled()
@@ -236,7 +236,7 @@ func revokedWithin(t *conformance.T) {
 		same(t, b.first, after, "what was placed before")
 		r.send(rest)
 		r.terminated(0x1100, bad, false)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventProtSTag)
 		b.unchanged()
 	}
@@ -261,6 +261,6 @@ func revokedWithin(t *conformance.T) {
 
 // invalidate is Invalidate Local STag, done.
 func (r *rig) invalidate(tag uint32) {
-	r.post(verbs.Send{ID: 0x1A, Op: verbs.OpInvalidate, Invalidate: verbs.STag(tag)})
+	r.post(verbs.Request{ID: 0x1A, Op: verbs.OpInvalidate, Invalidate: verbs.STag(tag)})
 	r.completions(verbs.Completion{ID: 0x1A, Op: verbs.OpInvalidate})
 }

@@ -48,13 +48,13 @@ func (n *neighbour) goesOn() {
 		n.send(aWrite(n.b.tag(), n.b.at(100), data))
 		n.b.gets(100, data)
 		same(n.t, n.b.first, n.fetch(n.b, 0, 256), "what the neighbour's peer reads")
-		n.post(verbs.Send{ID: uint64(n.count), SGL: n.b.sgl(0, 16)})
+		n.post(verbs.Request{ID: uint64(n.count), SGL: n.b.sgl(0, 16)})
 		n.expect(aSend(uint32(n.count), data))
 		n.completionsOf(n.SendCQ, verbs.Completion{ID: uint64(n.count)})
 	}
 	n.incomplete()
 	n.events()
-	n.state(verbs.RTS)
+	n.state(verbs.StateRTS)
 	n.b.unchanged()
 }
 
@@ -111,7 +111,7 @@ func nothingInCommon(t *conformance.T) {
 		}
 		require.Equalf(t, x.code, code, "the Terminate Message: %#04x", code)
 		r.finished()
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		n.goesOn()
 	}
 }
@@ -136,7 +136,7 @@ func whoDrains(t *conformance.T) {
 		marker := aWrite(nowhere, 0, []byte("marker"))
 		m.send(marker)
 		m.terminated(0x1100, marker, false)
-		m.ended(verbs.Error)
+		m.ended(verbs.StateError)
 		want = append(want, verbs.EventProtSTag)
 		var e upper.Events
 		require.NoError(t, u.Events(upper.EventsArgs{N: seen + len(want), Timeout: m.patience()}, &e))
@@ -190,7 +190,7 @@ func readQueuesApart(t *conformance.T) {
 			works.sendAtOnce(requests...)
 			works.expect(responses...)
 		}
-		works.state(verbs.RTS)
+		works.state(verbs.StateRTS)
 		works.events()
 	}
 	served()
@@ -199,7 +199,7 @@ func readQueuesApart(t *conformance.T) {
 	exceeds := openIn(t, u, setup{qp: args, narrow: true})
 	exceeds.keepsIRD(2)
 	served()
-	holds.state(verbs.RTS)
+	holds.state(verbs.StateRTS)
 	holds.events()
 	t.Part("its own queue pair takes no more than its IRD either")
 	more := aReadRequest(works.nextRead(), read{nowhere, 0, size, big.tag(), big.at(0)})
@@ -237,7 +237,7 @@ func readQueuesOfPool(t *conformance.T) {
 	n.events.are(verbs.Event{ID: verbs.EventIRRQTooMany, QP: n.qp.ID()}) // before anything is read
 	terminated(t, greedy, 0x1202)
 	serve(3)
-	require.Equal(t, verbs.RTS, other.State())
+	require.Equal(t, verbs.StateRTS, other.State())
 }
 
 // overflowEnds fills a CQ of four with eight completions, between traffic of a queue
@@ -258,7 +258,7 @@ func overflowEnds(t *conformance.T) {
 	}
 	n.goesOn()
 	r.terminated(0x0207, nil, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventCQRQError)
 	n.goesOn()
 	var e upper.Events

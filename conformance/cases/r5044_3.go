@@ -58,12 +58,12 @@ func oneSegmentEach(t *conformance.T) {
 		b := r.region(200_000, allRights)
 		remote := verbs.Remote{STag: 0x55, TO: 0x6600}
 		r.post(
-			verbs.Send{ID: 1, SGL: b.sgl(0, 5)},
-			verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(1, 0), Remote: remote},
-			verbs.Send{ID: 3, SGL: b.sgl(7, 0)},
-			verbs.Send{ID: 4, Op: verbs.OpWrite, SGL: b.sgl(3, 150_001), Remote: remote},
-			verbs.Send{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 9), Remote: remote},
-			verbs.Send{ID: 6, SGL: b.sgl(0, 150_003)},
+			verbs.Request{ID: 1, SGL: b.sgl(0, 5)},
+			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(1, 0), Remote: remote},
+			verbs.Request{ID: 3, SGL: b.sgl(7, 0)},
+			verbs.Request{ID: 4, Op: verbs.OpWrite, SGL: b.sgl(3, 150_001), Remote: remote},
+			verbs.Request{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 9), Remote: remote},
+			verbs.Request{ID: 6, SGL: b.sgl(0, 150_003)},
 		)
 		r.expect(aSend(1, b.first[:5]), aWrite(0x55, 0x6600, nil), aSend(2, nil))
 		r.wholeMessage(aWrite(0x55, 0x6600, nil), b.first[3:150_004])
@@ -224,7 +224,7 @@ func padOctets(t *conformance.T) {
 			}
 			r.twisted(data, twist{pad: pad, blind: true})
 			r.terminated(0x2002)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(verbs.EventBadCRC)
 			buffers[1].unchanged()
 		}

@@ -63,7 +63,7 @@ func reservedHalf(t *conformance.T) {
 			}
 			r.twisted(data, twist{reserved: half, blind: true})
 			r.terminated(0x2002)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(verbs.EventBadCRC)
 			b[3].unchanged()
 		}
@@ -135,7 +135,7 @@ func pointerElsewhere(t *conformance.T) {
 					r.terminated(code)
 				}
 				r.shut()
-				r.ended(verbs.Error)
+				r.ended(verbs.StateError)
 				r.events(event)
 				b[0].unchanged()
 				b[1].unchanged()
@@ -186,7 +186,7 @@ func leadingMarker(t *conformance.T) {
 				r.terminated(0x2002)
 			}
 			r.shut()
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(verbs.EventBadCRC)
 			b[at].unchanged()
 		}
@@ -222,7 +222,7 @@ func crcOverMarkers(t *conformance.T) {
 			bad[off] ^= 0x10
 			r.raw(bad)
 			r.terminated(0x2002)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(verbs.EventBadCRC)
 			b[1].unchanged()
 		}

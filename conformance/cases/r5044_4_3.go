@@ -73,8 +73,8 @@ func markerEvery512(t *conformance.T) {
 		r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
 		b := r.region(100<<10, allRights)
 		r.post(
-			verbs.Send{ID: 1, SGL: b.sgl(0, 33)},
-			verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 100<<10), Remote: verbs.Remote{STag: 7, TO: 8}},
+			verbs.Request{ID: 1, SGL: b.sgl(0, 33)},
+			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 100<<10), Remote: verbs.Remote{STag: 7, TO: 8}},
 		)
 		const n = 100 << 10 // the Write and its headers are longer
 		stream := r.octets(n)

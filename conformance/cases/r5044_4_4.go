@@ -127,7 +127,7 @@ func mismatchCondemns(t *conformance.T) {
 			r := mpaOpen(t, mpaSetup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 			receive := r.recv(1, 64)[0]
 			region, sink := r.region(64, allRights), r.region(64, allRights)
-			r.post(verbs.Send{ID: 50, Op: verbs.OpRead, Local: sink.sge(0, 8), Remote: theirs})
+			r.post(verbs.Request{ID: 50, Op: verbs.OpRead, Local: sink.sge(0, 8), Remote: theirs})
 			r.expect(aReadRequest(1, read{sink.tag(), sink.at(0), 8, uint32(theirs.STag), theirs.TO}))
 			bad := r.out.fpdu(ulpdu(r, region, sink))
 			at := 2 + t.Rand().IntN(len(bad)-2)
@@ -136,7 +136,7 @@ func mismatchCondemns(t *conformance.T) {
 			bad[at] ^= bit
 			r.raw(bad)
 			r.terminated(0x2002)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(verbs.EventBadCRC)
 			r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 			r.completionsOf(r.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})

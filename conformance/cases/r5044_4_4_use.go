@@ -84,7 +84,7 @@ func bothWithoutCRC(t *conformance.T) {
 			r.expect(aSend(1, nil), aSend(2, region.first[:1]))
 			require.Equal(t, 2+18+0+4+2+18+1+3+4, r.in.at-at)
 			r.wholeMessage(aSend(3, nil), region.first)
-			r.state(verbs.RTS)
+			r.state(verbs.StateRTS)
 			r.events()
 		}
 	}
@@ -149,7 +149,7 @@ func crcUnnoticed(t *conformance.T) {
 		u := r.next()
 		r.silent()
 		r.shut()
-		q := r.ended(verbs.Error)
+		q := r.ended(verbs.StateError)
 		require.NotNil(t, q.Terminate)
 		var e upper.Events
 		require.NoError(t, r.up.Events(upper.EventsArgs{}, &e))

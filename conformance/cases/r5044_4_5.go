@@ -117,8 +117,8 @@ func cutInto(t *conformance.T, n *node, emss int, markers bool, mulpdu int) {
 		t.Part("EMSS %d, markers %v, %d octets", emss, markers, octets)
 		sge := l.mr.SGL(0, octets)
 		post(t, l.qp,
-			verbs.Send{ID: 1, SGL: sge},
-			verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: sge, Remote: theirs},
+			verbs.Request{ID: 1, SGL: sge},
+			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: sge, Remote: theirs},
 		)
 		require.Equal(t, lengths(octets, 18, mulpdu), sentIn(w), "the Send")
 		require.Equal(t, lengths(octets, 14, mulpdu), sentIn(w), "the RDMA Write")
@@ -164,8 +164,8 @@ func mulpduMost(t *conformance.T) {
 			t.Part("EMSS %d, markers %v", emss, markers)
 			l, w := overEMSS(t, n, emss, markers)
 			post(t, l.qp,
-				verbs.Send{ID: 1, SGL: big.SGL(0, 1<<20)},
-				verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: big.SGL(0, 1<<20), Remote: theirs},
+				verbs.Request{ID: 1, SGL: big.SGL(0, 1<<20)},
+				verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: big.SGL(0, 1<<20), Remote: theirs},
 			)
 			for _, header := range []int{18, 14} {
 				octets := 0
@@ -200,10 +200,10 @@ func nothingCutToFit(t *conformance.T) {
 				mulpdu = x.marked
 			}
 			l, w := overEMSS(t, n, x.emss, markers)
-			var list []verbs.Send
+			var list []verbs.Request
 			for i := range 60 {
 				octets := []int{1, 100, 9000, 3}[i%4]
-				list = append(list, verbs.Send{ID: uint64(i), SGL: l.mr.SGL(0, octets)})
+				list = append(list, verbs.Request{ID: uint64(i), SGL: l.mr.SGL(0, octets)})
 			}
 			post(t, l.qp, list...)
 			for i := range list {

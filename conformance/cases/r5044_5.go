@@ -88,7 +88,7 @@ func anySegmentation(t *conformance.T) {
 			for i := range b {
 				b[i].unchanged()
 			}
-			r.state(verbs.RTS)
+			r.state(verbs.StateRTS)
 			r.events()
 		}
 	}

@@ -198,7 +198,7 @@ func revisionReceived(t *conformance.T) {
 			}
 			r.full(frameC)
 			r.settled()
-			r.state(verbs.RTS)
+			r.state(verbs.StateRTS)
 		}
 	}
 }

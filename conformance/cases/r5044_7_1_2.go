@@ -51,7 +51,7 @@ func (r *mpaRig) unconnected() {
 	var c upper.Connection
 	err := r.up.Connected(upper.Wait{Of: r.QP, Timeout: hush}, &c)
 	require.Error(r.t, err, "the startup is over: %+v", c)
-	r.state(verbs.Idle)
+	r.state(verbs.StateIdle)
 }
 
 // responderWaits: without a whole Request there is no octet from a Responder.
@@ -69,7 +69,7 @@ func responderWaits(t *conformance.T) {
 		r.raw(frame[n:])
 		require.Equal(t, replyFrame(frameC, 1, nil), r.frame(), "the Reply")
 		r.full(frameC | frameM)
-		r.state(verbs.RTS)
+		r.state(verbs.StateRTS)
 	}
 }
 
@@ -91,7 +91,7 @@ func initiatorWaits(t *conformance.T) {
 		r.incomplete()
 		r.raw(frame[n:])
 		r.full(frameC)
-		r.state(verbs.RTS)
+		r.state(verbs.StateRTS)
 		r.expect(aSend(1, b.first))
 	}
 }
@@ -194,7 +194,7 @@ func rejectedStartup(t *conformance.T) {
 		c := r.connection()
 		require.True(t, c.Rejected, "what the program is told: %+v", c)
 		same(t, data, c.PrivateData, "the private data")
-		r.state(verbs.Idle)
+		r.state(verbs.StateIdle)
 		r.incomplete()
 	}
 }
@@ -260,7 +260,7 @@ func badFirst(t *conformance.T) {
 			r.twisted([]byte("first"), x.twist)
 			r.closed()
 			r.shut()
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(x.event)
 			all := r.poll(r.SendCQ, 2, r.patience()) // of both queues
 			require.Len(t, all, 2)

@@ -100,9 +100,9 @@ func sameOctet(t *conformance.T) {
 func queuePairFirst(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{})
-	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS}), verbs.ErrInvalidLLPStream)
+	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	l.recv(1)
-	for _, s := range []verbs.State{verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error} {
+	for _, s := range []verbs.State{verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
 		t.Part("a queue pair in %v", s)
 		busy := n.into(s, verbs.QPConfig{})
 		w, y := byHand(t)
@@ -111,7 +111,7 @@ func queuePairFirst(t *conformance.T) {
 		require.NoError(t, err)
 		require.ErrorIs(t, second(req.Accept(t.Context(), busy.qp, cm.Config{})), verbs.ErrInvalidState)
 		w.mute()
-		if s == verbs.Error {
+		if s == verbs.StateError {
 			require.NoError(t, second(req.Accept(t.Context(), l.qp, cm.Config{})))
 			require.Equal(t, replyFrame(frameC, 1, nil), w.frame())
 			w.send(aSend(1, []byte("at once")))
@@ -175,7 +175,7 @@ func openAfterRejection(t *conformance.T) {
 		require.Equal(t, requestFrame(frameC, 1, nil), w.frame())
 		w.mute() // no FPDU
 		talks(t, w, y)
-		require.Equal(t, verbs.Idle, l.qp.State())
+		require.Equal(t, verbs.StateIdle, l.qp.State())
 	}
 	empty(t, l.sq)
 	l.join()

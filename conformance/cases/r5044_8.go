@@ -130,7 +130,7 @@ func nothingMore(t *conformance.T) {
 			}
 			r.raw(all)
 			r.terminated(x.code)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(x.event)
 			want := []verbs.Completion{r.got(1, 500)}
 			for i := range uint64(11) {
@@ -183,9 +183,9 @@ func oneVersion(t *conformance.T) {
 		r := mpaOpen(t, mpaSetup{play: play})
 		b := r.region(100, allRights)
 		r.post(
-			verbs.Send{ID: 1, SGL: b.sgl(0, 4)},
-			verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 4), Remote: theirs},
-			verbs.Send{ID: 3, Op: verbs.OpRead, Local: b.sge(0, 4), Remote: theirs},
+			verbs.Request{ID: 1, SGL: b.sgl(0, 4)},
+			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 4), Remote: theirs},
+			verbs.Request{ID: 3, Op: verbs.OpRead, Local: b.sge(0, 4), Remote: theirs},
 		)
 		for range 3 {
 			u := r.next()

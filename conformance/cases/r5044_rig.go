@@ -93,7 +93,7 @@ func (r *mpaRig) refused(why string) {
 	c := r.connection()
 	require.Contains(r.t, c.Failed, why, "what the program is told")
 	require.False(r.t, c.Rejected, "a failure is no refusal by the other program")
-	r.state(verbs.Idle)
+	r.state(verbs.StateIdle)
 	r.drop()
 }
 
@@ -123,9 +123,9 @@ func (r *mpaRig) settled() {
 // posts has the queue pair send octets of a buffer, as Sends of these lengths, all
 // in one list.
 func (r *mpaRig) posts(b *buffer, lengths ...int) {
-	var list []verbs.Send
+	var list []verbs.Request
 	for i, n := range lengths {
-		list = append(list, verbs.Send{ID: uint64(i + 1), SGL: b.sgl(0, n)})
+		list = append(list, verbs.Request{ID: uint64(i + 1), SGL: b.sgl(0, n)})
 	}
 	r.post(list...)
 }
@@ -133,7 +133,7 @@ func (r *mpaRig) posts(b *buffer, lengths ...int) {
 // failed says that the queue pair ends in Error with this event, and that its
 // receives, so many, are flushed.
 func (r *mpaRig) failed(event verbs.EventID, receives int) {
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(event)
 	var want []verbs.Completion
 	for i := range receives {

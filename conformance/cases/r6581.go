@@ -146,7 +146,7 @@ func (r *rig) answers(first, second uint16) (a, b uint16) {
 func (r *rig) fails() upper.Connection {
 	c := r.connected()
 	require.NotEmpty(r.t, c.Failed, "the startup of the side under test: %+v", c)
-	r.state(verbs.Idle)
+	r.state(verbs.StateIdle)
 	return c
 }
 
@@ -155,7 +155,7 @@ func (r *rig) fails() upper.Connection {
 func (r *rig) works(msn uint32) {
 	b := r.region(64, allRights)
 	mine := func() {
-		r.post(verbs.Send{ID: 11, SGL: b.sgl(0, 5)})
+		r.post(verbs.Request{ID: 11, SGL: b.sgl(0, 5)})
 		r.expect(aSend(msn, b.first[:5]))
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 11})
 	}
@@ -180,7 +180,7 @@ func (r *rig) works(msn uint32) {
 func (r *rig) keepsORD(ord int) {
 	b := r.region(64, allRights)
 	for i := range ord + 3 {
-		r.post(verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(i, 1), Remote: verbs.Remote{STag: 7, TO: uint64(i)}})
+		r.post(verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: b.sge(i, 1), Remote: verbs.Remote{STag: 7, TO: uint64(i)}})
 	}
 	request := func(i int) []byte {
 		return aReadRequest(uint32(i+1), read{b.tag(), b.at(i), 1, 7, uint64(i)})
@@ -217,5 +217,5 @@ func (r *rig) keepsIRD(ird int) {
 	r.send(more)
 	r.events(verbs.EventIRRQTooMany) // before anything is read
 	r.eventuallyTerminated(0x1202, more, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 }

@@ -177,7 +177,7 @@ func plainAfterEnhanced(t *conformance.T) {
 		require.NoError(t, p.Send(aSend(1, []byte("received"))))
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: qp.ID(), Op: verbs.OpRecv, Bytes: 8})
 		require.Equal(t, "received", string(n.mr.Bytes()[:8]))
-		run(t, qp, verbs.Send{ID: 2, SGL: n.mr.SGL(0, 4)}, verbs.StatusSuccess)
+		run(t, qp, verbs.Request{ID: 2, SGL: n.mr.SGL(0, 4)}, verbs.StatusSuccess)
 		u, err := p.Next()
 		require.NoError(t, err)
 		require.Equal(t, aSend(1, []byte("rece")), u)

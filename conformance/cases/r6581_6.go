@@ -44,7 +44,7 @@ func rtrFirst(t *conformance.T) {
 		t.Part("kind %d", kind)
 		r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: uint8(kind)})
 		b := r.region(64, allRights)
-		send := func(i int) verbs.Send { return verbs.Send{ID: uint64(i), SGL: b.sgl(i, 3)} }
+		send := func(i int) verbs.Request { return verbs.Request{ID: uint64(i), SGL: b.sgl(i, 3)} }
 		const early, late = 8, 24
 		for i := range early {
 			r.post(send(i))

@@ -116,7 +116,7 @@ func responderORD(t *conformance.T) {
 	_, second := r.asks(0, 4)
 	require.Zero(t, second&depthBits, "ORD of the Reply")
 	b := r.region(8, allRights)
-	r.post(verbs.Send{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: verbs.Remote{STag: 7}})
+	r.post(verbs.Request{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 1), Remote: verbs.Remote{STag: 7}})
 	r.terminated(0x0000, nil, false) // with no RDMA Read Request before it
 	r.completions(verbs.Completion{ID: 5, Op: verbs.OpRead, Status: verbs.StatusZeroReadResources})
 }

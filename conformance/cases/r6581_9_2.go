@@ -236,7 +236,7 @@ func otherModel(t *conformance.T) {
 func localStartupError(t *conformance.T) {
 	for what, lose := range map[string]func(*rig) error{
 		"destroyed": func(r *rig) error { return r.up.Destroy(r.QP, &upper.None{}) },
-		"in Error":  func(r *rig) error { return r.modify(upper.ModifyArgs{Next: verbs.Error}) },
+		"in Error":  func(r *rig) error { return r.modify(upper.ModifyArgs{Next: verbs.StateError}) },
 	} {
 		for _, p2p := range []bool{false, true} {
 			t.Part("%s, P2P %v", what, p2p)

@@ -41,7 +41,7 @@ func newVictim(t *conformance.T, s setup) *victim {
 	if v.play == conformance.Responder {
 		v.send(aWrite(0, 0, nil))
 	}
-	v.post(verbs.Send{ID: 50, Op: verbs.OpRead, Local: v.sink.sge(0, 8), Remote: verbs.Remote{STag: 0x55, TO: 0x66}})
+	v.post(verbs.Request{ID: 50, Op: verbs.OpRead, Local: v.sink.sge(0, 8), Remote: verbs.Remote{STag: 0x55, TO: 0x66}})
 	v.expect(aReadRequest(1, read{v.sink.tag(), v.sink.at(0), 8, 0x55, 0x66}))
 	return v
 }
@@ -67,7 +67,7 @@ func (v *victim) rejectedAs(x *rejection, u []byte) {
 		u = nil
 	}
 	v.terminated(x.code, u, x.readToo)
-	v.ended(verbs.Error)
+	v.ended(verbs.StateError)
 	if x.event != 0 {
 		v.events(x.event)
 		x.status = verbs.StatusFlushed
@@ -79,7 +79,7 @@ func (v *victim) rejectedAs(x *rejection, u []byte) {
 	v.region.unchanged()
 	v.sink.unchanged()
 	v.receive.unchanged()
-	n, err := v.tryPost(verbs.Send{})
+	n, err := v.tryPost(verbs.Request{})
 	require.ErrorIs(v.t, err, verbs.ErrInvalidState, "PostSQ behind the error")
 	require.Zero(v.t, n)
 }
@@ -94,7 +94,7 @@ func (r *rig) windowOf(b *buffer, off, n int, access verbs.Access) verbs.STag {
 	var w upper.Window
 	require.NoError(r.t, r.up.AllocateWindow(0, &w), "Allocate Memory Window")
 	stag := w.STag + 1
-	r.post(verbs.Send{ID: 0xB1, Op: verbs.OpBind, Bind: &verbs.Bind{
+	r.post(verbs.Request{ID: 0xB1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
 		Window: stag, Region: b.STag, VA: b.at(off), Length: uint64(n), Access: access,
 	}})
 	r.completions(verbs.Completion{ID: 0xB1, Op: verbs.OpBind})

@@ -114,14 +114,14 @@ func (b *buffer) deregister() {
 }
 
 // post posts to the Send Queue, in one call. All has to be taken.
-func (s *subject) post(sends ...verbs.Send) {
+func (s *subject) post(sends ...verbs.Request) {
 	n, err := s.tryPost(sends...)
 	require.NoError(s.t, err, "PostSQ")
 	require.Len(s.t, sends, n, "posted")
 }
 
 // tryPost is post, with its result.
-func (s *subject) tryPost(sends ...verbs.Send) (int, error) {
+func (s *subject) tryPost(sends ...verbs.Request) (int, error) {
 	var p upper.Posted
 	err := s.up.PostSend(upper.PostSendArgs{QP: s.QP, Sends: sends}, &p)
 	return p.N, err
@@ -247,5 +247,5 @@ func (s *subject) modify(a upper.ModifyArgs) error {
 
 // close is Modify QP to Closing, from RTS.
 func (s *subject) close() {
-	require.NoError(s.t, s.modify(upper.ModifyArgs{Next: verbs.Closing}), "Modify QP to Closing")
+	require.NoError(s.t, s.modify(upper.ModifyArgs{Next: verbs.StateClosing}), "Modify QP to Closing")
 }

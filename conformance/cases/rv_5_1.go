@@ -65,7 +65,7 @@ func scopeOfSTags(t *conformance.T) {
 	before := slices.Clone(theirs.Bytes())
 
 	w.b.remotely(theirs.Remote(0), 0x1100, 0x0100)
-	run(t, w.b.qp, verbs.Send{ID: 1, SGL: theirs.SGL(0, 8)}, verbs.StatusInvalidSTag)
+	run(t, w.b.qp, verbs.Request{ID: 1, SGL: theirs.SGL(0, 8)}, verbs.StatusInvalidSTag)
 	assert.Equal(t, before, theirs.Bytes(), "the memory of the other RNIC")
 
 	// One index may be in use at both, and means two regions.
@@ -195,8 +195,8 @@ func closeKnowsEverything(t *conformance.T) {
 	for name, qp := range streams {
 		peers[name] = rawPeer(t, qp, mpa.Initiator)
 	}
-	run(t, rts, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: bound.Bind(under, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
-	for next, qp := range map[verbs.State]*verbs.QP{verbs.Closing: closing, verbs.Terminate: terminate, verbs.Error: failed} {
+	run(t, rts, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: bound.BindRequest(under, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	for next, qp := range map[verbs.State]*verbs.QP{verbs.StateClosing: closing, verbs.StateTerminate: terminate, verbs.StateError: failed} {
 		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: next}))
 		require.Equal(t, next, qp.State())
 	}
@@ -235,7 +235,7 @@ func closeFreesEverything(t *conformance.T) {
 	go func() {
 		defer close(writer)
 		for n := 0; ; n++ {
-			_, err := w.a.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 32<<10), Remote: sink.Remote(1 << 10)})
+			_, err := w.a.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 32<<10), Remote: sink.Remote(1 << 10)})
 			if err != nil {
 				return
 			}
@@ -257,7 +257,7 @@ func closeFreesEverything(t *conformance.T) {
 	want := slices.Clone(memory)
 	again := openRNIC(t, verbs.Config{ID: id, Limits: small})
 	exhaust(t, again, small)
-	ends(t, w.a.qp, verbs.Error)
+	ends(t, w.a.qp, verbs.StateError)
 	<-writer
 	assert.Equal(t, want, memory, "what the program wrote after Close")
 	assert.ErrorIs(t, second(w.b.cq.PollOne()), verbs.ErrInvalidRNIC)

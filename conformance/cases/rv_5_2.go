@@ -24,7 +24,7 @@ func qpInOnePD(t *conformance.T) {
 	w := newWorld(t, worldConfig{Idle: true})
 	n := w.a
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	for name, pd := range map[string]*verbs.PD{"no PD": nil, "a deallocated PD": dead} {
 		_, err := n.nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: n.cq, RecvCQ: n.cq})
 		assert.ErrorIs(t, err, verbs.ErrInvalidPD, name)
@@ -36,8 +36,8 @@ func qpInOnePD(t *conformance.T) {
 	connect(t, qp, w.b.qp)
 	assert.Same(t, other, attributes(t, qp).PD, "with a stream")
 	// It is in no other PD: a region of the first is out of its reach.
-	run(t, qp, verbs.Send{ID: 1, SGL: n.mr.SGL(0, 8)}, verbs.StatusInvalidPD)
-	ends(t, qp, verbs.Error)
+	run(t, qp, verbs.Request{ID: 1, SGL: n.mr.SGL(0, 8)}, verbs.StatusInvalidPD)
+	ends(t, qp, verbs.StateError)
 	assert.Same(t, other, attributes(t, qp).PD, "after the stream")
 }
 
@@ -70,11 +70,11 @@ func manyInOnePD(t *conformance.T) {
 	assert.Len(t, indexes, 6, "STag indexes")
 	want := append(append(append([]byte(nil), regions[0].Bytes()[0:50]...), regions[1].Bytes()[1:51]...), regions[2].Bytes()[2:52]...)
 	for i, qp := range qps { // each gathers from all regions, and binds a window
-		run(t, qp, verbs.Send{ID: 1, SGL: sgl}, verbs.StatusSuccess)
+		run(t, qp, verbs.Request{ID: 1, SGL: sgl}, verbs.StatusSuccess)
 		c := await(t, w.b.cq, 1)[0]
 		assert.EqualValues(t, 150, c.Bytes)
 		assert.Equal(t, want, w.b.mr.Bytes()[i*256:i*256+150], "what queue pair %d sent", i)
-		run(t, qp, verbs.Send{ID: 2, Op: verbs.OpBind, Bind: windows[i].Bind(regions[i], 0, 100, remoteRights, 1)}, verbs.StatusSuccess)
+		run(t, qp, verbs.Request{ID: 2, Op: verbs.OpBind, Bind: windows[i].BindRequest(regions[i], 0, 100, remoteRights, 1)}, verbs.StatusSuccess)
 	}
 }
 
@@ -82,7 +82,7 @@ func regionInOnePD(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.a
 	dead, other := n.newPD(), n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	_, err := dead.Register(make([]byte, 8), verbs.LocalRead)
 	require.ErrorIs(t, err, verbs.ErrInvalidPD)
 	mr := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
@@ -92,16 +92,16 @@ func regionInOnePD(t *conformance.T) {
 	// A queue pair of that PD may use it, one of another may not, near or far.
 	near := n.newQP(verbs.QPConfig{PD: other})
 	connect(t, near, w.b.newQP(verbs.QPConfig{}))
-	run(t, near, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusSuccess)
+	run(t, near, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusSuccess)
 	n.remotely(mr.Remote(0), 0x1102, 0x0103)
 	assert.Equal(t, make([]byte, 64), mr.Bytes(), "what the peer of another PD wrote")
-	run(t, n.qp, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusInvalidPD)
+	run(t, n.qp, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusInvalidPD)
 }
 
 func windowInOnePD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	dead, other := n.newPD(), n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	_, err := dead.AllocateWindow()
 	require.ErrorIs(t, err, verbs.ErrInvalidPD)
 	for _, pd := range []*verbs.PD{n.pd, other} {
@@ -143,7 +143,7 @@ func anyObjectInAnyPD(t *conformance.T) {
 // failsLocally posts one request to a queue pair of the node with a raw peer, and
 // says that it completes with this status, that the peer is told 0x0000 (figure 23),
 // and that what the queries tell is as it was.
-func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Send, want verbs.Status, queries ...func() any) {
+func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Request, want verbs.Status, queries ...func() any) {
 	before := make([]any, len(queries))
 	for i, q := range queries {
 		before[i] = q()
@@ -176,18 +176,18 @@ func bindAcrossPDs(t *conformance.T) {
 		{"window of another PD, unsignaled", foreign, n.mr, verbs.Unsignaled},
 		{"region of another PD, unsignaled", home, under, verbs.Unsignaled},
 	} {
-		b := c.mw.Bind(c.mr, 0, 64, remoteRights, 9)
-		n.failsLocally(c.name, n.newQP(verbs.QPConfig{}), verbs.Send{ID: 77, Op: verbs.OpBind, Flags: c.flags, Bind: b},
+		b := c.mw.BindRequest(c.mr, 0, 64, remoteRights, 9)
+		n.failsLocally(c.name, n.newQP(verbs.QPConfig{}), verbs.Request{ID: 77, Op: verbs.OpBind, Flags: c.flags, Bind: b},
 			verbs.StatusInvalidPD, queries(c.mw.Query), queries(c.mr.Query))
 		n.remotely(verbs.BindBuffer(b).Remote(0), 0x1100, 0x0100)
 	}
 	// All of one PD.
 	qp := n.newQP(verbs.QPConfig{})
 	rawPeer(t, qp, mpa.Initiator)
-	run(t, qp, verbs.Send{ID: 78, Op: verbs.OpBind, Bind: home.Bind(n.mr, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
+	run(t, qp, verbs.Request{ID: 78, Op: verbs.OpBind, Bind: home.BindRequest(n.mr, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
 	qp = n.newQP(verbs.QPConfig{PD: other})
 	rawPeer(t, qp, mpa.Initiator)
-	run(t, qp, verbs.Send{ID: 79, Op: verbs.OpBind, Bind: foreign.Bind(under, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
+	run(t, qp, verbs.Request{ID: 79, Op: verbs.OpBind, Bind: foreign.BindRequest(under, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
 }
 
 func fastRegisterAcrossPDs(t *conformance.T) {
@@ -196,13 +196,13 @@ func fastRegisterAcrossPDs(t *conformance.T) {
 	pages := n.pages(1, 4096)
 	foreign, err := other.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
 	require.NoError(t, err)
-	register := func(mr *verbs.MR) *verbs.FastRegister {
-		return &verbs.FastRegister{STag: mr.WithKey(5), Buffers: pages.List(0, 4096), Addressing: verbs.ZeroBased, Access: allRights}
+	register := func(mr *verbs.MR) *verbs.FastRegisterRequest {
+		return &verbs.FastRegisterRequest{STag: mr.WithKey(5), Buffers: pages.List(0, 4096), Addressing: verbs.ZeroBased, Access: allRights}
 	}
 	for name, flags := range map[string]verbs.Flags{"signaled": 0, "unsignaled": verbs.Unsignaled} {
 		f := register(foreign)
 		n.failsLocally(name, n.newQP(verbs.QPConfig{Privileged: true}),
-			verbs.Send{ID: 77, Op: verbs.OpFastRegister, Flags: flags, FastRegister: f}, verbs.StatusInvalidPD, queries(foreign.Query))
+			verbs.Request{ID: 77, Op: verbs.OpFastRegister, Flags: flags, FastRegister: f}, verbs.StatusInvalidPD, queries(foreign.Query))
 		n.remotely(verbs.FastRegisterBuffer(f).Remote(0), 0x1100, 0x0100)
 	}
 	for name, pd := range map[string]*verbs.PD{"own PD": n.pd, "the other PD": other} {
@@ -210,7 +210,7 @@ func fastRegisterAcrossPDs(t *conformance.T) {
 		require.NoError(t, err)
 		qp := n.newQP(verbs.QPConfig{PD: pd, Privileged: true})
 		rawPeer(t, qp, mpa.Initiator)
-		run(t, qp, verbs.Send{ID: 78, Op: verbs.OpFastRegister, FastRegister: register(mr)}, verbs.StatusSuccess)
+		run(t, qp, verbs.Request{ID: 78, Op: verbs.OpFastRegister, FastRegister: register(mr)}, verbs.StatusSuccess)
 		q, err := mr.Query()
 		require.NoError(t, err)
 		assert.True(t, q.Valid, name)

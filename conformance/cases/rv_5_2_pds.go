@@ -37,7 +37,7 @@ func pdsAllocatedHere(t *conformance.T) {
 		})
 	}
 	require.NoError(t, n.nic.Close())
-	_, err := n.nic.AllocPD()
+	_, err := n.nic.AllocatePD()
 	require.ErrorIs(t, err, verbs.ErrInvalidRNIC)
 }
 
@@ -49,7 +49,7 @@ func pdIDsAtOnce(t *conformance.T) {
 	for range workers {
 		wg.Go(func() {
 			for range each {
-				pd, err := nic.AllocPD()
+				pd, err := nic.AllocatePD()
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -75,7 +75,7 @@ func pdIDsOverTime(t *conformance.T) {
 	for range 500 {
 		if len(pds) > 0 && rng.IntN(2) == 0 {
 			i := rng.IntN(len(pds))
-			require.NoError(t, pds[i].Dealloc())
+			require.NoError(t, pds[i].Deallocate())
 			delete(live, pds[i].ID())
 			pds[i] = pds[len(pds)-1]
 			pds = pds[:len(pds)-1]
@@ -94,17 +94,17 @@ func pdIDsOverTime(t *conformance.T) {
 
 func pdDeallocatedByVerb(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{PDs: 1}})
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	mr, err := pd.Register(make([]byte, 8), verbs.LocalRead)
 	require.NoError(t, err)
-	_, err = nic.AllocPD()
+	_, err = nic.AllocatePD()
 	require.ErrorIs(t, err, verbs.ErrInsufficientResources)
 	require.NoError(t, mr.Deregister(), "the last thing in it")
-	_, err = nic.AllocPD()
+	_, err = nic.AllocatePD()
 	require.ErrorIs(t, err, verbs.ErrInsufficientResources, "an empty PD is one all the same")
-	require.NoError(t, pd.Dealloc())
-	_, err = nic.AllocPD()
+	require.NoError(t, pd.Deallocate())
+	_, err = nic.AllocatePD()
 	require.NoError(t, err)
 }
 
@@ -149,11 +149,11 @@ func pdInUse(t *conformance.T) {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 2}}})
 		pd := n.newPD()
 		leave := k.enter(n, pd)
-		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "with a %s", k.name)
-		require.ErrorIs(t, second(n.nic.AllocPD()), verbs.ErrInsufficientResources, "with a %s the PD is still there", k.name)
+		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a %s", k.name)
+		require.ErrorIs(t, second(n.nic.AllocatePD()), verbs.ErrInsufficientResources, "with a %s the PD is still there", k.name)
 		require.NoError(t, k.enter(n, pd)(), "one more %s", k.name)
 		require.NoError(t, leave(), "the %s works and can be taken away", k.name)
-		require.NoError(t, pd.Dealloc(), "without the %s", k.name)
-		require.NoError(t, second(n.nic.AllocPD()), "its place is free")
+		require.NoError(t, pd.Deallocate(), "without the %s", k.name)
+		require.NoError(t, second(n.nic.AllocatePD()), "its place is free")
 	}
 }

@@ -73,7 +73,7 @@ func trade(t *conformance.T, a, b *verbs.QP) {
 		postRecv(t, qp, verbs.Recv{ID: uint64(10 + i)})
 	}
 	for i, qp := range []*verbs.QP{a, b} {
-		post(t, qp, verbs.Send{ID: uint64(20 + i)})
+		post(t, qp, verbs.Request{ID: uint64(20 + i)})
 	}
 }
 
@@ -136,7 +136,7 @@ func (n *node) flush(cq *verbs.CQ, count int) *verbs.QP {
 	for i := range count {
 		postRecv(n.t, qp, verbs.Recv{ID: uint64(i + 1)})
 	}
-	require.NoError(n.t, qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(n.t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	return qp
 }
 
@@ -190,17 +190,17 @@ func cqOverflowStays(t *conformance.T) {
 	known := n.flush(other, 3)
 	victim, _ := w.pair(verbs.QPConfig{SendCQ: tiny, RecvCQ: tiny}, verbs.QPConfig{})
 	for id := range uint64(4) {
-		post(t, n.qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 8<<10), Remote: w.b.mr.Remote(int(id) * 8 << 10)})
+		post(t, n.qp, verbs.Request{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 8<<10), Remote: w.b.mr.Remote(int(id) * 8 << 10)})
 	}
-	post(t, victim, verbs.Send{ID: 1, Op: verbs.OpWrite}, verbs.Send{ID: 2, Op: verbs.OpWrite})
+	post(t, victim, verbs.Request{ID: 1, Op: verbs.OpWrite}, verbs.Request{ID: 2, Op: verbs.OpWrite})
 	n.events.are(verbs.Event{ID: verbs.EventCQOverflow, CQ: tiny.ID()}, verbs.Event{ID: verbs.EventCQSQOverflow, QP: victim.ID()})
-	ends(t, victim, verbs.Error)
+	ends(t, victim, verbs.StateError)
 
 	for id := range uint64(4) {
 		completes(t, n.cq, verbs.Completion{ID: id, QP: n.qp.ID(), Op: verbs.OpWrite})
 	}
 	moves(t, n.end(), w.b.end())
-	assert.Equal(t, verbs.RTS, n.qp.State())
+	assert.Equal(t, verbs.StateRTS, n.qp.State())
 	completes(t, other, flushed(known, 1, 3)...)
 	again := n.flush(other, 8)
 	completes(t, other, flushed(again, 1, 8)...)
@@ -215,15 +215,15 @@ func cqFewerEntriesThanRequests(t *conformance.T) {
 	// One more: that the peer has got the Writes does not mean that they have completed.
 	qp := w.a.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: depth + 1, RecvDepth: depth})
 	for id := range uint64(depth) {
-		post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, Flags: verbs.Unsignaled})
+		post(t, qp, verbs.Request{ID: id, Op: verbs.OpWrite, Flags: verbs.Unsignaled})
 		postRecv(t, qp, verbs.Recv{ID: id})
 	}
 	connect(t, qp, w.b.qp)
 	for id := range uint64(depth) {
-		run(t, w.b.qp, verbs.Send{ID: id}, verbs.StatusSuccess)
+		run(t, w.b.qp, verbs.Request{ID: id}, verbs.StatusSuccess)
 		completes(t, cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv})
 	}
-	run(t, qp, verbs.Send{ID: 99, Op: verbs.OpWrite}, verbs.StatusSuccess)
-	assert.Equal(t, verbs.RTS, qp.State())
+	run(t, qp, verbs.Request{ID: 99, Op: verbs.OpWrite}, verbs.StatusSuccess)
+	assert.Equal(t, verbs.StateRTS, qp.State())
 	w.a.quiet()
 }

@@ -72,7 +72,7 @@ func resizeUnderTraffic(t *conformance.T) {
 	for next[n.qp.ID()] < each || next[more.ID()] < each {
 		for i, qp := range []*verbs.QP{n.qp, more} {
 			for id := posted[qp.ID()]; id < each && id < next[qp.ID()]+depth; id++ {
-				post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 16), Remote: w.b.mr.Remote(16 * i)})
+				post(t, qp, verbs.Request{ID: id, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 16), Remote: w.b.mr.Remote(16 * i)})
 				posted[qp.ID()]++
 			}
 		}
@@ -84,7 +84,7 @@ func resizeUnderTraffic(t *conformance.T) {
 		}
 	}
 	empty(t, n.cq)
-	assert.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{n.qp.State(), more.State()})
+	assert.Equal(t, []verbs.State{verbs.StateRTS, verbs.StateRTS}, []verbs.State{n.qp.State(), more.State()})
 	n.quiet()
 }
 
@@ -145,7 +145,7 @@ func resizeNotBelow(t *conformance.T) {
 
 func cqDestroyedByVerb(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 1}})
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	cq, err := nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
@@ -207,8 +207,8 @@ func cqNothingAfter(t *conformance.T) {
 	there := w.b.newCQ(8)
 	qp, peer := w.pair(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{SendCQ: there, RecvCQ: there})
 	postRecv(t, qp, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
-	post(t, qp, verbs.Send{ID: 3, Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0)})
-	post(t, peer, verbs.Send{})
+	post(t, qp, verbs.Request{ID: 3, Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0)})
+	post(t, peer, verbs.Request{})
 	require.NoError(t, waiting.Destroy())
 	require.NoError(t, qp.Destroy())
 	require.NoError(t, cq.Destroy())

@@ -30,7 +30,7 @@ func incompleteQP(t *conformance.T) {
 	n := &node{t: t, nic: openRNIC(t, verbs.Config{Limits: l})}
 	n.pd, n.cq = n.newPD(), n.newCQ(8)
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	lost := n.newCQ(8)
 	require.NoError(t, lost.Destroy())
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func incompleteQP(t *conformance.T) {
 	qp := n.newQP(verbs.QPConfig{})
 	a := attributes(t, qp)
 	require.Same(t, n.pd, a.PD, "the PD")
-	require.ErrorIs(t, n.pd.Dealloc(), verbs.ErrPDInUse)
+	require.ErrorIs(t, n.pd.Deallocate(), verbs.ErrPDInUse)
 	// Defaults, as documented: what is not said is not missing.
 	require.Equal(t, []int{64, 64, 4, 4, 4, 8, 8}, []int{a.SendDepth, a.RecvDepth, a.SendSGE, a.WriteSGE, a.RecvSGE, a.IRD, a.ORD})
 }
@@ -73,12 +73,12 @@ func depthsOfQP(t *conformance.T) {
 		require.GreaterOrEqual(t, a.SendDepth, want[0], "SQ of %v", want)
 		require.GreaterOrEqual(t, a.RecvDepth, want[1], "RQ of %v", want)
 		for i := range a.SendDepth {
-			post(t, qp, verbs.Send{ID: uint64(i)})
+			post(t, qp, verbs.Request{ID: uint64(i)})
 		}
 		for i := range a.RecvDepth {
 			postRecv(t, qp, verbs.Recv{ID: uint64(i)})
 		}
-		require.ErrorIs(t, second(qp.PostSend(verbs.Send{})), verbs.ErrQueueFull, "SQ of %v", want)
+		require.ErrorIs(t, second(qp.PostSend(verbs.Request{})), verbs.ErrQueueFull, "SQ of %v", want)
 		require.ErrorIs(t, second(qp.PostRecv(verbs.Recv{})), verbs.ErrQueueFull, "RQ of %v", want)
 	}
 }
@@ -97,7 +97,7 @@ func cqForEachQueue(t *conformance.T) {
 		completes(t, l.rq, l.got(1, 3))
 		run(t, l.qp, l.aSend(11), verbs.StatusSuccess)
 		post(t, l.qp, l.aRead(12))
-		l.modify(verbs.Error)
+		l.modify(verbs.StateError)
 		completes(t, l.sq, l.sentAs(12, verbs.OpRead, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
 		empty(t, l.sq)
@@ -115,11 +115,11 @@ func privilegesOfQP(t *conformance.T) {
 	require.NoError(t, err)
 	for _, privileged := range []bool{false, true} {
 		requests := []struct {
-			req    verbs.Send
+			req    verbs.Request
 			refuse verbs.Status
 		}{
 			{fastRegister(mr.STag(), p.List(0, 8192), 1<<20, verbs.LocalRead), verbs.StatusNotPrivileged},
-			{verbs.Send{ID: 5, SGL: []verbs.SGE{physical(p, 0, 16)}}, verbs.StatusInvalidSTag},
+			{verbs.Request{ID: 5, SGL: []verbs.SGE{physical(p, 0, 16)}}, verbs.StatusInvalidSTag},
 		}
 		for _, r := range requests {
 			l := n.line(verbs.QPConfig{Privileged: privileged})
@@ -150,7 +150,7 @@ func identifierOfQP(t *conformance.T) {
 		run(t, l.qp, l.aSend(3), verbs.StatusSuccess)
 	}
 	for _, l := range lines {
-		post(t, l.qp, verbs.Send{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+		post(t, l.qp, verbs.Request{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 		completesAny(t, n.cq, verbs.Completion{ID: 4, QP: l.id, Status: verbs.StatusInvalidSTag},
 			verbs.Completion{ID: 2, QP: l.id, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 	}
@@ -211,7 +211,7 @@ func createdWithoutStream(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{})
 	a := attributes(t, l.qp)
-	require.Equal(t, verbs.Idle, a.State)
+	require.Equal(t, verbs.StateIdle, a.State)
 	require.Nil(t, a.Stream)
 	post(t, l.qp, l.aSend(1))
 	select {
@@ -245,8 +245,8 @@ func attributesOfQP(t *conformance.T) {
 		require.GreaterOrEqual(t, a.RecvDepth, 17, "in %v", s)
 		require.Equal(t, []bool{true, true, true, true, true},
 			[]bool{a.NoInboundRead, a.NoInboundWrite, a.NoBind, a.Privileged, a.GracefulReceive}, "in %v", s)
-		require.Equal(t, s == verbs.Idle || s == verbs.Error, a.Stream == nil, "the stream in %v", s)
-		if s == verbs.Terminate {
+		require.Equal(t, s == verbs.StateIdle || s == verbs.StateError, a.Stream == nil, "the stream in %v", s)
+		if s == verbs.StateTerminate {
 			require.Equal(t, []byte{0, 0, 0, 0}, a.Terminate.Raw, "the Terminate Message")
 		} else {
 			require.Nil(t, a.Terminate, "in %v", s)

@@ -24,14 +24,14 @@ var rv6_1_4 = []conformance.Case{
 func destroyedByVerbOnly(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 1}}})
 	id := n.qp.ID()
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	n.qp = nil
 	for range 3 {
 		runtime.GC()
 	}
 	create := func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) }
 	require.ErrorIs(t, create(), verbs.ErrInsufficientResources)
-	require.Equal(t, verbs.Error, n.nic.QP(id).State(), "it is there")
+	require.Equal(t, verbs.StateError, n.nic.QP(id).State(), "it is there")
 	require.NoError(t, n.nic.QP(id).Destroy())
 	require.NoError(t, create())
 }
@@ -45,7 +45,7 @@ func destroyGivesBack(t *conformance.T) {
 	for i := range 50 {
 		q := n.line(verbs.QPConfig{PD: pd, SRQ: srq, SendCQ: sq, RecvCQ: rq, IRD: 3, ORD: 3})
 		require.Equal(t, []int{3, 3}, []int{attributes(t, q.qp).IRD, attributes(t, q.qp).ORD}, "round %d: all of the pools", i)
-		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 		require.ErrorIs(t, sq.Destroy(), verbs.ErrCQInUse)
 		require.ErrorIs(t, rq.Destroy(), verbs.ErrCQInUse)
 		require.ErrorIs(t, srq.Destroy(), verbs.ErrSRQInUse)
@@ -58,7 +58,7 @@ func destroyGivesBack(t *conformance.T) {
 	require.NoError(t, srq.Destroy())
 	require.NoError(t, sq.Destroy())
 	require.NoError(t, rq.Destroy())
-	require.NoError(t, pd.Dealloc())
+	require.NoError(t, pd.Deallocate())
 }
 
 // destroyedIsGone destroys a queue pair while its peer writes: what the program does
@@ -80,9 +80,9 @@ func destroyedIsGone(t *conformance.T) {
 		kept := fill(make([]byte, 20000), 9)
 		copy(l.mr.Bytes()[8192:], kept)
 		for what, call := range map[string]func() error{
-			"Modify QP": func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.Error}) },
+			"Modify QP": func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) },
 			"Query QP":  func() error { return second(l.qp.Query()) },
-			"PostSQ":    func() error { return second(l.qp.PostSend(verbs.Send{})) },
+			"PostSQ":    func() error { return second(l.qp.PostSend(verbs.Request{})) },
 			"PostRQ":    func() error { return second(l.qp.PostRecv(verbs.Recv{})) },
 			"Destroy":   l.qp.Destroy,
 		} {
@@ -111,7 +111,7 @@ func destroyTakesStream(t *conformance.T) {
 	for _, s := range states {
 		t.Part("in %v", s)
 		l := n.into(s, verbs.QPConfig{})
-		if s == verbs.Idle || s == verbs.RTS {
+		if s == verbs.StateIdle || s == verbs.StateRTS {
 			l.recv(1, 2, 3)
 			post(t, l.qp, l.aSend(4), l.aRead(5), l.aSend(6))
 		}
@@ -133,19 +133,19 @@ func destroyWindowsBound(t *conformance.T) {
 	for what, unbind := range map[string]func(*line, *verbs.MW){
 		"deallocated": func(_ *line, w *verbs.MW) { require.NoError(t, w.Deallocate()) },
 		"invalidated": func(l *line, w *verbs.MW) {
-			run(t, l.qp, verbs.Send{ID: 2, Op: verbs.OpInvalidate, Invalidate: w.STag(1)}, verbs.StatusSuccess)
+			run(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: w.STag(1)}, verbs.StatusSuccess)
 		},
 		"deallocated in Error": func(l *line, w *verbs.MW) {
-			l.modify(verbs.Error)
+			l.modify(verbs.StateError)
 			refuses(t, "in Error", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
 			require.NoError(t, w.Deallocate())
 		},
 	} {
 		t.Part("%s", what)
 		l, w := n.line(verbs.QPConfig{}), n.newMW()
-		run(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: w.Bind(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+		run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: w.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 		refuses(t, "in RTS", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
-		require.Equal(t, verbs.RTS, l.qp.State())
+		require.Equal(t, verbs.StateRTS, l.qp.State())
 		clear(n.mr.Bytes()[:8])
 		l.tell(aWrite(uint32(w.STag(1)), n.mr.Base()+3, []byte{7}))
 		l.settle()

@@ -31,7 +31,7 @@ func streamRequired(t *conformance.T) {
 	l := n.loose(verbs.QPConfig{SendDepth: 10, ORD: 5})
 	for what, s := range map[string]*verbs.Stream{"no stream": nil, "a stream of no connection": {}} {
 		refuses(t, what, verbs.ErrInvalidLLPStream, func() error {
-			return l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, ORD: ptr(3), SendDepth: ptr(20)})
+			return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(3), SendDepth: ptr(20)})
 		}, l.shown)
 	}
 	l.join()
@@ -40,16 +40,16 @@ func streamRequired(t *conformance.T) {
 
 // legal are the transitions of figure 4.
 var legal = map[[2]verbs.State]bool{
-	{verbs.Idle, verbs.Idle}: true, {verbs.Idle, verbs.RTS}: true, {verbs.Idle, verbs.Error}: true,
-	{verbs.RTS, verbs.RTS}: true, {verbs.RTS, verbs.Closing}: true, {verbs.RTS, verbs.Terminate}: true,
-	{verbs.RTS, verbs.Error}: true, {verbs.Error, verbs.Idle}: true,
+	{verbs.StateIdle, verbs.StateIdle}: true, {verbs.StateIdle, verbs.StateRTS}: true, {verbs.StateIdle, verbs.StateError}: true,
+	{verbs.StateRTS, verbs.StateRTS}: true, {verbs.StateRTS, verbs.StateClosing}: true, {verbs.StateRTS, verbs.StateTerminate}: true,
+	{verbs.StateRTS, verbs.StateError}: true, {verbs.StateError, verbs.StateIdle}: true,
 }
 
 // attributesOfFigure4 supplies ORD and a last message with each transition there is.
 func attributesOfFigure4(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	withORD := map[[2]verbs.State]bool{
-		{verbs.Idle, verbs.Idle}: true, {verbs.Idle, verbs.RTS}: true, {verbs.RTS, verbs.RTS}: true,
+		{verbs.StateIdle, verbs.StateIdle}: true, {verbs.StateIdle, verbs.StateRTS}: true, {verbs.StateRTS, verbs.StateRTS}: true,
 	}
 	for tr := range legal {
 		for _, message := range []bool{false, true} {
@@ -57,7 +57,7 @@ func attributesOfFigure4(t *conformance.T) {
 			l := n.into(tr[0], verbs.QPConfig{ORD: 5})
 			m := verbs.ModifyQP{Next: tr[1]}
 			var peer *wire.Peer
-			if tr == [2]verbs.State{verbs.Idle, verbs.RTS} {
+			if tr == [2]verbs.State{verbs.StateIdle, verbs.StateRTS} {
 				m.Stream, peer = aStream(t)
 			}
 			allowed := withORD[tr]
@@ -89,7 +89,7 @@ func attributesOfFigure4(t *conformance.T) {
 func modifyAllOrNothing(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{WR: 64, IRD: 8, ORD: 8}}})
 	srq := n.newSRQ(verbs.SRQConfig{Depth: 8})
-	for _, from := range []verbs.State{verbs.Idle, verbs.RTS} {
+	for _, from := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 		good := func() verbs.ModifyQP {
 			return verbs.ModifyQP{Next: from, ORD: ptr(2), IRD: ptr(3), SendDepth: ptr(9), RecvDepth: ptr(9)}
 		}
@@ -109,7 +109,7 @@ func modifyAllOrNothing(t *conformance.T) {
 			{"an RQ limit without an S-RQ", verbs.ErrInvalidModifier, func(m *verbs.ModifyQP) { m.RQLimit = ptr(1) }},
 			{"a transition to nowhere", verbs.ErrInvalidState, func(m *verbs.ModifyQP) { m.Next = 5 }},
 			{"a state that cannot follow", verbs.ErrInvalidState, func(m *verbs.ModifyQP) {
-				m.Next = map[verbs.State]verbs.State{verbs.Idle: verbs.Closing, verbs.RTS: verbs.Idle}[from]
+				m.Next = map[verbs.State]verbs.State{verbs.StateIdle: verbs.StateClosing, verbs.StateRTS: verbs.StateIdle}[from]
 			}},
 		} {
 			t.Part("%s in %v", c.what, from)
@@ -136,7 +136,7 @@ func modifyAllOrNothing(t *conformance.T) {
 	o := n.loose(verbs.QPConfig{SendDepth: 5})
 	s, _ := aStream(t)
 	refuses(t, "ORD above the limit", verbs.ErrORDExceeded, func() error {
-		return o.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, SendDepth: ptr(9), ORD: ptr(9)})
+		return o.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, SendDepth: ptr(9), ORD: ptr(9)})
 	}, o.shown)
 	t.Part("")
 }
@@ -150,7 +150,7 @@ func modifyDoneOrRefused(t *conformance.T) {
 			t.Part("%v to %v", from, next)
 			l := n.into(from, verbs.QPConfig{SendDepth: 5, ORD: 4})
 			m := verbs.ModifyQP{Next: next}
-			if next == verbs.RTS && from == verbs.Idle {
+			if next == verbs.StateRTS && from == verbs.StateIdle {
 				m.Stream, _ = aStream(t)
 			}
 			if legal[[2]verbs.State{from, next}] {
@@ -161,7 +161,7 @@ func modifyDoneOrRefused(t *conformance.T) {
 			refuses(t, "the transition", verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
 			m.ORD, m.SendDepth = ptr(1), ptr(50)
 			refuses(t, "with attributes", verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
-			if from == verbs.RTS {
+			if from == verbs.StateRTS {
 				run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
 				l.settleBehind(aSend(1, l.mr.Bytes()[:4]))
 			}
@@ -182,7 +182,7 @@ func (l *line) settleBehind(before ...[]byte) {
 func modifyAgainstPeer(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for i := range 30 {
-		next := []verbs.State{verbs.Closing, verbs.Terminate, verbs.Error}[i%3]
+		next := []verbs.State{verbs.StateClosing, verbs.StateTerminate, verbs.StateError}[i%3]
 		t.Part("round %d, to %v", i, next)
 		l := n.line(verbs.QPConfig{})
 		done := make(chan error, 1)
@@ -195,21 +195,21 @@ func modifyAgainstPeer(t *conformance.T) {
 		switch {
 		case err != nil:
 			require.ErrorIs(t, err, verbs.ErrInvalidState)
-			require.Equal(t, verbs.Terminate, l.qp.State(), "the peer was first")
+			require.Equal(t, verbs.StateTerminate, l.qp.State(), "the peer was first")
 			require.False(t, attributes(t, l.qp).Terminate.Sent)
 			l.shut()
-			l.remains(verbs.Error, verbs.EventTerminateReceived)
-		case next == verbs.Closing: // what comes behind the verb makes it a bad end
+			l.remains(verbs.StateError, verbs.EventTerminateReceived)
+		case next == verbs.StateClosing: // what comes behind the verb makes it a bad end
 			require.NoError(t, sent, "the peer sends")
-			l.remains(verbs.Error, verbs.EventBadClose)
-		case next == verbs.Terminate: // the two have crossed
+			l.remains(verbs.StateError, verbs.EventBadClose)
+		case next == verbs.StateTerminate: // the two have crossed
 			require.NoError(t, sent, "the peer sends")
-			require.Equal(t, verbs.Terminate, l.qp.State())
+			require.Equal(t, verbs.StateTerminate, l.qp.State())
 			require.True(t, attributes(t, l.qp).Terminate.Sent)
 			l.shut()
-			l.remains(verbs.Error)
+			l.remains(verbs.StateError)
 		default: // whether the peer could send is a matter of luck
-			l.remains(verbs.Error)
+			l.remains(verbs.StateError)
 		}
 		require.NoError(t, l.qp.Destroy())
 	}

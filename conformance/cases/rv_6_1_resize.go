@@ -29,7 +29,7 @@ func resizeOffered(t *conformance.T) {
 		a, err := n.nic.Query()
 		require.NoError(t, err)
 		require.Equal(t, without == 0, a.Features.Has(verbs.FeatureResize), "what Query RNIC says")
-		for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+		for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 			l := n.into(s, verbs.QPConfig{})
 			for _, m := range []verbs.ModifyQP{{Next: s, SendDepth: ptr(100)}, {Next: s, RecvDepth: ptr(100)}} {
 				if without == 0 {
@@ -58,12 +58,12 @@ func resizeWithRequests(t *conformance.T) {
 		{"without RDMA Reads", verbs.QPConfig{NoReads: true}, mpa.Initiator},
 		{"of an S-RQ", verbs.QPConfig{SRQ: n.newSRQ(verbs.SRQConfig{})}, mpa.Responder},
 	} {
-		for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+		for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 			t.Part("%s, in %v", k.what, s)
 			k.cfg.SendDepth, k.cfg.RecvDepth = 20, 20
 			l := n.loose(k.cfg)
 			rts := func() { l.peer = rawPeer(t, l.qp, k.role) }
-			if s == verbs.RTS {
+			if s == verbs.StateRTS {
 				rts()
 			}
 			l.fill(k.cfg.SRQ)
@@ -79,7 +79,7 @@ func resizeWithRequests(t *conformance.T) {
 					require.GreaterOrEqual(t, a.RecvDepth, depth)
 				}
 			}
-			if s == verbs.Idle {
+			if s == verbs.StateIdle {
 				rts()
 			}
 			l.drained()
@@ -93,7 +93,7 @@ func resizeWithRequests(t *conformance.T) {
 func (l *line) fill(srq *verbs.SRQ) {
 	for i := range uint64(5) {
 		fill(l.mr.Bytes()[i:i+1], int(i))
-		post(l.t, l.qp, verbs.Send{ID: i, SGL: l.mr.SGL(int(i), 1)})
+		post(l.t, l.qp, verbs.Request{ID: i, SGL: l.mr.SGL(int(i), 1)})
 		r := verbs.Recv{ID: 10 + i, SGL: l.mr.SGL(1000+int(i), 1)}
 		if srq != nil {
 			postRecv(l.t, srq, r)
@@ -126,7 +126,7 @@ func resizeDisturbsNothing(t *conformance.T) {
 	for _, n := range []*node{w.a, w.b} {
 		rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 0))
 		s := &talker{node: n, messages: messages, meanwhile: func() error {
-			return n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(least + rng.IntN(200)), RecvDepth: ptr(least + rng.IntN(200))})
+			return n.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, SendDepth: ptr(least + rng.IntN(200)), RecvDepth: ptr(least + rng.IntN(200))})
 		}}
 		require.NoError(t, s.receive()) // before the peer may send
 		sides = append(sides, s)
@@ -137,7 +137,7 @@ func resizeDisturbsNothing(t *conformance.T) {
 		g.Go(s.run)
 	}
 	require.NoError(t, g.Wait())
-	require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{w.a.qp.State(), w.b.qp.State()})
+	require.Equal(t, []verbs.State{verbs.StateRTS, verbs.StateRTS}, []verbs.State{w.a.qp.State(), w.b.qp.State()})
 	w.a.quiet()
 	w.b.quiet()
 }
@@ -201,7 +201,7 @@ func (s *talker) send() error {
 	for ; s.sent < s.messages && s.sent < s.done+5 && s.sent < s.received+5; s.sent++ {
 		at := 4096 + int(s.sent%5)*8
 		binary.LittleEndian.PutUint64(s.mr.Bytes()[at:], s.sent)
-		if _, err := s.qp.PostSend(verbs.Send{ID: s.sent, SGL: s.mr.SGL(at, 8)}); err != nil {
+		if _, err := s.qp.PostSend(verbs.Request{ID: s.sent, SGL: s.mr.SGL(at, 8)}); err != nil {
 			return fmt.Errorf("post send %d: %w", s.sent, err)
 		}
 	}
@@ -227,10 +227,10 @@ func (s *talker) take(x verbs.Completion) error {
 
 func shrinkRefused(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 		l := n.loose(verbs.QPConfig{SendDepth: 8, RecvDepth: 8})
 		role := mpa.Responder // it sends nothing before the peer does
-		if s == verbs.RTS {
+		if s == verbs.StateRTS {
 			l.peer = rawPeer(t, l.qp, role)
 		}
 		l.fill(nil)
@@ -244,14 +244,14 @@ func shrinkRefused(t *conformance.T) {
 		require.Equal(t, s, l.qp.State())
 		a := attributes(t, l.qp)
 		for range a.SendDepth - 5 {
-			post(t, l.qp, verbs.Send{ID: 99})
+			post(t, l.qp, verbs.Request{ID: 99})
 		}
 		for range a.RecvDepth - 5 {
 			postRecv(t, l.qp, verbs.Recv{ID: 99})
 		}
-		require.ErrorIs(t, second(l.qp.PostSend(verbs.Send{})), verbs.ErrQueueFull)
+		require.ErrorIs(t, second(l.qp.PostSend(verbs.Request{})), verbs.ErrQueueFull)
 		require.ErrorIs(t, second(l.qp.PostRecv(verbs.Recv{})), verbs.ErrQueueFull)
-		if s == verbs.Idle {
+		if s == verbs.StateIdle {
 			l.peer = rawPeer(t, l.qp, role)
 		}
 		l.drained()
@@ -262,7 +262,7 @@ func shrinkRefused(t *conformance.T) {
 			l.say(nil)
 			completes(t, l.rq, l.got(99, 0))
 		}
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, SendDepth: ptr(4), RecvDepth: ptr(4)}), "when they are reaped")
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, SendDepth: ptr(4), RecvDepth: ptr(4)}), "when they are reaped")
 		require.Equal(t, []int{4, 4}, []int{attributes(t, l.qp).SendDepth, attributes(t, l.qp).RecvDepth})
 	}
 }

@@ -33,7 +33,7 @@ func walk() []step {
 	to := func(s verbs.State) step {
 		st := step{name: "Modify QP to " + s.String(), verb: true, to: s, next: map[verbs.State]verbs.State{}}
 		st.do = func(l *line) error {
-			if s == verbs.RTS && l.qp.State() == verbs.Idle {
+			if s == verbs.StateRTS && l.qp.State() == verbs.StateIdle {
 				l.join()
 				return nil
 			}
@@ -49,16 +49,16 @@ func walk() []step {
 	}
 	peer := func(name string, do func(*line) error, rts, closing, terminate verbs.State) step {
 		return step{name: name, do: do, next: map[verbs.State]verbs.State{
-			verbs.RTS: rts, verbs.Closing: closing, verbs.Terminate: terminate,
+			verbs.StateRTS: rts, verbs.StateClosing: closing, verbs.StateTerminate: terminate,
 		}}
 	}
 	steps := []step{
-		peer("the peer closes", func(l *line) error { return l.peer.CloseWrite() }, verbs.Idle, verbs.Idle, verbs.Error),
-		peer("the peer resets", func(l *line) error { return l.peer.Reset() }, verbs.Error, verbs.Error, verbs.Error),
+		peer("the peer closes", func(l *line) error { return l.peer.CloseWrite() }, verbs.StateIdle, verbs.StateIdle, verbs.StateError),
+		peer("the peer resets", func(l *line) error { return l.peer.Reset() }, verbs.StateError, verbs.StateError, verbs.StateError),
 		peer("a Terminate Message", func(l *line) error { return l.peer.Send(aTerminate(0x1202, nil, false)) },
-			verbs.Terminate, verbs.Error, verbs.Terminate),
+			verbs.StateTerminate, verbs.StateError, verbs.StateTerminate),
 		peer("a bad segment", func(l *line) error { return l.peer.Send(aWrite(0x00F00000, 0, []byte{1})) },
-			verbs.Terminate, verbs.Error, verbs.Terminate),
+			verbs.StateTerminate, verbs.StateError, verbs.StateTerminate),
 	}
 	for _, s := range states {
 		steps = append(steps, to(s))
@@ -107,7 +107,7 @@ func (s *step) taken(l *line, from verbs.State) {
 	case s.verb && !legal[[2]verbs.State{from, s.to}]:
 		require.ErrorIs(t, err, verbs.ErrInvalidState)
 		require.Equal(t, before, attributes(t, l.qp))
-	case s.verb || next == verbs.Terminate || next == verbs.Closing:
+	case s.verb || next == verbs.StateTerminate || next == verbs.StateClosing:
 		require.NoError(t, err)
 		reaches(t, l.qp, next)
 	default:
@@ -122,27 +122,27 @@ func idleEntered(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for what, come := range map[string]func(*line){
 		"created":      func(*line) {},
-		"Idle to Idle": func(l *line) { l.modify(verbs.Idle) },
+		"Idle to Idle": func(l *line) { l.modify(verbs.StateIdle) },
 		"Error to Idle": func(l *line) {
 			l.join()
-			l.modify(verbs.Error)
-			l.modify(verbs.Idle)
+			l.modify(verbs.StateError)
+			l.modify(verbs.StateIdle)
 		},
 		"Closing to Idle": func(l *line) {
 			l.join()
-			l.modify(verbs.Closing)
+			l.modify(verbs.StateClosing)
 			l.shut()
-			ends(t, l.qp, verbs.Idle)
+			ends(t, l.qp, verbs.StateIdle)
 		},
 	} {
 		t.Part("%s", what)
 		l := n.loose(verbs.QPConfig{})
 		come(l)
-		require.Equal(t, verbs.Idle, l.qp.State())
+		require.Equal(t, verbs.StateIdle, l.qp.State())
 		require.Nil(t, l.stream())
 		s, peer := aStream(t)
 		refuses(t, "a stream", verbs.ErrInvalidModifier, func() error {
-			return l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, Stream: s})
+			return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, Stream: s})
 		}, l.shown)
 		// The stream is not the queue pair's: whose it was can use it.
 		require.NoError(t, peer.Send([]byte("x")))
@@ -165,7 +165,7 @@ func idleProcessesNothing(t *conformance.T) {
 			l.terminated(0x0000, nil, false)
 		},
 		"Error": func(l *line) {
-			l.modify(verbs.Error)
+			l.modify(verbs.StateError)
 			completes(t, l.sq, l.sentAs(1, verbs.OpBind, verbs.StatusFlushed), l.sentAs(2, verbs.OpSend, verbs.StatusFlushed),
 				l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
 		},
@@ -174,11 +174,11 @@ func idleProcessesNothing(t *conformance.T) {
 		l, w := n.loose(verbs.QPConfig{}), n.newMW()
 		require.NoError(t, l.sq.Notify(verbs.NotifyNext))
 		require.NoError(t, l.rq.Notify(verbs.NotifyNext))
-		b := binds(w.Bind(n.mr, 0, 64, remoteRights, 1))
+		b := binds(w.BindRequest(n.mr, 0, 64, remoteRights, 1))
 		b.ID = 1
-		post(t, l.qp, b, l.aSend(2), verbs.Send{ID: 3, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}, l.aSend(4))
+		post(t, l.qp, b, l.aSend(2), verbs.Request{ID: 3, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}, l.aSend(4))
 		l.recv(5)
-		l.modify(verbs.Idle)
+		l.modify(verbs.StateIdle)
 		n.quiet() // a moment in which others work
 		require.False(t, queried[verbs.WindowAttributes](t, w).Valid, "the window")
 		empty(t, l.sq)
@@ -203,9 +203,9 @@ func idleNotToTheEnd(t *conformance.T) {
 	l := n.loose(verbs.QPConfig{})
 	l.recv(1)
 	post(t, l.qp, l.aSend(2))
-	for _, next := range []verbs.State{verbs.Terminate, verbs.Closing} {
+	for _, next := range []verbs.State{verbs.StateTerminate, verbs.StateClosing} {
 		refuses(t, next.String(), verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: next}) }, l.shown)
-		require.Equal(t, verbs.Idle, l.qp.State())
+		require.Equal(t, verbs.StateIdle, l.qp.State())
 	}
 	l.join()
 	l.hear(aSend(1, l.mr.Bytes()[:4]))
@@ -216,10 +216,10 @@ func idleNotToTheEnd(t *conformance.T) {
 func idleToIdle(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{SendDepth: 4, RecvDepth: 4, ORD: 4})
-	l.modify(verbs.Idle)
-	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, ORD: ptr(2), SendDepth: ptr(50), RecvDepth: ptr(60)}))
+	l.modify(verbs.StateIdle)
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, ORD: ptr(2), SendDepth: ptr(50), RecvDepth: ptr(60)}))
 	a := attributes(t, l.qp)
-	require.Equal(t, verbs.Idle, a.State)
+	require.Equal(t, verbs.StateIdle, a.State)
 	require.Equal(t, 2, a.ORD)
 	require.GreaterOrEqual(t, a.SendDepth, 50)
 	require.GreaterOrEqual(t, a.RecvDepth, 60)
@@ -234,8 +234,8 @@ func idleToError(t *conformance.T) {
 	l := n.loose(verbs.QPConfig{})
 	l.recv(1, 2)
 	post(t, l.qp, l.aSend(3), l.aRead(4))
-	l.modify(verbs.Error)
-	require.Equal(t, verbs.Error, l.qp.State())
+	l.modify(verbs.StateError)
+	require.Equal(t, verbs.StateError, l.qp.State())
 	completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1, 2)...)
 	completes(t, l.sq, l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpRead, verbs.StatusFlushed))
 	n.quiet()

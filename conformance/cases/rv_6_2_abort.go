@@ -24,9 +24,9 @@ func abortedByVerb(t *conformance.T) {
 	r := open(t, twoCQs())
 	r.recv(2, 16)
 	r.outstandingRead(9)
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Error}))
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))
 	q := r.query()
-	require.Equal(t, verbs.Error, q.State)
+	require.Equal(t, verbs.StateError, q.State)
 	require.False(t, q.Stream)
 	require.Nil(t, q.Terminate)
 	end, fpdus, err := r.peer.End()
@@ -59,12 +59,12 @@ func abortStopsEverything(t *conformance.T) {
 			}
 		})
 		for i := range uint64(32) {
-			post(t, l.qp, verbs.Send{ID: i, SGL: l.mr.SGL(0, 8<<10)})
+			post(t, l.qp, verbs.Request{ID: i, SGL: l.mr.SGL(0, 8<<10)})
 		}
 		for range t.Rand().IntN(10000) {
 			_ = l.qp.State()
 		}
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 		c := make([]verbs.Completion, receives)
 		require.Equal(t, receives, l.rq.Poll(c), "flushed when the verb returns")
 		require.Equal(t, 32, l.sq.Poll(c), "completed or flushed when the verb returns")
@@ -87,7 +87,7 @@ func abortReleases(t *conformance.T) {
 	l := n.line(verbs.QPConfig{})
 	for range 5 {
 		conn := l.stream().Conn
-		l.modify(verbs.Error)
+		l.modify(verbs.StateError)
 		released(t, conn)
 		l.cut()
 		l.again()
@@ -114,7 +114,7 @@ func llpFails(t *conformance.T) {
 		r.recv(2, 16)
 		r.outstandingRead(9)
 		c.do(r)
-		q := r.ended(verbs.Error)
+		q := r.ended(verbs.StateError)
 		require.False(t, q.Stream)
 		require.Nil(t, q.Terminate)
 		r.events(c.event)

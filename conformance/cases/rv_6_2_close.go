@@ -43,7 +43,7 @@ func flushedRecvs(ids ...uint64) (list []verbs.Completion) {
 // peer gets.
 func (r *rig) outstandingRead(id uint64) *buffer {
 	b := r.region(8, allRights)
-	r.post(verbs.Send{ID: id, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs})
+	r.post(verbs.Request{ID: id, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs})
 	r.expect(aReadRequest(1, read{b.tag(), b.at(0), 8, uint32(theirs.STag), theirs.TO}))
 	return b
 }
@@ -65,7 +65,7 @@ func peerCloses(t *conformance.T) {
 		}
 		r.shut()
 		require.Equal(t, wire.FIN, r.gone(), "no Terminate Message, no reset")
-		q := r.ended(verbs.Idle)
+		q := r.ended(verbs.StateIdle)
 		require.False(t, q.Stream)
 		require.Nil(t, q.Terminate)
 		r.completionsOf(r.RecvCQ, flushedRecvs(2, 3)...)
@@ -83,7 +83,7 @@ func peerClosesOnWork(t *conformance.T) {
 	r.outstandingRead(9)
 	r.shut()
 	r.terminated(0x0207, nil, false)
-	q := r.ended(verbs.Error)
+	q := r.ended(verbs.StateError)
 	require.True(t, q.Terminate != nil && q.Terminate.Sent)
 	r.events(verbs.EventBadLLPClose)
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
@@ -101,14 +101,14 @@ func peerClosesOnWork(t *conformance.T) {
 		require.Equal(t, byte(opReadResponse), u[1], "what comes before")
 		require.Equal(t, byte(moreTagged), u[0], "it is not the whole answer")
 	}
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventBadLLPClose)
 
 	t.Part("a Terminate Message")
 	r = open(t, twoCQs())
 	r.send(aTerminate(0x0207, nil, false))
 	r.finished()
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventTerminateReceived)
 	t.Part("")
 }
@@ -121,17 +121,17 @@ func closedByVerb(t *conformance.T) {
 	r := open(t, s)
 	b := r.region(64, allRights)
 	r.recv(2, 16)
-	r.post(verbs.Send{ID: 5, SGL: b.sgl(0, 64)})
+	r.post(verbs.Request{ID: 5, SGL: b.sgl(0, 64)})
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 5})
 	r.close()
 	r.expect(aSend(1, b.first))
 	require.Equal(t, wire.FIN, r.gone())
-	r.state(verbs.Closing)
+	r.state(verbs.StateClosing)
 	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
 	r.events()
-	r.state(verbs.Closing)
+	r.state(verbs.StateClosing)
 	r.shut()
-	r.ended(verbs.Idle)
+	r.ended(verbs.StateIdle)
 	r.events(verbs.EventLLPCloseComplete)
 }
 
@@ -143,7 +143,7 @@ func closedWithWork(t *conformance.T) {
 	r.outstandingRead(9)
 	r.close()
 	require.Equal(t, wire.Reset, r.gone())
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventBadClose)
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 	r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
@@ -156,7 +156,7 @@ func closedWithWork(t *conformance.T) {
 	r.next()
 	r.close()
 	require.Equal(t, wire.Reset, r.gone())
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventBadClose)
 	t.Part("")
 }
@@ -173,14 +173,14 @@ func closedWhilePosting(t *conformance.T) {
 			_ = l.peer.CloseWrite()
 		}()
 		accepted := l.posting(t.Rand().IntN(50), func() {
-			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
 			<-l.qp.Done()
 		})
 		s := l.qp.State()
-		require.Contains(t, []verbs.State{verbs.Idle, verbs.Error}, s)
-		if s == verbs.Idle {
+		require.Contains(t, []verbs.State{verbs.StateIdle, verbs.StateError}, s)
+		if s == verbs.StateIdle {
 			l.raised(verbs.EventLLPCloseComplete)
-			l.modify(verbs.Error) // flushes what was posted then
+			l.modify(verbs.StateError) // flushes what was posted then
 		} else {
 			l.raised(verbs.EventBadClose)
 		}
@@ -205,7 +205,7 @@ func (l *line) posting(lead int, do func()) map[uint64]bool {
 				id := i<<1 | queue
 				var err error
 				if queue == 0 {
-					err = second(l.qp.PostSend(verbs.Send{ID: id, SGL: l.mr.SGL(0, 4)}))
+					err = second(l.qp.PostSend(verbs.Request{ID: id, SGL: l.mr.SGL(0, 4)}))
 				} else {
 					err = second(l.qp.PostRecv(verbs.Recv{ID: id}))
 				}
@@ -249,13 +249,13 @@ func terminatedByVerb(t *conformance.T) {
 	r := open(t, twoCQs())
 	r.recv(1, 16)
 	r.outstandingRead(9)
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate}))
+	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
 	q := r.query()
-	require.Equal(t, verbs.Terminate, q.State)
+	require.Equal(t, verbs.StateTerminate, q.State)
 	u := r.next()
 	require.Equal(t, untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}), u, "RDMA, Local Catastrophic, no headers")
 	r.finished()
-	q = r.ended(verbs.Error)
+	q = r.ended(verbs.StateError)
 	require.NotNil(t, q.Terminate)
 	require.True(t, q.Terminate.Sent)
 	require.Equal(t, []byte{0, 0, 0, 0}, q.Terminate.Raw)
@@ -275,12 +275,12 @@ func terminatedByPeer(t *conformance.T) {
 		_, err := r.peer.Next()
 		require.ErrorIs(t, err, io.EOF, "this side's half ends, without an FPDU before")
 		q := r.query()
-		require.Equal(t, verbs.Terminate, q.State, "the peer's half is open")
+		require.Equal(t, verbs.StateTerminate, q.State, "the peer's half is open")
 		require.NotNil(t, q.Terminate)
 		require.False(t, q.Terminate.Sent)
 		require.Equal(t, m[18:], q.Terminate.Raw, "what Query QP returns")
 		r.shut()
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventTerminateReceived)
 		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
 	}

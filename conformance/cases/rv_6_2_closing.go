@@ -26,7 +26,7 @@ var rv6_2_5 = []conformance.Case{
 func closers() map[string]func(*line) {
 	return map[string]func(*line){
 		"by verb": func(l *line) {
-			l.modify(verbs.Closing)
+			l.modify(verbs.StateClosing)
 			l.finished()
 			l.shut()
 		},
@@ -48,7 +48,7 @@ func closingGood(t *conformance.T) {
 		closes(l)
 		l.raised(verbs.EventLLPCloseComplete)
 		a := attributes(t, l.qp)
-		require.Equal(t, verbs.Idle, a.State, "at the event")
+		require.Equal(t, verbs.StateIdle, a.State, "at the event")
 		require.Nil(t, a.Stream)
 		released(t, conn)
 		end, _, err := l.peer.End()
@@ -78,10 +78,10 @@ func closingComplete(t *conformance.T) {
 		}))
 		l.recv(1, 2, 3)
 		closes(l)
-		ends(t, l.qp, verbs.Idle)
+		ends(t, l.qp, verbs.StateIdle)
 		select {
 		case s := <-at:
-			require.Equal(t, seen{verbs.Event{ID: verbs.EventLLPCloseComplete, QP: l.id}, 3, verbs.Idle}, s)
+			require.Equal(t, seen{verbs.Event{ID: verbs.EventLLPCloseComplete, QP: l.id}, 3, verbs.StateIdle}, s)
 		case <-t.Context().Done():
 			t.Fatalf("there is no event")
 		}
@@ -94,7 +94,7 @@ func closingComplete(t *conformance.T) {
 
 func closingRefuses(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	l := n.into(verbs.Closing, verbs.QPConfig{SendDepth: 5})
+	l := n.into(verbs.StateClosing, verbs.QPConfig{SendDepth: 5})
 	l.finished()
 	for _, next := range states {
 		for what, m := range map[string]verbs.ModifyQP{
@@ -104,9 +104,9 @@ func closingRefuses(t *conformance.T) {
 		}
 	}
 	l.refusesPosts(verbs.ErrInvalidState)
-	require.Equal(t, verbs.Closing, l.qp.State())
+	require.Equal(t, verbs.StateClosing, l.qp.State())
 	l.shut()
-	l.remains(verbs.Idle, verbs.EventLLPCloseComplete)
+	l.remains(verbs.StateIdle, verbs.EventLLPCloseComplete)
 	empty(t, l.sq)
 	empty(t, l.rq)
 }
@@ -118,14 +118,14 @@ func closingSendsNothing(t *conformance.T) {
 	s.qp.ORD = 1
 	r := open(t, s)
 	b := r.outstandingRead(1)
-	r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}, verbs.Send{ID: 3, SGL: b.sgl(0, 8)})
+	r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}, verbs.Request{ID: 3, SGL: b.sgl(0, 8)})
 	r.settled()
 	r.close()
 	end, fpdus, err := r.peer.End()
 	require.NoError(t, err)
 	require.Equal(t, wire.Reset, end)
 	require.Zero(t, fpdus, "FPDUs behind Modify QP")
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 
 	t.Part("nothing to do")
 	r = open(t, twoCQs())
@@ -152,7 +152,7 @@ func closingTakesNothing(t *conformance.T) {
 			"an RDMA Read Request": aReadRequest(2, read{nowhere, nowhereTO, 5, g.tag(), g.at(0)}),
 			"a Terminate Message":  aTerminate(0x1202, nil, false),
 		}[what])
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		g.unchanged()
 		bufs[0].unchanged()
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
@@ -168,9 +168,9 @@ func closingFlushes(t *conformance.T) {
 	r.close()
 	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2, 3, 4, 5, 6, 7, 8, 9, 10)...)
 	r.incomplete()
-	r.state(verbs.Closing)
+	r.state(verbs.StateClosing)
 	r.shut()
-	r.ended(verbs.Idle)
+	r.ended(verbs.StateIdle)
 	r.incomplete()
 }
 
@@ -186,13 +186,13 @@ func closingLosesNone(t *conformance.T) {
 		if ends = round%2 == 0; ends {
 			go func() { _, _, _ = l.peer.End() }()
 			accepted = l.posting(t.Rand().IntN(50), func() {
-				assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
+				assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
 				_ = l.peer.CloseWrite()
 				<-l.qp.Done()
 			})
-			if s := l.qp.State(); s == verbs.Idle {
+			if s := l.qp.State(); s == verbs.StateIdle {
 				l.raised(verbs.EventLLPCloseComplete)
-				l.modify(verbs.Error)
+				l.modify(verbs.StateError)
 			} else {
 				l.raised(verbs.EventBadClose)
 			}
@@ -213,10 +213,10 @@ func closingLosesNone(t *conformance.T) {
 				}
 			}()
 			<-posted
-			l.modify(verbs.Closing)
+			l.modify(verbs.StateClosing)
 			<-done
 			l.finished()
-			require.Equal(t, verbs.Closing, l.qp.State(), "the peer has not closed")
+			require.Equal(t, verbs.StateClosing, l.qp.State(), "the peer has not closed")
 		}
 		n.quiet()
 		l.accounted(accepted)
@@ -242,7 +242,7 @@ func closingNewStream(t *conformance.T) {
 			l.tell(l.answer())
 			completes(t, l.sq, l.sentAs(4, verbs.OpSend, verbs.StatusSuccess), l.sentAs(5, verbs.OpRead, verbs.StatusSuccess))
 			closes(l)
-			ends(t, l.qp, verbs.Idle)
+			ends(t, l.qp, verbs.StateIdle)
 			completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 3)...)
 			l.join()
 		}

@@ -51,7 +51,7 @@ func closingErrors(t *conformance.T) {
 			require.Equal(t, wire.FIN, r.gone())
 			c.do(r)
 		}
-		q := r.ended(verbs.Error)
+		q := r.ended(verbs.StateError)
 		require.False(t, q.Stream)
 		r.events(c.event)
 		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
@@ -81,12 +81,12 @@ func closingErrorResets(t *conformance.T) {
 		_, err = l.peer.Conn.Read(make([]byte, 1))
 		at <- seen{a.State, a.Stream == nil, err}
 	}))
-	l.modify(verbs.Closing)
+	l.modify(verbs.StateClosing)
 	l.finished()
 	l.tell(aSend(1, nil))
 	select {
 	case s := <-at:
-		require.Equal(t, verbs.Error, s.state)
+		require.Equal(t, verbs.StateError, s.state)
 		require.True(t, s.released, "Query QP has no stream")
 		require.Error(t, s.err, "the peer's socket")
 	case <-t.Context().Done():
@@ -106,7 +106,7 @@ func closingTimeout(t *conformance.T) {
 	r.recv(1, 16)
 	r.settled()
 	r.close()
-	q := r.ended(verbs.Error)
+	q := r.ended(verbs.StateError)
 	require.False(t, q.Stream)
 	r.events(verbs.EventLLPLost)
 	r.completionsOf(r.RecvCQ, flushedRecvs(1)...)

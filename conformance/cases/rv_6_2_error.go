@@ -27,27 +27,27 @@ var rv6_2_4 = []conformance.Case{
 func (n *node) errorFrom(s verbs.State) *line {
 	l := n.into(s, verbs.QPConfig{})
 	switch s {
-	case verbs.Closing: // data ends it badly
+	case verbs.StateClosing: // data ends it badly
 		l.tell(aSend(1, nil))
-	case verbs.Terminate:
+	case verbs.StateTerminate:
 		l.shut()
 	default:
-		l.modify(verbs.Error)
+		l.modify(verbs.StateError)
 	}
-	ends(n.t, l.qp, verbs.Error)
+	ends(n.t, l.qp, verbs.StateError)
 	return l
 }
 
 func errorEntered(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, from := range []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate} {
+	for _, from := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate} {
 		t.Part("from %v", from)
 		l := n.errorFrom(from)
 		require.Nil(t, l.stream())
-		for _, next := range []verbs.State{verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error} {
+		for _, next := range []verbs.State{verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
 			m := verbs.ModifyQP{Next: next}
 			refuses(t, next.String(), verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
-			if next == verbs.RTS {
+			if next == verbs.StateRTS {
 				m.Stream, _ = aStream(t)
 				refuses(t, "RTS with a stream", verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
 			}
@@ -61,14 +61,14 @@ func errorEntered(t *conformance.T) {
 func (l *line) everyKind() (sent []verbs.Completion) {
 	w, mr := l.newMW(), l.register(64, allRights)
 	at := l.mr.Remote(0)
-	reqs := []verbs.Send{
+	reqs := []verbs.Request{
 		l.aRead(1), l.aRead(2), l.aSend(3),
 		{ID: 4, Op: verbs.OpSendSE, Flags: verbs.Unsignaled},
 		{ID: 5, Op: verbs.OpSendInvalidate, Invalidate: 0x77},
 		{ID: 6, Op: verbs.OpSendSEInvalidate, Invalidate: 0x77},
 		{ID: 7, Op: verbs.OpWrite, SGL: l.mr.SGL(0, 8), Remote: at, Flags: verbs.ReadFence},
 		{ID: 8, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, 8), Remote: at},
-		{ID: 9, Op: verbs.OpBind, Bind: w.Bind(l.mr, 0, 8, remoteRights, 1)},
+		{ID: 9, Op: verbs.OpBind, Bind: w.BindRequest(l.mr, 0, 8, remoteRights, 1)},
 		{ID: 10, Op: verbs.OpInvalidate, Invalidate: mr.STag(), Flags: verbs.LocalFence},
 		{ID: 11, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}, // never looked at
 	}
@@ -82,10 +82,10 @@ func (l *line) everyKind() (sent []verbs.Completion) {
 
 func errorFlushes(t *conformance.T) {
 	for what, do := range map[string]func(*line){
-		"by verb":  func(l *line) { l.modify(verbs.Error) },
+		"by verb":  func(l *line) { l.modify(verbs.StateError) },
 		"by fault": func(l *line) { l.tell(badSTag); l.hear(aTerminate(0x1100, badSTag, false)); l.shut() },
 		"by reset": (*line).drop,
-		"closing":  func(l *line) { l.modify(verbs.Closing) },
+		"closing":  func(l *line) { l.modify(verbs.StateClosing) },
 	} {
 		t.Part("%s", what)
 		n := newNode(t, nodeConfig{})
@@ -93,7 +93,7 @@ func errorFlushes(t *conformance.T) {
 		want := l.everyKind()
 		l.hear(l.asks(1))
 		do(l)
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		completes(t, l.sq, want...)
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
 		empty(t, l.sq)
@@ -103,7 +103,7 @@ func errorFlushes(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{})
 	want := l.everyKind()
-	l.modify(verbs.Error)
+	l.modify(verbs.StateError)
 	completes(t, l.sq, want...)
 	completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
 	t.Part("")
@@ -125,9 +125,9 @@ func errorOneGuilty(t *conformance.T) {
 			post(t, l.qp, l.aSend(1), l.aSend(2))
 		}
 		// In one call: the first of them ends RTS, and with it what may be posted.
-		var faulty []verbs.Send
+		var faulty []verbs.Request
 		for i := range uint64(3) {
-			faulty = append(faulty, verbs.Send{ID: 3 + i, SGL: bad, Flags: verbs.Unsignaled})
+			faulty = append(faulty, verbs.Request{ID: 3 + i, SGL: bad, Flags: verbs.Unsignaled})
 		}
 		post(t, l.qp, faulty...)
 		rs := []verbs.Status{verbs.StatusFlushed, verbs.StatusFlushed, verbs.StatusFlushed}
@@ -145,7 +145,7 @@ func errorOneGuilty(t *conformance.T) {
 				l.sentAs(3, verbs.OpSend, verbs.StatusInvalidSTag), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed), l.sentAs(5, verbs.OpSend, verbs.StatusFlushed))
 		}
 		l.shut()
-		l.remains(verbs.Error)
+		l.remains(verbs.StateError)
 		completes(t, l.rq, l.recvAs(rs[0], 21)[0], l.recvAs(rs[1], 22)[0], l.recvAs(rs[2], 23)[0])
 		empty(t, l.sq)
 		empty(t, l.rq)
@@ -155,11 +155,11 @@ func errorOneGuilty(t *conformance.T) {
 
 func errorRefusesPosts(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, from := range []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate} {
+	for _, from := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate} {
 		t.Part("from %v", from)
 		l := n.errorFrom(from)
 		l.refusesPosts(verbs.ErrInvalidState)
-		l.modify(verbs.Idle)
+		l.modify(verbs.StateIdle)
 		empty(t, l.sq)
 		empty(t, l.rq)
 	}
@@ -173,9 +173,9 @@ func errorLosesNone(t *conformance.T) {
 		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		var g sync.WaitGroup
 		g.Go(func() { _, _, _ = l.peer.End() })
-		accepted := l.posting(t.Rand().IntN(50), func() { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error})) })
+		accepted := l.posting(t.Rand().IntN(50), func() { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) })
 		g.Wait()
-		l.remains(verbs.Error)
+		l.remains(verbs.StateError)
 		l.accounted(accepted)
 	}
 	t.Part("")
@@ -199,8 +199,8 @@ func errorTerminateMessage(t *conformance.T) {
 			want = c.sent
 		}
 		l.finished()
-		for _, s := range []verbs.State{verbs.Terminate, verbs.Error} {
-			if s == verbs.Error {
+		for _, s := range []verbs.State{verbs.StateTerminate, verbs.StateError} {
+			if s == verbs.StateError {
 				l.shut()
 				ends(t, l.qp, s)
 			}
@@ -218,16 +218,16 @@ func errorTerminateMessage(t *conformance.T) {
 func errorWindowsStay(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l, w := n.line(verbs.QPConfig{}), n.newMW()
-	run(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: w.Bind(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: w.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 	l.drop()
-	ends(t, l.qp, verbs.Error)
+	ends(t, l.qp, verbs.StateError)
 	for range 2 {
 		a, err := w.Query()
 		require.NoError(t, err)
 		require.True(t, a.Valid, "in %v", l.qp.State())
 		refuses(t, "Destroy QP", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
-		l.modify(verbs.Idle)
-		l.modify(verbs.Error)
+		l.modify(verbs.StateIdle)
+		l.modify(verbs.StateError)
 	}
 	require.NoError(t, w.Deallocate())
 	require.ErrorIs(t, second(w.Query()), verbs.ErrInvalidSTag)
@@ -239,7 +239,7 @@ func errorWindowsStay(t *conformance.T) {
 func errorToIdle(t *conformance.T) {
 	const requests = 200
 	for what, end := range map[string]func(*line){
-		"by verb": func(l *line) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Error})) },
+		"by verb": func(l *line) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) },
 		"by fault": func(l *line) {
 			assert.NoError(t, l.peer.Send(badSTag))
 			_, _, _ = l.peer.End()
@@ -258,7 +258,7 @@ func errorToIdle(t *conformance.T) {
 		var g sync.WaitGroup
 		g.Go(func() { end(l) })
 		for {
-			err := l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle})
+			err := l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
 			if err == nil {
 				break
 			}
@@ -267,7 +267,7 @@ func errorToIdle(t *conformance.T) {
 				require.ErrorIs(t, err, verbs.ErrInvalidState)
 			}
 		}
-		require.Equal(t, verbs.Idle, l.qp.State())
+		require.Equal(t, verbs.StateIdle, l.qp.State())
 		c := make([]verbs.Completion, 256)
 		require.Equal(t, requests, l.sq.Poll(c), "what is in the send CQ")
 		require.Equal(t, requests, l.rq.Poll(c), "what is in the receive CQ")
@@ -279,7 +279,7 @@ func errorToIdle(t *conformance.T) {
 		for range a.RecvDepth {
 			postRecv(t, l.qp, verbs.Recv{ID: 2})
 		}
-		l.modify(verbs.Error)
+		l.modify(verbs.StateError)
 	}
 	t.Part("")
 }

@@ -97,12 +97,12 @@ func terminatedByItself(t *conformance.T) {
 		u := x.ulpdu(v)
 		v.send(u)
 		require.Equal(t, byte(opTerminate), v.next()[1])
-		v.state(verbs.Terminate)
+		v.state(verbs.StateTerminate)
 		v.finished()
-		v.ended(verbs.Error)
+		v.ended(verbs.StateError)
 	}
 	for what, do := range map[string]func(*rig){
-		"a request that cannot be done": func(r *rig) { r.post(verbs.Send{SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}) },
+		"a request that cannot be done": func(r *rig) { r.post(verbs.Request{SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}) },
 		"the peer's close on work":      func(r *rig) { r.outstandingRead(1); r.shut() },
 	} {
 		t.Part("%s", what)
@@ -112,10 +112,10 @@ func terminatedByItself(t *conformance.T) {
 		_, err := r.peer.Next()
 		require.Error(t, err)
 		if what == "a request that cannot be done" {
-			r.state(verbs.Terminate)
+			r.state(verbs.StateTerminate)
 			r.shut()
 		}
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 	}
 	t.Part("")
 }
@@ -128,14 +128,14 @@ func faultsOfSegments(t *conformance.T) { rejected(t, setup{}, segmentFaults...)
 // requestFault is a request that cannot be done, and the status of figure 36.
 type requestFault struct {
 	what string
-	req  func(*line) verbs.Send
+	req  func(*line) verbs.Request
 	want verbs.Status
 	qp   verbs.QPConfig
 }
 
-func ofSGE(op verbs.Op, sge func(*line) verbs.SGE) func(*line) verbs.Send {
-	return func(l *line) verbs.Send {
-		r := verbs.Send{Op: op, Remote: theirs}
+func ofSGE(op verbs.Op, sge func(*line) verbs.SGE) func(*line) verbs.Request {
+	return func(l *line) verbs.Request {
+		r := verbs.Request{Op: op, Remote: theirs}
 		if op == verbs.OpRead || op == verbs.OpReadInvalidate {
 			r.Local = sge(l)
 		} else {
@@ -166,30 +166,30 @@ func requestFaults() []requestFault {
 			add("no right", verbs.StatusAccess, func(l *line) verbs.SGE { return l.register(64, verbs.LocalWrite).SGE(0, 8) })
 		}
 	}
-	bind := func(f func(*line, *verbs.Bind)) func(*line) verbs.Send {
-		return func(l *line) verbs.Send {
-			b := l.newMW().Bind(l.mr, 0, 64, remoteRights, 1)
+	bind := func(f func(*line, *verbs.BindRequest)) func(*line) verbs.Request {
+		return func(l *line) verbs.Request {
+			b := l.newMW().BindRequest(l.mr, 0, 64, remoteRights, 1)
 			f(l, b)
-			return verbs.Send{Op: verbs.OpBind, Bind: b}
+			return verbs.Request{Op: verbs.OpBind, Bind: b}
 		}
 	}
 	return append(list,
-		requestFault{what: "Read, ORD 0", want: verbs.StatusZeroReadResources, qp: verbs.QPConfig{NoReads: true}, req: func(l *line) verbs.Send { return l.aRead(0) }},
-		requestFault{what: "Bind, no region", want: verbs.StatusInvalidRegion, req: bind(func(_ *line, b *verbs.Bind) { b.Region = 0x00F00000 })},
-		requestFault{what: "Bind, no window", want: verbs.StatusInvalidWindow, req: bind(func(_ *line, b *verbs.Bind) { b.Window = 0x00F00000 })},
-		requestFault{what: "Bind, out of bounds", want: verbs.StatusBaseBounds, req: bind(func(_ *line, b *verbs.Bind) { b.Length = nodeMemory + 1 })},
-		requestFault{what: "Bind, another PD", want: verbs.StatusInvalidPD, req: bind(func(l *line, b *verbs.Bind) {
+		requestFault{what: "Read, ORD 0", want: verbs.StatusZeroReadResources, qp: verbs.QPConfig{NoReads: true}, req: func(l *line) verbs.Request { return l.aRead(0) }},
+		requestFault{what: "Bind, no region", want: verbs.StatusInvalidRegion, req: bind(func(_ *line, b *verbs.BindRequest) { b.Region = 0x00F00000 })},
+		requestFault{what: "Bind, no window", want: verbs.StatusInvalidWindow, req: bind(func(_ *line, b *verbs.BindRequest) { b.Window = 0x00F00000 })},
+		requestFault{what: "Bind, out of bounds", want: verbs.StatusBaseBounds, req: bind(func(_ *line, b *verbs.BindRequest) { b.Length = nodeMemory + 1 })},
+		requestFault{what: "Bind, another PD", want: verbs.StatusInvalidPD, req: bind(func(l *line, b *verbs.BindRequest) {
 			mr := foreign(l)
 			b.Region, b.VA = mr.STag(), mr.Base()
 		})},
-		requestFault{what: "Fast-Register, not privileged", want: verbs.StatusNotPrivileged, req: func(l *line) verbs.Send {
+		requestFault{what: "Fast-Register, not privileged", want: verbs.StatusNotPrivileged, req: func(l *line) verbs.Request {
 			return fastRegister(l.mr.STag(), l.pages(1, 4096).List(0, 4096), 1<<20, verbs.LocalRead)
 		}},
-		requestFault{what: "Invalidate, an invalid STag", want: verbs.StatusInvalidSTag, req: func(*line) verbs.Send {
-			return verbs.Send{Op: verbs.OpInvalidate, Invalidate: 0x00F00000}
+		requestFault{what: "Invalidate, an invalid STag", want: verbs.StatusInvalidSTag, req: func(*line) verbs.Request {
+			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: 0x00F00000}
 		}},
-		requestFault{what: "Invalidate, another PD", want: verbs.StatusInvalidPD, req: func(l *line) verbs.Send {
-			return verbs.Send{Op: verbs.OpInvalidate, Invalidate: foreign(l).STag()}
+		requestFault{what: "Invalidate, another PD", want: verbs.StatusInvalidPD, req: func(l *line) verbs.Request {
+			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: foreign(l).STag()}
 		}},
 	)
 }
@@ -208,7 +208,7 @@ func faultsOfRequests(t *conformance.T) {
 		post(t, l.qp, l.aSend(1), req, l.aSend(3))
 		l.hear(aSend(1, l.mr.Bytes()[:4]))
 		l.terminated(0x0000, nil, false)
-		require.Equal(t, verbs.Terminate, l.qp.State())
+		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		l.shut()
 		end, fpdus, err := l.peer.End()
 		require.NoError(t, err)
@@ -216,7 +216,7 @@ func faultsOfRequests(t *conformance.T) {
 		require.Zero(t, fpdus)
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, req.Op, f.want), l.sentAs(3, verbs.OpSend, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 4)...)
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 	}
 	t.Part("")
 	n.quiet()

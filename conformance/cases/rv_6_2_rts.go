@@ -20,12 +20,12 @@ var rv6_2_rts = []conformance.Case{
 func messagesInRTSOnly(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for s, end := range map[verbs.State]func(*line){
-		verbs.Closing: func(l *line) { l.cut() }, // work while closing
-		verbs.Terminate: func(l *line) {
+		verbs.StateClosing: func(l *line) { l.cut() }, // work while closing
+		verbs.StateTerminate: func(l *line) {
 			l.tell(l.answer(), aSend(1, nil)) // a Read that completed would let others begin
 			l.terminated(0x0000, nil, false)
 		},
-		verbs.Error: func(l *line) { l.cut() },
+		verbs.StateError: func(l *line) { l.cut() },
 	} {
 		t.Part("in %v", s)
 		l := n.line(verbs.QPConfig{ORD: 1})
@@ -55,7 +55,7 @@ func postedInOrder(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{SendDepth: 256})
 	fill(n.mr.Bytes()[:256], 1)
-	one := func(i int) { post(t, l.qp, verbs.Send{ID: uint64(i), SGL: n.mr.SGL(i, 1)}) }
+	one := func(i int) { post(t, l.qp, verbs.Request{ID: uint64(i), SGL: n.mr.SGL(i, 1)}) }
 	for i := range 100 {
 		one(i)
 	}
@@ -79,7 +79,7 @@ func inboundProcessed(t *conformance.T) {
 	bufs := r.recv(4, 64)
 	g := r.region(256, allRights)
 	inv := r.region(64, allRights)
-	r.post(verbs.Send{ID: 9, Op: verbs.OpRead, Local: g.sge(200, 8), Remote: theirs})
+	r.post(verbs.Request{ID: 9, Op: verbs.OpRead, Local: g.sge(200, 8), Remote: theirs})
 	r.expect(aReadRequest(1, read{g.tag(), g.at(200), 8, uint32(theirs.STag), theirs.TO}))
 	r.send(
 		aSend(1, []byte("send")),
@@ -102,7 +102,7 @@ func inboundProcessed(t *conformance.T) {
 	copy(g.first[200:], "response")
 	g.holds(16, []byte("write"))
 	require.Equal(t, "write", string(r.fetch(g, 16, 5)))
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 	r.events()
 }
 
@@ -110,7 +110,7 @@ func rtsNotToIdle(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.line(verbs.QPConfig{})
 	for i := range 3 {
-		refuses(t, "Idle", verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}) }, l.shown)
+		refuses(t, "Idle", verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}) }, l.shown)
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
 		l.hear(aSend(uint32(i+1), l.mr.Bytes()[:4]))
 	}
@@ -119,10 +119,10 @@ func rtsNotToIdle(t *conformance.T) {
 func rtsToRTS(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.line(verbs.QPConfig{SendDepth: 4, RecvDepth: 4, IRD: 8, ORD: 8})
-	l.modify(verbs.RTS)
-	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(1), SendDepth: ptr(50), RecvDepth: ptr(60)}))
+	l.modify(verbs.StateRTS)
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(1), SendDepth: ptr(50), RecvDepth: ptr(60)}))
 	a := attributes(t, l.qp)
-	require.Equal(t, verbs.RTS, a.State)
+	require.Equal(t, verbs.StateRTS, a.State)
 	require.Equal(t, 1, a.ORD)
 	require.GreaterOrEqual(t, a.SendDepth, 50)
 	require.GreaterOrEqual(t, a.RecvDepth, 60)

@@ -35,9 +35,9 @@ func idleToRTS(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{})
 	s, peer := aStream(t)
-	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s}))
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s}))
 	a := attributes(t, l.qp)
-	require.Equal(t, verbs.RTS, a.State)
+	require.Equal(t, verbs.StateRTS, a.State)
 	require.Same(t, s.Conn, a.Stream.Conn)
 	l.peer = peer
 	run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
@@ -52,19 +52,19 @@ func notEstablished(t *conformance.T) {
 	s, _ := aStream(t)
 	require.NoError(t, s.Conn.Close())
 	refuses(t, "a connection that is closed here", verbs.ErrInvalidLLPStream, func() error {
-		return l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, ORD: ptr(2)})
+		return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(2)})
 	}, l.shown)
-	require.Equal(t, verbs.Idle, l.qp.State())
+	require.Equal(t, verbs.StateIdle, l.qp.State())
 
 	s, peer := aStream(t)
 	require.NoError(t, peer.Reset())
-	err := l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s})
+	err := l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s})
 	if err != nil {
 		require.ErrorIs(t, err, verbs.ErrInvalidLLPStream, "a connection that the peer has reset")
-		require.Equal(t, verbs.Idle, l.qp.State())
+		require.Equal(t, verbs.StateIdle, l.qp.State())
 		return
 	}
-	l.remains(verbs.Error, verbs.EventLLPReset)
+	l.remains(verbs.StateError, verbs.EventLLPReset)
 }
 
 // lastMessageFirst starts iWARP with a last message, with and without markers, which
@@ -77,7 +77,7 @@ func lastMessageFirst(t *conformance.T) {
 		s, peer := aStream(t)
 		require.NoError(t, second(s.Conn.Write([]byte("hello, "))))
 		s.MarkersOut = markers
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, LastMessage: []byte("now iWARP")}))
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: []byte("now iWARP")}))
 		heardText(t, peer, "hello, now iWARP")
 		l.peer = wire.New(peer.Conn, wire.Options{CRC: true, MarkersIn: markers})
 		l.hear(aSend(1, l.mr.Bytes()[:4]))
@@ -94,12 +94,12 @@ func lastMessageHolds(t *conformance.T) {
 	s, peer := aStream(t)
 	last := make([]byte, 16<<20) // more than the sockets hold
 	done := make(chan error, 1)
-	go func() { done <- l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s, LastMessage: last}) }()
+	go func() { done <- l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: last}) }()
 	heardText(t, peer, string(last[:1000]))
 	l.peer = peer
 	l.say([]byte("early"))
 	n.quiet() // others work
-	require.Equal(t, verbs.Idle, l.qp.State(), "the last message is not out")
+	require.Equal(t, verbs.StateIdle, l.qp.State(), "the last message is not out")
 	empty(t, l.rq)
 	heardText(t, peer, string(last[1000:]))
 	require.NoError(t, <-done)
@@ -171,7 +171,7 @@ func nothingLost(t *conformance.T) {
 			}
 			done <- err
 		}()
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: s}))
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s}))
 		require.NoError(t, <-done)
 		for i := range uint64(messages) {
 			completes(t, l.rq, l.got(i, 1))
@@ -189,8 +189,8 @@ func connectionFirst(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{})
 	post(t, l.qp, l.aSend(1))
-	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS}), verbs.ErrInvalidLLPStream)
-	require.Equal(t, verbs.Idle, l.qp.State())
+	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
+	require.Equal(t, verbs.StateIdle, l.qp.State())
 	for what, reply := range map[string]string{"garbage": "HTTP/1.1 400 Bad Request\r\n\r\n", "the end": ""} {
 		x, y, err := wire.Pair()
 		require.NoError(t, err)
@@ -207,7 +207,7 @@ func connectionFirst(t *conformance.T) {
 		}()
 		_, err = cm.Connect(t.Context(), y, l.qp, cm.Config{})
 		require.Error(t, err, what)
-		require.Equal(t, verbs.Idle, l.qp.State(), what)
+		require.Equal(t, verbs.StateIdle, l.qp.State(), what)
 		require.Nil(t, l.stream(), what)
 		require.Empty(t, <-rest, "what follows the Request, after %s", what)
 		empty(t, l.sq)
@@ -238,7 +238,7 @@ func afterStreaming(t *conformance.T) {
 		talk(y, x, "250 yes")
 		const last = "STARTIWARP"
 		active := verbs.Stream{Conn: x, Role: mpa.Responder, CRC: true}
-		require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &active, LastMessage: []byte(last)}))
+		require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &active, LastMessage: []byte(last)}))
 		b := make([]byte, len(last))
 		require.NoError(t, second(io.ReadFull(y, b)))
 		require.Equal(t, last, string(b))
@@ -283,9 +283,9 @@ func iwarpOnly(t *conformance.T) {
 	s.Conn, s.Role = a, mpa.Initiator
 	begin(t, w.a.qp, s)
 	moves(t, w.a.end(), w.b.end())
-	require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
-	ends(t, w.a.qp, verbs.Error)
-	ends(t, w.b.qp, verbs.Error)
+	require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
+	ends(t, w.a.qp, verbs.StateError)
+	ends(t, w.b.qp, verbs.StateError)
 	for side, c := range map[string]*tap{"a": a, "b": b} {
 		p := wire.New(&played{octets: c.octets}, wire.Options{CRC: true})
 		opcodes := map[byte]int{}
@@ -328,7 +328,7 @@ func foreignOctets(t *conformance.T) {
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
 		require.NoError(t, r.peer.Raw(append([]byte(text), make([]byte, 70000)...)))
 		r.terminated(0x2002, nil, false) // its CRC is not one
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventBadCRC)
 	}
 }

@@ -42,9 +42,9 @@ var badSTag = aWrite(0x00F00000, 0, []byte{1})
 // placed, and by the peer's Terminate Message.
 func waysIn() []wayIn {
 	return []wayIn{
-		{"Modify QP", func(l *line) { l.modify(verbs.Terminate) }, aTerminate(0x0000, nil, false)},
+		{"Modify QP", func(l *line) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
 		{"a fault of the Send Queue", func(l *line) {
-			post(l.t, l.qp, verbs.Send{ID: 90, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+			post(l.t, l.qp, verbs.Request{ID: 90, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 		}, aTerminate(0x0000, nil, false)},
 		{"a fault of a segment", func(l *line) { l.tell(badSTag) }, aTerminate(0x1100, badSTag, false)},
 		{"a Terminate Message", func(l *line) { l.tell(aTerminate(0x1202, nil, false)) }, nil},
@@ -58,7 +58,7 @@ func (w *wayIn) enter(l *line) {
 		l.hear(w.sent)
 	}
 	l.finished()
-	require.Equal(l.t, verbs.Terminate, l.qp.State(), "the peer's half is open")
+	require.Equal(l.t, verbs.StateTerminate, l.qp.State(), "the peer's half is open")
 }
 
 // terminateLeft: the peer closes, and the queue pair goes on by itself.
@@ -71,7 +71,7 @@ func terminateLeft(t *conformance.T) {
 		w.enter(l)
 		require.NotNil(t, l.stream(), "in Terminate")
 		l.shut()
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		require.Nil(t, l.stream(), "in Error")
 		released(t, conn)
 		// The close is one in order: the peer reads no reset behind the end.
@@ -90,7 +90,7 @@ func terminateStops(t *conformance.T) {
 		do   func(*rig)
 		sent []byte
 	}{
-		{"Modify QP", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate})) }, aTerminate(0x0000, nil, false)},
+		{"Modify QP", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate})) }, aTerminate(0x0000, nil, false)},
 		{"a fault", func(r *rig) { r.send(badSTag) }, aTerminate(0x1100, badSTag, false)},
 		{"a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, nil},
 	} {
@@ -108,7 +108,7 @@ func terminateStops(t *conformance.T) {
 			r.expect(w.sent)
 		}
 		r.finished() // before the peer closes; and there is no answer before it
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		g.unchanged()
 		sink.unchanged()
 		bufs[0].unchanged()
@@ -140,10 +140,10 @@ func terminateLLPError(t *conformance.T) {
 		begin(t, l.qp, *s)
 		l.peer = peer
 		c.before(l)
-		l.modify(verbs.Terminate)
+		l.modify(verbs.StateTerminate)
 		c.do(l)
 		conn.pass()
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		require.Nil(t, l.stream())
 		require.True(t, conn.reset.Load(), "it is reset")
 		released(t, conn)
@@ -188,7 +188,7 @@ func (c *timeless) pass() {
 // stuff posts what the sockets cannot hold, to a peer that does not read.
 func (l *line) stuff() {
 	mr := l.register(16<<20, allRights)
-	post(l.t, l.qp, verbs.Send{ID: 80, Op: verbs.OpWrite, SGL: mr.SGL(0, 16<<20), Remote: theirs})
+	post(l.t, l.qp, verbs.Request{ID: 80, Op: verbs.OpWrite, SGL: mr.SGL(0, 16<<20), Remote: theirs})
 	u, err := l.peer.Next()
 	require.NoError(l.t, err)
 	require.Equal(l.t, []byte{moreTagged, opWrite}, u[:2], "it is under way")
@@ -209,7 +209,7 @@ func terminateRefuses(t *conformance.T) {
 			}
 		}
 		l.refusesPosts(verbs.ErrInvalidState)
-		require.Equal(t, verbs.Terminate, l.qp.State())
+		require.Equal(t, verbs.StateTerminate, l.qp.State())
 	}
 	t.Part("")
 }
@@ -230,7 +230,7 @@ func terminateLosesNone(t *conformance.T) {
 			assert.NoError(t, l.peer.CloseWrite())
 			<-l.qp.Done()
 		})
-		l.remains(verbs.Error, verbs.EventProtSTag)
+		l.remains(verbs.StateError, verbs.EventProtSTag)
 		l.accounted(accepted)
 	}
 	t.Part("")
@@ -253,10 +253,10 @@ func terminateVerbEvents(t *conformance.T) {
 		}
 		r := open(t, s)
 		r.settled() // a Responder may send
-		require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.Terminate}))
+		require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
 		r.expect(aTerminate(0x0000, nil, false))
 		c.do(r)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(c.events...)
 	}
 	t.Part("")
@@ -270,7 +270,7 @@ func terminateCompletionEvents(t *conformance.T) {
 		sent  []byte
 	}{
 		"the Send Queue": {func(r *rig) []verbs.Completion {
-			r.post(verbs.Send{ID: 5, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+			r.post(verbs.Request{ID: 5, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 			return []verbs.Completion{{ID: 5, Status: verbs.StatusInvalidSTag}}
 		}, aTerminate(0x0000, nil, false)},
 		"the Receive Queue": {func(r *rig) []verbs.Completion {
@@ -293,7 +293,7 @@ func terminateCompletionEvents(t *conformance.T) {
 			} else {
 				r.finished()
 			}
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.completionsOf(r.SendCQ, done...)
 			if reset {
 				r.events(verbs.EventBadClose)
@@ -322,7 +322,7 @@ func terminateNewStream(t *conformance.T) {
 		l.settle()
 		w.enter(l)
 		l.shut()
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		l.sq.Poll(make([]verbs.Completion, 8))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
 		l.again()

@@ -49,7 +49,7 @@ func (l *line) unheard() {
 	l.tell(u)
 	l.terminated(0x1202, u, false)
 	l.shut()
-	ends(l.t, l.qp, verbs.Error)
+	ends(l.t, l.qp, verbs.StateError)
 	l.raised(verbs.EventRQMSNRange)
 }
 
@@ -92,7 +92,7 @@ func srqPD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	create := func(c verbs.SRQConfig) error { return second(n.nic.CreateSRQ(c)) }
 	gone := n.newPD()
-	require.NoError(t, gone.Dealloc())
+	require.NoError(t, gone.Deallocate())
 	require.ErrorIs(t, create(verbs.SRQConfig{}), verbs.ErrInvalidPD, "no PD")
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: gone}), verbs.ErrInvalidPD, "a deallocated PD")
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd, Depth: -1}), verbs.ErrInvalidModifier, "a negative depth")
@@ -115,11 +115,11 @@ func srqPD(t *conformance.T) {
 		require.NoError(t, l.qp.Destroy())
 	}
 	for _, s := range all {
-		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 		require.NoError(t, s.Destroy())
 	}
 	require.NoError(t, mr.Deregister())
-	require.NoError(t, pd.Dealloc())
+	require.NoError(t, pd.Deallocate())
 }
 
 // srqSendQueue runs one script on a queue pair with an S-RQ and on one without.
@@ -139,8 +139,8 @@ func srqSendQueue(t *conformance.T) {
 		fill(n.mr.Bytes(), 8)
 		at := n.mr.Remote(0)
 		at.TO = 0x1000
-		bind := binds(w.Bind(n.mr, 0, 64, remoteRights, 1))
-		for i, r := range []verbs.Send{
+		bind := binds(w.BindRequest(n.mr, 0, 64, remoteRights, 1))
+		for i, r := range []verbs.Request{
 			l.aSend(0), {Op: verbs.OpWrite, SGL: n.mr.SGL(3, 5), Remote: theirs}, l.aRead(0), bind,
 			{Op: verbs.OpSendSE, SGL: n.mr.SGL(9, 9), Flags: verbs.ReadFence}, l.aRead(0),
 			{Op: verbs.OpInvalidate, Invalidate: w.STag(1), Flags: verbs.LocalFence},
@@ -163,7 +163,7 @@ func srqSendQueue(t *conformance.T) {
 		}
 		l.finished()
 		l.shut()
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		o.done = await(t, l.sq, 9)
 		empty(t, l.sq)
 		for i := range o.done {
@@ -183,7 +183,7 @@ func srqPosts(t *conformance.T) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 3})
 		l := n.into(state, verbs.QPConfig{SRQ: s})
 		k, err := l.qp.PostRecv(n.receive(9), n.receive(9))
-		if state == verbs.Idle || state == verbs.RTS {
+		if state == verbs.StateIdle || state == verbs.StateRTS {
 			require.ErrorIs(t, err, verbs.ErrRQUsesSRQ)
 		} else {
 			require.Error(t, err)
@@ -193,10 +193,10 @@ func srqPosts(t *conformance.T) {
 		require.ErrorIs(t, err, verbs.ErrQueueFull, "nothing else is on it")
 		require.Equal(t, 3, k)
 		user := n.line(verbs.QPConfig{SRQ: s})
-		if state == verbs.Idle {
+		if state == verbs.StateIdle {
 			l.join()
 		}
-		if state == verbs.Idle || state == verbs.RTS {
+		if state == verbs.StateIdle || state == verbs.StateRTS {
 			l.says(1)
 		} else {
 			user.says(1)
@@ -218,7 +218,7 @@ func srqAllOfIt(t *conformance.T) {
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(6), Limit: ptr(2), Rearm: true}))
 	require.Equal(t, 6, queried[verbs.SRQAttributes](t, s).Depth)
 	l := n.loose(verbs.QPConfig{SRQ: s})
-	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(0), ArmRQLimit: true}))
+	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 	l.join()
 	require.Same(t, s, attributes(t, l.qp).SRQ)
 	k, err := s.PostRecv(n.receive(1), n.receive(2))

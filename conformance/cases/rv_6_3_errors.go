@@ -34,7 +34,7 @@ func srqCompletionErrors(t *conformance.T) {
 		completes(t, l.rq, l.recvAs(c.want, 1)...)
 		l.terminated(0x0000, nil, false)
 		l.shut()
-		l.remains(verbs.Error)
+		l.remains(verbs.StateError)
 	}
 }
 
@@ -54,12 +54,12 @@ func srqCatastrophe(t *conformance.T) {
 	n.quiet()
 	a.say([]byte{1})
 	a.terminated(0x0207, nil, false)
-	require.Equal(t, verbs.Terminate, a.qp.State())
+	require.Equal(t, verbs.StateTerminate, a.qp.State())
 	a.shut()
-	a.remains(verbs.Error, verbs.EventSRQError)
+	a.remains(verbs.StateError, verbs.EventSRQError)
 	completes(t, a.sq, a.sentAs(4, verbs.OpRead, verbs.StatusFlushed), a.sentAs(5, verbs.OpRead, verbs.StatusFlushed))
 	empty(t, a.rq)
-	require.Equal(t, verbs.RTS, b.qp.State())
+	require.Equal(t, verbs.StateRTS, b.qp.State())
 	run(t, b.qp, b.aSend(6), verbs.StatusSuccess)
 	b.settleBehind(aSend(1, n.mr.Bytes()[:4]))
 }
@@ -72,15 +72,15 @@ func srqErrorsOfQP(t *conformance.T) {
 		event []verbs.EventID
 		end   verbs.State
 	}{
-		"a reset":             {(*line).drop, []verbs.EventID{verbs.EventLLPReset}, verbs.Error},
-		"Modify QP to Error":  {func(l *line) { l.modify(verbs.Error) }, nil, verbs.Error},
-		"Terminate":           {func(l *line) { l.modify(verbs.Terminate); l.terminated(0, nil, false); l.shut() }, nil, verbs.Error},
-		"a fault":             {func(l *line) { l.tell(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.Error},
-		"a Terminate Message": {func(l *line) { l.tell(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.Error},
-		"a good close":        {func(l *line) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.Idle},
+		"a reset":             {(*line).drop, []verbs.EventID{verbs.EventLLPReset}, verbs.StateError},
+		"Modify QP to Error":  {func(l *line) { l.modify(verbs.StateError) }, nil, verbs.StateError},
+		"Terminate":           {func(l *line) { l.modify(verbs.StateTerminate); l.terminated(0, nil, false); l.shut() }, nil, verbs.StateError},
+		"a fault":             {func(l *line) { l.tell(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.StateError},
+		"a Terminate Message": {func(l *line) { l.tell(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.StateError},
+		"a good close":        {func(l *line) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.StateIdle},
 	} {
 		for _, within := range []bool{false, true} {
-			if within && c.end == verbs.Idle {
+			if within && c.end == verbs.StateIdle {
 				continue // the peer's last message is not over
 			}
 			t.Part("%s, within a message: %v", what, within)
@@ -104,7 +104,7 @@ func srqErrorsOfQP(t *conformance.T) {
 			for id := next; id <= 8; id++ {
 				[]*line{a, b}[id%2].says(id)
 			}
-			require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{a.qp.State(), b.qp.State()})
+			require.Equal(t, []verbs.State{verbs.StateRTS, verbs.StateRTS}, []verbs.State{a.qp.State(), b.qp.State()})
 			a.settle()
 			b.settle()
 			n.quiet()

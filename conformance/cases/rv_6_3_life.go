@@ -103,8 +103,8 @@ func srqForLife(t *conformance.T) {
 		with.says(1)
 		without.says(2)
 		for _, l := range []*line{with, without} {
-			l.modify(verbs.Error)
-			l.modify(verbs.Idle)
+			l.modify(verbs.StateError)
+			l.modify(verbs.StateIdle)
 		}
 		require.Same(t, s, attributes(t, with.qp).SRQ)
 		require.Nil(t, attributes(t, without.qp).SRQ)

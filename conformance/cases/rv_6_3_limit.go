@@ -99,7 +99,7 @@ func srqLimitDisturbs(t *conformance.T) {
 	n.reached(s)
 	n.quiet()
 	for _, l := range lines {
-		require.Equal(t, verbs.RTS, l.qp.State())
+		require.Equal(t, verbs.StateRTS, l.qp.State())
 		l.settle()
 	}
 }
@@ -158,7 +158,7 @@ func limitsArmedTwice(t *conformance.T) {
 	for range 2 {
 		require.NoError(t, s.Modify(verbs.ModifySRQ{Rearm: true}))
 		require.True(t, queried[verbs.SRQAttributes](t, s).Armed)
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(0), ArmRQLimit: true}))
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 		require.True(t, attributes(t, l.qp).RQLimitArmed)
 	}
 	n.receives(s, 1, 2, 3)
@@ -174,7 +174,7 @@ func limitsArmedTwice(t *conformance.T) {
 // armed makes a queue pair of an S-RQ whose limit Modify QP has armed.
 func (n *node) armed(s *verbs.SRQ, limit int) *line {
 	l := n.loose(verbs.QPConfig{SRQ: s})
-	require.NoError(n.t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, RQLimit: ptr(limit), ArmRQLimit: true}))
+	require.NoError(n.t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(limit), ArmRQLimit: true}))
 	l.join()
 	return l
 }
@@ -230,7 +230,7 @@ func qpLimitDisturbs(t *conformance.T) {
 	}
 	l.raised(verbs.EventRQLimit)
 	n.quiet()
-	require.Equal(t, verbs.RTS, l.qp.State())
+	require.Equal(t, verbs.StateRTS, l.qp.State())
 }
 
 func qpLimitOnce(t *conformance.T) {
@@ -244,16 +244,16 @@ func qpLimitOnce(t *conformance.T) {
 		require.False(t, attributes(t, l.qp).RQLimitArmed)
 		l.says(2)
 		n.quiet()
-		l.modify(verbs.Error)
-		l.modify(verbs.Idle)
+		l.modify(verbs.StateError)
+		l.modify(verbs.StateIdle)
 		if round%2 == 0 {
-			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, ArmRQLimit: true}))
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, ArmRQLimit: true}))
 			require.True(t, attributes(t, l.qp).RQLimitArmed)
 			l.join()
 			continue
 		}
 		st, peer := aStream(t)
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: st, ArmRQLimit: true}))
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: st, ArmRQLimit: true}))
 		l.peer, l.sent, l.asked = peer, 0, 0
 	}
 }

@@ -114,7 +114,7 @@ func srqResizeDisturbs(t *conformance.T) {
 	}
 	n.quiet()
 	for _, l := range lines {
-		require.Equal(t, verbs.RTS, l.qp.State())
+		require.Equal(t, verbs.StateRTS, l.qp.State())
 	}
 }
 
@@ -303,7 +303,7 @@ func srqSTagZero(t *conformance.T) {
 	completes(t, mayNot.rq, mayNot.recvAs(verbs.StatusInvalidSTag, 1)...)
 	mayNot.terminated(0x0000, nil, false)
 	mayNot.shut()
-	mayNot.remains(verbs.Error)
+	mayNot.remains(verbs.StateError)
 	require.Equal(t, make([]byte, 4096), p.Bytes())
 	n.receives(s, 2, 3)
 	may.says(2)

@@ -67,18 +67,18 @@ func stopOnBoundaries(t *conformance.T) {
 	for round := range 8 {
 		t.Part("round %d", round)
 		l := n.line(verbs.QPConfig{})
-		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
 		got := 0
 		for range t.Rand().IntN(100) {
 			got += len(l.heard()) - 14
 		}
 		want := aTerminate(0x0000, nil, false)
 		if round%2 == 0 {
-			l.modify(verbs.Terminate)
+			l.modify(verbs.StateTerminate)
 		} else {
 			l.tell(badSTag)
 			want = aTerminate(0x1100, badSTag, false)
-			reaches(t, l.qp, verbs.Terminate)
+			reaches(t, l.qp, verbs.StateTerminate)
 		}
 		r := l.rest()
 		require.ErrorIs(t, r.end, io.EOF)
@@ -97,7 +97,7 @@ func stopBeforeBadSegment(t *conformance.T) {
 	for _, good := range []int{1, 100, 40000, 60000} {
 		t.Part("behind %d good octets", good)
 		l := n.line(verbs.QPConfig{})
-		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: []verbs.SGE{n.mr.SGE(0, good), mr.SGE(250, 7)}, Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: []verbs.SGE{n.mr.SGE(0, good), mr.SGE(250, 7)}, Remote: theirs})
 		r := l.rest()
 		require.ErrorIs(t, r.end, io.EOF)
 		require.Equal(t, aTerminate(0x0000, nil, false), r.terminate, "in place of the segment")
@@ -123,7 +123,7 @@ func stopWithinSegment(t *conformance.T) {
 		begin(t, l.qp, *s)
 		l.peer = wire.New(peer.Conn, wire.Options{})
 		mr := n.register(vast, allRights)
-		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
 		l.heard()
 		l.full()
 		require.NoError(t, mr.Deregister())
@@ -145,7 +145,7 @@ func stopWithinSegment(t *conformance.T) {
 		}
 		require.ErrorIs(t, err, syscall.ECONNRESET, "the end of the stream")
 		completes(t, l.sq, l.sentAs(1, verbs.OpWrite, verbs.StatusInvalidSTag))
-		l.remains(verbs.Error, verbs.EventBadClose)
+		l.remains(verbs.StateError, verbs.EventBadClose)
 		return
 	}
 }
@@ -166,18 +166,18 @@ func stopAtMessage(t *conformance.T) {
 	const sends, size = 400, 60000 // some 24 MB: more than sockets and a batch
 	n := newNode(t, nodeConfig{})
 	for round := range 6 {
-		next := []verbs.State{verbs.Terminate, verbs.Error}[round%2]
+		next := []verbs.State{verbs.StateTerminate, verbs.StateError}[round%2]
 		t.Part("round %d, to %v", round, next)
 		l := n.line(verbs.QPConfig{SendDepth: sends})
 		for i := range uint64(sends) {
-			post(t, l.qp, verbs.Send{ID: i, SGL: n.mr.SGL(0, size)})
+			post(t, l.qp, verbs.Request{ID: i, SGL: n.mr.SGL(0, size)})
 		}
 		for range t.Rand().IntN(60) {
 			l.heard()
 		}
 		l.modify(next)
 		r := l.rest()
-		if next == verbs.Terminate {
+		if next == verbs.StateTerminate {
 			require.ErrorIs(t, r.end, io.EOF)
 			require.Equal(t, aTerminate(0x0000, nil, false), r.terminate)
 			l.shut()
@@ -185,7 +185,7 @@ func stopAtMessage(t *conformance.T) {
 			require.ErrorIs(t, r.end, syscall.ECONNRESET)
 			require.Nil(t, r.terminate)
 		}
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		flushed := 0
 		for i, c := range await(t, l.sq, sends) {
 			require.Equal(t, uint64(i), c.ID)
@@ -197,7 +197,7 @@ func stopAtMessage(t *conformance.T) {
 			require.Zero(t, flushed, "a success behind a flushed one")
 		}
 		require.NotZero(t, flushed, "nothing was stopped")
-		if next == verbs.Terminate {
+		if next == verbs.StateTerminate {
 			continue
 		}
 		// After an abort the program may do with its memory what it wants.
@@ -212,7 +212,7 @@ func stopWithinMessage(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.line(verbs.QPConfig{})
 	l.stuff()
-	l.modify(verbs.Terminate)
+	l.modify(verbs.StateTerminate)
 	r := l.rest()
 	require.ErrorIs(t, r.end, io.EOF)
 	require.Equal(t, aTerminate(0x0000, nil, false), r.terminate)
@@ -237,7 +237,7 @@ func stopAnswer(t *conformance.T) {
 	require.Equal(t, aTerminate(0x0100, u, true), r.terminate)
 	require.Equal(t, 1, r.messages, "the first answer, and not the second")
 	l.shut()
-	l.remains(verbs.Error, verbs.EventIRRQSTag)
+	l.remains(verbs.StateError, verbs.EventIRRQSTag)
 }
 
 // overflowed makes a line whose receive CQ has had one completion too many, while it
@@ -250,7 +250,7 @@ func (n *node) overflowed(first func(*line)) *line {
 	first(l)
 	l.say(nil)
 	l.say(nil)
-	reaches(n.t, l.qp, verbs.Terminate)
+	reaches(n.t, l.qp, verbs.StateTerminate)
 	return l
 }
 
@@ -260,7 +260,7 @@ func stopCompletionError(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.overflowed(func(l *line) {
 		for i := range uint64(sends) {
-			post(t, l.qp, verbs.Send{ID: i, SGL: n.mr.SGL(0, size)})
+			post(t, l.qp, verbs.Request{ID: i, SGL: n.mr.SGL(0, size)})
 		}
 	})
 	r := l.rest()
@@ -268,7 +268,7 @@ func stopCompletionError(t *conformance.T) {
 	require.Equal(t, aTerminate(0x0207, nil, false), r.terminate)
 	require.Less(t, r.messages, sends)
 	l.shut()
-	ends(t, l.qp, verbs.Error)
+	ends(t, l.qp, verbs.StateError)
 	requireOverflow(l)
 }
 

@@ -23,15 +23,15 @@ func faultWhenDelivered(t *conformance.T) {
 	f := r.peer.Frame(badSTag)
 	require.NoError(t, r.peer.Raw(f[:len(f)-2]))
 	for i := range uint32(20) {
-		r.post(verbs.Send{ID: uint64(i), SGL: g.sgl(0, 4)})
+		r.post(verbs.Request{ID: uint64(i), SGL: g.sgl(0, 4)})
 		r.expect(aSend(i+1, g.first[:4]))
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: uint64(i)})
 	}
-	r.state(verbs.RTS)
+	r.state(verbs.StateRTS)
 	r.events()
 	require.NoError(t, r.peer.Raw(f[len(f)-2:]))
 	r.terminated(0x1100, badSTag, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventProtSTag)
 }
 
@@ -53,7 +53,7 @@ func firstFaultCounts(t *conformance.T) {
 			r := open(t, setup{})
 			r.sendAtOnce(first.u, behind.u)
 			r.terminated(first.code, first.u, false)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			r.events(first.event)
 		}
 	}
@@ -63,7 +63,7 @@ func firstFaultCounts(t *conformance.T) {
 	f[len(f)-1] ^= 1
 	require.NoError(t, r.peer.Raw(append(f, r.peer.Frame(badQN)...)))
 	r.terminated(0x2002, nil, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventBadCRC)
 }
 
@@ -73,12 +73,12 @@ func othersDoNotWait(t *conformance.T) {
 	r.settled()
 	f := r.peer.Frame(badSTag)
 	require.NoError(t, r.peer.Raw(f[:len(f)-1]))
-	r.post(verbs.Send{ID: 1, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+	r.post(verbs.Request{ID: 1, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 1, Status: verbs.StatusInvalidSTag})
 	r.expect(aTerminate(0x0000, nil, false))
 	require.NoError(t, r.peer.Raw(f[len(f)-1:]))
 	r.finished()
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events()
 }
 
@@ -95,7 +95,7 @@ func stopInbound(t *conformance.T) {
 		)
 		require.Equal(t, byte(opTerminate), r.next()[1])
 		r.finished()
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6}, flushedRecvs(2)[0])
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 		bufs[0].holds(0, []byte("before"))

@@ -37,7 +37,7 @@ func irrq(t *conformance.T) {
 		"created": func() *line { return n.line(verbs.QPConfig{IRD: 4}) },
 		"modified": func() *line {
 			l := n.loose(verbs.QPConfig{NoReads: true})
-			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.Idle, IRD: ptr(4)}))
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, IRD: ptr(4)}))
 			l.join()
 			return l
 		},
@@ -58,7 +58,7 @@ func irrq(t *conformance.T) {
 			l.tell(ask(msn+5, vast))
 		}
 		l.full()
-		require.Equal(t, verbs.RTS, l.qp.State(), "all of them wait")
+		require.Equal(t, verbs.StateRTS, l.qp.State(), "all of them wait")
 		u := ask(9, 1)
 		l.tell(u)
 		l.raised(verbs.EventIRRQTooMany)
@@ -206,7 +206,7 @@ func readsNeverAboveORD(t *conformance.T) {
 		return aReadRequest(msn, read{b.tag(), b.at(int(msn)), 1, uint32(theirs.STag), theirs.TO})
 	}
 	for i := range 6 {
-		r.post(verbs.Send{ID: uint64(i + 1), Op: verbs.OpRead, Local: b.sge(i+1, 1), Remote: theirs})
+		r.post(verbs.Request{ID: uint64(i + 1), Op: verbs.OpRead, Local: b.sge(i+1, 1), Remote: theirs})
 	}
 	r.expect(ask(1), ask(2))
 	r.settled()
@@ -246,7 +246,7 @@ func readsBeyondORD(t *conformance.T) {
 // ordLowered is on an RNIC without anything optional.
 func ordLowered(t *conformance.T) {
 	without := verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD
-	for _, s := range []verbs.State{verbs.Idle, verbs.RTS} {
+	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 		t.Part("in %v", s)
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
 		l := n.into(s, verbs.QPConfig{ORD: 5, IRD: 5})
@@ -256,7 +256,7 @@ func ordLowered(t *conformance.T) {
 		}
 		refuses(t, "raising it", verbs.ErrCannotChangeAttribute, func() error { return l.qp.Modify(verbs.ModifyQP{Next: s, ORD: ptr(3)}) }, l.shown)
 		refuses(t, "IRD", verbs.ErrCannotChangeAttribute, func() error { return l.qp.Modify(verbs.ModifyQP{Next: s, IRD: ptr(3)}) }, l.shown)
-		if s == verbs.Idle {
+		if s == verbs.StateIdle {
 			l.join()
 		}
 		post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3))
@@ -271,7 +271,7 @@ func ordLowered(t *conformance.T) {
 		for id := range uint64(3) {
 			completes(t, l.sq, l.sentAs(id+1, verbs.OpRead, verbs.StatusSuccess))
 		}
-		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(0)}))
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(0)}))
 		run(t, l.qp, l.aRead(4), verbs.StatusZeroReadResources)
 		l.terminated(0x0000, nil, false)
 	}
@@ -291,8 +291,8 @@ func readsChanged(t *conformance.T) {
 		g.Go(func() {
 			for range rounds {
 				// What comes of these Reads is not said (6.5).
-				_, _ = n.qp.PostSend(verbs.Send{Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0), Flags: verbs.Unsignaled})
-				_ = n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, IRD: ptr(1 + rng.IntN(16)), ORD: ptr(1 + rng.IntN(16))})
+				_, _ = n.qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0), Flags: verbs.Unsignaled})
+				_ = n.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, IRD: ptr(1 + rng.IntN(16)), ORD: ptr(1 + rng.IntN(16))})
 			}
 		})
 	}
@@ -300,12 +300,12 @@ func readsChanged(t *conformance.T) {
 	for i := range rounds {
 		at := 16384 + i%8*4096
 		clear(w.a.mr.Bytes()[at:][:4096])
-		post(t, qa, verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: w.a.mr.SGE(at, 4096), Remote: w.b.mr.Remote(8192)})
+		post(t, qa, verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: w.a.mr.SGE(at, 4096), Remote: w.b.mr.Remote(8192)})
 		completes(t, cq, verbs.Completion{ID: uint64(i), QP: qa.ID(), Op: verbs.OpRead})
 		require.Equal(t, w.b.mr.Bytes()[8192:12288], w.a.mr.Bytes()[at:][:4096])
 	}
 	g.Wait()
-	require.Equal(t, []verbs.State{verbs.RTS, verbs.RTS}, []verbs.State{qa.State(), qb.State()})
+	require.Equal(t, []verbs.State{verbs.StateRTS, verbs.StateRTS}, []verbs.State{qa.State(), qb.State()})
 	for _, n := range []*node{w.a, w.b} {
 		for len(n.events.events) > 0 {
 			assert.Equal(t, n.qp.ID(), n.events.next().QP, "an event of another queue pair")

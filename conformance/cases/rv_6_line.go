@@ -61,10 +61,10 @@ func (l *line) join() {
 // into makes a line in a state, which lasts until the peer or a verb ends it.
 func (n *node) into(s verbs.State, c verbs.QPConfig) *line {
 	l := n.loose(c)
-	if s != verbs.Idle {
+	if s != verbs.StateIdle {
 		l.join()
 	}
-	if s != verbs.Idle && s != verbs.RTS {
+	if s != verbs.StateIdle && s != verbs.StateRTS {
 		l.modify(s)
 	}
 	require.Equal(n.t, s, l.qp.State())
@@ -72,7 +72,7 @@ func (n *node) into(s verbs.State, c verbs.QPConfig) *line {
 }
 
 // states are those of a queue pair.
-var states = []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error}
+var states = []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError}
 
 // modify is Modify QP, without other attributes.
 func (l *line) modify(next verbs.State) {
@@ -82,7 +82,7 @@ func (l *line) modify(next verbs.State) {
 // again takes a queue pair that has ended in Error to Idle, and to RTS with a new
 // stream.
 func (l *line) again() {
-	l.modify(verbs.Idle)
+	l.modify(verbs.StateIdle)
 	l.join()
 }
 
@@ -188,12 +188,12 @@ func (l *line) got(id uint64, octets int) verbs.Completion {
 }
 
 // a Send of some octets, and an RDMA Read into some, which the peer has to answer.
-func (l *line) aSend(id uint64) verbs.Send {
-	return verbs.Send{ID: id, SGL: l.mr.SGL(0, 4)}
+func (l *line) aSend(id uint64) verbs.Request {
+	return verbs.Request{ID: id, SGL: l.mr.SGL(0, 4)}
 }
 
-func (l *line) aRead(id uint64) verbs.Send {
-	return verbs.Send{ID: id, Op: verbs.OpRead, Local: l.mr.SGE(4096, 8), Remote: theirs}
+func (l *line) aRead(id uint64) verbs.Request {
+	return verbs.Request{ID: id, Op: verbs.OpRead, Local: l.mr.SGE(4096, 8), Remote: theirs}
 }
 
 // asks is what the peer gets of aRead, the msn-th of its stream, and answer what it

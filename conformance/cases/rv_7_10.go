@@ -28,7 +28,7 @@ var rv7_10 = []conformance.Case{
 // and how it is named.
 func (n *node) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*seat, *verbs.MW, verbs.TaggedBuffer) {
 	s, mw := n.seat(c), n.newMW()
-	b := mw.Bind(n.mr, off, k, a, 0x61)
+	b := mw.BindRequest(n.mr, off, k, a, 0x61)
 	s.does(binds(b), verbs.StatusSuccess)
 	return s, mw, verbs.BindBuffer(b)
 }
@@ -88,7 +88,7 @@ func windowOnEachRegion(n *node) {
 		for _, a := range []verbs.Addressing{verbs.VABased, verbs.ZeroBased} {
 			t.Logf("%s, window %v", r.name, a)
 			mw := n.newMW()
-			b := &verbs.Bind{Window: mw.STag(3), Region: r.b.STag, VA: r.b.Base + 8, Length: 20, Access: remoteRights, Addressing: a}
+			b := &verbs.BindRequest{Window: mw.STag(3), Region: r.b.STag, VA: r.b.Base + 8, Length: 20, Access: remoteRights, Addressing: a}
 			s.does(binds(b), verbs.StatusSuccess)
 			s.peers(verbs.BindBuffer(b), 0, r.mem[8:28], remoteRights, denial{})
 			s.invalidate(ways[0], b.Window, invalidates)
@@ -104,7 +104,7 @@ func allToOneRegion(t *conformance.T) {
 	var all []verbs.TaggedBuffer
 	for i := range 100 {
 		mw := n.newMW()
-		b := mw.Bind(n.mr, 10*i, 10, remoteRights, uint8(i))
+		b := mw.BindRequest(n.mr, 10*i, 10, remoteRights, uint8(i))
 		seats[i%2].does(binds(b), verbs.StatusSuccess)
 		all = append(all, verbs.BindBuffer(b))
 	}
@@ -122,7 +122,7 @@ func allToOneQP(t *conformance.T) {
 	var windows []*verbs.MW
 	for i := range 100 {
 		mr, mw := n.register(32, allRights|verbs.BindWindow), n.newMW()
-		b := mw.Bind(mr, 1, 30, remoteRights, uint8(i))
+		b := mw.BindRequest(mr, 1, 30, remoteRights, uint8(i))
 		s.does(binds(b), verbs.StatusSuccess)
 		s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[1:31], remoteRights, denial{})
 		windows = append(windows, mw)
@@ -142,7 +142,7 @@ func windowAddressing(n *node) {
 	t, mem := n.t, n.mr.Bytes()
 	for _, a := range []verbs.Addressing{verbs.ZeroBased, verbs.VABased} {
 		s, mw := n.seat(verbs.QPConfig{}), n.newMW()
-		bind := mw.Bind(n.mr, 100, 50, remoteRights, 1)
+		bind := mw.BindRequest(n.mr, 100, 50, remoteRights, 1)
 		bind.Addressing = a
 		s.does(binds(bind), verbs.StatusSuccess)
 		info := queried(t, mw)
@@ -177,7 +177,7 @@ func windowBound(n *node) {
 		s, x, mw := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{}), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
 		require.False(t, queried(t, mw).Valid, "before")
-		bind := mw.Bind(mr, 8, 32, remoteRights, key)
+		bind := mw.BindRequest(mr, 8, 32, remoteRights, key)
 		s.does(binds(bind), verbs.StatusSuccess)
 		info := queried(t, mw)
 		require.True(t, info.Valid, "after")
@@ -203,7 +203,7 @@ func windowRebound(n *node) {
 	index := mw.STag(0).Index()
 	var former verbs.TaggedBuffer
 	for i := range 300 {
-		b := mw.Bind(n.mr, i, 40, remoteRights, uint8(i))
+		b := mw.BindRequest(n.mr, i, 40, remoteRights, uint8(i))
 		s.does(binds(b), verbs.StatusSuccess)
 		info := queried(t, mw)
 		require.Equal(t, uint8(i), info.STag.Key(), "the key of Bind %d", i)
@@ -225,15 +225,15 @@ func windowRebound(n *node) {
 	for _, key := range []uint8{0x61, 0x62} {
 		s, mw, b := n.bound(verbs.QPConfig{}, 10, 20, remoteRights)
 		was := queried(t, mw)
-		s.does(binds(mw.Bind(n.mr, 50, 20, remoteRights, key)), verbs.StatusSTagNotInvalid)
+		s.does(binds(mw.BindRequest(n.mr, 50, 20, remoteRights, key)), verbs.StatusSTagNotInvalid)
 		require.Equal(t, was, queried(t, mw), "the former binding")
 		s.peers(b, 0, mem[10:20], 0, noPD) // that of a queue pair that has ended
 		require.NoError(t, mw.Deallocate())
 		s.leave()
 	}
 	s, mw, b := n.bound(verbs.QPConfig{}, 10, 20, remoteRights)
-	again := mw.Bind(n.mr, 50, 20, remoteRights, 0x62)
-	post(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Send{ID: 2, Op: verbs.OpBind, Bind: again})
+	again := mw.BindRequest(n.mr, 50, 20, remoteRights, 0x62)
+	post(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Request{ID: 2, Op: verbs.OpBind, Bind: again})
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpInvalidate}, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpBind})
 	s.peers(verbs.BindBuffer(again), 0, mem[50:70], remoteRights, denial{})
 	s.invalidate(ways[0], again.Window, invalidates)
@@ -245,7 +245,7 @@ func windowFormerKey(n *node) {
 	for _, write := range []bool{true, false} {
 		s, mw, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
 		s.flood(b, n.mr.Bytes()[:64], write, func() {
-			post(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Send{ID: 2, Op: verbs.OpBind, Bind: mw.Bind(n.mr, 0, 64, remoteRights, 0x62)})
+			post(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Request{ID: 2, Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 64, remoteRights, 0x62)})
 			completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpInvalidate}, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpBind})
 		})
 		require.Equal(t, mw.STag(0x62), queried(t, mw).STag, "the window with its new key")
@@ -262,7 +262,7 @@ func windowAttributes(n *node) {
 	mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	s := n.seat(verbs.QPConfig{PD: pd})
 	for i, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
-		b := mw.Bind(mr, 8, 30, a, uint8(i+5))
+		b := mw.BindRequest(mr, 8, 30, a, uint8(i+5))
 		s.does(binds(b), verbs.StatusSuccess)
 		require.Equal(t, verbs.WindowAttributes{
 			STag: mw.STag(uint8(i + 5)), Valid: true, PD: pd.ID(), QP: s.qp.ID(), Access: a,

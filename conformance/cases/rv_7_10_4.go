@@ -68,7 +68,7 @@ func windowFreed(t *conformance.T) {
 		mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 		receives := n.newSRQ(verbs.SRQConfig{}) // in the node's PD, as its memory
 		s, x := n.seat(verbs.QPConfig{PD: pd, SRQ: receives}), n.seat(verbs.QPConfig{PD: pd})
-		b := mw.Bind(mr, 0, 16, remoteRights, 1)
+		b := mw.BindRequest(mr, 0, 16, remoteRights, 1)
 		s.does(binds(b), verbs.StatusSuccess)
 		require.ErrorIs(t, mr.Deregister(), verbs.ErrWindowsBound)
 		s.invalidate(w, b.Window, invalidates)
@@ -78,19 +78,19 @@ func windowFreed(t *conformance.T) {
 		require.NoError(t, mr.Deregister(), "nothing is bound to the region after %s", w.name)
 		s.leave() // nor to the queue pair
 		require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInsufficientResources, "the window is still there")
-		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 
 		// Any queue pair of its PD may bind it again, and no other.
 		mr = n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 		there := n.seat(verbs.QPConfig{})
-		there.does(binds(mw.Bind(n.mr, 0, 16, remoteRights, 2)), verbs.StatusInvalidPD)
-		b = mw.Bind(mr, 0, 16, remoteRights, 2)
+		there.does(binds(mw.BindRequest(n.mr, 0, 16, remoteRights, 2)), verbs.StatusInvalidPD)
+		b = mw.BindRequest(mr, 0, 16, remoteRights, 2)
 		x.does(binds(b), verbs.StatusSuccess)
 		x.peers(verbs.BindBuffer(b), 0, mr.Bytes()[:16], remoteRights, denial{})
 		require.NoError(t, mw.Deallocate())
 		x.leave()
 		require.NoError(t, mr.Deregister())
-		require.NoError(t, pd.Dealloc(), "all of it is gone")
+		require.NoError(t, pd.Deallocate(), "all of it is gone")
 	}
 	n.quiet()
 }
@@ -111,7 +111,7 @@ func underway(n *node, what string, stop func(s *seat, mw *verbs.MW, b verbs.Tag
 	large := n.register(largeRegion, allRights)
 	s.narrow()
 	mw = n.newMW()
-	bind := mw.Bind(n.mr, 0, 100, remoteRights, 0x61)
+	bind := mw.BindRequest(n.mr, 0, 100, remoteRights, 0x61)
 	s.does(binds(bind), verbs.StatusSuccess)
 	s.stuff(large.Remote(0))
 	s.ask(verbs.BindBuffer(bind).Remote(0), 100)
@@ -146,12 +146,12 @@ func windowInvalidatedForGood(n *node) {
 	for _, write := range []bool{true, false} {
 		s, _, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
 		s.flood(b, mem, write, func() {
-			run(n.t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.StatusSuccess)
+			run(n.t, s.qp, verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.StatusSuccess)
 		})
 	}
 	s, mw, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
 	s.midway(b, mem, 40, func() {
-		run(n.t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.StatusSuccess)
+		run(n.t, s.qp, verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.StatusSuccess)
 	})
 	require.NoError(n.t, mw.Deallocate())
 }

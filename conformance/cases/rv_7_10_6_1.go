@@ -23,33 +23,33 @@ var rv7_10_6_1 = []conformance.Case{
 // bindRefused breaks a good Bind in one thing at a time.
 func bindRefused(n *node) {
 	t, other, mw := n.t, n.newPD(), n.newMW()
-	good := func() verbs.Bind { return *mw.Bind(n.mr, 8, 32, remoteRights, 1) }
+	good := func() verbs.BindRequest { return *mw.BindRequest(n.mr, 8, 32, remoteRights, 1) }
 	zero := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow, ZeroBased: true})
 	plain, alien := n.register(64, allRights), n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	readable := n.register(64, verbs.LocalRead|verbs.BindWindow)
 	_, bound, _ := n.bound(verbs.QPConfig{}, 0, 8, remoteRights)
 	theirs, err := other.AllocateWindow()
 	require.NoError(t, err)
-	on := func(mr *verbs.MR) verbs.Bind { b := good(); b.Region, b.VA = mr.STag(), mr.Base(); return b }
-	with := func(change func(*verbs.Bind)) verbs.Bind { b := good(); change(&b); return b }
+	on := func(mr *verbs.MR) verbs.BindRequest { b := good(); b.Region, b.VA = mr.STag(), mr.Base(); return b }
+	with := func(change func(*verbs.BindRequest)) verbs.BindRequest { b := good(); change(&b); return b }
 	for _, c := range []struct {
 		name string
 		qp   verbs.QPConfig
-		bind verbs.Bind
+		bind verbs.BindRequest
 		want verbs.Status
 	}{
-		{"the window is a region", verbs.QPConfig{}, with(func(b *verbs.Bind) { b.Window = plain.STag() }), verbs.StatusInvalidWindow},
-		{"the window is bound", verbs.QPConfig{}, with(func(b *verbs.Bind) { b.Window = bound.STag(2) }), verbs.StatusSTagNotInvalid},
+		{"the window is a region", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Window = plain.STag() }), verbs.StatusInvalidWindow},
+		{"the window is bound", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Window = bound.STag(2) }), verbs.StatusSTagNotInvalid},
 		{"the QP may not bind", verbs.QPConfig{NoBind: true}, good(), verbs.StatusAccess},
-		{"the region is a window", verbs.QPConfig{}, with(func(b *verbs.Bind) { b.Region = theirs.STag(0) }), verbs.StatusInvalidRegion},
+		{"the region is a window", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Region = theirs.STag(0) }), verbs.StatusInvalidRegion},
 		{"the QP is of another PD", verbs.QPConfig{PD: other}, good(), verbs.StatusInvalidPD},
-		{"the window is of another PD", verbs.QPConfig{}, with(func(b *verbs.Bind) { b.Window = theirs.STag(1) }), verbs.StatusInvalidPD},
+		{"the window is of another PD", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Window = theirs.STag(1) }), verbs.StatusInvalidPD},
 		{"the region is of another PD", verbs.QPConfig{}, on(alien), verbs.StatusInvalidPD},
 		{"the region is not for windows", verbs.QPConfig{}, on(plain), verbs.StatusAccess},
 		{"the region is read-only", verbs.QPConfig{}, on(readable), verbs.StatusAccess},
 		{"the region is zero-based", verbs.QPConfig{}, on(zero), verbs.StatusInvalidRegion},
-		{"the range is not in the region", verbs.QPConfig{}, with(func(b *verbs.Bind) { b.Length = nodeMemory }), verbs.StatusBaseBounds},
-		{"the range wraps", verbs.QPConfig{}, with(func(b *verbs.Bind) { b.VA = 1<<64 - 8 }), verbs.StatusWrap},
+		{"the range is not in the region", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Length = nodeMemory }), verbs.StatusBaseBounds},
+		{"the range wraps", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.VA = 1<<64 - 8 }), verbs.StatusWrap},
 	} {
 		before := []verbs.WindowAttributes{queried(t, mw), queried(t, bound), queried(t, theirs)}
 		s := n.seat(c.qp)
@@ -58,7 +58,7 @@ func bindRefused(n *node) {
 		c.bind.Addressing = verbs.VABased
 		r := binds(&c.bind)
 		r.Flags = verbs.Unsignaled // a refusal is reported all the same
-		post(t, s.qp, r, verbs.Send{ID: 2})
+		post(t, s.qp, r, verbs.Request{ID: 2})
 		qp := s.qp.ID()
 		completesAny(t, n.cq, verbs.Completion{ID: r.ID, QP: qp, Op: verbs.OpBind, Status: c.want},
 			verbs.Completion{ID: 2, QP: qp, Status: verbs.StatusFlushed},
@@ -79,14 +79,14 @@ func bindWindow(n *node) {
 	require.NoError(t, gone.Deallocate())
 	was := queried(t, mr)
 	for _, st := range []verbs.STag{mr.STag(), n.mr.STag(), gone.STag(1), 0x12345601} {
-		s.does(binds(&verbs.Bind{Window: st, Region: n.mr.STag(), VA: n.mr.Base(), Length: 8, Access: remoteRights}), verbs.StatusInvalidWindow)
+		s.does(binds(&verbs.BindRequest{Window: st, Region: n.mr.STag(), VA: n.mr.Base(), Length: 8, Access: remoteRights}), verbs.StatusInvalidWindow)
 	}
 	require.Equal(t, was, queried(t, mr), "the region named as a window")
-	s.does(binds(mw.Bind(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSuccess)
+	s.does(binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSuccess)
 	bound := queried(t, mw)
 	x := n.seat(verbs.QPConfig{})
-	x.does(binds(mw.Bind(n.mr, 8, 8, remoteRights, 2)), verbs.StatusSTagNotInvalid)
-	s.does(binds(mw.Bind(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSTagNotInvalid)
+	x.does(binds(mw.BindRequest(n.mr, 8, 8, remoteRights, 2)), verbs.StatusSTagNotInvalid)
+	s.does(binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSTagNotInvalid)
 	require.Equal(t, bound, queried(t, mw))
 	require.NoError(t, mw.Deallocate())
 }
@@ -96,7 +96,7 @@ func bindQP(n *node) {
 	for _, refused := range []bool{true, false} {
 		s := n.seat(verbs.QPConfig{NoBind: refused})
 		require.Equal(t, !refused, !attributes(t, s.qp).NoBind, "Query QP")
-		b := mw.Bind(n.mr, 0, 8, remoteRights, 1)
+		b := mw.BindRequest(n.mr, 0, 8, remoteRights, 1)
 		if refused {
 			s.does(binds(b), verbs.StatusAccess)
 			require.False(t, queried(t, mw).Valid)
@@ -115,7 +115,7 @@ func bindRegion(n *node) {
 	gone := n.register(64, allRights|verbs.BindWindow)
 	require.NoError(t, gone.Deregister())
 	_, bound, w := n.bound(verbs.QPConfig{}, 0, 8, remoteRights)
-	b := mw.Bind(n.mr, 0, 8, remoteRights, 1)
+	b := mw.BindRequest(n.mr, 0, 8, remoteRights, 1)
 	for _, st := range []verbs.STag{
 		0x12345678, gone.STag(), invalid.STag(), n.allocated().STag(), n.mr.STag() ^ 1, n.mr.STag() ^ 0x80, w.STag, mw.STag(1),
 	} {
@@ -125,7 +125,7 @@ func bindRegion(n *node) {
 		require.False(t, queried(t, mw).Valid)
 		s.sit()
 	}
-	k, err := s.qp.PostSend(binds(&verbs.Bind{Window: mw.STag(1), VA: n.mr.Base(), Length: 8, Access: remoteRights}))
+	k, err := s.qp.PostSend(binds(&verbs.BindRequest{Window: mw.STag(1), VA: n.mr.Base(), Length: 8, Access: remoteRights}))
 	require.ErrorIs(t, err, verbs.ErrInvalidModifier, "the STag of zero")
 	require.Zero(t, k)
 	s.does(binds(b), verbs.StatusSuccess)
@@ -146,7 +146,7 @@ func bindPDs(n *node) {
 		if i == 0 || i == 7 {
 			want = verbs.StatusSuccess
 		}
-		b := mw.Bind(mr, 0, 8, remoteRights, 1)
+		b := mw.BindRequest(mr, 0, 8, remoteRights, 1)
 		s.does(binds(b), want)
 		require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid, "PDs %03b", i)
 		if want == verbs.StatusSuccess {
@@ -160,13 +160,13 @@ func bindPDs(n *node) {
 func bindRegionForWindows(n *node) {
 	t, s, mw, p := n.t, n.seat(privileged), n.newMW(), n.pages(1, 4096)
 	no, yes := n.register(64, allRights), n.register(64, allRights|verbs.BindWindow)
-	s.does(binds(mw.Bind(no, 0, 8, remoteRights, 1)), verbs.StatusAccess)
+	s.does(binds(mw.BindRequest(no, 0, 8, remoteRights, 1)), verbs.StatusAccess)
 	require.False(t, queried(t, mw).Valid)
 	fast := n.allocated()
 	s.does(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), verbs.StatusSuccess)
-	s.does(binds(&verbs.Bind{Window: mw.STag(1), Region: fast.WithKey(1), VA: 4096, Length: 8, Access: remoteRights}), verbs.StatusAccess)
+	s.does(binds(&verbs.BindRequest{Window: mw.STag(1), Region: fast.WithKey(1), VA: 4096, Length: 8, Access: remoteRights}), verbs.StatusAccess)
 	require.False(t, queried(t, mw).Valid)
-	b := mw.Bind(yes, 0, 8, remoteRights, 1)
+	b := mw.BindRequest(yes, 0, 8, remoteRights, 1)
 	s.does(binds(b), verbs.StatusSuccess)
 	s.invalidate(ways[0], b.Window, invalidates)
 	s.leave()
@@ -176,7 +176,7 @@ func bindZeroBased(n *node) {
 	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow, ZeroBased: true})
 	for _, a := range []verbs.Addressing{verbs.ZeroBased, verbs.VABased} {
-		b := mw.Bind(mr, 8, 16, remoteRights, 1)
+		b := mw.BindRequest(mr, 8, 16, remoteRights, 1)
 		b.Addressing = a
 		s.does(binds(b), verbs.StatusInvalidRegion)
 		require.False(t, queried(t, mw).Valid, "%v window", a)
@@ -205,7 +205,7 @@ func bindFigure20(n *node) {
 				}
 			}
 			s, mw := n.seat(verbs.QPConfig{}), n.newMW()
-			b := mw.Bind(mr, 4, 20, a, 1)
+			b := mw.BindRequest(mr, 4, 20, a, 1)
 			s.does(binds(b), want)
 			require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid)
 			if want == verbs.StatusSuccess { // though the region has no remote right
@@ -234,7 +234,7 @@ func bindRange(n *node) {
 		t.Logf("%d octets from %#x of %d from %#x: %v", k, va, length, base, want)
 		for _, a := range []verbs.Addressing{verbs.VABased, verbs.ZeroBased} {
 			key++
-			b := &verbs.Bind{Window: mw.STag(key), Region: mr.STag(), VA: va, Length: k, Access: remoteRights, Addressing: a}
+			b := &verbs.BindRequest{Window: mw.STag(key), Region: mr.STag(), VA: va, Length: k, Access: remoteRights, Addressing: a}
 			s.does(binds(b), want)
 			require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid)
 			if want != verbs.StatusSuccess {

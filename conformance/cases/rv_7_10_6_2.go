@@ -34,7 +34,7 @@ var taggedAccesses = []taggedAccess{{name: "RDMA Write"}, {name: "RDMA Read Requ
 // spoiled is what becomes of a window before an access: requests on its queue
 // pair, and when they are executed; then whatever else.
 type spoiled struct {
-	requests []verbs.Send
+	requests []verbs.Request
 	executed func() bool
 	then     func()
 }
@@ -46,7 +46,7 @@ type spoiled struct {
 func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want denial) {
 	t := s.n.t
 	if a.answered {
-		post(t, s.qp, verbs.Send{
+		post(t, s.qp, verbs.Request{
 			ID: 9, Op: verbs.OpRead, Local: verbs.SGE{STag: at.STag, TO: at.TO, Length: uint32(k)}, Remote: verbs.Remote{STag: 0x00FACE01},
 		})
 		s.heard(rdmap.ReadRequest)
@@ -87,20 +87,20 @@ func windowAccess(n *node) {
 			if a.read {
 				right = verbs.RemoteWrite
 			}
-			away := verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}
+			away := verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}
 			invalid := func() bool { return !queried(t, mw).Valid }
 			by := []spoiled{
-				{[]verbs.Send{away}, invalid, nil},
-				{[]verbs.Send{away}, invalid, func() {
+				{[]verbs.Request{away}, invalid, nil},
+				{[]verbs.Request{away}, invalid, func() {
 					x := n.seat(verbs.QPConfig{SendCQ: n.newCQ(8)}) // the node's may have the one above
-					x.does(binds(mw.Bind(n.mr, 100, 32, remoteRights, 0x61)), verbs.StatusSuccess)
+					x.does(binds(mw.BindRequest(n.mr, 100, 32, remoteRights, 0x61)), verbs.StatusSuccess)
 				}},
 				{
-					[]verbs.Send{away, binds(mw.Bind(n.mr, 101, 32, remoteRights, 0x61))},
+					[]verbs.Request{away, binds(mw.BindRequest(n.mr, 101, 32, remoteRights, 0x61))},
 					func() bool { return queried(t, mw).Base == n.mr.Base()+101 }, nil,
 				},
 				{
-					[]verbs.Send{away, binds(mw.Bind(n.mr, 100, 32, right, 0x61))},
+					[]verbs.Request{away, binds(mw.BindRequest(n.mr, 100, 32, right, 0x61))},
 					func() bool { return queried(t, mw).Access == right }, nil,
 				},
 			}[i]
@@ -122,7 +122,7 @@ func windowAccess(n *node) {
 func windowState(n *node) {
 	t, s, mem := n.t, n.seat(verbs.QPConfig{}), n.mr.Bytes()[:16]
 	mw := n.newMW()
-	b := mw.Bind(n.mr, 0, 16, remoteRights, 1)
+	b := mw.BindRequest(n.mr, 0, 16, remoteRights, 1)
 	at := verbs.BindBuffer(b)
 	s.peers(at, 0, mem, 0, noSTag) // never bound
 	s.sit()
@@ -153,12 +153,12 @@ func windowOtherQP(n *node) {
 	// An answer that comes on a stream that is no more the window's.
 	x.sit()
 	s.invalidate(ways[0], b.STag, invalidates)
-	x.does(binds(mw.Bind(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess)
+	x.does(binds(mw.BindRequest(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess)
 	copy(was, fill(mem, 5))
 	taggedAccesses[2].into(x, b.Remote(0), 30, spoiled{
-		[]verbs.Send{{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}},
+		[]verbs.Request{{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}},
 		func() bool { return !queried(t, mw).Valid },
-		func() { s.does(binds(mw.Bind(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess) },
+		func() { s.does(binds(mw.BindRequest(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess) },
 	}, noPD)
 	require.Equal(t, was, mem, "the region")
 	s.peers(b, 0, mem, remoteRights, denial{})
@@ -172,7 +172,7 @@ func windowBounds(n *node) {
 	for _, a := range []verbs.Addressing{verbs.VABased, verbs.ZeroBased} {
 		bind := func() (*seat, *verbs.MW, verbs.TaggedBuffer) {
 			s, mw := n.seat(verbs.QPConfig{}), n.newMW()
-			b := mw.Bind(n.mr, off, k, remoteRights, 1)
+			b := mw.BindRequest(n.mr, off, k, remoteRights, 1)
 			b.Addressing = a
 			s.does(binds(b), verbs.StatusSuccess)
 			return s, mw, verbs.BindBuffer(b)
@@ -207,7 +207,7 @@ func windowRegionRights(n *node) {
 	t := n.t
 	mr := n.register(64, verbs.LocalRead|verbs.LocalWrite|verbs.BindWindow)
 	s, mw := n.seat(verbs.QPConfig{}), n.newMW()
-	b := mw.Bind(mr, 8, 32, remoteRights, 1)
+	b := mw.BindRequest(mr, 8, 32, remoteRights, 1)
 	s.does(binds(b), verbs.StatusSuccess)
 	s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[8:40], remoteRights, denial{})
 	x := n.seat(verbs.QPConfig{})

@@ -47,7 +47,7 @@ func windowRights(n *node) {
 	for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		s := n.seat(verbs.QPConfig{})
 		mw := n.newMW()
-		bind := mw.Bind(n.mr, 100, 50, a, 7)
+		bind := mw.BindRequest(n.mr, 100, 50, a, 7)
 		s.does(binds(bind), verbs.StatusSuccess)
 		require.Equal(n.t, a, queried(n.t, mw).Access, "Query of a window with %v", a)
 		b, mem := verbs.BindBuffer(bind), n.mr.Bytes()[110:130]
@@ -102,7 +102,7 @@ func keysAreTheConsumers(n *node) {
 		keyed("Register Shared", shared.STag(), queried(t, shared), shared.Base(), key^0xAA)
 
 		mw := n.newMW()
-		bind := mw.Bind(n.mr, 0, 16, remoteRights, key)
+		bind := mw.BindRequest(n.mr, 0, 16, remoteRights, key)
 		s.does(binds(bind), verbs.StatusSuccess)
 		require.Equal(t, mw.STag(key), queried(t, mw).STag, "Bind: Query")
 		b := verbs.BindBuffer(bind)
@@ -145,7 +145,7 @@ func indexIsReturned(n *node) {
 
 	mw := n.newMW()
 	fresh("Allocate Memory Window", mw.STag(0))
-	bind := mw.Bind(n.mr, 0, 8, remoteRights, 3)
+	bind := mw.BindRequest(n.mr, 0, 8, remoteRights, 3)
 	s.does(binds(bind), verbs.StatusSuccess)
 	s.write(verbs.BindBuffer(bind).Remote(0), []byte{1}, taken)
 	require.NoError(t, mw.Deallocate())
@@ -179,7 +179,7 @@ func indexIsFollowed(n *node) {
 	})
 	require.Equal(t, index, queried(t, mr[1]).STag.Index(), "the index after all this")
 	changes("Bind", window(0), window(1), func() {
-		s.does(binds(&verbs.Bind{Window: mw[1].STag(8), Region: mr[1].WithKey(5), VA: 4096, Length: 9, Access: remoteRights}), verbs.StatusSuccess)
+		s.does(binds(&verbs.BindRequest{Window: mw[1].STag(8), Region: mr[1].WithKey(5), VA: 4096, Length: 9, Access: remoteRights}), verbs.StatusSuccess)
 	})
 	require.Equal(t, mr[1].WithKey(5), queried(t, mw[1]).Region, "the region bound to")
 	changes("Invalidate", window(0), window(1), func() { s.invalidate(ways[0], mw[1].STag(8), invalidates) })

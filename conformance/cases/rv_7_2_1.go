@@ -100,7 +100,7 @@ func zeroNotInvalidated(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	s.zeroWorks(p, 5)
 	for _, key := range []verbs.STag{0, 1, 0xFF} {
-		k, err := s.qp.PostSend(verbs.Send{Op: verbs.OpInvalidate, Invalidate: key})
+		k, err := s.qp.PostSend(verbs.Request{Op: verbs.OpInvalidate, Invalidate: key})
 		require.ErrorIs(t, err, verbs.ErrInvalidModifier, "Invalidate Local STag of %v", key)
 		require.Zero(t, k)
 		s.zeroWorks(p, 5)
@@ -108,7 +108,7 @@ func zeroNotInvalidated(n *node) {
 		// An RDMA Read with Invalidate is refused before it sends anything, of
 		// whatever length.
 		for _, length := range []uint32{0, 8} {
-			s.does(verbs.Send{
+			s.does(verbs.Request{
 				ID: 1, Op: verbs.OpReadInvalidate, Local: verbs.SGE{STag: key, TO: p.Address(0), Length: length},
 				Remote: verbs.Remote{STag: 0x00FACE01},
 			}, verbs.StatusInvalidSTag)
@@ -141,12 +141,12 @@ func zeroHasNoKey(n *node) {
 func zeroNotBoundTo(n *node) {
 	s, mw, p := n.seat(privileged), n.newMW(), n.pages(1, 4096)
 	for _, key := range []verbs.STag{0, 1, 0xFF} {
-		k, err := s.qp.PostSend(binds(&verbs.Bind{Window: mw.STag(1), Region: key, VA: p.Address(0), Length: 8, Access: remoteRights}))
+		k, err := s.qp.PostSend(binds(&verbs.BindRequest{Window: mw.STag(1), Region: key, VA: p.Address(0), Length: 8, Access: remoteRights}))
 		require.ErrorIs(n.t, err, verbs.ErrInvalidModifier, "Bind to %v", key)
 		require.Zero(n.t, k)
 		require.False(n.t, queried(n.t, mw).Valid, "the window")
 	}
-	require.Equal(n.t, verbs.RTS, s.qp.State(), "nothing was posted")
+	require.Equal(n.t, verbs.StateRTS, s.qp.State(), "nothing was posted")
 	s.leave()
 }
 
@@ -154,15 +154,15 @@ func zeroNoModifier(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	// What is behind a refused request in a list is not posted, what is before
 	// it is (verbs draft 9.3.1.1).
-	good := verbs.Send{ID: 11, SGL: n.mr.SGL(0, 4)}
+	good := verbs.Request{ID: 11, SGL: n.mr.SGL(0, 4)}
 	mw := n.newMW()
 	for _, c := range []struct {
 		name string
-		bad  verbs.Send
+		bad  verbs.Request
 	}{
-		{"Bind, region", binds(&verbs.Bind{Window: mw.STag(1), VA: n.mr.Base(), Length: 8, Access: remoteRights})},
-		{"Bind, window", binds(&verbs.Bind{Region: n.mr.STag(), VA: n.mr.Base(), Length: 8, Access: remoteRights})},
-		{"Invalidate", verbs.Send{Op: verbs.OpInvalidate}},
+		{"Bind, region", binds(&verbs.BindRequest{Window: mw.STag(1), VA: n.mr.Base(), Length: 8, Access: remoteRights})},
+		{"Bind, window", binds(&verbs.BindRequest{Region: n.mr.STag(), VA: n.mr.Base(), Length: 8, Access: remoteRights})},
+		{"Invalidate", verbs.Request{Op: verbs.OpInvalidate}},
 		{"Fast-Register", fastRegister(0, p.List(0, 8), 4096, allRights)},
 	} {
 		k, err := s.qp.PostSend(good, c.bad, good)
@@ -198,7 +198,7 @@ func zeroNoModifier(n *node) {
 // 2^24.
 func zeroNeverAnIndex(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{})
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
 	original, err := pd.RegisterRegion(memory)

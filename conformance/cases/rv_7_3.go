@@ -98,9 +98,9 @@ func failedGivesNothing(n *node) {
 
 func failedTakesNothing(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{Regions: 1}})
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
-	p, err := nic.AllocPages(2, 4096)
+	p, err := nic.AllocatePages(2, 4096)
 	require.NoError(t, err)
 	mem := make([]byte, 64)
 	for _, bad := range misregistrations(mem, p) {
@@ -113,9 +113,9 @@ func failedTakesNothing(t *conformance.T) {
 	for range 100 {
 		require.ErrorIs(t, second(pd.Register(mem, allRights)), verbs.ErrInsufficientResources)
 	}
-	require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse)
+	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 	require.NoError(t, mr.Deregister())
-	require.NoError(t, pd.Dealloc(), "nothing is left in it")
+	require.NoError(t, pd.Deallocate(), "nothing is left in it")
 }
 
 func allocatedList(t *conformance.T) {

@@ -111,7 +111,7 @@ func reregisterWindows(n *node) {
 	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
 	mem := make([]byte, 64)
 	again := func() error { return n.mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}) }
-	b := mw.Bind(n.mr, 0, 64, remoteRights, 1)
+	b := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 	s.does(binds(b), verbs.StatusSuccess)
 	refuses(t, "Reregister with a window bound", verbs.ErrWindowsBound, again,
 		func() any { return queried(t, n.mr) }, func() any { return queried(t, mw) })
@@ -130,7 +130,7 @@ func reregisterLeaves(n *node) {
 	}
 
 	bound := n.register(256, allRights|verbs.BindWindow)
-	b := mw.Bind(bound, 0, 64, remoteRights, 1)
+	b := mw.BindRequest(bound, 0, 64, remoteRights, 1)
 	s.does(binds(b), verbs.StatusSuccess)
 	region, window := func() any { return queried(t, bound) }, func() any { return queried(t, mw) }
 	refuses(t, "windows bound", verbs.ErrWindowsBound, func() error { return bound.Reregister(nil, c) }, region, window)
@@ -162,7 +162,7 @@ func reregisterDeallocates(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
 	s, p := n.seat(verbs.QPConfig{}), n.pages(2, 4096)
 	elsewhere, gone := newNode(t, nodeConfig{}), n.newPD()
-	require.NoError(t, gone.Dealloc())
+	require.NoError(t, gone.Deallocate())
 	mem := make([]byte, 64)
 	good := verbs.RegionConfig{Memory: mem, Access: allRights}
 	type bad struct {
@@ -188,7 +188,7 @@ func reregisterDeallocates(t *conformance.T) {
 		x := n.seat(here)
 		x.peers(former, 0, mem[:8], 0, noSTag)
 		x.leave()
-		require.NoError(t, pd.Dealloc(), "%s: the domain is empty", b.name)
+		require.NoError(t, pd.Deallocate(), "%s: the domain is empty", b.name)
 	}
 	s.leave()
 	n.quiet()

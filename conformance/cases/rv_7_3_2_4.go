@@ -58,7 +58,7 @@ func sharedExisting(n *node) {
 func sharedWindows(n *node) {
 	t, s, mem := n.t, n.seat(verbs.QPConfig{}), n.mr.Bytes()
 	one, two := n.newMW(), n.newMW()
-	a, b := one.Bind(n.mr, 100, 50, remoteRights, 1), two.Bind(n.mr, 120, 50, remoteRights, 2)
+	a, b := one.BindRequest(n.mr, 100, 50, remoteRights, 1), two.BindRequest(n.mr, 120, 50, remoteRights, 2)
 	b.Addressing = verbs.ZeroBased
 	s.does(binds(a), verbs.StatusSuccess)
 	s.does(binds(b), verbs.StatusSuccess)

@@ -98,7 +98,7 @@ func fastChecks(n *node) {
 	window := queried(t, mw)
 	s.does(fastRegister(mw.STag(1), p.List(0, 64), 4096, allRights), verbs.StatusInvalidSTag)
 	require.Equal(t, window, queried(t, mw), "the window")
-	bind := mw.Bind(n.mr, 0, 64, remoteRights, 1)
+	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 	s.sit()
 	s.does(binds(bind), verbs.StatusSuccess)
 	s.peers(verbs.BindBuffer(bind), 0, n.mr.Bytes()[:64], remoteRights, denial{})
@@ -127,7 +127,7 @@ func fastState(n *node) {
 
 	// What counts is the state when the request is executed, not posted.
 	one.ID, two.ID = 1, 3
-	post(t, s.qp, verbs.Send{ID: 2, Op: verbs.OpInvalidate, Invalidate: mr.WithKey(1)}, two)
+	post(t, s.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: mr.WithKey(1)}, two)
 	completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpInvalidate},
 		verbs.Completion{ID: 3, QP: s.qp.ID(), Op: verbs.OpFastRegister})
 	s.opens(verbs.FastRegisterBuffer(two.FastRegister), 0, p.Bytes()[4096:4160])
@@ -196,8 +196,8 @@ func fastOrder(n *node) {
 		r := fastRegister(mr.WithKey(uint8(i)), p.List(100, 5000), 0x4000+100, allRights)
 		b := verbs.FastRegisterBuffer(r.FastRegister)
 		want := string(fill(p.Bytes()[100:5100], i))
-		send := verbs.Send{ID: 2, SGL: b.SGL(0, 5000)}
-		post(t, s.qp, r, send, verbs.Send{ID: 3, Op: verbs.OpInvalidate, Invalidate: b.STag})
+		send := verbs.Request{ID: 2, SGL: b.SGL(0, 5000)}
+		post(t, s.qp, r, send, verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: b.STag})
 		completes(t, n.cq, verbs.Completion{ID: r.ID, QP: s.qp.ID(), Op: verbs.OpFastRegister},
 			verbs.Completion{ID: 2, QP: s.qp.ID()}, verbs.Completion{ID: 3, QP: s.qp.ID(), Op: verbs.OpInvalidate})
 		require.Equal(t, want, string(s.message(rdmap.Send)), "sent through it at once")
@@ -215,7 +215,7 @@ func fastOrder(n *node) {
 
 	// A Send before it comes too early.
 	b := verbs.FastRegisterBuffer(r.FastRegister)
-	post(t, s.qp, verbs.Send{ID: 4, SGL: b.SGL(0, 8)}, r)
+	post(t, s.qp, verbs.Request{ID: 4, SGL: b.SGL(0, 8)}, r)
 	completes(t, n.cq, verbs.Completion{ID: 4, QP: s.qp.ID(), Status: verbs.StatusInvalidSTag},
 		verbs.Completion{ID: r.ID, QP: s.qp.ID(), Op: verbs.OpFastRegister, Status: verbs.StatusFlushed})
 	s.falls(0x0000)

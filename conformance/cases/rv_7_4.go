@@ -270,7 +270,7 @@ func remoteIsForPeersOnly(n *node) {
 		s.judged(mr.Buffer(), 4, mr.Bytes()[4:20], local|remote, noRight)
 
 		mw := n.newMW()
-		b := mw.Bind(mr, 4, 16, remoteRights, 1)
+		b := mw.BindRequest(mr, 4, 16, remoteRights, 1)
 		s.sit()
 		s.does(binds(b), verbs.StatusSuccess)
 		s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[4:20], remoteRights, denial{})

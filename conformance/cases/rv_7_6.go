@@ -144,9 +144,9 @@ func to64(n *node) {
 		// All of it is on the wire: of a Write, of a Read Request and its
 		// answer.
 		s.sit()
-		run(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.SGL(0, 8), Remote: verbs.Remote{STag: 0x00FACE01, TO: va}}, verbs.StatusSuccess)
+		run(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.SGL(0, 8), Remote: verbs.Remote{STag: 0x00FACE01, TO: va}}, verbs.StatusSuccess)
 		require.Equal(t, va, s.heard(rdmap.Write).TO(), "an RDMA Write")
-		post(t, s.qp, verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.SGE(0, 0), Remote: verbs.Remote{STag: 0x00FACE01, TO: ^va}})
+		post(t, s.qp, verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.SGE(0, 0), Remote: verbs.Remote{STag: 0x00FACE01, TO: ^va}})
 		g := s.heard(rdmap.ReadRequest)
 		h, ok := rdmap.ParseReadRequest(g.Payload())
 		require.True(t, ok)

@@ -97,7 +97,7 @@ func physicalModes(t *conformance.T) {
 	}
 	require.Equal(t, verbs.PageMode, queried(t, page.nic).Mode)
 	require.Equal(t, verbs.BlockMode, queried(t, block.nic).Mode)
-	require.ErrorIs(t, second(page.nic.AllocPages(1, 1000)), verbs.ErrInvalidPhysBufferSize, "a block size in page mode")
+	require.ErrorIs(t, second(page.nic.AllocatePages(1, 1000)), verbs.ErrInvalidPhysBufferSize, "a block size in page mode")
 
 	_, err := verbs.Open(verbs.Config{Mode: verbs.BlockMode, Without: verbs.FeatureBlockMode})
 	require.ErrorIs(t, err, verbs.ErrBlockListNotSupported)

@@ -154,7 +154,7 @@ func regionAttributes(n *node) {
 	tells("fast-registered", mr, want)
 	mw, err := pd.AllocateWindow()
 	require.NoError(t, err)
-	there.does(binds(&verbs.Bind{Window: mw.STag(1), Region: mr.WithKey(7), VA: 0x7000 + 100, Length: 8, Access: verbs.RemoteRead}), verbs.StatusSuccess)
+	there.does(binds(&verbs.BindRequest{Window: mw.STag(1), Region: mr.WithKey(7), VA: 0x7000 + 100, Length: 8, Access: verbs.RemoteRead}), verbs.StatusSuccess)
 	want.Windows = 1
 	tells("with a window", mr, want)
 	there.invalidate(ways[0], mw.STag(1), invalidates)

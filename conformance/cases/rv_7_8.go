@@ -70,7 +70,7 @@ func invalidatedUnderAccess(n *node) {
 	for _, write := range []bool{true, false} {
 		s, mr := n.seat(verbs.QPConfig{}), n.register(64, allRights)
 		s.flood(mr.Buffer(), mr.Bytes(), write, func() {
-			run(n.t, s.qp, verbs.Send{ID: 1, Op: verbs.OpInvalidate, Invalidate: mr.STag()}, verbs.StatusSuccess)
+			run(n.t, s.qp, verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: mr.STag()}, verbs.StatusSuccess)
 		})
 	}
 }
@@ -126,7 +126,7 @@ func invalidateChecks(n *node) {
 	require.NoError(t, second(shared.RegisterShared(nil, verbs.SharedConfig{Access: allRights})))
 	under := n.register(64, allRights|verbs.BindWindow)
 	x, mw := n.seat(verbs.QPConfig{}), n.newMW()
-	bind := mw.Bind(under, 0, 8, remoteRights, 1)
+	bind := mw.BindRequest(under, 0, 8, remoteRights, 1)
 	x.does(binds(bind), verbs.StatusSuccess)
 	good := n.register(64, allRights)
 	alien := n.region(foreign, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
@@ -189,7 +189,7 @@ func invalidateWithWindows(n *node) {
 	for _, w := range ways {
 		s, x, mw := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{}), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
-		bind := mw.Bind(mr, 8, 32, remoteRights, 1)
+		bind := mw.BindRequest(mr, 8, 32, remoteRights, 1)
 		s.does(binds(bind), verbs.StatusSuccess)
 		x.invalidate(w, mr.STag(), hasWindows)
 		require.True(t, queried(t, mr).Valid, "the region, after %s", w.name)
@@ -230,13 +230,13 @@ func invalidateReported(n *node) {
 	alien := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
 	// A refused request is reported even if it is unsignaled. What is behind it
 	// is flushed.
-	for _, flags := range []func(*verbs.Send){func(*verbs.Send) {}, func(r *verbs.Send) { r.Flags = verbs.Unsignaled }} {
+	for _, flags := range []func(*verbs.Request){func(*verbs.Request) {}, func(r *verbs.Request) { r.Flags = verbs.Unsignaled }} {
 		for _, op := range []verbs.Op{verbs.OpInvalidate, verbs.OpReadInvalidate} {
 			s.sit()
-			r := verbs.Send{ID: 77, Op: op, Invalidate: alien.STag(), Local: verbs.SGE{STag: alien.STag()}, Remote: verbs.Remote{STag: 0x00FACE01}}
+			r := verbs.Request{ID: 77, Op: op, Invalidate: alien.STag(), Local: verbs.SGE{STag: alien.STag()}, Remote: verbs.Remote{STag: 0x00FACE01}}
 			flags(&r)
 			// Behind a Read it would go out before the answer comes.
-			behind := verbs.Send{ID: 78, Flags: verbs.ReadFence}
+			behind := verbs.Request{ID: 78, Flags: verbs.ReadFence}
 			post(t, s.qp, r, behind)
 			if op == verbs.OpReadInvalidate {
 				s.heard(rdmap.ReadRequest)
@@ -260,8 +260,8 @@ func invalidateReported(n *node) {
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidateSTag},
 			verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 		require.Equal(t, "farewell", string(n.mr.Bytes()[:8]))
-		require.Equal(t, verbs.Terminate, s.qp.State(), "before the peer closes")
-		require.ErrorIs(t, second(s.qp.PostSend(verbs.Send{})), verbs.ErrInvalidState)
+		require.Equal(t, verbs.StateTerminate, s.qp.State(), "before the peer closes")
+		require.ErrorIs(t, second(s.qp.PostSend(verbs.Request{})), verbs.ErrInvalidState)
 		s.falls(0x0109)
 	}
 }

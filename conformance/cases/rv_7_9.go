@@ -37,7 +37,7 @@ func deallocatedIsShut(n *node) {
 	// A Read whose sink goes before the answer comes: refused when it comes.
 	sink := n.register(64, allRights)
 	s.sit()
-	post(t, s.qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
+	post(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
 	s.heard(rdmap.ReadRequest)
 	require.NoError(t, sink.Deregister())
 	was := bytes.Clone(fill(sink.Bytes(), 1))
@@ -154,7 +154,7 @@ func deallocatedInProcess(n *node) {
 	for _, op := range []verbs.Op{verbs.OpWrite, verbs.OpSend} {
 		mr = n.register(64, allRights)
 		s.stall(large.Remote(0))
-		post(t, s.qp, verbs.Send{ID: 2, Op: op, SGL: mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
+		post(t, s.qp, verbs.Request{ID: 2, Op: op, SGL: mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
 		gone(mr)
 		s.skip()
 		completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidSTag})
@@ -213,7 +213,7 @@ func deallocateAnyState(n *node) {
 		assert.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, what)
 	}
 	unbound, bound := n.newMW(), n.newMW()
-	s.does(binds(bound.Bind(n.mr, 0, 8, remoteRights, 0x77)), verbs.StatusSuccess)
+	s.does(binds(bound.BindRequest(n.mr, 0, 8, remoteRights, 0x77)), verbs.StatusSuccess)
 	for what, mw := range map[string]*verbs.MW{"unbound": unbound, "bound": bound} {
 		require.NoError(t, mw.Deallocate(), what)
 		assert.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidSTag, what)
@@ -230,9 +230,9 @@ func deallocateWithWindows(n *node) {
 	} {
 		s, one, two := n.seat(verbs.QPConfig{}), n.newMW(), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
-		b := one.Bind(mr, 0, 32, remoteRights, 1)
+		b := one.BindRequest(mr, 0, 32, remoteRights, 1)
 		s.does(binds(b), verbs.StatusSuccess)
-		s.does(binds(two.Bind(mr, 16, 32, verbs.RemoteRead, 1)), verbs.StatusSuccess)
+		s.does(binds(two.BindRequest(mr, 16, 32, verbs.RemoteRead, 1)), verbs.StatusSuccess)
 		for range 2 {
 			refuses(t, "Deregister", verbs.ErrWindowsBound, mr.Deregister,
 				func() any { return queried(t, mr) }, func() any { return queried(t, one) }, func() any { return queried(t, two) })

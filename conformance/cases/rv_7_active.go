@@ -96,7 +96,7 @@ func (s *seat) torn(r refusal) (got []byte) {
 	}
 	s.n.events.are(verbs.Event{ID: r.event, QP: s.qp.ID()})
 	_ = s.peer.Close()
-	ends(t, s.qp, verbs.Error)
+	ends(t, s.qp, verbs.StateError)
 	s.peer = nil
 	return got
 }
@@ -152,7 +152,7 @@ func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) 
 		require.Equal(t, left, string(g.Payload()), "what was read")
 	}
 	_ = s.peer.Close()
-	ends(t, s.qp, verbs.Error)
+	ends(t, s.qp, verbs.StateError)
 	s.peer = nil
 	s.n.events.are(verbs.Event{ID: want.event, QP: s.qp.ID()})
 	require.Equal(t, make([]byte, k), mem, "the memory afterwards")

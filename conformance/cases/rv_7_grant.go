@@ -122,7 +122,7 @@ type way struct {
 
 var ways = []way{
 	{"Invalidate Local STag", false, func(s *seat, st verbs.STag, want verbs.Status, _ uint16) {
-		s.does(verbs.Send{ID: 0x7A04, Op: verbs.OpInvalidate, Invalidate: st}, want)
+		s.does(verbs.Request{ID: 0x7A04, Op: verbs.OpInvalidate, Invalidate: st}, want)
 	}},
 	{"RDMA Read with Invalidate", false, readInvalidate},
 	{"Send with Invalidate", true, func(s *seat, st verbs.STag, want verbs.Status, code uint16) {
@@ -136,7 +136,7 @@ var ways = []way{
 // readInvalidate reads nothing: the STag is looked at to be invalidated only.
 func readInvalidate(s *seat, st verbs.STag, want verbs.Status, _ uint16) {
 	s.sit()
-	req := verbs.Send{ID: 0x7A05, Op: verbs.OpReadInvalidate, Local: verbs.SGE{STag: st}, Remote: verbs.Remote{STag: 0x00FACE01}}
+	req := verbs.Request{ID: 0x7A05, Op: verbs.OpReadInvalidate, Local: verbs.SGE{STag: st}, Remote: verbs.Remote{STag: 0x00FACE01}}
 	post(s.n.t, s.qp, req)
 	s.heard(rdmap.ReadRequest)
 	s.tell(wire.ReadResponse(uint32(st), 0, nil))
@@ -193,13 +193,15 @@ func (s *seat) invalidate(w way, st verbs.STag, want invalidity) {
 }
 
 // fastRegister is the request that registers a buffer list under an STag.
-func fastRegister(st verbs.STag, b verbs.PhysicalBuffers, va uint64, a verbs.Access) verbs.Send {
-	f := &verbs.FastRegister{STag: st, Buffers: b, VA: va, Access: a}
+func fastRegister(st verbs.STag, b verbs.PhysicalBuffers, va uint64, a verbs.Access) verbs.Request {
+	f := &verbs.FastRegisterRequest{STag: st, Buffers: b, VA: va, Access: a}
 	if va == 0 {
 		f.Addressing = verbs.ZeroBased
 	}
-	return verbs.Send{ID: 0x7A07, Op: verbs.OpFastRegister, FastRegister: f}
+	return verbs.Request{ID: 0x7A07, Op: verbs.OpFastRegister, FastRegister: f}
 }
 
 // binds is the request that binds a window.
-func binds(b *verbs.Bind) verbs.Send { return verbs.Send{ID: 0x7A08, Op: verbs.OpBind, Bind: b} }
+func binds(b *verbs.BindRequest) verbs.Request {
+	return verbs.Request{ID: 0x7A08, Op: verbs.OpBind, Bind: b}
+}

@@ -76,7 +76,7 @@ func (s *seat) falls(code uint16) {
 	require.Equal(t, wire.FIN, end, "the end of the stream")
 	require.Zero(t, more, "messages behind the Terminate Message")
 	_ = s.peer.Close()
-	ends(t, s.qp, verbs.Error)
+	ends(t, s.qp, verbs.StateError)
 	s.peer = nil
 	if err := s.qp.Destroy(); err != nil {
 		require.ErrorIs(t, err, verbs.ErrWindowsBound, "Destroy QP")
@@ -162,7 +162,7 @@ func (s *seat) read(at verbs.Remote, n int, want refusal) []byte {
 
 // does runs a request on the queue pair. Refused, it ends the stream, of which the
 // peer hears nothing else.
-func (s *seat) does(req verbs.Send, want verbs.Status) {
+func (s *seat) does(req verbs.Request, want verbs.Status) {
 	s.sit()
 	run(s.n.t, s.qp, req, want)
 	if want != verbs.StatusSuccess {
@@ -172,7 +172,7 @@ func (s *seat) does(req verbs.Send, want verbs.Status) {
 
 // gather runs a Send or RDMA Write of these elements, and tells what the peer got.
 func (s *seat) gather(op verbs.Op, sgl []verbs.SGE, want verbs.Status) []byte {
-	s.does(verbs.Send{ID: 0x7A01, Op: op, SGL: sgl, Invalidate: 0x00FACE01, Remote: verbs.Remote{STag: 0x00FACE01, TO: 16}}, want)
+	s.does(verbs.Request{ID: 0x7A01, Op: op, SGL: sgl, Invalidate: 0x00FACE01, Remote: verbs.Remote{STag: 0x00FACE01, TO: 16}}, want)
 	if want != verbs.StatusSuccess {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (s *seat) receive(r verbs.Recv) {
 // the answer comes; or the answer raises an event.
 func (s *seat) sink(to verbs.SGE, b []byte, want verbs.Status, answered refusal) {
 	s.sit()
-	req := verbs.Send{ID: 0x7A03, Op: verbs.OpRead, Local: to, Remote: verbs.Remote{STag: 0x00FACE01, TO: 16}}
+	req := verbs.Request{ID: 0x7A03, Op: verbs.OpRead, Local: to, Remote: verbs.Remote{STag: 0x00FACE01, TO: 16}}
 	if want != verbs.StatusSuccess && answered == taken {
 		s.does(req, want)
 		return

@@ -118,7 +118,7 @@ var (
 
 // onlyPosts looks at all that a program can call, and then at what each post does.
 func onlyPosts(t *conformance.T) {
-	assert.ElementsMatch(t, sendPosts, takers[verbs.Send](), "who takes requests for a Send Queue")
+	assert.ElementsMatch(t, sendPosts, takers[verbs.Request](), "who takes requests for a Send Queue")
 	assert.ElementsMatch(t, recvPosts, takers[verbs.Recv](), "who takes receives")
 
 	w := newWorld(t, worldConfig{})
@@ -133,7 +133,7 @@ func onlyPosts(t *conformance.T) {
 	for i, c := range []struct {
 		name     string
 		recv     func(...verbs.Recv) (int, error)
-		send     func(...verbs.Send) (int, error)
+		send     func(...verbs.Request) (int, error)
 		from, to verbs.QPID
 	}{
 		{"QP to QP", w.b.qp.PostRecv, w.a.qp.PostSend, a, b},
@@ -145,7 +145,7 @@ func onlyPosts(t *conformance.T) {
 		k, err := c.recv(verbs.Recv{ID: id, SGL: w.b.mr.SGL(0, 8)})
 		require.NoError(t, err, c.name)
 		require.Equal(t, 1, k, c.name)
-		k, err = c.send(verbs.Send{ID: id + 1, SGL: w.a.mr.SGL(0, 3)})
+		k, err = c.send(verbs.Request{ID: id + 1, SGL: w.a.mr.SGL(0, 3)})
 		require.NoError(t, err, c.name)
 		require.Equal(t, 1, k, c.name)
 		completes(t, w.a.cq, verbs.Completion{ID: id + 1, QP: c.from})
@@ -173,13 +173,13 @@ func postsBringNothingBack(t *conformance.T) {
 	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
 	n := w.a
 	mw, fast, p := n.newMW(), n.allocated(), n.pages(3, 4096)
-	list := func() []verbs.Send { // the same each time, with nothing in common
-		return []verbs.Send{
+	list := func() []verbs.Request { // the same each time, with nothing in common
+		return []verbs.Request{
 			{ID: 1, SGL: []verbs.SGE{n.mr.SGE(0, 3), n.mr.SGE(8, 5)}},
 			{ID: 2, Op: verbs.OpWrite, SGL: []verbs.SGE{n.mr.SGE(0, 3), n.mr.SGE(8, 5)}, Remote: w.b.mr.Remote(64)},
 			{ID: 3, Op: verbs.OpRead, Local: n.mr.SGE(100, 20), Remote: w.b.mr.Remote(64)},
-			{ID: 4, Op: verbs.OpBind, Bind: mw.Bind(n.mr, 0, 64, remoteRights, 7)},
-			{ID: 5, Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+			{ID: 4, Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 64, remoteRights, 7)},
+			{ID: 5, Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 				STag: fast.WithKey(9), Buffers: p.List(10, 9000), Addressing: verbs.ZeroBased, Access: allRights,
 			}},
 			{ID: 6, Op: verbs.OpInvalidate, Invalidate: mw.STag(7)},
@@ -221,12 +221,12 @@ func postedAsList(t *conformance.T) {
 		clear(w.b.mr.Bytes())
 		want := slices.Clone(fill(w.a.mr.Bytes()[:5*size], int(c.from.ID())))
 		var recvs []verbs.Recv
-		var sends []verbs.Send
+		var sends []verbs.Request
 		var there, here []verbs.Completion
 		for i := range 5 {
 			id := uint64(i)
 			recvs = append(recvs, verbs.Recv{ID: 70 - id, SGL: w.b.mr.SGL(i*size, size)})
-			sends = append(sends, verbs.Send{ID: 90 - id, SGL: w.a.mr.SGL(i*size, size-i)})
+			sends = append(sends, verbs.Request{ID: 90 - id, SGL: w.a.mr.SGL(i*size, size-i)})
 			there = append(there, verbs.Completion{ID: 70 - id, QP: c.to.ID(), Op: verbs.OpRecv, Bytes: size - uint32(i)})
 			here = append(here, verbs.Completion{ID: 90 - id, QP: c.from.ID()})
 			clear(want[i*size+size-i : (i+1)*size])
@@ -247,13 +247,13 @@ func postedAsList(t *conformance.T) {
 // S-RQ the other way round.
 func queuesAndKinds(t *conformance.T) {
 	for _, name := range takers[verbs.Recv]() {
-		assert.NotContains(t, takers[verbs.Send](), name)
+		assert.NotContains(t, takers[verbs.Request](), name)
 	}
 	n := newNode(t, nodeConfig{})
 	l := n.line(verbs.QPConfig{})
 	for i, s := range sendTypes {
 		l.recv(uint64(i))
-		post(t, l.qp, verbs.Send{ID: 10, Op: s.op, Invalidate: verbs.STag(s.invalid), SGL: l.mr.SGL(0, 4)})
+		post(t, l.qp, verbs.Request{ID: 10, Op: s.op, Invalidate: verbs.STag(s.invalid), SGL: l.mr.SGL(0, 4)})
 		l.hear(untagged(lastUntagged, s.control, s.invalid, 0, uint32(i+1), 0, l.mr.Bytes()[:4]))
 		completes(t, l.sq, l.sentAs(10, s.op, verbs.StatusSuccess))
 		empty(t, l.rq)
@@ -267,18 +267,18 @@ func queuesAndKinds(t *conformance.T) {
 	none := []verbs.Op{verbs.OpRecv, verbs.OpRecv + 1, 0x80, 0xFF}
 	for _, op := range none {
 		refuses(t, op.String(), verbs.ErrInvalidOp, func() error {
-			k, err := idle.PostSend(verbs.Send{Op: op}, verbs.Send{})
+			k, err := idle.PostSend(verbs.Request{Op: op}, verbs.Request{})
 			assert.Zero(t, k, "%v", op)
 			return err
 		}, tells(t, idle))
 	}
 	depth := attributes(t, idle).SendDepth
 	for range depth { // nothing was left in the queue
-		post(t, idle, verbs.Send{})
+		post(t, idle, verbs.Request{})
 	}
-	require.ErrorIs(t, second(idle.PostSend(verbs.Send{})), verbs.ErrQueueFull)
+	require.ErrorIs(t, second(idle.PostSend(verbs.Request{})), verbs.ErrQueueFull)
 	l.settle()
-	require.Equal(t, verbs.RTS, l.qp.State())
+	require.Equal(t, verbs.StateRTS, l.qp.State())
 
 	t.Part("an S-RQ")
 	srq := n.newSRQ(verbs.SRQConfig{})

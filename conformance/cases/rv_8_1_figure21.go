@@ -53,7 +53,7 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 	t := s.n.t
 	s.sit()
 	was, sent := bytes.Clone(fill(mem, 1)), fill(make([]byte, len(mem)), 2)
-	req := verbs.Send{ID: 0x2101, Op: verbs.OpRead, Local: b.SGE(0, len(mem)), Remote: theirs}
+	req := verbs.Request{ID: 0x2101, Op: verbs.OpRead, Local: b.SGE(0, len(mem)), Remote: theirs}
 	answers := k.name == "RDMA Read Response"
 	switch {
 	case k.right == verbs.RemoteRead:
@@ -149,7 +149,7 @@ func figure21(n *node) {
 				}
 				t.Part("%s, a queue pair with %v, a window with %v", k.name, enabled(c), a)
 				s, mw := n.seat(c), n.newMW()
-				bind := mw.Bind(under, 8, 40, a, 1)
+				bind := mw.BindRequest(under, 8, 40, a, 1)
 				s.does(binds(bind), verbs.StatusSuccess)
 				k.tries(s, verbs.BindBuffer(bind), under.Bytes()[8:48], enabled(c), a)
 				require.NoError(t, mw.Deallocate())
@@ -213,31 +213,31 @@ func protectionErrors(t *conformance.T) {
 		l := n.line(c.qp)
 		l.tell(c.ulpdu)
 		l.terminated(c.code, c.ulpdu, c.echo)
-		require.Equal(t, verbs.Terminate, l.qp.State())
+		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		l.shut()
-		l.remains(verbs.Error, c.event)
+		l.remains(verbs.StateError, c.event)
 	}
 
 	noRead, noWrite := n.register(64, verbs.LocalWrite|verbs.RemoteWrite), n.register(64, verbs.LocalRead|verbs.RemoteRead)
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
 		t.Part("%v without Local Read", op)
 		l := n.line(verbs.QPConfig{})
-		post(t, l.qp, verbs.Send{ID: 1, Op: op, SGL: noRead.SGL(0, 8), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: noRead.SGL(0, 8), Remote: theirs})
 		l.terminated(0x0000, nil, false)
-		require.Equal(t, verbs.Terminate, l.qp.State())
+		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		l.shut()
 		completes(t, l.sq, l.sentAs(1, op, verbs.StatusAccess))
-		l.remains(verbs.Error)
+		l.remains(verbs.StateError)
 	}
 	t.Part("a receive without Local Write")
 	l := n.line(verbs.QPConfig{})
 	postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: noWrite.SGL(0, 8)})
 	l.say([]byte("unwanted"))
 	l.terminated(0x0000, nil, false)
-	require.Equal(t, verbs.Terminate, l.qp.State())
+	require.Equal(t, verbs.StateTerminate, l.qp.State())
 	l.shut()
 	completes(t, l.rq, l.recvAs(verbs.StatusAccess, 1)...)
-	l.remains(verbs.Error)
+	l.remains(verbs.StateError)
 	require.Equal(t, make([]byte, 64), noWrite.Bytes())
 	require.Equal(t, was, closed.Bytes())
 	t.Part("")

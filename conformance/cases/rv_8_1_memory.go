@@ -26,8 +26,8 @@ var rv8_1_2_3 = []conformance.Case{
 // memoryOpsArePosted: binding, Fast-Register and Invalidate Local STag are requests
 // among others, and no method of a window, region or anything else does the same.
 func memoryOpsArePosted(t *conformance.T) {
-	assert.ElementsMatch(t, sendPosts, takers[verbs.Bind](), "who takes a Bind")
-	assert.ElementsMatch(t, sendPosts, takers[verbs.FastRegister](), "who takes a Fast-Register")
+	assert.ElementsMatch(t, sendPosts, takers[verbs.BindRequest](), "who takes a Bind")
+	assert.ElementsMatch(t, sendPosts, takers[verbs.FastRegisterRequest](), "who takes a Fast-Register")
 	for _, v := range obtainable() {
 		for i := range v.NumMethod() {
 			name := v.Method(i).Name
@@ -42,16 +42,16 @@ func memoryOpsArePosted(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.line(privileged)
 	mw, mr, p := n.newMW(), n.allocated(), n.pages(1, 4096)
-	bind := mw.Bind(n.mr, 0, 64, remoteRights, 1)
+	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 	for i, c := range []struct {
-		req   verbs.Send
+		req   verbs.Request
 		valid func() bool // what it changes, from what it says to the opposite
 		want  bool
 	}{
-		{verbs.Send{Op: verbs.OpBind, Bind: bind}, func() bool { return queried(t, mw).Valid }, true},
-		{verbs.Send{Op: verbs.OpInvalidate, Invalidate: bind.Window}, func() bool { return queried(t, mw).Valid }, false},
+		{verbs.Request{Op: verbs.OpBind, Bind: bind}, func() bool { return queried(t, mw).Valid }, true},
+		{verbs.Request{Op: verbs.OpInvalidate, Invalidate: bind.Window}, func() bool { return queried(t, mw).Valid }, false},
 		{fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights), func() bool { return queried(t, mr).Valid }, true},
-		{verbs.Send{Op: verbs.OpInvalidate, Invalidate: mr.WithKey(1)}, func() bool { return queried(t, mr).Valid }, false},
+		{verbs.Request{Op: verbs.OpInvalidate, Invalidate: mr.WithKey(1)}, func() bool { return queried(t, mr).Valid }, false},
 	} {
 		t.Part("%v", c.req.Op)
 		require.Equal(t, !c.want, c.valid(), "before")
@@ -67,7 +67,7 @@ func memoryOpsArePosted(t *conformance.T) {
 	}
 	t.Part("in no other queue")
 	idle := n.newQP(privileged)
-	for _, r := range []verbs.Send{{Op: verbs.OpBind, Bind: bind}, fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights)} {
+	for _, r := range []verbs.Request{{Op: verbs.OpBind, Bind: bind}, fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights)} {
 		post(t, idle, r) // in Idle it waits as others do
 	}
 	require.False(t, queried(t, mw).Valid)
@@ -88,9 +88,9 @@ func memoryOpsSendNothing(t *conformance.T) {
 	mw, mr, fast, p := n.newMW(), n.register(64, allRights), n.allocated(), n.pages(1, 4096)
 	fill(p.Bytes(), 2)
 	was, pages := bytes.Clone(fill(mr.Bytes(), 1)), bytes.Clone(p.Bytes())
-	bind := mw.Bind(n.mr, 0, 64, remoteRights, 1)
+	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 	sends := uint32(0)
-	for _, r := range []verbs.Send{
+	for _, r := range []verbs.Request{
 		{Op: verbs.OpBind, Bind: bind}, {Op: verbs.OpInvalidate, Invalidate: bind.Window},
 		fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), {Op: verbs.OpInvalidate, Invalidate: fast.WithKey(1)},
 		{Op: verbs.OpInvalidate, Invalidate: mr.STag()},
@@ -105,10 +105,10 @@ func memoryOpsSendNothing(t *conformance.T) {
 	require.Equal(t, pages, p.Bytes(), "what was registered and invalidated")
 	t.Part("between Sends")
 	post(t, l.qp,
-		l.aSend(1), verbs.Send{ID: 2, Op: verbs.OpBind, Bind: bind},
+		l.aSend(1), verbs.Request{ID: 2, Op: verbs.OpBind, Bind: bind},
 		l.aSend(3), fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights),
-		l.aSend(5), verbs.Send{ID: 6, Op: verbs.OpInvalidate, Invalidate: bind.Window},
-		l.aSend(7), verbs.Send{ID: 8, Op: verbs.OpInvalidate, Invalidate: fast.WithKey(1)},
+		l.aSend(5), verbs.Request{ID: 6, Op: verbs.OpInvalidate, Invalidate: bind.Window},
+		l.aSend(7), verbs.Request{ID: 8, Op: verbs.OpInvalidate, Invalidate: fast.WithKey(1)},
 		l.aSend(9),
 	)
 	for range 5 {
@@ -158,7 +158,7 @@ func targetsOfInvalidate(n *node) {
 		}
 		t.Part("%s of a window", w.name)
 		mw := n.newMW()
-		b := mw.Bind(n.mr, 0, 64, remoteRights, 3)
+		b := mw.BindRequest(n.mr, 0, 64, remoteRights, 3)
 		s.does(binds(b), verbs.StatusSuccess)
 		require.True(t, queried(t, mw).Valid)
 		s.invalidate(w, b.Window, invalidates)

@@ -31,8 +31,8 @@ func localAddressOfReads(t *conformance.T) {
 		return n.region(n.pd, c).Buffer()
 	}
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights | verbs.BindWindow})
-	bind := n.newMW().Bind(mr, 0, len(mem), verbs.RemoteWrite, 4)
-	run(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
+	bind := n.newMW().BindRequest(mr, 0, len(mem), verbs.RemoteWrite, 4)
+	run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
 	msn := uint32(0)
 	for what, b := range map[string]verbs.TaggedBuffer{
 		"VA-based": over(verbs.RegionConfig{VA: 1<<40 + 8}), "zero-based": over(verbs.RegionConfig{ZeroBased: true}), "a window": verbs.BindBuffer(bind),
@@ -45,7 +45,7 @@ func localAddressOfReads(t *conformance.T) {
 				t.Part("%s, %v of %d octets from %d", what, op, at[1], at[0])
 				want := slices.Clone(fill(mem, at[0]))
 				msn++
-				post(t, l.qp, verbs.Send{ID: 2, Op: op, Local: b.SGE(at[0], at[1]), Remote: theirs})
+				post(t, l.qp, verbs.Request{ID: 2, Op: op, Local: b.SGE(at[0], at[1]), Remote: theirs})
 				to := b.Base + uint64(at[0])
 				l.hear(aReadRequest(msn, read{uint32(b.STag), to, uint32(at[1]), uint32(theirs.STag), theirs.TO}))
 				sent := fill(make([]byte, at[1]), at[1])
@@ -101,8 +101,8 @@ func listsOfWrites(t *conformance.T) {
 			sgl, want := shuffled(w.a.mr, k, 13)
 			sink := make([]byte, 400)
 			mr := w.b.region(w.b.pd, verbs.RegionConfig{Memory: sink, Access: allRights})
-			run(t, a, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: sgl, Local: local, Remote: mr.Remote(10)}, verbs.StatusSuccess)
-			run(t, a, verbs.Send{ID: 2, Op: verbs.OpRead}, verbs.StatusSuccess)
+			run(t, a, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: sgl, Local: local, Remote: mr.Remote(10)}, verbs.StatusSuccess)
+			run(t, a, verbs.Request{ID: 2, Op: verbs.OpRead}, verbs.StatusSuccess)
 			require.Equal(t, slices.Concat(make([]byte, 10), want, make([]byte, 390-len(want))), sink)
 			require.NoError(t, mr.Deregister())
 		}
@@ -120,10 +120,10 @@ func remoteAddress(t *conformance.T) {
 	b := r.region(64, allRights)
 	for i, far := range remotes {
 		t.Part("%v", far)
-		r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(3, 9), Remote: far})
+		r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(3, 9), Remote: far})
 		r.expect(aWrite(uint32(far.STag), far.TO, b.first[3:12]))
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
-		r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 8), Remote: far})
+		r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 8), Remote: far})
 		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(32), 8, uint32(far.STag), far.TO}))
 		sent := upper.Pattern(uint8(i), 8)
 		r.send(aReadResponse(b.tag(), b.at(32), sent))
@@ -150,14 +150,14 @@ func oneRemoteAddress(t *conformance.T) {
 				sgl = append(sgl, b.sge(7*i, k))
 				want = append(want, b.first[7*i:7*i+k]...)
 			}
-			r.post(verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: sgl, Remote: far})
+			r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: sgl, Remote: far})
 			got, segments := r.taggedMessage(opWrite, uint32(far.STag), far.TO)
 			require.Greater(t, segments, 1)
 			same(t, want, got, "what was written")
 			r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
 
 			t.Part("a Read of %d octets from %v", size, far)
-			r.post(verbs.Send{ID: 2, Op: verbs.OpRead, Local: b.sge(0, size), Remote: far})
+			r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(0, size), Remote: far})
 			reads++
 			r.expect(aReadRequest(reads, read{b.tag(), b.at(0), size, uint32(far.STag), far.TO}))
 			sent := upper.Pattern(uint8(reads), size)

@@ -27,10 +27,10 @@ func noReceiveUsed(t *conformance.T) {
 	a, b := w.a, w.b
 	all := func() {
 		for _, size := range []int{0, 40} {
-			run(t, a.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: a.mr.SGL(0, size), Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
-			run(t, a.qp, verbs.Send{ID: 2, Op: verbs.OpRead, Local: a.mr.SGE(100, size), Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
+			run(t, a.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: a.mr.SGL(0, size), Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
+			run(t, a.qp, verbs.Request{ID: 2, Op: verbs.OpRead, Local: a.mr.SGE(100, size), Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
 			sink := a.register(64, allRights)
-			run(t, a.qp, verbs.Send{ID: 3, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, size), Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
+			run(t, a.qp, verbs.Request{ID: 3, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, size), Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
 			require.False(t, queried(t, sink).Valid, "the sink of the Read with Invalidate")
 		}
 		empty(t, b.cq)
@@ -40,7 +40,7 @@ func noReceiveUsed(t *conformance.T) {
 	t.Part("one posted")
 	postRecv(t, b.qp, verbs.Recv{ID: 5, SGL: b.mr.SGL(0, 64)})
 	all()
-	run(t, a.qp, verbs.Send{ID: 6, SGL: a.mr.SGL(0, 7)}, verbs.StatusSuccess)
+	run(t, a.qp, verbs.Request{ID: 6, SGL: a.mr.SGL(0, 7)}, verbs.StatusSuccess)
 	completes(t, b.cq, verbs.Completion{ID: 5, QP: b.qp.ID(), Op: verbs.OpRecv, Bytes: 7})
 	t.Part("")
 	b.quiet()
@@ -54,8 +54,8 @@ func writeFromHere(t *conformance.T) {
 	want := make([]byte, 200)
 	copy(want[60:], slices.Concat(y.Bytes()[100:130], x.Bytes()[200:205], y.Bytes()[:1], x.Bytes()[17:61]))
 	sink := w.b.register(200, allRights)
-	run(t, w.a.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: sgl, Remote: sink.Remote(60)}, verbs.StatusSuccess)
-	run(t, w.a.qp, verbs.Send{ID: 2, Op: verbs.OpRead}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: sgl, Remote: sink.Remote(60)}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 2, Op: verbs.OpRead}, verbs.StatusSuccess)
 	require.Equal(t, want, sink.Bytes())
 
 	for i := range 3 {
@@ -63,9 +63,9 @@ func writeFromHere(t *conformance.T) {
 		a, b := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
 		bad := slices.Clone(sgl[1:])
 		bad[i] = sink.SGE(0, 8) // known there, and not here
-		run(t, a, verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: bad, Remote: sink.Remote(0)}, verbs.StatusInvalidSTag)
-		ends(t, a, verbs.Error)
-		ends(t, b, verbs.Error)
+		run(t, a, verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: bad, Remote: sink.Remote(0)}, verbs.StatusInvalidSTag)
+		ends(t, a, verbs.StateError)
+		ends(t, b, verbs.StateError)
 		m := attributes(t, b).Terminate
 		require.NotNil(t, m)
 		require.False(t, m.Sent)
@@ -97,7 +97,7 @@ func sinksOfReads(n *node) {
 	for _, op := range []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate} {
 		refused := func(s *seat, what string, sink verbs.SGE, want verbs.Status) {
 			t.Part("%v, %s", op, what)
-			s.does(verbs.Send{ID: 1, Op: op, Local: sink, Remote: theirs}, want)
+			s.does(verbs.Request{ID: 1, Op: op, Local: sink, Remote: theirs}, want)
 		}
 		s := n.seat(verbs.QPConfig{})
 		refused(s, "one octet past the region", mr.SGE(90, 11), verbs.StatusBaseBounds)
@@ -154,11 +154,11 @@ func addressesArePeers(t *conformance.T) {
 		n.mr.Remote(512), gone.Remote(0), elsewhere.Remote(4), {STag: n.mr.STag() ^ 1, TO: n.mr.Base()}, {STag: n.newMW().STag(3), TO: 9},
 	} {
 		t.Part("%v", far)
-		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: l.mr.SGL(0, 10), Remote: far})
+		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: l.mr.SGL(0, 10), Remote: far})
 		l.hear(aWrite(uint32(far.STag), far.TO, m[:10]))
 		completes(t, l.sq, l.sentAs(1, verbs.OpWrite, verbs.StatusSuccess))
 		sink := l.mr.Remote(4096)
-		post(t, l.qp, verbs.Send{ID: 2, Op: verbs.OpRead, Local: l.mr.SGE(4096, 8), Remote: far})
+		post(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpRead, Local: l.mr.SGE(4096, 8), Remote: far})
 		l.hear(aReadRequest(uint32(i+1), read{uint32(sink.STag), sink.TO, 8, uint32(far.STag), far.TO}))
 		b := fill(make([]byte, 8), i+50)
 		copy(was[4096:], b)

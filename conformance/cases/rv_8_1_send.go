@@ -30,28 +30,28 @@ func oneReceiveForASend(t *conformance.T) {
 			t.Part("%v of %d octets", s.op, size)
 			postRecv(t, there, verbs.Recv{ID: 1, SGL: w.b.mr.SGL(0, 64)}, verbs.Recv{ID: 2, SGL: w.b.mr.SGL(64, 64)})
 			for id := uint64(1); id <= 2; id++ {
-				req := verbs.Send{ID: 10 + id, Op: s.op, SGL: w.a.mr.SGL(0, size)}
+				req := verbs.Request{ID: 10 + id, Op: s.op, SGL: w.a.mr.SGL(0, size)}
 				want := verbs.Completion{ID: id, QP: there.ID(), Op: verbs.OpRecv, Bytes: uint32(size)}
 				if s.invalid != 0 {
 					req.Invalidate = w.b.register(8, allRights).STag()
 					want.Invalidated, want.HasInvalidated = req.Invalidate, true
 				}
 				run(t, here, req, verbs.StatusSuccess)
-				run(t, here, verbs.Send{ID: 20, Op: verbs.OpRead}, verbs.StatusSuccess) // it has arrived
+				run(t, here, verbs.Request{ID: 20, Op: verbs.OpRead}, verbs.StatusSuccess) // it has arrived
 				completes(t, w.b.cq, want)
 				empty(t, w.b.cq)
 			}
 		}
 	}
 	t.Part("none is posted")
-	run(t, here, verbs.Send{ID: 3}, verbs.StatusSuccess) // it completes once TCP has it
-	ends(t, there, verbs.Error)
+	run(t, here, verbs.Request{ID: 3}, verbs.StatusSuccess) // it completes once TCP has it
+	ends(t, there, verbs.StateError)
 	w.b.events.are(verbs.Event{ID: verbs.EventRQMSNRange, QP: there.ID()})
 	m := attributes(t, there).Terminate
 	require.NotNil(t, m, "the Terminate Message")
 	require.True(t, m.Sent)
 	require.Equal(t, []byte{0x12, 0x02}, m.Raw[:2], "its layer, type and code")
-	ends(t, here, verbs.Error)
+	ends(t, here, verbs.StateError)
 	w.a.events.are(verbs.Event{ID: verbs.EventTerminateReceived, QP: here.ID()})
 	empty(t, w.b.cq)
 	t.Part("")
@@ -124,12 +124,12 @@ func notEnough(n *node) {
 			bad := untagged(lastUntagged, opSend, 0, 0, 1, uint32(first), sent[first:])
 			l.tell(bad)
 			l.terminated(0x1205, bad, false)
-			require.Equal(t, verbs.Terminate, l.qp.State())
+			require.Equal(t, verbs.StateTerminate, l.qp.State())
 			l.shut()
 			got := await(t, l.rq, 1)[0]
 			got.Bytes = 0 // says nothing in an error (RV-8.1.2.1-M7)
 			require.Equal(t, l.recvAs(verbs.StatusBaseBounds, 5)[0], got)
-			ends(t, l.qp, verbs.Error)
+			ends(t, l.qp, verbs.StateError)
 			empty(t, l.rq)
 			for _, at := range [][2]int{{0, 4}, {28, 32}, {72, 200}} {
 				require.Equal(t, bytes.Repeat([]byte{gap}, at[1]-at[0]), mr.Bytes()[at[0]:at[1]], "octets %v", at)
@@ -147,7 +147,7 @@ func lengthsTold(t *conformance.T) {
 	from, to := w.a.register(most, verbs.LocalRead), w.b.register(most, verbs.LocalWrite)
 	for _, size := range []int{0, 1, 2, 255, 256, 1460, 32_000, 33_000, 65_536, most - 1, most} {
 		postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: to.SGL(0, most)})
-		run(t, w.a.qp, verbs.Send{ID: 2, SGL: from.SGL(0, size)}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: 2, SGL: from.SGL(0, size)}, verbs.StatusSuccess)
 		completes(t, w.b.cq, verbs.Completion{ID: 1, QP: w.b.qp.ID(), Op: verbs.OpRecv, Bytes: uint32(size)})
 	}
 	l := w.a.line(verbs.QPConfig{})

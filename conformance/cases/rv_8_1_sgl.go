@@ -45,15 +45,15 @@ func (w *world) carries(a, b *verbs.QP, send, recv, write int) {
 	sgl, want := shuffled(w.a.mr, send, size)
 	into, _ := shuffled(w.b.mr, recv, (total+recv-1)/recv)
 	postRecv(t, b, verbs.Recv{ID: 1, SGL: into})
-	run(t, a, verbs.Send{ID: 2, SGL: sgl}, verbs.StatusSuccess)
+	run(t, a, verbs.Request{ID: 2, SGL: sgl}, verbs.StatusSuccess)
 	completes(t, w.b.cq, verbs.Completion{ID: 1, QP: b.ID(), Op: verbs.OpRecv, Bytes: uint32(total)})
 	_, got := shuffled(w.b.mr, recv, (total+recv-1)/recv)
 	require.Equal(t, want, got[:total], "a Send of %d elements into %d", send, recv)
 
 	sgl, want = shuffled(w.a.mr, write, size)
 	clear(m)
-	run(t, a, verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: sgl, Remote: w.b.mr.Remote(100)}, verbs.StatusSuccess)
-	run(t, a, verbs.Send{ID: 4, Op: verbs.OpRead}, verbs.StatusSuccess)
+	run(t, a, verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: sgl, Remote: w.b.mr.Remote(100)}, verbs.StatusSuccess)
+	run(t, a, verbs.Request{ID: 4, Op: verbs.OpRead}, verbs.StatusSuccess)
 	require.Equal(t, want, m[100:100+len(want)], "a Write of %d elements", write)
 	require.Equal(t, make([]byte, 100), m[:100])
 	require.Equal(t, make([]byte, 100), m[100+len(want):200+len(want)])
@@ -88,16 +88,16 @@ func mostOctets(t *conformance.T) {
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
 		t.Part("%v", op)
 		l := n.line(many)
-		post(t, l.qp, verbs.Send{ID: 1, Op: op, SGL: longer, Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: longer, Remote: theirs})
 		l.terminated(0x0000, nil, false)
 		l.shut()
 		completes(t, l.sq, l.sentAs(1, op, verbs.StatusInvalidLength))
-		l.remains(verbs.Error)
+		l.remains(verbs.StateError)
 	}
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
 		t.Part("%v of just as much", op)
 		l := n.line(many)
-		post(t, l.qp, verbs.Send{ID: 1, Op: op, SGL: list, Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: list, Remote: theirs})
 		want := byte(moreUntagged)
 		if op == verbs.OpWrite {
 			want = moreTagged
@@ -131,12 +131,12 @@ func sumOfLengths(t *conformance.T) {
 	s.leave()
 
 	postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: to.SGL(0, 80_000)})
-	run(t, w.a.qp, verbs.Send{ID: 2, SGL: sgl}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 2, SGL: sgl}, verbs.StatusSuccess)
 	completes(t, w.b.cq, verbs.Completion{ID: 1, QP: w.b.qp.ID(), Op: verbs.OpRecv, Bytes: total})
 	same(t, append(slices.Clone(want), make([]byte, 80_000-total)...), to.Bytes(), "what the Send brought")
 	clear(to.Bytes())
-	run(t, w.a.qp, verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: sgl, Remote: to.Remote(0)}, verbs.StatusSuccess)
-	run(t, w.a.qp, verbs.Send{ID: 4, Op: verbs.OpRead}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: sgl, Remote: to.Remote(0)}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 4, Op: verbs.OpRead}, verbs.StatusSuccess)
 	same(t, append(want, make([]byte, 80_000-total)...), to.Bytes(), "what the Write brought")
 }
 
@@ -150,12 +150,12 @@ func messagesOfNothing(t *conformance.T) {
 		for _, s := range sendTypes {
 			t.Part("%v of %d elements", s.op, len(sgl))
 			msn++
-			post(t, l.qp, verbs.Send{ID: 1, Op: s.op, SGL: sgl, Invalidate: verbs.STag(s.invalid)})
+			post(t, l.qp, verbs.Request{ID: 1, Op: s.op, SGL: sgl, Invalidate: verbs.STag(s.invalid)})
 			l.hear(untagged(lastUntagged, s.control, s.invalid, 0, msn, 0, nil))
 			completes(t, l.sq, l.sentAs(1, s.op, verbs.StatusSuccess))
 		}
 		t.Part("a Write of %d elements", len(sgl))
-		post(t, l.qp, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: sgl, Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: sgl, Remote: theirs})
 		l.hear(aWrite(uint32(theirs.STag), theirs.TO, nil))
 		completes(t, l.sq, l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess))
 
@@ -168,7 +168,7 @@ func messagesOfNothing(t *conformance.T) {
 		t.Part("%v", op)
 		mr := n.register(8, allRights)
 		reads++
-		post(t, l.qp, verbs.Send{ID: 4, Op: op, Local: mr.SGE(3, 0), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 4, Op: op, Local: mr.SGE(3, 0), Remote: theirs})
 		l.hear(aReadRequest(reads, read{uint32(mr.STag()), mr.Base() + 3, 0, uint32(theirs.STag), theirs.TO}))
 		l.tell(aReadResponse(uint32(mr.STag()), mr.Base()+3, nil))
 		completes(t, l.sq, l.sentAs(4, op, verbs.StatusSuccess))
@@ -196,8 +196,8 @@ func sgeLimitsTold(t *conformance.T) {
 		srq := w.a.newSRQ(verbs.SRQConfig{SGE: l.SGE})
 		list := func(k int) []verbs.SGE { return slices.Repeat(w.a.mr.SGL(0, 1), k) }
 		for what, longer := range map[string]func() (int, error){
-			"Send":    func() (int, error) { return w.a.qp.PostSend(verbs.Send{SGL: list(l.SGE + 1)}) },
-			"Write":   func() (int, error) { return w.a.qp.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: list(write + 1)}) },
+			"Send":    func() (int, error) { return w.a.qp.PostSend(verbs.Request{SGL: list(l.SGE + 1)}) },
+			"Write":   func() (int, error) { return w.a.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: list(write + 1)}) },
 			"receive": func() (int, error) { return w.a.qp.PostRecv(verbs.Recv{SGL: list(l.SGE + 1)}) },
 			"receive of an S-RQ": func() (int, error) {
 				postRecv(t, srq, verbs.Recv{SGL: list(l.SGE)})
@@ -217,7 +217,7 @@ func sgeLimitsTold(t *conformance.T) {
 // which is still there then, and nothing holds the domain.
 func aboveSGELimits(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{QPs: 1, SRQs: 1, SGE: 6, WriteSGE: 9}})
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	require.NoError(t, err)
 	cq, err := nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)
@@ -232,8 +232,8 @@ func aboveSGELimits(t *conformance.T) {
 		}, queries(nic.Query), queries(cq.Query))
 	}
 	require.NoError(t, cq.Destroy(), "no queue pair uses the CQ")
-	require.NoError(t, pd.Dealloc(), "nor the domain")
-	pd, err = nic.AllocPD()
+	require.NoError(t, pd.Deallocate(), "nor the domain")
+	pd, err = nic.AllocatePD()
 	require.NoError(t, err)
 	cq, err = nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)

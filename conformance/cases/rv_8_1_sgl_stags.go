@@ -38,7 +38,7 @@ func (s *seat) elements(bad verbs.SGE, want verbs.Status) {
 	s.scatter([]verbs.SGE{bad}, make([]byte, k), want)
 	s.scatter([]verbs.SGE{good.SGE(0, 16), bad}, make([]byte, 16+k), want)
 	if s.peer == nil {
-		require.Equal(t, verbs.Error, s.qp.State())
+		require.Equal(t, verbs.StateError, s.qp.State())
 	}
 }
 
@@ -146,7 +146,7 @@ func zeroNotForUsers(n *node) {
 	_, err := n.newQP(privileged).User()
 	require.ErrorIs(t, err, verbs.ErrInvalidModifier, "a handle of a Privileged queue pair")
 	type poster interface {
-		PostSend(...verbs.Send) (int, error)
+		PostSend(...verbs.Request) (int, error)
 		PostRecv(...verbs.Recv) (int, error)
 	}
 	for _, handle := range []bool{true, false} {
@@ -162,7 +162,7 @@ func zeroNotForUsers(n *node) {
 		for _, op := range gatherers {
 			t.Part("%v, by a user's handle %v", op, handle)
 			s, q := seated()
-			post(t, q, verbs.Send{ID: 1, Op: op, SGL: zero, Remote: theirs})
+			post(t, q, verbs.Request{ID: 1, Op: op, SGL: zero, Remote: theirs})
 			completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidSTag})
 			s.falls(0x0000)
 		}
@@ -184,7 +184,7 @@ func zeroNotInRDMA(n *node) {
 	zero, good := physical(p, 0, 8), n.mr.SGE(0, 8)
 	far := verbs.Remote{TO: p.Address(0)}
 	for _, c := range []verbs.QPConfig{{}, privileged} {
-		for what, r := range map[string]verbs.Send{
+		for what, r := range map[string]verbs.Request{
 			"Write to it":                 {Op: verbs.OpWrite, SGL: []verbs.SGE{good}, Remote: far},
 			"Read from it":                {Op: verbs.OpRead, Local: good, Remote: far},
 			"Read to it":                  {Op: verbs.OpRead, Local: zero, Remote: theirs},

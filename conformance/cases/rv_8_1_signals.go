@@ -27,12 +27,12 @@ func unsignaledOnEveryQP(t *conformance.T) {
 		mw, mr, gone, fast, p := n.newMW(), n.register(64, allRights), n.register(64, allRights), n.allocated(), n.pages(1, 4096)
 		sink, source := far.register(64, allRights), fill(n.mr.Bytes()[:64], 1)
 		clear(n.mr.Bytes()[64:256])
-		bind := mw.Bind(n.mr, 0, 64, remoteRights, 1)
+		bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 		var want []verbs.Completion
-		var reqs []verbs.Send
+		var reqs []verbs.Request
 		for i, s := range sendTypes {
 			postRecv(t, farSRQ, verbs.Recv{ID: uint64(i), SGL: far.mr.SGL(64*i, 64)})
-			r, done := verbs.Send{Op: s.op, SGL: n.mr.SGL(0, 10+i)}, verbs.Completion{ID: uint64(i), QP: b.ID(), Op: verbs.OpRecv, Bytes: uint32(10 + i)}
+			r, done := verbs.Request{Op: s.op, SGL: n.mr.SGL(0, 10+i)}, verbs.Completion{ID: uint64(i), QP: b.ID(), Op: verbs.OpRecv, Bytes: uint32(10 + i)}
 			if s.invalid != 0 {
 				r.Invalidate = far.register(8, allRights).STag()
 				done.Invalidated, done.HasInvalidated = r.Invalidate, true
@@ -40,11 +40,11 @@ func unsignaledOnEveryQP(t *conformance.T) {
 			reqs, want = append(reqs, r), append(want, done)
 		}
 		reqs = append(reqs,
-			verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 64), Remote: sink.Remote(0)},
-			verbs.Send{Op: verbs.OpRead, Local: n.mr.SGE(64, 64), Remote: sink.Remote(0)},
-			verbs.Send{Op: verbs.OpReadInvalidate, Local: mr.SGE(0, 64), Remote: sink.Remote(0)},
-			verbs.Send{Op: verbs.OpBind, Bind: bind},
-			verbs.Send{Op: verbs.OpInvalidate, Invalidate: gone.STag()},
+			verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 64), Remote: sink.Remote(0)},
+			verbs.Request{Op: verbs.OpRead, Local: n.mr.SGE(64, 64), Remote: sink.Remote(0)},
+			verbs.Request{Op: verbs.OpReadInvalidate, Local: mr.SGE(0, 64), Remote: sink.Remote(0)},
+			verbs.Request{Op: verbs.OpBind, Bind: bind},
+			verbs.Request{Op: verbs.OpInvalidate, Invalidate: gone.STag()},
 		)
 		if c.Privileged {
 			reqs = append(reqs, fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights))
@@ -54,7 +54,7 @@ func unsignaledOnEveryQP(t *conformance.T) {
 			post(t, a, reqs[i])
 		}
 		postRecv(t, farSRQ, verbs.Recv{ID: 99})
-		run(t, a, verbs.Send{ID: 100, Flags: verbs.ReadFence}, verbs.StatusSuccess) // the only one
+		run(t, a, verbs.Request{ID: 100, Flags: verbs.ReadFence}, verbs.StatusSuccess) // the only one
 		completes(t, far.cq, append(want, verbs.Completion{ID: 99, QP: b.ID(), Op: verbs.OpRecv})...)
 		empty(t, n.cq)
 		for i := range sendTypes {
@@ -101,8 +101,8 @@ func receivesComplete(t *conformance.T) {
 				taken++
 			}
 			l.settle()
-			l.modify(verbs.Error)
-			ends(t, l.qp, verbs.Error)
+			l.modify(verbs.StateError)
+			ends(t, l.qp, verbs.StateError)
 			if c.SRQ == nil {
 				taken = all
 			}
@@ -135,7 +135,7 @@ func flushedThoughUnsignaled(t *conformance.T) {
 		for at := range requests {
 			t.Part("request %d is bad, signaled %v", at, badSignaled)
 			l := n.line(verbs.QPConfig{})
-			var reqs []verbs.Send
+			var reqs []verbs.Request
 			var want []verbs.Completion
 			for i := range requests {
 				r := l.aSend(uint64(i))
@@ -162,7 +162,7 @@ func flushedThoughUnsignaled(t *conformance.T) {
 			}
 			l.terminated(0x0000, nil, false)
 			l.shut()
-			ends(t, l.qp, verbs.Error)
+			ends(t, l.qp, verbs.StateError)
 			completes(t, l.sq, want...)
 			empty(t, l.sq)
 		}
@@ -177,20 +177,20 @@ func roomComesBack(t *conformance.T) {
 	w := newWorld(t, worldConfig{Idle: true})
 	n := w.a
 	mw := n.newMW()
-	bind := mw.Bind(n.mr, 0, 64, remoteRights, 1)
-	kinds := map[string]func(i int) verbs.Send{
-		"Write": func(int) verbs.Send {
-			return verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 8), Remote: w.b.mr.Remote(0)}
+	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
+	kinds := map[string]func(i int) verbs.Request{
+		"Write": func(int) verbs.Request {
+			return verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 8), Remote: w.b.mr.Remote(0)}
 		},
-		"Read": func(int) verbs.Send {
+		"Read": func(int) verbs.Request {
 			// Elsewhere than the Writes of the other pair, the last of which may be on its way.
-			return verbs.Send{Op: verbs.OpRead, Local: n.mr.SGE(8, 8), Remote: w.b.mr.Remote(8)}
+			return verbs.Request{Op: verbs.OpRead, Local: n.mr.SGE(8, 8), Remote: w.b.mr.Remote(8)}
 		},
-		"memory": func(i int) verbs.Send {
+		"memory": func(i int) verbs.Request {
 			if i%2 == 0 {
-				return verbs.Send{Op: verbs.OpBind, Bind: bind}
+				return verbs.Request{Op: verbs.OpBind, Bind: bind}
 			}
-			return verbs.Send{Op: verbs.OpInvalidate, Invalidate: bind.Window}
+			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: bind.Window}
 		},
 	}
 	for _, name := range []string{"Write", "Read", "memory"} {
@@ -199,7 +199,7 @@ func roomComesBack(t *conformance.T) {
 		depth := attributes(t, qp).SendDepth
 		require.Zero(t, depth%2, "so that the window is unbound at the end")
 		for round := range 100 {
-			var reqs []verbs.Send
+			var reqs []verbs.Request
 			for i := range depth {
 				r := kinds[name](i)
 				r.ID, r.Flags = uint64(round), verbs.Unsignaled

@@ -50,9 +50,9 @@ func (n *node) workQueues(depth int) []workQueue {
 	}
 	return []workQueue{
 		{"SQ", attributes(n.t, qp).SendDepth, func(ids ...uint64) (int, error) {
-			var list []verbs.Send
+			var list []verbs.Request
 			for _, id := range ids {
-				list = append(list, verbs.Send{ID: id})
+				list = append(list, verbs.Request{ID: id})
 			}
 			return qp.PostSend(list...)
 		}, tells(n.t, qp)},
@@ -98,11 +98,11 @@ func listOrder(t *conformance.T) {
 	for name, s := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq} {
 		t.Part("SQ and %s", name)
 		l := n.line(verbs.QPConfig{SRQ: s})
-		var sends []verbs.Send
+		var sends []verbs.Request
 		var recvs []verbs.Recv
 		fill(n.mr.Bytes(), 3)
 		for i := range 8 {
-			sends = append(sends, verbs.Send{ID: uint64(i), SGL: n.mr.SGL(100*i, 10+i)})
+			sends = append(sends, verbs.Request{ID: uint64(i), SGL: n.mr.SGL(100*i, 10+i)})
 			recvs = append(recvs, verbs.Recv{ID: uint64(i), SGL: n.mr.SGL(4096+100*i, 64)})
 		}
 		post(t, l.qp, sends...)
@@ -127,14 +127,14 @@ func listOrder(t *conformance.T) {
 // badSends are requests with one fault each that PostSQ has to see.
 var badSends = []struct {
 	what string
-	req  verbs.Send
+	req  verbs.Request
 	want verbs.ImmediateError
 }{
-	{"no such operation", verbs.Send{Op: verbs.OpRecv}, verbs.ErrInvalidOp},
-	{"a list too long", verbs.Send{SGL: make([]verbs.SGE, 5)}, verbs.ErrInvalidSGLLength},
-	{"a Write's list too long", verbs.Send{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 4)}, verbs.ErrInvalidSGLLength},
-	{"no modifiers of a Bind", verbs.Send{Op: verbs.OpBind}, verbs.ErrInvalidModifier},
-	{"no such flag", verbs.Send{Flags: 1 << 7}, verbs.ErrInvalidModifier},
+	{"no such operation", verbs.Request{Op: verbs.OpRecv}, verbs.ErrInvalidOp},
+	{"a list too long", verbs.Request{SGL: make([]verbs.SGE, 5)}, verbs.ErrInvalidSGLLength},
+	{"a Write's list too long", verbs.Request{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 4)}, verbs.ErrInvalidSGLLength},
+	{"no modifiers of a Bind", verbs.Request{Op: verbs.OpBind}, verbs.ErrInvalidModifier},
+	{"no such flag", verbs.Request{Flags: 1 << 7}, verbs.ErrInvalidModifier},
 }
 
 // firstErrorOfSends has each of badSends at each place of lists of up to four, with a
@@ -147,7 +147,7 @@ func firstErrorOfSends(t *conformance.T) {
 		for length := 1; length <= 4; length++ {
 			for at := range length {
 				t.Part("%s at %d of %d", bad.what, at, length)
-				var list []verbs.Send
+				var list []verbs.Request
 				for i := range length {
 					list = append(list, l.aSend(uint64(i)))
 				}
@@ -175,7 +175,7 @@ func firstErrorOfSends(t *conformance.T) {
 	}
 	t.Part("no fault")
 	for length := 1; length <= 4; length++ {
-		got, err := l.qp.PostSend(make([]verbs.Send, length)...)
+		got, err := l.qp.PostSend(make([]verbs.Request, length)...)
 		require.NoError(t, err)
 		require.Equal(t, length, got)
 	}
@@ -238,8 +238,8 @@ func listFillsQueue(t *conformance.T) {
 	t.Part("with another fault behind it")
 	qp := n.newQP(verbs.QPConfig{SendDepth: 8})
 	d := attributes(t, qp).SendDepth
-	post(t, qp, make([]verbs.Send, d-1)...)
-	got, err := qp.PostSend(verbs.Send{}, verbs.Send{}, verbs.Send{Op: verbs.OpRecv})
+	post(t, qp, make([]verbs.Request, d-1)...)
+	got, err := qp.PostSend(verbs.Request{}, verbs.Request{}, verbs.Request{Op: verbs.OpRecv})
 	require.ErrorIs(t, err, verbs.ErrQueueFull)
 	require.Equal(t, 1, got)
 	t.Part("a list longer than the queue")
@@ -260,17 +260,17 @@ func postingReturnsAtOnce(t *conformance.T) {
 	l := n.line(verbs.QPConfig{SendDepth: 64})
 	d := attributes(t, l.qp).SendDepth
 	for i := range d {
-		post(t, l.qp, verbs.Send{ID: uint64(i), SGL: mr.SGL(0, size)})
+		post(t, l.qp, verbs.Request{ID: uint64(i), SGL: mr.SGL(0, size)})
 	}
-	_, err := l.qp.PostSend(verbs.Send{})
+	_, err := l.qp.PostSend(verbs.Request{})
 	require.ErrorIs(t, err, verbs.ErrQueueFull)
 	l.recv(1, 2, 3)
 	postRecv(t, srq, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
 	done := l.sq.Poll(make([]verbs.Completion, d))
 	require.Less(t, done, d/2, "the peer reads nothing")
-	require.Equal(t, verbs.RTS, l.qp.State())
+	require.Equal(t, verbs.StateRTS, l.qp.State())
 	l.drop()
-	ends(t, l.qp, verbs.Error)
+	ends(t, l.qp, verbs.StateError)
 	for _, c := range await(t, l.sq, d-done)[1:] {
 		require.Equal(t, verbs.StatusFlushed, c.Status)
 	}

@@ -26,7 +26,7 @@ func takes(t *conformance.T, room int, post func(id uint64) error) {
 func slotsOfSends(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l := n.line(verbs.QPConfig{SendDepth: 4})
-	one := func(id uint64) error { return second(l.qp.PostSend(verbs.Send{ID: id})) }
+	one := func(id uint64) error { return second(l.qp.PostSend(verbs.Request{ID: id})) }
 	d := attributes(t, l.qp).SendDepth
 	takes(t, d, one)
 	for range d {
@@ -90,9 +90,9 @@ func slotsOfUnsignaled(t *conformance.T) {
 	hear(d)
 
 	t.Part("failed")
-	l.modify(verbs.Error)
-	ends(t, l.qp, verbs.Error)
-	l.modify(verbs.Idle)
+	l.modify(verbs.StateError)
+	ends(t, l.qp, verbs.StateError)
+	l.modify(verbs.StateIdle)
 	takes(t, 0, reads(0))
 	for i := range d {
 		require.Equal(t, l.sentAs(uint64(1000+i), verbs.OpRead, verbs.StatusFlushed), await(t, l.sq, 1)[0])

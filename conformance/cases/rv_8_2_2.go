@@ -20,8 +20,8 @@ var rv8_2_2 = []conformance.Case{
 
 // aReadOf is an RDMA Read of a peer's made-up source into n octets of a buffer, and
 // asksFor what the peer hears of it.
-func (b *buffer) aReadOf(id uint64, off, n int) verbs.Send {
-	return verbs.Send{ID: id, Op: verbs.OpRead, Local: b.sge(off, n), Remote: theirs}
+func (b *buffer) aReadOf(id uint64, off, n int) verbs.Request {
+	return verbs.Request{ID: id, Op: verbs.OpRead, Local: b.sge(off, n), Remote: theirs}
 }
 
 func (b *buffer) asksFor(msn uint32, off, n int) []byte {
@@ -34,7 +34,7 @@ func sentInOrder(t *conformance.T) {
 	const size = 200_000
 	r := open(t, setup{qp: upper.OpenArgs{SendDepth: 64}})
 	b := r.region(size, allRights)
-	list := []verbs.Send{
+	list := []verbs.Request{
 		{Op: verbs.OpSend, SGL: b.sgl(0, 10)},
 		{Op: verbs.OpWrite, SGL: b.sgl(3, 150_000), Remote: theirs},
 		b.aReadOf(0, 0, 8),
@@ -93,11 +93,11 @@ func completedInOrder(t *conformance.T) {
 	b, old := r.region(64, allRights), r.region(8, allRights)
 	r.post(
 		b.aReadOf(1, 0, 8),
-		verbs.Send{ID: 2, SGL: b.sgl(32, 4)},
-		verbs.Send{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(36, 4), Remote: theirs},
-		verbs.Send{ID: 4, Op: verbs.OpInvalidate, Invalidate: old.STag},
+		verbs.Request{ID: 2, SGL: b.sgl(32, 4)},
+		verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(36, 4), Remote: theirs},
+		verbs.Request{ID: 4, Op: verbs.OpInvalidate, Invalidate: old.STag},
 		b.aReadOf(5, 8, 8),
-		verbs.Send{ID: 6, Op: verbs.OpSendSE},
+		verbs.Request{ID: 6, Op: verbs.OpSendSE},
 	)
 	r.expect(
 		b.asksFor(1, 0, 8), aSend(1, b.first[32:36]), aWrite(uint32(theirs.STag), theirs.TO, b.first[36:40]),
@@ -146,7 +146,7 @@ func receivesInOrder(t *conformance.T) {
 		var want []verbs.Completion
 		for i := range messages {
 			k := t.Rand().IntN(room + 1)
-			m := verbs.Send{ID: uint64(i), Op: verbs.Op(i % 4), SGL: w.a.mr.SGL(i, k)}
+			m := verbs.Request{ID: uint64(i), Op: verbs.Op(i % 4), SGL: w.a.mr.SGL(i, k)}
 			done := verbs.Completion{ID: uint64(i), QP: qp.ID(), Op: verbs.OpRecv, Bytes: uint32(k)}
 			if m.Op == verbs.OpSendInvalidate || m.Op == verbs.OpSendSEInvalidate {
 				m.Invalidate = w.b.register(8, allRights).STag()
@@ -169,7 +169,7 @@ func receivesInOrder(t *conformance.T) {
 func stopsAtORD(t *conformance.T) {
 	r := open(t, setup{qp: upper.OpenArgs{ORD: 2}})
 	b := r.region(64, allRights)
-	r.post(b.aReadOf(1, 0, 8), b.aReadOf(2, 8, 8), b.aReadOf(3, 16, 8), verbs.Send{ID: 4})
+	r.post(b.aReadOf(1, 0, 8), b.aReadOf(2, 8, 8), b.aReadOf(3, 16, 8), verbs.Request{ID: 4})
 	r.expect(b.asksFor(1, 0, 8), b.asksFor(2, 8, 8))
 	r.settled()
 	r.incomplete()
@@ -190,14 +190,14 @@ func noORD(t *conformance.T) {
 			t.Part("%v, ORD is zero %s", op, how)
 			l := n.line(c)
 			if c.ORD > 0 {
-				require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(0)}))
+				require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(0)}))
 			}
 			sink := n.register(8, allRights)
-			post(t, l.qp, verbs.Send{ID: 1, Op: op, Local: sink.SGE(0, 8), Remote: theirs}, l.aSend(2))
+			post(t, l.qp, verbs.Request{ID: 1, Op: op, Local: sink.SGE(0, 8), Remote: theirs}, l.aSend(2))
 			l.terminated(0x0000, nil, false) // and no request before it
-			require.Equal(t, verbs.Terminate, l.qp.State())
+			require.Equal(t, verbs.StateTerminate, l.qp.State())
 			l.shut()
-			l.remains(verbs.Error)
+			l.remains(verbs.StateError)
 			completes(t, l.sq, l.sentAs(1, op, verbs.StatusZeroReadResources), l.sentAs(2, verbs.OpSend, verbs.StatusFlushed))
 			require.True(t, queried(t, sink).Valid, "the sink")
 		}

@@ -54,7 +54,7 @@ func readInvalidateOrder(t *conformance.T) {
 	for round := range 20 {
 		t.Part("round %d", round)
 		mr, data := n.register(k, allRights), fill(make([]byte, k), round)
-		post(t, l.qp, verbs.Send{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), l.heard()[1])
 		parts := segmented(opReadResponse, mr.Remote(0), data, 700)
 		last := len(parts) - 1
@@ -79,9 +79,9 @@ func behindReadInvalidate(t *conformance.T) {
 	l, sink := n.line(verbs.QPConfig{}), n.register(8, allRights)
 	at := sink.Remote(0)
 	post(t, l.qp,
-		verbs.Send{ID: 1, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, 8), Remote: theirs},
-		verbs.Send{ID: 2}, verbs.Send{ID: 3, Op: verbs.OpWrite, Remote: theirs},
-		verbs.Send{ID: 4, Op: verbs.OpSendSE, Flags: verbs.ReadFence},
+		verbs.Request{ID: 1, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, 8), Remote: theirs},
+		verbs.Request{ID: 2}, verbs.Request{ID: 3, Op: verbs.OpWrite, Remote: theirs},
+		verbs.Request{ID: 4, Op: verbs.OpSendSE, Flags: verbs.ReadFence},
 	)
 	l.hear(
 		aReadRequest(1, read{uint32(at.STag), at.TO, 8, uint32(theirs.STag), theirs.TO}),
@@ -110,8 +110,8 @@ func fastRegisterOrder(t *conformance.T) {
 		r := fastRegister(st, p.List(int(round), 5000), 4096+uint64(round), allRights)
 		at := verbs.FastRegisterBuffer(r.FastRegister)
 		post(t, l.qp, r,
-			verbs.Send{ID: 1, SGL: at.SGL(0, 20)}, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: at.SGL(4990, 10), Remote: theirs},
-			verbs.Send{ID: 3, Op: verbs.OpInvalidate, Invalidate: st, Flags: verbs.LocalFence})
+			verbs.Request{ID: 1, SGL: at.SGL(0, 20)}, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: at.SGL(4990, 10), Remote: theirs},
+			verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: st, Flags: verbs.LocalFence})
 		mem := p.Bytes()[round:]
 		l.hear(aSend(round+1, mem[:20]), aWrite(uint32(theirs.STag), theirs.TO, mem[4990:5000]))
 		completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
@@ -119,7 +119,7 @@ func fastRegisterOrder(t *conformance.T) {
 	}
 	t.Part("the use first")
 	r := fastRegister(mr.WithKey(200), p.List(0, 64), 4096, allRights)
-	post(t, l.qp, verbs.Send{ID: 1, SGL: verbs.FastRegisterBuffer(r.FastRegister).SGL(0, 20)}, r)
+	post(t, l.qp, verbs.Request{ID: 1, SGL: verbs.FastRegisterBuffer(r.FastRegister).SGL(0, 20)}, r)
 	l.terminated(0x0000, nil, false)
 	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusInvalidSTag))
 	l.shut()
@@ -136,10 +136,10 @@ func bindOrder(t *conformance.T) {
 	for round := range uint32(50) {
 		t.Part("round %d", round)
 		one, two := n.newMW(), n.newMW()
-		b, s := one.Bind(n.mr, 100, 50, remoteRights, 3), two.Bind(n.mr, 200, 50, remoteRights, 4)
+		b, s := one.BindRequest(n.mr, 100, 50, remoteRights, 3), two.BindRequest(n.mr, 200, 50, remoteRights, 4)
 		at, sink := verbs.BindBuffer(b), verbs.BindBuffer(s)
-		post(t, l.qp, binds(b), verbs.Send{ID: 1}, binds(s),
-			verbs.Send{ID: 2, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: theirs})
+		post(t, l.qp, binds(b), verbs.Request{ID: 1}, binds(s),
+			verbs.Request{ID: 2, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: theirs})
 		l.hear(aSend(round+1, nil))
 		data := []byte{byte(round), 1, 2, 3}
 		l.tell(aWrite(uint32(at.STag), at.Base+10, data)) // at once
@@ -155,8 +155,8 @@ func bindOrder(t *conformance.T) {
 	}
 	t.Part("the use first")
 	mw := n.newMW()
-	b := mw.Bind(n.mr, 0, 50, remoteRights, 3)
-	post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: verbs.BindBuffer(b).SGE(0, 8), Remote: theirs}, binds(b))
+	b := mw.BindRequest(n.mr, 0, 50, remoteRights, 3)
+	post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: verbs.BindBuffer(b).SGE(0, 8), Remote: theirs}, binds(b))
 	l.terminated(0x0000, nil, false)
 	l.shut()
 	completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusInvalidSTag), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusFlushed))
@@ -168,14 +168,14 @@ func bindOrder(t *conformance.T) {
 // Fast-Register.
 func invalidateOrder(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	invalidate := func(st verbs.STag) verbs.Send { return verbs.Send{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
-	for what, use := range map[string]func(*verbs.MR) verbs.Send{
-		"Send": func(mr *verbs.MR) verbs.Send { return verbs.Send{ID: 1, SGL: mr.SGL(0, 4)} },
-		"Write": func(mr *verbs.MR) verbs.Send {
-			return verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 4), Remote: theirs}
+	invalidate := func(st verbs.STag) verbs.Request { return verbs.Request{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
+	for what, use := range map[string]func(*verbs.MR) verbs.Request{
+		"Send": func(mr *verbs.MR) verbs.Request { return verbs.Request{ID: 1, SGL: mr.SGL(0, 4)} },
+		"Write": func(mr *verbs.MR) verbs.Request {
+			return verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 4), Remote: theirs}
 		},
-		"Read": func(mr *verbs.MR) verbs.Send {
-			return verbs.Send{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 4), Remote: theirs}
+		"Read": func(mr *verbs.MR) verbs.Request {
+			return verbs.Request{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 4), Remote: theirs}
 		},
 	} {
 		t.Part("%s", what)
@@ -188,12 +188,12 @@ func invalidateOrder(t *conformance.T) {
 	}
 	t.Part("Bind and Fast-Register")
 	l, p, mr, mw := n.line(privileged), n.pages(1, 4096), n.allocated(), n.newMW()
-	post(t, l.qp, fastRegister(mr.WithKey(0), p.List(0, 64), 4096, allRights), binds(mw.Bind(n.mr, 0, 8, remoteRights, 0)))
+	post(t, l.qp, fastRegister(mr.WithKey(0), p.List(0, 64), 4096, allRights), binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 0)))
 	await(t, l.sq, 2)
 	for key := range uint8(100) {
 		post(t, l.qp,
 			invalidate(mr.WithKey(key)), fastRegister(mr.WithKey(key+1), p.List(0, 64), 4096, allRights),
-			invalidate(mw.STag(key)), binds(mw.Bind(n.mr, 0, 8, remoteRights, key+1)))
+			invalidate(mw.STag(key)), binds(mw.BindRequest(n.mr, 0, 8, remoteRights, key+1)))
 		completes(t, l.sq,
 			l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(0x7A07, verbs.OpFastRegister, verbs.StatusSuccess),
 			l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess))

@@ -21,14 +21,14 @@ var rv8_2_2_2 = []conformance.Case{
 // fenceable are the operations that can have a Read Fence, without data, and what the
 // peer hears of them.
 var fenceable = []struct {
-	req   verbs.Send
+	req   verbs.Request
 	heard []byte
 }{
-	{verbs.Send{Op: verbs.OpSend}, aSend(1, nil)},
-	{verbs.Send{Op: verbs.OpSendSE}, untagged(lastUntagged, opSendSE, 0, 0, 1, 0, nil)},
-	{verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: 0x501}, aSendInv(1, 0x501, nil)},
-	{verbs.Send{Op: verbs.OpSendSEInvalidate, Invalidate: 0x501}, untagged(lastUntagged, opSendSEInv, 0x501, 0, 1, 0, nil)},
-	{verbs.Send{Op: verbs.OpWrite, Remote: theirs}, aWrite(uint32(theirs.STag), theirs.TO, nil)},
+	{verbs.Request{Op: verbs.OpSend}, aSend(1, nil)},
+	{verbs.Request{Op: verbs.OpSendSE}, untagged(lastUntagged, opSendSE, 0, 0, 1, 0, nil)},
+	{verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: 0x501}, aSendInv(1, 0x501, nil)},
+	{verbs.Request{Op: verbs.OpSendSEInvalidate, Invalidate: 0x501}, untagged(lastUntagged, opSendSEInv, 0x501, 0, 1, 0, nil)},
+	{verbs.Request{Op: verbs.OpWrite, Remote: theirs}, aWrite(uint32(theirs.STag), theirs.TO, nil)},
 }
 
 // readFenceTaken has each behind a Read of either kind whose response is held back: with
@@ -66,10 +66,10 @@ func readFenceOfTwo(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.region(64, allRights)
 	r.post(
-		b.aReadOf(1, 0, 8), verbs.Send{ID: 2, SGL: b.sgl(32, 1)}, b.aReadOf(3, 8, 8),
-		verbs.Send{ID: 4, Op: verbs.OpWrite, SGL: b.sgl(33, 1), Remote: theirs},
-		verbs.Send{ID: 5, SGL: b.sgl(34, 1), Flags: verbs.ReadFence},
-		verbs.Send{ID: 6, Op: verbs.OpWrite, SGL: b.sgl(35, 1), Remote: theirs}, b.aReadOf(7, 16, 8),
+		b.aReadOf(1, 0, 8), verbs.Request{ID: 2, SGL: b.sgl(32, 1)}, b.aReadOf(3, 8, 8),
+		verbs.Request{ID: 4, Op: verbs.OpWrite, SGL: b.sgl(33, 1), Remote: theirs},
+		verbs.Request{ID: 5, SGL: b.sgl(34, 1), Flags: verbs.ReadFence},
+		verbs.Request{ID: 6, Op: verbs.OpWrite, SGL: b.sgl(35, 1), Remote: theirs}, b.aReadOf(7, 16, 8),
 	)
 	stag, to := uint32(theirs.STag), theirs.TO
 	r.expect(b.asksFor(1, 0, 8), aSend(1, b.first[32:33]), b.asksFor(2, 8, 8), aWrite(stag, to, b.first[33:34]))
@@ -95,8 +95,8 @@ func localFence(t *conformance.T) {
 		r := open(t, twoCQs())
 		b := r.region(8, allRights)
 		r.post(
-			b.aReadOf(1, 0, 8), verbs.Send{ID: 2},
-			verbs.Send{ID: 3, Op: verbs.OpInvalidate, Invalidate: b.STag, Flags: fence}, verbs.Send{ID: 4, Op: verbs.OpSendSE},
+			b.aReadOf(1, 0, 8), verbs.Request{ID: 2},
+			verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: b.STag, Flags: fence}, verbs.Request{ID: 4, Op: verbs.OpSendSE},
 		)
 		last := untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil)
 		r.expect(b.asksFor(1, 0, 8), aSend(1, nil))
@@ -106,7 +106,7 @@ func localFence(t *conformance.T) {
 			late := aReadResponse(b.tag(), b.at(0), []byte("response"))
 			r.send(late)
 			r.terminated(0x1100, late, false)
-			r.ended(verbs.Error)
+			r.ended(verbs.StateError)
 			b.unchanged()
 			continue
 		}
@@ -134,9 +134,9 @@ func localFenceOfEach(t *conformance.T) {
 		r := open(t, setup{narrow: true})
 		b := r.region(size, allRights)
 		r.post(
-			verbs.Send{ID: 1, Op: op, SGL: b.sgl(0, size), Remote: theirs},
-			verbs.Send{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.STag, Flags: verbs.LocalFence},
-			verbs.Send{ID: 3, Op: verbs.OpSendSE},
+			verbs.Request{ID: 1, Op: op, SGL: b.sgl(0, size), Remote: theirs},
+			verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.STag, Flags: verbs.LocalFence},
+			verbs.Request{ID: 3, Op: verbs.OpSendSE},
 		)
 		require.True(t, b.query().Valid, "while the message is under way")
 		r.incomplete()

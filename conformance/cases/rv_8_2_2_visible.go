@@ -85,7 +85,7 @@ func readBeforeCompletion(t *conformance.T) {
 		t.Part("round %d", i)
 		clear(sink.Bytes())
 		data := fill(make([]byte, 5000), i)
-		post(t, l.qp, verbs.Send{ID: uint64(i), Op: verbs.OpRead, Local: sink.SGE(0, 5000), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: sink.SGE(0, 5000), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), l.heard()[1])
 		parts := segmented(opReadResponse, sink.Remote(0), data, 1+t.Rand().IntN(2000))
 		last := len(parts) - 1
@@ -117,7 +117,7 @@ func readBehindPeersMessages(t *conformance.T) {
 		)
 		r.expect(aReadResponse(nowhere, nowhereTO, fresh))
 		r.terminated(0x0100, bad, true)
-		r.ended(verbs.Error)
+		r.ended(verbs.StateError)
 		r.events(verbs.EventIRRQSTag)
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 10, HasInvalidated: true, Invalidated: a.STag})
 	}
@@ -134,12 +134,12 @@ func readOfWhatWasWritten(t *conformance.T) {
 	for i := range rounds {
 		t.Part("round %d", i)
 		data := fill(a.mr.Bytes()[:k], i)
-		first := verbs.Send{ID: 1, Op: verbs.OpWrite, SGL: a.mr.SGL(0, k), Remote: b.mr.Remote(0)}
+		first := verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: a.mr.SGL(0, k), Remote: b.mr.Remote(0)}
 		if i%2 == 1 {
 			postRecv(t, b.qp, verbs.Recv{ID: 3, SGL: b.mr.SGL(0, k)})
-			first = verbs.Send{ID: 1, SGL: a.mr.SGL(0, k)}
+			first = verbs.Request{ID: 1, SGL: a.mr.SGL(0, k)}
 		}
-		post(t, a.qp, first, verbs.Send{ID: 2, Op: verbs.OpRead, Local: back.SGE(0, k), Remote: b.mr.Remote(0)})
+		post(t, a.qp, first, verbs.Request{ID: 2, Op: verbs.OpRead, Local: back.SGE(0, k), Remote: b.mr.Remote(0)})
 		completes(t, a.cq,
 			verbs.Completion{ID: 1, QP: a.qp.ID(), Op: first.Op}, verbs.Completion{ID: 2, QP: a.qp.ID(), Op: verbs.OpRead})
 		require.True(t, bytes.Equal(data, back.Bytes()), "what was read back")

@@ -37,11 +37,11 @@ func newTroupe(t *conformance.T, c worldConfig) *troupe {
 // tenOf are one request of each operation type, in the order of 9.3.1.1, with numbers
 // from 0 on, and what completes at b's queue pair if there are receives for them. All of
 // them succeed; the last one undoes the one before it.
-func (w *troupe) tenOf(flags verbs.Flags) (list []verbs.Send, received []verbs.Completion) {
+func (w *troupe) tenOf(flags verbs.Flags) (list []verbs.Request, received []verbs.Completion) {
 	a, b := w.a, w.b
 	w.key++
 	r := fastRegister(w.fast.WithKey(w.key), w.pages.List(0, 64), 4096, allRights)
-	list = []verbs.Send{
+	list = []verbs.Request{
 		{Op: verbs.OpSend, SGL: a.mr.SGL(0, 5)},
 		{Op: verbs.OpSendSE, SGL: a.mr.SGL(0, 6)},
 		{Op: verbs.OpSendInvalidate, SGL: a.mr.SGL(0, 7), Invalidate: b.register(8, allRights).STag()},
@@ -49,7 +49,7 @@ func (w *troupe) tenOf(flags verbs.Flags) (list []verbs.Send, received []verbs.C
 		{Op: verbs.OpWrite, SGL: a.mr.SGL(0, 9), Remote: b.mr.Remote(4096)},
 		{Op: verbs.OpRead, Local: a.mr.SGE(64, 10), Remote: b.mr.Remote(4096)},
 		{Op: verbs.OpReadInvalidate, Local: a.register(11, allRights).SGE(0, 11), Remote: b.mr.Remote(4096)},
-		binds(a.newMW().Bind(a.mr, 0, 12, remoteRights, 1)),
+		binds(a.newMW().BindRequest(a.mr, 0, 12, remoteRights, 1)),
 		r,
 		{Op: verbs.OpInvalidate, Invalidate: r.FastRegister.STag},
 	}
@@ -94,10 +94,10 @@ func oneForEach(t *conformance.T) {
 	empty(t, w.a.cq)
 	empty(t, w.b.cq)
 	postRecv(t, w.b.qp, verbs.Recv{ID: 7001}, verbs.Recv{ID: 7002})
-	post(t, w.a.qp, verbs.Send{ID: 8001, Flags: verbs.Unsignaled},
-		verbs.Send{ID: 8002, Op: verbs.OpWrite, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
-	ends(t, w.b.qp, verbs.Error)
-	ends(t, w.a.qp, verbs.Error)
+	post(t, w.a.qp, verbs.Request{ID: 8001, Flags: verbs.Unsignaled},
+		verbs.Request{ID: 8002, Op: verbs.OpWrite, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
+	ends(t, w.b.qp, verbs.StateError)
+	ends(t, w.a.qp, verbs.StateError)
 	completes(t, w.a.cq, verbs.Completion{ID: 8002, QP: w.a.qp.ID(), Op: verbs.OpWrite, Status: verbs.StatusInvalidSTag})
 	completes(t, w.b.cq,
 		verbs.Completion{ID: 7001, QP: w.b.qp.ID(), Op: verbs.OpRecv},
@@ -111,8 +111,8 @@ func oneForEach(t *conformance.T) {
 // succeeded, and no request has two.
 func oneForEachFlushed(t *conformance.T) {
 	for what, end := range map[string]func(*line){
-		"Modify QP to Error":     func(l *line) { l.modify(verbs.Error) },
-		"Modify QP to Terminate": func(l *line) { l.modify(verbs.Terminate); _, _, _ = l.peer.End(); l.shut() },
+		"Modify QP to Error":     func(l *line) { l.modify(verbs.StateError) },
+		"Modify QP to Terminate": func(l *line) { l.modify(verbs.StateTerminate); _, _, _ = l.peer.End(); l.shut() },
 		"a bad segment":          func(l *line) { l.tell(badSTag); _, _, _ = l.peer.End(); l.shut() },
 		"a reset":                (*line).drop,
 		"a Terminate Message":    func(l *line) { l.tell(aTerminate(0x0100, nil, false)); _, _, _ = l.peer.End(); l.shut() },
@@ -123,7 +123,7 @@ func oneForEachFlushed(t *conformance.T) {
 		l := n.line(verbs.QPConfig{ORD: 3, SendDepth: 128})
 		var signaled, unsignaled, receives []uint64
 		for i := range uint64(20) {
-			post(t, l.qp, l.aSend(10*i), l.aRead(10*i+1), verbs.Send{ID: 10*i + 2, Flags: verbs.Unsignaled})
+			post(t, l.qp, l.aSend(10*i), l.aRead(10*i+1), verbs.Request{ID: 10*i + 2, Flags: verbs.Unsignaled})
 			signaled, unsignaled = append(signaled, 10*i, 10*i+1), append(unsignaled, 10*i+2)
 			l.recv(i)
 			receives = append(receives, i)
@@ -137,7 +137,7 @@ func oneForEachFlushed(t *conformance.T) {
 		l.tell(l.answer())
 		l.asked = 0
 		end(l)
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		seen := map[uint64]int{}
 		got := make([]verbs.Completion, 200)
 		for _, c := range got[:l.sq.Poll(got)] {
@@ -197,8 +197,8 @@ func polledOnly(t *conformance.T) {
 func polledInAnyState(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for _, way := range [][]verbs.State{
-		{verbs.RTS}, {verbs.Closing}, {verbs.Closing, verbs.Idle}, {verbs.Terminate}, {verbs.Terminate, verbs.Error},
-		{verbs.Error}, {verbs.Error, verbs.Idle}, {verbs.Error, verbs.Idle, verbs.RTS}, {verbs.Closing, verbs.Idle, verbs.Error},
+		{verbs.StateRTS}, {verbs.StateClosing}, {verbs.StateClosing, verbs.StateIdle}, {verbs.StateTerminate}, {verbs.StateTerminate, verbs.StateError},
+		{verbs.StateError}, {verbs.StateError, verbs.StateIdle}, {verbs.StateError, verbs.StateIdle, verbs.StateRTS}, {verbs.StateClosing, verbs.StateIdle, verbs.StateError},
 	} {
 		t.Part("%v", way)
 		l := n.line(verbs.QPConfig{})
@@ -212,10 +212,10 @@ func polledInAnyState(t *conformance.T) {
 		require.NoError(t, l.qp.Drain(t.Context()))
 		for i, s := range way {
 			switch {
-			case s == verbs.RTS && i > 0:
+			case s == verbs.StateRTS && i > 0:
 				l.join()
-			case s == verbs.RTS:
-			case i > 0 && way[i-1] == verbs.Closing, i > 0 && way[i-1] == verbs.Terminate:
+			case s == verbs.StateRTS:
+			case i > 0 && way[i-1] == verbs.StateClosing, i > 0 && way[i-1] == verbs.StateTerminate:
 				_, _, _ = l.peer.End()
 				l.shut()
 				ends(t, l.qp, s)
@@ -236,12 +236,12 @@ func unsignaledSilent(t *conformance.T) {
 	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256}}})
 	for i := range uint64(10) {
 		_, received := w.ten(100*i, verbs.Unsignaled)
-		run(t, w.a.qp, verbs.Send{ID: 100*i + 50, Op: verbs.OpWrite}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: 100*i + 50, Op: verbs.OpWrite}, verbs.StatusSuccess)
 		completes(t, w.b.cq, received...) // all ten were done
 	}
-	run(t, w.a.qp, verbs.Send{ID: 9999, Op: verbs.OpRead}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 9999, Op: verbs.OpRead}, verbs.StatusSuccess)
 	empty(t, w.a.cq)
-	require.Equal(t, verbs.RTS, w.a.qp.State())
+	require.Equal(t, verbs.StateRTS, w.a.qp.State())
 }
 
 // pollFreesOne keeps a CQ full: there is always room for one more behind a poll, and
@@ -252,7 +252,7 @@ func pollFreesOne(t *conformance.T) {
 	e := cq.Entries()
 	l := n.line(verbs.QPConfig{SendCQ: cq, SendDepth: 4 * e})
 	done := func(id int) {
-		post(t, l.qp, verbs.Send{ID: uint64(id)})
+		post(t, l.qp, verbs.Request{ID: uint64(id)})
 		l.heard()
 		require.NoError(t, l.qp.Drain(t.Context()))
 	}
@@ -270,5 +270,5 @@ func pollFreesOne(t *conformance.T) {
 	}
 	empty(t, cq)
 	n.quiet()
-	require.Equal(t, verbs.RTS, l.qp.State())
+	require.Equal(t, verbs.StateRTS, l.qp.State())
 }

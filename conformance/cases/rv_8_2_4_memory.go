@@ -21,13 +21,13 @@ func memoryLeftAlone(t *conformance.T) {
 	for i := range uint32(30) {
 		t.Part("round %d", i)
 		data := bytes.Clone(fill(mine.Bytes(), int(i)))
-		post(t, l.qp, verbs.Send{ID: 1, SGL: mine.SGL(0, k)}, verbs.Send{ID: 2, Op: verbs.OpWrite, SGL: mine.SGL(0, k), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, SGL: mine.SGL(0, k)}, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: mine.SGL(0, k), Remote: theirs})
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess))
 		copy(mine.Bytes(), pattern) // the peer has read nothing of it yet
 		require.Equal(t, data, l.whole(18), "the Send")
 		require.Equal(t, data, l.whole(14), "the Write")
 
-		post(t, l.qp, verbs.Send{ID: 3, Op: verbs.OpRead, Local: sink.SGE(0, k), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 3, Op: verbs.OpRead, Local: sink.SGE(0, k), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), l.heard()[1])
 		l.tell(segmented(opReadResponse, sink.Remote(0), data, 2000)...)
 		postRecv(t, l.qp, verbs.Recv{ID: 4, SGL: room.SGL(0, k)})
@@ -63,27 +63,27 @@ func memoryLeftAloneFlushed(t *conformance.T) {
 	mine, sink, room := n.register(k, allRights), n.register(k, allRights), n.register(k, allRights)
 	pattern := bytes.Repeat([]byte{0xEE}, k)
 	half := fill(make([]byte, 5000), 1)
-	for _, next := range []verbs.State{verbs.Error, verbs.Terminate} {
+	for _, next := range []verbs.State{verbs.StateError, verbs.StateTerminate} {
 		t.Part("Modify QP to %v", next)
 		fill(mine.Bytes(), 2)
 		clear(sink.Bytes())
 		clear(room.Bytes())
 		l := n.line(verbs.QPConfig{CloseTimeout: shortly})
 		postRecv(t, l.qp, verbs.Recv{ID: 4, SGL: room.SGL(0, k)})
-		post(t, l.qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, k), Remote: theirs})
+		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, k), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), l.heard()[1])
 		l.tell(segmented(opReadResponse, sink.Remote(0), make([]byte, 5000), 2000)[:1]...)
 		l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, half))
 		l.settle()
 		require.Equal(t, half, room.Bytes()[:5000], "so far")
 		for range 4 {
-			post(t, l.qp, verbs.Send{ID: 2, SGL: mine.SGL(0, k)})
+			post(t, l.qp, verbs.Request{ID: 2, SGL: mine.SGL(0, k)})
 		}
 		l.modify(next)
 		// All of it is there at this moment, or will be: some is on its way.
 		_ = l.peer.Send(untagged(lastUntagged, opSend, 0, 0, 1, 5000, make([]byte, 3000)))
 		_ = l.peer.Send(aReadResponse(uint32(sink.STag()), sink.Base()+2000, make([]byte, 3000)))
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		copy(mine.Bytes(), pattern)
 		copy(sink.Bytes(), pattern)
 		copy(room.Bytes(), pattern)

@@ -194,7 +194,7 @@ func notifySolicited(t *conformance.T) {
 	l.gets(opSend)
 	l.gets(opSendInv)
 	l.adds(1)
-	post(t, l.qp, verbs.Send{ID: 2, Op: verbs.OpSendSE}) // for the peer to be told
+	post(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpSendSE}) // for the peer to be told
 	l.heard()
 	require.NoError(t, l.qp.Drain(t.Context()))
 	b.silent()
@@ -207,12 +207,12 @@ func notifySolicited(t *conformance.T) {
 	t.Part("a receive in error")
 	notify(t, cq, verbs.NotifySolicited)
 	l.recv(3)
-	l.modify(verbs.Error)
+	l.modify(verbs.StateError)
 	b.once(cq)
 	t.Part("a request in error")
 	l, cq = n.notified(b)
 	notify(t, cq, verbs.NotifySolicited)
-	post(t, l.qp, verbs.Send{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
+	post(t, l.qp, verbs.Request{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
 	b.once(cq)
 	completes(t, cq, l.sentAs(4, verbs.OpSend, verbs.StatusInvalidSTag))
 	t.Part("")

@@ -61,8 +61,8 @@ func notifySleeper(t *conformance.T) {
 	var g sync.WaitGroup
 	g.Go(func() {
 		for i := range uint64(pairs) {
-			list := []verbs.Send{
-				{ID: 2 * i, Op: verbs.OpBind, Bind: mw.Bind(n.mr, 0, 8, remoteRights, uint8(i))},
+			list := []verbs.Request{
+				{ID: 2 * i, Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 8, remoteRights, uint8(i))},
 				{ID: 2*i + 1, Op: verbs.OpInvalidate, Invalidate: mw.STag(uint8(i))},
 			}
 			for len(list) > 0 {

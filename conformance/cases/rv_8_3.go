@@ -31,7 +31,7 @@ func refusalsChangeNothing(t *conformance.T) {
 	srq, mw, mr := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2}), n.newMW(), n.mr
 	handler, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
-	run(t, n.qp, binds(mw.Bind(mr, 0, 64, remoteRights, 1)), verbs.StatusSuccess)
+	run(t, n.qp, binds(mw.BindRequest(mr, 0, 64, remoteRights, 1)), verbs.StatusSuccess)
 	postRecv(t, srq, verbs.Recv{}, verbs.Recv{})
 	idle := n.newQP(verbs.QPConfig{SRQ: srq})
 	n.register(8, allRights)
@@ -51,7 +51,7 @@ func refusalsChangeNothing(t *conformance.T) {
 			require.NoError(t, err)
 			return second(verbs.Open(verbs.Config{ID: q.ID}))
 		}},
-		{"Allocate PD", verbs.ErrInsufficientResources, func() error { return second(n.nic.AllocPD()) }},
+		{"Allocate PD", verbs.ErrInsufficientResources, func() error { return second(n.nic.AllocatePD()) }},
 		{"Create CQ", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateCQ(verbs.CQConfig{})) }},
 		{"Create S-RQ", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})) }},
 		{"Create QP", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) }},
@@ -59,19 +59,19 @@ func refusalsChangeNothing(t *conformance.T) {
 		{"Register", verbs.ErrInsufficientResources, func() error { return second(n.pd.RegisterRegion(memory)) }},
 		{"Allocate STag", verbs.ErrInsufficientResources, func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{})) }},
 		{"Allocate Memory Window", verbs.ErrInsufficientResources, func() error { return second(n.pd.AllocateWindow()) }},
-		{"AllocPages", verbs.ErrInvalidPhysBufferSize, func() error { return second(n.nic.AllocPages(1, 4097)) }},
+		{"AllocatePages", verbs.ErrInvalidPhysBufferSize, func() error { return second(n.nic.AllocatePages(1, 4097)) }},
 		{"Set Completion Event Handler", verbs.ErrInvalidEventHandler, func() error { return n.nic.RemoveCompletionHandler(handler + 99) }},
 		{"Modify CQ, too many", verbs.ErrTooManyCQE, func() error { return n.cq.Resize(601) }},
 		{"Modify CQ, none", verbs.ErrInvalidModifier, func() error { return n.cq.Resize(0) }},
 		{"Destroy CQ", verbs.ErrCQInUse, n.cq.Destroy},
 		{"Request Completion Notification", verbs.ErrInvalidNotifyType, func() error { return n.cq.Notify(3) }},
 		{"Poll CQ", verbs.ErrCQEmpty, func() error { return second(n.cq.PollOne()) }},
-		{"Modify QP, state", verbs.ErrInvalidState, modify(verbs.ModifyQP{Next: verbs.Idle})},
-		{"Modify QP, ORD with a good depth", verbs.ErrORDExceeded, modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(17), SendDepth: ptr(8)})},
-		{"Modify QP, IRD", verbs.ErrIRDExceeded, modify(verbs.ModifyQP{Next: verbs.RTS, IRD: ptr(17), ORD: ptr(1)})},
-		{"Modify QP, depth", verbs.ErrTooManyWR, modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(1), RecvDepth: ptr(65)})},
+		{"Modify QP, state", verbs.ErrInvalidState, modify(verbs.ModifyQP{Next: verbs.StateIdle})},
+		{"Modify QP, ORD with a good depth", verbs.ErrORDExceeded, modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(17), SendDepth: ptr(8)})},
+		{"Modify QP, IRD", verbs.ErrIRDExceeded, modify(verbs.ModifyQP{Next: verbs.StateRTS, IRD: ptr(17), ORD: ptr(1)})},
+		{"Modify QP, depth", verbs.ErrTooManyWR, modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(1), RecvDepth: ptr(65)})},
 		{"Destroy QP", verbs.ErrWindowsBound, n.qp.Destroy},
-		{"PostSQ", verbs.ErrInvalidOp, func() error { return second(n.qp.PostSend(verbs.Send{Op: verbs.OpRecv})) }},
+		{"PostSQ", verbs.ErrInvalidOp, func() error { return second(n.qp.PostSend(verbs.Request{Op: verbs.OpRecv})) }},
 		{"PostRQ", verbs.ErrInvalidSGLLength, func() error { return second(n.qp.PostRecv(verbs.Recv{SGL: make([]verbs.SGE, 99)})) }},
 		{"PostRQ with an S-RQ", verbs.ErrRQUsesSRQ, func() error { return second(idle.PostRecv(verbs.Recv{})) }},
 		{"Modify S-RQ, depth", verbs.ErrTooManyWR, func() error { return srq.Modify(verbs.ModifySRQ{Depth: ptr(65), Limit: ptr(1)}) }},
@@ -82,7 +82,7 @@ func refusalsChangeNothing(t *conformance.T) {
 		{"Deallocate STag", verbs.ErrWindowsBound, mr.Deregister},
 		{"Register Shared", verbs.ErrInvalidAccess, func() error { return second(mr.RegisterShared(nil, verbs.SharedConfig{})) }},
 		{"Reregister with a window", verbs.ErrWindowsBound, func() error { return mr.Reregister(nil, memory) }},
-		{"Deallocate PD", verbs.ErrPDInUse, n.pd.Dealloc},
+		{"Deallocate PD", verbs.ErrPDInUse, n.pd.Deallocate},
 	} {
 		refuses(t, c.what, c.want, c.verb, all...)
 	}
@@ -151,7 +151,7 @@ func (n *node) lost() verbs.Event {
 	qp := n.newQP(verbs.QPConfig{})
 	p := rawPeer(n.t, qp, mpa.Initiator)
 	require.NoError(n.t, p.Reset())
-	ends(n.t, qp, verbs.Error)
+	ends(n.t, qp, verbs.StateError)
 	return verbs.Event{ID: verbs.EventLLPReset, QP: qp.ID()}
 }
 
@@ -246,7 +246,7 @@ func unaffiliatedEvents(t *conformance.T) {
 	for _, l := range lines {
 		l.terminated(0x0208, nil, false)
 		l.shut()
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 	}
 	require.NoError(t, n.nic.Close())
 	require.Empty(t, n.events.events, "other events")

@@ -24,7 +24,7 @@ var figure23Keys = []string{"RV-8.3.2-M1", "RV-8.3.2-M2", "RV-8.3.2-M3"}
 type completionError struct {
 	what string
 	qp   verbs.QPConfig
-	req  func(*line) verbs.Send
+	req  func(*line) verbs.Request
 	sgl  func(*line) []verbs.SGE // of the receive, if req is nil
 	says func(*line) []byte      // what the peer sends for it
 	want verbs.Status
@@ -77,8 +77,8 @@ func (l *line) errs(e *completionError) {
 	message := aTerminate(e.code, fault, false)
 	l.hear(message)
 	l.finished()
-	for _, s := range []verbs.State{verbs.Terminate, verbs.Error} {
-		if s == verbs.Error {
+	for _, s := range []verbs.State{verbs.StateTerminate, verbs.StateError} {
+		if s == verbs.StateError {
 			l.shut()
 			ends(t, l.qp, s)
 		}
@@ -92,7 +92,7 @@ func (l *line) errs(e *completionError) {
 	completes(t, l.rq, received...)
 	empty(t, l.sq)
 	empty(t, l.rq)
-	l.remains(verbs.Error)
+	l.remains(verbs.StateError)
 }
 
 // sendQueueErrors are those of Sends, RDMA Writes and RDMA Reads of chapter 6, and a
@@ -102,8 +102,8 @@ func sendQueueErrors() (list []completionError) {
 		list = append(list, completionError{what: f.what, qp: f.qp, req: f.req, want: f.want})
 	}
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
-		list = append(list, completionError{what: op.String() + ", too long", want: verbs.StatusInvalidLength, req: func(l *line) verbs.Send {
-			return verbs.Send{Op: op, Remote: theirs, SGL: []verbs.SGE{{STag: l.mr.STag(), TO: l.mr.Base(), Length: 1<<32 - 1}, l.mr.SGE(0, 1)}}
+		list = append(list, completionError{what: op.String() + ", too long", want: verbs.StatusInvalidLength, req: func(l *line) verbs.Request {
+			return verbs.Request{Op: op, Remote: theirs, SGL: []verbs.SGE{{STag: l.mr.STag(), TO: l.mr.Base(), Length: 1<<32 - 1}, l.mr.SGE(0, 1)}}
 		}})
 	}
 	return list
@@ -115,8 +115,8 @@ func (l *line) anAlien() *verbs.MR {
 }
 
 func fastRegisterErrors() (list []completionError) {
-	add := func(what string, want verbs.Status, spoil func(*line, *verbs.FastRegister)) {
-		list = append(list, completionError{what: what, qp: privileged, want: want, req: func(l *line) verbs.Send {
+	add := func(what string, want verbs.Status, spoil func(*line, *verbs.FastRegisterRequest)) {
+		list = append(list, completionError{what: what, qp: privileged, want: want, req: func(l *line) verbs.Request {
 			r := fastRegister(l.allocated().WithKey(1), l.pages(10, 4096).List(0, 4096), 4096, allRights)
 			if spoil != nil {
 				spoil(l, r.FastRegister)
@@ -126,52 +126,52 @@ func fastRegisterErrors() (list []completionError) {
 	}
 	add("not privileged", verbs.StatusNotPrivileged, nil)
 	list[0].qp = verbs.QPConfig{}
-	add("no such STag", verbs.StatusInvalidSTag, func(_ *line, f *verbs.FastRegister) { f.STag = 0x00F00000 })
-	add("a window", verbs.StatusInvalidSTag, func(l *line, f *verbs.FastRegister) { f.STag = l.newMW().STag(1) })
-	add("page size", verbs.StatusInvalidPageSize, func(_ *line, f *verbs.FastRegister) { f.Buffers.Size = 12288 })
-	add("list too long", verbs.StatusPhysBufferListTooLong, func(l *line, f *verbs.FastRegister) { f.Buffers = l.pages(9, 4096).List(0, 9*4096) })
-	add("in the Valid state", verbs.StatusSTagNotInvalid, func(l *line, f *verbs.FastRegister) { f.STag = l.register(8, allRights).STag() })
-	add("another PD", verbs.StatusInvalidPD, func(l *line, f *verbs.FastRegister) {
+	add("no such STag", verbs.StatusInvalidSTag, func(_ *line, f *verbs.FastRegisterRequest) { f.STag = 0x00F00000 })
+	add("a window", verbs.StatusInvalidSTag, func(l *line, f *verbs.FastRegisterRequest) { f.STag = l.newMW().STag(1) })
+	add("page size", verbs.StatusInvalidPageSize, func(_ *line, f *verbs.FastRegisterRequest) { f.Buffers.Size = 12288 })
+	add("list too long", verbs.StatusPhysBufferListTooLong, func(l *line, f *verbs.FastRegisterRequest) { f.Buffers = l.pages(9, 4096).List(0, 9*4096) })
+	add("in the Valid state", verbs.StatusSTagNotInvalid, func(l *line, f *verbs.FastRegisterRequest) { f.STag = l.register(8, allRights).STag() })
+	add("another PD", verbs.StatusInvalidPD, func(l *line, f *verbs.FastRegisterRequest) {
 		mr, err := l.newPD().AllocateRegion(verbs.AllocateConfig{})
 		require.NoError(l.t, err)
 		f.STag = mr.WithKey(1)
 	})
-	add("rights of figure 18", verbs.StatusInvalidAccessRights, func(_ *line, f *verbs.FastRegister) { f.Access = verbs.RemoteWrite })
-	add("no Remote Access Flag", verbs.StatusInvalidAccessRights, func(l *line, f *verbs.FastRegister) {
+	add("rights of figure 18", verbs.StatusInvalidAccessRights, func(_ *line, f *verbs.FastRegisterRequest) { f.Access = verbs.RemoteWrite })
+	add("no Remote Access Flag", verbs.StatusInvalidAccessRights, func(l *line, f *verbs.FastRegisterRequest) {
 		f.STag = l.allocate(verbs.AllocateConfig{PBL: 8}).WithKey(1)
 	})
-	add("VA and FBO", verbs.StatusInvalidVA, func(_ *line, f *verbs.FastRegister) { f.VA++ })
-	add("FBO", verbs.StatusInvalidFBO, func(_ *line, f *verbs.FastRegister) { f.Buffers.FBO = 4096 })
-	add("length", verbs.StatusInvalidFastRegLength, func(_ *line, f *verbs.FastRegister) { f.Buffers.Length = 4097 })
-	add("buffer entry", verbs.StatusInvalidPhysBufferEntry, func(_ *line, f *verbs.FastRegister) { f.Buffers.Addresses[0]++ })
+	add("VA and FBO", verbs.StatusInvalidVA, func(_ *line, f *verbs.FastRegisterRequest) { f.VA++ })
+	add("FBO", verbs.StatusInvalidFBO, func(_ *line, f *verbs.FastRegisterRequest) { f.Buffers.FBO = 4096 })
+	add("length", verbs.StatusInvalidFastRegLength, func(_ *line, f *verbs.FastRegisterRequest) { f.Buffers.Length = 4097 })
+	add("buffer entry", verbs.StatusInvalidPhysBufferEntry, func(_ *line, f *verbs.FastRegisterRequest) { f.Buffers.Addresses[0]++ })
 	return list
 }
 
 func bindErrors() (list []completionError) {
-	add := func(what string, want verbs.Status, spoil func(*line, *verbs.Bind)) {
-		list = append(list, completionError{what: what, want: want, req: func(l *line) verbs.Send {
-			b := l.newMW().Bind(l.mr, 8, 64, remoteRights, 1)
+	add := func(what string, want verbs.Status, spoil func(*line, *verbs.BindRequest)) {
+		list = append(list, completionError{what: what, want: want, req: func(l *line) verbs.Request {
+			b := l.newMW().BindRequest(l.mr, 8, 64, remoteRights, 1)
 			spoil(l, b)
 			return binds(b)
 		}})
 	}
-	add("no such region", verbs.StatusInvalidRegion, func(_ *line, b *verbs.Bind) { b.Region = 0x00F00000 })
-	add("a region not in the Valid state", verbs.StatusInvalidRegion, func(l *line, b *verbs.Bind) { b.Region = l.allocated().STag() })
-	add("no such window", verbs.StatusInvalidWindow, func(_ *line, b *verbs.Bind) { b.Window = 0x00F00000 })
-	add("bounds", verbs.StatusBaseBounds, func(_ *line, b *verbs.Bind) { b.Length = nodeMemory - 7 })
-	add("rights of the region", verbs.StatusAccess, func(l *line, b *verbs.Bind) {
+	add("no such region", verbs.StatusInvalidRegion, func(_ *line, b *verbs.BindRequest) { b.Region = 0x00F00000 })
+	add("a region not in the Valid state", verbs.StatusInvalidRegion, func(l *line, b *verbs.BindRequest) { b.Region = l.allocated().STag() })
+	add("no such window", verbs.StatusInvalidWindow, func(_ *line, b *verbs.BindRequest) { b.Window = 0x00F00000 })
+	add("bounds", verbs.StatusBaseBounds, func(_ *line, b *verbs.BindRequest) { b.Length = nodeMemory - 7 })
+	add("rights of the region", verbs.StatusAccess, func(l *line, b *verbs.BindRequest) {
 		mr := l.register(128, verbs.LocalRead|verbs.BindWindow)
 		b.Region, b.VA = mr.STag(), mr.Base()
 	})
-	add("a window in the Valid state", verbs.StatusSTagNotInvalid, func(l *line, b *verbs.Bind) {
+	add("a window in the Valid state", verbs.StatusSTagNotInvalid, func(l *line, b *verbs.BindRequest) {
 		bound := *b
 		run(l.t, l.qp, binds(&bound), verbs.StatusSuccess)
 	})
-	add("another PD", verbs.StatusInvalidPD, func(l *line, b *verbs.Bind) {
+	add("another PD", verbs.StatusInvalidPD, func(l *line, b *verbs.BindRequest) {
 		mr := l.anAlien()
 		b.Region, b.VA = mr.STag(), mr.Base()
 	})
-	add("a wrap", verbs.StatusWrap, func(_ *line, b *verbs.Bind) { b.VA = 1<<64 - 8 })
+	add("a wrap", verbs.StatusWrap, func(_ *line, b *verbs.BindRequest) { b.VA = 1<<64 - 8 })
 	return list
 }
 
@@ -193,8 +193,8 @@ func invalidateErrors() (list []completionError) {
 			return mr.STag()
 		}},
 	} {
-		list = append(list, completionError{what: what, want: c.want, req: func(l *line) verbs.Send {
-			return verbs.Send{Op: verbs.OpInvalidate, Invalidate: c.stag(l)}
+		list = append(list, completionError{what: what, want: c.want, req: func(l *line) verbs.Request {
+			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: c.stag(l)}
 		}})
 	}
 	return list
@@ -203,7 +203,7 @@ func invalidateErrors() (list []completionError) {
 // withWindow is a region that a window is bound to, by another queue pair.
 func (l *line) withWindow() verbs.STag {
 	mr := l.register(64, allRights|verbs.BindWindow)
-	run(l.t, l.line(verbs.QPConfig{}).qp, binds(l.newMW().Bind(mr, 0, 8, remoteRights, 1)), verbs.StatusSuccess)
+	run(l.t, l.line(verbs.QPConfig{}).qp, binds(l.newMW().BindRequest(mr, 0, 8, remoteRights, 1)), verbs.StatusSuccess)
 	return mr.STag()
 }
 

@@ -45,11 +45,11 @@ func wholeLife(t *conformance.T) {
 		completes(t, cq, c)
 	}
 	bind := func(key uint8) {
-		run(t, qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: window.Bind(b.mr, 100, 200, remoteRights, key)}, verbs.StatusSuccess)
+		run(t, qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: window.BindRequest(b.mr, 100, 200, remoteRights, key)}, verbs.StatusSuccess)
 	}
 	register := func(key uint8) verbs.SGE {
-		f := &verbs.FastRegister{STag: fast.WithKey(key), Buffers: pages.List(10, 4096), Addressing: verbs.ZeroBased, Access: allRights}
-		run(t, a.qp, verbs.Send{ID: 2, Op: verbs.OpFastRegister, FastRegister: f}, verbs.StatusSuccess)
+		f := &verbs.FastRegisterRequest{STag: fast.WithKey(key), Buffers: pages.List(10, 4096), Addressing: verbs.ZeroBased, Access: allRights}
+		run(t, a.qp, verbs.Request{ID: 2, Op: verbs.OpFastRegister, FastRegister: f}, verbs.StatusSuccess)
 		return verbs.FastRegisterBuffer(f).SGE(0, 50)
 	}
 	validFast := func() bool {
@@ -61,17 +61,17 @@ func wholeLife(t *conformance.T) {
 	// Receive and Send.
 	fill(a.mr.Bytes()[:20], 1)
 	postRecv(t, srq, verbs.Recv{ID: 11, SGL: []verbs.SGE{b.mr.SGE(0, 15), b.mr.SGE(1000, 10)}})
-	run(t, a.qp, verbs.Send{ID: 3, Op: verbs.OpSend, SGL: a.mr.SGL(0, 20)}, verbs.StatusSuccess)
+	run(t, a.qp, verbs.Request{ID: 3, Op: verbs.OpSend, SGL: a.mr.SGL(0, 20)}, verbs.StatusSuccess)
 	received(verbs.Completion{ID: 11, Bytes: 20})
 	assert.Equal(t, a.mr.Bytes()[:15], b.mr.Bytes()[:15])
 	assert.Equal(t, a.mr.Bytes()[15:20], b.mr.Bytes()[1000:1005])
 	// Send with Solicited Event: the handler, for it and not for the one before.
 	require.NoError(t, cq.Notify(verbs.NotifySolicited))
 	postRecv(t, srq, verbs.Recv{ID: 12}, verbs.Recv{ID: 13})
-	run(t, a.qp, verbs.Send{ID: 4}, verbs.StatusSuccess)
+	run(t, a.qp, verbs.Request{ID: 4}, verbs.StatusSuccess)
 	received(verbs.Completion{ID: 12})
 	assert.Empty(t, called)
-	run(t, a.qp, verbs.Send{ID: 5, Op: verbs.OpSendSE}, verbs.StatusSuccess)
+	run(t, a.qp, verbs.Request{ID: 5, Op: verbs.OpSendSE}, verbs.StatusSuccess)
 	received(verbs.Completion{ID: 13})
 	select {
 	case got := <-called:
@@ -87,7 +87,7 @@ func wholeLife(t *conformance.T) {
 		writes(t, a.end(), at, b.mr.Bytes()[100:300])
 		reads(t, a.end(), at, b.mr.Bytes()[100:300])
 		postRecv(t, srq, verbs.Recv{ID: 14})
-		run(t, a.qp, verbs.Send{ID: 6, Op: op, Invalidate: at.STag}, verbs.StatusSuccess)
+		run(t, a.qp, verbs.Request{ID: 6, Op: op, Invalidate: at.STag}, verbs.StatusSuccess)
 		received(verbs.Completion{ID: 14, HasInvalidated: true, Invalidated: at.STag})
 		q, err := window.Query()
 		require.NoError(t, err)
@@ -96,32 +96,32 @@ func wholeLife(t *conformance.T) {
 	// Fast-Register, RDMA Read with Invalidate, Invalidate Local STag.
 	fill(b.mr.Bytes()[:50], 2)
 	sink := register(1)
-	run(t, a.qp, verbs.Send{ID: 7, Op: verbs.OpReadInvalidate, Local: sink, Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
+	run(t, a.qp, verbs.Request{ID: 7, Op: verbs.OpReadInvalidate, Local: sink, Remote: b.mr.Remote(0)}, verbs.StatusSuccess)
 	assert.Equal(t, b.mr.Bytes()[:50], pages.Bytes()[10:60])
 	assert.False(t, validFast())
 	sink = register(2)
 	assert.True(t, validFast())
-	run(t, a.qp, verbs.Send{ID: 8, Op: verbs.OpInvalidate, Invalidate: sink.STag}, verbs.StatusSuccess)
+	run(t, a.qp, verbs.Request{ID: 8, Op: verbs.OpInvalidate, Invalidate: sink.STag}, verbs.StatusSuccess)
 	assert.False(t, validFast())
 	// What can be changed.
 	require.NoError(t, cq.Resize(8))
 	require.NoError(t, srq.Modify(verbs.ModifySRQ{Depth: ptr(6)}))
-	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(3)}))
+	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(3)}))
 	require.NoError(t, fast.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}))
 	shared, err := fast.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
 	require.NoError(t, err)
 	assert.Equal(t, []int{8, 3}, []int{cq.Entries(), attributes(t, a.qp).ORD})
 	assert.Equal(t, 64, shared.Len())
 	// The end, in the order of 5.1.1.2.
-	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.Closing}))
-	ends(t, a.qp, verbs.Idle)
-	ends(t, qp, verbs.Idle)
+	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
+	ends(t, a.qp, verbs.StateIdle)
+	ends(t, qp, verbs.StateIdle)
 	a.events.are(verbs.Event{ID: verbs.EventLLPCloseComplete, QP: a.qp.ID()})
 	b.events.are(verbs.Event{ID: verbs.EventLLPCloseComplete, QP: qp.ID()})
 	for _, destroy := range []func() error{
-		window.Deallocate, b.mr.Deregister, shared.Deregister, fast.Deregister, a.mr.Deregister, pages.Free,
+		window.Deallocate, b.mr.Deregister, shared.Deregister, fast.Deregister, a.mr.Deregister, pages.Deallocate,
 		qp.Destroy, a.qp.Destroy, b.qp.Destroy, srq.Destroy, cq.Destroy, a.cq.Destroy, b.cq.Destroy,
-		a.pd.Dealloc, b.pd.Dealloc, a.nic.Close, b.nic.Close,
+		a.pd.Deallocate, b.pd.Deallocate, a.nic.Close, b.nic.Close,
 	} {
 		require.NoError(t, destroy())
 	}
@@ -173,7 +173,7 @@ func fourVerbs(t *conformance.T) {
 	}
 	copy(w.a.mr.Bytes()[8:], "question")
 	copy(w.b.mr.Bytes()[8:], "answer")
-	post(t, near, verbs.Send{ID: 3, SGL: w.a.mr.SGL(8, 8)})
+	post(t, near, verbs.Request{ID: 3, SGL: w.a.mr.SGL(8, 8)})
 	select {
 	case <-w.b.cq.Events(): // told to the one who made the handle (8.2.5)
 	case <-t.Context().Done():
@@ -181,7 +181,7 @@ func fourVerbs(t *conformance.T) {
 	}
 	poll(cq, verbs.Completion{ID: 3, QP: w.a.qp.ID()})
 	poll(cqThere, verbs.Completion{ID: 1, QP: far.ID(), Op: verbs.OpRecv, Bytes: 8})
-	post(t, there, verbs.Send{ID: 4, SGL: w.b.mr.SGL(8, 6)})
+	post(t, there, verbs.Request{ID: 4, SGL: w.b.mr.SGL(8, 6)})
 	poll(cqThere, verbs.Completion{ID: 4, QP: far.ID()})
 	poll(cq, verbs.Completion{ID: 2, QP: w.a.qp.ID(), Op: verbs.OpRecv, Bytes: 6})
 	assert.Equal(t, "question", string(w.b.mr.Bytes()[:8]))
@@ -197,12 +197,12 @@ func privilegedOnly(t *conformance.T) {
 	p := n.pages(1, 4096)
 	mr := n.allocate(verbs.AllocateConfig{})
 	for _, c := range []struct {
-		req        verbs.Send
+		req        verbs.Request
 		privileged verbs.Status
 		user       verbs.Status
 	}{
-		{verbs.Send{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, verbs.StatusSuccess, verbs.StatusInvalidSTag},
-		{verbs.Send{ID: 2, Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegister{
+		{verbs.Request{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, verbs.StatusSuccess, verbs.StatusInvalidSTag},
+		{verbs.Request{ID: 2, Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: mr.WithKey(1), Buffers: p.List(0, 8), Addressing: verbs.ZeroBased, Access: verbs.LocalRead,
 		}}, verbs.StatusSuccess, verbs.StatusNotPrivileged},
 	} {

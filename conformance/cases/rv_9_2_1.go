@@ -58,7 +58,7 @@ func openModifiers(t *conformance.T) {
 		a, err := n.nic.Query()
 		require.NoError(t, err)
 		assert.Equal(t, []any{id, mode}, []any{a.ID, a.Mode})
-		_, err = n.nic.AllocPages(1, 4099)
+		_, err = n.nic.AllocatePages(1, 4099)
 		if mode == verbs.PageMode {
 			assert.ErrorIs(t, err, verbs.ErrInvalidPhysBufferSize, "an odd size is no page")
 		} else {
@@ -243,16 +243,16 @@ func closeOneOfTwo(t *conformance.T) {
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	postRecv(t, srq, verbs.Recv{SGL: w.b.mr.SGL(0, 64)})
 	bound := w.b.newMW()
-	run(t, w.b.qp, verbs.Send{Op: verbs.OpBind, Bind: bound.Bind(w.b.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	run(t, w.b.qp, verbs.Request{Op: verbs.OpBind, Bind: bound.BindRequest(w.b.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 
 	require.NoError(t, w.b.nic.Close())
 	memory := fill(w.b.mr.Bytes(), 5)
 	want := slices.Clone(memory)
 	gone(t, raw, "the closed RNIC")
-	ends(t, w.a.qp, verbs.Error)
-	ends(t, here, verbs.Error)
+	ends(t, w.a.qp, verbs.StateError)
+	ends(t, here, verbs.StateError)
 	moves(t, end{other, w.a.mr}, third.end()) // the other RNICs go on
 	assert.Equal(t, want, memory)
 	again := openRNIC(t, verbs.Config{ID: id})
-	require.NoError(t, second(again.AllocPD()))
+	require.NoError(t, second(again.AllocatePD()))
 }

@@ -20,11 +20,11 @@ var rv9_2_2 = []conformance.Case{
 func allocPDResults(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{PDs: 3}})
 	for range 3 {
-		require.NoError(t, second(nic.AllocPD()))
+		require.NoError(t, second(nic.AllocatePD()))
 	}
-	refuses(t, "a fourth PD", verbs.ErrInsufficientResources, func() error { return second(nic.AllocPD()) }, queries(nic.Query))
+	refuses(t, "a fourth PD", verbs.ErrInsufficientResources, func() error { return second(nic.AllocatePD()) }, queries(nic.Query))
 	require.NoError(t, nic.Close())
-	require.ErrorIs(t, second(nic.AllocPD()), verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, second(nic.AllocatePD()), verbs.ErrInvalidRNIC)
 }
 
 // allocPDModifiers: the PD is of the RNIC whose handle was given, and of no other.
@@ -53,17 +53,17 @@ func allocPDModifiers(t *conformance.T) {
 func deallocPDResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	pd := n.newPD()
-	require.NoError(t, pd.Dealloc())
-	require.ErrorIs(t, pd.Dealloc(), verbs.ErrInvalidPD, "deallocated before")
-	require.ErrorIs(t, n.pd.Dealloc(), verbs.ErrPDInUse)
+	require.NoError(t, pd.Deallocate())
+	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD, "deallocated before")
+	require.ErrorIs(t, n.pd.Deallocate(), verbs.ErrPDInUse)
 	require.NoError(t, n.nic.Close())
-	require.ErrorIs(t, n.pd.Dealloc(), verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, n.pd.Deallocate(), verbs.ErrInvalidRNIC)
 }
 
 func deallocPDModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 3}}})
 	gone, other := n.newPD(), n.newPD()
-	require.NoError(t, gone.Dealloc())
+	require.NoError(t, gone.Deallocate())
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
 	for name, call := range map[string]func(pd *verbs.PD) error{
 		"Create QP":              func(pd *verbs.PD) error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{PD: pd}))) },
@@ -79,8 +79,8 @@ func deallocPDModifiers(t *conformance.T) {
 		assert.ErrorIs(t, call(gone), verbs.ErrInvalidPD, name)
 		assert.NoError(t, call(other), "%s, in the other PD", name)
 	}
-	require.NoError(t, second(n.nic.AllocPD()), "its place is free")
-	require.ErrorIs(t, second(n.nic.AllocPD()), verbs.ErrInsufficientResources)
+	require.NoError(t, second(n.nic.AllocatePD()), "its place is free")
+	require.ErrorIs(t, second(n.nic.AllocatePD()), verbs.ErrInsufficientResources)
 }
 
 // deallocPDInUse: each of the six that 9.2.2.2 names keeps the PD, alone.
@@ -89,10 +89,10 @@ func deallocPDInUse(t *conformance.T) {
 		n := newNode(t, nodeConfig{})
 		pd := n.newPD()
 		leave := k.enter(n, pd)
-		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "with a %s", k.name)
+		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a %s", k.name)
 		require.NoError(t, second(pd.Register(make([]byte, 8), verbs.LocalRead)), "with a %s the PD works", k.name)
 		require.NoError(t, leave())
-		require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "with a region")
+		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a region")
 	}
 	// A window keeps it in both states.
 	w := newWorld(t, worldConfig{})
@@ -102,14 +102,14 @@ func deallocPDInUse(t *conformance.T) {
 	under := w.a.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	mw, err := pd.AllocateWindow()
 	require.NoError(t, err)
-	run(t, qp, verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(under, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
-	require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "with a bound window")
-	run(t, qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
+	run(t, qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(under, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a bound window")
+	run(t, qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
 	require.NoError(t, under.Deregister())
 	require.NoError(t, qp.Destroy())
-	require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "with an invalidated window alone")
+	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with an invalidated window alone")
 	require.NoError(t, mw.Deallocate())
-	require.NoError(t, pd.Dealloc())
-	require.ErrorIs(t, pd.Dealloc(), verbs.ErrInvalidPD)
+	require.NoError(t, pd.Deallocate())
+	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD)
 	moves(t, w.a.end(), w.b.end())
 }

@@ -72,7 +72,7 @@ func createCQModifiers(t *conformance.T) {
 		for i := range with.Entries() + 1 {
 			postRecv(t, qp, verbs.Recv{ID: uint64(i + 1)})
 		}
-		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.Error}))
+		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 		assert.Equal(t, verbs.Event{ID: verbs.EventCQOverflow, CQ: with.ID()}, n.events.next())
 	}
 	assert.Empty(t, called)
@@ -142,7 +142,7 @@ func modifyCQModifiers(t *conformance.T) {
 		require.NoError(t, cq.Resize(size))
 		shows(t, cq, size, 0)
 		for next < oldest+uint64(size) { // as many as there is room for
-			post(t, qp, verbs.Send{ID: next, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 8), Remote: w.b.mr.Remote(0)})
+			post(t, qp, verbs.Request{ID: next, Op: verbs.OpWrite, SGL: n.mr.SGL(0, 8), Remote: w.b.mr.Remote(0)})
 			next++
 		}
 		for next > oldest+2 { // down to two
@@ -151,7 +151,7 @@ func modifyCQModifiers(t *conformance.T) {
 		}
 	}
 	shows(t, n.cq, 512, 0)
-	assert.Equal(t, verbs.RTS, qp.State())
+	assert.Equal(t, verbs.StateRTS, qp.State())
 	n.quiet()
 }
 

@@ -23,7 +23,7 @@ var rv9_2_4 = []conformance.Case{
 func createSRQResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 2, SRQWR: 32, SGE: 8}}})
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	create := func(c verbs.SRQConfig) func() error { return func() error { return second(n.nic.CreateSRQ(c)) } }
 	for _, c := range []struct {
 		name string
@@ -81,7 +81,7 @@ func createSRQModifiers(t *conformance.T) {
 	require.ErrorIs(t, err, verbs.ErrQueueFull, "a seventh")
 	copy(w.a.mr.Bytes(), "abc")
 	for id := range uint64(5) {
-		run(t, w.a.qp, verbs.Send{ID: id, SGL: w.a.mr.SGL(0, 3)}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: id, SGL: w.a.mr.SGL(0, 3)}, verbs.StatusSuccess)
 		completes(t, n.cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv, Bytes: 3})
 	}
 	assert.Equal(t, "abc", string([]byte{memory.Bytes()[0], memory.Bytes()[10], memory.Bytes()[20]}))
@@ -92,9 +92,9 @@ func createSRQModifiers(t *conformance.T) {
 	// The PD is that of the S-RQ: memory of the queue pair's own is none for it.
 	srqShows(t, n.newSRQ(verbs.SRQConfig{Depth: 1, SGE: 1}), verbs.SRQAttributes{Depth: 1, SGE: 1, PD: n.pd.ID()})
 	postRecv(t, s, verbs.Recv{ID: 9, SGL: n.mr.SGL(0, 8)})
-	run(t, w.a.qp, verbs.Send{ID: 8}, verbs.StatusSuccess)
+	run(t, w.a.qp, verbs.Request{ID: 8}, verbs.StatusSuccess)
 	completes(t, n.cq, verbs.Completion{ID: 5, QP: qp.ID(), Op: verbs.OpRecv})
-	post(t, w.a.qp, verbs.Send{ID: 9, SGL: w.a.mr.SGL(0, 3)})
+	post(t, w.a.qp, verbs.Request{ID: 9, SGL: w.a.mr.SGL(0, 3)})
 	completes(t, n.cq, verbs.Completion{ID: 9, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidPD})
 }
 
@@ -121,7 +121,7 @@ func querySRQModifiers(t *conformance.T) {
 	connect(t, w.a.qp, qp)
 	for round := range 2 {
 		postRecv(t, one, verbs.Recv{ID: 1})
-		run(t, w.a.qp, verbs.Send{ID: 2}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: 2}, verbs.StatusSuccess)
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: qp.ID(), Op: verbs.OpRecv})
 		n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: one.ID()})
 		first.Armed = false
@@ -173,7 +173,7 @@ func modifySRQModifiers(t *conformance.T) {
 	connect(t, w.a.qp, qp)
 	want := verbs.SRQAttributes{Depth: 4, SGE: 2, PD: n.pd.ID()}
 	take := func(id uint64) {
-		run(t, w.a.qp, verbs.Send{ID: id}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: id}, verbs.StatusSuccess)
 		completes(t, n.cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv})
 	}
 	// The depth, with receives posted: none is lost.
@@ -238,9 +238,9 @@ func destroySRQModifiers(t *conformance.T) {
 	connect(t, w.a.qp, qp)
 
 	require.NoError(t, mr.Deregister())
-	require.ErrorIs(t, pd.Dealloc(), verbs.ErrPDInUse, "the S-RQ is in it")
+	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "the S-RQ is in it")
 	require.NoError(t, gone.Destroy())
-	require.NoError(t, pd.Dealloc())
+	require.NoError(t, pd.Deallocate())
 	for name, call := range map[string]func() error{
 		"PostRQ":       func() error { return second(gone.PostRecv(verbs.Recv{})) },
 		"Query S-RQ":   func() error { return second(gone.Query()) },

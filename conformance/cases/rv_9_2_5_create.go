@@ -24,7 +24,7 @@ func createQPResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	goneCQ, goneSRQ := n.newCQ(4), n.newSRQ(verbs.SRQConfig{})
 	require.NoError(t, goneCQ.Destroy())
 	require.NoError(t, goneSRQ.Destroy())
@@ -85,7 +85,7 @@ func createQPTold(t *conformance.T) {
 		assert.Same(t, c.RecvCQ, a.RecvCQ)
 		assert.Same(t, c.SRQ, a.SRQ)
 		assert.NotZero(t, a.ID)
-		assert.Equal(t, verbs.Idle, a.State)
+		assert.Equal(t, verbs.StateIdle, a.State)
 		assert.GreaterOrEqual(t, a.SendDepth, c.SendDepth)
 		assert.GreaterOrEqual(t, a.SendSGE, c.SendSGE)
 		assert.GreaterOrEqual(t, a.WriteSGE, c.WriteSGE)
@@ -116,7 +116,7 @@ func createQPQueues(t *conformance.T) {
 			}
 			return sgl
 		}
-		for name, req := range map[string]verbs.Send{
+		for name, req := range map[string]verbs.Request{
 			"Send":       {SGL: list(a.SendSGE + 1)},
 			"RDMA Write": {Op: verbs.OpWrite, SGL: list(a.WriteSGE + 1)},
 		} {
@@ -124,10 +124,10 @@ func createQPQueues(t *conformance.T) {
 		}
 		require.ErrorIs(t, second(qp.PostRecv(verbs.Recv{SGL: list(a.RecvSGE + 1)})), verbs.ErrInvalidSGLLength)
 		for id := range uint64(a.SendDepth - 1) {
-			post(t, qp, verbs.Send{ID: id, Op: verbs.OpWrite, SGL: list(a.WriteSGE), Remote: w.b.mr.Remote(0), Flags: verbs.Unsignaled})
+			post(t, qp, verbs.Request{ID: id, Op: verbs.OpWrite, SGL: list(a.WriteSGE), Remote: w.b.mr.Remote(0), Flags: verbs.Unsignaled})
 		}
-		post(t, qp, verbs.Send{ID: 99, SGL: list(a.SendSGE)})
-		require.ErrorIs(t, second(qp.PostSend(verbs.Send{})), verbs.ErrQueueFull)
+		post(t, qp, verbs.Request{ID: 99, SGL: list(a.SendSGE)})
+		require.ErrorIs(t, second(qp.PostSend(verbs.Request{})), verbs.ErrQueueFull)
 		for id := range uint64(a.RecvDepth) {
 			postRecv(t, qp, verbs.Recv{ID: id, SGL: list(a.RecvSGE)})
 		}
@@ -137,7 +137,7 @@ func createQPQueues(t *conformance.T) {
 		completes(t, w.a.cq, verbs.Completion{ID: 99, QP: qp.ID(), Op: verbs.OpSend})
 		completes(t, w.b.cq, verbs.Completion{ID: 7, QP: peer.ID(), Op: verbs.OpRecv, Bytes: uint32(a.SendSGE)})
 		for id := range uint64(a.RecvDepth) {
-			run(t, peer, verbs.Send{ID: id, SGL: w.b.mr.SGL(0, a.RecvSGE)}, verbs.StatusSuccess)
+			run(t, peer, verbs.Request{ID: id, SGL: w.b.mr.SGL(0, a.RecvSGE)}, verbs.StatusSuccess)
 			completes(t, w.a.cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv, Bytes: uint32(a.RecvSGE)})
 		}
 	}
@@ -168,7 +168,7 @@ func createQPRights(t *conformance.T) {
 			p := rawPeer(t, qp, mpa.Responder)
 			require.NoError(t, p.Send(c.ulpdu))
 			require.NoError(t, p.CloseWrite())
-			ends(t, qp, verbs.Idle)
+			ends(t, qp, verbs.StateIdle)
 			continue
 		}
 		tries(t, qp, c.ulpdu, c.want)
@@ -181,7 +181,7 @@ func createQPRights(t *conformance.T) {
 		}
 		qp := n.newQP(verbs.QPConfig{Privileged: privileged})
 		rawPeer(t, qp, mpa.Initiator)
-		run(t, qp, verbs.Send{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, want)
+		run(t, qp, verbs.Request{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, want)
 	}
 	for _, noBind := range []bool{false, true} {
 		want := verbs.StatusSuccess
@@ -190,7 +190,7 @@ func createQPRights(t *conformance.T) {
 		}
 		qp := n.newQP(verbs.QPConfig{NoBind: noBind})
 		rawPeer(t, qp, mpa.Initiator)
-		run(t, qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: n.newMW().Bind(n.mr, 0, 8, remoteRights, 1)}, want)
+		run(t, qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: n.newMW().BindRequest(n.mr, 0, 8, remoteRights, 1)}, want)
 	}
 }
 
@@ -208,7 +208,7 @@ func createQPReads(t *conformance.T) {
 	none := n.newQP(verbs.QPConfig{NoReads: true})
 	assert.Equal(t, []int{0, 0}, []int{attributes(t, none).IRD, attributes(t, none).ORD})
 	p := rawPeer(t, none, mpa.Initiator)
-	run(t, none, verbs.Send{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
+	run(t, none, verbs.Request{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
 	terminated(t, p, 0x0000)
 	none = n.newQP(verbs.QPConfig{NoReads: true})
 	tries(t, none, readRequest(1, n.mr.Remote(0), 1), 0x1202)

@@ -26,9 +26,9 @@ var rv9_2_5_life = []conformance.Case{
 // have a stream.
 func (n *node) inEveryState() map[verbs.State]*verbs.QP {
 	qps := map[verbs.State]*verbs.QP{}
-	for _, s := range []verbs.State{verbs.Idle, verbs.RTS, verbs.Closing, verbs.Terminate, verbs.Error} {
+	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
 		qp := n.newQP(verbs.QPConfig{})
-		if s != verbs.Idle {
+		if s != verbs.StateIdle {
 			rawPeer(n.t, qp, mpa.Initiator)
 			require.NoError(n.t, qp.Modify(verbs.ModifyQP{Next: s}))
 		}
@@ -44,7 +44,7 @@ func queryQPResults(t *conformance.T) {
 		a, err := qp.Query()
 		require.NoError(t, err)
 		assert.Equal(t, s, a.State)
-		assert.Equal(t, s != verbs.Idle && s != verbs.Error, a.Stream != nil, "the LLP stream in %v", s)
+		assert.Equal(t, s != verbs.StateIdle && s != verbs.StateError, a.Stream != nil, "the LLP stream in %v", s)
 	}
 	gone := n.newQP(verbs.QPConfig{})
 	require.NoError(t, gone.Destroy())
@@ -64,7 +64,7 @@ func queryQPModifiers(t *conformance.T) {
 	}
 	qp := n.newQP(c)
 	want := told{
-		ID: qp.ID(), PD: pd.ID(), SendCQ: cq.ID(), RecvCQ: n.cq.ID(), State: verbs.Idle, SendSGE: 3, WriteSGE: 5, RecvSGE: 6,
+		ID: qp.ID(), PD: pd.ID(), SendCQ: cq.ID(), RecvCQ: n.cq.ID(), State: verbs.StateIdle, SendSGE: 3, WriteSGE: 5, RecvSGE: 6,
 		IRD: 7, ORD: 8, NoInboundRead: true, NoBind: true, Privileged: true,
 	}
 	shows := func(what string) {
@@ -82,7 +82,7 @@ func queryQPModifiers(t *conformance.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = y.Close() })
 	begin(t, qp, verbs.Stream{Conn: x, Role: mpa.Initiator})
-	want.State, want.Stream = verbs.RTS, true
+	want.State, want.Stream = verbs.StateRTS, true
 	shows("in RTS")
 	assert.Same(t, x, attributes(t, qp).Stream.Conn, "the LLP Stream Handle")
 
@@ -105,9 +105,9 @@ func queryQPModifiers(t *conformance.T) {
 func queryQPTerminate(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	assert.Nil(t, attributes(t, w.a.qp).Terminate)
-	post(t, w.a.qp, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x7FFFFF00}})
-	ends(t, w.b.qp, verbs.Error)
-	ends(t, w.a.qp, verbs.Error)
+	post(t, w.a.qp, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x7FFFFF00}})
+	ends(t, w.b.qp, verbs.StateError)
+	ends(t, w.a.qp, verbs.StateError)
 	sent, received := attributes(t, w.b.qp).Terminate, attributes(t, w.a.qp).Terminate
 	require.NotNil(t, sent)
 	require.NotNil(t, received)
@@ -124,10 +124,10 @@ func queryQPTerminate(t *conformance.T) {
 	n := w.a
 	qp := n.newQP(verbs.QPConfig{})
 	p := rawPeer(t, qp, mpa.Initiator)
-	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.Terminate}))
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
 	local := attributes(t, qp)
 	require.NotNil(t, local.Terminate, "in %v", local.State)
-	assert.Equal(t, []any{verbs.Terminate, true}, []any{local.State, local.Terminate.Sent})
+	assert.Equal(t, []any{verbs.StateTerminate, true}, []any{local.State, local.Terminate.Sent})
 	assert.EqualValues(t, 0x0000, local.Terminate.Code)
 	terminated(t, p, 0x0000)
 }
@@ -146,11 +146,11 @@ func destroyQPWindows(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.b
 	mw := n.newMW()
-	run(t, n.qp, verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 	refuses(t, "a window is bound", verbs.ErrWindowsBound, n.qp.Destroy, tells(t, n.qp), queries(mw.Query), queries(n.mr.Query))
 	moves(t, w.a.end(), n.end())
 	writes(t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: n.mr.Base()}, n.mr.Bytes()[:64])
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
 	require.NoError(t, n.qp.Destroy())
 }
 
@@ -162,29 +162,29 @@ func destroyQPModifiers(t *conformance.T) {
 	there := w.a.newCQ(8)
 	far, near := w.pair(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: s})
 	sink := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64<<10), Access: allRights})
-	run(t, far, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: sink.Remote(0)}, verbs.StatusSuccess)
+	run(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: sink.Remote(0)}, verbs.StatusSuccess)
 	postRecv(t, s, verbs.Recv{SGL: sink.SGL(0, 64)})
 	for range 4 { // more is under way
-		post(t, far, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: sink.Remote(0)})
-		post(t, near, verbs.Send{Op: verbs.OpRead, Local: sink.SGE(0, 64<<10), Remote: w.a.mr.Remote(0)})
+		post(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: sink.Remote(0)})
+		post(t, near, verbs.Request{Op: verbs.OpRead, Local: sink.SGE(0, 64<<10), Remote: w.a.mr.Remote(0)})
 	}
 
 	require.NoError(t, near.Destroy())
 	before := slices.Clone(fill(sink.Bytes(), 9)) // the program's again
 	for name, call := range map[string]func() error{
 		"Query QP":  func() error { return second(near.Query()) },
-		"Modify QP": func() error { return near.Modify(verbs.ModifyQP{Next: verbs.Error}) },
-		"PostSQ":    func() error { return second(near.PostSend(verbs.Send{})) },
+		"Modify QP": func() error { return near.Modify(verbs.ModifyQP{Next: verbs.StateError}) },
+		"PostSQ":    func() error { return second(near.PostSend(verbs.Request{})) },
 		"PostRQ":    func() error { return second(near.PostRecv(verbs.Recv{})) },
 	} {
 		assert.ErrorIs(t, call(), verbs.ErrInvalidQP, name)
 	}
-	ends(t, far, verbs.Error)
+	ends(t, far, verbs.StateError)
 	assert.Nil(t, n.nic.QP(near.ID()))
 	require.NoError(t, cq.Destroy(), "nothing is tied to it")
 	require.NoError(t, s.Destroy(), "nothing is tied to it")
 	moves(t, w.a.end(), n.end()) // the other one goes on
 	assert.Equal(t, before, sink.Bytes(), "the memory of the destroyed one")
 	require.NoError(t, sink.Deregister())
-	require.NoError(t, pd.Dealloc())
+	require.NoError(t, pd.Deallocate())
 }

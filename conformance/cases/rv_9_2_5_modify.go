@@ -34,7 +34,7 @@ func modifyQPResults(t *conformance.T) {
 	sharing := n.newQP(verbs.QPConfig{SRQ: s, NoReads: true})
 	n.newQP(verbs.QPConfig{IRD: 6, ORD: 6}) // the pools are empty
 	for range 3 {
-		post(t, n.qp, verbs.Send{})
+		post(t, n.qp, verbs.Request{})
 		postRecv(t, n.qp, verbs.Recv{})
 	}
 	for _, c := range []struct {
@@ -43,8 +43,8 @@ func modifyQPResults(t *conformance.T) {
 		qp   *verbs.QP
 		m    verbs.ModifyQP
 	}{
-		{"Idle to Closing", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: verbs.Closing}},
-		{"Idle to Terminate", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: verbs.Terminate}},
+		{"Idle to Closing", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: verbs.StateClosing}},
+		{"Idle to Terminate", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: verbs.StateTerminate}},
 		{"no such state", verbs.ErrInvalidState, n.qp, verbs.ModifyQP{Next: 99}},
 		{"WRs of the SQ", verbs.ErrTooManyWR, n.qp, verbs.ModifyQP{SendDepth: ptr(65), RecvDepth: ptr(20)}},
 		{"WRs of the RQ", verbs.ErrTooManyWR, n.qp, verbs.ModifyQP{SendDepth: ptr(20), RecvDepth: ptr(65)}},
@@ -52,8 +52,8 @@ func modifyQPResults(t *conformance.T) {
 		{"IRD", verbs.ErrIRDExceeded, n.qp, verbs.ModifyQP{IRD: ptr(9), ORD: ptr(1)}},
 		{"outstanding Sends", verbs.ErrShrinkFailed, n.qp, verbs.ModifyQP{SendDepth: ptr(2), ORD: ptr(1)}},
 		{"outstanding Receives", verbs.ErrShrinkFailed, n.qp, verbs.ModifyQP{SendDepth: ptr(20), RecvDepth: ptr(2)}},
-		{"no stream", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(1)}},
-		{"a stream without a connection", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.RTS, Stream: &verbs.Stream{}}},
+		{"no stream", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(1)}},
+		{"a stream without a connection", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{}}},
 		{"Receives of an S-RQ", verbs.ErrInvalidModifier, sharing, verbs.ModifyQP{RecvDepth: ptr(4)}},
 		{"negative ORD", verbs.ErrInvalidModifier, n.qp, verbs.ModifyQP{ORD: ptr(-1)}},
 		{"no Sends", verbs.ErrInvalidModifier, n.qp, verbs.ModifyQP{SendDepth: ptr(0)}},
@@ -97,7 +97,7 @@ type latch struct {
 }
 
 func (l *latch) Close() error {
-	if l.qp.State() == verbs.Error {
+	if l.qp.State() == verbs.StateError {
 		l.inside <- struct{}{}
 		<-l.letGo
 	}
@@ -114,16 +114,16 @@ func modifyQPStillFlushing(t *conformance.T) {
 	t.Cleanup(func() { _ = y.Close() })
 	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: mpa.Initiator})
 	ended := make(chan error, 1)
-	go func() { ended <- n.qp.Modify(verbs.ModifyQP{Next: verbs.Error}) }()
+	go func() { ended <- n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) }()
 	select {
 	case <-inside:
 	case <-t.Context().Done():
 	}
-	err = n.qp.Modify(verbs.ModifyQP{Next: verbs.Idle})
+	err = n.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
 	close(letGo)
 	require.ErrorIs(t, err, verbs.ErrStillFlushing)
 	require.NoError(t, <-ended)
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.Idle}))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}))
 }
 
 // modifyQPTable is figures 4 and 5: every attribute with every transition.
@@ -147,21 +147,21 @@ func modifyQPTable(t *conformance.T) {
 	both := []string{"ORD", "IRD", "WRs of the SQ", "WRs of the RQ"}
 	limits := []string{"RQ Limit", "RQ Limit armed"}
 	idle, failed := n.newQP(verbs.QPConfig{}), n.newQP(verbs.QPConfig{})
-	require.NoError(t, failed.Modify(verbs.ModifyQP{Next: verbs.Error}))
+	require.NoError(t, failed.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	sharing := n.newQP(verbs.QPConfig{SRQ: s, RQLimit: 1})
 	for _, c := range []struct {
 		qp      *verbs.QP
 		next    verbs.State
 		allowed []string
 	}{
-		{idle, verbs.Idle, both},
-		{idle, verbs.Error, nil},
-		{n.qp, verbs.RTS, both},
-		{n.qp, verbs.Closing, nil},
-		{n.qp, verbs.Terminate, nil},
-		{n.qp, verbs.Error, nil},
-		{failed, verbs.Idle, nil},
-		{sharing, verbs.Idle, append([]string{"ORD", "IRD", "WRs of the SQ"}, limits...)},
+		{idle, verbs.StateIdle, both},
+		{idle, verbs.StateError, nil},
+		{n.qp, verbs.StateRTS, both},
+		{n.qp, verbs.StateClosing, nil},
+		{n.qp, verbs.StateTerminate, nil},
+		{n.qp, verbs.StateError, nil},
+		{failed, verbs.StateIdle, nil},
+		{sharing, verbs.StateIdle, append([]string{"ORD", "IRD", "WRs of the SQ"}, limits...)},
 	} {
 		for name, supply := range attribute {
 			m := verbs.ModifyQP{Next: c.next}
@@ -182,12 +182,12 @@ func modifyQPTable(t *conformance.T) {
 	}
 	moves(t, n.end(), w.b.end())
 	// On the way from Idle to RTS everything may come along.
-	m := verbs.ModifyQP{Next: verbs.RTS, ORD: ptr(5), IRD: ptr(6), SendDepth: ptr(33), RQLimit: ptr(4), ArmRQLimit: true, LastMessage: []byte("last")}
+	m := verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(5), IRD: ptr(6), SendDepth: ptr(33), RQLimit: ptr(4), ArmRQLimit: true, LastMessage: []byte("last")}
 	m.Stream = &verbs.Stream{Conn: x, Role: mpa.Responder}
 	want := tell(t, sharing)
 	require.NoError(t, sharing.Modify(m))
 	supplied(&want, m)
-	want.State, want.Stream = verbs.RTS, true
+	want.State, want.Stream = verbs.StateRTS, true
 	got := tell(t, sharing)
 	got.SendDepth = atLeast(got.SendDepth, 33)
 	assert.Equal(t, want, got)
@@ -225,9 +225,9 @@ func modifyQPStreamMessage(t *conformance.T) {
 	x, y, err := wire.Pair()
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = x.Close() })
-	post(t, n.qp, verbs.Send{ID: 5, SGL: n.mr.SGL(0, 3)})
+	post(t, n.qp, verbs.Request{ID: 5, SGL: n.mr.SGL(0, 3)})
 	stream := &verbs.Stream{Conn: y, Role: mpa.Initiator}
-	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: stream, LastMessage: []byte("switch now\n")}))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: stream, LastMessage: []byte("switch now\n")}))
 	told := attributes(t, n.qp).Stream
 	assert.Equal(t, stream, told, "the LLP Stream")
 	assert.Same(t, y, told.Conn, "the LLP Stream Handle")
@@ -261,7 +261,7 @@ func modifyQPArmedAgain(t *conformance.T) {
 	}
 	// The first message leaves three receives, one below the limit of the S-RQ.
 	for id := range uint64(2) {
-		run(t, w.a.qp, verbs.Send{ID: id}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: id}, verbs.StatusSuccess)
 		completes(t, n.cq, verbs.Completion{ID: id, QP: qp.ID(), Op: verbs.OpRecv})
 	}
 	n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()})
@@ -281,7 +281,7 @@ func modifyQPORD(t *conformance.T) {
 
 		qp = n.newQP(verbs.QPConfig{ORD: c.created}) // in RTS
 		p := rawPeer(t, qp, mpa.Initiator)
-		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.RTS, ORD: &c.asked}))
+		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: &c.asked}))
 		assert.Equal(t, got, attributes(t, qp).ORD)
 		n.postReads(qp)
 		n.outstanding(qp, p, got)
@@ -290,7 +290,7 @@ func modifyQPORD(t *conformance.T) {
 	require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: ptr(0)}))
 	assert.Zero(t, attributes(t, qp).ORD)
 	rawPeer(t, qp, mpa.Initiator)
-	run(t, qp, verbs.Send{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
+	run(t, qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
 }
 
 func modifyQPORDOfPool(t *conformance.T) {

@@ -27,7 +27,7 @@ var rv9_2_6_change = []conformance.Case{
 // bindAll binds a new window with key 1 to all of a region, from b's queue pair.
 func (w *world) bindAll(mr *verbs.MR) *verbs.MW {
 	mw := w.b.newMW()
-	run(w.t, w.b.qp, verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(mr, 0, mr.Len(), remoteRights, 1)}, verbs.StatusSuccess)
+	run(w.t, w.b.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(mr, 0, mr.Len(), remoteRights, 1)}, verbs.StatusSuccess)
 	return mw
 }
 
@@ -39,7 +39,7 @@ func (w *world) staysBound(what string, mr *verbs.MR, verb func() error) {
 	writes(w.t, w.a.end(), mr.Remote(0), mr.Bytes()[:64])
 	writes(w.t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
 	reads(w.t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
-	run(w.t, w.b.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
+	run(w.t, w.b.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
 	require.NoError(w.t, verb(), "%s, without the window", what)
 }
 
@@ -54,7 +54,7 @@ func deallocateResults(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.b
 	invalid := n.register(64, allRights)
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	original := n.register(64, allRights)
 	shared, err := original.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
 	require.NoError(t, err)
@@ -87,25 +87,25 @@ func deallocateModifiers(t *conformance.T) {
 	window := w.bindAll(n.mr)
 	there := w.a.newCQ(64)
 	far, near := w.pair(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{})
-	run(t, far, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}, verbs.StatusSuccess)
+	run(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}, verbs.StatusSuccess)
 	for range 8 { // it goes on
-		post(t, far, verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)})
+		post(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)})
 	}
 	require.NoError(t, gone.Deregister())
 	memory := fill(gone.Bytes(), 4) // the program's again
 	want := slices.Clone(memory)
-	if _, err := far.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}); err != nil {
+	if _, err := far.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}); err != nil {
 		require.ErrorIs(t, err, verbs.ErrInvalidState, "the stream has ended before")
 	}
-	ends(t, near, verbs.Error)
-	ends(t, far, verbs.Error)
+	ends(t, near, verbs.StateError)
+	ends(t, far, verbs.StateError)
 	assert.EqualValues(t, 0x1100, attributes(t, far).Terminate.Code)
 	assert.Equal(t, want, memory, "what the peer still wrote")
 
 	n.remotely(gone.Remote(0), 0x1100, 0x0100)
 	qp := n.newQP(verbs.QPConfig{})
 	rawPeer(t, qp, mpa.Initiator)
-	run(t, qp, verbs.Send{ID: 3, SGL: gone.SGL(0, 1)}, verbs.StatusInvalidSTag)
+	run(t, qp, verbs.Request{ID: 3, SGL: gone.SGL(0, 1)}, verbs.StatusInvalidSTag)
 	assert.Equal(t, want, memory)
 	for _, mr := range []*verbs.MR{before, after} {
 		writes(t, w.a.end(), mr.Remote(0), mr.Bytes())
@@ -143,7 +143,7 @@ func reregisterResults(t *conformance.T) {
 		dies(bad.name, nil, bad.c, bad.want)
 	}
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	dies("a deallocated PD", dead, good, verbs.ErrInvalidPD)
 	dies("more pages than the RNIC has", nil, verbs.RegionConfig{Memory: make([]byte, 17*4096), Access: verbs.LocalRead, VA: 4096}, verbs.ErrInvalidLength)
 

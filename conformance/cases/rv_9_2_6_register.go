@@ -35,7 +35,7 @@ func (n *node) allocate(c verbs.AllocateConfig) *verbs.MR {
 func allocateSTagResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	_, err := dead.AllocateRegion(verbs.AllocateConfig{})
 	require.ErrorIs(t, err, verbs.ErrInvalidPD)
 	refuses(t, "too long a list", verbs.ErrInsufficientResources,
@@ -50,10 +50,10 @@ func allocateSTagResults(t *conformance.T) {
 
 // fastRegister runs a Fast-Register on a privileged queue pair of its own, which has
 // a raw peer, and says what comes of it.
-func (n *node) fastRegister(f verbs.FastRegister, want verbs.Status) {
+func (n *node) fastRegister(f verbs.FastRegisterRequest, want verbs.Status) {
 	qp := n.newQP(verbs.QPConfig{Privileged: true})
 	rawPeer(n.t, qp, mpa.Initiator)
-	run(n.t, qp, verbs.Send{ID: 0xFA57, Op: verbs.OpFastRegister, FastRegister: &f}, want)
+	run(n.t, qp, verbs.Request{ID: 0xFA57, Op: verbs.OpFastRegister, FastRegister: &f}, want)
 }
 
 func allocateSTagModifiers(t *conformance.T) {
@@ -69,7 +69,7 @@ func allocateSTagModifiers(t *conformance.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, q.PBL, c.pbl, "may be more than asked for, not less")
 		assert.Equal(t, verbs.RegionAttributes{STag: verbs.MakeSTag(mr.STag().Index(), 0), PD: n.pd.ID(), RemoteAccess: c.remote, PBL: q.PBL}, q)
-		f := verbs.FastRegister{STag: mr.WithKey(9), Addressing: verbs.ZeroBased, Access: verbs.LocalRead | verbs.LocalWrite}
+		f := verbs.FastRegisterRequest{STag: mr.WithKey(9), Addressing: verbs.ZeroBased, Access: verbs.LocalRead | verbs.LocalWrite}
 		f.Buffers = p.List(0, (q.PBL+1)*4096)
 		n.fastRegister(f, verbs.StatusPhysBufferListTooLong)
 		f.Buffers = p.List(0, q.PBL*4096)
@@ -88,7 +88,7 @@ func allocateSTagModifiers(t *conformance.T) {
 	q, err := mr.Query()
 	require.NoError(t, err)
 	assert.Equal(t, other.ID(), q.PD)
-	n.fastRegister(verbs.FastRegister{STag: mr.WithKey(1), Buffers: p.List(0, 1), Addressing: verbs.ZeroBased, Access: verbs.LocalRead}, verbs.StatusInvalidPD)
+	n.fastRegister(verbs.FastRegisterRequest{STag: mr.WithKey(1), Buffers: p.List(0, 1), Addressing: verbs.ZeroBased, Access: verbs.LocalRead}, verbs.StatusInvalidPD)
 }
 
 // refusedRegion is a description that RI-Register and RI-Reregister refuse.
@@ -132,7 +132,7 @@ func registerResults(t *conformance.T) {
 		refuses(t, bad.name, bad.want, func() error { return second(n.pd.RegisterRegion(bad.c)) }, queries(n.mr.Query))
 	}
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	require.ErrorIs(t, second(dead.RegisterRegion(good)), verbs.ErrInvalidPD)
 	n.region(n.pd, good) // the refusals used nothing up
 	n.region(n.pd, good)
@@ -263,7 +263,7 @@ func queryRegionResults(t *conformance.T) {
 	shared, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
 	require.NoError(t, err)
 	invalid := n.register(64, allRights)
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	regions := map[string]*verbs.MR{
 		"allocated": empty, "shared": shared, "made shared": n.mr, "invalidated": invalid, "registered": n.register(8, verbs.LocalRead),
 	}
@@ -294,12 +294,12 @@ func queryRegionModifiers(t *conformance.T) {
 		require.Equal(t, want, got, what)
 	}
 	shows(mr, want, "allocated")
-	fast := &verbs.FastRegister{STag: mr.WithKey(7), Buffers: p.List(5, 4096), VA: 1<<20 + 5, Access: allRights | verbs.BindWindow}
-	run(t, n.qp, verbs.Send{Op: verbs.OpFastRegister, FastRegister: fast}, verbs.StatusSuccess)
+	fast := &verbs.FastRegisterRequest{STag: mr.WithKey(7), Buffers: p.List(5, 4096), VA: 1<<20 + 5, Access: allRights | verbs.BindWindow}
+	run(t, n.qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: fast}, verbs.StatusSuccess)
 	valid := want
 	valid.STag, valid.Valid, valid.Access, valid.Base, valid.Length = verbs.MakeSTag(index, 7), true, allRights|verbs.BindWindow, 1<<20+5, 4096
 	shows(mr, valid, "fast-registered")
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mr.WithKey(7)}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mr.WithKey(7)}, verbs.StatusSuccess)
 	want.Access = valid.Access // of the last time it was valid
 	shows(mr, want, "invalidated")
 

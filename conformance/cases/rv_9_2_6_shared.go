@@ -19,9 +19,9 @@ func sharedResults(t *conformance.T) {
 	w := newWorld(t, worldConfig{A: nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}}})
 	n := w.a
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	invalid := n.register(64, allRights)
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	for _, c := range []struct {
 		name string
 		want error

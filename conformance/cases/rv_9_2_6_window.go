@@ -21,7 +21,7 @@ var rv9_2_6_window = []conformance.Case{
 func allocateWindowResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 3}}})
 	dead := n.newPD()
-	require.NoError(t, dead.Dealloc())
+	require.NoError(t, dead.Deallocate())
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for range 3 {
 		n.newMW()
@@ -39,7 +39,7 @@ func allocateWindowModifiers(t *conformance.T) {
 	q, err := mw.Query()
 	require.NoError(t, err)
 	assert.Equal(t, verbs.WindowAttributes{STag: verbs.MakeSTag(mw.STag(0).Index(), 0), PD: other.ID()}, q)
-	require.ErrorIs(t, other.Dealloc(), verbs.ErrPDInUse)
+	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse)
 	n.remotely(verbs.Remote{STag: mw.STag(0)}, 0x1100, 0x0100)
 	n.remotely(verbs.Remote{STag: mw.STag(1), TO: n.mr.Base()}, 0x1100, 0x0100)
 	under := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
@@ -49,7 +49,7 @@ func allocateWindowModifiers(t *conformance.T) {
 	}{{n.pd, verbs.StatusInvalidPD}, {other, verbs.StatusSuccess}} {
 		qp := n.newQP(verbs.QPConfig{PD: c.pd})
 		rawPeer(t, qp, mpa.Initiator)
-		run(t, qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: mw.Bind(under, 0, 64, remoteRights, 1)}, c.want)
+		run(t, qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: mw.BindRequest(under, 0, 64, remoteRights, 1)}, c.want)
 	}
 }
 
@@ -58,9 +58,9 @@ func queryWindowResults(t *conformance.T) {
 	n := w.a
 	mw := n.newMW()
 	require.NoError(t, second(mw.Query()), "unbound")
-	run(t, n.qp, verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 	require.NoError(t, second(mw.Query()), "bound")
-	run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
+	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
 	require.NoError(t, second(mw.Query()), "invalidated")
 	last := n.newMW()
 	require.NoError(t, mw.Deallocate())
@@ -82,13 +82,13 @@ func queryWindowModifiers(t *conformance.T) {
 	}
 	for i, access := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		key := uint8(100 + i)
-		run(t, n.qp, verbs.Send{Op: verbs.OpBind, Bind: mw.Bind(n.mr, 8, 100+i, access, key)}, verbs.StatusSuccess)
+		run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 8, 100+i, access, key)}, verbs.StatusSuccess)
 		shows(mw, verbs.WindowAttributes{
 			STag: verbs.MakeSTag(mw.STag(0).Index(), key), Valid: true, PD: n.pd.ID(), QP: n.qp.ID(), Access: access,
 			Base: n.mr.Base() + 8, Length: uint64(100 + i), Region: n.mr.STag(),
 		})
 		shows(other, verbs.WindowAttributes{STag: other.STag(0), PD: n.pd.ID()})
-		run(t, n.qp, verbs.Send{Op: verbs.OpInvalidate, Invalidate: mw.STag(key)}, verbs.StatusSuccess)
+		run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(key)}, verbs.StatusSuccess)
 		shows(mw, invalid)
 	}
 }

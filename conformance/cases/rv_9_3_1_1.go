@@ -21,7 +21,7 @@ var rv9_3_1_1 = []conformance.Case{
 
 // userQP is the part of PostSQ and PostRQ that both kinds of Consumer have.
 type userQP interface {
-	PostSend(reqs ...verbs.Send) (int, error)
+	PostSend(reqs ...verbs.Request) (int, error)
 	PostRecv(reqs ...verbs.Recv) (int, error)
 }
 
@@ -41,49 +41,49 @@ func postSQResults(t *conformance.T) {
 			t.Part("%s in %v", name, s)
 			l := n.into(s, verbs.QPConfig{SendDepth: 4, SendSGE: 2, WriteSGE: 1})
 			h := handles(t, l.qp)[name]
-			post := func(r ...verbs.Send) func() error {
+			post := func(r ...verbs.Request) func() error {
 				return func() error {
 					k, err := h.PostSend(r...)
 					require.Zero(t, k, "posted")
 					return err
 				}
 			}
-			if s != verbs.Idle && s != verbs.RTS {
-				refuses(t, "a good one", verbs.ErrInvalidState, post(verbs.Send{}), l.shown)
+			if s != verbs.StateIdle && s != verbs.StateRTS {
+				refuses(t, "a good one", verbs.ErrInvalidState, post(verbs.Request{}), l.shown)
 				continue
 			}
-			k, err := h.PostSend(verbs.Send{ID: 1}, verbs.Send{ID: 2})
+			k, err := h.PostSend(verbs.Request{ID: 1}, verbs.Request{ID: 2})
 			require.NoError(t, err)
 			require.Equal(t, 2, k)
 			for _, c := range []struct {
 				what string
 				want error
-				req  verbs.Send
+				req  verbs.Request
 			}{
-				{"an operation", verbs.ErrInvalidOp, verbs.Send{Op: 77}},
-				{"a Send's list", verbs.ErrInvalidSGLLength, verbs.Send{SGL: make([]verbs.SGE, 3)}},
-				{"a Write's list", verbs.ErrInvalidSGLLength, verbs.Send{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 2)}},
-				{"a flag", verbs.ErrInvalidModifier, verbs.Send{Flags: 1 << 5}},
-				{"a Bind of nothing", verbs.ErrInvalidModifier, verbs.Send{Op: verbs.OpBind}},
-				{"a Fast-Register of nothing", verbs.ErrInvalidModifier, verbs.Send{Op: verbs.OpFastRegister}},
-				{"an Invalidate of nothing", verbs.ErrInvalidModifier, verbs.Send{Op: verbs.OpInvalidate}},
+				{"an operation", verbs.ErrInvalidOp, verbs.Request{Op: 77}},
+				{"a Send's list", verbs.ErrInvalidSGLLength, verbs.Request{SGL: make([]verbs.SGE, 3)}},
+				{"a Write's list", verbs.ErrInvalidSGLLength, verbs.Request{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 2)}},
+				{"a flag", verbs.ErrInvalidModifier, verbs.Request{Flags: 1 << 5}},
+				{"a Bind of nothing", verbs.ErrInvalidModifier, verbs.Request{Op: verbs.OpBind}},
+				{"a Fast-Register of nothing", verbs.ErrInvalidModifier, verbs.Request{Op: verbs.OpFastRegister}},
+				{"an Invalidate of nothing", verbs.ErrInvalidModifier, verbs.Request{Op: verbs.OpInvalidate}},
 			} {
 				refuses(t, c.what, c.want, post(c.req), l.shown)
 			}
-			if s == verbs.Idle {
-				require.NoError(t, second(h.PostSend(make([]verbs.Send, attributes(t, l.qp).SendDepth-2)...)))
-				refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Send{}), l.shown)
+			if s == verbs.StateIdle {
+				require.NoError(t, second(h.PostSend(make([]verbs.Request, attributes(t, l.qp).SendDepth-2)...)))
+				refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Request{}), l.shown)
 			} else {
 				completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess))
 			}
 			require.NoError(t, l.qp.Destroy())
-			require.ErrorIs(t, post(verbs.Send{})(), verbs.ErrInvalidQP)
+			require.ErrorIs(t, post(verbs.Request{})(), verbs.ErrInvalidQP)
 		}
 		t.Part("%s of a closed RNIC", name)
 		x := newNode(t, nodeConfig{})
 		h := handles(t, x.qp)[name]
 		require.NoError(t, x.nic.Close())
-		k, err := h.PostSend(verbs.Send{})
+		k, err := h.PostSend(verbs.Request{})
 		require.ErrorIs(t, err, verbs.ErrInvalidRNIC)
 		require.Zero(t, k)
 	}
@@ -114,7 +114,7 @@ func postSQMemoryModifiers(t *conformance.T) {
 	}
 	for i, a := range []verbs.Access{rr, rw, rr | rw} {
 		mw := n.newMW()
-		b := mw.Bind(n.mr, 10+i, 20, a, uint8(i))
+		b := mw.BindRequest(n.mr, 10+i, 20, a, uint8(i))
 		s.does(binds(b), verbs.StatusSuccess)
 		require.Equal(t, a, queried(t, mw).Access)
 		mem, at := fill(n.mr.Bytes()[10+i:30+i], i), verbs.BindBuffer(b).Remote(0)
@@ -156,16 +156,16 @@ func postSQMemoryModifiers(t *conformance.T) {
 }
 
 // garbage are values for all modifiers.
-func (l *line) garbage() verbs.Send {
+func (l *line) garbage() verbs.Request {
 	bad := make([]verbs.SGE, 99)
 	for i := range bad {
 		bad[i] = verbs.SGE{STag: 0x00F00000, TO: 5, Length: 1 << 31}
 	}
-	return verbs.Send{
+	return verbs.Request{
 		Flags: verbs.ReadFence | verbs.LocalFence, Invalidate: 0x00F00001, SGL: bad,
 		Local: verbs.SGE{STag: 0x00F00002, Length: 77}, Remote: verbs.Remote{STag: 0x00F00003, TO: 99},
-		Bind:         &verbs.Bind{Window: 0x00F00004, Addressing: 9},
-		FastRegister: &verbs.FastRegister{STag: 0x00F00005, Addressing: 9},
+		Bind:         &verbs.BindRequest{Window: 0x00F00004, Addressing: 9},
+		FastRegister: &verbs.FastRegisterRequest{STag: 0x00F00005, Addressing: 9},
 	}
 }
 
@@ -198,13 +198,13 @@ func postSQOtherModifiers(t *conformance.T) {
 			q.Local = mr.SGE(0, 8)
 			heard = aReadRequest(2, read{uint32(mr.STag()), mr.Base(), 8, 0x00F00003, 99})
 		case verbs.OpBind:
-			q.Bind = mw.Bind(n.mr, 0, 8, remoteRights, 1)
+			q.Bind = mw.BindRequest(n.mr, 0, 8, remoteRights, 1)
 		case verbs.OpFastRegister:
 			q.FastRegister = fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights).FastRegister
 		default:
 			q.Invalidate, q.Flags = mr.STag(), verbs.ReadFence
 		}
-		post(t, l.qp, l.aRead(1), q, verbs.Send{ID: 3})
+		post(t, l.qp, l.aRead(1), q, verbs.Request{ID: 3})
 		l.hear(l.asks(1))
 		if heard != nil {
 			l.hear(heard)
@@ -239,7 +239,7 @@ func postSQRequired(t *conformance.T) {
 		completes(t, w.b.cq, received...)
 		_, received = w.ten(id, verbs.Unsignaled)
 		completes(t, w.b.cq, received...)
-		run(t, w.a.qp, verbs.Send{ID: id, Op: verbs.OpRead}, verbs.StatusSuccess)
+		run(t, w.a.qp, verbs.Request{ID: id, Op: verbs.OpRead}, verbs.StatusSuccess)
 	}
 	t.Part("")
 	empty(t, w.a.cq)
@@ -253,10 +253,10 @@ func postSQOperations(t *conformance.T) {
 	completes(t, w.a.cq, sent...)
 	completes(t, w.b.cq, received...)
 	for op := 10; op < 256; op++ {
-		k, err := w.a.qp.PostSend(verbs.Send{Op: verbs.Op(op), SGL: w.a.mr.SGL(0, 1)})
+		k, err := w.a.qp.PostSend(verbs.Request{Op: verbs.Op(op), SGL: w.a.mr.SGL(0, 1)})
 		require.ErrorIs(t, err, verbs.ErrInvalidOp, "operation %d", op)
 		require.Zero(t, k)
 	}
-	require.Equal(t, verbs.RTS, w.a.qp.State())
+	require.Equal(t, verbs.StateRTS, w.a.qp.State())
 	moves(t, w.a.end(), w.b.end())
 }

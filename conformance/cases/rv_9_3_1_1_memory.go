@@ -18,20 +18,20 @@ var rv9_3_1_1_memory = []conformance.Case{
 }
 
 // posted says that PostSQ refuses a request, which nothing comes of.
-func (s *seat) posted(req verbs.Send, want error) {
+func (s *seat) posted(req verbs.Request, want error) {
 	s.sit()
 	k, err := s.qp.PostSend(req)
 	require.ErrorIs(s.n.t, err, want)
 	require.Zero(s.n.t, k)
 	empty(s.n.t, s.n.cq)
-	require.Equal(s.n.t, verbs.RTS, s.qp.State())
+	require.Equal(s.n.t, verbs.StateRTS, s.qp.State())
 }
 
 func postBindAddressing(n *node) {
 	t, s, mem := n.t, n.seat(verbs.QPConfig{}), n.mr.Bytes()
 	for a, base := range map[verbs.Addressing]uint64{verbs.VABased: n.mr.Base() + 100, verbs.ZeroBased: 0} {
 		mw := n.newMW()
-		b := mw.Bind(n.mr, 100, 50, remoteRights, 1)
+		b := mw.BindRequest(n.mr, 100, 50, remoteRights, 1)
 		b.Addressing = a
 		s.does(binds(b), verbs.StatusSuccess)
 		require.Equal(t, a, queried(t, mw).Addressing)

@@ -31,7 +31,7 @@ func postRQResults(t *conformance.T) {
 					return err
 				}
 			}
-			if s != verbs.Idle && s != verbs.RTS {
+			if s != verbs.StateIdle && s != verbs.StateRTS {
 				refuses(t, "a good one", verbs.ErrInvalidState, post(verbs.Recv{}), l.shown)
 				continue
 			}
@@ -41,7 +41,7 @@ func postRQResults(t *conformance.T) {
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), l.shown)
 			require.NoError(t, second(h.PostRecv(make([]verbs.Recv, attributes(t, l.qp).RecvDepth-2)...)))
 			refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), l.shown)
-			if s == verbs.RTS {
+			if s == verbs.StateRTS {
 				l.say(nil)
 				l.say(nil)
 				completes(t, l.rq, l.got(1, 0), l.got(2, 0))

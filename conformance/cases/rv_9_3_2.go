@@ -142,7 +142,7 @@ func pollStatusesOfEnds(t *conformance.T) {
 		end  func(*line)
 		want verbs.Status
 	}{
-		"Modify QP": {func(l *line) { l.modify(verbs.Error) }, verbs.StatusFlushed},
+		"Modify QP": {func(l *line) { l.modify(verbs.StateError) }, verbs.StatusFlushed},
 		"a failure": {func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() }, verbs.StatusLocalQPCatastrophic},
 		"the peer terminates it": {func(l *line) {
 			l.tell(aTerminate(0x0100, l.asks(2), true))
@@ -157,7 +157,7 @@ func pollStatusesOfEnds(t *conformance.T) {
 		l.hear(aSend(1, n.mr.Bytes()[:4]), l.asks(1), l.asks(2), aSend(2, n.mr.Bytes()[:4]))
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
 		c.end(l)
-		ends(t, l.qp, verbs.Error)
+		ends(t, l.qp, verbs.StateError)
 		oldest, second := verbs.StatusFlushed, verbs.StatusFlushed
 		if c.want == verbs.StatusRemoteTermination {
 			second = c.want // it is the one that the peer's message names

@@ -132,7 +132,7 @@ func provokedByPeer() []provocation {
 		{verbs.EventIRRQPD, none, reading(1, foreignRegion)},
 		{verbs.EventIRRQWrap, none, reading(2, topOfAll)},
 		{verbs.EventBadClose, none, ofStream(func(l *line) {
-			l.modify(verbs.Closing)
+			l.modify(verbs.StateClosing)
 			l.finished()
 			l.tell(aWrite(0, 0, nil))
 		})},
@@ -247,7 +247,7 @@ func markersDisagree(t *conformance.T) {
 	f[at+3] += 4
 	require.NoError(t, r.peer.Raw(f))
 	r.terminated(0x2003, nil, false)
-	r.ended(verbs.Error)
+	r.ended(verbs.StateError)
 	r.events(verbs.EventBadFPDU)
 }
 
@@ -260,7 +260,7 @@ func eventOfRNIC(t *conformance.T) {
 	n.events.are(verbs.Event{ID: verbs.EventRNICCatastrophic})
 	l.terminated(0x0208, nil, false)
 	l.shut()
-	ends(t, l.qp, verbs.Error)
+	ends(t, l.qp, verbs.StateError)
 	l.qp.Fail()
 	s.Fail()
 	l.sq.Fail()

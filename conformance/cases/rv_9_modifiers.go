@@ -105,7 +105,7 @@ func modifiersOfCreation(t *conformance.T) {
 		return v
 	}
 	decides(t, verbs.ModifyQP{}, modified, map[string]modifier[verbs.ModifyQP]{
-		"Modify QP, state": {func(m *verbs.ModifyQP) { m.Next = verbs.Error }, []string{"State"}},
+		"Modify QP, state": {func(m *verbs.ModifyQP) { m.Next = verbs.StateError }, []string{"State"}},
 		"Modify QP, ORD":   {func(m *verbs.ModifyQP) { m.ORD = ptr(1) }, []string{"ORD"}},
 	})
 }
@@ -201,20 +201,20 @@ func modifiersOfPosts(t *conformance.T) {
 	far, two := verbs.Remote{STag: 0x700, TO: 0x10}, []verbs.SGE{n.mr.SGE(0, 4), n.mr.SGE(9, 3)}
 	for _, c := range []struct {
 		name string
-		req  verbs.Send
+		req  verbs.Request
 		want []byte
 	}{
-		{"Send", verbs.Send{Op: verbs.OpSend, SGL: n.mr.SGL(0, 4)}, send(opSend, 0, m[:4])},
-		{"its list", verbs.Send{Op: verbs.OpSend, SGL: two}, send(opSend, 0, append(append([]byte(nil), m[:4]...), m[9:12]...))},
-		{"no list", verbs.Send{Op: verbs.OpSend}, send(opSend, 0, nil)},
-		{"Send with Solicited Event", verbs.Send{Op: verbs.OpSendSE, SGL: n.mr.SGL(0, 4)}, send(opSendSE, 0, m[:4])},
-		{"Send with Invalidate", verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: 0x501, SGL: n.mr.SGL(0, 4)}, send(opSendInv, 0x501, m[:4])},
-		{"its STag", verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: 0x502, SGL: n.mr.SGL(0, 4)}, send(opSendInv, 0x502, m[:4])},
-		{"Send with both", verbs.Send{Op: verbs.OpSendSEInvalidate, Invalidate: 0x501, SGL: n.mr.SGL(0, 4)}, send(opSendSEInv, 0x501, m[:4])},
-		{"RDMA Write", verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 4), Remote: far}, aWrite(0x700, 0x10, m[:4])},
-		{"its data", verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(8, 5), Remote: far}, aWrite(0x700, 0x10, m[8:13])},
-		{"its STag", verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 4), Remote: verbs.Remote{STag: 0x800, TO: 0x10}}, aWrite(0x800, 0x10, m[:4])},
-		{"its TO", verbs.Send{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 4), Remote: verbs.Remote{STag: 0x700, TO: 1 << 40}}, aWrite(0x700, 1<<40, m[:4])},
+		{"Send", verbs.Request{Op: verbs.OpSend, SGL: n.mr.SGL(0, 4)}, send(opSend, 0, m[:4])},
+		{"its list", verbs.Request{Op: verbs.OpSend, SGL: two}, send(opSend, 0, append(append([]byte(nil), m[:4]...), m[9:12]...))},
+		{"no list", verbs.Request{Op: verbs.OpSend}, send(opSend, 0, nil)},
+		{"Send with Solicited Event", verbs.Request{Op: verbs.OpSendSE, SGL: n.mr.SGL(0, 4)}, send(opSendSE, 0, m[:4])},
+		{"Send with Invalidate", verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: 0x501, SGL: n.mr.SGL(0, 4)}, send(opSendInv, 0x501, m[:4])},
+		{"its STag", verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: 0x502, SGL: n.mr.SGL(0, 4)}, send(opSendInv, 0x502, m[:4])},
+		{"Send with both", verbs.Request{Op: verbs.OpSendSEInvalidate, Invalidate: 0x501, SGL: n.mr.SGL(0, 4)}, send(opSendSEInv, 0x501, m[:4])},
+		{"RDMA Write", verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 4), Remote: far}, aWrite(0x700, 0x10, m[:4])},
+		{"its data", verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(8, 5), Remote: far}, aWrite(0x700, 0x10, m[8:13])},
+		{"its STag", verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 4), Remote: verbs.Remote{STag: 0x800, TO: 0x10}}, aWrite(0x800, 0x10, m[:4])},
+		{"its TO", verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 4), Remote: verbs.Remote{STag: 0x700, TO: 1 << 40}}, aWrite(0x700, 1<<40, m[:4])},
 	} {
 		for id, flags := range []verbs.Flags{0, verbs.Unsignaled} { // IDs, and whether there is a completion
 			if c.req.ID = uint64(500 + id); flags != 0 && c.req.Op.IsSend() {
@@ -241,13 +241,13 @@ func readsAsPosted(t *conformance.T, n *node, p *wire.Peer) {
 	local, far := n.mr.SGE(16, 3), verbs.Remote{STag: 0x700, TO: 0x10}
 	for i, c := range []struct {
 		name string
-		req  verbs.Send
+		req  verbs.Request
 		want read
 	}{
-		{"RDMA Read", verbs.Send{Local: local, Remote: far}, read{uint32(n.mr.STag()), n.mr.Base() + 16, 3, 0x700, 0x10}},
-		{"its sink", verbs.Send{Local: other.SGE(1, 3), Remote: far}, read{uint32(other.STag()), other.Base() + 1, 3, 0x700, 0x10}},
-		{"its length", verbs.Send{Local: n.mr.SGE(16, 9), Remote: far}, read{uint32(n.mr.STag()), n.mr.Base() + 16, 9, 0x700, 0x10}},
-		{"its source", verbs.Send{Local: local, Remote: verbs.Remote{STag: 0x800, TO: 0x11}}, read{uint32(n.mr.STag()), n.mr.Base() + 16, 3, 0x800, 0x11}},
+		{"RDMA Read", verbs.Request{Local: local, Remote: far}, read{uint32(n.mr.STag()), n.mr.Base() + 16, 3, 0x700, 0x10}},
+		{"its sink", verbs.Request{Local: other.SGE(1, 3), Remote: far}, read{uint32(other.STag()), other.Base() + 1, 3, 0x700, 0x10}},
+		{"its length", verbs.Request{Local: n.mr.SGE(16, 9), Remote: far}, read{uint32(n.mr.STag()), n.mr.Base() + 16, 9, 0x700, 0x10}},
+		{"its source", verbs.Request{Local: local, Remote: verbs.Remote{STag: 0x800, TO: 0x11}}, read{uint32(n.mr.STag()), n.mr.Base() + 16, 3, 0x800, 0x11}},
 	} {
 		c.req.ID, c.req.Op = uint64(600+i), verbs.OpRead
 		post(t, n.qp, c.req)
@@ -264,34 +264,34 @@ func bindsAsPosted(t *conformance.T, n *node) {
 	one := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 4096), Access: allRights | verbs.BindWindow, VA: 1 << 20})
 	two := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 4096), Access: allRights | verbs.BindWindow, VA: 1 << 20})
 	mw := n.newMW()
-	bound := func(b verbs.Bind) verbs.WindowAttributes {
-		run(t, n.qp, verbs.Send{ID: 1, Op: verbs.OpBind, Bind: &b}, verbs.StatusSuccess)
+	bound := func(b verbs.BindRequest) verbs.WindowAttributes {
+		run(t, n.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &b}, verbs.StatusSuccess)
 		q, err := mw.Query()
 		require.NoError(t, err)
-		run(t, n.qp, verbs.Send{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.Window}, verbs.StatusSuccess)
+		run(t, n.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.Window}, verbs.StatusSuccess)
 		return q
 	}
-	base := verbs.Bind{Window: mw.STag(1), Region: one.STag(), VA: 1<<20 + 8, Length: 100, Access: verbs.RemoteRead}
-	decides(t, base, bound, map[string]modifier[verbs.Bind]{
-		"Bind, key":        {func(b *verbs.Bind) { b.Window = mw.STag(2) }, []string{"STag"}},
-		"Bind, region":     {func(b *verbs.Bind) { b.Region = two.STag() }, []string{"Region"}},
-		"Bind, VA":         {func(b *verbs.Bind) { b.VA = 1<<20 + 9 }, []string{"Base"}},
-		"Bind, length":     {func(b *verbs.Bind) { b.Length = 101 }, []string{"Length"}},
-		"Bind, addressing": {func(b *verbs.Bind) { b.Addressing = verbs.ZeroBased }, []string{"Addressing", "Base"}},
-		"Bind, access":     {func(b *verbs.Bind) { b.Access = verbs.RemoteWrite }, []string{"Access"}},
+	base := verbs.BindRequest{Window: mw.STag(1), Region: one.STag(), VA: 1<<20 + 8, Length: 100, Access: verbs.RemoteRead}
+	decides(t, base, bound, map[string]modifier[verbs.BindRequest]{
+		"Bind, key":        {func(b *verbs.BindRequest) { b.Window = mw.STag(2) }, []string{"STag"}},
+		"Bind, region":     {func(b *verbs.BindRequest) { b.Region = two.STag() }, []string{"Region"}},
+		"Bind, VA":         {func(b *verbs.BindRequest) { b.VA = 1<<20 + 9 }, []string{"Base"}},
+		"Bind, length":     {func(b *verbs.BindRequest) { b.Length = 101 }, []string{"Length"}},
+		"Bind, addressing": {func(b *verbs.BindRequest) { b.Addressing = verbs.ZeroBased }, []string{"Addressing", "Base"}},
+		"Bind, access":     {func(b *verbs.BindRequest) { b.Access = verbs.RemoteWrite }, []string{"Access"}},
 	})
 	mr, p := n.allocate(verbs.AllocateConfig{PBL: 4, RemoteAccess: true}), n.pages(4, 4096)
-	fast := func(f verbs.FastRegister) verbs.RegionAttributes {
-		run(t, n.qp, verbs.Send{ID: 3, Op: verbs.OpFastRegister, FastRegister: &f}, verbs.StatusSuccess)
+	fast := func(f verbs.FastRegisterRequest) verbs.RegionAttributes {
+		run(t, n.qp, verbs.Request{ID: 3, Op: verbs.OpFastRegister, FastRegister: &f}, verbs.StatusSuccess)
 		q := keyOnly(t, mr)
-		run(t, n.qp, verbs.Send{ID: 4, Op: verbs.OpInvalidate, Invalidate: f.STag}, verbs.StatusSuccess)
+		run(t, n.qp, verbs.Request{ID: 4, Op: verbs.OpInvalidate, Invalidate: f.STag}, verbs.StatusSuccess)
 		return q
 	}
-	decides(t, verbs.FastRegister{STag: mr.WithKey(1), Buffers: p.List(0, 100), VA: 1 << 20, Access: verbs.LocalRead}, fast, map[string]modifier[verbs.FastRegister]{
-		"Fast-Register, key":        {func(f *verbs.FastRegister) { f.STag = mr.WithKey(2) }, []string{"STag"}},
-		"Fast-Register, length":     {func(f *verbs.FastRegister) { f.Buffers = p.List(0, 101) }, []string{"Length"}},
-		"Fast-Register, VA":         {func(f *verbs.FastRegister) { f.VA = 1 << 21 }, []string{"Base"}},
-		"Fast-Register, addressing": {func(f *verbs.FastRegister) { f.VA, f.Addressing = 0, verbs.ZeroBased }, []string{"Addressing", "Base"}},
-		"Fast-Register, access":     {func(f *verbs.FastRegister) { f.Access = allRights }, []string{"Access"}},
+	decides(t, verbs.FastRegisterRequest{STag: mr.WithKey(1), Buffers: p.List(0, 100), VA: 1 << 20, Access: verbs.LocalRead}, fast, map[string]modifier[verbs.FastRegisterRequest]{
+		"Fast-Register, key":        {func(f *verbs.FastRegisterRequest) { f.STag = mr.WithKey(2) }, []string{"STag"}},
+		"Fast-Register, length":     {func(f *verbs.FastRegisterRequest) { f.Buffers = p.List(0, 101) }, []string{"Length"}},
+		"Fast-Register, VA":         {func(f *verbs.FastRegisterRequest) { f.VA = 1 << 21 }, []string{"Base"}},
+		"Fast-Register, addressing": {func(f *verbs.FastRegisterRequest) { f.VA, f.Addressing = 0, verbs.ZeroBased }, []string{"Addressing", "Base"}},
+		"Fast-Register, access":     {func(f *verbs.FastRegisterRequest) { f.Access = allRights }, []string{"Access"}},
 	})
 }

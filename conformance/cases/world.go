@@ -73,7 +73,7 @@ func newNode(t *conformance.T, c nodeConfig) *node {
 }
 
 func (n *node) newPD() *verbs.PD {
-	pd, err := n.nic.AllocPD()
+	pd, err := n.nic.AllocatePD()
 	require.NoError(n.t, err, "Allocate PD")
 	return pd
 }
@@ -143,8 +143,8 @@ func (n *node) newMW() *verbs.MW {
 
 // pages gets physical buffers.
 func (n *node) pages(count int, size uint64) *verbs.Pages {
-	p, err := n.nic.AllocPages(count, size)
-	require.NoError(n.t, err, "AllocPages")
+	p, err := n.nic.AllocatePages(count, size)
+	require.NoError(n.t, err, "AllocatePages")
 	return p
 }
 
@@ -186,7 +186,7 @@ func connect(t *conformance.T, a, b *verbs.QP) {
 
 // begin brings an Idle queue pair to RTS. The connection is the queue pair's.
 func begin(t *conformance.T, qp *verbs.QP, s verbs.Stream) {
-	err := qp.Modify(verbs.ModifyQP{Next: verbs.RTS, Stream: &s})
+	err := qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &s})
 	if err != nil {
 		_ = s.Conn.Close()
 	}

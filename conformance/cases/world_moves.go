@@ -42,7 +42,7 @@ func sends(t *conformance.T, from, to end) {
 	} else {
 		postRecv(t, to.qp, r)
 	}
-	run(t, from.qp, verbs.Send{ID: 0x5E01, Op: verbs.OpSend, SGL: from.mr.SGL(0, n)}, verbs.StatusSuccess)
+	run(t, from.qp, verbs.Request{ID: 0x5E01, Op: verbs.OpSend, SGL: from.mr.SGL(0, n)}, verbs.StatusSuccess)
 	completes(t, g.RecvCQ, verbs.Completion{ID: r.ID, QP: g.ID, Op: verbs.OpRecv, Bytes: n})
 	require.Equal(t, want, to.mr.Bytes()[:n], "what was sent")
 	require.Equal(t, make([]byte, 512-n), to.mr.Bytes()[n:512], "what is behind it")
@@ -62,10 +62,10 @@ func moves(t *conformance.T, a, b end) {
 func writes(t *conformance.T, from end, to verbs.Remote, dst []byte) {
 	want := fill(from.mr.Bytes()[:len(dst)], len(dst))
 	clear(dst)
-	run(t, from.qp, verbs.Send{ID: 0x5E02, Op: verbs.OpWrite, SGL: from.mr.SGL(0, len(dst)), Remote: to}, verbs.StatusSuccess)
+	run(t, from.qp, verbs.Request{ID: 0x5E02, Op: verbs.OpWrite, SGL: from.mr.SGL(0, len(dst)), Remote: to}, verbs.StatusSuccess)
 	// An RDMA Write completes when the LLP has it. The answer to a Read comes
 	// behind its placement (RFC 5040 5.5).
-	run(t, from.qp, verbs.Send{ID: 0x5E03, Op: verbs.OpRead}, verbs.StatusSuccess)
+	run(t, from.qp, verbs.Request{ID: 0x5E03, Op: verbs.OpRead}, verbs.StatusSuccess)
 	require.Equal(t, want, dst, "what was written")
 }
 
@@ -73,7 +73,7 @@ func writes(t *conformance.T, from end, to verbs.Remote, dst []byte) {
 func reads(t *conformance.T, to end, from verbs.Remote, src []byte) {
 	fill(src, len(src)+1)
 	clear(to.mr.Bytes()[:len(src)])
-	run(t, to.qp, verbs.Send{ID: 0x5E04, Op: verbs.OpRead, Local: to.mr.SGE(0, len(src)), Remote: from}, verbs.StatusSuccess)
+	run(t, to.qp, verbs.Request{ID: 0x5E04, Op: verbs.OpRead, Local: to.mr.SGE(0, len(src)), Remote: from}, verbs.StatusSuccess)
 	require.Equal(t, src, to.mr.Bytes()[:len(src)], "what was read")
 }
 
@@ -158,9 +158,9 @@ const manyReads = 20
 // postReads posts RDMA Reads of one octet each, numbered from 0 on, of an address
 // that only a raw peer answers. The queue pair has to have room for them.
 func (n *node) postReads(qp *verbs.QP) {
-	var reqs []verbs.Send
+	var reqs []verbs.Request
 	for id := range uint64(manyReads) {
-		reqs = append(reqs, verbs.Send{ID: id, Op: verbs.OpRead, Local: n.mr.SGE(int(id), 1), Remote: verbs.Remote{STag: 0x700, TO: id}})
+		reqs = append(reqs, verbs.Request{ID: id, Op: verbs.OpRead, Local: n.mr.SGE(int(id), 1), Remote: verbs.Remote{STag: 0x700, TO: id}})
 	}
 	post(n.t, qp, reqs...)
 }

@@ -50,7 +50,7 @@ func (e *estate) verbs() []verb {
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
 	return []verb{
 		{"Query RNIC", func() error { return second(e.nic.Query()) }},
-		{"Allocate PD", func() error { return second(e.nic.AllocPD()) }},
+		{"Allocate PD", func() error { return second(e.nic.AllocatePD()) }},
 		{"Create CQ", func() error { return second(e.nic.CreateCQ(verbs.CQConfig{})) }},
 		{"Query CQ", func() error { return second(e.cq.Query()) }},
 		{"Modify CQ", func() error { return e.cq.Resize(99) }},
@@ -67,20 +67,20 @@ func (e *estate) verbs() []verb {
 		{"Register Shared", func() error { return second(e.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})) }},
 		{"Allocate Memory Window", func() error { return second(e.pd.AllocateWindow()) }},
 		{"Query Memory Window", func() error { return second(e.mw.Query()) }},
-		{"PostSQ", func() error { return second(e.qp.PostSend(verbs.Send{})) }},
+		{"PostSQ", func() error { return second(e.qp.PostSend(verbs.Request{})) }},
 		{"PostRQ", func() error { return second(e.qp.PostRecv(verbs.Recv{})) }},
 		{"PostRQ to an S-RQ", func() error { return second(e.srq.PostRecv(verbs.Recv{})) }},
 		{"Request Completion Notification", func() error { return e.cq.Notify(verbs.NotifyNext) }},
 		{"Set Completion Event Handler", func() error { return e.nic.ReplaceCompletionHandler(e.handler, func(*verbs.CQ) {}) }},
 		{"Set Asynchronous Event Handler", func() error { return e.nic.SetEventHandler(nil) }},
-		{"AllocPages", func() error { return second(e.nic.AllocPages(1, 4096)) }},
-		{"Free pages", e.pages.Free},
+		{"AllocatePages", func() error { return second(e.nic.AllocatePages(1, 4096)) }},
+		{"Free pages", e.pages.Deallocate},
 		{"Deallocate the window's STag", e.mw.Deallocate},
 		{"Deallocate the region's STag", e.mr.Deregister},
 		{"Destroy QP", e.qp.Destroy},
 		{"Destroy S-RQ", e.srq.Destroy},
 		{"Destroy CQ", e.cq.Destroy},
-		{"Deallocate PD", e.pd.Dealloc},
+		{"Deallocate PD", e.pd.Deallocate},
 	}
 }
 
@@ -107,14 +107,14 @@ func exhaust(t *conformance.T, nic *verbs.RNIC, l verbs.Limits) {
 		limit int
 		make  func() error
 	}{
-		{"PDs", l.PDs, func() error { return keep(&pd)(nic.AllocPD()) }},
+		{"PDs", l.PDs, func() error { return keep(&pd)(nic.AllocatePD()) }},
 		{"CQs", l.CQs, func() error { return keep(&cq)(nic.CreateCQ(verbs.CQConfig{})) }},
 		{"event handlers", l.EventHandlers, func() error { return second(nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
 		{"S-RQs", l.SRQs, func() error { return second(nic.CreateSRQ(verbs.SRQConfig{PD: pd})) }},
 		{"QPs", l.QPs, func() error { return second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})) }},
 		{"regions", l.Regions, func() error { return second(pd.Register(memory, verbs.LocalRead)) }},
 		{"windows", l.Windows, func() error { return second(pd.AllocateWindow()) }},
-		{"pages of memory", int(l.Physical / 4096), func() error { return second(nic.AllocPages(1, 4096)) }},
+		{"pages of memory", int(l.Physical / 4096), func() error { return second(nic.AllocatePages(1, 4096)) }},
 	} {
 		for i := range k.limit {
 			require.NoError(t, k.make(), "%d of %d %s", i+1, k.limit, k.name)

@@ -12,8 +12,8 @@ import (
 
 // post posts work requests, all of which have to be taken.
 func post(t *conformance.T, qp interface {
-	PostSend(reqs ...verbs.Send) (int, error)
-}, reqs ...verbs.Send) {
+	PostSend(reqs ...verbs.Request) (int, error)
+}, reqs ...verbs.Request) {
 	n, err := qp.PostSend(reqs...)
 	require.NoError(t, err, "PostSQ")
 	require.Len(t, reqs, n, "posted")
@@ -59,7 +59,7 @@ func empty(t *conformance.T, cq *verbs.CQ) {
 
 // run posts one request and waits for its completion, which has to be the next one
 // on the queue pair's send CQ, with the request's ID and operation.
-func run(t *conformance.T, qp *verbs.QP, req verbs.Send, want verbs.Status) {
+func run(t *conformance.T, qp *verbs.QP, req verbs.Request, want verbs.Status) {
 	post(t, qp, req)
 	completes(t, attributes(t, qp).SendCQ, verbs.Completion{ID: req.ID, QP: qp.ID(), Op: req.Op, Status: want})
 }

@@ -166,7 +166,7 @@ type WindowState struct{ verbs.WindowAttributes }
 // PostSendArgs are requests for a Send Queue.
 type PostSendArgs struct {
 	QP    int
-	Sends []verbs.Send
+	Sends []verbs.Request
 }
 
 // PostRecvArgs are requests for the Receive Queue of QP, or for SRQ if that is not

@@ -125,7 +125,7 @@ func (p *ping) answer(ctx context.Context) error {
 		return err
 	}
 	n := int(min(source.Length, pingRoom))
-	if err := p.do(ctx, verbs.Send{Op: verbs.OpRead, Local: p.mr.SGE(0, n), Remote: source.Remote}); err != nil {
+	if err := p.do(ctx, verbs.Request{Op: verbs.OpRead, Local: p.mr.SGE(0, n), Remote: source.Remote}); err != nil {
 		return err
 	}
 	if err := p.send(ctx, rping.Buffer{}); err != nil {
@@ -136,7 +136,7 @@ func (p *ping) answer(ctx context.Context) error {
 		return err
 	}
 	n = int(min(sink.Length, uint32(n)))
-	if err := p.do(ctx, verbs.Send{Op: verbs.OpWrite, SGL: p.mr.SGL(0, n), Remote: sink.Remote}); err != nil {
+	if err := p.do(ctx, verbs.Request{Op: verbs.OpWrite, SGL: p.mr.SGL(0, n), Remote: sink.Remote}); err != nil {
 		return err
 	}
 	return p.send(ctx, rping.Buffer{})
@@ -175,11 +175,11 @@ func (p *ping) receive(ctx context.Context) (rping.Buffer, error) {
 
 func (p *ping) send(ctx context.Context, b rping.Buffer) error {
 	b.Put(p.mr.Bytes()[pingOut:])
-	return p.do(ctx, verbs.Send{SGL: p.mr.SGL(pingOut, rping.MessageSize)})
+	return p.do(ctx, verbs.Request{SGL: p.mr.SGL(pingOut, rping.MessageSize)})
 }
 
 // do executes a request.
-func (p *ping) do(ctx context.Context, w verbs.Send) error {
+func (p *ping) do(ctx context.Context, w verbs.Request) error {
 	if _, err := p.qp.PostSend(w); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (p *ping) await(ctx context.Context, op verbs.Op) error {
 		if _, err := p.cq.Wait(ctx, c[:]); err != nil {
 			return err
 		}
-		if err := c[0].Status.Err(); err != nil {
+		if err := c[0].Err(); err != nil {
 			return err
 		}
 		p.done[c[0].Op]++

@@ -116,7 +116,7 @@ func (s *Service) pd(n int) (*verbs.PD, error) {
 	if p := s.pds[n]; p != nil {
 		return p, nil
 	}
-	p, err := s.rnic.AllocPD()
+	p, err := s.rnic.AllocatePD()
 	if err == nil {
 		s.pds[n] = p
 	}

@@ -102,7 +102,7 @@ func TestConversation(t *testing.T) {
 			require.NoError(t, u.PostRecv(upper.PostRecvArgs{SRQ: 1, Recvs: []verbs.Recv{{ID: 5, SGL: []verbs.SGE{sge}}}}, &p))
 			assert.Equal(t, 1, p.N)
 			require.NoError(t, v.Fill(upper.FillArgs{Region: source.Region, Off: 8, Octets: []byte("octets")}, &none))
-			require.NoError(t, v.PostSend(upper.PostSendArgs{QP: b.QP, Sends: []verbs.Send{
+			require.NoError(t, v.PostSend(upper.PostSendArgs{QP: b.QP, Sends: []verbs.Request{
 				{ID: 6, Op: verbs.OpSendSE, SGL: []verbs.SGE{{STag: source.STag, TO: 8, Length: 6}}},
 				{ID: 7, Op: verbs.OpRead, Local: verbs.SGE{STag: source.STag, Length: 4}, Remote: verbs.Remote{STag: sink.STag, TO: sink.Base}},
 			}}, &p))
@@ -123,10 +123,10 @@ func TestConversation(t *testing.T) {
 			copy(want, "octe")
 			assert.Equal(t, want, o.Octets)
 
-			require.NoError(t, v.Modify(upper.ModifyArgs{QP: b.QP, Next: verbs.Closing}, &none))
+			require.NoError(t, v.Modify(upper.ModifyArgs{QP: b.QP, Next: verbs.StateClosing}, &none))
 			var q upper.QPState
 			require.NoError(t, u.Ended(upper.Wait{Of: a.QP, Timeout: patience}, &q))
-			assert.Equal(t, verbs.Idle, q.State)
+			assert.Equal(t, verbs.StateIdle, q.State)
 			var e upper.Events
 			require.NoError(t, u.Events(upper.EventsArgs{N: 1, Timeout: patience}, &e))
 			assert.Equal(t, []verbs.Event{{ID: verbs.EventLLPCloseComplete, QP: a.ID}}, e.Events)
@@ -179,11 +179,11 @@ func TestRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := of(t)
 			o := open(t, u, upper.OpenArgs{SendDepth: 2})
-			require.ErrorIs(t, u.Modify(upper.ModifyArgs{QP: o.QP, Next: verbs.Closing}, &none), verbs.ErrInvalidState)
+			require.ErrorIs(t, u.Modify(upper.ModifyArgs{QP: o.QP, Next: verbs.StateClosing}, &none), verbs.ErrInvalidState)
 			require.ErrorIs(t, u.Open(upper.OpenArgs{IRD: -1}, &o), verbs.ErrInvalidModifier)
 			require.ErrorIs(t, u.Notify(upper.NotifyArgs{CQ: o.SendCQ, Type: 77}, &none), verbs.ErrInvalidNotifyType)
 			var p upper.Posted
-			err := u.PostSend(upper.PostSendArgs{QP: o.QP, Sends: make([]verbs.Send, 9999)}, &p)
+			err := u.PostSend(upper.PostSendArgs{QP: o.QP, Sends: make([]verbs.Request, 9999)}, &p)
 			require.ErrorIs(t, err, verbs.ErrQueueFull)
 			require.NotErrorIs(t, err, verbs.ErrInvalidState)
 			require.ErrorContains(t, u.Destroy(4, &none), "there is no queue pair 4")

@@ -62,7 +62,7 @@ func sendOne(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := qp.PostSend(verbs.Send{SGL: mr.All()}); err != nil {
+	if _, err := qp.PostSend(verbs.Request{SGL: mr.All()}); err != nil {
 		return err
 	}
 	if _, err := qp.SendCQ().WaitOne(ctx); err != nil {

@@ -82,7 +82,7 @@ func readAndWrite(ctx context.Context, addr string) error {
 		return err
 	}
 
-	read := verbs.Send{Op: verbs.OpRead, Local: sink.SGE(0, 9), Remote: board}
+	read := verbs.Request{Op: verbs.OpRead, Local: sink.SGE(0, 9), Remote: board}
 	if _, err := qp.PostSend(read); err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func readAndWrite(ctx context.Context, addr string) error {
 	// A Write completes when TCP has it. The Send behind it arrives behind it: when the
 	// server has that, it has the Write too.
 	at := verbs.Remote{STag: board.STag, TO: board.TO + 10}
-	write := verbs.Send{Op: verbs.OpWrite, SGL: source.All(), Remote: at}
-	if _, err := qp.PostSend(write, verbs.Send{Op: verbs.OpSend}); err != nil {
+	write := verbs.Request{Op: verbs.OpWrite, SGL: source.All(), Remote: at}
+	if _, err := qp.PostSend(write, verbs.Request{Op: verbs.OpSend}); err != nil {
 		return err
 	}
 	for range 2 {

@@ -67,7 +67,7 @@ func sendTooMuch(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := qp.PostSend(verbs.Send{SGL: mr.All()}); err != nil {
+	if _, err := qp.PostSend(verbs.Request{SGL: mr.All()}); err != nil {
 		return err
 	}
 	// The Send itself succeeds: TCP took it. What became of it shows later.

@@ -31,7 +31,7 @@ func serveMany(ctx context.Context, l *cm.Listener) error {
 		return err
 	}
 	defer nic.Close()
-	pd, err := nic.AllocPD()
+	pd, err := nic.AllocatePD()
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func serveMany(ctx context.Context, l *cm.Listener) error {
 			case c.Op == verbs.OpRecv:
 				at := mr.Bytes()[c.ID*slotSize:]
 				size := copy(at, fmt.Sprintf("hello %s, you said %q", from.name, at[:c.Bytes]))
-				_, err = from.qp.PostSend(verbs.Send{ID: c.ID, SGL: mr.SGL(int(c.ID)*slotSize, size)})
+				_, err = from.qp.PostSend(verbs.Request{ID: c.ID, SGL: mr.SGL(int(c.ID)*slotSize, size)})
 			default:
 				answered++
 				_, err = srq.PostRecv(slot(mr, int(c.ID)))
@@ -133,7 +133,7 @@ func ask(ctx context.Context, addr, name string) error {
 		return err
 	}
 	n := copy(mr.Bytes(), "good day")
-	if _, err := qp.PostSend(verbs.Send{Flags: verbs.Unsignaled, SGL: mr.SGL(0, n)}); err != nil {
+	if _, err := qp.PostSend(verbs.Request{Flags: verbs.Unsignaled, SGL: mr.SGL(0, n)}); err != nil {
 		return err
 	}
 	c, err := qp.RecvCQ().WaitOne(ctx)

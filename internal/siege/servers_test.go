@@ -43,7 +43,7 @@ func newEnd(t *testing.T) *end {
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, nic.Close()) })
 	e := &end{nic: nic}
-	e.pd, err = nic.AllocPD()
+	e.pd, err = nic.AllocatePD()
 	require.NoError(t, err)
 	e.cq, err = nic.CreateCQ(verbs.CQConfig{})
 	require.NoError(t, err)

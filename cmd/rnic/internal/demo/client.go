@@ -141,16 +141,16 @@ func (c *demoClient) push(ctx context.Context, transfer int) (n int, verified ui
 
 func (c *demoClient) pushOne(op verbs.Op, m message) error {
 	if op == verbs.OpSend {
-		return c.PostSend(verbs.Send{SGL: c.slotSGL(m)})
+		return c.PostSend(verbs.Request{SGL: c.slotSGL(m)})
 	}
 	// The Send is delivered after the Write before it has been placed
 	// (RFC 5040 5.5), and its completion stands for both.
 	return c.PostSend(
-		verbs.Send{
+		verbs.Request{
 			Op: verbs.OpWrite, Flags: verbs.Unsignaled,
 			SGL: c.slotSGL(m), Remote: c.remote.At(m.slot() * demoSlotSize),
 		},
-		verbs.Send{},
+		verbs.Request{},
 	)
 }
 
@@ -161,7 +161,7 @@ func (c *demoClient) pull(ctx context.Context, transfer int) (n int, verified ui
 	for checked.more() {
 		if posted.index < c.credits {
 			m := posted.next()
-			if err := c.PostSend(verbs.Send{
+			if err := c.PostSend(verbs.Request{
 				Op:     verbs.OpRead,
 				Local:  c.slotsMR.SGE(m.slot()*demoSlotSize, m.length),
 				Remote: c.remote.At(m.slot() * demoSlotSize),

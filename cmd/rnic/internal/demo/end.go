@@ -126,7 +126,7 @@ func (d *demoEnd) slotSGL(m message) []verbs.SGE {
 }
 
 // sendCredit sends an empty Send.
-func (d *demoEnd) sendCredit() error { return d.PostSend(verbs.Send{Flags: verbs.Unsignaled}) }
+func (d *demoEnd) sendCredit() error { return d.PostSend(verbs.Request{Flags: verbs.Unsignaled}) }
 
 // step waits for one completion and counts it.
 func (d *demoEnd) step(ctx context.Context) error {

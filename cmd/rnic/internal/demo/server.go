@@ -148,7 +148,7 @@ func (s *demoServer) tell(note []byte) error {
 		return err
 	}
 	copy(buf, note)
-	return s.PostSend(verbs.Send{Flags: verbs.Unsignaled, SGL: mr.SGL(0, len(note))})
+	return s.PostSend(verbs.Request{Flags: verbs.Unsignaled, SGL: mr.SGL(0, len(note))})
 }
 
 // fail tells the client what was wrong, and waits for it to leave.

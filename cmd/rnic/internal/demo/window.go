@@ -31,9 +31,9 @@ const demoRefusal = rdmap.TermCode(ddp.CodeInvalidSTag)
 // tells the client where they are. The Send begins when the Bind is done (verbs
 // draft 8.2.2.1): the client cannot be early.
 func (s *demoServer) openWindow() error {
-	bind := s.window.Bind(s.slotsMR, 0, len(s.slots), demoRights, demoKey)
+	bind := s.window.BindRequest(s.slotsMR, 0, len(s.slots), demoRights, demoKey)
 	s.bound = verbs.BindBuffer(bind)
-	if err := s.PostSend(verbs.Send{Op: verbs.OpBind, Flags: verbs.Unsignaled, Bind: bind}); err != nil {
+	if err := s.PostSend(verbs.Request{Op: verbs.OpBind, Flags: verbs.Unsignaled, Bind: bind}); err != nil {
 		return err
 	}
 	address := endpoint.FromRemote(s.bound.Remote(0))
@@ -54,7 +54,7 @@ func (c *demoClient) awaitWindow(ctx context.Context, row *demoResult) error {
 // invalidate invalidates the window by a Send, and waits until the server has
 // seen that.
 func (c *demoClient) invalidate(ctx context.Context, row *demoResult) error {
-	if err := c.PostSend(verbs.Send{Op: verbs.OpSendInvalidate, Invalidate: verbs.STag(c.remote.STag)}); err != nil {
+	if err := c.PostSend(verbs.Request{Op: verbs.OpSendInvalidate, Invalidate: verbs.STag(c.remote.STag)}); err != nil {
 		return err
 	}
 	for min(c.done, c.credits) < 1 {

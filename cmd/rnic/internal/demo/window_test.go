@@ -159,8 +159,8 @@ func (s *demoServer) bindAgain(n int) demoServerStep {
 		if _, err := s.nextRecv(ctx); err != nil {
 			return err
 		}
-		again := s.window.Bind(s.slotsMR, 0, n, demoRights, demoKey)
-		if err := s.PostSend(verbs.Send{Op: verbs.OpBind, Bind: again}); err != nil {
+		again := s.window.BindRequest(s.slotsMR, 0, n, demoRights, demoKey)
+		if err := s.PostSend(verbs.Request{Op: verbs.OpBind, Bind: again}); err != nil {
 			return err
 		}
 		return s.sendCredit()

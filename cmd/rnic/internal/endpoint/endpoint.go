@@ -61,7 +61,7 @@ func New(nic *verbs.RNIC, l Limits) (*Endpoint, error) {
 }
 
 func (e *Endpoint) create(l Limits) (err error) {
-	if e.PD, err = e.NIC.AllocPD(); err != nil {
+	if e.PD, err = e.NIC.AllocatePD(); err != nil {
 		return fmt.Errorf("allocating a protection domain: %w", err)
 	}
 	if e.cq, err = e.NIC.CreateCQ(verbs.CQConfig{Entries: l.SendDepth + l.RecvDepth}); err != nil {
@@ -102,7 +102,7 @@ func (e *Endpoint) Deregister(mr *verbs.MR) error {
 
 // PostSend posts, and calls a queue pair that takes nothing any more what it is:
 // the end of the connection.
-func (e *Endpoint) PostSend(reqs ...verbs.Send) error {
+func (e *Endpoint) PostSend(reqs ...verbs.Request) error {
 	_, err := e.QP.PostSend(reqs...)
 	return e.posted(err)
 }
@@ -187,7 +187,7 @@ func (e *Endpoint) free() error {
 		errs = append(errs, e.cq.Destroy())
 	}
 	if e.PD != nil {
-		errs = append(errs, e.PD.Dealloc())
+		errs = append(errs, e.PD.Deallocate())
 	}
 	return errors.Join(errs...)
 }

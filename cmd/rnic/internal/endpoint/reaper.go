@@ -69,7 +69,7 @@ func (r *Reaper) Next(ctx context.Context) (*verbs.Completion, error) {
 		// whatever way (verbs draft 6.2.4, 6.2.5).
 		return nil, r.Flushed()
 	default:
-		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Status.Err())
+		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Err())
 	}
 }
 

@@ -108,8 +108,8 @@ func (c *perfClient) postControl(id uint64) error {
 
 // request is a message of a stream. The first one arrives in a place of its own,
 // the last one has other contents.
-func (c *perfClient) request(first, last bool) verbs.Send {
-	req := verbs.Send{Op: c.op()}
+func (c *perfClient) request(first, last bool) verbs.Request {
+	req := verbs.Request{Op: c.op()}
 	source, sink := c.sourceFirst(), c.sinkRest()
 	if last {
 		source = c.sourceLast()
@@ -197,16 +197,16 @@ type streamSender struct {
 	credited  int // for so many the receiver has had a Receive, and posted another
 	answer    []byte
 	signalAll bool
-	one       [1]verbs.Send // a request on its way to PostSend
+	one       [1]verbs.Request // a request on its way to PostSend
 }
 
 // marker sends an empty Send.
 func (s *streamSender) marker() error {
-	return s.PostSend(verbs.Send{Flags: verbs.Unsignaled})
+	return s.PostSend(verbs.Request{Flags: verbs.Unsignaled})
 }
 
 // post posts one message, when there is room for it on both sides.
-func (s *streamSender) post(ctx context.Context, req *verbs.Send) error {
+func (s *streamSender) post(ctx context.Context, req *verbs.Request) error {
 	for s.posted-s.completed >= s.Depth || req.Op == verbs.OpSend && s.posted-s.credited >= s.Depth {
 		if err := s.step(ctx); err != nil {
 			return err

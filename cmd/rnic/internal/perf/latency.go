@@ -55,8 +55,8 @@ func (c *perfClient) latency(ctx context.Context) (perfResult, error) {
 // roundTrip sends a message and waits until it has come back.
 type roundTrip struct {
 	*perfClient
-	data  [1]verbs.Send
-	empty [1]verbs.Send // for Write: the Send after it
+	data  [1]verbs.Request
+	empty [1]verbs.Request // for Write: the Send after it
 	recv  [1]verbs.Recv
 	count int
 }
@@ -64,7 +64,7 @@ type roundTrip struct {
 // prepare makes the requests for a message from off.
 func (t *roundTrip) prepare(off int) {
 	t.recv[0].SGL = t.mr.SGL(t.sinkRest(), t.Size)
-	t.data[0] = verbs.Send{Op: t.op()}
+	t.data[0] = verbs.Request{Op: t.op()}
 	switch t.op() {
 	case verbs.OpRead:
 		t.data[0].Local = t.mr.SGE(t.sinkRest(), t.Size)
@@ -98,7 +98,7 @@ func (t *roundTrip) do(ctx context.Context) error {
 
 // postMessage posts a message of a latency run: a Send, or a Write and the
 // empty Send that tells the other side of it. Every 64th Send is signaled.
-func postMessage(e *endpoint.Endpoint, data, empty *[1]verbs.Send, count int) error {
+func postMessage(e *endpoint.Endpoint, data, empty *[1]verbs.Request, count int) error {
 	signal := data
 	if data[0].Op == verbs.OpWrite {
 		signal = empty

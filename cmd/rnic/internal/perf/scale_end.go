@@ -64,7 +64,7 @@ func (e *scaleEnd) prepare() (err error) {
 	n := len(e.pool)
 	clear(e.pool)
 	clear(e.buf)
-	if e.pd, err = e.nic.AllocPD(); err != nil {
+	if e.pd, err = e.nic.AllocatePD(); err != nil {
 		return fmt.Errorf("allocating a protection domain: %w", err)
 	}
 	if e.mr, err = e.pd.Register(e.buf, verbs.LocalRead|verbs.LocalWrite); err != nil {
@@ -121,7 +121,7 @@ func (e *scaleEnd) send(i int, back bool) error {
 	if back {
 		off = e.sink(i)
 	}
-	send := [1]verbs.Send{{ID: uint64(i)}}
+	send := [1]verbs.Request{{ID: uint64(i)}}
 	sge := [1]verbs.SGE{e.mr.SGE(off, scaleSize)}
 	send[0].SGL = sge[:]
 	q := &e.pool[i]

@@ -139,8 +139,8 @@ func (s *perfServer) untilDisconnected(ctx context.Context) error {
 
 // echo returns each message from where it arrived.
 func (s *perfServer) echo(ctx context.Context) error {
-	var data, empty [1]verbs.Send
-	data[0] = verbs.Send{Op: s.op(), SGL: s.mr.SGL(s.sinkRest(), s.Size)}
+	var data, empty [1]verbs.Request
+	data[0] = verbs.Request{Op: s.op(), SGL: s.mr.SGL(s.sinkRest(), s.Size)}
 	recv := [1]verbs.Recv{{SGL: s.mr.SGL(s.sinkRest(), s.Size)}}
 	if s.op() == verbs.OpWrite {
 		data[0].Flags = verbs.Unsignaled
@@ -176,12 +176,12 @@ func (s *perfServer) sink(ctx context.Context) error {
 		return err
 	}
 	n := copy(s.buf[s.control(0):][:controlSize], text)
-	return s.PostSend(verbs.Send{SGL: s.mr.SGL(s.control(0), n)})
+	return s.PostSend(verbs.Request{SGL: s.mr.SGL(s.control(0), n)})
 }
 
 func (s *perfServer) count(ctx context.Context) (answer perfAnswer, err error) {
 	recv := [1]verbs.Recv{{SGL: s.mr.SGL(s.sinkRest(), s.Size)}}
-	credit := [1]verbs.Send{{Flags: verbs.Unsignaled}}
+	credit := [1]verbs.Request{{Flags: verbs.Unsignaled}}
 	var begin time.Time
 	for uncredited := 0; ; {
 		wc, err := s.Next(ctx)

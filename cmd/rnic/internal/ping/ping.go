@@ -169,7 +169,7 @@ func (e *pingEnd) postMessage() error {
 // one, and the answer says that it was sent and that e.out is free again.
 func (e *pingEnd) sendBuffer(b rping.Buffer) error {
 	b.Put(e.out)
-	return e.PostSend(verbs.Send{
+	return e.PostSend(verbs.Request{
 		Flags: verbs.Unsignaled,
 		SGL:   e.outMR.SGL(0, rping.MessageSize),
 	})

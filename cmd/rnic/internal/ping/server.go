@@ -158,7 +158,7 @@ func (e *pingEnd) fetch(ctx context.Context, source rping.Buffer, data *pingData
 	if err := data.grow(e, n); err != nil {
 		return 0, err
 	}
-	if err := e.PostSend(verbs.Send{Op: verbs.OpRead, Local: data.mr.SGE(0, n), Remote: source.Remote}); err != nil {
+	if err := e.PostSend(verbs.Request{Op: verbs.OpRead, Local: data.mr.SGE(0, n), Remote: source.Remote}); err != nil {
 		return 0, err
 	}
 	if _, err := e.await(ctx, verbs.OpRead); err != nil {
@@ -178,7 +178,7 @@ func (e *pingEnd) giveBack(ctx context.Context, mr *verbs.MR, n int) error {
 	if uint64(sink.Length) < uint64(n) {
 		return fmt.Errorf("the client sent %d octets but has room for %d: the peer does not speak the rping protocol", n, sink.Length)
 	}
-	if err := e.PostSend(verbs.Send{Op: verbs.OpWrite, SGL: mr.SGL(0, n), Remote: sink.Remote}); err != nil {
+	if err := e.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: mr.SGL(0, n), Remote: sink.Remote}); err != nil {
 		return err
 	}
 	if _, err := e.await(ctx, verbs.OpWrite); err != nil {
