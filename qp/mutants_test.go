@@ -72,9 +72,9 @@ func subtest(names ...string) string {
 // stateMutants change what each cell has: the state that follows to each other
 // one, the Immediate Error to another one; and take each action away.
 func stateMutants() (all []mutant) {
-	for _, s := range States() {
-		for _, trig := range Triggers() {
-			if !Happens(s, trig) {
+	for _, s := range allStates() {
+		for _, trig := range allTriggers() {
+			if !happens(s, trig) {
 				continue
 			}
 			c := &table[s][trig]
@@ -88,13 +88,13 @@ func stateMutants() (all []mutant) {
 				add("another error", func() { c.Err = wr.ErrInvalidModifier })
 				continue
 			}
-			for _, next := range States() {
+			for _, next := range allStates() {
 				if next != c.Next {
 					add("next "+next.String(), func() { c.Next = next })
 				}
 			}
 			for i := range numActions {
-				if a := Action(1) << i; c.Actions&a != 0 {
+				if a := action(1) << i; c.Actions&a != 0 {
 					add("no "+a.String(), func() { c.Actions &^= a })
 				}
 			}
@@ -105,7 +105,7 @@ func stateMutants() (all []mutant) {
 
 // faultMutants change each column that means something in its row.
 func faultMutants() (all []mutant) {
-	for _, f := range Faults() {
+	for _, f := range allFaults() {
 		c := &faults[f]
 		add := func(what string, apply func()) {
 			all = append(all, mutant{
@@ -116,7 +116,7 @@ func faultMutants() (all []mutant) {
 			add("another status", func() { c.Status = other(c.Status, wr.StatusInvalidSTag, wr.StatusWrap) })
 			add("status Flushed", func() { c.Status = wr.StatusFlushed })
 		}
-		raises := Step(c.In, c.Trigger).Actions&ActEvent != 0
+		raises := step(c.In, c.Trigger).Actions&actEvent != 0
 		switch {
 		case c.Event != 0:
 			add("another event", func() { c.Event = other(c.Event, wr.EventBadCRC, wr.EventBadFPDU) })
@@ -143,13 +143,13 @@ func other[T comparable](v, a, b T) T {
 
 // otherTriggers are those that lead to each other state from where the fault is
 // met, one for each: whether a Terminate goes out is among what they change.
-func otherTriggers(c *Consequence) (all []Trigger) {
-	seen := map[State]bool{c.In: true, Step(c.In, c.Trigger).Next: true}
-	for _, trig := range Triggers() {
-		if !Happens(c.In, trig) {
+func otherTriggers(c *consequence) (all []trigger) {
+	seen := map[wr.State]bool{c.In: true, step(c.In, c.Trigger).Next: true}
+	for _, trig := range allTriggers() {
+		if !happens(c.In, trig) {
 			continue
 		}
-		if t := Step(c.In, trig); t.Err == 0 && !seen[t.Next] {
+		if t := step(c.In, trig); t.Err == 0 && !seen[t.Next] {
 			seen[t.Next] = true
 			all = append(all, trig)
 		}

@@ -1,22 +1,22 @@
 // Package qp (engine of softrnic, not covered by the compatibility promise) is the
 // Queue Pair: the state machine, the Send and Receive Queues, the accounting of
 // RDMA Reads, and the two journeys of the data path, from a work request to the
-// wire (transmit.go) and from a segment to a completion (receive.go, place.go). It is the only package that puts the wire layers mpa,
-// ddp and rdmap together.
+// wire (transmit.go) and from a segment to a completion (receive.go, place.go). It
+// is the only package that puts the wire layers mpa, ddp and rdmap together.
 //
-//	state.go                      the states as a table
-//	fault*.go                     what each error entails, as a table
-//	sq.go rq.go slots.go          the work queues
-//	reads.go                      the IRRQ and outbound Reads
-//	session.go llp*.go            one LLP stream's time, and the stream
-//	transmit.go cork.go choose.go from a work request to the wire
-//	frame.go run.go holder.go batch.go memory.go
-//	receive.go drive.go sleep.go  from a segment to a completion, and who walks it
-//	transit.go place.go insend.go landing.go completed.go graceful.go rqlimit.go filling.go
-//	tuning*.go                    the thresholds of both ways
-//	modify.go start.go resize.go  Modify QP
-//	finish.go ending.go           the ends
-//	flush.go destroy.go fail.go
+//	state.go                        the states as a table
+//	fault.go faulttable.go          what each error entails, as a table
+//	sq.go rq.go slots.go            the work queues
+//	reads.go                        the IRRQ and outbound Reads
+//	session.go llp*.go race.go      one LLP stream's time, and the stream
+//	transmit.go cork.go choose.go   from a work request to the wire
+//	memory.go frame.go batch.go nudge.go
+//	receive.go drive.go sleep.go    from a segment to a completion, and who walks it
+//	transit.go place.go landing.go graceful.go
+//	shared.go                       what a queue pair and its S-RQ have to do with each other
+//	tuning*.go                      the thresholds of both ways
+//	modify.go                       Modify QP
+//	finish.go end.go                the ends, and what is seen of them
 package qp
 
 import (
