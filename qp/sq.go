@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/misfit"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -153,8 +154,8 @@ func (s *sendQueue) check(r *wr.Request) error {
 	case r.Op == wr.OpWrite:
 		return checkList(r.SGL, s.writeSGE)
 	case r.Op.IsRead():
-		if r.Local.Misfit() {
-			return wr.ErrMisfit
+		if misfit.Is(&r.Local) {
+			return misfit.Err
 		}
 	case r.Op.IsMemory():
 		return checkMemory(r)
@@ -169,8 +170,8 @@ func checkList(l []wr.SGE, most int) error {
 	switch {
 	case len(l) > most:
 		return wr.ErrInvalidSGLLength
-	case wr.Misfits(l):
-		return wr.ErrMisfit
+	case misfit.In(l):
+		return misfit.Err
 	}
 	return nil
 }

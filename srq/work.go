@@ -1,6 +1,9 @@
 package srq
 
-import "github.com/softrnic/softrnic/wr"
+import (
+	"github.com/softrnic/softrnic/internal/misfit"
+	"github.com/softrnic/softrnic/wr"
+)
 
 // Post posts a list of receives, in order, and reports how many were posted. The
 // first that is refused stops the list; those before it stay posted (verbs draft
@@ -25,8 +28,8 @@ func (q *Queue) post(r *wr.Recv) error {
 	switch {
 	case len(r.SGL) > q.sge:
 		return wr.ErrInvalidSGLLength
-	case wr.Misfits(r.SGL):
-		return wr.ErrMisfit
+	case misfit.In(r.SGL):
+		return misfit.Err
 	}
 	e := q.get()
 	if e == nil {

@@ -1,6 +1,8 @@
 package verbs
 
-import "github.com/softrnic/softrnic/wr"
+import (
+	"github.com/softrnic/softrnic/internal/misfit"
+)
 
 // TaggedBuffer is registered memory as work requests and peers name it: an STag,
 // and the tagged offset of the first octet. MR.Buffer, BindBuffer and
@@ -17,7 +19,7 @@ type TaggedBuffer struct {
 func (b TaggedBuffer) SGE(off, n int) SGE {
 	to := b.Base + uint64(off)
 	if off < 0 || to < b.Base || n < 0 || uint64(n) > MaxMessage {
-		return wr.MisfitSGE()
+		return misfit.SGE()
 	}
 	return SGE{STag: b.STag, TO: to, Length: uint32(n)}
 }

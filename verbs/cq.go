@@ -12,9 +12,9 @@ import (
 // CQConfig configures a Completion Queue.
 type CQConfig struct {
 	// Entries is how many completions it holds, at least 1; 0 stands for 256,
-	// or what the RNIC has if less. It has to have room for all signaled work requests that can be
-	// outstanding on its queues at a time: an overflow ends the queue pair
-	// that hits it.
+	// or what the RNIC has if less. It has to have room for all signaled work
+	// requests that can be outstanding on its queues at a time: an overflow ends
+	// the queue pair that hits it.
 	Entries int
 	// Handler, if not 0, is told of notifications (see RNIC.AddCompletionHandler).
 	Handler HandlerID

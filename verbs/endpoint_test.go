@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -130,4 +131,21 @@ func TestWaitOne(t *testing.T) {
 	require.ErrorAs(t, err, &failed)
 	assert.Equal(t, verbs.CompletionError{Op: verbs.OpRecv, ID: 3, QP: n.qp.ID(), Status: verbs.StatusFlushed}, *failed)
 	assert.EqualValues(t, 3, c.ID)
+}
+
+// TestPostRefusedSaysWhy: with the queue pair, its state and where to look.
+func TestPostRefusedSaysWhy(t *testing.T) {
+	n := newNode(t, verbs.QPConfig{SendDepth: 1})
+	require.NoError(t, second(n.qp.PostSend(verbs.Request{})))
+	err := second(n.qp.PostSend(verbs.Request{}))
+	require.ErrorIs(t, err, verbs.ErrQueueFull)
+	require.ErrorContains(t, err, "poll the CQ")
+	err = second(n.qp.PostRecv(verbs.Recv{SGL: make([]verbs.SGE, 100)}))
+	require.ErrorIs(t, err, verbs.ErrInvalidSGLLength)
+	require.ErrorContains(t, err, "QP "+strconv.Itoa(int(n.qp.ID())))
+	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
+	for _, err := range []error{second(n.qp.PostSend(verbs.Request{})), second(n.qp.PostRecv(verbs.Recv{}))} {
+		require.ErrorIs(t, err, verbs.ErrInvalidState)
+		require.ErrorContains(t, err, "is in Error: the connection has ended")
+	}
 }

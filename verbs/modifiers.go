@@ -38,9 +38,9 @@ type ModifyQP struct {
 	ArmRQLimit bool
 }
 
-// Stream is an LLP stream: a connection that has finished its MPA startup, and
-// what was agreed there. Package cm makes them; a program that does without cm
-// makes one itself.
+// Stream is what a queue pair needs to run on a connection: the connection, after its
+// MPA startup, and what was agreed there. Package cm makes them; a program that does
+// without cm makes one itself. LLPStream is the stream once it runs.
 type Stream struct {
 	// Conn stands at the first octet of the FPDU stream, both ways, except for
 	// Early.

@@ -1,5 +1,12 @@
 package verbs
 
+import (
+	"errors"
+	"fmt"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
 // PostSend posts work requests to the Send Queue, in order, and reports how many
 // were posted: the first that is refused stops the list (verbs draft 9.3.1.1).
 // It does not block, and keeps nothing of reqs; the memory named by their
@@ -13,7 +20,7 @@ func (q *QP) PostSend(reqs ...Request) (int, error) {
 	}
 	n, err := q.q.PostSend(reqs...)
 	if err != nil {
-		err = q.rnic.explain(err)
+		err = q.explainPost(err)
 	}
 	return n, err
 }
@@ -28,7 +35,19 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	}
 	n, err := q.q.PostRecv(reqs...)
 	if err != nil {
-		err = q.rnic.explain(err)
+		err = q.explainPost(err)
 	}
 	return n, err
+}
+
+// explainPost is err of a post, with what a program can do about it. A full queue is
+// no news to a program that fills it, and costs nothing.
+func (q *QP) explainPost(err error) error {
+	switch err = q.rnic.explain(err); {
+	case errors.Is(err, wr.ErrInvalidState):
+		return fmt.Errorf("%w: QP %d is in %v: the connection has ended, LLPStream().Err says why", err, q.ID(), q.State())
+	case errors.Is(err, wr.ErrQueueFull):
+		return err
+	}
+	return fmt.Errorf("post to QP %d: %w", q.ID(), err)
 }

@@ -9,6 +9,10 @@
 //	  +---- CQ --> completion event handler
 //	  +---- Pages (physical memory)
 //
+// CreateEndpoint is the short way to a queue pair: README.md has a whole client. The
+// types of requests, completions and codes are those of package wr, where their fields
+// and methods are documented.
+//
 // Verbs may be called from any goroutine. A verb that refuses returns an error
 // that matches one of the Immediate Errors with errors.Is, and changes nothing
 // (verbs draft 8.3.1; MR.Reregister is the exception, by 7.3.2.3). PostSend,

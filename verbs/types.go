@@ -10,7 +10,8 @@ type (
 	SGE = wr.SGE
 	// Remote is the address of a buffer at the peer.
 	Remote = wr.Remote
-	// Request is a work request for the Send Queue, of any operation type.
+	// Request is a work request for the Send Queue, of any operation type: Op says
+	// which, see wr.Request.
 	Request = wr.Request
 	// Recv is a work request for a Receive Queue.
 	Recv = wr.Recv

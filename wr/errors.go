@@ -84,7 +84,7 @@ var immediateNames = [...]string{
 	ErrInvalidPhysBufferSize:  "invalid physical buffer size",
 	ErrInvalidSTag:            "invalid STag index",
 	ErrInvalidFBO:             "invalid first byte offset",
-	ErrQueueFull:              "too many work requests posted",
+	ErrQueueFull:              "too many work requests posted: poll the CQ, which makes room",
 	ErrInvalidOp:              "invalid operation type",
 	ErrInvalidSGLFormat:       "invalid scatter/gather list format",
 	ErrInvalidSGLLength:       "invalid scatter/gather list length: more elements than the queue supports",

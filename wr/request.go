@@ -1,7 +1,5 @@
 package wr
 
-import "fmt"
-
 // MaxMessage is the longest RDMAP message, in octets (verbs draft 8.1.3.2).
 const MaxMessage = 1<<32 - 1
 
@@ -12,28 +10,6 @@ type SGE struct {
 	STag   STag
 	Length uint32
 	TO     uint64
-}
-
-// MisfitSGE is the element of an offset or a length that an SGE cannot tell, such as
-// a length of 4 GiB: posting it is refused with ErrMisfit. No region has an octet at
-// that tagged offset, so it stands for nothing else.
-func MisfitSGE() SGE { return SGE{Length: MaxMessage, TO: 1<<64 - 1} }
-
-// Misfit reports whether the element is MisfitSGE.
-func (g *SGE) Misfit() bool { return g.TO == 1<<64-1 && g.Length == MaxMessage }
-
-// ErrMisfit is what a list with a MisfitSGE is refused with.
-var ErrMisfit = fmt.Errorf("%w: the offset of an element is negative or beyond 64 bits, or its length is not within 0 to %d",
-	ErrInvalidSGLFormat, uint32(MaxMessage))
-
-// Misfits reports whether a list has a MisfitSGE.
-func Misfits(l []SGE) bool {
-	for i := range l {
-		if l[i].Misfit() {
-			return true
-		}
-	}
-	return false
 }
 
 // Op is the operation type of a work request, and of its completion.

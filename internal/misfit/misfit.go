@@ -1,0 +1,31 @@
+// Package misfit is the scatter/gather element that stands for one that cannot be: the
+// helpers that make elements return no error, so what they cannot tell is refused when
+// it is posted.
+package misfit
+
+import (
+	"fmt"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// Err is what a list with a misfit is refused with.
+var Err = fmt.Errorf("%w: the offset of an element is negative or beyond 64 bits, or its length is not within 0 to %d",
+	wr.ErrInvalidSGLFormat, uint32(wr.MaxMessage))
+
+// SGE is the element of an offset or a length that an SGE cannot tell, such as a length
+// of 4 GiB. No region has an octet at that tagged offset, so it stands for nothing else.
+func SGE() wr.SGE { return wr.SGE{Length: wr.MaxMessage, TO: 1<<64 - 1} }
+
+// Is reports whether the element is a misfit.
+func Is(g *wr.SGE) bool { return g.TO == 1<<64-1 && g.Length == wr.MaxMessage }
+
+// In reports whether a list has a misfit.
+func In(l []wr.SGE) bool {
+	for i := range l {
+		if Is(&l[i]) {
+			return true
+		}
+	}
+	return false
+}
