@@ -114,7 +114,9 @@ func (c *Conn) end(ctx context.Context) error {
 }
 
 // Abort resets the connection; what is posted completes as flushed. The queue
-// pair is in Error then, unless it had closed before.
+// pair is in Error then, unless it had closed before. A close that has begun, by Modify
+// QP or by the peer, goes on instead (verbs draft figures 9 and 11), for the queue pair's
+// CloseTimeout at most, and Abort waits for its end.
 func (c *Conn) Abort() error {
 	// Refused if the connection has ended already, or ends in this moment.
 	_ = c.llp.Reset()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -139,16 +140,19 @@ func TestCloseSparesTheNext(t *testing.T) {
 // TestTimeouts: each step that takes too long is named.
 func TestTimeouts(t *testing.T) {
 	t.Run("the MPA Reply", func(t *testing.T) {
-		a := newHost(t, verbs.QPConfig{})
-		na, nb := tcpLink(t)
-		defer nb.Close()
-		_, err := cm.Connect(t.Context(), na, a.qp, cm.Config{Timeout: time.Millisecond})
-		var late *cm.TimeoutError
-		require.ErrorAs(t, err, &late)
-		require.Equal(t, "reading the MPA Reply", late.Step)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.True(t, late.Timeout())
-		require.Equal(t, verbs.StateIdle, a.qp.State())
+		synctest.Test(t, func(t *testing.T) {
+			a := newHost(t, verbs.QPConfig{})
+			na, nb := net.Pipe()
+			defer nb.Close()
+			go func() { _, _ = wire.ReadStartup(nb) }()
+			_, err := cm.Connect(t.Context(), na, a.qp, cm.Config{})
+			var late *cm.TimeoutError
+			require.ErrorAs(t, err, &late)
+			require.Equal(t, "reading the MPA Reply", late.Step)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.True(t, late.Timeout())
+			require.Equal(t, verbs.StateIdle, a.qp.State())
+		})
 	})
 	t.Run("the MPA Request, and its answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package cm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"sync"
 )
@@ -82,24 +83,30 @@ func (h *handed) add(o outstanding) bool {
 
 // drop drops what is over.
 func (h *handed) drop() {
-	for o := range h.open {
-		select {
-		case <-o.Done():
-			delete(h.open, o)
-		default:
-		}
-	}
+	maps.DeleteFunc(h.open, func(o outstanding, _ struct{}) bool { return over(o) })
 }
 
-// next is one that is not over, if there is one.
+// next is one that is not over, if there is one. Those it meets before that are
+// dropped: with all of them each time, to drain would take the square of their number.
 func (h *handed) next() outstanding {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.drop()
 	for o := range h.open {
-		return o
+		if !over(o) {
+			return o
+		}
+		delete(h.open, o)
 	}
 	return nil
+}
+
+func over(o outstanding) bool {
+	select {
+	case <-o.Done():
+		return true
+	default:
+		return false
+	}
 }
 
 // drain waits until all are over, or aborts them when ctx is done. It returns how

@@ -29,7 +29,9 @@ func TestRegisterReadOnlyPages(t *testing.T) {
 	h := newHost(t, Config{})
 	size := os.Getpagesize()
 	mem := pages(t, 3, readWrite)
-	none, write := &MemAttributes{Ptag: h.ptag}, &MemAttributes{Ptag: h.ptag, EnableRdmaWrite: true}
+	ptag, err := h.nic.CreatePtag()
+	require.NoError(t, err)
+	none, write := &MemAttributes{Ptag: ptag}, &MemAttributes{Ptag: ptag, EnableRdmaWrite: true}
 	for name, c := range map[string]struct {
 		page       int // whose protection is
 		protection int
@@ -62,13 +64,7 @@ func TestRegisterReadOnlyPages(t *testing.T) {
 	part, err := h.nic.RegisterMem(hole[1:size], write)
 	require.NoError(t, err, "what is beside the region does not matter")
 	require.NoError(t, h.nic.DeregisterMem(AddressOf(hole)+1, part))
-	require.NoError(t, h.nic.DestroyPtag(mustPtag(t, h)), "nothing is left behind")
-}
-
-func mustPtag(t *testing.T, h *host) ProtectionHandle {
-	p, err := h.nic.CreatePtag()
-	require.NoError(t, err)
-	return p
+	require.NoError(t, h.nic.DestroyPtag(ptag), "nothing is left behind")
 }
 
 // vanishing are transfers between a and b of n octets, one end of which is memory that is
