@@ -28,7 +28,7 @@ func TestEndsBeforeItBegins(t *testing.T) {
 		require.NoError(t, err)
 		r.q.session.Store(r.s)
 		r.q.last.Store(r.s)
-		r.s.posted(1, 5) // the second half of PostSend
+		r.s.tx.posted(1, 5) // the second half of PostSend
 		require.True(t, r.s.stopping.Load())
 		for range 100 { // let finish come as far as it can
 			runtime.Gosched()

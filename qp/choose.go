@@ -12,46 +12,44 @@ import (
 
 // nextMessage starts a message, or executes a memory operation, which leaves
 // none. ok is false if there is neither, or none that may go now.
-func (s *session) nextMessage() (ok bool, c cause) {
-	t := &s.tx
+func (t *transmitter) nextMessage() (ok bool, c cause) {
 	if t.rtr != 0 {
-		s.startRTR()
+		t.startRTR()
 		return true, c
 	}
 	if t.settling { // this is the next batch: all that was framed is out
 		t.settling, t.readsUp = false, false
 	}
-	if s.gate.Load() {
-		return s.nextLocal()
+	if t.s.gate.Load() {
+		return t.nextLocal()
 	}
 	if t.readsUp {
 		t.readsUp = false
-		if ok, c = s.nextResponse(); ok || c.fault != noFault {
+		if ok, c = t.nextResponse(); ok || c.fault != noFault {
 			return ok, c
 		}
-		return s.nextRequest()
+		return t.nextRequest()
 	}
 	t.readsUp = true
-	if ok, c = s.nextRequest(); ok || t.settling || c.fault != noFault {
+	if ok, c = t.nextRequest(); ok || t.settling || c.fault != noFault {
 		return ok, c
 	}
-	return s.nextResponse()
+	return t.nextResponse()
 }
 
 // nextLocal is all that a Responder may do before the first FPDU has come: what
 // sends nothing (RFC 5044 7.1.2 rule 4).
-func (s *session) nextLocal() (bool, cause) {
-	t, sq := &s.tx, &s.q.sq
+func (t *transmitter) nextLocal() (bool, cause) {
+	sq := t.sq
 	if t.next == sq.tail.Load() || !sq.at(t.next).op.IsMemory() {
 		return false, cause{}
 	}
-	return s.nextRequest()
+	return t.nextRequest()
 }
 
 // startRTR starts the ready-to-receive frame of peer-to-peer mode, an empty
 // message of the kind that was agreed (RFC 6581 9.2).
-func (s *session) startRTR() {
-	t := &s.tx
+func (t *transmitter) startRTR() {
 	t.msg = message{kind: fromRTR}
 	switch t.rtr {
 	case mpa.RTRSend:
@@ -59,7 +57,7 @@ func (s *session) startRTR() {
 	case mpa.RTRRead:
 		t.msg.op, t.msg.msn = rdmap.ReadRequest, t.readMSN.Next()
 		t.msg.stag = rtrSTag
-		s.reads.push(outboundRead{stag: rtrSTag, msn: t.msg.msn, rtr: true})
+		t.reads.push(outboundRead{stag: rtrSTag, msn: t.msg.msn, rtr: true})
 	default:
 		t.msg.op, t.msg.stag = rdmap.Write, rtrSTag
 	}
@@ -71,17 +69,16 @@ func (s *session) startRTR() {
 const rtrSTag = 1
 
 // nextResponse starts the answer to the oldest RDMA Read Request.
-func (s *session) nextResponse() (bool, cause) {
-	t := &s.tx
-	r := s.irrq.first()
+func (t *transmitter) nextResponse() (bool, cause) {
+	r := t.irrq.first()
 	if r == nil {
 		return false, cause{}
 	}
 	t.refs = t.refs[:0]
 	if r.req.Size > 0 { // an empty Read looks at no STag, RFC 5040 5.2.1
-		ref, f := s.q.cfg.STags.Resolve(wr.STag(r.req.SourceSTag), r.req.SourceTO, uint64(r.req.Size), s.user, wr.RemoteRead)
+		ref, f := t.cfg.STags.Resolve(wr.STag(r.req.SourceSTag), r.req.SourceTO, uint64(r.req.Size), t.s.user, wr.RemoteRead)
 		if f != stag.OK {
-			return false, s.readCause(memoryFault(sideRead, f), 0)
+			return false, t.readCause(memoryFault(sideRead, f), 0)
 		}
 		t.refs = append(t.refs, ref)
 	}
@@ -93,13 +90,13 @@ func (s *session) nextResponse() (bool, cause) {
 }
 
 // mayVanish reports whether memory of the message to be framed may.
-func (t *txSide) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.MayVanish) }
+func (t *transmitter) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.MayVanish) }
 
 // readCause is a fault in answering the oldest RDMA Read Request after sent
 // octets of the answer: the Terminate repeats its headers, moved on by as much
 // (RFC 5040 4.8).
-func (s *session) readCause(f fault, sent uint64) cause {
-	r := s.irrq.first()
+func (t *transmitter) readCause(f fault, sent uint64) cause {
+	r := t.irrq.first()
 	header := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.ReadRequest), 0, ddp.QNReadRequest, r.msn, 0)
 	copy(header, r.head[:])
 	return cause{
@@ -109,25 +106,25 @@ func (s *session) readCause(f fault, sent uint64) cause {
 }
 
 // nextRequest starts the next Send Queue element, if it may run.
-func (s *session) nextRequest() (bool, cause) {
-	t, sq := &s.tx, &s.q.sq
+func (t *transmitter) nextRequest() (bool, cause) {
+	sq := t.sq
 	if t.next == sq.tail.Load() {
 		return false, cause{}
 	}
 	e := sq.at(t.next)
 	if e.op.IsMemory() {
-		return s.runMemory(e)
+		return t.runMemory(e)
 	}
-	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && s.reads.len() > 0 {
+	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && t.reads.len() > 0 {
 		return false, cause{} // RV-8.2.2.2: all earlier Reads first
 	}
-	if f := s.admit(e); f != noFault {
+	if f := t.admit(e); f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
-	if e.op.IsRead() && s.reads.len() >= int(t.ord.Load()) {
+	if e.op.IsRead() && t.reads.len() >= int(t.ord.Load()) {
 		return false, cause{} // draft 6.5: wait for an earlier Read
 	}
-	if f := s.gather(e); f != noFault {
+	if f := t.gather(e); f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
 	t.msg = message{kind: fromSQ, length: e.length, vanish: t.mayVanish()}
@@ -137,7 +134,7 @@ func (s *session) nextRequest() (bool, cause) {
 		m.op, m.stag, m.to = rdmap.Write, uint32(e.remote.STag), e.remote.TO
 	case wr.OpRead, wr.OpReadInvalidate:
 		m.op, m.msn, m.length = rdmap.ReadRequest, t.readMSN.Next(), 0
-		s.reads.push(outboundRead{
+		t.reads.push(outboundRead{
 			pos: t.next, stag: uint32(e.local.STag), to: e.local.TO, size: e.local.Length, msn: m.msn,
 		})
 	default:
@@ -155,11 +152,11 @@ var sendOpcodes = [...]rdmap.Opcode{
 }
 
 // admit makes the checks of an element that need no memory.
-func (s *session) admit(e *sqe) fault {
+func (t *transmitter) admit(e *sqe) fault {
 	switch {
 	case e.length > wr.MaxMessage:
 		return faultSQLength
-	case e.op.IsRead() && s.tx.ord.Load() == 0:
+	case e.op.IsRead() && t.ord.Load() == 0:
 		return faultZeroORD // draft 8.2.2 rule 18
 	case e.length > 0 && (e.op.IsRead() || e.op == wr.OpWrite) && e.remote.STag == 0:
 		return faultSQSTag // draft 8.1.3.2.1
@@ -175,19 +172,23 @@ func (s *session) admit(e *sqe) fault {
 // it, that of a Read to see that it is there. The rights on the sink of a Read
 // are those of the response's tagged segments, checked when they come (draft
 // 7.5.2).
-func (s *session) gather(e *sqe) fault {
-	t := &s.tx
+func (t *transmitter) gather(e *sqe) fault {
 	t.refs = t.refs[:0]
 	if e.op.IsRead() {
-		_, f := s.resolve(e.local, 0)
+		_, f := t.resolve(e.local, 0)
 		return memoryFault(sideSQ, f)
 	}
 	for _, g := range e.sgl {
-		ref, f := s.resolve(g, wr.LocalRead)
+		ref, f := t.resolve(g, wr.LocalRead)
 		if f != stag.OK {
 			return memoryFault(sideSQ, f)
 		}
 		t.refs = append(t.refs, ref)
 	}
 	return noFault
+}
+
+// resolve finds the memory of an element of this side's own requests.
+func (t *transmitter) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.Fault) {
+	return t.cfg.STags.Resolve(e.STag, e.TO, uint64(e.Length), t.s.user, need)
 }

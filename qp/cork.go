@@ -68,9 +68,9 @@ func (c *cork) begin() {
 
 // holds takes n requests of so many octets into account, and reports whether they
 // are to be held back for now.
-func (s *session) holds(n int, octets uint64) bool {
-	c := &s.tx.cork
-	if c.eager < 0 || s.rx.single || !s.llp.direct() {
+func (t *transmitter) holds(n int, octets uint64) bool {
+	c := &t.cork
+	if c.eager < 0 || t.s.rx.single || !t.llp.direct() {
 		return false
 	}
 	if c.held.Load() == 0 {
@@ -86,27 +86,27 @@ func (s *session) holds(n int, octets uint64) bool {
 		c.stream.Store(true)
 		signal(c.company)
 	}
-	return held < int64(s.tuning.Hold)
+	return held < int64(t.tuning.Hold)
 }
 
 // posted sends what was posted, now or soon.
-func (s *session) posted(n int, octets uint64) {
-	if s.holds(n, octets) {
+func (t *transmitter) posted(n int, octets uint64) {
+	if t.holds(n, octets) {
 		return
 	}
-	c := &s.tx.cork
-	if c.held.Load() > 0 { // see takeTransmit
+	c := &t.cork
+	if c.held.Load() > 0 { // see tryOwn
 		c.held.Store(0)
 	}
-	s.kick()
+	t.kick()
 	c.last.Store(clock())
 }
 
 // uncork sends what is held back.
-func (s *session) uncork() {
-	c := &s.tx.cork
+func (t *transmitter) uncork() {
+	c := &t.cork
 	if c.held.Load() > 0 && c.held.Swap(0) > 0 {
-		s.kick()
+		t.kick()
 		c.last.Store(clock())
 	}
 }
@@ -114,19 +114,19 @@ func (s *session) uncork() {
 // accompany sends what is held back. While the program polls it only sees to it that
 // nothing stays behind when the program stops: pollers look again and again, and a
 // second thread that sends would take the processor from them, or from the peer.
-func (s *session) accompany() {
-	sq := &s.q.sq
-	for s.rx.polled.Load() {
+func (t *transmitter) accompany() {
+	sq := t.sq
+	for t.s.rx.polled.Load() {
 		tail := sq.tail.Load()
 		napThread(nap)
 		if sq.framed.Load() < tail {
-			s.uncork()
+			t.uncork()
 		}
 		if sq.tail.Load() == tail { // no more posts
 			break
 		}
 	}
-	s.uncork()
+	t.uncork()
 }
 
 // clock is a time in nanoseconds.

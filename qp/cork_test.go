@@ -125,7 +125,7 @@ func TestSeries(t *testing.T) {
 		r.postSend(wr.Request{Flags: wr.Unsignaled})
 	}
 	require.Equal(t, uint64(11), r.q.sq.framed.Load())
-	r.s.uncork()
+	r.s.tx.uncork()
 	require.Equal(t, uint64(14), r.q.sq.framed.Load())
 	r.s.tx.cork.pause = always
 	r.postSend(wr.Request{Flags: wr.Unsignaled})

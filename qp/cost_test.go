@@ -45,7 +45,7 @@ func TestCostOfABatch(t *testing.T) {
 func TestCostOfAnUnfinishedFPDU(t *testing.T) {
 	require.LessOrEqual(t, kib(int(unsafe.Sizeof(recvBuffer{}))), 260)
 	r := newRig(t, setup{})
-	resting := func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.buf == nil }) }
+	resting := func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.in.buf == nil }) }
 	require.Eventually(t, resting, patience, time.Millisecond, "an idle stream has none")
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 100)})
 	fpdu := r.peer.Frame(wire.Send(1, filled(100)).Octets())

@@ -27,33 +27,32 @@ const (
 )
 
 // attach lets pollers of the CQs know this session.
-func (s *session) attach() {
-	if s.tuning.Drive >= 0 && s.llp.direct() && !s.rx.attached.Load() {
-		s.rx.attached.Store(true)
-		s.q.sq.cq.Attach(s)
-		s.q.rq.cq.Attach(s)
+func (r *receiver) attach() {
+	if r.tuning.Drive >= 0 && r.llp.direct() && !r.attached.Load() {
+		r.attached.Store(true)
+		r.s.q.sq.cq.Attach(r)
+		r.rq.cq.Attach(r)
 	}
 }
 
-func (s *session) detach() {
-	s.q.sq.cq.Detach(s)
-	s.q.rq.cq.Detach(s)
+func (r *receiver) detach() {
+	r.s.q.sq.cq.Detach(r)
+	r.rq.cq.Detach(r)
 }
 
 // stepAside returns when the loop shall own the receive side again. It gives the berth
 // up meanwhile.
-func (s *session) stepAside() {
-	r := &s.rx
+func (r *receiver) stepAside() {
 	watch := time.NewTimer(watchTick)
 	defer watch.Stop()
 	w := watchdog{seen: r.polls.Load(), at: time.Now(), tick: watchTick}
 	if r.asked.Load() == byPoller {
-		s.pollersReceive()
+		r.pollersReceive()
 	}
 	r.berth.Unlock()
 	for r.asked.Load() != byNobody {
 		select {
-		case <-s.stop:
+		case <-r.s.stop:
 			r.asked.Store(byNobody)
 		case <-r.resume:
 			if !r.taken() { // else Leave asks again
@@ -63,19 +62,18 @@ func (s *session) stepAside() {
 			w = watchdog{seen: r.polls.Load(), at: time.Now(), tick: watchTick}
 			watch.Reset(w.tick)
 		case <-watch.C:
-			if s.watch(&w) {
+			if r.watch(&w) {
 				watch.Reset(w.tick)
 			}
 		}
 	}
 	r.berth.Lock()
 	r.missed.Store(0)
-	s.unpolled()
+	r.unpolled()
 }
 
 // watch looks who receives, and reports whether to look again.
-func (s *session) watch(w *watchdog) bool {
-	r := &s.rx
+func (r *receiver) watch(w *watchdog) bool {
 	polls := r.polls.Load()
 	many := polls-w.seen >= askAfter
 	switch {
@@ -86,20 +84,19 @@ func (s *session) watch(w *watchdog) bool {
 		r.asked.Store(byNobody)
 		return false
 	case many && !r.taken():
-		s.pollersReceive()
+		r.pollersReceive()
 	}
 	return true
 }
 
 // pollersReceive sees to it that nothing disturbs them, unless a program is about to
 // sleep.
-func (s *session) pollersReceive() {
-	r := &s.rx
+func (r *receiver) pollersReceive() {
 	r.hush.Lock()
 	defer r.hush.Unlock()
-	s.setPolled(true)
+	r.setPolled(true)
 	if r.taken() {
-		s.setPolled(false)
+		r.setPolled(false)
 	}
 }
 
@@ -130,33 +127,32 @@ func (w *watchdog) look(polls uint64, now time.Time) bool {
 }
 
 // Drive implements cq.Driver.
-func (s *session) Drive() bool {
-	r := &s.rx
-	s.uncork()
+func (r *receiver) Drive() bool {
+	r.s.tx.uncork()
 	if !r.mu.TryLock() {
 		return false
 	}
 	defer r.mu.Unlock()
-	if s.stopping.Load() {
+	if r.s.stopping.Load() {
 		return false
 	}
 	r.polls.Add(1)
-	if s.llp.parked.Load() && r.missed.Add(1)%askAfter == 0 {
+	if r.llp.parked.Load() && r.missed.Add(1)%askAfter == 0 {
 		r.asked.Store(byPoller)
-		s.llp.wakeReader()
+		r.llp.wakeReader()
 		runtime.Gosched() // or the loop, and transmitLoop, may not run for long
 	}
 	var got bool
 	if r.in.kept == nil {
-		got = s.received(s.llp.raw.tryPoll(&r.in)) == ioDone
+		got = r.received(r.llp.raw.tryPoll(&r.in)) == ioDone
 	} else { // paused: only a receive lets it go on
-		s.deliver()
+		r.deliver()
 		got = r.in.kept == nil
 	}
-	if s.tx.stalled.Load() && s.tx.stalled.CompareAndSwap(true, false) {
-		before := s.tx.written.Load()
-		s.kick()
-		got = got || s.tx.written.Load() != before // a poller that sends is not idle
+	if r.s.tx.stalled.Load() && r.s.tx.stalled.CompareAndSwap(true, false) {
+		before := r.s.tx.written.Load()
+		r.s.tx.kick()
+		got = got || r.s.tx.written.Load() != before // a poller that sends is not idle
 	}
 	if got {
 		r.empty = 0
@@ -167,9 +163,8 @@ func (s *session) Drive() bool {
 }
 
 // Yield implements cq.Driver.
-func (s *session) Yield() {
-	r := &s.rx
-	s.uncork()
+func (r *receiver) Yield() {
+	r.s.tx.uncork()
 	r.attached.Store(false)
 	r.missed.Store(0)
 	if r.asked.Load() != byNobody {

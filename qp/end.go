@@ -32,7 +32,7 @@ func (l LLPStream) Stop(next wr.State) error {
 	if l.s == nil {
 		return wr.ErrInvalidState
 	}
-	l.s.uncork() // as in Modify
+	l.s.tx.uncork() // as in Modify
 	return l.s.q.stop(l.s, next)
 }
 
@@ -120,13 +120,13 @@ func (l LLPStream) Drain(ctx context.Context) error {
 		return nil
 	}
 	s.draining.Store(true)
-	s.uncork()
+	s.tx.uncork()
 	for {
 		if s.tx.mu.TryLock() {
 			busy := s.busy()
 			s.tx.mu.Unlock()
 			if s.tx.more.Load() {
-				s.kick() // somebody found the side taken just now
+				s.tx.kick() // somebody found the side taken just now
 			}
 			if !busy {
 				signal(s.quiet) // another Drain may wait for the same token

@@ -25,7 +25,7 @@ func TestReadFaultBehindAnAnswer(t *testing.T) {
 	r.send(goodRead(1)(r), bad)
 	require.Eventually(t, func() bool { return r.s.irrq.len() == 2 }, patience, time.Millisecond)
 	r.s.tx.mu.Unlock()
-	r.s.kick()
+	r.s.tx.kick()
 	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.full.mem()[:4]).Octets(), r.next())
 	require.Equal(t, terminate(0x0100, echoRead, bad), r.next())
 	r.requireEnd(wire.FIN)

@@ -25,21 +25,21 @@ import (
 func (s *session) finish() {
 	c, by := s.cause, time.Now().Add(s.q.cfg.CloseTimeout)
 	s.interrupt(c, by)
-	s.ownReceive()
+	s.rx.own()
 	early := c.byVerb() && !s.llp.direct()
 	if !early {
-		s.ownTransmit()
+		s.tx.own()
 	}
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.cause = c.fault
 	close(s.decided)
 	if early {
-		s.ownTransmit()
+		s.tx.own()
 	}
-	s.detach()
-	s.noFeed()
-	s.leaveShared()
+	s.rx.detach()
+	s.rx.noFeed()
+	s.rx.leaveShared()
 	e := newEnding(s, by)
 	for e.act(t, c); e.state == wr.StateClosing || e.state == wr.StateTerminate; e.act(t, c) {
 		c = e.await()
@@ -74,18 +74,18 @@ func (s *session) interrupt(c cause, by time.Time) {
 	s.llp.wakeReader()
 }
 
-// ownReceive takes the receive side, which has nothing to wait for.
-func (s *session) ownReceive() {
-	s.receiving.Wait()
-	s.rx.berth.Lock() // a program that slept here has left, and none stays any more
-	defer s.rx.berth.Unlock()
-	s.rx.mu.Lock() // pollers may still be about to leave
+// own takes the receive side, which has nothing to wait for.
+func (r *receiver) own() {
+	r.running.Wait()
+	r.berth.Lock() // a program that slept here has left, and none stays any more
+	defer r.berth.Unlock()
+	r.mu.Lock() // pollers may still be about to leave
 }
 
-// ownTransmit takes the transmit side.
-func (s *session) ownTransmit() {
-	s.transmitting.Wait()
-	s.tx.mu.Lock() // posters may still be about to leave
+// own takes the transmit side.
+func (t *transmitter) own() {
+	t.running.Wait()
+	t.mu.Lock() // posters may still be about to leave
 }
 
 // busy reports whether work is left on the Send Queue or the IRRQ, as the LLP
@@ -97,12 +97,11 @@ func (s *session) busy() bool {
 // sendTerminate ends the stream of FPDUs: the batch in flight, then the
 // Terminate Message. It reports false if the LLP did not take them. A Responder
 // that has seen no good FPDU may send none itself (RFC 5044 7.1.2 rule 4).
-func (s *session) sendTerminate(c cause) bool {
-	t := &s.tx
+func (t *transmitter) sendTerminate(c cause) bool {
 	if b := t.batch; b != nil {
-		n, out := s.llp.push(b)
+		n, out := t.llp.push(b)
 		t.written.Add(uint64(n))
-		s.completeSQ()
+		t.s.completeSQ()
 		switch {
 		case out == ioDone:
 		case out == ioRevoked && b.boundary(): // the Terminate takes its place
@@ -110,7 +109,7 @@ func (s *session) sendTerminate(c cause) bool {
 			return false // draft 6.4: in mid-segment only a reset is left
 		}
 	}
-	if s.gate.Load() {
+	if t.s.gate.Load() {
 		return true
 	}
 	hdr := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.Terminate), 0, ddp.QNTerminate, 1, 0)
@@ -119,7 +118,7 @@ func (s *session) sendTerminate(c cause) bool {
 	from := len(b.arena)
 	b.arena = t.framer.AppendFPDU(b.arena, hdr, c.terminate)
 	b.copied(from)
-	_, out := s.llp.push(b)
+	_, out := t.llp.push(b)
 	return out == ioDone
 }
 
@@ -165,7 +164,7 @@ func (e *ending) act(t transition, c cause) {
 		s.q.raise(c.event())
 	}
 	if do&actSendTerminate != 0 {
-		e.lost = !s.sendTerminate(c)
+		e.lost = !s.tx.sendTerminate(c)
 	}
 	if do&actReset != 0 {
 		s.llp.reset()
@@ -174,7 +173,7 @@ func (e *ending) act(t transition, c cause) {
 		s.flush(c)
 	}
 	if do&actFlushRQ != 0 { // all there will be: posts are refused
-		s.flushReceives(wr.StatusFlushed)
+		s.rx.flushReceives(wr.StatusFlushed)
 	}
 	if do&actClose != 0 && !e.spoilt() {
 		e.close()
@@ -297,7 +296,7 @@ func (s *session) flush(c cause) {
 	if !c.recv {
 		status = wr.StatusFlushed
 	}
-	s.flushReceives(status)
+	s.rx.flushReceives(status)
 }
 
 // terminated finds the Send Queue element that the peer's Terminate Message

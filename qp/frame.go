@@ -12,31 +12,30 @@ import (
 
 // frame adds FPDUs of the message to b, until b is full or the message ends; then it
 // moves on.
-func (s *session) frame(b *batch) cause {
-	t := &s.tx
+func (t *transmitter) frame(b *batch) cause {
 	var held holder
 	defer held.release()
 	for {
-		hdr, n, last := s.header()
+		hdr, n, last := t.header()
 		before := b.size
 		var f stag.Fault
 		switch {
 		case !t.framer.Plain():
-			f = s.frameMarked(b, hdr, n, &held)
-		case s.gathers(n):
-			f = s.frameGathered(b, hdr, n)
+			f = t.frameMarked(b, hdr, n, &held)
+		case t.gathers(n):
+			f = t.frameGathered(b, hdr, n)
 		default:
-			f = s.frameCopied(b, hdr, n, &held)
+			f = t.frameCopied(b, hdr, n, &held)
 		}
 		if f != stag.OK {
-			return s.lost(f)
+			return t.lost(f)
 		}
 		t.pos += uint64(b.size - before)
 		t.msg.off += uint64(n)
 		if last {
-			s.framed()
+			t.framed()
 		}
-		if last || b.full(s.tuning.Batch) {
+		if last || b.full(t.tuning.Batch) {
 			return cause{}
 		}
 	}
@@ -44,18 +43,18 @@ func (s *session) frame(b *batch) cause {
 
 // gathers reports whether payload of n octets, the next of the message, is sent from
 // where it is.
-func (s *session) gathers(n int) bool {
-	t, g := &s.tx, s.tuning.Gather
-	return g >= 0 && n >= g && s.llp.direct() && t.framer.Gather() && !t.msg.vanish
+func (t *transmitter) gathers(n int) bool {
+	g := t.tuning.Gather
+	return g >= 0 && n >= g && t.llp.direct() && t.framer.Gather() && !t.msg.vanish
 }
 
 // frameGathered adds an FPDU whose payload, n octets, is not copied. Like the two below
 // it adds nothing if memory was revoked or has vanished: see stag.Ref.Lost.
-func (s *session) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
+func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
 	before, from := b.mark(), len(b.arena)
-	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
+	b.arena = t.framer.AppendHead(b.arena, hdr, n)
 	b.size += len(b.arena) - from
-	if f := s.pieces(b, uint64(n)); f != stag.OK {
+	if f := t.pieces(b, uint64(n)); f != stag.OK {
 		b.rollback(before)
 		return f
 	}
@@ -66,37 +65,37 @@ func (s *session) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
 }
 
 // frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held.
-func (s *session) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.Fault {
+func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.Fault {
 	from := len(b.arena)
-	b.arena = s.tx.framer.AppendHead(b.arena, hdr, n)
+	b.arena = t.framer.AppendHead(b.arena, hdr, n)
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]
-	if f := s.copyOut(b.arena[at:], held); f != stag.OK {
+	if f := t.copyOut(b.arena[at:], held); f != stag.OK {
 		b.arena = b.arena[:from]
 		return f
 	}
-	b.arena = s.tx.framer.Finish(b.arena, from)
+	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
 	return stag.OK
 }
 
 // frameMarked adds an FPDU with markers in it. The payload is copied before they come
 // between.
-func (s *session) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.Fault {
+func (t *transmitter) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.Fault {
 	from := len(b.arena)
 	b.marked = slices.Grow(b.marked[:0], n)[:n]
-	if f := s.copyOut(b.marked, held); f != stag.OK {
+	if f := t.copyOut(b.marked, held); f != stag.OK {
 		return f
 	}
-	b.arena = s.tx.framer.AppendFPDU(b.arena, hdr, b.marked)
+	b.arena = t.framer.AppendFPDU(b.arena, hdr, b.marked)
 	b.copied(from)
 	return stag.OK
 }
 
 // header makes the DDP and RDMAP headers of the next segment, which takes n
 // octets of payload.
-func (s *session) header() (hdr []byte, n int, last bool) {
-	t, m := &s.tx, &s.tx.msg
+func (t *transmitter) header() (hdr []byte, n int, last bool) {
+	m := &t.msg
 	hdr = t.hdr[:0]
 	ctrl := rdmap.Control(m.op)
 	switch {
@@ -104,7 +103,7 @@ func (s *session) header() (hdr []byte, n int, last bool) {
 		hdr = ddp.AppendUntagged(hdr, true, ctrl, 0, ddp.QNReadRequest, m.msn, 0)
 		req := rdmap.ReadRequestHeader{SinkSTag: m.stag}
 		if m.kind == fromSQ {
-			e := s.q.sq.at(t.next)
+			e := t.sq.at(t.next)
 			req = rdmap.ReadRequestHeader{
 				SinkSTag: uint32(e.local.STag), SinkTO: e.local.TO, Size: e.local.Length,
 				SourceSTag: uint32(e.remote.STag), SourceTO: e.remote.TO,
@@ -121,8 +120,7 @@ func (s *session) header() (hdr []byte, n int, last bool) {
 }
 
 // copyOut fills dst with the next octets of the message's memory.
-func (s *session) copyOut(dst []byte, held *holder) stag.Fault {
-	t := &s.tx
+func (t *transmitter) copyOut(dst []byte, held *holder) stag.Fault {
 	for len(dst) > 0 {
 		ref, off, k := t.take(uint64(len(dst)))
 		if k > 0 && !(held.hold(ref) && t.copyHeld(ref, dst[:k], off)) {
@@ -134,7 +132,7 @@ func (s *session) copyOut(dst []byte, held *holder) stag.Fault {
 }
 
 // copyHeld copies what a request of the program sends, or what a peer reads by itself.
-func (t *txSide) copyHeld(ref stag.Ref, dst []byte, off uint64) bool {
+func (t *transmitter) copyHeld(ref stag.Ref, dst []byte, off uint64) bool {
 	if t.msg.kind == fromIRRQ {
 		return ref.CopyHeldForPeer(dst, off)
 	}
@@ -142,8 +140,7 @@ func (t *txSide) copyHeld(ref stag.Ref, dst []byte, off uint64) bool {
 }
 
 // pieces adds the next n octets of the message's memory to b, not copied.
-func (s *session) pieces(b *batch, n uint64) stag.Fault {
-	t := &s.tx
+func (t *transmitter) pieces(b *batch, n uint64) stag.Fault {
 	for n > 0 {
 		ref, off, k := t.take(n)
 		if k > 0 && !b.memory(ref, off, k) {
@@ -155,7 +152,7 @@ func (s *session) pieces(b *batch, n uint64) stag.Fault {
 }
 
 // take moves over up to n octets of one element of the scatter/gather list.
-func (t *txSide) take(n uint64) (ref stag.Ref, off, k uint64) {
+func (t *transmitter) take(n uint64) (ref stag.Ref, off, k uint64) {
 	m := &t.msg
 	ref = t.refs[m.sge]
 	off = m.sgeOff
@@ -170,22 +167,20 @@ func (t *txSide) take(n uint64) (ref stag.Ref, off, k uint64) {
 // lost is the cause when memory of the message being framed was revoked or has
 // vanished. Its segment has not begun to go out, so the Terminate takes its place
 // (draft 6.4).
-func (s *session) lost(f stag.Fault) cause {
-	t := &s.tx
+func (t *transmitter) lost(f stag.Fault) cause {
 	if t.msg.kind == fromIRRQ {
-		return s.readCause(memoryFault(sideRead, f), t.msg.off)
+		return t.readCause(memoryFault(sideRead, f), t.msg.off)
 	}
 	return cause{fault: memoryFault(sideSQ, f), sq: t.next, hasSQ: true}
 }
 
 // framed ends the message.
-func (s *session) framed() {
-	t := &s.tx
+func (t *transmitter) framed() {
 	switch t.msg.kind {
 	case fromSQ:
-		s.advance(s.q.sq.at(t.next))
+		t.advance(t.sq.at(t.next))
 	case fromIRRQ:
-		s.irrq.pop()
+		t.irrq.pop()
 	default: // an RTR belongs to no queue
 	}
 	t.msg.kind = noMessage
@@ -193,11 +188,10 @@ func (s *session) framed() {
 
 // advance moves on behind the next Send Queue element, all of which is framed, or
 // executed.
-func (s *session) advance(e *sqe) {
-	t := &s.tx
+func (t *transmitter) advance(e *sqe) {
 	e.end = t.pos
 	t.next++
-	s.q.sq.framed.Store(t.next)
+	t.sq.framed.Store(t.next)
 }
 
 // Most of what a busy program posts is alike: Sends and RDMA Writes of a few octets
@@ -207,13 +201,12 @@ func (s *session) advance(e *sqe) {
 
 // shortLimit is the longest message, in octets, that run frames: it fits one segment
 // and is copied. It is negative if there is none.
-func (s *session) shortLimit() int64 {
-	t := &s.tx
+func (t *transmitter) shortLimit() int64 {
 	if !t.framer.Plain() {
 		return -1
 	}
-	n := min(t.mulpdu-ddp.UntaggedHeader, s.tuning.Short)
-	if g := s.tuning.Gather; g >= 0 && t.framer.Gather() {
+	n := min(t.mulpdu-ddp.UntaggedHeader, t.tuning.Short)
+	if g := t.tuning.Gather; g >= 0 && t.framer.Gather() {
 		n = min(n, g-1)
 	}
 	return int64(n)
@@ -221,15 +214,15 @@ func (s *session) shortLimit() int64 {
 
 // run frames short messages from the head of the Send Queue on, until one is not,
 // the batch is full or an RDMA Read Request waits for its answer.
-func (s *session) run(b *batch) {
-	t, sq := &s.tx, &s.q.sq
-	if t.short < 0 || t.rtr != 0 || s.gate.Load() {
+func (t *transmitter) run(b *batch) {
+	sq := t.sq
+	if t.short < 0 || t.rtr != 0 || t.s.gate.Load() {
 		return
 	}
 	var held holder // from one message to the next: all this is one copy
 	defer held.release()
 	pos, tail := t.next, sq.tail.Load()
-	for ; pos != tail && !b.full(s.tuning.Batch) && s.irrq.len() == 0; pos++ {
+	for ; pos != tail && !b.full(t.tuning.Batch) && t.irrq.len() == 0; pos++ {
 		e := sq.at(pos)
 		if !e.plain || int64(e.length) > t.short {
 			break
@@ -241,7 +234,7 @@ func (s *session) run(b *batch) {
 				break
 			}
 		}
-		if !s.frameShort(b, e, ref) {
+		if !t.frameShort(b, e, ref) {
 			break
 		}
 	}
@@ -253,8 +246,7 @@ func (s *session) run(b *batch) {
 
 // frameShort appends a message of one segment, whose memory is held. It reports
 // false, having done nothing, if that has vanished.
-func (s *session) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
-	t := &s.tx
+func (t *transmitter) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
 	from, n, msn := len(b.arena), int(e.length), t.sendMSN
 	if e.op == wr.OpWrite {
 		b.arena = t.framer.AppendLength(b.arena, ddp.TaggedHeader+n)

@@ -20,41 +20,41 @@ package qp
 // own sending fails.
 
 // askForFeed asks for a token in feed at the next post.
-func (s *session) askForFeed() {
-	if shared := s.q.cfg.SRQ; shared != nil {
-		shared.Await(s.rx.feed)
+func (r *receiver) askForFeed() {
+	if shared := r.cfg.SRQ; shared != nil {
+		shared.Await(r.feed)
 		return
 	}
-	s.rx.hungry.Store(true)
+	r.hungry.Store(true)
 }
 
 // feed says that receives were posted to the Receive Queue.
-func (s *session) feed() {
-	if s.rx.hungry.Load() && s.rx.hungry.Swap(false) {
-		signal(s.rx.feed)
+func (r *receiver) fed() {
+	if r.hungry.Load() && r.hungry.Swap(false) {
+		signal(r.feed)
 	}
 }
 
 // pause keeps ulpdu until there is a receive for it. The caller owns the side.
-func (s *session) pause(ulpdu []byte) {
-	s.rx.in.kept = ulpdu
-	if s.llp.parked.Load() {
-		s.llp.wakeReader() // to where receiveLoop can be fed
+func (r *receiver) pause(ulpdu []byte) {
+	r.in.kept = ulpdu
+	if r.llp.parked.Load() {
+		r.llp.wakeReader() // to where receiveLoop can be fed
 	}
-	s.Rouse() // who sleeps here makes way for it
+	r.Rouse() // who sleeps here makes way for it
 }
 
 // awaitFeed sleeps until receives were posted, or the session ends.
-func (s *session) awaitFeed() {
+func (r *receiver) awaitFeed() {
 	select {
-	case <-s.rx.feed:
-	case <-s.stop:
+	case <-r.feed:
+	case <-r.s.stop:
 	}
 }
 
 // noFeed makes the S-RQ forget this session.
-func (s *session) noFeed() {
-	if shared := s.q.cfg.SRQ; shared != nil && s.q.cfg.GracefulReceive {
-		shared.Forget(s.rx.feed)
+func (r *receiver) noFeed() {
+	if shared := r.cfg.SRQ; shared != nil && r.cfg.GracefulReceive {
+		shared.Forget(r.feed)
 	}
 }

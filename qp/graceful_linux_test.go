@@ -24,8 +24,8 @@ func TestGracefulPausedByPoller(t *testing.T) {
 		r.s.llp.raw.hush(true) // nothing that arrives wakes it
 		r.send(wire.Send(1, nil).Octets())
 		require.Eventually(t, func() bool {
-			r.s.Drive()
-			return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.kept != nil })
+			r.s.rx.Drive()
+			return r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil })
 		}, patience, 1e6)
 		r.s.llp.raw.hush(false)
 		if sharing {

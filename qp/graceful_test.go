@@ -30,7 +30,7 @@ func graceful(c setup, shared *sharedQueue) setup {
 func (r *rig) paused() {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
-		return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.kept != nil })
+		return r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil })
 	}, patience, time.Millisecond)
 }
 
@@ -235,7 +235,7 @@ func TestGracefulHalf(t *testing.T) {
 	whole := r.peer.Frame(wire.Send(1, filled(600)).Octets())
 	require.NoError(t, r.peer.Raw(whole[:100]))
 	require.Eventually(t, func() bool {
-		return r.s.rx.locked(func(rx *rxSide) bool { return rx.in.Buffered() == 100 })
+		return r.s.rx.locked(func(rx *receiver) bool { return rx.in.Buffered() == 100 })
 	}, patience, time.Millisecond)
 	b.send(wire.Send(1, nil).Octets())
 	b.paused()
@@ -264,7 +264,7 @@ func TestGracefulRests(t *testing.T) {
 	r := newRig(t, graceful(setup{}, nil))
 	r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
 	r.paused()
-	require.False(t, r.s.Drive())
+	require.False(t, r.s.rx.Drive())
 	r.postRecv(wr.Recv{ID: 1})
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.rcq, 1))
 }
@@ -277,7 +277,7 @@ func TestGracefulEarly(t *testing.T) {
 	r.set.stream = func(s *mpa.Stream) { s.Early = early }
 	r.connect()
 	r.paused()
-	require.NotZero(t, r.s.rx.locked(func(rx *rxSide) bool { return rx.in.Buffered() > len(rx.in.kept) }))
+	require.NotZero(t, r.s.rx.locked(func(rx *receiver) bool { return rx.in.Buffered() > len(rx.in.kept) }))
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)}, wr.Recv{ID: 2})
 	require.Equal(t, []comp{{1, 0, 9}, {2, 0, 0}}, r.wait(r.rcq, 2))
 }
@@ -288,7 +288,7 @@ func TestGracefulKeepsBuffer(t *testing.T) {
 	r := newRig(t, graceful(setup{}, nil))
 	r.send(wire.Send(1, filled(slabSize)).Octets())
 	r.paused()
-	require.True(t, r.s.rx.locked(func(rx *rxSide) bool { return rx.in.buf != nil }))
+	require.True(t, r.s.rx.locked(func(rx *receiver) bool { return rx.in.buf != nil }))
 	b := newRig(t, setup{})
 	for msn := range uint32(20) {
 		b.postRecv(wr.Recv{SGL: b.full.sgl(0, slabSize)})

@@ -130,7 +130,7 @@ func TestWindowRevoked(t *testing.T) {
 			first.More = true
 			r.send(first.Octets())
 			r.windowed.expect(100, filled(50))
-			require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.tagOpen }) }, patience, 1e6)
+			require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.tagOpen }) }, patience, 1e6)
 			revoke(r, s)
 			bad := wire.Write(uint32(s), r.windowed.at(150), filled(50)).Octets()
 			r.send(bad)
@@ -151,11 +151,11 @@ func TestWindowRevoked(t *testing.T) {
 			bad := readRequest(1, 100, s, r.windowed.at(100)).Octets()
 			r.send(bad)
 			require.Eventually(t, func() bool { return r.s.irrq.len() == 1 }, patience, 1e6)
-			ok, _ := r.s.nextResponse() // its memory is found, nothing is sent
+			ok, _ := r.s.tx.nextResponse() // its memory is found, nothing is sent
 			require.True(t, ok)
 			revoke(r, s)
 			r.s.tx.mu.Unlock()
-			r.s.kick()
+			r.s.tx.kick()
 			require.Equal(t, terminate(0x0100, echoRead, bad), r.next())
 			require.NoError(t, r.peer.Close())
 			r.over()

@@ -12,41 +12,40 @@ import (
 // inSend places a segment of a Send and, behind the last one, completes the
 // receive it has filled. It reports false, having done nothing, if the segment
 // has to wait for a receive.
-func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
-	if s.inWhole(op, seg) {
+func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
+	if r.inWhole(op, seg) {
 		return true
 	}
-	r := &s.rx
 	l := &r.landing
 	if seg.MSN() == r.send.MSN() { // else no receive is taken for it
 		if l.open && op != l.op {
-			s.end(inboundCause(faultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
+			r.end(inboundCause(faultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
 			return true
 		}
 		if !l.open {
-			f, wait := s.openLanding(op)
+			f, wait := r.openLanding(op)
 			if wait {
 				return false
 			}
 			if f != noFault {
-				s.fail(f) // not the segment's fault: its headers are not repeated
+				r.s.fail(f) // not the segment's fault: its headers are not repeated
 				return true
 			}
 		}
 	}
 	mo := r.send.MO()
-	if f := s.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != noFault {
+	if f := r.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != noFault {
 		c := inboundCause(f, seg)
 		c.recv = f == faultSendTooLong
-		s.end(c)
+		r.end(c)
 		return true
 	}
-	if f := s.scatter(seg); f != noFault {
-		s.end(cause{fault: f, recv: true})
+	if f := r.scatter(seg); f != noFault {
+		r.end(cause{fault: f, recv: true})
 		return true
 	}
 	if seg.Last() {
-		s.sendDone(op, seg, mo+uint64(seg.Size()))
+		r.sendDone(op, seg, mo+uint64(seg.Size()))
 	}
 	return true
 }
@@ -55,8 +54,8 @@ func (s *session) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 // buffer of a receive of this queue pair. It reports false, having done nothing, if
 // it is not that, or if anything is wrong with it. A landing is open if segments came
 // before, or the payload was placed on its way (transit.go).
-func (s *session) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
-	r, rq := &s.rx, &s.q.rq
+func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
+	rq := r.rq
 	e := rq.current()
 	if e == nil || len(e.sgl) != 1 || r.landing.open || op.Invalidates() || !r.send.Whole(seg) {
 		return false
@@ -72,19 +71,19 @@ func (s *session) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 		}
 	}
 	r.send.Pass()
-	s.completed(rq.complete(wr.Completion{Bytes: uint32(len(payload))}, op.Solicited()))
+	r.completed(rq.complete(wr.Completion{Bytes: uint32(len(payload))}, op.Solicited()))
 	return true
 }
 
 // sendFault maps what package ddp refuses of a segment of a Send.
-func (s *session) sendFault(seg ddp.Segment, c ddp.Code) fault {
+func (r *receiver) sendFault(seg ddp.Segment, c ddp.Code) fault {
 	switch c {
 	case ddp.CodeOK:
 		return noFault
 	case ddp.CodeNoBuffer:
 		return faultNoReceive
 	case ddp.CodeMSNRange:
-		if ahead(seg, s.rx.send.MSN(), s.receives()) {
+		if ahead(seg, r.send.MSN(), r.receives()) {
 			return faultSendMSNGap
 		}
 		return faultSendMSNRange
@@ -97,39 +96,39 @@ func (s *session) sendFault(seg ddp.Segment, c ddp.Code) fault {
 
 // receives is how many Sends there are receives for, as far as a queue pair can
 // tell: an S-RQ may have as many as it is deep.
-func (s *session) receives() int {
-	if shared := s.q.cfg.SRQ; shared != nil {
+func (r *receiver) receives() int {
+	if shared := r.cfg.SRQ; shared != nil {
 		return shared.Query().Depth
 	}
-	return s.q.rq.posted()
+	return r.rq.posted()
 }
 
 // sendDone completes the receive of a Send of n octets, whose last segment is
 // placed.
-func (s *session) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
+func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
 	c := wr.Completion{Bytes: uint32(n)}
 	if op.Invalidates() {
 		c.Invalidated, c.HasInvalidated = wr.STag(last.RsvdULP32()), true
 		// RFC 5040 5.3, draft 8.2.2.1 rule 1: after delivery, before the
 		// completion is seen.
-		if f := s.invalidate(c.Invalidated); f != noFault {
+		if f := r.invalidate(c.Invalidated); f != noFault {
 			bad := inboundCause(f, last)
 			bad.recv = true
-			s.end(bad)
+			r.end(bad)
 			return
 		}
 	}
-	s.completed(s.closeLanding(c, op.Solicited()))
+	r.completed(r.closeLanding(c, op.Solicited()))
 }
 
 // invalidate does what an inbound Send with Invalidate asks for. The queue pair's
 // rights come first: a peer without any learns nothing about an STag.
-func (s *session) invalidate(t wr.STag) fault {
-	c := &s.q.cfg
+func (r *receiver) invalidate(t wr.STag) fault {
+	c := r.cfg
 	if c.NoInboundRead && c.NoInboundWrite { // RV-7.8-M15
 		return faultSendInvAccess
 	}
-	return memoryFault(sideInvalidateRemote, c.STags.InvalidateRemote(t, s.user))
+	return memoryFault(sideInvalidateRemote, c.STags.InvalidateRemote(t, r.s.user))
 }
 
 // landing is the receive that the Send in progress fills, wherever it comes
@@ -152,37 +151,37 @@ type landing struct {
 // openLanding takes a receive for a message of kind op. Without a fault, and if
 // it need not wait for one to be posted, it leaves the landing closed when there
 // is none.
-func (s *session) openLanding(op rdmap.Opcode) (f fault, wait bool) {
+func (r *receiver) openLanding(op rdmap.Opcode) (f fault, wait bool) {
 	for asked := false; ; asked = true {
-		ok, failed := s.takeReceive(op)
+		ok, failed := r.takeReceive(op)
 		switch {
 		case failed:
 			return faultSRQ, false // RV-6.3.6-M6
-		case ok || !s.q.cfg.GracefulReceive:
+		case ok || !r.cfg.GracefulReceive:
 			return noFault, false
 		case asked:
 			return noFault, true
 		}
-		s.askForFeed() // then look again: one may have been posted just before
+		r.askForFeed() // then look again: one may have been posted just before
 	}
 }
 
-func (s *session) takeReceive(op rdmap.Opcode) (ok, failed bool) {
-	l, shared := &s.rx.landing, s.q.cfg.SRQ
+func (r *receiver) takeReceive(op rdmap.Opcode) (ok, failed bool) {
+	l, shared := &r.landing, r.cfg.SRQ
 	if shared == nil {
-		e := s.q.rq.current()
+		e := r.rq.current()
 		if e == nil {
 			return false, false
 		}
 		l.take(op, e.id, e.length, e.sgl, nil)
 		return true, false
 	}
-	e, failed := shared.TakeFor(s.rx.feed)
+	e, failed := shared.TakeFor(r.feed)
 	if e == nil {
 		return false, failed
 	}
 	l.take(op, e.ID, e.Length, e.SGL, e)
-	s.checkRQLimit()
+	r.checkRQLimit()
 	return true, false
 }
 
@@ -193,8 +192,8 @@ func (l *landing) take(op rdmap.Opcode, id, length uint64, sgl []wr.SGE, e *srq.
 
 // scatter puts the payload of a segment into the landing, behind what came before,
 // if it is not there yet. Accept has seen to it that there is room.
-func (s *session) scatter(seg ddp.Segment) fault {
-	l, p := &s.rx.landing, seg.Payload()
+func (r *receiver) scatter(seg ddp.Segment) fault {
+	l, p := &r.landing, seg.Payload()
 	for left := uint64(seg.Size()); left > 0; {
 		g := &l.sgl[l.sge]
 		n := min(left, uint64(g.Length)-l.off)
@@ -203,7 +202,7 @@ func (s *session) scatter(seg ddp.Segment) fault {
 			if to < g.TO {
 				return faultRQWrap
 			}
-			ref, f := s.rx.sinks.Resolve(g.STag, to, n)
+			ref, f := r.sinks.Resolve(g.STag, to, n)
 			if f != stag.OK {
 				return memoryFault(sideRQ, f)
 			}
@@ -225,8 +224,8 @@ func (s *session) scatter(seg ddp.Segment) fault {
 
 // closeLanding completes the receive of the message in progress. The completion is
 // for the CQ.
-func (s *session) closeLanding(c wr.Completion, solicited bool) cq.Entry {
-	l, rq := &s.rx.landing, &s.q.rq
+func (r *receiver) closeLanding(c wr.Completion, solicited bool) cq.Entry {
+	l, rq := &r.landing, r.rq
 	l.open = false
 	if l.element == nil {
 		return rq.complete(c, solicited)
@@ -240,14 +239,14 @@ func (s *session) closeLanding(c wr.Completion, solicited bool) cq.Entry {
 // message in progress with status, the others as Flushed. Receives of an S-RQ
 // that were not taken stay there (RV-6.3.6-M7). The caller owns the receive side,
 // and posts are refused.
-func (s *session) flushReceives(status wr.Status) {
-	if s.q.cfg.SRQ == nil {
-		s.rx.landing.open = false
-		s.q.rq.flush(status)
+func (r *receiver) flushReceives(status wr.Status) {
+	if r.cfg.SRQ == nil {
+		r.landing.open = false
+		r.rq.flush(status)
 		return
 	}
-	if s.rx.landing.open {
-		s.hand([]cq.Entry{s.closeLanding(wr.Completion{Status: status}, false)})
+	if r.landing.open {
+		r.hand([]cq.Entry{r.closeLanding(wr.Completion{Status: status}, false)})
 	}
 }
 
@@ -258,30 +257,30 @@ const completedAtOnce = 48
 // completed takes the completion of a receive for the CQ. It is there when deliver
 // returns. The caller owns the receive side; there is a buffer, because the end of
 // each FPDU comes through it.
-func (s *session) completed(e cq.Entry) {
-	in := &s.rx.in
+func (r *receiver) completed(e cq.Entry) {
+	in := &r.in
 	in.buf.completed[in.completed] = e
 	if in.completed++; in.completed == completedAtOnce {
-		s.handCompleted()
+		r.handCompleted()
 	}
 }
 
 // handCompleted puts into the CQ what completed has kept back.
-func (s *session) handCompleted() {
-	in := &s.rx.in
+func (r *receiver) handCompleted() {
+	in := &r.in
 	if in.completed == 0 {
 		return
 	}
 	list := in.buf.completed[:in.completed]
-	s.hand(list)
+	r.hand(list)
 	clear(list)
 	in.completed = 0
 }
 
 // hand puts completions of receives into the CQ. Where it has no room, the receives
 // come free and the stream ends.
-func (s *session) hand(list []cq.Entry) {
-	rq := &s.q.rq
+func (r *receiver) hand(list []cq.Entry) {
+	rq := r.rq
 	n := rq.cq.PushAll(list)
 	for _, e := range list[n:] { // nobody will reap it
 		if e.Owner == rq {
@@ -292,6 +291,6 @@ func (s *session) hand(list []cq.Entry) {
 	}
 	rq.handed()
 	if n < len(list) {
-		s.fail(faultRQCompletion)
+		r.s.fail(faultRQCompletion)
 	}
 }

@@ -69,7 +69,7 @@ func TestLastFaultAsVerbStops(t *testing.T) {
 			modified := make(chan error, 1)
 			go func() { modified <- r.q.Modify(Modify{Next: wr.StateClosing}) }()
 			require.Eventually(t, r.s.stopping.Load, patience, time.Millisecond)
-			require.True(t, r.s.segment(ulpdu))
+			require.True(t, r.s.rx.segment(ulpdu))
 			require.True(t, rx.late)
 			rx.in.keep(ulpdu)
 			rx.in.rest()

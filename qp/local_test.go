@@ -114,7 +114,7 @@ func TestBatchGoesOutBeforeTerminate(t *testing.T) {
 	r := newRig(t, setup{})
 	r.s.tx.mu.Lock()
 	r.postSend(wr.Request{ID: 1, SGL: r.full.sgl(0, 8)}, wr.Request{ID: 2, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
-	_, filled := r.s.fill()
+	_, filled := r.s.tx.fill()
 	require.True(t, filled)
 	r.s.tx.mu.Unlock()
 	require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next())

@@ -59,12 +59,11 @@ func (e *sqe) keep(r *wr.Request) {
 }
 
 // mayRun reports whether the next element, a memory operation, may be executed.
-func (s *session) mayRun(e *sqe) bool {
-	t := &s.tx
+func (t *transmitter) mayRun(e *sqe) bool {
 	switch {
 	case e.op != wr.OpInvalidate:
 		return true // NA-1 of figure 22: an Invalidate comes before it
-	case e.flags&wr.LocalFence != 0 && s.q.sq.done.Load() != t.next:
+	case e.flags&wr.LocalFence != 0 && t.sq.done.Load() != t.next:
 		return false // draft 8.2.2.2: all prior ones complete first
 	case t.pos != t.written.Load():
 		// An earlier Send or Write, or the answer to a Read, may still read
@@ -77,38 +76,38 @@ func (s *session) mayRun(e *sqe) bool {
 }
 
 // runMemory executes the next element, a memory operation, if it may run.
-func (s *session) runMemory(e *sqe) (bool, cause) {
-	if !s.mayRun(e) {
+func (t *transmitter) runMemory(e *sqe) (bool, cause) {
+	if !t.mayRun(e) {
 		return false, cause{}
 	}
-	t, tab := &s.tx, s.q.cfg.STags
+	tab := t.cfg.STags
 	var f fault
 	switch e.op {
 	case wr.OpBind:
-		f = memoryFault(sideBind, s.bind(&e.memory.bind))
+		f = memoryFault(sideBind, t.bind(&e.memory.bind))
 	case wr.OpFastRegister:
-		f = s.fastRegisterFault(tab.FastRegister(&e.memory.fastRegister, s.user))
+		f = t.fastRegisterFault(tab.FastRegister(&e.memory.fastRegister, t.s.user))
 	default:
-		f = memoryFault(sideInvalidate, tab.InvalidateLocal(e.invalidate, s.user))
+		f = memoryFault(sideInvalidate, tab.InvalidateLocal(e.invalidate, t.s.user))
 	}
 	if f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
-	s.advance(e)
+	t.advance(e)
 	return true, cause{}
 }
 
-func (s *session) bind(b *wr.BindRequest) stag.Fault {
-	if s.q.cfg.NoBind { // RV-7.10.6.1
+func (t *transmitter) bind(b *wr.BindRequest) stag.Fault {
+	if t.cfg.NoBind { // RV-7.10.6.1
 		return stag.FaultAccess
 	}
-	return s.q.cfg.STags.Bind(b, s.user)
+	return t.cfg.STags.Bind(b, t.s.user)
 }
 
 // fastRegisterFault maps what Fast-Register refuses. A size that is not supported
 // has a status for each mode of the RNIC (figure 36).
-func (s *session) fastRegisterFault(f stag.Fault) fault {
-	if f == stag.FaultBufferSize && s.q.cfg.BlockMode {
+func (t *transmitter) fastRegisterFault(f stag.Fault) fault {
+	if f == stag.FaultBufferSize && t.cfg.BlockMode {
 		return faultFastBlockSize
 	}
 	return memoryFault(sideFastRegister, f)

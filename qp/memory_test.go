@@ -119,7 +119,7 @@ func TestMemoryOperationsInOrder(t *testing.T) {
 func TestInvalidateWaitsForWhatIsFramed(t *testing.T) {
 	r, s := stalled(t, setup{}) // 1: Read, outstanding; 2: Send of s, stuck; 3: Send
 	r.postSend(invalidate(4, s, 0), wr.Request{ID: 5})
-	r.s.kick()
+	r.s.tx.kick()
 	info, err := r.tab.QueryRegion(s)
 	require.NoError(t, err)
 	require.True(t, info.Valid, "2 is not out")
@@ -153,15 +153,15 @@ func TestInvalidateIsNotStarved(t *testing.T) {
 	r.send(goodRead(1)(r), goodRead(2)(r), goodRead(3)(r), goodRead(4)(r))
 	require.Eventually(t, func() bool { return r.s.irrq.len() == 4 }, patience, time.Millisecond)
 	r.postSend(wr.Request{ID: 1}, invalidate(2, r.private.stag, 0))
-	r.s.fill()
+	r.s.tx.fill()
 	assert.GreaterOrEqual(t, r.s.irrq.len(), 2, "it stops at the Invalidate")
 	assert.EqualValues(t, 1, r.s.tx.next)
-	r.s.tx.readsUp = true              // the answers' turn
-	assert.True(t, r.s.pump(1, false)) // writes the batch, and is told to stop
-	r.s.fill()
+	r.s.tx.readsUp = true                 // the answers' turn
+	assert.True(t, r.s.tx.pump(1, false)) // writes the batch, and is told to stop
+	r.s.tx.fill()
 	assert.EqualValues(t, 2, r.s.tx.next, "the Invalidate comes before any answer")
 	r.s.tx.mu.Unlock()
-	r.s.kick()
+	r.s.tx.kick()
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
 	for range 5 {
 		r.next()

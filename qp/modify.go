@@ -96,7 +96,7 @@ func (q *QP) Modify(m Modify) error {
 		q.settle()
 	}
 	if s := q.session.Load(); s != nil {
-		s.uncork() // what is held back is no reason to refuse a good close
+		s.tx.uncork() // what is held back is no reason to refuse a good close
 	}
 	q.mu.Lock()
 	from := q.State()
@@ -114,7 +114,7 @@ func (q *QP) Modify(m Modify) error {
 	case stops:
 		return q.stop(s, m.Next)
 	case s != nil:
-		s.kick() // a greater ORD may let the Send Queue go on
+		s.tx.kick() // a greater ORD may let the Send Queue go on
 	}
 	return nil
 }
@@ -285,7 +285,7 @@ func (q *QP) start(next wr.State, m *Modify) error {
 	q.session.Store(s)
 	q.last.Store(s)
 	q.setState(next)
-	s.joinShared()
+	s.rx.joinShared()
 	s.start()
 	return nil
 }

@@ -26,8 +26,8 @@ type nudger struct {
 	left int
 }
 
-func (s *session) newNudger() nudger {
-	if s.stream.Role != mpa.Initiator || !s.stream.Nudge {
+func (t *transmitter) newNudger() nudger {
+	if t.s.stream.Role != mpa.Initiator || !t.s.stream.Nudge {
 		return nudger{}
 	}
 	return nudger{due: time.After(nudgeAfter), wait: nudgeAfter, left: nudgeTimes}
@@ -35,9 +35,9 @@ func (s *session) newNudger() nudger {
 
 // nudge makes an empty RDMA Write the next message, if one is wanted, and says when
 // to look again.
-func (s *session) nudge(n *nudger) {
+func (t *transmitter) nudge(n *nudger) {
 	n.due = nil
-	heard, sent := s.rx.heard.Load(), s.tx.written.Load()
+	heard, sent := t.s.rx.heard.Load(), t.written.Load()
 	if heard > 0 && (sent == 0 || sent >= heard) {
 		return // something has gone, or will go, to a peer that reads
 	}
@@ -45,7 +45,6 @@ func (s *session) nudge(n *nudger) {
 		n.wait *= 2
 		n.due = time.After(n.wait)
 	}
-	t := &s.tx
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if sent > 0 && t.rtr == 0 && t.batch == nil { // what is left of a batch nudges too

@@ -8,21 +8,20 @@ import (
 )
 
 // inWrite places a segment of an RDMA Write.
-func (s *session) inWrite(seg ddp.Segment) fault {
-	if f := s.tagged(rdmap.Write, seg); f != noFault {
+func (r *receiver) inWrite(seg ddp.Segment) fault {
+	if f := r.tagged(rdmap.Write, seg); f != noFault {
 		return f
 	}
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
 	if seg.Size() == 0 {
 		return noFault
 	}
-	return s.placeTagged(sideTagged, seg)
+	return r.placeTagged(sideTagged, seg)
 }
 
 // tagged follows tagged messages: one ends before another begins.
-func (s *session) tagged(op rdmap.Opcode, seg ddp.Segment) fault {
-	r := &s.rx
-	if s.outOfTurn(op, seg) {
+func (r *receiver) tagged(op rdmap.Opcode, seg ddp.Segment) fault {
+	if r.outOfTurn(op, seg) {
 		return faultOpcode
 	}
 	if seg.Size() > 0 || !r.tagOpen {
@@ -34,18 +33,17 @@ func (s *session) tagged(op rdmap.Opcode, seg ddp.Segment) fault {
 
 // outOfTurn reports whether a segment belongs to another tagged message than the
 // one that has begun. An empty segment's STag is not looked at.
-func (s *session) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
-	r := &s.rx
+func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 	return r.tagOpen && (r.tagOp != op || seg.Size() > 0 && r.tagSTag != seg.STag())
 }
 
 // placeTagged copies the payload to where its STag and TO say. What is wrong with the
 // memory is a fault of that side.
-func (s *session) placeTagged(of side, seg ddp.Segment) fault {
-	if s.q.cfg.NoInboundWrite { // figure 21
+func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
+	if r.cfg.NoInboundWrite { // figure 21
 		return faultWriteNotEnabled
 	}
-	ref, f := s.rx.targets.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
+	ref, f := r.targets.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
 	if f != stag.OK {
 		return memoryFault(of, f)
 	}
@@ -67,11 +65,11 @@ func placed(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 // inReadResponse places a segment of the answer to the oldest outstanding RDMA
 // Read. It has to be what was asked for: a peer may not use the response to
 // write elsewhere (RFC 5040 5.2.2).
-func (s *session) inReadResponse(seg ddp.Segment) fault {
-	if f := s.tagged(rdmap.ReadResponse, seg); f != noFault {
+func (r *receiver) inReadResponse(seg ddp.Segment) fault {
+	if f := r.tagged(rdmap.ReadResponse, seg); f != noFault {
 		return f
 	}
-	r, o := &s.rx, s.reads.first()
+	o := r.reads.first()
 	if o == nil {
 		return faultUnexpectedResponse
 	}
@@ -83,7 +81,7 @@ func (s *session) inReadResponse(seg ddp.Segment) fault {
 		case seg.TO() != o.to+uint64(r.readGot), n > o.size-r.readGot:
 			return faultTagBounds
 		}
-		if f := s.placeTagged(sideSink, seg); f != noFault {
+		if f := r.placeTagged(sideSink, seg); f != noFault {
 			return f
 		}
 		r.readGot += n
@@ -95,17 +93,17 @@ func (s *session) inReadResponse(seg ddp.Segment) fault {
 		return faultTagBounds
 	}
 	r.readGot = 0
-	s.readDone(o)
+	r.readDone(o)
 	return noFault
 }
 
 // placingCause is inboundCause for a segment that is not of a Send. If its fault is the
 // sink's, the oldest RDMA Read is at fault, whose answer it is (draft 6.2.2.3).
-func (s *session) placingCause(f fault, seg ddp.Segment) cause {
+func (r *receiver) placingCause(f fault, seg ddp.Segment) cause {
 	c := inboundCause(f, seg)
 	switch f {
 	case faultSinkSTag, faultSinkBounds, faultSinkAccess, faultSinkPD:
-		c.sq, c.hasSQ = s.reads.first().pos, true
+		c.sq, c.hasSQ = r.reads.first().pos, true
 	default:
 	}
 	return c
@@ -115,50 +113,50 @@ func (s *session) placingCause(f fault, seg ddp.Segment) cause {
 // if that was asked for, while the Read still counts as outstanding: before its
 // completion can be seen, and before a request behind a Read Fence goes on (draft
 // 8.2.2.1 rule 2).
-func (s *session) readDone(o *outboundRead) {
+func (r *receiver) readDone(o *outboundRead) {
 	pos, rtr := o.pos, o.rtr
 	if !rtr {
-		if e := s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
-			if f := s.q.cfg.STags.InvalidateLocal(e.local.STag, s.user); f != stag.OK {
-				s.halt(cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true})
+		if e := r.s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
+			if f := r.cfg.STags.InvalidateLocal(e.local.STag, r.s.user); f != stag.OK {
+				r.s.halt(cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true})
 				return
 			}
 		}
 	}
-	s.reads.pop()
+	r.reads.pop()
 	if !rtr {
-		s.q.sq.finishRead(pos)
-		s.handCompleted() // of receives that came before: the order in which things happened
-		s.completeSQ()
+		r.s.q.sq.finishRead(pos)
+		r.handCompleted() // of receives that came before: the order in which things happened
+		r.s.completeSQ()
 	}
-	s.rx.owes = true // a fence or ORD may have held the Send Queue back
+	r.owes = true // a fence or ORD may have held the Send Queue back
 }
 
 // inReadRequest queues an RDMA Read Request for the transmit side, which checks
 // its source (verbs draft figure 24, IRRQ).
-func (s *session) inReadRequest(seg ddp.Segment) fault {
-	if s.q.cfg.NoInboundRead {
+func (r *receiver) inReadRequest(seg ddp.Segment) fault {
+	if r.cfg.NoInboundRead {
 		return faultReadNotEnabled
 	}
-	room := s.irrq.len() < s.irrq.size()
-	msn := s.rx.read.MSN()
-	switch s.rx.read.Accept(seg, rdmap.ReadRequestSize, room) {
+	room := r.irrq.len() < r.irrq.size()
+	msn := r.read.MSN()
+	switch r.read.Accept(seg, rdmap.ReadRequestSize, room) {
 	case ddp.CodeOK:
 	case ddp.CodeNoBuffer:
 		return faultReadTooMany
 	default:
-		if ahead(seg, msn, s.irrq.size()) {
+		if ahead(seg, msn, r.irrq.size()) {
 			return faultReadMSNGap
 		}
 		return faultReadMSNRange
 	}
 	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
 	in := inboundRead{req: req, msn: msn, head: [6]byte(seg.Header())}
-	s.handCompleted()     // who sees the answer shall find what came before it in the CQ
-	if !s.irrq.push(in) { // Modify QP has lowered IRD meanwhile
+	r.handCompleted()     // who sees the answer shall find what came before it in the CQ
+	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return faultReadTooMany
 	}
-	s.rx.owes = true
+	r.owes = true
 	return noFault
 }
 
@@ -170,8 +168,8 @@ func ahead(seg ddp.Segment, msn uint32, depth int) bool {
 }
 
 // inTerminate keeps the peer's Terminate Message.
-func (s *session) inTerminate(seg ddp.Segment) {
-	s.end(cause{
+func (r *receiver) inTerminate(seg ddp.Segment) {
+	r.end(cause{
 		fault:     faultTerminateReceived,
 		terminate: append([]byte(nil), seg.Payload()...),
 	})

@@ -151,7 +151,7 @@ func (q *QP) PostSend(reqs ...wr.Request) (int, error) {
 	n, octets, err := q.postSend(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
-			s.posted(n, octets)
+			s.tx.posted(n, octets)
 		}
 	}
 	return n, err
@@ -184,7 +184,7 @@ func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
 	n, err := q.postRecv(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
-			s.feed()
+			s.rx.fed()
 		}
 	}
 	return n, err

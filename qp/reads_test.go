@@ -71,7 +71,7 @@ func TestIRDResize(t *testing.T) {
 	r.send(goodRead(3)(r))
 	queued(3)
 	r.s.tx.mu.Unlock()
-	r.s.kick()
+	r.s.tx.kick()
 	for range 3 {
 		require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.full.mem()[:4]).Octets(), r.next())
 	}
@@ -110,7 +110,7 @@ func TestReadInvalidate(t *testing.T) {
 		first := wire.ReadResponse(uint32(r.full.stag), r.full.at(100), filled(9))
 		first.More = true
 		r.send(first.Octets())
-		require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.readGot == 9 }) }, patience, 1e6)
+		require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.readGot == 9 }) }, patience, 1e6)
 		require.True(t, valid())
 		r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(109), filled(11)).Octets())
 		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
@@ -191,7 +191,7 @@ func TestReadInvalidateRefused(t *testing.T) {
 				data.More = true
 				r.send(data.Octets())
 				s.expect(0, filled(c.size))
-				require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.readGot > 0 }) }, patience, 1e6)
+				require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.readGot > 0 }) }, patience, 1e6)
 			}
 			if c.before != nil {
 				c.before(r, s)

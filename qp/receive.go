@@ -28,8 +28,19 @@ import (
 // then, and takes over again when the consumer arms the CQ (Yield), or when
 // pollers come too rarely: one-sided traffic has to progress though nobody polls.
 
-// rxSide is the receive side of a session.
-type rxSide struct {
+// receiver is the receive side of a session. Who calls a method that handles what was
+// received owns it: has mu.
+type receiver struct {
+	s      *session
+	cfg    *Config // the queue pair's, as tuning and rq
+	tuning *Tuning
+	rq     *recvQueue
+	llp    *llp                // the session's, as irrq and reads
+	irrq   *ring[inboundRead]  // to the transmit side, bounded by IRD
+	reads  *ring[outboundRead] // from the transmit side, bounded by ORD
+
+	running sync.WaitGroup // receiveLoop
+
 	mu     sync.Mutex // the token; see docs/memory-model.md
 	berth  berth
 	resume chan struct{} // asks a loop that stepped aside to take over
@@ -84,50 +95,54 @@ const (
 	bySleeper
 )
 
-func (r *rxSide) init(s *session) {
+func (r *receiver) init(s *session) {
+	r.s, r.cfg, r.tuning, r.rq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.rq
+	r.llp, r.irrq, r.reads = &s.llp, s.irrq, s.reads
 	r.resume, r.stir, r.feed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	lander := s.user // on whose behalf receives are filled
-	if shared := s.q.cfg.SRQ; shared != nil {
+	if shared := r.cfg.SRQ; shared != nil {
 		lander.PD = shared.PD() // RV-6.3.5-M11, M12
 	}
-	r.sinks = s.q.cfg.STags.Resolver(lander, wr.LocalWrite)
-	r.targets = s.q.cfg.STags.Resolver(s.user, wr.RemoteWrite)
+	r.sinks = r.cfg.STags.Resolver(lander, wr.LocalWrite)
+	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
+	// Here, and not in receiveLoop: a post may find a fault as soon as the session is
+	// known, and finish then waits until start has been.
+	r.running.Add(1)
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()
 	r.send, r.read = ddp.NewInbound(), ddp.NewInbound()
 }
 
 // receiveLoop receives whenever nobody else does. One goroutine a session.
-func (s *session) receiveLoop() {
-	defer s.receiving.Done()
-	r := &s.rx
+func (r *receiver) receiveLoop() {
+	defer r.running.Done()
 	spin := 0
 	r.berth.Lock()
 	defer r.berth.Unlock()
 	r.mu.Lock()
-	s.deliver() // what was read before the session began
-	s.attach()
-	for !s.stopping.Load() {
+	r.deliver() // what was read before the session began
+	r.attach()
+	for !r.s.stopping.Load() {
 		if r.in.kept != nil {
 			r.mu.Unlock()
 			r.berth.Unlock() // nobody can sleep there for now
-			s.awaitFeed()
+			r.awaitFeed()
 			r.berth.Lock()
 			r.mu.Lock()
-			s.deliver()
+			r.deliver()
 			continue
 		}
-		n, out := s.llp.read(&r.in, &r.mu, spin)
-		switch s.received(n, out) { // if the session ends meanwhile, it is finish's
+		n, out := r.llp.read(&r.in, &r.mu, spin)
+		switch r.received(n, out) { // if the session ends meanwhile, it is finish's
 		case ioDone:
-			spin = s.spin()
-			s.attach()
+			spin = r.spin()
+			r.attach()
 		case ioAgain: // woken by a deadline: finish's, or a poller's
 			spin = 0
-			s.llp.rearmReader()
+			r.llp.rearmReader()
 			if r.asked.Load() != byNobody {
 				r.mu.Unlock()
-				s.stepAside()
+				r.stepAside()
 				r.mu.Lock()
 			}
 		default: // received has ended the session
@@ -138,94 +153,84 @@ func (s *session) receiveLoop() {
 
 // spin is how often to look for more before sleeping. Who waits for what has just
 // come runs on this processor next: then sleep at once.
-func (s *session) spin() int {
-	if s.rx.single || s.q.sq.cq.Waiting() || s.q.rq.cq.Waiting() {
+func (r *receiver) spin() int {
+	if r.single || r.s.q.sq.cq.Waiting() || r.rq.cq.Waiting() {
 		return 0
 	}
-	return s.tuning.ReadSpin
+	return r.tuning.ReadSpin
 }
 
 // received handles what a read brought. The caller owns the side.
-func (s *session) received(n int, out outcome) outcome {
-	r := &s.rx
+func (r *receiver) received(n int, out outcome) outcome {
 	switch out {
 	case ioDone:
 		r.in.Advance(n)
-		s.deliver()
+		r.deliver()
 	case ioEOF:
-		s.peerClosed()
+		r.peerClosed()
 	case ioReset:
-		s.fail(faultLLPReset)
+		r.s.fail(faultLLPReset)
 	case ioAgain:
-		s.restBuffer()
+		r.restBuffer()
 	case ioRevoked:
-		s.strand()
+		r.strand()
 	default:
-		s.fail(faultLLPLost)
+		r.s.fail(faultLLPLost)
 	}
 	return out
 }
 
 // deliver handles every FPDU that is here, in a state that is for it.
-func (s *session) deliver() {
-	r := &s.rx
-	process := step(s.q.State(), trigSegment).Actions&actProcess != 0
-	for process && !s.stopping.Load() {
+func (r *receiver) deliver() {
+	process := step(r.s.q.State(), trigSegment).Actions&actProcess != 0
+	for process && !r.s.stopping.Load() {
 		ulpdu, ok, err := r.in.Next()
 		if err != nil {
-			s.halt(cause{fault: framingFault(err)})
+			r.s.halt(cause{fault: framingFault(err)})
 			break
 		}
 		if !ok {
-			s.divert()
+			r.divert()
 			break
 		}
 		if r.heard.Load() == 0 {
-			r.heard.Store(s.tx.offered.Load() + 1)
-			s.openGate()
+			r.heard.Store(r.s.tx.offered.Load() + 1)
+			r.s.openGate()
 		}
-		if !s.segment(ulpdu) {
-			s.pause(ulpdu)
+		if !r.segment(ulpdu) {
+			r.pause(ulpdu)
 			break
 		}
 		if r.late {
 			r.in.keep(ulpdu)
 		}
 	}
-	s.handCompleted()
-	s.noteFilling()
-	s.restBuffer()
+	r.handCompleted()
+	r.noteFilling()
+	r.restBuffer()
 	if r.owes { // for all that has come together
 		r.owes = false
-		s.kick()
+		r.s.tx.kick()
 	}
 }
 
 // restBuffer gives the receive buffer back if nothing is in it: this may have been the
 // last poll for long. While pollers come again and again it stays, and receiveLoop
 // gives it back when they have gone.
-func (s *session) restBuffer() {
-	if r := &s.rx; !r.polled.Load() {
+func (r *receiver) restBuffer() {
+	if !r.polled.Load() {
 		r.in.rest()
-	}
-}
-
-// openGate lets a Responder send: a first FPDU came and was found good
-// (RFC 5044 7.1.2 rule 4).
-func (s *session) openGate() {
-	if s.gate.CompareAndSwap(true, false) {
-		s.kick()
 	}
 }
 
 // peerClosed handles the end of what the peer sends. Whether work is left can be
 // told only when the transmit side rests, so finish decides.
-func (s *session) peerClosed() {
-	if s.rx.in.Buffered() > 0 { // within an FPDU
-		s.fail(faultLLPLost)
+func (r *receiver) peerClosed() {
+	if r.in.Buffered() > 0 { // within an FPDU
+		r.s.fail(faultLLPLost)
 		return
 	}
-	s.fail(faultPeerClosed)
+	r.s.fail(faultPeerClosed)
 }
 
 func framingFault(err error) fault {
@@ -239,50 +244,50 @@ func framingFault(err error) fault {
 // end ends the session for what a segment brought. If something else has ended it
 // just now, a verb say, the segment has come in the state that follows: it is left
 // for finish (draft 6.2.5, figure 11).
-func (s *session) end(c cause) {
-	if !s.halt(c) {
-		s.rx.late = true
+func (r *receiver) end(c cause) {
+	if !r.s.halt(c) {
+		r.late = true
 	}
 }
 
 // segment handles one ULPDU, or the one in transit. It reports false if that has to
 // wait for a receive.
-func (s *session) segment(ulpdu []byte) bool {
+func (r *receiver) segment(ulpdu []byte) bool {
 	var seg ddp.Segment
 	code := ddp.CodeOK
 	if ulpdu == nil {
-		seg = s.rx.in.arrived()
+		seg = r.in.arrived()
 	} else {
 		seg, code = ddp.Parse(ulpdu)
 	}
 	if code == ddp.CodeShort {
-		s.end(cause{fault: faultSegmentSize}) // no header to repeat
+		r.end(cause{fault: faultSegmentSize}) // no header to repeat
 		return true
 	}
 	if code != ddp.CodeOK {
-		s.end(inboundCause(parseFault(code), seg))
+		r.end(inboundCause(parseFault(code), seg))
 		return true
 	}
 	op, term := rdmap.Check(seg)
 	if term != rdmap.CodeNone {
-		s.end(inboundCause(checkFault(op, term), seg))
+		r.end(inboundCause(checkFault(op, term), seg))
 		return true
 	}
 	var f fault
 	switch op {
 	case rdmap.Write:
-		f = s.inWrite(seg)
+		f = r.inWrite(seg)
 	case rdmap.ReadResponse:
-		f = s.inReadResponse(seg)
+		f = r.inReadResponse(seg)
 	case rdmap.ReadRequest:
-		f = s.inReadRequest(seg)
+		f = r.inReadRequest(seg)
 	case rdmap.Terminate:
-		s.inTerminate(seg)
+		r.inTerminate(seg)
 	default:
-		return s.inSend(op, seg)
+		return r.inSend(op, seg)
 	}
 	if f != noFault {
-		s.end(s.placingCause(f, seg))
+		r.end(r.placingCause(f, seg))
 	}
 	return true
 }

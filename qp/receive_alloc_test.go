@@ -44,7 +44,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 					_, _ = r.peer.Conn.Write(fpdus[0])
 					fpdus = fpdus[1:]
 					if late {
-						for !r.s.rx.locked(func(rx *rxSide) bool { return rx.in.kept != nil }) {
+						for !r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil }) {
 							r.rcq.Poll(c[:])
 							runtime.Gosched()
 						}

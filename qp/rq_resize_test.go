@@ -39,7 +39,7 @@ func TestRQResize(t *testing.T) {
 	post(1, 2, 3, 4)
 	full()
 	r.send(part(filled(9)))
-	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.landing.open }) }, patience, 1e6)
+	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.landing.open }) }, patience, 1e6)
 	require.NoError(t, r.recvDepth(7))
 	require.Equal(t, 8, r.q.Query().RecvDepth, "as allocated")
 	post(5, 6, 7, 8)

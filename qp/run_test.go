@@ -18,7 +18,7 @@ func (r *rig) whileHeld(f func()) {
 	r.s.tx.mu.Lock()
 	f()
 	r.s.tx.mu.Unlock()
-	r.s.kick()
+	r.s.tx.kick()
 }
 
 // TestRunIsOneBatch: short messages of more than a batch together go out whole and
@@ -122,8 +122,7 @@ func TestShortLimit(t *testing.T) {
 		"markers":         {mulpdu: 9000, markers: true, tuning: Tuning{Gather: 1000, Short: 5000}, want: -1},
 		"off":             {mulpdu: 9000, tuning: Tuning{Gather: 1000, Short: -1}, want: -1},
 	} {
-		s := &session{tuning: &c.tuning}
-		s.tx.mulpdu, s.tx.framer = c.mulpdu, mpa.NewFramer(c.crc, c.markers)
+		s := &transmitter{tuning: &c.tuning, mulpdu: c.mulpdu, framer: mpa.NewFramer(c.crc, c.markers)}
 		assert.Equal(t, c.want, s.shortLimit(), name)
 	}
 	assert.Less(t, int64(wr.MaxMessage)*255, int64(math.MaxInt64), "lengths compare as int64")

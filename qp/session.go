@@ -1,7 +1,6 @@
 package qp
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/ddp"
@@ -16,11 +15,12 @@ import (
 // conditions (verbs draft 6.2.1.2).
 //
 // It has a transmit side, owned by who holds tx.mu, and a receive side, owned by
-// who holds rx.mu. They meet at irrq, reads and the queue pair's queues. The
-// session ends once: halt says why, and finish, alone then, winds up.
+// who holds rx.mu: what needs a side owned is a method of transmitter or receiver, what
+// concerns the stream as a whole one of session. The sides meet at irrq, reads and
+// the queue pair's queues. The session ends once: halt says why, and finish, alone then,
+// winds up.
 type session struct {
 	q      *QP
-	tuning *Tuning // the queue pair's
 	stream *mpa.Stream
 	llp    llp
 	user   stag.User
@@ -33,8 +33,8 @@ type session struct {
 	// gate is closed while a Responder may not send (RFC 5044 7.1.2).
 	gate atomic.Bool
 
-	tx txSide
-	rx rxSide
+	tx transmitter
+	rx receiver
 
 	stopping atomic.Bool
 	stop     chan struct{} // closed with stopping
@@ -43,8 +43,6 @@ type session struct {
 	cause    cause         // why; set before stop is closed
 	again    atomic.Uint32 // a later Fault, for finish; see failAgain
 	outcome  End           // how it ended; set before over is closed
-
-	receiving, transmitting sync.WaitGroup // receiveLoop, transmitLoop
 
 	// draining is set once somebody has called Drain, which waits for tokens in
 	// quiet.
@@ -105,7 +103,7 @@ func inboundCause(f fault, s ddp.Segment) cause {
 // newSession ties a stream to the queue pair; start sets it going.
 func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 	s := &session{
-		q: q, tuning: &q.cfg.Tuning, stream: st,
+		q: q, stream: st,
 		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID, Windows: &q.windows, Privileged: q.cfg.Privileged},
 		irrq:    newRing[inboundRead](ird),
 		reads:   newRing[outboundRead](max(ord, 1)), // a Read RTR needs one
@@ -120,18 +118,14 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 	s.tx.ord.Store(int32(ord))
 	s.rx.init(s)
 	s.gate.Store(st.Role == mpa.Responder)
-	// Here, because a post may find a fault as soon as the session is known: finish
-	// then waits until start has been.
-	s.receiving.Add(1)
-	s.transmitting.Add(1)
 	return s
 }
 
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
-	go s.receiveLoop()
-	go s.transmitLoop()
-	s.kick()
+	go s.rx.receiveLoop()
+	go s.tx.transmitLoop()
+	s.tx.kick()
 }
 
 // halt ends the session, and reports whether it was the first to: the first
@@ -156,9 +150,12 @@ func (s *session) completeSQ() {
 	}
 }
 
-// resolve finds the memory of an element of this side's own requests.
-func (s *session) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.Fault) {
-	return s.q.cfg.STags.Resolve(e.STag, e.TO, uint64(e.Length), s.user, need)
+// openGate lets a Responder send: a first FPDU came and was found good
+// (RFC 5044 7.1.2 rule 4).
+func (s *session) openGate() {
+	if s.gate.CompareAndSwap(true, false) {
+		s.tx.kick()
+	}
 }
 
 // signal leaves a token in a channel of capacity 1.

@@ -11,29 +11,29 @@ import (
 // What the watchdog of an S-RQ sees of a session (srq/watch.go): how far the message is
 // that fills a receive of it.
 
-func (s *session) joinShared() {
-	if shared := s.q.cfg.SRQ; shared != nil {
-		shared.Join(s)
+func (r *receiver) joinShared() {
+	if shared := r.cfg.SRQ; shared != nil {
+		shared.Join(r)
 	}
 }
 
-func (s *session) leaveShared() {
-	if shared := s.q.cfg.SRQ; shared != nil {
-		shared.Leave(s)
+func (r *receiver) leaveShared() {
+	if shared := r.cfg.SRQ; shared != nil {
+		shared.Leave(r)
 	}
 }
 
 // Filling implements srq.Filler: the MSN of the message, and how many of its octets are
 // placed.
-func (s *session) Filling() uint64 { return s.rx.filling.Load() }
+func (r *receiver) Filling() uint64 { return r.filling.Load() }
 
 // Stalled implements srq.Filler.
-func (s *session) Stalled() { s.fail(faultStalled) }
+func (r *receiver) Stalled() { r.s.fail(faultStalled) }
 
 // noteFilling takes down how far the message in progress is, behind every read. The
 // caller owns the receive side.
-func (s *session) noteFilling() {
-	r, shared := &s.rx, s.q.cfg.SRQ
+func (r *receiver) noteFilling() {
+	shared := r.cfg.SRQ
 	if shared == nil {
 		return
 	}
@@ -87,10 +87,10 @@ func (l *rqLimit) exceeded(messages int) bool {
 // message ends before the next one begins, so one is all there ever is: only a
 // limit of 0 can be exceeded. Creating a queue pair does not arm that one
 // (RV-6.3.8-M15), Modify QP does.
-func (s *session) checkRQLimit() {
+func (r *receiver) checkRQLimit() {
 	const inProgress = 1
-	if s.q.rqLimit.exceeded(inProgress) {
-		s.q.raise(wr.EventRQLimit)
+	if r.s.q.rqLimit.exceeded(inProgress) {
+		r.s.q.raise(wr.EventRQLimit)
 	}
 }
 

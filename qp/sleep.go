@@ -32,26 +32,25 @@ func (b *berth) end() {
 }
 
 // taken reports whether a program has the berth, or is about to have it.
-func (r *rxSide) taken() bool { return r.sleeping.Load() }
+func (r *receiver) taken() bool { return r.sleeping.Load() }
 
 // Claim implements cq.Sleeper.
-func (s *session) Claim() bool {
-	r := &s.rx
-	s.uncork()
+func (r *receiver) Claim() bool {
+	r.s.tx.uncork()
 	if !r.sleeping.CompareAndSwap(false, true) {
 		return false
 	}
 	// From here on receiveLoop does not take over.
 	if !r.berth.TryLock() {
-		if !s.makeWay() {
+		if !r.makeWay() {
 			r.sleeping.Store(false)
-			s.gone()
+			r.gone()
 			return false
 		}
 		r.berth.Lock() // it is on its way out
 	}
-	if s.stopping.Load() {
-		s.Leave()
+	if r.s.stopping.Load() {
+		r.Leave()
 		return false
 	}
 	r.berth.rouse.Lock()
@@ -61,68 +60,64 @@ func (s *session) Claim() bool {
 }
 
 // makeWay asks receiveLoop, if it sleeps, to step aside.
-func (s *session) makeWay() bool {
-	r := &s.rx
+func (r *receiver) makeWay() bool {
 	if !r.mu.TryLock() {
 		return false
 	}
 	defer r.mu.Unlock()
-	if s.stopping.Load() || !s.llp.parked.Load() {
+	if r.s.stopping.Load() || !r.llp.parked.Load() {
 		return false
 	}
 	r.asked.Store(bySleeper)
-	s.llp.wakeReader()
+	r.llp.wakeReader()
 	return true
 }
 
 // Sleep implements cq.Sleeper.
-func (s *session) Sleep() bool {
-	r := &s.rx
-	s.unpolled()
+func (r *receiver) Sleep() bool {
+	r.unpolled()
 	// finish wakes who sleeps when stopping is set: a look at it comes behind each
 	// rearmReader.
-	for !s.stopping.Load() && r.berth.begin() {
-		n, out, held := s.llp.raw.sleep(&r.in, &r.mu)
+	for !r.s.stopping.Load() && r.berth.begin() {
+		n, out, held := r.llp.raw.sleep(&r.in, &r.mu)
 		r.berth.end()
 		switch {
 		case held:
 			r.polls.Add(1)
-			s.received(n, out) // if the session ends meanwhile, it is finish's
+			r.received(n, out) // if the session ends meanwhile, it is finish's
 			r.mu.Unlock()
 			return true
 		case out != ioAgain: // the side is taken, or the stream paused
 			return false
 		}
-		s.llp.rearmReader()
+		r.llp.rearmReader()
 	}
-	return !s.stopping.Load()
+	return !r.s.stopping.Load()
 }
 
 // Rouse implements cq.Sleeper.
-func (s *session) Rouse() {
-	b := &s.rx.berth
+func (r *receiver) Rouse() {
+	b := &r.berth
 	b.rouse.Lock()
 	defer b.rouse.Unlock()
 	b.roused = true
 	if b.asleep {
-		s.llp.wakeReader()
+		r.llp.wakeReader()
 	}
 }
 
 // Leave implements cq.Sleeper. receiveLoop takes over if somebody else waits for what
 // comes; else it leaves the sleeper some time to return.
-func (s *session) Leave() {
-	r := &s.rx
+func (r *receiver) Leave() {
 	r.sleeping.Store(false)
 	r.berth.Unlock()
-	s.gone()
+	r.gone()
 }
 
 // gone tells receiveLoop what it needs to know when no program has the berth any more.
-func (s *session) gone() {
-	r := &s.rx
+func (r *receiver) gone() {
 	switch {
-	case s.q.sq.cq.Awaited() || s.q.rq.cq.Awaited():
+	case r.s.q.sq.cq.Awaited() || r.rq.cq.Awaited():
 		signal(r.resume)
 	case r.dormant.Load() && r.dormant.Swap(false):
 		signal(r.stir)
@@ -131,21 +126,20 @@ func (s *session) gone() {
 
 // unpolled ends what polled began, for who sleeps where pollers have received until
 // now.
-func (s *session) unpolled() {
-	r := &s.rx
+func (r *receiver) unpolled() {
 	if !r.polled.Load() {
 		return
 	}
 	r.hush.Lock()
-	s.setPolled(false)
+	r.setPolled(false)
 	r.hush.Unlock()
-	s.wakeTransmit()
+	r.s.tx.wakeLoop()
 }
 
 // setPolled says whether pollers receive, who are not to be disturbed. With hush
 // held.
-func (s *session) setPolled(on bool) {
-	if s.rx.polled.Swap(on) != on {
-		s.llp.raw.hush(on)
+func (r *receiver) setPolled(on bool) {
+	if r.polled.Swap(on) != on {
+		r.llp.raw.hush(on)
 	}
 }

@@ -163,9 +163,9 @@ func TestSleeperMakesWayForFeed(t *testing.T) {
 	r := sleepy(t, setup{config: func(c *Config) { c.GracefulReceive = true }})
 	s := r.sleepOn(r.scq)
 	fpdu := r.peer.Frame(wire.Send(1, []byte("hello")).Octets())
-	require.True(t, r.s.rx.locked(func(rx *rxSide) bool { // as if a poller had been faster
+	require.True(t, r.s.rx.locked(func(rx *receiver) bool { // as if a poller had been faster
 		require.True(t, rx.in.early(fpdu))
-		r.s.deliver()
+		r.s.rx.deliver()
 		return rx.in.kept != nil
 	}))
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})

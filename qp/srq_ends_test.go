@@ -18,7 +18,7 @@ func sharedFails(t *testing.T) {
 	b := r.sibling(20)
 	shared.post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)}, wr.Recv{ID: 2})
 	r.send(part(filled(4)))
-	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.landing.open }) }, patience, 1e6)
+	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.landing.open }) }, patience, 1e6)
 	shared.Fail()
 	require.Equal(t, []wr.EventID{wr.EventSRQCatastrophic}, shared.log)
 	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 4, Payload: filled(5)}.Octets())

@@ -73,7 +73,7 @@ func TestSharedReceives(t *testing.T) {
 		wr.Recv{ID: 3},
 	)
 	a.send(part(filled(15)))
-	require.Eventually(t, func() bool { return a.s.rx.locked(func(r *rxSide) bool { return r.landing.open }) }, patience, 1e6)
+	require.Eventually(t, func() bool { return a.s.rx.locked(func(r *receiver) bool { return r.landing.open }) }, patience, 1e6)
 	b.send(wire.Send(1, filled(40)).Octets())
 	require.Equal(t, []comp{{2, 0, 40}}, b.wait(b.rcq, 1), "1 is taken, though its message is not complete")
 	a.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 15, Payload: filled(15)}.Octets())
@@ -97,7 +97,7 @@ func TestSharedReceives(t *testing.T) {
 }
 
 // locked looks at the receive side while nobody owns it.
-func (r *rxSide) locked(f func(*rxSide) bool) bool {
+func (r *receiver) locked(f func(*receiver) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return f(r)
@@ -217,7 +217,7 @@ func TestSharedEndings(t *testing.T) {
 				if taken {
 					r.send(part(filled(9)))
 					r.full.expect(0, filled(9))
-					require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *rxSide) bool { return rx.landing.open }) }, patience, 1e6)
+					require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.landing.open }) }, patience, 1e6)
 					want = []comp{{1, c.status, 0}}
 				} else {
 					left = []uint64{1, 2, 3}

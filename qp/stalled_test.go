@@ -171,7 +171,7 @@ func TestFillingInTransit(t *testing.T) {
 	}})
 	_, err := q.Post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 200)})
 	require.NoError(t, err)
-	placed := func() int { return int(r.s.Filling()&(1<<32-1)) - 1 }
+	placed := func() int { return int(r.s.rx.Filling()&(1<<32-1)) - 1 }
 	require.Equal(t, -1, placed(), "no message")
 	sent := 0
 	send := func(b []byte) {

@@ -32,10 +32,10 @@ type transit struct {
 
 // divert makes the segment that has begun to arrive go straight to its memory, if
 // that is worth while and nothing speaks against it.
-func (s *session) divert() {
-	in := &s.rx.in
+func (r *receiver) divert() {
+	in := &r.in
 	part, size := in.Begun()
-	if least := s.tuning.Direct; least < 0 || size-len(part) < least || !s.llp.direct() {
+	if least := r.tuning.Direct; least < 0 || size-len(part) < least || !r.llp.direct() {
 		return
 	}
 	seg, code := ddp.Parse(part)
@@ -47,7 +47,7 @@ func (s *session) divert() {
 	if term != rdmap.CodeNone {
 		return
 	}
-	ref, ok := s.destination(op, seg)
+	ref, ok := r.destination(op, seg)
 	if !ok || ref.MayVanish() || !placed(op == rdmap.Write, ref, seg) {
 		return
 	}
@@ -59,17 +59,17 @@ func (s *session) divert() {
 
 // destination is where all of a segment's payload will be placed, if it is in one
 // piece and there is no doubt about it.
-func (s *session) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
-	r, n := &s.rx, uint64(seg.Size())
+func (r *receiver) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
+	n := uint64(seg.Size())
 	switch op {
 	case rdmap.ReadResponse:
-		o := s.reads.first()
+		o := r.reads.first()
 		if o == nil || seg.STag() != o.stag || seg.TO() != o.to+uint64(r.readGot) || n > uint64(o.size-r.readGot) {
 			return ref, false
 		}
 		fallthrough
 	case rdmap.Write:
-		if s.q.cfg.NoInboundWrite || s.outOfTurn(op, seg) {
+		if r.cfg.NoInboundWrite || r.outOfTurn(op, seg) {
 			return ref, false
 		}
 		ref, f := r.targets.Resolve(wr.STag(seg.STag()), seg.TO(), n)
@@ -77,20 +77,20 @@ func (s *session) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, o
 	case rdmap.Terminate, rdmap.ReadRequest:
 		return ref, false
 	default:
-		return s.landingFor(op, seg)
+		return r.landingFor(op, seg)
 	}
 }
 
 // landingFor is where the payload of a segment of a Send goes, if it is within one
 // element of the receive's list.
-func (s *session) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
-	r, n := &s.rx, uint64(seg.Size())
+func (r *receiver) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
+	n := uint64(seg.Size())
 	l := &r.landing
 	if seg.MSN() != r.send.MSN() || uint64(seg.MO()) != r.send.MO() {
 		return ref, false
 	}
 	if !l.open {
-		_, _ = s.takeReceive(op) // without asking for one: who is woken for it has to take it
+		_, _ = r.takeReceive(op) // without asking for one: who is woken for it has to take it
 	}
 	if !l.open || l.op != op || l.sge == len(l.sgl) {
 		return ref, false
@@ -121,14 +121,14 @@ func (in *intake) scrap() []byte {
 }
 
 // strand ends the session: the memory that a segment was received into is gone.
-func (s *session) strand() {
-	seg := s.rx.in.arrived()
+func (r *receiver) strand() {
+	seg := r.in.arrived()
 	switch op, _ := rdmap.Check(seg); op {
 	case rdmap.Write:
-		s.halt(inboundCause(faultTagSTag, seg))
+		r.s.halt(inboundCause(faultTagSTag, seg))
 	case rdmap.ReadResponse:
-		s.halt(s.placingCause(faultSinkSTag, seg))
+		r.s.halt(r.placingCause(faultSinkSTag, seg))
 	default:
-		s.halt(cause{fault: faultRQSTag, recv: true})
+		r.s.halt(cause{fault: faultRQSTag, recv: true})
 	}
 }

@@ -33,7 +33,7 @@ func TestTransitAllocatesNothing(t *testing.T) {
 	fpdu := r.peer.Frame(wire.Write(uint32(reg.STag), 0, payload).Octets())
 	var c [1]wr.Completion
 	poll := func(until func(in *intake) bool) {
-		for !r.s.rx.locked(func(rx *rxSide) bool { return until(&rx.in) }) {
+		for !r.s.rx.locked(func(rx *receiver) bool { return until(&rx.in) }) {
 			r.rcq.Poll(c[:])
 			runtime.Gosched()
 		}

@@ -49,8 +49,19 @@ const (
 // for its MULPDU again.
 const measureAfter = batchBytes
 
-// txSide is the transmit side of a session.
-type txSide struct {
+// transmitter is the transmit side of a session. Who calls a method that does more than
+// try for the side, or leave a mark for its owner, owns it: has mu.
+type transmitter struct {
+	s      *session
+	cfg    *Config // the queue pair's, as tuning and sq
+	tuning *Tuning
+	sq     *sendQueue
+	llp    *llp                // the session's, as irrq and reads
+	irrq   *ring[inboundRead]  // from the receive side, bounded by IRD
+	reads  *ring[outboundRead] // to the receive side, bounded by ORD
+
+	running sync.WaitGroup // transmitLoop
+
 	mu   sync.Mutex // the token; see docs/memory-model.md
 	more atomic.Bool
 	wake chan struct{} // one token, for transmitLoop
@@ -111,15 +122,18 @@ const (
 	fromRTR
 )
 
-func (t *txSide) init(s *session) {
+func (t *transmitter) init(s *session) {
+	t.s, t.cfg, t.tuning, t.sq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.sq
+	t.llp, t.irrq, t.reads = &s.llp, s.irrq, s.reads
+	t.running.Add(1) // as in receiver.init
 	t.wake = make(chan struct{}, 1)
-	t.cork.init(s.tuning.Eager)
+	t.cork.init(t.tuning.Eager)
 	t.framer = s.stream.Framer()
 	t.meter = s.stream.Meter()
-	s.measure()
-	t.sources = s.q.cfg.STags.Resolver(s.user, wr.LocalRead)
+	t.measure()
+	t.sources = t.cfg.STags.Resolver(s.user, wr.LocalRead)
 	t.sendMSN, t.readMSN = ddp.NewOutbound(), ddp.NewOutbound()
-	t.next = s.q.sq.done.Load()
+	t.next = t.sq.done.Load()
 	if s.stream.Role == mpa.Initiator && s.stream.P2P {
 		t.rtr = s.stream.RTR
 	}
@@ -127,31 +141,29 @@ func (t *txSide) init(s *session) {
 
 // measure asks the LLP for its MULPDU, by which segments are cut from here on. Those
 // that are framed stay as they are (R5041-3-M3).
-func (s *session) measure() {
-	t := &s.tx
-	t.mulpdu, t.metered = min(t.meter.MULPDU(), s.tuning.Segment), t.pos
-	t.short = s.shortLimit()
+func (t *transmitter) measure() {
+	t.mulpdu, t.metered = min(t.meter.MULPDU(), t.tuning.Segment), t.pos
+	t.short = t.shortLimit()
 }
 
 // kick sends what there is to send, or sees to it that somebody does.
-func (s *session) kick() {
-	t := &s.tx
-	if !s.llp.direct() {
+func (t *transmitter) kick() {
+	if !t.llp.direct() {
 		t.more.Store(true)
 		signal(t.wake)
 		return
 	}
-	for rounds := 0; s.takeTransmit(); rounds++ {
+	for rounds := 0; t.tryOwn(); rounds++ {
 		if rounds == maxRounds { // for others, who keep posting
 			t.mu.Unlock()
-			s.handOver()
+			t.handOver()
 			return
 		}
-		left := s.pump(inlineBudget, false)
+		left := t.pump(inlineBudget, false)
 		t.mu.Unlock()
-		s.rested()
+		t.rested()
 		if left {
-			s.handOver()
+			t.handOver()
 			return
 		}
 		if !t.more.Load() { // a poster may have found the side taken just before Unlock
@@ -160,11 +172,10 @@ func (s *session) kick() {
 	}
 }
 
-// takeTransmit makes the caller the owner of the transmit side, or leaves a mark for
+// tryOwn makes the caller the owner of the transmit side, or leaves a mark for
 // who is. It stores nothing where there is nothing to change: a store that others see
 // costs as much as a lock.
-func (s *session) takeTransmit() bool {
-	t := &s.tx
+func (t *transmitter) tryOwn() bool {
 	if !t.mu.TryLock() {
 		t.more.Store(true)
 		if !t.mu.TryLock() {
@@ -179,48 +190,46 @@ func (s *session) takeTransmit() bool {
 
 // handOver sees to it that what is left gets sent. While the program polls, its
 // polls do it (Drive): a second thread would only take the processor from it.
-func (s *session) handOver() {
-	t := &s.tx
+func (t *transmitter) handOver() {
 	t.stalled.Store(true)
-	if !s.rx.polled.Load() {
-		s.wakeTransmit()
+	if !t.s.rx.polled.Load() {
+		t.wakeLoop()
 	}
 }
 
-// wakeTransmit hands what is left, if anything is, to transmitLoop.
-func (s *session) wakeTransmit() {
-	if s.tx.stalled.CompareAndSwap(true, false) {
-		signal(s.tx.wake)
+// wakeLoop hands what is left, if anything is, to transmitLoop.
+func (t *transmitter) wakeLoop() {
+	if t.stalled.CompareAndSwap(true, false) {
+		signal(t.wake)
 	}
 }
 
 // transmitLoop sends what posters could not. One goroutine a session.
-func (s *session) transmitLoop() {
-	defer s.transmitting.Done()
-	t := &s.tx
-	n := s.newNudger()
+func (t *transmitter) transmitLoop() {
+	defer t.running.Done()
+	n := t.newNudger()
 	for {
 		select {
 		case <-t.wake:
 		case <-n.due:
-			s.nudge(&n)
+			t.nudge(&n)
 		case <-t.cork.company:
-			s.accompany()
+			t.accompany()
 			continue
-		case <-s.stop:
+		case <-t.s.stop:
 			return
 		}
 		for {
 			t.mu.Lock()
 			t.more.Store(false)
-			left := s.pump(0, true)
+			left := t.pump(0, true)
 			t.mu.Unlock()
-			s.rested()
+			t.rested()
 			if left { // to pollers: they have come meanwhile
-				s.handOver()
+				t.handOver()
 				break
 			}
-			if !t.more.Load() || s.stopping.Load() {
+			if !t.more.Load() || t.s.stopping.Load() {
 				break
 			}
 		}
@@ -228,25 +237,24 @@ func (s *session) transmitLoop() {
 }
 
 // rested tells Drain that the transmit side has just been given up.
-func (s *session) rested() {
-	if s.draining.Load() {
-		signal(s.quiet)
+func (t *transmitter) rested() {
+	if t.s.draining.Load() {
+		signal(t.s.quiet)
 	}
 }
 
 // pump reports whether something is left to send. The caller owns the side. If
 // wait is set it may sleep and has no budget, but leaves the work to pollers if
 // there are some.
-func (s *session) pump(budget int, wait bool) (left bool) {
-	t := &s.tx
-	for !s.stopping.Load() {
-		if wait && s.rx.polled.Load() {
+func (t *transmitter) pump(budget int, wait bool) (left bool) {
+	for !t.s.stopping.Load() {
+		if wait && t.s.rx.polled.Load() {
 			return true
 		}
 		if t.batch == nil {
-			ran, filled := s.fill()
+			ran, filled := t.fill()
 			if ran > 0 {
-				s.completeSQ() // nothing is written for them
+				t.s.completeSQ() // nothing is written for them
 			}
 			if budget -= ran * memoryCost; budget <= 0 && !wait {
 				return true
@@ -258,10 +266,10 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 				continue
 			}
 		}
-		n, out := s.llp.write(t.batch, wait)
+		n, out := t.llp.write(t.batch, wait)
 		t.written.Add(uint64(n))
 		if n > 0 {
-			s.completeSQ()
+			t.s.completeSQ()
 		}
 		switch out {
 		case ioDone:
@@ -270,11 +278,11 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 		case ioAgain: // while waiting: woken by finish
 			return true
 		case ioRevoked:
-			s.revoked()
+			t.revoked()
 		case ioReset:
-			s.fail(faultLLPReset)
+			t.s.fail(faultLLPReset)
 		default:
-			s.fail(faultLLPLost)
+			t.s.fail(faultLLPLost)
 		}
 		if budget -= n; budget <= 0 && !wait {
 			return true
@@ -284,21 +292,20 @@ func (s *session) pump(budget int, wait bool) (left bool) {
 }
 
 // nothing reports whether there is nothing to send, fences and ORD apart.
-func (s *session) nothing() bool {
-	t := &s.tx
-	return t.msg.kind == noMessage && t.next == s.q.sq.tail.Load() && s.irrq.len() == 0 && t.rtr == 0
+func (t *transmitter) nothing() bool {
+	return t.msg.kind == noMessage && t.next == t.sq.tail.Load() && t.irrq.len() == 0 && t.rtr == 0
 }
 
 // revoked ends the session because memory of the batch in flight is gone. At
 // fault is the first Send or RDMA Write, not all sent, whose memory is no longer
 // there; if there is none, the answer to an RDMA Read.
-func (s *session) revoked() {
-	sq, written := &s.q.sq, s.tx.written.Load()
+func (t *transmitter) revoked() {
+	sq, written := t.sq, t.written.Load()
 	sq.doneMu.Lock() // no element from done on is given back meanwhile
 	defer sq.doneMu.Unlock()
 	framed := sq.framed.Load()
 	for pos := sq.done.Load(); pos <= framed; pos++ {
-		if pos == framed && s.tx.msg.kind != fromSQ {
+		if pos == framed && t.msg.kind != fromSQ {
 			break // none is framed in part
 		}
 		e := sq.at(pos)
@@ -306,35 +313,34 @@ func (s *session) revoked() {
 			continue
 		}
 		for _, g := range e.sgl {
-			if _, f := s.resolve(g, wr.LocalRead); f != stag.OK {
-				s.halt(cause{fault: faultSQSTag, sq: pos, hasSQ: true})
+			if _, f := t.resolve(g, wr.LocalRead); f != stag.OK {
+				t.s.halt(cause{fault: faultSQSTag, sq: pos, hasSQ: true})
 				return
 			}
 		}
 	}
-	s.fail(faultReadSTag)
+	t.s.fail(faultReadSTag)
 }
 
 // fill makes a batch of what may be sent now, and executes the memory operations
 // between: ran of them. filled is false, and there is no batch, if there is
 // nothing to send.
-func (s *session) fill() (ran int, filled bool) {
-	t := &s.tx
-	if s.nothing() {
+func (t *transmitter) fill() (ran int, filled bool) {
+	if t.nothing() {
 		return 0, false
 	}
 	if t.pos-t.metered >= measureAfter {
-		s.measure()
+		t.measure()
 	}
 	b := newBatch()
-	for !b.full(s.tuning.Batch) && ran < maxRun {
+	for !b.full(t.tuning.Batch) && ran < maxRun {
 		if t.msg.kind == noMessage {
-			if s.run(b); s.nothing() {
+			if t.run(b); t.nothing() {
 				break
 			}
-			ok, c := s.nextMessage()
+			ok, c := t.nextMessage()
 			if c.fault != noFault {
-				s.halt(c) // what is in the batch already goes out first, see finish
+				t.s.halt(c) // what is in the batch already goes out first, see finish
 				break
 			}
 			if !ok {
@@ -345,8 +351,8 @@ func (s *session) fill() (ran int, filled bool) {
 				continue
 			}
 		}
-		if c := s.frame(b); c.fault != noFault {
-			s.halt(c)
+		if c := t.frame(b); c.fault != noFault {
+			t.s.halt(c)
 			break
 		}
 	}
@@ -355,7 +361,7 @@ func (s *session) fill() (ran int, filled bool) {
 		return ran, false
 	}
 	t.batch = b
-	if s.rx.heard.Load() == 0 {
+	if t.s.rx.heard.Load() == 0 {
 		t.offered.Store(t.pos)
 	}
 	return ran, true
