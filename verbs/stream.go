@@ -48,8 +48,9 @@ func (l *LLPStream) Err() error {
 //
 // errors.Is finds net.ErrClosed in it if the program itself ended the stream: by
 // Modify QP to Error or Terminate, by destroying the queue pair (then ErrInvalidQP too)
-// or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the
-// peer reset it. errors.As finds a *CompletionError in it if a work request was at fault.
+// or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the peer reset it in
+// RTS: while it was closing Then names that, as a connection that was lost. errors.As
+// finds a *CompletionError in it if a work request was at fault.
 type StreamError struct {
 	QP QPID
 	// Reason is what happened, as in the first column of docs/errors.md.
