@@ -106,6 +106,16 @@ func TestPingServerRefuses(t *testing.T) {
 	assert.Zero(t, c.Status, c.Stderr)
 }
 
+// A server that serves one client keeps no other waiting for an answer that will not come.
+func TestPingServerOfOne(t *testing.T) {
+	s := clitest.StartServer(t, "ping", "-s", "-a", "127.0.0.1", "-p", "0")
+	first := dialed(t, s)
+	c := pingOnce(t, s, "-C 1")
+	assert.Equal(t, 1, c.Status)
+	assert.Contains(t, c.Stderr, "connection refused")
+	require.NoError(t, first.Abort())
+}
+
 func TestPingTimes(t *testing.T) {
 	s := clitest.StartServer(t, "ping", "-s", "-a", "127.0.0.1", "-p", "0")
 	c := pingOnce(t, s, "-C 4")

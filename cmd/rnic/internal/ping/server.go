@@ -34,6 +34,7 @@ func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) er
 		if err != nil {
 			return fmt.Errorf("ping: waiting for a client: %w", err)
 		}
+		_ = l.Close() // nobody else is answered
 		return p.serve(ctx, host, req, out)
 	}
 	var clients sync.WaitGroup
