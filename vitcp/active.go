@@ -130,7 +130,7 @@ func (a *active) exchange(ctx context.Context, nc net.Conn, req *CE, cfg *Config
 		return nil, event, fmt.Errorf("%w: %v, from the passive end", ErrUnexpected, s.Type)
 	}
 	acc := s.CE()
-	if err := req.check(&acc, cfg.RequireCRC); err != nil {
+	if err := check(req, &acc, cfg.RequireCRC); err != nil {
 		return nil, TrigMisfit, err
 	}
 	agr := agreed(req, &acc, &h, &s.Header)

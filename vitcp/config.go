@@ -64,7 +64,7 @@ const enableMask = WriteEnable | ReadEnable | FlowControl
 
 // resolved is c without zeros that stand for something.
 func (c Config) resolved() (Config, error) {
-	if c.Level >= numLevels {
+	if c.Level > ReliableReception {
 		return c, fmt.Errorf("%w: reliability level %v", ErrInvalid, c.Level)
 	}
 	if c.MTU == 0 {
@@ -129,6 +129,21 @@ func (a *Agreed) MayWrite() bool { return a.Peer&WriteEnable != 0 }
 // level (VI Architecture 2.5.1).
 func (a *Agreed) MayRead() bool {
 	return a.Peer&ReadEnable != 0 && a.Level != Unreliable && a.ReadWindow > 0
+}
+
+// EndpointConfig is what both ends agreed, without what is this end's alone: memory,
+// Handler, Posted and limits.
+func (a *Agreed) EndpointConfig() EndpointConfig {
+	c := EndpointConfig{
+		Level: a.Level, MTU: a.MTU, CRC: a.CRC,
+		FlowControl: a.Local&FlowControl != 0, PeerFlowControl: a.Peer&FlowControl != 0,
+		AllowWrite: a.Local&WriteEnable != 0, AllowRead: a.Local&ReadEnable != 0,
+		Number: a.LocalNumber, PeerNumber: a.PeerNumber, PeerPosted: a.PeerRxPosted,
+	}
+	if a.Level != Unreliable { // VI Architecture 2.5.1
+		c.OutboundReads, c.InboundReads = a.ReadWindow, a.ReadWindow
+	}
+	return c
 }
 
 // Bounds of the pause before a TCP connection is set up again.

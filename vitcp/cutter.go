@@ -57,6 +57,10 @@ func (c *Cutter) Advance(n int) {
 	}
 }
 
+// Missing is how many octets of the segment begun have not come, as far as that is
+// known.
+func (c *Cutter) Missing() int { return c.need() - c.Buffered() }
+
 // Buffered is how many received octets have not been delivered.
 func (c *Cutter) Buffered() int { return c.w - c.r }
 

@@ -69,21 +69,6 @@ type EndpointConfig struct {
 	Handler Handler
 }
 
-// EndpointConfig is what both ends agreed, without what is this end's alone: memory,
-// Handler, Posted and limits.
-func (a *Agreed) EndpointConfig() EndpointConfig {
-	c := EndpointConfig{
-		Level: a.Level, MTU: a.MTU, CRC: a.CRC,
-		FlowControl: a.Local&FlowControl != 0, PeerFlowControl: a.Peer&FlowControl != 0,
-		AllowWrite: a.Local&WriteEnable != 0, AllowRead: a.Local&ReadEnable != 0,
-		Number: a.LocalNumber, PeerNumber: a.PeerNumber, PeerPosted: a.PeerRxPosted,
-	}
-	if a.Level != Unreliable { // VI Architecture 2.5.1
-		c.OutboundReads, c.InboundReads = a.ReadWindow, a.ReadWindow
-	}
-	return c
-}
-
 // MinSegment is the least that EndpointConfig.Segment may be, in octets.
 const MinSegment = 256
 
@@ -107,7 +92,7 @@ func (c EndpointConfig) withDefaults() (EndpointConfig, error) {
 	}
 	var bad string
 	switch {
-	case c.Level >= numLevels:
+	case c.Level > ReliableReception:
 		bad = "there is no " + c.Level.String()
 	case c.MTU == 0:
 		bad = "MTU is zero"

@@ -43,7 +43,7 @@ type holding struct {
 
 // mark is a segment in a batch.
 type mark struct {
-	segment
+	outgoing
 	start, body, end int // octets: headers from start, payload from body
 }
 
@@ -70,7 +70,7 @@ func (b *batch) empty() bool { return b.sent == b.size }
 
 // add frames a segment. If memory of its payload is gone, it becomes one without
 // payload, with a transmit error.
-func (b *batch) add(s *segment, crc, inPlace bool) {
+func (b *batch) add(s *outgoing, crc, inPlace bool) {
 	arena, pieces, run, holds, size := len(b.arena), len(b.pieces), b.run, len(b.holds), b.size
 	if !b.frame(s, crc, inPlace && s.n >= copyBelow && !s.mem.mayVanish()) {
 		clear(b.pieces[pieces:])
@@ -82,7 +82,7 @@ func (b *batch) add(s *segment, crc, inPlace bool) {
 }
 
 // frame appends one segment. It reports false if its memory is gone.
-func (b *batch) frame(s *segment, crc, inPlace bool) bool {
+func (b *batch) frame(s *outgoing, crc, inPlace bool) bool {
 	m := mark{start: b.size}
 	at := len(b.arena)
 	s.SetLength(s.n, crc)
@@ -110,7 +110,7 @@ func (b *batch) frame(s *segment, crc, inPlace bool) bool {
 		b.arena = AppendCRC(b.arena, at)
 		b.size += Trailer
 	}
-	m.segment, m.end = *s, b.size
+	m.outgoing, m.end = *s, b.size
 	b.marks = append(b.marks, m)
 	return true
 }

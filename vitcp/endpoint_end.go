@@ -1,6 +1,10 @@
 package vitcp
 
-import "time"
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/internal/sockio"
+)
 
 // goroutines is how many an endpoint has: one reads, one writes.
 const goroutines = 2
@@ -45,12 +49,12 @@ func (e *Endpoint) end(cause Cause, err error) {
 	}
 	e.burial = time.AfterFunc(e.lingers(), func() { _ = e.conn.Close() })
 	e.farewell = cause != CausePeerClosed && cause != CauseLost
-	until := past
+	until := sockio.Past
 	if e.farewell && cause != CauseClosed {
 		until = time.Now().Add(e.lingers())
 	}
 	_ = e.conn.SetWriteDeadline(until)
-	_ = e.conn.SetReadDeadline(past)
+	_ = e.conn.SetReadDeadline(sockio.Past)
 }
 
 // flawedOp is the operation of the request or receive that has a flaw: OpSend if none

@@ -192,7 +192,7 @@ func (e *Endpoint) awaitAnswers() bool {
 // finish is for when all payload of a segment is placed. It reports false at the end.
 func (e *Endpoint) finish(h *Header) bool {
 	in := &e.rx.in
-	size := uint32(h.payload(e.c.CRC))
+	size := uint32(h.PayloadLen(e.c.CRC))
 	switch h.Type {
 	case Send, RDMAWrite:
 		in.got += size
@@ -208,9 +208,6 @@ func (e *Endpoint) finish(h *Header) bool {
 	}
 	return true
 }
-
-// payload is how many octets of payload the segment has.
-func (h *Header) payload(crc bool) int { return int(h.Length) - h.Type.HeaderLen() - trailerLen(crc) }
 
 // complete completes the message: all of it is in its memory.
 func (e *Endpoint) complete() bool {

@@ -24,13 +24,13 @@ func (deafHandler) Ended(*EndError)     {}
 // the peer gets is whole segments with the transmit error at their end, or, if the last
 // segment had begun, a stream that is cut off.
 func TestPadAtAnyOctet(t *testing.T) {
-	const n, segment = 600, 256 // three segments, the last one of 136 octets
+	const n, longest = 600, 256 // three segments, the last one of 136 octets
 	for _, op := range []Op{OpSend, OpWrite} {
 		head := SegmentHeader
 		if op == OpWrite {
 			head += RDMAHeader
 		}
-		payload := segment - head
+		payload := longest - head
 		size := n + 3*head
 		if n > 2*payload+payload {
 			size += head
@@ -149,7 +149,7 @@ func TestAnswerFailsOnce(t *testing.T) {
 		e.unsent++
 
 		b := newBatch()
-		var s segment
+		var s outgoing
 		for i := 0; e.choose(&s); i++ {
 			if i == named {
 				require.NoError(t, table.Deallocate(info.STag))
@@ -173,7 +173,7 @@ func TestAnswerFailsOnce(t *testing.T) {
 
 // fillInPlace is fill, for segments of any size.
 func fillInPlace(e *Endpoint, b *batch) {
-	var s segment
+	var s outgoing
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for e.choose(&s) {

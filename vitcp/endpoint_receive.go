@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 const (
@@ -77,7 +79,7 @@ func (e *Endpoint) take(s *Segment, fault Fault) bool {
 // divert begins a long segment whose payload goes straight to its memory.
 func (e *Endpoint) divert() bool {
 	r := &e.rx
-	if !r.direct || r.cut.need()-r.cut.Buffered() < directAbove {
+	if !r.direct || r.cut.Missing() < directAbove {
 		return true
 	}
 	s, ok := r.cut.Divert()
@@ -196,7 +198,7 @@ func (e *Endpoint) lose(err error) {
 // its last one. A system tells the error of a connection to one call only. If that was a
 // write, a read finds the end of a stream that the peer has not closed. The caller has mu.
 func (e *Endpoint) awaitWrite() {
-	if e.conn.SetWriteDeadline(past) != nil {
+	if e.conn.SetWriteDeadline(sockio.Past) != nil {
 		return // it might never return
 	}
 	for e.writing && !e.ended {

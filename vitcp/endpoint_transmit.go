@@ -18,8 +18,8 @@ const (
 	segAnswer                 // of the answer to an RDMA Read
 )
 
-// segment is one segment to send.
-type segment struct {
+// outgoing is one segment to send.
+type outgoing struct {
 	Header
 	rdma RDMA
 	mem  *spans // where the payload is
@@ -31,7 +31,7 @@ type segment struct {
 
 // abandon makes s the end of a message that cannot go on: its memory is gone
 // (VT-2.2.2.2.5-S2, 3.2 Transmit Error).
-func (s *segment) abandon() {
+func (s *outgoing) abandon() {
 	s.n = 0
 	s.Flags |= EndOfMessage | TransmitError
 }
@@ -95,7 +95,7 @@ func (e *Endpoint) sendable() *request {
 
 // fill frames what there is to send, until the batch is full.
 func (e *Endpoint) fill(b *batch) {
-	var s segment
+	var s outgoing
 	e.mu.Lock()
 	for !e.ended && e.choose(&s) {
 		e.mu.Unlock()
@@ -112,7 +112,7 @@ func (e *Endpoint) fill(b *batch) {
 // choose makes s the next segment, and reports whether there is one. A message is sent
 // whole before the next, but the answers to RDMA Reads go in between (2.2.2.2.3): by
 // turns, so that neither waits for the end of the other. The caller has mu.
-func (e *Endpoint) choose(s *segment) bool {
+func (e *Endpoint) choose(s *outgoing) bool {
 	if e.stopped {
 		return false
 	}
@@ -127,7 +127,7 @@ func (e *Endpoint) choose(s *segment) bool {
 		e.tx.turn = false
 		e.carry(r, s)
 	case e.nopDue():
-		*s = segment{Header: Header{Type: NOP, Flags: EndOfMessage, Number: e.number}}
+		*s = outgoing{Header: Header{Type: NOP, Flags: EndOfMessage, Number: e.number}}
 	default:
 		return false
 	}
@@ -159,7 +159,7 @@ func (e *Endpoint) nopDue() bool {
 
 // carry makes s the next segment of request r, which begins it if need be. The caller
 // has mu.
-func (e *Endpoint) carry(r *request, s *segment) {
+func (e *Endpoint) carry(r *request, s *outgoing) {
 	if !r.started {
 		e.number++ // sequential (3.2)
 		r.started, r.number = true, e.number
@@ -167,7 +167,7 @@ func (e *Endpoint) carry(r *request, s *segment) {
 			e.spent++
 		}
 	}
-	*s = segment{kind: segRequest, idx: e.next, mem: &r.mem, Header: Header{Number: r.number, Offset: r.sent}}
+	*s = outgoing{kind: segRequest, idx: e.next, mem: &r.mem, Header: Header{Number: r.number, Offset: r.sent}}
 	s.rdma = RDMA{Address: r.RemoteAddr, Handle: uint32(r.RemoteHandle), Length: r.total}
 	switch r.Op {
 	case OpRead:
@@ -186,9 +186,9 @@ func (e *Endpoint) carry(r *request, s *segment) {
 
 // answer makes s the next segment of the answer to the oldest RDMA Read. The caller has
 // mu.
-func (e *Endpoint) answer(s *segment) {
+func (e *Endpoint) answer(s *outgoing) {
 	a := *e.inReads.front()
-	*s = segment{kind: segAnswer, mem: &a.mem}
+	*s = outgoing{kind: segAnswer, mem: &a.mem}
 	s.Header = Header{Type: RDMAReadResponse, Number: a.number, Offset: a.sent}
 	if a.refused {
 		s.abandon()
@@ -199,8 +199,8 @@ func (e *Endpoint) answer(s *segment) {
 }
 
 // cut gives s as much payload as fits, of a message of so many octets.
-func (s *segment) cut(total uint32, segment int, crc bool) {
-	most := s.Type.MaxPayload(crc) - (MaxSegment - segment)
+func (s *outgoing) cut(total uint32, longest int, crc bool) {
+	most := s.Type.MaxPayload(crc) - (MaxSegment - longest)
 	left := int(total - s.Offset)
 	s.n = min(left, most)
 	if s.n == left {
@@ -209,7 +209,7 @@ func (s *segment) cut(total uint32, segment int, crc bool) {
 }
 
 // framed says that s is in the batch. The caller has mu.
-func (e *Endpoint) framed(s *segment) {
+func (e *Endpoint) framed(s *outgoing) {
 	switch s.kind {
 	case segRequest:
 		e.framedRequest(*e.sq.at(s.idx), s)
@@ -226,7 +226,7 @@ func (e *Endpoint) framed(s *segment) {
 	}
 }
 
-func (e *Endpoint) framedRequest(r *request, s *segment) {
+func (e *Endpoint) framedRequest(r *request, s *outgoing) {
 	r.sent += uint32(s.n)
 	if s.Failed() {
 		r.flaws, r.cause = FlawProtection|FlawPartial, CauseRequest

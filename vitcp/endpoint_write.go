@@ -182,7 +182,7 @@ func (e *Endpoint) pad(b *batch) error {
 		i++
 	}
 	m := b.marks[i]
-	s := m.segment
+	s := m.outgoing
 	b.truncate(b.sent)
 	if m.start < b.sent {
 		if m.Last() {
@@ -203,7 +203,7 @@ func (e *Endpoint) pad(b *batch) error {
 
 // spoil says that the message of s fails here. If its end cannot be told, that is at
 // once.
-func (e *Endpoint) spoil(s *segment, now bool) {
+func (e *Endpoint) spoil(s *outgoing, now bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.stopped = true

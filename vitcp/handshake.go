@@ -6,10 +6,9 @@ import (
 	"io"
 	"net"
 	"time"
-)
 
-// past is a deadline that has passed on any clock.
-var past = time.Unix(1, 0)
+	"github.com/softrnic/softrnic/internal/sockio"
+)
 
 // tie makes the context's end end blocked reads and writes of nc, until release
 // is called. A deadline that it set is lifted then.
@@ -17,7 +16,7 @@ func tie(ctx context.Context, nc net.Conn) (release func()) {
 	fired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(fired)
-		if nc.SetDeadline(past) != nil {
+		if nc.SetDeadline(sockio.Past) != nil {
 			_ = nc.Close() // nothing else unblocks it
 		}
 	})
@@ -37,15 +36,14 @@ func readConnect(nc net.Conn) (s Segment, broken bool, err error) {
 	if _, err := io.ReadFull(nc, b); err != nil {
 		return s, false, err
 	}
-	n, fault := frame(b)
-	if fault != FaultNone {
+	var fault Fault
+	if s.Header, fault = ParseHeader(b); fault != FaultNone {
 		return s, true, fault
 	}
-	s.decode(b)
 	if !s.Type.IsConnect() { // before memory is spent on it
 		return s, true, fmt.Errorf("%w: %v", ErrUnexpected, s.Type)
 	}
-	b = append(b, make([]byte, n-len(b))...)
+	b = append(b, make([]byte, int(s.Length)-len(b))...)
 	if _, err := io.ReadFull(nc, b[SegmentHeader:]); err != nil {
 		return s, false, err
 	}

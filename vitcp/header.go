@@ -75,6 +75,11 @@ func (h *Header) SetLength(payload int, crc bool) {
 	h.Length = uint16(n)
 }
 
+// PayloadLen is how many octets of payload Length leaves, in a type that has some.
+func (h *Header) PayloadLen(crc bool) int {
+	return int(h.Length) - h.Type.HeaderLen() - trailerLen(crc)
+}
+
 // Append appends the 24 octets of h to dst.
 func (h *Header) Append(dst []byte) []byte {
 	dst = append(dst, version, byte(h.Type)&typeMask|byte(h.Flags)&^typeMask)

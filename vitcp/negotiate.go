@@ -44,10 +44,12 @@ func unfit(req *CE) (Reason, bool) {
 }
 
 // check judges a ConnectAccept, acc, against the request c that it answers.
-func (c *CE) check(acc *CE, requireCRC bool) error {
+func check(c, acc *CE, requireCRC bool) error {
+	own, _ := c.Attributes.Level()
+	level, ok := acc.Attributes.Level()
 	bad := func(r Reason) error { return &MismatchError{Reason: r, Local: *c, Peer: *acc} }
 	switch differ := c.Attributes ^ acc.Attributes; {
-	case differ&levelMask != 0: // VT-3.3-M1
+	case !ok || level != own: // VT-3.3-M1
 		return bad(ReasonLevel)
 	case differ&PeerToPeer != 0: // VT-3.3-M2
 		return bad(ReasonPeerToPeer)
@@ -56,7 +58,7 @@ func (c *CE) check(acc *CE, requireCRC bool) error {
 	case acc.Options&OptionCRC&^c.Options != 0, // VT-3.6-O1
 		requireCRC && acc.Options&OptionCRC == 0:
 		return bad(ReasonCRC)
-	case !c.sameVIs(acc): // VT-2.2.2.2.2-M4
+	case !sameVIs(c, acc): // VT-2.2.2.2.2-M4
 		return bad(ReasonDiscriminator)
 	}
 	return nil
@@ -65,7 +67,7 @@ func (c *CE) check(acc *CE, requireCRC bool) error {
 // sameVIs reports whether acc names the VIs of the request c. Section 3.3 does
 // not say whether "calling" in a ConnectAccept is the end that called or the one
 // that sends: both are taken.
-func (c *CE) sameVIs(acc *CE) bool {
+func sameVIs(c, acc *CE) bool {
 	return acc.Calling == c.Calling && acc.Called == c.Called ||
 		acc.Calling == c.Called && acc.Called == c.Calling
 }

@@ -47,6 +47,15 @@ func Parse(b []byte, crc bool) (Segment, Fault) {
 	return s, fault
 }
 
+// ParseHeader reads the header of the segment that begins with b, of which it needs
+// SegmentHeader octets. A fault is one that Lost is true of.
+func ParseHeader(b []byte) (h Header, fault Fault) {
+	if _, fault = frame(b); fault == FaultNone {
+		h.decode(b)
+	}
+	return h, fault
+}
+
 // frame is the length of the segment that starts with b, of which it needs 4
 // octets (VT-3.2-S1).
 func frame(b []byte) (int, Fault) {

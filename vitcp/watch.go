@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // watch notices that a peer which waits for an answer closes its connection, or
@@ -47,7 +49,7 @@ func (w *watch) over() error {
 	if !w.begun {
 		return nil
 	}
-	_ = w.nc.SetReadDeadline(past) // fails if nc has been closed, which ends the read too
+	_ = w.nc.SetReadDeadline(sockio.Past) // fails if nc has been closed, which ends the read too
 	<-w.done
 	_ = w.nc.SetReadDeadline(time.Time{})
 	return w.err
