@@ -62,7 +62,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	assert.Len(t, named, rows, "a line of the table of tests has no row")
 
 	places := map[string]string{
-		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "vipl": "../vipl",
+		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "endpoint": "../vitcp/endpoint", "vipl": "../vipl",
 		"sockio": "../internal/sockio", "accept": "../internal/accept",
 	}
 	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(tests, -1) {

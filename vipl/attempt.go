@@ -7,6 +7,8 @@ import (
 
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/endpoint"
+	"github.com/softrnic/softrnic/vitcp/segment"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -84,13 +86,13 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 	}
 	v.attempt = nil
 	l := &link{vi: v, told: ErrorConnLost, reliable: a.want.ReliabilityLevel.reliable()}
-	endpoint, err := vitcp.NewEndpoint(g.Conn, a.endpointConfig(g, l))
+	end, err := endpoint.New(g.Conn, a.endpointConfig(g, l))
 	if err != nil {
 		_ = g.Conn.Close()
 		v.state = On(v.state, EventConnectFailed).Next
 		return nil, resource("%v", err)
 	}
-	l.endpoint = endpoint
+	l.endpoint = end
 	v.state = On(v.state, EventEstablished).Next
 	v.link, v.granted = l, grant{g.MTU, g.CRC}
 	for pos := v.recv.done; pos != v.recv.tail; pos++ {
@@ -99,12 +101,12 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 	if a.want.CRC && !g.CRC {
 		v.nic.report(ErrorDescriptor{ViHandle: v, ResourceCode: ResourceVi, ErrorCode: ErrorNoCRC})
 	}
-	endpoint.Start()
+	end.Start()
 	return attributesOf(g.Peer, g.MTU, g.CRC), nil
 }
 
 // endpointConfig is what was agreed, and what this end has for it.
-func (a *attempt) endpointConfig(g *vitcp.Agreed, l *link) vitcp.EndpointConfig {
+func (a *attempt) endpointConfig(g *vitcp.Agreed, l *link) endpoint.Config {
 	n := a.vi.nic
 	c := g.EndpointConfig()
 	c.Posted = a.posted
@@ -119,29 +121,29 @@ func (a *attempt) endpointConfig(g *vitcp.Agreed, l *link) vitcp.EndpointConfig 
 }
 
 // wire are the attributes that travel.
-func (a *ViAttributes) wire() vitcp.Attributes {
-	var w vitcp.Attributes
+func (a *ViAttributes) wire() segment.Attributes {
+	var w segment.Attributes
 	if a.EnableRdmaWrite {
-		w |= vitcp.WriteEnable
+		w |= segment.WriteEnable
 	}
 	if a.EnableRdmaRead {
-		w |= vitcp.ReadEnable
+		w |= segment.ReadEnable
 	}
 	if a.FlowControl {
-		w |= vitcp.FlowControl
+		w |= segment.FlowControl
 	}
-	return w.WithLevel(vitcp.Level(a.ReliabilityLevel))
+	return w.WithLevel(segment.Level(a.ReliabilityLevel))
 }
 
 // attributesOf are a remote VI's.
-func attributesOf(w vitcp.Attributes, transfer uint32, crc bool) *ViAttributes {
+func attributesOf(w segment.Attributes, transfer uint32, crc bool) *ViAttributes {
 	level, _ := w.Level() // it was checked when the connection was made
 	return &ViAttributes{
 		ReliabilityLevel: ReliabilityLevel(level),
 		MaxTransferSize:  transfer,
-		EnableRdmaWrite:  w&vitcp.WriteEnable != 0,
-		EnableRdmaRead:   w&vitcp.ReadEnable != 0,
-		FlowControl:      w&vitcp.FlowControl != 0,
+		EnableRdmaWrite:  w&segment.WriteEnable != 0,
+		EnableRdmaRead:   w&segment.ReadEnable != 0,
+		FlowControl:      w&segment.FlowControl != 0,
 		CRC:              crc,
 	}
 }
@@ -181,6 +183,6 @@ func (v *Vi) Disconnect() error {
 // malformed reports whether an attempt failed because what the remote end sent makes no
 // sense: a transport error, not an answer (VI Architecture 5.2).
 func malformed(err error) bool {
-	var f vitcp.Fault
+	var f segment.Fault
 	return errors.As(err, &f) || errors.Is(err, vitcp.ErrUnexpected)
 }

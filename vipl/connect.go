@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // ConnectRequest is VipConnectRequest (VI Architecture 9.4.4): it connects the VI with one
@@ -47,7 +48,7 @@ func (n *Nic) localAddress(a *NetAddress) (vitcp.Address, error) {
 	if err := a.fits(); err != nil {
 		return local, err
 	}
-	local.Discriminator = vitcp.Discriminator(a.Discriminator)
+	local.Discriminator = segment.Discriminator(a.Discriminator)
 	if len(a.HostAddress) == 0 {
 		return local, nil
 	}
@@ -70,7 +71,7 @@ func remoteAddress(a *NetAddress) (vitcp.Address, error) {
 	if host.Port() == 0 {
 		host = netip.AddrPortFrom(host.Addr(), vitcp.DefaultPort)
 	}
-	return vitcp.Address{Host: host, Discriminator: vitcp.Discriminator(a.Discriminator)}, nil
+	return vitcp.Address{Host: host, Discriminator: segment.Discriminator(a.Discriminator)}, nil
 }
 
 // dial is the active end of the VI/TCP draft 4.2.
@@ -90,7 +91,7 @@ func (a *attempt) dial(from, to vitcp.Address) (*vitcp.Agreed, error) {
 func (a *attempt) config() vitcp.Config {
 	n := a.vi.nic
 	return vitcp.Config{
-		Level:      vitcp.Level(a.want.ReliabilityLevel),
+		Level:      segment.Level(a.want.ReliabilityLevel),
 		Enable:     a.want.wire(),
 		MTU:        a.want.MaxTransferSize,
 		ReadWindow: n.config.ReadWindow,
@@ -170,7 +171,7 @@ func (a *NetAddress) only(f *vitcp.Filter) error {
 		f.From = host.Addr()
 	}
 	if a.Discriminator != nil {
-		d := vitcp.Discriminator(a.Discriminator)
+		d := segment.Discriminator(a.Discriminator)
 		f.Calling = &d
 	}
 	return a.fits()
@@ -211,7 +212,7 @@ func newConn(n *Nic, p *vitcp.Pending) *Conn {
 	return &Conn{
 		nic: n, pending: p,
 		remote:  NewNetAddress(host, []byte(ce.Calling)),
-		attribs: *attributesOf(ce.Attributes, ce.MTU, ce.Options&vitcp.OptionCRC != 0),
+		attribs: *attributesOf(ce.Attributes, ce.MTU, ce.Options&segment.OptionCRC != 0),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 func within(t *testing.T) context.Context {
@@ -258,7 +259,7 @@ func TestSenselessAnswer(t *testing.T) {
 	r := a.postRecv(v)
 	_, err = v.ConnectRequest(within(t), nil, NewNetAddress(netip.MustParseAddrPort(l.Addr().String()), nil))
 	require.ErrorIs(t, err, ErrResource)
-	require.ErrorIs(t, err, vitcp.FaultVersion)
+	require.ErrorIs(t, err, segment.FaultVersion)
 	require.Equal(t, StateError, state(t, v))
 	require.Equal(t, ErrorConnLost, a.waitError().ErrorCode)
 	require.Equal(t, StatusDone|StatusDescFlushedError|StatusOpReceive, r.status()) // 5.4

@@ -3,7 +3,7 @@
 // creates Vis, connects each of them with one other, and posts Descriptors to their
 // two work queues.
 //
-//	program --PostSend, PostRecv--> [ work queue ] --feed--> vitcp.Endpoint --> TCP
+//	program --PostSend, PostRecv--> [ work queue ] --feed--> endpoint.Endpoint --> TCP
 //	program <--SendDone, CQDone---- [ work queue ] <--complete--+
 //	                                       |
 //	                                    [ CQ ]

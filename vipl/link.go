@@ -1,12 +1,12 @@
 package vipl
 
-import "github.com/softrnic/softrnic/vitcp"
+import "github.com/softrnic/softrnic/vitcp/endpoint"
 
 // link is the connection of a VI: what the endpoint calls. It has the fields that concern
 // one connection only, so that nothing of an earlier one reaches a later (VA-4.2-M1).
 type link struct {
 	vi       *Vi // constant, as the next two
-	endpoint *vitcp.Endpoint
+	endpoint *endpoint.Endpoint
 	reliable bool
 
 	// Used by the endpoint's calls only, which are one at a time.
@@ -16,12 +16,12 @@ type link struct {
 }
 
 // SendDone completes the first Descriptor of the Send Queue that is not.
-func (l *link) SendDone(r *vitcp.Result) { l.done(&l.vi.send, r) }
+func (l *link) SendDone(r *endpoint.Result) { l.done(&l.vi.send, r) }
 
 // ReceiveDone completes the first of the Receive Queue.
-func (l *link) ReceiveDone(r *vitcp.Result) { l.done(&l.vi.recv, r) }
+func (l *link) ReceiveDone(r *endpoint.Result) { l.done(&l.vi.recv, r) }
 
-func (l *link) done(q *workQueue, r *vitcp.Result) {
+func (l *link) done(q *workQueue, r *endpoint.Result) {
 	// A flaw is the bit that it is in the status, an operation its number there.
 	o := outcome{status: Status(r.Flaws) | Status(r.Op)<<16, length: r.Length}
 	if r.HasImmediate && q.recv {
@@ -42,36 +42,36 @@ var asyncErrors = [...]struct {
 	code ErrorCode
 	op   Status
 }{
-	vitcp.EventReceiveQueueEmpty: {ErrorRecvQEmpty, StatusOpReceive},
-	vitcp.EventWriteProtection:   {ErrorRdmaWProt, StatusOpRemoteRdmaWrite},
-	vitcp.EventWriteData:         {ErrorRdmaWData, StatusOpRemoteRdmaWrite},
-	vitcp.EventWriteAbort:        {ErrorRdmaWAbort, StatusOpRemoteRdmaWrite},
-	vitcp.EventReadProtection:    {ErrorRdmaRProt, StatusOpRdmaRead},
-	vitcp.EventGuessing:          {ErrorRdmaWProt, StatusOpRemoteRdmaWrite},
+	endpoint.EventReceiveQueueEmpty: {ErrorRecvQEmpty, StatusOpReceive},
+	endpoint.EventWriteProtection:   {ErrorRdmaWProt, StatusOpRemoteRdmaWrite},
+	endpoint.EventWriteData:         {ErrorRdmaWData, StatusOpRemoteRdmaWrite},
+	endpoint.EventWriteAbort:        {ErrorRdmaWAbort, StatusOpRemoteRdmaWrite},
+	endpoint.EventReadProtection:    {ErrorRdmaRProt, StatusOpRdmaRead},
+	endpoint.EventGuessing:          {ErrorRdmaWProt, StatusOpRemoteRdmaWrite},
 }
 
 // Event keeps what no Descriptor tells for the error handler, who hears of it as the
 // reason why the connection broke: Ended follows at the reliable levels. At Unreliable
 // Delivery nobody is told (VI Architecture 7.1); it is counted. But that somebody tries
 // memory handles is told.
-func (l *link) Event(e vitcp.Event) {
+func (l *link) Event(e endpoint.Event) {
 	a, n := asyncErrors[e], l.vi.nic
 	switch {
 	case l.reliable:
 		l.told, l.op = a.code, a.op
 		return
-	case e == vitcp.EventGuessing:
+	case e == endpoint.EventGuessing:
 		n.report(ErrorDescriptor{ViHandle: l.vi, OpCode: a.op, ResourceCode: ResourceVi, ErrorCode: a.code})
 		return
-	case e == vitcp.EventWriteProtection:
+	case e == endpoint.EventWriteProtection:
 		n.misdirected.Add(1)
 	}
 	n.untold.Add(1)
 }
 
 // Ended takes the VI into StateError, unless it was this end that closed.
-func (l *link) Ended(e *vitcp.EndError) {
-	if e.Cause == vitcp.CauseClosed {
+func (l *link) Ended(e *endpoint.EndError) {
+	if e.Cause == endpoint.CauseClosed {
 		return
 	}
 	if l.told == ErrorConnLost { // no Event: a Descriptor tells it, and this of which operation
@@ -88,8 +88,8 @@ func (l *link) Ended(e *vitcp.EndError) {
 }
 
 // lost reports whether a connection ended for another reason than an error of a transfer.
-func lost(c vitcp.Cause) bool {
-	return c == vitcp.CausePeerClosed || c == vitcp.CauseLost || c == vitcp.CauseMalformed
+func lost(c endpoint.Cause) bool {
+	return c == endpoint.CausePeerClosed || c == endpoint.CauseLost || c == endpoint.CauseMalformed
 }
 
 // fault is an error that no status and no result tells: at the reliable levels it breaks

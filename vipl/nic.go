@@ -12,6 +12,8 @@ import (
 
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/endpoint"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // Config is what OpenNic is told besides the name of the device. The zero value is usable.
@@ -73,14 +75,14 @@ func (c Config) withDefaults() (Config, error) {
 		c.MatchTimeout = defaultMatchTimeout
 	}
 	set(&c.MaxDescriptorsPerQueue, defaultDepth)
-	set(&c.Segment, vitcp.MaxSegment)
+	set(&c.Segment, segment.MaxSegment)
 	switch {
 	case c.MaxTransferSize < minTransfer:
 		return c, invalid("a maximum transfer size of %d is below 32 KiB", c.MaxTransferSize)
 	case c.MaxDescriptorsPerQueue < 0 || c.MaxDescriptorsPerQueue > maxDepth:
 		return c, invalid("a queue has 1 to %d descriptors, not %d", maxDepth, c.MaxDescriptorsPerQueue)
-	case c.Segment < vitcp.MinSegment || c.Segment > vitcp.MaxSegment:
-		return c, invalid("a segment has %d to %d octets, not %d", vitcp.MinSegment, vitcp.MaxSegment, c.Segment)
+	case c.Segment < endpoint.MinSegment || c.Segment > segment.MaxSegment:
+		return c, invalid("a segment has %d to %d octets, not %d", endpoint.MinSegment, segment.MaxSegment, c.Segment)
 	}
 	return c, nil
 }

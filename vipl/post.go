@@ -3,7 +3,7 @@ package vipl
 import (
 	"context"
 
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/endpoint"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -96,23 +96,23 @@ func (l *link) feed(q *workQueue, s *slot) {
 	if s.fault == 0 {
 		for i := range d.Data {
 			g := &d.Data[i]
-			v.spans = append(v.spans, vitcp.Span{Addr: uint64(g.Data), Handle: wr.STag(g.Handle), Length: g.Length})
+			v.spans = append(v.spans, endpoint.Span{Addr: uint64(g.Data), Handle: wr.STag(g.Handle), Length: g.Length})
 		}
 	}
 	var err error
 	if q.recv {
-		err = l.endpoint.PostReceive(&vitcp.Receive{Spans: v.spans, Flaws: vitcp.Flaws(s.fault)})
+		err = l.endpoint.PostReceive(&endpoint.Receive{Spans: v.spans, Flaws: endpoint.Flaws(s.fault)})
 	} else {
 		c := &d.Control
-		err = l.endpoint.PostSend(&vitcp.Request{
-			Op:           vitcp.Op(q.op(d) >> 16),
+		err = l.endpoint.PostSend(&endpoint.Request{
+			Op:           endpoint.Op(q.op(d) >> 16),
 			Fence:        c.Control&ControlQFence != 0, // VA-6.3.1.2-M1
 			HasImmediate: c.Control&ControlImmediate != 0,
 			Immediate:    c.ImmediateData,
 			RemoteAddr:   uint64(d.Address.Data),
 			RemoteHandle: wr.STag(d.Address.Handle),
 			Spans:        v.spans,
-			Flaws:        vitcp.Flaws(s.fault),
+			Flaws:        endpoint.Flaws(s.fault),
 		})
 	}
 	if err != nil { // it has ended: all before have had their results

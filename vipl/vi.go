@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/endpoint"
 )
 
 // Vi is a Virtual Interface: a Send Queue and a Receive Queue, and the connection with
@@ -24,7 +24,7 @@ type Vi struct {
 	deferred   []ErrorDescriptor
 	destroyed  bool
 
-	spans []vitcp.Span // scratch of feed
+	spans []endpoint.Span // scratch of feed
 }
 
 // grant is what the two ends of a connection have agreed on.

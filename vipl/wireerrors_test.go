@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // filter is a net.Conn whose written segments go through change.
@@ -39,9 +39,9 @@ func (f *filter) Write(b []byte) (int, error) {
 }
 
 // data segments are those of messages with payload.
-func isData(segment []byte) bool {
-	typ := vitcp.Type(segment[1] & 0x1f)
-	return typ == vitcp.Send || typ == vitcp.RDMAWrite
+func isData(b []byte) bool {
+	typ := segment.Type(b[1] & 0x1f)
+	return typ == segment.Send || typ == segment.RDMAWrite
 }
 
 // wireCases are what may happen to a message of one segment on its way.

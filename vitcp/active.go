@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // Dial establishes a connection to the VI that waits at remote, as the active
@@ -25,7 +26,7 @@ func Dial(ctx context.Context, local, remote Address, cfg Config) (*Agreed, erro
 // Connect is Dial over a connection that the caller made, and that it owns: if
 // TCP closes, there is no other. calling is this end's discriminator, called the
 // peer's.
-func Connect(ctx context.Context, nc net.Conn, calling, called Discriminator, cfg Config) (*Agreed, error) {
+func Connect(ctx context.Context, nc net.Conn, calling, called segment.Discriminator, cfg Config) (*Agreed, error) {
 	a := active{
 		setup: func(context.Context) (net.Conn, error) {
 			c := nc
@@ -70,7 +71,7 @@ func tcpTo(local, remote Address) func(context.Context) (net.Conn, error) {
 type active struct {
 	progress
 	setup           func(context.Context) (net.Conn, error)
-	calling, called Discriminator
+	calling, called segment.Discriminator
 	peerToPeer      bool
 }
 
@@ -111,10 +112,10 @@ func (a *active) establish(ctx context.Context, cfg Config) (*Agreed, error) {
 }
 
 // exchange sends the request over nc and reads the answer.
-func (a *active) exchange(ctx context.Context, nc net.Conn, req *CE, cfg *Config) (*Agreed, Trigger, error) {
+func (a *active) exchange(ctx context.Context, nc net.Conn, req *segment.CE, cfg *Config) (*Agreed, Trigger, error) {
 	sockio.Prepare(nc)
 	defer tie(ctx, nc)()
-	h := Header{Type: ConnectRequest, Number: cfg.Number, RxPosted: cfg.RxPosted}
+	h := segment.Header{Type: segment.ConnectRequest, Number: cfg.Number, RxPosted: cfg.RxPosted}
 	if event, err := send(ctx, nc, req.Append(nil, h)); err != nil {
 		return nil, event, err
 	}

@@ -12,35 +12,22 @@ import (
 	"github.com/softrnic/softrnic/vitcp"
 )
 
-// blocking makes the sockets of a connection block, as programs do that ask for a
+// blocking is a connection whose near socket blocks, as programs make it that ask for a
 // descriptor to set options with.
-func blocking(t testing.TB) (net.Conn, net.Conn) {
+func blocking(t testing.TB) (near, far net.Conn) {
 	t.Helper()
-	a, b := loopback(t)
-	for _, c := range []net.Conn{a, b} {
-		f, err := c.(*net.TCPConn).File()
-		require.NoError(t, err)
-		_ = f.Fd()
-		require.NoError(t, f.Close())
-	}
-	return a, b
-}
-
-// An endpoint does not come to rest in a system call because its descriptor blocks.
-func TestBlockingDescriptor(t *testing.T) {
-	for _, l := range levels {
-		a, b := startPair(t, transport{make: blocking}, vitcp.EndpointConfig{Level: l})
-		m, n := a.register(1<<16, allRights), b.register(1<<16, allRights)
-		pattern(m.buf, 1)
-		b.recv(n.all()...)
-		a.send(m.all()...)
-		a.sent(vitcp.OpSend, 0, len(m.buf))
-		b.received(vitcp.OpReceive, 0, len(m.buf))
-		require.Equal(t, m.buf, n.buf)
-		a.Close()
-		b.ended(vitcp.CausePeerClosed)
-		b.drained()
-	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	near, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	far, err = l.Accept()
+	require.NoError(t, err)
+	f, err := near.(*net.TCPConn).File()
+	require.NoError(t, err)
+	_ = f.Fd()
+	require.NoError(t, f.Close())
+	return near, far
 }
 
 // A context ends establishment over a blocking descriptor too.

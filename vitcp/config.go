@@ -6,6 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/softrnic/softrnic/vitcp/endpoint"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // DefaultPort is the TCP port of passive connection establishment, the letters
@@ -18,7 +21,7 @@ type Address struct {
 	// stands for DefaultPort.
 	Host netip.AddrPort
 	// Discriminator tells the VIs behind Host apart.
-	Discriminator Discriminator
+	Discriminator segment.Discriminator
 }
 
 func (a Address) String() string { return fmt.Sprintf("%v %v", a.Host, a.Discriminator) }
@@ -35,10 +38,10 @@ func (a Address) withPort() Address {
 // one, without RDMA into this end's memory, flow control and CRC.
 type Config struct {
 	// Level is the reliability level; both ends must have the same.
-	Level Level
+	Level segment.Level
 	// Enable is what of WriteEnable, ReadEnable and FlowControl this end sets.
 	// Other bits are ignored.
-	Enable Attributes
+	Enable segment.Attributes
 	// MTU is the longest message in octets; the lesser of both ends' counts. 0
 	// stands for 2^32-1.
 	MTU uint32
@@ -60,11 +63,11 @@ type Config struct {
 const DefaultReadWindow = 16
 
 // enableMask are the attributes that an end chooses freely.
-const enableMask = WriteEnable | ReadEnable | FlowControl
+const enableMask = segment.WriteEnable | segment.ReadEnable | segment.FlowControl
 
 // resolved is c without zeros that stand for something.
 func (c Config) resolved() (Config, error) {
-	if c.Level > ReliableReception {
+	if c.Level > segment.ReliableReception {
 		return c, fmt.Errorf("%w: reliability level %v", ErrInvalid, c.Level)
 	}
 	if c.MTU == 0 {
@@ -78,9 +81,9 @@ func (c Config) resolved() (Config, error) {
 }
 
 // valid reports whether discriminators fit their fields.
-func valid(ds ...Discriminator) error {
+func valid(ds ...segment.Discriminator) error {
 	for _, d := range ds {
-		if len(d) > MaxDiscriminator {
+		if len(d) > segment.MaxDiscriminator {
 			return fmt.Errorf("%w: a discriminator of %d octets", ErrInvalid, len(d))
 		}
 	}
@@ -97,7 +100,7 @@ type Agreed struct {
 	// Active reports whether this end sent the ConnectRequest.
 	Active bool
 	// Level is both ends' reliability level.
-	Level Level
+	Level segment.Level
 	// MTU is the longest message in octets, headers not counted.
 	MTU uint32
 	// CRC: each segment has a trailer (VT-3.6-M3).
@@ -110,7 +113,7 @@ type Agreed struct {
 	// FlowControl in Local this end holds messages back until the peer has a
 	// receive; with FlowControl in Peer it must tell the peer of receives
 	// (VT-3.3-M3).
-	Local, Peer Attributes
+	Local, Peer segment.Attributes
 	// Urgent: the peer takes urgent data; nobody has to send any.
 	Urgent bool
 	// LocalNumber and PeerNumber are the numbers of the two ends' segments of
@@ -119,28 +122,28 @@ type Agreed struct {
 	// PeerRxPosted is how many receives the peer had posted.
 	PeerRxPosted uint16
 	// LocalDiscriminator and PeerDiscriminator name the two VIs.
-	LocalDiscriminator, PeerDiscriminator Discriminator
+	LocalDiscriminator, PeerDiscriminator segment.Discriminator
 }
 
 // MayWrite reports whether the peer takes RDMA Writes.
-func (a *Agreed) MayWrite() bool { return a.Peer&WriteEnable != 0 }
+func (a *Agreed) MayWrite() bool { return a.Peer&segment.WriteEnable != 0 }
 
 // MayRead reports whether the peer serves RDMA Reads: none at the Unreliable
 // level (VI Architecture 2.5.1).
 func (a *Agreed) MayRead() bool {
-	return a.Peer&ReadEnable != 0 && a.Level != Unreliable && a.ReadWindow > 0
+	return a.Peer&segment.ReadEnable != 0 && a.Level != segment.Unreliable && a.ReadWindow > 0
 }
 
 // EndpointConfig is what both ends agreed, without what is this end's alone: memory,
 // Handler, Posted and limits.
-func (a *Agreed) EndpointConfig() EndpointConfig {
-	c := EndpointConfig{
+func (a *Agreed) EndpointConfig() endpoint.Config {
+	c := endpoint.Config{
 		Level: a.Level, MTU: a.MTU, CRC: a.CRC,
-		FlowControl: a.Local&FlowControl != 0, PeerFlowControl: a.Peer&FlowControl != 0,
-		AllowWrite: a.Local&WriteEnable != 0, AllowRead: a.Local&ReadEnable != 0,
+		FlowControl: a.Local&segment.FlowControl != 0, PeerFlowControl: a.Peer&segment.FlowControl != 0,
+		AllowWrite: a.Local&segment.WriteEnable != 0, AllowRead: a.Local&segment.ReadEnable != 0,
 		Number: a.LocalNumber, PeerNumber: a.PeerNumber, PeerPosted: a.PeerRxPosted,
 	}
-	if a.Level != Unreliable { // VI Architecture 2.5.1
+	if a.Level != segment.Unreliable { // VI Architecture 2.5.1
 		c.OutboundReads, c.InboundReads = a.ReadWindow, a.ReadWindow
 	}
 	return c

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // bounded is a context that ends long after a healthy test does.
@@ -32,7 +33,7 @@ func listen(t testing.TB, ip string, cfg vitcp.ListenConfig) *vitcp.Listener {
 }
 
 // at is the VI with a discriminator behind a Listener.
-func at(l interface{ Addr() net.Addr }, d vitcp.Discriminator) vitcp.Address {
+func at(l interface{ Addr() net.Addr }, d segment.Discriminator) vitcp.Address {
 	return vitcp.Address{Host: netip.MustParseAddrPort(l.Addr().String()), Discriminator: d}
 }
 
@@ -62,7 +63,7 @@ func closeAll(outcomes ...outcome) {
 }
 
 // accepting waits for a request to called and accepts it.
-func accepting(ctx context.Context, l *vitcp.Listener, called vitcp.Discriminator, cfg vitcp.Config) <-chan outcome {
+func accepting(ctx context.Context, l *vitcp.Listener, called segment.Discriminator, cfg vitcp.Config) <-chan outcome {
 	return in(func() (*vitcp.Agreed, error) {
 		r, err := l.Wait(ctx, vitcp.Filter{Called: called})
 		if err != nil {
@@ -76,7 +77,7 @@ func accepting(ctx context.Context, l *vitcp.Listener, called vitcp.Discriminato
 // begin in an order.
 var patient = vitcp.ListenConfig{MatchTimeout: 30 * time.Second}
 
-const every = vitcp.WriteEnable | vitcp.ReadEnable | vitcp.FlowControl
+const every = segment.WriteEnable | segment.ReadEnable | segment.FlowControl
 
 func TestEstablish(t *testing.T) {
 	for _, c := range []struct {
@@ -86,22 +87,22 @@ func TestEstablish(t *testing.T) {
 	}{
 		{
 			name: "zero values",
-			want: vitcp.Agreed{Level: vitcp.Unreliable, MTU: 1<<32 - 1, ReadWindow: vitcp.DefaultReadWindow, Local: 1, Peer: 1},
+			want: vitcp.Agreed{Level: segment.Unreliable, MTU: 1<<32 - 1, ReadWindow: vitcp.DefaultReadWindow, Local: 1, Peer: 1},
 		},
 		{
 			name:    "each end its own attributes",
-			active:  vitcp.Config{Level: vitcp.ReliableDelivery, Enable: vitcp.WriteEnable | vitcp.FlowControl, MTU: 1 << 20, ReadWindow: 4, CRC: true, Number: 9, RxPosted: 3},
-			passive: vitcp.Config{Level: vitcp.ReliableDelivery, Enable: vitcp.ReadEnable, MTU: 1 << 16, ReadWindow: 5, CRC: true, Number: 70, RxPosted: 8},
-			want: vitcp.Agreed{Level: vitcp.ReliableDelivery, MTU: 1 << 16, ReadWindow: 4, CRC: true,
-				Local: (vitcp.WriteEnable | vitcp.FlowControl).WithLevel(vitcp.ReliableDelivery),
-				Peer:  vitcp.ReadEnable.WithLevel(vitcp.ReliableDelivery), LocalNumber: 9, PeerNumber: 70, PeerRxPosted: 8},
+			active:  vitcp.Config{Level: segment.ReliableDelivery, Enable: segment.WriteEnable | segment.FlowControl, MTU: 1 << 20, ReadWindow: 4, CRC: true, Number: 9, RxPosted: 3},
+			passive: vitcp.Config{Level: segment.ReliableDelivery, Enable: segment.ReadEnable, MTU: 1 << 16, ReadWindow: 5, CRC: true, Number: 70, RxPosted: 8},
+			want: vitcp.Agreed{Level: segment.ReliableDelivery, MTU: 1 << 16, ReadWindow: 4, CRC: true,
+				Local: (segment.WriteEnable | segment.FlowControl).WithLevel(segment.ReliableDelivery),
+				Peer:  segment.ReadEnable.WithLevel(segment.ReliableDelivery), LocalNumber: 9, PeerNumber: 70, PeerRxPosted: 8},
 		},
 		{
 			name:    "only the active end wants CRCs; reserved bits are not set",
-			active:  vitcp.Config{Level: vitcp.ReliableReception, Enable: 0xffff, MTU: 1, ReadWindow: 65535, CRC: true},
-			passive: vitcp.Config{Level: vitcp.ReliableReception, Enable: every, MTU: 2, ReadWindow: 65534},
-			want: vitcp.Agreed{Level: vitcp.ReliableReception, MTU: 1, ReadWindow: 65534,
-				Local: every.WithLevel(vitcp.ReliableReception), Peer: every.WithLevel(vitcp.ReliableReception)},
+			active:  vitcp.Config{Level: segment.ReliableReception, Enable: 0xffff, MTU: 1, ReadWindow: 65535, CRC: true},
+			passive: vitcp.Config{Level: segment.ReliableReception, Enable: every, MTU: 2, ReadWindow: 65534},
+			want: vitcp.Agreed{Level: segment.ReliableReception, MTU: 1, ReadWindow: 65534,
+				Local: every.WithLevel(segment.ReliableReception), Peer: every.WithLevel(segment.ReliableReception)},
 		},
 		{
 			name:    "only the passive end wants CRCs",
@@ -153,10 +154,10 @@ func TestMayReadAndWrite(t *testing.T) {
 		a           vitcp.Agreed
 		write, read bool
 	}{
-		{vitcp.Agreed{Level: vitcp.Unreliable, Peer: every, ReadWindow: 1}, true, false},
-		{vitcp.Agreed{Level: vitcp.ReliableDelivery, Peer: every, ReadWindow: 1}, true, true},
-		{vitcp.Agreed{Level: vitcp.ReliableDelivery, Peer: every}, true, false},
-		{vitcp.Agreed{Level: vitcp.ReliableReception, Local: every, ReadWindow: 1}, false, false},
+		{vitcp.Agreed{Level: segment.Unreliable, Peer: every, ReadWindow: 1}, true, false},
+		{vitcp.Agreed{Level: segment.ReliableDelivery, Peer: every, ReadWindow: 1}, true, true},
+		{vitcp.Agreed{Level: segment.ReliableDelivery, Peer: every}, true, false},
+		{vitcp.Agreed{Level: segment.ReliableReception, Local: every, ReadWindow: 1}, false, false},
 	} {
 		assert.Equal(t, c.write, c.a.MayWrite(), "%+v", c.a)
 		assert.Equal(t, c.read, c.a.MayRead(), "%+v", c.a)
@@ -174,11 +175,11 @@ func TestEstablishOverPipe(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			assert.Equal(t, vitcp.ReliableReception, r.Level())
-			assert.Equal(t, vitcp.Discriminator("alice"), r.CE().Calling)
-			return r.Accept(ctx, vitcp.Config{Level: vitcp.ReliableReception, CRC: true})
+			assert.Equal(t, segment.ReliableReception, r.Level())
+			assert.Equal(t, segment.Discriminator("alice"), r.CE().Calling)
+			return r.Accept(ctx, vitcp.Config{Level: segment.ReliableReception, CRC: true})
 		})
-		a, err := vitcp.Connect(ctx, ours, "alice", "bob", vitcp.Config{Level: vitcp.ReliableReception, CRC: crc})
+		a, err := vitcp.Connect(ctx, ours, "alice", "bob", vitcp.Config{Level: segment.ReliableReception, CRC: crc})
 		require.NoError(t, err)
 		p := <-waiting
 		require.NoError(t, p.err)
@@ -199,7 +200,7 @@ func TestAwaitRefuses(t *testing.T) {
 		{"another discriminator", vitcp.Filter{Called: "carol"},
 			func(t *testing.T, err error) { assert.ErrorIs(t, err, vitcp.ErrNoMatch) },
 			func(t *testing.T, err error) { assert.ErrorIs(t, err, vitcp.ErrNoMatch) }},
-		{"another caller", vitcp.Filter{Called: "bob", Calling: new(vitcp.Discriminator)},
+		{"another caller", vitcp.Filter{Called: "bob", Calling: new(segment.Discriminator)},
 			func(t *testing.T, err error) { assert.ErrorIs(t, err, vitcp.ErrNoMatch) },
 			func(t *testing.T, err error) { assert.ErrorIs(t, err, vitcp.ErrNoMatch) }},
 		{"another host", vitcp.Filter{Called: "bob", From: netip.MustParseAddr("127.0.0.1")}, // a pipe has no address
@@ -255,15 +256,15 @@ func TestAcceptStandsAfterMismatch(t *testing.T) {
 	l := listen(t, "127.0.0.1", patient)
 	ctx := bounded(t)
 	dialing := in(func() (*vitcp.Agreed, error) {
-		return vitcp.Dial(ctx, vitcp.Address{}, at(l, "bob"), vitcp.Config{Level: vitcp.ReliableDelivery})
+		return vitcp.Dial(ctx, vitcp.Address{}, at(l, "bob"), vitcp.Config{Level: segment.ReliableDelivery})
 	})
 	r, err := l.Wait(ctx, vitcp.Filter{Called: "bob"})
 	require.NoError(t, err)
-	_, err = r.Accept(ctx, vitcp.Config{Level: vitcp.ReliableReception})
+	_, err = r.Accept(ctx, vitcp.Config{Level: segment.ReliableReception})
 	mismatch(t, err, vitcp.ReasonLevel)
 	_, err = r.Accept(ctx, vitcp.Config{Level: 3})
 	require.ErrorIs(t, err, vitcp.ErrInvalid)
-	p, err := r.Accept(ctx, vitcp.Config{Level: vitcp.ReliableDelivery})
+	p, err := r.Accept(ctx, vitcp.Config{Level: segment.ReliableDelivery})
 	require.NoError(t, err)
 	a := <-dialing
 	require.NoError(t, a.err)
@@ -320,7 +321,7 @@ func TestDialErrors(t *testing.T) {
 
 	_, err = vitcp.Dial(bounded(t), vitcp.Address{}, to, vitcp.Config{Level: 3})
 	assert.ErrorIs(t, err, vitcp.ErrInvalid)
-	long := vitcp.Discriminator(make([]byte, 65))
+	long := segment.Discriminator(make([]byte, 65))
 	_, err = vitcp.Dial(bounded(t), vitcp.Address{Discriminator: long}, to, vitcp.Config{})
 	assert.ErrorIs(t, err, vitcp.ErrInvalid)
 	_, err = l.Wait(bounded(t), vitcp.Filter{Called: long})

@@ -9,23 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // No single bit that is damaged on the way turns the CRC off: neither of the request nor of
 // the answer, in which the option itself may be hit.
 func TestOneBitDoesNotTurnTheCRCOff(t *testing.T) {
-	for _, typ := range []vitcp.Type{vitcp.ConnectRequest, vitcp.ConnectAccept} {
-		for _, options := range []vitcp.Options{vitcp.OptionCRC, vitcp.OptionCRC | vitcp.OptionUrgent} {
-			ce := vitcp.CE{Attributes: vitcp.Attributes(0).WithLevel(vitcp.ReliableDelivery), MTU: 1, Calling: "a", Called: "b", Options: options}
-			whole := ce.Append(nil, vitcp.Header{Type: typ})
+	for _, typ := range []segment.Type{segment.ConnectRequest, segment.ConnectAccept} {
+		for _, options := range []segment.Options{segment.OptionCRC, segment.OptionCRC | segment.OptionUrgent} {
+			ce := segment.CE{Attributes: segment.Attributes(0).WithLevel(segment.ReliableDelivery), MTU: 1, Calling: "a", Called: "b", Options: options}
+			whole := ce.Append(nil, segment.Header{Type: typ})
 			for bit := range 8 * len(whole) {
 				if bit/8 == 2 || bit/8 == 3 {
 					continue // another length is another segment
 				}
 				b := append([]byte(nil), whole...)
 				b[bit/8] ^= 1 << (bit % 8)
-				_, fault := vitcp.Parse(b, false)
-				assert.NotEqual(t, vitcp.FaultNone, fault, "%v: bit %d of octet %d", typ, bit%8, bit/8)
+				_, fault := segment.Parse(b, false)
+				assert.NotEqual(t, segment.FaultNone, fault, "%v: bit %d of octet %d", typ, bit%8, bit/8)
 			}
 		}
 	}

@@ -1,15 +1,11 @@
 // Package vitcp (engine of softrnic, not covered by the compatibility promise) is VI
-// over TCP, draft-dicecco-vitcp-01: the Virtual Interface
-// Architecture's connections, Sends and RDMA on a TCP stream.
+// over TCP, draft-dicecco-vitcp-01: the Virtual Interface Architecture's connections,
+// Sends and RDMA on a TCP stream. It has three rooms, each above the next:
 //
-// It has three parts:
-//
-//   - the wire: Segment is a view of a received segment, Header, RDMA and CE
-//     are what is appended to make one, and a Cutter finds the segments in a
-//     stream. None of them does any I/O.
-//   - establishment: Dial, Connect, Listener, Await and Peer run the machines
-//     of the draft's section 4 over a net.Conn and end in an Agreed.
-//   - the endpoint: it takes what was agreed and moves messages.
+//   - vitcp establishes connections: Dial, Connect, Listener, Await and Peer run the
+//     machines of the draft's section 4 over a net.Conn and end in an Agreed.
+//   - vitcp/endpoint takes what was agreed and moves messages.
+//   - vitcp/segment is the wire: headers, the CRC, and finding the segments in a stream.
 //
 // Section numbers are the draft's. Requirement keys (VT-...) are those of the
 // project's list of its keywords.

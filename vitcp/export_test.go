@@ -1,6 +1,10 @@
 package vitcp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/softrnic/softrnic/vitcp/segment"
+)
 
 // Present reports whether the table has an entry, be it a refusal.
 func (m *Machine) Present(s State, t Trigger) bool {
@@ -16,7 +20,7 @@ func (l *Listener) Held() int {
 }
 
 // Waiters is how many Waits are under way for a discriminator.
-func (l *Listener) Waiters(d Discriminator) int {
+func (l *Listener) Waiters(d segment.Discriminator) int {
 	l.match.mu.Lock()
 	defer l.match.mu.Unlock()
 	return len(slices.DeleteFunc(slices.Clone(l.match.waiters), func(w *waiter) bool { return w.filter.Called != d }))
@@ -31,22 +35,8 @@ func LastMoment(r *Pending) *Pending {
 }
 
 // NewPending is a request in Matching.
-func NewPending(called Discriminator) *Pending {
-	return &Pending{progress: progress{machine: Passive, state: Matching}, ce: CE{Called: called}}
-}
-
-// Skip has an endpoint that has not been started go on as if n receives had been posted at
-// either end, told and used up.
-func (e *Endpoint) Skip(n uint16) {
-	e.posted, e.told, e.consumed = n, n, n
-	e.peerPosted, e.spent = n, n
-}
-
-// Broken is what a write failed with before the end.
-func (e *Endpoint) Broken() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.broken
+func NewPending(called segment.Discriminator) *Pending {
+	return &Pending{progress: progress{machine: Passive, state: Matching}, ce: segment.CE{Called: called}}
 }
 
 // Stirred is closed when the peer has not waited for its answer.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // tie makes the context's end end blocked reads and writes of nc, until release
@@ -31,23 +32,23 @@ func tie(ctx context.Context, nc net.Conn) (release func()) {
 // readConnect reads one segment of establishment from nc, and not one octet
 // past it. An error that is not the transport's is a Fault or wraps
 // ErrUnexpected, and broken is set.
-func readConnect(nc net.Conn) (s Segment, broken bool, err error) {
-	b := make([]byte, SegmentHeader, SegmentHeader+CEHeader+Trailer+16)
+func readConnect(nc net.Conn) (s segment.Segment, broken bool, err error) {
+	b := make([]byte, segment.SegmentHeader, segment.SegmentHeader+segment.CEHeader+segment.Trailer+16)
 	if _, err := io.ReadFull(nc, b); err != nil {
 		return s, false, err
 	}
-	var fault Fault
-	if s.Header, fault = ParseHeader(b); fault != FaultNone {
+	var fault segment.Fault
+	if s.Header, fault = segment.ParseHeader(b); fault != segment.FaultNone {
 		return s, true, fault
 	}
 	if !s.Type.IsConnect() { // before memory is spent on it
 		return s, true, fmt.Errorf("%w: %v", ErrUnexpected, s.Type)
 	}
 	b = append(b, make([]byte, int(s.Length)-len(b))...)
-	if _, err := io.ReadFull(nc, b[SegmentHeader:]); err != nil {
+	if _, err := io.ReadFull(nc, b[segment.SegmentHeader:]); err != nil {
 		return s, false, err
 	}
-	if s, fault = Parse(b, false); fault != FaultNone {
+	if s, fault = segment.Parse(b, false); fault != segment.FaultNone {
 		return s, true, fmt.Errorf("%v: %w", s.Type, fault)
 	}
 	return s, false, nil
@@ -55,7 +56,7 @@ func readConnect(nc net.Conn) (s Segment, broken bool, err error) {
 
 // receive reads a segment of establishment and says what event it is. The error
 // is what to tell about an event that is not a segment. nc is tied to ctx.
-func receive(ctx context.Context, nc net.Conn) (Segment, Trigger, error) {
+func receive(ctx context.Context, nc net.Conn) (segment.Segment, Trigger, error) {
 	s, broken, err := readConnect(nc)
 	switch {
 	case broken:
@@ -63,7 +64,7 @@ func receive(ctx context.Context, nc net.Conn) (Segment, Trigger, error) {
 	case err != nil:
 		return s, ended(ctx), transport(ctx, "read", err)
 	default:
-		return s, TrigRequest + Trigger(s.Type-ConnectRequest), nil
+		return s, TrigRequest + Trigger(s.Type-segment.ConnectRequest), nil
 	}
 }
 
@@ -94,13 +95,13 @@ func transport(ctx context.Context, doing string, err error) error {
 
 // appendAnswer appends a ConnectReject or ConnectNoMatch to the request req. It
 // has a CRC if the request had one (VT-3.6-O2).
-func appendAnswer(dst []byte, t Type, req *Segment, reason Reason) []byte {
-	h := Header{Type: t, Flags: EndOfMessage, Ack: req.Number, Code: ErrorCode(0).WithIS(uint8(reason))} // VT-3.2-M14
+func appendAnswer(dst []byte, t segment.Type, req *segment.Segment, reason Reason) []byte {
+	h := segment.Header{Type: t, Flags: segment.EndOfMessage, Ack: req.Number, Code: segment.ErrorCode(0).WithIS(uint8(reason))} // VT-3.2-M14
 	h.SetLength(0, req.HasTrailer())
 	start := len(dst)
 	dst = h.Append(dst)
 	if req.HasTrailer() {
-		dst = AppendCRC(dst, start)
+		dst = segment.AppendCRC(dst, start)
 	}
 	return dst
 }

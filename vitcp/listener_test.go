@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // Many wait on one port, each for its discriminator, and each gets its own.
@@ -23,7 +24,7 @@ func TestManyDiscriminators(t *testing.T) {
 	ctx := bounded(t)
 	var waiting, dialing []<-chan outcome
 	for i := range n {
-		d := vitcp.Discriminator(fmt.Sprint("vi ", i))
+		d := segment.Discriminator(fmt.Sprint("vi ", i))
 		if i%2 == 0 { // half of them wait first, half come late
 			waiting = append(waiting, accepting(ctx, l, d, vitcp.Config{Number: uint32(i)}))
 		}
@@ -75,7 +76,7 @@ func dialUntilMatch(ctx context.Context, to vitcp.Address) outcome {
 }
 
 func TestFilters(t *testing.T) {
-	alice := vitcp.Discriminator("alice")
+	alice := segment.Discriminator("alice")
 	for _, c := range []struct {
 		name   string
 		filter vitcp.Filter
@@ -131,7 +132,7 @@ func refusals(cfg vitcp.ListenConfig) (vitcp.ListenConfig, <-chan error) {
 func TestIncomingTimeout(t *testing.T) {
 	cfg, refused := refusals(vitcp.ListenConfig{IncomingTimeout: 100 * time.Millisecond, MatchTimeout: 30 * time.Second})
 	l := listen(t, "127.0.0.1", cfg)
-	whole := unhex(t, golden[7].hex)
+	whole := ceSegment(segment.ConnectRequest, withCRC)
 	for _, n := range []int{0, 1, 23, 24, len(whole) - 1} {
 		nc, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
@@ -169,9 +170,9 @@ func TestCrowd(t *testing.T) {
 		require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
 	}
 
-	waiting := accepting(ctx, l, "bob", vitcp.Config{Level: vitcp.ReliableDelivery})
-	ce := vitcp.CE{Attributes: vitcp.Attributes(0).WithLevel(vitcp.ReliableDelivery), MTU: 1 << 16, Called: "bob"}
-	_, err = honest.Write(ce.Append(nil, vitcp.Header{Type: vitcp.ConnectRequest}))
+	waiting := accepting(ctx, l, "bob", vitcp.Config{Level: segment.ReliableDelivery})
+	ce := segment.CE{Attributes: segment.Attributes(0).WithLevel(segment.ReliableDelivery), MTU: 1 << 16, Called: "bob"}
+	_, err = honest.Write(ce.Append(nil, segment.Header{Type: segment.ConnectRequest}))
 	require.NoError(t, err)
 	p := <-waiting
 	require.NoError(t, p.err)
@@ -197,7 +198,7 @@ func TestCloseListener(t *testing.T) {
 	unmatched, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
 	defer unmatched.Close()
-	_, err = unmatched.Write(unhex(t, golden[7].hex))
+	_, err = unmatched.Write(ceSegment(segment.ConnectRequest, withCRC))
 	require.NoError(t, err)
 
 	require.NoError(t, l.Close())

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // until waits for a condition that another goroutine brings about.
@@ -34,8 +35,8 @@ func asking(t testing.TB, l *vitcp.Listener, request []byte) *net.TCPConn {
 // A request that has come first is held for its Wait, others are left alone.
 func TestHeldRequest(t *testing.T) {
 	l := listen(t, "127.0.0.1", patient)
-	asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Called = "carol" }))
-	asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+	asking(t, l, ceSegment(segment.ConnectRequest, func(c *segment.CE) { c.Called = "carol" }))
+	asking(t, l, ceSegment(segment.ConnectRequest, nil))
 	until(t, "both are held", func() bool { return l.Held() == 2 })
 	now, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -54,9 +55,9 @@ func TestHeldWithTheOtherBit(t *testing.T) {
 		cfg, refused := refusals(patient)
 		l := listen(t, "127.0.0.1", cfg)
 		ask := func(bit bool) *net.TCPConn {
-			return asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) {
+			return asking(t, l, ceSegment(segment.ConnectRequest, func(c *segment.CE) {
 				if bit {
-					c.Attributes |= vitcp.PeerToPeer
+					c.Attributes |= segment.PeerToPeer
 				}
 			}))
 		}
@@ -64,7 +65,7 @@ func TestHeldWithTheOtherBit(t *testing.T) {
 		for range 2 {
 			wrong = append(wrong, ask(!peerToPeer))
 		}
-		asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Called = "carol" }))
+		asking(t, l, ceSegment(segment.ConnectRequest, func(c *segment.CE) { c.Called = "carol" }))
 		until(t, "all are held", func() bool { return l.Held() == 3 })
 		ctx, waiting := bounded(t), make(chan error, 1)
 		go func() {
@@ -78,9 +79,9 @@ func TestHeldWithTheOtherBit(t *testing.T) {
 			mismatch(t, <-refused, vitcp.ReasonPeerToPeer)
 			got, err := io.ReadAll(nc)
 			require.NoError(t, err)
-			s, fault := vitcp.Parse(got, false)
-			require.Equal(t, vitcp.FaultNone, fault)
-			require.Equal(t, vitcp.ConnectReject, s.Type)
+			s, fault := segment.Parse(got, false)
+			require.Equal(t, segment.FaultNone, fault)
+			require.Equal(t, segment.ConnectReject, s.Type)
 			require.Equal(t, vitcp.ReasonPeerToPeer, vitcp.Reason(s.Code.IS()))
 		}
 		assert.Equal(t, 1, l.Held(), "that of another is left alone")
@@ -92,8 +93,8 @@ func TestHeldWithTheOtherBit(t *testing.T) {
 // A Wait takes a request that fits, and rejects none then.
 func TestHeldTheRightOneFirst(t *testing.T) {
 	l := listen(t, "127.0.0.1", patient)
-	asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Attributes |= vitcp.PeerToPeer }))
-	asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+	asking(t, l, ceSegment(segment.ConnectRequest, func(c *segment.CE) { c.Attributes |= segment.PeerToPeer }))
+	asking(t, l, ceSegment(segment.ConnectRequest, nil))
 	until(t, "both are held", func() bool { return l.Held() == 2 })
 	for _, peerToPeer := range []bool{false, true} {
 		r, err := l.Wait(bounded(t), vitcp.Filter{Called: "bob", PeerToPeer: peerToPeer})
@@ -122,22 +123,22 @@ func TestImpatientPeer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cfg, refused := refusals(patient)
 			l := listen(t, "127.0.0.1", cfg)
-			nc := asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+			nc := asking(t, l, ceSegment(segment.ConnectRequest, nil))
 			until(t, "held", func() bool { return l.Held() == 1 })
 			c.stir(nc)
 			require.ErrorIs(t, <-refused, c.want)
 			assert.Zero(t, l.Held())
 
-			nc = asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+			nc = asking(t, l, ceSegment(segment.ConnectRequest, nil))
 			r, err := l.Wait(bounded(t), vitcp.Filter{Called: "bob"})
 			require.NoError(t, err)
 			c.stir(nc)
 			<-r.Stirred()
 			_, err = r.Accept(bounded(t), vitcp.Config{})
 			mismatch(t, err, vitcp.ReasonLevel) // that comes first: the request is the caller's
-			_, err = r.Accept(bounded(t), vitcp.Config{Level: vitcp.ReliableDelivery})
+			_, err = r.Accept(bounded(t), vitcp.Config{Level: segment.ReliableDelivery})
 			require.ErrorIs(t, err, c.want)
-			_, err = r.Accept(bounded(t), vitcp.Config{Level: vitcp.ReliableDelivery})
+			_, err = r.Accept(bounded(t), vitcp.Config{Level: segment.ReliableDelivery})
 			require.ErrorIs(t, err, vitcp.ErrAnswered)
 			_, err = nc.Read(make([]byte, 1))
 			require.Error(t, err, "closed")
@@ -151,7 +152,7 @@ func TestCrowdOfRequests(t *testing.T) {
 	cfg, refused := refusals(vitcp.ListenConfig{MaxStartups: 1, Backlog: 3, MatchTimeout: time.Minute, IncomingTimeout: time.Minute})
 	l := listen(t, "127.0.0.1", cfg)
 	for i := range 2 {
-		asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+		asking(t, l, ceSegment(segment.ConnectRequest, nil))
 		until(t, "held", func() bool { return l.Held() == i+1 })
 	}
 	for range 5 { // of which one has a place
@@ -160,20 +161,20 @@ func TestCrowdOfRequests(t *testing.T) {
 	for range 4 {
 		require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
 	}
-	third := asking(t, l, ceSegment(vitcp.ConnectRequest, nil))
+	third := asking(t, l, ceSegment(segment.ConnectRequest, nil))
 	for range 2 { // the silent one, and this
 		require.ErrorIs(t, <-refused, vitcp.ErrCrowded)
 	}
 	got, err := io.ReadAll(third)
 	require.NoError(t, err)
-	s, fault := vitcp.Parse(got, false)
-	require.Equal(t, vitcp.FaultNone, fault)
-	require.Equal(t, vitcp.ConnectNoMatch, s.Type)
+	s, fault := segment.Parse(got, false)
+	require.Equal(t, segment.FaultNone, fault)
+	require.Equal(t, segment.ConnectNoMatch, s.Type)
 	assert.Equal(t, 2, l.Held())
 
-	waiting := accepting(bounded(t), l, "carol", vitcp.Config{Level: vitcp.ReliableDelivery})
+	waiting := accepting(bounded(t), l, "carol", vitcp.Config{Level: segment.ReliableDelivery})
 	until(t, "it waits", func() bool { return l.Waiters("carol") == 1 })
-	asking(t, l, ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Called = "carol" }))
+	asking(t, l, ceSegment(segment.ConnectRequest, func(c *segment.CE) { c.Called = "carol" }))
 	p := <-waiting
 	require.NoError(t, p.err)
 	closeAll(p)
@@ -238,9 +239,9 @@ func TestPassivePeerWaitsAgain(t *testing.T) {
 	ctx := bounded(t)
 	passive := in(func() (*vitcp.Agreed, error) {
 		return vitcp.Peer(ctx, l, vitcp.Address{Discriminator: "bob"},
-			vitcp.Address{Host: netip.MustParseAddrPort("10.0.0.2:6"), Discriminator: "alice"}, vitcp.Config{Level: vitcp.ReliableDelivery})
+			vitcp.Address{Host: netip.MustParseAddrPort("10.0.0.2:6"), Discriminator: "alice"}, vitcp.Config{Level: segment.ReliableDelivery})
 	})
-	request := ceSegment(vitcp.ConnectRequest, func(c *vitcp.CE) { c.Attributes |= vitcp.PeerToPeer })
+	request := ceSegment(segment.ConnectRequest, func(c *segment.CE) { c.Attributes |= segment.PeerToPeer })
 	for _, mute := range []bool{true, false} {
 		until(t, "it waits", func() bool { return l.Waiters("bob") == 1 })
 		ours, theirs := net.Pipe()
@@ -254,9 +255,9 @@ func TestPassivePeerWaitsAgain(t *testing.T) {
 			require.Empty(t, got)
 			continue
 		}
-		s, fault := vitcp.Parse(got, false)
-		require.Equal(t, vitcp.FaultNone, fault)
-		require.Equal(t, vitcp.ConnectAccept, s.Type)
+		s, fault := segment.Parse(got, false)
+		require.Equal(t, segment.FaultNone, fault)
+		require.Equal(t, segment.ConnectAccept, s.Type)
 	}
 	p := <-passive
 	require.NoError(t, p.err)

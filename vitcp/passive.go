@@ -8,17 +8,18 @@ import (
 	"net/netip"
 
 	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // Filter says which requests to wait for: those to one discriminator, from
 // anywhere or from a certain VI (VI Architecture 4.3).
 type Filter struct {
 	// Called is the discriminator that must have been called.
-	Called Discriminator
+	Called segment.Discriminator
 	// From, if it is an address, is the only one that requests may come from.
 	From netip.Addr
 	// Calling, if not nil, is the only discriminator that may call.
-	Calling *Discriminator
+	Calling *segment.Discriminator
 	// PeerToPeer is what the peer-to-peer bit must be; a request that fits but
 	// for this is rejected (VT-3.3-M2), at once, whether it or the Wait came first.
 	PeerToPeer bool
@@ -51,23 +52,23 @@ type Pending struct {
 	progress
 	nc    net.Conn
 	host  netip.Addr
-	seg   Segment
-	ce    CE
+	seg   segment.Segment
+	ce    segment.CE
 	watch *watch // from Matching on, until the answer
 }
 
 // CE is what the request says: the peer's attributes, its proposals, and both
 // discriminators.
-func (r *Pending) CE() CE { return r.ce }
+func (r *Pending) CE() segment.CE { return r.ce }
 
 // Level is the reliability level that it asks for.
-func (r *Pending) Level() Level {
+func (r *Pending) Level() segment.Level {
 	level, _ := r.ce.Attributes.Level()
 	return level
 }
 
 // peerToPeer is its peer-to-peer bit.
-func (r *Pending) peerToPeer() bool { return r.ce.Attributes&PeerToPeer != 0 }
+func (r *Pending) peerToPeer() bool { return r.ce.Attributes&segment.PeerToPeer != 0 }
 
 // RemoteAddr is the address of the peer's end of the TCP connection.
 func (r *Pending) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
@@ -95,7 +96,7 @@ func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
 		return nil, fmt.Errorf("vitcp: accept %v: the peer has not waited: %w", r.RemoteAddr(), err)
 	}
 	defer tie(ctx, r.nc)()
-	h := Header{Type: ConnectAccept, Number: cfg.Number, Ack: r.seg.Number, RxPosted: cfg.RxPosted}
+	h := segment.Header{Type: segment.ConnectAccept, Number: cfg.Number, Ack: r.seg.Number, RxPosted: cfg.RxPosted}
 	if event, err := send(ctx, r.nc, acc.Append(nil, h)); err != nil {
 		_ = r.finish(event)
 		return nil, fmt.Errorf("vitcp: accept %v: %w", r.RemoteAddr(), err)
@@ -141,9 +142,9 @@ func (r *Pending) refuse(ctx context.Context, e Trigger, reason Reason) error {
 	var err error
 	switch {
 	case do&ActSendReject != 0:
-		_, err = send(ctx, r.nc, appendAnswer(nil, ConnectReject, &r.seg, reason))
+		_, err = send(ctx, r.nc, appendAnswer(nil, segment.ConnectReject, &r.seg, reason))
 	case do&ActSendNoMatch != 0:
-		_, err = send(ctx, r.nc, appendAnswer(nil, ConnectNoMatch, &r.seg, 0))
+		_, err = send(ctx, r.nc, appendAnswer(nil, segment.ConnectNoMatch, &r.seg, 0))
 	}
 	return err
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // peers lets two ends call Peer on each other.
 func peers(t testing.TB, ctx context.Context, a, b *vitcp.Listener, ac, bc vitcp.Config, aFirst bool) (outcome, outcome) {
-	call := func(l, other *vitcp.Listener, me, you vitcp.Discriminator, cfg vitcp.Config) <-chan outcome {
+	call := func(l, other *vitcp.Listener, me, you segment.Discriminator, cfg vitcp.Config) <-chan outcome {
 		return in(func() (*vitcp.Agreed, error) {
 			return vitcp.Peer(ctx, l, vitcp.Address{Discriminator: me}, at(other, you), cfg)
 		})
@@ -42,9 +43,9 @@ func TestPeerHigherAddressIsActive(t *testing.T) {
 			require.NoError(t, y.err)
 			assert.True(t, x.agreed.Active, "%v", hosts)
 			assert.False(t, y.agreed.Active, "%v", hosts)
-			assert.NotZero(t, x.agreed.Local&x.agreed.Peer&vitcp.PeerToPeer)
+			assert.NotZero(t, x.agreed.Local&x.agreed.Peer&segment.PeerToPeer)
 			assert.Equal(t, uint32(1<<16), y.agreed.MTU)
-			assert.Equal(t, vitcp.Discriminator("a"), y.agreed.PeerDiscriminator)
+			assert.Equal(t, segment.Discriminator("a"), y.agreed.PeerDiscriminator)
 			assert.Equal(t, netip.MustParseAddrPort(y.agreed.Conn.RemoteAddr().String()).Addr().String(), hosts[0])
 			carries(t, x.agreed.Conn, y.agreed.Conn)
 			closeAll(x, y)
@@ -116,7 +117,7 @@ func TestPeerRetriesNoMatch(t *testing.T) {
 // Levels that differ end it for both, each with the reason.
 func TestPeerMismatch(t *testing.T) {
 	a, b := listen(t, "127.0.0.2", vitcp.ListenConfig{}), listen(t, "127.0.0.1", vitcp.ListenConfig{})
-	x, y := peers(t, bounded(t), a, b, vitcp.Config{}, vitcp.Config{Level: vitcp.ReliableDelivery}, true)
+	x, y := peers(t, bounded(t), a, b, vitcp.Config{}, vitcp.Config{Level: segment.ReliableDelivery}, true)
 	rejected(t, x.err, vitcp.ReasonLevel)
 	mismatch(t, y.err, vitcp.ReasonLevel)
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/softrnic/softrnic/internal/accept"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // Errors of establishment, to compare with errors.Is.
@@ -69,7 +70,7 @@ type RejectedError struct {
 	// Reason is what this implementation sends; anything of another's.
 	Reason Reason
 	// Code is the whole Remote Error Code.
-	Code ErrorCode
+	Code segment.ErrorCode
 }
 
 func (e *RejectedError) Error() string {
@@ -79,7 +80,7 @@ func (e *RejectedError) Error() string {
 // MismatchError says which attribute of the two ends does not fit.
 type MismatchError struct {
 	Reason      Reason
-	Local, Peer CE // Local is zero if nothing local was compared
+	Local, Peer segment.CE // Local is zero if nothing local was compared
 }
 
 func (e *MismatchError) Error() string {

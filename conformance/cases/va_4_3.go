@@ -10,6 +10,7 @@ import (
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/vipl"
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // va4_3 is addresses: VI Architecture 4.3, 9.4.
@@ -47,7 +48,7 @@ func viAnybodyOrOne(t *conformance.T) {
 	call("one")
 	call("two")
 	call("three")
-	two := vitcp.Discriminator("two")
+	two := segment.Discriminator("two")
 	require.Equal(t, "two", wait(vitcp.Filter{Calling: &two}))
 	others := []string{wait(vitcp.Filter{}), wait(vitcp.Filter{From: netip.MustParseAddr("127.0.0.1")})}
 	require.ElementsMatch(t, []string{"one", "three"}, others, "in whatever order they came")

@@ -95,7 +95,8 @@ func parse(line string) (mutant, error) {
 // cases.
 func product(file string) bool {
 	switch path.Dir(file) {
-	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vipl", "nd2", "internal/accept":
+	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vitcp/endpoint", "vitcp/segment", "vipl", "nd2",
+		"internal/accept":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}
 	return false

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 const layerVI = "VI"
@@ -12,7 +12,7 @@ const layerVI = "VI"
 // beginsVI reports whether octets begin as a ConnectRequest does: version 1, type 5, and
 // a length below 256, which nothing else of iWARP has there.
 func beginsVI(b []byte) bool {
-	return len(b) >= 4 && b[0] == 1 && b[1]&0x1F == byte(vitcp.ConnectRequest) && b[2] == 0
+	return len(b) >= 4 && b[0] == 1 && b[1]&0x1F == byte(segment.ConnectRequest) && b[2] == 0
 }
 
 // cutVI cuts a stream of VI/TCP into segments, and reports false if it is none. Each half
@@ -29,19 +29,19 @@ func (s *stream) cutVI() bool {
 }
 
 // viSegment is the segment that octets begin with; n is zero if there is none.
-func viSegment(b []byte, crc bool) (s vitcp.Segment, n int, complaint string) {
-	if len(b) < vitcp.SegmentHeader || b[0] != 1 {
+func viSegment(b []byte, crc bool) (s segment.Segment, n int, complaint string) {
+	if len(b) < segment.SegmentHeader || b[0] != 1 {
 		return s, 0, "no VI segment"
 	}
 	n = int(binary.BigEndian.Uint16(b[2:]))
 	switch {
-	case n < vitcp.SegmentHeader:
+	case n < segment.SegmentHeader:
 		return s, 0, "no VI segment"
 	case n > len(b):
 		return s, 0, "incomplete"
 	}
-	s, fault := vitcp.Parse(b[:n], crc)
-	if fault != vitcp.FaultNone {
+	s, fault := segment.Parse(b[:n], crc)
+	if fault != segment.FaultNone {
 		complaint = fault.Error()
 	}
 	return s, n, complaint
@@ -53,7 +53,7 @@ func offersCRC(b []byte) bool {
 		return false
 	}
 	ce := s.CE()
-	return ce.Options&vitcp.OptionCRC != 0
+	return ce.Options&segment.OptionCRC != 0
 }
 
 // cutSegments makes the pieces of a half.
@@ -76,10 +76,10 @@ func (h *half) cutSegments(crc bool) {
 }
 
 // segmentFields are those of a VI segment (VI/TCP draft 3.2 to 3.5).
-func segmentFields(b []byte, s *vitcp.Segment) []Field {
+func segmentFields(b []byte, s *segment.Segment) []Field {
 	trailer := 0
 	if s.HasTrailer() {
-		trailer = vitcp.Trailer
+		trailer = segment.Trailer
 	}
 	c := &cutter{b: b[:len(b)-trailer]}
 	c.number(1, layerVI, "Version = %d")
@@ -96,15 +96,15 @@ func segmentFields(b []byte, s *vitcp.Segment) []Field {
 		c.number(8, layerVI, "RDMA Address = 0x%x")
 		c.number(4, layerVI, "Memory Handle = 0x%x")
 		c.number(4, layerVI, "RDMA Length = %d")
-	case s.Type.HeaderLen() > vitcp.SegmentHeader:
+	case s.Type.HeaderLen() > segment.SegmentHeader:
 		ce := s.CE()
 		c.cut(2, layerVI, "Attributes: %v", ce.Attributes)
 		c.number(2, layerVI, "Calling Discriminator Length = %d")
 		c.number(4, layerVI, "MTU Size = %d")
-		c.cut(vitcp.MaxDiscriminator, layerVI, "Calling Discriminator %v", ce.Calling)
+		c.cut(segment.MaxDiscriminator, layerVI, "Calling Discriminator %v", ce.Calling)
 		c.number(2, layerVI, "RDMA Read Window = %d")
 		c.number(2, layerVI, "Called Discriminator Length = %d")
-		c.cut(vitcp.MaxDiscriminator, layerVI, "Called Discriminator %v", ce.Called)
+		c.cut(segment.MaxDiscriminator, layerVI, "Called Discriminator %v", ce.Called)
 		c.cut(len(c.b), layerVI, "%s", "Options: "+ce.Options.String())
 	}
 	c.cut(len(c.b), "", "payload, %s", octetsText(len(c.b)))

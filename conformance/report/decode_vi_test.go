@@ -13,31 +13,32 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // viTape is a stream of VI/TCP with CRCs: establishment, a Send from the runner whose CRC
 // is wrong, an RDMA Write from the target, and the beginning of something.
 func viTape(t *testing.T) *tape {
 	p := newTape(t, 1, false, false)
-	ce := vitcp.CE{
-		Attributes: vitcp.WriteEnable.WithLevel(vitcp.ReliableDelivery), MTU: 4096, ReadWindow: 3,
-		Calling: "alice", Called: "bob", Options: vitcp.OptionCRC,
+	ce := segment.CE{
+		Attributes: segment.WriteEnable.WithLevel(segment.ReliableDelivery), MTU: 4096, ReadWindow: 3,
+		Calling: "alice", Called: "bob", Options: segment.OptionCRC,
 	}
-	p.raw(1, conformance.Sent, ce.Append(nil, vitcp.Header{Type: vitcp.ConnectRequest, Number: 7}))
-	p.raw(1, conformance.Received, ce.Append(nil, vitcp.Header{Type: vitcp.ConnectAccept, Number: 9}))
-	segment := func(h vitcp.Header, payload string) []byte {
-		h.Flags |= vitcp.EndOfMessage
+	p.raw(1, conformance.Sent, ce.Append(nil, segment.Header{Type: segment.ConnectRequest, Number: 7}))
+	p.raw(1, conformance.Received, ce.Append(nil, segment.Header{Type: segment.ConnectAccept, Number: 9}))
+	whole := func(h segment.Header, payload string) []byte {
+		h.Flags |= segment.EndOfMessage
 		h.SetLength(len(payload), true)
 		b := h.Append(nil)
 		if h.Type.HasRDMA() {
-			b = (&vitcp.RDMA{Address: 0x1000, Handle: 5, Length: uint32(len(payload))}).Append(b)
+			b = (&segment.RDMA{Address: 0x1000, Handle: 5, Length: uint32(len(payload))}).Append(b)
 		}
-		return vitcp.AppendCRC(append(b, payload...), 0)
+		return segment.AppendCRC(append(b, payload...), 0)
 	}
-	bad := segment(vitcp.Header{Type: vitcp.Send, Number: 8}, "payload")
+	bad := whole(segment.Header{Type: segment.Send, Number: 8}, "payload")
 	bad[len(bad)-1]++
 	p.raw(1, conformance.Sent, bad)
-	p.raw(1, conformance.Received, segment(vitcp.Header{Type: vitcp.RDMAWrite, Number: 10, Code: vitcp.TransportError}, "12345"))
+	p.raw(1, conformance.Received, whole(segment.Header{Type: segment.RDMAWrite, Number: 10, Code: segment.TransportError}, "12345"))
 	p.raw(1, conformance.Sent, []byte{1, 0, 0, 99, 0})
 	return p
 }
@@ -92,7 +93,7 @@ func TestDecodeVI(t *testing.T) {
 
 // Nonsense in a stream of VI/TCP is shown as octets, and each octet is in a field.
 func TestDecodeVINonsense(t *testing.T) {
-	good := (&vitcp.CE{Attributes: 1, MTU: 1}).Append(nil, vitcp.Header{Type: vitcp.ConnectRequest})
+	good := (&segment.CE{Attributes: 1, MTU: 1}).Append(nil, segment.Header{Type: segment.ConnectRequest})
 	for _, b := range [][]byte{
 		good[:4], good[:60], append(bytes.Clone(good), 1), append(bytes.Clone(good), make([]byte, 40)...),
 		append(bytes.Clone(good), 1, 31, 0, 24, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),

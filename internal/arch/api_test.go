@@ -20,7 +20,7 @@ import (
 // others are programs, or internal.
 var (
 	promised = []string{"wr", "verbs", "cm", "nd2", "vipl", "mpa", "ddp", "rdmap"}
-	engine   = []string{"qp", "stag", "srq", "cq", "vitcp", "conformance"}
+	engine   = []string{"qp", "stag", "srq", "cq", "vitcp", "vitcp/endpoint", "vitcp/segment", "conformance"}
 )
 
 // TestPromise: nothing exported of a promised package mentions a type of the engine.

@@ -18,7 +18,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 func startViServer(t *testing.T) *clitest.Server {
@@ -140,8 +140,8 @@ func TestViPingStops(t *testing.T) {
 		s := startViServer(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan clitest.Result, 1)
-		p := newViProxy(t, s.Addr, func(seg *vitcp.Segment, _ []byte, _ bool) bool {
-			if seg.Type == vitcp.Send && seg.Number == 20 { // in the midst of the first series
+		p := newViProxy(t, s.Addr, func(seg *segment.Segment, _ []byte, _ bool) bool {
+			if seg.Type == segment.Send && seg.Number == 20 { // in the midst of the first series
 				cancel()
 			}
 			return true

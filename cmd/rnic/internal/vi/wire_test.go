@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // viProxy stands between a client and a server, looks at each segment, and may spoil it, or
@@ -28,13 +28,13 @@ type viProxy struct {
 }
 
 // viLook is called with one segment at a time, and reports whether to go on.
-type viLook func(s *vitcp.Segment, octets []byte, toServer bool) bool
+type viLook func(s *segment.Segment, octets []byte, toServer bool) bool
 
 // viSeen is what went over one connection.
 type viSeen struct {
-	request, accept vitcp.CE
-	messages        map[vitcp.Type]int
-	faults          []vitcp.Fault
+	request, accept segment.CE
+	messages        map[segment.Type]int
+	faults          []segment.Fault
 }
 
 func newViProxy(t *testing.T, server string, look viLook) *viProxy {
@@ -64,7 +64,7 @@ func (p *viProxy) between(client net.Conn) {
 		client.Close()
 		return
 	}
-	seen := &viSeen{messages: make(map[vitcp.Type]int)}
+	seen := &viSeen{messages: make(map[segment.Type]int)}
 	p.mu.Lock()
 	p.conns = append(p.conns, seen)
 	p.mu.Unlock()
@@ -81,13 +81,13 @@ func (p *viProxy) between(client net.Conn) {
 // carry carries segments until one end closes, and then says so to the other.
 func (p *viProxy) carry(to, from net.Conn, seen *viSeen, toServer bool) {
 	defer to.(*net.TCPConn).CloseWrite() //nolint:errcheck // it may be gone
-	b := make([]byte, vitcp.MaxSegment)
+	b := make([]byte, segment.MaxSegment)
 	for {
-		if _, err := io.ReadFull(from, b[:vitcp.SegmentHeader]); err != nil {
+		if _, err := io.ReadFull(from, b[:segment.SegmentHeader]); err != nil {
 			return
 		}
 		n := binary.BigEndian.Uint16(b[2:])
-		if _, err := io.ReadFull(from, b[vitcp.SegmentHeader:n]); err != nil {
+		if _, err := io.ReadFull(from, b[segment.SegmentHeader:n]); err != nil {
 			return
 		}
 		more := p.see(b[:n], seen, toServer)
@@ -100,14 +100,14 @@ func (p *viProxy) carry(to, from net.Conn, seen *viSeen, toServer bool) {
 func (p *viProxy) see(b []byte, seen *viSeen, toServer bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, fault := vitcp.Parse(b, seen.accept.Options&vitcp.OptionCRC != 0)
-	if fault != vitcp.FaultNone {
+	s, fault := segment.Parse(b, seen.accept.Options&segment.OptionCRC != 0)
+	if fault != segment.FaultNone {
 		seen.faults = append(seen.faults, fault)
 	}
 	switch s.Type {
-	case vitcp.ConnectRequest:
+	case segment.ConnectRequest:
 		seen.request = s.CE()
-	case vitcp.ConnectAccept:
+	case segment.ConnectAccept:
 		seen.accept = s.CE()
 	}
 	if s.Last() {
@@ -132,26 +132,26 @@ func TestViPingOnTheWire(t *testing.T) {
 	assert.NotEqual(t, viService, string(session))
 	for i, seen := range p.conns {
 		assert.Empty(t, seen.faults, i)
-		for _, ce := range []vitcp.CE{seen.request, seen.accept} {
+		for _, ce := range []segment.CE{seen.request, seen.accept} {
 			level, ok := ce.Attributes.Level()
 			assert.True(t, ok)
-			assert.Equal(t, vitcp.Level(i/2), level)
-			assert.Equal(t, i%2 == 1, ce.Options&vitcp.OptionCRC != 0)
+			assert.Equal(t, segment.Level(i/2), level)
+			assert.Equal(t, i%2 == 1, ce.Options&segment.OptionCRC != 0)
 			if i > 0 {
 				assert.Equal(t, session, ce.Called, "nobody else may come in between")
 			}
 		}
-		want := map[vitcp.Type]int{
-			vitcp.ConnectRequest: 1, vitcp.ConnectAccept: 1,
-			vitcp.Send:      2 + 2*rounds*sizes + 2,
-			vitcp.RDMAWrite: 2 * rounds * sizes,
+		want := map[segment.Type]int{
+			segment.ConnectRequest: 1, segment.ConnectAccept: 1,
+			segment.Send:      2 + 2*rounds*sizes + 2,
+			segment.RDMAWrite: 2 * rounds * sizes,
 		}
 		if i >= 2 {
-			want[vitcp.RDMAWrite] += rounds * sizes
-			want[vitcp.RDMAReadRequest] = rounds * sizes
-			want[vitcp.RDMAReadResponse] = rounds * sizes
+			want[segment.RDMAWrite] += rounds * sizes
+			want[segment.RDMAReadRequest] = rounds * sizes
+			want[segment.RDMAReadResponse] = rounds * sizes
 		}
-		delete(seen.messages, vitcp.NOP)
+		delete(seen.messages, segment.NOP)
 		assert.Equal(t, want, seen.messages, i)
 	}
 }
@@ -160,9 +160,9 @@ func TestViPingOnTheWire(t *testing.T) {
 // way takes the CRC option out of the request.
 func TestViPingShowsWhatWasAgreed(t *testing.T) {
 	s := startViServer(t)
-	const option = vitcp.SegmentHeader + vitcp.CEHeader
-	p := newViProxy(t, s.Addr, func(seg *vitcp.Segment, octets []byte, _ bool) bool {
-		if seg.Type == vitcp.ConnectRequest && seg.CE().Options&vitcp.OptionCRC != 0 {
+	const option = segment.SegmentHeader + segment.CEHeader
+	p := newViProxy(t, s.Addr, func(seg *segment.Segment, octets []byte, _ bool) bool {
+		if seg.Type == segment.ConnectRequest && seg.CE().Options&segment.OptionCRC != 0 {
 			octets[option] = 0x70 // an option that nobody knows
 		}
 		return true
@@ -194,30 +194,30 @@ func TestViPingFindsDamage(t *testing.T) {
 	tests := []struct {
 		name           string
 		flags          string
-		typ            vitcp.Type
+		typ            segment.Type
 		toServer       bool
 		at             int // octet in the segment; from its end if negative
 		client, server string
 	}{
-		{"Send there", "--crc off", vitcp.Send, true, 24 + 77, orEcho, "data mismatch: Send 2 of 100 octets differs at octet 77"},
-		{"Send back", "--crc off", vitcp.Send, false, -1, "data mismatch: Send 2 of 100 octets differs at octet 99", ended},
-		{"Write there", "--crc off", vitcp.RDMAWrite, true, 40, orEcho, "data mismatch: RDMA Write 2 of 100 octets differs at octet 0"},
-		{"Write back", "--crc off", vitcp.RDMAWrite, false, 41, "data mismatch: RDMA Write 2 of 100 octets differs at octet 1", ended},
-		{"immediate data there", "--crc off", vitcp.RDMAWrite, true, 8, ended, "data mismatch: RDMA Write 2 came with immediate data"},
-		{"immediate data back", "--crc off", vitcp.RDMAWrite, false, 11, "data mismatch: immediate data", ended},
-		{"Read", "--crc off", vitcp.RDMAReadResponse, false, 24 + 50, "data mismatch: RDMA Read 2 of 100 octets differs at octet 50", ended},
-		{"Send there, CRC", "--crc on", vitcp.Send, true, 24 + 77, ended, "descriptor completed with an error: Receive, done, transport error\n"},
-		{"Read, CRC", "--crc on", vitcp.RDMAReadResponse, false, 24 + 50, "descriptor completed with an error: RDMA Read, done, transport error\n", ended},
+		{"Send there", "--crc off", segment.Send, true, 24 + 77, orEcho, "data mismatch: Send 2 of 100 octets differs at octet 77"},
+		{"Send back", "--crc off", segment.Send, false, -1, "data mismatch: Send 2 of 100 octets differs at octet 99", ended},
+		{"Write there", "--crc off", segment.RDMAWrite, true, 40, orEcho, "data mismatch: RDMA Write 2 of 100 octets differs at octet 0"},
+		{"Write back", "--crc off", segment.RDMAWrite, false, 41, "data mismatch: RDMA Write 2 of 100 octets differs at octet 1", ended},
+		{"immediate data there", "--crc off", segment.RDMAWrite, true, 8, ended, "data mismatch: RDMA Write 2 came with immediate data"},
+		{"immediate data back", "--crc off", segment.RDMAWrite, false, 11, "data mismatch: immediate data", ended},
+		{"Read", "--crc off", segment.RDMAReadResponse, false, 24 + 50, "data mismatch: RDMA Read 2 of 100 octets differs at octet 50", ended},
+		{"Send there, CRC", "--crc on", segment.Send, true, 24 + 77, ended, "descriptor completed with an error: Receive, done, transport error\n"},
+		{"Read, CRC", "--crc on", segment.RDMAReadResponse, false, 24 + 50, "descriptor completed with an error: RDMA Read, done, transport error\n", ended},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := startViServer(t)
 			left := 3 // of the series that is spoilt, behind the notes
-			if tt.typ == vitcp.Send {
+			if tt.typ == segment.Send {
 				left++
 			}
-			p := newViProxy(t, s.Addr, func(seg *vitcp.Segment, octets []byte, toServer bool) bool {
+			p := newViProxy(t, s.Addr, func(seg *segment.Segment, octets []byte, toServer bool) bool {
 				if seg.Type != tt.typ || toServer != tt.toServer {
 					return true
 				}
@@ -242,7 +242,7 @@ func TestViPingFindsDamage(t *testing.T) {
 // A client that is killed in the midst of a message.
 func TestViPingCutOff(t *testing.T) {
 	s := startViServer(t)
-	p := newViProxy(t, s.Addr, func(seg *vitcp.Segment, _ []byte, toServer bool) bool {
+	p := newViProxy(t, s.Addr, func(seg *segment.Segment, _ []byte, toServer bool) bool {
 		return !toServer || seg.Offset == 0 || seg.Last()
 	})
 	c := viPingOnce(t, p.addr, "-S 1M --level reception")

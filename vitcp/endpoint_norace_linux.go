@@ -1,7 +1,0 @@
-//go:build !race
-
-package vitcp
-
-func raceRelease() {}
-
-func raceAcquire() {}
