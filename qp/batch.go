@@ -24,16 +24,16 @@ const (
 //
 // Owned by the transmit side. Batches come from a pool: an idle stream has none.
 type batch struct {
-	arena  []byte
-	pieces [][]byte
-	run    int       // start in arena of octets that no piece names yet
-	holds  []holding // one for each region that pieces name, in order, runs of one merged
-	past   int       // holds of which everything is sent
-	ends   []int     // size after each FPDU
-	size   int       // octets in all
-	sent   int       // octets the LLP has taken
-	gone   int       // pieces the LLP has taken whole
-	marked []byte    // scratch of frameMarked
+	arena    []byte
+	pieces   [][]byte
+	unsealed int       // start in arena of octets that no piece names yet
+	holds    []holding // one for each region that pieces name, in order, runs of one merged
+	past     int       // holds of which everything is sent
+	ends     []int     // size after each FPDU
+	size     int       // octets in all
+	sent     int       // octets the LLP has taken
+	gone     int       // pieces the LLP has taken whole
+	marked   []byte    // scratch of frameMarked
 }
 
 // holding is a region that a batch names up to octet end of it. What is sent may
@@ -54,7 +54,7 @@ func (b *batch) free() {
 	clear(b.pieces)
 	clear(b.holds)
 	b.arena, b.pieces, b.holds, b.ends = b.arena[:0], b.pieces[:0], b.holds[:0], b.ends[:0]
-	b.run, b.past, b.size, b.sent, b.gone = 0, 0, 0, 0, 0
+	b.unsealed, b.past, b.size, b.sent, b.gone = 0, 0, 0, 0, 0
 	batches.Put(b)
 }
 
@@ -73,9 +73,9 @@ func (b *batch) copied(from int) {
 
 // seal makes a piece of the arena octets that have none.
 func (b *batch) seal() {
-	if b.run < len(b.arena) {
-		b.pieces = append(b.pieces, b.arena[b.run:len(b.arena):len(b.arena)])
-		b.run = len(b.arena)
+	if b.unsealed < len(b.arena) {
+		b.pieces = append(b.pieces, b.arena[b.unsealed:len(b.arena):len(b.arena)])
+		b.unsealed = len(b.arena)
 	}
 }
 
@@ -142,16 +142,16 @@ func (b *batch) boundary() bool {
 }
 
 // mark is a place to go back to when an FPDU cannot be finished.
-type mark struct{ arena, pieces, run, holds, size int }
+type mark struct{ arena, pieces, unsealed, holds, size int }
 
 func (b *batch) mark() mark {
-	return mark{len(b.arena), len(b.pieces), b.run, len(b.holds), b.size}
+	return mark{len(b.arena), len(b.pieces), b.unsealed, len(b.holds), b.size}
 }
 
 func (b *batch) rollback(m mark) {
 	clear(b.pieces[m.pieces:])
 	clear(b.holds[m.holds:])
-	b.arena, b.pieces, b.run, b.holds, b.size = b.arena[:m.arena], b.pieces[:m.pieces], m.run, b.holds[:m.holds], m.size
+	b.arena, b.pieces, b.unsealed, b.holds, b.size = b.arena[:m.arena], b.pieces[:m.pieces], m.unsealed, b.holds[:m.holds], m.size
 	if m.holds > 0 {
 		h := &b.holds[m.holds-1]
 		h.end = min(h.end, m.size)

@@ -113,7 +113,7 @@ func (t *transmitter) nextRequest() (bool, cause) {
 	}
 	e := sq.at(t.next)
 	if e.op.IsMemory() {
-		return t.runMemory(e)
+		return t.execute(e)
 	}
 	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && t.reads.len() > 0 {
 		return false, cause{} // RV-8.2.2.2: all earlier Reads first

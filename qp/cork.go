@@ -40,7 +40,7 @@ type cork struct {
 	free  atomic.Int32  // posts of this series that go out at once
 	// stream says that something of this series was held back.
 	stream  atomic.Bool
-	held    atomic.Int64  // how much is held back, as Tuning.Hold counts
+	octets  atomic.Int64  // how much is held back, as Tuning.Hold counts
 	last    atomic.Int64  // when requests were sent last, as clock says
 	company chan struct{} // a token for transmitLoop: something is held back
 }
@@ -66,14 +66,14 @@ func (c *cork) begin() {
 	}
 }
 
-// holds takes n requests of so many octets into account, and reports whether they
+// holdsBack takes n requests of so many octets into account, and reports whether they
 // are to be held back for now.
-func (t *transmitter) holds(n int, octets uint64) bool {
+func (t *transmitter) holdsBack(n int, octets uint64) bool {
 	c := &t.cork
 	if c.eager < 0 || t.s.rx.single || !t.llp.direct() {
 		return false
 	}
-	if c.held.Load() == 0 {
+	if c.octets.Load() == 0 {
 		c.begin()
 		if c.free.Load() > 0 {
 			c.free.Add(-1)
@@ -81,22 +81,22 @@ func (t *transmitter) holds(n int, octets uint64) bool {
 		}
 	}
 	weight := int64(n*corkEach) + int64(octets)
-	held := c.held.Add(weight)
-	if held == weight { // the first
+	corked := c.octets.Add(weight)
+	if corked == weight { // the first
 		c.stream.Store(true)
 		signal(c.company)
 	}
-	return held < int64(t.tuning.Hold)
+	return corked < int64(t.tuning.Hold)
 }
 
 // posted sends what was posted, now or soon.
 func (t *transmitter) posted(n int, octets uint64) {
-	if t.holds(n, octets) {
+	if t.holdsBack(n, octets) {
 		return
 	}
 	c := &t.cork
-	if c.held.Load() > 0 { // see tryOwn
-		c.held.Store(0)
+	if c.octets.Load() > 0 { // see tryOwn
+		c.octets.Store(0)
 	}
 	t.kick()
 	c.last.Store(clock())
@@ -105,7 +105,7 @@ func (t *transmitter) posted(n int, octets uint64) {
 // uncork sends what is held back.
 func (t *transmitter) uncork() {
 	c := &t.cork
-	if c.held.Load() > 0 && c.held.Swap(0) > 0 {
+	if c.octets.Load() > 0 && c.octets.Swap(0) > 0 {
 		t.kick()
 		c.last.Store(clock())
 	}

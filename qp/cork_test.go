@@ -104,7 +104,7 @@ func TestHeldBackFull(t *testing.T) {
 	r.postSend(wr.Request{ID: 4, SGL: r.full.sgl(0, 10)})
 	r.requireSent(4)
 	assert.Len(t, r.wait(r.scq, 4), 4)
-	assert.Zero(t, r.s.tx.cork.held.Load())
+	assert.Zero(t, r.s.tx.cork.octets.Load())
 	// The poll that found all was no look; an empty one is.
 	r.postSend(wr.Request{ID: 5, SGL: r.full.sgl(0, 10)})
 	assert.Equal(t, uint64(6), r.q.sq.framed.Load())
@@ -172,7 +172,7 @@ func TestNeverHeldBack(t *testing.T) {
 				go r.postSend(wr.Request{SGL: r.full.sgl(i, 10)})
 				r.next()
 			}
-			assert.Zero(t, r.s.tx.cork.held.Load())
+			assert.Zero(t, r.s.tx.cork.octets.Load())
 		})
 	}
 }

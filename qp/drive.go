@@ -15,12 +15,12 @@ const (
 	// still come, and fewPolls how many it wants to see. As long as they do, each
 	// look waits twice as long as the one before, up to watchMost: it takes the
 	// processor from them. A look that comes late says little: maybe the process
-	// did not get the processor. But lateLooks of them in a row mean that others
+	// did not get the processor. But overdueLooks of them in a row mean that others
 	// have it.
-	watchTick = 2 * time.Millisecond
-	watchMost = 16 * time.Millisecond
-	fewPolls  = 2
-	lateLooks = 3
+	watchTick    = 2 * time.Millisecond
+	watchMost    = 16 * time.Millisecond
+	fewPolls     = 2
+	overdueLooks = 3
 	// yieldEvery is how many fruitless polls in a row make a poller offer its
 	// processor to other threads: the one it waits for may need it.
 	yieldEvery = 32
@@ -92,8 +92,8 @@ func (r *receiver) watch(w *watchdog) bool {
 // pollersReceive sees to it that nothing disturbs them, unless a program is about to
 // sleep.
 func (r *receiver) pollersReceive() {
-	r.hush.Lock()
-	defer r.hush.Unlock()
+	r.polledMu.Lock()
+	defer r.polledMu.Unlock()
 	r.setPolled(true)
 	if r.taken() {
 		r.setPolled(false)
@@ -102,28 +102,28 @@ func (r *receiver) pollersReceive() {
 
 // watchdog tells whether pollers have gone.
 type watchdog struct {
-	seen uint64 // polls at the last look
-	at   time.Time
-	tick time.Duration // from there to the next one
-	late int           // looks in a row that came late and saw few polls
+	seen    uint64 // polls at the last look
+	at      time.Time
+	tick    time.Duration // from there to the next one
+	overdue int           // looks in a row that came late and saw few polls
 }
 
 // look reports whether to take over, polls being their number by now.
 func (w *watchdog) look(polls uint64, now time.Time) bool {
 	few := polls-w.seen < fewPolls
-	late := now.Sub(w.at) >= 2*w.tick
+	overdue := now.Sub(w.at) >= 2*w.tick
 	w.seen, w.at = polls, now
 	switch {
 	case !few:
-		w.late = 0
+		w.overdue = 0
 		w.tick = min(2*w.tick, watchMost)
 		return false
-	case !late:
+	case !overdue:
 		return true
 	}
 	w.tick = watchTick
-	w.late++
-	return w.late >= lateLooks
+	w.overdue++
+	return w.overdue >= overdueLooks
 }
 
 // Drive implements cq.Driver.
@@ -155,8 +155,8 @@ func (r *receiver) Drive() bool {
 		got = got || r.s.tx.written.Load() != before // a poller that sends is not idle
 	}
 	if got {
-		r.empty = 0
-	} else if r.empty++; r.empty%yieldEvery == 0 {
+		r.fruitless = 0
+	} else if r.fruitless++; r.fruitless%yieldEvery == 0 {
 		yieldThread()
 	}
 	return got

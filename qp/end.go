@@ -185,7 +185,7 @@ func (q *QP) Destroy() error {
 		}
 		<-s.over
 	}
-	q.settle()
+	q.awaitOver()
 	q.mu.Lock()
 	q.setState(wr.StateError) // refuses posts
 	q.mu.Unlock()
@@ -227,6 +227,6 @@ func (q *QP) fail(f fault) {
 // failAgain tells finish of a failure after the one, or the verb, that ended the
 // session. It may find finish asleep, and wakes it.
 func (s *session) failAgain(f fault) {
-	s.again.Store(uint32(f))
+	s.laterFault.Store(uint32(f))
 	s.llp.wakeReader()
 }

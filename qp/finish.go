@@ -138,13 +138,13 @@ type ending struct {
 	state wr.State
 	// by is when Closing and Terminate end at the latest: the LLP's final
 	// timeout (RV-6.2.5: the state is bounded).
-	by     time.Time
-	half   bool // this side's half of the stream is closed
-	closed bool // all of it is
-	lost   bool // the LLP did not take the Terminate Message
-	fresh  bool // there are octets that nobody has looked at
-	late   bool // the last ones came when the time was up: a peer cannot draw it out
-	told   bool // an event has said why RTS was left
+	by       time.Time
+	half     bool // this side's half of the stream is closed
+	closed   bool // all of it is
+	lost     bool // the LLP did not take the Terminate Message
+	fresh    bool // there are octets that nobody has looked at
+	timedOut bool // the last ones came when the time was up: a peer cannot draw it out
+	reported bool // an event has said why RTS was left
 }
 
 // newEnding gives the LLP stream the time until by.
@@ -160,7 +160,7 @@ func (e *ending) act(t transition, c cause) {
 	s, do := e.session, t.Actions
 	e.state = t.Next
 	if do&actEvent != 0 && e.state == wr.StateTerminate { // before what may take its time
-		e.told = !c.completes()
+		e.reported = !c.completes()
 		s.q.raise(c.event())
 	}
 	if do&actSendTerminate != 0 {
@@ -213,14 +213,14 @@ func (e *ending) await() cause {
 		return cause{fault: faultClosingWork}
 	}
 	for !e.fresh {
-		if f := fault(e.again.Swap(0)); f != noFault {
+		if f := fault(e.laterFault.Swap(0)); f != noFault {
 			return cause{fault: f}
 		}
 		n, out := e.llp.pull(in.scrap())
 		in.Advance(n)
 		switch {
-		case n > 0 && !e.late:
-			e.fresh, e.late = true, !time.Now().Before(e.by)
+		case n > 0 && !e.timedOut:
+			e.fresh, e.timedOut = true, !time.Now().Before(e.by)
 		case out == ioEOF && e.half:
 			_ = e.llp.conn.Close()
 			return cause{fault: faultClosed}
@@ -240,7 +240,7 @@ func (e *ending) failure() cause {
 	if e.state == wr.StateClosing {
 		return cause{fault: faultLLPLost}
 	}
-	return cause{fault: faultLLPTerminating, told: e.told}
+	return cause{fault: faultLLPTerminating, reported: e.reported}
 }
 
 // arrival is what the octets that have come are: a Terminate Message, or

@@ -33,7 +33,7 @@ func (t *transmitter) frame(b *batch) cause {
 		t.pos += uint64(b.size - before)
 		t.msg.off += uint64(n)
 		if last {
-			t.framed()
+			t.endMessage()
 		}
 		if last || b.full(t.tuning.Batch) {
 			return cause{}
@@ -174,8 +174,8 @@ func (t *transmitter) lost(f stag.Fault) cause {
 	return cause{fault: memoryFault(sideSQ, f), sq: t.next, hasSQ: true}
 }
 
-// framed ends the message.
-func (t *transmitter) framed() {
+// endMessage ends the message.
+func (t *transmitter) endMessage() {
 	switch t.msg.kind {
 	case fromSQ:
 		t.advance(t.sq.at(t.next))
@@ -195,11 +195,11 @@ func (t *transmitter) advance(e *sqe) {
 }
 
 // Most of what a busy program posts is alike: Sends and RDMA Writes of a few octets
-// in one piece. run frames as many of them as come in a row. With anything else, or
+// in one piece. frameShorts frames as many of them as come in a row. With anything else, or
 // anything wrong, the usual way goes on (choose.go, frame.go), which does the same
 // for one message at a time and knows what to make of a fault.
 
-// shortLimit is the longest message, in octets, that run frames: it fits one segment
+// shortLimit is the longest message, in octets, that frameShorts frames: it fits one segment
 // and is copied. It is negative if there is none.
 func (t *transmitter) shortLimit() int64 {
 	if !t.framer.Plain() {
@@ -212,9 +212,9 @@ func (t *transmitter) shortLimit() int64 {
 	return int64(n)
 }
 
-// run frames short messages from the head of the Send Queue on, until one is not,
+// frameShorts frames short messages from the head of the Send Queue on, until one is not,
 // the batch is full or an RDMA Read Request waits for its answer.
-func (t *transmitter) run(b *batch) {
+func (t *transmitter) frameShorts(b *batch) {
 	sq := t.sq
 	if t.short < 0 || t.rtr != 0 || t.s.gate.Load() {
 		return

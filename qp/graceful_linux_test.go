@@ -21,13 +21,13 @@ func TestGracefulPausedByPoller(t *testing.T) {
 		}
 		r := newRig(t, graceful(setup{}, shared))
 		require.Eventually(t, r.s.llp.parked.Load, patience, 1e6)
-		r.s.llp.raw.hush(true) // nothing that arrives wakes it
+		r.s.llp.raw.setLowWater(true) // nothing that arrives wakes it
 		r.send(wire.Send(1, nil).Octets())
 		require.Eventually(t, func() bool {
 			r.s.rx.Drive()
 			return r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil })
 		}, patience, 1e6)
-		r.s.llp.raw.hush(false)
+		r.s.llp.raw.setLowWater(false)
 		if sharing {
 			shared.post(wr.Recv{ID: 1})
 		} else {
@@ -48,5 +48,5 @@ func TestPausedReadsNothing(t *testing.T) {
 	r.rd.in, r.rd.l, r.rd.token = &in, new(llp), &mu
 	require.True(t, r.tryRead(^uintptr(0)), "it does not go to sleep again")
 	require.Equal(t, ioAgain, r.rd.out)
-	require.True(t, r.rd.held)
+	require.True(t, r.rd.owned)
 }

@@ -70,7 +70,7 @@ func TestLastFaultAsVerbStops(t *testing.T) {
 			go func() { modified <- r.q.Modify(Modify{Next: wr.StateClosing}) }()
 			require.Eventually(t, r.s.stopping.Load, patience, time.Millisecond)
 			require.True(t, r.s.rx.segment(ulpdu))
-			require.True(t, rx.late)
+			require.True(t, rx.leftOver)
 			rx.in.keep(ulpdu)
 			rx.in.rest()
 			rx.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/softrnic/softrnic/internal/sockio"
 )
 
-// hushBelow is how many octets may wait in a socket that pollers read before
+// lowWater is how many octets may wait in a socket that pollers read before
 // anyone is woken.
-const hushBelow = 1 << 20
+const lowWater = 1 << 20
 
 // rawIO does non-blocking vectored I/O on a TCP socket. The closures it gives to
 // the runtime are made once, so that no call allocates; arguments and results
@@ -33,7 +33,7 @@ type rawIO struct {
 		in    *intake
 		l     *llp
 		token *sync.Mutex
-		held  bool // token is
+		owned bool // token is
 		n     int
 		spin  int
 		out   outcome
@@ -42,7 +42,7 @@ type rawIO struct {
 	sl struct {
 		in    *intake
 		token *sync.Mutex
-		held  bool // token is
+		owned bool // token is
 		n     int
 		out   outcome
 	}
@@ -124,16 +124,16 @@ func (r *rawIO) look(p []byte) (n int, out outcome) {
 	return n, out
 }
 
-// hush makes data that arrives on the socket wake nobody, or undoes that. While
+// setLowWater makes data that arrives on the socket wake nobody, or undoes that. While
 // pollers read, a thread of the runtime that waits for timers or other sockets
 // would be woken by each arrival. SO_RCVLOWAT keeps the socket from being
 // readable for epoll; a read takes what is there all the same. The system makes
 // the socket's receive buffer large enough for the mark, so that is not above
 // what a busy connection comes to anyway.
-func (r *rawIO) hush(on bool) {
+func (r *rawIO) setLowWater(on bool) {
 	lowat := 1
 	if on {
-		lowat = hushBelow
+		lowat = lowWater
 	}
 	_ = r.conn.Control(func(fd uintptr) {
 		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowat)
@@ -144,10 +144,10 @@ func (r *rawIO) hush(on bool) {
 // token, held on entry and return, is free during the sleep.
 func (r *rawIO) read(in *intake, l *llp, token *sync.Mutex, spin int) (int, outcome) {
 	rd := &r.rd
-	rd.in, rd.l, rd.token, rd.spin, rd.held, rd.n, rd.out = in, l, token, spin, true, 0, ioAgain
+	rd.in, rd.l, rd.token, rd.spin, rd.owned, rd.n, rd.out = in, l, token, spin, true, 0, ioAgain
 	err := r.conn.Read(r.onRead)
 	l.parked.Store(false)
-	if !rd.held {
+	if !rd.owned {
 		token.Lock()
 	}
 	if err != nil {
@@ -159,12 +159,12 @@ func (r *rawIO) read(in *intake, l *llp, token *sync.Mutex, spin int) (int, outc
 // tryRead returns false to sleep until the socket is readable.
 func (r *rawIO) tryRead(fd uintptr) bool {
 	rd := &r.rd
-	if !rd.held { // woken
+	if !rd.owned { // woken
 		if !rd.token.TryLock() {
 			rd.out = ioAgain // a poller is at it
 			return true
 		}
-		rd.held = true
+		rd.owned = true
 		rd.l.parked.Store(false)
 		if rd.in.kept != nil { // a poller has paused the stream
 			rd.out = ioAgain
@@ -178,7 +178,7 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 			if tries++; tries > rd.spin {
 				rd.in.rest() // a sleeper holds no buffer
 				rd.l.parked.Store(true)
-				rd.held = false
+				rd.owned = false
 				rd.token.Unlock()
 				return false
 			}
@@ -193,24 +193,24 @@ func (r *rawIO) tryRead(fd uintptr) bool {
 // ioAgain if a deadline has woken the sleeper, and else ioBusy.
 func (r *rawIO) sleep(in *intake, token *sync.Mutex) (int, outcome, bool) {
 	sl := &r.sl
-	sl.in, sl.token, sl.held, sl.n, sl.out = in, token, false, 0, ioBusy
+	sl.in, sl.token, sl.owned, sl.n, sl.out = in, token, false, 0, ioBusy
 	if err := r.conn.Read(r.onSleep); err != nil {
 		if out := outcomeOf(err); out == ioAgain {
 			return 0, out, false
 		}
 		return 0, ioBusy, false
 	}
-	return sl.n, sl.out, sl.held
+	return sl.n, sl.out, sl.owned
 }
 
 // trySleep returns false to sleep until the socket is readable.
 func (r *rawIO) trySleep(fd uintptr) bool {
 	sl := &r.sl
-	if sl.held = sl.token.TryLock(); !sl.held || sl.in.kept != nil {
-		if sl.held {
+	if sl.owned = sl.token.TryLock(); !sl.owned || sl.in.kept != nil {
+		if sl.owned {
 			sl.token.Unlock()
 		}
-		sl.held, sl.out = false, ioBusy
+		sl.owned, sl.out = false, ioBusy
 		return true
 	}
 	for {
@@ -219,7 +219,7 @@ func (r *rawIO) trySleep(fd uintptr) bool {
 		case ioAgain:
 			sl.in.rest()
 			sl.token.Unlock()
-			sl.held = false
+			sl.owned = false
 			return false
 		default:
 			return true

@@ -19,7 +19,7 @@ func (r *rawIO) tryPoll(*intake) (int, outcome) { return 0, ioLost }
 
 func (r *rawIO) look([]byte) (int, outcome) { return 0, ioAgain }
 
-func (r *rawIO) hush(bool) {}
+func (r *rawIO) setLowWater(bool) {}
 
 func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0, ioLost }
 

@@ -58,8 +58,8 @@ func (e *sqe) keep(r *wr.Request) {
 	m.fastRegister.Buffers.Addresses = list
 }
 
-// mayRun reports whether the next element, a memory operation, may be executed.
-func (t *transmitter) mayRun(e *sqe) bool {
+// mayExecute reports whether the next element, a memory operation, may be executed.
+func (t *transmitter) mayExecute(e *sqe) bool {
 	switch {
 	case e.op != wr.OpInvalidate:
 		return true // NA-1 of figure 22: an Invalidate comes before it
@@ -75,9 +75,9 @@ func (t *transmitter) mayRun(e *sqe) bool {
 	return true
 }
 
-// runMemory executes the next element, a memory operation, if it may run.
-func (t *transmitter) runMemory(e *sqe) (bool, cause) {
-	if !t.mayRun(e) {
+// execute does the next element, a memory operation, if it may.
+func (t *transmitter) execute(e *sqe) (bool, cause) {
+	if !t.mayExecute(e) {
 		return false, cause{}
 	}
 	tab := t.cfg.STags

@@ -74,18 +74,18 @@ func TestUnsignaledMemoryOperations(t *testing.T) {
 
 // TestManyMemoryOperations fills a queue that is deeper than what one turn runs.
 func TestManyMemoryOperations(t *testing.T) {
-	r := newIdleRig(t, setup{depth: 8 * maxRun, cqe: 8 * maxRun})
+	r := newIdleRig(t, setup{depth: 8 * maxMemory, cqe: 8 * maxMemory})
 	b := r.goodBind()
 	want := []comp{}
 	turns := 0
-	for id := range uint64(4 * maxRun) {
+	for id := range uint64(4 * maxMemory) {
 		r.postSend(bindOf(2*id, b), invalidate(2*id+1, b.Window, 0))
 		want = append(want, ok(2*id, 2*id+1)...)
 	}
 	r.connect()
 	require.Equal(t, want, r.wait(r.scq, len(want)))
 	r.s.tx.mu.Lock()
-	for id := range uint64(2 * maxRun) {
+	for id := range uint64(2 * maxMemory) {
 		r.postSend(bindOf(2*id, b), invalidate(2*id+1, b.Window, 0))
 	}
 	for r.s.tx.pump(inlineBudget, false) {
@@ -93,7 +93,7 @@ func TestManyMemoryOperations(t *testing.T) {
 	}
 	r.s.tx.mu.Unlock()
 	require.Equal(t, 4, turns, "a poster does so much for others")
-	require.Equal(t, want[:4*maxRun], r.wait(r.scq, 4*maxRun))
+	require.Equal(t, want[:4*maxMemory], r.wait(r.scq, 4*maxMemory))
 }
 
 // TestMemoryPostRefusals are the Immediate Errors of the memory operations, flags

@@ -93,7 +93,7 @@ func (q *QP) Modify(m Modify) error {
 		return fmt.Errorf("modify QP: %w: there is no state %d", wr.ErrInvalidState, m.Next)
 	}
 	if m.Next == wr.StateRTS {
-		q.settle()
+		q.awaitOver()
 	}
 	if s := q.session.Load(); s != nil {
 		s.tx.uncork() // what is held back is no reason to refuse a good close

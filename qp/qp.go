@@ -342,9 +342,9 @@ func (q *QP) endSession(t transition, c *cause) {
 	q.setState(t.Next)
 }
 
-// settle waits until the last session, if its stream is gone, has raised its last
+// awaitOver waits until the last session, if its stream is gone, has raised its last
 // event.
-func (q *QP) settle() {
+func (q *QP) awaitOver() {
 	if s := q.last.Load(); s != nil && q.session.Load() == nil {
 		<-s.over
 	}

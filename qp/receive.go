@@ -51,8 +51,8 @@ type receiver struct {
 	// sleeping is set from Claim to Leave, dormant while the loop relies on that.
 	sleeping, dormant atomic.Bool
 	// polled is set while the loop has stepped aside for pollers.
-	polled atomic.Bool
-	hush   sync.Mutex // who changes polled has it
+	polled   atomic.Bool
+	polledMu sync.Mutex // who changes polled has it
 	// attached says that the CQs know of this session as a driver.
 	attached atomic.Bool
 	// heard is 0 until an FPDU has arrived, and from then on 1 more than the stream
@@ -68,10 +68,10 @@ type receiver struct {
 	single bool
 
 	// The rest belongs to the owner.
-	empty uint // fruitless polls in a row
-	in    intake
-	late  bool // see end
-	owes  bool // there may be something to send now
+	fruitless uint // fruitless polls in a row
+	in        intake
+	leftOver  bool // see end
+	owes      bool // there may be something to send now
 
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1
@@ -201,7 +201,7 @@ func (r *receiver) deliver() {
 			r.pause(ulpdu)
 			break
 		}
-		if r.late {
+		if r.leftOver {
 			r.in.keep(ulpdu)
 		}
 	}
@@ -246,7 +246,7 @@ func framingFault(err error) fault {
 // for finish (draft 6.2.5, figure 11).
 func (r *receiver) end(c cause) {
 	if !r.s.halt(c) {
-		r.late = true
+		r.leftOver = true
 	}
 }
 

@@ -36,13 +36,13 @@ type session struct {
 	tx transmitter
 	rx receiver
 
-	stopping atomic.Bool
-	stop     chan struct{} // closed with stopping
-	decided  chan struct{} // closed when the state of RTS is left
-	over     chan struct{} // closed when the stream is gone and all is flushed
-	cause    cause         // why; set before stop is closed
-	again    atomic.Uint32 // a later Fault, for finish; see failAgain
-	outcome  End           // how it ended; set before over is closed
+	stopping   atomic.Bool
+	stop       chan struct{} // closed with stopping
+	decided    chan struct{} // closed when the state of RTS is left
+	over       chan struct{} // closed when the stream is gone and all is flushed
+	cause      cause         // why; set before stop is closed
+	laterFault atomic.Uint32 // a later Fault, for finish; see failAgain
+	outcome    End           // how it ended; set before over is closed
 
 	// draining is set once somebody has called Drain, which waits for tokens in
 	// quiet.
@@ -65,8 +65,8 @@ type cause struct {
 	// terminate is the Terminate Message, from its control word on: the one
 	// that arrived, or the one that finish composes.
 	terminate []byte
-	// told says that an event has told of the end before.
-	told bool
+	// reported says that an event has told of the end before.
+	reported bool
 }
 
 // byVerb reports whether a Modify QP waits until RTS is left, and the stream is not reset.
@@ -82,7 +82,7 @@ func (c *cause) completes() bool { return c.hasSQ || c.recv }
 
 // event is what c raises: nothing if a completion reports it (RV-6.2.3-M14).
 func (c *cause) event() wr.EventID {
-	if c.completes() || c.told {
+	if c.completes() || c.reported {
 		return 0
 	}
 	return faults[c.fault].Event

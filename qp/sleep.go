@@ -44,7 +44,7 @@ func (r *receiver) Claim() bool {
 	if !r.berth.TryLock() {
 		if !r.makeWay() {
 			r.sleeping.Store(false)
-			r.gone()
+			r.berthFree()
 			return false
 		}
 		r.berth.Lock() // it is on its way out
@@ -79,10 +79,10 @@ func (r *receiver) Sleep() bool {
 	// finish wakes who sleeps when stopping is set: a look at it comes behind each
 	// rearmReader.
 	for !r.s.stopping.Load() && r.berth.begin() {
-		n, out, held := r.llp.raw.sleep(&r.in, &r.mu)
+		n, out, owned := r.llp.raw.sleep(&r.in, &r.mu)
 		r.berth.end()
 		switch {
-		case held:
+		case owned:
 			r.polls.Add(1)
 			r.received(n, out) // if the session ends meanwhile, it is finish's
 			r.mu.Unlock()
@@ -111,11 +111,11 @@ func (r *receiver) Rouse() {
 func (r *receiver) Leave() {
 	r.sleeping.Store(false)
 	r.berth.Unlock()
-	r.gone()
+	r.berthFree()
 }
 
-// gone tells receiveLoop what it needs to know when no program has the berth any more.
-func (r *receiver) gone() {
+// berthFree tells receiveLoop what it needs to know when no program has the berth any more.
+func (r *receiver) berthFree() {
 	switch {
 	case r.s.q.sq.cq.Awaited() || r.rq.cq.Awaited():
 		signal(r.resume)
@@ -130,16 +130,16 @@ func (r *receiver) unpolled() {
 	if !r.polled.Load() {
 		return
 	}
-	r.hush.Lock()
+	r.polledMu.Lock()
 	r.setPolled(false)
-	r.hush.Unlock()
+	r.polledMu.Unlock()
 	r.s.tx.wakeLoop()
 }
 
-// setPolled says whether pollers receive, who are not to be disturbed. With hush
+// setPolled says whether pollers receive, who are not to be disturbed. With polledMu
 // held.
 func (r *receiver) setPolled(on bool) {
 	if r.polled.Swap(on) != on {
-		r.llp.raw.hush(on)
+		r.llp.raw.setLowWater(on)
 	}
 }

@@ -112,7 +112,7 @@ func terminateTerminateReceived(t *testing.T) {
 func terminateFault(t *testing.T) {
 	r := inTerminate(t)
 	r.q.Fail()
-	soon(t, func() bool { return r.s.again.Load() == 0 })
+	soon(t, func() bool { return r.s.laterFault.Load() == 0 })
 	require.Equal(t, wr.StateTerminate, r.q.State())
 	peerCloses(r)
 	r.requireSettled(wr.StateError)

@@ -38,11 +38,11 @@ const inlineBudget = batchBytes
 // meanwhile.
 const maxRounds = 8
 
-// maxRun is how many memory operations are executed in a row, and memoryCost
+// maxMemory is how many memory operations are executed in a row, and memoryCost
 // what one is to inlineBudget.
 const (
-	maxRun     = 64
-	memoryCost = inlineBudget / maxRun
+	maxMemory  = 64
+	memoryCost = inlineBudget / maxMemory
 )
 
 // measureAfter is how many octets of the stream are framed until the LLP is asked
@@ -93,7 +93,7 @@ type transmitter struct {
 	readsUp  bool // the next choice is an RDMA Read Response
 	msg      message
 	refs     []stag.Ref // of the scatter/gather list of msg
-	short    int64      // the longest message that run frames
+	short    int64      // the longest message that frameShorts frames
 	sources  stag.Resolver
 	hdr      [ddp.UntaggedHeader + rdmap.ReadRequestSize]byte
 }
@@ -333,9 +333,9 @@ func (t *transmitter) fill() (ran int, filled bool) {
 		t.measure()
 	}
 	b := newBatch()
-	for !b.full(t.tuning.Batch) && ran < maxRun {
+	for !b.full(t.tuning.Batch) && ran < maxMemory {
 		if t.msg.kind == noMessage {
-			if t.run(b); t.nothing() {
+			if t.frameShorts(b); t.nothing() {
 				break
 			}
 			ok, c := t.nextMessage()
