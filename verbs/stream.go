@@ -27,11 +27,12 @@ func (l *LLPStream) Done() <-chan struct{} { return l.l.Done() }
 // Drain is QP.Drain, of this stream.
 func (l *LLPStream) Drain(ctx context.Context) error { return l.l.Drain(ctx) }
 
-// Close is Modify QP to Closing, and Reset is Modify QP to Error, of this stream: the
-// queue pair's next one is not touched. Errors: ErrInvalidState once it has left RTS.
+// Close is Modify QP to Closing, of this stream: the queue pair's next one is not
+// touched. It does not wait for the end. Errors: ErrInvalidState once it has left RTS.
 func (l *LLPStream) Close() error { return l.l.Stop(StateClosing) }
 
-// Reset resets the stream, and waits until it is gone.
+// Reset is Modify QP to Error, of this stream, and waits until it is gone. Errors: those
+// of Close.
 func (l *LLPStream) Reset() error { return l.l.Stop(StateError) }
 
 // Err says why the stream ended: nil while it is there, and after a close that both
