@@ -12,16 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/vitcp"
 )
 
-// TestVIIsCurrent generates the three state tables.
+// TestVIIsCurrent generates the table of a VI; those of a connection are written by a test of vitcp.
 func TestVIIsCurrent(t *testing.T) {
 	var b strings.Builder
 	viStates(&b)
-	for _, m := range []*vitcp.Machine{vitcp.Active, vitcp.Passive} {
-		viMachine(&b, m)
-	}
 	b.WriteString("\n")
 	generated(t, "vi.md", b.String())
 }
@@ -52,24 +48,6 @@ func viStates(b *strings.Builder) {
 			fmt.Fprintf(b, " %s |", what)
 		}
 		b.WriteString("\n")
-	}
-}
-
-// viMachine is a table of vitcp: a row for each event that a state takes.
-func viMachine(b *strings.Builder, m *vitcp.Machine) {
-	fmt.Fprintf(b, "\n### A connection, %v end\n\n| state | event | next state | what is done |\n|---|---|---|---|\n", m)
-	for _, s := range m.States() {
-		for _, e := range vitcp.Triggers() {
-			next, actions, err := m.Step(s, e)
-			if err != nil {
-				continue
-			}
-			what := actions.String()
-			if what == "" {
-				what = "nothing"
-			}
-			fmt.Fprintf(b, "| %v | %v | %v | %s |\n", s, e, next, what)
-		}
 	}
 }
 

@@ -81,38 +81,38 @@ func (a *active) establish(ctx context.Context, cfg Config) (*Agreed, error) {
 	if err = errors.Join(err, valid(a.calling, a.called)); err != nil {
 		return nil, err
 	}
-	a.progress = progress{machine: Active, state: Disconnected}
+	a.progress = progress{machine: activeMachine, state: stateDisconnected}
 	request := cfg.request(a.calling, a.called, a.peerToPeer)
-	a.on(TrigVipRequest)
+	a.on(trigVipRequest)
 	var last error // why the connection before was lost
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		nc, err := a.setup(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				a.on(TrigTimeout)
+				a.on(trigTimeout)
 				return nil, errors.Join(context.Cause(ctx), last)
 			}
-			a.on(TrigTCPFailed)
+			a.on(trigTCPFailed)
 			return nil, errors.Join(last, err)
 		}
-		a.on(TrigTCPUp)
+		a.on(trigTCPUp)
 		agr, event, err := a.exchange(ctx, nc, &request, &cfg)
 		do := a.on(event)
-		if do&ActCloseTCP != 0 {
+		if do&actCloseTCP != 0 {
 			_ = nc.Close()
 		}
-		if do&ActSetupTCP == 0 {
+		if do&actSetupTCP == 0 {
 			return agr, err
 		}
 		if last = err; !sleep(ctx, pause) {
-			a.on(TrigTimeout)
+			a.on(trigTimeout)
 			return nil, errors.Join(context.Cause(ctx), last)
 		}
 	}
 }
 
 // exchange sends the request over nc and reads the answer.
-func (a *active) exchange(ctx context.Context, nc net.Conn, req *segment.CE, cfg *Config) (*Agreed, Trigger, error) {
+func (a *active) exchange(ctx context.Context, nc net.Conn, req *segment.CE, cfg *Config) (*Agreed, trigger, error) {
 	sockio.Prepare(nc)
 	defer tie(ctx, nc)()
 	h := segment.Header{Type: segment.ConnectRequest, Number: cfg.Number, RxPosted: cfg.RxPosted}
@@ -123,20 +123,20 @@ func (a *active) exchange(ctx context.Context, nc net.Conn, req *segment.CE, cfg
 	switch {
 	case err != nil:
 		return nil, event, err
-	case event == TrigReject:
+	case event == trigReject:
 		return nil, event, &RejectedError{Reason: Reason(s.Code.IS()), Code: s.Code}
-	case event == TrigNoMatch:
+	case event == trigNoMatch:
 		return nil, event, ErrNoMatch
-	case event == TrigRequest:
+	case event == trigRequest:
 		return nil, event, fmt.Errorf("%w: %v, from the passive end", ErrUnexpected, s.Type)
 	}
 	acc := s.CE()
 	if err := check(req, &acc, cfg.RequireCRC); err != nil {
-		return nil, TrigMisfit, err
+		return nil, trigMisfit, err
 	}
 	agr := agreed(req, &acc, &h, &s.Header)
 	agr.Conn = nc
-	return agr, TrigAccept, nil
+	return agr, trigAccept, nil
 }
 
 // sleep waits for d; it reports false if ctx ended.

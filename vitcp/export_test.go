@@ -6,12 +6,6 @@ import (
 	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
-// Present reports whether the table has an entry, be it a refusal.
-func (m *Machine) Present(s State, t Trigger) bool {
-	row, ok := m.table[s]
-	return ok && row[t].kind != missing
-}
-
 // Held is how many requests wait in Matching.
 func (l *Listener) Held() int {
 	l.match.mu.Lock()
@@ -36,7 +30,7 @@ func LastMoment(r *Pending) *Pending {
 
 // NewPending is a request in Matching.
 func NewPending(called segment.Discriminator) *Pending {
-	return &Pending{progress: progress{machine: Passive, state: Matching}, ce: segment.CE{Called: called}}
+	return &Pending{progress: progress{machine: passiveMachine, state: stateMatching}, ce: segment.CE{Called: called}}
 }
 
 // Stirred is closed when the peer has not waited for its answer.

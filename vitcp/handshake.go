@@ -56,20 +56,20 @@ func readConnect(nc net.Conn) (s segment.Segment, broken bool, err error) {
 
 // receive reads a segment of establishment and says what event it is. The error
 // is what to tell about an event that is not a segment. nc is tied to ctx.
-func receive(ctx context.Context, nc net.Conn) (segment.Segment, Trigger, error) {
+func receive(ctx context.Context, nc net.Conn) (segment.Segment, trigger, error) {
 	s, broken, err := readConnect(nc)
 	switch {
 	case broken:
-		return s, TrigViolation, err
+		return s, trigViolation, err
 	case err != nil:
 		return s, ended(ctx), transport(ctx, "read", err)
 	default:
-		return s, TrigRequest + Trigger(s.Type-segment.ConnectRequest), nil
+		return s, trigRequest + trigger(s.Type-segment.ConnectRequest), nil
 	}
 }
 
 // send writes a segment. nc is tied to ctx.
-func send(ctx context.Context, nc net.Conn, b []byte) (Trigger, error) {
+func send(ctx context.Context, nc net.Conn, b []byte) (trigger, error) {
 	if _, err := nc.Write(b); err != nil {
 		return ended(ctx), transport(ctx, "write", err)
 	}
@@ -78,11 +78,11 @@ func send(ctx context.Context, nc net.Conn, b []byte) (Trigger, error) {
 
 // ended is the event of a transport that failed: the context's end makes it fail
 // too.
-func ended(ctx context.Context) Trigger {
+func ended(ctx context.Context) trigger {
 	if ctx.Err() != nil {
-		return TrigTimeout
+		return trigTimeout
 	}
-	return TrigTCPClosed
+	return trigTCPClosed
 }
 
 // transport is the error of a transport that failed.

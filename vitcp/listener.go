@@ -135,7 +135,7 @@ func (l *Listener) find(s *accept.Startup, r *Pending) error {
 		return fmt.Errorf("vitcp: gone before anybody waited for %v: %w", r.ce.Called, gone)
 	}
 	if ctx.Err() != nil {
-		_ = r.finish(TrigTimeout)
+		_ = r.finish(trigTimeout)
 		return context.Cause(ctx)
 	}
 	answer, cancel := context.WithTimeout(ctx, l.cfg.IncomingTimeout)

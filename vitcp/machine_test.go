@@ -1,4 +1,4 @@
-package vitcp_test
+package vitcp
 
 import (
 	"fmt"
@@ -6,14 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/softrnic/softrnic/vitcp"
 )
 
-// moves are all transitions of both machines, as figures 4.2 and 4.3 have them
+// figures are all transitions of both machines, as figures 4.2 and 4.3 have them
 // and, marked +, as the project adds. All other pairs are refused.
-var moves = map[*vitcp.Machine][]string{
-	vitcp.Active: {
+var figures = map[*machine][]string{
+	activeMachine: {
 		"Disconnected: VipConnectRequest -> Connecting (set up TCP)",
 		"Connecting: TCP connected -> Pending Accept (ConnectRequest)",
 		"Connecting: TCP setup fails -> Disconnected ()",
@@ -29,7 +27,7 @@ var moves = map[*vitcp.Machine][]string{
 		"Pending Accept: protocol violation -> Disconnected (close TCP)",    // +
 		"Pending Accept: attributes do not fit -> Disconnected (close TCP)", // +
 	},
-	vitcp.Passive: {
+	passiveMachine: {
 		"Listening: TCP connected -> Incoming ()",
 		"Incoming: timeout -> Disconnected (close TCP)",
 		"Incoming: TCP closes -> Disconnected (close TCP)",
@@ -56,8 +54,8 @@ var moves = map[*vitcp.Machine][]string{
 	},
 }
 
-// connectedMoves are those of the state that both machines end in.
-var connectedMoves = []string{
+// figureConnected are those of the state that both machines end in.
+var figureConnected = []string{
 	"Connected: VipDisconnect -> Disconnected (close TCP)",
 	"Connected: TCP closes -> Disconnected (close TCP)",
 	"Connected: ConnectRequest -> Disconnected (close TCP)",     // +
@@ -68,24 +66,24 @@ var connectedMoves = []string{
 }
 
 func TestEveryPair(t *testing.T) {
-	for m, want := range moves {
+	for m, want := range figures {
 		t.Run(m.String(), func(t *testing.T) {
 			var got []string
-			for _, s := range m.States() {
-				for _, trig := range vitcp.Triggers() {
-					assert.True(t, m.Present(s, trig), "%v: %v is not in the table", s, trig)
-					next, do, err := m.Step(s, trig)
+			for _, s := range m.states {
+				for trig := range numTriggers {
+					assert.True(t, m.table[s] != nil && m.table[s][trig].kind != missing, "%v: %v is not in the table", s, trig)
+					next, do, err := m.step(s, trig)
 					if err != nil {
-						require.ErrorIs(t, err, vitcp.ErrRefused)
+						require.ErrorIs(t, err, errRefused)
 						assert.Equal(t, s, next, "a refusal changes nothing")
 						assert.Zero(t, do)
 						continue
 					}
-					assert.Contains(t, m.States(), next)
+					assert.Contains(t, m.states, next)
 					got = append(got, fmt.Sprintf("%v: %v -> %v (%v)", s, trig, next, do))
 				}
 			}
-			assert.ElementsMatch(t, append(connectedMoves, want...), got)
+			assert.ElementsMatch(t, append(figureConnected, want...), got)
 		})
 	}
 }
@@ -93,36 +91,36 @@ func TestEveryPair(t *testing.T) {
 // A state of the other machine, or what is no state or trigger, is refused.
 func TestForeignStates(t *testing.T) {
 	for _, c := range []struct {
-		m    *vitcp.Machine
-		s    vitcp.State
-		trig vitcp.Trigger
+		m    *machine
+		s    state
+		trig trigger
 	}{
-		{vitcp.Active, vitcp.Incoming, vitcp.TrigRequest},
-		{vitcp.Passive, vitcp.Connecting, vitcp.TrigTCPUp},
-		{vitcp.Active, vitcp.State(99), vitcp.TrigRequest},
-		{vitcp.Active, vitcp.Disconnected, vitcp.Trigger(99)},
+		{activeMachine, stateIncoming, trigRequest},
+		{passiveMachine, stateConnecting, trigTCPUp},
+		{activeMachine, state(99), trigRequest},
+		{activeMachine, stateDisconnected, trigger(99)},
 	} {
-		_, _, err := c.m.Step(c.s, c.trig)
-		assert.ErrorIs(t, err, vitcp.ErrRefused)
+		_, _, err := c.m.step(c.s, c.trig)
+		assert.ErrorIs(t, err, errRefused)
 	}
-	assert.Equal(t, "State(99)", vitcp.State(99).String())
-	assert.Equal(t, "Trigger(99)", vitcp.Trigger(99).String())
+	assert.Equal(t, "State(99)", state(99).String())
+	assert.Equal(t, "Trigger(99)", trigger(99).String())
 }
 
 // What leads to Disconnected with a TCP connection closes it, and what stays or
 // goes on does not: no VI connection without its TCP connection (VT-2.2.2.2.2-M1,
 // VT-2.2.2.2.2-M2).
 func TestEndsTogether(t *testing.T) {
-	for m := range moves {
-		for _, s := range m.States() {
-			for _, trig := range vitcp.Triggers() {
-				next, do, err := m.Step(s, trig)
+	for m := range figures {
+		for _, s := range m.states {
+			for trig := range numTriggers {
+				next, do, err := m.step(s, trig)
 				if err != nil {
 					continue
 				}
-				closes := do&vitcp.ActCloseTCP != 0
-				again := do&vitcp.ActSetupTCP != 0 && s != vitcp.Disconnected
-				ends := next == vitcp.Disconnected && trig != vitcp.TrigTCPFailed
+				closes := do&actCloseTCP != 0
+				again := do&actSetupTCP != 0 && s != stateDisconnected
+				ends := next == stateDisconnected && trig != trigTCPFailed
 				assert.Equal(t, ends || again, closes, "%v, %v: %v", m, s, trig)
 			}
 		}

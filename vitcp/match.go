@@ -68,7 +68,7 @@ func (m *matcher) offer(r *Pending, hold bool) (*offer, result) {
 
 // give moves the request to Pending Accept: a waiter has it.
 func (o *offer) give() {
-	o.r.on(TrigFound)
+	o.r.on(trigFound)
 	o.decide(given)
 }
 

@@ -79,7 +79,7 @@ func (r *Pending) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
 // reject it. After any other error the connection is closed. ErrAnswered says
 // that the request is over.
 func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
-	if r.state != PendingAccept {
+	if r.state != statePendingAccept {
 		return nil, ErrAnswered
 	}
 	cfg, err := cfg.resolved()
@@ -88,7 +88,7 @@ func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
 	}
 	acc, err := cfg.accept(&r.ce)
 	if err != nil {
-		r.on(TrigMisfit)
+		r.on(trigMisfit)
 		return nil, err
 	}
 	if err := r.watch.over(); err != nil {
@@ -101,7 +101,7 @@ func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
 		_ = r.finish(event)
 		return nil, fmt.Errorf("vitcp: accept %v: %w", r.RemoteAddr(), err)
 	}
-	r.on(TrigVipAccept) // now that its action is done
+	r.on(trigVipAccept) // now that its action is done
 	agr := agreed(&acc, &r.ce, &h, &r.seg.Header)
 	agr.Conn = r.nc
 	return agr, nil
@@ -110,47 +110,47 @@ func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
 // Reject rejects the request and closes the connection. An error, other than
 // ErrAnswered, says that the peer may not know.
 func (r *Pending) Reject(ctx context.Context, reason Reason) error {
-	if r.state != PendingAccept {
+	if r.state != statePendingAccept {
 		return ErrAnswered
 	}
 	_ = r.watch.over() // what the peer did makes no difference now
-	return r.refuse(ctx, TrigVipReject, reason)
+	return r.refuse(ctx, trigVipReject, reason)
 }
 
 // Close ends the connection without an answer, if there was none yet.
 func (r *Pending) Close() error {
-	if r.state != PendingAccept {
+	if r.state != statePendingAccept {
 		return nil
 	}
 	_ = r.watch.over()
-	return r.finish(TrigVipDisconnect)
+	return r.finish(trigVipDisconnect)
 }
 
 // stirred is the trigger of a peer that did not wait for the answer.
-func stirred(err error) Trigger {
+func stirred(err error) trigger {
 	if errors.Is(err, ErrUnexpected) {
-		return TrigViolation
+		return trigViolation
 	}
-	return TrigTCPClosed
+	return trigTCPClosed
 }
 
 // refuse takes an event that may send a last segment, and closes the connection.
-func (r *Pending) refuse(ctx context.Context, e Trigger, reason Reason) error {
+func (r *Pending) refuse(ctx context.Context, e trigger, reason Reason) error {
 	do := r.on(e)
 	defer r.nc.Close()
 	defer tie(ctx, r.nc)()
 	var err error
 	switch {
-	case do&ActSendReject != 0:
+	case do&actSendReject != 0:
 		_, err = send(ctx, r.nc, appendAnswer(nil, segment.ConnectReject, &r.seg, reason))
-	case do&ActSendNoMatch != 0:
+	case do&actSendNoMatch != 0:
 		_, err = send(ctx, r.nc, appendAnswer(nil, segment.ConnectNoMatch, &r.seg, 0))
 	}
 	return err
 }
 
 // finish takes an event that closes the connection and sends nothing.
-func (r *Pending) finish(e Trigger) error {
+func (r *Pending) finish(e trigger) error {
 	r.on(e)
 	return r.nc.Close()
 }
@@ -158,8 +158,8 @@ func (r *Pending) finish(e Trigger) error {
 // await runs the passive machine on nc up to Matching, and from there on watches
 // the peer. After an error nc is closed.
 func await(ctx context.Context, nc net.Conn) (*Pending, error) {
-	r := &Pending{progress: progress{machine: Passive, state: Listening}, nc: nc, host: hostOf(nc)}
-	r.on(TrigTCPUp)
+	r := &Pending{progress: progress{machine: passiveMachine, state: stateListening}, nc: nc, host: hostOf(nc)}
+	r.on(trigTCPUp)
 	sockio.Prepare(nc)
 	if err := r.read(ctx); err != nil {
 		return nil, err
@@ -172,16 +172,16 @@ func await(ctx context.Context, nc net.Conn) (*Pending, error) {
 func (r *Pending) read(ctx context.Context) error {
 	defer tie(ctx, r.nc)()
 	seg, event, err := receive(ctx, r.nc)
-	if err == nil && event != TrigRequest {
+	if err == nil && event != trigRequest {
 		err = fmt.Errorf("%w: %v, from the active end", ErrUnexpected, seg.Type)
 	}
-	if do := r.on(event); do&ActCloseTCP != 0 {
+	if do := r.on(event); do&actCloseTCP != 0 {
 		_ = r.nc.Close()
 		return err
 	}
 	r.seg, r.ce = seg, seg.CE()
 	if reason, bad := unfit(&r.ce); bad {
-		_ = r.refuse(ctx, TrigMisfit, reason)
+		_ = r.refuse(ctx, trigMisfit, reason)
 		return &MismatchError{Reason: reason, Peer: r.ce}
 	}
 	return nil
@@ -209,14 +209,14 @@ func (r *Pending) settle(ctx context.Context, found, peerToPeer bool) error {
 	switch {
 	case !found:
 		_ = r.watch.over()
-		_ = r.refuse(ctx, TrigNotFound, 0)
+		_ = r.refuse(ctx, trigNotFound, 0)
 		return ErrNoMatch
 	case peerToPeer != r.peerToPeer(): // VT-3.3-M2
 		_ = r.watch.over()
-		_ = r.refuse(ctx, TrigMisfit, ReasonPeerToPeer)
+		_ = r.refuse(ctx, trigMisfit, ReasonPeerToPeer)
 		return &MismatchError{Reason: ReasonPeerToPeer, Peer: r.ce}
 	default:
-		r.on(TrigFound)
+		r.on(trigFound)
 		return nil
 	}
 }

@@ -1,194 +1,194 @@
 package vitcp
 
-func to(s State, a Action) cell { return cell{next: s, actions: a, kind: moves} }
+func to(s state, a action) cell { return cell{next: s, actions: a, kind: moves} }
 
 // no is a pair that is refused: the consumer may not, or it cannot come to pass.
 var no = cell{kind: refuses}
 
 // end is the way out of everything: the VI connection and the TCP connection end
 // together (VT-2.2.2.2.2-M1, VT-2.2.2.2.2-M2).
-var end = to(Disconnected, ActCloseTCP)
+var end = to(stateDisconnected, actCloseTCP)
 
 // connected is the state that both figures end in. Establishment is over: its
 // segments have no place in the stream, and its attributes are settled.
 var connected = [numTriggers]cell{
-	TrigVipRequest:    no,
-	TrigVipAccept:     no,
-	TrigVipReject:     no,
-	TrigVipDisconnect: end,
-	TrigTCPUp:         no,
-	TrigTCPFailed:     no,
-	TrigTCPClosed:     end,
-	TrigRequest:       end,
-	TrigAccept:        end,
-	TrigReject:        end,
-	TrigNoMatch:       end,
-	TrigViolation:     end,
-	TrigMisfit:        no,
-	TrigFound:         no,
-	TrigNotFound:      no,
-	TrigTimeout:       no,
+	trigVipRequest:    no,
+	trigVipAccept:     no,
+	trigVipReject:     no,
+	trigVipDisconnect: end,
+	trigTCPUp:         no,
+	trigTCPFailed:     no,
+	trigTCPClosed:     end,
+	trigRequest:       end,
+	trigAccept:        end,
+	trigReject:        end,
+	trigNoMatch:       end,
+	trigViolation:     end,
+	trigMisfit:        no,
+	trigFound:         no,
+	trigNotFound:      no,
+	trigTimeout:       no,
 }
 
-// Active is figure 4.2. Of its own it adds what a figure leaves out: a timeout
+// activeMachine is figure 4.2. Of its own it adds what a figure leaves out: a timeout
 // or VipDisconnect while TCP is being set up, and what a broken peer may send.
-var Active = &Machine{
+var activeMachine = &machine{
 	name:   "active",
-	states: []State{Disconnected, Connecting, PendingAccept, Connected},
-	table: map[State]*[numTriggers]cell{
-		Disconnected: {
-			TrigVipRequest:    to(Connecting, ActSetupTCP),
-			TrigVipAccept:     no,
-			TrigVipReject:     no,
-			TrigVipDisconnect: no,
-			TrigTCPUp:         no,
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     no,
-			TrigRequest:       no,
-			TrigAccept:        no,
-			TrigReject:        no,
-			TrigNoMatch:       no,
-			TrigViolation:     no,
-			TrigMisfit:        no,
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       no,
+	states: []state{stateDisconnected, stateConnecting, statePendingAccept, stateConnected},
+	table: map[state]*[numTriggers]cell{
+		stateDisconnected: {
+			trigVipRequest:    to(stateConnecting, actSetupTCP),
+			trigVipAccept:     no,
+			trigVipReject:     no,
+			trigVipDisconnect: no,
+			trigTCPUp:         no,
+			trigTCPFailed:     no,
+			trigTCPClosed:     no,
+			trigRequest:       no,
+			trigAccept:        no,
+			trigReject:        no,
+			trigNoMatch:       no,
+			trigViolation:     no,
+			trigMisfit:        no,
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       no,
 		},
-		Connecting: {
-			TrigVipRequest:    no, // VI Architecture 5
-			TrigVipAccept:     no,
-			TrigVipReject:     no,
-			TrigVipDisconnect: end, // VI Architecture 5.2
-			TrigTCPUp:         to(PendingAccept, ActSendRequest),
-			TrigTCPFailed:     to(Disconnected, 0),
-			TrigTCPClosed:     no, // setup is one step that fails or succeeds (2.2.2.2.2)
-			TrigRequest:       no,
-			TrigAccept:        no,
-			TrigReject:        no,
-			TrigNoMatch:       no,
-			TrigViolation:     no,
-			TrigMisfit:        no,
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       end,
+		stateConnecting: {
+			trigVipRequest:    no, // VI Architecture 5
+			trigVipAccept:     no,
+			trigVipReject:     no,
+			trigVipDisconnect: end, // VI Architecture 5.2
+			trigTCPUp:         to(statePendingAccept, actSendRequest),
+			trigTCPFailed:     to(stateDisconnected, 0),
+			trigTCPClosed:     no, // setup is one step that fails or succeeds (2.2.2.2.2)
+			trigRequest:       no,
+			trigAccept:        no,
+			trigReject:        no,
+			trigNoMatch:       no,
+			trigViolation:     no,
+			trigMisfit:        no,
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       end,
 		},
-		PendingAccept: {
-			TrigVipRequest:    no,
-			TrigVipAccept:     no,
-			TrigVipReject:     no,
-			TrigVipDisconnect: end,
-			TrigTCPUp:         no,
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     to(Connecting, ActCloseTCP|ActSetupTCP),
-			TrigRequest:       end, // both ends believe that they are the active one
-			TrigAccept:        to(Connected, 0),
-			TrigReject:        end,
-			TrigNoMatch:       end,
-			TrigViolation:     end,
-			TrigMisfit:        end, // VT-3.3-M1, VT-3.3-M2
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       end,
+		statePendingAccept: {
+			trigVipRequest:    no,
+			trigVipAccept:     no,
+			trigVipReject:     no,
+			trigVipDisconnect: end,
+			trigTCPUp:         no,
+			trigTCPFailed:     no,
+			trigTCPClosed:     to(stateConnecting, actCloseTCP|actSetupTCP),
+			trigRequest:       end, // both ends believe that they are the active one
+			trigAccept:        to(stateConnected, 0),
+			trigReject:        end,
+			trigNoMatch:       end,
+			trigViolation:     end,
+			trigMisfit:        end, // VT-3.3-M1, VT-3.3-M2
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       end,
 		},
-		Connected: &connected,
+		stateConnected: &connected,
 	},
 }
 
-// Passive is figure 4.3, for one TCP connection.
-var Passive = &Machine{
+// passiveMachine is figure 4.3, for one TCP connection.
+var passiveMachine = &machine{
 	name:   "passive",
-	states: []State{Listening, Incoming, Matching, PendingAccept, Connected, Disconnected},
-	table: map[State]*[numTriggers]cell{
-		Listening: {
-			TrigVipRequest:    no,
-			TrigVipAccept:     no, // VT-2.2.2.2.2-M3: TCP first
-			TrigVipReject:     no,
-			TrigVipDisconnect: no,
-			TrigTCPUp:         to(Incoming, 0),
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     no,
-			TrigRequest:       no,
-			TrigAccept:        no,
-			TrigReject:        no,
-			TrigNoMatch:       no,
-			TrigViolation:     no,
-			TrigMisfit:        no,
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       no,
+	states: []state{stateListening, stateIncoming, stateMatching, statePendingAccept, stateConnected, stateDisconnected},
+	table: map[state]*[numTriggers]cell{
+		stateListening: {
+			trigVipRequest:    no,
+			trigVipAccept:     no, // VT-2.2.2.2.2-M3: TCP first
+			trigVipReject:     no,
+			trigVipDisconnect: no,
+			trigTCPUp:         to(stateIncoming, 0),
+			trigTCPFailed:     no,
+			trigTCPClosed:     no,
+			trigRequest:       no,
+			trigAccept:        no,
+			trigReject:        no,
+			trigNoMatch:       no,
+			trigViolation:     no,
+			trigMisfit:        no,
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       no,
 		},
-		Incoming: {
-			TrigVipRequest:    no,
-			TrigVipAccept:     no,
-			TrigVipReject:     no,
-			TrigVipDisconnect: end,
-			TrigTCPUp:         no,
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     end,
-			TrigRequest:       to(Matching, ActSearch),
-			TrigAccept:        end,
-			TrigReject:        end,
-			TrigNoMatch:       end,
-			TrigViolation:     end,
-			TrigMisfit:        no, // attributes are looked at in Matching
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       end,
+		stateIncoming: {
+			trigVipRequest:    no,
+			trigVipAccept:     no,
+			trigVipReject:     no,
+			trigVipDisconnect: end,
+			trigTCPUp:         no,
+			trigTCPFailed:     no,
+			trigTCPClosed:     end,
+			trigRequest:       to(stateMatching, actSearch),
+			trigAccept:        end,
+			trigReject:        end,
+			trigNoMatch:       end,
+			trigViolation:     end,
+			trigMisfit:        no, // attributes are looked at in Matching
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       end,
 		},
-		Matching: {
-			TrigVipRequest:    no,
-			TrigVipAccept:     no,
-			TrigVipReject:     no,
-			TrigVipDisconnect: end,
-			TrigTCPUp:         no,
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     end,
-			TrigRequest:       no, // whatever comes before the answer is a violation
-			TrigAccept:        no,
-			TrigReject:        no,
-			TrigNoMatch:       no,
-			TrigViolation:     end,
-			TrigMisfit:        to(Disconnected, ActSendReject|ActCloseTCP), // VT-2.2.2.2.2-M4: no VI could accept it
-			TrigFound:         to(PendingAccept, ActOffer),
-			TrigNotFound:      to(Disconnected, ActSendNoMatch|ActCloseTCP),
-			TrigTimeout:       end,
+		stateMatching: {
+			trigVipRequest:    no,
+			trigVipAccept:     no,
+			trigVipReject:     no,
+			trigVipDisconnect: end,
+			trigTCPUp:         no,
+			trigTCPFailed:     no,
+			trigTCPClosed:     end,
+			trigRequest:       no, // whatever comes before the answer is a violation
+			trigAccept:        no,
+			trigReject:        no,
+			trigNoMatch:       no,
+			trigViolation:     end,
+			trigMisfit:        to(stateDisconnected, actSendReject|actCloseTCP), // VT-2.2.2.2.2-M4: no VI could accept it
+			trigFound:         to(statePendingAccept, actOffer),
+			trigNotFound:      to(stateDisconnected, actSendNoMatch|actCloseTCP),
+			trigTimeout:       end,
 		},
-		PendingAccept: {
-			TrigVipRequest:    no,
-			TrigVipAccept:     to(Connected, ActSendAccept),
-			TrigVipReject:     to(Disconnected, ActSendReject|ActCloseTCP),
-			TrigVipDisconnect: end,
-			TrigTCPUp:         no,
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     end,
-			TrigRequest:       no,
-			TrigAccept:        no,
-			TrigReject:        no,
-			TrigNoMatch:       no,
-			TrigViolation:     end,
-			TrigMisfit:        to(PendingAccept, 0), // the request stands (VI Architecture 4.1)
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       end,
+		statePendingAccept: {
+			trigVipRequest:    no,
+			trigVipAccept:     to(stateConnected, actSendAccept),
+			trigVipReject:     to(stateDisconnected, actSendReject|actCloseTCP),
+			trigVipDisconnect: end,
+			trigTCPUp:         no,
+			trigTCPFailed:     no,
+			trigTCPClosed:     end,
+			trigRequest:       no,
+			trigAccept:        no,
+			trigReject:        no,
+			trigNoMatch:       no,
+			trigViolation:     end,
+			trigMisfit:        to(statePendingAccept, 0), // the request stands (VI Architecture 4.1)
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       end,
 		},
-		Connected: &connected,
-		Disconnected: {
-			TrigVipRequest:    no,
-			TrigVipAccept:     no,
-			TrigVipReject:     no,
-			TrigVipDisconnect: no,
-			TrigTCPUp:         no,
-			TrigTCPFailed:     no,
-			TrigTCPClosed:     no,
-			TrigRequest:       no,
-			TrigAccept:        no,
-			TrigReject:        no,
-			TrigNoMatch:       no,
-			TrigViolation:     no,
-			TrigMisfit:        no,
-			TrigFound:         no,
-			TrigNotFound:      no,
-			TrigTimeout:       no,
+		stateConnected: &connected,
+		stateDisconnected: {
+			trigVipRequest:    no,
+			trigVipAccept:     no,
+			trigVipReject:     no,
+			trigVipDisconnect: no,
+			trigTCPUp:         no,
+			trigTCPFailed:     no,
+			trigTCPClosed:     no,
+			trigRequest:       no,
+			trigAccept:        no,
+			trigReject:        no,
+			trigNoMatch:       no,
+			trigViolation:     no,
+			trigMisfit:        no,
+			trigFound:         no,
+			trigNotFound:      no,
+			trigTimeout:       no,
 		},
 	},
 }
