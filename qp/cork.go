@@ -31,6 +31,8 @@ const (
 	// KiB of short messages take to come together, and each nap takes the processor from
 	// somebody when it ends.
 	nap = 250 * time.Microsecond
+	// longNap is what naps grow to while pollers send what the LLP did not take.
+	longNap = 16 * nap
 )
 
 // cork holds posted requests back. Posters, pollers and transmitLoop share it.
@@ -114,17 +116,28 @@ func (t *transmitter) uncork() {
 // accompany sends what is held back. While the program polls it only sees to it that
 // nothing stays behind when the program stops: pollers look again and again, and a
 // second thread that sends would take the processor from them, or from the peer.
+//
+// What the LLP has not taken is the pollers' as well (handOver), as long as they poll.
 func (t *transmitter) accompany() {
-	sq := t.sq
-	for t.s.rx.polled.Load() {
-		tail := sq.tail.Load()
-		napThread(nap)
+	sq, rx, length := t.sq, &t.s.rx, nap
+	for rx.polled.Load() && !t.s.stopping.Load() {
+		tail, polls, stalled := sq.tail.Load(), rx.polls.Load(), t.stalled.Load()
+		napThread(length)
 		if sq.framed.Load() < tail {
 			t.uncork()
 		}
-		if sq.tail.Load() == tail { // no more posts
+		if sq.tail.Load() != tail {
+			length = nap
+			continue
+		}
+		if !stalled && !t.stalled.Load() {
 			break
 		}
+		if rx.polls.Load() == polls { // nobody else sends what is left
+			rx.unpolled()
+			break
+		}
+		length = min(2*length, longNap)
 	}
 	t.uncork()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
@@ -19,9 +20,19 @@ import (
 // up to four Sends of 10 octets back. The pause that ends a series is never or always
 // there; what is held back has company only if transmitLoop is to see it.
 func corkedRig(t *testing.T, pause time.Duration, company bool) *rig {
-	r := newIdleRig(t, setup{config: func(c *Config) {
-		c.Tuning = Tuning{Drive: 1, Eager: 2, Hold: 4 * (corkEach + 10)}
-	}})
+	c := setup{config: func(c *Config) { c.Tuning = Tuning{Drive: 1, Eager: 2, Hold: 4 * (corkEach + 10)} }}
+	return preparedRig(t, c, func(s *session) {
+		s.rx.single = false
+		s.tx.cork.pause = pause
+		if !company {
+			s.tx.cork.company = nil
+		}
+	})
+}
+
+// preparedRig is newRig over TCP with something done to the session before it starts.
+func preparedRig(t *testing.T, c setup, prepare func(*session)) *rig {
+	r := newIdleRig(t, c)
 	mine, theirs, err := wire.Pair()
 	require.NoError(t, err)
 	r.peer = wire.New(theirs, wire.Options{Patience: patience})
@@ -29,11 +40,7 @@ func corkedRig(t *testing.T, pause time.Duration, company bool) *rig {
 	defer r.q.mu.Unlock()
 	r.s, err = r.q.prepare(&Modify{Stream: &mpa.Stream{Conn: mine}})
 	require.NoError(t, err)
-	r.s.rx.single = false
-	r.s.tx.cork.pause = pause
-	if !company {
-		r.s.tx.cork.company = nil
-	}
+	prepare(r.s)
 	r.q.session.Store(r.s)
 	r.q.last.Store(r.s)
 	r.q.setState(wr.StateRTS)
@@ -174,5 +181,22 @@ func TestNeverHeldBack(t *testing.T) {
 			}
 			assert.Zero(t, r.s.tx.cork.octets.Load())
 		})
+	}
+}
+
+// TestStalledWhenPollersLeave: what the LLP did not take at once goes out though the
+// program polled, and so was to send it, and polls no more. Nobody watches the pollers
+// here: the receive loop has not stepped aside.
+func TestStalledWhenPollersLeave(t *testing.T) {
+	const messages, size = 2048, slabSize // more than the socket takes
+	r := newRig(t, setup{config: func(c *Config) { c.SendDepth = messages }})
+	r.s.rx.pollersReceive()
+	for range messages {
+		r.postSend(wr.Request{Flags: wr.Unsignaled, SGL: r.full.sgl(0, size)})
+	}
+	for got := 0; got < messages*size; {
+		s, code := ddp.Parse(r.next())
+		require.Equal(t, ddp.CodeOK, code)
+		got += s.Size()
 	}
 }

@@ -43,13 +43,14 @@ func (r *receiver) detach() {
 // stepAside returns when the loop shall own the receive side again. It gives the berth
 // up meanwhile.
 func (r *receiver) stepAside() {
-	watch := time.NewTimer(watchTick)
+	watch := time.NewTimer(r.tick)
 	defer watch.Stop()
-	w := watchdog{seen: r.polls.Load(), at: time.Now(), tick: watchTick}
+	w := watchdog{seen: r.polls.Load(), at: time.Now(), tick: r.tick}
 	if r.asked.Load() == byPoller {
 		r.pollersReceive()
 	}
 	r.berth.Unlock()
+	fed := false
 	for r.asked.Load() != byNobody {
 		select {
 		case <-r.s.stop:
@@ -58,18 +59,26 @@ func (r *receiver) stepAside() {
 			if !r.taken() { // else Leave asks again
 				r.asked.Store(byNobody)
 			}
+		case <-r.feed:
+			fed = true
 		case <-r.stir:
-			w = watchdog{seen: r.polls.Load(), at: time.Now(), tick: watchTick}
+			w = watchdog{seen: r.polls.Load(), at: time.Now(), tick: r.tick}
 			watch.Reset(w.tick)
 		case <-watch.C:
 			if r.watch(&w) {
 				watch.Reset(w.tick)
 			}
 		}
+		if fed && !r.taken() { // its turn for a receive: pollers may have gone
+			r.asked.Store(byNobody)
+		}
 	}
 	r.berth.Lock()
 	r.missed.Store(0)
 	r.unpolled()
+	if fed {
+		signal(r.feed)
+	}
 }
 
 // watch looks who receives, and reports whether to look again.

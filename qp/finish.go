@@ -26,6 +26,7 @@ func (s *session) finish() {
 	c, by := s.cause, time.Now().Add(s.q.cfg.CloseTimeout)
 	s.interrupt(c, by)
 	s.rx.own()
+	s.rx.noFeed() // a turn is for others, however long the peer makes this take
 	early := c.byVerb() && !s.llp.direct()
 	if !early {
 		s.tx.own()
@@ -38,7 +39,6 @@ func (s *session) finish() {
 		s.tx.own()
 	}
 	s.rx.detach()
-	s.rx.noFeed()
 	s.rx.leaveShared()
 	e := newEnding(s, by)
 	for e.act(t, c); e.state == wr.StateClosing || e.state == wr.StateTerminate; e.act(t, c) {

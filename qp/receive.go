@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
@@ -66,6 +67,7 @@ type receiver struct {
 	// single says that GOMAXPROCS was 1 when the session began: nobody spins for what is
 	// to come, and no post is held back. It does not change.
 	single bool
+	tick   time.Duration // watchTick, but for tests
 
 	// The rest belongs to the owner.
 	fruitless uint // fruitless polls in a row
@@ -96,6 +98,7 @@ const (
 )
 
 func (r *receiver) init(s *session) {
+	r.tick = watchTick
 	r.s, r.cfg, r.tuning, r.rq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.rq
 	r.llp, r.irrq, r.reads = &s.llp, s.irrq, s.reads
 	r.resume, r.stir, r.feed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)

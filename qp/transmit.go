@@ -189,10 +189,13 @@ func (t *transmitter) tryOwn() bool {
 }
 
 // handOver sees to it that what is left gets sent. While the program polls, its
-// polls do it (Drive): a second thread would only take the processor from it.
+// polls do it (Drive): a second thread would only take the processor from it. Then
+// transmitLoop looks now and then whether the program still polls (accompany).
 func (t *transmitter) handOver() {
 	t.stalled.Store(true)
-	if !t.s.rx.polled.Load() {
+	if t.s.rx.polled.Load() {
+		signal(t.cork.company)
+	} else {
 		t.wakeLoop()
 	}
 }

@@ -1,0 +1,59 @@
+package qp
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/srq"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// A stream that waits for a receive of an S-RQ has a turn, which must not be lost on it.
+
+// TestEndingKeepsNoTurn: a stream that is over, but for a write that its peer holds up,
+// leaves the receive to the next one.
+func TestEndingKeepsNoTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 4, SGE: 1})
+		r := newRig(t, setup{pipe: true, closeTimeout: time.Minute, config: func(c *Config) { c.SRQ, c.GracefulReceive = q, true }})
+		r.postSend(wr.Request{ID: 2, SGL: r.full.sgl(0, slabSize)}) // nobody reads
+		r.send(wire.Send(1, filled(9)).Octets())
+		synctest.Wait()
+		other := make(chan struct{}, 1)
+		q.Await(other)
+		require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
+		begun := time.Now()
+		_, err := q.Post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)})
+		require.NoError(t, err)
+		<-other
+		require.Zero(t, time.Since(begun))
+	})
+}
+
+// TestPolledTakesItsTurn: a stream whose program polled, and does no more, takes the
+// receive by itself. Nothing else makes the receive loop look again here.
+func TestPolledTakesItsTurn(t *testing.T) {
+	q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 4, SGE: 1})
+	set := setup{config: func(c *Config) { c.SRQ, c.GracefulReceive, c.Tuning.Drive = q, true, 1 }}
+	r := preparedRig(t, set, func(s *session) { s.rx.tick = time.Hour })
+	var wc [1]wr.Completion
+	for !r.s.rx.polled.Load() {
+		r.rcq.Poll(wc[:])
+	}
+	r.send(wire.Send(1, filled(9)).Octets())
+	for paused := false; !paused; {
+		r.rcq.Poll(wc[:])
+		if r.s.rx.mu.TryLock() {
+			paused = r.s.rx.in.kept != nil
+			r.s.rx.mu.Unlock()
+		}
+	}
+	_, err := q.Post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)})
+	require.NoError(t, err)
+	// No poll: that would drive.
+	require.Eventually(t, func() bool { return r.rcq.Len() > 0 }, patience, time.Millisecond)
+}
