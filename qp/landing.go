@@ -10,26 +10,24 @@ import (
 )
 
 // inSend places a segment of a Send and, behind the last one, completes the
-// receive it has filled. It reports false, having done nothing, if the segment
+// receive it has filled. wait says that nothing has been done, because the segment
 // has to wait for a receive.
-func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
+func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool) {
 	if r.inWhole(op, seg) {
-		return true
+		return nil, false
 	}
 	l := &r.landing
 	if seg.MSN() == r.send.MSN() { // else no receive is taken for it
 		if l.open && op != l.op {
-			r.end(inboundCause(faultOpcode, seg)) // RFC 5041 5.2: one message, one opcode
-			return true
+			return inboundCause(faultOpcode, seg), false // RFC 5041 5.2: one message, one opcode
 		}
 		if !l.open {
 			f, wait := r.openLanding(op)
 			if wait {
-				return false
+				return nil, true
 			}
 			if f != noFault {
-				r.s.fail(f) // not the segment's fault: its headers are not repeated
-				return true
+				return &cause{fault: f}, false // not the segment's: its headers are not repeated
 			}
 		}
 	}
@@ -37,17 +35,15 @@ func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) bool {
 	if f := r.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != noFault {
 		c := inboundCause(f, seg)
 		c.recv = f == faultSendTooLong
-		r.end(c)
-		return true
+		return c, false
 	}
 	if f := r.scatter(seg); f != noFault {
-		r.end(cause{fault: f, recv: true})
-		return true
+		return &cause{fault: f, recv: true}, false
 	}
 	if seg.Last() {
-		r.sendDone(op, seg, mo+uint64(seg.Size()))
+		return r.sendDone(op, seg, mo+uint64(seg.Size())), false
 	}
-	return true
+	return nil, false
 }
 
 // inWhole handles the usual Send: all of it is in this segment, and goes to the one
@@ -105,7 +101,7 @@ func (r *receiver) receives() int {
 
 // sendDone completes the receive of a Send of n octets, whose last segment is
 // placed.
-func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
+func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) *cause {
 	c := wr.Completion{Bytes: uint32(n)}
 	if op.Invalidates() {
 		c.Invalidated, c.HasInvalidated = wr.STag(last.RsvdULP32()), true
@@ -114,11 +110,11 @@ func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) {
 		if f := r.invalidate(c.Invalidated); f != noFault {
 			bad := inboundCause(f, last)
 			bad.recv = true
-			r.end(bad)
-			return
+			return bad
 		}
 	}
 	r.completed(r.closeLanding(c, op.Solicited()))
+	return nil
 }
 
 // invalidate does what an inbound Send with Invalidate asks for. The queue pair's

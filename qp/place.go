@@ -1,6 +1,8 @@
 package qp
 
 import (
+	"bytes"
+
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
@@ -8,15 +10,15 @@ import (
 )
 
 // inWrite places a segment of an RDMA Write.
-func (r *receiver) inWrite(seg ddp.Segment) fault {
+func (r *receiver) inWrite(seg ddp.Segment) *cause {
 	if f := r.tagged(rdmap.Write, seg); f != noFault {
-		return f
+		return inboundCause(f, seg)
 	}
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
 	if seg.Size() == 0 {
-		return noFault
+		return nil
 	}
-	return r.placeTagged(sideTagged, seg)
+	return inboundCause(r.placeTagged(sideTagged, seg), seg)
 }
 
 // tagged follows tagged messages: one ends before another begins.
@@ -62,44 +64,61 @@ func placed(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 	return ref.CopyIn(0, seg.Payload())
 }
 
-// inReadResponse places a segment of the answer to the oldest outstanding RDMA
-// Read. It has to be what was asked for: a peer may not use the response to
-// write elsewhere (RFC 5040 5.2.2).
-func (r *receiver) inReadResponse(seg ddp.Segment) fault {
+// inReadResponse places a segment of the answer to the oldest outstanding RDMA Read,
+// and completes that with the last one.
+func (r *receiver) inReadResponse(seg ddp.Segment) *cause {
+	o := r.reads.first()
+	if f := r.placeResponse(o, seg); f != noFault {
+		return r.placingCause(f, seg)
+	}
+	if !seg.Last() { // the L bit may come on an empty segment behind the data
+		return nil
+	}
+	r.readGot = 0
+	return r.readDone(o)
+}
+
+// placeResponse places a segment of the answer to o, or finds what is wrong with it.
+func (r *receiver) placeResponse(o *outboundRead, seg ddp.Segment) fault {
 	if f := r.tagged(rdmap.ReadResponse, seg); f != noFault {
 		return f
 	}
-	o := r.reads.first()
-	if o == nil {
-		return faultUnexpectedResponse
+	if f := r.responseFault(o, seg); f != noFault {
+		return f
 	}
-	n := uint32(seg.Size())
-	if n > 0 {
-		switch {
-		case seg.STag() != o.stag:
-			return faultTagSTag
-		case seg.TO() != o.to+uint64(r.readGot), n > o.size-r.readGot:
-			return faultTagBounds
-		}
+	if n := uint32(seg.Size()); n > 0 {
 		if f := r.placeTagged(sideSink, seg); f != noFault {
 			return f
 		}
 		r.readGot += n
 	}
-	if !seg.Last() { // the L bit may come on an empty segment behind the data
-		return noFault
-	}
-	if r.readGot != o.size {
+	if seg.Last() && r.readGot != o.size {
 		return faultTagBounds
 	}
-	r.readGot = 0
-	r.readDone(o)
+	return noFault
+}
+
+// responseFault is what is wrong with a segment as the next one of the answer to o, nil
+// if no RDMA Read is outstanding. It has to be what was asked for: a peer may not use the
+// response to write elsewhere (RFC 5040 5.2.2). Of an empty one nothing is looked at.
+func (r *receiver) responseFault(o *outboundRead, seg ddp.Segment) fault {
+	n := seg.Size()
+	switch {
+	case o == nil:
+		return faultUnexpectedResponse
+	case n == 0:
+		return noFault
+	case seg.STag() != o.stag:
+		return faultTagSTag
+	case seg.TO() != o.to+uint64(r.readGot), uint64(n) > uint64(o.size-r.readGot):
+		return faultTagBounds
+	}
 	return noFault
 }
 
 // placingCause is inboundCause for a segment that is not of a Send. If its fault is the
 // sink's, the oldest RDMA Read is at fault, whose answer it is (draft 6.2.2.3).
-func (r *receiver) placingCause(f fault, seg ddp.Segment) cause {
+func (r *receiver) placingCause(f fault, seg ddp.Segment) *cause {
 	c := inboundCause(f, seg)
 	switch f {
 	case faultSinkSTag, faultSinkBounds, faultSinkAccess, faultSinkPD:
@@ -113,13 +132,12 @@ func (r *receiver) placingCause(f fault, seg ddp.Segment) cause {
 // if that was asked for, while the Read still counts as outstanding: before its
 // completion can be seen, and before a request behind a Read Fence goes on (draft
 // 8.2.2.1 rule 2).
-func (r *receiver) readDone(o *outboundRead) {
+func (r *receiver) readDone(o *outboundRead) *cause {
 	pos, rtr := o.pos, o.rtr
 	if !rtr {
 		if e := r.s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
 			if f := r.cfg.STags.InvalidateLocal(e.local.STag, r.s.user); f != stag.OK {
-				r.s.halt(cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true})
-				return
+				return &cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true}
 			}
 		}
 	}
@@ -130,34 +148,35 @@ func (r *receiver) readDone(o *outboundRead) {
 		r.s.completeSQ()
 	}
 	r.owes = true // a fence or ORD may have held the Send Queue back
+	return nil
 }
 
 // inReadRequest queues an RDMA Read Request for the transmit side, which checks
 // its source (verbs draft figure 24, IRRQ).
-func (r *receiver) inReadRequest(seg ddp.Segment) fault {
+func (r *receiver) inReadRequest(seg ddp.Segment) *cause {
 	if r.cfg.NoInboundRead {
-		return faultReadNotEnabled
+		return inboundCause(faultReadNotEnabled, seg)
 	}
 	room := r.irrq.len() < r.irrq.size()
 	msn := r.read.MSN()
 	switch r.read.Accept(seg, rdmap.ReadRequestSize, room) {
 	case ddp.CodeOK:
 	case ddp.CodeNoBuffer:
-		return faultReadTooMany
+		return inboundCause(faultReadTooMany, seg)
 	default:
 		if ahead(seg, msn, r.irrq.size()) {
-			return faultReadMSNGap
+			return inboundCause(faultReadMSNGap, seg)
 		}
-		return faultReadMSNRange
+		return inboundCause(faultReadMSNRange, seg)
 	}
 	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
 	in := inboundRead{req: req, msn: msn, head: [6]byte(seg.Header())}
 	r.handCompleted()     // who sees the answer shall find what came before it in the CQ
 	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
-		return faultReadTooMany
+		return inboundCause(faultReadTooMany, seg)
 	}
 	r.owes = true
-	return noFault
+	return nil
 }
 
 // ahead reports whether the MSN of seg is ahead of msn, the one due, which it is
@@ -168,9 +187,6 @@ func ahead(seg ddp.Segment, msn uint32, depth int) bool {
 }
 
 // inTerminate keeps the peer's Terminate Message.
-func (r *receiver) inTerminate(seg ddp.Segment) {
-	r.end(cause{
-		fault:     faultTerminateReceived,
-		terminate: append([]byte(nil), seg.Payload()...),
-	})
+func (*receiver) inTerminate(seg ddp.Segment) *cause {
+	return &cause{fault: faultTerminateReceived, terminate: bytes.Clone(seg.Payload())}
 }

@@ -253,44 +253,40 @@ func (r *receiver) end(c cause) {
 	}
 }
 
-// segment handles one ULPDU, or the one in transit. It reports false if that has to
-// wait for a receive.
+// segment handles one ULPDU, or the one in transit, and ends the session for what is wrong
+// with it. It reports false if that has to wait for a receive.
 func (r *receiver) segment(ulpdu []byte) bool {
-	var seg ddp.Segment
-	code := ddp.CodeOK
-	if ulpdu == nil {
-		seg = r.in.arrived()
-	} else {
-		seg, code = ddp.Parse(ulpdu)
+	c, wait := r.handle(r.in.parse(ulpdu))
+	if c != nil {
+		r.end(*c)
 	}
+	return !wait
+}
+
+// handle checks a segment and hands it to the handler of its opcode. Each returns why the
+// session is to end, or nil. wait says that nothing has been done: there is no receive
+// for it yet.
+func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) {
 	if code == ddp.CodeShort {
-		r.end(cause{fault: faultSegmentSize}) // no header to repeat
-		return true
+		return &cause{fault: faultSegmentSize}, false // no header to repeat
 	}
 	if code != ddp.CodeOK {
-		r.end(inboundCause(parseFault(code), seg))
-		return true
+		return inboundCause(parseFault(code), seg), false
 	}
 	op, term := rdmap.Check(seg)
 	if term != rdmap.CodeNone {
-		r.end(inboundCause(checkFault(op, term), seg))
-		return true
+		return inboundCause(checkFault(op, term), seg), false
 	}
-	var f fault
 	switch op {
 	case rdmap.Write:
-		f = r.inWrite(seg)
+		return r.inWrite(seg), false
 	case rdmap.ReadResponse:
-		f = r.inReadResponse(seg)
+		return r.inReadResponse(seg), false
 	case rdmap.ReadRequest:
-		f = r.inReadRequest(seg)
+		return r.inReadRequest(seg), false
 	case rdmap.Terminate:
-		r.inTerminate(seg)
+		return r.inTerminate(seg), false
 	default:
 		return r.inSend(op, seg)
 	}
-	if f != noFault {
-		r.end(r.placingCause(f, seg))
-	}
-	return true
 }

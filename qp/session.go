@@ -88,11 +88,14 @@ func (c *cause) event() wr.EventID {
 	return faults[c.fault].Event
 }
 
-// inboundCause is a cause that repeats the DDP header of the segment at fault. That of
-// an RDMA Read Request is repeated by readCause: what asks for it is found where the
-// request is answered.
-func inboundCause(f fault, s ddp.Segment) cause {
-	c := cause{fault: f}
+// inboundCause is a cause that repeats the DDP header of the segment at fault, or nil
+// without a fault. That of an RDMA Read Request is repeated by readCause: what asks for
+// it is found where the request is answered.
+func inboundCause(f fault, s ddp.Segment) *cause {
+	if f == noFault {
+		return nil
+	}
+	c := &cause{fault: f}
 	if withDDP, _ := rdmap.Include(faults[f].Code); withDDP {
 		c.segment = uint16(s.Len())
 		c.ddpHeader = append([]byte(nil), s.Header()...)

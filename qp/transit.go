@@ -63,8 +63,7 @@ func (r *receiver) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, 
 	n := uint64(seg.Size())
 	switch op {
 	case rdmap.ReadResponse:
-		o := r.reads.first()
-		if o == nil || seg.STag() != o.stag || seg.TO() != o.to+uint64(r.readGot) || n > uint64(o.size-r.readGot) {
+		if r.responseFault(r.reads.first(), seg) != noFault {
 			return ref, false
 		}
 		fallthrough
@@ -103,6 +102,14 @@ func (r *receiver) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, o
 	return ref, false
 }
 
+// parse is the segment that a ULPDU of Next is.
+func (in *intake) parse(ulpdu []byte) (ddp.Segment, ddp.Code) {
+	if ulpdu == nil {
+		return in.arrived(), ddp.CodeOK
+	}
+	return ddp.Parse(ulpdu)
+}
+
 // arrived is the segment in transit, all of whose payload is placed.
 func (in *intake) arrived() ddp.Segment {
 	t := &in.transit
@@ -125,9 +132,9 @@ func (r *receiver) strand() {
 	seg := r.in.arrived()
 	switch op, _ := rdmap.Check(seg); op {
 	case rdmap.Write:
-		r.s.halt(inboundCause(faultTagSTag, seg))
+		r.s.halt(*inboundCause(faultTagSTag, seg))
 	case rdmap.ReadResponse:
-		r.s.halt(r.placingCause(faultSinkSTag, seg))
+		r.s.halt(*r.placingCause(faultSinkSTag, seg))
 	default:
 		r.s.halt(cause{fault: faultRQSTag, recv: true})
 	}
