@@ -44,7 +44,7 @@ func TestCostOfABatch(t *testing.T) {
 // TestCostOfAnUnfinishedFPDU: a receive buffer, given back as soon as nothing is in it.
 func TestCostOfAnUnfinishedFPDU(t *testing.T) {
 	require.LessOrEqual(t, kib(int(unsafe.Sizeof(recvBuffer{}))), 260)
-	r := newRig(t, setup{})
+	r := newRig(t, setup{config: func(c *Config) { c.Tuning.Direct = -1 }}) // else it goes straight to its place
 	resting := func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.in.buf == nil }) }
 	require.Eventually(t, resting, patience, time.Millisecond, "an idle stream has none")
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 100)})

@@ -49,7 +49,7 @@ func TestPromiseFinds(t *testing.T) {
 // TestEngineSaysSo in its first lines.
 func TestEngineSaysSo(t *testing.T) {
 	const says = "of softrnic, not covered by the compatibility promise"
-	for _, name := range engine {
+	for _, name := range append(engine, "vitcp/endpoint", "vitcp/segment") {
 		assert.Contains(t, synopsis(t, name), says)
 	}
 	for _, name := range promised {
