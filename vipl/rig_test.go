@@ -15,6 +15,7 @@ const long = 2 * time.Minute
 type host struct {
 	t      *testing.T
 	nic    *Nic
+	addr   []byte // LocalNicAddress
 	ptag   ProtectionHandle
 	mem    []byte
 	handle MemHandle // of mem
@@ -37,6 +38,9 @@ func newHost(t *testing.T, c Config) *host {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = h.nic.CloseNic() }) // some tests close it
 	require.NoError(t, h.nic.ErrorCallback(func(e *ErrorDescriptor) { h.errors <- *e }))
+	attributes, err := h.nic.QueryNic()
+	require.NoError(t, err)
+	h.addr = attributes.LocalNicAddress
 	h.ptag, err = h.nic.CreatePtag()
 	require.NoError(t, err)
 	h.handle, err = h.nic.RegisterMem(h.mem, &MemAttributes{Ptag: h.ptag, EnableRdmaWrite: true, EnableRdmaRead: true})
@@ -86,10 +90,10 @@ func (h *host) at(off int) AddressSegment {
 	return AddressSegment{Data: AddressOf(h.mem) + Address(off), Handle: h.handle}
 }
 
+// address is one on the Nic, closed or not: goroutines call it that may be late, and that a
+// failure would end without a word.
 func (h *host) address(discriminator string) *NetAddress {
-	a, err := h.nic.QueryNic()
-	require.NoError(h.t, err)
-	return &NetAddress{HostAddress: a.LocalNicAddress, Discriminator: []byte(discriminator)}
+	return &NetAddress{HostAddress: h.addr, Discriminator: []byte(discriminator)}
 }
 
 func (h *host) postSend(v *Vi, d *Descriptor) *Descriptor {
