@@ -33,8 +33,11 @@ type attempt struct {
 func (v *Vi) begin(ctx context.Context, event Event) (*attempt, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.destroyed {
+	switch {
+	case v.destroyed:
 		return nil, errViGone
+	case v.nic.life.Err() != nil: // CloseNic may be past the end of this VI's connection
+		return nil, errNicClosed
 	}
 	t := On(v.state, event)
 	if t.Code != Success { // VA-5-M1

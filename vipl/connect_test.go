@@ -295,6 +295,18 @@ func TestCloseNicEndsAll(t *testing.T) {
 	require.Error(t, <-asking)
 }
 
+// TestConnectWhileNicCloses: CloseNic ends the connection of a VI before it destroys the
+// VI. No attempt begins in between, of which nothing would end the connection.
+func TestConnectWhileNicCloses(t *testing.T) {
+	h := newHost(t, Config{})
+	v := h.vi(0, nil, nil)
+	h.nic.end()
+	require.NoError(t, v.Disconnect())
+	_, err := v.begin(t.Context(), EventConnectRequest)
+	require.ErrorIs(t, err, ErrInvalidParameter)
+	require.Equal(t, StateIdle, state(t, v))
+}
+
 // TestThousandConnections connects 1024 VIs of one Nic to 1024 of another, and uses each.
 func TestThousandConnections(t *testing.T) {
 	a, b := newHost(t, Config{}), newHost(t, Config{})
