@@ -66,7 +66,9 @@ type Config struct {
 	IRD, ORD int
 	// NoNudge keeps the Initiator from sending empty RDMA Writes to a peer that says
 	// nothing behind its Reply, ten at most in 10 s. They wake a peer that has missed
-	// what came first, as Linux siw does now and then, and mean nothing to any other.
+	// what came first, as Linux siw does now and then, and mean nothing to any other,
+	// unless it has closed already: set it if the peer may do so within 10 ms of the
+	// first message, and the path is as long.
 	NoNudge bool
 	// Timeout bounds the MPA startup; 0 stands for 10 s.
 	Timeout time.Duration

@@ -33,9 +33,13 @@ func (t *transmitter) newNudger() nudger {
 	return nudger{due: time.After(nudgeAfter), wait: nudgeAfter, left: nudgeTimes}
 }
 
-// nudge makes an empty RDMA Write the next message, if one is wanted, and says when
-// to look again.
+// nudge sends an empty RDMA Write, if one is wanted, and says when to look again. It
+// looks with the side in its hands: what somebody else sends just now may be what the
+// peer was waiting for to close, and a segment behind that would make it a bad close
+// (draft 6.2.5).
 func (t *transmitter) nudge(n *nudger) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	n.due = nil
 	heard, sent := t.s.rx.heard.Load(), t.written.Load()
 	if heard > 0 && (sent == 0 || sent >= heard) {
@@ -45,9 +49,8 @@ func (t *transmitter) nudge(n *nudger) {
 		n.wait *= 2
 		n.due = time.After(n.wait)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if sent > 0 && t.rtr == 0 && t.batch == nil { // what is left of a batch nudges too
+	if sent > 0 && t.rtr == 0 && t.batch == nil && t.msg.kind == noMessage { // what is under way nudges too
 		t.rtr = mpa.RTRWrite
+		t.pump(1, false) // now, and not when pollers come to it
 	}
 }

@@ -1,6 +1,8 @@
 package qp
 
 import (
+	"bytes"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,4 +156,39 @@ func TestNudgeEnds(t *testing.T) {
 		require.NoError(t, err)
 		require.Zero(t, fpdus, end)
 	})
+}
+
+// TestNudgeBehindAnAnswer: the nudge is due while another goroutine sends something to a
+// peer that has spoken. None goes out behind that: the peer may close now.
+func TestNudgeBehindAnAnswer(t *testing.T) {
+	r := newRig(t, setup{})
+	tx := &r.s.tx
+	r.postSend(wr.Request{ID: 1})
+	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	n := nudger{wait: nudgeAfter, left: nudgeTimes}
+	tx.mu.Lock()
+	done := make(chan struct{})
+	go func() { tx.nudge(&n); close(done) }()
+	require.Eventually(t, func() bool { return locking("(*transmitter).nudge") }, patience, time.Millisecond)
+	r.s.rx.heard.Store(tx.written.Load() + 1)
+	tx.written.Add(20)
+	tx.mu.Unlock()
+	<-done
+	assert.Nil(t, n.due, "there is to be another one")
+	assert.Zero(t, tx.rtr)
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
+	end, fpdus, err := r.peer.End()
+	require.NoError(t, err)
+	require.Zero(t, fpdus, end)
+}
+
+// locking reports whether a goroutine waits for a mutex in a function.
+func locking(function string) bool {
+	stacks := make([]byte, 1<<20)
+	for _, g := range bytes.Split(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
+		if bytes.Contains(g, []byte("[sync.Mutex.Lock")) && bytes.Contains(g, []byte(function)) {
+			return true
+		}
+	}
+	return false
 }
