@@ -38,9 +38,9 @@ type RTR = mpa.RTR
 // The ready-to-receive frames (RFC 6581 9.2). An empty Send uses up one of the
 // peer's receives.
 const (
-	RTRSend  = mpa.RTRSend
-	RTRWrite = mpa.RTRWrite
-	RTRRead  = mpa.RTRRead
+	RTRSend  RTR = mpa.RTRSend
+	RTRWrite RTR = mpa.RTRWrite
+	RTRRead  RTR = mpa.RTRRead
 )
 
 // Config is what one side wants of a connection; what applies to listening is in
