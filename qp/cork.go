@@ -14,10 +14,13 @@ import (
 //   - when the program looks: it polls an empty CQ, or waits, or asks to be
 //     notified,
 //   - when something else has to be sent, or the stream is to end,
-//   - when transmitLoop runs, which the first request held back makes runnable: as
-//     soon as the poster sleeps, wherever that is, or another processor is free.
+//   - of a burst, when transmitLoop runs, which the first request held back makes
+//     runnable: as soon as the poster sleeps, wherever that is, or another processor is
+//     free,
+//   - of a program that streams, and stops without a look, a little later. Waking
+//     transmitLoop for each batch of a stream takes the processor from the peer: it
+//     costs two fifths of the messages a second on two of them.
 //
-// No timer of the runtime is part of that: it would round 100 µs up to a millisecond.
 // With one processor nothing is held back, or a poster that computes would delay it.
 
 const (
@@ -27,43 +30,47 @@ const (
 	// takes less from one request to the next; whatever sleeps or calls the system,
 	// more.
 	pause = 2 * time.Microsecond
-	// nap is how long transmitLoop leaves a program alone that polls: longer than 256
-	// KiB of short messages take to come together, and each nap takes the processor from
-	// somebody when it ends.
-	nap = 250 * time.Microsecond
-	// longNap is what naps grow to while pollers send what the LLP did not take.
-	longNap = 16 * nap
+	// idle ends a stream.
+	idle = time.Millisecond
+	// linger is when transmitLoop looks for what a stream, or pollers, have left. The
+	// runtime may round it up to a millisecond.
+	linger = 100 * time.Microsecond
 )
 
 // cork holds posted requests back. Posters, pollers and transmitLoop share it.
 type cork struct {
 	eager int32
-	pause time.Duration // what ends a series; a constant, but for tests
-	free  atomic.Int32  // posts of this series that go out at once
-	// stream says that something of this series was held back.
+	// pause and linger are constants, but for tests.
+	pause, linger time.Duration
+	free          atomic.Int32 // posts that go out at once
+	// stream says that something has been held back since the last pause that was long.
 	stream  atomic.Bool
 	octets  atomic.Int64  // how much is held back, as Tuning.Hold counts
 	last    atomic.Int64  // when requests were sent last, as clock says
-	company chan struct{} // a token for transmitLoop: something is held back
+	company chan struct{} // a token for transmitLoop: a burst is held back
+	left    *time.Timer   // for transmitLoop: a stream, or pollers, may have left something
+	polls   uint64        // at its last look for what pollers left; transmitLoop's
 }
 
 func (c *cork) init(eager int) {
 	c.eager = int32(eager)
-	c.pause = pause
+	c.pause, c.linger = pause, linger
 	c.free.Store(c.eager)
 	c.company = make(chan struct{}, 1)
+	c.left = time.NewTimer(time.Hour)
+	c.left.Stop()
 }
 
-// begin starts a new series behind a pause. If something was held back in the one
-// before, the program streams, and has paused because its queue is full, say: one
-// request goes out at once, so that the peer has something to do.
+// begin starts a new series behind a pause. If the program streams it has paused because
+// its queue is full, say: one request goes out at once, so that the peer has something to
+// do.
 func (c *cork) begin() {
-	switch {
-	case clock()-c.last.Load() < int64(c.pause):
-	case c.stream.Load():
-		c.stream.Store(false)
+	switch gap := clock() - c.last.Load(); {
+	case gap < int64(c.pause):
+	case gap < int64(idle) && c.stream.Load():
 		c.free.Store(min(c.eager, 1))
-	case c.free.Load() != c.eager:
+	default:
+		c.stream.Store(false)
 		c.free.Store(c.eager)
 	}
 }
@@ -85,8 +92,11 @@ func (t *transmitter) holdsBack(n int, octets uint64) bool {
 	weight := int64(n*corkEach) + int64(octets)
 	corked := c.octets.Add(weight)
 	if corked == weight { // the first
-		c.stream.Store(true)
-		signal(c.company)
+		if c.stream.Swap(true) {
+			c.left.Reset(c.linger)
+		} else {
+			signal(c.company)
+		}
 	}
 	return corked < int64(t.tuning.Hold)
 }
@@ -104,6 +114,23 @@ func (t *transmitter) posted(n int, octets uint64) {
 	c.last.Store(clock())
 }
 
+// looked says that the program has nothing to post for now, and sends what is held
+// back. If something was, it looks because its queue is full, say, and what it posts
+// next is a stream too.
+func (t *transmitter) looked() {
+	c := &t.cork
+	free := c.free.Load()
+	switch {
+	case c.octets.Load() > 0:
+		c.free.Store(min(c.eager, 1))
+	case free == c.eager, free > 0 && c.stream.Load():
+	default:
+		c.stream.Store(false)
+		c.free.Store(c.eager)
+	}
+	t.uncork()
+}
+
 // uncork sends what is held back.
 func (t *transmitter) uncork() {
 	c := &t.cork
@@ -113,33 +140,20 @@ func (t *transmitter) uncork() {
 	}
 }
 
-// accompany sends what is held back. While the program polls it only sees to it that
-// nothing stays behind when the program stops: pollers look again and again, and a
-// second thread that sends would take the processor from them, or from the peer.
-//
-// What the LLP has not taken is the pollers' as well (handOver), as long as they poll.
-func (t *transmitter) accompany() {
-	sq, rx, length := t.sq, &t.s.rx, nap
-	for rx.polled.Load() && !t.s.stopping.Load() {
-		tail, polls, stalled := sq.tail.Load(), rx.polls.Load(), t.stalled.Load()
-		napThread(length)
-		if sq.framed.Load() < tail {
-			t.uncork()
-		}
-		if sq.tail.Load() != tail {
-			length = nap
-			continue
-		}
-		if !stalled && !t.stalled.Load() {
-			break
-		}
-		if rx.polls.Load() == polls { // nobody else sends what is left
-			rx.unpolled()
-			break
-		}
-		length = min(2*length, longNap)
-	}
+// leftovers sends what a stream has left, and what the LLP has not taken from pollers
+// who poll no more (handOver).
+func (t *transmitter) leftovers() {
 	t.uncork()
+	if !t.stalled.Load() {
+		return
+	}
+	rx := &t.s.rx
+	if polls := rx.polls.Load(); polls != t.cork.polls {
+		t.cork.polls = polls
+		t.cork.left.Reset(t.cork.linger)
+		return
+	}
+	rx.unpolled()
 }
 
 // clock is a time in nanoseconds.

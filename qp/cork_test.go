@@ -26,6 +26,7 @@ func corkedRig(t *testing.T, pause time.Duration, company bool) *rig {
 		s.tx.cork.pause = pause
 		if !company {
 			s.tx.cork.company = nil
+			s.tx.cork.linger = time.Hour
 		}
 	})
 }
@@ -153,6 +154,7 @@ func TestGoesOutByItself(t *testing.T) {
 				r.s.rx.polled.Store(polled)
 				begun := time.Now()
 				for range 3 { // the one that is done, too, comes to nothing
+					r.s.tx.cork.stream.Store(false) // as behind a long pause
 					n := r.q.sq.tail.Load()
 					for range 3 {
 						r.postSend(wr.Request{Flags: wr.Unsignaled})
@@ -165,6 +167,21 @@ func TestGoesOutByItself(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStreamLeavesNothing: what a program that streams has posted last goes out though it
+// looks at no CQ any more.
+func TestStreamLeavesNothing(t *testing.T) {
+	r := corkedRig(t, never, true)
+	for n := range uint32(3) {
+		for range 3 {
+			r.postSend(wr.Request{Flags: wr.Unsignaled})
+		}
+		for i := range uint32(3) {
+			require.Equal(t, wire.Send(3*n+1+i, nil).Octets(), r.next())
+		}
+	}
+	require.True(t, r.s.tx.cork.stream.Load())
 }
 
 // TestNeverHeldBack: where nothing is held back, nothing is.

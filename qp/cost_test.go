@@ -107,7 +107,7 @@ func TestCostOfErrors(t *testing.T) {
 		_, more, err := r.peer.End()
 		require.NoError(t, err)
 		require.Zero(t, more)
-		<-sent // or as much as the queue pair took
+		_ = <-sent // or as much as the queue pair took
 		require.NoError(t, r.peer.Close())
 		r.over()
 		r.events.mu.Lock()

@@ -137,7 +137,7 @@ func (w *watchdog) look(polls uint64, now time.Time) bool {
 
 // Drive implements cq.Driver.
 func (r *receiver) Drive() bool {
-	r.s.tx.uncork()
+	r.s.tx.looked()
 	if !r.mu.TryLock() {
 		return false
 	}
@@ -173,7 +173,7 @@ func (r *receiver) Drive() bool {
 
 // Yield implements cq.Driver.
 func (r *receiver) Yield() {
-	r.s.tx.uncork()
+	r.s.tx.looked()
 	r.attached.Store(false)
 	r.missed.Store(0)
 	if r.asked.Load() != byNobody {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"sync"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"github.com/softrnic/softrnic/internal/sockio"
@@ -385,10 +384,3 @@ var iovecs = sync.Pool{New: func() any { return new([maxIovecs]syscall.Iovec) }}
 
 // yieldThread lets another thread that is ready run on this processor.
 func yieldThread() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
-
-// napThread sleeps for d and up to 50 µs more, in the system: the runtime's timers
-// have a resolution of a millisecond.
-func napThread(d time.Duration) {
-	ts := syscall.NsecToTimespec(int64(d))
-	_ = syscall.Nanosleep(&ts, nil)
-}

@@ -5,7 +5,6 @@ package qp
 import (
 	"net"
 	"sync"
-	"time"
 )
 
 // rawIO is not used on this system: all I/O goes through net.Conn.
@@ -26,7 +25,5 @@ func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0,
 func (r *rawIO) write(*batch, bool) (int, outcome) { return 0, ioLost }
 
 func yieldThread() {}
-
-func napThread(d time.Duration) { time.Sleep(d) }
 
 func (*rawIO) sleep(*intake, *sync.Mutex) (int, outcome, bool) { return 0, ioBusy, false }

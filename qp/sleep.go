@@ -36,7 +36,7 @@ func (r *receiver) taken() bool { return r.sleeping.Load() }
 
 // Claim implements cq.Sleeper.
 func (r *receiver) Claim() bool {
-	r.s.tx.uncork()
+	r.s.tx.looked()
 	if !r.sleeping.CompareAndSwap(false, true) {
 		return false
 	}

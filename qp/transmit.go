@@ -190,11 +190,11 @@ func (t *transmitter) tryOwn() bool {
 
 // handOver sees to it that what is left gets sent. While the program polls, its
 // polls do it (Drive): a second thread would only take the processor from it. Then
-// transmitLoop looks now and then whether the program still polls (accompany).
+// transmitLoop looks whether the program still polls (leftovers).
 func (t *transmitter) handOver() {
 	t.stalled.Store(true)
 	if t.s.rx.polled.Load() {
-		signal(t.cork.company)
+		t.cork.left.Reset(t.cork.linger)
 	} else {
 		t.wakeLoop()
 	}
@@ -217,7 +217,10 @@ func (t *transmitter) transmitLoop() {
 		case <-n.due:
 			t.nudge(&n)
 		case <-t.cork.company:
-			t.accompany()
+			t.uncork()
+			continue
+		case <-t.cork.left.C:
+			t.leftovers()
 			continue
 		case <-t.s.stop:
 			return

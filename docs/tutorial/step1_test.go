@@ -84,7 +84,6 @@ func both(server func(context.Context, *cm.Listener) error, client func(context.
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer l.Close()
 	served := make(chan error)
 	go func() { served <- server(ctx, l) }()
 	if err := client(ctx, l.Addr().String()); err != nil {
@@ -92,5 +91,8 @@ func both(server func(context.Context, *cm.Listener) error, client func(context.
 	}
 	if err := <-served; err != nil {
 		log.Fatal("server: ", err)
+	}
+	if err := l.Close(); err != nil {
+		log.Fatal(err)
 	}
 }
