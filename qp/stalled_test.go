@@ -190,5 +190,6 @@ func TestFillingInTransit(t *testing.T) {
 	require.NoError(t, r.peer.Raw(fpdu[112:]))
 	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 90}.Octets())
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 90}}, r.wait(r.rcq, 1))
+	r.untilBuffered(0) // the receive side is done with the message
 	require.Equal(t, -1, placed())
 }
