@@ -107,7 +107,9 @@ func TestCostOfErrors(t *testing.T) {
 		_, more, err := r.peer.End()
 		require.NoError(t, err)
 		require.Zero(t, more)
-		_ = <-sent // or as much as the queue pair took
+		if err := <-sent; err != nil { // the queue pair need not have taken all
+			t.Logf("the peer was cut short: %v", err)
+		}
 		require.NoError(t, r.peer.Close())
 		r.over()
 		r.events.mu.Lock()
