@@ -21,6 +21,10 @@ import (
 //     transmitLoop for each batch of a stream takes the processor from the peer: it
 //     costs two fifths of the messages a second on two of them.
 //
+// A program streams if much has come together in a burst, or if it has looked while
+// something was held back: its queue is full, say. Who is seen to have left something
+// behind is not believed for a while, so that few of many bursts wait for the timer.
+//
 // With one processor nothing is held back, or a poster that computes would delay it.
 
 const (
@@ -32,6 +36,10 @@ const (
 	pause = 2 * time.Microsecond
 	// idle ends a stream.
 	idle = time.Millisecond
+	// streamEach is what a batch that tells of a stream comes to, and doubts how many
+	// batches are those of bursts after one that was left behind.
+	streamEach = 16 * corkEach
+	doubts     = 64
 	// linger is when transmitLoop looks for what a stream, or pollers, have left. The
 	// runtime may round it up to a millisecond.
 	linger = 100 * time.Microsecond
@@ -42,14 +50,14 @@ type cork struct {
 	eager int32
 	// pause and linger are constants, but for tests.
 	pause, linger time.Duration
-	free          atomic.Int32 // posts that go out at once
-	// stream says that something has been held back since the last pause that was long.
-	stream  atomic.Bool
-	octets  atomic.Int64  // how much is held back, as Tuning.Hold counts
-	last    atomic.Int64  // when requests were sent last, as clock says
-	company chan struct{} // a token for transmitLoop: a burst is held back
-	left    *time.Timer   // for transmitLoop: a stream, or pollers, may have left something
-	polls   uint64        // at its last look for what pollers left; transmitLoop's
+	free          atomic.Int32  // posts that go out at once
+	stream        atomic.Bool   // the program streams
+	doubt         atomic.Int32  // for how many batches that is not believed
+	octets        atomic.Int64  // how much is held back, as Tuning.Hold counts
+	last          atomic.Int64  // when requests were sent last, as clock says
+	company       chan struct{} // a token for transmitLoop: a burst is held back
+	left          *time.Timer   // for transmitLoop: a stream, or pollers, may have left something
+	polls         uint64        // at its last look for what pollers left; transmitLoop's
 }
 
 func (c *cork) init(eager int) {
@@ -75,6 +83,15 @@ func (c *cork) begin() {
 	}
 }
 
+// streams reports whether the batch that begins is a stream's, or a burst.
+func (c *cork) streams() bool {
+	if c.doubt.Load() > 0 {
+		c.doubt.Add(-1)
+		return false
+	}
+	return c.stream.Load()
+}
+
 // holdsBack takes n requests of so many octets into account, and reports whether they
 // are to be held back for now.
 func (t *transmitter) holdsBack(n int, octets uint64) bool {
@@ -92,7 +109,7 @@ func (t *transmitter) holdsBack(n int, octets uint64) bool {
 	weight := int64(n*corkEach) + int64(octets)
 	corked := c.octets.Add(weight)
 	if corked == weight { // the first
-		if c.stream.Swap(true) {
+		if c.streams() {
 			c.left.Reset(c.linger)
 		} else {
 			signal(c.company)
@@ -109,6 +126,7 @@ func (t *transmitter) posted(n int, octets uint64) {
 	c := &t.cork
 	if c.octets.Load() > 0 { // see tryOwn
 		c.octets.Store(0)
+		c.stream.Store(true)
 	}
 	t.kick()
 	c.last.Store(clock())
@@ -122,6 +140,7 @@ func (t *transmitter) looked() {
 	free := c.free.Load()
 	switch {
 	case c.octets.Load() > 0:
+		c.stream.Store(true)
 		c.free.Store(min(c.eager, 1))
 	case free == c.eager, free > 0 && c.stream.Load():
 	default:
@@ -131,19 +150,34 @@ func (t *transmitter) looked() {
 	t.uncork()
 }
 
-// uncork sends what is held back.
-func (t *transmitter) uncork() {
+// uncork sends what is held back, and says how much that was.
+func (t *transmitter) uncork() (octets int64) {
 	c := &t.cork
-	if c.octets.Load() > 0 && c.octets.Swap(0) > 0 {
+	if c.octets.Load() > 0 {
+		octets = c.octets.Swap(0)
+	}
+	if octets > 0 {
 		t.kick()
 		c.last.Store(clock())
+	}
+	return octets
+}
+
+// burst sends what has come together by now, and tells by that whether the program
+// streams.
+func (t *transmitter) burst() {
+	if t.uncork() >= streamEach {
+		t.cork.stream.Store(true)
 	}
 }
 
 // leftovers sends what a stream has left, and what the LLP has not taken from pollers
 // who poll no more (handOver).
 func (t *transmitter) leftovers() {
-	t.uncork()
+	if t.uncork() > 0 {
+		t.cork.stream.Store(false)
+		t.cork.doubt.Store(doubts)
+	}
 	if !t.stalled.Load() {
 		return
 	}

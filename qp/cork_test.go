@@ -133,7 +133,7 @@ func TestSeries(t *testing.T) {
 		r.postSend(wr.Request{Flags: wr.Unsignaled})
 	}
 	require.Equal(t, uint64(11), r.q.sq.framed.Load())
-	r.s.tx.uncork()
+	r.s.tx.looked()
 	require.Equal(t, uint64(14), r.q.sq.framed.Load())
 	r.s.tx.cork.pause = always
 	r.postSend(wr.Request{Flags: wr.Unsignaled})
@@ -143,9 +143,9 @@ func TestSeries(t *testing.T) {
 	require.Equal(t, uint64(15), r.q.sq.framed.Load())
 }
 
-// TestGoesOutByItself: what is held back reaches the peer though the poster goes to
-// sleep somewhere else, nobody looks at a CQ and no time passes: in a bubble it stands
-// still while somebody reads a socket.
+// TestGoesOutByItself: a burst reaches the peer though the poster goes to sleep somewhere
+// else, nobody looks at a CQ and no time passes: in a bubble it stands still while somebody
+// reads a socket.
 func TestGoesOutByItself(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
@@ -153,15 +153,13 @@ func TestGoesOutByItself(t *testing.T) {
 				r := corkedRig(t, never, true)
 				r.s.rx.polled.Store(polled)
 				begun := time.Now()
-				for range 3 { // the one that is done, too, comes to nothing
-					r.s.tx.cork.stream.Store(false) // as behind a long pause
-					n := r.q.sq.tail.Load()
-					for range 3 {
-						r.postSend(wr.Request{Flags: wr.Unsignaled})
-					}
-					for i := range uint32(3) {
-						require.Equal(t, wire.Send(uint32(n)+1+i, nil).Octets(), r.next())
-					}
+				for n := range uint32(3) {
+					r.postThree(3 * n)
+				}
+				r.s.tx.cork.stream.Store(true)
+				r.s.tx.cork.doubt.Store(doubts) // a program that has left something behind
+				for n := range uint32(3) {
+					r.postThree(9 + 3*n)
 				}
 				require.Zero(t, time.Since(begun))
 			})
@@ -169,19 +167,57 @@ func TestGoesOutByItself(t *testing.T) {
 	}
 }
 
-// TestStreamLeavesNothing: what a program that streams has posted last goes out though it
-// looks at no CQ any more.
-func TestStreamLeavesNothing(t *testing.T) {
-	r := corkedRig(t, never, true)
-	for n := range uint32(3) {
-		for range 3 {
-			r.postSend(wr.Request{Flags: wr.Unsignaled})
-		}
-		for i := range uint32(3) {
-			require.Equal(t, wire.Send(3*n+1+i, nil).Octets(), r.next())
-		}
+// postThree posts three empty Sends behind n others, and reads them.
+func (r *rig) postThree(n uint32) {
+	r.t.Helper()
+	for range 3 {
+		r.postSend(wr.Request{Flags: wr.Unsignaled})
 	}
-	require.True(t, r.s.tx.cork.stream.Load())
+	for i := range uint32(3) {
+		require.Equal(r.t, wire.Send(n+1+i, nil).Octets(), r.next())
+	}
+}
+
+// TestStreamLeavesNothing: what a program that streams has posted last goes out though it
+// looks at no CQ any more, and it is not taken for one that streams again so soon.
+func TestStreamLeavesNothing(t *testing.T) {
+	r := corkedRig(t, never, false)
+	c := &r.s.tx.cork
+	r.postSeries(4)
+	r.requireSent(4)
+	require.True(t, c.stream.Load(), "a batch has come together")
+	c.linger = linger
+	for i := range uint32(3) {
+		r.postSend(wr.Request{Flags: wr.Unsignaled})
+		require.Equal(t, wire.Send(7+i, nil).Octets(), r.next())
+		require.Eventually(t, func() bool { return !c.stream.Load() }, patience, time.Millisecond)
+		require.Equal(t, int32(doubts), c.doubt.Load())
+		c.doubt.Store(0)
+		c.stream.Store(true)
+	}
+}
+
+// TestBurstOrStream: a batch that has grown while transmitLoop came is a stream's, and who
+// has left something behind is not believed for a while.
+func TestBurstOrStream(t *testing.T) {
+	r := corkedRig(t, never, false)
+	tx := &r.s.tx
+	tx.cork.octets.Store(streamEach - 1)
+	tx.burst()
+	assert.False(t, tx.cork.streams())
+	tx.cork.octets.Store(streamEach)
+	tx.burst()
+	assert.True(t, tx.cork.streams())
+	tx.cork.octets.Store(1)
+	tx.leftovers()
+	assert.False(t, tx.cork.stream.Load())
+	tx.cork.octets.Store(1)
+	tx.looked()
+	assert.True(t, tx.cork.stream.Load(), "it looked because its queue was full")
+	for range doubts {
+		assert.False(t, tx.cork.streams())
+	}
+	assert.True(t, tx.cork.streams())
 }
 
 // TestNeverHeldBack: where nothing is held back, nothing is.

@@ -217,7 +217,7 @@ func (t *transmitter) transmitLoop() {
 		case <-n.due:
 			t.nudge(&n)
 		case <-t.cork.company:
-			t.uncork()
+			t.burst()
 			continue
 		case <-t.cork.left.C:
 			t.leftovers()
