@@ -140,11 +140,13 @@ func TestAcknowledging(t *testing.T) {
 		m := s.register(10, allRights)
 		gate := make(chan struct{})
 		s.hook = func(told) { <-gate }
+		rests := s.WriterRests()
 		s.recv()
 		s.Start()
 		rdma := &segment.RDMA{Address: m.addr, Handle: uint32(m.handle), Length: 10}
 		h.put(segment.Header{Type: segment.RDMAWrite, Flags: eom, Number: 201}, rdma, make([]byte, 10))
 		assert.Equal(t, uint32(201), h.get().Ack)
+		until(t, "the writer rests, and is not who tells", rests)
 		h.put(segment.Header{Type: segment.Send, Flags: eom, Number: 202}, nil, nil)
 		s.send()
 		g := h.get()

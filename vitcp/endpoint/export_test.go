@@ -1,5 +1,10 @@
 package endpoint
 
+import (
+	"sync"
+	"sync/atomic"
+)
+
 // Skip has an endpoint that has not been started go on as if n receives had been posted at
 // either end, told and used up.
 func (e *Endpoint) Skip(n uint16) {
@@ -12,4 +17,30 @@ func (e *Endpoint) Broken() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.broken
+}
+
+// resting is the lock of Endpoint.work, which nobody takes by it but Wait, and nobody waits
+// there but the writer.
+type resting struct {
+	*sync.Mutex
+	yes atomic.Bool
+}
+
+func (r *resting) Unlock() {
+	r.yes.Store(true)
+	r.Mutex.Unlock()
+}
+
+func (r *resting) Lock() {
+	r.Mutex.Lock()
+	r.yes.Store(false)
+}
+
+// WriterRests returns a function that reports whether the writer waits for work. As long as
+// nothing is there for it to do, all that is told the Handler is told by the reader. To be
+// called before Start.
+func (e *Endpoint) WriterRests() func() bool {
+	r := &resting{Mutex: &e.mu}
+	e.work.L = r
+	return r.yes.Load
 }

@@ -3,6 +3,7 @@ package endpoint_test
 import (
 	"io"
 	"net"
+	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -31,13 +32,8 @@ func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 	near, far := tr.make(t)
 	given := transport{make: func(testing.TB) (net.Conn, net.Conn) { return near, far }}
 	s, h := byDeafHand(t, given, endpoint.Config{Level: l})
-	entered, gate := make(chan struct{}, 2), make(chan struct{})
-	s.hook = func(c told) {
-		if c.kind == "receive" { // the reader tells it, and does not read meanwhile
-			entered <- struct{}{}
-			<-gate
-		}
-	}
+	entered, gate := holdReader(s)
+	rests := s.WriterRests()
 	s.recv()
 	s.recv()
 	s.Start()
@@ -47,6 +43,7 @@ func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 	if l != segment.ReliableReception {
 		s.sent(endpoint.OpSend, 0, 0)
 	}
+	until(t, "the writer has sent it and rests", rests)
 	h.put(segment.Header{Type: segment.Send, Flags: eom, Number: 201}, nil, nil)
 	<-entered
 	require.NoError(t, tcp(far).SetLinger(0))
@@ -57,7 +54,7 @@ func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 		until(t, "the write has failed", func() bool { return s.Broken() != nil })
 		require.ErrorIs(t, s.Broken(), syscall.ECONNRESET)
 	}
-	close(gate)
+	gate()
 
 	s.received(endpoint.OpReceive, 0, 0)
 	require.ErrorIs(t, s.endedBy(endpoint.CauseLost), syscall.ECONNRESET)
@@ -75,15 +72,11 @@ func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 func TestCloseSeenBeforeTheReset(t *testing.T) {
 	for _, tr := range transports {
 		s, h := byDeafHand(t, tr, endpoint.Config{Level: segment.ReliableDelivery})
-		entered, gate := make(chan struct{}, 2), make(chan struct{})
-		s.hook = func(c told) {
-			if c.kind == "receive" {
-				entered <- struct{}{}
-				<-gate
-			}
-		}
+		entered, gate := holdReader(s)
+		rests := s.WriterRests()
 		s.recv()
 		s.Start()
+		until(t, "the writer rests", rests)
 		h.put(segment.Header{Type: segment.Send, Flags: eom, Number: 201}, nil, nil)
 		<-entered
 		require.NoError(t, h.conn.Close())
@@ -91,7 +84,7 @@ func TestCloseSeenBeforeTheReset(t *testing.T) {
 			s.send() // the first one is answered by a reset
 			return s.Broken() != nil
 		})
-		close(gate)
+		gate()
 		c := s.next()
 		for c.kind != "ended" {
 			assert.Zero(t, c.result.Flaws)
@@ -99,6 +92,21 @@ func TestCloseSeenBeforeTheReset(t *testing.T) {
 		}
 		assert.Equal(t, endpoint.CausePeerClosed, c.cause, "%s: %v", tr.name, c.err)
 	}
+}
+
+// holdReader has the Handler hold who tells it of a receive until the gate is opened. That is
+// the reader, which does not read meanwhile, if the writer rests: else the writer may come first.
+func holdReader(s *side) (entered <-chan struct{}, gate func()) {
+	in, out := make(chan struct{}, 2), make(chan struct{})
+	gate = sync.OnceFunc(func() { close(out) })
+	s.t.Cleanup(gate) // before that of the endpoint, which would wait for the reader
+	s.hook = func(c told) {
+		if c.kind == "receive" {
+			in <- struct{}{}
+			<-out
+		}
+	}
+	return in, gate
 }
 
 // tcp is the TCP connection that c is or hides.
