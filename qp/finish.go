@@ -251,7 +251,7 @@ func (e *ending) arrival() cause {
 	if !ok {
 		return cause{fault: faultClosingSegment}
 	}
-	seg, code := ddp.Parse(ulpdu)
+	seg, code := e.rx.in.parse(ulpdu)
 	if code == ddp.CodeOK {
 		if op, bad := rdmap.Check(seg); op == rdmap.Terminate && bad == rdmap.CodeNone {
 			return cause{fault: faultClosingTerminate, terminate: bytes.Clone(seg.Payload())}

@@ -37,7 +37,7 @@ func (r *receiver) fed() {
 
 // pause keeps ulpdu until there is a receive for it. The caller owns the side.
 func (r *receiver) pause(ulpdu []byte) {
-	r.in.kept = ulpdu
+	r.in.keep(ulpdu)
 	if r.llp.parked.Load() {
 		r.llp.wakeReader() // to where receiveLoop can be fed
 	}

@@ -169,34 +169,32 @@ type intake struct {
 	// completed is how many completions are in buf.
 	completed int
 	transit   transit
-	// kept is a ULPDU, in buf, that could not be handled when Next returned it:
-	// Next returns it again. Until then nothing may be received.
+	// kept is what could not be handled when Next returned it: Next returns it again.
+	// Until then nothing may be received.
 	kept []byte
-	// again is kept for the ULPDU in transit.
-	again bool
 }
 
-// keep makes Next return a ULPDU, or the end of the one in transit, again.
-func (in *intake) keep(ulpdu []byte) { in.kept, in.again = ulpdu, ulpdu == nil }
+// keep makes Next return what it has returned last again.
+func (in *intake) keep(ulpdu []byte) { in.kept = ulpdu }
 
-// Next hides the Deframer's.
+// Next hides the Deframer's. Of the segment in transit it returns the header, so that
+// there is always a ULPDU, or the beginning of one, if ok.
 func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 	if in.kept != nil {
 		ulpdu, in.kept = in.kept, nil
 		return ulpdu, true, nil
 	}
-	if in.again {
-		in.again = false
-		return nil, true, nil
+	ulpdu, ok, err = in.Deframer.Next()
+	if in.transit.state != noTransit {
+		ulpdu = in.transit.next(ulpdu, ok)
 	}
-	return in.Deframer.Next()
+	return ulpdu, ok, err
 }
 
-// Buffered hides the Deframer's. What is kept counts, though it may have no octet
-// in the buffer.
+// Buffered hides the Deframer's. What is kept counts, though a ULPDU may have no octet.
 func (in *intake) Buffered() int {
 	n := len(in.kept) + in.Deframer.Buffered()
-	if in.kept != nil || in.again {
+	if in.kept != nil {
 		n++
 	}
 	return n

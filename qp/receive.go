@@ -253,7 +253,7 @@ func (r *receiver) end(c cause) {
 	}
 }
 
-// segment handles one ULPDU, or the one in transit, and ends the session for what is wrong
+// segment handles what Next has returned, and ends the session for what is wrong
 // with it. It reports false if that has to wait for a receive.
 func (r *receiver) segment(ulpdu []byte) bool {
 	c, wait := r.handle(r.in.parse(ulpdu))

@@ -40,13 +40,10 @@ func (r *receiver) noteFilling() {
 	before, now := r.filling.Load(), uint64(0)
 	if r.landing.open {
 		placed := uint64(r.send.MO())
-		if t := &r.in.transit; r.in.Diverted() > 0 && t.hlen == ddp.UntaggedHeader { // not of a tagged one
+		if t := &r.in.transit; t.state == underWay && t.hlen == ddp.UntaggedHeader { // not of a tagged one
 			placed += t.at
 		}
 		now = uint64(r.send.MSN())<<32 + placed + 1
-		if before>>32 == now>>32 {
-			now = max(now, before) // all in transit have come, but not the end of their FPDU
-		}
 	}
 	if now != before {
 		r.filling.Store(now)

@@ -186,7 +186,7 @@ func TestFillingInTransit(t *testing.T) {
 	send(fpdu[70:109])
 	require.NoError(t, r.peer.Raw(fpdu[109:112])) // without its CRC field
 	r.untilBuffered(112)
-	require.Equal(t, 89, placed(), "it does not go back")
+	require.Equal(t, 90, placed(), "all of it has come, though its FPDU is not whole")
 	require.NoError(t, r.peer.Raw(fpdu[112:]))
 	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 90}.Octets())
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 90}}, r.wait(r.rcq, 1))

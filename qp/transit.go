@@ -20,14 +20,46 @@ import (
 // one's header, if it is large too.
 const directAhead = 256
 
-// transit is a segment whose payload is being received where it belongs. Owned by
-// the receive side.
+// transit is a segment whose payload is received where it belongs, and whether there
+// is one. Owned by the receive side.
 type transit struct {
+	state  transitState
 	header [ddp.UntaggedHeader]byte
 	hlen   int
 	size   int // octets of payload
 	ref    stag.Ref
 	at     uint64 // where in ref the next octet goes
+}
+
+// transitState is how far a segment in transit is.
+type transitState uint8
+
+const (
+	// noTransit: there is none. The rest of a transit means nothing.
+	noTransit transitState = iota
+	// underWay: its FPDU is not whole.
+	underWay
+	// arrived: it is what Next has returned last.
+	arrived
+)
+
+// next is what Next returns, given what the Deframer has: the header of the one in
+// transit, if that has arrived now.
+func (t *transit) next(ulpdu []byte, ok bool) []byte {
+	switch {
+	case t.state == arrived: // before, and this is another one
+		t.state = noTransit
+	case t.state == underWay && ok:
+		t.state = arrived
+		return t.header[:t.hlen]
+	}
+	return ulpdu
+}
+
+// segment is the one in transit, as if all its payload were placed.
+func (t *transit) segment() ddp.Segment {
+	seg, _ := ddp.Parse(t.header[:t.hlen])
+	return seg.Placed(t.size)
 }
 
 // divert makes the segment that has begun to arrive go straight to its memory, if
@@ -52,6 +84,7 @@ func (r *receiver) divert() {
 		return
 	}
 	t := &in.transit
+	t.state = underWay
 	t.hlen, t.size = copy(t.header[:], seg.Header()), seg.Size()
 	t.ref, t.at = ref, uint64(len(seg.Payload()))
 	in.Divert()
@@ -102,19 +135,12 @@ func (r *receiver) landingFor(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, o
 	return ref, false
 }
 
-// parse is the segment that a ULPDU of Next is.
+// parse is the segment that what Next has returned last is.
 func (in *intake) parse(ulpdu []byte) (ddp.Segment, ddp.Code) {
-	if ulpdu == nil {
-		return in.arrived(), ddp.CodeOK
+	if in.transit.state == arrived {
+		return in.transit.segment(), ddp.CodeOK
 	}
 	return ddp.Parse(ulpdu)
-}
-
-// arrived is the segment in transit, all of whose payload is placed.
-func (in *intake) arrived() ddp.Segment {
-	t := &in.transit
-	seg, _ := ddp.Parse(t.header[:t.hlen])
-	return seg.Placed(t.size)
 }
 
 // scrap is where to receive when nothing is placed any more: the rest of the segment
@@ -129,7 +155,7 @@ func (in *intake) scrap() []byte {
 
 // strand ends the session: the memory that a segment was received into is gone.
 func (r *receiver) strand() {
-	seg := r.in.arrived()
+	seg := r.in.transit.segment()
 	switch op, _ := rdmap.Check(seg); op {
 	case rdmap.Write:
 		r.s.halt(*inboundCause(faultTagSTag, seg))
