@@ -12,6 +12,9 @@ MUTANTFLAGS ?=
 # Development tools are pinned in a module of their own, so that the library's go.mod stays small.
 TOOL := $(GO) tool -modfile=tools/go.mod
 
+# What `make paths` sets, when it links: see qp/tuning.go.
+PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
+
 .DEFAULT_GOAL := help
 .PHONY: help build run test test32 race paths soak mutants conform-mutants fuzz lint bench siege interop verify clean
 
@@ -34,8 +37,8 @@ race: ## run the tests under the race detector (needs a C compiler)
 	$(GO) test -race -shuffle=on $(GOTESTFLAGS) ./...
 
 paths: ## run the tests with the fast paths of the data path never taken, and taken wherever they can be
-	$(GO) test -shuffle=on -tags slowpaths $(GOTESTFLAGS) ./...
-	$(GO) test -shuffle=on -tags fastpaths $(GOTESTFLAGS) ./...
+	$(GO) test -shuffle=on $(PATHS)=slow $(GOTESTFLAGS) ./...
+	$(GO) test -shuffle=on $(PATHS)=fast $(GOTESTFLAGS) ./...
 
 soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs

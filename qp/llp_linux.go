@@ -109,7 +109,7 @@ func (r *rawIO) look(p []byte) (n int, out outcome) {
 	out = ioLost
 	err := r.conn.Control(func(fd uintptr) {
 		for out = ioInterrupted; out == ioInterrupted; {
-			k, errno := recvOnce(fd, p)
+			k, errno := sockio.Recv(fd, p)
 			if k == 0 && errno == 0 {
 				out = ioEOF
 				return
@@ -235,7 +235,7 @@ func readOnce(fd uintptr, in *intake) (int, outcome) {
 	if len(p) == 0 { // deliver leaves room
 		return 0, ioLost
 	}
-	n, errno := recvOnce(fd, p)
+	n, errno := sockio.Recv(fd, p)
 	return readOutcome(fd, n, errno)
 }
 
@@ -286,7 +286,7 @@ func readOutcome(fd, n uintptr, errno syscall.Errno) (int, outcome) {
 	case n == 0:
 		return 0, ioEOF
 	}
-	raceAcquire()
+	sockio.AfterRead()
 	return int(n), ioDone
 }
 
@@ -354,8 +354,8 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 	}
 	defer b.release()
 	if p := b.pieces[b.gone]; len(b.pieces) == b.gone+1 && len(p) > 0 {
-		raceRelease()
-		done, errno := sendOnce(fd, p)
+		sockio.BeforeWrite()
+		done, errno := sockio.Send(fd, p)
 		return int(done), errno, true
 	}
 	iov := iovecs.Get().(*[maxIovecs]syscall.Iovec)
@@ -370,7 +370,7 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 			break
 		}
 	}
-	raceRelease()
+	sockio.BeforeWrite()
 	done, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(iov)), uintptr(k))
 	clear(iov[:k]) // keep no memory of others alive
 	iovecs.Put(iov)

@@ -8,13 +8,13 @@
 //	fault.go faulttable.go          what each error entails, as a table
 //	sq.go rq.go slots.go            the work queues
 //	reads.go                        the IRRQ and outbound Reads
-//	session.go llp*.go race.go      one LLP stream's time, and the stream
+//	session.go llp*.go              one LLP stream's time, and the stream
 //	transmit.go cork.go choose.go   from a work request to the wire
 //	memory.go frame.go batch.go nudge.go
 //	receive.go drive.go sleep.go    from a segment to a completion, and who walks it
 //	transit.go place.go landing.go graceful.go
 //	shared.go                       what a queue pair and its S-RQ have to do with each other
-//	tuning*.go                      the thresholds of both ways
+//	tuning.go                       the thresholds of both ways
 //	modify.go                       Modify QP
 //	finish.go end.go                the ends, and what is seen of them
 package qp

@@ -38,11 +38,27 @@ type Tuning struct {
 
 // withDefaults fills in what is zero.
 func (t Tuning) withDefaults() Tuning {
-	return t.or(defaultTuning).or(Tuning{
+	return t.or(tested[paths]).or(Tuning{
 		Segment: 32 << 10, Batch: batchBytes, Gather: 2 << 10, Short: mpa.MaxULPDU,
 		Eager: 8, Hold: 256 << 10,
 		Direct: 8 << 10, ReadSpin: 100, WriteSpin: 200, Drive: 1,
 	}).bounded()
+}
+
+// paths is for tests, and the linker sets it (make paths): all tests shall pass with the
+// fast paths never taken, "slow", and with them taken wherever they can be, "fast".
+var paths string
+
+// tested are the defaults that come before the usual ones, by paths.
+//
+// Without fast paths one is left: large segments are sent from where they are, or none
+// could break off within. Segments stay as they are: the models' messages are to fit one.
+//
+// With them, Direct is above what the tests of segments that break off leave away: what
+// has come of those is in its place then.
+var tested = map[string]Tuning{
+	"slow": {Gather: 4 << 10, Short: -1, Eager: -1, Direct: -1, ReadSpin: -1, WriteSpin: -1, Drive: -1},
+	"fast": {Gather: 1, Eager: 1, Hold: 1 << 20, Direct: 64, ReadSpin: 1000, WriteSpin: 1000},
 }
 
 // or is t with what is zero taken from d.

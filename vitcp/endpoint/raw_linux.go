@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"unsafe"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // rawConn does non-blocking vectored input and output on a TCP socket, so that memory is
@@ -84,7 +86,7 @@ func (r *rawConn) tryRead(fd uintptr) bool {
 		case n == 0:
 			rd.err = io.EOF
 		default:
-			raceAcquire()
+			sockio.AfterRead()
 			rd.n = n
 			if rd.sink != nil {
 				rd.sink.skip(uint64(min(n, rd.away)))
@@ -188,7 +190,7 @@ func (r *rawConn) writeOnce(fd uintptr, b *batch) (n int, errno syscall.Errno, o
 		left -= len(p)
 	}
 	r.wr.vecs = vecs
-	raceRelease()
+	sockio.BeforeWrite()
 	sent, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&vecs[0])), uintptr(len(vecs)))
 	clear(vecs)
 	return int(sent), errno, true

@@ -1,7 +1,0 @@
-//go:build !race || !linux
-
-package qp
-
-func raceRelease() {}
-
-func raceAcquire() {}

@@ -1,7 +1,0 @@
-//go:build !race
-
-package endpoint
-
-func raceRelease() {}
-
-func raceAcquire() {}
