@@ -92,8 +92,8 @@ func (e *End) Modified() bool { return e.Aborted() || e.cause == faultModifyTerm
 // Aborted is Modified without Terminate.
 func (e *End) Aborted() bool { return e.cause == faultModifyError }
 
-// Reset reports whether the peer reset the stream.
-func (e *End) Reset() bool { return e.cause == faultLLPReset }
+// Reset reports whether the peer reset the stream, in RTS or while it was closing.
+func (e *End) Reset() bool { return e.cause == faultLLPReset || e.last == faultClosingReset }
 
 // blamed keeps the completion of the request at fault, which is about to be queued:
 // that at pos of the Send Queue, or the current receive.

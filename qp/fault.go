@@ -135,6 +135,7 @@ const (
 	faultClosingWork
 	faultClosingSegment
 	faultClosingTerminate
+	faultClosingReset
 	faultLLPTerminating
 
 	// This side's own failure.

@@ -186,6 +186,8 @@ var faults = [numFaults]consequence{
 	faultClosingWork:      closing("work left while closing", wr.EventBadClose, trigBusy, "draft fig. 11, 24"),
 	faultClosingSegment:   closing("segment, or part of one, while closing", wr.EventBadClose, trigSegment, "draft fig. 11, 24"),
 	faultClosingTerminate: closing("Terminate Message while closing", wr.EventBadClose, trigTerminateReceived, "draft fig. 11"),
+	// The event is that of any failure of the LLP in Closing (PV-6.2.5-M1).
+	faultClosingReset: closing("LLP connection reset by the peer while closing", wr.EventLLPLost, trigLLPFailure, "draft 6.2.5, fig. 11"),
 	// Its event is for who has not been told of the end by another one.
 	faultLLPTerminating: {
 		Name: "LLP failure behind, or instead of, a Terminate Message", Status: wr.StatusFlushed, Event: wr.EventBadClose,

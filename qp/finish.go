@@ -208,7 +208,7 @@ func (e *ending) await() cause {
 	case e.closed:
 		return cause{fault: faultClosed}
 	case e.lost:
-		return e.failure()
+		return e.failure(ioLost)
 	case e.state == wr.StateClosing && e.busy():
 		return cause{fault: faultClosingWork}
 	}
@@ -227,17 +227,19 @@ func (e *ending) await() cause {
 		case out == ioAgain && time.Now().Before(e.by): // woken by failAgain
 			_ = e.llp.conn.SetReadDeadline(e.by)
 		default:
-			return e.failure()
+			return e.failure(out)
 		}
 	}
 	return e.arrival()
 }
 
-// failure is the LLP's. In Closing it is a connection lost, an RST too (draft
-// 6.2.5, figure 11). In Terminate it is told to who was not told of the end by an
+// failure is the LLP's. In Terminate it is told to who was not told of the end by an
 // event (RV-6.2.3-M13, M15).
-func (e *ending) failure() cause {
-	if e.state == wr.StateClosing {
+func (e *ending) failure(out outcome) cause {
+	switch {
+	case e.state == wr.StateClosing && out == ioReset:
+		return cause{fault: faultClosingReset}
+	case e.state == wr.StateClosing:
 		return cause{fault: faultLLPLost}
 	}
 	return cause{fault: faultLLPTerminating, reported: e.reported}

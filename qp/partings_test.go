@@ -72,6 +72,15 @@ func modifyTo(s wr.State) func(*rig) {
 
 func peerCloses(r *rig) { require.NoError(r.t, r.peer.CloseWrite()) }
 
+// toldReset looks whether the stream's end is called the peer's reset.
+func toldReset(want bool) func(*rig) {
+	return func(r *rig) {
+		end, over := r.q.LLPStream().End()
+		require.True(r.t, over)
+		assert.Equal(r.t, want, end.Reset(), end.Reason()+"; "+end.Then())
+	}
+}
+
 func peerResets(r *rig) { require.NoError(r.t, r.peer.Reset()) }
 
 // whileClosing has the queue pair close, and the peer do something when it sees that.
@@ -124,7 +133,7 @@ var partings = []parting{
 		},
 		code: none, end: wire.Reset, state: wr.StateError, event: wr.EventLLPLost,
 	},
-	{name: "RST", fault: faultLLPReset, idle: true, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset},
+	{name: "RST", fault: faultLLPReset, idle: true, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset, after: toldReset(true)},
 	{name: "RST with work", fault: faultLLPReset, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset},
 	{name: "verb", fault: faultModifyClosing, idle: true, do: modifyTo(wr.StateClosing), code: none, end: wire.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
 	{name: "verb", fault: faultModifyTerminate, do: modifyTo(wr.StateTerminate), code: 0, end: wire.FIN, state: wr.StateError}, // 6.6.2.2
@@ -165,8 +174,14 @@ var partings = []parting{
 		code: none, state: wr.StateError, event: wr.EventBadClose,
 		after: func(r *rig) { require.Nil(r.t, r.q.Query().Terminate) },
 	},
-	{name: "RST while closing", fault: faultLLPLost, idle: true, do: whileClosing(peerResets), code: none, state: wr.StateError, event: wr.EventLLPLost},
-	{name: "peer never closes", fault: faultLLPLost, set: short, idle: true, do: modifyTo(wr.StateClosing), code: none, state: wr.StateError, event: wr.EventLLPLost},
+	{
+		name: "RST while closing", fault: faultClosingReset, idle: true, do: whileClosing(peerResets),
+		code: none, state: wr.StateError, event: wr.EventLLPLost, after: toldReset(true),
+	},
+	{
+		name: "peer never closes", fault: faultLLPLost, set: short, idle: true, do: modifyTo(wr.StateClosing),
+		code: none, state: wr.StateError, event: wr.EventLLPLost, after: toldReset(false),
+	},
 
 	// Verbs draft 6.2.3: told to who has not been told by an event.
 	{name: "RST, behind the verb", fault: faultLLPTerminating, idle: true, do: whileTerminating(peerResets), code: none, state: wr.StateError, event: wr.EventBadClose},

@@ -50,7 +50,7 @@ func (l *LLPStream) Err() error {
 // errors.Is finds net.ErrClosed in it if the program itself ended the stream: by
 // Modify QP to Error or Terminate, by destroying the queue pair (then ErrInvalidQP too)
 // or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the peer reset it in
-// RTS: while it was closing Then names that, as a connection that was lost. errors.As
+// RTS or Closing: in Closing Then names that, and the event is EventLLPLost. errors.As
 // finds a *CompletionError in it if a work request was at fault.
 type StreamError struct {
 	QP QPID

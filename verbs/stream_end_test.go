@@ -1,10 +1,14 @@
 package verbs_test
 
 import (
+	"io"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -37,4 +41,25 @@ func TestStreamEndsItselfAlone(t *testing.T) {
 	<-second.Done()
 	require.NoError(t, second.Err())
 	require.Equal(t, verbs.StateIdle, a.qp.State())
+}
+
+// TestPeerResetIsTold, as what it is, in RTS and in Closing.
+func TestPeerResetIsTold(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		a := newNode(t, verbs.QPConfig{})
+		x, y := tcpConns(t)
+		start(t, a.qp, x, mpa.Initiator, false)
+		l := a.qp.LLPStream()
+		if closing {
+			require.NoError(t, l.Close())
+			_, err := io.Copy(io.Discard, y) // until its close has come
+			require.NoError(t, err)
+		}
+		require.NoError(t, y.(*net.TCPConn).SetLinger(0))
+		require.NoError(t, y.Close())
+		<-l.Done()
+		require.ErrorIs(t, l.Err(), syscall.ECONNRESET)
+		require.NotErrorIs(t, l.Err(), net.ErrClosed)
+		require.ErrorContains(t, l.Err(), "reset by the peer")
+	}
 }
