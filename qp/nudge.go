@@ -15,22 +15,22 @@ import (
 // before: a peer that takes long over its Reply is held up in proportion, and one that
 // never says anything gets few of them. Decision 0014.
 const (
-	nudgeAfter = 10 * time.Millisecond // of the session's beginning
-	nudgeTimes = 10                    // the last one comes after 10 s
+	nudgeAfter = 10 * time.Millisecond // the least wait for the first one
+	nudgeTimes = 10                    // the last one comes after 10 s, if it was that
 )
 
 // nudger times the nudges of a session. It belongs to transmitLoop.
 type nudger struct {
-	due  <-chan time.Time // nil: never
-	wait time.Duration
-	left int
+	due   <-chan time.Time // nil: never
+	first time.Duration    // from what was sent first to the first nudge, at least
+	wait  time.Duration
+	left  int
 }
 
-func (t *transmitter) newNudger() nudger {
-	if t.s.stream.Role != mpa.Initiator || !t.s.stream.Nudge {
-		return nudger{}
-	}
-	return nudger{due: time.After(nudgeAfter), wait: nudgeAfter, left: nudgeTimes}
+// newNudger waits for the first nudge twice as long as an answer takes on its way.
+func newNudger(rtt time.Duration) nudger {
+	first := max(nudgeAfter, 2*rtt)
+	return nudger{due: time.After(first), first: first, wait: first, left: nudgeTimes}
 }
 
 // nudge sends an empty RDMA Write, if one is wanted, and says when to look again. It
@@ -44,6 +44,10 @@ func (t *transmitter) nudge(n *nudger) {
 	heard, sent := t.s.rx.heard.Load(), t.written.Load()
 	if heard > 0 && (sent == 0 || sent >= heard) {
 		return // something has gone, or will go, to a peer that reads
+	}
+	if early := n.first - time.Since(t.began); sent > 0 && early > 0 {
+		n.due = time.After(early) // an answer may be on its way
+		return
 	}
 	if n.left--; n.left > 0 {
 		n.wait *= 2

@@ -59,9 +59,9 @@ func TestNudges(t *testing.T) {
 		ulpdus, _ := r.arrivals(begun, 25*time.Millisecond)
 		require.Empty(t, ulpdus, "before the program has sent anything")
 		r.postSend(wr.Request{ID: 1})
-		got, at := r.arrivals(begun, 50*time.Millisecond)
+		got, at := r.arrivals(begun, 55*time.Millisecond)
 		require.Equal(t, [][]byte{wire.Send(1, nil).Octets(), aNudge, aNudge}, got)
-		require.Equal(t, ms(25, 30, 70), at)
+		require.Equal(t, ms(25, 35, 75), at)
 		r.postSend(wr.Request{ID: 2})
 		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
 		got, at = r.arrivals(begun, time.Hour)
@@ -69,8 +69,41 @@ func TestNudges(t *testing.T) {
 		for _, u := range got {
 			assert.Equal(t, aNudge, u)
 		}
-		require.Equal(t, ms(150, 310, 630, 1270, 2550, 5110, 10230), at)
+		require.Equal(t, ms(155, 315, 635, 1275, 2555, 5115, 10235), at)
 	})
+}
+
+// TestNudgeAwaitsTheAnswer: on a path where an answer takes long the first nudge does not
+// come before it could be there, however late the program begins.
+func TestNudgeAwaitsTheAnswer(t *testing.T) {
+	for _, c := range []struct{ rtt, sent, first, second int }{ // milliseconds
+		{0, 0, 10, 30},
+		{5, 0, 10, 30},
+		{200, 0, 400, 1200},
+		{200, 390, 790, 1590},
+		{200, 1000, 1400, 3000},
+		{200, 1190, 1590, 3190},
+	} {
+		nudged(t, func(t *testing.T, r *rig, begun time.Time) {
+			n, stop := newNudger(ms(c.rtt)[0]), make(chan struct{})
+			defer close(stop)
+			go func() { // in place of transmitLoop
+				for {
+					select {
+					case <-n.due:
+						r.s.tx.nudge(&n)
+					case <-stop:
+						return
+					}
+				}
+			}()
+			time.Sleep(ms(c.sent)[0])
+			r.postSend(wr.Request{ID: 1})
+			require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+			_, at := r.arrivals(begun, ms(c.second - c.sent + 1)[0])
+			require.Equal(t, ms(c.first, c.second), at, "%v", c)
+		}, func(s *mpa.Stream) { s.Nudge = false })
+	}
 }
 
 // TestNudgeOnceHeard: the peer has spoken, but what it has read of what was sent before
@@ -165,7 +198,7 @@ func TestNudgeBehindAnAnswer(t *testing.T) {
 	tx := &r.s.tx
 	r.postSend(wr.Request{ID: 1})
 	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
-	n := nudger{wait: nudgeAfter, left: nudgeTimes}
+	n := newNudger(0)
 	tx.mu.Lock()
 	done := make(chan struct{})
 	go func() { tx.nudge(&n); close(done) }()

@@ -3,8 +3,10 @@ package qp
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
@@ -73,6 +75,7 @@ type transmitter struct {
 	written atomic.Uint64
 	// offered counts those that it was given to take, until an FPDU has arrived.
 	offered atomic.Uint64
+	began   time.Time // when the first of them were; the owner's
 	cork    cork
 	ord     atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
 
@@ -210,7 +213,10 @@ func (t *transmitter) wakeLoop() {
 // transmitLoop sends what posters could not. One goroutine a session.
 func (t *transmitter) transmitLoop() {
 	defer t.running.Done()
-	n := t.newNudger()
+	var n nudger
+	if t.s.stream.Role == mpa.Initiator && t.s.stream.Nudge {
+		n = newNudger(sockio.RTT(t.llp.conn))
+	}
 	for {
 		select {
 		case <-t.wake:
@@ -368,6 +374,9 @@ func (t *transmitter) fill() (ran int, filled bool) {
 	}
 	t.batch = b
 	if t.s.rx.heard.Load() == 0 {
+		if t.offered.Load() == 0 {
+			t.began = time.Now()
+		}
 		t.offered.Store(t.pos)
 	}
 	return ran, true
