@@ -158,8 +158,8 @@ func (t *transmitter) admit(e *sqe) fault {
 		return faultSQLength
 	case e.op.IsRead() && t.ord.Load() == 0:
 		return faultZeroORD // draft 8.2.2 rule 18
-	case e.length > 0 && (e.op.IsRead() || e.op == wr.OpWrite) && e.remote.STag == 0:
-		return faultSQSTag // draft 8.1.3.2.1
+	case e.intoZero():
+		return faultSQSTag
 	case e.length > 0 && e.op.IsRead() && e.local.STag == 0:
 		return faultSQSTag
 	case e.op == wr.OpReadInvalidate && e.local.STag.Index() == 0:

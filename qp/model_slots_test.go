@@ -18,7 +18,7 @@ func TestSlotIsFreeOnceReaped(t *testing.T) {
 	for _, flags := range []wr.Flags{wr.Unsignaled, 0} {
 		require.NoError(t, s.push(&wr.Request{Flags: flags}))
 	}
-	s.at(1).queued = true
+	s.slots.at(1).queued = true
 	require.ErrorIs(t, s.push(&wr.Request{}), wr.ErrQueueFull)
 	s.Release(1)
 	require.NoError(t, s.push(&wr.Request{}), "the slot of the unsignaled one")

@@ -258,7 +258,7 @@ func (q *QP) Query() Attributes {
 		NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
 	}
 	if q.cfg.SRQ == nil {
-		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.maxSGE
+		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.sges
 	} else {
 		a.RQLimit, a.RQLimitArmed = q.rqLimit.get()
 	}

@@ -101,10 +101,7 @@ func (q *QP) checkLimit(limit *int, arm bool) error {
 	case limit == nil:
 		return nil
 	}
-	if depth := q.cfg.SRQ.Query().Depth; *limit < 0 || *limit > depth {
-		return fmt.Errorf("%w: %d, at most the %d receives of the S-RQ", wr.ErrRQLimitRange, *limit, depth)
-	}
-	return nil
+	return q.cfg.SRQ.CheckRQLimit(*limit)
 }
 
 // setLimit changes what checkLimit has found good, in Idle: no receive side runs.

@@ -1,6 +1,93 @@
 package qp
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// workQueue is what the Send and the Receive Queue have in common: which slots are
+// free. Positions count from 0 and never wrap; see slots for where an element is.
+//
+//	freed <= done <= tail <= freed+slots.depth()
+//	  |        |        +-- posted: next to fill
+//	  |        +-- completed: next to complete
+//	  +-- reusable: next slot to give back
+//
+// tail is moved by posters under postMu, done by who completes, reaped by who polls
+// the CQ.
+type workQueue[E any] struct {
+	slots   slots[slot[E]]
+	sges    int // room for the list of each element
+	keep    func(*E, []wr.SGE)
+	cq      *cq.Queue
+	qp      wr.QPID
+	context any // for completions
+
+	tail   atomic.Uint64
+	done   atomic.Uint64
+	reaped atomic.Uint64 // behind the last completion polled
+
+	postMu sync.Mutex
+	freed  uint64 // guarded by postMu
+}
+
+// slot has an element, and whether a completion of it waits to be reaped, which is
+// said before done passes.
+type slot[E any] struct {
+	element E
+	queued  bool
+}
+
+// init makes room for depth elements at least, each with a list of up to sges; keep
+// gives one the storage of that.
+func (q *workQueue[E]) init(depth, sges int, keep func(*E, []wr.SGE)) {
+	q.sges, q.keep = sges, keep
+	q.slots.init(depth, q.elements)
+}
+
+func (q *workQueue[E]) elements(n int) []*slot[E] {
+	elems, sges := make([]slot[E], n), make([]wr.SGE, n*q.sges)
+	list := make([]*slot[E], n)
+	for i := range list {
+		list[i] = &elems[i]
+		q.keep(&elems[i].element, sges[:0:q.sges])
+		sges = sges[q.sges:]
+	}
+	return list
+}
+
+func (q *workQueue[E]) at(pos uint64) *E { return &q.slots.at(pos).element }
+
+// Release implements cq.Releaser: the slots behind an element whose completion is
+// reaped are free up to it, those of unsignaled ones too (verbs draft 8.2.1).
+func (q *workQueue[E]) Release(pos uint64) { q.reaped.Store(pos + 1) }
+
+// reclaim takes back the slots that are free, and reports how many are in use, with
+// postMu held. The slot of an element without a completion, for it was unsignaled or the
+// CQ was full, is free when it is done.
+func (q *workQueue[E]) reclaim() uint64 {
+	// A completion may be reaped before done has moved over it.
+	done, reaped := q.done.Load(), q.reaped.Load()
+	for q.freed < reaped || q.freed < done && !q.slots.at(q.freed).queued {
+		q.freed++
+	}
+	return q.tail.Load() - q.freed
+}
+
+// room reports whether a slot is free, with postMu held.
+func (q *workQueue[E]) room(tail uint64) bool {
+	depth := uint64(q.slots.depth())
+	return tail-q.freed < depth || q.reclaim() < depth
+}
+
+// resize makes the queue one of depth elements at least, with postMu held. reclaim must
+// have reported depth or less (RV-6.1.3-M10).
+func (q *workQueue[E]) resize(depth int) {
+	q.slots.resize(depth, q.freed, q.tail.Load(), q.elements)
+}
 
 // slots is the ring of a work queue's elements: position p lives in slot
 // p&mask. Modify QP replaces the ring, never an element that is in use, so that

@@ -20,7 +20,6 @@ type sqe struct {
 	op         wr.Op
 	flags      wr.Flags
 	readDone   bool // an RDMA Read whose data is placed; guarded by doneMu
-	queued     bool // a completion was queued for it; guarded by doneMu until done
 	plain      bool // a Send or RDMA Write from one piece of memory, with no fence
 	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
 	// the element's own, for as many as the queue allows.
@@ -30,87 +29,29 @@ type sqe struct {
 	memory *memoryArgs
 }
 
-// sendQueue is a ring of posted elements. Positions count from 0 and never
-// wrap; see slots for where an element is.
+// sendQueue is the posted elements. Between done and tail are those that are framed:
 //
-//	freed <= done <= framed <= tail <= freed+slots.depth()
-//	  |        |        |        +-- posted: next to fill
-//	  |        |        +-- on the wire, in a batch, or executed: next to take up
-//	  |        +-- completed: next to complete
-//	  +-- reusable: next slot to give back
+//	done <= framed <= tail
+//	          +-- on the wire, in a batch, or executed: next to take up
 //
-// tail is moved by posters under postMu, framed by the transmit side, done by
-// either side under doneMu, reaped by who polls the CQ.
+// framed is moved by the transmit side, done by either side under doneMu.
 type sendQueue struct {
-	slots slots[sqe]
+	workQueue[sqe]
 	// sendSGE and writeSGE bound the list of a Send and of an RDMA Write.
 	sendSGE, writeSGE int
-	cq                *cq.Queue
-	qp                wr.QPID
-	context           any // for completions
-
-	tail   atomic.Uint64
-	framed atomic.Uint64
-	done   atomic.Uint64
-	reaped atomic.Uint64 // behind the last completion polled
-
-	postMu sync.Mutex
-	freed  uint64 // guarded by postMu
-	octets uint64 // of all messages posted, and asked for by Reads; guarded by postMu
-
-	doneMu sync.Mutex
+	framed            atomic.Uint64
+	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
+	doneMu            sync.Mutex
 }
 
 func (s *sendQueue) init(c *Config) {
 	s.sendSGE, s.writeSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.SendCQ, c.ID
 	s.context = c.Context
-	s.slots.init(c.SendDepth, s.elements)
+	s.workQueue.init(c.SendDepth, max(c.SendSGE, c.WriteSGE), func(e *sqe, list []wr.SGE) { e.sgl = list })
 }
-
-// elements makes n elements with room for their lists.
-func (s *sendQueue) elements(n int) []*sqe {
-	room := max(s.sendSGE, s.writeSGE)
-	elems, sges := make([]sqe, n), make([]wr.SGE, n*room)
-	list := make([]*sqe, n)
-	for i := range list {
-		list[i] = &elems[i]
-		list[i].sgl, sges = sges[:0:room], sges[room:]
-	}
-	return list
-}
-
-func (s *sendQueue) at(pos uint64) *sqe { return s.slots.at(pos) }
 
 // empty reports whether every posted element has completed.
 func (s *sendQueue) empty() bool { return s.done.Load() == s.tail.Load() }
-
-// Release implements cq.Releaser.
-func (s *sendQueue) Release(pos uint64) { s.reaped.Store(pos + 1) }
-
-// reclaim takes back the slots that are free, and reports how many are in use,
-// with postMu held. A signaled element's slot becomes free when its completion is
-// reaped, an unsignaled one's when it has completed or a later completion is
-// reaped (verbs draft 8.2.1).
-func (s *sendQueue) reclaim() uint64 {
-	// A completion may be reaped before complete has moved done over it.
-	done, reaped := s.done.Load(), s.reaped.Load()
-	for s.freed < reaped || s.freed < done && !s.at(s.freed).queued {
-		s.freed++
-	}
-	return s.tail.Load() - s.freed
-}
-
-// room reports whether a slot is free, with postMu held.
-func (s *sendQueue) room(tail uint64) bool {
-	depth := uint64(s.slots.depth())
-	return tail-s.freed < depth || s.reclaim() < depth
-}
-
-// resize makes the queue one of depth requests at least, with postMu held.
-// reclaim must have reported depth or less (RV-6.1.3-M10).
-func (s *sendQueue) resize(depth int) {
-	s.slots.resize(depth, s.freed, s.tail.Load(), s.elements)
-}
 
 // push posts one checked request, with postMu held.
 func (s *sendQueue) push(r *wr.Request) error {
@@ -118,10 +59,12 @@ func (s *sendQueue) push(r *wr.Request) error {
 	if !s.room(tail) {
 		return wr.ErrQueueFull
 	}
-	e := s.at(tail)
+	slot := s.slots.at(tail)
+	slot.queued = false
+	e := &slot.element
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
 	e.invalidate, e.local, e.remote = r.Invalidate, r.Local, r.Remote
-	e.readDone, e.queued, e.plain, e.sgl, e.length = false, false, false, e.sgl[:0], 0
+	e.readDone, e.plain, e.sgl, e.length = false, false, e.sgl[:0], 0
 	switch {
 	case r.Op.IsRead():
 		e.length = uint64(r.Local.Length)
@@ -132,11 +75,18 @@ func (s *sendQueue) push(r *wr.Request) error {
 		for i := range r.SGL {
 			e.length += uint64(r.SGL[i].Length)
 		}
-		e.plain = len(r.SGL) <= 1 && r.Flags&wr.ReadFence == 0 && (r.Op != wr.OpWrite || r.Remote.STag != 0)
+		e.plain = len(r.SGL) <= 1 && r.Flags&wr.ReadFence == 0 && !e.intoZero()
 	}
 	s.tail.Store(tail + 1)
 	s.octets += e.length
 	return nil
+}
+
+// intoZero reports whether an element names the STag of zero as memory of the peer's: it
+// means physical memory to who owns that, and nobody else. Where no octet goes it is not
+// looked at (draft 8.1.3.2.1).
+func (e *sqe) intoZero() bool {
+	return e.remote.STag == 0 && e.length > 0 && (e.op.IsRead() || e.op == wr.OpWrite)
 }
 
 // allFlags are the flags there are.
@@ -150,9 +100,9 @@ func (s *sendQueue) check(r *wr.Request) error {
 	}
 	switch {
 	case r.Op.IsSend():
-		return checkList(r.SGL, s.sendSGE)
+		return misfit.CheckList(r.SGL, s.sendSGE)
 	case r.Op == wr.OpWrite:
-		return checkList(r.SGL, s.writeSGE)
+		return misfit.CheckList(r.SGL, s.writeSGE)
 	case r.Op.IsRead():
 		if misfit.Is(&r.Local) {
 			return misfit.Err
@@ -161,17 +111,6 @@ func (s *sendQueue) check(r *wr.Request) error {
 		return checkMemory(r)
 	default:
 		return wr.ErrInvalidOp
-	}
-	return nil
-}
-
-// checkList checks a list that has most elements at most.
-func checkList(l []wr.SGE, most int) error {
-	switch {
-	case len(l) > most:
-		return wr.ErrInvalidSGLLength
-	case misfit.In(l):
-		return misfit.Err
 	}
 	return nil
 }
@@ -236,11 +175,11 @@ func (s *sendQueue) flush(faulty uint64, status wr.Status) {
 // completion that is dropped will not be reaped, so its slot must not wait for
 // that. Once it is queued it may be reaped, and the slot be somebody else's.
 func (s *sendQueue) queue(pos uint64, st wr.Status) bool {
-	e := s.at(pos)
-	e.queued = true
+	slot := s.slots.at(pos)
+	slot.queued = true
 	ok := s.cq.Push(s.entry(pos, st))
 	if !ok {
-		e.queued = false
+		slot.queued = false
 	}
 	return ok
 }

@@ -1,6 +1,10 @@
 package srq
 
-import "github.com/softrnic/softrnic/wr"
+import (
+	"fmt"
+
+	"github.com/softrnic/softrnic/wr"
+)
 
 // Modify are the input modifiers of Modify S-RQ (verbs draft 9.2.4.3); nil leaves
 // an attribute as it is.
@@ -47,5 +51,14 @@ func (q *Queue) Modify(m Modify) error {
 	}
 	q.depth, q.limit, q.armed = depth, limit, armed
 	q.trim()
+	return nil
+}
+
+// CheckRQLimit finds what is wrong with the QP RQ Limit of a queue pair that takes from
+// this queue: it is 0 to the depth (verbs draft 6.3.8). Error: wr.ErrRQLimitRange.
+func (q *Queue) CheckRQLimit(limit int) error {
+	if most := q.Query().Depth; limit < 0 || limit > most {
+		return fmt.Errorf("%w: %d, at most the %d receives of the S-RQ", wr.ErrRQLimitRange, limit, most)
+	}
 	return nil
 }

@@ -25,11 +25,8 @@ func (q *Queue) Post(reqs ...wr.Recv) (int, error) {
 
 // post posts one receive, and wakes the first that waits for it. mu is held.
 func (q *Queue) post(r *wr.Recv) error {
-	switch {
-	case len(r.SGL) > q.sge:
-		return wr.ErrInvalidSGLLength
-	case misfit.In(r.SGL):
-		return misfit.Err
+	if err := misfit.CheckList(r.SGL, q.sge); err != nil {
+		return err
 	}
 	e := q.get()
 	if e == nil {

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -192,4 +193,22 @@ func (l Limits) valid(without Features) bool {
 		l.Regions <= maxSTags && l.Windows <= maxSTags && l.PBL <= maxPBL && l.Physical <= maxPhysical &&
 		l.SGE >= 4 && l.SGE <= maxSGE && l.WriteSGE <= maxSGE && // draft 8.1.3.2: four elements at least
 		shared(l.SharedIRD) && shared(l.SharedORD)
+}
+
+// checkQP finds what a queue pair that is created or modified asks for above the limits:
+// the depth of its longer queue, its RDMA Reads.
+func (l Limits) checkQP(depth, ird, ord int) error {
+	return cmp.Or(
+		atMost(wr.ErrTooManyWR, depth, l.WR),
+		atMost(wr.ErrIRDExceeded, ird, l.IRD),
+		atMost(wr.ErrORDExceeded, ord, l.ORD),
+	)
+}
+
+// atMost refuses what is above a limit with err.
+func atMost(err error, n, most int) error {
+	if n > most {
+		return fmt.Errorf("%w: %d, at most %d", err, n, most)
+	}
+	return nil
 }

@@ -41,11 +41,12 @@ func (r *RNIC) CreateCQ(c CQConfig) (*CQ, error) {
 	}
 	defer r.mu.Unlock()
 	handler := r.handlers[c.Handler]
+	if err := atMost(wr.ErrTooManyCQE, c.Entries, r.limits.CQE); err != nil {
+		return nil, fmt.Errorf("create CQ: %w", err)
+	}
 	switch {
 	case c.Entries < 0:
 		return nil, fmt.Errorf("create CQ: %w: %d entries", wr.ErrInvalidModifier, c.Entries)
-	case c.Entries > r.limits.CQE:
-		return nil, fmt.Errorf("create CQ: %w: %d, at most %d", wr.ErrTooManyCQE, c.Entries, r.limits.CQE)
 	case c.Handler != 0 && handler == nil:
 		return nil, fmt.Errorf("create CQ: %w: %d", wr.ErrInvalidEventHandler, c.Handler)
 	case len(r.cqs) >= r.limits.CQs:
@@ -98,8 +99,8 @@ func (c *CQ) Resize(entries int) error {
 	if err := c.rnic.refusal(); err != nil {
 		return fmt.Errorf("modify CQ %d: %w", c.ID(), err)
 	}
-	if most := c.rnic.limits.CQE; entries > most {
-		return fmt.Errorf("modify CQ %d: %w: %d, at most %d", c.ID(), wr.ErrTooManyCQE, entries, most)
+	if err := atMost(wr.ErrTooManyCQE, entries, c.rnic.limits.CQE); err != nil {
+		return fmt.Errorf("modify CQ %d: %w", c.ID(), err)
 	}
 	return c.rnic.explain(c.q.Resize(entries))
 }

@@ -54,20 +54,19 @@ func (q *QP) modify(m ModifyQP) error {
 // limits and features.
 func (q *QP) checkModify(m ModifyQP) error {
 	l, without := q.rnic.limits, q.rnic.without
-	above := func(p *int, most int) bool { return p != nil && *p > most }
+	given := func(p *int) int {
+		if p == nil {
+			return 0
+		}
+		return *p
+	}
 	switch {
 	case without&FeatureResize != 0 && (m.SendDepth != nil || m.RecvDepth != nil):
 		return fmt.Errorf("%w: this RNIC does not resize queues", wr.ErrCannotChangeAttribute)
 	case without&FeatureChangeIRD != 0 && m.IRD != nil:
 		return fmt.Errorf("%w: this RNIC does not change IRD", wr.ErrCannotChangeAttribute)
-	case above(m.SendDepth, l.WR) || above(m.RecvDepth, l.WR):
-		return fmt.Errorf("%w: at most %d", wr.ErrTooManyWR, l.WR)
-	case above(m.IRD, l.IRD):
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrIRDExceeded, *m.IRD, l.IRD)
-	case above(m.ORD, l.ORD):
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrORDExceeded, *m.ORD, l.ORD)
 	}
-	return nil
+	return l.checkQP(max(given(m.SendDepth), given(m.RecvDepth)), given(m.IRD), given(m.ORD))
 }
 
 // raisesORD refuses what only an RNIC with FeatureRaiseORD does, with reads held.

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -142,30 +143,25 @@ func (r *RNIC) checkQP(c QPConfig) error {
 		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
-	case max(c.SendDepth, c.RecvDepth) > l.WR:
-		return fmt.Errorf("%w: at most %d", wr.ErrTooManyWR, l.WR)
-	case max(c.SendSGE, c.RecvSGE) > l.SGE:
-		return fmt.Errorf("%w: at most %d", wr.ErrTooManySGE, l.SGE)
 	case c.WriteSGE > l.WriteSGE:
 		return fmt.Errorf("%w: of an RDMA Write at most %d", wr.ErrTooManySGE, l.WriteSGE)
-	case c.IRD > l.IRD:
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrIRDExceeded, c.IRD, l.IRD)
-	case c.ORD > l.ORD:
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrORDExceeded, c.ORD, l.ORD)
 	case len(r.qps) >= l.QPs:
 		return fmt.Errorf("%w: all %d queue pairs are in use", wr.ErrInsufficientResources, l.QPs)
 	}
-	return c.checkRQLimit()
+	return cmp.Or(
+		l.checkQP(max(c.SendDepth, c.RecvDepth), c.IRD, c.ORD),
+		atMost(wr.ErrTooManySGE, max(c.SendSGE, c.RecvSGE), l.SGE),
+		c.checkRQLimit(),
+	)
 }
 
 // checkRQLimit checks the QP RQ Limit. Without an S-RQ there is none.
 func (c *QPConfig) checkRQLimit() error {
-	most := 0
-	if c.SRQ != nil {
-		most = c.SRQ.q.Query().Depth
-	}
-	if c.RQLimit < 0 || c.RQLimit > most { // draft 6.3.8
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrRQLimitRange, c.RQLimit, most)
+	switch {
+	case c.SRQ != nil:
+		return c.SRQ.q.CheckRQLimit(c.RQLimit)
+	case c.RQLimit != 0:
+		return fmt.Errorf("%w: %d, without an S-RQ", wr.ErrRQLimitRange, c.RQLimit)
 	}
 	return nil
 }

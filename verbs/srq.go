@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -76,14 +77,10 @@ func (r *RNIC) checkSRQ(c SRQConfig) error {
 		return fmt.Errorf("%w: all %d S-RQs are in use", wr.ErrInsufficientResources, l.SRQs)
 	case c.Depth < 0 || c.SGE < 0:
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
-	case c.Depth > l.SRQWR:
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrTooManyWR, c.Depth, l.SRQWR)
-	case c.SGE > l.SGE:
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrTooManySGE, c.SGE, l.SGE)
 	case c.Limit < 0 || c.Limit > c.Depth: // RV-6.3.8-M17
 		return fmt.Errorf("%w: %d, at most %d", wr.ErrSRQLimitRange, c.Limit, c.Depth)
 	}
-	return nil
+	return cmp.Or(atMost(wr.ErrTooManyWR, c.Depth, l.SRQWR), atMost(wr.ErrTooManySGE, c.SGE, l.SGE))
 }
 
 // ID is the queue's identifier.
@@ -168,10 +165,7 @@ func (s *SRQ) checkModify(m ModifySRQ) error {
 	if s.rnic.without&FeatureResize != 0 {
 		return fmt.Errorf("%w: this RNIC does not resize queues", wr.ErrInvalidModifier)
 	}
-	if most := s.rnic.limits.SRQWR; *m.Depth > most {
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrTooManyWR, *m.Depth, most)
-	}
-	return nil
+	return atMost(wr.ErrTooManyWR, *m.Depth, s.rnic.limits.SRQWR)
 }
 
 // Fail makes the queue fail as by a Shared Receive Queue Catastrophic Failure

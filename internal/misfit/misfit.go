@@ -20,12 +20,16 @@ func SGE() wr.SGE { return wr.SGE{Length: wr.MaxMessage, TO: 1<<64 - 1} }
 // Is reports whether the element is a misfit.
 func Is(g *wr.SGE) bool { return g.TO == 1<<64-1 && g.Length == wr.MaxMessage }
 
-// In reports whether a list has a misfit.
-func In(l []wr.SGE) bool {
+// CheckList finds what is wrong with a list of which most elements are allowed:
+// wr.ErrInvalidSGLLength for more, Err for a misfit in it.
+func CheckList(l []wr.SGE, most int) error {
+	if len(l) > most {
+		return wr.ErrInvalidSGLLength
+	}
 	for i := range l {
 		if Is(&l[i]) {
-			return true
+			return Err
 		}
 	}
-	return false
+	return nil
 }
