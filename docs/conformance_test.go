@@ -12,6 +12,7 @@ import (
 	"github.com/softrnic/softrnic/conformance/cases"
 	"github.com/softrnic/softrnic/conformance/report"
 	"github.com/softrnic/softrnic/conformance/requirements"
+	"github.com/softrnic/softrnic/internal/pages"
 )
 
 // coverage are the numbers of a section, or of a whole source.
@@ -96,7 +97,7 @@ func TestConformanceIsCurrent(t *testing.T) {
 		}
 	}
 	b.WriteString("\n")
-	generated(t, "conformance.md", b.String())
+	pages.Generated(t, "conformance.md", "generated", b.String())
 }
 
 // Every class is explained.

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/pages"
 )
 
 // TestTutorialIsCurrent: the programs of tutorial.md are the ones that package tutorial
@@ -32,7 +34,7 @@ func TestTutorialIsCurrent(t *testing.T) {
 		return m[1] + "\n" + source(t, filepath.Join("tutorial", m[2]), strings.Fields(m[3]))
 	})
 	require.Positive(t, blocks)
-	if *update {
+	if *pages.Update {
 		require.NoError(t, os.WriteFile("tutorial.md", []byte(want), 0o644))
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/pages"
 	"github.com/softrnic/softrnic/vipl"
 )
 
@@ -19,7 +20,7 @@ func TestVIIsCurrent(t *testing.T) {
 	var b strings.Builder
 	viStates(&b)
 	b.WriteString("\n")
-	generated(t, "vi.md", b.String())
+	pages.Generated(t, "vi.md", "generated", b.String())
 }
 
 // viStates is the table of vipl: a row for each event, a column for each state.

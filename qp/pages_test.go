@@ -2,12 +2,10 @@ package qp
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/softrnic/softrnic/internal/pages"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -35,7 +33,7 @@ func TestStateMachineIsCurrent(t *testing.T) {
 			fmt.Fprintf(&b, "| %v | %v | %s |\n", trig, next, what)
 		}
 	}
-	generated(t, "../docs/state-machine.md", b.String())
+	pages.Generated(t, "../docs/state-machine.md", "generated", b.String())
 }
 
 // TestErrorsAreCurrent: docs/errors.md.
@@ -57,22 +55,5 @@ func TestErrorsAreCurrent(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", c.Name, status, event, term,
 			step(c.In, c.Trigger).Next, c.Source)
 	}
-	generated(t, "../docs/errors.md", b.String())
-}
-
-// generated compares the part of a document between its two marks with want.
-func generated(t *testing.T, file, want string) {
-	t.Helper()
-	const begin, end = "<!-- generated:begin -->\n", "<!-- generated:end -->"
-	raw, err := os.ReadFile(file)
-	require.NoError(t, err)
-	head, rest, ok := strings.Cut(string(raw), begin)
-	require.True(t, ok, "%s has no %q", file, begin)
-	have, tail, ok := strings.Cut(rest, end)
-	require.True(t, ok, "%s has no %q", file, end)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(head+begin+want+end+tail), 0o644))
-		return
-	}
-	require.Equal(t, want, have, "%s is stale: go test ./qp -update", file)
+	pages.Generated(t, "../docs/errors.md", "generated", b.String())
 }

@@ -1,7 +1,6 @@
 package qp
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -10,18 +9,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/pages"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
 // golden compares text with a file of testdata, or writes it there.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name
-	if *update {
+	if *pages.Update {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
