@@ -5,14 +5,18 @@ package main
 import (
 	"bufio"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
 )
 
 // ^C ends a command with 130, whether it waits for somebody or serves until it is stopped; SIGTERM is the way to end a
@@ -48,6 +52,46 @@ func TestSignals(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Equal(t, tt.status, cmd.ProcessState.ExitCode(), rest)
+		})
+	}
+}
+
+// ^C does not wait for a server that is connected and says nothing any more, not even to a close.
+func TestInterruptedClient(t *testing.T) {
+	for _, args := range []string{
+		"ping -c -C 1 --timeout 1h -a",
+		"ping -c -C 0 --timeout 1h -a",
+		"perf send lat --timeout 1h",
+		"perf send bw --timeout 1h",
+		"perf write bw --timeout 1h",
+		"perf read bw --timeout 1h",
+	} {
+		t.Run(args, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			addr := l.Addr().String()
+			if strings.HasPrefix(args, "ping") {
+				addr = strings.Replace(addr, ":", " -p ", 1)
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], strings.Fields(args+" "+addr)...)
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			require.NoError(t, cmd.Start())
+			conn, err := l.Accept()
+			require.NoError(t, err)
+			defer conn.Close()
+			rep, err := wire.ReadStartup(conn)
+			require.NoError(t, err)
+			rep.Reply, rep.PrivateData = true, []byte(`{"stag":1,"to":0}`)
+			require.NoError(t, wire.WriteStartup(conn, rep))
+			_, err = conn.Read(make([]byte, 1)) // it has sent something, and waits
+			require.NoError(t, err)
+			interrupted := time.Now()
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			_ = cmd.Wait() // its status says more
+			assert.Equal(t, 130, cmd.ProcessState.ExitCode(), stderr.String())
+			assert.Less(t, time.Since(interrupted), 4*time.Second, "it waits for the close timeout")
 		})
 	}
 }

@@ -46,7 +46,7 @@ func runDemoClient(ctx context.Context, addr string, f *cli.ConnFlags, plan demo
 	}
 	c.progress = p
 	results, err := c.run(ctx, c.steps())
-	if closeErr := c.close(); err == nil && closeErr != nil {
+	if closeErr := c.close(ctx); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the connection: %w", closeErr)
 	}
 	return results, err
@@ -62,7 +62,7 @@ func dialDemo(ctx context.Context, addr string, f *cli.ConnFlags, plan demoPlan)
 	cfg := f.Config()
 	cfg.PrivateData = endpoint.Marshal(plan)
 	if err := d.Dial(ctx, addr, cfg); err != nil {
-		return nil, errors.Join(err, d.close())
+		return nil, errors.Join(err, d.close(ctx))
 	}
 	return &demoClient{demoEnd: d, progress: &cli.Progress{}}, nil
 }

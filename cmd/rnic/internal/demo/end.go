@@ -74,7 +74,7 @@ func openDemo(f *cli.ConnFlags, role demoRole) (*demoEnd, error) {
 	}
 	d := &demoEnd{Endpoint: ep, Reaper: endpoint.NewReaper(ep, endpoint.WaitSleep), role: role}
 	if err := d.prepare(); err != nil {
-		ep.Close()
+		_ = ep.Abort()
 		return nil, err
 	}
 	return d, nil
@@ -97,11 +97,11 @@ func (d *demoEnd) prepare() (err error) {
 
 // close ends the connection, unless it has ended as it should, and frees
 // everything.
-func (d *demoEnd) close() error {
+func (d *demoEnd) close(ctx context.Context) error {
 	if d.over {
 		return d.NIC.Close()
 	}
-	return d.Endpoint.Close()
+	return d.Endpoint.Close(ctx)
 }
 
 // postSlot posts the Receive with this ID.

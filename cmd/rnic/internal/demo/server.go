@@ -26,7 +26,7 @@ func serveDemo(ctx context.Context, f *cli.ConnFlags, announce func(address stri
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.serve(ctx, s.steps()), s.close())
+	return errors.Join(s.serve(ctx, s.steps()), s.close(ctx))
 }
 
 // acceptDemo listens for one client, and connects to it.
@@ -53,7 +53,7 @@ func acceptDemo(ctx context.Context, f *cli.ConnFlags, announce func(address str
 	}
 	s.plan = plan
 	if err := s.Accept(ctx, req, f.Config()); err != nil {
-		return nil, errors.Join(err, s.close())
+		return nil, errors.Join(err, s.close(ctx))
 	}
 	return s, nil
 }
@@ -65,7 +65,7 @@ func openDemoServer(f *cli.ConnFlags) (*demoServer, error) {
 	}
 	window, err := d.PD.AllocateWindow()
 	if err != nil {
-		d.close()
+		_ = d.Abort()
 		return nil, fmt.Errorf("allocating a memory window: %w", err)
 	}
 	return &demoServer{demoEnd: d, window: window}, nil

@@ -134,10 +134,10 @@ func TestDemoFindsFaults(t *testing.T) {
 			served := make(chan error, 1)
 			go func() { served <- s.serve(t.Context(), serverSteps) }()
 			_, err := c.run(t.Context(), clientSteps)
-			c.close() // this is how it leaves, whatever has been
+			c.close(t.Context()) // this is how it leaves, whatever has been
 			assertError(t, tt.here, err)
 			assertError(t, tt.atServer, <-served)
-			s.close()
+			s.close(t.Context())
 		})
 	}
 }
@@ -192,8 +192,8 @@ func connectDemo(t *testing.T, plan demoPlan) (*demoClient, *demoServer) {
 // but those of the window.
 func TestDemoServerResources(t *testing.T) {
 	c, s := connectDemo(t, demoPlan{Bytes: 3, Seed: 1})
-	defer s.close()
-	defer c.close()
+	defer s.close(t.Context())
+	defer c.close(t.Context())
 	qp, err := s.QP.Query()
 	require.NoError(t, err)
 	require.NotNil(t, qp.SRQ)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/verbs"
@@ -155,14 +156,27 @@ func (e *Endpoint) Accept(ctx context.Context, req *cm.Request, cfg cm.Config) e
 	return nil
 }
 
+// parting is how long a peer has to close, too, when the user has stopped the command.
+const parting = 200 * time.Millisecond
+
 // Close ends the connection, after what was posted has been sent, and frees
-// everything.
-func (e *Endpoint) Close() error {
-	var err error
-	if e.Conn != nil {
-		err = plainly(e.Conn.Close())
+// everything. From the end of ctx on that takes no longer than parting: a peer that does
+// not answer is reset.
+func (e *Endpoint) Close(ctx context.Context) error {
+	if e.Conn == nil {
+		return e.free()
 	}
-	return errors.Join(err, e.free())
+	closed := make(chan error, 1)
+	go func() { closed <- plainly(e.Conn.Close()) }()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(parting, func() { close(late) }) })()
+	select {
+	case err := <-closed:
+		return errors.Join(err, e.free())
+	case <-late:
+		freed := e.free()
+		return errors.Join(<-closed, freed)
+	}
 }
 
 // Abort frees everything, and resets the connection if there still is one: for a peer that does not answer.

@@ -52,7 +52,7 @@ func connectPerf(t *testing.T, addr string, f *cli.ConnFlags, run perfRun) (*per
 	ctx, cancel := c.WhileConnected(t.Context())
 	t.Cleanup(func() {
 		cancel()
-		c.Close()
+		c.Close(context.Background())
 	})
 	return c, ctx
 }

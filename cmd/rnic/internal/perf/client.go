@@ -28,13 +28,14 @@ func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (r
 	if err != nil {
 		return result, err
 	}
+	user := ctx
 	stalled := fmt.Errorf("the server is connected but did not answer for %v", f.Timeout)
 	defer func() {
 		if errors.Is(err, stalled) { // it will not answer a close either
 			_ = c.Abort()
 			return
 		}
-		if closeErr := c.Close(); err == nil && closeErr != nil {
+		if closeErr := c.Close(user); err == nil && closeErr != nil && user.Err() == nil {
 			err = fmt.Errorf("closing the connection: %w", closeErr)
 		}
 	}()
@@ -64,7 +65,7 @@ func openPerf(f *cli.ConnFlags, run perfRun) (*perfClient, error) {
 	}
 	c := &perfClient{Endpoint: ep, Reaper: endpoint.NewReaper(ep, run.waiting()), perfRun: run}
 	if err := c.prepare(); err != nil {
-		ep.Close()
+		_ = ep.Abort()
 		return nil, err
 	}
 	return c, nil

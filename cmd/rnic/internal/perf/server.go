@@ -71,12 +71,12 @@ func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *
 	}
 	s := &perfServer{Endpoint: ep, Reaper: endpoint.NewReaper(ep, run.answering()), perfRun: run}
 	if s.perfMemory, err = newPerfMemory(ep, run.Size); err != nil {
-		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.Close())
+		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.Abort())
 	}
 	if err := s.serve(ctx, host, req, f, l.RecvDepth); err != nil {
 		return errors.Join(err, ep.Abort())
 	}
-	return ep.Close()
+	return ep.Close(ctx)
 }
 
 func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Request, f *cli.ConnFlags, recvs int) error {

@@ -56,7 +56,7 @@ func TestReaperEndsWithContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ep, err := endpoint.Open(endpoint.Limits{SendDepth: 1, RecvDepth: 1})
 			require.NoError(t, err)
-			defer func() { require.NoError(t, ep.Close()) }()
+			defer func() { require.NoError(t, ep.Close(t.Context())) }()
 			ctx, cancel := context.WithCancelCause(t.Context())
 			r := endpoint.NewReaper(ep, mode)
 			ended := make(chan error)

@@ -22,7 +22,7 @@ func (p *ping) runClient(ctx context.Context, out *pingOutput) error {
 	if errors.Is(err, errStalled) { // it will not answer a close either
 		return errors.Join(fmt.Errorf("ping: %w", err), e.Abort())
 	}
-	if closeErr := e.Close(); err == nil && closeErr != nil && ctx.Err() == nil {
+	if closeErr := e.Close(ctx); err == nil && closeErr != nil && ctx.Err() == nil {
 		err = fmt.Errorf("closing the connection: %w", closeErr)
 	}
 	if err != nil {

@@ -145,7 +145,7 @@ func open(ep *endpoint.Endpoint, err error) (*pingEnd, error) {
 	}
 	e := &pingEnd{Endpoint: ep, Reaper: endpoint.NewReaper(ep, endpoint.WaitSleep)}
 	if err := e.prepare(); err != nil {
-		ep.Close()
+		_ = ep.Abort()
 		return nil, err
 	}
 	return e, nil

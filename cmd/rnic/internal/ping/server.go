@@ -76,7 +76,7 @@ func (p *ping) serve(ctx context.Context, host *endpoint.Host, req *cm.Request, 
 	if err != nil {
 		return fmt.Errorf("ping: client %v: %w", req.RemoteAddr(), errors.Join(err, e.Abort()))
 	}
-	if err := e.Close(); err != nil {
+	if err := e.Close(ctx); err != nil {
 		return fmt.Errorf("ping: client %v: closing the connection: %w", req.RemoteAddr(), err)
 	}
 	return out.summary(summary)
