@@ -28,6 +28,10 @@ func TestUsageErrors(t *testing.T) {
 		{"perf bogus --help", `unknown command "bogus"`},
 		{"perf send bogus --help", `unknown command "bogus"`},
 		{"help perf bogus", `unknown command "bogus"`},
+		{"ping bogus --help", `"bogus" is one too many`},
+		{"help ping bogus", `"bogus" is one too many`},
+		{"perf send bw a b --help", `"b" is one too many`},
+		{"perf server a b -h", `"b" is one too many`},
 		{"version extra", "one too many"},
 		{"ping -c -a 127.0.0.1 --idle 1s", "are for the server"},
 		{"ping -c -a 127.0.0.1 --clients 3", "are for the server"},
@@ -209,6 +213,14 @@ func TestHelpCommand(t *testing.T) {
 		got := clitest.Run(t.Context(), append([]string{"help"}, strings.Fields(words)...)...)
 		assert.Equal(t, want, got, words)
 	}
+}
+
+// Help is for who asks for it, whatever else the command line has that may be there.
+func TestHelpWithArguments(t *testing.T) {
+	want := clitest.Run(t.Context(), "perf", "send", "bw", "--help")
+	assert.Zero(t, want.Status)
+	assert.Equal(t, want, clitest.Run(t.Context(), "perf", "send", "bw", "a", "--help"))
+	assert.Equal(t, want, clitest.Run(t.Context(), "help", "perf", "send", "bw", "a"))
 }
 
 func TestVersion(t *testing.T) {

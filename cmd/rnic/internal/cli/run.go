@@ -55,18 +55,16 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	var unknown error // --help of a command that there is not
+	var stray error // --help of what there is not
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
-			unknown = cmd.RunE(cmd, words)
-			return
+		if stray = strayWord(cmd, cmd.Flags().Args()); stray == nil {
+			help(cmd, args)
 		}
-		help(cmd, args)
 	})
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
-		err = unknown
+		err = stray
 	}
 	if err == nil {
 		return 0
@@ -116,14 +114,25 @@ func helpCommand() *cobra.Command {
 			if err != nil {
 				return Usagef("%w", err)
 			}
-			if about.HasSubCommands() && len(rest) > 0 {
-				return about.RunE(about, rest)
+			if err := strayWord(about, rest); err != nil {
+				return err
 			}
 			about.InitDefaultHelpFlag()
 			about.InitDefaultVersionFlag()
 			return about.Help()
 		},
 	}
+}
+
+// strayWord is the usage error that help is asked for with words behind cmd that cmd does not take; nil if there is none.
+func strayWord(cmd *cobra.Command, words []string) error {
+	switch {
+	case len(words) == 0: // what is missing is what the help tells
+		return nil
+	case cmd.HasSubCommands():
+		return cmd.RunE(cmd, words)
+	}
+	return cmd.ValidateArgs(words)
 }
 
 // usageTemplate changes cobra's template, which all commands inherit: for a
