@@ -131,6 +131,30 @@ func TestPerfServerDisconnectsIdleClients(t *testing.T) {
 	}
 }
 
+// A client whose RDMA Writes or Reads are on their way for longer than --idle is not idle: what has been posted when its
+// --duration is over has to arrive.
+func TestPerfServerSparesDeepRuns(t *testing.T) {
+	for _, op := range []string{"write", "read"} {
+		host, err := endpoint.OpenHost(1, perfBudget, time.Millisecond)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, host.Close()) })
+		addr, done := servePerfOnce(t, host)
+		r := clitest.Run(t.Context(), "perf", op, "bw", "--size", "1M", "--depth", "1024", "--duration", "1ms", addr)
+		assert.Zero(t, r.Status, r.Stderr)
+		assert.NoError(t, <-done)
+	}
+	for _, c := range []struct {
+		run  perfRun
+		want time.Duration
+	}{
+		{perfRun{Size: 64, Depth: 2048, Duration: time.Second}, 121 * time.Second},
+		{perfRun{Size: 1 << 20, Depth: 64, Duration: time.Hour}, time.Hour + 121*time.Second},
+		{perfRun{Size: maxPerfSize, Depth: maxPerfDepth, Duration: time.Second}, 121*time.Second + 8192*time.Second},
+	} {
+		assert.Equal(t, c.want, c.run.longest(time.Minute))
+	}
+}
+
 // A client whose server stalls says so.
 func TestPerfServerStalls(t *testing.T) {
 	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})

@@ -133,7 +133,8 @@ Whether a CRC is used is up to each client.
 Up to %d clients are served at once, with %d MiB of memory for all of them; a run
 takes four times its --size. A client that does nothing for the time of --idle is
 disconnected; one that measures RDMA Writes or Reads, which the server does not
-see, when its --duration and twice that time are over.`, perfPort, perfClients, perfBudget>>20),
+see, when its --duration, twice that time, and a second for each 64 MiB in its
+--depth messages are over.`, perfPort, perfClients, perfBudget>>20),
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return cli.Usagef("argument %q is one too many", args[1])

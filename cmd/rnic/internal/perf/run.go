@@ -78,6 +78,15 @@ var perfOps = map[string]verbs.Op{
 	"read":  verbs.OpRead,
 }
 
+// slowest is how many octets a second arrive at least of what a client has posted when its time is over.
+const slowest = 64 << 20
+
+// longest is how long the run may take from its connection on, with idle for its beginning and for its end.
+func (r perfRun) longest(idle time.Duration) time.Duration {
+	posted := time.Duration(r.Depth) * time.Duration(r.Size) // octets
+	return r.Duration + 2*idle + posted/slowest*time.Second
+}
+
 func (r perfRun) op() verbs.Op { return perfOps[r.Op] }
 
 func (r perfRun) waiting() endpoint.Waiting {

@@ -119,14 +119,13 @@ func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Req
 }
 
 // whileBusy returns a context that also ends when the client has done nothing for idle. Of RDMA Writes and Reads there
-// is nothing to see here: a run of these may take as long as the client has said it would, and some time to begin
-// and to end.
+// is nothing to see here: a run of these may take as long as it does at most, and some time to begin and to end.
 func (s *perfServer) whileBusy(ctx context.Context, idle time.Duration) (context.Context, context.CancelFunc) {
 	if s.op() == verbs.OpSend || s.Latency && s.op() == verbs.OpWrite {
 		return s.WhileActive(ctx, idle, endpoint.ErrIdle(idle))
 	}
-	limit := s.Duration + 2*idle
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v, its --duration and twice --idle", limit))
+	limit := s.longest(idle)
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v, its --duration, twice --idle and what it has on its way", limit))
 }
 
 func (s *perfServer) untilDisconnected(ctx context.Context) error {
