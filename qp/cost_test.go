@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -18,6 +19,15 @@ import (
 
 // kib is how many KiB hold n octets.
 func kib(n int) int { return (n + 1023) >> 10 }
+
+// heap is how many octets are in use.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // pools keep theirs over one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
 
 // footprint is what a batch takes by itself.
 func (b *batch) footprint() int {
@@ -63,11 +73,13 @@ func TestCostOfEmptyMessages(t *testing.T) {
 	r := newRig(t, setup{})
 	other := r.sibling(8)
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 1)})
+	const messages = 10_000
 	var flood [][]byte
-	for range 5000 {
+	for range messages / 2 {
 		flood = append(flood, wire.Write(0, 0, nil).Octets(), wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte{1}).Octets())
 	}
 	r.writable.expect(0, []byte{1})
+	before := heap()
 	sent := r.inBackground(flood...)
 	for i := range uint64(10) {
 		other.postRecv(wr.Recv{ID: i})
@@ -80,6 +92,9 @@ func TestCostOfEmptyMessages(t *testing.T) {
 		wire.Send(1, nil).Octets(),
 	)
 	require.Equal(t, wire.ReadResponse(1, 0, nil).Octets(), r.next(), "all before it has been handled")
+	require.Eventually(t, func() bool { return heap()-before < messages*20 }, patience, time.Millisecond,
+		"nothing is kept of them, once the buffers are given back")
+	runtime.KeepAlive(flood) // that is in both
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 0}}, r.wait(r.rcq, 1))
 	require.Empty(t, r.all(r.rcq))
 	require.Empty(t, r.all(r.scq))
@@ -96,7 +111,7 @@ func TestCostOfErrors(t *testing.T) {
 			require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle}))
 			r.connect()
 		}
-		r.postRecv(wr.Recv{ID: 1})
+		r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2})
 		bad, told := wire.Write(uint32(r.gone), 0, filled(8)).Octets(), 1
 		if i%2 == 1 { // a Send too long, behind which comes more
 			bad, told = wire.Send(1, filled(8)).Octets(), 0
@@ -110,14 +125,19 @@ func TestCostOfErrors(t *testing.T) {
 		if err := <-sent; err != nil { // the queue pair need not have taken all
 			t.Logf("the peer was cut short: %v", err)
 		}
-		require.NoError(t, r.peer.Close())
+		leave := r.peer.Close
+		if i%4 == 0 { // the end of the stream is no second event
+			leave = r.peer.Reset
+		}
+		require.NoError(t, leave())
 		r.over()
 		r.events.mu.Lock()
 		require.Len(t, r.events.list, told)
 		r.events.list = nil
 		r.events.mu.Unlock()
 		got := r.all(r.rcq)
-		require.Len(t, got, 1)
+		require.Len(t, got, 2)
 		require.Equal(t, told == 0, got[0].Status != wr.StatusFlushed)
+		require.Equal(t, wr.StatusFlushed, got[1].Status)
 	}
 }
