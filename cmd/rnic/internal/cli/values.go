@@ -63,6 +63,41 @@ func (r *intRange) Set(s string) error {
 
 func (r *intRange) Type() string { return "int" }
 
+// intList is a flag with several integers, each from min to max.
+type intList struct {
+	p        *[]int
+	min, max int
+}
+
+// IntList is the flag at p, which holds its default.
+func IntList(p *[]int, least, most int) *intList { return &intList{p, least, most} }
+
+func (l *intList) String() string {
+	if l.p == nil {
+		return ""
+	}
+	words := make([]string, len(*l.p))
+	for i, n := range *l.p {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+func (l *intList) Set(s string) error {
+	var numbers []int
+	for word := range strings.SplitSeq(s, ",") {
+		var n int
+		if err := IntRange(&n, l.min, l.max).Set(word); err != nil {
+			return err
+		}
+		numbers = append(numbers, n)
+	}
+	*l.p = numbers
+	return nil
+}
+
+func (l *intList) Type() string { return "int,..." }
+
 // durationRange is a flag with a time from min to max.
 type durationRange struct {
 	p        *time.Duration

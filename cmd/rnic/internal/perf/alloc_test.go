@@ -44,6 +44,31 @@ func TestPerfLoopsDoNotAllocate(t *testing.T) {
 	}
 }
 
+func TestManyDoesNotAllocate(t *testing.T) {
+	for _, way := range []manyWay{manyWaiting, manyPolling, manyWithCRC} {
+		t.Run(way.String(), func(t *testing.T) {
+			const n = 3
+			end, err := newScaleEnd(n, way.shape())
+			require.NoError(t, err)
+			defer end.nic.Close()
+			server, where, err := startManyServer(t.Context(), n, way)
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, server.Stop()) }()
+			c := &scaleClient{scaleEnd: end, server: server, where: where, progress: &cli.Progress{}}
+			_, err = c.connectQPs(t.Context(), 0, n)
+			require.NoError(t, err)
+			trade := trader{manyWindow: &manyWindow{trips: make([]tripCounter, n)}, reaper: c.reaper(c.cq[0])}
+			for i := range c.pool {
+				assert.Equal(t, way.CRC, c.pool[i].conn.CRC())
+				require.NoError(t, c.pool[i].send())
+			}
+			assert.Zero(t, testing.AllocsPerRun(1000, func() {
+				require.NoError(t, trade.step(t.Context()))
+			}))
+		})
+	}
+}
+
 func connectPerf(t *testing.T, addr string, f *cli.ConnFlags, run perfRun) (*perfClient, context.Context) {
 	t.Helper()
 	c, err := openPerf(f, run)

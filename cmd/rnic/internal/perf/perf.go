@@ -30,6 +30,7 @@ func Command() *cobra.Command {
 		newPerfSuiteCommand(),
 		newPerfBaselineCommand(),
 		newPerfScaleCommand(),
+		newPerfManyCommand(),
 		newPerfSweepCommand(),
 		newPerfMTUCommand(),
 	)

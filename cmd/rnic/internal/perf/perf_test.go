@@ -3,6 +3,7 @@ package perf
 import (
 	"bytes"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -144,7 +145,7 @@ func TestVerifyStream(t *testing.T) {
 }
 
 func TestPerfSuite(t *testing.T) {
-	r := clitest.Run(t.Context(), "perf", "suite", "--lines", "--duration", "2ms")
+	r := clitest.Run(t.Context(), "perf", "suite", "--lines", "--duration", "2ms", "--qps", "1,3")
 	require.Zero(t, r.Status, r.Stderr)
 	want := []string{
 		"lat64_p50 us", "lat64_p99 us", "lat64_event_p50 us", "rate64 M/s",
@@ -154,6 +155,11 @@ func TestPerfSuite(t *testing.T) {
 		"rdma_read_rate64 M/s", "rdma_read_bw4096 GB/s", "rdma_read_bw65536 GB/s", "rdma_read_bw1048576 GB/s",
 		"rdma_read_lat64_rtt us",
 	}
+	many := []string{"many1_rate k/s", "many1_cpu us", "many3_rate k/s", "many3_cpu us"}
+	if runtime.GOOS == "windows" {
+		many = []string{"many1_rate k/s", "many3_rate k/s"}
+	}
+	want = append(want, many...)
 	got := map[string][]string{}
 	for line := range strings.Lines(r.Stdout) {
 		word := strings.Fields(line)
@@ -161,17 +167,35 @@ func TestPerfSuite(t *testing.T) {
 		assert.Regexp(t, `^[0-9]+\.[0-9]+$`, word[2])
 		got[word[1]] = append(got[word[1]], word[0]+" "+word[3])
 	}
-	assert.Len(t, got, 2)
+	assert.Len(t, got, 3)
 	assert.ElementsMatch(t, want, got["ours"])
 	assert.ElementsMatch(t, want, got["ours-crc"])
+	assert.ElementsMatch(t, many, got["ours-poll"])
+}
+
+// Either part can be left out.
+func TestPerfSuiteOnly(t *testing.T) {
+	for only, first := range map[string]string{"one": "lat64_p50", "many": "many2_rate"} {
+		r := clitest.Run(t.Context(), "perf", "suite", "--json", "--duration", "1ms", "--qps", "2", "--only", only)
+		require.Zero(t, r.Status, r.Stderr)
+		var values []suiteValue
+		clitest.Decode(t, r.Stdout, &values)
+		require.NotEmpty(t, values)
+		assert.Equal(t, first, values[0].Metric)
+		for _, v := range values {
+			assert.Equal(t, only == "many", strings.HasPrefix(v.Metric, "many2_"), v.Metric)
+		}
+	}
 }
 
 func TestPrintSuite(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, printSuite(&out, []suiteValue{
-		{"rate64", false, 1.5, "M/s"},
-		{"rate64", true, 0.5, "M/s"},
+		{Metric: "rate64", Value: 1.5, Unit: "M/s"},
+		{Metric: "rate64", CRC: true, Value: 0.5, Unit: "M/s"},
+		{Metric: "many1_cpu", Poll: true, Value: 25, Unit: "us"},
 	}))
+	assert.Regexp(t, `many1_cpu, polling +25\.000 +- +us`, out.String())
 	assert.Regexp(t, `rate64 +1\.500 +0\.500 +M/s`, out.String())
 }
 

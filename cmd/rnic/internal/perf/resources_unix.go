@@ -5,6 +5,7 @@ package perf
 import (
 	"fmt"
 	"syscall"
+	"time"
 )
 
 // otherFiles is how many files a process has open besides its connections.
@@ -26,4 +27,15 @@ func allowFiles(connections int) error {
 		return fmt.Errorf("raising the limit on open files to %d: %w", limit.Max, err)
 	}
 	return nil
+}
+
+// processorTime is how much processor time this process has used; nil if the system
+// does not tell.
+func processorTime() *time.Duration {
+	var r syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {
+		return nil
+	}
+	used := time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	return &used
 }

@@ -46,7 +46,7 @@ connection is an open file at either end.`, scaleDepth, scaleSGEs),
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.serve {
-				return s.runServer(cmd)
+				return runScaleServer(cmd, s.qps, idleShape())
 			}
 			return s.run(cmd)
 		},
@@ -127,7 +127,7 @@ func (s *scaleFlags) measure(ctx context.Context, p *cli.Progress) (result scale
 	if err := allowFiles(s.qps); err != nil {
 		return result, err
 	}
-	end, err := newScaleEnd(s.qps)
+	end, err := newScaleEnd(s.qps, idleShape())
 	if err != nil {
 		return result, err
 	}

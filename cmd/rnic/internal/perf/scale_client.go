@@ -30,9 +30,7 @@ type scaleClient struct {
 func (c *scaleClient) measure(ctx context.Context) (r scaleResult, err error) {
 	n := len(c.pool)
 	r.QPs = n
-	for i := range n {
-		firstPattern.Fill(c.buf[c.source(i):][:scaleSize], uint64(i*scaleSize))
-	}
+	c.fill()
 	if r.TCPConnectsPerS, err = c.connectTCP(ctx); err != nil {
 		return r, err
 	}
@@ -98,14 +96,18 @@ func (c *scaleClient) memory(r *scaleResult, keep func(*scaleSide, scaleMemory))
 // open at a time.
 func (c *scaleClient) connectTCP(ctx context.Context) (float64, error) {
 	conns := make([]net.Conn, len(c.pool))
-	defer func() {
-		for _, conn := range conns {
-			if conn != nil {
-				reset(conn)
-			}
-		}
-	}()
-	rate, err := connectMany(ctx, "TCP", 0, len(conns), c.progress,
+	defer resetAll(conns)
+	rate, err := c.dialTCP(ctx, conns)
+	if err != nil {
+		return 0, err
+	}
+	_, err = c.askServer(askTCPClosed, 0)
+	return rate, err
+}
+
+// dialTCP makes all conns, bare ones. It may leave some nil when it fails.
+func (c *scaleClient) dialTCP(ctx context.Context, conns []net.Conn) (float64, error) {
+	return connectMany(ctx, "TCP", 0, len(conns), c.progress,
 		func(ctx context.Context, i int) (err error) {
 			var d net.Dialer
 			if conns[i], err = d.DialContext(ctx, "tcp", c.where.Plain); err != nil {
@@ -117,11 +119,15 @@ func (c *scaleClient) connectTCP(ctx context.Context) (float64, error) {
 			_, err := c.askServer(askTCP, len(conns))
 			return err
 		})
-	if err != nil {
-		return 0, err
+}
+
+// resetAll is reset for those that are not nil.
+func resetAll(conns []net.Conn) {
+	for _, conn := range conns {
+		if conn != nil {
+			reset(conn)
+		}
 	}
-	_, err = c.askServer(askTCPClosed, 0)
-	return rate, err
 }
 
 // reset closes a connection that does not linger: thousands that do would take
@@ -141,7 +147,7 @@ func shortOfPorts(err error) error {
 
 // connectQPs connects queue pairs from to to-1.
 func (c *scaleClient) connectQPs(ctx context.Context, from, to int) (float64, error) {
-	f := cli.DefaultConnFlags()
+	f := c.connFlags()
 	cfg := f.Config()
 	return connectMany(ctx, "QPs", from, to, c.progress,
 		func(ctx context.Context, i int) error {
@@ -165,11 +171,12 @@ func (c *scaleClient) connectQPs(ctx context.Context, from, to int) (float64, er
 // latency measures round trips of queue pair i, and returns the median of half of
 // one in microseconds.
 func (c *scaleClient) latency(ctx context.Context, i int) (float64, error) {
-	r := c.reaper(c.cq(i))
+	q := &c.pool[i]
+	r := c.reaper(c.cq[i%len(c.cq)])
 	var times histogram.Histogram
 	begin := time.Now()
 	for n, now := 0, begin; n <= warmUp || now.Sub(begin) < c.duration; n++ { // one counts at least
-		if err := c.send(i, false); err != nil {
+		if err := q.send(); err != nil {
 			return 0, err
 		}
 		if _, err := c.arrival(ctx, &r); err != nil {
@@ -186,22 +193,38 @@ func (c *scaleClient) latency(ctx context.Context, i int) (float64, error) {
 
 // arrival waits for a message from the server, checks it, posts its Receive again,
 // and returns its queue pair.
-func (c *scaleClient) arrival(ctx context.Context, r *endpoint.Reaper) (int, error) {
+func (c *scaleClient) arrival(ctx context.Context, r *endpoint.Reaper) (*scaleQP, error) {
 	for {
 		wc, err := r.Next(ctx)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
 		if wc.Op != verbs.OpRecv {
 			continue
 		}
-		i := int(wc.ID)
-		if at := firstPattern.Mismatch(c.arrived(i), uint64(i*scaleSize)); at >= 0 || wc.Bytes != scaleSize {
-			return 0, fmt.Errorf("what queue pair %d of %d got back is not what it sent: %d octets, the first wrong one %d",
-				i, len(c.pool), wc.Bytes, at)
+		q := wc.Context.(*scaleQP)
+		if err := c.verify(q.index, int(wc.Bytes)); err != nil {
+			return nil, err
 		}
-		return i, c.receive(i)
+		return q, q.receive()
 	}
+}
+
+// fill makes the messages that are sent, each other than the rest.
+func (c *scaleClient) fill() {
+	for i := range c.pool {
+		firstPattern.Fill(c.buf[c.source(i):][:scaleSize], uint64(i*scaleSize))
+	}
+}
+
+// verify compares the message of so many octets that queue pair i received last with
+// the one that it sends.
+func (c *scaleClient) verify(i, octets int) error {
+	if at := firstPattern.Mismatch(c.arrived(i), uint64(i*scaleSize)); at >= 0 || octets != scaleSize {
+		return fmt.Errorf("what queue pair %d of %d got back is not what it sent: %d octets, the first wrong one %d",
+			i, len(c.pool), octets, at)
+	}
+	return nil
 }
 
 // arrived is what queue pair i received last.
@@ -210,23 +233,23 @@ func (c *scaleClient) arrived(i int) []byte { return c.buf[c.sink(i):][:scaleSiz
 // traffic has every queue pair carry a message each way, scaleDialers of them at a
 // time.
 func (c *scaleClient) traffic(ctx context.Context) error {
-	for k, cq := range c.cqs {
+	for k, cq := range c.cq {
 		r := c.reaper(cq)
 		next, open := k, 0
 		for next < len(c.pool) || open > 0 {
 			if next < len(c.pool) && open < scaleDialers {
-				if err := c.send(next, false); err != nil {
+				if err := c.pool[next].send(); err != nil {
 					return err
 				}
-				next += len(c.cqs)
+				next += len(c.cq)
 				open++
 				continue
 			}
-			i, err := c.arrival(ctx, &r)
+			q, err := c.arrival(ctx, &r)
 			if err != nil {
 				return err
 			}
-			clear(c.arrived(i)) // so that an old message does not pass for a new one
+			clear(c.arrived(q.index)) // so that an old message does not pass for a new one
 			open--
 		}
 	}

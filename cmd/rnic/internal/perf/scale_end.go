@@ -23,12 +23,38 @@ const (
 	scaleDialers = 32
 )
 
-// scaleEnd is one end of many connections, which share an RNIC and a CQ for each
-// processor: what a program with thousands of connections would set up.
+// scaleShape is what the queue pairs of a scaleEnd are like, and how it waits.
+type scaleShape struct {
+	cqs       int // shared by all of them
+	sendDepth int
+	recvDepth int
+	sges      int
+	crc       bool
+	waiting   endpoint.Waiting
+}
+
+// idleShape is that of `rnic perf scale`.
+func idleShape() scaleShape {
+	return scaleShape{
+		cqs: runtime.GOMAXPROCS(0), sendDepth: scaleDepth, recvDepth: scaleDepth, sges: scaleSGEs,
+		crc: true, waiting: endpoint.WaitSpin,
+	}
+}
+
+// connFlags are the flags that its connections are made with.
+func (s scaleShape) connFlags() cli.ConnFlags {
+	f := cli.DefaultConnFlags()
+	f.CRC = s.crc
+	return f
+}
+
+// scaleEnd is one end of many connections, which share an RNIC and a few CQs: what
+// a program with thousands of connections would set up.
 type scaleEnd struct {
+	scaleShape
 	nic  *verbs.RNIC
 	pd   *verbs.PD
-	cqs  []*verbs.CQ
+	cq   []*verbs.CQ // queue pair i completes to the one with the number i modulo their number
 	pool []scaleQP
 
 	// buf has two messages for each queue pair: one to send and one to
@@ -38,21 +64,25 @@ type scaleEnd struct {
 }
 
 // scaleQP is a queue pair and its connection. It belongs to who makes it, and
-// then to who polls its CQ.
+// then to who polls its CQ, whose completions have it as their Context.
 type scaleQP struct {
-	qp    *verbs.QP
-	conn  *cm.Conn
-	sends int // posted
+	qp     *verbs.QP
+	conn   *cm.Conn
+	index  int // in the pool
+	sends  int // posted
+	signal int // how many sends share a completion
+
+	source, sink [1]verbs.SGE // of its messages
 }
 
 // newScaleEnd prepares everything for n queue pairs but these. All of its memory
 // is touched, so that it does not count as theirs.
-func newScaleEnd(n int) (*scaleEnd, error) {
+func newScaleEnd(n int, shape scaleShape) (*scaleEnd, error) {
 	nic, err := verbs.Open(verbs.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("opening the RNIC: %w", err)
 	}
-	e := &scaleEnd{nic: nic, pool: make([]scaleQP, n), buf: make([]byte, 2*scaleSize*n)}
+	e := &scaleEnd{scaleShape: shape, nic: nic, pool: make([]scaleQP, n), buf: make([]byte, 2*scaleSize*n)}
 	if err := e.prepare(); err != nil {
 		nic.Close()
 		return nil, err
@@ -70,18 +100,15 @@ func (e *scaleEnd) prepare() (err error) {
 	if e.mr, err = e.pd.Register(e.buf, verbs.LocalRead|verbs.LocalWrite); err != nil {
 		return fmt.Errorf("registering %d octets of memory: %w", len(e.buf), err)
 	}
-	e.cqs = make([]*verbs.CQ, min(runtime.GOMAXPROCS(0), n))
-	for i := range e.cqs {
-		share := (n + len(e.cqs) - 1) / len(e.cqs)
-		if e.cqs[i], err = e.nic.CreateCQ(verbs.CQConfig{Entries: 2 * scaleDepth * share}); err != nil {
+	e.cq = make([]*verbs.CQ, min(e.cqs, n))
+	for i := range e.cq {
+		share := (n + len(e.cq) - 1) / len(e.cq)
+		if e.cq[i], err = e.nic.CreateCQ(verbs.CQConfig{Entries: (e.sendDepth + e.recvDepth) * share}); err != nil {
 			return fmt.Errorf("creating a completion queue: %w", err)
 		}
 	}
 	return nil
 }
-
-// cq is the one that queue pair i completes to.
-func (e *scaleEnd) cq(i int) *verbs.CQ { return e.cqs[i%len(e.cqs)] }
 
 // source and sink are where queue pair i has its messages in buf.
 func (e *scaleEnd) source(i int) int { return 2 * i * scaleSize }
@@ -89,52 +116,57 @@ func (e *scaleEnd) sink(i int) int   { return e.source(i) + scaleSize }
 
 // create makes queue pair i, with its Receive Queue full.
 func (e *scaleEnd) create(i int) (*verbs.QP, error) {
+	q := &e.pool[i]
+	cq := e.cq[i%len(e.cq)]
 	qp, err := e.nic.CreateQP(verbs.QPConfig{
-		PD: e.pd, SendCQ: e.cq(i), RecvCQ: e.cq(i),
-		SendDepth: scaleDepth, RecvDepth: scaleDepth, SendSGE: scaleSGEs, RecvSGE: scaleSGEs,
+		PD: e.pd, SendCQ: cq, RecvCQ: cq, Context: q,
+		SendDepth: e.sendDepth, RecvDepth: e.recvDepth, SendSGE: e.sges, RecvSGE: e.sges,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating a queue pair: %w", err)
 	}
-	e.pool[i].qp = qp
-	for range scaleDepth {
-		if err := e.receive(i); err != nil {
+	*q = scaleQP{
+		qp: qp, index: i, signal: e.sendDepth / 2,
+		source: [1]verbs.SGE{e.mr.SGE(e.source(i), scaleSize)},
+		sink:   [1]verbs.SGE{e.mr.SGE(e.sink(i), scaleSize)},
+	}
+	for range e.recvDepth {
+		if err := q.receive(); err != nil {
 			return nil, err
 		}
 	}
 	return qp, nil
 }
 
-// receive posts a Receive of queue pair i.
-func (e *scaleEnd) receive(i int) error {
-	recv := [1]verbs.Recv{{ID: uint64(i)}}
-	sge := [1]verbs.SGE{e.mr.SGE(e.sink(i), scaleSize)}
-	recv[0].SGL = sge[:]
-	_, err := e.pool[i].qp.PostRecv(recv[:]...)
+// receive posts a Receive.
+func (q *scaleQP) receive() error {
+	recv := [1]verbs.Recv{{SGL: q.sink[:]}}
+	_, err := q.qp.PostRecv(recv[:]...)
 	return err
 }
 
-// send posts a Send of queue pair i: its own message, or back what it received.
-// Some are signaled, so that the Send Queue never fills up.
-func (e *scaleEnd) send(i int, back bool) error {
-	off := e.source(i)
-	if back {
-		off = e.sink(i)
-	}
-	send := [1]verbs.Request{{ID: uint64(i)}}
-	sge := [1]verbs.SGE{e.mr.SGE(off, scaleSize)}
-	send[0].SGL = sge[:]
-	q := &e.pool[i]
-	if q.sends++; q.sends%(scaleDepth/2) != 0 {
+// send posts a Send of the queue pair's own message.
+func (q *scaleQP) send() error { return q.post(q.source[:]) }
+
+// echo posts a Send of the message that it received.
+func (q *scaleQP) echo() error { return q.post(q.sink[:]) }
+
+// post posts a Send. Some are signaled, so that the Send Queue never fills up.
+func (q *scaleQP) post(sgl []verbs.SGE) error {
+	send := [1]verbs.Request{{SGL: sgl}}
+	if q.sends++; q.sends%q.signal != 0 {
 		send[0].Flags = verbs.Unsignaled
 	}
 	_, err := q.qp.PostSend(send[:]...)
 	return err
 }
 
-// reaper takes completions of one CQ, polling.
+// reaper takes completions of one CQ.
 func (e *scaleEnd) reaper(cq *verbs.CQ) endpoint.Reaper {
-	return endpoint.Reaper{CQ: cq, Flushed: func() error { return endpoint.ErrDisconnected }, Mode: endpoint.WaitSpin}
+	return endpoint.Reaper{
+		CQ: cq, Flushed: func() error { return endpoint.ErrDisconnected },
+		Mode: e.waiting.With(runtime.GOMAXPROCS(0)),
+	}
 }
 
 // scaleMemory is what a process knows of its memory.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -26,14 +27,17 @@ type scaleQuestion struct {
 const (
 	askTCP       = "tcp"        // wait until N more bare TCP connections are accepted
 	askTCPClosed = "tcp closed" // close them
+	askTCPEcho   = "tcp echo"   // or return what comes on them, messages of scaleSize octets
 	askQPs       = "qps"        // wait until N more queue pairs are connected
 	askMemory    = "memory"     // measure memory
+	askProcessor = "processor"  // tell the processor time so far
 )
 
 // scaleAnswer is the line that answers it.
 type scaleAnswer struct {
 	scaleMemory
-	Error string `json:"error,omitempty"`
+	Processor *time.Duration `json:"processor,omitempty"`
+	Error     string         `json:"error,omitempty"`
 }
 
 // scaleServer is the answering side of `rnic perf scale`.
@@ -47,22 +51,23 @@ type scaleServer struct {
 	next                atomic.Int64  // queue pair
 }
 
-// runServer is the server process: it ends with its standard input.
-func (s *scaleFlags) runServer(cmd *cobra.Command) (err error) {
-	if err := allowFiles(s.qps); err != nil {
+// runScaleServer is the server process, for n connections: it ends with its standard
+// input.
+func runScaleServer(cmd *cobra.Command, n int, shape scaleShape) (err error) {
+	if err := allowFiles(n); err != nil {
 		return fmt.Errorf("perf: %w", err)
 	}
-	end, err := newScaleEnd(s.qps)
+	end, err := newScaleEnd(n, shape)
 	if err != nil {
 		return fmt.Errorf("perf: %w", err)
 	}
 	defer end.nic.Close()
 	server := &scaleServer{
 		scaleEnd: end,
-		accepted: make(chan struct{}, s.qps), connected: make(chan struct{}, s.qps),
-		conns: make(chan net.Conn, s.qps),
+		accepted: make(chan struct{}, n), connected: make(chan struct{}, n),
+		conns: make(chan net.Conn, n),
 	}
-	f := cli.DefaultConnFlags()
+	f := shape.connFlags()
 	if server.rdma, err = cm.Listen("127.0.0.1:0", f.ListenConfig(cmd.ErrOrStderr())); err != nil {
 		return fmt.Errorf("perf: listening: %w", err)
 	}
@@ -90,7 +95,7 @@ func (s *scaleServer) run(ctx context.Context, questions io.Reader, answers io.W
 	for range scaleDialers {
 		group.Go(func() error { return s.acceptQPs(ctx) })
 	}
-	for _, cq := range s.cqs {
+	for _, cq := range s.cq {
 		group.Go(func() error { return s.echo(ctx, cq) })
 	}
 	asked := make(chan scaleQuestion)
@@ -147,6 +152,18 @@ func (s *scaleServer) do(ctx context.Context, q scaleQuestion, asked <-chan scal
 			reset(<-s.conns)
 		}
 		return a, nil
+	case askTCPEcho:
+		for len(s.conns) > 0 {
+			conn := <-s.conns
+			go func() {
+				defer conn.Close()
+				_ = plainEcho(conn, make([]byte, scaleSize)) // the client ends it, in whatever way
+			}()
+		}
+		return a, nil
+	case askProcessor:
+		a.Processor = processorTime()
+		return a, nil
 	case askMemory:
 		if a.scaleMemory, err = measureMemory(); err != nil {
 			a.Error = err.Error()
@@ -186,7 +203,7 @@ func (s *scaleServer) acceptTCP() {
 
 // acceptQPs connects queue pairs until ctx ends.
 func (s *scaleServer) acceptQPs(ctx context.Context) error {
-	f := cli.DefaultConnFlags()
+	f := s.connFlags()
 	cfg := f.Config()
 	for {
 		req, err := s.rdma.Accept(ctx)
@@ -219,11 +236,11 @@ func (s *scaleServer) echo(ctx context.Context, cq *verbs.CQ) error {
 		if wc.Op != verbs.OpRecv {
 			continue
 		}
-		i := int(wc.ID)
-		if err := s.send(i, true); err != nil {
+		q := wc.Context.(*scaleQP)
+		if err := q.echo(); err != nil {
 			return endedBy(ctx, err)
 		}
-		if err := s.receive(i); err != nil {
+		if err := q.receive(); err != nil {
 			return endedBy(ctx, err)
 		}
 	}

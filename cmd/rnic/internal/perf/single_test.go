@@ -47,6 +47,13 @@ func TestPerfWithOneProcessor(t *testing.T) {
 		}
 	}
 	require.NoError(t, server.Stop())
+	for _, args := range []string{"--poll", "--plain"} {
+		t.Run("many "+args, func(t *testing.T) {
+			cmd := exec.CommandContext(ctx, program, "perf", "many", args, "--qps", "3", "--rounds", "1", "--duration", "20ms")
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(out))
+		})
+	}
 }
 
 // Who polls without end does end with the context, and tells its cause.

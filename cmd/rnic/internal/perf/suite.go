@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,14 +67,18 @@ func suiteRuns() []suiteRun {
 type suiteValue struct {
 	Metric string  `json:"metric"`
 	CRC    bool    `json:"crc"`
+	Poll   bool    `json:"poll,omitempty"` // of many queue pairs: polling
 	Value  float64 `json:"value"`
 	Unit   string  `json:"unit"`
 }
 
 // peer is the name under which tools that compare know this program.
 func (v suiteValue) peer() string {
-	if v.CRC {
+	switch {
+	case v.CRC:
 		return "ours-crc"
+	case v.Poll:
+		return "ours-poll"
 	}
 	return "ours"
 }
@@ -81,16 +86,23 @@ func (v suiteValue) peer() string {
 func newPerfSuiteCommand() *cobra.Command {
 	p := perfFlags{duration: suiteDuration}
 	var lines bool
+	var only string
+	qps := manyQPs()
 	cmd := &cobra.Command{
 		Use:   "suite",
 		Short: "Measure everything, between this process and one it starts",
-		Long:  "Measure every operation, without and with CRC, between this process and a server process that it starts.",
-		Args:  cli.ExactArgs(),
+		Long: `Measure every operation on one queue pair, without and with CRC, and many active
+ones on a CQ as perf many does: waiting, polling, and waiting with CRC. It is
+between this process and server processes that it starts.`,
+		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if lines && p.json {
 				return cli.Usagef("--lines and --json are two forms of the same: choose one")
 			}
-			values, err := p.suite(cmd.Context())
+			if !slices.Contains([]string{"", suiteOne, suiteMany}, only) {
+				return cli.Usagef("--only %s: want %s or %s", only, suiteOne, suiteMany)
+			}
+			values, err := p.suite(cmd.Context(), only, qps)
 			switch {
 			case err != nil:
 				return fmt.Errorf("perf: %w", err)
@@ -105,11 +117,36 @@ func newPerfSuiteCommand() *cobra.Command {
 	}
 	p.register(cmd.Flags())
 	cmd.Flags().BoolVar(&lines, "lines", false, "print lines of METRIC PEER VALUE UNIT and nothing else")
+	cmd.Flags().StringVar(&only, "only", "", "measure only `one|many` queue pairs at a time")
+	cmd.Flags().Var(cli.IntList(&qps, 1, maxScaleQPs), "qps", "how many are many, such as 16 or 1,16,256")
 	return cmd
 }
 
-// suite does all runs against a server process of its own.
-func (p *perfFlags) suite(ctx context.Context) (values []suiteValue, err error) {
+// What --only of the suite chooses.
+const (
+	suiteOne  = "one"
+	suiteMany = "many"
+)
+
+// suite does all runs, or only some.
+func (p *perfFlags) suite(ctx context.Context, only string, qps []int) (values []suiteValue, err error) {
+	if only != suiteMany {
+		if values, err = p.suiteOfOne(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if only != suiteOne {
+		many, err := p.suiteOfMany(ctx, qps)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, many...)
+	}
+	return values, nil
+}
+
+// suiteOfOne does all runs of one queue pair against a server process of its own.
+func (p *perfFlags) suiteOfOne(ctx context.Context) (values []suiteValue, err error) {
 	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child")
 	if err != nil {
 		return nil, err
@@ -123,7 +160,26 @@ func (p *perfFlags) suite(ctx context.Context) (values []suiteValue, err error) 
 				return nil, fmt.Errorf("%s: %w", s.metrics[0].name, err)
 			}
 			for _, m := range s.metrics {
-				values = append(values, suiteValue{m.name, f.CRC, m.value(r), m.unit})
+				values = append(values, suiteValue{Metric: m.name, CRC: f.CRC, Value: m.value(r), Unit: m.unit})
+			}
+		}
+	}
+	return values, nil
+}
+
+// suiteOfMany measures many queue pairs, each number of them in each way once.
+func (p *perfFlags) suiteOfMany(ctx context.Context, qps []int) (values []suiteValue, err error) {
+	for _, n := range qps {
+		for _, way := range []manyWay{manyWaiting, manyPolling, manyWithCRC} {
+			r, err := measureMany(ctx, n, way, p.duration)
+			if err != nil {
+				return nil, fmt.Errorf("%d queue pairs, %v: %w", n, way, err)
+			}
+			v := suiteValue{Metric: fmt.Sprintf("many%d_rate", n), CRC: way.CRC, Poll: way.Poll, Value: r.Rate, Unit: "k/s"}
+			values = append(values, v)
+			if r.CPU != nil {
+				v.Metric, v.Value, v.Unit = fmt.Sprintf("many%d_cpu", n), *r.CPU, "us"
+				values = append(values, v)
 			}
 		}
 	}
@@ -139,19 +195,23 @@ func printLines(w io.Writer, values []suiteValue) error {
 	return nil
 }
 
-// printSuite writes a table with a row for each metric.
+// printSuite writes a table with a row for each metric, and for each that was polled as
+// well.
 func printSuite(w io.Writer, values []suiteValue) error {
-	withCRC := make(map[string]float64)
+	withCRC := make(map[string]string)
 	for _, v := range values {
 		if v.CRC {
-			withCRC[v.Metric] = v.Value
+			withCRC[v.Metric] = fmt.Sprintf("%.3f", v.Value)
 		}
 	}
 	t := cli.NewTable(w)
 	fmt.Fprintln(t, "metric\tCRC off\tCRC on\tunit\t")
 	for _, v := range values {
-		if !v.CRC {
-			fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%s\t\n", v.Metric, v.Value, withCRC[v.Metric], v.Unit)
+		switch {
+		case v.Poll:
+			fmt.Fprintf(t, "%s, polling\t%.3f\t-\t%s\t\n", v.Metric, v.Value, v.Unit)
+		case !v.CRC:
+			fmt.Fprintf(t, "%s\t%.3f\t%s\t%s\t\n", v.Metric, v.Value, withCRC[v.Metric], v.Unit)
 		}
 	}
 	return t.Flush()
