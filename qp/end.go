@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -176,7 +177,7 @@ func (q *QP) Destroy() error {
 	q.destroyed.Store(true)
 	q.leaving.Store(true)
 	if q.starting != nil {
-		_ = q.starting.SetWriteDeadline(past) // see lastMessage
+		_ = q.starting.SetWriteDeadline(sockio.Past) // see lastMessage
 	}
 	q.mu.Unlock()
 	if s := q.session.Load(); s != nil {

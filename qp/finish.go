@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -67,7 +68,7 @@ func (s *session) interrupt(c cause, by time.Time) {
 	case step(wr.StateRTS, c.trigger()).Actions&actReset != 0:
 		s.llp.reset()
 	case s.llp.direct():
-		_ = s.llp.conn.SetWriteDeadline(past)
+		_ = s.llp.conn.SetWriteDeadline(sockio.Past)
 	default:
 		_ = s.llp.conn.SetWriteDeadline(by)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -108,12 +109,9 @@ func (l *llp) pull(p []byte) (int, outcome) {
 
 // wakeReader makes a sleeping read return ioAgain, and all later ones until
 // rearmReader.
-func (l *llp) wakeReader() { _ = l.conn.SetReadDeadline(past) }
+func (l *llp) wakeReader() { _ = l.conn.SetReadDeadline(sockio.Past) }
 
 func (l *llp) rearmReader() { _ = l.conn.SetReadDeadline(time.Time{}) }
-
-// past is a deadline that has passed.
-var past = time.Unix(1, 0)
 
 // halfClose ends the sending half, if the connection has a half-close. The error
 // is that of a connection that is not there any more.
