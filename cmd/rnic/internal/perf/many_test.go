@@ -14,17 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 )
 
 func TestPerfMany(t *testing.T) {
 	for flags, ways := range map[string][]manyWay{
-		"":                 {manyWithCRC},
-		"--crc off":        {manyWaiting},
-		"--poll --crc off": {manyPolling},
-		"--plain":          {manyWaiting, manyPolling, manyWithCRC, manyPlain},
+		"--rounds 2":                  {manyWithCRC},
+		"--rounds 1 --poll --crc off": {manyPolling},
+		"--rounds 1 --plain":          {manyWaiting, manyPolling, manyWithCRC, manyPlain},
 	} {
 		t.Run(flags, func(t *testing.T) {
-			args := append([]string{"perf", "many", "--json", "--qps", "1,3", "--duration", "20ms", "--rounds", "2"}, strings.Fields(flags)...)
+			args := append([]string{"perf", "many", "--json", "--qps", "1,3", "--duration", "20ms"}, strings.Fields(flags)...)
 			r := clitest.Run(t.Context(), args...)
 			require.Zero(t, r.Status, r.Stderr)
 			var got []manyResult
@@ -45,6 +45,21 @@ func TestPerfMany(t *testing.T) {
 			}
 		})
 	}
+}
+
+// All queue pairs share one CQ, on which their program waits or which it polls.
+func TestManyShape(t *testing.T) {
+	for way, want := range map[manyWay]scaleShape{
+		manyWaiting: {cqs: 1, sendDepth: 8, recvDepth: 4, sges: 1, waiting: endpoint.WaitSleep},
+		manyPolling: {cqs: 1, sendDepth: 8, recvDepth: 4, sges: 1, waiting: endpoint.WaitPoll},
+		manyWithCRC: {cqs: 1, sendDepth: 8, recvDepth: 4, sges: 1, waiting: endpoint.WaitSleep, crc: true},
+	} {
+		assert.Equal(t, want, way.shape(), way)
+	}
+	end, err := newScaleEnd(9, manyWaiting.shape())
+	require.NoError(t, err)
+	assert.Len(t, end.cq, 1)
+	require.NoError(t, end.nic.Close())
 }
 
 // Both processes' time counts, and the slowest connection stands beside the median.
@@ -79,14 +94,15 @@ func TestMedianOfMany(t *testing.T) {
 	assert.Nil(t, medianOfMany([]manyResult{{}}).CPU)
 }
 
-// watchBubble is what watch says with run, in time that passes by itself.
-func watchBubble(t *testing.T, run func(w *manyWindow, ctx context.Context) error) (*manyWindow, error) {
+// watchBubble is what watch says with run, in time that passes by itself, when asking the
+// server fails with asking.
+func watchBubble(t *testing.T, asking error, run func(w *manyWindow, ctx context.Context) error) (*manyWindow, error) {
 	t.Helper()
 	var w *manyWindow
 	var err error
 	synctest.Test(t, func(t *testing.T) {
 		w = &manyWindow{
-			ask:      func() (here, there *time.Duration, err error) { return nil, nil, nil },
+			ask:      func() (here, there *time.Duration, err error) { return nil, nil, asking },
 			duration: time.Second, trips: make([]tripCounter, 1),
 		}
 		err = w.watch(t.Context(), func(ctx context.Context) error { return run(w, ctx) })
@@ -97,7 +113,7 @@ func watchBubble(t *testing.T, run func(w *manyWindow, ctx context.Context) erro
 // What comes back in the first quarter of a second is not counted, and the last message
 // is waited for.
 func TestManyWatch(t *testing.T) {
-	w, err := watchBubble(t, func(w *manyWindow, _ context.Context) error {
+	w, err := watchBubble(t, nil, func(w *manyWindow, _ context.Context) error {
 		time.Sleep(time.Millisecond)
 		for !w.closing.Load() {
 			w.trips[0].Add(1)
@@ -111,7 +127,7 @@ func TestManyWatch(t *testing.T) {
 
 // A round trip counts at least, however long it takes.
 func TestManyWatchWaitsForOne(t *testing.T) {
-	w, err := watchBubble(t, func(w *manyWindow, _ context.Context) error {
+	w, err := watchBubble(t, nil, func(w *manyWindow, _ context.Context) error {
 		time.Sleep(2 * time.Second)
 		w.trips[0].Add(1)
 		for !w.closing.Load() {
@@ -127,28 +143,28 @@ func TestManyWatchWaitsForOne(t *testing.T) {
 func TestManyWatchFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tt := range map[string]struct {
-		run  func(w *manyWindow, ctx context.Context) error
-		want string
+		asking error
+		run    func(w *manyWindow, ctx context.Context) error
+		want   string
 	}{
-		"the connections": {func(*manyWindow, context.Context) error { return broken }, "broken"},
-		"nothing comes back": {func(_ *manyWindow, ctx context.Context) error {
+		"the connections": {nil, func(*manyWindow, context.Context) error { return broken }, "broken"},
+		"nothing comes back": {nil, func(_ *manyWindow, ctx context.Context) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}, "no message has come back for 11s"},
-		"the last message is lost": {func(w *manyWindow, ctx context.Context) error {
+		"the last message is lost": {nil, func(w *manyWindow, ctx context.Context) error {
 			time.Sleep(time.Second)
 			w.trips[0].Add(1)
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}, "some messages have not come back for 10s"},
-		"the server": {func(w *manyWindow, ctx context.Context) error {
-			w.ask = func() (here, there *time.Duration, err error) { return nil, nil, broken }
+		"the server": {broken, func(_ *manyWindow, ctx context.Context) error {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}, "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := watchBubble(t, tt.run)
+			_, err := watchBubble(t, tt.asking, tt.run)
 			assert.EqualError(t, err, tt.want)
 		})
 	}

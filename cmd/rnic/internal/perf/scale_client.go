@@ -206,7 +206,8 @@ func (c *scaleClient) arrival(ctx context.Context, r *endpoint.Reaper) (*scaleQP
 		if err := c.verify(q.index, int(wc.Bytes)); err != nil {
 			return nil, err
 		}
-		return q, q.receive()
+		err = q.receive()
+		return q, err
 	}
 }
 
