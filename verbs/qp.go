@@ -145,13 +145,16 @@ func (r *RNIC) checkQP(c QPConfig) error {
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
 	case c.WriteSGE > l.WriteSGE:
 		return fmt.Errorf("%w: of an RDMA Write at most %d", wr.ErrTooManySGE, l.WriteSGE)
-	case len(r.qps) >= l.QPs:
-		return fmt.Errorf("%w: all %d queue pairs are in use", wr.ErrInsufficientResources, l.QPs)
+	}
+	var full error // the last to be told: what is asked for would not do anyway
+	if len(r.qps) >= l.QPs {
+		full = fmt.Errorf("%w: all %d queue pairs are in use", wr.ErrInsufficientResources, l.QPs)
 	}
 	return cmp.Or(
 		l.checkQP(max(c.SendDepth, c.RecvDepth), c.IRD, c.ORD),
 		atMost(wr.ErrTooManySGE, max(c.SendSGE, c.RecvSGE), l.SGE),
 		c.checkRQLimit(),
+		full,
 	)
 }
 
