@@ -2,9 +2,13 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var errBroken = errors.New("broken")
@@ -53,6 +57,57 @@ func TestAttemptWithoutAGuest(t *testing.T) {
 	}
 	got := h.attempt(3, func() error { return errWedged })
 	assert.Equal(t, []error{errBroken}, got)
+}
+
+// What an rping that is done says when it exits is held against nobody; before that it is.
+func TestRunClientWithAServerThatExitsBadly(t *testing.T) {
+	const (
+		fine    = `echo '{"rounds":3,"validated":true}'`
+		short   = `echo '{"rounds":2,"validated":true}'`
+		failed  = "wait for RDMA_READ_COMPLETE state 11"
+		stopped = "rping server failed: -1"
+	)
+	tests := []struct{ name, rnic, server, want string }{
+		{"late", fine, late, ""},
+		{"late, but not all rounds", short, late, "2 of 3 rounds"},
+		{"failed", fine, failed + "\n" + stopped, failed},
+		{"failed, then late", fine, failed + "\n" + stopped + "\n" + late, failed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			script := func(name, text string) string {
+				path := filepath.Join(t.TempDir(), name)
+				require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755))
+				return path
+			}
+			h := &harness{
+				rnic:   script("rnic", tt.rnic),
+				guest:  &guest{script: script("guest", "printf '"+listening+"\\n"+strings.ReplaceAll(tt.server, "\n", "\\n")+"\\n'; exit 255")},
+				rounds: 3,
+			}
+			err := h.runClient(t.Context(), cell{size: 64})
+			if tt.want == "" {
+				assert.NoError(t, err)
+				return
+			}
+			assert.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	runs := []error{nil, errBroken, nil, errStalled}
+	h := &harness{}
+	again := func() func() error {
+		calls := 0
+		return func() error { calls++; return runs[calls-1] }
+	}
+	err := h.repeat(4, again())
+	require.ErrorIs(t, err, errBroken)
+	require.ErrorIs(t, err, errStalled)
+	assert.ErrorContains(t, err, "2 of 4 connections failed: connection 2: broken\nconnection 4: ")
+	assert.NoError(t, h.repeat(1, again()))
+	assert.Equal(t, errBroken, h.repeat(1, func() error { return errBroken }), "one connection needs no count")
 }
 
 func TestEither(t *testing.T) {

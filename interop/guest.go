@@ -100,18 +100,24 @@ const (
 	wedged    = "WEDGED"    // an rping of before still holds the port, and nothing was run
 )
 
+// late is what rping prints when errLate befalls it.
+const late = "rdma_get_cm_event: Bad file descriptor"
+
 var (
 	// errStalled is a connection on which siw stopped reading. siw's responder sends its reply before it
 	// takes over the socket's callbacks; an FPDU that arrives in between is read only when the
 	// next one arrives. softrnic sends one (docs/decisions/0014-first-fpdu.md), siw's own client does not.
 	errStalled = errors.New("siw left received octets unread: it missed the first FPDU, which arrived right behind its reply")
+	// errLate is an rping that exits with an error after all went well: its first thread closes the channel that
+	// its second one still reads. rdma-core 59 mends it.
+	errLate = errors.New("rping's two threads got into each other's way when it ended")
 	// errWedged is a guest that has to be booted again before it is of use.
 	errWedged = errors.New("an earlier rping in the guest did not end")
 )
 
 // serverScript starts rping's server, says so once it listens, and then runs the commands of meanwhile. These
 // may set client, the status that the script ends with if the server's is 0. rping waits for ever for
-// a client that does not come, hence timeout.
+// a client that does not come, hence timeout. If the server fails, what the driver said in the kernel's log follows.
 func serverScript(size int, meanwhile string) string {
 	return fmt.Sprintf(`
 sockets() { grep ':%04[3]X [0-9A-F]*:[0-9A-F]* '$1 /proc/net/tcp; }
@@ -135,6 +141,7 @@ watch() {
   done
 }
 
+dmesg -c >/dev/null
 n=0
 while sockets 0A >/dev/null; do
   n=$((n + 1))
@@ -156,6 +163,7 @@ client=0
 wait $server
 rc=$?
 cat /tmp/server.out
+[ $rc = 0 ] || dmesg | sed -n 's/.*\(siw: .*\)/\1/p' | tail -2
 [ $rc = 0 ] || exit $rc
 exit $client
 `, int(rpingTime.Seconds()), guestAddr, rpingPort, size, listening, stalled, wedged, meanwhile)
@@ -200,21 +208,22 @@ func (g *guest) startServer(ctx context.Context, size int) (wait func() error, e
 	return finish, nil
 }
 
-// noise is what rping prints when all is well, and what says no more than the line before it.
+// noise is what rping prints when all is well, and what says no more than a line before it.
 var noise = []string{
+	"rping server failed: -1",
 	"client DISCONNECT EVENT...",
 	"server DISCONNECT EVENT...",
 	"wait for RDMA_READ_ADV state 10", // DISCONNECTED: how a server ends
 	listening,
 }
 
-// said turns an exit status into an error that ends with the last telling line that the program
-// printed. A nil err stays nil. A stall or a wedged guest is recognised by what the script printed.
+// said turns an exit status into an error that ends with the last telling lines that the program
+// printed, three at most. A nil err stays nil. A stall or a wedged guest is recognised by what the script printed.
 func said(who string, err error, output string) error {
 	if err == nil {
 		return nil
 	}
-	last := "printed nothing"
+	var telling []string
 lines:
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
@@ -230,8 +239,14 @@ lines:
 			}
 		}
 		if line != "" {
-			last = line
+			telling = append(telling, line)
 		}
 	}
-	return fmt.Errorf("%s: %w: %s", who, err, last)
+	switch {
+	case len(telling) == 1 && telling[0] == late:
+		return errLate
+	case telling == nil:
+		telling = []string{"printed nothing"}
+	}
+	return fmt.Errorf("%s: %w: %s", who, err, strings.Join(telling[max(0, len(telling)-3):], "; "))
 }

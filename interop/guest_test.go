@@ -14,6 +14,8 @@ import (
 func TestSaid(t *testing.T) {
 	exit := errors.New("exit status 1")
 	tests := []struct{ name, output, want string }{
+		{"what made the server fail", "cq completion failed status 5\nwait for RDMA_WRITE_ADV state 11\nrping server failed: -1\n", "siw: exit status 1: cq completion failed status 5; wait for RDMA_WRITE_ADV state 11"},
+		{"three lines at most", "1\n2\n3\n4\n", "siw: exit status 1: 2; 3; 4"},
 		{"last telling line", "post send error 22\nserver DISCONNECT EVENT...\nwait for RDMA_READ_ADV state 10\n", "siw: exit status 1: post send error 22"},
 		{"nothing", "", "siw: exit status 1: printed nothing"},
 		{"noise only", "LISTENING\nclient DISCONNECT EVENT...\n", "siw: exit status 1: printed nothing"},

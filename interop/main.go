@@ -34,6 +34,7 @@ type options struct {
 	cases  *regexp.Regexp
 	parts  string
 	rounds int
+	times  int
 }
 
 // The parts of a run.
@@ -51,6 +52,7 @@ func main() {
 	flag.StringVar(&opts.dir, "dir", "interop", "where siw-guest is")
 	flag.StringVar(&opts.doc, "doc", "docs/interop.md", "page whose matrix is updated after a whole run; empty for none")
 	flag.IntVar(&opts.rounds, "rounds", 3, "rounds of each connection")
+	flag.IntVar(&opts.times, "times", 1, "connections of each cell, and of siw with itself; more than 1 update no matrix")
 	flag.Func("only", "run only cells whose name matches this `regexp`, and update no page", func(s string) (err error) {
 		opts.only, err = regexp.Compile(s)
 		return err
@@ -62,7 +64,7 @@ func main() {
 	flag.StringVar(&opts.parts, "part", "", "run only this `part`: matrix, first or conform")
 	flag.Parse()
 	known := opts.part(partMatrix) || opts.part(partFirst) || opts.part(partConform)
-	if flag.NArg() > 0 || opts.rounds < 1 || !known {
+	if flag.NArg() > 0 || opts.rounds < 1 || opts.times < 1 || !known {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -133,7 +135,7 @@ func runConform(ctx context.Context, opts options) error {
 // runMatrix does the whole matrix; ok tells whether no cell failed.
 func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 	r := newReport()
-	controls := make(map[cell][]error) // without a direction
+	controls := make(map[cell]error) // without a direction
 
 	// The driver with parameters: siw as client, and siw with itself.
 	err = withGuest(ctx, opts, "parameters", "mpa_version=2", func(h *harness) error {
@@ -144,7 +146,7 @@ func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 			if !opts.only.MatchString(c.String()) && !opts.only.MatchString(mirrored.String()) {
 				continue
 			}
-			if err := h.each(ctx, c, controls, r, opts.only); err != nil {
+			if err := h.each(ctx, c, controls, r, opts); err != nil {
 				return err
 			}
 		}
@@ -157,7 +159,10 @@ func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 	// The stock driver: siw as server.
 	err = withGuest(ctx, opts, "stock", "", func(h *harness) error {
 		for _, c := range cells(ourClient) {
-			if err := h.each(ctx, c, controls, r, opts.only); err != nil {
+			if !opts.only.MatchString(c.String()) {
+				continue // nor is its control, which this driver could not be set for
+			}
+			if err := h.each(ctx, c, controls, r, opts); err != nil {
 				return err
 			}
 		}
@@ -171,7 +176,7 @@ func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 		return false, err
 	}
 	ok = r.count(failed) == 0
-	if opts.doc == "" || opts.only.String() != "" {
+	if opts.doc == "" || opts.only.String() != "" || opts.times > 1 {
 		return ok, nil
 	}
 	versions, err := peerVersions()
@@ -193,9 +198,9 @@ func withGuest(ctx context.Context, opts options, kind, parameters string, f fun
 }
 
 // each runs one cell, and its control if that has not been run, and notes the outcome. Its error is ctx's.
-func (h *harness) each(ctx context.Context, c cell, controls map[cell][]error, r *report, only *regexp.Regexp) error {
+func (h *harness) each(ctx context.Context, c cell, controls map[cell]error, r *report, opts options) error {
 	if why := c.impossible(); why != "" {
-		if only.MatchString(c.String()) {
+		if opts.only.MatchString(c.String()) {
 			r.add(c, outcome{impossible, why})
 		}
 		return ctx.Err()
@@ -204,20 +209,31 @@ func (h *harness) each(ctx context.Context, c cell, controls map[cell][]error, r
 	key.dir = 0
 	control, done := controls[key]
 	if !done {
-		n := tries
-		if c.siwLimit() != "" {
-			n = 1 // it is not chance
-		}
-		control = h.attempt(n, func() error { return h.control(ctx, c) })
+		control = h.controls(ctx, c, opts.times)
 		controls[key] = control
 	}
-	if only.MatchString(c.String()) {
-		ours := h.attempt(1, func() error { return h.run(ctx, c) })
-		o := judge(c, ours[0], control[len(control)-1])
+	if opts.only.MatchString(c.String()) {
+		o := judge(c, h.repeat(opts.times, func() error { return h.run(ctx, c) }), control)
 		r.add(c, o)
 		fmt.Fprintf(os.Stderr, "%v: %v %s\n", c, o.verdict, o.cause)
 	}
 	return ctx.Err()
+}
+
+// controls runs siw with itself until it works, or, to see how often it does, as often as softrnic.
+func (h *harness) controls(ctx context.Context, c cell, times int) error {
+	run := func() error { return h.control(ctx, c) }
+	if times > 1 {
+		err := h.repeat(times, run)
+		fmt.Fprintf(os.Stderr, "%v: siw with itself: %v\n", c, err)
+		return err
+	}
+	n := tries
+	if c.siwLimit() != "" {
+		n = 1 // it is not chance
+	}
+	all := h.attempt(n, run)
+	return all[len(all)-1]
 }
 
 // peerVersions says which kernel and rdma-core the guest has, from the file that siw-image leaves.
