@@ -13,6 +13,8 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
+	"github.com/softrnic/softrnic/internal/rping"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // accepting is a server that takes one client, and does with the connection what then does.
@@ -78,6 +80,22 @@ func TestPingServerVanishes(t *testing.T) {
 	assert.Regexp(t, `^rnic: ping: the peer ended the connection[^\n]*\n$`, c.Stderr)
 	assert.NotContains(t, c.Stderr, "closed network connection")
 	assert.NotContains(t, c.Stderr, "QP ")
+}
+
+// What the client refused is known when the stream is over, which is after its requests were flushed.
+func TestPingServerIsRefused(t *testing.T) {
+	s, done := accepting(t, func(e *pingEnd) {
+		b, err := e.recvBuffer(context.Background())
+		assert.NoError(t, err)
+		b.Remote.STag ^= 0xff
+		assert.NoError(t, e.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: e.outMR.SGL(0, rping.MessageSize), Remote: b.Remote}))
+		<-e.Conn.Done()
+		assert.NoError(t, e.Abort())
+	})
+	c := pingOnce(t, s, "-C 1")
+	<-done
+	assert.Equal(t, 1, c.Status)
+	assert.Regexp(t, `^rnic: ping: the peer ended the connection: [^\n]*\(Terminate [^\n]*\)\n$`, c.Stderr)
 }
 
 func TestPingServerDisconnectsIdleClients(t *testing.T) {

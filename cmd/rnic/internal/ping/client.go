@@ -22,8 +22,13 @@ func (p *ping) runClient(ctx context.Context, out *pingOutput) error {
 	if errors.Is(err, errStalled) { // it will not answer a close either
 		return errors.Join(fmt.Errorf("ping: %w", err), e.Abort())
 	}
-	if closeErr := e.Close(ctx); err == nil && closeErr != nil && ctx.Err() == nil {
+	closeErr := e.Close(ctx)
+	switch {
+	case closeErr == nil || ctx.Err() != nil:
+	case err == nil:
 		err = fmt.Errorf("closing the connection: %w", closeErr)
+	case err == endpoint.ErrDisconnected: //nolint:errorlint // with a reason it is wrapped
+		err = fmt.Errorf("%w: %w", err, closeErr) // requests are flushed before the stream is over, and its end known
 	}
 	if err != nil {
 		return fmt.Errorf("ping: %w", err)
