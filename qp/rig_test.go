@@ -27,6 +27,7 @@ type setup struct {
 	noRead       bool
 	noWrite      bool
 	closeTimeout time.Duration
+	patience     time.Duration     // of the peer; patience
 	config       func(*Config)     // last changes before New
 	stream       func(*mpa.Stream) // last changes before RTS
 }
@@ -42,6 +43,9 @@ func (c setup) withDefaults() setup {
 	set(&c.ord, 4)
 	set(&c.depth, 16)
 	set(&c.cqe, 64)
+	if c.patience == 0 {
+		c.patience = patience
+	}
 	if c.closeTimeout == 0 {
 		c.closeTimeout = time.Minute // so that no test passes by waiting
 	}
@@ -165,7 +169,7 @@ func (r *rig) connect() {
 
 func (r *rig) start(mine, theirs net.Conn) {
 	c := r.set
-	r.peer = wire.New(theirs, wire.Options{CRC: c.crc, MarkersOut: c.markers, MarkersIn: c.markers, Patience: patience})
+	r.peer = wire.New(theirs, wire.Options{CRC: c.crc, MarkersOut: c.markers, MarkersIn: c.markers, Patience: c.patience})
 	st := &mpa.Stream{Conn: mine, Role: c.role, CRC: c.crc, MarkersIn: c.markers, MarkersOut: c.markers}
 	if c.stream != nil {
 		c.stream(st)

@@ -17,7 +17,7 @@ import (
 // onShared is a rig on a pipe whose receives come from an S-RQ of n.
 func onShared(t *testing.T, n int, timeout time.Duration) (*rig, *srq.Queue) {
 	q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: n, SGE: 1, StallTimeout: timeout})
-	r := newRig(t, setup{pipe: true, config: func(c *Config) { c.SRQ = q }})
+	r := newRig(t, setup{pipe: true, patience: time.Hour, config: func(c *Config) { c.SRQ = q }})
 	for i := range n {
 		_, err := q.Post(wr.Recv{ID: uint64(i + 1), SGL: r.private.sgl(100*i, 100)})
 		require.NoError(t, err)

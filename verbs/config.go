@@ -195,14 +195,9 @@ func (l Limits) valid(without Features) bool {
 		shared(l.SharedIRD) && shared(l.SharedORD)
 }
 
-// checkQP finds what a queue pair that is created or modified asks for above the limits:
-// the depth of its longer queue, its RDMA Reads.
-func (l Limits) checkQP(depth, ird, ord int) error {
-	return cmp.Or(
-		atMost(wr.ErrTooManyWR, depth, l.WR),
-		atMost(wr.ErrIRDExceeded, ird, l.IRD),
-		atMost(wr.ErrORDExceeded, ord, l.ORD),
-	)
+// checkReads finds RDMA Reads above the limits, of a queue pair that is created or modified.
+func (l Limits) checkReads(ird, ord int) error {
+	return cmp.Or(atMost(wr.ErrIRDExceeded, ird, l.IRD), atMost(wr.ErrORDExceeded, ord, l.ORD))
 }
 
 // atMost refuses what is above a limit with err.

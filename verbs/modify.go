@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/softrnic/softrnic/qp"
@@ -66,7 +67,10 @@ func (q *QP) checkModify(m ModifyQP) error {
 	case without&FeatureChangeIRD != 0 && m.IRD != nil:
 		return fmt.Errorf("%w: this RNIC does not change IRD", wr.ErrCannotChangeAttribute)
 	}
-	return l.checkQP(max(given(m.SendDepth), given(m.RecvDepth)), given(m.IRD), given(m.ORD))
+	return cmp.Or(
+		atMost(wr.ErrTooManyWR, max(given(m.SendDepth), given(m.RecvDepth)), l.WR),
+		l.checkReads(given(m.IRD), given(m.ORD)),
+	)
 }
 
 // raisesORD refuses what only an RNIC with FeatureRaiseORD does, with reads held.

@@ -143,18 +143,18 @@ func (r *RNIC) checkQP(c QPConfig) error {
 		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
-	case c.WriteSGE > l.WriteSGE:
-		return fmt.Errorf("%w: of an RDMA Write at most %d", wr.ErrTooManySGE, l.WriteSGE)
 	}
-	var full error // the last to be told: what is asked for would not do anyway
+	var full error // told behind the limits: what is above one would not do anyway
 	if len(r.qps) >= l.QPs {
 		full = fmt.Errorf("%w: all %d queue pairs are in use", wr.ErrInsufficientResources, l.QPs)
 	}
 	return cmp.Or(
-		l.checkQP(max(c.SendDepth, c.RecvDepth), c.IRD, c.ORD),
+		atMost(wr.ErrTooManyWR, max(c.SendDepth, c.RecvDepth), l.WR),
 		atMost(wr.ErrTooManySGE, max(c.SendSGE, c.RecvSGE), l.SGE),
-		c.checkRQLimit(),
+		atMost(wr.ErrTooManySGE, c.WriteSGE, l.WriteSGE),
+		l.checkReads(c.IRD, c.ORD),
 		full,
+		c.checkRQLimit(),
 	)
 }
 
