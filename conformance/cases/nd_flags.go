@@ -76,11 +76,11 @@ func (c *ndAsleep) Done() <-chan struct{} {
 
 // notifies calls Notify of the completion queue of Receives, and waits until it sleeps.
 func (h *ndHost) notifies(typ nd2.NotifyType) <-chan error {
-	return ndNotifies(h.t, h.t.Context(), h.in, typ)
+	return ndNotifies(h.t.Context(), h.t, h.in, typ)
 }
 
 // ndNotifies calls Notify of a completion queue, and waits until it sleeps.
-func ndNotifies(t *conformance.T, ctx context.Context, q *nd2.CompletionQueue, typ nd2.NotifyType) <-chan error {
+func ndNotifies(ctx context.Context, t *conformance.T, q *nd2.CompletionQueue, typ nd2.NotifyType) <-chan error {
 	asleep, done := &ndAsleep{Context: ctx, armed: make(chan struct{})}, make(chan error, 1)
 	go func() { done <- q.Notify(asleep, typ) }()
 	take(t, asleep.armed)
@@ -93,7 +93,7 @@ func ndNotifies(t *conformance.T, ctx context.Context, q *nd2.CompletionQueue, t
 // other queue, asked for now, comes last.
 func ndTold(a, b *ndHost) {
 	ndSync(a, b)
-	last := ndNotifies(b.t, b.t.Context(), b.out, nd2.CQNotifyAny)
+	last := ndNotifies(b.t.Context(), b.t, b.out, nd2.CQNotifyAny)
 	require.NoError(b.t, b.qp.Write("last", nil, 0, 0, 0))
 	require.NoError(b.t, take(b.t, last), "Notify")
 	b.done("last", nd2.RequestTypeWrite, nd2.Success)
@@ -107,7 +107,7 @@ func ndSolicited(t *conformance.T) {
 	told := b.notifies(nd2.CQNotifySolicited)
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
-	untold := ndNotifies(t, ctx, b.in, nd2.CQNotifySolicited)
+	untold := ndNotifies(ctx, t, b.in, nd2.CQNotifySolicited)
 	for i, flags := range []nd2.OpFlags{0, nd2.OpFlagSilentSuccess | nd2.OpFlagReadFence} {
 		b.receive(i, 0, 8)
 		require.NoError(t, a.qp.Send(i, a.list(0, 8), flags|nd2.OpFlagSilentSuccess))
