@@ -21,8 +21,8 @@ import (
 //     transmitLoop for each batch of a stream takes the processor from the peer: it
 //     costs two fifths of the messages a second on two of them.
 //
-// A program streams if much has come together in a burst, or if it has looked while
-// something was held back: its queue is full, say. Who is seen to have left something
+// A program streams if much has come together in a burst, or enough to fill a batch, or if
+// it has looked while something was held back: its queue is full, say. Who is seen to have left something
 // behind is not believed for a while, so that few of many bursts wait for the timer.
 //
 // With one processor nothing is held back, or a poster that computes would delay it.

@@ -20,7 +20,7 @@ type Tuning struct {
 	Short int
 	// Eager is how many posts of a series go out at once; those after them, as long as
 	// there is no pause between, are held back for more to come, unless the program has
-	// one processor only. Behind a series that was held back it is one. 8.
+	// one processor only. Of a program that streams it is one. 8.
 	Eager int
 	// Hold is how much is held back at most: octets of messages, those that RDMA
 	// Reads ask for too, and 512 for each of them. 256 KiB.

@@ -7,16 +7,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
 )
 
 // TestRTT: TCP has measured it when the connection is there; nothing else has one.
 func TestRTT(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c, far, err := wire.Pair()
 	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	c, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
+	defer func() { _, _ = c.Close(), far.Close() }()
 	for _, c := range []net.Conn{c, tls.Client(c, nil)} {
 		require.Positive(t, RTT(c))
 		require.Less(t, RTT(c), time.Minute)

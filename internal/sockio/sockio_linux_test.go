@@ -6,16 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
 )
 
 // TestPrepare: the options, of a socket that somebody has made block.
 func TestPrepare(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	c, far, err := wire.Pair()
 	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	c, err := net.Dial("tcp", l.Addr().String())
-	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
+	defer func() { _, _ = c.Close(), far.Close() }()
 	f, err := c.(*net.TCPConn).File()
 	require.NoError(t, err)
 	_ = f.Fd()
