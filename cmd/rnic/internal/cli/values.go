@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // onOff is a flag with the values on and off.
@@ -63,40 +65,47 @@ func (r *intRange) Set(s string) error {
 
 func (r *intRange) Type() string { return "int" }
 
-// intList is a flag with several integers, each from min to max.
-type intList struct {
-	p        *[]int
-	min, max int
+// list is a flag with several values, each of which is what one says.
+type list[T any] struct {
+	p   *[]T
+	one func(*T) pflag.Value
 }
 
-// IntList is the flag at p, which holds its default.
-func IntList(p *[]int, least, most int) *intList { return &intList{p, least, most} }
+// IntList is the flag at p, which holds its default: integers from least to most.
+func IntList(p *[]int, least, most int) pflag.Value {
+	return &list[int]{p, func(n *int) pflag.Value { return IntRange(n, least, most) }}
+}
 
-func (l *intList) String() string {
+// SizeList is the flag at p, which holds its default: sizes from least to most.
+func SizeList(p *[]uint64, least, most uint64) pflag.Value {
+	return &list[uint64]{p, func(n *uint64) pflag.Value { return SizeRange(n, least, most) }}
+}
+
+func (l *list[T]) String() string {
 	if l.p == nil {
 		return ""
 	}
 	words := make([]string, len(*l.p))
-	for i, n := range *l.p {
-		words[i] = strconv.Itoa(n)
+	for i := range words {
+		words[i] = l.one(&(*l.p)[i]).String()
 	}
 	return strings.Join(words, ",")
 }
 
-func (l *intList) Set(s string) error {
-	var numbers []int
+func (l *list[T]) Set(s string) error {
+	var values []T
 	for word := range strings.SplitSeq(s, ",") {
-		var n int
-		if err := IntRange(&n, l.min, l.max).Set(word); err != nil {
+		var v T
+		if err := l.one(&v).Set(word); err != nil {
 			return err
 		}
-		numbers = append(numbers, n)
+		values = append(values, v)
 	}
-	*l.p = numbers
+	*l.p = values
 	return nil
 }
 
-func (l *intList) Type() string { return "int,..." }
+func (l *list[T]) Type() string { return l.one(new(T)).Type() + ",..." }
 
 // durationRange is a flag with a time from min to max.
 type durationRange struct {
@@ -156,41 +165,6 @@ func (r *sizeRange) Set(s string) error {
 }
 
 func (r *sizeRange) Type() string { return "size" }
-
-// sizeList is a flag with several sizes, each from min to max.
-type sizeList struct {
-	p        *[]uint64
-	min, max uint64
-}
-
-// SizeList is the flag at p, which holds its default.
-func SizeList(p *[]uint64, least, most uint64) *sizeList { return &sizeList{p, least, most} }
-
-func (l *sizeList) String() string {
-	if l.p == nil {
-		return ""
-	}
-	words := make([]string, len(*l.p))
-	for i, n := range *l.p {
-		words[i] = FormatSize(n)
-	}
-	return strings.Join(words, ",")
-}
-
-func (l *sizeList) Set(s string) error {
-	var sizes []uint64
-	for word := range strings.SplitSeq(s, ",") {
-		var n uint64
-		if err := (SizeRange(&n, l.min, l.max)).Set(word); err != nil {
-			return err
-		}
-		sizes = append(sizes, n)
-	}
-	*l.p = sizes
-	return nil
-}
-
-func (l *sizeList) Type() string { return "size,..." }
 
 var sizeUnits = []struct {
 	suffix string
