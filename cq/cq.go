@@ -19,6 +19,7 @@ package cq
 import (
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -67,6 +68,9 @@ type Queue struct {
 
 	driveMu sync.Mutex // guards drivers, and is held while one drives or yields
 	drivers []driver
+	visit   int // the one that was visited last
+
+	group engine.Group
 }
 
 // Config configures a queue.
@@ -134,6 +138,7 @@ func (q *Queue) Fail() {
 // free: once Close has returned no method gives a completion (RV-5.3.4-M5). It ends
 // every Wait. Closing twice is closing once.
 func (q *Queue) Close() {
+	defer q.group.Close()
 	q.mu.Lock()
 	defer q.rouse()
 	defer q.mu.Unlock()

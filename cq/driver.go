@@ -1,6 +1,9 @@
 package cq
 
-// Driver makes progress on behalf of a poller that found the queue empty.
+import "github.com/softrnic/softrnic/internal/engine"
+
+// Driver makes progress on behalf of a poller that found the queue empty. It is an
+// engine.Group, but for tests.
 type Driver interface {
 	// Drive receives what has arrived, without blocking. It reports whether
 	// there was anything.
@@ -8,83 +11,70 @@ type Driver interface {
 	// Yield says that nobody polls from here on: progress must go on by
 	// itself.
 	Yield()
+	// Serve and Forget say which queues it completes to.
+	Serve(engine.Queue)
+	Forget(engine.Queue)
 }
 
-// maxDrivers bounds how many recently active queue pairs one Poll visits.
-const maxDrivers = 8
+// maxVisits bounds how many Drivers one Poll visits.
+const maxVisits = 8
 
-// idleVisits is how many fruitless visits make a Driver leave the list, if it is
-// not alone there. It comes back by Attach when it receives by itself.
-const idleVisits = 1 << 10
-
+// driver is a Driver, and how many queue pairs have attached it.
 type driver struct {
 	Driver
-	idle int
+	users int
 }
 
-// Attach makes Poll visit d when the queue is empty. Attaching twice is
-// attaching once. When the list is full the Driver longest without anything to
-// do leaves it.
+// Group is where the queue pairs receive whose receives complete here.
+func (q *Queue) Group() *engine.Group { return &q.group }
+
+// Attach makes Poll visit d when the queue is empty: once more for each queue pair that
+// completes here and is driven by d.
 func (q *Queue) Attach(d Driver) {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()
-	worst := 0
 	for i := range q.drivers {
 		if q.drivers[i].Driver == d {
-			q.drivers[i].idle = 0
+			q.drivers[i].users++
 			return
 		}
-		if q.drivers[i].idle > q.drivers[worst].idle {
-			worst = i
-		}
 	}
-	if len(q.drivers) < maxDrivers {
-		q.drivers = append(q.drivers, driver{Driver: d})
-		return
-	}
-	q.drivers[worst].Yield()
-	q.drivers[worst] = driver{Driver: d}
+	q.drivers = append(q.drivers, driver{d, 1})
+	d.Serve(q)
 }
 
-// Detach makes Poll forget d; when it returns, no Drive of d that this queue
-// called is running.
+// Detach undoes one Attach.
 func (q *Queue) Detach(d Driver) {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()
 	for i := range q.drivers {
-		if q.drivers[i].Driver == d {
-			q.remove(i)
-			return
+		if q.drivers[i].Driver != d {
+			continue
 		}
+		if q.drivers[i].users--; q.drivers[i].users == 0 {
+			last := len(q.drivers) - 1
+			q.drivers[i] = q.drivers[last]
+			q.drivers[last] = driver{}
+			q.drivers = q.drivers[:last]
+			d.Forget(q)
+		}
+		return
 	}
 }
 
-func (q *Queue) remove(i int) {
-	last := len(q.drivers) - 1
-	q.drivers[i] = q.drivers[last]
-	q.drivers[last] = driver{}
-	q.drivers = q.drivers[:last]
-}
-
-// drive visits the attached Drivers once. Of several pollers one drives, the
-// others report an empty queue meanwhile.
+// drive visits attached Drivers once, in turn if there are many. Of several pollers
+// one drives, the others report an empty queue meanwhile.
 func (q *Queue) drive() bool {
 	if !q.driveMu.TryLock() {
 		return false
 	}
 	defer q.driveMu.Unlock()
 	progress := false
-	for i := 0; i < len(q.drivers); {
-		d := &q.drivers[i]
-		if d.Drive() {
-			progress = true
-			d.idle = 0
-		} else if d.idle++; d.idle >= idleVisits && len(q.drivers) > 1 {
-			d.Yield()
-			q.remove(i)
-			continue
+	for range min(len(q.drivers), maxVisits) {
+		if q.visit++; q.visit >= len(q.drivers) {
+			q.visit = 0
 		}
-		i++
+		progress = q.drivers[q.visit].Drive() || progress
 	}
 	return progress
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -17,6 +18,7 @@ type fakeDriver struct {
 	drive   func() bool
 	drives  atomic.Int64
 	yielded atomic.Int64
+	served  atomic.Int64 // queues
 }
 
 func (d *fakeDriver) Drive() bool {
@@ -26,12 +28,17 @@ func (d *fakeDriver) Drive() bool {
 
 func (d *fakeDriver) Yield() { d.yielded.Add(1) }
 
+func (d *fakeDriver) Serve(engine.Queue) { d.served.Add(1) }
+
+func (d *fakeDriver) Forget(engine.Queue) { d.served.Add(-1) }
+
 func TestPollDrives(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 4})
 	d := &fakeDriver{}
 	d.drive = func() bool { return d.drives.Load() == 2 && q.Push(entry(9)) }
 	q.Attach(d)
-	q.Attach(d) // once
+	q.Attach(d) // for another queue pair
+	require.EqualValues(t, 1, d.served.Load())
 	var buf [1]wr.Completion
 	require.Zero(t, q.Poll(buf[:]))
 	require.EqualValues(t, 1, d.drives.Load())
@@ -42,12 +49,16 @@ func TestPollDrives(t *testing.T) {
 	require.Equal(t, 1, q.Poll(buf[:]))
 	require.EqualValues(t, 2, d.drives.Load(), "not while there is something")
 	q.Detach(d)
+	require.Zero(t, q.Poll(buf[:]))
+	require.EqualValues(t, 3, d.drives.Load(), "still attached")
+	q.Detach(d)
+	require.Zero(t, d.served.Load())
 	q.Detach(d)
 	for _, left := range q.drivers[:cap(q.drivers)] {
 		require.Nil(t, left.Driver, "nobody is kept alive")
 	}
 	require.Zero(t, q.Poll(buf[:]))
-	require.EqualValues(t, 2, d.drives.Load())
+	require.EqualValues(t, 3, d.drives.Load())
 }
 
 // TestYield: whoever goes to sleep hands progress back.
@@ -69,90 +80,19 @@ func TestYield(t *testing.T) {
 	require.EqualValues(t, 2, d.yielded.Load())
 }
 
-// TestIdleStartsAnew: what a driver brings, and its own coming back, count as new.
-func TestIdleStartsAnew(t *testing.T) {
-	for name, busy := range map[string]func(*Queue, *fakeDriver){
-		"attach": func(q *Queue, d *fakeDriver) { q.Attach(d) },
-		"progress": func(q *Queue, d *fakeDriver) {
-			d.drive = func() bool { return true }
-			q.Poll(make([]wr.Completion, 1))
-			d.drive = nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			q := New(Config{ID: 1, Entries: 4})
-			var buf [1]wr.Completion
-			d := &fakeDriver{}
-			q.Attach(d)
-			q.Attach(&fakeDriver{drive: func() bool { return true }})
-			for range 2 {
-				for range idleVisits - 1 {
-					q.Poll(buf[:])
-				}
-				require.Zero(t, d.yielded.Load())
-				busy(q, d)
-			}
-			for range idleVisits {
-				q.Poll(buf[:])
-			}
-			require.EqualValues(t, 1, d.yielded.Load())
-		})
-	}
-}
-
-// TestIdleDriverLeaves: a queue pair that never has anything is not visited for
-// ever, and is told.
-func TestIdleDriverLeaves(t *testing.T) {
+// TestManyDrivers: one poll visits some of them, and the next one others.
+func TestManyDrivers(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 4})
-	var buf [1]wr.Completion
-	idle, busy := &fakeDriver{}, &fakeDriver{drive: func() bool { return true }}
-	q.Attach(idle)
-	q.Attach(busy)
-	for range idleVisits + 10 {
-		require.Zero(t, q.Poll(buf[:]))
-	}
-	require.EqualValues(t, idleVisits, idle.drives.Load())
-	require.EqualValues(t, 1, idle.yielded.Load())
-	require.EqualValues(t, idleVisits+10, busy.drives.Load())
-	require.Zero(t, busy.yielded.Load())
-	q.Attach(idle)
-	require.Zero(t, q.Poll(buf[:]))
-	require.EqualValues(t, idleVisits+1, idle.drives.Load(), "back")
-}
-
-// TestIdleDriverAlone: who is alone stays, however idle: a poller has nothing else
-// to visit.
-func TestIdleDriverAlone(t *testing.T) {
-	q := New(Config{ID: 1, Entries: 4})
-	var buf [1]wr.Completion
-	d := &fakeDriver{}
-	q.Attach(d)
-	for range idleVisits + 10 {
-		require.Zero(t, q.Poll(buf[:]))
-	}
-	require.EqualValues(t, idleVisits+10, d.drives.Load())
-	require.Zero(t, d.yielded.Load())
-}
-
-// TestTooManyDrivers: the one longest without anything to do makes room.
-func TestTooManyDrivers(t *testing.T) {
-	q := New(Config{ID: 1, Entries: 4})
-	var buf [1]wr.Completion
-	drivers := make([]*fakeDriver, maxDrivers+1)
+	drivers := make([]fakeDriver, maxVisits+1)
 	for i := range drivers {
-		drivers[i] = &fakeDriver{drive: func() bool { return i != 3 }}
-		if i < maxDrivers {
-			q.Attach(drivers[i])
-		}
+		q.Attach(&drivers[i])
 	}
-	require.Zero(t, q.Poll(buf[:]))
-	q.Attach(drivers[maxDrivers])
-	for i, d := range drivers {
-		require.Equal(t, i == 3, d.yielded.Load() == 1, "%d", i)
+	for range len(drivers) {
+		require.Zero(t, q.Poll(make([]wr.Completion, 1)))
 	}
-	require.Zero(t, q.Poll(buf[:]))
-	require.EqualValues(t, 1, drivers[3].drives.Load())
-	require.EqualValues(t, 1, drivers[maxDrivers].drives.Load())
+	for i := range drivers {
+		require.EqualValues(t, maxVisits, drivers[i].drives.Load(), "%d", i)
+	}
 }
 
 // TestDetachWaits: after Detach the driver does not run, and of several pollers

@@ -69,7 +69,7 @@ func TestInvalidateUnderWay(t *testing.T) {
 
 // What was sent before a Flush arrives, however late the peer reads it.
 func TestFlushLosesNothingSent(t *testing.T) {
-	const n = 512 << 10 // more than the peer takes in before there is a Receive, and less than TCP does
+	const n = 256 << 10 // more than the peer takes in before there is a Receive, and less than TCP does
 	a, b := newSide(t, shape{bufBytes: n}), newSide(t, shape{srq: true, bufBytes: n})
 	join(t, a, b, 1)
 	a.buf[n-1] = 77

@@ -50,29 +50,35 @@ type cork struct {
 	eager int32
 	// pause and linger are constants, but for tests.
 	pause, linger time.Duration
-	free          atomic.Int32  // posts that go out at once
-	stream        atomic.Bool   // the program streams
-	doubt         atomic.Int32  // for how many batches that is not believed
-	octets        atomic.Int64  // how much is held back, as Tuning.Hold counts
-	last          atomic.Int64  // when requests were sent last, as clock says
-	company       chan struct{} // a token for transmitLoop: a burst is held back
-	left          *time.Timer   // for transmitLoop: a stream, or pollers, may have left something
-	polls         uint64        // at its last look for what pollers left; transmitLoop's
+	free          atomic.Int32     // posts that go out at once
+	stream        atomic.Bool      // the program streams
+	doubt         atomic.Int32     // for how many batches that is not believed
+	octets        atomic.Int64     // how much is held back, as Tuning.Hold counts
+	last          atomic.Int64     // when requests were sent last, as clock says
+	hold          func(burst bool) // the group's: Flush is called when the program looks, or soon
+	looks         atomic.Uint64    // at the program's last look for completions, as the group counts
+	left          *time.Timer      // a stream may have left something
 }
 
-func (c *cork) init(eager int) {
+func (c *cork) init(eager int, leftovers func()) {
 	c.eager = int32(eager)
 	c.pause, c.linger = pause, linger
 	c.free.Store(c.eager)
-	c.company = make(chan struct{}, 1)
-	c.left = time.NewTimer(time.Hour)
+	c.left = time.AfterFunc(time.Hour, leftovers)
 	c.left.Stop()
 }
 
-// begin starts a new series behind a pause. If the program streams it has paused because
-// its queue is full, say: one request goes out at once, so that the peer has something to
-// do.
-func (c *cork) begin() {
+// begin starts a new series behind a pause, or behind a look of the program: it had nothing
+// to post for then. If the program streams it has paused because its queue is full, say: one
+// request goes out at once, so that the peer has something to do.
+func (c *cork) begin(looks uint64) {
+	if c.looks.Load() != looks {
+		c.looks.Store(looks)
+		if free := c.free.Load(); free < c.eager && !(free > 0 && c.stream.Load()) {
+			c.stream.Store(false)
+			c.free.Store(c.eager)
+		}
+	}
 	switch gap := clock() - c.last.Load(); {
 	case gap < int64(c.pause):
 	case gap < int64(idle) && c.stream.Load():
@@ -96,11 +102,11 @@ func (c *cork) streams() bool {
 // are to be held back for now.
 func (t *transmitter) holdsBack(n int, octets uint64) bool {
 	c := &t.cork
-	if c.eager < 0 || t.s.rx.single || !t.llp.direct() {
+	if c.eager < 0 || t.s.rx.single || !t.llp.direct {
 		return false
 	}
 	if c.octets.Load() == 0 {
-		c.begin()
+		c.begin(t.s.sock.Looks())
 		if c.free.Load() > 0 {
 			c.free.Add(-1)
 			return false
@@ -109,11 +115,11 @@ func (t *transmitter) holdsBack(n int, octets uint64) bool {
 	weight := int64(n*corkEach) + int64(octets)
 	corked := c.octets.Add(weight)
 	if corked == weight { // the first
-		if c.streams() {
+		stream := c.streams()
+		if stream {
 			c.left.Reset(c.linger)
-		} else {
-			signal(c.company)
 		}
+		c.hold(!stream)
 	}
 	return corked < int64(t.tuning.Hold)
 }
@@ -132,20 +138,14 @@ func (t *transmitter) posted(n int, octets uint64) {
 	c.last.Store(clock())
 }
 
-// looked says that the program has nothing to post for now, and sends what is held
-// back. If something was, it looks because its queue is full, say, and what it posts
-// next is a stream too.
+// looked sends what is held back because the program looks for completions. It looks
+// because its queue is full, say: what it posts next is a stream too.
 func (t *transmitter) looked() {
 	c := &t.cork
-	free := c.free.Load()
-	switch {
-	case c.octets.Load() > 0:
+	if c.octets.Load() > 0 {
 		c.stream.Store(true)
 		c.free.Store(min(c.eager, 1))
-	case free == c.eager, free > 0 && c.stream.Load():
-	default:
-		c.stream.Store(false)
-		c.free.Store(c.eager)
+		c.looks.Store(t.s.sock.Looks())
 	}
 	t.uncork()
 }
@@ -171,23 +171,12 @@ func (t *transmitter) burst() {
 	}
 }
 
-// leftovers sends what a stream has left, and what the LLP has not taken from pollers
-// who poll no more (handOver).
+// leftovers sends what a stream has left.
 func (t *transmitter) leftovers() {
 	if t.uncork() > 0 {
 		t.cork.stream.Store(false)
 		t.cork.doubt.Store(doubts)
 	}
-	if !t.stalled.Load() {
-		return
-	}
-	rx := &t.s.rx
-	if polls := rx.polls.Load(); polls != t.cork.polls {
-		t.cork.polls = polls
-		t.cork.left.Reset(t.cork.linger)
-		return
-	}
-	rx.unpolled()
 }
 
 // clock is a time in nanoseconds.

@@ -2,7 +2,6 @@ package qp
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
@@ -25,7 +25,7 @@ func corkedRig(t *testing.T, pause time.Duration, company bool) *rig {
 		s.rx.single = false
 		s.tx.cork.pause = pause
 		if !company {
-			s.tx.cork.company = nil
+			s.tx.cork.hold = func(bool) { s.sock.Hold(false) }
 			s.tx.cork.linger = time.Hour
 		}
 	})
@@ -93,7 +93,6 @@ func TestHeldBack(t *testing.T) {
 	for name, look := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := corkedRig(t, never, false)
-			require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond) // the CQs know of the session
 			r.postSeries(2)
 			assert.True(t, r.peer.Silent(time.Millisecond))
 			assert.Equal(t, uint64(2), r.q.sq.framed.Load())
@@ -106,7 +105,6 @@ func TestHeldBack(t *testing.T) {
 // TestHeldBackFull: so much is held back and no more.
 func TestHeldBackFull(t *testing.T) {
 	r := corkedRig(t, never, false)
-	require.Eventually(t, r.s.llp.parked.Load, patience, time.Millisecond)
 	r.postSeries(3)
 	assert.True(t, r.peer.Silent(time.Millisecond))
 	r.postSend(wr.Request{ID: 4, SGL: r.full.sgl(0, 10)})
@@ -147,24 +145,19 @@ func TestSeries(t *testing.T) {
 // else, nobody looks at a CQ and no time passes: in a bubble it stands still while somebody
 // reads a socket.
 func TestGoesOutByItself(t *testing.T) {
-	for _, polled := range []bool{false, true} {
-		t.Run(fmt.Sprintf("polled=%v", polled), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := corkedRig(t, never, true)
-				r.s.rx.polled.Store(polled)
-				begun := time.Now()
-				for n := range uint32(3) {
-					r.postThree(3 * n)
-				}
-				r.s.tx.cork.stream.Store(true)
-				r.s.tx.cork.doubt.Store(doubts) // a program that has left something behind
-				for n := range uint32(3) {
-					r.postThree(9 + 3*n)
-				}
-				require.Zero(t, time.Since(begun))
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		r := corkedRig(t, never, true)
+		begun := time.Now()
+		for n := range uint32(3) {
+			r.postThree(3 * n)
+		}
+		r.s.tx.cork.stream.Store(true)
+		r.s.tx.cork.doubt.Store(doubts) // a program that has left something behind
+		for n := range uint32(3) {
+			r.postThree(9 + 3*n)
+		}
+		require.Zero(t, time.Since(begun))
+	})
 }
 
 // postThree posts three empty Sends behind n others, and reads them.
@@ -238,12 +231,11 @@ func TestNeverHeldBack(t *testing.T) {
 }
 
 // TestStalledWhenPollersLeave: what the LLP did not take at once goes out though the
-// program polled, and so was to send it, and polls no more. Nobody watches the pollers
-// here: the receive loop has not stepped aside.
+// program polled, and so was to send it, and polls no more.
 func TestStalledWhenPollersLeave(t *testing.T) {
 	const messages, size = 2048, slabSize // more than the socket takes
-	r := newRig(t, setup{config: func(c *Config) { c.SendDepth = messages }})
-	r.s.rx.pollersReceive()
+	r := newRig(t, setup{config: func(c *Config) { c.SendDepth, c.Tuning.Drive = messages, 1 }})
+	r.pollersServe()
 	for range messages {
 		r.postSend(wr.Request{Flags: wr.Unsignaled, SGL: r.full.sgl(0, size)})
 	}
@@ -252,4 +244,15 @@ func TestStalledWhenPollersLeave(t *testing.T) {
 		require.Equal(t, ddp.CodeOK, code)
 		got += s.Size()
 	}
+}
+
+// pollersServe polls until the group's keeper has stepped aside.
+func (r *rig) pollersServe() {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		for range 100 {
+			r.rcq.Poll(make([]wr.Completion, 0, 1)[:1])
+		}
+		return r.rcq.Group().Server() == engine.Nobody
+	}, patience, 1e5)
 }

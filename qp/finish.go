@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -28,10 +27,11 @@ func (s *session) finish() {
 	s.interrupt(c, by)
 	s.rx.own()
 	s.rx.noFeed() // a turn is for others, however long the peer makes this take
-	early := c.byVerb() && !s.llp.direct()
+	early := c.byVerb() && !s.llp.direct
 	if !early {
 		s.tx.own()
 	}
+	s.llp.settle()
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.cause = c.fault
@@ -39,7 +39,7 @@ func (s *session) finish() {
 	if early {
 		s.tx.own()
 	}
-	s.rx.detach()
+	s.leave()
 	s.rx.leaveShared()
 	e := newEnding(s, by)
 	for e.act(t, c); e.state == wr.StateClosing || e.state == wr.StateTerminate; e.act(t, c) {
@@ -64,29 +64,33 @@ func (s *session) finish() {
 // interrupt makes both sides stop: who sleeps in a read or a write of the LLP wakes up,
 // or does by then.
 func (s *session) interrupt(c cause, by time.Time) {
+	reset := step(wr.StateRTS, c.trigger()).Actions&actReset != 0
+	if s.sock != nil {
+		s.sock.Remove()
+	}
 	switch {
-	case step(wr.StateRTS, c.trigger()).Actions&actReset != 0:
+	case reset:
 		s.llp.reset()
-	case s.llp.direct():
-		_ = s.llp.conn.SetWriteDeadline(sockio.Past)
-	default:
+	case !s.llp.direct:
 		_ = s.llp.conn.SetWriteDeadline(by)
 	}
 	s.llp.wakeReader()
+	s.tx.cork.left.Stop()
 }
 
 // own takes the receive side, which has nothing to wait for.
 func (r *receiver) own() {
 	r.running.Wait()
-	r.berth.Lock() // a program that slept here has left, and none stays any more
-	defer r.berth.Unlock()
-	r.mu.Lock() // pollers may still be about to leave
+	r.mu.Lock() // who drives may still be about to leave
 }
 
 // own takes the transmit side.
 func (t *transmitter) own() {
 	t.running.Wait()
 	t.mu.Lock() // posters may still be about to leave
+	if t.nudger.timer != nil {
+		t.nudger.timer.Stop()
+	}
 }
 
 // busy reports whether work is left on the Send Queue or the IRRQ, as the LLP
@@ -190,7 +194,7 @@ func (e *ending) spoilt() bool {
 // close closes this half of the stream; a connection that has no halves is closed
 // with that. That of TLS is a write, with a deadline of its own.
 func (e *ending) close() {
-	if !e.llp.direct() {
+	if !e.llp.direct {
 		limit := time.AfterFunc(time.Until(e.by), e.llp.reset)
 		defer limit.Stop()
 	}

@@ -5,11 +5,11 @@ package qp
 // more is read from the LLP, whose flow control then stops the peer. Everything
 // else of the session goes on.
 //
-//	openLanding  finds no receive, asks for feed, looks again, still none
+//	openLanding  finds no receive, asks to be woken, looks again, still none
 //	deliver      keeps the ULPDU in the intake: the stream is paused
-//	receiveLoop  sleeps in awaitFeed, pollers find nothing to drive
-//	PostRecv or a post to the S-RQ leaves a token in feed
-//	receiveLoop  delivers the ULPDU again; a poller may have been faster
+//	pause        takes the socket out of the set: nothing is read
+//	PostRecv or a post to the S-RQ wakes the receive side
+//	drive        delivers the ULPDU again; where reads block, receiveLoop does
 //
 // No wake-up is lost: who asks looks once more before it sleeps, and who posts
 // looks who has asked after the receive is there to be seen. A token without need
@@ -19,18 +19,27 @@ package qp
 // the peer has closed or reset the stream, or sent a Terminate Message, unless its
 // own sending fails.
 
-// askForFeed asks for a token in feed at the next post.
+// askForFeed asks to be woken at the next post.
 func (r *receiver) askForFeed() {
 	if shared := r.cfg.SRQ; shared != nil {
-		shared.Await(r.feed)
+		shared.Await(r)
 		return
 	}
 	r.hungry.Store(true)
 }
 
-// feed says that receives were posted to the Receive Queue.
+// fed says that receives were posted to the Receive Queue.
 func (r *receiver) fed() {
 	if r.hungry.Load() && r.hungry.Swap(false) {
+		r.Wake()
+	}
+}
+
+// Wake implements srq.Waiter: there may be a receive.
+func (r *receiver) Wake() {
+	if r.s.sock != nil {
+		r.s.sock.Soon()
+	} else {
 		signal(r.feed)
 	}
 }
@@ -38,10 +47,9 @@ func (r *receiver) fed() {
 // pause keeps ulpdu until there is a receive for it. The caller owns the side.
 func (r *receiver) pause(ulpdu []byte) {
 	r.in.keep(ulpdu)
-	if r.llp.parked.Load() {
-		r.llp.wakeReader() // to where receiveLoop can be fed
+	if r.s.sock != nil {
+		r.s.sock.Pause()
 	}
-	r.Rouse() // who sleeps here makes way for it
 }
 
 // awaitFeed sleeps until receives were posted, or the session ends.
@@ -55,6 +63,6 @@ func (r *receiver) awaitFeed() {
 // noFeed makes the S-RQ forget this session.
 func (r *receiver) noFeed() {
 	if shared := r.cfg.SRQ; shared != nil && r.cfg.GracefulReceive {
-		shared.Forget(r.feed)
+		shared.Forget(r)
 	}
 }

@@ -264,7 +264,7 @@ func TestGracefulRests(t *testing.T) {
 	r := newRig(t, graceful(setup{}, nil))
 	r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
 	r.paused()
-	require.False(t, r.s.rx.Drive())
+	require.False(t, r.s.rx.drive())
 	r.postRecv(wr.Recv{ID: 1})
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.rcq, 1))
 }

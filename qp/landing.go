@@ -172,7 +172,7 @@ func (r *receiver) takeReceive(op rdmap.Opcode) (ok, failed bool) {
 		l.take(op, e.id, e.length, e.sgl, nil)
 		return true, false
 	}
-	e, failed := shared.TakeFor(r.feed)
+	e, failed := shared.TakeFor(r)
 	if e == nil {
 		return false, failed
 	}

@@ -10,28 +10,6 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// TestArrivesAtSleeperAsVerbStops: what a program that sleeps on the stream has read
-// when a verb ends RTS has arrived in the state that follows (draft figure 11).
-func TestArrivesAtSleeperAsVerbStops(t *testing.T) {
-	r := sleepy(t, setup{})
-	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})
-	s := r.sleepOn(r.rcq)
-	b := &r.s.rx.berth
-	b.rouse.Lock() // holds the sleeper up when it has read
-	r.send(wire.Send(1, []byte("hello")).Octets())
-	// To try rx.mu might keep it from the sleeper, who then leaves what has come to others.
-	require.Eventually(t, func() bool { return locking("(*berth).end") }, patience, time.Millisecond)
-	modified := make(chan error, 1)
-	go func() { modified <- r.q.Modify(Modify{Next: wr.StateClosing}) }()
-	require.Eventually(t, r.s.stopping.Load, patience, time.Millisecond)
-	b.rouse.Unlock()
-	require.NoError(t, <-modified)
-	_ = r.peer.CloseWrite() // what would make a good end of it
-	require.NoError(t, <-s.ended)
-	require.Equal(t, flushed(1), comps(s.got))
-	r.requireSettled(wr.StateError, wr.EventBadClose)
-}
-
 // TestLastFaultAsVerbStops: a segment that is found bad when a verb has just ended RTS
 // is one that came while closing, also if it is the last thing that came and has no
 // octet in the buffer.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,31 +25,28 @@ const (
 	ioLost                // the connection failed otherwise, or was closed here
 	ioRevoked             // memory to send from or receive into is no longer registered
 	ioInterrupted         // a signal came first: try again
-	ioBusy                // somebody else reads, or nobody may
+
 )
 
-// llp is the LLP stream of a session. A TCP connection is driven with
-// non-blocking system calls (see llp_linux.go); any other net.Conn with
-// blocking ones, from goroutines only.
+// llp is the LLP stream of a session. A TCP connection is driven with system calls that do
+// not wait (see llp_linux.go), and is the engine's while the stream is in RTS: then conn is
+// an owned one, which no goroutine of the runtime waits for. Any other net.Conn is driven
+// with calls that block, from goroutines only.
 //
 // One goroutine at a time reads and one writes: who holds the session's rx.mu
-// and tx.mu. One more may sleep until there is something to read.
+// and tx.mu.
 type llp struct {
-	conn net.Conn
-	raw  rawIO
-	// parked is set while receiveLoop sleeps in the network poller, without
-	// rx.mu.
-	parked atomic.Bool
+	direct bool       // reads and writes need not block; does not change
+	mu     sync.Mutex // who changes conn has it, and who uses it without a side
+	conn   net.Conn
+	raw    rawIO
 }
-
-// direct reports whether reads and writes need not block.
-func (l *llp) direct() bool { return l.raw.usable() }
 
 // write sends what is left of b. If wait is false it stops when the LLP takes no
 // more. Memory is held during system calls only, never while waiting.
 func (l *llp) write(b *batch, wait bool) (int, outcome) {
 	b.seal()
-	if l.direct() {
+	if l.direct {
 		return l.raw.write(b, wait)
 	}
 	total := 0
@@ -65,12 +61,8 @@ func (l *llp) write(b *batch, wait bool) (int, outcome) {
 	return total, ioDone
 }
 
-// read receives into in, sleeping until there is something after spin fruitless
-// tries. A read that need not block frees the token while it sleeps.
-func (l *llp) read(in *intake, token *sync.Mutex, spin int) (int, outcome) {
-	if l.direct() {
-		return l.raw.read(in, l, token, spin)
-	}
+// read receives into in through a connection whose reads block.
+func (l *llp) read(in *intake) (int, outcome) {
 	n, err := l.conn.Read(in.space())
 	if n > 0 {
 		return n, ioDone
@@ -86,7 +78,7 @@ func (l *llp) read(in *intake, token *sync.Mutex, spin int) (int, outcome) {
 // does not read.
 func (l *llp) push(b *batch) (int, outcome) {
 	n, out := l.write(b, false)
-	if out != ioAgain || !l.direct() {
+	if out != ioAgain || !l.direct {
 		return n, out
 	}
 	more, out := l.write(b, true)
@@ -100,7 +92,7 @@ func (l *llp) pull(p []byte) (int, outcome) {
 	switch out := outcomeOf(err); {
 	case n > 0:
 		return n, ioDone
-	case out == ioAgain && l.direct():
+	case out == ioAgain && l.direct:
 		return l.raw.look(p)
 	default:
 		return 0, out
@@ -109,7 +101,11 @@ func (l *llp) pull(p []byte) (int, outcome) {
 
 // wakeReader makes a sleeping read return ioAgain, and all later ones until
 // rearmReader.
-func (l *llp) wakeReader() { _ = l.conn.SetReadDeadline(sockio.Past) }
+func (l *llp) wakeReader() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.conn.SetReadDeadline(sockio.Past)
+}
 
 func (l *llp) rearmReader() { _ = l.conn.SetReadDeadline(time.Time{}) }
 
@@ -126,6 +122,8 @@ func (l *llp) halfClose() (has bool, err error) {
 // reset drops the connection at once; TCP tells the peer with an RST. That below TLS is
 // dropped first: to close TLS is to write, which may wait for the peer.
 func (l *llp) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if over, ok := l.conn.(interface{ NetConn() net.Conn }); ok {
 		drop(over.NetConn())
 	}
@@ -223,12 +221,9 @@ func (in *intake) drop() {
 	*in = intake{}
 }
 
-// early takes octets that were read before the session began, and reports
-// whether they fit.
-func (in *intake) early(b []byte) bool {
-	if len(b) > len(in.space()) {
-		return false
-	}
+// early takes octets that were read before the session began, RecommendedBuffer of them at
+// most.
+func (in *intake) early(b []byte) {
+	in.space()
 	in.Feed(b)
-	return true
 }

@@ -2,50 +2,26 @@ package qp
 
 import (
 	"net"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/sockio"
 )
 
-// lowWater is how many octets may wait in a socket that pollers read before
-// anyone is woken.
-const lowWater = 1 << 20
-
-// rawIO does non-blocking vectored I/O on a TCP socket. The closures it gives to
+// rawIO does vectored I/O that does not block on a TCP socket. The closures it gives to
 // the runtime are made once, so that no call allocates; arguments and results
 // pass through its fields.
 type rawIO struct {
-	conn    syscall.RawConn // nil: not a TCP socket
-	onRead  func(fd uintptr) bool
+	conn    syscall.RawConn
 	onPoll  func(fd uintptr)
-	onSleep func(fd uintptr) bool
 	onWrite func(fd uintptr) bool
 	onTry   func(fd uintptr)
-	// writeSpin is how often a waiting write tries again before it sleeps: waking
-	// an idle thread costs more than a peer's receive usually takes.
-	writeSpin int
 
-	// Of the read that may sleep. Belongs to receiveLoop.
-	rd struct {
-		in    *intake
-		l     *llp
-		token *sync.Mutex
-		owned bool // token is
-		n     int
-		spin  int
-		out   outcome
-	}
-	// Of the read in which a program sleeps. Belongs to who has the berth.
-	sl struct {
-		in    *intake
-		token *sync.Mutex
-		owned bool // token is
-		n     int
-		out   outcome
-	}
-	// Of a poll. Receive side.
+	// Of a read. Receive side.
 	poll struct {
 		in  *intake
 		n   int
@@ -60,29 +36,127 @@ type rawIO struct {
 	}
 }
 
-func (r *rawIO) init(c net.Conn, writeSpin int) {
-	r.writeSpin = writeSpin
+func (r *rawIO) init(conn syscall.RawConn) {
+	r.conn = conn
+	r.onPoll = r.pollRead
+	r.onWrite = r.tryWrite
+	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
+}
+
+// init takes c over. A TCP connection gets another descriptor, of which the runtime's
+// poller does not know: what arrives wakes who serves the session's group and nobody else.
+// c itself is closed when the session begins (session.start).
+func (l *llp) init(c net.Conn) error {
+	l.conn = c
 	tcp, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	o, err := own(tcp)
+	if err != nil {
+		return err
+	}
+	l.conn = o
+	l.direct = true
+	l.raw.init(o.raw)
+	return nil
+}
+
+// join gives the stream its place in a group.
+func (l *llp) join(g *engine.Group, s engine.Stream) (*engine.Socket, error) {
+	o := l.conn.(*owned)
+	var err error
+	if e := o.raw.Control(func(fd uintptr) { o.sock, err = g.Add(int(fd), s) }); e != nil {
+		err = e
+	}
+	return o.sock, err
+}
+
+// settle makes an owned connection one of the runtime's again, for the end of the stream:
+// deadlines work, and somebody may wait. Without a descriptor for that it is closed. Who
+// calls it has both sides.
+func (l *llp) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o, ok := l.conn.(*owned)
 	if !ok {
 		return
 	}
-	rc, err := tcp.SyscallConn()
+	c, err := net.FileConn(o.file)
+	_ = o.Close()
 	if err != nil {
 		return
 	}
-	r.conn = rc
-	r.onRead = r.tryRead
-	r.onPoll = r.pollRead
-	r.onSleep = r.trySleep
-	r.onWrite = r.tryWrite
-	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
-	sockio.Prepare(c) // all calls here are raw
+	if tcp, ok := c.(*net.TCPConn); ok {
+		if rc, err := tcp.SyscallConn(); err == nil {
+			l.conn = c
+			l.raw.init(rc)
+		}
+	}
 }
 
-func (r *rawIO) usable() bool { return r.conn != nil }
+// owned is a TCP connection of an engine. It can be closed; the rest is system calls.
+type owned struct {
+	net.Conn // the one it was, for its addresses; closed
+	file     *os.File
+	raw      syscall.RawConn
+	sock     *engine.Socket // nil until join
+}
 
-// tryPoll reads once without sleeping. It goes past the lock that a sleeping
-// reader has on the socket.
+// own makes another descriptor of c's socket.
+func own(c *net.TCPConn) (*owned, error) {
+	sockio.Prepare(c)
+	rc, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var fd uintptr
+	var errno syscall.Errno
+	err = rc.Control(func(old uintptr) {
+		fd, _, errno = syscall.RawSyscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
+	})
+	if err == nil && errno != 0 {
+		err = os.NewSyscallError("fcntl", errno)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// A file whose descriptor blocks is none that the runtime waits for.
+	_ = syscall.SetNonblock(int(fd), false)
+	o := &owned{Conn: c, file: os.NewFile(fd, "tcp")}
+	if o.raw, err = o.file.SyscallConn(); err != nil {
+		_ = o.file.Close()
+		return nil, err
+	}
+	return o, nil
+}
+
+// SyscallConn implements syscall.Conn.
+func (o *owned) SyscallConn() (syscall.RawConn, error) { return o.raw, nil }
+
+// Close leaves the group first: the set keeps a socket that somebody else has open.
+func (o *owned) Close() error {
+	if o.sock != nil {
+		o.sock.Remove()
+	}
+	return o.file.Close()
+}
+
+// SetLinger is that of net.TCPConn.
+func (o *owned) SetLinger(sec int) error {
+	l := syscall.Linger{Onoff: 1, Linger: int32(sec)}
+	return o.raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &l)
+	})
+}
+
+// Deadlines have nothing to end: nobody waits.
+
+func (o *owned) SetDeadline(time.Time) error      { return nil }
+func (o *owned) SetReadDeadline(time.Time) error  { return nil }
+func (o *owned) SetWriteDeadline(time.Time) error { return nil }
+
+// tryPoll reads once without sleeping.
 func (r *rawIO) tryPoll(in *intake) (int, outcome) {
 	p := &r.poll
 	p.in, p.n, p.out = in, 0, ioLost
@@ -123,109 +197,6 @@ func (r *rawIO) look(p []byte) (n int, out outcome) {
 	return n, out
 }
 
-// setLowWater makes data that arrives on the socket wake nobody, or undoes that. While
-// pollers read, a thread of the runtime that waits for timers or other sockets
-// would be woken by each arrival. SO_RCVLOWAT keeps the socket from being
-// readable for epoll; a read takes what is there all the same. The system makes
-// the socket's receive buffer large enough for the mark, so that is not above
-// what a busy connection comes to anyway.
-func (r *rawIO) setLowWater(on bool) {
-	lowat := 1
-	if on {
-		lowat = lowWater
-	}
-	_ = r.conn.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowat)
-	})
-}
-
-// read reads, and sleeps if there is nothing after spin fruitless tries. The
-// token, held on entry and return, is free during the sleep.
-func (r *rawIO) read(in *intake, l *llp, token *sync.Mutex, spin int) (int, outcome) {
-	rd := &r.rd
-	rd.in, rd.l, rd.token, rd.spin, rd.owned, rd.n, rd.out = in, l, token, spin, true, 0, ioAgain
-	err := r.conn.Read(r.onRead)
-	l.parked.Store(false)
-	if !rd.owned {
-		token.Lock()
-	}
-	if err != nil {
-		return 0, outcomeOf(err)
-	}
-	return rd.n, rd.out
-}
-
-// tryRead returns false to sleep until the socket is readable.
-func (r *rawIO) tryRead(fd uintptr) bool {
-	rd := &r.rd
-	if !rd.owned { // woken
-		if !rd.token.TryLock() {
-			rd.out = ioAgain // a poller is at it
-			return true
-		}
-		rd.owned = true
-		rd.l.parked.Store(false)
-		if rd.in.kept != nil { // a poller has paused the stream
-			rd.out = ioAgain
-			return true
-		}
-	}
-	for tries := 0; ; {
-		switch rd.n, rd.out = readOnce(fd, rd.in); rd.out {
-		case ioInterrupted:
-		case ioAgain:
-			if tries++; tries > rd.spin {
-				rd.in.rest() // a sleeper holds no buffer
-				rd.l.parked.Store(true)
-				rd.owned = false
-				rd.token.Unlock()
-				return false
-			}
-		default:
-			return true
-		}
-	}
-}
-
-// sleep reads, and sleeps if there is nothing. It takes the token when there is
-// something to read, and reports whether it holds it. Without it the outcome is
-// ioAgain if a deadline has woken the sleeper, and else ioBusy.
-func (r *rawIO) sleep(in *intake, token *sync.Mutex) (int, outcome, bool) {
-	sl := &r.sl
-	sl.in, sl.token, sl.owned, sl.n, sl.out = in, token, false, 0, ioBusy
-	if err := r.conn.Read(r.onSleep); err != nil {
-		if out := outcomeOf(err); out == ioAgain {
-			return 0, out, false
-		}
-		return 0, ioBusy, false
-	}
-	return sl.n, sl.out, sl.owned
-}
-
-// trySleep returns false to sleep until the socket is readable.
-func (r *rawIO) trySleep(fd uintptr) bool {
-	sl := &r.sl
-	if sl.owned = sl.token.TryLock(); !sl.owned || sl.in.kept != nil {
-		if sl.owned {
-			sl.token.Unlock()
-		}
-		sl.owned, sl.out = false, ioBusy
-		return true
-	}
-	for {
-		switch sl.n, sl.out = readOnce(fd, sl.in); sl.out {
-		case ioInterrupted:
-		case ioAgain:
-			sl.in.rest()
-			sl.token.Unlock()
-			sl.owned = false
-			return false
-		default:
-			return true
-		}
-	}
-}
-
 // readOnce makes one system call.
 func readOnce(fd uintptr, in *intake) (int, outcome) {
 	if in.Diverted() > 0 {
@@ -263,7 +234,7 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 		vecs[k].SetLen(min(len(p), directAhead))
 		k++
 	}
-	n, _, errno := syscall.RawSyscall(syscall.SYS_READV, fd, uintptr(unsafe.Pointer(&vecs)), uintptr(k))
+	n, errno := sockio.RecvVec(fd, vecs[:k])
 	if errno == 0 {
 		t.at += min(uint64(n), uint64(in.Diverted()))
 	}
@@ -319,7 +290,7 @@ func (r *rawIO) write(b *batch, wait bool) (int, outcome) {
 // tryWrite returns false to sleep until the socket takes more.
 func (r *rawIO) tryWrite(fd uintptr) bool {
 	w := &r.wr
-	for tries := 0; !w.b.empty(); {
+	for !w.b.empty() {
 		n, errno, held := r.writev(fd, w.b)
 		switch {
 		case !held:
@@ -328,16 +299,13 @@ func (r *rawIO) tryWrite(fd uintptr) bool {
 		case errno == 0:
 			w.b.advance(n)
 			w.n += n
-			tries = 0
 		case errno == syscall.EINTR:
 		case errno == syscall.EAGAIN:
 			if !w.wait {
 				w.out = ioAgain
 				return true
 			}
-			if tries++; tries > r.writeSpin {
-				return false
-			}
+			return false
 		default:
 			w.out = outcomeOf(errno)
 			return true
@@ -371,7 +339,7 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 		}
 	}
 	sockio.BeforeWrite()
-	done, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(iov)), uintptr(k))
+	done, errno := sockio.SendVec(fd, iov[:k])
 	clear(iov[:k]) // keep no memory of others alive
 	iovecs.Put(iov)
 	return int(done), errno, true
@@ -381,6 +349,3 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 const maxIovecs = 1024
 
 var iovecs = sync.Pool{New: func() any { return new([maxIovecs]syscall.Iovec) }}
-
-// yieldThread lets another thread that is ready run on this processor.
-func yieldThread() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -4,26 +4,24 @@ package qp
 
 import (
 	"net"
-	"sync"
+
+	"github.com/softrnic/softrnic/internal/engine"
 )
 
 // rawIO is not used on this system: all I/O goes through net.Conn.
 type rawIO struct{}
 
-func (r *rawIO) init(net.Conn, int) {}
+func (l *llp) init(c net.Conn) error {
+	l.conn = c
+	return nil
+}
 
-func (r *rawIO) usable() bool { return false }
+func (l *llp) join(*engine.Group, engine.Stream) (*engine.Socket, error) { return nil, nil }
+
+func (l *llp) settle() {}
 
 func (r *rawIO) tryPoll(*intake) (int, outcome) { return 0, ioLost }
 
 func (r *rawIO) look([]byte) (int, outcome) { return 0, ioAgain }
 
-func (r *rawIO) setLowWater(bool) {}
-
-func (r *rawIO) read(*intake, *llp, *sync.Mutex, int) (int, outcome) { return 0, ioLost }
-
 func (r *rawIO) write(*batch, bool) (int, outcome) { return 0, ioLost }
-
-func yieldThread() {}
-
-func (*rawIO) sleep(*intake, *sync.Mutex) (int, outcome, bool) { return 0, ioBusy, false }

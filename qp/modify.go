@@ -270,12 +270,15 @@ func (q *QP) start(next wr.State, m *Modify) error {
 	if err := q.resize(was.min(want)); err != nil {
 		return err
 	}
-	s, err := q.prepare(m)
+	var s *session
+	err := checkStream(m.Stream)
 	if err == nil {
 		err = q.lastMessage(m)
 	}
+	if err == nil {
+		s, err = q.prepare(m)
+	}
 	if err != nil {
-		s.rx.in.drop()
 		_ = q.resize(was) // grows
 		return err
 	}
@@ -302,17 +305,28 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 	if st.Enhanced { // RFC 6581 9.1: what the two sides agreed on
 		ird, ord, maxORD = min(ird, st.IRD), min(ord, st.ORD), st.ORD
 	}
-	s := newSession(q, st, ird, ord)
+	s, err := newSession(q, st, ird, ord)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
+	}
 	s.maxORD = maxORD
+	if len(st.Early) > 0 {
+		s.rx.in.early(st.Early)
+	}
+	return s, nil
+}
+
+// checkStream finds what is wrong with a stream.
+func checkStream(st *mpa.Stream) error {
 	// A connection that is closed here is not established (draft 6.2.1.2). What
 	// deadlines it has were the startup's.
 	if err := st.Conn.SetDeadline(time.Time{}); err != nil {
-		return s, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
+		return fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}
-	if len(st.Early) > 0 && !s.rx.in.early(st.Early) {
-		return s, fmt.Errorf("%w: %d early octets are too many", wr.ErrInvalidLLPStream, len(st.Early))
+	if len(st.Early) > mpa.RecommendedBuffer {
+		return fmt.Errorf("%w: %d early octets are too many", wr.ErrInvalidLLPStream, len(st.Early))
 	}
-	return s, nil
+	return nil
 }
 
 // lastMessage writes the last message of streaming mode, if there is one, with mu

@@ -3,6 +3,7 @@ package qp
 import (
 	"time"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -19,42 +20,63 @@ const (
 	nudgeTimes = 10                    // the last one comes after 10 s, if it was that
 )
 
-// nudger times the nudges of a session. It belongs to transmitLoop.
+// nudger times the nudges of a session; guarded by tx.mu.
 type nudger struct {
-	due   <-chan time.Time // nil: never
-	first time.Duration    // from what was sent first to the first nudge, at least
+	timer *time.Timer   // nil: never
+	first time.Duration // from what was sent first to the first nudge, at least
 	wait  time.Duration
 	left  int
 }
 
 // newNudger waits for the first nudge twice as long as an answer takes on its way.
-func newNudger(rtt time.Duration) nudger {
+func newNudger(rtt time.Duration, nudge func()) nudger {
 	first := max(nudgeAfter, 2*rtt)
-	return nudger{due: time.After(first), first: first, wait: first, left: nudgeTimes}
+	return nudger{timer: time.AfterFunc(first, nudge), first: first, wait: first, left: nudgeTimes}
+}
+
+// startNudging begins to count, if the session is one to nudge.
+func (t *transmitter) startNudging() {
+	if t.s.stream.Role != mpa.Initiator || !t.s.stream.Nudge {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.s.stopping.Load() {
+		t.nudger = newNudger(sockio.RTT(t.llp.conn), t.nudge)
+	}
 }
 
 // nudge sends an empty RDMA Write, if one is wanted, and says when to look again. It
 // looks with the side in its hands: what somebody else sends just now may be what the
 // peer was waiting for to close, and a segment behind that would make it a bad close
 // (draft 6.2.5).
-func (t *transmitter) nudge(n *nudger) {
+func (t *transmitter) nudge() {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	n.due = nil
+	t.nudgeOnce()
+	t.mu.Unlock()
+	if t.more.Load() { // somebody has found the side taken
+		t.kick()
+	}
+}
+
+func (t *transmitter) nudgeOnce() {
+	n := &t.nudger
 	heard, sent := t.s.rx.heard.Load(), t.written.Load()
-	if heard > 0 && (sent == 0 || sent >= heard) {
+	if t.s.stopping.Load() || heard > 0 && (sent == 0 || sent >= heard) {
 		return // something has gone, or will go, to a peer that reads
 	}
 	if early := n.first - time.Since(t.began); sent > 0 && early > 0 {
-		n.due = time.After(early) // an answer may be on its way
+		n.timer.Reset(early) // an answer may be on its way
 		return
 	}
 	if n.left--; n.left > 0 {
 		n.wait *= 2
-		n.due = time.After(n.wait)
+		n.timer.Reset(n.wait)
 	}
 	if sent > 0 && t.rtr == 0 && t.batch == nil && t.msg.kind == noMessage { // what is under way nudges too
 		t.rtr = mpa.RTRWrite
-		t.pump(1, false) // now, and not when pollers come to it
+		if t.pump(1, !t.llp.direct) {
+			t.handOver()
+		}
 	}
 }

@@ -85,18 +85,9 @@ func TestNudgeAwaitsTheAnswer(t *testing.T) {
 		{200, 1190, 1590, 3190},
 	} {
 		nudged(t, func(t *testing.T, r *rig, begun time.Time) {
-			n, stop := newNudger(ms(c.rtt)[0]), make(chan struct{})
-			defer close(stop)
-			go func() { // in place of transmitLoop
-				for {
-					select {
-					case <-n.due:
-						r.s.tx.nudge(&n)
-					case <-stop:
-						return
-					}
-				}
-			}()
+			r.s.tx.mu.Lock()
+			r.s.tx.nudger = newNudger(ms(c.rtt)[0], r.s.tx.nudge)
+			r.s.tx.mu.Unlock()
 			time.Sleep(ms(c.sent)[0])
 			r.postSend(wr.Request{ID: 1})
 			require.Equal(t, wire.Send(1, nil).Octets(), r.next())
@@ -198,16 +189,16 @@ func TestNudgeBehindAnAnswer(t *testing.T) {
 	tx := &r.s.tx
 	r.postSend(wr.Request{ID: 1})
 	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
-	n := newNudger(0)
 	tx.mu.Lock()
+	tx.nudger = newNudger(0, func() {})
 	done := make(chan struct{})
-	go func() { tx.nudge(&n); close(done) }()
+	go func() { tx.nudge(); close(done) }()
 	require.Eventually(t, func() bool { return locking("(*transmitter).nudge") }, patience, time.Millisecond)
 	r.s.rx.heard.Store(tx.written.Load() + 1)
 	tx.written.Add(20)
 	tx.mu.Unlock()
 	<-done
-	assert.Nil(t, n.due, "there is to be another one")
+	assert.Equal(t, nudgeTimes, tx.nudger.left, "there is to be another one")
 	assert.Zero(t, tx.rtr)
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
 	end, fpdus, err := r.peer.End()

@@ -263,7 +263,7 @@ func (q *QP) Query() Attributes {
 		a.RQLimit, a.RQLimitArmed = q.rqLimit.get()
 	}
 	if s := q.session.Load(); s != nil { // as agreed with the peer
-		a.Stream, a.IRD, a.ORD = s.stream, s.irrq.size(), int(s.tx.ord.Load())
+		a.Stream, a.IRD, a.ORD = s.given, s.irrq.size(), int(s.tx.ord.Load())
 	}
 	if q.terminate != nil {
 		t := *q.terminate

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
@@ -14,20 +13,13 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// The way of a segment to a completion, and who walks it.
+// The way of a segment to a completion.
 //
-//  1. receiveLoop owns the receive side and sleeps in the network poller, or
-//     Drive, called by a program that polls an empty CQ, owns it for one
-//     non-blocking read.
+//  1. Drive, called by who has the turn of the engine's group, owns the receive side for one
+//     read that does not block. Where reads block, receiveLoop owns it.
 //  2. received: take FPDUs from what has arrived. A CRC is checked before any
 //     octet is handed on.
 //  3. segment: parse and check, hand to the handler of its opcode (place.go).
-//
-// A loop that sleeps in the network poller has left the side to whoever comes
-// first. But it wakes whenever something arrives, and is then in the way: pollers
-// that meet it there several times ask it to step aside. It sleeps on a channel
-// then, and takes over again when the consumer arms the CQ (Yield), or when
-// pollers come too rarely: one-sided traffic has to progress though nobody polls.
 
 // receiver is the receive side of a session. Who calls a method that handles what was
 // received owns it: has mu.
@@ -42,38 +34,24 @@ type receiver struct {
 
 	running sync.WaitGroup // receiveLoop
 
-	mu     sync.Mutex // the token; see docs/memory-model.md
-	berth  berth
-	resume chan struct{} // asks a loop that stepped aside to take over
-	stir   chan struct{} // asks it to look after the pollers again
-	asked  atomic.Uint32 // who wants the loop to step aside
-	missed atomic.Uint32 // polls that found the loop in the network poller
-	polls  atomic.Uint64 // polls that owned the side
-	// sleeping is set from Claim to Leave, dormant while the loop relies on that.
-	sleeping, dormant atomic.Bool
-	// polled is set while the loop has stepped aside for pollers.
-	polled   atomic.Bool
-	polledMu sync.Mutex // who changes polled has it
-	// attached says that the CQs know of this session as a driver.
-	attached atomic.Bool
+	mu sync.Mutex // the token; see docs/memory-model.md
 	// heard is 0 until an FPDU has arrived, and from then on 1 more than the stream
 	// octets that were offered to the LLP by then.
 	heard atomic.Uint64
-	// feed has a token when receives were posted that a paused session waits
-	// for; hungry asks PostRecv for it.
+	// feed has a token for receiveLoop when receives were posted that a paused session
+	// waits for; hungry asks PostRecv for it.
 	feed   chan struct{}
 	hungry atomic.Bool
 
-	// single says that GOMAXPROCS was 1 when the session began: nobody spins for what is
-	// to come, and no post is held back. It does not change.
+	// single says that GOMAXPROCS was 1 when the session began: no post is held back. It
+	// does not change.
 	single bool
-	tick   time.Duration // watchTick, but for tests
 
 	// The rest belongs to the owner.
-	fruitless uint // fruitless polls in a row
-	in        intake
-	leftOver  bool // see end
-	owes      bool // there may be something to send now
+	in       intake
+	early    bool // there is something from before the session in it
+	leftOver bool // see end
+	owes     bool // there may be something to send now
 
 	send ddp.Inbound // QN 0
 	read ddp.Inbound // QN 1
@@ -90,77 +68,43 @@ type receiver struct {
 	tagSTag uint32
 }
 
-// Who wants receiveLoop to step aside.
-const (
-	byNobody uint32 = iota
-	byPoller
-	bySleeper
-)
-
 func (r *receiver) init(s *session) {
-	r.tick = watchTick
 	r.s, r.cfg, r.tuning, r.rq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.rq
 	r.llp, r.irrq, r.reads = &s.llp, s.irrq, s.reads
-	r.resume, r.stir, r.feed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	r.feed = make(chan struct{}, 1)
 	lander := s.user // on whose behalf receives are filled
 	if shared := r.cfg.SRQ; shared != nil {
 		lander.PD = shared.PD() // RV-6.3.5-M11, M12
 	}
 	r.sinks = r.cfg.STags.Resolver(lander, wr.LocalWrite)
 	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
-	// Here, and not in receiveLoop: a post may find a fault as soon as the session is
-	// known, and finish then waits until start has been.
-	r.running.Add(1)
+	if !r.llp.direct { // here: a post may find a fault before start is done
+		r.running.Add(1)
+	}
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()
 	r.send, r.read = ddp.NewInbound(), ddp.NewInbound()
 }
 
-// receiveLoop receives whenever nobody else does. One goroutine a session.
+// receiveLoop receives what comes through a connection whose reads block. One goroutine a
+// session.
 func (r *receiver) receiveLoop() {
 	defer r.running.Done()
-	spin := 0
-	r.berth.Lock()
-	defer r.berth.Unlock()
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.deliver() // what was read before the session began
-	r.attach()
 	for !r.s.stopping.Load() {
 		if r.in.kept != nil {
 			r.mu.Unlock()
-			r.berth.Unlock() // nobody can sleep there for now
 			r.awaitFeed()
-			r.berth.Lock()
 			r.mu.Lock()
 			r.deliver()
 			continue
 		}
-		n, out := r.llp.read(&r.in, &r.mu, spin)
-		switch r.received(n, out) { // if the session ends meanwhile, it is finish's
-		case ioDone:
-			spin = r.spin()
-			r.attach()
-		case ioAgain: // woken by a deadline: finish's, or a poller's
-			spin = 0
+		if r.received(r.llp.read(&r.in)) == ioAgain { // finish's deadline
 			r.llp.rearmReader()
-			if r.asked.Load() != byNobody {
-				r.mu.Unlock()
-				r.stepAside()
-				r.mu.Lock()
-			}
-		default: // received has ended the session
 		}
 	}
-	r.mu.Unlock()
-}
-
-// spin is how often to look for more before sleeping. Who waits for what has just
-// come runs on this processor next: then sleep at once.
-func (r *receiver) spin() int {
-	if r.single || r.s.q.sq.cq.Waiting() || r.rq.cq.Waiting() {
-		return 0
-	}
-	return r.tuning.ReadSpin
 }
 
 // received handles what a read brought. The caller owns the side.
@@ -174,7 +118,7 @@ func (r *receiver) received(n int, out outcome) outcome {
 	case ioReset:
 		r.s.fail(faultLLPReset)
 	case ioAgain:
-		r.restBuffer()
+		r.in.rest()
 	case ioRevoked:
 		r.strand()
 	default:
@@ -210,19 +154,10 @@ func (r *receiver) deliver() {
 	}
 	r.handCompleted()
 	r.noteFilling()
-	r.restBuffer()
+	r.in.rest() // this may have been the last for long
 	if r.owes { // for all that has come together
 		r.owes = false
 		r.s.tx.kick()
-	}
-}
-
-// restBuffer gives the receive buffer back if nothing is in it: this may have been the
-// last poll for long. While pollers come again and again it stays, and receiveLoop
-// gives it back when they have gone.
-func (r *receiver) restBuffer() {
-	if !r.polled.Load() {
-		r.in.rest()
 	}
 }
 

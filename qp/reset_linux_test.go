@@ -2,7 +2,6 @@ package qp
 
 import (
 	"net"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,20 +18,17 @@ func TestResetSeenByEither(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { _ = near.Close() }()
 			var l llp
-			l.conn = near
-			l.raw.init(near, 0)
-			require.True(t, l.direct())
+			require.NoError(t, l.init(near))
+			require.True(t, l.direct)
 			require.NoError(t, far.(*net.TCPConn).SetLinger(0))
 			require.NoError(t, far.Close())
 
-			var token sync.Mutex
+			defer l.reset()
 			var in intake
 			defer in.drop()
 			read := func() outcome {
-				token.Lock()
-				defer token.Unlock()
 				for {
-					if _, out := l.read(&in, &token, 0); out != ioAgain {
+					if _, out := l.raw.tryPoll(&in); out != ioAgain {
 						return out
 					}
 				}

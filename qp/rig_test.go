@@ -128,6 +128,8 @@ func (r *rig) newQP() {
 		if r.peer != nil {
 			_ = r.peer.Close()
 		}
+		r.scq.Close()
+		r.rcq.Close()
 	})
 }
 

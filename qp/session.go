@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
@@ -21,7 +22,8 @@ import (
 // winds up.
 type session struct {
 	q      *QP
-	stream *mpa.Stream
+	given  *mpa.Stream // as the program knows it
+	stream *mpa.Stream // with the connection as it is used
 	llp    llp
 	user   stag.User
 
@@ -35,6 +37,9 @@ type session struct {
 
 	tx transmitter
 	rx receiver
+
+	sock     *engine.Socket // its place in the group; nil: reads and writes block
+	attached bool           // the CQs know of the group
 
 	stopping   atomic.Bool
 	stop       chan struct{} // closed with stopping
@@ -103,10 +108,12 @@ func inboundCause(f fault, s ddp.Segment) *cause {
 	return c
 }
 
-// newSession ties a stream to the queue pair; start sets it going.
-func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
+// newSession ties a stream to the queue pair; start sets it going. It fails if the system has
+// no descriptors left.
+func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
+	own := *st
 	s := &session{
-		q: q, stream: st,
+		q: q, given: st, stream: &own,
 		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID, Windows: &q.windows, Privileged: q.cfg.Privileged},
 		irrq:    newRing[inboundRead](ird),
 		reads:   newRing[outboundRead](max(ord, 1)), // a Read RTR needs one
@@ -115,19 +122,28 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) *session {
 		over:    make(chan struct{}),
 		quiet:   make(chan struct{}, 1),
 	}
-	s.llp.conn = st.Conn
-	s.llp.raw.init(st.Conn, q.cfg.Tuning.WriteSpin)
+	if err := s.llp.init(st.Conn); err != nil {
+		return nil, err
+	}
+	s.stream.Conn = s.llp.conn
 	s.tx.init(s)
 	s.tx.ord.Store(int32(ord))
 	s.rx.init(s)
 	s.gate.Store(st.Role == mpa.Responder)
-	return s
+	if err := s.join(); err != nil {
+		_ = s.llp.conn.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
-	go s.rx.receiveLoop()
-	go s.tx.transmitLoop()
+	if s.llp.direct {
+		_ = s.given.Conn.Close() // it has another descriptor
+	}
+	s.serve()
+	s.tx.startNudging()
 	s.tx.kick()
 }
 

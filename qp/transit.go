@@ -67,7 +67,7 @@ func (t *transit) segment() ddp.Segment {
 func (r *receiver) divert() {
 	in := &r.in
 	part, size := in.Begun()
-	if least := r.tuning.Direct; least < 0 || size-len(part) < least || !r.llp.direct() {
+	if least := r.tuning.Direct; least < 0 || size-len(part) < least || !r.llp.direct {
 		return
 	}
 	seg, code := ddp.Parse(part)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
@@ -77,6 +76,7 @@ type transmitter struct {
 	offered atomic.Uint64
 	began   time.Time // when the first of them were; the owner's
 	cork    cork
+	nudger  nudger
 	ord     atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
 
 	// The rest belongs to the owner.
@@ -128,9 +128,11 @@ const (
 func (t *transmitter) init(s *session) {
 	t.s, t.cfg, t.tuning, t.sq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.sq
 	t.llp, t.irrq, t.reads = &s.llp, s.irrq, s.reads
-	t.running.Add(1) // as in receiver.init
+	if !t.llp.direct { // as in receiver.init
+		t.running.Add(1)
+	}
 	t.wake = make(chan struct{}, 1)
-	t.cork.init(t.tuning.Eager)
+	t.cork.init(t.tuning.Eager, t.leftovers)
 	t.framer = s.stream.Framer()
 	t.meter = s.stream.Meter()
 	t.measure()
@@ -151,7 +153,7 @@ func (t *transmitter) measure() {
 
 // kick sends what there is to send, or sees to it that somebody does.
 func (t *transmitter) kick() {
-	if !t.llp.direct() {
+	if !t.llp.direct {
 		t.more.Store(true)
 		signal(t.wake)
 		return
@@ -191,56 +193,27 @@ func (t *transmitter) tryOwn() bool {
 	return true
 }
 
-// handOver sees to it that what is left gets sent. While the program polls, its
-// polls do it (Drive): a second thread would only take the processor from it. Then
-// transmitLoop looks whether the program still polls (leftovers).
+// handOver sees to it that what is left gets sent, when the socket takes more.
 func (t *transmitter) handOver() {
 	t.stalled.Store(true)
-	if t.s.rx.polled.Load() {
-		t.cork.left.Reset(t.cork.linger)
-	} else {
-		t.wakeLoop()
-	}
+	t.s.sock.WantOutput(true)
 }
 
-// wakeLoop hands what is left, if anything is, to transmitLoop.
-func (t *transmitter) wakeLoop() {
-	if t.stalled.CompareAndSwap(true, false) {
-		signal(t.wake)
-	}
-}
-
-// transmitLoop sends what posters could not. One goroutine a session.
+// transmitLoop sends through a connection whose writes block. One goroutine a session.
 func (t *transmitter) transmitLoop() {
 	defer t.running.Done()
-	var n nudger
-	if t.s.stream.Role == mpa.Initiator && t.s.stream.Nudge {
-		n = newNudger(sockio.RTT(t.llp.conn))
-	}
 	for {
 		select {
 		case <-t.wake:
-		case <-n.due:
-			t.nudge(&n)
-		case <-t.cork.company:
-			t.burst()
-			continue
-		case <-t.cork.left.C:
-			t.leftovers()
-			continue
 		case <-t.s.stop:
 			return
 		}
 		for {
 			t.mu.Lock()
 			t.more.Store(false)
-			left := t.pump(0, true)
+			t.pump(0, true)
 			t.mu.Unlock()
 			t.rested()
-			if left { // to pollers: they have come meanwhile
-				t.handOver()
-				break
-			}
 			if !t.more.Load() || t.s.stopping.Load() {
 				break
 			}
@@ -256,13 +229,9 @@ func (t *transmitter) rested() {
 }
 
 // pump reports whether something is left to send. The caller owns the side. If
-// wait is set it may sleep and has no budget, but leaves the work to pollers if
-// there are some.
+// wait is set it may sleep and has no budget.
 func (t *transmitter) pump(budget int, wait bool) (left bool) {
 	for !t.s.stopping.Load() {
-		if wait && t.s.rx.polled.Load() {
-			return true
-		}
 		if t.batch == nil {
 			ran, filled := t.fill()
 			if ran > 0 {

@@ -23,7 +23,7 @@ func TestEndingKeepsNoTurn(t *testing.T) {
 		r.postSend(wr.Request{ID: 2, SGL: r.full.sgl(0, slabSize)}) // nobody reads
 		r.send(wire.Send(1, filled(9)).Octets())
 		synctest.Wait()
-		other := make(chan struct{}, 1)
+		other := make(waiterChan, 1)
 		q.Await(other)
 		require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
 		begun := time.Now()
@@ -35,25 +35,23 @@ func TestEndingKeepsNoTurn(t *testing.T) {
 }
 
 // TestPolledTakesItsTurn: a stream whose program polled, and does no more, takes the
-// receive by itself. Nothing else makes the receive loop look again here.
+// receive by itself.
 func TestPolledTakesItsTurn(t *testing.T) {
 	q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 4, SGE: 1})
-	set := setup{config: func(c *Config) { c.SRQ, c.GracefulReceive, c.Tuning.Drive = q, true, 1 }}
-	r := preparedRig(t, set, func(s *session) { s.rx.tick = time.Hour })
-	var wc [1]wr.Completion
-	for !r.s.rx.polled.Load() {
-		r.rcq.Poll(wc[:])
-	}
+	r := newRig(t, setup{config: func(c *Config) { c.SRQ, c.GracefulReceive, c.Tuning.Drive = q, true, 1 }})
+	r.pollersServe()
 	r.send(wire.Send(1, filled(9)).Octets())
-	for paused := false; !paused; {
-		r.rcq.Poll(wc[:])
-		if r.s.rx.mu.TryLock() {
-			paused = r.s.rx.in.kept != nil
-			r.s.rx.mu.Unlock()
-		}
-	}
+	require.Eventually(t, func() bool {
+		r.rcq.Poll(make([]wr.Completion, 1))
+		return r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil })
+	}, patience, time.Millisecond)
 	_, err := q.Post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)})
 	require.NoError(t, err)
 	// No poll: that would drive.
 	require.Eventually(t, func() bool { return r.rcq.Len() > 0 }, patience, time.Millisecond)
 }
+
+// waiterChan is an srq.Waiter that gets a token.
+type waiterChan chan struct{}
+
+func (c waiterChan) Wake() { signal(c) }

@@ -22,12 +22,12 @@ type model struct {
 	armed             bool
 	failed, closed    bool
 	posted            []uint64
-	taken             []*Element      // not released
-	ids               []uint64        // what each of taken was posted with
-	waiting           []chan struct{} // in the order of their turns
-	turns             map[chan struct{}]uint64
+	taken             []*Element   // not released
+	ids               []uint64     // what each of taken was posted with
+	waiting           []waiterChan // in the order of their turns
+	turns             map[waiterChan]uint64
 	lastTurn          uint64
-	tokens            map[chan struct{}]bool
+	tokens            map[waiterChan]bool
 	events            []wr.EventID
 }
 
@@ -49,11 +49,11 @@ func TestModel(t *testing.T) {
 			rig: newRig(t, c), rng: rng, t: t,
 			m: model{
 				depth: c.Depth, sge: c.SGE, limit: c.Limit, armed: c.Limit > 0,
-				turns: map[chan struct{}]uint64{}, tokens: map[chan struct{}]bool{},
+				turns: map[waiterChan]uint64{}, tokens: map[waiterChan]bool{},
 			},
 		}
 		for range 8 {
-			d.waiters = append(d.waiters, make(chan struct{}, 1))
+			d.waiters = append(d.waiters, make(waiterChan, 1))
 		}
 		for range 400 {
 			d.step()
@@ -69,7 +69,7 @@ type modelDrive struct {
 	t       *testing.T
 	m       model
 	next    uint64
-	waiters []chan struct{}
+	waiters []waiterChan
 	dead    []*Element // released before: releasing again does nothing
 }
 
@@ -130,7 +130,7 @@ func (d *modelDrive) postSome() {
 }
 
 func (d *modelDrive) takeOne() {
-	var c chan struct{}
+	var c waiterChan
 	if i := d.rng.IntN(2 * len(d.waiters)); i < len(d.waiters) {
 		c = d.waiters[i]
 	}
@@ -202,7 +202,7 @@ func (d *modelDrive) modify() {
 	require.Equal(d.t, want, d.Modify(m))
 }
 
-func (d *modelDrive) await(c chan struct{}) {
+func (d *modelDrive) await(c waiterChan) {
 	switch d.rng.IntN(3) {
 	case 0:
 		d.Await(c)
@@ -221,14 +221,14 @@ func (d *modelDrive) await(c chan struct{}) {
 }
 
 // await puts c where its turn is.
-func (m *model) await(c chan struct{}) {
+func (m *model) await(c waiterChan) {
 	if m.turns[c] == 0 {
 		m.lastTurn++
 		m.turns[c] = m.lastTurn
 	}
 	if !slices.Contains(m.waiting, c) {
 		m.waiting = append(m.waiting, c)
-		slices.SortFunc(m.waiting, func(a, b chan struct{}) int { return cmp.Compare(m.turns[a], m.turns[b]) })
+		slices.SortFunc(m.waiting, func(a, b waiterChan) int { return cmp.Compare(m.turns[a], m.turns[b]) })
 	}
 	switch {
 	case m.failed || m.closed:
@@ -238,7 +238,7 @@ func (m *model) await(c chan struct{}) {
 	}
 }
 
-func (m *model) leave(c chan struct{}) {
+func (m *model) leave(c waiterChan) {
 	delete(m.turns, c)
 	if i := slices.Index(m.waiting, c); i >= 0 {
 		m.waiting = slices.Delete(m.waiting, i, i+1)
@@ -270,9 +270,9 @@ func (d *modelDrive) check() {
 		require.True(d.t, slices.Equal(sgl(e.ID, len(e.SGL)), e.SGL))
 	}
 	require.Len(d.t, d.m.posted, d.posted.n)
-	var asleep []chan struct{}
+	var asleep []waiterChan
 	for w := d.starved.first; w != nil; w = w.next {
-		asleep = append(asleep, w.c)
+		asleep = append(asleep, w.c.(waiterChan))
 	}
 	require.True(d.t, slices.Equal(d.m.waiting, asleep))
 	// woken are those who have not taken one, or looked in vain, since.

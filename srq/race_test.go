@@ -38,7 +38,7 @@ func TestConcurrent(t *testing.T) {
 	}
 	for range takers {
 		taking.Go(func() {
-			c := make(chan struct{}, 1)
+			c := make(waiterChan, 1)
 			for {
 				e, failed := q.Take()
 				switch {
@@ -78,7 +78,7 @@ func TestConcurrent(t *testing.T) {
 	posting.Wait()
 	close(stop)
 	for q.left() > 0 { // taken by those who were woken
-		c := make(chan struct{}, 1)
+		c := make(waiterChan, 1)
 		q.Await(c)
 		if e, _ := q.Take(); e != nil {
 			taken[e.ID].Add(1)
@@ -121,7 +121,7 @@ func TestNoLostWakeUp(t *testing.T) {
 			assert.NoError(t, err)
 		}
 	})
-	c := make(chan struct{}, 1)
+	c := make(waiterChan, 1)
 	for id := uint64(0); id < n; {
 		q.Await(c)
 		e, _ := q.Take()
@@ -149,7 +149,7 @@ func TestCloseInTraffic(t *testing.T) {
 				}
 			})
 			wg.Go(func() {
-				c := make(chan struct{}, 1)
+				c := make(waiterChan, 1)
 				for {
 					e, failed := q.Take()
 					if failed {
@@ -181,7 +181,7 @@ func TestNoAllocation(t *testing.T) {
 		e, _ := q.Take()
 		e.Release(0)
 	}))
-	c := make(chan struct{}, 1)
+	c := make(waiterChan, 1)
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		q.Await(c)
 		_, _ = q.Post(recv...)

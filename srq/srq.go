@@ -74,7 +74,7 @@ func New(c Config) *Queue {
 		depth: c.Depth, limit: c.Limit,
 		armed: c.Limit > 0, // RV-6.3.8-M7
 
-		starved: starved{known: make(map[chan struct{}]*waiter)},
+		starved: starved{known: make(map[Waiter]*waiter)},
 	}
 	q.watch.init(c.StallTimeout)
 	return q

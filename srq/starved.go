@@ -9,7 +9,7 @@ package srq
 // wakes one for each, Await one if there is a receive, and Forget one in the place of
 // a queue pair that was woken and ends.
 type starved struct {
-	known map[chan struct{}]*waiter
+	known map[Waiter]*waiter
 	turns uint64
 	first *waiter // of those asleep
 	last  *waiter
@@ -17,14 +17,14 @@ type starved struct {
 
 // waiter is a queue pair that has waited.
 type waiter struct {
-	c          chan struct{}
+	c          Waiter
 	turn       uint64 // when it first asked; 0: it has taken a receive since
 	asleep     bool
 	prev, next *waiter // among those asleep, which are in the order of their turns
 }
 
 // sleep makes the queue pair of c one that sleeps, in its turn.
-func (s *starved) sleep(c chan struct{}) {
+func (s *starved) sleep(c Waiter) {
 	w := s.known[c]
 	if w == nil {
 		w = &waiter{c: c}
@@ -74,7 +74,7 @@ func (s *starved) unlink(w *waiter) {
 	w.asleep, w.prev, w.next = false, nil, nil
 }
 
-// wake leaves a token with the first of those who sleep, and reports whether there is
+// wake wakes the first of those who sleep, and reports whether there is
 // one.
 func (s *starved) wake() bool {
 	w := s.first
@@ -82,10 +82,7 @@ func (s *starved) wake() bool {
 		return false
 	}
 	s.unlink(w)
-	select {
-	case w.c <- struct{}{}:
-	default: // it holds one
-	}
+	w.c.Wake()
 	return true
 }
 
@@ -95,7 +92,7 @@ func (s *starved) wakeAll() {
 }
 
 // fed says that the queue pair of c, if it has waited, has taken a receive.
-func (s *starved) fed(c chan struct{}) {
+func (s *starved) fed(c Waiter) {
 	if w := s.known[c]; w != nil {
 		if w.asleep {
 			s.unlink(w)
@@ -106,7 +103,7 @@ func (s *starved) fed(c chan struct{}) {
 
 // forget forgets the queue pair of c, and reports whether it was woken and has not
 // taken a receive.
-func (s *starved) forget(c chan struct{}) (woken bool) {
+func (s *starved) forget(c Waiter) (woken bool) {
 	w := s.known[c]
 	if w == nil {
 		return false

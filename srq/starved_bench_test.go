@@ -10,9 +10,9 @@ import (
 // decide how many there are.
 func BenchmarkStarved(b *testing.B) {
 	q := New(Config{ID: 1, Depth: 4, SGE: 1})
-	all := make([]chan struct{}, 10_000)
+	all := make([]waiterChan, 10_000)
 	for i := range all {
-		all[i] = make(chan struct{}, 1)
+		all[i] = make(waiterChan, 1)
 		q.Await(all[i])
 	}
 	b.ReportAllocs()

@@ -11,17 +11,17 @@ import (
 )
 
 // starve makes n queue pairs wait, in order.
-func (r *rig) starve(n int) []chan struct{} {
-	all := make([]chan struct{}, n)
+func (r *rig) starve(n int) []waiterChan {
+	all := make([]waiterChan, n)
 	for i := range all {
-		all[i] = make(chan struct{}, 1)
+		all[i] = make(waiterChan, 1)
 		r.Await(all[i])
 	}
 	return all
 }
 
 // woken are the indices of those that have a token, which it takes.
-func woken(all []chan struct{}) (list []int) {
+func woken(all []waiterChan) (list []int) {
 	for i, c := range all {
 		if token(c) {
 			list = append(list, i)
@@ -89,7 +89,7 @@ func TestNobodyLeftAsleep(t *testing.T) {
 	q := New(Config{Depth: receives, SGE: 1})
 	var wg sync.WaitGroup
 	got := make(chan struct{}, receives)
-	stay := func(c chan struct{}, ends bool) {
+	stay := func(c waiterChan, ends bool) {
 		for {
 			e, failed := q.TakeFor(c)
 			switch {
@@ -107,7 +107,7 @@ func TestNobodyLeftAsleep(t *testing.T) {
 		}
 	}
 	for i := range waiters + ends {
-		wg.Go(func() { stay(make(chan struct{}, 1), i >= waiters) })
+		wg.Go(func() { stay(make(waiterChan, 1), i >= waiters) })
 	}
 	for id := range uint64(receives) {
 		n, err := q.Post(wr.Recv{ID: id})

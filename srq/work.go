@@ -49,7 +49,7 @@ func (q *Queue) Take() (e *Element, failed bool) { return q.TakeFor(nil) }
 
 // TakeFor is Take by the queue pair that waits, or has waited, with c: what it takes
 // ends its turn.
-func (q *Queue) TakeFor(c chan struct{}) (e *Element, failed bool) {
+func (q *Queue) TakeFor(c Waiter) (e *Element, failed bool) {
 	q.mu.Lock()
 	if q.failed || q.closed {
 		q.mu.Unlock()
@@ -70,13 +70,16 @@ func (q *Queue) TakeFor(c chan struct{}) (e *Element, failed bool) {
 	return e, false
 }
 
-// Await leaves a token in c, whose capacity is 1, when a receive is posted and it is the
-// turn of c, at Fail and at Close, once: for a queue pair that pauses its stream when
+// Waiter is a queue pair that waits for a receive. Its Wake may not block, or call into the
+// Queue. It has to be comparable.
+type Waiter interface{ Wake() }
+
+// Await wakes c when a receive is posted and it is the turn of c, at Fail and at Close, once: for a queue pair that pauses its stream when
 // TakeFor finds nothing (verbs draft 13.2). If a receive is posted already, or the
 // queue has failed or is closed, somebody is woken at once. Whoever is woken takes
 // again, and awaits again, without losing its turn, if another was faster. Awaiting
 // twice is awaiting once.
-func (q *Queue) Await(c chan struct{}) {
+func (q *Queue) Await(c Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.starved.sleep(c)
@@ -88,9 +91,9 @@ func (q *Queue) Await(c chan struct{}) {
 	}
 }
 
-// Forget undoes Await: when it returns, no token comes into c any more. One that
-// came before stays there; the next in turn gets another for it.
-func (q *Queue) Forget(c chan struct{}) {
+// Forget undoes Await: when it returns, c is not woken any more. If it was, and has taken
+// nothing, the next in turn is woken for it.
+func (q *Queue) Forget(c Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.starved.forget(c) && q.posted.n > 0 {

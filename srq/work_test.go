@@ -140,6 +140,11 @@ func token(c chan struct{}) bool {
 	}
 }
 
+// waiterChan is a Waiter that gets a token.
+type waiterChan chan struct{}
+
+func (c waiterChan) Wake() { signal(c) }
+
 // TestAwait is draft 13.2: who found nothing is woken once, by whatever may let it
 // go on.
 func TestAwait(t *testing.T) {
@@ -159,8 +164,8 @@ func TestAwait(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t, Config{Depth: 4, SGE: 1})
-			a, b := make(chan struct{}, 1), make(chan struct{}, 1)
-			first, gone := make(chan struct{}, 1), make(chan struct{}, 1)
+			a, b := make(waiterChan, 1), make(waiterChan, 1)
+			first, gone := make(waiterChan, 1), make(waiterChan, 1)
 			r.Await(first)
 			r.Await(a)
 			r.Await(a)
@@ -196,7 +201,7 @@ func TestAwaitTooLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, Config{Depth: 4, SGE: 1})
-			c := make(chan struct{}, 1)
+			c := make(waiterChan, 1)
 			r.takeNone()
 			before(r)
 			r.Await(c)
@@ -211,7 +216,7 @@ func TestAwaitPostFails(t *testing.T) {
 	r := newRig(t, Config{Depth: 1, SGE: 1})
 	r.post(1)
 	r.take()
-	c := make(chan struct{}, 1)
+	c := make(waiterChan, 1)
 	r.Await(c)
 	_, err := r.Post(wr.Recv{})
 	require.ErrorIs(t, err, wr.ErrQueueFull)
@@ -223,7 +228,7 @@ func TestAwaitPostFails(t *testing.T) {
 // TestAwaitHoldsToken: a token that nobody has fetched does not block a Post.
 func TestAwaitHoldsToken(t *testing.T) {
 	r := newRig(t, Config{Depth: 2, SGE: 1})
-	c := make(chan struct{}, 1)
+	c := make(waiterChan, 1)
 	for id := range uint64(2) {
 		r.Await(c)
 		r.post(id)

@@ -3,6 +3,7 @@ package cases
 import (
 	"bytes"
 	"io"
+	"net"
 	"syscall"
 
 	"github.com/stretchr/testify/require"
@@ -118,8 +119,9 @@ func stopWithinSegment(t *conformance.T) {
 		n := newNode(t, nodeConfig{})
 		l := n.loose(verbs.QPConfig{})
 		s, peer := aStream(t)
-		s.CRC = false       // with CRCs segments are copied, and cannot go bad on the way
-		s.EMSS = 5000 + try // sockets take pages: this is not a part of one
+		s.CRC = false                                                    // with CRCs segments are copied, and cannot go bad on the way
+		s.EMSS = 5000 + try                                              // sockets take pages: this is not a part of one
+		require.NoError(t, s.Conn.(*net.TCPConn).SetWriteBuffer(64<<10)) // less than one write
 		begin(t, l.qp, *s)
 		l.peer = wire.New(peer.Conn, wire.Options{})
 		mr := n.register(vast, allRights)

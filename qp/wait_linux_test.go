@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -22,10 +23,6 @@ type sleeper struct {
 // sleepOn starts a Wait on q, and returns when it sleeps on the stream.
 func (r *rig) sleepOn(q *cq.Queue) *sleeper {
 	r.t.Helper()
-	// While receiveLoop is busy it does not make way.
-	require.Eventually(r.t, func() bool {
-		return r.s.llp.parked.Load() || r.s.rx.asked.Load() != byNobody
-	}, patience, 1e6)
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &sleeper{cancel: cancel, ended: make(chan error, 1)}
 	r.t.Cleanup(cancel)
@@ -39,15 +36,10 @@ func (r *rig) sleepOn(q *cq.Queue) *sleeper {
 	return s
 }
 
-// untilAsleep waits for a program to sleep on the stream.
+// untilAsleep waits for a program to sleep in the group.
 func (r *rig) untilAsleep() {
 	r.t.Helper()
-	b := &r.s.rx.berth
-	require.Eventually(r.t, func() bool {
-		b.rouse.Lock()
-		defer b.rouse.Unlock()
-		return b.asleep
-	}, patience, 1e6)
+	require.Eventually(r.t, func() bool { return r.rcq.Group().Server() == engine.Waiter }, patience, 1e6)
 }
 
 // sleepy is a rig on which programs can sleep, whatever the tuning under test.
@@ -66,9 +58,8 @@ func sleepy(t *testing.T, c setup) *rig {
 func TestSleeperReceives(t *testing.T) {
 	r := sleepy(t, setup{})
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)}, wr.Recv{ID: 2, SGL: r.full.sgl(0, 16)})
-	for msn := range uint32(2) { // receiveLoop makes way once, and stays aside
+	for msn := range uint32(2) { // the keeper makes way once, and stays aside
 		s := r.sleepOn(r.rcq)
-		assert.False(t, r.s.llp.parked.Load(), "receiveLoop is not in the network poller")
 		r.send(wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
 		r.send(wire.Send(1+msn, []byte("hello")).Octets())
 		require.NoError(t, <-s.ended)
@@ -115,7 +106,7 @@ func TestSleepEnds(t *testing.T) {
 }
 
 // TestSleepersOfTwoQueues: one sleeps on the stream and receives for the other; when
-// it has left, receiveLoop does.
+// it has left, the keeper does.
 func TestSleepersOfTwoQueues(t *testing.T) {
 	r := sleepy(t, setup{})
 	for i := range uint32(3) {
@@ -124,8 +115,7 @@ func TestSleepersOfTwoQueues(t *testing.T) {
 		got := make(chan []comp)
 		go func() { got <- r.wait(r.rcq, 1) }()
 		require.Eventually(t, r.rcq.Waiting, patience, 1e6)
-		if i == 1 { // the one on the stream leaves first, and receiveLoop does not look by itself
-			require.Eventually(t, r.s.rx.dormant.Load, patience, 1e6)
+		if i == 1 { // the one in the group leaves first
 			first.cancel()
 			require.ErrorIs(t, <-first.ended, context.Canceled)
 		}
@@ -138,23 +128,17 @@ func TestSleepersOfTwoQueues(t *testing.T) {
 	}
 }
 
-// TestSleeperGoesAway: who does not come back to sleep leaves the stream to
-// receiveLoop, after a short and after a long sleep.
+// TestSleeperGoesAway: who does not come back to sleep leaves the stream to the keeper.
 func TestSleeperGoesAway(t *testing.T) {
-	for _, long := range []bool{false, true} {
-		r := sleepy(t, setup{})
-		s := r.sleepOn(r.rcq)
-		if long {
-			require.Eventually(t, r.s.rx.dormant.Load, patience, 1e6, "receiveLoop relies on the sleeper")
-		}
-		s.cancel()
-		require.ErrorIs(t, <-s.ended, context.Canceled)
-		r.send(wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
-		r.send(readRequest(1, 5, r.readable.stag, r.readable.at(0)).Octets())
-		require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.readable.mem()[:5]).Octets(), r.next(), "nobody polls or waits")
-		r.writable.expect(0, []byte("placed"))
-		r.requireMemory()
-	}
+	r := sleepy(t, setup{})
+	s := r.sleepOn(r.rcq)
+	s.cancel()
+	require.ErrorIs(t, <-s.ended, context.Canceled)
+	r.send(wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
+	r.send(readRequest(1, 5, r.readable.stag, r.readable.at(0)).Octets())
+	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.readable.mem()[:5]).Octets(), r.next(), "nobody polls or waits")
+	r.writable.expect(0, []byte("placed"))
+	r.requireMemory()
 }
 
 // TestSleeperMakesWayForFeed: a stream that a poller pauses while a program sleeps
@@ -164,7 +148,7 @@ func TestSleeperMakesWayForFeed(t *testing.T) {
 	s := r.sleepOn(r.scq)
 	fpdu := r.peer.Frame(wire.Send(1, []byte("hello")).Octets())
 	require.True(t, r.s.rx.locked(func(rx *receiver) bool { // as if a poller had been faster
-		require.True(t, rx.in.early(fpdu))
+		rx.in.early(fpdu)
 		r.s.rx.deliver()
 		return rx.in.kept != nil
 	}))
@@ -176,16 +160,12 @@ func TestSleeperMakesWayForFeed(t *testing.T) {
 }
 
 // TestPollersBesideSleeper: the peer's data reaches the one who sleeps though others
-// poll, and a poller does not make the socket deaf for a sleeper.
+// polled, and nothing that came woke anybody for them.
 func TestPollersBesideSleeper(t *testing.T) {
 	r := sleepy(t, setup{})
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})
-	require.Eventually(t, func() bool { // until receiveLoop has stepped aside for pollers
-		r.scq.Poll(make([]wr.Completion, 1))
-		return r.s.rx.polled.Load()
-	}, patience, 1e3)
+	r.pollersServe()
 	s := r.sleepOn(r.rcq)
-	assert.False(t, r.s.rx.polled.Load())
 	r.send(wire.Send(1, []byte("hello")).Octets())
 	promptly(t, "the sleeper", func() { require.NoError(t, <-s.ended) })
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 5}}, comps(s.got))

@@ -1,0 +1,139 @@
+package engine
+
+import "sync"
+
+// berth is the place to sleep until a socket is ready. Who has it is the only one who may:
+// the keeper until it steps aside, or a waiter between Claim and Leave.
+type berth struct {
+	sync.Mutex
+
+	state  sync.Mutex
+	asleep bool // a waiter is; guarded by state, as roused
+	roused bool // and has not noticed
+}
+
+// begin starts a sleep, unless somebody has roused the sleeper already.
+func (b *berth) begin() bool {
+	b.state.Lock()
+	defer b.state.Unlock()
+	b.asleep, b.roused = !b.roused, false
+	return b.asleep
+}
+
+func (b *berth) end() {
+	b.state.Lock()
+	b.asleep = false
+	b.state.Unlock()
+}
+
+// taken reports whether a waiter has the berth, or is about to have it.
+func (g *Group) taken() bool { return g.sleeping.Load() }
+
+// Claim asks for the right to Sleep, which one goroutine has at a time. It reports false if
+// another has it.
+func (g *Group) Claim() bool {
+	g.held.looked(g)
+	if g.members.Load() == 0 || !g.sleeping.CompareAndSwap(false, true) {
+		return false
+	}
+	// From here on the keeper does not take over.
+	if !g.berth.TryLock() {
+		g.asked.Store(bySleeper)
+		g.set.wake()
+		g.berth.Lock() // the keeper is on its way out
+	}
+	if g.ended.Load() {
+		g.Leave()
+		return false
+	}
+	g.berth.state.Lock()
+	g.berth.roused = false
+	g.berth.state.Unlock()
+	return true
+}
+
+// Sleep returns when something has been driven, after Rouse, and when the group is closed.
+// It reports false if it cannot sleep.
+func (g *Group) Sleep() bool {
+	for !g.ended.Load() && g.members.Load() > 0 && g.berth.begin() {
+		got, woken := g.set.sleep(g.onSleep)
+		g.berth.end()
+		if got {
+			g.polls.Add(1)
+			return true
+		}
+		if !woken {
+			return false
+		}
+		g.set.rearm()
+	}
+	return !g.ended.Load() && g.members.Load() > 0
+}
+
+// trySleep takes a turn, and reports whether there was anything to do. If not, the next
+// arrival ends the sleep.
+func (g *Group) trySleep() bool {
+	got, crowded := g.look()
+	if got {
+		if crowded { // more will come while these are served: it need wake nobody
+			g.mu.Lock()
+			g.set.disarm()
+			g.mu.Unlock()
+		}
+		return true
+	}
+	g.mu.Lock()
+	armed := !g.ended.Load() && g.set.arm()
+	g.mu.Unlock()
+	if armed { // once more: what came before told nobody
+		got, _ = g.look()
+	}
+	return got
+}
+
+// look takes a turn.
+func (g *Group) look() (got, crowded bool) {
+	g.turn.Lock()
+	defer g.turn.Unlock()
+	if g.ended.Load() {
+		return false, false
+	}
+	g.crowded = false
+	got = g.advance(false)
+	return got, g.crowded
+}
+
+// Rouse ends a Sleep. It has effect from Claim on, and does not block.
+func (g *Group) Rouse() {
+	b := &g.berth
+	b.state.Lock()
+	defer b.state.Unlock()
+	b.roused = true
+	if b.asleep {
+		g.set.wake()
+	}
+}
+
+// Leave gives up the right. The keeper takes over if somebody else waits for what comes;
+// else it leaves the sleeper some time to return.
+func (g *Group) Leave() {
+	g.sleeping.Store(false)
+	g.berth.Unlock()
+	switch {
+	case g.awaited() || g.pending.Load() > 0:
+		signal(g.resume)
+	case g.dormant.Load() && g.dormant.Swap(false):
+		signal(g.stir)
+	}
+}
+
+// rouse wakes who serves, for something that the system does not know of.
+func (g *Group) rouse() {
+	switch {
+	case g.taken():
+		g.Rouse()
+	case g.parked.Load():
+		g.set.wake()
+	}
+	signal(g.resume) // nobody may poll any more
+}

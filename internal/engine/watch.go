@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// askAfter is how many polls make the keeper step aside.
+	askAfter = 64
+	// watchTick is when a keeper that stepped aside first looks whether pollers
+	// still come, and fewPolls how many it wants to see. As long as they do, each
+	// look waits twice as long as the one before, up to watchMost: it takes the
+	// processor from them. A look that comes late says little: maybe the process
+	// did not get the processor. But overdueLooks of them in a row mean that others
+	// have it.
+	watchTick    = 2 * time.Millisecond
+	watchMost    = 16 * time.Millisecond
+	fewPolls     = 2
+	overdueLooks = 3
+)
+
+// Who wants the keeper to step aside.
+const (
+	byNobody uint32 = iota
+	byPoller
+	bySleeper
+)
+
+// keeper is the goroutine that serves when nobody else does.
+type keeper struct {
+	asked    atomic.Uint32 // who wants it to step aside
+	parked   atomic.Bool   // it sleeps, or is about to
+	missed   atomic.Uint32 // polls that found it parked
+	polls    atomic.Uint64 // turns of pollers and waiters
+	sleeping atomic.Bool   // set from Claim to Leave
+	dormant  atomic.Bool   // set while it relies on that
+	resume   chan struct{} // asks it to take over
+	stir     chan struct{} // asks it to look after the pollers again
+	over     chan struct{} // it is to end
+	gone     chan struct{} // it has ended
+	flushed  chan struct{} // flushLoop has
+	onKeep   func() bool   // tryKeep and trySleep, made once
+	onSleep  func() bool
+}
+
+// start starts the keeper of a group that has none. With g.mu held.
+func (k *keeper) start(g *Group) {
+	if k.resume == nil {
+		k.resume, k.stir = make(chan struct{}, 1), make(chan struct{}, 1)
+		g.held.burst = make(chan struct{}, 1)
+		k.onKeep, k.onSleep = g.tryKeep, g.trySleep
+	}
+	k.asked.Store(byNobody)
+	k.dormant.Store(false)
+	k.over, k.gone, k.flushed = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go g.keep(k.gone)
+	go g.flushLoop(k.over, k.flushed)
+}
+
+// end makes the keeper end, and waits for it.
+func (k *keeper) end(g *Group) {
+	close(k.over)
+	g.set.wake()
+	g.Rouse()
+	<-k.gone
+	<-k.flushed
+}
+
+// keep serves whenever nobody else does. One goroutine a group.
+func (g *Group) keep(gone chan<- struct{}) {
+	defer close(gone)
+	g.berth.Lock()
+	defer g.berth.Unlock()
+	for !g.ended.Load() {
+		g.parked.Store(true)
+		_, woken := g.set.sleep(g.onKeep)
+		g.parked.Store(false)
+		if woken {
+			g.set.rearm()
+		}
+		if g.asked.Load() != byNobody && !g.ended.Load() {
+			g.stepAside()
+		}
+	}
+}
+
+// tryKeep serves until there is nothing to do, and then lets the keeper sleep. It reports
+// true if it has to step aside.
+func (g *Group) tryKeep() bool {
+	for !g.ended.Load() && g.asked.Load() == byNobody {
+		if !g.trySleep() {
+			return false
+		}
+	}
+	return true
+}
+
+// stepAside returns when the keeper shall serve again. It gives the berth up meanwhile.
+func (g *Group) stepAside() {
+	watch := time.NewTimer(watchTick)
+	defer watch.Stop()
+	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: watchTick}
+	if g.asked.Load() == byPoller {
+		g.undisturbed()
+	}
+	g.berth.Unlock()
+	for g.asked.Load() != byNobody {
+		select {
+		case <-g.over:
+			g.asked.Store(byNobody)
+		case <-g.resume:
+			if !g.taken() { // else Leave asks again
+				g.asked.Store(byNobody)
+			}
+		case <-g.stir:
+			w = watchdog{seen: g.polls.Load(), at: time.Now(), tick: watchTick}
+			watch.Reset(w.tick)
+		case <-watch.C:
+			if g.watch(&w) {
+				watch.Reset(w.tick)
+			}
+		}
+	}
+	g.berth.Lock()
+	g.missed.Store(0)
+}
+
+// watch looks who serves, and reports whether to look again.
+func (g *Group) watch(w *watchdog) bool {
+	polls := g.polls.Load()
+	many := polls-w.seen >= askAfter
+	switch {
+	case g.taken() && polls == w.seen: // asleep for long, maybe
+		g.dormant.Store(true)
+		return !g.taken() && g.dormant.Swap(false) // or Leave stirs
+	case w.look(polls, time.Now()) && !g.taken():
+		g.asked.Store(byNobody)
+		return false
+	case many && !g.taken():
+		g.undisturbed()
+	}
+	return true
+}
+
+// undisturbed sees to it that arrivals wake nobody, unless somebody is about to sleep.
+func (g *Group) undisturbed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.taken() {
+		g.set.disarm()
+	}
+}
+
+// Yield says that nobody polls from here on: progress must go on by itself.
+func (g *Group) Yield() {
+	g.held.looked(g)
+	g.missed.Store(0)
+	if g.asked.Load() != byNobody {
+		signal(g.resume)
+	}
+}
+
+// watchdog tells whether pollers have gone.
+type watchdog struct {
+	seen    uint64 // polls at the last look
+	at      time.Time
+	tick    time.Duration // from there to the next one
+	overdue int           // looks in a row that came late and saw few polls
+}
+
+// look reports whether to take over, polls being their number by now.
+func (w *watchdog) look(polls uint64, now time.Time) bool {
+	few := polls-w.seen < fewPolls
+	overdue := now.Sub(w.at) >= 2*w.tick
+	w.seen, w.at = polls, now
+	switch {
+	case !few:
+		w.overdue = 0
+		w.tick = min(2*w.tick, watchMost)
+		return false
+	case !overdue:
+		return true
+	}
+	w.tick = watchTick
+	w.overdue++
+	return w.overdue >= overdueLooks
+}
+
+// Server is who serves a Group, as far as somebody sleeps.
+type Server uint8
+
+// Nobody sleeps: pollers serve, or a waiter is about to come back, or somebody has the turn.
+const (
+	Nobody Server = iota
+	Keeper
+	Waiter
+)
+
+// Server tells who sleeps in g just now, or is about to.
+func (g *Group) Server() Server {
+	g.berth.state.Lock()
+	asleep := g.berth.asleep
+	g.berth.state.Unlock()
+	switch {
+	case asleep:
+		return Waiter
+	case g.parked.Load():
+		return Keeper
+	default:
+		return Nobody
+	}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWatchdog(t *testing.T) {
+	start := time.Unix(100, 0)
+	type look struct {
+		polls uint64
+		after time.Duration
+		want  bool
+	}
+	for name, looks := range map[string][]look{
+		"polled":                        {{100, watchTick, false}, {200, watchTick, false}},
+		"polls stop":                    {{100, watchTick, false}, {101, watchTick, true}},
+		"late once":                     {{0, 9 * watchTick, false}, {50, watchTick, false}},
+		"late always":                   {{0, 9 * watchTick, false}, {0, 9 * watchTick, false}, {0, 9 * watchTick, true}},
+		"late, polled between":          {{0, 9 * watchTick, false}, {0, 9 * watchTick, false}, {50, watchTick, false}, {50, 9 * watchTick, false}},
+		"late, then on time and no one": {{0, 9 * watchTick, false}, {0, watchTick, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, now := watchdog{at: start, tick: watchTick}, start
+			for i, l := range looks {
+				now = now.Add(l.after)
+				assert.Equal(t, l.want, w.look(l.polls, now), "look %d", i)
+			}
+		})
+	}
+}
+
+// TestWatchdogSlowsDown: pollers that keep coming are disturbed less and less.
+func TestWatchdogSlowsDown(t *testing.T) {
+	now := time.Unix(100, 0)
+	w := watchdog{at: now, tick: watchTick}
+	polls := uint64(0)
+	for want := 2 * watchTick; want < 8*watchMost; want *= 2 {
+		polls += 100
+		now = now.Add(w.tick)
+		require.False(t, w.look(polls, now))
+		require.Equal(t, min(want, watchMost), w.tick)
+	}
+	require.True(t, w.look(polls, now.Add(watchMost)), "they have gone")
+	require.False(t, w.look(polls, now.Add(4*watchMost)), "who knows")
+	require.Equal(t, watchTick, w.tick)
+}
