@@ -18,19 +18,17 @@ import (
 type outcome uint8
 
 const (
-	ioDone        outcome = iota
-	ioAgain               // would block, or a deadline passed
-	ioEOF                 // the peer closed its half
-	ioReset               // the peer reset the connection
-	ioLost                // the connection failed otherwise, or was closed here
-	ioRevoked             // memory to send from or receive into is no longer registered
-	ioInterrupted         // a signal came first: try again
-
+	ioDone    outcome = iota
+	ioAgain           // would block, or a deadline passed
+	ioEOF             // the peer closed its half
+	ioReset           // the peer reset the connection
+	ioLost            // the connection failed otherwise, or was closed here
+	ioRevoked         // memory to send from or receive into is no longer registered
 )
 
 // llp is the LLP stream of a session. A TCP connection is driven with system calls that do
 // not wait (see llp_linux.go), and is the engine's while the stream is in RTS: then conn is
-// an owned one, which no goroutine of the runtime waits for. Any other net.Conn is driven
+// an engine.Conn, which no goroutine of the runtime waits for. Any other net.Conn is driven
 // with calls that block, from goroutines only.
 //
 // One goroutine at a time reads and one writes: who holds the session's rx.mu

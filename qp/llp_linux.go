@@ -2,11 +2,7 @@ package qp
 
 import (
 	"net"
-	"os"
-	"sync"
 	"syscall"
-	"time"
-	"unsafe"
 
 	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/sockio"
@@ -52,109 +48,37 @@ func (l *llp) init(c net.Conn) error {
 	if !ok {
 		return nil
 	}
-	o, err := own(tcp)
+	o, err := engine.Own(tcp)
 	if err != nil {
 		return err
 	}
 	l.conn = o
 	l.direct = true
-	l.raw.init(o.raw)
+	raw, _ := o.SyscallConn() // it does not fail
+	l.raw.init(raw)
 	return nil
 }
 
 // join gives the stream its place in a group.
 func (l *llp) join(g *engine.Group, s engine.Stream) (*engine.Socket, error) {
-	o := l.conn.(*owned)
-	var err error
-	if e := o.raw.Control(func(fd uintptr) { o.sock, err = g.Add(int(fd), s) }); e != nil {
-		err = e
-	}
-	return o.sock, err
+	return l.conn.(*engine.Conn).Join(g, s)
 }
 
-// settle makes an owned connection one of the runtime's again, for the end of the stream:
-// deadlines work, and somebody may wait. Without a descriptor for that it is closed. Who
-// calls it has both sides.
+// settle makes a connection of the engine one of the runtime's again, for the end of the
+// stream: deadlines work, and somebody may wait. Without a descriptor for that it is closed.
+// Who calls it has both sides.
 func (l *llp) settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o, ok := l.conn.(*owned)
+	o, ok := l.conn.(*engine.Conn)
 	if !ok {
 		return
 	}
-	c, err := net.FileConn(o.file)
-	_ = o.Close()
-	if err != nil {
-		return
-	}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		if rc, err := tcp.SyscallConn(); err == nil {
-			l.conn = c
-			l.raw.init(rc)
-		}
+	if tcp, raw, ok := o.Settle(); ok {
+		l.conn = tcp
+		l.raw.init(raw)
 	}
 }
-
-// owned is a TCP connection of an engine. It can be closed; the rest is system calls.
-type owned struct {
-	net.Conn // the one it was, for its addresses; closed
-	file     *os.File
-	raw      syscall.RawConn
-	sock     *engine.Socket // nil until join
-}
-
-// own makes another descriptor of c's socket.
-func own(c *net.TCPConn) (*owned, error) {
-	sockio.Prepare(c)
-	rc, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var fd uintptr
-	var errno syscall.Errno
-	err = rc.Control(func(old uintptr) {
-		fd, _, errno = syscall.RawSyscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
-	})
-	if err == nil && errno != 0 {
-		err = os.NewSyscallError("fcntl", errno)
-	}
-	if err != nil {
-		return nil, err
-	}
-	// A file whose descriptor blocks is none that the runtime waits for.
-	_ = syscall.SetNonblock(int(fd), false)
-	o := &owned{Conn: c, file: os.NewFile(fd, "tcp")}
-	if o.raw, err = o.file.SyscallConn(); err != nil {
-		_ = o.file.Close()
-		return nil, err
-	}
-	return o, nil
-}
-
-// SyscallConn implements syscall.Conn.
-func (o *owned) SyscallConn() (syscall.RawConn, error) { return o.raw, nil }
-
-// Close leaves the group first: the set keeps a socket that somebody else has open.
-func (o *owned) Close() error {
-	if o.sock != nil {
-		o.sock.Remove()
-	}
-	return o.file.Close()
-}
-
-// SetLinger is that of net.TCPConn.
-func (o *owned) SetLinger(sec int) error {
-	l := syscall.Linger{Onoff: 1, Linger: int32(sec)}
-	return o.raw.Control(func(fd uintptr) {
-		_ = syscall.SetsockoptLinger(int(fd), syscall.SOL_SOCKET, syscall.SO_LINGER, &l)
-	})
-}
-
-// Deadlines have nothing to end: nobody waits.
-
-func (o *owned) SetDeadline(time.Time) error      { return nil }
-func (o *owned) SetReadDeadline(time.Time) error  { return nil }
-func (o *owned) SetWriteDeadline(time.Time) error { return nil }
 
 // tryPoll reads once without sleeping.
 func (r *rawIO) tryPoll(in *intake) (int, outcome) {
@@ -168,28 +92,21 @@ func (r *rawIO) tryPoll(in *intake) (int, outcome) {
 
 func (r *rawIO) pollRead(fd uintptr) {
 	p := &r.poll
-	for {
-		p.n, p.out = readOnce(fd, p.in)
-		if p.out != ioInterrupted {
-			return
-		}
-	}
+	p.n, p.out = readOnce(fd, p.in)
 }
 
 // look reads once into p, without sleeping, whatever deadline has passed. That a
-// connection has ended in both directions, which dropped looks for, is in order here:
+// connection has ended in both directions, which Dropped looks for, is in order here:
 // this half may be closed.
 func (r *rawIO) look(p []byte) (n int, out outcome) {
 	out = ioLost
 	err := r.conn.Control(func(fd uintptr) {
-		for out = ioInterrupted; out == ioInterrupted; {
-			k, errno := sockio.Recv(fd, p)
-			if k == 0 && errno == 0 {
-				out = ioEOF
-				return
-			}
-			n, out = readOutcome(fd, k, errno)
+		k, errno := sockio.Recv(fd, p)
+		if k == 0 && errno == 0 {
+			out = ioEOF
+			return
 		}
+		n, out = readOutcome(fd, k, errno)
 	})
 	if err != nil {
 		return 0, outcomeOf(err)
@@ -218,23 +135,17 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 		return 0, ioRevoked
 	}
 	defer t.ref.Release()
-	var vecs [directPieces + 1]syscall.Iovec
-	var room [directPieces][]byte
+	var room [directPieces + 1][]byte
 	want := in.Diverted()
-	k := 0
-	for _, p := range t.ref.Fill(room[:0], t.at, uint64(want)) {
-		vecs[k].Base = &p[0]
-		vecs[k].SetLen(len(p))
+	pieces := t.ref.Fill(room[:0:directPieces], t.at, uint64(want))
+	for _, p := range pieces {
 		want -= len(p)
-		k++
 	}
 	if want == 0 {
 		p := in.space()
-		vecs[k].Base = &p[0]
-		vecs[k].SetLen(min(len(p), directAhead))
-		k++
+		pieces = append(room[:len(pieces)], p[:min(len(p), directAhead)])
 	}
-	n, errno := sockio.RecvVec(fd, vecs[:k])
+	n, errno := sockio.RecvPieces(fd, pieces)
 	if errno == 0 {
 		t.at += min(uint64(n), uint64(in.Diverted()))
 	}
@@ -242,33 +153,20 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 }
 
 // directPieces is into how many pieces of memory one system call reads.
-const directPieces = 8
+const directPieces = sockio.MaxRecvPieces - 1
 
-func readOutcome(fd, n uintptr, errno syscall.Errno) (int, outcome) {
+func readOutcome(fd uintptr, n int, errno syscall.Errno) (int, outcome) {
 	switch {
 	case errno == syscall.EAGAIN:
 		return 0, ioAgain
-	case errno == syscall.EINTR:
-		return 0, ioInterrupted
 	case errno != 0:
 		return 0, outcomeOf(errno)
-	case n == 0 && dropped(fd):
+	case n == 0 && sockio.Dropped(fd):
 		return 0, ioReset
 	case n == 0:
 		return 0, ioEOF
 	}
-	sockio.AfterRead()
-	return int(n), ioDone
-}
-
-// dropped reports whether no connection is left behind the end of a stream. Linux
-// gives the error of a connection to one call only: if that was a write, a read
-// finds the end of a stream that the peer has not closed.
-func dropped(fd uintptr) bool {
-	const closed = 7 // TCP_CLOSE; after a FIN from the peer it is TCP_CLOSE_WAIT
-	info, err := syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_INFO)
-	start := int32(info)
-	return err == nil && *(*uint8)(unsafe.Pointer(&start)) == closed // struct tcp_info begins with the state
+	return n, ioDone
 }
 
 func (r *rawIO) write(b *batch, wait bool) (int, outcome) {
@@ -299,7 +197,6 @@ func (r *rawIO) tryWrite(fd uintptr) bool {
 		case errno == 0:
 			w.b.advance(n)
 			w.n += n
-		case errno == syscall.EINTR:
 		case errno == syscall.EAGAIN:
 			if !w.wait {
 				w.out = ioAgain
@@ -321,31 +218,6 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 		return 0, 0, false
 	}
 	defer b.release()
-	if p := b.pieces[b.gone]; len(b.pieces) == b.gone+1 && len(p) > 0 {
-		sockio.BeforeWrite()
-		done, errno := sockio.Send(fd, p)
-		return int(done), errno, true
-	}
-	iov := iovecs.Get().(*[maxIovecs]syscall.Iovec)
-	k := 0
-	for _, p := range b.pieces[b.gone:] {
-		if len(p) == 0 {
-			continue
-		}
-		iov[k].Base = &p[0]
-		iov[k].SetLen(len(p))
-		if k++; k == maxIovecs {
-			break
-		}
-	}
-	sockio.BeforeWrite()
-	done, errno := sockio.SendVec(fd, iov[:k])
-	clear(iov[:k]) // keep no memory of others alive
-	iovecs.Put(iov)
-	return int(done), errno, true
+	n, errno = sockio.SendPieces(fd, b.pieces[b.gone:], b.size-b.sent)
+	return n, errno, true
 }
-
-// maxIovecs is what Linux takes in one call (UIO_MAXIOV).
-const maxIovecs = 1024
-
-var iovecs = sync.Pool{New: func() any { return new([maxIovecs]syscall.Iovec) }}

@@ -29,5 +29,5 @@
 //
 //	group.go      what is served, and who serves     berth.go    sleeping
 //	set_linux.go  the sets of the system             watch.go    the keeper, and its watchdog
-//	held.go       what streams hold back
+//	held.go       what streams hold back         conn_linux.go  a socket that is a group's
 package engine
