@@ -28,6 +28,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -106,12 +107,12 @@ func depth(want, have int) int {
 // Cancelling ctx ends it. Errors: a *RejectedError if the peer's program
 // refused; a *TimeoutError; an *IncompatibleError; those of net.Dialer;
 // ErrInvalidState of verbs if qp is not Idle, ErrInvalidQP if it is nil or
-// destroyed. After an error qp is as before and the connection is closed.
+// destroyed, ErrInsufficientResources without descriptors. After an error qp is as before and the connection is closed.
 func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cm: connect to %s: %w", addr, startupError(err, "the TCP connection"))
+		return nil, fmt.Errorf("cm: connect to %s: %w", addr, startupError(sockio.Lack(err), "the TCP connection"))
 	}
 	c, err := Connect(ctx, nc, qp, cfg)
 	if err != nil {

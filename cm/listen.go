@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/accept"
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // ErrCrowded is matched by what OnStartupError is told of connections that a
@@ -72,7 +73,7 @@ type waiting struct {
 func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cm: %w", err)
+		return nil, fmt.Errorf("cm: %w", sockio.Lack(err))
 	}
 	return NewListener(l, cfg), nil
 }

@@ -65,18 +65,12 @@ func (l *llp) join(g *engine.Group, s engine.Stream) (*engine.Socket, error) {
 }
 
 // settle makes a connection of the engine one of the runtime's again, for the end of the
-// stream: deadlines work, and somebody may wait. Without a descriptor for that it is closed.
-// Who calls it has both sides.
+// stream: deadlines work, and somebody may wait. Who calls it has both sides.
 func (l *llp) settle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o, ok := l.conn.(*engine.Conn)
-	if !ok {
-		return
-	}
-	if tcp, raw, ok := o.Settle(); ok {
-		l.conn = tcp
-		l.raw.init(raw)
+	if o, ok := l.conn.(*engine.Conn); ok {
+		l.raw.conn = o.Settle()
 	}
 }
 

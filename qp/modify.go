@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -87,7 +88,8 @@ var modifyTriggers = [...]trigger{
 // Only a last message makes it wait for the peer, up to the close timeout; another
 // Modify is refused meanwhile. Errors: wr.ErrInvalidState,
 // wr.ErrInvalidLLPStream, wr.ErrInvalidModifier, wr.ErrORDExceeded,
-// wr.ErrShrinkFailed, wr.ErrRQLimitRange, wr.ErrStillFlushing, wr.ErrInvalidQP.
+// wr.ErrShrinkFailed, wr.ErrRQLimitRange, wr.ErrStillFlushing, wr.ErrInvalidQP,
+// wr.ErrInsufficientResources (there are no descriptors; the connection is as before).
 func (q *QP) Modify(m Modify) error {
 	if m.Next >= numStates {
 		return fmt.Errorf("modify QP: %w: there is no state %d", wr.ErrInvalidState, m.Next)
@@ -306,7 +308,10 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 		ird, ord, maxORD = min(ird, st.IRD), min(ord, st.ORD), st.ORD
 	}
 	s, err := newSession(q, st, ird, ord)
-	if err != nil {
+	switch {
+	case sockio.IsLack(err):
+		return nil, fmt.Errorf("%w: %w", wr.ErrInsufficientResources, sockio.Lack(err))
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}
 	s.maxORD = maxORD

@@ -20,6 +20,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/sockio"
 )
 
 // Default is what 0 stands for in MaxStartups and in Backlog. At 2,000 silent
@@ -146,6 +148,7 @@ func (l *Listener) survives(err error, failures int) bool {
 	case lack:
 		l.table.relieve()
 		pause = growing(failures)
+		err = sockio.Lack(err)
 	case passing:
 		pause = growing(failures - passingAtOnce)
 	}

@@ -11,41 +11,25 @@ import (
 
 // Conn is a TCP connection of a Group: another descriptor of the socket, of which the
 // runtime's poller does not know. What arrives wakes who serves the group and nobody else.
-// It can be closed; the rest is system calls, through Control of SyscallConn.
+// It can be closed; the rest is system calls, through Control of SyscallConn, until Settle:
+// from then on who reads or writes may wait, until a deadline.
 type Conn struct {
 	net.Conn // the one it was, for its addresses
-	file     *os.File
-	raw      syscall.RawConn
-	sock     *Socket // nil until Join
+	fd       *sockio.Descriptor
+	file     *os.File        // fd, from Settle on
+	raw      syscall.RawConn // of either
+	sock     *Socket         // nil until Join
 }
 
 // Own makes another descriptor of c's socket. It fails if the system has none left. c is as it
 // was, and its owner's to close.
 func Own(c *net.TCPConn) (*Conn, error) {
 	sockio.Prepare(c)
-	rc, err := c.SyscallConn()
+	fd, err := sockio.Duplicate(c)
 	if err != nil {
 		return nil, err
 	}
-	var fd uintptr
-	var errno syscall.Errno
-	err = rc.Control(func(old uintptr) {
-		fd, _, errno = syscall.RawSyscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 0)
-	})
-	if err == nil && errno != 0 {
-		err = os.NewSyscallError("fcntl", errno)
-	}
-	if err != nil {
-		return nil, err
-	}
-	// A file whose descriptor blocks is none that the runtime waits for.
-	_ = syscall.SetNonblock(int(fd), false)
-	o := &Conn{Conn: c, file: os.NewFile(fd, "tcp")}
-	if o.raw, err = o.file.SyscallConn(); err != nil {
-		_ = o.file.Close()
-		return nil, err
-	}
-	return o, nil
+	return &Conn{Conn: c, fd: fd, raw: fd}, nil
 }
 
 // Join gives the stream of the connection its place in g.
@@ -57,18 +41,22 @@ func (c *Conn) Join(g *Group, s Stream) (*Socket, error) {
 	return c.sock, err
 }
 
-// Settle makes a connection of the runtime again, for the end of a stream: deadlines work, and
-// somebody may wait. c is closed, and that is all if there is no descriptor: then ok is false.
-func (c *Conn) Settle() (tcp *net.TCPConn, raw syscall.RawConn, ok bool) {
-	n, err := net.FileConn(c.file)
-	_ = c.Close()
+// Settle makes it a connection of the runtime again, for the end of a stream: deadlines work,
+// and somebody may wait, with what is returned. It needs no other descriptor, and changes
+// nothing if c has been closed. Nobody else uses c meanwhile.
+func (c *Conn) Settle() syscall.RawConn {
+	if c.sock != nil {
+		c.sock.Remove()
+	}
+	file, err := c.fd.File()
 	if err != nil {
-		return nil, nil, false
+		return c.raw
 	}
-	if tcp, ok = n.(*net.TCPConn); ok {
-		raw, err = tcp.SyscallConn()
+	c.file = file
+	if raw, err := file.SyscallConn(); err == nil {
+		c.raw = raw
 	}
-	return tcp, raw, ok && err == nil
+	return c.raw
 }
 
 // SyscallConn implements syscall.Conn.
@@ -76,10 +64,22 @@ func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.raw, nil }
 
 // Close leaves the group first: the set keeps a socket that somebody else has open.
 func (c *Conn) Close() error {
+	if c.file != nil {
+		return c.file.Close()
+	}
 	if c.sock != nil {
 		c.sock.Remove()
 	}
-	return c.file.Close()
+	return c.fd.Close()
+}
+
+// CloseWrite is that of net.TCPConn.
+func (c *Conn) CloseWrite() error {
+	var err error
+	if e := c.raw.Control(func(fd uintptr) { err = syscall.Shutdown(int(fd), syscall.SHUT_WR) }); e != nil {
+		err = e
+	}
+	return err
 }
 
 // SetLinger is that of net.TCPConn.
@@ -90,13 +90,16 @@ func (c *Conn) SetLinger(sec int) error {
 	})
 }
 
-// Deadlines have nothing to end: nobody waits.
+// Until Settle there is no file, nobody waits, and these fail.
 
-// SetDeadline does nothing.
-func (c *Conn) SetDeadline(time.Time) error { return nil }
+// Read is that of net.TCPConn, after Settle.
+func (c *Conn) Read(p []byte) (int, error) { return c.file.Read(p) }
 
-// SetReadDeadline does nothing.
-func (c *Conn) SetReadDeadline(time.Time) error { return nil }
+// SetDeadline is that of net.TCPConn, after Settle.
+func (c *Conn) SetDeadline(t time.Time) error { return c.file.SetDeadline(t) }
 
-// SetWriteDeadline does nothing.
-func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
+// SetReadDeadline is that of net.TCPConn, after Settle.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.file.SetReadDeadline(t) }
+
+// SetWriteDeadline is that of net.TCPConn, after Settle.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadline(t) }
