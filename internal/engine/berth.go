@@ -8,8 +8,9 @@ type berth struct {
 	sync.Mutex
 
 	state  sync.Mutex
-	asleep bool // a waiter is; guarded by state, as roused
-	roused bool // and has not noticed
+	asleep bool // a waiter is, or looks for the last time; guarded by state, as the next ones
+	parked bool // it has looked: only a wake-up ends the sleep
+	roused bool // it has not noticed
 }
 
 // begin starts a sleep, unless somebody has roused the sleeper already.
@@ -22,8 +23,17 @@ func (b *berth) begin() bool {
 
 func (b *berth) end() {
 	b.state.Lock()
-	b.asleep = false
+	b.asleep, b.parked = false, false
 	b.state.Unlock()
+}
+
+// park says whether the sleeper is about to stop looking. It reports false if it has been
+// roused: what it drives itself may do that, and need not wake anybody.
+func (b *berth) park(on bool) bool {
+	b.state.Lock()
+	defer b.state.Unlock()
+	b.parked = on && !b.roused
+	return b.parked
 }
 
 // taken reports whether a waiter has the berth, or is about to have it.
@@ -70,6 +80,12 @@ func (g *Group) Sleep() bool {
 	return !g.ended.Load() && g.members.Load() > 0
 }
 
+// tryWait is trySleep for a waiter.
+func (g *Group) tryWait() bool {
+	g.berth.park(false)
+	return g.trySleep() || !g.berth.park(true)
+}
+
 // trySleep takes a turn, and reports whether there was anything to do. If not, the next
 // arrival ends the sleep.
 func (g *Group) trySleep() bool {
@@ -109,7 +125,7 @@ func (g *Group) Rouse() {
 	b.state.Lock()
 	defer b.state.Unlock()
 	b.roused = true
-	if b.asleep {
+	if b.parked {
 		g.set.wake()
 	}
 }

@@ -511,3 +511,19 @@ func TestRests(t *testing.T) {
 		g.Yield()
 	}
 }
+
+// TestRouseOfItself: what a sleeper drives may rouse it, while it looks. That ends the sleep,
+// whether or not there was something, and leaves nothing behind for the next one.
+func TestRouseOfItself(t *testing.T) {
+	for _, got := range []bool{true, false} {
+		g := newGroup(t)
+		p := add(t, g)
+		require.True(t, g.Claim())
+		g.hot.Store(p.sock)
+		p.on = func(Ready) bool { g.Rouse(); return got }
+		require.True(t, g.Sleep())
+		err := g.set.raw.Read(func(uintptr) bool { return true })
+		g.Leave()
+		require.NoError(t, err)
+	}
+}

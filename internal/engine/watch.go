@@ -40,7 +40,7 @@ type keeper struct {
 	over     chan struct{} // it is to end
 	gone     chan struct{} // it has ended
 	flushed  chan struct{} // flushLoop has
-	onKeep   func() bool   // tryKeep and trySleep, made once
+	onKeep   func() bool   // tryKeep and tryWait, made once
 	onSleep  func() bool
 }
 
@@ -49,7 +49,7 @@ func (k *keeper) start(g *Group) {
 	if k.resume == nil {
 		k.resume, k.stir = make(chan struct{}, 1), make(chan struct{}, 1)
 		g.held.burst = make(chan struct{}, 1)
-		k.onKeep, k.onSleep = g.tryKeep, g.trySleep
+		k.onKeep, k.onSleep = g.tryKeep, g.tryWait
 	}
 	k.asked.Store(byNobody)
 	k.dormant.Store(false)
