@@ -49,6 +49,10 @@ func (s *session) leave() {
 
 // Drive implements engine.Stream.
 func (s *session) Drive(ready engine.Ready) (got bool) {
+	if ready&engine.Lost != 0 {
+		s.fail(faultLLPLost)
+		return true
+	}
 	if ready&engine.Out != 0 {
 		got = s.tx.unstall()
 	}

@@ -7,7 +7,7 @@ package qp
 //
 //	openLanding  finds no receive, asks to be woken, looks again, still none
 //	deliver      keeps the ULPDU in the intake: the stream is paused
-//	pause        takes the socket out of the set: nothing is read
+//	pause        says that nothing is to be read from the socket
 //	PostRecv or a post to the S-RQ wakes the receive side
 //	drive        delivers the ULPDU again; where reads block, receiveLoop does
 //

@@ -9,8 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -280,6 +283,33 @@ func TestGracefulEarly(t *testing.T) {
 	require.NotZero(t, r.s.rx.locked(func(rx *receiver) bool { return rx.in.Buffered() > len(rx.in.kept) }))
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)}, wr.Recv{ID: 2})
 	require.Equal(t, []comp{{1, 0, 9}, {2, 0, 0}}, r.wait(r.rcq, 2))
+}
+
+// TestGracefulSends: though it is paused, a stream sends what the LLP did not take at once as
+// soon as the peer reads (verbs draft 13.2).
+func TestGracefulSends(t *testing.T) {
+	r := newIdleRig(t, graceful(setup{}, nil))
+	big := r.big(8 << 20)
+	r.connectNarrow()
+	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{big}})
+	r.stuck()
+	r.send(wire.Send(1, nil).Octets())
+	r.paused()
+	require.Len(t, r.gather(rdmap.Send, func(ddp.Segment, int) {}), int(big.Length))
+	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.scq, 1))
+	r.postRecv(wr.Recv{ID: 2})
+	require.Equal(t, []comp{{2, 0, 0}}, r.wait(r.rcq, 1))
+}
+
+// TestLLPWatchedNoMore: a stream that the system has no room to watch is lost.
+func TestLLPWatchedNoMore(t *testing.T) {
+	r := newRig(t, setup{})
+	r.postRecv(wr.Recv{ID: 1})
+	require.True(t, r.s.Drive(engine.In|engine.Out|engine.Lost))
+	r.over()
+	require.Equal(t, wr.StateError, r.q.State())
+	require.Equal(t, flushed(1), r.all(r.rcq))
+	r.requireEvents(wr.EventLLPLost)
 }
 
 // TestGracefulKeepsBuffer: the message lies in the receive buffer, which no other

@@ -36,19 +36,14 @@ func (b *berth) park(on bool) bool {
 	return b.parked
 }
 
-// taken reports whether a waiter has the berth, or is about to have it.
-func (g *Group) taken() bool { return g.sleeping.Load() }
-
 // Claim asks for the right to Sleep, which one goroutine has at a time. It reports false if
 // another has it.
 func (g *Group) Claim() bool {
 	g.held.looked(g)
-	if g.members.Load() == 0 || !g.sleeping.CompareAndSwap(false, true) {
+	if g.members.Load() == 0 || !g.rota.claim() {
 		return false
 	}
-	// From here on the keeper does not take over.
 	if !g.berth.TryLock() {
-		g.asked.Store(bySleeper)
 		g.set.wake()
 		g.berth.Lock() // the keeper is on its way out
 	}
@@ -107,16 +102,19 @@ func (g *Group) trySleep() bool {
 	return got
 }
 
-// look takes a turn.
+// look takes a turn. If nothing came of as many sockets as one look tells of, it looks at the
+// others too, which the system tells of next: nobody is woken again for what is ready by now.
 func (g *Group) look() (got, crowded bool) {
 	g.turn.Lock()
 	defer g.turn.Unlock()
-	if g.ended.Load() {
-		return false, false
+	for left := g.members.Load(); left > 0 && !g.ended.Load(); left -= readyAtOnce {
+		g.told = 0
+		if got = g.advance(false); got || g.told < readyAtOnce {
+			break
+		}
+		crowded = true
 	}
-	g.crowded = false
-	got = g.advance(false)
-	return got, g.crowded
+	return got, crowded || g.told >= crowd
 }
 
 // Rouse ends a Sleep. It has effect from Claim on, and does not block.
@@ -133,7 +131,7 @@ func (g *Group) Rouse() {
 // Leave gives up the right. The keeper takes over if somebody else waits for what comes;
 // else it leaves the sleeper some time to return.
 func (g *Group) Leave() {
-	g.sleeping.Store(false)
+	g.rota.leave()
 	g.berth.Unlock()
 	switch {
 	case g.awaited() || g.pending.Load() > 0:
@@ -146,7 +144,7 @@ func (g *Group) Leave() {
 // rouse wakes who serves, for something that the system does not know of.
 func (g *Group) rouse() {
 	switch {
-	case g.taken():
+	case g.rota.taken():
 		g.Rouse()
 	case g.parked.Load():
 		g.set.wake()

@@ -27,7 +27,8 @@
 // a thread of it, while pollers are busy too. The runtime sees another set, which the
 // Group's is in while somebody sleeps, or is about to (set_linux.go).
 //
-//	group.go      what is served, and who serves     berth.go    sleeping
-//	set_linux.go  the sets of the system             watch.go    the keeper, and its watchdog
-//	held.go       what streams hold back         conn_linux.go  a socket that is a group's
+//	group.go       what is served, and who serves     socket.go    what a stream wants of it
+//	berth.go       sleeping                           watch.go     the keeper, and its watchdog
+//	set_linux.go   the sets of the system             held.go      what streams hold back
+//	conn_linux.go  a socket that is a group's
 package engine

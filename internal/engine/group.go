@@ -7,15 +7,6 @@ import (
 	"sync/atomic"
 )
 
-// Ready is what a socket is ready for. A stream that has failed is ready for both.
-type Ready uint8
-
-// What a socket may be ready for.
-const (
-	In  Ready = 1 << iota // there is something to read, or an end
-	Out                   // it takes more
-)
-
 // Stream is what a Group serves by way of a socket. Its methods do not block. They may be
 // called from any goroutine, Drive from one at a time.
 type Stream interface {
@@ -58,11 +49,11 @@ type Group struct {
 
 	// Owned by who has the turn.
 	ready     [readyAtOnce]event
-	served    [readyAtOnce]*Socket
-	running   []*Socket
+	served    [readyAtOnce]task
+	running   []task
 	fruitless uint
-	row       int  // looks in a row at the hot one alone
-	crowded   bool // many were ready at the last look
+	row       int // looks in a row at the hot one alone
+	told      int // how many were ready at the last look
 
 	berth berth
 	keeper
@@ -79,24 +70,14 @@ const (
 	crowd       = 8
 )
 
+// task is a stream to be driven.
+type task struct {
+	*Socket
+	what Ready
+}
+
 // ErrClosed is what Add returns after Close.
 var ErrClosed = errors.New("the group is closed")
-
-// Socket is the place of a stream in a Group.
-type Socket struct {
-	g      *Group
-	stream Stream
-	fd     int
-	slot   int32
-	gen    int32
-	out    atomic.Bool // mask has Out
-	// Guarded by g.mu.
-	mask    Ready // what the set waits for
-	in      bool  // it is in the set
-	removed bool
-	queued  bool // it is in g.soon
-	holding bool // it is in g.held
-}
 
 // Add gives the stream of the socket fd, which has to stay open until Remove, a place in g:
 // it is served from Begin on. It fails if the system has no descriptors left.
@@ -124,7 +105,7 @@ func (g *Group) Add(fd int, stream Stream) (*Socket, error) {
 	}
 	g.gen++
 	s.gen = g.gen
-	if err := g.set.add(s); err != nil {
+	if err := g.set.add(s); err != nil { // it waits for nothing as yet, but has its place
 		g.free = append(g.free, s.slot)
 		go g.rest()
 		return nil, err
@@ -133,108 +114,6 @@ func (g *Group) Add(fd int, stream Stream) (*Socket, error) {
 	g.sockets[s.slot] = s
 	g.members.Add(1)
 	return s, nil
-}
-
-// Remove ends the service: the descriptor is the group's no more. A Drive that has begun may
-// still be running. Removing twice is removing once.
-func (s *Socket) Remove() {
-	g := s.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if s.removed {
-		return
-	}
-	s.removed = true
-	if s.in { // before it is closed: another descriptor of the same socket would keep it in the set
-		g.set.remove(s)
-		s.in = false
-	}
-	g.sockets[s.slot] = nil
-	g.free = append(g.free, s.slot)
-	g.hot.CompareAndSwap(s, nil)
-	if g.members.Add(-1) == 0 {
-		go g.rest()
-	}
-}
-
-// Begin makes the group serve the stream.
-func (s *Socket) Begin() {
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
-	s.want(s.mask | In)
-}
-
-// WantOutput says whether the stream has something to send that the socket did not take. If
-// it has, somebody is told when the socket takes more, though it may do so by now.
-func (s *Socket) WantOutput(on bool) {
-	s.g.mu.Lock()
-	defer s.g.mu.Unlock()
-	switch {
-	case on:
-		s.want(s.mask | Out) // anew: what was told of the time before does not count
-	case s.mask&Out != 0:
-		s.want(s.mask &^ Out)
-	}
-}
-
-// WantsOutput is what WantOutput has said.
-func (s *Socket) WantsOutput() bool { return s.out.Load() }
-
-// want says what the set waits for. With g.mu held.
-func (s *Socket) want(mask Ready) {
-	if s.removed {
-		return
-	}
-	s.mask = mask
-	s.out.Store(mask&Out != 0)
-	if !s.in {
-		return
-	}
-	if mask&Out == 0 {
-		s.g.set.change(s)
-		return
-	}
-	// Not a change: of a socket that is on the system's list of ready ones already, from a
-	// look before, that would wake nobody.
-	s.g.set.remove(s)
-	s.in = s.g.set.add(s) == nil
-}
-
-// Pause takes the socket out of the set: nothing is to be read from it for now. (The system
-// would tell of a reset again and again.)
-func (s *Socket) Pause() {
-	g := s.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if s.in {
-		g.set.remove(s)
-		s.in = false
-	}
-}
-
-// Resume undoes Pause.
-func (s *Socket) Resume() {
-	g := s.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !s.in && !s.removed && g.set.add(s) == nil {
-		s.in = true
-	}
-}
-
-// Soon has the stream driven as if its socket were ready. It does not block.
-func (s *Socket) Soon() {
-	g := s.g
-	g.mu.Lock()
-	if s.removed || s.queued {
-		g.mu.Unlock()
-		return
-	}
-	s.queued = true
-	g.soon = append(g.soon, s)
-	g.pending.Add(1)
-	g.mu.Unlock()
-	g.rouse()
 }
 
 // Serve says that streams of g complete to q.
@@ -318,6 +197,9 @@ func (g *Group) shut() {
 	g.turn.Lock()
 	g.mu.Lock()
 	g.set.close()
+	clear(g.soon) // nobody drives these
+	g.soon = g.soon[:0]
+	g.pending.Store(0)
 	g.open = false
 	g.ended.Store(g.closed)
 	g.mu.Unlock()
@@ -373,7 +255,7 @@ func (g *Group) advance(polls bool) bool {
 // driveReady drives the streams that the system says are ready.
 func (g *Group) driveReady() bool {
 	n := g.set.wait(g.ready[:])
-	g.crowded = n >= crowd
+	g.told = n
 	return n > 0 && g.drive(n)
 }
 
@@ -381,23 +263,25 @@ func (g *Group) driveReady() bool {
 func (g *Group) drive(n int) bool {
 	g.mu.Lock()
 	for i := range n {
-		s := g.sockets[g.ready[i].slot()]
-		if s != nil && s.gen != g.ready[i].gen() {
-			s = nil // it was another's
+		e, t := &g.ready[i], &g.served[i]
+		*t = task{}
+		s := g.sockets[e.slot()]
+		if s != nil && s.gen == e.gen() { // else it was another's
+			*t = task{s, e.what() & s.waits}
 		}
-		g.served[i] = s
 	}
 	g.mu.Unlock()
 	var last *Socket
-	for i, s := range g.served[:n] {
-		if s != nil && s.stream.Drive(g.ready[i].what()) {
-			last = s
+	for i := range n {
+		t := &g.served[i]
+		if t.what != 0 && t.stream.Drive(t.what) {
+			last = t.Socket
 		}
-		g.served[i] = nil
+		t.Socket = nil
 	}
 	if last != nil && last != g.hot.Load() {
 		g.mu.Lock()
-		if !last.removed {
+		if !last.removed && last.waits&In != 0 {
 			g.hot.Store(last)
 		}
 		g.mu.Unlock()
@@ -407,15 +291,18 @@ func (g *Group) drive(n int) bool {
 
 // driveSoon drives those of Soon.
 func (g *Group) driveSoon() (got bool) {
+	g.running = g.running[:0]
 	g.mu.Lock()
-	g.running, g.soon = g.soon, g.running[:0]
-	for _, s := range g.running {
-		s.queued = false
+	for i, s := range g.soon {
+		if g.soon[i], s.queued = nil, false; !s.removed {
+			g.running = append(g.running, task{s, In | Out | s.mask&Lost})
+		}
 	}
-	g.pending.Add(-int32(len(g.running)))
+	g.soon = g.soon[:0]
+	g.pending.Store(0)
 	g.mu.Unlock()
-	for _, s := range g.running {
-		got = s.stream.Drive(In|Out) || got
+	for _, t := range g.running {
+		got = t.stream.Drive(t.what) || got
 	}
 	clear(g.running)
 	return got
@@ -423,8 +310,7 @@ func (g *Group) driveSoon() (got bool) {
 
 // askKeeper has the keeper step aside for pollers that meet it again and again.
 func (g *Group) askKeeper() {
-	if g.parked.Load() && g.missed.Add(1)%askAfter == 0 {
-		g.asked.Store(byPoller)
+	if g.parked.Load() && g.missed.Add(1)%askAfter == 0 && g.rota.ask() {
 		g.set.wake()
 		runtime.Gosched() // or the keeper may not run for long
 	}

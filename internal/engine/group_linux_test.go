@@ -37,6 +37,9 @@ func (p *pipe) Drive(r Ready) bool {
 		p.sock.WantOutput(false)
 		p.room.Add(1)
 	}
+	if r&In == 0 {
+		return false
+	}
 	var b [64]byte
 	n, err := syscall.Read(p.fd, b[:])
 	if err == nil && n == 0 {
@@ -66,13 +69,19 @@ func (p *pipe) has(n int64) {
 
 // add gives g another stream.
 func add(t *testing.T, g *Group) *pipe {
+	p := addIdle(t, g)
+	p.sock.Begin()
+	return p
+}
+
+// addIdle gives g another stream that has not begun.
+func addIdle(t *testing.T, g *Group) *pipe {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
 	p := &pipe{t: t, fd: fds[0], peer: fds[1], flush: make(chan bool, 16)}
 	p.sock, err = g.Add(p.fd, p)
 	require.NoError(t, err)
-	p.sock.Begin()
 	t.Cleanup(func() {
 		p.sock.Remove()
 		g.turn.Lock() // nobody drives it any more

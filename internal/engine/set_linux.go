@@ -80,6 +80,7 @@ func (s *set) open() error {
 func (s *set) close() {
 	_ = s.outer.Load().Close()
 	_ = syscall.Close(s.inner)
+	s.inner, s.fd = -1, -1 // the numbers are others' from here on
 	s.armed = false
 }
 
@@ -120,12 +121,18 @@ func (s *set) remove(k *Socket) {
 	_ = syscall.EpollCtl(s.inner, syscall.EPOLL_CTL_DEL, k.fd, nil)
 }
 
+// event is what the system is asked for. Of a failure it tells in any case: where nothing is
+// waited for, once only.
 func (s *Socket) event() syscall.EpollEvent {
+	const onEdge = 1 << 31 // EPOLLET
 	e := syscall.EpollEvent{Fd: s.slot, Pad: s.gen}
-	if s.mask&In != 0 {
+	if s.waits == 0 {
+		e.Events |= onEdge
+	}
+	if s.waits&In != 0 {
 		e.Events |= syscall.EPOLLIN
 	}
-	if s.mask&Out != 0 {
+	if s.waits&Out != 0 {
 		e.Events |= syscall.EPOLLOUT
 	}
 	return e

@@ -20,28 +20,60 @@ const (
 	overdueLooks = 3
 )
 
-// Who wants the keeper to step aside.
+// rota says who is to serve. Each change is of one word, so that what one of them decides holds
+// against all others:
+//
+//	         ask             claim
+//	        ----->          ----->
+//	keeping         aside          claimed
+//	        <-----          <-----
+//	       takeOver          leave
+//
+// A claim also goes straight from keeping.
+type rota struct{ state atomic.Uint32 }
+
 const (
-	byNobody uint32 = iota
-	byPoller
-	bySleeper
+	keeping uint32 = iota // the keeper
+	aside                 // pollers, or a waiter that is about to return; or nobody, for a while
+	claimed               // a waiter, which has the berth or is about to have it
 )
+
+// claim makes the caller the waiter, unless there is one.
+func (r *rota) claim() bool {
+	for {
+		s := r.state.Load()
+		if s == claimed || r.state.CompareAndSwap(s, claimed) {
+			return s != claimed
+		}
+	}
+}
+
+// leave is the waiter's.
+func (r *rota) leave() { r.state.Store(aside) }
+
+// ask makes the keeper step aside for pollers. It reports false if it does already.
+func (r *rota) ask() bool { return r.state.CompareAndSwap(keeping, aside) }
+
+// takeOver makes the keeper serve again, unless there is a waiter.
+func (r *rota) takeOver() bool { return r.state.CompareAndSwap(aside, keeping) }
+
+func (r *rota) kept() bool  { return r.state.Load() == keeping }
+func (r *rota) taken() bool { return r.state.Load() == claimed }
 
 // keeper is the goroutine that serves when nobody else does.
 type keeper struct {
-	asked    atomic.Uint32 // who wants it to step aside
-	parked   atomic.Bool   // it sleeps, or is about to
-	missed   atomic.Uint32 // polls that found it parked
-	polls    atomic.Uint64 // turns of pollers and waiters
-	sleeping atomic.Bool   // set from Claim to Leave
-	dormant  atomic.Bool   // set while it relies on that
-	resume   chan struct{} // asks it to take over
-	stir     chan struct{} // asks it to look after the pollers again
-	over     chan struct{} // it is to end
-	gone     chan struct{} // it has ended
-	flushed  chan struct{} // flushLoop has
-	onKeep   func() bool   // tryKeep and tryWait, made once
-	onSleep  func() bool
+	rota    rota
+	parked  atomic.Bool   // it sleeps, or is about to
+	missed  atomic.Uint32 // polls that found it parked
+	polls   atomic.Uint64 // turns of pollers and waiters
+	dormant atomic.Bool   // set while it relies on the waiter
+	resume  chan struct{} // asks it to take over
+	stir    chan struct{} // asks it to look after the pollers again
+	over    chan struct{} // it is to end
+	gone    chan struct{} // it has ended
+	flushed chan struct{} // flushLoop has
+	onKeep  func() bool   // tryKeep and tryWait, made once
+	onSleep func() bool
 }
 
 // start starts the keeper of a group that has none. With g.mu held.
@@ -51,7 +83,7 @@ func (k *keeper) start(g *Group) {
 		g.held.burst = make(chan struct{}, 1)
 		k.onKeep, k.onSleep = g.tryKeep, g.tryWait
 	}
-	k.asked.Store(byNobody)
+	k.rota.takeOver()
 	k.dormant.Store(false)
 	k.over, k.gone, k.flushed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go g.keep(k.gone)
@@ -79,7 +111,7 @@ func (g *Group) keep(gone chan<- struct{}) {
 		if woken {
 			g.set.rearm()
 		}
-		if g.asked.Load() != byNobody && !g.ended.Load() {
+		if !g.rota.kept() && !g.ended.Load() {
 			g.stepAside()
 		}
 	}
@@ -88,7 +120,7 @@ func (g *Group) keep(gone chan<- struct{}) {
 // tryKeep serves until there is nothing to do, and then lets the keeper sleep. It reports
 // true if it has to step aside.
 func (g *Group) tryKeep() bool {
-	for !g.ended.Load() && g.asked.Load() == byNobody {
+	for !g.ended.Load() && g.rota.kept() {
 		if !g.trySleep() {
 			return false
 		}
@@ -101,18 +133,13 @@ func (g *Group) stepAside() {
 	watch := time.NewTimer(watchTick)
 	defer watch.Stop()
 	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: watchTick}
-	if g.asked.Load() == byPoller {
-		g.undisturbed()
-	}
+	g.undisturbed()
 	g.berth.Unlock()
-	for g.asked.Load() != byNobody {
+	for !g.ended.Load() && !g.rota.kept() {
 		select {
 		case <-g.over:
-			g.asked.Store(byNobody)
 		case <-g.resume:
-			if !g.taken() { // else Leave asks again
-				g.asked.Store(byNobody)
-			}
+			g.rota.takeOver() // if there is a waiter, Leave asks again
 		case <-g.stir:
 			w = watchdog{seen: g.polls.Load(), at: time.Now(), tick: watchTick}
 			watch.Reset(w.tick)
@@ -131,13 +158,12 @@ func (g *Group) watch(w *watchdog) bool {
 	polls := g.polls.Load()
 	many := polls-w.seen >= askAfter
 	switch {
-	case g.taken() && polls == w.seen: // asleep for long, maybe
+	case g.rota.taken() && polls == w.seen: // asleep for long, maybe
 		g.dormant.Store(true)
-		return !g.taken() && g.dormant.Swap(false) // or Leave stirs
-	case w.look(polls, time.Now()) && !g.taken():
-		g.asked.Store(byNobody)
+		return !g.rota.taken() && g.dormant.Swap(false) // or Leave stirs
+	case w.look(polls, time.Now()) && g.rota.takeOver():
 		return false
-	case many && !g.taken():
+	case many:
 		g.undisturbed()
 	}
 	return true
@@ -147,7 +173,7 @@ func (g *Group) watch(w *watchdog) bool {
 func (g *Group) undisturbed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.taken() {
+	if !g.rota.taken() {
 		g.set.disarm()
 	}
 }
@@ -156,7 +182,7 @@ func (g *Group) undisturbed() {
 func (g *Group) Yield() {
 	g.held.looked(g)
 	g.missed.Store(0)
-	if g.asked.Load() != byNobody {
+	if !g.rota.kept() {
 		signal(g.resume)
 	}
 }

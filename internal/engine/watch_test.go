@@ -48,3 +48,32 @@ func TestWatchdogSlowsDown(t *testing.T) {
 	require.False(t, w.look(polls, now.Add(4*watchMost)), "who knows")
 	require.Equal(t, watchTick, w.tick)
 }
+
+// TestRota has every one of those who serve do all that it does, in every state.
+func TestRota(t *testing.T) {
+	for name, c := range map[string]struct {
+		do   func(*rota) bool
+		want map[uint32]uint32 // the states that change; in the others it reports false
+	}{
+		"claim":    {(*rota).claim, map[uint32]uint32{keeping: claimed, aside: claimed}},
+		"leave":    {func(r *rota) bool { r.leave(); return true }, map[uint32]uint32{claimed: aside}},
+		"ask":      {(*rota).ask, map[uint32]uint32{keeping: aside}},
+		"takeOver": {(*rota).takeOver, map[uint32]uint32{aside: keeping}},
+	} {
+		for _, from := range []uint32{keeping, aside, claimed} {
+			if name == "leave" && from != claimed {
+				continue // only a waiter leaves
+			}
+			var r rota
+			r.state.Store(from)
+			to, changes := c.want[from]
+			if !changes {
+				to = from
+			}
+			require.Equal(t, changes, c.do(&r), "%s in %d", name, from)
+			require.Equal(t, to, r.state.Load(), "%s in %d", name, from)
+			require.Equal(t, to == keeping, r.kept())
+			require.Equal(t, to == claimed, r.taken())
+		}
+	}
+}
