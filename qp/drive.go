@@ -86,7 +86,9 @@ func (r *receiver) drive() bool {
 	if r.in.kept == nil {
 		if r.early {
 			r.early = false
-			r.deliver()
+			if r.deliver(); r.in.kept != nil { // nothing may be received then
+				return true
+			}
 		}
 		return r.received(r.llp.raw.tryPoll(&r.in)) == ioDone
 	}

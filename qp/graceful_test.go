@@ -285,6 +285,23 @@ func TestGracefulEarly(t *testing.T) {
 	require.Equal(t, []comp{{1, 0, 9}, {2, 0, 0}}, r.wait(r.rcq, 2))
 }
 
+// TestGracefulEarlyAlone: as long as the message that came early waits, nothing is read into
+// the buffer that it lies in.
+func TestGracefulEarlyAlone(t *testing.T) {
+	r := newIdleRig(t, graceful(setup{}, nil))
+	r.set.stream = func(s *mpa.Stream) {
+		s.Early = r.peer.Frame(wire.Send(1, filled(90)).Octets())
+		r.send(wire.Send(2, make([]byte, 90)).Octets())
+	}
+	r.connect()
+	r.paused()
+	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 90)}, wr.Recv{ID: 2, SGL: r.full.sgl(100, 90)})
+	require.Equal(t, []comp{{1, 0, 90}, {2, 0, 90}}, r.wait(r.rcq, 2))
+	r.full.expect(0, filled(90))
+	r.full.expect(100, make([]byte, 90))
+	r.requireMemory()
+}
+
 // TestGracefulSends: though it is paused, a stream sends what the LLP did not take at once as
 // soon as the peer reads (verbs draft 13.2).
 func TestGracefulSends(t *testing.T) {
