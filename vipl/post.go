@@ -31,18 +31,27 @@ func (v *Vi) post(q *workQueue, d *Descriptor, handle MemHandle, event Event) er
 		return invalid("no descriptor")
 	}
 	region := v.nic.descriptors.find(handle)
+	l, err := v.enqueue(q, d, region, event)
+	if l != nil { // without mu: it may complete at once
+		l.endpoint.Kick()
+	}
+	return err
+}
+
+// enqueue is post without sending, which is the returned link's affair, if there is one.
+func (v *Vi) enqueue(q *workQueue, d *Descriptor, region *descRegion, event Event) (*link, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.destroyed {
-		return errViGone
+		return nil, errViGone
 	}
 	if region == nil || !region.holds(d, v.attributes.Ptag) { // VA-6.1-M2
 		v.fault(ErrorPostDesc, q.op(d), d)
-		return errNotThere
+		return nil, errNotThere
 	}
 	if q.tail-q.head >= uint64(v.nic.attributes.MaxDescriptorsPerQueue) {
 		v.fault(ErrorViOverrun, q.op(d), d)
-		return errFull
+		return nil, errFull
 	}
 	s := q.push(slot{d: d, region: region, fault: v.check(q, d)})
 	d.setStatus(0)
@@ -52,7 +61,7 @@ func (v *Vi) post(q *workQueue, d *Descriptor, handle MemHandle, event Event) er
 	case t.Actions&ActFlush != 0:
 		v.flush(q)
 	}
-	return nil
+	return v.link, nil
 }
 
 var (
@@ -101,10 +110,10 @@ func (l *link) feed(q *workQueue, s *slot) {
 	}
 	var err error
 	if q.recv {
-		err = l.endpoint.PostReceive(&endpoint.Receive{Spans: v.spans, Flaws: endpoint.Flaws(s.fault)})
+		err = l.endpoint.QueueReceive(&endpoint.Receive{Spans: v.spans, Flaws: endpoint.Flaws(s.fault)})
 	} else {
 		c := &d.Control
-		err = l.endpoint.PostSend(&endpoint.Request{
+		err = l.endpoint.QueueSend(&endpoint.Request{
 			Op:           endpoint.Op(q.op(d) >> 16),
 			Fence:        c.Control&ControlQFence != 0, // VA-6.3.1.2-M1
 			HasImmediate: c.Control&ControlImmediate != 0,

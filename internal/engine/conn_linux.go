@@ -95,6 +95,9 @@ func (c *Conn) SetLinger(sec int) error {
 // Read is that of net.TCPConn, after Settle.
 func (c *Conn) Read(p []byte) (int, error) { return c.file.Read(p) }
 
+// Write is that of net.TCPConn, after Settle.
+func (c *Conn) Write(p []byte) (int, error) { return c.file.Write(p) }
+
 // SetDeadline is that of net.TCPConn, after Settle.
 func (c *Conn) SetDeadline(t time.Time) error { return c.file.SetDeadline(t) }
 

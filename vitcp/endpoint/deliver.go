@@ -22,8 +22,8 @@ type item struct {
 }
 
 // deliver tells the Handler what there is to tell. Whoever comes first does it for
-// all, so calls come one at a time and in order. The caller is the reader or the
-// writer, without mu.
+// all, so calls come one at a time and in order. The caller is the reader, or was the
+// writer just now, without mu.
 func (e *Endpoint) deliver() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,6 +38,9 @@ func (e *Endpoint) deliver() {
 		e.tell(&e.current)
 	}
 	e.delivering = false
+	if e.ended { // the farewell waits for that
+		e.work.Broadcast()
+	}
 }
 
 // more reports whether there is an item. When both goroutines are past the use of
@@ -76,6 +79,7 @@ func (e *Endpoint) tell(it *item) {
 	it.result.Context = nil
 	if it.acks { // VT-3.2-S3: not before the completion is there
 		e.ack = it.number
+		e.wake()
 	}
 }
 

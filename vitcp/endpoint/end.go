@@ -12,7 +12,8 @@ const goroutines = 2
 
 // The end of an endpoint goes by steps:
 //
-//	end       someone finds a cause; both goroutines are woken
+//	end       someone finds a cause; both goroutines are woken, or if a group served it,
+//	          made (finish, drive.go)
 //	quiet     each of them says that it uses no memory any more
 //	flush     the second one has all that is posted completed
 //	farewell  meanwhile the writer sends what the peer is still to know, closes its
@@ -41,6 +42,7 @@ func (e *Endpoint) end(cause Cause, err error) {
 		return
 	}
 	e.ended = true
+	e.over.Store(true)
 	e.cause = cause
 	*e.items.push() = item{kind: itemEnded, end: &EndError{Cause: cause, Op: e.flawedOp(), Err: err}}
 	e.work.Broadcast()
@@ -48,14 +50,25 @@ func (e *Endpoint) end(cause Cause, err error) {
 	if !e.started {
 		return
 	}
-	e.burial = time.AfterFunc(e.lingers(), func() { _ = e.conn.Close() })
 	e.farewell = cause != CausePeerClosed && cause != CauseLost
+	if e.sock == nil {
+		e.limit()
+		return
+	}
+	e.sock.Remove()
+	go e.finish()
+}
+
+// limit bounds the time that the end takes, and ends what waits. The caller has mu.
+func (e *Endpoint) limit() {
+	conn := e.conn
+	e.burial = time.AfterFunc(e.lingers(), func() { _ = conn.Close() })
 	until := sockio.Past
-	if e.farewell && cause != CauseClosed {
+	if e.farewell && e.cause != CauseClosed {
 		until = time.Now().Add(e.lingers())
 	}
-	_ = e.conn.SetWriteDeadline(until)
-	_ = e.conn.SetReadDeadline(sockio.Past)
+	_ = conn.SetWriteDeadline(until)
+	_ = conn.SetReadDeadline(sockio.Past)
 }
 
 // flawedOp is the operation of the request or receive that has a flaw: OpSend if none

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/vitcp/segment"
@@ -66,6 +68,9 @@ type Config struct {
 	// One second if zero; and one at least at ReliableReception if an error code is to be told or heard, which would be
 	// lost otherwise.
 	Linger time.Duration
+	// Group serves a TCP connection, where there is an engine for it: who polls or waits there drives the endpoint. Nil is
+	// a group of its own.
+	Group *engine.Group
 	// Handler is told about results; not nil.
 	Handler Handler
 }
@@ -115,14 +120,18 @@ func (c Config) withDefaults() (Config, error) {
 // ways until one end closes or something fails. All methods may be called at the
 // same time.
 //
-// Two goroutines drive it. The reader (receive.go) owns rx, the writer
-// (transmit.go) owns tx; everything else is guarded by mu, which is not held
+// It has two sides: the reader (receive.go) owns rx, the writer (transmit.go) owns tx. Of a
+// TCP connection on Linux they are whoever drives the endpoint just now (drive.go), of
+// another a goroutine each. Everything else is guarded by mu, which is not held
 // while waiting, while copying payload, or while the Handler runs.
 type Endpoint struct {
-	c    Config // constant
-	conn net.Conn
+	c    Config         // constant
+	sock *engine.Socket // constant: the place in the group; nil: there are goroutines
+	conn net.Conn       // constant
 	raw  rawConn
 	done chan struct{}
+	// As started and ended, for who does not have mu.
+	begun, over atomic.Bool
 
 	tx transmitter // the writer's
 	rx receiver    // the reader's
@@ -147,6 +156,7 @@ type Endpoint struct {
 	recvOut int
 	inReads fifo[*inboundRead] // not all of their answers framed
 	unsent  int                // inbound RDMA Reads whose answers have not left
+	held    waitFor            // what the reader waits for before it goes on
 
 	// Counts modulo 2^16 (3.2, Rx Descriptors Posted).
 
@@ -176,7 +186,8 @@ type Endpoint struct {
 
 // New returns an endpoint in the data transfer phase of a connection. It has
 // begun nothing yet: receives may be posted, and Start begins. The endpoint owns conn
-// from then on: Close closes it, Start or not. An error wraps ErrConfig.
+// from then on: Close closes it, Start or not. An error wraps ErrConfig, or says that the
+// system has no descriptors left; conn is the caller's then.
 func New(conn net.Conn, c Config) (*Endpoint, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -189,8 +200,11 @@ func New(conn net.Conn, c Config) (*Endpoint, error) {
 	}
 	e.work.L, e.calm.L = &e.mu, &e.mu
 	sockio.Prepare(conn)
-	e.raw.init(conn)
+	if err := e.join(); err != nil {
+		return nil, err
+	}
 	e.rx.init(c)
+	e.rx.direct = e.raw.usable() && !c.CRC // nothing is placed before its CRC is known
 	e.tx.crc = c.CRC
 	// Payload is sent from where it is if no CRC has to agree with it. At Unreliable
 	// it is copied too: memory that vanishes must not cost the connection there.
@@ -208,8 +222,16 @@ func (e *Endpoint) Start() {
 		return
 	}
 	e.started = true
-	go e.receiveAll()
-	go e.transmitAll()
+	if e.sock == nil {
+		go e.receiveAll()
+		go e.transmitAll()
+		return
+	}
+	e.begun.Store(true)
+	e.sock.Begin()
+	if len(e.rx.early) > 0 || e.tx.more.Load() {
+		e.sock.Soon()
+	}
 }
 
 // Abort ends the connection (CauseClosed) and does not wait. After an end it does

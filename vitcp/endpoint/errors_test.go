@@ -139,7 +139,11 @@ func TestAcknowledging(t *testing.T) {
 		s, h := byHand(t, tr, endpoint.Config{Level: segment.ReliableReception})
 		m := s.register(10, allRights)
 		gate := make(chan struct{})
-		s.hook = func(told) { <-gate }
+		telling := make(chan struct{}, 16)
+		s.hook = func(told) {
+			telling <- struct{}{}
+			<-gate
+		}
 		rests := s.WriterRests()
 		s.recv()
 		s.Start()
@@ -148,6 +152,7 @@ func TestAcknowledging(t *testing.T) {
 		assert.Equal(t, uint32(201), h.get().Ack)
 		until(t, "the writer rests, and is not who tells", rests)
 		h.put(segment.Header{Type: segment.Send, Flags: eom, Number: 202}, nil, nil)
+		<-telling // the reader: so nobody else does
 		s.send()
 		g := h.get()
 		assert.Equal(t, segment.Send, g.Type)

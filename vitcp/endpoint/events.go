@@ -108,8 +108,9 @@ func (e *EndError) Error() string {
 func (e *EndError) Unwrap() error { return e.Err }
 
 // Handler is told what becomes of an endpoint's requests and receives. No two calls of one endpoint are at the same time,
-// and they are made from its own goroutines, never from within PostSend, PostReceive, Start, Abort or Close, and
-// with no lock of the endpoint held. A handler may post and Abort; it must not Close, which waits for it. A *Result is
+// and with no lock of the endpoint held that a post or Abort takes. They are made by whoever drives the endpoint: from its
+// goroutines if it has some, else from those that call PostSend, PostReceive or Kick, or serve its group; never from within
+// QueueSend, QueueReceive, Start, Abort or Close. A handler may post and Abort; it must not Close, which waits for it. A *Result is
 // valid during the call only.
 type Handler interface {
 	// SendDone is called once for each request of which PostSend returned nil, in the order of posting.

@@ -40,7 +40,28 @@ func (r *resting) Lock() {
 // nothing is there for it to do, all that is told the Handler is told by the reader. To be
 // called before Start.
 func (e *Endpoint) WriterRests() func() bool {
+	if e.sock != nil {
+		return e.idle
+	}
 	r := &resting{Mutex: &e.mu}
 	e.work.L = r
 	return r.yes.Load
+}
+
+// idle reports whether nobody is the writer of an endpoint that has no goroutine for it.
+func (e *Endpoint) idle() bool {
+	if e.tx.more.Load() || !e.tx.own.TryLock() {
+		return false
+	}
+	e.tx.own.Unlock()
+	return true
+}
+
+// ReaderWaits reports whether the reader waits for something, and has told the group.
+func (e *Endpoint) ReaderWaits() bool {
+	if !e.rx.own.TryLock() {
+		return false
+	}
+	defer e.rx.own.Unlock()
+	return e.rx.waits
 }

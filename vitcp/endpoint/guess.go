@@ -8,12 +8,12 @@ import "time"
 //
 //	freeGuesses-1 wrong handles cost nothing: a program makes mistakes
 //	from then on each is followed by a pause, before anything else of the peer is
-//	read: leastPause, and twice the one before, up to mostPause
+//	taken: leastPause, and twice the one before, up to mostPause
 //	EventGuessing tells when that begins, and each time the number has doubled
 //
 // A handle that was the wrong one just now is not another guess: a peer that has yet to
 // learn that its memory is gone writes there many times. The pause is one of the
-// connection's own reader; nothing is held, and the end ends it.
+// connection's own reader; nobody else waits, and the end ends it.
 const (
 	freeGuesses = 16
 	leastPause  = time.Millisecond
@@ -41,7 +41,7 @@ func (g *guesses) add(handle uint32) (pause time.Duration, tell bool) {
 }
 
 // guessed is for an RDMA Write whose memory is not there for it. It reports false at the
-// end.
+// end. The reader may have to wait before it takes anything else.
 func (e *Endpoint) guessed(handle uint32) bool {
 	pause, tell := e.rx.guesses.add(handle)
 	if pause == 0 {
@@ -51,25 +51,14 @@ func (e *Endpoint) guessed(handle uint32) bool {
 	if tell {
 		e.raise(EventGuessing)
 	}
+	e.held = waitPause
+	e.rx.waits = true
 	e.mu.Unlock()
 	e.deliver()
-	return e.pause(pause)
-}
-
-// pause lets the reader wait. It reports false at the end.
-func (e *Endpoint) pause(d time.Duration) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	over := false
-	t := time.AfterFunc(d, func() {
+	time.AfterFunc(pause, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		over = true
-		e.calm.Broadcast()
+		e.goOn(waitPause)
 	})
-	defer t.Stop()
-	for !over && !e.ended {
-		e.calm.Wait()
-	}
-	return !e.ended
+	return true
 }

@@ -115,6 +115,7 @@ func (e *Endpoint) begin(s *segment.Segment) bool {
 		return e.malformed(outOfTurn(s.Header))
 	}
 	if e.c.Level == segment.ReliableReception && !e.awaitAnswers() {
+		e.rx.kept = *s // for when it goes on
 		return false
 	}
 	data, _ := s.ImmediateData()
@@ -173,25 +174,28 @@ func (e *Endpoint) takeReceive() *landing {
 	return r
 }
 
-// awaitAnswers waits until all inbound RDMA Reads are answered: at Reliable Reception
+// awaitAnswers reports whether all inbound RDMA Reads are answered: at Reliable Reception
 // nothing behind a Read has an effect before it (VA-6.3.1.1-M1, VA-6.3.1.1-M2), or ever
-// if it fails (VA-6.3.1.1-M3). It reports false at the end.
+// if it fails (VA-6.3.1.1-M3). If they are not, the reader has to wait for that, or that is
+// the end.
 func (e *Endpoint) awaitAnswers() bool {
 	e.mu.Lock()
-	for e.unsent > 0 && !e.ended && e.broken == nil {
-		e.calm.Wait()
-	}
-	if e.unsent > 0 && !e.ended {
+	if e.unsent > 0 && e.broken != nil {
 		e.end(CauseLost, e.broken)
 	}
+	wait := e.unsent > 0 && !e.ended
+	if wait {
+		e.held = waitAnswers
+	}
+	e.rx.waits = wait
 	ended := e.ended
 	e.mu.Unlock()
 	e.deliver() // the ACKs of the Reads
-	return !ended
+	return !wait && !ended
 }
 
-// finish is for when all payload of a segment is placed. It reports false at the end.
-func (e *Endpoint) finish(h *segment.Header) bool {
+// complete is for when all payload of a segment is placed. It reports false at the end.
+func (e *Endpoint) complete(h *segment.Header) bool {
 	in := &e.rx.in
 	size := uint32(h.PayloadLen(e.c.CRC))
 	switch h.Type {
@@ -200,7 +204,7 @@ func (e *Endpoint) finish(h *segment.Header) bool {
 		if h.Last() {
 			in.open = false
 			if !in.drop {
-				return e.complete()
+				return e.completeMessage()
 			}
 		}
 	case segment.RDMAReadResponse:
@@ -210,8 +214,8 @@ func (e *Endpoint) finish(h *segment.Header) bool {
 	return true
 }
 
-// complete completes the message: all of it is in its memory.
-func (e *Endpoint) complete() bool {
+// completeMessage completes the message: all of it is in its memory.
+func (e *Endpoint) completeMessage() bool {
 	in := &e.rx.in
 	res := Result{Op: OpReceive, Length: in.got, HasImmediate: in.flags != 0, Immediate: in.data} // VT-3.2-M9
 	if in.kind == segment.RDMAWrite && in.flags != 0 {

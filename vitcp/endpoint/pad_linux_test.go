@@ -87,7 +87,7 @@ func padAt(t *testing.T, op Op, cut, size, head, payload, n int) {
 	require.Equal(t, FlawProtection|FlawPartial, q.flaws)
 	require.True(t, e.ended)
 	require.Equal(t, CauseRequest, e.cause)
-	x.Close()
+	_ = e.conn.Close()
 
 	rest := make([]byte, 2*size)
 	k := 0
@@ -205,7 +205,9 @@ func TestReadDirectWithoutMemory(t *testing.T) {
 	sink.set([]Span{{64, info.STag, 3}, {67, info.STag, 0}, {67, info.STag, 5}})
 	require.True(t, sink.resolve(table, stag.User{PD: 1}, wr.LocalWrite))
 	var raw rawConn
-	raw.init(x)
+	rc, err := x.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	raw.init(rc)
 	space := make([]byte, 4)
 	n, err := raw.readDirect(&sink, 8, space)
 	require.NoError(t, err)

@@ -86,11 +86,19 @@ type inboundRead struct {
 	refused bool   // the answer says so and has no data
 }
 
-// PostSend queues a Send, RDMA Write or RDMA Read. Errors: ErrQueueFull, ErrEnded. What
-// is wrong with the request itself is told by its result: FlawFormat, FlawLength,
-// FlawProtection; and at the reliable levels this ends the connection (VI
-// Architecture 2.5.2).
+// PostSend queues a Send, RDMA Write or RDMA Read, and sends it if it is its turn. Errors:
+// ErrQueueFull, ErrEnded. What is wrong with the request itself is told by its result:
+// FlawFormat, FlawLength, FlawProtection; and at the reliable levels this ends the
+// connection (VI Architecture 2.5.2).
 func (e *Endpoint) PostSend(r *Request) error {
+	err := e.QueueSend(r)
+	e.Kick()
+	return err
+}
+
+// QueueSend is PostSend, but that Kick has to follow. Nobody calls the Handler for it until
+// then.
+func (e *Endpoint) QueueSend(r *Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.room(e.sendOut, e.c.SendDepth); err != nil {
@@ -106,7 +114,7 @@ func (e *Endpoint) PostSend(r *Request) error {
 	if q.Flaws == 0 {
 		q.Flaws = e.flawsOf(q, total)
 	}
-	e.work.Signal()
+	e.wake()
 	return nil
 }
 
@@ -130,6 +138,13 @@ func (e *Endpoint) flawsOf(q *request, total uint64) Flaws {
 // PostReceive queues a receive, at any time from New on. Errors:
 // ErrQueueFull, ErrEnded.
 func (e *Endpoint) PostReceive(r *Receive) error {
+	err := e.QueueReceive(r)
+	e.Kick()
+	return err
+}
+
+// QueueReceive is PostReceive, but that Kick has to follow: the peer may have to be told.
+func (e *Endpoint) QueueReceive(r *Receive) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.room(e.recvOut, e.c.ReceiveDepth); err != nil {
@@ -143,7 +158,7 @@ func (e *Endpoint) PostReceive(r *Receive) error {
 	q.mem.set(r.Spans)
 	e.posted++
 	if e.nopDue() {
-		e.work.Signal()
+		e.wake()
 	}
 	return nil
 }
@@ -214,7 +229,7 @@ func (e *Endpoint) advance() {
 		}
 		e.sendResult(r, r.flaws)
 	}
-	e.work.Signal() // a fence, a window, a stumbling request
+	e.wake() // a fence, a window, a stumbling request
 }
 
 // sendResult queues the result of the oldest request and removes it. The caller has mu.

@@ -4,18 +4,51 @@ import (
 	"io"
 	"net"
 	"syscall"
-	"unsafe"
 
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/internal/sockio"
 )
 
-// rawConn does non-blocking vectored input and output on a TCP socket, so that memory is
+// join gives a TCP connection its place in the group. The connection that it was is closed.
+func (e *Endpoint) join() error {
+	tcp, ok := e.conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	o, err := engine.Own(tcp)
+	if err != nil {
+		return err
+	}
+	g := e.c.Group
+	if g == nil {
+		g = new(engine.Group)
+	}
+	if e.sock, err = o.Join(g, (*stream)(e)); err != nil {
+		_ = o.Close()
+		return err
+	}
+	raw, _ := o.SyscallConn() // it does not fail
+	e.conn = o
+	e.raw.init(raw)
+	return tcp.Close()
+}
+
+// settle makes the connection one of the runtime again, for the end: deadlines work, and the
+// two goroutines that it has then may wait. The caller has both sides.
+func (e *Endpoint) settle() {
+	e.raw.init(e.conn.(*engine.Conn).Settle())
+	e.raw.waits = true
+}
+
+// rawConn does vectored input and output on a TCP socket, so that memory is
 // held while a system call uses it and never while waiting. The closures it gives to the
 // runtime are made once: no call allocates. What they need passes through its fields.
 type rawConn struct {
 	conn    syscall.RawConn // nil: not a TCP socket
-	onRead  func(fd uintptr) bool
+	waits   bool            // write waits until the socket takes something
+	onRead  func(fd uintptr)
 	onWrite func(fd uintptr) bool
+	onTry   func(fd uintptr)
 
 	rd struct { // the reader's
 		sink  *spans
@@ -23,38 +56,29 @@ type rawConn struct {
 		space []byte
 		n     int
 		err   error
-		vecs  [directPieces + 1]syscall.Iovec
-		room  [directPieces][]byte
+		room  [sockio.MaxRecvPieces][]byte
 	}
 	wr struct { // the writer's
-		b    *batch
-		err  error
-		vecs []syscall.Iovec
+		b   *batch
+		err error
 	}
 }
 
 const (
 	// directPieces is into how many pieces of memory one system call reads.
-	directPieces = 8
+	directPieces = sockio.MaxRecvPieces - 1
 	// directAhead is how much is read along behind a segment: the next header, or two.
 	directAhead = 512
 )
 
-func (r *rawConn) init(c net.Conn) {
-	tcp, ok := c.(*net.TCPConn)
-	if !ok {
-		return
-	}
-	rc, err := tcp.SyscallConn()
-	if err != nil {
-		return
-	}
-	r.conn, r.onRead, r.onWrite = rc, r.tryRead, r.tryWrite
+func (r *rawConn) init(c syscall.RawConn) {
+	r.conn, r.onRead, r.onWrite = c, r.tryRead, r.tryWrite
+	r.onTry = func(fd uintptr) { r.tryWrite(fd) }
 }
 
 func (r *rawConn) usable() bool { return r.conn != nil }
 
-// read reads into space, sleeping until there is something.
+// read reads into space once. EAGAIN says that there is nothing.
 func (r *rawConn) read(space []byte) (int, error) { return r.readDirect(nil, 0, space) }
 
 // readDirect reads up to away octets into sink, and what comes behind them into space.
@@ -62,83 +86,69 @@ func (r *rawConn) read(space []byte) (int, error) { return r.readDirect(nil, 0, 
 func (r *rawConn) readDirect(sink *spans, away int, space []byte) (int, error) {
 	rd := &r.rd
 	rd.sink, rd.away, rd.space, rd.n, rd.err = sink, away, space, 0, nil
-	err := r.conn.Read(r.onRead)
+	err := r.conn.Control(r.onRead)
 	if err == nil {
 		err = rd.err
 	}
 	return rd.n, err
 }
 
-// tryRead returns false to sleep until the socket is readable.
-func (r *rawConn) tryRead(fd uintptr) bool {
+func (r *rawConn) tryRead(fd uintptr) {
 	rd := &r.rd
-	for {
-		n, errno, ok := r.readOnce(fd)
-		switch {
-		case !ok:
-			rd.err = errRevoked
-		case errno == syscall.EAGAIN:
-			return false
-		case errno == syscall.EINTR:
-			continue
-		case errno != 0:
-			rd.err = errno
-		case n == 0:
-			rd.err = io.EOF
-		default:
-			sockio.AfterRead()
-			rd.n = n
-			if rd.sink != nil {
-				rd.sink.skip(uint64(min(n, rd.away)))
-			}
+	n, errno, ok := r.readOnce(fd)
+	switch {
+	case !ok:
+		rd.err = errRevoked
+	case errno == syscall.EAGAIN:
+		rd.err = errAgain
+	case errno != 0:
+		rd.err = errno
+	case n == 0:
+		rd.err = io.EOF
+	default:
+		rd.n = n
+		if rd.sink != nil {
+			rd.sink.skip(uint64(min(n, rd.away)))
 		}
-		return true
 	}
 }
 
 // readOnce makes one system call.
 func (r *rawConn) readOnce(fd uintptr) (n int, errno syscall.Errno, ok bool) {
 	rd := &r.rd
-	vecs := rd.vecs[:0]
-	behind := rd.space
-	if rd.sink != nil {
-		ref, off, k := rd.sink.here(uint64(rd.away))
-		if k == 0 || !ref.Hold() {
-			return 0, 0, false
-		}
-		defer ref.Release()
-		pieces := ref.Append(rd.room[:0], off, k)
-		all := len(pieces) <= directPieces && int(k) == rd.away
-		for _, p := range pieces[:min(len(pieces), directPieces)] {
-			vecs = appendVec(vecs, p)
-		}
-		clear(rd.room[:])
-		behind = behind[:min(len(behind), directAhead)]
-		if !all {
-			behind = nil
-		}
+	if rd.sink == nil {
+		n, errno = sockio.Recv(fd, rd.space)
+		return n, errno, true
 	}
-	if len(behind) > 0 {
-		vecs = appendVec(vecs, behind)
+	ref, off, k := rd.sink.here(uint64(rd.away))
+	if k == 0 || !ref.Hold() {
+		return 0, 0, false
 	}
-	got, _, errno := syscall.RawSyscall(syscall.SYS_READV, fd, uintptr(unsafe.Pointer(&vecs[0])), uintptr(len(vecs)))
-	clear(vecs)
-	return int(got), errno, true
+	defer ref.Release()
+	pieces := ref.Fill(rd.room[:0:directPieces], off, k)
+	left := rd.away
+	for _, p := range pieces {
+		left -= len(p)
+	}
+	if left == 0 {
+		pieces = append(rd.room[:len(pieces)], rd.space[:min(len(rd.space), directAhead)])
+	}
+	n, errno = sockio.RecvPieces(fd, pieces)
+	clear(rd.room[:])
+	return n, errno, true
 }
 
-func appendVec(vecs []syscall.Iovec, p []byte) []syscall.Iovec {
-	vecs = append(vecs, syscall.Iovec{Base: &p[0]})
-	vecs[len(vecs)-1].SetLen(len(p))
-	return vecs
-}
-
-// write sends as much of b as the socket takes, but something: it sleeps if need be.
-// EAGAIN says that more would have to wait, errRevoked that the memory of what is next
-// is gone.
+// write sends as much of b as the socket takes. EAGAIN says that the rest would have to
+// wait, errRevoked that the memory of what is next is gone.
 func (r *rawConn) write(b *batch) error {
 	w := &r.wr
 	w.b, w.err = b, nil
-	err := r.conn.Write(r.onWrite)
+	var err error
+	if r.waits {
+		err = r.conn.Write(r.onWrite)
+	} else {
+		err = r.conn.Control(r.onTry)
+	}
 	w.b = nil
 	if err != nil {
 		return err
@@ -149,7 +159,7 @@ func (r *rawConn) write(b *batch) error {
 // tryWrite returns false to sleep until the socket takes more.
 func (r *rawConn) tryWrite(fd uintptr) bool {
 	w := &r.wr
-	some := false
+	some := !r.waits
 	for !w.b.empty() {
 		n, errno, ok := r.writeOnce(fd, w.b)
 		switch {
@@ -159,9 +169,8 @@ func (r *rawConn) tryWrite(fd uintptr) bool {
 		case errno == 0:
 			w.b.advance(n)
 			some = true
-		case errno == syscall.EINTR:
 		case errno == syscall.EAGAIN && some:
-			w.err = errno
+			w.err = errAgain
 			return true
 		case errno == syscall.EAGAIN:
 			return false
@@ -182,16 +191,6 @@ func (r *rawConn) writeOnce(fd uintptr, b *batch) (n int, errno syscall.Errno, o
 	if limit <= b.sent {
 		return 0, 0, false
 	}
-	vecs, left := r.wr.vecs[:0], limit-b.sent
-	for i := b.gone; left > 0 && len(vecs) < maxPieces; i++ {
-		p := b.pieces[i]
-		p = p[:min(left, len(p))]
-		vecs = appendVec(vecs, p)
-		left -= len(p)
-	}
-	r.wr.vecs = vecs
-	sockio.BeforeWrite()
-	sent, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&vecs[0])), uintptr(len(vecs)))
-	clear(vecs)
-	return int(sent), errno, true
+	n, errno = sockio.SendPieces(fd, b.pieces[b.gone:], limit-b.sent)
+	return n, errno, true
 }

@@ -35,7 +35,7 @@ func (e *Endpoint) admitRequest(s *segment.Segment) bool {
 		e.raise(EventReadProtection)
 	}
 	e.unsent++
-	e.work.Signal()
+	e.wake()
 	e.mu.Unlock()
 	e.deliver()
 	return true
@@ -102,7 +102,7 @@ func (e *Endpoint) failRead(f Flaws, cause Cause) {
 func (e *Endpoint) hear(h *segment.Header) {
 	if h.RxPosted != e.peerPosted {
 		e.peerPosted = h.RxPosted
-		e.work.Signal()
+		e.wake()
 	}
 	if e.c.Level != segment.ReliableReception { // VT-3.2-M13, VT-3.2-M16
 		return

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -20,9 +21,12 @@ const (
 
 // receiver is the state of the reader, and its own.
 type receiver struct {
+	own    sync.Mutex // who is the reader, where there is no goroutine
 	cut    *segment.Cutter
-	early  []byte // received before the endpoint was made
-	direct bool   // payload can be received where it belongs
+	early  []byte          // received before the endpoint was made
+	waits  bool            // it goes on when waited says so,
+	kept   segment.Segment // with this segment, if its length is not zero
+	direct bool            // payload can be received where it belongs
 
 	guesses guesses // at Unreliable
 
@@ -40,19 +44,82 @@ func (r *receiver) init(c Config) {
 	r.in.number = c.PeerNumber
 }
 
-// receiveAll is the reader.
-func (e *Endpoint) receiveAll() {
-	defer e.leave()
-	e.rx.direct = e.raw.usable() && !e.c.CRC // nothing is placed before its CRC is known
-	for e.takeAll() && e.fetch() {
+// waitFor is what the reader waits for before it takes anything else.
+type waitFor uint8
+
+const (
+	waitNothing waitFor = iota
+	waitAnswers         // answers to RDMA Reads, until they have left
+	waitPause           // the end of a pause
+)
+
+// goOn says that what the reader may wait for has come about. The caller has mu.
+func (e *Endpoint) goOn(what waitFor) {
+	if e.held != what {
+		return
 	}
+	e.held = waitNothing
+	if e.sock != nil {
+		e.sock.Soon()
+	} else {
+		e.calm.Broadcast()
+	}
+}
+
+// waited reports whether the reader may go on.
+func (e *Endpoint) waited() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rx.waits = e.held != waitNothing
+	return !e.rx.waits
+}
+
+// receiveAll is the reader, of an endpoint that has a goroutine for it.
+func (e *Endpoint) receiveAll() {
+	for e.receive() {
+	}
+	e.endReader()
+}
+
+// receive takes what has come and receives more, or waits for what has to come first. It
+// reports false at the end.
+func (e *Endpoint) receive() bool {
+	if e.takeAll() {
+		_, ok := e.fetch()
+		return ok
+	}
+	if !e.rx.waits {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.held != waitNothing && !e.ended {
+		e.calm.Wait()
+	}
+	e.rx.waits = false
+	return !e.ended
+}
+
+// endReader is the last that the reader does.
+func (e *Endpoint) endReader() {
+	defer e.leave()
 	e.hush()
 	e.discard()
 }
 
-// takeAll takes all segments that are in the buffer. It reports false at the end.
+// takeAll takes all segments that are in the buffer. It reports false at the end, and when
+// the reader has to wait.
 func (e *Endpoint) takeAll() bool {
-	for {
+	if s := e.rx.kept; s.Length != 0 {
+		e.rx.kept = segment.Segment{}
+		if s.Missing() > 0 {
+			return e.admit(&s) && e.place(s.Payload())
+		}
+		if !e.take(&s, segment.FaultNone) {
+			return false
+		}
+	}
+	for !e.rx.waits {
 		s, ok, fault := e.rx.cut.Next()
 		switch {
 		case ok && !e.take(&s, fault):
@@ -64,6 +131,7 @@ func (e *Endpoint) takeAll() bool {
 			return e.divert()
 		}
 	}
+	return false
 }
 
 // take takes one whole segment, and reports false at the end.
@@ -74,7 +142,7 @@ func (e *Endpoint) take(s *segment.Segment, fault segment.Fault) bool {
 	if !e.admit(s) {
 		return false
 	}
-	return e.place(s.Payload()) && e.finish(&s.Header)
+	return e.place(s.Payload()) && e.complete(&s.Header)
 }
 
 // divert begins a long segment whose payload goes straight to its memory.
@@ -100,38 +168,41 @@ func (e *Endpoint) place(b []byte) bool {
 	return e.loseMemory()
 }
 
-// fetch receives more, sleeping until there is something. It reports false at the end.
-func (e *Endpoint) fetch() bool {
+// fetch receives more. It reports whether it got some, and false for on at the end.
+func (e *Endpoint) fetch() (got, on bool) {
 	r := &e.rx
 	e.mu.Lock()
 	if e.nopDue() {
-		e.work.Signal()
+		e.wake()
 	}
 	ended := e.ended
 	e.mu.Unlock()
 	if ended {
-		return false
+		return false, false
 	}
 	if len(r.early) > 0 {
 		n := copy(r.cut.Space(), r.early)
 		r.cut.Advance(n)
 		r.early = r.early[n:]
-		return true
+		return true, true
 	}
 	err := e.read()
-	if errors.Is(err, errRevoked) {
-		return e.loseMemory()
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case errors.Is(err, errAgain):
+		return false, true
+	case errors.Is(err, errRevoked):
+		return true, e.loseMemory()
+	default:
 		e.lose(err)
-		return false
+		return true, false
 	}
 	if r.header.Length != 0 && r.away == 0 {
 		h := r.header
 		r.header = segment.Header{}
-		return e.finish(&h)
+		return true, e.complete(&h)
 	}
-	return true
+	return true, true
 }
 
 // read receives some octets: of the diverted segment to its memory, others to the
@@ -178,10 +249,14 @@ func (e *Endpoint) readInto(b []byte) (int, error) {
 // lose ends the connection that cannot be read from.
 func (e *Endpoint) lose(err error) {
 	r := &e.rx
+	eof := errors.Is(err, io.EOF)
+	if eof && e.sock != nil { // as awaitWrite
+		e.tx.own.Lock()
+		e.tx.own.Unlock() //nolint:staticcheck // who had it has told
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	eof := errors.Is(err, io.EOF)
-	if eof {
+	if eof && e.sock == nil {
 		e.awaitWrite()
 	}
 	if e.broken != nil && (errors.Is(err, os.ErrDeadlineExceeded) || eof && !closedThere(e.broken)) {

@@ -3,6 +3,7 @@ package endpoint_test
 import (
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -30,6 +31,9 @@ func TestResetSeenByEither(t *testing.T) {
 
 func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 	near, far := tr.make(t)
+	also, err := tcp(near).File() // near is the endpoint's
+	require.NoError(t, err)
+	t.Cleanup(func() { also.Close() })
 	given := transport{make: func(testing.TB) (net.Conn, net.Conn) { return near, far }}
 	s, h := byDeafHand(t, given, endpoint.Config{Level: l})
 	entered, gate := holdReader(s)
@@ -38,7 +42,7 @@ func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 	s.recv()
 	s.Start()
 	s.send()
-	_, err := io.ReadFull(far, make([]byte, segment.SegmentHeader))
+	_, err = io.ReadFull(far, make([]byte, segment.SegmentHeader))
 	require.NoError(t, err)
 	if l != segment.ReliableReception {
 		s.sent(endpoint.OpSend, 0, 0)
@@ -48,7 +52,7 @@ func resetSeen(t *testing.T, tr transport, l segment.Level, writeFirst bool) {
 	<-entered
 	require.NoError(t, tcp(far).SetLinger(0))
 	require.NoError(t, far.Close())
-	until(t, "the reset has come", func() bool { return isReset(t, near) })
+	until(t, "the reset has come", func() bool { return isReset(t, also) })
 	if writeFirst {
 		s.send()
 		until(t, "the write has failed", func() bool { return s.Broken() != nil })
@@ -118,8 +122,8 @@ func tcp(c net.Conn) *net.TCPConn {
 }
 
 // isReset reports whether the peer's reset has arrived.
-func isReset(t *testing.T, c net.Conn) bool {
-	raw, err := tcp(c).SyscallConn()
+func isReset(t *testing.T, c *os.File) bool {
+	raw, err := c.SyscallConn()
 	require.NoError(t, err)
 	const closed = 7 // TCP_CLOSE
 	var info int

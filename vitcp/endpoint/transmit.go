@@ -1,11 +1,21 @@
 package endpoint
 
 import (
+	"sync"
+	"sync/atomic"
+	"time"
+
 	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
-// transmitter is the state of the writer, and its own.
+// transmitter is the state of the writer, and its own but for the atomic parts.
 type transmitter struct {
+	own       sync.Mutex  // who is the writer, where there is no goroutine
+	more      atomic.Bool // there may be something to send
+	stalled   atomic.Bool // until the socket takes more
+	dead      bool        // it cannot be written to
+	impatient *time.Timer // ends it then
+
 	crc     bool
 	inPlace bool   // payload is not copied
 	b       *batch // nil while there is nothing to send
@@ -40,9 +50,18 @@ func (s *outgoing) abandon() {
 	s.Flags |= segment.EndOfMessage | segment.TransmitError
 }
 
-// transmitAll is the writer.
+// wake has the writer look for something to send: the goroutine, or whoever kicks next. The
+// caller has mu.
+func (e *Endpoint) wake() {
+	if e.sock == nil {
+		e.work.Signal()
+	} else if !e.tx.more.Load() {
+		e.tx.more.Store(true)
+	}
+}
+
+// transmitAll is the writer, of an endpoint that has a goroutine for it.
 func (e *Endpoint) transmitAll() {
-	defer e.leave()
 	for e.awaitWork() {
 		t := &e.tx
 		t.b = newBatch()
@@ -55,6 +74,12 @@ func (e *Endpoint) transmitAll() {
 			break
 		}
 	}
+	e.endWriter()
+}
+
+// endWriter is the last that the writer does.
+func (e *Endpoint) endWriter() {
+	defer e.leave()
 	e.hush()
 	e.sayFarewell()
 }

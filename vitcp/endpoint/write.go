@@ -11,11 +11,14 @@ import (
 // errRevoked: memory that was to be sent is not registered any more.
 var errRevoked = errors.New("vitcp: memory revoked")
 
+// errAgain: it would have to wait.
+var errAgain error = syscall.EAGAIN
+
 // zeros is what a segment is padded with whose memory is gone.
 var zeros [segment.MaxSegment]byte
 
-// writeBatch sends the batch, and tells of what has left as it goes. It reports false
-// at the end of the connection; then it stops with a segment, if it can.
+// writeBatch sends the batch, waiting if need be, and tells of what has left as it goes. It
+// reports false at the end of the connection; then it stops with a segment, if it can.
 func (e *Endpoint) writeBatch(b *batch) bool {
 	b.seal()
 	for {
@@ -27,8 +30,11 @@ func (e *Endpoint) writeBatch(b *batch) bool {
 		}
 		err := e.write(b)
 		e.deliver()
-		if errors.Is(err, errRevoked) {
+		switch {
+		case errors.Is(err, errRevoked):
 			err = e.pad(b)
+		case errors.Is(err, errAgain): // something has left
+			err = nil
 		}
 		if err != nil {
 			e.tx.torn = b.boundary() != b.sent
@@ -55,8 +61,9 @@ func (e *Endpoint) write(b *batch) error {
 	defer e.mu.Unlock()
 	e.writing = false
 	e.account(b)
-	if err != nil && !errors.Is(err, errRevoked) && e.broken == nil && !e.ended {
+	if err != nil && !errors.Is(err, errRevoked) && !errors.Is(err, errAgain) && e.broken == nil && !e.ended {
 		e.broken = err
+		e.goOn(waitAnswers)
 	}
 	e.calm.Broadcast()
 	return err
@@ -69,11 +76,7 @@ func (e *Endpoint) push(b *batch) error {
 		b.advance(n)
 		return err
 	}
-	err := e.raw.write(b)
-	if errors.Is(err, syscall.EAGAIN) { // something has left, more would wait
-		return nil
-	}
-	return err
+	return e.raw.write(b)
 }
 
 // chunk is how many octets of the next piece are written at a time: some whole segments.
@@ -98,14 +101,18 @@ func (e *Endpoint) awaitEnd() {
 	if e.ended {
 		return
 	}
-	patience := e.c.Linger
-	if e.c.Level == segment.ReliableReception {
-		patience = max(patience, codeLinger)
-	}
-	_ = e.conn.SetReadDeadline(time.Now().Add(patience))
+	_ = e.conn.SetReadDeadline(time.Now().Add(e.patience()))
 	for !e.ended {
 		e.work.Wait()
 	}
+}
+
+// patience is how long the reader may still receive when nothing can be written.
+func (e *Endpoint) patience() time.Duration {
+	if e.c.Level == segment.ReliableReception {
+		return max(e.c.Linger, codeLinger)
+	}
+	return e.c.Linger
 }
 
 // account tells of the segments that have left since the last time. The caller has mu.
@@ -156,11 +163,12 @@ func (e *Endpoint) answered(m *mark) {
 		e.end(CauseInbound, nil)
 		return
 	}
-	e.unsent--
+	if e.unsent--; e.unsent == 0 {
+		e.goOn(waitAnswers)
+	}
 	if e.c.Level == segment.ReliableReception {
 		*e.items.push() = item{kind: itemAck, acks: true, number: m.Number}
 	}
-	e.calm.Broadcast()
 }
 
 // blame has the peer told what was wrong with a message of it. It takes all before that
