@@ -12,8 +12,8 @@
 // arrival and its completion.
 //
 //	cq.go      the queue, and how it ends     ring.go    Push, Poll, Resize
-//	notify.go  notification, Wait             driver.go  who receives for a poller
-//	sleep.go   Wait on a stream
+//	notify.go  notification, Wait, WaitEvent  driver.go  who receives for a poller
+//	sleep.go   Wait and WaitEvent on a stream
 package cq
 
 import (

@@ -13,20 +13,61 @@ import (
 // completion overrides one for solicited ones, not the reverse. It fails with
 // wr.ErrInvalidNotifyType, or wr.ErrInvalidCQ after Close.
 func (q *Queue) Request(t wr.NotifyType) error {
+	if _, err := q.arm(t, true); err != nil {
+		return err
+	}
+	q.yield()
+	return nil
+}
+
+// Arm is Request for who goes on to WaitEvent: what arrives before that may have to wait for
+// it. If there are completions it does nothing. It reports whether it has armed.
+func (q *Queue) Arm(t wr.NotifyType) (bool, error) { return q.arm(t, false) }
+
+func (q *Queue) arm(t wr.NotifyType, anyhow bool) (bool, error) {
 	if t != wr.NotifyNext && t != wr.NotifySolicited {
-		return wr.ErrInvalidNotifyType
+		return false, wr.ErrInvalidNotifyType
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.closed {
-		q.mu.Unlock()
-		return wr.ErrInvalidCQ
+		return false, wr.ErrInvalidCQ
+	}
+	if q.count > 0 && !anyhow {
+		return false, nil
 	}
 	if q.armed != wr.NotifyNext { // RV-8.2.5-M7
 		q.armed = t
 	}
-	q.mu.Unlock()
+	return true, nil
+}
+
+// WaitEvent receives from Events, for who sleeps where Wait does. Its error is ctx's, or
+// wr.ErrInvalidCQ once the queue is closed.
+func (q *Queue) WaitEvent(ctx context.Context) error {
+	if _, ok := q.take(nil); ok {
+		return nil
+	}
+	if s := q.sole(); s != nil {
+		if _, err, ok := q.sleepOn(ctx, s, nil); ok {
+			return err
+		}
+	}
 	q.yield()
-	return nil
+	select {
+	case <-q.events:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-q.gone:
+		return wr.ErrInvalidCQ
+	}
+}
+
+// Wake puts a token into Events, as a notification does.
+func (q *Queue) Wake() {
+	signal(q.events)
+	q.rouse()
 }
 
 // fires reports whether e is what the armed notification waits for, and disarms it

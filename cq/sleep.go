@@ -44,8 +44,8 @@ func (q *Queue) sole() Sleeper {
 	return s
 }
 
-// sleepOn waits on the stream of s. ok is false if that cannot be, or cannot be any
-// more.
+// sleepOn waits on the stream of s: for completions or, without dst, for a token in
+// Events. ok is false if that cannot be, or cannot be any more.
 func (q *Queue) sleepOn(ctx context.Context, s Sleeper, dst []wr.Completion) (n int, err error, ok bool) {
 	if !s.Claim() {
 		return 0, nil, false
@@ -57,11 +57,11 @@ func (q *Queue) sleepOn(ctx context.Context, s Sleeper, dst []wr.Completion) (n 
 	defer q.endSleep()
 	for {
 		// Whoever adds a completion from here on rouses this goroutine.
-		if n, _ = q.pop(dst); n > 0 {
+		if n, ok = q.take(dst); ok {
 			return n, nil, true
 		}
 		if err = q.ended(ctx); err != nil {
-			if n, _ = q.pop(dst); n > 0 {
+			if n, ok = q.take(dst); ok {
 				return n, nil, true
 			}
 			return 0, err, true
@@ -69,6 +69,20 @@ func (q *Queue) sleepOn(ctx context.Context, s Sleeper, dst []wr.Completion) (n 
 		if !s.Sleep() {
 			return 0, nil, false
 		}
+	}
+}
+
+// take takes what a sleeper waits for, and reports whether that was there.
+func (q *Queue) take(dst []wr.Completion) (n int, ok bool) {
+	if dst != nil {
+		n, _ = q.pop(dst)
+		return n, n > 0
+	}
+	select {
+	case <-q.events:
+		return 0, true
+	default:
+		return 0, false
 	}
 }
 

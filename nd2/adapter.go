@@ -34,7 +34,6 @@ type Adapter struct {
 	provider Provider
 	nic      *verbs.RNIC
 	pd       *verbs.PD
-	handler  verbs.HandlerID
 	info     AdapterInfo
 	// fence is an STag that stays Invalid: invalidating it does nothing, when
 	// all that was posted before is complete.
@@ -73,9 +72,6 @@ func (a *Adapter) prepare() (err error) {
 		return err
 	}
 	if a.fence, err = a.pd.AllocateRegion(verbs.AllocateConfig{PBL: 1}); err != nil {
-		return err
-	}
-	if a.handler, err = a.nic.AddCompletionHandler(a.notified); err != nil {
 		return err
 	}
 	if err = a.nic.SetEventHandler(a.event); err != nil {
@@ -128,16 +124,6 @@ func (a *Adapter) Close() error {
 		s.fail(ErrDeviceRemoved)
 	}
 	return nil
-}
-
-// notified passes a notification on.
-func (a *Adapter) notified(v *verbs.CQ) {
-	a.mu.RLock()
-	c := a.cqs[v.ID()]
-	a.mu.RUnlock()
-	if c != nil {
-		c.notified()
-	}
 }
 
 // event handles what happens beside the requests. The others concern a queue pair

@@ -103,8 +103,9 @@ func newVerbsSide(b *testing.B) (s verbsSide) {
 	return s
 }
 
-func verbsPingPong(b *testing.B) func() {
-	x, y := newVerbsSide(b), newVerbsSide(b)
+// verbsPair is two sides that are connected.
+func verbsPair(b *testing.B) (x, y verbsSide) {
+	x, y = newVerbsSide(b), newVerbsSide(b)
 	nl, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)
 	l := cm.NewListener(nl, cm.ListenConfig{})
@@ -121,6 +122,11 @@ func verbsPingPong(b *testing.B) func() {
 	_, err = cm.Dial(bounded(b), l.Addr().String(), x.qp, cfg)
 	require.NoError(b, err)
 	require.NoError(b, accepted.GetOverlappedResult(true))
+	return x, y
+}
+
+func verbsPingPong(b *testing.B) func() {
+	x, y := verbsPair(b)
 	var done [1]verbs.Completion
 	next := func(cq *verbs.CQ) {
 		for spin := 1; cq.Poll(done[:]) == 0; spin++ {

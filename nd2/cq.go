@@ -13,13 +13,14 @@ import (
 // (IND2CompletionQueue).
 //
 // A program either polls (GetResults), or asks to be told (Notify) and then polls.
-// Wait is beside NetworkDirect: it sleeps where the data arrives and is the
-// quicker way to wait.
+// Both Notify and Wait, which is beside NetworkDirect, sleep where the data arrives.
 type CompletionQueue struct {
 	a *Adapter
 	v *verbs.CQ
 	// gone is closed by Close.
 	gone chan struct{}
+	// vacant has a token when somebody may have to listen, see bell.
+	vacant chan struct{}
 
 	// mu makes completions into results one at a time. Within it the mu of a
 	// window, of a shared receive queue and of the adapter may be taken.
@@ -36,11 +37,13 @@ type CompletionQueue struct {
 	fresh   int    // results in backlog that no notification was given for
 	errors  int    // those of them that are no success
 	bell    *bell  // of who waits in Notify; nil: nobody does
+	spare   *bell  // nobody's
 	results uint64 // all there were; failed: no successes
 	failed  uint64
 	// armedAt and armedFailed are results and failed when the bell was made.
 	armedAt, armedFailed uint64
-	late                 bool   // verbs has notified, of what somebody in Wait may have
+	listening            bool   // one of them waits for an event of verbs
+	late                 bool   // there was one, of what somebody in Wait may have
 	failure              Status // of the queue itself; Success: none
 }
 

@@ -52,6 +52,115 @@ func TestNotifyAfterAllHaveGone(t *testing.T) {
 	}
 }
 
+// listener starts a Notify that waits for the event of verbs, and n more.
+func listener(t *testing.T, cq *nd2.CompletionQueue, typ nd2.NotifyType, n int) (first *nd2.Overlapped, others []*nd2.Overlapped) {
+	t.Helper()
+	wait := func(want int) *nd2.Overlapped {
+		ov := nd2.Overlap(bounded(t), func(ctx context.Context) error { return cq.Notify(ctx, typ) })
+		require.Eventually(t, func() bool { n, listening := cq.Ears(); return n == want && listening }, time.Minute, time.Millisecond)
+		return ov
+	}
+	first = wait(1)
+	for i := range n {
+		others = append(others, wait(2+i))
+	}
+	return first, others
+}
+
+// Who listened and goes leaves that to another of those who wait.
+func TestNotifyListenerGoes(t *testing.T) {
+	a, b := pair(t, shape{})
+	for range 20 {
+		first, others := listener(t, b.in, nd2.CQNotifyAny, 2)
+		require.NoError(t, b.qp.Receive(1, nil))
+		require.NoError(t, first.CancelOverlappedRequests())
+		require.ErrorIs(t, first.GetOverlappedResult(true), nd2.ErrCanceled)
+		require.NoError(t, a.qp.Send(1, nil, nd2.OpFlagSilentSuccess))
+		for _, o := range others {
+			require.NoError(t, o.GetOverlappedResult(true))
+		}
+		b.done(1, nd2.RequestTypeReceive, nd2.Success)
+	}
+}
+
+// An event without a result, of an earlier request say, ends no Notify, and none is missed
+// behind it, of the kind that the others wait for.
+func TestNotifyAfterAnEarlierEvent(t *testing.T) {
+	a, b := pair(t, shape{})
+	for range 20 {
+		first, _ := listener(t, b.in, nd2.CQNotifySolicited, 0)
+		other := notify(t, b.in, nd2.CQNotifyAny)
+		require.Eventually(t, func() bool { n, _ := b.in.Ears(); return n == 2 }, time.Minute, time.Millisecond)
+		b.in.Verbs().Wake()
+		require.Eventually(t, func() bool { return len(b.in.Verbs().Events()) == 0 }, time.Minute, time.Millisecond)
+		require.NoError(t, b.qp.Receive(1, nil))
+		require.NoError(t, a.qp.Send(1, nil, nd2.OpFlagSilentSuccess))
+		require.NoError(t, other.GetOverlappedResult(true))
+		require.NoError(t, first.GetOverlappedResult(true))
+		b.done(1, nd2.RequestTypeReceive, nd2.Success)
+	}
+}
+
+// Silent requests complete in verbs now and then, which is an event without a result: the
+// next one is told of.
+func TestNotifyBehindSilentRequests(t *testing.T) {
+	a, b := pair(t, shape{})
+	send := func(flags nd2.OpFlags) {
+		require.NoError(t, b.qp.Receive(1, nil))
+		require.NoError(t, a.qp.Send(1, nil, flags))
+		b.done(1, nd2.RequestTypeReceive, nd2.Success)
+	}
+	for range 20 {
+		first, _ := listener(t, a.out, nd2.CQNotifySolicited, 0)
+		other := notify(t, a.out, nd2.CQNotifyAny)
+		require.Eventually(t, func() bool { n, _ := a.out.Ears(); return n == 2 }, time.Minute, time.Millisecond)
+		for range 16 {
+			send(nd2.OpFlagSilentSuccess)
+		}
+		send(0)
+		require.NoError(t, first.GetOverlappedResult(true))
+		require.NoError(t, other.GetOverlappedResult(true))
+		a.done(1, nd2.RequestTypeSend, nd2.Success)
+	}
+}
+
+// A result that another retrieves is told of all the same.
+func TestNotifyOfWhatIsRetrieved(t *testing.T) {
+	a, b := pair(t, shape{})
+	for range 20 {
+		require.NoError(t, b.qp.Receive(1, nil))
+		first, others := listener(t, b.in, nd2.CQNotifyAny, 1)
+		require.NoError(t, a.qp.Send(1, nil, nd2.OpFlagSilentSuccess))
+		b.done(1, nd2.RequestTypeReceive, nd2.Success)
+		require.NoError(t, first.GetOverlappedResult(true))
+		require.NoError(t, others[0].GetOverlappedResult(true))
+	}
+}
+
+// What ends the queue ends the wait of who listens and of the others.
+func TestNotifyEndsForAll(t *testing.T) {
+	for name, end := range map[string]struct {
+		want error
+		call func(*side) error
+	}{
+		"queue":   {nd2.ErrCanceled, func(s *side) error { return s.in.Close() }},
+		"failure": {nd2.ErrInternalError, func(s *side) error { s.in.Verbs().Fail(); return nil }},
+		"adapter": {nd2.ErrDeviceRemoved, func(s *side) error { return s.a.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSide(t, shape{})
+			if name == "queue" {
+				require.NoError(t, s.qp.Close())
+			}
+			first, others := listener(t, s.in, nd2.CQNotifyErrors, 2)
+			require.NoError(t, end.call(s))
+			for _, o := range append(others, first) {
+				require.ErrorIs(t, o.GetOverlappedResult(true), end.want)
+			}
+		})
+	}
+}
+
 // A result that was not retrieved notifies once; one that was does not.
 func TestNotifyIsOncePerResult(t *testing.T) {
 	a, b := pair(t, shape{})

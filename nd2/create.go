@@ -11,14 +11,14 @@ func (a *Adapter) CreateCompletionQueue(queueDepth int) (*CompletionQueue, error
 	if queueDepth < 1 || queueDepth > maxCQDepth {
 		return nil, refuse(ErrInvalidParameter3, "a completion queue of %d entries", queueDepth)
 	}
-	c := &CompletionQueue{a: a, depth: queueDepth, gone: make(chan struct{})}
+	c := &CompletionQueue{a: a, depth: queueDepth, gone: make(chan struct{}), vacant: make(chan struct{}, 1)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.cqs == nil {
 		return nil, refuse(ErrDeviceRemoved, "the adapter is closed")
 	}
 	var err error
-	if c.v, err = a.nic.CreateCQ(verbs.CQConfig{Entries: queueDepth, Handler: a.handler}); err != nil {
+	if c.v, err = a.nic.CreateCQ(verbs.CQConfig{Entries: queueDepth}); err != nil {
 		return nil, explain(err)
 	}
 	a.cqs[c.v.ID()] = c

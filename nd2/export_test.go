@@ -9,6 +9,16 @@ func (c *CompletionQueue) Armed() bool {
 	return c.bell != nil
 }
 
+// Ears is how many wait in Notify, and whether one of them listens.
+func (c *CompletionQueue) Ears() (n int, listening bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bell != nil {
+		n = c.bell.ears
+	}
+	return n, c.listening
+}
+
 // Armed reports whether somebody waits in Notify.
 func (s *SharedReceiveQueue) Armed() bool {
 	s.mu.Lock()

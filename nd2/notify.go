@@ -2,16 +2,20 @@ package nd2
 
 import (
 	"context"
+	"errors"
 
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// bell tells all who wait in Notify at a time.
+// bell tells all who wait in Notify at a time. One of them listens: it waits for the event
+// of verbs, where the data arrives, and rings for the others. All is guarded by the queue's
+// mu.
 type bell struct {
-	rung   chan struct{}
-	errors bool // one of the results was no success; written before rung is closed
-	// ears is how many wait; guarded by the queue's mu. What nobody hears is told
-	// to who asks next.
+	event  verbs.NotifyType // what is waited for
+	rung   bool
+	errors bool          // one of the results was no success
+	heard  chan struct{} // closed when it rings; nil if nobody needs it
+	// ears is how many wait. What nobody hears is told to who asks next.
 	ears int
 }
 
@@ -30,71 +34,149 @@ func (c *CompletionQueue) Notify(ctx context.Context, t NotifyType) error {
 	if t > CQNotifySolicited {
 		return refuse(ErrInvalidParameter1, "there is no notification type %d", t)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for {
 		b, err := c.arm(t)
 		if b == nil || err != nil {
 			return err
 		}
-		select {
-		case <-b.rung:
-		case <-ctx.Done():
-			if c.leave(b) {
-				return canceled(ctx)
-			}
-		case <-c.gone:
-			return refuse(ErrCanceled, "the completion queue was closed")
-		}
-		// Why it rang is found out by arming again, but for who has just been told.
-		if c.status() == Success && (t != CQNotifyErrors || b.errors) {
+		err = c.hear(ctx, b)
+		rung, failed := b.rung, b.errors
+		c.leave(b)
+		switch {
+		case rung && c.failure == Success && (t != CQNotifyErrors || failed):
 			return nil
+		case rung: // why is found out by arming again
+		case err != nil:
+			return err
 		}
 	}
 }
 
-// arm asks verbs for a notification; without a bell there is a result already.
+// arm is the beginning of a wait; without a bell there is a result already. With mu held, as
+// all below.
 func (c *CompletionQueue) arm(t NotifyType) (*bell, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed {
 		return nil, refuse(ErrCanceled, "the completion queue was closed")
 	}
 	if c.failure != Success {
 		return nil, refuse(c.failure, "the completion queue is unusable")
 	}
-	want := verbs.NotifySolicited // errors count as solicited
+	event := verbs.NotifySolicited // errors count as solicited
 	if t == CQNotifyAny {
-		want = verbs.NotifyNext // overrides the other
+		event = verbs.NotifyNext // overrides the other
 	}
-	if err := c.v.Notify(want); err != nil {
+	if err := c.request(event); err != nil {
 		return nil, explain(err)
 	}
-	c.look() // what came before the request does not notify
 	if c.errors > 0 || c.fresh > 0 && t != CQNotifyErrors {
 		c.ring()
 		return nil, nil
 	}
 	if c.bell == nil {
-		c.bell = &bell{rung: make(chan struct{})}
+		c.bell, c.spare = c.spare, nil
+		if c.bell == nil {
+			c.bell = new(bell)
+		}
+		c.bell.event = event
 		c.armedAt, c.armedFailed = c.results, c.failed
+	}
+	if event == verbs.NotifyNext {
+		c.bell.event = event
 	}
 	c.bell.ears++
 	return c.bell, nil
 }
 
-// leave ends the wait for b, and reports false if that has rung. A bell without
-// anybody to hear it is taken away.
-func (c *CompletionQueue) leave(b *bell) bool {
+// hear returns when b has rung, or with an error. It gives mu up meanwhile.
+func (c *CompletionQueue) hear(ctx context.Context, b *bell) (err error) {
+	for err == nil && !b.rung {
+		if !c.listening {
+			err = c.listen(ctx, b)
+			continue
+		}
+		if b.heard == nil {
+			b.heard = make(chan struct{})
+		}
+		heard := b.heard
+		c.mu.Unlock()
+		select {
+		case <-heard:
+		case <-c.vacant:
+		case <-ctx.Done():
+			err = canceled(ctx)
+		case <-c.gone:
+			err = refuse(ErrCanceled, "the completion queue was closed")
+		}
+		c.mu.Lock()
+	}
+	return err
+}
+
+// listen waits for one event. Who asked is told if there was a result since, whoever has
+// retrieved it; else it was of an earlier request, or the result is in the hands of
+// somebody in Wait.
+func (c *CompletionQueue) listen(ctx context.Context, b *bell) error {
+	c.listening = true
+	c.mu.Unlock()
+	err := c.v.WaitEvent(ctx)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-b.rung:
-		return false
-	default:
+	c.listening = false
+	switch {
+	case b.rung:
+		return nil
+	case errors.Is(err, verbs.ErrInvalidCQ):
+		return refuse(ErrCanceled, "the completion queue was closed")
+	case errors.Is(err, verbs.ErrInvalidRNIC):
+		return explain(err)
+	case err != nil:
+		return canceled(ctx)
 	}
-	if b.ears--; b.ears == 0 && c.bell == b {
-		c.bell = nil
+	if c.look(); c.results > c.armedAt {
+		c.ring()
+		return nil
 	}
-	return true
+	c.late = c.asleep > 0
+	if err := c.request(b.event); err != nil {
+		return explain(err)
+	}
+	if c.results > c.armedAt {
+		c.ring()
+	}
+	return nil
+}
+
+// request asks verbs for an event. What came before would not be one, and is looked at
+// first.
+func (c *CompletionQueue) request(event verbs.NotifyType) error {
+	for {
+		armed, err := c.v.Arm(event)
+		if armed || err != nil {
+			return err
+		}
+		if c.asleep > 0 { // they have it soon
+			return c.v.Notify(event)
+		}
+		c.pull()
+	}
+}
+
+// leave ends a wait for b. Who listened leaves that to another.
+func (c *CompletionQueue) leave(b *bell) {
+	if b.ears--; b.ears == 0 {
+		if c.bell == b {
+			c.bell = nil
+		}
+		*b = bell{}
+		c.spare = b
+	}
+	if c.bell != nil && !c.listening {
+		select {
+		case c.vacant <- struct{}{}:
+		default:
+		}
+	}
 }
 
 // look is pull, unless somebody is asleep in Wait, who gets what there is.
@@ -153,23 +235,6 @@ func (c *CompletionQueue) fromBacklog(results []Result) int {
 	return n
 }
 
-// notified is called for each notification of verbs. Who asked is told if there was a
-// result since, whoever has retrieved it; else it is for an earlier request, or the
-// result is in the hands of somebody in Wait.
-func (c *CompletionQueue) notified() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.bell == nil { // who asked has gone
-		return
-	}
-	c.look()
-	if c.results > c.armedAt {
-		c.ring()
-		return
-	}
-	c.late = c.asleep > 0
-}
-
 // fail makes the queue unusable.
 func (c *CompletionQueue) fail(s Status) {
 	c.mu.Lock()
@@ -178,18 +243,19 @@ func (c *CompletionQueue) fail(s Status) {
 	c.ring()
 }
 
-// ring tells who waits, with mu held.
+// ring tells who waits.
 func (c *CompletionQueue) ring() {
 	c.fresh, c.errors, c.late = 0, 0, false
-	if c.bell != nil {
-		c.bell.errors = c.failed > c.armedFailed
-		close(c.bell.rung)
-		c.bell = nil
+	b := c.bell
+	if b == nil {
+		return
 	}
-}
-
-func (c *CompletionQueue) status() Status {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.failure
+	c.bell = nil
+	b.rung, b.errors = true, c.failed > c.armedFailed
+	if b.heard != nil {
+		close(b.heard)
+	}
+	if c.listening {
+		c.v.Wake()
+	}
 }

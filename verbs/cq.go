@@ -164,6 +164,42 @@ func (c *CQ) Notify(t NotifyType) error {
 // Events delivers a token for each notification that Notify asked for.
 func (c *CQ) Events() <-chan struct{} { return c.q.Events() }
 
+// Arm is Notify for a program that goes on to WaitEvent: until then what arrives may have to
+// wait. If there are completions in the queue it requests nothing, so that no Poll needs to come between.
+// It reports whether it has requested. Errors: those of Notify.
+func (c *CQ) Arm(t NotifyType) (bool, error) {
+	if c == nil {
+		return false, errNilCQ
+	}
+	if err := c.rnic.refusal(); err != nil {
+		return false, err
+	}
+	armed, err := c.q.Arm(t)
+	return armed, c.rnic.explain(err)
+}
+
+// WaitEvent receives a token from Events, and sleeps until there is one or ctx is done. It
+// sleeps where Wait does, and so is the quicker way; what completes is for Poll. Its error
+// is ctx's, or ErrInvalidCQ once the queue is destroyed, or ErrInvalidRNIC once the RNIC is closed
+// or, at once, if it has failed.
+func (c *CQ) WaitEvent(ctx context.Context) error {
+	if c == nil {
+		return errNilCQ
+	}
+	if err := c.rnic.refusal(); err != nil {
+		return err
+	}
+	err := c.q.WaitEvent(ctx)
+	if errors.Is(err, wr.ErrInvalidCQ) {
+		err = c.rnic.explain(err)
+	}
+	return err
+}
+
+// Wake puts a token into Events as if there had been a notification: who waits there, or in
+// WaitEvent, goes on.
+func (c *CQ) Wake() { c.q.Wake() }
+
 // Fail makes the queue fail as by a CQ Operation Error (verbs draft figure 25),
 // for which software has no cause of its own: programs want to test what they do
 // about it. EventCQOperation is raised; queue pairs that complete something end

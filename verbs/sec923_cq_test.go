@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -38,6 +39,7 @@ func TestCQRefusals(t *testing.T) {
 		{"modify: more are queued", verbs.ErrShrinkFailed, (*world).flush, resize(3)},
 		{"destroy: in use", verbs.ErrCQInUse, nil, func(w *world) error { return w.cq.Destroy() }},
 		{"notify: type", verbs.ErrInvalidNotifyType, nil, func(w *world) error { return w.cq.Notify(0) }},
+		{"arm: type", verbs.ErrInvalidNotifyType, nil, func(w *world) error { return second(w.cq.Arm(0)) }},
 		{"poll: empty", verbs.ErrCQEmpty, nil, func(w *world) error { return second(w.cq.PollOne()) }},
 	})
 }
@@ -114,10 +116,50 @@ func TestWaitEnds(t *testing.T) {
 			defer cancel()
 			ended := make(chan error)
 			go func() { ended <- second(q.Wait(ctx, make([]verbs.Completion, 1))) }()
+			go func() { ended <- q.WaitEvent(ctx) }()
 			require.NoError(t, end.call(w, q, cancel))
-			require.ErrorIs(t, <-ended, end.want)
+			for range 2 {
+				require.ErrorIs(t, <-ended, end.want)
+			}
 		})
 	}
+}
+
+// TestWaitEvent sleeps until the message is there, or only the solicited one behind it, on
+// a connection that nobody else serves.
+func TestWaitEvent(t *testing.T) {
+	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
+	join(t, a.qp, b.qp, false)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	send := func(op verbs.Op) {
+		require.NoError(t, second(a.qp.PostSend(verbs.Request{Op: op, Flags: verbs.Unsignaled})))
+	}
+	for range 100 {
+		for _, kind := range []verbs.NotifyType{verbs.NotifyNext, verbs.NotifySolicited} {
+			for range 2 {
+				require.NoError(t, second(b.qp.PostRecv(verbs.Recv{})))
+			}
+			armed, err := b.cq.Arm(kind)
+			require.NoError(t, err)
+			require.True(t, armed)
+			woken := make(chan error, 1)
+			go func() { woken <- b.cq.WaitEvent(ctx) }()
+			send(verbs.OpSend)
+			if kind == verbs.NotifyNext {
+				require.NoError(t, <-woken)
+			}
+			send(verbs.OpSendSE)
+			if kind == verbs.NotifySolicited {
+				require.NoError(t, <-woken)
+				require.Equal(t, 2, b.cq.Poll(make([]verbs.Completion, 4)), "both were there")
+			} else {
+				b.wait(t, 2)
+			}
+		}
+	}
+	b.cq.Wake()
+	require.NoError(t, b.cq.WaitEvent(ctx))
 }
 
 // TestCQOverflow: it ends the queue pair whose completion found no room, is told
