@@ -47,7 +47,7 @@ soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away u
 mutants: ## change every cell of the state table and the fault table, and see the cell's own test fail
 	$(GO) test -count=1 -v -tags mutants -timeout=30m -run TestTableMutants ./qp
 
-conform-mutants: ## put each known fault into the product, and see the conformance cases that it names fail
+conform-mutants: ## put each known fault into the product, and see the conformance cases, or tests, that it names fail
 	$(GO) run ./conformance/mutants $(MUTANTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other

@@ -120,6 +120,21 @@ func TestSleeperWakesTheNext(t *testing.T) {
 	})
 }
 
+// TestSleeperHearsItsContext: the end of its context ends a sleep on the stream.
+func TestSleeperHearsItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, s := New(Config{Entries: 4}), newFakeSleeper()
+		q.Attach(s)
+		for range 2 {
+			ctx, cancel := context.WithCancel(t.Context())
+			got := waitOn(ctx, q)
+			cancel()
+			require.Zero(t, <-got)
+		}
+		require.Equal(t, int32(2), s.left.Load())
+	})
+}
+
 // watchedContext counts who waits for its end.
 type watchedContext struct {
 	context.Context

@@ -1,4 +1,5 @@
-// Command mutants shows that the conformance cases can fail. Each mutant is a small
+// Command mutants shows that the conformance cases, and the tests of what they do not see,
+// can fail. Each mutant is a small
 // fault in the product, and names the cases that must notice it: the command builds
 // itself once more with the fault in it, runs just those cases, and says who was
 // caught.
@@ -7,7 +8,7 @@
 //
 // The mutants are the tab-separated files beside this one, a mutant a line: its
 // name, a file, text that occurs in the file exactly once, what to put in its place,
-// and the cases, with commas between. In the texts \n is a newline, \t a tab and \\
+// and the cases, with commas between; a test is "package.TestName". In the texts \n is a newline, \t a tab and \\
 // a backslash. No file is changed: the fault is in an overlay of the build (go help
 // build, -overlay).
 //
@@ -16,6 +17,7 @@
 //	mutant.go  reading them
 //	forge.go   building one
 //	ask.go     running one
+//	bench.go   both, where tests are to notice
 //	hunt.go    all of them, and the verdicts
 //	judge.go   inside a mutant: one case
 package main
@@ -72,8 +74,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	defer os.RemoveAll(dir)
 	start := time.Now()
-	f := &forge{root: root, dir: dir}
-	caught := hunt(ctx, f, mutants, max(*jobs, 1), stdout)
+	var byTests, byCases []mutant
+	for _, m := range mutants {
+		if m.ofTests() {
+			byTests = append(byTests, m)
+		} else {
+			byCases = append(byCases, m)
+		}
+	}
+	f, caught := forge{root: root, dir: dir}, 0
+	if len(byCases) > 0 {
+		caught += hunt(ctx, &f, byCases, max(*jobs, 1), stdout)
+	}
+	if len(byTests) > 0 {
+		caught += hunt(ctx, &bench{f, packagesOf(byTests...)}, byTests, max(*jobs, 1), stdout)
+	}
 	fmt.Fprintf(stdout, "%d of %d mutants caught in %v\n", caught, len(mutants), time.Since(start).Round(time.Second))
 	if caught < len(mutants) {
 		return 1

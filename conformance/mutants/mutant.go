@@ -96,7 +96,7 @@ func parse(line string) (mutant, error) {
 func product(file string) bool {
 	switch path.Dir(file) {
 	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vitcp/endpoint", "vitcp/segment", "vipl", "nd2",
-		"internal/accept":
+		"internal/accept", "internal/engine":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}
 	return false

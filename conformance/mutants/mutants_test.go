@@ -26,6 +26,13 @@ func TestMutantsAreCurrent(t *testing.T) {
 	}
 	mutants, err := readAll(".")
 	require.NoError(t, err)
+	for _, m := range mutants {
+		if m.ofTests() {
+			for _, c := range m.cases {
+				known[c] = isTest(t, c)
+			}
+		}
+	}
 	names := map[string]bool{}
 	for _, m := range mutants {
 		assert.False(t, names[m.String()], "%v is there twice", &m)
@@ -40,6 +47,21 @@ func TestMutantsAreCurrent(t *testing.T) {
 			assert.True(t, known[c], "%v: there is no case %s", &m, c)
 		}
 	}
+}
+
+// isTest reports whether there is such a test.
+func isTest(t *testing.T, name string) bool {
+	pkg, test := testOf(name)
+	files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(pkg), "*_test.go"))
+	require.NoError(t, err)
+	for _, f := range files {
+		source, err := os.ReadFile(f)
+		require.NoError(t, err)
+		if bytes.Contains(source, []byte("\nfunc "+test+"(t *testing.T) {\n")) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestParse(t *testing.T) {
@@ -169,6 +191,35 @@ func TestHunt(t *testing.T) {
 	out.Reset()
 	assert.Zero(t, hunt(t.Context(), &stand{unfit: true}, mutants, 3, &out))
 	assert.Equal(t, "without a fault: no compiler\n", out.String())
+}
+
+func TestHeard(t *testing.T) {
+	exit := errors.New("exit status")
+	for said, want := range map[string]struct {
+		err    error
+		passed bool
+		why    string
+		unfit  string
+	}{
+		"=== RUN   TestX\n--- PASS: TestX (0.00s)\nPASS\n":                                                     {passed: true},
+		"testing: warning: no tests to run\nPASS\n":                                                            {unfit: "there is no test p.TestX"},
+		"    x_test.go:1: \n\tError Trace:\tx.go:1\n\tError:      \tShould be true\n--- FAIL: TestX (0.00s)\n": {err: exit, why: "Should be true --- FAIL: TestX (0.00s)"},
+		"\tError Trace:\tx.go:1\n\tError:      \tShould be true\n\tTest:       \tTestX\npanic: test timed out after 1m0s": {
+			err: exit, why: "Should be true Test: TestX panic: test timed out after 1m0s"},
+		"=== RUN   TestX\npanic: test timed out after 1m0s\n": {err: exit, unfit: "test p.TestX says nothing within"},
+		"=== RUN   TestX\npanic: oh\n\ngoroutine 1":           {err: exit, why: "crashed: oh"},
+		"--- FAIL: TestX (0.00s)\n":                           {err: exit, why: "--- FAIL: TestX (0.00s)"},
+		"killed":                                              {err: exit, unfit: "exit status"},
+	} {
+		passed, why, err := heard("p.TestX", said, want.err)
+		assert.Equal(t, want.passed, passed, said)
+		assert.Equal(t, want.why, why, said)
+		if want.unfit == "" {
+			assert.NoError(t, err, said)
+		} else {
+			assert.ErrorContains(t, err, want.unfit, said)
+		}
+	}
 }
 
 func TestReason(t *testing.T) {

@@ -11,9 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds what a test waits for.
-const patience = 30 * time.Second
-
 // pipe is one end of a socket pair, and the Stream of the other: it counts what it is asked.
 type pipe struct {
 	t      *testing.T
@@ -159,10 +156,24 @@ func TestYieldBringsTheKeeper(t *testing.T) {
 	p.has(1)
 }
 
-// queue is a Queue on which somebody waits elsewhere, or not.
-type queue struct{ awaited atomic.Bool }
+// get is what comes from c.
+func get[T any](t *testing.T, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		require.Fail(t, "nothing comes")
+	}
+	return v
+}
 
-func (q *queue) Awaited() bool { return q.awaited.Load() }
+// slept is what Sleep returns.
+func slept(t *testing.T, g *Group) bool {
+	t.Helper()
+	done := make(chan bool, 1)
+	go func() { done <- g.Sleep() }()
+	return get(t, done)
+}
 
 // sleep claims, and sleeps until something has been driven or somebody rouses.
 func sleep(t *testing.T, g *Group) <-chan bool {
@@ -195,7 +206,7 @@ func TestWaiterServes(t *testing.T) {
 				p.send(5)
 			}
 			for got() < 5*int64(n)*(round+1) {
-				require.True(t, g.Sleep())
+				require.True(t, slept(t, g))
 			}
 		}
 		g.Leave()
@@ -214,7 +225,7 @@ func TestOneSleeps(t *testing.T) {
 	done := sleep(t, g)
 	require.False(t, g.Claim())
 	p.send(1)
-	require.True(t, <-done)
+	require.True(t, get(t, done))
 	require.False(t, g.Claim())
 	g.Leave()
 	require.True(t, g.Claim())
@@ -227,12 +238,12 @@ func TestRouse(t *testing.T) {
 	p := add(t, g)
 	done := sleep(t, g)
 	g.Rouse()
-	require.True(t, <-done)
+	require.True(t, get(t, done))
 	g.Rouse()
-	require.True(t, g.Sleep())
+	require.True(t, slept(t, g))
 	p.send(1)
 	for p.octets.Load() == 0 { // what roused before is forgotten
-		require.True(t, g.Sleep())
+		require.True(t, slept(t, g))
 	}
 	g.Leave()
 }
@@ -249,7 +260,7 @@ func TestLeave(t *testing.T) {
 		require.Eventually(t, g.dormant.Load, patience, time.Millisecond)
 		q.awaited.Store(awaited)
 		g.Rouse()
-		require.True(t, <-done)
+		require.True(t, get(t, done))
 		g.Leave()
 		p.send(1)
 		p.has(1)
@@ -277,7 +288,7 @@ func TestOutput(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return p.room.Load() == 4 }, patience, time.Millisecond)
 	g.Rouse()
-	<-done
+	get(t, done)
 	g.Leave()
 }
 
@@ -314,7 +325,7 @@ func sleepOnce(t *testing.T, g *Group, p *pipe) {
 	t.Helper()
 	done := sleep(t, g)
 	p.send(1)
-	require.True(t, <-done)
+	require.True(t, get(t, done))
 	g.Leave()
 }
 
@@ -350,7 +361,7 @@ func TestSoon(t *testing.T) {
 	soon()
 	over.Store(true)
 	g.Rouse()
-	<-done
+	get(t, done)
 	g.Leave()
 	pollersServe(t, g)
 	soon()
@@ -371,14 +382,18 @@ func TestRemove(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Close(copied) })
 	p.send(1)
 	p.has(1)
-	stale := event{Fd: p.sock.slot, Pad: p.sock.gen}
+	require.Eventually(t, func() bool { return g.hot.Load() == p.sock }, patience, time.Microsecond)
+	stale := event{Events: syscall.EPOLLIN, Fd: p.sock.slot, Pad: p.sock.gen}
 	p.sock.Remove()
 	p.sock.Remove()
+	require.ErrorIs(t, syscall.EpollCtl(g.set.inner, syscall.EPOLL_CTL_DEL, p.fd, nil), syscall.ENOENT)
+	require.Nil(t, g.hot.Load())
 	p.sock.WantOutput(true)
 	n := p.driven.Load()
 	p.send(1)
 	next := add(t, g)
 	require.Equal(t, stale.slot(), next.sock.slot)
+	require.NotEqual(t, stale.slot(), add(t, g).sock.slot)
 	require.NotEqual(t, stale.gen(), next.sock.gen)
 	next.send(1)
 	next.has(1)
@@ -424,11 +439,11 @@ func TestHold(t *testing.T) {
 		require.Empty(t, p.flush)
 		look()
 		require.Len(t, p.flush, 1, name)
-		require.True(t, <-p.flush)
+		require.True(t, get(t, p.flush))
 		require.NotEqual(t, looks, p.sock.Looks())
 	}
 	p.sock.Hold(true)
-	require.False(t, <-p.flush)
+	require.False(t, get(t, p.flush))
 }
 
 // TestClose: who sleeps wakes, and nobody comes any more.
@@ -438,9 +453,9 @@ func TestClose(t *testing.T) {
 	done := sleep(t, g)
 	closed := make(chan struct{})
 	go func() { g.Close(); close(closed) }()
-	require.False(t, <-done)
+	require.False(t, get(t, done))
 	g.Leave()
-	<-closed
+	get(t, closed)
 	g.Close()
 	require.False(t, g.Drive())
 	require.False(t, g.Claim())
@@ -508,7 +523,7 @@ func TestRests(t *testing.T) {
 		p.has(1)
 		done := sleep(t, g)
 		p.sock.Remove()
-		require.False(t, <-done, "there is nothing to sleep on any more")
+		require.False(t, get(t, done), "there is nothing to sleep on any more")
 		g.Leave()
 		require.Eventually(t, func() bool {
 			g.mu.Lock()
@@ -530,7 +545,7 @@ func TestRouseOfItself(t *testing.T) {
 		require.True(t, g.Claim())
 		g.hot.Store(p.sock)
 		p.on = func(Ready) bool { g.Rouse(); return got }
-		require.True(t, g.Sleep())
+		require.True(t, slept(t, g))
 		err := g.set.raw.Read(func(uintptr) bool { return true })
 		g.Leave()
 		require.NoError(t, err)

@@ -1,9 +1,20 @@
 package engine
 
 import (
+	"os"
 	"testing"
+	"time"
 
 	"github.com/softrnic/softrnic/internal/leak"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// patience bounds what a test waits for.
+var patience = 30 * time.Second
+
+// TestMain has less patience where a mutant is to be noticed (conformance/mutants).
+func TestMain(m *testing.M) {
+	if d, err := time.ParseDuration(os.Getenv("SOFTRNIC_PATIENCE")); err == nil {
+		patience = d
+	}
+	leak.Main(m)
+}

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"net"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
 )
 
 // fill makes the socket one that takes no more.
@@ -77,22 +80,109 @@ func TestOutputWhilePaused(t *testing.T) {
 	}
 }
 
-// TestResumeWakes who sleeps: the socket has been ready all the time, and is on the list of
-// the system from a look before.
-func TestResumeWakes(t *testing.T) {
+// TestToldAnew: who sleeps is told of a socket that a stream waits for again, though it was
+// ready before, and is on the list of the system from a look: nothing else tells of it.
+func TestToldAnew(t *testing.T) {
 	g := newGroup(t)
 	p := add(t, g)
-	for i := range int64(3) {
-		g.turn.Lock()
-		p.send(1)
-		var ready [readyAtOnce]event
+	require.True(t, g.Claim()) // nobody looks
+	defer g.Leave()
+	outer, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	require.NoError(t, err)
+	defer func() { _ = syscall.Close(outer) }()
+	const onEdge = 1 << 31
+	require.NoError(t, syscall.EpollCtl(outer, syscall.EPOLL_CTL_ADD, g.set.inner, &syscall.EpollEvent{Events: syscall.EPOLLIN | onEdge}))
+	told := func() int {
+		n, err := syscall.EpollWait(outer, make([]syscall.EpollEvent, 1), 0)
+		require.NoError(t, err)
+		return n
+	}
+	require.Zero(t, told())
+	p.send(1)
+	require.Equal(t, 1, told())
+	require.Zero(t, told())
+	var ready [readyAtOnce]event
+	for range 3 {
+		require.Equal(t, 1, g.set.wait(ready[:]))
+		require.Zero(t, told())
+		p.sock.WantOutput(true)
+		require.Equal(t, 1, told(), "of room")
+		require.Equal(t, 1, g.set.wait(ready[:]))
+		p.sock.WantOutput(true)
+		require.Equal(t, 1, told(), "of room, once more")
+		p.sock.WantOutput(false)
+		require.Zero(t, told())
 		require.Equal(t, 1, g.set.wait(ready[:]))
 		p.sock.Pause()
-		g.turn.Unlock()
-		until(t, g, Keeper)
 		p.sock.Resume()
-		p.has(1 + i)
+		require.Equal(t, 1, told(), "of octets")
 	}
+	require.NoError(t, syscall.Shutdown(p.peer, syscall.SHUT_RDWR))
+	p.sock.Pause()
+	require.Equal(t, 1, g.set.wait(ready[:]), "of the end")
+	require.Zero(t, g.set.wait(ready[:]), "once")
+}
+
+// TestPausedIsNotHot: pollers leave the one that was active last alone while it is paused.
+func TestPausedIsNotHot(t *testing.T) {
+	g := newGroup(t)
+	p := add(t, g)
+	require.True(t, g.Claim())
+	defer g.Leave()
+	p.send(1)
+	require.True(t, g.Drive())
+	require.Same(t, p.sock, g.hot.Load())
+	p.sock.Pause()
+	p.send(1)
+	for range 2 * hotRow {
+		require.False(t, g.Drive())
+	}
+	require.EqualValues(t, 1, p.driven.Load())
+	p.sock.Resume()
+	require.True(t, g.Drive())
+	require.EqualValues(t, 2, p.octets.Load())
+}
+
+// TestLookAfterArming: what comes before the set is armed told nobody, so the last look is
+// behind that.
+func TestLookAfterArming(t *testing.T) {
+	g := newGroup(t)
+	p, other := add(t, g), add(t, g)
+	require.True(t, g.Claim())
+	defer g.Leave()
+	p.on = func(Ready) bool {
+		if p.driven.Load() == 1 {
+			other.send(1)
+		}
+		return false
+	}
+	g.mu.Lock()
+	g.set.disarm()
+	g.mu.Unlock()
+	p.send(1)
+	require.True(t, g.trySleep())
+	require.EqualValues(t, 1, other.octets.Load())
+	require.False(t, g.trySleep())
+	require.True(t, g.set.armed)
+}
+
+// TestUndisturbed: the keeper takes the set from the runtime while pollers serve, and never
+// while a waiter may be asleep.
+func TestUndisturbed(t *testing.T) {
+	g := newGroup(t)
+	add(t, g)
+	require.True(t, g.Claim())
+	require.False(t, g.trySleep())
+	g.undisturbed()
+	require.True(t, g.set.armed)
+	g.Leave()
+	pollersServe(t, g)
+	require.Eventually(t, func() bool {
+		g.Drive()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return !g.set.armed
+	}, patience, time.Microsecond)
 }
 
 // TestLost: a stream is told that the system cannot watch its socket any more.
@@ -109,12 +199,7 @@ func TestLost(t *testing.T) {
 	require.NoError(t, syscall.Dup3(null, p.fd, syscall.O_CLOEXEC)) // a set takes no such file
 	require.NoError(t, syscall.Close(null))
 	p.sock.WantOutput(true)
-	select {
-	case r := <-lost:
-		require.NotZero(t, r&Lost)
-	case <-time.After(patience):
-		require.Fail(t, "it is not told")
-	}
+	require.NotZero(t, get(t, lost)&Lost)
 	p.sock.Pause()
 	p.sock.Resume() // it changes nothing
 	require.Zero(t, g.pending.Load())
@@ -187,4 +272,42 @@ func TestClosedSet(t *testing.T) {
 	p.sock.Pause()
 	p.sock.Resume()
 	require.ErrorIs(t, syscall.EpollCtl(was, syscall.EPOLL_CTL_DEL, p.fd, nil), syscall.ENOENT)
+}
+
+// TestConnLeaves the set before its descriptor is closed, or is the runtime's again: the set
+// would keep a socket that somebody else has open.
+func TestConnLeaves(t *testing.T) {
+	for name, end := range map[string]func(*Conn){
+		"Close":  func(c *Conn) { require.NoError(t, c.Close()) },
+		"Settle": func(c *Conn) { c.Settle(); require.NoError(t, c.Close()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGroup(t)
+			stays := add(t, g)
+			require.True(t, g.Claim())
+			defer g.Leave()
+			mine, theirs, err := wire.Pair()
+			require.NoError(t, err)
+			defer func() { _, _ = mine.Close(), theirs.Close() }()
+			c, err := Own(mine.(*net.TCPConn))
+			require.NoError(t, err)
+			sock, err := c.Join(g, stays)
+			require.NoError(t, err)
+			sock.Begin()
+			end(c)
+			_, err = theirs.Write([]byte("x"))
+			require.NoError(t, err)
+			rc, err := mine.(*net.TCPConn).SyscallConn()
+			require.NoError(t, err)
+			told := -1
+			require.NoError(t, rc.Read(func(fd uintptr) bool { // it is open here, and has something to read
+				if n, _, _ := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK|syscall.MSG_DONTWAIT); n != 1 {
+					return false
+				}
+				told = g.set.wait(make([]event, 1))
+				return true
+			}))
+			require.Zero(t, told)
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -75,5 +76,32 @@ func TestRota(t *testing.T) {
 			require.Equal(t, to == keeping, r.kept())
 			require.Equal(t, to == claimed, r.taken())
 		}
+	}
+}
+
+// queue is a Queue on which somebody waits elsewhere, or not.
+type queue struct{ awaited atomic.Bool }
+
+func (q *queue) Awaited() bool { return q.awaited.Load() }
+
+// TestAskedToTakeOver: the keeper that has stepped aside has a token to come back when there is
+// something to do that nobody may poll for.
+func TestAskedToTakeOver(t *testing.T) {
+	for name, do := range map[string]func(*Group){
+		"Yield": (*Group).Yield,
+		"Soon":  (*Group).rouse,
+		"Leave": func(g *Group) {
+			q := new(queue)
+			q.awaited.Store(true)
+			g.Serve(q)
+			g.berth.Lock()
+			g.Leave()
+		},
+	} {
+		g := new(Group)
+		g.resume = make(chan struct{}, 1)
+		require.True(t, g.rota.ask())
+		do(g)
+		require.Len(t, g.resume, 1, name)
 	}
 }
