@@ -84,6 +84,21 @@ func TestWaitEventEnds(t *testing.T) {
 	}
 }
 
+// TestWaitEventBetween: who begins to wait while a completion that notifies is on its way, past
+// the queue's lock, finds the token: it was not there to be roused.
+func TestWaitEventBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q *Queue
+		var got <-chan error
+		s := newFakeSleeper()
+		q = New(Config{Entries: 1, Event: func(wr.Event) { got = eventOn(t.Context(), q) }}) // overflow: told behind the lock
+		q.Attach(s)
+		require.NoError(t, q.Request(wr.NotifyNext))
+		require.Equal(t, 1, q.PushAll([]Entry{entry(1), entry(2)}))
+		require.NoError(t, <-got)
+	})
+}
+
 // TestArm does nothing if there are completions.
 func TestArm(t *testing.T) {
 	q := New(Config{Entries: 4})

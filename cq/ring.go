@@ -23,6 +23,9 @@ func (q *Queue) PushAll(list []Entry) (n int) {
 		q.count++
 		fires = q.fires(&list[n]) || fires
 	}
+	if fires {
+		signal(q.events) // before anybody becomes a sleeper that is not roused
+	}
 	waiting, sleeper := q.waiters > 0 && n > 0, q.sleeper
 	first := n < len(list) && !q.overflowed && !q.failed && !q.closed
 	if first {
@@ -32,11 +35,8 @@ func (q *Queue) PushAll(list []Entry) (n int) {
 	if first {
 		q.raise(wr.EventCQOverflow)
 	}
-	if fires {
-		signal(q.events)
-		if q.notify != nil {
-			q.notify()
-		}
+	if fires && q.notify != nil {
+		q.notify()
 	}
 	if waiting {
 		signal(q.wake)

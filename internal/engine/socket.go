@@ -88,7 +88,9 @@ func (s *Socket) want(more, less Ready) {
 }
 
 // apply has the set wait for what is wanted; anew says that what was told of before does not
-// count. It reports false but where the set has no room for the socket any more. With g.mu
+// count. That is so for room each time that somebody asks, though it was asked for before: who
+// serves may have been told while the one who asks now had the transmit side, and may have gone
+// to sleep, with a socket that has taken all so far and so tells of nothing. It reports false but where the set has no room for the socket any more. With g.mu
 // held.
 func (s *Socket) apply(anew bool) (lost bool) {
 	waits := s.mask & (In | Out)

@@ -81,7 +81,9 @@ func TestOutputWhilePaused(t *testing.T) {
 }
 
 // TestToldAnew: who sleeps is told of a socket that a stream waits for again, though it was
-// ready before, and is on the list of the system from a look: nothing else tells of it.
+// ready before, and is on the list of the system from a look: nothing else tells of it. So it is
+// of room that is asked for twice: a Drive may leave something, and report that nothing was done,
+// though the socket took it all.
 func TestToldAnew(t *testing.T) {
 	g := newGroup(t)
 	p := add(t, g)
