@@ -5,7 +5,7 @@ import "testing"
 // TestManyOnOneCQ: 64 goroutines look at one CQ, each in its way. Every request completes
 // once, to one of them; and when all but one have left, that one serves alone.
 func TestManyOnOneCQ(t *testing.T) {
-	const links, rounds, many = 12, 40, 64
+	const links, rounds, many = 12, 20, 64
 	for name, c := range map[string]struct {
 		ways []how
 		last how

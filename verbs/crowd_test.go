@@ -45,6 +45,8 @@ type crowd struct {
 	left   atomic.Int64 // rounds that are to be finished
 	half   chan struct{}
 	done   chan struct{}
+	paced  chan *crowdLink // if set, rounds that are over: the test begins the next one
+	hot    *hotLink
 	ctx    context.Context
 }
 
@@ -56,6 +58,9 @@ type crowdLink struct {
 	farMR     *verbs.MR
 	sent, got []atomic.Int32 // completions of each request
 	finished  int            // rounds; whoever has the completion owns it
+	hot       *hotLink       // set for the one that is always busy
+	began     atomic.Int64   // messages of that one when the round began; -1: it has not quite
+	during    int64          // and how many since, when it was over
 }
 
 const crowdMessage = 64
@@ -86,7 +91,7 @@ func newCrowd(t testing.TB, rounds int, read bool, links ...ends) *crowd {
 	require.NoError(t, err)
 	c.left.Store(int64(len(links) * rounds))
 	for _, l := range links {
-		c.links = append(c.links, c.link(l))
+		c.links = append(c.links, c.link(l, nil))
 	}
 	var serving sync.WaitGroup
 	serving.Go(c.serve)
@@ -97,8 +102,8 @@ func newCrowd(t testing.TB, rounds int, read bool, links ...ends) *crowd {
 	return c
 }
 
-func (c *crowd) link(e ends) *crowdLink {
-	l := &crowdLink{c: c, sent: make([]atomic.Int32, c.rounds), got: make([]atomic.Int32, c.rounds)}
+func (c *crowd) link(e ends, hot *hotLink) *crowdLink {
+	l := &crowdLink{c: c, hot: hot, sent: make([]atomic.Int32, c.rounds), got: make([]atomic.Int32, c.rounds)}
 	l.near, l.mr = c.qp(l, c.near, c.cqs[e.send], c.cqs[e.recv])
 	l.far, l.farMR = c.qp(l, c.far, c.farCQ, c.farCQ)
 	join(c.t, l.near, l.far, false)
@@ -112,7 +117,7 @@ func (c *crowd) qp(l *crowdLink, nic *verbs.RNIC, send, recv *verbs.CQ) (*verbs.
 	pd, err := nic.AllocatePD()
 	require.NoError(c.t, err)
 	qp, err := nic.CreateQP(verbs.QPConfig{
-		PD: pd, SendCQ: send, RecvCQ: recv, SendDepth: c.rounds + 4, RecvDepth: 4, CloseTimeout: time.Minute, Context: l,
+		PD: pd, SendCQ: send, RecvCQ: recv, SendDepth: c.rounds + 2*hotWindow, RecvDepth: 2 * hotWindow, CloseTimeout: time.Minute, Context: l,
 	})
 	require.NoError(c.t, err)
 	mr, err := pd.Register(make([]byte, 2*crowdMessage), allRights)
@@ -133,7 +138,11 @@ func (c *crowd) serve() {
 				continue
 			}
 			l := wc.Context.(*crowdLink)
-			_, err := l.far.PostSend(verbs.Request{SGL: l.farMR.SGL(0, crowdMessage)})
+			from := 0
+			if l.hot != nil { // more may come
+				from = crowdMessage
+			}
+			_, err := l.far.PostSend(verbs.Request{SGL: l.farMR.SGL(from, crowdMessage)})
 			if err == nil { // what came has left by then: one is under way at a time
 				_, err = l.far.PostRecv(verbs.Recv{SGL: l.farMR.SGL(0, crowdMessage)})
 			}
@@ -163,8 +172,15 @@ func (l *crowdLink) next() {
 
 // handle takes a completion, and begins what follows.
 func (c *crowd) handle(wc verbs.Completion) {
-	l := wc.Context.(*crowdLink)
+	l, ok := wc.Context.(*crowdLink)
+	if !ok { // not one of the crowd
+		return
+	}
 	if !assert.Equal(c.t, verbs.StatusSuccess, wc.Status, "%+v", wc) {
+		return
+	}
+	if l.hot != nil {
+		l.hot.completed(wc)
 		return
 	}
 	if wc.Op != verbs.OpRecv {
@@ -176,7 +192,12 @@ func (c *crowd) handle(wc verbs.Completion) {
 		assert.EqualValues(c.t, 1, l.got[wc.ID].Add(1), "receive %d", wc.ID)
 		assert.Equal(c.t, wc.ID, binary.BigEndian.Uint64(l.mr.Bytes()[crowdMessage:]))
 	}
-	if l.finished++; l.finished < c.rounds {
+	if l.finished++; c.paced != nil {
+		if b := l.began.Load(); b >= 0 {
+			l.during = c.hot.trips.Load() - b
+		}
+		c.paced <- l
+	} else if l.finished < c.rounds {
 		l.next()
 	}
 	switch left := c.left.Add(-1); {
