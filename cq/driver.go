@@ -1,6 +1,10 @@
 package cq
 
-import "github.com/softrnic/softrnic/internal/engine"
+import (
+	"runtime"
+
+	"github.com/softrnic/softrnic/internal/engine"
+)
 
 // Driver makes progress on behalf of a poller that found the queue empty. It is an
 // engine.Group, but for tests.
@@ -63,9 +67,11 @@ func (q *Queue) Detach(d Driver) {
 }
 
 // drive visits attached Drivers once, in turn if there are many. Of several pollers
-// one drives, the others report an empty queue meanwhile.
+// one drives, the others report an empty queue meanwhile, and make way for it: if it has
+// lost its processor they would keep it from it.
 func (q *Queue) drive() bool {
 	if !q.driveMu.TryLock() {
+		runtime.Gosched()
 		return false
 	}
 	defer q.driveMu.Unlock()

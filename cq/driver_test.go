@@ -2,6 +2,7 @@ package cq
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -135,4 +136,33 @@ func TestDetachWaits(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// TestPollersMakeWay: a poller that finds another one at the drivers lets that one run, which
+// may have lost its processor in the middle.
+func TestPollersMakeWay(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	q := New(Config{Entries: 4})
+	in, let := make(chan struct{}), make(chan struct{})
+	q.Attach(&fakeDriver{drive: func() bool {
+		close(in)
+		<-let
+		for range 4 {
+			runtime.Gosched() // as if its time was up
+		}
+		return false
+	}})
+	var over atomic.Bool
+	go func() {
+		var buf [1]wr.Completion
+		q.Poll(buf[:])
+		over.Store(true)
+	}()
+	<-in
+	close(let)
+	var buf [1]wr.Completion
+	for polls := 0; !over.Load() && polls < 1000; polls++ {
+		q.Poll(buf[:])
+	}
+	require.True(t, over.Load(), "a thousand polls did not let the other one go on")
 }
