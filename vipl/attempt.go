@@ -120,6 +120,7 @@ func (a *attempt) endpointConfig(g *vitcp.Agreed, l *link) endpoint.Config {
 	c.Segment = n.config.Segment
 	c.Linger = n.config.Linger
 	c.Handler = l
+	c.Group = &a.vi.group.Group
 	return c
 }
 

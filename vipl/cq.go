@@ -13,9 +13,9 @@ import (
 // that succeeds, unless somebody has dequeued without asking the CQ. If there is no room
 // the entry is lost (6.4.1).
 type CQ struct {
-	nic  *Nic
-	wake chan struct{} // one token: a sleeper in CQWait should look
-	gone chan struct{} // closed by DestroyCQ
+	nic   *Nic
+	gone  chan struct{} // closed by DestroyCQ
+	group group         // of the VIs whose receives complete here
 
 	users int // work queues tied to it; guarded by nic.mu
 
@@ -23,7 +23,7 @@ type CQ struct {
 	ring     []entry    // guarded by mu, as all below; nil once destroyed
 	head     int
 	count    int
-	waiters  int // asleep in CQWait
+	lounge   lounge
 	handlers []CQHandler
 	lost     uint64 // entries for which there was no room
 }
@@ -44,10 +44,7 @@ func (n *Nic) CreateCQ(entries int) (*CQ, error) {
 	if err := n.checkEntries(entries); err != nil {
 		return nil, err
 	}
-	q := &CQ{
-		nic: n, ring: make([]entry, entries),
-		wake: make(chan struct{}, 1), gone: make(chan struct{}),
-	}
+	q := newCQ(n, entries)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -58,6 +55,13 @@ func (n *Nic) CreateCQ(entries int) (*CQ, error) {
 	}
 	n.cqs[q] = struct{}{}
 	return q, nil
+}
+
+func newCQ(n *Nic, entries int) *CQ {
+	q := &CQ{nic: n, ring: make([]entry, entries), gone: make(chan struct{})}
+	q.lounge.init(&q.mu, func() bool { return q.count > 0 || q.ring == nil }, q.gone)
+	q.group.Serve(&q.group)
+	return q
 }
 
 func (n *Nic) checkEntries(entries int) error {
@@ -93,6 +97,8 @@ func (q *CQ) destroy() {
 	defer q.mu.Unlock()
 	q.ring, q.count, q.handlers = nil, 0, nil
 	close(q.gone)
+	q.lounge.tell()
+	q.lounge.unwatch()
 }
 
 // ResizeCQ is VipResizeCQ (VI Architecture 9.7.3). Completions meanwhile are not lost.
@@ -126,11 +132,20 @@ func (q *CQ) at(i int) *entry {
 	return &q.ring[i]
 }
 
-// CQDone is VipCQDone (VI Architecture 9.6.7): it takes an entry off. The Descriptor
+// CQDone is VipCQDone (VI Architecture 9.6.7): it takes an entry off. If there is none it
+// first lets the connections of the VIs that are tied to the CQ progress. The Descriptor
 // is then dequeued by RecvDone of vi if recvQueue, else by SendDone; where others
 // dequeue too, that may fail (VA-9.6.7-M1). Errors: ErrNotDone (no entry),
 // ErrInvalidParameter (the CQ is destroyed).
 func (q *CQ) CQDone() (vi *Vi, recvQueue bool, err error) {
+	vi, recvQueue, err = q.take()
+	if err == ErrNotDone && q.lounge.drive() { //nolint:errorlint // take does not wrap it
+		return q.take()
+	}
+	return vi, recvQueue, err
+}
+
+func (q *CQ) take() (vi *Vi, recvQueue bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -151,17 +166,8 @@ func (q *CQ) pop() entry {
 	if q.head++; q.head == len(q.ring) {
 		q.head = 0
 	}
-	if q.count > 0 && q.waiters > 0 { // the next is for another sleeper
-		q.signal()
-	}
+	q.lounge.pass() // the next is for another sleeper
 	return e
-}
-
-func (q *CQ) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
 }
 
 // CQWait is VipCQWait (VI Architecture 9.6.8): CQDone, or if there is no entry a wait for
@@ -169,32 +175,11 @@ func (q *CQ) signal() {
 // destroyed); a cancelled context's.
 func (q *CQ) CQWait(ctx context.Context) (vi *Vi, recvQueue bool, err error) {
 	for {
-		q.mu.Lock()
-		switch {
-		case q.ring == nil:
-			q.mu.Unlock()
-			return nil, false, errCQGone
-		case q.count > 0:
-			e := q.pop()
-			q.mu.Unlock()
-			return e.vi, e.recv, nil
+		vi, recvQueue, err = q.take()
+		if err != ErrNotDone { //nolint:errorlint // take does not wrap it
+			return vi, recvQueue, err
 		}
-		q.waiters++
-		q.mu.Unlock()
-		var err error
-		select {
-		case <-q.wake:
-		case <-q.gone:
-		case <-ctx.Done():
-			err = ended(ctx)
-		}
-		q.mu.Lock()
-		q.waiters--
-		if err != nil && q.count > 0 && q.waiters > 0 { // the token may have been for this one
-			q.signal()
-		}
-		q.mu.Unlock()
-		if err != nil {
+		if err = q.lounge.wait(ctx); err != nil {
 			return nil, false, err
 		}
 	}
@@ -207,12 +192,14 @@ func (q *CQ) CQNotify(handler CQHandler) error {
 	if handler == nil {
 		return invalid("no handler")
 	}
+	defer q.lounge.yield() // without mu
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ring == nil {
 		return errCQGone
 	}
 	q.handlers = append(q.handlers, handler)
+	q.lounge.await(1)
 	q.notify()
 	return nil
 }
@@ -222,6 +209,7 @@ func (q *CQ) notify() {
 	for len(q.handlers) > 0 && q.count > 0 {
 		h, e := q.handlers[0], q.pop()
 		q.handlers = q.handlers[1:]
+		q.lounge.await(-1)
 		q.nic.dispatch.do(func() { h(q.nic, e.vi, e.recv) })
 	}
 }
@@ -240,9 +228,14 @@ func (q *CQ) push(e entry) {
 		q.notify()
 		return
 	}
-	if q.waiters > 0 {
-		q.signal()
-	}
+	q.lounge.tell()
+}
+
+// tie says that the group serves one VI more, or less, that completes here.
+func (q *CQ) tie(g *group, by int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lounge.attach(g, by)
 }
 
 // forget takes all entries of a VI off, which is being destroyed: a CQ tells no handle

@@ -88,7 +88,7 @@ func TestCQ(t *testing.T) {
 func TestCQWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &Nic{vis: map[*Vi]struct{}{}, cqs: map[*CQ]struct{}{}}
-		q := &CQ{nic: n, ring: make([]entry, 8), wake: make(chan struct{}, 1), gone: make(chan struct{})}
+		q := newCQ(n, 8)
 		n.cqs[q] = struct{}{}
 		v := new(Vi)
 		got := make(chan error, 3)
@@ -108,7 +108,7 @@ func TestCQWait(t *testing.T) {
 		require.NoError(t, <-got)
 		synctest.Wait()
 		require.Empty(t, got, "one for each entry")
-		require.Equal(t, 1, q.waiters)
+		require.Equal(t, 1, q.lounge.waiters)
 
 		zero, cancel := TimeoutContext(t.Context(), 0)
 		defer cancel()

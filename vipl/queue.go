@@ -29,13 +29,14 @@ type workQueue struct {
 	ring             []slot // a power of two, grows to the limit
 	head, done, tail uint64
 
-	wake     chan struct{} // one token: a sleeper in wait should look
-	waiters  int
+	lounge   lounge
 	handlers []QueueHandler
 }
 
 func (q *workQueue) init(vi *Vi, recv bool, cq *CQ) {
-	*q = workQueue{vi: vi, recv: recv, cq: cq, wake: make(chan struct{}, 1)}
+	q.vi, q.recv, q.cq = vi, recv, cq
+	q.lounge.init(&vi.mu, func() bool { return q.head != q.done || vi.destroyed }, vi.gone)
+	q.lounge.attach(vi.group, 1)
 }
 
 // at is the slot at a position.
@@ -102,8 +103,8 @@ func (q *workQueue) completed() {
 		q.cq.push(entry{q.vi, q.recv})
 	case len(q.handlers) > 0:
 		q.notify()
-	case q.waiters > 0:
-		q.signal()
+	default:
+		q.lounge.tell()
 	}
 }
 
@@ -116,17 +117,8 @@ func (q *workQueue) pop() (*Descriptor, error) {
 	d := s.d
 	*s = slot{} // keep nothing alive
 	q.head++
-	if q.head != q.done && q.waiters > 0 { // the next is for another sleeper
-		q.signal()
-	}
+	q.lounge.pass() // the next is for another sleeper
 	return d, nil
-}
-
-func (q *workQueue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
 }
 
 // notify hands completed Descriptors to the handlers that wait for them.
@@ -134,14 +126,32 @@ func (q *workQueue) notify() {
 	for len(q.handlers) > 0 && q.head != q.done {
 		h := q.handlers[0]
 		q.handlers = q.handlers[1:]
+		q.lounge.await(-1)
 		vi := q.vi
 		d, _ := q.pop() // there is one
 		vi.nic.dispatch.do(func() { h(vi.nic, vi, d) })
 	}
 }
 
-// take is SendDone and RecvDone.
+// end is for when the VI is destroyed.
+func (q *workQueue) end() {
+	q.lounge.await(-len(q.handlers))
+	q.handlers = nil
+	q.lounge.tell()
+	q.lounge.unwatch()
+}
+
+// take is SendDone and RecvDone. If nothing has completed it first lets the connection
+// progress.
 func (q *workQueue) take() (*Descriptor, error) {
+	d, err := q.dequeue()
+	if err == ErrNotDone && q.lounge.drive() { //nolint:errorlint // dequeue does not wrap it
+		return q.dequeue()
+	}
+	return d, err
+}
+
+func (q *workQueue) dequeue() (*Descriptor, error) {
 	q.vi.mu.Lock()
 	defer q.vi.mu.Unlock()
 	if q.vi.destroyed {
@@ -156,40 +166,14 @@ func (q *workQueue) wait(ctx context.Context) (*Descriptor, error) {
 		return nil, errTied
 	}
 	for {
-		d, err := q.take()
-		if err != ErrNotDone { //nolint:errorlint // take does not wrap it
+		d, err := q.dequeue()
+		if err != ErrNotDone { //nolint:errorlint // dequeue does not wrap it
 			return d, err
 		}
-		if err := q.sleep(ctx); err != nil {
+		if err := q.lounge.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// sleep returns when there may be something to dequeue, or an error when ctx has ended.
-func (q *workQueue) sleep(ctx context.Context) error {
-	v := q.vi
-	v.mu.Lock()
-	if q.head != q.done || v.destroyed {
-		v.mu.Unlock()
-		return nil
-	}
-	q.waiters++
-	v.mu.Unlock()
-	var err error
-	select {
-	case <-q.wake:
-	case <-v.gone:
-	case <-ctx.Done():
-		err = ended(ctx)
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	q.waiters--
-	if err != nil && q.head != q.done && q.waiters > 0 { // the token may have been for this one
-		q.signal()
-	}
-	return err
 }
 
 // register is SendNotify and RecvNotify.
@@ -200,12 +184,14 @@ func (q *workQueue) register(h QueueHandler) error {
 	case q.cq != nil: // VA-9.6.9-M2, VA-9.6.10-M2
 		return errTied
 	}
+	defer q.lounge.yield() // without mu
 	q.vi.mu.Lock()
 	defer q.vi.mu.Unlock()
 	if q.vi.destroyed {
 		return errViGone
 	}
 	q.handlers = append(q.handlers, h)
+	q.lounge.await(1)
 	q.notify()
 	return nil
 }

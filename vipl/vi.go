@@ -10,8 +10,9 @@ import (
 // Vi is a Virtual Interface: a Send Queue and a Receive Queue, and the connection with
 // one other VI (VI Architecture 2.1.1). Make one with Nic.CreateVi.
 type Vi struct {
-	nic  *Nic
-	gone chan struct{} // closed when it is destroyed
+	nic   *Nic
+	gone  chan struct{} // closed when it is destroyed
+	group *group        // constant: what serves its connection
 
 	mu         sync.Mutex
 	state      ViState      // guarded by mu, as all below
@@ -45,6 +46,7 @@ func (n *Nic) CreateVi(attributes *ViAttributes, sendCQ, recvCQ *CQ) (*Vi, error
 		return nil, err
 	}
 	v := &Vi{nic: n, attributes: n.requested(attributes), gone: make(chan struct{})}
+	v.group = groupOf(sendCQ, recvCQ)
 	v.send.init(v, false, sendCQ)
 	v.recv.init(v, true, recvCQ)
 	n.mu.Lock()
@@ -71,11 +73,26 @@ func (n *Nic) CreateVi(attributes *ViAttributes, sendCQ, recvCQ *CQ) (*Vi, error
 	return v, nil
 }
 
+// groupOf is what serves the connection of a VI: the group of the CQ for its receives, or
+// for its sends if that is the only one, or one of its own.
+func groupOf(sendCQ, recvCQ *CQ) *group {
+	switch {
+	case recvCQ != nil:
+		return &recvCQ.group
+	case sendCQ != nil:
+		return &sendCQ.group
+	}
+	g := new(group)
+	g.Serve(g)
+	return g
+}
+
 // tie counts the users of the CQs up or down. The caller has nic.mu.
 func (v *Vi) tie(by int) {
 	for _, q := range []*CQ{v.send.cq, v.recv.cq} {
 		if q != nil {
 			q.users += by
+			q.tie(v.group, by)
 		}
 	}
 }
@@ -129,8 +146,10 @@ func (v *Vi) destroy() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	v.destroyed = true
-	v.send.handlers, v.recv.handlers, v.deferred = nil, nil, nil
+	v.deferred = nil
 	close(v.gone)
+	v.send.end()
+	v.recv.end()
 	n.ptags[v.attributes.Ptag]--
 	v.tie(-1)
 	delete(n.vis, v)
