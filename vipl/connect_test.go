@@ -284,7 +284,11 @@ func TestCloseNicEndsAll(t *testing.T) {
 	results := make(chan error, 2)
 	go func() { _, err := b.nic.ConnectWait(within(t), b.address("none")); results <- err }()
 	go func() { _, err := w.RecvWait(within(t)); results <- err }()
-	require.Eventually(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.recv.lounge.waiters == 1 || w.recv.lounge.sleeper != nil }, long, time.Millisecond)
+	require.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.recv.lounge.waiters == 1 || w.recv.lounge.sleeper != nil
+	}, long, time.Millisecond)
 	require.NoError(t, b.nic.CloseNic())
 	require.ErrorIs(t, <-results, ErrInvalidParameter)
 	require.ErrorIs(t, <-results, ErrInvalidParameter)

@@ -13,7 +13,7 @@ const long = 2 * time.Minute
 
 // host is a Nic with a protection tag, a registered region and registered Descriptors.
 type host struct {
-	t      *testing.T
+	t      testing.TB
 	nic    *Nic
 	addr   []byte // LocalNicAddress
 	ptag   ProtectionHandle
@@ -27,7 +27,7 @@ type host struct {
 
 const hostMemory = 1 << 20
 
-func newHost(t *testing.T, c Config) *host {
+func newHost(t testing.TB, c Config) *host {
 	t.Helper()
 	h := &host{t: t, mem: make([]byte, hostMemory), descs: make([]Descriptor, 4096), errors: make(chan ErrorDescriptor, 4096)}
 	if c.MatchTimeout == 0 {
@@ -163,7 +163,7 @@ func waitState(t *testing.T, v *Vi, s ViState) {
 }
 
 // connect connects two VIs, client and server.
-func connect(t *testing.T, a *host, va *Vi, b *host, vb *Vi) {
+func connect(t testing.TB, a *host, va *Vi, b *host, vb *Vi) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
