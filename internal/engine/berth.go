@@ -65,7 +65,7 @@ func (g *Group) Sleep() bool {
 		g.berth.end()
 		if got {
 			g.polls.Add(1)
-			return true
+			break
 		}
 		if !woken {
 			return false

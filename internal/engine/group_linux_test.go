@@ -536,6 +536,21 @@ func TestRests(t *testing.T) {
 	}
 }
 
+// TestSleepOfTheLast: who is roused while it looks, because the last stream goes, is told that
+// there is nothing to sleep on.
+func TestSleepOfTheLast(t *testing.T) {
+	for _, got := range []bool{true, false} {
+		g := newGroup(t)
+		p := add(t, g)
+		require.True(t, g.Claim())
+		p.on = func(Ready) bool { p.sock.Remove(); g.Rouse(); return got }
+		p.send(1)
+		can := slept(t, g)
+		g.Leave()
+		require.False(t, can)
+	}
+}
+
 // TestRouseOfItself: what a sleeper drives may rouse it, while it looks. That ends the sleep,
 // whether or not there was something, and leaves nothing behind for the next one.
 func TestRouseOfItself(t *testing.T) {
