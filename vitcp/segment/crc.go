@@ -44,8 +44,13 @@ type CRC uint32
 
 // Add returns the CRC after b.
 func (c CRC) Add(b []byte) CRC {
+	s, b := fold(^uint32(c), b)
+	return CRC(^addTables(s, b))
+}
+
+// addTables is the state after b, by tables.
+func addTables(s uint32, b []byte) uint32 {
 	t := crcTables
-	s := ^uint32(c)
 	for len(b) >= 16 {
 		w0 := binary.LittleEndian.Uint32(b)
 		w1 := binary.LittleEndian.Uint32(b[4:])
@@ -62,7 +67,7 @@ func (c CRC) Add(b []byte) CRC {
 	for _, v := range b {
 		s = s>>8 ^ t[0][byte(s)^v]
 	}
-	return CRC(^s)
+	return s
 }
 
 // Append appends the trailer.
