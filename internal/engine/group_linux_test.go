@@ -376,6 +376,7 @@ func TestSoon(t *testing.T) {
 // elsewhere, and one that comes in its place is not taken for it.
 func TestRemove(t *testing.T) {
 	g := newGroup(t)
+	add(t, g) // the group goes on
 	p := add(t, g)
 	copied, err := syscall.Dup(p.fd)
 	require.NoError(t, err)
@@ -384,8 +385,10 @@ func TestRemove(t *testing.T) {
 	p.has(1)
 	require.Eventually(t, func() bool { return g.hot.Load() == p.sock }, patience, time.Microsecond)
 	stale := event{Events: syscall.EPOLLIN, Fd: p.sock.slot, Pad: p.sock.gen}
+	g.turn.Lock() // no Drive that has begun
 	p.sock.Remove()
 	p.sock.Remove()
+	g.turn.Unlock()
 	require.ErrorIs(t, syscall.EpollCtl(g.set.inner, syscall.EPOLL_CTL_DEL, p.fd, nil), syscall.ENOENT)
 	require.Nil(t, g.hot.Load())
 	p.sock.WantOutput(true)
@@ -410,10 +413,12 @@ func TestRemove(t *testing.T) {
 func TestHotStarvesNobody(t *testing.T) {
 	g := newGroup(t)
 	hot, other := add(t, g), add(t, g)
-	pollersServe(t, g)
-	hot.on = func(Ready) bool { return true } // read under the turn, written before a send
+	require.True(t, g.Claim()) // the keeper does nothing
+	defer g.Leave()
+	hot.on = func(Ready) bool { return true }
 	hot.send(1)
-	require.Eventually(t, func() bool { g.Drive(); return g.hot.Load() == hot.sock }, patience, time.Microsecond)
+	require.True(t, g.Drive())
+	require.Same(t, hot.sock, g.hot.Load())
 	other.send(1)
 	for range 4 * hotRow {
 		g.Drive()
