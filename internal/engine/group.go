@@ -236,10 +236,11 @@ const yieldEvery = 32
 
 // advance looks once what is ready and drives it. The caller has the turn. A poller looks
 // at the stream that was active last before it asks the system; where there is but one,
-// nobody asks.
+// nobody asks. Whether a socket takes more is for the system to say: trying costs as much
+// as sending.
 func (g *Group) advance(polls bool) bool {
 	got := g.pending.Load() > 0 && g.driveSoon()
-	if hot := g.hot.Load(); hot != nil {
+	if hot := g.hot.Load(); hot != nil && !hot.WantsOutput() {
 		alone := g.members.Load() == 1
 		if alone {
 			return hot.stream.Drive(In|Out) || got

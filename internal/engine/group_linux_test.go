@@ -372,6 +372,22 @@ func TestSoon(t *testing.T) {
 	require.Equal(t, n, p.driven.Load(), "it is gone")
 }
 
+// TestUnarmed: who sleeps is served also if the system has no place in the outer set.
+func TestUnarmed(t *testing.T) {
+	g := newGroup(t)
+	p := add(t, g)
+	pollersServe(t, g)
+	g.mu.Lock()
+	g.set.part()
+	e := syscall.EpollEvent{Fd: int32(g.set.inner)}
+	require.NoError(t, syscall.EpollCtl(g.set.fd, syscall.EPOLL_CTL_ADD, g.set.inner, &e)) // it cannot be added again
+	g.mu.Unlock()
+	sleepOnce(t, g, p)
+	g.Yield()
+	p.send(1)
+	p.has(2)
+}
+
 // TestRemove: nothing is heard of a stream that has left, though its socket is open
 // elsewhere, and one that comes in its place is not taken for it.
 func TestRemove(t *testing.T) {

@@ -23,6 +23,7 @@ type set struct {
 	raw   syscall.RawConn
 	fd    int // of outer
 	armed bool
+	apart bool // inner is not in outer at all
 	try   func() bool
 	onTry func(fd uintptr) bool
 	did   bool               // try has done something
@@ -81,7 +82,7 @@ func (s *set) close() {
 	_ = s.outer.Load().Close()
 	_ = syscall.Close(s.inner)
 	s.inner, s.fd = -1, -1 // the numbers are others' from here on
-	s.armed = false
+	s.armed, s.apart = false, false
 }
 
 // arm makes arrivals wake who sleeps, and reports whether they did not until now. With
@@ -90,9 +91,30 @@ func (s *set) arm() bool {
 	if s.armed {
 		return false
 	}
-	s.armed = true
-	s.control(syscall.EPOLLIN)
+	if !s.apart {
+		s.armed = true
+		s.control(syscall.EPOLLIN)
+		return true
+	}
+	s.ctl = syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(s.inner)}
+	if syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_ADD, s.inner, &s.ctl) == nil {
+		s.armed, s.apart = true, false
+	} else { // out of memory, or of epoll's share of it: whoever sleeps looks again by itself
+		_ = s.outer.Load().SetReadDeadline(time.Now().Add(lookAgain))
+	}
 	return true
+}
+
+// lookAgain is after how long one who sleeps looks again if no arrival can wake it.
+const lookAgain = time.Millisecond
+
+// part is disarm for long. What arrives then costs its sender less: half of what it can
+// send on a fast stream goes into telling the outer set, which ignores it.
+func (s *set) part() {
+	if !s.apart {
+		s.armed, s.apart = false, true
+		_ = syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_DEL, s.inner, nil)
+	}
 }
 
 func (s *set) disarm() {

@@ -17,6 +17,7 @@ func (*set) open() error                         { return errors.ErrUnsupported 
 func (*set) close()                              {}
 func (*set) arm() bool                           { return false }
 func (*set) disarm()                             {}
+func (*set) part()                               {}
 func (*set) add(*Socket) error                   { return errors.ErrUnsupported }
 func (*set) change(*Socket)                      {}
 func (*set) remove(*Socket)                      {}

@@ -183,7 +183,7 @@ func TestUndisturbed(t *testing.T) {
 		g.Drive()
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return !g.set.armed
+		return !g.set.armed && g.set.apart
 	}, patience, time.Microsecond)
 }
 

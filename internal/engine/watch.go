@@ -173,8 +173,11 @@ func (g *Group) watch(w *watchdog) bool {
 func (g *Group) undisturbed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.rota.taken() {
-		g.set.disarm()
+	if g.rota.taken() {
+		return
+	}
+	if g.set.disarm(); g.members.Load() < crowd { // to come back, the system looks at each
+		g.set.part()
 	}
 }
 
