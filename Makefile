@@ -6,6 +6,7 @@ BENCHFLAGS ?=
 FUZZTIME   ?= 10m
 SOAKSECONDS ?= 180
 SIEGESECONDS ?= 5
+CROWDSECONDS ?= 60
 INTEROPFLAGS ?=
 MUTANTFLAGS ?=
 
@@ -16,7 +17,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test32 race paths soak mutants conform-mutants fuzz lint bench siege interop verify clean
+.PHONY: help build run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +44,14 @@ paths: ## run the tests with the fast paths of the data path never taken, and ta
 soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs
 	SOFTRNIC_MODEL_ROUNDS=$(SOAKSECONDS) $(GO) test -race -count=1 -timeout=1h -run Model ./stag ./srq ./cq ./qp ./verbs
+
+crowd: build ## ten thousand busy queue pairs for CROWDSECONDS (60) twice, 2,000 for 10 s, a hot one beside 2,000; ends under the race detector
+	bin/rnic perf many --qps 10000 --rounds 1 --duration $(CROWDSECONDS)s
+	bin/rnic perf many --qps 10000 --rounds 1 --duration $(CROWDSECONDS)s --poll
+	bin/rnic perf many --qps 2000 --rounds 1 --duration 10s
+	bin/rnic perf many --qps 2000 --rounds 1 --duration 10s --poll
+	SOFTRNIC_CROWD=2000 $(GO) test -count=1 -v -timeout=1h -run TestHotBesideSlow ./verbs
+	SOFTRNIC_RACE_SECONDS=$(CROWDSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestCrowdChurn ./verbs
 
 mutants: ## change every cell of the state table and the fault table, and see the cell's own test fail
 	$(GO) test -count=1 -v -tags mutants -timeout=30m -run TestTableMutants ./qp
