@@ -29,6 +29,14 @@
 // the VI/TCP draft (chapter 4) needs them for connections between equals. They, and
 // whatever else is not in the appendix, say "extension".
 //
+// # Progress
+//
+// A connection of Linux's TCP has no goroutine. A post to a VI that has nothing else to
+// send writes by itself. SendDone, RecvDone and CQDone, when they find nothing, first
+// receive what has come for the VI, or for those of the CQ; who waits does so when
+// something comes. A goroutine of each CQ, and of each VI without one, does it while no
+// program looks. Other connections (Config.Dial, Config.Listener) have two goroutines.
+//
 // # Concurrency
 //
 // All calls may be made from any goroutine. A Descriptor belongs to the provider from
@@ -48,6 +56,8 @@
 //	connect.go, peer.go       the calls that make one
 //	passive.go                the listener
 //	cq.go, dispatch.go        completion queues; who calls handlers
+//	lounge.go                 looking for completions and waiting for them, which drives
+//	                          the connections
 //
 // The values of 9.10 are in return.go, status.go, descriptor.go, attributes.go,
 // errordescriptor.go and netaddress.go.
