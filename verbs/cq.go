@@ -161,7 +161,8 @@ func (c *CQ) Notify(t NotifyType) error {
 	return c.rnic.explain(c.q.Request(t))
 }
 
-// Events delivers a token for each notification that Notify asked for.
+// Events delivers a token for each notification that Notify asked for. A goroutine of the
+// RNIC wakes for it, and then the program's: WaitEvent and Wait save one of the two.
 func (c *CQ) Events() <-chan struct{} { return c.q.Events() }
 
 // Arm is Notify for a program that goes on to WaitEvent: until then what arrives may have to

@@ -24,9 +24,9 @@ func newPerfBaselineCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "baseline",
 		Short: "Compare with a bare TCP connection",
-		Long: `Measure Send and RDMA Write of 1 MiB and a ping-pong of 64 octets, CRC off and
-polling, beside what a net.Conn does between the same two processes: a stream of
-1 MiB writes, and a ping-pong. The measurements take turns; medians are shown.`,
+		Long: `Measure Send and RDMA Write of 1 MiB and a ping-pong of 64 octets, CRC off,
+polling and once waiting, beside what a net.Conn does between the same two processes:
+a stream of 1 MiB writes, and a ping-pong. The measurements take turns; medians are shown.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			rows, err := p.baseline(cmd.Context(), rounds)
@@ -66,6 +66,7 @@ var baselineRuns = []baselineRun{
 	{"1 MiB Send", perfRun{Op: "send", Size: 1 << 20}, bandwidth("")},
 	{"1 MiB RDMA Write", perfRun{Op: "write", Size: 1 << 20}, bandwidth("")},
 	{"64 octets, half round trip", perfRun{Op: "send", Latency: true, Size: 64}, p50("")},
+	{"64 octets, half round trip, waiting", perfRun{Op: "send", Latency: true, Size: 64, Event: true}, p50("")},
 }
 
 // baseline measures ours and a net.Conn in turns, so that what else the machine
