@@ -28,9 +28,6 @@ type Tuning struct {
 	// Direct is how many octets of a segment have to be on their way still for
 	// them to be read straight to where they belong. 8 KiB.
 	Direct int
-	// ReadSpin and WriteSpin are how often a goroutine of the RNIC looks again
-	// before it sleeps. 100 and 200.
-	ReadSpin, WriteSpin int
 	// Drive makes who polls an empty CQ receive for the queue pairs that use it, if
 	// it is not negative.
 	Drive int
@@ -41,7 +38,7 @@ func (t Tuning) withDefaults() Tuning {
 	return t.or(tested[paths]).or(Tuning{
 		Segment: 32 << 10, Batch: batchBytes, Gather: 2 << 10, Short: mpa.MaxULPDU,
 		Eager: 8, Hold: 256 << 10,
-		Direct: 8 << 10, ReadSpin: 100, WriteSpin: 200, Drive: 1,
+		Direct: 8 << 10, Drive: 1,
 	}).bounded()
 }
 
@@ -57,8 +54,8 @@ var paths string
 // With them, Direct is above what the tests of segments that break off leave away: what
 // has come of those is in its place then.
 var tested = map[string]Tuning{
-	"slow": {Gather: 4 << 10, Short: -1, Eager: -1, Direct: -1, ReadSpin: -1, WriteSpin: -1, Drive: -1},
-	"fast": {Gather: 1, Eager: 1, Hold: 1 << 20, Direct: 64, ReadSpin: 1000, WriteSpin: 1000},
+	"slow": {Gather: 4 << 10, Short: -1, Eager: -1, Direct: -1, Drive: -1},
+	"fast": {Gather: 1, Eager: 1, Hold: 1 << 20, Direct: 64},
 }
 
 // or is t with what is zero taken from d.
@@ -75,8 +72,6 @@ func (t Tuning) or(d Tuning) Tuning {
 	set(&t.Eager, d.Eager)
 	set(&t.Hold, d.Hold)
 	set(&t.Direct, d.Direct)
-	set(&t.ReadSpin, d.ReadSpin)
-	set(&t.WriteSpin, d.WriteSpin)
 	set(&t.Drive, d.Drive)
 	return t
 }

@@ -17,8 +17,8 @@ import (
 func TestTuning(t *testing.T) {
 	for i, tuning := range []qp.Tuning{
 		{},
-		{Segment: -1, Batch: -1, Gather: -1, Eager: -1, Direct: -1, ReadSpin: -1, WriteSpin: -1, Drive: -1},
-		{Segment: 1 << 20, Batch: 1 << 30, Gather: 1, Eager: 1, Hold: 1 << 30, Direct: 1, ReadSpin: 1 << 10, WriteSpin: 1 << 10, Drive: 1},
+		{Segment: -1, Batch: -1, Gather: -1, Eager: -1, Direct: -1, Drive: -1},
+		{Segment: 1 << 20, Batch: 1 << 30, Gather: 1, Eager: 1, Hold: 1 << 30, Direct: 1, Drive: 1},
 		{Segment: 1000, Batch: 100, Gather: 500, Hold: 1},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
