@@ -234,6 +234,30 @@ func TestSoonOfOneThatGoes(t *testing.T) {
 	require.Empty(t, g.soon)
 }
 
+// TestReadyInTurn: of more sockets that are always ready than one look tells of, each is driven
+// as often as any other.
+func TestReadyInTurn(t *testing.T) {
+	g := newGroup(t)
+	first := add(t, g)
+	require.True(t, g.Claim())
+	defer g.Leave()
+	all := []*pipe{first}
+	for range 4*readyAtOnce - 1 {
+		all = append(all, add(t, g))
+	}
+	for _, p := range all {
+		p.on = func(Ready) bool { return true }
+		p.send(1)
+	}
+	const rounds = 5
+	for range rounds * len(all) / readyAtOnce {
+		g.driveReadyNow()
+	}
+	for i, p := range all {
+		require.EqualValues(t, rounds, p.driven.Load(), "%d", i)
+	}
+}
+
 // TestFruitless: of many sockets that are ready, and of which nothing comes, each look tells
 // others, and who sleeps has looked at all: nothing wakes it again.
 func TestFruitless(t *testing.T) {
