@@ -1,9 +1,12 @@
 package vipl
 
 import (
+	"context"
 	"runtime"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/engine"
@@ -74,4 +77,78 @@ func TestWaiterServes(t *testing.T) {
 	d.SetSend()
 	p.a.postSend(p.va, d)
 	require.Same(t, r, <-got)
+}
+
+// TestChurn: VIs of one CQ come, exchange messages and go, while programs poll it, wait on it
+// and have themselves notified. Nobody gets stuck, and no message is lost.
+func TestChurn(t *testing.T) {
+	a, b := newHost(t, Config{}), newHost(t, Config{})
+	ca, cb := a.cq(1024), b.cq(1024)
+	const vis, messages, rounds = 4, 30, 5
+	var looking, working sync.WaitGroup
+	ctx, stop := context.WithCancel(within(t))
+	defer stop()
+	for _, q := range []*CQ{ca, cb} {
+		looking.Go(func() { // it polls
+			for ctx.Err() == nil {
+				_, _, _ = q.CQDone()
+				runtime.Gosched()
+			}
+		})
+		for range 2 { // they wait
+			looking.Go(func() {
+				for ctx.Err() == nil {
+					_, _, _ = q.CQWait(ctx)
+				}
+			})
+		}
+		var again CQHandler
+		again = func(*Nic, *Vi, bool) { _ = q.CQNotify(again) }
+		require.NoError(t, q.CQNotify(again))
+	}
+	descs := make([][2]*Descriptor, vis*messages)
+	for i := range descs {
+		descs[i] = [2]*Descriptor{a.desc(), b.desc()}
+	}
+	for round := range rounds {
+		pairs := make([][2]*Vi, vis)
+		for i := range pairs {
+			pairs[i] = [2]*Vi{a.vi(levels[1+i%2], ca, ca), b.vi(levels[1+i%2], cb, cb)}
+			connect(t, a, pairs[i][0], b, pairs[i][1])
+		}
+		for i, p := range pairs {
+			working.Go(func() {
+				for n := range messages {
+					d, r := descs[i*messages+n][0], descs[i*messages+n][1]
+					r.SetRecv(b.data(1<<17*i, 1<<16))
+					assert.NoError(t, p[1].PostRecv(r, b.dh))
+					d.SetSend(a.data(0, 1+(n<<11)%(1<<16)))
+					assert.NoError(t, p[0].PostSend(d, a.dh))
+					for _, done := range []func() (*Descriptor, error){p[0].SendDone, p[1].RecvDone} {
+						got, err := done()
+						for ; ReturnOf(err) == ErrNotDone; got, err = done() {
+							runtime.Gosched()
+						}
+						assert.NoError(t, err)
+						assert.Zero(t, got.Control.Status.Errors())
+					}
+					if round%2 == 1 && n == messages/2 { // in the middle
+						return
+					}
+				}
+			})
+		}
+		working.Wait()
+		for _, p := range pairs {
+			working.Go(func() { assert.NoError(t, p[0].Disconnect()) })
+			working.Go(func() { assert.NoError(t, p[1].Disconnect()) })
+		}
+		working.Wait()
+		for _, p := range pairs {
+			require.NoError(t, p[0].DestroyVi())
+			require.NoError(t, p[1].DestroyVi())
+		}
+	}
+	stop()
+	looking.Wait()
 }

@@ -250,9 +250,8 @@ func (e *Endpoint) readInto(b []byte) (int, error) {
 func (e *Endpoint) lose(err error) {
 	r := &e.rx
 	eof := errors.Is(err, io.EOF)
-	if eof && e.sock != nil { // as awaitWrite
-		e.tx.own.Lock()
-		e.tx.own.Unlock() //nolint:staticcheck // who had it has told
+	if eof && e.sock != nil {
+		e.hearWriter()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -268,6 +267,12 @@ func (e *Endpoint) lose(err error) {
 	}
 	e.cutInbound()
 	e.end(cause, err)
+}
+
+// hearWriter is awaitWrite where there are no goroutines: no system call of the writer waits.
+func (e *Endpoint) hearWriter() {
+	e.tx.own.Lock()
+	defer e.tx.own.Unlock()
 }
 
 // awaitWrite waits until the writer has told of the system call that it is in, which is
