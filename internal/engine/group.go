@@ -211,7 +211,11 @@ func (g *Group) shut() {
 // done.
 func (g *Group) Drive() bool {
 	g.held.looked(g)
-	if g.members.Load() == 0 || !g.turn.TryLock() {
+	if g.members.Load() == 0 {
+		return false
+	}
+	if !g.turn.TryLock() {
+		runtime.Gosched() // who has it may have lost the processor
 		return false
 	}
 	defer g.turn.Unlock()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -440,6 +441,33 @@ func TestHotStarvesNobody(t *testing.T) {
 		g.Drive()
 	}
 	require.EqualValues(t, 1, other.octets.Load())
+}
+
+// TestPollersMakeWay: a poller that finds the turn taken lets who has it run, who may have lost
+// the processor.
+func TestPollersMakeWay(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	g := newGroup(t)
+	add(t, g)
+	until(t, g, Keeper)
+	taken, let := make(chan struct{}), make(chan struct{})
+	var over atomic.Bool
+	go func() {
+		g.turn.Lock()
+		close(taken)
+		<-let
+		for range 4 {
+			runtime.Gosched() // as if its time was up
+		}
+		over.Store(true)
+		g.turn.Unlock()
+	}()
+	<-taken
+	close(let)
+	for polls := 0; !over.Load() && polls < 1000; polls++ {
+		g.Drive()
+	}
+	require.True(t, over.Load(), "a thousand polls did not let the other one go on")
 }
 
 // TestHold: what is held back goes out when the program looks, at once; a burst by itself.
