@@ -145,48 +145,6 @@ func TestPausedIsNotHot(t *testing.T) {
 	require.EqualValues(t, 2, p.octets.Load())
 }
 
-// TestLookAfterArming: what comes before the set is armed told nobody, so the last look is
-// behind that.
-func TestLookAfterArming(t *testing.T) {
-	g := newGroup(t)
-	p, other := add(t, g), add(t, g)
-	require.True(t, g.Claim())
-	defer g.Leave()
-	p.on = func(Ready) bool {
-		if p.driven.Load() == 1 {
-			other.send(1)
-		}
-		return false
-	}
-	g.mu.Lock()
-	g.set.disarm()
-	g.mu.Unlock()
-	p.send(1)
-	require.True(t, g.trySleep())
-	require.EqualValues(t, 1, other.octets.Load())
-	require.False(t, g.trySleep())
-	require.True(t, g.set.armed)
-}
-
-// TestUndisturbed: the keeper takes the set from the runtime while pollers serve, and never
-// while a waiter may be asleep.
-func TestUndisturbed(t *testing.T) {
-	g := newGroup(t)
-	add(t, g)
-	require.True(t, g.Claim())
-	require.False(t, g.trySleep())
-	g.undisturbed()
-	require.True(t, g.set.armed)
-	g.Leave()
-	pollersServe(t, g)
-	require.Eventually(t, func() bool {
-		g.Drive()
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return !g.set.armed && g.set.apart
-	}, patience, time.Microsecond)
-}
-
 // TestLost: a stream is told that the system cannot watch its socket any more.
 func TestLost(t *testing.T) {
 	g := newGroup(t)
