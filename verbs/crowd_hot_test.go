@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -23,16 +24,28 @@ const (
 	hotBound = 16 * 16 * hotWindow
 )
 
-// hotLink is a connection that is never idle.
+// hotLink is a connection that is never idle: messages go back and forth, or it writes as much
+// as it can.
 type hotLink struct {
 	*crowdLink
-	trips atomic.Int64
+	write *verbs.Request // or nil
+	trips atomic.Int64   // of messages, or Writes that have completed
 }
 
-func newHotLink(c *crowd) *hotLink {
+// hotWrite is how much one of them writes.
+const hotWrite = 64 << 10
+
+func newHotLink(c *crowd, writes bool) *hotLink {
 	h := &hotLink{}
 	c.hot = h
 	h.crowdLink = c.link(ends{}, h)
+	if writes {
+		from, err := h.near.PD().Register(make([]byte, hotWrite), allRights)
+		require.NoError(c.t, err)
+		to, err := h.far.PD().Register(make([]byte, hotWrite), allRights)
+		require.NoError(c.t, err)
+		h.write = &verbs.Request{Op: verbs.OpWrite, SGL: from.All(), Remote: to.Remote(0)}
+	}
 	for range hotWindow {
 		require.NoError(c.t, second(h.far.PostRecv(verbs.Recv{SGL: h.farMR.SGL(0, crowdMessage)})))
 	}
@@ -46,13 +59,17 @@ func (h *hotLink) start() {
 }
 
 func (h *hotLink) next() {
+	if h.write != nil {
+		assert.NoError(h.c.t, second(h.near.PostSend(*h.write)))
+		return
+	}
 	assert.NoError(h.c.t, second(h.near.PostRecv(verbs.Recv{SGL: h.mr.SGL(crowdMessage, crowdMessage)})))
 	assert.NoError(h.c.t, second(h.near.PostSend(verbs.Request{SGL: h.mr.SGL(0, crowdMessage)})))
 }
 
 // completed takes a completion, and goes on.
 func (h *hotLink) completed(wc verbs.Completion) {
-	if wc.Op == verbs.OpRecv {
+	if wc.Op == verbs.OpRecv || wc.Op == verbs.OpWrite {
 		h.trips.Add(1)
 		h.next()
 	}
@@ -68,12 +85,13 @@ func TestHotBesideSlow(t *testing.T) {
 		require.NoError(t, err)
 		slow = n
 	}
-	for _, h := range []how{polling, waiting, events} {
+	for _, h := range []how{polling, waiting, events, "polling, Writes", "waiting, Writes"} {
 		t.Run(string(h), func(t *testing.T) {
+			h, writes := strings.CutSuffix(string(h), ", Writes")
 			c := newCrowd(t, 2, false, make([]ends, slow)...)
 			c.paced = make(chan *crowdLink, slow)
-			hot := newHotLink(c)
-			c.consumers(0, h)
+			hot := newHotLink(c, writes)
+			c.consumers(0, how(h))
 			hot.start()
 			var worst int64
 			back := func() {
