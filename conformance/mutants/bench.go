@@ -95,6 +95,7 @@ func heard(name, said string, err error) (passed bool, why string, _ error) {
 	_, test := testOf(name)
 	_, failed, complains := strings.Cut(said, "Error Trace:")
 	_, crash, crashes := strings.Cut(said, "\npanic: ")
+	_, fail, fails := strings.Cut(said, "--- FAIL: ")
 	switch {
 	case err == nil && strings.Contains(said, "--- PASS: "+test):
 		return true, "", nil
@@ -106,8 +107,8 @@ func heard(name, said string, err error) (passed bool, why string, _ error) {
 		return false, "", fmt.Errorf("test %s says nothing within %v", name, mostTime)
 	case crashes:
 		return false, "crashed: " + firstLine(crash), nil
-	case strings.Contains(said, "--- FAIL: "+test):
-		return false, firstLine(said[strings.Index(said, "--- FAIL: "):]), nil
+	case fails:
+		return false, "failed: " + firstLine(fail), nil
 	}
 	return false, "", fmt.Errorf("test %s: %w: %s", name, err, clip(said, 300))
 }

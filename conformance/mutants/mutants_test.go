@@ -208,7 +208,7 @@ func TestHeard(t *testing.T) {
 			err: exit, why: "Should be true Test: TestX panic: test timed out after 1m0s"},
 		"=== RUN   TestX\npanic: test timed out after 1m0s\n": {err: exit, unfit: "test p.TestX says nothing within"},
 		"=== RUN   TestX\npanic: oh\n\ngoroutine 1":           {err: exit, why: "crashed: oh"},
-		"--- FAIL: TestX (0.00s)\n":                           {err: exit, why: "--- FAIL: TestX (0.00s)"},
+		"--- FAIL: TestX (0.00s)\n":                           {err: exit, why: "failed: TestX (0.00s)"},
 		"killed":                                              {err: exit, unfit: "exit status"},
 	} {
 		passed, why, err := heard("p.TestX", said, want.err)
