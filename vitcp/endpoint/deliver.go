@@ -21,6 +21,10 @@ type item struct {
 	end    *EndError
 }
 
+// maxTold is how much one goroutine tells for others, who keep posting, where there is none
+// of the endpoint's own to do it.
+const maxTold = 2048
+
 // deliver tells the Handler what there is to tell. Whoever comes first does it for
 // all, so calls come one at a time and in order. The caller is the reader, or was the
 // writer just now, without mu.
@@ -31,7 +35,12 @@ func (e *Endpoint) deliver() {
 		return
 	}
 	e.delivering = true
-	for e.more() {
+	for n := 0; e.more(); n++ {
+		if n == maxTold && e.sock != nil && !e.ended { // the rest is the group's
+			e.untold.Store(true)
+			e.sock.Soon()
+			break
+		}
 		e.current = *e.items.front()
 		e.items.front().result.Context = nil
 		e.items.pop()

@@ -28,7 +28,7 @@ func (s *stream) Drive(ready engine.Ready) (got bool) {
 		return false
 	}
 	if ready&engine.Lost != 0 {
-		return e.untold()
+		return e.forsake()
 	}
 	if ready&engine.Out != 0 {
 		got = e.unstall()
@@ -37,11 +37,15 @@ func (s *stream) Drive(ready engine.Ready) (got bool) {
 		got = e.driveIn() || got
 	}
 	e.Kick()
+	if e.untold.Load() {
+		e.untold.Store(false)
+		e.deliver()
+	}
 	return got
 }
 
-// untold ends an endpoint that the group cannot serve any more.
-func (e *Endpoint) untold() bool {
+// forsake ends an endpoint that the group cannot serve any more.
+func (e *Endpoint) forsake() bool {
 	if !e.ownReader() {
 		return false
 	}
@@ -107,8 +111,8 @@ func (e *Endpoint) Kick() {
 	if e.sock == nil || !e.begun.Load() || !t.more.Load() || t.stalled.Load() {
 		return
 	}
-	for e.ownWriter() {
-		left := e.pump()
+	for rounds := 1; e.ownWriter(); rounds++ {
+		left := e.pump() || rounds == maxRounds // for others, who keep posting
 		if left {
 			t.stalled.Store(true)
 		}
@@ -123,6 +127,9 @@ func (e *Endpoint) Kick() {
 		}
 	}
 }
+
+// maxRounds is how often one goroutine looks again for what others have posted meanwhile.
+const maxRounds = 8
 
 // ownWriter takes the writer's side if it is free. Else who has it looks again: the caller
 // has set more.

@@ -2,8 +2,10 @@ package endpoint_test
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -41,6 +43,23 @@ func TestPostWrites(t *testing.T) {
 		gate()
 		h.conn.Close()
 	}
+}
+
+// A post does not send for ever what others post meanwhile, the Handler here.
+func TestPostReturns(t *testing.T) {
+	s, h := byDeafHand(t, transports[1], endpoint.Config{Level: segment.ReliableDelivery})
+	var returned atomic.Bool
+	s.hook = func(told) {
+		if !returned.Load() {
+			s.send()
+		}
+	}
+	s.recorder.calls = make(chan told, 1<<20)
+	go func() { _, _ = io.Copy(io.Discard, h.conn) }()
+	s.Start()
+	s.send()
+	returned.Store(true)
+	h.conn.Close()
 }
 
 // Who polls a group drives its endpoints, and nobody else has to.

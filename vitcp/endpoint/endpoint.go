@@ -181,7 +181,8 @@ type Endpoint struct {
 
 	items      fifo[item]
 	delivering bool
-	current    item // belongs to who delivers
+	untold     atomic.Bool // somebody has had enough of that
+	current    item        // belongs to who delivers
 }
 
 // New returns an endpoint in the data transfer phase of a connection. It has

@@ -251,7 +251,7 @@ func (e *Endpoint) lose(err error) {
 	r := &e.rx
 	eof := errors.Is(err, io.EOF)
 	if eof && e.sock != nil {
-		e.hearWriter()
+		_ = e.hearWriter() // broken says why
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -270,9 +270,11 @@ func (e *Endpoint) lose(err error) {
 }
 
 // hearWriter is awaitWrite where there are no goroutines: no system call of the writer waits.
-func (e *Endpoint) hearWriter() {
+// It reports whether one has failed.
+func (e *Endpoint) hearWriter() bool {
 	e.tx.own.Lock()
 	defer e.tx.own.Unlock()
+	return e.tx.dead
 }
 
 // awaitWrite waits until the writer has told of the system call that it is in, which is
