@@ -32,12 +32,13 @@ type outboundRead struct {
 // once they are in it. Modify QP changes its size.
 type ring[T any] struct {
 	mu    sync.Mutex
-	items []T
+	items []T // nil until something is pushed
+	room  int // how many there may be
 	head  int
 	count atomic.Int32 // written with mu held; "empty" needs no lock
 }
 
-func newRing[T any](size int) *ring[T] { return &ring[T]{items: make([]T, size)} }
+func newRing[T any](size int) *ring[T] { return &ring[T]{room: size} }
 
 func (r *ring[T]) len() int { return int(r.count.Load()) }
 
@@ -45,7 +46,7 @@ func (r *ring[T]) len() int { return int(r.count.Load()) }
 func (r *ring[T]) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.items)
+	return r.room
 }
 
 // push reports false if the ring is full.
@@ -53,8 +54,11 @@ func (r *ring[T]) push(v T) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.len()
-	if n == len(r.items) {
+	if n == r.room {
 		return false
+	}
+	if r.items == nil { // many never read from each other
+		r.items = make([]T, r.room)
 	}
 	r.items[(r.head+n)%len(r.items)] = v
 	r.count.Store(int32(n + 1))
@@ -87,11 +91,14 @@ func (r *ring[T]) resize(size int) bool {
 	if size < r.len() {
 		return false
 	}
-	items := make([]T, size)
-	for i := range r.len() {
-		items[i] = r.items[(r.head+i)%len(r.items)]
+	var items []T
+	if n := r.len(); n > 0 {
+		items = make([]T, size)
+		for i := range n {
+			items[i] = r.items[(r.head+i)%len(r.items)]
+		}
 	}
-	r.items, r.head = items, 0
+	r.items, r.room, r.head = items, size, 0
 	return true
 }
 

@@ -71,7 +71,6 @@ type receiver struct {
 func (r *receiver) init(s *session) {
 	r.s, r.cfg, r.tuning, r.rq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.rq
 	r.llp, r.irrq, r.reads = &s.llp, s.irrq, s.reads
-	r.feed = make(chan struct{}, 1)
 	lander := s.user // on whose behalf receives are filled
 	if shared := r.cfg.SRQ; shared != nil {
 		lander.PD = shared.PD() // RV-6.3.5-M11, M12
@@ -80,6 +79,7 @@ func (r *receiver) init(s *session) {
 	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
 	if !r.llp.direct { // here: a post may find a fault before start is done
 		r.running.Add(1)
+		r.feed = make(chan struct{}, 1)
 	}
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()

@@ -35,9 +35,7 @@ func (r *recvQueue) push(w *wr.Recv) error {
 	if !r.room(tail) {
 		return wr.ErrQueueFull
 	}
-	slot := r.slots.at(tail)
-	slot.queued = false
-	e := &slot.element
+	e := &r.take(tail).element
 	e.id, e.length = w.ID, 0
 	e.sgl = append(e.sgl[:0], w.SGL...)
 	for i := range w.SGL {

@@ -42,19 +42,31 @@ type slot[E any] struct {
 }
 
 // init makes room for depth elements at least, each with a list of up to sges; keep
-// gives one the storage of that.
+// gives one the storage for a list of one. A longer list gets its storage when an element
+// has its first such list, and the element keeps it: most lists have one.
 func (q *workQueue[E]) init(depth, sges int, keep func(*E, []wr.SGE)) {
 	q.sges, q.keep = sges, keep
-	q.slots.init(depth, q.elements)
+	q.slots.init(depth)
 }
 
-func (q *workQueue[E]) elements(n int) []*slot[E] {
-	elems, sges := make([]slot[E], n), make([]wr.SGE, n*q.sges)
-	list := make([]*slot[E], n)
+// take is the slot to fill at tail, with postMu held.
+func (q *workQueue[E]) take(tail uint64) *slot[E] {
+	s := q.slots.at(tail)
+	if s == nil {
+		q.slots.fill(q.elements)
+		s = q.slots.at(tail)
+	}
+	s.queued = false
+	return s
+}
+
+func (q *workQueue[E]) elements(n int) []slot[E] {
+	list := make([]slot[E], n)
+	first := min(q.sges, 1)
+	sges := make([]wr.SGE, n*first)
 	for i := range list {
-		list[i] = &elems[i]
-		q.keep(&elems[i].element, sges[:0:q.sges])
-		sges = sges[q.sges:]
+		q.keep(&list[i].element, sges[:0:first])
+		sges = sges[first:]
 	}
 	return list
 }
@@ -86,59 +98,63 @@ func (q *workQueue[E]) room(tail uint64) bool {
 // resize makes the queue one of depth elements at least, with postMu held. reclaim must
 // have reported depth or less (RV-6.1.3-M10).
 func (q *workQueue[E]) resize(depth int) {
-	q.slots.resize(depth, q.freed, q.tail.Load(), q.elements)
+	q.slots.resize(depth, q.freed)
 }
 
 // slots is the ring of a work queue's elements: position p lives in slot
 // p&mask. Modify QP replaces the ring, never an element that is in use, so that
-// the other sides of the queue go on without a lock.
+// the other sides of the queue go on without a lock. Elements are made when the first is
+// needed: many a queue is never posted to.
 //
-// Posters read it, and one replaces it, under the queue's postMu. The others ask
+// Posters read it, and one fills or replaces it, under the queue's postMu. The others ask
 // for positions below a tail that they have loaded before: a ring that is
-// published before tail moves has all of these.
+// published, or an element that is made, before tail moves is there for all of these.
 type slots[E any] struct {
 	ring atomic.Pointer[[]*E] // its length is a power of two
 }
 
-// init makes a ring for n elements at least; create makes elements.
-func (s *slots[E]) init(n int, create func(n int) []*E) {
-	ring := create(ringSize(n))
+// init makes a ring for n elements at least.
+func (s *slots[E]) init(n int) {
+	ring := make([]*E, ringSize(n))
 	s.ring.Store(&ring)
 }
 
-// at is the element of position pos.
+// fill makes the elements that are missing; create makes n of them.
+func (s *slots[E]) fill(create func(n int) []E) {
+	ring := *s.ring.Load()
+	missing := 0
+	for _, e := range ring {
+		if e == nil {
+			missing++
+		}
+	}
+	fresh := create(missing)
+	for i, e := range ring {
+		if e == nil {
+			ring[i], fresh = &fresh[0], fresh[1:]
+		}
+	}
+}
+
+// at is the element of position pos, nil if it is not in use and not made.
 func (s *slots[E]) at(pos uint64) *E {
 	ring := *s.ring.Load()
 	return ring[pos&uint64(len(ring)-1)]
 }
 
-// depth is how many elements the ring has.
+// depth is how many elements the ring has room for.
 func (s *slots[E]) depth() int { return len(*s.ring.Load()) }
 
-// resize makes the ring one for n elements at least. Positions from up to to are
-// in use and keep their elements; they are n at most. The caller has postMu.
-func (s *slots[E]) resize(n int, from, to uint64, create func(n int) []*E) {
+// resize makes the ring one for n elements at least. Positions from from on are in use, n at
+// most, and keep their elements. The caller has postMu.
+func (s *slots[E]) resize(n int, from uint64) {
 	old, size := *s.ring.Load(), uint64(ringSize(n))
 	if size == uint64(len(old)) {
 		return
 	}
 	ring := make([]*E, size)
-	for pos := from; pos < to; pos++ {
+	for pos := from; pos < from+min(size, uint64(len(old))); pos++ {
 		ring[pos&(size-1)] = s.at(pos)
-	}
-	// The other slots get what the old ring has left, then new elements.
-	idle, end := to, from+uint64(len(old))
-	var fresh []*E
-	if size > uint64(len(old)) {
-		fresh = create(int(size) - len(old))
-	}
-	for pos := to; pos < from+size; pos++ {
-		if idle < end {
-			ring[pos&(size-1)] = s.at(idle)
-			idle++
-			continue
-		}
-		ring[pos&(size-1)], fresh = fresh[0], fresh[1:]
 	}
 	s.ring.Store(&ring)
 }

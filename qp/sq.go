@@ -59,9 +59,7 @@ func (s *sendQueue) push(r *wr.Request) error {
 	if !s.room(tail) {
 		return wr.ErrQueueFull
 	}
-	slot := s.slots.at(tail)
-	slot.queued = false
-	e := &slot.element
+	e := &s.take(tail).element
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
 	e.invalidate, e.local, e.remote = r.Invalidate, r.Local, r.Remote
 	e.readDone, e.plain, e.sgl, e.length = false, false, e.sgl[:0], 0

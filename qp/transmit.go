@@ -130,8 +130,8 @@ func (t *transmitter) init(s *session) {
 	t.llp, t.irrq, t.reads = &s.llp, s.irrq, s.reads
 	if !t.llp.direct { // as in receiver.init
 		t.running.Add(1)
+		t.wake = make(chan struct{}, 1)
 	}
-	t.wake = make(chan struct{}, 1)
 	t.cork.init(t.tuning.Eager, t.leftovers)
 	t.framer = s.stream.Framer()
 	t.meter = s.stream.Meter()
