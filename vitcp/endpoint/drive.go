@@ -117,12 +117,11 @@ func (e *Endpoint) Kick() {
 			t.stalled.Store(true)
 		}
 		t.own.Unlock()
-		e.deliver()
-		if left {
+		if left { // before the Handler, which may take its time
 			e.sock.WantOutput(true)
-			return
 		}
-		if !t.more.Load() || e.over.Load() {
+		e.deliver()
+		if left || !t.more.Load() || e.over.Load() {
 			return
 		}
 	}

@@ -30,7 +30,8 @@ func (e *Endpoint) join() error {
 	raw, _ := o.SyscallConn() // it does not fail
 	e.conn = o
 	e.raw.init(raw)
-	return tcp.Close()
+	_ = tcp.Close()
+	return nil
 }
 
 // settle makes the connection one of the runtime again, for the end: deadlines work, and the
