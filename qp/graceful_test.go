@@ -20,7 +20,11 @@ import (
 // graceful is a setup that pauses when no receive is posted, on its own RQ or on
 // an S-RQ.
 func graceful(c setup, shared *sharedQueue) setup {
+	more := c.config
 	c.config = func(q *Config) {
+		if more != nil {
+			more(q)
+		}
 		q.GracefulReceive = true
 		if shared != nil {
 			q.SRQ = shared.Queue
