@@ -98,9 +98,7 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 	l.endpoint = end
 	v.state = On(v.state, EventEstablished).Next
 	v.link, v.granted = l, grant{g.MTU, g.CRC}
-	for pos := v.recv.done; pos != v.recv.tail; pos++ {
-		l.feed(&v.recv, v.recv.at(pos))
-	}
+	l.feedAll(&v.recv)
 	if a.want.CRC && !g.CRC {
 		v.nic.report(ErrorDescriptor{ViHandle: v, ResourceCode: ResourceVi, ErrorCode: ErrorNoCRC})
 	}

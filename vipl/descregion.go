@@ -15,14 +15,22 @@ type descRegion struct {
 	gone bool // deregistered
 }
 
-// holds reports whether d is in the region and the region open to a VI with tag p
+// holds reports whether d is one of the region's and the region open to a VI with tag p
 // (VA-9.5.1-M1).
 func (r *descRegion) holds(d *Descriptor, p ProtectionHandle) bool {
 	off := Address(uintptr(unsafe.Pointer(d))) - r.base // huge for a d below the base
 	size := Address(len(r.keep)) * Address(unsafe.Sizeof(*d))
+	if off%Address(unsafe.Sizeof(*d)) != 0 {
+		return false
+	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return off < size && r.ptag == p && !r.gone
+}
+
+// index is where in the region d is, which it holds.
+func (r *descRegion) index(d *Descriptor) int {
+	return int((Address(uintptr(unsafe.Pointer(d))) - r.base) / Address(unsafe.Sizeof(*d)))
 }
 
 // access calls f, which touches Descriptors of the region, unless it is deregistered.

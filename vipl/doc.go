@@ -3,10 +3,12 @@
 // creates Vis, connects each of them with one other, and posts Descriptors to their
 // two work queues.
 //
-//	program --PostSend, PostRecv--> [ work queue ] --feed--> endpoint.Endpoint --> TCP
+//	program --PostSend, PostRecv-------------------feed--> [ endpoint.Endpoint ] --> TCP
 //	program <--SendDone, CQDone---- [ work queue ] <--complete--+
 //	                                       |
 //	                                    [ CQ ]
+//
+// Without a connection the work queue has what is posted, too.
 //
 // # The calls
 //

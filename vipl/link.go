@@ -28,12 +28,15 @@ func (l *link) done(q *workQueue, r *endpoint.Result) {
 		o.status |= StatusImmediate
 		o.immediate = r.Immediate
 	}
+	s := slot{region: r.Context.(*descRegion)} // feed put it there
+	s.d = &s.region.keep[r.Index]
 	v := l.vi
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	d := q.at(q.done).d
+	q.carried--
+	q.push(s)
 	if !q.complete(o) { // 3.2.1, last paragraph
-		v.fault(ErrorCompProt, o.status.Op(), d)
+		v.fault(ErrorCompProt, o.status.Op(), s.d)
 	}
 }
 

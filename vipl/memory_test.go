@@ -2,6 +2,7 @@ package vipl
 
 import (
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -151,6 +152,7 @@ func TestPostDescriptor(t *testing.T) {
 		{"in front of the region", &h.descs[1], part, ErrInvalidParameter},
 		{"first", &h.descs[2], part, Success},
 		{"last", &h.descs[3], part, Success},
+		{"between two", (*Descriptor)(unsafe.Add(unsafe.Pointer(&h.descs[0]), 8)), h.dh, ErrInvalidParameter},
 		{"behind", &h.descs[4], part, ErrInvalidParameter},
 		{"handle of data", &h.descs[5], h.handle, ErrInvalidParameter},
 		{"handle of nothing", &h.descs[5], 0, ErrInvalidParameter},
@@ -161,5 +163,5 @@ func TestPostDescriptor(t *testing.T) {
 		require.Equal(t, c.want, ReturnOf(v.PostSend(c.d, c.handle)), c.name)
 	}
 	h.noError() // 5.1: later
-	require.Len(t, v.deferred, 14)
+	require.Len(t, v.deferred, 16)
 }

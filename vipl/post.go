@@ -49,16 +49,15 @@ func (v *Vi) enqueue(q *workQueue, d *Descriptor, region *descRegion, event Even
 		v.fault(ErrorPostDesc, q.op(d), d)
 		return nil, errNotThere
 	}
-	if q.tail-q.head >= uint64(v.nic.attributes.MaxDescriptorsPerQueue) {
+	if q.count() >= int(v.nic.attributes.MaxDescriptorsPerQueue) {
 		v.fault(ErrorViOverrun, q.op(d), d)
 		return nil, errFull
 	}
-	s := q.push(slot{d: d, region: region, fault: v.check(q, d)})
+	s := slot{d: d, region: region, fault: v.check(q, d)}
 	d.setStatus(0)
-	switch t := On(v.state, event); {
-	case v.link != nil:
+	if v.link != nil {
 		v.link.feed(q, s)
-	case t.Actions&ActFlush != 0:
+	} else if q.push(s); On(v.state, event).Actions&ActFlush != 0 {
 		v.flush(q)
 	}
 	return v.link, nil
@@ -88,7 +87,7 @@ func (q *workQueue) op(d *Descriptor) Status {
 	return sendOps[d.Control.Control.op()]
 }
 
-// flush completes all of a queue that has no endpoint. The caller has mu.
+// flush completes all of a queue that the endpoint does not have. The caller has mu.
 func (v *Vi) flush(q *workQueue) {
 	for q.done != q.tail {
 		op := q.op(q.at(q.done).d)
@@ -99,7 +98,7 @@ func (v *Vi) flush(q *workQueue) {
 }
 
 // feed gives a posted Descriptor to the endpoint. The caller has mu.
-func (l *link) feed(q *workQueue, s *slot) {
+func (l *link) feed(q *workQueue, s slot) {
 	v, d := l.vi, s.d
 	v.spans = v.spans[:0]
 	if s.fault == 0 {
@@ -110,7 +109,12 @@ func (l *link) feed(q *workQueue, s *slot) {
 	}
 	var err error
 	if q.recv {
-		err = l.endpoint.QueueReceive(&endpoint.Receive{Spans: v.spans, Flaws: endpoint.Flaws(s.fault)})
+		err = l.endpoint.QueueReceive(&endpoint.Receive{
+			Spans:   v.spans,
+			Flaws:   endpoint.Flaws(s.fault),
+			Context: s.region,
+			Index:   s.region.index(d),
+		})
 	} else {
 		c := &d.Control
 		err = l.endpoint.QueueSend(&endpoint.Request{
@@ -122,10 +126,25 @@ func (l *link) feed(q *workQueue, s *slot) {
 			RemoteHandle: wr.STag(d.Address.Handle),
 			Spans:        v.spans,
 			Flaws:        endpoint.Flaws(s.fault),
+			Context:      s.region,
+			Index:        s.region.index(d),
 		})
 	}
 	if err != nil { // it has ended: all before have had their results
+		q.push(s)
 		v.flush(q)
+		return
+	}
+	q.carried++
+}
+
+// feedAll gives the endpoint all that waits for a connection. The caller has mu.
+func (l *link) feedAll(q *workQueue) {
+	pos, end := q.done, q.tail
+	for q.tail = pos; pos != end; pos++ {
+		s := *q.at(pos)
+		*q.at(pos) = slot{} // keep nothing alive here
+		l.feed(q, s)
 	}
 }
 

@@ -6,28 +6,30 @@ import "context"
 // took off the queue.
 type QueueHandler func(nic *Nic, vi *Vi, d *Descriptor)
 
-// slot is a Descriptor on a work queue.
+// slot is a Descriptor on a work queue that the endpoint does not have.
 type slot struct {
 	d      *Descriptor
 	region *descRegion // where d is
 	fault  Status      // what is wrong with its form
 }
 
-// workQueue is the Send Queue or the Receive Queue of a VI: a ring of Descriptors in the
-// order in which they were posted, complete and are dequeued (VI Architecture 6.3.1.1;
-// the endpoint gives the results of RDMA Reads in order too). Guarded by Vi.mu, but for
-// what is constant.
+// workQueue is the Send Queue or the Receive Queue of a VI: Descriptors in the order in
+// which they were posted, complete and are dequeued (VI Architecture 6.3.1.1; the endpoint
+// gives the results of RDMA Reads in order too). One that is posted is in the queue of the
+// endpoint while there is a connection, and nowhere else; one that waits for a connection,
+// or to be dequeued, is in the ring. Guarded by Vi.mu, but for what is constant.
 //
 //	head            done                tail
-//	 | completed     | posted            |
-//	 | not dequeued  | not completed     | free
+//	 | completed     | waits for a       |
+//	 | not dequeued  | connection        | free
 type workQueue struct {
 	vi   *Vi  // constant
 	recv bool // constant
 	cq   *CQ  // constant, nil if it is tied to none
 
 	ring             []slot // a power of two, grows to the limit
-	head, done, tail uint64
+	head, done, tail uint64 // done is tail while there is a link
+	carried          int    // Descriptors that the endpoint has
 
 	lounge   lounge
 	handlers []QueueHandler
@@ -42,18 +44,19 @@ func (q *workQueue) init(vi *Vi, recv bool, cq *CQ) {
 // at is the slot at a position.
 func (q *workQueue) at(pos uint64) *slot { return &q.ring[pos&uint64(len(q.ring)-1)] }
 
-// empty reports whether all Descriptors have been dequeued.
-func (q *workQueue) empty() bool { return q.head == q.tail }
+// count is how many Descriptors have not been dequeued.
+func (q *workQueue) count() int { return q.carried + int(q.tail-q.head) }
 
-// push puts a Descriptor on, for which there is room.
-func (q *workQueue) push(s slot) *slot {
+// empty reports whether all Descriptors have been dequeued.
+func (q *workQueue) empty() bool { return q.count() == 0 }
+
+// push puts a Descriptor on the ring.
+func (q *workQueue) push(s slot) {
 	if q.tail-q.head == uint64(len(q.ring)) {
 		q.grow()
 	}
-	at := q.at(q.tail)
-	*at = s
+	*q.at(q.tail) = s
 	q.tail++
-	return at
 }
 
 func (q *workQueue) grow() {
@@ -71,7 +74,7 @@ type outcome struct {
 	immediate uint32 // valid with StatusImmediate
 }
 
-// complete completes the first Descriptor that is not (VI Architecture 6.4.1), and
+// complete completes the first Descriptor of the ring that is not (VI Architecture 6.4.1), and
 // reports whether it could: not if its memory was deregistered meanwhile. It can be
 // dequeued in any case.
 func (q *workQueue) complete(o outcome) bool {

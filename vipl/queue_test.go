@@ -268,3 +268,72 @@ func TestHandlersMayCallAnything(t *testing.T) {
 	require.NoError(t, v.Disconnect())
 	require.NoError(t, <-done)
 }
+
+// TestQueuedOnce: the endpoint alone has what is posted while there is a connection; what
+// was dequeued by nobody before stays ahead of it, and both count for the limit.
+func TestQueuedOnce(t *testing.T) {
+	for _, level := range levels {
+		a, b := newHost(t, Config{}), newHost(t, Config{MaxDescriptorsPerQueue: 24})
+		va, vb := a.vi(level, nil, nil), b.vi(level, nil, nil)
+		var posted []*Descriptor
+		post := func(n int) {
+			for range n {
+				posted = append(posted, b.postRecv(vb, b.data(0, 8)))
+			}
+		}
+		where := func(completed, waits, carried int) {
+			vb.mu.Lock()
+			defer vb.mu.Unlock()
+			q := &vb.recv
+			require.Equal(t, []int{completed, waits, carried}, []int{int(q.done - q.head), int(q.tail - q.done), q.carried})
+			for pos := q.tail; pos != q.head+uint64(len(q.ring)); pos++ {
+				require.Zero(t, *q.at(pos), "kept alive")
+			}
+		}
+		post(3)
+		where(0, 3, 0)
+		require.NoError(t, vb.Disconnect()) // flushes them
+		post(19)                            // more than a ring begins with
+		where(3, 19, 0)
+		connect(t, a, va, b, vb)
+		where(3, 0, 19)
+		post(2)
+		where(3, 0, 21)
+		if level == ServiceUnreliable { // else this breaks the connection
+			require.ErrorIs(t, vb.PostRecv(b.desc(), b.dh), ErrResource)
+		}
+		for i := range 3 {
+			got, err := vb.RecvDone()
+			require.NoError(t, err)
+			require.Same(t, posted[i], got)
+		}
+		where(0, 0, 21)
+		post(3)
+		where(0, 0, 24)
+		for i := range 5 {
+			d := a.desc()
+			d.SetSend(a.data(0, i))
+			a.postSend(va, d)
+			wait(t, va.SendWait, d)
+			wait(t, vb.RecvWait, posted[3+i])
+			require.EqualValues(t, i, posted[3+i].Control.Length)
+		}
+		require.NoError(t, va.Disconnect())
+		waitState(t, vb, StateError)
+		for _, d := range posted[8:] {
+			wait(t, vb.RecvWait, d)
+			require.Equal(t, StatusDone|StatusDescFlushedError|StatusOpReceive, d.Control.Status)
+		}
+		where(0, 0, 0)
+		<-vb.link.endpoint.Done()
+		post(1) // completes at once: the endpoint takes none
+		got, err := vb.RecvDone()
+		require.NoError(t, err)
+		require.Same(t, posted[27], got)
+		require.Equal(t, StatusDone|StatusDescFlushedError|StatusOpReceive, got.Control.Status)
+		require.NoError(t, vb.Disconnect())
+		where(0, 0, 0)
+		post(1)
+		where(0, 1, 0)
+	}
+}

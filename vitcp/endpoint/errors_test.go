@@ -47,7 +47,7 @@ func TestFlawedRequests(t *testing.T) {
 	} {
 		for _, l := range c.level {
 			t.Run(c.name+"/"+l.String(), func(t *testing.T) {
-				a, b := startPair(t, transports[1], endpoint.Config{Level: l, MTU: 150})
+				a, b := newPair(t, transports[1], endpoint.Config{Level: l, MTU: 150})
 				m, dst := a.register(100, allRights), b.register(100, allRights)
 				r := c.make(m)
 				for range 3 {
@@ -56,6 +56,8 @@ func TestFlawedRequests(t *testing.T) {
 				a.send(m.all()...)
 				require.NoError(t, a.PostSend(&r))
 				a.send(m.span(0, 50))
+				a.Start() // only now: the flaw may end it at once
+				b.Start()
 				a.sent(endpoint.OpSend, 0, 100)
 				if l == segment.Unreliable {
 					a.sent(r.Op, c.flaws, 0)

@@ -235,7 +235,7 @@ func (e *Endpoint) advance() {
 // sendResult queues the result of the oldest request and removes it. The caller has mu.
 func (e *Endpoint) sendResult(r *request, f Flaws) {
 	it := e.items.push()
-	*it = item{kind: itemSend, result: Result{Context: r.Context, Op: r.Op, Flaws: f}}
+	*it = item{kind: itemSend, result: Result{Context: r.Context, Index: r.Index, Op: r.Op, Flaws: f}}
 	if f == 0 {
 		it.result.Length = r.total
 	}
@@ -247,7 +247,7 @@ func (e *Endpoint) sendResult(r *request, f Flaws) {
 // mu.
 func (e *Endpoint) receiveResult(r *landing, res Result) *item {
 	it := e.items.push()
-	res.Context = r.Context
+	res.Context, res.Index = r.Context, r.Index
 	*it = item{kind: itemReceive, result: res}
 	r.Context = nil
 	e.rq.pop()

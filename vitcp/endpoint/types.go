@@ -101,8 +101,9 @@ type Request struct {
 	// Flaws, if not zero, are what the poster has found wrong with it. It takes its turn like any other, and then completes
 	// with exactly these instead of being carried out.
 	Flaws Flaws
-	// Context comes back in the Result. A pointer in it allocates nothing.
+	// Context and Index come back in the Result. A pointer in Context allocates nothing.
 	Context any
+	Index   int
 }
 
 // Receive is what PostReceive takes. The endpoint copies it, the spans too.
@@ -112,11 +113,13 @@ type Receive struct {
 	// error, and it completes with exactly these.
 	Flaws   Flaws
 	Context any
+	Index   int
 }
 
 // Result is the end of one request or receive.
 type Result struct {
 	Context any
+	Index   int
 	// Op is that of the request, OpReceive or OpRemoteWrite. A receive that nothing consumed is OpReceive.
 	Op Op
 	// Flaws is zero for success.
