@@ -108,8 +108,8 @@ func (s *set) arm() bool {
 // lookAgain is after how long one who sleeps looks again if no arrival can wake it.
 const lookAgain = time.Millisecond
 
-// part is disarm for long. What arrives then costs its sender less: half of what it can
-// send on a fast stream goes into telling the outer set, which ignores it.
+// part is disarm for long. What arrives is then not even told to the outer set, which
+// would ignore it: on a busy machine that took half of what the sender could send.
 func (s *set) part() {
 	if !s.apart {
 		s.armed, s.apart = false, true
