@@ -218,3 +218,42 @@ func TestUndisturbed(t *testing.T) {
 		return !g.set.armed && g.set.apart
 	}, patience, time.Microsecond)
 }
+
+// TestQuiet: the system keeps to itself what arrives at a stream that pollers read, as long as
+// it is alone, has nothing to ask the set for, and nobody is about to sleep.
+func TestQuiet(t *testing.T) {
+	g := newGroup(t)
+	p := add(t, g)
+	mark := func() int {
+		n, err := syscall.GetsockoptInt(p.fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT)
+		require.NoError(t, err)
+		return n
+	}
+	for what, end := range map[string]func(){
+		"sleep":  func() { require.True(t, g.Claim()); require.False(t, g.trySleep()); g.Leave() },
+		"output": func() { p.sock.WantOutput(true); p.sock.WantOutput(false) },
+		"pause":  func() { p.sock.Pause(); p.sock.Resume() },
+		"other":  func() { add(t, g).sock.Remove() },
+	} {
+		pollersServe(t, g)
+		p.send(1)
+		require.Eventually(t, func() bool {
+			g.Drive()
+			g.undisturbed()
+			return mark() == lowWater
+		}, patience, time.Microsecond, what)
+		n := p.octets.Load()
+		p.send(1)
+		require.Eventually(t, func() bool { return g.Drive() && p.octets.Load() == n+1 }, patience, time.Microsecond, what)
+		end()
+		require.Equal(t, 1, mark(), what)
+	}
+	other := add(t, g)
+	other.send(1)
+	other.has(1)
+	g.mu.Lock()
+	g.hot.Store(p.sock)
+	g.mu.Unlock()
+	g.undisturbed()
+	require.Equal(t, 1, mark(), "not alone")
+}

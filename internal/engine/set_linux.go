@@ -23,7 +23,8 @@ type set struct {
 	raw   syscall.RawConn
 	fd    int // of outer
 	armed bool
-	apart bool // inner is not in outer at all
+	apart bool    // inner is not in outer at all
+	low   *Socket // has lowWater; nil: none
 	try   func() bool
 	onTry func(fd uintptr) bool
 	did   bool               // try has done something
@@ -82,7 +83,7 @@ func (s *set) close() {
 	_ = s.outer.Load().Close()
 	_ = syscall.Close(s.inner)
 	s.inner, s.fd = -1, -1 // the numbers are others' from here on
-	s.armed, s.apart = false, false
+	s.armed, s.apart, s.low = false, false, nil
 }
 
 // arm makes arrivals wake who sleeps, and reports whether they did not until now. With
@@ -91,6 +92,7 @@ func (s *set) arm() bool {
 	if s.armed {
 		return false
 	}
+	s.toldAgain()
 	if !s.apart {
 		s.armed = true
 		s.control(syscall.EPOLLIN)
@@ -121,6 +123,28 @@ func (s *set) disarm() {
 	if s.armed {
 		s.armed = false
 		s.control(0)
+	}
+}
+
+// lowWater is how many octets may wait in a socket that is quiet before the system tells of
+// it.
+const lowWater = 1 << 20
+
+// quiet has the system tell nothing of what arrives at k, which pollers read anyway, and
+// acknowledge it at once: Linux does not wait for more than there is with a low-water mark that
+// is not reached. That is worth half of a fast stream.
+func (s *set) quiet(k *Socket) {
+	if s.low == nil {
+		s.low = k
+		_ = syscall.SetsockoptInt(k.fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowWater)
+	}
+}
+
+// toldAgain undoes quiet: before anybody asks the set.
+func (s *set) toldAgain() {
+	if s.low != nil {
+		_ = syscall.SetsockoptInt(s.low.fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, 1)
+		s.low = nil
 	}
 }
 

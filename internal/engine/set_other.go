@@ -18,6 +18,8 @@ func (*set) close()                              {}
 func (*set) arm() bool                           { return false }
 func (*set) disarm()                             {}
 func (*set) part()                               {}
+func (*set) quiet(*Socket)                       {}
+func (*set) toldAgain()                          {}
 func (*set) add(*Socket) error                   { return errors.ErrUnsupported }
 func (*set) change(*Socket)                      {}
 func (*set) remove(*Socket)                      {}

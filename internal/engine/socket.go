@@ -40,6 +40,7 @@ func (s *Socket) Remove() {
 		return
 	}
 	s.removed = true
+	g.set.toldAgain()
 	if s.in { // before it is closed: another descriptor of the same socket would keep it in the set
 		g.set.remove(s)
 		s.in = false
@@ -93,6 +94,7 @@ func (s *Socket) want(more, less Ready) {
 // to sleep, with a socket that has taken all so far and so tells of nothing. It reports false but where the set has no room for the socket any more. With g.mu
 // held.
 func (s *Socket) apply(anew bool) (lost bool) {
+	s.g.set.toldAgain()
 	waits := s.mask & (In | Out)
 	switch {
 	case s.mask&In == 0: // it has not begun

@@ -179,6 +179,9 @@ func (g *Group) undisturbed() {
 	if g.set.disarm(); g.members.Load() < crowd { // to come back, the system looks at each
 		g.set.part()
 	}
+	if hot := g.hot.Load(); hot != nil && g.members.Load() == 1 && hot.waits == In {
+		g.set.quiet(hot) // nobody asks the set for it
+	}
 }
 
 // Yield says that nobody polls from here on: progress must go on by itself.
