@@ -26,6 +26,8 @@ const (
 	Skip Verdict = "SKIP"
 	// NotTestable: the key is of a class that no case can show.
 	NotTestable Verdict = "NOT-TESTABLE"
+	// NotRun: a case can show the key, but none of those that ran asserts it.
+	NotRun Verdict = "NOT-RUN"
 )
 
 // Need is what a case asks of its target.

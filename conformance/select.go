@@ -39,6 +39,12 @@ func (s Selection) Cases(all []Case) []Case {
 	return chosen
 }
 
+// Takes reports whether a key is chosen.
+func (s Selection) Takes(key string) bool {
+	c := &Case{Keys: []string{key}}
+	return (len(s.Run) == 0 || matchesAny(s.Run, c)) && !matchesAny(s.Skip, c)
+}
+
 func matchesAny(patterns []string, c *Case) bool {
 	for _, p := range patterns {
 		if Matches(p, c.Name, c.Keys) {

@@ -38,8 +38,8 @@ func List(all []conformance.Case) []Listed {
 	return list
 }
 
-// WriteResults writes `conform run --json`: the results, and the keys that no case
-// can show.
+// WriteResults writes `conform run --json`: the results, and the selection's other keys,
+// which no case can show or of which none ran.
 func WriteResults(w io.Writer, r *Report) error {
 	results := make([]conformance.Result, 0, len(r.Run.Results))
 	for _, res := range r.Run.Results {
@@ -47,16 +47,26 @@ func WriteResults(w io.Writer, r *Report) error {
 			results = append(results, res)
 		}
 	}
-	for _, s := range r.Sections {
-		for _, k := range s.Keys {
-			if k.Class != requirements.Test {
-				results = append(results, conformance.Result{
-					Verdict: conformance.NotTestable, Keys: []string{k.Key}, Detail: fmt.Sprintf("%s: %s", k.Class, k.Note),
-				})
-			}
+	for _, req := range requirements.All() {
+		if !r.hit[req.Key] && r.Run.Selection.Takes(req.Key) {
+			results = append(results, without(req))
 		}
 	}
 	return write(w, results)
+}
+
+// without is the result of a requirement that no result is of.
+func without(req requirements.Requirement) conformance.Result {
+	res := conformance.Result{Verdict: conformance.NotTestable, Keys: []string{req.Key}, Detail: notTestable(req)}
+	if req.Class == requirements.Test {
+		res.Verdict, res.Detail = conformance.NotRun, "no case that ran asserts it"
+	}
+	return res
+}
+
+// notTestable says why no case can show a requirement.
+func notTestable(req requirements.Requirement) string {
+	return fmt.Sprintf("%s: %s", req.Class, req.Note)
 }
 
 func write(w io.Writer, v any) error {

@@ -50,7 +50,7 @@ type (
 func WriteJUnit(w io.Writer, r *Report) error {
 	all := junitSuites{Name: "conform", Failures: r.Total.Fail, Time: junitTime(r.Run.Took)}
 	for _, s := range r.Sections {
-		suite := junitSuite{Name: s.Name(), Failures: s.Counts.Fail, Skipped: s.Counts.Skip + s.Counts.NotTestable}
+		suite := junitSuite{Name: s.Name(), Failures: s.Counts.Fail, Skipped: s.Counts.Skip + s.Counts.NotTestable + s.Counts.NotImplemented}
 		if !r.Run.Started.IsZero() {
 			suite.Timestamp = r.Run.Started.UTC().Format("2006-01-02T15:04:05")
 		}
@@ -62,7 +62,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 		}
 		for _, k := range s.Keys {
 			if k.Class != requirements.Test {
-				why := fmt.Sprintf("%s: %s: %s", conformance.NotTestable, k.Class, k.Note)
+				why := fmt.Sprintf("%s: %s", conformance.NotTestable, notTestable(k.Requirement))
 				suite.Cases = append(suite.Cases, junitCase{Class: class, Name: k.Key, Time: junitTime(0), Skipped: &junitText{Message: why}})
 			}
 		}

@@ -37,6 +37,7 @@ type Report struct {
 	Run      Run
 	Sections []*Section // in the order of the sources; those with a key or a case only
 	Total    Counts
+	hit      map[string]bool // keys that have a result
 }
 
 // Section is a section of a source, and what is below it from the third number on:
@@ -92,8 +93,9 @@ type Counts struct {
 	// Keys that a case has to show, of which some were shown, some were not for
 	// sure, and of some no case could say.
 	Keys, Shown, Broken, Unsure int
-	// NotTestable are keys of another class.
-	NotTestable int
+	// NotTestable are keys of another class, but for NotImplemented, which softrnic
+	// does not keep.
+	NotTestable, NotImplemented int
 }
 
 func (c *Counts) add(d Counts) {
@@ -106,6 +108,7 @@ func (c *Counts) add(d Counts) {
 	c.Broken += d.Broken
 	c.Unsure += d.Unsure
 	c.NotTestable += d.NotTestable
+	c.NotImplemented += d.NotImplemented
 }
 
 // New sorts a run's results by section. Requirements are those of the registry that
@@ -124,14 +127,14 @@ func New(run Run) *Report {
 		}
 		return s
 	}
-	hit := map[string]bool{}
+	r.hit = map[string]bool{}
 	for _, res := range run.Results {
 		for _, k := range res.Keys {
-			hit[k] = true
+			r.hit[k] = true
 		}
 	}
 	for _, req := range requirements.All() {
-		if !hit[req.Key] && !run.takes(req) {
+		if !r.hit[req.Key] && !run.takes(req) {
 			continue
 		}
 		k := &Key{Requirement: req}
@@ -183,13 +186,12 @@ func (c *Case) home() requirements.Requirement {
 
 // takes reports whether a requirement without a result belongs into the report.
 func (r *Run) takes(req requirements.Requirement) bool {
-	if req.Level != "MUST" && !r.Strict {
-		return false
-	}
-	matches := func(patterns []string) bool {
-		return slices.ContainsFunc(patterns, func(p string) bool { return conformance.Matches(p, "", []string{req.Key}) })
-	}
-	return (len(r.Selection.Run) == 0 || matches(r.Selection.Run)) && !matches(r.Selection.Skip)
+	return (req.Level == "MUST" || r.Strict || r.named(req)) && r.Selection.Takes(req.Key)
+}
+
+// named reports whether a key that no case can show was asked for.
+func (r *Run) named(req requirements.Requirement) bool {
+	return len(r.Selection.Run) > 0 && req.Class != requirements.Test
 }
 
 // twoParts is a section's number up to the second dot.
@@ -222,7 +224,12 @@ func (s *Section) count() {
 		}
 	}
 	for _, k := range s.Keys {
-		if k.Class != requirements.Test {
+		switch k.Class {
+		case requirements.Test:
+		case requirements.NotImplemented:
+			s.Counts.NotImplemented++
+			continue
+		default:
 			s.Counts.NotTestable++
 			continue
 		}

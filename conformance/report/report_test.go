@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,16 +125,54 @@ func TestResultsAsJSON(t *testing.T) {
 	require.NoError(t, json.Unmarshal(out.Bytes(), &results))
 	assert.Equal(t, "5.1/scope", results[0].Case)
 	assert.InDelta(t, 0.25, results[0].Seconds, 1e-9)
-	others := map[string]bool{}
+	others := map[string]conformance.Verdict{}
 	for _, r := range results[3:] {
-		require.Equal(t, conformance.NotTestable, r.Verdict)
 		require.Empty(t, r.Case)
 		require.NotEmpty(t, r.Detail)
-		others[r.Keys[0]] = true
+		others[r.Keys[0]] = r.Verdict
 	}
-	for _, req := range requirements.All() {
-		assert.Equal(t, req.Level == "MUST" && req.Class != requirements.Test, others[req.Key], req.Key)
+	for _, req := range requirements.All() { // every key, SHOULDs too
+		want := conformance.NotTestable
+		switch {
+		case slices.ContainsFunc(results[:3], func(r conformance.Result) bool { return slices.Contains(r.Keys, req.Key) }):
+			want = ""
+		case req.Class == requirements.Test:
+			want = conformance.NotRun
+		}
+		require.Equal(t, want, others[req.Key], req.Key)
 	}
+
+	run.Selection = conformance.Selection{Run: []string{"R5044-9"}, Skip: []string{"R5044-9.4"}}
+	run.Results = nil
+	out.Reset()
+	require.NoError(t, WriteResults(&out, New(run)))
+	require.NoError(t, json.Unmarshal(out.Bytes(), &results))
+	require.Len(t, results, 1, "those of the selection only")
+	assert.Equal(t, []string{"R5044-9.3-M1"}, results[0].Keys)
+	assert.Contains(t, results[0].Detail, "other-layer: IPsec")
+}
+
+// A key that softrnic does not keep is counted apart, and not as testable.
+func TestNotImplementedIsCounted(t *testing.T) {
+	s := &Section{Keys: []*Key{
+		{Requirement: requirements.Requirement{Class: requirements.NotImplemented}},
+		{Requirement: requirements.Requirement{Class: requirements.Hardware}},
+		{Requirement: requirements.Requirement{Class: requirements.Test}, Verdict: conformance.Pass},
+	}}
+	s.count()
+	assert.Equal(t, Counts{Keys: 1, Shown: 1, NotTestable: 1, NotImplemented: 1}, s.Counts)
+	all := s.Counts
+	all.add(s.Counts)
+	assert.Equal(t, 2, all.NotImplemented)
+	r := &Report{Sections: []*Section{s}, Total: s.Counts}
+	var out bytes.Buffer
+	require.NoError(t, WriteText(&out, r))
+	assert.Contains(t, out.String(), "not implemented  section\n")
+	assert.Contains(t, out.String(), "      0     0     -     -     1      1             1                1  all\n")
+	out.Reset()
+	require.NoError(t, WriteHTML(&out, r))
+	assert.Contains(t, out.String(), "<b>1</b>not implemented")
+	assert.Contains(t, out.String(), "<i>(not-implemented)</i>")
 }
 
 func TestRecordIsRead(t *testing.T) {
@@ -188,7 +227,7 @@ func TestText(t *testing.T) {
 		"    \texpected: 1\n",
 		" 1 -> Send, QN 0, MSN 1, MO 0, 3 octets\n",
 		" 1 <- FIN\n",
-		"      2     1     -     1     7      0             -  verbs draft 5.1\n",
+		"      2     1     -     1     7      0             -                -  verbs draft 5.1\n",
 		"3 cases in 1.5s: 1 passed, 1 failed, 1 skipped; ",
 		"target a <target>, seed 7\n",
 	} {

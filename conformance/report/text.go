@@ -16,6 +16,7 @@ import (
 func WriteText(w io.Writer, r *Report) error {
 	out := bufio.NewWriter(w)
 	r.skips(out)
+	r.notTestable(out)
 	for _, c := range r.Failed() {
 		c.text(out)
 	}
@@ -54,6 +55,22 @@ func (r *Report) skips(out io.Writer) {
 		fmt.Fprintf(out, "SKIP %d cases: %s\n", count[why], why)
 	}
 	if len(reasons) > 0 {
+		fmt.Fprintln(out)
+	}
+}
+
+// notTestable says why no case can show what was asked for.
+func (r *Report) notTestable(out io.Writer) {
+	any := false
+	for _, s := range r.Sections {
+		for _, k := range s.Keys {
+			if r.Run.named(k.Requirement) {
+				fmt.Fprintf(out, "%s %s: %s\n  %s\n", conformance.NotTestable, k.Key, k.Summary, notTestable(k.Requirement))
+				any = true
+			}
+		}
+	}
+	if any {
 		fmt.Fprintln(out)
 	}
 }
@@ -105,14 +122,13 @@ func (e Entry) Arrow() string {
 
 func (r *Report) table(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "cases\tpass\tfail\tskip\tkeys\tshown\tnot testable\t  section\n")
+	fmt.Fprint(t, "cases\tpass\tfail\tskip\tkeys\tshown\tnot testable\tnot implemented\t  section\n")
 	row := func(c Counts, name string) {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%d\t%d\t%s\t  %s\n", c.Cases, c.Pass, dash(c.Fail), dash(c.Skip), c.Keys, c.Shown, dash(c.NotTestable), name)
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%d\t%d\t%s\t%s\t  %s\n", c.Cases, c.Pass, dash(c.Fail), dash(c.Skip), c.Keys, c.Shown,
+			dash(c.NotTestable), dash(c.NotImplemented), name)
 	}
 	for _, s := range r.Sections {
-		if s.Counts.Cases > 0 || s.Counts.Keys > 0 {
-			row(s.Counts, s.Name())
-		}
+		row(s.Counts, s.Name())
 	}
 	row(r.Total, "all")
 	_ = t.Flush()

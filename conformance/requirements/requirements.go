@@ -12,6 +12,7 @@ import (
 	"embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -34,15 +35,12 @@ const (
 	Hardware Class = "hardware"
 	// OtherLayer: binds a layer that is not here.
 	OtherLayer Class = "other-layer"
+	// NotImplemented: softrnic does not do it; the note says what is missing.
+	NotImplemented Class = "not-implemented"
 )
 
-func (c Class) valid() bool {
-	switch c {
-	case Test, Construction, Consumer, Hardware, OtherLayer:
-		return true
-	}
-	return false
-}
+// Classes are all of them, in the order of the tables.
+var Classes = []Class{Test, Construction, Consumer, Hardware, OtherLayer, NotImplemented}
 
 // Requirement is one line of the registry.
 type Requirement struct {
@@ -139,7 +137,7 @@ func parse(line string) (Requirement, error) {
 		r.Level = "SHOULD"
 	}
 	switch {
-	case !r.Class.valid():
+	case !slices.Contains(Classes, r.Class):
 		return r, fmt.Errorf("%s: no class %q", r.Key, r.Class)
 	case r.Summary == "":
 		return r, fmt.Errorf("%s has no summary", r.Key)

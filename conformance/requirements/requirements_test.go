@@ -68,6 +68,7 @@ func TestMalformedLines(t *testing.T) {
 		"class":      "RV-5.1-M1\tmaybe\tx\t",
 		"no summary": "RV-5.1-M1\ttest\t\t",
 		"no note":    "RV-5.1-M1\thardware\tx\t",
+		"no reason":  "RV-5.1-M1\tnot-implemented\tx\t",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parse(line)

@@ -35,7 +35,7 @@ func newConformListCommand() *cobra.Command {
 6581 and 7306, of the VI/TCP draft, and of the VI Architecture, and every flag,
 return value and remark of NetworkDirect's IND2QueuePair: its key, its class,
 and a summary. Requirements of class test have cases; the note of any other says
-why none can show it.`,
+why none can show it, or what softrnic lacks (not-implemented).`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list := report.List(cases.All())
@@ -52,14 +52,14 @@ why none can show it.`,
 // printRequirements prints a requirement a line, and below it the names of its cases.
 func printRequirements(w io.Writer, list []report.Listed) error {
 	for _, r := range list {
-		if _, err := fmt.Fprintf(w, "%-18s %-12s %s\n", r.Key, r.Class, r.Summary); err != nil {
+		if _, err := fmt.Fprintf(w, "%-18s %-15s %s\n", r.Key, r.Class, r.Summary); err != nil {
 			return err
 		}
 		if r.Note != "" {
-			fmt.Fprintf(w, "%31s (%s)\n", "", r.Note)
+			fmt.Fprintf(w, "%34s (%s)\n", "", r.Note)
 		}
 		for _, c := range r.Cases {
-			fmt.Fprintf(w, "%31s %s\n", "", c)
+			fmt.Fprintf(w, "%34s %s\n", "", c)
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func caseOf(t *testing.T, need conformance.Need) string {
 func TestConformList(t *testing.T) {
 	text := clitest.Run(t.Context(), "conform", "list")
 	assert.Zero(t, text.Status, text.Stderr)
-	assert.Contains(t, text.Stdout, "\nRV-5.2-M1          test         A QP lives in exactly one Protection Domain.\n")
+	assert.Contains(t, text.Stdout, "\nRV-5.2-M1          test            A QP lives in exactly one Protection Domain.\n")
 	assert.Contains(t, text.Stdout, "(IPsec: ")
 
 	r := clitest.Run(t.Context(), "conform", "list", "--json")
@@ -87,6 +87,16 @@ func TestConformRun(t *testing.T) {
 		assert.Equal(t, "PASS", res.Verdict, res.Detail)
 		assert.NotEqual(t, name, res.Case)
 	}
+
+	// One that no case can show says so, alone and beside cases.
+	r = clitest.Run(t.Context(), "conform", "run", "--run", "R5044-9.3-M1")
+	assert.Zero(t, r.Status, r.Stderr)
+	assert.Contains(t, r.Stdout, "NOT-TESTABLE R5044-9.3-M1: ")
+	assert.Contains(t, r.Stdout, "  other-layer: IPsec: ")
+	assert.Contains(t, r.Stdout, "0 cases in ")
+	r = clitest.Run(t.Context(), "conform", "run", "--run", name+",R5044-9.3-M1")
+	assert.Contains(t, r.Stdout, "NOT-TESTABLE R5044-9.3-M1: ")
+	assert.Contains(t, r.Stdout, "1 passed, 0 failed, 0 skipped; ")
 
 	// Requirements of another class are named, without a case.
 	r = clitest.Run(t.Context(), "conform", "run", "--run", name, "--run", "RV-8.1", "--json", "-")

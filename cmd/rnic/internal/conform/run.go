@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/cases"
 	"github.com/softrnic/softrnic/conformance/report"
+	"github.com/softrnic/softrnic/conformance/requirements"
 )
 
 // conformRun holds the flags of `rnic conform run`.
@@ -39,7 +41,8 @@ func newConformRunCommand() *cobra.Command {
 
 Cases that a target cannot support are skipped. --run and --skip take a key
 (RV-7.2-M3) or the beginning of one (RV-7.2, R5044), a section (7.2), a case's
-name, or a shell pattern over keys and names ("*window*").
+name, or a shell pattern over keys and names ("*window*"). Of a key that no case
+can show (rnic conform list) the note is printed. A pattern has to match something.
 
 Exit status: 0 all cases passed, 1 at least one failed, 2 a wrong command line or
 a target that cannot be reached.`,
@@ -73,8 +76,8 @@ func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	all := cases.All()
-	if len(r.options.Select.Cases(all)) == 0 {
-		return cli.Usagef("no case matches; rnic conform list shows what there is")
+	if err := answerable(r.options.Select, all); err != nil {
+		return err
 	}
 	target, err := r.open(ctx)
 	if err != nil {
@@ -126,6 +129,51 @@ func (r *conformRun) check() error {
 		}
 	}
 	return nil
+}
+
+// answerable reports a pattern of a selection that takes nothing, and a selection of
+// nothing.
+func answerable(s conformance.Selection, all []conformance.Case) error {
+	const hint = "rnic conform list shows what there is"
+	for _, p := range s.Run {
+		one := conformance.Selection{Run: []string{p}, Strict: s.Strict}
+		switch {
+		case answers(one, all):
+		case len(conformance.Selection{Run: []string{p}, Strict: true}.Cases(all)) > 0:
+			return cli.Usagef("--run %s matches cases of SHOULDs only: add --strict", p)
+		case len(keys(one)) > 0:
+			return cli.Usagef("--run %s: there is such a key, and no case that asserts it; %s", p, hint)
+		default:
+			return cli.Usagef("--run %s: no case matches, and no key; %s", p, hint)
+		}
+	}
+	for _, p := range s.Skip {
+		one := conformance.Selection{Run: []string{p}, Strict: true}
+		if len(one.Cases(all)) == 0 && len(keys(one)) == 0 {
+			return cli.Usagef("--skip %s: no case matches, and no key; %s", p, hint)
+		}
+	}
+	if !answers(s, all) {
+		return cli.Usagef("no case matches, --skip leaves none; %s", hint)
+	}
+	return nil
+}
+
+// answers reports whether a selection takes a case, or a key that no case can show.
+func answers(s conformance.Selection, all []conformance.Case) bool {
+	return len(s.Cases(all)) > 0 || slices.ContainsFunc(keys(s), func(k string) bool {
+		return requirements.ByKey()[k].Class != requirements.Test
+	})
+}
+
+// keys are those that a selection takes.
+func keys(s conformance.Selection) (taken []string) {
+	for _, req := range requirements.All() {
+		if s.Takes(req.Key) {
+			taken = append(taken, req.Key)
+		}
+	}
+	return taken
 }
 
 // open finds the target, and fails if it is not there.
