@@ -68,7 +68,10 @@ type Result struct {
 	Detail string `json:"detail"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"duration"`
-	// Trace is what was sent and received, and noted.
+	// Traffic is how much was sent and received.
+	Traffic Traffic `json:"-"`
+	// Trace is what was sent and received, and noted: of a case that passed with
+	// Options.Traces only.
 	Trace []Mark `json:"-"`
 }
 

@@ -24,6 +24,8 @@ type Options struct {
 	Parallel int
 	// Seed is that of T.Rand; the same seed gives the same run.
 	Seed uint64
+	// Traces keeps the traces of cases that passed too, some 50 MB of a whole run.
+	Traces bool
 	// Progress, if set, is told of each result as it comes. It is not called
 	// twice at a time.
 	Progress func(done, all int, r Result)
@@ -105,7 +107,10 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 	}
 	r.Seconds = time.Since(start).Seconds()
 	r.Verdict, r.Detail = t.verdict()
-	r.Trace = t.trace.Marks()
+	r.Traffic = t.trace.Traffic()
+	if r.Verdict != Pass || o.Traces {
+		r.Trace = t.trace.Marks()
+	}
 	return r
 }
 

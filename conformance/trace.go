@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,7 +31,9 @@ type Mark struct {
 	Text      string
 }
 
-// traceLimit bounds the octets that one case's trace keeps.
+// traceLimit bounds the octets that one case's trace keeps. If there are more, older streams
+// go, a whole one at a time: a case fails on its last ones. Of a stream that is longer
+// than that the beginning is kept.
 const traceLimit = 1 << 20
 
 // Trace records what a case sends and receives. Its methods may be called from any
@@ -39,8 +43,16 @@ type Trace struct {
 
 	mu      sync.Mutex
 	marks   []Mark // guarded by mu, as all below
-	octets  int
-	streams int
+	octets  int    // in marks
+	traffic Traffic
+	dropped int // streams up to this one have left marks
+}
+
+// Traffic is how much went over the streams of a case, in octets.
+type Traffic struct {
+	Streams  int `json:"streams"`
+	Sent     int `json:"sent"`
+	Received int `json:"received"`
 }
 
 func newTrace() *Trace { return &Trace{start: time.Now()} }
@@ -52,12 +64,40 @@ func (t *Trace) add(m Mark) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	m.At = time.Since(t.start)
+	switch m.Direction {
+	case Sent:
+		t.traffic.Sent += len(m.Octets)
+	case Received:
+		t.traffic.Received += len(m.Octets)
+	case Note:
+	}
+	if m.Stream > 0 && m.Stream <= t.dropped {
+		return
+	}
+	for t.octets+len(m.Octets) > traceLimit && t.dropped+1 < m.Stream {
+		t.drop(t.dropped + 1)
+	}
 	if room := traceLimit - t.octets; len(m.Octets) > room {
+		if room == 0 {
+			return
+		}
 		m.Octets = m.Octets[:room]
 		m.Text = "cut: the trace is full"
 	}
 	t.octets += len(m.Octets)
 	t.marks = append(t.marks, m)
+}
+
+// drop leaves out a stream. t.mu is held.
+func (t *Trace) drop(stream int) {
+	t.dropped = stream
+	t.marks = slices.DeleteFunc(t.marks, func(m Mark) bool {
+		if m.Stream == stream {
+			t.octets -= len(m.Octets)
+		}
+		return m.Stream == stream
+	})
+	t.marks = append(t.marks, Mark{At: time.Since(t.start), Text: fmt.Sprintf("stream %d is left out: the trace is full", stream)})
 }
 
 // Marks is what was recorded, in order.
@@ -67,12 +107,19 @@ func (t *Trace) Marks() []Mark {
 	return append([]Mark(nil), t.marks...)
 }
 
+// Traffic is how much was recorded, also of what Marks has no room for.
+func (t *Trace) Traffic() Traffic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.traffic
+}
+
 // Conn records what goes over c.
 func (t *Trace) Conn(c net.Conn) net.Conn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.streams++
-	return &tracedConn{Conn: c, trace: t, stream: t.streams}
+	t.traffic.Streams++
+	return &tracedConn{Conn: c, trace: t, stream: t.traffic.Streams}
 }
 
 // tracedConn is a connection whose octets are recorded.

@@ -263,7 +263,7 @@ func TestFields(t *testing.T) {
 	lines := func(e Entry) []string {
 		var all []string
 		for _, r := range rows(viewed{Entry: e}) {
-			all = append(all, r.Offset+"|"+r.Octets+"|"+r.Layer+"|"+r.Text)
+			all = append(all, r.Offset+"|"+r.Head+"|"+r.Layer+"|"+r.Text)
 		}
 		return all
 	}

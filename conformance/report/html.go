@@ -35,6 +35,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"trim":     strings.TrimSpace,
 	"test":     func(k *Key) bool { return k.Class == requirements.Test },
 	"seconds":  func(c *Case) string { return fmt.Sprintf("%.3f s", c.Seconds) },
+	"traffic":  traffic,
+	"hex":      hex.EncodeToString,
 	"stamp":    func(e viewed) string { return fmt.Sprintf("%.6f", e.At.Seconds()) },
 	"plural": func(n int, what string) string {
 		if n == 1 {
@@ -88,27 +90,36 @@ func word(v conformance.Verdict) string {
 	return string(v)
 }
 
-// mostEntries bounds how much of an exchange the page shows.
+// mostEntries bounds how much of an exchange the page shows at once.
 const mostEntries = 150
 
 // view is an exchange as it is shown.
 type view struct {
 	Entries []viewed
-	Left    int // how many were left out before
+	Earlier []viewed // folded up before them, each a line, if the case did not pass
+	Left    int      // how many were left out before them, if it passed
 }
 
 type viewed struct {
 	Entry
-	Open bool // its octets are shown at once
+	Open  bool // its octets are shown at once
+	whole bool // none of its octets is left out
 }
 
-// shown is a case's exchange. A case fails at its end: so that is what is shown of a
-// long one, and the last frames are open.
+// shown is a case's exchange. A case fails at its end: so the end of a long one is seen
+// at once, and the last frames are open. Of a case that passed it is all there is.
 func shown(c *Case) view {
-	entries := Decode(c.Trace)
-	v := view{Left: max(0, len(entries)-mostEntries)}
-	for _, e := range entries[v.Left:] {
-		v.Entries = append(v.Entries, viewed{Entry: e})
+	var v view
+	for _, e := range Decode(c.Trace) {
+		v.Entries = append(v.Entries, viewed{Entry: e, whole: c.Verdict != conformance.Pass})
+	}
+	if n := len(v.Entries) - mostEntries; n > 0 {
+		if c.Verdict == conformance.Pass {
+			v.Left = n
+		} else {
+			v.Earlier = v.Entries[:n]
+		}
+		v.Entries = v.Entries[n:]
 	}
 	open := 0
 	if c.Verdict == conformance.Fail {
@@ -125,30 +136,40 @@ func shown(c *Case) view {
 
 // row is a field on the page.
 type row struct {
-	Offset, Octets, Layer, Text string
+	Offset      string
+	Head, Tail  string // hexadecimal; of few octets all are in Head
+	Middle      string // what is between, folded up
+	Between     int    // how many octets that are, or would be
+	Layer, Text string
 }
 
 func rows(e viewed) []row {
 	var all []row
 	at := 0
 	for _, f := range e.Fields {
-		layer := f.Layer
-		if layer == "" {
-			layer = "data"
+		r := row{Offset: fmt.Sprintf("%04x", at), Layer: f.Layer, Text: f.Text}
+		if r.Layer == "" {
+			r.Layer = "data"
 		}
-		all = append(all, row{fmt.Sprintf("%04x", at), octets(f.Octets), layer, f.Text})
+		r.cut(f.Octets, e.whole)
+		all = append(all, r)
 		at += len(f.Octets)
 	}
 	return all
 }
 
-// octets writes the first and last of many.
-func octets(b []byte) string {
+// cut takes the first and last of many octets, and what is between if all are wanted.
+func (r *row) cut(b []byte, whole bool) {
 	const head, tail = 128, 16
-	if len(b) <= head+tail+16 {
-		return spaced(b)
+	r.Between = len(b) - head - tail
+	if r.Between <= 16 {
+		r.Head, r.Between = spaced(b), 0
+		return
 	}
-	return fmt.Sprintf("%s … %d more … %s", spaced(b[:head]), len(b)-head-tail, spaced(b[len(b)-tail:]))
+	r.Head, r.Tail = spaced(b[:head]), spaced(b[len(b)-tail:])
+	if whole {
+		r.Middle = hex.EncodeToString(b[head : len(b)-tail])
+	}
 }
 
 func spaced(b []byte) string {
@@ -168,6 +189,18 @@ func percent(n, of int) string {
 		return "0"
 	}
 	return fmt.Sprintf("%.2f", float64(n)*100/float64(of))
+}
+
+// traffic is how much went over a case's streams, of which no octet was kept.
+func traffic(c *Case) string {
+	t := c.Traffic
+	switch t.Streams {
+	case 0:
+		return "Nothing was recorded on a wire."
+	case 1:
+		return fmt.Sprintf("1 stream: %s sent, %s received. Their octets are kept with --record-all.", octetsText(t.Sent), octetsText(t.Received))
+	}
+	return fmt.Sprintf("%d streams: %s sent, %s received. Their octets are kept with --record-all.", t.Streams, octetsText(t.Sent), octetsText(t.Received))
 }
 
 // failedHere reports whether a note is where an assertion failed; what it said is in

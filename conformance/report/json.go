@@ -76,7 +76,7 @@ func write(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// record is a Run as it is saved, traces and all.
+// record is a Run as it is saved, with the traces that there are.
 type record struct {
 	Target  string    `json:"target"`
 	Started time.Time `json:"started"`
@@ -90,7 +90,8 @@ type record struct {
 
 type traced struct {
 	conformance.Result
-	Trace []mark `json:"trace"`
+	Traffic conformance.Traffic `json:"traffic,omitzero"`
+	Trace   []mark              `json:"trace,omitempty"`
 }
 
 // mark is a conformance.Mark.
@@ -109,7 +110,7 @@ func WriteRecord(w io.Writer, r Run) error {
 		Run: r.Selection.Run, Skip: r.Selection.Skip, Results: []traced{},
 	}
 	for _, res := range r.Results {
-		t := traced{Result: res, Trace: []mark{}}
+		t := traced{Result: res, Traffic: res.Traffic}
 		for _, m := range res.Trace {
 			t.Trace = append(t.Trace, mark{m.At.Seconds(), m.Stream, m.Direction, hex.EncodeToString(m.Octets), m.Text})
 		}
@@ -143,6 +144,7 @@ func Read(r io.Reader) (Run, error) {
 	}
 	for _, t := range saved.Results {
 		res := t.Result
+		res.Traffic = t.Traffic
 		if res.Case == "" {
 			continue // the registry knows those
 		}

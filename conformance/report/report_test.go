@@ -2,8 +2,11 @@ package report
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +28,8 @@ func sample(t *testing.T) Run {
 		Target: "a <target>", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: 1500 * time.Millisecond, Seed: 7,
 		Selection: conformance.Selection{Run: []string{"RV-5.1", "R5040-4.1"}},
 		Results: []conformance.Result{
-			{Case: "5.1/scope", Verdict: conformance.Pass, Keys: []string{"RV-5.1-M1"}, Seconds: 0.25},
+			{Case: "5.1/scope", Verdict: conformance.Pass, Keys: []string{"RV-5.1-M1"}, Seconds: 0.25,
+				Traffic: conformance.Traffic{Streams: 2, Sent: 3, Received: 1}},
 			{Case: "5.1/query", Verdict: conformance.Skip, Keys: []string{"RV-5.1.3-M1"}, Detail: "no verbs"},
 			{
 				Case: "4.1/control", Verdict: conformance.Fail, Keys: []string{"R5040-3.1-M1", "R5040-4.1-M1", "RV-5.1-M1"},
@@ -278,7 +282,9 @@ func TestHTML(t *testing.T) {
 		"&lt;script&gt;alert(1)&lt;/script&gt;",
 		"<tr class=\"DDP\"><td>0010<td>00 00 00 00<td>DDP<td>MO = 0\n",
 		"<td>Payload, 900 octets",
-		" … 756 more … ",
+		"<summary>… 756 more …</summary>",
+		"2 streams: 3 octets sent, 1 octet received. Their octets are kept with --record-all.",
+		"Nothing was recorded on a wire.",
 		"the case failed here",
 		"Send, QN 0, MSN 1, MO 0, 3 octets",
 		"> FIN</p>",
@@ -299,21 +305,54 @@ func TestHTML(t *testing.T) {
 	}
 }
 
-func TestOctets(t *testing.T) {
-	assert.Empty(t, octets(nil))
-	assert.Equal(t, "00 ff", octets([]byte{0, 255}))
-	assert.Equal(t, 160*3-1, len(octets(make([]byte, 160))), "it would not get shorter")
-	assert.Contains(t, octets(make([]byte, 161)), "… 17 more …")
+func TestRowsAreCut(t *testing.T) {
+	cut := func(n int, whole bool) (r row) {
+		r.cut(bytes.Repeat([]byte{0xFF}, n), whole)
+		return r
+	}
+	assert.Empty(t, cut(0, false))
+	assert.Equal(t, row{Head: "ff ff"}, cut(2, false))
+	assert.Equal(t, row{Head: strings.TrimSpace(strings.Repeat("ff ", 160))}, cut(160, true), "it would not get shorter")
+	ends := row{Head: strings.TrimSpace(strings.Repeat("ff ", 128)), Tail: strings.TrimSpace(strings.Repeat("ff ", 16)), Between: 17}
+	assert.Equal(t, ends, cut(161, false))
+	ends.Middle = strings.Repeat("ff", 17)
+	assert.Equal(t, ends, cut(161, true))
 }
 
+// Of a long exchange the end is shown. What was before it is folded up if the case
+// failed, and left out if it passed.
 func TestLongExchangesAreCut(t *testing.T) {
 	p := newTape(t, 1, true, false)
 	for range mostEntries + 7 {
 		p.note("x")
 	}
-	v := shown(&Case{Result: conformance.Result{Trace: p.marks}})
+	v := shown(&Case{Result: conformance.Result{Verdict: conformance.Pass, Trace: p.marks}})
 	assert.Len(t, v.Entries, mostEntries)
 	assert.Equal(t, 7, v.Left)
+	assert.Empty(t, v.Earlier)
+	v = shown(&Case{Result: conformance.Result{Verdict: conformance.Fail, Trace: p.marks}})
+	assert.Len(t, v.Entries, mostEntries)
+	assert.Zero(t, v.Left)
+	assert.Len(t, v.Earlier, 7)
+}
+
+// Whatever a failed case sent and received is on the page.
+func TestHTMLOfAFailureIsWhole(t *testing.T) {
+	var marks []conformance.Mark
+	for i := range 400 {
+		octets := binary.BigEndian.AppendUint32([]byte("MPA ID Req Frame"), 0x40010200) // 512 octets of private data
+		for j := range 512 {
+			octets = append(octets, byte(i), byte(j))[:20+j+1]
+		}
+		marks = append(marks, conformance.Mark{Stream: i + 1, Direction: conformance.Sent, Octets: octets})
+	}
+	var out bytes.Buffer
+	run := Run{Results: []conformance.Result{{Case: "5.1/x", Verdict: conformance.Fail, Keys: []string{"RV-5.1-M1"}, Trace: marks}}}
+	require.NoError(t, WriteHTML(&out, New(run)))
+	page := regexp.MustCompile(`<[^>]*>|… \d+ more …|\s`).ReplaceAllString(out.String(), "")
+	for _, m := range marks {
+		require.Contains(t, page, hex.EncodeToString(m.Octets[20:]), "stream %d", m.Stream)
+	}
 }
 
 // Nothing in the parts ends the element that the page puts them into.

@@ -23,7 +23,7 @@ type conformOutputs struct {
 func (o *conformOutputs) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.json, "json", "", "write the verdicts as JSON to `FILE`; - is standard output, instead of the text")
 	f.StringVar(&o.junit, "junit", "", "write JUnit's XML to `FILE`")
-	f.StringVar(&o.html, "html", "", "write a page of HTML to `FILE`, with every octet that was sent or received")
+	f.StringVar(&o.html, "html", "", "write a page of HTML to `FILE`, with every octet that a case sent or received that did not pass")
 	f.StringVar(&o.pcapDir, "pcap-dir", "", "write a pcapng of each case that failed into `DIR`")
 }
 

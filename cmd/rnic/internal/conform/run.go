@@ -67,7 +67,8 @@ a target that cannot be reached.`,
 	f.StringVar(&r.role, "role", "", "which side of MPA's startup cases play where they may choose: `initiator|responder`")
 	f.BoolVar(&r.rping, "rping", false, "the target runs rping, there is no upper tester")
 	r.out.addTo(f)
-	f.StringVar(&r.out.record, "record", "", "save the whole run, with octets, in `FILE` for rnic conform report")
+	f.StringVar(&r.out.record, "record", "", "save the run in `FILE` for rnic conform report, with the octets of cases that did not pass")
+	f.BoolVar(&o.Traces, "record-all", false, "keep the octets of cases that passed too, for --record and --html (100 MB)")
 	return cmd
 }
 
