@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -58,6 +59,16 @@ func (d *Deframer) TakeBuffer() []byte {
 	}
 	b := d.buf
 	d.buf, d.r, d.w = nil, 0, 0
+	return b
+}
+
+// Park gives the receive buffer back in any case. What is buffered moves to memory of its own,
+// no more than it takes; SetBuffer comes before the next Space. It ends the life of the
+// ULPDU that Next returned last.
+func (d *Deframer) Park() []byte {
+	b := d.buf
+	d.buf = bytes.Clone(b[d.r:d.w])
+	d.r, d.w = 0, len(d.buf)
 	return b
 }
 

@@ -240,6 +240,33 @@ func TestDeframerBuffer(t *testing.T) {
 	assert.Equal(t, uint64(5001*len(fpdu)), d.Position(), "the stream goes on without a buffer")
 }
 
+// TestDeframerPark: what is buffered outlives the buffer.
+func TestDeframerPark(t *testing.T) {
+	f := NewFramer(true, false)
+	fpdu := f.AppendFPDU(nil, []byte("one ulpdu"))
+	buffer := make([]byte, MinBuffer)
+	var d Deframer
+	assert.Nil(t, d.Park())
+	d = NewDeframer(true, false)
+	for _, at := range []int{0, 1, 7, len(fpdu) - 1} {
+		require.True(t, d.SetBuffer(buffer))
+		d.Feed(fpdu[d.Buffered():at])
+		assert.Same(t, &buffer[0], &d.Park()[0])
+		clear(buffer)
+		assert.Equal(t, at, d.Buffered())
+		assert.Empty(t, d.Space())
+		_, ok, err := d.Next()
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	require.True(t, d.SetBuffer(buffer))
+	d.Feed(fpdu[len(fpdu)-1:])
+	ulpdu, ok, err := d.Next()
+	require.NoError(t, err)
+	require.True(t, ok)
+	assert.Equal(t, "one ulpdu", string(ulpdu))
+}
+
 func TestDeframerAdvanceIsBounded(t *testing.T) {
 	d := newTestDeframer(t, false, false)
 	d.Advance(-1)

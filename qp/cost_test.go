@@ -51,7 +51,8 @@ func TestCostOfABatch(t *testing.T) {
 	require.LessOrEqual(t, len(b.arena)+mpa.MinBuffer, arenaBytes+smallest, "one FPDU more would fit")
 }
 
-// TestCostOfAnUnfinishedFPDU: a receive buffer, given back as soon as nothing is in it.
+// TestCostOfAnUnfinishedFPDU: a receive buffer, given back as soon as nothing is in it. Beside
+// many others it is less: TestTricklerHoldsWhatItSent.
 func TestCostOfAnUnfinishedFPDU(t *testing.T) {
 	require.LessOrEqual(t, kib(int(unsafe.Sizeof(recvBuffer{}))), 260)
 	r := newRig(t, setup{config: func(c *Config) { c.Tuning.Direct = -1 }}) // else it goes straight to its place

@@ -9,9 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/internal/sockio"
-	"github.com/softrnic/softrnic/mpa"
 )
 
 // outcome is how a read or a write of the LLP ended.
@@ -145,83 +143,4 @@ func outcomeOf(err error) outcome {
 		return ioReset
 	}
 	return ioLost
-}
-
-// recvBuffer is what a stream needs while it has something to receive.
-type recvBuffer struct {
-	completed [completedAtOnce]cq.Entry // kept back for the CQ
-	octets    [mpa.RecommendedBuffer]byte
-}
-
-var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
-
-// intake is a Deframer with a buffer that is borrowed while there is something
-// in it.
-type intake struct {
-	mpa.Deframer
-	buf *recvBuffer
-	// completed is how many completions are in buf.
-	completed int
-	transit   transit
-	// kept is what could not be handled when Next returned it: Next returns it again.
-	// Until then nothing may be received.
-	kept []byte
-}
-
-// keep makes Next return what it has returned last again.
-func (in *intake) keep(ulpdu []byte) { in.kept = ulpdu }
-
-// Next hides the Deframer's. Of the segment in transit it returns the header, so that
-// there is always a ULPDU, or the beginning of one, if ok.
-func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
-	if in.kept != nil {
-		ulpdu, in.kept = in.kept, nil
-		return ulpdu, true, nil
-	}
-	ulpdu, ok, err = in.Deframer.Next()
-	if in.transit.state != noTransit {
-		ulpdu = in.transit.next(ulpdu, ok)
-	}
-	return ulpdu, ok, err
-}
-
-// Buffered hides the Deframer's. What is kept counts, though a ULPDU may have no octet.
-func (in *intake) Buffered() int {
-	n := len(in.kept) + in.Deframer.Buffered()
-	if in.kept != nil {
-		n++
-	}
-	return n
-}
-
-// space is where to receive, borrowing a buffer if need be.
-func (in *intake) space() []byte {
-	if in.buf == nil {
-		in.buf = recvBuffers.Get().(*recvBuffer)
-		in.SetBuffer(in.buf.octets[:])
-	}
-	return in.Space()
-}
-
-// rest gives the buffer back if nothing is in it.
-func (in *intake) rest() {
-	if in.buf != nil && in.kept == nil && in.TakeBuffer() != nil {
-		recvBuffers.Put(in.buf)
-		in.buf = nil
-	}
-}
-
-// drop gives the buffer back whatever is in it.
-func (in *intake) drop() {
-	if in.buf != nil {
-		recvBuffers.Put(in.buf)
-	}
-	*in = intake{}
-}
-
-// early takes octets that were read before the session began, RecommendedBuffer of them at
-// most.
-func (in *intake) early(b []byte) {
-	in.space()
-	in.Feed(b)
 }

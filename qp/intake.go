@@ -1,0 +1,125 @@
+package qp
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+
+	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/mpa"
+)
+
+// recvBuffer is what a stream needs while it has something to receive.
+type recvBuffer struct {
+	completed [completedAtOnce]cq.Entry // kept back for the CQ
+	octets    [mpa.RecommendedBuffer]byte
+}
+
+var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}
+
+// detained is how many buffers have something in them while nothing is received: the
+// beginning of an FPDU, or one that waits for a receive.
+var detained atomic.Int64
+
+// mayDetain is how many may be: 16 MiB of them.
+const mayDetain = 64
+
+// intake is a Deframer with a buffer that is borrowed while there is something
+// in it.
+type intake struct {
+	mpa.Deframer
+	buf     *recvBuffer
+	counted bool // buf is one of those detained
+	// completed is how many completions are in buf.
+	completed int
+	transit   transit
+	// kept is what could not be handled when Next returned it: Next returns it again.
+	// Until then nothing may be received.
+	kept []byte
+}
+
+// keep makes Next return what it has returned last again.
+func (in *intake) keep(ulpdu []byte) { in.kept = ulpdu }
+
+// Next hides the Deframer's. Of the segment in transit it returns the header, so that
+// there is always a ULPDU, or the beginning of one, if ok.
+func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
+	if in.buf == nil && in.Buffered() > 0 { // given back when it could not be handled
+		in.borrow()
+	}
+	if in.kept != nil {
+		ulpdu, in.kept = in.kept, nil
+		return ulpdu, true, nil
+	}
+	ulpdu, ok, err = in.Deframer.Next()
+	if in.transit.state != noTransit {
+		ulpdu = in.transit.next(ulpdu, ok)
+	}
+	return ulpdu, ok, err
+}
+
+// Buffered hides the Deframer's. What is kept counts, though a ULPDU may have no octet.
+func (in *intake) Buffered() int {
+	n := len(in.kept) + in.Deframer.Buffered()
+	if in.kept != nil {
+		n++
+	}
+	return n
+}
+
+// space is where to receive, borrowing a buffer if need be.
+func (in *intake) space() []byte {
+	in.borrow()
+	return in.Space()
+}
+
+func (in *intake) borrow() {
+	if in.buf == nil {
+		in.buf = recvBuffers.Get().(*recvBuffer)
+		in.SetBuffer(in.buf.octets[:])
+	}
+}
+
+// rest gives the buffer back if nothing is in it. If many others have kept theirs, so that
+// they hold more than the rest of the program may, it gives it back in any case, and what is
+// in it gets as much memory as it needs: a peer that stops within an FPDU holds what it
+// has sent.
+func (in *intake) rest() {
+	if in.buf == nil {
+		return
+	}
+	if in.kept != nil || in.TakeBuffer() == nil {
+		if in.counted || detained.Add(1) <= mayDetain {
+			in.counted = true
+			return
+		}
+		detained.Add(-1)
+		in.kept = bytes.Clone(in.kept)
+		in.Park()
+	}
+	in.giveBack()
+}
+
+// drop gives the buffer back whatever is in it.
+func (in *intake) drop() {
+	if in.buf != nil {
+		in.giveBack()
+	}
+	*in = intake{}
+}
+
+func (in *intake) giveBack() {
+	if in.counted {
+		in.counted = false
+		detained.Add(-1)
+	}
+	recvBuffers.Put(in.buf)
+	in.buf = nil
+}
+
+// early takes octets that were read before the session began, RecommendedBuffer of them at
+// most.
+func (in *intake) early(b []byte) {
+	in.space()
+	in.Feed(b)
+}
