@@ -18,7 +18,7 @@ type Options struct {
 	// Select decides which cases run; the zero value takes all that are not
 	// Strict.
 	Select Selection
-	// Timeout bounds a case; 0 stands for 10 s.
+	// Timeout bounds a case; 0 stands for DefaultTimeout.
 	Timeout time.Duration
 	// Parallel is how many cases run at a time; 0 stands for 1.
 	Parallel int
@@ -31,6 +31,10 @@ type Options struct {
 	Progress func(done, all int, r Result)
 }
 
+// DefaultTimeout ends a case that hangs. None takes a second by itself: a machine that is
+// busy with other things, or slow, may take a hundred times as long.
+const DefaultTimeout = 2 * time.Minute
+
 // graceAfter is how long a case may take to notice that its time is up.
 const graceAfter = 5 * time.Second
 
@@ -39,7 +43,7 @@ const graceAfter = 5 * time.Second
 // far.
 func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, error) {
 	if o.Timeout <= 0 {
-		o.Timeout = 10 * time.Second
+		o.Timeout = DefaultTimeout
 	}
 	chosen := o.Select.Cases(all)
 	results := make([]Result, len(chosen))

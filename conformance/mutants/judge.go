@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/cases"
@@ -20,6 +21,9 @@ const (
 	statusUnfit = 3 // there is no such case, or it was skipped
 )
 
+// caseTime bounds a case: many a fault makes one wait until half of it is over.
+const caseTime = 10 * time.Second
+
 // judge runs one case against the RNIC that this program was built with, and says in
 // a line why it did not pass.
 func judge(ctx context.Context, name string, out io.Writer) int {
@@ -28,7 +32,7 @@ func judge(ctx context.Context, name string, out io.Writer) int {
 			continue
 		}
 		results, err := conformance.Run(ctx, []conformance.Case{c}, conformance.InProcess{},
-			conformance.Options{Seed: 1, Select: conformance.Selection{Strict: true}})
+			conformance.Options{Seed: 1, Timeout: caseTime, Select: conformance.Selection{Strict: true}})
 		switch {
 		case err != nil:
 			fmt.Fprintln(out, err)

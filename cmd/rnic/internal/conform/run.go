@@ -55,7 +55,7 @@ a target that cannot be reached.`,
 		},
 	}
 	o, f := &r.options, cmd.Flags()
-	o.Timeout, o.Parallel, o.Seed = 10*time.Second, 4*runtime.NumCPU(), 1
+	o.Timeout, o.Parallel, o.Seed = conformance.DefaultTimeout, 4*runtime.NumCPU(), 1
 	f.SortFlags = false
 	f.StringSliceVar(&o.Select.Run, "run", nil, "run only what matches one of these `PATTERNs`")
 	f.StringSliceVar(&o.Select.Skip, "skip", nil, "leave out what matches one of these `PATTERNs`")
@@ -177,12 +177,15 @@ func keys(s conformance.Selection) (taken []string) {
 	return taken
 }
 
+// reachTime is how long a target may take to answer at all.
+const reachTime = 10 * time.Second
+
 // open finds the target, and fails if it is not there.
 func (r *conformRun) open(ctx context.Context) (conformance.Target, error) {
 	if r.target == "" {
 		return conformance.InProcess{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.options.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(r.options.Timeout, reachTime))
 	defer cancel()
 	if r.rping {
 		t, err := conformance.NewRping(ctx, r.target, conformance.Role(r.role))
