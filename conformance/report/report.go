@@ -43,8 +43,8 @@ type Report struct {
 // Section is a section of a source, and what is below it from the third number on:
 // "7.10" has 7.10.6.1 in it.
 type Section struct {
-	Spec   string // "verbs", "rfc5044", "vitcp", "nd2"
-	Number string // of nd2 a method's name
+	Spec   string // "verbs", "rfc5044", "vitcp", "nd2", "plain"
+	Number string // of nd2 a method's name, of plain with the source before it
 	Keys   []*Key
 	Cases  []*Case // named after this section
 	Counts Counts
@@ -68,6 +68,8 @@ func specName(spec string) string {
 		return "VI Architecture"
 	case "nd2":
 		return "NetworkDirect"
+	case "plain":
+		return spec
 	}
 	return spec + " draft"
 }

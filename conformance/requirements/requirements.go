@@ -1,7 +1,8 @@
 // Package requirements is the registry: every MUST and SHOULD of the verbs draft, of
-// the iWARP RFCs, of the VI/TCP draft and of the VI Architecture, and every flag, return
-// value and remark of NetworkDirect's IND2QueuePair, by key, in our own words, with the
-// class that says whether a case can show it.
+// the iWARP RFCs, of the VI/TCP draft and of the VI Architecture, every flag, return
+// value and remark of NetworkDirect's IND2QueuePair, and what those texts bind with no
+// such keyword, by key, in our own words, with the class that says whether a case can
+// show it.
 //
 // The registry is the tab-separated files beside this one, a file for each part of a
 // source. A line has a key, a class, a summary and a note.
@@ -45,9 +46,11 @@ var Classes = []Class{Test, Construction, Consumer, Hardware, OtherLayer, NotImp
 // Requirement is one line of the registry.
 type Requirement struct {
 	Key string `json:"key"`
-	// Spec is the source: "verbs", "rfc5040" and the like, "vitcp", "via" or "nd2".
+	// Spec is the source: "verbs", "rfc5040" and the like, "vitcp", "via" or "nd2";
+	// "plain" is what any of them binds without a MUST or SHOULD.
 	Spec string `json:"spec"`
-	// Section is a section's number; of nd2 a method's name.
+	// Section is a section's number; of nd2 a method's name; of plain with the source
+	// before it, "PV-7.2" or "PR-5040-4.8".
 	Section string `json:"section"`
 	// Level is MUST or SHOULD. All of nd2 is MUST.
 	Level   string `json:"level"`
@@ -56,8 +59,10 @@ type Requirement struct {
 	Note    string `json:"note"`
 }
 
-// key is a source, a section and a counter with its level.
-var key = regexp.MustCompile(`^(RV|R[0-9]{4}|VT|VA)-([0-9A-Z.]+)-([MS])[0-9]+$`)
+// key is a source, a section and a counter with its level. A statement without the
+// keyword has P for its source: PV of the verbs draft, PR of an RFC, PA of the VI
+// Architecture, PT of the VI/TCP draft.
+var key = regexp.MustCompile(`^(RV|R[0-9]{4}|VT|VA|PV|PR-[0-9]{4}|PA|PT)-([0-9A-Z.]+)-([MS])[0-9]+$`)
 
 // remark is a key of NetworkDirect: a method or structure, and a counter with its kind,
 // which is flag, return value or remark.
@@ -66,7 +71,7 @@ var remark = regexp.MustCompile(`^(ND)-([A-Za-z]+)-([FRM])[0-9]+$`)
 // order is that in which the files are listed.
 var order = []string{
 	"verbs.tsv", "rfc5040.tsv", "rfc5041.tsv", "rfc5042.tsv", "rfc5044.tsv", "rfc6581.tsv", "rfc7306.tsv",
-	"vitcp.tsv", "via.tsv", "nd2.tsv",
+	"vitcp.tsv", "via.tsv", "nd2.tsv", "plain.tsv",
 }
 
 // specs are the sources that have a prefix of their own; the others are RFCs.
@@ -130,7 +135,10 @@ func parse(line string) (Requirement, error) {
 		return Requirement{}, fmt.Errorf("%q is no key", f[0])
 	}
 	r := Requirement{Key: f[0], Spec: specs[m[1]], Section: m[2], Level: "MUST", Class: Class(f[1]), Summary: f[2], Note: f[3]}
-	if r.Spec == "" {
+	switch {
+	case m[1][0] == 'P':
+		r.Spec, r.Section = "plain", m[1]+"-"+m[2]
+	case r.Spec == "":
 		r.Spec = "rfc" + m[1][1:]
 	}
 	if m[3] == "S" {

@@ -65,6 +65,7 @@ func TestMalformedLines(t *testing.T) {
 		"may":        "RV-5.1-O1\ttest\tx\t",
 		"flag":       "RV-5.1-F1\ttest\tx\t",
 		"should":     "ND-Send-S1\ttest\tx\t",
+		"no RFC":     "PR-7.2-M1\ttest\tx\t",
 		"class":      "RV-5.1-M1\tmaybe\tx\t",
 		"no summary": "RV-5.1-M1\ttest\t\t",
 		"no note":    "RV-5.1-M1\thardware\tx\t",
@@ -84,5 +85,11 @@ func TestMalformedLines(t *testing.T) {
 		r, err := parse(key + "\ttest\tx\t")
 		require.NoError(t, err)
 		assert.Equal(t, spec, r.Spec)
+	}
+	for key, section := range map[string]string{"PV-7.2-M1": "PV-7.2", "PR-5040-4.8-M1": "PR-5040-4.8", "PA-2.4.1-M1": "PA-2.4.1", "PT-3.4-M1": "PT-3.4"} {
+		r, err := parse(key + "\ttest\tx\t")
+		require.NoError(t, err)
+		assert.Equal(t, "plain", r.Spec)
+		assert.Equal(t, section, r.Section)
 	}
 }
