@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/softrnic/softrnic/internal/paired"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -93,13 +94,13 @@ func loopNotify(b *testing.B, n int, by await) {
 		}
 	}()
 	turns := 0
-	versus(b, timed(func() {
+	paired.Run(b, "conn", paired.Timed(func() {
 		turns++
 		qp := qps[turns%n]
 		l.postRecv(l.x, qp)
 		l.postSend(l.x, qp, verbs.Unsignaled)
 		must(b, by(l, l.x, l.wc[:]))
-	}), timed(func() {
+	}), paired.Timed(func() {
 		turns++
 		l.write(conns[turns%n])
 		l.read(conns[turns%n])

@@ -5,54 +5,17 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/paired"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // Loops that programs write, beside the same loops over net.Conn. The two take turns in
-// one run. Each reports p50 and p99 of both in microseconds, and their ratios; ns/op
-// is that of one turn of each.
+// one run (package paired).
 
 const loopSize = 64 // octets a message
-
-// versus runs the two loops in turns. Each returns how long one of its steps took.
-func versus(b *testing.B, ours, conns func() time.Duration) {
-	const turn = 8 // steps
-	var mine, theirs []time.Duration
-	for b.Loop() {
-		if len(mine)/turn == len(theirs)/turn {
-			mine = append(mine, ours())
-		} else {
-			theirs = append(theirs, conns())
-		}
-	}
-	for len(theirs) < turn { // a run of one step, say
-		mine, theirs = append(mine, ours()), append(theirs, conns())
-	}
-	for name, at := range map[string]int{"p50": 50, "p99": 99} {
-		m, c := percentile(mine, at), percentile(theirs, at)
-		b.ReportMetric(float64(m)/1e3, name+"-us")
-		b.ReportMetric(float64(c)/1e3, name+"-conn-us")
-		b.ReportMetric(float64(m)/float64(c), name+"-ratio")
-	}
-}
-
-func percentile(d []time.Duration, p int) time.Duration {
-	slices.Sort(d)
-	return d[len(d)*p/100]
-}
-
-// timed is a step that takes as long as f.
-func timed(f func()) func() time.Duration {
-	return func() time.Duration {
-		begin := time.Now()
-		f()
-		return time.Since(begin)
-	}
-}
 
 // loopPair is two nodes that are connected, receives posted ahead at y, and two plain
 // ends.
@@ -141,12 +104,12 @@ func arrived(c net.Conn, f func([]byte)) {
 // Send, all in one goroutine.
 func BenchmarkLoopOne(b *testing.B) {
 	l := newLoopPair(b)
-	versus(b, timed(func() {
+	paired.Run(b, "conn", paired.Timed(func() {
 		l.postSend(l.x, l.x.qp, 0)
 		l.wait(l.y)
 		l.wait(l.x)
 		l.postRecv(l.y, l.y.qp)
-	}), timed(func() {
+	}), paired.Timed(func() {
 		l.write(l.p)
 		l.read(l.q)
 	}))
@@ -162,11 +125,11 @@ func BenchmarkLoopTwo(b *testing.B) {
 		came <- struct{}{}
 	})
 	arrived(l.q, func([]byte) { came <- struct{}{} })
-	versus(b, timed(func() {
+	paired.Run(b, "conn", paired.Timed(func() {
 		l.postSend(l.x, l.x.qp, 0)
 		l.wait(l.x)
 		<-came
-	}), timed(func() {
+	}), paired.Timed(func() {
 		l.write(l.p)
 		<-came
 	}))
@@ -203,7 +166,7 @@ func BenchmarkLoopPaced(b *testing.B) {
 					return (<-came).Sub(begin)
 				}
 			}
-			versus(b, paced(func() { l.postSend(l.x, l.x.qp, verbs.Unsignaled) }), paced(func() { l.write(l.p) }))
+			paired.Run(b, "conn", paced(func() { l.postSend(l.x, l.x.qp, verbs.Unsignaled) }), paced(func() { l.write(l.p) }))
 		})
 	}
 }
@@ -234,13 +197,13 @@ func BenchmarkLoopReply(b *testing.B) {
 		})
 	}
 	turns := 0
-	versus(b, timed(func() {
+	paired.Run(b, "conn", paired.Timed(func() {
 		turns++
 		qp := qps[turns%2]
 		l.postRecv(l.x, qp)
 		l.postSend(l.x, qp, verbs.Unsignaled)
 		l.wait(l.x)
-	}), timed(func() {
+	}), paired.Timed(func() {
 		turns++
 		l.write(conns[turns%2])
 		l.read(conns[turns%2])

@@ -4,44 +4,14 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/paired"
 )
 
 // What a program does with VIs, beside the same over net.Conn, or over verbs (peers_test.go).
-// The two take turns in one run. Each reports the median of both and their ratio; ns/op is
-// that of one turn of each.
-
-// versus runs the two in turns. Each returns how long one of its steps took.
-func versus(b *testing.B, what string, ours, theirs func() time.Duration) {
-	const turn = 8 // steps
-	var mine, other []time.Duration
-	for b.Loop() {
-		if len(mine)/turn == len(other)/turn {
-			mine = append(mine, ours())
-		} else {
-			other = append(other, theirs())
-		}
-	}
-	for len(other) < turn { // a run of one step, say
-		mine, other = append(mine, ours()), append(other, theirs())
-	}
-	slices.Sort(mine)
-	slices.Sort(other)
-	m, o := mine[len(mine)/2], other[len(other)/2]
-	b.ReportMetric(float64(m)/1e3, "vi-us")
-	b.ReportMetric(float64(o)/1e3, what+"-us")
-	b.ReportMetric(float64(m)/float64(o), "ratio")
-}
-
-func timed(f func()) func() time.Duration {
-	return func() time.Duration {
-		begin := time.Now()
-		f()
-		return time.Since(begin)
-	}
-}
+// The two take turns in one run (package paired).
 
 func must(b *testing.B, err error) {
 	if err != nil {
@@ -166,10 +136,10 @@ func BenchmarkPingRecvWait(b *testing.B) {
 		d, err := y.v.RecvWait(b.Context())
 		return err == nil && d.Control.Status.Errors() == 0
 	})
-	versus(b, "conn", timed(x.ping(func() {
+	paired.Run(b, "conn", paired.Timed(x.ping(func() {
 		_, err := x.v.RecvWait(b.Context())
 		must(b, err)
-	})), timed(plainEcho(b)))
+	})), paired.Timed(plainEcho(b)))
 }
 
 // BenchmarkPingCQWait is the same with CQs.
@@ -182,12 +152,12 @@ func BenchmarkPingCQWait(b *testing.B) {
 		d, err := y.v.RecvDone()
 		return err == nil && d.Control.Status.Errors() == 0
 	})
-	versus(b, "conn", timed(x.ping(func() {
+	paired.Run(b, "conn", paired.Timed(x.ping(func() {
 		_, _, err := x.cq.CQWait(b.Context())
 		must(b, err)
 		_, err = x.v.RecvDone()
 		must(b, err)
-	})), timed(plainEcho(b)))
+	})), paired.Timed(plainEcho(b)))
 }
 
 // polled takes a receive off by CQDone in a loop.
@@ -209,7 +179,7 @@ func BenchmarkPingCQDone(b *testing.B) {
 	x, y := benchPair(b, pingSize, true, Config{})
 	ping := verbsPing(b)
 	turn := make(chan struct{}) // one pair polls at a time
-	vi := timed(x.ping(func() { must(b, x.polled()) }))
+	vi := paired.Timed(x.ping(func() { must(b, x.polled()) }))
 	y.postRecv()
 	go func() {
 		for range turn {
@@ -220,7 +190,7 @@ func BenchmarkPingCQDone(b *testing.B) {
 		}
 	}()
 	defer close(turn)
-	versus(b, "verbs", func() time.Duration {
+	paired.Run(b, "verbs", func() time.Duration {
 		turn <- struct{}{}
 		return vi()
 	}, ping)
@@ -282,7 +252,7 @@ func benchStream(b *testing.B, c Config) {
 		}
 	}()
 	defer close(plain)
-	versus(b, "conn", timed(func() {
+	paired.Run(b, "conn", paired.Timed(func() {
 		step <- struct{}{}
 		posted := 0
 		for i := range many {
@@ -306,7 +276,7 @@ func benchStream(b *testing.B, c Config) {
 			must(b, err)
 		}
 		<-done
-	}), timed(func() {
+	}), paired.Timed(func() {
 		plain <- struct{}{}
 		for range many {
 			_, err := p.Write(src)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/paired"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -68,7 +69,7 @@ func verbsPing(b *testing.B) func() time.Duration {
 			y.postSend()
 		}
 	}()
-	ping := timed(func() {
+	ping := paired.Timed(func() {
 		x.postRecv()
 		x.postSend()
 		x.poll()
