@@ -230,7 +230,7 @@ func TestQuiet(t *testing.T) {
 		return n
 	}
 	for what, end := range map[string]func(){
-		"sleep":  func() { require.True(t, g.Claim()); require.False(t, g.trySleep()); g.Leave() },
+		"sleep":  func() { require.True(t, g.Claim()); g.trySleep(); g.trySleep(); g.Leave() },
 		"output": func() { p.sock.WantOutput(true); p.sock.WantOutput(false) },
 		"pause":  func() { p.sock.Pause(); p.sock.Resume() },
 		"other":  func() { add(t, g).sock.Remove() },
@@ -244,9 +244,16 @@ func TestQuiet(t *testing.T) {
 		}, patience, time.Microsecond, what)
 		n := p.octets.Load()
 		p.send(1)
-		require.Eventually(t, func() bool { return g.Drive() && p.octets.Load() == n+1 }, patience, time.Microsecond, what)
+		require.Eventually(t, func() bool { g.Drive(); return p.octets.Load() == n+1 }, patience, time.Microsecond, what)
+		p.send(1)
 		end()
 		require.Equal(t, 1, mark(), what)
+		require.Eventually(t, func() bool { // the set tells of what came before
+			g.turn.Lock()
+			defer g.turn.Unlock()
+			g.driveReady()
+			return p.octets.Load() == n+2
+		}, patience, time.Microsecond, what)
 	}
 	other := add(t, g)
 	other.send(1)

@@ -353,8 +353,16 @@ func TestHold(t *testing.T) {
 		require.True(t, get(t, p.flush))
 		require.NotEqual(t, looks, p.sock.Looks())
 	}
-	p.sock.Hold(true)
-	require.False(t, get(t, p.flush))
+	for range 2 { // in a group that ends, and starts again
+		require.Nil(t, g.held.burst, "no burst, no goroutine")
+		p.sock.Hold(true)
+		require.False(t, get(t, p.flush))
+		p.sock.Hold(true)
+		require.False(t, get(t, p.flush))
+		p.sock.Remove()
+		g.rest()
+		p = add(t, g)
+	}
 }
 
 // TestClose: who sleeps wakes, and nobody comes any more.

@@ -7,16 +7,18 @@ import (
 
 // held are the streams of a group that hold requests back for company. They go out when
 // the program looks for completions, at any queue of the group, or when flushLoop runs,
-// which a burst makes runnable: as soon as the poster sleeps, wherever that is.
+// which a burst makes runnable: as soon as the poster sleeps, wherever that is. A group has
+// that goroutine from its first burst on.
 type held struct {
 	looks atomic.Uint64 // how often the program has looked
 	some  atomic.Bool
 
-	mu   sync.Mutex
-	list []*Socket // guarded by mu, as free
-	free []*Socket
-
-	burst chan struct{} // a token for flushLoop
+	mu    sync.Mutex
+	list  []*Socket // guarded by mu, as what follows
+	free  []*Socket
+	burst chan struct{}   // a token for flushLoop; nil without one
+	over  <-chan struct{} // ends it; nil: the group has ended
+	done  chan struct{}   // it has
 }
 
 // Looks counts the looks of the program for completions of this group.
@@ -32,9 +34,31 @@ func (s *Socket) Hold(burst bool) {
 		h.list = append(h.list, s)
 		h.some.Store(true)
 	}
-	h.mu.Unlock()
-	if burst {
+	if burst && h.over != nil {
+		if h.burst == nil {
+			h.burst, h.done = make(chan struct{}, 1), make(chan struct{})
+			go s.g.flushLoop(h.burst, h.over, h.done)
+		}
 		signal(h.burst)
+	}
+	h.mu.Unlock()
+}
+
+// start says that the group serves, until over.
+func (h *held) start(over <-chan struct{}) {
+	h.mu.Lock()
+	h.over = over
+	h.mu.Unlock()
+}
+
+// end waits for flushLoop. The group is over.
+func (h *held) end() {
+	h.mu.Lock()
+	done := h.done
+	h.burst, h.over, h.done = nil, nil, nil
+	h.mu.Unlock()
+	if done != nil {
+		<-done
 	}
 }
 
@@ -67,11 +91,11 @@ func (g *Group) flush(looked bool) {
 }
 
 // flushLoop sends what bursts hold back. One goroutine a group.
-func (g *Group) flushLoop(over <-chan struct{}, flushed chan<- struct{}) {
-	defer close(flushed)
+func (g *Group) flushLoop(burst, over <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
 	for {
 		select {
-		case <-g.held.burst:
+		case <-burst:
 			g.flush(false)
 		case <-over:
 			return

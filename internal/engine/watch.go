@@ -71,7 +71,6 @@ type keeper struct {
 	stir    chan struct{} // asks it to look after the pollers again
 	over    chan struct{} // it is to end
 	gone    chan struct{} // it has ended
-	flushed chan struct{} // flushLoop has
 	onKeep  func() bool   // tryKeep and tryWait, made once
 	onSleep func() bool
 }
@@ -80,14 +79,13 @@ type keeper struct {
 func (k *keeper) start(g *Group) {
 	if k.resume == nil {
 		k.resume, k.stir = make(chan struct{}, 1), make(chan struct{}, 1)
-		g.held.burst = make(chan struct{}, 1)
 		k.onKeep, k.onSleep = g.tryKeep, g.tryWait
 	}
 	k.rota.takeOver()
 	k.dormant.Store(false)
-	k.over, k.gone, k.flushed = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	k.over, k.gone = make(chan struct{}), make(chan struct{})
+	g.held.start(k.over)
 	go g.keep(k.gone)
-	go g.flushLoop(k.over, k.flushed)
 }
 
 // end makes the keeper end, and waits for it.
@@ -96,7 +94,7 @@ func (k *keeper) end(g *Group) {
 	g.set.wake()
 	g.Rouse()
 	<-k.gone
-	<-k.flushed
+	g.held.end()
 }
 
 // keep serves whenever nobody else does. One goroutine a group.
