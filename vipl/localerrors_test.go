@@ -217,3 +217,34 @@ func TestDisconnect(t *testing.T) {
 		})
 	}
 }
+
+// TestCompletionProtectionIdle: it goes while the VI is Idle, and Disconnect ends the wait of its
+// Descriptors, which handlers take off at once. The error is told when the VI is next to be
+// connected (5.1), with its Descriptor.
+func TestCompletionProtectionIdle(t *testing.T) {
+	h := newHost(t, Config{})
+	v := h.vi(ServiceReliableDelivery, nil, nil)
+	mine := make([]Descriptor, 3)
+	handle, err := h.nic.RegisterDescriptors(mine, h.ptag)
+	require.NoError(t, err)
+	told := make(chan *Descriptor, len(mine))
+	for i := range mine {
+		mine[i].SetRecv(h.data(0, 10))
+		require.NoError(t, v.PostRecv(&mine[i], handle))
+		require.NoError(t, v.RecvNotify(func(_ *Nic, _ *Vi, d *Descriptor) { told <- d }))
+	}
+	require.NoError(t, h.nic.DeregisterMem(AddressOf(mine), handle))
+	require.NoError(t, v.Disconnect())
+	for i := range mine {
+		require.Same(t, &mine[i], <-told)
+	}
+	h.noError()
+	require.NoError(t, v.ConnectPeerRequest(t.Context(), nil, h.address("nobody"))) // reports before anything else
+	for i := range mine {
+		assert.Equal(t, ErrorDescriptor{
+			NicHandle: h.nic, ViHandle: v, DescriptorPtr: &mine[i], OpCode: opRecv,
+			ResourceCode: ResourceDescriptor, ErrorCode: ErrorCompProt,
+		}, h.waitError())
+	}
+	require.NoError(t, v.Disconnect())
+}

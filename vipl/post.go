@@ -90,9 +90,10 @@ func (q *workQueue) op(d *Descriptor) Status {
 // flush completes all of a queue that the endpoint does not have. The caller has mu.
 func (v *Vi) flush(q *workQueue) {
 	for q.done != q.tail {
-		op := q.op(q.at(q.done).d)
+		d := q.at(q.done).d // before a handler takes it off
+		op := q.op(d)
 		if !q.complete(outcome{status: StatusDescFlushedError | op}) {
-			v.fault(ErrorCompProt, op, q.at(q.done-1).d)
+			v.fault(ErrorCompProt, op, d)
 		}
 	}
 }
