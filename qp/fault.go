@@ -93,6 +93,7 @@ const (
 	faultUntaggedLength
 	faultTerminateMSN
 	faultReadRequest
+	faultReadRequestShort
 	faultReadRequestMO
 	faultReadNotEnabled
 	faultWriteNotEnabled
@@ -264,6 +265,9 @@ func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
 	case rdmap.CodeMSNRange:
 		return faultTerminateMSN
 	case rdmap.CodeShort:
+		if read { // PV-9.5.3-M7
+			return faultReadRequestShort
+		}
 		return faultSegmentSize
 	case rdmap.CodeInvalidMO:
 		if read {

@@ -122,6 +122,8 @@ var faults = [numFaults]consequence{
 		rdmap.CodeMSNRange, "RFC 5041 7.2"),
 	faultReadRequest: remote("RDMA Read Request longer than its header", wr.EventInvalidReadRequest,
 		rdmap.CodeTooLong, "RFC 5041 7.2"),
+	faultReadRequestShort: remote("RDMA Read Request shorter than its header", wr.EventInvalidReadRequest,
+		rdmap.TermCode(ddp.CodeLocal), "draft fig. 24, 37"),
 	faultReadRequestMO: remote("RDMA Read Request with an MO", wr.EventInvalidReadRequest,
 		rdmap.CodeInvalidMO, "RFC 5041 7.2"),
 	faultReadNotEnabled: remote("inbound RDMA Read not enabled on the QP", wr.EventReadNotEnabled,

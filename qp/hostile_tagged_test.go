@@ -173,11 +173,11 @@ var readAttacks = []attack{
 	},
 	{
 		name: "Read Request of 27 octets", bad: func(r *rig) []byte { return goodRead(1)(r)[:18+27] },
-		fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
+		fault: faultReadRequestShort, code: 0x1000, event: wr.EventInvalidReadRequest,
 	},
 	{
 		name: "empty Read Request", bad: func(r *rig) []byte { return goodRead(1)(r)[:18] },
-		fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
+		fault: faultReadRequestShort, code: 0x1000, event: wr.EventInvalidReadRequest,
 	},
 }
 

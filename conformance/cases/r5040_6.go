@@ -275,7 +275,7 @@ func ddpFieldsChecked(t *conformance.T) {
 		rejection{what: "an RDMA Read Request that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodReadRequest, 0, moreUntagged)},
 		rejection{what: "a Terminate Message that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodTerminate, 0, moreUntagged)},
 		rejection{
-			what: "an RDMA Read Request that is too short", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
+			what: "an RDMA Read Request that is too short", code: 0x1000, bare: true, event: verbs.EventInvalidReadRequest,
 			ulpdu: func(v *victim) []byte { return goodMessages[goodReadRequest].make(v)[:45] },
 		},
 		rejection{
