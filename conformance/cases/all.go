@@ -29,9 +29,10 @@ func All() []conformance.Case {
 		rv9_2_6_register, rv9_2_6_change, rv9_2_6_shared, rv9_2_6_window,
 		rv9_3_1_1, rv9_3_1_1_memory, rv9_3_1_2, rv9_3_2,
 		rv9_4, rv9_5,
+		pv6, pv7, pv8, pv9,
 		// RFC 5040.
 		r5040_4, r5040_4_8, r5040_5, r5040_5_2, r5040_5_2_2, r5040_5_4, r5040_5_5, r5040_6,
-		r5040_8, r5040_8_shared, r5040_8_api, r5040_blind, blind_5040,
+		r5040_8, r5040_8_shared, r5040_8_api, r5040_blind, blind_5040, pr5040,
 		// RFC 5041.
 		r5041_3, r5041_3_api, r5041_4, r5041_4_2, r5041_4_3, r5041_5_2, r5041_5_3,
 		r5041_6, r5041_7, r5041_8, r5041_8_3_1, r5041_8_api, r5041_blind,

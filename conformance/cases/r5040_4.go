@@ -32,7 +32,7 @@ var r5040_4 = []conformance.Case{
 	},
 	{
 		Name: "4.2/payload-begins", Need: conformance.NeedUpper, Run: payloadBegins,
-		Keys: []string{"R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2"},
+		Keys: []string{"R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"},
 	},
 }
 

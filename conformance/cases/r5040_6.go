@@ -24,7 +24,7 @@ var r5040_6 = []conformance.Case{
 	},
 	{
 		Name: "7/erroneous-stream", Need: conformance.NeedUpper, Run: erroneousStream,
-		Keys: []string{"R5040-7-M1", "R5040-7-M2", "R5040-7.1-M3"},
+		Keys: []string{"R5040-7-M1", "R5040-7-M2", "R5040-7.1-M3", "PR-5040-7-M1"},
 	},
 	{
 		Name: "7/connection-ends", Need: conformance.NeedUpper, Run: connectionEnds,

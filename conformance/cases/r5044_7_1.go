@@ -16,12 +16,14 @@ var r5044_7_1 = []conformance.Case{
 		Name: "7.1.1/request-octets", Need: conformance.NeedUpper, Run: requestOctets,
 		Keys: []string{
 			"R5044-7.1.1-M1", "R5044-7.1.1-M5", "R5044-7.1.1-M13", "R5044-7.1.1-M14", "R5044-7.1.1-M17", "R5044-7.1.2-M1",
+			"PR-5044-7.1.1-M1", "PR-5044-7.1.1-M2", "PR-6581-6-M1",
 		},
 	},
 	{
 		Name: "7.1.1/reply-octets", Need: conformance.NeedUpper, Run: replyOctets,
 		Keys: []string{
 			"R5044-7.1.1-M3", "R5044-7.1.1-M5", "R5044-7.1.1-M13", "R5044-7.1.1-M14", "R5044-7.1.1-M17",
+			"PR-5044-7.1.1-M2", "PR-6581-6-M1",
 		},
 	},
 	{
@@ -34,7 +36,7 @@ var r5044_7_1 = []conformance.Case{
 	},
 	{
 		Name: "7.1.1/reserved-bits-received", Need: conformance.NeedUpper, Run: reservedBits,
-		Keys: []string{"R5044-7.1.1-M13"},
+		Keys: []string{"R5044-7.1.1-M13", "PR-5044-7.1.1-M1"},
 	},
 	{
 		Name: "7.1.1/revision-received", Need: conformance.NeedUpper, Run: revisionReceived,

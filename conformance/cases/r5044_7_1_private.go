@@ -15,7 +15,7 @@ var r5044_7_1_private = []conformance.Case{
 	},
 	{
 		Name: "7.1.2/private-data-ends", Need: conformance.NeedUpper, Run: privateDataEnds,
-		Keys: []string{"R5044-7.1.2-M13", "R5044-7.1.1-M17"},
+		Keys: []string{"R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"},
 	},
 	{
 		Name: "7.1.1/private-data-not-sent", Need: conformance.NeedUpper, Run: privateDataNotSent,

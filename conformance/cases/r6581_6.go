@@ -18,8 +18,8 @@ var r6581_6 = []conformance.Case{
 	{Name: "6/reserved-bits-sent", Keys: []string{"R6581-6-M1"}, Need: conformance.NeedUpper, Run: reservedSent},
 	{Name: "6/reserved-bits-ignored", Keys: []string{"R6581-6-M2"}, Need: conformance.NeedUpper, Run: reservedIgnored},
 	{Name: "6/enhanced-needs-revision-2", Keys: []string{"R6581-6-M3"}, Need: conformance.NeedUpper, Run: enhancedRevision},
-	{Name: "6/revision-1-served", Keys: []string{"R6581-6-M4"}, Need: conformance.NeedUpper, Run: revisionOneServed},
-	{Name: "6/word-before-private-data", Keys: []string{"R6581-6-M5"}, Need: conformance.NeedUpper, Run: wordFirst},
+	{Name: "6/revision-1-served", Keys: []string{"R6581-6-M4", "PR-6581-6-M1"}, Need: conformance.NeedUpper, Run: revisionOneServed},
+	{Name: "6/word-before-private-data", Keys: []string{"R6581-6-M5", "PR-6581-6-M2"}, Need: conformance.NeedUpper, Run: wordFirst},
 	{Name: "9/word-layout", Keys: []string{"R6581-9-M1"}, Need: conformance.NeedUpper, Run: wordLayout},
 }
 

@@ -33,10 +33,10 @@ var r6581_9_2 = []conformance.Case{
 	{Name: "9.2/rtr-sent", Keys: []string{"R6581-9.2-M7"}, Need: conformance.NeedUpper, Run: rtrSent},
 	{
 		Name: "9.2/no-kind-in-common", Need: conformance.NeedUpper, Run: noKindInCommon,
-		Keys: []string{"R6581-9.2-M8", "R6581-9.2-M9"},
+		Keys: []string{"R6581-9.2-M8", "R6581-9.2-M9", "PR-6581-8-M1"},
 	},
-	{Name: "9.2/other-model", Keys: []string{"R6581-9.2-M8", "R6581-9.2-M9"}, Need: conformance.NeedUpper, Run: otherModel},
-	{Name: "9.3/local-error", Keys: []string{"R6581-9.3-M1"}, Need: conformance.NeedUpper, Run: localStartupError},
+	{Name: "9.2/other-model", Keys: []string{"R6581-9.2-M8", "R6581-9.2-M9", "PR-6581-8-M1"}, Need: conformance.NeedUpper, Run: otherModel},
+	{Name: "9.3/local-error", Keys: []string{"R6581-9.3-M1", "PR-6581-8-M1"}, Need: conformance.NeedUpper, Run: localStartupError},
 }
 
 // requestFlags: a peer-to-peer Request has A, and B, C, D for what the Initiator can

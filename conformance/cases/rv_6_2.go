@@ -9,7 +9,7 @@ import (
 
 // rv6_2 is the state diagram and the Idle state: verbs draft 6.2 and 6.2.1.
 var rv6_2 = []conformance.Case{
-	{Name: "6.2/five-states", Keys: []string{"RV-6.2-M1", "RV-6.2-M2"}, Need: conformance.NeedAPI, Run: fiveStates},
+	{Name: "6.2/five-states", Keys: []string{"RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"}, Need: conformance.NeedAPI, Run: fiveStates},
 	{Name: "6.2.1/entered", Keys: []string{"RV-6.2.1-M1", "RV-6.2.1-M4"}, Need: conformance.NeedAPI, Run: idleEntered},
 	{Name: "6.2.1/nothing-processed", Keys: []string{"RV-6.2.1-M2", "RV-6.2.1-M3"}, Need: conformance.NeedAPI, Run: idleProcessesNothing},
 	{Name: "6.2.1/not-to-the-end", Keys: []string{"RV-6.2.1-M5"}, Need: conformance.NeedAPI, Run: idleNotToTheEnd},

@@ -18,11 +18,11 @@ import (
 // 6.2.2.3.
 var rv6_2_close = []conformance.Case{
 	{Name: "6.2.2.2/peer-closes", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M2", "RV-6.2.2.2-M4"}, Need: conformance.NeedUpper, Run: peerCloses},
-	{Name: "6.2.2.2/peer-closes-on-work", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M3", "RV-6.2.2.2-M4"}, Need: conformance.NeedUpper, Run: peerClosesOnWork},
+	{Name: "6.2.2.2/peer-closes-on-work", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M3", "RV-6.2.2.2-M4", "PV-8.3.3-M3"}, Need: conformance.NeedUpper, Run: peerClosesOnWork},
 	{Name: "6.2.2.2/by-verb", Keys: []string{"RV-6.2.2.2-M5", "RV-6.2.2.2-M6"}, Need: conformance.NeedUpper, Run: closedByVerb},
-	{Name: "6.2.2.2/by-verb-with-work", Keys: []string{"RV-6.2.2.2-M7"}, Need: conformance.NeedUpper, Run: closedWithWork},
+	{Name: "6.2.2.2/by-verb-with-work", Keys: []string{"RV-6.2.2.2-M7", "PV-6.2.5-M2"}, Need: conformance.NeedUpper, Run: closedWithWork},
 	{Name: "6.2.2.2/by-verb-while-posting", Keys: []string{"RV-6.2.2.2-M7"}, Need: conformance.NeedAPI, Run: closedWhilePosting},
-	{Name: "6.2.2.3/by-verb", Keys: []string{"RV-6.2.2.3-M1"}, Need: conformance.NeedUpper, Run: terminatedByVerb},
+	{Name: "6.2.2.3/by-verb", Keys: []string{"RV-6.2.2.3-M1", "PR-5040-4.8-M1", "PV-6.2.2.3-M1"}, Need: conformance.NeedUpper, Run: terminatedByVerb},
 	{Name: "6.2.2.3/by-the-peer", Keys: []string{"RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"}, Need: conformance.NeedUpper, Run: terminatedByPeer},
 }
 

@@ -24,7 +24,7 @@ var rv6_2_3 = []conformance.Case{
 	{Name: "6.2.3/none-lost", Keys: []string{"RV-6.2.3-M11"}, Need: conformance.NeedAPI, Run: terminateLosesNone},
 	{Name: "6.2.3/verb-without-event", Keys: []string{"RV-6.2.3-M12", "RV-6.2.3-M13"}, Need: conformance.NeedUpper, Run: terminateVerbEvents},
 	{Name: "6.2.3/completion-without-event", Keys: []string{"RV-6.2.3-M14", "RV-6.2.3-M15"}, Need: conformance.NeedUpper, Run: terminateCompletionEvents},
-	{Name: "6.2.3/a-new-stream", Keys: []string{"RV-6.2.3-M8", "RV-6.2.3-M17"}, Need: conformance.NeedAPI, Run: terminateNewStream},
+	{Name: "6.2.3/a-new-stream", Keys: []string{"RV-6.2.3-M8", "RV-6.2.3-M17", "PV-6.2.1.2-M1"}, Need: conformance.NeedAPI, Run: terminateNewStream},
 }
 
 // wayIn is how a queue pair comes to the Terminate state, and what the peer is sent

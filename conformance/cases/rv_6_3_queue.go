@@ -22,7 +22,7 @@ var rv6_3_5 = []conformance.Case{
 	{Name: "6.3.5/one-element-a-message", Keys: []string{"RV-6.3.5-M7"}, Need: conformance.NeedAPI, Run: srqOneElement},
 	{Name: "6.3.5/used-until-polled", Keys: []string{"RV-6.3.5-M8", "RV-6.3.7-M2"}, Need: conformance.NeedAPI, Run: srqUsedUntilPolled},
 	{Name: "6.3.5/any-queue-pair", Keys: []string{"RV-6.3.5-M9", "RV-6.3.7-M3"}, Need: conformance.NeedAPI, Run: srqAnyQP},
-	{Name: "6.3.5/pd-of-the-srq", Keys: []string{"RV-6.3.5-M11", "RV-6.3.5-M12"}, Need: conformance.NeedAPI, Run: srqPDChecked},
+	{Name: "6.3.5/pd-of-the-srq", Keys: []string{"RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"}, Need: conformance.NeedAPI, Run: srqPDChecked},
 	{Name: "6.3.5/stag-of-zero", Keys: []string{"RV-6.3.5-M13", "RV-6.3.5-M14"}, Need: conformance.NeedAPI, Run: srqSTagZero},
 }
 

@@ -12,7 +12,7 @@ import (
 
 // rv7_10 is allocating and binding windows: verbs draft 7.10.1 to 7.10.3.
 var rv7_10 = []conformance.Case{
-	{Name: "7.10.1/allocated", Keys: []string{"RV-7.10.1-M1"}, Need: conformance.NeedAPI, Run: staged(windowAllocated)},
+	{Name: "7.10.1/allocated", Keys: []string{"RV-7.10.1-M1", "PV-7.10.1-M1"}, Need: conformance.NeedAPI, Run: staged(windowAllocated)},
 	{Name: "7.10.1/not-a-region", Keys: []string{"RV-7.10.1-M2"}, Need: conformance.NeedAPI, Run: staged(windowIsNoRegion)},
 	{Name: "7.10.2/kinds-of-region", Keys: []string{"RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"}, Need: conformance.NeedAPI, Run: staged(windowOnEachRegion)},
 	{Name: "7.10.2/all-to-one-region", Keys: []string{"RV-7.10.2-M3"}, Need: conformance.NeedAPI, Run: allToOneRegion},

@@ -13,10 +13,10 @@ var rv7_10_6_1 = []conformance.Case{
 	{Name: "7.10.6.1/window", Keys: []string{"RV-7.10.6.1-M3"}, Need: conformance.NeedAPI, Run: staged(bindWindow)},
 	{Name: "7.10.6.1/qp", Keys: []string{"RV-7.10.2-M8", "RV-7.10.6.1-M4"}, Need: conformance.NeedAPI, Run: staged(bindQP)},
 	{Name: "7.10.6.1/region", Keys: []string{"RV-7.10.6.1-M5"}, Need: conformance.NeedAPI, Run: staged(bindRegion)},
-	{Name: "7.10.6.1/pds", Keys: []string{"RV-7.10.2-M6", "RV-7.10.6.1-M6"}, Need: conformance.NeedAPI, Run: staged(bindPDs)},
+	{Name: "7.10.6.1/pds", Keys: []string{"RV-7.10.2-M6", "RV-7.10.6.1-M6", "PV-7.10.2-M1"}, Need: conformance.NeedAPI, Run: staged(bindPDs)},
 	{Name: "7.10.6.1/region-for-windows", Keys: []string{"RV-7.10.6.1-M7"}, Need: conformance.NeedAPI, Run: staged(bindRegionForWindows)},
 	{Name: "7.10.6.1/zero-based-region", Keys: []string{"RV-7.10.2-M21", "RV-7.10.6.1-M9"}, Need: conformance.NeedAPI, Run: staged(bindZeroBased)},
-	{Name: "7.10.6.1/figure-20", Keys: []string{"RV-7.10.2-M25", "RV-7.10.2-M27", "RV-7.10.2-M28", "RV-7.10.2-M29", "RV-7.10.6.1-M8"}, Need: conformance.NeedAPI, Run: staged(bindFigure20)},
+	{Name: "7.10.6.1/figure-20", Keys: []string{"RV-7.10.2-M25", "RV-7.10.2-M27", "RV-7.10.2-M28", "RV-7.10.2-M29", "RV-7.10.6.1-M8", "PV-7.10.2-M2"}, Need: conformance.NeedAPI, Run: staged(bindFigure20)},
 	{Name: "7.10.6.1/range", Keys: []string{"RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"}, Need: conformance.NeedAPI, Run: staged(bindRange)},
 }
 

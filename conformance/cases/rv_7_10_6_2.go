@@ -13,12 +13,12 @@ import (
 
 // rv7_10_6_2 is using windows: verbs draft 7.10.2 and 7.10.6.2.
 var rv7_10_6_2 = []conformance.Case{
-	{Name: "7.10.6.2/each-check", Keys: []string{"RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10"}, Need: conformance.NeedAPI, Run: staged(windowAccess)},
+	{Name: "7.10.6.2/each-check", Keys: []string{"RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"}, Need: conformance.NeedAPI, Run: staged(windowAccess)},
 	{Name: "7.10.6.2/state", Keys: []string{"RV-7.10.6.2-M2"}, Need: conformance.NeedAPI, Run: staged(windowState)},
 	{Name: "7.10.6.2/other-qp", Keys: []string{"RV-7.10.2-M7", "RV-7.10.2-M22", "RV-7.10.6.2-M3"}, Need: conformance.NeedAPI, Run: staged(windowOtherQP)},
 	{Name: "7.10.6.2/bounds", Keys: []string{"RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"}, Need: conformance.NeedAPI, Run: staged(windowBounds)},
-	{Name: "7.10.6.2/region-rights", Keys: []string{"RV-7.10.6.2-M7"}, Need: conformance.NeedAPI, Run: staged(windowRegionRights)},
-	{Name: "7.10.6.2/qp-rights", Keys: []string{"RV-7.10.6.2-M8"}, Need: conformance.NeedAPI, Run: staged(windowQPRights)},
+	{Name: "7.10.6.2/region-rights", Keys: []string{"RV-7.10.6.2-M7", "PV-7.10.2-M2"}, Need: conformance.NeedAPI, Run: staged(windowRegionRights)},
+	{Name: "7.10.6.2/qp-rights", Keys: []string{"RV-7.10.6.2-M8", "PV-7.10.6.2-M1", "PV-7.10.6.2-M2"}, Need: conformance.NeedAPI, Run: staged(windowQPRights)},
 	{Name: "7.10.6.2/no-octets", Keys: []string{"RV-7.10.6.2-M11"}, Need: conformance.NeedAPI, Run: staged(windowNoOctets)},
 }
 

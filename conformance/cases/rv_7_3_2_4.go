@@ -11,11 +11,11 @@ import (
 // rv7_3_2_4 is Register Shared: verbs draft 7.3.2.4.
 var rv7_3_2_4 = []conformance.Case{
 	{Name: "7.3.2.4/existing", Keys: []string{"RV-7.3.2.4-M1", "RV-7.3.2.4-M3"}, Need: conformance.NeedAPI, Run: staged(sharedExisting)},
-	{Name: "7.3.2.4/windows", Keys: []string{"RV-7.3.2.4-M2"}, Need: conformance.NeedAPI, Run: staged(sharedWindows)},
+	{Name: "7.3.2.4/windows", Keys: []string{"RV-7.3.2.4-M2", "PV-9.2.6.6-M1"}, Need: conformance.NeedAPI, Run: staged(sharedWindows)},
 	{Name: "7.3.2.4/va", Keys: []string{"RV-7.3.2.4-M5", "RV-7.4.3-M2"}, Need: conformance.NeedAPI, Run: staged(sharedVA)},
 	{Name: "7.3.2.4/new-region", Keys: []string{"RV-7.3.2.4-M4", "RV-7.3.2.4-M6", "RV-7.3.2.4-M7"}, Need: conformance.NeedAPI, Run: staged(sharedNew)},
 	{Name: "7.3.2.4/differs", Keys: []string{"RV-7.3.2.4-M8"}, Need: conformance.NeedAPI, Run: staged(sharedDiffers)},
-	{Name: "7.3.2.4/original", Keys: []string{"RV-7.3.2.4-M9", "RV-7.3.2.4-M10"}, Need: conformance.NeedAPI, Run: staged(sharedOriginal)},
+	{Name: "7.3.2.4/original", Keys: []string{"RV-7.3.2.4-M9", "RV-7.3.2.4-M10", "PV-9.2.6.6-M1"}, Need: conformance.NeedAPI, Run: staged(sharedOriginal)},
 }
 
 func sharedExisting(n *node) {

@@ -13,7 +13,7 @@ import (
 // rv7_6 is addressing: verbs draft 7.6.1, 7.4.3.
 var rv7_6 = []conformance.Case{
 	{Name: "7.4.3/overlap", Keys: []string{"RV-7.4.3-M1"}, Need: conformance.NeedAPI, Run: staged(overlap)},
-	{Name: "7.6.1/base", Keys: []string{"RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2"}, Need: conformance.NeedAPI, Run: staged(bases)},
+	{Name: "7.6.1/base", Keys: []string{"RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"}, Need: conformance.NeedAPI, Run: staged(bases)},
 	{Name: "7.6.1.1/to-of-64-bits", Keys: []string{"RV-7.6.1.1-M1"}, Need: conformance.NeedAPI, Run: staged(to64)},
 	{Name: "7.6.1.1/alignment", Keys: []string{"RV-7.6.1.1-M2"}, Need: conformance.NeedAPI, Run: staged(anyAlignment)},
 	{Name: "7.6.1.1/va-and-fbo", Keys: []string{"RV-7.6.1.1-M3", "RV-7.6.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(vaAndFBO)},

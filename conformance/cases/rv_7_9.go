@@ -18,7 +18,7 @@ var rv7_9 = []conformance.Case{
 	{Name: "7.9/exists", Keys: []string{"RV-7.9-M2"}, Need: conformance.NeedAPI, Run: deallocateExists},
 	{Name: "7.9/isolation", Keys: []string{"RV-7.9-M3", "RV-7.9-M4"}, Need: conformance.NeedAPI, Run: staged(deallocatedAlone)},
 	{Name: "7.9/shared", Keys: []string{"RV-7.9-M5"}, Need: conformance.NeedAPI, Run: staged(deallocatedShared)},
-	{Name: "7.9/in-process", Keys: []string{"RV-7.9-M6"}, Need: conformance.NeedAPI, Run: staged(deallocatedInProcess)},
+	{Name: "7.9/in-process", Keys: []string{"RV-7.9-M6", "PV-9.2.6.4-M1"}, Need: conformance.NeedAPI, Run: staged(deallocatedInProcess)},
 	{Name: "7.9/free-at-return", Keys: []string{"RV-7.9-M8"}, Need: conformance.NeedAPI, Run: deallocatedAtReturn},
 	{Name: "7.9/state-and-key", Keys: []string{"RV-7.9-M9"}, Need: conformance.NeedAPI, Run: staged(deallocateAnyState)},
 	{Name: "7.9/windows", Keys: []string{"RV-7.9-M10", "RV-7.9-M11"}, Need: conformance.NeedAPI, Run: staged(deallocateWithWindows)},

@@ -11,7 +11,7 @@ import (
 var rv8_1_3_1 = []conformance.Case{
 	{Name: "8.1.3.1/unsignaled-on-every-qp", Keys: []string{"RV-8.1.3.1-M1"}, Need: conformance.NeedAPI, Run: unsignaledOnEveryQP},
 	{Name: "8.1.3.1/receives-complete", Keys: []string{"RV-8.1.3.1-M2"}, Need: conformance.NeedAPI, Run: receivesComplete},
-	{Name: "8.1.3.1/flushed-though-unsignaled", Keys: []string{"RV-8.1.3.1-M3"}, Need: conformance.NeedAPI, Run: flushedThoughUnsignaled},
+	{Name: "8.1.3.1/flushed-though-unsignaled", Keys: []string{"RV-8.1.3.1-M3", "PV-8.1.3.1-M1"}, Need: conformance.NeedAPI, Run: flushedThoughUnsignaled},
 	{Name: "8.1.3.1/room-comes-back", Keys: []string{"RV-8.1.3.1-M4"}, Need: conformance.NeedAPI, Run: roomComesBack},
 }
 

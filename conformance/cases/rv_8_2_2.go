@@ -15,7 +15,7 @@ var rv8_2_2 = []conformance.Case{
 	{Name: "8.2.2/completed-in-order", Keys: []string{"RV-8.2.2-M2"}, Need: conformance.NeedUpper, Run: completedInOrder},
 	{Name: "8.2.2/receives-in-order", Keys: []string{"RV-8.2.2-M2", "RV-8.2.2-M5"}, Need: conformance.NeedAPI, Run: receivesInOrder},
 	{Name: "8.2.2/stops-at-ord", Keys: []string{"RV-8.2.2-M9"}, Need: conformance.NeedUpper, Run: stopsAtORD},
-	{Name: "8.2.2/no-ord", Keys: []string{"RV-8.2.2-M10"}, Need: conformance.NeedAPI, Run: noORD},
+	{Name: "8.2.2/no-ord", Keys: []string{"RV-8.2.2-M10", "PV-9.5.2-M10"}, Need: conformance.NeedAPI, Run: noORD},
 }
 
 // aReadOf is an RDMA Read of a peer's made-up source into n octets of a buffer, and

@@ -14,7 +14,7 @@ var rv8_2_2_1 = []conformance.Case{
 	{Name: "8.2.2.1/behind-read-with-invalidate", Keys: []string{"RV-8.2.2.1-M3"}, Need: conformance.NeedAPI, Run: behindReadInvalidate},
 	{Name: "8.2.2.1/fast-register", Keys: []string{"RV-8.2.2.1-M4"}, Need: conformance.NeedAPI, Run: fastRegisterOrder},
 	{Name: "8.2.2.1/bind", Keys: []string{"RV-8.2.2.1-M5"}, Need: conformance.NeedAPI, Run: bindOrder},
-	{Name: "8.2.2.1/invalidate", Keys: []string{"RV-8.2.2.1-M6"}, Need: conformance.NeedAPI, Run: invalidateOrder},
+	{Name: "8.2.2.1/invalidate", Keys: []string{"RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"}, Need: conformance.NeedAPI, Run: invalidateOrder},
 }
 
 // remoteInvalidationOrder has the peer send into the region that the same message

@@ -15,7 +15,7 @@ var rv8_2_2_2 = []conformance.Case{
 		Name: "8.2.2.2/local-fence", Need: conformance.NeedUpper, Run: localFence,
 		Keys: []string{"RV-8.2.2.2-M4", "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"},
 	},
-	{Name: "8.2.2.2/local-fence-of-each", Keys: []string{"RV-8.2.2.2-M5", "RV-8.2.2.2-M6"}, Need: conformance.NeedUpper, Run: localFenceOfEach},
+	{Name: "8.2.2.2/local-fence-of-each", Keys: []string{"RV-8.2.2.2-M5", "RV-8.2.2.2-M6", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"}, Need: conformance.NeedUpper, Run: localFenceOfEach},
 }
 
 // fenceable are the operations that can have a Read Fence, without data, and what the

@@ -14,7 +14,7 @@ import (
 var rv8_2_2_visible = []conformance.Case{
 	{Name: "8.2.2/written-before-receive", Keys: []string{"RV-8.2.2-M3", "RV-8.2.2-M6"}, Need: conformance.NeedAPI, Run: writtenBeforeReceive},
 	{Name: "8.2.2/read-before-completion", Keys: []string{"RV-8.2.2-M4"}, Need: conformance.NeedAPI, Run: readBeforeCompletion},
-	{Name: "8.2.2/read-behind-peers-messages", Keys: []string{"RV-8.2.2-M7"}, Need: conformance.NeedUpper, Run: readBehindPeersMessages},
+	{Name: "8.2.2/read-behind-peers-messages", Keys: []string{"RV-8.2.2-M7", "PV-8.2.2.2-M1"}, Need: conformance.NeedUpper, Run: readBehindPeersMessages},
 	{Name: "8.2.2/read-of-what-was-written", Keys: []string{"RV-8.2.2-M8"}, Need: conformance.NeedAPI, Run: readOfWhatWasWritten},
 }
 

@@ -11,10 +11,10 @@ import (
 // rv8_2_5 is notification of completions: verbs draft 8.2.5.
 var rv8_2_5 = []conformance.Case{
 	{Name: "8.2.5/one-shot", Keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M8"}, Need: conformance.NeedAPI, Run: notifyOneShot},
-	{Name: "8.2.5/looks-forward", Keys: []string{"RV-8.2.5-M3"}, Need: conformance.NeedAPI, Run: notifyLooksForward},
+	{Name: "8.2.5/looks-forward", Keys: []string{"RV-8.2.5-M3", "PV-8.2.5-M2"}, Need: conformance.NeedAPI, Run: notifyLooksForward},
 	{Name: "8.2.5/next-or-solicited", Keys: []string{"RV-8.2.5-M4"}, Need: conformance.NeedAPI, Run: notifyNextOrSolicited},
 	{Name: "8.2.5/next-wins", Keys: []string{"RV-8.2.5-M7"}, Need: conformance.NeedAPI, Run: notifyNextWins},
-	{Name: "8.2.5/solicited", Keys: []string{"RV-8.2.5-M5"}, Need: conformance.NeedAPI, Run: notifySolicited},
+	{Name: "8.2.5/solicited", Keys: []string{"RV-8.2.5-M5", "PV-8.2.5-M3"}, Need: conformance.NeedAPI, Run: notifySolicited},
 	{Name: "8.2.5/next", Keys: []string{"RV-8.2.5-M6"}, Need: conformance.NeedAPI, Run: notifyNext},
 	{Name: "8.2.5/handlers-of-cqs", Keys: []string{"RV-8.2.5-M2", "RV-8.2.5-M10"}, Need: conformance.NeedAPI, Run: notifyHandlers},
 	{Name: "8.2.5/takes-nothing", Keys: []string{"RV-8.2.5-M11"}, Need: conformance.NeedAPI, Run: notifyTakesNothing},

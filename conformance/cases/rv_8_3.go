@@ -14,7 +14,7 @@ import (
 // rv8_3 is Immediate Errors and asynchronous events: verbs draft 8.3.1 and 8.3.3.
 var rv8_3 = []conformance.Case{
 	{Name: "8.3.1/refusals-change-nothing", Keys: []string{"RV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusalsChangeNothing},
-	{Name: "8.3.1/refusals-lose-no-event", Keys: []string{"RV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusalsLoseNoEvent},
+	{Name: "8.3.1/refusals-lose-no-event", Keys: []string{"RV-8.3.1-M1", "PV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusalsLoseNoEvent},
 	{Name: "8.3.1/reregister", Keys: []string{"RV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusedReregister},
 	{Name: "8.3.3/handler-replaced", Keys: []string{"RV-8.3.3-M1", "RV-8.3.3-M2"}, Need: conformance.NeedAPI, Run: eventHandlerReplaced},
 	{Name: "8.3.3/each-event", Keys: []string{"RV-8.3.3-M3"}, Need: conformance.NeedAPI, Run: eachEventCalls},

@@ -9,11 +9,11 @@ import (
 
 // rv8_3_2 is errors that a completion tells of: verbs draft 8.3.2, figure 23.
 var rv8_3_2 = []conformance.Case{
-	{Name: "8.3.2/send-queue", Keys: figure23Keys, Need: conformance.NeedAPI, Run: figure23Of(sendQueueErrors)},
+	{Name: "8.3.2/send-queue", Keys: append([]string{"PV-8.3.2-M2"}, figure23Keys...), Need: conformance.NeedAPI, Run: figure23Of(sendQueueErrors)},
 	{Name: "8.3.2/fast-register", Keys: figure23Keys, Need: conformance.NeedAPI, Run: figure23Of(fastRegisterErrors)},
 	{Name: "8.3.2/bind", Keys: figure23Keys, Need: conformance.NeedAPI, Run: figure23Of(bindErrors)},
 	{Name: "8.3.2/invalidate", Keys: figure23Keys, Need: conformance.NeedAPI, Run: figure23Of(invalidateErrors)},
-	{Name: "8.3.2/receive-queue", Keys: figure23Keys, Need: conformance.NeedAPI, Run: figure23Of(receiveQueueErrors)},
+	{Name: "8.3.2/receive-queue", Keys: append([]string{"PV-8.3.2-M1"}, figure23Keys...), Need: conformance.NeedAPI, Run: figure23Of(receiveQueueErrors)},
 	{Name: "8.3.2/remote-protection", Keys: figure23Keys, Need: conformance.NeedAPI, Run: figure23Of(remoteInvalidateErrors)},
 }
 

@@ -14,7 +14,7 @@ import (
 
 // rv9_2_1 is the verbs of the RNIC: verbs draft 9.2.1.
 var rv9_2_1 = []conformance.Case{
-	{Name: "9.2.1.1/results", Keys: []string{"RV-9.2.1.1-M1"}, Need: conformance.NeedAPI, Run: openResults},
+	{Name: "9.2.1.1/results", Keys: []string{"RV-9.2.1.1-M1", "PV-5.1.2-M1"}, Need: conformance.NeedAPI, Run: openResults},
 	{Name: "9.2.1.1/modifiers", Keys: []string{"RV-9.2.1.1-M2", "RV-9.2.1.1-M3"}, Need: conformance.NeedAPI, Run: openModifiers},
 	{Name: "9.2.1.2/results", Keys: []string{"RV-9.2.1.2-M1"}, Need: conformance.NeedAPI, Run: queryRNICResults},
 	{Name: "9.2.1.2/limits-are-real", Keys: []string{"RV-9.2.1.2-M2"}, Need: conformance.NeedAPI, Run: limitsAreReal},

@@ -14,7 +14,7 @@ import (
 // rv9_2_6_change is deallocating and reregistering Memory Regions: verbs draft
 // 9.2.6.4 and 9.2.6.5.
 var rv9_2_6_change = []conformance.Case{
-	{Name: "9.2.6.4/windows-bound", Keys: []string{"RV-9.2.6.4-M1"}, Need: conformance.NeedAPI, Run: deallocateWindowsBound},
+	{Name: "9.2.6.4/windows-bound", Keys: []string{"RV-9.2.6.4-M1", "PV-9.2.6.4-M2"}, Need: conformance.NeedAPI, Run: deallocateWindowsBound},
 	{Name: "9.2.6.4/results", Keys: []string{"RV-9.2.6.4-M2"}, Need: conformance.NeedAPI, Run: deallocateResults},
 	{Name: "9.2.6.4/modifiers", Keys: []string{"RV-9.2.6.4-M3"}, Need: conformance.NeedAPI, Run: deallocateModifiers},
 	{Name: "9.2.6.5/windows-bound", Keys: []string{"RV-9.2.6.5-M1"}, Need: conformance.NeedAPI, Run: reregisterWindowsBound},

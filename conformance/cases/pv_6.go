@@ -1,0 +1,222 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// pv6 is what chapter 6 of the verbs draft binds without the keyword.
+var pv6 = []conformance.Case{
+	{Name: "6.1.4/no-more-completions", Keys: []string{"PV-6.1.4-M2"}, Need: conformance.NeedAPI, Run: destroyedCompletesNothing},
+	{Name: "6.2/only-by-modify", Keys: []string{"PV-6.2-M1"}, Need: conformance.NeedAPI, Run: otherVerbsLeaveState},
+	{Name: "6.2.1.2/counting-begins-anew", Keys: []string{"PV-6.2.1.2-M1"}, Need: conformance.NeedUpper, Run: countingBeginsAnew},
+	{Name: "6.2.1.3/what-had-completed", Keys: []string{"PV-6.2.1.3-M1"}, Need: conformance.NeedAPI, Run: completedStays},
+	{Name: "6.3.5/invalidation-by-the-pd-of-the-qp", Keys: []string{"PV-6.3.5-M1"}, Need: conformance.NeedAPI, Run: invalidationBesideSRQ},
+	{Name: "6.4/placed-and-never-delivered", Keys: []string{"PV-6.4-M1"}, Need: conformance.NeedAPI, Run: placedNotDelivered},
+}
+
+// destroyedCompletesNothing destroys a queue pair with work on both queues, begun and not.
+// What the peer says then finds nobody, and nothing is added to either CQ.
+func destroyedCompletesNothing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, idle := range []bool{false, true} {
+		t.Part("in Idle: %v", idle)
+		l := n.loose(verbs.QPConfig{ORD: 1})
+		if !idle {
+			l.join()
+		}
+		l.recv(1, 2, 3)
+		fill(l.mr.Bytes()[:8192], 1)
+		was := string(l.mr.Bytes()[:8192])
+		post(t, l.qp, l.aRead(4), l.aRead(5), l.aSend(6))
+		if !idle {
+			l.hear(l.asks(1))
+		}
+		require.NoError(t, l.qp.Destroy())
+		room := make([]verbs.Completion, 16)
+		l.sq.Poll(room)
+		l.rq.Poll(room)
+		if !idle {
+			for _, u := range [][]byte{l.answer(), aSend(1, []byte("late"))} {
+				if l.peer.Send(u) != nil {
+					break // the stream is gone already
+				}
+			}
+			_, fpdus, err := l.peer.End()
+			require.NoError(t, err)
+			require.Zero(t, fpdus, "the second Read, or the Send")
+		}
+		n.quiet()
+		empty(t, l.sq)
+		empty(t, l.rq)
+		require.Equal(t, was, string(l.mr.Bytes()[:8192]), "the memory of the receives and Reads")
+	}
+	t.Part("")
+}
+
+// otherVerbsLeaveState calls what is not Modify QP, in each state.
+func otherVerbsLeaveState(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, s := range states {
+		l := n.into(s, verbs.QPConfig{})
+		posts := s == verbs.StateIdle || s == verbs.StateRTS
+		for what, verb := range map[string]func() error{
+			"Query QP":     func() error { return second(l.qp.Query()) },
+			"Query RNIC":   func() error { return second(n.nic.Query()) },
+			"Modify CQ":    func() error { return l.sq.Resize(600) },
+			"notification": func() error { return l.rq.Notify(verbs.NotifyNext) },
+			"Register and Deregister": func() error {
+				return n.register(64, allRights).Deregister()
+			},
+			"Allocate and Deallocate": func() error { return n.newMW().Deallocate() },
+			"Create and Destroy QP":   func() error { return n.newQP(verbs.QPConfig{SendCQ: l.sq, RecvCQ: l.rq}).Destroy() },
+			"PostSQ":                  func() error { return second(l.qp.PostSend(l.aSend(1))) },
+			"PostRQ":                  func() error { return second(l.qp.PostRecv(verbs.Recv{ID: 2})) },
+		} {
+			t.Part("%s in %v", what, s)
+			err := verb()
+			if (what == "PostSQ" || what == "PostRQ") && !posts {
+				require.ErrorIs(t, err, verbs.ErrInvalidState)
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, s, l.qp.State())
+		}
+		if s == verbs.StateRTS {
+			l.hear(aSend(1, l.mr.Bytes()[:4]))
+			l.settle()
+			require.Equal(t, s, l.qp.State(), "with its posts done")
+		}
+	}
+	t.Part("")
+	n.quiet()
+}
+
+// countingBeginsAnew takes one queue pair over several streams with markers both ways, each
+// of which ends at an odd place: on the next one MSNs of all queues begin with 1, and the
+// markers are where the first octet of that stream says.
+func countingBeginsAnew(t *conformance.T) {
+	s := setup{
+		far:  upper.ConnectArgs{Markers: true},
+		near: mpa.Startup{CRC: true, Markers: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
+	}
+	r := open(t, s)
+	for round := range 4 {
+		t.Part("stream %d", round+1)
+		if round > 0 {
+			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))
+			r.ended(verbs.StateError)
+			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateIdle}))
+			r.sends, r.reads = 1, 1
+			r.connect(s)
+			r.start(s)
+		}
+		size := 700 + 52*round // ends 512 octets off and on
+		b, bufs := r.region(2*size, allRights), r.recv(1, size)
+		r.sendMessage(b.first[:size]) // MSN 1
+		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: uint32(size)})
+		bufs[0].holds(0, b.first[:size])
+		r.settled() // an RDMA Read with MSN 1
+		r.post(verbs.Request{ID: 2, SGL: b.sgl(0, size)}, b.aReadOf(3, 0, 8))
+		r.expect(aSend(1, b.first[:size]), b.asksFor(1, 0, 8))
+		r.send(aReadResponse(b.tag(), b.at(0), []byte("response")))
+		r.completions(verbs.Completion{ID: 2}, verbs.Completion{ID: 3, Op: verbs.OpRead})
+	}
+	t.Part("")
+}
+
+// completedStays has completions of a stream that has ended on the CQs when an Idle queue
+// pair goes to Error: what is flushed comes behind them, and they say what they said.
+func completedStays(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l := n.line(verbs.QPConfig{})
+	l.recv(1, 2)
+	l.say([]byte("abc"))
+	l.settle()
+	l.adds(3)
+	post(t, l.qp, verbs.Request{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
+	l.terminated(0x0000, nil, false)
+	l.shut()
+	ends(t, l.qp, verbs.StateError)
+	for id := uint64(5); id < 9; id += 2 {
+		l.modify(verbs.StateIdle)
+		postRecv(t, l.qp, verbs.Recv{ID: id})
+		post(t, l.qp, l.aSend(id+1))
+		l.modify(verbs.StateError)
+	}
+	completes(t, l.rq, append([]verbs.Completion{l.got(1, 3)}, l.recvAs(verbs.StatusFlushed, 2, 5, 7)...)...)
+	completes(t, l.sq, l.sentAs(3, verbs.OpSend, verbs.StatusSuccess), l.sentAs(4, verbs.OpSend, verbs.StatusInvalidSTag),
+		l.sentAs(6, verbs.OpSend, verbs.StatusFlushed), l.sentAs(8, verbs.OpSend, verbs.StatusFlushed))
+	empty(t, l.rq)
+	empty(t, l.sq)
+}
+
+// invalidationBesideSRQ has an S-RQ in one domain and its queue pair in another: receives
+// are the one's, and STags are invalidated as the other's.
+func invalidationBesideSRQ(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	other := n.newPD()
+	s := n.newSRQ(verbs.SRQConfig{PD: other})
+	in := func(pd *verbs.PD) *verbs.MR {
+		return n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
+	}
+	room := in(other)
+	for _, control := range []byte{opSendInv, opSendSEInv} {
+		t.Part("control %#x", control)
+		l, own, alien := n.line(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
+		postRecv(t, s, verbs.Recv{ID: 1, SGL: room.SGL(0, 8)}, verbs.Recv{ID: 2, SGL: room.SGL(0, 8)})
+		l.tell(untagged(lastUntagged, control, uint32(own.STag()), 0, 1, 0, []byte("abc")))
+		done := l.got(1, 3)
+		done.HasInvalidated, done.Invalidated = true, own.STag()
+		completes(t, l.rq, done)
+		require.False(t, queried(t, own).Valid, "of the queue pair's domain")
+		bad := untagged(lastUntagged, control, uint32(alien.STag()), 0, 2, 0, []byte("abc"))
+		l.tell(bad)
+		completes(t, l.rq, l.recvAs(verbs.StatusInvalidateSTag, 2)...)
+		l.terminated(0x0109, bad, false)
+		require.True(t, queried(t, alien).Valid, "of the S-RQ's domain")
+	}
+	t.Part("by Invalidate Local STag")
+	l, own, alien := n.line(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
+	run(t, l.qp, verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: own.STag()}, verbs.StatusSuccess)
+	run(t, l.qp, verbs.Request{ID: 4, Op: verbs.OpInvalidate, Invalidate: alien.STag()}, verbs.StatusInvalidPD)
+	require.Equal(t, []bool{false, true}, []bool{queried(t, own).Valid, queried(t, alien).Valid})
+	t.Part("")
+}
+
+// placedNotDelivered has half of a Send placed when the stream stops. The other half comes,
+// and a good Send behind it: neither is looked at.
+func placedNotDelivered(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for what, c := range map[string]struct {
+		stop func(*line)
+		sent []byte
+	}{
+		"a fault":   {func(l *line) { l.tell(badSTag) }, aTerminate(0x1100, badSTag, false)},
+		"Modify QP": {func(l *line) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
+	} {
+		t.Part("%s", what)
+		l := n.line(verbs.QPConfig{})
+		clear(l.mr.Bytes()[:256])
+		l.recv(1, 2)
+		l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("half")))
+		l.settle()
+		require.Equal(t, "half", string(l.mr.Bytes()[64:68]), "placed")
+		empty(t, l.rq)
+		c.stop(l)
+		l.tell(untagged(lastUntagged, opSend, 0, 0, 1, 4, []byte("rest")), aSend(2, []byte("next")))
+		l.hear(c.sent)
+		l.finished()
+		l.shut()
+		ends(t, l.qp, verbs.StateError)
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1, 2)...)
+		empty(t, l.rq)
+		require.Equal(t, make([]byte, 4), l.mr.Bytes()[68:72], "the rest")
+		require.Equal(t, make([]byte, 4), l.mr.Bytes()[128:132], "the next")
+	}
+	t.Part("")
+}

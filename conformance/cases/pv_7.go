@@ -1,0 +1,156 @@
+package cases
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// pv7 is what chapter 7 of the verbs draft binds without the keyword.
+var pv7 = []conformance.Case{
+	{Name: "7.2/index-and-key", Keys: []string{"PV-7.2-M1"}, Need: conformance.NeedAPI, Run: indexAndKey},
+	{Name: "7.8/shared-behind-the-data", Keys: []string{"PV-7.8-M1"}, Need: conformance.NeedAPI, Run: sharedBehindData},
+	{Name: "7.10.2/overlapping-windows", Keys: []string{"PV-7.10.2-M3"}, Need: conformance.NeedAPI, Run: staged(overlappingWindows)},
+	{Name: "7.10.6.2/rights-of-the-qp-for-no-octets", Keys: []string{"PV-7.10.6.2-M2"}, Need: conformance.NeedAPI, Run: windowQPRightsOfNothing},
+}
+
+// indexAndKey registers one STag with key after key, and looks at the four octets that the
+// peer sees of it: the first three stay, the last is the key.
+func indexAndKey(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	l, p, mr := n.line(privileged), n.pages(1, 4096), n.allocated()
+	index := mr.STag().Index()
+	require.Less(t, index, uint32(1)<<24)
+	first := []byte{byte(index >> 16), byte(index >> 8), byte(index)}
+	for i, key := range []uint8{0, 1, 0x5A, 0xFF} {
+		t.Part("key %#x", key)
+		st := mr.WithKey(key)
+		require.Equal(t, binary.BigEndian.Uint32(append(bytes.Clone(first), key)), uint32(st))
+		r := fastRegister(st, p.List(0, 64), 4096, allRights)
+		post(t, l.qp, r, verbs.Request{ID: 1, Op: verbs.OpRead, Local: verbs.FastRegisterBuffer(r.FastRegister).SGE(0, 8), Remote: theirs})
+		u := bytes.Clone(l.heard())
+		require.Equal(t, aReadRequest(uint32(i+1), read{})[:18], u[:18])
+		require.Equal(t, append(bytes.Clone(first), key), u[18:22], "the sink's STag, in the RDMA Read Request")
+		l.tell(aReadResponse(binary.BigEndian.Uint32(u[18:]), 4096, []byte("response")))
+		completes(t, l.sq, l.sentAs(0x7A07, verbs.OpFastRegister, verbs.StatusSuccess), l.sentAs(1, verbs.OpRead, verbs.StatusSuccess))
+		run(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: st}, verbs.StatusSuccess)
+	}
+	t.Part("")
+}
+
+// sharedBehindData names a Shared region as what is to be invalidated by a message that
+// carries data: that is there, then comes the error, and the stream ends.
+func sharedBehindData(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	share := func() *verbs.MR {
+		mr := n.register(64, allRights)
+		require.NoError(t, second(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights})))
+		return mr
+	}
+	t.Part("RDMA Read with Invalidate")
+	l, mr := n.line(verbs.QPConfig{}), share()
+	at := mr.Remote(0)
+	post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, 8), Remote: theirs})
+	l.hear(aReadRequest(1, read{uint32(at.STag), at.TO, 8, uint32(theirs.STag), theirs.TO}))
+	l.tell(aReadResponse(uint32(at.STag), at.TO, []byte("response")))
+	completes(t, l.sq, l.sentAs(1, verbs.OpReadInvalidate, verbs.StatusInvalidSTag))
+	require.Equal(t, "response", string(mr.Bytes()[:8]))
+	l.terminated(0x0000, nil, false)
+	require.True(t, queried(t, mr).Valid)
+
+	t.Part("Invalidate Local STag")
+	l = n.line(verbs.QPConfig{})
+	run(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: mr.STag()}, verbs.StatusInvalidSTag)
+	l.terminated(0x0000, nil, false)
+	require.True(t, queried(t, mr).Valid)
+
+	for _, control := range []byte{opSendInv, opSendSEInv} {
+		t.Part("control %#x", control)
+		l, mr := n.line(verbs.QPConfig{}), share()
+		clear(l.mr.Bytes()[64:128])
+		l.recv(1)
+		u := untagged(lastUntagged, control, uint32(mr.STag()), 0, 1, 0, []byte("payload"))
+		l.tell(u)
+		completes(t, l.rq, l.recvAs(verbs.StatusInvalidSTag, 1)...)
+		require.Equal(t, "payload", string(l.mr.Bytes()[64:71]))
+		l.terminated(0x0109, u, false)
+		require.True(t, queried(t, mr).Valid)
+	}
+	t.Part("")
+}
+
+// overlappingWindows binds windows to one region that lie in each other, touch, and are
+// apart, with different rights, on two queue pairs: each gives what it was bound with.
+func overlappingWindows(n *node) {
+	t, mem := n.t, n.mr.Bytes()
+	places := []struct {
+		off, k int
+		access verbs.Access
+	}{
+		{0, 100, verbs.RemoteRead}, {50, 100, verbs.RemoteWrite}, {0, 100, remoteRights}, {60, 10, verbs.RemoteRead},
+		{150, 50, verbs.RemoteWrite}, {400, 50, remoteRights},
+	}
+	for last := range places { // whose refusal ends the stream
+		seats := []*seat{n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{})}
+		var windows []*verbs.MW
+		var buffers []verbs.TaggedBuffer
+		for i, p := range places {
+			mw := n.newMW()
+			b := mw.BindRequest(n.mr, p.off, p.k, p.access, uint8(i))
+			seats[i%2].does(binds(b), verbs.StatusSuccess)
+			windows, buffers = append(windows, mw), append(buffers, verbs.BindBuffer(b))
+		}
+		require.Equal(t, len(places), queried(t, n.mr).Windows)
+		for i, p := range places {
+			t.Logf("octets %d to %d, %v", p.off, p.off+p.k-1, p.access)
+			was := bytes.Clone(fill(mem[:512], i))
+			if p.access&verbs.RemoteRead != 0 {
+				require.Equal(t, mem[p.off:p.off+p.k], seats[i%2].read(buffers[i].Remote(0), p.k, taken))
+			}
+			if p.access&verbs.RemoteWrite != 0 {
+				sent := bytes.Repeat([]byte{0xEE}, p.k)
+				seats[i%2].write(buffers[i].Remote(0), sent, taken)
+				copy(was[p.off:], sent)
+			}
+			require.Equal(t, was, mem[:512], "the region")
+		}
+		switch s, b := seats[last%2], buffers[last]; places[last].access {
+		case verbs.RemoteRead:
+			s.write(b.Remote(0), []byte{1}, refusal{verbs.EventProtAccess, 0x1100})
+		case verbs.RemoteWrite:
+			s.read(b.Remote(0), 1, refusal{verbs.EventIRRQAccess, 0x0102})
+		}
+		for _, mw := range windows {
+			require.NoError(t, mw.Deallocate())
+		}
+		for _, s := range seats {
+			s.leave()
+		}
+	}
+}
+
+// windowQPRightsOfNothing has a peer read no octets through a window, of a queue pair that
+// answers no Reads: the window is not looked at, the queue pair's right is.
+func windowQPRightsOfNothing(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, refused := range []bool{false, true} {
+		t.Part("refused: %v", refused)
+		l, mw := n.line(verbs.QPConfig{NoInboundRead: refused}), n.newMW()
+		b := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
+		run(t, l.qp, binds(b), verbs.StatusSuccess)
+		u := aReadRequest(1, read{nowhere, nowhereTO, 0, uint32(b.Window), b.VA})
+		l.tell(u)
+		if !refused {
+			l.hear(aReadResponse(nowhere, nowhereTO, nil))
+			continue
+		}
+		l.terminated(0x1201, u, false)
+		l.shut()
+		l.remains(verbs.StateError, verbs.EventReadNotEnabled)
+	}
+	t.Part("")
+}

@@ -1,0 +1,188 @@
+package cases
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// pv8 is what chapter 8 of the verbs draft binds without the keyword.
+var pv8 = []conformance.Case{
+	{Name: "8.2.2.2/figure-22-behind-a-message", Keys: []string{"PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"}, Need: conformance.NeedAPI, Run: fencesBehindMessages},
+	{Name: "8.2.2.2/figure-22-behind-a-read", Keys: []string{"PV-8.2.2.2-M1", "PV-8.2.2.2-M4"}, Need: conformance.NeedAPI, Run: fencesBehindRead},
+	{Name: "8.2.2.2/figure-22-ahead-of-a-read", Keys: []string{"PV-8.2.2.2-M1"}, Need: conformance.NeedAPI, Run: readBehindMemory},
+	{Name: "8.3.3/cq-error-of-the-send-queue", Keys: []string{"PV-8.3.3-M4"}, Need: conformance.NeedAPI, Run: sendCQOverflows},
+}
+
+// column is a second operation of figure 22.
+type column struct {
+	req verbs.Request
+	// heard is what the peer gets of it; nil for an operation on memory, which has been
+	// done once it says so.
+	heard []byte
+	done  func() bool
+}
+
+// columns are all of figure 22, with the fence that an operation can have. The messages have
+// these MSNs.
+func (l *line) columns(send, ask uint32, fenced bool) map[string]column {
+	var read, local verbs.Flags
+	if fenced {
+		read, local = verbs.ReadFence, verbs.LocalFence
+	}
+	mw, fast, gone, p := l.newMW(), l.allocated(), l.register(64, allRights), l.pages(1, 4096)
+	return map[string]column{
+		"Send":          {verbs.Request{ID: 2, Flags: read}, aSend(send, nil), nil},
+		"RDMA Write":    {verbs.Request{ID: 2, Op: verbs.OpWrite, Remote: theirs, Flags: read}, aWrite(uint32(theirs.STag), theirs.TO, nil), nil},
+		"RDMA Read":     {l.aRead(2), l.asks(ask), nil},
+		"Bind":          {binds(mw.BindRequest(l.mr, 0, 64, remoteRights, 1)), nil, func() bool { return queried(l.t, mw).Valid }},
+		"Fast-Register": {fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), nil, func() bool { return queried(l.t, fast).Valid }},
+		"Invalidate": {
+			verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: gone.STag(), Flags: local}, nil,
+			func() bool { return !queried(l.t, gone).Valid },
+		},
+	}
+}
+
+// fencesBehindMessages: behind a Send or RDMA Write nothing has to wait for the peer, fenced
+// or not. That a full fence waits for one that is under way shows local-fence-of-each.
+func fencesBehindMessages(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
+		send := uint32(1)
+		heard := aWrite(uint32(theirs.STag), theirs.TO, nil)
+		if op == verbs.OpSend {
+			heard = aSend(send, nil)
+			send++
+		}
+		for _, fenced := range []bool{false, true} {
+			for what := range n.loose(verbs.QPConfig{}).columns(0, 0, false) {
+				t.Part("%s behind %v, fenced %v", what, op, fenced)
+				l := n.line(privileged)
+				c := l.columns(send, 1, fenced)[what]
+				post(t, l.qp, verbs.Request{ID: 1, Op: op, Remote: theirs}, c.req)
+				l.hear(heard)
+				switch {
+				case c.heard != nil:
+					l.hear(c.heard)
+				default:
+					eventually(t, c.done, "it is done")
+				}
+				l.settle()
+				completes(t, l.sq, l.sentAs(1, op, verbs.StatusSuccess))
+				if what != "RDMA Read" {
+					completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess))
+				}
+				empty(t, l.sq)
+			}
+		}
+	}
+	t.Part("")
+}
+
+// fencesBehindRead: behind an RDMA Read that is not answered, a Send, an RDMA Write and an
+// Invalidate wait with their fence and only with it; all else never waits.
+func fencesBehindRead(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, fenced := range []bool{false, true} {
+		for what := range n.loose(verbs.QPConfig{}).columns(0, 0, false) {
+			t.Part("%s, fenced %v", what, fenced)
+			l := n.line(privileged)
+			c := l.columns(1, 2, fenced)[what]
+			waits := fenced && (what == "Send" || what == "RDMA Write" || what == "Invalidate")
+			post(t, l.qp, l.aRead(1), c.req)
+			l.hear(l.asks(1))
+			begins := func() {
+				if c.heard != nil {
+					l.hear(c.heard)
+				} else {
+					eventually(t, c.done, "it is done")
+				}
+			}
+			if !waits {
+				begins()
+			}
+			l.settle() // nothing else goes out
+			if c.done != nil {
+				require.Equal(t, !waits, c.done(), "while the Read is not answered")
+			}
+			empty(t, l.sq)
+			l.tell(l.answer())
+			if waits {
+				begins()
+			}
+			completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess))
+			if what == "RDMA Read" {
+				l.tell(l.answer())
+			}
+			completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess))
+		}
+	}
+	t.Part("")
+}
+
+// readBehindMemory: an RDMA Read goes out behind each operation on memory at once, and uses
+// what that has made.
+func readBehindMemory(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, what := range []string{"Bind", "Fast-Register", "Invalidate"} {
+		t.Part("%s", what)
+		l := n.line(privileged)
+		c := l.columns(1, 1, true)[what]
+		sink := l.mr.SGE(4096, 8)
+		switch {
+		case c.req.Bind != nil:
+			sink = verbs.BindBuffer(c.req.Bind).SGE(0, 8)
+		case c.req.FastRegister != nil:
+			sink = verbs.FastRegisterBuffer(c.req.FastRegister).SGE(0, 8)
+		}
+		post(t, l.qp, c.req, verbs.Request{ID: 3, Op: verbs.OpRead, Local: sink, Remote: theirs})
+		l.hear(aReadRequest(1, read{uint32(sink.STag), sink.TO, 8, uint32(theirs.STag), theirs.TO}))
+		require.True(t, c.done())
+		l.tell(aReadResponse(uint32(sink.STag), sink.TO, []byte("response")))
+		completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess), l.sentAs(3, verbs.OpRead, verbs.StatusSuccess))
+	}
+	t.Part("")
+}
+
+// sendCQOverflows has a Send complete that its CQ has no room for: the stream ends with a
+// Terminate Message, by way of Terminate.
+func sendCQOverflows(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for what, fails := range map[string]bool{"CQ Overflow": false, "CQ Operation Error": true} {
+		t.Part("%s", what)
+		cq := n.newCQ(1)
+		l := n.line(verbs.QPConfig{SendCQ: cq})
+		if fails {
+			cq.Fail()
+			n.events.are(verbs.Event{ID: verbs.EventCQOperation, CQ: cq.ID()})
+		} else {
+			for i := range uint64(cq.Entries()) {
+				l.adds(i)
+			}
+		}
+		sent := uint32(0)
+		if !fails {
+			sent = uint32(cq.Entries())
+		}
+		post(t, l.qp, l.aSend(90))
+		l.hear(aSend(sent+1, l.mr.Bytes()[:4]))
+		l.terminated(0x0207, nil, false)
+		require.Equal(t, verbs.StateTerminate, l.qp.State())
+		require.Same(t, cq, attributes(t, l.qp).SendCQ, "the CQ, by Query QP")
+		l.shut()
+		ends(t, l.qp, verbs.StateError)
+		want := []verbs.Event{{ID: verbs.EventCQSQOverflow, QP: l.id}}
+		if !fails {
+			want = append(want, verbs.Event{ID: verbs.EventCQOverflow, CQ: cq.ID()})
+		}
+		got := make([]verbs.Event, len(want))
+		for i := range got {
+			got[i] = n.events.next()
+		}
+		require.ElementsMatch(t, want, got)
+		n.quiet()
+	}
+	t.Part("")
+}
