@@ -242,13 +242,14 @@ func TestORDOfZeroAndBack(t *testing.T) {
 func TestQuery(t *testing.T) {
 	r := newRig(t, setup{config: func(c *Config) {
 		c.NoBind, c.Privileged, c.GracefulReceive, c.NoInboundRead, c.NoInboundWrite = true, true, true, true, true
+		c.Extensions = true
 		c.SendSGE, c.WriteSGE, c.RecvSGE = 5, 6, 7
 	}})
 	got := r.q.Query()
 	require.NotNil(t, got.Stream)
 	require.Equal(t, Attributes{
 		State: wr.StateRTS, SendDepth: 16, RecvDepth: 16, SendSGE: 5, WriteSGE: 6, RecvSGE: 7, IRD: 4, ORD: 4,
-		NoInboundRead: true, NoInboundWrite: true, NoBind: true, Privileged: true, GracefulReceive: true, Stream: got.Stream,
+		NoInboundRead: true, NoInboundWrite: true, NoBind: true, Privileged: true, GracefulReceive: true, Extensions: true, Stream: got.Stream,
 	}, got)
 	r = newIdleRig(t, setup{config: func(c *Config) { shared(c); c.RQLimit = 2 }})
 	require.Equal(t, Attributes{

@@ -66,6 +66,9 @@ type Config struct {
 	// GracefulReceive pauses the stream when no receive is posted, instead of
 	// ending it (13.2).
 	GracefulReceive bool
+	// Extensions says that the queue pair speaks RFC 7306, at both ends: MPA cannot
+	// negotiate it. Without, its opcodes are unexpected and its operations invalid.
+	Extensions bool
 	// BlockMode says that the RNIC takes block lists: Fast-Register then has
 	// another status for a buffer size (figure 36).
 	BlockMode bool
@@ -233,9 +236,9 @@ type Attributes struct {
 	IRD, ORD             int
 	// NoInboundRead and NoInboundWrite are as in Config.
 	NoInboundRead, NoInboundWrite bool
-	// NoBind, Privileged, WriteSGE, GracefulReceive are as in Config.
-	NoBind, Privileged, GracefulReceive bool
-	WriteSGE                            int
+	// NoBind, Privileged, WriteSGE, GracefulReceive and Extensions are as in Config.
+	NoBind, Privileged, GracefulReceive, Extensions bool
+	WriteSGE                                        int
 	// RQLimit and RQLimitArmed are defined with an S-RQ only.
 	RQLimit      int
 	RQLimitArmed bool
@@ -256,6 +259,7 @@ func (q *QP) Query() Attributes {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
 		NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
+		Extensions: q.cfg.Extensions,
 	}
 	if q.cfg.SRQ == nil {
 		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.sges

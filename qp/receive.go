@@ -208,7 +208,7 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 	if code != ddp.CodeOK {
 		return inboundCause(parseFault(code), seg), false
 	}
-	op, term := rdmap.Check(seg)
+	op, term := r.check(seg)
 	if term != rdmap.CodeNone {
 		return inboundCause(checkFault(op, term), seg), false
 	}
@@ -221,7 +221,18 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 		return r.inReadRequest(seg), false
 	case rdmap.Terminate:
 		return r.inTerminate(seg), false
+	case rdmap.Immediate, rdmap.ImmediateSE, rdmap.AtomicRequest, rdmap.AtomicResponse:
+		return inboundCause(faultOpcode, seg), false
 	default:
 		return r.inSend(op, seg)
 	}
+}
+
+// check makes the checks that need no state. The messages of RFC 7306 pass if the queue
+// pair speaks it; otherwise they are unexpected (RFC 7306 1.1).
+func (r *receiver) check(seg ddp.Segment) (rdmap.Opcode, rdmap.TermCode) {
+	if r.cfg.Extensions {
+		return rdmap.CheckExtended(seg)
+	}
+	return rdmap.Check(seg)
 }

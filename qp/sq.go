@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +40,7 @@ type sendQueue struct {
 	workQueue[sqe]
 	// sendSGE and writeSGE bound the list of a Send and of an RDMA Write.
 	sendSGE, writeSGE int
+	extensions        bool // RFC 7306 is spoken
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 	doneMu            sync.Mutex
@@ -46,7 +48,7 @@ type sendQueue struct {
 
 func (s *sendQueue) init(c *Config) {
 	s.sendSGE, s.writeSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.SendCQ, c.ID
-	s.context = c.Context
+	s.context, s.extensions = c.Context, c.Extensions
 	s.workQueue.init(c.SendDepth, max(c.SendSGE, c.WriteSGE), func(e *sqe, list []wr.SGE) { e.sgl = list })
 }
 
@@ -95,6 +97,9 @@ const allFlags = wr.Unsignaled | wr.ReadFence | wr.LocalFence
 func (s *sendQueue) check(r *wr.Request) error {
 	if r.Flags&^allFlags != 0 {
 		return wr.ErrInvalidModifier
+	}
+	if r.Op.IsExtension() && !s.extensions {
+		return fmt.Errorf("%w: %v is of RFC 7306, which this queue pair does not speak (QPConfig.Extensions)", wr.ErrInvalidOp, r.Op)
 	}
 	switch {
 	case r.Op.IsSend():

@@ -75,7 +75,7 @@ func (r *receiver) divert() {
 		return
 	}
 	seg = seg.Of(size)
-	op, term := rdmap.Check(seg)
+	op, term := r.check(seg)
 	if term != rdmap.CodeNone {
 		return
 	}
@@ -106,10 +106,10 @@ func (r *receiver) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, 
 		}
 		ref, f := r.targets.Resolve(wr.STag(seg.STag()), seg.TO(), n)
 		return ref, f == stag.OK
-	case rdmap.Terminate, rdmap.ReadRequest:
-		return ref, false
-	default:
+	case rdmap.Send, rdmap.SendSE, rdmap.SendInvalidate, rdmap.SendSEInvalidate:
 		return r.landingFor(op, seg)
+	default: // what the ULP has no octets in
+		return ref, false
 	}
 }
 
@@ -156,7 +156,7 @@ func (in *intake) scrap() []byte {
 // strand ends the session: the memory that a segment was received into is gone.
 func (r *receiver) strand() {
 	seg := r.in.transit.segment()
-	switch op, _ := rdmap.Check(seg); op {
+	switch op, _ := r.check(seg); op {
 	case rdmap.Write:
 		r.s.halt(*inboundCause(faultTagSTag, seg))
 	case rdmap.ReadResponse:

@@ -2,7 +2,7 @@ package verbs
 
 import "github.com/softrnic/softrnic/wr"
 
-// Operation types.
+// Operation types. Those from OpImmediate on need QPConfig.Extensions.
 const (
 	OpSend             Op = wr.OpSend
 	OpSendSE           Op = wr.OpSendSE
@@ -15,6 +15,13 @@ const (
 	OpFastRegister     Op = wr.OpFastRegister
 	OpInvalidate       Op = wr.OpInvalidate
 	OpRecv             Op = wr.OpRecv
+	OpImmediate        Op = wr.OpImmediate
+	OpImmediateSE      Op = wr.OpImmediateSE
+	OpWriteImmediate   Op = wr.OpWriteImmediate
+	OpWriteImmediateSE Op = wr.OpWriteImmediateSE
+	OpFetchAdd         Op = wr.OpFetchAdd
+	OpSwap             Op = wr.OpSwap
+	OpCompareSwap      Op = wr.OpCompareSwap
 )
 
 // Flags of a request for the Send Queue.

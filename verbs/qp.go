@@ -46,6 +46,11 @@ type QPConfig struct {
 	// GracefulReceive makes the stream wait while no receive is posted for a
 	// message of the peer, instead of ending it (13.2).
 	GracefulReceive bool
+	// Extensions makes the queue pair speak RFC 7306, Immediate Data and Atomic
+	// Operations, in both directions. Both peers have to know of it: MPA does not
+	// negotiate it. It is off by default: posting such an operation is
+	// ErrInvalidOp then, and a peer that sends one gets Terminate 0x0206.
+	Extensions bool
 	// CloseTimeout bounds the states Closing and Terminate; 0 stands for 5 s.
 	CloseTimeout time.Duration
 	// Context is a value of the program's. Completions hand it back.
@@ -123,6 +128,7 @@ func (q *QP) config(id QPID) qp.Config {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
+		Extensions:   c.Extensions,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning,
 	}
 	if c.SRQ != nil {
@@ -274,7 +280,7 @@ type QPAttributes struct {
 	RQLimitArmed                  bool
 	NoInboundRead, NoInboundWrite bool
 	NoBind, Privileged            bool
-	GracefulReceive               bool
+	GracefulReceive, Extensions   bool
 	// Stream is the LLP stream; nil in Idle.
 	Stream *Stream
 	// Terminate is the Terminate Message of the last stream, if one was sent or
@@ -300,7 +306,7 @@ func (q *QP) Query() (QPAttributes, error) {
 		SendDepth: a.SendDepth, RecvDepth: a.RecvDepth, SendSGE: a.SendSGE, WriteSGE: a.WriteSGE, RecvSGE: a.RecvSGE,
 		IRD: a.IRD, ORD: a.ORD, RQLimit: a.RQLimit, RQLimitArmed: a.RQLimitArmed,
 		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
-		NoBind: a.NoBind, Privileged: a.Privileged, GracefulReceive: a.GracefulReceive,
+		NoBind: a.NoBind, Privileged: a.Privileged, GracefulReceive: a.GracefulReceive, Extensions: a.Extensions,
 		Stream: streamOf(a.Stream), Terminate: terminateOf(a.Terminate),
 	}, nil
 }

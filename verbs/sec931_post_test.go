@@ -33,6 +33,7 @@ func TestPostRefusals(t *testing.T) {
 	refuse(t, verbs.Config{}, []refusal{
 		{"send: unknown operation", verbs.ErrInvalidOp, nil, send(0, verbs.Request{Op: 200})},
 		{"send: a receive", verbs.ErrInvalidOp, nil, send(0, verbs.Request{Op: verbs.OpRecv})},
+		{"send: an extension", verbs.ErrInvalidOp, nil, send(0, verbs.Request{Op: verbs.OpWriteImmediate})},
 		{"send: second in the list", verbs.ErrInvalidOp, nil, send(1, verbs.Request{}, verbs.Request{Op: verbs.OpRecv}, verbs.Request{})},
 		{"send: elements", verbs.ErrInvalidSGLLength, nil, send(0, verbs.Request{SGL: six})},
 		{"write: elements", verbs.ErrInvalidSGLLength, nil, send(0, verbs.Request{Op: verbs.OpWrite, SGL: six})},

@@ -19,6 +19,8 @@ type (
 	BindRequest = wr.BindRequest
 	// FastRegisterRequest are the modifiers of a Fast-Register Non-Shared Memory Region.
 	FastRegisterRequest = wr.FastRegisterRequest
+	// AtomicRequest are the modifiers of an Atomic Operation.
+	AtomicRequest = wr.AtomicRequest
 	// PhysicalBuffers is a Physical Buffer List.
 	PhysicalBuffers = wr.PhysicalBuffers
 	// Addressing says where the tagged offsets of a region or window begin.

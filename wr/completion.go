@@ -10,10 +10,16 @@ type Completion struct {
 	QP QPID
 	// Bytes is the length received; valid for a successful OpRecv.
 	Bytes uint32
+	// Value are the eight octets of Immediate Data that a successful OpRecv has
+	// brought, the first of them the most significant, if HasImmediate: nothing is
+	// placed in the buffers of that receive then, and Bytes is 0. For a successful Atomic
+	// Operation it is what the memory held before (RFC 7306 5.2.2, 6.1).
+	Value uint64
 	// Invalidated is the STag that an inbound Send with Invalidate
 	// invalidated; valid if HasInvalidated.
 	Invalidated    STag
 	HasInvalidated bool
+	HasImmediate   bool
 	Op             Op
 	Status         Status
 	// Context is the queue pair's QPConfig.Context; always valid.
@@ -26,8 +32,13 @@ func (c Completion) String() string {
 	if c.Status != StatusSuccess {
 		return s
 	}
-	if c.Op == OpRecv {
+	switch {
+	case c.HasImmediate:
+		s += fmt.Sprintf(", immediate %#016x", c.Value)
+	case c.Op == OpRecv:
 		s += fmt.Sprintf(", %d octets", c.Bytes)
+	case c.Op.IsAtomic():
+		s += fmt.Sprintf(", was %#x", c.Value)
 	}
 	if c.HasInvalidated {
 		s += fmt.Sprintf(", %v invalidated", c.Invalidated)

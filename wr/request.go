@@ -15,7 +15,8 @@ type SGE struct {
 // Op is the operation type of a work request, and of its completion.
 type Op uint8
 
-// The operation types of PostSQ (verbs draft 9.3.1.1), and Receive.
+// The operation types of PostSQ (verbs draft 9.3.1.1), and Receive. Those from
+// OpImmediate on are of RFC 7306, for queue pairs that speak it.
 const (
 	OpSend Op = iota
 	OpSendSE
@@ -28,6 +29,18 @@ const (
 	OpFastRegister
 	OpInvalidate
 	OpRecv
+	// OpImmediate sends Immediate Data alone, OpImmediateSE with a Solicited
+	// Event (RFC 7306 6).
+	OpImmediate
+	OpImmediateSE
+	// OpWriteImmediate is an RDMA Write with the Immediate Data behind it, one
+	// request with one completion.
+	OpWriteImmediate
+	OpWriteImmediateSE
+	// The Atomic Operations (RFC 7306 5).
+	OpFetchAdd
+	OpSwap
+	OpCompareSwap
 	opEnd
 )
 
@@ -36,6 +49,9 @@ var opNames = [...]string{
 	OpSendSEInvalidate: "SendSEInvalidate", OpWrite: "Write", OpRead: "Read",
 	OpReadInvalidate: "ReadInvalidate", OpBind: "Bind", OpFastRegister: "FastRegister",
 	OpInvalidate: "Invalidate", OpRecv: "Recv",
+	OpImmediate: "Immediate", OpImmediateSE: "ImmediateSE",
+	OpWriteImmediate: "WriteImmediate", OpWriteImmediateSE: "WriteImmediateSE",
+	OpFetchAdd: "FetchAdd", OpSwap: "Swap", OpCompareSwap: "CompareSwap",
 }
 
 func (o Op) String() string { return name(opNames[:], int(o), "Op") }
@@ -54,8 +70,30 @@ func (o Op) IsRead() bool { return o == OpRead || o == OpReadInvalidate }
 // invalidate.
 func (o Op) Invalidates() bool { return o == OpSendInvalidate || o == OpSendSEInvalidate }
 
-// Solicited reports whether a Send of type o asks for a Solicited Event.
-func (o Op) Solicited() bool { return o == OpSendSE || o == OpSendSEInvalidate }
+// Solicited reports whether a Send or Immediate Data of type o asks for a Solicited
+// Event.
+func (o Op) Solicited() bool {
+	switch o {
+	case OpSendSE, OpSendSEInvalidate, OpImmediateSE, OpWriteImmediateSE:
+		return true
+	default:
+		return false
+	}
+}
+
+// IsExtension reports whether o is an operation of RFC 7306.
+func (o Op) IsExtension() bool { return o >= OpImmediate && o < opEnd }
+
+// IsWrite reports whether o is an RDMA Write, with Immediate Data or without.
+func (o Op) IsWrite() bool {
+	return o == OpWrite || o == OpWriteImmediate || o == OpWriteImmediateSE
+}
+
+// IsImmediate reports whether o sends Immediate Data, alone or behind an RDMA Write.
+func (o Op) IsImmediate() bool { return o >= OpImmediate && o <= OpWriteImmediateSE }
+
+// IsAtomic reports whether o is one of the three Atomic Operations.
+func (o Op) IsAtomic() bool { return o >= OpFetchAdd && o <= OpCompareSwap }
 
 // Flags modify a work request.
 type Flags uint8
@@ -65,8 +103,8 @@ const (
 	// Unsignaled asks for no completion if the operation succeeds
 	// (verbs draft 8.1.3.1).
 	Unsignaled Flags = 1 << iota
-	// ReadFence holds a Send or RDMA Write back until all earlier RDMA
-	// Reads of this queue have completed (8.2.2.2).
+	// ReadFence holds a Send, an RDMA Write or Immediate Data back until all
+	// earlier RDMA Reads of this queue have completed (8.2.2.2).
 	ReadFence
 	// LocalFence holds an Invalidate Local STag back until all earlier
 	// operations of this queue have completed (8.2.2.2).
@@ -86,6 +124,9 @@ const (
 //	OpBind                  Bind
 //	OpFastRegister          FastRegister
 //	OpInvalidate            Invalidate (an STag of this side)
+//	OpImmediate, ...SE      Immediate
+//	OpWriteImmediate, ...SE SGL, Remote, Immediate
+//	OpFetchAdd and so on    Remote, Atomic
 type Request struct {
 	// ID comes back in the completion.
 	ID    uint64
@@ -104,12 +145,25 @@ type Request struct {
 	// with StatusAccess then, and the stream ends.
 	Local SGE
 	// Remote is the data sink of an RDMA Write, the data source of an RDMA
-	// Read.
+	// Read, the eight octets that an Atomic Operation is about.
 	Remote Remote
+	// Immediate are the eight octets of Immediate Data, the first of them the most
+	// significant: the peer gets them with a Receive.
+	Immediate uint64
 	// Bind and FastRegister are the modifiers of the operations of these
 	// names. They are copied by PostSend.
 	Bind         *BindRequest
 	FastRegister *FastRegisterRequest
+	// Atomic are the modifiers of an Atomic Operation. They are copied by PostSend.
+	Atomic *AtomicRequest
+}
+
+// AtomicRequest are the modifiers of an Atomic Operation (RFC 7306 5.2.1 figure 5).
+type AtomicRequest struct {
+	Data        uint64 // to add, or to swap in
+	Mask        uint64 // the Add or Swap Mask
+	Compare     uint64 // OpCompareSwap alone
+	CompareMask uint64 // OpCompareSwap alone
 }
 
 // Recv is a work request for a Receive Queue: the buffers that one inbound

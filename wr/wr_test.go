@@ -35,6 +35,29 @@ func TestEveryCodeHasAName(t *testing.T) {
 	}
 }
 
+// TestExtensionOps: what each operation of RFC 7306 is, and that none of the others is
+// one.
+func TestExtensionOps(t *testing.T) {
+	type kind struct{ extension, write, immediate, atomic, solicited bool }
+	of := func(o Op) kind {
+		return kind{o.IsExtension(), o.IsWrite(), o.IsImmediate(), o.IsAtomic(), o.Solicited()}
+	}
+	for op, want := range map[Op]kind{
+		OpSend: {}, OpSendSE: {solicited: true}, OpWrite: {write: true}, OpRecv: {},
+		OpImmediate:        {extension: true, immediate: true},
+		OpImmediateSE:      {extension: true, immediate: true, solicited: true},
+		OpWriteImmediate:   {extension: true, write: true, immediate: true},
+		OpWriteImmediateSE: {extension: true, write: true, immediate: true, solicited: true},
+		OpFetchAdd:         {extension: true, atomic: true},
+		OpSwap:             {extension: true, atomic: true},
+		OpCompareSwap:      {extension: true, atomic: true},
+		opEnd:              {},
+	} {
+		assert.Equal(t, want, of(op), "%v", op)
+		assert.False(t, op.IsExtension() && (op.IsSend() || op.IsRead() || op.IsMemory()), "%v", op)
+	}
+}
+
 func TestRemote(t *testing.T) {
 	var _ encoding.BinaryAppender = Remote{}
 	r := Remote{STag: 0x01020304, TO: 0x05060708090a0b0c}
@@ -61,6 +84,10 @@ func TestCompletionString(t *testing.T) {
 		"Recv 1 on QP 2: Success, 0 octets, 0x00000100 invalidated": {
 			Op: OpRecv, ID: 1, QP: 2, Invalidated: 0x100, HasInvalidated: true,
 		},
+		"Recv 1 on QP 2: Success, immediate 0x00000000deadbeef": {
+			Op: OpRecv, ID: 1, QP: 2, Value: 0xdeadbeef, HasImmediate: true,
+		},
+		"FetchAdd 1 on QP 2: Success, was 0x29": {Op: OpFetchAdd, ID: 1, QP: 2, Value: 41},
 	} {
 		assert.Equal(t, want, c.String())
 	}
