@@ -73,6 +73,10 @@ type Config struct {
 	NoNudge bool
 	// Timeout bounds the MPA startup; 0 stands for 10 s.
 	Timeout time.Duration
+	// OnRequestSent, if set, is called by Dial and Connect when the Request is out, before they
+	// wait for the Reply. Who begins the next Dial then has its Requests reach the peer's
+	// program in that order, if it listens with ListenConfig.InOrder. It does not block.
+	OnRequestSent func()
 	// CloseTimeout bounds how long Conn.Close waits for the Send Queue; 0
 	// stands for 5 s.
 	CloseTimeout time.Duration
@@ -88,6 +92,7 @@ func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
 		IRD: depth(c.IRD, ird), ORD: depth(c.ORD, a.ORD),
 		P2P: c.P2P, RTR: c.RTR, NoNudge: c.NoNudge, PrivateData: c.PrivateData, Timeout: c.Timeout,
+		OnRequestSent: c.OnRequestSent,
 	}
 }
 

@@ -39,6 +39,11 @@ type ListenConfig struct {
 	// half; a Request beyond that is rejected, without private data. 0 stands
 	// for 1024.
 	Backlog int
+	// InOrder makes Accept return the Requests of one source in the order in which their
+	// connections came, for programs that tell connections apart by that: see
+	// Config.OnRequestSent. A Request waits 100 ms at most for those that
+	// have not come though their connections were earlier.
+	InOrder bool
 	// OnStartupError, if set, is told of connections that ended before Accept
 	// had them, and, with remote nil, of errors of the system in accepting that
 	// the Listener survives. It is called from several goroutines.
@@ -84,8 +89,12 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 		cfg.Backlog = accept.Default
 	}
 	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: failureLog{to: cfg.Logger}}
+	order := time.Duration(0)
+	if cfg.InOrder {
+		order = inOrderWait
+	}
 	l.in = accept.New(nl, accept.Config{
-		Package: "cm", MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
+		Package: "cm", InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
 	})
 	return l
 }
@@ -113,12 +122,16 @@ func (l *Listener) stop(refuse func(*Request)) error {
 	}
 }
 
+// inOrderWait is how long a Request waits for those that have not come.
+const inOrderWait = 100 * time.Millisecond
+
 // serve reads a Request and puts it in the backlog.
 func (l *Listener) serve(s *accept.Startup) error {
 	req, err := Await(s.Context(), s.Conn, l.cfg.startup())
 	if err != nil {
 		return err
 	}
+	s.AwaitTurn()
 	if err := s.Queue(); err != nil {
 		defer context.AfterFunc(s.Context(), func() { _ = s.Conn.Close() })()
 		_ = req.Reject(nil) // that it failed would add nothing

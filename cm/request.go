@@ -47,6 +47,10 @@ func (r *Request) PeerORD() int { return r.offer.PeerORD() }
 // P2P reports whether the peer asks for peer-to-peer mode.
 func (r *Request) P2P() bool { return r.offer.Request.P2P }
 
+// LocalAddr is the address of this side that the peer has connected to: of a Listener on all
+// addresses, the one.
+func (r *Request) LocalAddr() net.Addr { return r.nc.LocalAddr() }
+
 // RemoteAddr is the peer's address.
 func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
 

@@ -54,6 +54,10 @@ type Config struct {
 	// in an enhanced frame, else MaxPrivateData. Default: none.
 	PrivateData []byte
 
+	// OnRequestSent (Initiator), if set, is called when the Request has been written.
+	// Initiate waits for its return.
+	OnRequestSent func()
+
 	// Timeout bounds Initiate, Await or Accept as a whole. Default:
 	// DefaultTimeout; a negative value means no bound but the context's.
 	Timeout time.Duration

@@ -34,6 +34,9 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 	if err := x.write("MPA Request", frame); err != nil {
 		return nil, err
 	}
+	if cfg.OnRequestSent != nil {
+		cfg.OnRequestSent()
+	}
 	rep, err := x.read(reply)
 	if err != nil {
 		return nil, err

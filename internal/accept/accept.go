@@ -45,6 +45,9 @@ type Config struct {
 	MaxStartups int
 	// Backlog is how many may wait for the program.
 	Backlog int
+	// InOrder, if it is not 0, makes AwaitTurn return in the order of accept, for the
+	// Startups of one source: one that has not called it is waited for so long.
+	InOrder time.Duration
 	// Serve runs a startup in a goroutine of its own. It owns the connection, and
 	// returns soon, without help from the peer, once s.Context has ended. With an
 	// error the connection has been closed and its place is given back; with nil
@@ -65,6 +68,7 @@ type Listener struct {
 	wg     sync.WaitGroup
 	once   sync.Once
 	table  table
+	order  *order // nil: none
 	// room has a token for each goroutine of a Startup. Those in the table and in
 	// the backlog leave many: who waits for one waits for Startups that end.
 	room chan struct{}
@@ -83,6 +87,9 @@ func New(nl net.Listener, cfg Config) *Listener {
 		net: nl, cfg: cfg, ctx: ctx, cancel: cancel,
 		table: newTable(cfg.MaxStartups, cfg.Backlog),
 		room:  make(chan struct{}, 2*cfg.MaxStartups+cfg.Backlog),
+	}
+	if cfg.InOrder > 0 {
+		l.order = newOrder(cfg.InOrder)
 	}
 	l.wg.Go(l.run)
 	return l
@@ -123,6 +130,7 @@ func (l *Listener) run() {
 		if err == nil {
 			failures = 0
 			s := l.table.enter(l.ctx, nc)
+			s.turn = l.order.enter(s.from.name)
 			l.wg.Go(func() {
 				defer func() { <-l.room }()
 				l.serve(s)
@@ -172,6 +180,7 @@ func (l *Listener) failed(remote net.Addr, err error) {
 func (l *Listener) serve(s *Startup) {
 	defer s.cancel(nil)
 	err := l.cfg.Serve(s)
+	s.turn.end()
 	if err == nil {
 		return
 	}
@@ -190,6 +199,7 @@ type Startup struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	table  *table
+	turn   *turn
 	// from and place are guarded by the table's lock, as state.
 	from  *source
 	place *list.Element // in the table's startups; nil once it is not there
@@ -208,6 +218,11 @@ const (
 // Context ends when the Startup has to go: for another, which its cause says
 // (ErrCrowded), or with the Listener; and when Serve has returned.
 func (s *Startup) Context() context.Context { return s.ctx }
+
+// AwaitTurn returns when those that came before this one from the same source have returned
+// from Serve, or take too long (Config.InOrder), and when Context ends. What Serve does behind
+// it is done by one of a source at a time.
+func (s *Startup) AwaitTurn() { s.turn.await(s.ctx) }
 
 // Queue moves the Startup, which has said what it wants, to the backlog: from then
 // on it does not have to go for others. The error is ErrCrowded if its source has
