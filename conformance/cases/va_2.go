@@ -15,11 +15,11 @@ import (
 // va2 is the data transfer models and the reliability levels: VI Architecture 1.5.3 to 2.5.
 var va2 = []conformance.Case{
 	{
-		Name: "1.5.3/vi-handle-qualifies", Keys: []string{"VA-1.5.3-M3", "VA-3.2.1-M1", "VA-9.5.3-M1", "VA-10.4-M3"},
+		Name: "1.5.3/vi-handle-qualifies", Keys: []string{"VA-1.5.3-M3", "VA-3.2.1-M1", "VA-9.5.3-M1", "VA-10.4-M3", "PA-2.5.1-M2", "PA-10.2-M6"},
 		Need: conformance.NeedAPI, Run: viHandleQualifies,
 	},
-	{Name: "2.3.1/vi-receive-too-small", Keys: []string{"VA-2.3.1-M1"}, Need: conformance.NeedAPI, Run: viReceiveTooSmall},
-	{Name: "2.3.1/vi-no-receive", Keys: []string{"VA-2.3.1-M1", "VA-2.3.2-M3"}, Need: conformance.NeedAPI, Run: viNoReceive},
+	{Name: "2.3.1/vi-receive-too-small", Keys: []string{"VA-2.3.1-M1", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-10.2-M9"}, Need: conformance.NeedAPI, Run: viReceiveTooSmall},
+	{Name: "2.3.1/vi-no-receive", Keys: []string{"VA-2.3.1-M1", "VA-2.3.2-M3", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-9.9.1-M1"}, Need: conformance.NeedAPI, Run: viNoReceive},
 	{Name: "2.3.2/vi-write-gathers", Keys: []string{"VA-2.3.2-M1"}, Need: conformance.NeedAPI, Run: viWriteGathers},
 	{Name: "2.3.2/vi-read-scatters", Keys: []string{"VA-2.3.2-M2"}, Need: conformance.NeedAPI, Run: viReadScatters},
 	{
@@ -33,7 +33,7 @@ var va2 = []conformance.Case{
 		Need: conformance.NeedAPI, Run: viCQOnly,
 	},
 	{
-		Name: "2.5.1/vi-posting-order", Keys: []string{"VA-2.5.1-M2", "VA-6.3.1-M1"},
+		Name: "2.5.1/vi-posting-order", Keys: []string{"VA-2.5.1-M2", "VA-6.3.1-M1", "PT-2.2.2.2.3-M1", "PT-3.2-M1", "PT-3.2-M3", "PT-3.2-M4", "PT-3.2-M5"},
 		Need: conformance.NeedAPI, Run: viPostingOrder,
 	},
 	{Name: "2.5.1/vi-no-delay", Keys: []string{"VA-2.5.1-M4"}, Need: conformance.NeedAPI, Run: viNoDelay},

@@ -29,12 +29,12 @@ var va3 = []conformance.Case{
 		Need: conformance.NeedAPI, Run: viTagForEach,
 	},
 	{
-		Name: "11.3.9/vi-tag-in-use", Keys: []string{"VA-11.3.9-M2", "VA-11.3.10-S1"},
+		Name: "11.3.9/vi-tag-in-use", Keys: []string{"VA-11.3.9-M2", "VA-11.3.10-S1", "PA-9.5.2-M1"},
 		Need: conformance.NeedAPI, Run: viTagInUse,
 	},
 	{Name: "3.3/vi-no-room", Keys: []string{"VA-3.3-M1"}, Need: conformance.NeedAPI, Run: viNoRoom},
 	{
-		Name: "3.3/vi-destroy-with-descriptors", Keys: []string{"VA-3.3-M2", "VA-5.1-M1"},
+		Name: "3.3/vi-destroy-with-descriptors", Keys: []string{"VA-3.3-M2", "VA-5.1-M1", "PA-5.1-M3", "PA-9.3.2-M1"},
 		Need: conformance.NeedAPI, Run: viDestroyInUse,
 	},
 }

@@ -17,7 +17,7 @@ var va4 = []conformance.Case{
 	{Name: "4.1/vi-accept-needs-vi", Keys: []string{"VA-4.1-M3"}, Need: conformance.NeedAPI, Run: viAcceptNeedsVI},
 	{Name: "4.1/vi-same-node", Keys: []string{"VA-4.1-M7", "VA-4.3-M3"}, Need: conformance.NeedAPI, Run: viSameNode},
 	{Name: "4.2/vi-old-connection", Keys: []string{"VA-4.2-M1", "VA-4.2-M2"}, Need: conformance.NeedAPI, Run: viOldConnection},
-	{Name: "4.2/vi-disconnect-noticed", Keys: []string{"VA-4.2-M3"}, Need: conformance.NeedAPI, Run: viDisconnectNoticed},
+	{Name: "4.2/vi-disconnect-noticed", Keys: []string{"VA-4.2-M3", "PA-5.4-M2"}, Need: conformance.NeedAPI, Run: viDisconnectNoticed},
 }
 
 // viDisconnectFirst destroys and connects a VI that is connected.

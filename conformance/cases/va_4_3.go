@@ -21,7 +21,7 @@ var va4_3 = []conformance.Case{
 	},
 	{Name: "4.3/vi-addresses", Keys: []string{"VA-4.3-M1", "VA-4.3-M3"}, Need: conformance.NeedAPI, Run: viAddresses},
 	{Name: "4.3/vi-address-format", Keys: []string{"VA-4.3-M2"}, Need: conformance.NeedAPI, Run: viAddressFormat},
-	{Name: "9.4.4/vi-timeout", Keys: []string{"VA-9.4.4-M1"}, Need: conformance.NeedAPI, Run: viTimeout},
+	{Name: "9.4.4/vi-timeout", Keys: []string{"VA-9.4.4-M1", "PA-5.2-M2", "PA-9.4.4-M1"}, Need: conformance.NeedAPI, Run: viTimeout},
 }
 
 // viAnybodyOrOne waits for one VI, by its address and by its discriminator, while others

@@ -9,8 +9,8 @@ import (
 
 // vt3 is the form of segments: VI/TCP draft 3 to 3.2.
 var vt3 = []conformance.Case{
-	{Name: "3/vi-rdma-header", Keys: []string{"VT-3-M1"}, Need: conformance.NeedAPI, Run: viRDMAHeader},
-	{Name: "3/vi-ce-header", Keys: []string{"VT-3-M2"}, Need: conformance.NeedAPI, Run: viCEHeader},
+	{Name: "3/vi-rdma-header", Keys: []string{"VT-3-M1", "PT-3-M1"}, Need: conformance.NeedAPI, Run: viRDMAHeader},
+	{Name: "3/vi-ce-header", Keys: []string{"VT-3-M2", "PT-3-M1"}, Need: conformance.NeedAPI, Run: viCEHeader},
 	{Name: "3.2/vi-version", Keys: []string{"VT-3.2-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viVersion},
 	{Name: "3.2/vi-transmit-error", Keys: []string{"VT-3.2-M3"}, Need: conformance.NeedAPI, Run: viTransmitError},
 	{Name: "3.2/vi-transmit-error-write", Keys: []string{"VT-3.2-M3"}, Need: conformance.NeedAPI, Run: viTransmitErrorWrite},
@@ -18,7 +18,7 @@ var vt3 = []conformance.Case{
 	{
 		Name: "3.2/vi-flow-control", Keys: []string{"VT-3.2-M10"}, Need: conformance.NeedAPI, Run: viFlowControlled,
 	},
-	{Name: "3.2/vi-nop-number", Keys: []string{"VT-3.2-M11"}, Need: conformance.NeedAPI, Run: viNOPNumber},
+	{Name: "3.2/vi-nop-number", Keys: []string{"VT-3.2-M11", "PT-3.2-M9"}, Need: conformance.NeedAPI, Run: viNOPNumber},
 }
 
 // viRDMAHeader looks at the RDMA headers that the VI sends, and sends segments without.

@@ -10,14 +10,14 @@ import (
 
 // vt3_2Ack is Message ACK and Remote Error Code: VI/TCP draft 3.2.
 var vt3_2Ack = []conformance.Case{
-	{Name: "3.2/vi-ack-completes", Keys: []string{"VT-3.2-M12"}, Need: conformance.NeedAPI, Run: viACKCompletes},
-	{Name: "3.2/vi-ack-sent", Keys: []string{"VT-3.2-M12", "VT-3.2-S3"}, Need: conformance.NeedAPI, Run: viACKSent},
+	{Name: "3.2/vi-ack-completes", Keys: []string{"VT-3.2-M12", "PA-2.5.3-M1"}, Need: conformance.NeedAPI, Run: viACKCompletes},
+	{Name: "3.2/vi-ack-sent", Keys: []string{"VT-3.2-M12", "VT-3.2-S3", "PA-2.5.3-M1", "PT-3.2-M10"}, Need: conformance.NeedAPI, Run: viACKSent},
 	{
 		Name: "3.2/vi-ack-ignored", Keys: []string{"VT-3.2-M13", "VT-3.2-S4", "VT-3.2-S5"},
 		Need: conformance.NeedAPI, Run: viACKIgnored,
 	},
 	{Name: "3.2/vi-error-code-received", Keys: []string{"VT-3.2-M15"}, Need: conformance.NeedAPI, Run: viCodeReceived},
-	{Name: "3.2/vi-error-code-sent", Keys: []string{"VT-3.2-M15"}, Need: conformance.NeedAPI, Run: viCodeSent},
+	{Name: "3.2/vi-error-code-sent", Keys: []string{"VT-3.2-M15", "PT-3.2-M11"}, Need: conformance.NeedAPI, Run: viCodeSent},
 	{Name: "3.2/vi-error-code-ignored", Keys: []string{"VT-3.2-M16"}, Need: conformance.NeedAPI, Run: viCodeIgnored},
 	{Name: "3.2/vi-specific-code", Keys: []string{"VT-3.2-M14"}, Need: conformance.NeedAPI, Run: viSpecificCode},
 }

@@ -15,16 +15,16 @@ var vt3_2Immediate = []conformance.Case{
 		Need: conformance.NeedAPI, Run: viImmediateSent,
 	},
 	{
-		Name: "3.2/vi-immediate-received", Keys: []string{"VT-3.2-M9"},
+		Name: "3.2/vi-immediate-received", Keys: []string{"VT-3.2-M9", "PA-6.3.1.1-M1", "PA-10.2-M15"},
 		Need: conformance.NeedAPI, Run: viImmediateReceived,
 	},
 	{
 		Name: "3.2/vi-immediate-differs", Keys: []string{"VT-3.2-M1", "VT-3.2-M5"},
 		Need: conformance.NeedAPI, Run: viImmediateDiffers,
 	},
-	{Name: "3.2/vi-no-immediate", Keys: []string{"VT-3.2-M6"}, Need: conformance.NeedAPI, Run: viNoImmediate},
+	{Name: "3.2/vi-no-immediate", Keys: []string{"VT-3.2-M6", "PA-10.2-M15"}, Need: conformance.NeedAPI, Run: viNoImmediate},
 	{
-		Name: "3.2/vi-immediate-elsewhere-sent", Keys: []string{"VT-3.2-M2", "VT-3.2-M7"},
+		Name: "3.2/vi-immediate-elsewhere-sent", Keys: []string{"VT-3.2-M2", "VT-3.2-M7", "PA-10.2-M3"},
 		Need: conformance.NeedAPI, Run: viImmediateElsewhereSent,
 	},
 	{

@@ -14,12 +14,12 @@ import (
 // vt3_3 is what the two ends agree on: VI/TCP draft 3.3.
 var vt3_3 = []conformance.Case{
 	{
-		Name: "3.3/vi-level-differs", Keys: []string{"VT-3.3-M1", "VA-4.1-M4", "VA-4.1-M6", "VA-9.4.2-M1", "VA-9.4.2-S1"},
+		Name: "3.3/vi-level-differs", Keys: []string{"VT-3.3-M1", "VA-4.1-M4", "VA-4.1-M6", "VA-9.4.2-M1", "VA-9.4.2-S1", "PA-4.1-M2", "PA-9.4.2-M1"},
 		Need: conformance.NeedAPI, Run: viLevelDiffers,
 	},
 	{Name: "3.3/vi-level-differs-active", Keys: []string{"VT-3.3-M1", "VA-4.1-M4"}, Need: conformance.NeedAPI, Run: viLevelDiffersActive},
 	{Name: "3.3/vi-peer-to-peer", Keys: []string{"VT-3.3-M2"}, Need: conformance.NeedAPI, Run: viPeerToPeerDiffers},
-	{Name: "3.3/vi-receives-told", Keys: []string{"VT-3.3-M3", "VT-3.2-S2"}, Need: conformance.NeedAPI, Run: viReceivesTold},
+	{Name: "3.3/vi-receives-told", Keys: []string{"VT-3.3-M3", "VT-3.2-S2", "PT-3.2-M8"}, Need: conformance.NeedAPI, Run: viReceivesTold},
 	{Name: "3.3/vi-mtu", Keys: []string{"VT-3.3-M4", "VA-4.1-M5"}, Need: conformance.NeedAPI, Run: viMTU},
 	{Name: "3.3/vi-mtu-active", Keys: []string{"VT-3.3-M4", "VA-4.1-M5"}, Need: conformance.NeedAPI, Run: viMTUActive},
 	{Name: "3.3/vi-unknown-options", Keys: []string{"VT-3.3-M5"}, Need: conformance.NeedAPI, Run: viUnknownOptions},

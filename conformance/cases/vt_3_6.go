@@ -10,7 +10,7 @@ import (
 // vt3_6 is CRCs and urgent data: VI/TCP draft 3.5 to 3.7.
 var vt3_6 = []conformance.Case{
 	{
-		Name: "3.6/vi-crc-by-both", Keys: []string{"VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M2", "VT-3.6-M3", "VT-3.6-M4"},
+		Name: "3.6/vi-crc-by-both", Keys: []string{"VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M2", "VT-3.6-M3", "VT-3.6-M4", "PT-3.5-M1", "PT-3.6-M1"},
 		Need: conformance.NeedAPI, Run: viCRCByBoth,
 	},
 	{
@@ -18,7 +18,7 @@ var vt3_6 = []conformance.Case{
 		Need: conformance.NeedAPI, Run: viCRCByBothActive,
 	},
 	{
-		Name: "3.6/vi-wrong-crc", Keys: []string{"VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1"},
+		Name: "3.6/vi-wrong-crc", Keys: []string{"VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1", "PT-3.6-M1"},
 		Need: conformance.NeedAPI, Run: viWrongCRC,
 	},
 	{Name: "3.6/vi-wrong-crc-answer", Keys: []string{"VT-3.6-M5", "VT-3.6-M6"}, Need: conformance.NeedAPI, Run: viWrongCRCAnswer},
