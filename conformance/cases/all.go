@@ -35,8 +35,10 @@ func All() []conformance.Case {
 		r5040_8, r5040_8_shared, r5040_8_api, r5040_blind, blind_5040, pr5040,
 		// RFC 5041.
 		r5041_3, r5041_3_api, r5041_4, r5041_4_2, r5041_4_3, r5041_5_2, r5041_5_3,
-		r5041_6, r5041_7, pathsTagged, pathsUntagged, pathsSound, r5041_8, r5041_8_3_1, r5041_8_api, r5041_blind,
+		r5041_6, r5041_7, r5041_8, r5041_8_3_1, r5041_8_api, r5041_blind,
 		blind_5041,
+		// Across sections: each way of a segment, and what a region is tied to.
+		pathsTagged, pathsUntagged, pathsSound, rvScope,
 		// RFC 5042.
 		r5042_3, r5042_6, r5042_6_4,
 		// RFC 5044.

@@ -187,8 +187,8 @@ type prey struct {
 	// RDMA Read has been seen, and between when the first piece has been looked at.
 	lead               [][]byte
 	meanwhile, between func()
-	synced    bool // an RDMA Read of nothing comes before the ULPDU at fault
-	want      []verbs.Completion
+	synced             bool // an RDMA Read of nothing comes before the ULPDU at fault
+	want               []verbs.Completion
 }
 
 // The work of a prey.
