@@ -100,7 +100,7 @@ func Open(c Config) (*RNIC, error) {
 // queue pairs are destroyed, their streams reset, regions and windows
 // deallocated. When it returns nothing of it runs any more, handlers included;
 // so a handler may not call it. From its beginning on every other verb fails
-// with ErrInvalidRNIC. Closing twice is closing once.
+// with ErrInvalidRNIC. Closing twice is closing once (docs/decisions/0010).
 func (r *RNIC) Close() error {
 	r.closing.Do(r.shutDown)
 	return nil
