@@ -22,6 +22,7 @@ type column struct {
 	// done once it says so.
 	heard []byte
 	done  func() bool
+	fence bool // it has one
 }
 
 // columns are all of figure 22, with the fence that an operation can have. The messages have
@@ -32,15 +33,19 @@ func (l *line) columns(send, ask uint32, fenced bool) map[string]column {
 		read, local = verbs.ReadFence, verbs.LocalFence
 	}
 	mw, fast, gone, p := l.newMW(), l.allocated(), l.register(64, allRights), l.pages(1, 4096)
+	parts, data := []verbs.SGE{l.mr.SGE(0, 2), l.mr.SGE(2, 2)}, l.mr.Bytes()[:4]
+	to, at := uint32(theirs.STag), theirs.TO
 	return map[string]column{
-		"Send":          {verbs.Request{ID: 2, Flags: read}, aSend(send, nil), nil},
-		"RDMA Write":    {verbs.Request{ID: 2, Op: verbs.OpWrite, Remote: theirs, Flags: read}, aWrite(uint32(theirs.STag), theirs.TO, nil), nil},
-		"RDMA Read":     {l.aRead(2), l.asks(ask), nil},
-		"Bind":          {binds(mw.BindRequest(l.mr, 0, 64, remoteRights, 1)), nil, func() bool { return queried(l.t, mw).Valid }},
-		"Fast-Register": {fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), nil, func() bool { return queried(l.t, fast).Valid }},
+		"Send":           {verbs.Request{ID: 2, Flags: read}, aSend(send, nil), nil, true},
+		"a longer Send":  {verbs.Request{ID: 2, SGL: parts, Flags: read}, aSend(send, data), nil, true},
+		"RDMA Write":     {verbs.Request{ID: 2, Op: verbs.OpWrite, Remote: theirs, Flags: read}, aWrite(to, at, nil), nil, true},
+		"a longer Write": {verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: parts, Remote: theirs, Flags: read}, aWrite(to, at, data), nil, true},
+		"RDMA Read":      {l.aRead(2), l.asks(ask), nil, false},
+		"Bind":           {binds(mw.BindRequest(l.mr, 0, 64, remoteRights, 1)), nil, func() bool { return queried(l.t, mw).Valid }, false},
+		"Fast-Register":  {fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), nil, func() bool { return queried(l.t, fast).Valid }, false},
 		"Invalidate": {
 			verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: gone.STag(), Flags: local}, nil,
-			func() bool { return !queried(l.t, gone).Valid },
+			func() bool { return !queried(l.t, gone).Valid }, true,
 		},
 	}
 }
@@ -90,7 +95,7 @@ func fencesBehindRead(t *conformance.T) {
 			t.Part("%s, fenced %v", what, fenced)
 			l := n.line(privileged)
 			c := l.columns(1, 2, fenced)[what]
-			waits := fenced && (what == "Send" || what == "RDMA Write" || what == "Invalidate")
+			waits := fenced && c.fence
 			post(t, l.qp, l.aRead(1), c.req)
 			l.hear(l.asks(1))
 			begins := func() {
