@@ -84,16 +84,39 @@ func (b *bench) ask(ctx context.Context, program, name string) (passed bool, why
 	cmd := exec.CommandContext(ctx, binary(program, pkg), "-test.v", "-test.run", "^"+test+"$", "-test.timeout", mostTime.String())
 	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(pkg))
 	cmd.Env = append(os.Environ(), patienceEnv+"="+patience.String())
-	var out bytes.Buffer
+	out := listener{enough: cancel}
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err = cmd.Run()
-	return heard(name, out.String(), err)
+	return heard(name, out.said.String(), err)
 }
+
+// listener keeps what a test says. One that has complained is ended soon: a fault may have
+// it wait for ever then, for what it started.
+type listener struct {
+	said   bytes.Buffer
+	enough func()
+	heard  bool
+}
+
+// lastWords is how long a test may go on after its complaint.
+const lastWords = 2 * time.Second
+
+func (l *listener) Write(p []byte) (int, error) {
+	l.said.Write(p)
+	if !l.heard && bytes.Contains(l.said.Bytes(), []byte(complaint)) {
+		l.heard = true
+		time.AfterFunc(lastWords, l.enough)
+	}
+	return len(p), nil
+}
+
+// complaint is how testify's begin.
+const complaint = "Error Trace:"
 
 // heard is what a test has answered: what it said, and how it ended.
 func heard(name, said string, err error) (passed bool, why string, _ error) {
 	_, test := testOf(name)
-	_, failed, complains := strings.Cut(said, "Error Trace:")
+	_, failed, complains := strings.Cut(said, complaint)
 	_, crash, crashes := strings.Cut(said, "\npanic: ")
 	_, fail, fails := strings.Cut(said, "--- FAIL: ")
 	switch {
@@ -102,7 +125,7 @@ func heard(name, said string, err error) (passed bool, why string, _ error) {
 	case err == nil:
 		return false, "", fmt.Errorf("there is no test %s", name)
 	case complains: // what it does then, to end, is the fault's affair
-		return false, reason("Error Trace:" + failed), nil
+		return false, reason(complaint + failed), nil
 	case strings.Contains(said, "panic: test timed out"):
 		return false, "", fmt.Errorf("test %s says nothing within %v", name, mostTime)
 	case crashes:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -19,16 +20,21 @@ type smith interface {
 	drop(name string)
 }
 
+// asking is how many cases of a mutant run at a time.
+const asking = 4
+
 // verdict is what became of a mutant.
 type verdict struct {
 	caught bool
-	text   string // by which case and why, or what went wrong
+	text   string   // by which case and why, or what went wrong
+	all    []string // by each case and why
 }
 
 // hunt builds and judges the mutants, jobs at a time, prints each as it is judged,
 // and answers how many were caught. The cases that they name have to pass without a
 // fault: one that does not catches nothing.
-func hunt(ctx context.Context, s smith, mutants []mutant, jobs int, out io.Writer) (caught int) {
+// What each case has seen goes to more.
+func hunt(ctx context.Context, s smith, mutants []mutant, jobs int, out, more io.Writer) (caught int) {
 	ill, err := ailing(ctx, s, mutants, jobs)
 	if err != nil {
 		fmt.Fprintf(out, "without a fault: %v\n", err)
@@ -56,6 +62,9 @@ func hunt(ctx context.Context, s smith, mutants []mutant, jobs int, out io.Write
 				caught++
 			}
 			fmt.Fprintf(out, "%s  %v (%s): %s\n", word, m, m.file, v.text)
+			for _, line := range v.all {
+				fmt.Fprintf(more, "        %s\n", line)
+			}
 			return nil
 		})
 	}
@@ -111,20 +120,30 @@ func try(ctx context.Context, s smith, name string, m *mutant, ill map[string]st
 	if err != nil {
 		return verdict{text: err.Error()}
 	}
-	text := ""
+	missed := make([]string, len(m.cases))
+	all := make([]string, len(m.cases))
+	var g errgroup.Group
+	g.SetLimit(asking) // many wait in vain for something
 	for i, c := range m.cases {
-		passed, why, err := s.ask(ctx, program, c)
-		switch {
-		case err != nil:
-			return verdict{text: err.Error()}
-		case passed:
-			return verdict{text: fmt.Sprintf("case %s passes", c)}
-		case i == 0:
-			text = fmt.Sprintf("%s: %s", c, why)
-		}
+		g.Go(func() error {
+			passed, why, err := s.ask(ctx, program, c)
+			switch {
+			case err != nil:
+				missed[i] = err.Error()
+			case passed:
+				missed[i] = fmt.Sprintf("case %s passes", c)
+			}
+			all[i] = fmt.Sprintf("%s: %s", c, why)
+			return nil
+		})
 	}
-	if n := len(m.cases) - 1; n > 0 {
+	_ = g.Wait()
+	if text := cmp.Or(missed...); text != "" {
+		return verdict{text: text, all: all}
+	}
+	text := all[0]
+	if n := len(all) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
-	return verdict{true, text}
+	return verdict{true, text, all}
 }

@@ -4,7 +4,7 @@
 // itself once more with the fault in it, runs just those cases, and says who was
 // caught.
 //
-//	go run ./conformance/mutants [-run PATTERN] [-jobs N]
+//	go run ./conformance/mutants [-run PATTERN] [-jobs N] [-v]
 //
 // The mutants are the tab-separated files beside this one, a mutant a line: its
 // name, a file, text that occurs in the file exactly once, what to put in its place,
@@ -46,8 +46,9 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	pattern := flags.String("run", "*", "run only those whose name, or \"file/name\", matches this shell `pattern`")
+	pattern := flags.String("run", "*", "run only those whose name, or \"file/name\", matches this shell `pattern`, or one of several with commas between")
 	jobs := flags.Int("jobs", runtime.NumCPU(), "how many to build at a `time`")
+	verbose := flags.Bool("v", false, "tell what each case has seen, not only the first")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -82,12 +83,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			byCases = append(byCases, m)
 		}
 	}
+	more := io.Discard
+	if *verbose {
+		more = stdout
+	}
 	f, caught := forge{root: root, dir: dir}, 0
 	if len(byCases) > 0 {
-		caught += hunt(ctx, &f, byCases, max(*jobs, 1), stdout)
+		caught += hunt(ctx, &f, byCases, max(*jobs, 1), stdout, more)
 	}
 	if len(byTests) > 0 {
-		caught += hunt(ctx, &bench{f, packagesOf(byTests...)}, byTests, max(*jobs, 1), stdout)
+		caught += hunt(ctx, &bench{f, packagesOf(byTests...)}, byTests, max(*jobs, 1), stdout, more)
 	}
 	fmt.Fprintf(stdout, "%d of %d mutants caught in %v\n", caught, len(mutants), time.Since(start).Round(time.Second))
 	if caught < len(mutants) {

@@ -110,17 +110,20 @@ func (m *mutant) apply(source, is string) (string, error) {
 	return strings.Replace(source, m.was, is, 1), nil
 }
 
-// choose keeps those that match a shell pattern.
-func choose(all []mutant, pattern string) ([]mutant, error) {
+// choose keeps those that match one of the shell patterns, which have commas between.
+func choose(all []mutant, patterns string) ([]mutant, error) {
 	var chosen []mutant
 	for _, m := range all {
-		byName, err := path.Match(pattern, m.name)
-		if err != nil {
-			return nil, fmt.Errorf("%q is no pattern: %w", pattern, err)
-		}
-		byFile, _ := path.Match(pattern, m.String())
-		if byName || byFile {
-			chosen = append(chosen, m)
+		for pattern := range strings.SplitSeq(patterns, ",") {
+			byName, err := path.Match(pattern, m.name)
+			if err != nil {
+				return nil, fmt.Errorf("%q is no pattern: %w", pattern, err)
+			}
+			byFile, _ := path.Match(pattern, m.String())
+			if byName || byFile {
+				chosen = append(chosen, m)
+				break
+			}
 		}
 	}
 	return chosen, nil

@@ -109,7 +109,7 @@ func TestApply(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	all := []mutant{{share: "s", name: "ab"}, {share: "t", name: "ac"}, {share: "t", name: "b"}}
-	for pattern, want := range map[string]int{"*": 3, "a*": 2, "t/*": 2, "s/ab": 1, "x": 0} {
+	for pattern, want := range map[string]int{"*": 3, "a*": 2, "t/*": 2, "s/ab": 1, "x": 0, "ab,s/*,b": 2} {
 		got, err := choose(all, pattern)
 		require.NoError(t, err)
 		assert.Len(t, got, want, pattern)
@@ -173,8 +173,9 @@ func TestHunt(t *testing.T) {
 		{share: "s", name: "ill", file: "qp/x.go", cases: []string{"a", "ill"}},
 		{share: "s", name: "nobody", file: "qp/x.go", cases: []string{"none"}},
 	}
-	var out bytes.Buffer
-	assert.Equal(t, 1, hunt(t.Context(), s, mutants, 3, &out))
+	var out, more bytes.Buffer
+	assert.Equal(t, 1, hunt(t.Context(), s, mutants, 3, &out, &more))
+	assert.Contains(t, more.String(), "        a: 1 is not 2\n        b: x\n")
 	for _, want := range []string{
 		"caught  s/caught (qp/x.go): a: 1 is not 2 (and 1 more)\n",
 		"MISSED  s/missed (qp/x.go): case a passes\n",
@@ -189,7 +190,7 @@ func TestHunt(t *testing.T) {
 	assert.Len(t, s.dropped, len(mutants))
 
 	out.Reset()
-	assert.Zero(t, hunt(t.Context(), &stand{unfit: true}, mutants, 3, &out))
+	assert.Zero(t, hunt(t.Context(), &stand{unfit: true}, mutants, 3, &out, &more))
 	assert.Equal(t, "without a fault: no compiler\n", out.String())
 }
 
