@@ -13,8 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 )
 
 // blind is a raw peer and at the other end a program of which is known only that it
@@ -35,9 +33,9 @@ type blind struct {
 	t    *conformance.T
 	play conformance.Role
 	conn net.Conn
-	peer *wire.Peer
+	peer *rawEnd
 	// frame is the target's startup frame.
-	frame mpa.Startup
+	frame startup
 	// theirs is what a client offered with its first Send.
 	theirs offered
 	// sends and reads count the peer's next Send and RDMA Read Request.
@@ -66,7 +64,7 @@ func (b *blind) connect() {
 }
 
 // startBlind is openBlind and start.
-func startBlind(t *conformance.T, play conformance.Role, changes ...func(*mpa.Startup)) *blind {
+func startBlind(t *conformance.T, play conformance.Role, changes ...func(*startup)) *blind {
 	b := openBlind(t, play)
 	b.start(changes...)
 	return b
@@ -76,12 +74,12 @@ func startBlind(t *conformance.T, play conformance.Role, changes ...func(*mpa.St
 // Request of revision 2 with CRC and depths, or of revision 1 if the target hangs up
 // on it (RFC 6581 10); or a Reply that grants what is asked for. Behind it the peer
 // may send: from a client its first Send has come (RFC 5044 7.1.2).
-func (b *blind) start(changes ...func(*mpa.Startup)) {
-	var near mpa.Startup
+func (b *blind) start(changes ...func(*startup)) {
+	var near startup
 	if b.play == conformance.Responder {
 		b.frame = b.request()
 		near = changed(replyTo(b.frame), changes)
-		require.NoError(b.t, wire.WriteStartup(b.conn, near), "the MPA Reply")
+		require.NoError(b.t, writeStartup(b.conn, near), "the MPA Reply")
 	} else {
 		near = b.initiate(changes)
 	}
@@ -91,18 +89,18 @@ func (b *blind) start(changes ...func(*mpa.Startup)) {
 	}
 }
 
-func changed(f mpa.Startup, changes []func(*mpa.Startup)) mpa.Startup {
+func changed(f startup, changes []func(*startup)) startup {
 	for _, change := range changes {
 		change(&f)
 	}
 	return f
 }
 
-func (b *blind) initiate(changes []func(*mpa.Startup)) mpa.Startup {
-	near := changed(mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16}, changes)
+func (b *blind) initiate(changes []func(*startup)) startup {
+	near := changed(startup{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16}, changes)
 	f, err := b.asked(near)
 	if ended(err) {
-		near = changed(mpa.Startup{CRC: true, Rev: 1}, changes)
+		near = changed(startup{CRC: true, Rev: 1}, changes)
 		_ = b.conn.Close()
 		b.connect()
 		f, err = b.asked(near)
@@ -138,24 +136,24 @@ func (b *blind) works() {
 }
 
 // asked sends a Request and reads the Reply.
-func (b *blind) asked(near mpa.Startup) (mpa.Startup, error) {
-	require.NoError(b.t, wire.WriteStartup(b.conn, near), "the MPA Request")
-	return wire.ReadStartup(b.conn)
+func (b *blind) asked(near startup) (startup, error) {
+	require.NoError(b.t, writeStartup(b.conn, near), "the MPA Request")
+	return readStartup(b.conn)
 }
 
 // request reads the target's Request.
-func (b *blind) request() mpa.Startup {
-	f, err := wire.ReadStartup(b.conn)
+func (b *blind) request() startup {
+	f, err := readStartup(b.conn)
 	require.NoError(b.t, err, "the MPA Request")
 	require.False(b.t, f.Reply, "the frame's key is that of a Request")
 	return f
 }
 
 // adopt makes the peer, from the frames of both sides.
-func (b *blind) adopt(near mpa.Startup) {
-	b.peer = wire.New(b.conn, wire.Options{
-		CRC: near.CRC || b.frame.CRC, MarkersIn: near.Markers, MarkersOut: b.frame.Markers,
-		Patience: b.patience(),
+func (b *blind) adopt(near startup) {
+	b.peer = newRawEnd(b.conn, framing{
+		crc: near.CRC || b.frame.CRC, markersIn: near.Markers, markersOut: b.frame.Markers,
+		patience: b.patience(),
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 )
 
 // blind_5044 is RFC 5044 as far as it shows in an endpoint of which is known only
@@ -66,7 +65,7 @@ var blind_5044 = []conformance.Case{
 	},
 }
 
-func blindWithoutCRC(f *mpa.Startup) { f.CRC = false }
+func blindWithoutCRC(f *startup) { f.CRC = false }
 
 // blindCRCByDefault: the target's own frame asks for CRCs, whatever the peer wants.
 func blindCRCByDefault(t *conformance.T) {
@@ -120,7 +119,7 @@ func blindCRCMismatch(t *conformance.T) {
 
 // blindMarkers: a peer that asks for markers gets them.
 func blindMarkers(t *conformance.T) {
-	b := startBlind(t, conformance.Either, func(f *mpa.Startup) { f.Markers = true })
+	b := startBlind(t, conformance.Either, func(f *startup) { f.Markers = true })
 	for range 8 { // beyond 512 octets
 		b.works()
 	}
@@ -200,13 +199,13 @@ func blindSegmentation(t *conformance.T) {
 // blindPrivateData: as much as a frame can carry, 512 octets with the enhanced word.
 // A Request with more than the target takes gets no Reply.
 func blindPrivateData(t *conformance.T) {
-	private := func(f *mpa.Startup) { f.PrivateData = bytes.Repeat([]byte("p"), 508) }
+	private := func(f *startup) { f.PrivateData = bytes.Repeat([]byte("p"), 508) }
 	if b := openBlind(t, conformance.Either); b.play == conformance.Responder {
 		b.start(private)
 		b.works()
 		return
 	}
-	for _, near := range []mpa.Startup{{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16}, {CRC: true, Rev: 1}} {
+	for _, near := range []startup{{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16}, {CRC: true, Rev: 1}} {
 		private(&near)
 		t.Part("508 octets of private data, revision %d", near.Rev)
 		b := openBlind(t, conformance.Initiator)
@@ -277,10 +276,8 @@ func blindBadReply(t *conformance.T) {
 // blindReject: behind a rejecting Reply an Initiator sends nothing.
 func blindReject(t *conformance.T) {
 	b := openBlind(t, conformance.Responder)
-	f := changed(replyTo(b.request()), []func(*mpa.Startup){func(f *mpa.Startup) { f.Reject = true }})
-	octets, err := f.Append(nil)
-	require.NoError(t, err)
-	require.NoError(t, second(b.conn.Write(octets)))
+	f := changed(replyTo(b.request()), []func(*startup){func(f *startup) { f.Reject = true }})
+	require.NoError(t, writeStartup(b.conn, f))
 	b.hungUp() // rping is done then
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 )
 
 // blind_6581 are the parts of RFC 6581 in which foreign endpoints may differ, a case
@@ -60,7 +59,7 @@ func blindUnsaid(t *conformance.T) {
 
 // blindUnsaidReply: depths that the Responder leaves open are no obstacle.
 func blindUnsaidReply(t *conformance.T) {
-	b := startBlind(t, conformance.Responder, func(f *mpa.Startup) { f.IRD, f.ORD = unsaid, unsaid })
+	b := startBlind(t, conformance.Responder, func(f *startup) { f.IRD, f.ORD = unsaid, unsaid })
 	b.needsEnhanced()
 	b.works()
 }
@@ -80,9 +79,7 @@ func blindTooDeep(t *conformance.T) {
 	b.needsEnhanced()
 	f := replyTo(b.frame)
 	f.ORD = unsaid - 1
-	octets, err := f.Append(nil)
-	require.NoError(t, err)
-	require.NoError(t, second(b.conn.Write(octets)))
+	require.NoError(t, writeStartup(b.conn, f))
 	b.adopt(f)
 	b.refusedAs(0x2006)
 	b.finished()

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/nd2"
 )
 
@@ -27,7 +26,7 @@ func newNDRig(t *conformance.T, s ndShape) *ndRig {
 	require.NoError(t, err, "a TCP connection to the adapter")
 	t.Cleanup(func() { _ = nc.Close() })
 	p := &rig{subject: &subject{t: t}, play: conformance.Initiator, conn: t.Trace().Conn(nc), sends: 1, reads: 1}
-	p.initiate(mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64})
+	p.initiate(startup{CRC: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64})
 	require.NoError(t, accepted.GetOverlappedResult(true), "Accept")
 	p.settled() // the queue pair may send from here on, and does so at once
 	return &ndRig{ndHost: h, peer: p, t: t}

@@ -1,6 +1,9 @@
 package cases
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // The octets of DDP segments, built here and not by the code under test. They are
 // good ones; a case then spoils what it wants to.
@@ -113,4 +116,44 @@ func aTerminate(code uint16, fault []byte, readToo bool) []byte {
 		}
 	}
 	return untagged(lastUntagged, opTerminate, 0, 2, 1, 0, b)
+}
+
+// ddpSegment is a DDP segment that came.
+type ddpSegment struct {
+	tagged, last     bool
+	control          byte // RDMAP's control octet
+	stag             uint32
+	to               uint64
+	inv, qn, msn, mo uint32 // of an untagged one
+	header, payload  []byte
+}
+
+// parseSegment reads a ULPDU. It has to be whole, of DDP version 1 and with reserved
+// bits of zero (RFC 5041 4.1 to 4.3).
+func parseSegment(u []byte) (ddpSegment, error) {
+	if len(u) < 14 || u[0]&0x80 == 0 && len(u) < 18 {
+		return ddpSegment{}, fmt.Errorf("a segment of %d octets: % x", len(u), u)
+	}
+	if u[0]&0x3F != 1 {
+		return ddpSegment{}, fmt.Errorf("the reserved bits or the version in % x", u[:14])
+	}
+	be := binary.BigEndian
+	s := ddpSegment{tagged: u[0]&0x80 != 0, last: u[0]&0x40 != 0, control: u[1]}
+	if s.tagged {
+		s.header, s.stag, s.to = u[:14:14], be.Uint32(u[2:]), be.Uint64(u[6:])
+	} else {
+		s.header, s.inv, s.qn = u[:18:18], be.Uint32(u[2:]), be.Uint32(u[6:])
+		s.msn, s.mo = be.Uint32(u[10:]), be.Uint32(u[14:])
+	}
+	s.payload = u[len(s.header):]
+	return s, nil
+}
+
+// parseRead reads an RDMA Read Request header, which has 28 octets.
+func parseRead(h []byte) (read, error) {
+	if len(h) != 28 {
+		return read{}, fmt.Errorf("an RDMA Read Request header of %d octets: % x", len(h), h)
+	}
+	be := binary.BigEndian
+	return read{be.Uint32(h), be.Uint64(h[4:]), be.Uint32(h[12:]), be.Uint32(h[16:]), be.Uint64(h[20:])}, nil
 }

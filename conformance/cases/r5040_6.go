@@ -7,8 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -44,12 +42,12 @@ var r5040_6 = []conformance.Case{
 func readLimitsTold(t *conformance.T) {
 	for _, x := range []struct {
 		ird, ord   int // of the queue pair
-		near       mpa.Startup
+		near       startup
 		gets, puts int
 	}{
-		{5, 3, mpa.Startup{CRC: true, Rev: 1}, 5, 3}, // nothing was said
-		{5, 3, mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 9, ORD: 4}, 5, 3},
-		{2, 7, mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 2, ORD: 2}, 2, 2},
+		{5, 3, startup{CRC: true, Rev: 1}, 5, 3}, // nothing was said
+		{5, 3, startup{CRC: true, Rev: 2, Enhanced: true, IRD: 9, ORD: 4}, 5, 3},
+		{2, 7, startup{CRC: true, Rev: 2, Enhanced: true, IRD: 2, ORD: 2}, 2, 2},
 	} {
 		t.Part("IRD %d, ORD %d, the peer's %d, %d", x.ird, x.ord, x.near.IRD, x.near.ORD)
 		s := newSubject(t, tester(t), upper.OpenArgs{IRD: x.ird, ORD: x.ord})
@@ -159,15 +157,15 @@ func connectionEnds(t *conformance.T) {
 	for _, x := range []struct {
 		what  string
 		do    func(r *rig)
-		ends  wire.End
+		ends  streamEnd
 		state verbs.State
 	}{
-		{"it closes", func(r *rig) { r.close() }, wire.FIN, verbs.StateIdle},
-		{"the peer closes", func(r *rig) { r.shut() }, wire.FIN, verbs.StateIdle},
-		{"it sends a Terminate Message", func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) }, wire.FIN, verbs.StateError},
-		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, wire.FIN, verbs.StateError},
-		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }, wire.Reset, verbs.StateError},
-		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})) }, wire.Reset, 0},
+		{"it closes", func(r *rig) { r.close() }, endFIN, verbs.StateIdle},
+		{"the peer closes", func(r *rig) { r.shut() }, endFIN, verbs.StateIdle},
+		{"it sends a Terminate Message", func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) }, endFIN, verbs.StateError},
+		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, endFIN, verbs.StateError},
+		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }, endReset, verbs.StateError},
+		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})) }, endReset, 0},
 	} {
 		t.Part("%s", x.what)
 		r := open(t, setup{})
@@ -175,7 +173,7 @@ func connectionEnds(t *conformance.T) {
 		x.do(r)
 		require.Equal(t, x.ends, r.gone())
 		_ = r.peer.CloseWrite()
-		if x.state != 0 || x.ends == wire.FIN {
+		if x.state != 0 || x.ends == endFIN {
 			require.False(t, r.ended(x.state).Stream, "the LLP stream of Query QP")
 		}
 		// Nobody is there any more: what is sent meets a reset.

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -79,7 +78,7 @@ func bindUnbind(t *conformance.T) {
 	bind := mw.BindRequest(n.mr, 100, 50, remoteRights, 3)
 	at = verbs.BindBuffer(bind).Remote(7)
 	unreachableHere := func(want uint16) {
-		p := rawPeer(t, n.newQP(verbs.QPConfig{}), mpa.Responder)
+		p := rawPeer(t, n.newQP(verbs.QPConfig{}), asResponder)
 		require.NoError(t, p.Send(aWrite(uint32(at.STag), at.TO, []byte{1})))
 		terminated(t, p, want)
 	}
@@ -313,14 +312,14 @@ func rightToBuffers(t *conformance.T) {
 	} {
 		t.Part("%s without privileges", x.what)
 		qp := n.newQP(verbs.QPConfig{})
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		post(t, qp, x.send)
 		completes(t, n.cq, verbs.Completion{QP: qp.ID(), Op: x.send.Op, Status: x.want})
 		terminated(t, p, 0x0000)
 	}
 	t.Part("Fast-Register of what is not the program's")
 	fast.FastRegister.Buffers.Addresses = []uint64{gone}
-	p := rawPeer(t, n.qp, mpa.Initiator)
+	p := rawPeer(t, n.qp, asInitiator)
 	run(t, n.qp, fast, verbs.StatusInvalidPhysBufferEntry)
 	terminated(t, p, 0x0000)
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -50,8 +49,7 @@ func (c *pieceConn) Write(b []byte) (int, error) {
 // llps are connections of several kinds.
 func llps(t *conformance.T) map[string]func() (near, far net.Conn) {
 	tcp := func() (net.Conn, net.Conn) {
-		x, y, err := wire.Pair()
-		require.NoError(t, err)
+		x, y := tcpPair(t)
 		return x, y
 	}
 	list := map[string]func() (net.Conn, net.Conn){"TCP": tcp, "net.Pipe": net.Pipe}
@@ -73,8 +71,8 @@ func anyLLP(t *conformance.T) {
 			l := n.loose(verbs.QPConfig{})
 			x, y := pair()
 			t.Cleanup(func() { _ = x.Close() })
-			begin(t, l.qp, verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true})
-			l.peer = wire.New(t.Trace().Conn(x), wire.Options{CRC: true, Patience: patience(t)})
+			begin(t, l.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
+			l.peer = newRawEnd(t.Trace().Conn(x), framing{crc: true, patience: patience(t)})
 			l.sent, l.asked = 0, 0
 			return l, y
 		}
@@ -149,13 +147,11 @@ func mulpduChanges(t *conformance.T) {
 	const size, count, narrow = 60_000, 100, 1454
 	n := newNode(t, nodeConfig{})
 	l := n.loose(verbs.QPConfig{SendDepth: 2 * count})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = x.Close() })
+	x, y := tcpPair(t)
 	c := &measuredConn{TCPConn: y.(*net.TCPConn)}
-	begin(t, l.qp, verbs.Stream{Conn: c, Role: mpa.Initiator, CRC: true})
+	begin(t, l.qp, verbs.Stream{Conn: c, Role: asInitiator, CRC: true})
 	stream := mpa.Stream{Conn: c, CRC: true}
-	l.peer = wire.New(x, wire.Options{CRC: true, Patience: patience(t)})
+	l.peer = newRawEnd(x, framing{crc: true, patience: patience(t)})
 	posts := func() {
 		for range count {
 			post(t, l.qp, verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs, Flags: verbs.Unsignaled})

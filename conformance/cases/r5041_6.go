@@ -7,7 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -55,7 +54,7 @@ func ddpEndsNoStream(t *conformance.T) {
 		require.True(t, v.query().Stream, "the LLP stream while the peer has not closed")
 		end, fpdus, err := v.peer.End()
 		require.NoError(t, err)
-		require.Equal(t, wire.FIN, end)
+		require.Equal(t, endFIN, end)
 		require.Zero(t, fpdus, "FPDUs behind the Terminate Message")
 		v.shut()
 		v.ended(verbs.StateError)
@@ -100,7 +99,7 @@ func halfClosed(t *conformance.T) {
 		r.shut()
 		end, fpdus, err := r.peer.End()
 		require.NoError(t, err)
-		require.Equal(t, wire.FIN, end, "no reset")
+		require.Equal(t, endFIN, end, "no reset")
 		require.Zero(t, fpdus)
 		r.ended(verbs.StateIdle)
 		r.events(verbs.EventLLPCloseComplete)

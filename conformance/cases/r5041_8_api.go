@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -206,7 +205,7 @@ func managerRules(t *conformance.T) {
 	require.ErrorIs(t, err, verbs.ErrInvalidPhysBufferEntry)
 	t.Part("no trust")
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
-	p := rawPeer(t, qp, mpa.Initiator)
+	p := rawPeer(t, qp, asInitiator)
 	run(t, qp, verbs.Request{SGL: foreign.SGL(0, 8)}, verbs.StatusInvalidPD)
 	terminated(t, p, 0x0000)
 	require.Equal(t, verbs.StateIdle, n.qp.State(), "the other queue pair")

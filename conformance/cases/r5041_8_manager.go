@@ -4,8 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -37,7 +35,7 @@ func noHarm(t *conformance.T) {
 		qp := n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq})
 		user, err := qp.User()
 		require.NoError(t, err)
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		_, err = user.PostSend(send)
 		require.NoError(t, err)
 		c := await(t, cq, 1)[0]
@@ -153,7 +151,7 @@ func noTrust(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	mine, yours := n.program(), n.program()
 	bystander := yours.qp(n)
-	peer := rawPeer(t, bystander, mpa.Initiator)
+	peer := rawPeer(t, bystander, asInitiator)
 	alive := func() {
 		run(t, bystander, verbs.Request{ID: 5, SGL: yours.mr.SGL(0, 8)}, verbs.StatusSuccess)
 		u, err := peer.Next()
@@ -175,7 +173,7 @@ func noTrust(t *conformance.T) {
 	} {
 		t.Part("%s", x.what)
 		qp := mine.qp(n)
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 6
 		run(t, qp, x.send, x.want)
 		terminated(t, p, 0x0000)
@@ -196,7 +194,7 @@ func noTrust(t *conformance.T) {
 	t.Part("a receive of the other's")
 	qp := mine.qp(n)
 	postRecv(t, qp, verbs.Recv{ID: 7, SGL: yours.mr.SGL(0, 8)})
-	p := rawPeer(t, qp, mpa.Initiator)
+	p := rawPeer(t, qp, asInitiator)
 	require.NoError(t, p.Send(aSend(1, []byte("mine"))))
 	terminated(t, p, 0x0000)
 	completes(t, mine.cq, verbs.Completion{ID: 7, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidPD})
@@ -231,7 +229,7 @@ func buffersOwned(t *conformance.T) {
 		region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, PBL: 2})
 		require.NoError(t, err)
 		qp := n.newQP(verbs.QPConfig{Privileged: true})
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: buffers, Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusInvalidPhysBufferEntry)
@@ -261,12 +259,12 @@ func greedyDetected(t *conformance.T) {
 	}
 	feed(depth)
 	// A stream has one message in progress at most: the limit that tells is 0.
-	join := func(watched bool) (*verbs.QP, *wire.Peer) {
+	join := func(watched bool) (*verbs.QP, *rawEnd) {
 		qp := n.newQP(verbs.QPConfig{SRQ: s})
 		if watched {
 			require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 		}
-		return qp, rawPeer(t, qp, mpa.Responder)
+		return qp, rawPeer(t, qp, asResponder)
 	}
 	greedy, bad := join(true)
 	modest, good := join(false)

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -94,10 +92,9 @@ func (l *line) over(s verbs.Stream, near io.ReadWriter) {
 // paced makes a line over TCP segments of that many octets at most, as its LLP says.
 func (n *node) paced(emss int, markers bool, c verbs.QPConfig) *line {
 	l := n.loose(c)
-	x, y, err := wire.Pair()
-	require.NoError(n.t, err)
-	l.over(verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true, MarkersOut: markers, EMSS: emss}, x)
-	l.peer = wire.New(n.t.Trace().Conn(x), wire.Options{CRC: true, MarkersIn: markers, Patience: patience(n.t)})
+	x, y := tcpPair(n.t)
+	l.over(verbs.Stream{Conn: y, Role: asInitiator, CRC: true, MarkersOut: markers, EMSS: emss}, x)
+	l.peer = newRawEnd(n.t.Trace().Conn(x), framing{crc: true, markersIn: markers, patience: patience(n.t)})
 	return l
 }
 

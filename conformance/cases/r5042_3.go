@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -62,7 +61,7 @@ func unprivilegedReach(t *conformance.T) {
 		qp := n.newQP(verbs.QPConfig{})
 		user, err := qp.User()
 		require.NoError(t, err)
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 3
 		post(t, user, x.send)
 		completes(t, n.cq, verbs.Completion{ID: 3, QP: qp.ID(), Op: x.send.Op, Status: x.want})
@@ -187,7 +186,7 @@ func entriesGranted(t *conformance.T) {
 	require.NoError(t, err)
 	a, err := cq.Query()
 	require.NoError(t, err)
-	p := rawPeer(t, qp, mpa.Responder)
+	p := rawPeer(t, qp, asResponder)
 	for i := range a.Entries + 1 {
 		postRecv(t, qp, verbs.Recv{ID: uint64(i)})
 	}
@@ -274,7 +273,7 @@ func rightToTheBuffer(t *conformance.T) {
 		qp := n.newQP(verbs.QPConfig{})
 		user, err := qp.User()
 		require.NoError(t, err)
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 6
 		post(t, user, x.send)
 		completes(t, n.cq, verbs.Completion{ID: 6, QP: qp.ID(), Op: x.send.Op, Status: x.want})
@@ -283,7 +282,7 @@ func rightToTheBuffer(t *conformance.T) {
 	}
 	t.Part("a receive into the STag of zero")
 	qp := n.newQP(verbs.QPConfig{})
-	p := rawPeer(t, qp, mpa.Responder)
+	p := rawPeer(t, qp, asResponder)
 	postRecv(t, qp, verbs.Recv{ID: 8, SGL: []verbs.SGE{zero}})
 	require.NoError(t, p.Send(aSend(1, []byte("overwrite"[:8]))))
 	completes(t, n.cq, verbs.Completion{ID: 8, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidSTag})

@@ -5,7 +5,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -219,7 +218,7 @@ func readQueuesOfPool(t *conformance.T) {
 	other := n.newQP(verbs.QPConfig{IRD: 2})
 	require.Equal(t, []int{2, 2}, []int{attributes(t, n.qp).IRD, attributes(t, other).IRD})
 	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 2}))), verbs.ErrInsufficientResources)
-	greedy, modest := rawPeer(t, n.qp, mpa.Responder), rawPeer(t, other, mpa.Responder)
+	greedy, modest := rawPeer(t, n.qp, asResponder), rawPeer(t, other, asResponder)
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	large := n.register(size, allRights)
 	require.NoError(t, greedy.Send(readRequest(1, large.Remote(0), size)))

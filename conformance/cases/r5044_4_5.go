@@ -8,7 +8,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -79,10 +78,8 @@ func mulpduFormula(t *conformance.T) {
 // overEMSS is a queue pair whose stream has this EMSS, and its raw peer.
 func overEMSS(t *conformance.T, n *node, emss int, markers bool) (*line, *mpaWire) {
 	l := n.loose(verbs.QPConfig{})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = x.Close() })
-	begin(t, l.qp, verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true, MarkersOut: markers, EMSS: emss})
+	x, y := tcpPair(t)
+	begin(t, l.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true, MarkersOut: markers, EMSS: emss})
 	return l, &mpaWire{
 		test: t, wire: t.Trace().Conn(x), in: mpaLane{crc: true, markers: markers}, out: mpaLane{crc: true},
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -241,7 +240,7 @@ func completeOrNothing(t *conformance.T) {
 func steps(t *conformance.T, qp *verbs.QP) net.Conn {
 	x, y := net.Pipe()
 	t.Cleanup(func() { _ = x.Close() })
-	begin(t, qp, verbs.Stream{Conn: y, Role: mpa.Responder, CRC: true})
+	begin(t, qp, verbs.Stream{Conn: y, Role: asResponder, CRC: true})
 	return t.Trace().Conn(x)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -37,9 +36,7 @@ var r5044_7_api = []conformance.Case{
 
 // byHand is a TCP connection, one end of which is played by hand.
 func byHand(t *conformance.T) (*mpaWire, net.Conn) {
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	x, y := tcpPair(t)
 	return &mpaWire{test: t, wire: t.Trace().Conn(x), out: mpaLane{crc: true}, in: mpaLane{crc: true}}, y
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -114,7 +113,7 @@ func (r *rig) hears() heardFrame {
 }
 
 // established says that the startup is over, and begins with FPDUs.
-func (r *rig) established(o wire.Options) upper.Connection {
+func (r *rig) established(o framing) upper.Connection {
 	r.adopt(o)
 	c := r.connected()
 	require.Empty(r.t, c.Failed, "the startup of the side under test")
@@ -127,7 +126,7 @@ func (r *rig) asks(first, second uint16) (a, b uint16) {
 	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(first, second, "")))
 	f := r.hears()
 	require.Zero(r.t, f.flags&bitReject, "the Reply rejects")
-	r.established(wire.Options{CRC: true})
+	r.established(withCRC)
 	r.send(aWrite(0, 0, nil))
 	return f.word()
 }
@@ -137,7 +136,7 @@ func (r *rig) asks(first, second uint16) (a, b uint16) {
 func (r *rig) answers(first, second uint16) (a, b uint16) {
 	a, b = r.hears().word()
 	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(first, second, "")))
-	r.established(wire.Options{CRC: true})
+	r.established(withCRC)
 	return a, b
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -48,7 +47,7 @@ func enhancedAnswered(t *conformance.T) {
 			require.Len(t, f.rest, 8, "the word and private data")
 			require.Equal(t, "mine", string(f.rest[4:]))
 			if !reject {
-				r.established(wire.Options{CRC: true})
+				r.established(withCRC)
 				r.works(1)
 			}
 		}
@@ -70,7 +69,7 @@ func plainAnswered(t *conformance.T) {
 			if reject {
 				continue
 			}
-			c := r.established(wire.Options{CRC: true})
+			c := r.established(withCRC)
 			require.Equal(t, "\x80\x01\xC0\x01 is not a word", string(c.PrivateData))
 			r.works(1)
 		}
@@ -80,9 +79,7 @@ func plainAnswered(t *conformance.T) {
 // initiates starts an MPA Initiator on one end of a connection, and reads its Request
 // from the other. What comes of it is in the channel.
 func initiates(t *conformance.T, c mpa.Config) (net.Conn, heardFrame, <-chan error) {
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	x, y := tcpPair(t)
 	x = t.Trace().Conn(x)
 	done := make(chan error, 1)
 	go func() { done <- second(mpa.Initiate(t.Context(), y, c)) }()
@@ -136,7 +133,7 @@ func nothingWanted(t *conformance.T) {
 		{mpa.Config{KeepORD: true, IRD: 3}, aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(3, unsaid, ""))},
 		{mpa.Config{KeepIRD: true, ORD: 3}, aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(unsaid, 3, ""))},
 		{
-			mpa.Config{KeepIRD: true, KeepORD: true, P2P: true, RTR: mpa.RTRWrite},
+			mpa.Config{KeepIRD: true, KeepORD: true, P2P: true, RTR: rtrWrite},
 			aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|unsaid, flagC|unsaid, "")),
 		},
 	} {
@@ -173,7 +170,7 @@ func plainAfterEnhanced(t *conformance.T) {
 		require.NoError(t, err)
 		f := hearFrame(t, c, replyKey)
 		require.Equal(t, request[16:18], []byte{f.flags, f.rev}, "flags and revision of the Reply")
-		p := wire.New(c, wire.Options{CRC: true, Patience: patience(t)})
+		p := newRawEnd(c, framing{crc: true, patience: patience(t)})
 		require.NoError(t, p.Send(aSend(1, []byte("received"))))
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: qp.ID(), Op: verbs.OpRecv, Bytes: 8})
 		require.Equal(t, "received", string(n.mr.Bytes()[:8]))
@@ -200,6 +197,6 @@ func oldResponder(t *conformance.T) {
 	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: 1})
 	r.says(aFrame(requestKey, bitCRC, 2, nil))
 	require.Equal(t, aFrame(replyKey, bitCRC, 1, nil), r.hears().octets, "the Reply to a plain one")
-	r.established(wire.Options{CRC: true})
+	r.established(withCRC)
 	r.works(1)
 }

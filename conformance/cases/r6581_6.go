@@ -7,7 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -62,7 +61,7 @@ func rtrFirst(t *conformance.T) {
 		}()
 		first, second := kinds(kind)
 		r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA|first|16, second|16, "")))
-		r.established(wire.Options{CRC: true})
+		r.established(withCRC)
 		require.Equal(t, kind, rtrKind(r.next()), "the kind of the first FPDU")
 		msn := uint32(1)
 		if kind == 1 {
@@ -113,13 +112,13 @@ func reservedIgnored(t *conformance.T) {
 			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
 			r.says(aFrame(requestKey, flags|bits, rev, rest))
 			replies = append(replies, string(r.hears().octets))
-			asked = append(asked, r.established(wire.Options{CRC: true}))
+			asked = append(asked, r.established(withCRC))
 			r.works(1)
 
 			r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: rev, P2P: enhanced, RTR: 2})
 			r.hears()
 			r.says(aFrame(replyKey, flags|bits, rev, rest))
-			answered = append(answered, r.established(wire.Options{CRC: true}))
+			answered = append(answered, r.established(withCRC))
 			if enhanced {
 				require.Equal(t, 2, rtrKind(r.next()))
 			}
@@ -156,7 +155,7 @@ func enhancedRevision(t *conformance.T) {
 	r = listening(t, upper.OpenArgs{}, upper.ConnectArgs{PrivateData: []byte("mine")})
 	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 1, []byte("\x80\x04\xC0\x04xy")))
 	require.Equal(t, aFrame(replyKey, bitCRC, 1, []byte("mine")), r.hears().octets, "the Reply")
-	c := r.established(wire.Options{CRC: true})
+	c := r.established(withCRC)
 	require.Equal(t, "\x80\x04\xC0\x04xy", string(c.PrivateData), "all is the program's")
 	require.Equal(t, []int{-1, -1}, []int{c.PeerIRD, c.PeerORD})
 	r.works(1)
@@ -168,7 +167,7 @@ func revisionOneServed(t *conformance.T) {
 		r := listening(t, upper.OpenArgs{}, far)
 		r.says(aFrame(requestKey, bitCRC, 1, nil))
 		require.Equal(t, aFrame(replyKey, bitCRC, 1, nil), r.hears().octets, "the Reply")
-		require.EqualValues(t, 1, r.established(wire.Options{CRC: true}).Rev)
+		require.EqualValues(t, 1, r.established(withCRC).Rev)
 		r.works(1)
 	}
 }
@@ -191,13 +190,13 @@ func wordFirst(t *conformance.T) {
 	r := dialing(t, qp, upper.ConnectArgs{P2P: true, RTR: 6, PrivateData: []byte("xy")})
 	require.Equal(t, request, r.hears().octets, "the Request")
 	r.says(reply)
-	require.Equal(t, "xy", string(r.established(wire.Options{CRC: true}).PrivateData))
+	require.Equal(t, "xy", string(r.established(withCRC).PrivateData))
 	require.Equal(t, 4, rtrKind(r.next()))
 
 	r = listening(t, qp, upper.ConnectArgs{RTR: 4, PrivateData: []byte("xy")})
 	r.says(request)
 	require.Equal(t, reply, r.hears().octets, "the Reply")
-	c := r.established(wire.Options{CRC: true})
+	c := r.established(withCRC)
 	require.Equal(t, "xy", string(c.PrivateData))
 	require.True(t, c.P2P)
 	r.works(1)
@@ -217,7 +216,7 @@ func wordLayout(t *conformance.T) {
 		r := listening(t, qp, upper.ConnectArgs{})
 		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, []byte("\x3F\xFE\x3F\xFE")))
 		require.Equal(t, x.word, string(r.hears().rest), "the Reply")
-		r.established(wire.Options{CRC: true})
+		r.established(withCRC)
 	}
 	for word, want := range map[string][]int{
 		"\x3F\xFE\x00\x01": {0x3FFE, 1}, "\x00\x00\x3F\xFE": {0, 0x3FFE}, "\x12\x34\x20\x80": {0x1234, 0x2080},
@@ -226,7 +225,7 @@ func wordLayout(t *conformance.T) {
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
 		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, []byte(word)))
 		r.hears()
-		c := r.established(wire.Options{CRC: true})
+		c := r.established(withCRC)
 		require.Equal(t, want, []int{c.PeerIRD, c.PeerORD}, "the peer's depths")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -56,12 +55,12 @@ func depthsTold(t *conformance.T) {
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
 		r.says(x.frame(requestKey, 0))
 		r.hears()
-		told(r.established(wire.Options{CRC: true}))
+		told(r.established(withCRC))
 		t.Part("%s, in an accepting Reply", x.what)
 		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
 		r.hears()
 		r.says(x.frame(replyKey, 0))
-		told(r.established(wire.Options{CRC: true}))
+		told(r.established(withCRC))
 		t.Part("%s, in a rejecting Reply", x.what)
 		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
 		r.hears()
@@ -75,9 +74,7 @@ func depthsTold(t *conformance.T) {
 // depthsInQuery: they are in the stream that Query QP returns, too.
 func depthsInQuery(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	x, y := tcpPair(t)
 	done := make(chan error, 1)
 	go func() { done <- second(cm.Connect(t.Context(), y, n.qp, cm.Config{})) }()
 	hearFrame(t, x, requestKey)
@@ -87,9 +84,7 @@ func depthsInQuery(t *conformance.T) {
 	require.Equal(t, []int{3, 2}, []int{s.PeerIRD, s.PeerORD}, "of the Responder")
 
 	qp := n.newQP(verbs.QPConfig{})
-	x, y, err = wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	x, y = tcpPair(t)
 	require.NoError(t, second(x.Write(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(7, 9, "")))))
 	req, err := cm.Await(t.Context(), y, cm.Config{})
 	require.NoError(t, err)
@@ -135,7 +130,7 @@ func responderWantsMore(t *conformance.T) {
 	r = dialing(t, upper.OpenArgs{IRD: 2}, upper.ConnectArgs{})
 	r.hears()
 	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(16, 9, "")))
-	r.adopt(wire.Options{CRC: true})
+	r.adopt(withCRC)
 	r.terminated(0x2006, nil, false)
 }
 
@@ -170,13 +165,13 @@ func insufficientIRD(t *conformance.T) {
 		ird, ord int
 		far      upper.ConnectArgs
 		flags    byte
-		o        wire.Options
+		o        framing
 	}{
-		{"one too many", 2, 3, upper.ConnectArgs{}, bitCRC, wire.Options{CRC: true}},
-		{"many too many", 1, 0x3FFE, upper.ConnectArgs{}, bitCRC, wire.Options{CRC: true}},
-		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, bitCRC, wire.Options{CRC: true}},
-		{"with markers", 2, 3, upper.ConnectArgs{}, bitCRC | bitMarkers, wire.Options{CRC: true, MarkersIn: true}},
-		{"without CRC", 2, 3, upper.ConnectArgs{NoCRC: true}, 0, wire.Options{}},
+		{"one too many", 2, 3, upper.ConnectArgs{}, bitCRC, withCRC},
+		{"many too many", 1, 0x3FFE, upper.ConnectArgs{}, bitCRC, withCRC},
+		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, bitCRC, withCRC},
+		{"with markers", 2, 3, upper.ConnectArgs{}, bitCRC | bitMarkers, framing{crc: true, markersIn: true}},
+		{"without CRC", 2, 3, upper.ConnectArgs{NoCRC: true}, 0, framing{}},
 	} {
 		t.Part("%s", x.what)
 		r := dialing(t, upper.OpenArgs{IRD: x.ird}, x.far)

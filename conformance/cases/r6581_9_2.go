@@ -7,7 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -103,7 +102,7 @@ func replyFlags(t *conformance.T) {
 				if own.can&asked != 0 {
 					require.NotZero(t, got&asked, "none of those that are asked for: %03b", got)
 				}
-				r.established(wire.Options{CRC: true})
+				r.established(withCRC)
 			}
 		}
 	}
@@ -139,7 +138,7 @@ func kindsIgnored(t *conformance.T) {
 	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagB|9, flagC|flagD|9, "")))
 	a, b := r.hears().word()
 	require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the Reply's word")
-	c := r.established(wire.Options{CRC: true})
+	c := r.established(withCRC)
 	require.False(t, c.P2P, "the model")
 	require.Equal(t, []int{9, 9}, []int{c.PeerIRD, c.PeerORD})
 	r.works(1) // a Send of the program's is the first FPDU
@@ -147,7 +146,7 @@ func kindsIgnored(t *conformance.T) {
 	r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{RTR: 7})
 	r.hears()
 	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagB|9, flagC|flagD|9, "")))
-	require.False(t, r.established(wire.Options{CRC: true}).P2P, "the model")
+	require.False(t, r.established(withCRC).P2P, "the model")
 	r.settled() // no ready-to-receive frame before it
 	r.works(1)
 }
@@ -165,7 +164,7 @@ func rtrSent(t *conformance.T) {
 			r.hears()
 			first, second := kinds(set)
 			r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA|first|4, second|4, "")))
-			require.True(t, r.established(wire.Options{CRC: true}).P2P)
+			require.True(t, r.established(withCRC).P2P)
 			u := r.next()
 			kind := rtrKind(u)
 			require.NotZero(t, kind&own&set, "the first FPDU: % x", u)
@@ -190,7 +189,7 @@ func rtrSent(t *conformance.T) {
 // mismatched says that an Initiator sends a Terminate Message, error 7 of MPA, and
 // nothing else, and gives up.
 func (r *rig) mismatched() {
-	r.adopt(wire.Options{CRC: true})
+	r.adopt(withCRC)
 	r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x07, 0, 0})
 	r.finished()
 	require.False(r.t, r.fails().Rejected)
@@ -244,7 +243,7 @@ func localStartupError(t *conformance.T) {
 			a, b := r.hears().word()
 			require.NoError(t, lose(r))
 			r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(a, b, "")))
-			r.adopt(wire.Options{CRC: true})
+			r.adopt(withCRC)
 			r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x05, 0, 0})
 			_, err := r.peer.Next()
 			require.ErrorIs(t, err, io.EOF, "behind it")

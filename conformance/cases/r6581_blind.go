@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 )
 
 // r6581_blind is RFC 6581 as far as it shows in an endpoint of which is known only
@@ -32,7 +31,7 @@ func (b *blind) startsWith(request []byte) heardFrame {
 	require.NoError(b.t, err, "the MPA Request")
 	f := hearFrame(b.t, b.conn, replyKey)
 	require.Zero(b.t, f.flags&bitReject, "R")
-	b.peer = wire.New(b.conn, wire.Options{CRC: true, MarkersOut: f.flags&bitMarkers != 0, Patience: patience(b.t)})
+	b.peer = newRawEnd(b.conn, framing{crc: true, markersOut: f.flags&bitMarkers != 0, patience: patience(b.t)})
 	return f
 }
 

@@ -7,8 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 )
 
 // What wire cases play in: a raw peer, played by hand, and at the other end of its
@@ -22,7 +20,7 @@ import (
 //	rig_wire.go     what the peer sends and expects
 //	rejection.go    segments that have to be refused
 //	blind.go        the same against a program that speaks rping's language only
-//	octets.go       segments, octet by octet
+//	octets*.go      the cases' own codec, octet by octet, and the raw peer's end
 
 // setup says what a rig is made of. The zero value is a good stream with CRC.
 type setup struct {
@@ -37,7 +35,7 @@ type setup struct {
 	// with IRD 64 and ORD 64 of a Request, and what the Request asks for of a
 	// Reply.
 	far  upper.ConnectArgs
-	near mpa.Startup
+	near startup
 	// quiet sends nothing before the case does. Otherwise an Initiator begins
 	// with an RDMA Write of nothing: the Responder under test may send then
 	// (RFC 5044 7.1.2).
@@ -56,9 +54,9 @@ type rig struct {
 	// conn is the raw peer's end of the stream, recorded, and peer what is on it
 	// once the startup is over.
 	conn net.Conn
-	peer *wire.Peer
+	peer *rawEnd
 	// frame is the startup frame that the queue pair's side sent.
-	frame mpa.Startup
+	frame startup
 	// sends and reads are the MSNs that the peer's next Send and RDMA Read
 	// Request have.
 	sends, reads uint32
@@ -149,36 +147,36 @@ func (r *rig) start(s setup) {
 	}
 }
 
-func (r *rig) initiate(near mpa.Startup) {
+func (r *rig) initiate(near startup) {
 	if near.Rev == 0 {
-		near = mpa.Startup{CRC: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}
+		near = startup{CRC: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}
 	}
-	require.NoError(r.t, wire.WriteStartup(r.conn, near), "the MPA Request")
+	require.NoError(r.t, writeStartup(r.conn, near), "the MPA Request")
 	r.readFrame()
 	require.False(r.t, r.frame.Reject, "the MPA startup was rejected")
-	r.adopt(wire.Options{CRC: near.CRC || r.frame.CRC, MarkersIn: near.Markers, MarkersOut: r.frame.Markers})
+	r.adopt(framing{crc: near.CRC || r.frame.CRC, markersIn: near.Markers, markersOut: r.frame.Markers})
 }
 
 // respond answers; by itself with depths that suit the Request.
-func (r *rig) respond(near mpa.Startup) {
+func (r *rig) respond(near startup) {
 	r.readFrame()
 	if near.Rev == 0 {
 		near = replyTo(r.frame)
 	}
 	near.Reply = true
-	require.NoError(r.t, wire.WriteStartup(r.conn, near), "the MPA Reply")
-	r.adopt(wire.Options{CRC: near.CRC || r.frame.CRC, MarkersIn: near.Markers, MarkersOut: r.frame.Markers})
+	require.NoError(r.t, writeStartup(r.conn, near), "the MPA Reply")
+	r.adopt(framing{crc: near.CRC || r.frame.CRC, markersIn: near.Markers, markersOut: r.frame.Markers})
 }
 
 // replyTo is the Reply that grants what a Request asks for.
-func replyTo(req mpa.Startup) mpa.Startup {
-	return mpa.Startup{Reply: true, CRC: true, Rev: req.Rev, Enhanced: req.Enhanced, IRD: req.ORD, ORD: req.IRD}
+func replyTo(req startup) startup {
+	return startup{Reply: true, CRC: true, Rev: req.Rev, Enhanced: req.Enhanced, IRD: req.ORD, ORD: req.IRD}
 }
 
 // readFrame reads the startup frame of the queue pair's side.
 func (r *rig) readFrame() {
 	var err error
-	r.frame, err = wire.ReadStartup(r.conn)
+	r.frame, err = readStartup(r.conn)
 	require.NoError(r.t, err, "the MPA startup frame")
 }
 
@@ -190,9 +188,9 @@ func (r *rig) connected() upper.Connection {
 }
 
 // adopt makes the raw peer of a rig whose startup the case has done by hand.
-func (r *rig) adopt(o wire.Options) {
-	if o.Patience == 0 {
-		o.Patience = r.patience()
+func (r *rig) adopt(o framing) {
+	if o.patience == 0 {
+		o.patience = r.patience()
 	}
-	r.peer = wire.New(r.conn, o)
+	r.peer = newRawEnd(r.conn, o)
 }

@@ -4,8 +4,6 @@ import (
 	"io"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/softrnic/softrnic/internal/wire"
 )
 
 // send sends ULPDUs, each in a good FPDU.
@@ -149,7 +147,7 @@ func (r *rig) eventuallyTerminated(code uint16, fault []byte, readToo bool) [][]
 }
 
 // gone says that the stream has ended in whatever way, and how.
-func (r *rig) gone() wire.End {
+func (r *rig) gone() streamEnd {
 	end, _, err := r.peer.End()
 	require.NoError(r.t, err, "the end of the stream")
 	return end

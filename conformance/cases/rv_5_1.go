@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -191,9 +189,9 @@ func closeKnowsEverything(t *conformance.T) {
 	c := verbs.QPConfig{}
 	rts, closing, terminate, failed := e.newQP(c), e.newQP(c), e.newQP(c), e.newQP(c)
 	streams := map[string]*verbs.QP{"RTS": rts, "Closing": closing, "Terminate": terminate}
-	peers := map[string]*wire.Peer{}
+	peers := map[string]*rawEnd{}
 	for name, qp := range streams {
-		peers[name] = rawPeer(t, qp, mpa.Initiator)
+		peers[name] = rawPeer(t, qp, asInitiator)
 	}
 	run(t, rts, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: bound.BindRequest(under, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 	for next, qp := range map[verbs.State]*verbs.QP{verbs.StateClosing: closing, verbs.StateTerminate: terminate, verbs.StateError: failed} {

@@ -5,7 +5,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -148,7 +147,7 @@ func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Request, want v
 	for i, q := range queries {
 		before[i] = q()
 	}
-	p := rawPeer(n.t, qp, mpa.Initiator)
+	p := rawPeer(n.t, qp, asInitiator)
 	n.t.Logf("%s", what)
 	run(n.t, qp, req, want)
 	terminated(n.t, p, 0x0000)
@@ -183,10 +182,10 @@ func bindAcrossPDs(t *conformance.T) {
 	}
 	// All of one PD.
 	qp := n.newQP(verbs.QPConfig{})
-	rawPeer(t, qp, mpa.Initiator)
+	rawPeer(t, qp, asInitiator)
 	run(t, qp, verbs.Request{ID: 78, Op: verbs.OpBind, Bind: home.BindRequest(n.mr, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
 	qp = n.newQP(verbs.QPConfig{PD: other})
-	rawPeer(t, qp, mpa.Initiator)
+	rawPeer(t, qp, asInitiator)
 	run(t, qp, verbs.Request{ID: 79, Op: verbs.OpBind, Bind: foreign.BindRequest(under, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
 }
 
@@ -209,7 +208,7 @@ func fastRegisterAcrossPDs(t *conformance.T) {
 		mr, err := pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
 		require.NoError(t, err)
 		qp := n.newQP(verbs.QPConfig{PD: pd, Privileged: true})
-		rawPeer(t, qp, mpa.Initiator)
+		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 78, Op: verbs.OpFastRegister, FastRegister: register(mr)}, verbs.StatusSuccess)
 		q, err := mr.Query()
 		require.NoError(t, err)

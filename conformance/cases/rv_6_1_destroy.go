@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -121,7 +120,7 @@ func destroyTakesStream(t *conformance.T) {
 			released(t, a.Stream.Conn)
 			end, _, err := l.peer.End()
 			require.NoError(t, err)
-			require.Contains(t, []wire.End{wire.FIN, wire.Reset}, end, "what the peer sees")
+			require.Contains(t, []streamEnd{endFIN, endReset}, end, "what the peer sees")
 		}
 		require.Nil(t, n.nic.QP(l.id))
 	}

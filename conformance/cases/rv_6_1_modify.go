@@ -4,8 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -19,11 +17,9 @@ var rv6_1_3 = []conformance.Case{
 }
 
 // aStream is a stream that a queue pair could be given, and its other end.
-func aStream(t *conformance.T) (*verbs.Stream, *wire.Peer) {
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
-	return &verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true}, wire.New(t.Trace().Conn(x), wire.Options{CRC: true})
+func aStream(t *conformance.T) (*verbs.Stream, *rawEnd) {
+	x, y := tcpPair(t)
+	return &verbs.Stream{Conn: y, Role: asInitiator, CRC: true}, newRawEnd(t.Trace().Conn(x), withCRC)
 }
 
 func streamRequired(t *conformance.T) {
@@ -56,7 +52,7 @@ func attributesOfFigure4(t *conformance.T) {
 			t.Part("%v to %v, message %v", tr[0], tr[1], message)
 			l := n.into(tr[0], verbs.QPConfig{ORD: 5})
 			m := verbs.ModifyQP{Next: tr[1]}
-			var peer *wire.Peer
+			var peer *rawEnd
 			if tr == [2]verbs.State{verbs.StateIdle, verbs.StateRTS} {
 				m.Stream, peer = aStream(t)
 			}
@@ -217,7 +213,7 @@ func modifyAgainstPeer(t *conformance.T) {
 }
 
 // heardText reads a text in streaming mode.
-func heardText(t *conformance.T, p *wire.Peer, want string) {
+func heardText(t *conformance.T, p *rawEnd, want string) {
 	b := make([]byte, len(want))
 	for n := 0; n < len(b); {
 		k, err := p.Conn.Read(b[n:])

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -49,14 +48,14 @@ func resizeWithRequests(t *conformance.T) {
 	for _, k := range []struct {
 		what string
 		cfg  verbs.QPConfig
-		role mpa.Role
+		role side
 	}{
-		{"plain", verbs.QPConfig{}, mpa.Initiator},
-		{"Responder", verbs.QPConfig{}, mpa.Responder},
-		{"privileged", verbs.QPConfig{Privileged: true}, mpa.Initiator},
-		{"graceful", verbs.QPConfig{GracefulReceive: true}, mpa.Initiator},
-		{"without RDMA Reads", verbs.QPConfig{NoReads: true}, mpa.Initiator},
-		{"of an S-RQ", verbs.QPConfig{SRQ: n.newSRQ(verbs.SRQConfig{})}, mpa.Responder},
+		{"plain", verbs.QPConfig{}, asInitiator},
+		{"Responder", verbs.QPConfig{}, asResponder},
+		{"privileged", verbs.QPConfig{Privileged: true}, asInitiator},
+		{"graceful", verbs.QPConfig{GracefulReceive: true}, asInitiator},
+		{"without RDMA Reads", verbs.QPConfig{NoReads: true}, asInitiator},
+		{"of an S-RQ", verbs.QPConfig{SRQ: n.newSRQ(verbs.SRQConfig{})}, asResponder},
 	} {
 		for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 			t.Part("%s, in %v", k.what, s)
@@ -229,7 +228,7 @@ func shrinkRefused(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 		l := n.loose(verbs.QPConfig{SendDepth: 8, RecvDepth: 8})
-		role := mpa.Responder // it sends nothing before the peer does
+		role := asResponder // it sends nothing before the peer does
 		if s == verbs.StateRTS {
 			l.peer = rawPeer(t, l.qp, role)
 		}

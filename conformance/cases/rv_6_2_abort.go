@@ -7,7 +7,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -31,7 +30,7 @@ func abortedByVerb(t *conformance.T) {
 	require.Nil(t, q.Terminate)
 	end, fpdus, err := r.peer.End()
 	require.NoError(t, err)
-	require.Equal(t, wire.Reset, end)
+	require.Equal(t, endReset, end)
 	require.Zero(t, fpdus, "a Terminate Message, or whatever")
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -64,7 +63,7 @@ func peerCloses(t *conformance.T) {
 			r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
 		}
 		r.shut()
-		require.Equal(t, wire.FIN, r.gone(), "no Terminate Message, no reset")
+		require.Equal(t, endFIN, r.gone(), "no Terminate Message, no reset")
 		q := r.ended(verbs.StateIdle)
 		require.False(t, q.Stream)
 		require.Nil(t, q.Terminate)
@@ -125,7 +124,7 @@ func closedByVerb(t *conformance.T) {
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 5})
 	r.close()
 	r.expect(aSend(1, b.first))
-	require.Equal(t, wire.FIN, r.gone())
+	require.Equal(t, endFIN, r.gone())
 	r.state(verbs.StateClosing)
 	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
 	r.events()
@@ -142,7 +141,7 @@ func closedWithWork(t *conformance.T) {
 	r.recv(1, 16)
 	r.outstandingRead(9)
 	r.close()
-	require.Equal(t, wire.Reset, r.gone())
+	require.Equal(t, endReset, r.gone())
 	r.ended(verbs.StateError)
 	r.events(verbs.EventBadClose)
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
@@ -155,7 +154,7 @@ func closedWithWork(t *conformance.T) {
 	r.send(aReadRequest(1, read{nowhere, nowhereTO, size, b.tag(), b.at(0)}))
 	r.next()
 	r.close()
-	require.Equal(t, wire.Reset, r.gone())
+	require.Equal(t, endReset, r.gone())
 	r.ended(verbs.StateError)
 	r.events(verbs.EventBadClose)
 	t.Part("")

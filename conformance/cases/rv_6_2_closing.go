@@ -5,7 +5,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -53,7 +52,7 @@ func closingGood(t *conformance.T) {
 		released(t, conn)
 		end, _, err := l.peer.End()
 		require.NoError(t, err)
-		require.Equal(t, wire.FIN, end, "and no reset behind it")
+		require.Equal(t, endFIN, end, "and no reset behind it")
 		l.join()
 		run(t, l.qp, l.aSend(2), verbs.StatusSuccess)
 		l.hear(aSend(1, l.mr.Bytes()[:4]))
@@ -123,7 +122,7 @@ func closingSendsNothing(t *conformance.T) {
 	r.close()
 	end, fpdus, err := r.peer.End()
 	require.NoError(t, err)
-	require.Equal(t, wire.Reset, end)
+	require.Equal(t, endReset, end)
 	require.Zero(t, fpdus, "FPDUs behind Modify QP")
 	r.ended(verbs.StateError)
 
@@ -133,7 +132,7 @@ func closingSendsNothing(t *conformance.T) {
 	r.close()
 	end, fpdus, err = r.peer.End()
 	require.NoError(t, err)
-	require.Equal(t, wire.FIN, end)
+	require.Equal(t, endFIN, end)
 	require.Zero(t, fpdus, "FPDUs behind Modify QP")
 }
 
@@ -146,7 +145,7 @@ func closingTakesNothing(t *conformance.T) {
 		g := r.region(64, allRights)
 		r.settled()
 		r.close()
-		require.Equal(t, wire.FIN, r.gone())
+		require.Equal(t, endFIN, r.gone())
 		r.send(map[string][]byte{
 			"an RDMA Write": aWrite(g.tag(), g.at(0), []byte("write")), "a Send": aSend(1, []byte("send")),
 			"an RDMA Read Request": aReadRequest(2, read{nowhere, nowhereTO, 5, g.tag(), g.at(0)}),

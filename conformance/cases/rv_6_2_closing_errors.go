@@ -6,7 +6,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -48,7 +47,7 @@ func closingErrors(t *conformance.T) {
 		}
 		r.close()
 		if c.do != nil {
-			require.Equal(t, wire.FIN, r.gone())
+			require.Equal(t, endFIN, r.gone())
 			c.do(r)
 		}
 		q := r.ended(verbs.StateError)

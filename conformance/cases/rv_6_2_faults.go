@@ -5,7 +5,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -212,7 +211,7 @@ func faultsOfRequests(t *conformance.T) {
 		l.shut()
 		end, fpdus, err := l.peer.End()
 		require.NoError(t, err)
-		require.Equal(t, wire.FIN, end)
+		require.Equal(t, endFIN, end)
 		require.Zero(t, fpdus)
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, req.Op, f.want), l.sentAs(3, verbs.OpSend, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 4)...)

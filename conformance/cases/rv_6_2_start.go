@@ -12,8 +12,6 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -79,7 +77,7 @@ func lastMessageFirst(t *conformance.T) {
 		s.MarkersOut = markers
 		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: []byte("now iWARP")}))
 		heardText(t, peer, "hello, now iWARP")
-		l.peer = wire.New(peer.Conn, wire.Options{CRC: true, MarkersIn: markers})
+		l.peer = newRawEnd(peer.Conn, framing{crc: true, markersIn: markers})
 		l.hear(aSend(1, l.mr.Bytes()[:4]))
 		l.settle()
 	}
@@ -112,25 +110,21 @@ func earlyOctets(t *conformance.T) {
 	for round := range 3 {
 		l := n.loose(verbs.QPConfig{})
 		l.recv(1, 2, 3)
-		x, y, err := wire.Pair()
-		require.NoError(t, err)
-		t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+		x, y := tcpPair(t)
 		c := t.Trace().Conn(x)
 		ready := make(chan struct{})
 		go func() {
 			defer close(ready)
-			_, err := wire.ReadStartup(c)
+			_, err := readStartup(c)
 			assert.NoError(t, err)
-			reply := mpa.Startup{Reply: true, CRC: true, Rev: 1}
-			b, err := reply.Append(nil)
-			assert.NoError(t, err)
-			l.peer = wire.New(c, wire.Options{CRC: true})
+			b := startup{Reply: true, CRC: true, Rev: 1}.octets()
+			l.peer = newRawEnd(c, withCRC)
 			for i := range 3 - round {
 				b = append(b, l.peer.Frame(aSend(uint32(i+1), []byte{byte(i)}))...)
 			}
 			assert.NoError(t, l.peer.Raw(b))
 		}()
-		_, err = cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})
+		_, err := cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})
 		require.NoError(t, err)
 		<-ready
 		for i := range 3 - round {
@@ -147,7 +141,7 @@ func nothingLost(t *conformance.T) {
 		t.Part("round %d", round)
 		l := n.loose(verbs.QPConfig{})
 		s, peer := aStream(t)
-		s.Role = mpa.Responder
+		s.Role = asResponder
 		const messages = 40
 		before := t.Rand().IntN(messages)
 		var early []byte
@@ -192,20 +186,18 @@ func connectionFirst(t *conformance.T) {
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	require.Equal(t, verbs.StateIdle, l.qp.State())
 	for what, reply := range map[string]string{"garbage": "HTTP/1.1 400 Bad Request\r\n\r\n", "the end": ""} {
-		x, y, err := wire.Pair()
-		require.NoError(t, err)
-		t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+		x, y := tcpPair(t)
 		c := t.Trace().Conn(x)
 		rest := make(chan []byte, 1)
 		go func() {
-			_, err := wire.ReadStartup(c)
+			_, err := readStartup(c)
 			assert.NoError(t, err)
 			_, _ = c.Write([]byte(reply))
 			_ = c.(interface{ CloseWrite() error }).CloseWrite()
 			b, _ := io.ReadAll(c)
 			rest <- b
 		}()
-		_, err = cm.Connect(t.Context(), y, l.qp, cm.Config{})
+		_, err := cm.Connect(t.Context(), y, l.qp, cm.Config{})
 		require.Error(t, err, what)
 		require.Equal(t, verbs.StateIdle, l.qp.State(), what)
 		require.Nil(t, l.stream(), what)
@@ -222,9 +214,7 @@ func connectionFirst(t *conformance.T) {
 func afterStreaming(t *conformance.T) {
 	for _, swap := range []bool{false, true} {
 		w := newWorld(t, worldConfig{Idle: true})
-		x, y, err := wire.Pair()
-		require.NoError(t, err)
-		t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+		x, y := tcpPair(t)
 		if swap {
 			x, y = y, x
 		}
@@ -237,12 +227,12 @@ func afterStreaming(t *conformance.T) {
 		talk(x, y, "EHLO can you do iWARP?")
 		talk(y, x, "250 yes")
 		const last = "STARTIWARP"
-		active := verbs.Stream{Conn: x, Role: mpa.Responder, CRC: true}
+		active := verbs.Stream{Conn: x, Role: asResponder, CRC: true}
 		require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &active, LastMessage: []byte(last)}))
 		b := make([]byte, len(last))
 		require.NoError(t, second(io.ReadFull(y, b)))
 		require.Equal(t, last, string(b))
-		begin(t, w.b.qp, verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true})
+		begin(t, w.b.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
 		moves(t, w.b.end(), w.a.end())
 		moves(t, w.a.end(), w.b.end())
 	}
@@ -273,21 +263,19 @@ func (c *tap) SyscallConn() {} // no raw access: all goes through Write
 // reads it as FPDUs with an opcode that RDMAP has.
 func iwarpOnly(t *conformance.T) {
 	w := newWorld(t, worldConfig{Idle: true})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	x, y := tcpPair(t)
 	a, b := &tap{TCPConn: x.(*net.TCPConn)}, &tap{TCPConn: y.(*net.TCPConn)}
-	s := verbs.Stream{CRC: true, P2P: true, RTR: mpa.RTRWrite}
-	s.Conn, s.Role = b, mpa.Responder
+	s := verbs.Stream{CRC: true, P2P: true, RTR: rtrWrite}
+	s.Conn, s.Role = b, asResponder
 	begin(t, w.b.qp, s)
-	s.Conn, s.Role = a, mpa.Initiator
+	s.Conn, s.Role = a, asInitiator
 	begin(t, w.a.qp, s)
 	moves(t, w.a.end(), w.b.end())
 	require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
 	ends(t, w.a.qp, verbs.StateError)
 	ends(t, w.b.qp, verbs.StateError)
 	for side, c := range map[string]*tap{"a": a, "b": b} {
-		p := wire.New(&played{octets: c.octets}, wire.Options{CRC: true})
+		p := newRawEnd(&played{octets: c.octets}, withCRC)
 		opcodes := map[byte]int{}
 		var err error
 		for {

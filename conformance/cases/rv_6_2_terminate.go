@@ -11,7 +11,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -77,7 +76,7 @@ func terminateLeft(t *conformance.T) {
 		// The close is one in order: the peer reads no reset behind the end.
 		end, _, err := l.peer.End()
 		require.NoError(t, err)
-		require.Equal(t, wire.FIN, end)
+		require.Equal(t, endFIN, end)
 	}
 	t.Part("")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -123,7 +122,7 @@ func stopWithinSegment(t *conformance.T) {
 		s.EMSS = 5000 + try                                              // sockets take pages: this is not a part of one
 		require.NoError(t, s.Conn.(*net.TCPConn).SetWriteBuffer(64<<10)) // less than one write
 		begin(t, l.qp, *s)
-		l.peer = wire.New(peer.Conn, wire.Options{})
+		l.peer = newRawEnd(peer.Conn, framing{})
 		mr := n.register(vast, allRights)
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
 		l.heard()

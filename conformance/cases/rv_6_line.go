@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -28,7 +26,7 @@ type line struct {
 	qp     *verbs.QP
 	id     verbs.QPID
 	sq, rq *verbs.CQ
-	peer   *wire.Peer // nil before join
+	peer   *rawEnd // nil before join
 	// sent and asked count the peer's messages on queues 0 and 1.
 	sent, asked uint32
 }
@@ -54,7 +52,7 @@ func (n *node) loose(c verbs.QPConfig) *line {
 
 // join brings an Idle queue pair to RTS, as the side that may send first.
 func (l *line) join() {
-	l.peer = rawPeer(l.t, l.qp, mpa.Initiator)
+	l.peer = rawPeer(l.t, l.qp, asInitiator)
 	l.sent, l.asked = 0, 0
 }
 
@@ -138,7 +136,7 @@ func (l *line) finished() {
 func (l *line) cut() {
 	end, fpdus, err := l.peer.End()
 	require.NoError(l.t, err, "the end of the stream")
-	require.Equal(l.t, wire.Reset, end, "the end of the stream")
+	require.Equal(l.t, endReset, end, "the end of the stream")
 	require.Zero(l.t, fpdus, "FPDUs before it")
 }
 

@@ -6,8 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -49,7 +47,7 @@ func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want den
 		post(t, s.qp, verbs.Request{
 			ID: 9, Op: verbs.OpRead, Local: verbs.SGE{STag: at.STag, TO: at.TO, Length: uint32(k)}, Remote: verbs.Remote{STag: 0x00FACE01},
 		})
-		s.heard(rdmap.ReadRequest)
+		s.heard(opReadRequest)
 	}
 	if len(by.requests) > 0 {
 		post(t, s.qp, by.requests...)
@@ -61,7 +59,7 @@ func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want den
 	octets := bytes.Repeat([]byte{0xEE}, k)
 	switch {
 	case a.answered:
-		s.tell(wire.ReadResponse(uint32(at.STag), at.TO, octets))
+		s.tell(aReadResponse(uint32(at.STag), at.TO, octets))
 		s.falls(want.write.code) // and no event: the request tells
 		got := await(t, s.n.cq, 1+len(by.requests))
 		require.Equal(t, verbs.Completion{ID: 9, QP: s.qp.ID(), Op: verbs.OpRead, Status: want.local}, got[0])

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/verbs"
 	"github.com/softrnic/softrnic/wr"
@@ -113,7 +112,7 @@ func zeroNotInvalidated(n *node) {
 				Remote: verbs.Remote{STag: 0x00FACE01},
 			}, verbs.StatusInvalidSTag)
 		}
-		for _, op := range []rdmap.Opcode{rdmap.SendInvalidate, rdmap.SendSEInvalidate} {
+		for _, op := range []byte{opSendInv, opSendSEInv} {
 			sendInvalidate(s, op, key, verbs.StatusInvalidSTag, 0x0109)
 		}
 		s.sit()
@@ -169,7 +168,7 @@ func zeroNoModifier(n *node) {
 		require.ErrorIs(t, err, verbs.ErrInvalidModifier, c.name)
 		require.Equal(t, 1, k, c.name)
 		completes(t, n.cq, verbs.Completion{ID: 11, QP: s.qp.ID(), Op: verbs.OpSend})
-		require.Len(t, s.message(rdmap.Send), 4)
+		require.Len(t, s.message(opSend), 4)
 	}
 	s.zeroWorks(p, 0)
 	s.leave()

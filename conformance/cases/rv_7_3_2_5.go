@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -200,7 +199,7 @@ func fastOrder(n *node) {
 		post(t, s.qp, r, send, verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: b.STag})
 		completes(t, n.cq, verbs.Completion{ID: r.ID, QP: s.qp.ID(), Op: verbs.OpFastRegister},
 			verbs.Completion{ID: 2, QP: s.qp.ID()}, verbs.Completion{ID: 3, QP: s.qp.ID(), Op: verbs.OpInvalidate})
-		require.Equal(t, want, string(s.message(rdmap.Send)), "sent through it at once")
+		require.Equal(t, want, string(s.message(opSend)), "sent through it at once")
 	}
 
 	// At the completion it is as it was asked for.

@@ -4,9 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -145,21 +142,19 @@ func to64(n *node) {
 		// answer.
 		s.sit()
 		run(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.SGL(0, 8), Remote: verbs.Remote{STag: 0x00FACE01, TO: va}}, verbs.StatusSuccess)
-		require.Equal(t, va, s.heard(rdmap.Write).TO(), "an RDMA Write")
+		require.Equal(t, va, s.heard(opWrite).to, "an RDMA Write")
 		post(t, s.qp, verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.SGE(0, 0), Remote: verbs.Remote{STag: 0x00FACE01, TO: ^va}})
-		g := s.heard(rdmap.ReadRequest)
-		h, ok := rdmap.ParseReadRequest(g.Payload())
-		require.True(t, ok)
-		require.Equal(t, [2]uint64{va, ^va}, [2]uint64{h.SinkTO, h.SourceTO}, "an RDMA Read Request")
-		s.tell(wire.ReadResponse(h.SinkSTag, h.SinkTO, nil))
+		g := s.heard(opReadRequest)
+		h, err := parseRead(g.payload)
+		require.NoError(t, err)
+		require.Equal(t, [2]uint64{va, ^va}, [2]uint64{h.sinkTO, h.to}, "an RDMA Read Request")
+		s.tell(aReadResponse(h.sinkSTag, h.sinkTO, nil))
 		completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpRead})
 		s.reads++
-		s.tell(wire.ReadRequest(s.reads, rdmap.ReadRequestHeader{
-			SinkSTag: 0x00FACE01, SinkTO: va, Size: 8, SourceSTag: uint32(b.STag), SourceTO: va,
-		}))
-		g = s.heard(rdmap.ReadResponse)
-		require.Equal(t, va, g.TO(), "an RDMA Read Response")
-		require.Len(t, g.Header(), ddp.TaggedHeader)
+		s.tell(aReadRequest(s.reads, read{0x00FACE01, va, 8, uint32(b.STag), va}))
+		g = s.heard(opReadResponse)
+		require.Equal(t, va, g.to, "an RDMA Read Response")
+		require.Len(t, g.header, 14)
 		require.NoError(t, s.qp.Drain(t.Context()))
 	}
 	s.leave()

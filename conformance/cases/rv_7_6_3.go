@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -72,7 +71,7 @@ func eachCheck(n *node) {
 // it tells that it is dealt with.
 func (s *seat) writeUnanswered(at verbs.Remote, b []byte) {
 	s.sit()
-	s.tell(wire.Write(uint32(at.STag), at.TO, b))
+	s.tell(aWrite(uint32(at.STag), at.TO, b))
 	s.scatter(nil, nil, verbs.StatusSuccess)
 }
 

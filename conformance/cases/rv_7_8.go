@@ -4,8 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -239,8 +237,8 @@ func invalidateReported(n *node) {
 			behind := verbs.Request{ID: 78, Flags: verbs.ReadFence}
 			post(t, s.qp, r, behind)
 			if op == verbs.OpReadInvalidate {
-				s.heard(rdmap.ReadRequest)
-				s.tell(wire.ReadResponse(uint32(alien.STag()), 0, nil))
+				s.heard(opReadRequest)
+				s.tell(aReadResponse(uint32(alien.STag()), 0, nil))
 			}
 			completes(t, n.cq, verbs.Completion{ID: 77, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidPD},
 				verbs.Completion{ID: 78, QP: s.qp.ID(), Status: verbs.StatusFlushed})
@@ -250,13 +248,11 @@ func invalidateReported(n *node) {
 
 	// An inbound one: its data is placed, its receive completes in error, and
 	// the stream ends: through Terminate, which lasts until the peer has closed.
-	for _, op := range []rdmap.Opcode{rdmap.SendInvalidate, rdmap.SendSEInvalidate} {
+	for _, op := range []byte{opSendInv, opSendSEInv} {
 		s.sit()
 		postRecv(t, s.qp, verbs.Recv{ID: 1, SGL: n.mr.SGL(0, 8)}, verbs.Recv{ID: 2})
-		g := wire.Send(1, []byte("farewell"))
-		g.Op, g.Inv = op, uint32(alien.STag())
 		clear(n.mr.Bytes()[:8])
-		s.tell(g)
+		s.tell(untagged(lastUntagged, op, uint32(alien.STag()), 0, 1, 0, []byte("farewell")))
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidateSTag},
 			verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 		require.Equal(t, "farewell", string(n.mr.Bytes()[:8]))

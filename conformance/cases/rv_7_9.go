@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -38,10 +36,10 @@ func deallocatedIsShut(n *node) {
 	sink := n.register(64, allRights)
 	s.sit()
 	post(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
-	s.heard(rdmap.ReadRequest)
+	s.heard(opReadRequest)
 	require.NoError(t, sink.Deregister())
 	was := bytes.Clone(fill(sink.Bytes(), 1))
-	s.tell(wire.ReadResponse(uint32(sink.STag()), sink.Base(), []byte("too late")))
+	s.tell(aReadResponse(uint32(sink.STag()), sink.Base(), []byte("too late")))
 	s.falls(noSTag.write.code) // and no event: the request tells
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRead, Status: verbs.StatusInvalidSTag})
 	require.Equal(t, was, sink.Bytes(), "the sink")
@@ -136,14 +134,10 @@ func deallocatedInProcess(n *node) {
 	mr = n.register(64, allRights)
 	s.sit()
 	postRecv(t, s.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, 64)})
-	half := wire.Send(1, sent[:30])
-	half.More = true
-	s.tell(half)
+	s.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:30]))
 	s.settle()
 	gone(mr)
-	rest := wire.Send(1, sent[30:])
-	rest.MO = 30
-	s.tell(rest)
+	s.tell(untagged(lastUntagged, opSend, 0, 0, 1, 30, sent[30:]))
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidSTag})
 	s.falls(0x0000)
 	require.Equal(t, append(bytes.Clone(sent[:30]), make([]byte, 34)...), mr.Bytes(), "the memory")

@@ -8,9 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -32,15 +29,13 @@ func atOnce(t *conformance.T, what string, verb func() error) {
 
 // writeHalf has the peer begin an RDMA Write: the first half of b, placed.
 func (s *seat) writeHalf(at verbs.Remote, b []byte) {
-	g := wire.Write(uint32(at.STag), at.TO, b[:len(b)/2])
-	g.More = true
-	s.tell(g)
+	s.tell(tagged(moreTagged, opWrite, uint32(at.STag), at.TO, b[:len(b)/2]))
 	s.settle()
 }
 
 // writeRest is the second half.
 func (s *seat) writeRest(at verbs.Remote, b []byte) {
-	s.tell(wire.Write(uint32(at.STag), at.TO+uint64(len(b)/2), b[len(b)/2:]))
+	s.tell(aWrite(uint32(at.STag), at.TO+uint64(len(b)/2), b[len(b)/2:]))
 }
 
 // narrow connects a new queue pair through buffers that are soon full.
@@ -48,13 +43,11 @@ func (s *seat) narrow() {
 	t := s.n.t
 	s.leave()
 	s.qp, s.sends, s.reads = s.n.newQP(s.cfg), 0, 0
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _, _ = x.Close(), y.Close() })
+	x, y := tcpPair(t)
 	require.NoError(t, x.(*net.TCPConn).SetReadBuffer(64<<10))
 	require.NoError(t, y.(*net.TCPConn).SetWriteBuffer(64<<10))
-	begin(t, s.qp, verbs.Stream{Conn: y, Role: mpa.Initiator, CRC: true})
-	s.peer = wire.New(x, wire.Options{CRC: true}) // too much for the trace
+	begin(t, s.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
+	s.peer = newRawEnd(x, withCRC) // too much for the trace
 }
 
 // stall makes a narrow stream, and a full one.
@@ -68,7 +61,7 @@ func (s *seat) stall(large verbs.Remote) {
 // reads on.
 func (s *seat) stuff(large verbs.Remote) {
 	s.ask(large, largeRegion)
-	require.False(s.n.t, s.heard(rdmap.ReadResponse).Last(), "the first segment of the answer")
+	require.False(s.n.t, s.heard(opReadResponse).last, "the first segment of the answer")
 }
 
 // largeRegion is more than the buffers of a stalled stream take.
@@ -80,19 +73,19 @@ const largeRegion = 2 << 20
 func (s *seat) torn(r refusal) (got []byte) {
 	t := s.n.t
 	for {
-		g, err := s.peer.Segment()
+		g, err := s.segment()
 		if err != nil {
 			var timeout net.Error
 			require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "the stream has not ended: %v", err)
 			break
 		}
-		if op := g.RsvdULP() & 0x0F; op != byte(rdmap.ReadResponse) {
-			require.Equal(t, byte(rdmap.Terminate), op)
-			require.Equal(t, []byte{byte(r.code >> 8), byte(r.code)}, g.Payload()[:2], "the Terminate Message")
+		if g.control != opReadResponse {
+			require.Equal(t, byte(opTerminate), g.control)
+			require.Equal(t, []byte{byte(r.code >> 8), byte(r.code)}, g.payload[:2], "the Terminate Message")
 			break
 		}
-		require.False(t, g.Last(), "the answer is whole")
-		got = append(got, g.Payload()...)
+		require.False(t, g.last, "the answer is whole")
+		got = append(got, g.payload...)
 	}
 	s.n.events.are(verbs.Event{ID: r.event, QP: s.qp.ID()})
 	_ = s.peer.Close()
@@ -103,7 +96,7 @@ func (s *seat) torn(r refusal) (got []byte) {
 
 // skip reads the rest of the answer of a stalled stream.
 func (s *seat) skip() {
-	for !s.heard(rdmap.ReadResponse).Last() {
+	for !s.heard(opReadResponse).last {
 		continue
 	}
 }
@@ -119,7 +112,7 @@ func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) 
 	k, reads := len(mem), uint32(0)
 	access := func(i int) error {
 		if write {
-			return s.peer.Send(wire.Write(uint32(b.STag), b.Base, fill(make([]byte, k), i)).Octets())
+			return s.peer.Send(aWrite(uint32(b.STag), b.Base, fill(make([]byte, k), i)))
 		}
 		reads++
 		return s.peer.Send(readRequest(reads, b.Remote(0), uint32(k)))
@@ -130,7 +123,7 @@ func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) 
 	}
 	if !write { // some have been answered, others are on the way
 		for range 5 {
-			s.heard(rdmap.ReadResponse)
+			s.heard(opReadResponse)
 		}
 	}
 	stop()
@@ -142,14 +135,14 @@ func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) 
 		}
 	}
 	for {
-		g, err := s.peer.Segment()
+		g, err := s.segment()
 		require.NoError(t, err)
-		if g.RsvdULP()&0x0F == byte(rdmap.Terminate) {
-			require.Equal(t, []byte{byte(want.code >> 8), byte(want.code)}, g.Payload()[:2], "the Terminate Message")
+		if g.control == opTerminate {
+			require.Equal(t, []byte{byte(want.code >> 8), byte(want.code)}, g.payload[:2], "the Terminate Message")
 			break
 		}
 		require.False(t, write, "an answer to a Write")
-		require.Equal(t, left, string(g.Payload()), "what was read")
+		require.Equal(t, left, string(g.payload), "what was read")
 	}
 	_ = s.peer.Close()
 	ends(t, s.qp, verbs.StateError)
@@ -163,7 +156,7 @@ func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) 
 func (s *seat) midway(b verbs.TaggedBuffer, mem []byte, at int, stop func()) {
 	t := s.n.t
 	s.sit()
-	fpdu := s.peer.Frame(wire.Write(uint32(b.STag), b.Base, bytes.Repeat([]byte{0xEE}, len(mem))).Octets())
+	fpdu := s.peer.Frame(aWrite(uint32(b.STag), b.Base, bytes.Repeat([]byte{0xEE}, len(mem))))
 	require.NoError(t, s.peer.Raw(fpdu[:at]))
 	stop()
 	clear(mem) // the program's alone now

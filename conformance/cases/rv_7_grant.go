@@ -5,8 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -126,10 +124,10 @@ var ways = []way{
 	}},
 	{"RDMA Read with Invalidate", false, readInvalidate},
 	{"Send with Invalidate", true, func(s *seat, st verbs.STag, want verbs.Status, code uint16) {
-		sendInvalidate(s, rdmap.SendInvalidate, st, want, code)
+		sendInvalidate(s, opSendInv, st, want, code)
 	}},
 	{"Send with SE and Invalidate", true, func(s *seat, st verbs.STag, want verbs.Status, code uint16) {
-		sendInvalidate(s, rdmap.SendSEInvalidate, st, want, code)
+		sendInvalidate(s, opSendSEInv, st, want, code)
 	}},
 }
 
@@ -138,23 +136,21 @@ func readInvalidate(s *seat, st verbs.STag, want verbs.Status, _ uint16) {
 	s.sit()
 	req := verbs.Request{ID: 0x7A05, Op: verbs.OpReadInvalidate, Local: verbs.SGE{STag: st}, Remote: verbs.Remote{STag: 0x00FACE01}}
 	post(s.n.t, s.qp, req)
-	s.heard(rdmap.ReadRequest)
-	s.tell(wire.ReadResponse(uint32(st), 0, nil))
+	s.heard(opReadRequest)
+	s.tell(aReadResponse(uint32(st), 0, nil))
 	completes(s.n.t, s.n.cq, verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op, Status: want})
 	if want != verbs.StatusSuccess {
 		s.falls(0x0000)
 	}
 }
 
-func sendInvalidate(s *seat, op rdmap.Opcode, st verbs.STag, want verbs.Status, code uint16) {
+func sendInvalidate(s *seat, op byte, st verbs.STag, want verbs.Status, code uint16) {
 	s.sit()
 	into := s.n.mr.Bytes()[nodeMemory-8:] // away from what cases use
 	clear(into)
 	s.receive(verbs.Recv{ID: 0x7A06, SGL: s.n.mr.SGL(nodeMemory-8, 8)})
 	s.sends++
-	g := wire.Send(s.sends, []byte("farewell"))
-	g.Op, g.Inv = op, uint32(st)
-	s.tell(g)
+	s.tell(untagged(lastUntagged, op, uint32(st), 0, s.sends, 0, []byte("farewell")))
 	c := verbs.Completion{ID: 0x7A06, QP: s.qp.ID(), Op: verbs.OpRecv, Status: want}
 	if want == verbs.StatusSuccess {
 		c.Bytes, c.Invalidated, c.HasInvalidated = 8, st, true

@@ -4,10 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -25,9 +21,9 @@ type seat struct {
 	cfg verbs.QPConfig
 
 	qp    *verbs.QP
-	peer  *wire.Peer // nil once the stream is gone
-	sends uint32     // messages of the peer's on queue 0
-	reads uint32     // and on queue 1
+	peer  *rawEnd // nil once the stream is gone
+	sends uint32  // messages of the peer's on queue 0
+	reads uint32  // and on queue 1
 }
 
 // refusal is how a node refuses what its peer does. The zero value: it does not.
@@ -49,7 +45,7 @@ func (n *node) seat(c verbs.QPConfig) *seat {
 func (s *seat) sit() {
 	if s.peer == nil {
 		s.qp = s.n.newQP(s.cfg)
-		s.peer = rawPeer(s.n.t, s.qp, mpa.Initiator)
+		s.peer = rawPeer(s.n.t, s.qp, asInitiator)
 		s.sends, s.reads = 0, 0
 	}
 }
@@ -67,13 +63,13 @@ func (s *seat) leave() {
 // code, that the stream ends behind it and the queue pair in Error.
 func (s *seat) falls(code uint16) {
 	t := s.n.t
-	g := s.heard(rdmap.Terminate)
-	require.GreaterOrEqual(t, len(g.Payload()), 4, "the Terminate Message")
-	got := uint16(g.Payload()[0])<<8 | uint16(g.Payload()[1])
+	g := s.heard(opTerminate)
+	require.GreaterOrEqual(t, len(g.payload), 4, "the Terminate Message")
+	got := uint16(g.payload[0])<<8 | uint16(g.payload[1])
 	require.Equalf(t, code, got, "Terminate %#04x, to be %#04x", got, code)
 	end, more, err := s.peer.End()
 	require.NoError(t, err, "the end of the stream")
-	require.Equal(t, wire.FIN, end, "the end of the stream")
+	require.Equal(t, endFIN, end, "the end of the stream")
 	require.Zero(t, more, "messages behind the Terminate Message")
 	_ = s.peer.Close()
 	ends(t, s.qp, verbs.StateError)
@@ -91,25 +87,32 @@ func (s *seat) refused(r refusal) {
 }
 
 // tell sends a segment of the peer's.
-func (s *seat) tell(g wire.Segment) {
-	require.NoError(s.n.t, s.peer.Send(g.Octets()), "the peer sends")
-}
+func (s *seat) tell(ulpdu []byte) { require.NoError(s.n.t, s.peer.Send(ulpdu), "the peer sends") }
 
-// heard is the next segment that the peer gets, which has to be of that opcode.
-func (s *seat) heard(op rdmap.Opcode) ddp.Segment {
-	g, err := s.peer.Segment()
-	require.NoError(s.n.t, err, "waiting for opcode %d", op)
-	require.Equal(s.n.t, byte(op), g.RsvdULP()&0x0F, "the opcode of what came")
+// heard is the next segment that the peer gets, which has to have that control octet.
+func (s *seat) heard(control byte) ddpSegment {
+	g, err := s.segment()
+	require.NoError(s.n.t, err, "waiting for control octet %02x", control)
+	require.Equal(s.n.t, control, g.control, "the control octet of what came")
 	return g
 }
 
+// segment is the next one that the peer gets.
+func (s *seat) segment() (ddpSegment, error) {
+	u, err := s.peer.Next()
+	if err != nil {
+		return ddpSegment{}, err
+	}
+	return parseSegment(u)
+}
+
 // message is the whole message that the peer gets next.
-func (s *seat) message(op rdmap.Opcode) []byte {
+func (s *seat) message(control byte) []byte {
 	var b []byte
 	for {
-		g := s.heard(op)
-		b = append(b, g.Payload()...)
-		if g.Last() {
+		g := s.heard(control)
+		b = append(b, g.payload...)
+		if g.last {
 			return b
 		}
 	}
@@ -131,7 +134,7 @@ func (s *seat) ask(at verbs.Remote, n int) {
 // answer is the whole Read Response that the peer gets next. The memory is not
 // read from any more then.
 func (s *seat) answer() []byte {
-	b := s.message(rdmap.ReadResponse)
+	b := s.message(opReadResponse)
 	require.NoError(s.n.t, s.qp.Drain(s.n.t.Context()))
 	return b
 }
@@ -139,7 +142,7 @@ func (s *seat) answer() []byte {
 // write has the peer write.
 func (s *seat) write(at verbs.Remote, b []byte, want refusal) {
 	s.sit()
-	s.tell(wire.Write(uint32(at.STag), at.TO, b))
+	s.tell(aWrite(uint32(at.STag), at.TO, b))
 	if want != taken {
 		s.refused(want)
 		return
@@ -176,9 +179,9 @@ func (s *seat) gather(op verbs.Op, sgl []verbs.SGE, want verbs.Status) []byte {
 	if want != verbs.StatusSuccess {
 		return nil
 	}
-	return s.message(map[verbs.Op]rdmap.Opcode{
-		verbs.OpSend: rdmap.Send, verbs.OpSendSE: rdmap.SendSE, verbs.OpWrite: rdmap.Write,
-		verbs.OpSendInvalidate: rdmap.SendInvalidate, verbs.OpSendSEInvalidate: rdmap.SendSEInvalidate,
+	return s.message(map[verbs.Op]byte{
+		verbs.OpSend: opSend, verbs.OpSendSE: opSendSE, verbs.OpWrite: opWrite,
+		verbs.OpSendInvalidate: opSendInv, verbs.OpSendSEInvalidate: opSendSEInv,
 	}[op])
 }
 
@@ -187,7 +190,7 @@ func (s *seat) scatter(sgl []verbs.SGE, b []byte, want verbs.Status) {
 	s.sit()
 	s.receive(verbs.Recv{ID: 0x7A02, SGL: sgl})
 	s.sends++
-	s.tell(wire.Send(s.sends, b))
+	s.tell(aSend(s.sends, b))
 	c := verbs.Completion{ID: 0x7A02, QP: s.qp.ID(), Op: verbs.OpRecv, Status: want}
 	if want == verbs.StatusSuccess {
 		c.Bytes = uint32(len(b))
@@ -218,8 +221,8 @@ func (s *seat) sink(to verbs.SGE, b []byte, want verbs.Status, answered refusal)
 		return
 	}
 	post(s.n.t, s.qp, req)
-	s.heard(rdmap.ReadRequest)
-	s.tell(wire.ReadResponse(uint32(to.STag), to.TO, b))
+	s.heard(opReadRequest)
+	s.tell(aReadResponse(uint32(to.STag), to.TO, b))
 	done := verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op, Status: want}
 	switch {
 	case answered == taken:

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -60,10 +58,10 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 		s.ask(b.Remote(0), len(mem))
 	case answers:
 		post(t, s.qp, req)
-		s.heard(rdmap.ReadRequest)
-		s.tell(wire.ReadResponse(uint32(b.STag), b.Base, sent))
+		s.heard(opReadRequest)
+		s.tell(aReadResponse(uint32(b.STag), b.Base, sent))
 	default:
-		s.tell(wire.Write(uint32(b.STag), b.Base, sent))
+		s.tell(aWrite(uint32(b.STag), b.Base, sent))
 	}
 	done := verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op}
 	var why []refusal
@@ -87,7 +85,7 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 		} else { // it may not ask: messages come in order
 			s.sends++
 			postRecv(t, s.qp, verbs.Recv{ID: 0x2102})
-			s.tell(wire.Send(s.sends, nil))
+			s.tell(aSend(s.sends, nil))
 		}
 		was = sent
 	}

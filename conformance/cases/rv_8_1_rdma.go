@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -198,12 +197,12 @@ func wholeRangeThere(n *node) {
 			size int
 		}{{0, size + 1}, {size - 1, 2}, {size, 1}, {^uint64(0), 1}, {^uint64(0), size + 1}} {
 			t.Part("%s, %d octets from %d", kind, at.size, int64(at.from))
-			for _, op := range []rdmap.Opcode{rdmap.Write, rdmap.ReadRequest} {
+			for _, op := range []byte{opWrite, opReadRequest} {
 				s, b, done := get()
 				was := slices.Clone(fill(mem, 6))
 				far := b.Remote(0)
 				far.TO += at.from
-				if op == rdmap.Write {
+				if op == opWrite {
 					s.write(far, make([]byte, at.size), refusal{verbs.EventProtBounds, 0x1101})
 				} else {
 					s.read(far, at.size, refusal{verbs.EventIRRQBounds, 0x0101})

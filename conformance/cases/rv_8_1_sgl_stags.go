@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -169,7 +168,7 @@ func zeroNotForUsers(n *node) {
 		t.Part("a receive, by a user's handle %v", handle)
 		s, q := seated()
 		postRecv(t, q, verbs.Recv{ID: 2, SGL: zero})
-		s.tell(wire.Send(1, []byte("untaken.")))
+		s.tell(aSend(1, []byte("untaken.")))
 		completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidSTag})
 		s.falls(0x0000)
 		require.Equal(t, was, p.Bytes())

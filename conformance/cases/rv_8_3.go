@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -149,7 +148,7 @@ func refusedReregister(t *conformance.T) {
 // lost is an Idle queue pair that loses a stream of its own, which raises an event.
 func (n *node) lost() verbs.Event {
 	qp := n.newQP(verbs.QPConfig{})
-	p := rawPeer(n.t, qp, mpa.Initiator)
+	p := rawPeer(n.t, qp, asInitiator)
 	require.NoError(n.t, p.Reset())
 	ends(n.t, qp, verbs.StateError)
 	return verbs.Event{ID: verbs.EventLLPReset, QP: qp.ID()}

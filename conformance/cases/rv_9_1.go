@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -207,14 +206,14 @@ func privilegedOnly(t *conformance.T) {
 		}}, verbs.StatusSuccess, verbs.StatusNotPrivileged},
 	} {
 		qp := n.newQP(verbs.QPConfig{})
-		raw := rawPeer(t, qp, mpa.Initiator)
+		raw := rawPeer(t, qp, asInitiator)
 		user, err := qp.User()
 		require.NoError(t, err)
 		post(t, user, c.req)
 		completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: qp.ID(), Op: c.req.Op, Status: c.user})
 		terminated(t, raw, 0x0000)
 		qp = n.newQP(verbs.QPConfig{Privileged: true})
-		rawPeer(t, qp, mpa.Initiator)
+		rawPeer(t, qp, asInitiator)
 		run(t, qp, c.req, c.privileged)
 	}
 }

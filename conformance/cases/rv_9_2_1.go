@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -238,7 +237,7 @@ func closeOneOfTwo(t *conformance.T) {
 	third := newNode(t, nodeConfig{})
 	other := w.a.newQP(verbs.QPConfig{})
 	connect(t, other, third.qp)
-	raw := rawPeer(t, w.b.newQP(verbs.QPConfig{}), mpa.Initiator)
+	raw := rawPeer(t, w.b.newQP(verbs.QPConfig{}), asInitiator)
 	here, _ := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	postRecv(t, srq, verbs.Recv{SGL: w.b.mr.SGL(0, 64)})

@@ -5,7 +5,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -165,7 +164,7 @@ func createQPRights(t *conformance.T) {
 		t.Logf("%s", c.name)
 		qp := n.newQP(c.qp)
 		if c.qp.NoInboundRead && c.want == 0 {
-			p := rawPeer(t, qp, mpa.Responder)
+			p := rawPeer(t, qp, asResponder)
 			require.NoError(t, p.Send(c.ulpdu))
 			require.NoError(t, p.CloseWrite())
 			ends(t, qp, verbs.StateIdle)
@@ -180,7 +179,7 @@ func createQPRights(t *conformance.T) {
 			want = verbs.StatusSuccess
 		}
 		qp := n.newQP(verbs.QPConfig{Privileged: privileged})
-		rawPeer(t, qp, mpa.Initiator)
+		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, want)
 	}
 	for _, noBind := range []bool{false, true} {
@@ -189,7 +188,7 @@ func createQPRights(t *conformance.T) {
 			want = verbs.StatusAccess
 		}
 		qp := n.newQP(verbs.QPConfig{NoBind: noBind})
-		rawPeer(t, qp, mpa.Initiator)
+		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: n.newMW().BindRequest(n.mr, 0, 8, remoteRights, 1)}, want)
 	}
 }
@@ -203,11 +202,11 @@ func createQPReads(t *conformance.T) {
 		require.LessOrEqual(t, allocated, ord)
 		require.Positive(t, allocated)
 		n.postReads(qp)
-		n.outstanding(qp, rawPeer(t, qp, mpa.Initiator), allocated)
+		n.outstanding(qp, rawPeer(t, qp, asInitiator), allocated)
 	}
 	none := n.newQP(verbs.QPConfig{NoReads: true})
 	assert.Equal(t, []int{0, 0}, []int{attributes(t, none).IRD, attributes(t, none).ORD})
-	p := rawPeer(t, none, mpa.Initiator)
+	p := rawPeer(t, none, asInitiator)
 	run(t, none, verbs.Request{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
 	terminated(t, p, 0x0000)
 	none = n.newQP(verbs.QPConfig{NoReads: true})

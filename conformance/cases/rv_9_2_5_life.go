@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -29,7 +27,7 @@ func (n *node) inEveryState() map[verbs.State]*verbs.QP {
 	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
 		qp := n.newQP(verbs.QPConfig{})
 		if s != verbs.StateIdle {
-			rawPeer(n.t, qp, mpa.Initiator)
+			rawPeer(n.t, qp, asInitiator)
 			require.NoError(n.t, qp.Modify(verbs.ModifyQP{Next: s}))
 		}
 		require.Equal(n.t, s, qp.State())
@@ -78,10 +76,8 @@ func queryQPModifiers(t *conformance.T) {
 	require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: ptr(2), IRD: ptr(3)}))
 	want.ORD, want.IRD = 2, 3
 	shows("after Modify QP")
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = y.Close() })
-	begin(t, qp, verbs.Stream{Conn: x, Role: mpa.Initiator})
+	x, _ := tcpPair(t)
+	begin(t, qp, verbs.Stream{Conn: x, Role: asInitiator})
 	want.State, want.Stream = verbs.StateRTS, true
 	shows("in RTS")
 	assert.Same(t, x, attributes(t, qp).Stream.Conn, "the LLP Stream Handle")
@@ -123,7 +119,7 @@ func queryQPTerminate(t *conformance.T) {
 
 	n := w.a
 	qp := n.newQP(verbs.QPConfig{})
-	p := rawPeer(t, qp, mpa.Initiator)
+	p := rawPeer(t, qp, asInitiator)
 	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
 	local := attributes(t, qp)
 	require.NotNil(t, local.Terminate, "in %v", local.State)

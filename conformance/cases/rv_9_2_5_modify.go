@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -108,18 +106,16 @@ func (l *latch) Close() error {
 // the LLP takes its time.
 func modifyQPStillFlushing(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
+	x, _ := tcpPair(t)
 	inside, letGo := make(chan struct{}, 8), make(chan struct{})
-	t.Cleanup(func() { _ = y.Close() })
-	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: mpa.Initiator})
+	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: asInitiator})
 	ended := make(chan error, 1)
 	go func() { ended <- n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) }()
 	select {
 	case <-inside:
 	case <-t.Context().Done():
 	}
-	err = n.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
+	err := n.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
 	close(letGo)
 	require.ErrorIs(t, err, verbs.ErrStillFlushing)
 	require.NoError(t, <-ended)
@@ -131,9 +127,7 @@ func modifyQPTable(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.a
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = y.Close() })
+	x, y := tcpPair(t)
 	attribute := map[string]func(*verbs.ModifyQP){
 		"stream":         func(m *verbs.ModifyQP) { m.Stream = &verbs.Stream{Conn: x} },
 		"stream message": func(m *verbs.ModifyQP) { m.LastMessage = []byte("last") },
@@ -183,7 +177,7 @@ func modifyQPTable(t *conformance.T) {
 	moves(t, n.end(), w.b.end())
 	// On the way from Idle to RTS everything may come along.
 	m := verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(5), IRD: ptr(6), SendDepth: ptr(33), RQLimit: ptr(4), ArmRQLimit: true, LastMessage: []byte("last")}
-	m.Stream = &verbs.Stream{Conn: x, Role: mpa.Responder}
+	m.Stream = &verbs.Stream{Conn: x, Role: asResponder}
 	want := tell(t, sharing)
 	require.NoError(t, sharing.Modify(m))
 	supplied(&want, m)
@@ -192,7 +186,7 @@ func modifyQPTable(t *conformance.T) {
 	got.SendDepth = atLeast(got.SendDepth, 33)
 	assert.Equal(t, want, got)
 	last := make([]byte, 4)
-	_, err = io.ReadFull(y, last)
+	_, err := io.ReadFull(y, last)
 	require.NoError(t, err)
 	assert.Equal(t, "last", string(last))
 }
@@ -222,21 +216,19 @@ func atLeast(got, want int) int {
 // first FPDU.
 func modifyQPStreamMessage(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = x.Close() })
+	x, y := tcpPair(t)
 	post(t, n.qp, verbs.Request{ID: 5, SGL: n.mr.SGL(0, 3)})
-	stream := &verbs.Stream{Conn: y, Role: mpa.Initiator}
+	stream := &verbs.Stream{Conn: y, Role: asInitiator}
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: stream, LastMessage: []byte("switch now\n")}))
 	told := attributes(t, n.qp).Stream
 	assert.Equal(t, stream, told, "the LLP Stream")
 	assert.Same(t, y, told.Conn, "the LLP Stream Handle")
 	traced := t.Trace().Conn(x)
 	last := make([]byte, len("switch now\n"))
-	_, err = io.ReadFull(traced, last)
+	_, err := io.ReadFull(traced, last)
 	require.NoError(t, err)
 	assert.Equal(t, "switch now\n", string(last))
-	u, err := wire.New(traced, wire.Options{}).Next()
+	u, err := newRawEnd(traced, framing{}).Next()
 	require.NoError(t, err)
 	assert.Equal(t, byte(opSend), u[1], "the first FPDU")
 	completes(t, n.cq, verbs.Completion{ID: 5, QP: n.qp.ID(), Op: verbs.OpSend})
@@ -277,10 +269,10 @@ func modifyQPORD(t *conformance.T) {
 		require.LessOrEqual(t, got, c.asked)
 		require.Positive(t, got)
 		n.postReads(qp)
-		n.outstanding(qp, rawPeer(t, qp, mpa.Initiator), got)
+		n.outstanding(qp, rawPeer(t, qp, asInitiator), got)
 
 		qp = n.newQP(verbs.QPConfig{ORD: c.created}) // in RTS
-		p := rawPeer(t, qp, mpa.Initiator)
+		p := rawPeer(t, qp, asInitiator)
 		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: &c.asked}))
 		assert.Equal(t, got, attributes(t, qp).ORD)
 		n.postReads(qp)
@@ -289,7 +281,7 @@ func modifyQPORD(t *conformance.T) {
 	qp := n.newQP(verbs.QPConfig{ORD: 3})
 	require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: ptr(0)}))
 	assert.Zero(t, attributes(t, qp).ORD)
-	rawPeer(t, qp, mpa.Initiator)
+	rawPeer(t, qp, asInitiator)
 	run(t, qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
 }
 
@@ -306,7 +298,7 @@ func modifyQPORDOfPool(t *conformance.T) {
 	require.NoError(t, other.Modify(verbs.ModifyQP{ORD: ptr(1)}))
 	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(3)}))
 	assert.Equal(t, 3, attributes(t, none).ORD)
-	n.outstanding(n.qp, rawPeer(t, n.qp, mpa.Initiator), 5)
+	n.outstanding(n.qp, rawPeer(t, n.qp, asInitiator), 5)
 	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(0)}))
 	assert.Zero(t, attributes(t, none).ORD)
 }

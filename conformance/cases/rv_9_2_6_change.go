@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -104,7 +103,7 @@ func deallocateModifiers(t *conformance.T) {
 
 	n.remotely(gone.Remote(0), 0x1100, 0x0100)
 	qp := n.newQP(verbs.QPConfig{})
-	rawPeer(t, qp, mpa.Initiator)
+	rawPeer(t, qp, asInitiator)
 	run(t, qp, verbs.Request{ID: 3, SGL: gone.SGL(0, 1)}, verbs.StatusInvalidSTag)
 	assert.Equal(t, want, memory)
 	for _, mr := range []*verbs.MR{before, after} {

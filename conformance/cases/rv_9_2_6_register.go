@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -52,7 +51,7 @@ func allocateSTagResults(t *conformance.T) {
 // a raw peer, and says what comes of it.
 func (n *node) fastRegister(f verbs.FastRegisterRequest, want verbs.Status) {
 	qp := n.newQP(verbs.QPConfig{Privileged: true})
-	rawPeer(n.t, qp, mpa.Initiator)
+	rawPeer(n.t, qp, asInitiator)
 	run(n.t, qp, verbs.Request{ID: 0xFA57, Op: verbs.OpFastRegister, FastRegister: &f}, want)
 }
 

@@ -5,7 +5,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -48,7 +47,7 @@ func allocateWindowModifiers(t *conformance.T) {
 		want verbs.Status
 	}{{n.pd, verbs.StatusInvalidPD}, {other, verbs.StatusSuccess}} {
 		qp := n.newQP(verbs.QPConfig{PD: c.pd})
-		rawPeer(t, qp, mpa.Initiator)
+		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: mw.BindRequest(under, 0, 64, remoteRights, 1)}, c.want)
 	}
 }

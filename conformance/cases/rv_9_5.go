@@ -6,7 +6,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -234,7 +233,7 @@ func eachEvent(t *conformance.T) {
 // where the lengths say that the FPDU begins.
 func markersDisagree(t *conformance.T) {
 	r := open(t, setup{
-		far: upper.ConnectArgs{Markers: true, NoCRC: true}, near: mpa.Startup{Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
+		far: upper.ConnectArgs{Markers: true, NoCRC: true}, near: startup{Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
 	})
 	require.True(t, r.frame.Markers, "the queue pair's side wants markers")
 	b := r.region(1000, allRights)

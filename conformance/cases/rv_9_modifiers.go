@@ -8,8 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -190,7 +188,7 @@ func modifiersOfMemory(t *conformance.T) {
 // every octet that goes out, or at what Query tells.
 func modifiersOfPosts(t *conformance.T) {
 	n := newNode(t, nodeConfig{QP: verbs.QPConfig{Privileged: true}})
-	p := rawPeer(t, n.qp, mpa.Initiator)
+	p := rawPeer(t, n.qp, asInitiator)
 	fill(n.mr.Bytes(), 7)
 	m := n.mr.Bytes()
 	sent := uint32(0)
@@ -236,7 +234,7 @@ func modifiersOfPosts(t *conformance.T) {
 }
 
 // readsAsPosted: the modifiers of an RDMA Read.
-func readsAsPosted(t *conformance.T, n *node, p *wire.Peer) {
+func readsAsPosted(t *conformance.T, n *node, p *rawEnd) {
 	other := n.register(64, allRights)
 	local, far := n.mr.SGE(16, 3), verbs.Remote{STag: 0x700, TO: 0x10}
 	for i, c := range []struct {

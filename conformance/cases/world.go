@@ -6,8 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -175,12 +173,11 @@ func newWorld(t *conformance.T, c worldConfig) *world {
 // 9.2). What a sends and receives is in the trace; so a's LLP is driven as any
 // net.Conn is, and b's as a socket.
 func connect(t *conformance.T, a, b *verbs.QP) {
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	s := verbs.Stream{CRC: true, P2P: true, RTR: mpa.RTRWrite}
-	s.Conn, s.Role = y, mpa.Responder
+	x, y := tcpPair(t)
+	s := verbs.Stream{CRC: true, P2P: true, RTR: rtrWrite}
+	s.Conn, s.Role = y, asResponder
 	begin(t, b, s)
-	s.Conn, s.Role = t.Trace().Conn(x), mpa.Initiator
+	s.Conn, s.Role = t.Trace().Conn(x), asInitiator
 	begin(t, a, s)
 }
 
@@ -203,10 +200,8 @@ func (w *world) pair(a, b verbs.QPConfig) (qa, qb *verbs.QP) {
 // rawPeer connects an Idle queue pair with a peer that is played by hand, and whose
 // octets are in the trace. role is the queue pair's: a Responder sends nothing
 // before it has received something.
-func rawPeer(t *conformance.T, qp *verbs.QP, role mpa.Role) *wire.Peer {
-	x, y, err := wire.Pair()
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = x.Close() })
+func rawPeer(t *conformance.T, qp *verbs.QP, role side) *rawEnd {
+	x, y := tcpPair(t)
 	begin(t, qp, verbs.Stream{Conn: y, Role: role, CRC: true})
-	return wire.New(t.Trace().Conn(x), wire.Options{CRC: true})
+	return newRawEnd(t.Trace().Conn(x), withCRC)
 }

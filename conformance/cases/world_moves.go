@@ -7,9 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
-	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -80,7 +77,7 @@ func reads(t *conformance.T, to end, from verbs.Remote, src []byte) {
 // terminated reads what a raw peer is sent up to a Terminate Message, which has to
 // have this layer, type and code (layer<<12|type<<8|code), and the end of the
 // stream behind it.
-func terminated(t *conformance.T, p *wire.Peer, code uint16) {
+func terminated(t *conformance.T, p *rawEnd, code uint16) {
 	for {
 		u, err := p.Next()
 		require.NoError(t, err, "waiting for a Terminate Message")
@@ -105,7 +102,7 @@ func (n *node) remotely(at verbs.Remote, write, read uint16) {
 		want uint16
 		seg  []byte
 	}{
-		{"write", write, wire.Write(uint32(at.STag), at.TO, []byte{0xAB}).Octets()},
+		{"write", write, aWrite(uint32(at.STag), at.TO, []byte{0xAB})},
 		{"read", read, readRequest(1, at, 1)},
 	} {
 		qp := n.newQP(verbs.QPConfig{})
@@ -118,7 +115,7 @@ func (n *node) remotely(at verbs.Remote, write, read uint16) {
 // tries gives an Idle queue pair one segment from a raw peer: either it is taken,
 // with want 0, or the stream ends with that Terminate Message.
 func tries(t *conformance.T, qp *verbs.QP, ulpdu []byte, want uint16) {
-	p := rawPeer(t, qp, mpa.Responder)
+	p := rawPeer(t, qp, asResponder)
 	defer func() { _ = p.Close() }()
 	require.NoError(t, p.Send(ulpdu))
 	if want != 0 {
@@ -137,7 +134,7 @@ func tries(t *conformance.T, qp *verbs.QP, ulpdu []byte, want uint16) {
 }
 
 // answered reads one RDMA Read Response, and its octets.
-func answered(t *conformance.T, p *wire.Peer) []byte {
+func answered(t *conformance.T, p *rawEnd) []byte {
 	u, err := p.Next()
 	require.NoError(t, err, "waiting for an RDMA Read Response")
 	require.Equal(t, byte(2), u[1]&0x0F, "the opcode of % x", u)
@@ -147,9 +144,7 @@ func answered(t *conformance.T, p *wire.Peer) []byte {
 // readRequest is the ULPDU of an RDMA Read Request, the raw peer's sink being made
 // up.
 func readRequest(msn uint32, from verbs.Remote, n uint32) []byte {
-	return wire.ReadRequest(msn, rdmap.ReadRequestHeader{
-		SinkSTag: 0x00C0FFEE, Size: n, SourceSTag: uint32(from.STag), SourceTO: from.TO,
-	}).Octets()
+	return aReadRequest(msn, read{sinkSTag: nowhere, size: n, stag: uint32(from.STag), to: from.TO})
 }
 
 // manyReads is how many postReads posts.
@@ -168,7 +163,7 @@ func (n *node) postReads(qp *verbs.QP) {
 // outstanding says that a queue pair, which has work for more, sends exactly that
 // many RDMA Read Requests to a raw peer until one is answered, and then one more.
 // The queue pair is destroyed then.
-func (n *node) outstanding(qp *verbs.QP, p *wire.Peer, want int) {
+func (n *node) outstanding(qp *verbs.QP, p *rawEnd, want int) {
 	var first []byte
 	for i := range want {
 		if u := requested(n.t, p); i == 0 {
@@ -192,7 +187,7 @@ func (n *node) outstanding(qp *verbs.QP, p *wire.Peer, want int) {
 }
 
 // requested reads one RDMA Read Request.
-func requested(t *conformance.T, p *wire.Peer) []byte {
+func requested(t *conformance.T, p *rawEnd) []byte {
 	u, err := p.Next()
 	require.NoError(t, err, "waiting for an RDMA Read Request")
 	require.Equal(t, byte(1), u[1]&0x0F, "the opcode of % x", u)

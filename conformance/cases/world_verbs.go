@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -134,7 +133,7 @@ func keep[T any](at *T) func(T, error) error {
 }
 
 // gone reads what a raw peer is still sent, up to the end of the stream.
-func gone(t *conformance.T, p *wire.Peer, what string) {
+func gone(t *conformance.T, p *rawEnd, what string) {
 	for {
 		_, err := p.Next()
 		if err == nil {

@@ -3,6 +3,7 @@ package cases
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"net"
@@ -88,9 +89,13 @@ func (l *mpaLane) twisted(ulpdu []byte, x twist) []byte {
 	due()
 	length = len(b)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(ulpdu)+x.longer))
-	for _, o := range ulpdu {
+	for rest := ulpdu; len(rest) > 0; {
 		due()
-		b = append(b, o)
+		n := len(rest)
+		if l.markers {
+			n = min(n, 512-(l.at+len(b))%512)
+		}
+		b, rest = append(b, rest[:n]...), rest[n:]
 	}
 	for n := 2 + len(ulpdu); n%4 != 0; n++ {
 		due()
@@ -121,8 +126,73 @@ type mpaFPDU struct {
 	length int    // in the stream, its length field
 	octets []byte // all
 	ulpdu  []byte
+	pad    []byte
 	crc    uint32 // the field
+	sum    uint32 // what it should be
 	marks  []mpaMarker
+}
+
+// parse takes the next FPDU from the octets b that begin with it, if it is whole. What
+// is wrong with it is for fault to say.
+func (l *mpaLane) parse(b []byte) (f mpaFPDU, whole bool) {
+	f = mpaFPDU{at: l.at}
+	at, short := 0, false
+	get := func(n int) []byte {
+		if short = short || len(b)-at < n; short {
+			return make([]byte, n)
+		}
+		at += n
+		return b[at-n : at : at]
+	}
+	due := func() {
+		if l.markers && (l.at+at)%512 == 0 {
+			m := mpaMarker{at: l.at + at}
+			o := get(4)
+			m.reserved, m.ptr = binary.BigEndian.Uint16(o), binary.BigEndian.Uint16(o[2:])
+			f.marks = append(f.marks, m)
+		}
+	}
+	due()
+	f.length = l.at + at
+	n := int(binary.BigEndian.Uint16(get(2)))
+	padded := n + -(2+n)&3
+	var body []byte
+	if !l.markers {
+		body = get(padded)
+	}
+	for len(body) < padded && !short {
+		due()
+		body = append(body, get(min(padded-len(body), 512-(l.at+at)%512))...)
+	}
+	due()
+	f.sum = crc32.Checksum(b[:at], castagnoli)
+	f.crc = binary.LittleEndian.Uint32(get(4))
+	if short {
+		return f, false
+	}
+	f.octets, f.ulpdu, f.pad = b[:at:at], body[:n:n], body[n:]
+	l.at += at
+	return f, true
+}
+
+// fault says what is wrong with an FPDU: its markers have to point at its length field,
+// its pad has to be of zeros, and its CRC right if it has one.
+func (f mpaFPDU) fault(crc bool) error {
+	for _, m := range f.marks {
+		if want := uint16(max(m.at-f.length, 0)); m.reserved != 0 || m.ptr != want {
+			return fmt.Errorf("the marker at %d is %04x %04x, FPDUPTR has to be %04x: the length is at %d",
+				m.at, m.reserved, m.ptr, want, f.length)
+		}
+	}
+	for _, o := range f.pad {
+		if o != 0 {
+			return fmt.Errorf("the pad of a ULPDU of %d octets is % x", len(f.ulpdu), f.pad)
+		}
+	}
+	if crc && f.sum != f.crc {
+		return fmt.Errorf("the CRC of an FPDU of %d octets is %08x, not %08x", len(f.octets), f.crc, f.sum)
+	}
+	return nil
 }
 
 // mpaWire is a connection of FPDUs, octet by octet.
@@ -180,51 +250,18 @@ func (w *mpaWire) frame() []byte {
 	return b
 }
 
-// take reads the next FPDU, which has to be a good one: its markers point at its
-// length field, its pad is of zeros, and its CRC is right if it has one.
+// take reads the next FPDU, which has to be a good one: see fault.
 func (w *mpaWire) take() mpaFPDU {
-	l := &w.in
-	f := mpaFPDU{at: l.at}
-	get := func(n int) []byte {
-		b := w.octets(n)
-		f.octets = append(f.octets, b...)
-		l.at += n
-		return b
-	}
-	due := func() {
-		if l.markers && l.at%512 == 0 {
-			m := mpaMarker{at: l.at}
-			b := get(4)
-			m.reserved, m.ptr = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-			f.marks = append(f.marks, m)
+	for {
+		if f, ok := w.in.parse(w.early); ok {
+			w.early = w.early[len(f.octets):]
+			require.NoError(w.test, f.fault(w.in.crc), "the FPDU % x", f.octets)
+			return f
 		}
+		b, err := w.more()
+		require.NoError(w.test, err, "waiting for an FPDU; there are % x", w.early)
+		w.early = append(w.early, b...)
 	}
-	due()
-	f.length = l.at
-	n := int(binary.BigEndian.Uint16(get(2)))
-	body := make([]byte, 0, n+3)
-	for len(body) < n || (2+len(body))%4 != 0 {
-		due()
-		whole := n + -(2+n)&3 - len(body)
-		if l.markers {
-			whole = min(whole, 512-l.at%512)
-		}
-		body = append(body, get(whole)...)
-	}
-	due()
-	sum := crc32.Checksum(f.octets, castagnoli)
-	f.crc = binary.LittleEndian.Uint32(get(4))
-	f.ulpdu = body[:n:n]
-	for _, m := range f.marks {
-		want := uint16(max(m.at-f.length, 0))
-		require.Zero(w.test, m.reserved, "the reserved half of the marker at %d", m.at)
-		require.Equal(w.test, want, m.ptr, "FPDUPTR of the marker at %d, the length being at %d", m.at, f.length)
-	}
-	require.Equal(w.test, make([]byte, len(body)-n), body[n:], "the pad of a ULPDU of %d octets", n)
-	if l.crc {
-		require.Equal(w.test, sum, f.crc, "the CRC of % x", f.octets)
-	}
-	return f
 }
 
 // next is the next ULPDU.
