@@ -5,7 +5,6 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -102,7 +101,7 @@ func otherVerbsLeaveState(t *conformance.T) {
 func countingBeginsAnew(t *conformance.T) {
 	s := setup{
 		far:  upper.ConnectArgs{Markers: true},
-		near: mpa.Startup{CRC: true, Markers: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
+		near: startup{CRC: true, Markers: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
 	}
 	r := open(t, s)
 	for round := range 4 {

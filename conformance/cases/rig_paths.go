@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -133,7 +132,7 @@ func newPaths(t *conformance.T) *paths {
 	p.other = p.newQP(verbs.QPConfig{})
 	far, near := p.pair()
 	t.Cleanup(func() { _ = far.Close() })
-	begin(t, p.other, verbs.Stream{Conn: near, Role: mpa.Initiator})
+	begin(t, p.other, verbs.Stream{Conn: near, Role: asInitiator})
 	return p
 }
 
@@ -212,7 +211,7 @@ func (p *paths) try(x *trespass, w route) {
 	if w.server == blocking {
 		near = &tape{Conn: near}
 	}
-	begin(p.t, v.qp, verbs.Stream{Conn: near, Role: mpa.Initiator, CRC: w.crc, MarkersIn: w.markers, MarkersOut: w.markers})
+	begin(p.t, v.qp, verbs.Stream{Conn: near, Role: asInitiator, CRC: w.crc, MarkersIn: w.markers, MarkersOut: w.markers})
 	v.recv = []verbs.SGE{v.lay(w.n, verbs.LocalWrite).sge(0, w.n)}
 	v.sink = v.lay(w.n, verbs.LocalWrite|verbs.RemoteWrite).sge(0, w.n)
 	v.want = []verbs.Completion{
