@@ -26,6 +26,7 @@ type inbound struct {
 	drop   bool // it has failed, at Unreliable: what is left of it goes nowhere
 	kind   segment.Type
 	number uint32        // of it, or of the last message
+	begun  uint32        // number of the last message that a segment without faults began
 	got    uint32        // octets
 	room   uint64        // there are for it
 	flags  segment.Flags // of its first segment: ImmediateValid
@@ -118,11 +119,13 @@ func (e *Endpoint) begin(s *segment.Segment) bool {
 		e.rx.kept = *s // for when it goes on
 		return false
 	}
+	again := s.Number == in.begun // more of what has failed, or ended (3.2)
 	data, _ := s.ImmediateData()
+	in.begun = s.Number
 	in.open, in.drop, in.kind, in.number, in.got, in.recv = true, false, s.Type, s.Number, s.Offset, nil
 	in.flags, in.data, in.rdma = s.Flags&segment.ImmediateValid, data, s.RDMA()
-	if s.Offset != 0 {
-		in.drop = true // Unreliable: the beginning is lost
+	if s.Offset != 0 || again {
+		in.drop = true // Unreliable: its beginning is lost, or was there (PA-2.5.1-M1)
 		return true
 	}
 	if s.Type == segment.Send {

@@ -41,7 +41,7 @@ type receiver struct {
 func (r *receiver) init(c Config) {
 	r.cut = segment.NewCutter(intakeOctets, c.CRC)
 	r.early = append([]byte(nil), c.Early...)
-	r.in.number = c.PeerNumber
+	r.in.number, r.in.begun = c.PeerNumber, c.PeerNumber
 }
 
 // waitFor is what the reader waits for before it takes anything else.

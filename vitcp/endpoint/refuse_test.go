@@ -152,8 +152,13 @@ var refusedMessages = []refusedMessage{
 		cause: endpoint.CauseCRC, code: segment.TransportError, good: 201},
 	{name: "message number left out", reliable: true, does: func(s *scene) { s.put(segment.Send, eom, 202, 0, nil, 10) }, none: true,
 		cause: endpoint.CauseMalformed, code: segment.TransportError},
-	{name: "message number repeated", reliable: true, does: func(s *scene) { s.put(segment.Send, eom, 200, 0, nil, 10) }, none: true,
+	{name: "message number repeated", does: func(s *scene) { s.put(segment.Send, eom, 200, 0, nil, 10) }, none: true,
 		cause: endpoint.CauseMalformed, code: segment.TransportError},
+	{name: "damaged segment behind a damaged one", crc: true, unreliable: true, does: func(s *scene) {
+		s.recv(s.m.span(0, 50))
+		s.spoiled(segment.Send, 0, 201, 0, nil, 10)
+		s.spoiled(segment.Send, eom, 201, 10, nil, 10)
+	}, none: true, op: endpoint.OpReceive, flaws: endpoint.FlawTransport},
 	{name: "beginning left out", does: func(s *scene) { s.put(segment.Send, eom, 201, 10, nil, 10) }, none: true,
 		cause: endpoint.CauseMalformed, code: segment.TransportError},
 	{name: "segment left out", does: func(s *scene) {

@@ -150,7 +150,7 @@ func (e *Endpoint) takeBad(s *segment.Segment, fault segment.Fault) bool {
 		e.mu.Unlock()
 		e.deliver()
 		return false
-	case !in.open && (s.Type == segment.Send || s.Type == segment.RDMAWrite):
+	case !in.open && (s.Type == segment.Send || s.Type == segment.RDMAWrite) && (s.Offset == 0 || e.reliable()):
 		return e.beginBad(s, j)
 	}
 	return e.endBad()
