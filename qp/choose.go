@@ -130,7 +130,7 @@ func (t *transmitter) nextRequest() (bool, cause) {
 	t.msg = message{kind: fromSQ, length: e.length, vanish: t.mayVanish()}
 	m := &t.msg
 	switch e.op {
-	case wr.OpWrite:
+	case wr.OpWrite, wr.OpWriteImmediate, wr.OpWriteImmediateSE:
 		m.op, m.stag, m.to = rdmap.Write, uint32(e.remote.STag), e.remote.TO
 	case wr.OpRead, wr.OpReadInvalidate:
 		m.op, m.msn, m.length = rdmap.ReadRequest, t.readMSN.Next(), 0
@@ -146,9 +146,13 @@ func (t *transmitter) nextRequest() (bool, cause) {
 	return true, cause{}
 }
 
+// sendOpcodes are those of the messages of queue 0: that of a Write with Immediate is the
+// second.
 var sendOpcodes = [...]rdmap.Opcode{
 	wr.OpSend: rdmap.Send, wr.OpSendSE: rdmap.SendSE,
 	wr.OpSendInvalidate: rdmap.SendInvalidate, wr.OpSendSEInvalidate: rdmap.SendSEInvalidate,
+	wr.OpImmediate: rdmap.Immediate, wr.OpImmediateSE: rdmap.ImmediateSE,
+	wr.OpWriteImmediate: rdmap.Immediate, wr.OpWriteImmediateSE: rdmap.ImmediateSE,
 }
 
 // admit makes the checks of an element that need no memory.

@@ -47,8 +47,67 @@ func extensionAttacks() (all []attack) {
 			fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 		})
 	}
+	all = append(all, immediateAttacks...)
 	for i := range all {
 		all[i].set = extended
 	}
 	return all
+}
+
+// immediateAttacks are with Immediate Data (RFC 7306 6.3, 8.2), which is of queue 0 and shares
+// the numbers of the Sends.
+var immediateAttacks = []attack{
+	{
+		name: "Immediate of 7 octets", bad: seg(wire.Segment{Op: rdmap.Immediate, MSN: 1, Payload: filled(7)}),
+		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
+	},
+	{
+		name: "Immediate of 9 octets", bad: seg(wire.Segment{Op: rdmap.Immediate, MSN: 1, Payload: filled(9)}),
+		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
+	},
+	{
+		name: "Immediate of 64 octets, as many as the receive has", bad: seg(wire.Segment{Op: rdmap.ImmediateSE, MSN: 1, Payload: filled(64)}),
+		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
+	},
+	{
+		name: "empty Immediate", bad: seg(wire.Segment{Op: rdmap.ImmediateSE, MSN: 1}),
+		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
+	},
+	{
+		name: "Immediate without L", bad: seg(wire.Segment{More: true, Op: rdmap.Immediate, MSN: 1, Payload: filled(8)}),
+		fault: faultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
+	},
+	{
+		name: "Immediate with an MO", bad: seg(wire.Segment{Op: rdmap.Immediate, MSN: 1, MO: 8, Payload: filled(8)}),
+		fault: faultUntaggedMO, code: 0x1204, echo: echoDDP, event: wr.EventSegmentSize,
+	},
+	{
+		name: "Immediate with MSN 2 first", bad: seg(wire.Immediate(2, 5)),
+		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
+	},
+	{
+		name: "Immediate with MSN far away", bad: seg(wire.Immediate(0x80000001, 5)),
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+	},
+	{
+		name: "Immediate with the MSN of a Send before", lead: leads(wire.Send(1, filled(3))), bad: seg(wire.Immediate(1, 5)),
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+		recvs: []comp{{1, wr.StatusSuccess, 3}, {2, wr.StatusFlushed, 0}},
+		after: func(r *rig) { received(r, filled(3)) },
+	},
+	{
+		name: "Send with the MSN of an Immediate before", lead: leads(wire.Immediate(1, 5)), bad: seg(wire.Send(1, filled(3))),
+		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
+		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusFlushed, 0}},
+	},
+	{
+		name: "Immediate within a Send", lead: leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}), bad: seg(wire.Immediate(1, 5)),
+		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
+		after: func(r *rig) { received(r, filled(5)) },
+	},
+	{
+		name: "Immediate without a receive", lead: leads(wire.Immediate(1, 5), wire.Send(2, nil)), bad: seg(wire.Immediate(3, 5)),
+		fault: faultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
+		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSuccess, 0}},
+	},
 }

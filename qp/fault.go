@@ -91,6 +91,7 @@ const (
 	faultNoLBit
 	faultUntaggedMO
 	faultUntaggedLength
+	faultImmediateLength
 	faultTerminateMSN
 	faultReadRequest
 	faultReadRequestShort
@@ -265,6 +266,9 @@ func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
 	case rdmap.CodeMSNRange:
 		return faultTerminateMSN
 	case rdmap.CodeShort:
+		if op.IsImmediate() {
+			return faultImmediateLength
+		}
 		if read { // PV-9.5.3-M7
 			return faultReadRequestShort
 		}
@@ -277,6 +281,9 @@ func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
 	case rdmap.CodeTooLong:
 		if read {
 			return faultReadRequest
+		}
+		if op.IsImmediate() {
+			return faultImmediateLength
 		}
 		return faultUntaggedLength
 	default: // rdmap.Check has no other

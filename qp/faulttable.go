@@ -115,9 +115,13 @@ var faults = [numFaults]consequence{
 	faultOpcode:       remote("opcode unknown or not expected here", wr.EventUnexpectedOpcode, rdmap.CodeOpcode, "RFC 5040 4.8 fig. 9"),
 	faultQN:           remote("invalid queue number", wr.EventInvalidQN, rdmap.CodeInvalidQN, "RFC 5041 7.2"),
 	faultNoLBit:       remote("no L bit where the message must end", wr.EventNoLBit, rdmap.CodeStream, "draft fig. 24"),
-	faultUntaggedMO:   remote("Terminate with an MO", wr.EventSegmentSize, rdmap.CodeInvalidMO, "RFC 5041 7.2"),
+	faultUntaggedMO:   remote("Terminate or Immediate Data with an MO", wr.EventSegmentSize, rdmap.CodeInvalidMO, "RFC 5041 7.2"),
 	faultUntaggedLength: remote("Terminate longer than its headers", wr.EventSegmentSize,
 		rdmap.CodeTooLong, "RFC 5041 7.2"),
+	// RFC 7306 6.3 has RDMAP make the check, and 8.1 the DDP header repeated: so not the code of
+	// a ULPDU that is too short, which is of DDP and repeats none.
+	faultImmediateLength: remote("Immediate Data of other than 8 octets", wr.EventSegmentSize,
+		rdmap.CodeStream, "RFC 7306 6.3, 8.1"),
 	faultTerminateMSN: remote("Terminate with an MSN other than 1", wr.EventUnexpectedOpcode,
 		rdmap.CodeMSNRange, "RFC 5041 7.2"),
 	faultReadRequest: remote("RDMA Read Request longer than its header", wr.EventInvalidReadRequest,

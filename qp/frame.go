@@ -7,7 +7,6 @@ import (
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/wr"
 )
 
 // frame adds FPDUs of the message to b, until b is full or the message ends; then it
@@ -113,6 +112,9 @@ func (t *transmitter) header() (hdr []byte, n int, last bool) {
 	case m.op.Tagged():
 		n, last = ddp.Cut(m.length-m.off, t.mulpdu, ddp.TaggedHeader)
 		return ddp.AppendTagged(hdr, last, ctrl, m.stag, m.to+m.off), n, last
+	case m.op.IsImmediate():
+		hdr = ddp.AppendUntagged(hdr, true, ctrl, 0, ddp.QNSend, m.msn, 0)
+		return rdmap.AppendImmediate(hdr, t.sq.at(t.next).immediate), 0, true
 	default:
 		n, last = ddp.Cut(m.length-m.off, t.mulpdu, ddp.UntaggedHeader)
 		return ddp.AppendUntagged(hdr, last, ctrl, m.inv, ddp.QNSend, m.msn, uint32(m.off)), n, last
@@ -178,7 +180,12 @@ func (t *transmitter) lost(f stag.Fault) cause {
 func (t *transmitter) endMessage() {
 	switch t.msg.kind {
 	case fromSQ:
-		t.advance(t.sq.at(t.next))
+		e := t.sq.at(t.next)
+		if t.msg.op == rdmap.Write && e.op.IsImmediate() { // the second message of this request
+			t.msg = message{kind: fromSQ, op: sendOpcodes[e.op], msn: t.sendMSN.Next()}
+			return
+		}
+		t.advance(e)
 	case fromIRRQ:
 		t.irrq.pop()
 	default: // an RTR belongs to no queue
@@ -194,8 +201,8 @@ func (t *transmitter) advance(e *sqe) {
 	t.sq.framed.Store(t.next)
 }
 
-// Most of what a busy program posts is alike: Sends and RDMA Writes of a few octets
-// in one piece. frameShorts frames as many of them as come in a row. With anything else, or
+// Most of what a busy program posts is alike: Sends, RDMA Writes and Immediate Data, of a
+// few octets in one piece. frameShorts frames as many of them as come in a row. With anything else, or
 // anything wrong, the usual way goes on (choose.go, frame.go), which does the same
 // for one message at a time and knows what to make of a fault.
 
@@ -244,11 +251,34 @@ func (t *transmitter) frameShorts(b *batch) {
 	}
 }
 
-// frameShort appends a message of one segment, whose memory is held. It reports
-// false, having done nothing, if that has vanished.
+// frameShort appends the messages of an element, of one segment each, whose memory is
+// held. It reports false, having done nothing, if that has vanished.
 func (t *transmitter) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
+	from, immediate := len(b.arena), e.op.IsImmediate()
+	if (!immediate || e.op.IsWrite()) && !t.frameShortPayload(b, e, ref) {
+		return false
+	}
+	if immediate {
+		t.frameShortImmediate(b, e)
+	}
+	t.pos += uint64(len(b.arena) - from)
+	e.end = t.pos
+	return true
+}
+
+func (t *transmitter) frameShortImmediate(b *batch, e *sqe) {
+	from := len(b.arena)
+	b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+rdmap.ImmediateSize)
+	b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(sendOpcodes[e.op]), 0, ddp.QNSend, t.sendMSN.Next(), 0)
+	b.arena = rdmap.AppendImmediate(b.arena, e.immediate)
+	b.arena = t.framer.Finish(b.arena, from)
+	b.copied(from)
+}
+
+// frameShortPayload is frameShort for a Send or RDMA Write.
+func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
 	from, n, msn := len(b.arena), int(e.length), t.sendMSN
-	if e.op == wr.OpWrite {
+	if e.op.IsWrite() {
 		b.arena = t.framer.AppendLength(b.arena, ddp.TaggedHeader+n)
 		b.arena = ddp.AppendTagged(b.arena, true, rdmap.Control(rdmap.Write), uint32(e.remote.STag), e.remote.TO)
 	} else {
@@ -267,7 +297,5 @@ func (t *transmitter) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
 	}
 	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
-	t.pos += uint64(len(b.arena) - from)
-	e.end = t.pos
 	return true
 }

@@ -16,16 +16,16 @@ import (
 
 // FuzzLiveQP feeds octets to a queue pair in RTS that has work on both queues.
 // The first octet chooses the role, CRC, markers, whether the rest is a stream or
-// ULPDUs for good FPDUs, and how the peer ends. Whatever comes, the queue pair
+// ULPDUs for good FPDUs, how the peer ends, and whether RFC 7306 is spoken. Whatever comes, the queue pair
 // ends in Idle or Error when the peer does, every request completes once, and no
 // octet outside of what the peer may write changes.
 func FuzzLiveQP(f *testing.F) {
 	r := newIdleRig(f, setup{closeTimeout: 10 * time.Second, cqe: 1 << 10})
 	// STags are drawn at random, so a seed has marks that stand for them.
-	for mode := range byte(32) {
+	for mode := range byte(64) {
 		add := func(ulpdus ...[]byte) { f.Add(mode, r.seed(mode, ulpdus...)) }
 		for i, a := range attacks() {
-			if i%32 == int(mode) { // each one in some mode
+			if i%64 == int(mode) { // each one in some mode
 				add(a.bad(r))
 			}
 		}
@@ -35,11 +35,13 @@ func FuzzLiveQP(f *testing.F) {
 			wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets(),
 			sendInvalidate(2, uint32(r.full.stag), nil).Octets(),
 		)
+		add(wire.Immediate(1, 0xdeadbeef).Octets(), wire.Send(2, nil).Octets())
 		add(terminate(0, echoNone, nil))
 	}
 	f.Fuzz(func(t *testing.T, mode byte, in []byte) {
 		r := newIdleRig(t, setup{
 			role: mpa.Role(mode & 1), crc: mode&2 != 0, markers: mode&4 != 0, closeTimeout: 10 * time.Second,
+			config: func(c *Config) { c.Extensions = mode&32 != 0 },
 		})
 		for _, s := range []*slab{r.full, r.writable} { // the peer may write here
 			s.free = true
@@ -53,6 +55,11 @@ func FuzzLiveQP(f *testing.F) {
 			wr.Request{ID: 10, Op: wr.OpRead, Local: r.full.sge(readTO, readSize), Remote: wr.Remote{STag: 0x77, TO: 0x99}},
 			wr.Request{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
 		)
+		ids := []uint64{10, 11}
+		if mode&32 != 0 {
+			r.postSend(wr.Request{ID: 12, Op: wr.OpWriteImmediate, SGL: r.full.sgl(0, 8), Remote: wr.Remote{STag: 0x77}, Immediate: 5})
+			ids = append(ids, 12)
+		}
 		read := make(chan struct{})
 		go func() { // what the queue pair sends may be much: a Read of it all
 			defer close(read)
@@ -76,7 +83,7 @@ func FuzzLiveQP(f *testing.F) {
 		r.over()
 		<-read
 		require.Contains(t, []wr.State{wr.StateIdle, wr.StateError}, r.q.State())
-		requireIDs(t, []uint64{10, 11}, r.all(r.scq))
+		requireIDs(t, ids, r.all(r.scq))
 		requireIDs(t, []uint64{1, 2}, r.all(r.rcq))
 		r.requireMemory()
 		require.NoError(t, r.q.Destroy())

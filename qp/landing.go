@@ -10,8 +10,10 @@ import (
 )
 
 // inSend places a segment of a Send and, behind the last one, completes the
-// receive it has filled. wait says that nothing has been done, because the segment
-// has to wait for a receive.
+// receive it has filled. Immediate Data takes a receive as a Send does, and leaves its
+// buffers alone (RFC 7306 6.3): package rdmap has seen that it is one segment of eight
+// octets. wait says that nothing has been done, because the segment has to wait for a
+// receive.
 func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool) {
 	if r.inWhole(op, seg) {
 		return nil, false
@@ -31,11 +33,18 @@ func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool
 			}
 		}
 	}
-	mo := r.send.MO()
-	if f := r.sendFault(seg, r.send.Accept(seg, l.length, l.open)); f != noFault {
+	mo, room, immediate := r.send.MO(), l.length, op.IsImmediate()
+	if immediate {
+		room = rdmap.ImmediateSize
+	}
+	if f := r.sendFault(seg, r.send.Accept(seg, room, l.open)); f != noFault {
 		c := inboundCause(f, seg)
 		c.recv = f == faultSendTooLong
 		return c, false
+	}
+	if immediate {
+		r.completed(r.closeLanding(immediateData(seg), op.Solicited()))
+		return nil, false
 	}
 	if f := r.scatter(seg); f != noFault {
 		return &cause{fault: f, recv: true}, false
@@ -46,14 +55,28 @@ func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool
 	return nil, false
 }
 
+// immediateData is what the completion of a receive says of Immediate Data (RFC 7306 6.1).
+func immediateData(seg ddp.Segment) wr.Completion {
+	data, _ := rdmap.ParseImmediate(seg.Payload()) // its length has been checked
+	return wr.Completion{Value: data, HasImmediate: true}
+}
+
 // inWhole handles the usual Send: all of it is in this segment, and goes to the one
-// buffer of a receive of this queue pair. It reports false, having done nothing, if
+// buffer of a receive of this queue pair, or is Immediate Data. It reports false, having done nothing, if
 // it is not that, or if anything is wrong with it. A landing is open if segments came
 // before, or the payload was placed on its way (transit.go).
 func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 	rq := r.rq
 	e := rq.current()
-	if e == nil || len(e.sgl) != 1 || r.landing.open || op.Invalidates() || !r.send.Whole(seg) {
+	if e == nil || r.landing.open || op.Invalidates() || !r.send.Whole(seg) {
+		return false
+	}
+	if op.IsImmediate() {
+		r.send.Pass()
+		r.completed(rq.complete(immediateData(seg), op.Solicited()))
+		return true
+	}
+	if len(e.sgl) != 1 {
 		return false
 	}
 	g, payload := &e.sgl[0], seg.Payload()

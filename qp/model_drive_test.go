@@ -196,7 +196,7 @@ func newModelEnd(t *testing.T, c modelCase, s *modelSide) *modelEnd {
 	}
 	e.qp, err = s.nic.CreateQP(verbs.QPConfig{
 		PD: e.pd, SendCQ: send, RecvCQ: recv, SendDepth: c.depth, RecvDepth: c.depth,
-		SendSGE: modelSGE, RecvSGE: modelSGE, IRD: c.reads, ORD: c.reads,
+		SendSGE: modelSGE, RecvSGE: modelSGE, IRD: c.reads, ORD: c.reads, Extensions: true,
 	})
 	require.NoError(t, err)
 	s.ends[e.qp.ID()] = e

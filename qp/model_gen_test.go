@@ -101,7 +101,9 @@ func (g *generator) ops(i int) []*modelOp {
 	)
 	for want := 1 + g.IntN(g.c.ops); len(list) < want; {
 		op := &modelOp{}
-		switch kind := g.IntN(10); {
+		switch kind := g.IntN(11); {
+		case kind == 10:
+			g.immediate(op)
 		case kind < 3:
 			if !g.send(i, op, fetched) {
 				return g.end(i, list)
@@ -111,6 +113,9 @@ func (g *generator) ops(i int) []*modelOp {
 				return g.end(i, list)
 			}
 			wrote = append(wrote, op.far)
+			if g.IntN(4) == 0 {
+				g.immediate(op)
+			}
 		default:
 			chained, ok := g.read(i, op, wrote)
 			if !ok {
@@ -239,6 +244,25 @@ func (g *generator) write(i int, op *modelOp, fetched []span, readThere *[]span)
 	}
 	op.send.Remote = g.remote(1-i, op.far)
 	return true
+}
+
+// immediate gives op eight octets to send behind its Write, if it is one, and a receive
+// that they take.
+func (g *generator) immediate(op *modelOp) {
+	plain, solicited := verbs.OpImmediate, verbs.OpImmediateSE
+	if op.send.Op == verbs.OpWrite {
+		plain, solicited = verbs.OpWriteImmediate, verbs.OpWriteImmediateSE
+	} else {
+		op.send.ID = g.id()
+	}
+	op.send.Op, op.send.Immediate = plain, g.Uint64()
+	if g.IntN(2) == 0 {
+		op.send.Op = solicited
+	}
+	op.recv = &modelRecv{recv: verbs.Recv{ID: g.id()}}
+	for range g.IntN(modelSGE + 1) { // whose memory nobody looks at
+		op.recv.recv.SGL = append(op.recv.recv.SGL, verbs.SGE{STag: verbs.STag(g.Uint32()), TO: g.Uint64(), Length: g.Uint32()})
+	}
 }
 
 // read makes op a Read; chained says that it reads what a Write of this side put

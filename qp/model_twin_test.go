@@ -26,9 +26,15 @@ func apply(twins [2]*twin, qps [2]verbs.QPID, i int, ops []*modelOp) {
 		for _, s := range op.from {
 			data = append(data, here.memory[s.off:s.off+s.n]...)
 		}
-		switch {
-		case op.send.Op == verbs.OpWrite:
+		if op.send.Op.IsWrite() {
 			copy(there.memory[op.far.off:], data)
+		}
+		switch {
+		case op.send.Op.IsImmediate():
+			there.rq = append(there.rq, verbs.Completion{
+				ID: op.recv.recv.ID, QP: qps[1-i], Op: verbs.OpRecv, Value: op.send.Immediate, HasImmediate: true,
+			})
+		case op.send.Op == verbs.OpWrite:
 		case op.send.Op == verbs.OpRead:
 			copy(here.memory[op.near.off:], there.memory[op.far.off:op.far.off+op.far.n])
 		default:

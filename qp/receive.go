@@ -221,9 +221,9 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 		return r.inReadRequest(seg), false
 	case rdmap.Terminate:
 		return r.inTerminate(seg), false
-	case rdmap.Immediate, rdmap.ImmediateSE, rdmap.AtomicRequest, rdmap.AtomicResponse:
+	case rdmap.AtomicRequest, rdmap.AtomicResponse:
 		return inboundCause(faultOpcode, seg), false
-	default:
+	default: // what takes a receive
 		return r.inSend(op, seg)
 	}
 }

@@ -20,8 +20,9 @@ type sqe struct {
 	invalidate wr.STag
 	op         wr.Op
 	flags      wr.Flags
+	immediate  uint64
 	readDone   bool // an RDMA Read whose data is placed; guarded by doneMu
-	plain      bool // a Send or RDMA Write from one piece of memory, with no fence
+	plain      bool // a Send, RDMA Write or Immediate Data from one piece of memory at most, with no fence
 	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
 	// the element's own, for as many as the queue allows.
 	sgl []wr.SGE
@@ -63,7 +64,7 @@ func (s *sendQueue) push(r *wr.Request) error {
 	}
 	e := &s.take(tail).element
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
-	e.invalidate, e.local, e.remote = r.Invalidate, r.Local, r.Remote
+	e.invalidate, e.local, e.remote, e.immediate = r.Invalidate, r.Local, r.Remote, r.Immediate
 	e.readDone, e.plain, e.sgl, e.length = false, false, e.sgl[:0], 0
 	switch {
 	case r.Op.IsRead():
@@ -71,11 +72,13 @@ func (s *sendQueue) push(r *wr.Request) error {
 	case r.Op.IsMemory():
 		e.keep(r)
 	default:
-		e.sgl = append(e.sgl, r.SGL...)
-		for i := range r.SGL {
-			e.length += uint64(r.SGL[i].Length)
+		if r.Op.IsSend() || r.Op.IsWrite() {
+			e.sgl = append(e.sgl, r.SGL...)
 		}
-		e.plain = len(r.SGL) <= 1 && r.Flags&wr.ReadFence == 0 && !e.intoZero()
+		for i := range e.sgl {
+			e.length += uint64(e.sgl[i].Length)
+		}
+		e.plain = len(e.sgl) <= 1 && r.Flags&wr.ReadFence == 0 && !e.intoZero()
 	}
 	s.tail.Store(tail + 1)
 	s.octets += e.length
@@ -86,7 +89,7 @@ func (s *sendQueue) push(r *wr.Request) error {
 // means physical memory to who owns that, and nobody else. Where no octet goes it is not
 // looked at (draft 8.1.3.2.1).
 func (e *sqe) intoZero() bool {
-	return e.remote.STag == 0 && e.length > 0 && (e.op.IsRead() || e.op == wr.OpWrite)
+	return e.remote.STag == 0 && e.length > 0 && (e.op.IsRead() || e.op.IsWrite())
 }
 
 // allFlags are the flags there are.
@@ -104,7 +107,7 @@ func (s *sendQueue) check(r *wr.Request) error {
 	switch {
 	case r.Op.IsSend():
 		return misfit.CheckList(r.SGL, s.sendSGE)
-	case r.Op == wr.OpWrite:
+	case r.Op.IsWrite():
 		return misfit.CheckList(r.SGL, s.writeSGE)
 	case r.Op.IsRead():
 		if misfit.Is(&r.Local) {
@@ -112,6 +115,7 @@ func (s *sendQueue) check(r *wr.Request) error {
 		}
 	case r.Op.IsMemory():
 		return checkMemory(r)
+	case r.Op.IsImmediate(): // eight octets, and no list
 	default:
 		return wr.ErrInvalidOp
 	}

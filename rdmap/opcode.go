@@ -1,7 +1,7 @@
 // Package rdmap is the Remote Direct Memory Access Protocol of RFC 5040: its
 // opcodes, the Read Request and Terminate formats, the Terminate codes, and the
-// checks a received message must pass before its contents matter. The formats
-// of RFC 7306 (Immediate Data, Atomic operations) are here too, for decoding.
+// checks a received message must pass before its contents matter. The messages of RFC 7306
+// (Immediate Data, Atomic operations) are here too, for who speaks it.
 //
 // It is pure: values and octets only. Package ddp carries its messages.
 package rdmap
@@ -91,6 +91,9 @@ func (op Opcode) HeaderSize() (least, most int) {
 
 // IsSend reports whether op is one of the four Sends of RFC 5040.
 func (op Opcode) IsSend() bool { return op >= Send && op <= SendSEInvalidate }
+
+// IsImmediate reports whether op is Immediate Data, with a Solicited Event or without.
+func (op Opcode) IsImmediate() bool { return op == Immediate || op == ImmediateSE }
 
 // Invalidates reports whether op names an STag to invalidate (RFC 5040 5.3).
 func (op Opcode) Invalidates() bool { return op == SendInvalidate || op == SendSEInvalidate }

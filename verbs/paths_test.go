@@ -31,13 +31,13 @@ type paths struct {
 
 func newPaths(t testing.TB) *paths {
 	p := &paths{
-		a: newNode(t, verbs.QPConfig{SendDepth: 8, Privileged: true}),
+		a: newNode(t, verbs.QPConfig{SendDepth: 8, Privileged: true, Extensions: true}),
 		b: newNode(t, verbs.QPConfig{}),
 	}
 	var err error
 	p.srq, err = p.b.nic.CreateSRQ(verbs.SRQConfig{PD: p.b.pd})
 	require.NoError(t, err)
-	p.qp = p.b.newQP(t, verbs.QPConfig{SRQ: p.srq})
+	p.qp = p.b.newQP(t, verbs.QPConfig{SRQ: p.srq, Extensions: true})
 	p.bindWindow, err = p.a.pd.AllocateWindow()
 	require.NoError(t, err)
 	p.under, err = p.a.pd.Register(make([]byte, 4096), localRights|verbs.BindWindow)
@@ -77,18 +77,23 @@ func (p *paths) all() []path {
 			return p.exchange(1, 0, idle)
 		}
 	}
+	told := func(w verbs.Request) func(func()) error { // with a receive at the server
+		return func(idle func()) error {
+			if _, err := p.srq.PostRecv(p.recv[:]...); err != nil {
+				return err
+			}
+			p.reqs[0] = w
+			return p.exchange(1, 1, idle)
+		}
+	}
 	return []path{
 		{"write", one(verbs.Request{Op: verbs.OpWrite, SGL: local, Remote: b.mr.Remote(0)})},
 		{"read", one(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: b.mr.Remote(0)})},
 		{"write through a window", one(verbs.Request{Op: verbs.OpWrite, SGL: local, Remote: p.window.Remote(8)})},
 		{"read through a window", one(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: p.window.Remote(8)})},
-		{"send to an S-RQ", func(idle func()) error {
-			if _, err := p.srq.PostRecv(p.recv[:]...); err != nil {
-				return err
-			}
-			p.reqs[0] = verbs.Request{SGL: local}
-			return p.exchange(1, 1, idle)
-		}},
+		{"send to an S-RQ", told(verbs.Request{SGL: local})},
+		{"immediate to an S-RQ", told(verbs.Request{Op: verbs.OpImmediate, Immediate: 7})},
+		{"write with immediate", told(verbs.Request{Op: verbs.OpWriteImmediate, SGL: local, Remote: b.mr.Remote(0)})},
 		{"bind and invalidate", func(idle func()) error {
 			p.key++
 			p.bind = verbs.BindRequest{

@@ -51,6 +51,11 @@ func Send(msn uint32, payload []byte) Segment {
 	return Segment{Op: rdmap.Send, QN: ddp.QNSend, MSN: msn, Payload: payload}
 }
 
+// Immediate is Immediate Data, which shares the numbers of the Sends.
+func Immediate(msn uint32, data uint64) Segment {
+	return Segment{Op: rdmap.Immediate, QN: ddp.QNSend, MSN: msn, Payload: rdmap.AppendImmediate(nil, data)}
+}
+
 // ReadRequest is an RDMA Read Request, number msn of its direction.
 func ReadRequest(msn uint32, h rdmap.ReadRequestHeader) Segment {
 	return Segment{Op: rdmap.ReadRequest, QN: ddp.QNReadRequest, MSN: msn, Payload: h.Append(nil)}
