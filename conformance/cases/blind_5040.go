@@ -12,54 +12,19 @@ import (
 // differ, a case for each: the Terminate Message's layout, invalidation, too many
 // RDMA Reads, sources that wrap. See r5040_blind for the rest.
 var blind_5040 = []conformance.Case{
-	{
-		Name: "4.8/blind-terminate-control", Need: conformance.NeedWire, Run: blindControl,
-		Keys: []string{"R5040-4.8-M2", "R5040-4.8-M4"},
-	},
-	{
-		Name: "4.8/blind-terminate-length", Need: conformance.NeedWire, Run: blindLength,
-		Keys: []string{"R5040-4.8-M5", "R5040-4.8-M6"},
-	},
-	{
-		Name: "4.8/blind-terminate-headers", Need: conformance.NeedWire, Run: blindHeaders,
-		Keys: []string{"R5040-4.8-M1", "R5040-4.8-M7"},
-	},
-	{
-		Name: "4.8/blind-terminate-read-header", Need: conformance.NeedWire, Run: blindReadHeader,
-		Keys: []string{"R5040-4.8-M8"},
-	},
-	{
-		Name: "4.8/blind-terminate-no-read-header", Need: conformance.NeedWire, Run: blindNoReadHeader,
-		Keys: []string{"R5040-4.8-M8"},
-	},
-	{
-		Name: "5.3/blind-invalidate-key", Need: conformance.NeedWire, Run: blindInvalidateKey,
-		Keys: []string{"R5040-5.3-M10", "R5040-7.2-M4"},
-	},
-	{
-		Name: "5.3/blind-invalidate-unknown", Need: conformance.NeedWire, Run: blindInvalidateUnknown,
-		Keys: []string{"R5040-5.3-M10", "R5040-7.2-M4"},
-	},
-	{
-		Name: "5.3/blind-invalidate-other-domain", Need: conformance.NeedWire, Run: blindInvalidateOther,
-		Keys: []string{"R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"},
-	},
-	{
-		Name: "7.2/blind-read-wrap", Need: conformance.NeedWire, Run: blindReadWrap,
-		Keys: []string{"R5040-7.2-M13"},
-	},
-	{
-		Name: "5.2.2/blind-reads-within-ird", Need: conformance.NeedWire, Run: blindWithinIRD,
-		Keys: []string{"R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"},
-	},
-	{
-		Name: "6.1/blind-reads-beyond-ird", Need: conformance.NeedWire, Run: blindBeyondIRD,
-		Keys: []string{"R5040-6.1-M5"},
-	},
-	{
-		Name: "8.1.1/blind-stags-unrelated", Need: conformance.NeedWire, Run: blindSTags,
-		Keys: []string{"R5040-8.1.1-M9"},
-	},
+	wireCase("4.8/blind-terminate-control", blindControl, "R5040-4.8-M2", "R5040-4.8-M4"),
+	wireCase("4.8/blind-terminate-length", blindLength, "R5040-4.8-M5", "R5040-4.8-M6"),
+	wireCase("4.8/blind-terminate-headers", blindHeaders, "R5040-4.8-M1", "R5040-4.8-M7"),
+	wireCase("4.8/blind-terminate-read-header", blindReadHeader, "R5040-4.8-M8"),
+	wireCase("4.8/blind-terminate-no-read-header", blindNoReadHeader, "R5040-4.8-M8"),
+	wireCase("5.3/blind-invalidate-key", blindInvalidateKey, "R5040-5.3-M10", "R5040-7.2-M4"),
+	wireCase("5.3/blind-invalidate-unknown", blindInvalidateUnknown, "R5040-5.3-M10", "R5040-7.2-M4"),
+	wireCase("5.3/blind-invalidate-other-domain", blindInvalidateOther,
+		"R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
+	wireCase("7.2/blind-read-wrap", blindReadWrap, "R5040-7.2-M13"),
+	wireCase("5.2.2/blind-reads-within-ird", blindWithinIRD, "R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"),
+	wireCase("6.1/blind-reads-beyond-ird", blindBeyondIRD, "R5040-6.1-M5"),
+	wireCase("8.1.1/blind-stags-unrelated", blindSTags, "R5040-8.1.1-M9"),
 }
 
 // What the Terminate cases provoke: a fault of DDP, an RDMA Write to an unknown STag,

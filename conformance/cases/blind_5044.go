@@ -13,56 +13,21 @@ import (
 // blind_5044 is RFC 5044 as far as it shows in an endpoint of which is known only
 // that it speaks rping's language.
 var blind_5044 = []conformance.Case{
-	{
-		Name: "4.4/blind-crc-by-default", Need: conformance.NeedWire, Run: blindCRCByDefault,
-		Keys: []string{"R5044-1.2-M2", "R5044-4.4-M4"},
-	},
-	{
-		Name: "4.4/blind-crc-used", Need: conformance.NeedWire, Run: blindCRCUsed,
-		Keys: []string{"R5044-4.4-M1", "R5044-4.4-M6", "R5044-4.4-M9", "R5044-7.1.1-M11"},
-	},
-	{
-		Name: "4.4/blind-crc-mismatch", Need: conformance.NeedWire, Run: blindCRCMismatch,
-		Keys: []string{"R5044-4.4-M11", "R5044-4.4-M12", "R5044-6-M1"},
-	},
-	{
-		Name: "4.3/blind-markers", Need: conformance.NeedWire, Run: blindMarkers,
-		Keys: []string{"R5044-4.3-M1", "R5044-4.3-M7", "R5044-7.1.1-M9"},
-	},
-	{
-		Name: "4.1/blind-pad", Need: conformance.NeedWire, Run: blindPad,
-		Keys: []string{"R5044-4.1-M1", "R5044-4.1-M2", "R5044-4.4-M8"},
-	},
-	{
-		Name: "5.1/blind-segmentation", Need: conformance.NeedWire, Run: blindSegmentation,
-		Keys: []string{"R5044-5.1-M1", "R5044-5.2-M1", "R5044-6-M4", "R5044-A.4-M1"},
-	},
-	{
-		Name: "7.1.1/blind-private-data", Need: conformance.NeedWire, Run: blindPrivateData,
-		Keys: []string{"R5044-7.1.2-M12"},
-	},
-	{
-		Name: "7.1.1/blind-bad-request", Need: conformance.NeedWire, Run: blindBadRequest,
-		Keys: []string{
-			"R5044-7.1.1-M2", "R5044-7.1.1-M15", "R5044-7.1.1-M16", "R5044-7.1.1-M18",
-			"R5044-7.1.2-M2", "R5044-7.1.2-M3", "R5044-7.1.2-M9", "R5044-8-M2",
-		},
-	},
-	{
-		Name: "7.1.1/blind-bad-reply", Need: conformance.NeedWire, Run: blindBadReply,
-		Keys: []string{
-			"R5044-7.1.1-M4", "R5044-7.1.1-M16", "R5044-7.1.1-M18",
-			"R5044-7.1.2-M5", "R5044-7.1.2-M6", "R5044-7.1.2-M10", "R5044-8-M2",
-		},
-	},
-	{
-		Name: "7.1.2/blind-reject", Need: conformance.NeedWire, Run: blindReject,
-		Keys: []string{"R5044-7.1.2-M7"},
-	},
-	{
-		Name: "7.1.2/blind-first-fpdu", Need: conformance.NeedWire, Run: blindFirstFPDU,
-		Keys: []string{"R5044-7.1.2-M8"},
-	},
+	wireCase("4.4/blind-crc-by-default", blindCRCByDefault, "R5044-1.2-M2", "R5044-4.4-M4"),
+	wireCase("4.4/blind-crc-used", blindCRCUsed, "R5044-4.4-M1", "R5044-4.4-M6", "R5044-4.4-M9", "R5044-7.1.1-M11"),
+	wireCase("4.4/blind-crc-mismatch", blindCRCMismatch, "R5044-4.4-M11", "R5044-4.4-M12", "R5044-6-M1"),
+	wireCase("4.3/blind-markers", blindMarkers, "R5044-4.3-M1", "R5044-4.3-M7", "R5044-7.1.1-M9"),
+	wireCase("4.1/blind-pad", blindPad, "R5044-4.1-M1", "R5044-4.1-M2", "R5044-4.4-M8"),
+	wireCase("5.1/blind-segmentation", blindSegmentation, "R5044-5.1-M1", "R5044-5.2-M1", "R5044-6-M4", "R5044-A.4-M1"),
+	wireCase("7.1.1/blind-private-data", blindPrivateData, "R5044-7.1.2-M12"),
+	wireCase("7.1.1/blind-bad-request", blindBadRequest,
+		"R5044-7.1.1-M2", "R5044-7.1.1-M15", "R5044-7.1.1-M16", "R5044-7.1.1-M18", "R5044-7.1.2-M2", "R5044-7.1.2-M3",
+		"R5044-7.1.2-M9", "R5044-8-M2"),
+	wireCase("7.1.1/blind-bad-reply", blindBadReply,
+		"R5044-7.1.1-M4", "R5044-7.1.1-M16", "R5044-7.1.1-M18", "R5044-7.1.2-M5", "R5044-7.1.2-M6", "R5044-7.1.2-M10",
+		"R5044-8-M2"),
+	wireCase("7.1.2/blind-reject", blindReject, "R5044-7.1.2-M7"),
+	wireCase("7.1.2/blind-first-fpdu", blindFirstFPDU, "R5044-7.1.2-M8"),
 }
 
 func blindWithoutCRC(f *startup) { f.CRC = false }

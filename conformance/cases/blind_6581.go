@@ -11,26 +11,11 @@ import (
 // blind_6581 are the parts of RFC 6581 in which foreign endpoints may differ, a case
 // for each. See r6581_blind for the rest.
 var blind_6581 = []conformance.Case{
-	{
-		Name: "9.1/blind-depths-unsaid", Need: conformance.NeedWire, Run: blindUnsaid,
-		Keys: []string{"R6581-9.1-M8", "R6581-9.1-M10"},
-	},
-	{
-		Name: "9.1/blind-depths-unsaid-in-reply", Need: conformance.NeedWire, Run: blindUnsaidReply,
-		Keys: []string{"R6581-9.1-M9", "R6581-9.1-M11"},
-	},
-	{
-		Name: "9.1/blind-ord-beyond-ird", Need: conformance.NeedWire, Run: blindTooDeep,
-		Keys: []string{"R6581-9.1-M5", "R6581-9.1-M6"},
-	},
-	{
-		Name: "9.2/blind-no-kind-in-common", Need: conformance.NeedWire, Run: blindNoKind,
-		Keys: []string{"R6581-9.2-M6"},
-	},
-	{
-		Name: "9.2/blind-kinds-without-a", Need: conformance.NeedWire, Run: blindKindsWithoutA,
-		Keys: []string{"R6581-9.2-M12", "R6581-9.2-M13"},
-	},
+	wireCase("9.1/blind-depths-unsaid", blindUnsaid, "R6581-9.1-M8", "R6581-9.1-M10"),
+	wireCase("9.1/blind-depths-unsaid-in-reply", blindUnsaidReply, "R6581-9.1-M9", "R6581-9.1-M11"),
+	wireCase("9.1/blind-ord-beyond-ird", blindTooDeep, "R6581-9.1-M5", "R6581-9.1-M6"),
+	wireCase("9.2/blind-no-kind-in-common", blindNoKind, "R6581-9.2-M6"),
+	wireCase("9.2/blind-kinds-without-a", blindKindsWithoutA, "R6581-9.2-M12", "R6581-9.2-M13"),
 }
 
 // blindUnsaid: to a depth that the Initiator leaves open the Reply says the same.

@@ -10,30 +10,21 @@ import (
 // ndFailures is methods that fail, which change nothing, and requests that do, which end
 // the connection.
 var ndFailures = []conformance.Case{
-	{Name: "Send/nd-queue-full", Keys: []string{"ND-Send-R4", "ND-Send-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndQueueFull)},
-	{Name: "Write/nd-queue-full", Keys: []string{"ND-Write-R4", "ND-Write-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndQueueFull)},
-	{Name: "Read/nd-queue-full", Keys: []string{"ND-Read-R4", "ND-Read-M2"}, Need: conformance.NeedAPI, Run: ndWith(ndRead, ndQueueFull)},
-	{Name: "Bind/nd-queue-full", Keys: []string{"ND-Bind-R3", "ND-Bind-M4"}, Need: conformance.NeedAPI, Run: ndWith(ndBind, ndQueueFull)},
-	{
-		Name: "Invalidate/nd-queue-full", Keys: []string{"ND-Invalidate-R3", "ND-Invalidate-M3"},
-		Need: conformance.NeedAPI, Run: ndWith(ndInvalidate, ndQueueFull),
-	},
-	{
-		Name: "Receive/nd-queue-full", Keys: []string{"ND-Receive-R3", "ND-Receive-M5", "ND-Receive-M7"},
-		Need: conformance.NeedAPI, Run: ndReceiveQueueFull,
-	},
-	{Name: "Send/nd-error-ends", Keys: []string{"ND-Send-M2"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndErrorEnds)},
-	{Name: "Write/nd-error-ends", Keys: []string{"ND-Write-M2"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndErrorEnds)},
-	{Name: "Read/nd-error-ends", Keys: []string{"ND-Read-M3"}, Need: conformance.NeedAPI, Run: ndWith(ndRead, ndErrorEnds)},
-	{Name: "Bind/nd-error-ends", Keys: []string{"ND-Bind-M5"}, Need: conformance.NeedAPI, Run: ndWith(ndBind, ndErrorEnds)},
-	{Name: "Invalidate/nd-error-ends", Keys: []string{"ND-Invalidate-M4"}, Need: conformance.NeedAPI, Run: ndWith(ndInvalidate, ndErrorEnds)},
-	{
-		Name: "Receive/nd-error-ends", Keys: []string{"ND-Receive-M3", "ND-Receive-M4", "ND-Receive-M8"},
-		Need: conformance.NeedAPI, Run: ndReceiveErrorEnds,
-	},
-	{Name: "Receive/nd-first", Keys: []string{"ND-Receive-M2"}, Need: conformance.NeedAPI, Run: ndReceiveFirst},
-	{Name: "Receive/nd-any-time", Keys: []string{"ND-Receive-M1"}, Need: conformance.NeedAPI, Run: ndReceiveAnyTime},
-	{Name: "Read/nd-beyond-the-memory", Keys: []string{"ND-Read-R6"}, Need: conformance.NeedAPI, Run: ndBeyondTheMemory},
+	apiCase("Send/nd-queue-full", ndWith(ndSend, ndQueueFull), "ND-Send-R4", "ND-Send-M1"),
+	apiCase("Write/nd-queue-full", ndWith(ndWrite, ndQueueFull), "ND-Write-R4", "ND-Write-M1"),
+	apiCase("Read/nd-queue-full", ndWith(ndRead, ndQueueFull), "ND-Read-R4", "ND-Read-M2"),
+	apiCase("Bind/nd-queue-full", ndWith(ndBind, ndQueueFull), "ND-Bind-R3", "ND-Bind-M4"),
+	apiCase("Invalidate/nd-queue-full", ndWith(ndInvalidate, ndQueueFull), "ND-Invalidate-R3", "ND-Invalidate-M3"),
+	apiCase("Receive/nd-queue-full", ndReceiveQueueFull, "ND-Receive-R3", "ND-Receive-M5", "ND-Receive-M7"),
+	apiCase("Send/nd-error-ends", ndWith(ndSend, ndErrorEnds), "ND-Send-M2"),
+	apiCase("Write/nd-error-ends", ndWith(ndWrite, ndErrorEnds), "ND-Write-M2"),
+	apiCase("Read/nd-error-ends", ndWith(ndRead, ndErrorEnds), "ND-Read-M3"),
+	apiCase("Bind/nd-error-ends", ndWith(ndBind, ndErrorEnds), "ND-Bind-M5"),
+	apiCase("Invalidate/nd-error-ends", ndWith(ndInvalidate, ndErrorEnds), "ND-Invalidate-M4"),
+	apiCase("Receive/nd-error-ends", ndReceiveErrorEnds, "ND-Receive-M3", "ND-Receive-M4", "ND-Receive-M8"),
+	apiCase("Receive/nd-first", ndReceiveFirst, "ND-Receive-M2"),
+	apiCase("Receive/nd-any-time", ndReceiveAnyTime, "ND-Receive-M1"),
+	apiCase("Read/nd-beyond-the-memory", ndBeyondTheMemory, "ND-Read-R6"),
 }
 
 // ndQueueFull posts as many requests as there may be, behind a Read that the peer does

@@ -9,11 +9,11 @@ import (
 
 // ndFence is ND_OP_FLAG_READ_FENCE, of each request.
 var ndFence = []conformance.Case{
-	{Name: "Send/nd-read-fence", Keys: []string{"ND-Send-F2"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndFenced)},
-	{Name: "Write/nd-read-fence", Keys: []string{"ND-Write-F2"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndFenced)},
-	{Name: "Read/nd-read-fence", Keys: []string{"ND-Read-F2"}, Need: conformance.NeedAPI, Run: ndReadFenced},
-	{Name: "Bind/nd-read-fence", Keys: []string{"ND-Bind-F2"}, Need: conformance.NeedAPI, Run: ndBindFenced},
-	{Name: "Invalidate/nd-read-fence", Keys: []string{"ND-Invalidate-F2"}, Need: conformance.NeedAPI, Run: ndInvalidateFenced},
+	apiCase("Send/nd-read-fence", ndWith(ndSend, ndFenced), "ND-Send-F2"),
+	apiCase("Write/nd-read-fence", ndWith(ndWrite, ndFenced), "ND-Write-F2"),
+	apiCase("Read/nd-read-fence", ndReadFenced, "ND-Read-F2"),
+	apiCase("Bind/nd-read-fence", ndBindFenced, "ND-Bind-F2"),
+	apiCase("Invalidate/nd-read-fence", ndInvalidateFenced, "ND-Invalidate-F2"),
 }
 
 // ndFenced sends on what two Reads fetch, which the peer answers late.

@@ -13,17 +13,17 @@ import (
 
 // ndFlags is the flags of requests, but for the fence, and ND2_SGE.
 var ndFlags = []conformance.Case{
-	{Name: "Send/nd-silent", Keys: []string{"ND-Send-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndSilent)},
-	{Name: "Write/nd-silent", Keys: []string{"ND-Write-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndSilent)},
-	{Name: "Read/nd-silent", Keys: []string{"ND-Read-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndRead, ndSilent)},
-	{Name: "Bind/nd-silent", Keys: []string{"ND-Bind-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndBind, ndSilent)},
-	{Name: "Invalidate/nd-silent", Keys: []string{"ND-Invalidate-F1"}, Need: conformance.NeedAPI, Run: ndWith(ndInvalidate, ndSilent)},
-	{Name: "Send/nd-solicited", Keys: []string{"ND-Send-F3"}, Need: conformance.NeedAPI, Run: ndSolicited},
-	{Name: "Send/nd-errors-notify", Keys: []string{"ND-Send-F3"}, Need: conformance.NeedAPI, Run: ndErrorsNotify},
-	{Name: "Send/nd-inline", Keys: []string{"ND-Send-F4", "ND-SGE-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndSend, ndInline)},
-	{Name: "Write/nd-inline", Keys: []string{"ND-Write-F3", "ND-SGE-M1"}, Need: conformance.NeedAPI, Run: ndWith(ndWrite, ndInline)},
-	{Name: "Bind/nd-allow-read", Keys: []string{"ND-Bind-F3"}, Need: conformance.NeedAPI, Run: ndAllowRead},
-	{Name: "Bind/nd-allow-write", Keys: []string{"ND-Bind-F4"}, Need: conformance.NeedAPI, Run: ndAllowWrite},
+	apiCase("Send/nd-silent", ndWith(ndSend, ndSilent), "ND-Send-F1"),
+	apiCase("Write/nd-silent", ndWith(ndWrite, ndSilent), "ND-Write-F1"),
+	apiCase("Read/nd-silent", ndWith(ndRead, ndSilent), "ND-Read-F1"),
+	apiCase("Bind/nd-silent", ndWith(ndBind, ndSilent), "ND-Bind-F1"),
+	apiCase("Invalidate/nd-silent", ndWith(ndInvalidate, ndSilent), "ND-Invalidate-F1"),
+	apiCase("Send/nd-solicited", ndSolicited, "ND-Send-F3"),
+	apiCase("Send/nd-errors-notify", ndErrorsNotify, "ND-Send-F3"),
+	apiCase("Send/nd-inline", ndWith(ndSend, ndInline), "ND-Send-F4", "ND-SGE-M1"),
+	apiCase("Write/nd-inline", ndWith(ndWrite, ndInline), "ND-Write-F3", "ND-SGE-M1"),
+	apiCase("Bind/nd-allow-read", ndAllowRead, "ND-Bind-F3"),
+	apiCase("Bind/nd-allow-write", ndAllowWrite, "ND-Bind-F4"),
 }
 
 // ndSilent posts more silent requests than the queue holds, and then some that fail.

@@ -9,16 +9,16 @@ import (
 
 // ndMemoryCases is Flush, windows, and Reads into several places.
 var ndMemoryCases = []conformance.Case{
-	{Name: "Flush/nd-cancels", Keys: []string{"ND-Flush-R1", "ND-Flush-M1"}, Need: conformance.NeedAPI, Run: ndFlushCancels},
-	{Name: "Flush/nd-disconnect", Keys: []string{"ND-Flush-M2"}, Need: conformance.NeedAPI, Run: ndDisconnectFlushes},
-	{Name: "Flush/nd-before-disconnect", Keys: []string{"ND-Flush-M3"}, Need: conformance.NeedAPI, Run: ndFlushThenDisconnect},
-	{Name: "Flush/nd-neighbour", Keys: []string{"ND-Flush-M4"}, Need: conformance.NeedAPI, Run: ndFlushNeighbour},
-	{Name: "Bind/nd-region-rights", Keys: []string{"ND-Bind-R4"}, Need: conformance.NeedAPI, Run: ndRegionRights},
-	{Name: "Bind/nd-token", Keys: []string{"ND-Bind-M1", "ND-Bind-M6"}, Need: conformance.NeedAPI, Run: ndToken},
-	{Name: "Bind/nd-one-queue-pair", Keys: []string{"ND-Bind-M2", "ND-Bind-M3"}, Need: conformance.NeedAPI, Run: ndOneQueuePair},
-	{Name: "Invalidate/nd-when-told", Keys: []string{"ND-Invalidate-M1"}, Need: conformance.NeedAPI, Run: ndInvalidateWhenTold},
-	{Name: "Invalidate/nd-no-further", Keys: []string{"ND-Invalidate-M2"}, Need: conformance.NeedAPI, Run: ndNoFurther},
-	{Name: "Read/nd-entries", Keys: []string{"ND-Read-M1"}, Need: conformance.NeedAPI, Run: ndReadEntries},
+	apiCase("Flush/nd-cancels", ndFlushCancels, "ND-Flush-R1", "ND-Flush-M1"),
+	apiCase("Flush/nd-disconnect", ndDisconnectFlushes, "ND-Flush-M2"),
+	apiCase("Flush/nd-before-disconnect", ndFlushThenDisconnect, "ND-Flush-M3"),
+	apiCase("Flush/nd-neighbour", ndFlushNeighbour, "ND-Flush-M4"),
+	apiCase("Bind/nd-region-rights", ndRegionRights, "ND-Bind-R4"),
+	apiCase("Bind/nd-token", ndToken, "ND-Bind-M1", "ND-Bind-M6"),
+	apiCase("Bind/nd-one-queue-pair", ndOneQueuePair, "ND-Bind-M2", "ND-Bind-M3"),
+	apiCase("Invalidate/nd-when-told", ndInvalidateWhenTold, "ND-Invalidate-M1"),
+	apiCase("Invalidate/nd-no-further", ndNoFurther, "ND-Invalidate-M2"),
+	apiCase("Read/nd-entries", ndReadEntries, "ND-Read-M1"),
 }
 
 // ndFlushCancels flushes requests of every kind, none of which can complete, and

@@ -8,11 +8,8 @@ import (
 // pathsSound is what is right, by each way: all of it is placed where it belongs, and no
 // octet of a header, a pad or a CRC field is.
 var pathsSound = []conformance.Case{
-	{
-		Name: "5.3/placed-by-each-way", Need: conformance.NeedAPI,
-		Keys: []string{"R5041-5.2-M6", "R5041-4.3-M14", "R5041-5.3-M3", "R5044-4.1-M2", "R5044-4.1-M3"},
-		Run:  func(t *conformance.T) { byEachWay(t, soundOnes) },
-	},
+	apiCase("5.3/placed-by-each-way", func(t *conformance.T) { byEachWay(t, soundOnes) },
+		"R5041-5.2-M6", "R5041-4.3-M14", "R5041-5.3-M3", "R5044-4.1-M2", "R5044-4.1-M3"),
 }
 
 // placed is the ULPDU of a sound message, and that what went before it was done.

@@ -10,18 +10,11 @@ import (
 // pathsTagged is what a peer may not place, by each way: RFC 5041 7.1, RFC 5040 7.2 and
 // 8.1.1, verbs draft 7.6.3 and 7.10.6.2, figures 21 and 24.
 var pathsTagged = []conformance.Case{
-	{
-		Name: "7.1/writes-by-each-way", Need: conformance.NeedAPI,
-		Keys: []string{
-			"R5041-7.1-M2", "R5041-7.1-M3", "R5041-8.2-M1", "R5041-8.2-M2", "R5041-8.2-M3", "R5040-8.1.1-M2", "R5040-8.1.1-M3", "R5040-8.1.1-M4",
-		},
-		Run: func(t *conformance.T) { byEachWay(t, wrongWrites) },
-	},
-	{
-		Name: "5.2/responses-by-each-way", Need: conformance.NeedAPI,
-		Keys: []string{"R5041-7.1-M2", "R5041-7.1-M3", "R5040-8.1.1-M4", "RV-6.2.2.3-M4"},
-		Run:  func(t *conformance.T) { byEachWay(t, wrongResponses) },
-	},
+	apiCase("7.1/writes-by-each-way", func(t *conformance.T) { byEachWay(t, wrongWrites) },
+		"R5041-7.1-M2", "R5041-7.1-M3", "R5041-8.2-M1", "R5041-8.2-M2", "R5041-8.2-M3", "R5040-8.1.1-M2",
+		"R5040-8.1.1-M3", "R5040-8.1.1-M4"),
+	apiCase("5.2/responses-by-each-way", func(t *conformance.T) { byEachWay(t, wrongResponses) },
+		"R5041-7.1-M2", "R5041-7.1-M3", "R5040-8.1.1-M4", "RV-6.2.2.3-M4"),
 }
 
 // toRegion is an RDMA Write of the way's payload to a region of as many octets, from octet

@@ -10,21 +10,12 @@ import (
 // pathsUntagged is the same for Sends, and for RDMA Read Requests of as many octets: RFC
 // 5041 7.1, RFC 5040 4.8 and 5.2.1, verbs draft figures 23 and 24.
 var pathsUntagged = []conformance.Case{
-	{
-		Name: "7.1/sends-by-each-way", Need: conformance.NeedAPI,
-		Keys: []string{"R5041-7.1-M1", "R5041-7.1-M3", "R5041-4.3-M6", "R5041-4.3-M14", "RV-6.2.2.3-M3", "RV-6.2.3-M14"},
-		Run:  func(t *conformance.T) { byEachWay(t, wrongSends) },
-	},
-	{
-		Name: "7.2/reads-by-each-way", Need: conformance.NeedAPI,
-		Keys: []string{"R5041-7.1-M1", "R5040-8.1.1-M2", "R5040-8.1.1-M3", "R5040-8.1.1-M4", "RV-6.2.2.3-M3"},
-		Run:  func(t *conformance.T) { byEachWay(t, wrongReads) },
-	},
-	{
-		Name: "4.8/headers-by-each-way", Need: conformance.NeedAPI,
-		Keys: []string{"R5040-4.8-M3", "R5041-7.2-M1", "R5044-8-M1"},
-		Run:  func(t *conformance.T) { byEachWay(t, wrongHeaders) },
-	},
+	apiCase("7.1/sends-by-each-way", func(t *conformance.T) { byEachWay(t, wrongSends) },
+		"R5041-7.1-M1", "R5041-7.1-M3", "R5041-4.3-M6", "R5041-4.3-M14", "RV-6.2.2.3-M3", "RV-6.2.3-M14"),
+	apiCase("7.2/reads-by-each-way", func(t *conformance.T) { byEachWay(t, wrongReads) },
+		"R5041-7.1-M1", "R5040-8.1.1-M2", "R5040-8.1.1-M3", "R5040-8.1.1-M4", "RV-6.2.2.3-M3"),
+	apiCase("4.8/headers-by-each-way", func(t *conformance.T) { byEachWay(t, wrongHeaders) },
+		"R5040-4.8-M3", "R5041-7.2-M1", "R5044-8-M1"),
 }
 
 // part is a Send's segment of n octets from MO mo on, number msn of the messages.

@@ -11,10 +11,7 @@ import (
 
 // pr5040 is what RFC 5040 binds without the keyword.
 var pr5040 = []conformance.Case{
-	{
-		Name: "4.8/read-under-way", Need: conformance.NeedAPI, Run: readUnderWay,
-		Keys: []string{"PR-5040-4.8-M4", "PR-5040-4.8-M5", "PR-5040-4.8-M6", "PR-5040-4.8-M7"},
-	},
+	apiCase("4.8/read-under-way", readUnderWay, "PR-5040-4.8-M4", "PR-5040-4.8-M5", "PR-5040-4.8-M6", "PR-5040-4.8-M7"),
 }
 
 // readUnderWay takes away the source of an RDMA Read that has been answered in part: the

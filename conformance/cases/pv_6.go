@@ -10,12 +10,12 @@ import (
 
 // pv6 is what chapter 6 of the verbs draft binds without the keyword.
 var pv6 = []conformance.Case{
-	{Name: "6.1.4/no-more-completions", Keys: []string{"PV-6.1.4-M2"}, Need: conformance.NeedAPI, Run: destroyedCompletesNothing},
-	{Name: "6.2/only-by-modify", Keys: []string{"PV-6.2-M1"}, Need: conformance.NeedAPI, Run: otherVerbsLeaveState},
-	{Name: "6.2.1.2/counting-begins-anew", Keys: []string{"PV-6.2.1.2-M1"}, Need: conformance.NeedUpper, Run: countingBeginsAnew},
-	{Name: "6.2.1.3/what-had-completed", Keys: []string{"PV-6.2.1.3-M1"}, Need: conformance.NeedAPI, Run: completedStays},
-	{Name: "6.3.5/invalidation-by-the-pd-of-the-qp", Keys: []string{"PV-6.3.5-M1"}, Need: conformance.NeedAPI, Run: invalidationBesideSRQ},
-	{Name: "6.4/placed-and-never-delivered", Keys: []string{"PV-6.4-M1"}, Need: conformance.NeedAPI, Run: placedNotDelivered},
+	apiCase("6.1.4/no-more-completions", destroyedCompletesNothing, "PV-6.1.4-M2"),
+	apiCase("6.2/only-by-modify", otherVerbsLeaveState, "PV-6.2-M1"),
+	upperCase("6.2.1.2/counting-begins-anew", countingBeginsAnew, "PV-6.2.1.2-M1"),
+	apiCase("6.2.1.3/what-had-completed", completedStays, "PV-6.2.1.3-M1"),
+	apiCase("6.3.5/invalidation-by-the-pd-of-the-qp", invalidationBesideSRQ, "PV-6.3.5-M1"),
+	apiCase("6.4/placed-and-never-delivered", placedNotDelivered, "PV-6.4-M1"),
 }
 
 // destroyedCompletesNothing destroys a queue pair with work on both queues, begun and not.

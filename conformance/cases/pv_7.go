@@ -12,10 +12,10 @@ import (
 
 // pv7 is what chapter 7 of the verbs draft binds without the keyword.
 var pv7 = []conformance.Case{
-	{Name: "7.2/index-and-key", Keys: []string{"PV-7.2-M1"}, Need: conformance.NeedAPI, Run: indexAndKey},
-	{Name: "7.8/shared-behind-the-data", Keys: []string{"PV-7.8-M1"}, Need: conformance.NeedAPI, Run: sharedBehindData},
-	{Name: "7.10.2/overlapping-windows", Keys: []string{"PV-7.10.2-M3"}, Need: conformance.NeedAPI, Run: staged(overlappingWindows)},
-	{Name: "7.10.6.2/rights-of-the-qp-for-no-octets", Keys: []string{"PV-7.10.6.2-M2"}, Need: conformance.NeedAPI, Run: windowQPRightsOfNothing},
+	apiCase("7.2/index-and-key", indexAndKey, "PV-7.2-M1"),
+	apiCase("7.8/shared-behind-the-data", sharedBehindData, "PV-7.8-M1"),
+	apiCase("7.10.2/overlapping-windows", staged(overlappingWindows), "PV-7.10.2-M3"),
+	apiCase("7.10.6.2/rights-of-the-qp-for-no-octets", windowQPRightsOfNothing, "PV-7.10.6.2-M2"),
 }
 
 // indexAndKey registers one STag with key after key, and looks at the four octets that the

@@ -9,10 +9,11 @@ import (
 
 // pv8 is what chapter 8 of the verbs draft binds without the keyword.
 var pv8 = []conformance.Case{
-	{Name: "8.2.2.2/figure-22-behind-a-message", Keys: []string{"PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"}, Need: conformance.NeedAPI, Run: fencesBehindMessages},
-	{Name: "8.2.2.2/figure-22-behind-a-read", Keys: []string{"PV-8.2.2.2-M1", "PV-8.2.2.2-M4"}, Need: conformance.NeedAPI, Run: fencesBehindRead},
-	{Name: "8.2.2.2/figure-22-ahead-of-a-read", Keys: []string{"PV-8.2.2.2-M1"}, Need: conformance.NeedAPI, Run: readBehindMemory},
-	{Name: "8.3.3/cq-error-of-the-send-queue", Keys: []string{"PV-8.3.3-M4"}, Need: conformance.NeedAPI, Run: sendCQOverflows},
+	apiCase("8.2.2.2/figure-22-behind-a-message", fencesBehindMessages,
+		"PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
+	apiCase("8.2.2.2/figure-22-behind-a-read", fencesBehindRead, "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
+	apiCase("8.2.2.2/figure-22-ahead-of-a-read", readBehindMemory, "PV-8.2.2.2-M1"),
+	apiCase("8.3.3/cq-error-of-the-send-queue", sendCQOverflows, "PV-8.3.3-M4"),
 }
 
 // column is a second operation of figure 22.

@@ -9,9 +9,9 @@ import (
 
 // pv9 is what chapter 9 of the verbs draft binds without the keyword.
 var pv9 = []conformance.Case{
-	{Name: "9.3.2.1/id-whatever-the-status", Keys: []string{"PV-9.3.2.1-M1"}, Need: conformance.NeedAPI, Run: idWhateverStatus},
-	{Name: "9.5.3/read-request-size-and-offset", Keys: []string{"PV-9.5.3-M7"}, Need: conformance.NeedUpper, Run: readRequestSize},
-	{Name: "9.5.3/read-beyond-its-region", Keys: []string{"PV-9.5.3-M15"}, Need: conformance.NeedUpper, Run: readBeyondRegion},
+	apiCase("9.3.2.1/id-whatever-the-status", idWhateverStatus, "PV-9.3.2.1-M1"),
+	upperCase("9.5.3/read-request-size-and-offset", readRequestSize, "PV-9.5.3-M7"),
+	upperCase("9.5.3/read-beyond-its-region", readBeyondRegion, "PV-9.5.3-M15"),
 }
 
 // idWhateverStatus has requests of both queues succeed, fail, be flushed and be terminated by

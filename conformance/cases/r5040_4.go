@@ -10,30 +10,19 @@ import (
 
 // r5040_4 is what RDMAP's headers look like: RFC 5040 3.1 and 4 to 4.4.
 var r5040_4 = []conformance.Case{
-	{
-		Name: "4.1/messages-sent", Need: conformance.NeedUpper, Run: messagesSent,
-		Keys: []string{"R5040-3.1-M1", "R5040-4.1-M1", "R5040-4.1-M2", "R5040-4.1-M3", "R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7", "R5040-6.1-M1"},
-	},
-	{
-		Name: "4.1/control-octet-refused", Need: conformance.NeedUpper, Run: controlRefused,
-		Keys: []string{"R5040-4.1-M1", "R5040-4.1-M2", "R5040-4.1-M6", "R5040-4.1-M8", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"},
-	},
-	{
-		Name: "4.1/wrong-buffer-model-refused", Need: conformance.NeedUpper, Run: modelRefused,
-		Keys: []string{"R5040-4.1-M4", "R5040-4.1-M5", "R5040-5.1-M1", "R5040-5.2.1-M1", "R5040-5.2.2-M1", "R5040-5.3-M1", "R5040-5.4-M1"},
-	},
-	{
-		Name: "4.1/wrong-queue-refused", Need: conformance.NeedUpper, Run: queueRefused,
-		Keys: []string{"R5040-4.1-M7", "R5040-5.2.1-M6", "R5040-5.3-M5", "R5040-5.4-M3"},
-	},
-	{
-		Name: "4.1/ignored-fields", Need: conformance.NeedUpper, Run: ignoredFields,
-		Keys: []string{"R5040-4.1-M9", "R5040-4.1-M10"},
-	},
-	{
-		Name: "4.2/payload-begins", Need: conformance.NeedUpper, Run: payloadBegins,
-		Keys: []string{"R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"},
-	},
+	upperCase("4.1/messages-sent", messagesSent,
+		"R5040-3.1-M1", "R5040-4.1-M1", "R5040-4.1-M2", "R5040-4.1-M3", "R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7",
+		"R5040-6.1-M1"),
+	upperCase("4.1/control-octet-refused", controlRefused,
+		"R5040-4.1-M1", "R5040-4.1-M2", "R5040-4.1-M6", "R5040-4.1-M8", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7",
+		"R5040-7.2-M8"),
+	upperCase("4.1/wrong-buffer-model-refused", modelRefused,
+		"R5040-4.1-M4", "R5040-4.1-M5", "R5040-5.1-M1", "R5040-5.2.1-M1", "R5040-5.2.2-M1", "R5040-5.3-M1",
+		"R5040-5.4-M1"),
+	upperCase("4.1/wrong-queue-refused", queueRefused,
+		"R5040-4.1-M7", "R5040-5.2.1-M6", "R5040-5.3-M5", "R5040-5.4-M3"),
+	upperCase("4.1/ignored-fields", ignoredFields, "R5040-4.1-M9", "R5040-4.1-M10"),
+	upperCase("4.2/payload-begins", payloadBegins, "R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"),
 }
 
 // theirs is a buffer of the peer's.

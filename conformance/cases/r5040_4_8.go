@@ -10,14 +10,10 @@ import (
 
 // r5040_4_8 is the Terminate Message: RFC 5040 4.8.
 var r5040_4_8 = []conformance.Case{
-	{
-		Name: "4.8/terminate-layout", Need: conformance.NeedUpper, Run: terminateLayout,
-		Keys: []string{"R5040-4.8-M1", "R5040-4.8-M2", "R5040-4.8-M3", "R5040-4.8-M5", "R5040-4.8-M6", "R5040-4.8-M7", "R5040-4.8-M8", "R5040-7.1-M2", "PR-5040-4.8-M2", "PR-5040-4.8-M3", "PR-5040-5.3-M1", "PR-5040-7.1-M3"},
-	},
-	{
-		Name: "4.8/reserved-bits", Need: conformance.NeedUpper, Run: terminateReserved,
-		Keys: []string{"R5040-4.8-M4"},
-	},
+	upperCase("4.8/terminate-layout", terminateLayout,
+		"R5040-4.8-M1", "R5040-4.8-M2", "R5040-4.8-M3", "R5040-4.8-M5", "R5040-4.8-M6", "R5040-4.8-M7", "R5040-4.8-M8",
+		"R5040-7.1-M2", "PR-5040-4.8-M2", "PR-5040-4.8-M3", "PR-5040-5.3-M1", "PR-5040-7.1-M3"),
+	upperCase("4.8/reserved-bits", terminateReserved, "R5040-4.8-M4"),
 }
 
 // terminateLayout provokes a fault of each form of Terminate Message and compares

@@ -13,34 +13,18 @@ import (
 
 // r5040_5_2 is RDMA Reads and what is asked of a peer: RFC 5040 5.2.1.
 var r5040_5_2 = []conformance.Case{
-	{
-		Name: "5.2.1/read-requests-sent", Need: conformance.NeedUpper, Run: readRequestsSent,
-		Keys: []string{"R5040-5.2-M1", "R5040-5.2.1-M2", "R5040-5.2.1-M7", "R5040-5.2.1-M8", "R5040-5.2.1-M10"},
-	},
-	{
-		Name: "5.2.1/reads-answered", Need: conformance.NeedUpper, Run: readsAnswered,
-		Keys: []string{"R5040-5.2-M1", "R5040-5.2.1-M4", "R5040-5.2.1-M5", "R5040-5.2.1-M12", "R5040-5.2.2-M2"},
-	},
-	{
-		Name: "5.2.1/answers-in-order", Need: conformance.NeedUpper, Run: answersInOrder,
-		Keys: []string{"R5040-5.2.1-M9", "R5040-5.2.2-M5", "R5040-5.2.2-M6", "R5040-5.5-M10"},
-	},
-	{
-		Name: "5.2.1/read-request-queue", Need: conformance.NeedUpper, Run: readRequestQueue,
-		Keys: []string{"R5040-5.2.1-M3", "R5040-5.2.1-M6", "R5040-5.2.2-M3", "R5040-6.1-M5"},
-	},
-	{
-		Name: "5.2.1/source-refused", Need: conformance.NeedUpper, Run: sourceRefused,
-		Keys: []string{"R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M10", "R5040-7.2-M11", "R5040-7.2-M12", "R5040-7.2-M13"},
-	},
-	{
-		Name: "5.2.1/one-source", Need: conformance.NeedUpper, Run: oneSource,
-		Keys: []string{"R5040-5.2.1-M11", "R5040-7.2-M12"},
-	},
-	{
-		Name: "5.2.1/read-of-nothing", Need: conformance.NeedUpper, Run: readOfNothing,
-		Keys: []string{"R5040-5.2.1-M14", "R5040-5.2.1-M15"},
-	},
+	upperCase("5.2.1/read-requests-sent", readRequestsSent,
+		"R5040-5.2-M1", "R5040-5.2.1-M2", "R5040-5.2.1-M7", "R5040-5.2.1-M8", "R5040-5.2.1-M10"),
+	upperCase("5.2.1/reads-answered", readsAnswered,
+		"R5040-5.2-M1", "R5040-5.2.1-M4", "R5040-5.2.1-M5", "R5040-5.2.1-M12", "R5040-5.2.2-M2"),
+	upperCase("5.2.1/answers-in-order", answersInOrder,
+		"R5040-5.2.1-M9", "R5040-5.2.2-M5", "R5040-5.2.2-M6", "R5040-5.5-M10"),
+	upperCase("5.2.1/read-request-queue", readRequestQueue,
+		"R5040-5.2.1-M3", "R5040-5.2.1-M6", "R5040-5.2.2-M3", "R5040-6.1-M5"),
+	upperCase("5.2.1/source-refused", sourceRefused,
+		"R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M10", "R5040-7.2-M11", "R5040-7.2-M12", "R5040-7.2-M13"),
+	upperCase("5.2.1/one-source", oneSource, "R5040-5.2.1-M11", "R5040-7.2-M12"),
+	upperCase("5.2.1/read-of-nothing", readOfNothing, "R5040-5.2.1-M14", "R5040-5.2.1-M15"),
 }
 
 // readRequestsSent: eight Reads, one request each, in order.

@@ -11,14 +11,8 @@ import (
 
 // r5040_5_2_2 is RDMA Read Responses that come in: RFC 5040 5.2.2.
 var r5040_5_2_2 = []conformance.Case{
-	{
-		Name: "5.2.2/response-placed", Need: conformance.NeedUpper, Run: responsePlaced,
-		Keys: []string{"R5040-5.2.2-M1", "R5040-5.2.2-M4", "R5040-5.5-M11"},
-	},
-	{
-		Name: "5.2.2/response-elsewhere", Need: conformance.NeedUpper, Run: responseElsewhere,
-		Keys: []string{"R5040-5.2.2-M6", "R5040-7.2-M1", "R5040-7.2-M2"},
-	},
+	upperCase("5.2.2/response-placed", responsePlaced, "R5040-5.2.2-M1", "R5040-5.2.2-M4", "R5040-5.5-M11"),
+	upperCase("5.2.2/response-elsewhere", responseElsewhere, "R5040-5.2.2-M6", "R5040-7.2-M1", "R5040-7.2-M2"),
 }
 
 // responsePlaced: a response fills the sink and completes its Read, and takes no

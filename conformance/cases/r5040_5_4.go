@@ -13,22 +13,10 @@ import (
 
 // r5040_5_4 is Terminate Messages: RFC 5040 5.4.
 var r5040_5_4 = []conformance.Case{
-	{
-		Name: "5.4/terminate-sent", Need: conformance.NeedUpper, Run: terminateSent,
-		Keys: []string{"R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"},
-	},
-	{
-		Name: "5.4/terminate-arrives", Need: conformance.NeedUpper, Run: terminateArrives,
-		Keys: []string{"R5040-5.4-M6"},
-	},
-	{
-		Name: "5.4/terminate-received", Need: conformance.NeedUpper, Run: terminateReceived,
-		Keys: []string{"R5040-5.4-M1", "R5040-5.4-M4", "R5040-5.4-M7"},
-	},
-	{
-		Name: "5.4/terminate-always-has-room", Need: conformance.NeedUpper, Run: terminateRoom,
-		Keys: []string{"R5040-5.4-M5", "R5040-5.4-M7"},
-	},
+	upperCase("5.4/terminate-sent", terminateSent, "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
+	upperCase("5.4/terminate-arrives", terminateArrives, "R5040-5.4-M6"),
+	upperCase("5.4/terminate-received", terminateReceived, "R5040-5.4-M1", "R5040-5.4-M4", "R5040-5.4-M7"),
+	upperCase("5.4/terminate-always-has-room", terminateRoom, "R5040-5.4-M5", "R5040-5.4-M7"),
 }
 
 // terminateSent: behind a Terminate Message there is nothing, whatever was queued.

@@ -10,34 +10,13 @@ import (
 
 // r5040_5_5 is order and completion: RFC 5040 5.5.
 var r5040_5_5 = []conformance.Case{
-	{
-		Name: "5.5/send-delivered-whole", Need: conformance.NeedUpper, Run: sendDeliveredWhole,
-		Keys: []string{"R5040-5.5-M1", "R5040-5.5-M7"},
-	},
-	{
-		Name: "5.5/send-with-bad-end", Need: conformance.NeedUpper, Run: sendBadEnd,
-		Keys: []string{"R5040-5.5-M7"},
-	},
-	{
-		Name: "5.5/response-delivered-whole", Need: conformance.NeedUpper, Run: responseDeliveredWhole,
-		Keys: []string{"R5040-5.5-M2", "R5040-5.5-M9", "R5040-5.5-M11"},
-	},
-	{
-		Name: "5.5/request-delivered-whole", Need: conformance.NeedUpper, Run: requestDeliveredWhole,
-		Keys: []string{"R5040-5.5-M3", "R5040-5.5-M8"},
-	},
-	{
-		Name: "5.5/submission-order", Need: conformance.NeedUpper, Run: submissionOrder,
-		Keys: []string{"R5040-5.5-M4", "R5040-5.5-M6"},
-	},
-	{
-		Name: "5.5/not-complete-before-sent", Need: conformance.NeedUpper, Run: notCompleteBeforeSent,
-		Keys: []string{"R5040-5.5-M5"},
-	},
-	{
-		Name: "5.5/completions-wait-for-reads", Need: conformance.NeedUpper, Run: completionsWait,
-		Keys: []string{"R5040-5.5-M6", "R5040-5.5-M9"},
-	},
+	upperCase("5.5/send-delivered-whole", sendDeliveredWhole, "R5040-5.5-M1", "R5040-5.5-M7"),
+	upperCase("5.5/send-with-bad-end", sendBadEnd, "R5040-5.5-M7"),
+	upperCase("5.5/response-delivered-whole", responseDeliveredWhole, "R5040-5.5-M2", "R5040-5.5-M9", "R5040-5.5-M11"),
+	upperCase("5.5/request-delivered-whole", requestDeliveredWhole, "R5040-5.5-M3", "R5040-5.5-M8"),
+	upperCase("5.5/submission-order", submissionOrder, "R5040-5.5-M4", "R5040-5.5-M6"),
+	upperCase("5.5/not-complete-before-sent", notCompleteBeforeSent, "R5040-5.5-M5"),
+	upperCase("5.5/completions-wait-for-reads", completionsWait, "R5040-5.5-M6", "R5040-5.5-M9"),
 }
 
 // sendDeliveredWhole: a Send completes with its last segment and not before, and

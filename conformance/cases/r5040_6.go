@@ -12,30 +12,12 @@ import (
 
 // r5040_6 is streams and their errors: RFC 5040 6 and 7.
 var r5040_6 = []conformance.Case{
-	{
-		Name: "6.1/read-limits-told", Need: conformance.NeedUpper, Run: readLimitsTold,
-		Keys: []string{"R5040-6.1-M2", "R5040-6.1-M3"},
-	},
-	{
-		Name: "6.1/outbound-reads", Need: conformance.NeedUpper, Run: outboundReads,
-		Keys: []string{"R5040-6.1-M3", "R5040-6.1-M4"},
-	},
-	{
-		Name: "7/erroneous-stream", Need: conformance.NeedUpper, Run: erroneousStream,
-		Keys: []string{"R5040-7-M1", "R5040-7-M2", "R5040-7.1-M3", "PR-5040-7-M1"},
-	},
-	{
-		Name: "7/connection-ends", Need: conformance.NeedUpper, Run: connectionEnds,
-		Keys: []string{"R5040-7-M3"},
-	},
-	{
-		Name: "7.1/local-errors-told", Need: conformance.NeedUpper, Run: localErrorsTold,
-		Keys: []string{"R5040-7.1-M1", "R5040-7.1-M2"},
-	},
-	{
-		Name: "7.2/ddp-fields-checked", Need: conformance.NeedUpper, Run: ddpFieldsChecked,
-		Keys: []string{"R5040-7.2-M1", "R5040-7.2-M6"},
-	},
+	upperCase("6.1/read-limits-told", readLimitsTold, "R5040-6.1-M2", "R5040-6.1-M3"),
+	upperCase("6.1/outbound-reads", outboundReads, "R5040-6.1-M3", "R5040-6.1-M4"),
+	upperCase("7/erroneous-stream", erroneousStream, "R5040-7-M1", "R5040-7-M2", "R5040-7.1-M3", "PR-5040-7-M1"),
+	upperCase("7/connection-ends", connectionEnds, "R5040-7-M3"),
+	upperCase("7.1/local-errors-told", localErrorsTold, "R5040-7.1-M1", "R5040-7.1-M2"),
+	upperCase("7.2/ddp-fields-checked", ddpFieldsChecked, "R5040-7.2-M1", "R5040-7.2-M6"),
 }
 
 // readLimitsTold: Query QP tells what was agreed, and that is what holds.

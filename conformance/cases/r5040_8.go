@@ -13,22 +13,10 @@ import (
 
 // r5040_8 is what a hostile peer must not be able to do: RFC 5040 8.1.1.
 var r5040_8 = []conformance.Case{
-	{
-		Name: "8.1/bystander", Need: conformance.NeedUpper, Run: bystander,
-		Keys: []string{"R5040-8.1-M1", "R5040-8.1.1-M1", "R5040-8.1.2-M3"},
-	},
-	{
-		Name: "8.1.1/other-domains-and-streams", Need: conformance.NeedUpper, Run: otherDomains,
-		Keys: []string{"R5040-8.1.1-M2", "R5040-8.1.1-M3"},
-	},
-	{
-		Name: "8.1.1/bounds", Need: conformance.NeedUpper, Run: boundsKept,
-		Keys: []string{"R5040-8.1.1-M4"},
-	},
-	{
-		Name: "8.1.1/revoked", Need: conformance.NeedUpper, Run: revoked,
-		Keys: []string{"R5040-8.1.1-M7"},
-	},
+	upperCase("8.1/bystander", bystander, "R5040-8.1-M1", "R5040-8.1.1-M1", "R5040-8.1.2-M3"),
+	upperCase("8.1.1/other-domains-and-streams", otherDomains, "R5040-8.1.1-M2", "R5040-8.1.1-M3"),
+	upperCase("8.1.1/bounds", boundsKept, "R5040-8.1.1-M4"),
+	upperCase("8.1.1/revoked", revoked, "R5040-8.1.1-M7"),
 }
 
 // bystander: while peers of another PD try one attack after another, the stream

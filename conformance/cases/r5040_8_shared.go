@@ -12,18 +12,9 @@ import (
 
 // r5040_8_shared is what streams share, and one peer may not use up: RFC 5040 8.1.
 var r5040_8_shared = []conformance.Case{
-	{
-		Name: "8.1.1/cq-overflow", Need: conformance.NeedUpper, Run: overflowContained,
-		Keys: []string{"R5040-8.1.1-M11", "R5040-8.1.1-M12"},
-	},
-	{
-		Name: "8.1.2/read-requests-not-shared", Need: conformance.NeedUpper, Run: readsNotShared,
-		Keys: []string{"R5040-8.1.2-M6"},
-	},
-	{
-		Name: "8.1.2/greedy-peer", Need: conformance.NeedUpper, Run: greedyPeer,
-		Keys: []string{"R5040-8.1.2-M7"},
-	},
+	upperCase("8.1.1/cq-overflow", overflowContained, "R5040-8.1.1-M11", "R5040-8.1.1-M12"),
+	upperCase("8.1.2/read-requests-not-shared", readsNotShared, "R5040-8.1.2-M6"),
+	upperCase("8.1.2/greedy-peer", greedyPeer, "R5040-8.1.2-M7"),
 }
 
 // overflowContained: the queue pairs of a CQ that overflows end, what fitted can be

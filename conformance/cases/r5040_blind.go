@@ -11,37 +11,17 @@ import (
 // r5040_blind is RFC 5040 as far as it shows in an endpoint of which is known only
 // that it speaks rping's language.
 var r5040_blind = []conformance.Case{
-	{
-		Name: "4.1/blind-messages", Need: conformance.NeedWire, Run: blindMessages,
-		Keys: []string{
-			"R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7", "R5040-4.1-M10",
-			"R5040-5.1-M2", "R5040-5.2.1-M2", "R5040-5.2.1-M7", "R5040-5.3-M2",
-		},
-	},
-	{
-		Name: "5.2.2/blind-response-placed", Need: conformance.NeedWire, Run: blindResponse,
-		Keys: []string{"R5040-5.2.2-M1", "R5040-5.2.2-M4"},
-	},
-	{
-		Name: "5.2.1/blind-reads-answered", Need: conformance.NeedWire, Run: blindReads,
-		Keys: []string{"R5040-4.4-M2", "R5040-5.2.1-M12", "R5040-5.2.1-M14", "R5040-5.2.1-M15", "R5040-5.2.2-M2", "R5040-5.2.2-M5"},
-	},
-	{
-		Name: "7.2/blind-response-unasked", Need: conformance.NeedWire, Run: blindUnasked,
-		Keys: []string{"R5040-7.2-M2"},
-	},
-	{
-		Name: "7.2/blind-terminate-codes", Need: conformance.NeedWire, Run: blindCodes,
-		Keys: []string{"R5040-4.8-M3", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"},
-	},
-	{
-		Name: "5.2.1/blind-source-refused", Need: conformance.NeedWire, Run: blindSource,
-		Keys: []string{"R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M12"},
-	},
-	{
-		Name: "5.4/blind-terminate-is-last", Need: conformance.NeedWire, Run: blindLast,
-		Keys: []string{"R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"},
-	},
+	wireCase("4.1/blind-messages", blindMessages,
+		"R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7", "R5040-4.1-M10", "R5040-5.1-M2", "R5040-5.2.1-M2",
+		"R5040-5.2.1-M7", "R5040-5.3-M2"),
+	wireCase("5.2.2/blind-response-placed", blindResponse, "R5040-5.2.2-M1", "R5040-5.2.2-M4"),
+	wireCase("5.2.1/blind-reads-answered", blindReads,
+		"R5040-4.4-M2", "R5040-5.2.1-M12", "R5040-5.2.1-M14", "R5040-5.2.1-M15", "R5040-5.2.2-M2", "R5040-5.2.2-M5"),
+	wireCase("7.2/blind-response-unasked", blindUnasked, "R5040-7.2-M2"),
+	wireCase("7.2/blind-terminate-codes", blindCodes,
+		"R5040-4.8-M3", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"),
+	wireCase("5.2.1/blind-source-refused", blindSource, "R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M12"),
+	wireCase("5.4/blind-terminate-is-last", blindLast, "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
 }
 
 // ours are the peer's buffers, in name.

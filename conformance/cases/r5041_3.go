@@ -13,30 +13,12 @@ import (
 // r5041_3 is what DDP wants of the LLP: RFC 5041 3. The LLP is MPA over whatever
 // connection there is.
 var r5041_3 = []conformance.Case{
-	{
-		Name: "3/boundaries", Need: conformance.NeedUpper, Run: boundaries,
-		Keys: []string{"R5041-3-M5", "R5041-3-M8"},
-	},
-	{
-		Name: "3/accepted-or-told", Need: conformance.NeedUpper, Run: acceptedOrTold,
-		Keys: []string{"R5041-3-M4"},
-	},
-	{
-		Name: "3/digest", Need: conformance.NeedUpper, Run: digestCovers,
-		Keys: []string{"R5041-3-M7"},
-	},
-	{
-		Name: "3/erroneous-stream", Need: conformance.NeedUpper, Run: streamMarked,
-		Keys: []string{"R5041-3-M9", "R5041-3-M10"},
-	},
-	{
-		Name: "3/ends-told", Need: conformance.NeedUpper, Run: endsTold,
-		Keys: []string{"R5041-3-M11", "R5041-3-M12"},
-	},
-	{
-		Name: "3/connection-torn-down", Need: conformance.NeedUpper, Run: tornDown,
-		Keys: []string{"R5041-3-M13"},
-	},
+	upperCase("3/boundaries", boundaries, "R5041-3-M5", "R5041-3-M8"),
+	upperCase("3/accepted-or-told", acceptedOrTold, "R5041-3-M4"),
+	upperCase("3/digest", digestCovers, "R5041-3-M7"),
+	upperCase("3/erroneous-stream", streamMarked, "R5041-3-M9", "R5041-3-M10"),
+	upperCase("3/ends-told", endsTold, "R5041-3-M11", "R5041-3-M12"),
+	upperCase("3/connection-torn-down", tornDown, "R5041-3-M13"),
 }
 
 // boundaries: TCP cuts the stream in any way. Each Send arrives as it was sent, and

@@ -16,14 +16,8 @@ import (
 
 // r5041_3_api is RFC 5041 3 over connections that a case makes.
 var r5041_3_api = []conformance.Case{
-	{
-		Name: "3/any-llp", Need: conformance.NeedAPI, Run: anyLLP,
-		Keys: []string{"R5041-3-M1"},
-	},
-	{
-		Name: "3/mulpdu-changes", Need: conformance.NeedAPI, Run: mulpduChanges,
-		Keys: []string{"R5041-3-M2", "R5041-3-M3"},
-	},
+	apiCase("3/any-llp", anyLLP, "R5041-3-M1"),
+	apiCase("3/mulpdu-changes", mulpduChanges, "R5041-3-M2", "R5041-3-M3"),
 }
 
 // pieceConn is a connection that takes and gives no more than so many octets at a

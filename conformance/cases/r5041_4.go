@@ -15,37 +15,16 @@ import (
 // r5041_4 is DDP's control octet, and what holds for the segments of a message: RFC
 // 5041 4.1 and 4.4.
 var r5041_4 = []conformance.Case{
-	{
-		Name: "4.1/buffer-models", Need: conformance.NeedUpper, Run: bufferModels,
-		Keys: []string{"R5041-4.1-M1", "R5041-4.1-M2"},
-	},
-	{
-		Name: "4.1/last-flag", Need: conformance.NeedUpper, Run: lastFlag,
-		Keys: []string{"R5041-4.1-M3", "R5041-4.1-M4", "R5041-4.1-M6"},
-	},
-	{
-		Name: "4.1/messages-not-mixed", Need: conformance.NeedUpper, Run: messagesNotMixed,
-		Keys: []string{
-			"R5041-4.1-M5", "R5041-4.2-M4", "R5041-4.2-M5", "R5041-4.2-M9", "R5041-4.2-M10", "R5041-4.2-M11",
-			"R5041-4.3-M4", "R5041-4.3-M6", "R5041-4.3-M7", "R5041-4.3-M8", "R5041-4.3-M9", "R5041-4.3-M12", "R5041-4.3-M13",
-		},
-	},
-	{
-		Name: "4.1/reserved-bits", Need: conformance.NeedUpper, Run: ddpReserved,
-		Keys: []string{"R5041-4.1-M8"},
-	},
-	{
-		Name: "4.1/version", Need: conformance.NeedUpper, Run: ddpVersion,
-		Keys: []string{"R5041-4.1-M9"},
-	},
-	{
-		Name: "4.1/version-stays", Need: conformance.NeedUpper, Run: versionStays,
-		Keys: []string{"R5041-4.1-M10"},
-	},
-	{
-		Name: "4.4/header-first", Need: conformance.NeedUpper, Run: headerFirst,
-		Keys: []string{"R5041-4.4-M1"},
-	},
+	upperCase("4.1/buffer-models", bufferModels, "R5041-4.1-M1", "R5041-4.1-M2"),
+	upperCase("4.1/last-flag", lastFlag, "R5041-4.1-M3", "R5041-4.1-M4", "R5041-4.1-M6"),
+	upperCase("4.1/messages-not-mixed", messagesNotMixed,
+		"R5041-4.1-M5", "R5041-4.2-M4", "R5041-4.2-M5", "R5041-4.2-M9", "R5041-4.2-M10", "R5041-4.2-M11",
+		"R5041-4.3-M4", "R5041-4.3-M6", "R5041-4.3-M7", "R5041-4.3-M8", "R5041-4.3-M9", "R5041-4.3-M12",
+		"R5041-4.3-M13"),
+	upperCase("4.1/reserved-bits", ddpReserved, "R5041-4.1-M8"),
+	upperCase("4.1/version", ddpVersion, "R5041-4.1-M9"),
+	upperCase("4.1/version-stays", versionStays, "R5041-4.1-M10"),
+	upperCase("4.4/header-first", headerFirst, "R5041-4.4-M1"),
 }
 
 // bufferModels: the T flag alone says whether a segment goes to an STag's memory or to

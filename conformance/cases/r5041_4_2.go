@@ -12,26 +12,11 @@ import (
 
 // r5041_4_2 is tagged segments: RFC 5041 4.2.
 var r5041_4_2 = []conformance.Case{
-	{
-		Name: "4.2/tagged-layout", Need: conformance.NeedUpper, Run: taggedLayout,
-		Keys: []string{"R5041-4.2-M1", "R5041-4.2-M2"},
-	},
-	{
-		Name: "4.2/stag-and-to-given", Need: conformance.NeedUpper, Run: stagGiven,
-		Keys: []string{"R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7"},
-	},
-	{
-		Name: "4.2/rsvdulp-and-stag-told", Need: conformance.NeedUpper, Run: taggedTold,
-		Keys: []string{"R5041-4.2-M3", "R5041-4.2-M8", "R5041-5.4-M3"},
-	},
-	{
-		Name: "4.2/change-within-message", Need: conformance.NeedUpper, Run: taggedChange,
-		Keys: []string{"R5041-4.2-M4", "R5041-4.2-M9"},
-	},
-	{
-		Name: "4.2/stag-of-the-stream", Need: conformance.NeedUpper, Run: stagOfStream,
-		Keys: []string{"R5041-4.2-M6"},
-	},
+	upperCase("4.2/tagged-layout", taggedLayout, "R5041-4.2-M1", "R5041-4.2-M2"),
+	upperCase("4.2/stag-and-to-given", stagGiven, "R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7"),
+	upperCase("4.2/rsvdulp-and-stag-told", taggedTold, "R5041-4.2-M3", "R5041-4.2-M8", "R5041-5.4-M3"),
+	upperCase("4.2/change-within-message", taggedChange, "R5041-4.2-M4", "R5041-4.2-M9"),
+	upperCase("4.2/stag-of-the-stream", stagOfStream, "R5041-4.2-M6"),
 }
 
 // taggedLayout writes figure 4 down, octet by octet, for both kinds of message that

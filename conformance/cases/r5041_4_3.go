@@ -13,38 +13,14 @@ import (
 
 // r5041_4_3 is untagged segments: RFC 5041 4.3.
 var r5041_4_3 = []conformance.Case{
-	{
-		Name: "4.3/untagged-layout", Need: conformance.NeedUpper, Run: untaggedLayout,
-		Keys: []string{"R5041-4.3-M1", "R5041-4.3-M2", "R5041-4.3-M7"},
-	},
-	{
-		Name: "4.3/rsvdulp-told", Need: conformance.NeedUpper, Run: untaggedTold,
-		Keys: []string{"R5041-4.3-M3", "R5041-5.4-M3"},
-	},
-	{
-		Name: "4.3/rsvdulp-not-compared", Need: conformance.NeedUpper, Run: rsvdNotCompared,
-		Keys: []string{"R5041-4.3-M5"},
-	},
-	{
-		Name: "4.3/change-within-message", Need: conformance.NeedUpper, Run: untaggedChange,
-		Keys: []string{"R5041-4.3-M6", "R5041-4.3-M12"},
-	},
-	{
-		Name: "4.3/msn-counts", Need: conformance.NeedUpper, Run: msnCounts,
-		Keys: []string{"R5041-4.3-M9"},
-	},
-	{
-		Name: "4.3/msn-begins-at-one", Need: conformance.NeedUpper, Run: msnBegins,
-		Keys: []string{"R5041-4.3-M10"},
-	},
-	{
-		Name: "4.3/msn-wraps", Need: conformance.NeedAPI, Run: msnWraps,
-		Keys: []string{"R5041-4.3-M11"},
-	},
-	{
-		Name: "4.3/mo", Need: conformance.NeedUpper, Run: moCounts,
-		Keys: []string{"R5041-4.3-M14", "R5041-5.2-M6"},
-	},
+	upperCase("4.3/untagged-layout", untaggedLayout, "R5041-4.3-M1", "R5041-4.3-M2", "R5041-4.3-M7"),
+	upperCase("4.3/rsvdulp-told", untaggedTold, "R5041-4.3-M3", "R5041-5.4-M3"),
+	upperCase("4.3/rsvdulp-not-compared", rsvdNotCompared, "R5041-4.3-M5"),
+	upperCase("4.3/change-within-message", untaggedChange, "R5041-4.3-M6", "R5041-4.3-M12"),
+	upperCase("4.3/msn-counts", msnCounts, "R5041-4.3-M9"),
+	upperCase("4.3/msn-begins-at-one", msnBegins, "R5041-4.3-M10"),
+	apiCase("4.3/msn-wraps", msnWraps, "R5041-4.3-M11"),
+	upperCase("4.3/mo", moCounts, "R5041-4.3-M14", "R5041-5.2-M6"),
 }
 
 // untaggedLayout writes figure 5 down, octet by octet, for each queue.

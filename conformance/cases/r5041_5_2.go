@@ -12,30 +12,12 @@ import (
 
 // r5041_5_2 is how messages are cut and put together: RFC 5041 5.2.
 var r5041_5_2 = []conformance.Case{
-	{
-		Name: "5.2/segments", Need: conformance.NeedUpper, Run: segmentsSent,
-		Keys: []string{"R5041-5.2-M1", "R5041-5.2-M4", "R5041-5.2-M8"},
-	},
-	{
-		Name: "5.2/mulpdu", Need: conformance.NeedAPI, Run: mulpduKept,
-		Keys: []string{"R5041-3-M2", "R5041-5.2-M2"},
-	},
-	{
-		Name: "5.2/longest-message", Need: conformance.NeedUpper, Run: longestMessage,
-		Keys: []string{"R5041-5.2-M3"},
-	},
-	{
-		Name: "5.2/segments-placed", Need: conformance.NeedUpper, Run: segmentsPlaced,
-		Keys: []string{"R5041-5.2-M5"},
-	},
-	{
-		Name: "5.2/empty-message", Need: conformance.NeedUpper, Run: emptyMessage,
-		Keys: []string{"R5041-5.2-M9"},
-	},
-	{
-		Name: "5.2/empty-tagged-not-checked", Need: conformance.NeedUpper, Run: emptyNotChecked,
-		Keys: []string{"R5041-5.2-M10", "R5041-5.2-M11"},
-	},
+	upperCase("5.2/segments", segmentsSent, "R5041-5.2-M1", "R5041-5.2-M4", "R5041-5.2-M8"),
+	apiCase("5.2/mulpdu", mulpduKept, "R5041-3-M2", "R5041-5.2-M2"),
+	upperCase("5.2/longest-message", longestMessage, "R5041-5.2-M3"),
+	upperCase("5.2/segments-placed", segmentsPlaced, "R5041-5.2-M5"),
+	upperCase("5.2/empty-message", emptyMessage, "R5041-5.2-M9"),
+	upperCase("5.2/empty-tagged-not-checked", emptyNotChecked, "R5041-5.2-M10", "R5041-5.2-M11"),
 }
 
 // segmentsSent: messages of all lengths, and of all kinds that have a length, come

@@ -12,30 +12,12 @@ import (
 
 // r5041_5_3 is the order and the delivery of messages: RFC 5041 5.3 and 5.4.
 var r5041_5_3 = []conformance.Case{
-	{
-		Name: "5.3/order", Need: conformance.NeedUpper, Run: ddpOrder,
-		Keys: []string{"R5041-5.3-M1", "R5041-5.3-M2"},
-	},
-	{
-		Name: "5.3/delivery-order", Need: conformance.NeedUpper, Run: deliveryOrder,
-		Keys: []string{"R5041-5.3-M4"},
-	},
-	{
-		Name: "5.3/at-most-once", Need: conformance.NeedUpper, Run: atMostOnce,
-		Keys: []string{"R5041-5.3-M3"},
-	},
-	{
-		Name: "5.4/delivered-when-whole", Need: conformance.NeedUpper, Run: deliveredWhole,
-		Keys: []string{"R5041-4.1-M7", "R5041-5.4-M1"},
-	},
-	{
-		Name: "5.4/never-without-last", Need: conformance.NeedUpper, Run: neverWithoutLast,
-		Keys: []string{"R5041-5.4-M1"},
-	},
-	{
-		Name: "5.4/length-told", Need: conformance.NeedUpper, Run: lengthTold,
-		Keys: []string{"R5041-5.4-M2"},
-	},
+	upperCase("5.3/order", ddpOrder, "R5041-5.3-M1", "R5041-5.3-M2"),
+	upperCase("5.3/delivery-order", deliveryOrder, "R5041-5.3-M4"),
+	upperCase("5.3/at-most-once", atMostOnce, "R5041-5.3-M3"),
+	upperCase("5.4/delivered-when-whole", deliveredWhole, "R5041-4.1-M7", "R5041-5.4-M1"),
+	upperCase("5.4/never-without-last", neverWithoutLast, "R5041-5.4-M1"),
+	upperCase("5.4/length-told", lengthTold, "R5041-5.4-M2"),
 }
 
 // numbered is a message that says which it is.

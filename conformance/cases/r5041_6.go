@@ -12,26 +12,11 @@ import (
 
 // r5041_6 is how streams end: RFC 5041 6.2.
 var r5041_6 = []conformance.Case{
-	{
-		Name: "6.2/ddp-ends-no-stream", Need: conformance.NeedUpper, Run: ddpEndsNoStream,
-		Keys: []string{"R5041-6.2-M1"},
-	},
-	{
-		Name: "6.2.1/no-posts-behind-close", Need: conformance.NeedUpper, Run: noPostsBehindClose,
-		Keys: []string{"R5041-6.2.1-M1"},
-	},
-	{
-		Name: "6.2.1/half-closed", Need: conformance.NeedUpper, Run: halfClosed,
-		Keys: []string{"R5041-6.2.1-M3"},
-	},
-	{
-		Name: "6.2.2/fatal-errors-told", Need: conformance.NeedUpper, Run: fatalTold,
-		Keys: []string{"R5041-6.2.2-M1"},
-	},
-	{
-		Name: "6.2.2/stream-stays", Need: conformance.NeedUpper, Run: streamStays,
-		Keys: []string{"R5041-6.2.2-M2"},
-	},
+	upperCase("6.2/ddp-ends-no-stream", ddpEndsNoStream, "R5041-6.2-M1"),
+	upperCase("6.2.1/no-posts-behind-close", noPostsBehindClose, "R5041-6.2.1-M1"),
+	upperCase("6.2.1/half-closed", halfClosed, "R5041-6.2.1-M3"),
+	upperCase("6.2.2/fatal-errors-told", fatalTold, "R5041-6.2.2-M1"),
+	upperCase("6.2.2/stream-stays", streamStays, "R5041-6.2.2-M2"),
 }
 
 // ddpEndsNoStream: of every fault that DDP finds, RDMAP is told, and it is RDMAP's

@@ -12,26 +12,11 @@ import (
 
 // r5041_7 is what the sink checks before it places: RFC 5041 7.
 var r5041_7 = []conformance.Case{
-	{
-		Name: "7.1/untagged-checks", Need: conformance.NeedUpper, Run: untaggedChecks,
-		Keys: []string{"R5041-7.1-M1", "R5041-7.2-M1"},
-	},
-	{
-		Name: "7.1/tagged-checks", Need: conformance.NeedUpper, Run: taggedChecks,
-		Keys: []string{"R5041-7.1-M2", "R5041-7.2-M1"},
-	},
-	{
-		Name: "7.1/placing-ceases", Need: conformance.NeedUpper, Run: placingCeases,
-		Keys: []string{"R5041-7.1-M3"},
-	},
-	{
-		Name: "7.1/later-segments-dropped", Need: conformance.NeedUpper, Run: laterDropped,
-		Keys: []string{"R5041-7.1-M4"},
-	},
-	{
-		Name: "7.2/version-numbers", Need: conformance.NeedUpper, Run: versionNumbers,
-		Keys: []string{"R5041-7.2-M1"},
-	},
+	upperCase("7.1/untagged-checks", untaggedChecks, "R5041-7.1-M1", "R5041-7.2-M1"),
+	upperCase("7.1/tagged-checks", taggedChecks, "R5041-7.1-M2", "R5041-7.2-M1"),
+	upperCase("7.1/placing-ceases", placingCeases, "R5041-7.1-M3"),
+	upperCase("7.1/later-segments-dropped", laterDropped, "R5041-7.1-M4"),
+	upperCase("7.2/version-numbers", versionNumbers, "R5041-7.2-M1"),
 }
 
 // untaggedChecks fails one of the five checks after the other: in the first segment of

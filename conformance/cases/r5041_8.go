@@ -10,26 +10,11 @@ import (
 
 // r5041_8 is who may use an STag, and for what: RFC 5041 8.2 and 8.3.
 var r5041_8 = []conformance.Case{
-	{
-		Name: "8.2/another-pd", Need: conformance.NeedUpper, Run: anotherPD,
-		Keys: []string{"R5041-8.2-M1", "R5041-8.3.1-M2"},
-	},
-	{
-		Name: "8.2/another-stream", Need: conformance.NeedUpper, Run: anotherStream,
-		Keys: []string{"R5041-8.2-M2", "R5041-8.3.1-M3"},
-	},
-	{
-		Name: "8.2/both-associations", Need: conformance.NeedUpper, Run: bothAssociations,
-		Keys: []string{"R5041-8.2-M3", "R5041-8.3-M3"},
-	},
-	{
-		Name: "8.3/range", Need: conformance.NeedUpper, Run: rangeSet,
-		Keys: []string{"R5041-8.3-M1"},
-	},
-	{
-		Name: "8.3/access-told", Need: conformance.NeedUpper, Run: accessTold,
-		Keys: []string{"R5041-8.3-M4"},
-	},
+	upperCase("8.2/another-pd", anotherPD, "R5041-8.2-M1", "R5041-8.3.1-M2"),
+	upperCase("8.2/another-stream", anotherStream, "R5041-8.2-M2", "R5041-8.3.1-M3"),
+	upperCase("8.2/both-associations", bothAssociations, "R5041-8.2-M3", "R5041-8.3-M3"),
+	upperCase("8.3/range", rangeSet, "R5041-8.3-M1"),
+	upperCase("8.3/access-told", accessTold, "R5041-8.3-M4"),
 }
 
 // What a peer may be told when it tries an STag: by an RDMA Write, and by a Read.

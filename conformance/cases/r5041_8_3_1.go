@@ -13,18 +13,9 @@ import (
 
 // r5041_8_3_1 is what a program gives to peers and takes back: RFC 5041 8.3.1.
 var r5041_8_3_1 = []conformance.Case{
-	{
-		Name: "8.3.1/bound-and-unbound", Need: conformance.NeedUpper, Run: boundAndUnbound,
-		Keys: []string{"R5041-8.3.1-M5"},
-	},
-	{
-		Name: "8.3.1/rights", Need: conformance.NeedUpper, Run: rightsChange,
-		Keys: []string{"R5041-8.3.1-M6"},
-	},
-	{
-		Name: "8.3.1/nothing-behind-revocation", Need: conformance.NeedUpper, Run: nothingBehind,
-		Keys: []string{"R5041-8.3.1-M7"},
-	},
+	upperCase("8.3.1/bound-and-unbound", boundAndUnbound, "R5041-8.3.1-M5"),
+	upperCase("8.3.1/rights", rightsChange, "R5041-8.3.1-M6"),
+	upperCase("8.3.1/nothing-behind-revocation", nothingBehind, "R5041-8.3.1-M7"),
 }
 
 // boundAndUnbound takes one window over its region, part by part. What it is not bound

@@ -12,46 +12,16 @@ import (
 // r5041_8_api is the RNIC and its resource manager, which is package verbs: RFC 5041
 // 8.3.
 var r5041_8_api = []conformance.Case{
-	{
-		Name: "8.3/fast-registered-range", Need: conformance.NeedAPI, Run: fastRange,
-		Keys: []string{"R5041-8.3-M1", "R5041-8.3-M2"},
-	},
-	{
-		Name: "8.3/rnic-and-manager", Need: conformance.NeedAPI, Run: rnicAndManager,
-		Keys: []string{"R5041-8.3-M5"},
-	},
-	{
-		Name: "8.3.1/rnic-rules", Need: conformance.NeedAPI, Run: rnicRules,
-		Keys: []string{"R5041-8.3.1-M1"},
-	},
-	{
-		Name: "8.3.1/enabled-memory", Need: conformance.NeedAPI, Run: enabledMemory,
-		Keys: []string{"R5041-8.3.1-M4"},
-	},
-	{
-		Name: "8.3.2/manager-rules", Need: conformance.NeedAPI, Run: managerRules,
-		Keys: []string{"R5041-8.3.2-M1"},
-	},
-	{
-		Name: "8.3.2/no-harm-by-data-path", Need: conformance.NeedAPI, Run: noHarm,
-		Keys: []string{"R5041-8.3.2-M2"},
-	},
-	{
-		Name: "8.3.2/scarce-resources", Need: conformance.NeedAPI, Run: limitsKept,
-		Keys: []string{"R5041-8.3.2-M3"},
-	},
-	{
-		Name: "8.3.2/no-mutual-trust", Need: conformance.NeedAPI, Run: noTrust,
-		Keys: []string{"R5041-8.3.2-M4"},
-	},
-	{
-		Name: "8.3.2/right-to-buffers", Need: conformance.NeedAPI, Run: buffersOwned,
-		Keys: []string{"R5041-8.3.2-M5"},
-	},
-	{
-		Name: "8.3.2/greedy-peer", Need: conformance.NeedAPI, Run: greedyDetected,
-		Keys: []string{"R5041-8.3.2-M6"},
-	},
+	apiCase("8.3/fast-registered-range", fastRange, "R5041-8.3-M1", "R5041-8.3-M2"),
+	apiCase("8.3/rnic-and-manager", rnicAndManager, "R5041-8.3-M5"),
+	apiCase("8.3.1/rnic-rules", rnicRules, "R5041-8.3.1-M1"),
+	apiCase("8.3.1/enabled-memory", enabledMemory, "R5041-8.3.1-M4"),
+	apiCase("8.3.2/manager-rules", managerRules, "R5041-8.3.2-M1"),
+	apiCase("8.3.2/no-harm-by-data-path", noHarm, "R5041-8.3.2-M2"),
+	apiCase("8.3.2/scarce-resources", limitsKept, "R5041-8.3.2-M3"),
+	apiCase("8.3.2/no-mutual-trust", noTrust, "R5041-8.3.2-M4"),
+	apiCase("8.3.2/right-to-buffers", buffersOwned, "R5041-8.3.2-M5"),
+	apiCase("8.3.2/greedy-peer", greedyDetected, "R5041-8.3.2-M6"),
 }
 
 // fastRange takes a region through its states, again and again. It is reachable, from

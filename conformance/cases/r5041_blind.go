@@ -12,37 +12,15 @@ import (
 // r5041_blind is RFC 5041 as far as it shows in an endpoint of which is known only that
 // it speaks rping's language; blind_5041.go has what it refuses.
 var r5041_blind = []conformance.Case{
-	{
-		Name: "4/blind-headers", Need: conformance.NeedWire, Run: blindControlOctets,
-		Keys: []string{
-			"R5041-4.1-M3", "R5041-4.1-M8", "R5041-4.1-M9", "R5041-4.2-M1", "R5041-4.2-M2",
-			"R5041-4.3-M1", "R5041-4.3-M2", "R5041-4.3-M7",
-		},
-	},
-	{
-		Name: "4.3/blind-numbers", Need: conformance.NeedWire, Run: blindNumbers,
-		Keys: []string{"R5041-4.3-M9", "R5041-4.3-M10", "R5041-4.3-M14"},
-	},
-	{
-		Name: "4.2/blind-stag-and-to", Need: conformance.NeedWire, Run: blindTagged,
-		Keys: []string{"R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7", "R5041-5.2-M8"},
-	},
-	{
-		Name: "5.2/blind-segments", Need: conformance.NeedWire, Run: blindSegments,
-		Keys: []string{"R5041-5.2-M5"},
-	},
-	{
-		Name: "5.2/blind-empty-message", Need: conformance.NeedWire, Run: blindEmptyMessages,
-		Keys: []string{"R5041-5.2-M9", "R5041-5.2-M11"},
-	},
-	{
-		Name: "7.1/blind-later-segments", Need: conformance.NeedWire, Run: blindLater,
-		Keys: []string{"R5041-3-M10", "R5041-7.1-M4"},
-	},
-	{
-		Name: "3/blind-digest", Need: conformance.NeedWire, Run: blindDigest,
-		Keys: []string{"R5041-3-M7"},
-	},
+	wireCase("4/blind-headers", blindControlOctets,
+		"R5041-4.1-M3", "R5041-4.1-M8", "R5041-4.1-M9", "R5041-4.2-M1", "R5041-4.2-M2", "R5041-4.3-M1", "R5041-4.3-M2",
+		"R5041-4.3-M7"),
+	wireCase("4.3/blind-numbers", blindNumbers, "R5041-4.3-M9", "R5041-4.3-M10", "R5041-4.3-M14"),
+	wireCase("4.2/blind-stag-and-to", blindTagged, "R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7", "R5041-5.2-M8"),
+	wireCase("5.2/blind-segments", blindSegments, "R5041-5.2-M5"),
+	wireCase("5.2/blind-empty-message", blindEmptyMessages, "R5041-5.2-M9", "R5041-5.2-M11"),
+	wireCase("7.1/blind-later-segments", blindLater, "R5041-3-M10", "R5041-7.1-M4"),
+	wireCase("3/blind-digest", blindDigest, "R5041-3-M7"),
 }
 
 // rounds plays rounds as a client whose buffers are these, and returns each ULPDU that

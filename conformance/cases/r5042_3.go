@@ -14,13 +14,13 @@ import (
 // r5042_3 is what programs may do to one another through an RNIC, and what they must
 // ask its owner for: RFC 5042 3, 6.4.1, 6.4.3.2, 7.
 var r5042_3 = []conformance.Case{
-	{Name: "3/handles-without-privilege", Keys: []string{"R5042-3-M1"}, Need: conformance.NeedAPI, Run: unprivilegedReach},
-	{Name: "3/bounded-by-the-owner", Keys: []string{"R5042-3-M2"}, Need: conformance.NeedAPI, Run: boundedByOwner},
-	{Name: "6.4.1/one-kind-used-up", Keys: []string{"R5042-6.4.1-M1"}, Need: conformance.NeedAPI, Run: oneKindUsedUp},
-	{Name: "6.4.3.2/cq-entries-granted", Keys: []string{"R5042-6.4.3.2-M1"}, Need: conformance.NeedAPI, Run: entriesGranted},
-	{Name: "7.1/cq-of-another-owner", Keys: []string{"R5042-7.1-M1"}, Need: conformance.NeedAPI, Run: foreignCQ},
-	{Name: "7.2/read-slots-granted", Keys: []string{"R5042-7.2-M1"}, Need: conformance.NeedAPI, Run: readSlotsGranted},
-	{Name: "7.3/right-to-the-buffer", Keys: []string{"R5042-7.3-M1"}, Need: conformance.NeedAPI, Run: rightToTheBuffer},
+	apiCase("3/handles-without-privilege", unprivilegedReach, "R5042-3-M1"),
+	apiCase("3/bounded-by-the-owner", boundedByOwner, "R5042-3-M2"),
+	apiCase("6.4.1/one-kind-used-up", oneKindUsedUp, "R5042-6.4.1-M1"),
+	apiCase("6.4.3.2/cq-entries-granted", entriesGranted, "R5042-6.4.3.2-M1"),
+	apiCase("7.1/cq-of-another-owner", foreignCQ, "R5042-7.1-M1"),
+	apiCase("7.2/read-slots-granted", readSlotsGranted, "R5042-7.2-M1"),
+	apiCase("7.3/right-to-the-buffer", rightToTheBuffer, "R5042-7.3-M1"),
 }
 
 // unprivilegedReach: with the handles alone a program posts, polls and asks to be

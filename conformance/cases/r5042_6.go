@@ -12,12 +12,12 @@ import (
 
 // r5042_6 is what a hostile peer does to memory: RFC 5042 6.1 and 6.2.
 var r5042_6 = []conformance.Case{
-	{Name: "6.1.1/domain-for-each-stream", Keys: []string{"R5042-6.1.1-M1"}, Need: conformance.NeedUpper, Run: domainEach},
-	{Name: "6.1.1/stag-for-one-stream", Keys: []string{"R5042-6.1.1-M2"}, Need: conformance.NeedUpper, Run: stagForOne},
-	{Name: "6.1.1/other-domain-refused", Keys: []string{"R5042-6.1.1-M3"}, Need: conformance.NeedUpper, Run: otherDomainRefused},
-	{Name: "6.1.1/other-stream-refused", Keys: []string{"R5042-6.1.1-M4"}, Need: conformance.NeedUpper, Run: otherStreamRefused},
-	{Name: "6.2.1/octets-beside", Keys: []string{"R5042-6.2.1-M1"}, Need: conformance.NeedUpper, Run: octetsBeside},
-	{Name: "6.2.2/revoked-within-a-message", Keys: []string{"R5042-6.2.2-M1"}, Need: conformance.NeedUpper, Run: revokedWithin},
+	upperCase("6.1.1/domain-for-each-stream", domainEach, "R5042-6.1.1-M1"),
+	upperCase("6.1.1/stag-for-one-stream", stagForOne, "R5042-6.1.1-M2"),
+	upperCase("6.1.1/other-domain-refused", otherDomainRefused, "R5042-6.1.1-M3"),
+	upperCase("6.1.1/other-stream-refused", otherStreamRefused, "R5042-6.1.1-M4"),
+	upperCase("6.2.1/octets-beside", octetsBeside, "R5042-6.2.1-M1"),
+	upperCase("6.2.2/revoked-within-a-message", revokedWithin, "R5042-6.2.2-M1"),
 }
 
 // intruder is a peer's try at an STag that is not for it.

@@ -10,14 +10,11 @@ import (
 
 // r5042_6_4 is what a hostile peer does to others' resources: RFC 5042 3, 6.4, 10.2.
 var r5042_6_4 = []conformance.Case{
-	{Name: "3/nothing-in-common", Keys: []string{"R5042-3-M3"}, Need: conformance.NeedUpper, Run: nothingInCommon},
-	{Name: "6.4.3.1/who-drains-the-pool", Keys: []string{"R5042-6.4.3.1-M1"}, Need: conformance.NeedUpper, Run: whoDrains},
-	{
-		Name: "6.4.3.3/read-queues-apart", Need: conformance.NeedUpper, Run: readQueuesApart,
-		Keys: []string{"R5042-6.4.3.3-M1", "R5042-10.2-M5"},
-	},
-	{Name: "6.4.3.3/read-queues-of-one-pool", Keys: []string{"R5042-6.4.3.3-M1"}, Need: conformance.NeedAPI, Run: readQueuesOfPool},
-	{Name: "6.4.6/overflow", Keys: []string{"R5042-6.4.6-M1", "R5042-6.4.6-M2"}, Need: conformance.NeedUpper, Run: overflowEnds},
+	upperCase("3/nothing-in-common", nothingInCommon, "R5042-3-M3"),
+	upperCase("6.4.3.1/who-drains-the-pool", whoDrains, "R5042-6.4.3.1-M1"),
+	upperCase("6.4.3.3/read-queues-apart", readQueuesApart, "R5042-6.4.3.3-M1", "R5042-10.2-M5"),
+	apiCase("6.4.3.3/read-queues-of-one-pool", readQueuesOfPool, "R5042-6.4.3.3-M1"),
+	upperCase("6.4.6/overflow", overflowEnds, "R5042-6.4.6-M1", "R5042-6.4.6-M2"),
 }
 
 // neighbour is a stream with a region and receives of its own, which has to notice

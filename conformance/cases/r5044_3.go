@@ -14,30 +14,12 @@ import (
 
 // r5044_3 is what MPA gives to DDP, and the FPDU: RFC 5044 3 and 4.1.
 var r5044_3 = []conformance.Case{
-	{
-		Name: "3/one-segment-each", Need: conformance.NeedUpper, Run: oneSegmentEach,
-		Keys: []string{"R5044-3-M1"},
-	},
-	{
-		Name: "3/ulpdus-delivered", Need: conformance.NeedUpper, Run: ulpdusDelivered,
-		Keys: []string{"R5044-3-M6", "R5044-4.1-M1"},
-	},
-	{
-		Name: "3/revision-told", Need: conformance.NeedUpper, Run: revisionTold,
-		Keys: []string{"R5044-3-M7"},
-	},
-	{
-		Name: "3/largest-ulpdu-received", Need: conformance.NeedUpper, Run: largestULPDU,
-		Keys: []string{"R5044-3-M5"},
-	},
-	{
-		Name: "4.1/fpdu-octets", Need: conformance.NeedUpper, Run: fpduOctets,
-		Keys: []string{"R5044-4.1-M1", "R5044-4.4-M8", "PR-5044-4.1-M1"},
-	},
-	{
-		Name: "4.1/pad", Need: conformance.NeedUpper, Run: padOctets,
-		Keys: []string{"R5044-4.1-M2", "PR-5044-4.1-M1"},
-	},
+	upperCase("3/one-segment-each", oneSegmentEach, "R5044-3-M1"),
+	upperCase("3/ulpdus-delivered", ulpdusDelivered, "R5044-3-M6", "R5044-4.1-M1"),
+	upperCase("3/revision-told", revisionTold, "R5044-3-M7"),
+	upperCase("3/largest-ulpdu-received", largestULPDU, "R5044-3-M5"),
+	upperCase("4.1/fpdu-octets", fpduOctets, "R5044-4.1-M1", "R5044-4.4-M8", "PR-5044-4.1-M1"),
+	upperCase("4.1/pad", padOctets, "R5044-4.1-M2", "PR-5044-4.1-M1"),
 }
 
 // unhexed is octets written in hexadecimal, with spaces.

@@ -10,34 +10,13 @@ import (
 
 // r5044_4_2 is the markers that are received: RFC 5044 4.2 and 4.3.
 var r5044_4_2 = []conformance.Case{
-	{
-		Name: "4.2/reserved-half-received", Need: conformance.NeedUpper, Run: reservedHalf,
-		Keys: []string{"R5044-4.2-M2"},
-	},
-	{
-		Name: "4.2/pointer-low-bits", Need: conformance.NeedUpper, Run: pointerLowBits,
-		Keys: []string{"R5044-4.2-M4", "R5044-4.3-M6"},
-	},
-	{
-		Name: "4.3/pointer-elsewhere", Need: conformance.NeedUpper, Run: pointerElsewhere,
-		Keys: []string{"R5044-6-M2", "R5044-4.3-M6"},
-	},
-	{
-		Name: "4.3/leading-marker-under-crc", Need: conformance.NeedUpper, Run: leadingMarker,
-		Keys: []string{"R5044-4.3-M5"},
-	},
-	{
-		Name: "4.4/crc-over-markers", Need: conformance.NeedUpper, Run: crcOverMarkers,
-		Keys: []string{"R5044-4.4-M10"},
-	},
-	{
-		Name: "4.3/boundaries-kept", Need: conformance.NeedUpper, Run: boundariesKept,
-		Keys: []string{"R5044-4.3-M11"},
-	},
-	{
-		Name: "4.3/ulpdu-alone-goes-up", Need: conformance.NeedUpper, Run: ulpduAlone,
-		Keys: []string{"R5044-4.3-M12", "R5044-3-M6"},
-	},
+	upperCase("4.2/reserved-half-received", reservedHalf, "R5044-4.2-M2"),
+	upperCase("4.2/pointer-low-bits", pointerLowBits, "R5044-4.2-M4", "R5044-4.3-M6"),
+	upperCase("4.3/pointer-elsewhere", pointerElsewhere, "R5044-6-M2", "R5044-4.3-M6"),
+	upperCase("4.3/leading-marker-under-crc", leadingMarker, "R5044-4.3-M5"),
+	upperCase("4.4/crc-over-markers", crcOverMarkers, "R5044-4.4-M10"),
+	upperCase("4.3/boundaries-kept", boundariesKept, "R5044-4.3-M11"),
+	upperCase("4.3/ulpdu-alone-goes-up", ulpduAlone, "R5044-4.3-M12", "R5044-3-M6"),
 }
 
 // marked is a stream on which the queue pair has asked for markers, with receives of

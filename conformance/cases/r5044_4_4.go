@@ -13,22 +13,10 @@ import (
 
 // r5044_4_4 is the CRC, computed and checked: RFC 5044 4.4 and 6.
 var r5044_4_4 = []conformance.Case{
-	{
-		Name: "4.4/figures-sent", Need: conformance.NeedUpper, Run: figuresSent,
-		Keys: []string{"R5044-4.4-M1", "R5044-4.4-M9", "R5044-4.4-M10", "R5044-4.3-M5"},
-	},
-	{
-		Name: "4.4/figures-received", Need: conformance.NeedUpper, Run: figuresReceived,
-		Keys: []string{"R5044-4.4-M1", "R5044-4.4-M9"},
-	},
-	{
-		Name: "4.4/mismatch-condemns", Need: conformance.NeedUpper, Run: mismatchCondemns,
-		Keys: []string{"R5044-4.4-M12"},
-	},
-	{
-		Name: "4.4/crc-before-all-else", Need: conformance.NeedUpper, Run: crcFirst,
-		Keys: []string{"R5044-4.4-M11", "R5044-6-M2"},
-	},
+	upperCase("4.4/figures-sent", figuresSent, "R5044-4.4-M1", "R5044-4.4-M9", "R5044-4.4-M10", "R5044-4.3-M5"),
+	upperCase("4.4/figures-received", figuresReceived, "R5044-4.4-M1", "R5044-4.4-M9"),
+	upperCase("4.4/mismatch-condemns", mismatchCondemns, "R5044-4.4-M12"),
+	upperCase("4.4/crc-before-all-else", crcFirst, "R5044-4.4-M11", "R5044-6-M2"),
 }
 
 // figure5 and figure6 are the FPDUs that RFC 5044 4.4 shows: Sends of 24 zeros, one

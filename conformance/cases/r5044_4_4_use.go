@@ -12,25 +12,12 @@ import (
 
 // r5044_4_4_use is whether there is a CRC: RFC 5044 1.2, 4.4 and 7.1.1.
 var r5044_4_4_use = []conformance.Case{
-	{
-		Name: "4.4/crc-by-default", Need: conformance.NeedUpper, Run: crcByDefault,
-		Keys: []string{"R5044-1.2-M2", "R5044-4.4-M4"},
-	},
-	{
-		Name: "4.4/both-without-crc", Need: conformance.NeedUpper, Run: bothWithoutCRC,
-		Keys: []string{
-			"R5044-4.1-M3", "R5044-4.4-M2", "R5044-4.4-M3", "R5044-4.4-M7", "R5044-4.4-M8",
-			"R5044-7.1.1-M10", "R5044-7.1.1-M12",
-		},
-	},
-	{
-		Name: "4.4/one-asks-for-crc", Need: conformance.NeedUpper, Run: oneAsksForCRC,
-		Keys: []string{"R5044-4.4-M6", "R5044-7.1.1-M11", "R5044-C.1-M2"},
-	},
-	{
-		Name: "4.4/program-does-not-notice", Need: conformance.NeedUpper, Run: crcUnnoticed,
-		Keys: []string{"R5044-4.4-M5"},
-	},
+	upperCase("4.4/crc-by-default", crcByDefault, "R5044-1.2-M2", "R5044-4.4-M4"),
+	upperCase("4.4/both-without-crc", bothWithoutCRC,
+		"R5044-4.1-M3", "R5044-4.4-M2", "R5044-4.4-M3", "R5044-4.4-M7", "R5044-4.4-M8", "R5044-7.1.1-M10",
+		"R5044-7.1.1-M12"),
+	upperCase("4.4/one-asks-for-crc", oneAsksForCRC, "R5044-4.4-M6", "R5044-7.1.1-M11", "R5044-C.1-M2"),
+	upperCase("4.4/program-does-not-notice", crcUnnoticed, "R5044-4.4-M5"),
 }
 
 // crcByDefault: who says nothing about CRCs has C=1 in its frame, and makes and

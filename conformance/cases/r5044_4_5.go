@@ -14,30 +14,12 @@ import (
 
 // r5044_4_5 is how long FPDUs are: RFC 5044 3 and 4.5.
 var r5044_4_5 = []conformance.Case{
-	{
-		Name: "4.5/mulpdu-formula", Need: conformance.NeedAPI, Run: mulpduFormula,
-		Keys: []string{"R5044-3-M3", "R5044-4.5-M1", "R5044-4.5-M2", "R5044-4.5-M3"},
-	},
-	{
-		Name: "4.5/mulpdu-used", Need: conformance.NeedAPI, Run: mulpduUsed,
-		Keys: []string{"R5044-3-M2", "R5044-3-M5", "R5044-4.5-M1", "R5044-4.5-M2"},
-	},
-	{
-		Name: "4.5/mulpdu-least", Need: conformance.NeedAPI, Run: mulpduLeast,
-		Keys: []string{"R5044-3-M3", "R5044-4.5-M3"},
-	},
-	{
-		Name: "3/mulpdu-most", Need: conformance.NeedAPI, Run: mulpduMost,
-		Keys: []string{"R5044-3-M3", "R5044-3-M4"},
-	},
-	{
-		Name: "4.5/nothing-cut-to-fit", Need: conformance.NeedAPI, Run: nothingCutToFit,
-		Keys: []string{"R5044-4.5-M4"},
-	},
-	{
-		Name: "3/mulpdu-of-the-connection", Need: conformance.NeedUpper, Run: mulpduOfConnection,
-		Keys: []string{"R5044-3-M2", "R5044-3-M5"},
-	},
+	apiCase("4.5/mulpdu-formula", mulpduFormula, "R5044-3-M3", "R5044-4.5-M1", "R5044-4.5-M2", "R5044-4.5-M3"),
+	apiCase("4.5/mulpdu-used", mulpduUsed, "R5044-3-M2", "R5044-3-M5", "R5044-4.5-M1", "R5044-4.5-M2"),
+	apiCase("4.5/mulpdu-least", mulpduLeast, "R5044-3-M3", "R5044-4.5-M3"),
+	apiCase("3/mulpdu-most", mulpduMost, "R5044-3-M3", "R5044-3-M4"),
+	apiCase("4.5/nothing-cut-to-fit", nothingCutToFit, "R5044-4.5-M4"),
+	upperCase("3/mulpdu-of-the-connection", mulpduOfConnection, "R5044-3-M2", "R5044-3-M5"),
 }
 
 // mulpduFormula works 4.5's formula out for itself.

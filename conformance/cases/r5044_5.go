@@ -13,30 +13,12 @@ import (
 // r5044_5 is FPDUs found in a stream, and checked before they go up: RFC 5044 5, 6
 // and A.4.
 var r5044_5 = []conformance.Case{
-	{
-		Name: "5.1/any-segmentation", Need: conformance.NeedUpper, Run: anySegmentation,
-		Keys: []string{"R5044-5.1-M1", "R5044-A.4-M1"},
-	},
-	{
-		Name: "5.2/next-by-length", Need: conformance.NeedUpper, Run: nextByLength,
-		Keys: []string{"R5044-5.2-M1"},
-	},
-	{
-		Name: "6/nothing-else-is-a-start", Need: conformance.NeedUpper, Run: lookalikes,
-		Keys: []string{"R5044-6-M3"},
-	},
-	{
-		Name: "6/checked-before-placed", Need: conformance.NeedUpper, Run: checkedBeforePlaced,
-		Keys: []string{"R5044-6-M1", "R5044-6-M2"},
-	},
-	{
-		Name: "6/complete-or-nothing", Need: conformance.NeedUpper, Run: completeOrNothing,
-		Keys: []string{"R5044-6-M4"},
-	},
-	{
-		Name: "6/nothing-before-the-last-octet", Need: conformance.NeedAPI, Run: lastOctetCounts,
-		Keys: []string{"R5044-6-M1", "R5044-6-M4"},
-	},
+	upperCase("5.1/any-segmentation", anySegmentation, "R5044-5.1-M1", "R5044-A.4-M1"),
+	upperCase("5.2/next-by-length", nextByLength, "R5044-5.2-M1"),
+	upperCase("6/nothing-else-is-a-start", lookalikes, "R5044-6-M3"),
+	upperCase("6/checked-before-placed", checkedBeforePlaced, "R5044-6-M1", "R5044-6-M2"),
+	upperCase("6/complete-or-nothing", completeOrNothing, "R5044-6-M4"),
+	apiCase("6/nothing-before-the-last-octet", lastOctetCounts, "R5044-6-M1", "R5044-6-M4"),
 }
 
 // pieces are ways to cut a stream: each says how long the next piece is.

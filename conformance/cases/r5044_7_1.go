@@ -12,36 +12,16 @@ import (
 
 // r5044_7_1 is the startup frames: RFC 5044 7.1.1.
 var r5044_7_1 = []conformance.Case{
-	{
-		Name: "7.1.1/request-octets", Need: conformance.NeedUpper, Run: requestOctets,
-		Keys: []string{
-			"R5044-7.1.1-M1", "R5044-7.1.1-M5", "R5044-7.1.1-M13", "R5044-7.1.1-M14", "R5044-7.1.1-M17", "R5044-7.1.2-M1",
-			"PR-5044-7.1.1-M1", "PR-5044-7.1.1-M2", "PR-6581-6-M1",
-		},
-	},
-	{
-		Name: "7.1.1/reply-octets", Need: conformance.NeedUpper, Run: replyOctets,
-		Keys: []string{
-			"R5044-7.1.1-M3", "R5044-7.1.1-M5", "R5044-7.1.1-M13", "R5044-7.1.1-M14", "R5044-7.1.1-M17",
-			"PR-5044-7.1.1-M2", "PR-6581-6-M1",
-		},
-	},
-	{
-		Name: "7.1.1/wrong-key-in-request", Need: conformance.NeedUpper, Run: wrongKeyInRequest,
-		Keys: []string{"R5044-7.1.1-M2", "R5044-7.1.2-M9"},
-	},
-	{
-		Name: "7.1.1/wrong-key-in-reply", Need: conformance.NeedUpper, Run: wrongKeyInReply,
-		Keys: []string{"R5044-7.1.1-M4", "R5044-7.1.2-M9"},
-	},
-	{
-		Name: "7.1.1/reserved-bits-received", Need: conformance.NeedUpper, Run: reservedBits,
-		Keys: []string{"R5044-7.1.1-M13", "PR-5044-7.1.1-M1"},
-	},
-	{
-		Name: "7.1.1/revision-received", Need: conformance.NeedUpper, Run: revisionReceived,
-		Keys: []string{"R5044-7.1.1-M15", "R5044-7.1.1-M16"},
-	},
+	upperCase("7.1.1/request-octets", requestOctets,
+		"R5044-7.1.1-M1", "R5044-7.1.1-M5", "R5044-7.1.1-M13", "R5044-7.1.1-M14", "R5044-7.1.1-M17", "R5044-7.1.2-M1",
+		"PR-5044-7.1.1-M1", "PR-5044-7.1.1-M2", "PR-6581-6-M1"),
+	upperCase("7.1.1/reply-octets", replyOctets,
+		"R5044-7.1.1-M3", "R5044-7.1.1-M5", "R5044-7.1.1-M13", "R5044-7.1.1-M14", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2",
+		"PR-6581-6-M1"),
+	upperCase("7.1.1/wrong-key-in-request", wrongKeyInRequest, "R5044-7.1.1-M2", "R5044-7.1.2-M9"),
+	upperCase("7.1.1/wrong-key-in-reply", wrongKeyInReply, "R5044-7.1.1-M4", "R5044-7.1.2-M9"),
+	upperCase("7.1.1/reserved-bits-received", reservedBits, "R5044-7.1.1-M13", "PR-5044-7.1.1-M1"),
+	upperCase("7.1.1/revision-received", revisionReceived, "R5044-7.1.1-M15", "R5044-7.1.1-M16"),
 }
 
 // requestOctets: the whole of what an Initiator sends before there is a Reply.

@@ -12,38 +12,14 @@ import (
 
 // r5044_7_1_2 is the rules of the startup: RFC 5044 7.1.2.
 var r5044_7_1_2 = []conformance.Case{
-	{
-		Name: "7.1.2/responder-waits", Need: conformance.NeedUpper, Run: responderWaits,
-		Keys: []string{"R5044-7.1.2-M2"},
-	},
-	{
-		Name: "7.1.2/initiator-waits", Need: conformance.NeedUpper, Run: initiatorWaits,
-		Keys: []string{"R5044-7.1.2-M1", "R5044-7.1.2-M5"},
-	},
-	{
-		Name: "7.1.2/malformed-request", Need: conformance.NeedUpper, Run: malformedRequest,
-		Keys: []string{"R5044-7.1.2-M3", "R5044-7.1.2-M9"},
-	},
-	{
-		Name: "7.1.2/malformed-reply", Need: conformance.NeedUpper, Run: malformedReply,
-		Keys: []string{"R5044-7.1.2-M6", "R5044-7.1.2-M9"},
-	},
-	{
-		Name: "7.1.2/same-role", Need: conformance.NeedUpper, Run: sameRole,
-		Keys: []string{"R5044-7.1.2-M10"},
-	},
-	{
-		Name: "7.1.2/rejected", Need: conformance.NeedUpper, Run: rejectedStartup,
-		Keys: []string{"R5044-7.1.2-M7"},
-	},
-	{
-		Name: "7.1.2/responder-sends-second", Need: conformance.NeedUpper, Run: sendsSecond,
-		Keys: []string{"R5044-7.1.2-M8"},
-	},
-	{
-		Name: "7.1.2/responder-silent-on-bad-first", Need: conformance.NeedUpper, Run: badFirst,
-		Keys: []string{"R5044-7.1.2-M8"},
-	},
+	upperCase("7.1.2/responder-waits", responderWaits, "R5044-7.1.2-M2"),
+	upperCase("7.1.2/initiator-waits", initiatorWaits, "R5044-7.1.2-M1", "R5044-7.1.2-M5"),
+	upperCase("7.1.2/malformed-request", malformedRequest, "R5044-7.1.2-M3", "R5044-7.1.2-M9"),
+	upperCase("7.1.2/malformed-reply", malformedReply, "R5044-7.1.2-M6", "R5044-7.1.2-M9"),
+	upperCase("7.1.2/same-role", sameRole, "R5044-7.1.2-M10"),
+	upperCase("7.1.2/rejected", rejectedStartup, "R5044-7.1.2-M7"),
+	upperCase("7.1.2/responder-sends-second", sendsSecond, "R5044-7.1.2-M8"),
+	upperCase("7.1.2/responder-silent-on-bad-first", badFirst, "R5044-7.1.2-M8"),
 }
 
 // unconnected says that the startup is not over for the queue pair's program.

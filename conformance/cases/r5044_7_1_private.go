@@ -9,22 +9,11 @@ import (
 
 // r5044_7_1_private is the private data of startup frames: RFC 5044 7.1.1 and 7.1.2.
 var r5044_7_1_private = []conformance.Case{
-	{
-		Name: "7.1.1/private-data-carried", Need: conformance.NeedUpper, Run: privateDataCarried,
-		Keys: []string{"R5044-7.1.1-M17", "R5044-7.1.1-M19", "R5044-7.1.2-M12"},
-	},
-	{
-		Name: "7.1.2/private-data-ends", Need: conformance.NeedUpper, Run: privateDataEnds,
-		Keys: []string{"R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"},
-	},
-	{
-		Name: "7.1.1/private-data-not-sent", Need: conformance.NeedUpper, Run: privateDataNotSent,
-		Keys: []string{"R5044-7.1.1-M19"},
-	},
-	{
-		Name: "7.1.2/pd-length-refused", Need: conformance.NeedUpper, Run: pdLengthRefused,
-		Keys: []string{"R5044-7.1.1-M18", "R5044-7.1.2-M11", "R5044-7.1.2-M14"},
-	},
+	upperCase("7.1.1/private-data-carried", privateDataCarried,
+		"R5044-7.1.1-M17", "R5044-7.1.1-M19", "R5044-7.1.2-M12"),
+	upperCase("7.1.2/private-data-ends", privateDataEnds, "R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"),
+	upperCase("7.1.1/private-data-not-sent", privateDataNotSent, "R5044-7.1.1-M19"),
+	upperCase("7.1.2/pd-length-refused", pdLengthRefused, "R5044-7.1.1-M18", "R5044-7.1.2-M11", "R5044-7.1.2-M14"),
 }
 
 // privateDataCarried has both sides send private data, up to the most there can be,

@@ -16,22 +16,10 @@ import (
 // r5044_7_api is what of RFC 5044 7.1 shows to a program that has the connection
 // before and after MPA.
 var r5044_7_api = []conformance.Case{
-	{
-		Name: "7.1/same-octet", Need: conformance.NeedAPI, Run: sameOctet,
-		Keys: []string{"R5044-7.1-M1"},
-	},
-	{
-		Name: "7.1/queue-pair-first", Need: conformance.NeedAPI, Run: queuePairFirst,
-		Keys: []string{"R5044-7.1-M2"},
-	},
-	{
-		Name: "7.1.2/tcp-open-after-rejecting", Need: conformance.NeedAPI, Run: openAfterRejecting,
-		Keys: []string{"R5044-7.1.2-M4"},
-	},
-	{
-		Name: "7.1.2/tcp-open-after-rejection", Need: conformance.NeedAPI, Run: openAfterRejection,
-		Keys: []string{"R5044-7.1.2-M7"},
-	},
+	apiCase("7.1/same-octet", sameOctet, "R5044-7.1-M1"),
+	apiCase("7.1/queue-pair-first", queuePairFirst, "R5044-7.1-M2"),
+	apiCase("7.1.2/tcp-open-after-rejecting", openAfterRejecting, "R5044-7.1.2-M4"),
+	apiCase("7.1.2/tcp-open-after-rejection", openAfterRejection, "R5044-7.1.2-M7"),
 }
 
 // byHand is a TCP connection, one end of which is played by hand.

@@ -12,26 +12,11 @@ import (
 
 // r5044_8 is MPA's errors, and a peer of another age: RFC 5044 8 and C.1.
 var r5044_8 = []conformance.Case{
-	{
-		Name: "8/errors-noticed", Need: conformance.NeedUpper, Run: errorsNoticed,
-		Keys: []string{"R5044-8-M1"},
-	},
-	{
-		Name: "8/startup-error-closes-at-once", Need: conformance.NeedUpper, Run: closesAtOnce,
-		Keys: []string{"R5044-8-M2"},
-	},
-	{
-		Name: "8/nothing-more-delivered", Need: conformance.NeedUpper, Run: nothingMore,
-		Keys: []string{"R5044-8-M3"},
-	},
-	{
-		Name: "8/closing-left-to-the-ulp", Need: conformance.NeedUpper, Run: closingLeft,
-		Keys: []string{"R5044-8-M4"},
-	},
-	{
-		Name: "C.1/one-version", Need: conformance.NeedUpper, Run: oneVersion,
-		Keys: []string{"R5044-C.1-M1"},
-	},
+	upperCase("8/errors-noticed", errorsNoticed, "R5044-8-M1"),
+	upperCase("8/startup-error-closes-at-once", closesAtOnce, "R5044-8-M2"),
+	upperCase("8/nothing-more-delivered", nothingMore, "R5044-8-M3"),
+	upperCase("8/closing-left-to-the-ulp", closingLeft, "R5044-8-M4"),
+	upperCase("C.1/one-version", oneVersion, "R5044-C.1-M1"),
 }
 
 // errorsNoticed: each of the errors has its own name.

@@ -9,25 +9,12 @@ import (
 // r5044_blind is RFC 5044 in an endpoint of which is known only that it speaks
 // rping's language, octet by octet.
 var r5044_blind = []conformance.Case{
-	{
-		Name: "7.1.1/blind-request-octets", Need: conformance.NeedWire, Run: blindRequestOctets,
-		Keys: []string{"R5044-7.1.1-M1", "R5044-7.1.1-M13", "R5044-7.1.1-M17"},
-	},
-	{
-		Name: "7.1.1/blind-reply-octets", Need: conformance.NeedWire, Run: blindReplyOctets,
-		Keys: []string{"R5044-7.1.1-M3", "R5044-7.1.1-M13", "R5044-7.1.1-M17"},
-	},
-	{
-		Name: "4.4/blind-crc-octets", Need: conformance.NeedWire, Run: blindCRCOctets,
-		Keys: []string{"R5044-4.4-M1", "R5044-4.4-M9", "R5044-4.4-M8", "R5044-4.1-M1"},
-	},
-	{
-		Name: "4.3/blind-marker-octets", Need: conformance.NeedWire, Run: blindMarkerOctets,
-		Keys: []string{
-			"R5044-4.2-M1", "R5044-4.2-M3", "R5044-4.3-M1", "R5044-4.3-M2", "R5044-4.3-M3", "R5044-4.3-M5",
-			"R5044-4.3-M7", "R5044-4.3-M9",
-		},
-	},
+	wireCase("7.1.1/blind-request-octets", blindRequestOctets, "R5044-7.1.1-M1", "R5044-7.1.1-M13", "R5044-7.1.1-M17"),
+	wireCase("7.1.1/blind-reply-octets", blindReplyOctets, "R5044-7.1.1-M3", "R5044-7.1.1-M13", "R5044-7.1.1-M17"),
+	wireCase("4.4/blind-crc-octets", blindCRCOctets, "R5044-4.4-M1", "R5044-4.4-M9", "R5044-4.4-M8", "R5044-4.1-M1"),
+	wireCase("4.3/blind-marker-octets", blindMarkerOctets,
+		"R5044-4.2-M1", "R5044-4.2-M3", "R5044-4.3-M1", "R5044-4.3-M2", "R5044-4.3-M3", "R5044-4.3-M5", "R5044-4.3-M7",
+		"R5044-4.3-M9"),
 }
 
 // blindWire is a raw peer that makes its own octets, of such an endpoint.

@@ -15,21 +15,12 @@ import (
 
 // r6581_10 is how enhanced and plain sides get on: RFC 6581 10.
 var r6581_10 = []conformance.Case{
-	{
-		Name: "10/enhanced-answered", Need: conformance.NeedUpper, Run: enhancedAnswered,
-		Keys: []string{"R6581-10-M1", "R6581-10-M5"},
-	},
-	{
-		Name: "10/plain-answered", Need: conformance.NeedUpper, Run: plainAnswered,
-		Keys: []string{"R6581-10-M2", "R6581-10-M6"},
-	},
-	{
-		Name: "10/reply-of-the-other-format", Need: conformance.NeedAPI, Run: otherFormat,
-		Keys: []string{"R6581-10-M5", "R6581-10-M6"},
-	},
-	{Name: "10/nothing-enhanced-wanted", Keys: []string{"R6581-10-M3"}, Need: conformance.NeedAPI, Run: nothingWanted},
-	{Name: "10/plain-after-enhanced", Keys: []string{"R6581-10-M4"}, Need: conformance.NeedAPI, Run: plainAfterEnhanced},
-	{Name: "10/responder-of-revision-1", Keys: []string{"R6581-10-M7"}, Need: conformance.NeedUpper, Run: oldResponder},
+	upperCase("10/enhanced-answered", enhancedAnswered, "R6581-10-M1", "R6581-10-M5"),
+	upperCase("10/plain-answered", plainAnswered, "R6581-10-M2", "R6581-10-M6"),
+	apiCase("10/reply-of-the-other-format", otherFormat, "R6581-10-M5", "R6581-10-M6"),
+	apiCase("10/nothing-enhanced-wanted", nothingWanted, "R6581-10-M3"),
+	apiCase("10/plain-after-enhanced", plainAfterEnhanced, "R6581-10-M4"),
+	upperCase("10/responder-of-revision-1", oldResponder, "R6581-10-M7"),
 }
 
 // enhancedAnswered: an enhanced Request has an enhanced Reply, whatever it asks for

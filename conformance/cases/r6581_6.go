@@ -13,13 +13,13 @@ import (
 // r6581_6 is the enhanced startup frame, and what comes before everything else: RFC
 // 6581 5, 6, 9.
 var r6581_6 = []conformance.Case{
-	{Name: "5/rtr-first", Keys: []string{"R6581-5-M1"}, Need: conformance.NeedUpper, Run: rtrFirst},
-	{Name: "6/reserved-bits-sent", Keys: []string{"R6581-6-M1"}, Need: conformance.NeedUpper, Run: reservedSent},
-	{Name: "6/reserved-bits-ignored", Keys: []string{"R6581-6-M2"}, Need: conformance.NeedUpper, Run: reservedIgnored},
-	{Name: "6/enhanced-needs-revision-2", Keys: []string{"R6581-6-M3"}, Need: conformance.NeedUpper, Run: enhancedRevision},
-	{Name: "6/revision-1-served", Keys: []string{"R6581-6-M4", "PR-6581-6-M1"}, Need: conformance.NeedUpper, Run: revisionOneServed},
-	{Name: "6/word-before-private-data", Keys: []string{"R6581-6-M5", "PR-6581-6-M2"}, Need: conformance.NeedUpper, Run: wordFirst},
-	{Name: "9/word-layout", Keys: []string{"R6581-9-M1"}, Need: conformance.NeedUpper, Run: wordLayout},
+	upperCase("5/rtr-first", rtrFirst, "R6581-5-M1"),
+	upperCase("6/reserved-bits-sent", reservedSent, "R6581-6-M1"),
+	upperCase("6/reserved-bits-ignored", reservedIgnored, "R6581-6-M2"),
+	upperCase("6/enhanced-needs-revision-2", enhancedRevision, "R6581-6-M3"),
+	upperCase("6/revision-1-served", revisionOneServed, "R6581-6-M4", "PR-6581-6-M1"),
+	upperCase("6/word-before-private-data", wordFirst, "R6581-6-M5", "PR-6581-6-M2"),
+	upperCase("9/word-layout", wordLayout, "R6581-9-M1"),
 }
 
 // rtrKind says what kind of ready-to-receive frame a ULPDU is: 1 an empty Send, 2 an

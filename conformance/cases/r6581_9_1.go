@@ -11,16 +11,16 @@ import (
 
 // r6581_9_1 is the negotiation of IRD and ORD: RFC 6581 9.1.
 var r6581_9_1 = []conformance.Case{
-	{Name: "9.1/depths-told", Keys: []string{"R6581-9.1-M1", "R6581-9.1-M7"}, Need: conformance.NeedUpper, Run: depthsTold},
-	{Name: "9.1/depths-in-query-qp", Keys: []string{"R6581-9.1-M1", "R6581-9.1-M7"}, Need: conformance.NeedAPI, Run: depthsInQuery},
-	{Name: "9.1/responder-ord", Keys: []string{"R6581-9.1-M2"}, Need: conformance.NeedUpper, Run: responderORD},
-	{Name: "9.1/responder-wants-more", Keys: []string{"R6581-9.1-M3"}, Need: conformance.NeedUpper, Run: responderWantsMore},
-	{Name: "9.1/initiator-adapts", Keys: []string{"R6581-9.1-M4", "PR-6581-9.1-M1"}, Need: conformance.NeedUpper, Run: initiatorAdapts},
-	{Name: "9.1/insufficient-ird", Keys: []string{"R6581-9.1-M5", "R6581-9.1-M6", "PR-6581-8-M1"}, Need: conformance.NeedUpper, Run: insufficientIRD},
-	{Name: "9.1/request-without-ord", Keys: []string{"R6581-9.1-M8"}, Need: conformance.NeedUpper, Run: requestWithoutORD},
-	{Name: "9.1/reply-without-ird", Keys: []string{"R6581-9.1-M9"}, Need: conformance.NeedUpper, Run: replyWithoutIRD},
-	{Name: "9.1/request-without-ird", Keys: []string{"R6581-9.1-M10"}, Need: conformance.NeedUpper, Run: requestWithoutIRD},
-	{Name: "9.1/reply-without-ord", Keys: []string{"R6581-9.1-M11"}, Need: conformance.NeedUpper, Run: replyWithoutORD},
+	upperCase("9.1/depths-told", depthsTold, "R6581-9.1-M1", "R6581-9.1-M7"),
+	apiCase("9.1/depths-in-query-qp", depthsInQuery, "R6581-9.1-M1", "R6581-9.1-M7"),
+	upperCase("9.1/responder-ord", responderORD, "R6581-9.1-M2"),
+	upperCase("9.1/responder-wants-more", responderWantsMore, "R6581-9.1-M3"),
+	upperCase("9.1/initiator-adapts", initiatorAdapts, "R6581-9.1-M4", "PR-6581-9.1-M1"),
+	upperCase("9.1/insufficient-ird", insufficientIRD, "R6581-9.1-M5", "R6581-9.1-M6", "PR-6581-8-M1"),
+	upperCase("9.1/request-without-ord", requestWithoutORD, "R6581-9.1-M8"),
+	upperCase("9.1/reply-without-ird", replyWithoutIRD, "R6581-9.1-M9"),
+	upperCase("9.1/request-without-ird", requestWithoutIRD, "R6581-9.1-M10"),
+	upperCase("9.1/reply-without-ord", replyWithoutORD, "R6581-9.1-M11"),
 }
 
 // depthsTold: the program learns what the peer's frame says, of a Request, of an

@@ -12,30 +12,15 @@ import (
 
 // r6581_9_2 is the connection model, and what goes wrong: RFC 6581 9.2, 9.3.
 var r6581_9_2 = []conformance.Case{
-	{
-		Name: "9.2/request-flags", Need: conformance.NeedUpper, Run: requestFlags,
-		Keys: []string{"R6581-9.2-M1", "R6581-9.2-M2"},
-	},
-	{
-		Name: "9.2/client-server-request", Need: conformance.NeedUpper, Run: clientServerRequest,
-		Keys: []string{"R6581-9.2-M10", "R6581-9.2-M12"},
-	},
-	{
-		Name: "9.2/reply-flags", Need: conformance.NeedUpper, Run: replyFlags,
-		Keys: []string{"R6581-9.2-M3", "R6581-9.2-M4", "R6581-9.2-M5", "R6581-9.2-M6"},
-	},
-	{
-		Name: "9.2/client-server-reply", Need: conformance.NeedUpper, Run: clientServerReply,
-		Keys: []string{"R6581-9.2-M11", "R6581-9.2-M12"},
-	},
-	{Name: "9.2/kinds-ignored", Keys: []string{"R6581-9.2-M13"}, Need: conformance.NeedUpper, Run: kindsIgnored},
-	{Name: "9.2/rtr-sent", Keys: []string{"R6581-9.2-M7"}, Need: conformance.NeedUpper, Run: rtrSent},
-	{
-		Name: "9.2/no-kind-in-common", Need: conformance.NeedUpper, Run: noKindInCommon,
-		Keys: []string{"R6581-9.2-M8", "R6581-9.2-M9", "PR-6581-8-M1"},
-	},
-	{Name: "9.2/other-model", Keys: []string{"R6581-9.2-M8", "R6581-9.2-M9", "PR-6581-8-M1"}, Need: conformance.NeedUpper, Run: otherModel},
-	{Name: "9.3/local-error", Keys: []string{"R6581-9.3-M1", "PR-6581-8-M1"}, Need: conformance.NeedUpper, Run: localStartupError},
+	upperCase("9.2/request-flags", requestFlags, "R6581-9.2-M1", "R6581-9.2-M2"),
+	upperCase("9.2/client-server-request", clientServerRequest, "R6581-9.2-M10", "R6581-9.2-M12"),
+	upperCase("9.2/reply-flags", replyFlags, "R6581-9.2-M3", "R6581-9.2-M4", "R6581-9.2-M5", "R6581-9.2-M6"),
+	upperCase("9.2/client-server-reply", clientServerReply, "R6581-9.2-M11", "R6581-9.2-M12"),
+	upperCase("9.2/kinds-ignored", kindsIgnored, "R6581-9.2-M13"),
+	upperCase("9.2/rtr-sent", rtrSent, "R6581-9.2-M7"),
+	upperCase("9.2/no-kind-in-common", noKindInCommon, "R6581-9.2-M8", "R6581-9.2-M9", "PR-6581-8-M1"),
+	upperCase("9.2/other-model", otherModel, "R6581-9.2-M8", "R6581-9.2-M9", "PR-6581-8-M1"),
+	upperCase("9.3/local-error", localStartupError, "R6581-9.3-M1", "PR-6581-8-M1"),
 }
 
 // requestFlags: a peer-to-peer Request has A, and B, C, D for what the Initiator can

@@ -9,20 +9,12 @@ import (
 // r6581_blind is RFC 6581 as far as it shows in an endpoint of which is known only
 // that it speaks rping's language. It is one that knows the enhanced startup.
 var r6581_blind = []conformance.Case{
-	{
-		Name: "6/blind-revision-1", Need: conformance.NeedWire, Run: enhancedBlindOld,
-		Keys: []string{"R6581-6-M4", "R6581-10-M2", "R6581-10-M4", "R6581-10-M6"},
-	},
-	{Name: "6/blind-reserved-bits", Keys: []string{"R6581-6-M1", "R6581-6-M2"}, Need: conformance.NeedWire, Run: enhancedBlindBits},
-	{
-		Name: "9.2/blind-client-server", Need: conformance.NeedWire, Run: enhancedBlindClient,
-		Keys: []string{"R6581-9.1-M2", "R6581-9.2-M11", "R6581-9.2-M12", "R6581-10-M1", "R6581-10-M5"},
-	},
-	{
-		Name: "9.2/blind-peer-to-peer", Need: conformance.NeedWire, Run: enhancedBlindPeer,
-		Keys: []string{"R6581-9.2-M3", "R6581-9.2-M4", "R6581-9.2-M5"},
-	},
-	{Name: "6/blind-request", Keys: []string{"R6581-6-M1", "R6581-6-M3"}, Need: conformance.NeedWire, Run: enhancedBlindRequest},
+	wireCase("6/blind-revision-1", enhancedBlindOld, "R6581-6-M4", "R6581-10-M2", "R6581-10-M4", "R6581-10-M6"),
+	wireCase("6/blind-reserved-bits", enhancedBlindBits, "R6581-6-M1", "R6581-6-M2"),
+	wireCase("9.2/blind-client-server", enhancedBlindClient,
+		"R6581-9.1-M2", "R6581-9.2-M11", "R6581-9.2-M12", "R6581-10-M1", "R6581-10-M5"),
+	wireCase("9.2/blind-peer-to-peer", enhancedBlindPeer, "R6581-9.2-M3", "R6581-9.2-M4", "R6581-9.2-M5"),
+	wireCase("6/blind-request", enhancedBlindRequest, "R6581-6-M1", "R6581-6-M3"),
 }
 
 // startsWith is the startup with a Request of these octets, as MPA Initiator.

@@ -13,14 +13,14 @@ import (
 
 // rv5_1 is the RNIC: verbs draft 5.1.
 var rv5_1 = []conformance.Case{
-	{Name: "5.1/scope", Keys: []string{"RV-5.1-M1"}, Need: conformance.NeedAPI, Run: scopeOfObjects},
-	{Name: "5.1/scope-of-stags", Keys: []string{"RV-5.1-M1"}, Need: conformance.NeedAPI, Run: scopeOfSTags},
-	{Name: "5.1.2/opened-empty", Keys: []string{"RV-5.1.2-M1"}, Need: conformance.NeedAPI, Run: openedEmpty},
-	{Name: "5.1.2/mode", Keys: []string{"RV-5.1.2-M2"}, Need: conformance.NeedAPI, Run: openedInMode},
-	{Name: "5.1.2/page-mode-always", Keys: []string{"RV-5.1.2-M3"}, Need: conformance.NeedAPI, Run: pageModeAlways},
-	{Name: "5.1.3/attributes", Keys: []string{"RV-5.1.3-M1"}, Need: conformance.NeedAPI, Run: everyAttribute},
-	{Name: "5.1.4/close-knows-everything", Keys: []string{"RV-5.1.4-M1"}, Need: conformance.NeedAPI, Run: closeKnowsEverything},
-	{Name: "5.1.4/close-frees-everything", Keys: []string{"RV-5.1.4-M2"}, Need: conformance.NeedAPI, Run: closeFreesEverything},
+	apiCase("5.1/scope", scopeOfObjects, "RV-5.1-M1"),
+	apiCase("5.1/scope-of-stags", scopeOfSTags, "RV-5.1-M1"),
+	apiCase("5.1.2/opened-empty", openedEmpty, "RV-5.1.2-M1"),
+	apiCase("5.1.2/mode", openedInMode, "RV-5.1.2-M2"),
+	apiCase("5.1.2/page-mode-always", pageModeAlways, "RV-5.1.2-M3"),
+	apiCase("5.1.3/attributes", everyAttribute, "RV-5.1.3-M1"),
+	apiCase("5.1.4/close-knows-everything", closeKnowsEverything, "RV-5.1.4-M1"),
+	apiCase("5.1.4/close-frees-everything", closeFreesEverything, "RV-5.1.4-M2"),
 }
 
 func scopeOfObjects(t *conformance.T) {

@@ -10,13 +10,13 @@ import (
 
 // rv5_2 is Protection Domains and what is in them: verbs draft 5.2.
 var rv5_2 = []conformance.Case{
-	{Name: "5.2/qp-in-one-pd", Keys: []string{"RV-5.2-M1"}, Need: conformance.NeedAPI, Run: qpInOnePD},
-	{Name: "5.2/many-in-one-pd", Keys: []string{"RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"}, Need: conformance.NeedAPI, Run: manyInOnePD},
-	{Name: "5.2/region-in-one-pd", Keys: []string{"RV-5.2-M3"}, Need: conformance.NeedAPI, Run: regionInOnePD},
-	{Name: "5.2/window-in-one-pd", Keys: []string{"RV-5.2-M5"}, Need: conformance.NeedAPI, Run: windowInOnePD},
-	{Name: "5.2/any-object-in-any-pd", Keys: []string{"RV-5.2-M7"}, Need: conformance.NeedAPI, Run: anyObjectInAnyPD},
-	{Name: "5.2/bind-across-pds", Keys: []string{"RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"}, Need: conformance.NeedAPI, Run: bindAcrossPDs},
-	{Name: "5.2/fast-register-across-pds", Keys: []string{"RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"}, Need: conformance.NeedAPI, Run: fastRegisterAcrossPDs},
+	apiCase("5.2/qp-in-one-pd", qpInOnePD, "RV-5.2-M1"),
+	apiCase("5.2/many-in-one-pd", manyInOnePD, "RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"),
+	apiCase("5.2/region-in-one-pd", regionInOnePD, "RV-5.2-M3"),
+	apiCase("5.2/window-in-one-pd", windowInOnePD, "RV-5.2-M5"),
+	apiCase("5.2/any-object-in-any-pd", anyObjectInAnyPD, "RV-5.2-M7"),
+	apiCase("5.2/bind-across-pds", bindAcrossPDs, "RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"),
+	apiCase("5.2/fast-register-across-pds", fastRegisterAcrossPDs, "RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"),
 }
 
 func qpInOnePD(t *conformance.T) {

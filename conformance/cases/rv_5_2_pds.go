@@ -12,11 +12,11 @@ import (
 
 // rv5_2_pds is the life of Protection Domains: verbs draft 5.2.1 and 5.2.2.
 var rv5_2_pds = []conformance.Case{
-	{Name: "5.2.1/allocated-here", Keys: []string{"RV-5.2.1-M1"}, Need: conformance.NeedAPI, Run: pdsAllocatedHere},
-	{Name: "5.2.1/ids-at-once", Keys: []string{"RV-5.2.1-M2"}, Need: conformance.NeedAPI, Run: pdIDsAtOnce},
-	{Name: "5.2.1/ids-over-time", Keys: []string{"RV-5.2.1-M3"}, Need: conformance.NeedAPI, Run: pdIDsOverTime},
-	{Name: "5.2.2/only-by-verb", Keys: []string{"RV-5.2.2-M1"}, Need: conformance.NeedAPI, Run: pdDeallocatedByVerb},
-	{Name: "5.2.2/in-use", Keys: []string{"RV-5.2.2-M2", "RV-5.2.2-M3"}, Need: conformance.NeedAPI, Run: pdInUse},
+	apiCase("5.2.1/allocated-here", pdsAllocatedHere, "RV-5.2.1-M1"),
+	apiCase("5.2.1/ids-at-once", pdIDsAtOnce, "RV-5.2.1-M2"),
+	apiCase("5.2.1/ids-over-time", pdIDsOverTime, "RV-5.2.1-M3"),
+	apiCase("5.2.2/only-by-verb", pdDeallocatedByVerb, "RV-5.2.2-M1"),
+	apiCase("5.2.2/in-use", pdInUse, "RV-5.2.2-M2", "RV-5.2.2-M3"),
 }
 
 func pdsAllocatedHere(t *conformance.T) {

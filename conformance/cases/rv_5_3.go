@@ -14,14 +14,14 @@ import (
 // rv5_3 is Completion Queues, what they serve and how large they are: verbs draft
 // 5.3 and 5.3.1.
 var rv5_3 = []conformance.Case{
-	{Name: "5.3/only-a-cq-has-completions", Keys: []string{"RV-5.3-M1"}, Need: conformance.NeedAPI, Run: onlyCQsHaveCompletions},
-	{Name: "5.3/sq-rq-or-both", Keys: []string{"RV-5.3-M2"}, Need: conformance.NeedAPI, Run: cqOfSQRQOrBoth},
-	{Name: "5.3/many-qps", Keys: []string{"RV-5.3-M3"}, Need: conformance.NeedAPI, Run: cqOfManyQPs},
-	{Name: "5.3.1/created-here", Keys: []string{"RV-5.3.1-M1"}, Need: conformance.NeedAPI, Run: cqsCreatedHere},
-	{Name: "5.3.1/entries", Keys: []string{"RV-5.3.1-M2", "RV-5.3.1-M3"}, Need: conformance.NeedAPI, Run: cqEntries},
-	{Name: "5.3.1/too-many-entries", Keys: []string{"RV-5.3.1-M4", "RV-5.3.1-M5"}, Need: conformance.NeedAPI, Run: cqTooManyEntries},
-	{Name: "5.3.1/overflow-stays", Keys: []string{"RV-5.3.1-M6", "RV-5.3.1-M7"}, Need: conformance.NeedAPI, Run: cqOverflowStays},
-	{Name: "5.3.1/fewer-entries-than-requests", Keys: []string{"RV-5.3.1-M8"}, Need: conformance.NeedAPI, Run: cqFewerEntriesThanRequests},
+	apiCase("5.3/only-a-cq-has-completions", onlyCQsHaveCompletions, "RV-5.3-M1"),
+	apiCase("5.3/sq-rq-or-both", cqOfSQRQOrBoth, "RV-5.3-M2"),
+	apiCase("5.3/many-qps", cqOfManyQPs, "RV-5.3-M3"),
+	apiCase("5.3.1/created-here", cqsCreatedHere, "RV-5.3.1-M1"),
+	apiCase("5.3.1/entries", cqEntries, "RV-5.3.1-M2", "RV-5.3.1-M3"),
+	apiCase("5.3.1/too-many-entries", cqTooManyEntries, "RV-5.3.1-M4", "RV-5.3.1-M5"),
+	apiCase("5.3.1/overflow-stays", cqOverflowStays, "RV-5.3.1-M6", "RV-5.3.1-M7"),
+	apiCase("5.3.1/fewer-entries-than-requests", cqFewerEntriesThanRequests, "RV-5.3.1-M8"),
 }
 
 // holds reports whether a value of type v can hold a Work Completion, looking into

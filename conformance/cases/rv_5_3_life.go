@@ -15,14 +15,16 @@ import (
 // rv5_3_life is querying, resizing and destroying Completion Queues: verbs draft
 // 5.3.2 to 5.3.4.
 var rv5_3_life = []conformance.Case{
-	{Name: "5.3.2/attributes", Keys: []string{"RV-5.3.2-M1", "RV-5.3.2-M2"}, Need: conformance.NeedAPI, Run: cqAttributes},
-	{Name: "5.3.3/resize-under-traffic", Keys: []string{"RV-5.3.3-M1", "RV-5.3.3-M2", "RV-5.3.3-M3", "PV-5.3.3-M1"}, Need: conformance.NeedAPI, Run: resizeUnderTraffic},
-	{Name: "5.3.3/loses-nothing", Keys: []string{"RV-5.3.3-M2"}, Need: conformance.NeedAPI, Run: resizeLosesNothing},
-	{Name: "5.3.3/not-below-what-is-there", Keys: []string{"RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5", "PV-5.3.3-M1"}, Need: conformance.NeedAPI, Run: resizeNotBelow},
-	{Name: "5.3.4/only-by-verb", Keys: []string{"RV-5.3.4-M1"}, Need: conformance.NeedAPI, Run: cqDestroyedByVerb},
-	{Name: "5.3.4/in-use", Keys: []string{"RV-5.3.4-M2", "RV-5.3.4-M3"}, Need: conformance.NeedAPI, Run: cqInUse},
-	{Name: "5.3.4/returns-resources", Keys: []string{"RV-5.3.4-M4"}, Need: conformance.NeedAPI, Run: cqReturnsResources},
-	{Name: "5.3.4/no-completion-after", Keys: []string{"RV-5.3.4-M5"}, Need: conformance.NeedAPI, Run: cqNothingAfter},
+	apiCase("5.3.2/attributes", cqAttributes, "RV-5.3.2-M1", "RV-5.3.2-M2"),
+	apiCase("5.3.3/resize-under-traffic", resizeUnderTraffic,
+		"RV-5.3.3-M1", "RV-5.3.3-M2", "RV-5.3.3-M3", "PV-5.3.3-M1"),
+	apiCase("5.3.3/loses-nothing", resizeLosesNothing, "RV-5.3.3-M2"),
+	apiCase("5.3.3/not-below-what-is-there", resizeNotBelow,
+		"RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5", "PV-5.3.3-M1"),
+	apiCase("5.3.4/only-by-verb", cqDestroyedByVerb, "RV-5.3.4-M1"),
+	apiCase("5.3.4/in-use", cqInUse, "RV-5.3.4-M2", "RV-5.3.4-M3"),
+	apiCase("5.3.4/returns-resources", cqReturnsResources, "RV-5.3.4-M4"),
+	apiCase("5.3.4/no-completion-after", cqNothingAfter, "RV-5.3.4-M5"),
 }
 
 // shows says what Query CQ has to tell.

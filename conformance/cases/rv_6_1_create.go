@@ -12,14 +12,14 @@ import (
 
 // rv6_1 is creating and querying queue pairs: verbs draft 6.1.1 and 6.1.2.
 var rv6_1 = []conformance.Case{
-	{Name: "6.1.1/incomplete-refused", Keys: []string{"RV-6.1.1-M1", "RV-6.1.1-M6"}, Need: conformance.NeedAPI, Run: incompleteQP},
-	{Name: "6.1.1/depths", Keys: []string{"RV-6.1.1-M2", "RV-6.1.1-M3"}, Need: conformance.NeedAPI, Run: depthsOfQP},
-	{Name: "6.1.1/a-cq-for-each-queue", Keys: []string{"RV-6.1.1-M4"}, Need: conformance.NeedAPI, Run: cqForEachQueue},
-	{Name: "6.1.1/privileges", Keys: []string{"RV-6.1.1-M5"}, Need: conformance.NeedAPI, Run: privilegesOfQP},
-	{Name: "6.1.1/identifier", Keys: []string{"RV-6.1.1-M7", "RV-6.1.1-M9"}, Need: conformance.NeedAPI, Run: identifierOfQP},
-	{Name: "6.1.1/identifiers-unique", Keys: []string{"RV-6.1.1-M8"}, Need: conformance.NeedAPI, Run: identifiersUnique},
-	{Name: "6.1.1/no-stream", Keys: []string{"RV-6.1.1-M10"}, Need: conformance.NeedAPI, Run: createdWithoutStream},
-	{Name: "6.1.2/attributes", Keys: []string{"RV-6.1.2-M1"}, Need: conformance.NeedAPI, Run: attributesOfQP},
+	apiCase("6.1.1/incomplete-refused", incompleteQP, "RV-6.1.1-M1", "RV-6.1.1-M6"),
+	apiCase("6.1.1/depths", depthsOfQP, "RV-6.1.1-M2", "RV-6.1.1-M3"),
+	apiCase("6.1.1/a-cq-for-each-queue", cqForEachQueue, "RV-6.1.1-M4"),
+	apiCase("6.1.1/privileges", privilegesOfQP, "RV-6.1.1-M5"),
+	apiCase("6.1.1/identifier", identifierOfQP, "RV-6.1.1-M7", "RV-6.1.1-M9"),
+	apiCase("6.1.1/identifiers-unique", identifiersUnique, "RV-6.1.1-M8"),
+	apiCase("6.1.1/no-stream", createdWithoutStream, "RV-6.1.1-M10"),
+	apiCase("6.1.2/attributes", attributesOfQP, "RV-6.1.2-M1"),
 }
 
 // incompleteQP leaves one attribute out after the other, where one queue pair is all

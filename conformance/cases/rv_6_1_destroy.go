@@ -11,11 +11,11 @@ import (
 
 // rv6_1_4 is destroying queue pairs: verbs draft 6.1.4.
 var rv6_1_4 = []conformance.Case{
-	{Name: "6.1.4/only-by-verb", Keys: []string{"RV-6.1.4-M1"}, Need: conformance.NeedAPI, Run: destroyedByVerbOnly},
-	{Name: "6.1.4/gives-everything-back", Keys: []string{"RV-6.1.4-M2"}, Need: conformance.NeedAPI, Run: destroyGivesBack},
-	{Name: "6.1.4/gone-at-return", Keys: []string{"RV-6.1.4-M3", "PV-6.1.4-M1", "PV-6.1.4-M2"}, Need: conformance.NeedAPI, Run: destroyedIsGone},
-	{Name: "6.1.4/takes-the-stream", Keys: []string{"RV-6.1.4-M4", "RV-6.1.4-M7"}, Need: conformance.NeedAPI, Run: destroyTakesStream},
-	{Name: "6.1.4/windows-bound", Keys: []string{"RV-6.1.4-M5", "RV-6.1.4-M6"}, Need: conformance.NeedAPI, Run: destroyWindowsBound},
+	apiCase("6.1.4/only-by-verb", destroyedByVerbOnly, "RV-6.1.4-M1"),
+	apiCase("6.1.4/gives-everything-back", destroyGivesBack, "RV-6.1.4-M2"),
+	apiCase("6.1.4/gone-at-return", destroyedIsGone, "RV-6.1.4-M3", "PV-6.1.4-M1", "PV-6.1.4-M2"),
+	apiCase("6.1.4/takes-the-stream", destroyTakesStream, "RV-6.1.4-M4", "RV-6.1.4-M7"),
+	apiCase("6.1.4/windows-bound", destroyWindowsBound, "RV-6.1.4-M5", "RV-6.1.4-M6"),
 }
 
 // destroyedByVerbOnly ends a queue pair and forgets it: where there can be only one,

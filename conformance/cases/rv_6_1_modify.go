@@ -9,11 +9,11 @@ import (
 
 // rv6_1_3 is modifying queue pairs: verbs draft 6.1.3.
 var rv6_1_3 = []conformance.Case{
-	{Name: "6.1.3/stream-required", Keys: []string{"RV-6.1.3-M1", "RV-6.1.3-M2"}, Need: conformance.NeedAPI, Run: streamRequired},
-	{Name: "6.1.3/attributes-of-figure-4", Keys: []string{"RV-6.1.3-M3"}, Need: conformance.NeedAPI, Run: attributesOfFigure4},
-	{Name: "6.1.3/all-or-nothing", Keys: []string{"RV-6.1.3-M4", "RV-6.1.3-M5"}, Need: conformance.NeedAPI, Run: modifyAllOrNothing},
-	{Name: "6.1.3/done-or-refused", Keys: []string{"RV-6.1.3-M12", "RV-6.1.3-M13", "RV-6.1.3-M14"}, Need: conformance.NeedAPI, Run: modifyDoneOrRefused},
-	{Name: "6.1.3/against-the-peer", Keys: []string{"RV-6.1.3-M12", "RV-6.1.3-M13"}, Need: conformance.NeedAPI, Run: modifyAgainstPeer},
+	apiCase("6.1.3/stream-required", streamRequired, "RV-6.1.3-M1", "RV-6.1.3-M2"),
+	apiCase("6.1.3/attributes-of-figure-4", attributesOfFigure4, "RV-6.1.3-M3"),
+	apiCase("6.1.3/all-or-nothing", modifyAllOrNothing, "RV-6.1.3-M4", "RV-6.1.3-M5"),
+	apiCase("6.1.3/done-or-refused", modifyDoneOrRefused, "RV-6.1.3-M12", "RV-6.1.3-M13", "RV-6.1.3-M14"),
+	apiCase("6.1.3/against-the-peer", modifyAgainstPeer, "RV-6.1.3-M12", "RV-6.1.3-M13"),
 }
 
 // aStream is a stream that a queue pair could be given, and its other end.

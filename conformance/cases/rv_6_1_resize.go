@@ -16,10 +16,10 @@ import (
 // rv6_1_resize is changing how many requests a queue pair's queues take: verbs draft
 // 6.1.3.
 var rv6_1_resize = []conformance.Case{
-	{Name: "6.1.3/resize-offered", Keys: []string{"RV-6.1.3-M6"}, Need: conformance.NeedAPI, Run: resizeOffered},
-	{Name: "6.1.3/resize-with-requests", Keys: []string{"RV-6.1.3-M7", "RV-6.1.3-M8"}, Need: conformance.NeedAPI, Run: resizeWithRequests},
-	{Name: "6.1.3/resize-disturbs-nothing", Keys: []string{"RV-6.1.3-M9"}, Need: conformance.NeedAPI, Run: resizeDisturbsNothing},
-	{Name: "6.1.3/shrink-refused", Keys: []string{"RV-6.1.3-M10", "RV-6.1.3-M11"}, Need: conformance.NeedAPI, Run: shrinkRefused},
+	apiCase("6.1.3/resize-offered", resizeOffered, "RV-6.1.3-M6"),
+	apiCase("6.1.3/resize-with-requests", resizeWithRequests, "RV-6.1.3-M7", "RV-6.1.3-M8"),
+	apiCase("6.1.3/resize-disturbs-nothing", resizeDisturbsNothing, "RV-6.1.3-M9"),
+	apiCase("6.1.3/shrink-refused", shrinkRefused, "RV-6.1.3-M10", "RV-6.1.3-M11"),
 }
 
 func resizeOffered(t *conformance.T) {

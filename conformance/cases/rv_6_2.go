@@ -9,12 +9,12 @@ import (
 
 // rv6_2 is the state diagram and the Idle state: verbs draft 6.2 and 6.2.1.
 var rv6_2 = []conformance.Case{
-	{Name: "6.2/five-states", Keys: []string{"RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"}, Need: conformance.NeedAPI, Run: fiveStates},
-	{Name: "6.2.1/entered", Keys: []string{"RV-6.2.1-M1", "RV-6.2.1-M4"}, Need: conformance.NeedAPI, Run: idleEntered},
-	{Name: "6.2.1/nothing-processed", Keys: []string{"RV-6.2.1-M2", "RV-6.2.1-M3"}, Need: conformance.NeedAPI, Run: idleProcessesNothing},
-	{Name: "6.2.1/not-to-the-end", Keys: []string{"RV-6.2.1-M5"}, Need: conformance.NeedAPI, Run: idleNotToTheEnd},
-	{Name: "6.2.1.1/idle-to-idle", Keys: []string{"RV-6.2.1.1-M1"}, Need: conformance.NeedAPI, Run: idleToIdle},
-	{Name: "6.2.1.3/idle-to-error", Keys: []string{"RV-6.2.1.3-M1"}, Need: conformance.NeedAPI, Run: idleToError},
+	apiCase("6.2/five-states", fiveStates, "RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"),
+	apiCase("6.2.1/entered", idleEntered, "RV-6.2.1-M1", "RV-6.2.1-M4"),
+	apiCase("6.2.1/nothing-processed", idleProcessesNothing, "RV-6.2.1-M2", "RV-6.2.1-M3"),
+	apiCase("6.2.1/not-to-the-end", idleNotToTheEnd, "RV-6.2.1-M5"),
+	apiCase("6.2.1.1/idle-to-idle", idleToIdle, "RV-6.2.1.1-M1"),
+	apiCase("6.2.1.3/idle-to-error", idleToError, "RV-6.2.1.3-M1"),
 }
 
 // step is something that happens to a line: a verb, or the peer's doing. next is the

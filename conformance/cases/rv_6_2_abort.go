@@ -12,10 +12,12 @@ import (
 
 // rv6_2_abort is RTS to Error: verbs draft 6.2.2.4.
 var rv6_2_abort = []conformance.Case{
-	{Name: "6.2.2.4/by-verb", Keys: []string{"RV-6.2.2.4-M1", "RV-6.2.2.4-M2", "RV-6.2.2.4-M4", "RV-6.2.2.4-M7", "PV-6.4-M3"}, Need: conformance.NeedUpper, Run: abortedByVerb},
-	{Name: "6.2.2.4/stops-everything", Keys: []string{"RV-6.2.2.4-M3"}, Need: conformance.NeedAPI, Run: abortStopsEverything},
-	{Name: "6.2.2.4/socket-released", Keys: []string{"RV-6.2.2.4-M5"}, Need: conformance.NeedAPI, Run: abortReleases},
-	{Name: "6.2.2.4/llp-failure", Keys: []string{"RV-6.2.2.4-M2", "RV-6.2.2.4-M6", "RV-6.2.2.4-M7", "PV-8.3.3-M1", "PV-8.3.3-M2"}, Need: conformance.NeedUpper, Run: llpFails},
+	upperCase("6.2.2.4/by-verb", abortedByVerb,
+		"RV-6.2.2.4-M1", "RV-6.2.2.4-M2", "RV-6.2.2.4-M4", "RV-6.2.2.4-M7", "PV-6.4-M3"),
+	apiCase("6.2.2.4/stops-everything", abortStopsEverything, "RV-6.2.2.4-M3"),
+	apiCase("6.2.2.4/socket-released", abortReleases, "RV-6.2.2.4-M5"),
+	upperCase("6.2.2.4/llp-failure", llpFails,
+		"RV-6.2.2.4-M2", "RV-6.2.2.4-M6", "RV-6.2.2.4-M7", "PV-8.3.3-M1", "PV-8.3.3-M2"),
 }
 
 // abortedByVerb: the stream is reset, and nothing is said.

@@ -16,13 +16,14 @@ import (
 // rv6_2_close is how RTS is left in order, and with a message: verbs draft 6.2.2.2 and
 // 6.2.2.3.
 var rv6_2_close = []conformance.Case{
-	{Name: "6.2.2.2/peer-closes", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M2", "RV-6.2.2.2-M4"}, Need: conformance.NeedUpper, Run: peerCloses},
-	{Name: "6.2.2.2/peer-closes-on-work", Keys: []string{"RV-6.2.2.2-M1", "RV-6.2.2.2-M3", "RV-6.2.2.2-M4", "PV-8.3.3-M3"}, Need: conformance.NeedUpper, Run: peerClosesOnWork},
-	{Name: "6.2.2.2/by-verb", Keys: []string{"RV-6.2.2.2-M5", "RV-6.2.2.2-M6"}, Need: conformance.NeedUpper, Run: closedByVerb},
-	{Name: "6.2.2.2/by-verb-with-work", Keys: []string{"RV-6.2.2.2-M7", "PV-6.2.5-M2"}, Need: conformance.NeedUpper, Run: closedWithWork},
-	{Name: "6.2.2.2/by-verb-while-posting", Keys: []string{"RV-6.2.2.2-M7"}, Need: conformance.NeedAPI, Run: closedWhilePosting},
-	{Name: "6.2.2.3/by-verb", Keys: []string{"RV-6.2.2.3-M1", "PR-5040-4.8-M1", "PV-6.2.2.3-M1"}, Need: conformance.NeedUpper, Run: terminatedByVerb},
-	{Name: "6.2.2.3/by-the-peer", Keys: []string{"RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"}, Need: conformance.NeedUpper, Run: terminatedByPeer},
+	upperCase("6.2.2.2/peer-closes", peerCloses, "RV-6.2.2.2-M1", "RV-6.2.2.2-M2", "RV-6.2.2.2-M4"),
+	upperCase("6.2.2.2/peer-closes-on-work", peerClosesOnWork,
+		"RV-6.2.2.2-M1", "RV-6.2.2.2-M3", "RV-6.2.2.2-M4", "PV-8.3.3-M3"),
+	upperCase("6.2.2.2/by-verb", closedByVerb, "RV-6.2.2.2-M5", "RV-6.2.2.2-M6"),
+	upperCase("6.2.2.2/by-verb-with-work", closedWithWork, "RV-6.2.2.2-M7", "PV-6.2.5-M2"),
+	apiCase("6.2.2.2/by-verb-while-posting", closedWhilePosting, "RV-6.2.2.2-M7"),
+	upperCase("6.2.2.3/by-verb", terminatedByVerb, "RV-6.2.2.3-M1", "PR-5040-4.8-M1", "PV-6.2.2.3-M1"),
+	upperCase("6.2.2.3/by-the-peer", terminatedByPeer, "RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"),
 }
 
 // twoCQs is a queue pair with a CQ for each queue.

@@ -10,14 +10,15 @@ import (
 
 // rv6_2_5 is the Closing state: verbs draft 6.2.5.
 var rv6_2_5 = []conformance.Case{
-	{Name: "6.2.5/good-close", Keys: []string{"RV-6.2.5-M1", "RV-6.2.5-M10", "RV-6.2.5-M11", "RV-6.2.5-M20", "RV-6.2.5-M22"}, Need: conformance.NeedAPI, Run: closingGood},
-	{Name: "6.2.5/close-complete", Keys: []string{"RV-6.2.5-M21"}, Need: conformance.NeedAPI, Run: closingComplete},
-	{Name: "6.2.5/refuses-verbs", Keys: []string{"RV-6.2.5-M2", "RV-6.2.5-M5"}, Need: conformance.NeedAPI, Run: closingRefuses},
-	{Name: "6.2.5/sends-nothing", Keys: []string{"RV-6.2.5-M3"}, Need: conformance.NeedUpper, Run: closingSendsNothing},
-	{Name: "6.2.5/takes-nothing", Keys: []string{"RV-6.2.5-M4", "PV-6.2.5-M3"}, Need: conformance.NeedUpper, Run: closingTakesNothing},
-	{Name: "6.2.5/flushes-receives", Keys: []string{"RV-6.2.5-M7", "RV-6.2.5-M8"}, Need: conformance.NeedUpper, Run: closingFlushes},
-	{Name: "6.2.5/none-lost", Keys: []string{"RV-6.2.5-M6", "RV-6.2.5-M9"}, Need: conformance.NeedAPI, Run: closingLosesNone},
-	{Name: "6.2.5/a-new-stream", Keys: []string{"RV-6.2.5-M23"}, Need: conformance.NeedAPI, Run: closingNewStream},
+	apiCase("6.2.5/good-close", closingGood,
+		"RV-6.2.5-M1", "RV-6.2.5-M10", "RV-6.2.5-M11", "RV-6.2.5-M20", "RV-6.2.5-M22"),
+	apiCase("6.2.5/close-complete", closingComplete, "RV-6.2.5-M21"),
+	apiCase("6.2.5/refuses-verbs", closingRefuses, "RV-6.2.5-M2", "RV-6.2.5-M5"),
+	upperCase("6.2.5/sends-nothing", closingSendsNothing, "RV-6.2.5-M3"),
+	upperCase("6.2.5/takes-nothing", closingTakesNothing, "RV-6.2.5-M4", "PV-6.2.5-M3"),
+	upperCase("6.2.5/flushes-receives", closingFlushes, "RV-6.2.5-M7", "RV-6.2.5-M8"),
+	apiCase("6.2.5/none-lost", closingLosesNone, "RV-6.2.5-M6", "RV-6.2.5-M9"),
+	apiCase("6.2.5/a-new-stream", closingNewStream, "RV-6.2.5-M23"),
 }
 
 // closers are the two ways into the Closing state, each up to the good end of the

@@ -11,9 +11,10 @@ import (
 
 // rv6_2_closing_errors is how a close goes wrong: verbs draft 6.2.5.
 var rv6_2_closing_errors = []conformance.Case{
-	{Name: "6.2.5/errors", Keys: []string{"RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19", "PV-6.2.5-M1", "PV-6.2.5-M2", "PV-6.2.5-M3"}, Need: conformance.NeedUpper, Run: closingErrors},
-	{Name: "6.2.5/error-resets", Keys: []string{"RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"}, Need: conformance.NeedAPI, Run: closingErrorResets},
-	{Name: "6.2.5/timeout", Keys: []string{"RV-6.2.5-M13", "RV-6.2.5-M14", "PV-6.2.5-M1"}, Need: conformance.NeedUpper, Run: closingTimeout},
+	upperCase("6.2.5/errors", closingErrors,
+		"RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19", "PV-6.2.5-M1", "PV-6.2.5-M2", "PV-6.2.5-M3"),
+	apiCase("6.2.5/error-resets", closingErrorResets, "RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"),
+	upperCase("6.2.5/timeout", closingTimeout, "RV-6.2.5-M13", "RV-6.2.5-M14", "PV-6.2.5-M1"),
 }
 
 // closingErrors has all that can go wrong in a close. RV-6.2.5-M12: a lost LLP is LLP

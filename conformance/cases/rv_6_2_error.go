@@ -13,14 +13,14 @@ import (
 
 // rv6_2_4 is the Error state: verbs draft 6.2.4.
 var rv6_2_4 = []conformance.Case{
-	{Name: "6.2.4/entered", Keys: []string{"RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"}, Need: conformance.NeedAPI, Run: errorEntered},
-	{Name: "6.2.4/flushes", Keys: []string{"RV-6.2.4-M3", "RV-6.2.4-M4", "PR-5040-5.4-M1", "PV-9.5.2-M1"}, Need: conformance.NeedAPI, Run: errorFlushes},
-	{Name: "6.2.4/one-is-guilty", Keys: []string{"RV-6.2.4-M4", "RV-6.2.4-M5"}, Need: conformance.NeedAPI, Run: errorOneGuilty},
-	{Name: "6.2.4/refuses-posts", Keys: []string{"RV-6.2.4-M6"}, Need: conformance.NeedAPI, Run: errorRefusesPosts},
-	{Name: "6.2.4/none-lost", Keys: []string{"RV-6.2.4-M7"}, Need: conformance.NeedAPI, Run: errorLosesNone},
-	{Name: "6.2.4/terminate-message", Keys: []string{"RV-6.2.4-M8", "PV-9.2.5.2-M1"}, Need: conformance.NeedAPI, Run: errorTerminateMessage},
-	{Name: "6.2.4/windows-stay", Keys: []string{"RV-6.2.4-M9"}, Need: conformance.NeedAPI, Run: errorWindowsStay},
-	{Name: "6.2.4/to-idle", Keys: []string{"RV-6.2.4-M10", "RV-6.2.4-M11"}, Need: conformance.NeedAPI, Run: errorToIdle},
+	apiCase("6.2.4/entered", errorEntered, "RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"),
+	apiCase("6.2.4/flushes", errorFlushes, "RV-6.2.4-M3", "RV-6.2.4-M4", "PR-5040-5.4-M1", "PV-9.5.2-M1"),
+	apiCase("6.2.4/one-is-guilty", errorOneGuilty, "RV-6.2.4-M4", "RV-6.2.4-M5"),
+	apiCase("6.2.4/refuses-posts", errorRefusesPosts, "RV-6.2.4-M6"),
+	apiCase("6.2.4/none-lost", errorLosesNone, "RV-6.2.4-M7"),
+	apiCase("6.2.4/terminate-message", errorTerminateMessage, "RV-6.2.4-M8", "PV-9.2.5.2-M1"),
+	apiCase("6.2.4/windows-stay", errorWindowsStay, "RV-6.2.4-M9"),
+	apiCase("6.2.4/to-idle", errorToIdle, "RV-6.2.4-M10", "RV-6.2.4-M11"),
 }
 
 // errorFrom takes a new line to Error from another state.

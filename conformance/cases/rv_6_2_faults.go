@@ -10,15 +10,13 @@ import (
 
 // rv6_2_faults is what follows from faults: verbs draft 6.2.2.3, 6.2.3 and 6.4.
 var rv6_2_faults = []conformance.Case{
-	{Name: "6.2.2.3/by-itself", Keys: []string{"RV-6.2.2.3-M2"}, Need: conformance.NeedUpper, Run: terminatedByItself},
-	{
-		Name: "6.2.2.3/faults-of-segments", Need: conformance.NeedUpper, Run: faultsOfSegments,
-		Keys: []string{"RV-6.2.2.3-M3", "RV-6.2.3-M4", "RV-6.4-M2", "RV-6.4-M3", "RV-6.4-M17", "PR-5040-5.3-M1", "PV-9.5.3-M1", "PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M14"},
-	},
-	{
-		Name: "6.2.2.3/faults-of-requests", Need: conformance.NeedAPI, Run: faultsOfRequests,
-		Keys: []string{"RV-6.2.2.3-M4", "RV-6.2.3-M4", "RV-6.2.3-M14", "RV-6.4-M2", "RV-6.4-M10", "RV-6.4-M11", "PR-5040-4.8-M1", "PV-6.4-M2"},
-	},
+	upperCase("6.2.2.3/by-itself", terminatedByItself, "RV-6.2.2.3-M2"),
+	upperCase("6.2.2.3/faults-of-segments", faultsOfSegments,
+		"RV-6.2.2.3-M3", "RV-6.2.3-M4", "RV-6.4-M2", "RV-6.4-M3", "RV-6.4-M17", "PR-5040-5.3-M1", "PV-9.5.3-M1",
+		"PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M14"),
+	apiCase("6.2.2.3/faults-of-requests", faultsOfRequests,
+		"RV-6.2.2.3-M4", "RV-6.2.3-M4", "RV-6.2.3-M14", "RV-6.4-M2", "RV-6.4-M10", "RV-6.4-M11", "PR-5040-4.8-M1",
+		"PV-6.4-M2"),
 }
 
 // elsewhere is a region of another Protection Domain.

@@ -9,11 +9,11 @@ import (
 
 // rv6_2_rts is what is done in RTS: verbs draft 6.2.2 and 6.2.2.1.
 var rv6_2_rts = []conformance.Case{
-	{Name: "6.2.2/messages-in-rts-only", Keys: []string{"RV-6.2.2-M1"}, Need: conformance.NeedAPI, Run: messagesInRTSOnly},
-	{Name: "6.2.2/posted-in-order", Keys: []string{"RV-6.2.2-M3"}, Need: conformance.NeedAPI, Run: postedInOrder},
-	{Name: "6.2.2/inbound-processed", Keys: []string{"RV-6.2.2-M4"}, Need: conformance.NeedUpper, Run: inboundProcessed},
-	{Name: "6.2.2/not-to-idle", Keys: []string{"RV-6.2.2-M5"}, Need: conformance.NeedAPI, Run: rtsNotToIdle},
-	{Name: "6.2.2.1/rts-to-rts", Keys: []string{"RV-6.2.2.1-M1"}, Need: conformance.NeedAPI, Run: rtsToRTS},
+	apiCase("6.2.2/messages-in-rts-only", messagesInRTSOnly, "RV-6.2.2-M1"),
+	apiCase("6.2.2/posted-in-order", postedInOrder, "RV-6.2.2-M3"),
+	upperCase("6.2.2/inbound-processed", inboundProcessed, "RV-6.2.2-M4"),
+	apiCase("6.2.2/not-to-idle", rtsNotToIdle, "RV-6.2.2-M5"),
+	apiCase("6.2.2.1/rts-to-rts", rtsToRTS, "RV-6.2.2.1-M1"),
 }
 
 // messagesInRTSOnly has work on the queues in the other states.

@@ -17,16 +17,16 @@ import (
 
 // rv6_2_start is the way from Idle to RTS: verbs draft 6.2.1.2, 6.2.2, 6.6.1.
 var rv6_2_start = []conformance.Case{
-	{Name: "6.2.1.2/idle-to-rts", Keys: []string{"RV-6.2.1.2-M1"}, Need: conformance.NeedAPI, Run: idleToRTS},
-	{Name: "6.2.1.2/not-established", Keys: []string{"RV-6.2.1.2-M2"}, Need: conformance.NeedAPI, Run: notEstablished},
-	{Name: "6.2.1.2/last-message", Keys: []string{"RV-6.2.1.2-M3"}, Need: conformance.NeedAPI, Run: lastMessageFirst},
-	{Name: "6.2.1.2/last-message-holds-receiving", Keys: []string{"RV-6.2.1.2-S1"}, Need: conformance.NeedAPI, Strict: true, Run: lastMessageHolds},
-	{Name: "6.2.1.2/early-octets", Keys: []string{"RV-6.2.1.2-M4", "RV-6.2.1.2-M5"}, Need: conformance.NeedAPI, Run: earlyOctets},
-	{Name: "6.2.1.2/nothing-lost", Keys: []string{"RV-6.2.1.2-M4", "RV-6.2.1.2-M5"}, Need: conformance.NeedAPI, Run: nothingLost},
-	{Name: "6.2.2/connection-first", Keys: []string{"RV-6.2.2-M2"}, Need: conformance.NeedAPI, Run: connectionFirst},
-	{Name: "6.6.1/after-streaming-data", Keys: []string{"RV-6.6.1-M1"}, Need: conformance.NeedAPI, Run: afterStreaming},
-	{Name: "6.6.1/iwarp-only", Keys: []string{"RV-6.6.1-M2"}, Need: conformance.NeedAPI, Run: iwarpOnly},
-	{Name: "6.6.1/foreign-octets", Keys: []string{"RV-6.6.1-M2"}, Need: conformance.NeedUpper, Run: foreignOctets},
+	apiCase("6.2.1.2/idle-to-rts", idleToRTS, "RV-6.2.1.2-M1"),
+	apiCase("6.2.1.2/not-established", notEstablished, "RV-6.2.1.2-M2"),
+	apiCase("6.2.1.2/last-message", lastMessageFirst, "RV-6.2.1.2-M3"),
+	strict(apiCase("6.2.1.2/last-message-holds-receiving", lastMessageHolds, "RV-6.2.1.2-S1")),
+	apiCase("6.2.1.2/early-octets", earlyOctets, "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
+	apiCase("6.2.1.2/nothing-lost", nothingLost, "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
+	apiCase("6.2.2/connection-first", connectionFirst, "RV-6.2.2-M2"),
+	apiCase("6.6.1/after-streaming-data", afterStreaming, "RV-6.6.1-M1"),
+	apiCase("6.6.1/iwarp-only", iwarpOnly, "RV-6.6.1-M2"),
+	upperCase("6.6.1/foreign-octets", foreignOctets, "RV-6.6.1-M2"),
 }
 
 func idleToRTS(t *conformance.T) {

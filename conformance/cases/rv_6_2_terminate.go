@@ -16,14 +16,14 @@ import (
 
 // rv6_2_3 is the Terminate state: verbs draft 6.2.3.
 var rv6_2_3 = []conformance.Case{
-	{Name: "6.2.3/left-for-error", Keys: []string{"RV-6.2.3-M1", "RV-6.2.3-M2", "RV-6.2.3-M6", "RV-6.2.3-M16"}, Need: conformance.NeedAPI, Run: terminateLeft},
-	{Name: "6.2.3/stops-everything", Keys: []string{"RV-6.2.3-M3", "RV-6.2.3-M5"}, Need: conformance.NeedUpper, Run: terminateStops},
-	{Name: "6.2.3/llp-error", Keys: []string{"RV-6.2.3-M2", "RV-6.2.3-M7", "RV-6.2.3-M8", "RV-6.2.3-M9"}, Need: conformance.NeedAPI, Run: terminateLLPError},
-	{Name: "6.2.3/refuses-verbs", Keys: []string{"RV-6.2.3-M10", "RV-6.2.3-M18"}, Need: conformance.NeedAPI, Run: terminateRefuses},
-	{Name: "6.2.3/none-lost", Keys: []string{"RV-6.2.3-M11"}, Need: conformance.NeedAPI, Run: terminateLosesNone},
-	{Name: "6.2.3/verb-without-event", Keys: []string{"RV-6.2.3-M12", "RV-6.2.3-M13"}, Need: conformance.NeedUpper, Run: terminateVerbEvents},
-	{Name: "6.2.3/completion-without-event", Keys: []string{"RV-6.2.3-M14", "RV-6.2.3-M15"}, Need: conformance.NeedUpper, Run: terminateCompletionEvents},
-	{Name: "6.2.3/a-new-stream", Keys: []string{"RV-6.2.3-M8", "RV-6.2.3-M17", "PV-6.2.1.2-M1"}, Need: conformance.NeedAPI, Run: terminateNewStream},
+	apiCase("6.2.3/left-for-error", terminateLeft, "RV-6.2.3-M1", "RV-6.2.3-M2", "RV-6.2.3-M6", "RV-6.2.3-M16"),
+	upperCase("6.2.3/stops-everything", terminateStops, "RV-6.2.3-M3", "RV-6.2.3-M5"),
+	apiCase("6.2.3/llp-error", terminateLLPError, "RV-6.2.3-M2", "RV-6.2.3-M7", "RV-6.2.3-M8", "RV-6.2.3-M9"),
+	apiCase("6.2.3/refuses-verbs", terminateRefuses, "RV-6.2.3-M10", "RV-6.2.3-M18"),
+	apiCase("6.2.3/none-lost", terminateLosesNone, "RV-6.2.3-M11"),
+	upperCase("6.2.3/verb-without-event", terminateVerbEvents, "RV-6.2.3-M12", "RV-6.2.3-M13"),
+	upperCase("6.2.3/completion-without-event", terminateCompletionEvents, "RV-6.2.3-M14", "RV-6.2.3-M15"),
+	apiCase("6.2.3/a-new-stream", terminateNewStream, "RV-6.2.3-M8", "RV-6.2.3-M17", "PV-6.2.1.2-M1"),
 }
 
 // wayIn is how a queue pair comes to the Terminate state, and what the peer is sent

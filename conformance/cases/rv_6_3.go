@@ -9,12 +9,12 @@ import (
 
 // rv6_3 is what Shared Receive Queues are: verbs draft 6.3.
 var rv6_3 = []conformance.Case{
-	{Name: "6.3/query-rnic", Keys: []string{"RV-6.3-M1", "RV-6.3-M3", "RV-6.3-M4", "RV-6.3-M5", "RV-6.3-M6"}, Need: conformance.NeedAPI, Run: srqQueryRNIC},
-	{Name: "6.3/completes-at-the-qp", Keys: []string{"RV-6.3-M2"}, Need: conformance.NeedAPI, Run: srqCompletesAtQP},
-	{Name: "6.3/protection-domain", Keys: []string{"RV-6.3-M7", "RV-6.3-M8", "RV-6.3.1-M1", "RV-6.3.5-M10"}, Need: conformance.NeedAPI, Run: srqPD},
-	{Name: "6.3/send-queue-as-ever", Keys: []string{"RV-6.3-M9"}, Need: conformance.NeedAPI, Run: srqSendQueue},
-	{Name: "6.3/posts", Keys: []string{"RV-6.3-M10", "RV-6.3-M11", "RV-6.3.5-M1", "RV-6.3.5-M2", "RV-6.3.5-M3"}, Need: conformance.NeedAPI, Run: srqPosts},
-	{Name: "6.3/all-of-it", Keys: []string{"RV-6.3-M12"}, Need: conformance.NeedAPI, Run: srqAllOfIt},
+	apiCase("6.3/query-rnic", srqQueryRNIC, "RV-6.3-M1", "RV-6.3-M3", "RV-6.3-M4", "RV-6.3-M5", "RV-6.3-M6"),
+	apiCase("6.3/completes-at-the-qp", srqCompletesAtQP, "RV-6.3-M2"),
+	apiCase("6.3/protection-domain", srqPD, "RV-6.3-M7", "RV-6.3-M8", "RV-6.3.1-M1", "RV-6.3.5-M10"),
+	apiCase("6.3/send-queue-as-ever", srqSendQueue, "RV-6.3-M9"),
+	apiCase("6.3/posts", srqPosts, "RV-6.3-M10", "RV-6.3-M11", "RV-6.3.5-M1", "RV-6.3.5-M2", "RV-6.3.5-M3"),
+	apiCase("6.3/all-of-it", srqAllOfIt, "RV-6.3-M12"),
 }
 
 // receives posts receives with these IDs to an S-RQ, of 64 octets each.

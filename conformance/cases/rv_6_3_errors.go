@@ -9,9 +9,9 @@ import (
 
 // rv6_3_6 is what goes wrong with S-RQs and on them: verbs draft 6.3.6.
 var rv6_3_6 = []conformance.Case{
-	{Name: "6.3.6/completion-errors", Keys: []string{"RV-6.3.6-M1"}, Need: conformance.NeedAPI, Run: srqCompletionErrors},
-	{Name: "6.3.6/catastrophe", Keys: []string{"RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6", "PV-8.3.3-M5"}, Need: conformance.NeedAPI, Run: srqCatastrophe},
-	{Name: "6.3.6/errors-of-a-qp", Keys: []string{"RV-6.3.6-M3", "RV-6.3.6-M4", "RV-6.3.6-M7"}, Need: conformance.NeedAPI, Run: srqErrorsOfQP},
+	apiCase("6.3.6/completion-errors", srqCompletionErrors, "RV-6.3.6-M1"),
+	apiCase("6.3.6/catastrophe", srqCatastrophe, "RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6", "PV-8.3.3-M5"),
+	apiCase("6.3.6/errors-of-a-qp", srqErrorsOfQP, "RV-6.3.6-M3", "RV-6.3.6-M4", "RV-6.3.6-M7"),
 }
 
 func srqCompletionErrors(t *conformance.T) {

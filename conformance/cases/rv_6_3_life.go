@@ -15,11 +15,11 @@ import (
 // rv6_3_life is how Shared Receive Queues end, and that a queue pair has its own for
 // life: verbs draft 6.3.3 and 6.3.4.
 var rv6_3_life = []conformance.Case{
-	{Name: "6.3.3/in-use", Keys: []string{"RV-6.3.3-M1", "RV-6.3.3-M2"}, Need: conformance.NeedAPI, Run: srqInUse},
-	{Name: "6.3.3/gives-back", Keys: []string{"RV-6.3.3-M3"}, Need: conformance.NeedAPI, Run: srqGivesBack},
-	{Name: "6.3.3/lets-go-of-buffers", Keys: []string{"RV-6.3.3-M4"}, Need: conformance.NeedAPI, Run: srqLetsGo},
-	{Name: "6.3.4/for-life", Keys: []string{"RV-6.3.4-M1"}, Need: conformance.NeedAPI, Run: srqForLife},
-	{Name: "6.3.4/no-depth-of-its-own", Keys: []string{"RV-6.3.4-M2", "RV-6.3.7-M1"}, Need: conformance.NeedAPI, Run: srqNoDepth},
+	apiCase("6.3.3/in-use", srqInUse, "RV-6.3.3-M1", "RV-6.3.3-M2"),
+	apiCase("6.3.3/gives-back", srqGivesBack, "RV-6.3.3-M3"),
+	apiCase("6.3.3/lets-go-of-buffers", srqLetsGo, "RV-6.3.3-M4"),
+	apiCase("6.3.4/for-life", srqForLife, "RV-6.3.4-M1"),
+	apiCase("6.3.4/no-depth-of-its-own", srqNoDepth, "RV-6.3.4-M2", "RV-6.3.7-M1"),
 }
 
 func srqInUse(t *conformance.T) {

@@ -10,18 +10,18 @@ import (
 // rv6_3_8 is limits of Shared Receive Queues and of queue pairs on them: verbs draft
 // 6.3.8.
 var rv6_3_8 = []conformance.Case{
-	{Name: "6.3.8/srq-limit", Keys: []string{"RV-6.3.8-M1", "RV-6.3.8-M5"}, Need: conformance.NeedAPI, Run: srqLimit},
-	{Name: "6.3.8/srq-limit-set", Keys: []string{"RV-6.3.8-M2"}, Need: conformance.NeedAPI, Run: srqLimitSet},
-	{Name: "6.3.8/srq-limit-armed-at-creation", Keys: []string{"RV-6.3.8-M3", "RV-6.3.8-M7"}, Need: conformance.NeedAPI, Run: srqLimitArmed},
-	{Name: "6.3.8/srq-limit-disturbs-nothing", Keys: []string{"RV-6.3.8-M4"}, Need: conformance.NeedAPI, Run: srqLimitDisturbs},
-	{Name: "6.3.8/srq-limit-once", Keys: []string{"RV-6.3.8-M6", "RV-6.3.8-M8", "PV-6.3.8-M1"}, Need: conformance.NeedAPI, Run: srqLimitOnce},
-	{Name: "6.3.8/srq-limit-and-depth", Keys: []string{"RV-6.3.8-M9"}, Need: conformance.NeedAPI, Run: srqLimitAndDepth},
-	{Name: "6.3.8/srq-limit-range", Keys: []string{"RV-6.3.8-M17"}, Need: conformance.NeedAPI, Run: srqLimitRange},
-	{Name: "6.3.8/arm-twice", Keys: []string{"RV-6.3.8-M8", "RV-6.3.8-M16"}, Need: conformance.NeedAPI, Run: limitsArmedTwice},
-	{Name: "6.3.8/qp-limit", Keys: []string{"RV-6.3.8-M10", "RV-6.3.8-M13"}, Need: conformance.NeedAPI, Run: qpLimit},
-	{Name: "6.3.8/qp-limit-armed-at-creation", Keys: []string{"RV-6.3.8-M11", "RV-6.3.8-M15"}, Need: conformance.NeedAPI, Run: qpLimitArmed},
-	{Name: "6.3.8/qp-limit-disturbs-nothing", Keys: []string{"RV-6.3.8-M12"}, Need: conformance.NeedAPI, Run: qpLimitDisturbs},
-	{Name: "6.3.8/qp-limit-once", Keys: []string{"RV-6.3.8-M14", "PV-6.3.8-M2"}, Need: conformance.NeedAPI, Run: qpLimitOnce},
+	apiCase("6.3.8/srq-limit", srqLimit, "RV-6.3.8-M1", "RV-6.3.8-M5"),
+	apiCase("6.3.8/srq-limit-set", srqLimitSet, "RV-6.3.8-M2"),
+	apiCase("6.3.8/srq-limit-armed-at-creation", srqLimitArmed, "RV-6.3.8-M3", "RV-6.3.8-M7"),
+	apiCase("6.3.8/srq-limit-disturbs-nothing", srqLimitDisturbs, "RV-6.3.8-M4"),
+	apiCase("6.3.8/srq-limit-once", srqLimitOnce, "RV-6.3.8-M6", "RV-6.3.8-M8", "PV-6.3.8-M1"),
+	apiCase("6.3.8/srq-limit-and-depth", srqLimitAndDepth, "RV-6.3.8-M9"),
+	apiCase("6.3.8/srq-limit-range", srqLimitRange, "RV-6.3.8-M17"),
+	apiCase("6.3.8/arm-twice", limitsArmedTwice, "RV-6.3.8-M8", "RV-6.3.8-M16"),
+	apiCase("6.3.8/qp-limit", qpLimit, "RV-6.3.8-M10", "RV-6.3.8-M13"),
+	apiCase("6.3.8/qp-limit-armed-at-creation", qpLimitArmed, "RV-6.3.8-M11", "RV-6.3.8-M15"),
+	apiCase("6.3.8/qp-limit-disturbs-nothing", qpLimitDisturbs, "RV-6.3.8-M12"),
+	apiCase("6.3.8/qp-limit-once", qpLimitOnce, "RV-6.3.8-M14", "PV-6.3.8-M2"),
 }
 
 // reached waits for the S-RQ's limit event.

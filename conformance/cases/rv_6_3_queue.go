@@ -14,16 +14,16 @@ import (
 // rv6_3_5 is how queue pairs take receives from an S-RQ, and what resizing does to it:
 // verbs draft 6.3.2, 6.3.5, 6.3.7.
 var rv6_3_5 = []conformance.Case{
-	{Name: "6.3.2/resize-with-receives", Keys: []string{"RV-6.3.2-M1", "RV-6.3.7-M4"}, Need: conformance.NeedAPI, Run: srqResize},
-	{Name: "6.3.2/resize-disturbs-nothing", Keys: []string{"RV-6.3.2-M2"}, Need: conformance.NeedAPI, Run: srqResizeDisturbs},
-	{Name: "6.3.2/shrink-refused", Keys: []string{"RV-6.3.2-M3", "RV-6.3.2-M4"}, Need: conformance.NeedAPI, Run: srqShrinkRefused},
-	{Name: "6.3.5/posting-rules", Keys: []string{"RV-6.3.5-M4", "RV-6.3.5-M5"}, Need: conformance.NeedAPI, Run: srqPostingRules},
-	{Name: "6.3.5/message-order", Keys: []string{"RV-6.3.5-M6"}, Need: conformance.NeedAPI, Run: srqMessageOrder},
-	{Name: "6.3.5/one-element-a-message", Keys: []string{"RV-6.3.5-M7"}, Need: conformance.NeedAPI, Run: srqOneElement},
-	{Name: "6.3.5/used-until-polled", Keys: []string{"RV-6.3.5-M8", "RV-6.3.7-M2"}, Need: conformance.NeedAPI, Run: srqUsedUntilPolled},
-	{Name: "6.3.5/any-queue-pair", Keys: []string{"RV-6.3.5-M9", "RV-6.3.7-M3"}, Need: conformance.NeedAPI, Run: srqAnyQP},
-	{Name: "6.3.5/pd-of-the-srq", Keys: []string{"RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"}, Need: conformance.NeedAPI, Run: srqPDChecked},
-	{Name: "6.3.5/stag-of-zero", Keys: []string{"RV-6.3.5-M13", "RV-6.3.5-M14"}, Need: conformance.NeedAPI, Run: srqSTagZero},
+	apiCase("6.3.2/resize-with-receives", srqResize, "RV-6.3.2-M1", "RV-6.3.7-M4"),
+	apiCase("6.3.2/resize-disturbs-nothing", srqResizeDisturbs, "RV-6.3.2-M2"),
+	apiCase("6.3.2/shrink-refused", srqShrinkRefused, "RV-6.3.2-M3", "RV-6.3.2-M4"),
+	apiCase("6.3.5/posting-rules", srqPostingRules, "RV-6.3.5-M4", "RV-6.3.5-M5"),
+	apiCase("6.3.5/message-order", srqMessageOrder, "RV-6.3.5-M6"),
+	apiCase("6.3.5/one-element-a-message", srqOneElement, "RV-6.3.5-M7"),
+	apiCase("6.3.5/used-until-polled", srqUsedUntilPolled, "RV-6.3.5-M8", "RV-6.3.7-M2"),
+	apiCase("6.3.5/any-queue-pair", srqAnyQP, "RV-6.3.5-M9", "RV-6.3.7-M3"),
+	apiCase("6.3.5/pd-of-the-srq", srqPDChecked, "RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"),
+	apiCase("6.3.5/stag-of-zero", srqSTagZero, "RV-6.3.5-M13", "RV-6.3.5-M14"),
 }
 
 // depthOf is Query S-RQ's.

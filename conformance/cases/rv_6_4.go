@@ -14,14 +14,14 @@ import (
 
 // rv6_4 is stopping a queue pair: verbs draft 6.4.
 var rv6_4 = []conformance.Case{
-	{Name: "6.4/on-segment-boundaries", Keys: []string{"RV-6.4-M1", "RV-6.4-M3"}, Need: conformance.NeedAPI, Run: stopOnBoundaries},
-	{Name: "6.4/not-the-bad-segment", Keys: []string{"RV-6.4-M4", "RV-6.4-M5"}, Need: conformance.NeedAPI, Run: stopBeforeBadSegment},
-	{Name: "6.4/within-a-segment", Keys: []string{"RV-6.4-M6", "RV-6.4-M7"}, Need: conformance.NeedAPI, Run: stopWithinSegment},
-	{Name: "6.4/by-verb-at-the-message", Keys: []string{"RV-6.4-M9", "PV-6.4-M3"}, Need: conformance.NeedAPI, Run: stopAtMessage},
-	{Name: "6.4/by-verb-within-the-message", Keys: []string{"RV-6.4-S1"}, Need: conformance.NeedAPI, Strict: true, Run: stopWithinMessage},
-	{Name: "6.4/answer-to-a-read", Keys: []string{"RV-6.4-M12"}, Need: conformance.NeedAPI, Run: stopAnswer},
-	{Name: "6.4/completion-error", Keys: []string{"RV-6.4-M13", "PV-6.4-M2"}, Need: conformance.NeedAPI, Run: stopCompletionError},
-	{Name: "6.4/completion-error-within-the-message", Keys: []string{"RV-6.4-S2"}, Need: conformance.NeedAPI, Strict: true, Run: stopCompletionErrorWithin},
+	apiCase("6.4/on-segment-boundaries", stopOnBoundaries, "RV-6.4-M1", "RV-6.4-M3"),
+	apiCase("6.4/not-the-bad-segment", stopBeforeBadSegment, "RV-6.4-M4", "RV-6.4-M5"),
+	apiCase("6.4/within-a-segment", stopWithinSegment, "RV-6.4-M6", "RV-6.4-M7"),
+	apiCase("6.4/by-verb-at-the-message", stopAtMessage, "RV-6.4-M9", "PV-6.4-M3"),
+	strict(apiCase("6.4/by-verb-within-the-message", stopWithinMessage, "RV-6.4-S1")),
+	apiCase("6.4/answer-to-a-read", stopAnswer, "RV-6.4-M12"),
+	apiCase("6.4/completion-error", stopCompletionError, "RV-6.4-M13", "PV-6.4-M2"),
+	strict(apiCase("6.4/completion-error-within-the-message", stopCompletionErrorWithin, "RV-6.4-S2")),
 }
 
 // vast is more than the sockets of a connection hold.

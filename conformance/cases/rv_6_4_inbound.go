@@ -9,10 +9,10 @@ import (
 
 // rv6_4_inbound is stopping what arrives, and which fault counts: verbs draft 6.4.
 var rv6_4_inbound = []conformance.Case{
-	{Name: "6.4/inbound-stops", Keys: []string{"RV-6.4-M8", "PV-6.4-M1"}, Need: conformance.NeedUpper, Run: stopInbound},
-	{Name: "6.4/when-delivered", Keys: []string{"RV-6.4-M14"}, Need: conformance.NeedUpper, Run: faultWhenDelivered},
-	{Name: "6.4/first-fault-counts", Keys: []string{"RV-6.4-M15"}, Need: conformance.NeedUpper, Run: firstFaultCounts},
-	{Name: "6.4/others-do-not-wait", Keys: []string{"RV-6.4-M16"}, Need: conformance.NeedUpper, Run: othersDoNotWait},
+	upperCase("6.4/inbound-stops", stopInbound, "RV-6.4-M8", "PV-6.4-M1"),
+	upperCase("6.4/when-delivered", faultWhenDelivered, "RV-6.4-M14"),
+	upperCase("6.4/first-fault-counts", firstFaultCounts, "RV-6.4-M15"),
+	upperCase("6.4/others-do-not-wait", othersDoNotWait, "RV-6.4-M16"),
 }
 
 // faultWhenDelivered sends a bad segment up to the last octets of its CRC.

@@ -13,16 +13,16 @@ import (
 
 // rv6_5 is RDMA Read resources: verbs draft 6, 6.5.
 var rv6_5 = []conformance.Case{
-	{Name: "6/irrq", Keys: []string{"RV-6-M1", "RV-6-M2"}, Need: conformance.NeedAPI, Run: irrq},
-	{Name: "6.5/of-each-qp", Keys: []string{"RV-6.5-M1", "RV-6.5-M2"}, Need: conformance.NeedAPI, Run: readsOfEachQP},
-	{Name: "6.5/shared", Keys: []string{"RV-6.5-M1", "RV-6.5-M2"}, Need: conformance.NeedAPI, Run: readsShared},
-	{Name: "6.5/refused", Keys: []string{"RV-6.5-M3", "RV-6.5-M13"}, Need: conformance.NeedAPI, Run: readsRefused},
-	{Name: "6.5/initial", Keys: []string{"RV-6.5-M7"}, Need: conformance.NeedAPI, Run: readsInitial},
-	{Name: "6.5/never-above-ord", Keys: []string{"RV-6.5-M4"}, Need: conformance.NeedUpper, Run: readsNeverAboveORD},
-	{Name: "6.5/posted-beyond-ord", Keys: []string{"RV-6.5-M5", "RV-6.5-M6"}, Need: conformance.NeedAPI, Run: readsBeyondORD},
-	{Name: "6.5/ord-lowered", Keys: []string{"RV-6.5-M9"}, Need: conformance.NeedAPI, Run: ordLowered},
-	{Name: "6.5/change-harms-no-other", Keys: []string{"RV-6.5-M8"}, Need: conformance.NeedAPI, Run: readsChanged},
-	{Name: "6.5/one-for-each", Keys: []string{"RV-6.5-M10", "RV-6.5-M11", "RV-6.5-M12"}, Need: conformance.NeedAPI, Run: readsOneForEach},
+	apiCase("6/irrq", irrq, "RV-6-M1", "RV-6-M2"),
+	apiCase("6.5/of-each-qp", readsOfEachQP, "RV-6.5-M1", "RV-6.5-M2"),
+	apiCase("6.5/shared", readsShared, "RV-6.5-M1", "RV-6.5-M2"),
+	apiCase("6.5/refused", readsRefused, "RV-6.5-M3", "RV-6.5-M13"),
+	apiCase("6.5/initial", readsInitial, "RV-6.5-M7"),
+	upperCase("6.5/never-above-ord", readsNeverAboveORD, "RV-6.5-M4"),
+	apiCase("6.5/posted-beyond-ord", readsBeyondORD, "RV-6.5-M5", "RV-6.5-M6"),
+	apiCase("6.5/ord-lowered", ordLowered, "RV-6.5-M9"),
+	apiCase("6.5/change-harms-no-other", readsChanged, "RV-6.5-M8"),
+	apiCase("6.5/one-for-each", readsOneForEach, "RV-6.5-M10", "RV-6.5-M11", "RV-6.5-M12"),
 }
 
 // irrq has a peer ask as often as IRD allows, all at once, of a queue pair created with

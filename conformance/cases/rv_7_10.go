@@ -12,16 +12,17 @@ import (
 
 // rv7_10 is allocating and binding windows: verbs draft 7.10.1 to 7.10.3.
 var rv7_10 = []conformance.Case{
-	{Name: "7.10.1/allocated", Keys: []string{"RV-7.10.1-M1", "PV-7.10.1-M1"}, Need: conformance.NeedAPI, Run: staged(windowAllocated)},
-	{Name: "7.10.1/not-a-region", Keys: []string{"RV-7.10.1-M2"}, Need: conformance.NeedAPI, Run: staged(windowIsNoRegion)},
-	{Name: "7.10.2/kinds-of-region", Keys: []string{"RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"}, Need: conformance.NeedAPI, Run: staged(windowOnEachRegion)},
-	{Name: "7.10.2/all-to-one-region", Keys: []string{"RV-7.10.2-M3"}, Need: conformance.NeedAPI, Run: allToOneRegion},
-	{Name: "7.10.2/all-to-one-qp", Keys: []string{"RV-7.10.2-M4"}, Need: conformance.NeedAPI, Run: allToOneQP},
-	{Name: "7.10.2/addressing", Keys: []string{"RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"}, Need: conformance.NeedAPI, Run: staged(windowAddressing)},
-	{Name: "7.10.2/bound", Keys: []string{"RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"}, Need: conformance.NeedAPI, Run: staged(windowBound)},
-	{Name: "7.10.2/rebind", Keys: []string{"RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"}, Need: conformance.NeedAPI, Run: staged(windowRebound)},
-	{Name: "7.10.2/former-key", Keys: []string{"RV-7.10.2-M33"}, Need: conformance.NeedAPI, Run: staged(windowFormerKey)},
-	{Name: "7.10.3/attributes", Keys: []string{"RV-7.10.3-M1"}, Need: conformance.NeedAPI, Run: staged(windowAttributes)},
+	apiCase("7.10.1/allocated", staged(windowAllocated), "RV-7.10.1-M1", "PV-7.10.1-M1"),
+	apiCase("7.10.1/not-a-region", staged(windowIsNoRegion), "RV-7.10.1-M2"),
+	apiCase("7.10.2/kinds-of-region", staged(windowOnEachRegion), "RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"),
+	apiCase("7.10.2/all-to-one-region", allToOneRegion, "RV-7.10.2-M3"),
+	apiCase("7.10.2/all-to-one-qp", allToOneQP, "RV-7.10.2-M4"),
+	apiCase("7.10.2/addressing", staged(windowAddressing),
+		"RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"),
+	apiCase("7.10.2/bound", staged(windowBound), "RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"),
+	apiCase("7.10.2/rebind", staged(windowRebound), "RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"),
+	apiCase("7.10.2/former-key", staged(windowFormerKey), "RV-7.10.2-M33"),
+	apiCase("7.10.3/attributes", staged(windowAttributes), "RV-7.10.3-M1"),
 }
 
 // bound is a new window on octets of the node's region, bound through a new seat,

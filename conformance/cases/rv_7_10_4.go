@@ -13,14 +13,16 @@ import (
 // rv7_10_4 is invalidating and deallocating windows: verbs draft 7.10.4 and
 // 7.10.6.3.
 var rv7_10_4 = []conformance.Case{
-	{Name: "7.10.4/own-qp", Keys: []string{"RV-7.10.4-M1", "RV-7.10.4-M2", "RV-7.10.4-M3", "RV-7.10.6.3-M2"}, Need: conformance.NeedAPI, Run: staged(invalidateBoundWindow)},
-	{Name: "7.10.4/unbound", Keys: []string{"RV-7.10.4-M4", "RV-7.10.4-M5", "RV-7.10.6.3-M3", "PV-7.10.4.1-M1"}, Need: conformance.NeedAPI, Run: staged(invalidateUnboundWindow)},
-	{Name: "7.10.4/freed", Keys: []string{"RV-7.10.4-M6", "RV-7.10.4-M7", "PV-7.10.4-M1"}, Need: conformance.NeedAPI, Run: windowFreed},
-	{Name: "7.10.4.1/in-process", Keys: []string{"RV-7.10.4.1-M1"}, Need: conformance.NeedAPI, Run: staged(windowInvalidatedInProcess)},
-	{Name: "7.10.4.1/invalidated", Keys: []string{"RV-7.10.4.1-M2"}, Need: conformance.NeedAPI, Run: staged(windowInvalidatedForGood)},
-	{Name: "7.10.4.1/deallocated-in-process", Keys: []string{"RV-7.10.4.1-M3", "PV-9.2.6.4-M1"}, Need: conformance.NeedAPI, Run: staged(windowDeallocatedInProcess)},
-	{Name: "7.10.4.1/deallocated", Keys: []string{"RV-7.10.4.1-M4"}, Need: conformance.NeedAPI, Run: staged(windowDeallocatedForGood)},
-	{Name: "7.10.6.3/each-way", Keys: []string{"RV-7.10.6.3-M1", "RV-7.10.6.3-M4", "RV-7.10.6.3-M5"}, Need: conformance.NeedAPI, Run: staged(invalidateWindowChecks)},
+	apiCase("7.10.4/own-qp", staged(invalidateBoundWindow),
+		"RV-7.10.4-M1", "RV-7.10.4-M2", "RV-7.10.4-M3", "RV-7.10.6.3-M2"),
+	apiCase("7.10.4/unbound", staged(invalidateUnboundWindow),
+		"RV-7.10.4-M4", "RV-7.10.4-M5", "RV-7.10.6.3-M3", "PV-7.10.4.1-M1"),
+	apiCase("7.10.4/freed", windowFreed, "RV-7.10.4-M6", "RV-7.10.4-M7", "PV-7.10.4-M1"),
+	apiCase("7.10.4.1/in-process", staged(windowInvalidatedInProcess), "RV-7.10.4.1-M1"),
+	apiCase("7.10.4.1/invalidated", staged(windowInvalidatedForGood), "RV-7.10.4.1-M2"),
+	apiCase("7.10.4.1/deallocated-in-process", staged(windowDeallocatedInProcess), "RV-7.10.4.1-M3", "PV-9.2.6.4-M1"),
+	apiCase("7.10.4.1/deallocated", staged(windowDeallocatedForGood), "RV-7.10.4.1-M4"),
+	apiCase("7.10.6.3/each-way", staged(invalidateWindowChecks), "RV-7.10.6.3-M1", "RV-7.10.6.3-M4", "RV-7.10.6.3-M5"),
 }
 
 func invalidateBoundWindow(n *node) {

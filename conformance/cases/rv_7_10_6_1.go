@@ -9,15 +9,16 @@ import (
 
 // rv7_10_6_1 is what a Bind is refused for: verbs draft 7.10.2 and 7.10.6.1.
 var rv7_10_6_1 = []conformance.Case{
-	{Name: "7.10.6.1/each-check", Keys: []string{"RV-7.10.6.1-M1", "RV-7.10.6.1-M2", "RV-7.10.2-M34"}, Need: conformance.NeedAPI, Run: staged(bindRefused)},
-	{Name: "7.10.6.1/window", Keys: []string{"RV-7.10.6.1-M3"}, Need: conformance.NeedAPI, Run: staged(bindWindow)},
-	{Name: "7.10.6.1/qp", Keys: []string{"RV-7.10.2-M8", "RV-7.10.6.1-M4"}, Need: conformance.NeedAPI, Run: staged(bindQP)},
-	{Name: "7.10.6.1/region", Keys: []string{"RV-7.10.6.1-M5"}, Need: conformance.NeedAPI, Run: staged(bindRegion)},
-	{Name: "7.10.6.1/pds", Keys: []string{"RV-7.10.2-M6", "RV-7.10.6.1-M6", "PV-7.10.2-M1"}, Need: conformance.NeedAPI, Run: staged(bindPDs)},
-	{Name: "7.10.6.1/region-for-windows", Keys: []string{"RV-7.10.6.1-M7"}, Need: conformance.NeedAPI, Run: staged(bindRegionForWindows)},
-	{Name: "7.10.6.1/zero-based-region", Keys: []string{"RV-7.10.2-M21", "RV-7.10.6.1-M9"}, Need: conformance.NeedAPI, Run: staged(bindZeroBased)},
-	{Name: "7.10.6.1/figure-20", Keys: []string{"RV-7.10.2-M25", "RV-7.10.2-M27", "RV-7.10.2-M28", "RV-7.10.2-M29", "RV-7.10.6.1-M8", "PV-7.10.2-M2"}, Need: conformance.NeedAPI, Run: staged(bindFigure20)},
-	{Name: "7.10.6.1/range", Keys: []string{"RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"}, Need: conformance.NeedAPI, Run: staged(bindRange)},
+	apiCase("7.10.6.1/each-check", staged(bindRefused), "RV-7.10.6.1-M1", "RV-7.10.6.1-M2", "RV-7.10.2-M34"),
+	apiCase("7.10.6.1/window", staged(bindWindow), "RV-7.10.6.1-M3"),
+	apiCase("7.10.6.1/qp", staged(bindQP), "RV-7.10.2-M8", "RV-7.10.6.1-M4"),
+	apiCase("7.10.6.1/region", staged(bindRegion), "RV-7.10.6.1-M5"),
+	apiCase("7.10.6.1/pds", staged(bindPDs), "RV-7.10.2-M6", "RV-7.10.6.1-M6", "PV-7.10.2-M1"),
+	apiCase("7.10.6.1/region-for-windows", staged(bindRegionForWindows), "RV-7.10.6.1-M7"),
+	apiCase("7.10.6.1/zero-based-region", staged(bindZeroBased), "RV-7.10.2-M21", "RV-7.10.6.1-M9"),
+	apiCase("7.10.6.1/figure-20", staged(bindFigure20),
+		"RV-7.10.2-M25", "RV-7.10.2-M27", "RV-7.10.2-M28", "RV-7.10.2-M29", "RV-7.10.6.1-M8", "PV-7.10.2-M2"),
+	apiCase("7.10.6.1/range", staged(bindRange), "RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"),
 }
 
 // bindRefused breaks a good Bind in one thing at a time.

@@ -11,13 +11,15 @@ import (
 
 // rv7_10_6_2 is using windows: verbs draft 7.10.2 and 7.10.6.2.
 var rv7_10_6_2 = []conformance.Case{
-	{Name: "7.10.6.2/each-check", Keys: []string{"RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"}, Need: conformance.NeedAPI, Run: staged(windowAccess)},
-	{Name: "7.10.6.2/state", Keys: []string{"RV-7.10.6.2-M2"}, Need: conformance.NeedAPI, Run: staged(windowState)},
-	{Name: "7.10.6.2/other-qp", Keys: []string{"RV-7.10.2-M7", "RV-7.10.2-M22", "RV-7.10.6.2-M3"}, Need: conformance.NeedAPI, Run: staged(windowOtherQP)},
-	{Name: "7.10.6.2/bounds", Keys: []string{"RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"}, Need: conformance.NeedAPI, Run: staged(windowBounds)},
-	{Name: "7.10.6.2/region-rights", Keys: []string{"RV-7.10.6.2-M7", "PV-7.10.2-M2"}, Need: conformance.NeedAPI, Run: staged(windowRegionRights)},
-	{Name: "7.10.6.2/qp-rights", Keys: []string{"RV-7.10.6.2-M8", "PV-7.10.6.2-M1", "PV-7.10.6.2-M2"}, Need: conformance.NeedAPI, Run: staged(windowQPRights)},
-	{Name: "7.10.6.2/no-octets", Keys: []string{"RV-7.10.6.2-M11"}, Need: conformance.NeedAPI, Run: staged(windowNoOctets)},
+	apiCase("7.10.6.2/each-check", staged(windowAccess),
+		"RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"),
+	apiCase("7.10.6.2/state", staged(windowState), "RV-7.10.6.2-M2"),
+	apiCase("7.10.6.2/other-qp", staged(windowOtherQP), "RV-7.10.2-M7", "RV-7.10.2-M22", "RV-7.10.6.2-M3"),
+	apiCase("7.10.6.2/bounds", staged(windowBounds),
+		"RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"),
+	apiCase("7.10.6.2/region-rights", staged(windowRegionRights), "RV-7.10.6.2-M7", "PV-7.10.2-M2"),
+	apiCase("7.10.6.2/qp-rights", staged(windowQPRights), "RV-7.10.6.2-M8", "PV-7.10.6.2-M1", "PV-7.10.6.2-M2"),
+	apiCase("7.10.6.2/no-octets", staged(windowNoOctets), "RV-7.10.6.2-M11"),
 }
 
 // taggedAccess is what a peer does to a window.

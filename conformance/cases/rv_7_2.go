@@ -10,14 +10,15 @@ import (
 
 // rv7_2 is what STags are, and their states: verbs draft 7.1, 7.2 and 7.2.2.
 var rv7_2 = []conformance.Case{
-	{Name: "7.1/region-rights", Keys: []string{"RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"}, Need: conformance.NeedAPI, Run: staged(regionRights)},
-	{Name: "7.1/window-rights", Keys: []string{"RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"}, Need: conformance.NeedAPI, Run: staged(windowRights)},
-	{Name: "7.2/key", Keys: []string{"RV-7.2-M1", "PV-7.8-M3"}, Need: conformance.NeedAPI, Run: staged(keysAreTheConsumers)},
-	{Name: "7.2/index", Keys: []string{"RV-7.2-M2", "RV-7.3.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(indexIsReturned)},
-	{Name: "7.2/index-is-followed", Keys: []string{"RV-7.2-M3", "RV-7.3.2.5-M3"}, Need: conformance.NeedAPI, Run: staged(indexIsFollowed)},
-	{Name: "7.2.2/invalid-is-shut", Keys: []string{"RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"}, Need: conformance.NeedAPI, Run: staged(invalidIsShut)},
-	{Name: "7.2.2/shared-is-valid", Keys: []string{"RV-7.2.2-M2", "RV-7.8-M3", "PV-7.8-M1"}, Need: conformance.NeedAPI, Run: staged(sharedIsValid)},
-	{Name: "7.2.2/deallocated-is-gone", Keys: []string{"RV-7.2.2-M3"}, Need: conformance.NeedAPI, Run: staged(deallocatedIsGone)},
+	apiCase("7.1/region-rights", staged(regionRights),
+		"RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
+	apiCase("7.1/window-rights", staged(windowRights), "RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"),
+	apiCase("7.2/key", staged(keysAreTheConsumers), "RV-7.2-M1", "PV-7.8-M3"),
+	apiCase("7.2/index", staged(indexIsReturned), "RV-7.2-M2", "RV-7.3.2.1-M4"),
+	apiCase("7.2/index-is-followed", staged(indexIsFollowed), "RV-7.2-M3", "RV-7.3.2.5-M3"),
+	apiCase("7.2.2/invalid-is-shut", staged(invalidIsShut), "RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"),
+	apiCase("7.2.2/shared-is-valid", staged(sharedIsValid), "RV-7.2.2-M2", "RV-7.8-M3", "PV-7.8-M1"),
+	apiCase("7.2.2/deallocated-is-gone", staged(deallocatedIsGone), "RV-7.2.2-M3"),
 }
 
 // validRights are the combinations of rights that a region may have.

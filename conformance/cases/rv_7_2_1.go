@@ -14,15 +14,16 @@ import (
 
 // rv7_2_1 is the STag of zero: verbs draft 7.2.1.
 var rv7_2_1 = []conformance.Case{
-	{Name: "7.2.1/local", Keys: []string{"RV-7.2.1-M1", "RV-7.2.1-M9"}, Need: conformance.NeedAPI, Run: staged(zeroLocally)},
-	{Name: "7.2.1/no-pd", Keys: []string{"RV-7.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(zeroHasNoPD)},
-	{Name: "7.2.1/privileged-only", Keys: []string{"RV-7.2.1-M5", "RV-7.2.1-M6"}, Need: conformance.NeedAPI, Run: staged(zeroIsPrivileged)},
-	{Name: "7.2.1/not-remotely", Keys: []string{"RV-7.2.1-M7", "RV-7.2.1-M8"}, Need: conformance.NeedAPI, Run: staged(zeroNotRemotely)},
-	{Name: "7.2.1/not-invalidated", Keys: []string{"RV-7.2.1-M12", "RV-7.2.1-M13", "RV-7.2.1-M14", "RV-7.8-M12"}, Need: conformance.NeedAPI, Run: staged(zeroNotInvalidated)},
-	{Name: "7.2.1/no-key", Keys: []string{"RV-7.2.1-M3"}, Need: conformance.NeedAPI, Run: staged(zeroHasNoKey)},
-	{Name: "7.2.1/not-bound-to", Keys: []string{"RV-7.2.1-M10", "RV-7.2.1-M11", "RV-7.10.2-M5"}, Need: conformance.NeedAPI, Run: staged(zeroNotBoundTo)},
-	{Name: "7.2.1/no-modifier", Keys: []string{"RV-7.2.1-M15", "RV-7.2.1-M16", "RV-7.3.2.5-M5"}, Need: conformance.NeedAPI, Run: staged(zeroNoModifier)},
-	{Name: "7.2.1/never-an-index", Keys: []string{"RV-7.2.1-M2", "RV-7.2.1-M17"}, Need: conformance.NeedAPI, Run: zeroNeverAnIndex},
+	apiCase("7.2.1/local", staged(zeroLocally), "RV-7.2.1-M1", "RV-7.2.1-M9"),
+	apiCase("7.2.1/no-pd", staged(zeroHasNoPD), "RV-7.2.1-M4"),
+	apiCase("7.2.1/privileged-only", staged(zeroIsPrivileged), "RV-7.2.1-M5", "RV-7.2.1-M6"),
+	apiCase("7.2.1/not-remotely", staged(zeroNotRemotely), "RV-7.2.1-M7", "RV-7.2.1-M8"),
+	apiCase("7.2.1/not-invalidated", staged(zeroNotInvalidated),
+		"RV-7.2.1-M12", "RV-7.2.1-M13", "RV-7.2.1-M14", "RV-7.8-M12"),
+	apiCase("7.2.1/no-key", staged(zeroHasNoKey), "RV-7.2.1-M3"),
+	apiCase("7.2.1/not-bound-to", staged(zeroNotBoundTo), "RV-7.2.1-M10", "RV-7.2.1-M11", "RV-7.10.2-M5"),
+	apiCase("7.2.1/no-modifier", staged(zeroNoModifier), "RV-7.2.1-M15", "RV-7.2.1-M16", "RV-7.3.2.5-M5"),
+	apiCase("7.2.1/never-an-index", zeroNeverAnIndex, "RV-7.2.1-M2", "RV-7.2.1-M17"),
 }
 
 var privileged = verbs.QPConfig{Privileged: true}

@@ -12,17 +12,17 @@ import (
 
 // rv7_3 is making regions: verbs draft 7.3 to 7.3.2.2.
 var rv7_3 = []conformance.Case{
-	{Name: "7.3/unregistered", Keys: []string{"RV-7.3-M2"}, Need: conformance.NeedAPI, Run: staged(unregistered)},
-	{Name: "7.3/failed-gives-nothing", Keys: []string{"RV-7.3-M3"}, Need: conformance.NeedAPI, Run: staged(failedGivesNothing)},
-	{Name: "7.3/failed-takes-nothing", Keys: []string{"RV-7.3-M4"}, Need: conformance.NeedAPI, Run: failedTakesNothing},
-	{Name: "7.3.2.1/list-size", Keys: []string{"RV-7.3.2.1-M1", "RV-7.3.2.1-M2", "RV-7.3.2.1-M3", "RV-7.3.2.1-M5"}, Need: conformance.NeedAPI, Run: allocatedList},
-	{Name: "7.3.2.1/remote-access-flag", Keys: []string{"RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"}, Need: conformance.NeedAPI, Run: staged(allocatedFlag)},
-	{Name: "7.3.2.1/filled", Keys: []string{"RV-7.3.2.1-M9"}, Need: conformance.NeedAPI, Run: staged(allocatedIsFilled)},
-	{Name: "7.3.2.2/key", Keys: []string{"RV-7.3.2.2-M1"}, Need: conformance.NeedAPI, Run: staged(registeredKey)},
-	{Name: "7.3.2.2/buffer-list", Keys: []string{"RV-7.3.2.2-M2"}, Need: conformance.NeedAPI, Run: staged(registeredList)},
-	{Name: "7.3.2.2/remote-access-flag", Keys: []string{"RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"}, Need: conformance.NeedAPI, Run: staged(registeredFlag)},
-	{Name: "7.3.2.2/registered", Keys: []string{"RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"}, Need: conformance.NeedAPI, Run: staged(registeredAtOnce)},
-	{Name: "7.3.2.2/list-size", Keys: []string{"RV-7.3.2.2-M8"}, Need: conformance.NeedAPI, Run: staged(registeredListSize)},
+	apiCase("7.3/unregistered", staged(unregistered), "RV-7.3-M2"),
+	apiCase("7.3/failed-gives-nothing", staged(failedGivesNothing), "RV-7.3-M3"),
+	apiCase("7.3/failed-takes-nothing", failedTakesNothing, "RV-7.3-M4"),
+	apiCase("7.3.2.1/list-size", allocatedList, "RV-7.3.2.1-M1", "RV-7.3.2.1-M2", "RV-7.3.2.1-M3", "RV-7.3.2.1-M5"),
+	apiCase("7.3.2.1/remote-access-flag", staged(allocatedFlag), "RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"),
+	apiCase("7.3.2.1/filled", staged(allocatedIsFilled), "RV-7.3.2.1-M9"),
+	apiCase("7.3.2.2/key", staged(registeredKey), "RV-7.3.2.2-M1"),
+	apiCase("7.3.2.2/buffer-list", staged(registeredList), "RV-7.3.2.2-M2"),
+	apiCase("7.3.2.2/remote-access-flag", staged(registeredFlag), "RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"),
+	apiCase("7.3.2.2/registered", staged(registeredAtOnce), "RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"),
+	apiCase("7.3.2.2/list-size", staged(registeredListSize), "RV-7.3.2.2-M8"),
 }
 
 func unregistered(n *node) {

@@ -14,16 +14,17 @@ import (
 
 // rv7_3_2_3 is RI-Reregister: verbs draft 7.3.2.3.
 var rv7_3_2_3 = []conformance.Case{
-	{Name: "7.3.2.3/non-shared-only", Keys: []string{"RV-7.3.2.3-M1"}, Need: conformance.NeedAPI, Run: staged(reregisterNonShared)},
-	{Name: "7.3.2.3/from-each-state", Keys: []string{"RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"}, Need: conformance.NeedAPI, Run: staged(reregisterFromEachState)},
-	{Name: "7.3.2.3/key", Keys: []string{"RV-7.3.2.3-M3", "RV-7.3.2.3-M8"}, Need: conformance.NeedAPI, Run: staged(reregisterKey)},
-	{Name: "7.3.2.3/windows", Keys: []string{"RV-7.3.2.3-M4"}, Need: conformance.NeedAPI, Run: staged(reregisterWindows)},
-	{Name: "7.3.2.3/errors-that-leave-it", Keys: []string{"RV-7.3.2.3-M5"}, Need: conformance.NeedAPI, Run: staged(reregisterLeaves)},
-	{Name: "7.3.2.3/errors-that-deallocate", Keys: []string{"RV-7.3.2.3-M6"}, Need: conformance.NeedAPI, Run: reregisterDeallocates},
-	{Name: "7.3.2.3/list-size", Keys: []string{"RV-7.3.2.3-M9"}, Need: conformance.NeedAPI, Run: staged(reregisterListSize)},
-	{Name: "7.3.2.3/remote-access", Keys: []string{"RV-7.3.2.3-M10"}, Need: conformance.NeedAPI, Run: staged(reregisterRemote)},
-	{Name: "7.3.2.3/often", Keys: []string{"RV-7.3.2.3-M12"}, Need: conformance.NeedAPI, Run: reregisterOften},
-	{Name: "7.3.2.3/under-access", Keys: []string{"RV-7.3.2.3-M13"}, Need: conformance.NeedAPI, Run: staged(reregisterUnderAccess)},
+	apiCase("7.3.2.3/non-shared-only", staged(reregisterNonShared), "RV-7.3.2.3-M1"),
+	apiCase("7.3.2.3/from-each-state", staged(reregisterFromEachState),
+		"RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"),
+	apiCase("7.3.2.3/key", staged(reregisterKey), "RV-7.3.2.3-M3", "RV-7.3.2.3-M8"),
+	apiCase("7.3.2.3/windows", staged(reregisterWindows), "RV-7.3.2.3-M4"),
+	apiCase("7.3.2.3/errors-that-leave-it", staged(reregisterLeaves), "RV-7.3.2.3-M5"),
+	apiCase("7.3.2.3/errors-that-deallocate", reregisterDeallocates, "RV-7.3.2.3-M6"),
+	apiCase("7.3.2.3/list-size", staged(reregisterListSize), "RV-7.3.2.3-M9"),
+	apiCase("7.3.2.3/remote-access", staged(reregisterRemote), "RV-7.3.2.3-M10"),
+	apiCase("7.3.2.3/often", reregisterOften, "RV-7.3.2.3-M12"),
+	apiCase("7.3.2.3/under-access", staged(reregisterUnderAccess), "RV-7.3.2.3-M13"),
 }
 
 func reregisterNonShared(n *node) {

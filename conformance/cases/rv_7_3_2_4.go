@@ -10,12 +10,12 @@ import (
 
 // rv7_3_2_4 is Register Shared: verbs draft 7.3.2.4.
 var rv7_3_2_4 = []conformance.Case{
-	{Name: "7.3.2.4/existing", Keys: []string{"RV-7.3.2.4-M1", "RV-7.3.2.4-M3"}, Need: conformance.NeedAPI, Run: staged(sharedExisting)},
-	{Name: "7.3.2.4/windows", Keys: []string{"RV-7.3.2.4-M2", "PV-9.2.6.6-M1"}, Need: conformance.NeedAPI, Run: staged(sharedWindows)},
-	{Name: "7.3.2.4/va", Keys: []string{"RV-7.3.2.4-M5", "RV-7.4.3-M2"}, Need: conformance.NeedAPI, Run: staged(sharedVA)},
-	{Name: "7.3.2.4/new-region", Keys: []string{"RV-7.3.2.4-M4", "RV-7.3.2.4-M6", "RV-7.3.2.4-M7"}, Need: conformance.NeedAPI, Run: staged(sharedNew)},
-	{Name: "7.3.2.4/differs", Keys: []string{"RV-7.3.2.4-M8"}, Need: conformance.NeedAPI, Run: staged(sharedDiffers)},
-	{Name: "7.3.2.4/original", Keys: []string{"RV-7.3.2.4-M9", "RV-7.3.2.4-M10", "PV-9.2.6.6-M1"}, Need: conformance.NeedAPI, Run: staged(sharedOriginal)},
+	apiCase("7.3.2.4/existing", staged(sharedExisting), "RV-7.3.2.4-M1", "RV-7.3.2.4-M3"),
+	apiCase("7.3.2.4/windows", staged(sharedWindows), "RV-7.3.2.4-M2", "PV-9.2.6.6-M1"),
+	apiCase("7.3.2.4/va", staged(sharedVA), "RV-7.3.2.4-M5", "RV-7.4.3-M2"),
+	apiCase("7.3.2.4/new-region", staged(sharedNew), "RV-7.3.2.4-M4", "RV-7.3.2.4-M6", "RV-7.3.2.4-M7"),
+	apiCase("7.3.2.4/differs", staged(sharedDiffers), "RV-7.3.2.4-M8"),
+	apiCase("7.3.2.4/original", staged(sharedOriginal), "RV-7.3.2.4-M9", "RV-7.3.2.4-M10", "PV-9.2.6.6-M1"),
 }
 
 func sharedExisting(n *node) {

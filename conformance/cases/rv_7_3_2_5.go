@@ -9,15 +9,15 @@ import (
 
 // rv7_3_2_5 is Fast-Register: verbs draft 7.3.2.5.
 var rv7_3_2_5 = []conformance.Case{
-	{Name: "7.3.2.5/from-each-source", Keys: []string{"RV-7.3.2.5-M1", "RV-7.5.2-M3"}, Need: conformance.NeedAPI, Run: staged(fastFromEach)},
-	{Name: "7.3.2.5/key", Keys: []string{"RV-7.3.2.5-M2"}, Need: conformance.NeedAPI, Run: staged(fastKey)},
-	{Name: "7.3.2.5/pd-and-window", Keys: []string{"RV-7.3.2.5-M4", "RV-7.3.2.5-M6", "RV-7.3.2.5-M7"}, Need: conformance.NeedAPI, Run: staged(fastChecks)},
-	{Name: "7.3.2.5/state", Keys: []string{"RV-7.3.2.5-M8", "RV-7.3.2.5-M9"}, Need: conformance.NeedAPI, Run: staged(fastState)},
-	{Name: "7.3.2.5/list-size", Keys: []string{"RV-7.3.2.5-M10"}, Need: conformance.NeedAPI, Run: staged(fastList)},
-	{Name: "7.3.2.5/remote-rights", Keys: []string{"RV-7.3.2.5-M11", "RV-7.3.2.5-M13"}, Need: conformance.NeedAPI, Run: staged(fastNoRemote)},
-	{Name: "7.3.2.5/rights", Keys: []string{"RV-7.3.2.5-M12"}, Need: conformance.NeedAPI, Run: staged(fastRights)},
-	{Name: "7.3.2.5/privileged", Keys: []string{"RV-7.3.2.5-M14", "RV-7.3.2.5-M15"}, Need: conformance.NeedAPI, Run: staged(fastPrivileged)},
-	{Name: "7.3.2.5/order", Keys: []string{"RV-7.3.2.5-M16", "RV-7.3.2.5-M17"}, Need: conformance.NeedAPI, Run: staged(fastOrder)},
+	apiCase("7.3.2.5/from-each-source", staged(fastFromEach), "RV-7.3.2.5-M1", "RV-7.5.2-M3"),
+	apiCase("7.3.2.5/key", staged(fastKey), "RV-7.3.2.5-M2"),
+	apiCase("7.3.2.5/pd-and-window", staged(fastChecks), "RV-7.3.2.5-M4", "RV-7.3.2.5-M6", "RV-7.3.2.5-M7"),
+	apiCase("7.3.2.5/state", staged(fastState), "RV-7.3.2.5-M8", "RV-7.3.2.5-M9"),
+	apiCase("7.3.2.5/list-size", staged(fastList), "RV-7.3.2.5-M10"),
+	apiCase("7.3.2.5/remote-rights", staged(fastNoRemote), "RV-7.3.2.5-M11", "RV-7.3.2.5-M13"),
+	apiCase("7.3.2.5/rights", staged(fastRights), "RV-7.3.2.5-M12"),
+	apiCase("7.3.2.5/privileged", staged(fastPrivileged), "RV-7.3.2.5-M14", "RV-7.3.2.5-M15"),
+	apiCase("7.3.2.5/order", staged(fastOrder), "RV-7.3.2.5-M16", "RV-7.3.2.5-M17"),
 }
 
 // allocated is an STag that may have remote rights, with room for eight pages.

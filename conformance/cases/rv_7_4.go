@@ -12,17 +12,18 @@ import (
 
 // rv7_4 is the rights of regions: verbs draft 7.4 to 7.5.
 var rv7_4 = []conformance.Case{
-	{Name: "7.4/each-octet", Keys: []string{"RV-7.4-M2"}, Need: conformance.NeedAPI, Run: staged(eachOctet)},
-	{Name: "7.4/changing-rights", Keys: []string{"RV-7.4-M3"}, Need: conformance.NeedAPI, Run: staged(changingRights)},
-	{Name: "7.4/remote-access-flag", Keys: []string{"RV-7.4-M4", "RV-7.4-M5", "RV-7.4-M6"}, Need: conformance.NeedAPI, Run: staged(remoteAccessFlag)},
-	{Name: "7.4/all-32-bits", Keys: []string{"RV-7.4-M7"}, Need: conformance.NeedAPI, Run: staged(all32Bits)},
-	{Name: "7.4.1/no-local-right", Keys: []string{"RV-7.4.1-M2"}, Need: conformance.NeedAPI, Run: staged(noLocalRight)},
-	{Name: "7.4.1/sources", Keys: []string{"RV-7.4.1-M3", "RV-7.5.1-M1"}, Need: conformance.NeedAPI, Run: staged(sourcesNeedLocalRead)},
-	{Name: "7.4.1/receives", Keys: []string{"RV-7.4.1-M4", "RV-7.5.1-M2"}, Need: conformance.NeedAPI, Run: staged(receivesNeedLocalWrite)},
-	{Name: "7.4.1/remote-rights-do-not-count", Keys: []string{"RV-7.4.1-M6"}, Need: conformance.NeedAPI, Run: staged(remoteDoesNotCount)},
-	{Name: "7.4.2/figure-18", Keys: []string{"RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"}, Need: conformance.NeedAPI, Run: staged(exactlyFigure18)},
-	{Name: "7.4.2/peer", Keys: []string{"RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"}, Need: conformance.NeedAPI, Run: staged(peerNeedsRights)},
-	{Name: "7.4.2/peer-only", Keys: []string{"RV-7.4.2-M6", "RV-7.4.2-M7"}, Need: conformance.NeedAPI, Run: staged(remoteIsForPeersOnly)},
+	apiCase("7.4/each-octet", staged(eachOctet), "RV-7.4-M2"),
+	apiCase("7.4/changing-rights", staged(changingRights), "RV-7.4-M3"),
+	apiCase("7.4/remote-access-flag", staged(remoteAccessFlag), "RV-7.4-M4", "RV-7.4-M5", "RV-7.4-M6"),
+	apiCase("7.4/all-32-bits", staged(all32Bits), "RV-7.4-M7"),
+	apiCase("7.4.1/no-local-right", staged(noLocalRight), "RV-7.4.1-M2"),
+	apiCase("7.4.1/sources", staged(sourcesNeedLocalRead), "RV-7.4.1-M3", "RV-7.5.1-M1"),
+	apiCase("7.4.1/receives", staged(receivesNeedLocalWrite), "RV-7.4.1-M4", "RV-7.5.1-M2"),
+	apiCase("7.4.1/remote-rights-do-not-count", staged(remoteDoesNotCount), "RV-7.4.1-M6"),
+	apiCase("7.4.2/figure-18", staged(exactlyFigure18), "RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"),
+	apiCase("7.4.2/peer", staged(peerNeedsRights),
+		"RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
+	apiCase("7.4.2/peer-only", staged(remoteIsForPeersOnly), "RV-7.4.2-M6", "RV-7.4.2-M7"),
 }
 
 func eachOctet(n *node) {

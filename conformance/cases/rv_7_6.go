@@ -9,11 +9,12 @@ import (
 
 // rv7_6 is addressing: verbs draft 7.6.1, 7.4.3.
 var rv7_6 = []conformance.Case{
-	{Name: "7.4.3/overlap", Keys: []string{"RV-7.4.3-M1"}, Need: conformance.NeedAPI, Run: staged(overlap)},
-	{Name: "7.6.1/base", Keys: []string{"RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"}, Need: conformance.NeedAPI, Run: staged(bases)},
-	{Name: "7.6.1.1/to-of-64-bits", Keys: []string{"RV-7.6.1.1-M1"}, Need: conformance.NeedAPI, Run: staged(to64)},
-	{Name: "7.6.1.1/alignment", Keys: []string{"RV-7.6.1.1-M2"}, Need: conformance.NeedAPI, Run: staged(anyAlignment)},
-	{Name: "7.6.1.1/va-and-fbo", Keys: []string{"RV-7.6.1.1-M3", "RV-7.6.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(vaAndFBO)},
+	apiCase("7.4.3/overlap", staged(overlap), "RV-7.4.3-M1"),
+	apiCase("7.6.1/base", staged(bases),
+		"RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"),
+	apiCase("7.6.1.1/to-of-64-bits", staged(to64), "RV-7.6.1.1-M1"),
+	apiCase("7.6.1.1/alignment", staged(anyAlignment), "RV-7.6.1.1-M2"),
+	apiCase("7.6.1.1/va-and-fbo", staged(vaAndFBO), "RV-7.6.1.1-M3", "RV-7.6.2.1-M4"),
 }
 
 func overlap(n *node) {

@@ -12,11 +12,11 @@ import (
 
 // rv7_6_2 is physical buffer lists: verbs draft 7.6.2.
 var rv7_6_2 = []conformance.Case{
-	{Name: "7.6.2/page-lists", Keys: []string{"RV-7.6.2-M1", "RV-7.6.2.1-M1"}, Need: conformance.NeedAPI, Run: staged(pageLists)},
-	{Name: "7.6.2/modes", Keys: []string{"RV-7.6.2-M2", "RV-7.6.2-M3"}, Need: conformance.NeedAPI, Run: physicalModes},
-	{Name: "7.6.2.1/page-addresses", Keys: []string{"RV-7.6.2.1-M2", "RV-7.6.2.1-M3"}, Need: conformance.NeedAPI, Run: staged(pageAddresses)},
-	{Name: "7.6.2.2/block-lists", Keys: []string{"RV-7.6.2.2-M1", "RV-7.6.2.2-M2"}, Need: conformance.NeedAPI, Run: blockLists},
-	{Name: "7.6.2.2/va-and-fbo", Keys: []string{"RV-7.6.2.2-M3"}, Need: conformance.NeedAPI, Run: blockVA},
+	apiCase("7.6.2/page-lists", staged(pageLists), "RV-7.6.2-M1", "RV-7.6.2.1-M1"),
+	apiCase("7.6.2/modes", physicalModes, "RV-7.6.2-M2", "RV-7.6.2-M3"),
+	apiCase("7.6.2.1/page-addresses", staged(pageAddresses), "RV-7.6.2.1-M2", "RV-7.6.2.1-M3"),
+	apiCase("7.6.2.2/block-lists", blockLists, "RV-7.6.2.2-M1", "RV-7.6.2.2-M2"),
+	apiCase("7.6.2.2/va-and-fbo", blockVA, "RV-7.6.2.2-M3"),
 }
 
 func pageLists(n *node) {

@@ -12,10 +12,12 @@ import (
 // rv7_6_3 is the checks of each access to a region: verbs draft 7.6.3; and Query
 // Memory Region, 7.7.
 var rv7_6_3 = []conformance.Case{
-	{Name: "7.6.3/each-check", Keys: []string{"RV-7.6.3-M1", "PV-7.6.3-M1", "PV-7.6.3-M2", "PV-7.6.3-M3", "PV-7.6.3-M4", "PV-7.6.3-M5", "PV-7.6.3-M6", "PV-9.5.3-M5", "PV-9.5.3-M6"}, Need: conformance.NeedAPI, Run: staged(eachCheck)},
-	{Name: "7.6.3/to-the-octet", Keys: []string{"RV-7.6.3-M2", "PV-7.6.3-M6"}, Need: conformance.NeedAPI, Run: staged(toTheOctet)},
-	{Name: "7.6.3/no-octets", Keys: []string{"RV-7.6.3-M3"}, Need: conformance.NeedAPI, Run: staged(noOctets)},
-	{Name: "7.7/attributes", Keys: []string{"RV-7.7-M1"}, Need: conformance.NeedAPI, Run: staged(regionAttributes)},
+	apiCase("7.6.3/each-check", staged(eachCheck),
+		"RV-7.6.3-M1", "PV-7.6.3-M1", "PV-7.6.3-M2", "PV-7.6.3-M3", "PV-7.6.3-M4", "PV-7.6.3-M5", "PV-7.6.3-M6",
+		"PV-9.5.3-M5", "PV-9.5.3-M6"),
+	apiCase("7.6.3/to-the-octet", staged(toTheOctet), "RV-7.6.3-M2", "PV-7.6.3-M6"),
+	apiCase("7.6.3/no-octets", staged(noOctets), "RV-7.6.3-M3"),
+	apiCase("7.7/attributes", staged(regionAttributes), "RV-7.7-M1"),
 }
 
 func eachCheck(n *node) {

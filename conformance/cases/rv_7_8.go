@@ -9,15 +9,15 @@ import (
 
 // rv7_8 is invalidating regions: verbs draft 7.8.
 var rv7_8 = []conformance.Case{
-	{Name: "7.8/isolation", Keys: []string{"RV-7.8-M1", "RV-7.8-M2"}, Need: conformance.NeedAPI, Run: staged(invalidatedAlone)},
-	{Name: "7.8/invalid-state", Keys: []string{"RV-7.8-M4", "RV-7.8-M11", "PV-7.8-M2"}, Need: conformance.NeedAPI, Run: staged(invalidatedState)},
-	{Name: "7.8/under-access", Keys: []string{"RV-7.8-M6"}, Need: conformance.NeedAPI, Run: staged(invalidatedUnderAccess)},
-	{Name: "7.8/retained", Keys: []string{"RV-7.8-M7", "RV-7.8-M8", "RV-7.8-M9"}, Need: conformance.NeedAPI, Run: staged(invalidatedRetains)},
-	{Name: "7.8/checks", Keys: []string{"RV-7.8-M10", "RV-7.8-M16", "RV-7.8-M17", "PV-7.8-M3"}, Need: conformance.NeedAPI, Run: staged(invalidateChecks)},
-	{Name: "7.8/pd", Keys: []string{"RV-7.8-M13"}, Need: conformance.NeedAPI, Run: staged(invalidatePD)},
-	{Name: "7.8/windows", Keys: []string{"RV-7.8-M14"}, Need: conformance.NeedAPI, Run: staged(invalidateWithWindows)},
-	{Name: "7.8/remote-rights", Keys: []string{"RV-7.8-M15"}, Need: conformance.NeedAPI, Run: staged(invalidateRemoteRights)},
-	{Name: "7.8/reported", Keys: []string{"RV-7.8-M18", "RV-7.8-M19"}, Need: conformance.NeedAPI, Run: staged(invalidateReported)},
+	apiCase("7.8/isolation", staged(invalidatedAlone), "RV-7.8-M1", "RV-7.8-M2"),
+	apiCase("7.8/invalid-state", staged(invalidatedState), "RV-7.8-M4", "RV-7.8-M11", "PV-7.8-M2"),
+	apiCase("7.8/under-access", staged(invalidatedUnderAccess), "RV-7.8-M6"),
+	apiCase("7.8/retained", staged(invalidatedRetains), "RV-7.8-M7", "RV-7.8-M8", "RV-7.8-M9"),
+	apiCase("7.8/checks", staged(invalidateChecks), "RV-7.8-M10", "RV-7.8-M16", "RV-7.8-M17", "PV-7.8-M3"),
+	apiCase("7.8/pd", staged(invalidatePD), "RV-7.8-M13"),
+	apiCase("7.8/windows", staged(invalidateWithWindows), "RV-7.8-M14"),
+	apiCase("7.8/remote-rights", staged(invalidateRemoteRights), "RV-7.8-M15"),
+	apiCase("7.8/reported", staged(invalidateReported), "RV-7.8-M18", "RV-7.8-M19"),
 }
 
 func invalidatedAlone(n *node) {

@@ -12,14 +12,14 @@ import (
 
 // rv7_9 is deallocating regions: verbs draft 7.9.
 var rv7_9 = []conformance.Case{
-	{Name: "7.9/rights-gone", Keys: []string{"RV-7.9-M1", "RV-7.9-M7"}, Need: conformance.NeedAPI, Run: staged(deallocatedIsShut)},
-	{Name: "7.9/exists", Keys: []string{"RV-7.9-M2"}, Need: conformance.NeedAPI, Run: deallocateExists},
-	{Name: "7.9/isolation", Keys: []string{"RV-7.9-M3", "RV-7.9-M4"}, Need: conformance.NeedAPI, Run: staged(deallocatedAlone)},
-	{Name: "7.9/shared", Keys: []string{"RV-7.9-M5"}, Need: conformance.NeedAPI, Run: staged(deallocatedShared)},
-	{Name: "7.9/in-process", Keys: []string{"RV-7.9-M6", "PV-9.2.6.4-M1"}, Need: conformance.NeedAPI, Run: staged(deallocatedInProcess)},
-	{Name: "7.9/free-at-return", Keys: []string{"RV-7.9-M8"}, Need: conformance.NeedAPI, Run: deallocatedAtReturn},
-	{Name: "7.9/state-and-key", Keys: []string{"RV-7.9-M9"}, Need: conformance.NeedAPI, Run: staged(deallocateAnyState)},
-	{Name: "7.9/windows", Keys: []string{"RV-7.9-M10", "RV-7.9-M11"}, Need: conformance.NeedAPI, Run: staged(deallocateWithWindows)},
+	apiCase("7.9/rights-gone", staged(deallocatedIsShut), "RV-7.9-M1", "RV-7.9-M7"),
+	apiCase("7.9/exists", deallocateExists, "RV-7.9-M2"),
+	apiCase("7.9/isolation", staged(deallocatedAlone), "RV-7.9-M3", "RV-7.9-M4"),
+	apiCase("7.9/shared", staged(deallocatedShared), "RV-7.9-M5"),
+	apiCase("7.9/in-process", staged(deallocatedInProcess), "RV-7.9-M6", "PV-9.2.6.4-M1"),
+	apiCase("7.9/free-at-return", deallocatedAtReturn, "RV-7.9-M8"),
+	apiCase("7.9/state-and-key", staged(deallocateAnyState), "RV-7.9-M9"),
+	apiCase("7.9/windows", staged(deallocateWithWindows), "RV-7.9-M10", "RV-7.9-M11"),
 }
 
 func deallocatedIsShut(n *node) {

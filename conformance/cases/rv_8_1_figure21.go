@@ -13,9 +13,9 @@ import (
 // rv8_1_figure21 is the rights of queue pairs and STags together: verbs draft 8.1.2.2,
 // figure 21.
 var rv8_1_figure21 = []conformance.Case{
-	{Name: "8.1.2.2/figure-21", Keys: []string{"RV-8.1.2.2-M7"}, Need: conformance.NeedAPI, Run: staged(figure21)},
-	{Name: "8.1.2.2/rights-match", Keys: []string{"RV-8.1.2.2-M8"}, Need: conformance.NeedAPI, Run: staged(rightsMatch)},
-	{Name: "8.1.2.2/protection-errors", Keys: []string{"RV-8.1.2.2-M9"}, Need: conformance.NeedAPI, Run: protectionErrors},
+	apiCase("8.1.2.2/figure-21", staged(figure21), "RV-8.1.2.2-M7"),
+	apiCase("8.1.2.2/rights-match", staged(rightsMatch), "RV-8.1.2.2-M8"),
+	apiCase("8.1.2.2/protection-errors", protectionErrors, "RV-8.1.2.2-M9"),
 }
 
 // remoteKind is a kind of inbound segment that figure 21 has a row for.

@@ -14,13 +14,10 @@ import (
 
 // rv8_1_2_3 is the operations on memory that a Send Queue takes: verbs draft 8.1.2.3.
 var rv8_1_2_3 = []conformance.Case{
-	{
-		Name: "8.1.2.3/are-posted", Need: conformance.NeedAPI, Run: memoryOpsArePosted,
-		Keys: []string{"RV-8.1.2.3.1-M1", "RV-8.1.2.3.2-M1", "RV-8.1.2.3.3-M2"},
-	},
-	{Name: "8.1.2.3/send-nothing", Keys: []string{"RV-8.1.2.3.1-M2", "RV-8.1.2.3.3-M3"}, Need: conformance.NeedAPI, Run: memoryOpsSendNothing},
-	{Name: "8.1.2.3.3/targets", Keys: []string{"RV-8.1.2.3.3-M1"}, Need: conformance.NeedAPI, Run: staged(targetsOfInvalidate)},
-	{Name: "8.1.2.3.3/not-of-shared", Keys: []string{"RV-8.1.2.3.3-M1"}, Need: conformance.NeedAPI, Run: staged(sharedIsNoTarget)},
+	apiCase("8.1.2.3/are-posted", memoryOpsArePosted, "RV-8.1.2.3.1-M1", "RV-8.1.2.3.2-M1", "RV-8.1.2.3.3-M2"),
+	apiCase("8.1.2.3/send-nothing", memoryOpsSendNothing, "RV-8.1.2.3.1-M2", "RV-8.1.2.3.3-M3"),
+	apiCase("8.1.2.3.3/targets", staged(targetsOfInvalidate), "RV-8.1.2.3.3-M1"),
+	apiCase("8.1.2.3.3/not-of-shared", staged(sharedIsNoTarget), "RV-8.1.2.3.3-M1"),
 }
 
 // memoryOpsArePosted: binding, Fast-Register and Invalidate Local STag are requests

@@ -13,11 +13,11 @@ import (
 
 // rv8_1_3_3 is the addresses of RDMA operations: verbs draft 8.1.3.3.
 var rv8_1_3_3 = []conformance.Case{
-	{Name: "8.1.3.3/local-address-of-reads", Keys: []string{"RV-8.1.3.3-M1"}, Need: conformance.NeedAPI, Run: localAddressOfReads},
-	{Name: "8.1.3.3/one-local-address", Keys: []string{"RV-8.1.3.3-M2"}, Need: conformance.NeedAPI, Run: oneLocalAddress},
-	{Name: "8.1.3.3/lists-of-writes", Keys: []string{"RV-8.1.3.3-M3"}, Need: conformance.NeedAPI, Run: listsOfWrites},
-	{Name: "8.1.3.3/remote-address", Keys: []string{"RV-8.1.3.3-M4"}, Need: conformance.NeedUpper, Run: remoteAddress},
-	{Name: "8.1.3.3/one-remote-address", Keys: []string{"RV-8.1.3.3-M5"}, Need: conformance.NeedUpper, Run: oneRemoteAddress},
+	apiCase("8.1.3.3/local-address-of-reads", localAddressOfReads, "RV-8.1.3.3-M1"),
+	apiCase("8.1.3.3/one-local-address", oneLocalAddress, "RV-8.1.3.3-M2"),
+	apiCase("8.1.3.3/lists-of-writes", listsOfWrites, "RV-8.1.3.3-M3"),
+	upperCase("8.1.3.3/remote-address", remoteAddress, "RV-8.1.3.3-M4"),
+	upperCase("8.1.3.3/one-remote-address", oneRemoteAddress, "RV-8.1.3.3-M5"),
 }
 
 // localAddressOfReads reads into regions of both addressing types and into a window.

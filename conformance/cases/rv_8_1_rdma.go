@@ -11,12 +11,12 @@ import (
 
 // rv8_1_2_2 is where RDMA takes its data from and brings it to: verbs draft 8.1.2.2.
 var rv8_1_2_2 = []conformance.Case{
-	{Name: "8.1.2.2/no-receive-used", Keys: []string{"RV-8.1.2.2-M1"}, Need: conformance.NeedAPI, Run: noReceiveUsed},
-	{Name: "8.1.2.2/write-from-here", Keys: []string{"RV-8.1.2.2-M2"}, Need: conformance.NeedAPI, Run: writeFromHere},
-	{Name: "8.1.2.2/read-to-here", Keys: []string{"RV-8.1.2.2-M3"}, Need: conformance.NeedAPI, Run: staged(readToHere)},
-	{Name: "8.1.2.2/sinks-of-reads", Keys: []string{"RV-8.1.2.2-M4"}, Need: conformance.NeedAPI, Run: staged(sinksOfReads)},
-	{Name: "8.1.2.2/addresses-are-the-peers", Keys: []string{"RV-8.1.2.2-M5"}, Need: conformance.NeedAPI, Run: addressesArePeers},
-	{Name: "8.1.2.2/whole-range-there", Keys: []string{"RV-8.1.2.2-M6"}, Need: conformance.NeedAPI, Run: staged(wholeRangeThere)},
+	apiCase("8.1.2.2/no-receive-used", noReceiveUsed, "RV-8.1.2.2-M1"),
+	apiCase("8.1.2.2/write-from-here", writeFromHere, "RV-8.1.2.2-M2"),
+	apiCase("8.1.2.2/read-to-here", staged(readToHere), "RV-8.1.2.2-M3"),
+	apiCase("8.1.2.2/sinks-of-reads", staged(sinksOfReads), "RV-8.1.2.2-M4"),
+	apiCase("8.1.2.2/addresses-are-the-peers", addressesArePeers, "RV-8.1.2.2-M5"),
+	apiCase("8.1.2.2/whole-range-there", staged(wholeRangeThere), "RV-8.1.2.2-M6"),
 }
 
 // noReceiveUsed runs the three operations while the peer has a receive posted, and

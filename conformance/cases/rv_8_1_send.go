@@ -12,12 +12,12 @@ import (
 
 // rv8_1_2_1 is Sends and the receives that they use up: verbs draft 8.1.2.1.
 var rv8_1_2_1 = []conformance.Case{
-	{Name: "8.1.2.1/one-receive-for-a-send", Keys: []string{"RV-8.1.2.1-M1"}, Need: conformance.NeedAPI, Run: oneReceiveForASend},
-	{Name: "8.1.2.1/exactly-enough", Keys: []string{"RV-8.1.2.1-M4"}, Need: conformance.NeedAPI, Run: staged(exactlyEnough)},
-	{Name: "8.1.2.1/not-enough", Keys: []string{"RV-8.1.2.1-M4", "RV-8.1.2.1-M5"}, Need: conformance.NeedAPI, Run: staged(notEnough)},
-	{Name: "8.1.2.1/length-told", Keys: []string{"RV-8.1.2.1-M6"}, Need: conformance.NeedAPI, Run: lengthsTold},
-	{Name: "8.1.2.1/gathered-here", Keys: []string{"RV-8.1.2.1-M8"}, Need: conformance.NeedAPI, Run: staged(gatheredHere)},
-	{Name: "8.1.2.1/scattered-here", Keys: []string{"RV-8.1.2.1-M9"}, Need: conformance.NeedAPI, Run: staged(scatteredHere)},
+	apiCase("8.1.2.1/one-receive-for-a-send", oneReceiveForASend, "RV-8.1.2.1-M1"),
+	apiCase("8.1.2.1/exactly-enough", staged(exactlyEnough), "RV-8.1.2.1-M4"),
+	apiCase("8.1.2.1/not-enough", staged(notEnough), "RV-8.1.2.1-M4", "RV-8.1.2.1-M5"),
+	apiCase("8.1.2.1/length-told", lengthsTold, "RV-8.1.2.1-M6"),
+	apiCase("8.1.2.1/gathered-here", staged(gatheredHere), "RV-8.1.2.1-M8"),
+	apiCase("8.1.2.1/scattered-here", staged(scatteredHere), "RV-8.1.2.1-M9"),
 }
 
 // oneReceiveForASend posts two receives and sends twice, with each type of Send and

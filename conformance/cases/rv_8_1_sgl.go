@@ -14,13 +14,13 @@ import (
 // rv8_1_3_2 is how many elements a scatter/gather list has and how many octets: verbs
 // draft 8.1.3.2.
 var rv8_1_3_2 = []conformance.Case{
-	{Name: "8.1.3.2/one-element-or-more", Keys: []string{"RV-8.1.3.2-M1"}, Need: conformance.NeedAPI, Run: oneElementOrMore},
-	{Name: "8.1.3.2/longest-message", Keys: []string{"RV-8.1.3.2-M5"}, Need: conformance.NeedAPI, Run: mostOctets},
-	{Name: "8.1.3.2/sum-of-lengths", Keys: []string{"RV-8.1.3.2-M7"}, Need: conformance.NeedAPI, Run: sumOfLengths},
-	{Name: "8.1.3.2/no-octets", Keys: []string{"RV-8.1.3.2-M8"}, Need: conformance.NeedAPI, Run: messagesOfNothing},
-	{Name: "8.1.3.2/limits-told", Keys: []string{"RV-8.1.3.2-M9"}, Need: conformance.NeedAPI, Run: sgeLimitsTold},
-	{Name: "8.1.3.2/above-the-limits", Keys: []string{"RV-8.1.3.2-M10"}, Need: conformance.NeedAPI, Run: aboveSGELimits},
-	{Name: "8.1.3.2/four-at-least", Keys: []string{"RV-8.1.3.2-M11"}, Need: conformance.NeedAPI, Run: fourElements},
+	apiCase("8.1.3.2/one-element-or-more", oneElementOrMore, "RV-8.1.3.2-M1"),
+	apiCase("8.1.3.2/longest-message", mostOctets, "RV-8.1.3.2-M5"),
+	apiCase("8.1.3.2/sum-of-lengths", sumOfLengths, "RV-8.1.3.2-M7"),
+	apiCase("8.1.3.2/no-octets", messagesOfNothing, "RV-8.1.3.2-M8"),
+	apiCase("8.1.3.2/limits-told", sgeLimitsTold, "RV-8.1.3.2-M9"),
+	apiCase("8.1.3.2/above-the-limits", aboveSGELimits, "RV-8.1.3.2-M10"),
+	apiCase("8.1.3.2/four-at-least", fourElements, "RV-8.1.3.2-M11"),
 }
 
 // shuffled is k elements of size octets each from the end of a region to its

@@ -13,11 +13,11 @@ import (
 // rv8_1_sgl is the STags of scatter/gather elements, and that of zero: verbs draft
 // 8.1.3.2 and 8.1.3.2.1.
 var rv8_1_sgl = []conformance.Case{
-	{Name: "8.1.3.2/registered", Keys: []string{"RV-8.1.3.2-M2"}, Need: conformance.NeedAPI, Run: staged(elementsAreRegistered)},
-	{Name: "8.1.3.2/no-windows", Keys: []string{"RV-8.1.3.2-M4"}, Need: conformance.NeedAPI, Run: staged(windowsAreNoElements)},
-	{Name: "8.1.3.2/empty-elements", Keys: []string{"RV-8.1.3.2-M6"}, Need: conformance.NeedAPI, Run: staged(emptyElements)},
-	{Name: "8.1.3.2.1/not-for-users", Keys: []string{"RV-8.1.3.2.1-M1"}, Need: conformance.NeedAPI, Run: staged(zeroNotForUsers)},
-	{Name: "8.1.3.2.1/not-in-rdma", Keys: []string{"RV-8.1.3.2.1-M2"}, Need: conformance.NeedAPI, Run: staged(zeroNotInRDMA)},
+	apiCase("8.1.3.2/registered", staged(elementsAreRegistered), "RV-8.1.3.2-M2"),
+	apiCase("8.1.3.2/no-windows", staged(windowsAreNoElements), "RV-8.1.3.2-M4"),
+	apiCase("8.1.3.2/empty-elements", staged(emptyElements), "RV-8.1.3.2-M6"),
+	apiCase("8.1.3.2.1/not-for-users", staged(zeroNotForUsers), "RV-8.1.3.2.1-M1"),
+	apiCase("8.1.3.2.1/not-in-rdma", staged(zeroNotInRDMA), "RV-8.1.3.2.1-M2"),
 }
 
 // gatherers are the operations that have a gather list.

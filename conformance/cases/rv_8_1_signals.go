@@ -9,10 +9,10 @@ import (
 
 // rv8_1_3_1 is signaled and unsignaled completions: verbs draft 8.1.3.1.
 var rv8_1_3_1 = []conformance.Case{
-	{Name: "8.1.3.1/unsignaled-on-every-qp", Keys: []string{"RV-8.1.3.1-M1"}, Need: conformance.NeedAPI, Run: unsignaledOnEveryQP},
-	{Name: "8.1.3.1/receives-complete", Keys: []string{"RV-8.1.3.1-M2"}, Need: conformance.NeedAPI, Run: receivesComplete},
-	{Name: "8.1.3.1/flushed-though-unsignaled", Keys: []string{"RV-8.1.3.1-M3", "PV-8.1.3.1-M1"}, Need: conformance.NeedAPI, Run: flushedThoughUnsignaled},
-	{Name: "8.1.3.1/room-comes-back", Keys: []string{"RV-8.1.3.1-M4"}, Need: conformance.NeedAPI, Run: roomComesBack},
+	apiCase("8.1.3.1/unsignaled-on-every-qp", unsignaledOnEveryQP, "RV-8.1.3.1-M1"),
+	apiCase("8.1.3.1/receives-complete", receivesComplete, "RV-8.1.3.1-M2"),
+	apiCase("8.1.3.1/flushed-though-unsignaled", flushedThoughUnsignaled, "RV-8.1.3.1-M3", "PV-8.1.3.1-M1"),
+	apiCase("8.1.3.1/room-comes-back", roomComesBack, "RV-8.1.3.1-M4"),
 }
 
 // unsignaledOnEveryQP has each operation done without a completion, on queue pairs of

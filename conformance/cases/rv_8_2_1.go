@@ -9,21 +9,15 @@ import (
 
 // rv8_2_1 is posting lists of requests, and what room they take: verbs draft 8.2.1.
 var rv8_2_1 = []conformance.Case{
-	{Name: "8.2.1/each-takes-one", Keys: []string{"RV-8.2.1-M1", "RV-8.2.1-M10"}, Need: conformance.NeedAPI, Run: eachTakesOne},
-	{Name: "8.2.1/list-order", Keys: []string{"RV-8.2.1-M2"}, Need: conformance.NeedAPI, Run: listOrder},
-	{
-		Name: "8.2.1/first-error-of-sends", Need: conformance.NeedAPI, Run: firstErrorOfSends,
-		Keys: []string{"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"},
-	},
-	{
-		Name: "8.2.1/first-error-of-receives", Need: conformance.NeedAPI, Run: firstErrorOfReceives,
-		Keys: []string{"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"},
-	},
-	{
-		Name: "8.2.1/list-fills-queue", Need: conformance.NeedAPI, Run: listFillsQueue,
-		Keys: []string{"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"},
-	},
-	{Name: "8.2.1/returns-at-once", Keys: []string{"RV-8.2.1-M8"}, Need: conformance.NeedAPI, Run: postingReturnsAtOnce},
+	apiCase("8.2.1/each-takes-one", eachTakesOne, "RV-8.2.1-M1", "RV-8.2.1-M10"),
+	apiCase("8.2.1/list-order", listOrder, "RV-8.2.1-M2"),
+	apiCase("8.2.1/first-error-of-sends", firstErrorOfSends,
+		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
+	apiCase("8.2.1/first-error-of-receives", firstErrorOfReceives,
+		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
+	apiCase("8.2.1/list-fills-queue", listFillsQueue,
+		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"),
+	apiCase("8.2.1/returns-at-once", postingReturnsAtOnce, "RV-8.2.1-M8"),
 }
 
 // workQueue is a queue of any of the three kinds that takes requests without data.

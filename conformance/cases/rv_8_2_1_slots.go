@@ -9,9 +9,9 @@ import (
 
 // rv8_2_1_slots is when a place of a work queue is free again: verbs draft 8.2.1.
 var rv8_2_1_slots = []conformance.Case{
-	{Name: "8.2.1/slots-of-sends", Keys: []string{"RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"}, Need: conformance.NeedAPI, Run: slotsOfSends},
-	{Name: "8.2.1/slots-of-unsignaled", Keys: []string{"RV-8.2.1-M9"}, Need: conformance.NeedAPI, Run: slotsOfUnsignaled},
-	{Name: "8.2.1/slots-of-receives", Keys: []string{"RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"}, Need: conformance.NeedAPI, Run: slotsOfReceives},
+	apiCase("8.2.1/slots-of-sends", slotsOfSends, "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
+	apiCase("8.2.1/slots-of-unsignaled", slotsOfUnsignaled, "RV-8.2.1-M9"),
+	apiCase("8.2.1/slots-of-receives", slotsOfReceives, "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
 }
 
 // takes says that a queue has room for exactly that many requests, and uses it.

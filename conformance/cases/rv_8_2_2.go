@@ -11,11 +11,11 @@ import (
 // rv8_2_2 is the order of a work queue's requests, on the wire and in completing:
 // verbs draft 8.2.2.
 var rv8_2_2 = []conformance.Case{
-	{Name: "8.2.2/sent-in-order", Keys: []string{"RV-8.2.2-M1"}, Need: conformance.NeedUpper, Run: sentInOrder},
-	{Name: "8.2.2/completed-in-order", Keys: []string{"RV-8.2.2-M2"}, Need: conformance.NeedUpper, Run: completedInOrder},
-	{Name: "8.2.2/receives-in-order", Keys: []string{"RV-8.2.2-M2", "RV-8.2.2-M5"}, Need: conformance.NeedAPI, Run: receivesInOrder},
-	{Name: "8.2.2/stops-at-ord", Keys: []string{"RV-8.2.2-M9"}, Need: conformance.NeedUpper, Run: stopsAtORD},
-	{Name: "8.2.2/no-ord", Keys: []string{"RV-8.2.2-M10", "PV-9.5.2-M10"}, Need: conformance.NeedAPI, Run: noORD},
+	upperCase("8.2.2/sent-in-order", sentInOrder, "RV-8.2.2-M1"),
+	upperCase("8.2.2/completed-in-order", completedInOrder, "RV-8.2.2-M2"),
+	apiCase("8.2.2/receives-in-order", receivesInOrder, "RV-8.2.2-M2", "RV-8.2.2-M5"),
+	upperCase("8.2.2/stops-at-ord", stopsAtORD, "RV-8.2.2-M9"),
+	apiCase("8.2.2/no-ord", noORD, "RV-8.2.2-M10", "PV-9.5.2-M10"),
 }
 
 // aReadOf is an RDMA Read of a peer's made-up source into n octets of a buffer, and

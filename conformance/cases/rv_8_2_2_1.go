@@ -9,12 +9,12 @@ import (
 
 // rv8_2_2_1 is the order of what changes STags: verbs draft 8.2.2.1.
 var rv8_2_2_1 = []conformance.Case{
-	{Name: "8.2.2.1/remote-invalidation", Keys: []string{"RV-8.2.2.1-M1"}, Need: conformance.NeedAPI, Run: remoteInvalidationOrder},
-	{Name: "8.2.2.1/read-with-invalidate", Keys: []string{"RV-8.2.2.1-M2"}, Need: conformance.NeedAPI, Run: readInvalidateOrder},
-	{Name: "8.2.2.1/behind-read-with-invalidate", Keys: []string{"RV-8.2.2.1-M3"}, Need: conformance.NeedAPI, Run: behindReadInvalidate},
-	{Name: "8.2.2.1/fast-register", Keys: []string{"RV-8.2.2.1-M4"}, Need: conformance.NeedAPI, Run: fastRegisterOrder},
-	{Name: "8.2.2.1/bind", Keys: []string{"RV-8.2.2.1-M5"}, Need: conformance.NeedAPI, Run: bindOrder},
-	{Name: "8.2.2.1/invalidate", Keys: []string{"RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"}, Need: conformance.NeedAPI, Run: invalidateOrder},
+	apiCase("8.2.2.1/remote-invalidation", remoteInvalidationOrder, "RV-8.2.2.1-M1"),
+	apiCase("8.2.2.1/read-with-invalidate", readInvalidateOrder, "RV-8.2.2.1-M2"),
+	apiCase("8.2.2.1/behind-read-with-invalidate", behindReadInvalidate, "RV-8.2.2.1-M3"),
+	apiCase("8.2.2.1/fast-register", fastRegisterOrder, "RV-8.2.2.1-M4"),
+	apiCase("8.2.2.1/bind", bindOrder, "RV-8.2.2.1-M5"),
+	apiCase("8.2.2.1/invalidate", invalidateOrder, "RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"),
 }
 
 // remoteInvalidationOrder has the peer send into the region that the same message

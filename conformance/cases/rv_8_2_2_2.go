@@ -9,13 +9,11 @@ import (
 
 // rv8_2_2_2 is the Read Fence and the Local Fence: verbs draft 8.2.2.2.
 var rv8_2_2_2 = []conformance.Case{
-	{Name: "8.2.2.2/read-fence-taken", Keys: []string{"RV-8.2.2.2-M1", "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"}, Need: conformance.NeedUpper, Run: readFenceTaken},
-	{Name: "8.2.2.2/read-fence-of-two", Keys: []string{"RV-8.2.2.2-M2", "RV-8.2.2.2-M3"}, Need: conformance.NeedUpper, Run: readFenceOfTwo},
-	{
-		Name: "8.2.2.2/local-fence", Need: conformance.NeedUpper, Run: localFence,
-		Keys: []string{"RV-8.2.2.2-M4", "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"},
-	},
-	{Name: "8.2.2.2/local-fence-of-each", Keys: []string{"RV-8.2.2.2-M5", "RV-8.2.2.2-M6", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"}, Need: conformance.NeedUpper, Run: localFenceOfEach},
+	upperCase("8.2.2.2/read-fence-taken", readFenceTaken, "RV-8.2.2.2-M1", "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
+	upperCase("8.2.2.2/read-fence-of-two", readFenceOfTwo, "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
+	upperCase("8.2.2.2/local-fence", localFence, "RV-8.2.2.2-M4", "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"),
+	upperCase("8.2.2.2/local-fence-of-each", localFenceOfEach,
+		"RV-8.2.2.2-M5", "RV-8.2.2.2-M6", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
 }
 
 // fenceable are the operations that can have a Read Fence, without data, and what the

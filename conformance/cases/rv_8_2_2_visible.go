@@ -12,10 +12,10 @@ import (
 // rv8_2_2_visible is when data is certain to be where it belongs: verbs draft 8.2.2,
 // rules 6, 7, 13 and 16.
 var rv8_2_2_visible = []conformance.Case{
-	{Name: "8.2.2/written-before-receive", Keys: []string{"RV-8.2.2-M3", "RV-8.2.2-M6"}, Need: conformance.NeedAPI, Run: writtenBeforeReceive},
-	{Name: "8.2.2/read-before-completion", Keys: []string{"RV-8.2.2-M4"}, Need: conformance.NeedAPI, Run: readBeforeCompletion},
-	{Name: "8.2.2/read-behind-peers-messages", Keys: []string{"RV-8.2.2-M7", "PV-8.2.2.2-M1"}, Need: conformance.NeedUpper, Run: readBehindPeersMessages},
-	{Name: "8.2.2/read-of-what-was-written", Keys: []string{"RV-8.2.2-M8"}, Need: conformance.NeedAPI, Run: readOfWhatWasWritten},
+	apiCase("8.2.2/written-before-receive", writtenBeforeReceive, "RV-8.2.2-M3", "RV-8.2.2-M6"),
+	apiCase("8.2.2/read-before-completion", readBeforeCompletion, "RV-8.2.2-M4"),
+	upperCase("8.2.2/read-behind-peers-messages", readBehindPeersMessages, "RV-8.2.2-M7", "PV-8.2.2.2-M1"),
+	apiCase("8.2.2/read-of-what-was-written", readOfWhatWasWritten, "RV-8.2.2-M8"),
 }
 
 // inPieces has the peer send octets of its stream, cut by TCP anywhere.

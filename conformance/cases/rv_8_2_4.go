@@ -10,14 +10,14 @@ import (
 // rv8_2_4 is which completions there are, and how they are had: verbs draft 8.2.3 and
 // 8.2.4.
 var rv8_2_4 = []conformance.Case{
-	{Name: "8.2.3/one-for-each", Keys: []string{"RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"}, Need: conformance.NeedAPI, Run: oneForEach},
-	{Name: "8.2.3/one-for-each-flushed", Keys: []string{"RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"}, Need: conformance.NeedAPI, Run: oneForEachFlushed},
-	{Name: "8.2.4/polled-only", Keys: []string{"RV-8.2.4-M1"}, Need: conformance.NeedAPI, Run: polledOnly},
-	{Name: "8.2.4/polled-in-any-state", Keys: []string{"RV-8.2.4-M2"}, Need: conformance.NeedAPI, Run: polledInAnyState},
-	{Name: "8.2.4/unsignaled", Keys: []string{"RV-8.2.4-M3"}, Need: conformance.NeedAPI, Run: unsignaledSilent},
-	{Name: "8.2.4/frees-one", Keys: []string{"RV-8.2.4-M4"}, Need: conformance.NeedAPI, Run: pollFreesOne},
-	{Name: "8.2.4/left-alone", Keys: []string{"RV-8.2.4-M5"}, Need: conformance.NeedAPI, Run: memoryLeftAlone},
-	{Name: "8.2.4/left-alone-flushed", Keys: []string{"RV-8.2.4-M5"}, Need: conformance.NeedAPI, Run: memoryLeftAloneFlushed},
+	apiCase("8.2.3/one-for-each", oneForEach, "RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"),
+	apiCase("8.2.3/one-for-each-flushed", oneForEachFlushed, "RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"),
+	apiCase("8.2.4/polled-only", polledOnly, "RV-8.2.4-M1"),
+	apiCase("8.2.4/polled-in-any-state", polledInAnyState, "RV-8.2.4-M2"),
+	apiCase("8.2.4/unsignaled", unsignaledSilent, "RV-8.2.4-M3"),
+	apiCase("8.2.4/frees-one", pollFreesOne, "RV-8.2.4-M4"),
+	apiCase("8.2.4/left-alone", memoryLeftAlone, "RV-8.2.4-M5"),
+	apiCase("8.2.4/left-alone-flushed", memoryLeftAloneFlushed, "RV-8.2.4-M5"),
 }
 
 // troupe is a world in which each of the ten operations can be done: a is Privileged.

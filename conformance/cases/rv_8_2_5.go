@@ -10,16 +10,16 @@ import (
 
 // rv8_2_5 is notification of completions: verbs draft 8.2.5.
 var rv8_2_5 = []conformance.Case{
-	{Name: "8.2.5/one-shot", Keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M8"}, Need: conformance.NeedAPI, Run: notifyOneShot},
-	{Name: "8.2.5/looks-forward", Keys: []string{"RV-8.2.5-M3", "PV-8.2.5-M2"}, Need: conformance.NeedAPI, Run: notifyLooksForward},
-	{Name: "8.2.5/next-or-solicited", Keys: []string{"RV-8.2.5-M4"}, Need: conformance.NeedAPI, Run: notifyNextOrSolicited},
-	{Name: "8.2.5/next-wins", Keys: []string{"RV-8.2.5-M7"}, Need: conformance.NeedAPI, Run: notifyNextWins},
-	{Name: "8.2.5/solicited", Keys: []string{"RV-8.2.5-M5", "PV-8.2.5-M3"}, Need: conformance.NeedAPI, Run: notifySolicited},
-	{Name: "8.2.5/next", Keys: []string{"RV-8.2.5-M6"}, Need: conformance.NeedAPI, Run: notifyNext},
-	{Name: "8.2.5/handlers-of-cqs", Keys: []string{"RV-8.2.5-M2", "RV-8.2.5-M10"}, Need: conformance.NeedAPI, Run: notifyHandlers},
-	{Name: "8.2.5/takes-nothing", Keys: []string{"RV-8.2.5-M11"}, Need: conformance.NeedAPI, Run: notifyTakesNothing},
-	{Name: "8.2.5/none-missed", Keys: []string{"RV-8.2.5-M9"}, Need: conformance.NeedAPI, Run: notifyNoneMissed},
-	{Name: "8.2.5/sleeper", Keys: []string{"RV-8.2.5-M9"}, Need: conformance.NeedAPI, Run: notifySleeper},
+	apiCase("8.2.5/one-shot", notifyOneShot, "RV-8.2.5-M1", "RV-8.2.5-M8"),
+	apiCase("8.2.5/looks-forward", notifyLooksForward, "RV-8.2.5-M3", "PV-8.2.5-M2"),
+	apiCase("8.2.5/next-or-solicited", notifyNextOrSolicited, "RV-8.2.5-M4"),
+	apiCase("8.2.5/next-wins", notifyNextWins, "RV-8.2.5-M7"),
+	apiCase("8.2.5/solicited", notifySolicited, "RV-8.2.5-M5", "PV-8.2.5-M3"),
+	apiCase("8.2.5/next", notifyNext, "RV-8.2.5-M6"),
+	apiCase("8.2.5/handlers-of-cqs", notifyHandlers, "RV-8.2.5-M2", "RV-8.2.5-M10"),
+	apiCase("8.2.5/takes-nothing", notifyTakesNothing, "RV-8.2.5-M11"),
+	apiCase("8.2.5/none-missed", notifyNoneMissed, "RV-8.2.5-M9"),
+	apiCase("8.2.5/sleeper", notifySleeper, "RV-8.2.5-M9"),
 }
 
 // bell is a completion event handler that a case listens to.

@@ -12,12 +12,12 @@ import (
 
 // rv8_3 is Immediate Errors and asynchronous events: verbs draft 8.3.1 and 8.3.3.
 var rv8_3 = []conformance.Case{
-	{Name: "8.3.1/refusals-change-nothing", Keys: []string{"RV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusalsChangeNothing},
-	{Name: "8.3.1/refusals-lose-no-event", Keys: []string{"RV-8.3.1-M1", "PV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusalsLoseNoEvent},
-	{Name: "8.3.1/reregister", Keys: []string{"RV-8.3.1-M1"}, Need: conformance.NeedAPI, Run: refusedReregister},
-	{Name: "8.3.3/handler-replaced", Keys: []string{"RV-8.3.3-M1", "RV-8.3.3-M2"}, Need: conformance.NeedAPI, Run: eventHandlerReplaced},
-	{Name: "8.3.3/each-event", Keys: []string{"RV-8.3.3-M3"}, Need: conformance.NeedAPI, Run: eachEventCalls},
-	{Name: "8.3.3/unaffiliated", Keys: []string{"RV-8.3.3-M4"}, Need: conformance.NeedAPI, Run: unaffiliatedEvents},
+	apiCase("8.3.1/refusals-change-nothing", refusalsChangeNothing, "RV-8.3.1-M1"),
+	apiCase("8.3.1/refusals-lose-no-event", refusalsLoseNoEvent, "RV-8.3.1-M1", "PV-8.3.1-M1"),
+	apiCase("8.3.1/reregister", refusedReregister, "RV-8.3.1-M1"),
+	apiCase("8.3.3/handler-replaced", eventHandlerReplaced, "RV-8.3.3-M1", "RV-8.3.3-M2"),
+	apiCase("8.3.3/each-event", eachEventCalls, "RV-8.3.3-M3"),
+	apiCase("8.3.3/unaffiliated", unaffiliatedEvents, "RV-8.3.3-M4"),
 }
 
 // refusalsChangeNothing asks verbs for what they refuse, on one of each object, all of

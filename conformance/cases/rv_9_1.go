@@ -12,14 +12,14 @@ import (
 
 // rv9_1 is the verbs as a whole, and who may use which: verbs draft 9 and 9.1.
 var rv9_1 = []conformance.Case{
-	{Name: "9/life", Keys: []string{"RV-9-M1"}, Need: conformance.NeedAPI, Run: wholeLife},
-	{Name: "9/modifiers-of-creation", Keys: []string{"RV-9-M2"}, Need: conformance.NeedAPI, Run: modifiersOfCreation},
-	{Name: "9/modifiers-of-memory", Keys: []string{"RV-9-M2"}, Need: conformance.NeedAPI, Run: modifiersOfMemory},
-	{Name: "9/modifiers-of-posts", Keys: []string{"RV-9-M2"}, Need: conformance.NeedAPI, Run: modifiersOfPosts},
-	{Name: "9/modifiers-of-options", Keys: []string{"RV-9-M3"}, Need: conformance.NeedAPI, Run: modifiersOfOptions},
-	{Name: "9/options-taken-away", Keys: []string{"RV-9-M3"}, Need: conformance.NeedAPI, Run: optionsTakenAway},
-	{Name: "9.1/four-verbs", Keys: []string{"RV-9.1-M1"}, Need: conformance.NeedAPI, Run: fourVerbs},
-	{Name: "9.2.5.1/privileged-only", Keys: []string{"RV-9.2.5.1-M3"}, Need: conformance.NeedAPI, Run: privilegedOnly},
+	apiCase("9/life", wholeLife, "RV-9-M1"),
+	apiCase("9/modifiers-of-creation", modifiersOfCreation, "RV-9-M2"),
+	apiCase("9/modifiers-of-memory", modifiersOfMemory, "RV-9-M2"),
+	apiCase("9/modifiers-of-posts", modifiersOfPosts, "RV-9-M2"),
+	apiCase("9/modifiers-of-options", modifiersOfOptions, "RV-9-M3"),
+	apiCase("9/options-taken-away", optionsTakenAway, "RV-9-M3"),
+	apiCase("9.1/four-verbs", fourVerbs, "RV-9.1-M1"),
+	apiCase("9.2.5.1/privileged-only", privilegedOnly, "RV-9.2.5.1-M3"),
 }
 
 // wholeLife calls the verbs in the order of 5.1.1.1 and 5.1.1.2, with every

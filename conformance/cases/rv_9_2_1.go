@@ -13,14 +13,14 @@ import (
 
 // rv9_2_1 is the verbs of the RNIC: verbs draft 9.2.1.
 var rv9_2_1 = []conformance.Case{
-	{Name: "9.2.1.1/results", Keys: []string{"RV-9.2.1.1-M1", "PV-5.1.2-M1"}, Need: conformance.NeedAPI, Run: openResults},
-	{Name: "9.2.1.1/modifiers", Keys: []string{"RV-9.2.1.1-M2", "RV-9.2.1.1-M3"}, Need: conformance.NeedAPI, Run: openModifiers},
-	{Name: "9.2.1.2/results", Keys: []string{"RV-9.2.1.2-M1"}, Need: conformance.NeedAPI, Run: queryRNICResults},
-	{Name: "9.2.1.2/limits-are-real", Keys: []string{"RV-9.2.1.2-M2"}, Need: conformance.NeedAPI, Run: limitsAreReal},
-	{Name: "9.2.1.2/shared-reads", Keys: []string{"RV-9.2.1.2-M3"}, Need: conformance.NeedAPI, Run: sharedIRD},
-	{Name: "9.2.1.2/buffer-lists", Keys: []string{"RV-9.2.1.2-M4"}, Need: conformance.NeedAPI, Run: bufferLists},
-	{Name: "9.2.1.3/results", Keys: []string{"RV-9.2.1.3-M1"}, Need: conformance.NeedAPI, Run: closeResults},
-	{Name: "9.2.1.3/one-of-two", Keys: []string{"RV-9.2.1.3-M2"}, Need: conformance.NeedAPI, Run: closeOneOfTwo},
+	apiCase("9.2.1.1/results", openResults, "RV-9.2.1.1-M1", "PV-5.1.2-M1"),
+	apiCase("9.2.1.1/modifiers", openModifiers, "RV-9.2.1.1-M2", "RV-9.2.1.1-M3"),
+	apiCase("9.2.1.2/results", queryRNICResults, "RV-9.2.1.2-M1"),
+	apiCase("9.2.1.2/limits-are-real", limitsAreReal, "RV-9.2.1.2-M2"),
+	apiCase("9.2.1.2/shared-reads", sharedIRD, "RV-9.2.1.2-M3"),
+	apiCase("9.2.1.2/buffer-lists", bufferLists, "RV-9.2.1.2-M4"),
+	apiCase("9.2.1.3/results", closeResults, "RV-9.2.1.3-M1"),
+	apiCase("9.2.1.3/one-of-two", closeOneOfTwo, "RV-9.2.1.3-M2"),
 }
 
 // openResults provokes the results of Open RNIC but Insufficient Resources, which

@@ -10,11 +10,11 @@ import (
 
 // rv9_2_2 is the verbs of Protection Domains: verbs draft 9.2.2.
 var rv9_2_2 = []conformance.Case{
-	{Name: "9.2.2.1/results", Keys: []string{"RV-9.2.2.1-M1"}, Need: conformance.NeedAPI, Run: allocPDResults},
-	{Name: "9.2.2.1/modifiers", Keys: []string{"RV-9.2.2.1-M2"}, Need: conformance.NeedAPI, Run: allocPDModifiers},
-	{Name: "9.2.2.2/results", Keys: []string{"RV-9.2.2.2-M1"}, Need: conformance.NeedAPI, Run: deallocPDResults},
-	{Name: "9.2.2.2/modifiers", Keys: []string{"RV-9.2.2.2-M2"}, Need: conformance.NeedAPI, Run: deallocPDModifiers},
-	{Name: "9.2.2.2/in-use", Keys: []string{"RV-9.2.2.2-M3"}, Need: conformance.NeedAPI, Run: deallocPDInUse},
+	apiCase("9.2.2.1/results", allocPDResults, "RV-9.2.2.1-M1"),
+	apiCase("9.2.2.1/modifiers", allocPDModifiers, "RV-9.2.2.1-M2"),
+	apiCase("9.2.2.2/results", deallocPDResults, "RV-9.2.2.2-M1"),
+	apiCase("9.2.2.2/modifiers", deallocPDModifiers, "RV-9.2.2.2-M2"),
+	apiCase("9.2.2.2/in-use", deallocPDInUse, "RV-9.2.2.2-M3"),
 }
 
 func allocPDResults(t *conformance.T) {

@@ -10,14 +10,14 @@ import (
 
 // rv9_2_3 is the verbs of Completion Queues: verbs draft 9.2.3.
 var rv9_2_3 = []conformance.Case{
-	{Name: "9.2.3.1/results", Keys: []string{"RV-9.2.3.1-M1"}, Need: conformance.NeedAPI, Run: createCQResults},
-	{Name: "9.2.3.1/modifiers", Keys: []string{"RV-9.2.3.1-M2"}, Need: conformance.NeedAPI, Run: createCQModifiers},
-	{Name: "9.2.3.2/results", Keys: []string{"RV-9.2.3.2-M1"}, Need: conformance.NeedAPI, Run: queryCQResults},
-	{Name: "9.2.3.2/modifiers", Keys: []string{"RV-9.2.3.2-M2"}, Need: conformance.NeedAPI, Run: queryCQModifiers},
-	{Name: "9.2.3.3/results", Keys: []string{"RV-9.2.3.3-M1"}, Need: conformance.NeedAPI, Run: modifyCQResults},
-	{Name: "9.2.3.3/modifiers", Keys: []string{"RV-9.2.3.3-M2"}, Need: conformance.NeedAPI, Run: modifyCQModifiers},
-	{Name: "9.2.3.4/results", Keys: []string{"RV-9.2.3.4-M1"}, Need: conformance.NeedAPI, Run: destroyCQResults},
-	{Name: "9.2.3.4/modifiers", Keys: []string{"RV-9.2.3.4-M2"}, Need: conformance.NeedAPI, Run: destroyCQModifiers},
+	apiCase("9.2.3.1/results", createCQResults, "RV-9.2.3.1-M1"),
+	apiCase("9.2.3.1/modifiers", createCQModifiers, "RV-9.2.3.1-M2"),
+	apiCase("9.2.3.2/results", queryCQResults, "RV-9.2.3.2-M1"),
+	apiCase("9.2.3.2/modifiers", queryCQModifiers, "RV-9.2.3.2-M2"),
+	apiCase("9.2.3.3/results", modifyCQResults, "RV-9.2.3.3-M1"),
+	apiCase("9.2.3.3/modifiers", modifyCQModifiers, "RV-9.2.3.3-M2"),
+	apiCase("9.2.3.4/results", destroyCQResults, "RV-9.2.3.4-M1"),
+	apiCase("9.2.3.4/modifiers", destroyCQModifiers, "RV-9.2.3.4-M2"),
 }
 
 func createCQResults(t *conformance.T) {

@@ -10,14 +10,14 @@ import (
 
 // rv9_2_4 is the verbs of Shared Receive Queues: verbs draft 9.2.4.
 var rv9_2_4 = []conformance.Case{
-	{Name: "9.2.4.1/results", Keys: []string{"RV-9.2.4.1-M1"}, Need: conformance.NeedAPI, Run: createSRQResults},
-	{Name: "9.2.4.1/modifiers", Keys: []string{"RV-9.2.4.1-M2"}, Need: conformance.NeedAPI, Run: createSRQModifiers},
-	{Name: "9.2.4.2/results", Keys: []string{"RV-9.2.4.2-M1"}, Need: conformance.NeedAPI, Run: querySRQResults},
-	{Name: "9.2.4.2/modifiers", Keys: []string{"RV-9.2.4.2-M2"}, Need: conformance.NeedAPI, Run: querySRQModifiers},
-	{Name: "9.2.4.3/results", Keys: []string{"RV-9.2.4.3-M1"}, Need: conformance.NeedAPI, Run: modifySRQResults},
-	{Name: "9.2.4.3/modifiers", Keys: []string{"RV-9.2.4.3-M2"}, Need: conformance.NeedAPI, Run: modifySRQModifiers},
-	{Name: "9.2.4.4/results", Keys: []string{"RV-9.2.4.4-M1"}, Need: conformance.NeedAPI, Run: destroySRQResults},
-	{Name: "9.2.4.4/modifiers", Keys: []string{"RV-9.2.4.4-M2"}, Need: conformance.NeedAPI, Run: destroySRQModifiers},
+	apiCase("9.2.4.1/results", createSRQResults, "RV-9.2.4.1-M1"),
+	apiCase("9.2.4.1/modifiers", createSRQModifiers, "RV-9.2.4.1-M2"),
+	apiCase("9.2.4.2/results", querySRQResults, "RV-9.2.4.2-M1"),
+	apiCase("9.2.4.2/modifiers", querySRQModifiers, "RV-9.2.4.2-M2"),
+	apiCase("9.2.4.3/results", modifySRQResults, "RV-9.2.4.3-M1"),
+	apiCase("9.2.4.3/modifiers", modifySRQModifiers, "RV-9.2.4.3-M2"),
+	apiCase("9.2.4.4/results", destroySRQResults, "RV-9.2.4.4-M1"),
+	apiCase("9.2.4.4/modifiers", destroySRQModifiers, "RV-9.2.4.4-M2"),
 }
 
 func createSRQResults(t *conformance.T) {

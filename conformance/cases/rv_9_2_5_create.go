@@ -10,13 +10,13 @@ import (
 
 // rv9_2_5_create is Create QP: verbs draft 9.2.5.1.
 var rv9_2_5_create = []conformance.Case{
-	{Name: "9.2.5.1/results", Keys: []string{"RV-9.2.5.1-M1"}, Need: conformance.NeedAPI, Run: createQPResults},
-	{Name: "9.2.5.1/attributes-told", Keys: []string{"RV-9.2.5.1-M2"}, Need: conformance.NeedAPI, Run: createQPTold},
-	{Name: "9.2.5.1/queues-and-lists", Keys: []string{"RV-9.2.5.1-M2"}, Need: conformance.NeedAPI, Run: createQPQueues},
-	{Name: "9.2.5.1/rights", Keys: []string{"RV-9.2.5.1-M2"}, Need: conformance.NeedAPI, Run: createQPRights},
-	{Name: "9.2.5.1/reads-outstanding", Keys: []string{"RV-9.2.5.1-M2", "RV-9.2.5.1-M4"}, Need: conformance.NeedAPI, Run: createQPReads},
-	{Name: "9.2.5.1/no-ord-left", Keys: []string{"RV-9.2.5.1-M4", "RV-9.2.5.1-M5"}, Need: conformance.NeedAPI, Run: createQPNoORD},
-	{Name: "9.2.5.1/no-ird-left", Keys: []string{"RV-9.2.5.1-M6"}, Need: conformance.NeedAPI, Run: createQPNoIRD},
+	apiCase("9.2.5.1/results", createQPResults, "RV-9.2.5.1-M1"),
+	apiCase("9.2.5.1/attributes-told", createQPTold, "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/queues-and-lists", createQPQueues, "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/rights", createQPRights, "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/reads-outstanding", createQPReads, "RV-9.2.5.1-M2", "RV-9.2.5.1-M4"),
+	apiCase("9.2.5.1/no-ord-left", createQPNoORD, "RV-9.2.5.1-M4", "RV-9.2.5.1-M5"),
+	apiCase("9.2.5.1/no-ird-left", createQPNoIRD, "RV-9.2.5.1-M6"),
 }
 
 func createQPResults(t *conformance.T) {

@@ -12,12 +12,12 @@ import (
 
 // rv9_2_5_life is Query QP and Destroy QP: verbs draft 9.2.5.2 and 9.2.5.4.
 var rv9_2_5_life = []conformance.Case{
-	{Name: "9.2.5.2/results", Keys: []string{"RV-9.2.5.2-M1"}, Need: conformance.NeedAPI, Run: queryQPResults},
-	{Name: "9.2.5.2/modifiers", Keys: []string{"RV-9.2.5.2-M2"}, Need: conformance.NeedAPI, Run: queryQPModifiers},
-	{Name: "9.2.5.2/terminate-message", Keys: []string{"RV-9.2.5.2-M2"}, Need: conformance.NeedAPI, Run: queryQPTerminate},
-	{Name: "9.2.5.4/results", Keys: []string{"RV-9.2.5.4-M1"}, Need: conformance.NeedAPI, Run: destroyQPResults},
-	{Name: "9.2.5.4/windows-bound", Keys: []string{"RV-9.2.5.4-M1"}, Need: conformance.NeedAPI, Run: destroyQPWindows},
-	{Name: "9.2.5.4/modifiers", Keys: []string{"RV-9.2.5.4-M2"}, Need: conformance.NeedAPI, Run: destroyQPModifiers},
+	apiCase("9.2.5.2/results", queryQPResults, "RV-9.2.5.2-M1"),
+	apiCase("9.2.5.2/modifiers", queryQPModifiers, "RV-9.2.5.2-M2"),
+	apiCase("9.2.5.2/terminate-message", queryQPTerminate, "RV-9.2.5.2-M2"),
+	apiCase("9.2.5.4/results", destroyQPResults, "RV-9.2.5.4-M1"),
+	apiCase("9.2.5.4/windows-bound", destroyQPWindows, "RV-9.2.5.4-M1"),
+	apiCase("9.2.5.4/modifiers", destroyQPModifiers, "RV-9.2.5.4-M2"),
 }
 
 // inEveryState makes a queue pair for each state, and the raw peers of those that

@@ -14,14 +14,14 @@ import (
 
 // rv9_2_5_modify is Modify QP: verbs draft 9.2.5.3.
 var rv9_2_5_modify = []conformance.Case{
-	{Name: "9.2.5.3/results", Keys: []string{"RV-9.2.5.3-M1"}, Need: conformance.NeedAPI, Run: modifyQPResults},
-	{Name: "9.2.5.3/cannot-change", Keys: []string{"RV-9.2.5.3-M1"}, Need: conformance.NeedAPI, Run: modifyQPCannotChange},
-	{Name: "9.2.5.3/still-flushing", Keys: []string{"RV-9.2.5.3-M1"}, Need: conformance.NeedAPI, Run: modifyQPStillFlushing},
-	{Name: "9.2.5.3/what-may-be-supplied", Keys: []string{"RV-9.2.5.3-M2"}, Need: conformance.NeedAPI, Run: modifyQPTable},
-	{Name: "9.2.5.3/stream-message", Keys: []string{"RV-9.2.5.3-M2"}, Need: conformance.NeedAPI, Run: modifyQPStreamMessage},
-	{Name: "9.2.5.3/armed-again", Keys: []string{"RV-9.2.5.3-M3"}, Need: conformance.NeedAPI, Run: modifyQPArmedAgain},
-	{Name: "9.2.5.3/ord", Keys: []string{"RV-9.2.5.3-M2", "RV-9.2.5.3-M4"}, Need: conformance.NeedAPI, Run: modifyQPORD},
-	{Name: "9.2.5.3/ord-of-a-pool", Keys: []string{"RV-9.2.5.3-M4"}, Need: conformance.NeedAPI, Run: modifyQPORDOfPool},
+	apiCase("9.2.5.3/results", modifyQPResults, "RV-9.2.5.3-M1"),
+	apiCase("9.2.5.3/cannot-change", modifyQPCannotChange, "RV-9.2.5.3-M1"),
+	apiCase("9.2.5.3/still-flushing", modifyQPStillFlushing, "RV-9.2.5.3-M1"),
+	apiCase("9.2.5.3/what-may-be-supplied", modifyQPTable, "RV-9.2.5.3-M2"),
+	apiCase("9.2.5.3/stream-message", modifyQPStreamMessage, "RV-9.2.5.3-M2"),
+	apiCase("9.2.5.3/armed-again", modifyQPArmedAgain, "RV-9.2.5.3-M3"),
+	apiCase("9.2.5.3/ord", modifyQPORD, "RV-9.2.5.3-M2", "RV-9.2.5.3-M4"),
+	apiCase("9.2.5.3/ord-of-a-pool", modifyQPORDOfPool, "RV-9.2.5.3-M4"),
 }
 
 func modifyQPResults(t *conformance.T) {

@@ -13,14 +13,14 @@ import (
 // rv9_2_6_change is deallocating and reregistering Memory Regions: verbs draft
 // 9.2.6.4 and 9.2.6.5.
 var rv9_2_6_change = []conformance.Case{
-	{Name: "9.2.6.4/windows-bound", Keys: []string{"RV-9.2.6.4-M1", "PV-9.2.6.4-M2"}, Need: conformance.NeedAPI, Run: deallocateWindowsBound},
-	{Name: "9.2.6.4/results", Keys: []string{"RV-9.2.6.4-M2"}, Need: conformance.NeedAPI, Run: deallocateResults},
-	{Name: "9.2.6.4/modifiers", Keys: []string{"RV-9.2.6.4-M3"}, Need: conformance.NeedAPI, Run: deallocateModifiers},
-	{Name: "9.2.6.5/windows-bound", Keys: []string{"RV-9.2.6.5-M1"}, Need: conformance.NeedAPI, Run: reregisterWindowsBound},
-	{Name: "9.2.6.5/results", Keys: []string{"RV-9.2.6.5-M2", "RV-9.2.6.5-M4"}, Need: conformance.NeedAPI, Run: reregisterResults},
-	{Name: "9.2.6.5/modifiers", Keys: []string{"RV-9.2.6.5-M3"}, Need: conformance.NeedAPI, Run: reregisterModifiers},
-	{Name: "9.2.6.5/buffer-size", Keys: []string{"RV-9.2.6.5-M4"}, Need: conformance.NeedAPI, Run: reregisterBufferSize},
-	{Name: "9.2.6.5/addressing", Keys: []string{"RV-9.2.6.5-M6"}, Need: conformance.NeedAPI, Run: reregisterAddressing},
+	apiCase("9.2.6.4/windows-bound", deallocateWindowsBound, "RV-9.2.6.4-M1", "PV-9.2.6.4-M2"),
+	apiCase("9.2.6.4/results", deallocateResults, "RV-9.2.6.4-M2"),
+	apiCase("9.2.6.4/modifiers", deallocateModifiers, "RV-9.2.6.4-M3"),
+	apiCase("9.2.6.5/windows-bound", reregisterWindowsBound, "RV-9.2.6.5-M1"),
+	apiCase("9.2.6.5/results", reregisterResults, "RV-9.2.6.5-M2", "RV-9.2.6.5-M4"),
+	apiCase("9.2.6.5/modifiers", reregisterModifiers, "RV-9.2.6.5-M3"),
+	apiCase("9.2.6.5/buffer-size", reregisterBufferSize, "RV-9.2.6.5-M4"),
+	apiCase("9.2.6.5/addressing", reregisterAddressing, "RV-9.2.6.5-M6"),
 }
 
 // bindAll binds a new window with key 1 to all of a region, from b's queue pair.

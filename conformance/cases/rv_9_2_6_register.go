@@ -13,15 +13,15 @@ import (
 // rv9_2_6_register is allocating, registering and querying Memory Regions: verbs
 // draft 9.2.6.1 to 9.2.6.3.
 var rv9_2_6_register = []conformance.Case{
-	{Name: "9.2.6.1/results", Keys: []string{"RV-9.2.6.1-M1"}, Need: conformance.NeedAPI, Run: allocateSTagResults},
-	{Name: "9.2.6.1/modifiers", Keys: []string{"RV-9.2.6.1-M2"}, Need: conformance.NeedAPI, Run: allocateSTagModifiers},
-	{Name: "9.2.6.2/results", Keys: []string{"RV-9.2.6.2-M1"}, Need: conformance.NeedAPI, Run: registerResults},
-	{Name: "9.2.6.2/modifiers", Keys: []string{"RV-9.2.6.2-M2"}, Need: conformance.NeedAPI, Run: registerModifiers},
-	{Name: "9.2.6.2/placement", Keys: []string{"RV-9.2.6.2-M2"}, Need: conformance.NeedAPI, Run: registerPlacement},
-	{Name: "9.2.6.2/buffer-size", Keys: []string{"RV-9.2.6.2-M3"}, Need: conformance.NeedAPI, Run: registerBufferSize},
-	{Name: "9.2.6.2/addressing", Keys: []string{"RV-9.2.6.2-M4"}, Need: conformance.NeedAPI, Run: registerAddressing},
-	{Name: "9.2.6.3/results", Keys: []string{"RV-9.2.6.3-M1"}, Need: conformance.NeedAPI, Run: queryRegionResults},
-	{Name: "9.2.6.3/modifiers", Keys: []string{"RV-9.2.6.3-M2"}, Need: conformance.NeedAPI, Run: queryRegionModifiers},
+	apiCase("9.2.6.1/results", allocateSTagResults, "RV-9.2.6.1-M1"),
+	apiCase("9.2.6.1/modifiers", allocateSTagModifiers, "RV-9.2.6.1-M2"),
+	apiCase("9.2.6.2/results", registerResults, "RV-9.2.6.2-M1"),
+	apiCase("9.2.6.2/modifiers", registerModifiers, "RV-9.2.6.2-M2"),
+	apiCase("9.2.6.2/placement", registerPlacement, "RV-9.2.6.2-M2"),
+	apiCase("9.2.6.2/buffer-size", registerBufferSize, "RV-9.2.6.2-M3"),
+	apiCase("9.2.6.2/addressing", registerAddressing, "RV-9.2.6.2-M4"),
+	apiCase("9.2.6.3/results", queryRegionResults, "RV-9.2.6.3-M1"),
+	apiCase("9.2.6.3/modifiers", queryRegionModifiers, "RV-9.2.6.3-M2"),
 }
 
 // allocate is Allocate Non-Shared Memory Region STag, in the node's PD.

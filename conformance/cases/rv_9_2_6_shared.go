@@ -10,9 +10,9 @@ import (
 
 // rv9_2_6_shared is Register Shared Memory Region: verbs draft 9.2.6.6.
 var rv9_2_6_shared = []conformance.Case{
-	{Name: "9.2.6.6/results", Keys: []string{"RV-9.2.6.6-M1"}, Need: conformance.NeedAPI, Run: sharedResults},
-	{Name: "9.2.6.6/modifiers", Keys: []string{"RV-9.2.6.6-M2"}, Need: conformance.NeedAPI, Run: sharedModifiers},
-	{Name: "9.2.6.6/addressing", Keys: []string{"RV-9.2.6.6-M3"}, Need: conformance.NeedAPI, Run: sharedAddressing},
+	apiCase("9.2.6.6/results", sharedResults, "RV-9.2.6.6-M1"),
+	apiCase("9.2.6.6/modifiers", sharedModifiers, "RV-9.2.6.6-M2"),
+	apiCase("9.2.6.6/addressing", sharedAddressing, "RV-9.2.6.6-M3"),
 }
 
 func sharedResults(t *conformance.T) {

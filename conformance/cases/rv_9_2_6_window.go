@@ -11,10 +11,10 @@ import (
 // rv9_2_6_window is allocating and querying Memory Windows: verbs draft 9.2.6.7 and
 // 9.2.6.8.
 var rv9_2_6_window = []conformance.Case{
-	{Name: "9.2.6.7/results", Keys: []string{"RV-9.2.6.7-M1"}, Need: conformance.NeedAPI, Run: allocateWindowResults},
-	{Name: "9.2.6.7/modifiers", Keys: []string{"RV-9.2.6.7-M2"}, Need: conformance.NeedAPI, Run: allocateWindowModifiers},
-	{Name: "9.2.6.8/results", Keys: []string{"RV-9.2.6.8-M1"}, Need: conformance.NeedAPI, Run: queryWindowResults},
-	{Name: "9.2.6.8/modifiers", Keys: []string{"RV-9.2.6.8-M2"}, Need: conformance.NeedAPI, Run: queryWindowModifiers},
+	apiCase("9.2.6.7/results", allocateWindowResults, "RV-9.2.6.7-M1"),
+	apiCase("9.2.6.7/modifiers", allocateWindowModifiers, "RV-9.2.6.7-M2"),
+	apiCase("9.2.6.8/results", queryWindowResults, "RV-9.2.6.8-M1"),
+	apiCase("9.2.6.8/modifiers", queryWindowModifiers, "RV-9.2.6.8-M2"),
 }
 
 func allocateWindowResults(t *conformance.T) {

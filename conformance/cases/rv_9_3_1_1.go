@@ -11,12 +11,12 @@ import (
 
 // rv9_3_1_1 is PostSQ: verbs draft 9.3.1.1.
 var rv9_3_1_1 = []conformance.Case{
-	{Name: "9.3.1.1/results", Keys: []string{"RV-9.3.1.1-M1"}, Need: conformance.NeedAPI, Run: postSQResults},
-	{Name: "9.3.1.1/modifiers-of-messages", Keys: []string{"RV-9.3.1.1-M2"}, Need: conformance.NeedAPI, Run: postSQModifiers},
-	{Name: "9.3.1.1/modifiers-of-memory", Keys: []string{"RV-9.3.1.1-M2"}, Need: conformance.NeedAPI, Run: postSQMemoryModifiers},
-	{Name: "9.3.1.1/modifiers-not-valid", Keys: []string{"RV-9.3.1.1-M2", "PV-9.3.1.1-M1"}, Need: conformance.NeedAPI, Run: postSQOtherModifiers},
-	{Name: "9.3.1.1/id-operation-kind", Keys: []string{"RV-9.3.1.1-M3"}, Need: conformance.NeedAPI, Run: postSQRequired},
-	{Name: "9.3.1.1/operations", Keys: []string{"RV-9.3.1.1-M4"}, Need: conformance.NeedAPI, Run: postSQOperations},
+	apiCase("9.3.1.1/results", postSQResults, "RV-9.3.1.1-M1"),
+	apiCase("9.3.1.1/modifiers-of-messages", postSQModifiers, "RV-9.3.1.1-M2"),
+	apiCase("9.3.1.1/modifiers-of-memory", postSQMemoryModifiers, "RV-9.3.1.1-M2"),
+	apiCase("9.3.1.1/modifiers-not-valid", postSQOtherModifiers, "RV-9.3.1.1-M2", "PV-9.3.1.1-M1"),
+	apiCase("9.3.1.1/id-operation-kind", postSQRequired, "RV-9.3.1.1-M3"),
+	apiCase("9.3.1.1/operations", postSQOperations, "RV-9.3.1.1-M4"),
 }
 
 // userQP is the part of PostSQ and PostRQ that both kinds of Consumer have.

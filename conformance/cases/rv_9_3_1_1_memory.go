@@ -10,11 +10,11 @@ import (
 // rv9_3_1_1_memory is the values that modifiers of Bind and Fast-Register can have:
 // verbs draft 9.3.1.1.
 var rv9_3_1_1_memory = []conformance.Case{
-	{Name: "9.3.1.1/bind-addressing", Keys: []string{"RV-9.3.1.1-M5"}, Need: conformance.NeedAPI, Run: staged(postBindAddressing)},
-	{Name: "9.3.1.1/page-size", Keys: []string{"RV-9.3.1.1-M6"}, Need: conformance.NeedAPI, Run: staged(postPageSize)},
-	{Name: "9.3.1.1/block-size", Keys: []string{"RV-9.3.1.1-M7"}, Need: conformance.NeedAPI, Run: postBlockSize},
-	{Name: "9.3.1.1/fast-register-addressing", Keys: []string{"RV-9.3.1.1-M9"}, Need: conformance.NeedAPI, Run: staged(postFastAddressing)},
-	{Name: "9.3.1.1/remote-access-flag", Keys: []string{"RV-9.3.1.1-M10", "RV-9.3.1.1-M11"}, Need: conformance.NeedAPI, Run: staged(postRemoteAccess)},
+	apiCase("9.3.1.1/bind-addressing", staged(postBindAddressing), "RV-9.3.1.1-M5"),
+	apiCase("9.3.1.1/page-size", staged(postPageSize), "RV-9.3.1.1-M6"),
+	apiCase("9.3.1.1/block-size", postBlockSize, "RV-9.3.1.1-M7"),
+	apiCase("9.3.1.1/fast-register-addressing", staged(postFastAddressing), "RV-9.3.1.1-M9"),
+	apiCase("9.3.1.1/remote-access-flag", staged(postRemoteAccess), "RV-9.3.1.1-M10", "RV-9.3.1.1-M11"),
 }
 
 // posted says that PostSQ refuses a request, which nothing comes of.

@@ -9,10 +9,10 @@ import (
 
 // rv9_3_1_2 is PostRQ: verbs draft 9.3.1.2.
 var rv9_3_1_2 = []conformance.Case{
-	{Name: "9.3.1.2/results-of-rq", Keys: []string{"RV-9.3.1.2-M1"}, Need: conformance.NeedAPI, Run: postRQResults},
-	{Name: "9.3.1.2/results-of-srq", Keys: []string{"RV-9.3.1.2-M1"}, Need: conformance.NeedAPI, Run: postRQResultsOfSRQ},
-	{Name: "9.3.1.2/queue-named", Keys: []string{"RV-9.3.1.2-M2"}, Need: conformance.NeedAPI, Run: postRQQueue},
-	{Name: "9.3.1.2/id-and-list", Keys: []string{"RV-9.3.1.2-M3"}, Need: conformance.NeedAPI, Run: postRQRequired},
+	apiCase("9.3.1.2/results-of-rq", postRQResults, "RV-9.3.1.2-M1"),
+	apiCase("9.3.1.2/results-of-srq", postRQResultsOfSRQ, "RV-9.3.1.2-M1"),
+	apiCase("9.3.1.2/queue-named", postRQQueue, "RV-9.3.1.2-M2"),
+	apiCase("9.3.1.2/id-and-list", postRQRequired, "RV-9.3.1.2-M3"),
 }
 
 // postRQResults has each result of a Receive Queue but Invalid Scatter/Gather List Format

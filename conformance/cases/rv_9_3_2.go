@@ -10,13 +10,15 @@ import (
 
 // rv9_3_2 is Poll for Completion and Request Completion Notification: verbs draft 9.3.2.
 var rv9_3_2 = []conformance.Case{
-	{Name: "9.3.2.1/oldest-first", Keys: []string{"RV-9.3.2.1-M1"}, Need: conformance.NeedAPI, Run: pollOldest},
-	{Name: "9.3.2.1/results", Keys: []string{"RV-9.3.2.1-M2"}, Need: conformance.NeedAPI, Run: pollResults},
-	{Name: "9.3.2.1/contents", Keys: []string{"RV-9.3.2.1-M3", "PV-9.3.2.1-M2"}, Need: conformance.NeedAPI, Run: pollContents},
-	{Name: "9.3.2.1/statuses-of-requests", Keys: []string{"RV-9.3.2.1-M4", "PV-9.5.2-M4", "PV-9.5.2-M5", "PV-9.5.2-M6", "PV-9.5.2-M7", "PV-9.5.2-M8", "PV-9.5.2-M9", "PV-9.5.2-M10", "PV-9.5.2-M11", "PV-9.5.2-M12", "PV-9.5.2-M13", "PV-9.5.2-M14"}, Need: conformance.NeedAPI, Run: pollStatuses},
-	{Name: "9.3.2.1/statuses-of-ends", Keys: []string{"RV-9.3.2.1-M4", "PV-9.5.2-M3"}, Need: conformance.NeedAPI, Run: pollStatusesOfEnds},
-	{Name: "9.3.2.2/results", Keys: []string{"RV-9.3.2.2-M1", "RV-9.3.2.2-M3"}, Need: conformance.NeedAPI, Run: notifyResults},
-	{Name: "9.3.2.2/modifiers", Keys: []string{"RV-9.3.2.2-M2"}, Need: conformance.NeedAPI, Run: notifyModifiers},
+	apiCase("9.3.2.1/oldest-first", pollOldest, "RV-9.3.2.1-M1"),
+	apiCase("9.3.2.1/results", pollResults, "RV-9.3.2.1-M2"),
+	apiCase("9.3.2.1/contents", pollContents, "RV-9.3.2.1-M3", "PV-9.3.2.1-M2"),
+	apiCase("9.3.2.1/statuses-of-requests", pollStatuses,
+		"RV-9.3.2.1-M4", "PV-9.5.2-M4", "PV-9.5.2-M5", "PV-9.5.2-M6", "PV-9.5.2-M7", "PV-9.5.2-M8", "PV-9.5.2-M9",
+		"PV-9.5.2-M10", "PV-9.5.2-M11", "PV-9.5.2-M12", "PV-9.5.2-M13", "PV-9.5.2-M14"),
+	apiCase("9.3.2.1/statuses-of-ends", pollStatusesOfEnds, "RV-9.3.2.1-M4", "PV-9.5.2-M3"),
+	apiCase("9.3.2.2/results", notifyResults, "RV-9.3.2.2-M1", "RV-9.3.2.2-M3"),
+	apiCase("9.3.2.2/modifiers", notifyModifiers, "RV-9.3.2.2-M2"),
 }
 
 // pollOldest has several queues feed one CQ, one completion at a time: they are polled

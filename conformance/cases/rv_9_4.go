@@ -10,12 +10,12 @@ import (
 
 // rv9_4 is the handlers of completions and of asynchronous events: verbs draft 9.4.
 var rv9_4 = []conformance.Case{
-	{Name: "9.4.1/one-at-least", Keys: []string{"RV-9.4.1-M1"}, Need: conformance.NeedAPI, Run: oneHandlerAtLeast},
-	{Name: "9.4.1/results", Keys: []string{"RV-9.4.1-M2"}, Need: conformance.NeedAPI, Run: completionHandlerResults},
-	{Name: "9.4.1/modifiers", Keys: []string{"RV-9.4.1-M3"}, Need: conformance.NeedAPI, Run: completionHandlerModifiers},
-	{Name: "9.4.2/results", Keys: []string{"RV-9.4.2-M1"}, Need: conformance.NeedAPI, Run: eventHandlerResults},
-	{Name: "9.4.2/modifiers", Keys: []string{"RV-9.4.2-M2"}, Need: conformance.NeedAPI, Run: eventHandlerModifiers},
-	{Name: "9.4.2/only-one", Keys: []string{"RV-9.4.2-M2"}, Need: conformance.NeedAPI, Run: onlyOneEventHandler},
+	apiCase("9.4.1/one-at-least", oneHandlerAtLeast, "RV-9.4.1-M1"),
+	apiCase("9.4.1/results", completionHandlerResults, "RV-9.4.1-M2"),
+	apiCase("9.4.1/modifiers", completionHandlerModifiers, "RV-9.4.1-M3"),
+	apiCase("9.4.2/results", eventHandlerResults, "RV-9.4.2-M1"),
+	apiCase("9.4.2/modifiers", eventHandlerModifiers, "RV-9.4.2-M2"),
+	apiCase("9.4.2/only-one", onlyOneEventHandler, "RV-9.4.2-M2"),
 }
 
 // call is one of a completion event handler.

@@ -11,10 +11,12 @@ import (
 
 // rv9_5 is the asynchronous events: verbs draft 9.5.3, figure 37.
 var rv9_5 = []conformance.Case{
-	{Name: "9.5.3/each-event", Keys: []string{"RV-9.5.3-M1", "RV-9.5.3-M2", "PV-9.5.3-M1", "PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M5", "PV-9.5.3-M6", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M12", "PV-9.5.3-M13", "PV-9.5.3-M14"}, Need: conformance.NeedAPI, Run: eachEvent},
-	{Name: "9.5.3/markers-and-length", Keys: []string{"RV-9.5.3-M1"}, Need: conformance.NeedUpper, Run: markersDisagree},
-	{Name: "9.5.3/of-the-rnic", Keys: []string{"RV-9.5.3-M1", "RV-9.5.3-M2"}, Need: conformance.NeedAPI, Run: eventOfRNIC},
-	{Name: "9.5.3/whose", Keys: []string{"RV-9.5.3-M2"}, Need: conformance.NeedAPI, Run: whoseEvent},
+	apiCase("9.5.3/each-event", eachEvent,
+		"RV-9.5.3-M1", "RV-9.5.3-M2", "PV-9.5.3-M1", "PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M5",
+		"PV-9.5.3-M6", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M12", "PV-9.5.3-M13", "PV-9.5.3-M14"),
+	upperCase("9.5.3/markers-and-length", markersDisagree, "RV-9.5.3-M1"),
+	apiCase("9.5.3/of-the-rnic", eventOfRNIC, "RV-9.5.3-M1", "RV-9.5.3-M2"),
+	apiCase("9.5.3/whose", whoseEvent, "RV-9.5.3-M2"),
 }
 
 // provocation brings an event about, at a queue pair of its own. The event is the

@@ -10,22 +10,13 @@ import (
 // rvScope is regions that are tied to one queue pair: RFC 5041 8.2, RFC 5040 8.1.1. What
 // the draft has done to a region does not lift the tie.
 var rvScope = []conformance.Case{
-	{
-		Name: "8.1.1/scope-of-registrations", Need: conformance.NeedAPI, Run: staged(scopeOfRegistrations),
-		Keys: []string{"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3"},
-	},
-	{
-		Name: "7.3.2.5/scope-stays", Need: conformance.NeedAPI, Run: staged(scopeOfFastRegister),
-		Keys: []string{"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3", "RV-7.3.2.5-M3"},
-	},
-	{
-		Name: "7.10.2/scope-of-the-region", Need: conformance.NeedAPI, Run: staged(scopeOfBind),
-		Keys: []string{"R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.10.2-M7"},
-	},
-	{
-		Name: "7.3.2.4/scope-of-each", Need: conformance.NeedAPI, Run: staged(scopeOfShared),
-		Keys: []string{"R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.3.2.4-M8", "RV-7.3.2.4-M10"},
-	},
+	apiCase("8.1.1/scope-of-registrations", staged(scopeOfRegistrations),
+		"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3"),
+	apiCase("7.3.2.5/scope-stays", staged(scopeOfFastRegister),
+		"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3", "RV-7.3.2.5-M3"),
+	apiCase("7.10.2/scope-of-the-region", staged(scopeOfBind), "R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.10.2-M7"),
+	apiCase("7.3.2.4/scope-of-each", staged(scopeOfShared),
+		"R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.3.2.4-M8", "RV-7.3.2.4-M10"),
 }
 
 // scopes are two queue pairs of a node, in one PD, with a peer each.

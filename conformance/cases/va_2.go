@@ -14,29 +14,20 @@ import (
 
 // va2 is the data transfer models and the reliability levels: VI Architecture 1.5.3 to 2.5.
 var va2 = []conformance.Case{
-	{
-		Name: "1.5.3/vi-handle-qualifies", Keys: []string{"VA-1.5.3-M3", "VA-3.2.1-M1", "VA-9.5.3-M1", "VA-10.4-M3", "PA-2.5.1-M2", "PA-10.2-M6"},
-		Need: conformance.NeedAPI, Run: viHandleQualifies,
-	},
-	{Name: "2.3.1/vi-receive-too-small", Keys: []string{"VA-2.3.1-M1", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-10.2-M9"}, Need: conformance.NeedAPI, Run: viReceiveTooSmall},
-	{Name: "2.3.1/vi-no-receive", Keys: []string{"VA-2.3.1-M1", "VA-2.3.2-M3", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-9.9.1-M1"}, Need: conformance.NeedAPI, Run: viNoReceive},
-	{Name: "2.3.2/vi-write-gathers", Keys: []string{"VA-2.3.2-M1"}, Need: conformance.NeedAPI, Run: viWriteGathers},
-	{Name: "2.3.2/vi-read-scatters", Keys: []string{"VA-2.3.2-M2"}, Need: conformance.NeedAPI, Run: viReadScatters},
-	{
-		Name: "2.3.2/vi-limits-told", Keys: []string{"VA-2.3.2-S1", "VA-6.1.1.2-S1", "VA-10.4-S1"}, Strict: true,
-		Need: conformance.NeedAPI, Run: viLimitsTold,
-	},
-	{
-		Name: "2.4/vi-cq-only", Keys: []string{
-			"VA-2.4-M1", "VA-9.3.1-M1", "VA-9.6.3-M1", "VA-9.6.6-M1", "VA-9.6.7-M2", "VA-9.6.8-M2", "VA-9.6.9-M2", "VA-9.6.10-M2",
-		},
-		Need: conformance.NeedAPI, Run: viCQOnly,
-	},
-	{
-		Name: "2.5.1/vi-posting-order", Keys: []string{"VA-2.5.1-M2", "VA-6.3.1-M1", "PT-2.2.2.2.3-M1", "PT-3.2-M1", "PT-3.2-M3", "PT-3.2-M4", "PT-3.2-M5"},
-		Need: conformance.NeedAPI, Run: viPostingOrder,
-	},
-	{Name: "2.5.1/vi-no-delay", Keys: []string{"VA-2.5.1-M4"}, Need: conformance.NeedAPI, Run: viNoDelay},
+	apiCase("1.5.3/vi-handle-qualifies", viHandleQualifies,
+		"VA-1.5.3-M3", "VA-3.2.1-M1", "VA-9.5.3-M1", "VA-10.4-M3", "PA-2.5.1-M2", "PA-10.2-M6"),
+	apiCase("2.3.1/vi-receive-too-small", viReceiveTooSmall, "VA-2.3.1-M1", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-10.2-M9"),
+	apiCase("2.3.1/vi-no-receive", viNoReceive,
+		"VA-2.3.1-M1", "VA-2.3.2-M3", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-9.9.1-M1"),
+	apiCase("2.3.2/vi-write-gathers", viWriteGathers, "VA-2.3.2-M1"),
+	apiCase("2.3.2/vi-read-scatters", viReadScatters, "VA-2.3.2-M2"),
+	strict(apiCase("2.3.2/vi-limits-told", viLimitsTold, "VA-2.3.2-S1", "VA-6.1.1.2-S1", "VA-10.4-S1")),
+	apiCase("2.4/vi-cq-only", viCQOnly,
+		"VA-2.4-M1", "VA-9.3.1-M1", "VA-9.6.3-M1", "VA-9.6.6-M1", "VA-9.6.7-M2", "VA-9.6.8-M2", "VA-9.6.9-M2",
+		"VA-9.6.10-M2"),
+	apiCase("2.5.1/vi-posting-order", viPostingOrder,
+		"VA-2.5.1-M2", "VA-6.3.1-M1", "PT-2.2.2.2.3-M1", "PT-3.2-M1", "PT-3.2-M3", "PT-3.2-M4", "PT-3.2-M5"),
+	apiCase("2.5.1/vi-no-delay", viNoDelay, "VA-2.5.1-M4"),
 }
 
 // viHandleQualifies names memory by handles and addresses that do not belong together.

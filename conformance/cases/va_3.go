@@ -13,30 +13,15 @@ import (
 
 // va3 is NICs, memory and VIs: VI Architecture 3.1 to 3.3.
 var va3 = []conformance.Case{
-	{
-		Name: "3.1/vi-other-nic", Keys: []string{"VA-3.1-M1", "VA-3.2.1-M3", "VA-3.2.2.1-M2"},
-		Need: conformance.NeedAPI, Run: viOtherNIC,
-	},
-	{Name: "3.1/vi-close-ends-all", Keys: []string{"VA-3.1-M3", "VA-11.3.18-M1"}, Need: conformance.NeedAPI, Run: viCloseEndsAll},
-	{Name: "3.2.1/vi-deregister", Keys: []string{"VA-3.2.1-M2"}, Need: conformance.NeedAPI, Run: viDeregister},
-	{Name: "3.2.1/vi-register-atomic", Keys: []string{"VA-3.2.1-M4"}, Need: conformance.NeedAPI, Run: viRegisterAtomic},
-	{
-		Name: "3.2.2.1/vi-tags-unique", Keys: []string{"VA-3.2.2.1-M1", "VA-11.3.9-M1"},
-		Need: conformance.NeedAPI, Run: viTagsUnique,
-	},
-	{
-		Name: "3.2.2.1/vi-tag-for-each", Keys: []string{"VA-3.2.2.1-M3", "VA-8.1-S2"},
-		Need: conformance.NeedAPI, Run: viTagForEach,
-	},
-	{
-		Name: "11.3.9/vi-tag-in-use", Keys: []string{"VA-11.3.9-M2", "VA-11.3.10-S1", "PA-9.5.2-M1"},
-		Need: conformance.NeedAPI, Run: viTagInUse,
-	},
-	{Name: "3.3/vi-no-room", Keys: []string{"VA-3.3-M1"}, Need: conformance.NeedAPI, Run: viNoRoom},
-	{
-		Name: "3.3/vi-destroy-with-descriptors", Keys: []string{"VA-3.3-M2", "VA-5.1-M1", "PA-5.1-M3", "PA-9.3.2-M1"},
-		Need: conformance.NeedAPI, Run: viDestroyInUse,
-	},
+	apiCase("3.1/vi-other-nic", viOtherNIC, "VA-3.1-M1", "VA-3.2.1-M3", "VA-3.2.2.1-M2"),
+	apiCase("3.1/vi-close-ends-all", viCloseEndsAll, "VA-3.1-M3", "VA-11.3.18-M1"),
+	apiCase("3.2.1/vi-deregister", viDeregister, "VA-3.2.1-M2"),
+	apiCase("3.2.1/vi-register-atomic", viRegisterAtomic, "VA-3.2.1-M4"),
+	apiCase("3.2.2.1/vi-tags-unique", viTagsUnique, "VA-3.2.2.1-M1", "VA-11.3.9-M1"),
+	apiCase("3.2.2.1/vi-tag-for-each", viTagForEach, "VA-3.2.2.1-M3", "VA-8.1-S2"),
+	apiCase("11.3.9/vi-tag-in-use", viTagInUse, "VA-11.3.9-M2", "VA-11.3.10-S1", "PA-9.5.2-M1"),
+	apiCase("3.3/vi-no-room", viNoRoom, "VA-3.3-M1"),
+	apiCase("3.3/vi-destroy-with-descriptors", viDestroyInUse, "VA-3.3-M2", "VA-5.1-M1", "PA-5.1-M3", "PA-9.3.2-M1"),
 }
 
 // viOtherNIC uses CQs, tags, handles and VIs of one NIC on another.

@@ -14,30 +14,15 @@ import (
 
 // va3_4 is Completion Queues: VI Architecture 3.4, 9.6 and 9.7.
 var va3_4 = []conformance.Case{
-	{Name: "3.4/vi-cq-first", Keys: []string{"VA-3.4-M1"}, Need: conformance.NeedAPI, Run: viCQFirst},
-	{Name: "3.4/vi-cq-1024", Keys: []string{"VA-3.4-M2", "VA-9.7.1-M2"}, Need: conformance.NeedAPI, Run: viCQ1024},
-	{
-		Name: "3.4/vi-cq-refused", Keys: []string{"VA-3.4-M3", "VA-3.4-M4", "VA-9.7.1-M1"},
-		Need: conformance.NeedAPI, Run: viCQRefused,
-	},
-	{Name: "3.4/vi-cq-in-use", Keys: []string{"VA-3.4-M5"}, Need: conformance.NeedAPI, Run: viCQInUse},
-	{Name: "9.7.3/vi-cq-resized", Keys: []string{"VA-9.7.3-M2", "VA-9.7.1-M2"}, Need: conformance.NeedAPI, Run: viCQResized},
-	{
-		Name: "11.3.14/vi-cq-resized-at-work", Keys: []string{"VA-11.3.14-M1", "VA-3.4-S1", "VA-3.4-S2"},
-		Need: conformance.NeedAPI, Run: viCQResizedAtWork,
-	},
-	{
-		Name: "6/vi-cq-only-tells", Keys: []string{"VA-6-M1", "VA-6.1-M4", "VA-6-S1"},
-		Need: conformance.NeedAPI, Run: viCQOnlyTells,
-	},
-	{
-		Name: "9.6.7/vi-dequeued-meanwhile", Keys: []string{"VA-9.6.7-M1", "VA-9.6.8-M1"},
-		Need: conformance.NeedAPI, Run: viDequeuedMeanwhile,
-	},
-	{
-		Name: "9.6.9/vi-notify-once", Keys: []string{"VA-9.6.9-M1", "VA-9.6.10-M1", "VA-9.6.11-M1"},
-		Need: conformance.NeedAPI, Run: viNotifyOnce,
-	},
+	apiCase("3.4/vi-cq-first", viCQFirst, "VA-3.4-M1"),
+	apiCase("3.4/vi-cq-1024", viCQ1024, "VA-3.4-M2", "VA-9.7.1-M2"),
+	apiCase("3.4/vi-cq-refused", viCQRefused, "VA-3.4-M3", "VA-3.4-M4", "VA-9.7.1-M1"),
+	apiCase("3.4/vi-cq-in-use", viCQInUse, "VA-3.4-M5"),
+	apiCase("9.7.3/vi-cq-resized", viCQResized, "VA-9.7.3-M2", "VA-9.7.1-M2"),
+	apiCase("11.3.14/vi-cq-resized-at-work", viCQResizedAtWork, "VA-11.3.14-M1", "VA-3.4-S1", "VA-3.4-S2"),
+	apiCase("6/vi-cq-only-tells", viCQOnlyTells, "VA-6-M1", "VA-6.1-M4", "VA-6-S1"),
+	apiCase("9.6.7/vi-dequeued-meanwhile", viDequeuedMeanwhile, "VA-9.6.7-M1", "VA-9.6.8-M1"),
+	apiCase("9.6.9/vi-notify-once", viNotifyOnce, "VA-9.6.9-M1", "VA-9.6.10-M1", "VA-9.6.11-M1"),
 }
 
 // viCQFirst ties VIs to CQs that are not there.

@@ -11,13 +11,13 @@ import (
 
 // va4 is connections: VI Architecture 4.
 var va4 = []conformance.Case{
-	{Name: "4/vi-disconnect-first", Keys: []string{"VA-4-M2"}, Need: conformance.NeedAPI, Run: viDisconnectFirst},
-	{Name: "4.1/vi-robust", Keys: []string{"VA-4.1-M1"}, Need: conformance.NeedAPI, Run: viRobust},
-	{Name: "4.1/vi-second-request", Keys: []string{"VA-4.1-M2"}, Need: conformance.NeedAPI, Run: viSecondRequest},
-	{Name: "4.1/vi-accept-needs-vi", Keys: []string{"VA-4.1-M3"}, Need: conformance.NeedAPI, Run: viAcceptNeedsVI},
-	{Name: "4.1/vi-same-node", Keys: []string{"VA-4.1-M7", "VA-4.3-M3"}, Need: conformance.NeedAPI, Run: viSameNode},
-	{Name: "4.2/vi-old-connection", Keys: []string{"VA-4.2-M1", "VA-4.2-M2"}, Need: conformance.NeedAPI, Run: viOldConnection},
-	{Name: "4.2/vi-disconnect-noticed", Keys: []string{"VA-4.2-M3", "PA-5.4-M2"}, Need: conformance.NeedAPI, Run: viDisconnectNoticed},
+	apiCase("4/vi-disconnect-first", viDisconnectFirst, "VA-4-M2"),
+	apiCase("4.1/vi-robust", viRobust, "VA-4.1-M1"),
+	apiCase("4.1/vi-second-request", viSecondRequest, "VA-4.1-M2"),
+	apiCase("4.1/vi-accept-needs-vi", viAcceptNeedsVI, "VA-4.1-M3"),
+	apiCase("4.1/vi-same-node", viSameNode, "VA-4.1-M7", "VA-4.3-M3"),
+	apiCase("4.2/vi-old-connection", viOldConnection, "VA-4.2-M1", "VA-4.2-M2"),
+	apiCase("4.2/vi-disconnect-noticed", viDisconnectNoticed, "VA-4.2-M3", "PA-5.4-M2"),
 }
 
 // viDisconnectFirst destroys and connects a VI that is connected.

@@ -15,13 +15,10 @@ import (
 
 // va4_3 is addresses: VI Architecture 4.3, 9.4.
 var va4_3 = []conformance.Case{
-	{
-		Name: "4.1/vi-anybody-or-one", Keys: []string{"VA-4.3-M4", "VA-4.1-S1"},
-		Need: conformance.NeedAPI, Run: viAnybodyOrOne,
-	},
-	{Name: "4.3/vi-addresses", Keys: []string{"VA-4.3-M1", "VA-4.3-M3"}, Need: conformance.NeedAPI, Run: viAddresses},
-	{Name: "4.3/vi-address-format", Keys: []string{"VA-4.3-M2"}, Need: conformance.NeedAPI, Run: viAddressFormat},
-	{Name: "9.4.4/vi-timeout", Keys: []string{"VA-9.4.4-M1", "PA-5.2-M2", "PA-9.4.4-M1"}, Need: conformance.NeedAPI, Run: viTimeout},
+	apiCase("4.1/vi-anybody-or-one", viAnybodyOrOne, "VA-4.3-M4", "VA-4.1-S1"),
+	apiCase("4.3/vi-addresses", viAddresses, "VA-4.3-M1", "VA-4.3-M3"),
+	apiCase("4.3/vi-address-format", viAddressFormat, "VA-4.3-M2"),
+	apiCase("9.4.4/vi-timeout", viTimeout, "VA-9.4.4-M1", "PA-5.2-M2", "PA-9.4.4-M1"),
 }
 
 // viAnybodyOrOne waits for one VI, by its address and by its discriminator, while others

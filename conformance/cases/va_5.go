@@ -9,9 +9,9 @@ import (
 
 // va5 is the states of a VI, and what does not go together: VI Architecture 5.
 var va5 = []conformance.Case{
-	{Name: "5/vi-calls-out-of-state", Keys: []string{"VA-5-M1", "PA-5.2-M1", "PA-9.3.2-M1"}, Need: conformance.NeedAPI, Run: viOutOfState},
-	{Name: "5.2/vi-pending-is-silent", Keys: []string{"VA-5.2-M1", "PA-5.1-M1", "PA-5.2-M5", "PA-5.2-M6"}, Need: conformance.NeedAPI, Run: viPendingSilent},
-	{Name: "8.1/vi-forward-together", Keys: []string{"VA-8.1-M2"}, Need: conformance.NeedAPI, Run: viForwardTogether},
+	apiCase("5/vi-calls-out-of-state", viOutOfState, "VA-5-M1", "PA-5.2-M1", "PA-9.3.2-M1"),
+	apiCase("5.2/vi-pending-is-silent", viPendingSilent, "VA-5.2-M1", "PA-5.1-M1", "PA-5.2-M5", "PA-5.2-M6"),
+	apiCase("8.1/vi-forward-together", viForwardTogether, "VA-8.1-M2"),
 }
 
 // viOutOfState calls what the state does not allow, in each state.

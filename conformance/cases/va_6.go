@@ -13,20 +13,15 @@ import (
 
 // va6 is how Descriptors are posted and completed: VI Architecture 6.
 var va6 = []conformance.Case{
-	{
-		Name: "6.1/vi-descriptor-memory", Keys: []string{"VA-6.1-M2", "VA-6.1-M3", "VA-9.5.3-M1"},
-		Need: conformance.NeedAPI, Run: viDescriptorMemory,
-	},
-	{
-		Name: "6.1.1.1/vi-252-segments", Keys: []string{"VA-6.1.1.1-M1", "VA-10.4-M1"},
-		Need: conformance.NeedAPI, Run: vi252Segments,
-	},
-	{Name: "6.4/vi-completes", Keys: []string{"VA-6.4-M1", "VA-6.4.1-M1", "PA-2.3.2-M1", "PA-2.3.2-M2", "PA-10.2-M5", "PA-10.2-M14", "PA-10.2-M15"}, Need: conformance.NeedAPI, Run: viCompletes},
-	{Name: "6.4.1/vi-status-last", Keys: []string{"VA-6.4.1-M2"}, Need: conformance.NeedAPI, Run: viStatusLast},
-	{Name: "6.4.2/vi-sleepers-woken", Keys: []string{"VA-6.4.2-S1", "VA-6-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viSleepersWoken},
-	{Name: "7/vi-asynchronous-errors", Keys: []string{"VA-7-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viAsynchronousErrors},
-	{Name: "9.5.3/vi-read-only-pages", Keys: []string{"VA-9.5.3-S1"}, Need: conformance.NeedAPI, Run: viReadOnlyPages},
-	{Name: "9.5.1/vi-tags-match", Keys: []string{"VA-9.5.1-M1", "PA-3.2.2.1-M1", "PA-10.2-M6"}, Need: conformance.NeedAPI, Run: viTagsMatch},
+	apiCase("6.1/vi-descriptor-memory", viDescriptorMemory, "VA-6.1-M2", "VA-6.1-M3", "VA-9.5.3-M1"),
+	apiCase("6.1.1.1/vi-252-segments", vi252Segments, "VA-6.1.1.1-M1", "VA-10.4-M1"),
+	apiCase("6.4/vi-completes", viCompletes,
+		"VA-6.4-M1", "VA-6.4.1-M1", "PA-2.3.2-M1", "PA-2.3.2-M2", "PA-10.2-M5", "PA-10.2-M14", "PA-10.2-M15"),
+	apiCase("6.4.1/vi-status-last", viStatusLast, "VA-6.4.1-M2"),
+	strict(apiCase("6.4.2/vi-sleepers-woken", viSleepersWoken, "VA-6.4.2-S1", "VA-6-S1")),
+	strict(apiCase("7/vi-asynchronous-errors", viAsynchronousErrors, "VA-7-S1")),
+	apiCase("9.5.3/vi-read-only-pages", viReadOnlyPages, "VA-9.5.3-S1"),
+	apiCase("9.5.1/vi-tags-match", viTagsMatch, "VA-9.5.1-M1", "PA-3.2.2.1-M1", "PA-10.2-M6"),
 }
 
 // viDescriptorMemory posts Descriptors that are not where their handle says.

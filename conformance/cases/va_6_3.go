@@ -11,22 +11,17 @@ import (
 
 // va6_3 is order, barriers and protection: VI Architecture 6.3.
 var va6_3 = []conformance.Case{
-	{Name: "6.3.1/vi-reads-dequeued-in-order", Keys: []string{"VA-6.3.1-M1", "PA-6.3.1.1-M2", "PA-6.3.1.1-M4", "PT-3.2-M6"}, Need: conformance.NeedAPI, Run: viReadsInOrder},
-	{Name: "6.3.1.1/vi-send-behind-read", Keys: []string{"VA-6.3.1.1-M1"}, Need: conformance.NeedAPI, Run: viSendBehindRead},
-	{Name: "6.3.1.1/vi-write-behind-read", Keys: []string{"VA-6.3.1.1-M2"}, Need: conformance.NeedAPI, Run: viWriteBehindRead},
-	{
-		Name: "6.3.1.1/vi-behind-failed-read", Keys: []string{"VA-6.3.1.1-M1", "VA-6.3.1.1-M3", "PA-6.3.1.1-M5", "PA-2.5.3-M2"},
-		Need: conformance.NeedAPI, Run: viBehindFailedRead,
-	},
-	{Name: "6.3.1.2/vi-fence", Keys: []string{"VA-6.3.1.2-M1", "PA-10.2-M4"}, Need: conformance.NeedAPI, Run: viFence},
-	{
-		Name: "6.3.2/vi-write-validated", Keys: []string{"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"},
-		Need: conformance.NeedAPI, Run: viWriteValidated,
-	},
-	{
-		Name: "6.3.2/vi-read-validated", Keys: []string{"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"},
-		Need: conformance.NeedAPI, Run: viReadValidated,
-	},
+	apiCase("6.3.1/vi-reads-dequeued-in-order", viReadsInOrder,
+		"VA-6.3.1-M1", "PA-6.3.1.1-M2", "PA-6.3.1.1-M4", "PT-3.2-M6"),
+	apiCase("6.3.1.1/vi-send-behind-read", viSendBehindRead, "VA-6.3.1.1-M1"),
+	apiCase("6.3.1.1/vi-write-behind-read", viWriteBehindRead, "VA-6.3.1.1-M2"),
+	apiCase("6.3.1.1/vi-behind-failed-read", viBehindFailedRead,
+		"VA-6.3.1.1-M1", "VA-6.3.1.1-M3", "PA-6.3.1.1-M5", "PA-2.5.3-M2"),
+	apiCase("6.3.1.2/vi-fence", viFence, "VA-6.3.1.2-M1", "PA-10.2-M4"),
+	apiCase("6.3.2/vi-write-validated", viWriteValidated,
+		"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
+	apiCase("6.3.2/vi-read-validated", viReadValidated,
+		"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
 }
 
 // viReadsInOrder posts Reads and Sends by turns: Sends may overtake, but are dequeued in

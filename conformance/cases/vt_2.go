@@ -11,25 +11,16 @@ import (
 
 // vt2 is how VIs and TCP connections belong together: VI/TCP draft 2.2.2.
 var vt2 = []conformance.Case{
-	{
-		Name: "2.2.2.1/vi-unconnected", Keys: []string{"VT-2.2.2.1-M1", "VA-4-M1", "VA-6.2-M1", "PA-5.1-M3", "PA-5.1-M4"},
-		Need: conformance.NeedAPI, Run: viUnconnected,
-	},
-	{Name: "2.2.2.2.2/vi-disconnect-closes-tcp", Keys: []string{"VT-2.2.2.2.2-M1", "PA-5.3-M1"}, Need: conformance.NeedAPI, Run: viDisconnectCloses},
-	{
-		Name: "2.2.2.2.2/vi-tcp-closes", Keys: []string{"VT-2.2.2.2.2-M2", "VA-4.2-M3", "PA-5.4-M2", "PA-10.2-M10"},
-		Need: conformance.NeedAPI, Run: viTCPCloses,
-	},
-	{Name: "2.2.2.2.2/vi-tcp-first", Keys: []string{"VT-2.2.2.2.2-M3"}, Need: conformance.NeedAPI, Run: viTCPFirst},
-	{Name: "2.2.2.2.2/vi-checked-passive", Keys: []string{"VT-2.2.2.2.2-M4"}, Need: conformance.NeedAPI, Run: viCheckedPassive},
-	{Name: "2.2.2.2.2/vi-checked-active", Keys: []string{"VT-2.2.2.2.2-M4"}, Need: conformance.NeedAPI, Run: viCheckedActive},
-	{
-		Name: "2.2.2.2.5/vi-memory-gone", Keys: []string{"VT-2.2.2.2.5-S2"}, Strict: true,
-		Need: conformance.NeedAPI, Run: viMemoryGone,
-	},
-	{Name: "2.2.2.2.6/vi-reads-held", Keys: []string{"VT-2.2.2.2.6-M1", "PT-3.2-M6"}, Need: conformance.NeedAPI, Run: viReadsHeld},
-	{Name: "2.2.2.2.6/vi-reads-limited", Keys: []string{"VT-2.2.2.2.6-M2", "PT-2.2.2.2.6-M1"}, Need: conformance.NeedAPI, Run: viReadsLimited},
-	{Name: "2.2.2.2.6/vi-one-read-too-many", Keys: []string{"VT-2.2.2.2.6-M2"}, Need: conformance.NeedAPI, Run: viReadTooMany},
+	apiCase("2.2.2.1/vi-unconnected", viUnconnected, "VT-2.2.2.1-M1", "VA-4-M1", "VA-6.2-M1", "PA-5.1-M3", "PA-5.1-M4"),
+	apiCase("2.2.2.2.2/vi-disconnect-closes-tcp", viDisconnectCloses, "VT-2.2.2.2.2-M1", "PA-5.3-M1"),
+	apiCase("2.2.2.2.2/vi-tcp-closes", viTCPCloses, "VT-2.2.2.2.2-M2", "VA-4.2-M3", "PA-5.4-M2", "PA-10.2-M10"),
+	apiCase("2.2.2.2.2/vi-tcp-first", viTCPFirst, "VT-2.2.2.2.2-M3"),
+	apiCase("2.2.2.2.2/vi-checked-passive", viCheckedPassive, "VT-2.2.2.2.2-M4"),
+	apiCase("2.2.2.2.2/vi-checked-active", viCheckedActive, "VT-2.2.2.2.2-M4"),
+	strict(apiCase("2.2.2.2.5/vi-memory-gone", viMemoryGone, "VT-2.2.2.2.5-S2")),
+	apiCase("2.2.2.2.6/vi-reads-held", viReadsHeld, "VT-2.2.2.2.6-M1", "PT-3.2-M6"),
+	apiCase("2.2.2.2.6/vi-reads-limited", viReadsLimited, "VT-2.2.2.2.6-M2", "PT-2.2.2.2.6-M1"),
+	apiCase("2.2.2.2.6/vi-one-read-too-many", viReadTooMany, "VT-2.2.2.2.6-M2"),
 }
 
 // viUnconnected posts to a VI that is not connected, and connects it then.

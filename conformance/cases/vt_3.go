@@ -9,16 +9,14 @@ import (
 
 // vt3 is the form of segments: VI/TCP draft 3 to 3.2.
 var vt3 = []conformance.Case{
-	{Name: "3/vi-rdma-header", Keys: []string{"VT-3-M1", "PT-3-M1"}, Need: conformance.NeedAPI, Run: viRDMAHeader},
-	{Name: "3/vi-ce-header", Keys: []string{"VT-3-M2", "PT-3-M1"}, Need: conformance.NeedAPI, Run: viCEHeader},
-	{Name: "3.2/vi-version", Keys: []string{"VT-3.2-S1"}, Strict: true, Need: conformance.NeedAPI, Run: viVersion},
-	{Name: "3.2/vi-transmit-error", Keys: []string{"VT-3.2-M3"}, Need: conformance.NeedAPI, Run: viTransmitError},
-	{Name: "3.2/vi-transmit-error-write", Keys: []string{"VT-3.2-M3"}, Need: conformance.NeedAPI, Run: viTransmitErrorWrite},
-	{Name: "3.2/vi-single-segment", Keys: []string{"VT-3.2-M4"}, Need: conformance.NeedAPI, Run: viSingleSegment},
-	{
-		Name: "3.2/vi-flow-control", Keys: []string{"VT-3.2-M10"}, Need: conformance.NeedAPI, Run: viFlowControlled,
-	},
-	{Name: "3.2/vi-nop-number", Keys: []string{"VT-3.2-M11", "PT-3.2-M9"}, Need: conformance.NeedAPI, Run: viNOPNumber},
+	apiCase("3/vi-rdma-header", viRDMAHeader, "VT-3-M1", "PT-3-M1"),
+	apiCase("3/vi-ce-header", viCEHeader, "VT-3-M2", "PT-3-M1"),
+	strict(apiCase("3.2/vi-version", viVersion, "VT-3.2-S1")),
+	apiCase("3.2/vi-transmit-error", viTransmitError, "VT-3.2-M3"),
+	apiCase("3.2/vi-transmit-error-write", viTransmitErrorWrite, "VT-3.2-M3"),
+	apiCase("3.2/vi-single-segment", viSingleSegment, "VT-3.2-M4"),
+	apiCase("3.2/vi-flow-control", viFlowControlled, "VT-3.2-M10"),
+	apiCase("3.2/vi-nop-number", viNOPNumber, "VT-3.2-M11", "PT-3.2-M9"),
 }
 
 // viRDMAHeader looks at the RDMA headers that the VI sends, and sends segments without.

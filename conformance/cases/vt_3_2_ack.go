@@ -10,16 +10,13 @@ import (
 
 // vt3_2Ack is Message ACK and Remote Error Code: VI/TCP draft 3.2.
 var vt3_2Ack = []conformance.Case{
-	{Name: "3.2/vi-ack-completes", Keys: []string{"VT-3.2-M12", "PA-2.5.3-M1"}, Need: conformance.NeedAPI, Run: viACKCompletes},
-	{Name: "3.2/vi-ack-sent", Keys: []string{"VT-3.2-M12", "VT-3.2-S3", "PA-2.5.3-M1", "PT-3.2-M10"}, Need: conformance.NeedAPI, Run: viACKSent},
-	{
-		Name: "3.2/vi-ack-ignored", Keys: []string{"VT-3.2-M13", "VT-3.2-S4", "VT-3.2-S5"},
-		Need: conformance.NeedAPI, Run: viACKIgnored,
-	},
-	{Name: "3.2/vi-error-code-received", Keys: []string{"VT-3.2-M15"}, Need: conformance.NeedAPI, Run: viCodeReceived},
-	{Name: "3.2/vi-error-code-sent", Keys: []string{"VT-3.2-M15", "PT-3.2-M11"}, Need: conformance.NeedAPI, Run: viCodeSent},
-	{Name: "3.2/vi-error-code-ignored", Keys: []string{"VT-3.2-M16"}, Need: conformance.NeedAPI, Run: viCodeIgnored},
-	{Name: "3.2/vi-specific-code", Keys: []string{"VT-3.2-M14"}, Need: conformance.NeedAPI, Run: viSpecificCode},
+	apiCase("3.2/vi-ack-completes", viACKCompletes, "VT-3.2-M12", "PA-2.5.3-M1"),
+	apiCase("3.2/vi-ack-sent", viACKSent, "VT-3.2-M12", "VT-3.2-S3", "PA-2.5.3-M1", "PT-3.2-M10"),
+	apiCase("3.2/vi-ack-ignored", viACKIgnored, "VT-3.2-M13", "VT-3.2-S4", "VT-3.2-S5"),
+	apiCase("3.2/vi-error-code-received", viCodeReceived, "VT-3.2-M15"),
+	apiCase("3.2/vi-error-code-sent", viCodeSent, "VT-3.2-M15", "PT-3.2-M11"),
+	apiCase("3.2/vi-error-code-ignored", viCodeIgnored, "VT-3.2-M16"),
+	apiCase("3.2/vi-specific-code", viSpecificCode, "VT-3.2-M14"),
 }
 
 // viACKCompletes sends at Reliable Reception: what has left is not done before its ACK.

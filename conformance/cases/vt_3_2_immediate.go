@@ -10,27 +10,12 @@ import (
 
 // vt3_2Immediate is immediate data: VI/TCP draft 3.2.
 var vt3_2Immediate = []conformance.Case{
-	{
-		Name: "3.2/vi-immediate-sent", Keys: []string{"VT-3.2-M1", "VT-3.2-M5"},
-		Need: conformance.NeedAPI, Run: viImmediateSent,
-	},
-	{
-		Name: "3.2/vi-immediate-received", Keys: []string{"VT-3.2-M9", "PA-6.3.1.1-M1", "PA-10.2-M15"},
-		Need: conformance.NeedAPI, Run: viImmediateReceived,
-	},
-	{
-		Name: "3.2/vi-immediate-differs", Keys: []string{"VT-3.2-M1", "VT-3.2-M5"},
-		Need: conformance.NeedAPI, Run: viImmediateDiffers,
-	},
-	{Name: "3.2/vi-no-immediate", Keys: []string{"VT-3.2-M6", "PA-10.2-M15"}, Need: conformance.NeedAPI, Run: viNoImmediate},
-	{
-		Name: "3.2/vi-immediate-elsewhere-sent", Keys: []string{"VT-3.2-M2", "VT-3.2-M7", "PA-10.2-M3"},
-		Need: conformance.NeedAPI, Run: viImmediateElsewhereSent,
-	},
-	{
-		Name: "3.2/vi-immediate-elsewhere-received", Keys: []string{"VT-3.2-M2", "VT-3.2-M8"},
-		Need: conformance.NeedAPI, Run: viImmediateElsewhereReceived,
-	},
+	apiCase("3.2/vi-immediate-sent", viImmediateSent, "VT-3.2-M1", "VT-3.2-M5"),
+	apiCase("3.2/vi-immediate-received", viImmediateReceived, "VT-3.2-M9", "PA-6.3.1.1-M1", "PA-10.2-M15"),
+	apiCase("3.2/vi-immediate-differs", viImmediateDiffers, "VT-3.2-M1", "VT-3.2-M5"),
+	apiCase("3.2/vi-no-immediate", viNoImmediate, "VT-3.2-M6", "PA-10.2-M15"),
+	apiCase("3.2/vi-immediate-elsewhere-sent", viImmediateElsewhereSent, "VT-3.2-M2", "VT-3.2-M7", "PA-10.2-M3"),
+	apiCase("3.2/vi-immediate-elsewhere-received", viImmediateElsewhereReceived, "VT-3.2-M2", "VT-3.2-M8"),
 }
 
 // viImmediateSent sends messages of several segments, and of none of payload.

@@ -13,17 +13,15 @@ import (
 
 // vt3_3 is what the two ends agree on: VI/TCP draft 3.3.
 var vt3_3 = []conformance.Case{
-	{
-		Name: "3.3/vi-level-differs", Keys: []string{"VT-3.3-M1", "VA-4.1-M4", "VA-4.1-M6", "VA-9.4.2-M1", "VA-9.4.2-S1", "PA-4.1-M2", "PA-9.4.2-M1"},
-		Need: conformance.NeedAPI, Run: viLevelDiffers,
-	},
-	{Name: "3.3/vi-level-differs-active", Keys: []string{"VT-3.3-M1", "VA-4.1-M4"}, Need: conformance.NeedAPI, Run: viLevelDiffersActive},
-	{Name: "3.3/vi-peer-to-peer", Keys: []string{"VT-3.3-M2"}, Need: conformance.NeedAPI, Run: viPeerToPeerDiffers},
-	{Name: "3.3/vi-receives-told", Keys: []string{"VT-3.3-M3", "VT-3.2-S2", "PT-3.2-M8"}, Need: conformance.NeedAPI, Run: viReceivesTold},
-	{Name: "3.3/vi-mtu", Keys: []string{"VT-3.3-M4", "VA-4.1-M5"}, Need: conformance.NeedAPI, Run: viMTU},
-	{Name: "3.3/vi-mtu-active", Keys: []string{"VT-3.3-M4", "VA-4.1-M5"}, Need: conformance.NeedAPI, Run: viMTUActive},
-	{Name: "3.3/vi-unknown-options", Keys: []string{"VT-3.3-M5"}, Need: conformance.NeedAPI, Run: viUnknownOptions},
-	{Name: "3.3/vi-crc-option", Keys: []string{"VT-3.3-M6", "VT-3.3-M7"}, Need: conformance.NeedAPI, Run: viCRCOptionForm},
+	apiCase("3.3/vi-level-differs", viLevelDiffers,
+		"VT-3.3-M1", "VA-4.1-M4", "VA-4.1-M6", "VA-9.4.2-M1", "VA-9.4.2-S1", "PA-4.1-M2", "PA-9.4.2-M1"),
+	apiCase("3.3/vi-level-differs-active", viLevelDiffersActive, "VT-3.3-M1", "VA-4.1-M4"),
+	apiCase("3.3/vi-peer-to-peer", viPeerToPeerDiffers, "VT-3.3-M2"),
+	apiCase("3.3/vi-receives-told", viReceivesTold, "VT-3.3-M3", "VT-3.2-S2", "PT-3.2-M8"),
+	apiCase("3.3/vi-mtu", viMTU, "VT-3.3-M4", "VA-4.1-M5"),
+	apiCase("3.3/vi-mtu-active", viMTUActive, "VT-3.3-M4", "VA-4.1-M5"),
+	apiCase("3.3/vi-unknown-options", viUnknownOptions, "VT-3.3-M5"),
+	apiCase("3.3/vi-crc-option", viCRCOptionForm, "VT-3.3-M6", "VT-3.3-M7"),
 }
 
 // viLevelDiffers accepts with VIs of other levels: the request stands, the peer is told

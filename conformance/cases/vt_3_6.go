@@ -9,24 +9,13 @@ import (
 
 // vt3_6 is CRCs and urgent data: VI/TCP draft 3.5 to 3.7.
 var vt3_6 = []conformance.Case{
-	{
-		Name: "3.6/vi-crc-by-both", Keys: []string{"VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M2", "VT-3.6-M3", "VT-3.6-M4", "PT-3.5-M1", "PT-3.6-M1"},
-		Need: conformance.NeedAPI, Run: viCRCByBoth,
-	},
-	{
-		Name: "3.6/vi-crc-by-both-active", Keys: []string{"VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M3", "VT-3.6-M4"},
-		Need: conformance.NeedAPI, Run: viCRCByBothActive,
-	},
-	{
-		Name: "3.6/vi-wrong-crc", Keys: []string{"VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1", "PT-3.6-M1"},
-		Need: conformance.NeedAPI, Run: viWrongCRC,
-	},
-	{Name: "3.6/vi-wrong-crc-answer", Keys: []string{"VT-3.6-M5", "VT-3.6-M6"}, Need: conformance.NeedAPI, Run: viWrongCRCAnswer},
-	{Name: "3.6/vi-wrong-crc-told", Keys: []string{"VT-3.6-M7"}, Need: conformance.NeedAPI, Run: viWrongCRCTold},
-	{
-		Name: "3.7/vi-never-urgent", Keys: []string{"VT-3.7-M1", "VT-3.7-M2", "VT-3.7-M3"},
-		Need: conformance.NeedAPI, Run: viNeverUrgent,
-	},
+	apiCase("3.6/vi-crc-by-both", viCRCByBoth,
+		"VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M2", "VT-3.6-M3", "VT-3.6-M4", "PT-3.5-M1", "PT-3.6-M1"),
+	apiCase("3.6/vi-crc-by-both-active", viCRCByBothActive, "VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M3", "VT-3.6-M4"),
+	apiCase("3.6/vi-wrong-crc", viWrongCRC, "VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1", "PT-3.6-M1"),
+	apiCase("3.6/vi-wrong-crc-answer", viWrongCRCAnswer, "VT-3.6-M5", "VT-3.6-M6"),
+	apiCase("3.6/vi-wrong-crc-told", viWrongCRCTold, "VT-3.6-M7"),
+	apiCase("3.7/vi-never-urgent", viNeverUrgent, "VT-3.7-M1", "VT-3.7-M2", "VT-3.7-M3"),
 }
 
 // exchanges sends each kind of segment either way, to a peer with flow control. The peer reads a trailer if there are
