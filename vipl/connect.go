@@ -108,6 +108,8 @@ func (a *attempt) explain(err error) error {
 	switch {
 	case a.vi.nic.life.Err() != nil:
 		return errNicClosed
+	case a.ctx.Err() != nil && errors.Is(err, context.Cause(a.ctx)): // PT-4-M2: of many attempts the last may have met nobody
+		return ended(a.ctx)
 	case errors.As(err, &rejected), errors.Is(err, vitcp.ErrNoMatch):
 		return fmt.Errorf("%w: %w", ErrReject, err)
 	case errors.As(err, &mismatch):

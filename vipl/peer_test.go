@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,6 +62,27 @@ func TestPeerToPeer(t *testing.T) {
 	_, err = w.ConnectPeerDone()
 	require.Error(t, err)
 	require.NotErrorIs(t, err, ErrNotDone, "the attempt has ended")
+}
+
+// TestPeerTimeout: the active end of two peers meets nobody until its time is over.
+func TestPeerTimeout(t *testing.T) {
+	low, high := newHost(t, Config{MatchTimeout: -1}), newHost(t, Config{MatchTimeout: -1})
+	if slices.Compare(low.addr, high.addr) > 0 { // by their ports
+		low, high = high, low
+	}
+	for ms, want := range map[uint32]error{30: ErrTimeout, Infinite: context.Canceled} {
+		v := high.vi(ServiceReliableDelivery, nil, nil)
+		ctx, cancel := TimeoutContext(t.Context(), ms)
+		require.NoError(t, v.ConnectPeerRequest(ctx, high.address("v"), low.address("w")))
+		if ms == Infinite {
+			cancel()
+		}
+		_, err := v.ConnectPeerWait(within(t))
+		cancel()
+		require.ErrorIs(t, err, want)
+		require.NotErrorIs(t, err, ErrReject)
+		require.Equal(t, StateIdle, state(t, v))
+	}
 }
 
 func TestBadAddresses(t *testing.T) {
