@@ -49,9 +49,10 @@ func All() []conformance.Case {
 		r6581_6, r6581_9_1, r6581_9_2, r6581_10, r6581_blind, blind_6581,
 		// RFC 7306.
 		// The VI/TCP draft.
-		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_3, vt3_6,
+		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_3, vt3_6, pt2, pt3, pt4,
 		// The VI Architecture.
-		va2, va3, va3_4, va4, va4_3, va5, va6, va6_3, va10, pa2, pa4,
+		va2, va3, va3_4, va4, va4_3, va5, va6, va6_3, va10,
+		pa2, pa4, pa6, pa10,
 		// NetworkDirect's IND2QueuePair.
 		ndMemoryCases, ndFlags, ndFence, ndReturns, ndFailures,
 	)

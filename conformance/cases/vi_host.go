@@ -46,7 +46,10 @@ type viHost struct {
 const viMemory = 1 << 16
 
 // newVIHost opens a NIC. The memory is filled with octets that tell places apart.
-func newVIHost(t *conformance.T, c vipl.Config) *viHost {
+func newVIHost(t *conformance.T, c vipl.Config) *viHost { return newVIHostAt(t, "127.0.0.1:0", c) }
+
+// newVIHostAt is newVIHost at an address.
+func newVIHostAt(t *conformance.T, device string, c vipl.Config) *viHost {
 	h := &viHost{t: t, mem: make([]byte, viMemory), descs: make([]vipl.Descriptor, 512), errors: make(chan vipl.ErrorDescriptor, 512)}
 	if c.MatchTimeout == 0 {
 		c.MatchTimeout = time.Minute // a request may come before the ConnectWait
@@ -55,7 +58,7 @@ func newVIHost(t *conformance.T, c vipl.Config) *viHost {
 		h.mem[i] = byte(i*7 + i>>8)
 	}
 	var err error
-	h.nic, err = vipl.OpenNic("127.0.0.1:0", c)
+	h.nic, err = vipl.OpenNic(device, c)
 	require.NoError(t, err, "OpenNic")
 	t.Cleanup(func() { _ = h.nic.CloseNic() })
 	require.NoError(t, h.nic.ErrorCallback(func(e *vipl.ErrorDescriptor) { h.errors <- *e }))

@@ -1,0 +1,326 @@
+package cases
+
+import (
+	"bytes"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// pt3 is what the VI/TCP draft, 3.2 to 3.7, says of segments without a must.
+var pt3 = []conformance.Case{
+	{
+		Name: "3.2/vi-header-changes", Keys: []string{"PT-3.2-M3", "PT-3.2-M4", "PT-3.2-M7"},
+		Need: conformance.NeedAPI, Run: viHeaderChanges,
+	},
+	{Name: "3.2/vi-message-ends", Keys: []string{"PT-3.2-M1", "PT-3.2-M4"}, Need: conformance.NeedAPI, Run: viMessageEnds},
+	{Name: "3.4/vi-write-ends-short", Keys: []string{"PT-3.2-M1", "PA-2.5.2-M3"}, Need: conformance.NeedAPI, Run: viWriteEndsShort},
+	{Name: "3.2/vi-read-by-its-answer", Keys: []string{"PT-3.2-M12", "PT-3.2-M6"}, Need: conformance.NeedAPI, Run: viReadByAnswer},
+	{Name: "3.2/vi-posted-modulo", Keys: []string{"PT-3.2-M8"}, Need: conformance.NeedAPI, Run: viPostedModulo},
+	{Name: "3.3/vi-own-attributes", Keys: []string{"PT-3.3-M1"}, Need: conformance.NeedAPI, Run: viOwnAttributes},
+	{Name: "3.6/vi-crc-of-each-segment", Keys: []string{"PT-3.5-M1", "PT-3.6-M1"}, Need: conformance.NeedAPI, Run: viCRCOfEach},
+	{Name: "3.7/vi-never-urgent-unasked", Keys: []string{"PT-3.7-M1"}, Need: conformance.NeedAPI, Run: viNeverUrgentUnasked},
+}
+
+// viChanges are second segments, of a Send or an RDMA Write of 4 octets and 4 more, that are
+// none of the first.
+var viChanges = []struct {
+	name  string
+	write bool // only of an RDMA Write
+	spoil func(s *viSegment)
+}{
+	{name: "another number", spoil: func(s *viSegment) { s.number++ }},
+	{name: "the number before", spoil: func(s *viSegment) { s.number-- }},
+	{name: "a gap", spoil: func(s *viSegment) { s.offset++; s.payload = s.payload[1:] }},
+	{name: "an overlap", spoil: func(s *viSegment) { s.offset-- }},
+	{name: "the offset of the segment", spoil: func(s *viSegment) { s.offset = 0 }},
+	{name: "immediate data", spoil: func(s *viSegment) { s.flags |= viImmediate }},
+	{name: "another type", spoil: func(s *viSegment) { s.kind = viSend + viWrite - s.kind }},
+	{name: "another address", write: true, spoil: func(s *viSegment) { s.rdma.address += 4 }},
+	{name: "another handle", write: true, spoil: func(s *viSegment) { s.rdma.handle ^= 1 << 31 }},
+	{name: "a greater length", write: true, spoil: func(s *viSegment) { s.rdma.length++; s.flags = 0 }},
+	{name: "a length of what is left", write: true, spoil: func(s *viSegment) { s.rdma.length = 8 + 4 }},
+}
+
+// viHeaderChanges sends messages whose header changes within them.
+func viHeaderChanges(t *conformance.T) {
+	for _, l := range viLevels {
+		for _, kind := range []byte{viSend, viWrite} {
+			for _, c := range viChanges {
+				if c.write && kind != viWrite {
+					continue
+				}
+				t.Part("%s, type %d, %s", l.name, kind, c.name)
+				r := newVIRig(t, viSetup{level: l.level, receives: 3})
+				clear(r.mem)
+				s := r.message(viSegment{kind: kind, rdma: r.at(0, 8), payload: []byte("1234")})
+				r.put(s)
+				s.flags, s.offset, s.payload = viLast, 4, []byte("5678")
+				c.spoil(&s)
+				r.put(s)
+				if l.level == vipl.ServiceUnreliable {
+					r.number++ // one that may have been used
+					r.send("next")
+				} else {
+					r.over()
+					require.Equal(t, vipl.StateError, r.state(r.v))
+				}
+				r.failedIn(kind, l.level)
+				require.Equal(t, make([]byte, viMemory/2-4), r.mem[4:viMemory/2], "the memory behind the first segment")
+			}
+		}
+	}
+}
+
+// failedIn expects that a message of that kind has failed, of which one segment had come, and
+// at Unreliable that a Send of "next" has come behind it.
+func (r *viRig) failedIn(kind byte, level vipl.ReliabilityLevel) {
+	t, unreliable := r.t, level == vipl.ServiceUnreliable
+	first := r.receives[0]
+	got, err := r.v.RecvWait(t.Context())
+	require.NoError(t, err)
+	require.Same(t, first, got)
+	switch {
+	case kind == viSend && unreliable:
+		require.Equal(t, vipl.Status(viDone|viPartial|viOpReceive), got.Control.Status)
+	case kind == viSend:
+		require.Equal(t, vipl.Status(viDone|viPartial|viTransport|viOpReceive), got.Control.Status)
+	case unreliable: // an RDMA Write consumes none
+		require.Eventually(t, func() bool { return r.usage().Untold > 0 }, patience(t), 1e6, "the RDMA Write is counted")
+	default:
+		require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), got.Control.Status)
+		r.reported(vipl.ErrorRdmaWAbort)
+	}
+	if !unreliable {
+		return
+	}
+	for {
+		if n := got.Control.Length; got.Control.Status == viDone|viOpReceive && n == 4 {
+			break
+		}
+		got, err = r.v.RecvWait(t.Context())
+		require.NoError(t, err, "the message behind it")
+	}
+	require.Equal(t, vipl.StateConnected, r.state(r.v))
+}
+
+// viMessageEnds sends a Send in parts: the one with bit 7 is the last, whatever it is of.
+func viMessageEnds(t *conformance.T) {
+	for _, l := range viLevels {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level, receives: 3})
+		s := r.message(viSegment{kind: viSend})
+		for _, part := range []string{"", "a", "bc", "", "def"} {
+			s.payload = []byte(part)
+			r.put(s)
+			s.offset += uint32(len(part))
+		}
+		if l.level != vipl.ServiceUnreliable {
+			r.hears()
+			r.notDone(r.v.RecvDone)
+			require.Equal(t, "abcdef", string(r.slot(0)[:6]), "it is under way")
+		}
+		s.flags, s.payload = viLast, nil
+		r.put(s)
+		r.received(r.v, r.receives[0], viDone|viOpReceive)
+		require.Equal(t, uint32(6), r.receives[0].Control.Length)
+		require.Equal(t, "abcdef", string(r.slot(0)[:6]))
+		r.send("next")
+		r.received(r.v, r.receives[1], viDone|viOpReceive)
+		require.Equal(t, "next", string(r.slot(1)[:4]))
+	}
+}
+
+// viWriteEndsShort sends RDMA Writes that end before their length, or go on behind it.
+func viWriteEndsShort(t *conformance.T) {
+	for _, l := range viLevels {
+		for _, immediate := range []byte{0, viImmediate} {
+			for name, parts := range map[string][]string{
+				"short at once": {"1234567"}, "short in two": {"1234", "567"}, "nothing at all": {""},
+				"too long at once": {"123456789"}, "too long in two": {"12345678", "9"}, "nothing at the end": {"1234", ""},
+			} {
+				t.Part("%s, immediate %v, %s", l.name, immediate != 0, name)
+				r := newVIRig(t, viSetup{level: l.level, receives: 2})
+				clear(r.mem)
+				s := r.message(viSegment{kind: viWrite, flags: immediate, rdma: r.at(0, 8)})
+				var b []byte
+				for i, p := range parts {
+					if s.payload = []byte(p); i == len(parts)-1 {
+						s.flags |= viLast
+					}
+					b = append(b, s.octets(false)...)
+					s.offset += uint32(len(p))
+				}
+				r.says(b)
+				if l.level != vipl.ServiceUnreliable {
+					r.over()
+					r.becomes(r.v, vipl.StateError)
+					got, err := r.v.RecvWait(t.Context())
+					require.NoError(t, err)
+					require.NotZero(t, got.Control.Status.Errors())
+					take(t, r.errors)
+				} else {
+					r.send("next")
+					got, err := r.v.RecvWait(t.Context())
+					require.NoError(t, err)
+					if got.Control.Status != viDone|viOpReceive { // immediate data of a message that had begun
+						require.Equal(t, vipl.Status(viDone|viPartial|viOpRemoteWrite|viHasImmediate), got.Control.Status)
+						r.received(r.v, r.receives[1], viDone|viOpReceive)
+					}
+				}
+				require.Zero(t, r.mem[8], "the octet behind it")
+				if len(parts) == 1 {
+					require.Equal(t, make([]byte, 16), r.mem[:16], "nothing of what cannot be is placed")
+				}
+			}
+		}
+	}
+}
+
+// viReadByAnswer acknowledges an RDMA Read, and then answers it.
+func viReadByAnswer(t *conformance.T) {
+	for _, l := range viLevels[1:] {
+		t.Part("%s", l.name)
+		r := newVIRig(t, viSetup{level: l.level, receives: 1})
+		d := r.reads(r.v, vipl.AddressSegment{Data: 1, Handle: 1}, r.data(0, 8))
+		n := r.get(viReadRequest).number
+		r.nop(viSegment{ack: n})
+		s := r.message(viSegment{kind: viSend, flags: viLast, ack: n})
+		r.put(s)
+		r.received(r.v, r.receives[0], viDone|viOpReceive)
+		r.notDone(r.v.SendDone)
+		r.put(viSegment{kind: viReadResponse, number: n, ack: n, payload: []byte("1234")})
+		if l.level == vipl.ServiceReliableReception {
+			require.Equal(t, s.number, r.get(viNOP).ack)
+		}
+		r.rdmaRead(r.at(0, 4))
+		require.Equal(t, "1234", string(r.answer(r.number)), "half of it")
+		r.notDone(r.v.SendDone)
+		r.put(viSegment{kind: viReadResponse, flags: viLast, offset: 4, number: n, payload: []byte("5678")})
+		r.sent(r.v, d, viDone|viOpRead)
+		require.Equal(t, "12345678", string(r.mem[:8]))
+	}
+}
+
+// viPostedModulo posts 65,536 receives and some, and then looks what the peer is told.
+func viPostedModulo(t *conformance.T) {
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable, receives: 3})
+	posted := 3
+	told := func() {
+		r.sends(r.v)
+		require.Equal(t, uint16(posted), r.get(viSend).posted)
+		_, err := r.v.SendWait(t.Context())
+		require.NoError(t, err)
+	}
+	told()
+	for range 3 {
+		r.send("")
+		_, err := r.v.RecvWait(t.Context())
+		require.NoError(t, err)
+	}
+	told()
+	const burst = 256
+	for posted < 1<<16+burst {
+		for range burst {
+			r.recv(r.v)
+		}
+		posted += burst
+		told()
+		var b []byte
+		for range burst {
+			s := r.message(viSegment{kind: viSend, flags: viLast})
+			b = append(b, s.octets(false)...)
+		}
+		r.says(b)
+		for range burst {
+			_, err := r.v.RecvWait(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	told()
+}
+
+// viOwnAttributes connects ends that have each what the other does not.
+func viOwnAttributes(t *conformance.T) {
+	for bits := range uint16(8) {
+		t.Part("the peer has %03b", bits)
+		r := newVIRig(t, viSetup{
+			level: vipl.ServiceReliableDelivery, receives: 1,
+			vi: func(a *vipl.ViAttributes) {
+				a.EnableRdmaWrite, a.EnableRdmaRead, a.FlowControl = bits&1 == 0, bits&2 == 0, bits&4 == 0
+			},
+			ce: func(c *viCE) { c.attributes = viDelivery | bits*viWriteEnable },
+		})
+		require.Equal(t, viDelivery|(bits^7)*viWriteEnable, r.accept.ce.attributes, "what the VI says")
+		r.send("x")
+		r.received(r.v, r.receives[0], viDone|viOpReceive)
+		_, a, err := r.v.QueryVi()
+		require.NoError(t, err)
+		require.Equal(t, []bool{bits&1 == 0, bits&2 == 0, bits&4 == 0}, []bool{a.EnableRdmaWrite, a.EnableRdmaRead, a.FlowControl})
+	}
+}
+
+// viCRCOfEach sends messages of many segments with CRCs, both ways, and damages each octet of
+// a segment in turn.
+func viCRCOfEach(t *conformance.T) {
+	r := newVIRig(t, viSetup{
+		level: vipl.ServiceReliableDelivery, receives: 1, nic: vipl.Config{CRC: true, Segment: 257},
+		ce: func(c *viCE) { c.options = viCRCOption },
+	})
+	require.True(t, r.crc)
+	r.sends(r.v, r.data(0, 1001))
+	parts, payload := r.whole(viSend) // whose CRCs are looked at
+	require.Greater(t, len(parts), 3)
+	require.Equal(t, r.mem[:1001], payload)
+	r.sends(r.v)
+	require.Empty(t, r.get(viSend).payload, "nothing but headers")
+	s := r.message(viSegment{kind: viSend})
+	for i, p := range []string{"", "a", "bc", "def", "ghij", "klmno"} {
+		if s.payload = []byte(p); i == 5 {
+			s.flags = viLast
+		}
+		r.put(s)
+		s.offset += uint32(len(p))
+	}
+	r.received(r.v, r.receives[0], viDone|viOpReceive)
+	require.Equal(t, "abcdefghijklmno", string(r.slot(0)[:15]))
+
+	whole := viSegment{kind: viWrite, flags: viLast, rdma: viRDMA{length: 3}, payload: []byte("abc")}
+	for i := range whole.octets(true) {
+		if i == 0 || i == 2 || i == 3 {
+			continue // the version and the length, without which there is no segment
+		}
+		t.Part("octet %d", i)
+		r := newCRCRig(t, vipl.ServiceReliableDelivery, 1)
+		before := bytes.Clone(r.mem)
+		s := r.message(whole)
+		s.rdma = r.at(0, 3)
+		b := s.octets(true)
+		b[i] ^= 0x08
+		r.says(b)
+		r.over()
+		r.becomes(r.v, vipl.StateError)
+		require.True(t, bytes.Equal(before, r.mem), "the memory")
+	}
+}
+
+// viNeverUrgentUnasked is connected to a peer without the option. Urgent octets are not among
+// those that a stream is read as, so one of them would be missing.
+func viNeverUrgentUnasked(t *conformance.T) {
+	for _, l := range viLevels {
+		r := newVIRig(t, viSetup{level: l.level, receives: 1, nic: vipl.Config{Segment: 256}})
+		require.Equal(t, viEndOfOptions, r.accept.ce.options)
+		for n := range 20 {
+			r.sends(r.v, r.data(n, 100*n))
+			_, payload := r.whole(viSend)
+			require.Equal(t, r.mem[n:][:100*n], payload)
+		}
+		if l.level != vipl.ServiceUnreliable {
+			require.Len(t, r.answer(r.rdmaRead(r.at(0, 3000))), 3000)
+		}
+		r.send("x")
+		r.received(r.v, r.receives[0], viDone|viOpReceive)
+	}
+}
