@@ -27,7 +27,7 @@ func TestInOrder(t *testing.T) {
 				next := func() string {
 					r, err := l.Accept(t.Context())
 					require.NoError(t, err)
-					defer r.Reject(nil)
+					defer func() { assert.NoError(t, r.Reject(nil)) }()
 					assert.Equal(t, "pipe", r.LocalAddr().String())
 					return string(r.PrivateData())
 				}
