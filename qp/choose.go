@@ -75,6 +75,9 @@ func (t *transmitter) nextResponse() (bool, cause) {
 		return false, cause{}
 	}
 	t.refs = t.refs[:0]
+	if r.op == rdmap.AtomicRequest {
+		return t.answerAtomic(r)
+	}
 	if r.req.Size > 0 { // an empty Read looks at no STag, RFC 5040 5.2.1
 		ref, f := t.cfg.STags.Resolve(wr.STag(r.req.SourceSTag), r.req.SourceTO, uint64(r.req.Size), t.s.user, wr.RemoteRead)
 		if f != stag.OK {
@@ -97,12 +100,15 @@ func (t *transmitter) mayVanish() bool { return slices.ContainsFunc(t.refs, stag
 // (RFC 5040 4.8).
 func (t *transmitter) readCause(f fault, sent uint64) cause {
 	r := t.irrq.first()
-	header := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.ReadRequest), 0, ddp.QNReadRequest, r.msn, 0)
+	header := ddp.AppendUntagged(nil, true, rdmap.Control(r.op), 0, ddp.QNReadRequest, r.msn, 0)
 	copy(header, r.head[:])
-	return cause{
-		fault: f, segment: ddp.UntaggedHeader + rdmap.ReadRequestSize,
-		ddpHeader: header, readReq: r.req.Advanced(uint32(sent)).Append(nil),
+	c := cause{fault: f, segment: ddp.UntaggedHeader + rdmap.ReadRequestSize, ddpHeader: header}
+	if r.op == rdmap.AtomicRequest { // its own header is not repeated (RFC 7306 8.1)
+		c.segment = ddp.UntaggedHeader + rdmap.AtomicRequestSize
+		return c
 	}
+	c.readReq = r.req.Advanced(uint32(sent)).Append(nil)
+	return c
 }
 
 // nextRequest starts the next Send Queue element, if it may run.
@@ -115,13 +121,13 @@ func (t *transmitter) nextRequest() (bool, cause) {
 	if e.op.IsMemory() {
 		return t.execute(e)
 	}
-	if e.flags&wr.ReadFence != 0 && !e.op.IsRead() && t.reads.len() > 0 {
+	if e.flags&wr.ReadFence != 0 && !e.op.Reads() && t.reads.len() > 0 {
 		return false, cause{} // RV-8.2.2.2: all earlier Reads first
 	}
 	if f := t.admit(e); f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
-	if e.op.IsRead() && t.reads.len() >= int(t.ord.Load()) {
+	if e.op.Reads() && t.reads.len() >= int(t.ord.Load()) {
 		return false, cause{} // draft 6.5: wait for an earlier Read
 	}
 	if f := t.gather(e); f != noFault {
@@ -137,6 +143,8 @@ func (t *transmitter) nextRequest() (bool, cause) {
 		t.reads.push(outboundRead{
 			pos: t.next, stag: uint32(e.local.STag), to: e.local.TO, size: e.local.Length, msn: m.msn,
 		})
+	case wr.OpFetchAdd, wr.OpSwap, wr.OpCompareSwap:
+		t.startAtomic()
 	default:
 		m.op, m.msn = sendOpcodes[e.op], t.sendMSN.Next()
 		if e.op.Invalidates() {
@@ -160,7 +168,7 @@ func (t *transmitter) admit(e *sqe) fault {
 	switch {
 	case e.length > wr.MaxMessage:
 		return faultSQLength
-	case e.op.IsRead() && t.ord.Load() == 0:
+	case e.op.Reads() && t.ord.Load() == 0:
 		return faultZeroORD // draft 8.2.2 rule 18
 	case e.intoZero():
 		return faultSQSTag

@@ -97,6 +97,15 @@ const (
 	faultReadRequestShort
 	faultReadRequestMO
 	faultReadNotEnabled
+	faultAtomicShort
+	faultAtomicLength
+	faultAtomicMO
+	faultAtomicOpcode
+	faultAtomicMisaligned
+	faultAtomicNotEnabled
+	faultAtomicAnswer
+	faultAtomicAnswerMSN
+	faultAtomicAnswerID
 	faultWriteNotEnabled
 
 	// An inbound tagged segment may not be placed.
@@ -253,7 +262,7 @@ func memoryFault(s side, f stag.Fault) fault {
 
 // checkFault maps what package rdmap refuses of a segment of kind op.
 func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
-	read := op == rdmap.ReadRequest
+	read, ask := op == rdmap.ReadRequest, op == rdmap.AtomicRequest
 	switch c {
 	case rdmap.CodeVersion:
 		return faultRDMAPVersion
@@ -269,16 +278,25 @@ func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
 		if op.IsImmediate() {
 			return faultImmediateLength
 		}
+		if ask {
+			return faultAtomicShort
+		}
 		if read { // PV-9.5.3-M7
 			return faultReadRequestShort
 		}
 		return faultSegmentSize
 	case rdmap.CodeInvalidMO:
+		if ask {
+			return faultAtomicMO
+		}
 		if read {
 			return faultReadRequestMO
 		}
 		return faultUntaggedMO
 	case rdmap.CodeTooLong:
+		if ask {
+			return faultAtomicLength
+		}
 		if read {
 			return faultReadRequest
 		}

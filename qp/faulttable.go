@@ -132,6 +132,20 @@ var faults = [numFaults]consequence{
 		rdmap.CodeInvalidMO, "RFC 5041 7.2"),
 	faultReadNotEnabled: remote("inbound RDMA Read not enabled on the QP", wr.EventReadNotEnabled,
 		rdmap.CodeInvalidQN, "draft fig. 24"),
+	// RFC 7306 8.2 names the code of one of these. The others have that of the same fault of
+	// an RDMA Read Request; an operation that is not defined is not expected.
+	faultAtomicShort: remote("Atomic Request shorter than its header", wr.EventInvalidAtomic,
+		rdmap.TermCode(ddp.CodeLocal), "as draft fig. 24"),
+	faultAtomicLength:     remote("Atomic Request longer than its header", wr.EventInvalidAtomic, rdmap.CodeTooLong, "RFC 5041 7.2"),
+	faultAtomicMO:         remote("Atomic Request with an MO", wr.EventInvalidAtomic, rdmap.CodeInvalidMO, "RFC 5041 7.2"),
+	faultAtomicOpcode:     remote("Atomic Request for an operation that is not defined", wr.EventInvalidAtomic, rdmap.CodeOpcode, "RFC 7306 5.2.1"),
+	faultAtomicMisaligned: remote("Atomic Request for memory that is not aligned to 8 octets", wr.EventInvalidAtomic, rdmap.CodeStream, "RFC 7306 8.2"),
+	faultAtomicNotEnabled: remote("inbound Atomic not enabled on the QP", wr.EventAtomicNotEnabled, rdmap.CodeInvalidQN, "as draft fig. 24"),
+	faultAtomicAnswer: remote("Atomic Response that answers no Atomic", wr.EventUnexpectedOpcode,
+		rdmap.TermCode(ddp.CodeNoBuffer), "RFC 5041 7.2"),
+	faultAtomicAnswerMSN: remote("Atomic Response out of MSN order", wr.EventUnexpectedOpcode, rdmap.CodeMSNRange, "RFC 5041 7.2"),
+	faultAtomicAnswerID: remote("Atomic Response to another Atomic than the oldest", wr.EventUnexpectedOpcode,
+		rdmap.CodeOpcode, "RFC 5040 4.8 fig. 9"),
 	faultWriteNotEnabled: remote("inbound RDMA Write and Read Response not enabled on the QP",
 		wr.EventWriteNotEnabled, rdmap.TermCode(ddp.CodeInvalidSTag), "RFC 5041 7.1, 7.2"),
 

@@ -109,6 +109,10 @@ func (t *transmitter) header() (hdr []byte, n int, last bool) {
 			}
 		}
 		return req.Append(hdr), 0, true
+	case m.op == rdmap.AtomicRequest:
+		return t.appendAtomicRequest(hdr), 0, true
+	case m.op == rdmap.AtomicResponse:
+		return t.appendAtomicResponse(hdr), 0, true
 	case m.op.Tagged():
 		n, last = ddp.Cut(m.length-m.off, t.mulpdu, ddp.TaggedHeader)
 		return ddp.AppendTagged(hdr, last, ctrl, m.stag, m.to+m.off), n, last

@@ -75,7 +75,7 @@ func (r *receiver) inReadResponse(seg ddp.Segment) *cause {
 		return nil
 	}
 	r.readGot = 0
-	return r.readDone(o)
+	return r.readDone(o, 0)
 }
 
 // placeResponse places a segment of the answer to o, or finds what is wrong with it.
@@ -104,7 +104,7 @@ func (r *receiver) placeResponse(o *outboundRead, seg ddp.Segment) fault {
 func (r *receiver) responseFault(o *outboundRead, seg ddp.Segment) fault {
 	n := seg.Size()
 	switch {
-	case o == nil:
+	case o == nil, o.atomic:
 		return faultUnexpectedResponse
 	case n == 0:
 		return noFault
@@ -128,11 +128,12 @@ func (r *receiver) placingCause(f fault, seg ddp.Segment) *cause {
 	return c
 }
 
-// readDone completes the oldest outstanding RDMA Read. Its STag is invalidated,
+// readDone completes the oldest outstanding RDMA Read, or Atomic, with what was in the
+// memory before. A Read's STag is invalidated,
 // if that was asked for, while the Read still counts as outstanding: before its
 // completion can be seen, and before a request behind a Read Fence goes on (draft
 // 8.2.2.1 rule 2).
-func (r *receiver) readDone(o *outboundRead) *cause {
+func (r *receiver) readDone(o *outboundRead, original uint64) *cause {
 	pos, rtr := o.pos, o.rtr
 	if !rtr {
 		if e := r.s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
@@ -143,7 +144,7 @@ func (r *receiver) readDone(o *outboundRead) *cause {
 	}
 	r.reads.pop()
 	if !rtr {
-		r.s.q.sq.finishRead(pos)
+		r.s.q.sq.finishRead(pos, original)
 		r.handCompleted() // of receives that came before: the order in which things happened
 		r.s.completeSQ()
 	}
@@ -157,9 +158,15 @@ func (r *receiver) inReadRequest(seg ddp.Segment) *cause {
 	if r.cfg.NoInboundRead {
 		return inboundCause(faultReadNotEnabled, seg)
 	}
+	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
+	return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
+}
+
+// queueRequest gives in, the request that seg is, its place in the IRRQ.
+func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) *cause {
 	room := r.irrq.len() < r.irrq.size()
 	msn := r.read.MSN()
-	switch r.read.Accept(seg, rdmap.ReadRequestSize, room) {
+	switch r.read.Accept(seg, uint64(seg.Size()), room) {
 	case ddp.CodeOK:
 	case ddp.CodeNoBuffer:
 		return inboundCause(faultReadTooMany, seg)
@@ -169,8 +176,7 @@ func (r *receiver) inReadRequest(seg ddp.Segment) *cause {
 		}
 		return inboundCause(faultReadMSNRange, seg)
 	}
-	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
-	in := inboundRead{req: req, msn: msn, head: [6]byte(seg.Header())}
+	in.msn, in.head = msn, [6]byte(seg.Header())
 	r.handCompleted()     // who sees the answer shall find what came before it in the CQ
 	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return inboundCause(faultReadTooMany, seg)

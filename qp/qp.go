@@ -66,6 +66,8 @@ type Config struct {
 	// GracefulReceive pauses the stream when no receive is posted, instead of
 	// ending it (13.2).
 	GracefulReceive bool
+	// NoInboundAtomic refuses the peer's Atomic Operations.
+	NoInboundAtomic bool
 	// Extensions says that the queue pair speaks RFC 7306, at both ends: MPA cannot
 	// negotiate it. Without, its opcodes are unexpected and its operations invalid.
 	Extensions bool
@@ -236,7 +238,8 @@ type Attributes struct {
 	IRD, ORD             int
 	// NoInboundRead and NoInboundWrite are as in Config.
 	NoInboundRead, NoInboundWrite bool
-	// NoBind, Privileged, WriteSGE, GracefulReceive and Extensions are as in Config.
+	// NoInboundAtomic, NoBind, Privileged, WriteSGE, GracefulReceive and Extensions are as in Config.
+	NoInboundAtomic                                 bool
 	NoBind, Privileged, GracefulReceive, Extensions bool
 	WriteSGE                                        int
 	// RQLimit and RQLimitArmed are defined with an S-RQ only.
@@ -258,7 +261,7 @@ func (q *QP) Query() Attributes {
 		SendDepth: q.sq.slots.depth(), SendSGE: q.sq.sendSGE, WriteSGE: q.sq.writeSGE,
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
-		NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
+		NoInboundAtomic: q.cfg.NoInboundAtomic, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
 		Extensions: q.cfg.Extensions,
 	}
 	if q.cfg.SRQ == nil {

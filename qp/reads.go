@@ -7,23 +7,27 @@ import (
 	"github.com/softrnic/softrnic/rdmap"
 )
 
-// inboundRead is an RDMA Read Request that waits for its response.
+// inboundRead is an RDMA Read Request, or an Atomic Request, that waits for its response.
 type inboundRead struct {
-	req rdmap.ReadRequestHeader
-	msn uint32
+	req    rdmap.ReadRequestHeader
+	atomic rdmap.AtomicRequestHeader
+	op     rdmap.Opcode // ReadRequest or AtomicRequest, whose header is in its place
+	msn    uint32
 	// head is the beginning of its DDP header as it came, whose reserved bits
 	// may be anything.
 	head [6]byte
 }
 
-// outboundRead is an RDMA Read whose response is awaited.
+// outboundRead is an RDMA Read, or an Atomic, whose response is awaited.
 type outboundRead struct {
-	pos  uint64 // of the Send Queue element; meaningless for an RTR
-	to   uint64 // tagged offset of the sink
-	stag uint32
-	size uint32
-	msn  uint32 // of the Read Request
-	rtr  bool   // the peer-to-peer mode's ready-to-receive Read
+	pos    uint64 // of the Send Queue element; meaningless for an RTR
+	to     uint64 // tagged offset of the sink
+	stag   uint32
+	size   uint32
+	msn    uint32 // of the Read or Atomic Request
+	id     uint32 // of the Atomic Request
+	atomic bool   // it is one
+	rtr    bool   // the peer-to-peer mode's ready-to-receive Read
 }
 
 // ring is a bounded FIFO between the two sides of a stream: the IRRQ, bounded

@@ -53,8 +53,9 @@ type receiver struct {
 	leftOver bool // see end
 	owes     bool // there may be something to send now
 
-	send ddp.Inbound // QN 0
-	read ddp.Inbound // QN 1
+	send   ddp.Inbound // QN 0
+	read   ddp.Inbound // QN 1
+	answer ddp.Inbound // QN 3
 
 	landing landing       // of the Send being received
 	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see Filling
@@ -83,7 +84,7 @@ func (r *receiver) init(s *session) {
 	}
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()
-	r.send, r.read = ddp.NewInbound(), ddp.NewInbound()
+	r.send, r.read, r.answer = ddp.NewInbound(), ddp.NewInbound(), ddp.NewInbound()
 }
 
 // receiveLoop receives what comes through a connection whose reads block. One goroutine a
@@ -221,8 +222,10 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 		return r.inReadRequest(seg), false
 	case rdmap.Terminate:
 		return r.inTerminate(seg), false
-	case rdmap.AtomicRequest, rdmap.AtomicResponse:
-		return inboundCause(faultOpcode, seg), false
+	case rdmap.AtomicRequest:
+		return r.inAtomicRequest(seg), false
+	case rdmap.AtomicResponse:
+		return r.inAtomicResponse(seg), false
 	default: // what takes a receive
 		return r.inSend(op, seg)
 	}

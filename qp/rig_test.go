@@ -92,7 +92,7 @@ func newIdleRig(t testing.TB, c setup) *rig {
 	c = c.withDefaults()
 	r := &rig{t: t, id: ownQP, set: c, tab: stag.NewTable(stag.Config{Regions: 64})}
 	r.scq, r.rcq = cq.New(cq.Config{ID: 1, Entries: c.cqe}), cq.New(cq.Config{ID: 2, Entries: c.cqe})
-	all := wr.LocalRead | wr.LocalWrite | wr.RemoteRead | wr.RemoteWrite
+	all := wr.LocalRead | wr.LocalWrite | wr.RemoteRead | wr.RemoteWrite | wr.RemoteAtomic
 	r.full = r.newSlab(stag.RegionConfig{PD: ownPD, Access: all, Key: 1, RemoteInvalidate: true})
 	r.readable = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalRead | wr.RemoteRead, Key: 2, RemoteInvalidate: true})
 	r.writable = r.newSlab(stag.RegionConfig{PD: ownPD, Access: wr.LocalWrite | wr.RemoteWrite, Key: 3, RemoteInvalidate: true})

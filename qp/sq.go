@@ -21,11 +21,14 @@ type sqe struct {
 	op         wr.Op
 	flags      wr.Flags
 	immediate  uint64
-	readDone   bool // an RDMA Read whose data is placed; guarded by doneMu
+	readDone   bool // an RDMA Read whose data is placed, an Atomic that is answered; guarded by doneMu
 	plain      bool // a Send, RDMA Write or Immediate Data from one piece of memory at most, with no fence
 	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
 	// the element's own, for as many as the queue allows.
 	sgl []wr.SGE
+	// atomic are the modifiers of an Atomic, made as memory; original is its answer.
+	atomic   *wr.AtomicRequest
+	original uint64
 	// memory are the modifiers of a Bind or Fast-Register. Made when the first
 	// one comes to this element, so that a queue without them is small.
 	memory *memoryArgs
@@ -71,6 +74,8 @@ func (s *sendQueue) push(r *wr.Request) error {
 		e.length = uint64(r.Local.Length)
 	case r.Op.IsMemory():
 		e.keep(r)
+	case r.Op.IsAtomic():
+		e.keepAtomic(r)
 	default:
 		if r.Op.IsSend() || r.Op.IsWrite() {
 			e.sgl = append(e.sgl, r.SGL...)
@@ -89,7 +94,7 @@ func (s *sendQueue) push(r *wr.Request) error {
 // means physical memory to who owns that, and nobody else. Where no octet goes it is not
 // looked at (draft 8.1.3.2.1).
 func (e *sqe) intoZero() bool {
-	return e.remote.STag == 0 && e.length > 0 && (e.op.IsRead() || e.op.IsWrite())
+	return e.remote.STag == 0 && e.length > 0 && (e.op.Reads() || e.op.IsWrite())
 }
 
 // allFlags are the flags there are.
@@ -115,6 +120,8 @@ func (s *sendQueue) check(r *wr.Request) error {
 		}
 	case r.Op.IsMemory():
 		return checkMemory(r)
+	case r.Op.IsAtomic():
+		return checkAtomic(r)
 	case r.Op.IsImmediate(): // eight octets, and no list
 	default:
 		return wr.ErrInvalidOp
@@ -135,7 +142,7 @@ func (s *sendQueue) complete(written uint64) bool {
 	pos, framed := s.done.Load(), s.framed.Load()
 	for ; pos < framed; pos++ {
 		e := s.at(pos)
-		if e.op.IsRead() {
+		if e.op.Reads() {
 			if !e.readDone {
 				break
 			}
@@ -150,10 +157,12 @@ func (s *sendQueue) complete(written uint64) bool {
 	return ok
 }
 
-// finishRead marks the Read at pos as placed. The caller completes.
-func (s *sendQueue) finishRead(pos uint64) {
+// finishRead marks the Read at pos as placed, or the Atomic as answered with what there was.
+// The caller completes.
+func (s *sendQueue) finishRead(pos, original uint64) {
 	s.doneMu.Lock()
-	s.at(pos).readDone = true
+	e := s.at(pos)
+	e.readDone, e.original = true, original
 	s.doneMu.Unlock()
 }
 
@@ -193,8 +202,9 @@ func (s *sendQueue) queue(pos uint64, st wr.Status) bool {
 
 func (s *sendQueue) entry(pos uint64, st wr.Status) cq.Entry {
 	e := s.at(pos)
-	return cq.Entry{
-		Completion: wr.Completion{ID: e.id, QP: s.qp, Op: e.op, Status: st, Context: s.context},
-		Owner:      s, Pos: pos,
+	c := wr.Completion{ID: e.id, QP: s.qp, Op: e.op, Status: st, Context: s.context}
+	if st == wr.StatusSuccess && e.op.IsAtomic() {
+		c.Value = e.original
 	}
+	return cq.Entry{Completion: c, Owner: s, Pos: pos}
 }

@@ -85,7 +85,8 @@ type transmitter struct {
 	mulpdu  int    // as the LLP said
 	metered uint64 // pos when it did
 	sendMSN ddp.Outbound
-	readMSN ddp.Outbound
+	readMSN ddp.Outbound // of RDMA Reads and Atomics
+	atomics atomics
 	rtr     mpa.RTR // to send before anything else
 	batch   *batch  // in flight, or nil
 	pos     uint64  // stream octets framed
@@ -98,7 +99,7 @@ type transmitter struct {
 	refs     []stag.Ref // of the scatter/gather list of msg
 	short    int64      // the longest message that frameShorts frames
 	sources  stag.Resolver
-	hdr      [ddp.UntaggedHeader + rdmap.ReadRequestSize]byte
+	hdr      [ddp.UntaggedHeader + rdmap.AtomicRequestSize]byte
 }
 
 // message is the one being framed.
@@ -138,6 +139,7 @@ func (t *transmitter) init(s *session) {
 	t.measure()
 	t.sources = t.cfg.STags.Resolver(s.user, wr.LocalRead)
 	t.sendMSN, t.readMSN = ddp.NewOutbound(), ddp.NewOutbound()
+	t.atomics.msn = ddp.NewOutbound()
 	t.next = t.sq.done.Load()
 	if s.stream.Role == mpa.Initiator && s.stream.P2P {
 		t.rtr = s.stream.RTR

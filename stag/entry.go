@@ -10,7 +10,7 @@ import (
 // Sets of rights. remoteRights are those that a peer's operations need.
 const (
 	localRights  = wr.LocalRead | wr.LocalWrite
-	remoteRights = wr.RemoteRead | wr.RemoteWrite
+	remoteRights = wr.RemoteRead | wr.RemoteWrite | wr.RemoteAtomic
 )
 
 // entry is an STag, for the whole of its life: that of a Memory Region or of a

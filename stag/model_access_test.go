@@ -19,7 +19,7 @@ func (m *model) bind(b wr.BindRequest, q *modelQP) Fault {
 		return FaultAccess
 	}
 	local := r.access & 3
-	if b.Access == 0 || b.Access&^(4|8) != 0 || b.Access&4 != 0 && local&1 == 0 || b.Access&8 != 0 && local&2 == 0 { // figure 20
+	if b.Access == 0 || b.Access&^(4|8|32) != 0 || b.Access&(4|32) != 0 && local&1 == 0 || b.Access&(8|32) != 0 && local&2 == 0 { // figure 20
 		return FaultAccess
 	}
 	if r.addressing == wr.ZeroBased {
@@ -76,7 +76,7 @@ func (m *model) invalidate(s wr.STag, u User, remote bool) Fault {
 		return FaultPD
 	case !e.window && e.pd != u.PD, !e.window && remote && e.qp != 0 && e.qp != u.QP:
 		return FaultPD
-	case !e.window && remote && (e.access&4 == 0 && e.access&8 == 0 || !e.mayInvalidate && e.qp == 0):
+	case !e.window && remote && (e.access&(4|8|32) == 0 || !e.mayInvalidate && e.qp == 0):
 		return FaultAccess
 	case !e.window && m.windowsOf(e) > 0:
 		return FaultWindowsBound
@@ -111,7 +111,7 @@ func (m *model) resolve(s wr.STag, to, n uint64, u User, need wr.Access) Fault {
 		return OK
 	}
 	e := m.stags[s.Index()]
-	remote := need == 4 || need == 8
+	remote := need == 4 || need == 8 || need == 32
 	switch {
 	case e == nil, !e.valid, e.key != s.Key(), e.window && (need == 1 || need == 2):
 		return FaultSTag

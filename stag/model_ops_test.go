@@ -2,6 +2,7 @@ package stag
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/stretchr/testify/require"
 
@@ -108,10 +109,10 @@ func (d *driver) fastRegister() {
 func (d *driver) bind() {
 	b := wr.BindRequest{
 		Window: d.stag(freeWindow), Region: d.stag(bindable), Addressing: wr.Addressing(d.rng.IntN(2)),
-		Access: oneOf(d, wr.RemoteRead, wr.RemoteWrite, remoteRights, remoteRights), VA: d.rng.Uint64N(100), Length: d.rng.Uint64N(20),
+		Access: oneOf(d, wr.RemoteRead, wr.RemoteWrite, wr.RemoteAtomic, remoteRights, remoteRights), VA: d.rng.Uint64N(100), Length: d.rng.Uint64N(20),
 	}
 	if d.chance(10) {
-		b.Access = wr.Access(d.rng.IntN(32))
+		b.Access = wr.Access(d.rng.IntN(64))
 	}
 	if r := d.m.stags[b.Region.Index()]; r != nil {
 		b.VA = r.base + d.rng.Uint64N(r.length+3) - 1
@@ -201,8 +202,11 @@ func (d *driver) physical() {
 func (d *driver) resolve() {
 	s := d.stag(oneOf(d, anyValid, boundWindow))
 	u := d.qp(s).user
-	need := oneOf(d, wr.LocalRead, wr.LocalWrite, wr.RemoteRead, wr.RemoteWrite, wr.RemoteWrite, 0)
+	need := oneOf(d, wr.LocalRead, wr.LocalWrite, wr.RemoteRead, wr.RemoteWrite, wr.RemoteWrite, wr.RemoteAtomic, 0)
 	to, n := d.rng.Uint64N(200), 1+d.rng.Uint64N(30)
+	if need == wr.RemoteAtomic {
+		n = 8
+	}
 	if e := d.m.stags[s.Index()]; e != nil {
 		to = e.base + d.rng.Uint64N(e.length+8) - 4
 	}
@@ -242,6 +246,25 @@ func (d *driver) useRef() {
 	}
 }
 
+// updateBoth changes eight octets in both worlds, or in neither.
+func (d *driver) updateBoth(r modelRef, octet func(uint64) *byte, alive bool) {
+	v := d.rng.Uint64()
+	old, aligned, ok := r.ref.Update(func(old uint64) uint64 { return old ^ v })
+	same(d, "update", alive && r.ref.Len() == 8, ok)
+	if !ok || !aligned {
+		return
+	}
+	var b [8]byte
+	for i := range b {
+		b[i] = *octet(uint64(i))
+	}
+	same(d, "what there was", binary.NativeEndian.Uint64(b[:]), old)
+	binary.NativeEndian.PutUint64(b[:], old^v)
+	for i := range b {
+		*octet(uint64(i)) = b[i]
+	}
+}
+
 // copyBoth writes to some of the range in both worlds and reads it back, or in
 // neither.
 func (d *driver) copyBoth(r modelRef) {
@@ -252,6 +275,7 @@ func (d *driver) copyBoth(r modelRef) {
 		octet = func(i uint64) *byte { return of(r.off + i) }
 		alive = d.m.stags[r.e.index] == r.e && r.e.valid && r.e.life == r.life
 	}
+	d.updateBoth(r, octet, alive)
 	off := d.rng.Uint64N(r.ref.Len() + 1)
 	src := make([]byte, d.rng.Uint64N(r.ref.Len()-off+1))
 	for i := range src {

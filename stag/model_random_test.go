@@ -73,7 +73,7 @@ func (d *driver) pd() wr.PDID {
 func (d *driver) access() wr.Access {
 	switch d.rng.IntN(8) {
 	case 0:
-		return wr.Access(d.rng.IntN(40))
+		return wr.Access(d.rng.IntN(72))
 	case 1, 2:
 		return localRights
 	}

@@ -159,9 +159,10 @@ var modelErrors = map[Fault]wr.ImmediateError{
 	FaultLength: wr.ErrInvalidLength, FaultVA: wr.ErrInvalidVA, FaultBufferEntry: wr.ErrInvalidPhysBufferEntry,
 }
 
-// figure 18, by its rows that say Yes.
+// figure 18, by its rows that say Yes. The right to Atomics, which is 32, needs both local ones.
 func figure18Allows(a wr.Access) bool {
-	return slices.Contains([]wr.Access{1, 1 | 4, 2, 2 | 8, 1 | 2, 1 | 2 | 4, 1 | 2 | 8, 1 | 2 | 4 | 8}, a&^wr.BindWindow)
+	rows := []wr.Access{1, 1 | 4, 2, 2 | 8, 1 | 2, 1 | 2 | 4, 1 | 2 | 8, 1 | 2 | 4 | 8}
+	return slices.Contains(rows, a&^(wr.BindWindow|32)) && (a&32 == 0 || a&3 == 3)
 }
 
 // describe checks what Register and Reregister get. mirror is the model's own
@@ -201,7 +202,7 @@ func (s *modelSTag) become(c RegionConfig, l layout) {
 	s.key, s.pd, s.qp, s.access, s.addressing = c.Key, c.PD, c.QP, c.Access, c.Addressing
 	s.base, s.length, s.octet = l.base, l.length, l.octet
 	s.size, s.fbo, s.pbl = l.size, l.fbo, max(s.pbl, l.entries)
-	s.flag = c.RemoteAccess || c.Access&4 != 0 || c.Access&8 != 0
+	s.flag = c.RemoteAccess || c.Access&(4|8|32) != 0
 	s.mayInvalidate = c.RemoteInvalidate
 }
 
@@ -263,7 +264,7 @@ func (m *model) fastRegister(f wr.FastRegisterRequest, u User, block bool) Fault
 		return FaultPD
 	case r.valid:
 		return FaultNotInvalid
-	case !figure18Allows(f.Access), (f.Access&4 != 0 || f.Access&8 != 0) && !r.flag:
+	case !figure18Allows(f.Access), f.Access&(4|8|32) != 0 && !r.flag:
 		return FaultRights
 	}
 	l, fault := m.buffers(f.Buffers, r.pbl, block, f.Addressing, f.VA)

@@ -50,6 +50,9 @@ const (
 	RemoteWrite Access = wr.RemoteWrite
 	// BindWindow lets Memory Windows be bound to the region.
 	BindWindow Access = wr.BindWindow
+	// RemoteAtomic lets an inbound Atomic Operation change the region: see
+	// QPConfig.Extensions. Needs LocalRead and LocalWrite.
+	RemoteAtomic Access = wr.RemoteAtomic
 )
 
 // Addressing types.
@@ -127,6 +130,8 @@ const (
 	EventCQRQError           EventID = wr.EventCQRQError
 	EventSRQError            EventID = wr.EventSRQError
 	EventSRQStalled          EventID = wr.EventSRQStalled
+	EventAtomicNotEnabled    EventID = wr.EventAtomicNotEnabled
+	EventInvalidAtomic       EventID = wr.EventInvalidAtomic
 	EventLocalQPCatastrophic EventID = wr.EventLocalQPCatastrophic
 	EventCQOverflow          EventID = wr.EventCQOverflow  // resource: CQ
 	EventCQOperation         EventID = wr.EventCQOperation // resource: CQ

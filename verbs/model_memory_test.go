@@ -21,7 +21,7 @@ const (
 
 const (
 	localRightsOnly  = verbs.LocalRead | verbs.LocalWrite
-	remoteRightsOnly = verbs.RemoteRead | verbs.RemoteWrite
+	remoteRightsOnly = verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic
 )
 
 // figure18 tells for local and remote rights whether they go together: none, read,
@@ -42,7 +42,7 @@ func modelRights(a verbs.Access) (local, remote int, known bool) {
 	}
 	all := localRightsOnly | remoteRightsOnly | verbs.BindWindow
 	return bit(verbs.LocalRead, 1) | bit(verbs.LocalWrite, 2),
-		bit(verbs.RemoteRead, 1) | bit(verbs.RemoteWrite, 2), a|all == all
+		bit(verbs.RemoteRead, 1) | bit(verbs.RemoteWrite, 2) | bit(verbs.RemoteAtomic, 3), a|all == all
 }
 
 func regionRights(a verbs.Access) bool {

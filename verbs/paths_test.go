@@ -15,6 +15,7 @@ type paths struct {
 	qp     *verbs.QP // of the server, with an S-RQ
 	srq    *verbs.SRQ
 	window verbs.TaggedBuffer // at the server, bound to qp
+	word   verbs.Remote       // there, for Atomics
 
 	bindWindow *verbs.MW // of the client
 	under      *verbs.MR
@@ -59,6 +60,7 @@ func newPaths(t testing.TB) *paths {
 	require.NoError(t, second(p.qp.PostSend(verbs.Request{Op: verbs.OpBind, Bind: b})))
 	p.b.wait(t, 1)
 	p.window = verbs.BindBuffer(b)
+	_, p.word = p.b.counter(t)
 	return p
 }
 
@@ -91,6 +93,7 @@ func (p *paths) all() []path {
 		{"read", one(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: b.mr.Remote(0)})},
 		{"write through a window", one(verbs.Request{Op: verbs.OpWrite, SGL: local, Remote: p.window.Remote(8)})},
 		{"read through a window", one(verbs.Request{Op: verbs.OpRead, Local: a.mr.SGE(0, 64), Remote: p.window.Remote(8)})},
+		{"atomic", one(verbs.Request{Op: verbs.OpFetchAdd, Remote: p.word, Atomic: verbs.FetchAdd(1)})},
 		{"send to an S-RQ", told(verbs.Request{SGL: local})},
 		{"immediate to an S-RQ", told(verbs.Request{Op: verbs.OpImmediate, Immediate: 7})},
 		{"write with immediate", told(verbs.Request{Op: verbs.OpWriteImmediate, SGL: local, Remote: b.mr.Remote(0)})},

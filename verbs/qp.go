@@ -40,6 +40,8 @@ type QPConfig struct {
 	// refuses Bind Memory Window. All are allowed by default; the rights of the
 	// regions count all the same.
 	NoInboundRead, NoInboundWrite, NoBind bool
+	// NoInboundAtomic refuses the peer's Atomic Operations, which Extensions allow.
+	NoInboundAtomic bool
 	// Privileged allows the STag of zero and Fast-Register: all of the RNIC's
 	// physical memory (6.1.1). It is off by default.
 	Privileged bool
@@ -128,7 +130,7 @@ func (q *QP) config(id QPID) qp.Config {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
-		Extensions:   c.Extensions,
+		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning,
 	}
 	if c.SRQ != nil {
@@ -279,6 +281,7 @@ type QPAttributes struct {
 	RQLimit                       int
 	RQLimitArmed                  bool
 	NoInboundRead, NoInboundWrite bool
+	NoInboundAtomic               bool
 	NoBind, Privileged            bool
 	GracefulReceive, Extensions   bool
 	// Stream is the LLP stream; nil in Idle.
@@ -306,7 +309,8 @@ func (q *QP) Query() (QPAttributes, error) {
 		SendDepth: a.SendDepth, RecvDepth: a.RecvDepth, SendSGE: a.SendSGE, WriteSGE: a.WriteSGE, RecvSGE: a.RecvSGE,
 		IRD: a.IRD, ORD: a.ORD, RQLimit: a.RQLimit, RQLimitArmed: a.RQLimitArmed,
 		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
-		NoBind: a.NoBind, Privileged: a.Privileged, GracefulReceive: a.GracefulReceive, Extensions: a.Extensions,
+		NoInboundAtomic: a.NoInboundAtomic, NoBind: a.NoBind, Privileged: a.Privileged,
+		GracefulReceive: a.GracefulReceive, Extensions: a.Extensions,
 		Stream: streamOf(a.Stream), Terminate: terminateOf(a.Terminate),
 	}, nil
 }

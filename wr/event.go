@@ -51,6 +51,10 @@ const (
 	EventRNICCatastrophic // resource: RNIC
 	// EventSRQStalled is not of the draft: see verbs.SRQConfig.StallTimeout.
 	EventSRQStalled
+	// EventAtomicNotEnabled and EventInvalidAtomic are not of the draft: see
+	// verbs.QPConfig.Extensions.
+	EventAtomicNotEnabled
+	EventInvalidAtomic
 	eventEnd
 )
 
@@ -91,6 +95,8 @@ var eventNames = [...]string{
 	EventCQRQError:           "CQ/RQ Error: CQ Operation Error",
 	EventSRQError:            "S-RQ Error on a QP",
 	EventSRQStalled:          "S-RQ Error on a QP: Message Stalled",
+	EventAtomicNotEnabled:    "Remote Operation Error: Atomic Operation Not Enabled",
+	EventInvalidAtomic:       "Remote Operation Error: Invalid Atomic Request",
 	EventLocalQPCatastrophic: "Local QP Catastrophic Error",
 	EventCQOverflow:          "CQ Overflow Detected",
 	EventCQOperation:         "CQ Operation Error",

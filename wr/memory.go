@@ -46,7 +46,7 @@ type BindRequest struct {
 	Length uint64
 	// Addressing is that of the window.
 	Addressing Addressing
-	// Access is RemoteRead, RemoteWrite or both (figure 20).
+	// Access is one or more of RemoteRead, RemoteWrite (figure 20) and RemoteAtomic.
 	Access Access
 }
 

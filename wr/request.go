@@ -92,6 +92,10 @@ func (o Op) IsWrite() bool {
 // IsImmediate reports whether o sends Immediate Data, alone or behind an RDMA Write.
 func (o Op) IsImmediate() bool { return o >= OpImmediate && o <= OpWriteImmediateSE }
 
+// Reads reports whether o is answered by the peer, and so counts as an RDMA Read for ORD, IRD
+// and fences: an RDMA Read or an Atomic Operation (RFC 7306 5.2).
+func (o Op) Reads() bool { return o.IsRead() || o.IsAtomic() }
+
 // IsAtomic reports whether o is one of the three Atomic Operations.
 func (o Op) IsAtomic() bool { return o >= OpFetchAdd && o <= OpCompareSwap }
 
@@ -158,12 +162,32 @@ type Request struct {
 	Atomic *AtomicRequest
 }
 
-// AtomicRequest are the modifiers of an Atomic Operation (RFC 7306 5.2.1 figure 5).
+// AtomicRequest are the modifiers of an Atomic Operation (RFC 7306 5.2.1 figure 5). Its values
+// are numbers: the eight octets at the peer are one in the byte order of the peer's machine.
+// FetchAdd, Swap and CompareSwap make the usual ones.
 type AtomicRequest struct {
-	Data        uint64 // to add, or to swap in
-	Mask        uint64 // the Add or Swap Mask
-	Compare     uint64 // OpCompareSwap alone
-	CompareMask uint64 // OpCompareSwap alone
+	// Data is what OpFetchAdd adds, and what OpSwap and OpCompareSwap put there.
+	Data uint64
+	// Mask has the bits of Data that OpSwap and OpCompareSwap put there; the others stay. For
+	// OpFetchAdd it has the highest bit of each field, from which nothing is carried on:
+	// zero is one field of 64 bits.
+	Mask uint64
+	// Compare and CompareMask are OpCompareSwap's alone: it changes something if what is
+	// there is Compare in all bits of CompareMask.
+	Compare, CompareMask uint64
+}
+
+const allBits = ^uint64(0)
+
+// FetchAdd adds n to all 64 bits.
+func FetchAdd(n uint64) *AtomicRequest { return &AtomicRequest{Data: n} }
+
+// Swap puts v in place of all 64 bits.
+func Swap(v uint64) *AtomicRequest { return &AtomicRequest{Data: v, Mask: allBits} }
+
+// CompareSwap puts v in place of all 64 bits if they are old.
+func CompareSwap(old, v uint64) *AtomicRequest {
+	return &AtomicRequest{Data: v, Mask: allBits, Compare: old, CompareMask: allBits}
 }
 
 // Recv is a work request for a Receive Queue: the buffers that one inbound

@@ -56,6 +56,9 @@ const (
 	RemoteWrite
 	// BindWindow lets Memory Windows be bound to the region.
 	BindWindow
+	// RemoteAtomic lets an inbound Atomic Operation change the region (RFC 7306).
+	// Needs LocalRead and LocalWrite.
+	RemoteAtomic
 )
 
 // Valid reports whether a is one of the combinations of figure 18 that a
@@ -63,13 +66,15 @@ const (
 // without its local one.
 func (a Access) Valid() bool {
 	switch {
-	case a&^(LocalRead|LocalWrite|RemoteRead|RemoteWrite|BindWindow) != 0:
+	case a&^(LocalRead|LocalWrite|RemoteRead|RemoteWrite|BindWindow|RemoteAtomic) != 0:
 		return false
 	case a&(LocalRead|LocalWrite) == 0:
 		return false // RV-7.4.1: one local right at least
 	case a&RemoteRead != 0 && a&LocalRead == 0:
 		return false
 	case a&RemoteWrite != 0 && a&LocalWrite == 0:
+		return false
+	case a&RemoteAtomic != 0 && a&(LocalRead|LocalWrite) != LocalRead|LocalWrite:
 		return false
 	}
 	return true
@@ -78,7 +83,7 @@ func (a Access) Valid() bool {
 // ValidWindow reports whether a is one of the combinations that a Memory Window
 // may be bound with: remote rights only, and at least one (verbs draft 7.10.2).
 func (a Access) ValidWindow() bool {
-	return a&^(RemoteRead|RemoteWrite) == 0 && a != 0
+	return a&^(RemoteRead|RemoteWrite|RemoteAtomic) == 0 && a != 0
 }
 
 // LocalOf is the local right that the region under a window of access a needs
@@ -91,11 +96,14 @@ func (a Access) LocalOf() Access {
 	if a&RemoteWrite != 0 {
 		need |= LocalWrite
 	}
+	if a&RemoteAtomic != 0 {
+		need |= LocalRead | LocalWrite
+	}
 	return need
 }
 
 func (a Access) String() string {
-	names := [...]string{"local-read", "local-write", "remote-read", "remote-write", "bind"}
+	names := [...]string{"local-read", "local-write", "remote-read", "remote-write", "bind", "remote-atomic"}
 	s := ""
 	for i, n := range names {
 		if a&(1<<i) != 0 {
