@@ -13,6 +13,7 @@ import (
 // pv7 is what chapter 7 of the verbs draft binds without the keyword.
 var pv7 = []conformance.Case{
 	apiCase("7.2/index-and-key", indexAndKey, "PV-7.2-M1"),
+	apiCase("7.5.1/reads-by-remote-rights", staged(readsByRemoteRights), "PV-7.5.1-M1"),
 	apiCase("7.8/shared-behind-the-data", sharedBehindData, "PV-7.8-M1"),
 	apiCase("7.10.2/overlapping-windows", staged(overlappingWindows), "PV-7.10.2-M3"),
 	apiCase("7.10.6.2/rights-of-the-qp-for-no-octets", windowQPRightsOfNothing, "PV-7.10.6.2-M2"),
@@ -40,6 +41,54 @@ func indexAndKey(t *conformance.T) {
 		run(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: st}, verbs.StatusSuccess)
 	}
 	t.Part("")
+}
+
+// readsByRemoteRights reads, both ways, where the local rights say one thing and the remote
+// ones another: the remote ones count, a window's where there is one.
+func readsByRemoteRights(n *node) {
+	t, data := n.t, []byte("response")
+	const local = verbs.LocalRead | verbs.LocalWrite
+	refused := noRight.answered
+	for _, c := range []struct {
+		region, window verbs.Access // no window: 0
+		sink, source   bool
+	}{
+		{local, 0, false, false},
+		{verbs.LocalWrite, 0, false, false},
+		{verbs.LocalWrite | verbs.RemoteWrite, 0, true, false},
+		{verbs.LocalRead | verbs.RemoteRead, 0, false, true},
+		{local, verbs.RemoteWrite, true, false},
+		{verbs.LocalWrite, verbs.RemoteWrite, true, false},
+		{verbs.LocalRead, verbs.RemoteRead, false, true},
+		{allRights, verbs.RemoteRead, false, true},
+		{allRights, verbs.RemoteWrite, true, false},
+	} {
+		for _, sink := range []bool{true, false} {
+			t.Logf("region %v, window %v, as sink: %v", c.region, c.window, sink)
+			s, mr := n.seat(verbs.QPConfig{}), n.register(64, c.region|verbs.BindWindow)
+			b, mw := mr.Buffer(), n.newMW()
+			if c.window != 0 {
+				bind := mw.BindRequest(mr, 0, 64, c.window, 1)
+				s.does(binds(bind), verbs.StatusSuccess)
+				b = verbs.BindBuffer(bind)
+			}
+			was := bytes.Clone(mr.Bytes())
+			switch {
+			case sink && c.sink:
+				s.sink(b.SGE(0, 8), data, verbs.StatusSuccess, taken)
+				copy(was, data)
+			case sink:
+				s.sink(b.SGE(0, 8), data, verbs.StatusAccess, refused)
+			case c.source:
+				require.Equal(t, was[:8], s.read(b.Remote(0), 8, taken))
+			default:
+				s.read(b.Remote(0), 8, noRight.read)
+			}
+			require.Equal(t, was, mr.Bytes(), "the region")
+			require.NoError(t, mw.Deallocate())
+			s.leave()
+		}
+	}
 }
 
 // sharedBehindData names a Shared region as what is to be invalidated by a message that
