@@ -167,10 +167,11 @@ func overlappingWindows(n *node) {
 			}
 			require.Equal(t, was, mem[:512], "the region")
 		}
-		switch s, b := seats[last%2], buffers[last]; places[last].access {
-		case verbs.RemoteRead:
+		s, b := seats[last%2], buffers[last]
+		if places[last].access == verbs.RemoteRead {
 			s.write(b.Remote(0), []byte{1}, refusal{verbs.EventProtAccess, 0x1100})
-		case verbs.RemoteWrite:
+		}
+		if places[last].access == verbs.RemoteWrite {
 			s.read(b.Remote(0), 1, refusal{verbs.EventIRRQAccess, 0x0102})
 		}
 		for _, mw := range windows {

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"net"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -11,6 +13,7 @@ import (
 var pv8 = []conformance.Case{
 	apiCase("8.2.2.2/figure-22-behind-a-message", fencesBehindMessages,
 		"PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
+	apiCase("8.2.2.2/full-fence-behind-a-message", fullFenceBehindMessage, "PV-8.2.2.2-M2", "PV-8.2.2.2-M3", "RV-8.2.2.2-M5"),
 	apiCase("8.2.2.2/figure-22-behind-a-read", fencesBehindRead, "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
 	apiCase("8.2.2.2/figure-22-ahead-of-a-read", readBehindMemory, "PV-8.2.2.2-M1"),
 	apiCase("8.3.3/cq-error-of-the-send-queue", sendCQOverflows, "PV-8.3.3-M4"),
@@ -83,6 +86,61 @@ func fencesBehindMessages(t *conformance.T) {
 				empty(t, l.sq)
 			}
 		}
+	}
+	t.Part("")
+}
+
+// gate is a connection whose writes wait.
+type gate struct {
+	tap
+	begun chan struct{} // a write has
+	hold  chan struct{} // until closed
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	select {
+	case g.begun <- struct{}{}:
+	default:
+	}
+	<-g.hold
+	return g.tap.Write(b)
+}
+
+// fullFenceBehindMessage has the LLP take a message late: it is complete when that has it,
+// and the fenced Invalidate behind it is done then and not before.
+func fullFenceBehindMessage(t *conformance.T) {
+	n := newNode(t, nodeConfig{})
+	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
+		t.Part("%v", op)
+		l, gone := n.loose(verbs.QPConfig{}), n.register(64, allRights)
+		s, peer := aStream(t)
+		hold, release := held(t)
+		g := &gate{tap: tap{TCPConn: s.Conn.(*net.TCPConn)}, begun: make(chan struct{}, 1), hold: hold}
+		s.Conn = g
+		begin(t, l.qp, *s)
+		l.peer = peer
+		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: l.mr.SGL(0, 4), Remote: theirs},
+			verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: gone.STag(), Flags: verbs.LocalFence}, verbs.Request{ID: 3, Op: verbs.OpSendSE})
+		select {
+		case <-g.begun:
+		case <-t.Context().Done():
+			t.Fatalf("nothing is written")
+		}
+		n.quiet() // others work
+		require.True(t, queried(t, gone).Valid, "while the message is on its way")
+		empty(t, l.sq)
+		release()
+		msn := uint32(1)
+		if op == verbs.OpSend {
+			l.hear(aSend(1, l.mr.Bytes()[:4]))
+			msn++
+		} else {
+			l.hear(aWrite(uint32(theirs.STag), theirs.TO, l.mr.Bytes()[:4]))
+		}
+		l.hear(untagged(lastUntagged, opSendSE, 0, 0, msn, 0, nil))
+		completes(t, l.sq, l.sentAs(1, op, verbs.StatusSuccess), l.sentAs(2, verbs.OpInvalidate, verbs.StatusSuccess),
+			l.sentAs(3, verbs.OpSendSE, verbs.StatusSuccess))
+		require.False(t, queried(t, gone).Valid)
 	}
 	t.Part("")
 }

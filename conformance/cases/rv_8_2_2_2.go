@@ -12,8 +12,7 @@ var rv8_2_2_2 = []conformance.Case{
 	upperCase("8.2.2.2/read-fence-taken", readFenceTaken, "RV-8.2.2.2-M1", "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
 	upperCase("8.2.2.2/read-fence-of-two", readFenceOfTwo, "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
 	upperCase("8.2.2.2/local-fence", localFence, "RV-8.2.2.2-M4", "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"),
-	upperCase("8.2.2.2/local-fence-of-each", localFenceOfEach,
-		"RV-8.2.2.2-M5", "RV-8.2.2.2-M6", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
+	upperCase("8.2.2.2/local-fence-of-each", localFenceOfEach, "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"),
 }
 
 // fenceable are the operations that can have a Read Fence, without data, and what the
