@@ -32,6 +32,7 @@ type Limits struct {
 	SendDepth, RecvDepth int
 	IRD, ORD             int  // 0: the RNIC's default
 	Shared               bool // Receives come from an S-RQ
+	Extensions           bool // RFC 7306 is spoken
 }
 
 // AllAccess are the rights of a buffer that is used in every way.
@@ -76,7 +77,7 @@ func (e *Endpoint) create(l Limits) (err error) {
 	e.QP, err = e.NIC.CreateQP(verbs.QPConfig{
 		PD: e.PD, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq,
 		SendDepth: l.SendDepth, RecvDepth: l.RecvDepth,
-		IRD: l.IRD, ORD: l.ORD,
+		IRD: l.IRD, ORD: l.ORD, Extensions: l.Extensions,
 	})
 	if err != nil {
 		return fmt.Errorf("creating a queue pair: %w", err)

@@ -55,7 +55,7 @@ func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (r
 // openPerf prepares everything up to the connection.
 func openPerf(f *cli.ConnFlags, run perfRun) (*perfClient, error) {
 	// Beyond the messages of a stream: its markers.
-	l := endpoint.Limits{SendDepth: run.Depth + 2, RecvDepth: controlCount, IRD: f.IRD, ORD: f.ORD}
+	l := endpoint.Limits{SendDepth: run.Depth + 2, RecvDepth: controlCount, IRD: f.IRD, ORD: f.ORD, Extensions: run.op().IsExtension()}
 	if run.Latency {
 		l.SendDepth = latencyDepth
 	}
@@ -122,7 +122,7 @@ func (c *perfClient) request(first, last bool) verbs.Request {
 	case verbs.OpRead:
 		req.Local = c.mr.SGE(sink, c.Size)
 		req.Remote = c.remote.At(source)
-	case verbs.OpWrite:
+	case verbs.OpWrite, verbs.OpWriteImmediate:
 		req.Remote = c.remote.At(sink)
 		fallthrough
 	default:
@@ -183,7 +183,7 @@ func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 		if err := c.verifyStream(); err != nil {
 			return perfResult{}, err
 		}
-	case c.op() == verbs.OpSend && answer.Messages != uint64(s.posted):
+	case c.told() && answer.Messages != uint64(s.posted):
 		return perfResult{}, fmt.Errorf("the server received %d of %d messages", answer.Messages, s.posted)
 	}
 	// A receiver that got the processor late sees less time pass than went by.
@@ -208,7 +208,7 @@ func (s *streamSender) marker() error {
 
 // post posts one message, when there is room for it on both sides.
 func (s *streamSender) post(ctx context.Context, req *verbs.Request) error {
-	for s.posted-s.completed >= s.Depth || req.Op == verbs.OpSend && s.posted-s.credited >= s.Depth {
+	for s.posted-s.completed >= s.Depth || s.told() && s.posted-s.credited >= s.Depth {
 		if err := s.step(ctx); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (t *roundTrip) prepare(off int) {
 	case verbs.OpRead:
 		t.data[0].Local = t.mr.SGE(t.sinkRest(), t.Size)
 		t.data[0].Remote = t.remote.At(off)
-	case verbs.OpWrite:
+	case verbs.OpWrite, verbs.OpWriteImmediate:
 		t.data[0].Flags = verbs.Unsignaled
 		t.data[0].SGL = t.mr.SGL(off, t.Size)
 		t.data[0].Remote = t.remote.At(t.sinkRest())
@@ -96,8 +96,8 @@ func (t *roundTrip) do(ctx context.Context) error {
 	return t.PostRecv(t.recv[:]...)
 }
 
-// postMessage posts a message of a latency run: a Send, or a Write and the
-// empty Send that tells the other side of it. Every 64th Send is signaled.
+// postMessage posts a message of a latency run: a Send, a Write with Immediate, or a Write
+// and the empty Send that tells the other side of it. Every 64th Send is signaled.
 func postMessage(e *endpoint.Endpoint, data, empty *[1]verbs.Request, count int) error {
 	signal := data
 	if data[0].Op == verbs.OpWrite {
@@ -126,7 +126,7 @@ func awaitRecv(ctx context.Context, r *endpoint.Reaper) error {
 		switch wc.Op {
 		case verbs.OpRecv:
 			return nil
-		case verbs.OpSend:
+		case verbs.OpSend, verbs.OpWriteImmediate:
 		default:
 			return fmt.Errorf("unexpected completion of %v", wc.Op)
 		}

@@ -64,18 +64,26 @@ func (p *perfFlags) register(f *pflag.FlagSet) {
 
 func newPerfRunCommand(op, what, short string, sizes []uint64) *cobra.Command {
 	p := perfFlags{sizes: sizes, duration: perfDuration}
+	imm := false
 	cmd := &cobra.Command{
 		Use:   what + " ADDR",
 		Short: short,
 		Long:  short + ".\n\nADDR is HOST or HOST:PORT of rnic perf server.",
 		Args:  cli.ExactArgs("ADDR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.run(cmd, args[0], perfRun{Op: op, Latency: what == "lat"})
+			run := perfRun{Op: op, Latency: what == "lat"}
+			if imm {
+				run.Op = "write-imm"
+			}
+			return p.run(cmd, args[0], run)
 		},
 	}
 	f := cmd.Flags()
 	f.Var(cli.SizeList(&p.sizes, 1, maxPerfSize), "size", "octets a message, such as 64 or 4K,64K,1M")
 	p.register(f)
+	if op == "write" {
+		f.BoolVar(&imm, "imm", false, "send Immediate Data behind each Write (RFC 7306), as one request")
+	}
 	f.BoolVar(&p.event, "event", false, "wait for completion events instead of polling, at both ends")
 	p.conn.AddTo(cmd)
 	f.Lookup("timeout").Usage = "`time` that connecting may take, and the server to answer"

@@ -19,7 +19,7 @@ import (
 func TestPerfRuns(t *testing.T) {
 	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
 	require.NoError(t, err)
-	for _, op := range []string{"send", "write", "read"} {
+	for op, want := range map[string]string{"send": "send", "write": "write", "write --imm": "write-imm", "read": "read"} {
 		for what, variants := range map[string][]string{
 			"bw":   {"", "--crc off", "--event", "--depth 1", "--depth 5"},
 			"rate": {""},
@@ -27,7 +27,10 @@ func TestPerfRuns(t *testing.T) {
 		} {
 			for _, flags := range variants {
 				t.Run(op+" "+what+" "+flags, func(t *testing.T) {
-					args := append([]string{"perf", op, what, where.Address, "--json", "--size", "1,4K,100000", "--duration", "2ms"}, strings.Fields(flags)...)
+					args := append([]string{"perf", strings.TrimSuffix(op, "-imm"), what, where.Address, "--json", "--size", "1,4K,100000", "--duration", "2ms"}, strings.Fields(flags)...)
+					if op == "write-imm" {
+						args = append(args, "--imm")
+					}
 					r := clitest.Run(t.Context(), args...)
 					require.Zero(t, r.Status, r.Stderr)
 					var results []perfResult

@@ -13,7 +13,7 @@ import (
 // perfRun is one measurement, over a connection of its own. The client sends
 // it as private data; the server answers with the address of its memory.
 type perfRun struct {
-	Op      string                 `json:"op"` // send, write or read
+	Op      string                 `json:"op"` // send, write, write-imm or read
 	Latency bool                   `json:"latency"`
 	Size    int                    `json:"size"`  // octets a message
 	Depth   int                    `json:"depth"` // messages at once
@@ -59,7 +59,7 @@ func parsePerfRun(privateData []byte) (perfRun, error) {
 	if r.Duration == 0 {
 		r.Duration = maxPerfDuration
 	}
-	if r.Latency && r.Op == "write" && r.Memory == nil {
+	if r.Latency && r.op().IsWrite() && r.Memory == nil {
 		return r, fmt.Errorf("no memory given for the answer")
 	}
 	return r, nil
@@ -73,9 +73,10 @@ func (r perfRun) need(l endpoint.Limits) uint64 {
 
 // perfOps are the operations that can be measured.
 var perfOps = map[string]verbs.Op{
-	"send":  verbs.OpSend,
-	"write": verbs.OpWrite,
-	"read":  verbs.OpRead,
+	"send":      verbs.OpSend,
+	"write":     verbs.OpWrite,
+	"write-imm": verbs.OpWriteImmediate,
+	"read":      verbs.OpRead,
 }
 
 // slowest is how many octets a second arrive at least of what a client has posted when its time is over.
@@ -88,6 +89,9 @@ func (r perfRun) longest(idle time.Duration) time.Duration {
 }
 
 func (r perfRun) op() verbs.Op { return perfOps[r.Op] }
+
+// told reports whether each message takes a receive.
+func (r perfRun) told() bool { return r.op() == verbs.OpSend || r.op().IsImmediate() }
 
 func (r perfRun) waiting() endpoint.Waiting {
 	if r.Event {

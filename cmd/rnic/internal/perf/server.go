@@ -56,7 +56,7 @@ func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *
 	}
 	// Room for a stream of Sends: as many messages as the client has on its
 	// way at most, and its two markers.
-	l := endpoint.Limits{SendDepth: latencyDepth, RecvDepth: run.Depth + 2, IRD: f.IRD, ORD: f.ORD}
+	l := endpoint.Limits{SendDepth: latencyDepth, RecvDepth: run.Depth + 2, IRD: f.IRD, ORD: f.ORD, Extensions: run.op().IsExtension()}
 	if run.Latency {
 		l.RecvDepth = latencyDepth
 	}
@@ -121,7 +121,7 @@ func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Req
 // whileBusy returns a context that also ends when the client has done nothing for idle. Of RDMA Writes and Reads there
 // is nothing to see here: a run of these may take as long as it does at most, and some time to begin and to end.
 func (s *perfServer) whileBusy(ctx context.Context, idle time.Duration) (context.Context, context.CancelFunc) {
-	if s.op() == verbs.OpSend || s.Latency && s.op() == verbs.OpWrite {
+	if s.told() || s.Latency && s.op() == verbs.OpWrite {
 		return s.WhileActive(ctx, idle, endpoint.ErrIdle(idle))
 	}
 	limit := s.longest(idle)
@@ -141,7 +141,7 @@ func (s *perfServer) echo(ctx context.Context) error {
 	var data, empty [1]verbs.Request
 	data[0] = verbs.Request{Op: s.op(), SGL: s.mr.SGL(s.sinkRest(), s.Size)}
 	recv := [1]verbs.Recv{{SGL: s.mr.SGL(s.sinkRest(), s.Size)}}
-	if s.op() == verbs.OpWrite {
+	if s.op().IsWrite() {
 		data[0].Flags = verbs.Unsignaled
 		data[0].Remote = s.Memory.At(s.sinkRest())
 	}
@@ -189,6 +189,7 @@ func (s *perfServer) count(ctx context.Context) (answer perfAnswer, err error) {
 			return answer, err
 		case wc.Op != verbs.OpRecv:
 			continue
+		case wc.HasImmediate: // the Write before it is placed
 		case wc.Bytes == 0 && begin.IsZero():
 			begin = time.Now()
 			continue

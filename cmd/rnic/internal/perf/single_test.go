@@ -29,10 +29,13 @@ func TestPerfWithOneProcessor(t *testing.T) {
 	require.NoError(t, err)
 	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child")
 	require.NoError(t, err)
-	for _, op := range []string{"send", "write", "read"} {
+	for _, op := range []string{"send", "write", "write-imm", "read"} {
 		for _, args := range []string{"bw --size 64,1M", "lat", "bw --size 4K --event", "lat --event", "lat --crc off"} {
 			t.Run(op+" "+args, func(t *testing.T) {
-				words := append([]string{"perf", op}, strings.Fields(args)...)
+				words := append([]string{"perf", strings.TrimSuffix(op, "-imm")}, strings.Fields(args)...)
+				if op == "write-imm" {
+					words = append(words, "--imm")
+				}
 				words = append(words, where.Address, "--json", "--duration", "20ms")
 				cmd := exec.CommandContext(ctx, program, words...)
 				var stdout, stderr bytes.Buffer
