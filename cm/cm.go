@@ -65,6 +65,11 @@ type Config struct {
 	// IRD and ORD, if not 0, are offered in place of the queue pair's. What is
 	// agreed is never more than the queue pair has.
 	IRD, ORD int
+	// Extensions asks the peer's program to speak RFC 7306, Immediate Data and Atomic
+	// Operations: it is spoken if both ask, whatever QPConfig.Extensions says. The offer takes 8
+	// octets before the PrivateData, which only a peer that is known to understand it may be sent: the
+	// programs of two softrnics see nothing of it. Conn.Extensions says what has come of it.
+	Extensions bool
 	// NoNudge keeps the Initiator from sending empty RDMA Writes to a peer that says
 	// nothing behind its Reply, ten at most in 10 s. They wake a peer that has missed
 	// what came first, as Linux siw does now and then, and mean nothing to any other,
@@ -136,14 +141,25 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		_ = nc.Close()
 		return nil, err
 	}
-	st, err := mpa.Initiate(ctx, nc, cfg.mpaConfig(&a))
+	mc := cfg.mpaConfig(&a)
+	if cfg.Extensions {
+		if mc.PrivateData, err = withOffer(offerRequest, cfg.PrivateData, cfg.Rev); err != nil {
+			_ = nc.Close()
+			return nil, err
+		}
+	}
+	st, err := mpa.Initiate(ctx, nc, mc)
 	if err != nil {
 		if !errors.As(err, new(*RejectedError)) {
 			_ = nc.Close() // Initiate leaves it open if cfg is unusable
 		}
 		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), startupError(err, ""))
 	}
-	return start(ctx, st, qp, a.IRD, cfg)
+	agreed := false
+	if cfg.Extensions {
+		st.PrivateData, agreed = cutOffer(st.PrivateData, true)
+	}
+	return start(ctx, st, qp, a.IRD, agreed, cfg)
 }
 
 // idle queries a queue pair, and reports early what Modify QP would report late.
@@ -161,10 +177,15 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 	return a, nil
 }
 
-// start takes qp, which has that IRD, to RTS on a stream. If qp is not to be had
+// start takes qp, which has that IRD, to RTS on a stream. agreed says that the peer has asked for
+// RFC 7306 too, if cfg does. If qp is not to be had
 // any more, an accepted Initiator tells the peer so before it closes (RFC 6581 9.3).
-func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, cfg Config) (*Conn, error) {
-	if err := qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: verbsStream(st)}); err != nil {
+func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, agreed bool, cfg Config) (*Conn, error) {
+	m := verbs.ModifyQP{Next: verbs.StateRTS, Stream: verbsStream(st)}
+	if cfg.Extensions {
+		m.Extensions = &agreed
+	}
+	if err := qp.Modify(m); err != nil {
 		_ = st.Abort(ctx, mpa.CodeLocal) // that it failed would add nothing for the caller
 		return nil, fmt.Errorf("cm: %w", err)
 	}
@@ -174,5 +195,5 @@ func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, cfg Confi
 	if st.Enhanced {
 		ird = min(ird, st.IRD)
 	}
-	return &Conn{stream: st, qp: qp, ird: ird, llp: qp.LLPStream(), timeout: cfg.CloseTimeout}, nil
+	return &Conn{stream: st, qp: qp, ird: ird, extensions: cfg.Extensions && agreed, llp: qp.LLPStream(), timeout: cfg.CloseTimeout}, nil
 }

@@ -14,11 +14,13 @@ import (
 // Conn is a connection of a queue pair. All methods may be called from any
 // goroutine.
 type Conn struct {
-	stream  *mpa.Stream
-	qp      *verbs.QP
-	ird     int
-	llp     *verbs.LLPStream
-	timeout time.Duration
+	stream *mpa.Stream
+	qp     *verbs.QP
+	ird    int
+	// extensions were agreed on.
+	extensions bool
+	llp        *verbs.LLPStream
+	timeout    time.Duration
 
 	closing sync.Once
 	err     error // of Close; written in closing
@@ -58,6 +60,9 @@ func (c *Conn) CRC() bool { return c.stream.CRC }
 
 // Markers reports whether this side and the peer insert markers.
 func (c *Conn) Markers() (out, in bool) { return c.stream.MarkersOut, c.stream.MarkersIn }
+
+// Extensions reports whether both programs have asked for RFC 7306: see Config.Extensions.
+func (c *Conn) Extensions() bool { return c.extensions }
 
 // P2P reports whether the connection is in peer-to-peer mode.
 func (c *Conn) P2P() bool { return c.stream.P2P }

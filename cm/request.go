@@ -20,7 +20,9 @@ func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
 		_ = nc.Close()
 		return nil, fmt.Errorf("cm: connection from %v: %w", nc.RemoteAddr(), startupError(err, ""))
 	}
-	return &Request{nc: nc, offer: o}, nil
+	r := &Request{nc: nc, offer: o}
+	o.Request.PrivateData, r.extensions = cutOffer(o.Request.PrivateData, false)
+	return r, nil
 }
 
 // Request is a peer's wish to connect. It is for one goroutine at a time.
@@ -28,8 +30,10 @@ type Request struct {
 	nc       net.Conn
 	offer    *mpa.Offer
 	answered bool
-	out      *handed    // of the Listener that it came from, if one
-	decision *undecided // in out
+	// extensions says that the peer offers RFC 7306.
+	extensions bool
+	out        *handed    // of the Listener that it came from, if one
+	decision   *undecided // in out
 }
 
 // errAnswered is returned for a second answer, which leaves the connection alone.
@@ -43,6 +47,9 @@ func (r *Request) PeerIRD() int { return r.offer.PeerIRD() }
 
 // PeerORD is the peer's limit on outbound RDMA Reads; -1 if it did not say.
 func (r *Request) PeerORD() int { return r.offer.PeerORD() }
+
+// Extensions reports whether the peer asks for RFC 7306; Accept agrees with Config.Extensions.
+func (r *Request) Extensions() bool { return r.extensions }
 
 // P2P reports whether the peer asks for peer-to-peer mode.
 func (r *Request) P2P() bool { return r.offer.Request.P2P }
@@ -69,14 +76,20 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
 	}
+	mc, agreed := cfg.mpaConfig(&a), cfg.Extensions && r.extensions
+	if agreed {
+		if mc.PrivateData, err = withOffer(offerReply|offerRequest, cfg.PrivateData, r.offer.Request.Rev); err != nil {
+			return nil, err
+		}
+	}
 	r.answered = true
 	defer r.decided()
-	st, err := r.offer.Accept(cfg.mpaConfig(&a))
+	st, err := r.offer.Accept(mc)
 	if err != nil {
 		_ = r.nc.Close()
 		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), startupError(err, ""))
 	}
-	c, err := start(ctx, st, qp, a.IRD, cfg)
+	c, err := start(ctx, st, qp, a.IRD, agreed, cfg)
 	if err == nil && r.out != nil && !r.out.add(c) {
 		_ = c.Abort()
 		return nil, fmt.Errorf("cm: accept %v: the Listener has been shut down: %w", r.nc.RemoteAddr(), net.ErrClosed)

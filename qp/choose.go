@@ -166,6 +166,8 @@ var sendOpcodes = [...]rdmap.Opcode{
 // admit makes the checks of an element that need no memory.
 func (t *transmitter) admit(e *sqe) fault {
 	switch {
+	case e.op.IsExtension() && !t.s.extensions:
+		return faultSQNotSpoken // posted in Idle, and not agreed since
 	case e.length > wr.MaxMessage:
 		return faultSQLength
 	case e.op.Reads() && t.ord.Load() == 0:

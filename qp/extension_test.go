@@ -111,3 +111,43 @@ var immediateAttacks = []attack{
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSuccess, 0}},
 	},
 }
+
+// notAgreed posts what the peer then turns out not to speak: none of it is sent.
+func notAgreed(t *testing.T) {
+	for _, op := range []wr.Op{wr.OpImmediate, wr.OpWriteImmediate} {
+		c := setup{}
+		extended(&c)
+		r := newIdleRig(t, c)
+		r.modify.Extensions = new(bool)
+		r.postSend(wr.Request{ID: 1}, wr.Request{ID: 2, Op: op}, wr.Request{ID: 3})
+		require.True(t, r.q.Query().Extensions)
+		r.connect()
+		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		require.Equal(t, terminate(0, echoNone, nil), r.next())
+		require.NoError(t, r.peer.Close())
+		r.over()
+		require.False(t, r.s.extensions)
+		require.Equal(t, []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusInvalidWQE, 0}, {3, wr.StatusFlushed, 0}}, r.all(r.scq))
+		require.NoError(t, r.q.Modify(Modify{Next: wr.StateIdle}))
+		require.True(t, r.q.Query().Extensions, "as it was configured")
+		r.postSend(wr.Request{ID: 4, Op: op})
+	}
+}
+
+// TestAgreed: a stream may have what the queue pair alone has not, and takes it along.
+func TestAgreed(t *testing.T) {
+	r := newIdleRig(t, setup{})
+	yes := true
+	r.modify.Extensions = &yes
+	_, err := r.q.PostSend(wr.Request{Op: wr.OpImmediate})
+	require.ErrorIs(t, err, wr.ErrInvalidOp)
+	r.connect()
+	r.postRecv(wr.Recv{ID: 1})
+	r.postSend(wr.Request{Op: wr.OpImmediate, Immediate: 3})
+	require.Equal(t, wire.Immediate(1, 3).Octets(), r.next())
+	r.send(wire.Immediate(1, 4).Octets())
+	require.Equal(t, uint64(4), r.reap(r.rcq, 1)[0].Value)
+	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateRTS, Extensions: &yes}), wr.ErrInvalidModifier, "it does not change under a stream")
+	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
+	require.False(t, r.q.Query().Extensions)
+}

@@ -25,6 +25,7 @@ const (
 	faultSQPD
 	faultSQWrap
 	faultSQLength
+	faultSQNotSpoken
 	faultZeroORD
 
 	// A Fast-Register cannot be done.

@@ -39,13 +39,14 @@ func closing(name string, e wr.EventID, t trigger, source string) consequence {
 var faults = [numFaults]consequence{
 	noFault: {Name: "none"},
 
-	faultSQSTag:   local("SQ: invalid STag in an SGE or address", wr.StatusInvalidSTag),
-	faultSQBounds: local("SQ: base and bounds violation", wr.StatusBaseBounds),
-	faultSQAccess: local("SQ: access rights violation", wr.StatusAccess),
-	faultSQPD:     local("SQ: region of another PD", wr.StatusInvalidPD),
-	faultSQWrap:   local("SQ: TO and length wrap", wr.StatusWrap),
-	faultSQLength: local("SQ: message longer than 2^32-1 octets", wr.StatusInvalidLength),
-	faultZeroORD:  local("SQ: RDMA Read with ORD 0", wr.StatusZeroReadResources),
+	faultSQSTag:      local("SQ: invalid STag in an SGE or address", wr.StatusInvalidSTag),
+	faultSQBounds:    local("SQ: base and bounds violation", wr.StatusBaseBounds),
+	faultSQAccess:    local("SQ: access rights violation", wr.StatusAccess),
+	faultSQPD:        local("SQ: region of another PD", wr.StatusInvalidPD),
+	faultSQWrap:      local("SQ: TO and length wrap", wr.StatusWrap),
+	faultSQLength:    local("SQ: message longer than 2^32-1 octets", wr.StatusInvalidLength),
+	faultSQNotSpoken: local("SQ: operation of RFC 7306 that was not agreed with the peer", wr.StatusInvalidWQE),
+	faultZeroORD:     local("SQ: RDMA Read with ORD 0", wr.StatusZeroReadResources),
 
 	faultFastPrivilege:  local("Fast-Register: queue pair without privileges", wr.StatusNotPrivileged),
 	faultFastSTag:       local("Fast-Register: STag of no non-shared region", wr.StatusInvalidSTag),

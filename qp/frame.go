@@ -235,7 +235,7 @@ func (t *transmitter) frameShorts(b *batch) {
 	pos, tail := t.next, sq.tail.Load()
 	for ; pos != tail && !b.full(t.tuning.Batch) && t.irrq.len() == 0; pos++ {
 		e := sq.at(pos)
-		if !e.plain || int64(e.length) > t.short {
+		if !e.plain || int64(e.length) > t.short || e.op.IsExtension() && !t.s.extensions {
 			break
 		}
 		var ref stag.Ref

@@ -34,6 +34,9 @@ type Modify struct {
 	// an S-RQ only.
 	RQLimit    *int
 	ArmRQLimit bool
+	// Extensions, if not nil, says whether RFC 7306 is spoken on the stream, whatever
+	// Config.Extensions says: what was agreed with the peer.
+	Extensions *bool
 }
 
 // attribute is a set of attributes that Modify QP may change.
@@ -47,6 +50,7 @@ const (
 	attrSendDepth
 	attrRecvDepth
 	attrRQLimit
+	attrExtensions
 	numAttributes = iota
 )
 
@@ -55,7 +59,7 @@ const (
 var modifiable = [numStates][numStates]attribute{
 	wr.StateIdle: {
 		wr.StateIdle: attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
-		wr.StateRTS:  attrStream | attrMessage | attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
+		wr.StateRTS:  attrStream | attrMessage | attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit | attrExtensions,
 	},
 	wr.StateRTS: {
 		wr.StateRTS: attrORD | attrIRD | attrSendDepth | attrRecvDepth,
@@ -68,7 +72,7 @@ func (m *Modify) attributes() (set attribute) {
 		attrStream: m.Stream != nil, attrMessage: m.LastMessage != nil,
 		attrORD: m.ORD != nil, attrIRD: m.IRD != nil,
 		attrSendDepth: m.SendDepth != nil, attrRecvDepth: m.RecvDepth != nil,
-		attrRQLimit: m.RQLimit != nil || m.ArmRQLimit,
+		attrRQLimit: m.RQLimit != nil || m.ArmRQLimit, attrExtensions: m.Extensions != nil,
 	} {
 		if supplied {
 			set |= a
@@ -315,6 +319,9 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}
 	s.maxORD = maxORD
+	if m.Extensions != nil {
+		s.extensions = *m.Extensions
+	}
 	if len(st.Early) > 0 {
 		s.rx.in.early(st.Early)
 	}

@@ -68,8 +68,9 @@ type Config struct {
 	GracefulReceive bool
 	// NoInboundAtomic refuses the peer's Atomic Operations.
 	NoInboundAtomic bool
-	// Extensions says that the queue pair speaks RFC 7306, at both ends: MPA cannot
-	// negotiate it. Without, its opcodes are unexpected and its operations invalid.
+	// Extensions says that the queue pair speaks RFC 7306, in both directions, where
+	// Modify.Extensions does not say otherwise: MPA cannot negotiate it. Without, its
+	// opcodes are unexpected and its operations invalid.
 	Extensions bool
 	// BlockMode says that the RNIC takes block lists: Fast-Register then has
 	// another status for a buffer size (figure 36).
@@ -238,10 +239,12 @@ type Attributes struct {
 	IRD, ORD             int
 	// NoInboundRead and NoInboundWrite are as in Config.
 	NoInboundRead, NoInboundWrite bool
-	// NoInboundAtomic, NoBind, Privileged, WriteSGE, GracefulReceive and Extensions are as in Config.
-	NoInboundAtomic                                 bool
-	NoBind, Privileged, GracefulReceive, Extensions bool
-	WriteSGE                                        int
+	// NoInboundAtomic, NoBind, Privileged, WriteSGE and GracefulReceive are as in Config.
+	NoInboundAtomic                     bool
+	NoBind, Privileged, GracefulReceive bool
+	WriteSGE                            int
+	// Extensions is as in Config; with a stream, as it is there.
+	Extensions bool
 	// RQLimit and RQLimitArmed are defined with an S-RQ only.
 	RQLimit      int
 	RQLimitArmed bool
@@ -262,7 +265,7 @@ func (q *QP) Query() Attributes {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
 		NoInboundAtomic: q.cfg.NoInboundAtomic, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
-		Extensions: q.cfg.Extensions,
+		Extensions: q.spoken(),
 	}
 	if q.cfg.SRQ == nil {
 		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.sges
@@ -305,8 +308,17 @@ func (q *QP) setState(s wr.State) {
 	q.sq.postMu.Lock()
 	q.rq.postMu.Lock()
 	q.state.Store(uint32(s))
+	q.sq.extensions = q.spoken()
 	q.rq.postMu.Unlock()
 	q.sq.postMu.Unlock()
+}
+
+// spoken reports whether RFC 7306 is spoken: on the stream, if there is one.
+func (q *QP) spoken() bool {
+	if s := q.session.Load(); s != nil {
+		return s.extensions
+	}
+	return q.cfg.Extensions
 }
 
 // enter takes a transition for which no LLP stream matters, with mu held.

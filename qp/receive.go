@@ -231,10 +231,10 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 	}
 }
 
-// check makes the checks that need no state. The messages of RFC 7306 pass if the queue
-// pair speaks it; otherwise they are unexpected (RFC 7306 1.1).
+// check makes the checks that need no state. The messages of RFC 7306 pass if it is
+// spoken on this stream; otherwise they are unexpected (RFC 7306 1.1).
 func (r *receiver) check(seg ddp.Segment) (rdmap.Opcode, rdmap.TermCode) {
-	if r.cfg.Extensions {
+	if r.s.extensions {
 		return rdmap.CheckExtended(seg)
 	}
 	return rdmap.Check(seg)

@@ -27,8 +27,9 @@ type session struct {
 	llp    llp
 	user   stag.User
 
-	irrq  *ring[inboundRead]  // receive side -> transmit side, bounded by IRD
-	reads *ring[outboundRead] // transmit side -> receive side, bounded by ORD
+	irrq       *ring[inboundRead]  // receive side -> transmit side, bounded by IRD
+	reads      *ring[outboundRead] // transmit side -> receive side, bounded by ORD
+	extensions bool                // RFC 7306 is spoken
 	// maxORD is what ORD may be raised to: what was agreed with the peer.
 	maxORD int
 
@@ -121,6 +122,8 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
 		decided: make(chan struct{}),
 		over:    make(chan struct{}),
 		quiet:   make(chan struct{}, 1),
+
+		extensions: q.cfg.Extensions,
 	}
 	if err := s.llp.init(st.Conn); err != nil {
 		return nil, err

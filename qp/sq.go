@@ -44,7 +44,7 @@ type sendQueue struct {
 	workQueue[sqe]
 	// sendSGE and writeSGE bound the list of a Send and of an RDMA Write.
 	sendSGE, writeSGE int
-	extensions        bool // RFC 7306 is spoken
+	extensions        bool // RFC 7306 is spoken; guarded by postMu
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 	doneMu            sync.Mutex
@@ -107,7 +107,7 @@ func (s *sendQueue) check(r *wr.Request) error {
 		return wr.ErrInvalidModifier
 	}
 	if r.Op.IsExtension() && !s.extensions {
-		return fmt.Errorf("%w: %v is of RFC 7306, which this queue pair does not speak (QPConfig.Extensions)", wr.ErrInvalidOp, r.Op)
+		return fmt.Errorf("%w: %v is of RFC 7306, which this queue pair does not speak (QPConfig.Extensions, or cm.Config.Extensions at both ends)", wr.ErrInvalidOp, r.Op)
 	}
 	switch {
 	case r.Op.IsSend():

@@ -32,6 +32,7 @@ type RNICAttributes struct {
 	DequeueModel     DequeueModel // 0 without FeatureSRQ
 	DetectCQOverflow bool
 	CRCDefault       bool
+	Extensions       bool   // RFC 7306, for queue pairs with QPConfig.Extensions
 	MaxMessage       uint64 // octets
 	MaxPrivateData   int    // octets that MPA carries at connect
 }
@@ -68,7 +69,7 @@ func (r *RNIC) Query() (RNICAttributes, error) {
 	a := RNICAttributes{
 		ID: r.id, Vendor: "softrnic", Version: Version, Mode: r.mode,
 		Limits: r.limits, Features: allFeatures &^ r.without,
-		DetectCQOverflow: true, CRCDefault: true,
+		DetectCQOverflow: true, CRCDefault: true, Extensions: true,
 		MaxMessage: wr.MaxMessage, MaxPrivateData: 508,
 	}
 	if a.Features.Has(FeatureSRQ) {

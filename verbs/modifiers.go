@@ -11,7 +11,7 @@ import (
 // them may be supplied depends on the transition:
 //
 //	Idle to Idle   ORD, IRD, SendDepth, RecvDepth, RQLimit
-//	Idle to RTS    the same, Stream (needed), LastMessage
+//	Idle to RTS    the same, Stream (needed), LastMessage, Extensions
 //	RTS to RTS     ORD, IRD, SendDepth, RecvDepth
 //	any other      none
 type ModifyQP struct {
@@ -36,6 +36,10 @@ type ModifyQP struct {
 	// an S-RQ only.
 	RQLimit    *int
 	ArmRQLimit bool
+	// Extensions, if not nil, says whether RFC 7306 is spoken on this stream, as was agreed
+	// with the peer; else QPConfig.Extensions does. A request for what is not spoken,
+	// posted in Idle, completes with StatusInvalidWQE then, and the stream ends.
+	Extensions *bool
 }
 
 // Stream is what a queue pair needs to run on a connection: the connection, after its
@@ -99,6 +103,7 @@ func (m *ModifyQP) qp() qp.Modify {
 	return qp.Modify{
 		Next: m.Next, Stream: m.Stream.mpa(), LastMessage: m.LastMessage, ORD: m.ORD, IRD: m.IRD,
 		SendDepth: m.SendDepth, RecvDepth: m.RecvDepth, RQLimit: m.RQLimit, ArmRQLimit: m.ArmRQLimit,
+		Extensions: m.Extensions,
 	}
 }
 

@@ -50,7 +50,7 @@ type QPConfig struct {
 	GracefulReceive bool
 	// Extensions makes the queue pair speak RFC 7306, Immediate Data and Atomic
 	// Operations, in both directions. Both peers have to know of it: MPA does not
-	// negotiate it. It is off by default: posting such an operation is
+	// negotiate it, cm.Config.Extensions does. It is off by default: posting such an operation is
 	// ErrInvalidOp then, and a peer that sends one gets Terminate 0x0206.
 	Extensions bool
 	// CloseTimeout bounds the states Closing and Terminate; 0 stands for 5 s.
@@ -283,7 +283,8 @@ type QPAttributes struct {
 	NoInboundRead, NoInboundWrite bool
 	NoInboundAtomic               bool
 	NoBind, Privileged            bool
-	GracefulReceive, Extensions   bool
+	GracefulReceive               bool
+	Extensions                    bool // on a stream as agreed with the peer
 	// Stream is the LLP stream; nil in Idle.
 	Stream *Stream
 	// Terminate is the Terminate Message of the last stream, if one was sent or

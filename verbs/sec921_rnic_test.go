@@ -96,7 +96,7 @@ func TestQueryRNIC(t *testing.T) {
 			Physical: 64 << 30, IRD: 4096, ORD: 4096,
 		},
 		Features:   verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD,
-		MaxMessage: 1<<32 - 1, MaxPrivateData: 508, DequeueModel: verbs.ArrivalOrder, DetectCQOverflow: true, CRCDefault: true,
+		MaxMessage: 1<<32 - 1, MaxPrivateData: 508, DequeueModel: verbs.ArrivalOrder, DetectCQOverflow: true, CRCDefault: true, Extensions: true,
 	}
 	limited := all
 	limited.ID, limited.Mode, limited.PageSizes = someID, verbs.BlockMode, nil

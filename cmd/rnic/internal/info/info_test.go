@@ -15,6 +15,7 @@ func TestInfoInEitherMode(t *testing.T) {
 	assert.Regexp(t, `(?m)^mode +page list$`, pages.Stdout)
 	assert.Regexp(t, `(?m)^page sizes +4K 8K .* 512M 1G$`, pages.Stdout)
 	assert.Regexp(t, `(?m)^features +block mode, S-RQ, resize queues, change IRD, raise ORD$`, pages.Stdout)
+	assert.Regexp(t, `(?m)^extensions +yes$`, pages.Stdout)
 	blocks := clitest.Run(t.Context(), "info", "--block-mode")
 	assert.Regexp(t, `(?m)^mode +block list$`, blocks.Stdout)
 	assert.Regexp(t, `(?m)^max block +1,073,741,824$`, blocks.Stdout)
