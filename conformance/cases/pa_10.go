@@ -16,29 +16,30 @@ var pa10 = []conformance.Case{
 	{Name: "10.2/vi-remote-descriptor-bit", Keys: []string{"PA-10.2-M13"}, Need: conformance.NeedAPI, Run: viDescriptorBit},
 }
 
-// viRDMAOnReceive posts RDMA Descriptors, and what is none, to the receive queue.
+// viRDMAOnReceive posts RDMA Descriptors to the receive queue, and Receives with the operation
+// of such a one, or of none.
 func viRDMAOnReceive(t *conformance.T) {
+	operation := func(op vipl.Control) func(*viRig, *vipl.Descriptor) {
+		return func(r *viRig, d *vipl.Descriptor) {
+			d.SetRecv(r.data(0, 8))
+			d.Control.Control = op
+		}
+	}
 	for _, l := range viLevels {
-		for op := range vipl.Control(4) {
-			t.Part("%s, operation %d", l.name, op)
+		for name, set := range map[string]func(*viRig, *vipl.Descriptor){
+			"an RDMA Write": func(r *viRig, d *vipl.Descriptor) { d.SetRdmaWrite(r.remote(0), r.data(0, 8)) },
+			"an RDMA Read":  func(r *viRig, d *vipl.Descriptor) { d.SetRdmaRead(r.remote(0), r.data(0, 8)) },
+			"operation 1":   operation(1),
+			"operation 2":   operation(2),
+			"operation 3":   operation(3),
+		} {
+			t.Part("%s, %s", l.name, name)
 			r := newVIRig(t, viSetup{level: l.level})
 			d := r.desc()
-			switch op {
-			case 1:
-				d.SetRdmaWrite(r.remote(0), r.data(0, 8))
-			case 2:
-				d.SetRdmaRead(r.remote(0), r.data(0, 8))
-			default:
-				d.SetRecv(r.data(0, 8))
-				d.Control.Control = op
-			}
+			set(r, d)
 			require.NoError(t, r.v.PostRecv(d, r.dh))
 			before := string(r.mem)
 			r.send("consumes")
-			if op == 0 {
-				r.received(r.v, d, viDone|viOpReceive)
-				continue
-			}
 			r.received(r.v, d, viDone|viFormat|viOpReceive)
 			require.Equal(t, before, string(r.mem))
 		}

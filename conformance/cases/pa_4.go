@@ -281,6 +281,7 @@ func viDisconnectPending(t *conformance.T) {
 	require.Same(t, s, got)
 	require.Equal(t, vipl.Status(viDone|viFlushed), s.Control.Status)
 	require.Equal(t, vipl.StateConnectPending, r.state(r.v))
+	r.notDone(r.v.RecvDone)
 	require.NoError(t, r.v.Disconnect())
 	require.Equal(t, vipl.StateIdle, r.state(r.v))
 	got, err = r.v.RecvDone()

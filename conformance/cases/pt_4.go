@@ -3,6 +3,7 @@ package cases
 import (
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,8 +45,9 @@ func newVINeighbour(t *conformance.T, here, there string) *viNeighbour {
 
 // asked is the next connection of the NIC, and the request on it.
 func (n *viNeighbour) asked() (*viPeer, viSegment) {
+	_ = n.listen.(*net.TCPListener).SetDeadline(time.Now().Add(patience(n.t)))
 	c, err := n.listen.Accept()
-	require.NoError(n.t, err)
+	require.NoError(n.t, err, "a connection to the peer")
 	p := newVIPeer(n.t, c)
 	s := p.get(viRequest)
 	require.NotZero(n.t, s.ce.attributes&viPeerToPeer, "the peer-to-peer bit")
