@@ -37,7 +37,11 @@ func newVictim(t *conformance.T, s setup) *victim {
 	v := &victim{rig: open(t, s)}
 	v.receive = v.recv(1, victimRoom)[0]
 	v.sink = v.rig.region(victimRoom, allRights)
-	v.region = v.rig.region(256, allRights|verbs.BindWindow)
+	rights := allRights | verbs.BindWindow
+	if s.qp.Extensions {
+		rights |= verbs.RemoteAtomic
+	}
+	v.region = v.rig.region(256, rights)
 	if v.play == conformance.Responder {
 		v.send(aWrite(0, 0, nil))
 	}

@@ -26,6 +26,7 @@ type OpenArgs struct {
 	NoReads                        bool
 	NoInboundRead, NoInboundWrite  bool
 	NoBind, Privileged             bool
+	Extensions, NoInboundAtomic    bool
 	GracefulReceive                bool
 	CloseTimeout                   time.Duration
 }

@@ -78,6 +78,7 @@ func (s *Service) Open(a OpenArgs, r *Opened) error {
 		IRD: a.IRD, ORD: a.ORD, NoReads: a.NoReads,
 		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
 		NoBind: a.NoBind, Privileged: a.Privileged, GracefulReceive: a.GracefulReceive,
+		Extensions: a.Extensions, NoInboundAtomic: a.NoInboundAtomic,
 		CloseTimeout: a.CloseTimeout,
 	}
 	if a.SendCQ == 0 && a.RecvCQ == 0 {

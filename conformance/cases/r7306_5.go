@@ -1,0 +1,254 @@
+package cases
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r7306_5 is what becomes of an Atomic Request: RFC 7306 5.
+var r7306_5 = []conformance.Case{
+	upperCase("5.1.1/fetch-add-by-fields", fetchAddFields, "R7306-5-M2", "R7306-5.2.1-M1", "R7306-5.2.1-M13"),
+	upperCase("5.1.2/compare-swap-by-masks", compareSwapMasks, "R7306-5-M2", "R7306-5.1.2-M1", "R7306-5.2.1-M1"),
+	upperCase("5.2/atomic-octets", atomicOctets,
+		"R7306-5-M3", "R7306-5.2-M2", "R7306-5.2.1-M6", "R7306-5.2.1-M13", "R7306-5.2.2-M2", "R7306-5.2.2-M3", "R7306-5.2.2-M4"),
+	upperCase("5.2.1/any-offset-of-an-aligned-address", anyAlignedOffset, "R7306-5.2.1-M2"),
+	upperCase("5.2.1/not-for-the-program", notForTheProgram, "R7306-5.2.1-M5", "R7306-5.2.1-M6", "R7306-5.2.1-M7"),
+	upperCase("5.2.2/answered-in-order", answeredInOrder,
+		"R7306-5.2.1-M12", "R7306-5.2.2-M8", "R7306-5.4-M4", "R7306-5.4-M6", "R7306-5.4-M7"),
+	upperCase("5.2.2/room-for-the-agreed", roomForAgreed, "R7306-5.2.1-M5", "R7306-5.2.2-M5"),
+	upperCase("5.4/request-delivered-whole", atomicDeliveredWhole, "R7306-5.4-M3", "R7306-5.4-M4"),
+}
+
+// addByFields is the pseudocode of RFC 7306 5.1.1, bit by bit.
+func addByFields(original, add, mask uint64) (sum uint64) {
+	var carry uint64
+	for bit := range 64 {
+		s := carry + original>>bit&1 + add>>bit&1
+		sum |= s & 1 << bit
+		carry = s >> 1 &^ (mask >> bit & 1)
+	}
+	return sum
+}
+
+// fetchAddFields: each field is added to on its own, and what it held comes back.
+func fetchAddFields(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{})))
+	b := a.region(32, atomicRights)
+	const all = ^uint64(0)
+	tries := []struct{ original, add, mask, sum uint64 }{
+		{0xFF, 1, 0, 0x100},
+		{all, 1, 0, 0},
+		{all, 1, 1 << 63, 0},
+		{0x01FF00FF00FF00FF, 0x0001000100010001, 0x8000800080008000, 0x0200010001000100},
+		{all, 1, 1<<63 | 1<<31, 0xFFFFFFFF00000000},
+		{all, 1, 1 << 31, 0xFFFFFFFF00000000},
+		{0xFF00FF00FF00FF00, 0x0FF00FF00FF00FF0, all, 0xF0F0F0F0F0F0F0F0},
+		{3, 1, 1, 2},
+		{0xFFFFFFFFFFFFFF7F, 1, 0x80, 0xFFFFFFFFFFFFFF80},
+		{0x80, 0x80, 0x80, 0},
+		{0x0102030405060708, 0, 0, 0x0102030405060708},
+	}
+	for range 40 {
+		x, y, m := t.Rand().Uint64(), t.Rand().Uint64(), t.Rand().Uint64()&t.Rand().Uint64()
+		tries = append(tries, struct{ original, add, mask, sum uint64 }{x, y, m, addByFields(x, y, m)})
+	}
+	for i, x := range tries {
+		t.Part("%#x + %#x, mask %#x", x.original, x.add, x.mask)
+		require.Equal(t, x.sum, addByFields(x.original, x.add, x.mask), "the case's own sum")
+		b.put(8, x.original)
+		op := b.fetchAdd(8, uint32(i), x.add, x.mask)
+		op.compare, op.compareMask = t.Rand().Uint64(), t.Rand().Uint64() // which mean nothing here
+		a.asks(op, x.original)
+		b.holds(8, native(x.sum))
+	}
+}
+
+// compareSwapMasks: the bits of one mask are compared, and those of another put there if
+// they are equal; without, nothing changes. What was there comes back either way.
+func compareSwapMasks(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{})))
+	b := a.region(32, atomicRights)
+	const all, was = ^uint64(0), 0x1122334455667788
+	for i, x := range []struct{ data, mask, compare, compareMask, is uint64 }{
+		{0xA1A2A3A4A5A6A7A8, all, was, all, 0xA1A2A3A4A5A6A7A8},
+		{0xA1A2A3A4A5A6A7A8, all, was + 1, all, was},
+		{0xA1A2A3A4A5A6A7A8, all, was ^ 1<<63, all, was},
+		{0xA1A2A3A4A5A6A7A8, all, 0, 0, 0xA1A2A3A4A5A6A7A8}, // a Swap
+		{0xA1A2A3A4A5A6A7A8, all, was, 0, 0xA1A2A3A4A5A6A7A8},
+		{0xA1A2A3A4A5A6A7A8, 0xFF000000000000FF, was, all, 0xA1223344556677A8},
+		{0xA1A2A3A4A5A6A7A8, 0xFF000000000000FF, was - 1, all, was},
+		{0xA1A2A3A4A5A6A7A8, 0x000000000000FFFF, 0xEEEEEEEEEEEE7788, 0xFFFF, 0x112233445566A7A8},
+		{0xA1A2A3A4A5A6A7A8, 0x000000000000FFFF, 0x1122334455667789, 0xFFFF, was},
+		{0xA1A2A3A4A5A6A7A8, 0xFFFF000000000000, 0x0000000000007788, 0xFFFF, 0xA1A2334455667788},
+		{0xA1A2A3A4A5A6A7A8, 0, was, all, was},
+		{was, all, was, all, was},
+	} {
+		t.Part("%d: %+v", i, x)
+		b.put(16, was)
+		a.asks(b.compareSwap(16, uint32(100+i), x.data, x.mask, x.compare, x.compareMask), was)
+		b.holds(16, native(x.is))
+	}
+}
+
+// atomicOctets: a request as it stands in figure 4, and the answer as in figure 6. Reserved
+// bits are ignored, the number that names the request comes back whatever it is, and
+// requests and answers are numbered on queues of their own.
+func atomicOctets(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{})))
+	b := a.region(16, atomicRights)
+	b.put(8, 0x0102030405060708)
+	a.settled() // MSN 1 of queue 1
+	where := fmt.Sprintf("%08x %016x", b.tag(), b.at(8))
+	for i, x := range []struct{ first, then, answer string }{
+		{
+			"414a 00000000 00000001 00000002 00000000 00000000 deadbeef",
+			"0000000000000009 0000000000000000 0000000000000000 ffffffffffffffff",
+			"414b 00000000 00000003 00000001 00000000 deadbeef 0102030405060708",
+		},
+		{
+			"414a 00000000 00000001 00000003 00000000 fffffff2 00000000",
+			"0000000000000055 00000000000000ff 0102030405060711 ffffffffffffffff",
+			"414b 00000000 00000003 00000002 00000000 00000000 0102030405060711",
+		},
+		{
+			"414a 00000000 00000001 00000004 00000000 80000000 ffffffff",
+			"0000000000000000 0000000000000000 0000000000000000 0000000000000000",
+			"414b 00000000 00000003 00000003 00000000 ffffffff 0102030405060755",
+		},
+	} {
+		t.Part("request %d", i)
+		a.send(unhex(t, x.first+where+x.then))
+		a.expect(unhex(t, x.answer))
+	}
+	b.holds(8, native(0x0102030405060755))
+}
+
+// anyAlignedOffset: it is the address that has to be a multiple of eight; the Tagged
+// Offset may be anything.
+func anyAlignedOffset(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{})))
+	for _, base := range []uint64{0, 3, 0xFFFFFFFFFFFFFF01} {
+		t.Part("from TO %#x on", base)
+		b := a.register(upper.RegisterArgs{Len: 64, Access: atomicRights, VA: base, ZeroBased: base == 0})
+		require.Equal(t, base, b.Base)
+		was := b.number(56)
+		a.asks(b.fetchAdd(56, 1, 5, 0), was)
+		b.holds(56, native(was+5))
+	}
+}
+
+// notForTheProgram: Atomics complete nothing at their target, take no receive, and one
+// place of queue 1 each.
+func notForTheProgram(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{qp: upper.OpenArgs{IRD: 1}})))
+	b := a.region(16, atomicRights)
+	a.recv(1, 8)
+	was := b.number(0)
+	for i := range uint64(20) {
+		a.asks(b.fetchAdd(0, uint32(i), 1, 0), was+i)
+		if i%5 == 0 {
+			a.settled() // with the next MSN
+		}
+	}
+	b.holds(0, native(was+20))
+	a.incomplete()
+	a.events()
+	a.sendMessage([]byte("first"))
+	a.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 5})
+}
+
+// answeredInOrder: Atomics and RDMA Reads that come together are carried out and answered
+// in the order of their requests, behind what came before them.
+func answeredInOrder(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{})))
+	b := a.region(32, atomicRights)
+	c := a.recv(8, 8)
+	for i := range 8 {
+		t.Part("round %d", i)
+		was, other := b.number(0), b.number(24)
+		aRead := func(off int) []byte {
+			return aReadRequest(a.nextRead(), read{nowhere, nowhereTO, 8, b.tag(), b.at(off)})
+		}
+		sum := was + 0x100000001
+		a.sendAtOnce(
+			aWrite(b.tag(), b.at(16), native(77)),
+			aSend(a.nextSend(), []byte("before")),
+			a.ask(b.fetchAdd(0, 9, 0x100000001, 0)), aRead(0),
+			a.ask(b.compareSwap(0, 8, 1, ^uint64(0), sum, ^uint64(0))),
+			a.ask(b.compareSwap(0, 7, 2, ^uint64(0), sum, ^uint64(0))),
+			a.ask(b.fetchAdd(16, 7, 1, 0)), aRead(16),
+			a.ask(b.fetchAdd(24, 6, 1, 0)),
+			a.ask(b.fetchAdd(0, 5, 41, 0)), aRead(0),
+		)
+		a.expect(a.answer(9, was))
+		// Whoever has the answer knows that the Send before has been completed (RFC 7306 7).
+		require.Equal(t, []verbs.Completion{{ID: uint64(i + 1), QP: a.ID, Op: verbs.OpRecv, Bytes: 6}}, a.poll(a.RecvCQ, 2, 0))
+		a.expect(
+			aReadResponse(nowhere, nowhereTO, native(sum)),
+			a.answer(8, sum), a.answer(7, 1),
+			a.answer(7, 77), aReadResponse(nowhere, nowhereTO, native(78)),
+			a.answer(6, other),
+			a.answer(5, 1), aReadResponse(nowhere, nowhereTO, native(42)),
+		)
+		c[i].holds(0, []byte("before"))
+		b.gets(0, native(42))
+		b.gets(16, native(78))
+		b.holds(24, native(other+1))
+	}
+}
+
+// roomForAgreed: IRD is for Atomics and RDMA Reads together; as many as it says may wait for
+// their answers, in any mix, and one more is too many.
+func roomForAgreed(t *conformance.T) {
+	const size, ird = 8 << 20, 4 // more than TCP takes for a peer that does not read
+	a := openAtomics(open(t, extended(setup{qp: upper.OpenArgs{IRD: ird}, narrow: true})))
+	b := a.region(size, atomicRights)
+	a.recv(2, 8)
+	held := aReadRequest(a.nextRead(), read{nowhere, 0, size - 8, b.tag(), b.at(8)})
+	was := b.number(0)
+	a.send(held)
+	for i := range uint32(ird - 1) {
+		a.send(a.ask(b.fetchAdd(0, i, 1, 0)))
+	}
+	a.sendMessage([]byte("behind"))
+	a.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6})
+	got, _ := a.taggedMessage(opReadResponse, nowhere, 0)
+	same(t, b.first[8:], got, "the response")
+	for i := range uint64(ird - 1) {
+		a.expect(a.answer(uint32(i), was+i))
+	}
+	b.holds(0, native(was+ird-1))
+
+	t.Part("one more")
+	a.send(aReadRequest(a.nextRead(), read{nowhere, 0, size - 8, b.tag(), b.at(8)}))
+	for i := range uint32(ird - 1) {
+		a.send(a.ask(b.fetchAdd(0, i, 1, 0)))
+	}
+	more := a.ask(b.fetchAdd(0, 9, 1, 0))
+	a.send(more)
+	a.events(verbs.EventIRRQTooMany) // before anything is read
+	a.eventuallyTerminated(0x1202, more, false)
+	a.ended(verbs.StateError)
+}
+
+// atomicDeliveredWhole: no Atomic begins before its whole request is here. What it works on
+// is changed in between.
+func atomicDeliveredWhole(t *conformance.T) {
+	a := openAtomics(open(t, extended(setup{})))
+	b := a.region(16, atomicRights)
+	for i, part := range []int{1, 20, 50, 75} {
+		t.Part("but for what is behind octet %d", part)
+		f := a.peer.Frame(a.ask(b.fetchAdd(8, 3, 1, 0)))
+		require.NoError(t, a.peer.Raw(f[:part]))
+		b.put(8, uint64(1000+i))
+		b.unchanged()
+		require.NoError(t, a.peer.Raw(f[part:]))
+		a.expect(a.answer(3, uint64(1000+i)))
+		b.holds(8, native(uint64(1001+i)))
+	}
+}
