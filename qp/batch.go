@@ -30,6 +30,7 @@ type batch struct {
 	holds    []holding // one for each region that pieces name, in order, runs of one merged
 	past     int       // holds of which everything is sent
 	ends     []int     // size after each FPDU
+	answers  []answer  // the FPDUs of answers to RDMA Reads that name memory, in order
 	size     int       // octets in all
 	sent     int       // octets the LLP has taken
 	gone     int       // pieces the LLP has taken whole
@@ -43,6 +44,29 @@ type holding struct {
 	end int
 }
 
+// answer is an FPDU of the answer to an RDMA Read, whose payload is not copied.
+type answer struct {
+	inboundRead
+	source stag.Ref
+	off    uint64 // octets of the answer before it
+	end    int    // as that of a holding
+}
+
+// lostAnswer is the cause if memory that answers an RDMA Read is there no more. ok is
+// false if there is all that has to be sent still.
+func (b *batch) lostAnswer() (c cause, ok bool) {
+	for i := range b.answers {
+		switch a := &b.answers[i]; {
+		case a.end <= b.sent:
+		case a.source.Hold():
+			a.source.Release()
+		default:
+			return a.cause(faultReadSTag, a.off), true
+		}
+	}
+	return cause{}, false
+}
+
 var batches = sync.Pool{New: func() any {
 	return &batch{arena: make([]byte, 0, arenaBytes), pieces: make([][]byte, 0, maxPieces+8)}
 }}
@@ -53,7 +77,8 @@ func newBatch() *batch { return batches.Get().(*batch) }
 func (b *batch) free() {
 	clear(b.pieces)
 	clear(b.holds)
-	b.arena, b.pieces, b.holds, b.ends = b.arena[:0], b.pieces[:0], b.holds[:0], b.ends[:0]
+	clear(b.answers)
+	b.arena, b.pieces, b.holds, b.ends, b.answers = b.arena[:0], b.pieces[:0], b.holds[:0], b.ends[:0], b.answers[:0]
 	b.unsealed, b.past, b.size, b.sent, b.gone = 0, 0, 0, 0, 0
 	batches.Put(b)
 }

@@ -96,10 +96,12 @@ func (t *transmitter) nextResponse() (bool, cause) {
 func (t *transmitter) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.MayVanish) }
 
 // readCause is a fault in answering the oldest RDMA Read Request after sent
-// octets of the answer: the Terminate repeats its headers, moved on by as much
-// (RFC 5040 4.8).
-func (t *transmitter) readCause(f fault, sent uint64) cause {
-	r := t.irrq.first()
+// octets of the answer.
+func (t *transmitter) readCause(f fault, sent uint64) cause { return t.irrq.first().cause(f, sent) }
+
+// cause is a fault in answering r after sent octets of the answer: the Terminate
+// repeats its headers, moved on by as much (RFC 5040 4.8).
+func (r *inboundRead) cause(f fault, sent uint64) cause {
 	header := ddp.AppendUntagged(nil, true, rdmap.Control(r.op), 0, ddp.QNReadRequest, r.msn, 0)
 	copy(header, r.head[:])
 	c := cause{fault: f, segment: ddp.UntaggedHeader + rdmap.ReadRequestSize, ddpHeader: header}

@@ -60,6 +60,9 @@ func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
 	from = len(b.arena)
 	b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
 	b.copied(from)
+	if t.msg.kind == fromIRRQ {
+		b.answers = append(b.answers, answer{*t.irrq.first(), t.refs[0], t.msg.off, b.size})
+	}
 	return stag.OK
 }
 

@@ -302,7 +302,18 @@ func (t *transmitter) revoked() {
 			}
 		}
 	}
-	t.s.fail(faultReadSTag)
+	c, _ := t.batch.lostAnswer()
+	t.s.halt(c)
+}
+
+// fails ends the session while a batch is made. What is in it already goes out first, see
+// finish; but not if memory of an RDMA Read's answer is gone there too: then that has got no
+// further.
+func (t *transmitter) fails(b *batch, c cause) {
+	if lost, ok := b.lostAnswer(); ok && c.readReq != nil {
+		c = lost
+	}
+	t.s.halt(c)
 }
 
 // fill makes a batch of what may be sent now, and executes the memory operations
@@ -323,7 +334,7 @@ func (t *transmitter) fill() (ran int, filled bool) {
 			}
 			ok, c := t.nextMessage()
 			if c.fault != noFault {
-				t.s.halt(c) // what is in the batch already goes out first, see finish
+				t.fails(b, c)
 				break
 			}
 			if !ok {
@@ -335,7 +346,7 @@ func (t *transmitter) fill() (ran int, filled bool) {
 			}
 		}
 		if c := t.frame(b); c.fault != noFault {
-			t.s.halt(c)
+			t.fails(b, c)
 			break
 		}
 	}

@@ -1,0 +1,72 @@
+package qp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// TestAnswerBreaksOff: the source of an RDMA Read goes while its answer is in a batch, not
+// copied. The Terminate Message takes the place of what is left, and its header is that of
+// the Read, moved on by what has been sent (RFC 5040 4.8).
+func TestAnswerBreaksOff(t *testing.T) {
+	const size = 40_000 // two segments
+	for _, tt := range []struct {
+		name string
+		sent int                           // FPDUs of the answer, before the source goes
+		goes func(r *rig, tx *transmitter) // with tx.mu held and the source gone
+		set  func(*Config)
+	}{
+		{name: "none is sent", goes: func(_ *rig, tx *transmitter) { tx.pump(1<<30, false) }},
+		{name: "one is sent", sent: 1, goes: func(_ *rig, tx *transmitter) { tx.pump(1<<30, false) }},
+		{name: "one is framed", goes: func(r *rig, tx *transmitter) {
+			c := tx.frame(tx.batch)
+			require.Equal(r.t, faultReadSTag, c.fault)
+			tx.fails(tx.batch, c)
+		}, set: func(c *Config) { c.Tuning.Batch = 1 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newIdleRig(t, setup{config: tt.set})
+			source := r.big(size)
+			r.connect()
+			r.openGate()
+			tx := &r.s.tx
+			tx.mu.Lock()
+			h := rdmap.ReadRequestHeader{SinkSTag: 0x77, SinkTO: 1<<32 - 100, Size: size, SourceSTag: uint32(source.STag), SourceTO: source.TO}
+			r.send(wire.ReadRequest(1, h).Octets())
+			require.Eventually(t, func() bool { return tx.irrq.len() == 1 }, patience, 100_000)
+			_, filled := tx.fill()
+			require.True(t, filled)
+			b := tx.batch
+			moved := 0
+			if tt.sent > 0 {
+				b.seal()
+				head, payload := b.pieces[0], b.pieces[1]
+				tail := b.pieces[2][:b.ends[0]-len(head)-len(payload)]
+				first := *b
+				first.pieces, first.size = [][]byte{head, payload, tail}, b.ends[0]
+				n, out := tx.llp.write(&first, false)
+				require.Equal(t, ioDone, out)
+				b.advance(n)
+				moved = len(payload)
+			}
+			require.NoError(t, r.tab.Deallocate(source.STag))
+			tt.goes(r, tx)
+			tx.mu.Unlock()
+			if tt.sent > 0 {
+				require.Equal(t, byte(0x42), r.next()[1])
+			}
+			h.SinkTO += uint64(moved)
+			h.SourceTO += uint64(moved)
+			h.Size -= uint32(moved)
+			require.Equal(t, terminate(0x0100, echoRead, wire.ReadRequest(1, h).Octets()), r.next())
+			require.NoError(t, r.peer.Close())
+			r.over()
+			r.requireEvents(wr.EventIRRQSTag)
+		})
+	}
+}
