@@ -79,6 +79,10 @@ func (d *Deframer) Buffered() int { return d.w - d.r + d.taken }
 // framing and markers included: where the next FPDU starts.
 func (d *Deframer) Position() uint64 { return d.pos }
 
+// Resume goes on at stream position pos, where an FPDU begins: that of a stream that is
+// taken up within Full Operation. Nothing may be buffered.
+func (d *Deframer) Resume(pos uint64) { d.pos = pos }
+
 // Space returns where to put the octets received next. It ends the life of the
 // ULPDU that Next returned last. It is never empty once Next has reported that
 // it needs more, unless there is no buffer. After an error it may be read into

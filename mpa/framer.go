@@ -45,6 +45,14 @@ type Framer struct {
 // the CRC fields, else they are zero; with markers it inserts them.
 func NewFramer(crc, markers bool) Framer { return Framer{crc: crc, markers: markers} }
 
+// Resume goes on at stream position pos, where an FPDU begins: that of a stream that is
+// taken up within Full Operation.
+func (f *Framer) Resume(pos uint64) {
+	if f.markers {
+		f.phase = uint16(pos % markerPeriod)
+	}
+}
+
 // Gather reports whether FPDUs may be sent without copying the payload: as
 // AppendHead's octets, the payload, and AppendTail's. A CRC rules that out, as
 // the payload could change between its computation and the send.

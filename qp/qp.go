@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/midway"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
@@ -80,6 +81,8 @@ type Config struct {
 	CloseTimeout time.Duration
 	// Tuning are the thresholds of the data path.
 	Tuning Tuning
+	// Carried is what each stream counts as carried when it begins; zero, but in tests.
+	Carried midway.Counts
 	// Context is the Context of all its completions.
 	Context any
 	// Events takes asynchronous events. It must not block.

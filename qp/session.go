@@ -5,6 +5,7 @@ import (
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/midway"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
@@ -132,12 +133,27 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
 	s.tx.init(s)
 	s.tx.ord.Store(int32(ord))
 	s.rx.init(s)
+	s.carry(q.cfg.Carried)
 	s.gate.Store(st.Role == mpa.Responder)
 	if err := s.join(); err != nil {
 		_ = s.llp.conn.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// carry has a stream that is about to begin count as if it had carried so much.
+func (s *session) carry(c midway.Counts) {
+	if c == (midway.Counts{}) {
+		return
+	}
+	t, r := &s.tx, &s.rx
+	t.sendMSN, r.send = ddp.OutboundFrom(1+c.Sends), ddp.InboundFrom(1+c.Sends)
+	t.readMSN, r.read = ddp.OutboundFrom(1+c.Reads), ddp.InboundFrom(1+c.Reads)
+	t.framer.Resume(c.Octets)
+	r.in.Resume(c.Octets)
+	t.pos, t.metered = c.Octets, c.Octets
+	t.written.Store(c.Octets)
 }
 
 // start begins to receive and to process what is on the Send Queue.

@@ -131,7 +131,7 @@ func (q *QP) config(id QPID) qp.Config {
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
 		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic,
-		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning,
+		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
 	}
 	if c.SRQ != nil {
 		qc.SRQ, qc.RQLimit = c.SRQ.q, c.RQLimit

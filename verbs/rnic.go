@@ -28,6 +28,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/softrnic/softrnic/internal/midway"
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -39,7 +40,8 @@ type RNIC struct {
 	mode    Mode
 	without Features
 	limits  Limits
-	tuning  qp.Tuning // zero, but in tests
+	tuning  qp.Tuning     // zero, but in tests
+	carried midway.Counts // likewise
 	stags   *stag.Table
 	events  *dispatcher[Event]
 	calls   sync.WaitGroup // goroutines that call the program's handlers
@@ -59,6 +61,10 @@ type RNIC struct {
 	windows  map[*MW]struct{}
 	handlers map[HandlerID]*dispatcher[*CQ]
 	ird, ord pool
+}
+
+func init() {
+	midway.Begin = func(nic any, c midway.Counts) { nic.(*RNIC).carried = c }
 }
 
 // The values of RNIC.health.

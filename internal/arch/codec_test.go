@@ -22,7 +22,6 @@ var codecs = []string{"mpa", "ddp", "rdmap", "internal/wire"}
 // they show. rig_roles.go names two arguments of a verbs.Stream. .golangci.yml has the same list.
 var subjects = map[string]string{
 	"r5041_3_api.go": "mpa", // the MULPDU of a path that changes
-	"r5041_4_3.go":   "ddp", // MSNs where no stream gets
 	"r5044_4_5.go":   "mpa", // MULPDU, and what Framer refuses
 	"r5044_7_api.go": "mpa", // Initiate and Await
 	"r6581_10.go":    "mpa", // Initiate, as it is configured
