@@ -92,6 +92,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		caught += hunt(ctx, &f, byCases, max(*jobs, 1), stdout, more)
 	}
 	if len(byTests) > 0 {
+		f.dir += "/tests" // programs of the same names are in the other
+		if err := os.Mkdir(f.dir, 0o755); err != nil {
+			fmt.Fprintln(stderr, "mutants:", err)
+			return 2
+		}
 		caught += hunt(ctx, &bench{f, packagesOf(byTests...)}, byTests, max(*jobs, 1), stdout, more)
 	}
 	fmt.Fprintf(stdout, "%d of %d mutants caught in %v\n", caught, len(mutants), time.Since(start).Round(time.Second))
