@@ -38,7 +38,7 @@ func All() []conformance.Case {
 		r5041_6, r5041_7, r5041_8, r5041_8_3_1, r5041_8_api, r5041_blind,
 		blind_5041,
 		// Across sections: each way of a segment, and what a region is tied to.
-		pathsTagged, pathsUntagged, pathsSound, rvScope, r5040_4_8_read, r5041_4_3_wrap,
+		pathsTagged, pathsUntagged, pathsSound, pathsSent, rvScope, r5040_4_8_read, r5041_4_3_wrap,
 		// RFC 5042.
 		r5042_3, r5042_6, r5042_6_4,
 		// RFC 5044.

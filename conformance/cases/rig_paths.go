@@ -279,7 +279,7 @@ func (v *prey) posts() {
 // ID.
 func (v *prey) serve() func() []verbs.Completion {
 	ctx, cancel := context.WithCancel(v.paths.t.Context())
-	got := make([]verbs.Completion, 0, 8)
+	got := make([]verbs.Completion, 0, 64)
 	poll := func() bool {
 		n := v.cq.Poll(got[len(got):cap(got)])
 		got = got[:len(got)+n]
