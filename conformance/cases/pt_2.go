@@ -99,17 +99,18 @@ func viAnswersBetweenSent(t *conformance.T) {
 	require.True(t, bytes.Equal(r.mem[7:][:20000], answered[second]))
 }
 
-// viAnswersApart begins the second answer within the first.
+// viAnswersApart begins the second answer within the first, or goes on with it there.
 func viAnswersApart(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for i := range 4 {
+		l, offset := viLevels[1+i/2], i%2*2
+		t.Part("%s, offset %d", l.name, offset)
 		r := newVIRig(t, viSetup{level: l.level})
 		from := vipl.AddressSegment{Data: 1, Handle: 1}
 		reads := []*vipl.Descriptor{r.reads(r.v, from, r.data(0, 4)), r.reads(r.v, from, r.data(4, 4))}
 		before := string(r.mem[4:8])
 		first, second := r.get(viReadRequest).number, r.get(viReadRequest).number
 		r.put(viSegment{kind: viReadResponse, number: first, payload: []byte("on")})
-		r.put(viSegment{kind: viReadResponse, flags: viLast, number: second, payload: []byte("two.")})
+		r.put(viSegment{kind: viReadResponse, flags: viLast, number: second, offset: uint32(offset), payload: []byte("two.")[offset:]})
 		r.over()
 		for _, d := range reads {
 			got, err := r.v.SendWait(t.Context())
