@@ -19,10 +19,13 @@ func TestPerfLoopsDoNotAllocate(t *testing.T) {
 	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, server.Stop()) }()
-	for _, op := range []string{"send", "write", "write-imm", "read"} {
+	for _, op := range []string{"send", "write", "write-imm", "read", "atomic"} {
 		f := cli.DefaultConnFlags()
 		// AllocsPerRun leaves one thread, of which polling takes all.
 		run := perfRun{Op: op, Size: 64, Depth: 16, CRC: true, Event: true}
+		if op == "atomic" {
+			run.Size = atomicSize
+		}
 		t.Run(op+" stream", func(t *testing.T) {
 			c, ctx := connectPerf(t, where.Address, &f, run)
 			s := streamSender{perfClient: c}

@@ -107,6 +107,7 @@ func TestPerfServerDisconnectsIdleClients(t *testing.T) {
 		{Op: "send", Size: 64, Depth: 16},
 		{Op: "write", Size: 64, Depth: 16, Duration: time.Millisecond},
 		{Op: "read", Size: 64, Depth: 16, Duration: time.Millisecond},
+		{Op: "atomic", Size: 8, Depth: 16, Duration: time.Millisecond},
 		{Op: "send", Size: 64, Depth: 16, Latency: true},
 		{Op: "read", Size: 64, Depth: 16, Latency: true, Duration: time.Millisecond},
 	} {

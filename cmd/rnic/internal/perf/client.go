@@ -72,7 +72,7 @@ func openPerf(f *cli.ConnFlags, run perfRun) (*perfClient, error) {
 }
 
 func (c *perfClient) prepare() (err error) {
-	if c.perfMemory, err = newPerfMemory(c.Endpoint, c.Size); err != nil {
+	if c.perfMemory, err = newPerfMemory(c.Endpoint, c.perfRun); err != nil {
 		return err
 	}
 	memory := endpoint.AddressOf(c.mr, 0)
@@ -122,6 +122,8 @@ func (c *perfClient) request(first, last bool) verbs.Request {
 	case verbs.OpRead:
 		req.Local = c.mr.SGE(sink, c.Size)
 		req.Remote = c.remote.At(source)
+	case verbs.OpFetchAdd:
+		req.Remote, req.Atomic = c.remote.At(c.counter()), verbs.FetchAdd(1)
 	case verbs.OpWrite, verbs.OpWriteImmediate:
 		req.Remote = c.remote.At(sink)
 		fallthrough
@@ -134,7 +136,7 @@ func (c *perfClient) request(first, last bool) verbs.Request {
 // stream posts messages as fast as they are taken, until the time is over.
 //
 // The stream stands between two empty Sends. The receiving end reads the clock
-// at both; for Read, the receiving end is here.
+// at both; for Read and Atomic, the receiving end is here.
 func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 	s := streamSender{perfClient: c}
 	first, body, last := c.request(true, false), c.request(false, false), c.request(false, true)
@@ -156,12 +158,12 @@ func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 			return perfResult{}, err
 		}
 	}
-	// Nothing but its completion says that the last Read is over.
+	// Nothing but its completion says that the last Read or Atomic is over.
 	s.signalAll = true
 	if err := s.post(ctx, &last); err != nil {
 		return perfResult{}, err
 	}
-	if c.op() == verbs.OpRead {
+	if c.op().Reads() {
 		if err := s.waitCompleted(ctx); err != nil {
 			return perfResult{}, err
 		}
@@ -178,6 +180,8 @@ func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 	switch {
 	case answer.Error != "":
 		return perfResult{}, errors.New("the server says: " + answer.Error)
+	case c.op().IsAtomic(): // each told what there was
+		answer.Seconds = elapsed.Seconds()
 	case c.op() == verbs.OpRead:
 		answer.Seconds = elapsed.Seconds()
 		if err := c.verifyStream(); err != nil {
@@ -229,6 +233,8 @@ func (s *streamSender) step(ctx context.Context) error {
 		return err
 	}
 	switch {
+	case wc.Op.IsAtomic() && wc.Value != wc.ID-1:
+		return fmt.Errorf("Atomic %d found %d", wc.ID, wc.Value)
 	case wc.Op != verbs.OpRecv:
 		s.completed = int(wc.ID) // the queue completes in order (verbs draft 8.2.2)
 	case wc.Bytes > 0:

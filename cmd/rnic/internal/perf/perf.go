@@ -27,6 +27,10 @@ func Command() *cobra.Command {
 		newPerfOpCommand("send", "Measure Send"),
 		newPerfOpCommand("write", "Measure RDMA Write"),
 		newPerfOpCommand("read", "Measure RDMA Read"),
+		cli.Group("atomic", "Measure FetchAdd (RFC 7306), of 8 octets",
+			newPerfRunCommand("atomic", "rate", "Operations a second", []uint64{atomicSize}),
+			newPerfRunCommand("atomic", "lat", "Latency: the whole round trip", []uint64{atomicSize}),
+		),
 		newPerfSuiteCommand(),
 		newPerfBaselineCommand(),
 		newPerfScaleCommand(),
@@ -79,7 +83,9 @@ func newPerfRunCommand(op, what, short string, sizes []uint64) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(cli.SizeList(&p.sizes, 1, maxPerfSize), "size", "octets a message, such as 64 or 4K,64K,1M")
+	if op != "atomic" {
+		f.Var(cli.SizeList(&p.sizes, 1, maxPerfSize), "size", "octets a message, such as 64 or 4K,64K,1M")
+	}
 	p.register(f)
 	if op == "write" {
 		f.BoolVar(&imm, "imm", false, "send Immediate Data behind each Write (RFC 7306), as one request")

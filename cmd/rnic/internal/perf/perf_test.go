@@ -60,12 +60,38 @@ func TestPerfRuns(t *testing.T) {
 	assert.Empty(t, server.Stderr.String(), "no client was a problem")
 }
 
+// TestPerfAtomic: each FetchAdd is told what the one before it left.
+func TestPerfAtomic(t *testing.T) {
+	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
+	require.NoError(t, err)
+	for _, args := range []string{"rate", "rate --crc off --depth 5", "rate --event", "lat", "lat --event --crc off"} {
+		t.Run(args, func(t *testing.T) {
+			words := append([]string{"perf", "atomic"}, strings.Fields(args)...)
+			r := clitest.Run(t.Context(), append(words, where.Address, "--json", "--duration", "2ms")...)
+			require.Zero(t, r.Status, r.Stderr)
+			var results []perfResult
+			clitest.Decode(t, r.Stdout, &results)
+			require.Len(t, results, 1)
+			assert.Equal(t, "atomic", results[0].Op)
+			assert.Equal(t, 8, results[0].Size)
+			assert.Positive(t, results[0].Messages)
+			if results[0].Latency != nil {
+				checkLatency(t, results[0])
+			}
+		})
+	}
+	require.NoError(t, server.Stop())
+	assert.Empty(t, server.Stderr.String(), "no client was a problem")
+	_, err = parsePerfRun([]byte(`{"op":"atomic","size":64,"depth":1}`))
+	require.ErrorContains(t, err, "8 octets")
+}
+
 func checkLatency(t *testing.T, got perfResult) {
 	t.Helper()
 	l := got.Latency
 	require.NotNil(t, l)
 	assert.Positive(t, got.Messages)
-	assert.Equal(t, got.Op != "read", l.HalfRoundTrip)
+	assert.Equal(t, got.Op != "read" && got.Op != "atomic", l.HalfRoundTrip)
 	assert.Positive(t, l.Min)
 	assert.LessOrEqual(t, l.Min, l.P50)
 	assert.LessOrEqual(t, l.P50, l.P90)

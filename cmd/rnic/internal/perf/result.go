@@ -50,7 +50,7 @@ func newStreamResult(run perfRun, messages uint64, seconds float64) perfResult {
 // newLatencyResult takes times of whole round trips. Half of one is how long a
 // message takes; for a Read, the whole one is.
 func newLatencyResult(run perfRun, times *histogram.Histogram, elapsed time.Duration) perfResult {
-	half := run.Op != "read"
+	half := !run.op().Reads()
 	us := func(d time.Duration) float64 {
 		v := float64(d) / float64(time.Microsecond)
 		if half {

@@ -13,7 +13,7 @@ import (
 // perfRun is one measurement, over a connection of its own. The client sends
 // it as private data; the server answers with the address of its memory.
 type perfRun struct {
-	Op      string                 `json:"op"` // send, write, write-imm or read
+	Op      string                 `json:"op"` // send, write, write-imm, read or atomic
 	Latency bool                   `json:"latency"`
 	Size    int                    `json:"size"`  // octets a message
 	Depth   int                    `json:"depth"` // messages at once
@@ -32,6 +32,9 @@ const (
 
 	maxPerfDuration = time.Hour
 )
+
+// atomicSize is how many octets an Atomic Operation is about.
+const atomicSize = 8
 
 // latencyDepth is the queue depth of a latency run, which has one message on
 // its way; unsignaled ones leave their slots a little later. Deeper queues only take
@@ -52,6 +55,9 @@ func parsePerfRun(privateData []byte) (perfRun, error) {
 	}
 	if r.Size < 1 || r.Size > maxPerfSize || r.Depth < 1 || r.Depth > maxPerfDepth {
 		return r, fmt.Errorf("size %d or depth %d out of range", r.Size, r.Depth)
+	}
+	if r.op().IsAtomic() && r.Size != atomicSize {
+		return r, fmt.Errorf("size %d of what is %d octets", r.Size, atomicSize)
 	}
 	if r.Duration < 0 || r.Duration > maxPerfDuration {
 		return r, fmt.Errorf("duration %v out of range", r.Duration)
@@ -77,6 +83,7 @@ var perfOps = map[string]verbs.Op{
 	"write":     verbs.OpWrite,
 	"write-imm": verbs.OpWriteImmediate,
 	"read":      verbs.OpRead,
+	"atomic":    verbs.OpFetchAdd,
 }
 
 // slowest is how many octets a second arrive at least of what a client has posted when its time is over.
@@ -140,8 +147,12 @@ const (
 // perfMemorySize is how many octets the memory of a side takes.
 func perfMemorySize(size int) int { return 4*size + controlSize*controlCount }
 
-func newPerfMemory(e *endpoint.Endpoint, size int) (perfMemory, error) {
-	buf, mr, err := e.Register(perfMemorySize(size), endpoint.AllAccess)
+func newPerfMemory(e *endpoint.Endpoint, run perfRun) (perfMemory, error) {
+	size, access := run.Size, endpoint.AllAccess
+	if run.op().IsAtomic() {
+		access |= verbs.RemoteAtomic
+	}
+	buf, mr, err := e.Register(perfMemorySize(size), access)
 	if err != nil {
 		return perfMemory{}, err
 	}
@@ -156,6 +167,7 @@ func (m *perfMemory) sourceFirst() int  { return 0 }
 func (m *perfMemory) sourceLast() int   { return m.size }
 func (m *perfMemory) sinkFirst() int    { return 2 * m.size }
 func (m *perfMemory) sinkRest() int     { return 3 * m.size }
+func (m *perfMemory) counter() int      { return m.sinkFirst() } // for Atomics; it begins with zero
 func (m *perfMemory) control(i int) int { return 4*m.size + i*controlSize }
 
 // verify checks that the message at off holds the pattern p.

@@ -70,7 +70,7 @@ func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *
 		return errors.Join(err, req.Reject([]byte("the server has no resources for this depth")))
 	}
 	s := &perfServer{Endpoint: ep, Reaper: endpoint.NewReaper(ep, run.answering()), perfRun: run}
-	if s.perfMemory, err = newPerfMemory(ep, run.Size); err != nil {
+	if s.perfMemory, err = newPerfMemory(ep, run); err != nil {
 		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.Abort())
 	}
 	if err := s.serve(ctx, host, req, f, l.RecvDepth); err != nil {
@@ -103,7 +103,7 @@ func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Req
 
 	var err error
 	switch {
-	case s.Latency && s.op() != verbs.OpRead:
+	case s.Latency && !s.op().Reads():
 		err = s.echo(ctx)
 	case !s.Latency:
 		err = s.sink(ctx)
@@ -165,7 +165,7 @@ func (s *perfServer) sink(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.op() != verbs.OpRead {
+	if !s.op().Reads() {
 		if err := s.verifyStream(); err != nil {
 			answer.Error = err.Error()
 		}
