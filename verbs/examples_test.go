@@ -81,6 +81,30 @@ func ExampleMW() {
 	// Recv 7 true
 }
 
+// Clients draw numbers from memory of the server, whose program does nothing for it.
+func ExampleFetchAdd() {
+	extended := verbs.QPConfig{Extensions: true} // of RFC 7306, at both ends
+	client, server := open(), open()
+	defer client.nic.Close()
+	defer server.nic.Close()
+	tickets := must1(server.pd.Register(make([]byte, 8), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteAtomic))
+	extended.PD, extended.SendCQ, extended.RecvCQ = server.pd, server.cq, server.cq
+	theirs := must1(server.nic.CreateQP(extended))
+	extended.PD, extended.SendCQ, extended.RecvCQ = client.pd, client.cq, client.cq
+	ours := must1(client.nic.CreateQP(extended))
+	connect(ours, theirs)
+
+	next := verbs.Request{Op: verbs.OpFetchAdd, Remote: tickets.Remote(0), Atomic: verbs.FetchAdd(1)}
+	for range 3 {
+		must1(ours.PostSend(next))
+		fmt.Println("ticket", reap(client.cq).Value)
+	}
+	// Output:
+	// ticket 0
+	// ticket 1
+	// ticket 2
+}
+
 // Receives for all clients wait in one place. An event asks for more before they
 // run out.
 func ExampleSRQ() {
