@@ -83,13 +83,7 @@ func (f *forge) build(ctx context.Context, name string, m *mutant) (program stri
 // types, constants and where in the file they stand, but not of functions' bodies
 // as long as nothing is inlined. If it differs, linking fails.
 func (f *forge) quick(ctx context.Context, name string, m *mutant) (program string, err error) {
-	// Lines that a fault takes out are left empty, so that those below keep their
-	// numbers.
-	is := m.is
-	if less := strings.Count(m.was, "\n") - strings.Count(m.is, "\n"); less > 0 {
-		is += strings.Repeat("\n", less)
-	}
-	overlay, err := f.overlay(name, m, is)
+	overlay, err := f.overlay(name, m, fit(m.is, strings.Count(m.was, "\n")))
 	if err != nil {
 		return "", err
 	}
@@ -99,6 +93,26 @@ func (f *forge) quick(ctx context.Context, name string, m *mutant) (program stri
 		return "", err
 	}
 	return f.link(ctx, name, module+"/"+pkg, strings.TrimSpace(archive))
+}
+
+// fit gives a text so many ends of lines, so that the lines below keep their numbers: it
+// leaves lines empty, or joins the first ones.
+func fit(is string, lines int) string {
+	for n := strings.Count(is, "\n"); n > lines; n-- {
+		line, rest, _ := strings.Cut(is, "\n")
+		is = line + joint(line) + strings.TrimLeft(rest, "\t")
+	}
+	return is + strings.Repeat("\n", lines-strings.Count(is, "\n"))
+}
+
+// joint is what stands for the end of a line of Go: where a semicolon is understood, one.
+func joint(line string) string {
+	line = strings.TrimSpace(line)
+	open := line == "" || strings.ContainsAny(line[len(line)-1:], "{([,;:+-*/%&|^<>=!.")
+	if open && !strings.HasSuffix(line, "++") && !strings.HasSuffix(line, "--") {
+		return " "
+	}
+	return "; "
 }
 
 // link links the program from the archives, one of which may be replaced.

@@ -107,6 +107,18 @@ func TestApply(t *testing.T) {
 	}
 }
 
+func TestFit(t *testing.T) {
+	for is, want := range map[string]string{
+		"a\nb":                               "a\nb",
+		"a":                                  "a\n",
+		"\tif x {\n\t\ty()\n\t\treturn\n\t}": "\tif x { y(); return\n\t}",
+		"case a:\n\ti++\n\tb,\n":             "case a: i++; b,\n",
+	} {
+		assert.Equal(t, want, fit(is, 1))
+	}
+	assert.Equal(t, "a; b", fit("a\nb", 0))
+}
+
 func TestChoose(t *testing.T) {
 	all := []mutant{{share: "s", name: "ab"}, {share: "t", name: "ac"}, {share: "t", name: "b"}}
 	for pattern, want := range map[string]int{"*": 3, "a*": 2, "t/*": 2, "s/ab": 1, "x": 0, "ab,s/*,b": 2} {
