@@ -88,3 +88,17 @@ func TestTraceIsBounded(t *testing.T) {
 	assert.Equal(t, map[int]int{3: 512 << 10, 4: 512 << 10}, kept(results[1]))
 	assert.Equal(t, 2<<20, results[1].Traffic.Sent)
 }
+
+// What fails in a part of a part is told with both, and what fails behind them with neither.
+func TestParts(t *testing.T) {
+	results, err := conformance.Run(t.Context(), []conformance.Case{{Name: "1/parts", Need: conformance.NeedAPI, Run: func(t *conformance.T) {
+		t.In("outer", func() {
+			t.In("inner", func() { t.Errorf("first") })
+			t.Errorf("second")
+		})
+		t.Errorf("third")
+	}}}, conformance.InProcess{}, conformance.Options{})
+	require.NoError(t, err)
+	require.Len(t, results, 1)
+	assert.Equal(t, "outer: inner: first\nouter: second\nthird", results[0].Detail)
+}

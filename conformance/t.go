@@ -52,6 +52,22 @@ func (t *T) Part(format string, args ...any) {
 	t.part = part
 }
 
+// In is Part for what f does, and for no more than that: what fails behind it stands alone
+// again, or below the part around it.
+func (t *T) In(part string, f func()) {
+	t.mu.Lock()
+	before := t.part
+	t.mu.Unlock()
+	if before != "" {
+		part = before + ": " + part
+	}
+	t.Part("%s", part)
+	f()
+	t.mu.Lock()
+	t.part = before
+	t.mu.Unlock()
+}
+
 // Errorf says that something is not as it has to be. The case goes on.
 func (t *T) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))

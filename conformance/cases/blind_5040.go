@@ -149,8 +149,7 @@ func (b *blind) requests(n int) []byte {
 	var all []byte
 	for i := range n {
 		o := b.theirs
-		all = append(all, b.peer.Frame(aReadRequest(b.reads, read{nowhere, uint64(i), 1, o.stag, o.to + uint64(i)%uint64(o.size)}))...)
-		b.reads++
+		all = append(all, b.peer.Frame(aReadRequest(b.nextRead(), read{nowhere, uint64(i), 1, o.stag, o.to + uint64(i)%uint64(o.size)}))...)
 	}
 	return all
 }
@@ -180,7 +179,7 @@ func blindWithinIRD(t *conformance.T) {
 func blindBeyondIRD(t *conformance.T) {
 	const many = 2000
 	b := startBlind(t, conformance.Responder)
-	b.send(b.theirs.read(&b.reads)) // a first one, so that the target is awake
+	b.send(b.theirs.read(b.nextRead())) // a first one, so that the target is awake
 	require.Len(t, b.next(), 15, "the response")
 	sent := make(chan struct{})
 	octets := b.requests(many)
@@ -203,9 +202,8 @@ func blindBeyondIRD(t *conformance.T) {
 }
 
 // read is an RDMA Read Request for the buffer's first octet.
-func (o offered) read(msn *uint32) []byte {
-	*msn++
-	return aReadRequest(*msn-1, read{nowhere, 0, 1, o.stag, o.to})
+func (o offered) read(msn uint32) []byte {
+	return aReadRequest(msn, read{nowhere, 0, 1, o.stag, o.to})
 }
 
 // blindSTags: knowing an STag does not help to find another.

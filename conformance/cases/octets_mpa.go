@@ -208,8 +208,7 @@ type mpaWire struct {
 // raw sends octets.
 func (w *mpaWire) raw(b []byte) {
 	_ = w.wire.SetWriteDeadline(time.Now().Add(patience(w.test)))
-	_, err := w.wire.Write(b)
-	require.NoError(w.test, err, "sending")
+	require.NoError(w.test, second(w.wire.Write(b)), "sending")
 }
 
 // send sends ULPDUs, each in a good FPDU.
@@ -222,8 +221,7 @@ func (w *mpaWire) send(ulpdus ...[]byte) {
 // octets reads n octets.
 func (w *mpaWire) octets(n int) []byte {
 	for len(w.early) < n {
-		b, err := w.more()
-		require.NoError(w.test, err, "waiting for %d octets; there are % x", n, w.early)
+		b := must(w.more())(w.test, "waiting for %d octets; there are % x", n, w.early)
 		w.early = append(w.early, b...)
 	}
 	b := w.early[:n:n]
@@ -258,8 +256,7 @@ func (w *mpaWire) take() mpaFPDU {
 			require.NoError(w.test, f.fault(w.in.crc), "the FPDU % x", f.octets)
 			return f
 		}
-		b, err := w.more()
-		require.NoError(w.test, err, "waiting for an FPDU; there are % x", w.early)
+		b := must(w.more())(w.test, "waiting for an FPDU; there are % x", w.early)
 		w.early = append(w.early, b...)
 	}
 }

@@ -40,5 +40,4 @@ func readUnderWay(t *conformance.T) {
 		l.shut()
 		l.remains(verbs.StateError, verbs.EventIRRQSTag)
 	}
-	t.Part("")
 }

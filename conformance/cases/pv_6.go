@@ -110,7 +110,7 @@ func countingBeginsAnew(t *conformance.T) {
 			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))
 			r.ended(verbs.StateError)
 			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateIdle}))
-			r.sends, r.reads = 1, 1
+			r.renumber()
 			r.connect(s)
 			r.start(s)
 		}

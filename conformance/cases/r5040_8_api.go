@@ -41,8 +41,7 @@ func bindUnbind(t *conformance.T) {
 	unreachable(at)
 	t.Part("Fast-Register")
 	pages := n.pages(1, 4096)
-	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
+	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	fast := &verbs.FastRegisterRequest{
 		STag: region.WithKey(9), Buffers: pages.List(0, 64), Addressing: verbs.ZeroBased, Access: allRights,
 	}
@@ -111,8 +110,7 @@ func stagsHardToPredict(t *conformance.T) {
 				sequences[k] = append(sequences[k], n.newMW().STag(0).Index())
 				continue
 			}
-			mr, err := n.pd.Register(memory, verbs.LocalRead)
-			require.NoError(t, err)
+			mr := must(n.pd.Register(memory, verbs.LocalRead))(t)
 			sequences[k] = append(sequences[k], mr.STag().Index())
 		}
 		if k == 0 {

@@ -98,8 +98,7 @@ func blindReads(t *conformance.T) {
 // read reads n octets of a buffer of the target's, and checks the headers of the
 // response.
 func (b *blind) read(from offered, off, n, sink uint32) []byte {
-	b.send(aReadRequest(b.reads, read{sink, nowhereTO, n, from.stag, from.to + uint64(off)}))
-	b.reads++
+	b.send(aReadRequest(b.nextRead(), read{sink, nowhereTO, n, from.stag, from.to + uint64(off)}))
 	var got []byte
 	for {
 		u := b.next()

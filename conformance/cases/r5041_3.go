@@ -49,7 +49,6 @@ func boundaries(t *conformance.T) {
 		r.settled()
 		r.incomplete()
 	}
-	t.Part("")
 }
 
 // acceptedOrTold: the connection is cut somewhere in a row of messages. Each of them
@@ -98,7 +97,6 @@ func acceptedOrTold(t *conformance.T) {
 		require.Len(t, e.Events, 1)
 		require.Contains(t, []verbs.EventID{verbs.EventLLPReset, verbs.EventLLPLost}, e.Events[0].ID)
 	}
-	t.Part("")
 }
 
 // digestCovers changes one bit after the other: of the header, the payload, the pad
@@ -178,7 +176,6 @@ func endsTold(t *conformance.T) {
 		require.False(t, r.ended(verbs.StateIdle).Stream)
 		r.events(verbs.EventLLPCloseComplete)
 	}
-	t.Part("")
 }
 
 // tornDown: however its only stream has ended, the connection goes with it.
@@ -207,5 +204,4 @@ func tornDown(t *conformance.T) {
 			return err != nil
 		}, "the connection is gone")
 	}
-	t.Part("")
 }

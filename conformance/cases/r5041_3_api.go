@@ -67,7 +67,7 @@ func anyLLP(t *conformance.T) {
 			t.Cleanup(func() { _ = x.Close() })
 			begin(t, l.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
 			l.peer = newRawEnd(t.Trace().Conn(x), framing{crc: true, patience: patience(t)})
-			l.sent, l.asked = 0, 0
+			l.renumber()
 			return l, y
 		}
 		l, _ := join()
@@ -108,7 +108,6 @@ func anyLLP(t *conformance.T) {
 		l.remains(verbs.StateError, event)
 		completes(t, l.sq, l.sentAs(7, verbs.OpRead, verbs.StatusFlushed))
 	}
-	t.Part("")
 }
 
 // measuredConn is a connection whose path is either its own or one whose segments'
@@ -182,5 +181,4 @@ func mulpduChanges(t *conformance.T) {
 		post(t, l.qp, verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, 500), Remote: theirs, Flags: verbs.Unsignaled})
 		require.Equal(t, []int{514}, l.message().segments)
 	}
-	t.Part("")
 }

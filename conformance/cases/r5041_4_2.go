@@ -176,7 +176,6 @@ func taggedChange(t *conformance.T) {
 		v.send(bad)
 		v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
 	}
-	t.Part("")
 }
 
 // foreignSTags are STags that are not of the victim's stream, or of none.
@@ -244,5 +243,4 @@ func stagOfStream(t *conformance.T) {
 		r.settled()
 		b.holds(8*i, []byte("its own"))
 	}
-	t.Part("")
 }

@@ -68,7 +68,6 @@ func untaggedTold(t *conformance.T) {
 		require.Equal(t, s.invalid == 0, b.query().Valid, "the region")
 		receives[0].holds(0, []byte("message"))
 	}
-	t.Part("")
 }
 
 // rsvdNotCompared: the segments of a Send with Invalidate name different STags. The
@@ -119,7 +118,6 @@ func untaggedChange(t *conformance.T) {
 		v.send(bad)
 		v.rejectedAs(&rejection{code: x.code, event: x.event}, bad)
 	}
-	t.Part("")
 }
 
 // msnCounts: Sends and RDMA Reads are numbered each on their own; one that is left out
@@ -175,7 +173,6 @@ func msnCounts(t *conformance.T) {
 			b.unchanged()
 		}
 	}
-	t.Part("")
 }
 
 // msnBegins: the first of each queue is 1, on the first stream of a queue pair and on
@@ -204,7 +201,7 @@ func msnBegins(t *conformance.T) {
 	b := r.region(64, allRights)
 	for stream := range 3 {
 		t.Part("stream %d of a queue pair", stream)
-		r.sends, r.reads = 1, 1
+		r.renumber()
 		r.recv(2, 16)
 		r.sendMessage([]byte("one"))
 		r.sendMessage([]byte("two"))
@@ -256,5 +253,4 @@ func moCounts(t *conformance.T) {
 		v.send(bad)
 		v.rejectedAs(&rejection{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
 	}
-	t.Part("")
 }

@@ -74,8 +74,7 @@ func mulpduKept(t *conformance.T) {
 				verbs.Request{ID: 1, SGL: n.mr.SGL(0, size)},
 				verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs},
 			)
-			l.asked++
-			l.tell(aReadRequest(l.asked, read{nowhere, nowhereTO, uint32(size), uint32(at.STag), at.TO}))
+			l.tell(aReadRequest(l.nextRead(), read{nowhere, nowhereTO, uint32(size), uint32(at.STag), at.TO}))
 			for range 3 {
 				p := l.message()
 				header := 18
@@ -91,7 +90,6 @@ func mulpduKept(t *conformance.T) {
 			completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess))
 		}
 	}
-	t.Part("")
 }
 
 // longestMessage: one octet more than a message may have is refused where it is sent,
@@ -123,7 +121,6 @@ func longestMessage(t *conformance.T) {
 		v.send(bad)
 		v.rejectedAs(&rejection{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
 	}
-	t.Part("")
 }
 
 // segmentsPlaced has messages come in segments of every size, also of nothing.
@@ -158,7 +155,6 @@ func segmentsPlaced(t *conformance.T) {
 			b.holds(2*size, data)
 		}
 	}
-	t.Part("")
 }
 
 // emptyMessage: a message of nothing is one segment, and it is the last.

@@ -269,7 +269,6 @@ func neverWithoutLast(t *conformance.T) {
 		}
 		b[1].unchanged()
 	}
-	t.Part("")
 }
 
 // lengthTold: what a completion says is where the last segment ended.
@@ -296,5 +295,4 @@ func lengthTold(t *conformance.T) {
 			b.holds(0, data[:n])
 		}
 	}
-	t.Part("")
 }

@@ -44,7 +44,6 @@ func ddpEndsNoStream(t *conformance.T) {
 		v.shut()
 		v.ended(verbs.StateError)
 	}
-	t.Part("")
 }
 
 // noPostsBehindClose: with the close begun neither queue takes a request, and nothing
@@ -90,7 +89,6 @@ func halfClosed(t *conformance.T) {
 		r.events(verbs.EventLLPCloseComplete)
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 	}
-	t.Part("")
 }
 
 // fatalTold: each kind of fatal error, and the one event that tells it. A reset can be
@@ -130,7 +128,6 @@ func fatalTold(t *conformance.T) {
 		r.events(x.event)
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 	}
-	t.Part("")
 }
 
 // streamStays: a segment is refused while a long row of messages goes out and the peer

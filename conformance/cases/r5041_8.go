@@ -85,7 +85,6 @@ func anotherPD(t *conformance.T) {
 		owner.events()
 		owner.state(verbs.StateRTS)
 	}
-	t.Part("")
 }
 
 // anotherStream is anotherPD for STags that are one stream's, of those of a PD.
@@ -144,7 +143,6 @@ func bothAssociations(t *conformance.T) {
 		tried(t, u, upper.OpenArgs{}, &bound, 9, notItsOwn)
 		tried(t, u, upper.OpenArgs{}, b, 9, notItsOwn)
 	}
-	t.Part("")
 }
 
 // rangeSet: the first and the last octet of what a program makes reachable are, and
@@ -191,7 +189,6 @@ func rangeSet(t *conformance.T) {
 			r.tryRead(x.make(r), off, beyond)
 		}
 	}
-	t.Part("")
 }
 
 // accessTold: the program learns which stream tried an STag that it may not use, and

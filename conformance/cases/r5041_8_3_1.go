@@ -52,7 +52,6 @@ func boundAndUnbound(t *conformance.T) {
 			r.tryWrite(&b, (part*last+part)%(part*parts), beyond)
 		}
 	}
-	t.Part("")
 }
 
 // unbind invalidates the STag of a window, or of a region.
@@ -106,7 +105,6 @@ func rightsChange(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // nothingBehind: the peer writes all the time, while the program takes the right away
@@ -155,5 +153,4 @@ func nothingBehind(t *conformance.T) {
 			same(t, after, b.memory(), "the memory afterwards")
 		}
 	}
-	t.Part("")
 }

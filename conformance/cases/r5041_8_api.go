@@ -30,8 +30,7 @@ func fastRange(t *conformance.T) {
 	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
 	n := w.a
 	pages := n.pages(1, 4096)
-	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
+	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	for round, length := range []int{100, 1, 4096} {
 		fast := &verbs.FastRegisterRequest{
 			STag: region.WithKey(uint8(round)), Buffers: pages.List(0, length), Addressing: verbs.ZeroBased, Access: allRights,
@@ -49,24 +48,19 @@ func fastRange(t *conformance.T) {
 		n.remotely(at.Remote(0), 0x1100, 0x0100)
 		n.remotely(at.Remote(length-1), 0x1100, 0x0100)
 	}
-	t.Part("")
 }
 
 // rnicAndManager: the program that has the RNIC makes what another needs, and hands it
 // handles of the data path. With these alone the other one sends, receives and polls.
 func rnicAndManager(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
-	send, err := w.a.qp.User()
-	require.NoError(t, err)
-	recv, err := w.b.qp.User()
-	require.NoError(t, err)
+	send := must(w.a.qp.User())(t)
+	recv := must(w.b.qp.User())(t)
 	sent, received := w.a.cq.User(), w.b.cq.User()
-	_, err = recv.PostRecv(verbs.Recv{ID: 3, SGL: w.b.mr.SGL(0, 64)})
-	require.NoError(t, err)
+	require.NoError(t, second(recv.PostRecv(verbs.Recv{ID: 3, SGL: w.b.mr.SGL(0, 64)})))
 	require.NoError(t, received.Notify(verbs.NotifyNext))
 	data := fill(w.a.mr.Bytes()[:40], 5)
-	_, err = send.PostSend(verbs.Request{ID: 4, SGL: w.a.mr.SGL(0, 40)})
-	require.NoError(t, err)
+	require.NoError(t, second(send.PostSend(verbs.Request{ID: 4, SGL: w.a.mr.SGL(0, 40)})))
 	var c [1]verbs.Completion
 	eventually(t, func() bool { return received.Poll(c[:]) > 0 }, "the receive completes")
 	require.Equal(t, verbs.Completion{ID: 3, QP: w.b.qp.ID(), Op: verbs.OpRecv, Bytes: 40}, c[0])
@@ -152,7 +146,6 @@ func enabledMemory(t *conformance.T) {
 			require.Equal(t, want, memory, "the slice, its guards included")
 		}
 	}
-	t.Part("")
 }
 
 // managerRules tries the rules of 8.3.2 on one RNIC with little of everything.
@@ -179,5 +172,4 @@ func managerRules(t *conformance.T) {
 	run(t, qp, verbs.Request{SGL: foreign.SGL(0, 8)}, verbs.StatusInvalidPD)
 	terminated(t, p, 0x0000)
 	require.Equal(t, verbs.StateIdle, n.qp.State(), "the other queue pair")
-	t.Part("")
 }

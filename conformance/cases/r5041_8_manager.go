@@ -33,17 +33,14 @@ func noHarm(t *conformance.T) {
 		t.Part("%s", what)
 		cq := n.newCQ(8)
 		qp := n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq})
-		user, err := qp.User()
-		require.NoError(t, err)
+		user := must(qp.User())(t)
 		p := rawPeer(t, qp, asInitiator)
-		_, err = user.PostSend(send)
-		require.NoError(t, err)
+		require.NoError(t, second(user.PostSend(send)))
 		c := await(t, cq, 1)[0]
 		require.NotEqual(t, verbs.StatusSuccess, c.Status)
 		require.NotEqual(t, verbs.StatusFlushed, c.Status)
 		terminated(t, p, 0x0000)
-		q, err := foreign.Query()
-		require.NoError(t, err)
+		q := must(foreign.Query())(t)
 		require.True(t, q.Valid, "the other's region")
 		moves(t, w.a.end(), w.b.end())
 		require.Equal(t, verbs.StateRTS, n.qp.State())
@@ -64,7 +61,6 @@ func noHarm(t *conformance.T) {
 		require.ErrorIs(t, err, verbs.ErrQueueFull)
 	}
 	moves(t, w.a.end(), w.b.end())
-	t.Part("")
 }
 
 // limitsKept: as much of everything as the RNIC was told to have, and again as much
@@ -102,8 +98,7 @@ func limitsKept(t *conformance.T) {
 		} {
 			var back []func() error
 			for i := range k.limit {
-				free, err := k.make()
-				require.NoError(t, err, "%d of %d %s", i+1, k.limit, k.what)
+				free := must(k.make())(t, "%d of %d %s", i+1, k.limit, k.what)
 				back = append(back, free)
 			}
 			_, err := k.make()
@@ -120,7 +115,6 @@ func limitsKept(t *conformance.T) {
 		require.NoError(t, cq.Destroy())
 		require.NoError(t, pd.Deallocate())
 	}
-	t.Part("")
 }
 
 // program is one of two that share an RNIC.
@@ -154,8 +148,7 @@ func noTrust(t *conformance.T) {
 	peer := rawPeer(t, bystander, asInitiator)
 	alive := func() {
 		run(t, bystander, verbs.Request{ID: 5, SGL: yours.mr.SGL(0, 8)}, verbs.StatusSuccess)
-		u, err := peer.Next()
-		require.NoError(t, err)
+		u := must(peer.Next())(t)
 		require.Equal(t, yours.mr.Bytes()[:8], u[18:])
 	}
 	alive()
@@ -205,7 +198,6 @@ func noTrust(t *conformance.T) {
 	require.ErrorIs(t, yours.pd.Deallocate(), verbs.ErrPDInUse)
 	require.ErrorIs(t, yours.cq.Destroy(), verbs.ErrCQInUse)
 	alive()
-	t.Part("")
 }
 
 // buffersOwned: STags are made of memory that the program shows to be its own, with
@@ -226,23 +218,20 @@ func buffersOwned(t *conformance.T) {
 		refuses(t, "Register", verbs.ErrInvalidPhysBufferEntry, func() error {
 			return second(n.pd.RegisterRegion(verbs.RegionConfig{Buffers: buffers, ZeroBased: true, Access: allRights}))
 		})
-		region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, PBL: 2})
-		require.NoError(t, err)
+		region := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, PBL: 2}))(t)
 		qp := n.newQP(verbs.QPConfig{Privileged: true})
 		p := rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: buffers, Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusInvalidPhysBufferEntry)
 		terminated(t, p, 0x0000)
-		q, err := region.Query()
-		require.NoError(t, err)
+		q := must(region.Query())(t)
 		require.False(t, q.Valid, "the region afterwards")
 	}
 	t.Part("its own")
 	mr, err := n.pd.RegisterRegion(verbs.RegionConfig{Buffers: pages.List(0, 8192), ZeroBased: true, Access: allRights})
 	require.NoError(t, err)
 	n.remotely(mr.Remote(8191), 0, 0)
-	t.Part("")
 }
 
 // greedyDetected: two streams share receives, and one takes them all. The program is

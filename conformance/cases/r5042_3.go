@@ -59,8 +59,7 @@ func unprivilegedReach(t *conformance.T) {
 	} {
 		t.Part("what belongs to others, %s", x.what)
 		qp := n.newQP(verbs.QPConfig{})
-		user, err := qp.User()
-		require.NoError(t, err)
+		user := must(qp.User())(t)
 		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 3
 		post(t, user, x.send)
@@ -84,10 +83,8 @@ func boundedByOwner(t *conformance.T) {
 	var pds []*verbs.PD
 	var cqs []*verbs.CQ
 	for range 2 {
-		pd, err := nic.AllocatePD()
-		require.NoError(t, err)
-		cq, err := nic.CreateCQ(verbs.CQConfig{})
-		require.NoError(t, err)
+		pd := must(nic.AllocatePD())(t)
+		cq := must(nic.CreateCQ(verbs.CQConfig{}))(t)
 		pds, cqs = append(pds, pd), append(cqs, cq)
 	}
 	c := verbs.QPConfig{PD: pds[0], SendCQ: cqs[0], RecvCQ: cqs[0]}
@@ -108,8 +105,7 @@ func boundedByOwner(t *conformance.T) {
 			if cqs[1] != nil { // one of the two that are there makes room
 				require.NoError(t, cqs[1].Destroy())
 				cqs[1] = nil
-				q, err := nic.CreateCQ(verbs.CQConfig{})
-				require.NoError(t, err)
+				q := must(nic.CreateCQ(verbs.CQConfig{}))(t)
 				return q.Destroy, nil
 			}
 			q, err := nic.CreateCQ(verbs.CQConfig{})
@@ -172,20 +168,16 @@ func oneKindUsedUp(t *conformance.T) {
 func entriesGranted(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 2, CQE: 8}})
 	require.ErrorIs(t, second(nic.CreateCQ(verbs.CQConfig{Entries: 9})), verbs.ErrTooManyCQE)
-	cq, err := nic.CreateCQ(verbs.CQConfig{Entries: 8})
-	require.NoError(t, err)
+	cq := must(nic.CreateCQ(verbs.CQConfig{Entries: 8}))(t)
 	shown := queries(cq.Query)
 	refuses(t, "Resize beyond the limit", verbs.ErrTooManyCQE, func() error { return cq.Resize(9) }, shown)
 	require.NoError(t, second(nic.CreateCQ(verbs.CQConfig{Entries: 1})))
 	require.ErrorIs(t, second(nic.CreateCQ(verbs.CQConfig{Entries: 1})), verbs.ErrInsufficientResources)
 
-	pd, err := nic.AllocatePD()
-	require.NoError(t, err)
+	pd := must(nic.AllocatePD())(t)
 	events := logEvents(t, nic)
-	qp, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, RecvDepth: 16})
-	require.NoError(t, err)
-	a, err := cq.Query()
-	require.NoError(t, err)
+	qp := must(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, RecvDepth: 16}))(t)
+	a := must(cq.Query())(t)
 	p := rawPeer(t, qp, asResponder)
 	for i := range a.Entries + 1 {
 		postRecv(t, qp, verbs.Recv{ID: uint64(i)})
@@ -221,8 +213,7 @@ func foreignCQ(t *conformance.T) {
 // alone, and out of what the RNIC has.
 func readSlotsGranted(t *conformance.T) {
 	n := newNode(t, nodeConfig{QP: verbs.QPConfig{IRD: 2}, RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, IRD: 6, SharedIRD: 10}}})
-	user, err := n.qp.User()
-	require.NoError(t, err)
+	user := must(n.qp.User())(t)
 	typ := reflect.TypeOf(user)
 	_, can := typ.MethodByName("Modify")
 	require.False(t, can, "%v has Modify QP", typ)
@@ -271,8 +262,7 @@ func rightToTheBuffer(t *conformance.T) {
 	} {
 		t.Part("%s", x.what)
 		qp := n.newQP(verbs.QPConfig{})
-		user, err := qp.User()
-		require.NoError(t, err)
+		user := must(qp.User())(t)
 		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 6
 		post(t, user, x.send)

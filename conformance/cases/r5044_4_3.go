@@ -173,11 +173,11 @@ func markerBits(t *conformance.T) {
 			for k, n := range []int{5000, 1, 3000} {
 				data := upper.Pattern(uint8(k), n)
 				if n > 1400 { // three segments are enough for some markers
-					r.msn++
+					r.sends++
 					r.send(
-						untagged(moreUntagged, opSend, 0, 0, r.msn, 0, data[:1000]),
-						untagged(moreUntagged, opSend, 0, 0, r.msn, 1000, data[1000:2001]),
-						untagged(lastUntagged, opSend, 0, 0, r.msn, 2001, data[2001:]),
+						untagged(moreUntagged, opSend, 0, 0, r.sends, 0, data[:1000]),
+						untagged(moreUntagged, opSend, 0, 0, r.sends, 1000, data[1000:2001]),
+						untagged(lastUntagged, opSend, 0, 0, r.sends, 2001, data[2001:]),
 					)
 				} else {
 					r.sendMessage(data)

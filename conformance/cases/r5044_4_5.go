@@ -222,8 +222,7 @@ func mulpduOfConnection(t *conformance.T) {
 // dialSegments connects with a maximum segment size, and returns what is in use.
 func dialSegments(t *conformance.T, addr string, mss int) (net.Conn, int) {
 	d := net.Dialer{Control: offerSegments(mss)}
-	c, err := d.DialContext(t.Context(), "tcp", addr)
-	require.NoError(t, err)
+	c := must(d.DialContext(t.Context(), "tcp", addr))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	emss := segments(c.(*net.TCPConn))
 	if emss == 0 || emss > mss {

@@ -86,7 +86,7 @@ func nextByLength(t *conformance.T) {
 	// what was more payload, and the rest is another FPDU.
 	outer := aSend(1, append([]byte("ab\x00\x00\x00\x00\x00\x00"), inner...))
 	r.raw(plain.twisted(outer, twist{longer: 20 - len(outer)})[:28+len(inner)])
-	r.msn = 2
+	r.sends = 2
 	r.completions(r.got(1, 2), r.got(2, 10))
 	b[0].holds(0, []byte("ab"))
 	b[1].holds(0, []byte("inner FPDU"))
@@ -104,7 +104,7 @@ func nextByLength(t *conformance.T) {
 	r.completions(r.got(1, 2+6+len(second)))
 	got := append([]byte("ab\x00\x00\x00\x00\x00\x00"), second...)
 	b[0].holds(0, got)
-	r.msn = 1
+	r.sends = 1
 	r.sendMessage([]byte("third"))
 	r.completions(r.got(2, 5))
 

@@ -57,11 +57,9 @@ func sameOctet(t *conformance.T) {
 			var st *mpa.Stream
 			cfg := mpa.Config{Rev: 1, Early: early[len(text):]}
 			if play == conformance.Initiator {
-				o, err := mpa.Await(t.Context(), y, cfg)
-				require.NoError(t, err)
+				o := must(mpa.Await(t.Context(), y, cfg))(t)
 				require.Equal(t, "priv", string(o.Request.PrivateData))
-				st, err = o.Accept(cfg)
-				require.NoError(t, err)
+				st = must(o.Accept(cfg))(t)
 			} else {
 				var err error
 				st, err = mpa.Initiate(t.Context(), y, cfg)
@@ -92,8 +90,7 @@ func queuePairFirst(t *conformance.T) {
 		busy := n.into(s, verbs.QPConfig{})
 		w, y := byHand(t)
 		w.raw(requestFrame(frameC, 1, nil))
-		req, err := cm.Await(t.Context(), y, cm.Config{})
-		require.NoError(t, err)
+		req := must(cm.Await(t.Context(), y, cm.Config{}))(t)
 		require.ErrorIs(t, second(req.Accept(t.Context(), busy.qp, cm.Config{})), verbs.ErrInvalidState)
 		w.mute()
 		if s == verbs.StateError {
@@ -126,8 +123,7 @@ func openAfterRejecting(t *conformance.T) {
 		t.Part("private data of %d octets", n)
 		w, y := byHand(t)
 		w.raw(requestFrame(frameC, 1, []byte("please")))
-		o, err := mpa.Await(t.Context(), y, mpa.Config{})
-		require.NoError(t, err)
+		o := must(mpa.Await(t.Context(), y, mpa.Config{}))(t)
 		data := upper.Pattern(2, n)
 		require.NoError(t, o.Reject(data))
 		require.Equal(t, replyFrame(frameC|frameR, 1, data), w.frame())
@@ -145,8 +141,7 @@ func openAfterRejecting(t *conformance.T) {
 
 // openAfterRejection: so has an Initiator that is refused.
 func openAfterRejection(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	l := looseLine(t, verbs.QPConfig{})
 	post(t, l.qp, l.aSend(1))
 	for _, k := range []int{0, 1, 508, 512} {
 		t.Part("private data of %d octets", k)

@@ -83,8 +83,7 @@ func (f heardFrame) word() (first, second uint16) {
 // endsBehind says that the connection ends, in order, with nothing more on it.
 func endsBehind(t *conformance.T, c net.Conn, after string) {
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience(t))))
-	b, err := io.ReadAll(c)
-	require.NoError(t, err, "the end behind %s", after)
+	b := must(io.ReadAll(c))(t, "the end behind %s", after)
 	require.Empty(t, b, "octets behind %s", after)
 }
 
@@ -100,8 +99,7 @@ func listening(t *conformance.T, qp upper.OpenArgs, far upper.ConnectArgs) *rig 
 
 // says sends octets, and hears reads the other side's startup frame.
 func (r *rig) says(octets []byte) {
-	_, err := r.conn.Write(octets)
-	require.NoError(r.t, err, "the startup frame")
+	require.NoError(r.t, second(r.conn.Write(octets)), "the startup frame")
 }
 
 func (r *rig) hears() heardFrame {

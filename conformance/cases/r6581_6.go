@@ -181,10 +181,8 @@ const (
 
 // wordFirst compares whole frames: the word stands before the private data.
 func wordFirst(t *conformance.T) {
-	request, err := hex.DecodeString(referenceRequest)
-	require.NoError(t, err)
-	reply, err := hex.DecodeString(referenceReply)
-	require.NoError(t, err)
+	request := must(hex.DecodeString(referenceRequest))(t)
+	reply := must(hex.DecodeString(referenceReply))(t)
 	qp := upper.OpenArgs{IRD: 4, ORD: 4}
 
 	r := dialing(t, qp, upper.ConnectArgs{P2P: true, RTR: 6, PrivateData: []byte("xy")})

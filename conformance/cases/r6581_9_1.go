@@ -86,11 +86,9 @@ func depthsInQuery(t *conformance.T) {
 	qp := n.newQP(verbs.QPConfig{})
 	x, y = tcpPair(t)
 	require.NoError(t, second(x.Write(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(7, 9, "")))))
-	req, err := cm.Await(t.Context(), y, cm.Config{})
-	require.NoError(t, err)
+	req := must(cm.Await(t.Context(), y, cm.Config{}))(t)
 	require.Equal(t, []int{7, 9}, []int{req.PeerIRD(), req.PeerORD()}, "of the Request, before the answer")
-	c, err := req.Accept(t.Context(), qp, cm.Config{})
-	require.NoError(t, err)
+	c := must(req.Accept(t.Context(), qp, cm.Config{}))(t)
 	require.Equal(t, []int{7, 9}, []int{c.PeerIRD(), c.PeerORD()})
 	s = attributes(t, qp).Stream
 	require.Equal(t, []int{7, 9}, []int{s.PeerIRD, s.PeerORD}, "of the Initiator")

@@ -19,8 +19,7 @@ var r6581_blind = []conformance.Case{
 
 // startsWith is the startup with a Request of these octets, as MPA Initiator.
 func (b *blind) startsWith(request []byte) heardFrame {
-	_, err := b.conn.Write(request)
-	require.NoError(b.t, err, "the MPA Request")
+	require.NoError(b.t, second(b.conn.Write(request)), "the MPA Request")
 	f := hearFrame(b.t, b.conn, replyKey)
 	require.Zero(b.t, f.flags&bitReject, "R")
 	b.peer = newRawEnd(b.conn, framing{crc: true, markersOut: f.flags&bitMarkers != 0, patience: patience(b.t)})

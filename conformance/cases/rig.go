@@ -15,12 +15,12 @@ import (
 //
 //	case -- raw peer ==== FPDUs ==== queue pair -- upper tester -- case
 //
-//	rig.go          making it
-//	rig_subject.go  the queue pair under test, its memory and its completions
-//	rig_wire.go     what the peer sends and expects
-//	rejection.go    segments that have to be refused
-//	blind.go        the same against a program that speaks rping's language only
-//	octets*.go      the cases' own codec, octet by octet, and the raw peer's end
+//	rig.go            making it
+//	rig_subject.go    the queue pair under test, its memory and its completions
+//	rig_wire.go       what the peer sends and expects
+//	rig_rejection.go  segments that have to be refused
+//	rig_blind.go      the same against a program that speaks rping's language only
+//	octets*.go        the cases' own codec, octet by octet, and the raw peer's end
 
 // setup says what a rig is made of. The zero value is a good stream with CRC.
 type setup struct {
@@ -57,9 +57,7 @@ type rig struct {
 	peer *rawEnd
 	// frame is the startup frame that the queue pair's side sent.
 	frame startup
-	// sends and reads are the MSNs that the peer's next Send and RDMA Read
-	// Request have.
-	sends, reads uint32
+	numbers
 }
 
 // open makes a rig: the startup is over and the queue pair is in RTS.
@@ -69,8 +67,7 @@ func open(t *conformance.T, s setup) *rig {
 
 // tester begins a session with the target's upper tester.
 func tester(t *conformance.T) upper.Tester {
-	u, err := t.Target().Upper(t.Context())
-	require.NoError(t, err, "the upper tester")
+	u := must(t.Target().Upper(t.Context()))(t, "the upper tester")
 	t.Cleanup(func() { _ = u.Close() })
 	return u
 }
@@ -83,7 +80,7 @@ func openIn(t *conformance.T, u upper.Tester, s setup) *rig {
 	if s.play == conformance.Either {
 		s.play = t.Target().Role()
 	}
-	r := &rig{subject: newSubject(t, u, s.qp), play: s.play, sends: 1, reads: 1}
+	r := &rig{subject: newSubject(t, u, s.qp), play: s.play}
 	r.connect(s)
 	if !s.raw {
 		r.start(s)

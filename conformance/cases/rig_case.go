@@ -3,7 +3,7 @@ package cases
 import "github.com/softrnic/softrnic/conformance"
 
 // apiCase is a case of the verbs in this process, or of the calls of a VI NIC or a
-// NetworkDirect adapter: what world.go, vi_pair.go and nd_rig.go make plays in it. The
+// NetworkDirect adapter: what rig_world.go, rig_vi_pair.go and rig_nd.go make plays in it. The
 // keys are those that it asserts.
 func apiCase(name string, run func(*conformance.T), keys ...string) conformance.Case {
 	return conformance.Case{Name: name, Keys: keys, Need: conformance.NeedAPI, Run: run}
@@ -15,7 +15,7 @@ func upperCase(name string, run func(*conformance.T), keys ...string) conformanc
 	return conformance.Case{Name: name, Keys: keys, Need: conformance.NeedUpper, Run: run}
 }
 
-// wireCase is a case of a raw peer against who knows what: see blind.go.
+// wireCase is a case of a raw peer against who knows what: see rig_blind.go.
 func wireCase(name string, run func(*conformance.T), keys ...string) conformance.Case {
 	return conformance.Case{Name: name, Keys: keys, Need: conformance.NeedWire, Run: run}
 }

@@ -115,8 +115,7 @@ func (b *buffer) deregister() {
 
 // post posts to the Send Queue, in one call. All has to be taken.
 func (s *subject) post(sends ...verbs.Request) {
-	n, err := s.tryPost(sends...)
-	require.NoError(s.t, err, "PostSQ")
+	n := must(s.tryPost(sends...))(s.t, "PostSQ")
 	require.Len(s.t, sends, n, "posted")
 }
 
@@ -141,8 +140,7 @@ func (s *subject) recv(n, size int) []*buffer {
 // postRecv posts receives. All have to be taken.
 func (s *subject) postRecv(recvs ...verbs.Recv) {
 	var p upper.Posted
-	err := s.up.PostRecv(upper.PostRecvArgs{QP: s.QP, Recvs: recvs}, &p)
-	require.NoError(s.t, err, "PostRQ")
+	require.NoError(s.t, s.up.PostRecv(upper.PostRecvArgs{QP: s.QP, Recvs: recvs}, &p), "PostRQ")
 	require.Len(s.t, recvs, p.N, "posted")
 }
 

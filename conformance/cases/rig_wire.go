@@ -27,22 +27,9 @@ func (r *rig) sendMessage(payload []byte) {
 	r.send(aSend(r.nextSend(), payload))
 }
 
-// nextSend is the MSN of the peer's next Send, which it counts.
-func (r *rig) nextSend() uint32 {
-	r.sends++
-	return r.sends - 1
-}
-
-// nextRead is the MSN of the peer's next RDMA Read Request, which it counts.
-func (r *rig) nextRead() uint32 {
-	r.reads++
-	return r.reads - 1
-}
-
 // next is the next ULPDU from the queue pair. It is a copy.
 func (r *rig) next() []byte {
-	u, err := r.peer.Next()
-	require.NoError(r.t, err, "waiting for an FPDU")
+	u := must(r.peer.Next())(r.t, "waiting for an FPDU")
 	return append([]byte(nil), u...)
 }
 

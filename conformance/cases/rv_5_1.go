@@ -80,11 +80,9 @@ func openedEmpty(t *conformance.T) {
 	c := verbs.Config{ID: uuid.New(), Limits: small}
 	var first verbs.RNICAttributes
 	for round := range 3 {
-		nic, err := verbs.Open(c)
-		require.NoError(t, err)
+		nic := must(verbs.Open(c))(t)
 		t.Cleanup(func() { _ = nic.Close() })
-		a, err := nic.Query()
-		require.NoError(t, err)
+		a := must(nic.Query())(t)
 		if round == 0 {
 			first = a
 		}
@@ -110,8 +108,7 @@ func openedInMode(t *conformance.T) {
 		want error
 	}{{verbs.PageMode, verbs.ErrInvalidPhysBufferEntry}, {verbs.BlockMode, nil}} {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
-		a, err := n.nic.Query()
-		require.NoError(t, err)
+		a := must(n.nic.Query())(t)
 		assert.Equal(t, c.mode, a.Mode)
 		assert.ErrorIs(t, mixedPages(n), c.want, "a list of no pages, in %v mode", c.mode)
 	}
@@ -136,8 +133,7 @@ func everyAttribute(t *conformance.T) {
 		PDs: 21, QPs: 22, WR: 23, SGE: 24, WriteSGE: 25, CQs: 26, CQE: 27, EventHandlers: 28, SRQs: 29, SRQWR: 30,
 		Regions: 31, Windows: 32, PBL: 33, Physical: 34, IRD: 35, ORD: 36, SharedIRD: 37, SharedORD: 38,
 	}})
-	a, err := nic.Query()
-	require.NoError(t, err)
+	a := must(nic.Query())(t)
 	for _, c := range []struct {
 		name      string
 		want, got any
@@ -175,8 +171,7 @@ func everyAttribute(t *conformance.T) {
 	assert.NotEmpty(t, a.Version, "version")
 
 	without := verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD
-	a, err = openRNIC(t, verbs.Config{Mode: verbs.BlockMode, Without: without}).Query()
-	require.NoError(t, err)
+	a = must(openRNIC(t, verbs.Config{Mode: verbs.BlockMode, Without: without}).Query())(t)
 	assert.Equal(t, []any{verbs.BlockMode, false, false, false, false, 0},
 		[]any{a.Mode, a.Features.Has(verbs.FeatureSRQ), a.Features.Has(verbs.FeatureResize), a.Features.Has(verbs.FeatureChangeIRD), a.Features.Has(verbs.FeatureRaiseORD), a.Limits.SRQWR}, "without what is optional")
 	assert.Positive(t, a.MinBlock, "block sizes")
@@ -198,10 +193,8 @@ func closeKnowsEverything(t *conformance.T) {
 		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: next}))
 		require.Equal(t, next, qp.State())
 	}
-	shared, err := e.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
-	require.NoError(t, err)
-	empty, err := e.pd.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
+	shared := must(e.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
+	empty := must(e.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 
 	require.NoError(t, e.nic.Close())
 	for name, p := range peers {

@@ -52,12 +52,10 @@ func manyInOnePD(t *conformance.T) {
 	for i := range 3 {
 		mr := w.a.register(100, allRights|verbs.BindWindow)
 		fill(mr.Bytes(), i)
-		q, err := mr.Query()
-		require.NoError(t, err)
+		q := must(mr.Query())(t)
 		assert.Equal(t, w.a.pd.ID(), q.PD, "PD of region %d", i)
 		mw := w.a.newMW()
-		v, err := mw.Query()
-		require.NoError(t, err)
+		v := must(mw.Query())(t)
 		assert.Equal(t, w.a.pd.ID(), v.PD, "PD of window %d", i)
 		indexes[mr.STag().Index()], indexes[mw.STag(0).Index()] = true, true
 		sgl, regions, windows = append(sgl, mr.SGE(i, 50)), append(regions, mr), append(windows, mw)
@@ -104,10 +102,8 @@ func windowInOnePD(t *conformance.T) {
 	_, err := dead.AllocateWindow()
 	require.ErrorIs(t, err, verbs.ErrInvalidPD)
 	for _, pd := range []*verbs.PD{n.pd, other} {
-		mw, err := pd.AllocateWindow()
-		require.NoError(t, err)
-		q, err := mw.Query()
-		require.NoError(t, err)
+		mw := must(pd.AllocateWindow())(t)
+		q := must(mw.Query())(t)
 		assert.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}, q, "a fresh window")
 	}
 }
@@ -121,18 +117,14 @@ func anyObjectInAnyPD(t *conformance.T) {
 			case 0:
 				assert.Same(t, pd, attributes(t, n.newQP(verbs.QPConfig{PD: pd})).PD, "QP in PD %d", i)
 			case 1:
-				q, err := n.newSRQ(verbs.SRQConfig{PD: pd}).Query()
-				require.NoError(t, err)
+				q := must(n.newSRQ(verbs.SRQConfig{PD: pd}).Query())(t)
 				assert.Equal(t, pd.ID(), q.PD, "S-RQ in PD %d", i)
 			case 2:
-				q, err := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights}).Query()
-				require.NoError(t, err)
+				q := must(n.region(pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights}).Query())(t)
 				assert.Equal(t, pd.ID(), q.PD, "region in PD %d", i)
 			case 3:
-				mw, err := pd.AllocateWindow()
-				require.NoError(t, err)
-				q, err := mw.Query()
-				require.NoError(t, err)
+				mw := must(pd.AllocateWindow())(t)
+				q := must(mw.Query())(t)
 				assert.Equal(t, pd.ID(), q.PD, "window in PD %d", i)
 			}
 		}
@@ -159,8 +151,7 @@ func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Request, want v
 func bindAcrossPDs(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	other := n.newPD()
-	foreign, err := other.AllocateWindow()
-	require.NoError(t, err)
+	foreign := must(other.AllocateWindow())(t)
 	under := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	home := n.newMW()
 	for _, c := range []struct {
@@ -205,13 +196,11 @@ func fastRegisterAcrossPDs(t *conformance.T) {
 		n.remotely(verbs.FastRegisterBuffer(f).Remote(0), 0x1100, 0x0100)
 	}
 	for name, pd := range map[string]*verbs.PD{"own PD": n.pd, "the other PD": other} {
-		mr, err := pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-		require.NoError(t, err)
+		mr := must(pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 		qp := n.newQP(verbs.QPConfig{PD: pd, Privileged: true})
 		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 78, Op: verbs.OpFastRegister, FastRegister: register(mr)}, verbs.StatusSuccess)
-		q, err := mr.Query()
-		require.NoError(t, err)
+		q := must(mr.Query())(t)
 		assert.True(t, q.Valid, name)
 	}
 }

@@ -86,8 +86,7 @@ func pdIDsOverTime(t *conformance.T) {
 		live[pd.ID()] = true
 		pds = append(pds, pd)
 	}
-	q, err := n.mr.Query()
-	require.NoError(t, err)
+	q := must(n.mr.Query())(t)
 	assert.Equal(t, n.pd.ID(), q.PD)
 	assert.Equal(t, n.pd.ID(), attributes(t, n.qp).PD.ID())
 }
@@ -122,13 +121,11 @@ func tenants() []tenant {
 		{"S-RQ", func(n *node, pd *verbs.PD) func() error { return n.newSRQ(verbs.SRQConfig{PD: pd}).Destroy }},
 		{"region", func(n *node, pd *verbs.PD) func() error { return n.region(pd, memory).Deregister }},
 		{"invalid region", func(n *node, pd *verbs.PD) func() error {
-			mr, err := pd.AllocateRegion(verbs.AllocateConfig{})
-			require.NoError(n.t, err)
+			mr := must(pd.AllocateRegion(verbs.AllocateConfig{}))(n.t)
 			return mr.Deregister
 		}},
 		{"shared region", func(n *node, pd *verbs.PD) func() error {
-			mr, err := n.mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead})
-			require.NoError(n.t, err)
+			mr := must(n.mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead}))(n.t)
 			return mr.Deregister
 		}},
 		{"region moved in", func(n *node, pd *verbs.PD) func() error {
@@ -137,8 +134,7 @@ func tenants() []tenant {
 			return func() error { return mr.Reregister(n.pd, memory) }
 		}},
 		{"window", func(n *node, pd *verbs.PD) func() error {
-			mw, err := pd.AllocateWindow()
-			require.NoError(n.t, err)
+			mw := must(pd.AllocateWindow())(n.t)
 			return mw.Deallocate
 		}},
 	}

@@ -156,8 +156,7 @@ func cqEntries(t *conformance.T) {
 	})
 	for _, c := range []struct{ asked, least int }{{0, 256}, {1, 1}, {3, 3}, {100, 100}} {
 		cq := n.newCQ(c.asked)
-		q, err := cq.Query()
-		require.NoError(t, err)
+		q := must(cq.Query())(t)
 		assert.Equal(t, q.Entries, cq.Entries(), "Create CQ and Query CQ")
 		require.GreaterOrEqual(t, cq.Entries(), c.least, "asked for %d", c.asked)
 		qp := n.flush(cq, cq.Entries())

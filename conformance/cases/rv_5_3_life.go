@@ -29,8 +29,7 @@ var rv5_3_life = []conformance.Case{
 
 // shows says what Query CQ has to tell.
 func shows(t *conformance.T, cq *verbs.CQ, entries int, handler verbs.HandlerID) {
-	q, err := cq.Query()
-	require.NoError(t, err)
+	q := must(cq.Query())(t)
 	require.Equal(t, verbs.CQAttributes{Entries: entries, Handler: handler}, q, "Query CQ")
 	require.Equal(t, entries, cq.Entries())
 }
@@ -39,15 +38,13 @@ func cqAttributes(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	handlers := []verbs.HandlerID{0}
 	for range 2 {
-		id, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
-		require.NoError(t, err)
+		id := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 		require.NotZero(t, id)
 		handlers = append(handlers, id)
 	}
 	require.NotEqual(t, handlers[1], handlers[2])
 	for i, id := range handlers {
-		cq, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 10 + i, Handler: id})
-		require.NoError(t, err)
+		cq := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 10 + i, Handler: id}))(t)
 		shows(t, cq, cq.Entries(), id)
 		require.GreaterOrEqual(t, cq.Entries(), 10+i)
 		for _, size := range []int{300, 7, 1} {
@@ -78,8 +75,7 @@ func resizeUnderTraffic(t *conformance.T) {
 				posted[qp.ID()]++
 			}
 		}
-		k, err := n.cq.Wait(t.Context(), got)
-		require.NoError(t, err)
+		k := must(n.cq.Wait(t.Context(), got))(t)
 		for _, c := range got[:k] {
 			require.Equal(t, verbs.Completion{ID: next[c.QP], QP: c.QP, Op: verbs.OpWrite}, c, "in order, each once")
 			next[c.QP]++
@@ -190,8 +186,7 @@ func cqReturnsResources(t *conformance.T) {
 	handler, err := nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	for range 100 {
-		cq, err := nic.CreateCQ(verbs.CQConfig{Entries: 64, Handler: handler})
-		require.NoError(t, err)
+		cq := must(nic.CreateCQ(verbs.CQConfig{Entries: 64, Handler: handler}))(t)
 		require.NoError(t, cq.Notify(verbs.NotifyNext))
 		waiting := make(chan error, 1)
 		go func() { waiting <- second(cq.Wait(t.Context(), make([]verbs.Completion, 1))) }()

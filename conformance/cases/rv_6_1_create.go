@@ -111,8 +111,7 @@ func privilegesOfQP(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	p := n.pages(2, 4096)
 	fill(p.Bytes(), 4)
-	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 2})
-	require.NoError(t, err)
+	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 2}))(t)
 	for _, privileged := range []bool{false, true} {
 		requests := []struct {
 			req    verbs.Request
@@ -208,8 +207,7 @@ func identifiersUnique(t *conformance.T) {
 }
 
 func createdWithoutStream(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	l := looseLine(t, verbs.QPConfig{})
 	a := attributes(t, l.qp)
 	require.Equal(t, verbs.StateIdle, a.State)
 	require.Nil(t, a.Stream)

@@ -124,7 +124,6 @@ func destroyTakesStream(t *conformance.T) {
 		}
 		require.Nil(t, n.nic.QP(l.id))
 	}
-	t.Part("")
 }
 
 func destroyWindowsBound(t *conformance.T) {
@@ -152,5 +151,4 @@ func destroyWindowsBound(t *conformance.T) {
 		unbind(l, w)
 		require.NoError(t, l.qp.Destroy())
 	}
-	t.Part("")
 }

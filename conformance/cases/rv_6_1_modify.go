@@ -23,8 +23,7 @@ func aStream(t *conformance.T) (*verbs.Stream, *rawEnd) {
 }
 
 func streamRequired(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{SendDepth: 10, ORD: 5})
+	l := looseLine(t, verbs.QPConfig{SendDepth: 10, ORD: 5})
 	for what, s := range map[string]*verbs.Stream{"no stream": nil, "a stream of no connection": {}} {
 		refuses(t, what, verbs.ErrInvalidLLPStream, func() error {
 			return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(3), SendDepth: ptr(20)})
@@ -78,7 +77,6 @@ func attributesOfFigure4(t *conformance.T) {
 			require.NoError(t, l.qp.Destroy())
 		}
 	}
-	t.Part("")
 }
 
 // modifyAllOrNothing has one thing wrong in each call, among good ones.
@@ -134,7 +132,6 @@ func modifyAllOrNothing(t *conformance.T) {
 	refuses(t, "ORD above the limit", verbs.ErrORDExceeded, func() error {
 		return o.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, SendDepth: ptr(9), ORD: ptr(9)})
 	}, o.shown)
-	t.Part("")
 }
 
 // modifyDoneOrRefused asks for each state in each: it is taken when the verb returns,
@@ -163,7 +160,6 @@ func modifyDoneOrRefused(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // settleBehind is settle, behind what the peer gets before.
@@ -209,15 +205,13 @@ func modifyAgainstPeer(t *conformance.T) {
 		}
 		require.NoError(t, l.qp.Destroy())
 	}
-	t.Part("")
 }
 
 // heardText reads a text in streaming mode.
 func heardText(t *conformance.T, p *rawEnd, want string) {
 	b := make([]byte, len(want))
 	for n := 0; n < len(b); {
-		k, err := p.Conn.Read(b[n:])
-		require.NoError(t, err, "after %q", b[:n])
+		k := must(p.Conn.Read(b[n:]))(t, "after %q", b[:n])
 		n += k
 	}
 	require.Equal(t, want, string(b))

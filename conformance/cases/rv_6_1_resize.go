@@ -25,8 +25,7 @@ var rv6_1_resize = []conformance.Case{
 func resizeOffered(t *conformance.T) {
 	for _, without := range []verbs.Features{0, verbs.FeatureResize} {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
-		a, err := n.nic.Query()
-		require.NoError(t, err)
+		a := must(n.nic.Query())(t)
 		require.Equal(t, without == 0, a.Features.Has(verbs.FeatureResize), "what Query RNIC says")
 		for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 			l := n.into(s, verbs.QPConfig{})
@@ -85,7 +84,6 @@ func resizeWithRequests(t *conformance.T) {
 			require.NoError(t, l.qp.Destroy())
 		}
 	}
-	t.Part("")
 }
 
 // fill posts five Receives and five Sends, of which those of a Responder wait.

@@ -84,8 +84,7 @@ func abortStopsEverything(t *conformance.T) {
 }
 
 func abortReleases(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	for range 5 {
 		conn := l.stream().Conn
 		l.modify(verbs.StateError)
@@ -122,5 +121,4 @@ func llpFails(t *conformance.T) {
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
 	}
-	t.Part("")
 }

@@ -110,7 +110,6 @@ func peerClosesOnWork(t *conformance.T) {
 	r.finished()
 	r.ended(verbs.StateError)
 	r.events(verbs.EventTerminateReceived)
-	t.Part("")
 }
 
 // closedByVerb: the peer gets what was posted and then the end of the stream; there is
@@ -158,7 +157,6 @@ func closedWithWork(t *conformance.T) {
 	require.Equal(t, endReset, r.gone())
 	r.ended(verbs.StateError)
 	r.events(verbs.EventBadClose)
-	t.Part("")
 }
 
 // closedWhilePosting has programs that post while another closes: each request was
@@ -166,8 +164,7 @@ func closedWithWork(t *conformance.T) {
 func closedWhilePosting(t *conformance.T) {
 	for round := range 10 {
 		t.Part("round %d", round)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		go func() { // the peer closes when it sees the end
 			_, _, _ = l.peer.End()
 			_ = l.peer.CloseWrite()
@@ -184,10 +181,9 @@ func closedWhilePosting(t *conformance.T) {
 		} else {
 			l.raised(verbs.EventBadClose)
 		}
-		n.quiet()
+		l.quiet()
 		l.accounted(accepted)
 	}
-	t.Part("")
 }
 
 // posting posts to both queues, from two goroutines, until refused, does something when

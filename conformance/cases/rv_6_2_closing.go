@@ -40,8 +40,7 @@ func closers() map[string]func(*line) {
 func closingGood(t *conformance.T) {
 	for what, closes := range closers() {
 		t.Part("%s", what)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{})
+		l := newLine(t, verbs.QPConfig{})
 		conn := l.stream().Conn
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
 		l.hear(aSend(1, l.mr.Bytes()[:4]))
@@ -58,7 +57,6 @@ func closingGood(t *conformance.T) {
 		run(t, l.qp, l.aSend(2), verbs.StatusSuccess)
 		l.hear(aSend(1, l.mr.Bytes()[:4]))
 	}
-	t.Part("")
 }
 
 // closingComplete looks at what is there when the handler is told.
@@ -89,7 +87,6 @@ func closingComplete(t *conformance.T) {
 		l.qp.Fail()
 		require.Equal(t, verbs.EventLocalQPCatastrophic, (<-at).event.ID)
 	}
-	t.Part("")
 }
 
 func closingRefuses(t *conformance.T) {
@@ -158,7 +155,6 @@ func closingTakesNothing(t *conformance.T) {
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 		r.incomplete()
 	}
-	t.Part("")
 }
 
 func closingFlushes(t *conformance.T) {
@@ -179,8 +175,7 @@ func closingFlushes(t *conformance.T) {
 func closingLosesNone(t *conformance.T) {
 	for round := range 10 {
 		t.Part("round %d", round)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		accepted := map[uint64]bool{}
 		var ends bool
 		if ends = round%2 == 0; ends {
@@ -218,17 +213,15 @@ func closingLosesNone(t *conformance.T) {
 			l.finished()
 			require.Equal(t, verbs.StateClosing, l.qp.State(), "the peer has not closed")
 		}
-		n.quiet()
+		l.quiet()
 		l.accounted(accepted)
 	}
-	t.Part("")
 }
 
 // closingNewStream closes in the middle of the numbering of both queues: the next
 // stream begins anew.
 func closingNewStream(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	for range 3 {
 		for what, closes := range closers() {
 			t.Part("%s", what)
@@ -247,5 +240,4 @@ func closingNewStream(t *conformance.T) {
 			l.join()
 		}
 	}
-	t.Part("")
 }

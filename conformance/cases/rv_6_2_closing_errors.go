@@ -59,7 +59,6 @@ func closingErrors(t *conformance.T) {
 			r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 		}
 	}
-	t.Part("")
 }
 
 // closingErrorResets looks at what is there when the handler is told of a bad close:

@@ -53,7 +53,6 @@ func errorEntered(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // everyKind posts requests of all kinds to a line whose peer answers nothing: the first
@@ -106,7 +105,6 @@ func errorFlushes(t *conformance.T) {
 	l.modify(verbs.StateError)
 	completes(t, l.sq, want...)
 	completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
-	t.Part("")
 }
 
 // errorOneGuilty lines up requests that would fail, on both queues.
@@ -114,8 +112,7 @@ func errorOneGuilty(t *conformance.T) {
 	bad := []verbs.SGE{{STag: 0x00F00000, Length: 1}}
 	for what, receive := range map[string]bool{"the Send Queue's": false, "the Receive Queue's": true} {
 		t.Part("%s fault comes first", what)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{ORD: 1})
+		l := newLine(t, verbs.QPConfig{ORD: 1})
 		for i := range uint64(3) {
 			postRecv(t, l.qp, verbs.Recv{ID: 21 + i, SGL: bad})
 		}
@@ -150,7 +147,6 @@ func errorOneGuilty(t *conformance.T) {
 		empty(t, l.sq)
 		empty(t, l.rq)
 	}
-	t.Part("")
 }
 
 func errorRefusesPosts(t *conformance.T) {
@@ -163,14 +159,12 @@ func errorRefusesPosts(t *conformance.T) {
 		empty(t, l.sq)
 		empty(t, l.rq)
 	}
-	t.Part("")
 }
 
 func errorLosesNone(t *conformance.T) {
 	for round := range 10 {
 		t.Part("round %d", round)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		var g sync.WaitGroup
 		g.Go(func() { _, _, _ = l.peer.End() })
 		accepted := l.posting(t.Rand().IntN(50), func() { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) })
@@ -178,15 +172,13 @@ func errorLosesNone(t *conformance.T) {
 		l.remains(verbs.StateError)
 		l.accounted(accepted)
 	}
-	t.Part("")
 }
 
 // errorTerminateMessage reads the Terminate Message back, sent or received, and once a
 // new stream has begun there is none.
 func errorTerminateMessage(t *conformance.T) {
 	theirs := aTerminate(0x1202, aSend(3, nil), false)
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	for _, c := range []struct {
 		tell []byte
 		sent []byte // nil: the peer's is what counts
@@ -222,8 +214,7 @@ func errorWindowsStay(t *conformance.T) {
 	l.drop()
 	ends(t, l.qp, verbs.StateError)
 	for range 2 {
-		a, err := w.Query()
-		require.NoError(t, err)
+		a := must(w.Query())(t)
 		require.True(t, a.Valid, "in %v", l.qp.State())
 		refuses(t, "Destroy QP", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
 		l.modify(verbs.StateIdle)
@@ -248,8 +239,7 @@ func errorToIdle(t *conformance.T) {
 		"by reset": func(l *line) { assert.NoError(t, l.peer.Reset()) },
 	} {
 		t.Part("%s", what)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{ORD: 1, SendDepth: 256, RecvDepth: 256})
+		l := newLine(t, verbs.QPConfig{ORD: 1, SendDepth: 256, RecvDepth: 256})
 		for i := range uint64(requests) {
 			post(t, l.qp, l.aRead(i))
 			postRecv(t, l.qp, verbs.Recv{ID: i})
@@ -281,5 +271,4 @@ func errorToIdle(t *conformance.T) {
 		}
 		l.modify(verbs.StateError)
 	}
-	t.Part("")
 }

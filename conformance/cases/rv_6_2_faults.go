@@ -114,7 +114,6 @@ func terminatedByItself(t *conformance.T) {
 		}
 		r.ended(verbs.StateError)
 	}
-	t.Part("")
 }
 
 // faultsOfSegments: the message behind the last whole segment says what was wrong with

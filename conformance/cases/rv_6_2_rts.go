@@ -48,7 +48,6 @@ func messagesInRTSOnly(t *conformance.T) {
 	l.join()
 	l.hear(aSend(1, l.mr.Bytes()[:4]))
 	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
-	t.Part("")
 }
 
 func postedInOrder(t *conformance.T) {
@@ -107,8 +106,7 @@ func inboundProcessed(t *conformance.T) {
 }
 
 func rtsNotToIdle(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	for i := range 3 {
 		refuses(t, "Idle", verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}) }, l.shown)
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
@@ -117,8 +115,7 @@ func rtsNotToIdle(t *conformance.T) {
 }
 
 func rtsToRTS(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{SendDepth: 4, RecvDepth: 4, IRD: 8, ORD: 8})
+	l := newLine(t, verbs.QPConfig{SendDepth: 4, RecvDepth: 4, IRD: 8, ORD: 8})
 	l.modify(verbs.StateRTS)
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(1), SendDepth: ptr(50), RecvDepth: ptr(60)}))
 	a := attributes(t, l.qp)

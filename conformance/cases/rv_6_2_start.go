@@ -30,8 +30,7 @@ var rv6_2_start = []conformance.Case{
 }
 
 func idleToRTS(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	l := looseLine(t, verbs.QPConfig{})
 	s, peer := aStream(t)
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s}))
 	a := attributes(t, l.qp)
@@ -45,8 +44,7 @@ func idleToRTS(t *conformance.T) {
 // notEstablished offers connections that cannot carry data any more. What the system
 // does not tell at once it tells by an event.
 func notEstablished(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	l := looseLine(t, verbs.QPConfig{})
 	s, _ := aStream(t)
 	require.NoError(t, s.Conn.Close())
 	refuses(t, "a connection that is closed here", verbs.ErrInvalidLLPStream, func() error {
@@ -86,8 +84,7 @@ func lastMessageFirst(t *conformance.T) {
 // lastMessageHolds has a peer that sends FPDUs as soon as it has a part of a large
 // last message: they count as come after it.
 func lastMessageHolds(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	l := looseLine(t, verbs.QPConfig{})
 	l.recv(1)
 	s, peer := aStream(t)
 	last := make([]byte, 16<<20) // more than the sockets hold
@@ -96,7 +93,7 @@ func lastMessageHolds(t *conformance.T) {
 	heardText(t, peer, string(last[:1000]))
 	l.peer = peer
 	l.say([]byte("early"))
-	n.quiet() // others work
+	l.quiet() // others work
 	require.Equal(t, verbs.StateIdle, l.qp.State(), "the last message is not out")
 	empty(t, l.rq)
 	heardText(t, peer, string(last[1000:]))
@@ -180,8 +177,7 @@ func nothingLost(t *conformance.T) {
 // connectionFirst tries to come to RTS without a connection, and with one whose
 // startup fails.
 func connectionFirst(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	l := looseLine(t, verbs.QPConfig{})
 	post(t, l.qp, l.aSend(1))
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	require.Equal(t, verbs.StateIdle, l.qp.State())

@@ -64,8 +64,7 @@ func (w *wayIn) enter(l *line) {
 func terminateLeft(t *conformance.T) {
 	for _, w := range waysIn() {
 		t.Part("after %s", w.name)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{})
+		l := newLine(t, verbs.QPConfig{})
 		conn := l.stream().Conn
 		w.enter(l)
 		require.NotNil(t, l.stream(), "in Terminate")
@@ -78,7 +77,6 @@ func terminateLeft(t *conformance.T) {
 		require.NoError(t, err)
 		require.Equal(t, endFIN, end)
 	}
-	t.Part("")
 }
 
 // terminateStops has the peer go on: with a good Write, an RDMA Read, a Send and the
@@ -114,7 +112,6 @@ func terminateStops(t *conformance.T) {
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 		r.completionsOf(r.RecvCQ, flushedRecvs(1)...)
 	}
-	t.Part("")
 }
 
 // terminateLLPError: the peer does not close, or does not even read, or resets. The
@@ -131,8 +128,7 @@ func terminateLLPError(t *conformance.T) {
 		}},
 	} {
 		t.Part("%s", what)
-		n := newNode(t, nodeConfig{})
-		l := n.loose(verbs.QPConfig{CloseTimeout: shortly})
+		l := looseLine(t, verbs.QPConfig{CloseTimeout: shortly})
 		s, peer := aStream(t)
 		conn := &timeless{tap: tap{TCPConn: s.Conn.(*net.TCPConn)}}
 		s.Conn = conn
@@ -152,7 +148,6 @@ func terminateLLPError(t *conformance.T) {
 		l.again()
 		l.settle()
 	}
-	t.Part("")
 }
 
 // timeless is a connection whose time does not pass before the case has seen what comes
@@ -188,8 +183,7 @@ func (c *timeless) pass() {
 func (l *line) stuff() {
 	mr := l.register(16<<20, allRights)
 	post(l.t, l.qp, verbs.Request{ID: 80, Op: verbs.OpWrite, SGL: mr.SGL(0, 16<<20), Remote: theirs})
-	u, err := l.peer.Next()
-	require.NoError(l.t, err)
+	u := must(l.peer.Next())(l.t)
 	require.Equal(l.t, []byte{moreTagged, opWrite}, u[:2], "it is under way")
 }
 
@@ -197,8 +191,7 @@ func (l *line) stuff() {
 func terminateRefuses(t *conformance.T) {
 	for _, w := range waysIn() {
 		t.Part("after %s", w.name)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{SendDepth: 5})
+		l := newLine(t, verbs.QPConfig{SendDepth: 5})
 		w.enter(l)
 		for _, next := range states {
 			for what, m := range map[string]verbs.ModifyQP{
@@ -210,15 +203,13 @@ func terminateRefuses(t *conformance.T) {
 		l.refusesPosts(verbs.ErrInvalidState)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
 	}
-	t.Part("")
 }
 
 // terminateLosesNone has programs post while the peer's bad segment comes.
 func terminateLosesNone(t *conformance.T) {
 	for round := range 10 {
 		t.Part("round %d", round)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		accepted := l.posting(t.Rand().IntN(50), func() {
 			assert.NoError(t, l.peer.Send(badSTag))
 			for {
@@ -232,7 +223,6 @@ func terminateLosesNone(t *conformance.T) {
 		l.remains(verbs.StateError, verbs.EventProtSTag)
 		l.accounted(accepted)
 	}
-	t.Part("")
 }
 
 // terminateVerbEvents: a good end says nothing, a bad one that it was bad.
@@ -258,7 +248,6 @@ func terminateVerbEvents(t *conformance.T) {
 		r.ended(verbs.StateError)
 		r.events(c.events...)
 	}
-	t.Part("")
 }
 
 // terminateCompletionEvents: the completion says what was wrong. That the end was a
@@ -301,13 +290,11 @@ func terminateCompletionEvents(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // terminateNewStream: nothing of the old stream is left, in either direction.
 func terminateNewStream(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{ORD: 1})
+	l := newLine(t, verbs.QPConfig{ORD: 1})
 	for _, w := range waysIn() {
 		t.Part("after %s", w.name)
 		l.recv(1)

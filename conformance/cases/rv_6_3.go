@@ -44,8 +44,7 @@ func (l *line) says(id uint64) {
 
 // unheard has the peer send one message too many: there is no receive for it.
 func (l *line) unheard() {
-	l.sent++
-	u := aSend(l.sent, []byte{1})
+	u := aSend(l.nextSend(), []byte{1})
 	l.tell(u)
 	l.terminated(0x1202, u, false)
 	l.shut()
@@ -55,8 +54,7 @@ func (l *line) unheard() {
 
 func srqQueryRNIC(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 3, SRQWR: 40}}})
-	a, err := n.nic.Query()
-	require.NoError(t, err)
+	a := must(n.nic.Query())(t)
 	require.Equal(t, []any{true, 3, 40}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR})
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 41})), verbs.ErrTooManyWR)
 	for range 3 {
@@ -66,8 +64,7 @@ func srqQueryRNIC(t *conformance.T) {
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)
 
 	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
-	a, err = n.nic.Query()
-	require.NoError(t, err)
+	a = must(n.nic.Query())(t)
 	require.Equal(t, []any{false, 0, 0}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR})
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)
 }
@@ -205,14 +202,12 @@ func srqPosts(t *conformance.T) {
 		user.says(3)
 		user.unheard()
 	}
-	t.Part("")
 }
 
 // srqAllOfIt uses each verb that has to do with S-RQs, and sees the three events.
 func srqAllOfIt(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	s, err := n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 4, Limit: 1})
-	require.NoError(t, err)
+	s := must(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 4, Limit: 1}))(t)
 	require.NotZero(t, s.ID())
 	require.Equal(t, 4, queried[verbs.SRQAttributes](t, s).Depth)
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(6), Limit: ptr(2), Rearm: true}))
@@ -221,8 +216,7 @@ func srqAllOfIt(t *conformance.T) {
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 	l.join()
 	require.Same(t, s, attributes(t, l.qp).SRQ)
-	k, err := s.PostRecv(n.receive(1), n.receive(2))
-	require.NoError(t, err)
+	k := must(s.PostRecv(n.receive(1), n.receive(2)))(t)
 	require.Equal(t, 2, k)
 	l.says(1)
 	got := []verbs.Event{n.events.next(), n.events.next()}

@@ -90,8 +90,7 @@ func srqErrorsOfQP(t *conformance.T) {
 			n.receives(s, upTo(1, 8)...)
 			next := uint64(1)
 			if within {
-				l.sent++
-				l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte{1}))
+				l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte{1}))
 				l.settle()
 				next = 2
 			}
@@ -110,5 +109,4 @@ func srqErrorsOfQP(t *conformance.T) {
 			n.quiet()
 		}
 	}
-	t.Part("")
 }

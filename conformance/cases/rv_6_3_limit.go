@@ -184,12 +184,11 @@ func qpLimit(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	s := n.newSRQ(verbs.SRQConfig{})
 	begin := func(l *line) {
-		l.sent++
-		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte("two ")))
+		l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte("two ")))
 		l.settle()
 	}
 	end := func(l *line, id uint64) {
-		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sent, 4, []byte("segments")))
+		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sends, 4, []byte("segments")))
 		completes(t, l.rq, l.got(id, 12))
 	}
 	n.receives(s, 1, 2, 3)
@@ -254,6 +253,7 @@ func qpLimitOnce(t *conformance.T) {
 		}
 		st, peer := aStream(t)
 		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: st, ArmRQLimit: true}))
-		l.peer, l.sent, l.asked = peer, 0, 0
+		l.peer = peer
+		l.renumber()
 	}
 }

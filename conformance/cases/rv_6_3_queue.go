@@ -38,14 +38,13 @@ func srqResize(t *conformance.T) {
 		l := n.line(verbs.QPConfig{SRQ: s})
 		n.receives(s, 1, 2, 3, 4)
 		l.say([]byte{1})
-		l.sent++
-		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, 0, []byte{1}))
+		l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte{1}))
 		l.settle()
 		for _, depth := range []int{32, 4, 8, 32} {
 			require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(depth)}), "to %d", depth)
 			require.GreaterOrEqual(t, depthOf(t, s), depth)
 		}
-		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sent, 1, []byte{2}))
+		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sends, 1, []byte{2}))
 		completes(t, l.rq, l.got(1, 1), l.got(2, 2))
 		n.receives(s, upTo(5, 34)...)
 		require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull)
@@ -210,11 +209,11 @@ func srqOneElement(t *conformance.T) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3)
-	l.sent++
+	l.nextSend()
 	for i := range uint32(9) {
-		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sent, i, []byte{byte(i)}))
+		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sends, i, []byte{byte(i)}))
 	}
-	l.tell(untagged(lastUntagged, opSend, 0, 0, l.sent, 9, []byte{9}))
+	l.tell(untagged(lastUntagged, opSend, 0, 0, l.sends, 9, []byte{9}))
 	completes(t, l.rq, l.got(1, 10))
 	require.Equal(t, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, n.mr.Bytes()[64:74])
 	l.says(2)

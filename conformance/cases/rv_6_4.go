@@ -87,7 +87,6 @@ func stopOnBoundaries(t *conformance.T) {
 		require.Less(t, got+r.octets, vast)
 		require.NoError(t, l.qp.Destroy())
 	}
-	t.Part("")
 }
 
 // stopBeforeBadSegment posts a Write whose second element is out of bounds.
@@ -105,7 +104,6 @@ func stopBeforeBadSegment(t *conformance.T) {
 		require.LessOrEqual(t, r.octets, good)
 		completes(t, l.sq, l.sentAs(1, verbs.OpWrite, verbs.StatusBaseBounds))
 	}
-	t.Part("")
 }
 
 // stopWithinSegment deregisters the source of a Write that the sockets have taken a
@@ -115,15 +113,14 @@ func stopWithinSegment(t *conformance.T) {
 	const mark = 0xEE
 	for try := 0; ; try++ {
 		require.Less(t, try, 20, "it was always between two segments")
-		n := newNode(t, nodeConfig{})
-		l := n.loose(verbs.QPConfig{})
+		l := looseLine(t, verbs.QPConfig{})
 		s, peer := aStream(t)
 		s.CRC = false                                                    // with CRCs segments are copied, and cannot go bad on the way
 		s.EMSS = 5000 + try                                              // sockets take pages: this is not a part of one
 		require.NoError(t, s.Conn.(*net.TCPConn).SetWriteBuffer(64<<10)) // less than one write
 		begin(t, l.qp, *s)
 		l.peer = newRawEnd(peer.Conn, framing{})
-		mr := n.register(vast, allRights)
+		mr := l.register(vast, allRights)
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
 		l.heard()
 		l.full()
@@ -204,14 +201,12 @@ func stopAtMessage(t *conformance.T) {
 		// After an abort the program may do with its memory what it wants.
 		require.NoError(t, l.qp.Destroy())
 	}
-	t.Part("")
 }
 
 // stopWithinMessage: a stop does not wait for the end of a message. What was framed
 // already may follow; it is bounded (docs/decisions/0001).
 func stopWithinMessage(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	l.stuff()
 	l.modify(verbs.StateTerminate)
 	r := l.rest()

@@ -162,7 +162,6 @@ func readsRefused(t *conformance.T) {
 		require.NoError(t, more.Destroy())
 		require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(0), ORD: ptr(0)}))
 	}
-	t.Part("")
 }
 
 // readsInitial looks at what Create QP was told, and at what holds on the wire.
@@ -222,8 +221,7 @@ func readsNeverAboveORD(t *conformance.T) {
 }
 
 func readsBeyondORD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{ORD: 1, SendDepth: 32})
+	l := newLine(t, verbs.QPConfig{ORD: 1, SendDepth: 32})
 	for i := range uint64(31) {
 		post(t, l.qp, l.aRead(i))
 	}
@@ -275,7 +273,6 @@ func ordLowered(t *conformance.T) {
 		run(t, l.qp, l.aRead(4), verbs.StatusZeroReadResources)
 		l.terminated(0x0000, nil, false)
 	}
-	t.Part("")
 }
 
 // readsChanged changes IRD and ORD of two queue pairs at random while Reads are under
@@ -339,5 +336,4 @@ func readsOneForEach(t *conformance.T) {
 		reads(t, end{a, w.a.mr}, w.b.mr.Remote(0), w.b.mr.Bytes()[:100])
 		reads(t, end{b, w.b.mr}, w.a.mr.Remote(0), w.a.mr.Bytes()[:100])
 	}
-	t.Part("")
 }

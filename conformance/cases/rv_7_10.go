@@ -58,13 +58,11 @@ func windowIsNoRegion(n *node) {
 	// The handle of a window has no such verbs; the index has.
 	table := stag.NewTable(stag.Config{})
 	defer table.Close()
-	st, err := table.AllocateWindow(1)
-	require.NoError(t, err)
+	st := must(table.AllocateWindow(1))(t)
 	assert.ErrorIs(t, second(table.Reregister(st, stag.RegionConfig{PD: 1, Memory: make([]byte, 8), Access: wr.LocalRead})), wr.ErrInvalidSTag, "Reregister")
 	assert.ErrorIs(t, second(table.RegisterShared(st, stag.SharedConfig{PD: 1, Access: wr.LocalRead})), wr.ErrInvalidSTag, "Register Shared")
 	assert.ErrorIs(t, second(table.QueryRegion(st)), wr.ErrInvalidSTag, "Query Memory Region")
-	i, err := table.QueryWindow(st)
-	require.NoError(t, err)
+	i := must(table.QueryWindow(st))(t)
 	require.Equal(t, stag.WindowInfo{STag: st, PD: 1}, i, "the window")
 }
 
@@ -256,8 +254,7 @@ func windowFormerKey(n *node) {
 
 func windowAttributes(n *node) {
 	t, pd := n.t, n.newPD()
-	mw, err := pd.AllocateWindow()
-	require.NoError(t, err)
+	mw := must(pd.AllocateWindow())(t)
 	fresh := verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}
 	require.Equal(t, fresh, queried(t, mw), "new")
 	mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})

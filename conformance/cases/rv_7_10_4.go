@@ -52,8 +52,7 @@ func invalidateUnboundWindow(n *node) {
 			require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, queried(t, mw), w.name)
 			s.leave()
 		}
-		theirs, err := other.AllocateWindow()
-		require.NoError(t, err)
+		theirs := must(other.AllocateWindow())(t)
 		s, was := n.seat(verbs.QPConfig{}), queried(t, theirs)
 		s.invalidate(w, theirs.STag(9), isForeign)
 		require.Equal(t, was, queried(t, theirs), w.name)
@@ -65,8 +64,7 @@ func windowFreed(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 1}}})
 	for _, w := range ways {
 		pd := n.newPD()
-		mw, err := pd.AllocateWindow()
-		require.NoError(t, err)
+		mw := must(pd.AllocateWindow())(t)
 		mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 		receives := n.newSRQ(verbs.SRQConfig{}) // in the node's PD, as its memory
 		s, x := n.seat(verbs.QPConfig{PD: pd, SRQ: receives}), n.seat(verbs.QPConfig{PD: pd})
@@ -177,8 +175,7 @@ func invalidateWindowChecks(n *node) {
 	for _, w := range ways {
 		s, mw, b := n.bound(verbs.QPConfig{}, 10, 30, remoteRights)
 		x := n.seat(verbs.QPConfig{})
-		theirs, err := other.AllocateWindow()
-		require.NoError(t, err)
+		theirs := must(other.AllocateWindow())(t)
 		for _, c := range []struct {
 			name string
 			st   verbs.STag

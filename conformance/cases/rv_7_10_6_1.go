@@ -29,8 +29,7 @@ func bindRefused(n *node) {
 	plain, alien := n.register(64, allRights), n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	readable := n.register(64, verbs.LocalRead|verbs.BindWindow)
 	_, bound, _ := n.bound(verbs.QPConfig{}, 0, 8, remoteRights)
-	theirs, err := other.AllocateWindow()
-	require.NoError(t, err)
+	theirs := must(other.AllocateWindow())(t)
 	on := func(mr *verbs.MR) verbs.BindRequest { b := good(); b.Region, b.VA = mr.STag(), mr.Base(); return b }
 	with := func(change func(*verbs.BindRequest)) verbs.BindRequest { b := good(); change(&b); return b }
 	for _, c := range []struct {
@@ -139,8 +138,7 @@ func bindRegion(n *node) {
 func bindPDs(n *node) {
 	t, pds := n.t, []*verbs.PD{n.pd, n.newPD()}
 	for i := range 8 {
-		mw, err := pds[i&1].AllocateWindow()
-		require.NoError(t, err)
+		mw := must(pds[i&1].AllocateWindow())(t)
 		mr := n.region(pds[i>>1&1], verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 		s := n.seat(verbs.QPConfig{PD: pds[i>>2]})
 		want := verbs.StatusInvalidPD

@@ -124,8 +124,7 @@ func indexIsReturned(n *node) {
 	}
 	usable := func(b verbs.TaggedBuffer) { s.gather(verbs.OpWrite, b.SGL(0, 8), verbs.StatusSuccess) }
 
-	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
+	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	fresh("Allocate", mr.STag())
 	r := fastRegister(mr.WithKey(0x42), pages.List(0, 64), 4096, allRights|verbs.BindWindow)
 	s.does(r, verbs.StatusSuccess)
@@ -134,8 +133,7 @@ func indexIsReturned(n *node) {
 	registered := n.register(64, allRights)
 	fresh("Register", registered.STag())
 	usable(registered.Buffer())
-	shared, err := registered.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 9})
-	require.NoError(t, err)
+	shared := must(registered.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 9}))(t)
 	fresh("Register Shared", shared.STag())
 	usable(shared.Buffer())
 
@@ -205,8 +203,7 @@ func invalidIsShut(n *node) {
 	require.False(t, queried(t, used).Valid, "an invalidated region")
 	s.shuts(used.Buffer(), 8, mem[8:24], noSTag)
 
-	fresh, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
+	fresh := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	require.False(t, queried(t, fresh).Valid, "an allocated region")
 	b := verbs.TaggedBuffer{STag: fresh.STag(), Base: used.Base()}
 	s.shuts(b, 8, mem[8:24], noSTag)
@@ -220,8 +217,7 @@ func invalidIsShut(n *node) {
 func sharedIsValid(n *node) {
 	t, s := n.t, n.seat(verbs.QPConfig{})
 	one := n.register(64, allRights)
-	two, err := one.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 4})
-	require.NoError(t, err)
+	two := must(one.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 4}))(t)
 	for _, mr := range []*verbs.MR{one, two} {
 		for _, w := range ways {
 			s.invalidate(w, mr.STag(), cannotBe)

@@ -98,18 +98,15 @@ func failedGivesNothing(n *node) {
 
 func failedTakesNothing(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{Regions: 1}})
-	pd, err := nic.AllocatePD()
-	require.NoError(t, err)
-	p, err := nic.AllocatePages(2, 4096)
-	require.NoError(t, err)
+	pd := must(nic.AllocatePD())(t)
+	p := must(nic.AllocatePages(2, 4096))(t)
 	mem := make([]byte, 64)
 	for _, bad := range misregistrations(mem, p) {
 		for range 100 {
 			require.ErrorIs(t, second(pd.RegisterRegion(bad.config)), bad.want, bad.name)
 		}
 	}
-	mr, err := pd.Register(mem, allRights)
-	require.NoError(t, err, "the one there is")
+	mr := must(pd.Register(mem, allRights))(t, "the one there is")
 	for range 100 {
 		require.ErrorIs(t, second(pd.Register(mem, allRights)), verbs.ErrInsufficientResources)
 	}
@@ -123,8 +120,7 @@ func allocatedList(t *conformance.T) {
 	s, p := n.seat(privileged), n.pages(16, 4096)
 	require.Equal(t, 16, queried(t, n.nic).Limits.PBL)
 	for _, want := range []int{1, 2, 5, 8, 15, 16} {
-		mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: want})
-		require.NoError(t, err, "a list of %d", want)
+		mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: want}))(t, "a list of %d", want)
 		got := queried(t, mr).PBL
 		require.GreaterOrEqual(t, got, want, "the list size")
 		require.LessOrEqual(t, got, 16, "the list size")
@@ -147,8 +143,7 @@ func allocatedList(t *conformance.T) {
 func allocatedFlag(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	for _, flag := range []bool{false, true} {
-		mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag})
-		require.NoError(t, err)
+		mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag}))(t)
 		require.Equal(t, flag, queried(t, mr).RemoteAccess, "Query")
 		s.flagged(mr, p, flag)
 	}
@@ -185,10 +180,8 @@ func (s *seat) flagged(mr *verbs.MR, p *verbs.Pages, flag bool) {
 
 func allocatedIsFilled(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
-	one, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
-	two, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
+	one := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
+	two := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 
 	mem := make([]byte, 64)
 	require.NoError(t, one.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}))

@@ -30,8 +30,7 @@ var rv7_3_2_3 = []conformance.Case{
 func reregisterNonShared(n *node) {
 	t, mem := n.t, make([]byte, 64)
 	one := n.register(64, allRights)
-	two, err := one.RegisterShared(nil, verbs.SharedConfig{Access: allRights})
-	require.NoError(t, err)
+	two := must(one.RegisterShared(nil, verbs.SharedConfig{Access: allRights}))(t)
 	for _, mr := range []*verbs.MR{one, two} {
 		refuses(t, "Reregister a Shared region", verbs.ErrInvalidSTag, func() error {
 			return mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights})
@@ -42,13 +41,11 @@ func reregisterNonShared(n *node) {
 	// and one that names nothing.
 	table := stag.NewTable(stag.Config{})
 	defer table.Close()
-	mw, err := table.AllocateWindow(1)
-	require.NoError(t, err)
+	mw := must(table.AllocateWindow(1))(t)
 	for _, st := range []wr.STag{mw, mw + 1<<8} {
 		require.ErrorIs(t, second(table.Reregister(st, stag.RegionConfig{PD: 1, Memory: mem, Access: wr.LocalRead})), wr.ErrInvalidSTag)
 	}
-	i, err := table.QueryWindow(mw)
-	require.NoError(t, err, "the window is still there")
+	i := must(table.QueryWindow(mw))(t, "the window is still there")
 	require.False(t, i.Valid)
 }
 
@@ -58,8 +55,7 @@ func reregisterFromEachState(n *node) {
 	there := n.seat(verbs.QPConfig{PD: other})
 	valid, invalid := n.register(64, allRights), n.register(64, allRights)
 	s.invalidate(ways[0], invalid.STag(), invalidates)
-	allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
+	allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	for i, mr := range []*verbs.MR{valid, invalid, allocated} {
 		what := []string{"Valid", "Invalid", "allocated"}[i]
 		former := fill(make([]byte, 64), i)

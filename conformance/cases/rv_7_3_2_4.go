@@ -21,8 +21,7 @@ var rv7_3_2_4 = []conformance.Case{
 func sharedExisting(n *node) {
 	t, s := n.t, n.seat(privileged)
 	c := verbs.SharedConfig{Access: allRights}
-	allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
+	allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	invalidated := n.register(64, allRights)
 	s.invalidate(ways[0], invalidated.STag(), invalidates)
 	for _, mr := range []*verbs.MR{allocated, invalidated} {
@@ -63,8 +62,7 @@ func sharedWindows(n *node) {
 	s.does(binds(a), verbs.StatusSuccess)
 	s.does(binds(b), verbs.StatusSuccess)
 	first, last, count := queried(t, one), queried(t, two), queried(t, n.mr).Windows
-	_, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
-	require.NoError(t, err)
+	require.NoError(t, second(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})))
 	require.Equal(t, first, queried(t, one), "Query of the one window")
 	require.Equal(t, last, queried(t, two), "Query of the other")
 	require.Equal(t, count, queried(t, n.mr).Windows, "how many are bound")
@@ -87,8 +85,7 @@ func sharedVA(n *node) {
 	}
 	require.False(t, queried(t, mr).Shared, "the original")
 	for _, va := range []uint64{100, 0x20000 + 100, 1<<63 + 100} {
-		shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, VA: va})
-		require.NoError(t, err, "VA %#x", va)
+		shared := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, VA: va}))(t, "VA %#x", va)
 		require.Equal(t, va, queried(t, shared).Base)
 	}
 	require.True(t, queried(t, mr).Shared, "the original")
@@ -100,8 +97,7 @@ func sharedNew(n *node) {
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights, Key: 1})
 	indexes := map[uint32]bool{mr.STag().Index(): true}
 	for _, key := range []uint8{0, 1, 0x80, 0xFF} {
-		shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key})
-		require.NoError(t, err)
+		shared := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key}))(t)
 		st := shared.STag()
 		require.Equal(t, key, st.Key())
 		require.False(t, indexes[st.Index()], "the index of another region")
@@ -130,8 +126,7 @@ func sharedDiffers(n *node) {
 		{Access: verbs.LocalWrite | verbs.BindWindow, VA: 0x10_0000, Key: 5, RemoteAccess: true},
 	} {
 		pd := n.newPD()
-		shared, err := mr.RegisterShared(pd, c)
-		require.NoError(t, err, "region %d", i)
+		shared := must(mr.RegisterShared(pd, c))(t, "region %d", i)
 		info := queried(t, shared)
 		want := verbs.RegionAttributes{
 			STag: shared.WithKey(c.Key), Valid: true, Shared: true, PD: pd.ID(), PBL: info.PBL, Access: c.Access,

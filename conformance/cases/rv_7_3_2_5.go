@@ -22,8 +22,7 @@ var rv7_3_2_5 = []conformance.Case{
 
 // allocated is an STag that may have remote rights, with room for eight pages.
 func (n *node) allocated() *verbs.MR {
-	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true})
-	require.NoError(n.t, err)
+	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true}))(n.t)
 	return mr
 }
 
@@ -31,8 +30,7 @@ func fastFromEach(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	for _, flag := range []bool{false, true} {
 		c := verbs.RegionConfig{Memory: make([]byte, 64), Access: verbs.LocalRead, RemoteAccess: flag}
-		allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag})
-		require.NoError(t, err)
+		allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag}))(t)
 		registered, again := n.region(n.pd, c), n.region(n.pd, verbs.RegionConfig{Memory: c.Memory, Access: verbs.LocalRead, RemoteAccess: !flag})
 		require.NoError(t, again.Reregister(nil, c))
 		for i, mr := range []*verbs.MR{allocated, registered, again} {
@@ -152,8 +150,7 @@ func fastList(n *node) {
 func fastNoRemote(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	const local = verbs.LocalRead | verbs.LocalWrite
-	mr, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
+	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		r := fastRegister(mr.WithKey(1), p.List(0, 64), 4096, local|a)
 		s.does(r, verbs.StatusInvalidAccessRights)

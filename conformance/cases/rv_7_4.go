@@ -64,8 +64,7 @@ func changingRights(n *node) {
 	closed(verbs.FastRegisterBuffer(r.FastRegister), "Fast-Register")
 
 	// Nor can sharing: another STag gets the rights, not this one.
-	opened, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Existing: mr.WithKey(1), Key: 2})
-	require.NoError(t, err)
+	opened := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Existing: mr.WithKey(1), Key: 2}))(t)
 	s.peers(opened.Buffer(), 0, p.Bytes()[:8], remoteRights, denial{})
 	closed(verbs.FastRegisterBuffer(r.FastRegister), "Register Shared")
 	require.Equal(t, local, queried(t, mr).Access)
@@ -86,8 +85,7 @@ func remoteAccessFlag(n *node) {
 	mem := make([]byte, 64)
 	for _, flag := range []bool{false, true} {
 		c := verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead, RemoteAccess: flag}
-		allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag})
-		require.NoError(t, err)
+		allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag}))(t)
 		registered, again := n.region(n.pd, c), n.register(8, allRights)
 		require.NoError(t, again.Reregister(nil, c))
 		for i, mr := range []*verbs.MR{allocated, registered, again} {

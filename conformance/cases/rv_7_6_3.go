@@ -98,8 +98,7 @@ func noOctets(n *node) {
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
 	gone := n.register(8, allRights)
 	require.NoError(t, gone.Deregister())
-	invalid, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
+	invalid := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	bad := []verbs.TaggedBuffer{
 		foreign.Buffer(), gone.Buffer(), invalid.Buffer(), {}, {STag: 0xFFFFFFFF, Base: 1<<64 - 1},
 		{STag: n.mr.STag(), Base: n.mr.Base() - 5}, {STag: n.mr.STag() ^ 1, Base: n.mr.Base()},
@@ -144,8 +143,7 @@ func regionAttributes(n *node) {
 	}
 	pd := n.newPD()
 	there := n.seat(verbs.QPConfig{PD: pd, Privileged: true})
-	mr, err := pd.AllocateRegion(verbs.AllocateConfig{PBL: 5, RemoteAccess: true, RemoteInvalidate: true})
-	require.NoError(t, err)
+	mr := must(pd.AllocateRegion(verbs.AllocateConfig{PBL: 5, RemoteAccess: true, RemoteInvalidate: true}))(t)
 	tells("allocated", mr, verbs.RegionAttributes{PD: pd.ID(), RemoteAccess: true, PBL: 5, RemoteInvalidate: true})
 	there.does(fastRegister(mr.WithKey(7), p.List(100, 5000), 0x7000+100, rights), verbs.StatusSuccess)
 	want := verbs.RegionAttributes{
@@ -153,8 +151,7 @@ func regionAttributes(n *node) {
 		Access: rights, Base: 0x7000 + 100, Length: 5000,
 	}
 	tells("fast-registered", mr, want)
-	mw, err := pd.AllocateWindow()
-	require.NoError(t, err)
+	mw := must(pd.AllocateWindow())(t)
 	there.does(binds(&verbs.BindRequest{Window: mw.STag(1), Region: mr.WithKey(7), VA: 0x7000 + 100, Length: 8, Access: verbs.RemoteRead}), verbs.StatusSuccess)
 	want.Windows = 1
 	tells("with a window", mr, want)

@@ -101,8 +101,7 @@ func invalidatedRetains(n *node) {
 		mr := n.region(n.pd, c)
 		keeps("Register", s, mr, mr.STag(), 5, flag, n.pd)
 
-		allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 7, RemoteAccess: flag})
-		require.NoError(t, err)
+		allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 7, RemoteAccess: flag}))(t)
 		s.does(fastRegister(allocated.WithKey(1), p.List(0, 2*4096), 4096, local), verbs.StatusSuccess)
 		keeps("Allocate", s, allocated, allocated.WithKey(1), 7, flag, n.pd)
 

@@ -97,8 +97,7 @@ func deallocatedShared(n *node) {
 		original := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 		regions := []*verbs.MR{original}
 		for key := range uint8(2) {
-			shared, err := regions[key].RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key})
-			require.NoError(t, err)
+			shared := must(regions[key].RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key}))(t)
 			regions = append(regions, shared)
 		}
 		for i, k := range order {
@@ -179,8 +178,7 @@ func deallocatedAtReturn(t *conformance.T) {
 		require.ErrorIs(t, second(n.pd.Register(mem, allRights)), verbs.ErrInsufficientResources)
 		s.midway(mr.Buffer(), mem, 100+40*i, func() {
 			atOnce(t, "Deregister", mr.Deregister)
-			again, err := n.pd.Register(mem, verbs.LocalRead)
-			require.NoError(t, err, "its resources are free")
+			again := must(n.pd.Register(mem, verbs.LocalRead))(t, "its resources are free")
 			require.NoError(t, again.Deregister())
 		})
 		require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
@@ -196,8 +194,7 @@ func deallocateAnyState(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	valid, invalid := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights, Key: 0xAB}), n.register(8, allRights)
 	s.invalidate(ways[0], invalid.STag(), invalidates)
-	shared, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 0xCD})
-	require.NoError(t, err)
+	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 0xCD}))(t)
 	fast := n.allocated()
 	s.does(fastRegister(fast.WithKey(0x99), p.List(0, 8), 4096, allRights), verbs.StatusSuccess)
 	require.NotEqual(t, fast.STag(), queried(t, fast).STag, "it has another key than the handle knows")

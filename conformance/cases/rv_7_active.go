@@ -42,7 +42,8 @@ func (s *seat) writeRest(at verbs.Remote, b []byte) {
 func (s *seat) narrow() {
 	t := s.n.t
 	s.leave()
-	s.qp, s.sends, s.reads = s.n.newQP(s.cfg), 0, 0
+	s.qp = s.n.newQP(s.cfg)
+	s.renumber()
 	x, y := tcpPair(t)
 	require.NoError(t, x.(*net.TCPConn).SetReadBuffer(64<<10))
 	require.NoError(t, y.(*net.TCPConn).SetWriteBuffer(64<<10))
@@ -135,8 +136,7 @@ func (s *seat) flood(b verbs.TaggedBuffer, mem []byte, write bool, stop func()) 
 		}
 	}
 	for {
-		g, err := s.segment()
-		require.NoError(t, err)
+		g := must(s.segment())(t)
 		if g.control == opTerminate {
 			require.Equal(t, []byte{byte(want.code >> 8), byte(want.code)}, g.payload[:2], "the Terminate Message")
 			break

@@ -142,11 +142,9 @@ func onlyPosts(t *conformance.T) {
 		{"QP to UserSRQ", shared.PostRecv, from.PostSend, from.ID(), to.ID()},
 	} {
 		id := uint64(10 * i)
-		k, err := c.recv(verbs.Recv{ID: id, SGL: w.b.mr.SGL(0, 8)})
-		require.NoError(t, err, c.name)
+		k := must(c.recv(verbs.Recv{ID: id, SGL: w.b.mr.SGL(0, 8)}))(t, c.name)
 		require.Equal(t, 1, k, c.name)
-		k, err = c.send(verbs.Request{ID: id + 1, SGL: w.a.mr.SGL(0, 3)})
-		require.NoError(t, err, c.name)
+		k = must(c.send(verbs.Request{ID: id + 1, SGL: w.a.mr.SGL(0, 3)}))(t, c.name)
 		require.Equal(t, 1, k, c.name)
 		completes(t, w.a.cq, verbs.Completion{ID: id + 1, QP: c.from})
 		completes(t, w.b.cq, verbs.Completion{ID: id, QP: c.to, Op: verbs.OpRecv, Bytes: 3})
@@ -231,11 +229,9 @@ func postedAsList(t *conformance.T) {
 			here = append(here, verbs.Completion{ID: 90 - id, QP: c.from.ID()})
 			clear(want[i*size+size-i : (i+1)*size])
 		}
-		k, err := c.recv(recvs...)
-		require.NoError(t, err)
+		k := must(c.recv(recvs...))(t)
 		require.Equal(t, 5, k)
-		k, err = c.from.PostSend(sends...)
-		require.NoError(t, err)
+		k = must(c.from.PostSend(sends...))(t)
 		require.Equal(t, 5, k)
 		completes(t, w.a.cq, here...)
 		completes(t, w.b.cq, there...)

@@ -74,7 +74,6 @@ func memoryOpsArePosted(t *conformance.T) {
 	completes(t, n.cq, verbs.Completion{QP: idle.ID(), Op: verbs.OpBind, ID: 0}, verbs.Completion{QP: idle.ID(), Op: verbs.OpFastRegister, ID: 0x7A07})
 	require.True(t, queried(t, mw).Valid)
 	require.True(t, queried(t, mr).Valid)
-	t.Part("")
 }
 
 // memoryOpsSendNothing has them alone and between Sends: the peer gets the Sends. What
@@ -162,7 +161,6 @@ func targetsOfInvalidate(n *node) {
 		require.False(t, queried(t, mw).Valid)
 		s.leave()
 	}
-	t.Part("")
 }
 
 // sharedIsNoTarget: neither of two regions over one memory can be invalidated, which
@@ -171,8 +169,7 @@ func sharedIsNoTarget(n *node) {
 	t := n.t
 	mem := make([]byte, 64)
 	original := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
-	shared, err := original.RegisterShared(nil, verbs.SharedConfig{Access: allRights})
-	require.NoError(t, err)
+	shared := must(original.RegisterShared(nil, verbs.SharedConfig{Access: allRights}))(t)
 	for _, mr := range []*verbs.MR{original, shared} {
 		for _, w := range ways[:2] {
 			t.Part("%s of %v", w.name, mr.STag())
@@ -187,5 +184,4 @@ func sharedIsNoTarget(n *node) {
 			s.leave()
 		}
 	}
-	t.Part("")
 }

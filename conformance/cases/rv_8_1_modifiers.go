@@ -23,15 +23,14 @@ var rv8_1_3_3 = []conformance.Case{
 // localAddressOfReads reads into regions of both addressing types and into a window.
 // The request names what the program did, and the answer lands there.
 func localAddressOfReads(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	mem := make([]byte, 5000)
 	over := func(c verbs.RegionConfig) verbs.TaggedBuffer {
 		c.Memory, c.Access = mem, allRights|verbs.BindWindow
-		return n.region(n.pd, c).Buffer()
+		return l.region(l.pd, c).Buffer()
 	}
-	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights | verbs.BindWindow})
-	bind := n.newMW().BindRequest(mr, 0, len(mem), verbs.RemoteWrite, 4)
+	mr := l.region(l.pd, verbs.RegionConfig{Memory: mem, Access: allRights | verbs.BindWindow})
+	bind := l.newMW().BindRequest(mr, 0, len(mem), verbs.RemoteWrite, 4)
 	run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
 	msn := uint32(0)
 	for what, b := range map[string]verbs.TaggedBuffer{
@@ -57,7 +56,7 @@ func localAddressOfReads(t *conformance.T) {
 		}
 	}
 	t.Part("")
-	n.quiet()
+	l.quiet()
 }
 
 // oneLocalAddress gives a Read a list too, which does not go with it.
@@ -107,7 +106,6 @@ func listsOfWrites(t *conformance.T) {
 			require.NoError(t, mr.Deregister())
 		}
 	}
-	t.Part("")
 }
 
 // remotes are far addresses whose octets all differ, and those at the ends.
@@ -169,5 +167,4 @@ func oneRemoteAddress(t *conformance.T) {
 			r.settled() // there was no other request
 		}
 	}
-	t.Part("")
 }

@@ -71,7 +71,6 @@ func writeFromHere(t *conformance.T) {
 		require.Equal(t, []byte{0, 0}, m.Raw[:2], "the Terminate Message that the peer got")
 		require.Equal(t, want, sink.Bytes())
 	}
-	t.Part("")
 }
 
 // readToHere reads into the middle of a region, and into what is no region here.
@@ -136,7 +135,6 @@ func sinksOfReads(n *node) {
 	require.Equal(t, sent, n.mr.Bytes()[20:70], "through a window")
 	require.NoError(t, mw.Deallocate())
 	s.leave()
-	t.Part("")
 }
 
 // addressesArePeers: what the program says of the far buffer is on the wire, whether
@@ -212,5 +210,4 @@ func wholeRangeThere(n *node) {
 			}
 		}
 	}
-	t.Part("")
 }

@@ -54,7 +54,6 @@ func oneReceiveForASend(t *conformance.T) {
 	ends(t, here, verbs.StateError)
 	w.a.events.are(verbs.Event{ID: verbs.EventTerminateReceived, QP: here.ID()})
 	empty(t, w.b.cq)
-	t.Part("")
 }
 
 // rowOf is elements of these lengths in a region, with a gap of four octets before
@@ -136,7 +135,6 @@ func notEnough(n *node) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // lengthsTold sends messages of many lengths into a receive that is as long as the

@@ -71,7 +71,6 @@ func oneElementOrMore(t *conformance.T) {
 			w.carries(a, b, min(k, most.SendSGE), min(k, most.RecvSGE), min(k, most.WriteSGE))
 		}
 	}
-	t.Part("")
 }
 
 // mostOctets has lists of 255 elements, each of which is all right. 255 times
@@ -111,7 +110,6 @@ func mostOctets(t *conformance.T) {
 	l.say([]byte("short"))
 	completes(t, l.rq, l.got(1, 5))
 	require.Equal(t, "short\x00", string(mr.Bytes()[:6]))
-	t.Part("")
 }
 
 // sumOfLengths is that of elements with one octet, none, a few and many.
@@ -210,7 +208,6 @@ func sgeLimitsTold(t *conformance.T) {
 		}
 		w.carries(w.a.qp, w.b.qp, l.SGE, l.SGE, write)
 	}
-	t.Part("")
 }
 
 // aboveSGELimits asks for one element too many. The RNIC has one queue pair to give,

@@ -68,7 +68,6 @@ func elementsAreRegistered(n *node) {
 	s = n.seat(privileged)
 	s.zeroWorks(n.pages(2, 4096), 4000)
 	s.leave()
-	t.Part("")
 }
 
 // windowsAreNoElements binds a window for each use, with all rights it can have, on
@@ -94,7 +93,6 @@ func windowsAreNoElements(n *node) {
 			require.NoError(t, mw.Deallocate())
 		}
 	}
-	t.Part("")
 }
 
 // emptyElements: nobody looks at the STag of an element without octets.
@@ -133,7 +131,6 @@ func emptyElements(n *node) {
 			s.leave()
 		}
 	}
-	t.Part("")
 }
 
 // zeroNotForUsers: a queue pair of which a Non-Privileged Consumer can get a handle
@@ -151,8 +148,7 @@ func zeroNotForUsers(n *node) {
 	for _, handle := range []bool{true, false} {
 		seated := func() (*seat, poster) {
 			s := n.seat(verbs.QPConfig{})
-			u, err := s.qp.User()
-			require.NoError(t, err)
+			u := must(s.qp.User())(t)
 			if handle {
 				return s, u
 			}
@@ -173,7 +169,6 @@ func zeroNotForUsers(n *node) {
 		s.falls(0x0000)
 		require.Equal(t, was, p.Bytes())
 	}
-	t.Part("")
 }
 
 // zeroNotInRDMA: neither end of an RDMA operation can be the STag of zero.
@@ -201,5 +196,4 @@ func zeroNotInRDMA(n *node) {
 		}
 	}
 	require.True(t, queried(t, n.mr).Valid, "the sink of a refused Read with Invalidate")
-	t.Part("")
 }

@@ -69,7 +69,6 @@ func unsignaledOnEveryQP(t *conformance.T) {
 		require.Equal(t, c.Privileged, queried(t, fast).Valid, "the Fast-Register")
 		require.NoError(t, mw.Deallocate())
 	}
-	t.Part("")
 }
 
 // receivesComplete: of the receives posted some are filled, the others flushed; each
@@ -122,7 +121,6 @@ func receivesComplete(t *conformance.T) {
 			empty(t, next.rq)
 		}
 	}
-	t.Part("")
 }
 
 // flushedThoughUnsignaled has requests behind a bad one, at each place and of both
@@ -211,5 +209,4 @@ func roomComesBack(t *conformance.T) {
 			completes(t, n.cq, verbs.Completion{ID: uint64(round), QP: qp.ID(), Op: last.Op})
 		}
 	}
-	t.Part("")
 }

@@ -34,8 +34,7 @@ type workQueue struct {
 func (n *node) workQueues(depth int) []workQueue {
 	qp := n.newQP(verbs.QPConfig{SendDepth: depth, RecvDepth: depth})
 	srq := n.newSRQ(verbs.SRQConfig{Depth: depth})
-	s, err := srq.Query()
-	require.NoError(n.t, err)
+	s := must(srq.Query())(n.t)
 	recvs := func(ids []uint64) (list []verbs.Recv) {
 		for _, id := range ids {
 			list = append(list, verbs.Recv{ID: id})
@@ -68,8 +67,7 @@ func eachTakesOne(t *conformance.T) {
 			require.Zero(t, got)
 			for used, length := 0, 1; used < q.depth; length++ {
 				k := min(length, q.depth-used)
-				got, err := q.post(make([]uint64, k)...)
-				require.NoError(t, err, "%d behind %d", k, used)
+				got := must(q.post(make([]uint64, k)...))(t, "%d behind %d", k, used)
 				require.Equal(t, k, got)
 				used += k
 			}
@@ -82,7 +80,6 @@ func eachTakesOne(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // listOrder posts eight of each in one list, and compares what each carried.
@@ -115,7 +112,6 @@ func listOrder(t *conformance.T) {
 			require.Equal(t, []byte{byte(i), 0xAA}, n.mr.Bytes()[4096+100*i:][:2], "receive %d", i)
 		}
 	}
-	t.Part("")
 }
 
 // badSends are requests with one fault each that PostSQ has to see.
@@ -134,9 +130,8 @@ var badSends = []struct {
 // firstErrorOfSends has each of badSends at each place of lists of up to four, with a
 // different one behind it.
 func firstErrorOfSends(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{SendSGE: 4, WriteSGE: 3})
-	data, sent := n.mr.Bytes()[:4], uint32(0)
+	l := newLine(t, verbs.QPConfig{SendSGE: 4, WriteSGE: 3})
+	data, sent := l.mr.Bytes()[:4], uint32(0)
 	for k, bad := range badSends {
 		for length := 1; length <= 4; length++ {
 			for at := range length {
@@ -169,11 +164,9 @@ func firstErrorOfSends(t *conformance.T) {
 	}
 	t.Part("no fault")
 	for length := 1; length <= 4; length++ {
-		got, err := l.qp.PostSend(make([]verbs.Request, length)...)
-		require.NoError(t, err)
+		got := must(l.qp.PostSend(make([]verbs.Request, length)...))(t)
 		require.Equal(t, length, got)
 	}
-	t.Part("")
 }
 
 // firstErrorOfReceives: the same of receives, of which the peer uses those that are
@@ -213,7 +206,6 @@ func firstErrorOfReceives(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // listFillsQueue: the queue has room for the first two of four, and the third is
@@ -242,7 +234,6 @@ func listFillsQueue(t *conformance.T) {
 		require.ErrorIs(t, err, verbs.ErrQueueFull)
 		require.Equal(t, q.depth, got, q.name)
 	}
-	t.Part("")
 }
 
 // postingReturnsAtOnce posts much more than TCP takes for a peer that reads nothing: a

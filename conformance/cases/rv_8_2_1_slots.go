@@ -24,8 +24,7 @@ func takes(t *conformance.T, room int, post func(id uint64) error) {
 
 // slotsOfSends: a completion that is not reaped keeps its request's place.
 func slotsOfSends(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{SendDepth: 4})
+	l := newLine(t, verbs.QPConfig{SendDepth: 4})
 	one := func(id uint64) error { return second(l.qp.PostSend(verbs.Request{ID: id})) }
 	d := attributes(t, l.qp).SendDepth
 	takes(t, d, one)
@@ -48,8 +47,7 @@ func slotsOfSends(t *conformance.T) {
 // done, by itself or by the completion of a later one; one that failed has a
 // completion like any other.
 func slotsOfUnsignaled(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{SendDepth: 4, ORD: 16})
+	l := newLine(t, verbs.QPConfig{SendDepth: 4, ORD: 16})
 	d := attributes(t, l.qp).SendDepth
 	reads := func(flags verbs.Flags) func(uint64) error {
 		return func(id uint64) error {
@@ -98,7 +96,6 @@ func slotsOfUnsignaled(t *conformance.T) {
 		require.Equal(t, l.sentAs(uint64(1000+i), verbs.OpRead, verbs.StatusFlushed), await(t, l.sq, 1)[0])
 		takes(t, 1, reads(verbs.Unsignaled))
 	}
-	t.Part("")
 }
 
 // slotsOfReceives: the same of receives, all of which are signaled.
@@ -128,5 +125,4 @@ func slotsOfReceives(t *conformance.T) {
 		await(t, l.rq, d)
 		takes(t, d, one)
 	}
-	t.Part("")
 }

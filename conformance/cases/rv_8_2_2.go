@@ -162,7 +162,6 @@ func receivesInOrder(t *conformance.T) {
 		empty(t, sq)
 		empty(t, rq)
 	}
-	t.Part("")
 }
 
 // stopsAtORD: the third of three Reads waits, and so does what is behind it.
@@ -202,5 +201,4 @@ func noORD(t *conformance.T) {
 			require.True(t, queried(t, sink).Valid, "the sink")
 		}
 	}
-	t.Part("")
 }

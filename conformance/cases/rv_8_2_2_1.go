@@ -42,18 +42,16 @@ func remoteInvalidationOrder(t *conformance.T) {
 			require.NoError(t, mr.Deregister())
 		}
 	}
-	t.Part("")
 }
 
 // readInvalidateOrder: the sink is valid until its Read has all of the response, and not
 // any more when the completion is there.
 func readInvalidateOrder(t *conformance.T) {
 	const k = 3000
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := newLine(t, verbs.QPConfig{})
 	for round := range 20 {
 		t.Part("round %d", round)
-		mr, data := n.register(k, allRights), fill(make([]byte, k), round)
+		mr, data := l.register(k, allRights), fill(make([]byte, k), round)
 		post(t, l.qp, verbs.Request{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), l.heard()[1])
 		parts := segmented(opReadResponse, mr.Remote(0), data, 700)
@@ -69,7 +67,6 @@ func readInvalidateOrder(t *conformance.T) {
 		same(t, data, mr.Bytes(), "the whole response")
 		require.NoError(t, mr.Deregister())
 	}
-	t.Part("")
 }
 
 // behindReadInvalidate: what is behind it goes out while the response is awaited, unless
@@ -125,7 +122,6 @@ func fastRegisterOrder(t *conformance.T) {
 	l.shut()
 	completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusFlushed))
 	require.False(t, queried(t, mr).Valid)
-	t.Part("")
 }
 
 // bindOrder advertises a window in the Send just behind its Bind, and reads into another
@@ -161,7 +157,6 @@ func bindOrder(t *conformance.T) {
 	l.shut()
 	completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusInvalidSTag), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusFlushed))
 	require.False(t, queried(t, mw).Valid)
-	t.Part("")
 }
 
 // invalidateOrder: behind an Invalidate its STag is of no use, but for a new Bind or
@@ -200,5 +195,4 @@ func invalidateOrder(t *conformance.T) {
 	}
 	require.Equal(t, mr.WithKey(100), queried(t, mr).STag)
 	require.Equal(t, mw.STag(100), queried(t, mw).STag)
-	t.Part("")
 }

@@ -54,7 +54,6 @@ func readFenceTaken(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }
 
 // readFenceOfTwo: one of two Reads is not enough; what is before the fence does not
@@ -119,7 +118,6 @@ func localFence(t *conformance.T) {
 			verbs.Completion{ID: 3, Op: verbs.OpInvalidate}, verbs.Completion{ID: 4, Op: verbs.OpSendSE},
 		)
 	}
-	t.Part("")
 }
 
 // localFenceOfEach has each kind of message ahead of the fence, of which the peer takes
@@ -150,5 +148,4 @@ func localFenceOfEach(t *conformance.T) {
 		require.False(t, b.query().Valid)
 		r.completions(verbs.Completion{ID: 1, Op: op}, verbs.Completion{ID: 2, Op: verbs.OpInvalidate}, verbs.Completion{ID: 3, Op: verbs.OpSendSE})
 	}
-	t.Part("")
 }

@@ -99,7 +99,6 @@ func readBeforeCompletion(t *conformance.T) {
 		completes(t, l.sq, l.sentAs(uint64(i), verbs.OpRead, verbs.StatusSuccess))
 		same(t, data, sink.Bytes(), "the sink at the completion")
 	}
-	t.Part("")
 }
 
 // readBehindPeersMessages: in one write of TCP, the peer changes what it reads then, and
@@ -121,7 +120,6 @@ func readBehindPeersMessages(t *conformance.T) {
 		r.events(verbs.EventIRRQSTag)
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 10, HasInvalidated: true, Invalidated: a.STag})
 	}
-	t.Part("")
 }
 
 // readOfWhatWasWritten reads back what the request just before has changed: a Write, and
@@ -147,5 +145,4 @@ func readOfWhatWasWritten(t *conformance.T) {
 			completes(t, b.cq, verbs.Completion{ID: 3, QP: b.qp.ID(), Op: verbs.OpRecv, Bytes: k})
 		}
 	}
-	t.Part("")
 }

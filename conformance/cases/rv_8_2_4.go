@@ -119,8 +119,7 @@ func oneForEachFlushed(t *conformance.T) {
 		"a failure":              func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() },
 	} {
 		t.Part("%s", what)
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{ORD: 3, SendDepth: 128})
+		l := newLine(t, verbs.QPConfig{ORD: 3, SendDepth: 128})
 		var signaled, unsignaled, receives []uint64
 		for i := range uint64(20) {
 			post(t, l.qp, l.aSend(10*i), l.aRead(10*i+1), verbs.Request{ID: 10*i + 2, Flags: verbs.Unsignaled})
@@ -135,7 +134,7 @@ func oneForEachFlushed(t *conformance.T) {
 			}
 		}
 		l.tell(l.answer())
-		l.asked = 0
+		l.reads = 0
 		end(l)
 		ends(t, l.qp, verbs.StateError)
 		seen := map[uint64]int{}
@@ -159,7 +158,6 @@ func oneForEachFlushed(t *conformance.T) {
 		require.Equal(t, receives, ids, "receives")
 		empty(t, l.sq)
 	}
-	t.Part("")
 }
 
 // polledOnly: nothing but polling has a completion to give, and nothing but polling
@@ -168,10 +166,8 @@ func polledOnly(t *conformance.T) {
 	onlyCQsHaveCompletions(t)
 	n := newNode(t, nodeConfig{})
 	called := make(chan *verbs.CQ, 1)
-	id, err := n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
-	require.NoError(t, err)
-	cq, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 4, Handler: id})
-	require.NoError(t, err)
+	id := must(n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
+	cq := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 4, Handler: id}))(t)
 	require.NoError(t, cq.Notify(verbs.NotifyNext))
 	l := n.line(verbs.QPConfig{SendCQ: cq})
 	post(t, l.qp, l.aSend(5))
@@ -227,7 +223,6 @@ func polledInAnyState(t *conformance.T) {
 		completes(t, l.sq, l.sentAs(3, verbs.OpSend, verbs.StatusSuccess), l.sentAs(4, verbs.OpSend, verbs.StatusSuccess))
 		completes(t, l.rq, l.got(1, 1), l.got(2, 2))
 	}
-	t.Part("")
 }
 
 // unsignaledSilent has many unsignaled requests of each kind that has no need of a peer's
@@ -260,8 +255,7 @@ func pollFreesOne(t *conformance.T) {
 		done(id)
 	}
 	for id := range 3 * e {
-		c, err := cq.PollOne()
-		require.NoError(t, err)
+		c := must(cq.PollOne())(t)
 		require.Equal(t, l.sentAs(uint64(id), verbs.OpSend, verbs.StatusSuccess), c)
 		done(e + id)
 	}

@@ -40,7 +40,6 @@ func memoryLeftAlone(t *conformance.T) {
 		require.Equal(t, pattern, sink.Bytes(), "the sink of the Read")
 		require.Equal(t, pattern, room.Bytes(), "the buffer of the receive")
 	}
-	t.Part("")
 }
 
 // whole is the payload of the next message that the peer gets, whose headers have that
@@ -100,5 +99,4 @@ func memoryLeftAloneFlushed(t *conformance.T) {
 		require.True(t, bytes.Equal(pattern, sink.Bytes()), "the sink of the Read")
 		require.True(t, bytes.Equal(pattern, room.Bytes()), "the buffer of the receive")
 	}
-	t.Part("")
 }

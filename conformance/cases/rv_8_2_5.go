@@ -41,8 +41,7 @@ func (n *node) bell() *bell {
 
 // cq is a CQ of the handler.
 func (b *bell) cq(entries int) *verbs.CQ {
-	cq, err := b.n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: b.id})
-	require.NoError(b.n.t, err, "Create CQ")
+	cq := must(b.n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: b.id}))(b.n.t, "Create CQ")
 	return cq
 }
 
@@ -91,8 +90,7 @@ func (l *line) gets(control byte) {
 		inv = uint32(l.register(8, allRights).STag())
 	}
 	postRecv(l.t, l.qp, verbs.Recv{ID: 7})
-	l.sent++
-	l.tell(untagged(lastUntagged, control, inv, 0, l.sent, 0, nil))
+	l.tell(untagged(lastUntagged, control, inv, 0, l.nextSend(), 0, nil))
 	l.settle()
 }
 
@@ -130,7 +128,6 @@ func notifyOneShot(t *conformance.T) {
 		l.gets(opSendSE)
 		b.once(cq)
 	}
-	t.Part("")
 }
 
 func notifyLooksForward(t *conformance.T) {
@@ -183,7 +180,6 @@ func notifyNextWins(t *conformance.T) {
 		l.gets(opSendSE) // and nothing is left of the other arming
 		b.silent()
 	}
-	t.Part("")
 }
 
 func notifySolicited(t *conformance.T) {
@@ -215,7 +211,6 @@ func notifySolicited(t *conformance.T) {
 	post(t, l.qp, verbs.Request{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
 	b.once(cq)
 	completes(t, cq, l.sentAs(4, verbs.OpSend, verbs.StatusInvalidSTag))
-	t.Part("")
 }
 
 // notifyNext arms anew for each of the fourteen completions that can be, one at a time.
@@ -249,7 +244,6 @@ func notifyNext(t *conformance.T) {
 		ba.silent()
 		bb.silent()
 	}
-	t.Part("")
 }
 
 // notifyHandlers has three CQs of one handler, one of another, one of none: a call is
@@ -275,7 +269,6 @@ func notifyHandlers(t *conformance.T) {
 	}
 	one.silent()
 	two.silent()
-	t.Part("")
 }
 
 func notifyTakesNothing(t *conformance.T) {

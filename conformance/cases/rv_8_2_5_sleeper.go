@@ -46,7 +46,6 @@ func notifyNoneMissed(t *conformance.T) {
 		b.once(cq)
 		await(t, cq, 1)
 	}
-	t.Part("")
 }
 
 // notifySleeper has one goroutine post as fast as it can, and one that sleeps until the

@@ -46,8 +46,7 @@ func refusalsChangeNothing(t *conformance.T) {
 		verb func() error
 	}{
 		{"Open of one that is open", verbs.ErrRNICInUse, func() error {
-			q, err := n.nic.Query()
-			require.NoError(t, err)
+			q := must(n.nic.Query())(t)
 			return second(verbs.Open(verbs.Config{ID: q.ID}))
 		}},
 		{"Allocate PD", verbs.ErrInsufficientResources, func() error { return second(n.nic.AllocatePD()) }},

@@ -132,8 +132,7 @@ func fastRegisterErrors() (list []completionError) {
 	add("list too long", verbs.StatusPhysBufferListTooLong, func(l *line, f *verbs.FastRegisterRequest) { f.Buffers = l.pages(9, 4096).List(0, 9*4096) })
 	add("in the Valid state", verbs.StatusSTagNotInvalid, func(l *line, f *verbs.FastRegisterRequest) { f.STag = l.register(8, allRights).STag() })
 	add("another PD", verbs.StatusInvalidPD, func(l *line, f *verbs.FastRegisterRequest) {
-		mr, err := l.newPD().AllocateRegion(verbs.AllocateConfig{})
-		require.NoError(l.t, err)
+		mr := must(l.newPD().AllocateRegion(verbs.AllocateConfig{}))(l.t)
 		f.STag = mr.WithKey(1)
 	})
 	add("rights of figure 18", verbs.StatusInvalidAccessRights, func(_ *line, f *verbs.FastRegisterRequest) { f.Access = verbs.RemoteWrite })

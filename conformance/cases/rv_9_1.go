@@ -52,8 +52,7 @@ func wholeLife(t *conformance.T) {
 		return verbs.FastRegisterBuffer(f).SGE(0, 50)
 	}
 	validFast := func() bool {
-		q, err := fast.Query()
-		require.NoError(t, err)
+		q := must(fast.Query())(t)
 		return q.Valid
 	}
 
@@ -88,8 +87,7 @@ func wholeLife(t *conformance.T) {
 		postRecv(t, srq, verbs.Recv{ID: 14})
 		run(t, a.qp, verbs.Request{ID: 6, Op: op, Invalidate: at.STag}, verbs.StatusSuccess)
 		received(verbs.Completion{ID: 14, HasInvalidated: true, Invalidated: at.STag})
-		q, err := window.Query()
-		require.NoError(t, err)
+		q := must(window.Query())(t)
 		assert.False(t, q.Valid, "the window after %v", op)
 	}
 	// Fast-Register, RDMA Read with Invalidate, Invalidate Local STag.
@@ -156,10 +154,8 @@ func fourVerbs(t *conformance.T) {
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	far := w.b.newQP(verbs.QPConfig{SRQ: srq})
 	connect(t, w.a.qp, far)
-	near, err := w.a.qp.User()
-	require.NoError(t, err)
-	there, err := far.User()
-	require.NoError(t, err)
+	near := must(w.a.qp.User())(t)
+	there := must(far.User())(t)
 	require.ErrorIs(t, second(there.PostRecv(verbs.Recv{})), verbs.ErrRQUsesSRQ)
 	cq, cqThere := w.a.cq.User(), w.b.cq.User()
 	require.NoError(t, cqThere.Notify(verbs.NotifyNext))
@@ -207,8 +203,7 @@ func privilegedOnly(t *conformance.T) {
 	} {
 		qp := n.newQP(verbs.QPConfig{})
 		raw := rawPeer(t, qp, asInitiator)
-		user, err := qp.User()
-		require.NoError(t, err)
+		user := must(qp.User())(t)
 		post(t, user, c.req)
 		completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: qp.ID(), Op: c.req.Op, Status: c.user})
 		terminated(t, raw, 0x0000)

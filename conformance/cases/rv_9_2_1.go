@@ -27,8 +27,7 @@ var rv9_2_1 = []conformance.Case{
 // takes all RNICs of the process and so would disturb the other cases.
 func openResults(t *conformance.T) {
 	id := uuid.New()
-	nic, err := verbs.Open(verbs.Config{ID: id})
-	require.NoError(t, err)
+	nic := must(verbs.Open(verbs.Config{ID: id}))(t)
 	t.Cleanup(func() { _ = nic.Close() })
 	strange := id
 	strange[8] = 0x40 // of a variant that names nothing (RFC 9562 4.1)
@@ -189,8 +188,7 @@ func bufferLists(t *conformance.T) {
 		{verbs.BlockMode, []uint64{1, 7, 4096, 4097, 12288, 1<<30 - 1, 1 << 30}, []uint64{0, 1<<30 + 1, 1 << 31, 1 << 63}},
 	} {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
-		a, err := n.nic.Query()
-		require.NoError(t, err)
+		a := must(n.nic.Query())(t)
 		assert.Equal(t, c.mode, a.Mode)
 		if c.mode == verbs.PageMode {
 			assert.Equal(t, doubled, a.PageSizes)

@@ -22,8 +22,7 @@ var rv9_2_3 = []conformance.Case{
 
 func createCQResults(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 2, CQE: 64}})
-	cleared, err := nic.AddCompletionHandler(func(*verbs.CQ) {})
-	require.NoError(t, err)
+	cleared := must(nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	require.NoError(t, nic.RemoveCompletionHandler(cleared))
 	create := func(c verbs.CQConfig) func() error { return func() error { return second(nic.CreateCQ(c)) } }
 	for _, c := range []struct {
@@ -51,10 +50,8 @@ func createCQModifiers(t *conformance.T) {
 	id, err := n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
 	require.NoError(t, err)
 	for _, entries := range []int{1, 5, 50} {
-		with, err := n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: id})
-		require.NoError(t, err)
-		without, err := n.nic.CreateCQ(verbs.CQConfig{Entries: entries})
-		require.NoError(t, err)
+		with := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: id}))(t)
+		without := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(t)
 		for _, cq := range []*verbs.CQ{without, with} {
 			require.GreaterOrEqual(t, cq.Entries(), entries)
 			require.NoError(t, cq.Notify(verbs.NotifyNext))
@@ -91,10 +88,8 @@ func queryCQResults(t *conformance.T) {
 
 func queryCQModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	id, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
-	require.NoError(t, err)
-	one, err := n.nic.CreateCQ(verbs.CQConfig{Entries: 11, Handler: id})
-	require.NoError(t, err)
+	id := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
+	one := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 11, Handler: id}))(t)
 	two := n.newCQ(222)
 	shows(t, one, one.Entries(), id)
 	shows(t, two, two.Entries(), 0)

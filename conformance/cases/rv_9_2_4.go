@@ -48,16 +48,14 @@ func createSRQResults(t *conformance.T) {
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd})(), verbs.ErrInvalidRNIC)
 
 	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
-	a, err := n.nic.Query()
-	require.NoError(t, err)
+	a := must(n.nic.Query())(t)
 	assert.Equal(t, []any{false, 0, 0, verbs.DequeueModel(0)}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR, a.DequeueModel})
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd})(), verbs.ErrInsufficientResources)
 }
 
 // srqShows says what Query S-RQ has to tell.
 func srqShows(t *conformance.T, s *verbs.SRQ, want verbs.SRQAttributes) {
-	got, err := s.Query()
-	require.NoError(t, err)
+	got := must(s.Query())(t)
 	require.Equal(t, want, got, "Query S-RQ")
 }
 

@@ -39,8 +39,7 @@ func (n *node) inEveryState() map[verbs.State]*verbs.QP {
 func queryQPResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for s, qp := range n.inEveryState() {
-		a, err := qp.Query()
-		require.NoError(t, err)
+		a := must(qp.Query())(t)
 		assert.Equal(t, s, a.State)
 		assert.Equal(t, s != verbs.StateIdle && s != verbs.StateError, a.Stream != nil, "the LLP stream in %v", s)
 	}

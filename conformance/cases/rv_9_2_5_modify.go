@@ -225,11 +225,9 @@ func modifyQPStreamMessage(t *conformance.T) {
 	assert.Same(t, y, told.Conn, "the LLP Stream Handle")
 	traced := t.Trace().Conn(x)
 	last := make([]byte, len("switch now\n"))
-	_, err := io.ReadFull(traced, last)
-	require.NoError(t, err)
+	require.NoError(t, second(io.ReadFull(traced, last)))
 	assert.Equal(t, "switch now\n", string(last))
-	u, err := newRawEnd(traced, framing{}).Next()
-	require.NoError(t, err)
+	u := must(newRawEnd(traced, framing{}).Next())(t)
 	assert.Equal(t, byte(opSend), u[1], "the first FPDU")
 	completes(t, n.cq, verbs.Completion{ID: 5, QP: n.qp.ID(), Op: verbs.OpSend})
 }

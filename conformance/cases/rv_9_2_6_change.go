@@ -55,8 +55,7 @@ func deallocateResults(t *conformance.T) {
 	invalid := n.register(64, allRights)
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	original := n.register(64, allRights)
-	shared, err := original.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
-	require.NoError(t, err)
+	shared := must(original.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
 	for _, c := range []struct {
 		name       string
 		deallocate func() error
@@ -122,8 +121,7 @@ func reregisterWindowsBound(t *conformance.T) {
 	w.staysBound("Reregister", mr, func() error {
 		return mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 16), Access: verbs.LocalRead, Key: old.Key() + 1})
 	})
-	q, err := mr.Query()
-	require.NoError(t, err)
+	q := must(mr.Query())(t)
 	assert.EqualValues(t, 16, q.Length)
 }
 
@@ -150,8 +148,7 @@ func reregisterResults(t *conformance.T) {
 	require.NoError(t, gone.Deregister())
 	require.ErrorIs(t, gone.Reregister(nil, good), verbs.ErrInvalidSTag)
 	require.NoError(t, n.mr.Reregister(nil, good))
-	shared, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
-	require.NoError(t, err)
+	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
 	for name, mr := range map[string]*verbs.MR{"a shared region": shared, "a region made shared": n.mr} {
 		refuses(t, name, verbs.ErrInvalidSTag, func() error { return mr.Reregister(nil, good) }, queries(mr.Query))
 	}
@@ -189,8 +186,7 @@ func reregisterModifiers(t *conformance.T) {
 		mr := n.region(n.pd, pages)
 		old := mr.Remote(0)
 		require.NoError(t, mr.Reregister(c.pd, c.c), c.name)
-		q, err := mr.Query()
-		require.NoError(t, err)
+		q := must(mr.Query())(t)
 		want := verbs.RegionAttributes{
 			STag: verbs.MakeSTag(mr.STag().Index(), c.c.Key), Valid: true, PD: n.pd.ID(), PBL: q.PBL,
 			RemoteAccess: c.c.RemoteAccess || c.c.Access&remoteRights != 0, Access: c.c.Access, Base: c.c.VA, Length: c.c.Buffers.Length,
@@ -255,14 +251,12 @@ func reregisterAddressing(t *conformance.T) {
 	mr := n.register(64, allRights)
 	for range 2 {
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mr.Bytes(), Access: allRights, ZeroBased: true}))
-		q, err := mr.Query()
-		require.NoError(t, err)
+		q := must(mr.Query())(t)
 		assert.Equal(t, []any{verbs.ZeroBased, uint64(0)}, []any{q.Addressing, q.Base})
 		n.remotely(verbs.Remote{STag: mr.STag(), TO: 63}, 0, 0)
 		n.remotely(verbs.Remote{STag: mr.STag(), TO: 5063}, 0x1101, 0x0101)
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mr.Bytes(), Access: allRights, VA: 5000}))
-		q, err = mr.Query()
-		require.NoError(t, err)
+		q = must(mr.Query())(t)
 		assert.Equal(t, []any{verbs.VABased, uint64(5000)}, []any{q.Addressing, q.Base})
 		n.remotely(verbs.Remote{STag: mr.STag(), TO: 5063}, 0, 0)
 		n.remotely(verbs.Remote{STag: mr.STag(), TO: 63}, 0x1101, 0x0101)

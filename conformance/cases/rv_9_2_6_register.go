@@ -26,8 +26,7 @@ var rv9_2_6_register = []conformance.Case{
 
 // allocate is Allocate Non-Shared Memory Region STag, in the node's PD.
 func (n *node) allocate(c verbs.AllocateConfig) *verbs.MR {
-	mr, err := n.pd.AllocateRegion(c)
-	require.NoError(n.t, err, "Allocate STag")
+	mr := must(n.pd.AllocateRegion(c))(n.t, "Allocate STag")
 	return mr
 }
 
@@ -64,8 +63,7 @@ func allocateSTagModifiers(t *conformance.T) {
 		remote bool
 	}{{1, true}, {3, false}, {30, true}} {
 		mr := n.allocate(verbs.AllocateConfig{PBL: c.pbl, RemoteAccess: c.remote})
-		q, err := mr.Query()
-		require.NoError(t, err)
+		q := must(mr.Query())(t)
 		require.GreaterOrEqual(t, q.PBL, c.pbl, "may be more than asked for, not less")
 		assert.Equal(t, verbs.RegionAttributes{STag: verbs.MakeSTag(mr.STag().Index(), 0), PD: n.pd.ID(), RemoteAccess: c.remote, PBL: q.PBL}, q)
 		f := verbs.FastRegisterRequest{STag: mr.WithKey(9), Addressing: verbs.ZeroBased, Access: verbs.LocalRead | verbs.LocalWrite}
@@ -159,8 +157,7 @@ func registerModifiers(t *conformance.T) {
 			memory := make([]byte, 100+i)
 			mr := n.region(pd, verbs.RegionConfig{Memory: memory, Access: access | bind, Key: key, RemoteAccess: i == 0, VA: 1<<30 + uint64(i)})
 			assert.Equal(t, key, mr.STag().Key())
-			q, err := mr.Query()
-			require.NoError(t, err)
+			q := must(mr.Query())(t)
 			assert.Equal(t, verbs.RegionAttributes{
 				STag: verbs.MakeSTag(mr.STag().Index(), key), Valid: true, PD: pd.ID(),
 				RemoteAccess: i == 0 || access&remoteRights != 0, PBL: q.PBL, Access: access | bind,
@@ -246,8 +243,7 @@ func registerAddressing(t *conformance.T) {
 		addressing verbs.Addressing
 		base       uint64
 	}{{va, verbs.VABased, 5000}, {zero, verbs.ZeroBased, 0}} {
-		q, err := c.mr.Query()
-		require.NoError(t, err)
+		q := must(c.mr.Query())(t)
 		assert.Equal(t, []any{c.addressing, c.base}, []any{q.Addressing, q.Base})
 		n.remotely(verbs.Remote{STag: c.mr.STag(), TO: c.base}, 0, 0)
 		n.remotely(verbs.Remote{STag: c.mr.STag(), TO: c.base + 63}, 0, 0)
@@ -259,8 +255,7 @@ func queryRegionResults(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.a
 	empty := n.allocate(verbs.AllocateConfig{})
-	shared, err := n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
-	require.NoError(t, err)
+	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
 	invalid := n.register(64, allRights)
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	regions := map[string]*verbs.MR{
@@ -288,8 +283,7 @@ func queryRegionModifiers(t *conformance.T) {
 	require.NoError(t, err)
 	want := verbs.RegionAttributes{STag: verbs.MakeSTag(index, 0), PD: n.pd.ID(), RemoteAccess: true, PBL: q.PBL}
 	shows := func(mr *verbs.MR, want verbs.RegionAttributes, what string) {
-		got, err := mr.Query()
-		require.NoError(t, err)
+		got := must(mr.Query())(t)
 		require.Equal(t, want, got, what)
 	}
 	shows(mr, want, "allocated")

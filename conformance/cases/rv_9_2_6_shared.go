@@ -39,8 +39,7 @@ func sharedResults(t *conformance.T) {
 	} {
 		refuses(t, c.name, c.want, func() error { return second(c.mr.RegisterShared(c.pd, c.c)) }, queries(n.mr.Query), queries(invalid.Query))
 	}
-	q, err := n.mr.Query()
-	require.NoError(t, err)
+	q := must(n.mr.Query())(t)
 	assert.False(t, q.Shared, "nothing was made shared")
 	n.register(8, verbs.LocalRead) // the refusals used nothing up
 	refuses(t, "all regions in use", verbs.ErrInsufficientResources,
@@ -71,18 +70,15 @@ func sharedModifiers(t *conformance.T) {
 		{n.pd, verbs.SharedConfig{Access: verbs.LocalRead | verbs.BindWindow, RemoteAccess: true, Key: 4, VA: 1<<20 + 16}, true, 0x1100, 0x0102},
 		{other, verbs.SharedConfig{Access: verbs.LocalWrite, Key: 5, VA: 4096 + 16}, false, 0x1102, 0x0103},
 	} {
-		s, err := mr.RegisterShared(c.pd, c.c)
-		require.NoError(t, err)
-		q, err := s.Query()
-		require.NoError(t, err)
+		s := must(mr.RegisterShared(c.pd, c.c))(t)
+		q := must(s.Query())(t)
 		assert.Equal(t, verbs.RegionAttributes{
 			STag: verbs.MakeSTag(s.STag().Index(), c.c.Key), Valid: true, Shared: true, PD: c.pd.ID(), RemoteAccess: c.flag,
 			PBL: original.PBL, Access: c.c.Access, Base: c.c.VA, Length: 4096,
 		}, q, "region %d", i)
 		require.NotEqual(t, mr.STag().Index(), s.STag().Index())
 		original.Shared = true
-		now, err := mr.Query()
-		require.NoError(t, err)
+		now := must(mr.Query())(t)
 		assert.Equal(t, original, now, "the original is shared now, and nothing else")
 		clear(p.Bytes())
 		n.remotely(s.Remote(20), c.write, c.read)
@@ -112,10 +108,8 @@ func sharedAddressing(t *conformance.T) {
 				sc.VA = 1 << 30
 				want, base, wrong = verbs.VABased, 1<<30, 0
 			}
-			s, err := mr.RegisterShared(nil, sc)
-			require.NoError(t, err)
-			q, err := s.Query()
-			require.NoError(t, err)
+			s := must(mr.RegisterShared(nil, sc))(t)
+			q := must(s.Query())(t)
 			assert.Equal(t, []any{want, base}, []any{q.Addressing, q.Base})
 			n.remotely(verbs.Remote{STag: s.STag(), TO: base + 99}, 0, 0)
 			assert.Equal(t, byte(0xAB), p.Bytes()[99])

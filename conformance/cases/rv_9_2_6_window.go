@@ -33,10 +33,8 @@ func allocateWindowResults(t *conformance.T) {
 func allocateWindowModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	other := n.newPD()
-	mw, err := other.AllocateWindow()
-	require.NoError(t, err)
-	q, err := mw.Query()
-	require.NoError(t, err)
+	mw := must(other.AllocateWindow())(t)
+	q := must(mw.Query())(t)
 	assert.Equal(t, verbs.WindowAttributes{STag: verbs.MakeSTag(mw.STag(0).Index(), 0), PD: other.ID()}, q)
 	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse)
 	n.remotely(verbs.Remote{STag: mw.STag(0)}, 0x1100, 0x0100)
@@ -75,8 +73,7 @@ func queryWindowModifiers(t *conformance.T) {
 	mw, other := n.newMW(), n.newMW()
 	invalid := verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}
 	shows := func(mw *verbs.MW, want verbs.WindowAttributes) {
-		got, err := mw.Query()
-		require.NoError(t, err)
+		got := must(mw.Query())(t)
 		require.Equal(t, want, got)
 	}
 	for i, access := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {

@@ -27,8 +27,7 @@ type userQP interface {
 
 // handles are both kinds of handle of a queue pair.
 func handles(t *conformance.T, qp *verbs.QP) map[string]userQP {
-	u, err := qp.User()
-	require.NoError(t, err)
+	u := must(qp.User())(t)
 	return map[string]userQP{"QP": qp, "UserQP": u}
 }
 
@@ -87,7 +86,6 @@ func postSQResults(t *conformance.T) {
 		require.ErrorIs(t, err, verbs.ErrInvalidRNIC)
 		require.Zero(t, k)
 	}
-	t.Part("")
 }
 
 // postSQModifiers: two values for each modifier of Sends, RDMA Writes and Reads.
@@ -225,7 +223,6 @@ func postSQOtherModifiers(t *conformance.T) {
 		}
 		completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess), l.sentAs(2, op, verbs.StatusSuccess), l.sentAs(3, verbs.OpSend, verbs.StatusSuccess))
 	}
-	t.Part("")
 }
 
 // postSQRequired: what every request has comes back in its completion, or decides that

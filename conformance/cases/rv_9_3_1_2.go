@@ -76,8 +76,7 @@ func postRQResultsOfSRQ(t *conformance.T) {
 		post := func(r ...verbs.Recv) func() error { return func() error { return second(posts(r...)) } }
 		depth := queried(t, srq).Depth
 		for i := range depth {
-			k, err := posts(verbs.Recv{ID: uint64(i)})
-			require.NoError(t, err)
+			k := must(posts(verbs.Recv{ID: uint64(i)}))(t)
 			require.Equal(t, 1, k)
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), queries(srq.Query))
 		}
@@ -112,8 +111,7 @@ func postRQQueue(t *conformance.T) {
 		if which > 1 {
 			posts = srqs[which-2].PostRecv
 		}
-		k, err := posts(n.receive(1), n.receive(2), n.receive(3))
-		require.NoError(t, err)
+		k := must(posts(n.receive(1), n.receive(2), n.receive(3)))(t)
 		require.Equal(t, 3, k)
 		for i, l := range lines {
 			t.Part("posted to %d, sent to %d", which, i)
@@ -127,7 +125,6 @@ func postRQQueue(t *conformance.T) {
 			l.unheard()
 		}
 	}
-	t.Part("")
 }
 
 // postRQRequired: the ID comes back, and the list, of none to as many elements as there
@@ -163,5 +160,4 @@ func postRQRequired(t *conformance.T) {
 			}
 		}
 	}
-	t.Part("")
 }

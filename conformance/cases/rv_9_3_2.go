@@ -50,8 +50,7 @@ func pollOldest(t *conformance.T) {
 		for len(got) < len(want) {
 			k := 1
 			if batch == 1 {
-				c, err := cq.PollOne()
-				require.NoError(t, err)
+				c := must(cq.PollOne())(t)
 				room[0] = c
 			} else {
 				k = cq.Poll(room)
@@ -62,7 +61,6 @@ func pollOldest(t *conformance.T) {
 		require.Equal(t, want, got)
 		empty(t, cq)
 	}
-	t.Part("")
 }
 
 func pollResults(t *conformance.T) {
@@ -169,7 +167,6 @@ func pollStatusesOfEnds(t *conformance.T) {
 		completes(t, l.sq, l.sentAs(2, verbs.OpRead, oldest), l.sentAs(3, verbs.OpRead, second), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 5)...)
 	}
-	t.Part("")
 }
 
 // notifyResults has each result; a refused call does not arm.
@@ -228,5 +225,4 @@ func notifyModifiers(t *conformance.T) {
 		}
 		assert.Empty(t, other.Events())
 	}
-	t.Part("")
 }

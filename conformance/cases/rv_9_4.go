@@ -42,15 +42,13 @@ func (c *calls) handler(name string) func(*verbs.CQ) {
 
 // set is Set Completion Event Handler, with such a function.
 func (c *calls) set(id verbs.HandlerID, name string) verbs.HandlerID {
-	got, err := setHandler(c.nic, id, c.handler(name))
-	require.NoError(c.t, err)
+	got := must(setHandler(c.nic, id, c.handler(name)))(c.t)
 	return got
 }
 
 // queue creates a CQ of a handler.
 func (c *calls) queue(id verbs.HandlerID) *verbs.CQ {
-	cq, err := c.nic.CreateCQ(verbs.CQConfig{Entries: 32, Handler: id})
-	require.NoError(c.t, err)
+	cq := must(c.nic.CreateCQ(verbs.CQConfig{Entries: 32, Handler: id}))(c.t)
 	return cq
 }
 
@@ -103,8 +101,7 @@ func completionHandlerResults(t *conformance.T) {
 	f := func(*verbs.CQ) {}
 	var ids []verbs.HandlerID
 	for range most {
-		id, err := nic.AddCompletionHandler(f)
-		require.NoError(t, err)
+		id := must(nic.AddCompletionHandler(f))(t)
 		ids = append(ids, id)
 	}
 	refuses(t, "one too many", verbs.ErrInsufficientResources, set(0, f), queries(nic.Query))
@@ -224,7 +221,6 @@ func eventHandlerModifiers(t *conformance.T) {
 	nodes[1].quiet()
 	require.NoError(t, nodes[0].nic.Close())
 	require.Empty(t, nodes[0].events.events)
-	t.Part("")
 }
 
 // onlyOneEventHandler: a new one takes the place of the old, and none leaves events to

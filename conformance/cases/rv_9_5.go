@@ -301,5 +301,4 @@ func whoseEvent(t *conformance.T) {
 		require.Same(t, srqs[i], n.nic.SRQ(e.SRQ))
 		n.quiet()
 	}
-	t.Part("")
 }

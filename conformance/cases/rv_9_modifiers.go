@@ -44,8 +44,7 @@ func decides[C, R any](t *conformance.T, base C, run func(C) R, modifiers map[st
 func modifiersOfCreation(t *conformance.T) {
 	opened := func(c verbs.Config) verbs.RNICAttributes {
 		nic := openRNIC(t, c)
-		a, err := nic.Query()
-		require.NoError(t, err)
+		a := must(nic.Query())(t)
 		require.NoError(t, nic.Close())
 		return a
 	}
@@ -58,10 +57,8 @@ func modifiersOfCreation(t *conformance.T) {
 	handler, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
 	require.NoError(t, err)
 	newCQ := func(c verbs.CQConfig) verbs.CQAttributes {
-		cq, err := n.nic.CreateCQ(c)
-		require.NoError(t, err)
-		a, err := cq.Query()
-		require.NoError(t, err)
+		cq := must(n.nic.CreateCQ(c))(t)
+		a := must(cq.Query())(t)
 		return a
 	}
 	decides(t, verbs.CQConfig{Entries: 10}, newCQ, map[string]modifier[verbs.CQConfig]{
@@ -111,8 +108,7 @@ func modifiersOfCreation(t *conformance.T) {
 // keyOnly is a region's attributes without its STag index, which is another one
 // each time.
 func keyOnly(t *conformance.T, mr *verbs.MR) verbs.RegionAttributes {
-	q, err := mr.Query()
-	require.NoError(t, err)
+	q := must(mr.Query())(t)
 	q.STag = verbs.MakeSTag(0, q.STag.Key())
 	return q
 }
@@ -153,8 +149,7 @@ func modifiersOfMemory(t *conformance.T) {
 		verbs.AllocateConfig
 	}
 	allocate := func(c allocation) verbs.RegionAttributes {
-		mr, err := c.pd.AllocateRegion(c.AllocateConfig)
-		require.NoError(t, err)
+		mr := must(c.pd.AllocateRegion(c.AllocateConfig))(t)
 		return keyOnly(t, mr)
 	}
 	decides(t, allocation{n.pd, verbs.AllocateConfig{PBL: 1}}, allocate, map[string]modifier[allocation]{
@@ -169,8 +164,7 @@ func modifiersOfMemory(t *conformance.T) {
 	}
 	existing := n.region(n.pd, base.RegionConfig)
 	share := func(c sharing) verbs.RegionAttributes {
-		mr, err := existing.RegisterShared(c.pd, c.SharedConfig)
-		require.NoError(t, err)
+		mr := must(existing.RegisterShared(c.pd, c.SharedConfig))(t)
 		return keyOnly(t, mr)
 	}
 	decides(t, sharing{n.pd, verbs.SharedConfig{Access: verbs.LocalRead, VA: 1 << 30}}, share, map[string]modifier[sharing]{
@@ -220,8 +214,7 @@ func modifiersOfPosts(t *conformance.T) {
 			}
 			c.req.Flags = flags
 			post(t, n.qp, c.req)
-			u, err := p.Next()
-			require.NoError(t, err)
+			u := must(p.Next())(t)
 			require.Equal(t, c.want, u, c.name)
 			if flags == 0 {
 				completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: n.qp.ID(), Op: c.req.Op})
@@ -249,8 +242,7 @@ func readsAsPosted(t *conformance.T, n *node, p *rawEnd) {
 	} {
 		c.req.ID, c.req.Op = uint64(600+i), verbs.OpRead
 		post(t, n.qp, c.req)
-		u, err := p.Next()
-		require.NoError(t, err)
+		u := must(p.Next())(t)
 		require.Equal(t, aReadRequest(uint32(i+1), c.want), u, c.name)
 		require.NoError(t, p.Send(aReadResponse(c.want.sinkSTag, c.want.sinkTO, make([]byte, c.want.size))))
 		completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: n.qp.ID(), Op: verbs.OpRead})
@@ -264,8 +256,7 @@ func bindsAsPosted(t *conformance.T, n *node) {
 	mw := n.newMW()
 	bound := func(b verbs.BindRequest) verbs.WindowAttributes {
 		run(t, n.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &b}, verbs.StatusSuccess)
-		q, err := mw.Query()
-		require.NoError(t, err)
+		q := must(mw.Query())(t)
 		run(t, n.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: b.Window}, verbs.StatusSuccess)
 		return q
 	}

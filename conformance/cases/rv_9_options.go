@@ -14,8 +14,7 @@ func modifiersOfOptions(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	pd := n.newPD()
 	newSRQ := func(c verbs.SRQConfig) verbs.SRQAttributes {
-		a, err := n.newSRQ(c).Query()
-		require.NoError(t, err)
+		a := must(n.newSRQ(c).Query())(t)
 		return a
 	}
 	decides(t, verbs.SRQConfig{Depth: 8, SGE: 2}, newSRQ, map[string]modifier[verbs.SRQConfig]{
@@ -28,8 +27,7 @@ func modifiersOfOptions(t *conformance.T) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 8, SGE: 2})
 		require.NoError(t, s.Modify(verbs.ModifySRQ{Limit: ptr(1)}))
 		require.NoError(t, s.Modify(m))
-		a, err := s.Query()
-		require.NoError(t, err)
+		a := must(s.Query())(t)
 		return a
 	}
 	decides(t, verbs.ModifySRQ{}, changed, map[string]modifier[verbs.ModifySRQ]{
@@ -85,8 +83,7 @@ func optionsTakenAway(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{
 		Without: verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD,
 	}, QP: verbs.QPConfig{IRD: 4, ORD: 4}})
-	a, err := n.nic.Query()
-	require.NoError(t, err)
+	a := must(n.nic.Query())(t)
 	assert.Equal(t, []bool{false, false, false, false, false}, []bool{a.Features.Has(verbs.FeatureBlockMode), a.Features.Has(verbs.FeatureSRQ), a.Features.Has(verbs.FeatureResize), a.Features.Has(verbs.FeatureChangeIRD), a.Features.Has(verbs.FeatureRaiseORD)})
 	for _, c := range []struct {
 		name string

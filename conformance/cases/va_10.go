@@ -36,8 +36,7 @@ func viReserved(t *conformance.T) {
 			tr.set(d, r.remote(0), r.data(0, 1))
 			spoil(d)
 			require.NoError(t, r.v.PostSend(d, r.dh))
-			got, err := r.v.SendWait(t.Context())
-			require.NoError(t, err)
+			got := must(r.v.SendWait(t.Context()))(t)
 			require.Same(t, d, got)
 			require.Equal(t, vipl.Status(viDone|viFormat), d.Control.Status&(viDone|0xFFFE), tr.name)
 		}
@@ -126,8 +125,7 @@ func viStatusReserved(t *conformance.T) {
 	}
 	r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception, receives: 1})
 	wait := func(v *vipl.Vi) {
-		d, err := v.SendWait(t.Context())
-		require.NoError(t, err)
+		d := must(v.SendWait(t.Context()))(t)
 		look(d)
 	}
 	r.put(r.message(viSegment{kind: viSend, flags: viLast | viImmediate}))

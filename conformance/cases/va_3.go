@@ -131,8 +131,7 @@ func viRegisterAtomic(t *conformance.T) {
 	require.NoError(t, err)
 	h.register(mem, vipl.MemAttributes{Ptag: h.ptag})
 	for range int(a.MaxRegisterRegions) - regions - 1 { // Descriptors, whose pages nobody looks at, cost a tenth
-		_, err := h.nic.RegisterDescriptors(descs, h.ptag)
-		require.NoError(t, err)
+		require.NoError(t, second(h.nic.RegisterDescriptors(descs, h.ptag)))
 	}
 	_, err = h.nic.RegisterMem(mem, &vipl.MemAttributes{Ptag: tag})
 	viCode(t, vipl.ErrResource, err, "one region too many")
@@ -165,8 +164,7 @@ func viTagsUnique(t *conformance.T) {
 // viTagForEach gives each of 1024 VIs a tag of its own.
 func viTagForEach(t *conformance.T) {
 	h := newVIHost(t, vipl.Config{})
-	a, err := h.nic.QueryNic()
-	require.NoError(t, err)
+	a := must(h.nic.QueryNic())(t)
 	require.GreaterOrEqual(t, a.MaxPtags, a.MaxVI)
 	require.GreaterOrEqual(t, a.MaxVI, uint32(1024))
 	for range 1024 {
@@ -187,8 +185,7 @@ func viTagInUse(t *conformance.T) {
 	handle := h.register(mem, vipl.MemAttributes{Ptag: tag})
 	require.NoError(t, v.DestroyVi())
 	refused("a region has it")
-	dh, err := h.nic.RegisterDescriptors(descs, tag)
-	require.NoError(t, err)
+	dh := must(h.nic.RegisterDescriptors(descs, tag))(t)
 	require.NoError(t, h.nic.SetMemAttributes(vipl.AddressOf(mem), handle, &vipl.MemAttributes{Ptag: h.ptag}))
 	refused("Descriptors have it")
 	require.NoError(t, h.nic.DeregisterMem(vipl.AddressOf(descs), dh))

@@ -105,8 +105,7 @@ func viAcceptNeedsVI(t *conformance.T) {
 	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
 	p, ce := dialVI(t, r.viHost), viPeerCE(vipl.ServiceUnreliable, "server")
 	p.asks(ce)
-	c, err := r.nic.ConnectWait(t.Context(), r.address("server"))
-	require.NoError(t, err)
+	c := must(r.nic.ConnectWait(t.Context(), r.address("server")))(t)
 	gone, good := r.vi(vipl.ServiceUnreliable), r.vi(vipl.ServiceUnreliable)
 	require.NoError(t, gone.DestroyVi())
 	for name, v := range map[string]*vipl.Vi{"none": nil, "one that is connected": r.v, "one that is destroyed": gone} {

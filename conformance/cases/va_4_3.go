@@ -28,16 +28,14 @@ func viAnybodyOrOne(t *conformance.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	call := func(from string) {
-		c, err := net.Dial("tcp", l.Addr().String())
-		require.NoError(t, err)
+		c := must(net.Dial("tcp", l.Addr().String()))(t)
 		p, ce := newVIPeer(t, c), viPeerCE(vipl.ServiceUnreliable, "server")
 		ce.calling = from
 		p.asks(ce)
 	}
 	wait := func(f vitcp.Filter) string {
 		f.Called = "server"
-		r, err := l.Wait(t.Context(), f)
-		require.NoError(t, err)
+		r := must(l.Wait(t.Context(), f))(t)
 		defer r.Close()
 		ce := r.CE()
 		return string(ce.Calling)
@@ -110,8 +108,7 @@ func viAddresses(t *conformance.T) {
 		c := called[i]
 		v := caller.vi(vipl.ServiceUnreliable)
 		d := c.h.recv(vis[i], c.h.data(0, 8))
-		_, err := v.ConnectRequest(t.Context(), caller.address("caller"), c.h.address(c.name))
-		require.NoError(t, err)
+		require.NoError(t, second(v.ConnectRequest(t.Context(), caller.address("caller"), c.h.address(c.name))))
 		require.NoError(t, <-done[i], "the VI that was called")
 		caller.sends(v, caller.data(i, 8))
 		c.h.received(vis[i], d, viDone|viOpReceive)

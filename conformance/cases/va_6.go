@@ -28,10 +28,8 @@ var va6 = []conformance.Case{
 func viDescriptorMemory(t *conformance.T) {
 	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
 	stray := make([]vipl.Descriptor, 3)
-	inside, err := r.nic.RegisterDescriptors(stray[1:2], r.ptag)
-	require.NoError(t, err)
-	gone, err := r.nic.RegisterDescriptors(stray[2:], r.ptag)
-	require.NoError(t, err)
+	inside := must(r.nic.RegisterDescriptors(stray[1:2], r.ptag))(t)
+	gone := must(r.nic.RegisterDescriptors(stray[2:], r.ptag))(t)
 	require.NoError(t, r.nic.DeregisterMem(vipl.AddressOf(stray[2:]), gone))
 	for _, c := range []struct {
 		name   string
@@ -158,8 +156,7 @@ func viStatusLast(t *conformance.T) {
 		require.Equal(t, uint32(i%7+1), c.Length)
 		require.Equal(t, uint32(i), c.ImmediateData)
 		require.NotZero(t, c.Control&vipl.ControlImmediate)
-		_, err := r.v.RecvWait(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, second(r.v.RecvWait(t.Context())))
 	}
 }
 
@@ -227,8 +224,7 @@ func viTagsMatch(t *conformance.T) {
 		handle := r.register(mem, vipl.MemAttributes{Ptag: tag, EnableRdmaWrite: true, EnableRdmaRead: true})
 		data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: 16}
 		if l.level == vipl.ServiceUnreliable {
-			dh, err := r.nic.RegisterDescriptors(descs, tag)
-			require.NoError(t, err)
+			dh := must(r.nic.RegisterDescriptors(descs, tag))(t)
 			descs[0].SetSend()
 			viCode(t, vipl.ErrInvalidParameter, r.v.PostSend(&descs[0], dh), "a Descriptor of another tag")
 			require.NoError(t, r.nic.SetMemAttributes(vipl.AddressOf(descs), dh, &vipl.MemAttributes{Ptag: r.ptag}))

@@ -83,8 +83,7 @@ func viTCPFirst(t *conformance.T) {
 	ce := viPeerCE(vipl.ServiceUnreliable, "server")
 	ce.calling = "asking"
 	asking.asks(ce)
-	c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
-	require.NoError(t, err)
+	c := must(h.nic.ConnectWait(t.Context(), h.address("server")))(t)
 	require.Equal(t, "asking", string(c.RemoteAddr().Discriminator))
 	require.Equal(t, vipl.StateIdle, h.state(v))
 	require.NoError(t, c.ConnectAccept(v))

@@ -208,8 +208,7 @@ func viSpecificCode(t *conformance.T) {
 		}
 		p.asks(ce)
 		if change == nil {
-			c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
-			require.NoError(t, err)
+			c := must(h.nic.ConnectWait(t.Context(), h.address("server")))(t)
 			require.NoError(t, c.ConnectReject())
 		}
 		s := p.get(viReject)

@@ -91,8 +91,7 @@ func viImmediateDiffers(t *conformance.T) {
 		second.kind, second.number, second.offset, second.payload = viSend, first.number, 1, []byte("b")
 		r.put(first)
 		r.put(second)
-		_, err := r.v.RecvWait(t.Context())
-		require.NoError(t, err)
+		must(r.v.RecvWait(t.Context()))(t)
 		require.NotZero(t, r.receives[0].Control.Status.Errors(), "the message is not whole")
 		r.over()
 	}

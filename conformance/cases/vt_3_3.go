@@ -32,8 +32,7 @@ func viLevelDiffers(t *conformance.T) {
 		h := newVIHost(t, vipl.Config{})
 		p, ce := dialVI(t, h), viPeerCE(vipl.ServiceReliableDelivery, "server")
 		p.asks(ce)
-		c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
-		require.NoError(t, err)
+		c := must(h.nic.ConnectWait(t.Context(), h.address("server")))(t)
 		for _, level := range []vipl.ReliabilityLevel{vipl.ServiceUnreliable, vipl.ServiceReliableReception} {
 			v := h.vi(level)
 			viCode(t, vipl.ErrInvalidReliabilityLevel, c.ConnectAccept(v), "ConnectAccept")
@@ -117,8 +116,7 @@ func viPeerToPeerDiffers(t *conformance.T) {
 	require.NoError(t, vl.ConnectPeerRequest(t.Context(), low.address("one"), high.address("two")))
 	require.NoError(t, vh.ConnectPeerRequest(t.Context(), high.address("two"), low.address("one")))
 	for _, v := range []*vipl.Vi{vl, vh} {
-		_, err := v.ConnectPeerWait(t.Context())
-		require.NoError(t, err)
+		must(v.ConnectPeerWait(t.Context()))(t)
 	}
 }
 

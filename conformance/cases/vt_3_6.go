@@ -31,8 +31,7 @@ func (r *viRig) exchanges() {
 	require.Empty(t, s.payload)
 	r.put(viSegment{kind: viReadResponse, flags: viLast, number: s.number, ack: s.number, payload: []byte("read")})
 	for range 2 {
-		_, err := r.v.SendWait(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, second(r.v.SendWait(t.Context())))
 	}
 	r.sent(r.v, d, viDone|viOpRead)
 	require.Equal(t, "read", string(r.mem[100:104]))

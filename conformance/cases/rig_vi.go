@@ -92,11 +92,9 @@ func viPeerCE(level vipl.ReliabilityLevel, called string) viCE {
 
 // dialVI is a raw peer on a TCP connection to a NIC.
 func dialVI(t *conformance.T, h *viHost) *viPeer {
-	host, err := h.address("").AddrPort()
-	require.NoError(t, err)
+	host := must(h.address("").AddrPort())(t)
 	var d net.Dialer
-	c, err := d.DialContext(t.Context(), "tcp", host.String())
-	require.NoError(t, err, "a TCP connection to the NIC")
+	c := must(d.DialContext(t.Context(), "tcp", host.String()))(t, "a TCP connection to the NIC")
 	return newVIPeer(t, c)
 }
 

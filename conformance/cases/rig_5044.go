@@ -30,8 +30,7 @@ type mpaRig struct {
 	play conformance.Role
 	// told is what the upper tester says of the startup.
 	told upper.Connection
-	msn  uint32 // of the last Send that went out
-	asks uint32 // of the last RDMA Read Request
+	numbers
 }
 
 // mpaBegin connects, and leaves the startup to the case.
@@ -108,15 +107,13 @@ func (r *mpaRig) sendMessage(payload []byte) { r.send(r.message(payload)) }
 
 // message is the next Send.
 func (r *mpaRig) message(payload []byte) []byte {
-	r.msn++
-	return aSend(r.msn, payload)
+	return aSend(r.nextSend(), payload)
 }
 
 // settled waits until the queue pair has dealt with all that was sent: see
 // rig.settled.
 func (r *mpaRig) settled() {
-	r.asks++
-	r.send(aReadRequest(r.asks, read{sinkSTag: nowhere, sinkTO: nowhereTO}))
+	r.send(aReadRequest(r.nextRead(), read{sinkSTag: nowhere, sinkTO: nowhereTO}))
 	r.expect(aReadResponse(nowhere, nowhereTO, nil))
 }
 

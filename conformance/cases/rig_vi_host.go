@@ -70,14 +70,12 @@ func newVIHostAt(t *conformance.T, device string, c vipl.Config) *viHost {
 }
 
 func (h *viHost) newPtag() vipl.ProtectionHandle {
-	p, err := h.nic.CreatePtag()
-	require.NoError(h.t, err, "CreatePtag")
+	p := must(h.nic.CreatePtag())(h.t, "CreatePtag")
 	return p
 }
 
 func (h *viHost) register(mem []byte, a vipl.MemAttributes) vipl.MemHandle {
-	handle, err := h.nic.RegisterMem(mem, &a)
-	require.NoError(h.t, err, "RegisterMem")
+	handle := must(h.nic.RegisterMem(mem, &a))(h.t, "RegisterMem")
 	return handle
 }
 
@@ -99,14 +97,12 @@ func (h *viHost) tied(level vipl.ReliabilityLevel, send, recv *vipl.CQ, changes 
 	for _, change := range changes {
 		change(&a)
 	}
-	v, err := h.nic.CreateVi(&a, send, recv)
-	require.NoError(h.t, err, "CreateVi")
+	v := must(h.nic.CreateVi(&a, send, recv))(h.t, "CreateVi")
 	return v
 }
 
 func (h *viHost) cq(entries int) *vipl.CQ {
-	q, err := h.nic.CreateCQ(entries)
-	require.NoError(h.t, err, "CreateCQ")
+	q := must(h.nic.CreateCQ(entries))(h.t, "CreateCQ")
 	return q
 }
 
@@ -134,8 +130,7 @@ func (h *viHost) remote(off int) vipl.AddressSegment {
 
 // address is that of a VI at the NIC.
 func (h *viHost) address(discriminator string) *vipl.NetAddress {
-	a, err := h.nic.QueryNic()
-	require.NoError(h.t, err, "QueryNic")
+	a := must(h.nic.QueryNic())(h.t, "QueryNic")
 	return &vipl.NetAddress{HostAddress: a.LocalNicAddress, Discriminator: []byte(discriminator)}
 }
 
@@ -182,8 +177,7 @@ func (h *viHost) received(v *vipl.Vi, d *vipl.Descriptor, status uint32) {
 }
 
 func (h *viHost) completes(wait func(context.Context) (*vipl.Descriptor, error), d *vipl.Descriptor, status uint32) {
-	got, err := wait(h.t.Context())
-	require.NoError(h.t, err, "waiting for a completion")
+	got := must(wait(h.t.Context()))(h.t, "waiting for a completion")
 	require.Same(h.t, d, got, "the Descriptor at the head")
 	require.Equal(h.t, vipl.Status(status), d.Control.Status, "the status")
 }
@@ -214,8 +208,7 @@ func (h *viHost) reported(code vipl.ErrorCode) {
 
 // usage is what is in use on the NIC.
 func (h *viHost) usage() vipl.Usage {
-	u, err := h.nic.QuerySystemManagementInfo(vipl.SystemInfoUsage)
-	require.NoError(h.t, err)
+	u := must(h.nic.QuerySystemManagementInfo(vipl.SystemInfoUsage))(h.t)
 	return *u.(*vipl.Usage)
 }
 

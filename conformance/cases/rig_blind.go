@@ -38,8 +38,7 @@ type blind struct {
 	frame startup
 	// theirs is what a client offered with its first Send.
 	theirs offered
-	// sends and reads count the peer's next Send and RDMA Read Request.
-	sends, reads uint32
+	numbers
 }
 
 // openBlind connects; play is the raw peer's side, Either that which the target
@@ -48,7 +47,7 @@ func openBlind(t *conformance.T, play conformance.Role) *blind {
 	if play == conformance.Either {
 		play = t.Target().Role()
 	}
-	b := &blind{t: t, play: play, sends: 1, reads: 1}
+	b := &blind{t: t, play: play}
 	b.connect()
 	return b
 }
@@ -126,10 +125,10 @@ func (b *blind) offers(msn uint32) offered {
 func (b *blind) works() {
 	if b.play == conformance.Initiator {
 		b.round()
-		b.received(b.sends - 1)
+		b.received(b.sends)
 		b.offer(ours[1])
 		b.expect(aWrite(ours[1].stag, ours[1].to, blindText(64)))
-		b.received(b.sends - 1)
+		b.received(b.sends)
 		return
 	}
 	require.Len(b.t, b.read(b.theirs, 0, b.theirs.size, nowhere), int(b.theirs.size))
@@ -143,8 +142,7 @@ func (b *blind) asked(near startup) (startup, error) {
 
 // request reads the target's Request.
 func (b *blind) request() startup {
-	f, err := readStartup(b.conn)
-	require.NoError(b.t, err, "the MPA Request")
+	f := must(readStartup(b.conn))(b.t, "the MPA Request")
 	require.False(b.t, f.Reply, "the frame's key is that of a Request")
 	return f
 }
@@ -291,8 +289,7 @@ func (o offered) octets() []byte {
 
 // offer sends the message that names a buffer of the peer's.
 func (b *blind) offer(o offered) {
-	b.send(aSend(b.sends, o.octets()))
-	b.sends++
+	b.send(aSend(b.nextSend(), o.octets()))
 }
 
 // fetched says that an RDMA Read Request for the whole of a buffer comes, and

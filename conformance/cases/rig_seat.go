@@ -10,9 +10,9 @@ import (
 // The cases of chapter 7 ask again and again what may be done with an STag: by a
 // work request's elements here, by a peer there.
 //
-//	rv_7_seat.go   one question, and its answer
-//	rv_7_grant.go  all five kinds of access at once; the four ways to invalidate
-//	rv_7_*.go      the cases
+//	rig_seat.go   one question, and its answer
+//	rig_grant.go  all five kinds of access at once; the four ways to invalidate
+//	rv_7_*.go     the cases
 
 // seat is a place at a node for a queue pair whose peer is played by hand. What is
 // refused ends the stream; the next question is then put to a new queue pair.
@@ -20,10 +20,9 @@ type seat struct {
 	n   *node
 	cfg verbs.QPConfig
 
-	qp    *verbs.QP
-	peer  *rawEnd // nil once the stream is gone
-	sends uint32  // messages of the peer's on queue 0
-	reads uint32  // and on queue 1
+	qp   *verbs.QP
+	peer *rawEnd // nil once the stream is gone
+	numbers
 }
 
 // refusal is how a node refuses what its peer does. The zero value: it does not.
@@ -46,7 +45,7 @@ func (s *seat) sit() {
 	if s.peer == nil {
 		s.qp = s.n.newQP(s.cfg)
 		s.peer = rawPeer(s.n.t, s.qp, asInitiator)
-		s.sends, s.reads = 0, 0
+		s.renumber()
 	}
 }
 
@@ -91,8 +90,7 @@ func (s *seat) tell(ulpdu []byte) { require.NoError(s.n.t, s.peer.Send(ulpdu), "
 
 // heard is the next segment that the peer gets, which has to have that control octet.
 func (s *seat) heard(control byte) ddpSegment {
-	g, err := s.segment()
-	require.NoError(s.n.t, err, "waiting for control octet %02x", control)
+	g := must(s.segment())(s.n.t, "waiting for control octet %02x", control)
 	require.Equal(s.n.t, control, g.control, "the control octet of what came")
 	return g
 }
@@ -127,8 +125,7 @@ func (s *seat) settle() {
 
 // ask sends a Read Request.
 func (s *seat) ask(at verbs.Remote, n int) {
-	s.reads++
-	require.NoError(s.n.t, s.peer.Send(readRequest(s.reads, at, uint32(n))), "the peer reads")
+	require.NoError(s.n.t, s.peer.Send(readRequest(s.nextRead(), at, uint32(n))), "the peer reads")
 }
 
 // answer is the whole Read Response that the peer gets next. The memory is not
@@ -189,8 +186,7 @@ func (s *seat) gather(op verbs.Op, sgl []verbs.SGE, want verbs.Status) []byte {
 func (s *seat) scatter(sgl []verbs.SGE, b []byte, want verbs.Status) {
 	s.sit()
 	s.receive(verbs.Recv{ID: 0x7A02, SGL: sgl})
-	s.sends++
-	s.tell(aSend(s.sends, b))
+	s.tell(aSend(s.nextSend(), b))
 	c := verbs.Completion{ID: 0x7A02, QP: s.qp.ID(), Op: verbs.OpRecv, Status: want}
 	if want == verbs.StatusSuccess {
 		c.Bytes = uint32(len(b))
@@ -246,7 +242,6 @@ func staged(run func(n *node)) func(*conformance.T) {
 
 // queried is what a Query tells.
 func queried[T any](t *conformance.T, of interface{ Query() (T, error) }) T {
-	v, err := of.Query()
-	require.NoError(t, err, "Query")
+	v := must(of.Query())(t, "Query")
 	return v
 }

@@ -79,8 +79,7 @@ func reads(t *conformance.T, to end, from verbs.Remote, src []byte) {
 // stream behind it.
 func terminated(t *conformance.T, p *rawEnd, code uint16) {
 	for {
-		u, err := p.Next()
-		require.NoError(t, err, "waiting for a Terminate Message")
+		u := must(p.Next())(t, "waiting for a Terminate Message")
 		if u[1]&0x0F != 7 {
 			continue
 		}
@@ -135,8 +134,7 @@ func tries(t *conformance.T, qp *verbs.QP, ulpdu []byte, want uint16) {
 
 // answered reads one RDMA Read Response, and its octets.
 func answered(t *conformance.T, p *rawEnd) []byte {
-	u, err := p.Next()
-	require.NoError(t, err, "waiting for an RDMA Read Response")
+	u := must(p.Next())(t, "waiting for an RDMA Read Response")
 	require.Equal(t, byte(2), u[1]&0x0F, "the opcode of % x", u)
 	return u[14:]
 }
@@ -188,8 +186,7 @@ func (n *node) outstanding(qp *verbs.QP, p *rawEnd, want int) {
 
 // requested reads one RDMA Read Request.
 func requested(t *conformance.T, p *rawEnd) []byte {
-	u, err := p.Next()
-	require.NoError(t, err, "waiting for an RDMA Read Request")
+	u := must(p.Next())(t, "waiting for an RDMA Read Request")
 	require.Equal(t, byte(1), u[1]&0x0F, "the opcode of % x", u)
 	return slices.Clone(u)
 }

@@ -29,8 +29,7 @@ func newVIPeer(t *conformance.T, c net.Conn) *viPeer {
 }
 
 func (p *viPeer) says(b []byte) {
-	_, err := p.conn.Write(b)
-	require.NoError(p.t, err, "sending")
+	require.NoError(p.t, second(p.conn.Write(b)), "sending")
 }
 
 // put sends a segment.

@@ -14,9 +14,9 @@ import (
 // The cases of chapter 6 look at a queue pair from both sides: its states, queues and
 // events by verbs, its stream by a peer that is played by hand.
 //
-//	rv_6_line.go   that, for cases of the verbs
-//	rig*.go        the same through an upper tester, wherever it is
-//	rv_6_*.go      the cases
+//	rig_line.go  that, for cases of the verbs
+//	rig*.go      the same through an upper tester, wherever it is
+//	rv_6_*.go    the cases
 
 // line is a queue pair with a CQ for each of its queues, and the raw peer at the other
 // end of its stream.
@@ -27,9 +27,13 @@ type line struct {
 	id     verbs.QPID
 	sq, rq *verbs.CQ
 	peer   *rawEnd // nil before join
-	// sent and asked count the peer's messages on queues 0 and 1.
-	sent, asked uint32
+	numbers
 }
+
+// newLine and looseLine are line and loose of a node of their own.
+func newLine(t *conformance.T, c verbs.QPConfig) *line { return newNode(t, nodeConfig{}).line(c) }
+
+func looseLine(t *conformance.T, c verbs.QPConfig) *line { return newNode(t, nodeConfig{}).loose(c) }
 
 // line makes a queue pair in RTS.
 func (n *node) line(c verbs.QPConfig) *line {
@@ -53,7 +57,7 @@ func (n *node) loose(c verbs.QPConfig) *line {
 // join brings an Idle queue pair to RTS, as the side that may send first.
 func (l *line) join() {
 	l.peer = rawPeer(l.t, l.qp, asInitiator)
-	l.sent, l.asked = 0, 0
+	l.renumber()
 }
 
 // into makes a line in a state, which lasts until the peer or a verb ends it.
@@ -93,8 +97,7 @@ func (l *line) tell(ulpdus ...[]byte) {
 
 // say has the peer send its next Send.
 func (l *line) say(payload []byte) {
-	l.sent++
-	l.tell(aSend(l.sent, payload))
+	l.tell(aSend(l.nextSend(), payload))
 }
 
 // hear says what ULPDUs the peer gets next, to the octet.
@@ -106,16 +109,14 @@ func (l *line) hear(want ...[]byte) {
 
 // heard is the next ULPDU that the peer gets, valid until the one after it.
 func (l *line) heard() []byte {
-	u, err := l.peer.Next()
-	require.NoError(l.t, err, "waiting for an FPDU")
+	u := must(l.peer.Next())(l.t, "waiting for an FPDU")
 	return u
 }
 
 // settle waits until all that the peer has sent is dealt with: the answer to an RDMA
 // Read of nothing comes behind it (RFC 5040 5.5). Nothing else may come before.
 func (l *line) settle() {
-	l.asked++
-	l.tell(aReadRequest(l.asked, read{sinkSTag: nowhere, sinkTO: nowhereTO}))
+	l.tell(aReadRequest(l.nextRead(), read{sinkSTag: nowhere, sinkTO: nowhereTO}))
 	l.hear(aReadResponse(nowhere, nowhereTO, nil))
 }
 

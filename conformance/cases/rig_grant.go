@@ -149,8 +149,7 @@ func sendInvalidate(s *seat, op byte, st verbs.STag, want verbs.Status, code uin
 	into := s.n.mr.Bytes()[nodeMemory-8:] // away from what cases use
 	clear(into)
 	s.receive(verbs.Recv{ID: 0x7A06, SGL: s.n.mr.SGL(nodeMemory-8, 8)})
-	s.sends++
-	s.tell(untagged(lastUntagged, op, uint32(st), 0, s.sends, 0, []byte("farewell")))
+	s.tell(untagged(lastUntagged, op, uint32(st), 0, s.nextSend(), 0, []byte("farewell")))
 	c := verbs.Completion{ID: 0x7A06, QP: s.qp.ID(), Op: verbs.OpRecv, Status: want}
 	if want == verbs.StatusSuccess {
 		c.Bytes, c.Invalidated, c.HasInvalidated = 8, st, true

@@ -14,8 +14,7 @@ import (
 func post(t *conformance.T, qp interface {
 	PostSend(reqs ...verbs.Request) (int, error)
 }, reqs ...verbs.Request) {
-	n, err := qp.PostSend(reqs...)
-	require.NoError(t, err, "PostSQ")
+	n := must(qp.PostSend(reqs...))(t, "PostSQ")
 	require.Len(t, reqs, n, "posted")
 }
 
@@ -24,8 +23,7 @@ func post(t *conformance.T, qp interface {
 func postRecv(t *conformance.T, q interface {
 	PostRecv(reqs ...verbs.Recv) (int, error)
 }, reqs ...verbs.Recv) {
-	n, err := q.PostRecv(reqs...)
-	require.NoError(t, err, "PostRQ")
+	n := must(q.PostRecv(reqs...))(t, "PostRQ")
 	require.Len(t, reqs, n, "posted")
 }
 
@@ -66,8 +64,7 @@ func run(t *conformance.T, qp *verbs.QP, req verbs.Request, want verbs.Status) {
 
 // attributes is Query QP.
 func attributes(t *conformance.T, qp *verbs.QP) verbs.QPAttributes {
-	a, err := qp.Query()
-	require.NoError(t, err, "Query QP")
+	a := must(qp.Query())(t, "Query QP")
 	return a
 }
 
@@ -163,6 +160,14 @@ func queries[T any](query func() (T, error)) func() any {
 
 // second drops the first of two results.
 func second[T any](_ T, err error) error { return err }
+
+// must is what a call returns that has to succeed: must(nic.AllocatePD())(t).
+func must[T any](v T, err error) func(t *conformance.T, why ...any) T {
+	return func(t *conformance.T, why ...any) T {
+		require.NoError(t, err, why...)
+		return v
+	}
+}
 
 // ptr is for modifiers that are pointers.
 func ptr[T any](v T) *T { return &v }

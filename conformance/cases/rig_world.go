@@ -12,9 +12,9 @@ import (
 // What API cases play in: a world is two nodes whose queue pairs are connected, a
 // node an RNIC with one of everything. All of it ends with the case.
 //
-//	world.go         making it
-//	world_wait.go    completions, events and states, waited for and compared
-//	world_moves.go   data that has to arrive; a raw peer in place of a node
+//	rig_world.go        making it
+//	rig_world_wait.go   completions, events and states, waited for and compared
+//	rig_world_moves.go  data that has to arrive; a raw peer in place of a node
 
 // The rights of a Memory Region.
 const (
@@ -50,8 +50,7 @@ type node struct {
 
 // openRNIC opens an RNIC and closes it at the end of the case.
 func openRNIC(t *conformance.T, c verbs.Config) *verbs.RNIC {
-	nic, err := verbs.Open(c)
-	require.NoError(t, err, "Open RNIC")
+	nic := must(verbs.Open(c))(t, "Open RNIC")
 	t.Cleanup(func() { _ = nic.Close() })
 	return nic
 }
@@ -71,21 +70,18 @@ func newNode(t *conformance.T, c nodeConfig) *node {
 }
 
 func (n *node) newPD() *verbs.PD {
-	pd, err := n.nic.AllocatePD()
-	require.NoError(n.t, err, "Allocate PD")
+	pd := must(n.nic.AllocatePD())(n.t, "Allocate PD")
 	return pd
 }
 
 func (n *node) newCQ(entries int) *verbs.CQ {
-	cq, err := n.nic.CreateCQ(verbs.CQConfig{Entries: entries})
-	require.NoError(n.t, err, "Create CQ")
+	cq := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(n.t, "Create CQ")
 	return cq
 }
 
 // newQP creates a queue pair, on the node's PD and CQ unless c has others.
 func (n *node) newQP(c verbs.QPConfig) *verbs.QP {
-	qp, err := n.nic.CreateQP(n.inNode(c))
-	require.NoError(n.t, err, "Create QP")
+	qp := must(n.nic.CreateQP(n.inNode(c)))(n.t, "Create QP")
 	return qp
 }
 
@@ -113,8 +109,7 @@ func (n *node) newSRQ(c verbs.SRQConfig) *verbs.SRQ {
 	if c.PD == nil {
 		c.PD = n.pd
 	}
-	s, err := n.nic.CreateSRQ(c)
-	require.NoError(n.t, err, "Create S-RQ")
+	s := must(n.nic.CreateSRQ(c))(n.t, "Create S-RQ")
 	return s
 }
 
@@ -127,22 +122,19 @@ func (n *node) register(octets int, access verbs.Access) *verbs.MR {
 // (7.8); what they may without that is for the cases of RFC 5040 8.1.1.
 func (n *node) region(pd *verbs.PD, c verbs.RegionConfig) *verbs.MR {
 	c.RemoteInvalidate = true
-	mr, err := pd.RegisterRegion(c)
-	require.NoError(n.t, err, "Register")
+	mr := must(pd.RegisterRegion(c))(n.t, "Register")
 	return mr
 }
 
 // newMW allocates a Memory Window in the node's PD.
 func (n *node) newMW() *verbs.MW {
-	mw, err := n.pd.AllocateWindow()
-	require.NoError(n.t, err, "Allocate Memory Window")
+	mw := must(n.pd.AllocateWindow())(n.t, "Allocate Memory Window")
 	return mw
 }
 
 // pages gets physical buffers.
 func (n *node) pages(count int, size uint64) *verbs.Pages {
-	p, err := n.nic.AllocatePages(count, size)
-	require.NoError(n.t, err, "AllocatePages")
+	p := must(n.nic.AllocatePages(count, size))(n.t, "AllocatePages")
 	return p
 }
 

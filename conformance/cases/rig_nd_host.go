@@ -13,9 +13,9 @@ import (
 
 // ndHost is an adapter under test with one of everything. All of it ends with the case.
 //
-//	nd_host.go     making it, and two that are connected
-//	nd_methods.go  its requests, in one form
-//	nd_rig.go      one that is connected with a raw peer
+//	rig_nd_host.go  making it, and two that are connected
+//	nd_methods.go   its requests, in one form
+//	rig_nd.go       one that is connected with a raw peer
 type ndHost struct {
 	t       *conformance.T
 	adapter *nd2.Adapter
@@ -49,10 +49,8 @@ func newNDHost(t *conformance.T, s ndShape) *ndHost {
 	}
 	h := &ndHost{t: t, mem: fill(make([]byte, ndMemory), int(t.Rand().UintN(8)))}
 	p := nd2.Provider{CM: cm.Config{CloseTimeout: hour, NoNudge: true}} // the raw peer may be held up
-	id, err := p.ResolveAddress(ndLoopback.Addr())
-	require.NoError(t, err, "ResolveAddress")
-	h.adapter, err = p.OpenAdapter(id)
-	require.NoError(t, err, "OpenAdapter")
+	id := must(p.ResolveAddress(ndLoopback.Addr()))(t, "ResolveAddress")
+	h.adapter = must(p.OpenAdapter(id))(t, "OpenAdapter")
 	t.Cleanup(func() { _ = h.adapter.Close() })
 	h.in, h.out = h.queue(64), h.queue(64)
 	h.qp = h.pair(h, s)
@@ -63,8 +61,7 @@ func newNDHost(t *conformance.T, s ndShape) *ndHost {
 }
 
 func (h *ndHost) queue(depth int) *nd2.CompletionQueue {
-	q, err := h.adapter.CreateCompletionQueue(depth)
-	require.NoError(h.t, err, "CreateCompletionQueue")
+	q := must(h.adapter.CreateCompletionQueue(depth))(h.t, "CreateCompletionQueue")
 	return q
 }
 
@@ -76,21 +73,18 @@ func (h *ndHost) pair(context any, s ndShape) *nd2.QueuePair {
 }
 
 func (h *ndHost) connector() *nd2.Connector {
-	c, err := h.adapter.CreateConnector()
-	require.NoError(h.t, err, "CreateConnector")
+	c := must(h.adapter.CreateConnector())(h.t, "CreateConnector")
 	return c
 }
 
 func (h *ndHost) register(mem []byte, flags nd2.MRFlags) *nd2.MemoryRegion {
-	r, err := h.adapter.CreateMemoryRegion()
-	require.NoError(h.t, err, "CreateMemoryRegion")
+	r := must(h.adapter.CreateMemoryRegion())(h.t, "CreateMemoryRegion")
 	require.NoError(h.t, r.Register(mem, flags), "Register")
 	return r
 }
 
 func (h *ndHost) newWindow() *nd2.MemoryWindow {
-	w, err := h.adapter.CreateMemoryWindow()
-	require.NoError(h.t, err, "CreateMemoryWindow")
+	w := must(h.adapter.CreateMemoryWindow())(h.t, "CreateMemoryWindow")
 	return w
 }
 
@@ -111,8 +105,7 @@ func (h *ndHost) receive(number, off, n int) {
 // next is the next result of a completion queue.
 func (h *ndHost) next(q *nd2.CompletionQueue) nd2.Result {
 	var r [1]nd2.Result
-	_, err := q.Wait(h.t.Context(), r[:])
-	require.NoError(h.t, err, "waiting for a result")
+	require.NoError(h.t, second(q.Wait(h.t.Context(), r[:])), "waiting for a result")
 	return r[0]
 }
 

@@ -56,13 +56,13 @@ func newVictim(t *conformance.T, s setup) *victim {
 func rejected(t *conformance.T, s setup, rejections ...rejection) {
 	for i := range rejections {
 		x := &rejections[i]
-		t.Part("%s", x.what)
-		v := newVictim(t, s)
-		u := x.ulpdu(v)
-		v.send(u)
-		v.rejectedAs(x, u)
+		t.In(x.what, func() {
+			v := newVictim(t, s)
+			u := x.ulpdu(v)
+			v.send(u)
+			v.rejectedAs(x, u)
+		})
 	}
-	t.Part("")
 }
 
 // rejectedAs says that the victim's stream ends because of segment u, as x tells.

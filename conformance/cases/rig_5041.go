@@ -82,7 +82,7 @@ func (c counter) counts(t *conformance.T, p parcel) {
 // over makes a line whose stream is s, the queue pair being the side that may send
 // first. near is the peer's end of it.
 func (l *line) over(s verbs.Stream, near io.ReadWriter) {
-	l.sent, l.asked = 0, 0
+	l.renumber()
 	begin(l.t, l.qp, s)
 	if c, ok := near.(interface{ Close() error }); ok {
 		l.t.Cleanup(func() { _ = c.Close() })

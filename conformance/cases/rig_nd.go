@@ -22,10 +22,9 @@ func newNDRig(t *conformance.T, s ndShape) *ndRig {
 	h := newNDHost(t, s)
 	addr, accepted := h.listen(h.qp, h.conn)
 	var d net.Dialer
-	nc, err := d.DialContext(t.Context(), "tcp", addr.String())
-	require.NoError(t, err, "a TCP connection to the adapter")
+	nc := must(d.DialContext(t.Context(), "tcp", addr.String()))(t, "a TCP connection to the adapter")
 	t.Cleanup(func() { _ = nc.Close() })
-	p := &rig{subject: &subject{t: t}, play: conformance.Initiator, conn: t.Trace().Conn(nc), sends: 1, reads: 1}
+	p := &rig{subject: &subject{t: t}, play: conformance.Initiator, conn: t.Trace().Conn(nc)}
 	p.initiate(startup{CRC: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64})
 	require.NoError(t, accepted.GetOverlappedResult(true), "Accept")
 	p.settled() // the queue pair may send from here on, and does so at once
