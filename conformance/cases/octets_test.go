@@ -21,7 +21,7 @@ func golden(t *testing.T, text string) []byte {
 // figures of RFC 5040, 5041 and 7306, both ways.
 func TestSegmentOctets(t *testing.T) {
 	r := read{0x01020304, 0x1112131415161718, 0x21222324, 0x31323334, 0x4142434445464748}
-	a := atomicOp{2, 0x01020304, 0x11121314, 0x2122232425262728, 0x31, 0x41, 0x51, 0x61}
+	a := atomicOp{atomicCmpSwap, 0x01020304, 0x11121314, 0x2122232425262728, 0x31, 0x41, 0x51, 0x61}
 	for _, x := range []struct {
 		what, octets string
 		made         []byte
@@ -73,6 +73,7 @@ func TestSegmentOctets(t *testing.T) {
 			assert.Equal(t, []uint64{0x01020304, 0x1112131415161718}, []uint64{uint64(id), was})
 		}
 	}
+	assert.Equal(t, golden(t, "00000000"), atomicOp{op: atomicFetchAdd}.header()[:4])
 	for _, bad := range []string{"", "c140 00000001 00000000000000", "4143 00000000 00000000 00000007 000000", "c240" + strings.Repeat("00", 12), "c540" + strings.Repeat("00", 12)} {
 		_, err := parseSegment(golden(t, bad))
 		require.Error(t, err, bad)
