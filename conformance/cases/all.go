@@ -48,7 +48,7 @@ func All() []conformance.Case {
 		// RFC 6581.
 		r6581_6, r6581_9_1, r6581_9_2, r6581_10, r6581_blind, blind_6581,
 		// RFC 7306.
-		r7306_5, r7306_6,
+		r7306_5, r7306_5_4, r7306_5_3, r7306_6, r7306_8Atomic,
 		// The VI/TCP draft.
 		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_3, vt3_6, pt2, pt3, pt4,
 		// The VI Architecture.

@@ -1,0 +1,183 @@
+package cases
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// r7306_5_3 is that nothing comes between what an Atomic reads and what it writes: RFC
+// 7306 5.3.
+var r7306_5_3 = []conformance.Case{
+	apiCase("5.3/counter", atomicCounter, "R7306-5-M1", "R7306-5.3-M1", "R7306-5.4-M2"),
+	apiCase("5.3/tokens", atomicTokens, "R7306-5-M1", "R7306-5.3-M1", "R7306-5.4-M2"),
+	apiCase("5.2.1/one-behind-the-other", atomicsInOrder, "R7306-5.2.1-M11", "R7306-5.2.1-M12", "R7306-5.2.2-M7", "R7306-5.4-M6"),
+}
+
+// office is a node with a number that its peers change, over queue pairs of their own and by
+// different STags. The program there changes it too.
+type office struct {
+	*node
+	number  *uint64
+	at      []verbs.Remote // the number, for each peer
+	clients []*node
+}
+
+func newOffice(t *conformance.T, clients int) *office {
+	o := &office{node: newNode(t, nodeConfig{}), number: new(uint64)}
+	mr := o.region(o.pd, verbs.RegionConfig{Memory: unsafe.Slice((*byte)(unsafe.Pointer(o.number)), 8), Access: atomicRights})
+	for i := range clients {
+		c := newNode(t, nodeConfig{QP: verbs.QPConfig{Extensions: true}})
+		connect(t, c.qp, o.newQP(verbs.QPConfig{Extensions: true}))
+		at := mr.Remote(0)
+		if i%2 == 1 {
+			shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: atomicRights, ZeroBased: true})
+			require.NoError(t, err)
+			at = shared.Remote(0)
+		}
+		o.at, o.clients = append(o.at, at), append(o.clients, c)
+	}
+	return o
+}
+
+// busy has every client do that many Atomics, eight at a time, and the program its own part
+// meanwhile, which is told when they are done. It returns what they were told, client by client, in order.
+func (o *office) busy(each int, op func(client, i int) verbs.Request, program func(done <-chan struct{})) [][]uint64 {
+	told := make([][]uint64, len(o.clients))
+	var wg sync.WaitGroup
+	for k, c := range o.clients {
+		wg.Go(func() {
+			var done [8]verbs.Completion
+			for posted := 0; len(told[k]) < each; {
+				for ; posted < each && posted-len(told[k]) < len(done); posted++ {
+					req := op(k, posted)
+					req.ID, req.Remote = uint64(posted), o.at[k]
+					if _, err := c.qp.PostSend(req); !assert.NoError(o.t, err) {
+						return
+					}
+				}
+				n, err := c.cq.Wait(o.t.Context(), done[:])
+				if !assert.NoError(o.t, err) {
+					return
+				}
+				for _, d := range done[:n] {
+					if !assert.NoError(o.t, d.Err()) || !assert.EqualValues(o.t, len(told[k]), d.ID) {
+						return
+					}
+					told[k] = append(told[k], d.Value)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	program(done)
+	<-done
+	return told
+}
+
+// atomicCounter: nothing that is added at the same time is lost, and no two peers are told
+// the same number.
+func atomicCounter(t *conformance.T) {
+	const clients, each = 3, 600
+	o := newOffice(t, clients)
+	mine := uint64(0)
+	told := o.busy(each, func(int, int) verbs.Request {
+		return verbs.Request{Op: verbs.OpFetchAdd, Atomic: verbs.FetchAdd(1 << 40)}
+	}, func(done <-chan struct{}) {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			for range 1000 {
+				atomic.AddUint64(o.number, 1)
+			}
+			mine += 1000
+		}
+	})
+	require.Equal(t, clients*each<<40|mine, atomic.LoadUint64(o.number))
+	var all []uint64
+	for _, list := range told {
+		for i, v := range list {
+			if list[i] = v >> 40; i > 0 {
+				require.Less(t, list[i-1], list[i], "a later request was carried out earlier")
+			}
+		}
+		all = append(all, list...)
+	}
+	slices.Sort(all)
+	for i, v := range all {
+		require.EqualValues(t, i, v)
+	}
+}
+
+// atomicTokens: of the tokens that peers and the program put in by swaps, each is taken out
+// once.
+func atomicTokens(t *conformance.T) {
+	const clients, each = 3, 300
+	o := newOffice(t, clients)
+	token := func(of, i int) uint64 { return uint64(of+1)<<32 | uint64(i) }
+	in := []uint64{0}
+	for k := range clients + 1 {
+		for i := range each {
+			in = append(in, token(k, i))
+		}
+	}
+	var out []uint64
+	told := o.busy(each, func(k, i int) verbs.Request {
+		if i%2 == 0 { // with masks that let it succeed and change everything
+			r := verbs.CompareSwap(0, token(k, i))
+			r.CompareMask = 0
+			return verbs.Request{Op: verbs.OpCompareSwap, Atomic: r}
+		}
+		return verbs.Request{Op: verbs.OpSwap, Atomic: verbs.Swap(token(k, i))}
+	}, func(<-chan struct{}) {
+		for i := range each {
+			out = append(out, atomic.SwapUint64(o.number, token(clients, i)))
+		}
+	})
+	out = append(slices.Concat(told...), append(out, atomic.LoadUint64(o.number))...)
+	slices.Sort(out)
+	require.Equal(t, in, out)
+}
+
+// atomicsInOrder: what one peer asks for, of any kind, is done one behind the other, and each
+// completion has what was there before.
+func atomicsInOrder(t *conformance.T) {
+	o := newOffice(t, 1)
+	*o.number = 5
+	want := []uint64{5}
+	ops := make([]verbs.Request, 400)
+	for i := range ops {
+		was := want[i]
+		r := verbs.Request{Op: verbs.OpFetchAdd, Atomic: verbs.FetchAdd(uint64(i))}
+		is := was + uint64(i)
+		switch t.Rand().IntN(4) {
+		case 1:
+			is = t.Rand().Uint64()
+			r = verbs.Request{Op: verbs.OpSwap, Atomic: verbs.Swap(is)}
+		case 2:
+			is = t.Rand().Uint64()
+			r = verbs.Request{Op: verbs.OpCompareSwap, Atomic: verbs.CompareSwap(was, is)}
+		case 3:
+			is = was
+			r = verbs.Request{Op: verbs.OpCompareSwap, Atomic: verbs.CompareSwap(was+1, 3)}
+		}
+		ops[i], want = r, append(want, is)
+	}
+	told := o.busy(len(ops), func(_, i int) verbs.Request { return ops[i] }, func(<-chan struct{}) {})
+	require.Equal(t, want[:len(ops)], told[0])
+	require.Equal(t, want[len(ops)], atomic.LoadUint64(o.number))
+}
