@@ -48,7 +48,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, tests*100, 85*all, "of the RFCs' MUSTs")
-	for spec, want := range map[string]int{"vitcp": 44, "via": 111, "nd2": 75} {
+	for spec, want := range map[string]int{"vitcp": 44, "via": 111, "nd2": 75, "plain": 190} {
 		all := 0
 		for _, n := range count[spec] {
 			all += n
