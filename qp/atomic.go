@@ -57,6 +57,7 @@ func (t *transmitter) appendAtomicRequest(hdr []byte) []byte {
 		h.Op, h.Compare, h.CompareMask = rdmap.FetchAdd, 0, ^uint64(0)
 	case wr.OpSwap: // whatever is there
 		h.Compare, h.CompareMask = 0, 0
+	default: // OpCompareSwap
 	}
 	return h.Append(ddp.AppendUntagged(hdr, true, rdmap.Control(rdmap.AtomicRequest), 0, ddp.QNReadRequest, t.msg.msn, 0))
 }

@@ -78,8 +78,9 @@ func tone(v conformance.Verdict) string {
 		return "skip"
 	case conformance.NotTestable:
 		return "none"
+	default:
+		return "open"
 	}
-	return "open"
 }
 
 // word is a verdict as the page has it.

@@ -61,16 +61,16 @@ func (r *Report) skips(out io.Writer) {
 
 // notTestable says why no case can show what was asked for.
 func (r *Report) notTestable(out io.Writer) {
-	any := false
+	some := false
 	for _, s := range r.Sections {
 		for _, k := range s.Keys {
 			if r.Run.named(k.Requirement) {
 				fmt.Fprintf(out, "%s %s: %s\n  %s\n", conformance.NotTestable, k.Key, k.Summary, notTestable(k.Requirement))
-				any = true
+				some = true
 			}
 		}
 	}
-	if any {
+	if some {
 		fmt.Fprintln(out)
 	}
 }

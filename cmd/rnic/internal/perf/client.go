@@ -234,7 +234,7 @@ func (s *streamSender) step(ctx context.Context) error {
 	}
 	switch {
 	case wc.Op.IsAtomic() && wc.Value != wc.ID-1:
-		return fmt.Errorf("Atomic %d found %d", wc.ID, wc.Value)
+		return fmt.Errorf("the FetchAdd with number %d found %d, want one less than its number", wc.ID, wc.Value)
 	case wc.Op != verbs.OpRecv:
 		s.completed = int(wc.ID) // the queue completes in order (verbs draft 8.2.2)
 	case wc.Bytes > 0:

@@ -90,7 +90,7 @@ func (t *roundTrip) do(ctx context.Context) error {
 		}
 		wc, err := t.Next(ctx)
 		if err == nil && t.op().IsAtomic() && wc.Value != uint64(t.count-1) {
-			err = fmt.Errorf("Atomic %d found %d", t.count, wc.Value)
+			err = fmt.Errorf("the FetchAdd with number %d found %d, want one less than its number", t.count, wc.Value)
 		}
 		return err
 	}
