@@ -107,7 +107,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	assert.EqualValues(t, parties*rounds<<32|parties*rounds, w[0])
+	assert.Equal(t, uint64(parties*rounds)<<32|parties*rounds, w[0])
 }
 
 // TestAtomicRight is needed, and no other one does.

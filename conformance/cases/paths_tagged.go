@@ -19,10 +19,10 @@ var pathsTagged = []conformance.Case{
 
 // toRegion is an RDMA Write of the way's payload to a region of as many octets, from octet
 // off of it on.
-func toRegion(access verbs.Access, off int) func(*prey) []byte {
+func toRegion(access verbs.Access, off int64) func(*prey) []byte {
 	return func(v *prey) []byte {
 		p := v.lay(v.n, access)
-		return aWrite(p.tag(), p.at(off), payload(1, v.n))
+		return aWrite(p.tag(), p.Base()+uint64(off), payload(1, v.n))
 	}
 }
 
