@@ -14,6 +14,11 @@ import (
 // QPConfig configures a Queue Pair. For CreateQP PD, SendCQ and RecvCQ are needed;
 // the CQs may be the same.
 type QPConfig struct {
+	// ID, if not zero, is the queue pair's identifier, 1 to 1<<24-1 as QP numbers are
+	// on other RDMA networks, and used by no other queue pair of the RNIC. Zero stands for one
+	// of the RNIC's choice. A number may be used again after Destroy; what names the queue pair by
+	// it (RegionConfig.QP, completions not polled yet) means the new one then.
+	ID             QPID
 	PD             *PD
 	SendCQ, RecvCQ *CQ
 	// SRQ, if set, is where receives come from, and RecvDepth and RecvSGE are
@@ -59,6 +64,9 @@ type QPConfig struct {
 	Context any
 }
 
+// maxQPID is the largest identifier that a program may choose.
+const maxQPID = 1<<24 - 1
+
 // QP is a Queue Pair (verbs draft chapter 6).
 type QP struct {
 	rnic *RNIC
@@ -75,7 +83,8 @@ type QP struct {
 // CreateEndpoint for one that brings its PD and CQs along. Errors:
 // ErrInvalidRNIC, ErrInvalidPD, ErrInvalidCQ, ErrInvalidSRQ, ErrTooManyWR,
 // ErrTooManySGE, ErrIRDExceeded, ErrORDExceeded, ErrRQLimitRange,
-// ErrInvalidModifier (a negative number), ErrInsufficientResources.
+// ErrInvalidModifier (a negative number, an ID out of range or in use),
+// ErrInsufficientResources.
 func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
 	c = c.withDefaults(r.limits)
 	if err := r.lock(); err != nil {
@@ -90,7 +99,11 @@ func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
 		return nil, fmt.Errorf("create QP: %w", err)
 	}
 	q := &QP{rnic: r, cfg: c, ird: ird, ord: ord}
-	q.q = qp.New(q.config(QPID(r.nextID())))
+	id := c.ID
+	if id == 0 {
+		id = QPID(r.nextID())
+	}
+	q.q = qp.New(q.config(id))
 	q.tie()
 	r.qps[q.ID()] = q
 	return q, nil
@@ -149,6 +162,10 @@ func (r *RNIC) checkQP(c QPConfig) error {
 		return fmt.Errorf("%w: QPConfig.SendCQ and RecvCQ have to be CQs of this RNIC (CreateEndpoint does without)", wr.ErrInvalidCQ)
 	case c.SRQ != nil && (c.SRQ.rnic != r || r.srqs[c.SRQ.ID()] != c.SRQ):
 		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
+	case c.ID > maxQPID:
+		return fmt.Errorf("%w: QPConfig.ID %#x is longer than 24 bits", wr.ErrInvalidModifier, uint32(c.ID))
+	case c.ID != 0 && r.qps[c.ID] != nil: // RV-6.1.1-M8
+		return fmt.Errorf("%w: QPConfig.ID %#x is in use: destroy that queue pair first, or leave ID zero for one that is free", wr.ErrInvalidModifier, uint32(c.ID))
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
 		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
 	}

@@ -42,12 +42,49 @@ func TestCreateQPRefusals(t *testing.T) {
 		{"RQ limit above the S-RQ's depth", verbs.ErrRQLimitRange, nil, create(func(w *world, c *verbs.QPConfig) { c.SRQ, c.RQLimit = w.srq, 9 })},
 		{"negative RQ limit", verbs.ErrRQLimitRange, nil, create(func(w *world, c *verbs.QPConfig) { c.SRQ, c.RQLimit = w.srq, -1 })},
 		{"RQ limit without S-RQ", verbs.ErrRQLimitRange, nil, set(func(c *verbs.QPConfig) { c.RQLimit = 1 })},
+		{"an ID of 25 bits", verbs.ErrInvalidModifier, nil, set(func(c *verbs.QPConfig) { c.ID = 1 << 24 })},
+		{
+			"an ID in use", verbs.ErrInvalidModifier,
+			func(w *world) { require.NoError(w.t, set(func(c *verbs.QPConfig) { c.ID = 7 })(w)) },
+			set(func(c *verbs.QPConfig) { c.ID = 7 }),
+		},
 		{
 			"all in use", verbs.ErrInsufficientResources,
 			func(w *world) { require.NoError(w.t, set(func(*verbs.QPConfig) {})(w)) },
 			set(func(*verbs.QPConfig) {}),
 		},
 	})
+}
+
+// TestQPIDOfTheProgram: a queue pair has the identifier that the program chose, and so
+// have its completions; the RNIC's own choices go round it, and after Destroy it
+// is free again.
+func TestQPIDOfTheProgram(t *testing.T) {
+	w := newWorld(t, verbs.Config{Limits: verbs.Limits{QPs: 64}})
+	for _, id := range []verbs.QPID{1<<24 - 1, 0xc35007, 1<<24 - 1} {
+		qp, err := w.nic.CreateQP(verbs.QPConfig{ID: id, PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})
+		require.NoError(t, err)
+		assert.Equal(t, id, qp.ID())
+		assert.Equal(t, id, query(t, qp).ID)
+		assert.Same(t, qp, w.nic.QP(id))
+		require.NoError(t, second(qp.PostRecv(verbs.Recv{ID: 5})))
+		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
+		c, err := w.cq.PollOne()
+		require.NoError(t, err)
+		assert.Equal(t, []any{id, uint64(5)}, []any{c.QP, c.ID})
+		require.NoError(t, qp.Destroy())
+		assert.Nil(t, w.nic.QP(id))
+	}
+
+	first, err := w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})
+	require.NoError(t, err)
+	for i := range verbs.QPID(8) { // those that the RNIC would choose next
+		_, err = w.nic.CreateQP(verbs.QPConfig{ID: first.ID() + 1 + i, PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})
+		require.NoError(t, err)
+	}
+	next, err := w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: w.cq, RecvCQ: w.cq})
+	require.NoError(t, err)
+	assert.Equal(t, first.ID()+9, next.ID())
 }
 
 // TestQPDestroyGivesBack: a queue pair that was destroyed, or refused, holds
