@@ -68,12 +68,11 @@ func blindLength(t *conformance.T) {
 // blindHeaders: the DDP header of the segment at fault is there, whichever layer
 // complains (figure 10).
 func blindHeaders(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		ulpdu []byte
 		n     int
-	}{{"an RDMA Write to an unknown STag", ddpFault, 14}, {"an unknown opcode", rdmapFault, 18}} {
-		t.Part("%s", x.what)
+	}{{"an RDMA Write to an unknown STag", ddpFault, 14}, {"an unknown opcode", rdmapFault, 18}}) {
 		u := provoked(t, x.ulpdu)
 		if len(u) < 24+x.n {
 			t.Errorf("the Terminate Message has no DDP header: % x", u[18:])

@@ -35,8 +35,7 @@ type badSegment struct {
 
 // blindRefuses tries segments, each on a stream of its own.
 func blindRefuses(t *conformance.T, segments ...badSegment) {
-	for _, x := range segments {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", segments) {
 		b := startBlind(t, conformance.Either)
 		b.send(x.ulpdu)
 		b.refusedAs(x.codes...)
@@ -111,8 +110,7 @@ func blindWriteUnknown(t *conformance.T) {
 
 // blindWrites tries RDMA Writes on what a client offers.
 func blindWrites(t *conformance.T, writes ...badWrite) {
-	for _, x := range writes {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", writes) {
 		b := startBlind(t, conformance.Responder)
 		b.send(x.of(b.theirs))
 		b.refusedAs(x.code)
@@ -146,15 +144,14 @@ func blindWriteWrap(t *conformance.T) {
 // blindOtherDomain: two clients are two streams in a domain each. What one offers is
 // nothing to the other's stream, whether that knows the STag or not.
 func blindOtherDomain(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		of    func(offered) []byte
 		codes []uint16
 	}{
 		{"an RDMA Write", func(o offered) []byte { return aWrite(o.stag, o.to, []byte("abcd")) }, []uint16{0x1100, 0x1102}},
 		{"an RDMA Read", func(o offered) []byte { return aReadRequest(1, read{nowhere, 0, 4, o.stag, o.to}) }, []uint16{0x0100, 0x0103}},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		owner := startBlind(t, conformance.Responder)
 		other := startBlind(t, conformance.Responder)
 		want := owner.read(owner.theirs, 0, owner.theirs.size, nowhere)

@@ -216,8 +216,7 @@ func (b *blind) hungUp() {
 func blindBadRequest(t *conformance.T) {
 	startBlind(t, conformance.Initiator).close()
 	defer func() { startBlind(t, conformance.Initiator).close() }()
-	for _, x := range blindFrames(requestKey, replyKey) {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", blindFrames(requestKey, replyKey)) {
 		b := openBlind(t, conformance.Initiator)
 		require.NoError(t, second(b.conn.Write(x.octets)))
 		b.hungUp()
@@ -228,8 +227,7 @@ func blindBadRequest(t *conformance.T) {
 // blindBadReply: likewise a Reply. No FPDU comes, not even a Terminate Message: Full
 // Operation has not begun.
 func blindBadReply(t *conformance.T) {
-	for _, x := range blindFrames(replyKey, requestKey) {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", blindFrames(replyKey, requestKey)) {
 		b := openBlind(t, conformance.Responder)
 		b.request()
 		require.NoError(t, second(b.conn.Write(x.octets)))

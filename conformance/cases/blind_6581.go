@@ -20,15 +20,14 @@ var blind_6581 = []conformance.Case{
 
 // blindUnsaid: to a depth that the Initiator leaves open the Reply says the same.
 func blindUnsaid(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what             string
 		ird, ord         uint16
 		needIRD, needORD bool
 	}{
 		{"ORD is not negotiated", 4, unsaid, true, false},
 		{"IRD is not negotiated", unsaid, 4, false, true},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		b := openBlind(t, conformance.Initiator)
 		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(x.ird, x.ord, "")))
 		first, second := f.word()

@@ -30,8 +30,7 @@ var ndFailures = []conformance.Case{
 // ndQueueFull posts as many requests as there may be, behind a Read that the peer does
 // not answer, and one more; then what there was goes on, and another is posted.
 func ndQueueFull(t *conformance.T, m ndMethod) {
-	for _, depth := range []int{2, 5, 8} {
-		t.Part("depth %d", depth)
+	for depth := range inTurn(t, "depth %d", []int{2, 5, 8}) {
 		r := newNDRig(t, ndShape{depth: depth})
 		m.prepare(r.ndHost)
 		answer := r.pendingRead(0, 0)
@@ -59,8 +58,7 @@ func ndQueueFull(t *conformance.T, m ndMethod) {
 
 // ndReceiveQueueFull is ndQueueFull for Receives.
 func ndReceiveQueueFull(t *conformance.T) {
-	for _, depth := range []int{1, 5, 8} {
-		t.Part("depth %d", depth)
+	for depth := range inTurn(t, "depth %d", []int{1, 5, 8}) {
 		r := newNDRig(t, ndShape{depth: depth})
 		for i := range depth {
 			r.receive(i, 10*i, 10)
@@ -134,8 +132,7 @@ func (r *ndRig) spoiled(m ndMethod) {
 
 // ndReceiveErrorEnds sends as much as a Receive has room for, and an octet more.
 func ndReceiveErrorEnds(t *conformance.T) {
-	for _, room := range []int{0, 1, 100} {
-		t.Part("room for %d octets", room)
+	for room := range inTurn(t, "room for %d octets", []int{0, 1, 100}) {
 		r := newNDRig(t, ndShape{})
 		list := append(r.list(1000, room/2), r.list(2000, room-room/2)...)
 		require.NoError(t, r.qp.Receive("fits", list))
@@ -204,8 +201,7 @@ func ndReceiveAnyTime(t *conformance.T) {
 
 // ndBeyondTheMemory reads to the end of the peer's memory, and an octet beyond.
 func ndBeyondTheMemory(t *conformance.T) {
-	for _, window := range []bool{false, true} {
-		t.Part("a window: %v", window)
+	for window := range inTurn(t, "a window: %v", []bool{false, true}) {
 		a, b := newNDPair(t, ndShape{})
 		from, token := b.at(ndMemory-ndOpenLen), b.region.GetRemoteToken()
 		if window {

@@ -38,8 +38,7 @@ func ndFenced(t *conformance.T, m ndMethod) {
 // ndReadFenced reads while a Read is under way: with the fence later, without it at
 // once.
 func ndReadFenced(t *conformance.T) {
-	for _, flags := range []nd2.OpFlags{0, nd2.OpFlagReadFence} {
-		t.Part("flags %d", flags)
+	for flags := range inTurn(t, "flags %d", []nd2.OpFlags{0, nd2.OpFlagReadFence}) {
 		r := newNDRig(t, ndShape{})
 		first := r.pendingRead(0, 0)
 		require.NoError(t, r.qp.Read(1, r.list(8, 3), ndPeerMemory.at, ndPeerMemory.token, flags))
@@ -62,8 +61,7 @@ func ndReadFenced(t *conformance.T) {
 // ndBindFenced binds a window while a Read is under way, and has the peer use it: once
 // before the Read has its answer, and once behind that.
 func ndBindFenced(t *conformance.T) {
-	for _, early := range []bool{true, false} {
-		t.Part("used early: %v", early)
+	for early := range inTurn(t, "used early: %v", []bool{true, false}) {
 		r := newNDRig(t, ndShape{})
 		answer := r.pendingRead(0, 0)
 		require.NoError(t, bindND(r.ndHost, 1, nd2.OpFlagReadFence))

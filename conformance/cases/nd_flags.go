@@ -133,8 +133,7 @@ func ndSolicited(t *conformance.T) {
 
 // ndErrorsNotify has a Receive fail while somebody waits, for each type of notification.
 func ndErrorsNotify(t *conformance.T) {
-	for _, typ := range []nd2.NotifyType{nd2.CQNotifyErrors, nd2.CQNotifyAny, nd2.CQNotifySolicited} {
-		t.Part("type %d", typ)
+	for typ := range inTurn(t, "type %d", []nd2.NotifyType{nd2.CQNotifyErrors, nd2.CQNotifyAny, nd2.CQNotifySolicited}) {
 		a, b := newNDPair(t, ndShape{})
 		b.receive(1, 0, 8)
 		told := b.notifies(typ)

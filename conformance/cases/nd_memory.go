@@ -200,8 +200,7 @@ func ndInvalidateWhenTold(t *conformance.T) {
 
 // ndNoFurther reads from and writes to a window that was invalidated.
 func ndNoFurther(t *conformance.T) {
-	for _, write := range []bool{false, true} {
-		t.Part("a Write: %v", write)
+	for write := range inTurn(t, "a Write: %v", []bool{false, true}) {
 		r := newNDRig(t, ndShape{})
 		ndInvalidate.prepare(r.ndHost)
 		was := r.opened()

@@ -65,12 +65,11 @@ func ndReceiveSuccess(t *conformance.T) {
 // ndNotConnected posts before there is a connection, while there is one to be completed,
 // and after its end, whoever ended it.
 func ndNotConnected(t *conformance.T, m ndMethod) {
-	for name, end := range map[string]func(a, b *ndHost){
+	for _, end := range named(t, "%s", map[string]func(a, b *ndHost){
 		"the peer disconnects": func(_, b *ndHost) { require.NoError(t, b.conn.Disconnect(t.Context())) },
 		"disconnected":         func(a, _ *ndHost) { require.NoError(t, a.conn.Disconnect(t.Context())) },
 		"flushed":              func(a, _ *ndHost) { require.NoError(t, a.qp.Flush()) },
-	} {
-		t.Part("%s", name)
+	}) {
 		a, b := newNDHost(t, ndShape{}), newNDHost(t, ndShape{})
 		refused := func(when string) {
 			require.ErrorIs(t, m.post(a, 1, a.list(0, 8), b.remote(0), 0), nd2.ErrConnectionInvalid, when)

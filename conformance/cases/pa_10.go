@@ -25,15 +25,14 @@ func viRDMAOnReceive(t *conformance.T) {
 			d.Control.Control = op
 		}
 	}
-	for _, l := range viLevels {
-		for name, set := range map[string]func(*viRig, *vipl.Descriptor){
+	for l := range inTurn(t, "%s", viLevels) {
+		for _, set := range named(t, "%s", map[string]func(*viRig, *vipl.Descriptor){
 			"an RDMA Write": func(r *viRig, d *vipl.Descriptor) { d.SetRdmaWrite(r.remote(0), r.data(0, 8)) },
 			"an RDMA Read":  func(r *viRig, d *vipl.Descriptor) { d.SetRdmaRead(r.remote(0), r.data(0, 8)) },
 			"operation 1":   operation(1),
 			"operation 2":   operation(2),
 			"operation 3":   operation(3),
-		} {
-			t.Part("%s, %s", l.name, name)
+		}) {
 			r := newVIRig(t, viSetup{level: l.level})
 			d := r.desc()
 			set(r, d)
@@ -48,8 +47,7 @@ func viRDMAOnReceive(t *conformance.T) {
 
 // viImmediateOfReceive posts receives that have the bit, and a value, already.
 func viImmediateOfReceive(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level})
 		for _, s := range []viSegment{
 			{kind: viSend},
@@ -92,8 +90,7 @@ func viImmediateOfReceive(t *conformance.T) {
 
 // viImmediateOfRead posts an RDMA Read with the bit between two VIs: nothing comes of it.
 func viImmediateOfRead(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		p := newVIPair(t, l.level)
 		waits := p.b.recv(p.vb, p.b.data(0, 8))
 		d := p.a.desc()
@@ -147,7 +144,7 @@ func viProtectionBit(t *conformance.T) {
 // so of a message that has none there.
 func viDescriptorBit(t *conformance.T) {
 	to := vipl.AddressSegment{Data: 1, Handle: 1}
-	for _, c := range []struct {
+	for c := range inTurn(t, "%s", []struct {
 		name string
 		set  func(r *viRig, d *vipl.Descriptor)
 		want uint32
@@ -159,8 +156,7 @@ func viDescriptorBit(t *conformance.T) {
 		}, viRemoteDescriptor | viOpWrite},
 		{"RDMA Write", func(r *viRig, d *vipl.Descriptor) { d.SetRdmaWrite(to, r.data(0, 8)) }, viTransport | viOpWrite},
 		{"RDMA Read", func(r *viRig, d *vipl.Descriptor) { d.SetRdmaRead(to, r.data(0, 8)) }, viTransport | viOpRead},
-	} {
-		t.Part("%s", c.name)
+	}) {
 		r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception})
 		d := r.desc()
 		c.set(r, d)

@@ -108,8 +108,7 @@ func viReadRefused(t *conformance.T) {
 
 // viExactlyOnce sends messages of all lengths between two VIs.
 func viExactlyOnce(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		a, b := newVIHost(t, vipl.Config{Segment: 256}), newVIHost(t, vipl.Config{Segment: 300})
 		va, vb := a.vi(l.level), b.vi(l.level)
 		connectVIs(a, va, b, vb)
@@ -154,11 +153,10 @@ func viExactlyOnce(t *conformance.T) {
 
 // viLaterErrors has a Send succeed at Reliable Delivery, and go wrong then.
 func viLaterErrors(t *conformance.T) {
-	for name, breaks := range map[string]func(*viRig){
+	for _, breaks := range named(t, "%s", map[string]func(*viRig){
 		"the connection goes":   func(r *viRig) { _ = r.conn.Close() },
 		"a segment out of turn": func(r *viRig) { r.number++; r.send("x") },
-	} {
-		t.Part("%s", name)
+	}) {
 		r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
 		d := r.sends(r.v, r.data(0, 9))
 		r.get(viSend)
@@ -183,8 +181,7 @@ func viLaterErrors(t *conformance.T) {
 // viNothingBehind posts a Descriptor with an error between good ones, and has a message with
 // an error come before good ones.
 func viNothingBehind(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s, sent", l.name)
+	for l := range inTurn(t, "%s, sent", viLevels[1:]) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 1})
 		good := r.sends(r.v, r.data(0, 4))
 		bad := r.desc()

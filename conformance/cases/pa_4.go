@@ -78,8 +78,7 @@ func viNobodyThere(t *conformance.T) {
 
 // viRejected answers a request by a ConnectReject, or a ConnectNoMatch.
 func viRejected(t *conformance.T) {
-	for _, kind := range []byte{viReject, viNoMatch} {
-		t.Part("type %d", kind)
+	for kind := range inTurn(t, "type %d", []byte{viReject, viNoMatch}) {
 		r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{})
 		d := r.recv(r.v, r.data(0, 8))
 		r.put(viSegment{kind: kind, flags: viLast})
@@ -128,8 +127,7 @@ func (p *viPeer) drained() {
 
 // viDisconnectCompletes disconnects a VI with all of it posted.
 func viDisconnectCompletes(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIBusy(t, l.level)
 		before := bytes.Clone(r.mem)
 		done := make(chan error, 1)
@@ -157,8 +155,7 @@ func viDisconnectCompletes(t *conformance.T) {
 
 // viIdleFlushes posts to an Idle VI, and disconnects it.
 func viIdleFlushes(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		h := newVIHost(t, vipl.Config{})
 		v := h.vi(l.level)
 		require.NoError(t, v.Disconnect(), "with nothing posted")
@@ -193,8 +190,7 @@ func viIdleFlushes(t *conformance.T) {
 // viIdleErrors meets an error that no Descriptor tells on an Idle VI, and connects it. An
 // error of another VI comes in between.
 func viIdleErrors(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		r := newVIRig(t, viSetup{level: l.level})
 		idle := r.vi(l.level)
 		stray := new(vipl.Descriptor)
@@ -302,13 +298,12 @@ func viDisconnectPending(t *conformance.T) {
 
 // viPendingTransportError answers a ConnectRequest with what is no answer.
 func viPendingTransportError(t *conformance.T) {
-	for name, s := range map[string]viSegment{
+	for _, s := range named(t, "%s", map[string]viSegment{
 		"another version":        {kind: viAccept, flags: viLast, version: 2, length: viHeaderLen, bare: true},
 		"an accept without a CE": {kind: viAccept, flags: viLast, bare: true},
 		"a Send":                 {kind: viSend, flags: viLast},
 		"a NOP":                  {kind: viNOP, flags: viLast},
-	} {
-		t.Part("%s", name)
+	}) {
 		r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{})
 		d := r.recv(r.v, r.data(0, 8))
 		_, _ = r.conn.Write(s.octets(false)) // the VI may hang up on the header
@@ -360,9 +355,8 @@ var viFaults = []struct {
 
 // viAnyError breaks connections in each way, with work on both queues, and goes on sending.
 func viAnyError(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		for _, c := range viFaults {
-			t.Part("%s, %s", l.name, c.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
+		for c := range inTurn(t, "%s", viFaults) {
 			r := newVIBusy(t, l.level)
 			before := bytes.Clone(r.mem[:viSlots])
 			var b []byte

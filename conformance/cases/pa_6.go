@@ -25,8 +25,7 @@ var pa6 = []conformance.Case{
 // viCompletesInOrder has an RDMA Write, which nothing holds up, behind a Send that the peer
 // has no receive for.
 func viCompletesInOrder(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 2, vi: func(a *vipl.ViAttributes) { a.FlowControl = true }})
 		ds := []*vipl.Descriptor{r.sends(r.v, r.data(0, 1)), r.writes(r.v, r.remote(0), r.data(1, 1)), r.sends(r.v, r.data(2, 1))}
 		done := func(want ...bool) {
@@ -62,8 +61,7 @@ func viCompletesInOrder(t *conformance.T) {
 
 // viAnswersInOrder answers the second of two RDMA Reads first: neither succeeds.
 func viAnswersInOrder(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		r := newVIRig(t, viSetup{level: l.level})
 		before := bytes.Clone(r.mem)
 		from := vipl.AddressSegment{Data: 1, Handle: 1}
@@ -129,9 +127,8 @@ func viNoOctets(t *conformance.T) {
 
 // viQueueOverrun posts a Descriptor more than a work queue holds.
 func viQueueOverrun(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, recv := range []bool{false, true} {
-			t.Part("%s, receives %v", l.name, recv)
+	for l := range inTurn(t, "%s", viLevels) {
+		for recv := range inTurn(t, "receives %v", []bool{false, true}) {
 			r := newVIRig(t, viSetup{level: l.level, nic: vipl.Config{MaxDescriptorsPerQueue: 2}})
 			set, post, op := (*vipl.Descriptor).SetSend, r.v.PostSend, vipl.Status(0)
 			if recv {
@@ -164,12 +161,11 @@ func viQueueOverrun(t *conformance.T) {
 
 // viWriteErrorInReceive has RDMA Writes with immediate data go where they may not.
 func viWriteErrorInReceive(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, c := range viRefused {
+	for l := range inTurn(t, "%s", viLevels) {
+		for c := range inTurn(t, "%s", viRefused) {
 			if c.read || c.name == "deregistered" { // along with the receives' memory
 				continue
 			}
-			t.Part("%s: %s", l.name, c.name)
 			r := newVIRig(t, viSetup{level: l.level, vi: c.vi, receives: 2})
 			at := c.at(r)
 			before := bytes.Clone(r.mem)

@@ -24,8 +24,7 @@ var pt2 = []conformance.Case{
 // viAnswersBetween answers two RDMA Reads between the segments of a Send and of an RDMA
 // Write, one answer after the other.
 func viAnswersBetween(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 1})
 		from := vipl.AddressSegment{Data: 1, Handle: 1}
 		reads := []*vipl.Descriptor{r.reads(r.v, from, r.data(0, 4)), r.reads(r.v, from, r.data(4, 4))}
@@ -125,12 +124,11 @@ func viAnswersApart(t *conformance.T) {
 // viMessagesApart begins another message within one: whatever else than an answer may not
 // come there.
 func viMessagesApart(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, kind := range []byte{viSend, viWrite, viReadRequest} {
+	for l := range inTurn(t, "%s", viLevels) {
+		for kind := range inTurn(t, "type %d", []byte{viSend, viWrite, viReadRequest}) {
 			if kind == viReadRequest && l.level == vipl.ServiceUnreliable {
 				continue
 			}
-			t.Part("%s, type %d", l.name, kind)
 			r := newVIRig(t, viSetup{level: l.level, receives: 2})
 			before := bytes.Clone(r.mem[:viSlots])
 			begun := r.message(viSegment{kind: viSend, payload: []byte("begun")})
@@ -165,8 +163,7 @@ func viMessagesApart(t *conformance.T) {
 // viWindowForLife posts many RDMA Reads to a peer that takes three at a time, on each of two
 // VIs.
 func viWindowForLife(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		r := newVIRig(t, viSetup{level: l.level, ce: func(c *viCE) { c.window = 3 }})
 		const n = 12
 		var posted []*vipl.Descriptor

@@ -46,13 +46,12 @@ var viChanges = []struct {
 
 // viHeaderChanges sends messages whose header changes within them.
 func viHeaderChanges(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, kind := range []byte{viSend, viWrite} {
-			for _, c := range viChanges {
+	for l := range inTurn(t, "%s", viLevels) {
+		for kind := range inTurn(t, "type %d", []byte{viSend, viWrite}) {
+			for c := range inTurn(t, "%s", viChanges) {
 				if c.write && kind != viWrite {
 					continue
 				}
-				t.Part("%s, type %d, %s", l.name, kind, c.name)
 				r := newVIRig(t, viSetup{level: l.level, receives: 3})
 				clear(r.mem)
 				s := r.message(viSegment{kind: kind, rdma: r.at(0, 8), payload: []byte("1234")})
@@ -108,8 +107,7 @@ func (r *viRig) failedIn(kind byte, level vipl.ReliabilityLevel) {
 
 // viMessageEnds sends a Send in parts: the one with bit 7 is the last, whatever it is of.
 func viMessageEnds(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 3})
 		s := r.message(viSegment{kind: viSend})
 		for _, part := range []string{"", "a", "bc", "", "def"} {
@@ -181,8 +179,7 @@ func viWriteEndsShort(t *conformance.T) {
 
 // viReadByAnswer acknowledges an RDMA Read, and then answers it.
 func viReadByAnswer(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[1:]) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 1})
 		d := r.reads(r.v, vipl.AddressSegment{Data: 1, Handle: 1}, r.data(0, 8))
 		n := r.get(viReadRequest).number
@@ -244,8 +241,7 @@ func viPostedModulo(t *conformance.T) {
 
 // viOwnAttributes connects ends that have each what the other does not.
 func viOwnAttributes(t *conformance.T) {
-	for bits := range uint16(8) {
-		t.Part("the peer has %03b", bits)
+	for bits := range counted(t, "the peer has %03b", uint16(8)) {
 		r := newVIRig(t, viSetup{
 			level: vipl.ServiceReliableDelivery, receives: 1,
 			vi: func(a *vipl.ViAttributes) {

@@ -22,8 +22,7 @@ var pv6 = []conformance.Case{
 // What the peer says then finds nobody, and nothing is added to either CQ.
 func destroyedCompletesNothing(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, idle := range []bool{false, true} {
-		t.Part("in Idle: %v", idle)
+	for idle := range inTurn(t, "in Idle: %v", []bool{false, true}) {
 		l := n.loose(verbs.QPConfig{ORD: 1})
 		if !idle {
 			l.join()
@@ -54,7 +53,6 @@ func destroyedCompletesNothing(t *conformance.T) {
 		empty(t, l.rq)
 		require.Equal(t, was, string(l.mr.Bytes()[:8192]), "the memory of the receives and Reads")
 	}
-	t.Part("")
 }
 
 // otherVerbsLeaveState calls what is not Modify QP, in each state.
@@ -164,8 +162,7 @@ func invalidationBesideSRQ(t *conformance.T) {
 		return n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
 	}
 	room := in(other)
-	for _, control := range []byte{opSendInv, opSendSEInv} {
-		t.Part("control %#x", control)
+	for control := range inTurn(t, "control %#x", []byte{opSendInv, opSendSEInv}) {
 		l, own, alien := n.line(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
 		postRecv(t, s, verbs.Recv{ID: 1, SGL: room.SGL(0, 8)}, verbs.Recv{ID: 2, SGL: room.SGL(0, 8)})
 		l.tell(untagged(lastUntagged, control, uint32(own.STag()), 0, 1, 0, []byte("abc")))
@@ -191,14 +188,13 @@ func invalidationBesideSRQ(t *conformance.T) {
 // and a good Send behind it: neither is looked at.
 func placedNotDelivered(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, c := range map[string]struct {
+	for _, c := range named(t, "%s", map[string]struct {
 		stop func(*line)
 		sent []byte
 	}{
 		"a fault":   {func(l *line) { l.tell(badSTag) }, aTerminate(0x1100, badSTag, false)},
 		"Modify QP": {func(l *line) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
-	} {
-		t.Part("%s", what)
+	}) {
 		l := n.line(verbs.QPConfig{})
 		clear(l.mr.Bytes()[:256])
 		l.recv(1, 2)
@@ -217,5 +213,4 @@ func placedNotDelivered(t *conformance.T) {
 		require.Equal(t, make([]byte, 4), l.mr.Bytes()[68:72], "the rest")
 		require.Equal(t, make([]byte, 4), l.mr.Bytes()[128:132], "the next")
 	}
-	t.Part("")
 }

@@ -117,8 +117,7 @@ func sharedBehindData(t *conformance.T) {
 	l.terminated(0x0000, nil, false)
 	require.True(t, queried(t, mr).Valid)
 
-	for _, control := range []byte{opSendInv, opSendSEInv} {
-		t.Part("control %#x", control)
+	for control := range inTurn(t, "control %#x", []byte{opSendInv, opSendSEInv}) {
 		l, mr := n.line(verbs.QPConfig{}), share()
 		clear(l.mr.Bytes()[64:128])
 		l.recv(1)
@@ -129,7 +128,6 @@ func sharedBehindData(t *conformance.T) {
 		l.terminated(0x0109, u, false)
 		require.True(t, queried(t, mr).Valid)
 	}
-	t.Part("")
 }
 
 // overlappingWindows binds windows to one region that lie in each other, touch, and are
@@ -187,8 +185,7 @@ func overlappingWindows(n *node) {
 // answers no Reads: the window is not looked at, the queue pair's right is.
 func windowQPRightsOfNothing(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, refused := range []bool{false, true} {
-		t.Part("refused: %v", refused)
+	for refused := range inTurn(t, "refused: %v", []bool{false, true}) {
 		l, mw := n.line(verbs.QPConfig{NoInboundRead: refused}), n.newMW()
 		b := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 		run(t, l.qp, binds(b), verbs.StatusSuccess)
@@ -202,5 +199,4 @@ func windowQPRightsOfNothing(t *conformance.T) {
 		l.shut()
 		l.remains(verbs.StateError, verbs.EventReadNotEnabled)
 	}
-	t.Part("")
 }

@@ -110,8 +110,7 @@ func (g *gate) Write(b []byte) (int, error) {
 // and the fenced Invalidate behind it is done then and not before.
 func fullFenceBehindMessage(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
-		t.Part("%v", op)
+	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
 		l, gone := n.loose(verbs.QPConfig{}), n.register(64, allRights)
 		s, peer := aStream(t)
 		hold, release := held(t)
@@ -142,7 +141,6 @@ func fullFenceBehindMessage(t *conformance.T) {
 			l.sentAs(3, verbs.OpSendSE, verbs.StatusSuccess))
 		require.False(t, queried(t, gone).Valid)
 	}
-	t.Part("")
 }
 
 // fencesBehindRead: behind an RDMA Read that is not answered, a Send, an RDMA Write and an
@@ -190,8 +188,7 @@ func fencesBehindRead(t *conformance.T) {
 // what that has made.
 func readBehindMemory(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, what := range []string{"Bind", "Fast-Register", "Invalidate"} {
-		t.Part("%s", what)
+	for what := range inTurn(t, "%s", []string{"Bind", "Fast-Register", "Invalidate"}) {
 		l := n.line(privileged)
 		c := l.columns(1, 1, true)[what]
 		sink := l.mr.SGE(4096, 8)
@@ -207,15 +204,13 @@ func readBehindMemory(t *conformance.T) {
 		l.tell(aReadResponse(uint32(sink.STag), sink.TO, []byte("response")))
 		completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess), l.sentAs(3, verbs.OpRead, verbs.StatusSuccess))
 	}
-	t.Part("")
 }
 
 // sendCQOverflows has a Send complete that its CQ has no room for: the stream ends with a
 // Terminate Message, by way of Terminate.
 func sendCQOverflows(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, fails := range map[string]bool{"CQ Overflow": false, "CQ Operation Error": true} {
-		t.Part("%s", what)
+	for _, fails := range named(t, "%s", map[string]bool{"CQ Overflow": false, "CQ Operation Error": true}) {
 		cq := n.newCQ(1)
 		l := n.line(verbs.QPConfig{SendCQ: cq})
 		if fails {
@@ -248,5 +243,4 @@ func sendCQOverflows(t *conformance.T) {
 		require.ElementsMatch(t, want, got)
 		n.quiet()
 	}
-	t.Part("")
 }

@@ -168,8 +168,7 @@ func sendsReceived(t *conformance.T) {
 
 // sendWithoutReceive: an empty Send needs a receive as any other does.
 func sendWithoutReceive(t *conformance.T) {
-	for _, n := range []int{0, 1, 100} {
-		t.Part("a Send of %d octets", n)
+	for n := range inTurn(t, "a Send of %d octets", []int{0, 1, 100}) {
 		r := open(t, setup{})
 		b := r.recv(2, 100)
 		r.sendMessage(nil)
@@ -273,8 +272,7 @@ func invalidationRefused(t *conformance.T) {
 			return gone.STag, r.region(64, allRights)
 		}},
 	}
-	for _, k := range kinds {
-		t.Part("%s", k.what)
+	for k := range inTurn(t, "%s", kinds) {
 		r := open(t, setup{})
 		r.recv(1, 16)
 		stag, b := k.stag(r)

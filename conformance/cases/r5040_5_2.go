@@ -106,8 +106,7 @@ func answersInOrder(t *conformance.T) {
 // as was agreed, until its response is sent; receives are something else.
 func readRequestQueue(t *conformance.T) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
-	for _, ird := range []int{1, 4} {
-		t.Part("IRD %d", ird)
+	for ird := range inTurn(t, "IRD %d", []int{1, 4}) {
 		r := open(t, setup{qp: upper.OpenArgs{IRD: ird}, narrow: true})
 		b := r.region(size, allRights)
 		r.recv(1, 16)

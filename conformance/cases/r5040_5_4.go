@@ -110,7 +110,7 @@ func terminateReceived(t *conformance.T) {
 
 // terminateRoom: a Terminate Message finds its place when nothing else does.
 func terminateRoom(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		set  setup
 		fill func(r *rig)
@@ -131,8 +131,7 @@ func terminateRoom(t *conformance.T) {
 			r.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("ha")))
 		}},
 		{"an RDMA Write is half here", setup{}, func(r *rig) { r.send(tagged(moreTagged, opWrite, 0, 0, nil)) }},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := open(t, x.set)
 		x.fill(r)
 		fault := aReadRequest(7, read{1, 2, 3, 4, 5})

@@ -167,8 +167,7 @@ func submissionOrder(t *conformance.T) {
 // complete.
 func notCompleteBeforeSent(t *conformance.T) {
 	const size, taken = 8 << 20, 1 << 20
-	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
-		t.Part("%v", op)
+	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
 		r := open(t, setup{narrow: true})
 		b := r.region(size, verbs.LocalRead)
 		r.post(verbs.Request{ID: 5, Op: op, SGL: b.sgl(0, size), Remote: theirs})

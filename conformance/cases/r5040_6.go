@@ -53,8 +53,7 @@ func readLimitsTold(t *conformance.T) {
 // outboundReads: never more than ORD are under way, and each response lets another
 // one go.
 func outboundReads(t *conformance.T) {
-	for _, ord := range []int{1, 2, 8} {
-		t.Part("ORD %d", ord)
+	for ord := range inTurn(t, "ORD %d", []int{1, 2, 8}) {
 		r := open(t, setup{qp: upper.OpenArgs{ORD: ord}})
 		issue(r, 20, ord)
 	}
@@ -136,7 +135,7 @@ func erroneousStream(t *conformance.T) {
 
 // connectionEnds: however a stream ends, so does its connection.
 func connectionEnds(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		do    func(r *rig)
 		ends  streamEnd
@@ -148,8 +147,7 @@ func connectionEnds(t *conformance.T) {
 		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, endFIN, verbs.StateError},
 		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }, endReset, verbs.StateError},
 		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})) }, endReset, 0},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := open(t, setup{})
 		r.settled()
 		x.do(r)
@@ -169,7 +167,7 @@ func connectionEnds(t *conformance.T) {
 // localErrorsTold: an error of the program's own request is told by its completion,
 // and the peer by a Terminate Message of the control word alone.
 func localErrorsTold(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what   string
 		send   func(r *rig, b *buffer) verbs.Request
 		status verbs.Status
@@ -187,8 +185,7 @@ func localErrorsTold(t *conformance.T) {
 			b := r.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
 			return verbs.Request{Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}
 		}, verbs.StatusInvalidPD},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := open(t, setup{})
 		b := r.region(64, allRights)
 		l := x.send(r, b)

@@ -167,7 +167,7 @@ func boundsKept(t *conformance.T) {
 // revoked: a peer writes without pause, and when the verb that takes the right away
 // has returned, or its completion is there, it has written for the last time.
 func revoked(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		how  func(r *rig, b *buffer)
 	}{
@@ -178,8 +178,7 @@ func revoked(t *conformance.T) {
 		}},
 		{"Destroy QP", func(r *rig, _ *buffer) { require.NoError(r.t, r.up.Destroy(r.QP, &upper.None{})) }},
 		{"Modify QP to Error", func(r *rig, _ *buffer) { require.NoError(r.t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := open(t, setup{})
 		b := r.region(8192, allRights)
 		bad := aWrite(b.tag(), b.at(0), make([]byte, 8192))

@@ -280,14 +280,13 @@ func rightToBuffers(t *conformance.T) {
 		STag: region.STag(), Buffers: pages.List(0, 8), Addressing: verbs.ZeroBased, Access: verbs.LocalRead,
 	}}
 	zero := verbs.Request{SGL: []verbs.SGE{{Length: 8, TO: pages.Address(0)}}}
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s without privileges", []struct {
 		what string
 		send verbs.Request
 		want verbs.Status
 	}{
 		{"Fast-Register", fast, verbs.StatusNotPrivileged}, {"the STag of zero", zero, verbs.StatusInvalidSTag},
-	} {
-		t.Part("%s without privileges", x.what)
+	}) {
 		qp := n.newQP(verbs.QPConfig{})
 		p := rawPeer(t, qp, asInitiator)
 		post(t, qp, x.send)

@@ -131,8 +131,7 @@ var blindFaults = []struct {
 // blindCodes: the layer, type and code are those of RFC 5040's figure 9, wherever they
 // and the rest of the Terminate Message are.
 func blindCodes(t *conformance.T) {
-	for _, x := range blindFaults {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", blindFaults) {
 		b := startBlind(t, conformance.Either)
 		b.send(x.ulpdu)
 		b.refusedAs(x.code)
@@ -150,7 +149,7 @@ func blindUnasked(t *conformance.T) {
 
 // blindSource names sources to a target of which is known that it offers a buffer.
 func blindSource(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		of   func(o offered) read
 		code byte
@@ -159,8 +158,7 @@ func blindSource(t *conformance.T) {
 		{"another key", func(o offered) read { return read{nowhere, 0, 1, o.stag ^ 0xFF, o.to} }, 0},
 		{"far beyond the buffer", func(o offered) read { return read{nowhere, 0, 8, o.stag, o.to + 1<<40} }, 1},
 		{"far too much", func(o offered) read { return read{nowhere, 0, 1 << 30, o.stag, o.to} }, 1},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		b := startBlind(t, conformance.Responder)
 		b.send(aReadRequest(1, x.of(b.theirs)))
 		b.refusedAs(0x0100 | uint16(x.code))

@@ -24,8 +24,7 @@ var r5041_3 = []conformance.Case{
 // boundaries: TCP cuts the stream in any way. Each Send arrives as it was sent, and
 // its length leaves no pad octet in the buffer.
 func boundaries(t *conformance.T) {
-	for _, most := range []int{1, 7, 64 << 10} {
-		t.Part("pieces of %d octets", most)
+	for most := range inTurn(t, "pieces of %d octets", []int{1, 7, 64 << 10}) {
 		r := open(t, setup{qp: upper.OpenArgs{RecvDepth: 64}})
 		bufs := r.recv(24, 64)
 		var ulpdus [][]byte
@@ -56,8 +55,7 @@ func boundaries(t *conformance.T) {
 // that the stream failed is told.
 func acceptedOrTold(t *conformance.T) {
 	const count, size = 64, 150_000
-	for _, heard := range []int{0, 1, 10, 30, count} {
-		t.Part("cut behind %d messages", heard)
+	for heard := range inTurn(t, "cut behind %d messages", []int{0, 1, 10, 30, count}) {
 		r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
 		b := r.region(size, allRights)
 		for i := range count {
@@ -103,11 +101,10 @@ func acceptedOrTold(t *conformance.T) {
 // and the CRC.
 func digestCovers(t *conformance.T) {
 	u := func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("payload")) }
-	for at := range 32 { // 2 of length, 14 of header, 7 of payload, 1 of pad, 4 of CRC
+	for at := range counted(t, "octet %d of the FPDU", 32) { // 2 of length, 14 of header, 7 of payload, 1 of pad, 4 of CRC
 		if at < 2 || at >= 28 { // a wrong length moves the CRC: RFC 5044
 			continue
 		}
-		t.Part("octet %d of the FPDU", at)
 		v := newVictim(t, setup{})
 		f := v.peer.Frame(u(v))
 		require.Len(t, f, 28)
@@ -154,7 +151,7 @@ func streamMarked(t *conformance.T) {
 // endsTold: an orderly end, begun by either side, is told once. With MPA over TCP it is
 // the end of stream and connection at the same time.
 func endsTold(t *conformance.T) {
-	for what, do := range map[string]func(r *rig){
+	for _, do := range named(t, "%s", map[string]func(r *rig){
 		"by the peer": func(r *rig) { r.shut(); r.finished() },
 		"by its program": func(r *rig) {
 			r.close()
@@ -164,8 +161,7 @@ func endsTold(t *conformance.T) {
 			r.state(verbs.StateClosing)
 			r.shut()
 		},
-	} {
-		t.Part("%s", what)
+	}) {
 		r := open(t, setup{})
 		b := r.region(8, allRights)
 		r.post(verbs.Request{ID: 1, SGL: b.sgl(0, 8)})
@@ -180,7 +176,7 @@ func endsTold(t *conformance.T) {
 
 // tornDown: however its only stream has ended, the connection goes with it.
 func tornDown(t *conformance.T) {
-	for what, do := range map[string]func(r *rig){
+	for _, do := range named(t, "%s", map[string]func(r *rig){
 		"in order":       func(r *rig) { r.close(); r.finished() },
 		"by the peer":    func(r *rig) { r.shut(); r.finished() },
 		"by a bad Write": func(r *rig) { r.send(badSTag); r.gone(); _ = r.peer.CloseWrite() },
@@ -194,8 +190,7 @@ func tornDown(t *conformance.T) {
 		"by its program":  func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})); r.gone() },
 		"by its Destroy":  func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})); r.gone() },
 		"by a bad header": func(r *rig) { r.send([]byte{0xFF}); r.gone(); _ = r.peer.CloseWrite() },
-	} {
-		t.Part("%s", what)
+	}) {
 		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
 		r.settled()
 		do(r)

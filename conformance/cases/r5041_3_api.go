@@ -59,8 +59,7 @@ func llps(t *conformance.T) map[string]func() (near, far net.Conn) {
 // anyLLP looks at one point of section 3 after the other, on connections of every kind.
 func anyLLP(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, pair := range llps(t) {
-		t.Part("%s", what)
+	for _, pair := range named(t, "%s", llps(t)) {
 		join := func() (*line, net.Conn) {
 			l := n.loose(verbs.QPConfig{})
 			x, y := pair()
@@ -151,8 +150,7 @@ func mulpduChanges(t *conformance.T) {
 		}
 	}
 	wide := true // what the last segment was
-	for _, unknown := range []bool{true, false} {
-		t.Part("narrow: %v", unknown)
+	for unknown := range inTurn(t, "narrow: %v", []bool{true, false}) {
 		var cut []bool // whether each full segment is longer than a narrow path's
 		hear := func() {
 			p := l.message()

@@ -216,13 +216,12 @@ func ddpVersion(t *conformance.T) {
 // within one.
 func versionStays(t *conformance.T) {
 	const good = 100
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		first byte
 		code  uint16
-	}{{"a tagged segment", lastTagged, 0x1104}, {"an untagged segment", lastUntagged, 0x1206}} {
-		for _, within := range []bool{false, true} {
-			t.Part("%s, within a message: %v", x.what, within)
+	}{{"a tagged segment", lastTagged, 0x1104}, {"an untagged segment", lastUntagged, 0x1206}}) {
+		for within := range inTurn(t, "within a message: %v", []bool{false, true}) {
 			r := open(t, setup{qp: upper.OpenArgs{RecvDepth: good + 1}})
 			b := r.region(64, allRights)
 			for i := range good + 1 {

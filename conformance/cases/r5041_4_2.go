@@ -57,10 +57,9 @@ func stagGiven(t *conformance.T) {
 	const long = 100_000
 	r := open(t, setup{})
 	b := r.region(long, allRights)
-	for _, stag := range []uint32{1, 0x100, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF} {
-		for _, to := range []uint64{0, 1, 0xFFFFFFFF, 1 << 40, 1<<64 - 1 - long} {
-			for _, n := range []int{1, long} {
-				t.Part("STag %08x, TO %x, %d octets", stag, to, n)
+	for stag := range inTurn(t, "STag %08x", []uint32{1, 0x100, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF}) {
+		for to := range inTurn(t, "TO %x", []uint64{0, 1, 0xFFFFFFFF, 1 << 40, 1<<64 - 1 - long}) {
+			for n := range inTurn(t, "%d octets", []int{1, long}) {
 				r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: verbs.Remote{STag: verbs.STag(stag), TO: to}})
 				p := r.message()
 				require.Equal(t, parcel{tagged: true, control: opWrite, stag: stag, to: to}, p.address(), "an RDMA Write")
@@ -139,7 +138,7 @@ func taggedTold(t *conformance.T) {
 // taggedChange: a message that is not one throughout. What comes behind its first
 // segment is refused, and not placed.
 func taggedChange(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what       string
 		begun, bad func(v *victim) []byte
 	}{
@@ -167,8 +166,7 @@ func taggedChange(t *conformance.T) {
 			},
 			func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(3), []byte("other")) },
 		},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		v := newVictim(t, setup{})
 		v.send(x.begun(v))
 		v.sink.gets(0, []byte("one"))
@@ -223,8 +221,7 @@ func (v *victim) named(s verbs.STag) *buffer {
 // stagOfStream writes to STags that are not of the stream: one segment, and the second
 // one of a message.
 func stagOfStream(t *conformance.T) {
-	for _, x := range foreignSTags {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", foreignSTags) {
 		v := newVictim(t, setup{})
 		b := x.stag(v)
 		bad := aWrite(b.tag(), b.at(7), []byte("foreign"))

@@ -97,7 +97,7 @@ func rsvdNotCompared(t *conformance.T) {
 
 // untaggedChange: the second segment of a Send has another queue or another number.
 func untaggedChange(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what    string
 		qn, msn uint32
 		code    uint16
@@ -108,8 +108,7 @@ func untaggedChange(t *conformance.T) {
 		{"queue 0x80000000", 0x80000000, 1, 0x1201, verbs.EventInvalidQN},
 		{"MSN 2", 0, 2, 0x1203, verbs.EventRQMSNRange},
 		{"MSN 0", 0, 0, 0x1203, verbs.EventRQMSNRange},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		v := newVictim(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("begun")))
 		v.settled()
@@ -142,15 +141,14 @@ func msnCounts(t *conformance.T) {
 	}
 	require.Equal(t, counter{0: count / 3, 1: count / 3}, numbers)
 
-	for _, x := range []struct {
+	for x := range inTurn(t, "a Send %s", []struct {
 		what  string
 		msn   uint32
 		event verbs.EventID
 	}{
 		{"left out", 5, verbs.EventRQMSNGap}, {"again", 3, verbs.EventRQMSNRange}, {"the first again", 1, verbs.EventRQMSNRange},
 		{"far ahead", 0x80000004, verbs.EventRQMSNRange}, {"with its octets swapped", 0x04000000, verbs.EventRQMSNRange},
-	} {
-		t.Part("a Send %s", x.what)
+	}) {
 		r := open(t, setup{})
 		bufs := r.recv(8, 16)
 		var want []verbs.Completion
@@ -199,8 +197,7 @@ func msnBegins(t *conformance.T) {
 	s := setup{}
 	r := open(t, s)
 	b := r.region(64, allRights)
-	for stream := range 3 {
-		t.Part("stream %d of a queue pair", stream)
+	for stream := range counted(t, "stream %d of a queue pair", 3) {
 		r.renumber()
 		r.recv(2, 16)
 		r.sendMessage([]byte("one"))
@@ -244,8 +241,7 @@ func moCounts(t *conformance.T) {
 			ulpdu: func(*victim) []byte { return untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x")) },
 		})
 	}
-	for _, mo := range []uint32{0, 4, 6, 0x10005} {
-		t.Part("MO %d behind 5 octets", mo)
+	for mo := range inTurn(t, "MO %d behind 5 octets", []uint32{0, 4, 6, 0x10005}) {
 		v := newVictim(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("five.")))
 		v.receive.gets(0, []byte("five."))

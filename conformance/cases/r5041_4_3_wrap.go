@@ -172,9 +172,8 @@ func msnRefusedAcross(t *conformance.T) {
 // markersBeyond has streams pass octet 2^32, and the last that a counter of TCP has before it
 // begins again: the markers go on to come every 512 octets, and point where they have to.
 func markersBeyond(t *conformance.T) {
-	for _, octets := range []uint64{1<<31 - 1024, 1<<32 - 512, 1<<32 - 4096, 1<<33 + 512} {
-		for _, crc := range []bool{true, false} {
-			t.Part("from octet %#x on, CRC %v", octets, crc)
+	for octets := range inTurn(t, "from octet %#x on", []uint64{1<<31 - 1024, 1<<32 - 512, 1<<32 - 4096, 1<<33 + 512}) {
+		for crc := range inTurn(t, "CRC %v", []bool{true, false}) {
 			l := newLate(t, verbs.QPConfig{}, midway.Counts{Octets: octets}, verbs.Stream{CRC: crc, MarkersIn: true, MarkersOut: true})
 			for k, n := range []int{0, 5, 40_000, 5, 0} { // the lanes look at each marker
 				l.exchange(uint32(k+1), n, byte(k))
@@ -184,5 +183,4 @@ func markersBeyond(t *conformance.T) {
 			ends(t, l.qp, verbs.StateIdle)
 		}
 	}
-	t.Part("")
 }

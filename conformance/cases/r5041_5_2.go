@@ -112,8 +112,7 @@ func longestMessage(t *conformance.T) {
 			r.completions(verbs.Completion{ID: 4, Op: op, Status: x.status})
 		}
 	}
-	for _, mo := range []uint32{most, most - 1, 1 << 31} {
-		t.Part("MO %08x", mo)
+	for mo := range inTurn(t, "MO %08x", []uint32{most, most - 1, 1 << 31}) {
 		v := newVictim(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("begun")))
 		v.receive.gets(0, []byte("begun"))
@@ -189,7 +188,7 @@ func emptyNotChecked(t *conformance.T) {
 	gone := r.region(64, allRights)
 	gone.deregister()
 	r.recv(1, 8)
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		stag uint32
 		to   uint64
@@ -198,8 +197,7 @@ func emptyNotChecked(t *conformance.T) {
 		{"STag zero", 0, 0}, {"an unknown STag", t.Rand().Uint32() | 0x80000000, t.Rand().Uint64()},
 		{"one that is no more", gone.tag(), gone.at(0)}, {"no right", closed.tag(), closed.at(0)},
 		{"another PD's", foreign.tag(), foreign.at(0)}, {"another stream's", scoped.tag(), scoped.at(0)},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r.send(aWrite(x.stag, x.to, nil))
 		r.settled()
 		r.post(verbs.Request{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 0), Remote: theirs})

@@ -245,14 +245,13 @@ func deliveredWhole(t *conformance.T) {
 // neverWithoutLast: all octets of a Send are there, but for its Last flag, when the
 // stream ends in one way or another.
 func neverWithoutLast(t *conformance.T) {
-	for what, do := range map[string]func(r *rig){
+	for what, do := range named(t, "%s", map[string]func(r *rig){
 		"a reset":             func(r *rig) { require.NoError(t, r.peer.Reset()) },
 		"the peer's close":    func(r *rig) { r.shut() },
 		"a Terminate Message": func(r *rig) { r.send(aTerminate(0x1202, nil, false)) },
 		"a bad segment":       func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) },
 		"the next Send":       func(r *rig) { r.send(aSend(2, []byte("next"))) },
-	} {
-		t.Part("%s", what)
+	}) {
 		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
 		b := r.recv(2, 8)
 		r.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("complete")))
@@ -277,9 +276,8 @@ func lengthTold(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.region(room, allRights)
 	data := upper.Pattern(9, room)
-	for _, n := range []int{0, 1, 2, 3, 4, 5, 6, 7, 255, 256, 65535, 65536, room} {
-		for _, pieces := range []int{1, 2, 10} {
-			t.Part("%d octets in %d segments", n, pieces)
+	for n := range inTurn(t, "%d octets", []int{0, 1, 2, 3, 4, 5, 6, 7, 255, 256, 65535, 65536, room}) {
+		for pieces := range inTurn(t, "in %d segments", []int{1, 2, 10}) {
 			lengths, left := []int(nil), n
 			for i := range pieces - 1 {
 				k := min(left, 30_000, n/pieces+i)

@@ -73,8 +73,7 @@ func noPostsBehindClose(t *conformance.T) {
 // halfClosed: the peer has ended its half, and this side has nothing left to do. It
 // ends its own in the same way.
 func halfClosed(t *conformance.T) {
-	for _, play := range []conformance.Role{conformance.Initiator, conformance.Responder} {
-		t.Part("the peer is the %v", play)
+	for play := range inTurn(t, "the peer is the %v", []conformance.Role{conformance.Initiator, conformance.Responder}) {
 		s := twoCQs()
 		s.play = play
 		r := open(t, s)
@@ -99,7 +98,7 @@ func fatalTold(t *conformance.T) {
 		change(f)
 		require.NoError(t, r.peer.Raw(f))
 	}
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		do    func(r *rig)
 		event verbs.EventID
@@ -114,8 +113,7 @@ func fatalTold(t *conformance.T) {
 		{"a wrong MSN", func(r *rig) { r.send(aSend(5, nil)) }, verbs.EventRQMSNRange},
 		{"a wrong MO", func(r *rig) { r.send(untagged(0x41, opSend, 0, 0, 1, 9, nil)) }, verbs.EventRQMSNGap},
 		{"a wrong STag", func(r *rig) { r.send(badSTag) }, verbs.EventProtSTag},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := open(t, setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 		r.recv(1, 16)
 		r.settled()

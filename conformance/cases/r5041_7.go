@@ -40,7 +40,7 @@ func untaggedChecks(t *conformance.T) {
 		{what: "thousands too many", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: at(0, 1, 0, 5000)},
 	}
 	rejected(t, setup{}, list...)
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what   string
 		u      []byte
 		code   uint16
@@ -50,8 +50,7 @@ func untaggedChecks(t *conformance.T) {
 		{"the second segment one octet too long", untagged(lastUntagged, opSend, 0, 0, 1, 60, []byte("12345")), 0x1205, 0, verbs.StatusBaseBounds},
 		{"the second segment to queue 4", untagged(lastUntagged, opSend, 0, 4, 1, 60, []byte("1")), 0x1201, verbs.EventInvalidQN, 0},
 		{"the second segment with MO 59", untagged(lastUntagged, opSend, 0, 0, 1, 59, []byte("1")), 0x1204, verbs.EventRQMSNGap, 0},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		v := newVictim(t, setup{})
 		data := upper.Pattern(77, 60)
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, data))
@@ -59,8 +58,7 @@ func untaggedChecks(t *conformance.T) {
 		v.send(x.u)
 		v.rejectedAs(&rejection{code: x.code, event: x.event, status: x.status}, x.u)
 	}
-	for _, n := range []int{0, 1, 1000} {
-		t.Part("%d octets and no receive", n)
+	for n := range inTurn(t, "%d octets and no receive", []int{0, 1, 1000}) {
 		r := open(t, setup{})
 		u := aSend(1, make([]byte, n))
 		r.send(u)
@@ -165,8 +163,7 @@ func placingCeases(t *conformance.T) {
 // laterDropped: behind a bad segment come good ones and bad ones of all kinds, and
 // there is no sign of them.
 func laterDropped(t *conformance.T) {
-	for _, first := range []int{0, 1} {
-		t.Part("behind bad segment %d", first)
+	for first := range inTurn(t, "behind bad segment %d", []int{0, 1}) {
 		v := newVictim(t, setup{})
 		bad := [][]byte{
 			aWrite(v.region.tag()^1, v.region.at(0), []byte("bad")),

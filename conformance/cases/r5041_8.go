@@ -69,8 +69,7 @@ func tried(t *conformance.T, u upper.Tester, a upper.OpenArgs, b *buffer, off in
 // round; its owner's stream does, before and after.
 func anotherPD(t *conformance.T) {
 	u := tester(t)
-	for pd := range 3 {
-		t.Part("a region of PD %d", pd)
+	for pd := range counted(t, "a region of PD %d", 3) {
 		owner := openIn(t, u, setup{qp: upper.OpenArgs{PD: pd}})
 		b := owner.register(upper.RegisterArgs{PD: pd, Len: 64, Access: allRights})
 		owner.tryWrite(b, 0, reached)
@@ -95,8 +94,7 @@ func anotherStream(t *conformance.T) {
 	region := owner.region(64, allRights|verbs.BindWindow)
 	window := *region
 	window.STag = owner.window(region, remoteRights)
-	for what, b := range map[string]*buffer{"a region": scoped, "a window": &window} {
-		t.Part("%s", what)
+	for _, b := range named(t, "%s", map[string]*buffer{"a region": scoped, "a window": &window}) {
 		owner.tryWrite(b, 0, reached)
 		tried(t, u, upper.OpenArgs{}, b, 8, notItsOwn)
 		tried(t, u, upper.OpenArgs{PD: 1}, b, 8, notItsOwn)
@@ -104,7 +102,6 @@ func anotherStream(t *conformance.T) {
 		owner.tryWrite(b, 1, reached)
 		owner.tryRead(b, 0, reached)
 	}
-	t.Part("")
 	owner.events()
 	owner.state(verbs.StateRTS)
 }
@@ -150,7 +147,7 @@ func bothAssociations(t *conformance.T) {
 func rangeSet(t *conformance.T) {
 	const lo, hi = 16, 48
 	u := tester(t)
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what     string
 		make     func(r *rig) *buffer
 		from, to int
@@ -168,8 +165,7 @@ func rangeSet(t *conformance.T) {
 			b.STag = r.windowOf(&b, lo, hi-lo, remoteRights)
 			return &b
 		}, lo, hi, (*rig).unbind},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := openIn(t, u, setup{})
 		b := x.make(r)
 		for _, off := range []int{x.from, x.to - 1} {

@@ -21,13 +21,12 @@ var r5041_8_3_1 = []conformance.Case{
 // boundAndUnbound takes one window over its region, part by part. What it is not bound
 // to at the time is out of its reach.
 func boundAndUnbound(t *conformance.T) {
-	const part, parts = 16, 4
+	const size, count = 16, 4
 	u := tester(t)
-	for last := range parts {
-		for _, unbind := range []bool{false, true} {
-			t.Part("up to part %d, unbound: %v", last, unbind)
+	for last := range counted(t, "up to part %d", count) {
+		for unbind := range inTurn(t, "unbound: %v", []bool{false, true}) {
 			r := openIn(t, u, setup{})
-			b := *r.region(part*parts, allRights|verbs.BindWindow)
+			b := *r.region(size*count, allRights|verbs.BindWindow)
 			region := b.STag
 			var w upper.Window
 			require.NoError(t, u.AllocateWindow(0, &w))
@@ -37,19 +36,19 @@ func boundAndUnbound(t *conformance.T) {
 				}
 				b.STag = w.STag + verbs.STag(k)
 				r.post(verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
-					Window: b.STag, Region: region, VA: b.at(part * k), Length: part, Access: remoteRights,
+					Window: b.STag, Region: region, VA: b.at(size * k), Length: size, Access: remoteRights,
 				}})
 				r.completions(verbs.Completion{ID: 1, Op: verbs.OpBind})
-				r.tryWrite(&b, part*k, reached)
-				r.tryWrite(&b, part*k+part-1, reached)
-				r.tryRead(&b, part*k+part-1, reached)
+				r.tryWrite(&b, size*k, reached)
+				r.tryWrite(&b, size*k+size-1, reached)
+				r.tryRead(&b, size*k+size-1, reached)
 			}
 			if unbind {
 				r.unbind(&b)
-				r.tryWrite(&b, part*last, notThere)
+				r.tryWrite(&b, size*last, notThere)
 				continue
 			}
-			r.tryWrite(&b, (part*last+part)%(part*parts), beyond)
+			r.tryWrite(&b, (size*last+size)%(size*count), beyond)
 		}
 	}
 }
@@ -66,10 +65,9 @@ func rightsChange(t *conformance.T) {
 	u := tester(t)
 	refused := outcomes{0x1100, 0x0102, verbs.EventProtAccess, verbs.EventIRRQAccess}
 	combinations := []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights}
-	for _, before := range combinations {
-		for _, after := range combinations {
-			for _, write := range []bool{true, false} {
-				t.Part("%v, then %v, write: %v", before, after, write)
+	for before := range inTurn(t, "%v", combinations) {
+		for after := range inTurn(t, "then %v", combinations) {
+			for write := range inTurn(t, "write: %v", []bool{true, false}) {
 				r := openIn(t, u, setup{})
 				b := *r.region(64, allRights|verbs.BindWindow)
 				var w upper.Window
@@ -111,7 +109,7 @@ func rightsChange(t *conformance.T) {
 // in each way there is. What the program writes to the memory then stays.
 func nothingBehind(t *conformance.T) {
 	const size = 32 << 10 // one long segment
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what   string
 		window bool
 		how    func(r *rig, b *buffer)
@@ -124,9 +122,8 @@ func nothingBehind(t *conformance.T) {
 				Len: size, Access: verbs.LocalRead | verbs.LocalWrite,
 			}}, &upper.Region{}))
 		}},
-	} {
-		for round := range 8 {
-			t.Part("%s, round %d", x.what, round)
+	}) {
+		for round := range counted(t, "round %d", 8) {
 			r := open(t, setup{})
 			b := *r.region(size, allRights|verbs.BindWindow)
 			if x.window {

@@ -19,7 +19,7 @@ func noHarm(t *conformance.T) {
 	require.NoError(t, err)
 	mw := n.newMW()
 	pages := n.pages(1, 4096)
-	for what, send := range map[string]verbs.Request{
+	for _, send := range named(t, "%s", map[string]verbs.Request{
 		"a Send of another's memory": {SGL: foreign.SGL(0, 8)},
 		"a Read into another's":      {Op: verbs.OpRead, Local: foreign.SGE(0, 8), Remote: theirs},
 		"the STag of zero":           {SGL: []verbs.SGE{{Length: 8, TO: pages.Address(0)}}},
@@ -29,8 +29,7 @@ func noHarm(t *conformance.T) {
 			STag: region.STag(), Buffers: pages.List(0, 8), Addressing: verbs.ZeroBased, Access: verbs.LocalRead,
 		}},
 		"a made-up STag": {SGL: []verbs.SGE{{STag: 0x12345600, Length: 8}}},
-	} {
-		t.Part("%s", what)
+	}) {
 		cq := n.newCQ(8)
 		qp := n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq})
 		user := must(qp.User())(t)
@@ -67,8 +66,7 @@ func noHarm(t *conformance.T) {
 // when that is given back.
 func limitsKept(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: small})
-	for round := range 3 {
-		t.Part("round %d", round)
+	for range counted(t, "round %d", 3) {
 		pd, err := nic.AllocatePD()
 		require.NoError(t, err)
 		cq, err := nic.CreateCQ(verbs.CQConfig{})
@@ -152,7 +150,7 @@ func noTrust(t *conformance.T) {
 		require.Equal(t, yours.mr.Bytes()[:8], u[18:])
 	}
 	alive()
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		send verbs.Request
 		want verbs.Status
@@ -163,8 +161,7 @@ func noTrust(t *conformance.T) {
 		{"a Bind to its region", verbs.Request{Op: verbs.OpBind, Bind: mine.mw.BindRequest(yours.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
 		{"a Bind of its window", verbs.Request{Op: verbs.OpBind, Bind: yours.mw.BindRequest(mine.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
 		{"an Invalidate", verbs.Request{Op: verbs.OpInvalidate, Invalidate: yours.mr.STag()}, verbs.StatusInvalidPD},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		qp := mine.qp(n)
 		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 6
@@ -172,11 +169,10 @@ func noTrust(t *conformance.T) {
 		terminated(t, p, 0x0000)
 		alive()
 	}
-	for what, u := range map[string][]byte{
+	for _, u := range named(t, "%s", map[string][]byte{
 		"a peer's RDMA Write": aWrite(uint32(yours.mr.STag()), yours.mr.Base(), []byte("mine")),
 		"a peer's RDMA Read":  readRequest(1, yours.mr.Remote(0), 4),
-	} {
-		t.Part("%s", what)
+	}) {
 		code := uint16(0x1102)
 		if u[1] == opReadRequest {
 			code = 0x0103
@@ -209,11 +205,10 @@ func buffersOwned(t *conformance.T) {
 	freed := n.pages(1, 4096)
 	gone := freed.Address(0)
 	require.NoError(t, freed.Deallocate())
-	for what, list := range map[string][]uint64{
+	for _, list := range named(t, "%s", map[string][]uint64{
 		"nothing": {0}, "far behind": {last + 1<<40}, "freed": {gone}, "within a page": {first + 8},
 		"one of two": {first, gone}, "the last address": {^uint64(0) &^ 4095},
-	} {
-		t.Part("%s", what)
+	}) {
 		buffers := verbs.PhysicalBuffers{Size: 4096, Addresses: list, Length: 8}
 		refuses(t, "Register", verbs.ErrInvalidPhysBufferEntry, func() error {
 			return second(n.pd.RegisterRegion(verbs.RegionConfig{Buffers: buffers, ZeroBased: true, Access: allRights}))

@@ -47,7 +47,7 @@ func unprivilegedReach(t *conformance.T) {
 	theirs := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	window, err := other.AllocateWindow()
 	require.NoError(t, err)
-	for _, x := range []struct {
+	for x := range inTurn(t, "what belongs to others, %s", []struct {
 		what string
 		send verbs.Request
 		want verbs.Status
@@ -56,8 +56,7 @@ func unprivilegedReach(t *conformance.T) {
 		{"to invalidate", verbs.Request{Op: verbs.OpInvalidate, Invalidate: theirs.STag()}, verbs.StatusInvalidPD},
 		{"to bind to", verbs.Request{Op: verbs.OpBind, Bind: n.newMW().BindRequest(theirs, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
 		{"to bind", verbs.Request{Op: verbs.OpBind, Bind: window.BindRequest(n.mr, 0, 8, remoteRights, 1)}, verbs.StatusInvalidPD},
-	} {
-		t.Part("what belongs to others, %s", x.what)
+	}) {
 		qp := n.newQP(verbs.QPConfig{})
 		user := must(qp.User())(t)
 		p := rawPeer(t, qp, asInitiator)
@@ -66,7 +65,6 @@ func unprivilegedReach(t *conformance.T) {
 		completes(t, n.cq, verbs.Completion{ID: 3, QP: qp.ID(), Op: x.send.Op, Status: x.want})
 		terminated(t, p, 0x0000)
 	}
-	t.Part("")
 	a, err := theirs.Query()
 	require.NoError(t, err)
 	require.True(t, a.Valid)
@@ -89,7 +87,7 @@ func boundedByOwner(t *conformance.T) {
 	}
 	c := verbs.QPConfig{PD: pds[0], SendCQ: cqs[0], RecvCQ: cqs[0]}
 	memory := make([]byte, 8)
-	for _, k := range []struct {
+	for k := range inTurn(t, "%s", []struct {
 		what string
 		make func() (free func() error, err error)
 	}{
@@ -111,8 +109,7 @@ func boundedByOwner(t *conformance.T) {
 			q, err := nic.CreateCQ(verbs.CQConfig{})
 			return q.Destroy, err
 		}},
-	} {
-		t.Part("%s", k.what)
+	}) {
 		free, err := k.make()
 		require.NoError(t, err)
 		for err == nil {
@@ -145,8 +142,7 @@ func oneKindUsedUp(t *conformance.T) {
 		{"page", func(n *node) error { return second(n.nic.AllocatePages(1, 4096)) }},
 		{"event handler", func(n *node) error { return second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
 	}
-	for _, used := range kinds {
-		t.Part("no %s left", used.name)
+	for used := range inTurn(t, "no %s left", kinds) {
 		w := newWorld(t, worldConfig{A: nodeConfig{RNIC: verbs.Config{Limits: l}}})
 		var err error
 		for i := 0; err == nil; i++ {
@@ -247,7 +243,7 @@ func rightToTheBuffer(t *conformance.T) {
 	beyond := n.newMW().BindRequest(small, 60, 4, remoteRights, 1)
 	beyond.Length = 5
 	zero := verbs.SGE{Length: 8, TO: pages.Address(0)}
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		send verbs.Request
 		want verbs.Status
@@ -259,8 +255,7 @@ func rightToTheBuffer(t *conformance.T) {
 			STag: region.STag(), Buffers: pages.List(0, 64), Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusNotPrivileged},
 		{"Bind beyond its region", verbs.Request{Op: verbs.OpBind, Bind: beyond}, verbs.StatusBaseBounds},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		qp := n.newQP(verbs.QPConfig{})
 		user := must(qp.User())(t)
 		p := rawPeer(t, qp, asInitiator)

@@ -42,8 +42,7 @@ var intruders = []intruder{
 // code, and octets and STag are as before.
 func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
 	t := b.s.t
-	for _, x := range tries {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", tries) {
 		r := openIn(t, b.s.up, setup{qp: qp})
 		r.recv(1, 8)
 		bad := x.ulpdu(b)
@@ -60,7 +59,6 @@ func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: want})
 		b.unchanged()
 	}
-	t.Part("")
 }
 
 // letsIn has the peer of a rig write to the buffer and read it.
@@ -153,7 +151,7 @@ func otherStreamRefused(t *conformance.T) {
 func octetsBeside(t *conformance.T) {
 	const from, n = 13, 37
 	u := tester(t)
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what      string
 		off, size int
 		wraps     bool
@@ -163,9 +161,8 @@ func octetsBeside(t *conformance.T) {
 		{"one octet more", 0, n + 1, false}, {"around it all", -1, n + 2, false},
 		{"the whole of it", 0, n, false}, {"its last octet", n - 1, 1, false},
 		{"around the end of all addresses", 0, 16, true},
-	} {
-		for _, write := range []bool{true, false} {
-			t.Part("%s, write %v", x.what, write)
+	}) {
+		for write := range inTurn(t, "write %v", []bool{true, false}) {
 			r := openIn(t, u, setup{})
 			b := r.region(64, allRights|verbs.BindWindow)
 			tag := uint32(r.windowOf(b, from, n, remoteRights))
@@ -206,7 +203,7 @@ func octetsBeside(t *conformance.T) {
 // revokedWithin takes the right away in the middle of an RDMA Write: the rest of it,
 // which the peer goes on to send, changes nothing.
 func revokedWithin(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what   string
 		window bool
 		how    func(r *rig, b *buffer, tag uint32)
@@ -214,8 +211,7 @@ func revokedWithin(t *conformance.T) {
 		{"Deallocate", false, func(_ *rig, b *buffer, _ uint32) { b.deregister() }},
 		{"Invalidate Local STag of a region", false, func(r *rig, _ *buffer, tag uint32) { r.invalidate(tag) }},
 		{"Invalidate Local STag of a window", true, func(r *rig, _ *buffer, tag uint32) { r.invalidate(tag) }},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := open(t, setup{})
 		b := r.region(256, allRights|verbs.BindWindow)
 		tag := b.tag()

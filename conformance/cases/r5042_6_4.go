@@ -60,7 +60,7 @@ func nothingInCommon(t *conformance.T) {
 	u := tester(t)
 	n := newNeighbour(t, u, upper.OpenArgs{PD: 1})
 	n.goesOn()
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		qp   upper.OpenArgs
 		send func(r *rig)
@@ -92,8 +92,7 @@ func nothingInCommon(t *conformance.T) {
 		{"the neighbour's STag", upper.OpenArgs{}, func(r *rig) {
 			r.send(aWrite(n.b.tag(), n.b.at(0), []byte("x")))
 		}, 0x1102},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		x.qp.PD = 2
 		r := openIn(t, u, setup{qp: x.qp})
 		x.send(r)

@@ -34,8 +34,7 @@ func unhexed(s string) []byte {
 // oneSegmentEach has Sends, RDMA Writes and RDMA Reads posted in one list. Each FPDU
 // holds one DDP segment with its header, and the payloads are what was posted.
 func oneSegmentEach(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play})
 		b := r.region(200_000, allRights)
 		remote := verbs.Remote{STag: 0x55, TO: 0x6600}
@@ -81,8 +80,7 @@ func (r *mpaRig) wholeMessage(header, want []byte) (lengths []int) {
 // ulpdusDelivered sends messages of each length modulo 4 and more: each receive has
 // exactly its octets, and the number of them.
 func ulpdusDelivered(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play})
 		lengths := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 63, 64, 65, 66, 1000, 1397, 1398, 1399, 1400, 1499, 1500}
 		buffers := r.recv(len(lengths), 1600)
@@ -136,9 +134,8 @@ func revisionTold(t *conformance.T) {
 // largestULPDU sends FPDUs with ULPDUs of 64768 octets, and ones that say to be
 // longer.
 func largestULPDU(t *conformance.T) {
-	for _, markers := range []bool{false, true} {
-		for _, longer := range []int{1, 2, 64, 65535 - 64768} {
-			t.Part("markers: %v, then ULPDU_Length 64768+%d", markers, longer)
+	for markers := range inTurn(t, "markers: %v", []bool{false, true}) {
+		for longer := range inTurn(t, "then ULPDU_Length 64768+%d", []int{1, 2, 64, 65535 - 64768}) {
 			r := mpaOpen(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}})
 			b := r.region(64768, allRights)
 			data := upper.Pattern(3, 64768-14)
@@ -155,15 +152,14 @@ func largestULPDU(t *conformance.T) {
 
 // fpduOctets compares whole FPDUs with ones whose octets are written down.
 func fpduOctets(t *conformance.T) {
-	for _, x := range []struct{ payload, body, crc string }{
+	for x := range inTurn(t, "a Send of %q", []struct{ payload, body, crc string }{
 		{"", "0012 4143 00000000 00000000 00000001 00000000", "587be8c4"},
 		{"a", "0013 4143 00000000 00000000 00000001 00000000 61 000000", ""},
 		{"ab", "0014 4143 00000000 00000000 00000001 00000000 6162 0000", ""},
 		{"abc", "0015 4143 00000000 00000000 00000001 00000000 616263 00", "447065aa"},
 		{"abcd", "0016 4143 00000000 00000000 00000001 00000000 61626364", ""},
-	} {
-		for _, crc := range []bool{true, false} {
-			t.Part("a Send of %q, CRC: %v", x.payload, crc)
+	}) {
+		for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
 			r := mpaOpen(t, mpaSetup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}})
 			b := r.region(8, allRights)
 			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: []byte("abcd")}, &upper.None{}))

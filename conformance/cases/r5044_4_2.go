@@ -30,9 +30,8 @@ func marked(t *conformance.T, play conformance.Role, receives int) (*mpaRig, []*
 
 // reservedHalf sends markers whose first half is not zero: only the CRC counts it.
 func reservedHalf(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, half := range []uint16{0xFFFF, 0x0001, 0x8000} {
-			t.Part("the peer is the %s, reserved %04x", play, half)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for half := range inTurn(t, "reserved %04x", []uint16{0xFFFF, 0x0001, 0x8000}) {
 			r, b := marked(t, play, 4)
 			data := upper.Pattern(5, 1500)
 			for i := range 3 {
@@ -69,7 +68,7 @@ func pointerLowBits(t *conformance.T) {
 // in which one of the markers leads elsewhere. The CRC is right. The same with a
 // wrong CRC is that.
 func pointerElsewhere(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		which int // of the markers
 		to    func(ptr uint16) uint16
@@ -81,13 +80,12 @@ func pointerElsewhere(t *conformance.T) {
 		{"the second by four more", 2, func(p uint16) uint16 { return p + 4 }},
 		{"the second to the first", 2, func(uint16) uint16 { return 512 }},
 		{"the second far away", 2, func(uint16) uint16 { return 0xFFFC }},
-	} {
-		for _, before := range []int{0, 200} { // octets of a good Send before it
+	}) {
+		for before := range inTurn(t, "%d octets before", []int{0, 200}) { // octets of a good Send before it
 			if before > 0 && x.which == 0 {
 				continue // no marker leads
 			}
-			for _, badCRC := range []bool{false, true} {
-				t.Part("%s, %d octets before, bad CRC: %v", x.what, before, badCRC)
+			for badCRC := range inTurn(t, "bad CRC: %v", []bool{false, true}) {
 				r, b := marked(t, conformance.Either, 2)
 				n := 0 // markers of the bad FPDU so far
 				if before > 0 {
@@ -127,8 +125,7 @@ func pointerElsewhere(t *conformance.T) {
 // at octet 512: its CRC is over the marker too, or it is wrong. Those that are sent
 // are looked at likewise.
 func leadingMarker(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play, flags: frameM, far: upper.ConnectArgs{Markers: true}, quiet: true})
 		b := r.recv(3, 512)
 		// 4 of the marker, and 508 of an FPDU: 2, 18, 484, no pad, 4.
@@ -175,7 +172,7 @@ func leadingMarker(t *conformance.T) {
 // crcOverMarkers flips one bit in each part of an FPDU that has a marker ahead of
 // it, or inside, or between pad and CRC, or none.
 func crcOverMarkers(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "a marker %s", []struct {
 		what    string
 		before  int // payload of a Send that goes first
 		payload int
@@ -186,9 +183,8 @@ func crcOverMarkers(t *conformance.T) {
 		{"inside", 440, 41, 44, map[string]int{"header": 3, "payload": 30, "marker": 46, "CRC": 70}},
 		{"between pad and CRC", 460, 1, 24, map[string]int{"header": 3, "pad": 22, "marker": 27, "CRC": 28}},
 		{"nowhere", 4, 1, -1, map[string]int{"header": 3, "payload": 20, "pad": 23, "CRC": 26}},
-	} {
-		for part, off := range x.parts {
-			t.Part("a marker %s, a bit of the %s", x.what, part)
+	}) {
+		for _, off := range named(t, "a bit of the %s", x.parts) {
 			r, b := marked(t, conformance.Either, 3)
 			data := make([]byte, x.before)
 			r.sendMessage(data)
@@ -211,8 +207,7 @@ func crcOverMarkers(t *conformance.T) {
 // boundariesKept packs many FPDUs with markers into one write, and cuts one into
 // many: there are as many segments as were sent, each of its length.
 func boundariesKept(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r, b := marked(t, play, 21)
 		var all []byte
 		var want []verbs.Completion

@@ -24,9 +24,8 @@ var r5044_4_3 = []conformance.Case{
 // firstMarker: right behind the startup frames, whatever private data they carry,
 // come four zeros and then a length field.
 func firstMarker(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, private := range []int{0, 1, 2, 3, 100} {
-			t.Part("the peer is the %s, private data of %d octets", play, private)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for private := range inTurn(t, "private data of %d octets", []int{0, 1, 2, 3, 100}) {
 			data := upper.Pattern(9, private)
 			r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{PrivateData: data}})
 			if play == conformance.Initiator {
@@ -54,8 +53,7 @@ func firstMarker(t *conformance.T) {
 // markerEvery512 takes four octets away at each multiple of 512 in the raw stream,
 // and reads the rest as if there had been no markers.
 func markerEvery512(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
 		b := r.region(100<<10, allRights)
 		r.post(
@@ -130,8 +128,7 @@ func markerValues(t *conformance.T) {
 // markersAmongShort: a marker amid FPDUs of 24 octets leads to the one that it
 // stands in, and to nothing if it stands between two.
 func markersAmongShort(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play, flags: frameM, qp: upper.OpenArgs{SendDepth: 512, CQEntries: 1024}})
 		b := r.region(4, allRights)
 		inside, between := 0, 0

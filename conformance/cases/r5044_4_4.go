@@ -34,8 +34,7 @@ const (
 
 // figuresSent has the queue pair send what the figures show.
 func figuresSent(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		first := mpaOpen(t, mpaSetup{play: play, flags: frameM})
 		b := first.zeros(512)
 		first.posts(b, 24)
@@ -61,8 +60,7 @@ func (r *mpaRig) zeros(n int) *buffer {
 // figuresReceived sends the figures, and then figure 5 with the CRC in another order
 // of octets or bits, or not the other way round: that is refused.
 func figuresReceived(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r, b := marked(t, play, 1)
 		r.raw(unhexed(figure5))
 		r.completions(r.got(1, 24))
@@ -74,14 +72,13 @@ func figuresReceived(t *conformance.T) {
 		r.completions(r.got(1, ahead), r.got(2, 24))
 		b[1].holds(0, make([]byte, 24))
 
-		for what, other := range map[string]func(uint32) uint32{
+		for _, other := range named(t, "CRC %s", map[string]func(uint32) uint32{
 			"octets the other way round": bits.ReverseBytes32,
 			"bits the other way round":   bits.Reverse32,
 			"the complement":             func(c uint32) uint32 { return ^c },
 			"zero":                       func(uint32) uint32 { return 0 },
 			"all ones":                   func(uint32) uint32 { return 0xFFFFFFFF },
-		} {
-			t.Part("the peer is the %s, CRC %s", play, what)
+		}) {
 			r, b = marked(t, play, 2)
 			r.send(aWrite(0, 0, nil))
 			r.twisted(make([]byte, 24), twist{crc: other})
@@ -95,8 +92,8 @@ func figuresReceived(t *conformance.T) {
 // mismatchCondemns changes one bit, anywhere behind the length, in FPDUs of each
 // kind: nothing of them has an effect, and they are not answered.
 func mismatchCondemns(t *conformance.T) {
-	for _, play := range bothRoles {
-		for what, ulpdu := range map[string]func(r *mpaRig, region, sink *buffer) []byte{
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for _, ulpdu := range named(t, "%s", map[string]func(r *mpaRig, region, sink *buffer) []byte{
 			"a Send": func(r *mpaRig, _, _ *buffer) []byte { return r.message([]byte("message")) },
 			"a Send with Invalidate": func(_ *mpaRig, region, _ *buffer) []byte {
 				return aSendInv(1, region.tag(), []byte("message"))
@@ -110,8 +107,7 @@ func mismatchCondemns(t *conformance.T) {
 			"an RDMA Read Response": func(_ *mpaRig, _, sink *buffer) []byte {
 				return aReadResponse(sink.tag(), sink.at(0), []byte("response"))
 			},
-		} {
-			t.Part("the peer is the %s, %s", play, what)
+		}) {
 			r := mpaOpen(t, mpaSetup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 			receive := r.recv(1, 64)[0]
 			region, sink := r.region(64, allRights), r.region(64, allRights)
@@ -139,7 +135,7 @@ func mismatchCondemns(t *conformance.T) {
 // crcFirst: what else is wrong with an FPDU whose CRC does not match is not looked
 // at. With a right CRC it is.
 func crcFirst(t *conformance.T) {
-	for what, x := range map[string]struct {
+	for _, x := range named(t, "%s", map[string]struct {
 		ulpdu []byte
 		code  uint16
 		bare  bool
@@ -152,12 +148,11 @@ func crcFirst(t *conformance.T) {
 		"no header":                  {[]byte{0xC1, opWrite}, 0x1000, true, verbs.EventSegmentSize},
 		"a Terminate Message":        {aTerminate(0x1202, nil, false), 0, true, 0},
 		"a Send without its receive": {aSend(1, []byte("x")), 0x1202, false, verbs.EventRQMSNRange},
-	} {
-		for _, badCRC := range []bool{true, false} {
+	}) {
+		for badCRC := range inTurn(t, "bad CRC: %v", []bool{true, false}) {
 			if !badCRC && x.code == 0 {
 				continue // it ends the stream
 			}
-			t.Part("%s, bad CRC: %v", what, badCRC)
 			r := mpaOpen(t, mpaSetup{})
 			if badCRC {
 				r.raw(r.out.twisted(x.ulpdu, twist{crc: func(good uint32) uint32 { return good ^ 0x80 }}))

@@ -23,8 +23,7 @@ var r5044_4_4_use = []conformance.Case{
 // crcByDefault: who says nothing about CRCs has C=1 in its frame, and makes and
 // checks CRCs, though the peer's C is 0.
 func crcByDefault(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play, noCRC: true})
 		require.Equal(t, byte(frameC), r.theirs[16], "the flags of its frame")
 		require.True(t, r.told.CRC, "what the program is told")
@@ -43,14 +42,13 @@ func crcByDefault(t *conformance.T) {
 // bothWithoutCRC: with C=0 in both frames the CRC field is there, and never looked
 // at, from the first FPDU on.
 func bothWithoutCRC(t *conformance.T) {
-	for _, play := range bothRoles {
-		for name, field := range map[string]func(uint32) uint32{
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for _, field := range named(t, "CRC fields: %s", map[string]func(uint32) uint32{
 			"zeros": func(uint32) uint32 { return 0 },
 			"ones":  func(uint32) uint32 { return 0xFFFFFFFF },
 			"right": func(good uint32) uint32 { return good },
 			"wrong": func(good uint32) uint32 { return good + 1 },
-		} {
-			t.Part("the peer is the %s, CRC fields: %s", play, name)
+		}) {
 			r := mpaOpen(t, mpaSetup{play: play, noCRC: true, far: upper.ConnectArgs{NoCRC: true}, quiet: true})
 			require.Zero(t, r.theirs[16], "the flags of its frame")
 			require.False(t, r.told.CRC, "what the program is told")
@@ -118,8 +116,7 @@ func oneAsksForCRC(t *conformance.T) {
 // is the same.
 func crcUnnoticed(t *conformance.T) {
 	var seen []string
-	for _, crc := range []bool{true, false} {
-		t.Part("CRC: %v", crc)
+	for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
 		r := mpaOpen(t, mpaSetup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}})
 		require.Equal(t, crc, r.told.CRC)
 		b := r.register(upper.RegisterArgs{Len: 256, Access: allRights, Seed: 42})

@@ -196,9 +196,8 @@ func nothingCutToFit(t *conformance.T) {
 // mulpduOfConnection offers TCP maximum segment sizes, and computes from what came
 // of it how long segments have to be.
 func mulpduOfConnection(t *conformance.T) {
-	for _, mss := range []int{536, 1460, 8960} {
-		for _, markers := range []bool{false, true} {
-			t.Part("TCP_MAXSEG %d, markers %v", mss, markers)
+	for mss := range inTurn(t, "TCP_MAXSEG %d", []int{536, 1460, 8960}) {
+		for markers := range inTurn(t, "markers %v", []bool{false, true}) {
 			r := mpaRig{subject: newSubject(t, tester(t), upper.OpenArgs{}), play: conformance.Initiator}
 			var at upper.Listening
 			require.NoError(t, r.up.Listen(upper.ConnectArgs{QP: r.QP, Rev: 1}, &at))

@@ -155,9 +155,8 @@ func lookalikes(t *conformance.T) {
 // checkedBeforePlaced sends an RDMA Write of 32 KiB whose CRC is wrong, or a marker,
 // bit by bit: the target does not change before that shows, nor afterwards.
 func checkedBeforePlaced(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, markers := range []bool{false, true} {
-			t.Part("the peer is the %s, markers %v", play, markers)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for markers := range inTurn(t, "markers %v", []bool{false, true}) {
 			r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
 			r.send(aWrite(0, 0, nil))
 			b := r.region(32<<10, allRights)
@@ -196,10 +195,9 @@ func checkedBeforePlaced(t *conformance.T) {
 // completeOrNothing ends the stream within FPDUs of each kind, also one octet before
 // their end.
 func completeOrNothing(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, missing := range []int{1, 2, 4, 5, 20} {
-			for _, send := range []bool{true, false} {
-				t.Part("the peer is the %s, %d octets missing, Send: %v", play, missing, send)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for missing := range inTurn(t, "%d octets missing", []int{1, 2, 4, 5, 20}) {
+			for send := range inTurn(t, "Send: %v", []bool{true, false}) {
 				r := mpaOpen(t, mpaSetup{play: play})
 				b, region := r.recv(1, 64)[0], r.region(64, allRights)
 				u := aWrite(region.tag(), region.at(0), []byte("some octets"))

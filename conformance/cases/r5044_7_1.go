@@ -27,7 +27,7 @@ var r5044_7_1 = []conformance.Case{
 // requestOctets: the whole of what an Initiator sends before there is a Reply.
 func requestOctets(t *conformance.T) {
 	word := func(b ...byte) []byte { return b }
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		far  upper.ConnectArgs
 		want []byte
@@ -42,8 +42,7 @@ func requestOctets(t *conformance.T) {
 			requestFrame(0xD0, 2, word(0, 5, 0, 7, 'a', 'b')),
 		},
 		{"peer-to-peer", upper.ConnectArgs{Rev: 2, P2P: true}, requestFrame(0x50, 2, word(0x80, 5, 0xC0, 7))},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := mpaBegin(t, mpaSetup{play: conformance.Responder, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
 		require.Equal(t, x.want, r.frame(), "the Request")
 		require.Equal(t, "4d504120494420526571204672616d65", fmt.Sprintf("%x", r.theirs[:16]), "its key")
@@ -56,7 +55,7 @@ func requestOctets(t *conformance.T) {
 // replyOctets: the whole of what a Responder sends before there is an FPDU, accepting
 // and rejecting.
 func replyOctets(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what string
 		far  upper.ConnectArgs
 		ask  []byte
@@ -77,8 +76,7 @@ func replyOctets(t *conformance.T) {
 			"depths", upper.ConnectArgs{Rev: 2, PrivateData: []byte("abc")},
 			requestFrame(0x50, 2, []byte{0, 9, 0, 4}), replyFrame(0x50, 2, []byte{0, 5, 0, 7, 'a', 'b', 'c'}),
 		},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
 		r.raw(x.ask)
 		require.Equal(t, x.want, r.frame(), "the Reply")
@@ -96,9 +94,8 @@ func replyOctets(t *conformance.T) {
 // soon as there are 16 octets, without one in answer, and the program is told.
 func wrongKeyInRequest(t *conformance.T) {
 	good := requestFrame(frameC, 1, nil)
-	for i := range 16 {
-		for _, n := range []int{16, 20} {
-			t.Part("octet %d of the key, %d octets", i, n)
+	for i := range counted(t, "octet %d of the key", 16) {
+		for n := range inTurn(t, "%d octets", []int{16, 20}) {
 			r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
 			bad := append([]byte(nil), good[:n]...)
 			bad[i] ^= 0x20
@@ -115,9 +112,8 @@ func wrongKeyInRequest(t *conformance.T) {
 // wrongKeyInReply is the same for the other role.
 func wrongKeyInReply(t *conformance.T) {
 	good := replyFrame(frameC, 1, nil)
-	for i := range 16 {
-		for _, n := range []int{16, 20} {
-			t.Part("octet %d of the key, %d octets", i, n)
+	for i := range counted(t, "octet %d of the key", 16) {
+		for n := range inTurn(t, "%d octets", []int{16, 20}) {
 			r := mpaBegin(t, mpaSetup{play: conformance.Responder})
 			b := r.region(8, allRights)
 			r.posts(b, 8) // must not go out
@@ -139,9 +135,8 @@ func wrongKeyInReply(t *conformance.T) {
 // reservedBits sets each of the bits of a frame that have no meaning: nothing
 // changes.
 func reservedBits(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, bits := range []byte{0x01, 0x02, 0x04, 0x08, 0x0F, frameS, frameS | 0x0F} {
-			t.Part("the peer is the %s, bits %02x with revision 1", play, bits)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for bits := range inTurn(t, "bits %02x with revision 1", []byte{0x01, 0x02, 0x04, 0x08, 0x0F, frameS, frameS | 0x0F}) {
 			r := mpaOpen(t, mpaSetup{play: play, flags: bits})
 			require.Equal(t, byte(frameC), r.theirs[16], "the flags of its frame")
 			r.settled()
@@ -161,9 +156,8 @@ func reservedBits(t *conformance.T) {
 
 // revisionReceived: revisions 1 and 2 are spoken. Others end the startup.
 func revisionReceived(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, rev := range []byte{0, 1, 2, 3, 4, 0x81, 255} {
-			t.Part("the peer is the %s, revision %d", play, rev)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for rev := range inTurn(t, "revision %d", []byte{0, 1, 2, 3, 4, 0x81, 255}) {
 			r := mpaBegin(t, mpaSetup{play: play})
 			send := requestFrame
 			if play == conformance.Responder {

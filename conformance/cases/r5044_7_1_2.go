@@ -33,8 +33,7 @@ func (r *mpaRig) unconnected() {
 // responderWaits: without a whole Request there is no octet from a Responder.
 func responderWaits(t *conformance.T) {
 	frame := requestFrame(frameC|frameM, 1, []byte("private data"))
-	for _, n := range []int{0, 1, 16, 19, 20, len(frame) - 1} {
-		t.Part("%d octets of the Request", n)
+	for n := range inTurn(t, "%d octets of the Request", []int{0, 1, 16, 19, 20, len(frame) - 1}) {
 		r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
 		r.posts(r.region(8, allRights), 8)
 		if n > 0 {
@@ -53,8 +52,7 @@ func responderWaits(t *conformance.T) {
 // has a whole Reply.
 func initiatorWaits(t *conformance.T) {
 	frame := replyFrame(frameC, 1, []byte("private data"))
-	for _, n := range []int{0, 1, 16, 19, 20, len(frame) - 1} {
-		t.Part("%d octets of the Reply", n)
+	for n := range inTurn(t, "%d octets of the Reply", []int{0, 1, 16, 19, 20, len(frame) - 1}) {
 		r := mpaBegin(t, mpaSetup{play: conformance.Responder})
 		b := r.region(8, allRights)
 		r.posts(b, 8)
@@ -102,8 +100,7 @@ func noFrames(key string) []noFrame {
 // malformedRequest: the TCP connection is closed without an answer, and the program
 // is told.
 func malformedRequest(t *conformance.T) {
-	for _, x := range noFrames("MPA ID Req Frame") {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", noFrames("MPA ID Req Frame")) {
 		r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
 		if len(x.frame) > 0 {
 			r.raw(x.frame)
@@ -117,8 +114,7 @@ func malformedRequest(t *conformance.T) {
 
 // malformedReply is the same for an Initiator, which sends no FPDU either.
 func malformedReply(t *conformance.T) {
-	for _, x := range noFrames("MPA ID Rep Frame") {
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", noFrames("MPA ID Rep Frame")) {
 		rev := uint8(1) // so that a good Reply is one without the enhanced word
 		if len(x.frame) > 16 && x.frame[16]&frameS != 0 {
 			rev = 2
@@ -159,8 +155,7 @@ func sameRole(t *conformance.T) {
 // rejectedStartup refuses an Initiator: its program has the private data, and there
 // is no FPDU.
 func rejectedStartup(t *conformance.T) {
-	for _, n := range []int{0, 1, 512} {
-		t.Part("private data of %d octets", n)
+	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 512}) {
 		r := mpaBegin(t, mpaSetup{play: conformance.Responder})
 		r.posts(r.region(8, allRights), 8)
 		r.frame()
@@ -217,16 +212,15 @@ func sendsSecond(t *conformance.T) {
 // badFirst: a first FPDU that is not good opens nothing: there is no Terminate
 // Message either.
 func badFirst(t *conformance.T) {
-	for what, x := range map[string]struct {
+	for _, x := range named(t, "%s", map[string]struct {
 		twist twist
 		event verbs.EventID
 	}{
 		"a wrong CRC":      {twist{crc: func(good uint32) uint32 { return good ^ 0x100 }}, verbs.EventBadCRC},
 		"a wrong marker":   {twist{pointer: func(uint16) uint16 { return 64 }}, verbs.EventBadFPDU},
 		"a length too far": {twist{longer: 65000}, verbs.EventBadFPDU},
-	} {
-		for _, flags := range []byte{frameC, frameC | frameM} {
-			t.Part("%s, flags %02x", what, flags)
+	}) {
+		for flags := range inTurn(t, "flags %02x", []byte{frameC, frameC | frameM}) {
 			r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Markers: true}})
 			r.posts(r.region(8, allRights), 8)
 			r.recv(1, 8)

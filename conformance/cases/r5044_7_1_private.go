@@ -20,13 +20,12 @@ var r5044_7_1_private = []conformance.Case{
 // with revision 1 and with an enhanced word.
 func privateDataCarried(t *conformance.T) {
 	word := []byte{0, 9, 0, 9}
-	for _, play := range bothRoles {
-		for _, enhanced := range []bool{false, true} {
-			for _, n := range []int{0, 1, 2, 3, 255, 256, 507, 508, 509, 511, 512} {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for enhanced := range inTurn(t, "enhanced: %v", []bool{false, true}) {
+			for n := range inTurn(t, "%d octets", []int{0, 1, 2, 3, 255, 256, 507, 508, 509, 511, 512}) {
 				if enhanced && n > 508 {
 					continue
 				}
-				t.Part("the peer is the %s, enhanced: %v, %d octets", play, enhanced, n)
 				mine, its := upper.Pattern(3, n), upper.Pattern(4, n)
 				far := upper.ConnectArgs{PrivateData: its, Rev: 1}
 				flags, rev := byte(frameC), byte(1)
@@ -65,10 +64,9 @@ func privateDataCarried(t *conformance.T) {
 // privateDataEnds has FPDUs come in one write with a frame: they are not private
 // data. Neither is a FPDU missing.
 func privateDataEnds(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, n := range []int{0, 1, 3, 4, 100, 512} {
-			for _, fpdus := range []int{1, 3} {
-				t.Part("the peer is the %s, private data of %d octets, %d FPDUs behind", play, n, fpdus)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for n := range inTurn(t, "private data of %d octets", []int{0, 1, 3, 4, 100, 512}) {
+			for fpdus := range inTurn(t, "%d FPDUs behind", []int{1, 3}) {
 				private := upper.Pattern(8, n)
 				r := mpaBegin(t, mpaSetup{play: play})
 				b := r.recv(fpdus, 16)
@@ -102,7 +100,7 @@ func privateDataEnds(t *conformance.T) {
 // privateDataNotSent gives a program's side more than a frame can carry: it is told,
 // and no frame is sent.
 func privateDataNotSent(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what   string
 		play   conformance.Role
 		rev    byte
@@ -118,8 +116,7 @@ func privateDataNotSent(t *conformance.T) {
 		{"Accept, far too much", conformance.Initiator, 1, 65537, false, "private data of 65537 octets"},
 		{"Reject", conformance.Initiator, 1, 513, true, "private data of 513 octets"},
 		{"Reject, enhanced", conformance.Initiator, 2, 509, true, "private data of 509 octets"},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := mpaBegin(t, mpaSetup{play: x.play, far: upper.ConnectArgs{
 			Rev: x.rev, PrivateData: make([]byte, x.n), Reject: x.reject,
 		}})
@@ -138,8 +135,8 @@ func privateDataNotSent(t *conformance.T) {
 // pdLengthRefused sends frames whose PD_Length cannot be, and ones whose private data
 // does not come. Nothing behind the length is waited for.
 func pdLengthRefused(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, x := range []struct {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for x := range inTurn(t, "PD_Length %s", []struct {
 			what       string
 			flags, rev byte
 			length     int
@@ -158,8 +155,7 @@ func pdLengthRefused(t *conformance.T) {
 			{"16, and the end of the stream", frameC, 1, 16, 0, true, lostTCP},
 			{"16, and the end behind 15", frameC, 1, 16, 15, true, lostTCP},
 			{"512, and the end behind 511", frameC, 1, 512, 511, true, lostTCP},
-		} {
-			t.Part("the peer is the %s, PD_Length %s", play, x.what)
+		}) {
 			r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
 			key := "MPA ID Req Frame"
 			if play == conformance.Responder {

@@ -33,7 +33,7 @@ func byHand(t *conformance.T) (*mpaWire, net.Conn) {
 // used once, as what it is.
 func sameOctet(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, play := range bothRoles {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		const text = "iWARP from here on."
 		var lane mpaLane
 		lane.crc = true
@@ -42,8 +42,7 @@ func sameOctet(t *conformance.T) {
 			behind = replyFrame(frameC, 1, []byte("priv"))
 		}
 		behind = append(behind, lane.fpdu(aSend(1, []byte("first")))...)
-		for k := range len(behind) + 1 {
-			t.Part("the peer is the %s, %d octets were read", play, k)
+		for k := range counted(t, "%d octets were read", len(behind)+1) {
 			w, y := byHand(t)
 			l := n.loose(verbs.QPConfig{})
 			l.recv(1)
@@ -85,8 +84,7 @@ func queuePairFirst(t *conformance.T) {
 	l := n.loose(verbs.QPConfig{})
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	l.recv(1)
-	for _, s := range []verbs.State{verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
-		t.Part("a queue pair in %v", s)
+	for s := range inTurn(t, "a queue pair in %v", []verbs.State{verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError}) {
 		busy := n.into(s, verbs.QPConfig{})
 		w, y := byHand(t)
 		w.raw(requestFrame(frameC, 1, nil))
@@ -119,8 +117,7 @@ func talks(t *conformance.T, w *mpaWire, c net.Conn) {
 
 // openAfterRejecting: a Responder that refuses has the TCP connection back.
 func openAfterRejecting(t *conformance.T) {
-	for _, n := range []int{0, 1, 508, 512} {
-		t.Part("private data of %d octets", n)
+	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 508, 512}) {
 		w, y := byHand(t)
 		w.raw(requestFrame(frameC, 1, []byte("please")))
 		o := must(mpa.Await(t.Context(), y, mpa.Config{}))(t)
@@ -143,8 +140,7 @@ func openAfterRejecting(t *conformance.T) {
 func openAfterRejection(t *conformance.T) {
 	l := looseLine(t, verbs.QPConfig{})
 	post(t, l.qp, l.aSend(1))
-	for _, k := range []int{0, 1, 508, 512} {
-		t.Part("private data of %d octets", k)
+	for k := range inTurn(t, "private data of %d octets", []int{0, 1, 508, 512}) {
 		w, y := byHand(t)
 		data := upper.Pattern(2, k)
 		w.raw(replyFrame(frameC|frameR, 1, data)) // ahead of its Request, which is no matter

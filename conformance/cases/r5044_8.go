@@ -21,8 +21,8 @@ var r5044_8 = []conformance.Case{
 
 // errorsNoticed: each of the errors has its own name.
 func errorsNoticed(t *conformance.T) {
-	for _, play := range bothRoles {
-		for _, x := range []struct {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for x := range inTurn(t, "%s", []struct {
 			what  string
 			do    func(r *mpaRig)
 			code  uint16 // of a Terminate Message, or 0
@@ -40,8 +40,7 @@ func errorsNoticed(t *conformance.T) {
 			{"a marker that leads elsewhere", func(r *mpaRig) {
 				r.twisted(make([]byte, 600), twist{pointer: func(p uint16) uint16 { return p + 8 }})
 			}, 0x2003, verbs.EventBadFPDU},
-		} {
-			t.Part("the peer is the %s, %s", play, x.what)
+		}) {
 			r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}})
 			r.send(aWrite(0, 0, nil))
 			r.settled()
@@ -66,18 +65,17 @@ func errorsNoticed(t *conformance.T) {
 // closesAtOnce: a startup frame that is none ends the TCP connection, though the
 // peer does nothing more and there would be time for more.
 func closesAtOnce(t *conformance.T) {
-	for _, play := range bothRoles {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		key := "MPA ID Req Frame"
 		if play == conformance.Responder {
 			key = "MPA ID Rep Frame"
 		}
-		for what, bad := range map[string][]byte{
+		for _, bad := range named(t, "%s", map[string][]byte{
 			"a wrong key":      []byte("MPA ID Xxx Frame"),
 			"an FPDU":          unhexed("0012 4143 00000000 00000000 00000001"),
 			"PD_Length 600":    startupFrame(key, 0, 1, 600, nil),
 			"another revision": startupFrame(key, 0, 7, 0, nil),
-		} {
-			t.Part("the peer is the %s, %s", play, what)
+		}) {
 			r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Timeout: time.Hour}})
 			if play == conformance.Responder {
 				r.frame()
@@ -91,8 +89,8 @@ func closesAtOnce(t *conformance.T) {
 // nothingMore has a bad FPDU and good ones behind it come in one write: the good
 // ones are as if they had not been sent.
 func nothingMore(t *conformance.T) {
-	for _, play := range bothRoles {
-		for what, x := range map[string]struct {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for _, x := range named(t, "%s", map[string]struct {
 			twist twist
 			code  uint16
 			event verbs.EventID
@@ -100,8 +98,7 @@ func nothingMore(t *conformance.T) {
 			"a wrong CRC":    {twist{crc: func(c uint32) uint32 { return c ^ 2 }}, 0x2002, verbs.EventBadCRC},
 			"a wrong marker": {twist{pointer: func(p uint16) uint16 { return p ^ 4 }}, 0x2003, verbs.EventBadFPDU},
 			"a wrong length": {twist{longer: 64300}, 0x2003, verbs.EventBadFPDU},
-		} {
-			t.Part("the peer is the %s, %s", play, what)
+		}) {
 			r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}})
 			r.send(aWrite(0, 0, nil))
 			region, b := r.region(64, allRights), r.recv(12, 600)
@@ -134,16 +131,15 @@ func nothingMore(t *conformance.T) {
 // closingLeft: behind a bad FPDU the other direction works, and carries a Terminate
 // Message. What comes meanwhile does not get in its way.
 func closingLeft(t *conformance.T) {
-	for _, play := range bothRoles {
-		for what, x := range map[string]struct {
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for _, x := range named(t, "%s", map[string]struct {
 			twist twist
 			code  uint16
 			event verbs.EventID
 		}{
 			"a wrong CRC":    {twist{crc: func(c uint32) uint32 { return c ^ 2 }}, 0x2002, verbs.EventBadCRC},
 			"a wrong marker": {twist{pointer: func(p uint16) uint16 { return p ^ 4 }}, 0x2003, verbs.EventBadFPDU},
-		} {
-			t.Part("the peer is the %s, %s", play, what)
+		}) {
 			r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}, flags: frameM})
 			r.send(aWrite(0, 0, nil))
 			b := r.region(2000, allRights)
@@ -163,8 +159,7 @@ func closingLeft(t *conformance.T) {
 // oneVersion: the DDP and RDMAP versions are 1 in all that is sent, and only that is
 // taken.
 func oneVersion(t *conformance.T) {
-	for _, play := range bothRoles {
-		t.Part("the peer is the %s", play)
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		r := mpaOpen(t, mpaSetup{play: play})
 		b := r.region(100, allRights)
 		r.post(
@@ -176,7 +171,7 @@ func oneVersion(t *conformance.T) {
 			u := r.next()
 			require.Equal(t, [2]byte{1, 1}, [2]byte{u[0] & 3, u[1] >> 6}, "DV and RV of % x", u)
 		}
-		for what, x := range map[string]struct {
+		for _, x := range named(t, "%s", map[string]struct {
 			ulpdu []byte
 			code  uint16
 			event verbs.EventID
@@ -185,8 +180,7 @@ func oneVersion(t *conformance.T) {
 			"DV 0, tagged":   {tagged(0xC0, opWrite, 1, 1, nil), 0x1104, verbs.EventDDPVersion},
 			"RV 0, untagged": {untagged(lastUntagged, 0x03, 0, 0, 1, 0, nil), 0x0205, verbs.EventRDMAPVersion},
 			"RV 0, tagged":   {tagged(lastTagged, 0x00, 1, 1, nil), 0x0205, verbs.EventRDMAPVersion},
-		} {
-			t.Part("the peer is the %s, %s", play, what)
+		}) {
 			r := mpaOpen(t, mpaSetup{play: play})
 			r.recv(1, 8)
 			r.send(x.ulpdu)

@@ -26,9 +26,10 @@ var r6581_10 = []conformance.Case{
 // enhancedAnswered: an enhanced Request has an enhanced Reply, whatever it asks for
 // and whatever the answer is.
 func enhancedAnswered(t *conformance.T) {
-	for _, word := range [][]byte{aWord(4, 4, "pd"), aWord(0, 0, ""), aWord(unsaid, unsaid, ""), aWord(flagA|4, flagC|flagD|4, "")} {
-		for _, reject := range []bool{false, true} {
-			t.Part("word % x, reject %v", word, reject)
+	for word := range inTurn(t, "word % x", [][]byte{
+		aWord(4, 4, "pd"), aWord(0, 0, ""), aWord(unsaid, unsaid, ""), aWord(flagA|4, flagC|flagD|4, ""),
+	}) {
+		for reject := range inTurn(t, "reject %v", []bool{false, true}) {
 			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: reject, PrivateData: []byte("mine")})
 			r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, word))
 			f := r.hears()
@@ -47,9 +48,8 @@ func enhancedAnswered(t *conformance.T) {
 
 // plainAnswered: a plain Request has a plain Reply, of either revision.
 func plainAnswered(t *conformance.T) {
-	for _, rev := range []byte{1, 2} {
-		for _, reject := range []bool{false, true} {
-			t.Part("revision %d, reject %v", rev, reject)
+	for rev := range inTurn(t, "revision %d", []byte{1, 2}) {
+		for reject := range inTurn(t, "reject %v", []bool{false, true}) {
 			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: reject, PrivateData: []byte("mine")})
 			r.says(aFrame(requestKey, bitCRC, rev, []byte("\x80\x01\xC0\x01 is not a word")))
 			flags := byte(bitCRC)
@@ -81,7 +81,7 @@ func initiates(t *conformance.T, c mpa.Config) (net.Conn, heardFrame, <-chan err
 // Initiator takes that for no answer and closes.
 func otherFormat(t *conformance.T) {
 	plain := mpa.Config{KeepIRD: true, KeepORD: true}
-	for _, x := range []struct {
+	for x := range inTurn(t, "a Reply %s", []struct {
 		what   string
 		config mpa.Config
 		reply  []byte
@@ -92,8 +92,7 @@ func otherFormat(t *conformance.T) {
 		{"of revision 1, to an enhanced one", mpa.Config{}, aFrame(replyKey, bitCRC|bitEnhanced, 1, aWord(4, 4, "")), false},
 		{"plain, to a plain one", plain, aFrame(replyKey, bitCRC, 2, aWord(4, 4, "")), true},
 		{"enhanced, to a plain one", plain, aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(4, 4, "")), false},
-	} {
-		t.Part("a Reply %s", x.what)
+	}) {
 		c, _, done := initiates(t, x.config)
 		require.NoError(t, second(c.Write(x.reply)))
 		err := <-done

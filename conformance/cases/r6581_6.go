@@ -39,8 +39,7 @@ func rtrKind(u []byte) int {
 // rtrFirst has work posted before the startup is over, and while it ends: the
 // ready-to-receive frame comes before it.
 func rtrFirst(t *conformance.T) {
-	for _, kind := range []int{1, 2, 4} {
-		t.Part("kind %d", kind)
+	for kind := range inTurn(t, "kind %d", []int{1, 2, 4}) {
 		r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: uint8(kind)})
 		b := r.region(64, allRights)
 		send := func(i int) verbs.Request { return verbs.Request{ID: uint64(i), SGL: b.sgl(i, 3)} }
@@ -76,8 +75,9 @@ func rtrFirst(t *conformance.T) {
 
 // reservedSent looks at the last four bits of octet 16 in every kind of frame.
 func reservedSent(t *conformance.T) {
-	for _, far := range []upper.ConnectArgs{{}, {P2P: true, RTR: 7}, {Markers: true, NoCRC: true}, {Rev: 1}, {Rev: 1, Markers: true}} {
-		t.Part("%+v", far)
+	for far := range inTurn(t, "%+v", []upper.ConnectArgs{
+		{}, {P2P: true, RTR: 7}, {Markers: true, NoCRC: true}, {Rev: 1}, {Rev: 1, Markers: true},
+	}) {
 		f := dialing(t, upper.OpenArgs{}, far).hears()
 		require.Zero(t, f.flags&0x0F, "the Request: % x", f.octets)
 		require.Equal(t, far.Rev != 1, f.flags&bitEnhanced != 0, "S")
@@ -100,15 +100,14 @@ func reservedSent(t *conformance.T) {
 
 // reservedIgnored sets those bits: nothing comes out otherwise than with zero.
 func reservedIgnored(t *conformance.T) {
-	for _, enhanced := range []bool{true, false} {
+	for enhanced := range inTurn(t, "enhanced %v", []bool{true, false}) {
 		flags, rev, rest := byte(bitCRC|bitEnhanced), byte(2), aWord(flagA|7, flagC|flagD|9, "pd")
 		if !enhanced {
 			flags, rev, rest = bitCRC, 1, []byte("pd")
 		}
 		var replies []string
 		var asked, answered []upper.Connection
-		for _, bits := range []byte{0, 0x0F, 0x08, 0x01} {
-			t.Part("enhanced %v, bits %#x", enhanced, bits)
+		for bits := range inTurn(t, "bits %#x", []byte{0, 0x0F, 0x08, 0x01}) {
 			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
 			r.says(aFrame(requestKey, flags|bits, rev, rest))
 			replies = append(replies, string(r.hears().octets))
@@ -216,10 +215,9 @@ func wordLayout(t *conformance.T) {
 		require.Equal(t, x.word, string(r.hears().rest), "the Reply")
 		r.established(withCRC)
 	}
-	for word, want := range map[string][]int{
+	for word, want := range named(t, "received % x", map[string][]int{
 		"\x3F\xFE\x00\x01": {0x3FFE, 1}, "\x00\x00\x3F\xFE": {0, 0x3FFE}, "\x12\x34\x20\x80": {0x1234, 0x2080},
-	} {
-		t.Part("received % x", word)
+	}) {
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
 		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, []byte(word)))
 		r.hears()

@@ -158,7 +158,7 @@ func initiatorAdapts(t *conformance.T) {
 // insufficientIRD accepts with an ORD above the Initiator's IRD. The Terminate
 // Message is compared as an FPDU of the stream that was agreed upon.
 func insufficientIRD(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what     string
 		ird, ord int
 		far      upper.ConnectArgs
@@ -170,8 +170,7 @@ func insufficientIRD(t *conformance.T) {
 		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, bitCRC, withCRC},
 		{"with markers", 2, 3, upper.ConnectArgs{}, bitCRC | bitMarkers, framing{crc: true, markersIn: true}},
 		{"without CRC", 2, 3, upper.ConnectArgs{NoCRC: true}, 0, framing{}},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		r := dialing(t, upper.OpenArgs{IRD: x.ird}, x.far)
 		first, second := r.hears().word()
 		r.says(aFrame(replyKey, x.flags|bitEnhanced, 2, aWord(first&flagA|16, second&(flagC|flagD)|uint16(x.ord), "")))

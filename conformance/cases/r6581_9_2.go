@@ -47,8 +47,7 @@ func requestFlags(t *conformance.T) {
 
 // clientServerRequest: without A there is no other flag.
 func clientServerRequest(t *conformance.T) {
-	for set := range 8 {
-		t.Part("kinds %03b", set)
+	for set := range counted(t, "kinds %03b", 8) {
 		a, b := dialing(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{RTR: uint8(set)}).hears().word()
 		require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the word")
 	}
@@ -100,9 +99,8 @@ func replyFlags(t *conformance.T) {
 
 // clientServerReply asks every Responder for the other model.
 func clientServerReply(t *conformance.T) {
-	for set := range 8 {
-		for _, p2p := range []bool{false, true} {
-			t.Part("kinds %03b, P2P %v", set, p2p)
+	for set := range counted(t, "kinds %03b", 8) {
+		for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
 			r := listening(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{RTR: uint8(set), P2P: p2p})
 			a, b := r.asks(9, 9)
 			require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the Reply's word")
@@ -206,8 +204,7 @@ func noKindInCommon(t *conformance.T) {
 
 // otherModel answers with the model that was not asked for.
 func otherModel(t *conformance.T) {
-	for _, p2p := range []bool{false, true} {
-		t.Part("P2P %v", p2p)
+	for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
 		r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p})
 		a, _ := r.hears().word()
 		r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(a&flagA^flagA|4, flagC|flagD|4, "")))
@@ -218,12 +215,11 @@ func otherModel(t *conformance.T) {
 // localStartupError: the queue pair is not to be had any more when the Reply comes.
 // An Initiator says so; a Responder may send no FPDU then, and just ends.
 func localStartupError(t *conformance.T) {
-	for what, lose := range map[string]func(*rig) error{
+	for what, lose := range named(t, "%s", map[string]func(*rig) error{
 		"destroyed": func(r *rig) error { return r.up.Destroy(r.QP, &upper.None{}) },
 		"in Error":  func(r *rig) error { return r.modify(upper.ModifyArgs{Next: verbs.StateError}) },
-	} {
-		for _, p2p := range []bool{false, true} {
-			t.Part("%s, P2P %v", what, p2p)
+	}) {
+		for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
 			r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p})
 			a, b := r.hears().word()
 			require.NoError(t, lose(r))

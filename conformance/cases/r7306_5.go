@@ -132,8 +132,7 @@ func atomicOctets(t *conformance.T) {
 // Offset may be anything.
 func anyAlignedOffset(t *conformance.T) {
 	a := openAtomics(open(t, extended(setup{})))
-	for _, base := range []uint64{0, 3, 0xFFFFFFFFFFFFFF01} {
-		t.Part("from TO %#x on", base)
+	for base := range inTurn(t, "from TO %#x on", []uint64{0, 3, 0xFFFFFFFFFFFFFF01}) {
 		b := a.register(upper.RegisterArgs{Len: 64, Access: atomicRights, VA: base, ZeroBased: base == 0})
 		require.Equal(t, base, b.Base)
 		was := b.number(56)
@@ -168,8 +167,7 @@ func answeredInOrder(t *conformance.T) {
 	a := openAtomics(open(t, extended(setup{})))
 	b := a.region(32, atomicRights)
 	c := a.recv(8, 8)
-	for i := range 8 {
-		t.Part("round %d", i)
+	for i := range counted(t, "round %d", 8) {
 		was, other := b.number(0), b.number(24)
 		aRead := func(off int) []byte {
 			return aReadRequest(a.nextRead(), read{nowhere, nowhereTO, 8, b.tag(), b.at(off)})

@@ -114,8 +114,7 @@ func atomicsOutstanding(t *conformance.T) {
 		}
 	}
 	msn := uint32(1)
-	for round := range uint64(rounds) {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", uint64(rounds)) {
 		var answers [][]byte
 		var want []verbs.Completion
 		for i := round * ord; i < (round+1)*ord; i++ {

@@ -155,7 +155,7 @@ func badAtomicResponses(t *conformance.T) {
 	good := func(spoil func([]byte) []byte) func(first, second uint32) []byte {
 		return func(first, _ uint32) []byte { return spoil(anAtomicResponse(1, first, 7)) }
 	}
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what  string
 		code  uint16
 		bare  bool
@@ -176,8 +176,7 @@ func badAtomicResponses(t *conformance.T) {
 		{"in a tagged segment", 0x0206, false, verbs.EventUnexpectedOpcode, good(with(0, lastTagged))},
 		{"of DDP version 2", 0x1206, false, verbs.EventDDPVersion, good(with(0, 0x42))},
 		{"of RDMAP version 2", 0x0205, false, verbs.EventRDMAPVersion, good(with(1, 0x8B))},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		a := openAtomics(open(t, extended(setup{})))
 		a.post(swapping(1), swapping(2))
 		first := binary.BigEndian.Uint32(a.next()[22:])
@@ -211,7 +210,7 @@ func badAtomicResponses(t *conformance.T) {
 // errorsMakingAtomics: what is wrong before an Atomic Request is sent is told without a
 // header.
 func errorsMakingAtomics(t *conformance.T) {
-	for _, x := range []struct {
+	for x := range inTurn(t, "%s", []struct {
 		what   string
 		set    setup
 		status verbs.Status
@@ -219,8 +218,7 @@ func errorsMakingAtomics(t *conformance.T) {
 	}{
 		{"no RDMA Read resources", setup{qp: upper.OpenArgs{NoReads: true}}, verbs.StatusZeroReadResources, func(*verbs.Request) {}},
 		{"STag zero", setup{}, verbs.StatusInvalidSTag, func(r *verbs.Request) { r.Remote.STag = 0 }},
-	} {
-		t.Part("%s", x.what)
+	}) {
 		for _, req := range []verbs.Request{adding(5), swapping(5)} {
 			a := openAtomics(open(t, extended(x.set)))
 			x.spoil(&req)

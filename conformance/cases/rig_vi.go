@@ -36,13 +36,13 @@ type viSetup struct {
 
 // viLevels are the three levels, with the attribute bit of each.
 var viLevels = []struct {
+	name  string
 	level vipl.ReliabilityLevel
 	bit   uint16
-	name  string
 }{
-	{vipl.ServiceUnreliable, viUnreliable, "Unreliable Delivery"},
-	{vipl.ServiceReliableDelivery, viDelivery, "Reliable Delivery"},
-	{vipl.ServiceReliableReception, viReception, "Reliable Reception"},
+	{"Unreliable Delivery", vipl.ServiceUnreliable, viUnreliable},
+	{"Reliable Delivery", vipl.ServiceReliableDelivery, viDelivery},
+	{"Reliable Reception", vipl.ServiceReliableReception, viReception},
 }
 
 const viSlot, viSlots = 1024, 32768

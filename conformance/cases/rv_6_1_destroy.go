@@ -128,7 +128,7 @@ func destroyTakesStream(t *conformance.T) {
 
 func destroyWindowsBound(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, unbind := range map[string]func(*line, *verbs.MW){
+	for _, unbind := range named(t, "%s", map[string]func(*line, *verbs.MW){
 		"deallocated": func(_ *line, w *verbs.MW) { require.NoError(t, w.Deallocate()) },
 		"invalidated": func(l *line, w *verbs.MW) {
 			run(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: w.STag(1)}, verbs.StatusSuccess)
@@ -138,8 +138,7 @@ func destroyWindowsBound(t *conformance.T) {
 			refuses(t, "in Error", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
 			require.NoError(t, w.Deallocate())
 		},
-	} {
-		t.Part("%s", what)
+	}) {
 		l, w := n.line(verbs.QPConfig{}), n.newMW()
 		run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: w.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 		refuses(t, "in RTS", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))

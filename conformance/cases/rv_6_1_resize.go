@@ -44,7 +44,7 @@ func resizeOffered(t *conformance.T) {
 // of all kinds.
 func resizeWithRequests(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, k := range []struct {
+	for k := range inTurn(t, "%s", []struct {
 		what string
 		cfg  verbs.QPConfig
 		role side
@@ -55,9 +55,8 @@ func resizeWithRequests(t *conformance.T) {
 		{"graceful", verbs.QPConfig{GracefulReceive: true}, asInitiator},
 		{"without RDMA Reads", verbs.QPConfig{NoReads: true}, asInitiator},
 		{"of an S-RQ", verbs.QPConfig{SRQ: n.newSRQ(verbs.SRQConfig{})}, asResponder},
-	} {
-		for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
-			t.Part("%s, in %v", k.what, s)
+	}) {
+		for s := range inTurn(t, "in %v", []verbs.State{verbs.StateIdle, verbs.StateRTS}) {
 			k.cfg.SendDepth, k.cfg.RecvDepth = 20, 20
 			l := n.loose(k.cfg)
 			rts := func() { l.peer = rawPeer(t, l.qp, k.role) }

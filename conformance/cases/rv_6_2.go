@@ -118,7 +118,7 @@ func (s *step) taken(l *line, from verbs.State) {
 // idleEntered comes to Idle in the four ways there are.
 func idleEntered(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, come := range map[string]func(*line){
+	for _, come := range named(t, "%s", map[string]func(*line){
 		"created":      func(*line) {},
 		"Idle to Idle": func(l *line) { l.modify(verbs.StateIdle) },
 		"Error to Idle": func(l *line) {
@@ -132,8 +132,7 @@ func idleEntered(t *conformance.T) {
 			l.shut()
 			ends(t, l.qp, verbs.StateIdle)
 		},
-	} {
-		t.Part("%s", what)
+	}) {
 		l := n.loose(verbs.QPConfig{})
 		come(l)
 		require.Equal(t, verbs.StateIdle, l.qp.State())
@@ -152,7 +151,7 @@ func idleEntered(t *conformance.T) {
 // will fail.
 func idleProcessesNothing(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, leave := range map[string]func(*line){
+	for what, leave := range named(t, "to %s", map[string]func(*line){
 		"RTS": func(l *line) {
 			l.join()
 			l.hear(aSend(1, l.mr.Bytes()[:4]))
@@ -165,8 +164,7 @@ func idleProcessesNothing(t *conformance.T) {
 			completes(t, l.sq, l.sentAs(1, verbs.OpBind, verbs.StatusFlushed), l.sentAs(2, verbs.OpSend, verbs.StatusFlushed),
 				l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
 		},
-	} {
-		t.Part("to %s", what)
+	}) {
 		l, w := n.loose(verbs.QPConfig{}), n.newMW()
 		require.NoError(t, l.sq.Notify(verbs.NotifyNext))
 		require.NoError(t, l.rq.Notify(verbs.NotifyNext))

@@ -98,7 +98,7 @@ func abortReleases(t *conformance.T) {
 
 // llpFails: the peer resets, or its stream breaks off within an FPDU.
 func llpFails(t *conformance.T) {
-	for what, c := range map[string]struct {
+	for _, c := range named(t, "%s", map[string]struct {
 		do    func(*rig)
 		event verbs.EventID
 	}{
@@ -108,8 +108,7 @@ func llpFails(t *conformance.T) {
 			require.NoError(t, r.peer.Raw(f[:len(f)-5]))
 			r.shut()
 		}, verbs.EventLLPLost},
-	} {
-		t.Part("%s", what)
+	}) {
 		r := open(t, twoCQs())
 		r.recv(2, 16)
 		r.outstandingRead(9)

@@ -162,8 +162,7 @@ func closedWithWork(t *conformance.T) {
 // closedWhilePosting has programs that post while another closes: each request was
 // refused, or has completed, or is on the queue in Idle.
 func closedWhilePosting(t *conformance.T) {
-	for round := range 10 {
-		t.Part("round %d", round)
+	for range counted(t, "round %d", 10) {
 		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		go func() { // the peer closes when it sees the end
 			_, _, _ = l.peer.End()

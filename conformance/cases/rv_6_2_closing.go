@@ -38,8 +38,7 @@ func closers() map[string]func(*line) {
 }
 
 func closingGood(t *conformance.T) {
-	for what, closes := range closers() {
-		t.Part("%s", what)
+	for _, closes := range named(t, "%s", closers()) {
 		l := newLine(t, verbs.QPConfig{})
 		conn := l.stream().Conn
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
@@ -61,8 +60,7 @@ func closingGood(t *conformance.T) {
 
 // closingComplete looks at what is there when the handler is told.
 func closingComplete(t *conformance.T) {
-	for what, closes := range closers() {
-		t.Part("%s", what)
+	for _, closes := range named(t, "%s", closers()) {
 		n := newNode(t, nodeConfig{})
 		l := n.line(verbs.QPConfig{})
 		type seen struct {
@@ -136,8 +134,7 @@ func closingSendsNothing(t *conformance.T) {
 
 // closingTakesNothing has the peer send what would be good in RTS.
 func closingTakesNothing(t *conformance.T) {
-	for _, what := range []string{"an RDMA Write", "a Send", "an RDMA Read Request", "a Terminate Message"} {
-		t.Part("%s", what)
+	for what := range inTurn(t, "%s", []string{"an RDMA Write", "a Send", "an RDMA Read Request", "a Terminate Message"}) {
 		r := open(t, twoCQs())
 		bufs := r.recv(1, 16)
 		g := r.region(64, allRights)
@@ -173,8 +170,7 @@ func closingFlushes(t *conformance.T) {
 // closingLosesNone posts receives, and Sends too every other time, while the queue pair
 // closes and the peer waits.
 func closingLosesNone(t *conformance.T) {
-	for round := range 10 {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", 10) {
 		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		accepted := map[uint64]bool{}
 		var ends bool
@@ -223,8 +219,7 @@ func closingLosesNone(t *conformance.T) {
 func closingNewStream(t *conformance.T) {
 	l := newLine(t, verbs.QPConfig{})
 	for range 3 {
-		for what, closes := range closers() {
-			t.Part("%s", what)
+		for _, closes := range named(t, "%s", closers()) {
 			l.recv(1, 2, 3)
 			l.say([]byte("abc"))
 			l.say([]byte("de"))

@@ -20,7 +20,7 @@ var rv6_2_closing_errors = []conformance.Case{
 // closingErrors has all that can go wrong in a close. RV-6.2.5-M12: a lost LLP is LLP
 // Connection Lost, and figure 11 has Bad Close for the rest.
 func closingErrors(t *conformance.T) {
-	for what, c := range map[string]struct {
+	for what, c := range named(t, "%s", map[string]struct {
 		before func(*rig)
 		do     func(*rig)
 		event  verbs.EventID
@@ -37,8 +37,7 @@ func closingErrors(t *conformance.T) {
 			nil, func(r *rig) { require.NoError(t, r.peer.Reset()) },
 			verbs.EventLLPLost, // 6.2.5 and figure 11: a reset too
 		},
-	} {
-		t.Part("%s", what)
+	}) {
 		r := open(t, twoCQs())
 		r.recv(2, 16)
 		if c.before != nil {

@@ -40,8 +40,7 @@ func (n *node) errorFrom(s verbs.State) *line {
 
 func errorEntered(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, from := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate} {
-		t.Part("from %v", from)
+	for from := range inTurn(t, "from %v", []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate}) {
 		l := n.errorFrom(from)
 		require.Nil(t, l.stream())
 		for _, next := range []verbs.State{verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
@@ -80,13 +79,12 @@ func (l *line) everyKind() (sent []verbs.Completion) {
 }
 
 func errorFlushes(t *conformance.T) {
-	for what, do := range map[string]func(*line){
+	for _, do := range named(t, "%s", map[string]func(*line){
 		"by verb":  func(l *line) { l.modify(verbs.StateError) },
 		"by fault": func(l *line) { l.tell(badSTag); l.hear(aTerminate(0x1100, badSTag, false)); l.shut() },
 		"by reset": (*line).drop,
 		"closing":  func(l *line) { l.modify(verbs.StateClosing) },
-	} {
-		t.Part("%s", what)
+	}) {
 		n := newNode(t, nodeConfig{})
 		l := n.line(verbs.QPConfig{ORD: 1})
 		want := l.everyKind()
@@ -110,8 +108,7 @@ func errorFlushes(t *conformance.T) {
 // errorOneGuilty lines up requests that would fail, on both queues.
 func errorOneGuilty(t *conformance.T) {
 	bad := []verbs.SGE{{STag: 0x00F00000, Length: 1}}
-	for what, receive := range map[string]bool{"the Send Queue's": false, "the Receive Queue's": true} {
-		t.Part("%s fault comes first", what)
+	for _, receive := range named(t, "%s fault comes first", map[string]bool{"the Send Queue's": false, "the Receive Queue's": true}) {
 		l := newLine(t, verbs.QPConfig{ORD: 1})
 		for i := range uint64(3) {
 			postRecv(t, l.qp, verbs.Recv{ID: 21 + i, SGL: bad})
@@ -151,8 +148,7 @@ func errorOneGuilty(t *conformance.T) {
 
 func errorRefusesPosts(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, from := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate} {
-		t.Part("from %v", from)
+	for from := range inTurn(t, "from %v", []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate}) {
 		l := n.errorFrom(from)
 		l.refusesPosts(verbs.ErrInvalidState)
 		l.modify(verbs.StateIdle)
@@ -162,8 +158,7 @@ func errorRefusesPosts(t *conformance.T) {
 }
 
 func errorLosesNone(t *conformance.T) {
-	for round := range 10 {
-		t.Part("round %d", round)
+	for range counted(t, "round %d", 10) {
 		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		var g sync.WaitGroup
 		g.Go(func() { _, _, _ = l.peer.End() })
@@ -229,7 +224,7 @@ func errorWindowsStay(t *conformance.T) {
 // everything is flushed, and the queue pair is as new.
 func errorToIdle(t *conformance.T) {
 	const requests = 200
-	for what, end := range map[string]func(*line){
+	for _, end := range named(t, "%s", map[string]func(*line){
 		"by verb": func(l *line) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) },
 		"by fault": func(l *line) {
 			assert.NoError(t, l.peer.Send(badSTag))
@@ -237,8 +232,7 @@ func errorToIdle(t *conformance.T) {
 			assert.NoError(t, l.peer.CloseWrite())
 		},
 		"by reset": func(l *line) { assert.NoError(t, l.peer.Reset()) },
-	} {
-		t.Part("%s", what)
+	}) {
 		l := newLine(t, verbs.QPConfig{ORD: 1, SendDepth: 256, RecvDepth: 256})
 		for i := range uint64(requests) {
 			post(t, l.qp, l.aRead(i))

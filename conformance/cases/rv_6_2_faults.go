@@ -98,11 +98,10 @@ func terminatedByItself(t *conformance.T) {
 		v.finished()
 		v.ended(verbs.StateError)
 	}
-	for what, do := range map[string]func(*rig){
+	for what, do := range named(t, "%s", map[string]func(*rig){
 		"a request that cannot be done": func(r *rig) { r.post(verbs.Request{SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}) },
 		"the peer's close on work":      func(r *rig) { r.outstandingRead(1); r.shut() },
-	} {
-		t.Part("%s", what)
+	}) {
 		r := open(t, twoCQs())
 		do(r)
 		require.Equal(t, byte(opTerminate), r.next()[1])
@@ -195,8 +194,7 @@ func requestFaults() []requestFault {
 // of figure 12. The completion says what was wrong, so there is no event.
 func faultsOfRequests(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, f := range requestFaults() {
-		t.Part("%s", f.what)
+	for f := range inTurn(t, "%s", requestFaults()) {
 		l := n.line(f.qp)
 		l.recv(4)
 		req := f.req(l)
@@ -214,6 +212,5 @@ func faultsOfRequests(t *conformance.T) {
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 4)...)
 		ends(t, l.qp, verbs.StateError)
 	}
-	t.Part("")
 	n.quiet()
 }

@@ -134,8 +134,7 @@ func earlyOctets(t *conformance.T) {
 // nothingLost has the peer send before, while and after the queue pair goes to RTS.
 func nothingLost(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for round := range 20 {
-		t.Part("round %d", round)
+	for range counted(t, "round %d", 20) {
 		l := n.loose(verbs.QPConfig{})
 		s, peer := aStream(t)
 		s.Role = asResponder
@@ -170,7 +169,6 @@ func nothingLost(t *conformance.T) {
 		}
 		require.NoError(t, l.qp.Destroy())
 	}
-	t.Part("")
 	n.quiet()
 }
 

@@ -62,8 +62,7 @@ func (w *wayIn) enter(l *line) {
 
 // terminateLeft: the peer closes, and the queue pair goes on by itself.
 func terminateLeft(t *conformance.T) {
-	for _, w := range waysIn() {
-		t.Part("after %s", w.name)
+	for w := range inTurn(t, "after %s", waysIn()) {
 		l := newLine(t, verbs.QPConfig{})
 		conn := l.stream().Conn
 		w.enter(l)
@@ -82,7 +81,7 @@ func terminateLeft(t *conformance.T) {
 // terminateStops has the peer go on: with a good Write, an RDMA Read, a Send and the
 // answer that a Read of this side waits for.
 func terminateStops(t *conformance.T) {
-	for _, w := range []struct {
+	for w := range inTurn(t, "after %s", []struct {
 		name string
 		do   func(*rig)
 		sent []byte
@@ -90,8 +89,7 @@ func terminateStops(t *conformance.T) {
 		{"Modify QP", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate})) }, aTerminate(0x0000, nil, false)},
 		{"a fault", func(r *rig) { r.send(badSTag) }, aTerminate(0x1100, badSTag, false)},
 		{"a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, nil},
-	} {
-		t.Part("after %s", w.name)
+	}) {
 		r := open(t, twoCQs())
 		bufs := r.recv(1, 16)
 		g := r.region(64, allRights)
@@ -117,7 +115,7 @@ func terminateStops(t *conformance.T) {
 // terminateLLPError: the peer does not close, or does not even read, or resets. The
 // connection is reset then, and free for another.
 func terminateLLPError(t *conformance.T) {
-	for what, c := range map[string]struct {
+	for what, c := range named(t, "%s", map[string]struct {
 		before, do func(*line)
 	}{
 		"the peer never closes": {func(*line) {}, func(l *line) { l.terminated(0x0000, nil, false) }},
@@ -126,8 +124,7 @@ func terminateLLPError(t *conformance.T) {
 			l.terminated(0x0000, nil, false)
 			l.drop()
 		}},
-	} {
-		t.Part("%s", what)
+	}) {
 		l := looseLine(t, verbs.QPConfig{CloseTimeout: shortly})
 		s, peer := aStream(t)
 		conn := &timeless{tap: tap{TCPConn: s.Conn.(*net.TCPConn)}}
@@ -189,8 +186,7 @@ func (l *line) stuff() {
 
 // terminateRefuses asks for everything in Terminate.
 func terminateRefuses(t *conformance.T) {
-	for _, w := range waysIn() {
-		t.Part("after %s", w.name)
+	for w := range inTurn(t, "after %s", waysIn()) {
 		l := newLine(t, verbs.QPConfig{SendDepth: 5})
 		w.enter(l)
 		for _, next := range states {
@@ -207,8 +203,7 @@ func terminateRefuses(t *conformance.T) {
 
 // terminateLosesNone has programs post while the peer's bad segment comes.
 func terminateLosesNone(t *conformance.T) {
-	for round := range 10 {
-		t.Part("round %d", round)
+	for range counted(t, "round %d", 10) {
 		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		accepted := l.posting(t.Rand().IntN(50), func() {
 			assert.NoError(t, l.peer.Send(badSTag))
@@ -227,15 +222,14 @@ func terminateLosesNone(t *conformance.T) {
 
 // terminateVerbEvents: a good end says nothing, a bad one that it was bad.
 func terminateVerbEvents(t *conformance.T) {
-	for what, c := range map[string]struct {
+	for what, c := range named(t, "%s", map[string]struct {
 		do     func(*rig)
 		events []verbs.EventID
 	}{
 		"the peer closes":       {(*rig).finished, nil},
 		"the peer resets":       {func(r *rig) { require.NoError(t, r.peer.Reset()) }, []verbs.EventID{verbs.EventBadClose}},
 		"the peer never closes": {func(*rig) {}, []verbs.EventID{verbs.EventBadClose}},
-	} {
-		t.Part("%s", what)
+	}) {
 		s := twoCQs()
 		if what == "the peer never closes" {
 			s.qp.CloseTimeout = shortly
@@ -253,7 +247,7 @@ func terminateVerbEvents(t *conformance.T) {
 // terminateCompletionEvents: the completion says what was wrong. That the end was a
 // bad one too it cannot say.
 func terminateCompletionEvents(t *conformance.T) {
-	for what, c := range map[string]struct {
+	for what, c := range named(t, "%s", map[string]struct {
 		fault func(*rig) []verbs.Completion // and what completes at the Send Queue
 		sent  []byte
 	}{
@@ -265,9 +259,8 @@ func terminateCompletionEvents(t *conformance.T) {
 			r.send(aSend(1, make([]byte, 17)))
 			return []verbs.Completion{{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusBaseBounds}}
 		}, aTerminate(0x1205, aSend(1, make([]byte, 17)), false)},
-	} {
-		for _, reset := range []bool{false, true} {
-			t.Part("%s, the peer resets: %v", what, reset)
+	}) {
+		for reset := range inTurn(t, "the peer resets: %v", []bool{false, true}) {
 			s := twoCQs()
 			s.qp.RecvCQ = 1
 			r := open(t, s)
@@ -295,8 +288,7 @@ func terminateCompletionEvents(t *conformance.T) {
 // terminateNewStream: nothing of the old stream is left, in either direction.
 func terminateNewStream(t *conformance.T) {
 	l := newLine(t, verbs.QPConfig{ORD: 1})
-	for _, w := range waysIn() {
-		t.Part("after %s", w.name)
+	for w := range inTurn(t, "after %s", waysIn()) {
 		l.recv(1)
 		l.say([]byte("abc")) // MSN 1
 		completes(t, l.rq, l.got(1, 3))
@@ -313,6 +305,5 @@ func terminateNewStream(t *conformance.T) {
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
 		l.again()
 	}
-	t.Part("")
 	l.settle()
 }

@@ -175,8 +175,7 @@ func srqSendQueue(t *conformance.T) {
 
 func srqPosts(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, state := range states {
-		t.Part("in %v", state)
+	for state := range inTurn(t, "in %v", states) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 3})
 		l := n.into(state, verbs.QPConfig{SRQ: s})
 		k, err := l.qp.PostRecv(n.receive(9), n.receive(9))

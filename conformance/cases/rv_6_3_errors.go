@@ -67,7 +67,7 @@ func srqCatastrophe(t *conformance.T) {
 // srqErrorsOfQP ends queue pairs in all ways: at most the element in use is lost to the
 // others.
 func srqErrorsOfQP(t *conformance.T) {
-	for what, c := range map[string]struct {
+	for _, c := range named(t, "%s", map[string]struct {
 		do    func(*line)
 		event []verbs.EventID
 		end   verbs.State
@@ -78,12 +78,11 @@ func srqErrorsOfQP(t *conformance.T) {
 		"a fault":             {func(l *line) { l.tell(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.StateError},
 		"a Terminate Message": {func(l *line) { l.tell(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.StateError},
 		"a good close":        {func(l *line) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.StateIdle},
-	} {
-		for _, within := range []bool{false, true} {
+	}) {
+		for within := range inTurn(t, "within a message: %v", []bool{false, true}) {
 			if within && c.end == verbs.StateIdle {
 				continue // the peer's last message is not over
 			}
-			t.Part("%s, within a message: %v", what, within)
 			n := newNode(t, nodeConfig{})
 			s := n.newSRQ(verbs.SRQConfig{})
 			l, a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})

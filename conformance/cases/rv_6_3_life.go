@@ -24,8 +24,7 @@ var rv6_3_life = []conformance.Case{
 
 func srqInUse(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, state := range states {
-		t.Part("in %v", state)
+	for state := range inTurn(t, "in %v", states) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 10})
 		a, b := n.into(state, verbs.QPConfig{SRQ: s}), n.into(state, verbs.QPConfig{SRQ: s})
 		n.receives(s, upTo(1, 10)...)

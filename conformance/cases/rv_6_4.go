@@ -64,8 +64,7 @@ func (l *line) rest() (r rest) {
 func stopOnBoundaries(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	mr := n.register(vast, allRights)
-	for round := range 8 {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", 8) {
 		l := n.line(verbs.QPConfig{})
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
 		got := 0
@@ -93,8 +92,7 @@ func stopOnBoundaries(t *conformance.T) {
 func stopBeforeBadSegment(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	mr := n.register(256, allRights)
-	for _, good := range []int{1, 100, 40000, 60000} {
-		t.Part("behind %d good octets", good)
+	for good := range inTurn(t, "behind %d good octets", []int{1, 100, 40000, 60000}) {
 		l := n.line(verbs.QPConfig{})
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: []verbs.SGE{n.mr.SGE(0, good), mr.SGE(250, 7)}, Remote: theirs})
 		r := l.rest()

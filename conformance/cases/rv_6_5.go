@@ -33,7 +33,7 @@ func irrq(t *conformance.T) {
 	ask := func(msn, octets uint32) []byte {
 		return aReadRequest(msn, read{nowhere, nowhereTO, octets, uint32(src.STag()), src.Base()})
 	}
-	for what, make := range map[string]func() *line{
+	for _, make := range named(t, "%s", map[string]func() *line{
 		"created": func() *line { return n.line(verbs.QPConfig{IRD: 4}) },
 		"modified": func() *line {
 			l := n.loose(verbs.QPConfig{NoReads: true})
@@ -41,8 +41,7 @@ func irrq(t *conformance.T) {
 			l.join()
 			return l
 		},
-	} {
-		t.Part("%s", what)
+	}) {
 		l := make()
 		require.Equal(t, 4, attributes(t, l.qp).IRD)
 		var b []byte
@@ -67,7 +66,6 @@ func irrq(t *conformance.T) {
 		require.Zero(t, r.messages)
 		require.NoError(t, l.qp.Destroy())
 	}
-	t.Part("")
 	l := n.line(verbs.QPConfig{NoReads: true})
 	u := ask(1, 0)
 	l.tell(u)
@@ -142,8 +140,7 @@ func readsRefused(t *conformance.T) {
 	refuses(t, "IRD", verbs.ErrIRDExceeded, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(9), ORD: ptr(1)}) }, shown)
 	refuses(t, "ORD", verbs.ErrORDExceeded, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(9)}) }, shown)
 
-	for what, c := range map[string]verbs.QPConfig{"no IRD is left": {IRD: 4, ORD: 1}, "no ORD is left": {IRD: 1, ORD: 4}} {
-		t.Part("%s", what)
+	for _, c := range named(t, "%s", map[string]verbs.QPConfig{"no IRD is left": {IRD: 4, ORD: 1}, "no ORD is left": {IRD: 1, ORD: 4}}) {
 		all := n.newQP(c)
 		require.ErrorIs(t, create(1, 1), verbs.ErrInsufficientResources)
 		refuses(t, "both", verbs.ErrInsufficientResources, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(1)}) }, shown)
@@ -244,8 +241,7 @@ func readsBeyondORD(t *conformance.T) {
 // ordLowered is on an RNIC without anything optional.
 func ordLowered(t *conformance.T) {
 	without := verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD
-	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
-		t.Part("in %v", s)
+	for s := range inTurn(t, "in %v", []verbs.State{verbs.StateIdle, verbs.StateRTS}) {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
 		l := n.into(s, verbs.QPConfig{ORD: 5, IRD: 5})
 		for _, ord := range []int{4, 2, 2} {
@@ -316,10 +312,9 @@ func readsOneForEach(t *conformance.T) {
 	for _, l := range []verbs.Limits{{QPs: qps, SharedIRD: qps - 1}, {QPs: qps, SharedORD: qps - 1}, {QPs: qps, SharedIRD: 1, SharedORD: 1}, {IRD: -1}, {ORD: -1}} {
 		require.ErrorIs(t, second(verbs.Open(verbs.Config{Limits: l})), verbs.ErrInvalidModifier, "%+v", l)
 	}
-	for what, l := range map[string]verbs.Limits{
+	for _, l := range named(t, "%s", map[string]verbs.Limits{
 		"pools": {QPs: qps, SharedIRD: qps, SharedORD: qps}, "none": {QPs: qps, IRD: 1, ORD: 1},
-	} {
-		t.Part("%s", what)
+	}) {
 		c := nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{IRD: 1, ORD: 1}}
 		w := newWorld(t, worldConfig{A: c, B: c})
 		var a, b *verbs.QP

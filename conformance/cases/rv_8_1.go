@@ -207,15 +207,14 @@ func postedAsList(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	from, to := w.pair(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
-	for _, c := range []struct {
+	for c := range inTurn(t, "%s", []struct {
 		name     string
 		from, to *verbs.QP
 		recv     func(...verbs.Recv) (int, error)
 	}{
 		{"a Receive Queue", w.a.qp, w.b.qp, w.b.qp.PostRecv},
 		{"an S-RQ", from, to, srq.PostRecv},
-	} {
-		t.Part("%s", c.name)
+	}) {
 		clear(w.b.mr.Bytes())
 		want := slices.Clone(fill(w.a.mr.Bytes()[:5*size], int(c.from.ID())))
 		var recvs []verbs.Recv

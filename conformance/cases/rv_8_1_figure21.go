@@ -192,7 +192,7 @@ func protectionErrors(t *conformance.T) {
 	at := closed.Remote(0)
 	write := aWrite(uint32(at.STag), at.TO, []byte("unwanted"))
 	request := aReadRequest(1, read{nowhere, nowhereTO, 8, uint32(at.STag), at.TO})
-	for _, c := range []struct {
+	for c := range inTurn(t, "%s", []struct {
 		name  string
 		qp    verbs.QPConfig
 		ulpdu []byte
@@ -204,8 +204,7 @@ func protectionErrors(t *conformance.T) {
 		{"a Write, queue pair without the right", verbs.QPConfig{NoInboundWrite: true}, aWrite(uint32(n.mr.STag()), n.mr.Base(), []byte{1}), 0x1100, false, verbs.EventWriteNotEnabled},
 		{"a Read, STag without the right", verbs.QPConfig{}, request, 0x0102, true, verbs.EventIRRQAccess},
 		{"a Read, queue pair without the right", verbs.QPConfig{NoInboundRead: true}, request, 0x1201, false, verbs.EventReadNotEnabled},
-	} {
-		t.Part("%s", c.name)
+	}) {
 		l := n.line(c.qp)
 		l.tell(c.ulpdu)
 		l.terminated(c.code, c.ulpdu, c.echo)
@@ -215,8 +214,9 @@ func protectionErrors(t *conformance.T) {
 	}
 
 	noRead, noWrite := n.register(64, verbs.LocalWrite|verbs.RemoteWrite), n.register(64, verbs.LocalRead|verbs.RemoteRead)
-	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
-		t.Part("%v without Local Read", op)
+	for op := range inTurn(t, "%v without Local Read", []verbs.Op{
+		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
+	}) {
 		l := n.line(verbs.QPConfig{})
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: noRead.SGL(0, 8), Remote: theirs})
 		l.terminated(0x0000, nil, false)

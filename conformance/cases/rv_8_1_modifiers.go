@@ -94,9 +94,8 @@ func listsOfWrites(t *conformance.T) {
 	require.GreaterOrEqual(t, most, 7)
 	fill(w.a.mr.Bytes(), 5)
 	other := w.a.register(64, allRights)
-	for k := range most + 1 {
-		for _, local := range []verbs.SGE{{}, other.SGE(0, 40), {STag: 0x00F00000, TO: 3, Length: 1 << 31}} {
-			t.Part("%d elements, local address %+v", k, local)
+	for k := range counted(t, "%d elements", most+1) {
+		for local := range inTurn(t, "local address %+v", []verbs.SGE{{}, other.SGE(0, 40), {STag: 0x00F00000, TO: 3, Length: 1 << 31}}) {
 			sgl, want := shuffled(w.a.mr, k, 13)
 			sink := make([]byte, 400)
 			mr := w.b.region(w.b.pd, verbs.RegionConfig{Memory: sink, Access: allRights})

@@ -57,8 +57,7 @@ func writeFromHere(t *conformance.T) {
 	run(t, w.a.qp, verbs.Request{ID: 2, Op: verbs.OpRead}, verbs.StatusSuccess)
 	require.Equal(t, want, sink.Bytes())
 
-	for i := range 3 {
-		t.Part("element %d is the peer's", i)
+	for i := range counted(t, "element %d is the peer's", 3) {
 		a, b := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
 		bad := slices.Clone(sgl[1:])
 		bad[i] = sink.SGE(0, 8) // known there, and not here

@@ -84,8 +84,7 @@ func mostOctets(t *conformance.T) {
 	longer := slices.Clone(list)
 	longer[100].Length++
 	many := verbs.QPConfig{SendDepth: 2, RecvDepth: 2, SendSGE: elements, WriteSGE: elements, RecvSGE: elements}
-	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
-		t.Part("%v", op)
+	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite}) {
 		l := n.line(many)
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: longer, Remote: theirs})
 		l.terminated(0x0000, nil, false)
@@ -93,8 +92,7 @@ func mostOctets(t *conformance.T) {
 		completes(t, l.sq, l.sentAs(1, op, verbs.StatusInvalidLength))
 		l.remains(verbs.StateError)
 	}
-	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
-		t.Part("%v of just as much", op)
+	for op := range inTurn(t, "%v of just as much", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
 		l := n.line(many)
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: list, Remote: theirs})
 		want := byte(moreUntagged)
@@ -162,8 +160,7 @@ func messagesOfNothing(t *conformance.T) {
 		l.say(nil)
 		completes(t, l.rq, l.got(3, 0))
 	}
-	for _, op := range []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate} {
-		t.Part("%v", op)
+	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate}) {
 		mr := n.register(8, allRights)
 		reads++
 		post(t, l.qp, verbs.Request{ID: 4, Op: op, Local: mr.SGE(3, 0), Remote: theirs})
@@ -171,7 +168,6 @@ func messagesOfNothing(t *conformance.T) {
 		l.tell(aReadResponse(uint32(mr.STag()), mr.Base()+3, nil))
 		completes(t, l.sq, l.sentAs(4, op, verbs.StatusSuccess))
 	}
-	t.Part("")
 	l.settle()
 	n.quiet()
 }

@@ -48,7 +48,7 @@ func elementsAreRegistered(n *node) {
 	s.invalidate(ways[0], invalid.STag(), invalidates)
 	require.NoError(t, gone.Deregister())
 	was := bytes.Clone(invalid.Bytes())
-	for what, e := range map[string]verbs.SGE{
+	for _, e := range named(t, "%s", map[string]verbs.SGE{
 		"never registered":      {STag: 0x00F00000, TO: n.mr.Base(), Length: 8},
 		"by another key":        {STag: n.mr.STag() ^ 0x80, TO: n.mr.Base(), Length: 8},
 		"deallocated":           gone.SGE(0, 8),
@@ -56,8 +56,7 @@ func elementsAreRegistered(n *node) {
 		"allocated":             {STag: empty.STag(), Length: 8},
 		"zero, no privileges":   {TO: n.pages(1, 4096).Address(0), Length: 8},
 		"registered afterwards": {STag: gone.STag(), TO: gone.Base(), Length: 8},
-	} {
-		t.Part("%s", what)
+	}) {
 		s.elements(e, verbs.StatusInvalidSTag)
 	}
 	require.Equal(t, was, invalid.Bytes())

@@ -191,8 +191,7 @@ func roomComesBack(t *conformance.T) {
 			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: bind.Window}
 		},
 	}
-	for _, name := range []string{"Write", "Read", "memory"} {
-		t.Part("%s", name)
+	for name := range inTurn(t, "%s", []string{"Write", "Read", "memory"}) {
 		qp, _ := w.pair(verbs.QPConfig{SendDepth: 8}, verbs.QPConfig{})
 		depth := attributes(t, qp).SendDepth
 		require.Zero(t, depth%2, "so that the window is unbound at the end")

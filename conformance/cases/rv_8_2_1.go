@@ -86,8 +86,7 @@ func eachTakesOne(t *conformance.T) {
 func listOrder(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	srq := n.newSRQ(verbs.SRQConfig{})
-	for name, s := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq} {
-		t.Part("SQ and %s", name)
+	for _, s := range named(t, "SQ and %s", map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq}) {
 		l := n.line(verbs.QPConfig{SRQ: s})
 		var sends []verbs.Request
 		var recvs []verbs.Recv
@@ -212,8 +211,7 @@ func firstErrorOfReceives(t *conformance.T) {
 // refused for that, not the fourth for what else is wrong with it.
 func listFillsQueue(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, q := range n.workQueues(8) {
-		t.Part("%s", q.name)
+	for q := range inTurn(t, "%s", n.workQueues(8)) {
 		got, err := q.post(make([]uint64, q.depth-2)...)
 		require.NoError(t, err)
 		require.Equal(t, q.depth-2, got)

@@ -101,8 +101,7 @@ func slotsOfUnsignaled(t *conformance.T) {
 // slotsOfReceives: the same of receives, all of which are signaled.
 func slotsOfReceives(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for name, srq := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{Depth: 4})} {
-		t.Part("%s", name)
+	for _, srq := range named(t, "%s", map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{Depth: 4})}) {
 		l := n.line(verbs.QPConfig{RecvDepth: 4, SRQ: srq})
 		one := func(id uint64) error { return second(l.qp.PostRecv(verbs.Recv{ID: id})) }
 		d := attributes(t, l.qp).RecvDepth

@@ -51,8 +51,7 @@ func sentInOrder(t *conformance.T) {
 		list[i].Flags = verbs.Unsignaled
 	}
 	var sends, reads uint32
-	for round := range 3 {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", 3) {
 		if round == 0 { // else one after the other
 			r.post(list...)
 		}
@@ -82,7 +81,6 @@ func sentInOrder(t *conformance.T) {
 			same(t, data, got, "message %d", i)
 		}
 	}
-	t.Part("")
 	r.settled() // and nothing more
 }
 
@@ -122,8 +120,7 @@ func completedInOrder(t *conformance.T) {
 // next receive, which completes on the receive CQ, one behind the other.
 func receivesInOrder(t *conformance.T) {
 	const messages, room = 200, 3000
-	for _, shared := range []bool{false, true} {
-		t.Part("S-RQ: %v", shared)
+	for shared := range inTurn(t, "S-RQ: %v", []bool{false, true}) {
 		w := newWorld(t, worldConfig{Idle: true})
 		sq, rq := w.b.newCQ(8), w.b.newCQ(256)
 		into := w.b.register(messages*room, allRights)
@@ -184,9 +181,8 @@ func stopsAtORD(t *conformance.T) {
 // noORD posts Reads where none can ever go out: they are accepted, and fail.
 func noORD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, op := range []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate} {
-		for how, c := range map[string]verbs.QPConfig{"from the beginning": {NoReads: true}, "by Modify QP": {ORD: 4}} {
-			t.Part("%v, ORD is zero %s", op, how)
+	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate}) {
+		for _, c := range named(t, "ORD is zero %s", map[string]verbs.QPConfig{"from the beginning": {NoReads: true}, "by Modify QP": {ORD: 4}}) {
 			l := n.line(c)
 			if c.ORD > 0 {
 				require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(0)}))

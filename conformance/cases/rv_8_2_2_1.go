@@ -22,9 +22,8 @@ var rv8_2_2_1 = []conformance.Case{
 func remoteInvalidationOrder(t *conformance.T) {
 	const k = 3000
 	n := newNode(t, nodeConfig{})
-	for round := range 20 {
-		for _, control := range []byte{opSendInv, opSendSEInv} {
-			t.Part("round %d, control %#x", round, control)
+	for round := range counted(t, "round %d", 20) {
+		for control := range inTurn(t, "control %#x", []byte{opSendInv, opSendSEInv}) {
 			l, mr := n.line(verbs.QPConfig{}), n.register(k, allRights)
 			postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, k)})
 			data := fill(make([]byte, k), round)
@@ -49,8 +48,7 @@ func remoteInvalidationOrder(t *conformance.T) {
 func readInvalidateOrder(t *conformance.T) {
 	const k = 3000
 	l := newLine(t, verbs.QPConfig{})
-	for round := range 20 {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", 20) {
 		mr, data := l.register(k, allRights), fill(make([]byte, k), round)
 		post(t, l.qp, verbs.Request{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
 		require.Equal(t, byte(opReadRequest), l.heard()[1])
@@ -100,8 +98,7 @@ func fastRegisterOrder(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	p, mr := n.pages(2, 4096), n.allocated()
 	l := n.line(privileged)
-	for round := range uint32(100) {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", uint32(100)) {
 		fill(p.Bytes(), int(round))
 		st := mr.WithKey(uint8(round))
 		r := fastRegister(st, p.List(int(round), 5000), 4096+uint64(round), allRights)
@@ -129,8 +126,7 @@ func fastRegisterOrder(t *conformance.T) {
 func bindOrder(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l, asked := n.line(verbs.QPConfig{}), uint32(0)
-	for round := range uint32(50) {
-		t.Part("round %d", round)
+	for round := range counted(t, "round %d", uint32(50)) {
 		one, two := n.newMW(), n.newMW()
 		b, s := one.BindRequest(n.mr, 100, 50, remoteRights, 3), two.BindRequest(n.mr, 200, 50, remoteRights, 4)
 		at, sink := verbs.BindBuffer(b), verbs.BindBuffer(s)
@@ -164,7 +160,7 @@ func bindOrder(t *conformance.T) {
 func invalidateOrder(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	invalidate := func(st verbs.STag) verbs.Request { return verbs.Request{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
-	for what, use := range map[string]func(*verbs.MR) verbs.Request{
+	for _, use := range named(t, "%s", map[string]func(*verbs.MR) verbs.Request{
 		"Send": func(mr *verbs.MR) verbs.Request { return verbs.Request{ID: 1, SGL: mr.SGL(0, 4)} },
 		"Write": func(mr *verbs.MR) verbs.Request {
 			return verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 4), Remote: theirs}
@@ -172,8 +168,7 @@ func invalidateOrder(t *conformance.T) {
 		"Read": func(mr *verbs.MR) verbs.Request {
 			return verbs.Request{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 4), Remote: theirs}
 		},
-	} {
-		t.Part("%s", what)
+	}) {
 		l, mr := n.line(verbs.QPConfig{}), n.register(64, allRights)
 		req := use(mr)
 		post(t, l.qp, invalidate(mr.STag()), req)

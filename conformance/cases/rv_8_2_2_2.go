@@ -86,8 +86,7 @@ func readFenceOfTwo(t *conformance.T) {
 // localFence invalidates the sink of a Read that is not answered yet. With the fence
 // that waits, and so does what is behind it; without, the response comes too late.
 func localFence(t *conformance.T) {
-	for _, fence := range []verbs.Flags{0, verbs.LocalFence} {
-		t.Part("flags %d", fence)
+	for fence := range inTurn(t, "flags %d", []verbs.Flags{0, verbs.LocalFence}) {
 		r := open(t, twoCQs())
 		b := r.region(8, allRights)
 		r.post(

@@ -81,8 +81,7 @@ func writtenBeforeReceive(t *conformance.T) {
 func readBeforeCompletion(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	l, sink := n.line(verbs.QPConfig{}), n.register(5000, allRights)
-	for i := range 10 {
-		t.Part("round %d", i)
+	for i := range counted(t, "round %d", 10) {
 		clear(sink.Bytes())
 		data := fill(make([]byte, 5000), i)
 		post(t, l.qp, verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: sink.SGE(0, 5000), Remote: theirs})
@@ -104,8 +103,7 @@ func readBeforeCompletion(t *conformance.T) {
 // readBehindPeersMessages: in one write of TCP, the peer changes what it reads then, and
 // invalidates what it wants to read too.
 func readBehindPeersMessages(t *conformance.T) {
-	for round := range 10 {
-		t.Part("round %d", round)
+	for range counted(t, "round %d", 10) {
 		r := open(t, setup{})
 		r.recv(1, 16)
 		x, a := r.region(64, allRights), r.region(64, allRights)
@@ -129,8 +127,7 @@ func readOfWhatWasWritten(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	a, b := w.a, w.b
 	back := a.register(k, allRights)
-	for i := range rounds {
-		t.Part("round %d", i)
+	for i := range counted(t, "round %d", rounds) {
 		data := fill(a.mr.Bytes()[:k], i)
 		first := verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: a.mr.SGL(0, k), Remote: b.mr.Remote(0)}
 		if i%2 == 1 {

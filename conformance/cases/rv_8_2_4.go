@@ -110,15 +110,14 @@ func oneForEach(t *conformance.T) {
 // each request that was posted has one completion, if it was not an unsignaled one that
 // succeeded, and no request has two.
 func oneForEachFlushed(t *conformance.T) {
-	for what, end := range map[string]func(*line){
+	for _, end := range named(t, "%s", map[string]func(*line){
 		"Modify QP to Error":     func(l *line) { l.modify(verbs.StateError) },
 		"Modify QP to Terminate": func(l *line) { l.modify(verbs.StateTerminate); _, _, _ = l.peer.End(); l.shut() },
 		"a bad segment":          func(l *line) { l.tell(badSTag); _, _, _ = l.peer.End(); l.shut() },
 		"a reset":                (*line).drop,
 		"a Terminate Message":    func(l *line) { l.tell(aTerminate(0x0100, nil, false)); _, _, _ = l.peer.End(); l.shut() },
 		"a failure":              func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() },
-	} {
-		t.Part("%s", what)
+	}) {
 		l := newLine(t, verbs.QPConfig{ORD: 3, SendDepth: 128})
 		var signaled, unsignaled, receives []uint64
 		for i := range uint64(20) {
@@ -192,11 +191,10 @@ func polledOnly(t *conformance.T) {
 // of its states.
 func polledInAnyState(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, way := range [][]verbs.State{
+	for way := range inTurn(t, "%v", [][]verbs.State{
 		{verbs.StateRTS}, {verbs.StateClosing}, {verbs.StateClosing, verbs.StateIdle}, {verbs.StateTerminate}, {verbs.StateTerminate, verbs.StateError},
 		{verbs.StateError}, {verbs.StateError, verbs.StateIdle}, {verbs.StateError, verbs.StateIdle, verbs.StateRTS}, {verbs.StateClosing, verbs.StateIdle, verbs.StateError},
-	} {
-		t.Part("%v", way)
+	}) {
 		l := n.line(verbs.QPConfig{})
 		l.recv(1, 2)
 		post(t, l.qp, l.aSend(3), l.aSend(4))

@@ -18,8 +18,7 @@ func memoryLeftAlone(t *conformance.T) {
 	l := n.line(verbs.QPConfig{})
 	mine, sink, room := n.register(k, allRights), n.register(k, allRights), n.register(k, allRights)
 	pattern := bytes.Repeat([]byte{0xEE}, k)
-	for i := range uint32(30) {
-		t.Part("round %d", i)
+	for i := range counted(t, "round %d", uint32(30)) {
 		data := bytes.Clone(fill(mine.Bytes(), int(i)))
 		post(t, l.qp, verbs.Request{ID: 1, SGL: mine.SGL(0, k)}, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: mine.SGL(0, k), Remote: theirs})
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess))
@@ -62,8 +61,7 @@ func memoryLeftAloneFlushed(t *conformance.T) {
 	mine, sink, room := n.register(k, allRights), n.register(k, allRights), n.register(k, allRights)
 	pattern := bytes.Repeat([]byte{0xEE}, k)
 	half := fill(make([]byte, 5000), 1)
-	for _, next := range []verbs.State{verbs.StateError, verbs.StateTerminate} {
-		t.Part("Modify QP to %v", next)
+	for next := range inTurn(t, "Modify QP to %v", []verbs.State{verbs.StateError, verbs.StateTerminate}) {
 		fill(mine.Bytes(), 2)
 		clear(sink.Bytes())
 		clear(room.Bytes())

@@ -115,12 +115,11 @@ func notifyOneShot(t *conformance.T) {
 		require.Len(t, cq.Events(), 1, "the same by channel")
 		<-cq.Events()
 	}
-	for _, kinds := range [][]verbs.NotifyType{
+	for kinds := range inTurn(t, "armed with %v", [][]verbs.NotifyType{
 		{verbs.NotifyNext, verbs.NotifyNext, verbs.NotifyNext, verbs.NotifyNext, verbs.NotifyNext},
 		{verbs.NotifySolicited, verbs.NotifyNext, verbs.NotifySolicited, verbs.NotifyNext, verbs.NotifySolicited},
 		{verbs.NotifySolicited, verbs.NotifySolicited, verbs.NotifySolicited},
-	} {
-		t.Part("armed with %v", kinds)
+	}) {
 		for _, k := range kinds {
 			notify(t, cq, k)
 		}
@@ -167,11 +166,10 @@ func notifyNextWins(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	b := n.bell()
 	l, cq := n.notified(b)
-	for _, kinds := range [][]verbs.NotifyType{
+	for kinds := range inTurn(t, "armed with %v", [][]verbs.NotifyType{
 		{verbs.NotifyNext, verbs.NotifySolicited}, {verbs.NotifySolicited, verbs.NotifyNext},
 		{verbs.NotifySolicited, verbs.NotifyNext, verbs.NotifySolicited},
-	} {
-		t.Part("armed with %v", kinds)
+	}) {
 		for _, k := range kinds {
 			notify(t, cq, k)
 		}
@@ -194,8 +192,7 @@ func notifySolicited(t *conformance.T) {
 	l.heard()
 	require.NoError(t, l.qp.Drain(t.Context()))
 	b.silent()
-	for _, control := range []byte{opSendSE, opSendSEInv} {
-		t.Part("control %#x", control)
+	for control := range inTurn(t, "control %#x", []byte{opSendSE, opSendSEInv}) {
 		notify(t, cq, verbs.NotifySolicited)
 		l.gets(control)
 		b.once(cq)
@@ -256,8 +253,7 @@ func notifyHandlers(t *conformance.T) {
 	for _, cq := range cqs {
 		notify(t, cq, verbs.NotifyNext)
 	}
-	for _, i := range []int{2, 4, 0, 3, 1} {
-		t.Part("CQ %d", i)
+	for i := range inTurn(t, "CQ %d", []int{2, 4, 0, 3, 1}) {
 		add(cqs[i])
 		if i < 3 {
 			one.rings(cqs[i])

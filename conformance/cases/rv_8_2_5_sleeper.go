@@ -18,8 +18,7 @@ func notifyNoneMissed(t *conformance.T) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	got := make([]verbs.Completion, 4)
-	for when := range 4 {
-		t.Part("added at step %d", when)
+	for when := range counted(t, "added at step %d", 4) {
 		at := func(step int) {
 			if step == when {
 				l.adds(uint64(when))

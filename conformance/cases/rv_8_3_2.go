@@ -38,11 +38,9 @@ type completionError struct {
 func figure23Of(errors func() []completionError) func(*conformance.T) {
 	return func(t *conformance.T) {
 		n := newNode(t, nodeConfig{})
-		for _, e := range errors() {
-			t.Part("%s", e.what)
+		for e := range inTurn(t, "%s", errors()) {
 			n.line(e.qp).errs(&e)
 		}
-		t.Part("")
 	}
 }
 

@@ -35,9 +35,8 @@ func handles(t *conformance.T, qp *verbs.QP) map[string]userQP {
 // verbs.SGE has one format.
 func postSQResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, name := range []string{"QP", "UserQP"} {
-		for _, s := range states {
-			t.Part("%s in %v", name, s)
+	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
+		for s := range inTurn(t, "in %v", states) {
 			l := n.into(s, verbs.QPConfig{SendDepth: 4, SendSGE: 2, WriteSGE: 1})
 			h := handles(t, l.qp)[name]
 			post := func(r ...verbs.Request) func() error {
@@ -172,11 +171,10 @@ func (l *line) garbage() verbs.Request {
 func postSQOtherModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	p := n.pages(1, 4096)
-	for _, op := range []verbs.Op{
+	for op := range inTurn(t, "%v", []verbs.Op{
 		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
 		verbs.OpRead, verbs.OpReadInvalidate, verbs.OpBind, verbs.OpFastRegister, verbs.OpInvalidate,
-	} {
-		t.Part("%v", op)
+	}) {
 		l, mr, mw := n.line(privileged), n.register(64, allRights), n.newMW()
 		fast, data := n.allocated(), n.mr.Bytes()[:6]
 		q := l.garbage()
@@ -229,8 +227,7 @@ func postSQOtherModifiers(t *conformance.T) {
 // there is none.
 func postSQRequired(t *conformance.T) {
 	w := newTroupe(t, worldConfig{})
-	for _, id := range []uint64{0, 1, 1 << 63, 1<<64 - 10} { // and nine more each
-		t.Part("IDs from %d on", id)
+	for id := range inTurn(t, "IDs from %d on", []uint64{0, 1, 1 << 63, 1<<64 - 10}) { // and nine more each
 		sent, received := w.ten(id, 0)
 		completes(t, w.a.cq, sent...)
 		completes(t, w.b.cq, received...)
@@ -238,7 +235,6 @@ func postSQRequired(t *conformance.T) {
 		completes(t, w.b.cq, received...)
 		run(t, w.a.qp, verbs.Request{ID: id, Op: verbs.OpRead}, verbs.StatusSuccess)
 	}
-	t.Part("")
 	empty(t, w.a.cq)
 }
 

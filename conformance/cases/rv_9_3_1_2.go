@@ -19,9 +19,8 @@ var rv9_3_1_2 = []conformance.Case{
 // and Invalid Modifier: verbs.Recv cannot be written down so that they apply.
 func postRQResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, name := range []string{"QP", "UserQP"} {
-		for _, s := range states {
-			t.Part("%s in %v", name, s)
+	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
+		for s := range inTurn(t, "in %v", states) {
 			l := n.into(s, verbs.QPConfig{RecvDepth: 4, RecvSGE: 2})
 			h := handles(t, l.qp)[name]
 			post := func(r ...verbs.Recv) func() error {
@@ -50,7 +49,6 @@ func postRQResults(t *conformance.T) {
 			require.ErrorIs(t, post(verbs.Recv{})(), verbs.ErrInvalidQP)
 		}
 	}
-	t.Part("")
 	srq := n.newSRQ(verbs.SRQConfig{})
 	qp := n.newQP(verbs.QPConfig{SRQ: srq})
 	x := newNode(t, nodeConfig{})
@@ -66,8 +64,7 @@ func postRQResults(t *conformance.T) {
 
 func postRQResultsOfSRQ(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for _, user := range []bool{false, true} {
-		t.Part("a user's handle: %v", user)
+	for user := range inTurn(t, "a user's handle: %v", []bool{false, true}) {
 		srq := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 		posts := srq.PostRecv
 		if user {
@@ -90,7 +87,6 @@ func postRQResultsOfSRQ(t *conformance.T) {
 		require.NoError(t, srq.Destroy())
 		require.ErrorIs(t, post(verbs.Recv{})(), verbs.ErrInvalidSRQ)
 	}
-	t.Part("")
 	x := newNode(t, nodeConfig{})
 	srq := x.newSRQ(verbs.SRQConfig{})
 	require.NoError(t, x.nic.Close())

@@ -30,8 +30,7 @@ func pollOldest(t *conformance.T) {
 	for range 3 {
 		lines = append(lines, n.line(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}))
 	}
-	for _, batch := range []int{1, 3, 7, 100} {
-		t.Part("polled by %d", batch)
+	for batch := range inTurn(t, "polled by %d", []int{1, 3, 7, 100}) {
 		var want []verbs.Completion
 		for i := range uint64(40) {
 			l := lines[t.Rand().IntN(len(lines))]
@@ -111,8 +110,7 @@ func pollStatuses(t *conformance.T) {
 	figure36 := map[verbs.Status]bool{}
 	n := newNode(t, nodeConfig{})
 	for _, errors := range []func() []completionError{sendQueueErrors, fastRegisterErrors, bindErrors, invalidateErrors, receiveQueueErrors, remoteInvalidateErrors} {
-		for _, e := range errors() {
-			t.Part("%s", e.what)
+		for e := range inTurn(t, "%s", errors()) {
 			n.line(e.qp).errs(&e)
 			figure36[e.want] = true
 		}
@@ -138,7 +136,7 @@ func pollStatuses(t *conformance.T) {
 // pollStatusesOfEnds has those that come from the end of a stream.
 func pollStatusesOfEnds(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	for what, c := range map[string]struct {
+	for _, c := range named(t, "%s", map[string]struct {
 		end  func(*line)
 		want verbs.Status
 	}{
@@ -149,8 +147,7 @@ func pollStatusesOfEnds(t *conformance.T) {
 			_, _, _ = l.peer.End()
 			l.shut()
 		}, verbs.StatusRemoteTermination},
-	} {
-		t.Part("%s", what)
+	}) {
 		l := n.line(verbs.QPConfig{})
 		l.recv(5)
 		post(t, l.qp, l.aSend(1), l.aRead(2), l.aRead(3), l.aSend(4))

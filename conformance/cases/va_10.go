@@ -29,8 +29,7 @@ func viReserved(t *conformance.T) {
 		spoils["control bit "+string(rune('a'+bit))] = func(d *vipl.Descriptor) { d.Control.Control |= 1 << bit }
 	}
 	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
-	for name, spoil := range spoils {
-		t.Part("%s", name)
+	for _, spoil := range named(t, "%s", spoils) {
 		for _, tr := range viTransfers[:2] {
 			d := r.desc()
 			tr.set(d, r.remote(0), r.data(0, 1))
@@ -90,8 +89,7 @@ func viLengthField(t *conformance.T) {
 // viTooLong sends an octet more than the maximum transfer size, in one segment and in
 // two that are in order by themselves.
 func viTooLong(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		for _, tr := range viTransfers {
 			if tr.op == viOpRead && l.level == vipl.ServiceUnreliable {
 				continue

@@ -32,9 +32,9 @@ var va2 = []conformance.Case{
 
 // viHandleQualifies names memory by handles and addresses that do not belong together.
 func viHandleQualifies(t *conformance.T) {
-	for _, l := range viLevels {
+	for l := range inTurn(t, "%s", viLevels) {
 		mem := make([]byte, 64)
-		for name, spoil := range map[string]func(*viRig) vipl.DataSegment{
+		for _, spoil := range named(t, "%s", map[string]func(*viRig) vipl.DataSegment{
 			"no handle":           func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = 0; return d },
 			"a handle of nothing": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle ^= 0x00F00000; return d },
 			"that of Descriptors": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = r.dh; return d },
@@ -47,8 +47,7 @@ func viHandleQualifies(t *conformance.T) {
 			"memory never registered": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = vipl.AddressOf(mem); return d },
 			"an octet too many":       func(r *viRig) vipl.DataSegment { return r.data(viMemory-7, 8) },
 			"an octet too early":      func(r *viRig) vipl.DataSegment { return r.data(-1, 8) },
-		} {
-			t.Part("%s, %s", l.name, name)
+		}) {
 			r := newVIRig(t, viSetup{level: l.level})
 			r.sent(r.v, r.sends(r.v, spoil(r)), viDone|viProtection)
 			r2 := newVIRig(t, viSetup{level: l.level})
@@ -70,8 +69,7 @@ func viHandleQualifies(t *conformance.T) {
 
 // viReceiveTooSmall posts a receive of an octet less than comes.
 func viReceiveTooSmall(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level})
 		d, next := r.recv(r.v, r.data(0, 3), r.data(8, 4)), r.recv(r.v, r.data(16, 8))
 		before := bytes.Clone(r.mem[12:])
@@ -90,9 +88,8 @@ func viReceiveTooSmall(t *conformance.T) {
 
 // viNoReceive sends what needs a receive, and there is none.
 func viNoReceive(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, kind := range []byte{viSend, viWrite} {
-			t.Part("%s, type %d", l.name, kind)
+	for l := range inTurn(t, "%s", viLevels) {
+		for kind := range inTurn(t, "type %d", []byte{viSend, viWrite}) {
 			r := newVIRig(t, viSetup{level: l.level})
 			s := viSegment{kind: kind, flags: viLast, payload: []byte("lost")}
 			if kind == viWrite {
@@ -211,8 +208,7 @@ func viCQOnly(t *conformance.T) {
 
 // viPostingOrder posts Sends and RDMA Writes of all sizes at once.
 func viPostingOrder(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level, nic: vipl.Config{Segment: 300}})
 		var posted []*vipl.Descriptor
 		for i := range 40 {

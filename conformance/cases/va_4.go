@@ -154,8 +154,7 @@ func viOldConnection(t *conformance.T) {
 // viDisconnectNoticed has the other VI disconnect: the next request says so at the
 // latest.
 func viDisconnectNoticed(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		p := newVIPair(t, l.level)
 		require.NoError(t, p.vb.Disconnect())
 		p.a.becomes(p.va, vipl.StateError)

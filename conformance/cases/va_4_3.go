@@ -48,7 +48,7 @@ func viAnybodyOrOne(t *conformance.T) {
 	others := []string{wait(vitcp.Filter{}), wait(vitcp.Filter{From: netip.MustParseAddr("127.0.0.1")})}
 	require.ElementsMatch(t, []string{"one", "three"}, others, "in whatever order they came")
 
-	for name, c := range map[string]struct {
+	for _, c := range named(t, "%s", map[string]struct {
 		f   vitcp.Filter
 		fit bool
 	}{
@@ -57,8 +57,7 @@ func viAnybodyOrOne(t *conformance.T) {
 		"this host":     {vitcp.Filter{From: netip.MustParseAddr("127.0.0.1")}, true},
 		"anybody":       {vitcp.Filter{}, true},
 		"to another VI": {vitcp.Filter{Called: "else"}, false},
-	} {
-		t.Part("%s", name)
+	}) {
 		if c.f.Called == "" {
 			c.f.Called = "server"
 		}

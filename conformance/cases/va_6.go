@@ -31,7 +31,7 @@ func viDescriptorMemory(t *conformance.T) {
 	inside := must(r.nic.RegisterDescriptors(stray[1:2], r.ptag))(t)
 	gone := must(r.nic.RegisterDescriptors(stray[2:], r.ptag))(t)
 	require.NoError(t, r.nic.DeregisterMem(vipl.AddressOf(stray[2:]), gone))
-	for _, c := range []struct {
+	for c := range inTurn(t, "%s", []struct {
 		name   string
 		d      *vipl.Descriptor
 		handle vipl.MemHandle
@@ -44,8 +44,7 @@ func viDescriptorMemory(t *conformance.T) {
 		{"behind the region", &stray[2], inside},
 		{"deregistered", &stray[2], gone},
 		{"no Descriptor", nil, r.dh},
-	} {
-		t.Part("%s", c.name)
+	}) {
 		if c.d != nil {
 			c.d.SetSend(r.data(0, 1))
 		}
@@ -95,8 +94,7 @@ func vi252Segments(t *conformance.T) {
 // viCompletes carries out each kind of transfer at each level, and looks at what is
 // written into the Descriptors.
 func viCompletes(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		p := newVIPair(t, l.level)
 		for _, n := range []int{0, 1, 30000} {
 			for _, immediate := range []bool{false, true} {
@@ -216,8 +214,7 @@ func viReadOnlyPages(t *conformance.T) {
 
 // viTagsMatch uses buffers and Descriptors of another protection tag than the VI's.
 func viTagsMatch(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level})
 		tag := r.newPtag()
 		mem, descs := make([]byte, 16), make([]vipl.Descriptor, 1)

@@ -219,12 +219,11 @@ func (r *viRig) guarded(a vipl.MemAttributes) viRDMA {
 
 // viWriteValidated writes where it may not: nothing changes.
 func viWriteValidated(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, c := range viRefused {
+	for l := range inTurn(t, "%s", viLevels) {
+		for c := range inTurn(t, "%s", viRefused) {
 			if c.read {
 				continue
 			}
-			t.Part("%s: %s", l.name, c.name)
 			r := newVIRig(t, viSetup{level: l.level, vi: c.vi, receives: 1})
 			at := c.at(r)
 			before := bytes.Clone(r.mem)
@@ -249,12 +248,11 @@ func viWriteValidated(t *conformance.T) {
 
 // viReadValidated reads where it may not: nothing is sent.
 func viReadValidated(t *conformance.T) {
-	for _, l := range viLevels[1:] {
-		for _, c := range viRefused {
+	for l := range inTurn(t, "%s", viLevels[1:]) {
+		for c := range inTurn(t, "%s", viRefused) {
 			if c.write {
 				continue
 			}
-			t.Part("%s: %s", l.name, c.name)
 			r := newVIRig(t, viSetup{level: l.level, vi: c.vi})
 			number := r.rdmaRead(c.at(r))
 			s := r.get(viReadResponse)

@@ -50,8 +50,7 @@ func viUnconnected(t *conformance.T) {
 
 // viDisconnectCloses disconnects at each level: the peer's stream ends.
 func viDisconnectCloses(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level})
 		done := make(chan error, 1)
 		go func() { done <- r.v.Disconnect() }()
@@ -63,8 +62,7 @@ func viDisconnectCloses(t *conformance.T) {
 
 // viTCPCloses has the peer close: the VI is no longer connected, and says so.
 func viTCPCloses(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 1})
 		require.NoError(t, r.conn.Close())
 		r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
@@ -100,14 +98,13 @@ func viTCPFirst(t *conformance.T) {
 func viCheckedPassive(t *conformance.T) {
 	h := newVIHost(t, vipl.Config{})
 	good := viPeerCE(vipl.ServiceReliableDelivery, "server")
-	for name, spoil := range map[string]func(*viCE){
+	for _, spoil := range named(t, "%s", map[string]func(*viCE){
 		"calling discriminator of 65 octets": func(c *viCE) { c.lengths = [2]uint16{65, 6} },
 		"called discriminator of 65 octets":  func(c *viCE) { c.lengths = [2]uint16{6, 65} },
 		"no level":                           func(c *viCE) { c.attributes &^= 7 },
 		"two levels":                         func(c *viCE) { c.attributes |= viUnreliable },
 		"an MTU of nothing":                  func(c *viCE) { c.mtu = 0 },
-	} {
-		t.Part("%s", name)
+	}) {
 		p, ce := dialVI(t, h), good
 		spoil(&ce)
 		p.asks(ce)

@@ -64,15 +64,14 @@ func viCheckedActive(t *conformance.T) {
 		viCode(t, vipl.ErrInvalidParameter, err, name)
 		require.Equal(t, vipl.StateIdle, h.state(v), name)
 	}
-	for name, spoil := range map[string]func(*viCE){
+	for _, spoil := range named(t, "%s", map[string]func(*viCE){
 		"another calling VI": func(c *viCE) { c.calling = "clienT" },
 		"another called VI":  func(c *viCE) { c.called = "serveR" },
 		"another level":      func(c *viCE) { c.attributes ^= viDelivery | viReception },
 		"a larger MTU":       func(c *viCE) { c.mtu++ },
 		"an MTU of nothing":  func(c *viCE) { c.mtu = 0 },
 		"a CRC unasked":      func(c *viCE) { c.options = viCRCOption },
-	} {
-		t.Part("%s", name)
+	}) {
 		r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{})
 		ce := r.agrees()
 		spoil(&ce)

@@ -32,8 +32,7 @@ func viRDMAHeader(t *conformance.T) {
 	}
 	r.reads(r.v, to, r.data(0, 300))
 	require.Equal(t, viRDMA{0x123456789ABCDEF0, 0xA1B2C3D4, 300}, r.get(viReadRequest).rdma)
-	for _, kind := range []byte{viWrite, viReadRequest} {
-		t.Part("type %d without a header", kind)
+	for kind := range inTurn(t, "type %d without a header", []byte{viWrite, viReadRequest}) {
 		r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
 		r.put(r.message(viSegment{kind: kind, flags: viLast, bare: true}))
 		r.over()
@@ -61,8 +60,7 @@ func viCEHeader(t *conformance.T) {
 
 // viVersion sends another version.
 func viVersion(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 1})
 		r.sends(r.v, r.data(0, 1))
 		r.get(viSend) // which is read only if its version is 1
@@ -74,9 +72,8 @@ func viVersion(t *conformance.T) {
 
 // viTransmitError sets the bit in one of two segments of a Send.
 func viTransmitError(t *conformance.T) {
-	for _, l := range viLevels {
-		for bad := range 2 {
-			t.Part("%s, segment %d", l.name, bad)
+	for l := range inTurn(t, "%s", viLevels) {
+		for bad := range counted(t, "segment %d", 2) {
 			r := newVIRig(t, viSetup{level: l.level, receives: 2})
 			first := r.message(viSegment{kind: viSend, payload: []byte("one")})
 			second := viSegment{kind: viSend, flags: viLast, number: first.number, offset: 3, payload: []byte("two")}

@@ -95,7 +95,7 @@ func viACKIgnored(t *conformance.T) {
 // viCodeReceived has the peer report errors at Reliable Reception.
 func viCodeReceived(t *conformance.T) {
 	to := vipl.AddressSegment{Data: 1, Handle: 1}
-	for _, c := range []struct {
+	for c := range inTurn(t, "%s", []struct {
 		name         string
 		code, status uint32
 		write        bool
@@ -103,8 +103,7 @@ func viCodeReceived(t *conformance.T) {
 		{name: "no receive", code: viDescriptorCode, status: viRemoteDescriptor},
 		{name: "memory protection", code: viProtectionCode, status: viRemoteProtection | viOpWrite, write: true},
 		{name: "transport", code: viTransportCode, status: viTransport},
-	} {
-		t.Part("%s", c.name)
+	}) {
 		r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception})
 		good := r.sends(r.v, r.data(0, 1))
 		bad := r.desc()
@@ -137,7 +136,7 @@ func viCodeReceived(t *conformance.T) {
 
 // viCodeSent meets errors at Reliable Reception, and is told of them.
 func viCodeSent(t *conformance.T) {
-	for _, c := range []struct {
+	for c := range inTurn(t, "%s", []struct {
 		name string
 		code uint32
 		do   func(*viRig)
@@ -156,8 +155,7 @@ func viCodeSent(t *conformance.T) {
 			r.recv(r.v, r.data(0, 9))
 			r.put(r.message(viSegment{kind: viSend, flags: viLast | viError}))
 		}},
-	} {
-		t.Part("%s", c.name)
+	}) {
 		r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception})
 		c.do(r)
 		require.Equal(t, []uint32{r.number, c.code}, acked(r.last()))
@@ -174,8 +172,7 @@ func viCodeSent(t *conformance.T) {
 
 // viCodeIgnored has the peer report errors at the other levels.
 func viCodeIgnored(t *conformance.T) {
-	for _, l := range viLevels[:2] {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels[:2]) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 1})
 		d := r.sends(r.v, r.data(0, 1))
 		n := r.get(viSend).number
@@ -196,12 +193,11 @@ func viCodeIgnored(t *conformance.T) {
 func viSpecificCode(t *conformance.T) {
 	h := newVIHost(t, vipl.Config{})
 	some := 0
-	for name, change := range map[string]func(*viCE){
+	for _, change := range named(t, "%s", map[string]func(*viCE){
 		"two levels":    func(c *viCE) { c.attributes |= viUnreliable },
 		"no MTU":        func(c *viCE) { c.mtu = 0 },
 		"by the server": nil,
-	} {
-		t.Part("%s", name)
+	}) {
 		p, ce := dialVI(t, h), viPeerCE(vipl.ServiceReliableDelivery, "server")
 		if change != nil {
 			change(&ce)

@@ -44,8 +44,7 @@ func viImmediateSent(t *conformance.T) {
 
 // viImmediateReceived sends immediate data in a Send, in an empty one, and in RDMA Writes.
 func viImmediateReceived(t *conformance.T) {
-	for _, l := range viLevels {
-		t.Part("%s", l.name)
+	for l := range inTurn(t, "%s", viLevels) {
 		r := newVIRig(t, viSetup{level: l.level, receives: 4})
 		parts := func(s viSegment, payload string) {
 			s = r.message(s)
@@ -81,11 +80,10 @@ func viImmediateReceived(t *conformance.T) {
 
 // viImmediateDiffers sends messages whose segments do not agree.
 func viImmediateDiffers(t *conformance.T) {
-	for name, second := range map[string]viSegment{
+	for _, second := range named(t, "%s", map[string]viSegment{
 		"flag only in the first":   {flags: viLast, immediate: 5},
 		"another value afterwards": {flags: viLast | viImmediate, immediate: 6},
-	} {
-		t.Part("%s", name)
+	}) {
 		r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery, receives: 1})
 		first := r.message(viSegment{kind: viSend, flags: viImmediate, immediate: 5, payload: []byte("a")})
 		second.kind, second.number, second.offset, second.payload = viSend, first.number, 1, []byte("b")

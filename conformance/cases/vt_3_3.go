@@ -27,8 +27,7 @@ var vt3_3 = []conformance.Case{
 // viLevelDiffers accepts with VIs of other levels: the request stands, the peer is told
 // nothing, and in the end it is accepted, or rejected.
 func viLevelDiffers(t *conformance.T) {
-	for _, reject := range []bool{false, true} {
-		t.Part("rejected in the end: %v", reject)
+	for reject := range inTurn(t, "rejected in the end: %v", []bool{false, true}) {
 		h := newVIHost(t, vipl.Config{})
 		p, ce := dialVI(t, h), viPeerCE(vipl.ServiceReliableDelivery, "server")
 		p.asks(ce)
@@ -53,8 +52,7 @@ func viLevelDiffers(t *conformance.T) {
 
 // viLevelDiffersActive is answered with another level.
 func viLevelDiffersActive(t *conformance.T) {
-	for _, levels := range []uint16{0, viUnreliable, viReception, viDelivery | viReception} {
-		t.Part("level bits %x", levels)
+	for levels := range inTurn(t, "level bits %x", []uint16{0, viUnreliable, viReception, viDelivery | viReception}) {
 		r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{})
 		ce := r.agrees()
 		ce.attributes = ce.attributes&^7 | levels
@@ -67,9 +65,8 @@ func viLevelDiffersActive(t *conformance.T) {
 // viPeerToPeerDiffers calls a server peer to peer, and who waits for a peer as a client;
 // and answers a client as a peer.
 func viPeerToPeerDiffers(t *conformance.T) {
-	for _, asks := range []bool{false, true} {
-		for _, waits := range []bool{false, true} {
-			t.Part("asked %v, waiting %v", asks, waits)
+	for asks := range inTurn(t, "asked %v", []bool{false, true}) {
+		for waits := range inTurn(t, "waiting %v", []bool{false, true}) {
 			near, far := loopbackPair(t)
 			p, ce := newVIPeer(t, far), viPeerCE(vipl.ServiceUnreliable, "server")
 			if asks {
@@ -189,12 +186,11 @@ func viMTUActive(t *conformance.T) {
 // viUnknownOptions puts options that nobody knows around those that there are.
 func viUnknownOptions(t *conformance.T) {
 	unknown := []byte{0x7F, 0x01, 0, 7, 'a', 'b', 'c', 0, 3, 0, 4}
-	for name, options := range map[string][]byte{
+	for _, options := range named(t, "%s", map[string][]byte{
 		"before the end": append(append([]byte(nil), unknown...), 0, 0),
 		"without an end": unknown,
 		"none at all":    nil,
-	} {
-		t.Part("%s", name)
+	}) {
 		newVIRig(t, viSetup{level: vipl.ServiceUnreliable, ce: func(c *viCE) { c.options = options }})
 	}
 	t.Part("behind the CRC option")
@@ -226,7 +222,7 @@ func viCRCOptionForm(t *conformance.T) {
 	ce := viPeerCE(vipl.ServiceUnreliable, "server")
 	ce.options = viCRCOption
 	good := (&viSegment{kind: viRequest, flags: viLast, ce: ce}).octets(true)
-	for name, b := range map[string][]byte{
+	for _, b := range named(t, "%s", map[string][]byte{
 		"wrong CRC":   append(good[:len(good)-1:len(good)-1], good[len(good)-1]^1),
 		"another MTU": func() []byte { b := append([]byte(nil), good...); b[viHeaderLen+7]++; return b }(),
 		"no CRC":      (&viSegment{kind: viRequest, flags: viLast, ce: ce}).octets(false),
@@ -240,8 +236,7 @@ func viCRCOptionForm(t *conformance.T) {
 			c.options = viCRCOption[:4]
 			return (&viSegment{kind: viRequest, flags: viLast, ce: c}).octets(false)
 		}(),
-	} {
-		t.Part("%s", name)
+	}) {
 		p := dialVI(t, h)
 		p.says(b)
 		if got, err := p.raw(); err == nil {

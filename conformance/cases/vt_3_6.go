@@ -48,9 +48,8 @@ func (r *viRig) exchanges() {
 
 // viCRCByBoth calls a VI with and without the option, which has it itself or not.
 func viCRCByBoth(t *conformance.T) {
-	for _, here := range []bool{false, true} {
-		for _, there := range []bool{false, true} {
-			t.Part("peer %v, VI %v", here, there)
+	for here := range inTurn(t, "peer %v", []bool{false, true}) {
+		for there := range inTurn(t, "VI %v", []bool{false, true}) {
 			r := newVIRig(t, viSetup{
 				level: vipl.ServiceReliableDelivery, receives: 1, nic: vipl.Config{CRC: there},
 				ce: func(c *viCE) {
@@ -75,12 +74,11 @@ func viCRCByBoth(t *conformance.T) {
 
 // viCRCByBothActive has the VI call.
 func viCRCByBothActive(t *conformance.T) {
-	for _, here := range []bool{false, true} {
-		for _, there := range []bool{false, true} {
+	for here := range inTurn(t, "peer %v", []bool{false, true}) {
+		for there := range inTurn(t, "VI %v", []bool{false, true}) {
 			if here && !there {
 				continue // it may not accept what was not offered
 			}
-			t.Part("peer %v, VI %v", here, there)
 			newVIRig(t, viSetup{
 				level: vipl.ServiceReliableDelivery, receives: 1, nic: vipl.Config{CRC: there}, pipe: true,
 				ce: func(c *viCE) {
@@ -111,9 +109,8 @@ func spoilt(s viSegment, back int) []byte {
 
 // viWrongCRC sends a Send with a wrong octet in the payload, or in the trailer.
 func viWrongCRC(t *conformance.T) {
-	for _, l := range viLevels {
-		for _, back := range []int{5, 1} {
-			t.Part("%s, octet %d from the end", l.name, back)
+	for l := range inTurn(t, "%s", viLevels) {
+		for back := range inTurn(t, "octet %d from the end", []int{5, 1}) {
 			r := newCRCRig(t, l.level, 2)
 			r.says(spoilt(r.message(viSegment{kind: viSend, flags: viLast, payload: []byte("corrupt")}), back))
 			r.received(r.v, r.receives[0], viDone|viTransport|viOpReceive)
@@ -145,8 +142,7 @@ func viWrongCRCAnswer(t *conformance.T) {
 
 // viWrongCRCTold spoils a Send and an RDMA Write at Reliable Reception.
 func viWrongCRCTold(t *conformance.T) {
-	for _, kind := range []byte{viSend, viWrite} {
-		t.Part("type %d", kind)
+	for kind := range inTurn(t, "type %d", []byte{viSend, viWrite}) {
 		r := newCRCRig(t, vipl.ServiceReliableReception, 2)
 		good := r.send("good")
 		r.says(spoilt(r.message(viSegment{kind: kind, flags: viLast, rdma: r.at(0, 3), payload: []byte("bad")}), 5))
