@@ -19,8 +19,7 @@ var blind_5040 = []conformance.Case{
 	wireCase("4.8/blind-terminate-no-read-header", blindNoReadHeader, "R5040-4.8-M8"),
 	wireCase("5.3/blind-invalidate-key", blindInvalidateKey, "R5040-5.3-M10", "R5040-7.2-M4"),
 	wireCase("5.3/blind-invalidate-unknown", blindInvalidateUnknown, "R5040-5.3-M10", "R5040-7.2-M4"),
-	wireCase("5.3/blind-invalidate-other-domain", blindInvalidateOther,
-		"R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
+	wireCase("5.3/blind-invalidate-other-domain", blindInvalidateOther, "R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
 	wireCase("7.2/blind-read-wrap", blindReadWrap, "R5040-7.2-M13"),
 	wireCase("5.2.2/blind-reads-within-ird", blindWithinIRD, "R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"),
 	wireCase("6.1/blind-reads-beyond-ird", blindBeyondIRD, "R5040-6.1-M5"),
@@ -98,10 +97,7 @@ func blindReadHeader(t *conformance.T) {
 // invalidation there are none.
 func blindNoReadHeader(t *conformance.T) {
 	u := provoked(t, aSendInv(1, nowhere, aMessage()))
-	flag := byte(0x20)
-	if u[20]&0x07 != 0 { // the octet is mirrored: see 4.8/blind-terminate-control
-		flag = 0x04
-	}
+	flag := either(u[20]&0x07 != 0, 0x04, byte(0x20)) // where the octet is mirrored: see 4.8/blind-terminate-control
 	if u[20]&flag != 0 && len(u) < 24+18+28 {
 		t.Errorf("a refused Send with Invalidate: R is set in a Terminate Message of %d octets", len(u))
 	}
@@ -157,10 +153,7 @@ func (b *blind) requests(n int) []byte {
 // answered, in order.
 func blindWithinIRD(t *conformance.T) {
 	b := startBlind(t, conformance.Responder)
-	n := 1
-	if b.frame.Enhanced && b.frame.IRD != 0x3FFF {
-		n = int(b.frame.IRD)
-	}
+	n := either(b.frame.Enhanced && b.frame.IRD != 0x3FFF, int(b.frame.IRD), 1)
 	t.Logf("IRD %d", n)
 	for range 3 {
 		require.NoError(t, b.peer.Raw(b.requests(n)))

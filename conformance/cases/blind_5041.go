@@ -10,18 +10,15 @@ import (
 // that it speaks rping's language. Each kind of fault has a case of its own: then
 // each difference of a foreign endpoint shows by itself.
 var blind_5041 = []conformance.Case{
-	wireCase("7.1/blind-untagged-refused", blindUntagged,
-		"R5041-7.1-M1", "R5041-7.1-M3", "R5041-7.2-M1", "R5041-4.1-M9"),
+	wireCase("7.1/blind-untagged-refused", blindUntagged, "R5041-7.1-M1", "R5041-7.1-M3", "R5041-7.2-M1", "R5041-4.1-M9"),
 	wireCase("7.1/blind-send-too-long", blindTooLong, "R5041-7.1-M1", "R5041-7.2-M1"),
 	wireCase("7.1/blind-request-queue", blindRequestQueue, "R5041-7.1-M1", "R5040-5.2.1-M6", "R5040-7.2-M6"),
 	wireCase("7.1/blind-request-offset", blindRequestOffset, "R5041-7.1-M1", "R5040-7.2-M6"),
 	wireCase("4.1/blind-tagged-bit", blindTaggedBit, "R5040-4.1-M4", "R5040-4.1-M5", "R5040-7.2-M2"),
 	wireCase("7.1/blind-write-unknown", blindWriteUnknown, "R5041-4.2-M6", "R5041-7.1-M2", "R5041-7.2-M1"),
-	wireCase("7.1/blind-write-bounds", blindWriteBounds,
-		"R5041-7.1-M2", "R5041-7.2-M1", "R5041-8.3.1-M4", "R5042-6.2.1-M1"),
+	wireCase("7.1/blind-write-bounds", blindWriteBounds, "R5041-7.1-M2", "R5041-7.2-M1", "R5041-8.3.1-M4", "R5042-6.2.1-M1"),
 	wireCase("7.1/blind-write-wrap", blindWriteWrap, "R5041-7.1-M2", "R5041-7.2-M1"),
-	wireCase("8.3.1/blind-other-domain", blindOtherDomain,
-		"R5041-8.3.1-M2", "R5040-7.2-M10", "R5040-8.1.1-M2", "R5042-6.1.1-M3"),
+	wireCase("8.3.1/blind-other-domain", blindOtherDomain, "R5041-8.3.1-M2", "R5040-7.2-M10", "R5040-8.1.1-M2", "R5042-6.1.1-M3"),
 	wireCase("5.2/blind-empty-tagged", blindEmpty, "R5041-5.2-M10", "R5041-5.2-M11"),
 	wireCase("4.1/blind-reserved-bits", blindControlBits, "R5041-4.1-M8", "R5040-4.1-M9"),
 }

@@ -73,10 +73,7 @@ func (b *blind) badCRC(ulpdu []byte) []byte {
 func blindCRCMismatch(t *conformance.T) {
 	b := startBlind(t, conformance.Either)
 	b.works()
-	msn := uint32(1)
-	if b.play == conformance.Initiator {
-		msn = b.sends + 1
-	}
+	msn := either(b.play == conformance.Initiator, b.sends+1, uint32(1))
 	require.NoError(t, b.peer.Raw(b.badCRC(aSend(msn, aMessage()))))
 	b.refusedAs(0x2002)
 	b.finished()

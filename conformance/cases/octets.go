@@ -106,10 +106,7 @@ func aTerminate(code uint16, fault []byte, readToo bool) []byte {
 	b = append(b, bits, 0)
 	if fault != nil {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(fault)))
-		n := 18
-		if fault[0]&0x80 != 0 {
-			n = 14
-		}
+		n := either(fault[0]&0x80 != 0, 14, 18)
 		b = append(b, fault[:n]...)
 		if readToo {
 			b = append(b, fault[n:n+28]...)

@@ -76,10 +76,7 @@ func (l *mpaLane) twisted(ulpdu []byte, x twist) []byte {
 		if !l.markers || (l.at+len(b))%512 != 0 {
 			return
 		}
-		ptr := uint16(0)
-		if length >= 0 {
-			ptr = uint16(len(b) - length)
-		}
+		ptr := either(length >= 0, uint16(len(b)-length), uint16(0))
 		if x.pointer != nil {
 			ptr = x.pointer(ptr)
 		}

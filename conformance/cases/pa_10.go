@@ -62,10 +62,7 @@ func viImmediateOfReceive(t *conformance.T) {
 			require.NoError(t, r.v.PostRecv(d, r.dh))
 			s.flags |= viLast
 			r.put(r.message(s))
-			want := uint32(viDone | viOpReceive)
-			if s.kind == viWrite {
-				want = viDone | viOpRemoteWrite
-			}
+			want := either(s.kind == viWrite, viDone|viOpRemoteWrite, uint32(viDone|viOpReceive))
 			if s.flags&viImmediate != 0 {
 				want |= viHasImmediate
 			}
@@ -121,8 +118,7 @@ func viProtectionBit(t *conformance.T) {
 	others := []*vipl.Descriptor{p.a.writes(p.va, p.b.remote(0), p.a.data(0, 8)), p.a.sends(p.va, p.a.data(0, 8))}
 	p.a.sent(p.va, d, viDone|viRemoteProtection|viOpRead)
 	for _, d := range others {
-		got, err := p.va.SendWait(t.Context())
-		require.NoError(t, err)
+		got := must(p.va.SendWait(t.Context()))(t)
 		require.Same(t, d, got)
 		require.Zero(t, d.Control.Status&viRemoteProtection, "%v", d.Control.Status)
 	}

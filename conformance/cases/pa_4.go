@@ -45,8 +45,7 @@ func viNobodyThere(t *conformance.T) {
 	v := h.vi(vipl.ServiceReliableDelivery)
 	d := h.recv(v, h.data(0, 8))
 	fails := func(want vipl.Return, to *vipl.NetAddress, what string) {
-		_, err := v.ConnectRequest(t.Context(), nil, to)
-		viCode(t, want, err, what)
+		viCode(t, want, second(v.ConnectRequest(t.Context(), nil, to)), what)
 		require.Equal(t, vipl.StateIdle, h.state(v), what)
 	}
 	fails(vipl.ErrReject, other.address("server"), "a NIC with no VI")
@@ -136,14 +135,12 @@ func viDisconnectCompletes(t *conformance.T) {
 		require.NoError(t, <-done)
 		require.Equal(t, vipl.StateIdle, r.state(r.v))
 		for i, d := range r.posted {
-			got, err := r.v.SendDone()
-			require.NoError(t, err)
+			got := must(r.v.SendDone())(t)
 			require.Same(t, d, got)
 			require.Equal(t, vipl.Status(viDone|viFlushed|r.ops[i]), d.Control.Status)
 		}
 		for _, d := range r.receives {
-			got, err := r.v.RecvDone()
-			require.NoError(t, err)
+			got := must(r.v.RecvDone())(t)
 			require.Same(t, d, got)
 			require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), d.Control.Status)
 		}
@@ -168,16 +165,14 @@ func viIdleFlushes(t *conformance.T) {
 				d := h.desc()
 				tr.set(d, h.remote(0), h.data(0, 1))
 				h.post(v, d)
-				got, err := v.SendDone()
-				require.NoError(t, err, "it is done when the call returns")
+				got := must(v.SendDone())(t, "it is done when the call returns")
 				require.Same(t, d, got)
 				require.Equal(t, vipl.Status(viDone|viFlushed|tr.op), d.Control.Status)
 			}
 			h.notDone(v.RecvDone)
 			require.NoError(t, v.Disconnect())
 			for _, d := range receives {
-				got, err := v.RecvDone()
-				require.NoError(t, err)
+				got := must(v.RecvDone())(t)
 				require.Same(t, d, got)
 				require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), d.Control.Status)
 			}
@@ -231,8 +226,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 // viAcceptPending has a ConnectAccept not get rid of its segment, and looks at the VI
 // meanwhile.
 func viAcceptPending(t *conformance.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	near, far := net.Pipe()
 	t.Cleanup(func() { _ = near.Close() })
 	given := &pipeListener{l, make(chan net.Conn, 1)}
@@ -254,8 +248,7 @@ func viAcceptPending(t *conformance.T) {
 	go func() { done <- c.ConnectAccept(v) }()
 	h.becomes(v, vipl.StateConnectPending)
 	s := h.sends(v, h.data(0, 1))
-	got, err := v.SendDone()
-	require.NoError(t, err)
+	got := must(v.SendDone())(t)
 	require.Same(t, s, got)
 	require.Equal(t, vipl.Status(viDone|viFlushed), s.Control.Status)
 	h.notDone(v.RecvDone)
@@ -272,16 +265,14 @@ func viDisconnectPending(t *conformance.T) {
 	r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{})
 	d := r.recv(r.v, r.data(0, 8))
 	s := r.sends(r.v, r.data(0, 8))
-	got, err := r.v.SendDone()
-	require.NoError(t, err)
+	got := must(r.v.SendDone())(t)
 	require.Same(t, s, got)
 	require.Equal(t, vipl.Status(viDone|viFlushed), s.Control.Status)
 	require.Equal(t, vipl.StateConnectPending, r.state(r.v))
 	r.notDone(r.v.RecvDone)
 	require.NoError(t, r.v.Disconnect())
 	require.Equal(t, vipl.StateIdle, r.state(r.v))
-	got, err = r.v.RecvDone()
-	require.NoError(t, err)
+	got = must(r.v.RecvDone())(t)
 	require.Same(t, d, got)
 	require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), d.Control.Status)
 	viCode(t, vipl.ErrResource, take(t, r.done), "ConnectRequest")
@@ -381,15 +372,13 @@ func viAnyError(t *conformance.T) {
 			take(t, r.errors)
 			require.Equal(t, vipl.StateError, r.state(r.v))
 			for i, d := range r.posted {
-				got, err := r.v.SendWait(t.Context())
-				require.NoError(t, err)
+				got := must(r.v.SendWait(t.Context()))(t)
 				require.Same(t, d, got)
 				require.NotZero(t, d.Control.Status.Errors(), "%v", d.Control.Status)
 				require.Equal(t, vipl.Status(r.ops[i]), d.Control.Status.Op())
 			}
 			for _, d := range r.receives {
-				got, err := r.v.RecvWait(t.Context())
-				require.NoError(t, err)
+				got := must(r.v.RecvWait(t.Context()))(t)
 				require.Same(t, d, got)
 				require.NotZero(t, d.Control.Status.Errors(), "%v", d.Control.Status)
 			}

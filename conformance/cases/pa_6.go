@@ -70,8 +70,7 @@ func viAnswersInOrder(t *conformance.T) {
 		r.put(viSegment{kind: viReadResponse, flags: viLast, number: r.get(viReadRequest).number, payload: []byte("2")})
 		r.over()
 		for _, d := range []*vipl.Descriptor{first, second} {
-			got, err := r.v.SendWait(t.Context())
-			require.NoError(t, err)
+			got := must(r.v.SendWait(t.Context()))(t)
 			require.Same(t, d, got)
 			require.NotZero(t, d.Control.Status.Errors())
 		}
@@ -114,13 +113,11 @@ func viNoOctets(t *conformance.T) {
 	regions := h.usage().Regions
 	for name, mem := range map[string][]byte{"nil": nil, "empty": {}, "of a length of zero": h.mem[8:8]} {
 		for _, a := range []vipl.MemAttributes{{Ptag: h.ptag}, {Ptag: h.ptag, EnableRdmaWrite: true, EnableRdmaRead: true}} {
-			_, err := h.nic.RegisterMem(mem, &a)
-			viCode(t, vipl.ErrInvalidParameter, err, name)
+			viCode(t, vipl.ErrInvalidParameter, second(h.nic.RegisterMem(mem, &a)), name)
 		}
 	}
 	for _, descs := range [][]vipl.Descriptor{nil, {}, h.descs[:0]} {
-		_, err := h.nic.RegisterDescriptors(descs, h.ptag)
-		viCode(t, vipl.ErrInvalidParameter, err, "Descriptors")
+		viCode(t, vipl.ErrInvalidParameter, second(h.nic.RegisterDescriptors(descs, h.ptag)), "Descriptors")
 	}
 	require.Equal(t, regions, h.usage().Regions)
 }

@@ -112,8 +112,7 @@ func viAnswersApart(t *conformance.T) {
 		r.put(viSegment{kind: viReadResponse, flags: viLast, number: second, offset: uint32(offset), payload: []byte("two.")[offset:]})
 		r.over()
 		for _, d := range reads {
-			got, err := r.v.SendWait(t.Context())
-			require.NoError(t, err)
+			got := must(r.v.SendWait(t.Context()))(t)
 			require.Same(t, d, got)
 			require.NotZero(t, d.Control.Status.Errors())
 		}
@@ -141,8 +140,7 @@ func viMessagesApart(t *conformance.T) {
 			if begun.flags, begun.offset = viLast, 5; l.level == vipl.ServiceUnreliable {
 				r.put(begun)
 			}
-			got, err := r.v.RecvWait(t.Context())
-			require.NoError(t, err)
+			got := must(r.v.RecvWait(t.Context()))(t)
 			require.Same(t, r.receives[0], got)
 			if l.level == vipl.ServiceUnreliable {
 				require.Equal(t, vipl.Status(viDone|viPartial|viOpReceive), got.Control.Status)

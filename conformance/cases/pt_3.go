@@ -78,8 +78,7 @@ func viHeaderChanges(t *conformance.T) {
 func (r *viRig) failedIn(kind byte, level vipl.ReliabilityLevel) {
 	t, unreliable := r.t, level == vipl.ServiceUnreliable
 	first := r.receives[0]
-	got, err := r.v.RecvWait(t.Context())
-	require.NoError(t, err)
+	got := must(r.v.RecvWait(t.Context()))(t)
 	require.Same(t, first, got)
 	switch {
 	case kind == viSend && unreliable:
@@ -99,8 +98,7 @@ func (r *viRig) failedIn(kind byte, level vipl.ReliabilityLevel) {
 		if n := got.Control.Length; got.Control.Status == viDone|viOpReceive && n == 4 {
 			break
 		}
-		got, err = r.v.RecvWait(t.Context())
-		require.NoError(t, err, "the message behind it")
+		got = must(r.v.RecvWait(t.Context()))(t, "the message behind it")
 	}
 	require.Equal(t, vipl.StateConnected, r.state(r.v))
 }
@@ -155,14 +153,12 @@ func viWriteEndsShort(t *conformance.T) {
 				if l.level != vipl.ServiceUnreliable {
 					r.over()
 					r.becomes(r.v, vipl.StateError)
-					got, err := r.v.RecvWait(t.Context())
-					require.NoError(t, err)
+					got := must(r.v.RecvWait(t.Context()))(t)
 					require.NotZero(t, got.Control.Status.Errors())
 					take(t, r.errors)
 				} else {
 					r.send("next")
-					got, err := r.v.RecvWait(t.Context())
-					require.NoError(t, err)
+					got := must(r.v.RecvWait(t.Context()))(t)
 					if got.Control.Status != viDone|viOpReceive { // immediate data of a message that had begun
 						require.Equal(t, vipl.Status(viDone|viPartial|viOpRemoteWrite|viHasImmediate), got.Control.Status)
 						r.received(r.v, r.receives[1], viDone|viOpReceive)
@@ -208,14 +204,12 @@ func viPostedModulo(t *conformance.T) {
 	told := func() {
 		r.sends(r.v)
 		require.Equal(t, uint16(posted), r.get(viSend).posted)
-		_, err := r.v.SendWait(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, second(r.v.SendWait(t.Context())))
 	}
 	told()
 	for range 3 {
 		r.send("")
-		_, err := r.v.RecvWait(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, second(r.v.RecvWait(t.Context())))
 	}
 	told()
 	const burst = 256
@@ -232,8 +226,7 @@ func viPostedModulo(t *conformance.T) {
 		}
 		r.says(b)
 		for range burst {
-			_, err := r.v.RecvWait(t.Context())
-			require.NoError(t, err)
+			require.NoError(t, second(r.v.RecvWait(t.Context())))
 		}
 	}
 	told()

@@ -34,8 +34,7 @@ type viNeighbour struct {
 }
 
 func newVINeighbour(t *conformance.T, here, there string) *viNeighbour {
-	l, err := net.Listen("tcp", there+":0")
-	require.NoError(t, err)
+	l := must(net.Listen("tcp", there+":0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	return &viNeighbour{
 		viHost: newVIHostAt(t, here+":0", vipl.Config{}), t: t, listen: l,
@@ -46,8 +45,7 @@ func newVINeighbour(t *conformance.T, here, there string) *viNeighbour {
 // asked is the next connection of the NIC, and the request on it.
 func (n *viNeighbour) asked() (*viPeer, viSegment) {
 	_ = n.listen.(*net.TCPListener).SetDeadline(time.Now().Add(patience(n.t)))
-	c, err := n.listen.Accept()
-	require.NoError(n.t, err, "a connection to the peer")
+	c := must(n.listen.Accept())(n.t, "a connection to the peer")
 	p := newVIPeer(n.t, c)
 	s := p.get(viRequest)
 	require.NotZero(n.t, s.ce.attributes&viPeerToPeer, "the peer-to-peer bit")
@@ -71,8 +69,7 @@ func viHigherAsks(t *conformance.T) {
 	require.NoError(t, v.ConnectPeerRequest(t.Context(), n.address("here"), n.there))
 	p, s := n.asked()
 	p.agrees(s)
-	_, err := v.ConnectPeerWait(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, second(v.ConnectPeerWait(t.Context())))
 	require.Equal(t, vipl.StateConnected, n.state(v))
 	n.sends(v, n.data(0, 4))
 	require.Equal(t, n.mem[:4], p.get(viSend).payload)
@@ -84,25 +81,20 @@ func viLowerWaits(t *conformance.T) {
 	n := newVINeighbour(t, viLow, viHigh)
 	v := n.vi(vipl.ServiceReliableDelivery)
 	require.NoError(t, v.ConnectPeerRequest(t.Context(), n.address("here"), n.there))
-	host, err := n.address("").AddrPort()
-	require.NoError(t, err)
+	host := must(n.address("").AddrPort())(t)
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(viHigh)}}
-	c, err := d.DialContext(t.Context(), "tcp", host.String())
-	require.NoError(t, err)
+	c := must(d.DialContext(t.Context(), "tcp", host.String()))(t)
 	p, ce := newVIPeer(t, c), viPeerCE(vipl.ServiceReliableDelivery, "here")
 	ce.calling = "there"
 	ce.attributes |= viPeerToPeer
 	p.asks(ce)
 	require.NotZero(t, p.accepted(ce).ce.attributes&viPeerToPeer)
-	_, err = v.ConnectPeerWait(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, second(v.ConnectPeerWait(t.Context())))
 	require.Equal(t, vipl.StateConnected, n.state(v))
 
-	mine, err := net.Dial("tcp", n.listen.Addr().String())
-	require.NoError(t, err)
+	mine := must(net.Dial("tcp", n.listen.Addr().String()))(t)
 	defer mine.Close()
-	first, err := n.listen.Accept()
-	require.NoError(t, err)
+	first := must(n.listen.Accept())(t)
 	defer first.Close()
 	require.Equal(t, mine.LocalAddr().String(), first.RemoteAddr().String(), "the first connection to the peer")
 }

@@ -11,8 +11,7 @@ import (
 
 // pv8 is what chapter 8 of the verbs draft binds without the keyword.
 var pv8 = []conformance.Case{
-	apiCase("8.2.2.2/figure-22-behind-a-message", fencesBehindMessages,
-		"PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
+	apiCase("8.2.2.2/figure-22-behind-a-message", fencesBehindMessages, "PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
 	apiCase("8.2.2.2/full-fence-behind-a-message", fullFenceBehindMessage, "PV-8.2.2.2-M2", "PV-8.2.2.2-M3", "RV-8.2.2.2-M5"),
 	apiCase("8.2.2.2/figure-22-behind-a-read", fencesBehindRead, "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
 	apiCase("8.2.2.2/figure-22-ahead-of-a-read", readBehindMemory, "PV-8.2.2.2-M1"),

@@ -19,8 +19,7 @@ var r5040_4 = []conformance.Case{
 	upperCase("4.1/wrong-buffer-model-refused", modelRefused,
 		"R5040-4.1-M4", "R5040-4.1-M5", "R5040-5.1-M1", "R5040-5.2.1-M1", "R5040-5.2.2-M1", "R5040-5.3-M1",
 		"R5040-5.4-M1"),
-	upperCase("4.1/wrong-queue-refused", queueRefused,
-		"R5040-4.1-M7", "R5040-5.2.1-M6", "R5040-5.3-M5", "R5040-5.4-M3"),
+	upperCase("4.1/wrong-queue-refused", queueRefused, "R5040-4.1-M7", "R5040-5.2.1-M6", "R5040-5.3-M5", "R5040-5.4-M3"),
 	upperCase("4.1/ignored-fields", ignoredFields, "R5040-4.1-M9", "R5040-4.1-M10"),
 	upperCase("4.2/payload-begins", payloadBegins, "R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"),
 }

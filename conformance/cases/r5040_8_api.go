@@ -159,8 +159,7 @@ func cqsNotShared(t *conformance.T) {
 	for what, c := range map[string]verbs.QPConfig{
 		"the send CQ": {SendCQ: b.cq}, "the receive CQ": {RecvCQ: b.cq}, "both": {SendCQ: b.cq, RecvCQ: b.cq},
 	} {
-		_, err := a.nic.CreateQP(a.inNode(c))
-		require.ErrorIs(t, err, verbs.ErrInvalidCQ, "%s of another RNIC", what)
+		require.ErrorIs(t, second(a.nic.CreateQP(a.inNode(c))), verbs.ErrInvalidCQ, "%s of another RNIC", what)
 	}
 	// Each CQ gives completions of its own queue pairs.
 	mine, yours := a.newCQ(16), a.newCQ(16)
@@ -226,16 +225,12 @@ func scarceResources(t *conformance.T) {
 	exhaust(t, openRNIC(t, verbs.Config{Limits: l}), l)
 
 	nic := openRNIC(t, verbs.Config{Limits: l})
-	_, err := nic.CreateCQ(verbs.CQConfig{Entries: l.CQE + 1})
-	require.ErrorIs(t, err, verbs.ErrTooManyCQE)
-	cq, err := nic.CreateCQ(verbs.CQConfig{Entries: l.CQE})
-	require.NoError(t, err)
+	require.ErrorIs(t, second(nic.CreateCQ(verbs.CQConfig{Entries: l.CQE + 1})), verbs.ErrTooManyCQE)
+	cq := must(nic.CreateCQ(verbs.CQConfig{Entries: l.CQE}))(t)
 	require.ErrorIs(t, cq.Resize(l.CQE+1), verbs.ErrTooManyCQE)
-	a, err := cq.Query()
-	require.NoError(t, err)
+	a := must(cq.Query())(t)
 	require.Equal(t, l.CQE, a.Entries, "the CQ after the refusal")
-	pd, err := nic.AllocatePD()
-	require.NoError(t, err)
+	pd := must(nic.AllocatePD())(t)
 	for what, x := range map[string]struct {
 		change verbs.QPConfig
 		want   error
@@ -249,8 +244,7 @@ func scarceResources(t *conformance.T) {
 		"ORD":       {verbs.QPConfig{ORD: l.ORD + 1}, verbs.ErrORDExceeded},
 	} {
 		x.change.PD, x.change.SendCQ, x.change.RecvCQ = pd, cq, cq
-		_, err := nic.CreateQP(x.change)
-		require.ErrorIs(t, err, x.want, what)
+		require.ErrorIs(t, second(nic.CreateQP(x.change)), x.want, what)
 	}
 }
 

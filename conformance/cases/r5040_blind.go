@@ -103,10 +103,7 @@ func (b *blind) read(from offered, off, n, sink uint32) []byte {
 	for {
 		u := b.next()
 		require.GreaterOrEqual(b.t, len(u), 14, "% x", u)
-		first := byte(moreTagged)
-		if u[0] == lastTagged {
-			first = lastTagged
-		}
+		first := either(u[0] == lastTagged, lastTagged, byte(moreTagged))
 		require.Equal(b.t, tagged(first, opReadResponse, sink, nowhereTO+uint64(len(got)), nil), u[:14], "the response's header")
 		got = append(got, u[14:]...)
 		if first == lastTagged {

@@ -33,10 +33,7 @@ func boundaries(t *conformance.T) {
 			n := i % 8 // all lengths of pad
 			data := upper.Pattern(uint8(i), 16+n)
 			bufs[i].gets(0, data)
-			lengths := []int{16 + n}
-			if i%3 == 1 {
-				lengths = []int{16, n}
-			}
+			lengths := either(i%3 == 1, []int{16, n}, []int{16 + n})
 			ulpdus = append(ulpdus, cutUp(opSend, 0, r.nextSend(), data, lengths...)...)
 			want = append(want, verbs.Completion{ID: uint64(i + 1), Op: verbs.OpRecv, Bytes: uint32(16 + n)})
 		}
@@ -155,8 +152,7 @@ func endsTold(t *conformance.T) {
 		"by the peer": func(r *rig) { r.shut(); r.finished() },
 		"by its program": func(r *rig) {
 			r.close()
-			_, err := r.peer.Next()
-			require.ErrorIs(t, err, io.EOF)
+			require.ErrorIs(t, second(r.peer.Next()), io.EOF)
 			r.events() // one half is closed
 			r.state(verbs.StateClosing)
 			r.shut()

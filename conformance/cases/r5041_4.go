@@ -189,10 +189,7 @@ func ddpVersion(t *conformance.T) {
 	var list []rejection
 	for _, version := range []byte{0, 2, 3} {
 		for i, m := range goodMessages {
-			code := uint16(0x1206)
-			if i == goodWrite || i == goodReadResponse {
-				code = 0x1104
-			}
+			code := either(i == goodWrite || i == goodReadResponse, 0x1104, uint16(0x1206))
 			list = append(list, rejection{
 				what: fmt.Sprintf("%s of version %d", m.what, version), code: code, event: verbs.EventDDPVersion,
 				ulpdu: func(v *victim) []byte {

@@ -181,10 +181,7 @@ func msnBegins(t *conformance.T) {
 		{what: "a first Send 2", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*victim) []byte { return aSend(2, []byte("x")) }},
 	}
 	for _, msn := range []uint32{0, 2} {
-		event := verbs.EventIRRQMSNGap
-		if msn == 0 {
-			event = verbs.EventIRRQMSNRange
-		}
+		event := either(msn == 0, verbs.EventIRRQMSNRange, verbs.EventIRRQMSNGap)
 		first = append(first, rejection{
 			what: "a first RDMA Read Request that is not 1", code: 0x1203, event: event,
 			ulpdu: func(v *victim) []byte {

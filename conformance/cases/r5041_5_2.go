@@ -77,10 +77,7 @@ func mulpduKept(t *conformance.T) {
 			l.tell(aReadRequest(l.nextRead(), read{nowhere, nowhereTO, uint32(size), uint32(at.STag), at.TO}))
 			for range 3 {
 				p := l.message()
-				header := 18
-				if p.tagged {
-					header = 14
-				}
+				header := either(p.tagged, 14, 18)
 				for _, u := range p.segments {
 					require.LessOrEqual(t, u, x.mulpdu, "a segment of control octet %02x", p.control)
 				}

@@ -15,8 +15,7 @@ func noHarm(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.a
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
-	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
+	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	mw := n.newMW()
 	pages := n.pages(1, 4096)
 	for _, send := range named(t, "%s", map[string]verbs.Request{
@@ -46,8 +45,7 @@ func noHarm(t *conformance.T) {
 	}
 	t.Part("a flood")
 	cq := n.newCQ(2)
-	flood, err := n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8, RecvDepth: 8}).User()
-	require.NoError(t, err)
+	flood := must(n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq, SendDepth: 8, RecvDepth: 8}).User())(t)
 	for k, post := range []func() error{
 		func() error { return second(flood.PostSend(verbs.Request{})) },
 		func() error { return second(flood.PostRecv(verbs.Recv{})) },
@@ -67,10 +65,8 @@ func noHarm(t *conformance.T) {
 func limitsKept(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: small})
 	for range counted(t, "round %d", 3) {
-		pd, err := nic.AllocatePD()
-		require.NoError(t, err)
-		cq, err := nic.CreateCQ(verbs.CQConfig{})
-		require.NoError(t, err)
+		pd := must(nic.AllocatePD())(t)
+		cq := must(nic.CreateCQ(verbs.CQConfig{}))(t)
 		memory := make([]byte, 8)
 		for _, k := range []struct {
 			what  string
@@ -99,13 +95,10 @@ func limitsKept(t *conformance.T) {
 				free := must(k.make())(t, "%d of %d %s", i+1, k.limit, k.what)
 				back = append(back, free)
 			}
-			_, err := k.make()
-			require.ErrorIs(t, err, verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.what)
+			require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.what)
 			require.NoError(t, back[0]())
-			free, err := k.make()
-			require.NoError(t, err, "one of the %s instead of one that was given back", k.what)
-			_, err = k.make()
-			require.ErrorIs(t, err, verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.what)
+			free := must(k.make())(t, "one of the %s instead of one that was given back", k.what)
+			require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.what)
 			for _, f := range append(back[1:], free) {
 				require.NoError(t, f())
 			}
@@ -126,9 +119,7 @@ type program struct {
 func (n *node) program() *program {
 	p := &program{pd: n.newPD(), cq: n.newCQ(64)}
 	p.mr = n.region(p.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
-	var err error
-	p.mw, err = p.pd.AllocateWindow()
-	require.NoError(n.t, err)
+	p.mw = must(p.pd.AllocateWindow())(n.t)
 	return p
 }
 
@@ -173,10 +164,7 @@ func noTrust(t *conformance.T) {
 		"a peer's RDMA Write": aWrite(uint32(yours.mr.STag()), yours.mr.Base(), []byte("mine")),
 		"a peer's RDMA Read":  readRequest(1, yours.mr.Remote(0), 4),
 	}) {
-		code := uint16(0x1102)
-		if u[1] == opReadRequest {
-			code = 0x0103
-		}
+		code := either(u[1] == opReadRequest, 0x0103, uint16(0x1102))
 		tries(t, mine.qp(n), u, code)
 		alive()
 	}
@@ -224,8 +212,7 @@ func buffersOwned(t *conformance.T) {
 		require.False(t, q.Valid, "the region afterwards")
 	}
 	t.Part("its own")
-	mr, err := n.pd.RegisterRegion(verbs.RegionConfig{Buffers: pages.List(0, 8192), ZeroBased: true, Access: allRights})
-	require.NoError(t, err)
+	mr := must(n.pd.RegisterRegion(verbs.RegionConfig{Buffers: pages.List(0, 8192), ZeroBased: true, Access: allRights}))(t)
 	n.remotely(mr.Remote(8191), 0, 0)
 }
 

@@ -28,8 +28,7 @@ var r5042_3 = []conformance.Case{
 func unprivilegedReach(t *conformance.T) {
 	allowed := []string{"Notify", "Poll", "PostRecv", "PostSend"}
 	n := newNode(t, nodeConfig{})
-	user, err := n.qp.User()
-	require.NoError(t, err)
+	user := must(n.qp.User())(t)
 	for _, handle := range []any{user, n.cq.User(), n.newSRQ(verbs.SRQConfig{}).User()} {
 		typ := reflect.TypeOf(handle)
 		require.NotZero(t, typ.NumMethod(), "%v", typ)
@@ -40,13 +39,11 @@ func unprivilegedReach(t *conformance.T) {
 			require.False(t, typ.Field(i).IsExported(), "field %s of %v", typ.Field(i).Name, typ)
 		}
 	}
-	_, err = n.newQP(verbs.QPConfig{Privileged: true}).User()
-	require.ErrorIs(t, err, verbs.ErrInvalidModifier)
+	require.ErrorIs(t, second(n.newQP(verbs.QPConfig{Privileged: true}).User()), verbs.ErrInvalidModifier)
 
 	other := n.newPD()
 	theirs := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
-	window, err := other.AllocateWindow()
-	require.NoError(t, err)
+	window := must(other.AllocateWindow())(t)
 	for x := range inTurn(t, "what belongs to others, %s", []struct {
 		what string
 		send verbs.Request
@@ -65,8 +62,7 @@ func unprivilegedReach(t *conformance.T) {
 		completes(t, n.cq, verbs.Completion{ID: 3, QP: qp.ID(), Op: x.send.Op, Status: x.want})
 		terminated(t, p, 0x0000)
 	}
-	a, err := theirs.Query()
-	require.NoError(t, err)
+	a := must(theirs.Query())(t)
 	require.True(t, a.Valid)
 	require.Zero(t, a.Windows)
 }
@@ -237,8 +233,7 @@ func rightToTheBuffer(t *conformance.T) {
 	secret := pages.Bytes()
 	fill(secret, 3)
 	want := slices.Clone(secret)
-	region, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true})
-	require.NoError(t, err)
+	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	small := n.register(64, allRights|verbs.BindWindow)
 	beyond := n.newMW().BindRequest(small, 60, 4, remoteRights, 1)
 	beyond.Length = 5

@@ -14,8 +14,7 @@ import (
 // r5044_4_3 is the markers that are sent: RFC 5044 4.2 and 4.3.
 var r5044_4_3 = []conformance.Case{
 	upperCase("4.3/first-marker", firstMarker, "R5044-4.3-M1", "R5044-4.3-M7", "R5044-7.1.1-M6", "R5044-7.1.1-M7"),
-	upperCase("4.3/marker-every-512-octets", markerEvery512,
-		"R5044-4.2-M1", "R5044-4.2-M2", "R5044-4.2-M3", "R5044-4.3-M2"),
+	upperCase("4.3/marker-every-512-octets", markerEvery512, "R5044-4.2-M1", "R5044-4.2-M2", "R5044-4.2-M3", "R5044-4.3-M2"),
 	upperCase("4.3/marker-values", markerValues, "R5044-4.3-M3", "R5044-4.3-M8"),
 	upperCase("4.3/markers-among-short-fpdus", markersAmongShort, "R5044-4.3-M9", "R5044-4.3-M10"),
 	upperCase("7.1.1/marker-bits", markerBits, "R5044-7.1.1-M5", "R5044-7.1.1-M8", "R5044-7.1.1-M9", "R5044-4.3-M1"),

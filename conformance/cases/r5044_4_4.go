@@ -160,10 +160,7 @@ func crcFirst(t *conformance.T) {
 				r.failed(verbs.EventBadCRC, 0)
 				continue
 			}
-			fault := x.ulpdu
-			if x.bare {
-				fault = nil
-			}
+			fault := either(x.bare, nil, x.ulpdu)
 			r.send(x.ulpdu)
 			r.terminatedFor(x.code, fault)
 			r.failed(x.event, 0)

@@ -48,10 +48,7 @@ func mulpduFormula(t *conformance.T) {
 	}
 	for _, emss := range []int{math.MinInt / 2, -1, 131_072, math.MaxInt/2 + 4} {
 		for _, markers := range []bool{false, true} {
-			want := 128
-			if emss > 0 {
-				want = 64768
-			}
+			want := either(emss > 0, 64768, 128)
 			require.Equal(t, want, mpa.MULPDU(emss, markers), "EMSS %d", emss)
 		}
 	}
@@ -174,10 +171,7 @@ func nothingCutToFit(t *conformance.T) {
 	for _, markers := range []bool{false, true} {
 		for _, x := range []struct{ emss, plain, marked int }{{64, 128, 128}, {536, 530, 522}, {1460, 1454, 1442}} {
 			t.Part("EMSS %d, markers %v", x.emss, markers)
-			mulpdu := x.plain
-			if markers {
-				mulpdu = x.marked
-			}
+			mulpdu := either(markers, x.marked, x.plain)
 			l, w := overEMSS(t, n, x.emss, markers)
 			var list []verbs.Request
 			for i := range 60 {

@@ -25,8 +25,7 @@ var r5044_7_1_2 = []conformance.Case{
 // unconnected says that the startup is not over for the queue pair's program.
 func (r *mpaRig) unconnected() {
 	var c upper.Connection
-	err := r.up.Connected(upper.Wait{Of: r.QP, Timeout: hush}, &c)
-	require.Error(r.t, err, "the startup is over: %+v", c)
+	require.Error(r.t, r.up.Connected(upper.Wait{Of: r.QP, Timeout: hush}, &c), "the startup is over: %+v", c)
 	r.state(verbs.StateIdle)
 }
 

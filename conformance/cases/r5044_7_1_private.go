@@ -9,8 +9,7 @@ import (
 
 // r5044_7_1_private is the private data of startup frames: RFC 5044 7.1.1 and 7.1.2.
 var r5044_7_1_private = []conformance.Case{
-	upperCase("7.1.1/private-data-carried", privateDataCarried,
-		"R5044-7.1.1-M17", "R5044-7.1.1-M19", "R5044-7.1.2-M12"),
+	upperCase("7.1.1/private-data-carried", privateDataCarried, "R5044-7.1.1-M17", "R5044-7.1.1-M19", "R5044-7.1.2-M12"),
 	upperCase("7.1.2/private-data-ends", privateDataEnds, "R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"),
 	upperCase("7.1.1/private-data-not-sent", privateDataNotSent, "R5044-7.1.1-M19"),
 	upperCase("7.1.2/pd-length-refused", pdLengthRefused, "R5044-7.1.1-M18", "R5044-7.1.2-M11", "R5044-7.1.2-M14"),

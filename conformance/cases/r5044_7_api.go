@@ -60,9 +60,7 @@ func sameOctet(t *conformance.T) {
 				require.Equal(t, "priv", string(o.Request.PrivateData))
 				st = must(o.Accept(cfg))(t)
 			} else {
-				var err error
-				st, err = mpa.Initiate(t.Context(), y, cfg)
-				require.NoError(t, err)
+				st = must(mpa.Initiate(t.Context(), y, cfg))(t)
 				require.Equal(t, "priv", string(st.PrivateData))
 			}
 			begin(t, l.qp, verbs.Stream{Conn: st.Conn, Role: st.Role, CRC: st.CRC, MarkersIn: st.MarkersIn, MarkersOut: st.MarkersOut, Early: st.Early})
@@ -129,8 +127,7 @@ func openAfterRejecting(t *conformance.T) {
 	// A program that goes by cm closes it.
 	w, y := byHand(t)
 	w.raw(requestFrame(frameC, 1, nil))
-	req, err := cm.Await(t.Context(), y, cm.Config{})
-	require.NoError(t, err)
+	req := must(cm.Await(t.Context(), y, cm.Config{}))(t)
 	require.NoError(t, req.Reject([]byte("no")))
 	require.Equal(t, replyFrame(frameC|frameR, 1, []byte("no")), w.frame())
 	w.silent()

@@ -66,10 +66,7 @@ func errorsNoticed(t *conformance.T) {
 // peer does nothing more and there would be time for more.
 func closesAtOnce(t *conformance.T) {
 	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		key := "MPA ID Req Frame"
-		if play == conformance.Responder {
-			key = "MPA ID Rep Frame"
-		}
+		key := either(play == conformance.Responder, "MPA ID Rep Frame", "MPA ID Req Frame")
 		for _, bad := range named(t, "%s", map[string][]byte{
 			"a wrong key":      []byte("MPA ID Xxx Frame"),
 			"an FPDU":          unhexed("0012 4143 00000000 00000000 00000001"),

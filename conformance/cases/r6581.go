@@ -103,10 +103,7 @@ func (r *rig) says(octets []byte) {
 }
 
 func (r *rig) hears() heardFrame {
-	key := requestKey
-	if r.play == conformance.Initiator {
-		key = replyKey
-	}
+	key := either(r.play == conformance.Initiator, replyKey, requestKey)
 	return hearFrame(r.t, r.conn, key)
 }
 
@@ -204,10 +201,7 @@ func (r *rig) keepsIRD(ird int) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	b := r.region(size, allRights)
 	for i := range ird {
-		n := uint32(0)
-		if i == 0 {
-			n = size
-		}
+		n := either(i == 0, size, uint32(0))
 		r.send(aReadRequest(r.nextRead(), read{nowhere, 0, n, b.tag(), b.at(0)}))
 	}
 	more := aReadRequest(r.nextRead(), read{nowhere, 0, 0, 0, 0})

@@ -138,8 +138,7 @@ func nothingWanted(t *conformance.T) {
 // plainAfterEnhanced has one listener take both, in turn.
 func plainAfterEnhanced(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
-	require.NoError(t, err)
+	l := must(cm.Listen("127.0.0.1:0", cm.ListenConfig{}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	enhanced := aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|4, flagC|4, ""))
 	for i, request := range [][]byte{
@@ -147,17 +146,14 @@ func plainAfterEnhanced(t *conformance.T) {
 	} {
 		t.Part("connection %d", i)
 		var d net.Dialer
-		c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
-		require.NoError(t, err)
+		c := must(d.DialContext(t.Context(), "tcp", l.Addr().String()))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		c = t.Trace().Conn(c)
 		require.NoError(t, second(c.Write(request)))
-		req, err := l.Accept(t.Context())
-		require.NoError(t, err)
+		req := must(l.Accept(t.Context()))(t)
 		qp := n.newQP(verbs.QPConfig{})
 		postRecv(t, qp, verbs.Recv{ID: 1, SGL: n.mr.SGL(0, 8)})
-		conn, err := req.Accept(t.Context(), qp, cm.Config{})
-		require.NoError(t, err)
+		conn := must(req.Accept(t.Context(), qp, cm.Config{}))(t)
 		f := hearFrame(t, c, replyKey)
 		require.Equal(t, request[16:18], []byte{f.flags, f.rev}, "flags and revision of the Reply")
 		p := newRawEnd(c, framing{crc: true, patience: patience(t)})
@@ -165,13 +161,11 @@ func plainAfterEnhanced(t *conformance.T) {
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: qp.ID(), Op: verbs.OpRecv, Bytes: 8})
 		require.Equal(t, "received", string(n.mr.Bytes()[:8]))
 		run(t, qp, verbs.Request{ID: 2, SGL: n.mr.SGL(0, 4)}, verbs.StatusSuccess)
-		u, err := p.Next()
-		require.NoError(t, err)
+		u := must(p.Next())(t)
 		require.Equal(t, aSend(1, []byte("rece")), u)
 		require.NoError(t, p.CloseWrite())
 		<-conn.Done()
-		_, err = p.Next()
-		require.ErrorIs(t, err, io.EOF)
+		require.ErrorIs(t, second(p.Next()), io.EOF)
 	}
 }
 

@@ -62,10 +62,7 @@ func rtrFirst(t *conformance.T) {
 		r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA|first|16, second|16, "")))
 		r.established(withCRC)
 		require.Equal(t, kind, rtrKind(r.next()), "the kind of the first FPDU")
-		msn := uint32(1)
-		if kind == 1 {
-			msn = 2
-		}
+		msn := either(kind == 1, 2, uint32(1))
 		for i := range early + late {
 			r.expect(aSend(msn+uint32(i), b.first[i:i+3]))
 		}

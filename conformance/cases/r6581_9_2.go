@@ -160,10 +160,7 @@ func rtrSent(t *conformance.T) {
 			}
 			r.settled()
 			r.incomplete()
-			msn := uint32(1)
-			if kind == 1 {
-				msn = 2
-			}
+			msn := either(kind == 1, 2, uint32(1))
 			r.works(msn)
 		}
 	}
@@ -226,8 +223,7 @@ func localStartupError(t *conformance.T) {
 			r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(a, b, "")))
 			r.adopt(withCRC)
 			r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x05, 0, 0})
-			_, err := r.peer.Next()
-			require.ErrorIs(t, err, io.EOF, "behind it")
+			require.ErrorIs(t, second(r.peer.Next()), io.EOF, "behind it")
 			c := r.connected()
 			require.NotEmpty(t, c.Failed)
 			require.False(t, c.Rejected)

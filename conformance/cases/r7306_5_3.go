@@ -38,8 +38,7 @@ func newOffice(t *conformance.T, clients int) *office {
 		connect(t, c.qp, o.newQP(verbs.QPConfig{Extensions: true}))
 		at := mr.Remote(0)
 		if i%2 == 1 {
-			shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: atomicRights, ZeroBased: true})
-			require.NoError(t, err)
+			shared := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: atomicRights, ZeroBased: true}))(t)
 			at = shared.Remote(0)
 		}
 		o.at, o.clients = append(o.at, at), append(o.clients, c)

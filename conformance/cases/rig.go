@@ -172,9 +172,7 @@ func replyTo(req startup) startup {
 
 // readFrame reads the startup frame of the queue pair's side.
 func (r *rig) readFrame() {
-	var err error
-	r.frame, err = readStartup(r.conn)
-	require.NoError(r.t, err, "the MPA startup frame")
+	r.frame = must(readStartup(r.conn))(r.t, "the MPA startup frame")
 }
 
 // connected is what the queue pair's side says of the startup.

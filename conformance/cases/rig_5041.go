@@ -117,10 +117,7 @@ func cutUp(control byte, inv, msn uint32, payload []byte, lengths ...int) [][]by
 	var list [][]byte
 	mo := 0
 	for i, n := range lengths {
-		first := byte(moreUntagged)
-		if i == len(lengths)-1 {
-			first = lastUntagged
-		}
+		first := either(i == len(lengths)-1, lastUntagged, byte(moreUntagged))
 		list = append(list, untagged(first, control, inv, 0, msn, uint32(mo), payload[mo:mo+n]))
 		mo += n
 	}
@@ -132,10 +129,7 @@ func cutTagged(control byte, stag uint32, to uint64, payload []byte, lengths ...
 	var list [][]byte
 	off := 0
 	for i, n := range lengths {
-		first := byte(moreTagged)
-		if i == len(lengths)-1 {
-			first = lastTagged
-		}
+		first := either(i == len(lengths)-1, lastTagged, byte(moreTagged))
 		list = append(list, tagged(first, control, stag, to+uint64(off), payload[off:off+n]))
 		off += n
 	}

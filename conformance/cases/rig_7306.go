@@ -25,9 +25,7 @@ func extended(s setup) setup {
 
 // unhex are octets that are written in hexadecimal, with spaces between.
 func unhex(t *conformance.T, text string) []byte {
-	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
-	require.NoError(t, err)
-	return b
+	return must(hex.DecodeString(strings.ReplaceAll(text, " ", "")))(t)
 }
 
 // native are the octets of a number in memory. The target's byte order is this machine's.

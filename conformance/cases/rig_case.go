@@ -25,3 +25,11 @@ func strict(c conformance.Case) conformance.Case {
 	c.Strict = true
 	return c
 }
+
+// either is a if cond holds, and b if it does not.
+func either[V any](cond bool, a, b V) V {
+	if cond {
+		return a
+	}
+	return b
+}

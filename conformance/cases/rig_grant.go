@@ -92,10 +92,7 @@ func (s *seat) shuts(b verbs.TaggedBuffer, off int, mem []byte, why denial) {
 func (s *seat) peers(b verbs.TaggedBuffer, off int, mem []byte, a verbs.Access, why denial) {
 	t := s.n.t
 	was := bytes.Clone(fill(mem, 8))
-	r := why.read
-	if a&verbs.RemoteRead != 0 {
-		r = taken
-	}
+	r := either(a&verbs.RemoteRead != 0, taken, why.read)
 	if got := s.read(b.Remote(off), len(mem), r); r == taken {
 		require.Equal(t, was, got, "what the peer read")
 	}
@@ -180,10 +177,7 @@ var (
 // invalidate goes one way on a seat's queue pair.
 func (s *seat) invalidate(w way, st verbs.STag, want invalidity) {
 	s.n.t.Logf("%s of %v", w.name, st)
-	status := want.local
-	if w.remote {
-		status = want.remote
-	}
+	status := either(w.remote, want.remote, want.local)
 	w.run(s, st, status, want.code)
 }
 

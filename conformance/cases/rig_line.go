@@ -109,8 +109,7 @@ func (l *line) hear(want ...[]byte) {
 
 // heard is the next ULPDU that the peer gets, valid until the one after it.
 func (l *line) heard() []byte {
-	u := must(l.peer.Next())(l.t, "waiting for an FPDU")
-	return u
+	return must(l.peer.Next())(l.t, "waiting for an FPDU")
 }
 
 // settle waits until all that the peer has sent is dealt with: the answer to an RDMA
@@ -129,8 +128,7 @@ func (l *line) terminated(code uint16, fault []byte, readToo bool) {
 
 // finished says that the stream ends here, in order.
 func (l *line) finished() {
-	_, err := l.peer.Next()
-	require.ErrorIs(l.t, err, io.EOF, "after the last FPDU")
+	require.ErrorIs(l.t, second(l.peer.Next()), io.EOF, "after the last FPDU")
 }
 
 // cut says that the stream is reset, and that no whole FPDU comes before.

@@ -61,20 +61,16 @@ func newNDHost(t *conformance.T, s ndShape) *ndHost {
 }
 
 func (h *ndHost) queue(depth int) *nd2.CompletionQueue {
-	q := must(h.adapter.CreateCompletionQueue(depth))(h.t, "CreateCompletionQueue")
-	return q
+	return must(h.adapter.CreateCompletionQueue(depth))(h.t, "CreateCompletionQueue")
 }
 
 // pair makes a queue pair on the host's completion queues.
 func (h *ndHost) pair(context any, s ndShape) *nd2.QueuePair {
-	qp, err := h.adapter.CreateQueuePair(h.in, h.out, context, s.depth, s.depth, s.sge, s.sge, s.inline)
-	require.NoError(h.t, err, "CreateQueuePair")
-	return qp
+	return must(h.adapter.CreateQueuePair(h.in, h.out, context, s.depth, s.depth, s.sge, s.sge, s.inline))(h.t, "CreateQueuePair")
 }
 
 func (h *ndHost) connector() *nd2.Connector {
-	c := must(h.adapter.CreateConnector())(h.t, "CreateConnector")
-	return c
+	return must(h.adapter.CreateConnector())(h.t, "CreateConnector")
 }
 
 func (h *ndHost) register(mem []byte, flags nd2.MRFlags) *nd2.MemoryRegion {
@@ -84,8 +80,7 @@ func (h *ndHost) register(mem []byte, flags nd2.MRFlags) *nd2.MemoryRegion {
 }
 
 func (h *ndHost) newWindow() *nd2.MemoryWindow {
-	w := must(h.adapter.CreateMemoryWindow())(h.t, "CreateMemoryWindow")
-	return w
+	return must(h.adapter.CreateMemoryWindow())(h.t, "CreateMemoryWindow")
 }
 
 // list is n octets of mem from off on.
@@ -111,10 +106,7 @@ func (h *ndHost) next(q *nd2.CompletionQueue) nd2.Result {
 
 // done waits for a result that has to be of this request, with this status.
 func (h *ndHost) done(context any, typ nd2.RequestType, status nd2.Status) {
-	q := h.out
-	if typ == nd2.RequestTypeReceive {
-		q = h.in
-	}
+	q := either(typ == nd2.RequestTypeReceive, h.in, h.out)
 	ndIs(h.t, h.next(q), nd2.Result{Status: status, QueuePairContext: h, RequestContext: context, RequestType: typ})
 }
 
@@ -147,13 +139,11 @@ func (h *ndHost) over() {
 
 // listen makes a listener, and accepts the first that asks, with qp.
 func (h *ndHost) listen(qp *nd2.QueuePair, c *nd2.Connector) (netip.AddrPort, *nd2.Overlapped) {
-	l, err := h.adapter.CreateListener()
-	require.NoError(h.t, err, "CreateListener")
+	l := must(h.adapter.CreateListener())(h.t, "CreateListener")
 	h.t.Cleanup(func() { _ = l.Close() })
 	require.NoError(h.t, l.Bind(ndLoopback), "Bind")
 	require.NoError(h.t, l.Listen(0), "Listen")
-	addr, err := l.GetLocalAddress()
-	require.NoError(h.t, err, "GetLocalAddress")
+	addr := must(l.GetLocalAddress())(h.t, "GetLocalAddress")
 	return addr, nd2.Overlap(h.t.Context(), func(ctx context.Context) error {
 		if err := l.GetConnectionRequest(ctx, c); err != nil {
 			return err

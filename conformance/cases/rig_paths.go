@@ -124,9 +124,7 @@ type paths struct {
 
 func newPaths(t *conformance.T) *paths {
 	p := &paths{node: newNode(t, nodeConfig{CQ: 4096}), ground: newGround(t)}
-	var err error
-	p.listener, err = net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
+	p.listener = must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = p.listener.Close() })
 	p.foreign = p.newPD()
 	p.other = p.newQP(verbs.QPConfig{})
@@ -138,10 +136,8 @@ func newPaths(t *conformance.T) *paths {
 
 // pair makes two ends of a TCP connection.
 func (p *paths) pair() (far, near net.Conn) {
-	far, err := net.Dial("tcp", p.listener.Addr().String())
-	require.NoError(p.t, err)
-	near, err = p.listener.Accept()
-	require.NoError(p.t, err)
+	far = must(net.Dial("tcp", p.listener.Addr().String()))(p.t)
+	near = must(p.listener.Accept())(p.t)
 	return far, near
 }
 

@@ -242,6 +242,5 @@ func staged(run func(n *node)) func(*conformance.T) {
 
 // queried is what a Query tells.
 func queried[T any](t *conformance.T, of interface{ Query() (T, error) }) T {
-	v := must(of.Query())(t, "Query")
-	return v
+	return must(of.Query())(t, "Query")
 }

@@ -57,26 +57,21 @@ func newVIHostAt(t *conformance.T, device string, c vipl.Config) *viHost {
 	for i := range h.mem {
 		h.mem[i] = byte(i*7 + i>>8)
 	}
-	var err error
-	h.nic, err = vipl.OpenNic(device, c)
-	require.NoError(t, err, "OpenNic")
+	h.nic = must(vipl.OpenNic(device, c))(t, "OpenNic")
 	t.Cleanup(func() { _ = h.nic.CloseNic() })
 	require.NoError(t, h.nic.ErrorCallback(func(e *vipl.ErrorDescriptor) { h.errors <- *e }))
 	h.ptag = h.newPtag()
 	h.handle = h.register(h.mem, vipl.MemAttributes{Ptag: h.ptag, EnableRdmaWrite: true, EnableRdmaRead: true})
-	h.dh, err = h.nic.RegisterDescriptors(h.descs, h.ptag)
-	require.NoError(t, err, "RegisterDescriptors")
+	h.dh = must(h.nic.RegisterDescriptors(h.descs, h.ptag))(t, "RegisterDescriptors")
 	return h
 }
 
 func (h *viHost) newPtag() vipl.ProtectionHandle {
-	p := must(h.nic.CreatePtag())(h.t, "CreatePtag")
-	return p
+	return must(h.nic.CreatePtag())(h.t, "CreatePtag")
 }
 
 func (h *viHost) register(mem []byte, a vipl.MemAttributes) vipl.MemHandle {
-	handle := must(h.nic.RegisterMem(mem, &a))(h.t, "RegisterMem")
-	return handle
+	return must(h.nic.RegisterMem(mem, &a))(h.t, "RegisterMem")
 }
 
 // attributes are those of a VI that allows what its level does.
@@ -97,13 +92,11 @@ func (h *viHost) tied(level vipl.ReliabilityLevel, send, recv *vipl.CQ, changes 
 	for _, change := range changes {
 		change(&a)
 	}
-	v := must(h.nic.CreateVi(&a, send, recv))(h.t, "CreateVi")
-	return v
+	return must(h.nic.CreateVi(&a, send, recv))(h.t, "CreateVi")
 }
 
 func (h *viHost) cq(entries int) *vipl.CQ {
-	q := must(h.nic.CreateCQ(entries))(h.t, "CreateCQ")
-	return q
+	return must(h.nic.CreateCQ(entries))(h.t, "CreateCQ")
 }
 
 // desc is an unused Descriptor.
@@ -184,8 +177,7 @@ func (h *viHost) completes(wait func(context.Context) (*vipl.Descriptor, error),
 
 // notDone says that the head of a queue has not completed.
 func (h *viHost) notDone(done func() (*vipl.Descriptor, error)) {
-	_, err := done()
-	require.ErrorIs(h.t, err, vipl.ErrNotDone)
+	require.ErrorIs(h.t, second(done()), vipl.ErrNotDone)
 }
 
 // state is that of a VI.

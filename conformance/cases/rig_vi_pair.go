@@ -23,8 +23,7 @@ func newVIPair(t *conformance.T, level vipl.ReliabilityLevel) *viPair {
 // connectVIs connects two VIs, the second one being the server.
 func connectVIs(a *viHost, va *vipl.Vi, b *viHost, vb *vipl.Vi) {
 	done := serveVI(b, vb, "server")
-	_, err := va.ConnectRequest(a.t.Context(), a.address("client"), b.address("server"))
-	require.NoError(a.t, err, "ConnectRequest")
+	require.NoError(a.t, second(va.ConnectRequest(a.t.Context(), a.address("client"), b.address("server"))), "ConnectRequest")
 	require.NoError(a.t, <-done, "ConnectAccept")
 }
 

@@ -46,10 +46,7 @@ func (r *rig) expect(want ...[]byte) {
 func (r *rig) taggedMessage(control byte, stag uint32, to uint64) (payload []byte, segments int) {
 	for {
 		u := r.next()
-		first := byte(moreTagged)
-		if u[0] == lastTagged {
-			first = lastTagged
-		}
+		first := either(u[0] == lastTagged, lastTagged, byte(moreTagged))
 		require.GreaterOrEqual(r.t, len(u), 14, "% x", u)
 		want := tagged(first, control, stag, to+uint64(len(payload)), nil)
 		require.Equal(r.t, want, u[:14], "the header of segment %d", segments)
@@ -65,10 +62,7 @@ func (r *rig) taggedMessage(control byte, stag uint32, to uint64) (payload []byt
 func (r *rig) untaggedMessage(control byte, inv, msn uint32) (payload []byte, segments int) {
 	for {
 		u := r.next()
-		first := byte(moreUntagged)
-		if u[0] == lastUntagged {
-			first = lastUntagged
-		}
+		first := either(u[0] == lastUntagged, lastUntagged, byte(moreUntagged))
 		require.GreaterOrEqual(r.t, len(u), 18, "% x", u)
 		want := untagged(first, control, inv, 0, msn, uint32(len(payload)), nil)
 		require.Equal(r.t, want, u[:18], "the header of segment %d", segments)
@@ -114,8 +108,7 @@ func (r *rig) terminated(code uint16, fault []byte, readToo bool) {
 
 // finished says that the stream ends in order, and closes the peer's half.
 func (r *rig) finished() {
-	_, err := r.peer.Next()
-	require.ErrorIs(r.t, err, io.EOF, "after the last FPDU")
+	require.ErrorIs(r.t, second(r.peer.Next()), io.EOF, "after the last FPDU")
 	_ = r.peer.CloseWrite()
 }
 

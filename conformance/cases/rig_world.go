@@ -70,19 +70,16 @@ func newNode(t *conformance.T, c nodeConfig) *node {
 }
 
 func (n *node) newPD() *verbs.PD {
-	pd := must(n.nic.AllocatePD())(n.t, "Allocate PD")
-	return pd
+	return must(n.nic.AllocatePD())(n.t, "Allocate PD")
 }
 
 func (n *node) newCQ(entries int) *verbs.CQ {
-	cq := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(n.t, "Create CQ")
-	return cq
+	return must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(n.t, "Create CQ")
 }
 
 // newQP creates a queue pair, on the node's PD and CQ unless c has others.
 func (n *node) newQP(c verbs.QPConfig) *verbs.QP {
-	qp := must(n.nic.CreateQP(n.inNode(c)))(n.t, "Create QP")
-	return qp
+	return must(n.nic.CreateQP(n.inNode(c)))(n.t, "Create QP")
 }
 
 // inNode fills in the node's PD and CQ where c has none. A zero CloseTimeout stands for
@@ -109,8 +106,7 @@ func (n *node) newSRQ(c verbs.SRQConfig) *verbs.SRQ {
 	if c.PD == nil {
 		c.PD = n.pd
 	}
-	s := must(n.nic.CreateSRQ(c))(n.t, "Create S-RQ")
-	return s
+	return must(n.nic.CreateSRQ(c))(n.t, "Create S-RQ")
 }
 
 // register registers new memory of that many octets in the node's PD.
@@ -122,20 +118,17 @@ func (n *node) register(octets int, access verbs.Access) *verbs.MR {
 // (7.8); what they may without that is for the cases of RFC 5040 8.1.1.
 func (n *node) region(pd *verbs.PD, c verbs.RegionConfig) *verbs.MR {
 	c.RemoteInvalidate = true
-	mr := must(pd.RegisterRegion(c))(n.t, "Register")
-	return mr
+	return must(pd.RegisterRegion(c))(n.t, "Register")
 }
 
 // newMW allocates a Memory Window in the node's PD.
 func (n *node) newMW() *verbs.MW {
-	mw := must(n.pd.AllocateWindow())(n.t, "Allocate Memory Window")
-	return mw
+	return must(n.pd.AllocateWindow())(n.t, "Allocate Memory Window")
 }
 
 // pages gets physical buffers.
 func (n *node) pages(count int, size uint64) *verbs.Pages {
-	p := must(n.nic.AllocatePages(count, size))(n.t, "AllocatePages")
-	return p
+	return must(n.nic.AllocatePages(count, size))(n.t, "AllocatePages")
 }
 
 // worldConfig says what a world is made of. The zero value will do.

@@ -88,8 +88,7 @@ func terminated(t *conformance.T, p *rawEnd, code uint16) {
 		require.Equalf(t, code, binary.BigEndian.Uint16(u[18:]), "its layer, type and code: %#04x", u[18:20])
 		break
 	}
-	_, err := p.Next()
-	require.Error(t, err, "the stream behind the Terminate Message")
+	require.Error(t, second(p.Next()), "the stream behind the Terminate Message")
 }
 
 // remotely tries a write of one octet and then a read of one, each on a stream of

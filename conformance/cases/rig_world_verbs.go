@@ -31,9 +31,7 @@ func newEstate(t *conformance.T, c nodeConfig) *estate {
 	e.srq = e.newSRQ(verbs.SRQConfig{})
 	e.mw = e.newMW()
 	e.pages = e.node.pages(2, 4096)
-	var err error
-	e.handler, err = e.nic.AddCompletionHandler(func(*verbs.CQ) {})
-	require.NoError(t, err)
+	e.handler = must(e.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	return e
 }
 

@@ -31,8 +31,7 @@ func postRecv(t *conformance.T, q interface {
 func await(t *conformance.T, cq *verbs.CQ, k int) []verbs.Completion {
 	got := make([]verbs.Completion, k)
 	for have := 0; have < k; {
-		n, err := cq.Wait(t.Context(), got[have:])
-		require.NoError(t, err, "waiting for completion %d of %d; so far %+v", have+1, k, got[:have])
+		n := must(cq.Wait(t.Context(), got[have:]))(t, "waiting for completion %d of %d; so far %+v", have+1, k, got[:have])
 		have += n
 	}
 	return got
@@ -64,8 +63,7 @@ func run(t *conformance.T, qp *verbs.QP, req verbs.Request, want verbs.Status) {
 
 // attributes is Query QP.
 func attributes(t *conformance.T, qp *verbs.QP) verbs.QPAttributes {
-	a := must(qp.Query())(t, "Query QP")
-	return a
+	return must(qp.Query())(t, "Query QP")
 }
 
 // told is what Query QP returns, with identifiers in the place of handles, so that

@@ -37,8 +37,7 @@ func pdsAllocatedHere(t *conformance.T) {
 		})
 	}
 	require.NoError(t, n.nic.Close())
-	_, err := n.nic.AllocatePD()
-	require.ErrorIs(t, err, verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, second(n.nic.AllocatePD()), verbs.ErrInvalidRNIC)
 }
 
 func pdIDsAtOnce(t *conformance.T) {
@@ -93,18 +92,13 @@ func pdIDsOverTime(t *conformance.T) {
 
 func pdDeallocatedByVerb(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{PDs: 1}})
-	pd, err := nic.AllocatePD()
-	require.NoError(t, err)
-	mr, err := pd.Register(make([]byte, 8), verbs.LocalRead)
-	require.NoError(t, err)
-	_, err = nic.AllocatePD()
-	require.ErrorIs(t, err, verbs.ErrInsufficientResources)
+	pd := must(nic.AllocatePD())(t)
+	mr := must(pd.Register(make([]byte, 8), verbs.LocalRead))(t)
+	require.ErrorIs(t, second(nic.AllocatePD()), verbs.ErrInsufficientResources)
 	require.NoError(t, mr.Deregister(), "the last thing in it")
-	_, err = nic.AllocatePD()
-	require.ErrorIs(t, err, verbs.ErrInsufficientResources, "an empty PD is one all the same")
+	require.ErrorIs(t, second(nic.AllocatePD()), verbs.ErrInsufficientResources, "an empty PD is one all the same")
 	require.NoError(t, pd.Deallocate())
-	_, err = nic.AllocatePD()
-	require.NoError(t, err)
+	require.NoError(t, second(nic.AllocatePD()))
 }
 
 // tenant is something that is in a PD.

@@ -10,8 +10,7 @@ import (
 
 // rv6_2_5 is the Closing state: verbs draft 6.2.5.
 var rv6_2_5 = []conformance.Case{
-	apiCase("6.2.5/good-close", closingGood,
-		"RV-6.2.5-M1", "RV-6.2.5-M10", "RV-6.2.5-M11", "RV-6.2.5-M20", "RV-6.2.5-M22"),
+	apiCase("6.2.5/good-close", closingGood, "RV-6.2.5-M1", "RV-6.2.5-M10", "RV-6.2.5-M11", "RV-6.2.5-M20", "RV-6.2.5-M22"),
 	apiCase("6.2.5/close-complete", closingComplete, "RV-6.2.5-M21"),
 	apiCase("6.2.5/refuses-verbs", closingRefuses, "RV-6.2.5-M2", "RV-6.2.5-M5"),
 	upperCase("6.2.5/sends-nothing", closingSendsNothing, "RV-6.2.5-M3"),

@@ -112,8 +112,7 @@ func earlyOctets(t *conformance.T) {
 		ready := make(chan struct{})
 		go func() {
 			defer close(ready)
-			_, err := readStartup(c)
-			assert.NoError(t, err)
+			assert.NoError(t, second(readStartup(c)))
 			b := startup{Reply: true, CRC: true, Rev: 1}.octets()
 			l.peer = newRawEnd(c, withCRC)
 			for i := range 3 - round {
@@ -121,8 +120,7 @@ func earlyOctets(t *conformance.T) {
 			}
 			assert.NoError(t, l.peer.Raw(b))
 		}()
-		_, err := cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})
-		require.NoError(t, err)
+		require.NoError(t, second(cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})))
 		<-ready
 		for i := range 3 - round {
 			completes(t, l.rq, l.got(uint64(i+1), 1))
@@ -184,15 +182,13 @@ func connectionFirst(t *conformance.T) {
 		c := t.Trace().Conn(x)
 		rest := make(chan []byte, 1)
 		go func() {
-			_, err := readStartup(c)
-			assert.NoError(t, err)
+			assert.NoError(t, second(readStartup(c)))
 			_, _ = c.Write([]byte(reply))
 			_ = c.(interface{ CloseWrite() error }).CloseWrite()
 			b, _ := io.ReadAll(c)
 			rest <- b
 		}()
-		_, err := cm.Connect(t.Context(), y, l.qp, cm.Config{})
-		require.Error(t, err, what)
+		require.Error(t, second(cm.Connect(t.Context(), y, l.qp, cm.Config{})), what)
 		require.Equal(t, verbs.StateIdle, l.qp.State(), what)
 		require.Nil(t, l.stream(), what)
 		require.Empty(t, <-rest, "what follows the Request, after %s", what)

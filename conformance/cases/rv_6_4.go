@@ -44,10 +44,7 @@ func (l *line) rest() (r rest) {
 			return r
 		}
 		require.Nil(l.t, r.terminate, "a segment behind the Terminate Message: % x", u[:14])
-		head := 18
-		if u[0]&0x80 != 0 {
-			head = 14
-		}
+		head := either(u[0]&0x80 != 0, 14, 18)
 		if u[1] == opTerminate {
 			r.terminate = bytes.Clone(u)
 			continue

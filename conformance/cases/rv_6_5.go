@@ -144,10 +144,7 @@ func readsRefused(t *conformance.T) {
 		all := n.newQP(c)
 		require.ErrorIs(t, create(1, 1), verbs.ErrInsufficientResources)
 		refuses(t, "both", verbs.ErrInsufficientResources, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(1)}) }, shown)
-		m := verbs.ModifyQP{IRD: ptr(1)}
-		if c.ORD == 4 {
-			m = verbs.ModifyQP{ORD: ptr(1)}
-		}
+		m := either(c.ORD == 4, verbs.ModifyQP{ORD: ptr(1)}, verbs.ModifyQP{IRD: ptr(1)})
 		refuses(t, "the one", verbs.ErrInsufficientResources, func() error { return n.qp.Modify(m) }, shown)
 		require.NoError(t, all.Destroy())
 		require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(1), ORD: ptr(1)}))

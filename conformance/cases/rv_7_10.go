@@ -17,8 +17,7 @@ var rv7_10 = []conformance.Case{
 	apiCase("7.10.2/kinds-of-region", staged(windowOnEachRegion), "RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"),
 	apiCase("7.10.2/all-to-one-region", allToOneRegion, "RV-7.10.2-M3"),
 	apiCase("7.10.2/all-to-one-qp", allToOneQP, "RV-7.10.2-M4"),
-	apiCase("7.10.2/addressing", staged(windowAddressing),
-		"RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"),
+	apiCase("7.10.2/addressing", staged(windowAddressing), "RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"),
 	apiCase("7.10.2/bound", staged(windowBound), "RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"),
 	apiCase("7.10.2/rebind", staged(windowRebound), "RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"),
 	apiCase("7.10.2/former-key", staged(windowFormerKey), "RV-7.10.2-M33"),
@@ -72,8 +71,7 @@ func windowOnEachRegion(n *node) {
 	registered, fast := n.register(64, rights), n.allocated()
 	s.does(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, rights), verbs.StatusSuccess)
 	original := n.register(64, rights)
-	shared, err := original.RegisterShared(nil, verbs.SharedConfig{Access: rights, VA: original.Base() + 1<<40, Key: 2})
-	require.NoError(t, err)
+	shared := must(original.RegisterShared(nil, verbs.SharedConfig{Access: rights, VA: original.Base() + 1<<40, Key: 2}))(t)
 	for _, r := range []struct {
 		name string
 		b    verbs.TaggedBuffer

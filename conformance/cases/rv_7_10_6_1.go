@@ -141,10 +141,7 @@ func bindPDs(n *node) {
 		mw := must(pds[i&1].AllocateWindow())(t)
 		mr := n.region(pds[i>>1&1], verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 		s := n.seat(verbs.QPConfig{PD: pds[i>>2]})
-		want := verbs.StatusInvalidPD
-		if i == 0 || i == 7 {
-			want = verbs.StatusSuccess
-		}
+		want := either(i == 0 || i == 7, verbs.StatusSuccess, verbs.StatusInvalidPD)
 		b := mw.BindRequest(mr, 0, 8, remoteRights, 1)
 		s.does(binds(b), want)
 		require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid, "PDs %03b", i)
@@ -258,10 +255,7 @@ func bindRange(n *node) {
 	}
 	for range 20 {
 		va, k := base-50+uint64(t.Rand().IntN(200)), 1+uint64(t.Rand().IntN(120))
-		want := out
-		if va >= base && va+k <= base+length {
-			want = verbs.StatusSuccess
-		}
+		want := either(va >= base && va+k <= base+length, verbs.StatusSuccess, out)
 		try(va, k, want)
 	}
 	s.leave()

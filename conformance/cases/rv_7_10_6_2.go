@@ -11,12 +11,10 @@ import (
 
 // rv7_10_6_2 is using windows: verbs draft 7.10.2 and 7.10.6.2.
 var rv7_10_6_2 = []conformance.Case{
-	apiCase("7.10.6.2/each-check", staged(windowAccess),
-		"RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"),
+	apiCase("7.10.6.2/each-check", staged(windowAccess), "RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"),
 	apiCase("7.10.6.2/state", staged(windowState), "RV-7.10.6.2-M2"),
 	apiCase("7.10.6.2/other-qp", staged(windowOtherQP), "RV-7.10.2-M7", "RV-7.10.2-M22", "RV-7.10.6.2-M3"),
-	apiCase("7.10.6.2/bounds", staged(windowBounds),
-		"RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"),
+	apiCase("7.10.6.2/bounds", staged(windowBounds), "RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"),
 	apiCase("7.10.6.2/region-rights", staged(windowRegionRights), "RV-7.10.6.2-M7", "PV-7.10.2-M2"),
 	apiCase("7.10.6.2/qp-rights", staged(windowQPRights), "RV-7.10.6.2-M8", "PV-7.10.6.2-M1", "PV-7.10.6.2-M2"),
 	apiCase("7.10.6.2/no-octets", staged(windowNoOctets), "RV-7.10.6.2-M11"),
@@ -83,10 +81,7 @@ func windowAccess(n *node) {
 		for i, name := range []string{"Invalid", "another queue pair's", "elsewhere", "without the right"} {
 			t.Logf("%s, window %s", a.name, name)
 			s, mw, b := n.bound(verbs.QPConfig{}, 100, 32, remoteRights)
-			right := verbs.RemoteRead
-			if a.read {
-				right = verbs.RemoteWrite
-			}
+			right := either(a.read, verbs.RemoteWrite, verbs.RemoteRead)
 			away := verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}
 			invalid := func() bool { return !queried(t, mw).Valid }
 			by := []spoiled{

@@ -10,8 +10,7 @@ import (
 
 // rv7_2 is what STags are, and their states: verbs draft 7.1, 7.2 and 7.2.2.
 var rv7_2 = []conformance.Case{
-	apiCase("7.1/region-rights", staged(regionRights),
-		"RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
+	apiCase("7.1/region-rights", staged(regionRights), "RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
 	apiCase("7.1/window-rights", staged(windowRights), "RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"),
 	apiCase("7.2/key", staged(keysAreTheConsumers), "RV-7.2-M1", "PV-7.8-M3"),
 	apiCase("7.2/index", staged(indexIsReturned), "RV-7.2-M2", "RV-7.3.2.1-M4"),
@@ -98,8 +97,7 @@ func keysAreTheConsumers(n *node) {
 		s.does(fastRegister(mr.WithKey(key), pages.List(0, 16), 4096, allRights), verbs.StatusSuccess)
 		keyed("Fast-Register", mr.WithKey(key), queried(t, mr), 4096, key)
 
-		shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key ^ 0xAA, Existing: mr.WithKey(key)})
-		require.NoError(t, err)
+		shared := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key ^ 0xAA, Existing: mr.WithKey(key)}))(t)
 		keyed("Register Shared", shared.STag(), queried(t, shared), shared.Base(), key^0xAA)
 
 		mw := n.newMW()

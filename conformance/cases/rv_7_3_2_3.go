@@ -15,8 +15,7 @@ import (
 // rv7_3_2_3 is RI-Reregister: verbs draft 7.3.2.3.
 var rv7_3_2_3 = []conformance.Case{
 	apiCase("7.3.2.3/non-shared-only", staged(reregisterNonShared), "RV-7.3.2.3-M1"),
-	apiCase("7.3.2.3/from-each-state", staged(reregisterFromEachState),
-		"RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"),
+	apiCase("7.3.2.3/from-each-state", staged(reregisterFromEachState), "RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"),
 	apiCase("7.3.2.3/key", staged(reregisterKey), "RV-7.3.2.3-M3", "RV-7.3.2.3-M8"),
 	apiCase("7.3.2.3/windows", staged(reregisterWindows), "RV-7.3.2.3-M4"),
 	apiCase("7.3.2.3/errors-that-leave-it", staged(reregisterLeaves), "RV-7.3.2.3-M5"),

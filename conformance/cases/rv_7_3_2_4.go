@@ -153,8 +153,7 @@ func sharedOriginal(n *node) {
 	require.False(t, before.Shared)
 	before.Shared = true
 	for range 3 { // also when it is shared already
-		_, err := mr.RegisterShared(n.newPD(), verbs.SharedConfig{Access: verbs.LocalRead, ZeroBased: true, Key: 1})
-		require.NoError(t, err)
+		require.NoError(t, second(mr.RegisterShared(n.newPD(), verbs.SharedConfig{Access: verbs.LocalRead, ZeroBased: true, Key: 1})))
 		require.Equal(t, before, queried(t, mr), "Query of the original")
 		s.opens(mr.Buffer(), 5, mr.Bytes()[5:40])
 	}

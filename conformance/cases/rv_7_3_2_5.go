@@ -22,8 +22,7 @@ var rv7_3_2_5 = []conformance.Case{
 
 // allocated is an STag that may have remote rights, with room for eight pages.
 func (n *node) allocated() *verbs.MR {
-	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true}))(n.t)
-	return mr
+	return must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true}))(n.t)
 }
 
 func fastFromEach(n *node) {
@@ -54,8 +53,7 @@ func fastFromEach(n *node) {
 	}
 	// Not once it is shared.
 	mr := n.register(64, allRights)
-	shared, err := mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights})
-	require.NoError(t, err)
+	shared := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights}))(t)
 	for _, m := range []*verbs.MR{mr, shared} {
 		was := queried(t, m)
 		s.does(fastRegister(m.STag(), p.List(0, 64), 4096, allRights), verbs.StatusInvalidSTag)

@@ -21,8 +21,7 @@ var rv7_4 = []conformance.Case{
 	apiCase("7.4.1/receives", staged(receivesNeedLocalWrite), "RV-7.4.1-M4", "RV-7.5.1-M2"),
 	apiCase("7.4.1/remote-rights-do-not-count", staged(remoteDoesNotCount), "RV-7.4.1-M6"),
 	apiCase("7.4.2/figure-18", staged(exactlyFigure18), "RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"),
-	apiCase("7.4.2/peer", staged(peerNeedsRights),
-		"RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
+	apiCase("7.4.2/peer", staged(peerNeedsRights), "RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
 	apiCase("7.4.2/peer-only", staged(remoteIsForPeersOnly), "RV-7.4.2-M6", "RV-7.4.2-M7"),
 }
 
@@ -276,10 +275,7 @@ func remoteIsForPeersOnly(n *node) {
 		s.invalidate(ways[0], b.Window, invalidates)
 
 		for _, w := range ways {
-			want := invalidates
-			if w.remote && remote == 0 {
-				want = hasNoRemoteUse
-			}
+			want := either(w.remote && remote == 0, hasNoRemoteUse, invalidates)
 			over := n.register(64, local|remote)
 			s.invalidate(w, over.STag(), want)
 			require.Equal(n.t, want != invalidates, queried(n.t, over).Valid, "%s with %v", w.name, remote)

@@ -75,8 +75,7 @@ func (s *seat) madeAt(p *verbs.Pages, zero bool, base uint64) map[string]verbs.T
 	} else {
 		other.VA = 0
 	}
-	shared, err := n.region(n.pd, other).RegisterShared(nil, verbs.SharedConfig{Access: allRights, ZeroBased: zero, VA: base})
-	require.NoError(t, err)
+	shared := must(n.region(n.pd, other).RegisterShared(nil, verbs.SharedConfig{Access: allRights, ZeroBased: zero, VA: base}))(t)
 	r := fastRegister(fast.WithKey(1), p.List(100, 500), 0x9000+100, allRights)
 	addressing := verbs.VABased
 	if zero {

@@ -166,8 +166,7 @@ func regionAttributes(n *node) {
 		Addressing: verbs.ZeroBased, Length: 3 * 4096, QP: s.qp.ID(), RemoteInvalidate: true,
 	}
 	tells("registered", mr, want)
-	shared, err := mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead, RemoteAccess: true, ZeroBased: true, Key: 3})
-	require.NoError(t, err)
+	shared := must(mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead, RemoteAccess: true, ZeroBased: true, Key: 3}))(t)
 	want.Shared = true
 	tells("shared", mr, want)
 	tells("shared with it", shared, verbs.RegionAttributes{

@@ -208,10 +208,7 @@ func invalidateRemoteRights(n *node) {
 			for _, remote := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 				for _, w := range ways[2:] {
 					t.Logf("QP without read %v, without write %v; STag with %v", noRead, noWrite, remote)
-					want := invalidates
-					if noRead && noWrite || remote == 0 {
-						want = hasNoRemoteUse
-					}
+					want := either(noRead && noWrite || remote == 0, hasNoRemoteUse, invalidates)
 					mr := n.register(64, local|remote)
 					s.invalidate(w, mr.STag(), want)
 					require.Equal(t, want != invalidates, queried(t, mr).Valid)

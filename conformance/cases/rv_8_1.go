@@ -124,10 +124,8 @@ func onlyPosts(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	from, to := w.pair(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
-	sender, err := w.a.qp.User()
-	require.NoError(t, err)
-	receiver, err := w.b.qp.User()
-	require.NoError(t, err)
+	sender := must(w.a.qp.User())(t)
+	receiver := must(w.b.qp.User())(t)
 	shared := srq.User()
 	a, b := w.a.qp.ID(), w.b.qp.ID()
 	for i, c := range []struct {

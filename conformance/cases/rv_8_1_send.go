@@ -153,10 +153,7 @@ func lengthsTold(t *conformance.T) {
 		l.recv(1)
 		mo := 0
 		for k, size := range cuts {
-			first := byte(moreUntagged)
-			if k == len(cuts)-1 {
-				first = lastUntagged
-			}
+			first := either(k == len(cuts)-1, lastUntagged, byte(moreUntagged))
 			l.tell(untagged(first, opSend, 0, 0, uint32(i+1), uint32(mo), make([]byte, size)))
 			mo += size
 		}

@@ -95,10 +95,7 @@ func mostOctets(t *conformance.T) {
 	for op := range inTurn(t, "%v of just as much", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
 		l := n.line(many)
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: list, Remote: theirs})
-		want := byte(moreUntagged)
-		if op == verbs.OpWrite {
-			want = moreTagged
-		}
+		want := either(op == verbs.OpWrite, moreTagged, byte(moreUntagged))
 		require.Equal(t, want, l.heard()[0], "its first segment") // the rest is for another day
 		require.NoError(t, l.qp.Destroy())
 	}
@@ -210,10 +207,8 @@ func sgeLimitsTold(t *conformance.T) {
 // which is still there then, and nothing holds the domain.
 func aboveSGELimits(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{QPs: 1, SRQs: 1, SGE: 6, WriteSGE: 9}})
-	pd, err := nic.AllocatePD()
-	require.NoError(t, err)
-	cq, err := nic.CreateCQ(verbs.CQConfig{})
-	require.NoError(t, err)
+	pd := must(nic.AllocatePD())(t)
+	cq := must(nic.CreateCQ(verbs.CQConfig{}))(t)
 	for name, c := range map[string]verbs.QPConfig{
 		"SendSGE": {SendSGE: 7}, "RecvSGE": {RecvSGE: 7}, "WriteSGE": {WriteSGE: 10}, "SendSGE as of Writes": {SendSGE: 9}, "many": {RecvSGE: math.MaxInt},
 	} {
@@ -226,10 +221,8 @@ func aboveSGELimits(t *conformance.T) {
 	}
 	require.NoError(t, cq.Destroy(), "no queue pair uses the CQ")
 	require.NoError(t, pd.Deallocate(), "nor the domain")
-	pd, err = nic.AllocatePD()
-	require.NoError(t, err)
-	cq, err = nic.CreateCQ(verbs.CQConfig{})
-	require.NoError(t, err)
+	pd = must(nic.AllocatePD())(t)
+	cq = must(nic.CreateCQ(verbs.CQConfig{}))(t)
 	require.NoError(t, second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SendSGE: 6, RecvSGE: 6, WriteSGE: 9})), "the limits themselves")
 	require.ErrorIs(t, second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})), verbs.ErrInsufficientResources)
 }

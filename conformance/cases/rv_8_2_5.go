@@ -32,17 +32,14 @@ type bell struct {
 
 func (n *node) bell() *bell {
 	b := &bell{n: n, calls: make(chan *verbs.CQ, 1024)}
-	var err error
-	b.id, err = n.nic.AddCompletionHandler(func(c *verbs.CQ) { b.calls <- c })
-	require.NoError(n.t, err, "Set Completion Event Handler")
+	b.id = must(n.nic.AddCompletionHandler(func(c *verbs.CQ) { b.calls <- c }))(n.t, "Set Completion Event Handler")
 	b.other = b.cq(64)
 	return b
 }
 
 // cq is a CQ of the handler.
 func (b *bell) cq(entries int) *verbs.CQ {
-	cq := must(b.n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: b.id}))(b.n.t, "Create CQ")
-	return cq
+	return must(b.n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: b.id}))(b.n.t, "Create CQ")
 }
 
 // rings waits for the next call, which has to be about that CQ.

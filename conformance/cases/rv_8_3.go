@@ -28,8 +28,7 @@ func refusalsChangeNothing(t *conformance.T) {
 	}}}})
 	n := w.a
 	srq, mw, mr := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2}), n.newMW(), n.mr
-	handler, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
-	require.NoError(t, err)
+	handler := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	run(t, n.qp, binds(mw.BindRequest(mr, 0, 64, remoteRights, 1)), verbs.StatusSuccess)
 	postRecv(t, srq, verbs.Recv{}, verbs.Recv{})
 	idle := n.newQP(verbs.QPConfig{SRQ: srq})
@@ -139,8 +138,7 @@ func refusalsLoseNoEvent(t *conformance.T) {
 func refusedReregister(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	mr := n.register(64, allRights)
-	err := mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.RemoteRead})
-	require.ErrorIs(t, err, verbs.ErrInvalidAccess)
+	require.ErrorIs(t, mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.RemoteRead}), verbs.ErrInvalidAccess)
 	require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
 }
 

@@ -28,10 +28,8 @@ func wholeLife(t *conformance.T) {
 	w := newWorld(t, worldConfig{Idle: true, A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
 	a, b := w.a, w.b
 	called := make(chan *verbs.CQ, 8)
-	handler, err := b.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
-	require.NoError(t, err)
-	cq, err := b.nic.CreateCQ(verbs.CQConfig{Entries: 16, Handler: handler})
-	require.NoError(t, err)
+	handler := must(b.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
+	cq := must(b.nic.CreateCQ(verbs.CQConfig{Entries: 16, Handler: handler}))(t)
 	srq := b.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 	qp := b.newQP(verbs.QPConfig{RecvCQ: cq, SRQ: srq})
 	window := b.newMW()
@@ -105,8 +103,7 @@ func wholeLife(t *conformance.T) {
 	require.NoError(t, srq.Modify(verbs.ModifySRQ{Depth: ptr(6)}))
 	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(3)}))
 	require.NoError(t, fast.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}))
-	shared, err := fast.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})
-	require.NoError(t, err)
+	shared := must(fast.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
 	assert.Equal(t, []int{8, 3}, []int{cq.Entries(), attributes(t, a.qp).ORD})
 	assert.Equal(t, 64, shared.Len())
 	// The end, in the order of 5.1.1.2.
@@ -187,8 +184,7 @@ func fourVerbs(t *conformance.T) {
 func privilegedOnly(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	privileged := n.newQP(verbs.QPConfig{Privileged: true})
-	_, err := privileged.User()
-	require.ErrorIs(t, err, verbs.ErrInvalidModifier, "a handle for a Non-Privileged Consumer")
+	require.ErrorIs(t, second(privileged.User()), verbs.ErrInvalidModifier, "a handle for a Non-Privileged Consumer")
 	p := n.pages(1, 4096)
 	mr := n.allocate(verbs.AllocateConfig{})
 	for _, c := range []struct {

@@ -86,8 +86,7 @@ func limitsAreReal(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: small})
 	exhaust(t, nic, small)
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
-	a, err := n.nic.Query()
-	require.NoError(t, err)
+	a := must(n.nic.Query())(t)
 	assert.Equal(t, []int{3, 4, 64, 8, 6, 2, 512, 2, 2, 32, 3, 2, 16, 8, 8}, []int{
 		a.Limits.PDs, a.Limits.QPs, a.Limits.WR, a.Limits.SGE, a.Limits.WriteSGE, a.Limits.CQs, a.Limits.CQE, a.Limits.EventHandlers, a.Limits.SRQs, a.Limits.SRQWR,
 		a.Limits.Regions, a.Limits.Windows, a.Limits.PBL, a.Limits.IRD, a.Limits.ORD,
@@ -146,8 +145,7 @@ func limitsAreReal(t *conformance.T) {
 
 func sharedIRD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	a, err := n.nic.Query()
-	require.NoError(t, err)
+	a := must(n.nic.Query())(t)
 	assert.Zero(t, a.Limits.SharedIRD, "not shared")
 	for i := range 20 {
 		q := attributes(t, n.newQP(verbs.QPConfig{IRD: a.Limits.IRD}))
@@ -159,8 +157,7 @@ func sharedIRD(t *conformance.T) {
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 6, SharedIRD: pool, SharedORD: pool}},
 		QP:   verbs.QPConfig{IRD: 4, ORD: 1},
 	})
-	a, err = n.nic.Query()
-	require.NoError(t, err)
+	a = must(n.nic.Query())(t)
 	assert.Equal(t, pool, a.Limits.SharedIRD)
 	sum := attributes(t, n.qp).IRD
 	for range 4 {

@@ -47,8 +47,7 @@ func createCQResults(t *conformance.T) {
 func createCQModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	called := make(chan *verbs.CQ, 10)
-	id, err := n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c })
-	require.NoError(t, err)
+	id := must(n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
 	for _, entries := range []int{1, 5, 50} {
 		with := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: id}))(t)
 		without := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(t)

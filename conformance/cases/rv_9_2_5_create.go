@@ -174,19 +174,13 @@ func createQPRights(t *conformance.T) {
 	}
 	p := n.pages(1, 4096)
 	for _, privileged := range []bool{true, false} {
-		want := verbs.StatusInvalidSTag
-		if privileged {
-			want = verbs.StatusSuccess
-		}
+		want := either(privileged, verbs.StatusSuccess, verbs.StatusInvalidSTag)
 		qp := n.newQP(verbs.QPConfig{Privileged: privileged})
 		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 1, SGL: []verbs.SGE{{TO: p.Address(0), Length: 8}}}, want)
 	}
 	for _, noBind := range []bool{false, true} {
-		want := verbs.StatusSuccess
-		if noBind {
-			want = verbs.StatusAccess
-		}
+		want := either(noBind, verbs.StatusAccess, verbs.StatusSuccess)
 		qp := n.newQP(verbs.QPConfig{NoBind: noBind})
 		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: n.newMW().BindRequest(n.mr, 0, 8, remoteRights, 1)}, want)

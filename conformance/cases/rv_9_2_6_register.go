@@ -26,16 +26,14 @@ var rv9_2_6_register = []conformance.Case{
 
 // allocate is Allocate Non-Shared Memory Region STag, in the node's PD.
 func (n *node) allocate(c verbs.AllocateConfig) *verbs.MR {
-	mr := must(n.pd.AllocateRegion(c))(n.t, "Allocate STag")
-	return mr
+	return must(n.pd.AllocateRegion(c))(n.t, "Allocate STag")
 }
 
 func allocateSTagResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
 	dead := n.newPD()
 	require.NoError(t, dead.Deallocate())
-	_, err := dead.AllocateRegion(verbs.AllocateConfig{})
-	require.ErrorIs(t, err, verbs.ErrInvalidPD)
+	require.ErrorIs(t, second(dead.AllocateRegion(verbs.AllocateConfig{})), verbs.ErrInvalidPD)
 	refuses(t, "too long a list", verbs.ErrInsufficientResources,
 		func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 17})) }, queries(n.nic.Query))
 	n.allocate(verbs.AllocateConfig{PBL: 16})
@@ -80,10 +78,8 @@ func allocateSTagModifiers(t *conformance.T) {
 		n.fastRegister(remote, verbs.StatusSuccess)
 		n.remotely(verbs.Remote{STag: mr.WithKey(9), TO: uint64(q.PBL)*4096 - 1}, 0, 0)
 	}
-	mr, err := other.AllocateRegion(verbs.AllocateConfig{})
-	require.NoError(t, err)
-	q, err := mr.Query()
-	require.NoError(t, err)
+	mr := must(other.AllocateRegion(verbs.AllocateConfig{}))(t)
+	q := must(mr.Query())(t)
 	assert.Equal(t, other.ID(), q.PD)
 	n.fastRegister(verbs.FastRegisterRequest{STag: mr.WithKey(1), Buffers: p.List(0, 1), Addressing: verbs.ZeroBased, Access: verbs.LocalRead}, verbs.StatusInvalidPD)
 }
@@ -279,8 +275,7 @@ func queryRegionModifiers(t *conformance.T) {
 	p := n.pages(2, 4096)
 	mr := n.allocate(verbs.AllocateConfig{PBL: 2, RemoteAccess: true})
 	index := mr.STag().Index()
-	q, err := mr.Query()
-	require.NoError(t, err)
+	q := must(mr.Query())(t)
 	want := verbs.RegionAttributes{STag: verbs.MakeSTag(index, 0), PD: n.pd.ID(), RemoteAccess: true, PBL: q.PBL}
 	shows := func(mr *verbs.MR, want verbs.RegionAttributes, what string) {
 		got := must(mr.Query())(t)
@@ -298,15 +293,13 @@ func queryRegionModifiers(t *conformance.T) {
 
 	other := n.newPD()
 	require.NoError(t, mr.Reregister(other, verbs.RegionConfig{Buffers: p.List(100, 33), Access: verbs.LocalRead, Key: 8, ZeroBased: true}))
-	q, err = mr.Query()
-	require.NoError(t, err)
+	q = must(mr.Query())(t)
 	valid = verbs.RegionAttributes{
 		STag: verbs.MakeSTag(mr.STag().Index(), 8), Valid: true, PD: other.ID(), PBL: q.PBL, Access: verbs.LocalRead,
 		Addressing: verbs.ZeroBased, Length: 33,
 	}
 	shows(mr, valid, "reregistered")
-	shared, err := mr.RegisterShared(n.pd, verbs.SharedConfig{Access: verbs.LocalWrite, RemoteAccess: true, Key: 9, VA: 1<<20 + 100})
-	require.NoError(t, err)
+	shared := must(mr.RegisterShared(n.pd, verbs.SharedConfig{Access: verbs.LocalWrite, RemoteAccess: true, Key: 9, VA: 1<<20 + 100}))(t)
 	valid.Shared = true
 	shows(mr, valid, "made shared")
 	shows(shared, verbs.RegionAttributes{

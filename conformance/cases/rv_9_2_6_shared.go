@@ -56,8 +56,7 @@ func sharedModifiers(t *conformance.T) {
 	other := n.newPD()
 	p := n.pages(2, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(16, 4096), Access: allRights, Key: 1, VA: 1<<20 + 16})
-	original, err := mr.Query()
-	require.NoError(t, err)
+	original := must(mr.Query())(t)
 	for i, c := range []struct {
 		pd    *verbs.PD
 		c     verbs.SharedConfig

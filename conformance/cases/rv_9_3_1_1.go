@@ -50,8 +50,7 @@ func postSQResults(t *conformance.T) {
 				refuses(t, "a good one", verbs.ErrInvalidState, post(verbs.Request{}), l.shown)
 				continue
 			}
-			k, err := h.PostSend(verbs.Request{ID: 1}, verbs.Request{ID: 2})
-			require.NoError(t, err)
+			k := must(h.PostSend(verbs.Request{ID: 1}, verbs.Request{ID: 2}))(t)
 			require.Equal(t, 2, k)
 			for _, c := range []struct {
 				what string

@@ -42,14 +42,12 @@ func (c *calls) handler(name string) func(*verbs.CQ) {
 
 // set is Set Completion Event Handler, with such a function.
 func (c *calls) set(id verbs.HandlerID, name string) verbs.HandlerID {
-	got := must(setHandler(c.nic, id, c.handler(name)))(c.t)
-	return got
+	return must(setHandler(c.nic, id, c.handler(name)))(c.t)
 }
 
 // queue creates a CQ of a handler.
 func (c *calls) queue(id verbs.HandlerID) *verbs.CQ {
-	cq := must(c.nic.CreateCQ(verbs.CQConfig{Entries: 32, Handler: id}))(c.t)
-	return cq
+	return must(c.nic.CreateCQ(verbs.CQConfig{Entries: 32, Handler: id}))(c.t)
 }
 
 // are waits for the next call.

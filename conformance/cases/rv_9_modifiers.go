@@ -54,12 +54,10 @@ func modifiersOfCreation(t *conformance.T) {
 	})
 
 	n := newNode(t, nodeConfig{})
-	handler, err := n.nic.AddCompletionHandler(func(*verbs.CQ) {})
-	require.NoError(t, err)
+	handler := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	newCQ := func(c verbs.CQConfig) verbs.CQAttributes {
 		cq := must(n.nic.CreateCQ(c))(t)
-		a := must(cq.Query())(t)
-		return a
+		return must(cq.Query())(t)
 	}
 	decides(t, verbs.CQConfig{Entries: 10}, newCQ, map[string]modifier[verbs.CQConfig]{
 		"Create CQ, entries": {func(c *verbs.CQConfig) { c.Entries = 1000 }, []string{"Entries"}},

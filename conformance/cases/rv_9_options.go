@@ -14,8 +14,7 @@ func modifiersOfOptions(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	pd := n.newPD()
 	newSRQ := func(c verbs.SRQConfig) verbs.SRQAttributes {
-		a := must(n.newSRQ(c).Query())(t)
-		return a
+		return must(n.newSRQ(c).Query())(t)
 	}
 	decides(t, verbs.SRQConfig{Depth: 8, SGE: 2}, newSRQ, map[string]modifier[verbs.SRQConfig]{
 		"Create S-RQ, PD":    {func(c *verbs.SRQConfig) { c.PD = pd }, []string{"PD"}},
@@ -27,8 +26,7 @@ func modifiersOfOptions(t *conformance.T) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 8, SGE: 2})
 		require.NoError(t, s.Modify(verbs.ModifySRQ{Limit: ptr(1)}))
 		require.NoError(t, s.Modify(m))
-		a := must(s.Query())(t)
-		return a
+		return must(s.Query())(t)
 	}
 	decides(t, verbs.ModifySRQ{}, changed, map[string]modifier[verbs.ModifySRQ]{
 		"Modify S-RQ, WRs":   {func(m *verbs.ModifySRQ) { m.Depth = ptr(99) }, []string{"Depth"}},

@@ -10,13 +10,11 @@ import (
 // rvScope is regions that are tied to one queue pair: RFC 5041 8.2, RFC 5040 8.1.1. What
 // the draft has done to a region does not lift the tie.
 var rvScope = []conformance.Case{
-	apiCase("8.1.1/scope-of-registrations", staged(scopeOfRegistrations),
-		"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3"),
+	apiCase("8.1.1/scope-of-registrations", staged(scopeOfRegistrations), "R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3"),
 	apiCase("7.3.2.5/scope-stays", staged(scopeOfFastRegister),
 		"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3", "RV-7.3.2.5-M3"),
 	apiCase("7.10.2/scope-of-the-region", staged(scopeOfBind), "R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.10.2-M7"),
-	apiCase("7.3.2.4/scope-of-each", staged(scopeOfShared),
-		"R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.3.2.4-M8", "RV-7.3.2.4-M10"),
+	apiCase("7.3.2.4/scope-of-each", staged(scopeOfShared), "R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.3.2.4-M8", "RV-7.3.2.4-M10"),
 }
 
 // scopes are two queue pairs of a node, in one PD, with a peer each.
@@ -95,8 +93,7 @@ func scopeOfRegistrations(n *node) {
 func scopeOfFastRegister(n *node) {
 	s, p := newScopes(n), n.pages(2, 4096)
 	mem := p.Bytes()[8:40]
-	allocated, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, QP: s.mine.qp, RemoteInvalidate: true})
-	require.NoError(n.t, err)
+	allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, QP: s.mine.qp, RemoteInvalidate: true}))(n.t)
 	registered := n.region(n.pd, regionOf(s.mine.qp))
 	again := n.region(n.pd, regionOf(nil))
 	require.NoError(n.t, again.Reregister(nil, regionOf(s.mine.qp)))
@@ -129,13 +126,11 @@ func scopeOfFastRegister(n *node) {
 func scopeOfBind(n *node) {
 	s, p := newScopes(n), n.pages(1, 4096)
 	mr := n.region(n.pd, regionOf(s.mine.qp))
-	fast, err := n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, QP: s.mine.qp, RemoteInvalidate: true})
-	require.NoError(n.t, err)
+	fast := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true, QP: s.mine.qp, RemoteInvalidate: true}))(n.t)
 	r := fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights|verbs.BindWindow)
 	s.mine.does(r, verbs.StatusSuccess)
 	below := n.region(n.pd, regionOf(nil))
-	shared, err := below.RegisterShared(nil, verbs.SharedConfig{Access: allRights | verbs.BindWindow, QP: s.mine.qp})
-	require.NoError(n.t, err)
+	shared := must(below.RegisterShared(nil, verbs.SharedConfig{Access: allRights | verbs.BindWindow, QP: s.mine.qp}))(n.t)
 	for i, x := range []struct {
 		b   verbs.TaggedBuffer
 		mem []byte
@@ -168,9 +163,7 @@ func scopeOfBind(n *node) {
 func scopeOfShared(n *node) {
 	s := newScopes(n)
 	share := func(of *verbs.MR, qp *verbs.QP) *verbs.MR {
-		mr, err := of.RegisterShared(nil, verbs.SharedConfig{Access: allRights, QP: qp})
-		require.NoError(n.t, err)
-		return mr
+		return must(of.RegisterShared(nil, verbs.SharedConfig{Access: allRights, QP: qp}))(n.t)
 	}
 	shuts := func(b verbs.TaggedBuffer, mem []byte) { // a shared region cannot be invalidated at all
 		s.mine.peers(b, 0, mem, remoteRights, denial{})

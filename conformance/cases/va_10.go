@@ -10,8 +10,7 @@ import (
 
 // va10 is the form of Descriptors: VI Architecture 10.
 var va10 = []conformance.Case{
-	apiCase("10.2/vi-reserved", viReserved,
-		"VA-10.2-M1", "VA-10.2-M2", "VA-10.2-M3", "VA-10.2-M5", "VA-10.3-M3", "PA-10.2-M2"),
+	apiCase("10.2/vi-reserved", viReserved, "VA-10.2-M1", "VA-10.2-M2", "VA-10.2-M3", "VA-10.2-M5", "VA-10.3-M3", "PA-10.2-M2"),
 	apiCase("10.2/vi-length-field", viLengthField, "VA-10.2-M4", "PA-10.2-M8"),
 	apiCase("10.2/vi-status-reserved", viStatusReserved, "VA-10.2-M6", "VA-10.2-M7"),
 	apiCase("10.4/vi-too-long", viTooLong, "VA-10.4-M2", "PA-10.2-M7"),

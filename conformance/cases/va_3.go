@@ -29,8 +29,7 @@ func viOtherNIC(t *conformance.T) {
 	h, other := newVIHost(t, vipl.Config{}), newVIHost(t, vipl.Config{})
 	a := h.attributes(vipl.ServiceUnreliable)
 	for _, q := range [][2]*vipl.CQ{{other.cq(1), nil}, {nil, other.cq(1)}, {h.cq(1), other.cq(1)}} {
-		_, err := h.nic.CreateVi(&a, q[0], q[1])
-		viCode(t, vipl.ErrInvalidParameter, err, "CreateVi with a CQ of another NIC")
+		viCode(t, vipl.ErrInvalidParameter, second(h.nic.CreateVi(&a, q[0], q[1])), "CreateVi with a CQ of another NIC")
 	}
 	tag := other.newPtag() // the other NIC's second
 	a.Ptag = tag
@@ -127,16 +126,13 @@ func viRegisterAtomic(t *conformance.T) {
 		require.Error(t, call(), name)
 		require.Equal(t, regions, h.usage().Regions, name)
 	}
-	a, err := h.nic.QueryNic()
-	require.NoError(t, err)
+	a := must(h.nic.QueryNic())(t)
 	h.register(mem, vipl.MemAttributes{Ptag: h.ptag})
 	for range int(a.MaxRegisterRegions) - regions - 1 { // Descriptors, whose pages nobody looks at, cost a tenth
 		require.NoError(t, second(h.nic.RegisterDescriptors(descs, h.ptag)))
 	}
-	_, err = h.nic.RegisterMem(mem, &vipl.MemAttributes{Ptag: tag})
-	viCode(t, vipl.ErrResource, err, "one region too many")
-	_, err = h.nic.RegisterDescriptors(descs, tag)
-	viCode(t, vipl.ErrResource, err, "one region too many")
+	viCode(t, vipl.ErrResource, second(h.nic.RegisterMem(mem, &vipl.MemAttributes{Ptag: tag})), "one region too many")
+	viCode(t, vipl.ErrResource, second(h.nic.RegisterDescriptors(descs, tag)), "one region too many")
 	require.Equal(t, int(a.MaxRegisterRegions), h.usage().Regions)
 	require.NoError(t, h.nic.DestroyPtag(tag), "nothing has this tag")
 }

@@ -25,8 +25,7 @@ func viDisconnectFirst(t *conformance.T) {
 	p := newVIPair(t, vipl.ServiceReliableReception)
 	for range 3 {
 		viCode(t, vipl.ErrResource, p.va.DestroyVi(), "DestroyVi")
-		_, err := p.va.ConnectRequest(t.Context(), nil, p.b.address("server"))
-		viCode(t, vipl.ErrInvalidParameter, err, "ConnectRequest")
+		viCode(t, vipl.ErrInvalidParameter, second(p.va.ConnectRequest(t.Context(), nil, p.b.address("server"))), "ConnectRequest")
 		require.Equal(t, vipl.StateConnected, p.a.state(p.va))
 		require.NoError(t, p.va.Disconnect())
 		p.b.becomes(p.vb, vipl.StateError)

@@ -24,8 +24,7 @@ var va4_3 = []conformance.Case{
 // viAnybodyOrOne waits for one VI, by its address and by its discriminator, while others
 // call too; and for anybody.
 func viAnybodyOrOne(t *conformance.T) {
-	l, err := vitcp.Listen("127.0.0.1:0", vitcp.ListenConfig{MatchTimeout: time.Minute})
-	require.NoError(t, err)
+	l := must(vitcp.Listen("127.0.0.1:0", vitcp.ListenConfig{MatchTimeout: time.Minute}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	call := func(from string) {
 		c := must(net.Dial("tcp", l.Addr().String()))(t)
@@ -127,14 +126,11 @@ func viAddressFormat(t *conformance.T) {
 			viCode(t, vipl.ErrInvalidParameter, err, "a local host address")
 		}
 	}
-	_, err := v.ConnectRequest(t.Context(), nil, nil)
-	viCode(t, vipl.ErrInvalidParameter, err, "no remote address")
+	viCode(t, vipl.ErrInvalidParameter, second(v.ConnectRequest(t.Context(), nil, nil)), "no remote address")
 	a := h.address("")
 	a.Discriminator = make([]byte, 65)
-	_, err = v.ConnectRequest(t.Context(), nil, a)
-	viCode(t, vipl.ErrInvalidParameter, err, "a discriminator of 65 octets")
-	_, err = h.nic.ConnectWait(t.Context(), a)
-	viCode(t, vipl.ErrInvalidParameter, err, "a discriminator of 65 octets")
+	viCode(t, vipl.ErrInvalidParameter, second(v.ConnectRequest(t.Context(), nil, a)), "a discriminator of 65 octets")
+	viCode(t, vipl.ErrInvalidParameter, second(h.nic.ConnectWait(t.Context(), a)), "a discriminator of 65 octets")
 	require.Equal(t, vipl.StateIdle, h.state(v))
 }
 

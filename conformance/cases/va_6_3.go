@@ -11,8 +11,7 @@ import (
 
 // va6_3 is order, barriers and protection: VI Architecture 6.3.
 var va6_3 = []conformance.Case{
-	apiCase("6.3.1/vi-reads-dequeued-in-order", viReadsInOrder,
-		"VA-6.3.1-M1", "PA-6.3.1.1-M2", "PA-6.3.1.1-M4", "PT-3.2-M6"),
+	apiCase("6.3.1/vi-reads-dequeued-in-order", viReadsInOrder, "VA-6.3.1-M1", "PA-6.3.1.1-M2", "PA-6.3.1.1-M4", "PT-3.2-M6"),
 	apiCase("6.3.1.1/vi-send-behind-read", viSendBehindRead, "VA-6.3.1.1-M1"),
 	apiCase("6.3.1.1/vi-write-behind-read", viWriteBehindRead, "VA-6.3.1.1-M2"),
 	apiCase("6.3.1.1/vi-behind-failed-read", viBehindFailedRead,

@@ -117,8 +117,7 @@ func viCheckedPassive(t *conformance.T) {
 	p := dialVI(t, h)
 	good.calling = "good"
 	p.asks(good)
-	c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
-	require.NoError(t, err)
+	c := must(h.nic.ConnectWait(t.Context(), h.address("server")))(t)
 	require.Equal(t, "good", string(c.RemoteAddr().Discriminator), "the only one that is offered")
 	viCode(t, vipl.ErrInvalidReliabilityLevel, c.ConnectAccept(h.vi(vipl.ServiceUnreliable)), "another level")
 	other := newVIHost(t, vipl.Config{})

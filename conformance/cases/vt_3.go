@@ -152,18 +152,17 @@ func viFlowControlled(t *conformance.T) {
 	to := vipl.AddressSegment{Data: 0x1000, Handle: 1}
 	free := r.writes(r.v, to, r.data(0, 1)) // consumes nothing
 	first := r.sends(r.v, r.data(0, 2))
-	second := r.desc()
-	second.SetRdmaWrite(to, r.data(0, 3))
-	second.SetImmediate(1)
-	r.post(r.v, second)
+	behind := r.desc()
+	behind.SetRdmaWrite(to, r.data(0, 3))
+	behind.SetImmediate(1)
+	r.post(r.v, behind)
 	r.get(viWrite)
 	r.sent(r.v, free, viDone|viOpWrite)
 	silent := func(what string) {
 		for range 3 { // what may be sent would come between the answers
 			r.answer(r.rdmaRead(r.at(0, 8)))
 		}
-		_, err := r.v.SendDone()
-		require.ErrorIs(t, err, vipl.ErrNotDone, what)
+		require.ErrorIs(t, second(r.v.SendDone()), vipl.ErrNotDone, what)
 	}
 	silent("no receive at the peer")
 	// The answers above told nothing: the count is zero still.
@@ -177,7 +176,7 @@ func viFlowControlled(t *conformance.T) {
 	}
 	r.nop(viSegment{posted: 2})
 	r.get(viWrite)
-	r.sent(r.v, second, viDone|viOpWrite)
+	r.sent(r.v, behind, viDone|viOpWrite)
 }
 
 // viNOPNumber provokes NOPs by posting receives at a VI whose peer has flow control.

@@ -93,8 +93,7 @@ func viPeerToPeerDiffers(t *conformance.T) {
 	ce.attributes &^= viPeerToPeer
 	ce.calling = "second"
 	second.asks(ce)
-	c, err := h.nic.ConnectWait(t.Context(), h.address("server"))
-	require.NoError(t, err)
+	c := must(h.nic.ConnectWait(t.Context(), h.address("server")))(t)
 	require.Equal(t, "second", string(c.RemoteAddr().Discriminator), "who is offered")
 	require.NoError(t, c.ConnectAccept(h.vi(vipl.ServiceUnreliable)))
 	require.Zero(t, second.accepted(ce).ce.attributes&viPeerToPeer)

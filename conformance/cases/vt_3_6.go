@@ -59,10 +59,7 @@ func viCRCByBoth(t *conformance.T) {
 					}
 				},
 			})
-			want := viEndOfOptions
-			if here && there {
-				want = viCRCOption
-			}
+			want := either(here && there, viCRCOption, viEndOfOptions)
 			require.Equal(t, want, r.accept.ce.options, "of the ConnectAccept")
 			_, attributes, err := r.v.QueryVi()
 			require.NoError(t, err)
