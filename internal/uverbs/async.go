@@ -1,0 +1,81 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// qpEvents are the events of Linux for those of the core that name a queue pair. A stream that the peer closes
+// in order has none. What is not named here is QP_FATAL.
+var qpEvents = map[verbs.EventID]uint32{
+	verbs.EventProtSTag: uabi.EventQPAccessErr, verbs.EventProtBounds: uabi.EventQPAccessErr,
+	verbs.EventProtAccess: uabi.EventQPAccessErr, verbs.EventProtPD: uabi.EventQPAccessErr,
+	verbs.EventProtWrap: uabi.EventQPAccessErr,
+	verbs.EventIRRQSTag: uabi.EventQPAccessErr, verbs.EventIRRQBounds: uabi.EventQPAccessErr,
+	verbs.EventIRRQAccess: uabi.EventQPAccessErr, verbs.EventIRRQPD: uabi.EventQPAccessErr,
+	verbs.EventIRRQWrap:         uabi.EventQPAccessErr,
+	verbs.EventReadNotEnabled:   uabi.EventQPAccessErr,
+	verbs.EventWriteNotEnabled:  uabi.EventQPAccessErr,
+	verbs.EventAtomicNotEnabled: uabi.EventQPAccessErr,
+	verbs.EventUnexpectedOpcode: uabi.EventQPReqErr,
+	verbs.EventInvalidQN:        uabi.EventQPReqErr, verbs.EventInvalidReadRequest: uabi.EventQPReqErr,
+	verbs.EventInvalidAtomic: uabi.EventQPReqErr,
+}
+
+// event is the asynchronous event handler of the RNIC.
+func (d *Device) event(e verbs.Event) {
+	switch e.ID {
+	case verbs.EventLLPCloseComplete, verbs.EventRQLimit:
+	case verbs.EventRNICCatastrophic:
+		d.fatal()
+	case verbs.EventCQOverflow, verbs.EventCQOperation:
+		if v, _ := d.cqs.Load(e.CQ); v != nil {
+			d.raise(&v.(*cq).async, v.(*cq).user, uabi.EventCQErr) //nolint:errcheck // it holds nothing else
+		}
+	case verbs.EventSRQLimit, verbs.EventSRQCatastrophic:
+		kind := uint32(uabi.EventSRQLimitReached)
+		if e.ID == verbs.EventSRQCatastrophic {
+			kind = uabi.EventSRQErr
+		}
+		if v, _ := d.srqs.Load(e.SRQ); v != nil {
+			d.raise(&v.(*srq).async, v.(*srq).user, kind) //nolint:errcheck // it holds nothing else
+		}
+	default:
+		v := d.rnic.QP(e.QP)
+		if v == nil {
+			return
+		}
+		q, ok := v.Context().(*QP)
+		if !ok {
+			return
+		}
+		kind := uint32(uabi.EventQPFatal)
+		if k, ok := qpEvents[e.ID]; ok {
+			kind = k
+		}
+		d.raise(&q.async, q.user, kind)
+		if q.srq != nil { // nothing will be taken from the shared queue any more (IBA 10.2.9.3)
+			d.raise(&q.async, q.user, uabi.EventQPLastWQEReached)
+		}
+	}
+}
+
+// raise tells a program of an event of an object.
+func (d *Device) raise(s *source, element uint64, kind uint32) {
+	if s.ch != nil && !s.asynchronous(element, kind) {
+		d.report("async full", "the asynchronous events of a context are not read, so one is lost (ibv_get_async_event)")
+	}
+}
+
+// fatal tells every context that the device has failed.
+func (d *Device) fatal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for f := range d.files {
+		if c := f.async.Load(); c != nil {
+			d.raise(&source{ch: c}, 0, uabi.EventDeviceFatal)
+		}
+	}
+}

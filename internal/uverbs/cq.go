@@ -1,0 +1,146 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// cq is a completion queue.
+type cq struct {
+	cq    *verbs.CQ
+	user  uint64
+	size  resizing
+	comp  source // ch is nil without a channel
+	async source
+}
+
+func init() {
+	legacy[uabi.CmdCreateCQ] = control("CREATE_CQ", func(f *File, q *uabi.CreateCQ, p *uabi.CreateCQResp) error {
+		return f.createCQ(q.UserHandle, q.CQE, q.CompVector, q.CompChannel, p)
+	})
+	extended[uabi.CmdCreateCQ] = exControl("EX_CREATE_CQ", 32, 16, func(f *File, q *uabi.ExCreateCQ, p *uabi.ExCreateCQResp) error {
+		if q.CompMask != 0 || q.Reserved != 0 {
+			return refuse(syscall.EINVAL, "comp_mask and reserved have to be 0")
+		}
+		if q.Flags != 0 { // timestamps, and overruns that nobody is told of
+			return refuse(syscall.EOPNOTSUPP, "flags %#x: the device has none", q.Flags)
+		}
+		return f.createCQ(q.UserHandle, q.CQE, q.CompVector, q.CompChannel, &p.Base)
+	}, func(p *uabi.ExCreateCQResp, n uint32) { p.ResponseLength = n })
+	legacy[uabi.CmdResizeCQ] = control("RESIZE_CQ", (*File).resizeCQ)
+	legacy[uabi.CmdDestroyCQ] = control("DESTROY_CQ", (*File).destroyCQ)
+	legacy[uabi.CmdReqNotifyCQ] = &command{
+		name: "REQ_NOTIFY_CQ", req: size[uabi.ReqNotifyCQ](), run: notifyCQ,
+		trace: func(c *call) string { return fields(view[uabi.ReqNotifyCQ](c.body)) },
+	}
+}
+
+func (f *File) createCQ(user uint64, cqe, vector uint32, fd int32, p *uabi.CreateCQResp) error {
+	switch {
+	case vector != 0:
+		return refuse(syscall.EINVAL, "completion vector %d: the device has one", vector)
+	case cqe == 0 || cqe > maxCQE:
+		return refuse(syscall.EINVAL, "%d entries: the device has 1 to %d", cqe, maxCQE)
+	}
+	f.mu.Lock()
+	ch, err := f.channel(fd)
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c := &cq{user: user, comp: source{ch: ch}, async: source{ch: f.async.Load()}}
+	if c.cq, err = f.dev.rnic.CreateCQ(verbs.CQConfig{Entries: int(cqe), Handler: f.dev.handler}); err != nil {
+		ch.leave()
+		return err
+	}
+	f.dev.cqs.Store(c.cq.ID(), c)
+	p.CQE = uint32(c.cq.Entries())
+	return created(f, &f.cqs, c, &p.CQHandle, func() { _ = f.dev.endCQ(c) })
+}
+
+func (f *File) resizeCQ(q *uabi.ResizeCQ, p *uabi.ResizeCQResp) error {
+	c, err := use(&f.cqs, q.CQHandle, "completion queue")
+	if err != nil {
+		return err
+	}
+	if q.CQE == 0 || q.CQE > maxCQE {
+		return refuse(syscall.EINVAL, "%d entries: the device has 1 to %d", q.CQE, maxCQE)
+	}
+	n, err := c.resize(int(q.CQE))
+	p.CQE = uint32(n)
+	return err
+}
+
+// destroyCQ is EBUSY while a queue pair completes there.
+func (f *File) destroyCQ(q *uabi.DestroyCQ, p *uabi.DestroyCQResp) error {
+	c, err := victim(&f.cqs, q.CQHandle, "completion queue")
+	if err != nil {
+		return err
+	}
+	if err := f.dev.endCQ(c); err != nil {
+		return err
+	}
+	f.cqs.remove(q.CQHandle, c)
+	p.CompEventsReported, p.AsyncEventsReported = c.comp.end(), c.async.end()
+	return nil
+}
+
+func (d *Device) endCQ(c *cq) error {
+	if err := c.cq.Destroy(); err != nil {
+		return err
+	}
+	d.cqs.Delete(c.cq.ID())
+	c.comp.ch.leave()
+	return nil
+}
+
+func notifyCQ(c *call) error {
+	q := view[uabi.ReqNotifyCQ](c.body)
+	v, err := use(&c.file.cqs, q.CQHandle, "completion queue")
+	if err != nil {
+		return err
+	}
+	t := verbs.NotifyNext
+	if q.SolicitedOnly != 0 {
+		t = verbs.NotifySolicited
+	}
+	return v.cq.Notify(t)
+}
+
+// completed is the completion event handler of the RNIC.
+func (d *Device) completed(v *verbs.CQ) {
+	q, _ := d.cqs.Load(v.ID())
+	if c, ok := q.(*cq); ok && c.comp.ch != nil && !c.comp.completion(c.user) {
+		d.report("channel full", "a completion channel is full, so an event is lost: the program has to read its events (ibv_get_cq_event)")
+	}
+}
+
+// resizing is how long a queue is: the completions that the program does not see have room of their own.
+type resizing struct {
+	mu    sync.Mutex
+	extra int
+}
+
+// reserve makes room for n completions more than the program asked for.
+func (c *cq) reserve(n int) error {
+	c.size.mu.Lock()
+	defer c.size.mu.Unlock()
+	if err := c.cq.Resize(c.cq.Entries() + n); err != nil {
+		return err
+	}
+	c.size.extra += n
+	return nil
+}
+
+// resize gives the program n entries, and reports how many it has.
+func (c *cq) resize(n int) (int, error) {
+	c.size.mu.Lock()
+	defer c.size.mu.Unlock()
+	err := c.cq.Resize(n + c.size.extra)
+	return c.cq.Entries() - c.size.extra, err
+}

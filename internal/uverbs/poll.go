@@ -1,0 +1,85 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/internal/umem"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// pollBatch is how many completions are polled at a time.
+const pollBatch = 16
+
+func init() {
+	legacy[uabi.CmdPollCQ] = &command{
+		name: "POLL_CQ", req: size[uabi.PollCQ](), resp: size[uabi.PollCQResp](), answers: true, run: pollCQ,
+		trace: func(c *call) string { return fields(view[uabi.PollCQ](c.body)) }, result: tracePolled,
+	}
+}
+
+// pollCQ moves completions to the program, behind the header of the response. As on Linux those that cannot be
+// written there are lost.
+func pollCQ(c *call) error {
+	h := view[uabi.PollCQ](c.body)
+	v, err := use(&c.file.cqs, h.CQHandle, "completion queue")
+	if err != nil {
+		return err
+	}
+	p := uabi.PollCQResp{}
+	for p.Count < h.NE {
+		n := v.cq.Poll(c.done[:min(h.NE-p.Count, pollBatch)])
+		k := 0
+		for i := range c.done[:n] {
+			if c.done[i].Op >= verbs.OpFetchAdd && !c.done[i].Context.(*QP).finish(&c.done[i]) { //nolint:errcheck // of our queue pairs alone
+				continue
+			}
+			wc(&c.wcs[k], &c.done[i])
+			k++
+		}
+		at := c.resp + uint64(size[uabi.PollCQResp]()) + uint64(p.Count)*uint64(size[uabi.WC]())
+		if k > 0 && umem.Write(at, umem.Octets(c.wcs[:k])) != nil {
+			return refuse(syscall.EFAULT, "the response is not mapped")
+		}
+		p.Count += uint32(k)
+		if n < pollBatch {
+			break
+		}
+	}
+	if umem.Write(c.resp, umem.Bytes(&p)) != nil {
+		return refuse(syscall.EFAULT, "the response is not mapped")
+	}
+	return nil
+}
+
+// wc makes w of d.
+func wc(w *uabi.WC, d *verbs.Completion) {
+	*w = uabi.WC{WRID: d.ID, Status: status(d.Status), Opcode: wcOps[d.Op], PortNum: 1}
+	if q, ok := d.Context.(*QP); ok {
+		w.QPNum = q.qpn
+	}
+	if d.Status != verbs.StatusSuccess {
+		w.VendorErr = uint32(d.Status)
+		return
+	}
+	switch {
+	case d.Op == verbs.OpRecv:
+		w.ByteLen = d.Bytes
+	case d.Op >= verbs.OpFetchAdd:
+		w.ByteLen = 8
+	}
+	if d.HasInvalidated {
+		w.WCFlags |= uabi.WCWithInvalidate
+		binary.NativeEndian.PutUint32(w.Ex[:], uint32(d.Invalidated))
+	}
+	if d.HasImmediate { // see immediate
+		w.WCFlags |= uabi.WCWithImm
+		binary.BigEndian.PutUint32(w.Ex[:], uint32(d.Value>>32))
+		if n := uint32(d.Value); n != immediateAlone {
+			w.Opcode, w.ByteLen = uabi.WCRecvRDMAWithImm, n
+		}
+	}
+}

@@ -1,0 +1,64 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+func init() {
+	post := func(name string, run func(*call) error) *command {
+		return &command{
+			name: name, req: size[uabi.PostRecv](), resp: size[uabi.PostResp](), answers: true, run: run,
+			trace: traceRecvs, result: traceBad,
+		}
+	}
+	legacy[uabi.CmdPostRecv] = post("POST_RECV", func(c *call) error {
+		q, err := use(&c.file.qps, view[uabi.PostRecv](c.body).QPHandle, "queue pair")
+		if err != nil {
+			return c.answer(0, err)
+		}
+		return c.receives(func(r []verbs.Recv) (int, error) { return q.qp.PostRecv(r...) })
+	})
+	legacy[uabi.CmdPostSRQRecv] = post("POST_SRQ_RECV", func(c *call) error {
+		s, err := use(&c.file.srqs, view[uabi.PostSRQRecv](c.body).SRQHandle, "shared receive queue")
+		if err != nil {
+			return c.answer(0, err)
+		}
+		return c.receives(func(r []verbs.Recv) (int, error) { return s.srq.PostRecv(r...) })
+	})
+}
+
+// receives posts receives in order, up to the first that is refused.
+func (c *call) receives(post func([]verbs.Recv) (int, error)) error {
+	h := view[uabi.PostRecv](c.body)
+	l, err := requests(c.body, h, size[uabi.RecvWR]())
+	if err != nil {
+		return c.answer(0, err)
+	}
+	posted := 0
+	for posted < l.n && err == nil {
+		c.sges = c.sges[:0]
+		n := 0
+		var wrong error
+		for n < maxList && posted+n < l.n {
+			w := view[uabi.RecvWR](l.wrs[(posted+n)*l.stride:])
+			var raw []byte
+			if raw, wrong = l.elements(w.NumSGE); wrong != nil {
+				break
+			}
+			c.recvs[n] = verbs.Recv{ID: w.WRID, SGL: c.elements(raw)}
+			n++
+		}
+		var k int
+		if n > 0 {
+			k, err = post(c.recvs[:n])
+		}
+		posted += k
+		if err == nil {
+			err = wrong
+		}
+	}
+	return c.answer(posted, err)
+}

@@ -1,0 +1,163 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/internal/umem"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// A program is what libibverbs and a C program are to an open of the device: it has memory, and writes
+// commands that lie there.
+type program struct {
+	t    testing.TB
+	dev  *Device
+	file *File
+	mem  []byte // mapped, zero
+	base uint64
+	used atomic.Uint64
+}
+
+const programMemory = 1 << 20
+
+func open(t testing.TB, c Config) *program {
+	t.Helper()
+	if !c.Addr.IsValid() {
+		c.Addr = netip.MustParseAddr("127.0.0.1")
+	}
+	d, err := New(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, d.Close()) })
+	return openOf(t, d)
+}
+
+func openOf(t testing.TB, d *Device) *program {
+	t.Helper()
+	p := &program{t: t, dev: d, file: d.Open()}
+	p.mem = mapped(t, programMemory)
+	p.base = umem.Address(p.mem)
+	return p
+}
+
+// started is open with a context.
+func started(t testing.TB, c Config) *program {
+	t.Helper()
+	p := open(t, c)
+	p.context()
+	return p
+}
+
+func mapped(t testing.TB, n int) []byte {
+	t.Helper()
+	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Munmap(m) })
+	return m
+}
+
+func (p *program) context() uabi.GetContextResp {
+	p.t.Helper()
+	r := must[uabi.GetContextResp](p, uabi.CmdGetContext, &uabi.GetContext{})
+	fd := int(r.AsyncFD)
+	p.t.Cleanup(func() { _ = syscall.Close(fd) })
+	return r
+}
+
+// alloc is n octets of the program's memory, aligned to 64.
+func (p *program) alloc(n int) uint64 {
+	k := uint64(n+63) &^ 63
+	at := p.used.Add(k) - k
+	if at+k > programMemory {
+		p.used.Store(0)
+		return p.alloc(n)
+	}
+	return p.base + at
+}
+
+// write writes a command of its header, struct and tail, and reads its response, for which there is room behind it.
+func write[R, Q any](p *program, number uint32, q *Q, tail ...[]byte) (r R, err error) {
+	body := umem.Bytes(q)
+	for _, b := range tail {
+		body = append(body[:len(body):len(body)], b...)
+	}
+	resp := p.alloc(size[R]() + 8)
+	if size[R]() > 0 && len(body) >= 8 {
+		body = append([]byte(nil), body...)
+		require.NoError(p.t, nil)
+		*view[uint64](body) = resp
+	}
+	n := hdrSize + len(body)
+	at := p.alloc(n)
+	h := uabi.CmdHdr{Command: number, InWords: uint16(n / 4), OutWords: uint16(size[R]() / 4)}
+	_ = umem.Store(at, &h)
+	_ = umem.Write(at+uint64(hdrSize), body)
+	k, err := p.file.Write(at, n)
+	if err == nil {
+		assert.Equal(p.t, n, k)
+	}
+	_ = umem.Read(umem.Bytes(&r), resp)
+	return r, err
+}
+
+// must is write of a command that succeeds.
+func must[R, Q any](p *program, number uint32, q *Q, tail ...[]byte) R {
+	p.t.Helper()
+	r, err := write[R](p, number, q, tail...)
+	require.NoError(p.t, err)
+	return r
+}
+
+// errnoOf is the errno of a command that is refused; 0 if it is not.
+func errnoOf(t testing.TB, err error) syscall.Errno {
+	t.Helper()
+	if err == nil {
+		return 0
+	}
+	var r *Refusal
+	require.True(t, errors.As(err, &r), "%v", err)
+	assert.NotEmpty(t, r.Why)
+	return r.Errno
+}
+
+func (p *program) pd() uint32 {
+	p.t.Helper()
+	return must[uabi.AllocPDResp](p, uabi.CmdAllocPD, &uabi.AllocPD{}).PDHandle
+}
+
+func (p *program) cq(cqe int, channel int32) uint32 {
+	p.t.Helper()
+	return must[uabi.CreateCQResp](p, uabi.CmdCreateCQ, &uabi.CreateCQ{UserHandle: 0xc0ffee, CQE: uint32(cqe), CompChannel: channel}).CQHandle
+}
+
+func (p *program) region(pd uint32, n int, access uint32) (uint64, uabi.RegMRResp) {
+	p.t.Helper()
+	b := mapped(p.t, (n+os.Getpagesize()-1)&^(os.Getpagesize()-1))
+	at := umem.Address(b)
+	return at, must[uabi.RegMRResp](p, uabi.CmdRegMR, &uabi.RegMR{Start: at, Length: uint64(n), HCAVA: at, PDHandle: pd, AccessFlags: access})
+}
+
+func (p *program) qp(pd, send, recv uint32) uabi.CreateQPResp {
+	p.t.Helper()
+	return must[uabi.CreateQPResp](p, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: config(pd, send, recv)})
+}
+
+func config(pd, send, recv uint32) uabi.QPConfig {
+	return uabi.QPConfig{
+		UserHandle: 0xabcd, PDHandle: pd, SendCQHandle: send, RecvCQHandle: recv, MaxSendWR: 32, MaxRecvWR: 32, MaxSendSGE: 4, MaxRecvSGE: 4,
+		MaxInlineData: 256, QPType: uabi.QPTRC,
+	}
+}
