@@ -62,6 +62,9 @@ var wrongSends = []trespass{
 		v.room(v.n - 1)
 		return part(lastUntagged, 1, 0, v.n)
 	}},
+	{what: "one octet too long for an element, not for its region", code: 0x1205, recv: verbs.StatusBaseBounds, plot: into(func(v *prey) []verbs.SGE {
+		return v.lay(v.n, verbs.LocalWrite).sgl(0, v.n-1)
+	})},
 	{what: "one octet too long for two elements", code: 0x1205, recv: verbs.StatusBaseBounds, plot: func(v *prey) []byte {
 		v.room(v.n-2, 1)
 		return part(lastUntagged, 1, 0, v.n)
