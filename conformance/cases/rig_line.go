@@ -27,6 +27,7 @@ type line struct {
 	id     verbs.QPID
 	sq, rq *verbs.CQ
 	peer   *rawEnd // nil before join
+	veiled bool    // what join connects is no socket to the queue pair
 	numbers
 }
 
@@ -56,20 +57,33 @@ func (n *node) loose(c verbs.QPConfig) *line {
 
 // join brings an Idle queue pair to RTS, as the side that may send first.
 func (l *line) join() {
-	l.peer = rawPeer(l.t, l.qp, asInitiator)
+	far, near := tcpPair(l.t)
+	if l.veiled {
+		near = veil{near.(*net.TCPConn)}
+	}
+	l.peer = rawPeerAt(l.t, l.qp, asInitiator, far, near)
 	l.renumber()
 }
 
-// into makes a line in a state, which lasts until the peer or a verb ends it.
-func (n *node) into(s verbs.State, c verbs.QPConfig) *line {
+// veiledLine is line with a connection of which released can tell.
+func (n *node) veiledLine(c verbs.QPConfig) *line {
 	l := n.loose(c)
+	l.veiled = true
+	l.join()
+	return l
+}
+
+// into makes a line in a state, which lasts until the peer or a verb ends it.
+func (n *node) into(s verbs.State, c verbs.QPConfig) *line { return n.loose(c).into(s) }
+
+func (l *line) into(s verbs.State) *line {
 	if s != verbs.StateIdle {
 		l.join()
 	}
 	if s != verbs.StateIdle && s != verbs.StateRTS {
 		l.modify(s)
 	}
-	require.Equal(n.t, s, l.qp.State())
+	require.Equal(l.t, s, l.qp.State())
 	return l
 }
 
@@ -208,8 +222,11 @@ func (l *line) answer() []byte {
 // stream is the LLP stream that Query QP reports, or nil.
 func (l *line) stream() *verbs.Stream { return attributes(l.t, l.qp).Stream }
 
-// released says that a connection that was the queue pair's is closed on this side.
+// released says that a connection that was the queue pair's, of a line that is veiled, is
+// closed on this side.
 func released(t *conformance.T, c net.Conn) {
+	_, bare := c.(*net.TCPConn)
+	require.False(t, bare, "the program's socket tells nothing of the queue pair's")
 	require.ErrorIs(t, c.SetDeadline(time.Time{}), net.ErrClosed, "the local socket")
 }
 

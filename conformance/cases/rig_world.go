@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"net"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -187,6 +188,15 @@ func (w *world) pair(a, b verbs.QPConfig) (qa, qb *verbs.QP) {
 // before it has received something.
 func rawPeer(t *conformance.T, qp *verbs.QP, role side) *rawEnd {
 	x, y := tcpPair(t)
-	begin(t, qp, verbs.Stream{Conn: y, Role: role, CRC: true})
-	return newRawEnd(t.Trace().Conn(x), withCRC)
+	return rawPeerAt(t, qp, role, x, y)
 }
+
+// rawPeerAt is rawPeer at the far end of a connection whose near one the queue pair gets.
+func rawPeerAt(t *conformance.T, qp *verbs.QP, role side, far, near net.Conn) *rawEnd {
+	begin(t, qp, verbs.Stream{Conn: near, Role: role, CRC: true})
+	return newRawEnd(t.Trace().Conn(far), withCRC)
+}
+
+// veil hides that a connection is a socket. Of a socket a queue pair makes a descriptor of its
+// own, and closes what it was given at once; this it keeps to the end.
+type veil struct{ *net.TCPConn }

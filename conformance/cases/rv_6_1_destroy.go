@@ -42,7 +42,7 @@ func destroyGivesBack(t *conformance.T) {
 	srq, pd := n.newSRQ(verbs.SRQConfig{}), n.newPD()
 	sq, rq := n.newCQ(32), n.newCQ(32)
 	for i := range 50 {
-		q := n.line(verbs.QPConfig{PD: pd, SRQ: srq, SendCQ: sq, RecvCQ: rq, IRD: 3, ORD: 3})
+		q := n.veiledLine(verbs.QPConfig{PD: pd, SRQ: srq, SendCQ: sq, RecvCQ: rq, IRD: 3, ORD: 3})
 		require.Equal(t, []int{3, 3}, []int{attributes(t, q.qp).IRD, attributes(t, q.qp).ORD}, "round %d: all of the pools", i)
 		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 		require.ErrorIs(t, sq.Destroy(), verbs.ErrCQInUse)
@@ -109,7 +109,9 @@ func destroyTakesStream(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	for _, s := range states {
 		t.Part("in %v", s)
-		l := n.into(s, verbs.QPConfig{})
+		l := n.loose(verbs.QPConfig{})
+		l.veiled = true
+		l.into(s)
 		if s == verbs.StateIdle || s == verbs.StateRTS {
 			l.recv(1, 2, 3)
 			post(t, l.qp, l.aSend(4), l.aRead(5), l.aSend(6))

@@ -82,7 +82,7 @@ func abortStopsEverything(t *conformance.T) {
 }
 
 func abortReleases(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{})
+	l := newNode(t, nodeConfig{}).veiledLine(verbs.QPConfig{})
 	for range 5 {
 		conn := l.stream().Conn
 		l.modify(verbs.StateError)

@@ -38,7 +38,7 @@ func closers() map[string]func(*line) {
 
 func closingGood(t *conformance.T) {
 	for _, closes := range named(t, "%s", closers()) {
-		l := newLine(t, verbs.QPConfig{})
+		l := newNode(t, nodeConfig{}).veiledLine(verbs.QPConfig{})
 		conn := l.stream().Conn
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
 		l.hear(aSend(1, l.mr.Bytes()[:4]))

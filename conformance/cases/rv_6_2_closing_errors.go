@@ -64,7 +64,7 @@ func closingErrors(t *conformance.T) {
 // the reset has gone out, there is no stream, and the state is Error (6.2.5: in order).
 func closingErrorResets(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	l := n.veiledLine(verbs.QPConfig{})
 	conn := l.stream().Conn
 	type seen struct {
 		state    verbs.State

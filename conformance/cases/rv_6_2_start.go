@@ -45,12 +45,18 @@ func idleToRTS(t *conformance.T) {
 // does not tell at once it tells by an event.
 func notEstablished(t *conformance.T) {
 	l := looseLine(t, verbs.QPConfig{})
-	s, _ := aStream(t)
-	require.NoError(t, s.Conn.Close())
-	refuses(t, "a connection that is closed here", verbs.ErrInvalidLLPStream, func() error {
-		return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(2)})
-	}, l.shown)
-	require.Equal(t, verbs.StateIdle, l.qp.State())
+	for what, as := range map[string]func(net.Conn) net.Conn{
+		"a socket":            func(c net.Conn) net.Conn { return c },
+		"what hides a socket": func(c net.Conn) net.Conn { return struct{ net.Conn }{c} },
+	} {
+		s, _ := aStream(t)
+		s.Conn = as(s.Conn)
+		require.NoError(t, s.Conn.Close())
+		refuses(t, what+" that is closed here", verbs.ErrInvalidLLPStream, func() error {
+			return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(2)})
+		}, l.shown)
+		require.Equal(t, verbs.StateIdle, l.qp.State())
+	}
 
 	s, peer := aStream(t)
 	require.NoError(t, peer.Reset())

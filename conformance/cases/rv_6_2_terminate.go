@@ -63,7 +63,7 @@ func (w *wayIn) enter(l *line) {
 // terminateLeft: the peer closes, and the queue pair goes on by itself.
 func terminateLeft(t *conformance.T) {
 	for w := range inTurn(t, "after %s", waysIn()) {
-		l := newLine(t, verbs.QPConfig{})
+		l := newNode(t, nodeConfig{}).veiledLine(verbs.QPConfig{})
 		conn := l.stream().Conn
 		w.enter(l)
 		require.NotNil(t, l.stream(), "in Terminate")

@@ -96,6 +96,10 @@ func viAddresses(t *conformance.T) {
 		h    *viHost
 		name string
 	}{{a, "one"}, {a, "two"}, {b, "one"}, {a, long}, {a, long[1:]}, {a, ""}}
+	for _, name := range []string{"six", "ten", "odd", "new", "red"} { // whoever listens in whatever order
+		called = append(called, called[0])
+		called[len(called)-1].name = name
+	}
 	vis := make([]*vipl.Vi, len(called))
 	done := make([]<-chan error, len(called))
 	for i, c := range called {

@@ -100,6 +100,7 @@ func (f *forge) quick(ctx context.Context, name string, m *mutant) (program stri
 func fit(is string, lines int) string {
 	for n := strings.Count(is, "\n"); n > lines; n-- {
 		line, rest, _ := strings.Cut(is, "\n")
+		line, _, _ = strings.Cut(line, " // ") // a comment would swallow what is joined
 		is = line + joint(line) + strings.TrimLeft(rest, "\t")
 	}
 	return is + strings.Repeat("\n", lines-strings.Count(is, "\n"))

@@ -113,6 +113,7 @@ func TestFit(t *testing.T) {
 		"a":                                  "a\n",
 		"\tif x {\n\t\ty()\n\t\treturn\n\t}": "\tif x { y(); return\n\t}",
 		"case a:\n\ti++\n\tb,\n":             "case a: i++; b,\n",
+		"if x { // why\n\ty()\n}":            "if x { y()\n}",
 	} {
 		assert.Equal(t, want, fit(is, 1))
 	}
