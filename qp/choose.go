@@ -187,9 +187,13 @@ func (t *transmitter) admit(e *sqe) fault {
 // gather resolves the memory of an element: that of a Send or Write to read from
 // it, that of a Read to see that it is there. The rights on the sink of a Read
 // are those of the response's tagged segments, checked when they come (draft
-// 7.5.2).
+// 7.5.2); with Config.ReadIntoLocal here too, so that the request is not sent.
 func (t *transmitter) gather(e *sqe) fault {
 	t.refs = t.refs[:0]
+	if e.op.IsRead() && t.cfg.ReadIntoLocal {
+		_, f := t.resolve(e.local, wr.LocalWrite)
+		return memoryFault(sideSQ, f)
+	}
 	if e.op.IsRead() {
 		_, f := t.resolve(e.local, 0)
 		return memoryFault(sideSQ, f)

@@ -175,7 +175,7 @@ func (a attack) run(t *testing.T, c setup) {
 }
 
 func attacks() (all []attack) {
-	for _, group := range [][]attack{framingAttacks, headerAttacks, sendAttacks, taggedAttacks, readAttacks, responseAttacks, sinkAttacks, windowAttacks, extensionAttacks(), atomicAttacks()} {
+	for _, group := range [][]attack{framingAttacks, headerAttacks, sendAttacks, taggedAttacks, readAttacks, responseAttacks, sinkAttacks, windowAttacks, extensionAttacks(), atomicAttacks(), localSinkAttacks()} {
 		all = append(all, group...)
 	}
 	return all

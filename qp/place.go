@@ -42,10 +42,18 @@ func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 // placeTagged copies the payload to where its STag and TO say. What is wrong with the
 // memory is a fault of that side.
 func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
+	if of == sideSink && r.cfg.ReadIntoLocal {
+		return place(&r.answers, of, seg)
+	}
 	if r.cfg.NoInboundWrite { // figure 21
 		return faultWriteNotEnabled
 	}
-	ref, f := r.targets.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
+	return place(&r.targets, of, seg)
+}
+
+// place is placeTagged with the rights of in.
+func place(in *stag.Resolver, of side, seg ddp.Segment) fault {
+	ref, f := in.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
 	if f != stag.OK {
 		return memoryFault(of, f)
 	}

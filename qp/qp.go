@@ -51,8 +51,12 @@ type Config struct {
 	// IRD and ORD bound the RDMA Reads outstanding, inbound and outbound.
 	IRD, ORD int
 	// NoInboundRead and NoInboundWrite take the QP's own rights away (figure
-	// 21); NoInboundWrite covers RDMA Read Responses too.
+	// 21); NoInboundWrite covers RDMA Read Responses too, but with ReadIntoLocal.
 	NoInboundRead, NoInboundWrite bool
+	// ReadIntoLocal makes an RDMA Read Response need the Local Write right of its
+	// sink, a region, in place of the Remote Write right of a region or window, and
+	// NoInboundWrite cover RDMA Writes alone.
+	ReadIntoLocal bool
 	// NoBind refuses Bind Memory Window.
 	NoBind bool
 	// Privileged allows the STag of zero and Fast-Register (verbs draft 6.1.1).
@@ -242,8 +246,9 @@ type Attributes struct {
 	IRD, ORD             int
 	// NoInboundRead and NoInboundWrite are as in Config.
 	NoInboundRead, NoInboundWrite bool
-	// NoInboundAtomic, NoBind, Privileged, WriteSGE and GracefulReceive are as in Config.
-	NoInboundAtomic                     bool
+	// NoInboundAtomic, ReadIntoLocal, NoBind, Privileged, WriteSGE and GracefulReceive
+	// are as in Config.
+	NoInboundAtomic, ReadIntoLocal      bool
 	NoBind, Privileged, GracefulReceive bool
 	WriteSGE                            int
 	// Extensions is as in Config; with a stream, as it is there.
@@ -267,7 +272,7 @@ func (q *QP) Query() Attributes {
 		SendDepth: q.sq.slots.depth(), SendSGE: q.sq.sendSGE, WriteSGE: q.sq.writeSGE,
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
-		NoInboundAtomic: q.cfg.NoInboundAtomic, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
+		NoInboundAtomic: q.cfg.NoInboundAtomic, ReadIntoLocal: q.cfg.ReadIntoLocal, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
 		Extensions: q.spoken(),
 	}
 	if q.cfg.SRQ == nil {

@@ -60,7 +60,8 @@ type receiver struct {
 	landing landing       // of the Send being received
 	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see Filling
 	sinks   stag.Resolver // of the memory of receives
-	targets stag.Resolver // of RDMA Writes and RDMA Read Responses
+	targets stag.Resolver // of RDMA Writes, and RDMA Read Responses unless answers is for those
+	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal
 	readGot uint32        // octets placed of the oldest outbound RDMA Read
 
 	// The tagged message being received, if its last segment has not come.
@@ -78,6 +79,7 @@ func (r *receiver) init(s *session) {
 	}
 	r.sinks = r.cfg.STags.Resolver(lander, wr.LocalWrite)
 	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
+	r.answers = r.cfg.STags.Resolver(s.user, wr.LocalWrite)
 	if !r.llp.direct { // here: a post may find a fault before start is done
 		r.running.Add(1)
 		r.feed = make(chan struct{}, 1)

@@ -99,6 +99,10 @@ func (r *receiver) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, 
 		if r.responseFault(r.reads.first(), seg) != noFault {
 			return ref, false
 		}
+		if r.cfg.ReadIntoLocal && !r.outOfTurn(op, seg) {
+			ref, f := r.answers.Resolve(wr.STag(seg.STag()), seg.TO(), n)
+			return ref, f == stag.OK
+		}
 		fallthrough
 	case rdmap.Write:
 		if r.cfg.NoInboundWrite || r.outOfTurn(op, seg) {

@@ -45,6 +45,12 @@ type QPConfig struct {
 	// refuses Bind Memory Window. All are allowed by default; the rights of the
 	// regions count all the same.
 	NoInboundRead, NoInboundWrite, NoBind bool
+	// ReadIntoLocal makes LocalWrite enough for the sink of this side's RDMA Reads, which
+	// has to be a region then; otherwise iWARP wants RemoteWrite, of a region or window (verbs draft
+	// 7.5.2). It gives the peer nothing: only the answer to a Read that is outstanding
+	// may write there, within what was asked for, and an RDMA Write to the same STag is refused as
+	// ever. NoInboundWrite does not concern the answers then.
+	ReadIntoLocal bool
 	// NoInboundAtomic refuses the peer's Atomic Operations, which Extensions allow.
 	NoInboundAtomic bool
 	// Privileged allows the STag of zero and Fast-Register: all of the RNIC's
@@ -143,7 +149,7 @@ func (q *QP) config(id QPID) qp.Config {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
-		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic,
+		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
 	}
 	if c.SRQ != nil {
@@ -299,6 +305,7 @@ type QPAttributes struct {
 	RQLimitArmed                  bool
 	NoInboundRead, NoInboundWrite bool
 	NoInboundAtomic               bool
+	ReadIntoLocal                 bool
 	NoBind, Privileged            bool
 	GracefulReceive               bool
 	Extensions                    bool // on a stream as agreed with the peer
@@ -327,7 +334,7 @@ func (q *QP) Query() (QPAttributes, error) {
 		SendDepth: a.SendDepth, RecvDepth: a.RecvDepth, SendSGE: a.SendSGE, WriteSGE: a.WriteSGE, RecvSGE: a.RecvSGE,
 		IRD: a.IRD, ORD: a.ORD, RQLimit: a.RQLimit, RQLimitArmed: a.RQLimitArmed,
 		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
-		NoInboundAtomic: a.NoInboundAtomic, NoBind: a.NoBind, Privileged: a.Privileged,
+		NoInboundAtomic: a.NoInboundAtomic, ReadIntoLocal: a.ReadIntoLocal, NoBind: a.NoBind, Privileged: a.Privileged,
 		GracefulReceive: a.GracefulReceive, Extensions: a.Extensions,
 		Stream: streamOf(a.Stream), Terminate: terminateOf(a.Terminate),
 	}, nil

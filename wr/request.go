@@ -146,7 +146,8 @@ type Request struct {
 	// pair; its Length is the length read. The sink needs RemoteWrite: it is written to by
 	// the peer's answer (verbs draft 7.5.2). Local rights are not looked at. Whether it
 	// has that right is looked at when the answer comes: without it the Read completes
-	// with StatusAccess then, and the stream ends.
+	// with StatusAccess then, and the stream ends. verbs.QPConfig.ReadIntoLocal has
+	// another rule: the sink is of a region and needs LocalWrite.
 	Local SGE
 	// Remote is the data sink of an RDMA Write, the data source of an RDMA
 	// Read, the eight octets that an Atomic Operation is about.
