@@ -118,8 +118,7 @@ func viProtectionBit(t *conformance.T) {
 	others := []*vipl.Descriptor{p.a.writes(p.va, p.b.remote(0), p.a.data(0, 8)), p.a.sends(p.va, p.a.data(0, 8))}
 	p.a.sent(p.va, d, viDone|viRemoteProtection|viOpRead)
 	for _, d := range others {
-		got := must(p.va.SendWait(t.Context()))(t)
-		require.Same(t, d, got)
+		require.Same(t, d, must(p.va.SendWait(t.Context()))(t))
 		require.Zero(t, d.Control.Status&viRemoteProtection, "%v", d.Control.Status)
 	}
 

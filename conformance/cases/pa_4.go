@@ -135,13 +135,11 @@ func viDisconnectCompletes(t *conformance.T) {
 		require.NoError(t, <-done)
 		require.Equal(t, vipl.StateIdle, r.state(r.v))
 		for i, d := range r.posted {
-			got := must(r.v.SendDone())(t)
-			require.Same(t, d, got)
+			require.Same(t, d, must(r.v.SendDone())(t))
 			require.Equal(t, vipl.Status(viDone|viFlushed|r.ops[i]), d.Control.Status)
 		}
 		for _, d := range r.receives {
-			got := must(r.v.RecvDone())(t)
-			require.Same(t, d, got)
+			require.Same(t, d, must(r.v.RecvDone())(t))
 			require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), d.Control.Status)
 		}
 		require.True(t, bytes.Equal(before, r.mem), "the memory")
@@ -172,8 +170,7 @@ func viIdleFlushes(t *conformance.T) {
 			h.notDone(v.RecvDone)
 			require.NoError(t, v.Disconnect())
 			for _, d := range receives {
-				got := must(v.RecvDone())(t)
-				require.Same(t, d, got)
+				require.Same(t, d, must(v.RecvDone())(t))
 				require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), d.Control.Status)
 			}
 			require.Equal(t, vipl.StateIdle, h.state(v))
@@ -248,8 +245,7 @@ func viAcceptPending(t *conformance.T) {
 	go func() { done <- c.ConnectAccept(v) }()
 	h.becomes(v, vipl.StateConnectPending)
 	s := h.sends(v, h.data(0, 1))
-	got := must(v.SendDone())(t)
-	require.Same(t, s, got)
+	require.Same(t, s, must(v.SendDone())(t))
 	require.Equal(t, vipl.Status(viDone|viFlushed), s.Control.Status)
 	h.notDone(v.RecvDone)
 	p.accepted(ce)
@@ -372,14 +368,12 @@ func viAnyError(t *conformance.T) {
 			take(t, r.errors)
 			require.Equal(t, vipl.StateError, r.state(r.v))
 			for i, d := range r.posted {
-				got := must(r.v.SendWait(t.Context()))(t)
-				require.Same(t, d, got)
+				require.Same(t, d, must(r.v.SendWait(t.Context()))(t))
 				require.NotZero(t, d.Control.Status.Errors(), "%v", d.Control.Status)
 				require.Equal(t, vipl.Status(r.ops[i]), d.Control.Status.Op())
 			}
 			for _, d := range r.receives {
-				got := must(r.v.RecvWait(t.Context()))(t)
-				require.Same(t, d, got)
+				require.Same(t, d, must(r.v.RecvWait(t.Context()))(t))
 				require.NotZero(t, d.Control.Status.Errors(), "%v", d.Control.Status)
 			}
 			require.True(t, bytes.Equal(before, r.mem[:viSlots]), "the memory")

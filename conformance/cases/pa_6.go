@@ -70,8 +70,7 @@ func viAnswersInOrder(t *conformance.T) {
 		r.put(viSegment{kind: viReadResponse, flags: viLast, number: r.get(viReadRequest).number, payload: []byte("2")})
 		r.over()
 		for _, d := range []*vipl.Descriptor{first, second} {
-			got := must(r.v.SendWait(t.Context()))(t)
-			require.Same(t, d, got)
+			require.Same(t, d, must(r.v.SendWait(t.Context()))(t))
 			require.NotZero(t, d.Control.Status.Errors())
 		}
 		require.True(t, bytes.Equal(before, r.mem), "the memory")

@@ -112,8 +112,7 @@ func viAnswersApart(t *conformance.T) {
 		r.put(viSegment{kind: viReadResponse, flags: viLast, number: second, offset: uint32(offset), payload: []byte("two.")[offset:]})
 		r.over()
 		for _, d := range reads {
-			got := must(r.v.SendWait(t.Context()))(t)
-			require.Same(t, d, got)
+			require.Same(t, d, must(r.v.SendWait(t.Context()))(t))
 			require.NotZero(t, d.Control.Status.Errors())
 		}
 		require.Equal(t, before, string(r.mem[4:8]))

@@ -153,8 +153,7 @@ func viWriteEndsShort(t *conformance.T) {
 				if l.level != vipl.ServiceUnreliable {
 					r.over()
 					r.becomes(r.v, vipl.StateError)
-					got := must(r.v.RecvWait(t.Context()))(t)
-					require.NotZero(t, got.Control.Status.Errors())
+					require.NotZero(t, must(r.v.RecvWait(t.Context()))(t).Control.Status.Errors())
 					take(t, r.errors)
 				} else {
 					r.send("next")

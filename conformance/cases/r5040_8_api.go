@@ -228,8 +228,7 @@ func scarceResources(t *conformance.T) {
 	require.ErrorIs(t, second(nic.CreateCQ(verbs.CQConfig{Entries: l.CQE + 1})), verbs.ErrTooManyCQE)
 	cq := must(nic.CreateCQ(verbs.CQConfig{Entries: l.CQE}))(t)
 	require.ErrorIs(t, cq.Resize(l.CQE+1), verbs.ErrTooManyCQE)
-	a := must(cq.Query())(t)
-	require.Equal(t, l.CQE, a.Entries, "the CQ after the refusal")
+	require.Equal(t, l.CQE, must(cq.Query())(t).Entries, "the CQ after the refusal")
 	pd := must(nic.AllocatePD())(t)
 	for what, x := range map[string]struct {
 		change verbs.QPConfig

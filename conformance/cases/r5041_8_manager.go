@@ -38,8 +38,7 @@ func noHarm(t *conformance.T) {
 		require.NotEqual(t, verbs.StatusSuccess, c.Status)
 		require.NotEqual(t, verbs.StatusFlushed, c.Status)
 		terminated(t, p, 0x0000)
-		q := must(foreign.Query())(t)
-		require.True(t, q.Valid, "the other's region")
+		require.True(t, must(foreign.Query())(t).Valid, "the other's region")
 		moves(t, w.a.end(), w.b.end())
 		require.Equal(t, verbs.StateRTS, n.qp.State())
 	}
@@ -103,8 +102,7 @@ func limitsKept(t *conformance.T) {
 				require.NoError(t, f())
 			}
 		}
-		require.NoError(t, cq.Destroy())
-		require.NoError(t, pd.Deallocate())
+		succeed(t, cq.Destroy, pd.Deallocate)
 	}
 }
 
@@ -208,8 +206,7 @@ func buffersOwned(t *conformance.T) {
 			STag: region.STag(), Buffers: buffers, Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusInvalidPhysBufferEntry)
 		terminated(t, p, 0x0000)
-		q := must(region.Query())(t)
-		require.False(t, q.Valid, "the region afterwards")
+		require.False(t, must(region.Query())(t).Valid, "the region afterwards")
 	}
 	t.Part("its own")
 	mr := must(n.pd.RegisterRegion(verbs.RegionConfig{Buffers: pages.List(0, 8192), ZeroBased: true, Access: allRights}))(t)

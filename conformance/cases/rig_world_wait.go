@@ -219,3 +219,10 @@ func (n *node) quiet() {
 	n.events.are(verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: qp.ID()})
 	require.NoError(n.t, qp.Destroy())
 }
+
+// succeed calls what has to succeed, one after another.
+func succeed(t *conformance.T, calls ...func() error) {
+	for i, call := range calls {
+		require.NoError(t, call(), "call %d of %d", i+1, len(calls))
+	}
+}

@@ -108,8 +108,7 @@ func openedInMode(t *conformance.T) {
 		want error
 	}{{verbs.PageMode, verbs.ErrInvalidPhysBufferEntry}, {verbs.BlockMode, nil}} {
 		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
-		a := must(n.nic.Query())(t)
-		assert.Equal(t, c.mode, a.Mode)
+		assert.Equal(t, c.mode, must(n.nic.Query())(t).Mode)
 		assert.ErrorIs(t, mixedPages(n), c.want, "a list of no pages, in %v mode", c.mode)
 	}
 }

@@ -51,11 +51,9 @@ func manyInOnePD(t *conformance.T) {
 	for i := range 3 {
 		mr := w.a.register(100, allRights|verbs.BindWindow)
 		fill(mr.Bytes(), i)
-		q := must(mr.Query())(t)
-		assert.Equal(t, w.a.pd.ID(), q.PD, "PD of region %d", i)
+		assert.Equal(t, w.a.pd.ID(), must(mr.Query())(t).PD, "PD of region %d", i)
 		mw := w.a.newMW()
-		v := must(mw.Query())(t)
-		assert.Equal(t, w.a.pd.ID(), v.PD, "PD of window %d", i)
+		assert.Equal(t, w.a.pd.ID(), must(mw.Query())(t).PD, "PD of window %d", i)
 		indexes[mr.STag().Index()], indexes[mw.STag(0).Index()] = true, true
 		sgl, regions, windows = append(sgl, mr.SGE(i, 50)), append(regions, mr), append(windows, mw)
 		qp, peer := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
@@ -81,8 +79,7 @@ func regionInOnePD(t *conformance.T) {
 	require.NoError(t, dead.Deallocate())
 	require.ErrorIs(t, second(dead.Register(make([]byte, 8), verbs.LocalRead)), verbs.ErrInvalidPD)
 	mr := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
-	q := must(mr.Query())(t)
-	assert.Equal(t, other.ID(), q.PD)
+	assert.Equal(t, other.ID(), must(mr.Query())(t).PD)
 	// A queue pair of that PD may use it, one of another may not, near or far.
 	near := n.newQP(verbs.QPConfig{PD: other})
 	connect(t, near, w.b.newQP(verbs.QPConfig{}))
@@ -99,8 +96,7 @@ func windowInOnePD(t *conformance.T) {
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for _, pd := range []*verbs.PD{n.pd, other} {
 		mw := must(pd.AllocateWindow())(t)
-		q := must(mw.Query())(t)
-		assert.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}, q, "a fresh window")
+		assert.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}, must(mw.Query())(t), "a fresh window")
 	}
 }
 
@@ -113,15 +109,13 @@ func anyObjectInAnyPD(t *conformance.T) {
 			case 0:
 				assert.Same(t, pd, attributes(t, n.newQP(verbs.QPConfig{PD: pd})).PD, "QP in PD %d", i)
 			case 1:
-				q := must(n.newSRQ(verbs.SRQConfig{PD: pd}).Query())(t)
-				assert.Equal(t, pd.ID(), q.PD, "S-RQ in PD %d", i)
+				assert.Equal(t, pd.ID(), must(n.newSRQ(verbs.SRQConfig{PD: pd}).Query())(t).PD, "S-RQ in PD %d", i)
 			case 2:
 				q := must(n.region(pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights}).Query())(t)
 				assert.Equal(t, pd.ID(), q.PD, "region in PD %d", i)
 			case 3:
 				mw := must(pd.AllocateWindow())(t)
-				q := must(mw.Query())(t)
-				assert.Equal(t, pd.ID(), q.PD, "window in PD %d", i)
+				assert.Equal(t, pd.ID(), must(mw.Query())(t).PD, "window in PD %d", i)
 			}
 		}
 	}
@@ -195,7 +189,6 @@ func fastRegisterAcrossPDs(t *conformance.T) {
 		qp := n.newQP(verbs.QPConfig{PD: pd, Privileged: true})
 		rawPeer(t, qp, asInitiator)
 		run(t, qp, verbs.Request{ID: 78, Op: verbs.OpFastRegister, FastRegister: register(mr)}, verbs.StatusSuccess)
-		q := must(mr.Query())(t)
-		assert.True(t, q.Valid, name)
+		assert.True(t, must(mr.Query())(t).Valid, name)
 	}
 }

@@ -85,8 +85,7 @@ func pdIDsOverTime(t *conformance.T) {
 		live[pd.ID()] = true
 		pds = append(pds, pd)
 	}
-	q := must(n.mr.Query())(t)
-	assert.Equal(t, n.pd.ID(), q.PD)
+	assert.Equal(t, n.pd.ID(), must(n.mr.Query())(t).PD)
 	assert.Equal(t, n.pd.ID(), attributes(t, n.qp).PD.ID())
 }
 

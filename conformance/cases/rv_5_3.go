@@ -155,8 +155,7 @@ func cqEntries(t *conformance.T) {
 	})
 	for _, c := range []struct{ asked, least int }{{0, 256}, {1, 1}, {3, 3}, {100, 100}} {
 		cq := n.newCQ(c.asked)
-		q := must(cq.Query())(t)
-		assert.Equal(t, q.Entries, cq.Entries(), "Create CQ and Query CQ")
+		assert.Equal(t, must(cq.Query())(t).Entries, cq.Entries(), "Create CQ and Query CQ")
 		require.GreaterOrEqual(t, cq.Entries(), c.least, "asked for %d", c.asked)
 		qp := n.flush(cq, cq.Entries())
 		completes(t, cq, flushed(qp, 1, cq.Entries())...)

@@ -27,8 +27,7 @@ var rv5_3_life = []conformance.Case{
 
 // shows says what Query CQ has to tell.
 func shows(t *conformance.T, cq *verbs.CQ, entries int, handler verbs.HandlerID) {
-	q := must(cq.Query())(t)
-	require.Equal(t, verbs.CQAttributes{Entries: entries, Handler: handler}, q, "Query CQ")
+	require.Equal(t, verbs.CQAttributes{Entries: entries, Handler: handler}, must(cq.Query())(t), "Query CQ")
 	require.Equal(t, entries, cq.Entries())
 }
 
@@ -143,8 +142,7 @@ func cqDestroyedByVerb(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: verbs.Limits{CQs: 1}})
 	pd := must(nic.AllocatePD())(t)
 	cq := must(nic.CreateCQ(verbs.CQConfig{}))(t)
-	qp := must(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}))(t)
-	require.NoError(t, qp.Destroy(), "the last user")
+	require.NoError(t, must(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq}))(t).Destroy(), "the last user")
 	require.ErrorIs(t, second(nic.CreateCQ(verbs.CQConfig{})), verbs.ErrInsufficientResources, "an unused CQ is one all the same")
 	require.NoError(t, second(cq.Query()))
 	require.NoError(t, cq.Destroy())
@@ -199,9 +197,7 @@ func cqNothingAfter(t *conformance.T) {
 	postRecv(t, qp, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
 	post(t, qp, verbs.Request{ID: 3, Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0)})
 	post(t, peer, verbs.Request{})
-	require.NoError(t, waiting.Destroy())
-	require.NoError(t, qp.Destroy())
-	require.NoError(t, cq.Destroy())
+	succeed(t, waiting.Destroy, qp.Destroy, cq.Destroy)
 	var c [4]verbs.Completion
 	assert.Zero(t, cq.Poll(c[:]))
 	assert.ErrorIs(t, second(cq.PollOne()), verbs.ErrInvalidCQ)

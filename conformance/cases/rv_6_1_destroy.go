@@ -54,10 +54,7 @@ func destroyGivesBack(t *conformance.T) {
 		released(t, conn)
 		_ = q.peer.Close()
 	}
-	require.NoError(t, srq.Destroy())
-	require.NoError(t, sq.Destroy())
-	require.NoError(t, rq.Destroy())
-	require.NoError(t, pd.Deallocate())
+	succeed(t, srq.Destroy, sq.Destroy, rq.Destroy, pd.Deallocate)
 }
 
 // destroyedIsGone destroys a queue pair while its peer writes: what the program does

@@ -209,8 +209,7 @@ func errorWindowsStay(t *conformance.T) {
 	l.drop()
 	ends(t, l.qp, verbs.StateError)
 	for range 2 {
-		a := must(w.Query())(t)
-		require.True(t, a.Valid, "in %v", l.qp.State())
+		require.True(t, must(w.Query())(t).Valid, "in %v", l.qp.State())
 		refuses(t, "Destroy QP", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
 		l.modify(verbs.StateIdle)
 		l.modify(verbs.StateError)

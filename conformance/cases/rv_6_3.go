@@ -115,8 +115,7 @@ func srqPD(t *conformance.T) {
 		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 		require.NoError(t, s.Destroy())
 	}
-	require.NoError(t, mr.Deregister())
-	require.NoError(t, pd.Deallocate())
+	succeed(t, mr.Deregister, pd.Deallocate)
 }
 
 // srqSendQueue runs one script on a queue pair with an S-RQ and on one without.
@@ -215,15 +214,13 @@ func srqAllOfIt(t *conformance.T) {
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 	l.join()
 	require.Same(t, s, attributes(t, l.qp).SRQ)
-	k := must(s.PostRecv(n.receive(1), n.receive(2)))(t)
-	require.Equal(t, 2, k)
+	require.Equal(t, 2, must(s.PostRecv(n.receive(1), n.receive(2)))(t))
 	l.says(1)
 	got := []verbs.Event{n.events.next(), n.events.next()}
 	require.ElementsMatch(t, []verbs.Event{{ID: verbs.EventSRQLimit, SRQ: s.ID()}, {ID: verbs.EventRQLimit, QP: l.id}}, got)
 	require.Same(t, s, n.nic.SRQ(s.ID()), "what the event names")
 	s.Fail()
 	n.events.are(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: s.ID()})
-	require.NoError(t, l.qp.Destroy())
-	require.NoError(t, s.Destroy())
+	succeed(t, l.qp.Destroy, s.Destroy)
 	require.Nil(t, n.nic.SRQ(s.ID()))
 }

@@ -52,8 +52,7 @@ func srqGivesBack(t *conformance.T) {
 		l := n.line(verbs.QPConfig{SRQ: s})
 		l.say(nil)
 		completes(t, l.rq, l.got(0, 0))
-		require.NoError(t, l.qp.Destroy())
-		require.NoError(t, s.Destroy())
+		succeed(t, l.qp.Destroy, s.Destroy)
 		old = append(old, weak.Make(s))
 	}
 	eventually(t, func() bool {
@@ -73,8 +72,7 @@ func srqLetsGo(t *conformance.T) {
 	}
 	l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, make([]byte, 100))) // one is in use
 	l.settle()
-	require.NoError(t, l.qp.Destroy())
-	require.NoError(t, s.Destroy())
+	succeed(t, l.qp.Destroy, s.Destroy)
 	kept := append([]byte(nil), fill(mr.Bytes(), 3)...)
 	require.NoError(t, mr.Deregister(), "nothing holds it")
 	other := n.newSRQ(verbs.SRQConfig{Depth: 8})

@@ -35,8 +35,7 @@ func (n *node) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*seat, *verb
 
 func windowAllocated(n *node) {
 	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
-	info := queried(t, mw)
-	require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, info, "Query of a new window")
+	require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, queried(t, mw), "Query of a new window")
 	for _, key := range []uint8{0, 1, 0x80, 0xFF} {
 		b := verbs.TaggedBuffer{STag: mw.STag(key), Base: n.mr.Base()}
 		s.peers(b, 0, n.mr.Bytes()[:16], 0, noSTag)
@@ -61,8 +60,7 @@ func windowIsNoRegion(n *node) {
 	assert.ErrorIs(t, second(table.Reregister(st, stag.RegionConfig{PD: 1, Memory: make([]byte, 8), Access: wr.LocalRead})), wr.ErrInvalidSTag, "Reregister")
 	assert.ErrorIs(t, second(table.RegisterShared(st, stag.SharedConfig{PD: 1, Access: wr.LocalRead})), wr.ErrInvalidSTag, "Register Shared")
 	assert.ErrorIs(t, second(table.QueryRegion(st)), wr.ErrInvalidSTag, "Query Memory Region")
-	i := must(table.QueryWindow(st))(t)
-	require.Equal(t, stag.WindowInfo{STag: st, PD: 1}, i, "the window")
+	require.Equal(t, stag.WindowInfo{STag: st, PD: 1}, must(table.QueryWindow(st))(t), "the window")
 }
 
 func windowOnEachRegion(n *node) {
@@ -189,8 +187,7 @@ func windowBound(n *node) {
 		s.sit()
 		b.STag ^= 0x40
 		s.write(b.Remote(0), []byte{1}, noSTag.write) // by another key
-		require.NoError(t, mw.Deallocate())
-		require.NoError(t, mr.Deregister())
+		succeed(t, mw.Deallocate, mr.Deregister)
 		x.leave()
 	}
 }

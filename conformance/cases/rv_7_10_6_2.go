@@ -259,7 +259,6 @@ func windowNoOctets(n *node) {
 	require.Same(t, qp, s.qp, "the stream goes on")
 	require.Same(t, other, w.qp, "the stream goes on")
 	s.peers(b, 0, n.mr.Bytes()[:32], verbs.RemoteRead, noRight)
-	require.NoError(t, mw.Deallocate())
-	require.NoError(t, only.Deallocate())
+	succeed(t, mw.Deallocate, only.Deallocate)
 	w.leave()
 }

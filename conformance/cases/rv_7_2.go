@@ -183,8 +183,7 @@ func indexIsFollowed(n *node) {
 	changes("Register Shared", region(0), region(1), func() {
 		require.NoError(t, second(mr[1].RegisterShared(nil, verbs.SharedConfig{Access: allRights, Existing: mr[1].WithKey(5)})))
 	})
-	require.NoError(t, mr[1].Deregister())
-	require.NoError(t, mw[1].Deallocate())
+	succeed(t, mr[1].Deregister, mw[1].Deallocate)
 	assert.ErrorIs(t, second(mr[1].Query()), verbs.ErrInvalidSTag, "Deallocate")
 	assert.ErrorIs(t, second(mw[1].Query()), verbs.ErrInvalidSTag, "Deallocate")
 	queried(t, mr[0])

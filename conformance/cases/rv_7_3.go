@@ -160,8 +160,7 @@ func (s *seat) flagged(mr *verbs.MR, p *verbs.Pages, flag bool) {
 		b := verbs.FastRegisterBuffer(r.FastRegister)
 		if !flag {
 			s.does(r, verbs.StatusInvalidAccessRights)
-			i := queried(t, mr)
-			require.False(t, i.Valid, "with %v, after a refused Fast-Register", a)
+			require.False(t, queried(t, mr).Valid, "with %v, after a refused Fast-Register", a)
 			s.peers(b, 10, mem, 0, noSTag)
 			continue
 		}

@@ -51,8 +51,7 @@ func overlap(n *node) {
 		for i, at := range map[int]int{1: 120, 2: 20, 3: 70} {
 			require.Equal(t, []byte{0xA7}, s.read(regions[i].Remote(at), 1, taken), "region %d", i)
 		}
-		require.NoError(t, regions[1].Deregister())
-		require.NoError(t, regions[2].Deregister())
+		succeed(t, regions[1].Deregister, regions[2].Deregister)
 		s.opens(regions[3].Buffer(), 0, over.mem[50:150])
 	}
 	s.leave()

@@ -161,8 +161,7 @@ func firstErrorOfSends(t *conformance.T) {
 	}
 	t.Part("no fault")
 	for length := 1; length <= 4; length++ {
-		got := must(l.qp.PostSend(make([]verbs.Request, length)...))(t)
-		require.Equal(t, length, got)
+		require.Equal(t, length, must(l.qp.PostSend(make([]verbs.Request, length)...))(t))
 	}
 }
 

@@ -37,8 +37,7 @@ func remoteInvalidationOrder(t *conformance.T) {
 			completes(t, l.rq, done)
 			require.False(t, queried(t, mr).Valid, "at the completion")
 			same(t, data, mr.Bytes(), "the payload")
-			require.NoError(t, l.qp.Destroy())
-			require.NoError(t, mr.Deregister())
+			succeed(t, l.qp.Destroy, mr.Deregister)
 		}
 	}
 }
@@ -142,8 +141,7 @@ func bindOrder(t *conformance.T) {
 			l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(2, verbs.OpRead, verbs.StatusSuccess))
 		require.Equal(t, data, n.mr.Bytes()[110:114], "through the first window")
 		require.Equal(t, "response", string(n.mr.Bytes()[200:208]), "through the second window")
-		require.NoError(t, one.Deallocate())
-		require.NoError(t, two.Deallocate())
+		succeed(t, one.Deallocate, two.Deallocate)
 	}
 	t.Part("the use first")
 	mw := n.newMW()

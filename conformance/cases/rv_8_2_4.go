@@ -253,8 +253,7 @@ func pollFreesOne(t *conformance.T) {
 		done(id)
 	}
 	for id := range 3 * e {
-		c := must(cq.PollOne())(t)
-		require.Equal(t, l.sentAs(uint64(id), verbs.OpSend, verbs.StatusSuccess), c)
+		require.Equal(t, l.sentAs(uint64(id), verbs.OpSend, verbs.StatusSuccess), must(cq.PollOne())(t))
 		done(e + id)
 	}
 	for id := range e {

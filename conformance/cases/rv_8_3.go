@@ -85,8 +85,7 @@ func refusalsChangeNothing(t *conformance.T) {
 	}
 	moves(t, n.end(), w.b.end())
 	writes(t, end{w.b.qp, w.b.mr}, verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
-	require.NoError(t, idle.Destroy())
-	require.NoError(t, mw.Deallocate())
+	succeed(t, idle.Destroy, mw.Deallocate)
 	n.quiet()
 }
 

@@ -85,8 +85,7 @@ func wholeLife(t *conformance.T) {
 		postRecv(t, srq, verbs.Recv{ID: 14})
 		run(t, a.qp, verbs.Request{ID: 6, Op: op, Invalidate: at.STag}, verbs.StatusSuccess)
 		received(verbs.Completion{ID: 14, HasInvalidated: true, Invalidated: at.STag})
-		q := must(window.Query())(t)
-		assert.False(t, q.Valid, "the window after %v", op)
+		assert.False(t, must(window.Query())(t).Valid, "the window after %v", op)
 	}
 	// Fast-Register, RDMA Read with Invalidate, Invalidate Local STag.
 	fill(b.mr.Bytes()[:50], 2)

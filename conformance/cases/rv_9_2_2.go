@@ -104,11 +104,9 @@ func deallocPDInUse(t *conformance.T) {
 	run(t, qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(under, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a bound window")
 	run(t, qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
-	require.NoError(t, under.Deregister())
-	require.NoError(t, qp.Destroy())
+	succeed(t, under.Deregister, qp.Destroy)
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with an invalidated window alone")
-	require.NoError(t, mw.Deallocate())
-	require.NoError(t, pd.Deallocate())
+	succeed(t, mw.Deallocate, pd.Deallocate)
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD)
 	moves(t, w.a.end(), w.b.end())
 }

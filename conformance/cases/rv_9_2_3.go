@@ -117,8 +117,7 @@ func modifyCQResults(t *conformance.T) {
 	}
 	completes(t, cq, flushed(qp, 1, 6)...)
 	require.NoError(t, cq.Resize(512))
-	require.NoError(t, qp.Destroy())
-	require.NoError(t, cq.Destroy())
+	succeed(t, qp.Destroy, cq.Destroy)
 	require.ErrorIs(t, cq.Resize(10), verbs.ErrInvalidCQ)
 	require.NoError(t, n.nic.Close())
 	require.ErrorIs(t, n.cq.Resize(10), verbs.ErrInvalidRNIC)
@@ -167,8 +166,7 @@ func destroyCQModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{CQs: 3}}})
 	gone, other := n.newCQ(8), n.newCQ(8)
 	lost, kept := n.flush(gone, 3), n.flush(other, 3)
-	require.NoError(t, lost.Destroy())
-	require.NoError(t, gone.Destroy())
+	succeed(t, lost.Destroy, gone.Destroy)
 	assert.Zero(t, gone.Poll(make([]verbs.Completion, 4)))
 	for name, call := range map[string]func() error{
 		"Poll CQ":                         func() error { return second(gone.PollOne()) },

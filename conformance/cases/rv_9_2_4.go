@@ -55,8 +55,7 @@ func createSRQResults(t *conformance.T) {
 
 // srqShows says what Query S-RQ has to tell.
 func srqShows(t *conformance.T, s *verbs.SRQ, want verbs.SRQAttributes) {
-	got := must(s.Query())(t)
-	require.Equal(t, want, got, "Query S-RQ")
+	require.Equal(t, want, must(s.Query())(t), "Query S-RQ")
 }
 
 func createSRQModifiers(t *conformance.T) {
@@ -235,8 +234,7 @@ func destroySRQModifiers(t *conformance.T) {
 
 	require.NoError(t, mr.Deregister())
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "the S-RQ is in it")
-	require.NoError(t, gone.Destroy())
-	require.NoError(t, pd.Deallocate())
+	succeed(t, gone.Destroy, pd.Deallocate)
 	for name, call := range map[string]func() error{
 		"PostRQ":       func() error { return second(gone.PostRecv(verbs.Recv{})) },
 		"Query S-RQ":   func() error { return second(gone.Query()) },

@@ -25,8 +25,7 @@ func createQPResults(t *conformance.T) {
 	dead := n.newPD()
 	require.NoError(t, dead.Deallocate())
 	goneCQ, goneSRQ := n.newCQ(4), n.newSRQ(verbs.SRQConfig{})
-	require.NoError(t, goneCQ.Destroy())
-	require.NoError(t, goneSRQ.Destroy())
+	succeed(t, goneCQ.Destroy, goneSRQ.Destroy)
 	for _, c := range []struct {
 		name string
 		want error

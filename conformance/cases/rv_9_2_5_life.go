@@ -180,6 +180,5 @@ func destroyQPModifiers(t *conformance.T) {
 	require.NoError(t, s.Destroy(), "nothing is tied to it")
 	moves(t, w.a.end(), n.end()) // the other one goes on
 	assert.Equal(t, before, sink.Bytes(), "the memory of the destroyed one")
-	require.NoError(t, sink.Deregister())
-	require.NoError(t, pd.Deallocate())
+	succeed(t, sink.Deregister, pd.Deallocate)
 }

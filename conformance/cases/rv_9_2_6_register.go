@@ -79,8 +79,7 @@ func allocateSTagModifiers(t *conformance.T) {
 		n.remotely(verbs.Remote{STag: mr.WithKey(9), TO: uint64(q.PBL)*4096 - 1}, 0, 0)
 	}
 	mr := must(other.AllocateRegion(verbs.AllocateConfig{}))(t)
-	q := must(mr.Query())(t)
-	assert.Equal(t, other.ID(), q.PD)
+	assert.Equal(t, other.ID(), must(mr.Query())(t).PD)
 	n.fastRegister(verbs.FastRegisterRequest{STag: mr.WithKey(1), Buffers: p.List(0, 1), Addressing: verbs.ZeroBased, Access: verbs.LocalRead}, verbs.StatusInvalidPD)
 }
 
@@ -278,8 +277,7 @@ func queryRegionModifiers(t *conformance.T) {
 	q := must(mr.Query())(t)
 	want := verbs.RegionAttributes{STag: verbs.MakeSTag(index, 0), PD: n.pd.ID(), RemoteAccess: true, PBL: q.PBL}
 	shows := func(mr *verbs.MR, want verbs.RegionAttributes, what string) {
-		got := must(mr.Query())(t)
-		require.Equal(t, want, got, what)
+		require.Equal(t, want, must(mr.Query())(t), what)
 	}
 	shows(mr, want, "allocated")
 	fast := &verbs.FastRegisterRequest{STag: mr.WithKey(7), Buffers: p.List(5, 4096), VA: 1<<20 + 5, Access: allRights | verbs.BindWindow}

@@ -39,8 +39,7 @@ func sharedResults(t *conformance.T) {
 	} {
 		refuses(t, c.name, c.want, func() error { return second(c.mr.RegisterShared(c.pd, c.c)) }, queries(n.mr.Query), queries(invalid.Query))
 	}
-	q := must(n.mr.Query())(t)
-	assert.False(t, q.Shared, "nothing was made shared")
+	assert.False(t, must(n.mr.Query())(t).Shared, "nothing was made shared")
 	n.register(8, verbs.LocalRead) // the refusals used nothing up
 	refuses(t, "all regions in use", verbs.ErrInsufficientResources,
 		func() error { return second(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})) }, queries(n.mr.Query))
@@ -77,8 +76,7 @@ func sharedModifiers(t *conformance.T) {
 		}, q, "region %d", i)
 		require.NotEqual(t, mr.STag().Index(), s.STag().Index())
 		original.Shared = true
-		now := must(mr.Query())(t)
-		assert.Equal(t, original, now, "the original is shared now, and nothing else")
+		assert.Equal(t, original, must(mr.Query())(t), "the original is shared now, and nothing else")
 		clear(p.Bytes())
 		n.remotely(s.Remote(20), c.write, c.read)
 		if c.write == 0 {

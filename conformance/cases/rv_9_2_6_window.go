@@ -73,8 +73,7 @@ func queryWindowModifiers(t *conformance.T) {
 	mw, other := n.newMW(), n.newMW()
 	invalid := verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}
 	shows := func(mw *verbs.MW, want verbs.WindowAttributes) {
-		got := must(mw.Query())(t)
-		require.Equal(t, want, got)
+		require.Equal(t, want, must(mw.Query())(t))
 	}
 	for i, access := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		key := uint8(100 + i)

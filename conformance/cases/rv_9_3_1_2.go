@@ -34,8 +34,7 @@ func postRQResults(t *conformance.T) {
 				refuses(t, "a good one", verbs.ErrInvalidState, post(verbs.Recv{}), l.shown)
 				continue
 			}
-			k := must(h.PostRecv(verbs.Recv{ID: 1}, verbs.Recv{ID: 2}))(t)
-			require.Equal(t, 2, k)
+			require.Equal(t, 2, must(h.PostRecv(verbs.Recv{ID: 1}, verbs.Recv{ID: 2}))(t))
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), l.shown)
 			require.NoError(t, second(h.PostRecv(make([]verbs.Recv, attributes(t, l.qp).RecvDepth-2)...)))
 			refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), l.shown)
@@ -72,8 +71,7 @@ func postRQResultsOfSRQ(t *conformance.T) {
 		post := func(r ...verbs.Recv) func() error { return func() error { return second(posts(r...)) } }
 		depth := queried(t, srq).Depth
 		for i := range depth {
-			k := must(posts(verbs.Recv{ID: uint64(i)}))(t)
-			require.Equal(t, 1, k)
+			require.Equal(t, 1, must(posts(verbs.Recv{ID: uint64(i)}))(t))
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), queries(srq.Query))
 		}
 		refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), queries(srq.Query))
@@ -82,8 +80,7 @@ func postRQResultsOfSRQ(t *conformance.T) {
 			l.say(nil)
 			completes(t, l.rq, l.got(uint64(i), 0))
 		}
-		require.NoError(t, l.qp.Destroy())
-		require.NoError(t, srq.Destroy())
+		succeed(t, l.qp.Destroy, srq.Destroy)
 		require.ErrorIs(t, post(verbs.Recv{})(), verbs.ErrInvalidSRQ)
 	}
 	x := newNode(t, nodeConfig{})
@@ -106,8 +103,7 @@ func postRQQueue(t *conformance.T) {
 		if which > 1 {
 			posts = srqs[which-2].PostRecv
 		}
-		k := must(posts(n.receive(1), n.receive(2), n.receive(3)))(t)
-		require.Equal(t, 3, k)
+		require.Equal(t, 3, must(posts(n.receive(1), n.receive(2), n.receive(3)))(t))
 		for i, l := range lines {
 			t.Part("posted to %d, sent to %d", which, i)
 			if i != which {

@@ -212,8 +212,7 @@ func modifiersOfPosts(t *conformance.T) {
 			}
 			c.req.Flags = flags
 			post(t, n.qp, c.req)
-			u := must(p.Next())(t)
-			require.Equal(t, c.want, u, c.name)
+			require.Equal(t, c.want, must(p.Next())(t), c.name)
 			if flags == 0 {
 				completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: n.qp.ID(), Op: c.req.Op})
 			}
@@ -240,8 +239,7 @@ func readsAsPosted(t *conformance.T, n *node, p *rawEnd) {
 	} {
 		c.req.ID, c.req.Op = uint64(600+i), verbs.OpRead
 		post(t, n.qp, c.req)
-		u := must(p.Next())(t)
-		require.Equal(t, aReadRequest(uint32(i+1), c.want), u, c.name)
+		require.Equal(t, aReadRequest(uint32(i+1), c.want), must(p.Next())(t), c.name)
 		require.NoError(t, p.Send(aReadResponse(c.want.sinkSTag, c.want.sinkTO, make([]byte, c.want.size))))
 		completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: n.qp.ID(), Op: verbs.OpRead})
 	}

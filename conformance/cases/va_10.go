@@ -34,8 +34,7 @@ func viReserved(t *conformance.T) {
 			tr.set(d, r.remote(0), r.data(0, 1))
 			spoil(d)
 			require.NoError(t, r.v.PostSend(d, r.dh))
-			got := must(r.v.SendWait(t.Context()))(t)
-			require.Same(t, d, got)
+			require.Same(t, d, must(r.v.SendWait(t.Context()))(t))
 			require.Equal(t, vipl.Status(viDone|viFormat), d.Control.Status&(viDone|0xFFFE), tr.name)
 		}
 		d := r.desc()

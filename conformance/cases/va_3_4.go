@@ -103,8 +103,7 @@ func viCQInUse(t *conformance.T) {
 	viCode(t, vipl.ErrResource, q.DestroyCQ(), "one VI")
 	_, _, err := q.CQDone()
 	viCode(t, vipl.ErrNotDone, err, "it is still there")
-	require.NoError(t, one.DestroyVi())
-	require.NoError(t, q.DestroyCQ())
+	succeed(t, one.DestroyVi, q.DestroyCQ)
 	viCode(t, vipl.ErrInvalidParameter, q.DestroyCQ(), "again")
 }
 
@@ -240,8 +239,7 @@ func viNotifyOnce(t *conformance.T) {
 		second, third := queue.post(), queue.post()
 		require.NoError(t, queue.notify(handler))
 		require.Same(t, second, told(), "nothing was told in between")
-		got := must(queue.done())(t)
-		require.Same(t, third, got, "what no handler was told of")
+		require.Same(t, third, must(queue.done())(t), "what no handler was told of")
 	}
 	q := h.cq(8)
 	v = h.tied(vipl.ServiceUnreliable, q, nil)
