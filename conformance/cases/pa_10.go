@@ -38,8 +38,7 @@ func viRDMAOnReceive(t *conformance.T) {
 			set(r, d)
 			require.NoError(t, r.v.PostRecv(d, r.dh))
 			before := string(r.mem)
-			r.send("consumes")
-			r.received(r.v, d, viDone|viFormat|viOpReceive)
+			r.takes("consumes", d, viDone|viFormat|viOpReceive)
 			require.Equal(t, before, string(r.mem))
 		}
 	}
@@ -128,8 +127,7 @@ func viProtectionBit(t *conformance.T) {
 	w := r.writes(r.v, nowhere, r.data(0, 8))
 	n := r.get(viReadRequest).number
 	r.nop(viSegment{ack: r.get(viWrite).number, code: viProtectionCode})
-	r.send("x")
-	r.received(r.v, r.receives[0], viDone|viOpReceive)
+	r.takes("x", r.receives[0], viDone|viOpReceive)
 	r.put(viSegment{kind: viReadResponse, flags: viLast, number: n, payload: []byte("12345678")})
 	r.sent(r.v, rd, viDone|viOpRead)
 	r.sent(r.v, w, viDone|viOpWrite)

@@ -195,9 +195,7 @@ func viIdleErrors(t *conformance.T) {
 
 		p, ce := dialVI(t, r.viHost), viPeerCE(l.level, "later")
 		done := serveVI(r.viHost, idle, "later")
-		p.asks(ce)
-		p.accepted(ce)
-		require.NoError(t, <-done)
+		p.connects(ce, done)
 		e = take(t, r.errors)
 		require.Same(t, idle, e.ViHandle)
 		require.Equal(t, vipl.ErrorPostDesc, e.ErrorCode)
@@ -276,9 +274,7 @@ func viDisconnectPending(t *conformance.T) {
 
 	p, ce := dialVI(t, r.viHost), viPeerCE(vipl.ServiceReliableDelivery, "server")
 	served := serveVI(r.viHost, r.v, "server")
-	p.asks(ce)
-	p.accepted(ce)
-	require.NoError(t, <-served)
+	p.connects(ce, served)
 	require.Equal(t, vipl.StateConnected, r.state(r.v))
 	require.Empty(t, r.errors)
 }

@@ -169,8 +169,7 @@ func viWriteErrorInReceive(t *conformance.T) {
 			r.received(r.v, r.receives[0], viDone|viProtection|viOpRemoteWrite|viHasImmediate)
 			require.True(t, bytes.Equal(before, r.mem), "the memory")
 			if l.level == vipl.ServiceUnreliable {
-				r.send("next")
-				r.received(r.v, r.receives[1], viDone|viOpReceive)
+				r.takes("next", r.receives[1], viDone|viOpReceive)
 				require.Empty(t, r.errors)
 				require.Zero(t, r.usage().Untold)
 				continue

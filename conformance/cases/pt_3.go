@@ -123,8 +123,7 @@ func viMessageEnds(t *conformance.T) {
 		r.received(r.v, r.receives[0], viDone|viOpReceive)
 		require.Equal(t, uint32(6), r.receives[0].Control.Length)
 		require.Equal(t, "abcdef", string(r.slot(0)[:6]))
-		r.send("next")
-		r.received(r.v, r.receives[1], viDone|viOpReceive)
+		r.takes("next", r.receives[1], viDone|viOpReceive)
 		require.Equal(t, "next", string(r.slot(1)[:4]))
 	}
 }
@@ -242,8 +241,7 @@ func viOwnAttributes(t *conformance.T) {
 			ce: func(c *viCE) { c.attributes = viDelivery | bits*viWriteEnable },
 		})
 		require.Equal(t, viDelivery|(bits^7)*viWriteEnable, r.accept.ce.attributes, "what the VI says")
-		r.send("x")
-		r.received(r.v, r.receives[0], viDone|viOpReceive)
+		r.takes("x", r.receives[0], viDone|viOpReceive)
 		_, a, err := r.v.QueryVi()
 		require.NoError(t, err)
 		require.Equal(t, []bool{bits&1 == 0, bits&2 == 0, bits&4 == 0}, []bool{a.EnableRdmaWrite, a.EnableRdmaRead, a.FlowControl})
@@ -308,7 +306,6 @@ func viNeverUrgentUnasked(t *conformance.T) {
 		if l.level != vipl.ServiceUnreliable {
 			require.Len(t, r.answer(r.rdmaRead(r.at(0, 3000))), 3000)
 		}
-		r.send("x")
-		r.received(r.v, r.receives[0], viDone|viOpReceive)
+		r.takes("x", r.receives[0], viDone|viOpReceive)
 	}
 }

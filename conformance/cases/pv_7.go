@@ -68,8 +68,7 @@ func readsByRemoteRights(n *node) {
 			s, mr := n.seat(verbs.QPConfig{}), n.register(64, c.region|verbs.BindWindow)
 			b, mw := mr.Buffer(), n.newMW()
 			if c.window != 0 {
-				bind := mw.BindRequest(mr, 0, 64, c.window, 1)
-				s.does(binds(bind), verbs.StatusSuccess)
+				bind := s.binds(mw.BindRequest(mr, 0, 64, c.window, 1))
 				b = verbs.BindBuffer(bind)
 			}
 			was := bytes.Clone(mr.Bytes())
@@ -147,8 +146,7 @@ func overlappingWindows(n *node) {
 		var buffers []verbs.TaggedBuffer
 		for i, p := range places {
 			mw := n.newMW()
-			b := mw.BindRequest(n.mr, p.off, p.k, p.access, uint8(i))
-			seats[i%2].does(binds(b), verbs.StatusSuccess)
+			b := seats[i%2].binds(mw.BindRequest(n.mr, p.off, p.k, p.access, uint8(i)))
 			windows, buffers = append(windows, mw), append(buffers, verbs.BindBuffer(b))
 		}
 		require.Equal(t, len(places), queried(t, n.mr).Windows)

@@ -119,11 +119,7 @@ func fullFenceBehindMessage(t *conformance.T) {
 		l.peer = peer
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: l.mr.SGL(0, 4), Remote: theirs},
 			verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: gone.STag(), Flags: verbs.LocalFence}, verbs.Request{ID: 3, Op: verbs.OpSendSE})
-		select {
-		case <-g.begun:
-		case <-t.Context().Done():
-			t.Fatalf("nothing is written")
-		}
+		receive(t, g.begun, "nothing is written")
 		n.quiet() // others work
 		require.True(t, queried(t, gone).Valid, "while the message is on its way")
 		empty(t, l.sq)

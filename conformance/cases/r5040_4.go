@@ -60,8 +60,7 @@ func messagesSent(t *conformance.T) {
 	r.expect(tagged(0xC1, 0x42, stag, to, b.first[2:11]))
 	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
 	r.expect(untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}))
-	r.finished()
-	r.ended(verbs.StateError)
+	r.finishedIn(verbs.StateError)
 }
 
 // controlRefused spoils the control octet of each message.
@@ -209,8 +208,7 @@ func ignoredFields(t *conformance.T) {
 	require.True(t, v.region.query().Valid, "the region that the Invalidate STag field names")
 	v.region.unchanged()
 	v.send(inv(spoiled(goodTerminate)))
-	v.finished()
-	v.ended(verbs.StateError)
+	v.finishedIn(verbs.StateError)
 	v.events(verbs.EventTerminateReceived)
 	require.True(t, v.region.query().Valid, "the region that the Terminate Message's field names")
 }
@@ -221,8 +219,7 @@ func payloadBegins(t *conformance.T) {
 	b := r.region(64, allRights)
 	bufs := r.recv(1, 64)
 	r.send(aWrite(b.tag(), b.at(1), []byte("write")))
-	r.sendMessage([]byte("send"))
-	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 4})
+	r.delivers(1, "send")
 	b.holds(1, []byte("write"))
 	bufs[0].holds(0, []byte("send"))
 	for _, sink := range []struct {

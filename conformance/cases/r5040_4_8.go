@@ -89,8 +89,7 @@ func terminateReserved(t *conformance.T) {
 	u := aTerminate(0x1202, nil, false)
 	u[20], u[21] = 0x1F, 0xFF
 	r.send(u)
-	r.finished()
-	q := r.ended(verbs.StateError)
+	q := r.finishedIn(verbs.StateError)
 	r.events(verbs.EventTerminateReceived)
 	require.NotNil(t, q.Terminate)
 	require.False(t, q.Terminate.Sent)

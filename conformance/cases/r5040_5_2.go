@@ -120,8 +120,7 @@ func readRequestQueue(t *conformance.T) {
 			}
 		}
 		// Sends are numbered on their own, and take receives.
-		r.sendMessage([]byte("beside"))
-		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6})
+		r.delivers(1, "beside")
 		// With the first response held back, there is no room for one more.
 		for i := range ird {
 			n := either(i == 0, size, 0)
@@ -217,8 +216,7 @@ func oneSource(t *conformance.T) {
 	require.Equal(t, right.first, r.fetch(right, 0, 64))
 	bad := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 128, left.tag(), va})
 	r.send(bad)
-	r.terminated(0x0101, bad, true)
-	r.ended(verbs.StateError)
+	r.tornDown(0x0101, bad, true)
 	r.events(verbs.EventIRRQBounds)
 }
 
@@ -250,6 +248,5 @@ func readOfNothing(t *conformance.T) {
 		want = binary.BigEndian.AppendUint64(want, to)
 		r.expect(want)
 	}
-	r.state(verbs.StateRTS)
-	r.events()
+	r.unharmed()
 }

@@ -77,8 +77,7 @@ func responseElsewhere(t *conformance.T) {
 	b := r.region(64, allRights)
 	u := aReadResponse(b.tag(), b.at(0), []byte("x"))
 	r.send(u)
-	r.terminated(0x0206, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x0206, u, false)
 	r.events(verbs.EventUnexpectedOpcode)
 	b.unchanged()
 }

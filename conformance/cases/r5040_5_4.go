@@ -42,8 +42,7 @@ func terminateSent(t *conformance.T) {
 		require.Equal(t, aTerminate(0x1100, bad, false), u)
 		break
 	}
-	r.finished()
-	r.ended(verbs.StateError)
+	r.finishedIn(verbs.StateError)
 }
 
 // terminateArrives: the peer gets the Terminate Message and an orderly end, though
@@ -78,8 +77,7 @@ func terminateReceived(t *conformance.T) {
 		t.Part("Terminate Message %x", u[18:])
 		v := newVictim(t, setup{})
 		v.send(u)
-		v.finished()
-		q := v.ended(verbs.StateError)
+		q := v.finishedIn(verbs.StateError)
 		v.events(verbs.EventTerminateReceived)
 		require.NotNil(t, q.Terminate, "the Terminate Message of Query QP")
 		require.False(t, q.Terminate.Sent)
@@ -100,8 +98,7 @@ func terminateReceived(t *conformance.T) {
 	t.Part("two")
 	v := newVictim(t, setup{})
 	v.sendAtOnce(aTerminate(0x1202, nil, false), aTerminate(0x1203, nil, false))
-	v.finished()
-	q := v.ended(verbs.StateError)
+	q := v.finishedIn(verbs.StateError)
 	v.events(verbs.EventTerminateReceived)
 	require.EqualValues(t, 0x1202, q.Terminate.Code)
 }

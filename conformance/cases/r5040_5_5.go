@@ -25,11 +25,9 @@ func sendDeliveredWhole(t *conformance.T) {
 	r := open(t, setup{})
 	b := r.recv(2, 64)
 	r.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("first ")))
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(untagged(moreUntagged, opSend, 0, 0, 1, 6, []byte("second ")))
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.sendAtOnce(untagged(lastUntagged, opSend, 0, 0, 1, 13, nil), aSend(2, []byte("other")))
 	r.completions(
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 13},
@@ -47,8 +45,7 @@ func sendBadEnd(t *conformance.T) {
 	f := r.peer.Frame(untagged(lastUntagged, opSend, 0, 0, 1, 6, []byte("second")))
 	f[25] ^= 0x10 // an octet of the payload
 	require.NoError(t, r.peer.Raw(f))
-	r.terminated(0x2002, nil, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x2002, nil, false)
 	r.events(verbs.EventBadCRC)
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 	r.incomplete()
@@ -65,11 +62,9 @@ func responseDeliveredWhole(t *conformance.T) {
 		r.post(l)
 		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(32 * i), 12, uint32(theirs.STag), theirs.TO}))
 	}
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(tagged(moreTagged, opReadResponse, b.tag(), b.at(0), []byte("resp")))
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(tagged(moreTagged, opReadResponse, b.tag(), b.at(4), []byte("onse one")))
 	r.settled() // all octets are there, but for the last segment
 	r.incomplete()
@@ -77,10 +72,8 @@ func responseDeliveredWhole(t *conformance.T) {
 	r.completions(verbs.Completion{ID: 10, Op: verbs.OpRead})
 	b.holds(0, []byte("response one"))
 	// Other messages do not complete it.
-	r.sendMessage([]byte("Send"))
-	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 4})
-	r.settled()
-	r.incomplete()
+	r.delivers(1, "Send")
+	r.idle()
 	r.send(aReadResponse(b.tag(), b.at(32), []byte("response two")))
 	r.completions(verbs.Completion{ID: 11, Op: verbs.OpRead})
 	b.holds(32, []byte("response two"))
@@ -210,12 +203,10 @@ func completionsWait(t *conformance.T) {
 		aReadRequest(2, read{b.tag(), b.at(4), 4, uint32(theirs.STag), theirs.TO}),
 		aSend(2, b.first[24:32]),
 	)
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(aReadResponse(b.tag(), b.at(0), []byte("1111")))
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRead}, verbs.Completion{ID: 2}, verbs.Completion{ID: 3, Op: verbs.OpWrite})
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(aReadResponse(b.tag(), b.at(4), []byte("2222")))
 	r.completions(verbs.Completion{ID: 4, Op: verbs.OpRead}, verbs.Completion{ID: 5})
 	b.holds(0, []byte("11112222"))

@@ -191,8 +191,7 @@ func localErrorsTold(t *conformance.T) {
 		l := x.send(r, b)
 		l.ID = 3
 		r.post(l)
-		r.terminated(0x0000, nil, false)
-		r.ended(verbs.StateError)
+		r.tornDown(0x0000, nil, false)
 		r.completions(verbs.Completion{ID: 3, Op: l.Op, Status: x.status})
 		r.events()
 		q := r.query()

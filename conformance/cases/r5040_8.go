@@ -58,8 +58,7 @@ func bystander(t *conformance.T) {
 	t.Part("")
 	require.True(t, mine.query().Valid)
 	b.incomplete()
-	b.events()
-	b.state(verbs.StateRTS)
+	b.unharmed()
 }
 
 // otherDomains names, to the peer of one queue pair, what is another PD's or
@@ -97,8 +96,7 @@ func otherDomains(t *conformance.T) {
 			r := openIn(t, u, setup{})
 			r.recv(1, 8)
 			r.send(a.ulpdu)
-			r.terminated(a.code, a.ulpdu, a.readToo)
-			r.ended(verbs.StateError)
+			r.tornDown(a.code, a.ulpdu, a.readToo)
 			if a.event != 0 {
 				r.events(a.event)
 			} else {
@@ -148,8 +146,7 @@ func boundsKept(t *conformance.T) {
 				r.send(bad)
 				switch {
 				case !inside:
-					r.terminated(code, bad, !write)
-					r.ended(verbs.StateError)
+					r.tornDown(code, bad, !write)
 					r.events(event)
 				case write:
 					r.settled()

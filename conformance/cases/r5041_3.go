@@ -42,8 +42,7 @@ func boundaries(t *conformance.T) {
 		for _, b := range bufs {
 			b.unchanged()
 		}
-		r.settled()
-		r.incomplete()
+		r.idle()
 	}
 }
 

@@ -152,8 +152,7 @@ func ddpReserved(t *conformance.T) {
 		v.send(u)
 		switch i {
 		case goodTerminate:
-			v.finished()
-			v.ended(verbs.StateError)
+			v.finishedIn(verbs.StateError)
 			v.events(verbs.EventTerminateReceived)
 			continue
 		case goodReadRequest:
@@ -172,8 +171,7 @@ func ddpReserved(t *conformance.T) {
 		}
 		whole(t, v.nothingRead(), opReadResponse, nil)
 		v.region.unchanged()
-		v.events()
-		v.state(verbs.StateRTS)
+		v.unharmed()
 	}
 }
 
@@ -243,8 +241,7 @@ func versionStays(t *conformance.T) {
 			}
 			bad[0] = bad[0]&^3 | 2
 			r.send(bad)
-			r.terminated(x.code, bad, false)
-			r.ended(verbs.StateError)
+			r.tornDown(x.code, bad, false)
 			r.events(verbs.EventDDPVersion)
 			var want []verbs.Completion
 			for i := range good + 1 {

@@ -82,8 +82,7 @@ func stagGiven(t *conformance.T) {
 	}
 	t.Part("an RDMA Write whose program gives none")
 	r.post(verbs.Request{ID: 3, Op: verbs.OpWrite, SGL: b.sgl(0, 1)})
-	r.terminated(0x0000, nil, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x0000, nil, false)
 	r.completions(verbs.Completion{ID: 3, Op: verbs.OpWrite, Status: verbs.StatusInvalidSTag})
 }
 
@@ -105,8 +104,7 @@ func taggedTold(t *conformance.T) {
 	v.send(aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response")))
 	v.completionsOf(v.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead})
 	v.sink.holds(0, []byte("response"))
-	v.settled()
-	v.incomplete()
+	v.idle()
 
 	t.Part("without a Read")
 	r := open(t, setup{})

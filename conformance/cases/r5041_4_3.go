@@ -163,8 +163,7 @@ func msnCounts(t *conformance.T) {
 		}
 		bad := aSend(x.msn, []byte("bad"))
 		r.send(bad)
-		r.terminated(0x1203, bad, false)
-		r.ended(verbs.StateError)
+		r.tornDown(0x1203, bad, false)
 		r.events(x.event)
 		r.completions(want...)
 		for _, b := range bufs {
@@ -209,8 +208,7 @@ func msnBegins(t *conformance.T) {
 			break
 		}
 		r.close()
-		r.finished()
-		r.ended(verbs.StateIdle)
+		r.finishedIn(verbs.StateIdle)
 		r.connect(s)
 		r.start(s)
 	}

@@ -104,8 +104,7 @@ func longestMessage(t *conformance.T) {
 			whole, more := b.sge(0, 0), b.sge(0, 0)
 			whole.Length, more.Length = most, x.more
 			r.post(verbs.Request{ID: 4, Op: op, SGL: []verbs.SGE{whole, more}, Remote: theirs, Invalidate: 0x700})
-			r.terminated(0x0000, nil, false)
-			r.ended(verbs.StateError)
+			r.tornDown(0x0000, nil, false)
 			r.completions(verbs.Completion{ID: 4, Op: op, Status: x.status})
 		}
 	}
@@ -202,10 +201,8 @@ func emptyNotChecked(t *conformance.T) {
 		r.send(aReadResponse(x.stag, x.to, nil))
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRead})
 	}
-	r.sendMessage([]byte("go on"))
-	r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 5})
-	r.events()
-	r.state(verbs.StateRTS)
+	r.delivers(1, "go on")
+	r.unharmed()
 
 	var list []rejection
 	for _, x := range []struct {

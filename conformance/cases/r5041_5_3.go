@@ -156,8 +156,7 @@ func atMostOnce(t *conformance.T) {
 	bufs := r.recv(2, 16)
 	u := aSend(1, []byte("once"))
 	r.send(u, u)
-	r.terminated(0x1203, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x1203, u, false)
 	r.events(verbs.EventRQMSNRange)
 	r.completionsOf(r.RecvCQ,
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 4},
@@ -171,8 +170,7 @@ func atMostOnce(t *conformance.T) {
 	bufs = r.recv(2, 16)
 	list := cutUp(opSend, 0, 1, []byte("only once"), 5, 4)
 	r.send(list[0], list[1], list[1])
-	r.terminated(0x1203, list[1], false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x1203, list[1], false)
 	r.completionsOf(r.RecvCQ,
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 9},
 		verbs.Completion{ID: 2, Op: verbs.OpRecv, Status: verbs.StatusFlushed},
@@ -185,8 +183,7 @@ func atMostOnce(t *conformance.T) {
 	u = aReadResponse(b.tag(), b.at(0), []byte("response"))
 	r.send(u, u)
 	r.completions(verbs.Completion{ID: 9, Op: verbs.OpRead})
-	r.terminated(0x0206, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x0206, u, false)
 	r.incomplete()
 
 	t.Part("an RDMA Read Request")
@@ -196,8 +193,7 @@ func atMostOnce(t *conformance.T) {
 	r.send(u)
 	r.expect(aReadResponse(nowhere, nowhereTO, b.first))
 	r.send(u)
-	r.terminated(0x1203, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x1203, u, false)
 	r.events(verbs.EventIRRQMSNRange)
 }
 
@@ -219,8 +215,7 @@ func deliveredWhole(t *conformance.T) {
 		for k, u := range list[:len(list)-1] {
 			t.Part("Send %d without its segments behind %d", i, k)
 			r.send(u)
-			r.settled()
-			r.incomplete()
+			r.idle()
 		}
 		r.send(list[len(list)-1]) // an empty one, with the Last flag
 		r.completions(verbs.Completion{ID: uint64(i + 1), Op: verbs.OpRecv, Bytes: size - 1})

@@ -37,10 +37,7 @@ func ddpEndsNoStream(t *conformance.T) {
 		v.expect(aTerminate(x.code, u, x.readToo))
 		v.state(verbs.StateTerminate)
 		require.True(t, v.query().Stream, "the LLP stream while the peer has not closed")
-		end, fpdus, err := v.peer.End()
-		require.NoError(t, err)
-		require.Equal(t, endFIN, end)
-		require.Zero(t, fpdus, "FPDUs behind the Terminate Message")
+		endsAs(t, v.peer, endFIN, "FPDUs behind the Terminate Message")
 		v.shut()
 		v.ended(verbs.StateError)
 	}
@@ -64,8 +61,7 @@ func noPostsBehindClose(t *conformance.T) {
 	var p upper.Posted
 	require.ErrorIs(t, r.up.PostRecv(upper.PostRecvArgs{QP: r.QP, Recvs: []verbs.Recv{{ID: 3}}}, &p), verbs.ErrInvalidState, "PostRQ")
 	require.Zero(t, p.N)
-	r.finished()
-	r.ended(verbs.StateIdle)
+	r.finishedIn(verbs.StateIdle)
 	r.incomplete()
 }
 

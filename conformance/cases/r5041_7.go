@@ -62,8 +62,7 @@ func untaggedChecks(t *conformance.T) {
 		r := open(t, setup{})
 		u := aSend(1, make([]byte, n))
 		r.send(u)
-		r.terminated(0x1202, u, false)
-		r.ended(verbs.StateError)
+		r.tornDown(0x1202, u, false)
 		r.events(verbs.EventRQMSNRange)
 	}
 	t.Part("an RDMA Read Request beyond IRD")

@@ -39,8 +39,7 @@ func (r *rig) tryWrite(b *buffer, off int, o outcomes) {
 		b.holds(off, []byte{0xB7})
 		return
 	}
-	r.terminated(o.write, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(o.write, u, false)
 	r.events(o.wrote)
 	b.unchanged()
 }
@@ -53,8 +52,7 @@ func (r *rig) tryRead(b *buffer, off int, o outcomes) {
 		r.expect(aReadResponse(nowhere, nowhereTO, b.first[off:off+1]))
 		return
 	}
-	r.terminated(o.read, u, true)
-	r.ended(verbs.StateError)
+	r.tornDown(o.read, u, true)
 	r.events(o.wanted)
 	b.unchanged()
 }
@@ -81,8 +79,7 @@ func anotherPD(t *conformance.T) {
 		require.True(t, b.query().Valid, "the region afterwards")
 		owner.tryWrite(b, 1, reached)
 		owner.tryRead(b, 1, reached)
-		owner.events()
-		owner.state(verbs.StateRTS)
+		owner.unharmed()
 	}
 }
 
@@ -102,8 +99,7 @@ func anotherStream(t *conformance.T) {
 		owner.tryWrite(b, 1, reached)
 		owner.tryRead(b, 0, reached)
 	}
-	owner.events()
-	owner.state(verbs.StateRTS)
+	owner.unharmed()
 }
 
 // bothAssociations: an STag is any stream's of its PD, or one stream's, as its program

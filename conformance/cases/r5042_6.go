@@ -47,8 +47,7 @@ func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
 		r.recv(1, 8)
 		bad := x.ulpdu(b)
 		r.send(bad)
-		r.terminated(x.code, bad, x.read)
-		r.ended(verbs.StateError)
+		r.tornDown(x.code, bad, x.read)
 		want := verbs.StatusInvalidateSTag
 		if x.event != 0 {
 			r.events(x.event)
@@ -186,8 +185,7 @@ func octetsBeside(t *conformance.T) {
 			r.send(segment)
 			switch {
 			case x.wraps || x.off < 0 || x.off+x.size > n:
-				r.terminated(code, segment, !write)
-				r.ended(verbs.StateError)
+				r.tornDown(code, segment, !write)
 				r.events(event)
 			case write:
 				r.settled()
@@ -231,8 +229,7 @@ func revokedWithin(t *conformance.T) {
 		}
 		same(t, b.first, after, "what was placed before")
 		r.send(rest)
-		r.terminated(0x1100, bad, false)
-		r.ended(verbs.StateError)
+		r.tornDown(0x1100, bad, false)
 		r.events(verbs.EventProtSTag)
 		b.unchanged()
 	}

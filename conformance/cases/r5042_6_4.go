@@ -49,8 +49,7 @@ func (n *neighbour) goesOn() {
 		n.completionsOf(n.SendCQ, verbs.Completion{ID: uint64(n.count)})
 	}
 	n.incomplete()
-	n.events()
-	n.state(verbs.StateRTS)
+	n.unharmed()
 	n.b.unchanged()
 }
 
@@ -105,8 +104,7 @@ func nothingInCommon(t *conformance.T) {
 			}
 		}
 		require.Equalf(t, x.code, code, "the Terminate Message: %#04x", code)
-		r.finished()
-		r.ended(verbs.StateError)
+		r.finishedIn(verbs.StateError)
 		n.goesOn()
 	}
 }
@@ -130,8 +128,7 @@ func whoDrains(t *conformance.T) {
 		m := openIn(t, u, setup{})
 		marker := aWrite(nowhere, 0, []byte("marker"))
 		m.send(marker)
-		m.terminated(0x1100, marker, false)
-		m.ended(verbs.StateError)
+		m.tornDown(0x1100, marker, false)
 		want = append(want, verbs.EventProtSTag)
 		var e upper.Events
 		require.NoError(t, u.Events(upper.EventsArgs{N: seen + len(want), Timeout: m.patience()}, &e))
@@ -185,8 +182,7 @@ func readQueuesApart(t *conformance.T) {
 			works.sendAtOnce(requests...)
 			works.expect(responses...)
 		}
-		works.state(verbs.StateRTS)
-		works.events()
+		works.unharmed()
 	}
 	served()
 	t.Part("one too many")
@@ -194,8 +190,7 @@ func readQueuesApart(t *conformance.T) {
 	exceeds := openIn(t, u, setup{qp: args, narrow: true})
 	exceeds.keepsIRD(2)
 	served()
-	holds.state(verbs.StateRTS)
-	holds.events()
+	holds.unharmed()
 	t.Part("its own queue pair takes no more than its IRD either")
 	more := aReadRequest(works.nextRead(), read{nowhere, 0, size, big.tag(), big.at(0)})
 	works.send(more, aReadRequest(works.nextRead(), read{}))
@@ -252,8 +247,7 @@ func overflowEnds(t *conformance.T) {
 		r.sendMessage([]byte{byte(i + 1)})
 	}
 	n.goesOn()
-	r.terminated(0x0207, nil, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x0207, nil, false)
 	r.events(verbs.EventCQRQError)
 	n.goesOn()
 	var e upper.Events

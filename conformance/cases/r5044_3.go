@@ -201,8 +201,7 @@ func padOctets(t *conformance.T) {
 				continue // there is no pad
 			}
 			r.twisted(data, twist{pad: pad, blind: true})
-			r.terminated(0x2002)
-			r.ended(verbs.StateError)
+			r.tornDown(0x2002)
 			r.events(verbs.EventBadCRC)
 			buffers[1].unchanged()
 		}

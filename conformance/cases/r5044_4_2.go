@@ -40,8 +40,7 @@ func reservedHalf(t *conformance.T) {
 				b[i].holds(0, data)
 			}
 			r.twisted(data, twist{reserved: half, blind: true})
-			r.terminated(0x2002)
-			r.ended(verbs.StateError)
+			r.tornDown(0x2002)
 			r.events(verbs.EventBadCRC)
 			b[3].unchanged()
 		}
@@ -196,8 +195,7 @@ func crcOverMarkers(t *conformance.T) {
 			bad := r.out.fpdu(r.message(b[1].first[:x.payload]))
 			bad[off] ^= 0x10
 			r.raw(bad)
-			r.terminated(0x2002)
-			r.ended(verbs.StateError)
+			r.tornDown(0x2002)
 			r.events(verbs.EventBadCRC)
 			b[1].unchanged()
 		}

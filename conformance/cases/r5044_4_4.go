@@ -119,8 +119,7 @@ func mismatchCondemns(t *conformance.T) {
 			t.Logf("bit %02x of octet %d", bit, at)
 			bad[at] ^= bit
 			r.raw(bad)
-			r.terminated(0x2002)
-			r.ended(verbs.StateError)
+			r.tornDown(0x2002)
 			r.events(verbs.EventBadCRC)
 			r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 			r.completionsOf(r.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})

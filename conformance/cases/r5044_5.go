@@ -69,8 +69,7 @@ func anySegmentation(t *conformance.T) {
 			for i := range b {
 				b[i].unchanged()
 			}
-			r.state(verbs.StateRTS)
-			r.events()
+			r.unharmed()
 		}
 	}
 }

@@ -108,8 +108,7 @@ func nothingMore(t *conformance.T) {
 				all = append(all, r.out.fpdu(aReadRequest(uint32(i+1), read{nowhere, nowhereTO, 4, region.tag(), region.at(0)}))...)
 			}
 			r.raw(all)
-			r.terminated(x.code)
-			r.ended(verbs.StateError)
+			r.tornDown(x.code)
 			r.events(x.event)
 			want := []verbs.Completion{r.got(1, 500)}
 			for i := range uint64(11) {

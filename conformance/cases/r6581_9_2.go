@@ -158,8 +158,7 @@ func rtrSent(t *conformance.T) {
 				copy(response[2:], sink[18:30])
 				r.send(response)
 			}
-			r.settled()
-			r.incomplete()
+			r.idle()
 			msn := either(kind == 1, 2, uint32(1))
 			r.works(msn)
 		}

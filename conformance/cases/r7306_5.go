@@ -157,8 +157,7 @@ func notForTheProgram(t *conformance.T) {
 	b.holds(0, native(was+20))
 	a.incomplete()
 	a.events()
-	a.sendMessage([]byte("first"))
-	a.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 5})
+	a.delivers(1, "first")
 }
 
 // answeredInOrder: Atomics and RDMA Reads that come together are carried out and answered
@@ -213,8 +212,7 @@ func roomForAgreed(t *conformance.T) {
 	for i := range uint32(ird - 1) {
 		a.send(a.ask(b.fetchAdd(0, i, 1, 0)))
 	}
-	a.sendMessage([]byte("behind"))
-	a.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6})
+	a.delivers(1, "behind")
 	got, _ := a.taggedMessage(opReadResponse, nowhere, 0)
 	same(t, b.first[8:], got, "the response")
 	for i := range uint64(ird - 1) {

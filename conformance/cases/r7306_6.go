@@ -81,8 +81,7 @@ func writeWithImmediate(t *conformance.T) {
 		r.expect(anImmediate(opImmediate, msn, 0xAB00+id), aWrite(0x99, 0, nil), anImmediate(opImmediateSE, msn+1, 1))
 		r.completions(verbs.Completion{ID: id, Op: verbs.OpWriteImmediate})
 	}
-	r.settled()
-	r.incomplete()
+	r.idle()
 }
 
 // immediateTakesReceives: each takes one receive, among Sends and in their order, and leaves the
@@ -114,8 +113,7 @@ func immediateWithoutReceive(t *conformance.T) {
 	r.send(anImmediate(opImmediate, r.nextSend(), 5))
 	u := anImmediate(opImmediateSE, r.nextSend(), 6)
 	r.send(u)
-	r.terminated(0x1202, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x1202, u, false)
 	r.completions(immediateOf(1, 5))
 	r.events(verbs.EventRQMSNRange)
 }
@@ -142,8 +140,7 @@ func immediateNumbers(t *conformance.T) {
 	r.send(aSend(1, nil), anImmediate(opImmediate, 2, 9))
 	u := anImmediate(opImmediate, 2, 9)
 	r.send(u)
-	r.terminated(0x1203, u, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x1203, u, false)
 	r.completions(
 		verbs.Completion{ID: 1, Op: verbs.OpRecv}, immediateOf(2, 9), verbs.Completion{ID: 3, Op: verbs.OpRecv, Status: verbs.StatusFlushed},
 	)

@@ -184,8 +184,7 @@ func badAtomicResponses(t *conformance.T) {
 		if x.bare {
 			u = nil
 		}
-		a.terminated(x.code, u, false)
-		a.ended(verbs.StateError)
+		a.tornDown(x.code, u, false)
 		a.events(x.event)
 		a.completions(verbs.Completion{ID: 1, Op: verbs.OpSwap, Status: verbs.StatusFlushed},
 			verbs.Completion{ID: 2, Op: verbs.OpSwap, Status: verbs.StatusFlushed})
@@ -222,8 +221,7 @@ func errorsMakingAtomics(t *conformance.T) {
 			a := openAtomics(open(t, extended(x.set)))
 			x.spoil(&req)
 			a.post(req)
-			a.terminated(0x0000, nil, false)
-			a.ended(verbs.StateError)
+			a.tornDown(0x0000, nil, false)
 			a.completions(verbs.Completion{ID: 5, Op: req.Op, Status: x.status})
 		}
 	}

@@ -149,3 +149,9 @@ func (r *mpaRig) twisted(payload []byte, x twist) { r.raw(r.out.twisted(r.messag
 func (r *mpaRig) got(id uint64, octets int) verbs.Completion {
 	return verbs.Completion{ID: id, Op: verbs.OpRecv, Bytes: uint32(octets)}
 }
+
+// tornDown is terminated, with the queue pair in Error then.
+func (r *mpaRig) tornDown(code uint16) {
+	r.terminated(code)
+	r.ended(verbs.StateError)
+}

@@ -242,3 +242,9 @@ func (l *line) refusesPosts(want error) {
 	require.ErrorIs(l.t, err, want, "PostRQ")
 	require.Zero(l.t, n)
 }
+
+// delivers has the peer send a message, which completes the receive with this ID.
+func (l *line) delivers(id uint64, text string) {
+	l.say([]byte(text))
+	completes(l.t, l.rq, l.got(id, len(text)))
+}

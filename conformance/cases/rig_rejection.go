@@ -70,8 +70,7 @@ func (v *victim) rejectedAs(x *rejection, u []byte) {
 	if x.bare {
 		u = nil
 	}
-	v.terminated(x.code, u, x.readToo)
-	v.ended(verbs.StateError)
+	v.tornDown(x.code, u, x.readToo)
 	if x.event != 0 {
 		v.events(x.event)
 		x.status = verbs.StatusFlushed

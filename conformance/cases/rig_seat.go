@@ -244,3 +244,9 @@ func staged(run func(n *node)) func(*conformance.T) {
 func queried[T any](t *conformance.T, of interface{ Query() (T, error) }) T {
 	return must(of.Query())(t, "Query")
 }
+
+// binds is does for a Bind, which it returns.
+func (s *seat) binds(b *verbs.BindRequest) *verbs.BindRequest {
+	s.does(binds(b), verbs.StatusSuccess)
+	return b
+}

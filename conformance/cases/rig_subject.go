@@ -247,3 +247,9 @@ func (s *subject) modify(a upper.ModifyArgs) error {
 func (s *subject) close() {
 	require.NoError(s.t, s.modify(upper.ModifyArgs{Next: verbs.StateClosing}), "Modify QP to Closing")
 }
+
+// unharmed says that the queue pair is in RTS, and that no event was raised for it.
+func (s *subject) unharmed() {
+	s.state(verbs.StateRTS)
+	s.events()
+}

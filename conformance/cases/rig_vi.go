@@ -114,10 +114,7 @@ func (p *viPeer) accepted(ce viCE) viSegment {
 
 // calls connects the peer to the VI.
 func (r *viRig) calls(ce viCE) {
-	done := serveVI(r.viHost, r.v, ce.called)
-	r.asks(ce)
-	r.accept = r.accepted(ce)
-	require.NoError(r.t, <-done, "ConnectAccept")
+	r.accept = r.connects(ce, serveVI(r.viHost, r.v, ce.called))
 }
 
 // serveVI waits for a request and accepts it with v.
@@ -146,4 +143,18 @@ func (r *viRig) answers(ce viCE) {
 	r.crc = hasCRCOption(ce.options) && hasCRCOption(req.ce.options)
 	r.says(r.accept.octets(hasCRCOption(ce.options)))
 	require.NoError(r.t, <-done, "ConnectRequest")
+}
+
+// connects asks a VI that is served, and is accepted.
+func (p *viPeer) connects(ce viCE, done <-chan error) viSegment {
+	p.asks(ce)
+	accept := p.accepted(ce)
+	require.NoError(p.t, <-done, "ConnectAccept")
+	return accept
+}
+
+// takes sends a message, which completes a receive so.
+func (r *viRig) takes(payload string, d *vipl.Descriptor, status uint32) {
+	r.send(payload)
+	r.received(r.v, d, status)
 }

@@ -4,6 +4,9 @@ import (
 	"io"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // send sends ULPDUs, each in a good FPDU.
@@ -135,3 +138,27 @@ func (r *rig) gone() streamEnd {
 
 // shut ends the peer's half of the stream.
 func (r *rig) shut() { require.NoError(r.t, r.peer.CloseWrite(), "closing") }
+
+// finishedIn is finished, with the queue pair in that state then.
+func (r *rig) finishedIn(s verbs.State) upper.QPState {
+	r.finished()
+	return r.ended(s)
+}
+
+// tornDown is terminated, with the queue pair in Error then.
+func (r *rig) tornDown(code uint16, fault []byte, readToo bool) {
+	r.terminated(code, fault, readToo)
+	r.ended(verbs.StateError)
+}
+
+// idle says that everything which was sent is processed, and that nothing completed.
+func (r *rig) idle() {
+	r.settled()
+	r.incomplete()
+}
+
+// delivers sends a whole Send, the next one, which completes the receive with this ID.
+func (r *rig) delivers(id uint64, text string) {
+	r.sendMessage([]byte(text))
+	r.completions(verbs.Completion{ID: id, Op: verbs.OpRecv, Bytes: uint32(len(text))})
+}

@@ -74,6 +74,13 @@ func (n *node) newPD() *verbs.PD {
 	return must(n.nic.AllocatePD())(n.t, "Allocate PD")
 }
 
+// deadPD is a PD that is gone.
+func (n *node) deadPD() *verbs.PD {
+	pd := n.newPD()
+	require.NoError(n.t, pd.Deallocate())
+	return pd
+}
+
 func (n *node) newCQ(entries int) *verbs.CQ {
 	return must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(n.t, "Create CQ")
 }

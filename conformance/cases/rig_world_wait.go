@@ -114,11 +114,7 @@ func reaches(t *conformance.T, qp *verbs.QP, want verbs.State) {
 
 // ends waits until a queue pair's stream is gone, and says what state it left.
 func ends(t *conformance.T, qp *verbs.QP, want verbs.State) {
-	select {
-	case <-qp.Done():
-	case <-t.Context().Done():
-		t.Fatalf("the stream of queue pair %d has not ended: %v", qp.ID(), qp.State())
-	}
+	receive(t, qp.Done(), "the stream of queue pair %d has not ended: %v", qp.ID(), qp.State())
 	require.Equal(t, want, qp.State(), "the state after the stream")
 }
 
@@ -127,11 +123,7 @@ func eventually(t *conformance.T, cond func() bool, format string, args ...any) 
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !cond() {
-		select {
-		case <-tick.C:
-		case <-t.Context().Done():
-			t.Fatalf("it never happened: "+format, args...)
-		}
+		receive(t, tick.C, "it never happened: "+format, args...)
 	}
 }
 
@@ -225,4 +217,32 @@ func succeed(t *conformance.T, calls ...func() error) {
 	for i, call := range calls {
 		require.NoError(t, call(), "call %d of %d", i+1, len(calls))
 	}
+}
+
+// receive waits for a value of a channel. The text says what is missing if none comes.
+func receive[V any](t *conformance.T, from <-chan V, format string, args ...any) (v V) {
+	select {
+	case v = <-from:
+	case <-t.Context().Done():
+		t.Fatalf(format, args...)
+	}
+	return v
+}
+
+// receiver is where a queue pair's receives go: to its S-RQ if it has one.
+func receiver(qp *verbs.QP, srq *verbs.SRQ) interface {
+	PostRecv(reqs ...verbs.Recv) (int, error)
+} {
+	if srq != nil {
+		return srq
+	}
+	return qp
+}
+
+// endsAs says that a raw peer is sent nothing more but this end of the stream.
+func endsAs(t *conformance.T, p *rawEnd, want streamEnd, why ...any) {
+	end, fpdus, err := p.End()
+	require.NoError(t, err, "the end of the stream")
+	require.Equal(t, want, end, "the end of the stream")
+	require.Zero(t, fpdus, why...)
 }

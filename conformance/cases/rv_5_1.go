@@ -236,11 +236,7 @@ func closeFreesEverything(t *conformance.T) {
 			}
 		}
 	}()
-	select {
-	case <-first:
-	case <-t.Context().Done():
-		t.Fatalf("no traffic")
-	}
+	receive(t, first, "no traffic")
 	require.NoError(t, w.b.nic.Close())
 	memory := fill(sink.Bytes(), 3) // the program's again
 	want := slices.Clone(memory)

@@ -22,8 +22,7 @@ var rv5_2 = []conformance.Case{
 func qpInOnePD(t *conformance.T) {
 	w := newWorld(t, worldConfig{Idle: true})
 	n := w.a
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	for name, pd := range map[string]*verbs.PD{"no PD": nil, "a deallocated PD": dead} {
 		assert.ErrorIs(t, second(n.nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: n.cq, RecvCQ: n.cq})), verbs.ErrInvalidPD, name)
 	}
@@ -75,8 +74,7 @@ func manyInOnePD(t *conformance.T) {
 func regionInOnePD(t *conformance.T) {
 	w := newWorld(t, worldConfig{})
 	n := w.a
-	dead, other := n.newPD(), n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead, other := n.deadPD(), n.newPD()
 	require.ErrorIs(t, second(dead.Register(make([]byte, 8), verbs.LocalRead)), verbs.ErrInvalidPD)
 	mr := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
 	assert.Equal(t, other.ID(), must(mr.Query())(t).PD)
@@ -91,8 +89,7 @@ func regionInOnePD(t *conformance.T) {
 
 func windowInOnePD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	dead, other := n.newPD(), n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead, other := n.deadPD(), n.newPD()
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for _, pd := range []*verbs.PD{n.pd, other} {
 		mw := must(pd.AllocateWindow())(t)

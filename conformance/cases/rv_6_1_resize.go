@@ -91,11 +91,7 @@ func (l *line) fill(srq *verbs.SRQ) {
 		fill(l.mr.Bytes()[i:i+1], int(i))
 		post(l.t, l.qp, verbs.Request{ID: i, SGL: l.mr.SGL(int(i), 1)})
 		r := verbs.Recv{ID: 10 + i, SGL: l.mr.SGL(1000+int(i), 1)}
-		if srq != nil {
-			postRecv(l.t, srq, r)
-		} else {
-			postRecv(l.t, l.qp, r)
-		}
+		postRecv(l.t, receiver(l.qp, srq), r)
 	}
 }
 

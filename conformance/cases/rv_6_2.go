@@ -201,8 +201,7 @@ func idleNotToTheEnd(t *conformance.T) {
 	}
 	l.join()
 	l.hear(aSend(1, l.mr.Bytes()[:4]))
-	l.say([]byte("abc"))
-	completes(t, l.rq, l.got(1, 3))
+	l.delivers(1, "abc")
 }
 
 func idleToIdle(t *conformance.T) {

@@ -106,8 +106,7 @@ func peerClosesOnWork(t *conformance.T) {
 	t.Part("a Terminate Message")
 	r = open(t, twoCQs())
 	r.send(aTerminate(0x0207, nil, false))
-	r.finished()
-	r.ended(verbs.StateError)
+	r.finishedIn(verbs.StateError)
 	r.events(verbs.EventTerminateReceived)
 }
 
@@ -248,8 +247,7 @@ func terminatedByVerb(t *conformance.T) {
 	require.Equal(t, verbs.StateTerminate, q.State)
 	u := r.next()
 	require.Equal(t, untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}), u, "RDMA, Local Catastrophic, no headers")
-	r.finished()
-	q = r.ended(verbs.StateError)
+	q = r.finishedIn(verbs.StateError)
 	require.NotNil(t, q.Terminate)
 	require.True(t, q.Terminate.Sent)
 	require.Equal(t, []byte{0, 0, 0, 0}, q.Terminate.Raw)

@@ -74,12 +74,8 @@ func closingComplete(t *conformance.T) {
 		l.recv(1, 2, 3)
 		closes(l)
 		ends(t, l.qp, verbs.StateIdle)
-		select {
-		case s := <-at:
-			require.Equal(t, seen{verbs.Event{ID: verbs.EventLLPCloseComplete, QP: l.id}, 3, verbs.StateIdle}, s)
-		case <-t.Context().Done():
-			t.Fatalf("there is no event")
-		}
+		s := receive(t, at, "there is no event")
+		require.Equal(t, seen{verbs.Event{ID: verbs.EventLLPCloseComplete, QP: l.id}, 3, verbs.StateIdle}, s)
 		// One more event tells that there was no other before.
 		l.qp.Fail()
 		require.Equal(t, verbs.EventLocalQPCatastrophic, (<-at).event.ID)
@@ -115,20 +111,14 @@ func closingSendsNothing(t *conformance.T) {
 	r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}, verbs.Request{ID: 3, SGL: b.sgl(0, 8)})
 	r.settled()
 	r.close()
-	end, fpdus, err := r.peer.End()
-	require.NoError(t, err)
-	require.Equal(t, endReset, end)
-	require.Zero(t, fpdus, "FPDUs behind Modify QP")
+	endsAs(t, r.peer, endReset, "FPDUs behind Modify QP")
 	r.ended(verbs.StateError)
 
 	t.Part("nothing to do")
 	r = open(t, twoCQs())
 	r.settled()
 	r.close()
-	end, fpdus, err = r.peer.End()
-	require.NoError(t, err)
-	require.Equal(t, endFIN, end)
-	require.Zero(t, fpdus, "FPDUs behind Modify QP")
+	endsAs(t, r.peer, endFIN, "FPDUs behind Modify QP")
 }
 
 // closingTakesNothing has the peer send what would be good in RTS.

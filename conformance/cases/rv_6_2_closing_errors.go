@@ -82,14 +82,10 @@ func closingErrorResets(t *conformance.T) {
 	l.modify(verbs.StateClosing)
 	l.finished()
 	l.tell(aSend(1, nil))
-	select {
-	case s := <-at:
-		require.Equal(t, verbs.StateError, s.state)
-		require.True(t, s.released, "Query QP has no stream")
-		require.Error(t, s.err, "the peer's socket")
-	case <-t.Context().Done():
-		t.Fatalf("there is no event")
-	}
+	s := receive(t, at, "there is no event")
+	require.Equal(t, verbs.StateError, s.state)
+	require.True(t, s.released, "Query QP has no stream")
+	require.Error(t, s.err, "the peer's socket")
 	released(t, conn)
 	require.Error(t, l.peer.Send(aSend(2, nil)), "the stream was reset")
 	require.NoError(t, n.nic.SetEventHandler(nil))

@@ -95,8 +95,7 @@ func terminatedByItself(t *conformance.T) {
 		v.send(u)
 		require.Equal(t, byte(opTerminate), v.next()[1])
 		v.state(verbs.StateTerminate)
-		v.finished()
-		v.ended(verbs.StateError)
+		v.finishedIn(verbs.StateError)
 	}
 	for what, do := range named(t, "%s", map[string]func(*rig){
 		"a request that cannot be done": func(r *rig) { r.post(verbs.Request{SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}}) },
@@ -203,10 +202,7 @@ func faultsOfRequests(t *conformance.T) {
 		l.terminated(0x0000, nil, false)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		l.shut()
-		end, fpdus, err := l.peer.End()
-		require.NoError(t, err)
-		require.Equal(t, endFIN, end)
-		require.Zero(t, fpdus)
+		endsAs(t, l.peer, endFIN)
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, req.Op, f.want), l.sentAs(3, verbs.OpSend, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 4)...)
 		ends(t, l.qp, verbs.StateError)

@@ -308,8 +308,7 @@ func foreignOctets(t *conformance.T) {
 	for _, text := range []string{"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", "\x00\x04QUIT\x00\x00\x00\x00\x00\x00"} {
 		r := open(t, setup{})
 		r.recv(1, 64)
-		r.sendMessage([]byte("abc"))
-		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 3})
+		r.delivers(1, "abc")
 		require.NoError(t, r.peer.Raw(append([]byte(text), make([]byte, 70000)...)))
 		r.terminated(0x2002, nil, false) // its CRC is not one
 		r.ended(verbs.StateError)

@@ -88,8 +88,7 @@ func srqCompletesAtQP(t *conformance.T) {
 func srqPD(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
 	create := func(c verbs.SRQConfig) error { return second(n.nic.CreateSRQ(c)) }
-	gone := n.newPD()
-	require.NoError(t, gone.Deallocate())
+	gone := n.deadPD()
 	require.ErrorIs(t, create(verbs.SRQConfig{}), verbs.ErrInvalidPD, "no PD")
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: gone}), verbs.ErrInvalidPD, "a deallocated PD")
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd, Depth: -1}), verbs.ErrInvalidModifier, "a negative depth")

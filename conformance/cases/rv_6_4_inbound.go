@@ -27,11 +27,9 @@ func faultWhenDelivered(t *conformance.T) {
 		r.expect(aSend(i+1, g.first[:4]))
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: uint64(i)})
 	}
-	r.state(verbs.StateRTS)
-	r.events()
+	r.unharmed()
 	require.NoError(t, r.peer.Raw(f[len(f)-2:]))
-	r.terminated(0x1100, badSTag, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x1100, badSTag, false)
 	r.events(verbs.EventProtSTag)
 }
 
@@ -52,8 +50,7 @@ func firstFaultCounts(t *conformance.T) {
 			}
 			r := open(t, setup{})
 			r.sendAtOnce(first.u, behind.u)
-			r.terminated(first.code, first.u, false)
-			r.ended(verbs.StateError)
+			r.tornDown(first.code, first.u, false)
 			r.events(first.event)
 		}
 	}
@@ -62,8 +59,7 @@ func firstFaultCounts(t *conformance.T) {
 	f := r.peer.Frame(badSTag)
 	f[len(f)-1] ^= 1
 	require.NoError(t, r.peer.Raw(append(f, r.peer.Frame(badQN)...)))
-	r.terminated(0x2002, nil, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x2002, nil, false)
 	r.events(verbs.EventBadCRC)
 }
 
@@ -77,8 +73,7 @@ func othersDoNotWait(t *conformance.T) {
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 1, Status: verbs.StatusInvalidSTag})
 	r.expect(aTerminate(0x0000, nil, false))
 	require.NoError(t, r.peer.Raw(f[len(f)-1:]))
-	r.finished()
-	r.ended(verbs.StateError)
+	r.finishedIn(verbs.StateError)
 	r.events()
 }
 
@@ -94,8 +89,7 @@ func stopInbound(t *conformance.T) {
 			aReadResponse(sink.tag(), sink.at(0), []byte("response")),
 		)
 		require.Equal(t, byte(opTerminate), r.next()[1])
-		r.finished()
-		r.ended(verbs.StateError)
+		r.finishedIn(verbs.StateError)
 		r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 6}, flushedRecvs(2)[0])
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 		bufs[0].holds(0, []byte("before"))

@@ -28,8 +28,7 @@ var rv7_10 = []conformance.Case{
 // and how it is named.
 func (n *node) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*seat, *verbs.MW, verbs.TaggedBuffer) {
 	s, mw := n.seat(c), n.newMW()
-	b := mw.BindRequest(n.mr, off, k, a, 0x61)
-	s.does(binds(b), verbs.StatusSuccess)
+	b := s.binds(mw.BindRequest(n.mr, off, k, a, 0x61))
 	return s, mw, verbs.BindBuffer(b)
 }
 
@@ -99,8 +98,7 @@ func allToOneRegion(t *conformance.T) {
 	var all []verbs.TaggedBuffer
 	for i := range 100 {
 		mw := n.newMW()
-		b := mw.BindRequest(n.mr, 10*i, 10, remoteRights, uint8(i))
-		seats[i%2].does(binds(b), verbs.StatusSuccess)
+		b := seats[i%2].binds(mw.BindRequest(n.mr, 10*i, 10, remoteRights, uint8(i)))
 		all = append(all, verbs.BindBuffer(b))
 	}
 	require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInsufficientResources)
@@ -117,8 +115,7 @@ func allToOneQP(t *conformance.T) {
 	var windows []*verbs.MW
 	for i := range 100 {
 		mr, mw := n.register(32, allRights|verbs.BindWindow), n.newMW()
-		b := mw.BindRequest(mr, 1, 30, remoteRights, uint8(i))
-		s.does(binds(b), verbs.StatusSuccess)
+		b := s.binds(mw.BindRequest(mr, 1, 30, remoteRights, uint8(i)))
 		s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[1:31], remoteRights, denial{})
 		windows = append(windows, mw)
 	}
@@ -172,8 +169,7 @@ func windowBound(n *node) {
 		s, x, mw := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{}), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
 		require.False(t, queried(t, mw).Valid, "before")
-		bind := mw.BindRequest(mr, 8, 32, remoteRights, key)
-		s.does(binds(bind), verbs.StatusSuccess)
+		bind := s.binds(mw.BindRequest(mr, 8, 32, remoteRights, key))
 		info := queried(t, mw)
 		require.True(t, info.Valid, "after")
 		require.Equal(t, mw.STag(key), info.STag, "its key")
@@ -197,8 +193,7 @@ func windowRebound(n *node) {
 	index := mw.STag(0).Index()
 	var former verbs.TaggedBuffer
 	for i := range 300 {
-		b := mw.BindRequest(n.mr, i, 40, remoteRights, uint8(i))
-		s.does(binds(b), verbs.StatusSuccess)
+		b := s.binds(mw.BindRequest(n.mr, i, 40, remoteRights, uint8(i)))
 		info := queried(t, mw)
 		require.Equal(t, uint8(i), info.STag.Key(), "the key of Bind %d", i)
 		require.Equal(t, index, info.STag.Index(), "the index after Bind %d", i)
@@ -255,8 +250,7 @@ func windowAttributes(n *node) {
 	mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	s := n.seat(verbs.QPConfig{PD: pd})
 	for i, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
-		b := mw.BindRequest(mr, 8, 30, a, uint8(i+5))
-		s.does(binds(b), verbs.StatusSuccess)
+		b := s.binds(mw.BindRequest(mr, 8, 30, a, uint8(i+5)))
 		require.Equal(t, verbs.WindowAttributes{
 			STag: mw.STag(uint8(i + 5)), Valid: true, PD: pd.ID(), QP: s.qp.ID(), Access: a,
 			Base: mr.Base() + 8, Length: 30, Region: mr.STag(),

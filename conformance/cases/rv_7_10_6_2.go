@@ -202,8 +202,7 @@ func windowRegionRights(n *node) {
 	t := n.t
 	mr := n.register(64, verbs.LocalRead|verbs.LocalWrite|verbs.BindWindow)
 	s, mw := n.seat(verbs.QPConfig{}), n.newMW()
-	b := mw.BindRequest(mr, 8, 32, remoteRights, 1)
-	s.does(binds(b), verbs.StatusSuccess)
+	b := s.binds(mw.BindRequest(mr, 8, 32, remoteRights, 1))
 	s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[8:40], remoteRights, denial{})
 	x := n.seat(verbs.QPConfig{})
 	x.peers(mr.Buffer(), 8, mr.Bytes()[8:40], 0, noRight) // itself it is closed

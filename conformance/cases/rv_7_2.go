@@ -47,8 +47,7 @@ func windowRights(n *node) {
 	for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		s := n.seat(verbs.QPConfig{})
 		mw := n.newMW()
-		bind := mw.BindRequest(n.mr, 100, 50, a, 7)
-		s.does(binds(bind), verbs.StatusSuccess)
+		bind := s.binds(mw.BindRequest(n.mr, 100, 50, a, 7))
 		require.Equal(n.t, a, queried(n.t, mw).Access, "Query of a window with %v", a)
 		b, mem := verbs.BindBuffer(bind), n.mr.Bytes()[110:130]
 		if a&verbs.RemoteRead != 0 { // what is allowed first: the other ends the stream
@@ -101,8 +100,7 @@ func keysAreTheConsumers(n *node) {
 		keyed("Register Shared", shared.STag(), queried(t, shared), shared.Base(), key^0xAA)
 
 		mw := n.newMW()
-		bind := mw.BindRequest(n.mr, 0, 16, remoteRights, key)
-		s.does(binds(bind), verbs.StatusSuccess)
+		bind := s.binds(mw.BindRequest(n.mr, 0, 16, remoteRights, key))
 		require.Equal(t, mw.STag(key), queried(t, mw).STag, "Bind: Query")
 		b := verbs.BindBuffer(bind)
 		s.write(b.Remote(0), []byte{1}, taken)
@@ -142,8 +140,7 @@ func indexIsReturned(n *node) {
 
 	mw := n.newMW()
 	fresh("Allocate Memory Window", mw.STag(0))
-	bind := mw.BindRequest(n.mr, 0, 8, remoteRights, 3)
-	s.does(binds(bind), verbs.StatusSuccess)
+	bind := s.binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 3))
 	s.write(verbs.BindBuffer(bind).Remote(0), []byte{1}, taken)
 	require.NoError(t, mw.Deallocate())
 	s.leave()

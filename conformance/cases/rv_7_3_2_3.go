@@ -107,8 +107,7 @@ func reregisterWindows(n *node) {
 	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
 	mem := make([]byte, 64)
 	again := func() error { return n.mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}) }
-	b := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
-	s.does(binds(b), verbs.StatusSuccess)
+	b := s.binds(mw.BindRequest(n.mr, 0, 64, remoteRights, 1))
 	refuses(t, "Reregister with a window bound", verbs.ErrWindowsBound, again,
 		func() any { return queried(t, n.mr) }, func() any { return queried(t, mw) })
 	s.peers(verbs.BindBuffer(b), 4, n.mr.Bytes()[4:20], remoteRights, denial{})
@@ -126,8 +125,7 @@ func reregisterLeaves(n *node) {
 	}
 
 	bound := n.register(256, allRights|verbs.BindWindow)
-	b := mw.BindRequest(bound, 0, 64, remoteRights, 1)
-	s.does(binds(b), verbs.StatusSuccess)
+	b := s.binds(mw.BindRequest(bound, 0, 64, remoteRights, 1))
 	region, window := func() any { return queried(t, bound) }, func() any { return queried(t, mw) }
 	refuses(t, "windows bound", verbs.ErrWindowsBound, func() error { return bound.Reregister(nil, c) }, region, window)
 	// Of two reasons the one that leaves the region counts.
@@ -157,8 +155,7 @@ func reregisterLeaves(n *node) {
 func reregisterDeallocates(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
 	s, p := n.seat(verbs.QPConfig{}), n.pages(2, 4096)
-	elsewhere, gone := newNode(t, nodeConfig{}), n.newPD()
-	require.NoError(t, gone.Deallocate())
+	elsewhere, gone := newNode(t, nodeConfig{}), n.deadPD()
 	mem := make([]byte, 64)
 	good := verbs.RegionConfig{Memory: mem, Access: allRights}
 	type bad struct {

@@ -221,8 +221,7 @@ func deallocateWithWindows(n *node) {
 	} {
 		s, one, two := n.seat(verbs.QPConfig{}), n.newMW(), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
-		b := one.BindRequest(mr, 0, 32, remoteRights, 1)
-		s.does(binds(b), verbs.StatusSuccess)
+		b := s.binds(one.BindRequest(mr, 0, 32, remoteRights, 1))
 		s.does(binds(two.BindRequest(mr, 16, 32, verbs.RemoteRead, 1)), verbs.StatusSuccess)
 		for range 2 {
 			refuses(t, "Deregister", verbs.ErrWindowsBound, mr.Deregister,

@@ -19,12 +19,8 @@ import (
 func atOnce(t *conformance.T, what string, verb func() error) {
 	done := make(chan error, 1)
 	go func() { done <- verb() }()
-	select {
-	case err := <-done:
-		require.NoError(t, err, what)
-	case <-t.Context().Done():
-		t.Fatalf("%s waits for the peer", what)
-	}
+	err := receive(t, done, "%s waits for the peer", what)
+	require.NoError(t, err, what)
 }
 
 // writeHalf has the peer begin an RDMA Write: the first half of b, placed.

@@ -146,8 +146,7 @@ func figure21(n *node) {
 				}
 				t.Part("%s, a queue pair with %v, a window with %v", k.name, enabled(c), a)
 				s, mw := n.seat(c), n.newMW()
-				bind := mw.BindRequest(under, 8, 40, a, 1)
-				s.does(binds(bind), verbs.StatusSuccess)
+				bind := s.binds(mw.BindRequest(under, 8, 40, a, 1))
 				k.tries(s, verbs.BindBuffer(bind), under.Bytes()[8:48], enabled(c), a)
 				require.NoError(t, mw.Deallocate())
 				s.leave()

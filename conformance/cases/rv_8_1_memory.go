@@ -154,8 +154,7 @@ func targetsOfInvalidate(n *node) {
 		}
 		t.Part("%s of a window", w.name)
 		mw := n.newMW()
-		b := mw.BindRequest(n.mr, 0, 64, remoteRights, 3)
-		s.does(binds(b), verbs.StatusSuccess)
+		b := s.binds(mw.BindRequest(n.mr, 0, 64, remoteRights, 3))
 		require.True(t, queried(t, mw).Valid)
 		s.invalidate(w, b.Window, invalidates)
 		require.False(t, queried(t, mw).Valid)

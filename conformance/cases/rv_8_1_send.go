@@ -111,11 +111,7 @@ func notEnough(n *node) {
 			mr := n.register(200, verbs.LocalWrite)
 			copy(mr.Bytes(), bytes.Repeat([]byte{gap}, 200))
 			r := verbs.Recv{ID: 5, SGL: rowOf(mr, 24, 40)}
-			if c.SRQ != nil {
-				postRecv(t, srq, r)
-			} else {
-				postRecv(t, l.qp, r)
-			}
+			postRecv(t, receiver(l.qp, c.SRQ), r)
 			sent := fill(make([]byte, 65), 5)
 			if first > 0 {
 				l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:first]))

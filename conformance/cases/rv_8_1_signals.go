@@ -84,11 +84,7 @@ func receivesComplete(t *conformance.T) {
 			var want []verbs.Completion
 			for id := range uint64(all) {
 				r := verbs.Recv{ID: id, SGL: n.mr.SGL(int(64*id), 64)}
-				if c.SRQ != nil {
-					postRecv(t, srq, r)
-				} else {
-					postRecv(t, l.qp, r)
-				}
+				postRecv(t, receiver(l.qp, c.SRQ), r)
 			}
 			for id := range uint64(filled) {
 				l.say([]byte{1, 2, 3})

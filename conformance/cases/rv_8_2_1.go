@@ -94,11 +94,7 @@ func listOrder(t *conformance.T) {
 			recvs = append(recvs, verbs.Recv{ID: uint64(i), SGL: n.mr.SGL(4096+100*i, 64)})
 		}
 		post(t, l.qp, sends...)
-		if s != nil {
-			postRecv(t, s, recvs...)
-		} else {
-			postRecv(t, l.qp, recvs...)
-		}
+		postRecv(t, receiver(l.qp, s), recvs...)
 		for i := range 8 {
 			l.hear(aSend(uint32(i+1), n.mr.Bytes()[100*i:][:10+i]))
 			completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))

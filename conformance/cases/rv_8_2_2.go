@@ -101,8 +101,7 @@ func completedInOrder(t *conformance.T) {
 		b.asksFor(1, 0, 8), aSend(1, b.first[32:36]), aWrite(uint32(theirs.STag), theirs.TO, b.first[36:40]),
 		b.asksFor(2, 8, 8), untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil),
 	)
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(aReadResponse(b.tag(), b.at(0), []byte("response")))
 	r.settled()
 	r.completions(
@@ -167,8 +166,7 @@ func stopsAtORD(t *conformance.T) {
 	b := r.region(64, allRights)
 	r.post(b.aReadOf(1, 0, 8), b.aReadOf(2, 8, 8), b.aReadOf(3, 16, 8), verbs.Request{ID: 4})
 	r.expect(b.asksFor(1, 0, 8), b.asksFor(2, 8, 8))
-	r.settled()
-	r.incomplete()
+	r.idle()
 	r.send(aReadResponse(b.tag(), b.at(0), []byte("response")))
 	r.expect(b.asksFor(3, 16, 8), aSend(1, nil))
 	r.settled()

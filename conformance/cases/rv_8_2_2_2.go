@@ -44,8 +44,7 @@ func readFenceTaken(t *conformance.T) {
 				if fence == 0 {
 					r.expect(f.heard)
 				}
-				r.settled()
-				r.incomplete()
+				r.idle()
 				r.send(aReadResponse(b.tag(), b.at(0), []byte("response")))
 				if fence != 0 {
 					r.expect(f.heard)
@@ -100,8 +99,7 @@ func localFence(t *conformance.T) {
 			require.False(t, b.query().Valid, "behind an Invalidate without a fence")
 			late := aReadResponse(b.tag(), b.at(0), []byte("response"))
 			r.send(late)
-			r.terminated(0x1100, late, false)
-			r.ended(verbs.StateError)
+			r.tornDown(0x1100, late, false)
 			b.unchanged()
 			continue
 		}

@@ -113,8 +113,7 @@ func readBehindPeersMessages(t *conformance.T) {
 			aReadRequest(1, read{nowhere, nowhereTO, uint32(len(fresh)), x.tag(), x.at(5)}), bad,
 		)
 		r.expect(aReadResponse(nowhere, nowhereTO, fresh))
-		r.terminated(0x0100, bad, true)
-		r.ended(verbs.StateError)
+		r.tornDown(0x0100, bad, true)
 		r.events(verbs.EventIRRQSTag)
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 10, HasInvalidated: true, Invalidated: a.STag})
 	}

@@ -171,11 +171,7 @@ func polledOnly(t *conformance.T) {
 	l := n.line(verbs.QPConfig{SendCQ: cq})
 	post(t, l.qp, l.aSend(5))
 	l.heard()
-	select {
-	case <-called:
-	case <-t.Context().Done():
-		t.Fatalf("no notification")
-	}
+	receive(t, called, "no notification")
 	require.Len(t, cq.Events(), 1)
 	<-cq.Events()
 	for range 3 {

@@ -44,12 +44,8 @@ func (b *bell) cq(entries int) *verbs.CQ {
 
 // rings waits for the next call, which has to be about that CQ.
 func (b *bell) rings(cq *verbs.CQ) {
-	select {
-	case got := <-b.calls:
-		require.Same(b.n.t, cq, got, "the CQ that the handler is told")
-	case <-b.n.t.Context().Done():
-		b.n.t.Fatalf("the handler is not called")
-	}
+	got := receive(b.n.t, b.calls, "the handler is not called")
+	require.Same(b.n.t, cq, got, "the CQ that the handler is told")
 }
 
 // silent says that no call is on its way: the handler is called in order, and the next

@@ -106,10 +106,6 @@ func notifySleeper(t *conformance.T) {
 		if poll() || next == 2*pairs {
 			continue
 		}
-		select {
-		case <-b.calls:
-		case <-t.Context().Done():
-			t.Fatalf("asleep with %d completions seen", next)
-		}
+		receive(t, b.calls, "asleep with %d completions seen", next)
 	}
 }

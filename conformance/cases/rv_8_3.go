@@ -122,12 +122,8 @@ func refusalsLoseNoEvent(t *conformance.T) {
 	}
 	release()
 	for i, e := range want {
-		select {
-		case x := <-got:
-			require.Equal(t, e, x, "event %d", i)
-		case <-t.Context().Done():
-			t.Fatalf("event %d is lost", i)
-		}
+		x := receive(t, got, "event %d is lost", i)
+		require.Equal(t, e, x, "event %d", i)
 	}
 	n.flush(cq, 1)
 	b.once(cq) // it is still armed, and the handler still there
@@ -215,13 +211,9 @@ func eachEventCalls(t *conformance.T) {
 	g.Wait()
 	release()
 	for range each * len(reasons) {
-		select {
-		case e := <-got:
-			require.True(t, want[e], "%v: it is none of them, or comes twice", e)
-			delete(want, e)
-		case <-t.Context().Done():
-			t.Fatalf("there is no call for %v", want)
-		}
+		e := receive(t, got, "there is no call for %v", want)
+		require.True(t, want[e], "%v: it is none of them, or comes twice", e)
+		delete(want, e)
 	}
 	require.NoError(t, n.nic.Close())
 	require.Empty(t, got)

@@ -69,12 +69,8 @@ func wholeLife(t *conformance.T) {
 	assert.Empty(t, called)
 	run(t, a.qp, verbs.Request{ID: 5, Op: verbs.OpSendSE}, verbs.StatusSuccess)
 	received(verbs.Completion{ID: 13})
-	select {
-	case got := <-called:
-		assert.Same(t, cq, got)
-	case <-t.Context().Done():
-		t.Fatalf("the handler is not called")
-	}
+	got := receive(t, called, "the handler is not called")
+	assert.Same(t, cq, got)
 	// Bind, RDMA Write and RDMA Read through the window, and both Sends that
 	// invalidate it.
 	for key, op := range map[uint8]verbs.Op{1: verbs.OpSendInvalidate, 2: verbs.OpSendSEInvalidate} {

@@ -52,8 +52,7 @@ func allocPDModifiers(t *conformance.T) {
 
 func deallocPDResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{})
-	pd := n.newPD()
-	require.NoError(t, pd.Deallocate())
+	pd := n.deadPD()
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD, "deallocated before")
 	require.ErrorIs(t, n.pd.Deallocate(), verbs.ErrPDInUse)
 	require.NoError(t, n.nic.Close())
@@ -62,8 +61,7 @@ func deallocPDResults(t *conformance.T) {
 
 func deallocPDModifiers(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 3}}})
-	gone, other := n.newPD(), n.newPD()
-	require.NoError(t, gone.Deallocate())
+	gone, other := n.deadPD(), n.newPD()
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
 	for name, call := range map[string]func(pd *verbs.PD) error{
 		"Create QP":              func(pd *verbs.PD) error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{PD: pd}))) },

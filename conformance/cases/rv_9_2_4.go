@@ -22,8 +22,7 @@ var rv9_2_4 = []conformance.Case{
 
 func createSRQResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 2, SRQWR: 32, SGE: 8}}})
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	create := func(c verbs.SRQConfig) func() error { return func() error { return second(n.nic.CreateSRQ(c)) } }
 	for _, c := range []struct {
 		name string

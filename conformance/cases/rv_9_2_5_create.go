@@ -22,8 +22,7 @@ var rv9_2_5_create = []conformance.Case{
 func createQPResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	goneCQ, goneSRQ := n.newCQ(4), n.newSRQ(verbs.SRQConfig{})
 	succeed(t, goneCQ.Destroy, goneSRQ.Destroy)
 	for _, c := range []struct {

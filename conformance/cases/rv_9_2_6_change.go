@@ -138,8 +138,7 @@ func reregisterResults(t *conformance.T) {
 	for _, bad := range n.refusedRegions() {
 		dies(bad.name, nil, bad.c, bad.want)
 	}
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	dies("a deallocated PD", dead, good, verbs.ErrInvalidPD)
 	dies("more pages than the RNIC has", nil, verbs.RegionConfig{Memory: make([]byte, 17*4096), Access: verbs.LocalRead, VA: 4096}, verbs.ErrInvalidLength)
 

@@ -31,8 +31,7 @@ func (n *node) allocate(c verbs.AllocateConfig) *verbs.MR {
 
 func allocateSTagResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	require.ErrorIs(t, second(dead.AllocateRegion(verbs.AllocateConfig{})), verbs.ErrInvalidPD)
 	refuses(t, "too long a list", verbs.ErrInsufficientResources,
 		func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 17})) }, queries(n.nic.Query))
@@ -123,8 +122,7 @@ func registerResults(t *conformance.T) {
 	for _, bad := range n.refusedRegions() {
 		refuses(t, bad.name, bad.want, func() error { return second(n.pd.RegisterRegion(bad.c)) }, queries(n.mr.Query))
 	}
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	require.ErrorIs(t, second(dead.RegisterRegion(good)), verbs.ErrInvalidPD)
 	n.region(n.pd, good) // the refusals used nothing up
 	n.region(n.pd, good)

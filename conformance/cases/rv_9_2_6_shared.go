@@ -18,8 +18,7 @@ var rv9_2_6_shared = []conformance.Case{
 func sharedResults(t *conformance.T) {
 	w := newWorld(t, worldConfig{A: nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}}})
 	n := w.a
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	invalid := n.register(64, allRights)
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	for _, c := range []struct {

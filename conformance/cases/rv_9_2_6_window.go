@@ -19,8 +19,7 @@ var rv9_2_6_window = []conformance.Case{
 
 func allocateWindowResults(t *conformance.T) {
 	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 3}}})
-	dead := n.newPD()
-	require.NoError(t, dead.Deallocate())
+	dead := n.deadPD()
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for range 3 {
 		n.newMW()

@@ -140,11 +140,7 @@ func postRQRequired(t *conformance.T) {
 					copy(want[at:at+k], data[total:])
 					total += k
 				}
-				if srq != nil {
-					postRecv(t, srq, r)
-				} else {
-					postRecv(t, l.qp, r)
-				}
+				postRecv(t, receiver(l.qp, srq), r)
 				l.say(data[:total])
 				completes(t, l.rq, l.got(id, total))
 				same(t, want, n.mr.Bytes(), "the memory")

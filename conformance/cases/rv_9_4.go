@@ -52,13 +52,9 @@ func (c *calls) queue(id verbs.HandlerID) *verbs.CQ {
 
 // are waits for the next call.
 func (c *calls) are(handler string, cq *verbs.CQ) {
-	select {
-	case got := <-c.all:
-		require.Equal(c.t, handler, got.handler, "who is called")
-		require.Same(c.t, cq, got.cq, "with what CQ")
-	case <-c.t.Context().Done():
-		c.t.Fatalf("handler %s is not called", handler)
-	}
+	got := receive(c.t, c.all, "handler %s is not called", handler)
+	require.Equal(c.t, handler, got.handler, "who is called")
+	require.Same(c.t, cq, got.cq, "with what CQ")
 }
 
 // none closes the RNIC, which waits for handlers, and says that there were no calls

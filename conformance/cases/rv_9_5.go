@@ -247,8 +247,7 @@ func markersDisagree(t *conformance.T) {
 	require.Equal(t, []byte{0, 0, at >> 8, at & 0xFF}, f[at:at+4], "the second marker")
 	f[at+3] += 4
 	require.NoError(t, r.peer.Raw(f))
-	r.terminated(0x2003, nil, false)
-	r.ended(verbs.StateError)
+	r.tornDown(0x2003, nil, false)
 	r.events(verbs.EventBadFPDU)
 }
 

@@ -149,8 +149,7 @@ func scopeOfBind(n *node) {
 	for _, on := range []*scopes{s, s.turned()} {
 		mw := n.newMW()
 		on.mine.sit()
-		bind := mw.BindRequest(below, 8, 16, remoteRights, 3)
-		on.mine.does(binds(bind), verbs.StatusSuccess)
+		bind := on.mine.binds(mw.BindRequest(below, 8, 16, remoteRights, 3))
 		require.Equal(n.t, on.mine.qp.ID(), queried(n.t, mw).QP)
 		on.tied(verbs.BindBuffer(bind), below.Bytes()[8:24])
 		require.NoError(n.t, mw.Deallocate())

@@ -41,8 +41,7 @@ func viReserved(t *conformance.T) {
 		d.SetRecv(r.data(0, 8))
 		spoil(d)
 		require.NoError(t, r.v.PostRecv(d, r.dh))
-		r.send("consumes")
-		r.received(r.v, d, viDone|viFormat|viOpReceive)
+		r.takes("consumes", d, viDone|viFormat|viOpReceive)
 	}
 	t.Part("reserved word of the address segment")
 	d := r.desc()
@@ -77,8 +76,7 @@ func viLengthField(t *conformance.T) {
 	d.SetRecv(r.data(0, 4), r.data(8, 6))
 	d.Control.Length = 77 // means nothing there
 	require.NoError(t, r.v.PostRecv(d, r.dh))
-	r.send("ten octets")
-	r.received(r.v, d, viDone|viOpReceive)
+	r.takes("ten octets", d, viDone|viOpReceive)
 	require.Equal(t, uint32(10), d.Control.Length)
 	r.sends(r.v, r.data(0, 2))
 	require.Equal(t, r.mem[:2], r.get(viSend).payload, "the first that is sent")

@@ -52,8 +52,7 @@ func viHandleQualifies(t *conformance.T) {
 			r2 := newVIRig(t, viSetup{level: l.level})
 			before := bytes.Clone(r2.mem)
 			d := r2.recv(r2.v, spoil(r2))
-			r2.send("12345678")
-			r2.received(r2.v, d, viDone|viProtection|viOpReceive)
+			r2.takes("12345678", d, viDone|viProtection|viOpReceive)
 			require.True(t, bytes.Equal(before, r2.mem), "the memory")
 			require.Equal(t, make([]byte, 64), mem, "other memory")
 			if l.level != vipl.ServiceUnreliable {
@@ -72,12 +71,10 @@ func viReceiveTooSmall(t *conformance.T) {
 		r := newVIRig(t, viSetup{level: l.level})
 		d, next := r.recv(r.v, r.data(0, 3), r.data(8, 4)), r.recv(r.v, r.data(16, 8))
 		before := bytes.Clone(r.mem[12:])
-		r.send("12345678")
-		r.received(r.v, d, viDone|viLength|viOpReceive)
+		r.takes("12345678", d, viDone|viLength|viOpReceive)
 		require.True(t, bytes.Equal(before, r.mem[12:]), "memory behind the receive")
 		if l.level == vipl.ServiceUnreliable {
-			r.send("12345678")
-			r.received(r.v, next, viDone|viOpReceive)
+			r.takes("12345678", next, viDone|viOpReceive)
 			continue
 		}
 		r.received(r.v, next, viDone|viFlushed|viOpReceive)
@@ -105,8 +102,7 @@ func viNoReceive(t *conformance.T) {
 			dropped := func() bool { return r.usage().Untold == 1 }
 			require.Eventually(t, dropped, patience(t), time.Millisecond, "the message is dropped")
 			d := r.recv(r.v, r.data(100, 8))
-			r.send("found")
-			r.received(r.v, d, viDone|viOpReceive)
+			r.takes("found", d, viDone|viOpReceive)
 			require.Equal(t, "found", string(r.mem[100:105]))
 			require.Equal(t, vipl.StateConnected, r.state(r.v))
 		}

@@ -138,9 +138,7 @@ func viCQResizedAtWork(t *conformance.T) {
 		last = h.recv(v, h.data(0, 1))
 	}
 	done := serveVI(h, v, "server")
-	p.asks(ce)
-	p.accepted(ce)
-	require.NoError(t, <-done)
+	p.connects(ce, done)
 	var wg sync.WaitGroup
 	var stop atomic.Bool
 	wg.Go(func() {

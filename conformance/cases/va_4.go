@@ -58,9 +58,7 @@ func viRobust(t *conformance.T) {
 		}
 	}
 	p := dialVI(t, h)
-	p.asks(ce)
-	p.accepted(ce)
-	require.NoError(t, <-done)
+	p.connects(ce, done)
 	h.sends(v, h.data(0, 5))
 	require.Equal(t, h.mem[:5], p.get(viSend).payload)
 }
@@ -73,9 +71,7 @@ func viSecondRequest(t *conformance.T) {
 	other := r.vi(vipl.ServiceReliableDelivery)
 	p := dialVI(t, r.viHost)
 	done := serveVI(r.viHost, other, "server")
-	p.asks(ce)
-	p.accepted(ce)
-	require.NoError(t, <-done)
+	p.connects(ce, done)
 
 	waited := make(chan *vipl.Conn, 1)
 	go func() {
@@ -144,8 +140,7 @@ func viOldConnection(t *conformance.T) {
 	_, _ = old.conn.Write(late.octets(false))
 	_, _ = old.conn.Write((&viSegment{kind: viWrite, flags: viLast, number: old.number + 1, rdma: r.at(0, 3), payload: []byte("old")}).octets(false))
 	old.over()
-	r.send("new")
-	r.received(r.v, d, viDone|viOpReceive)
+	r.takes("new", d, viDone|viOpReceive)
 	require.Equal(t, "new", string(r.mem[:3]))
 	require.Equal(t, vipl.StateConnected, r.state(r.v))
 }

@@ -96,9 +96,7 @@ func viForwardTogether(t *conformance.T) {
 		e := end{dialVI(t, h), h.vi(vipl.ServiceReliableDelivery)}
 		done := serveVI(h, e.v, "server")
 		ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
-		e.asks(ce)
-		e.accepted(ce)
-		require.NoError(t, <-done)
+		e.connects(ce, done)
 		ends = append(ends, e)
 	}
 	for range 5 {

@@ -206,8 +206,7 @@ func viReadOnlyPages(t *conformance.T) {
 	handle = r.register(mem, vipl.MemAttributes{Ptag: r.ptag})
 	data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: uint32(len(mem))}
 	d := r.recv(r.v, data)
-	r.send("written")
-	r.received(r.v, d, viDone|viProtection|viOpReceive)
+	r.takes("written", d, viDone|viProtection|viOpReceive)
 	r.sends(r.v, data)
 	require.Equal(t, text, string(r.get(viSend).payload), "it can be sent")
 }
@@ -231,15 +230,13 @@ func viTagsMatch(t *conformance.T) {
 			r.rdmaWrite(viRDMA{address: uint64(data.Data), handle: uint32(handle)}, "other tag")
 		}
 		d := r.recv(r.v, data)
-		r.send("other tag")
-		r.received(r.v, d, viDone|viProtection|viOpReceive)
+		r.takes("other tag", d, viDone|viProtection|viOpReceive)
 		require.Equal(t, make([]byte, 16), mem)
 		if l.level == vipl.ServiceUnreliable {
 			r.sent(r.v, r.sends(r.v, data), viDone|viProtection)
 			require.NoError(t, r.nic.SetMemAttributes(data.Data, handle, &vipl.MemAttributes{Ptag: r.ptag}))
 			d := r.recv(r.v, data)
-			r.send("same tag")
-			r.received(r.v, d, viDone|viOpReceive)
+			r.takes("same tag", d, viDone|viOpReceive)
 			require.True(t, bytes.HasPrefix(mem, []byte("same tag")))
 		}
 	}

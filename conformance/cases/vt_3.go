@@ -85,8 +85,7 @@ func viTransmitError(t *conformance.T) {
 			}
 			r.received(r.v, r.receives[0], viDone|viPartial|viOpReceive)
 			if l.level == vipl.ServiceUnreliable {
-				r.send("good")
-				r.received(r.v, r.receives[1], viDone|viOpReceive)
+				r.takes("good", r.receives[1], viDone|viOpReceive)
 				continue
 			}
 			r.received(r.v, r.receives[1], viDone|viFlushed|viOpReceive)

@@ -181,8 +181,7 @@ func viCodeIgnored(t *conformance.T) {
 			r.nop(viSegment{ack: n + 1, code: code})
 		}
 		r.sent(r.v, d, viDone)
-		r.send("x")
-		r.received(r.v, r.receives[0], viDone|viOpReceive)
+		r.takes("x", r.receives[0], viDone|viOpReceive)
 		r.sent(r.v, r.sends(r.v, r.data(0, 1)), viDone)
 		require.Equal(t, vipl.StateConnected, r.state(r.v))
 	}

@@ -154,7 +154,6 @@ func viImmediateElsewhereReceived(t *conformance.T) {
 	r.put(r.message(viSegment{kind: viReadRequest, flags: viLast | viImmediate, immediate: 9, rdma: r.at(0, 4)}))
 	require.Equal(t, "four", string(r.answer(r.number)))
 	r.put(viSegment{kind: viNOP, flags: viLast | viImmediate, immediate: 9, number: r.number})
-	r.send("the first that needs a receive")
-	r.received(r.v, r.receives[0], viDone|viOpReceive)
+	r.takes("the first that needs a receive", r.receives[0], viDone|viOpReceive)
 	require.Equal(t, "the first", string(r.slot(0)[:9]))
 }

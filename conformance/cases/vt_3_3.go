@@ -125,8 +125,7 @@ func viReceivesTold(t *conformance.T) {
 	})
 	require.Equal(t, uint16(3), r.accept.posted, "in the ConnectAccept")
 	for i := range 3 {
-		r.send("x")
-		r.received(r.v, r.receives[i], viDone|viOpReceive)
+		r.takes("x", r.receives[i], viDone|viOpReceive)
 	}
 	r.recv(r.v, r.data(0, 1))
 	require.Equal(t, uint16(4), r.get(viNOP).posted, "the peer has no other left")
@@ -198,8 +197,7 @@ func viUnknownOptions(t *conformance.T) {
 		ce: func(c *viCE) { c.options = append(append([]byte{0, 1, 0, 4}, unknown...), 0, 0) },
 	})
 	require.True(t, r.crc, "the CRC option was seen")
-	r.send("x")
-	r.received(r.v, r.receives[0], viDone|viOpReceive)
+	r.takes("x", r.receives[0], viDone|viOpReceive)
 }
 
 // viCRCOptionForm has the CRC option in segments that are not right otherwise.

@@ -38,8 +38,7 @@ func (r *viRig) exchanges() {
 	require.Equal(t, "read", string(r.answer(r.rdmaRead(r.at(100, 4)))))
 	r.nop(viSegment{})
 	r.rdmaWrite(r.at(200, 0), "written")
-	r.send("sent")
-	r.received(r.v, r.receives[0], viDone|viOpReceive)
+	r.takes("sent", r.receives[0], viDone|viOpReceive)
 	require.Equal(t, "sent", string(r.slot(0)[:4]))
 	require.Equal(t, "written", string(r.mem[200:207]))
 	r.recv(r.v)
@@ -112,8 +111,7 @@ func viWrongCRC(t *conformance.T) {
 			r.says(spoilt(r.message(viSegment{kind: viSend, flags: viLast, payload: []byte("corrupt")}), back))
 			r.received(r.v, r.receives[0], viDone|viTransport|viOpReceive)
 			if l.level == vipl.ServiceUnreliable {
-				r.send("good")
-				r.received(r.v, r.receives[1], viDone|viOpReceive)
+				r.takes("good", r.receives[1], viDone|viOpReceive)
 				continue
 			}
 			require.Equal(t, vipl.StateError, r.state(r.v))
