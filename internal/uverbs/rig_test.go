@@ -30,6 +30,17 @@ type program struct {
 	mem  []byte // mapped, zero
 	base uint64
 	used atomic.Uint64
+	// asyncFD is where asynchronous events come.
+	asyncFD int
+}
+
+// async reads an asynchronous event; it waits for one.
+func (p *program) async() (e uabi.AsyncEventDesc) {
+	p.t.Helper()
+	n, err := syscall.Read(p.asyncFD, umem.Bytes(&e))
+	require.NoError(p.t, err)
+	require.Equal(p.t, size[uabi.AsyncEventDesc](), n)
+	return e
 }
 
 const programMemory = 1 << 20
@@ -73,6 +84,7 @@ func (p *program) context() uabi.GetContextResp {
 	p.t.Helper()
 	r := must[uabi.GetContextResp](p, uabi.CmdGetContext, &uabi.GetContext{})
 	fd := int(r.AsyncFD)
+	p.asyncFD = fd
 	p.t.Cleanup(func() { _ = syscall.Close(fd) })
 	return r
 }
@@ -97,7 +109,6 @@ func write[R, Q any](p *program, number uint32, q *Q, tail ...[]byte) (r R, err 
 	resp := p.alloc(size[R]() + 8)
 	if size[R]() > 0 && len(body) >= 8 {
 		body = append([]byte(nil), body...)
-		require.NoError(p.t, nil)
 		*view[uint64](body) = resp
 	}
 	n := hdrSize + len(body)
