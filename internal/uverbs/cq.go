@@ -14,7 +14,8 @@ import (
 type cq struct {
 	cq    *verbs.CQ
 	user  uint64
-	size  resizing
+	polls sync.Mutex
+	size  sizes
 	comp  source // ch is nil without a channel
 	async source
 }
@@ -59,7 +60,8 @@ func (f *File) createCQ(user uint64, cqe, vector uint32, fd int32, p *uabi.Creat
 		return err
 	}
 	f.dev.cqs.Store(c.cq.ID(), c)
-	p.CQE = uint32(c.cq.Entries())
+	c.size.base = c.cq.Entries()
+	p.CQE = uint32(c.size.base)
 	return created(f, &f.cqs, c, &p.CQHandle, func() { _ = f.dev.endCQ(c) })
 }
 
@@ -71,9 +73,8 @@ func (f *File) resizeCQ(q *uabi.ResizeCQ, p *uabi.ResizeCQResp) error {
 	if q.CQE == 0 || q.CQE > maxCQE {
 		return refuse(syscall.EINVAL, "%d entries: the device has 1 to %d", q.CQE, maxCQE)
 	}
-	n, err := c.resize(int(q.CQE))
-	p.CQE = uint32(n)
-	return err
+	p.CQE = q.CQE
+	return c.resize(int(q.CQE))
 }
 
 // destroyCQ is EBUSY while a queue pair completes there.
@@ -120,27 +121,33 @@ func (d *Device) completed(v *verbs.CQ) {
 	}
 }
 
-// resizing is how long a queue is: the completions that the program does not see have room of their own.
-type resizing struct {
-	mu    sync.Mutex
-	extra int
+// sizes are how long a queue is: as the program asked, and what is for completions that it does not see.
+type sizes struct {
+	mu          sync.Mutex
+	base, extra int
 }
 
-// reserve makes room for n completions more than the program asked for.
+// reserve makes room for n completions more than the program asked for; with n negative less is wanted.
 func (c *cq) reserve(n int) error {
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
-	if err := c.cq.Resize(c.cq.Entries() + n); err != nil {
-		return err
-	}
 	c.size.extra += n
+	if want := c.size.base + c.size.extra; want > c.cq.Entries() {
+		if err := c.cq.Resize(want); err != nil {
+			c.size.extra -= n
+			return err
+		}
+	}
 	return nil
 }
 
-// resize gives the program n entries, and reports how many it has.
-func (c *cq) resize(n int) (int, error) {
+// resize gives the program n entries.
+func (c *cq) resize(n int) error {
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
-	err := c.cq.Resize(n + c.size.extra)
-	return c.cq.Entries() - c.size.extra, err
+	if err := c.cq.Resize(n + c.size.extra); err != nil {
+		return err
+	}
+	c.size.base = n
+	return nil
 }

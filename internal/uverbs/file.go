@@ -40,9 +40,10 @@ type call struct {
 	room int    // for how many octets
 	ext  bool   // of the extended form
 
-	sends    [maxList]verbs.Request
+	sends    [2 * maxList]verbs.Request
 	atomics  [maxList]verbs.AtomicRequest
-	slots    [maxList]slots
+	slots    [2*maxList + 1]slots // after so many of sends
+	last     [maxList]int         // how many of sends are those of the requests up to each
 	recvs    [maxList]verbs.Recv
 	sges     []verbs.SGE
 	done     [pollBatch]verbs.Completion

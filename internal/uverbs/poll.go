@@ -31,21 +31,14 @@ func pollCQ(c *call) error {
 	}
 	p := uabi.PollCQResp{}
 	for p.Count < h.NE {
-		n := v.cq.Poll(c.done[:min(h.NE-p.Count, pollBatch)])
-		k := 0
-		for i := range c.done[:n] {
-			if c.done[i].Op >= verbs.OpFetchAdd && !c.done[i].Context.(*QP).finish(&c.done[i]) { //nolint:errcheck // of our queue pairs alone
-				continue
-			}
-			wc(&c.wcs[k], &c.done[i])
-			k++
-		}
+		want := int(min(h.NE-p.Count, pollBatch))
+		n, k := v.poll(c, want)
 		at := c.resp + uint64(size[uabi.PollCQResp]()) + uint64(p.Count)*uint64(size[uabi.WC]())
 		if k > 0 && umem.Write(at, umem.Octets(c.wcs[:k])) != nil {
 			return refuse(syscall.EFAULT, "the response is not mapped")
 		}
 		p.Count += uint32(k)
-		if n < pollBatch {
+		if n < want {
 			break
 		}
 	}
@@ -55,12 +48,28 @@ func pollCQ(c *call) error {
 	return nil
 }
 
-// wc makes w of d.
-func wc(w *uabi.WC, d *verbs.Completion) {
-	*w = uabi.WC{WRID: d.ID, Status: status(d.Status), Opcode: wcOps[d.Op], PortNum: 1}
-	if q, ok := d.Context.(*QP); ok {
-		w.QPNum = q.qpn
+// poll polls up to most completions, n of which k are for the program: they are in c.wcs. The lock has what a
+// request brings be where the program looks before another thread of it sees a later completion.
+func (v *cq) poll(c *call, most int) (n, k int) {
+	v.polls.Lock()
+	defer v.polls.Unlock()
+	n = v.cq.Poll(c.done[:most])
+	for i := range c.done[:n] {
+		d := &c.done[i]
+		if q, ok := d.Context.(*QP); ok {
+			if q.isSpecial(d.Op) && !q.finish(d) {
+				continue
+			}
+			wc(&c.wcs[k], d, q.qpn)
+			k++
+		}
 	}
+	return n, k
+}
+
+// wc makes w of d.
+func wc(w *uabi.WC, d *verbs.Completion, qpn uint32) {
+	*w = uabi.WC{WRID: d.ID, Status: status(d.Status), Opcode: wcOps[d.Op], QPNum: qpn, PortNum: 1}
 	if d.Status != verbs.StatusSuccess {
 		w.VendorErr = uint32(d.Status)
 		return

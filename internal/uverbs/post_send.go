@@ -95,32 +95,47 @@ func postSend(c *call) error {
 	return c.answer(posted, err)
 }
 
-// postSome posts up to maxList requests from the one at first on.
+// postSome posts up to maxList requests from the one at first on. The core may get two for one of the program:
+// the last of them is in c.last.
 func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 	c.sges = c.sges[:0]
-	before := q.slots()
+	c.slots[0] = q.slots()
 	var wrong error
-	n := 0
-	for n < maxList && first+n < l.n {
-		w := view[uabi.SendWR](l.wrs[(first+n)*l.stride:])
-		if wrong = q.translate(c, l, w, &c.sends[n], &c.atomics[n]); wrong != nil {
+	n, wrs := 0, 0
+	for wrs < maxList && first+wrs < l.n {
+		w := view[uabi.SendWR](l.wrs[(first+wrs)*l.stride:])
+		s := &c.sends[n]
+		if wrong = q.translate(c, l, w, s, &c.atomics[wrs]); wrong != nil {
 			break
 		}
-		c.slots[n] = q.slots()
+		behind := false
+		if q.file.dev.config.RoCE && q.isSpecial(s.Op) && !s.Op.IsAtomic() {
+			if behind, wrong = q.placed(s, &c.sends[n+1]); wrong != nil {
+				break
+			}
+		}
 		n++
+		c.slots[n] = q.slots()
+		if behind {
+			n++
+			c.slots[n] = q.slots()
+		}
+		c.last[wrs] = n
+		wrs++
 	}
 	posted, err := 0, error(nil)
 	if n > 0 {
 		posted, err = q.qp.PostSend(c.sends[:n]...)
 	}
-	if posted > 0 {
-		before = c.slots[posted-1]
-	}
-	q.inline.next, q.specials.next = before.inline, before.special // those of what was not posted are free
+	q.inline.next, q.specials.next = c.slots[posted].inline, c.slots[posted].special // those of what was not posted are free
 	if err == nil {
-		err = wrong
+		return wrs, wrong
 	}
-	return posted, err
+	done := 0
+	for done < wrs && c.last[done] <= posted {
+		done++
+	}
+	return done, err
 }
 
 // slots are the next slots of a queue pair's two rings.

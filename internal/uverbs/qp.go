@@ -22,6 +22,7 @@ type QP struct {
 	async  source
 	// depths as allocated, and what the program asked for inline data, in octets.
 	sendDepth, recvDepth int
+	coreDepth            int // of the Send Queue of the RNIC
 	sendSGE, recvSGE     int
 	maxInline            int
 
@@ -30,7 +31,10 @@ type QP struct {
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
 	inline   inlineRing
 	specials specials
-	reserved bool // sendCQ has room for completions that the program does not see
+	reserved int // room that sendCQ has for completions that the program does not see
+	// grantedOn is the stream that granted tells of: whether the peer answers Reads there.
+	grantedOn *verbs.LLPStream
+	granted   bool
 
 	mu sync.Mutex // the fields below
 	// state is the program's view, one of uabi.QPS: of a queue pair without a stream what it set, else the
@@ -105,6 +109,7 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	if o.qpn, err = f.dev.newQPN(o); err != nil {
 		return err
 	}
+	c.ID = verbs.QPID(o.qpn)
 	if o.qp, err = f.dev.rnic.CreateQP(c); err != nil {
 		f.dev.freeQPN(o)
 		return err
@@ -114,7 +119,8 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 		_ = f.dev.endQP(o)
 		return err
 	}
-	o.sendDepth, o.recvDepth, o.sendSGE, o.recvSGE = a.SendDepth, a.RecvDepth, a.SendSGE, a.RecvSGE
+	o.coreDepth, o.recvDepth, o.sendSGE, o.recvSGE = a.SendDepth, a.RecvDepth, a.SendSGE, a.RecvSGE
+	o.sendDepth = o.coreDepth / f.dev.elements()
 	f.dev.qpns.Store(o.qpn, o)
 	*p = uabi.CreateQPResp{
 		QPN: o.qpn, MaxSendWR: uint32(o.sendDepth), MaxRecvWR: uint32(o.recvDepth),
@@ -140,7 +146,7 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 	o.sendCQ = send
 	c = verbs.QPConfig{
 		PD: o.pd.pd, SendCQ: send.cq, RecvCQ: recv.cq,
-		SendDepth: max(1, int(q.MaxSendWR)), RecvDepth: max(1, int(q.MaxRecvWR)),
+		SendDepth: f.dev.elements() * max(1, int(q.MaxSendWR)), RecvDepth: max(1, int(q.MaxRecvWR)),
 		SendSGE: max(1, int(q.MaxSendSGE)), RecvSGE: max(1, int(q.MaxRecvSGE)),
 		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, Context: o,
 	}
@@ -151,6 +157,14 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 		c.SRQ = o.srq.srq
 	}
 	return c, nil
+}
+
+// elements is how many elements of the Send Queue a request may take: with RoCE a Write has a Read behind it.
+func (d *Device) elements() int {
+	if d.config.RoCE {
+		return 2
+	}
+	return 1
 }
 
 func (f *File) queryQP(q *uabi.QueryQP, p *uabi.QueryQPResp) error {
@@ -201,6 +215,8 @@ func (d *Device) endQP(q *QP) error {
 	}
 	q.send.Lock()
 	q.inline.free()
+	_ = q.sendCQ.reserve(-q.reserved)
+	q.reserved = 0
 	q.send.Unlock()
 	d.qpns.CompareAndDelete(q.qpn, q)
 	d.freeQPN(q)
