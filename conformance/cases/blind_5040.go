@@ -17,11 +17,13 @@ var blind_5040 = []conformance.Case{
 	wireCase("4.8/blind-terminate-headers", blindHeaders, "R5040-4.8-M1", "R5040-4.8-M7"),
 	wireCase("4.8/blind-terminate-read-header", blindReadHeader, "R5040-4.8-M8"),
 	wireCase("4.8/blind-terminate-no-read-header", blindNoReadHeader, "R5040-4.8-M8"),
-	wireCase("5.3/blind-invalidate-key", blindInvalidateKey, "R5040-5.3-M10", "R5040-7.2-M4"),
+	wireCase("5.3/blind-invalidate-key", blindly(conformance.Responder, blindInvalidateKey), "R5040-5.3-M10", "R5040-7.2-M4"),
 	wireCase("5.3/blind-invalidate-unknown", blindInvalidateUnknown, "R5040-5.3-M10", "R5040-7.2-M4"),
-	wireCase("5.3/blind-invalidate-other-domain", blindInvalidateOther, "R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
-	wireCase("7.2/blind-read-wrap", blindReadWrap, "R5040-7.2-M13"),
-	wireCase("5.2.2/blind-reads-within-ird", blindWithinIRD, "R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"),
+	wireCase("5.3/blind-invalidate-other-domain", blindly(conformance.Responder, blindInvalidateOther),
+		"R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
+	wireCase("7.2/blind-read-wrap", blindly(conformance.Responder, blindReadWrap), "R5040-7.2-M13"),
+	wireCase("5.2.2/blind-reads-within-ird", blindly(conformance.Responder, blindWithinIRD),
+		"R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"),
 	wireCase("6.1/blind-reads-beyond-ird", blindBeyondIRD, "R5040-6.1-M5"),
 	wireCase("8.1.1/blind-stags-unrelated", blindSTags, "R5040-8.1.1-M9"),
 }
@@ -113,16 +115,14 @@ func blindInvalidateUnknown(t *conformance.T) {
 
 // blindInvalidateKey: the index of a buffer that is there, with another key, is
 // another STag.
-func blindInvalidateKey(t *conformance.T) {
-	b := startBlind(t, conformance.Responder)
+func blindInvalidateKey(t *conformance.T, b *blind) {
 	b.send(aSendInv(1, b.theirs.stag^0x55, aMessage()))
 	b.refusedAs(cannotInvalidate...)
 }
 
 // blindInvalidateOther: one client's buffer, invalidated over the stream of another
 // one in a domain of its own.
-func blindInvalidateOther(t *conformance.T) {
-	owner := startBlind(t, conformance.Responder)
+func blindInvalidateOther(t *conformance.T, owner *blind) {
 	other := startBlind(t, conformance.Responder)
 	other.send(aSendInv(1, owner.theirs.stag, aMessage()))
 	u := other.refusedAs(cannotInvalidate...)
@@ -133,8 +133,7 @@ func blindInvalidateOther(t *conformance.T) {
 }
 
 // blindReadWrap: source TO plus size pass 2^64.
-func blindReadWrap(t *conformance.T) {
-	b := startBlind(t, conformance.Responder)
+func blindReadWrap(t *conformance.T, b *blind) {
 	b.send(aReadRequest(1, read{nowhere, 0, 16, b.theirs.stag, 1<<64 - 8}))
 	b.refusedAs(0x0104)
 }
@@ -151,8 +150,7 @@ func (b *blind) requests(n int) []byte {
 
 // blindWithinIRD: as many RDMA Reads at once as the target's Request grants are all
 // answered, in order.
-func blindWithinIRD(t *conformance.T) {
-	b := startBlind(t, conformance.Responder)
+func blindWithinIRD(t *conformance.T, b *blind) {
 	n := either(b.frame.Enhanced && b.frame.IRD != 0x3FFF, int(b.frame.IRD), 1)
 	t.Logf("IRD %d", n)
 	for range 3 {

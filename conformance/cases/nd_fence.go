@@ -13,7 +13,7 @@ var ndFence = []conformance.Case{
 	apiCase("Write/nd-read-fence", ndWith(ndWrite, ndFenced), "ND-Write-F2"),
 	apiCase("Read/nd-read-fence", ndReadFenced, "ND-Read-F2"),
 	apiCase("Bind/nd-read-fence", ndBindFenced, "ND-Bind-F2"),
-	apiCase("Invalidate/nd-read-fence", ndInvalidateFenced, "ND-Invalidate-F2"),
+	apiCase("Invalidate/nd-read-fence", onNDRig(ndInvalidateFenced), "ND-Invalidate-F2"),
 }
 
 // ndFenced sends on what two Reads fetch, which the peer answers late.
@@ -81,8 +81,7 @@ func ndBindFenced(t *conformance.T) {
 
 // ndInvalidateFenced invalidates a window while a Read is under way: until that has its
 // answer the peer can use the window.
-func ndInvalidateFenced(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndInvalidateFenced(t *conformance.T, r *ndRig) {
 	ndInvalidate.prepare(r.ndHost)
 	answer := r.pendingRead(0, 0)
 	require.NoError(t, invalidateND(r.ndHost, 1, nd2.OpFlagReadFence))

@@ -22,8 +22,8 @@ var ndFlags = []conformance.Case{
 	apiCase("Send/nd-errors-notify", ndErrorsNotify, "ND-Send-F3"),
 	apiCase("Send/nd-inline", ndWith(ndSend, ndInline), "ND-Send-F4", "ND-SGE-M1"),
 	apiCase("Write/nd-inline", ndWith(ndWrite, ndInline), "ND-Write-F3", "ND-SGE-M1"),
-	apiCase("Bind/nd-allow-read", ndAllowRead, "ND-Bind-F3"),
-	apiCase("Bind/nd-allow-write", ndAllowWrite, "ND-Bind-F4"),
+	apiCase("Bind/nd-allow-read", onNDRig(ndAllowRead), "ND-Bind-F3"),
+	apiCase("Bind/nd-allow-write", onNDRig(ndAllowWrite), "ND-Bind-F4"),
 }
 
 // ndSilent posts more silent requests than the queue holds, and then some that fail.
@@ -191,8 +191,7 @@ func ndInline(t *conformance.T, m ndMethod) {
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // ndAllowRead opens a window for reading.
-func ndAllowRead(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndAllowRead(t *conformance.T, r *ndRig) {
 	require.NoError(t, bindND(r.ndHost, 1, 0))
 	r.done(1, nd2.RequestTypeBind, nd2.Success)
 	require.Equal(t, r.mem[ndOpen:][:ndOpenLen], r.fetch(r.opened(), ndOpenLen))
@@ -204,8 +203,7 @@ func ndAllowRead(t *conformance.T) {
 }
 
 // ndAllowWrite opens a window for writing.
-func ndAllowWrite(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndAllowWrite(t *conformance.T, r *ndRig) {
 	require.NoError(t, r.qp.Bind(1, r.region, r.window, r.mem[ndOpen:][:ndOpenLen], nd2.OpFlagAllowWrite))
 	r.done(1, nd2.RequestTypeBind, nd2.Success)
 	r.peer.send(aWrite(r.opened().token, r.opened().at+2, []byte("written")))

@@ -9,22 +9,21 @@ import (
 
 // ndMemoryCases is Flush, windows, and Reads into several places.
 var ndMemoryCases = []conformance.Case{
-	apiCase("Flush/nd-cancels", ndFlushCancels, "ND-Flush-R1", "ND-Flush-M1"),
-	apiCase("Flush/nd-disconnect", ndDisconnectFlushes, "ND-Flush-M2"),
-	apiCase("Flush/nd-before-disconnect", ndFlushThenDisconnect, "ND-Flush-M3"),
+	apiCase("Flush/nd-cancels", onNDRig(ndFlushCancels), "ND-Flush-R1", "ND-Flush-M1"),
+	apiCase("Flush/nd-disconnect", onNDRig(ndDisconnectFlushes), "ND-Flush-M2"),
+	apiCase("Flush/nd-before-disconnect", onNDRig(ndFlushThenDisconnect), "ND-Flush-M3"),
 	apiCase("Flush/nd-neighbour", ndFlushNeighbour, "ND-Flush-M4"),
 	apiCase("Bind/nd-region-rights", ndRegionRights, "ND-Bind-R4"),
-	apiCase("Bind/nd-token", ndToken, "ND-Bind-M1", "ND-Bind-M6"),
+	apiCase("Bind/nd-token", onNDRig(ndToken), "ND-Bind-M1", "ND-Bind-M6"),
 	apiCase("Bind/nd-one-queue-pair", ndOneQueuePair, "ND-Bind-M2", "ND-Bind-M3"),
-	apiCase("Invalidate/nd-when-told", ndInvalidateWhenTold, "ND-Invalidate-M1"),
+	apiCase("Invalidate/nd-when-told", onNDRig(ndInvalidateWhenTold), "ND-Invalidate-M1"),
 	apiCase("Invalidate/nd-no-further", ndNoFurther, "ND-Invalidate-M2"),
 	apiCase("Read/nd-entries", ndReadEntries, "ND-Read-M1"),
 }
 
 // ndFlushCancels flushes requests of every kind, none of which can complete, and
 // Receives; then Receives of a queue pair that is not connected.
-func ndFlushCancels(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndFlushCancels(t *conformance.T, r *ndRig) {
 	requests := []nd2.RequestType{nd2.RequestTypeRead}
 	r.pendingRead(0, 0)
 	for _, m := range ndMethods {
@@ -47,8 +46,7 @@ func ndFlushCancels(t *conformance.T) {
 }
 
 // ndDisconnectFlushes disconnects with requests outstanding.
-func ndDisconnectFlushes(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndDisconnectFlushes(t *conformance.T, r *ndRig) {
 	r.receive(0, 100, 8)
 	r.receive(1, 100, 8)
 	r.pendingRead(0, 0)
@@ -61,8 +59,7 @@ func ndDisconnectFlushes(t *conformance.T) {
 }
 
 // ndFlushThenDisconnect flushes and disconnects: in between nothing is received any more.
-func ndFlushThenDisconnect(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndFlushThenDisconnect(t *conformance.T, r *ndRig) {
 	r.receive(0, 100, 8)
 	before := slicesOf(r.mem)
 	require.NoError(t, r.qp.Flush())
@@ -133,8 +130,7 @@ func ndRegionRights(t *conformance.T) {
 }
 
 // ndToken sends the token of a window to the peer before the Bind has its result.
-func ndToken(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndToken(t *conformance.T, r *ndRig) {
 	last := r.window.GetRemoteToken()
 	for i := range 20 {
 		require.NoError(t, r.qp.Bind("bind", r.region, r.window, r.mem[ndOpen:][:ndOpenLen], nd2.OpFlagAllowRead|nd2.OpFlagAllowWrite))
@@ -182,8 +178,7 @@ func ndOneQueuePair(t *conformance.T) {
 
 // ndInvalidateWhenTold invalidates a window once the peer has said that it is done. What
 // the peer does then with other memory goes on.
-func ndInvalidateWhenTold(t *conformance.T) {
-	r := newNDRig(t, ndShape{})
+func ndInvalidateWhenTold(t *conformance.T, r *ndRig) {
 	for i := range 5 {
 		require.NoError(t, bindND(r.ndHost, 1, 0))
 		r.done(1, nd2.RequestTypeBind, nd2.Success)

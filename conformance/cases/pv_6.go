@@ -10,18 +10,17 @@ import (
 
 // pv6 is what chapter 6 of the verbs draft binds without the keyword.
 var pv6 = []conformance.Case{
-	apiCase("6.1.4/no-more-completions", destroyedCompletesNothing, "PV-6.1.4-M2"),
-	apiCase("6.2/only-by-modify", otherVerbsLeaveState, "PV-6.2-M1"),
+	apiCase("6.1.4/no-more-completions", onNode(destroyedCompletesNothing), "PV-6.1.4-M2"),
+	apiCase("6.2/only-by-modify", onNode(otherVerbsLeaveState), "PV-6.2-M1"),
 	upperCase("6.2.1.2/counting-begins-anew", countingBeginsAnew, "PV-6.2.1.2-M1"),
-	apiCase("6.2.1.3/what-had-completed", completedStays, "PV-6.2.1.3-M1"),
-	apiCase("6.3.5/invalidation-by-the-pd-of-the-qp", invalidationBesideSRQ, "PV-6.3.5-M1"),
-	apiCase("6.4/placed-and-never-delivered", placedNotDelivered, "PV-6.4-M1"),
+	apiCase("6.2.1.3/what-had-completed", onNode(completedStays), "PV-6.2.1.3-M1"),
+	apiCase("6.3.5/invalidation-by-the-pd-of-the-qp", onNode(invalidationBesideSRQ), "PV-6.3.5-M1"),
+	apiCase("6.4/placed-and-never-delivered", onNode(placedNotDelivered), "PV-6.4-M1"),
 }
 
 // destroyedCompletesNothing destroys a queue pair with work on both queues, begun and not.
 // What the peer says then finds nobody, and nothing is added to either CQ.
-func destroyedCompletesNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func destroyedCompletesNothing(t *conformance.T, n *node) {
 	for idle := range inTurn(t, "in Idle: %v", []bool{false, true}) {
 		l := n.loose(verbs.QPConfig{ORD: 1})
 		if !idle {
@@ -56,8 +55,7 @@ func destroyedCompletesNothing(t *conformance.T) {
 }
 
 // otherVerbsLeaveState calls what is not Modify QP, in each state.
-func otherVerbsLeaveState(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func otherVerbsLeaveState(t *conformance.T, n *node) {
 	for _, s := range states {
 		l := n.into(s, verbs.QPConfig{})
 		posts := s == verbs.StateIdle || s == verbs.StateRTS
@@ -128,8 +126,7 @@ func countingBeginsAnew(t *conformance.T) {
 
 // completedStays has completions of a stream that has ended on the CQs when an Idle queue
 // pair goes to Error: what is flushed comes behind them, and they say what they said.
-func completedStays(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func completedStays(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	l.recv(1, 2)
 	l.say([]byte("abc"))
@@ -154,8 +151,7 @@ func completedStays(t *conformance.T) {
 
 // invalidationBesideSRQ has an S-RQ in one domain and its queue pair in another: receives
 // are the one's, and STags are invalidated as the other's.
-func invalidationBesideSRQ(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func invalidationBesideSRQ(t *conformance.T, n *node) {
 	other := n.newPD()
 	s := n.newSRQ(verbs.SRQConfig{PD: other})
 	in := func(pd *verbs.PD) *verbs.MR {
@@ -186,8 +182,7 @@ func invalidationBesideSRQ(t *conformance.T) {
 
 // placedNotDelivered has half of a Send placed when the stream stops. The other half comes,
 // and a good Send behind it: neither is looked at.
-func placedNotDelivered(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func placedNotDelivered(t *conformance.T, n *node) {
 	for _, c := range named(t, "%s", map[string]struct {
 		stop func(*line)
 		sent []byte

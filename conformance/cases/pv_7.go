@@ -12,17 +12,16 @@ import (
 
 // pv7 is what chapter 7 of the verbs draft binds without the keyword.
 var pv7 = []conformance.Case{
-	apiCase("7.2/index-and-key", indexAndKey, "PV-7.2-M1"),
+	apiCase("7.2/index-and-key", onNode(indexAndKey), "PV-7.2-M1"),
 	apiCase("7.5.1/reads-by-remote-rights", staged(readsByRemoteRights), "PV-7.5.1-M1"),
-	apiCase("7.8/shared-behind-the-data", sharedBehindData, "PV-7.8-M1"),
+	apiCase("7.8/shared-behind-the-data", onNode(sharedBehindData), "PV-7.8-M1"),
 	apiCase("7.10.2/overlapping-windows", staged(overlappingWindows), "PV-7.10.2-M3"),
-	apiCase("7.10.6.2/rights-of-the-qp-for-no-octets", windowQPRightsOfNothing, "PV-7.10.6.2-M2"),
+	apiCase("7.10.6.2/rights-of-the-qp-for-no-octets", onNode(windowQPRightsOfNothing), "PV-7.10.6.2-M2"),
 }
 
 // indexAndKey registers one STag with key after key, and looks at the four octets that the
 // peer sees of it: the first three stay, the last is the key.
-func indexAndKey(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func indexAndKey(t *conformance.T, n *node) {
 	l, p, mr := n.line(privileged), n.pages(1, 4096), n.allocated()
 	index := mr.STag().Index()
 	require.Less(t, index, uint32(1)<<24)
@@ -92,8 +91,7 @@ func readsByRemoteRights(n *node) {
 
 // sharedBehindData names a Shared region as what is to be invalidated by a message that
 // carries data: that is there, then comes the error, and the stream ends.
-func sharedBehindData(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func sharedBehindData(t *conformance.T, n *node) {
 	share := func() *verbs.MR {
 		mr := n.register(64, allRights)
 		require.NoError(t, second(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights})))
@@ -181,8 +179,7 @@ func overlappingWindows(n *node) {
 
 // windowQPRightsOfNothing has a peer read no octets through a window, of a queue pair that
 // answers no Reads: the window is not looked at, the queue pair's right is.
-func windowQPRightsOfNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func windowQPRightsOfNothing(t *conformance.T, n *node) {
 	for refused := range inTurn(t, "refused: %v", []bool{false, true}) {
 		l, mw := n.line(verbs.QPConfig{NoInboundRead: refused}), n.newMW()
 		b := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)

@@ -11,11 +11,11 @@ import (
 
 // pv8 is what chapter 8 of the verbs draft binds without the keyword.
 var pv8 = []conformance.Case{
-	apiCase("8.2.2.2/figure-22-behind-a-message", fencesBehindMessages, "PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
-	apiCase("8.2.2.2/full-fence-behind-a-message", fullFenceBehindMessage, "PV-8.2.2.2-M2", "PV-8.2.2.2-M3", "RV-8.2.2.2-M5"),
-	apiCase("8.2.2.2/figure-22-behind-a-read", fencesBehindRead, "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
-	apiCase("8.2.2.2/figure-22-ahead-of-a-read", readBehindMemory, "PV-8.2.2.2-M1"),
-	apiCase("8.3.3/cq-error-of-the-send-queue", sendCQOverflows, "PV-8.3.3-M4"),
+	apiCase("8.2.2.2/figure-22-behind-a-message", onNode(fencesBehindMessages), "PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
+	apiCase("8.2.2.2/full-fence-behind-a-message", onNode(fullFenceBehindMessage), "PV-8.2.2.2-M2", "PV-8.2.2.2-M3", "RV-8.2.2.2-M5"),
+	apiCase("8.2.2.2/figure-22-behind-a-read", onNode(fencesBehindRead), "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
+	apiCase("8.2.2.2/figure-22-ahead-of-a-read", onNode(readBehindMemory), "PV-8.2.2.2-M1"),
+	apiCase("8.3.3/cq-error-of-the-send-queue", onNode(sendCQOverflows), "PV-8.3.3-M4"),
 }
 
 // column is a second operation of figure 22.
@@ -55,8 +55,7 @@ func (l *line) columns(send, ask uint32, fenced bool) map[string]column {
 
 // fencesBehindMessages: behind a Send or RDMA Write nothing has to wait for the peer, fenced
 // or not. That a full fence waits for one that is under way shows local-fence-of-each.
-func fencesBehindMessages(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func fencesBehindMessages(t *conformance.T, n *node) {
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
 		send := uint32(1)
 		heard := aWrite(uint32(theirs.STag), theirs.TO, nil)
@@ -107,8 +106,7 @@ func (g *gate) Write(b []byte) (int, error) {
 
 // fullFenceBehindMessage has the LLP take a message late: it is complete when that has it,
 // and the fenced Invalidate behind it is done then and not before.
-func fullFenceBehindMessage(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func fullFenceBehindMessage(t *conformance.T, n *node) {
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
 		l, gone := n.loose(verbs.QPConfig{}), n.register(64, allRights)
 		s, peer := aStream(t)
@@ -140,8 +138,7 @@ func fullFenceBehindMessage(t *conformance.T) {
 
 // fencesBehindRead: behind an RDMA Read that is not answered, a Send, an RDMA Write and an
 // Invalidate wait with their fence and only with it; all else never waits.
-func fencesBehindRead(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func fencesBehindRead(t *conformance.T, n *node) {
 	for _, fenced := range []bool{false, true} {
 		for what := range n.loose(verbs.QPConfig{}).columns(0, 0, false) {
 			t.Part("%s, fenced %v", what, fenced)
@@ -181,8 +178,7 @@ func fencesBehindRead(t *conformance.T) {
 
 // readBehindMemory: an RDMA Read goes out behind each operation on memory at once, and uses
 // what that has made.
-func readBehindMemory(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func readBehindMemory(t *conformance.T, n *node) {
 	for what := range inTurn(t, "%s", []string{"Bind", "Fast-Register", "Invalidate"}) {
 		l := n.line(privileged)
 		c := l.columns(1, 1, true)[what]
@@ -203,8 +199,7 @@ func readBehindMemory(t *conformance.T) {
 
 // sendCQOverflows has a Send complete that its CQ has no room for: the stream ends with a
 // Terminate Message, by way of Terminate.
-func sendCQOverflows(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func sendCQOverflows(t *conformance.T, n *node) {
 	for _, fails := range named(t, "%s", map[string]bool{"CQ Overflow": false, "CQ Operation Error": true}) {
 		cq := n.newCQ(1)
 		l := n.line(verbs.QPConfig{SendCQ: cq})

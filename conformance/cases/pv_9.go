@@ -9,15 +9,14 @@ import (
 
 // pv9 is what chapter 9 of the verbs draft binds without the keyword.
 var pv9 = []conformance.Case{
-	apiCase("9.3.2.1/id-whatever-the-status", idWhateverStatus, "PV-9.3.2.1-M1"),
+	apiCase("9.3.2.1/id-whatever-the-status", onNode(idWhateverStatus), "PV-9.3.2.1-M1"),
 	upperCase("9.5.3/read-request-size-and-offset", readRequestSize, "PV-9.5.3-M7"),
 	upperCase("9.5.3/read-beyond-its-region", readBeyondRegion, "PV-9.5.3-M15"),
 }
 
 // idWhateverStatus has requests of both queues succeed, fail, be flushed and be terminated by
 // the peer: all 64 bits of the ID come back.
-func idWhateverStatus(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func idWhateverStatus(t *conformance.T, n *node) {
 	ids := []uint64{0, 1<<64 - 1, 1 << 63, 1<<32 + 1, t.Rand().Uint64()}
 	for i, id := range ids {
 		next, last := ids[(i+1)%len(ids)], ids[(i+2)%len(ids)]

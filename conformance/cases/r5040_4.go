@@ -21,7 +21,7 @@ var r5040_4 = []conformance.Case{
 		"R5040-5.4-M1"),
 	upperCase("4.1/wrong-queue-refused", queueRefused, "R5040-4.1-M7", "R5040-5.2.1-M6", "R5040-5.3-M5", "R5040-5.4-M3"),
 	upperCase("4.1/ignored-fields", ignoredFields, "R5040-4.1-M9", "R5040-4.1-M10"),
-	upperCase("4.2/payload-begins", payloadBegins, "R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"),
+	upperCase("4.2/payload-begins", onRig(payloadBegins), "R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"),
 }
 
 // theirs is a buffer of the peer's.
@@ -214,8 +214,7 @@ func ignoredFields(t *conformance.T) {
 }
 
 // payloadBegins compares where each message's payload or header is, both ways.
-func payloadBegins(t *conformance.T) {
-	r := open(t, setup{})
+func payloadBegins(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	bufs := r.recv(1, 64)
 	r.send(aWrite(b.tag(), b.at(1), []byte("write")))

@@ -13,7 +13,7 @@ var r5040_4_8 = []conformance.Case{
 	upperCase("4.8/terminate-layout", terminateLayout,
 		"R5040-4.8-M1", "R5040-4.8-M2", "R5040-4.8-M3", "R5040-4.8-M5", "R5040-4.8-M6", "R5040-4.8-M7", "R5040-4.8-M8",
 		"R5040-7.1-M2", "PR-5040-4.8-M2", "PR-5040-4.8-M3", "PR-5040-5.3-M1", "PR-5040-7.1-M3"),
-	upperCase("4.8/reserved-bits", terminateReserved, "R5040-4.8-M4"),
+	upperCase("4.8/reserved-bits", onRig(terminateReserved), "R5040-4.8-M4"),
 }
 
 // terminateLayout provokes a fault of each form of Terminate Message and compares
@@ -84,8 +84,7 @@ func terminateLayout(t *conformance.T) {
 
 // terminateReserved: the bits are clear in each Terminate Message sent, by aTerminate
 // throughout; and one with all of them set is as good as one without.
-func terminateReserved(t *conformance.T) {
-	r := open(t, setup{})
+func terminateReserved(t *conformance.T, r *rig) {
 	u := aTerminate(0x1202, nil, false)
 	u[20], u[21] = 0x1F, 0xFF
 	r.send(u)

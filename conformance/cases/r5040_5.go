@@ -10,7 +10,7 @@ import (
 
 // r5040_5 is RDMA Writes and Sends: RFC 5040 5.1 and 5.3.
 var r5040_5 = []conformance.Case{
-	upperCase("5.1/write-placed", writePlaced, "R5040-5.1-M1", "R5040-5.1-M3"),
+	upperCase("5.1/write-placed", onRig(writePlaced), "R5040-5.1-M1", "R5040-5.1-M3"),
 	upperCase("5.1/writes-sent", writesSent, "R5040-5.1-M2", "R5040-5.1-M4", "R5040-5.1-M5", "R5040-4.1-M4"),
 	upperCase("5.3/sends-sent", sendsSent, "R5040-5.3-M2", "R5040-5.3-M5", "R5040-5.3-M6", "R5040-5.3-M8", "R5040-5.3-M9"),
 	upperCase("5.3/sends-received", sendsReceived, "R5040-5.3-M1", "R5040-5.3-M3", "R5040-5.3-M4", "R5040-5.3-M7"),
@@ -20,8 +20,7 @@ var r5040_5 = []conformance.Case{
 }
 
 // writePlaced: nobody at the sink is told of an RDMA Write.
-func writePlaced(t *conformance.T) {
-	r := open(t, setup{})
+func writePlaced(t *conformance.T, r *rig) {
 	b := r.region(300, allRights)
 	receives := r.recv(1, 16)
 	r.notify(r.RecvCQ, verbs.NotifyNext)

@@ -13,7 +13,7 @@ import (
 
 // r5040_5_2 is RDMA Reads and what is asked of a peer: RFC 5040 5.2.1.
 var r5040_5_2 = []conformance.Case{
-	upperCase("5.2.1/read-requests-sent", readRequestsSent,
+	upperCase("5.2.1/read-requests-sent", onRig(readRequestsSent),
 		"R5040-5.2-M1", "R5040-5.2.1-M2", "R5040-5.2.1-M7", "R5040-5.2.1-M8", "R5040-5.2.1-M10"),
 	upperCase("5.2.1/reads-answered", readsAnswered,
 		"R5040-5.2-M1", "R5040-5.2.1-M4", "R5040-5.2.1-M5", "R5040-5.2.1-M12", "R5040-5.2.2-M2"),
@@ -22,12 +22,11 @@ var r5040_5_2 = []conformance.Case{
 	upperCase("5.2.1/source-refused", sourceRefused,
 		"R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M10", "R5040-7.2-M11", "R5040-7.2-M12", "R5040-7.2-M13"),
 	upperCase("5.2.1/one-source", oneSource, "R5040-5.2.1-M11", "R5040-7.2-M12"),
-	upperCase("5.2.1/read-of-nothing", readOfNothing, "R5040-5.2.1-M14", "R5040-5.2.1-M15"),
+	upperCase("5.2.1/read-of-nothing", onRig(readOfNothing), "R5040-5.2.1-M14", "R5040-5.2.1-M15"),
 }
 
 // readRequestsSent: eight Reads, one request each, in order.
-func readRequestsSent(t *conformance.T) {
-	r := open(t, setup{})
+func readRequestsSent(t *conformance.T, r *rig) {
 	b := r.region(8*64, allRights)
 	var list []verbs.Request
 	for i := range 8 {
@@ -222,8 +221,7 @@ func oneSource(t *conformance.T) {
 
 // readOfNothing: the source of an RDMA Read of no octets is not looked at, and there
 // is a response.
-func readOfNothing(t *conformance.T) {
-	r := open(t, setup{})
+func readOfNothing(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	closed := r.region(64, verbs.LocalRead)
 	foreign := r.register(upper.RegisterArgs{PD: 1, Len: 64, Access: allRights})

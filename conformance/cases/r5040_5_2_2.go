@@ -11,14 +11,13 @@ import (
 
 // r5040_5_2_2 is RDMA Read Responses that come in: RFC 5040 5.2.2.
 var r5040_5_2_2 = []conformance.Case{
-	upperCase("5.2.2/response-placed", responsePlaced, "R5040-5.2.2-M1", "R5040-5.2.2-M4", "R5040-5.5-M11"),
+	upperCase("5.2.2/response-placed", onRig(responsePlaced), "R5040-5.2.2-M1", "R5040-5.2.2-M4", "R5040-5.5-M11"),
 	upperCase("5.2.2/response-elsewhere", responseElsewhere, "R5040-5.2.2-M6", "R5040-7.2-M1", "R5040-7.2-M2"),
 }
 
 // responsePlaced: a response fills the sink and completes its Read, and takes no
 // receive. Nothing else has to come.
-func responsePlaced(t *conformance.T) {
-	r := open(t, setup{})
+func responsePlaced(t *conformance.T, r *rig) {
 	receives := r.recv(1, 16)
 	b := r.region(64, verbs.LocalWrite|verbs.LocalRead|verbs.RemoteWrite)
 	r.post(

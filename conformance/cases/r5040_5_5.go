@@ -10,19 +10,18 @@ import (
 
 // r5040_5_5 is order and completion: RFC 5040 5.5.
 var r5040_5_5 = []conformance.Case{
-	upperCase("5.5/send-delivered-whole", sendDeliveredWhole, "R5040-5.5-M1", "R5040-5.5-M7"),
-	upperCase("5.5/send-with-bad-end", sendBadEnd, "R5040-5.5-M7"),
-	upperCase("5.5/response-delivered-whole", responseDeliveredWhole, "R5040-5.5-M2", "R5040-5.5-M9", "R5040-5.5-M11"),
-	upperCase("5.5/request-delivered-whole", requestDeliveredWhole, "R5040-5.5-M3", "R5040-5.5-M8"),
+	upperCase("5.5/send-delivered-whole", onRig(sendDeliveredWhole), "R5040-5.5-M1", "R5040-5.5-M7"),
+	upperCase("5.5/send-with-bad-end", onRig(sendBadEnd), "R5040-5.5-M7"),
+	upperCase("5.5/response-delivered-whole", onRig(responseDeliveredWhole), "R5040-5.5-M2", "R5040-5.5-M9", "R5040-5.5-M11"),
+	upperCase("5.5/request-delivered-whole", onRig(requestDeliveredWhole), "R5040-5.5-M3", "R5040-5.5-M8"),
 	upperCase("5.5/submission-order", submissionOrder, "R5040-5.5-M4", "R5040-5.5-M6"),
 	upperCase("5.5/not-complete-before-sent", notCompleteBeforeSent, "R5040-5.5-M5"),
-	upperCase("5.5/completions-wait-for-reads", completionsWait, "R5040-5.5-M6", "R5040-5.5-M9"),
+	upperCase("5.5/completions-wait-for-reads", onRig(completionsWait), "R5040-5.5-M6", "R5040-5.5-M9"),
 }
 
 // sendDeliveredWhole: a Send completes with its last segment and not before, and
 // none before it is.
-func sendDeliveredWhole(t *conformance.T) {
-	r := open(t, setup{})
+func sendDeliveredWhole(t *conformance.T, r *rig) {
 	b := r.recv(2, 64)
 	r.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("first ")))
 	r.idle()
@@ -38,8 +37,7 @@ func sendDeliveredWhole(t *conformance.T) {
 }
 
 // sendBadEnd: a Send whose last segment is bad is never delivered.
-func sendBadEnd(t *conformance.T) {
-	r := open(t, setup{})
+func sendBadEnd(t *conformance.T, r *rig) {
 	r.recv(1, 64)
 	r.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("first ")))
 	f := r.peer.Frame(untagged(lastUntagged, opSend, 0, 0, 1, 6, []byte("second")))
@@ -53,8 +51,7 @@ func sendBadEnd(t *conformance.T) {
 
 // responseDeliveredWhole: a Read completes with the last segment of its response
 // and not before, and none before an earlier one.
-func responseDeliveredWhole(t *conformance.T) {
-	r := open(t, setup{})
+func responseDeliveredWhole(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	r.recv(1, 8)
 	for i := range 2 {
@@ -81,8 +78,7 @@ func responseDeliveredWhole(t *conformance.T) {
 
 // requestDeliveredWhole: an RDMA Read is not begun before its whole request is here.
 // The source is changed in between, and what is read is the change.
-func requestDeliveredWhole(t *conformance.T) {
-	r := open(t, setup{})
+func requestDeliveredWhole(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	for i, n := range []uint32{8, 0, 8} {
 		t.Part("a Read of %d octets", n)
@@ -186,8 +182,7 @@ func notCompleteBeforeSent(t *conformance.T) {
 
 // completionsWait: what was posted behind a Read completes behind it, though it was
 // sent long before.
-func completionsWait(t *conformance.T) {
-	r := open(t, setup{})
+func completionsWait(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	r.post(
 		verbs.Request{ID: 1, Op: verbs.OpRead, Local: b.sge(0, 4), Remote: theirs},

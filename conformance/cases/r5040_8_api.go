@@ -16,7 +16,7 @@ var r5040_8_api = []conformance.Case{
 	apiCase("8.1.1/grant-and-revoke", grantRevoke, "R5040-8.1.1-M6"),
 	apiCase("8.1.1/stags-hard-to-predict", stagsHardToPredict, "R5040-8.1.1-M9"),
 	apiCase("8.1.1/cqs-not-shared", cqsNotShared, "R5040-8.1.1-M10"),
-	apiCase("8.1.2/user-handles", userHandles, "R5040-8.1.2-M1"),
+	apiCase("8.1.2/user-handles", onNode(userHandles), "R5040-8.1.2-M1"),
 	apiCase("8.1.2/scarce-resources", scarceResources, "R5040-8.1.2-M2", "R5040-8.1.2-M5"),
 	apiCase("8.1.2/right-to-buffers", rightToBuffers, "R5040-8.1.2-M4"),
 }
@@ -179,8 +179,7 @@ func cqsNotShared(t *conformance.T) {
 
 // userHandles: what a Non-Privileged Consumer holds can post, poll and ask for
 // notifications, on its own objects, and nothing else.
-func userHandles(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func userHandles(t *conformance.T, n *node) {
 	user, err := n.qp.User()
 	require.NoError(t, err)
 	for _, x := range []struct {

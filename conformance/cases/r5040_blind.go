@@ -11,17 +11,17 @@ import (
 // r5040_blind is RFC 5040 as far as it shows in an endpoint of which is known only
 // that it speaks rping's language.
 var r5040_blind = []conformance.Case{
-	wireCase("4.1/blind-messages", blindMessages,
+	wireCase("4.1/blind-messages", blindly(conformance.Initiator, blindMessages),
 		"R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7", "R5040-4.1-M10", "R5040-5.1-M2", "R5040-5.2.1-M2",
 		"R5040-5.2.1-M7", "R5040-5.3-M2"),
-	wireCase("5.2.2/blind-response-placed", blindResponse, "R5040-5.2.2-M1", "R5040-5.2.2-M4"),
-	wireCase("5.2.1/blind-reads-answered", blindReads,
+	wireCase("5.2.2/blind-response-placed", blindly(conformance.Initiator, blindResponse), "R5040-5.2.2-M1", "R5040-5.2.2-M4"),
+	wireCase("5.2.1/blind-reads-answered", blindly(conformance.Responder, blindReads),
 		"R5040-4.4-M2", "R5040-5.2.1-M12", "R5040-5.2.1-M14", "R5040-5.2.1-M15", "R5040-5.2.2-M2", "R5040-5.2.2-M5"),
-	wireCase("7.2/blind-response-unasked", blindUnasked, "R5040-7.2-M2"),
+	wireCase("7.2/blind-response-unasked", blindly(conformance.Either, blindUnasked), "R5040-7.2-M2"),
 	wireCase("7.2/blind-terminate-codes", blindCodes,
 		"R5040-4.8-M3", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"),
 	wireCase("5.2.1/blind-source-refused", blindSource, "R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M12"),
-	wireCase("5.4/blind-terminate-is-last", blindLast, "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
+	wireCase("5.4/blind-terminate-is-last", blindly(conformance.Initiator, blindLast), "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
 }
 
 // ours are the peer's buffers, in name.
@@ -39,8 +39,7 @@ func (b *blind) round() read {
 func blindText(n int) []byte { return append(bytes.Repeat([]byte("x"), max(n-1, 0)), 0)[:n] }
 
 // blindMessages compares the headers of a Read Request, a Send and an RDMA Write.
-func blindMessages(t *conformance.T) {
-	b := startBlind(t, conformance.Initiator)
+func blindMessages(t *conformance.T, b *blind) {
 	b.offer(ours[0])
 	u := b.next()
 	require.Len(t, u, 46)
@@ -58,8 +57,7 @@ func blindMessages(t *conformance.T) {
 
 // blindResponse: what a response brings is what is written back, also if it comes in
 // segments.
-func blindResponse(t *conformance.T) {
-	b := startBlind(t, conformance.Initiator)
+func blindResponse(t *conformance.T, b *blind) {
 	for i := range 3 {
 		b.offer(ours[0])
 		r := b.fetched(ours[0])
@@ -81,8 +79,7 @@ func blindResponse(t *conformance.T) {
 }
 
 // blindReads reads what a client offers, piece by piece.
-func blindReads(t *conformance.T) {
-	b := startBlind(t, conformance.Responder)
+func blindReads(t *conformance.T, b *blind) {
 	theirs := b.theirs
 	whole := b.read(theirs, 0, theirs.size, nowhere)
 	require.Len(t, whole, int(theirs.size))
@@ -138,8 +135,7 @@ func blindCodes(t *conformance.T) {
 
 // blindUnasked: an RDMA Read Response to no Read is an opcode that does not fit the
 // stream's state.
-func blindUnasked(t *conformance.T) {
-	b := startBlind(t, conformance.Either)
+func blindUnasked(t *conformance.T, b *blind) {
 	b.send(aReadResponse(0x55, 0, []byte("abcd")))
 	b.refusedAs(0x0206)
 }
@@ -164,8 +160,7 @@ func blindSource(t *conformance.T) {
 }
 
 // blindLast: nothing comes behind a Terminate Message but the end of the stream.
-func blindLast(t *conformance.T) {
-	b := startBlind(t, conformance.Initiator)
+func blindLast(t *conformance.T, b *blind) {
 	b.round()
 	b.received(1)
 	b.send(blindFaults[0].ulpdu)

@@ -16,7 +16,7 @@ import (
 
 // r5041_3_api is RFC 5041 3 over connections that a case makes.
 var r5041_3_api = []conformance.Case{
-	apiCase("3/any-llp", anyLLP, "R5041-3-M1"),
+	apiCase("3/any-llp", onNode(anyLLP), "R5041-3-M1"),
 	apiCase("3/mulpdu-changes", mulpduChanges, "R5041-3-M2", "R5041-3-M3"),
 }
 
@@ -57,8 +57,7 @@ func llps(t *conformance.T) map[string]func() (near, far net.Conn) {
 }
 
 // anyLLP looks at one point of section 3 after the other, on connections of every kind.
-func anyLLP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func anyLLP(t *conformance.T, n *node) {
 	for _, pair := range named(t, "%s", llps(t)) {
 		join := func() (*line, net.Conn) {
 			l := n.loose(verbs.QPConfig{})

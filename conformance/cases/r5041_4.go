@@ -15,7 +15,7 @@ import (
 // r5041_4 is DDP's control octet, and what holds for the segments of a message: RFC
 // 5041 4.1 and 4.4.
 var r5041_4 = []conformance.Case{
-	upperCase("4.1/buffer-models", bufferModels, "R5041-4.1-M1", "R5041-4.1-M2"),
+	upperCase("4.1/buffer-models", onRig(bufferModels), "R5041-4.1-M1", "R5041-4.1-M2"),
 	upperCase("4.1/last-flag", lastFlag, "R5041-4.1-M3", "R5041-4.1-M4", "R5041-4.1-M6"),
 	upperCase("4.1/messages-not-mixed", messagesNotMixed,
 		"R5041-4.1-M5", "R5041-4.2-M4", "R5041-4.2-M5", "R5041-4.2-M9", "R5041-4.2-M10", "R5041-4.2-M11",
@@ -29,8 +29,7 @@ var r5041_4 = []conformance.Case{
 
 // bufferModels: the T flag alone says whether a segment goes to an STag's memory or to
 // a receive, though every other octet could mean the other.
-func bufferModels(t *conformance.T) {
-	r := open(t, setup{})
+func bufferModels(t *conformance.T, r *rig) {
 	receives := r.recv(1, 64)
 	b := r.region(64, allRights)
 	r.send(aWrite(b.tag(), b.at(5), []byte("tagged")))

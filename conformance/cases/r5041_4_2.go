@@ -12,7 +12,7 @@ import (
 
 // r5041_4_2 is tagged segments: RFC 5041 4.2.
 var r5041_4_2 = []conformance.Case{
-	upperCase("4.2/tagged-layout", taggedLayout, "R5041-4.2-M1", "R5041-4.2-M2"),
+	upperCase("4.2/tagged-layout", onRig(taggedLayout), "R5041-4.2-M1", "R5041-4.2-M2"),
 	upperCase("4.2/stag-and-to-given", stagGiven, "R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7"),
 	upperCase("4.2/rsvdulp-and-stag-told", taggedTold, "R5041-4.2-M3", "R5041-4.2-M8", "R5041-5.4-M3"),
 	upperCase("4.2/change-within-message", taggedChange, "R5041-4.2-M4", "R5041-4.2-M9"),
@@ -21,8 +21,7 @@ var r5041_4_2 = []conformance.Case{
 
 // taggedLayout writes figure 4 down, octet by octet, for both kinds of message that
 // have it.
-func taggedLayout(t *conformance.T) {
-	r := open(t, setup{})
+func taggedLayout(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 3), Remote: verbs.Remote{STag: 0xA1B2C3D4, TO: 0x1011121314151617}})
 	header := []byte{

@@ -10,9 +10,9 @@ import (
 
 // r5041_4_3 is untagged segments: RFC 5041 4.3.
 var r5041_4_3 = []conformance.Case{
-	upperCase("4.3/untagged-layout", untaggedLayout, "R5041-4.3-M1", "R5041-4.3-M2", "R5041-4.3-M7"),
+	upperCase("4.3/untagged-layout", onRig(untaggedLayout), "R5041-4.3-M1", "R5041-4.3-M2", "R5041-4.3-M7"),
 	upperCase("4.3/rsvdulp-told", untaggedTold, "R5041-4.3-M3", "R5041-5.4-M3"),
-	upperCase("4.3/rsvdulp-not-compared", rsvdNotCompared, "R5041-4.3-M5"),
+	upperCase("4.3/rsvdulp-not-compared", onRig(rsvdNotCompared), "R5041-4.3-M5"),
 	upperCase("4.3/change-within-message", untaggedChange, "R5041-4.3-M6", "R5041-4.3-M12"),
 	upperCase("4.3/msn-counts", msnCounts, "R5041-4.3-M9"),
 	upperCase("4.3/msn-begins-at-one", msnBegins, "R5041-4.3-M10"),
@@ -20,8 +20,7 @@ var r5041_4_3 = []conformance.Case{
 }
 
 // untaggedLayout writes figure 5 down, octet by octet, for each queue.
-func untaggedLayout(t *conformance.T) {
-	r := open(t, setup{})
+func untaggedLayout(t *conformance.T, r *rig) {
 	receives := r.recv(2, 16)
 	b := r.region(64, allRights)
 	r.post(
@@ -72,8 +71,7 @@ func untaggedTold(t *conformance.T) {
 
 // rsvdNotCompared: the segments of a Send with Invalidate name different STags. The
 // receiver takes one of them, and says which.
-func rsvdNotCompared(t *conformance.T) {
-	r := open(t, setup{})
+func rsvdNotCompared(t *conformance.T, r *rig) {
 	r.recv(1, 16)
 	var regions [3]*buffer
 	for i := range regions {

@@ -13,11 +13,11 @@ import (
 // r5041_5_2 is how messages are cut and put together: RFC 5041 5.2.
 var r5041_5_2 = []conformance.Case{
 	upperCase("5.2/segments", segmentsSent, "R5041-5.2-M1", "R5041-5.2-M4", "R5041-5.2-M8"),
-	apiCase("5.2/mulpdu", mulpduKept, "R5041-3-M2", "R5041-5.2-M2"),
+	apiCase("5.2/mulpdu", onNode(mulpduKept), "R5041-3-M2", "R5041-5.2-M2"),
 	upperCase("5.2/longest-message", longestMessage, "R5041-5.2-M3"),
 	upperCase("5.2/segments-placed", segmentsPlaced, "R5041-5.2-M5"),
-	upperCase("5.2/empty-message", emptyMessage, "R5041-5.2-M9"),
-	upperCase("5.2/empty-tagged-not-checked", emptyNotChecked, "R5041-5.2-M10", "R5041-5.2-M11"),
+	upperCase("5.2/empty-message", onRig(emptyMessage), "R5041-5.2-M9"),
+	upperCase("5.2/empty-tagged-not-checked", onRig(emptyNotChecked), "R5041-5.2-M10", "R5041-5.2-M11"),
 }
 
 // segmentsSent: messages of all lengths, and of all kinds that have a length, come
@@ -63,8 +63,7 @@ var mulpdus = []struct {
 }
 
 // mulpduKept: the LLP's MULPDU is what the longest segments have.
-func mulpduKept(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func mulpduKept(t *conformance.T, n *node) {
 	for _, x := range mulpdus {
 		l := n.paced(x.emss, x.markers, verbs.QPConfig{})
 		at := n.mr.Remote(0)
@@ -153,8 +152,7 @@ func segmentsPlaced(t *conformance.T) {
 }
 
 // emptyMessage: a message of nothing is one segment, and it is the last.
-func emptyMessage(t *conformance.T) {
-	r := open(t, setup{})
+func emptyMessage(t *conformance.T, r *rig) {
 	for i, s := range sendTypes {
 		r.post(verbs.Request{ID: 1, Op: s.op, Invalidate: verbs.STag(s.invalid)})
 		r.expect(untagged(0x41, s.control, s.invalid, 0, uint32(i+1), 0, nil))
@@ -175,8 +173,7 @@ func emptyMessage(t *conformance.T) {
 
 // emptyNotChecked: of an empty tagged segment the control octets count, and nothing
 // else does.
-func emptyNotChecked(t *conformance.T) {
-	r := open(t, setup{})
+func emptyNotChecked(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	closed := r.region(64, verbs.LocalRead)
 	foreign := r.register(upper.RegisterArgs{PD: 1, Len: 64, Access: allRights})

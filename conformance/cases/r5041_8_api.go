@@ -13,13 +13,13 @@ import (
 // 8.3.
 var r5041_8_api = []conformance.Case{
 	apiCase("8.3/fast-registered-range", fastRange, "R5041-8.3-M1", "R5041-8.3-M2"),
-	apiCase("8.3/rnic-and-manager", rnicAndManager, "R5041-8.3-M5"),
-	apiCase("8.3.1/rnic-rules", rnicRules, "R5041-8.3.1-M1"),
+	apiCase("8.3/rnic-and-manager", inWorld(rnicAndManager), "R5041-8.3-M5"),
+	apiCase("8.3.1/rnic-rules", inWorld(rnicRules), "R5041-8.3.1-M1"),
 	apiCase("8.3.1/enabled-memory", enabledMemory, "R5041-8.3.1-M4"),
 	apiCase("8.3.2/manager-rules", managerRules, "R5041-8.3.2-M1"),
-	apiCase("8.3.2/no-harm-by-data-path", noHarm, "R5041-8.3.2-M2"),
+	apiCase("8.3.2/no-harm-by-data-path", inWorld(noHarm), "R5041-8.3.2-M2"),
 	apiCase("8.3.2/scarce-resources", limitsKept, "R5041-8.3.2-M3"),
-	apiCase("8.3.2/no-mutual-trust", noTrust, "R5041-8.3.2-M4"),
+	apiCase("8.3.2/no-mutual-trust", onNode(noTrust), "R5041-8.3.2-M4"),
 	apiCase("8.3.2/right-to-buffers", buffersOwned, "R5041-8.3.2-M5"),
 	apiCase("8.3.2/greedy-peer", greedyDetected, "R5041-8.3.2-M6"),
 }
@@ -52,8 +52,7 @@ func fastRange(t *conformance.T) {
 
 // rnicAndManager: the program that has the RNIC makes what another needs, and hands it
 // handles of the data path. With these alone the other one sends, receives and polls.
-func rnicAndManager(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func rnicAndManager(t *conformance.T, w *world) {
 	send := must(w.a.qp.User())(t)
 	recv := must(w.b.qp.User())(t)
 	sent, received := w.a.cq.User(), w.b.cq.User()
@@ -81,8 +80,7 @@ func rnicAndManager(t *conformance.T) {
 
 // rnicRules tries the rules of 8.3.1 on one RNIC, one after the other, while a stream
 // of it is in use.
-func rnicRules(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func rnicRules(t *conformance.T, w *world) {
 	n := w.a
 	works := func() { moves(t, w.b.end(), w.a.end()) }
 	works()

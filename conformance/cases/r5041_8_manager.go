@@ -11,8 +11,7 @@ import (
 
 // noHarm: a program that has handles of the data path only does with them what it
 // should not. Its own queue pair ends, at most; two other programs go on undisturbed.
-func noHarm(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func noHarm(t *conformance.T, w *world) {
 	n := w.a
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
@@ -128,8 +127,7 @@ func (p *program) qp(n *node) *verbs.QP {
 // noTrust: two programs know each other's STags, and their peers do. Neither gets at
 // what is the other's, locally or from remote; and what they bring about ends their
 // own streams.
-func noTrust(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func noTrust(t *conformance.T, n *node) {
 	mine, yours := n.program(), n.program()
 	bystander := yours.qp(n)
 	peer := rawPeer(t, bystander, asInitiator)

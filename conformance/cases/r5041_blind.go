@@ -12,14 +12,14 @@ import (
 // r5041_blind is RFC 5041 as far as it shows in an endpoint of which is known only that
 // it speaks rping's language; blind_5041.go has what it refuses.
 var r5041_blind = []conformance.Case{
-	wireCase("4/blind-headers", blindControlOctets,
+	wireCase("4/blind-headers", blindly(conformance.Initiator, blindControlOctets),
 		"R5041-4.1-M3", "R5041-4.1-M8", "R5041-4.1-M9", "R5041-4.2-M1", "R5041-4.2-M2", "R5041-4.3-M1", "R5041-4.3-M2",
 		"R5041-4.3-M7"),
-	wireCase("4.3/blind-numbers", blindNumbers, "R5041-4.3-M9", "R5041-4.3-M10", "R5041-4.3-M14"),
+	wireCase("4.3/blind-numbers", blindly(conformance.Initiator, blindNumbers), "R5041-4.3-M9", "R5041-4.3-M10", "R5041-4.3-M14"),
 	wireCase("4.2/blind-stag-and-to", blindTagged, "R5041-4.2-M7", "R5041-4.2-M10", "R5041-5.2-M7", "R5041-5.2-M8"),
-	wireCase("5.2/blind-segments", blindSegments, "R5041-5.2-M5"),
-	wireCase("5.2/blind-empty-message", blindEmptyMessages, "R5041-5.2-M9", "R5041-5.2-M11"),
-	wireCase("7.1/blind-later-segments", blindLater, "R5041-3-M10", "R5041-7.1-M4"),
+	wireCase("5.2/blind-segments", blindly(conformance.Initiator, blindSegments), "R5041-5.2-M5"),
+	wireCase("5.2/blind-empty-message", blindly(conformance.Either, blindEmptyMessages), "R5041-5.2-M9", "R5041-5.2-M11"),
+	wireCase("7.1/blind-later-segments", blindly(conformance.Either, blindLater), "R5041-3-M10", "R5041-7.1-M4"),
 	wireCase("3/blind-digest", blindDigest, "R5041-3-M7"),
 }
 
@@ -46,8 +46,7 @@ func (b *blind) rounds(n int, sink func(i int) offered) [][]byte {
 }
 
 // blindControlOctets: the control octets of all that is sent.
-func blindControlOctets(t *conformance.T) {
-	b := startBlind(t, conformance.Initiator)
+func blindControlOctets(t *conformance.T, b *blind) {
 	got := b.rounds(3, func(int) offered { return ours[0] })
 	want := [][]byte{
 		{0x41, 0x41, 0, 0, 0, 0, 0, 0, 0, 1}, // RDMA Read Request
@@ -64,8 +63,7 @@ func blindControlOctets(t *conformance.T) {
 }
 
 // blindNumbers: Sends and RDMA Read Requests are numbered from 1, each on their own.
-func blindNumbers(t *conformance.T) {
-	b := startBlind(t, conformance.Initiator)
+func blindNumbers(t *conformance.T, b *blind) {
 	numbers := counter{}
 	for _, u := range b.rounds(5, func(int) offered { return ours[1] }) {
 		if u[0]&0x80 == 0 {
@@ -89,8 +87,7 @@ func blindTagged(t *conformance.T) {
 
 // blindSegments has what the target fetches come in segments of all sizes, with empty
 // ones between.
-func blindSegments(t *conformance.T) {
-	b := startBlind(t, conformance.Initiator)
+func blindSegments(t *conformance.T, b *blind) {
 	for i, lengths := range [][]int{{1, 63}, {63, 1}, {0, 32, 0, 32}, {21, 22, 21}, {64, 0}} {
 		t.Part("segments of %v octets", lengths)
 		data := make([]byte, 64)
@@ -109,8 +106,7 @@ func blindSegments(t *conformance.T) {
 }
 
 // blindEmptyMessages: empty messages, of which neither STag nor TO is looked at.
-func blindEmptyMessages(t *conformance.T) {
-	b := startBlind(t, conformance.Either)
+func blindEmptyMessages(t *conformance.T, b *blind) {
 	for _, x := range []struct {
 		stag uint32
 		to   uint64
@@ -125,8 +121,7 @@ func blindEmptyMessages(t *conformance.T) {
 }
 
 // blindLater: behind a bad segment come good ones, to which there is no answer.
-func blindLater(t *conformance.T) {
-	b := startBlind(t, conformance.Either)
+func blindLater(t *conformance.T, b *blind) {
 	bad := untagged(lastUntagged, opSend, 0, 9, 1, 0, make([]byte, 16))
 	var all []byte
 	all = append(all, b.peer.Frame(bad)...)

@@ -20,7 +20,7 @@ var r5042_3 = []conformance.Case{
 	apiCase("6.4.3.2/cq-entries-granted", entriesGranted, "R5042-6.4.3.2-M1"),
 	apiCase("7.1/cq-of-another-owner", foreignCQ, "R5042-7.1-M1"),
 	apiCase("7.2/read-slots-granted", readSlotsGranted, "R5042-7.2-M1"),
-	apiCase("7.3/right-to-the-buffer", rightToTheBuffer, "R5042-7.3-M1"),
+	apiCase("7.3/right-to-the-buffer", onNode(rightToTheBuffer), "R5042-7.3-M1"),
 }
 
 // unprivilegedReach: with the handles alone a program posts, polls and asks to be
@@ -227,8 +227,7 @@ func readSlotsGranted(t *conformance.T) {
 
 // rightToTheBuffer: a queue pair without privileges cannot say that an STag means
 // memory of its choosing.
-func rightToTheBuffer(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func rightToTheBuffer(t *conformance.T, n *node) {
 	pages := n.pages(1, 4096)
 	secret := pages.Bytes()
 	fill(secret, 3)

@@ -14,8 +14,8 @@ import (
 
 // r5044_3 is what MPA gives to DDP, and the FPDU: RFC 5044 3 and 4.1.
 var r5044_3 = []conformance.Case{
-	upperCase("3/one-segment-each", oneSegmentEach, "R5044-3-M1"),
-	upperCase("3/ulpdus-delivered", ulpdusDelivered, "R5044-3-M6", "R5044-4.1-M1"),
+	upperCase("3/one-segment-each", eachRole(oneSegmentEach), "R5044-3-M1"),
+	upperCase("3/ulpdus-delivered", eachRole(ulpdusDelivered), "R5044-3-M6", "R5044-4.1-M1"),
 	upperCase("3/revision-told", revisionTold, "R5044-3-M7"),
 	upperCase("3/largest-ulpdu-received", largestULPDU, "R5044-3-M5"),
 	upperCase("4.1/fpdu-octets", fpduOctets, "R5044-4.1-M1", "R5044-4.4-M8", "PR-5044-4.1-M1"),
@@ -33,24 +33,22 @@ func unhexed(s string) []byte {
 
 // oneSegmentEach has Sends, RDMA Writes and RDMA Reads posted in one list. Each FPDU
 // holds one DDP segment with its header, and the payloads are what was posted.
-func oneSegmentEach(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		r := mpaOpen(t, mpaSetup{play: play})
-		b := r.region(200_000, allRights)
-		remote := verbs.Remote{STag: 0x55, TO: 0x6600}
-		r.post(
-			verbs.Request{ID: 1, SGL: b.sgl(0, 5)},
-			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(1, 0), Remote: remote},
-			verbs.Request{ID: 3, SGL: b.sgl(7, 0)},
-			verbs.Request{ID: 4, Op: verbs.OpWrite, SGL: b.sgl(3, 150_001), Remote: remote},
-			verbs.Request{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 9), Remote: remote},
-			verbs.Request{ID: 6, SGL: b.sgl(0, 150_003)},
-		)
-		r.expect(aSend(1, b.first[:5]), aWrite(0x55, 0x6600, nil), aSend(2, nil))
-		r.wholeMessage(aWrite(0x55, 0x6600, nil), b.first[3:150_004])
-		r.expect(aReadRequest(1, read{b.tag(), b.at(0), 9, 0x55, 0x6600}))
-		r.wholeMessage(aSend(3, nil), b.first[:150_003])
-	}
+func oneSegmentEach(t *conformance.T, play conformance.Role) {
+	r := mpaOpen(t, mpaSetup{play: play})
+	b := r.region(200_000, allRights)
+	remote := verbs.Remote{STag: 0x55, TO: 0x6600}
+	r.post(
+		verbs.Request{ID: 1, SGL: b.sgl(0, 5)},
+		verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(1, 0), Remote: remote},
+		verbs.Request{ID: 3, SGL: b.sgl(7, 0)},
+		verbs.Request{ID: 4, Op: verbs.OpWrite, SGL: b.sgl(3, 150_001), Remote: remote},
+		verbs.Request{ID: 5, Op: verbs.OpRead, Local: b.sge(0, 9), Remote: remote},
+		verbs.Request{ID: 6, SGL: b.sgl(0, 150_003)},
+	)
+	r.expect(aSend(1, b.first[:5]), aWrite(0x55, 0x6600, nil), aSend(2, nil))
+	r.wholeMessage(aWrite(0x55, 0x6600, nil), b.first[3:150_004])
+	r.expect(aReadRequest(1, read{b.tag(), b.at(0), 9, 0x55, 0x6600}))
+	r.wholeMessage(aSend(3, nil), b.first[:150_003])
 }
 
 // wholeMessage reads the segments of a message whose header, were it in one, is
@@ -79,17 +77,15 @@ func (r *mpaRig) wholeMessage(header, want []byte) (lengths []int) {
 
 // ulpdusDelivered sends messages of each length modulo 4 and more: each receive has
 // exactly its octets, and the number of them.
-func ulpdusDelivered(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		r := mpaOpen(t, mpaSetup{play: play})
-		lengths := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 63, 64, 65, 66, 1000, 1397, 1398, 1399, 1400, 1499, 1500}
-		buffers := r.recv(len(lengths), 1600)
-		for i, n := range lengths {
-			data := upper.Pattern(uint8(i+1), n)
-			r.sendMessage(data)
-			r.completions(r.got(uint64(i+1), n))
-			buffers[i].holds(0, data)
-		}
+func ulpdusDelivered(t *conformance.T, play conformance.Role) {
+	r := mpaOpen(t, mpaSetup{play: play})
+	lengths := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 63, 64, 65, 66, 1000, 1397, 1398, 1399, 1400, 1499, 1500}
+	buffers := r.recv(len(lengths), 1600)
+	for i, n := range lengths {
+		data := upper.Pattern(uint8(i+1), n)
+		r.sendMessage(data)
+		r.completions(r.got(uint64(i+1), n))
+		buffers[i].holds(0, data)
 	}
 }
 

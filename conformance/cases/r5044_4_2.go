@@ -10,12 +10,12 @@ import (
 
 // r5044_4_2 is the markers that are received: RFC 5044 4.2 and 4.3.
 var r5044_4_2 = []conformance.Case{
-	upperCase("4.2/reserved-half-received", reservedHalf, "R5044-4.2-M2"),
+	upperCase("4.2/reserved-half-received", eachRole(reservedHalf), "R5044-4.2-M2"),
 	upperCase("4.2/pointer-low-bits", pointerLowBits, "R5044-4.2-M4", "R5044-4.3-M6"),
 	upperCase("4.3/pointer-elsewhere", pointerElsewhere, "R5044-6-M2", "R5044-4.3-M6"),
-	upperCase("4.3/leading-marker-under-crc", leadingMarker, "R5044-4.3-M5"),
+	upperCase("4.3/leading-marker-under-crc", eachRole(leadingMarker), "R5044-4.3-M5"),
 	upperCase("4.4/crc-over-markers", crcOverMarkers, "R5044-4.4-M10"),
-	upperCase("4.3/boundaries-kept", boundariesKept, "R5044-4.3-M11"),
+	upperCase("4.3/boundaries-kept", eachRole(boundariesKept), "R5044-4.3-M11"),
 	upperCase("4.3/ulpdu-alone-goes-up", ulpduAlone, "R5044-4.3-M12", "R5044-3-M6"),
 }
 
@@ -29,21 +29,19 @@ func marked(t *conformance.T, play conformance.Role, receives int) (*mpaRig, []*
 }
 
 // reservedHalf sends markers whose first half is not zero: only the CRC counts it.
-func reservedHalf(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for half := range inTurn(t, "reserved %04x", []uint16{0xFFFF, 0x0001, 0x8000}) {
-			r, b := marked(t, play, 4)
-			data := upper.Pattern(5, 1500)
-			for i := range 3 {
-				r.twisted(data, twist{reserved: half})
-				r.completions(r.got(uint64(i+1), 1500))
-				b[i].holds(0, data)
-			}
-			r.twisted(data, twist{reserved: half, blind: true})
-			r.tornDown(0x2002)
-			r.events(verbs.EventBadCRC)
-			b[3].unchanged()
+func reservedHalf(t *conformance.T, play conformance.Role) {
+	for half := range inTurn(t, "reserved %04x", []uint16{0xFFFF, 0x0001, 0x8000}) {
+		r, b := marked(t, play, 4)
+		data := upper.Pattern(5, 1500)
+		for i := range 3 {
+			r.twisted(data, twist{reserved: half})
+			r.completions(r.got(uint64(i+1), 1500))
+			b[i].holds(0, data)
 		}
+		r.twisted(data, twist{reserved: half, blind: true})
+		r.tornDown(0x2002)
+		r.events(verbs.EventBadCRC)
+		b[3].unchanged()
 	}
 }
 
@@ -123,48 +121,46 @@ func pointerElsewhere(t *conformance.T) {
 // leadingMarker sends an FPDU right behind a marker, at the start of the stream and
 // at octet 512: its CRC is over the marker too, or it is wrong. Those that are sent
 // are looked at likewise.
-func leadingMarker(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		r := mpaOpen(t, mpaSetup{play: play, flags: frameM, far: upper.ConnectArgs{Markers: true}, quiet: true})
-		b := r.recv(3, 512)
-		// 4 of the marker, and 508 of an FPDU: 2, 18, 484, no pad, 4.
-		whole := make([]byte, 484)
-		r.sendMessage(whole)
-		require.Equal(t, 512, r.out.at)
-		r.completions(r.got(1, 484))
-		r.sendMessage([]byte("abc"))
-		r.completions(r.got(2, 3))
-		b[1].holds(0, []byte("abc"))
+func leadingMarker(t *conformance.T, play conformance.Role) {
+	r := mpaOpen(t, mpaSetup{play: play, flags: frameM, far: upper.ConnectArgs{Markers: true}, quiet: true})
+	b := r.recv(3, 512)
+	// 4 of the marker, and 508 of an FPDU: 2, 18, 484, no pad, 4.
+	whole := make([]byte, 484)
+	r.sendMessage(whole)
+	require.Equal(t, 512, r.out.at)
+	r.completions(r.got(1, 484))
+	r.sendMessage([]byte("abc"))
+	r.completions(r.got(2, 3))
+	b[1].holds(0, []byte("abc"))
 
-		r.posts(b[0], 484, 3)
-		for i := range 2 {
-			f := r.take() // the CRC is right over all of it
-			require.Equal(t, 512*i, f.at)
-			require.Equal(t, []mpaMarker{{512 * i, 0, 0}}, f.marks)
-		}
+	r.posts(b[0], 484, 3)
+	for i := range 2 {
+		f := r.take() // the CRC is right over all of it
+		require.Equal(t, 512*i, f.at)
+		require.Equal(t, []mpaMarker{{512 * i, 0, 0}}, f.marks)
+	}
 
-		// The same with a CRC that begins at the length field.
-		for at := range 2 {
-			t.Part("the peer is the %s, without the marker at %d", play, 512*at)
-			r, b := marked(t, play, 2)
-			if at > 0 {
-				r.sendMessage(whole)
-				r.completions(r.got(1, 484))
-				b[0].gets(0, whole)
-			}
-			plain := mpaLane{crc: true}
-			f := plain.fpdu(aSend(uint32(at+1), []byte("abc")))
-			r.raw(append([]byte{0, 0, 0, 0}, f...))
-			if at == 0 && play == conformance.Initiator {
-				r.silent() // the gate of RFC 5044 7.1.2 is closed
-			} else {
-				r.terminated(0x2002)
-			}
-			r.shut()
-			r.ended(verbs.StateError)
-			r.events(verbs.EventBadCRC)
-			b[at].unchanged()
+	// The same with a CRC that begins at the length field.
+	for at := range 2 {
+		t.Part("the peer is the %s, without the marker at %d", play, 512*at)
+		r, b := marked(t, play, 2)
+		if at > 0 {
+			r.sendMessage(whole)
+			r.completions(r.got(1, 484))
+			b[0].gets(0, whole)
 		}
+		plain := mpaLane{crc: true}
+		f := plain.fpdu(aSend(uint32(at+1), []byte("abc")))
+		r.raw(append([]byte{0, 0, 0, 0}, f...))
+		if at == 0 && play == conformance.Initiator {
+			r.silent() // the gate of RFC 5044 7.1.2 is closed
+		} else {
+			r.terminated(0x2002)
+		}
+		r.shut()
+		r.ended(verbs.StateError)
+		r.events(verbs.EventBadCRC)
+		b[at].unchanged()
 	}
 }
 
@@ -204,31 +200,29 @@ func crcOverMarkers(t *conformance.T) {
 
 // boundariesKept packs many FPDUs with markers into one write, and cuts one into
 // many: there are as many segments as were sent, each of its length.
-func boundariesKept(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		r, b := marked(t, play, 21)
-		var all []byte
-		var want []verbs.Completion
-		for i := range 20 {
-			n := 37 * i % 300
-			all = append(all, r.out.fpdu(r.message(upper.Pattern(uint8(i), n)))...)
-			want = append(want, r.got(uint64(i+1), n))
-		}
-		r.raw(all)
-		r.completions(want...)
-		for i := range 20 {
-			b[i].holds(0, upper.Pattern(uint8(i), 37*i%300))
-		}
-		data := upper.Pattern(77, 1500)
-		f := r.out.fpdu(r.message(data))
-		for len(f) > 0 {
-			n := min(len(f), 80)
-			r.raw(f[:n])
-			f = f[n:]
-		}
-		r.completions(r.got(21, 1500))
-		b[20].holds(0, data)
+func boundariesKept(t *conformance.T, play conformance.Role) {
+	r, b := marked(t, play, 21)
+	var all []byte
+	var want []verbs.Completion
+	for i := range 20 {
+		n := 37 * i % 300
+		all = append(all, r.out.fpdu(r.message(upper.Pattern(uint8(i), n)))...)
+		want = append(want, r.got(uint64(i+1), n))
 	}
+	r.raw(all)
+	r.completions(want...)
+	for i := range 20 {
+		b[i].holds(0, upper.Pattern(uint8(i), 37*i%300))
+	}
+	data := upper.Pattern(77, 1500)
+	f := r.out.fpdu(r.message(data))
+	for len(f) > 0 {
+		n := min(len(f), 80)
+		r.raw(f[:n])
+		f = f[n:]
+	}
+	r.completions(r.got(21, 1500))
+	b[20].holds(0, data)
 }
 
 // ulpduAlone sends payloads of up to 2000 octets to a region, at every place

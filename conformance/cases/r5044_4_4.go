@@ -13,9 +13,9 @@ import (
 
 // r5044_4_4 is the CRC, computed and checked: RFC 5044 4.4 and 6.
 var r5044_4_4 = []conformance.Case{
-	upperCase("4.4/figures-sent", figuresSent, "R5044-4.4-M1", "R5044-4.4-M9", "R5044-4.4-M10", "R5044-4.3-M5"),
-	upperCase("4.4/figures-received", figuresReceived, "R5044-4.4-M1", "R5044-4.4-M9"),
-	upperCase("4.4/mismatch-condemns", mismatchCondemns, "R5044-4.4-M12"),
+	upperCase("4.4/figures-sent", eachRole(figuresSent), "R5044-4.4-M1", "R5044-4.4-M9", "R5044-4.4-M10", "R5044-4.3-M5"),
+	upperCase("4.4/figures-received", eachRole(figuresReceived), "R5044-4.4-M1", "R5044-4.4-M9"),
+	upperCase("4.4/mismatch-condemns", eachRole(mismatchCondemns), "R5044-4.4-M12"),
 	upperCase("4.4/crc-before-all-else", crcFirst, "R5044-4.4-M11", "R5044-6-M2"),
 }
 
@@ -33,20 +33,18 @@ const (
 )
 
 // figuresSent has the queue pair send what the figures show.
-func figuresSent(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		first := mpaOpen(t, mpaSetup{play: play, flags: frameM})
-		b := first.zeros(512)
-		first.posts(b, 24)
-		require.Equal(t, unhexed(figure5), first.take().octets, "figure 5")
+func figuresSent(t *conformance.T, play conformance.Role) {
+	first := mpaOpen(t, mpaSetup{play: play, flags: frameM})
+	b := first.zeros(512)
+	first.posts(b, 24)
+	require.Equal(t, unhexed(figure5), first.take().octets, "figure 5")
 
-		r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
-		b = r.zeros(512)
-		r.posts(b, ahead, 24)
-		r.expect(aSend(1, make([]byte, ahead)))
-		require.Equal(t, figure6At, r.in.at)
-		require.Equal(t, unhexed(figure6), r.take().octets, "figure 6")
-	}
+	r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
+	b = r.zeros(512)
+	r.posts(b, ahead, 24)
+	r.expect(aSend(1, make([]byte, ahead)))
+	require.Equal(t, figure6At, r.in.at)
+	require.Equal(t, unhexed(figure6), r.take().octets, "figure 6")
 }
 
 // zeros is a region of zeros.
@@ -59,75 +57,71 @@ func (r *mpaRig) zeros(n int) *buffer {
 
 // figuresReceived sends the figures, and then figure 5 with the CRC in another order
 // of octets or bits, or not the other way round: that is refused.
-func figuresReceived(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		r, b := marked(t, play, 1)
-		r.raw(unhexed(figure5))
-		r.completions(r.got(1, 24))
-		b[0].holds(0, make([]byte, 24))
+func figuresReceived(t *conformance.T, play conformance.Role) {
+	r, b := marked(t, play, 1)
+	r.raw(unhexed(figure5))
+	r.completions(r.got(1, 24))
+	b[0].holds(0, make([]byte, 24))
 
+	r, b = marked(t, play, 2)
+	r.sendMessage(make([]byte, ahead))
+	r.raw(unhexed(figure6))
+	r.completions(r.got(1, ahead), r.got(2, 24))
+	b[1].holds(0, make([]byte, 24))
+
+	for _, other := range named(t, "CRC %s", map[string]func(uint32) uint32{
+		"octets the other way round": bits.ReverseBytes32,
+		"bits the other way round":   bits.Reverse32,
+		"the complement":             func(c uint32) uint32 { return ^c },
+		"zero":                       func(uint32) uint32 { return 0 },
+		"all ones":                   func(uint32) uint32 { return 0xFFFFFFFF },
+	}) {
 		r, b = marked(t, play, 2)
-		r.sendMessage(make([]byte, ahead))
-		r.raw(unhexed(figure6))
-		r.completions(r.got(1, ahead), r.got(2, 24))
-		b[1].holds(0, make([]byte, 24))
-
-		for _, other := range named(t, "CRC %s", map[string]func(uint32) uint32{
-			"octets the other way round": bits.ReverseBytes32,
-			"bits the other way round":   bits.Reverse32,
-			"the complement":             func(c uint32) uint32 { return ^c },
-			"zero":                       func(uint32) uint32 { return 0 },
-			"all ones":                   func(uint32) uint32 { return 0xFFFFFFFF },
-		}) {
-			r, b = marked(t, play, 2)
-			r.send(aWrite(0, 0, nil))
-			r.twisted(make([]byte, 24), twist{crc: other})
-			r.terminated(0x2002)
-			r.failed(verbs.EventBadCRC, 2)
-			b[0].unchanged()
-		}
+		r.send(aWrite(0, 0, nil))
+		r.twisted(make([]byte, 24), twist{crc: other})
+		r.terminated(0x2002)
+		r.failed(verbs.EventBadCRC, 2)
+		b[0].unchanged()
 	}
 }
 
 // mismatchCondemns changes one bit, anywhere behind the length, in FPDUs of each
 // kind: nothing of them has an effect, and they are not answered.
-func mismatchCondemns(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for _, ulpdu := range named(t, "%s", map[string]func(r *mpaRig, region, sink *buffer) []byte{
-			"a Send": func(r *mpaRig, _, _ *buffer) []byte { return r.message([]byte("message")) },
-			"a Send with Invalidate": func(_ *mpaRig, region, _ *buffer) []byte {
-				return aSendInv(1, region.tag(), []byte("message"))
-			},
-			"an RDMA Write": func(_ *mpaRig, region, _ *buffer) []byte {
-				return aWrite(region.tag(), region.at(0), []byte("written"))
-			},
-			"an RDMA Read Request": func(_ *mpaRig, region, _ *buffer) []byte {
-				return aReadRequest(1, read{nowhere, nowhereTO, 8, region.tag(), region.at(0)})
-			},
-			"an RDMA Read Response": func(_ *mpaRig, _, sink *buffer) []byte {
-				return aReadResponse(sink.tag(), sink.at(0), []byte("response"))
-			},
-		}) {
-			r := mpaOpen(t, mpaSetup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
-			receive := r.recv(1, 64)[0]
-			region, sink := r.region(64, allRights), r.region(64, allRights)
-			r.post(verbs.Request{ID: 50, Op: verbs.OpRead, Local: sink.sge(0, 8), Remote: theirs})
-			r.expect(aReadRequest(1, read{sink.tag(), sink.at(0), 8, uint32(theirs.STag), theirs.TO}))
-			bad := r.out.fpdu(ulpdu(r, region, sink))
-			at := 2 + t.Rand().IntN(len(bad)-2)
-			bit := byte(1) << t.Rand().UintN(8)
-			t.Logf("bit %02x of octet %d", bit, at)
-			bad[at] ^= bit
-			r.raw(bad)
-			r.tornDown(0x2002)
-			r.events(verbs.EventBadCRC)
-			r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
-			r.completionsOf(r.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})
-			receive.unchanged()
-			region.unchanged()
-			sink.unchanged()
-			require.True(t, region.query().Valid, "the region")
-		}
+func mismatchCondemns(t *conformance.T, play conformance.Role) {
+	for _, ulpdu := range named(t, "%s", map[string]func(r *mpaRig, region, sink *buffer) []byte{
+		"a Send": func(r *mpaRig, _, _ *buffer) []byte { return r.message([]byte("message")) },
+		"a Send with Invalidate": func(_ *mpaRig, region, _ *buffer) []byte {
+			return aSendInv(1, region.tag(), []byte("message"))
+		},
+		"an RDMA Write": func(_ *mpaRig, region, _ *buffer) []byte {
+			return aWrite(region.tag(), region.at(0), []byte("written"))
+		},
+		"an RDMA Read Request": func(_ *mpaRig, region, _ *buffer) []byte {
+			return aReadRequest(1, read{nowhere, nowhereTO, 8, region.tag(), region.at(0)})
+		},
+		"an RDMA Read Response": func(_ *mpaRig, _, sink *buffer) []byte {
+			return aReadResponse(sink.tag(), sink.at(0), []byte("response"))
+		},
+	}) {
+		r := mpaOpen(t, mpaSetup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+		receive := r.recv(1, 64)[0]
+		region, sink := r.region(64, allRights), r.region(64, allRights)
+		r.post(verbs.Request{ID: 50, Op: verbs.OpRead, Local: sink.sge(0, 8), Remote: theirs})
+		r.expect(aReadRequest(1, read{sink.tag(), sink.at(0), 8, uint32(theirs.STag), theirs.TO}))
+		bad := r.out.fpdu(ulpdu(r, region, sink))
+		at := 2 + t.Rand().IntN(len(bad)-2)
+		bit := byte(1) << t.Rand().UintN(8)
+		t.Logf("bit %02x of octet %d", bit, at)
+		bad[at] ^= bit
+		r.raw(bad)
+		r.tornDown(0x2002)
+		r.events(verbs.EventBadCRC)
+		r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
+		r.completionsOf(r.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})
+		receive.unchanged()
+		region.unchanged()
+		sink.unchanged()
+		require.True(t, region.query().Valid, "the region")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 
 // r5044_4_4_use is whether there is a CRC: RFC 5044 1.2, 4.4 and 7.1.1.
 var r5044_4_4_use = []conformance.Case{
-	upperCase("4.4/crc-by-default", crcByDefault, "R5044-1.2-M2", "R5044-4.4-M4"),
-	upperCase("4.4/both-without-crc", bothWithoutCRC,
+	upperCase("4.4/crc-by-default", eachRole(crcByDefault), "R5044-1.2-M2", "R5044-4.4-M4"),
+	upperCase("4.4/both-without-crc", eachRole(bothWithoutCRC),
 		"R5044-4.1-M3", "R5044-4.4-M2", "R5044-4.4-M3", "R5044-4.4-M7", "R5044-4.4-M8", "R5044-7.1.1-M10",
 		"R5044-7.1.1-M12"),
 	upperCase("4.4/one-asks-for-crc", oneAsksForCRC, "R5044-4.4-M6", "R5044-7.1.1-M11", "R5044-C.1-M2"),
@@ -22,55 +22,51 @@ var r5044_4_4_use = []conformance.Case{
 
 // crcByDefault: who says nothing about CRCs has C=1 in its frame, and makes and
 // checks CRCs, though the peer's C is 0.
-func crcByDefault(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		r := mpaOpen(t, mpaSetup{play: play, noCRC: true})
-		require.Equal(t, byte(frameC), r.theirs[16], "the flags of its frame")
-		require.True(t, r.told.CRC, "what the program is told")
-		b := r.region(3000, allRights)
-		r.posts(b, 3000)
-		r.wholeMessage(aSend(1, nil), b.first)
-		r.completions(verbs.Completion{ID: 1, Op: verbs.OpSend})
-		buffers := r.recv(1, 8)
-		r.twisted([]byte("x"), twist{crc: func(uint32) uint32 { return 0 }})
-		r.terminated(0x2002)
-		r.failed(verbs.EventBadCRC, 1)
-		buffers[0].unchanged()
-	}
+func crcByDefault(t *conformance.T, play conformance.Role) {
+	r := mpaOpen(t, mpaSetup{play: play, noCRC: true})
+	require.Equal(t, byte(frameC), r.theirs[16], "the flags of its frame")
+	require.True(t, r.told.CRC, "what the program is told")
+	b := r.region(3000, allRights)
+	r.posts(b, 3000)
+	r.wholeMessage(aSend(1, nil), b.first)
+	r.completions(verbs.Completion{ID: 1, Op: verbs.OpSend})
+	buffers := r.recv(1, 8)
+	r.twisted([]byte("x"), twist{crc: func(uint32) uint32 { return 0 }})
+	r.terminated(0x2002)
+	r.failed(verbs.EventBadCRC, 1)
+	buffers[0].unchanged()
 }
 
 // bothWithoutCRC: with C=0 in both frames the CRC field is there, and never looked
 // at, from the first FPDU on.
-func bothWithoutCRC(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for _, field := range named(t, "CRC fields: %s", map[string]func(uint32) uint32{
-			"zeros": func(uint32) uint32 { return 0 },
-			"ones":  func(uint32) uint32 { return 0xFFFFFFFF },
-			"right": func(good uint32) uint32 { return good },
-			"wrong": func(good uint32) uint32 { return good + 1 },
-		}) {
-			r := mpaOpen(t, mpaSetup{play: play, noCRC: true, far: upper.ConnectArgs{NoCRC: true}, quiet: true})
-			require.Zero(t, r.theirs[16], "the flags of its frame")
-			require.False(t, r.told.CRC, "what the program is told")
-			buffers := r.recv(3, 600)
-			for i, n := range []int{0, 1, 600} {
-				data := upper.Pattern(uint8(i), n)
-				r.twisted(data, twist{crc: field})
-				r.completions(r.got(uint64(i+1), n))
-				buffers[i].holds(0, data)
-			}
-			region := r.region(3000, allRights)
-			r.raw(r.out.twisted(aWrite(region.tag(), region.at(1), []byte("written")), twist{crc: field}))
-			r.settled()
-			region.holds(1, []byte("written"))
-			// Four octets are at the end of each FPDU that is sent, too.
-			r.posts(region, 0, 1, 3000)
-			at := r.in.at
-			r.expect(aSend(1, nil), aSend(2, region.first[:1]))
-			require.Equal(t, 2+18+0+4+2+18+1+3+4, r.in.at-at)
-			r.wholeMessage(aSend(3, nil), region.first)
-			r.unharmed()
+func bothWithoutCRC(t *conformance.T, play conformance.Role) {
+	for _, field := range named(t, "CRC fields: %s", map[string]func(uint32) uint32{
+		"zeros": func(uint32) uint32 { return 0 },
+		"ones":  func(uint32) uint32 { return 0xFFFFFFFF },
+		"right": func(good uint32) uint32 { return good },
+		"wrong": func(good uint32) uint32 { return good + 1 },
+	}) {
+		r := mpaOpen(t, mpaSetup{play: play, noCRC: true, far: upper.ConnectArgs{NoCRC: true}, quiet: true})
+		require.Zero(t, r.theirs[16], "the flags of its frame")
+		require.False(t, r.told.CRC, "what the program is told")
+		buffers := r.recv(3, 600)
+		for i, n := range []int{0, 1, 600} {
+			data := upper.Pattern(uint8(i), n)
+			r.twisted(data, twist{crc: field})
+			r.completions(r.got(uint64(i+1), n))
+			buffers[i].holds(0, data)
 		}
+		region := r.region(3000, allRights)
+		r.raw(r.out.twisted(aWrite(region.tag(), region.at(1), []byte("written")), twist{crc: field}))
+		r.settled()
+		region.holds(1, []byte("written"))
+		// Four octets are at the end of each FPDU that is sent, too.
+		r.posts(region, 0, 1, 3000)
+		at := r.in.at
+		r.expect(aSend(1, nil), aSend(2, region.first[:1]))
+		require.Equal(t, 2+18+0+4+2+18+1+3+4, r.in.at-at)
+		r.wholeMessage(aSend(3, nil), region.first)
+		r.unharmed()
 	}
 }
 

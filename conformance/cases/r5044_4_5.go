@@ -15,10 +15,10 @@ import (
 // r5044_4_5 is how long FPDUs are: RFC 5044 3 and 4.5.
 var r5044_4_5 = []conformance.Case{
 	apiCase("4.5/mulpdu-formula", mulpduFormula, "R5044-3-M3", "R5044-4.5-M1", "R5044-4.5-M2", "R5044-4.5-M3"),
-	apiCase("4.5/mulpdu-used", mulpduUsed, "R5044-3-M2", "R5044-3-M5", "R5044-4.5-M1", "R5044-4.5-M2"),
-	apiCase("4.5/mulpdu-least", mulpduLeast, "R5044-3-M3", "R5044-4.5-M3"),
-	apiCase("3/mulpdu-most", mulpduMost, "R5044-3-M3", "R5044-3-M4"),
-	apiCase("4.5/nothing-cut-to-fit", nothingCutToFit, "R5044-4.5-M4"),
+	apiCase("4.5/mulpdu-used", onNode(mulpduUsed), "R5044-3-M2", "R5044-3-M5", "R5044-4.5-M1", "R5044-4.5-M2"),
+	apiCase("4.5/mulpdu-least", onNode(mulpduLeast), "R5044-3-M3", "R5044-4.5-M3"),
+	apiCase("3/mulpdu-most", onNode(mulpduMost), "R5044-3-M3", "R5044-3-M4"),
+	apiCase("4.5/nothing-cut-to-fit", onNode(nothingCutToFit), "R5044-4.5-M4"),
 	upperCase("3/mulpdu-of-the-connection", mulpduOfConnection, "R5044-3-M2", "R5044-3-M5"),
 }
 
@@ -107,8 +107,7 @@ func cutInto(t *conformance.T, n *node, emss int, markers bool, mulpdu int) {
 }
 
 // mulpduUsed compares with the values of the wire reference.
-func mulpduUsed(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func mulpduUsed(t *conformance.T, n *node) {
 	for _, x := range []struct{ emss, plain, marked int }{
 		{536, 530, 522}, {1220, 1214, 1202}, {1448, 1442, 1430}, {1460, 1454, 1442}, {8960, 8954, 8882},
 	} {
@@ -119,8 +118,7 @@ func mulpduUsed(t *conformance.T) {
 
 // mulpduLeast: below 134 octets MULPDU does not follow EMSS down. A message that
 // must not be cut is not.
-func mulpduLeast(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func mulpduLeast(t *conformance.T, n *node) {
 	for _, emss := range []int{1, 40, 64, 127, 128, 133} {
 		cutInto(t, n, emss, false, 128)
 		cutInto(t, n, emss, true, 128)
@@ -132,8 +130,7 @@ func mulpduLeast(t *conformance.T) {
 
 // mulpduMost: no path is wide enough for ULPDUs above 64768 octets, and nobody else
 // can give MPA one.
-func mulpduMost(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func mulpduMost(t *conformance.T, n *node) {
 	big := n.register(1<<20, allRights)
 	for _, markers := range []bool{false, true} {
 		for _, emss := range []int{65483, 131_072, 1 << 30} {
@@ -166,8 +163,7 @@ func mulpduMost(t *conformance.T) {
 
 // nothingCutToFit posts short and long messages in one list: FPDUs share a TCP
 // segment, and none is cut below MULPDU because another is in it already.
-func nothingCutToFit(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func nothingCutToFit(t *conformance.T, n *node) {
 	for _, markers := range []bool{false, true} {
 		for _, x := range []struct{ emss, plain, marked int }{{64, 128, 128}, {536, 530, 522}, {1460, 1454, 1442}} {
 			t.Part("EMSS %d, markers %v", x.emss, markers)

@@ -16,9 +16,9 @@ var r5044_5 = []conformance.Case{
 	upperCase("5.1/any-segmentation", anySegmentation, "R5044-5.1-M1", "R5044-A.4-M1"),
 	upperCase("5.2/next-by-length", nextByLength, "R5044-5.2-M1"),
 	upperCase("6/nothing-else-is-a-start", lookalikes, "R5044-6-M3"),
-	upperCase("6/checked-before-placed", checkedBeforePlaced, "R5044-6-M1", "R5044-6-M2"),
-	upperCase("6/complete-or-nothing", completeOrNothing, "R5044-6-M4"),
-	apiCase("6/nothing-before-the-last-octet", lastOctetCounts, "R5044-6-M1", "R5044-6-M4"),
+	upperCase("6/checked-before-placed", eachRole(checkedBeforePlaced), "R5044-6-M1", "R5044-6-M2"),
+	upperCase("6/complete-or-nothing", eachRole(completeOrNothing), "R5044-6-M4"),
+	apiCase("6/nothing-before-the-last-octet", onNode(lastOctetCounts), "R5044-6-M1", "R5044-6-M4"),
 }
 
 // pieces are ways to cut a stream: each says how long the next piece is.
@@ -153,63 +153,59 @@ func lookalikes(t *conformance.T) {
 
 // checkedBeforePlaced sends an RDMA Write of 32 KiB whose CRC is wrong, or a marker,
 // bit by bit: the target does not change before that shows, nor afterwards.
-func checkedBeforePlaced(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for markers := range inTurn(t, "markers %v", []bool{false, true}) {
-			r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
-			r.send(aWrite(0, 0, nil))
-			b := r.region(32<<10, allRights)
-			u := aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
-			x, code, event := twist{crc: func(good uint32) uint32 { return ^good }}, uint16(0x2002), verbs.EventBadCRC
-			if markers {
-				last := 0
-				x, code, event = twist{pointer: func(p uint16) uint16 {
-					if last++; last == 60 {
-						return p + 4
-					}
-					return p
-				}}, 0x2003, verbs.EventBadFPDU
-			}
-			bad := r.out.twisted(u, x)
-			for len(bad) > 0 {
-				n := min(4000, len(bad))
-				r.raw(bad[:n])
-				bad = bad[n:]
-				b.unchanged()
-			}
-			r.terminated(code)
-			r.failed(event, 0)
-			b.unchanged()
-
-			r = mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
-			b = r.region(32<<10, allRights)
-			u = aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
-			r.raw(r.out.fpdu(u)) // nothing wrong with it
-			r.settled()
-			b.holds(0, upper.Pattern(9, 32<<10))
+func checkedBeforePlaced(t *conformance.T, play conformance.Role) {
+	for markers := range inTurn(t, "markers %v", []bool{false, true}) {
+		r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
+		r.send(aWrite(0, 0, nil))
+		b := r.region(32<<10, allRights)
+		u := aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
+		x, code, event := twist{crc: func(good uint32) uint32 { return ^good }}, uint16(0x2002), verbs.EventBadCRC
+		if markers {
+			last := 0
+			x, code, event = twist{pointer: func(p uint16) uint16 {
+				if last++; last == 60 {
+					return p + 4
+				}
+				return p
+			}}, 0x2003, verbs.EventBadFPDU
 		}
+		bad := r.out.twisted(u, x)
+		for len(bad) > 0 {
+			n := min(4000, len(bad))
+			r.raw(bad[:n])
+			bad = bad[n:]
+			b.unchanged()
+		}
+		r.terminated(code)
+		r.failed(event, 0)
+		b.unchanged()
+
+		r = mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
+		b = r.region(32<<10, allRights)
+		u = aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
+		r.raw(r.out.fpdu(u)) // nothing wrong with it
+		r.settled()
+		b.holds(0, upper.Pattern(9, 32<<10))
 	}
 }
 
 // completeOrNothing ends the stream within FPDUs of each kind, also one octet before
 // their end.
-func completeOrNothing(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for missing := range inTurn(t, "%d octets missing", []int{1, 2, 4, 5, 20}) {
-			for send := range inTurn(t, "Send: %v", []bool{true, false}) {
-				r := mpaOpen(t, mpaSetup{play: play})
-				b, region := r.recv(1, 64)[0], r.region(64, allRights)
-				u := aWrite(region.tag(), region.at(0), []byte("some octets"))
-				if send {
-					u = aSend(1, []byte("some octets"))
-				}
-				f := r.out.fpdu(u)
-				r.raw(f[:len(f)-missing])
-				r.shut()
-				r.failed(verbs.EventLLPLost, 1)
-				b.unchanged()
-				region.unchanged()
+func completeOrNothing(t *conformance.T, play conformance.Role) {
+	for missing := range inTurn(t, "%d octets missing", []int{1, 2, 4, 5, 20}) {
+		for send := range inTurn(t, "Send: %v", []bool{true, false}) {
+			r := mpaOpen(t, mpaSetup{play: play})
+			b, region := r.recv(1, 64)[0], r.region(64, allRights)
+			u := aWrite(region.tag(), region.at(0), []byte("some octets"))
+			if send {
+				u = aSend(1, []byte("some octets"))
 			}
+			f := r.out.fpdu(u)
+			r.raw(f[:len(f)-missing])
+			r.shut()
+			r.failed(verbs.EventLLPLost, 1)
+			b.unchanged()
+			region.unchanged()
 		}
 	}
 }
@@ -224,8 +220,7 @@ func steps(t *conformance.T, qp *verbs.QP) net.Conn {
 }
 
 // lastOctetCounts: of an FPDU of which one octet is missing nothing is seen.
-func lastOctetCounts(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func lastOctetCounts(t *conformance.T, n *node) {
 	l := n.loose(verbs.QPConfig{})
 	l.recv(1)
 	at := n.mr.Remote(8192)

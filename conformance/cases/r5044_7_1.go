@@ -21,7 +21,7 @@ var r5044_7_1 = []conformance.Case{
 	upperCase("7.1.1/wrong-key-in-request", wrongKeyInRequest, "R5044-7.1.1-M2", "R5044-7.1.2-M9"),
 	upperCase("7.1.1/wrong-key-in-reply", wrongKeyInReply, "R5044-7.1.1-M4", "R5044-7.1.2-M9"),
 	upperCase("7.1.1/reserved-bits-received", reservedBits, "R5044-7.1.1-M13", "PR-5044-7.1.1-M1"),
-	upperCase("7.1.1/revision-received", revisionReceived, "R5044-7.1.1-M15", "R5044-7.1.1-M16"),
+	upperCase("7.1.1/revision-received", eachRole(revisionReceived), "R5044-7.1.1-M15", "R5044-7.1.1-M16"),
 }
 
 // requestOctets: the whole of what an Initiator sends before there is a Reply.
@@ -155,26 +155,24 @@ func reservedBits(t *conformance.T) {
 }
 
 // revisionReceived: revisions 1 and 2 are spoken. Others end the startup.
-func revisionReceived(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for rev := range inTurn(t, "revision %d", []byte{0, 1, 2, 3, 4, 0x81, 255}) {
-			r := mpaBegin(t, mpaSetup{play: play})
-			send := requestFrame
-			if play == conformance.Responder {
-				r.frame()
-				send = replyFrame
-			}
-			r.raw(send(frameC, rev, nil))
-			if rev != 1 && rev != 2 {
-				r.refused(badFrame)
-				continue
-			}
-			if play == conformance.Initiator {
-				require.Equal(t, byte(1), r.frame()[17], "the revision of the Reply")
-			}
-			r.full(frameC)
-			r.settled()
-			r.state(verbs.StateRTS)
+func revisionReceived(t *conformance.T, play conformance.Role) {
+	for rev := range inTurn(t, "revision %d", []byte{0, 1, 2, 3, 4, 0x81, 255}) {
+		r := mpaBegin(t, mpaSetup{play: play})
+		send := requestFrame
+		if play == conformance.Responder {
+			r.frame()
+			send = replyFrame
 		}
+		r.raw(send(frameC, rev, nil))
+		if rev != 1 && rev != 2 {
+			r.refused(badFrame)
+			continue
+		}
+		if play == conformance.Initiator {
+			require.Equal(t, byte(1), r.frame()[17], "the revision of the Reply")
+		}
+		r.full(frameC)
+		r.settled()
+		r.state(verbs.StateRTS)
 	}
 }

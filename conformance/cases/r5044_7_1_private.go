@@ -10,9 +10,9 @@ import (
 // r5044_7_1_private is the private data of startup frames: RFC 5044 7.1.1 and 7.1.2.
 var r5044_7_1_private = []conformance.Case{
 	upperCase("7.1.1/private-data-carried", privateDataCarried, "R5044-7.1.1-M17", "R5044-7.1.1-M19", "R5044-7.1.2-M12"),
-	upperCase("7.1.2/private-data-ends", privateDataEnds, "R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"),
+	upperCase("7.1.2/private-data-ends", eachRole(privateDataEnds), "R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"),
 	upperCase("7.1.1/private-data-not-sent", privateDataNotSent, "R5044-7.1.1-M19"),
-	upperCase("7.1.2/pd-length-refused", pdLengthRefused, "R5044-7.1.1-M18", "R5044-7.1.2-M11", "R5044-7.1.2-M14"),
+	upperCase("7.1.2/pd-length-refused", eachRole(pdLengthRefused), "R5044-7.1.1-M18", "R5044-7.1.2-M11", "R5044-7.1.2-M14"),
 }
 
 // privateDataCarried has both sides send private data, up to the most there can be,
@@ -62,36 +62,34 @@ func privateDataCarried(t *conformance.T) {
 
 // privateDataEnds has FPDUs come in one write with a frame: they are not private
 // data. Neither is a FPDU missing.
-func privateDataEnds(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for n := range inTurn(t, "private data of %d octets", []int{0, 1, 3, 4, 100, 512}) {
-			for fpdus := range inTurn(t, "%d FPDUs behind", []int{1, 3}) {
-				private := upper.Pattern(8, n)
-				r := mpaBegin(t, mpaSetup{play: play})
-				b := r.recv(fpdus, 16)
-				frame := requestFrame(frameC, 1, private)
-				if play == conformance.Responder {
-					r.frame()
-					frame = replyFrame(frameC, 1, private)
-				}
-				r.out.crc = true
-				for i := range fpdus {
-					frame = append(frame, r.out.fpdu(r.message([]byte{byte(i), 2, 3}))...)
-				}
-				r.raw(frame)
-				if play == conformance.Initiator {
-					r.frame()
-				}
-				at := r.out.at
-				r.full(frameC)
-				r.out.at = at
-				same(t, private, r.told.PrivateData, "what the program is told")
-				for i := range fpdus {
-					r.completions(r.got(uint64(i+1), 3))
-					b[i].holds(0, []byte{byte(i), 2, 3})
-				}
-				r.settled()
+func privateDataEnds(t *conformance.T, play conformance.Role) {
+	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 3, 4, 100, 512}) {
+		for fpdus := range inTurn(t, "%d FPDUs behind", []int{1, 3}) {
+			private := upper.Pattern(8, n)
+			r := mpaBegin(t, mpaSetup{play: play})
+			b := r.recv(fpdus, 16)
+			frame := requestFrame(frameC, 1, private)
+			if play == conformance.Responder {
+				r.frame()
+				frame = replyFrame(frameC, 1, private)
 			}
+			r.out.crc = true
+			for i := range fpdus {
+				frame = append(frame, r.out.fpdu(r.message([]byte{byte(i), 2, 3}))...)
+			}
+			r.raw(frame)
+			if play == conformance.Initiator {
+				r.frame()
+			}
+			at := r.out.at
+			r.full(frameC)
+			r.out.at = at
+			same(t, private, r.told.PrivateData, "what the program is told")
+			for i := range fpdus {
+				r.completions(r.got(uint64(i+1), 3))
+				b[i].holds(0, []byte{byte(i), 2, 3})
+			}
+			r.settled()
 		}
 	}
 }
@@ -133,39 +131,37 @@ func privateDataNotSent(t *conformance.T) {
 
 // pdLengthRefused sends frames whose PD_Length cannot be, and ones whose private data
 // does not come. Nothing behind the length is waited for.
-func pdLengthRefused(t *conformance.T) {
-	for play := range inTurn(t, "the peer is the %s", bothRoles) {
-		for x := range inTurn(t, "PD_Length %s", []struct {
-			what       string
-			flags, rev byte
-			length     int
-			private    int // octets that come
-			end        bool
-			why        string
-		}{
-			{"513, and none of them", frameC, 1, 513, 0, false, badFrame},
-			{"513, and all of them", frameC, 1, 513, 513, false, badFrame},
-			{"516", frameC | frameS, 2, 516, 0, false, badFrame},
-			{"65535", frameC, 1, 65535, 0, false, badFrame},
-			{"1, and the end of the stream", frameC, 1, 1, 0, true, lostTCP},
-			{"none for the enhanced word", frameC | frameS, 2, 0, 0, false, badFrame},
-			{"1 for the enhanced word", frameC | frameS, 2, 1, 1, false, badFrame},
-			{"3 for the enhanced word", frameC | frameS, 2, 3, 3, false, badFrame},
-			{"16, and the end of the stream", frameC, 1, 16, 0, true, lostTCP},
-			{"16, and the end behind 15", frameC, 1, 16, 15, true, lostTCP},
-			{"512, and the end behind 511", frameC, 1, 512, 511, true, lostTCP},
-		}) {
-			r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
-			key := "MPA ID Req Frame"
-			if play == conformance.Responder {
-				r.frame()
-				key = "MPA ID Rep Frame"
-			}
-			r.raw(startupFrame(key, x.flags, x.rev, x.length, make([]byte, x.private)))
-			if x.end {
-				r.shut()
-			}
-			r.refused(x.why)
+func pdLengthRefused(t *conformance.T, play conformance.Role) {
+	for x := range inTurn(t, "PD_Length %s", []struct {
+		what       string
+		flags, rev byte
+		length     int
+		private    int // octets that come
+		end        bool
+		why        string
+	}{
+		{"513, and none of them", frameC, 1, 513, 0, false, badFrame},
+		{"513, and all of them", frameC, 1, 513, 513, false, badFrame},
+		{"516", frameC | frameS, 2, 516, 0, false, badFrame},
+		{"65535", frameC, 1, 65535, 0, false, badFrame},
+		{"1, and the end of the stream", frameC, 1, 1, 0, true, lostTCP},
+		{"none for the enhanced word", frameC | frameS, 2, 0, 0, false, badFrame},
+		{"1 for the enhanced word", frameC | frameS, 2, 1, 1, false, badFrame},
+		{"3 for the enhanced word", frameC | frameS, 2, 3, 3, false, badFrame},
+		{"16, and the end of the stream", frameC, 1, 16, 0, true, lostTCP},
+		{"16, and the end behind 15", frameC, 1, 16, 15, true, lostTCP},
+		{"512, and the end behind 511", frameC, 1, 512, 511, true, lostTCP},
+	}) {
+		r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
+		key := "MPA ID Req Frame"
+		if play == conformance.Responder {
+			r.frame()
+			key = "MPA ID Rep Frame"
 		}
+		r.raw(startupFrame(key, x.flags, x.rev, x.length, make([]byte, x.private)))
+		if x.end {
+			r.shut()
+		}
+		r.refused(x.why)
 	}
 }

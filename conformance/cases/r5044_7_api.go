@@ -16,10 +16,10 @@ import (
 // r5044_7_api is what of RFC 5044 7.1 shows to a program that has the connection
 // before and after MPA.
 var r5044_7_api = []conformance.Case{
-	apiCase("7.1/same-octet", sameOctet, "R5044-7.1-M1"),
-	apiCase("7.1/queue-pair-first", queuePairFirst, "R5044-7.1-M2"),
+	apiCase("7.1/same-octet", onNode(sameOctet), "R5044-7.1-M1"),
+	apiCase("7.1/queue-pair-first", onNode(queuePairFirst), "R5044-7.1-M2"),
 	apiCase("7.1.2/tcp-open-after-rejecting", openAfterRejecting, "R5044-7.1.2-M4"),
-	apiCase("7.1.2/tcp-open-after-rejection", openAfterRejection, "R5044-7.1.2-M7"),
+	apiCase("7.1.2/tcp-open-after-rejection", onLooseLine(openAfterRejection), "R5044-7.1.2-M7"),
 }
 
 // byHand is a TCP connection, one end of which is played by hand.
@@ -31,8 +31,7 @@ func byHand(t *conformance.T) (*mpaWire, net.Conn) {
 // sameOctet has text go both ways, and behind it a startup frame and an FPDU. The
 // program has read some octets more than its text, from none to all of them: each is
 // used once, as what it is.
-func sameOctet(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func sameOctet(t *conformance.T, n *node) {
 	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		const text = "iWARP from here on."
 		var lane mpaLane
@@ -77,8 +76,7 @@ func sameOctet(t *conformance.T) {
 
 // queuePairFirst: Full Operation takes a queue pair that is Idle, and a queue pair
 // takes a stream.
-func queuePairFirst(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func queuePairFirst(t *conformance.T, n *node) {
 	l := n.loose(verbs.QPConfig{})
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	l.recv(1)
@@ -134,8 +132,7 @@ func openAfterRejecting(t *conformance.T) {
 }
 
 // openAfterRejection: so has an Initiator that is refused.
-func openAfterRejection(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func openAfterRejection(t *conformance.T, l *line) {
 	post(t, l.qp, l.aSend(1))
 	for k := range inTurn(t, "private data of %d octets", []int{0, 1, 508, 512}) {
 		w, y := byHand(t)

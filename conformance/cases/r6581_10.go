@@ -19,7 +19,7 @@ var r6581_10 = []conformance.Case{
 	upperCase("10/plain-answered", plainAnswered, "R6581-10-M2", "R6581-10-M6"),
 	apiCase("10/reply-of-the-other-format", otherFormat, "R6581-10-M5", "R6581-10-M6"),
 	apiCase("10/nothing-enhanced-wanted", nothingWanted, "R6581-10-M3"),
-	apiCase("10/plain-after-enhanced", plainAfterEnhanced, "R6581-10-M4"),
+	apiCase("10/plain-after-enhanced", onNode(plainAfterEnhanced), "R6581-10-M4"),
 	upperCase("10/responder-of-revision-1", oldResponder, "R6581-10-M7"),
 }
 
@@ -136,8 +136,7 @@ func nothingWanted(t *conformance.T) {
 }
 
 // plainAfterEnhanced has one listener take both, in turn.
-func plainAfterEnhanced(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func plainAfterEnhanced(t *conformance.T, n *node) {
 	l := must(cm.Listen("127.0.0.1:0", cm.ListenConfig{}))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	enhanced := aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|4, flagC|4, ""))

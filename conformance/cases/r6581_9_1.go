@@ -12,7 +12,7 @@ import (
 // r6581_9_1 is the negotiation of IRD and ORD: RFC 6581 9.1.
 var r6581_9_1 = []conformance.Case{
 	upperCase("9.1/depths-told", depthsTold, "R6581-9.1-M1", "R6581-9.1-M7"),
-	apiCase("9.1/depths-in-query-qp", depthsInQuery, "R6581-9.1-M1", "R6581-9.1-M7"),
+	apiCase("9.1/depths-in-query-qp", onNode(depthsInQuery), "R6581-9.1-M1", "R6581-9.1-M7"),
 	upperCase("9.1/responder-ord", responderORD, "R6581-9.1-M2"),
 	upperCase("9.1/responder-wants-more", responderWantsMore, "R6581-9.1-M3"),
 	upperCase("9.1/initiator-adapts", initiatorAdapts, "R6581-9.1-M4", "PR-6581-9.1-M1"),
@@ -72,8 +72,7 @@ func depthsTold(t *conformance.T) {
 }
 
 // depthsInQuery: they are in the stream that Query QP returns, too.
-func depthsInQuery(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func depthsInQuery(t *conformance.T, n *node) {
 	x, y := tcpPair(t)
 	done := make(chan error, 1)
 	go func() { done <- second(cm.Connect(t.Context(), y, n.qp, cm.Config{})) }()

@@ -34,12 +34,15 @@ type viSetup struct {
 	pipe bool
 }
 
-// viLevels are the three levels, with the attribute bit of each.
-var viLevels = []struct {
+// viLevel is a reliability level, with its attribute bit.
+type viLevel struct {
 	name  string
 	level vipl.ReliabilityLevel
 	bit   uint16
-}{
+}
+
+// viLevels are the three levels.
+var viLevels = []viLevel{
 	{"Unreliable Delivery", vipl.ServiceUnreliable, viUnreliable},
 	{"Reliable Delivery", vipl.ServiceReliableDelivery, viDelivery},
 	{"Reliable Reception", vipl.ServiceReliableReception, viReception},

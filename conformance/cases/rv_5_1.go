@@ -14,7 +14,7 @@ import (
 // rv5_1 is the RNIC: verbs draft 5.1.
 var rv5_1 = []conformance.Case{
 	apiCase("5.1/scope", scopeOfObjects, "RV-5.1-M1"),
-	apiCase("5.1/scope-of-stags", scopeOfSTags, "RV-5.1-M1"),
+	apiCase("5.1/scope-of-stags", inWorld(scopeOfSTags), "RV-5.1-M1"),
 	apiCase("5.1.2/opened-empty", openedEmpty, "RV-5.1.2-M1"),
 	apiCase("5.1.2/mode", openedInMode, "RV-5.1.2-M2"),
 	apiCase("5.1.2/page-mode-always", pageModeAlways, "RV-5.1.2-M3"),
@@ -53,8 +53,7 @@ func scopeOfObjects(t *conformance.T) {
 	require.NoError(t, a.srq.Destroy(), "nothing of the other RNIC is tied to it")
 }
 
-func scopeOfSTags(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func scopeOfSTags(t *conformance.T, w *world) {
 	theirs := w.a.register(64, allRights)
 	for theirs.STag().Index() == w.b.mr.STag().Index() {
 		theirs = w.a.register(64, allRights)

@@ -10,17 +10,16 @@ import (
 
 // rv5_2 is Protection Domains and what is in them: verbs draft 5.2.
 var rv5_2 = []conformance.Case{
-	apiCase("5.2/qp-in-one-pd", qpInOnePD, "RV-5.2-M1"),
-	apiCase("5.2/many-in-one-pd", manyInOnePD, "RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"),
-	apiCase("5.2/region-in-one-pd", regionInOnePD, "RV-5.2-M3"),
-	apiCase("5.2/window-in-one-pd", windowInOnePD, "RV-5.2-M5"),
-	apiCase("5.2/any-object-in-any-pd", anyObjectInAnyPD, "RV-5.2-M7"),
-	apiCase("5.2/bind-across-pds", bindAcrossPDs, "RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"),
-	apiCase("5.2/fast-register-across-pds", fastRegisterAcrossPDs, "RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"),
+	apiCase("5.2/qp-in-one-pd", inIdleWorld(qpInOnePD), "RV-5.2-M1"),
+	apiCase("5.2/many-in-one-pd", inIdleWorld(manyInOnePD), "RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"),
+	apiCase("5.2/region-in-one-pd", inWorld(regionInOnePD), "RV-5.2-M3"),
+	apiCase("5.2/window-in-one-pd", onNode(windowInOnePD), "RV-5.2-M5"),
+	apiCase("5.2/any-object-in-any-pd", onNode(anyObjectInAnyPD), "RV-5.2-M7"),
+	apiCase("5.2/bind-across-pds", onNode(bindAcrossPDs), "RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"),
+	apiCase("5.2/fast-register-across-pds", onNode(fastRegisterAcrossPDs), "RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"),
 }
 
-func qpInOnePD(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func qpInOnePD(t *conformance.T, w *world) {
 	n := w.a
 	dead := n.deadPD()
 	for name, pd := range map[string]*verbs.PD{"no PD": nil, "a deallocated PD": dead} {
@@ -38,8 +37,7 @@ func qpInOnePD(t *conformance.T) {
 	assert.Same(t, other, attributes(t, qp).PD, "after the stream")
 }
 
-func manyInOnePD(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func manyInOnePD(t *conformance.T, w *world) {
 	var (
 		sgl     []verbs.SGE
 		regions []*verbs.MR
@@ -71,8 +69,7 @@ func manyInOnePD(t *conformance.T) {
 	}
 }
 
-func regionInOnePD(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func regionInOnePD(t *conformance.T, w *world) {
 	n := w.a
 	dead, other := n.deadPD(), n.newPD()
 	require.ErrorIs(t, second(dead.Register(make([]byte, 8), verbs.LocalRead)), verbs.ErrInvalidPD)
@@ -87,8 +84,7 @@ func regionInOnePD(t *conformance.T) {
 	run(t, n.qp, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusInvalidPD)
 }
 
-func windowInOnePD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func windowInOnePD(t *conformance.T, n *node) {
 	dead, other := n.deadPD(), n.newPD()
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for _, pd := range []*verbs.PD{n.pd, other} {
@@ -97,8 +93,7 @@ func windowInOnePD(t *conformance.T) {
 	}
 }
 
-func anyObjectInAnyPD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func anyObjectInAnyPD(t *conformance.T, n *node) {
 	for i := range 4 {
 		pd := n.newPD()
 		for k := range 4 { // the first one made differs from PD to PD
@@ -135,8 +130,7 @@ func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Request, want v
 	}
 }
 
-func bindAcrossPDs(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func bindAcrossPDs(t *conformance.T, n *node) {
 	other := n.newPD()
 	foreign := must(other.AllocateWindow())(t)
 	under := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
@@ -167,8 +161,7 @@ func bindAcrossPDs(t *conformance.T) {
 	run(t, qp, verbs.Request{ID: 79, Op: verbs.OpBind, Bind: foreign.BindRequest(under, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
 }
 
-func fastRegisterAcrossPDs(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func fastRegisterAcrossPDs(t *conformance.T, n *node) {
 	other := n.newPD()
 	pages := n.pages(1, 4096)
 	foreign := must(other.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)

@@ -14,7 +14,7 @@ import (
 var rv5_2_pds = []conformance.Case{
 	apiCase("5.2.1/allocated-here", pdsAllocatedHere, "RV-5.2.1-M1"),
 	apiCase("5.2.1/ids-at-once", pdIDsAtOnce, "RV-5.2.1-M2"),
-	apiCase("5.2.1/ids-over-time", pdIDsOverTime, "RV-5.2.1-M3"),
+	apiCase("5.2.1/ids-over-time", onNode(pdIDsOverTime), "RV-5.2.1-M3"),
 	apiCase("5.2.2/only-by-verb", pdDeallocatedByVerb, "RV-5.2.2-M1"),
 	apiCase("5.2.2/in-use", pdInUse, "RV-5.2.2-M2", "RV-5.2.2-M3"),
 }
@@ -66,8 +66,7 @@ func pdIDsAtOnce(t *conformance.T) {
 	assert.Len(t, seen, workers*each, "different IDs")
 }
 
-func pdIDsOverTime(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func pdIDsOverTime(t *conformance.T, n *node) {
 	rng := t.Rand()
 	live := map[verbs.PDID]bool{n.pd.ID(): true}
 	var pds []*verbs.PD

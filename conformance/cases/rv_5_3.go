@@ -15,12 +15,12 @@ import (
 // 5.3 and 5.3.1.
 var rv5_3 = []conformance.Case{
 	apiCase("5.3/only-a-cq-has-completions", onlyCQsHaveCompletions, "RV-5.3-M1"),
-	apiCase("5.3/sq-rq-or-both", cqOfSQRQOrBoth, "RV-5.3-M2"),
-	apiCase("5.3/many-qps", cqOfManyQPs, "RV-5.3-M3"),
+	apiCase("5.3/sq-rq-or-both", inIdleWorld(cqOfSQRQOrBoth), "RV-5.3-M2"),
+	apiCase("5.3/many-qps", inWorld(cqOfManyQPs), "RV-5.3-M3"),
 	apiCase("5.3.1/created-here", cqsCreatedHere, "RV-5.3.1-M1"),
-	apiCase("5.3.1/entries", cqEntries, "RV-5.3.1-M2", "RV-5.3.1-M3"),
+	apiCase("5.3.1/entries", onNode(cqEntries), "RV-5.3.1-M2", "RV-5.3.1-M3"),
 	apiCase("5.3.1/too-many-entries", cqTooManyEntries, "RV-5.3.1-M4", "RV-5.3.1-M5"),
-	apiCase("5.3.1/overflow-stays", cqOverflowStays, "RV-5.3.1-M6", "RV-5.3.1-M7"),
+	apiCase("5.3.1/overflow-stays", inWorld(cqOverflowStays), "RV-5.3.1-M6", "RV-5.3.1-M7"),
 	apiCase("5.3.1/fewer-entries-than-requests", cqFewerEntriesThanRequests, "RV-5.3.1-M8"),
 }
 
@@ -77,8 +77,7 @@ func trade(t *conformance.T, a, b *verbs.QP) {
 	}
 }
 
-func cqOfSQRQOrBoth(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func cqOfSQRQOrBoth(t *conformance.T, w *world) {
 	sent, received, both := w.a.newCQ(8), w.a.newCQ(8), w.a.newCQ(8)
 	two := w.a.newQP(verbs.QPConfig{SendCQ: sent, RecvCQ: received})
 	one := w.a.newQP(verbs.QPConfig{SendCQ: both, RecvCQ: both})
@@ -96,8 +95,7 @@ func cqOfSQRQOrBoth(t *conformance.T) {
 	}
 }
 
-func cqOfManyQPs(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func cqOfManyQPs(t *conformance.T, w *world) {
 	var here, there []verbs.Completion
 	for range 4 {
 		a, b := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
@@ -148,8 +146,7 @@ func flushed(qp *verbs.QP, from, to int) []verbs.Completion {
 	return list
 }
 
-func cqEntries(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func cqEntries(t *conformance.T, n *node) {
 	refuses(t, "a negative number", verbs.ErrInvalidModifier, func() error {
 		return second(n.nic.CreateCQ(verbs.CQConfig{Entries: -1}))
 	})
@@ -178,8 +175,7 @@ func cqTooManyEntries(t *conformance.T) {
 	require.NoError(t, second(create(1)))
 }
 
-func cqOverflowStays(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func cqOverflowStays(t *conformance.T, w *world) {
 	n := w.a
 	tiny, other := n.newCQ(1), n.newCQ(8)
 	known := n.flush(other, 3)

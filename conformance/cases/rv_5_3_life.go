@@ -15,14 +15,14 @@ import (
 // rv5_3_life is querying, resizing and destroying Completion Queues: verbs draft
 // 5.3.2 to 5.3.4.
 var rv5_3_life = []conformance.Case{
-	apiCase("5.3.2/attributes", cqAttributes, "RV-5.3.2-M1", "RV-5.3.2-M2"),
+	apiCase("5.3.2/attributes", onNode(cqAttributes), "RV-5.3.2-M1", "RV-5.3.2-M2"),
 	apiCase("5.3.3/resize-under-traffic", resizeUnderTraffic, "RV-5.3.3-M1", "RV-5.3.3-M2", "RV-5.3.3-M3", "PV-5.3.3-M1"),
-	apiCase("5.3.3/loses-nothing", resizeLosesNothing, "RV-5.3.3-M2"),
-	apiCase("5.3.3/not-below-what-is-there", resizeNotBelow, "RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5", "PV-5.3.3-M1"),
+	apiCase("5.3.3/loses-nothing", onNode(resizeLosesNothing), "RV-5.3.3-M2"),
+	apiCase("5.3.3/not-below-what-is-there", onNode(resizeNotBelow), "RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5", "PV-5.3.3-M1"),
 	apiCase("5.3.4/only-by-verb", cqDestroyedByVerb, "RV-5.3.4-M1"),
-	apiCase("5.3.4/in-use", cqInUse, "RV-5.3.4-M2", "RV-5.3.4-M3"),
+	apiCase("5.3.4/in-use", inIdleWorld(cqInUse), "RV-5.3.4-M2", "RV-5.3.4-M3"),
 	apiCase("5.3.4/returns-resources", cqReturnsResources, "RV-5.3.4-M4"),
-	apiCase("5.3.4/no-completion-after", cqNothingAfter, "RV-5.3.4-M5"),
+	apiCase("5.3.4/no-completion-after", inWorld(cqNothingAfter), "RV-5.3.4-M5"),
 }
 
 // shows says what Query CQ has to tell.
@@ -31,8 +31,7 @@ func shows(t *conformance.T, cq *verbs.CQ, entries int, handler verbs.HandlerID)
 	require.Equal(t, entries, cq.Entries())
 }
 
-func cqAttributes(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func cqAttributes(t *conformance.T, n *node) {
 	handlers := []verbs.HandlerID{0}
 	for range 2 {
 		id := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
@@ -107,8 +106,7 @@ func resizeAtRandom(t *conformance.T, cq *verbs.CQ, least int, stop <-chan struc
 
 // resizeLosesNothing resizes a queue whose entries have come round: the oldest are
 // behind the youngest in its storage, wherever that is.
-func resizeLosesNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func resizeLosesNothing(t *conformance.T, n *node) {
 	for _, size := range []int{7, 8, 20} {
 		cq := n.newCQ(8)
 		room := cq.Entries()
@@ -122,8 +120,7 @@ func resizeLosesNothing(t *conformance.T) {
 	n.quiet()
 }
 
-func resizeNotBelow(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func resizeNotBelow(t *conformance.T, n *node) {
 	cq := n.newCQ(9)
 	qp := n.flush(cq, 5)
 	for _, size := range []int{1, 4} {
@@ -149,8 +146,7 @@ func cqDestroyedByVerb(t *conformance.T) {
 	require.NoError(t, second(nic.CreateCQ(verbs.CQConfig{})))
 }
 
-func cqInUse(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func cqInUse(t *conformance.T, w *world) {
 	n := w.a
 	srq := n.newSRQ(verbs.SRQConfig{})
 	for _, c := range []struct {
@@ -187,8 +183,7 @@ func cqReturnsResources(t *conformance.T) {
 	}
 }
 
-func cqNothingAfter(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func cqNothingAfter(t *conformance.T, w *world) {
 	n := w.a
 	cq := n.newCQ(16)
 	waiting := n.flush(cq, 3)

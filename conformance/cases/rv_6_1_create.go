@@ -13,13 +13,13 @@ import (
 // rv6_1 is creating and querying queue pairs: verbs draft 6.1.1 and 6.1.2.
 var rv6_1 = []conformance.Case{
 	apiCase("6.1.1/incomplete-refused", incompleteQP, "RV-6.1.1-M1", "RV-6.1.1-M6"),
-	apiCase("6.1.1/depths", depthsOfQP, "RV-6.1.1-M2", "RV-6.1.1-M3"),
-	apiCase("6.1.1/a-cq-for-each-queue", cqForEachQueue, "RV-6.1.1-M4"),
-	apiCase("6.1.1/privileges", privilegesOfQP, "RV-6.1.1-M5"),
-	apiCase("6.1.1/identifier", identifierOfQP, "RV-6.1.1-M7", "RV-6.1.1-M9"),
-	apiCase("6.1.1/identifiers-unique", identifiersUnique, "RV-6.1.1-M8"),
-	apiCase("6.1.1/no-stream", createdWithoutStream, "RV-6.1.1-M10"),
-	apiCase("6.1.2/attributes", attributesOfQP, "RV-6.1.2-M1"),
+	apiCase("6.1.1/depths", onNode(depthsOfQP), "RV-6.1.1-M2", "RV-6.1.1-M3"),
+	apiCase("6.1.1/a-cq-for-each-queue", onNode(cqForEachQueue), "RV-6.1.1-M4"),
+	apiCase("6.1.1/privileges", onNode(privilegesOfQP), "RV-6.1.1-M5"),
+	apiCase("6.1.1/identifier", onNode(identifierOfQP), "RV-6.1.1-M7", "RV-6.1.1-M9"),
+	apiCase("6.1.1/identifiers-unique", onNode(identifiersUnique), "RV-6.1.1-M8"),
+	apiCase("6.1.1/no-stream", onLooseLine(createdWithoutStream), "RV-6.1.1-M10"),
+	apiCase("6.1.2/attributes", onNode(attributesOfQP), "RV-6.1.2-M1"),
 }
 
 // incompleteQP leaves one attribute out after the other, where one queue pair is all
@@ -64,8 +64,7 @@ func incompleteQP(t *conformance.T) {
 	require.Equal(t, []int{64, 64, 4, 4, 4, 8, 8}, []int{a.SendDepth, a.RecvDepth, a.SendSGE, a.WriteSGE, a.RecvSGE, a.IRD, a.ORD})
 }
 
-func depthsOfQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func depthsOfQP(t *conformance.T, n *node) {
 	for _, want := range [][2]int{{3, 200}, {200, 3}, {1, 1}, {7, 33}, {65, 64}, {1, 1000}} {
 		qp := n.newQP(verbs.QPConfig{SendDepth: want[0], RecvDepth: want[1]})
 		a := attributes(t, qp)
@@ -84,8 +83,7 @@ func depthsOfQP(t *conformance.T) {
 
 // cqForEachQueue has a queue pair complete Sends and Receives, well and flushed, over
 // two streams.
-func cqForEachQueue(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func cqForEachQueue(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	for round := range 2 {
 		a := attributes(t, l.qp)
@@ -105,8 +103,7 @@ func cqForEachQueue(t *conformance.T) {
 	}
 }
 
-func privilegesOfQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func privilegesOfQP(t *conformance.T, n *node) {
 	p := n.pages(2, 4096)
 	fill(p.Bytes(), 4)
 	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 2}))(t)
@@ -130,8 +127,7 @@ func privilegesOfQP(t *conformance.T) {
 	}
 }
 
-func identifierOfQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func identifierOfQP(t *conformance.T, n *node) {
 	var lines []*line
 	for range 2 {
 		lines = append(lines, n.line(verbs.QPConfig{SendCQ: n.cq, RecvCQ: n.cq}))
@@ -155,8 +151,7 @@ func identifierOfQP(t *conformance.T) {
 
 // identifiersUnique creates and destroys queue pairs side by side. One that is taken
 // out of the list of the living is destroyed only then.
-func identifiersUnique(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func identifiersUnique(t *conformance.T, n *node) {
 	var (
 		mu    sync.Mutex
 		alive = map[verbs.QPID]*verbs.QP{n.qp.ID(): n.qp}
@@ -204,8 +199,7 @@ func identifiersUnique(t *conformance.T) {
 	}
 }
 
-func createdWithoutStream(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func createdWithoutStream(t *conformance.T, l *line) {
 	a := attributes(t, l.qp)
 	require.Equal(t, verbs.StateIdle, a.State)
 	require.Nil(t, a.Stream)
@@ -224,8 +218,7 @@ func createdWithoutStream(t *conformance.T) {
 
 // attributesOfQP gives a queue pair odd values, and compares all that Query QP tells
 // (9.2.5.2) in each state.
-func attributesOfQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func attributesOfQP(t *conformance.T, n *node) {
 	other := n.newPD()
 	c := verbs.QPConfig{
 		PD: other, SendDepth: 13, RecvDepth: 17, SendSGE: 5, WriteSGE: 3, RecvSGE: 7, IRD: 9, ORD: 11,

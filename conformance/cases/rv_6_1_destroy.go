@@ -13,9 +13,9 @@ import (
 var rv6_1_4 = []conformance.Case{
 	apiCase("6.1.4/only-by-verb", destroyedByVerbOnly, "RV-6.1.4-M1"),
 	apiCase("6.1.4/gives-everything-back", destroyGivesBack, "RV-6.1.4-M2"),
-	apiCase("6.1.4/gone-at-return", destroyedIsGone, "RV-6.1.4-M3", "PV-6.1.4-M1", "PV-6.1.4-M2"),
+	apiCase("6.1.4/gone-at-return", onNode(destroyedIsGone), "RV-6.1.4-M3", "PV-6.1.4-M1", "PV-6.1.4-M2"),
 	apiCase("6.1.4/takes-the-stream", destroyTakesStream, "RV-6.1.4-M4", "RV-6.1.4-M7"),
-	apiCase("6.1.4/windows-bound", destroyWindowsBound, "RV-6.1.4-M5", "RV-6.1.4-M6"),
+	apiCase("6.1.4/windows-bound", onNode(destroyWindowsBound), "RV-6.1.4-M5", "RV-6.1.4-M6"),
 }
 
 // destroyedByVerbOnly ends a queue pair and forgets it: where there can be only one,
@@ -59,8 +59,7 @@ func destroyGivesBack(t *conformance.T) {
 
 // destroyedIsGone destroys a queue pair while its peer writes: what the program does
 // with the memory then is its own business.
-func destroyedIsGone(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func destroyedIsGone(t *conformance.T, n *node) {
 	for range 10 {
 		l := n.line(verbs.QPConfig{})
 		l.recv(1, 2)
@@ -125,8 +124,7 @@ func destroyTakesStream(t *conformance.T) {
 	}
 }
 
-func destroyWindowsBound(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func destroyWindowsBound(t *conformance.T, n *node) {
 	for _, unbind := range named(t, "%s", map[string]func(*line, *verbs.MW){
 		"deallocated": func(_ *line, w *verbs.MW) { require.NoError(t, w.Deallocate()) },
 		"invalidated": func(l *line, w *verbs.MW) {

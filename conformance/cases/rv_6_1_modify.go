@@ -10,9 +10,9 @@ import (
 // rv6_1_3 is modifying queue pairs: verbs draft 6.1.3.
 var rv6_1_3 = []conformance.Case{
 	apiCase("6.1.3/stream-required", streamRequired, "RV-6.1.3-M1", "RV-6.1.3-M2"),
-	apiCase("6.1.3/attributes-of-figure-4", attributesOfFigure4, "RV-6.1.3-M3"),
+	apiCase("6.1.3/attributes-of-figure-4", onNode(attributesOfFigure4), "RV-6.1.3-M3"),
 	apiCase("6.1.3/all-or-nothing", modifyAllOrNothing, "RV-6.1.3-M4", "RV-6.1.3-M5"),
-	apiCase("6.1.3/done-or-refused", modifyDoneOrRefused, "RV-6.1.3-M12", "RV-6.1.3-M13", "RV-6.1.3-M14"),
+	apiCase("6.1.3/done-or-refused", onNode(modifyDoneOrRefused), "RV-6.1.3-M12", "RV-6.1.3-M13", "RV-6.1.3-M14"),
 	apiCase("6.1.3/against-the-peer", modifyAgainstPeer, "RV-6.1.3-M12", "RV-6.1.3-M13"),
 }
 
@@ -41,8 +41,7 @@ var legal = map[[2]verbs.State]bool{
 }
 
 // attributesOfFigure4 supplies ORD and a last message with each transition there is.
-func attributesOfFigure4(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func attributesOfFigure4(t *conformance.T, n *node) {
 	withORD := map[[2]verbs.State]bool{
 		{verbs.StateIdle, verbs.StateIdle}: true, {verbs.StateIdle, verbs.StateRTS}: true, {verbs.StateRTS, verbs.StateRTS}: true,
 	}
@@ -136,8 +135,7 @@ func modifyAllOrNothing(t *conformance.T) {
 
 // modifyDoneOrRefused asks for each state in each: it is taken when the verb returns,
 // or nothing has changed.
-func modifyDoneOrRefused(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func modifyDoneOrRefused(t *conformance.T, n *node) {
 	for _, from := range states {
 		for _, next := range states {
 			t.Part("%v to %v", from, next)

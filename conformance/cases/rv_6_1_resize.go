@@ -17,9 +17,9 @@ import (
 // 6.1.3.
 var rv6_1_resize = []conformance.Case{
 	apiCase("6.1.3/resize-offered", resizeOffered, "RV-6.1.3-M6"),
-	apiCase("6.1.3/resize-with-requests", resizeWithRequests, "RV-6.1.3-M7", "RV-6.1.3-M8"),
+	apiCase("6.1.3/resize-with-requests", onNode(resizeWithRequests), "RV-6.1.3-M7", "RV-6.1.3-M8"),
 	apiCase("6.1.3/resize-disturbs-nothing", resizeDisturbsNothing, "RV-6.1.3-M9"),
-	apiCase("6.1.3/shrink-refused", shrinkRefused, "RV-6.1.3-M10", "RV-6.1.3-M11"),
+	apiCase("6.1.3/shrink-refused", onNode(shrinkRefused), "RV-6.1.3-M10", "RV-6.1.3-M11"),
 }
 
 func resizeOffered(t *conformance.T) {
@@ -42,8 +42,7 @@ func resizeOffered(t *conformance.T) {
 
 // resizeWithRequests changes both depths with requests on the queues, on queue pairs
 // of all kinds.
-func resizeWithRequests(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func resizeWithRequests(t *conformance.T, n *node) {
 	for k := range inTurn(t, "%s", []struct {
 		what string
 		cfg  verbs.QPConfig
@@ -217,8 +216,7 @@ func (s *talker) take(x verbs.Completion) error {
 	return nil
 }
 
-func shrinkRefused(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func shrinkRefused(t *conformance.T, n *node) {
 	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 		l := n.loose(verbs.QPConfig{SendDepth: 8, RecvDepth: 8})
 		role := asResponder // it sends nothing before the peer does

@@ -9,12 +9,12 @@ import (
 
 // rv6_2 is the state diagram and the Idle state: verbs draft 6.2 and 6.2.1.
 var rv6_2 = []conformance.Case{
-	apiCase("6.2/five-states", fiveStates, "RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"),
-	apiCase("6.2.1/entered", idleEntered, "RV-6.2.1-M1", "RV-6.2.1-M4"),
-	apiCase("6.2.1/nothing-processed", idleProcessesNothing, "RV-6.2.1-M2", "RV-6.2.1-M3"),
-	apiCase("6.2.1/not-to-the-end", idleNotToTheEnd, "RV-6.2.1-M5"),
+	apiCase("6.2/five-states", onLooseLine(fiveStates), "RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"),
+	apiCase("6.2.1/entered", onNode(idleEntered), "RV-6.2.1-M1", "RV-6.2.1-M4"),
+	apiCase("6.2.1/nothing-processed", onNode(idleProcessesNothing), "RV-6.2.1-M2", "RV-6.2.1-M3"),
+	apiCase("6.2.1/not-to-the-end", onLooseLine(idleNotToTheEnd), "RV-6.2.1-M5"),
 	apiCase("6.2.1.1/idle-to-idle", idleToIdle, "RV-6.2.1.1-M1"),
-	apiCase("6.2.1.3/idle-to-error", idleToError, "RV-6.2.1.3-M1"),
+	apiCase("6.2.1.3/idle-to-error", onLooseLine(idleToError), "RV-6.2.1.3-M1"),
 }
 
 // step is something that happens to a line: a verb, or the peer's doing. next is the
@@ -68,8 +68,7 @@ func walk() []step {
 
 // fiveStates walks until everything has happened in each state where it can, that which
 // has happened least first, and compares the state with the figures after each step.
-func fiveStates(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func fiveStates(t *conformance.T, l *line) {
 	type cell struct {
 		from verbs.State
 		name string
@@ -116,8 +115,7 @@ func (s *step) taken(l *line, from verbs.State) {
 }
 
 // idleEntered comes to Idle in the four ways there are.
-func idleEntered(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func idleEntered(t *conformance.T, n *node) {
 	for _, come := range named(t, "%s", map[string]func(*line){
 		"created":      func(*line) {},
 		"Idle to Idle": func(l *line) { l.modify(verbs.StateIdle) },
@@ -149,8 +147,7 @@ func idleEntered(t *conformance.T) {
 
 // idleProcessesNothing posts requests of all kinds in Idle, good ones and one that
 // will fail.
-func idleProcessesNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func idleProcessesNothing(t *conformance.T, n *node) {
 	for what, leave := range named(t, "to %s", map[string]func(*line){
 		"RTS": func(l *line) {
 			l.join()
@@ -191,8 +188,7 @@ func idleProcessesNothing(t *conformance.T) {
 	}
 }
 
-func idleNotToTheEnd(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func idleNotToTheEnd(t *conformance.T, l *line) {
 	l.recv(1)
 	post(t, l.qp, l.aSend(2))
 	for _, next := range []verbs.State{verbs.StateTerminate, verbs.StateClosing} {
@@ -219,8 +215,7 @@ func idleToIdle(t *conformance.T) {
 	l.settle() // the third waits
 }
 
-func idleToError(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func idleToError(t *conformance.T, l *line) {
 	l.recv(1, 2)
 	post(t, l.qp, l.aSend(3), l.aRead(4))
 	l.modify(verbs.StateError)

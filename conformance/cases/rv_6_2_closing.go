@@ -12,12 +12,12 @@ import (
 var rv6_2_5 = []conformance.Case{
 	apiCase("6.2.5/good-close", closingGood, "RV-6.2.5-M1", "RV-6.2.5-M10", "RV-6.2.5-M11", "RV-6.2.5-M20", "RV-6.2.5-M22"),
 	apiCase("6.2.5/close-complete", closingComplete, "RV-6.2.5-M21"),
-	apiCase("6.2.5/refuses-verbs", closingRefuses, "RV-6.2.5-M2", "RV-6.2.5-M5"),
+	apiCase("6.2.5/refuses-verbs", onNode(closingRefuses), "RV-6.2.5-M2", "RV-6.2.5-M5"),
 	upperCase("6.2.5/sends-nothing", closingSendsNothing, "RV-6.2.5-M3"),
 	upperCase("6.2.5/takes-nothing", closingTakesNothing, "RV-6.2.5-M4", "PV-6.2.5-M3"),
 	upperCase("6.2.5/flushes-receives", closingFlushes, "RV-6.2.5-M7", "RV-6.2.5-M8"),
 	apiCase("6.2.5/none-lost", closingLosesNone, "RV-6.2.5-M6", "RV-6.2.5-M9"),
-	apiCase("6.2.5/a-new-stream", closingNewStream, "RV-6.2.5-M23"),
+	apiCase("6.2.5/a-new-stream", onLine(closingNewStream), "RV-6.2.5-M23"),
 }
 
 // closers are the two ways into the Closing state, each up to the good end of the
@@ -82,8 +82,7 @@ func closingComplete(t *conformance.T) {
 	}
 }
 
-func closingRefuses(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func closingRefuses(t *conformance.T, n *node) {
 	l := n.into(verbs.StateClosing, verbs.QPConfig{SendDepth: 5})
 	l.finished()
 	for _, next := range states {
@@ -205,8 +204,7 @@ func closingLosesNone(t *conformance.T) {
 
 // closingNewStream closes in the middle of the numbering of both queues: the next
 // stream begins anew.
-func closingNewStream(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{})
+func closingNewStream(t *conformance.T, l *line) {
 	for range 3 {
 		for _, closes := range named(t, "%s", closers()) {
 			l.recv(1, 2, 3)

@@ -13,7 +13,7 @@ import (
 var rv6_2_closing_errors = []conformance.Case{
 	upperCase("6.2.5/errors", closingErrors,
 		"RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19", "PV-6.2.5-M1", "PV-6.2.5-M2", "PV-6.2.5-M3"),
-	apiCase("6.2.5/error-resets", closingErrorResets, "RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"),
+	apiCase("6.2.5/error-resets", onNode(closingErrorResets), "RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"),
 	upperCase("6.2.5/timeout", closingTimeout, "RV-6.2.5-M13", "RV-6.2.5-M14", "PV-6.2.5-M1"),
 }
 
@@ -62,8 +62,7 @@ func closingErrors(t *conformance.T) {
 
 // closingErrorResets looks at what is there when the handler is told of a bad close:
 // the reset has gone out, there is no stream, and the state is Error (6.2.5: in order).
-func closingErrorResets(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func closingErrorResets(t *conformance.T, n *node) {
 	l := n.veiledLine(verbs.QPConfig{})
 	conn := l.stream().Conn
 	type seen struct {

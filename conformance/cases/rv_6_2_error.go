@@ -13,13 +13,13 @@ import (
 
 // rv6_2_4 is the Error state: verbs draft 6.2.4.
 var rv6_2_4 = []conformance.Case{
-	apiCase("6.2.4/entered", errorEntered, "RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"),
+	apiCase("6.2.4/entered", onNode(errorEntered), "RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"),
 	apiCase("6.2.4/flushes", errorFlushes, "RV-6.2.4-M3", "RV-6.2.4-M4", "PR-5040-5.4-M1", "PV-9.5.2-M1"),
 	apiCase("6.2.4/one-is-guilty", errorOneGuilty, "RV-6.2.4-M4", "RV-6.2.4-M5"),
-	apiCase("6.2.4/refuses-posts", errorRefusesPosts, "RV-6.2.4-M6"),
+	apiCase("6.2.4/refuses-posts", onNode(errorRefusesPosts), "RV-6.2.4-M6"),
 	apiCase("6.2.4/none-lost", errorLosesNone, "RV-6.2.4-M7"),
 	apiCase("6.2.4/terminate-message", errorTerminateMessage, "RV-6.2.4-M8", "PV-9.2.5.2-M1"),
-	apiCase("6.2.4/windows-stay", errorWindowsStay, "RV-6.2.4-M9"),
+	apiCase("6.2.4/windows-stay", onNode(errorWindowsStay), "RV-6.2.4-M9"),
 	apiCase("6.2.4/to-idle", errorToIdle, "RV-6.2.4-M10", "RV-6.2.4-M11"),
 }
 
@@ -38,8 +38,7 @@ func (n *node) errorFrom(s verbs.State) *line {
 	return l
 }
 
-func errorEntered(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func errorEntered(t *conformance.T, n *node) {
 	for from := range inTurn(t, "from %v", []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate}) {
 		l := n.errorFrom(from)
 		require.Nil(t, l.stream())
@@ -146,8 +145,7 @@ func errorOneGuilty(t *conformance.T) {
 	}
 }
 
-func errorRefusesPosts(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func errorRefusesPosts(t *conformance.T, n *node) {
 	for from := range inTurn(t, "from %v", []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate}) {
 		l := n.errorFrom(from)
 		l.refusesPosts(verbs.ErrInvalidState)
@@ -202,8 +200,7 @@ func errorTerminateMessage(t *conformance.T) {
 	require.Nil(t, attributes(t, l.qp).Terminate, "in RTS")
 }
 
-func errorWindowsStay(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func errorWindowsStay(t *conformance.T, n *node) {
 	l, w := n.line(verbs.QPConfig{}), n.newMW()
 	run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: w.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 	l.drop()

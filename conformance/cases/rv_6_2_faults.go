@@ -14,7 +14,7 @@ var rv6_2_faults = []conformance.Case{
 	upperCase("6.2.2.3/faults-of-segments", faultsOfSegments,
 		"RV-6.2.2.3-M3", "RV-6.2.3-M4", "RV-6.4-M2", "RV-6.4-M3", "RV-6.4-M17", "PR-5040-5.3-M1", "PV-9.5.3-M1",
 		"PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M14"),
-	apiCase("6.2.2.3/faults-of-requests", faultsOfRequests,
+	apiCase("6.2.2.3/faults-of-requests", onNode(faultsOfRequests),
 		"RV-6.2.2.3-M4", "RV-6.2.3-M4", "RV-6.2.3-M14", "RV-6.4-M2", "RV-6.4-M10", "RV-6.4-M11", "PR-5040-4.8-M1",
 		"PV-6.4-M2"),
 }
@@ -190,8 +190,7 @@ func requestFaults() []requestFault {
 // faultsOfRequests has each between two good ones: the first goes out whole, of the
 // request at fault and of the one behind it there is nothing, but the Terminate Message
 // of figure 12. The completion says what was wrong, so there is no event.
-func faultsOfRequests(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func faultsOfRequests(t *conformance.T, n *node) {
 	for f := range inTurn(t, "%s", requestFaults()) {
 		l := n.line(f.qp)
 		l.recv(4)

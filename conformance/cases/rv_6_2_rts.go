@@ -9,16 +9,15 @@ import (
 
 // rv6_2_rts is what is done in RTS: verbs draft 6.2.2 and 6.2.2.1.
 var rv6_2_rts = []conformance.Case{
-	apiCase("6.2.2/messages-in-rts-only", messagesInRTSOnly, "RV-6.2.2-M1"),
-	apiCase("6.2.2/posted-in-order", postedInOrder, "RV-6.2.2-M3"),
-	upperCase("6.2.2/inbound-processed", inboundProcessed, "RV-6.2.2-M4"),
-	apiCase("6.2.2/not-to-idle", rtsNotToIdle, "RV-6.2.2-M5"),
+	apiCase("6.2.2/messages-in-rts-only", onNode(messagesInRTSOnly), "RV-6.2.2-M1"),
+	apiCase("6.2.2/posted-in-order", onNode(postedInOrder), "RV-6.2.2-M3"),
+	upperCase("6.2.2/inbound-processed", onRig(inboundProcessed), "RV-6.2.2-M4"),
+	apiCase("6.2.2/not-to-idle", onLine(rtsNotToIdle), "RV-6.2.2-M5"),
 	apiCase("6.2.2.1/rts-to-rts", rtsToRTS, "RV-6.2.2.1-M1"),
 }
 
 // messagesInRTSOnly has work on the queues in the other states.
-func messagesInRTSOnly(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func messagesInRTSOnly(t *conformance.T, n *node) {
 	for s, end := range map[verbs.State]func(*line){
 		verbs.StateClosing: func(l *line) { l.cut() }, // work while closing
 		verbs.StateTerminate: func(l *line) {
@@ -50,8 +49,7 @@ func messagesInRTSOnly(t *conformance.T) {
 	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
 }
 
-func postedInOrder(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postedInOrder(t *conformance.T, n *node) {
 	l := n.loose(verbs.QPConfig{SendDepth: 256})
 	fill(n.mr.Bytes()[:256], 1)
 	one := func(i int) { post(t, l.qp, verbs.Request{ID: uint64(i), SGL: n.mr.SGL(i, 1)}) }
@@ -73,8 +71,7 @@ func postedInOrder(t *conformance.T) {
 }
 
 // inboundProcessed has the peer send each kind of message.
-func inboundProcessed(t *conformance.T) {
-	r := open(t, setup{})
+func inboundProcessed(t *conformance.T, r *rig) {
 	bufs := r.recv(4, 64)
 	g := r.region(256, allRights)
 	inv := r.region(64, allRights)
@@ -104,8 +101,7 @@ func inboundProcessed(t *conformance.T) {
 	r.unharmed()
 }
 
-func rtsNotToIdle(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{})
+func rtsNotToIdle(t *conformance.T, l *line) {
 	for i := range 3 {
 		refuses(t, "Idle", verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}) }, l.shown)
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)

@@ -17,20 +17,19 @@ import (
 
 // rv6_2_start is the way from Idle to RTS: verbs draft 6.2.1.2, 6.2.2, 6.6.1.
 var rv6_2_start = []conformance.Case{
-	apiCase("6.2.1.2/idle-to-rts", idleToRTS, "RV-6.2.1.2-M1"),
+	apiCase("6.2.1.2/idle-to-rts", onLooseLine(idleToRTS), "RV-6.2.1.2-M1"),
 	apiCase("6.2.1.2/not-established", notEstablished, "RV-6.2.1.2-M2"),
-	apiCase("6.2.1.2/last-message", lastMessageFirst, "RV-6.2.1.2-M3"),
-	strict(apiCase("6.2.1.2/last-message-holds-receiving", lastMessageHolds, "RV-6.2.1.2-S1")),
-	apiCase("6.2.1.2/early-octets", earlyOctets, "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
-	apiCase("6.2.1.2/nothing-lost", nothingLost, "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
-	apiCase("6.2.2/connection-first", connectionFirst, "RV-6.2.2-M2"),
+	apiCase("6.2.1.2/last-message", onNode(lastMessageFirst), "RV-6.2.1.2-M3"),
+	strict(apiCase("6.2.1.2/last-message-holds-receiving", onLooseLine(lastMessageHolds), "RV-6.2.1.2-S1")),
+	apiCase("6.2.1.2/early-octets", onNode(earlyOctets), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
+	apiCase("6.2.1.2/nothing-lost", onNode(nothingLost), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
+	apiCase("6.2.2/connection-first", onLooseLine(connectionFirst), "RV-6.2.2-M2"),
 	apiCase("6.6.1/after-streaming-data", afterStreaming, "RV-6.6.1-M1"),
-	apiCase("6.6.1/iwarp-only", iwarpOnly, "RV-6.6.1-M2"),
+	apiCase("6.6.1/iwarp-only", inIdleWorld(iwarpOnly), "RV-6.6.1-M2"),
 	upperCase("6.6.1/foreign-octets", foreignOctets, "RV-6.6.1-M2"),
 }
 
-func idleToRTS(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func idleToRTS(t *conformance.T, l *line) {
 	s, peer := aStream(t)
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s}))
 	a := attributes(t, l.qp)
@@ -71,8 +70,7 @@ func notEstablished(t *conformance.T) {
 
 // lastMessageFirst starts iWARP with a last message, with and without markers, which
 // are counted from the first FPDU.
-func lastMessageFirst(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func lastMessageFirst(t *conformance.T, n *node) {
 	for _, markers := range []bool{false, true} {
 		l := n.loose(verbs.QPConfig{})
 		post(t, l.qp, l.aSend(1))
@@ -89,8 +87,7 @@ func lastMessageFirst(t *conformance.T) {
 
 // lastMessageHolds has a peer that sends FPDUs as soon as it has a part of a large
 // last message: they count as come after it.
-func lastMessageHolds(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func lastMessageHolds(t *conformance.T, l *line) {
 	l.recv(1)
 	s, peer := aStream(t)
 	last := make([]byte, 16<<20) // more than the sockets hold
@@ -108,8 +105,7 @@ func lastMessageHolds(t *conformance.T) {
 }
 
 // earlyOctets has FPDUs come in one write with the last frame of the MPA startup.
-func earlyOctets(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func earlyOctets(t *conformance.T, n *node) {
 	for round := range 3 {
 		l := n.loose(verbs.QPConfig{})
 		l.recv(1, 2, 3)
@@ -136,8 +132,7 @@ func earlyOctets(t *conformance.T) {
 }
 
 // nothingLost has the peer send before, while and after the queue pair goes to RTS.
-func nothingLost(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func nothingLost(t *conformance.T, n *node) {
 	for range counted(t, "round %d", 20) {
 		l := n.loose(verbs.QPConfig{})
 		s, peer := aStream(t)
@@ -178,8 +173,7 @@ func nothingLost(t *conformance.T) {
 
 // connectionFirst tries to come to RTS without a connection, and with one whose
 // startup fails.
-func connectionFirst(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+func connectionFirst(t *conformance.T, l *line) {
 	post(t, l.qp, l.aSend(1))
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	require.Equal(t, verbs.StateIdle, l.qp.State())
@@ -257,8 +251,7 @@ func (c *tap) SyscallConn() {} // no raw access: all goes through Write
 
 // iwarpOnly keeps what two queue pairs send from RTS to a Terminate Message, and
 // reads it as FPDUs with an opcode that RDMAP has.
-func iwarpOnly(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func iwarpOnly(t *conformance.T, w *world) {
 	x, y := tcpPair(t)
 	a, b := &tap{TCPConn: x.(*net.TCPConn)}, &tap{TCPConn: y.(*net.TCPConn)}
 	s := verbs.Stream{CRC: true, P2P: true, RTR: rtrWrite}

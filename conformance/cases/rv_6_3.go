@@ -10,11 +10,11 @@ import (
 // rv6_3 is what Shared Receive Queues are: verbs draft 6.3.
 var rv6_3 = []conformance.Case{
 	apiCase("6.3/query-rnic", srqQueryRNIC, "RV-6.3-M1", "RV-6.3-M3", "RV-6.3-M4", "RV-6.3-M5", "RV-6.3-M6"),
-	apiCase("6.3/completes-at-the-qp", srqCompletesAtQP, "RV-6.3-M2"),
-	apiCase("6.3/protection-domain", srqPD, "RV-6.3-M7", "RV-6.3-M8", "RV-6.3.1-M1", "RV-6.3.5-M10"),
+	apiCase("6.3/completes-at-the-qp", onNode(srqCompletesAtQP), "RV-6.3-M2"),
+	apiCase("6.3/protection-domain", onNode(srqPD), "RV-6.3-M7", "RV-6.3-M8", "RV-6.3.1-M1", "RV-6.3.5-M10"),
 	apiCase("6.3/send-queue-as-ever", srqSendQueue, "RV-6.3-M9"),
-	apiCase("6.3/posts", srqPosts, "RV-6.3-M10", "RV-6.3-M11", "RV-6.3.5-M1", "RV-6.3.5-M2", "RV-6.3.5-M3"),
-	apiCase("6.3/all-of-it", srqAllOfIt, "RV-6.3-M12"),
+	apiCase("6.3/posts", onNode(srqPosts), "RV-6.3-M10", "RV-6.3-M11", "RV-6.3.5-M1", "RV-6.3.5-M2", "RV-6.3.5-M3"),
+	apiCase("6.3/all-of-it", onNode(srqAllOfIt), "RV-6.3-M12"),
 }
 
 // receives posts receives with these IDs to an S-RQ, of 64 octets each.
@@ -69,8 +69,7 @@ func srqQueryRNIC(t *conformance.T) {
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)
 }
 
-func srqCompletesAtQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqCompletesAtQP(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3, 4)
@@ -85,8 +84,7 @@ func srqCompletesAtQP(t *conformance.T) {
 	}
 }
 
-func srqPD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqPD(t *conformance.T, n *node) {
 	create := func(c verbs.SRQConfig) error { return second(n.nic.CreateSRQ(c)) }
 	gone := n.deadPD()
 	require.ErrorIs(t, create(verbs.SRQConfig{}), verbs.ErrInvalidPD, "no PD")
@@ -171,8 +169,7 @@ func srqSendQueue(t *conformance.T) {
 	require.Equal(t, verbs.StatusInvalidSTag, both[0].done[7].Status)
 }
 
-func srqPosts(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqPosts(t *conformance.T, n *node) {
 	for state := range inTurn(t, "in %v", states) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 3})
 		l := n.into(state, verbs.QPConfig{SRQ: s})
@@ -202,8 +199,7 @@ func srqPosts(t *conformance.T) {
 }
 
 // srqAllOfIt uses each verb that has to do with S-RQs, and sees the three events.
-func srqAllOfIt(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqAllOfIt(t *conformance.T, n *node) {
 	s := must(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 4, Limit: 1}))(t)
 	require.NotZero(t, s.ID())
 	require.Equal(t, 4, queried[verbs.SRQAttributes](t, s).Depth)

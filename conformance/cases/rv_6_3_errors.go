@@ -9,13 +9,12 @@ import (
 
 // rv6_3_6 is what goes wrong with S-RQs and on them: verbs draft 6.3.6.
 var rv6_3_6 = []conformance.Case{
-	apiCase("6.3.6/completion-errors", srqCompletionErrors, "RV-6.3.6-M1"),
-	apiCase("6.3.6/catastrophe", srqCatastrophe, "RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6", "PV-8.3.3-M5"),
+	apiCase("6.3.6/completion-errors", onNode(srqCompletionErrors), "RV-6.3.6-M1"),
+	apiCase("6.3.6/catastrophe", onNode(srqCatastrophe), "RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6", "PV-8.3.3-M5"),
 	apiCase("6.3.6/errors-of-a-qp", srqErrorsOfQP, "RV-6.3.6-M3", "RV-6.3.6-M4", "RV-6.3.6-M7"),
 }
 
-func srqCompletionErrors(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqCompletionErrors(t *conformance.T, n *node) {
 	other := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
 	s := n.newSRQ(verbs.SRQConfig{})
 	for _, c := range []struct {
@@ -40,8 +39,7 @@ func srqCompletionErrors(t *conformance.T) {
 
 // srqCatastrophe has an S-RQ fail that two queue pairs use: a queue pair ends when it
 // needs a receive, and not before.
-func srqCatastrophe(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqCatastrophe(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3)

@@ -15,15 +15,14 @@ import (
 // rv6_3_life is how Shared Receive Queues end, and that a queue pair has its own for
 // life: verbs draft 6.3.3 and 6.3.4.
 var rv6_3_life = []conformance.Case{
-	apiCase("6.3.3/in-use", srqInUse, "RV-6.3.3-M1", "RV-6.3.3-M2"),
+	apiCase("6.3.3/in-use", onNode(srqInUse), "RV-6.3.3-M1", "RV-6.3.3-M2"),
 	apiCase("6.3.3/gives-back", srqGivesBack, "RV-6.3.3-M3"),
-	apiCase("6.3.3/lets-go-of-buffers", srqLetsGo, "RV-6.3.3-M4"),
-	apiCase("6.3.4/for-life", srqForLife, "RV-6.3.4-M1"),
+	apiCase("6.3.3/lets-go-of-buffers", onNode(srqLetsGo), "RV-6.3.3-M4"),
+	apiCase("6.3.4/for-life", onNode(srqForLife), "RV-6.3.4-M1"),
 	apiCase("6.3.4/no-depth-of-its-own", srqNoDepth, "RV-6.3.4-M2", "RV-6.3.7-M1"),
 }
 
-func srqInUse(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqInUse(t *conformance.T, n *node) {
 	for state := range inTurn(t, "in %v", states) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 10})
 		a, b := n.into(state, verbs.QPConfig{SRQ: s}), n.into(state, verbs.QPConfig{SRQ: s})
@@ -62,8 +61,7 @@ func srqGivesBack(t *conformance.T) {
 }
 
 // srqLetsGo destroys an S-RQ with receives: their buffers are the program's again.
-func srqLetsGo(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLetsGo(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	mr := n.register(4096, allRights)
 	l := n.line(verbs.QPConfig{SRQ: s})
@@ -83,8 +81,7 @@ func srqLetsGo(t *conformance.T) {
 	require.Equal(t, kept, mr.Bytes())
 }
 
-func srqForLife(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqForLife(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	with, without := n.loose(verbs.QPConfig{SRQ: s}), n.loose(verbs.QPConfig{})
 	for range 2 {

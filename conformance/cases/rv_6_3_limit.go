@@ -10,18 +10,18 @@ import (
 // rv6_3_8 is limits of Shared Receive Queues and of queue pairs on them: verbs draft
 // 6.3.8.
 var rv6_3_8 = []conformance.Case{
-	apiCase("6.3.8/srq-limit", srqLimit, "RV-6.3.8-M1", "RV-6.3.8-M5"),
-	apiCase("6.3.8/srq-limit-set", srqLimitSet, "RV-6.3.8-M2"),
-	apiCase("6.3.8/srq-limit-armed-at-creation", srqLimitArmed, "RV-6.3.8-M3", "RV-6.3.8-M7"),
-	apiCase("6.3.8/srq-limit-disturbs-nothing", srqLimitDisturbs, "RV-6.3.8-M4"),
-	apiCase("6.3.8/srq-limit-once", srqLimitOnce, "RV-6.3.8-M6", "RV-6.3.8-M8", "PV-6.3.8-M1"),
-	apiCase("6.3.8/srq-limit-and-depth", srqLimitAndDepth, "RV-6.3.8-M9"),
+	apiCase("6.3.8/srq-limit", onNode(srqLimit), "RV-6.3.8-M1", "RV-6.3.8-M5"),
+	apiCase("6.3.8/srq-limit-set", onNode(srqLimitSet), "RV-6.3.8-M2"),
+	apiCase("6.3.8/srq-limit-armed-at-creation", onNode(srqLimitArmed), "RV-6.3.8-M3", "RV-6.3.8-M7"),
+	apiCase("6.3.8/srq-limit-disturbs-nothing", onNode(srqLimitDisturbs), "RV-6.3.8-M4"),
+	apiCase("6.3.8/srq-limit-once", onNode(srqLimitOnce), "RV-6.3.8-M6", "RV-6.3.8-M8", "PV-6.3.8-M1"),
+	apiCase("6.3.8/srq-limit-and-depth", onNode(srqLimitAndDepth), "RV-6.3.8-M9"),
 	apiCase("6.3.8/srq-limit-range", srqLimitRange, "RV-6.3.8-M17"),
-	apiCase("6.3.8/arm-twice", limitsArmedTwice, "RV-6.3.8-M8", "RV-6.3.8-M16"),
-	apiCase("6.3.8/qp-limit", qpLimit, "RV-6.3.8-M10", "RV-6.3.8-M13"),
-	apiCase("6.3.8/qp-limit-armed-at-creation", qpLimitArmed, "RV-6.3.8-M11", "RV-6.3.8-M15"),
-	apiCase("6.3.8/qp-limit-disturbs-nothing", qpLimitDisturbs, "RV-6.3.8-M12"),
-	apiCase("6.3.8/qp-limit-once", qpLimitOnce, "RV-6.3.8-M14", "PV-6.3.8-M2"),
+	apiCase("6.3.8/arm-twice", onNode(limitsArmedTwice), "RV-6.3.8-M8", "RV-6.3.8-M16"),
+	apiCase("6.3.8/qp-limit", onNode(qpLimit), "RV-6.3.8-M10", "RV-6.3.8-M13"),
+	apiCase("6.3.8/qp-limit-armed-at-creation", onNode(qpLimitArmed), "RV-6.3.8-M11", "RV-6.3.8-M15"),
+	apiCase("6.3.8/qp-limit-disturbs-nothing", onNode(qpLimitDisturbs), "RV-6.3.8-M12"),
+	apiCase("6.3.8/qp-limit-once", onNode(qpLimitOnce), "RV-6.3.8-M14", "PV-6.3.8-M2"),
 }
 
 // reached waits for the S-RQ's limit event.
@@ -29,8 +29,7 @@ func (n *node) reached(s *verbs.SRQ) {
 	n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()})
 }
 
-func srqLimit(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLimit(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 3})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3, 4, 5)
@@ -45,8 +44,7 @@ func srqLimit(t *conformance.T) {
 	require.False(t, queried[verbs.SRQAttributes](t, s).Armed)
 }
 
-func srqLimitSet(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLimitSet(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 5})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	require.Equal(t, 5, queried[verbs.SRQAttributes](t, s).Limit)
@@ -67,8 +65,7 @@ func srqLimitSet(t *conformance.T) {
 	n.reached(s)
 }
 
-func srqLimitArmed(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLimitArmed(t *conformance.T, n *node) {
 	for limit := range 3 {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: limit})
 		require.Equal(t, limit > 0, queried[verbs.SRQAttributes](t, s).Armed, "limit %d", limit)
@@ -85,8 +82,7 @@ func srqLimitArmed(t *conformance.T) {
 	}
 }
 
-func srqLimitDisturbs(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLimitDisturbs(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16, Limit: 8})
 	lines := []*line{n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})}
 	n.receives(s, upTo(1, 16)...)
@@ -104,8 +100,7 @@ func srqLimitDisturbs(t *conformance.T) {
 	}
 }
 
-func srqLimitOnce(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLimitOnce(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: 2})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	cross := func() {
@@ -126,8 +121,7 @@ func srqLimitOnce(t *conformance.T) {
 	}
 }
 
-func srqLimitAndDepth(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqLimitAndDepth(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16, Limit: 8})
 	refuses(t, "a depth below the limit", verbs.ErrInvalidModifier, func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(4)}) }, queries(s.Query))
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(8)}), "one that is the limit")
@@ -151,8 +145,7 @@ func srqLimitRange(t *conformance.T) {
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(20), Limit: ptr(20)}))
 }
 
-func limitsArmedTwice(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func limitsArmedTwice(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2})
 	l := n.loose(verbs.QPConfig{SRQ: s})
 	for range 2 {
@@ -180,8 +173,7 @@ func (n *node) armed(s *verbs.SRQ, limit int) *line {
 }
 
 // qpLimit has a message begin and not end: one is in progress.
-func qpLimit(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func qpLimit(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	begin := func(l *line) {
 		l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte("two ")))
@@ -208,8 +200,7 @@ func qpLimit(t *conformance.T) {
 	n.quiet() // it is not armed
 }
 
-func qpLimitArmed(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func qpLimitArmed(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16})
 	for _, limit := range []int{0, 1, 2, 16} {
 		a := attributes(t, n.newQP(verbs.QPConfig{SRQ: s, RQLimit: limit}))
@@ -217,8 +208,7 @@ func qpLimitArmed(t *conformance.T) {
 	}
 }
 
-func qpLimitDisturbs(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func qpLimitDisturbs(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	l := n.armed(s, 0)
 	n.receives(s, upTo(1, 10)...)
@@ -232,8 +222,7 @@ func qpLimitDisturbs(t *conformance.T) {
 	require.Equal(t, verbs.StateRTS, l.qp.State())
 }
 
-func qpLimitOnce(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func qpLimitOnce(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	l := n.armed(s, 0)
 	for round := range 3 {

@@ -14,16 +14,16 @@ import (
 // rv6_3_5 is how queue pairs take receives from an S-RQ, and what resizing does to it:
 // verbs draft 6.3.2, 6.3.5, 6.3.7.
 var rv6_3_5 = []conformance.Case{
-	apiCase("6.3.2/resize-with-receives", srqResize, "RV-6.3.2-M1", "RV-6.3.7-M4"),
+	apiCase("6.3.2/resize-with-receives", onNode(srqResize), "RV-6.3.2-M1", "RV-6.3.7-M4"),
 	apiCase("6.3.2/resize-disturbs-nothing", srqResizeDisturbs, "RV-6.3.2-M2"),
-	apiCase("6.3.2/shrink-refused", srqShrinkRefused, "RV-6.3.2-M3", "RV-6.3.2-M4"),
-	apiCase("6.3.5/posting-rules", srqPostingRules, "RV-6.3.5-M4", "RV-6.3.5-M5"),
+	apiCase("6.3.2/shrink-refused", onNode(srqShrinkRefused), "RV-6.3.2-M3", "RV-6.3.2-M4"),
+	apiCase("6.3.5/posting-rules", onNode(srqPostingRules), "RV-6.3.5-M4", "RV-6.3.5-M5"),
 	apiCase("6.3.5/message-order", srqMessageOrder, "RV-6.3.5-M6"),
-	apiCase("6.3.5/one-element-a-message", srqOneElement, "RV-6.3.5-M7"),
-	apiCase("6.3.5/used-until-polled", srqUsedUntilPolled, "RV-6.3.5-M8", "RV-6.3.7-M2"),
-	apiCase("6.3.5/any-queue-pair", srqAnyQP, "RV-6.3.5-M9", "RV-6.3.7-M3"),
-	apiCase("6.3.5/pd-of-the-srq", srqPDChecked, "RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"),
-	apiCase("6.3.5/stag-of-zero", srqSTagZero, "RV-6.3.5-M13", "RV-6.3.5-M14"),
+	apiCase("6.3.5/one-element-a-message", onNode(srqOneElement), "RV-6.3.5-M7"),
+	apiCase("6.3.5/used-until-polled", onNode(srqUsedUntilPolled), "RV-6.3.5-M8", "RV-6.3.7-M2"),
+	apiCase("6.3.5/any-queue-pair", onNode(srqAnyQP), "RV-6.3.5-M9", "RV-6.3.7-M3"),
+	apiCase("6.3.5/pd-of-the-srq", onNode(srqPDChecked), "RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"),
+	apiCase("6.3.5/stag-of-zero", onNode(srqSTagZero), "RV-6.3.5-M13", "RV-6.3.5-M14"),
 }
 
 // depthOf is Query S-RQ's.
@@ -31,8 +31,7 @@ func depthOf(t *conformance.T, s *verbs.SRQ) int { return queried[verbs.SRQAttri
 
 // srqResize changes the depth up and down with receives posted, in use, and completed
 // but not polled. One queue pair may use all of them each time.
-func srqResize(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqResize(t *conformance.T, n *node) {
 	for range 2 { // every S-RQ can
 		s := n.newSRQ(verbs.SRQConfig{Depth: 4})
 		l := n.line(verbs.QPConfig{SRQ: s})
@@ -117,8 +116,7 @@ func srqResizeDisturbs(t *conformance.T) {
 	}
 }
 
-func srqShrinkRefused(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqShrinkRefused(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, upTo(1, 5)...)
@@ -146,8 +144,7 @@ func srqShrinkRefused(t *conformance.T) {
 }
 
 // srqPostingRules: the first that is refused stops the list, and a list is copied.
-func srqPostingRules(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqPostingRules(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	one := n.mr.SGE(0, 4)
@@ -204,8 +201,7 @@ func srqMessageOrder(t *conformance.T) {
 	require.Len(t, next, 4)
 }
 
-func srqOneElement(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqOneElement(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	l := n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3)
@@ -221,8 +217,7 @@ func srqOneElement(t *conformance.T) {
 	l.unheard()
 }
 
-func srqUsedUntilPolled(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqUsedUntilPolled(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4})
 	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3, 4)
@@ -244,8 +239,7 @@ func srqUsedUntilPolled(t *conformance.T) {
 }
 
 // srqAnyQP: one of three takes all, or each some, as messages come.
-func srqAnyQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqAnyQP(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16})
 	lines := []*line{n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})}
 	for _, only := range lines {
@@ -268,8 +262,7 @@ func srqAnyQP(t *conformance.T) {
 
 // srqPDChecked has an S-RQ in one domain and a queue pair in another, and buffers of
 // both.
-func srqPDChecked(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqPDChecked(t *conformance.T, n *node) {
 	other := n.newPD()
 	s := n.newSRQ(verbs.SRQConfig{PD: other})
 	theirs := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
@@ -285,8 +278,7 @@ func srqPDChecked(t *conformance.T) {
 	require.Equal(t, make([]byte, 128), n.mr.Bytes()[:128])
 }
 
-func srqSTagZero(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func srqSTagZero(t *conformance.T, n *node) {
 	p := n.pages(1, 4096)
 	s := n.newSRQ(verbs.SRQConfig{})
 	may, mayNot, third := n.line(verbs.QPConfig{SRQ: s, Privileged: true}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})

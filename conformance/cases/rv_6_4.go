@@ -14,14 +14,14 @@ import (
 
 // rv6_4 is stopping a queue pair: verbs draft 6.4.
 var rv6_4 = []conformance.Case{
-	apiCase("6.4/on-segment-boundaries", stopOnBoundaries, "RV-6.4-M1", "RV-6.4-M3"),
-	apiCase("6.4/not-the-bad-segment", stopBeforeBadSegment, "RV-6.4-M4", "RV-6.4-M5"),
+	apiCase("6.4/on-segment-boundaries", onNode(stopOnBoundaries), "RV-6.4-M1", "RV-6.4-M3"),
+	apiCase("6.4/not-the-bad-segment", onNode(stopBeforeBadSegment), "RV-6.4-M4", "RV-6.4-M5"),
 	apiCase("6.4/within-a-segment", stopWithinSegment, "RV-6.4-M6", "RV-6.4-M7"),
 	apiCase("6.4/by-verb-at-the-message", stopAtMessage, "RV-6.4-M9", "PV-6.4-M3"),
-	strict(apiCase("6.4/by-verb-within-the-message", stopWithinMessage, "RV-6.4-S1")),
-	apiCase("6.4/answer-to-a-read", stopAnswer, "RV-6.4-M12"),
+	strict(apiCase("6.4/by-verb-within-the-message", onLine(stopWithinMessage), "RV-6.4-S1")),
+	apiCase("6.4/answer-to-a-read", onNode(stopAnswer), "RV-6.4-M12"),
 	apiCase("6.4/completion-error", stopCompletionError, "RV-6.4-M13", "PV-6.4-M2"),
-	strict(apiCase("6.4/completion-error-within-the-message", stopCompletionErrorWithin, "RV-6.4-S2")),
+	strict(apiCase("6.4/completion-error-within-the-message", onNode(stopCompletionErrorWithin), "RV-6.4-S2")),
 }
 
 // vast is more than the sockets of a connection hold.
@@ -58,8 +58,7 @@ func (l *line) rest() (r rest) {
 
 // stopOnBoundaries stops a large Write at random moments, by verb and by the peer's
 // fault: everything up to the Terminate Message is whole FPDUs.
-func stopOnBoundaries(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func stopOnBoundaries(t *conformance.T, n *node) {
 	mr := n.register(vast, allRights)
 	for round := range counted(t, "round %d", 8) {
 		l := n.line(verbs.QPConfig{})
@@ -86,8 +85,7 @@ func stopOnBoundaries(t *conformance.T) {
 }
 
 // stopBeforeBadSegment posts a Write whose second element is out of bounds.
-func stopBeforeBadSegment(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func stopBeforeBadSegment(t *conformance.T, n *node) {
 	mr := n.register(256, allRights)
 	for good := range inTurn(t, "behind %d good octets", []int{1, 100, 40000, 60000}) {
 		l := n.line(verbs.QPConfig{})
@@ -200,8 +198,7 @@ func stopAtMessage(t *conformance.T) {
 
 // stopWithinMessage: a stop does not wait for the end of a message. What was framed
 // already may follow; it is bounded (docs/decisions/0001).
-func stopWithinMessage(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{})
+func stopWithinMessage(t *conformance.T, l *line) {
 	l.stuff()
 	l.modify(verbs.StateTerminate)
 	r := l.rest()
@@ -213,8 +210,7 @@ func stopWithinMessage(t *conformance.T) {
 
 // stopAnswer answers one RDMA Read while the source of the next goes: in place of its
 // answer comes the Terminate Message about its request.
-func stopAnswer(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func stopAnswer(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	first, second := n.register(vast, allRights), n.register(64, allRights)
 	l.tell(aReadRequest(1, read{nowhere, nowhereTO, vast, uint32(first.STag()), first.Base()}))
@@ -277,8 +273,7 @@ func requireOverflow(l *line) {
 	require.Equal(l.t, []verbs.EventID{verbs.EventCQRQError}, mine)
 }
 
-func stopCompletionErrorWithin(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func stopCompletionErrorWithin(t *conformance.T, n *node) {
 	l := n.overflowed((*line).stuff)
 	r := l.rest()
 	require.ErrorIs(t, r.end, io.EOF)

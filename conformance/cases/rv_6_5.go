@@ -13,11 +13,11 @@ import (
 
 // rv6_5 is RDMA Read resources: verbs draft 6, 6.5.
 var rv6_5 = []conformance.Case{
-	apiCase("6/irrq", irrq, "RV-6-M1", "RV-6-M2"),
+	apiCase("6/irrq", onNode(irrq), "RV-6-M1", "RV-6-M2"),
 	apiCase("6.5/of-each-qp", readsOfEachQP, "RV-6.5-M1", "RV-6.5-M2"),
 	apiCase("6.5/shared", readsShared, "RV-6.5-M1", "RV-6.5-M2"),
 	apiCase("6.5/refused", readsRefused, "RV-6.5-M3", "RV-6.5-M13"),
-	apiCase("6.5/initial", readsInitial, "RV-6.5-M7"),
+	apiCase("6.5/initial", onNode(readsInitial), "RV-6.5-M7"),
 	upperCase("6.5/never-above-ord", readsNeverAboveORD, "RV-6.5-M4"),
 	apiCase("6.5/posted-beyond-ord", readsBeyondORD, "RV-6.5-M5", "RV-6.5-M6"),
 	apiCase("6.5/ord-lowered", ordLowered, "RV-6.5-M9"),
@@ -27,8 +27,7 @@ var rv6_5 = []conformance.Case{
 
 // irrq has a peer ask as often as IRD allows, all at once, of a queue pair created with
 // that and of one modified to it; and once more, of one that cannot answer meanwhile.
-func irrq(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func irrq(t *conformance.T, n *node) {
 	src := n.register(vast, allRights)
 	ask := func(msn, octets uint32) []byte {
 		return aReadRequest(msn, read{nowhere, nowhereTO, octets, uint32(src.STag()), src.Base()})
@@ -159,8 +158,7 @@ func readsRefused(t *conformance.T) {
 }
 
 // readsInitial looks at what Create QP was told, and at what holds on the wire.
-func readsInitial(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func readsInitial(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{IRD: 3, ORD: 2})
 	q := attributes(t, l.qp)
 	require.Equal(t, []int{3, 2}, []int{q.IRD, q.ORD})

@@ -15,7 +15,7 @@ import (
 // rv8_1_2_3 is the operations on memory that a Send Queue takes: verbs draft 8.1.2.3.
 var rv8_1_2_3 = []conformance.Case{
 	apiCase("8.1.2.3/are-posted", memoryOpsArePosted, "RV-8.1.2.3.1-M1", "RV-8.1.2.3.2-M1", "RV-8.1.2.3.3-M2"),
-	apiCase("8.1.2.3/send-nothing", memoryOpsSendNothing, "RV-8.1.2.3.1-M2", "RV-8.1.2.3.3-M3"),
+	apiCase("8.1.2.3/send-nothing", onNode(memoryOpsSendNothing), "RV-8.1.2.3.1-M2", "RV-8.1.2.3.3-M3"),
 	apiCase("8.1.2.3.3/targets", staged(targetsOfInvalidate), "RV-8.1.2.3.3-M1"),
 	apiCase("8.1.2.3.3/not-of-shared", staged(sharedIsNoTarget), "RV-8.1.2.3.3-M1"),
 }
@@ -78,8 +78,7 @@ func memoryOpsArePosted(t *conformance.T) {
 
 // memoryOpsSendNothing has them alone and between Sends: the peer gets the Sends. What
 // was invalidated keeps its octets.
-func memoryOpsSendNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func memoryOpsSendNothing(t *conformance.T, n *node) {
 	l := n.line(privileged)
 	mw, mr, fast, p := n.newMW(), n.register(64, allRights), n.allocated(), n.pages(1, 4096)
 	fill(p.Bytes(), 2)

@@ -13,17 +13,16 @@ import (
 
 // rv8_1_3_3 is the addresses of RDMA operations: verbs draft 8.1.3.3.
 var rv8_1_3_3 = []conformance.Case{
-	apiCase("8.1.3.3/local-address-of-reads", localAddressOfReads, "RV-8.1.3.3-M1"),
-	apiCase("8.1.3.3/one-local-address", oneLocalAddress, "RV-8.1.3.3-M2"),
-	apiCase("8.1.3.3/lists-of-writes", listsOfWrites, "RV-8.1.3.3-M3"),
-	upperCase("8.1.3.3/remote-address", remoteAddress, "RV-8.1.3.3-M4"),
+	apiCase("8.1.3.3/local-address-of-reads", onLine(localAddressOfReads), "RV-8.1.3.3-M1"),
+	apiCase("8.1.3.3/one-local-address", onNode(oneLocalAddress), "RV-8.1.3.3-M2"),
+	apiCase("8.1.3.3/lists-of-writes", inWorld(listsOfWrites), "RV-8.1.3.3-M3"),
+	upperCase("8.1.3.3/remote-address", onRig(remoteAddress), "RV-8.1.3.3-M4"),
 	upperCase("8.1.3.3/one-remote-address", oneRemoteAddress, "RV-8.1.3.3-M5"),
 }
 
 // localAddressOfReads reads into regions of both addressing types and into a window.
 // The request names what the program did, and the answer lands there.
-func localAddressOfReads(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{})
+func localAddressOfReads(t *conformance.T, l *line) {
 	mem := make([]byte, 5000)
 	over := func(c verbs.RegionConfig) verbs.TaggedBuffer {
 		c.Memory, c.Access = mem, allRights|verbs.BindWindow
@@ -60,8 +59,7 @@ func localAddressOfReads(t *conformance.T) {
 }
 
 // oneLocalAddress gives a Read a list too, which does not go with it.
-func oneLocalAddress(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func oneLocalAddress(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	other := n.register(64, allRights)
 	was := bytes.Clone(fill(other.Bytes(), 8))
@@ -87,8 +85,7 @@ func oneLocalAddress(t *conformance.T) {
 
 // listsOfWrites has lists of each length up to what the queue pair was given. A local
 // address beside the list does not count.
-func listsOfWrites(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func listsOfWrites(t *conformance.T, w *world) {
 	a, _ := w.pair(verbs.QPConfig{WriteSGE: 7}, verbs.QPConfig{})
 	most := attributes(t, a).WriteSGE
 	require.GreaterOrEqual(t, most, 7)
@@ -112,8 +109,7 @@ var remotes = []verbs.Remote{
 	theirs, {STag: 1}, {STag: 0xFFFFFFFF}, {STag: 0x80000000, TO: 1}, {STag: 0x12345678, TO: 1 << 32}, {STag: 0x9ABCDEF0, TO: 0xFEDCBA9876543210},
 }
 
-func remoteAddress(t *conformance.T) {
-	r := open(t, setup{})
+func remoteAddress(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	for i, far := range remotes {
 		t.Part("%v", far)

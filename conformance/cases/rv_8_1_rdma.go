@@ -11,18 +11,17 @@ import (
 
 // rv8_1_2_2 is where RDMA takes its data from and brings it to: verbs draft 8.1.2.2.
 var rv8_1_2_2 = []conformance.Case{
-	apiCase("8.1.2.2/no-receive-used", noReceiveUsed, "RV-8.1.2.2-M1"),
-	apiCase("8.1.2.2/write-from-here", writeFromHere, "RV-8.1.2.2-M2"),
+	apiCase("8.1.2.2/no-receive-used", inWorld(noReceiveUsed), "RV-8.1.2.2-M1"),
+	apiCase("8.1.2.2/write-from-here", inWorld(writeFromHere), "RV-8.1.2.2-M2"),
 	apiCase("8.1.2.2/read-to-here", staged(readToHere), "RV-8.1.2.2-M3"),
 	apiCase("8.1.2.2/sinks-of-reads", staged(sinksOfReads), "RV-8.1.2.2-M4"),
-	apiCase("8.1.2.2/addresses-are-the-peers", addressesArePeers, "RV-8.1.2.2-M5"),
+	apiCase("8.1.2.2/addresses-are-the-peers", onNode(addressesArePeers), "RV-8.1.2.2-M5"),
 	apiCase("8.1.2.2/whole-range-there", staged(wholeRangeThere), "RV-8.1.2.2-M6"),
 }
 
 // noReceiveUsed runs the three operations while the peer has a receive posted, and
 // while it has none.
-func noReceiveUsed(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func noReceiveUsed(t *conformance.T, w *world) {
 	a, b := w.a, w.b
 	all := func() {
 		for _, size := range []int{0, 40} {
@@ -47,8 +46,7 @@ func noReceiveUsed(t *conformance.T) {
 
 // writeFromHere gathers a Write from two regions. Is one element no memory of this
 // side, nothing is written at all.
-func writeFromHere(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func writeFromHere(t *conformance.T, w *world) {
 	x, y, sgl := twoRegions(w.a, verbs.LocalRead)
 	want := make([]byte, 200)
 	copy(want[60:], slices.Concat(y.Bytes()[100:130], x.Bytes()[200:205], y.Bytes()[:1], x.Bytes()[17:61]))
@@ -138,8 +136,7 @@ func sinksOfReads(n *node) {
 
 // addressesArePeers: what the program says of the far buffer is on the wire, whether
 // the STag means something here or nothing.
-func addressesArePeers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func addressesArePeers(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	gone, elsewhere := n.register(8, allRights), n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead})
 	require.NoError(t, gone.Deregister())

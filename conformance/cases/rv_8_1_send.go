@@ -12,7 +12,7 @@ import (
 
 // rv8_1_2_1 is Sends and the receives that they use up: verbs draft 8.1.2.1.
 var rv8_1_2_1 = []conformance.Case{
-	apiCase("8.1.2.1/one-receive-for-a-send", oneReceiveForASend, "RV-8.1.2.1-M1"),
+	apiCase("8.1.2.1/one-receive-for-a-send", inWorld(oneReceiveForASend), "RV-8.1.2.1-M1"),
 	apiCase("8.1.2.1/exactly-enough", staged(exactlyEnough), "RV-8.1.2.1-M4"),
 	apiCase("8.1.2.1/not-enough", staged(notEnough), "RV-8.1.2.1-M4", "RV-8.1.2.1-M5"),
 	apiCase("8.1.2.1/length-told", lengthsTold, "RV-8.1.2.1-M6"),
@@ -22,8 +22,7 @@ var rv8_1_2_1 = []conformance.Case{
 
 // oneReceiveForASend posts two receives and sends twice, with each type of Send and
 // also nothing; and once more with no receive posted.
-func oneReceiveForASend(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func oneReceiveForASend(t *conformance.T, w *world) {
 	here, there := w.a.qp, w.b.qp
 	for _, s := range sendTypes {
 		for _, size := range []int{0, 30} {

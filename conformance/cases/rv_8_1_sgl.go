@@ -14,10 +14,10 @@ import (
 // rv8_1_3_2 is how many elements a scatter/gather list has and how many octets: verbs
 // draft 8.1.3.2.
 var rv8_1_3_2 = []conformance.Case{
-	apiCase("8.1.3.2/one-element-or-more", oneElementOrMore, "RV-8.1.3.2-M1"),
+	apiCase("8.1.3.2/one-element-or-more", inWorld(oneElementOrMore), "RV-8.1.3.2-M1"),
 	apiCase("8.1.3.2/longest-message", mostOctets, "RV-8.1.3.2-M5"),
 	apiCase("8.1.3.2/sum-of-lengths", sumOfLengths, "RV-8.1.3.2-M7"),
-	apiCase("8.1.3.2/no-octets", messagesOfNothing, "RV-8.1.3.2-M8"),
+	apiCase("8.1.3.2/no-octets", onNode(messagesOfNothing), "RV-8.1.3.2-M8"),
 	apiCase("8.1.3.2/limits-told", sgeLimitsTold, "RV-8.1.3.2-M9"),
 	apiCase("8.1.3.2/above-the-limits", aboveSGELimits, "RV-8.1.3.2-M10"),
 	apiCase("8.1.3.2/four-at-least", fourElements, "RV-8.1.3.2-M11"),
@@ -61,8 +61,7 @@ func (w *world) carries(a, b *verbs.QP, send, recv, write int) {
 
 // oneElementOrMore uses lists of one, of two, and of as many elements as the queue pair
 // was given.
-func oneElementOrMore(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func oneElementOrMore(t *conformance.T, w *world) {
 	for _, c := range []verbs.QPConfig{{}, {SendSGE: 1, WriteSGE: 1, RecvSGE: 1}, {SendSGE: 5, WriteSGE: 6, RecvSGE: 7}, {SendSGE: 32, WriteSGE: 32, RecvSGE: 32}} {
 		a, b := w.pair(c, c)
 		most := attributes(t, a)
@@ -134,8 +133,7 @@ func sumOfLengths(t *conformance.T) {
 
 // messagesOfNothing: messages of length zero, by an empty list and by empty elements. Each is
 // one segment without payload.
-func messagesOfNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func messagesOfNothing(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	msn, reads := uint32(0), uint32(0)
 	for _, sgl := range [][]verbs.SGE{nil, {}, n.mr.SGL(0, 0), {n.mr.SGE(8, 0), n.mr.SGE(0, 0), {}, n.mr.SGE(9, 0)}} {

@@ -9,16 +9,15 @@ import (
 
 // rv8_1_3_1 is signaled and unsignaled completions: verbs draft 8.1.3.1.
 var rv8_1_3_1 = []conformance.Case{
-	apiCase("8.1.3.1/unsignaled-on-every-qp", unsignaledOnEveryQP, "RV-8.1.3.1-M1"),
+	apiCase("8.1.3.1/unsignaled-on-every-qp", inIdleWorld(unsignaledOnEveryQP), "RV-8.1.3.1-M1"),
 	apiCase("8.1.3.1/receives-complete", receivesComplete, "RV-8.1.3.1-M2"),
 	apiCase("8.1.3.1/flushed-though-unsignaled", flushedThoughUnsignaled, "RV-8.1.3.1-M3", "PV-8.1.3.1-M1"),
-	apiCase("8.1.3.1/room-comes-back", roomComesBack, "RV-8.1.3.1-M4"),
+	apiCase("8.1.3.1/room-comes-back", inIdleWorld(roomComesBack), "RV-8.1.3.1-M4"),
 }
 
 // unsignaledOnEveryQP has each operation done without a completion, on queue pairs of
 // each kind, and sees that it was done.
-func unsignaledOnEveryQP(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func unsignaledOnEveryQP(t *conformance.T, w *world) {
 	n, far := w.a, w.b
 	srq, farSRQ := n.newSRQ(verbs.SRQConfig{}), far.newSRQ(verbs.SRQConfig{})
 	for _, c := range []verbs.QPConfig{{}, {SRQ: srq}, privileged, {SRQ: srq, Privileged: true}} {
@@ -167,8 +166,7 @@ func flushedThoughUnsignaled(t *conformance.T) {
 
 // roomComesBack fills a Send Queue again and again, only the last request being
 // signaled: once that has been reaped there is room for as many.
-func roomComesBack(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func roomComesBack(t *conformance.T, w *world) {
 	n := w.a
 	mw := n.newMW()
 	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)

@@ -9,14 +9,14 @@ import (
 
 // rv8_2_1 is posting lists of requests, and what room they take: verbs draft 8.2.1.
 var rv8_2_1 = []conformance.Case{
-	apiCase("8.2.1/each-takes-one", eachTakesOne, "RV-8.2.1-M1", "RV-8.2.1-M10"),
-	apiCase("8.2.1/list-order", listOrder, "RV-8.2.1-M2"),
+	apiCase("8.2.1/each-takes-one", onNode(eachTakesOne), "RV-8.2.1-M1", "RV-8.2.1-M10"),
+	apiCase("8.2.1/list-order", onNode(listOrder), "RV-8.2.1-M2"),
 	apiCase("8.2.1/first-error-of-sends", firstErrorOfSends,
 		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
-	apiCase("8.2.1/first-error-of-receives", firstErrorOfReceives,
+	apiCase("8.2.1/first-error-of-receives", onNode(firstErrorOfReceives),
 		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
-	apiCase("8.2.1/list-fills-queue", listFillsQueue, "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"),
-	apiCase("8.2.1/returns-at-once", postingReturnsAtOnce, "RV-8.2.1-M8"),
+	apiCase("8.2.1/list-fills-queue", onNode(listFillsQueue), "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"),
+	apiCase("8.2.1/returns-at-once", onNode(postingReturnsAtOnce), "RV-8.2.1-M8"),
 }
 
 // workQueue is a queue of any of the three kinds that takes requests without data.
@@ -55,8 +55,7 @@ func (n *node) workQueues(depth int) []workQueue {
 
 // eachTakesOne fills queues with lists of all lengths, to the last place and no
 // further.
-func eachTakesOne(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func eachTakesOne(t *conformance.T, n *node) {
 	for _, depth := range []int{1, 5, 64} {
 		for _, q := range n.workQueues(depth) {
 			t.Part("%s of %d", q.name, q.depth)
@@ -81,8 +80,7 @@ func eachTakesOne(t *conformance.T) {
 }
 
 // listOrder posts eight of each in one list, and compares what each carried.
-func listOrder(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func listOrder(t *conformance.T, n *node) {
 	srq := n.newSRQ(verbs.SRQConfig{})
 	for _, s := range named(t, "SQ and %s", map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq}) {
 		l := n.line(verbs.QPConfig{SRQ: s})
@@ -163,8 +161,7 @@ func firstErrorOfSends(t *conformance.T) {
 
 // firstErrorOfReceives: the same of receives, of which the peer uses those that are
 // there; the one behind them shows that there is no other.
-func firstErrorOfReceives(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func firstErrorOfReceives(t *conformance.T, n *node) {
 	srq := n.newSRQ(verbs.SRQConfig{SGE: 3})
 	for name, s := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq} {
 		l := n.line(verbs.QPConfig{RecvSGE: 3, SRQ: s})
@@ -202,8 +199,7 @@ func firstErrorOfReceives(t *conformance.T) {
 
 // listFillsQueue: the queue has room for the first two of four, and the third is
 // refused for that, not the fourth for what else is wrong with it.
-func listFillsQueue(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func listFillsQueue(t *conformance.T, n *node) {
 	for q := range inTurn(t, "%s", n.workQueues(8)) {
 		got, err := q.post(make([]uint64, q.depth-2)...)
 		require.NoError(t, err)
@@ -229,8 +225,7 @@ func listFillsQueue(t *conformance.T) {
 
 // postingReturnsAtOnce posts much more than TCP takes for a peer that reads nothing: a
 // post that waited would wait forever.
-func postingReturnsAtOnce(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postingReturnsAtOnce(t *conformance.T, n *node) {
 	const size = 1 << 20
 	mr, srq := n.register(size, allRights), n.newSRQ(verbs.SRQConfig{})
 	l := n.line(verbs.QPConfig{SendDepth: 64})

@@ -11,7 +11,7 @@ import (
 var rv8_2_1_slots = []conformance.Case{
 	apiCase("8.2.1/slots-of-sends", slotsOfSends, "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
 	apiCase("8.2.1/slots-of-unsignaled", slotsOfUnsignaled, "RV-8.2.1-M9"),
-	apiCase("8.2.1/slots-of-receives", slotsOfReceives, "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
+	apiCase("8.2.1/slots-of-receives", onNode(slotsOfReceives), "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
 }
 
 // takes says that a queue has room for exactly that many requests, and uses it.
@@ -99,8 +99,7 @@ func slotsOfUnsignaled(t *conformance.T) {
 }
 
 // slotsOfReceives: the same of receives, all of which are signaled.
-func slotsOfReceives(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func slotsOfReceives(t *conformance.T, n *node) {
 	for _, srq := range named(t, "%s", map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{Depth: 4})}) {
 		l := n.line(verbs.QPConfig{RecvDepth: 4, SRQ: srq})
 		one := func(id uint64) error { return second(l.qp.PostRecv(verbs.Recv{ID: id})) }

@@ -12,10 +12,10 @@ import (
 // verbs draft 8.2.2.
 var rv8_2_2 = []conformance.Case{
 	upperCase("8.2.2/sent-in-order", sentInOrder, "RV-8.2.2-M1"),
-	upperCase("8.2.2/completed-in-order", completedInOrder, "RV-8.2.2-M2"),
+	upperCase("8.2.2/completed-in-order", onRig(completedInOrder), "RV-8.2.2-M2"),
 	apiCase("8.2.2/receives-in-order", receivesInOrder, "RV-8.2.2-M2", "RV-8.2.2-M5"),
 	upperCase("8.2.2/stops-at-ord", stopsAtORD, "RV-8.2.2-M9"),
-	apiCase("8.2.2/no-ord", noORD, "RV-8.2.2-M10", "PV-9.5.2-M10"),
+	apiCase("8.2.2/no-ord", onNode(noORD), "RV-8.2.2-M10", "PV-9.5.2-M10"),
 }
 
 // aReadOf is an RDMA Read of a peer's made-up source into n octets of a buffer, and
@@ -86,8 +86,7 @@ func sentInOrder(t *conformance.T) {
 
 // completedInOrder holds the responses of two RDMA Reads back: what comes behind is
 // done, but does not complete before them.
-func completedInOrder(t *conformance.T) {
-	r := open(t, setup{})
+func completedInOrder(t *conformance.T, r *rig) {
 	b, old := r.region(64, allRights), r.region(8, allRights)
 	r.post(
 		b.aReadOf(1, 0, 8),
@@ -177,8 +176,7 @@ func stopsAtORD(t *conformance.T) {
 }
 
 // noORD posts Reads where none can ever go out: they are accepted, and fail.
-func noORD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func noORD(t *conformance.T, n *node) {
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate}) {
 		for _, c := range named(t, "ORD is zero %s", map[string]verbs.QPConfig{"from the beginning": {NoReads: true}, "by Modify QP": {ORD: 4}}) {
 			l := n.line(c)

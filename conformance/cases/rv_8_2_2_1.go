@@ -11,10 +11,10 @@ import (
 var rv8_2_2_1 = []conformance.Case{
 	apiCase("8.2.2.1/remote-invalidation", remoteInvalidationOrder, "RV-8.2.2.1-M1"),
 	apiCase("8.2.2.1/read-with-invalidate", readInvalidateOrder, "RV-8.2.2.1-M2"),
-	apiCase("8.2.2.1/behind-read-with-invalidate", behindReadInvalidate, "RV-8.2.2.1-M3"),
-	apiCase("8.2.2.1/fast-register", fastRegisterOrder, "RV-8.2.2.1-M4"),
-	apiCase("8.2.2.1/bind", bindOrder, "RV-8.2.2.1-M5"),
-	apiCase("8.2.2.1/invalidate", invalidateOrder, "RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"),
+	apiCase("8.2.2.1/behind-read-with-invalidate", onNode(behindReadInvalidate), "RV-8.2.2.1-M3"),
+	apiCase("8.2.2.1/fast-register", onNode(fastRegisterOrder), "RV-8.2.2.1-M4"),
+	apiCase("8.2.2.1/bind", onNode(bindOrder), "RV-8.2.2.1-M5"),
+	apiCase("8.2.2.1/invalidate", onNode(invalidateOrder), "RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"),
 }
 
 // remoteInvalidationOrder has the peer send into the region that the same message
@@ -68,8 +68,7 @@ func readInvalidateOrder(t *conformance.T) {
 
 // behindReadInvalidate: what is behind it goes out while the response is awaited, unless
 // it is fenced. A fenced one finds the STag invalidated.
-func behindReadInvalidate(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func behindReadInvalidate(t *conformance.T, n *node) {
 	l, sink := n.line(verbs.QPConfig{}), n.register(8, allRights)
 	at := sink.Remote(0)
 	post(t, l.qp,
@@ -93,8 +92,7 @@ func behindReadInvalidate(t *conformance.T) {
 
 // fastRegisterOrder registers and uses in one list, again and again; the other way
 // around the use comes too early.
-func fastRegisterOrder(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func fastRegisterOrder(t *conformance.T, n *node) {
 	p, mr := n.pages(2, 4096), n.allocated()
 	l := n.line(privileged)
 	for round := range counted(t, "round %d", uint32(100)) {
@@ -122,8 +120,7 @@ func fastRegisterOrder(t *conformance.T) {
 
 // bindOrder advertises a window in the Send just behind its Bind, and reads into another
 // just behind its own.
-func bindOrder(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func bindOrder(t *conformance.T, n *node) {
 	l, asked := n.line(verbs.QPConfig{}), uint32(0)
 	for round := range counted(t, "round %d", uint32(50)) {
 		one, two := n.newMW(), n.newMW()
@@ -155,8 +152,7 @@ func bindOrder(t *conformance.T) {
 
 // invalidateOrder: behind an Invalidate its STag is of no use, but for a new Bind or
 // Fast-Register.
-func invalidateOrder(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func invalidateOrder(t *conformance.T, n *node) {
 	invalidate := func(st verbs.STag) verbs.Request { return verbs.Request{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
 	for _, use := range named(t, "%s", map[string]func(*verbs.MR) verbs.Request{
 		"Send": func(mr *verbs.MR) verbs.Request { return verbs.Request{ID: 1, SGL: mr.SGL(0, 4)} },

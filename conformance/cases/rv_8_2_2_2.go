@@ -10,7 +10,7 @@ import (
 // rv8_2_2_2 is the Read Fence and the Local Fence: verbs draft 8.2.2.2.
 var rv8_2_2_2 = []conformance.Case{
 	upperCase("8.2.2.2/read-fence-taken", readFenceTaken, "RV-8.2.2.2-M1", "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
-	upperCase("8.2.2.2/read-fence-of-two", readFenceOfTwo, "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
+	upperCase("8.2.2.2/read-fence-of-two", onRig(readFenceOfTwo), "RV-8.2.2.2-M2", "RV-8.2.2.2-M3"),
 	upperCase("8.2.2.2/local-fence", localFence, "RV-8.2.2.2-M4", "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"),
 	upperCase("8.2.2.2/local-fence-of-each", localFenceOfEach, "RV-8.2.2.2-M5", "RV-8.2.2.2-M6"),
 }
@@ -57,8 +57,7 @@ func readFenceTaken(t *conformance.T) {
 
 // readFenceOfTwo: one of two Reads is not enough; what is before the fence does not
 // wait, what is behind it does.
-func readFenceOfTwo(t *conformance.T) {
-	r := open(t, setup{})
+func readFenceOfTwo(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	r.post(
 		b.aReadOf(1, 0, 8), verbs.Request{ID: 2, SGL: b.sgl(32, 1)}, b.aReadOf(3, 8, 8),

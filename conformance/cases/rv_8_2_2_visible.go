@@ -13,7 +13,7 @@ import (
 // rules 6, 7, 13 and 16.
 var rv8_2_2_visible = []conformance.Case{
 	apiCase("8.2.2/written-before-receive", writtenBeforeReceive, "RV-8.2.2-M3", "RV-8.2.2-M6"),
-	apiCase("8.2.2/read-before-completion", readBeforeCompletion, "RV-8.2.2-M4"),
+	apiCase("8.2.2/read-before-completion", onNode(readBeforeCompletion), "RV-8.2.2-M4"),
 	upperCase("8.2.2/read-behind-peers-messages", readBehindPeersMessages, "RV-8.2.2-M7", "PV-8.2.2.2-M1"),
 	apiCase("8.2.2/read-of-what-was-written", readOfWhatWasWritten, "RV-8.2.2-M8"),
 }
@@ -78,8 +78,7 @@ func writtenBeforeReceive(t *conformance.T) {
 
 // readBeforeCompletion: a Read whose response comes in pieces completes behind the last
 // octet, and then all are there.
-func readBeforeCompletion(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func readBeforeCompletion(t *conformance.T, n *node) {
 	l, sink := n.line(verbs.QPConfig{}), n.register(5000, allRights)
 	for i := range counted(t, "round %d", 10) {
 		clear(sink.Bytes())

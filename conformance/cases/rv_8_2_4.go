@@ -13,9 +13,9 @@ var rv8_2_4 = []conformance.Case{
 	apiCase("8.2.3/one-for-each", oneForEach, "RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"),
 	apiCase("8.2.3/one-for-each-flushed", oneForEachFlushed, "RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"),
 	apiCase("8.2.4/polled-only", polledOnly, "RV-8.2.4-M1"),
-	apiCase("8.2.4/polled-in-any-state", polledInAnyState, "RV-8.2.4-M2"),
+	apiCase("8.2.4/polled-in-any-state", onNode(polledInAnyState), "RV-8.2.4-M2"),
 	apiCase("8.2.4/unsignaled", unsignaledSilent, "RV-8.2.4-M3"),
-	apiCase("8.2.4/frees-one", pollFreesOne, "RV-8.2.4-M4"),
+	apiCase("8.2.4/frees-one", onNode(pollFreesOne), "RV-8.2.4-M4"),
 	apiCase("8.2.4/left-alone", memoryLeftAlone, "RV-8.2.4-M5"),
 	apiCase("8.2.4/left-alone-flushed", memoryLeftAloneFlushed, "RV-8.2.4-M5"),
 }
@@ -185,8 +185,7 @@ func polledOnly(t *conformance.T) {
 
 // polledInAnyState leaves completions on their CQs while the queue pair goes on to each
 // of its states.
-func polledInAnyState(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func polledInAnyState(t *conformance.T, n *node) {
 	for way := range inTurn(t, "%v", [][]verbs.State{
 		{verbs.StateRTS}, {verbs.StateClosing}, {verbs.StateClosing, verbs.StateIdle}, {verbs.StateTerminate}, {verbs.StateTerminate, verbs.StateError},
 		{verbs.StateError}, {verbs.StateError, verbs.StateIdle}, {verbs.StateError, verbs.StateIdle, verbs.StateRTS}, {verbs.StateClosing, verbs.StateIdle, verbs.StateError},
@@ -235,8 +234,7 @@ func unsignaledSilent(t *conformance.T) {
 
 // pollFreesOne keeps a CQ full: there is always room for one more behind a poll, and
 // never an overflow.
-func pollFreesOne(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func pollFreesOne(t *conformance.T, n *node) {
 	cq := n.newCQ(5)
 	e := cq.Entries()
 	l := n.line(verbs.QPConfig{SendCQ: cq, SendDepth: 4 * e})

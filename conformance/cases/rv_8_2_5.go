@@ -10,15 +10,15 @@ import (
 
 // rv8_2_5 is notification of completions: verbs draft 8.2.5.
 var rv8_2_5 = []conformance.Case{
-	apiCase("8.2.5/one-shot", notifyOneShot, "RV-8.2.5-M1", "RV-8.2.5-M8"),
-	apiCase("8.2.5/looks-forward", notifyLooksForward, "RV-8.2.5-M3", "PV-8.2.5-M2"),
-	apiCase("8.2.5/next-or-solicited", notifyNextOrSolicited, "RV-8.2.5-M4"),
-	apiCase("8.2.5/next-wins", notifyNextWins, "RV-8.2.5-M7"),
-	apiCase("8.2.5/solicited", notifySolicited, "RV-8.2.5-M5", "PV-8.2.5-M3"),
+	apiCase("8.2.5/one-shot", onNode(notifyOneShot), "RV-8.2.5-M1", "RV-8.2.5-M8"),
+	apiCase("8.2.5/looks-forward", onNode(notifyLooksForward), "RV-8.2.5-M3", "PV-8.2.5-M2"),
+	apiCase("8.2.5/next-or-solicited", onNode(notifyNextOrSolicited), "RV-8.2.5-M4"),
+	apiCase("8.2.5/next-wins", onNode(notifyNextWins), "RV-8.2.5-M7"),
+	apiCase("8.2.5/solicited", onNode(notifySolicited), "RV-8.2.5-M5", "PV-8.2.5-M3"),
 	apiCase("8.2.5/next", notifyNext, "RV-8.2.5-M6"),
-	apiCase("8.2.5/handlers-of-cqs", notifyHandlers, "RV-8.2.5-M2", "RV-8.2.5-M10"),
-	apiCase("8.2.5/takes-nothing", notifyTakesNothing, "RV-8.2.5-M11"),
-	apiCase("8.2.5/none-missed", notifyNoneMissed, "RV-8.2.5-M9"),
+	apiCase("8.2.5/handlers-of-cqs", onNode(notifyHandlers), "RV-8.2.5-M2", "RV-8.2.5-M10"),
+	apiCase("8.2.5/takes-nothing", onNode(notifyTakesNothing), "RV-8.2.5-M11"),
+	apiCase("8.2.5/none-missed", onNode(notifyNoneMissed), "RV-8.2.5-M9"),
 	apiCase("8.2.5/sleeper", notifySleeper, "RV-8.2.5-M9"),
 }
 
@@ -93,8 +93,7 @@ func (n *node) notified(b *bell) (*line, *verbs.CQ) {
 	return n.line(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}), cq
 }
 
-func notifyOneShot(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyOneShot(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	l.adds(0)
@@ -122,8 +121,7 @@ func notifyOneShot(t *conformance.T) {
 	}
 }
 
-func notifyLooksForward(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyLooksForward(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	for _, k := range []verbs.NotifyType{verbs.NotifyNext, verbs.NotifySolicited} {
@@ -141,8 +139,7 @@ func notifyLooksForward(t *conformance.T) {
 	empty(t, cq)
 }
 
-func notifyNextOrSolicited(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyNextOrSolicited(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	notify(t, cq, verbs.NotifyNext)
@@ -155,8 +152,7 @@ func notifyNextOrSolicited(t *conformance.T) {
 	b.once(cq)
 }
 
-func notifyNextWins(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyNextWins(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	for kinds := range inTurn(t, "armed with %v", [][]verbs.NotifyType{
@@ -173,8 +169,7 @@ func notifyNextWins(t *conformance.T) {
 	}
 }
 
-func notifySolicited(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifySolicited(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	notify(t, cq, verbs.NotifySolicited)
@@ -238,8 +233,7 @@ func notifyNext(t *conformance.T) {
 
 // notifyHandlers has three CQs of one handler, one of another, one of none: a call is
 // the handler's of the CQ that got something, and names it.
-func notifyHandlers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyHandlers(t *conformance.T, n *node) {
 	one, two := n.bell(), n.bell()
 	cqs := []*verbs.CQ{one.cq(8), one.cq(8), one.cq(8), two.cq(8), n.newCQ(8)}
 	add := func(cq *verbs.CQ) { require.NoError(t, n.flush(cq, 1).Destroy()) }
@@ -260,8 +254,7 @@ func notifyHandlers(t *conformance.T) {
 	two.silent()
 }
 
-func notifyTakesNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyTakesNothing(t *conformance.T, n *node) {
 	b := n.bell()
 	cq := b.cq(2)
 	l := n.line(verbs.QPConfig{SendCQ: cq})

@@ -13,8 +13,7 @@ import (
 
 // notifyNoneMissed adds a completion before, between and behind the three steps of a
 // consumer that goes to sleep then: it sees it, or is called.
-func notifyNoneMissed(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyNoneMissed(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	got := make([]verbs.Completion, 4)

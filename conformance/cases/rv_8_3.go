@@ -13,11 +13,11 @@ import (
 // rv8_3 is Immediate Errors and asynchronous events: verbs draft 8.3.1 and 8.3.3.
 var rv8_3 = []conformance.Case{
 	apiCase("8.3.1/refusals-change-nothing", refusalsChangeNothing, "RV-8.3.1-M1"),
-	apiCase("8.3.1/refusals-lose-no-event", refusalsLoseNoEvent, "RV-8.3.1-M1", "PV-8.3.1-M1"),
-	apiCase("8.3.1/reregister", refusedReregister, "RV-8.3.1-M1"),
-	apiCase("8.3.3/handler-replaced", eventHandlerReplaced, "RV-8.3.3-M1", "RV-8.3.3-M2"),
+	apiCase("8.3.1/refusals-lose-no-event", onNode(refusalsLoseNoEvent), "RV-8.3.1-M1", "PV-8.3.1-M1"),
+	apiCase("8.3.1/reregister", onNode(refusedReregister), "RV-8.3.1-M1"),
+	apiCase("8.3.3/handler-replaced", onNode(eventHandlerReplaced), "RV-8.3.3-M1", "RV-8.3.3-M2"),
 	apiCase("8.3.3/each-event", eachEventCalls, "RV-8.3.3-M3"),
-	apiCase("8.3.3/unaffiliated", unaffiliatedEvents, "RV-8.3.3-M4"),
+	apiCase("8.3.3/unaffiliated", onNode(unaffiliatedEvents), "RV-8.3.3-M4"),
 }
 
 // refusalsChangeNothing asks verbs for what they refuse, on one of each object, all of
@@ -100,8 +100,7 @@ func held(t *conformance.T) (hold chan struct{}, release func()) {
 
 // refusalsLoseNoEvent has verbs of event handling refused between what raises events and
 // their delivery.
-func refusalsLoseNoEvent(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func refusalsLoseNoEvent(t *conformance.T, n *node) {
 	hold, release := held(t)
 	got := make(chan verbs.Event, 100)
 	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) {
@@ -130,8 +129,7 @@ func refusalsLoseNoEvent(t *conformance.T) {
 }
 
 // refusedReregister is the exception: what cannot be made of a region leaves none.
-func refusedReregister(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func refusedReregister(t *conformance.T, n *node) {
 	mr := n.register(64, allRights)
 	require.ErrorIs(t, mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.RemoteRead}), verbs.ErrInvalidAccess)
 	require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
@@ -148,8 +146,7 @@ func (n *node) lost() verbs.Event {
 
 // eventHandlerReplaced sets one handler behind the other, and then none. Each gets what
 // happens in its time, which events of the next handler close.
-func eventHandlerReplaced(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func eventHandlerReplaced(t *conformance.T, n *node) {
 	listen := func() chan verbs.Event {
 		c := make(chan verbs.Event, 10)
 		require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { c <- e }))
@@ -220,8 +217,7 @@ func eachEventCalls(t *conformance.T) {
 }
 
 // unaffiliatedEvents are those that figure 25 has: with a CQ, with an S-RQ, with neither.
-func unaffiliatedEvents(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func unaffiliatedEvents(t *conformance.T, n *node) {
 	cq, srq := n.newCQ(8), n.newSRQ(verbs.SRQConfig{})
 	cq.Fail()
 	n.events.are(verbs.Event{ID: verbs.EventCQOperation, CQ: cq.ID()})

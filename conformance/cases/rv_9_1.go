@@ -14,12 +14,12 @@ import (
 var rv9_1 = []conformance.Case{
 	apiCase("9/life", wholeLife, "RV-9-M1"),
 	apiCase("9/modifiers-of-creation", modifiersOfCreation, "RV-9-M2"),
-	apiCase("9/modifiers-of-memory", modifiersOfMemory, "RV-9-M2"),
+	apiCase("9/modifiers-of-memory", onNode(modifiersOfMemory), "RV-9-M2"),
 	apiCase("9/modifiers-of-posts", modifiersOfPosts, "RV-9-M2"),
-	apiCase("9/modifiers-of-options", modifiersOfOptions, "RV-9-M3"),
+	apiCase("9/modifiers-of-options", onNode(modifiersOfOptions), "RV-9-M3"),
 	apiCase("9/options-taken-away", optionsTakenAway, "RV-9-M3"),
 	apiCase("9.1/four-verbs", fourVerbs, "RV-9.1-M1"),
-	apiCase("9.2.5.1/privileged-only", privilegedOnly, "RV-9.2.5.1-M3"),
+	apiCase("9.2.5.1/privileged-only", onNode(privilegedOnly), "RV-9.2.5.1-M3"),
 }
 
 // wholeLife calls the verbs in the order of 5.1.1.1 and 5.1.1.2, with every
@@ -176,8 +176,7 @@ func fourVerbs(t *conformance.T) {
 }
 
 // privilegedOnly: the STag of zero and Fast-Register are for Privileged Consumers.
-func privilegedOnly(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func privilegedOnly(t *conformance.T, n *node) {
 	privileged := n.newQP(verbs.QPConfig{Privileged: true})
 	require.ErrorIs(t, second(privileged.User()), verbs.ErrInvalidModifier, "a handle for a Non-Privileged Consumer")
 	p := n.pages(1, 4096)

@@ -17,7 +17,7 @@ var rv9_2_1 = []conformance.Case{
 	apiCase("9.2.1.1/modifiers", openModifiers, "RV-9.2.1.1-M2", "RV-9.2.1.1-M3"),
 	apiCase("9.2.1.2/results", queryRNICResults, "RV-9.2.1.2-M1"),
 	apiCase("9.2.1.2/limits-are-real", limitsAreReal, "RV-9.2.1.2-M2"),
-	apiCase("9.2.1.2/shared-reads", sharedIRD, "RV-9.2.1.2-M3"),
+	apiCase("9.2.1.2/shared-reads", onNode(sharedIRD), "RV-9.2.1.2-M3"),
 	apiCase("9.2.1.2/buffer-lists", bufferLists, "RV-9.2.1.2-M4"),
 	apiCase("9.2.1.3/results", closeResults, "RV-9.2.1.3-M1"),
 	apiCase("9.2.1.3/one-of-two", closeOneOfTwo, "RV-9.2.1.3-M2"),
@@ -143,8 +143,7 @@ func limitsAreReal(t *conformance.T) {
 	assert.EqualValues(t, uint32(1<<32-1), a.MaxMessage, "draft 8.1.3.2")
 }
 
-func sharedIRD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func sharedIRD(t *conformance.T, n *node) {
 	a := must(n.nic.Query())(t)
 	assert.Zero(t, a.Limits.SharedIRD, "not shared")
 	for i := range 20 {

@@ -12,7 +12,7 @@ import (
 var rv9_2_2 = []conformance.Case{
 	apiCase("9.2.2.1/results", allocPDResults, "RV-9.2.2.1-M1"),
 	apiCase("9.2.2.1/modifiers", allocPDModifiers, "RV-9.2.2.1-M2"),
-	apiCase("9.2.2.2/results", deallocPDResults, "RV-9.2.2.2-M1"),
+	apiCase("9.2.2.2/results", onNode(deallocPDResults), "RV-9.2.2.2-M1"),
 	apiCase("9.2.2.2/modifiers", deallocPDModifiers, "RV-9.2.2.2-M2"),
 	apiCase("9.2.2.2/in-use", deallocPDInUse, "RV-9.2.2.2-M3"),
 }
@@ -50,8 +50,7 @@ func allocPDModifiers(t *conformance.T) {
 	}
 }
 
-func deallocPDResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func deallocPDResults(t *conformance.T, n *node) {
 	pd := n.deadPD()
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD, "deallocated before")
 	require.ErrorIs(t, n.pd.Deallocate(), verbs.ErrPDInUse)

@@ -11,12 +11,12 @@ import (
 // rv9_2_3 is the verbs of Completion Queues: verbs draft 9.2.3.
 var rv9_2_3 = []conformance.Case{
 	apiCase("9.2.3.1/results", createCQResults, "RV-9.2.3.1-M1"),
-	apiCase("9.2.3.1/modifiers", createCQModifiers, "RV-9.2.3.1-M2"),
-	apiCase("9.2.3.2/results", queryCQResults, "RV-9.2.3.2-M1"),
-	apiCase("9.2.3.2/modifiers", queryCQModifiers, "RV-9.2.3.2-M2"),
+	apiCase("9.2.3.1/modifiers", onNode(createCQModifiers), "RV-9.2.3.1-M2"),
+	apiCase("9.2.3.2/results", onNode(queryCQResults), "RV-9.2.3.2-M1"),
+	apiCase("9.2.3.2/modifiers", onNode(queryCQModifiers), "RV-9.2.3.2-M2"),
 	apiCase("9.2.3.3/results", modifyCQResults, "RV-9.2.3.3-M1"),
-	apiCase("9.2.3.3/modifiers", modifyCQModifiers, "RV-9.2.3.3-M2"),
-	apiCase("9.2.3.4/results", destroyCQResults, "RV-9.2.3.4-M1"),
+	apiCase("9.2.3.3/modifiers", inWorld(modifyCQModifiers), "RV-9.2.3.3-M2"),
+	apiCase("9.2.3.4/results", onNode(destroyCQResults), "RV-9.2.3.4-M1"),
 	apiCase("9.2.3.4/modifiers", destroyCQModifiers, "RV-9.2.3.4-M2"),
 }
 
@@ -44,8 +44,7 @@ func createCQResults(t *conformance.T) {
 	require.ErrorIs(t, create(verbs.CQConfig{})(), verbs.ErrInvalidRNIC)
 }
 
-func createCQModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func createCQModifiers(t *conformance.T, n *node) {
 	called := make(chan *verbs.CQ, 10)
 	id := must(n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
 	for _, entries := range []int{1, 5, 50} {
@@ -74,8 +73,7 @@ func createCQModifiers(t *conformance.T) {
 	assert.Empty(t, called)
 }
 
-func queryCQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func queryCQResults(t *conformance.T, n *node) {
 	cq := n.newCQ(4)
 	require.NoError(t, second(cq.Query()))
 	require.NoError(t, cq.Destroy())
@@ -85,8 +83,7 @@ func queryCQResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.cq.Query()), verbs.ErrInvalidRNIC)
 }
 
-func queryCQModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func queryCQModifiers(t *conformance.T, n *node) {
 	id := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	one := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 11, Handler: id}))(t)
 	two := n.newCQ(222)
@@ -125,8 +122,7 @@ func modifyCQResults(t *conformance.T) {
 
 // modifyCQModifiers grows and shrinks a CQ step by step, each time with completions
 // queued, and looks that the other CQ is left alone.
-func modifyCQModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func modifyCQModifiers(t *conformance.T, w *world) {
 	n := w.a
 	cq := n.newCQ(4)
 	qp, _ := w.pair(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{})
@@ -148,8 +144,7 @@ func modifyCQModifiers(t *conformance.T) {
 	n.quiet()
 }
 
-func destroyCQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func destroyCQResults(t *conformance.T, n *node) {
 	cq := n.newCQ(4)
 	for name, c := range map[string]verbs.QPConfig{"send CQ": {SendCQ: cq}, "receive CQ": {RecvCQ: cq}} {
 		qp := n.newQP(c)

@@ -11,12 +11,12 @@ import (
 // rv9_2_4 is the verbs of Shared Receive Queues: verbs draft 9.2.4.
 var rv9_2_4 = []conformance.Case{
 	apiCase("9.2.4.1/results", createSRQResults, "RV-9.2.4.1-M1"),
-	apiCase("9.2.4.1/modifiers", createSRQModifiers, "RV-9.2.4.1-M2"),
-	apiCase("9.2.4.2/results", querySRQResults, "RV-9.2.4.2-M1"),
-	apiCase("9.2.4.2/modifiers", querySRQModifiers, "RV-9.2.4.2-M2"),
+	apiCase("9.2.4.1/modifiers", inIdleWorld(createSRQModifiers), "RV-9.2.4.1-M2"),
+	apiCase("9.2.4.2/results", onNode(querySRQResults), "RV-9.2.4.2-M1"),
+	apiCase("9.2.4.2/modifiers", inIdleWorld(querySRQModifiers), "RV-9.2.4.2-M2"),
 	apiCase("9.2.4.3/results", modifySRQResults, "RV-9.2.4.3-M1"),
-	apiCase("9.2.4.3/modifiers", modifySRQModifiers, "RV-9.2.4.3-M2"),
-	apiCase("9.2.4.4/results", destroySRQResults, "RV-9.2.4.4-M1"),
+	apiCase("9.2.4.3/modifiers", inIdleWorld(modifySRQModifiers), "RV-9.2.4.3-M2"),
+	apiCase("9.2.4.4/results", onNode(destroySRQResults), "RV-9.2.4.4-M1"),
 	apiCase("9.2.4.4/modifiers", destroySRQModifiers, "RV-9.2.4.4-M2"),
 }
 
@@ -57,8 +57,7 @@ func srqShows(t *conformance.T, s *verbs.SRQ, want verbs.SRQAttributes) {
 	require.Equal(t, want, must(s.Query())(t), "Query S-RQ")
 }
 
-func createSRQModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func createSRQModifiers(t *conformance.T, w *world) {
 	n := w.b
 	other := n.newPD()
 	memory := n.region(other, verbs.RegionConfig{Memory: make([]byte, 4096), Access: allRights})
@@ -92,8 +91,7 @@ func createSRQModifiers(t *conformance.T) {
 	completes(t, n.cq, verbs.Completion{ID: 9, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidPD})
 }
 
-func querySRQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func querySRQResults(t *conformance.T, n *node) {
 	s, other := n.newSRQ(verbs.SRQConfig{}), n.newSRQ(verbs.SRQConfig{})
 	require.NoError(t, second(s.Query()))
 	require.NoError(t, s.Destroy())
@@ -102,8 +100,7 @@ func querySRQResults(t *conformance.T) {
 	require.ErrorIs(t, second(other.Query()), verbs.ErrInvalidRNIC)
 }
 
-func querySRQModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func querySRQModifiers(t *conformance.T, w *world) {
 	n := w.b
 	pd := n.newPD()
 	one := n.newSRQ(verbs.SRQConfig{Depth: 5, SGE: 2, Limit: 1})
@@ -159,8 +156,7 @@ func modifySRQResults(t *conformance.T) {
 		func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(9)}) }, queries(s.Query))
 }
 
-func modifySRQModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func modifySRQModifiers(t *conformance.T, w *world) {
 	n := w.b
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 	qp := n.newQP(verbs.QPConfig{SRQ: s})
@@ -206,8 +202,7 @@ func modifySRQModifiers(t *conformance.T) {
 	n.quiet()
 }
 
-func destroySRQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func destroySRQResults(t *conformance.T, n *node) {
 	s, other := n.newSRQ(verbs.SRQConfig{}), n.newSRQ(verbs.SRQConfig{})
 	postRecv(t, s, verbs.Recv{ID: 1})
 	qp := n.newQP(verbs.QPConfig{SRQ: s})

@@ -11,10 +11,10 @@ import (
 // rv9_2_5_create is Create QP: verbs draft 9.2.5.1.
 var rv9_2_5_create = []conformance.Case{
 	apiCase("9.2.5.1/results", createQPResults, "RV-9.2.5.1-M1"),
-	apiCase("9.2.5.1/attributes-told", createQPTold, "RV-9.2.5.1-M2"),
-	apiCase("9.2.5.1/queues-and-lists", createQPQueues, "RV-9.2.5.1-M2"),
-	apiCase("9.2.5.1/rights", createQPRights, "RV-9.2.5.1-M2"),
-	apiCase("9.2.5.1/reads-outstanding", createQPReads, "RV-9.2.5.1-M2", "RV-9.2.5.1-M4"),
+	apiCase("9.2.5.1/attributes-told", onNode(createQPTold), "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/queues-and-lists", inIdleWorld(createQPQueues), "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/rights", onNode(createQPRights), "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/reads-outstanding", onNode(createQPReads), "RV-9.2.5.1-M2", "RV-9.2.5.1-M4"),
 	apiCase("9.2.5.1/no-ord-left", createQPNoORD, "RV-9.2.5.1-M4", "RV-9.2.5.1-M5"),
 	apiCase("9.2.5.1/no-ird-left", createQPNoIRD, "RV-9.2.5.1-M6"),
 }
@@ -63,8 +63,7 @@ func createQPResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))), verbs.ErrInvalidRNIC)
 }
 
-func createQPTold(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func createQPTold(t *conformance.T, n *node) {
 	pd, one, two := n.newPD(), n.newCQ(8), n.newCQ(8)
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	for _, c := range []verbs.QPConfig{
@@ -98,8 +97,7 @@ func createQPTold(t *conformance.T) {
 }
 
 // createQPQueues: as many work requests and elements as were asked for, in use.
-func createQPQueues(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func createQPQueues(t *conformance.T, w *world) {
 	s := w.b.newSRQ(verbs.SRQConfig{Depth: 8, SGE: 4})
 	for _, c := range []verbs.QPConfig{
 		{SendDepth: 1, RecvDepth: 2, SendSGE: 1, WriteSGE: 2, RecvSGE: 3},
@@ -141,8 +139,7 @@ func createQPQueues(t *conformance.T) {
 }
 
 // createQPRights: the three of figure 21, and that of Privileged Consumers.
-func createQPRights(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func createQPRights(t *conformance.T, n *node) {
 	at := n.mr.Remote(0)
 	write := func() []byte { return aWrite(uint32(at.STag), at.TO, []byte{1}) }
 	read := func() []byte { return readRequest(1, at, 1) }
@@ -186,8 +183,7 @@ func createQPRights(t *conformance.T) {
 }
 
 // createQPReads counts the RDMA Read Requests that are on the wire at a time.
-func createQPReads(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func createQPReads(t *conformance.T, n *node) {
 	for _, ord := range []int{1, 3, 8} {
 		qp := n.newQP(verbs.QPConfig{ORD: ord})
 		allocated := attributes(t, qp).ORD

@@ -12,12 +12,12 @@ import (
 
 // rv9_2_5_life is Query QP and Destroy QP: verbs draft 9.2.5.2 and 9.2.5.4.
 var rv9_2_5_life = []conformance.Case{
-	apiCase("9.2.5.2/results", queryQPResults, "RV-9.2.5.2-M1"),
-	apiCase("9.2.5.2/modifiers", queryQPModifiers, "RV-9.2.5.2-M2"),
-	apiCase("9.2.5.2/terminate-message", queryQPTerminate, "RV-9.2.5.2-M2"),
-	apiCase("9.2.5.4/results", destroyQPResults, "RV-9.2.5.4-M1"),
-	apiCase("9.2.5.4/windows-bound", destroyQPWindows, "RV-9.2.5.4-M1"),
-	apiCase("9.2.5.4/modifiers", destroyQPModifiers, "RV-9.2.5.4-M2"),
+	apiCase("9.2.5.2/results", onNode(queryQPResults), "RV-9.2.5.2-M1"),
+	apiCase("9.2.5.2/modifiers", inWorld(queryQPModifiers), "RV-9.2.5.2-M2"),
+	apiCase("9.2.5.2/terminate-message", inWorld(queryQPTerminate), "RV-9.2.5.2-M2"),
+	apiCase("9.2.5.4/results", onNode(destroyQPResults), "RV-9.2.5.4-M1"),
+	apiCase("9.2.5.4/windows-bound", inWorld(destroyQPWindows), "RV-9.2.5.4-M1"),
+	apiCase("9.2.5.4/modifiers", inWorld(destroyQPModifiers), "RV-9.2.5.4-M2"),
 }
 
 // inEveryState makes a queue pair for each state, and the raw peers of those that
@@ -36,8 +36,7 @@ func (n *node) inEveryState() map[verbs.State]*verbs.QP {
 	return qps
 }
 
-func queryQPResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func queryQPResults(t *conformance.T, n *node) {
 	for s, qp := range n.inEveryState() {
 		a := must(qp.Query())(t)
 		assert.Equal(t, s, a.State)
@@ -50,8 +49,7 @@ func queryQPResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.qp.Query()), verbs.ErrInvalidRNIC)
 }
 
-func queryQPModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func queryQPModifiers(t *conformance.T, w *world) {
 	n := w.a
 	pd, cq := n.newPD(), n.newCQ(8)
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
@@ -97,8 +95,7 @@ func queryQPModifiers(t *conformance.T) {
 
 // queryQPTerminate: the Terminate Message, and who made it, in the states Terminate
 // and Error.
-func queryQPTerminate(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func queryQPTerminate(t *conformance.T, w *world) {
 	assert.Nil(t, attributes(t, w.a.qp).Terminate)
 	post(t, w.a.qp, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x7FFFFF00}})
 	ends(t, w.b.qp, verbs.StateError)
@@ -127,8 +124,7 @@ func queryQPTerminate(t *conformance.T) {
 	terminated(t, p, 0x0000)
 }
 
-func destroyQPResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func destroyQPResults(t *conformance.T, n *node) {
 	for s, qp := range n.inEveryState() {
 		require.NoError(t, qp.Destroy(), "in %v", s)
 		require.ErrorIs(t, qp.Destroy(), verbs.ErrInvalidQP, "in %v, again", s)
@@ -137,8 +133,7 @@ func destroyQPResults(t *conformance.T) {
 	require.ErrorIs(t, n.qp.Destroy(), verbs.ErrInvalidRNIC)
 }
 
-func destroyQPWindows(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func destroyQPWindows(t *conformance.T, w *world) {
 	n := w.b
 	mw := n.newMW()
 	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
@@ -149,8 +144,7 @@ func destroyQPWindows(t *conformance.T) {
 	require.NoError(t, n.qp.Destroy())
 }
 
-func destroyQPModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func destroyQPModifiers(t *conformance.T, w *world) {
 	n := w.b
 	pd, cq := n.newPD(), n.newCQ(64)
 	s := n.newSRQ(verbs.SRQConfig{PD: pd})

@@ -16,11 +16,11 @@ import (
 var rv9_2_5_modify = []conformance.Case{
 	apiCase("9.2.5.3/results", modifyQPResults, "RV-9.2.5.3-M1"),
 	apiCase("9.2.5.3/cannot-change", modifyQPCannotChange, "RV-9.2.5.3-M1"),
-	apiCase("9.2.5.3/still-flushing", modifyQPStillFlushing, "RV-9.2.5.3-M1"),
-	apiCase("9.2.5.3/what-may-be-supplied", modifyQPTable, "RV-9.2.5.3-M2"),
-	apiCase("9.2.5.3/stream-message", modifyQPStreamMessage, "RV-9.2.5.3-M2"),
-	apiCase("9.2.5.3/armed-again", modifyQPArmedAgain, "RV-9.2.5.3-M3"),
-	apiCase("9.2.5.3/ord", modifyQPORD, "RV-9.2.5.3-M2", "RV-9.2.5.3-M4"),
+	apiCase("9.2.5.3/still-flushing", onNode(modifyQPStillFlushing), "RV-9.2.5.3-M1"),
+	apiCase("9.2.5.3/what-may-be-supplied", inWorld(modifyQPTable), "RV-9.2.5.3-M2"),
+	apiCase("9.2.5.3/stream-message", onNode(modifyQPStreamMessage), "RV-9.2.5.3-M2"),
+	apiCase("9.2.5.3/armed-again", inIdleWorld(modifyQPArmedAgain), "RV-9.2.5.3-M3"),
+	apiCase("9.2.5.3/ord", onNode(modifyQPORD), "RV-9.2.5.3-M2", "RV-9.2.5.3-M4"),
 	apiCase("9.2.5.3/ord-of-a-pool", modifyQPORDOfPool, "RV-9.2.5.3-M4"),
 }
 
@@ -104,8 +104,7 @@ func (l *latch) Close() error {
 
 // modifyQPStillFlushing asks for Idle while the way to Error is not over, because
 // the LLP takes its time.
-func modifyQPStillFlushing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func modifyQPStillFlushing(t *conformance.T, n *node) {
 	x, _ := tcpPair(t)
 	inside, letGo := make(chan struct{}, 8), make(chan struct{})
 	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: asInitiator})
@@ -123,8 +122,7 @@ func modifyQPStillFlushing(t *conformance.T) {
 }
 
 // modifyQPTable is figures 4 and 5: every attribute with every transition.
-func modifyQPTable(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func modifyQPTable(t *conformance.T, w *world) {
 	n := w.a
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	x, y := tcpPair(t)
@@ -213,8 +211,7 @@ func atLeast(got, want int) int {
 
 // modifyQPStreamMessage: the Stream Message Buffer goes out as it is, ahead of the
 // first FPDU.
-func modifyQPStreamMessage(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func modifyQPStreamMessage(t *conformance.T, n *node) {
 	x, y := tcpPair(t)
 	post(t, n.qp, verbs.Request{ID: 5, SGL: n.mr.SGL(0, 3)})
 	stream := &verbs.Stream{Conn: y, Role: asInitiator}
@@ -233,8 +230,7 @@ func modifyQPStreamMessage(t *conformance.T) {
 
 // modifyQPArmedAgain: arming a limit that is armed changes nothing, and it is told
 // once.
-func modifyQPArmedAgain(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true})
+func modifyQPArmedAgain(t *conformance.T, w *world) {
 	n := w.b
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 4})
 	qp := n.newQP(verbs.QPConfig{SRQ: s, RQLimit: 1})
@@ -257,8 +253,7 @@ func modifyQPArmedAgain(t *conformance.T) {
 	n.quiet()
 }
 
-func modifyQPORD(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func modifyQPORD(t *conformance.T, n *node) {
 	for _, c := range []struct{ created, asked int }{{8, 2}, {2, 8}, {4, 4}} {
 		qp := n.newQP(verbs.QPConfig{ORD: c.created}) // in Idle
 		require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: &c.asked}))

@@ -13,14 +13,14 @@ import (
 // rv9_2_6_change is deallocating and reregistering Memory Regions: verbs draft
 // 9.2.6.4 and 9.2.6.5.
 var rv9_2_6_change = []conformance.Case{
-	apiCase("9.2.6.4/windows-bound", deallocateWindowsBound, "RV-9.2.6.4-M1", "PV-9.2.6.4-M2"),
-	apiCase("9.2.6.4/results", deallocateResults, "RV-9.2.6.4-M2"),
-	apiCase("9.2.6.4/modifiers", deallocateModifiers, "RV-9.2.6.4-M3"),
-	apiCase("9.2.6.5/windows-bound", reregisterWindowsBound, "RV-9.2.6.5-M1"),
+	apiCase("9.2.6.4/windows-bound", inWorld(deallocateWindowsBound), "RV-9.2.6.4-M1", "PV-9.2.6.4-M2"),
+	apiCase("9.2.6.4/results", inWorld(deallocateResults), "RV-9.2.6.4-M2"),
+	apiCase("9.2.6.4/modifiers", inWorld(deallocateModifiers), "RV-9.2.6.4-M3"),
+	apiCase("9.2.6.5/windows-bound", inWorld(reregisterWindowsBound), "RV-9.2.6.5-M1"),
 	apiCase("9.2.6.5/results", reregisterResults, "RV-9.2.6.5-M2", "RV-9.2.6.5-M4"),
-	apiCase("9.2.6.5/modifiers", reregisterModifiers, "RV-9.2.6.5-M3"),
+	apiCase("9.2.6.5/modifiers", onNode(reregisterModifiers), "RV-9.2.6.5-M3"),
 	apiCase("9.2.6.5/buffer-size", reregisterBufferSize, "RV-9.2.6.5-M4"),
-	apiCase("9.2.6.5/addressing", reregisterAddressing, "RV-9.2.6.5-M6"),
+	apiCase("9.2.6.5/addressing", onNode(reregisterAddressing), "RV-9.2.6.5-M6"),
 }
 
 // bindAll binds a new window with key 1 to all of a region, from b's queue pair.
@@ -42,15 +42,13 @@ func (w *world) staysBound(what string, mr *verbs.MR, verb func() error) {
 	require.NoError(w.t, verb(), "%s, without the window", what)
 }
 
-func deallocateWindowsBound(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func deallocateWindowsBound(t *conformance.T, w *world) {
 	mr := w.b.register(256, allRights|verbs.BindWindow)
 	w.staysBound("Deallocate STag", mr, mr.Deregister)
 	require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
 }
 
-func deallocateResults(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func deallocateResults(t *conformance.T, w *world) {
 	n := w.b
 	invalid := n.register(64, allRights)
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
@@ -78,8 +76,7 @@ func deallocateResults(t *conformance.T) {
 	require.ErrorIs(t, bound.Deallocate(), verbs.ErrInvalidRNIC)
 }
 
-func deallocateModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func deallocateModifiers(t *conformance.T, w *world) {
 	n := w.b
 	before, gone, after := n.register(64<<10, allRights), n.register(64<<10, allRights), n.register(64<<10, allRights)
 	window := w.bindAll(n.mr)
@@ -114,8 +111,7 @@ func deallocateModifiers(t *conformance.T) {
 	writes(t, w.a.end(), n.mr.Remote(0), n.mr.Bytes()[:64])
 }
 
-func reregisterWindowsBound(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func reregisterWindowsBound(t *conformance.T, w *world) {
 	mr := w.b.register(256, allRights|verbs.BindWindow)
 	old := mr.STag()
 	w.staysBound("Reregister", mr, func() error {
@@ -154,8 +150,7 @@ func reregisterResults(t *conformance.T) {
 	require.ErrorIs(t, n.mr.Reregister(nil, good), verbs.ErrInvalidRNIC)
 }
 
-func reregisterModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func reregisterModifiers(t *conformance.T, n *node) {
 	other := n.newPD()
 	p := n.pages(4, 4096)
 	pages := verbs.RegionConfig{Buffers: p.List(0, 2*4096), Access: allRights, Key: 1, VA: 1 << 30}
@@ -244,8 +239,7 @@ func reregisterBufferSize(t *conformance.T) {
 	}
 }
 
-func reregisterAddressing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func reregisterAddressing(t *conformance.T, n *node) {
 	mr := n.register(64, allRights)
 	for range 2 {
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mr.Bytes(), Access: allRights, ZeroBased: true}))

@@ -14,13 +14,13 @@ import (
 // draft 9.2.6.1 to 9.2.6.3.
 var rv9_2_6_register = []conformance.Case{
 	apiCase("9.2.6.1/results", allocateSTagResults, "RV-9.2.6.1-M1"),
-	apiCase("9.2.6.1/modifiers", allocateSTagModifiers, "RV-9.2.6.1-M2"),
+	apiCase("9.2.6.1/modifiers", onNode(allocateSTagModifiers), "RV-9.2.6.1-M2"),
 	apiCase("9.2.6.2/results", registerResults, "RV-9.2.6.2-M1"),
-	apiCase("9.2.6.2/modifiers", registerModifiers, "RV-9.2.6.2-M2"),
-	apiCase("9.2.6.2/placement", registerPlacement, "RV-9.2.6.2-M2"),
-	apiCase("9.2.6.2/buffer-size", registerBufferSize, "RV-9.2.6.2-M3"),
-	apiCase("9.2.6.2/addressing", registerAddressing, "RV-9.2.6.2-M4"),
-	apiCase("9.2.6.3/results", queryRegionResults, "RV-9.2.6.3-M1"),
+	apiCase("9.2.6.2/modifiers", onNode(registerModifiers), "RV-9.2.6.2-M2"),
+	apiCase("9.2.6.2/placement", onNode(registerPlacement), "RV-9.2.6.2-M2"),
+	apiCase("9.2.6.2/buffer-size", onNode(registerBufferSize), "RV-9.2.6.2-M3"),
+	apiCase("9.2.6.2/addressing", onNode(registerAddressing), "RV-9.2.6.2-M4"),
+	apiCase("9.2.6.3/results", inWorld(queryRegionResults), "RV-9.2.6.3-M1"),
 	apiCase("9.2.6.3/modifiers", queryRegionModifiers, "RV-9.2.6.3-M2"),
 }
 
@@ -51,8 +51,7 @@ func (n *node) fastRegister(f verbs.FastRegisterRequest, want verbs.Status) {
 	run(n.t, qp, verbs.Request{ID: 0xFA57, Op: verbs.OpFastRegister, FastRegister: &f}, want)
 }
 
-func allocateSTagModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func allocateSTagModifiers(t *conformance.T, n *node) {
 	other := n.newPD()
 	p := n.pages(64, 4096)
 	for _, c := range []struct {
@@ -138,8 +137,7 @@ var rightsOfRegions = []verbs.Access{
 	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead, verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite, allRights,
 }
 
-func registerModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func registerModifiers(t *conformance.T, n *node) {
 	other := n.newPD()
 	for i, access := range rightsOfRegions {
 		for _, bind := range []verbs.Access{0, verbs.BindWindow} {
@@ -173,8 +171,7 @@ func registerModifiers(t *conformance.T) {
 
 // registerPlacement writes to the first and the last octet of regions over several
 // buffers that are not in order, and next to them.
-func registerPlacement(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func registerPlacement(t *conformance.T, n *node) {
 	for _, c := range []struct {
 		fbo  uint64
 		zero bool
@@ -206,8 +203,7 @@ func registerPlacement(t *conformance.T) {
 	}
 }
 
-func registerBufferSize(t *conformance.T) {
-	page := newNode(t, nodeConfig{})
+func registerBufferSize(t *conformance.T, page *node) {
 	for _, size := range []uint64{3, 4095, 4097, 12288, 4096 + 1<<20} {
 		assert.ErrorIs(t, page.listOf(size), verbs.ErrInvalidPhysBufferSize, "pages of %d octets", size)
 	}
@@ -226,8 +222,7 @@ func registerBufferSize(t *conformance.T) {
 	}
 }
 
-func registerAddressing(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func registerAddressing(t *conformance.T, n *node) {
 	memory := make([]byte, 64)
 	va := n.region(n.pd, verbs.RegionConfig{Memory: memory, Access: allRights, VA: 5000})
 	zero := n.region(n.pd, verbs.RegionConfig{Memory: memory, Access: allRights, ZeroBased: true})
@@ -244,8 +239,7 @@ func registerAddressing(t *conformance.T) {
 	}
 }
 
-func queryRegionResults(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func queryRegionResults(t *conformance.T, w *world) {
 	n := w.a
 	empty := n.allocate(verbs.AllocateConfig{})
 	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)

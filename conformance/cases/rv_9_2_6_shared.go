@@ -11,7 +11,7 @@ import (
 // rv9_2_6_shared is Register Shared Memory Region: verbs draft 9.2.6.6.
 var rv9_2_6_shared = []conformance.Case{
 	apiCase("9.2.6.6/results", sharedResults, "RV-9.2.6.6-M1"),
-	apiCase("9.2.6.6/modifiers", sharedModifiers, "RV-9.2.6.6-M2"),
+	apiCase("9.2.6.6/modifiers", onNode(sharedModifiers), "RV-9.2.6.6-M2"),
 	apiCase("9.2.6.6/addressing", sharedAddressing, "RV-9.2.6.6-M3"),
 }
 
@@ -49,8 +49,7 @@ func sharedResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})), verbs.ErrInvalidRNIC)
 }
 
-func sharedModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func sharedModifiers(t *conformance.T, n *node) {
 	other := n.newPD()
 	p := n.pages(2, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(16, 4096), Access: allRights, Key: 1, VA: 1<<20 + 16})

@@ -12,9 +12,9 @@ import (
 // 9.2.6.8.
 var rv9_2_6_window = []conformance.Case{
 	apiCase("9.2.6.7/results", allocateWindowResults, "RV-9.2.6.7-M1"),
-	apiCase("9.2.6.7/modifiers", allocateWindowModifiers, "RV-9.2.6.7-M2"),
-	apiCase("9.2.6.8/results", queryWindowResults, "RV-9.2.6.8-M1"),
-	apiCase("9.2.6.8/modifiers", queryWindowModifiers, "RV-9.2.6.8-M2"),
+	apiCase("9.2.6.7/modifiers", onNode(allocateWindowModifiers), "RV-9.2.6.7-M2"),
+	apiCase("9.2.6.8/results", inWorld(queryWindowResults), "RV-9.2.6.8-M1"),
+	apiCase("9.2.6.8/modifiers", inWorld(queryWindowModifiers), "RV-9.2.6.8-M2"),
 }
 
 func allocateWindowResults(t *conformance.T) {
@@ -29,8 +29,7 @@ func allocateWindowResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInvalidRNIC)
 }
 
-func allocateWindowModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func allocateWindowModifiers(t *conformance.T, n *node) {
 	other := n.newPD()
 	mw := must(other.AllocateWindow())(t)
 	q := must(mw.Query())(t)
@@ -49,8 +48,7 @@ func allocateWindowModifiers(t *conformance.T) {
 	}
 }
 
-func queryWindowResults(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func queryWindowResults(t *conformance.T, w *world) {
 	n := w.a
 	mw := n.newMW()
 	require.NoError(t, second(mw.Query()), "unbound")
@@ -66,8 +64,7 @@ func queryWindowResults(t *conformance.T) {
 	require.ErrorIs(t, second(last.Query()), verbs.ErrInvalidRNIC)
 }
 
-func queryWindowModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{})
+func queryWindowModifiers(t *conformance.T, w *world) {
 	n := w.a
 	mw, other := n.newMW(), n.newMW()
 	invalid := verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}

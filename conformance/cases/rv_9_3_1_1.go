@@ -11,10 +11,10 @@ import (
 
 // rv9_3_1_1 is PostSQ: verbs draft 9.3.1.1.
 var rv9_3_1_1 = []conformance.Case{
-	apiCase("9.3.1.1/results", postSQResults, "RV-9.3.1.1-M1"),
+	apiCase("9.3.1.1/results", onNode(postSQResults), "RV-9.3.1.1-M1"),
 	apiCase("9.3.1.1/modifiers-of-messages", postSQModifiers, "RV-9.3.1.1-M2"),
-	apiCase("9.3.1.1/modifiers-of-memory", postSQMemoryModifiers, "RV-9.3.1.1-M2"),
-	apiCase("9.3.1.1/modifiers-not-valid", postSQOtherModifiers, "RV-9.3.1.1-M2", "PV-9.3.1.1-M1"),
+	apiCase("9.3.1.1/modifiers-of-memory", onNode(postSQMemoryModifiers), "RV-9.3.1.1-M2"),
+	apiCase("9.3.1.1/modifiers-not-valid", onNode(postSQOtherModifiers), "RV-9.3.1.1-M2", "PV-9.3.1.1-M1"),
 	apiCase("9.3.1.1/id-operation-kind", postSQRequired, "RV-9.3.1.1-M3"),
 	apiCase("9.3.1.1/operations", postSQOperations, "RV-9.3.1.1-M4"),
 }
@@ -33,8 +33,7 @@ func handles(t *conformance.T, qp *verbs.QP) map[string]userQP {
 
 // postSQResults has each result but Invalid Scatter/Gather List Format: a list of
 // verbs.SGE has one format.
-func postSQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postSQResults(t *conformance.T, n *node) {
 	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
 		for s := range inTurn(t, "in %v", states) {
 			l := n.into(s, verbs.QPConfig{SendDepth: 4, SendSGE: 2, WriteSGE: 1})
@@ -94,8 +93,7 @@ func postSQModifiers(t *conformance.T) {
 
 // postSQMemoryModifiers: the same for Bind and Fast-Register, which modifiersOfPosts has
 // for most; here are all rights, the list's entries, their size and FBO, and the index.
-func postSQMemoryModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postSQMemoryModifiers(t *conformance.T, n *node) {
 	s, p := n.seat(privileged), n.pages(4, 8192)
 	const lr, lw, rr, rw, bw = verbs.LocalRead, verbs.LocalWrite, verbs.RemoteRead, verbs.RemoteWrite, verbs.BindWindow
 	for i, a := range []verbs.Access{lr, lw, lr | lw, lr | rr, lw | rw, lr | lw | rr, lr | lw | rw, lr | lw | rr | rw, lr | bw, lr | lw | rr | rw | bw} {
@@ -165,8 +163,7 @@ func (l *line) garbage() verbs.Request {
 
 // postSQOtherModifiers fills in all the modifiers that do not go with an operation: they
 // are ignored. A Read whose response is held back is ahead, so that fences would be seen.
-func postSQOtherModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postSQOtherModifiers(t *conformance.T, n *node) {
 	p := n.pages(1, 4096)
 	for op := range inTurn(t, "%v", []verbs.Op{
 		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,

@@ -9,16 +9,15 @@ import (
 
 // rv9_3_1_2 is PostRQ: verbs draft 9.3.1.2.
 var rv9_3_1_2 = []conformance.Case{
-	apiCase("9.3.1.2/results-of-rq", postRQResults, "RV-9.3.1.2-M1"),
-	apiCase("9.3.1.2/results-of-srq", postRQResultsOfSRQ, "RV-9.3.1.2-M1"),
+	apiCase("9.3.1.2/results-of-rq", onNode(postRQResults), "RV-9.3.1.2-M1"),
+	apiCase("9.3.1.2/results-of-srq", onNode(postRQResultsOfSRQ), "RV-9.3.1.2-M1"),
 	apiCase("9.3.1.2/queue-named", postRQQueue, "RV-9.3.1.2-M2"),
-	apiCase("9.3.1.2/id-and-list", postRQRequired, "RV-9.3.1.2-M3"),
+	apiCase("9.3.1.2/id-and-list", onNode(postRQRequired), "RV-9.3.1.2-M3"),
 }
 
 // postRQResults has each result of a Receive Queue but Invalid Scatter/Gather List Format
 // and Invalid Modifier: verbs.Recv cannot be written down so that they apply.
-func postRQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postRQResults(t *conformance.T, n *node) {
 	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
 		for s := range inTurn(t, "in %v", states) {
 			l := n.into(s, verbs.QPConfig{RecvDepth: 4, RecvSGE: 2})
@@ -60,8 +59,7 @@ func postRQResults(t *conformance.T) {
 	}
 }
 
-func postRQResultsOfSRQ(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postRQResultsOfSRQ(t *conformance.T, n *node) {
 	for user := range inTurn(t, "a user's handle: %v", []bool{false, true}) {
 		srq := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 		posts := srq.PostRecv
@@ -120,8 +118,7 @@ func postRQQueue(t *conformance.T) {
 
 // postRQRequired: the ID comes back, and the list, of none to as many elements as there
 // can be, gets the octets.
-func postRQRequired(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func postRQRequired(t *conformance.T, n *node) {
 	most := queried(t, n.nic).Limits.SGE
 	for name, srq := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{SGE: most})} {
 		l := n.line(verbs.QPConfig{RecvSGE: most, SRQ: srq})

@@ -10,21 +10,20 @@ import (
 
 // rv9_3_2 is Poll for Completion and Request Completion Notification: verbs draft 9.3.2.
 var rv9_3_2 = []conformance.Case{
-	apiCase("9.3.2.1/oldest-first", pollOldest, "RV-9.3.2.1-M1"),
-	apiCase("9.3.2.1/results", pollResults, "RV-9.3.2.1-M2"),
+	apiCase("9.3.2.1/oldest-first", onNode(pollOldest), "RV-9.3.2.1-M1"),
+	apiCase("9.3.2.1/results", onNode(pollResults), "RV-9.3.2.1-M2"),
 	apiCase("9.3.2.1/contents", pollContents, "RV-9.3.2.1-M3", "PV-9.3.2.1-M2"),
 	apiCase("9.3.2.1/statuses-of-requests", pollStatuses,
 		"RV-9.3.2.1-M4", "PV-9.5.2-M4", "PV-9.5.2-M5", "PV-9.5.2-M6", "PV-9.5.2-M7", "PV-9.5.2-M8", "PV-9.5.2-M9",
 		"PV-9.5.2-M10", "PV-9.5.2-M11", "PV-9.5.2-M12", "PV-9.5.2-M13", "PV-9.5.2-M14"),
-	apiCase("9.3.2.1/statuses-of-ends", pollStatusesOfEnds, "RV-9.3.2.1-M4", "PV-9.5.2-M3"),
-	apiCase("9.3.2.2/results", notifyResults, "RV-9.3.2.2-M1", "RV-9.3.2.2-M3"),
-	apiCase("9.3.2.2/modifiers", notifyModifiers, "RV-9.3.2.2-M2"),
+	apiCase("9.3.2.1/statuses-of-ends", onNode(pollStatusesOfEnds), "RV-9.3.2.1-M4", "PV-9.5.2-M3"),
+	apiCase("9.3.2.2/results", onNode(notifyResults), "RV-9.3.2.2-M1", "RV-9.3.2.2-M3"),
+	apiCase("9.3.2.2/modifiers", onNode(notifyModifiers), "RV-9.3.2.2-M2"),
 }
 
 // pollOldest has several queues feed one CQ, one completion at a time: they are polled
 // in that order, by one and by more.
-func pollOldest(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func pollOldest(t *conformance.T, n *node) {
 	cq := n.newCQ(100)
 	var lines []*line
 	for range 3 {
@@ -62,8 +61,7 @@ func pollOldest(t *conformance.T) {
 	}
 }
 
-func pollResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func pollResults(t *conformance.T, n *node) {
 	cq, user := n.newCQ(4), n.cq.User()
 	empty(t, cq)
 	require.Zero(t, cq.Poll(make([]verbs.Completion, 3)))
@@ -134,8 +132,7 @@ func pollStatuses(t *conformance.T) {
 }
 
 // pollStatusesOfEnds has those that come from the end of a stream.
-func pollStatusesOfEnds(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func pollStatusesOfEnds(t *conformance.T, n *node) {
 	for _, c := range named(t, "%s", map[string]struct {
 		end  func(*line)
 		want verbs.Status
@@ -167,8 +164,7 @@ func pollStatusesOfEnds(t *conformance.T) {
 }
 
 // notifyResults has each result; a refused call does not arm.
-func notifyResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyResults(t *conformance.T, n *node) {
 	b := n.bell()
 	cq := b.cq(64)
 	for name, call := range map[string]func(verbs.NotifyType) error{"CQ": cq.Notify, "UserCQ": cq.User().Notify} {
@@ -195,8 +191,7 @@ func notifyResults(t *conformance.T) {
 }
 
 // notifyModifiers: of two CQs the one that was named calls, and what the kind says.
-func notifyModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func notifyModifiers(t *conformance.T, n *node) {
 	b := n.bell()
 	l, cq := n.notified(b)
 	x, other := n.notified(b)

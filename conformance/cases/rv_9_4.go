@@ -12,10 +12,10 @@ import (
 var rv9_4 = []conformance.Case{
 	apiCase("9.4.1/one-at-least", oneHandlerAtLeast, "RV-9.4.1-M1"),
 	apiCase("9.4.1/results", completionHandlerResults, "RV-9.4.1-M2"),
-	apiCase("9.4.1/modifiers", completionHandlerModifiers, "RV-9.4.1-M3"),
+	apiCase("9.4.1/modifiers", onNode(completionHandlerModifiers), "RV-9.4.1-M3"),
 	apiCase("9.4.2/results", eventHandlerResults, "RV-9.4.2-M1"),
 	apiCase("9.4.2/modifiers", eventHandlerModifiers, "RV-9.4.2-M2"),
-	apiCase("9.4.2/only-one", onlyOneEventHandler, "RV-9.4.2-M2"),
+	apiCase("9.4.2/only-one", onNode(onlyOneEventHandler), "RV-9.4.2-M2"),
 }
 
 // call is one of a completion event handler.
@@ -117,8 +117,7 @@ func completionHandlerResults(t *conformance.T) {
 
 // completionHandlerModifiers registers, changes and clears. A handler is called with
 // its own CQs, and only if a notification was asked for.
-func completionHandlerModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func completionHandlerModifiers(t *conformance.T, n *node) {
 	c := newCalls(t, n.nic)
 	one, two := c.set(0, "one"), c.set(0, "two")
 	require.NotZero(t, one)
@@ -219,8 +218,7 @@ func eventHandlerModifiers(t *conformance.T) {
 
 // onlyOneEventHandler: a new one takes the place of the old, and none leaves events to
 // nobody.
-func onlyOneEventHandler(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func onlyOneEventHandler(t *conformance.T, n *node) {
 	fails := func() verbs.Event {
 		qp := n.newQP(verbs.QPConfig{})
 		qp.Fail()

@@ -11,11 +11,11 @@ import (
 
 // rv9_5 is the asynchronous events: verbs draft 9.5.3, figure 37.
 var rv9_5 = []conformance.Case{
-	apiCase("9.5.3/each-event", eachEvent,
+	apiCase("9.5.3/each-event", onNode(eachEvent),
 		"RV-9.5.3-M1", "RV-9.5.3-M2", "PV-9.5.3-M1", "PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M5",
 		"PV-9.5.3-M6", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M12", "PV-9.5.3-M13", "PV-9.5.3-M14"),
 	upperCase("9.5.3/markers-and-length", markersDisagree, "RV-9.5.3-M1"),
-	apiCase("9.5.3/of-the-rnic", eventOfRNIC, "RV-9.5.3-M1", "RV-9.5.3-M2"),
+	apiCase("9.5.3/of-the-rnic", onNode(eventOfRNIC), "RV-9.5.3-M1", "RV-9.5.3-M2"),
 	apiCase("9.5.3/whose", whoseEvent, "RV-9.5.3-M2"),
 }
 
@@ -206,8 +206,7 @@ func provokedHere() []provocation {
 
 // eachEvent provokes them one by one: there is the event, once, with the identifier of
 // its resource and no other, and no further event.
-func eachEvent(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func eachEvent(t *conformance.T, n *node) {
 	tried := map[verbs.EventID]bool{verbs.EventRNICCatastrophic: true} // see of-the-rnic
 	for _, p := range provocations() {
 		t.Part("%v", p.event)
@@ -252,8 +251,7 @@ func markersDisagree(t *conformance.T) {
 }
 
 // eventOfRNIC: it names no queue, and nothing comes behind it.
-func eventOfRNIC(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func eventOfRNIC(t *conformance.T, n *node) {
 	l := n.line(verbs.QPConfig{})
 	s := n.newSRQ(verbs.SRQConfig{})
 	n.nic.Fail()

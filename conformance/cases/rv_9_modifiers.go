@@ -117,8 +117,7 @@ type inPD struct {
 	verbs.RegionConfig
 }
 
-func modifiersOfMemory(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func modifiersOfMemory(t *conformance.T, n *node) {
 	other, p := n.newPD(), n.pages(8, 4096)
 	list := func(entries int) verbs.PhysicalBuffers {
 		return verbs.PhysicalBuffers{Size: 4096, Addresses: p.Addresses()[:entries], Length: 100}

@@ -10,8 +10,7 @@ import (
 
 // modifiersOfOptions: those of S-RQs, resizing, changing IRD and raising ORD, and
 // block mode.
-func modifiersOfOptions(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+func modifiersOfOptions(t *conformance.T, n *node) {
 	pd := n.newPD()
 	newSRQ := func(c verbs.SRQConfig) verbs.SRQAttributes {
 		return must(n.newSRQ(c).Query())(t)

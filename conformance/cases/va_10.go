@@ -13,7 +13,7 @@ var va10 = []conformance.Case{
 	apiCase("10.2/vi-reserved", viReserved, "VA-10.2-M1", "VA-10.2-M2", "VA-10.2-M3", "VA-10.2-M5", "VA-10.3-M3", "PA-10.2-M2"),
 	apiCase("10.2/vi-length-field", viLengthField, "VA-10.2-M4", "PA-10.2-M8"),
 	apiCase("10.2/vi-status-reserved", viStatusReserved, "VA-10.2-M6", "VA-10.2-M7"),
-	apiCase("10.4/vi-too-long", viTooLong, "VA-10.4-M2", "PA-10.2-M7"),
+	apiCase("10.4/vi-too-long", eachLevel(viTooLong), "VA-10.4-M2", "PA-10.2-M7"),
 }
 
 // viReserved sets each of the reserved fields and bits, in each kind of Descriptor.
@@ -84,25 +84,23 @@ func viLengthField(t *conformance.T) {
 
 // viTooLong sends an octet more than the maximum transfer size, in one segment and in
 // two that are in order by themselves.
-func viTooLong(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		for _, tr := range viTransfers {
-			if tr.op == viOpRead && l.level == vipl.ServiceUnreliable {
-				continue
-			}
-			r := newVIRig(t, viSetup{level: l.level, vi: func(a *vipl.ViAttributes) { a.MaxTransferSize = 1000 }})
-			d := r.desc()
-			tr.set(d, r.remote(0), r.data(0, 1000), r.data(0, 1))
-			r.sent(r.v, r.post(r.v, d), viDone|viLength|tr.op)
-			if l.level != vipl.ServiceUnreliable {
-				r.over()
-				require.Equal(t, vipl.StateError, r.state(r.v))
-				continue
-			}
-			r.sends(r.v, r.data(0, 1000))
-			_, payload := r.whole(viSend)
-			require.Len(t, payload, 1000, "the most")
+func viTooLong(t *conformance.T, l viLevel) {
+	for _, tr := range viTransfers {
+		if tr.op == viOpRead && l.level == vipl.ServiceUnreliable {
+			continue
 		}
+		r := newVIRig(t, viSetup{level: l.level, vi: func(a *vipl.ViAttributes) { a.MaxTransferSize = 1000 }})
+		d := r.desc()
+		tr.set(d, r.remote(0), r.data(0, 1000), r.data(0, 1))
+		r.sent(r.v, r.post(r.v, d), viDone|viLength|tr.op)
+		if l.level != vipl.ServiceUnreliable {
+			r.over()
+			require.Equal(t, vipl.StateError, r.state(r.v))
+			continue
+		}
+		r.sends(r.v, r.data(0, 1000))
+		_, payload := r.whole(viSend)
+		require.Len(t, payload, 1000, "the most")
 	}
 }
 

@@ -14,98 +14,92 @@ import (
 
 // va2 is the data transfer models and the reliability levels: VI Architecture 1.5.3 to 2.5.
 var va2 = []conformance.Case{
-	apiCase("1.5.3/vi-handle-qualifies", viHandleQualifies,
+	apiCase("1.5.3/vi-handle-qualifies", eachLevel(viHandleQualifies),
 		"VA-1.5.3-M3", "VA-3.2.1-M1", "VA-9.5.3-M1", "VA-10.4-M3", "PA-2.5.1-M2", "PA-10.2-M6"),
-	apiCase("2.3.1/vi-receive-too-small", viReceiveTooSmall, "VA-2.3.1-M1", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-10.2-M9"),
-	apiCase("2.3.1/vi-no-receive", viNoReceive, "VA-2.3.1-M1", "VA-2.3.2-M3", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-9.9.1-M1"),
+	apiCase("2.3.1/vi-receive-too-small", eachLevel(viReceiveTooSmall), "VA-2.3.1-M1", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-10.2-M9"),
+	apiCase("2.3.1/vi-no-receive", eachLevel(viNoReceive), "VA-2.3.1-M1", "VA-2.3.2-M3", "PA-2.5.1-M2", "PA-2.5.2-M2", "PA-9.9.1-M1"),
 	apiCase("2.3.2/vi-write-gathers", viWriteGathers, "VA-2.3.2-M1"),
 	apiCase("2.3.2/vi-read-scatters", viReadScatters, "VA-2.3.2-M2"),
 	strict(apiCase("2.3.2/vi-limits-told", viLimitsTold, "VA-2.3.2-S1", "VA-6.1.1.2-S1", "VA-10.4-S1")),
-	apiCase("2.4/vi-cq-only", viCQOnly,
+	apiCase("2.4/vi-cq-only", onVIHost(viCQOnly),
 		"VA-2.4-M1", "VA-9.3.1-M1", "VA-9.6.3-M1", "VA-9.6.6-M1", "VA-9.6.7-M2", "VA-9.6.8-M2", "VA-9.6.9-M2",
 		"VA-9.6.10-M2"),
-	apiCase("2.5.1/vi-posting-order", viPostingOrder,
+	apiCase("2.5.1/vi-posting-order", eachLevel(viPostingOrder),
 		"VA-2.5.1-M2", "VA-6.3.1-M1", "PT-2.2.2.2.3-M1", "PT-3.2-M1", "PT-3.2-M3", "PT-3.2-M4", "PT-3.2-M5"),
 	apiCase("2.5.1/vi-no-delay", viNoDelay, "VA-2.5.1-M4"),
 }
 
 // viHandleQualifies names memory by handles and addresses that do not belong together.
-func viHandleQualifies(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		mem := make([]byte, 64)
-		for _, spoil := range named(t, "%s", map[string]func(*viRig) vipl.DataSegment{
-			"no handle":           func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = 0; return d },
-			"a handle of nothing": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle ^= 0x00F00000; return d },
-			"that of Descriptors": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = r.dh; return d },
-			"that of another region": func(r *viRig) vipl.DataSegment {
-				d := r.data(0, 8)
-				d.Handle = r.register(mem, vipl.MemAttributes{Ptag: r.ptag})
-				return d
-			},
-			"no address":              func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = 0; return d },
-			"memory never registered": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = vipl.AddressOf(mem); return d },
-			"an octet too many":       func(r *viRig) vipl.DataSegment { return r.data(viMemory-7, 8) },
-			"an octet too early":      func(r *viRig) vipl.DataSegment { return r.data(-1, 8) },
-		}) {
-			r := newVIRig(t, viSetup{level: l.level})
-			r.sent(r.v, r.sends(r.v, spoil(r)), viDone|viProtection)
-			r2 := newVIRig(t, viSetup{level: l.level})
-			before := bytes.Clone(r2.mem)
-			d := r2.recv(r2.v, spoil(r2))
-			r2.takes("12345678", d, viDone|viProtection|viOpReceive)
-			require.True(t, bytes.Equal(before, r2.mem), "the memory")
-			require.Equal(t, make([]byte, 64), mem, "other memory")
-			if l.level != vipl.ServiceUnreliable {
-				r.over()
-				continue
-			}
-			r.sends(r.v, r.data(0, 2))
-			require.Equal(t, r.mem[:2], r.get(viSend).payload, "the first that is sent")
+func viHandleQualifies(t *conformance.T, l viLevel) {
+	mem := make([]byte, 64)
+	for _, spoil := range named(t, "%s", map[string]func(*viRig) vipl.DataSegment{
+		"no handle":           func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = 0; return d },
+		"a handle of nothing": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle ^= 0x00F00000; return d },
+		"that of Descriptors": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Handle = r.dh; return d },
+		"that of another region": func(r *viRig) vipl.DataSegment {
+			d := r.data(0, 8)
+			d.Handle = r.register(mem, vipl.MemAttributes{Ptag: r.ptag})
+			return d
+		},
+		"no address":              func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = 0; return d },
+		"memory never registered": func(r *viRig) vipl.DataSegment { d := r.data(0, 8); d.Data = vipl.AddressOf(mem); return d },
+		"an octet too many":       func(r *viRig) vipl.DataSegment { return r.data(viMemory-7, 8) },
+		"an octet too early":      func(r *viRig) vipl.DataSegment { return r.data(-1, 8) },
+	}) {
+		r := newVIRig(t, viSetup{level: l.level})
+		r.sent(r.v, r.sends(r.v, spoil(r)), viDone|viProtection)
+		r2 := newVIRig(t, viSetup{level: l.level})
+		before := bytes.Clone(r2.mem)
+		d := r2.recv(r2.v, spoil(r2))
+		r2.takes("12345678", d, viDone|viProtection|viOpReceive)
+		require.True(t, bytes.Equal(before, r2.mem), "the memory")
+		require.Equal(t, make([]byte, 64), mem, "other memory")
+		if l.level != vipl.ServiceUnreliable {
+			r.over()
+			continue
 		}
+		r.sends(r.v, r.data(0, 2))
+		require.Equal(t, r.mem[:2], r.get(viSend).payload, "the first that is sent")
 	}
 }
 
 // viReceiveTooSmall posts a receive of an octet less than comes.
-func viReceiveTooSmall(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level})
-		d, next := r.recv(r.v, r.data(0, 3), r.data(8, 4)), r.recv(r.v, r.data(16, 8))
-		before := bytes.Clone(r.mem[12:])
-		r.takes("12345678", d, viDone|viLength|viOpReceive)
-		require.True(t, bytes.Equal(before, r.mem[12:]), "memory behind the receive")
-		if l.level == vipl.ServiceUnreliable {
-			r.takes("12345678", next, viDone|viOpReceive)
-			continue
-		}
-		r.received(r.v, next, viDone|viFlushed|viOpReceive)
-		require.Equal(t, vipl.StateError, r.state(r.v))
+func viReceiveTooSmall(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level})
+	d, next := r.recv(r.v, r.data(0, 3), r.data(8, 4)), r.recv(r.v, r.data(16, 8))
+	before := bytes.Clone(r.mem[12:])
+	r.takes("12345678", d, viDone|viLength|viOpReceive)
+	require.True(t, bytes.Equal(before, r.mem[12:]), "memory behind the receive")
+	if l.level == vipl.ServiceUnreliable {
+		r.takes("12345678", next, viDone|viOpReceive)
+		return
 	}
+	r.received(r.v, next, viDone|viFlushed|viOpReceive)
+	require.Equal(t, vipl.StateError, r.state(r.v))
 }
 
 // viNoReceive sends what needs a receive, and there is none.
-func viNoReceive(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		for kind := range inTurn(t, "type %d", []byte{viSend, viWrite}) {
-			r := newVIRig(t, viSetup{level: l.level})
-			s := viSegment{kind: kind, flags: viLast, payload: []byte("lost")}
-			if kind == viWrite {
-				s.flags |= viImmediate
-				s.rdma = r.at(0, 4)
-			}
-			r.put(r.message(s))
-			if l.level != vipl.ServiceUnreliable {
-				r.reported(vipl.ErrorRecvQEmpty)
-				r.over()
-				require.Equal(t, vipl.StateError, r.state(r.v))
-				continue
-			}
-			dropped := func() bool { return r.usage().Untold == 1 }
-			require.Eventually(t, dropped, patience(t), time.Millisecond, "the message is dropped")
-			d := r.recv(r.v, r.data(100, 8))
-			r.takes("found", d, viDone|viOpReceive)
-			require.Equal(t, "found", string(r.mem[100:105]))
-			require.Equal(t, vipl.StateConnected, r.state(r.v))
+func viNoReceive(t *conformance.T, l viLevel) {
+	for kind := range inTurn(t, "type %d", []byte{viSend, viWrite}) {
+		r := newVIRig(t, viSetup{level: l.level})
+		s := viSegment{kind: kind, flags: viLast, payload: []byte("lost")}
+		if kind == viWrite {
+			s.flags |= viImmediate
+			s.rdma = r.at(0, 4)
 		}
+		r.put(r.message(s))
+		if l.level != vipl.ServiceUnreliable {
+			r.reported(vipl.ErrorRecvQEmpty)
+			r.over()
+			require.Equal(t, vipl.StateError, r.state(r.v))
+			continue
+		}
+		dropped := func() bool { return r.usage().Untold == 1 }
+		require.Eventually(t, dropped, patience(t), time.Millisecond, "the message is dropped")
+		d := r.recv(r.v, r.data(100, 8))
+		r.takes("found", d, viDone|viOpReceive)
+		require.Equal(t, "found", string(r.mem[100:105]))
+		require.Equal(t, vipl.StateConnected, r.state(r.v))
 	}
 }
 
@@ -160,8 +154,7 @@ func viLimitsTold(t *conformance.T) {
 }
 
 // viCQOnly ties the queues of a VI to a CQ each, and both to one.
-func viCQOnly(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQOnly(t *conformance.T, h *viHost) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // a call that waits ends with another error
 	for _, c := range []struct{ send, recv *vipl.CQ }{{h.cq(4), nil}, {nil, h.cq(4)}, {h.cq(4), h.cq(4)}} {
@@ -199,31 +192,29 @@ func viCQOnly(t *conformance.T) {
 }
 
 // viPostingOrder posts Sends and RDMA Writes of all sizes at once.
-func viPostingOrder(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level, nic: vipl.Config{Segment: 300}})
-		var posted []*vipl.Descriptor
-		for i := range 40 {
-			d := r.desc()
-			d.SetSend(r.data(i, i*37))
-			if i%3 == 1 {
-				d.SetRdmaWrite(vipl.AddressSegment{Data: 1, Handle: 1}, r.data(i, i*37))
-			}
-			posted = append(posted, r.post(r.v, d))
+func viPostingOrder(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level, nic: vipl.Config{Segment: 300}})
+	var posted []*vipl.Descriptor
+	for i := range 40 {
+		d := r.desc()
+		d.SetSend(r.data(i, i*37))
+		if i%3 == 1 {
+			d.SetRdmaWrite(vipl.AddressSegment{Data: 1, Handle: 1}, r.data(i, i*37))
 		}
-		for i := range posted {
-			kind := either(i%3 == 1, viWrite, byte(viSend))
-			parts, payload := r.whole(kind)
-			require.Equal(t, r.subject+1+uint32(i), parts[0].number, "sequential numbers")
-			require.True(t, bytes.Equal(r.mem[i:][:i*37], payload), "message %d", i)
-		}
-		if l.level == vipl.ServiceReliableReception {
-			r.nop(viSegment{ack: r.subject + 40})
-		}
-		for i, d := range posted {
-			op := either(i%3 == 1, viOpWrite, uint32(0))
-			r.sent(r.v, d, viDone|op)
-		}
+		posted = append(posted, r.post(r.v, d))
+	}
+	for i := range posted {
+		kind := either(i%3 == 1, viWrite, byte(viSend))
+		parts, payload := r.whole(kind)
+		require.Equal(t, r.subject+1+uint32(i), parts[0].number, "sequential numbers")
+		require.True(t, bytes.Equal(r.mem[i:][:i*37], payload), "message %d", i)
+	}
+	if l.level == vipl.ServiceReliableReception {
+		r.nop(viSegment{ack: r.subject + 40})
+	}
+	for i, d := range posted {
+		op := either(i%3 == 1, viOpWrite, uint32(0))
+		r.sent(r.v, d, viDone|op)
 	}
 }
 

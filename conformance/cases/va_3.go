@@ -16,12 +16,12 @@ var va3 = []conformance.Case{
 	apiCase("3.1/vi-other-nic", viOtherNIC, "VA-3.1-M1", "VA-3.2.1-M3", "VA-3.2.2.1-M2"),
 	apiCase("3.1/vi-close-ends-all", viCloseEndsAll, "VA-3.1-M3", "VA-11.3.18-M1"),
 	apiCase("3.2.1/vi-deregister", viDeregister, "VA-3.2.1-M2"),
-	apiCase("3.2.1/vi-register-atomic", viRegisterAtomic, "VA-3.2.1-M4"),
-	apiCase("3.2.2.1/vi-tags-unique", viTagsUnique, "VA-3.2.2.1-M1", "VA-11.3.9-M1"),
-	apiCase("3.2.2.1/vi-tag-for-each", viTagForEach, "VA-3.2.2.1-M3", "VA-8.1-S2"),
-	apiCase("11.3.9/vi-tag-in-use", viTagInUse, "VA-11.3.9-M2", "VA-11.3.10-S1", "PA-9.5.2-M1"),
-	apiCase("3.3/vi-no-room", viNoRoom, "VA-3.3-M1"),
-	apiCase("3.3/vi-destroy-with-descriptors", viDestroyInUse, "VA-3.3-M2", "VA-5.1-M1", "PA-5.1-M3", "PA-9.3.2-M1"),
+	apiCase("3.2.1/vi-register-atomic", onVIHost(viRegisterAtomic), "VA-3.2.1-M4"),
+	apiCase("3.2.2.1/vi-tags-unique", onVIHost(viTagsUnique), "VA-3.2.2.1-M1", "VA-11.3.9-M1"),
+	apiCase("3.2.2.1/vi-tag-for-each", onVIHost(viTagForEach), "VA-3.2.2.1-M3", "VA-8.1-S2"),
+	apiCase("11.3.9/vi-tag-in-use", onVIHost(viTagInUse), "VA-11.3.9-M2", "VA-11.3.10-S1", "PA-9.5.2-M1"),
+	apiCase("3.3/vi-no-room", onVIHost(viNoRoom), "VA-3.3-M1"),
+	apiCase("3.3/vi-destroy-with-descriptors", onVIHost(viDestroyInUse), "VA-3.3-M2", "VA-5.1-M1", "PA-5.1-M3", "PA-9.3.2-M1"),
 }
 
 // viOtherNIC uses CQs, tags, handles and VIs of one NIC on another.
@@ -107,8 +107,7 @@ func viDeregister(t *conformance.T) {
 }
 
 // viRegisterAtomic fails to register in every way.
-func viRegisterAtomic(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viRegisterAtomic(t *conformance.T, h *viHost) {
 	tag := h.newPtag()
 	mem, descs := make([]byte, 8), make([]vipl.Descriptor, 1)
 	regions := h.usage().Regions
@@ -135,8 +134,7 @@ func viRegisterAtomic(t *conformance.T) {
 }
 
 // viTagsUnique creates and destroys tags by turns.
-func viTagsUnique(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viTagsUnique(t *conformance.T, h *viHost) {
 	live := map[vipl.ProtectionHandle]bool{h.ptag: true}
 	for round := range 3 {
 		for range 500 {
@@ -155,8 +153,7 @@ func viTagsUnique(t *conformance.T) {
 }
 
 // viTagForEach gives each of 1024 VIs a tag of its own.
-func viTagForEach(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viTagForEach(t *conformance.T, h *viHost) {
 	a := must(h.nic.QueryNic())(t)
 	require.GreaterOrEqual(t, a.MaxPtags, a.MaxVI)
 	require.GreaterOrEqual(t, a.MaxVI, uint32(1024))
@@ -168,8 +165,7 @@ func viTagForEach(t *conformance.T) {
 }
 
 // viTagInUse destroys tags that a VI, a region or Descriptors have.
-func viTagInUse(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viTagInUse(t *conformance.T, h *viHost) {
 	tag := h.newPtag()
 	refused := func(what string) { viCode(t, vipl.ErrResource, h.nic.DestroyPtag(tag), what) }
 	v := h.vi(vipl.ServiceUnreliable, func(a *vipl.ViAttributes) { a.Ptag = tag })
@@ -187,8 +183,7 @@ func viTagInUse(t *conformance.T) {
 }
 
 // viNoRoom creates VIs until there is no room, and with attributes that cannot be.
-func viNoRoom(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viNoRoom(t *conformance.T, h *viHost) {
 	q := h.cq(1)
 	bad := h.attributes(vipl.ServiceUnreliable)
 	bad.Ptag = 0
@@ -209,8 +204,7 @@ func viNoRoom(t *conformance.T) {
 }
 
 // viDestroyInUse destroys an idle VI with something on one of its queues.
-func viDestroyInUse(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viDestroyInUse(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceUnreliable)
 	refused := func(what string) {
 		viCode(t, vipl.ErrResource, v.DestroyVi(), what)

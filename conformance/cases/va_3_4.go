@@ -14,20 +14,19 @@ import (
 
 // va3_4 is Completion Queues: VI Architecture 3.4, 9.6 and 9.7.
 var va3_4 = []conformance.Case{
-	apiCase("3.4/vi-cq-first", viCQFirst, "VA-3.4-M1"),
+	apiCase("3.4/vi-cq-first", onVIHost(viCQFirst), "VA-3.4-M1"),
 	apiCase("3.4/vi-cq-1024", viCQ1024, "VA-3.4-M2", "VA-9.7.1-M2"),
-	apiCase("3.4/vi-cq-refused", viCQRefused, "VA-3.4-M3", "VA-3.4-M4", "VA-9.7.1-M1"),
-	apiCase("3.4/vi-cq-in-use", viCQInUse, "VA-3.4-M5"),
-	apiCase("9.7.3/vi-cq-resized", viCQResized, "VA-9.7.3-M2", "VA-9.7.1-M2"),
-	apiCase("11.3.14/vi-cq-resized-at-work", viCQResizedAtWork, "VA-11.3.14-M1", "VA-3.4-S1", "VA-3.4-S2"),
-	apiCase("6/vi-cq-only-tells", viCQOnlyTells, "VA-6-M1", "VA-6.1-M4", "VA-6-S1"),
-	apiCase("9.6.7/vi-dequeued-meanwhile", viDequeuedMeanwhile, "VA-9.6.7-M1", "VA-9.6.8-M1"),
-	apiCase("9.6.9/vi-notify-once", viNotifyOnce, "VA-9.6.9-M1", "VA-9.6.10-M1", "VA-9.6.11-M1"),
+	apiCase("3.4/vi-cq-refused", onVIHost(viCQRefused), "VA-3.4-M3", "VA-3.4-M4", "VA-9.7.1-M1"),
+	apiCase("3.4/vi-cq-in-use", onVIHost(viCQInUse), "VA-3.4-M5"),
+	apiCase("9.7.3/vi-cq-resized", onVIHost(viCQResized), "VA-9.7.3-M2", "VA-9.7.1-M2"),
+	apiCase("11.3.14/vi-cq-resized-at-work", onVIHost(viCQResizedAtWork), "VA-11.3.14-M1", "VA-3.4-S1", "VA-3.4-S2"),
+	apiCase("6/vi-cq-only-tells", onVIHost(viCQOnlyTells), "VA-6-M1", "VA-6.1-M4", "VA-6-S1"),
+	apiCase("9.6.7/vi-dequeued-meanwhile", onVIHost(viDequeuedMeanwhile), "VA-9.6.7-M1", "VA-9.6.8-M1"),
+	apiCase("9.6.9/vi-notify-once", onVIHost(viNotifyOnce), "VA-9.6.9-M1", "VA-9.6.10-M1", "VA-9.6.11-M1"),
 }
 
 // viCQFirst ties VIs to CQs that are not there.
-func viCQFirst(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQFirst(t *conformance.T, h *viHost) {
 	gone := h.cq(1)
 	require.NoError(t, gone.DestroyCQ())
 	a := h.attributes(vipl.ServiceUnreliable)
@@ -76,8 +75,7 @@ func viCQ1024(t *conformance.T) {
 }
 
 // viCQRefused asks for CQs that cannot be.
-func viCQRefused(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQRefused(t *conformance.T, h *viHost) {
 	a := must(h.nic.QueryNic())(t)
 	for n, want := range map[int]vipl.Return{0: vipl.ErrInvalidParameter, -1: vipl.ErrInvalidParameter, int(a.MaxCQEntries) + 1: vipl.ErrResource} {
 		q, err := h.nic.CreateCQ(n)
@@ -93,8 +91,7 @@ func viCQRefused(t *conformance.T) {
 }
 
 // viCQInUse destroys a CQ while VIs are tied to it.
-func viCQInUse(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQInUse(t *conformance.T, h *viHost) {
 	q := h.cq(1)
 	both := h.tied(vipl.ServiceUnreliable, q, q)
 	one := h.tied(vipl.ServiceUnreliable, nil, q)
@@ -108,8 +105,7 @@ func viCQInUse(t *conformance.T) {
 }
 
 // viCQResized makes a CQ larger and smaller.
-func viCQResized(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQResized(t *conformance.T, h *viHost) {
 	q := h.cq(2)
 	v := h.tied(vipl.ServiceUnreliable, q, nil)
 	completeMany(h, v, 2)
@@ -127,8 +123,7 @@ func viCQResized(t *conformance.T) {
 
 // viCQResizedAtWork resizes a CQ to and fro while messages come in, and takes its entries
 // off afterwards.
-func viCQResizedAtWork(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQResizedAtWork(t *conformance.T, h *viHost) {
 	const n = 200
 	q := h.cq(n)
 	v := h.tied(vipl.ServiceUnreliable, nil, q)
@@ -166,8 +161,7 @@ func viCQResizedAtWork(t *conformance.T) {
 }
 
 // viCQOnlyTells lets Descriptors complete on tied queues of two VIs.
-func viCQOnlyTells(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCQOnlyTells(t *conformance.T, h *viHost) {
 	q := h.cq(8)
 	one, two := h.tied(vipl.ServiceUnreliable, q, q), h.tied(vipl.ServiceUnreliable, q, nil)
 	first, second := h.sends(one), h.sends(one)
@@ -197,8 +191,7 @@ func viCQOnlyTells(t *conformance.T) {
 }
 
 // viDequeuedMeanwhile dequeues without asking the CQ.
-func viDequeuedMeanwhile(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viDequeuedMeanwhile(t *conformance.T, h *viHost) {
 	q := h.cq(8)
 	v := h.tied(vipl.ServiceUnreliable, q, nil)
 	completeMany(h, v, 2)
@@ -214,8 +207,7 @@ func viDequeuedMeanwhile(t *conformance.T) {
 }
 
 // viNotifyOnce has more complete than handlers wait for.
-func viNotifyOnce(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viNotifyOnce(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceUnreliable)
 	dequeued := make(chan *vipl.Descriptor, 8)
 	told := func() *vipl.Descriptor { return take(t, dequeued) }

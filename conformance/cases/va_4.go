@@ -12,12 +12,12 @@ import (
 // va4 is connections: VI Architecture 4.
 var va4 = []conformance.Case{
 	apiCase("4/vi-disconnect-first", viDisconnectFirst, "VA-4-M2"),
-	apiCase("4.1/vi-robust", viRobust, "VA-4.1-M1"),
+	apiCase("4.1/vi-robust", onVIHost(viRobust), "VA-4.1-M1"),
 	apiCase("4.1/vi-second-request", viSecondRequest, "VA-4.1-M2"),
 	apiCase("4.1/vi-accept-needs-vi", viAcceptNeedsVI, "VA-4.1-M3"),
-	apiCase("4.1/vi-same-node", viSameNode, "VA-4.1-M7", "VA-4.3-M3"),
+	apiCase("4.1/vi-same-node", onVIHost(viSameNode), "VA-4.1-M7", "VA-4.3-M3"),
 	apiCase("4.2/vi-old-connection", viOldConnection, "VA-4.2-M1", "VA-4.2-M2"),
-	apiCase("4.2/vi-disconnect-noticed", viDisconnectNoticed, "VA-4.2-M3", "PA-5.4-M2"),
+	apiCase("4.2/vi-disconnect-noticed", eachLevel(viDisconnectNoticed), "VA-4.2-M3", "PA-5.4-M2"),
 }
 
 // viDisconnectFirst destroys and connects a VI that is connected.
@@ -37,8 +37,7 @@ func viDisconnectFirst(t *conformance.T) {
 }
 
 // viRobust has many peers that say nothing, or nonsense, and then one that connects.
-func viRobust(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viRobust(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceReliableDelivery)
 	done := serveVI(h, v, "server")
 	ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
@@ -114,8 +113,7 @@ func viAcceptNeedsVI(t *conformance.T) {
 }
 
 // viSameNode connects two VIs of a NIC.
-func viSameNode(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viSameNode(t *conformance.T, h *viHost) {
 	a, b := h.vi(vipl.ServiceReliableReception), h.vi(vipl.ServiceReliableReception)
 	d := h.recv(b, h.data(100, 4))
 	connectVIs(h, a, h, b)
@@ -147,16 +145,14 @@ func viOldConnection(t *conformance.T) {
 
 // viDisconnectNoticed has the other VI disconnect: the next request says so at the
 // latest.
-func viDisconnectNoticed(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		p := newVIPair(t, l.level)
-		require.NoError(t, p.vb.Disconnect())
-		p.a.becomes(p.va, vipl.StateError)
-		for _, tr := range viTransfers {
-			d := p.a.desc()
-			tr.set(d, p.b.remote(0), p.a.data(0, 1))
-			p.a.sent(p.va, p.a.post(p.va, d), viDone|viFlushed|tr.op)
-		}
-		p.a.received(p.va, p.a.recv(p.va), viDone|viFlushed|viOpReceive)
+func viDisconnectNoticed(t *conformance.T, l viLevel) {
+	p := newVIPair(t, l.level)
+	require.NoError(t, p.vb.Disconnect())
+	p.a.becomes(p.va, vipl.StateError)
+	for _, tr := range viTransfers {
+		d := p.a.desc()
+		tr.set(d, p.b.remote(0), p.a.data(0, 1))
+		p.a.sent(p.va, p.a.post(p.va, d), viDone|viFlushed|tr.op)
 	}
+	p.a.received(p.va, p.a.recv(p.va), viDone|viFlushed|viOpReceive)
 }

@@ -17,7 +17,7 @@ import (
 var va4_3 = []conformance.Case{
 	apiCase("4.1/vi-anybody-or-one", viAnybodyOrOne, "VA-4.3-M4", "VA-4.1-S1"),
 	apiCase("4.3/vi-addresses", viAddresses, "VA-4.3-M1", "VA-4.3-M3"),
-	apiCase("4.3/vi-address-format", viAddressFormat, "VA-4.3-M2"),
+	apiCase("4.3/vi-address-format", onVIHost(viAddressFormat), "VA-4.3-M2"),
 	apiCase("9.4.4/vi-timeout", viTimeout, "VA-9.4.4-M1", "PA-5.2-M2", "PA-9.4.4-M1"),
 }
 
@@ -119,8 +119,7 @@ func viAddresses(t *conformance.T) {
 }
 
 // viAddressFormat uses addresses of other formats.
-func viAddressFormat(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viAddressFormat(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceUnreliable)
 	for _, n := range []int{0, 1, 3, 5, 7, 15, 17, 19} {
 		_, err := v.ConnectRequest(t.Context(), nil, &vipl.NetAddress{HostAddress: make([]byte, n), Discriminator: []byte("x")})

@@ -15,13 +15,13 @@ import (
 var va6 = []conformance.Case{
 	apiCase("6.1/vi-descriptor-memory", viDescriptorMemory, "VA-6.1-M2", "VA-6.1-M3", "VA-9.5.3-M1"),
 	apiCase("6.1.1.1/vi-252-segments", vi252Segments, "VA-6.1.1.1-M1", "VA-10.4-M1"),
-	apiCase("6.4/vi-completes", viCompletes,
+	apiCase("6.4/vi-completes", eachLevel(viCompletes),
 		"VA-6.4-M1", "VA-6.4.1-M1", "PA-2.3.2-M1", "PA-2.3.2-M2", "PA-10.2-M5", "PA-10.2-M14", "PA-10.2-M15"),
 	apiCase("6.4.1/vi-status-last", viStatusLast, "VA-6.4.1-M2"),
 	strict(apiCase("6.4.2/vi-sleepers-woken", viSleepersWoken, "VA-6.4.2-S1", "VA-6-S1")),
 	strict(apiCase("7/vi-asynchronous-errors", viAsynchronousErrors, "VA-7-S1")),
 	apiCase("9.5.3/vi-read-only-pages", viReadOnlyPages, "VA-9.5.3-S1"),
-	apiCase("9.5.1/vi-tags-match", viTagsMatch, "VA-9.5.1-M1", "PA-3.2.2.1-M1", "PA-10.2-M6"),
+	apiCase("9.5.1/vi-tags-match", eachLevel(viTagsMatch), "VA-9.5.1-M1", "PA-3.2.2.1-M1", "PA-10.2-M6"),
 }
 
 // viDescriptorMemory posts Descriptors that are not where their handle says.
@@ -93,43 +93,41 @@ func vi252Segments(t *conformance.T) {
 
 // viCompletes carries out each kind of transfer at each level, and looks at what is
 // written into the Descriptors.
-func viCompletes(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		p := newVIPair(t, l.level)
-		for _, n := range []int{0, 1, 30000} {
-			for _, immediate := range []bool{false, true} {
-				for _, tr := range viTransfers {
-					if tr.op == viOpRead && l.level == vipl.ServiceUnreliable {
-						continue
-					}
-					d := p.a.desc()
-					tr.set(d, p.b.remote(30000), p.a.data(0, n))
-					var want uint32
-					if immediate {
-						d.SetImmediate(0x1234)
-						want = viHasImmediate
-					}
-					to := p.b.recv(p.vb, p.b.data(0, 30000))
-					to.Control.ImmediateData = 1
-					p.a.sent(p.va, p.a.post(p.va, d), viDone|tr.op)
-					require.Equal(t, uint32(n), d.Control.Length, "%s of %d octets", tr.name, n)
-					length := uint32(n)
-					switch {
-					case tr.op == 0:
-						want |= viOpReceive
-					case tr.op == viOpWrite && immediate:
-						want |= viOpRemoteWrite
-						length = 0
-					default: // nothing is told there: use the receive up
-						last := p.a.sends(p.va)
-						p.a.sent(p.va, last, viDone)
-						want, length = viOpReceive, 0
-					}
-					p.b.received(p.vb, to, viDone|want)
-					require.Equal(t, length, to.Control.Length, "%s of %d octets, received", tr.name, n)
-					if want&viHasImmediate != 0 {
-						require.Equal(t, uint32(0x1234), to.Control.ImmediateData)
-					}
+func viCompletes(t *conformance.T, l viLevel) {
+	p := newVIPair(t, l.level)
+	for _, n := range []int{0, 1, 30000} {
+		for _, immediate := range []bool{false, true} {
+			for _, tr := range viTransfers {
+				if tr.op == viOpRead && l.level == vipl.ServiceUnreliable {
+					continue
+				}
+				d := p.a.desc()
+				tr.set(d, p.b.remote(30000), p.a.data(0, n))
+				var want uint32
+				if immediate {
+					d.SetImmediate(0x1234)
+					want = viHasImmediate
+				}
+				to := p.b.recv(p.vb, p.b.data(0, 30000))
+				to.Control.ImmediateData = 1
+				p.a.sent(p.va, p.a.post(p.va, d), viDone|tr.op)
+				require.Equal(t, uint32(n), d.Control.Length, "%s of %d octets", tr.name, n)
+				length := uint32(n)
+				switch {
+				case tr.op == 0:
+					want |= viOpReceive
+				case tr.op == viOpWrite && immediate:
+					want |= viOpRemoteWrite
+					length = 0
+				default: // nothing is told there: use the receive up
+					last := p.a.sends(p.va)
+					p.a.sent(p.va, last, viDone)
+					want, length = viOpReceive, 0
+				}
+				p.b.received(p.vb, to, viDone|want)
+				require.Equal(t, length, to.Control.Length, "%s of %d octets, received", tr.name, n)
+				if want&viHasImmediate != 0 {
+					require.Equal(t, uint32(0x1234), to.Control.ImmediateData)
 				}
 			}
 		}
@@ -212,32 +210,30 @@ func viReadOnlyPages(t *conformance.T) {
 }
 
 // viTagsMatch uses buffers and Descriptors of another protection tag than the VI's.
-func viTagsMatch(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level})
-		tag := r.newPtag()
-		mem, descs := make([]byte, 16), make([]vipl.Descriptor, 1)
-		handle := r.register(mem, vipl.MemAttributes{Ptag: tag, EnableRdmaWrite: true, EnableRdmaRead: true})
-		data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: 16}
-		if l.level == vipl.ServiceUnreliable {
-			dh := must(r.nic.RegisterDescriptors(descs, tag))(t)
-			descs[0].SetSend()
-			viCode(t, vipl.ErrInvalidParameter, r.v.PostSend(&descs[0], dh), "a Descriptor of another tag")
-			require.NoError(t, r.nic.SetMemAttributes(vipl.AddressOf(descs), dh, &vipl.MemAttributes{Ptag: r.ptag}))
-			require.NoError(t, r.v.PostSend(&descs[0], dh), "of the same")
-			r.get(viSend)
-			r.sent(r.v, &descs[0], viDone)
-			r.rdmaWrite(viRDMA{address: uint64(data.Data), handle: uint32(handle)}, "other tag")
-		}
+func viTagsMatch(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level})
+	tag := r.newPtag()
+	mem, descs := make([]byte, 16), make([]vipl.Descriptor, 1)
+	handle := r.register(mem, vipl.MemAttributes{Ptag: tag, EnableRdmaWrite: true, EnableRdmaRead: true})
+	data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: 16}
+	if l.level == vipl.ServiceUnreliable {
+		dh := must(r.nic.RegisterDescriptors(descs, tag))(t)
+		descs[0].SetSend()
+		viCode(t, vipl.ErrInvalidParameter, r.v.PostSend(&descs[0], dh), "a Descriptor of another tag")
+		require.NoError(t, r.nic.SetMemAttributes(vipl.AddressOf(descs), dh, &vipl.MemAttributes{Ptag: r.ptag}))
+		require.NoError(t, r.v.PostSend(&descs[0], dh), "of the same")
+		r.get(viSend)
+		r.sent(r.v, &descs[0], viDone)
+		r.rdmaWrite(viRDMA{address: uint64(data.Data), handle: uint32(handle)}, "other tag")
+	}
+	d := r.recv(r.v, data)
+	r.takes("other tag", d, viDone|viProtection|viOpReceive)
+	require.Equal(t, make([]byte, 16), mem)
+	if l.level == vipl.ServiceUnreliable {
+		r.sent(r.v, r.sends(r.v, data), viDone|viProtection)
+		require.NoError(t, r.nic.SetMemAttributes(data.Data, handle, &vipl.MemAttributes{Ptag: r.ptag}))
 		d := r.recv(r.v, data)
-		r.takes("other tag", d, viDone|viProtection|viOpReceive)
-		require.Equal(t, make([]byte, 16), mem)
-		if l.level == vipl.ServiceUnreliable {
-			r.sent(r.v, r.sends(r.v, data), viDone|viProtection)
-			require.NoError(t, r.nic.SetMemAttributes(data.Data, handle, &vipl.MemAttributes{Ptag: r.ptag}))
-			d := r.recv(r.v, data)
-			r.takes("same tag", d, viDone|viOpReceive)
-			require.True(t, bytes.HasPrefix(mem, []byte("same tag")))
-		}
+		r.takes("same tag", d, viDone|viOpReceive)
+		require.True(t, bytes.HasPrefix(mem, []byte("same tag")))
 	}
 }

@@ -17,7 +17,7 @@ var va6_3 = []conformance.Case{
 	apiCase("6.3.1.1/vi-behind-failed-read", viBehindFailedRead,
 		"VA-6.3.1.1-M1", "VA-6.3.1.1-M3", "PA-6.3.1.1-M5", "PA-2.5.3-M2"),
 	apiCase("6.3.1.2/vi-fence", viFence, "VA-6.3.1.2-M1", "PA-10.2-M4"),
-	apiCase("6.3.2/vi-write-validated", viWriteValidated,
+	apiCase("6.3.2/vi-write-validated", eachLevel(viWriteValidated),
 		"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
 	apiCase("6.3.2/vi-read-validated", viReadValidated,
 		"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
@@ -217,31 +217,29 @@ func (r *viRig) guarded(a vipl.MemAttributes) viRDMA {
 }
 
 // viWriteValidated writes where it may not: nothing changes.
-func viWriteValidated(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		for c := range inTurn(t, "%s", viRefused) {
-			if c.read {
-				continue
-			}
-			r := newVIRig(t, viSetup{level: l.level, vi: c.vi, receives: 1})
-			at := c.at(r)
-			before := bytes.Clone(r.mem)
-			r.put(r.message(viSegment{kind: viWrite, rdma: at, payload: []byte("1234")}))
-			second := viSegment{kind: viWrite, flags: viLast, number: r.number, offset: 4, rdma: at, payload: []byte("5678")}
-			_, _ = r.conn.Write(second.octets(false)) // it may have closed
-			if l.level == vipl.ServiceUnreliable {
-				r.send("")
-				status := uint32(viDone | viOpReceive)
-				if c.name == "deregistered" {
-					status |= viProtection // the receive's memory has gone too
-				}
-				r.received(r.v, r.receives[0], status)
-			} else {
-				r.reported(vipl.ErrorRdmaWProt)
-				r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
-			}
-			require.True(t, bytes.Equal(before, r.mem), "the memory")
+func viWriteValidated(t *conformance.T, l viLevel) {
+	for c := range inTurn(t, "%s", viRefused) {
+		if c.read {
+			continue
 		}
+		r := newVIRig(t, viSetup{level: l.level, vi: c.vi, receives: 1})
+		at := c.at(r)
+		before := bytes.Clone(r.mem)
+		r.put(r.message(viSegment{kind: viWrite, rdma: at, payload: []byte("1234")}))
+		second := viSegment{kind: viWrite, flags: viLast, number: r.number, offset: 4, rdma: at, payload: []byte("5678")}
+		_, _ = r.conn.Write(second.octets(false)) // it may have closed
+		if l.level == vipl.ServiceUnreliable {
+			r.send("")
+			status := uint32(viDone | viOpReceive)
+			if c.name == "deregistered" {
+				status |= viProtection // the receive's memory has gone too
+			}
+			r.received(r.v, r.receives[0], status)
+		} else {
+			r.reported(vipl.ErrorRdmaWProt)
+			r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
+		}
+		require.True(t, bytes.Equal(before, r.mem), "the memory")
 	}
 }
 

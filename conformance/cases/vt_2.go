@@ -11,12 +11,12 @@ import (
 
 // vt2 is how VIs and TCP connections belong together: VI/TCP draft 2.2.2.
 var vt2 = []conformance.Case{
-	apiCase("2.2.2.1/vi-unconnected", viUnconnected, "VT-2.2.2.1-M1", "VA-4-M1", "VA-6.2-M1", "PA-5.1-M3", "PA-5.1-M4"),
-	apiCase("2.2.2.2.2/vi-disconnect-closes-tcp", viDisconnectCloses, "VT-2.2.2.2.2-M1", "PA-5.3-M1"),
-	apiCase("2.2.2.2.2/vi-tcp-closes", viTCPCloses, "VT-2.2.2.2.2-M2", "VA-4.2-M3", "PA-5.4-M2", "PA-10.2-M10"),
-	apiCase("2.2.2.2.2/vi-tcp-first", viTCPFirst, "VT-2.2.2.2.2-M3"),
-	apiCase("2.2.2.2.2/vi-checked-passive", viCheckedPassive, "VT-2.2.2.2.2-M4"),
-	apiCase("2.2.2.2.2/vi-checked-active", viCheckedActive, "VT-2.2.2.2.2-M4"),
+	apiCase("2.2.2.1/vi-unconnected", onVIHost(viUnconnected), "VT-2.2.2.1-M1", "VA-4-M1", "VA-6.2-M1", "PA-5.1-M3", "PA-5.1-M4"),
+	apiCase("2.2.2.2.2/vi-disconnect-closes-tcp", eachLevel(viDisconnectCloses), "VT-2.2.2.2.2-M1", "PA-5.3-M1"),
+	apiCase("2.2.2.2.2/vi-tcp-closes", eachLevel(viTCPCloses), "VT-2.2.2.2.2-M2", "VA-4.2-M3", "PA-5.4-M2", "PA-10.2-M10"),
+	apiCase("2.2.2.2.2/vi-tcp-first", onVIHost(viTCPFirst), "VT-2.2.2.2.2-M3"),
+	apiCase("2.2.2.2.2/vi-checked-passive", onVIHost(viCheckedPassive), "VT-2.2.2.2.2-M4"),
+	apiCase("2.2.2.2.2/vi-checked-active", onVIHost(viCheckedActive), "VT-2.2.2.2.2-M4"),
 	strict(apiCase("2.2.2.2.5/vi-memory-gone", viMemoryGone, "VT-2.2.2.2.5-S2")),
 	apiCase("2.2.2.2.6/vi-reads-held", viReadsHeld, "VT-2.2.2.2.6-M1", "PT-3.2-M6"),
 	apiCase("2.2.2.2.6/vi-reads-limited", viReadsLimited, "VT-2.2.2.2.6-M2", "PT-2.2.2.2.6-M1"),
@@ -24,8 +24,7 @@ var vt2 = []conformance.Case{
 }
 
 // viUnconnected posts to a VI that is not connected, and connects it then.
-func viUnconnected(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viUnconnected(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceReliableDelivery)
 	require.Equal(t, vipl.StateIdle, h.state(v), "a new VI")
 	waiting := h.recv(v, h.data(0, 16))
@@ -47,33 +46,28 @@ func viUnconnected(t *conformance.T) {
 }
 
 // viDisconnectCloses disconnects at each level: the peer's stream ends.
-func viDisconnectCloses(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level})
-		done := make(chan error, 1)
-		go func() { done <- r.v.Disconnect() }()
-		r.over()
-		require.NoError(t, <-done)
-		require.Equal(t, vipl.StateIdle, r.state(r.v))
-	}
+func viDisconnectCloses(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level})
+	done := make(chan error, 1)
+	go func() { done <- r.v.Disconnect() }()
+	r.over()
+	require.NoError(t, <-done)
+	require.Equal(t, vipl.StateIdle, r.state(r.v))
 }
 
 // viTCPCloses has the peer close: the VI is no longer connected, and says so.
-func viTCPCloses(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level, receives: 1})
-		require.NoError(t, r.conn.Close())
-		r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
-		require.Equal(t, vipl.StateError, r.state(r.v))
-		r.reported(vipl.ErrorConnLost)
-		r.sent(r.v, r.sends(r.v, r.data(0, 1)), viDone|viFlushed)
-	}
+func viTCPCloses(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level, receives: 1})
+	require.NoError(t, r.conn.Close())
+	r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
+	require.Equal(t, vipl.StateError, r.state(r.v))
+	r.reported(vipl.ErrorConnLost)
+	r.sent(r.v, r.sends(r.v, r.data(0, 1)), viDone|viFlushed)
 }
 
 // viTCPFirst has one peer with a TCP connection only, and one that asks: only this one is
 // offered, and it is answered on the connection that it made.
-func viTCPFirst(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viTCPFirst(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceUnreliable)
 	silent, asking := dialVI(t, h), dialVI(t, h)
 	ce := viPeerCE(vipl.ServiceUnreliable, "server")
@@ -93,8 +87,7 @@ func viTCPFirst(t *conformance.T) {
 
 // viCheckedPassive sends requests whose addresses or attributes cannot be: none is
 // offered to the program, and a good one then is.
-func viCheckedPassive(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCheckedPassive(t *conformance.T, h *viHost) {
 	good := viPeerCE(vipl.ServiceReliableDelivery, "server")
 	for _, spoil := range named(t, "%s", map[string]func(*viCE){
 		"calling discriminator of 65 octets": func(c *viCE) { c.lengths = [2]uint16{65, 6} },

@@ -51,8 +51,7 @@ func (r *viCaller) answers(ce viCE) error {
 
 // viCheckedActive asks with addresses that cannot be, and answers with a ConnectAccept of
 // other VIs or attributes.
-func viCheckedActive(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viCheckedActive(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceReliableDelivery)
 	for name, a := range map[string][2]*vipl.NetAddress{
 		"a local address of somebody else": {{HostAddress: []byte{192, 0, 2, 1}}, h.address("x")},

@@ -11,8 +11,8 @@ import (
 var vt3 = []conformance.Case{
 	apiCase("3/vi-rdma-header", viRDMAHeader, "VT-3-M1", "PT-3-M1"),
 	apiCase("3/vi-ce-header", viCEHeader, "VT-3-M2", "PT-3-M1"),
-	strict(apiCase("3.2/vi-version", viVersion, "VT-3.2-S1")),
-	apiCase("3.2/vi-transmit-error", viTransmitError, "VT-3.2-M3"),
+	strict(apiCase("3.2/vi-version", eachLevel(viVersion), "VT-3.2-S1")),
+	apiCase("3.2/vi-transmit-error", eachLevel(viTransmitError), "VT-3.2-M3"),
 	apiCase("3.2/vi-transmit-error-write", viTransmitErrorWrite, "VT-3.2-M3"),
 	apiCase("3.2/vi-single-segment", viSingleSegment, "VT-3.2-M4"),
 	apiCase("3.2/vi-flow-control", viFlowControlled, "VT-3.2-M10"),
@@ -59,38 +59,34 @@ func viCEHeader(t *conformance.T) {
 }
 
 // viVersion sends another version.
-func viVersion(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level, receives: 1})
-		r.sends(r.v, r.data(0, 1))
-		r.get(viSend) // which is read only if its version is 1
-		r.put(r.message(viSegment{kind: viSend, flags: viLast, version: 2}))
-		r.over()
-		r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
-	}
+func viVersion(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level, receives: 1})
+	r.sends(r.v, r.data(0, 1))
+	r.get(viSend) // which is read only if its version is 1
+	r.put(r.message(viSegment{kind: viSend, flags: viLast, version: 2}))
+	r.over()
+	r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
 }
 
 // viTransmitError sets the bit in one of two segments of a Send.
-func viTransmitError(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		for bad := range counted(t, "segment %d", 2) {
-			r := newVIRig(t, viSetup{level: l.level, receives: 2})
-			first := r.message(viSegment{kind: viSend, payload: []byte("one")})
-			second := viSegment{kind: viSend, flags: viLast, number: first.number, offset: 3, payload: []byte("two")}
-			for i, s := range []viSegment{first, second} {
-				if i == bad {
-					s.flags |= viError
-				}
-				_, _ = r.conn.Write(s.octets(false)) // it may have closed by the second
+func viTransmitError(t *conformance.T, l viLevel) {
+	for bad := range counted(t, "segment %d", 2) {
+		r := newVIRig(t, viSetup{level: l.level, receives: 2})
+		first := r.message(viSegment{kind: viSend, payload: []byte("one")})
+		second := viSegment{kind: viSend, flags: viLast, number: first.number, offset: 3, payload: []byte("two")}
+		for i, s := range []viSegment{first, second} {
+			if i == bad {
+				s.flags |= viError
 			}
-			r.received(r.v, r.receives[0], viDone|viPartial|viOpReceive)
-			if l.level == vipl.ServiceUnreliable {
-				r.takes("good", r.receives[1], viDone|viOpReceive)
-				continue
-			}
-			r.received(r.v, r.receives[1], viDone|viFlushed|viOpReceive)
-			require.Equal(t, vipl.StateError, r.state(r.v))
+			_, _ = r.conn.Write(s.octets(false)) // it may have closed by the second
 		}
+		r.received(r.v, r.receives[0], viDone|viPartial|viOpReceive)
+		if l.level == vipl.ServiceUnreliable {
+			r.takes("good", r.receives[1], viDone|viOpReceive)
+			continue
+		}
+		r.received(r.v, r.receives[1], viDone|viFlushed|viOpReceive)
+		require.Equal(t, vipl.StateError, r.state(r.v))
 	}
 }
 

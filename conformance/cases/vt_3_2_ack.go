@@ -16,7 +16,7 @@ var vt3_2Ack = []conformance.Case{
 	apiCase("3.2/vi-error-code-received", viCodeReceived, "VT-3.2-M15"),
 	apiCase("3.2/vi-error-code-sent", viCodeSent, "VT-3.2-M15", "PT-3.2-M11"),
 	apiCase("3.2/vi-error-code-ignored", viCodeIgnored, "VT-3.2-M16"),
-	apiCase("3.2/vi-specific-code", viSpecificCode, "VT-3.2-M14"),
+	apiCase("3.2/vi-specific-code", onVIHost(viSpecificCode), "VT-3.2-M14"),
 }
 
 // viACKCompletes sends at Reliable Reception: what has left is not done before its ACK.
@@ -189,8 +189,7 @@ func viCodeIgnored(t *conformance.T) {
 
 // viSpecificCode has requests rejected for various reasons: who finds an implementation
 // specific code finds the request's number beside it.
-func viSpecificCode(t *conformance.T) {
-	h := newVIHost(t, vipl.Config{})
+func viSpecificCode(t *conformance.T, h *viHost) {
 	some := 0
 	for _, change := range named(t, "%s", map[string]func(*viCE){
 		"two levels":    func(c *viCE) { c.attributes |= viUnreliable },

@@ -11,7 +11,7 @@ import (
 // vt3_2Immediate is immediate data: VI/TCP draft 3.2.
 var vt3_2Immediate = []conformance.Case{
 	apiCase("3.2/vi-immediate-sent", viImmediateSent, "VT-3.2-M1", "VT-3.2-M5"),
-	apiCase("3.2/vi-immediate-received", viImmediateReceived, "VT-3.2-M9", "PA-6.3.1.1-M1", "PA-10.2-M15"),
+	apiCase("3.2/vi-immediate-received", eachLevel(viImmediateReceived), "VT-3.2-M9", "PA-6.3.1.1-M1", "PA-10.2-M15"),
 	apiCase("3.2/vi-immediate-differs", viImmediateDiffers, "VT-3.2-M1", "VT-3.2-M5"),
 	apiCase("3.2/vi-no-immediate", viNoImmediate, "VT-3.2-M6", "PA-10.2-M15"),
 	apiCase("3.2/vi-immediate-elsewhere-sent", viImmediateElsewhereSent, "VT-3.2-M2", "VT-3.2-M7", "PA-10.2-M3"),
@@ -43,39 +43,37 @@ func viImmediateSent(t *conformance.T) {
 }
 
 // viImmediateReceived sends immediate data in a Send, in an empty one, and in RDMA Writes.
-func viImmediateReceived(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		r := newVIRig(t, viSetup{level: l.level, receives: 4})
-		parts := func(s viSegment, payload string) {
-			s = r.message(s)
-			s.flags |= viImmediate
-			for i := range payload {
-				s.offset, s.payload = uint32(i), []byte(payload[i:i+1])
-				if i == len(payload)-1 {
-					s.flags |= viLast
-				}
-				r.put(s)
-			}
-			if payload == "" {
+func viImmediateReceived(t *conformance.T, l viLevel) {
+	r := newVIRig(t, viSetup{level: l.level, receives: 4})
+	parts := func(s viSegment, payload string) {
+		s = r.message(s)
+		s.flags |= viImmediate
+		for i := range payload {
+			s.offset, s.payload = uint32(i), []byte(payload[i:i+1])
+			if i == len(payload)-1 {
 				s.flags |= viLast
-				r.put(s)
 			}
+			r.put(s)
 		}
-		parts(viSegment{kind: viSend, immediate: 1}, "parts")
-		parts(viSegment{kind: viSend, immediate: 0xFFFFFFFE}, "")
-		parts(viSegment{kind: viWrite, immediate: 3, rdma: r.at(5, 4)}, "four")
-		parts(viSegment{kind: viWrite, immediate: 0, rdma: r.at(0, 0)}, "")
-		for i, want := range []struct {
-			immediate, op, length uint32
-		}{{1, viOpReceive, 5}, {0xFFFFFFFE, viOpReceive, 0}, {3, viOpRemoteWrite, 0}, {0, viOpRemoteWrite, 0}} {
-			d := r.receives[i]
-			r.received(r.v, d, viDone|viHasImmediate|want.op)
-			require.Equal(t, want.immediate, d.Control.ImmediateData)
-			require.Equal(t, want.length, d.Control.Length)
-			require.NotZero(t, d.Control.Control&vipl.ControlImmediate)
+		if payload == "" {
+			s.flags |= viLast
+			r.put(s)
 		}
-		require.Equal(t, "four", string(r.mem[5:9]))
 	}
+	parts(viSegment{kind: viSend, immediate: 1}, "parts")
+	parts(viSegment{kind: viSend, immediate: 0xFFFFFFFE}, "")
+	parts(viSegment{kind: viWrite, immediate: 3, rdma: r.at(5, 4)}, "four")
+	parts(viSegment{kind: viWrite, immediate: 0, rdma: r.at(0, 0)}, "")
+	for i, want := range []struct {
+		immediate, op, length uint32
+	}{{1, viOpReceive, 5}, {0xFFFFFFFE, viOpReceive, 0}, {3, viOpRemoteWrite, 0}, {0, viOpRemoteWrite, 0}} {
+		d := r.receives[i]
+		r.received(r.v, d, viDone|viHasImmediate|want.op)
+		require.Equal(t, want.immediate, d.Control.ImmediateData)
+		require.Equal(t, want.length, d.Control.Length)
+		require.NotZero(t, d.Control.Control&vipl.ControlImmediate)
+	}
+	require.Equal(t, "four", string(r.mem[5:9]))
 }
 
 // viImmediateDiffers sends messages whose segments do not agree.

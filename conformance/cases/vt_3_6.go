@@ -12,7 +12,7 @@ var vt3_6 = []conformance.Case{
 	apiCase("3.6/vi-crc-by-both", viCRCByBoth,
 		"VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M2", "VT-3.6-M3", "VT-3.6-M4", "PT-3.5-M1", "PT-3.6-M1"),
 	apiCase("3.6/vi-crc-by-both-active", viCRCByBothActive, "VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M3", "VT-3.6-M4"),
-	apiCase("3.6/vi-wrong-crc", viWrongCRC, "VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1", "PT-3.6-M1"),
+	apiCase("3.6/vi-wrong-crc", eachLevel(viWrongCRC), "VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1", "PT-3.6-M1"),
 	apiCase("3.6/vi-wrong-crc-answer", viWrongCRCAnswer, "VT-3.6-M5", "VT-3.6-M6"),
 	apiCase("3.6/vi-wrong-crc-told", viWrongCRCTold, "VT-3.6-M7"),
 	apiCase("3.7/vi-never-urgent", viNeverUrgent, "VT-3.7-M1", "VT-3.7-M2", "VT-3.7-M3"),
@@ -104,19 +104,17 @@ func spoilt(s viSegment, back int) []byte {
 }
 
 // viWrongCRC sends a Send with a wrong octet in the payload, or in the trailer.
-func viWrongCRC(t *conformance.T) {
-	for l := range inTurn(t, "%s", viLevels) {
-		for back := range inTurn(t, "octet %d from the end", []int{5, 1}) {
-			r := newCRCRig(t, l.level, 2)
-			r.says(spoilt(r.message(viSegment{kind: viSend, flags: viLast, payload: []byte("corrupt")}), back))
-			r.received(r.v, r.receives[0], viDone|viTransport|viOpReceive)
-			if l.level == vipl.ServiceUnreliable {
-				r.takes("good", r.receives[1], viDone|viOpReceive)
-				continue
-			}
-			require.Equal(t, vipl.StateError, r.state(r.v))
-			r.over()
+func viWrongCRC(t *conformance.T, l viLevel) {
+	for back := range inTurn(t, "octet %d from the end", []int{5, 1}) {
+		r := newCRCRig(t, l.level, 2)
+		r.says(spoilt(r.message(viSegment{kind: viSend, flags: viLast, payload: []byte("corrupt")}), back))
+		r.received(r.v, r.receives[0], viDone|viTransport|viOpReceive)
+		if l.level == vipl.ServiceUnreliable {
+			r.takes("good", r.receives[1], viDone|viOpReceive)
+			continue
 		}
+		require.Equal(t, vipl.StateError, r.state(r.v))
+		r.over()
 	}
 }
 
