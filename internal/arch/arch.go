@@ -66,8 +66,8 @@ var rules = map[string]rule{
 	"internal": {rooms: []string{"wr", "internal"}, thirdParty: system},
 
 	// The kernel's half of Linux's user ABI: the device sees the verbs, what connects sees it.
-	"internal/uverbs": {rooms: []string{"verbs", "cm", "wr", "internal"}, thirdParty: system},
-	"internal/ucma":   {rooms: []string{"verbs", "cm", "wr", "mpa", "internal"}, thirdParty: system},
+	"internal/uverbs": {rooms: []string{"verbs", "cm", "wr", "mpa", "internal"}, thirdParty: system},
+	"internal/ucma":   {rooms: []string{"verbs", "cm", "wr", "internal"}, thirdParty: system},
 
 	// Those that read and write the wire see the wire layers.
 	"internal/dissect": {rooms: []string{"mpa", "ddp", "rdmap"}, thirdParty: tools},
