@@ -3,19 +3,136 @@
 package uverbs
 
 import (
-	"sync/atomic"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
 
-	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/cm"
 )
 
-var qpnCount atomic.Uint32
+// Queue pairs that programs bring up by hand, with the peer's GID and queue pair number told out of band
+// and MODIFY_QP to RTR, find each other by the number alone:
+//
+//	queue pair number = TCP port << 8 | index
+//
+// Each 256 queue pairs of a process share a listener on the device's address. Of two queue pairs the one with the lower (address,
+// number) dials the port that the other's number has; MODIFY_QP returns at once, and what is posted meanwhile
+// waits. docs/c-programs.md tells programs what that means.
 
-// newQPN gives a queue pair its number, before it is made. It is called once.
-func (d *Device) newQPN(*QP) (uint32, error) { return 0xc35000 + qpnCount.Add(1), nil }
+const (
+	// qpsPerPort is how many queue pairs share a listener.
+	qpsPerPort = 1 << 8
+	// maxEarly is how many Requests of all queue pairs wait for their own change to RTR.
+	maxEarly = 256
+	// byHandTimeout is how long a peer may take from this side's change to RTR to its own.
+	byHandTimeout = time.Minute
+)
 
-// freeQPN is told that the queue pair is gone.
-func (d *Device) freeQPN(*QP) {}
+// byHand is what a device knows of its queue pairs' numbers.
+type byHand struct {
+	timeout time.Duration // 0 stands for byHandTimeout; set before use
 
-// toRTR is MODIFY_QP to RTR with the peer's queue pair number, m, which nobody has taken: it begins
-// to connect, and does not block.
-func (d *Device) toRTR(*QP, *uabi.ModifyQP) error { return nil }
+	mu    sync.Mutex
+	ports map[uint16]*handPort // guarded by mu, as below
+	early int                  // Requests that wait
+}
+
+// handPort is a listener and the queue pairs that share it.
+type handPort struct {
+	number   uint16
+	listener *cm.Listener
+	used     int
+	next     uint8 // the index to try first, so that one is not soon another's
+	qps      [qpsPerPort]*handQP
+}
+
+// handQP is a queue pair that has a number.
+type handQP struct {
+	qp    *QP
+	link  *link         // from a change to RTR on, until one to RESET
+	early []*cm.Request // that came before it, one of an address
+}
+
+// newQPN gives a queue pair its number, before it is made. It is called once. Errors: of listening.
+func (d *Device) newQPN(q *QP) (uint32, error) {
+	h := &d.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.ports {
+		if p.used < qpsPerPort {
+			return p.add(q), nil
+		}
+	}
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.config.Addr, 0)))
+	if err != nil {
+		r := refusal(err)
+		d.report("listen", "a queue pair needs a TCP port on %v, the device's address: %v", d.config.Addr, err)
+		return 0, r
+	}
+	p := &handPort{number: l.Addr().(*net.TCPAddr).AddrPort().Port()}
+	p.listener = cm.NewListener(d.Owning(l), cm.ListenConfig{})
+	if h.ports == nil {
+		h.ports = map[uint16]*handPort{}
+	}
+	h.ports[p.number] = p
+	go d.serve(p)
+	return p.add(q), nil
+}
+
+// add finds a place, of which there is one; byHand.mu is held.
+func (p *handPort) add(q *QP) uint32 {
+	for p.qps[p.next] != nil {
+		p.next++
+	}
+	n := uint32(p.number)<<8 | uint32(p.next)
+	p.qps[p.next] = &handQP{qp: q}
+	p.next++
+	p.used++
+	return n
+}
+
+// find is the queue pair of a number; nil if there is none; mu is held.
+func (h *byHand) find(qpn uint32) *handQP {
+	p := h.ports[uint16(qpn>>8)]
+	if p == nil || qpn>>24 != 0 {
+		return nil
+	}
+	return p.qps[qpn&(qpsPerPort-1)]
+}
+
+// freeQPN is told that the queue pair is gone. The listener closes with the last of its queue pairs.
+func (d *Device) freeQPN(q *QP) {
+	h := &d.hand
+	h.mu.Lock()
+	p, o := h.ports[uint16(q.qpn>>8)], h.find(q.qpn)
+	if o == nil || o.qp != q {
+		h.mu.Unlock()
+		return
+	}
+	p.qps[q.qpn&(qpsPerPort-1)] = nil
+	p.used--
+	h.early -= len(o.early)
+	last := p.used == 0
+	if last {
+		delete(h.ports, p.number)
+	}
+	h.mu.Unlock()
+	refuseAll(o.early)
+	if o.link != nil {
+		o.link.cancel(errGone)
+	}
+	if last {
+		_ = p.listener.Close()
+	}
+}
+
+// refuseAll rejects Requests, in the background: a peer may not read.
+func refuseAll(rs []*cm.Request) {
+	for _, r := range rs {
+		go func() { _ = r.Reject(nil) }()
+	}
+}
+
+var errGone error = &Refusal{syscall.EINVAL, "the program has given the queue pair up"}

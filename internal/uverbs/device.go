@@ -49,6 +49,7 @@ type Device struct {
 	cqs     sync.Map // verbs.CQID to *cq
 	srqs    sync.Map // verbs.SRQID to *srq
 	qpns    sync.Map // uint32 to *QP
+	hand    byHand
 	said    sync.Map // causes that were reported
 
 	mu    sync.Mutex

@@ -118,8 +118,12 @@ func (q *QP) fail(taken Connection) error {
 		taken.Disconnect()
 		return nil
 	}
-	if s := q.qp.State(); s == verbs.StateError || s == verbs.StateTerminate {
+	s := q.qp.State()
+	if s == verbs.StateError || s == verbs.StateTerminate {
 		return nil
+	}
+	if s == verbs.StateIdle {
+		q.unlink()
 	}
 	err := q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
 	if errors.Is(err, verbs.ErrInvalidState) && q.qp.State() != verbs.StateRTS { // it is closing, or has just ended
@@ -130,6 +134,7 @@ func (q *QP) fail(taken Connection) error {
 
 // reset is a change to RESET: what was posted is forgotten, and another connection may come.
 func (q *QP) reset() error {
+	q.unlink()
 	if q.qp.State() != verbs.StateIdle {
 		if err := q.fail(nil); err != nil {
 			return err

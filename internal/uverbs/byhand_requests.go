@@ -1,0 +1,107 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/softrnic/softrnic/cm"
+)
+
+// The private data of a Request between queue pairs brought up by hand, behind the offer of RFC 7306 that
+// package cm makes (docs/wire.md):
+//
+//	+----------------------+----------------------+----------------------+
+//	|   "SRNQ" in ASCII    |   number asked for   |   number that asks   |
+//	+----------------------+----------------------+----------------------+
+const (
+	handMagic = "SRNQ"
+	handLen   = len(handMagic) + 8
+)
+
+func handData(dest, src uint32) []byte {
+	b := append(make([]byte, 0, handLen), handMagic...)
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, dest), src)
+}
+
+// parseHandData reports whether b is such data.
+func parseHandData(b []byte) (dest, src uint32, ok bool) {
+	if len(b) != handLen || string(b[:len(handMagic)]) != handMagic {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), true
+}
+
+// serve takes the Requests of a listener to their queue pairs, until it is closed. Strangers are rejected; those that say
+// nothing are package cm's to bound.
+func (d *Device) serve(p *handPort) {
+	for {
+		r, err := p.listener.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		if dest, src, ok := parseHandData(r.PrivateData()); ok && dest>>8 == uint32(p.number) {
+			refuseAll(d.requested(r, dest, src))
+		} else {
+			refuseAll([]*cm.Request{r})
+		}
+	}
+}
+
+// requested gives a Request to the link that waits for it, or keeps it for one to come. It returns those that
+// are to be rejected.
+func (d *Device) requested(r *cm.Request, dest, src uint32) []*cm.Request {
+	h := &d.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.find(dest)
+	switch {
+	case o == nil:
+		return []*cm.Request{r}
+	case o.link != nil:
+		if !o.link.wants(r, src) {
+			return []*cm.Request{r}
+		}
+		o.link.request <- r // it has room for the one
+		return nil
+	}
+	// One of an address: a later one is of a peer that has begun again.
+	if i := slices.IndexFunc(o.early, func(e *cm.Request) bool { return remote(e) == remote(r) }); i >= 0 {
+		old := o.early[i]
+		o.early[i] = r
+		return []*cm.Request{old}
+	}
+	if h.early >= maxEarly {
+		d.report("early", "more than %d connections wait for queue pairs that the program has not changed to RTR", maxEarly)
+		return []*cm.Request{r}
+	}
+	o.early = append(o.early, r)
+	h.early++
+	return nil
+}
+
+// wants reports whether a Request is the one that the change to RTR named, by address and by number, and the
+// first; byHand.mu is held.
+func (l *link) wants(r *cm.Request, src uint32) bool {
+	if l.dials || l.found || src != l.dest || remote(r) != l.peer {
+		return false
+	}
+	l.found = true
+	return true
+}
+
+// remote is a Request's address, as GIDs have it.
+func remote(r *cm.Request) netip.Addr {
+	t, ok := r.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return plain(t.AddrPort().Addr())
+}
+
+// plain is an address without what a GID does not have.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

@@ -1,0 +1,70 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"net"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// toItself brings a queue pair up whose peer is itself. Its stream is a TCP connection with one end, which TCP
+// can have (RFC 9293 3.5, simultaneous open): what is sent there is received there.
+func (l *link) toItself() (<-chan struct{}, error) {
+	nc, err := l.dev.oneEnded()
+	if err != nil {
+		return nil, err
+	}
+	on := true
+	err = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.Stream{
+		Conn: nc, Role: mpa.Initiator, CRC: l.dev.config.CRC, PeerIRD: -1, PeerORD: -1,
+	}})
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	s := l.qp.qp.LLPStream()
+	l.closes(func() { _ = s.Close() })
+	return s.Done(), nil
+}
+
+// oneEnded connects a socket of the device's address to itself.
+func (d *Device) oneEnded() (net.Conn, error) {
+	a := d.config.Addr
+	var family int
+	var sa unix.Sockaddr
+	if a.Is4() {
+		family, sa = unix.AF_INET, &unix.SockaddrInet4{Addr: a.As4()}
+	} else {
+		zone := 0
+		if i, err := net.InterfaceByName(a.Zone()); err == nil {
+			zone = i.Index
+		}
+		family, sa = unix.AF_INET6, &unix.SockaddrInet6{Addr: a.As16(), ZoneId: uint32(zone)}
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), netip.AddrPortFrom(a, 0).String())
+	defer f.Close()
+	if err := unix.Bind(fd, sa); err != nil {
+		return nil, err
+	}
+	if sa, err = unix.Getsockname(fd); err != nil {
+		return nil, err
+	}
+	if err := unix.Connect(fd, sa); err != nil {
+		return nil, err
+	}
+	nc, err := net.FileConn(f)
+	if err == nil {
+		d.OwnSocket(nc)
+	}
+	return nc, err
+}
