@@ -93,19 +93,25 @@ func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 	if a.NoInboundRead { // nor as the ready-to-receive frame
 		ird = 0
 	}
+	spare := 0
+	if a.PlacedWrites {
+		spare = 1
+	}
 	return mpa.Config{
 		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
-		IRD: depth(c.IRD, ird), ORD: depth(c.ORD, a.ORD),
+		IRD: depth(c.IRD, ird, spare), ORD: depth(c.ORD, a.ORD, spare),
 		P2P: c.P2P, RTR: c.RTR, NoNudge: c.NoNudge, PrivateData: c.PrivateData, Timeout: c.Timeout,
 		OnRequestSent: c.OnRequestSent,
 	}
 }
 
-// depth is the IRD or ORD to offer, in mpa's manner: negative for none.
-func depth(want, have int) int {
+// depth is the IRD or ORD to offer, in mpa's manner: negative for none. spare is what there is
+// beyond it for the queue pair itself.
+func depth(want, have, spare int) int {
 	if want > 0 {
 		have = min(want, have)
 	}
+	have += spare
 	if have == 0 {
 		return -1
 	}

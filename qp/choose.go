@@ -23,6 +23,10 @@ func (t *transmitter) nextMessage() (ok bool, c cause) {
 	if t.s.gate.Load() {
 		return t.nextLocal()
 	}
+	if t.placing.wants() {
+		t.askPlaced()
+		return true, c
+	}
 	if t.readsUp {
 		t.readsUp = false
 		if ok, c = t.nextResponse(); ok || c.fault != noFault {
@@ -123,13 +127,13 @@ func (t *transmitter) nextRequest() (bool, cause) {
 	if e.op.IsMemory() {
 		return t.execute(e)
 	}
-	if e.flags&wr.ReadFence != 0 && !e.op.Reads() && t.reads.len() > 0 {
+	if e.flags&wr.ReadFence != 0 && !e.op.Reads() && t.ownReads() > 0 {
 		return false, cause{} // RV-8.2.2.2: all earlier Reads first
 	}
 	if f := t.admit(e); f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
-	if e.op.Reads() && t.reads.len() >= int(t.ord.Load()) {
+	if e.op.Reads() && t.ownReads() >= int(t.ord.Load()) {
 		return false, cause{} // draft 6.5: wait for an earlier Read
 	}
 	if f := t.gather(e); f != noFault {

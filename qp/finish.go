@@ -308,7 +308,7 @@ func (s *session) flush(c cause) {
 
 // terminated finds the Send Queue element that the peer's Terminate Message
 // complains about: only an RDMA Read can still be there (draft 9.5.2, Remote
-// Termination Error).
+// Termination Error), and an RDMA Write that waits to be placed.
 func (s *session) terminated(received []byte) (pos uint64) {
 	pos = noElement
 	term, parsed := rdmap.ParseTerminate(received)
@@ -316,7 +316,10 @@ func (s *session) terminated(received []byte) (pos uint64) {
 		return pos
 	}
 	seg, code := ddp.Parse(term.DDPHeader)
-	if code != ddp.CodeOK || seg.Tagged() || seg.QN() != ddp.QNReadRequest {
+	if code == ddp.CodeOK && seg.Tagged() {
+		return s.terminatedWrite(seg)
+	}
+	if code != ddp.CodeOK || seg.QN() != ddp.QNReadRequest {
 		return pos
 	}
 	s.reads.each(func(o *outboundRead) bool {

@@ -205,6 +205,7 @@ func (t *transmitter) endMessage() {
 func (t *transmitter) advance(e *sqe) {
 	e.end = t.pos
 	t.next++
+	t.placing.framedUpTo(t.next, e)
 	t.sq.framed.Store(t.next)
 }
 
@@ -251,6 +252,7 @@ func (t *transmitter) frameShorts(b *batch) {
 		if !t.frameShort(b, e, ref) {
 			break
 		}
+		t.placing.framedUpTo(pos+1, e)
 	}
 	if pos != t.next {
 		t.next = pos

@@ -193,7 +193,7 @@ func (q *QP) set(m *Modify) {
 	q.ord = *m.ORD
 	if s := q.session.Load(); s != nil {
 		// The ring never shrinks: Reads beyond a smaller ORD may be outstanding.
-		s.reads.resize(max(q.ord, s.reads.size()))
+		s.reads.resize(max(q.ord+placingRoom, s.reads.size()))
 		s.tx.ord.Store(int32(q.ord))
 	}
 }
@@ -223,10 +223,13 @@ type sizes struct{ send, recv, ird int }
 func (q *QP) sizes() sizes {
 	x := sizes{send: q.sq.slots.depth(), recv: q.rq.slots.depth(), ird: q.ird}
 	if s := q.session.Load(); s != nil {
-		x.ird = s.irrq.size()
+		x.ird = q.inbound(s)
 	}
 	return x
 }
+
+// inbound is the IRD of a stream, with mu held.
+func (q *QP) inbound(s *session) int { return min(q.ird, s.irrq.size()) }
 
 // with is x with what m asks for.
 func (x sizes) with(m *Modify) sizes {
@@ -259,7 +262,7 @@ func (q *QP) resize(x sizes) error {
 	if n := q.rq.reclaim(); n > uint64(x.recv) {
 		return fmt.Errorf("%w: %d receives are outstanding", wr.ErrShrinkFailed, n)
 	}
-	if s := q.session.Load(); s != nil && x.ird != s.irrq.size() && !s.irrq.resize(x.ird) {
+	if s := q.session.Load(); s != nil && x.ird != q.inbound(s) && !s.irrq.resize(x.ird+q.cfg.spareReads()) {
 		return fmt.Errorf("%w: inbound RDMA Reads are outstanding", wr.ErrShrinkFailed)
 	}
 	q.sq.resize(x.send)
@@ -301,24 +304,29 @@ func (q *QP) start(next wr.State, m *Modify) error {
 
 // prepare makes the session that start is to begin.
 func (q *QP) prepare(m *Modify) (*session, error) {
-	st, ird, ord, maxORD := m.Stream, q.ird, q.ord, math.MaxInt32
+	st, ird, ord := m.Stream, q.ird, q.ord
 	if m.IRD != nil {
 		ird = *m.IRD
 	}
 	if m.ORD != nil {
 		ord = *m.ORD
 	}
+	a := agreedReads{irrq: ird + q.cfg.spareReads(), ord: ord, maxORD: math.MaxInt32}
 	if st.Enhanced { // RFC 6581 9.1: what the two sides agreed on
-		ird, ord, maxORD = min(ird, st.IRD), min(ord, st.ORD), st.ORD
+		a.irrq, a.maxORD = min(a.irrq, st.IRD), st.ORD
+		if q.cfg.PlacedWrites && st.ORD > min(ord, 1) { // the program keeps one, if it had any
+			a.slot, a.maxORD = true, st.ORD-1
+		}
+		a.ord = min(ord, a.maxORD)
 	}
-	s, err := newSession(q, st, ird, ord)
+	s, err := newSession(q, st, a.irrq, a.ord)
 	switch {
 	case sockio.IsLack(err):
 		return nil, fmt.Errorf("%w: %w", wr.ErrInsufficientResources, sockio.Lack(err))
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}
-	s.maxORD = maxORD
+	s.open(a)
 	if m.Extensions != nil {
 		s.extensions = *m.Extensions
 	}

@@ -150,9 +150,16 @@ func (r *receiver) readDone(o *outboundRead, original uint64) *cause {
 			}
 		}
 	}
+	placed := o.placed
+	if placed {
+		r.s.q.sq.finishPlaced(pos)
+		r.s.tx.placing.asking.Store(false)
+	}
 	r.reads.pop()
 	if !rtr {
 		r.s.q.sq.finishRead(pos, original)
+	}
+	if !rtr || placed {
 		r.handCompleted() // of receives that came before: the order in which things happened
 		r.s.completeSQ()
 	}
@@ -163,10 +170,13 @@ func (r *receiver) readDone(o *outboundRead, original uint64) *cause {
 // inReadRequest queues an RDMA Read Request for the transmit side, which checks
 // its source (verbs draft figure 24, IRRQ).
 func (r *receiver) inReadRequest(seg ddp.Segment) *cause {
+	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
+	if r.cfg.PlacedWrites && req.Size == 0 {        // a peer asks for its Writes
+		return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
+	}
 	if r.cfg.NoInboundRead {
 		return inboundCause(faultReadNotEnabled, seg)
 	}
-	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
 	return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
 }
 

@@ -10,7 +10,7 @@
 //	reads.go                        the IRRQ and outbound Reads
 //	session.go llp*.go              one LLP stream's time, and the stream
 //	transmit.go cork.go choose.go   from a work request to the wire
-//	memory.go frame.go batch.go nudge.go
+//	memory.go frame.go batch.go nudge.go placing.go
 //	receive.go drive.go sleep.go    from a segment to a completion, and who walks it
 //	transit.go place.go landing.go graceful.go
 //	shared.go                       what a queue pair and its S-RQ have to do with each other
@@ -57,6 +57,10 @@ type Config struct {
 	// sink, a region, in place of the Remote Write right of a region or window, and
 	// NoInboundWrite cover RDMA Writes alone.
 	ReadIntoLocal bool
+	// PlacedWrites makes a signaled RDMA Write complete when the peer has placed it, on a
+	// stream whose peer granted a Read for that, beyond ORD; and RDMA Reads of no octets be answered
+	// whatever NoInboundRead says, of which one may be outstanding beyond IRD.
+	PlacedWrites bool
 	// NoBind refuses Bind Memory Window.
 	NoBind bool
 	// Privileged allows the STag of zero and Fast-Register (verbs draft 6.1.1).
@@ -251,8 +255,8 @@ type Attributes struct {
 	NoInboundAtomic, ReadIntoLocal      bool
 	NoBind, Privileged, GracefulReceive bool
 	WriteSGE                            int
-	// Extensions is as in Config; with a stream, as it is there.
-	Extensions bool
+	// Extensions and PlacedWrites are as in Config; with a stream, as it is there.
+	Extensions, PlacedWrites bool
 	// RQLimit and RQLimitArmed are defined with an S-RQ only.
 	RQLimit      int
 	RQLimitArmed bool
@@ -273,7 +277,7 @@ func (q *QP) Query() Attributes {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
 		NoInboundAtomic: q.cfg.NoInboundAtomic, ReadIntoLocal: q.cfg.ReadIntoLocal, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
-		Extensions: q.spoken(),
+		Extensions: q.spoken(), PlacedWrites: q.cfg.PlacedWrites,
 	}
 	if q.cfg.SRQ == nil {
 		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.sges
@@ -281,7 +285,8 @@ func (q *QP) Query() Attributes {
 		a.RQLimit, a.RQLimitArmed = q.rqLimit.get()
 	}
 	if s := q.session.Load(); s != nil { // as agreed with the peer
-		a.Stream, a.IRD, a.ORD = s.given, s.irrq.size(), int(s.tx.ord.Load())
+		a.Stream, a.IRD, a.ORD = s.given, q.inbound(s), int(s.tx.ord.Load())
+		a.PlacedWrites = s.tx.placing.slot
 	}
 	if q.terminate != nil {
 		t := *q.terminate

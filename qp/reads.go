@@ -27,7 +27,8 @@ type outboundRead struct {
 	msn    uint32 // of the Read or Atomic Request
 	id     uint32 // of the Atomic Request
 	atomic bool   // it is one
-	rtr    bool   // the peer-to-peer mode's ready-to-receive Read
+	rtr    bool   // of no element: the peer-to-peer mode's ready-to-receive Read, or
+	placed bool   // an empty one that tells of Writes before pos
 }
 
 // ring is a bounded FIFO between the two sides of a stream: the IRRQ, bounded

@@ -48,6 +48,8 @@ type sendQueue struct {
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 	doneMu            sync.Mutex
+	placing           bool   // Writes before placed complete, others wait; both guarded by doneMu
+	placed            uint64 // a position
 }
 
 func (s *sendQueue) init(c *Config) {
@@ -130,8 +132,8 @@ func (s *sendQueue) check(r *wr.Request) error {
 }
 
 // complete moves done over what is finished: Sends and Writes whose last octet
-// the LLP has taken (written is the stream position it has), Reads that are
-// placed, memory operations behind what was framed before them. It reports false
+// the LLP has taken (written is the stream position it has), or which the peer is known to
+// have placed, where that is asked for; Reads that are placed, memory operations behind what was framed before them. It reports false
 // if the CQ had no room.
 //
 // Completions come in the order of posting (verbs draft 8.2.2 rule 2).
@@ -147,6 +149,8 @@ func (s *sendQueue) complete(written uint64) bool {
 				break
 			}
 		} else if e.end > written {
+			break
+		} else if s.placing && pos >= s.placed && e.awaits() {
 			break
 		}
 		if e.flags&wr.Unsignaled == 0 {

@@ -87,6 +87,7 @@ type transmitter struct {
 	sendMSN ddp.Outbound
 	readMSN ddp.Outbound // of RDMA Reads and Atomics
 	atomics atomics
+	placing placing
 	rtr     mpa.RTR // to send before anything else
 	batch   *batch  // in flight, or nil
 	pos     uint64  // stream octets framed
@@ -276,7 +277,8 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 
 // nothing reports whether there is nothing to send, fences and ORD apart.
 func (t *transmitter) nothing() bool {
-	return t.msg.kind == noMessage && t.next == t.sq.tail.Load() && t.irrq.len() == 0 && t.rtr == 0
+	return t.msg.kind == noMessage && t.next == t.sq.tail.Load() && t.irrq.len() == 0 && t.rtr == 0 &&
+		!t.placing.wants()
 }
 
 // revoked ends the session because memory of the batch in flight is gone. At

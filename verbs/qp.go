@@ -51,6 +51,13 @@ type QPConfig struct {
 	// may write there, within what was asked for, and an RDMA Write to the same STag is refused as
 	// ever. NoInboundWrite does not concern the answers then.
 	ReadIntoLocal bool
+	// PlacedWrites makes a signaled RDMA Write complete when the peer has placed it, as on
+	// InfiniBand, and not when it has been sent: what completes behind it does so later too. An RDMA Read of no octets
+	// behind the Write tells, on a place beyond ORD that both sides offer when they connect. If the peer grants no
+	// such place (it has to grant one more than ORD, or two in place of fewer), Writes complete
+	// when sent on that stream, and Query says so. The queue pair also answers such Reads of the peer,
+	// in spite of NoInboundRead, and one more than IRD.
+	PlacedWrites bool
 	// NoInboundAtomic refuses the peer's Atomic Operations, which Extensions allow.
 	NoInboundAtomic bool
 	// Privileged allows the STag of zero and Fast-Register: all of the RNIC's
@@ -150,6 +157,7 @@ func (q *QP) config(id QPID) qp.Config {
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
 		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
+		PlacedWrites: c.PlacedWrites,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
 	}
 	if c.SRQ != nil {
@@ -309,6 +317,8 @@ type QPAttributes struct {
 	NoBind, Privileged            bool
 	GracefulReceive               bool
 	Extensions                    bool // on a stream as agreed with the peer
+	// PlacedWrites says, on a stream, whether the peer granted the place, and else is QPConfig's.
+	PlacedWrites bool
 	// Stream is the LLP stream; nil in Idle.
 	Stream *Stream
 	// Terminate is the Terminate Message of the last stream, if one was sent or
@@ -335,7 +345,7 @@ func (q *QP) Query() (QPAttributes, error) {
 		IRD: a.IRD, ORD: a.ORD, RQLimit: a.RQLimit, RQLimitArmed: a.RQLimitArmed,
 		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
 		NoInboundAtomic: a.NoInboundAtomic, ReadIntoLocal: a.ReadIntoLocal, NoBind: a.NoBind, Privileged: a.Privileged,
-		GracefulReceive: a.GracefulReceive, Extensions: a.Extensions,
+		GracefulReceive: a.GracefulReceive, Extensions: a.Extensions, PlacedWrites: a.PlacedWrites,
 		Stream: streamOf(a.Stream), Terminate: terminateOf(a.Terminate),
 	}, nil
 }

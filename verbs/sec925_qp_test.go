@@ -123,7 +123,7 @@ func TestQueryQP(t *testing.T) {
 	full := query(t, create(verbs.QPConfig{
 		SendCQ: other, RecvCQ: w.cq, SRQ: w.srq, RQLimit: 3, SendDepth: 100, SendSGE: 12, WriteSGE: 7, IRD: 3, ORD: 5,
 		NoInboundRead: true, NoInboundWrite: true, NoBind: true, Privileged: true, GracefulReceive: true, Extensions: true,
-		ReadIntoLocal: true,
+		ReadIntoLocal: true, PlacedWrites: true,
 	}))
 	assert.GreaterOrEqual(t, full.SendDepth, 100)
 	full.SendDepth = 100
@@ -131,6 +131,7 @@ func TestQueryQP(t *testing.T) {
 	want.SendDepth, want.SendSGE, want.WriteSGE, want.IRD, want.ORD = 100, 12, 7, 3, 5
 	want.NoInboundRead, want.NoInboundWrite, want.NoBind = true, true, true
 	want.Privileged, want.GracefulReceive, want.Extensions, want.ReadIntoLocal = true, true, true, true
+	want.PlacedWrites = true
 	want.RQLimit, want.RQLimitArmed = 3, true
 	assert.Equal(t, want, full)
 
