@@ -39,6 +39,7 @@ type call struct {
 	resp uint64 // where the response goes
 	room int    // for how many octets
 	ext  bool   // of the extended form
+	bad  uint32 // the request that a post did not take, from 1; else 0
 
 	sends    [2 * maxList]verbs.Request
 	atomics  [maxList]verbs.AtomicRequest
@@ -85,7 +86,7 @@ func (f *File) write(c *call, addr uint64, n int) error {
 
 // take copies a command in and checks its headers, as verify_hdr of Linux does.
 func (f *File) take(c *call, addr uint64, n int) (*command, error) {
-	c.file, c.body = f, nil
+	c.file, c.body, c.bad = f, nil, 0
 	if n < hdrSize || n > maxCommand {
 		return nil, refuse(syscall.EINVAL, "a command of %d octets", n)
 	}

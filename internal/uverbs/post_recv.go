@@ -8,20 +8,20 @@ import (
 )
 
 func init() {
-	post := func(name string, run func(*call) error) *command {
+	post := func(name, object string, run func(*call) error) *command {
 		return &command{
 			name: name, req: size[uabi.PostRecv](), resp: size[uabi.PostResp](), answers: true, run: run,
-			trace: traceRecvs, result: traceBad,
+			trace: traceRecvs(object),
 		}
 	}
-	legacy[uabi.CmdPostRecv] = post("POST_RECV", func(c *call) error {
+	legacy[uabi.CmdPostRecv] = post("POST_RECV", "qp", func(c *call) error {
 		q, err := use(&c.file.qps, view[uabi.PostRecv](c.body).QPHandle, "queue pair")
 		if err != nil {
 			return c.answer(0, err)
 		}
 		return c.receives(func(r []verbs.Recv) (int, error) { return q.qp.PostRecv(r...) })
 	})
-	legacy[uabi.CmdPostSRQRecv] = post("POST_SRQ_RECV", func(c *call) error {
+	legacy[uabi.CmdPostSRQRecv] = post("POST_SRQ_RECV", "srq", func(c *call) error {
 		s, err := use(&c.file.srqs, view[uabi.PostSRQRecv](c.body).SRQHandle, "shared receive queue")
 		if err != nil {
 			return c.answer(0, err)

@@ -17,7 +17,7 @@ const maxList = 16
 func init() {
 	legacy[uabi.CmdPostSend] = &command{
 		name: "POST_SEND", req: size[uabi.PostSend](), resp: size[uabi.PostResp](), answers: true, run: postSend,
-		trace: traceSends, result: traceBad,
+		trace: traceSends,
 	}
 }
 
@@ -67,6 +67,7 @@ func (c *call) answer(posted int, err error) error {
 	if err != nil {
 		p.BadWR = uint32(posted) + 1
 	}
+	c.bad = p.BadWR
 	if wrong := c.respond(umem.Bytes(&p)); wrong != nil && err == nil {
 		return wrong
 	}

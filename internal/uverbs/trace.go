@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/softrnic/softrnic/internal/uabi"
-	"github.com/softrnic/softrnic/internal/umem"
 )
 
 // traced runs a command and tells of it, as strace does of a system call: decoded arguments, result, and why it was
 // refused. err is what take says.
 func (f *File) traced(c *call, cmd *command, err error) error {
 	name, args := "?", ""
+	if cmd == nil && len(c.buf) >= hdrSize {
+		args = fmt.Sprintf("%#x", view[uabi.CmdHdr](c.buf).Command)
+	}
 	if cmd != nil {
 		name = cmd.name
 		if cmd.trace != nil && err == nil {
@@ -30,7 +33,10 @@ func (f *File) traced(c *call, cmd *command, err error) error {
 	line := "uverbs " + name + "(" + args + ") = "
 	if err != nil {
 		r := refusal(err)
-		line += fmt.Sprintf("-1 %s (%s)", unix.ErrnoName(r.Errno), r.Why)
+		line += fmt.Sprintf("-1 %s (%s)", errnoName(r.Errno), r.Why)
+		if c.bad > 0 {
+			line += fmt.Sprintf(" bad_wr=%d", c.bad)
+		}
 	} else {
 		line += "0"
 		if cmd.result != nil {
@@ -58,6 +64,8 @@ func decode(v reflect.Value, out *[]string) {
 		case name == "Response" || name == "Reserved" || f.IsZero():
 		case f.Kind() == reflect.Struct:
 			decode(f, out)
+		case name == "QPState" || name == "CurQPState":
+			*out = append(*out, snake(name)+"="+stateName(uint8(f.Uint())))
 		case f.Kind() == reflect.Array:
 			*out = append(*out, fmt.Sprintf("%s=%x", snake(name), f.Interface()))
 		case strings.HasSuffix(name, "Handle") && name != "UserHandle":
@@ -93,14 +101,10 @@ func snake(name string) string {
 
 func upper(r rune) bool { return r >= 'A' && r <= 'Z' }
 
-// traceSends lists the requests of a post, a few of them.
-func traceSends(c *call) string { return fields(view[uabi.PostSend](c.body)) }
-
-func traceRecvs(c *call) string { return fields(view[uabi.PostRecv](c.body)) }
-
-func traceBad(*call) string { return "" }
-
-func tracePolled(c *call) string {
-	p, _ := umem.Load[uabi.PollCQResp](c.resp)
-	return fmt.Sprintf("count=%d", p.Count)
+// errnoName is the name that Linux's manuals use; glibc has another for one of them.
+func errnoName(no syscall.Errno) string {
+	if no == syscall.EOPNOTSUPP {
+		return "EOPNOTSUPP"
+	}
+	return unix.ErrnoName(no)
 }
