@@ -72,12 +72,16 @@ func started(t testing.TB, c Config) *program {
 	return p
 }
 
+// guard is what is around a program's memory: nothing is mapped there, so that what goes beyond it is noticed.
+const guard = 1 << 16
+
 func mapped(t testing.TB, n int) []byte {
 	t.Helper()
-	m, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	m, err := unix.Mmap(-1, 0, n+2*guard, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = unix.Munmap(m) })
-	return m
+	require.NoError(t, unix.Mprotect(m[guard:guard+n], unix.PROT_READ|unix.PROT_WRITE))
+	return m[guard : guard+n : guard+n]
 }
 
 func (p *program) context() uabi.GetContextResp {
