@@ -298,9 +298,7 @@ func (w *mpaWire) terminatedFor(code uint16, fault []byte) {
 }
 
 // shut ends this half of the stream.
-func (w *mpaWire) shut() {
-	_ = w.wire.(interface{ CloseWrite() error }).CloseWrite()
-}
+func (w *mpaWire) shut() { _ = w.wire.(interface{ CloseWrite() error }).CloseWrite() }
 
 // drop closes the connection, to be done with a stream in good order or not.
 func (w *mpaWire) drop() { _ = w.wire.Close() }

@@ -151,9 +151,7 @@ var wrongSends = []trespass{
 
 // asked is an RDMA Read Request for as many octets as the payload, from octet off of a
 // region.
-func (v *prey) asked(p *plot, off int) []byte {
-	return v.asks(p.tag(), p.at(off))
-}
+func (v *prey) asked(p *plot, off int) []byte { return v.asks(p.tag(), p.at(off)) }
 
 func (v *prey) asks(tag uint32, to uint64) []byte {
 	return aReadRequest(v.due(), read{nowhere, nowhereTO, uint32(v.n), tag, to})

@@ -60,13 +60,11 @@ func otherVerbsLeaveState(t *conformance.T, n *node) {
 		l := n.into(s, verbs.QPConfig{})
 		posts := s == verbs.StateIdle || s == verbs.StateRTS
 		for what, verb := range map[string]func() error{
-			"Query QP":     func() error { return second(l.qp.Query()) },
-			"Query RNIC":   func() error { return second(n.nic.Query()) },
-			"Modify CQ":    func() error { return l.sq.Resize(600) },
-			"notification": func() error { return l.rq.Notify(verbs.NotifyNext) },
-			"Register and Deregister": func() error {
-				return n.register(64, allRights).Deregister()
-			},
+			"Query QP":                func() error { return second(l.qp.Query()) },
+			"Query RNIC":              func() error { return second(n.nic.Query()) },
+			"Modify CQ":               func() error { return l.sq.Resize(600) },
+			"notification":            func() error { return l.rq.Notify(verbs.NotifyNext) },
+			"Register and Deregister": func() error { return n.register(64, allRights).Deregister() },
 			"Allocate and Deallocate": func() error { return n.newMW().Deallocate() },
 			"Create and Destroy QP":   func() error { return n.newQP(verbs.QPConfig{SendCQ: l.sq, RecvCQ: l.rq}).Destroy() },
 			"PostSQ":                  func() error { return second(l.qp.PostSend(l.aSend(1))) },

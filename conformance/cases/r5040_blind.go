@@ -2,6 +2,7 @@ package cases
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -167,4 +168,210 @@ func blindLast(t *conformance.T, b *blind) {
 	u := b.refused()
 	require.Equal(t, []byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0}, u[:18], "the Terminate Message's header")
 	b.finished()
+}
+
+// blind_5040 are the parts of RFC 5040 in which foreign endpoints were seen to
+// differ, a case for each: the Terminate Message's layout, invalidation, too many
+// RDMA Reads, sources that wrap. See r5040_blind for the rest.
+var blind_5040 = []conformance.Case{
+	wireCase("4.8/blind-terminate-control", blindControl, "R5040-4.8-M2", "R5040-4.8-M4"),
+	wireCase("4.8/blind-terminate-length", blindLength, "R5040-4.8-M5", "R5040-4.8-M6"),
+	wireCase("4.8/blind-terminate-headers", blindHeaders, "R5040-4.8-M1", "R5040-4.8-M7"),
+	wireCase("4.8/blind-terminate-read-header", blindReadHeader, "R5040-4.8-M8"),
+	wireCase("4.8/blind-terminate-no-read-header", blindNoReadHeader, "R5040-4.8-M8"),
+	wireCase("5.3/blind-invalidate-key", blindly(conformance.Responder, blindInvalidateKey), "R5040-5.3-M10", "R5040-7.2-M4"),
+	wireCase("5.3/blind-invalidate-unknown", blindInvalidateUnknown, "R5040-5.3-M10", "R5040-7.2-M4"),
+	wireCase("5.3/blind-invalidate-other-domain", blindly(conformance.Responder, blindInvalidateOther),
+		"R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
+	wireCase("7.2/blind-read-wrap", blindly(conformance.Responder, blindReadWrap), "R5040-7.2-M13"),
+	wireCase("5.2.2/blind-reads-within-ird", blindly(conformance.Responder, blindWithinIRD),
+		"R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"),
+	wireCase("6.1/blind-reads-beyond-ird", blindBeyondIRD, "R5040-6.1-M5"),
+	wireCase("8.1.1/blind-stags-unrelated", blindSTags, "R5040-8.1.1-M9"),
+}
+
+// What the Terminate cases provoke: a fault of DDP, an RDMA Write to an unknown STag,
+// and one of RDMAP, an unknown opcode.
+var (
+	ddpFault   = aWrite(nowhere, nowhereTO, []byte("abcd"))
+	rdmapFault = untagged(lastUntagged, 0x4F, 0, 0, 1, 0, []byte("abcd"))
+)
+
+// provoked is the Terminate Message that a segment brings about.
+func provoked(t *conformance.T, ulpdu []byte) []byte {
+	b := startBlind(t, conformance.Either)
+	b.send(ulpdu)
+	u := b.refused()
+	b.close()
+	return u
+}
+
+// blindControl: layer in the high half of the first octet and type in the low one,
+// then the code, then M, D and R from the top, then zeros (RFC 5040 4.8, figure 8).
+func blindControl(t *conformance.T) {
+	u := provoked(t, rdmapFault)
+	if u[18] != 0x02 || u[19] != 0x06 {
+		t.Errorf("an unknown opcode: control octets %02x %02x, not 02 06: layer 0 (RDMAP), type 2, code 06", u[18], u[19])
+	}
+	u = provoked(t, ddpFault)
+	if u[20] != 0xC0 || u[21] != 0 {
+		t.Errorf("an RDMA Write to an unknown STag: M, D, R and reserved bits are %02x %02x, not c0 00", u[20], u[21])
+	}
+}
+
+// blindLength: the DDP Segment Length is that of the segment, its header included.
+func blindLength(t *conformance.T) {
+	u := provoked(t, ddpFault)
+	require.Greater(t, len(u), 24, "a Terminate Message with a length in it")
+	if got := int(u[22])<<8 | int(u[23]); got != len(ddpFault) {
+		t.Errorf("the DDP Segment Length of a segment of %d octets is %d", len(ddpFault), got)
+	}
+}
+
+// blindHeaders: the DDP header of the segment at fault is there, whichever layer
+// complains (figure 10).
+func blindHeaders(t *conformance.T) {
+	for x := range inTurn(t, "%s", []struct {
+		what  string
+		ulpdu []byte
+		n     int
+	}{{"an RDMA Write to an unknown STag", ddpFault, 14}, {"an unknown opcode", rdmapFault, 18}}) {
+		u := provoked(t, x.ulpdu)
+		if len(u) < 24+x.n {
+			t.Errorf("the Terminate Message has no DDP header: % x", u[18:])
+			continue
+		}
+		if got := u[24 : 24+x.n]; !slices.Equal(got, x.ulpdu[:x.n]) {
+			t.Errorf("the Terminate Message's DDP header is % x, not % x", got, x.ulpdu[:x.n])
+		}
+	}
+}
+
+// blindReadHeader: a refused RDMA Read Request comes back with its header.
+func blindReadHeader(t *conformance.T) {
+	request := aReadRequest(1, read{nowhere, nowhereTO, 4, 0x00BADBAD, 0})
+	u := provoked(t, request)
+	if len(u) != 24+18+28 {
+		t.Fatalf("the Terminate Message has %d octets of headers, not 18 of DDP and 28 of the RDMA Read Request", max(len(u)-24, 0))
+	}
+	same(t, request, u[24:], "the headers")
+}
+
+// blindNoReadHeader: R stands for 28 octets that are there. Of a refused
+// invalidation there are none.
+func blindNoReadHeader(t *conformance.T) {
+	u := provoked(t, aSendInv(1, nowhere, aMessage()))
+	flag := either(u[20]&0x07 != 0, 0x04, byte(0x20)) // where the octet is mirrored: see 4.8/blind-terminate-control
+	if u[20]&flag != 0 && len(u) < 24+18+28 {
+		t.Errorf("a refused Send with Invalidate: R is set in a Terminate Message of %d octets", len(u))
+	}
+}
+
+// Both codes for an invalidation that is refused (RFC 5040 4.8).
+var cannotInvalidate = []uint16{0x0109, 0x0209}
+
+// blindInvalidateUnknown: there is no such STag.
+func blindInvalidateUnknown(t *conformance.T) {
+	blindRefuses(t, badSegment{"an STag that nobody has", aSendInv(1, nowhere, aMessage()), cannotInvalidate})
+}
+
+// blindInvalidateKey: the index of a buffer that is there, with another key, is
+// another STag.
+func blindInvalidateKey(t *conformance.T, b *blind) {
+	b.send(aSendInv(1, b.theirs.stag^0x55, aMessage()))
+	b.refusedAs(cannotInvalidate...)
+}
+
+// blindInvalidateOther: one client's buffer, invalidated over the stream of another
+// one in a domain of its own.
+func blindInvalidateOther(t *conformance.T, owner *blind) {
+	other := startBlind(t, conformance.Responder)
+	other.send(aSendInv(1, owner.theirs.stag, aMessage()))
+	u := other.refusedAs(cannotInvalidate...)
+	if u[20]&0x24 != 0 && len(u) < 24+18+28 {
+		t.Errorf("R is set in a Terminate Message of %d octets", len(u))
+	}
+	require.Len(t, owner.read(owner.theirs, 0, 8, nowhere), 8, "the buffer can be read still")
+}
+
+// blindReadWrap: source TO plus size pass 2^64.
+func blindReadWrap(t *conformance.T, b *blind) {
+	b.send(aReadRequest(1, read{nowhere, 0, 16, b.theirs.stag, 1<<64 - 8}))
+	b.refusedAs(0x0104)
+}
+
+// requests are n RDMA Read Requests for one octet each, in FPDUs.
+func (b *blind) requests(n int) []byte {
+	var all []byte
+	for i := range n {
+		o := b.theirs
+		all = append(all, b.peer.Frame(aReadRequest(b.nextRead(), read{nowhere, uint64(i), 1, o.stag, o.to + uint64(i)%uint64(o.size)}))...)
+	}
+	return all
+}
+
+// blindWithinIRD: as many RDMA Reads at once as the target's Request grants are all
+// answered, in order.
+func blindWithinIRD(t *conformance.T, b *blind) {
+	n := either(b.frame.Enhanced && b.frame.IRD != 0x3FFF, int(b.frame.IRD), 1)
+	t.Logf("IRD %d", n)
+	for range 3 {
+		require.NoError(t, b.peer.Raw(b.requests(n)))
+		for i := range n {
+			u := b.next()
+			require.Len(t, u, 15, "response %d, but %s", i, described(u))
+			require.Equal(t, aReadResponse(nowhere, uint64(i), u[14:]), u, "response %d", i)
+		}
+	}
+}
+
+// blindBeyondIRD: RDMA Read Requests beyond any depth, in one go. A target that is
+// quick enough answers them all; one that is not has no buffer for the next one on
+// queue 1, which is DDP's error (RFC 5040 5.2.2, 6.1; RFC 5041 7.1).
+func blindBeyondIRD(t *conformance.T) {
+	const many = 2000
+	b := startBlind(t, conformance.Responder)
+	b.send(b.theirs.read(b.nextRead())) // a first one, so that the target is awake
+	require.Len(t, b.next(), 15, "the response")
+	sent := make(chan struct{})
+	octets := b.requests(many)
+	go func() {
+		defer close(sent)
+		_ = b.peer.Raw(octets) // fails if the target has ended the stream
+	}()
+	answered := 0
+	for ; answered < many; answered++ {
+		u := b.next()
+		if u[1]&0x0F == 7 {
+			b.isRefusal(u, 0x1202)
+			break
+		}
+		require.Len(t, u, 15, "response %d, but %s", answered, described(u))
+	}
+	t.Logf("%d answered", answered)
+	b.close()
+	<-sent
+}
+
+// read is an RDMA Read Request for the buffer's first octet.
+func (o offered) read(msn uint32) []byte { return aReadRequest(msn, read{nowhere, 0, 1, o.stag, o.to}) }
+
+// blindSTags: knowing an STag does not help to find another.
+func blindSTags(t *conformance.T) {
+	var stags []uint32
+	for range 4 {
+		b := startBlind(t, conformance.Responder)
+		b.send(aSend(1, aMessage()))
+		o := b.offers(2)
+		stags = append(stags, b.theirs.stag, o.stag)
+		b.close()
+	}
+	slices.Sort(stags)
+	stags = slices.Compact(stags)
+	require.GreaterOrEqual(t, len(stags), 4, "STags of 4 clients: %08x", stags)
+	for i := 1; i < len(stags); i++ {
+		if d := stags[i] - stags[i-1]; d < 0x400 {
+			t.Errorf("of two STags one follows from the other: %08x and %08x", stags[i-1], stags[i])
+		}
+	}
 }

@@ -176,3 +176,162 @@ func revisionReceived(t *conformance.T, play conformance.Role) {
 		r.state(verbs.StateRTS)
 	}
 }
+
+// r5044_7_1_private is the private data of startup frames: RFC 5044 7.1.1 and 7.1.2.
+var r5044_7_1_private = []conformance.Case{
+	upperCase("7.1.1/private-data-carried", privateDataCarried, "R5044-7.1.1-M17", "R5044-7.1.1-M19", "R5044-7.1.2-M12"),
+	upperCase("7.1.2/private-data-ends", eachRole(privateDataEnds), "R5044-7.1.2-M13", "R5044-7.1.1-M17", "PR-5044-7.1.1-M2"),
+	upperCase("7.1.1/private-data-not-sent", privateDataNotSent, "R5044-7.1.1-M19"),
+	upperCase("7.1.2/pd-length-refused", eachRole(pdLengthRefused), "R5044-7.1.1-M18", "R5044-7.1.2-M11", "R5044-7.1.2-M14"),
+}
+
+// privateDataCarried has both sides send private data, up to the most there can be,
+// with revision 1 and with an enhanced word.
+func privateDataCarried(t *conformance.T) {
+	word := []byte{0, 9, 0, 9}
+	for play := range inTurn(t, "the peer is the %s", bothRoles) {
+		for enhanced := range inTurn(t, "enhanced: %v", []bool{false, true}) {
+			for n := range inTurn(t, "%d octets", []int{0, 1, 2, 3, 255, 256, 507, 508, 509, 511, 512}) {
+				if enhanced && n > 508 {
+					continue
+				}
+				mine, its := upper.Pattern(3, n), upper.Pattern(4, n)
+				far := upper.ConnectArgs{PrivateData: its, Rev: 1}
+				flags, rev := byte(frameC), byte(1)
+				whole := mine
+				if enhanced {
+					far.Rev, flags, rev = 2, frameC|frameS, 2
+					whole = append(append([]byte(nil), word...), mine...)
+				}
+				r := mpaBegin(t, mpaSetup{play: play, far: far})
+				frame := requestFrame(flags, rev, whole)
+				if play == conformance.Responder {
+					r.frame()
+					frame = replyFrame(flags, rev, whole)
+				}
+				step := len(frame)
+				if n < 4 || n >= 511 {
+					step = 1 // octet by octet
+				}
+				r.cut(frame, func() int { return step })
+				if play == conformance.Initiator {
+					r.frame()
+				}
+				got := r.theirs[20:]
+				if enhanced {
+					got = got[4:]
+				}
+				same(t, its, got, "what it sends")
+				r.full(flags)
+				same(t, mine, r.told.PrivateData, "what the program is told")
+				r.settled()
+			}
+		}
+	}
+}
+
+// privateDataEnds has FPDUs come in one write with a frame: they are not private
+// data. Neither is a FPDU missing.
+func privateDataEnds(t *conformance.T, play conformance.Role) {
+	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 3, 4, 100, 512}) {
+		for fpdus := range inTurn(t, "%d FPDUs behind", []int{1, 3}) {
+			private := upper.Pattern(8, n)
+			r := mpaBegin(t, mpaSetup{play: play})
+			b := r.recv(fpdus, 16)
+			frame := requestFrame(frameC, 1, private)
+			if play == conformance.Responder {
+				r.frame()
+				frame = replyFrame(frameC, 1, private)
+			}
+			r.out.crc = true
+			for i := range fpdus {
+				frame = append(frame, r.out.fpdu(r.message([]byte{byte(i), 2, 3}))...)
+			}
+			r.raw(frame)
+			if play == conformance.Initiator {
+				r.frame()
+			}
+			at := r.out.at
+			r.full(frameC)
+			r.out.at = at
+			same(t, private, r.told.PrivateData, "what the program is told")
+			for i := range fpdus {
+				r.completions(r.got(uint64(i+1), 3))
+				b[i].holds(0, []byte{byte(i), 2, 3})
+			}
+			r.settled()
+		}
+	}
+}
+
+// privateDataNotSent gives a program's side more than a frame can carry: it is told,
+// and no frame is sent.
+func privateDataNotSent(t *conformance.T) {
+	for x := range inTurn(t, "%s", []struct {
+		what   string
+		play   conformance.Role
+		rev    byte
+		n      int
+		reject bool
+		why    string
+	}{
+		{"Connect", conformance.Responder, 1, 513, false, "private data of 513 octets"},
+		{"Connect, enhanced", conformance.Responder, 2, 509, false, "private data of 509 octets"},
+		{"Connect, far too much", conformance.Responder, 1, 65536, false, "private data of 65536 octets"},
+		{"Accept", conformance.Initiator, 1, 513, false, "private data of 513 octets"},
+		{"Accept, enhanced", conformance.Initiator, 2, 509, false, "private data of 509 octets"},
+		{"Accept, far too much", conformance.Initiator, 1, 65537, false, "private data of 65537 octets"},
+		{"Reject", conformance.Initiator, 1, 513, true, "private data of 513 octets"},
+		{"Reject, enhanced", conformance.Initiator, 2, 509, true, "private data of 509 octets"},
+	}) {
+		r := mpaBegin(t, mpaSetup{play: x.play, far: upper.ConnectArgs{
+			Rev: x.rev, PrivateData: make([]byte, x.n), Reject: x.reject,
+		}})
+		if x.play == conformance.Initiator {
+			if x.rev == 2 {
+				r.raw(requestFrame(frameC|frameS, 2, []byte{0, 1, 0, 1}))
+			} else {
+				r.raw(requestFrame(frameC, 1, nil))
+			}
+		}
+		r.closed()
+		require.Contains(t, r.connection().Failed, x.why, "what the program is told")
+	}
+}
+
+// pdLengthRefused sends frames whose PD_Length cannot be, and ones whose private data
+// does not come. Nothing behind the length is waited for.
+func pdLengthRefused(t *conformance.T, play conformance.Role) {
+	for x := range inTurn(t, "PD_Length %s", []struct {
+		what       string
+		flags, rev byte
+		length     int
+		private    int // octets that come
+		end        bool
+		why        string
+	}{
+		{"513, and none of them", frameC, 1, 513, 0, false, badFrame},
+		{"513, and all of them", frameC, 1, 513, 513, false, badFrame},
+		{"516", frameC | frameS, 2, 516, 0, false, badFrame},
+		{"65535", frameC, 1, 65535, 0, false, badFrame},
+		{"1, and the end of the stream", frameC, 1, 1, 0, true, lostTCP},
+		{"none for the enhanced word", frameC | frameS, 2, 0, 0, false, badFrame},
+		{"1 for the enhanced word", frameC | frameS, 2, 1, 1, false, badFrame},
+		{"3 for the enhanced word", frameC | frameS, 2, 3, 3, false, badFrame},
+		{"16, and the end of the stream", frameC, 1, 16, 0, true, lostTCP},
+		{"16, and the end behind 15", frameC, 1, 16, 15, true, lostTCP},
+		{"512, and the end behind 511", frameC, 1, 512, 511, true, lostTCP},
+	}) {
+		r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
+		key := "MPA ID Req Frame"
+		if play == conformance.Responder {
+			r.frame()
+			key = "MPA ID Rep Frame"
+		}
+		r.raw(startupFrame(key, x.flags, x.rev, x.length, make([]byte, x.private)))
+		if x.end {
+			r.shut()
+		}
+		r.refused(x.why)
+	}
+}

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"encoding/binary"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -84,4 +86,105 @@ func enhancedBlindRequest(t *conformance.T) {
 	if f.flags&bitEnhanced != 0 {
 		require.GreaterOrEqual(t, f.rev, byte(2), "the revision of an enhanced Request")
 	}
+}
+
+// blind_6581 are the parts of RFC 6581 in which foreign endpoints may differ, a case
+// for each. See r6581_blind for the rest.
+var blind_6581 = []conformance.Case{
+	wireCase("9.1/blind-depths-unsaid", blindUnsaid, "R6581-9.1-M8", "R6581-9.1-M10"),
+	wireCase("9.1/blind-depths-unsaid-in-reply", blindUnsaidReply, "R6581-9.1-M9", "R6581-9.1-M11"),
+	wireCase("9.1/blind-ord-beyond-ird", blindTooDeep, "R6581-9.1-M5", "R6581-9.1-M6"),
+	wireCase("9.2/blind-no-kind-in-common", blindNoKind, "R6581-9.2-M6"),
+	wireCase("9.2/blind-kinds-without-a", blindKindsWithoutA, "R6581-9.2-M12", "R6581-9.2-M13"),
+}
+
+// blindUnsaid: to a depth that the Initiator leaves open the Reply says the same.
+func blindUnsaid(t *conformance.T) {
+	for x := range inTurn(t, "%s", []struct {
+		what             string
+		ird, ord         uint16
+		needIRD, needORD bool
+	}{
+		{"ORD is not negotiated", 4, unsaid, true, false},
+		{"IRD is not negotiated", unsaid, 4, false, true},
+	}) {
+		b := openBlind(t, conformance.Initiator)
+		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(x.ird, x.ord, "")))
+		first, second := f.word()
+		if ird := first & depthBits; x.needIRD && ird != unsaid {
+			t.Errorf("the Reply has IRD %d, not 0x3FFF", ird)
+		}
+		if ord := second & depthBits; x.needORD && ord != unsaid {
+			t.Errorf("the Reply has ORD %d, not 0x3FFF", ord)
+		}
+		b.close()
+	}
+}
+
+// blindUnsaidReply: depths that the Responder leaves open are no obstacle.
+func blindUnsaidReply(t *conformance.T) {
+	b := startBlind(t, conformance.Responder, func(f *startup) { f.IRD, f.ORD = unsaid, unsaid })
+	b.needsEnhanced()
+	b.works()
+}
+
+// needsEnhanced skips a case that an Initiator's plain Request does not allow.
+func (b *blind) needsEnhanced() {
+	if !b.frame.Enhanced {
+		b.t.Skipf("the target's Request is not enhanced")
+	}
+}
+
+// blindTooDeep: a Responder that means to have more RDMA Reads outstanding than any
+// Initiator has room for is told so, and nothing else.
+func blindTooDeep(t *conformance.T) {
+	b := openBlind(t, conformance.Responder)
+	b.frame = b.request()
+	b.needsEnhanced()
+	f := replyTo(b.frame)
+	f.ORD = unsaid - 1
+	require.NoError(t, writeStartup(b.conn, f))
+	b.adopt(f)
+	b.refusedAs(0x2006)
+	b.finished()
+}
+
+// blindNoKind: the peer can send a ready-to-receive Send only. The Reply marks a
+// kind, that or another.
+func blindNoKind(t *conformance.T) {
+	b := openBlind(t, conformance.Initiator)
+	f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|flagB|4, 4, "")))
+	first, second := f.word()
+	require.NotZero(t, first&flagA, "A of the Reply")
+	if first&flagB == 0 && second&(flagC|flagD) == 0 {
+		t.Fatalf("the Reply marks no kind of ready-to-receive frame")
+	}
+}
+
+// blindKindsWithoutA: B, C and D say nothing without A: no ready-to-receive frame is
+// sent or waited for.
+func blindKindsWithoutA(t *conformance.T) {
+	b := openBlind(t, conformance.Either)
+	if b.play == conformance.Initiator {
+		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagB|4, flagC|flagD|4, "")))
+		first, second := f.word()
+		if first&(flagA|flagB) != 0 || second&(flagC|flagD) != 0 {
+			t.Errorf("the Reply has the flags %04x %04x, not none", first&(flagA|flagB), second&(flagC|flagD))
+		}
+		b.works()
+		return
+	}
+	b.frame = b.request()
+	b.needsEnhanced()
+	if b.frame.P2P {
+		t.Skipf("the target's Request is for peer-to-peer mode")
+	}
+	require.Zero(t, b.frame.RTR, "B, C and D of the Request")
+	near := replyTo(b.frame)
+	word := binary.BigEndian.AppendUint16(nil, flagB|near.IRD)
+	word = binary.BigEndian.AppendUint16(word, flagC|flagD|near.ORD)
+	require.NoError(t, second(b.conn.Write(aFrame(replyKey, bitCRC|bitEnhanced, 2, word))))
+	b.adopt(near)
+	b.theirs = b.offers(1)
+	b.works()
 }

@@ -61,9 +61,7 @@ type rig struct {
 }
 
 // open makes a rig: the startup is over and the queue pair is in RTS.
-func open(t *conformance.T, s setup) *rig {
-	return openIn(t, tester(t), s)
-}
+func open(t *conformance.T, s setup) *rig { return openIn(t, tester(t), s) }
 
 // tester begins a session with the target's upper tester.
 func tester(t *conformance.T) upper.Tester {
@@ -171,9 +169,7 @@ func replyTo(req startup) startup {
 }
 
 // readFrame reads the startup frame of the queue pair's side.
-func (r *rig) readFrame() {
-	r.frame = must(readStartup(r.conn))(r.t, "the MPA startup frame")
-}
+func (r *rig) readFrame() { r.frame = must(readStartup(r.conn))(r.t, "the MPA startup frame") }
 
 // connected is what the queue pair's side says of the startup.
 func (r *rig) connected() upper.Connection {

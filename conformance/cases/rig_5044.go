@@ -106,9 +106,7 @@ const (
 func (r *mpaRig) sendMessage(payload []byte) { r.send(r.message(payload)) }
 
 // message is the next Send.
-func (r *mpaRig) message(payload []byte) []byte {
-	return aSend(r.nextSend(), payload)
-}
+func (r *mpaRig) message(payload []byte) []byte { return aSend(r.nextSend(), payload) }
 
 // settled waits until the queue pair has dealt with all that was sent: see
 // rig.settled.

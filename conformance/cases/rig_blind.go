@@ -288,9 +288,7 @@ func (o offered) octets() []byte {
 }
 
 // offer sends the message that names a buffer of the peer's.
-func (b *blind) offer(o offered) {
-	b.send(aSend(b.nextSend(), o.octets()))
-}
+func (b *blind) offer(o offered) { b.send(aSend(b.nextSend(), o.octets())) }
 
 // fetched says that an RDMA Read Request for the whole of a buffer comes, and
 // returns its header.

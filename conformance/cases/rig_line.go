@@ -110,9 +110,7 @@ func (l *line) tell(ulpdus ...[]byte) {
 }
 
 // say has the peer send its next Send.
-func (l *line) say(payload []byte) {
-	l.tell(aSend(l.nextSend(), payload))
-}
+func (l *line) say(payload []byte) { l.tell(aSend(l.nextSend(), payload)) }
 
 // hear says what ULPDUs the peer gets next, to the octet.
 func (l *line) hear(want ...[]byte) {
@@ -122,9 +120,7 @@ func (l *line) hear(want ...[]byte) {
 }
 
 // heard is the next ULPDU that the peer gets, valid until the one after it.
-func (l *line) heard() []byte {
-	return must(l.peer.Next())(l.t, "waiting for an FPDU")
-}
+func (l *line) heard() []byte { return must(l.peer.Next())(l.t, "waiting for an FPDU") }
 
 // settle waits until all that the peer has sent is dealt with: the answer to an RDMA
 // Read of nothing comes behind it (RFC 5040 5.5). Nothing else may come before.
@@ -141,9 +137,7 @@ func (l *line) terminated(code uint16, fault []byte, readToo bool) {
 }
 
 // finished says that the stream ends here, in order.
-func (l *line) finished() {
-	require.ErrorIs(l.t, second(l.peer.Next()), io.EOF, "after the last FPDU")
-}
+func (l *line) finished() { require.ErrorIs(l.t, second(l.peer.Next()), io.EOF, "after the last FPDU") }
 
 // cut says that the stream is reset, and that no whole FPDU comes before.
 func (l *line) cut() {
@@ -199,9 +193,7 @@ func (l *line) got(id uint64, octets int) verbs.Completion {
 }
 
 // a Send of some octets, and an RDMA Read into some, which the peer has to answer.
-func (l *line) aSend(id uint64) verbs.Request {
-	return verbs.Request{ID: id, SGL: l.mr.SGL(0, 4)}
-}
+func (l *line) aSend(id uint64) verbs.Request { return verbs.Request{ID: id, SGL: l.mr.SGL(0, 4)} }
 
 func (l *line) aRead(id uint64) verbs.Request {
 	return verbs.Request{ID: id, Op: verbs.OpRead, Local: l.mr.SGE(4096, 8), Remote: theirs}

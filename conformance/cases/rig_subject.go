@@ -147,9 +147,7 @@ func (s *subject) postRecv(recvs ...verbs.Recv) {
 // completions waits for these completions on the send CQ, which is that of receives
 // too unless the case has said otherwise. The QP need not be given. The zero Status
 // is Success, the zero Op Send.
-func (s *subject) completions(want ...verbs.Completion) {
-	s.completionsOf(s.SendCQ, want...)
-}
+func (s *subject) completions(want ...verbs.Completion) { s.completionsOf(s.SendCQ, want...) }
 
 // completionsOf is completions on any CQ.
 func (s *subject) completionsOf(cq int, want ...verbs.Completion) {
@@ -225,9 +223,7 @@ func (s *subject) query() upper.QPState {
 }
 
 // state says what state the queue pair is in at this moment.
-func (s *subject) state(want verbs.State) {
-	require.Equal(s.t, want, s.query().State, "the state")
-}
+func (s *subject) state(want verbs.State) { require.Equal(s.t, want, s.query().State, "the state") }
 
 // ended waits until the stream is gone, and says what state it left.
 func (s *subject) ended(want verbs.State) upper.QPState {

@@ -116,9 +116,7 @@ func (p *viPeer) accepted(ce viCE) viSegment {
 }
 
 // calls connects the peer to the VI.
-func (r *viRig) calls(ce viCE) {
-	r.accept = r.connects(ce, serveVI(r.viHost, r.v, ce.called))
-}
+func (r *viRig) calls(ce viCE) { r.accept = r.connects(ce, serveVI(r.viHost, r.v, ce.called)) }
 
 // serveVI waits for a request and accepts it with v.
 func serveVI(h *viHost, v *vipl.Vi, discriminator string) <-chan error {

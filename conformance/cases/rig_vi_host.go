@@ -66,9 +66,7 @@ func newVIHostAt(t *conformance.T, device string, c vipl.Config) *viHost {
 	return h
 }
 
-func (h *viHost) newPtag() vipl.ProtectionHandle {
-	return must(h.nic.CreatePtag())(h.t, "CreatePtag")
-}
+func (h *viHost) newPtag() vipl.ProtectionHandle { return must(h.nic.CreatePtag())(h.t, "CreatePtag") }
 
 func (h *viHost) register(mem []byte, a vipl.MemAttributes) vipl.MemHandle {
 	return must(h.nic.RegisterMem(mem, &a))(h.t, "RegisterMem")
@@ -95,9 +93,7 @@ func (h *viHost) tied(level vipl.ReliabilityLevel, send, recv *vipl.CQ, changes 
 	return must(h.nic.CreateVi(&a, send, recv))(h.t, "CreateVi")
 }
 
-func (h *viHost) cq(entries int) *vipl.CQ {
-	return must(h.nic.CreateCQ(entries))(h.t, "CreateCQ")
-}
+func (h *viHost) cq(entries int) *vipl.CQ { return must(h.nic.CreateCQ(entries))(h.t, "CreateCQ") }
 
 // desc is an unused Descriptor.
 func (h *viHost) desc() *vipl.Descriptor {

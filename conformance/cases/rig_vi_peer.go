@@ -28,9 +28,7 @@ func newVIPeer(t *conformance.T, c net.Conn) *viPeer {
 	return &viPeer{t: t, conn: t.Trace().Conn(c), number: 0x70FFFFFF}
 }
 
-func (p *viPeer) says(b []byte) {
-	require.NoError(p.t, second(p.conn.Write(b)), "sending")
-}
+func (p *viPeer) says(b []byte) { require.NoError(p.t, second(p.conn.Write(b)), "sending") }
 
 // put sends a segment.
 func (p *viPeer) put(s viSegment) { p.says(s.octets(p.crc)) }

@@ -26,9 +26,7 @@ func (r *rig) sendAtOnce(ulpdus ...[]byte) {
 }
 
 // sendMessage sends a whole Send, the next one.
-func (r *rig) sendMessage(payload []byte) {
-	r.send(aSend(r.nextSend(), payload))
-}
+func (r *rig) sendMessage(payload []byte) { r.send(aSend(r.nextSend(), payload)) }
 
 // next is the next ULPDU from the queue pair. It is a copy.
 func (r *rig) next() []byte {

@@ -70,9 +70,7 @@ func newNode(t *conformance.T, c nodeConfig) *node {
 	return n
 }
 
-func (n *node) newPD() *verbs.PD {
-	return must(n.nic.AllocatePD())(n.t, "Allocate PD")
-}
+func (n *node) newPD() *verbs.PD { return must(n.nic.AllocatePD())(n.t, "Allocate PD") }
 
 // deadPD is a PD that is gone.
 func (n *node) deadPD() *verbs.PD {
@@ -130,9 +128,7 @@ func (n *node) region(pd *verbs.PD, c verbs.RegionConfig) *verbs.MR {
 }
 
 // newMW allocates a Memory Window in the node's PD.
-func (n *node) newMW() *verbs.MW {
-	return must(n.pd.AllocateWindow())(n.t, "Allocate Memory Window")
-}
+func (n *node) newMW() *verbs.MW { return must(n.pd.AllocateWindow())(n.t, "Allocate Memory Window") }
 
 // pages gets physical buffers.
 func (n *node) pages(count int, size uint64) *verbs.Pages {

@@ -165,9 +165,7 @@ func twoRegions(n *node, a verbs.Access) (x, y *verbs.MR, sgl []verbs.SGE) {
 }
 
 // foreignSTag is an STag that another RNIC knows.
-func foreignSTag(t *conformance.T) verbs.SGE {
-	return newNode(t, nodeConfig{}).mr.SGE(0, 8)
-}
+func foreignSTag(t *conformance.T) verbs.SGE { return newNode(t, nodeConfig{}).mr.SGE(0, 8) }
 
 func gatheredHere(n *node) {
 	t, s := n.t, n.seat(verbs.QPConfig{})

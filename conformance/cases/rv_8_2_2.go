@@ -194,3 +194,182 @@ func noORD(t *conformance.T, n *node) {
 		}
 	}
 }
+
+// rv8_2_2_1 is the order of what changes STags: verbs draft 8.2.2.1.
+var rv8_2_2_1 = []conformance.Case{
+	apiCase("8.2.2.1/remote-invalidation", remoteInvalidationOrder, "RV-8.2.2.1-M1"),
+	apiCase("8.2.2.1/read-with-invalidate", readInvalidateOrder, "RV-8.2.2.1-M2"),
+	apiCase("8.2.2.1/behind-read-with-invalidate", onNode(behindReadInvalidate), "RV-8.2.2.1-M3"),
+	apiCase("8.2.2.1/fast-register", onNode(fastRegisterOrder), "RV-8.2.2.1-M4"),
+	apiCase("8.2.2.1/bind", onNode(bindOrder), "RV-8.2.2.1-M5"),
+	apiCase("8.2.2.1/invalidate", onNode(invalidateOrder), "RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"),
+}
+
+// remoteInvalidationOrder has the peer send into the region that the same message
+// invalidates.
+func remoteInvalidationOrder(t *conformance.T) {
+	const k = 3000
+	n := newNode(t, nodeConfig{})
+	for round := range counted(t, "round %d", 20) {
+		for control := range inTurn(t, "control %#x", []byte{opSendInv, opSendSEInv}) {
+			l, mr := n.line(verbs.QPConfig{}), n.register(k, allRights)
+			postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, k)})
+			data := fill(make([]byte, k), round)
+			inv := uint32(mr.STag())
+			l.tell(untagged(moreUntagged, control, inv, 0, 1, 0, data[:1000]), untagged(moreUntagged, control, inv, 0, 1, 1000, data[1000:2000]))
+			l.settle()
+			require.True(t, queried(t, mr).Valid, "before the last segment")
+			l.tell(untagged(lastUntagged, control, inv, 0, 1, 2000, data[2000:]))
+			done := l.got(1, k)
+			done.HasInvalidated, done.Invalidated = true, mr.STag()
+			completes(t, l.rq, done)
+			require.False(t, queried(t, mr).Valid, "at the completion")
+			same(t, data, mr.Bytes(), "the payload")
+			succeed(t, l.qp.Destroy, mr.Deregister)
+		}
+	}
+}
+
+// readInvalidateOrder: the sink is valid until its Read has all of the response, and not
+// any more when the completion is there.
+func readInvalidateOrder(t *conformance.T) {
+	const k = 3000
+	l := newLine(t, verbs.QPConfig{})
+	for round := range counted(t, "round %d", 20) {
+		mr, data := l.register(k, allRights), fill(make([]byte, k), round)
+		post(t, l.qp, verbs.Request{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
+		require.Equal(t, byte(opReadRequest), l.heard()[1])
+		parts := segmented(opReadResponse, mr.Remote(0), data, 700)
+		last := len(parts) - 1
+		l.tell(parts[:last]...)
+		l.settle()
+		require.True(t, queried(t, mr).Valid, "before the last segment")
+		same(t, data[:700*last], mr.Bytes()[:700*last], "what came before")
+		empty(t, l.sq)
+		l.tell(parts[last])
+		completes(t, l.sq, l.sentAs(5, verbs.OpReadInvalidate, verbs.StatusSuccess))
+		require.False(t, queried(t, mr).Valid, "at the completion")
+		same(t, data, mr.Bytes(), "the whole response")
+		require.NoError(t, mr.Deregister())
+	}
+}
+
+// behindReadInvalidate: what is behind it goes out while the response is awaited, unless
+// it is fenced. A fenced one finds the STag invalidated.
+func behindReadInvalidate(t *conformance.T, n *node) {
+	l, sink := n.line(verbs.QPConfig{}), n.register(8, allRights)
+	at := sink.Remote(0)
+	post(t, l.qp,
+		verbs.Request{ID: 1, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, 8), Remote: theirs},
+		verbs.Request{ID: 2}, verbs.Request{ID: 3, Op: verbs.OpWrite, Remote: theirs},
+		verbs.Request{ID: 4, Op: verbs.OpSendSE, Flags: verbs.ReadFence},
+	)
+	l.hear(
+		aReadRequest(1, read{uint32(at.STag), at.TO, 8, uint32(theirs.STag), theirs.TO}),
+		aSend(1, nil), aWrite(uint32(theirs.STag), theirs.TO, nil),
+	)
+	l.settle()
+	require.True(t, queried(t, sink).Valid)
+	l.tell(aReadResponse(uint32(at.STag), at.TO, []byte("response")))
+	l.hear(untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil))
+	require.False(t, queried(t, sink).Valid, "when the fenced one is out")
+	completes(t, l.sq,
+		l.sentAs(1, verbs.OpReadInvalidate, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
+		l.sentAs(3, verbs.OpWrite, verbs.StatusSuccess), l.sentAs(4, verbs.OpSendSE, verbs.StatusSuccess))
+}
+
+// fastRegisterOrder registers and uses in one list, again and again; the other way
+// around the use comes too early.
+func fastRegisterOrder(t *conformance.T, n *node) {
+	p, mr := n.pages(2, 4096), n.allocated()
+	l := n.line(privileged)
+	for round := range counted(t, "round %d", uint32(100)) {
+		fill(p.Bytes(), int(round))
+		st := mr.WithKey(uint8(round))
+		r := fastRegister(st, p.List(int(round), 5000), 4096+uint64(round), allRights)
+		at := verbs.FastRegisterBuffer(r.FastRegister)
+		post(t, l.qp, r,
+			verbs.Request{ID: 1, SGL: at.SGL(0, 20)}, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: at.SGL(4990, 10), Remote: theirs},
+			verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: st, Flags: verbs.LocalFence})
+		mem := p.Bytes()[round:]
+		l.hear(aSend(round+1, mem[:20]), aWrite(uint32(theirs.STag), theirs.TO, mem[4990:5000]))
+		completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
+			l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess), l.sentAs(3, verbs.OpInvalidate, verbs.StatusSuccess))
+	}
+	t.Part("the use first")
+	r := fastRegister(mr.WithKey(200), p.List(0, 64), 4096, allRights)
+	post(t, l.qp, verbs.Request{ID: 1, SGL: verbs.FastRegisterBuffer(r.FastRegister).SGL(0, 20)}, r)
+	l.terminated(0x0000, nil, false)
+	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusInvalidSTag))
+	l.shut()
+	completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusFlushed))
+	require.False(t, queried(t, mr).Valid)
+}
+
+// bindOrder advertises a window in the Send just behind its Bind, and reads into another
+// just behind its own.
+func bindOrder(t *conformance.T, n *node) {
+	l, asked := n.line(verbs.QPConfig{}), uint32(0)
+	for round := range counted(t, "round %d", uint32(50)) {
+		one, two := n.newMW(), n.newMW()
+		b, s := one.BindRequest(n.mr, 100, 50, remoteRights, 3), two.BindRequest(n.mr, 200, 50, remoteRights, 4)
+		at, sink := verbs.BindBuffer(b), verbs.BindBuffer(s)
+		post(t, l.qp, binds(b), verbs.Request{ID: 1}, binds(s),
+			verbs.Request{ID: 2, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: theirs})
+		l.hear(aSend(round+1, nil))
+		data := []byte{byte(round), 1, 2, 3}
+		l.tell(aWrite(uint32(at.STag), at.Base+10, data)) // at once
+		asked++
+		l.hear(aReadRequest(asked, read{uint32(sink.STag), sink.Base, 8, uint32(theirs.STag), theirs.TO}))
+		l.tell(aReadResponse(uint32(sink.STag), sink.Base, []byte("response")))
+		completes(t, l.sq, l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
+			l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(2, verbs.OpRead, verbs.StatusSuccess))
+		require.Equal(t, data, n.mr.Bytes()[110:114], "through the first window")
+		require.Equal(t, "response", string(n.mr.Bytes()[200:208]), "through the second window")
+		succeed(t, one.Deallocate, two.Deallocate)
+	}
+	t.Part("the use first")
+	mw := n.newMW()
+	b := mw.BindRequest(n.mr, 0, 50, remoteRights, 3)
+	post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: verbs.BindBuffer(b).SGE(0, 8), Remote: theirs}, binds(b))
+	l.terminated(0x0000, nil, false)
+	l.shut()
+	completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusInvalidSTag), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusFlushed))
+	require.False(t, queried(t, mw).Valid)
+}
+
+// invalidateOrder: behind an Invalidate its STag is of no use, but for a new Bind or
+// Fast-Register.
+func invalidateOrder(t *conformance.T, n *node) {
+	invalidate := func(st verbs.STag) verbs.Request { return verbs.Request{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
+	for _, use := range named(t, "%s", map[string]func(*verbs.MR) verbs.Request{
+		"Send": func(mr *verbs.MR) verbs.Request { return verbs.Request{ID: 1, SGL: mr.SGL(0, 4)} },
+		"Write": func(mr *verbs.MR) verbs.Request {
+			return verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, 4), Remote: theirs}
+		},
+		"Read": func(mr *verbs.MR) verbs.Request {
+			return verbs.Request{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 4), Remote: theirs}
+		},
+	}) {
+		l, mr := n.line(verbs.QPConfig{}), n.register(64, allRights)
+		req := use(mr)
+		post(t, l.qp, invalidate(mr.STag()), req)
+		l.terminated(0x0000, nil, false)
+		completes(t, l.sq, l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(1, req.Op, verbs.StatusInvalidSTag))
+		require.False(t, queried(t, mr).Valid)
+	}
+	t.Part("Bind and Fast-Register")
+	l, p, mr, mw := n.line(privileged), n.pages(1, 4096), n.allocated(), n.newMW()
+	post(t, l.qp, fastRegister(mr.WithKey(0), p.List(0, 64), 4096, allRights), binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 0)))
+	await(t, l.sq, 2)
+	for key := range uint8(100) {
+		post(t, l.qp,
+			invalidate(mr.WithKey(key)), fastRegister(mr.WithKey(key+1), p.List(0, 64), 4096, allRights),
+			invalidate(mw.STag(key)), binds(mw.BindRequest(n.mr, 0, 8, remoteRights, key+1)))
+		completes(t, l.sq,
+			l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(0x7A07, verbs.OpFastRegister, verbs.StatusSuccess),
+			l.sentAs(9, verbs.OpInvalidate, verbs.StatusSuccess), l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess))
+	}
+	require.Equal(t, mr.WithKey(100), queried(t, mr).STag)
+	require.Equal(t, mw.STag(100), queried(t, mw).STag)
+}

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -143,5 +144,216 @@ func postRQRequired(t *conformance.T, n *node) {
 				same(t, want, n.mr.Bytes(), "the memory")
 			}
 		}
+	}
+}
+
+// rv9_3_2 is Poll for Completion and Request Completion Notification: verbs draft 9.3.2.
+var rv9_3_2 = []conformance.Case{
+	apiCase("9.3.2.1/oldest-first", onNode(pollOldest), "RV-9.3.2.1-M1"),
+	apiCase("9.3.2.1/results", onNode(pollResults), "RV-9.3.2.1-M2"),
+	apiCase("9.3.2.1/contents", pollContents, "RV-9.3.2.1-M3", "PV-9.3.2.1-M2"),
+	apiCase("9.3.2.1/statuses-of-requests", pollStatuses,
+		"RV-9.3.2.1-M4", "PV-9.5.2-M4", "PV-9.5.2-M5", "PV-9.5.2-M6", "PV-9.5.2-M7", "PV-9.5.2-M8", "PV-9.5.2-M9",
+		"PV-9.5.2-M10", "PV-9.5.2-M11", "PV-9.5.2-M12", "PV-9.5.2-M13", "PV-9.5.2-M14"),
+	apiCase("9.3.2.1/statuses-of-ends", onNode(pollStatusesOfEnds), "RV-9.3.2.1-M4", "PV-9.5.2-M3"),
+	apiCase("9.3.2.2/results", onNode(notifyResults), "RV-9.3.2.2-M1", "RV-9.3.2.2-M3"),
+	apiCase("9.3.2.2/modifiers", onNode(notifyModifiers), "RV-9.3.2.2-M2"),
+}
+
+// pollOldest has several queues feed one CQ, one completion at a time: they are polled
+// in that order, by one and by more.
+func pollOldest(t *conformance.T, n *node) {
+	cq := n.newCQ(100)
+	var lines []*line
+	for range 3 {
+		lines = append(lines, n.line(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}))
+	}
+	for batch := range inTurn(t, "polled by %d", []int{1, 3, 7, 100}) {
+		var want []verbs.Completion
+		for i := range uint64(40) {
+			l := lines[t.Rand().IntN(len(lines))]
+			if t.Rand().IntN(2) == 0 {
+				l.adds(i)
+				want = append(want, l.sentAs(i, verbs.OpSend, verbs.StatusSuccess))
+			} else {
+				l.recv(i)
+				l.say([]byte{1})
+				l.settle()
+				want = append(want, l.got(i, 1))
+			}
+		}
+		var got []verbs.Completion
+		room := make([]verbs.Completion, batch)
+		for len(got) < len(want) {
+			k := 1
+			if batch == 1 {
+				c := must(cq.PollOne())(t)
+				room[0] = c
+			} else {
+				k = cq.Poll(room)
+				require.Equal(t, min(batch, len(want)-len(got)), k)
+			}
+			got = append(got, room[:k]...)
+		}
+		require.Equal(t, want, got)
+		empty(t, cq)
+	}
+}
+
+func pollResults(t *conformance.T, n *node) {
+	cq, user := n.newCQ(4), n.cq.User()
+	empty(t, cq)
+	require.Zero(t, cq.Poll(make([]verbs.Completion, 3)))
+	require.Zero(t, user.Poll(make([]verbs.Completion, 3)))
+	require.NoError(t, n.flush(cq, 2).Destroy())
+	require.NoError(t, second(cq.PollOne()))
+	require.NoError(t, cq.Destroy()) // with one left
+	require.ErrorIs(t, second(cq.PollOne()), verbs.ErrInvalidCQ)
+	require.Zero(t, cq.Poll(make([]verbs.Completion, 3)))
+	require.ErrorIs(t, second(cq.Wait(t.Context(), make([]verbs.Completion, 3))), verbs.ErrInvalidCQ)
+	n.flush(n.cq, 1)
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, second(n.cq.PollOne()), verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, second(cq.PollOne()), verbs.ErrInvalidRNIC)
+	require.Zero(t, n.cq.Poll(make([]verbs.Completion, 3)))
+}
+
+// pollContents compares every field of the completions of all eleven operations, of
+// several queue pairs on one CQ.
+func pollContents(t *conformance.T) {
+	w := newTroupe(t, worldConfig{})
+	for i := range uint64(3) {
+		qa, qb := w.pair(verbs.QPConfig{Privileged: true}, verbs.QPConfig{})
+		w.a.qp, w.b.qp = qa, qb
+		sent, received := w.ten(1000*i, 0)
+		for j, op := range []verbs.Op{
+			verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
+			verbs.OpRead, verbs.OpReadInvalidate, verbs.OpBind, verbs.OpFastRegister, verbs.OpInvalidate,
+		} {
+			require.Equal(t, verbs.Completion{ID: 1000*i + uint64(j), QP: qa.ID(), Op: op}, sent[j], "what is expected")
+		}
+		require.Equal(t, []bool{false, false, true, true}, []bool{
+			received[0].HasInvalidated, received[1].HasInvalidated, received[2].HasInvalidated, received[3].HasInvalidated,
+		}, "what is expected")
+		completes(t, w.a.cq, sent...)
+		completes(t, w.b.cq, received...)
+		require.NotEqual(t, received[2].Invalidated, received[3].Invalidated)
+	}
+}
+
+// pollStatuses provokes the statuses of figure 36 that tell of a request, each with the
+// operations for which the figure has it.
+func pollStatuses(t *conformance.T) {
+	figure36 := map[verbs.Status]bool{}
+	n := newNode(t, nodeConfig{})
+	for _, errors := range []func() []completionError{sendQueueErrors, fastRegisterErrors, bindErrors, invalidateErrors, receiveQueueErrors, remoteInvalidateErrors} {
+		for e := range inTurn(t, "%s", errors()) {
+			n.line(e.qp).errs(&e)
+			figure36[e.want] = true
+		}
+	}
+	t.Part("a block's size")
+	x := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
+	p := x.pages(1, 5000)
+	list := p.List(0, 10)
+	list.Size = 1<<30 + 1
+	x.seat(privileged).does(fastRegister(x.allocated().WithKey(1), list, 0, allRights), verbs.StatusInvalidPhysBufferSize)
+	t.Part("")
+	for _, s := range []verbs.Status{
+		verbs.StatusInvalidSTag, verbs.StatusBaseBounds, verbs.StatusAccess, verbs.StatusInvalidPD, verbs.StatusWrap,
+		verbs.StatusInvalidateSTag, verbs.StatusZeroReadResources, verbs.StatusNotPrivileged, verbs.StatusSTagNotInvalid,
+		verbs.StatusInvalidPageSize, verbs.StatusInvalidPhysBufferEntry, verbs.StatusInvalidFBO, verbs.StatusInvalidFastRegLength,
+		verbs.StatusInvalidAccessRights, verbs.StatusPhysBufferListTooLong, verbs.StatusInvalidVA, verbs.StatusInvalidRegion,
+		verbs.StatusInvalidWindow, verbs.StatusInvalidLength,
+	} {
+		require.True(t, figure36[s], "%v was not provoked", s)
+	}
+}
+
+// pollStatusesOfEnds has those that come from the end of a stream.
+func pollStatusesOfEnds(t *conformance.T, n *node) {
+	for _, c := range named(t, "%s", map[string]struct {
+		end  func(*line)
+		want verbs.Status
+	}{
+		"Modify QP": {func(l *line) { l.modify(verbs.StateError) }, verbs.StatusFlushed},
+		"a failure": {func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() }, verbs.StatusLocalQPCatastrophic},
+		"the peer terminates it": {func(l *line) {
+			l.tell(aTerminate(0x0100, l.asks(2), true))
+			_, _, _ = l.peer.End()
+			l.shut()
+		}, verbs.StatusRemoteTermination},
+	}) {
+		l := n.line(verbs.QPConfig{})
+		l.recv(5)
+		post(t, l.qp, l.aSend(1), l.aRead(2), l.aRead(3), l.aSend(4))
+		l.hear(aSend(1, n.mr.Bytes()[:4]), l.asks(1), l.asks(2), aSend(2, n.mr.Bytes()[:4]))
+		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
+		c.end(l)
+		ends(t, l.qp, verbs.StateError)
+		oldest, second := verbs.StatusFlushed, verbs.StatusFlushed
+		if c.want == verbs.StatusRemoteTermination {
+			second = c.want // it is the one that the peer's message names
+		} else {
+			oldest = c.want
+		}
+		completes(t, l.sq, l.sentAs(2, verbs.OpRead, oldest), l.sentAs(3, verbs.OpRead, second), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 5)...)
+	}
+}
+
+// notifyResults has each result; a refused call does not arm.
+func notifyResults(t *conformance.T, n *node) {
+	b := n.bell()
+	cq := b.cq(64)
+	for name, call := range map[string]func(verbs.NotifyType) error{"CQ": cq.Notify, "UserCQ": cq.User().Notify} {
+		for _, none := range []verbs.NotifyType{0, 3, 255} {
+			refuses(t, name, verbs.ErrInvalidNotifyType, func() error { return call(none) }, queries(cq.Query))
+		}
+		require.NoError(t, n.flush(cq, 1).Destroy())
+		b.silent()
+		require.Empty(t, cq.Events())
+		for _, k := range []verbs.NotifyType{verbs.NotifyNext, verbs.NotifySolicited} {
+			require.NoError(t, call(k), name)
+			require.NoError(t, n.flush(cq, 1).Destroy())
+			b.once(cq)
+			<-cq.Events()
+		}
+	}
+	user := cq.User()
+	require.NoError(t, cq.Destroy())
+	require.ErrorIs(t, cq.Notify(verbs.NotifyNext), verbs.ErrInvalidCQ)
+	require.ErrorIs(t, user.Notify(verbs.NotifyNext), verbs.ErrInvalidCQ)
+	require.NoError(t, n.nic.Close())
+	require.ErrorIs(t, n.cq.Notify(verbs.NotifyNext), verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, user.Notify(verbs.NotifyNext), verbs.ErrInvalidRNIC)
+}
+
+// notifyModifiers: of two CQs the one that was named calls, and what the kind says.
+func notifyModifiers(t *conformance.T, n *node) {
+	b := n.bell()
+	l, cq := n.notified(b)
+	x, other := n.notified(b)
+	for _, c := range []struct {
+		kind    verbs.NotifyType
+		control byte
+		call    bool
+	}{
+		{verbs.NotifyNext, opSend, true}, {verbs.NotifyNext, opSendSE, true},
+		{verbs.NotifySolicited, opSend, false}, {verbs.NotifySolicited, opSendSE, true},
+	} {
+		t.Part("kind %d, control %#x", c.kind, c.control)
+		notify(t, cq, c.kind)
+		x.gets(c.control)
+		b.silent()
+		l.gets(c.control)
+		if c.call {
+			b.once(cq)
+		} else {
+			b.silent()
+			l.gets(opSendSE)
+			b.once(cq)
+		}
+		assert.Empty(t, other.Events())
 	}
 }

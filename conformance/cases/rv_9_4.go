@@ -31,9 +31,7 @@ type calls struct {
 	all chan call
 }
 
-func newCalls(t *conformance.T, nic *verbs.RNIC) *calls {
-	return &calls{t, nic, make(chan call, 100)}
-}
+func newCalls(t *conformance.T, nic *verbs.RNIC) *calls { return &calls{t, nic, make(chan call, 100)} }
 
 // handler is a function that is known by a name.
 func (c *calls) handler(name string) func(*verbs.CQ) {

@@ -72,9 +72,7 @@ func noRegion(*line) verbs.Remote { return verbs.Remote{STag: 0x00F00000} }
 func openRegion(l *line) verbs.Remote { return l.mr.Remote(0) }
 
 // provocations are one for each event of a queue pair, CQ and S-RQ.
-func provocations() []provocation {
-	return append(provokedByPeer(), provokedHere()...)
-}
+func provocations() []provocation { return append(provokedByPeer(), provokedHere()...) }
 
 func provokedByPeer() []provocation {
 	none := verbs.QPConfig{}
