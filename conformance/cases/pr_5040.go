@@ -36,7 +36,6 @@ func readUnderWay(t *conformance.T, n *node) {
 		left := uint32(vast - sent)
 		moved := aReadRequest(1, read{nowhere, nowhereTO + sent, left, stag, base + sent})
 		require.Equal(t, aTerminate(0x0100, moved, true), r.terminate, "behind %d octets", sent)
-		l.shut()
-		l.remains(verbs.StateError, verbs.EventIRRQSTag)
+		l.closesWith(verbs.StateError, verbs.EventIRRQSTag)
 	}
 }

@@ -48,8 +48,7 @@ func destroyedCompletesNothing(t *conformance.T, n *node) {
 			require.Zero(t, fpdus, "the second Read, or the Send")
 		}
 		n.quiet()
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 		require.Equal(t, was, string(l.mr.Bytes()[:8192]), "the memory of the receives and Reads")
 	}
 }
@@ -132,8 +131,7 @@ func completedStays(t *conformance.T, n *node) {
 	l.adds(3)
 	post(t, l.qp, verbs.Request{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 	l.terminated(0x0000, nil, false)
-	l.shut()
-	ends(t, l.qp, verbs.StateError)
+	l.closesTo(verbs.StateError)
 	for id := uint64(5); id < 9; id += 2 {
 		l.modify(verbs.StateIdle)
 		postRecv(t, l.qp, verbs.Recv{ID: id})
@@ -199,8 +197,7 @@ func placedNotDelivered(t *conformance.T, n *node) {
 		l.tell(untagged(lastUntagged, opSend, 0, 0, 1, 4, []byte("rest")), aSend(2, []byte("next")))
 		l.hear(c.sent)
 		l.finished()
-		l.shut()
-		ends(t, l.qp, verbs.StateError)
+		l.closesTo(verbs.StateError)
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1, 2)...)
 		empty(t, l.rq)
 		require.Equal(t, make([]byte, 4), l.mr.Bytes()[68:72], "the rest")

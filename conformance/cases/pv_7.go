@@ -191,7 +191,6 @@ func windowQPRightsOfNothing(t *conformance.T, n *node) {
 			continue
 		}
 		l.terminated(0x1201, u, false)
-		l.shut()
-		l.remains(verbs.StateError, verbs.EventReadNotEnabled)
+		l.closesWith(verbs.StateError, verbs.EventReadNotEnabled)
 	}
 }

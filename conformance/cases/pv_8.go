@@ -211,17 +211,13 @@ func sendCQOverflows(t *conformance.T, n *node) {
 				l.adds(i)
 			}
 		}
-		sent := uint32(0)
-		if !fails {
-			sent = uint32(cq.Entries())
-		}
+		sent := either(!fails, uint32(cq.Entries()), uint32(0))
 		post(t, l.qp, l.aSend(90))
 		l.hear(aSend(sent+1, l.mr.Bytes()[:4]))
 		l.terminated(0x0207, nil, false)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		require.Same(t, cq, attributes(t, l.qp).SendCQ, "the CQ, by Query QP")
-		l.shut()
-		ends(t, l.qp, verbs.StateError)
+		l.closesTo(verbs.StateError)
 		want := []verbs.Event{{ID: verbs.EventCQSQOverflow, QP: l.id}}
 		if !fails {
 			want = append(want, verbs.Event{ID: verbs.EventCQOverflow, CQ: cq.ID()})

@@ -30,8 +30,7 @@ var theirs = verbs.Remote{STag: 0x11223344, TO: 0x0102030405060708}
 // messagesSent has each message sent once and compares every octet of it, from the
 // first FPDU to the last.
 func messagesSent(t *conformance.T) {
-	r := open(t, setup{play: conformance.Responder})
-	b := r.region(64, allRights)
+	r, b := openWith(t, setup{play: conformance.Responder}, 64)
 	r.post(
 		verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, 5), Remote: theirs},
 		verbs.Request{ID: 2, Op: verbs.OpSend, SGL: b.sgl(5, 6)},

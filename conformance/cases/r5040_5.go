@@ -47,8 +47,7 @@ func writePlaced(t *conformance.T, r *rig) {
 // order.
 func writesSent(t *conformance.T) {
 	const long = 150_000 // octets: more than one segment on any path
-	r := open(t, setup{})
-	b := r.region(long+64, allRights)
+	r, b := openWith(t, setup{}, long+64)
 	var list []verbs.Request
 	for i := range 10 {
 		to := theirs
@@ -102,8 +101,7 @@ var sendTypes = []struct {
 // sendsSent compares the headers of all segments of Sends of each type and length.
 func sendsSent(t *conformance.T) {
 	const long = 100_000
-	r := open(t, setup{})
-	b := r.region(long, allRights)
+	r, b := openWith(t, setup{}, long)
 	msn, lengths := uint32(0), []int{0, 1, 1000, long}
 	for _, n := range lengths {
 		var list []verbs.Request
@@ -179,8 +177,7 @@ func sendWithoutReceive(t *conformance.T) {
 		b[0].unchanged()
 		b[1].holds(0, []byte("ab"))
 		u := aSend(3, make([]byte, n))
-		r.send(u)
-		r.tornDown(0x1202, u, false)
+		r.refuses(0x1202, u, false)
 		r.events(verbs.EventRQMSNRange)
 		r.incomplete()
 	}
@@ -272,8 +269,7 @@ func invalidationRefused(t *conformance.T) {
 		r.recv(1, 16)
 		stag, b := k.stag(r)
 		u := aSendInv(1, uint32(stag), []byte("abc"))
-		r.send(u)
-		r.tornDown(k.code, u, false)
+		r.refuses(k.code, u, false)
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: k.status})
 		r.events()
 		require.True(t, b.query().Valid, "the region afterwards")

@@ -83,8 +83,7 @@ func readsAnswered(t *conformance.T) {
 // answersInOrder: eight requests in one write of TCP, of very different lengths.
 func answersInOrder(t *conformance.T) {
 	const size = 1 << 20
-	r := open(t, setup{qp: upper.OpenArgs{IRD: 8}})
-	b := r.region(size, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{IRD: 8}}, size)
 	lengths := []int{size, 0, 1, 64 << 10, 0, 2, 100_000, 0}
 	var requests [][]byte
 	for i, n := range lengths {
@@ -104,8 +103,7 @@ func answersInOrder(t *conformance.T) {
 func readRequestQueue(t *conformance.T) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	for ird := range inTurn(t, "IRD %d", []int{1, 4}) {
-		r := open(t, setup{qp: upper.OpenArgs{IRD: ird}, narrow: true})
-		b := r.region(size, allRights)
+		r, b := openWith(t, setup{qp: upper.OpenArgs{IRD: ird}, narrow: true}, size)
 		r.recv(1, 16)
 		// As many as there are places, again and again.
 		for range 3 {
@@ -214,8 +212,7 @@ func oneSource(t *conformance.T) {
 	require.Equal(t, left.first, r.fetch(left, 0, 64))
 	require.Equal(t, right.first, r.fetch(right, 0, 64))
 	bad := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 128, left.tag(), va})
-	r.send(bad)
-	r.tornDown(0x0101, bad, true)
+	r.refuses(0x0101, bad, true)
 	r.events(verbs.EventIRRQBounds)
 }
 
@@ -312,11 +309,9 @@ func responseElsewhere(t *conformance.T) {
 	v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
 
 	t.Part("nobody asked")
-	r := open(t, setup{})
-	b := r.region(64, allRights)
+	r, b := openWith(t, setup{}, 64)
 	u := aReadResponse(b.tag(), b.at(0), []byte("x"))
-	r.send(u)
-	r.tornDown(0x0206, u, false)
+	r.refuses(0x0206, u, false)
 	r.events(verbs.EventUnexpectedOpcode)
 	b.unchanged()
 }

@@ -21,8 +21,7 @@ var r5040_5_4 = []conformance.Case{
 
 // terminateSent: behind a Terminate Message there is nothing, whatever was queued.
 func terminateSent(t *conformance.T) {
-	r := open(t, setup{narrow: true})
-	b := r.region(8<<20, allRights)
+	r, b := openWith(t, setup{narrow: true}, 8<<20)
 	// A response that TCP does not take as a whole, and behind it all else.
 	r.send(aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 8 << 20, b.tag(), b.at(0)}))
 	var list []verbs.Request
@@ -251,8 +250,7 @@ func requestDeliveredWhole(t *conformance.T, r *rig) {
 // was posted.
 func submissionOrder(t *conformance.T) {
 	const count = 300
-	r := open(t, setup{qp: upper.OpenArgs{SendDepth: count, CQEntries: count, ORD: 4}})
-	b := r.region(4096, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{SendDepth: count, CQEntries: count, ORD: 4}}, 4096)
 	var sends, reads uint32
 	var list []verbs.Request
 	var kinds []int // of sendTypes; beyond them an RDMA Read or Write

@@ -186,8 +186,7 @@ func localErrorsTold(t *conformance.T) {
 			return verbs.Request{Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}
 		}, verbs.StatusInvalidPD},
 	}) {
-		r := open(t, setup{})
-		b := r.region(64, allRights)
+		r, b := openWith(t, setup{}, 64)
 		l := x.send(r, b)
 		l.ID = 3
 		r.post(l)

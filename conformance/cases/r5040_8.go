@@ -14,16 +14,15 @@ import (
 
 // r5040_8 is what a hostile peer must not be able to do: RFC 5040 8.1.1.
 var r5040_8 = []conformance.Case{
-	upperCase("8.1/bystander", bystander, "R5040-8.1-M1", "R5040-8.1.1-M1", "R5040-8.1.2-M3"),
-	upperCase("8.1.1/other-domains-and-streams", otherDomains, "R5040-8.1.1-M2", "R5040-8.1.1-M3"),
+	upperCase("8.1/bystander", withTester(bystander), "R5040-8.1-M1", "R5040-8.1.1-M1", "R5040-8.1.2-M3"),
+	upperCase("8.1.1/other-domains-and-streams", withTester(otherDomains), "R5040-8.1.1-M2", "R5040-8.1.1-M3"),
 	upperCase("8.1.1/bounds", boundsKept, "R5040-8.1.1-M4"),
 	upperCase("8.1.1/revoked", revoked, "R5040-8.1.1-M7"),
 }
 
 // bystander: while peers of another PD try one attack after another, the stream
 // between them and its memory know nothing of it.
-func bystander(t *conformance.T) {
-	u := tester(t)
+func bystander(t *conformance.T, u upper.Tester) {
 	b := openIn(t, u, setup{})
 	mine := b.region(256, allRights)
 	receives := b.recv(64, 16)
@@ -64,8 +63,7 @@ func bystander(t *conformance.T) {
 
 // otherDomains names, to the peer of one queue pair, what is another PD's or
 // another queue pair's. The peer that it is for succeeds.
-func otherDomains(t *conformance.T) {
-	u := tester(t)
+func otherDomains(t *conformance.T, u upper.Tester) {
 	owner := openIn(t, u, setup{})
 	inPD := func(pd, qp int, access verbs.Access) *buffer {
 		return owner.register(upper.RegisterArgs{Len: 64, PD: pd, QP: qp, Access: access})
@@ -177,8 +175,7 @@ func revoked(t *conformance.T) {
 		{"Destroy QP", func(r *rig, _ *buffer) { require.NoError(r.t, r.up.Destroy(r.QP, &upper.None{})) }},
 		{"Modify QP to Error", func(r *rig, _ *buffer) { require.NoError(r.t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }},
 	}) {
-		r := open(t, setup{})
-		b := r.region(8192, allRights)
+		r, b := openWith(t, setup{}, 8192)
 		bad := aWrite(b.tag(), b.at(0), make([]byte, 8192))
 		f := r.peer.Frame(bad)
 		var stop atomic.Bool
@@ -219,15 +216,14 @@ func revoked(t *conformance.T) {
 
 // r5040_8_shared is what streams share, and one peer may not use up: RFC 5040 8.1.
 var r5040_8_shared = []conformance.Case{
-	upperCase("8.1.1/cq-overflow", overflowContained, "R5040-8.1.1-M11", "R5040-8.1.1-M12"),
-	upperCase("8.1.2/read-requests-not-shared", readsNotShared, "R5040-8.1.2-M6"),
+	upperCase("8.1.1/cq-overflow", withTester(overflowContained), "R5040-8.1.1-M11", "R5040-8.1.1-M12"),
+	upperCase("8.1.2/read-requests-not-shared", withTester(readsNotShared), "R5040-8.1.2-M6"),
 	upperCase("8.1.2/greedy-peer", greedyPeer, "R5040-8.1.2-M7"),
 }
 
 // overflowContained: the queue pairs of a CQ that overflows end, what fitted can be
 // polled, and others go on.
-func overflowContained(t *conformance.T) {
-	u := tester(t)
+func overflowContained(t *conformance.T, u upper.Tester) {
 	other := openIn(t, u, setup{})
 	others := other.recv(4, 16)
 	r := openIn(t, u, setup{qp: upper.OpenArgs{CQEntries: 2}})
@@ -260,17 +256,14 @@ func overflowContained(t *conformance.T) {
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 1}, verbs.Completion{ID: 2, Op: verbs.OpRecv, Bytes: 1},
 		verbs.Completion{ID: 3, Op: verbs.OpRecv, Bytes: 1}, verbs.Completion{ID: 4, Op: verbs.OpRecv, Bytes: 1},
 	)
-	for _, x := range others {
-		x.unchanged()
-	}
+	allUnchanged(others)
 	other.settled()
 	other.unharmed()
 }
 
 // readsNotShared: one peer uses up its queue pair's IRD and does not read its
 // responses; another queue pair's IRD is there all the same.
-func readsNotShared(t *conformance.T) {
-	u := tester(t)
+func readsNotShared(t *conformance.T, u upper.Tester) {
 	greedy := openIn(t, u, setup{qp: upper.OpenArgs{IRD: 2}, narrow: true})
 	big := greedy.region(8<<20, verbs.LocalRead|verbs.RemoteRead)
 	for i := range 2 {

@@ -19,8 +19,7 @@ var r5040_blind = []conformance.Case{
 	wireCase("5.2.1/blind-reads-answered", blindly(conformance.Responder, blindReads),
 		"R5040-4.4-M2", "R5040-5.2.1-M12", "R5040-5.2.1-M14", "R5040-5.2.1-M15", "R5040-5.2.2-M2", "R5040-5.2.2-M5"),
 	wireCase("7.2/blind-response-unasked", blindly(conformance.Either, blindUnasked), "R5040-7.2-M2"),
-	wireCase("7.2/blind-terminate-codes", blindCodes,
-		"R5040-4.8-M3", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"),
+	wireCase("7.2/blind-terminate-codes", blindCodes, "R5040-4.8-M3", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"),
 	wireCase("5.2.1/blind-source-refused", blindSource, "R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M12"),
 	wireCase("5.4/blind-terminate-is-last", blindly(conformance.Initiator, blindLast), "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
 }

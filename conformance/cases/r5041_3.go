@@ -39,9 +39,7 @@ func boundaries(t *conformance.T) {
 		}
 		r.pieces(most, ulpdus...)
 		r.completions(want...)
-		for _, b := range bufs {
-			b.unchanged()
-		}
+		allUnchanged(bufs)
 		r.idle()
 	}
 }
@@ -52,8 +50,7 @@ func boundaries(t *conformance.T) {
 func acceptedOrTold(t *conformance.T) {
 	const count, size = 64, 150_000
 	for heard := range inTurn(t, "cut behind %d messages", []int{0, 1, 10, 30, count}) {
-		r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
-		b := r.region(size, allRights)
+		r, b := openWith(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}}, size)
 		for i := range count {
 			r.post(verbs.Request{ID: uint64(i), SGL: b.sgl(0, size)})
 		}
@@ -157,8 +154,7 @@ func endsTold(t *conformance.T) {
 			r.shut()
 		},
 	}) {
-		r := open(t, setup{})
-		b := r.region(8, allRights)
+		r, b := openWith(t, setup{}, 8)
 		r.post(verbs.Request{ID: 1, SGL: b.sgl(0, 8)})
 		r.expect(aSend(1, b.first))
 		r.completions(verbs.Completion{ID: 1})

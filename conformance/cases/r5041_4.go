@@ -48,8 +48,7 @@ func bufferModels(t *conformance.T, r *rig) {
 // lastFlag: messages of every kind, of no octet, of one segment and of many.
 func lastFlag(t *conformance.T) {
 	const long = 1 << 20
-	r := open(t, setup{})
-	b := r.region(long, allRights)
+	r, b := openWith(t, setup{}, long)
 	for _, n := range []int{0, 1, 1000, long} {
 		for _, s := range sendTypes {
 			t.Part("%v of %d octets", s.op, n)
@@ -85,8 +84,7 @@ func whole(t *conformance.T, p parcel, control byte, payload []byte) {
 // with one RsvdULP, STag, QN and MSN; and as often as it was posted.
 func messagesNotMixed(t *conformance.T) {
 	const size, threads, each, responses = 200_000, 4, 6, 8
-	r := open(t, setup{qp: upper.OpenArgs{IRD: responses, ORD: threads * each}})
-	b := r.region(size, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{IRD: responses, ORD: threads * each}}, size)
 	want := map[string]int{}
 	for i := range responses {
 		n := []int{size, 0, 70_000}[i%3]
@@ -199,8 +197,7 @@ func ddpVersion(t *conformance.T) {
 	}
 	rejected(t, setup{}, list...)
 	t.Part("what is sent")
-	r := open(t, setup{})
-	b := r.region(8, allRights)
+	r, b := openWith(t, setup{}, 8)
 	r.post(verbs.Request{Op: verbs.OpWrite, SGL: b.sgl(0, 8), Remote: theirs}, verbs.Request{SGL: b.sgl(0, 8)})
 	require.Equal(t, byte(1), r.next()[0]&3, "DV of an RDMA Write")
 	require.Equal(t, byte(1), r.next()[0]&3, "DV of a Send")
@@ -216,8 +213,7 @@ func versionStays(t *conformance.T) {
 		code  uint16
 	}{{"a tagged segment", lastTagged, 0x1104}, {"an untagged segment", lastUntagged, 0x1206}}) {
 		for within := range inTurn(t, "within a message: %v", []bool{false, true}) {
-			r := open(t, setup{qp: upper.OpenArgs{RecvDepth: good + 1}})
-			b := r.region(64, allRights)
+			r, b := openWith(t, setup{qp: upper.OpenArgs{RecvDepth: good + 1}}, 64)
 			for i := range good + 1 {
 				r.postRecv(verbs.Recv{ID: uint64(i), SGL: b.sgl(0, 32)})
 			}
@@ -226,10 +222,7 @@ func versionStays(t *conformance.T) {
 					r.sendMessage([]byte("good"))
 				}
 			}
-			bad := aWrite(b.tag(), b.at(41), []byte("bad"))
-			if x.first == lastUntagged {
-				bad = aSend(r.sends+1, []byte("bad"))
-			}
+			bad := either(x.first == lastUntagged, aSend(r.sends+1, []byte("bad")), aWrite(b.tag(), b.at(41), []byte("bad")))
 			if within {
 				if x.first == lastTagged {
 					r.send(tagged(moreTagged, opWrite, b.tag(), b.at(40), []byte{good}))
@@ -239,8 +232,7 @@ func versionStays(t *conformance.T) {
 				}
 			}
 			bad[0] = bad[0]&^3 | 2
-			r.send(bad)
-			r.tornDown(x.code, bad, false)
+			r.refuses(x.code, bad, false)
 			r.events(verbs.EventDDPVersion)
 			var want []verbs.Completion
 			for i := range good + 1 {
@@ -267,10 +259,7 @@ func headerFirst(t *conformance.T) {
 			list = append(list, rejection{
 				what: fmt.Sprintf("%d octets that begin with %02x", n, first), code: 0x1000, bare: true, event: verbs.EventSegmentSize,
 				ulpdu: func(v *victim) []byte {
-					u := aWrite(v.region.tag(), v.region.at(0), []byte("abcd"))
-					if first == lastUntagged {
-						u = aSend(1, nil)
-					}
+					u := either(first == lastUntagged, aSend(1, nil), aWrite(v.region.tag(), v.region.at(0), []byte("abcd")))
 					return u[:n]
 				},
 			})

@@ -54,8 +54,7 @@ func taggedLayout(t *conformance.T, r *rig) {
 // segments, from the first to the last.
 func stagGiven(t *conformance.T) {
 	const long = 100_000
-	r := open(t, setup{})
-	b := r.region(long, allRights)
+	r, b := openWith(t, setup{}, long)
 	for stag := range inTurn(t, "STag %08x", []uint32{1, 0x100, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF}) {
 		for to := range inTurn(t, "TO %x", []uint64{0, 1, 0xFFFFFFFF, 1 << 40, 1<<64 - 1 - long}) {
 			for n := range inTurn(t, "%d octets", []int{1, long}) {
@@ -106,8 +105,7 @@ func taggedTold(t *conformance.T) {
 	v.idle()
 
 	t.Part("without a Read")
-	r := open(t, setup{})
-	b := r.region(8, allRights)
+	r, b := openWith(t, setup{}, 8)
 	r.send(aWrite(b.tag(), b.at(0), []byte("write...")))
 	r.settled()
 	b.holds(0, []byte("write..."))

@@ -121,8 +121,7 @@ func untaggedChange(t *conformance.T) {
 // or comes again is refused.
 func msnCounts(t *conformance.T) {
 	const count = 60
-	r := open(t, setup{qp: upper.OpenArgs{ORD: count, SendDepth: count}})
-	b := r.region(64, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{ORD: count, SendDepth: count}}, 64)
 	for i := range count {
 		l := verbs.Request{ID: uint64(i), Op: sendTypes[t.Rand().IntN(4)].op, Invalidate: 0x700, SGL: b.sgl(0, i)}
 		switch i % 3 {
@@ -160,13 +159,10 @@ func msnCounts(t *conformance.T) {
 			want = append(want, c)
 		}
 		bad := aSend(x.msn, []byte("bad"))
-		r.send(bad)
-		r.tornDown(0x1203, bad, false)
+		r.refuses(0x1203, bad, false)
 		r.events(x.event)
 		r.completions(want...)
-		for _, b := range bufs {
-			b.unchanged()
-		}
+		allUnchanged(bufs)
 	}
 }
 
@@ -189,8 +185,7 @@ func msnBegins(t *conformance.T) {
 	rejected(t, setup{}, first...)
 
 	s := setup{}
-	r := open(t, s)
-	b := r.region(64, allRights)
+	r, b := openWith(t, s, 64)
 	for stream := range counted(t, "stream %d of a queue pair", 3) {
 		r.renumber()
 		r.recv(2, 16)
@@ -219,8 +214,7 @@ func msnBegins(t *conformance.T) {
 // see message, and in what is taken.
 func moCounts(t *conformance.T) {
 	const long = 200_000
-	r := open(t, setup{})
-	b := r.region(long, allRights)
+	r, b := openWith(t, setup{}, long)
 	for _, s := range sendTypes {
 		r.post(verbs.Request{ID: 1, Op: s.op, SGL: b.sgl(0, long), Invalidate: verbs.STag(s.invalid)})
 		p := r.message()

@@ -24,8 +24,7 @@ var r5041_5_2 = []conformance.Case{
 // whole. That each segment is where its offset says is in message.
 func segmentsSent(t *conformance.T) {
 	const long = 1 << 20
-	r := open(t, setup{})
-	b := r.region(long, allRights)
+	r, b := openWith(t, setup{}, long)
 	lengths := []int{0, 1, 2, 3, 4, 5, long - 1, long}
 	for range 30 {
 		lengths = append(lengths, t.Rand().IntN(150_000))
@@ -98,8 +97,7 @@ func longestMessage(t *conformance.T) {
 			status verbs.Status
 		}{{0, verbs.StatusBaseBounds}, {1, verbs.StatusInvalidLength}, {most, verbs.StatusInvalidLength}} {
 			t.Part("%v of 2^32-1 octets and %d", op, x.more)
-			r := open(t, setup{})
-			b := r.region(8, allRights)
+			r, b := openWith(t, setup{}, 8)
 			whole, more := b.sge(0, 0), b.sge(0, 0)
 			whole.Length, more.Length = most, x.more
 			r.post(verbs.Request{ID: 4, Op: op, SGL: []verbs.SGE{whole, more}, Remote: theirs, Invalidate: 0x700})
@@ -120,8 +118,7 @@ func longestMessage(t *conformance.T) {
 // segmentsPlaced has messages come in segments of every size, also of nothing.
 func segmentsPlaced(t *conformance.T) {
 	const size = 3000
-	r := open(t, setup{})
-	b := r.region(3*size, allRights)
+	r, b := openWith(t, setup{}, 3*size)
 	for i, n := range []int{1, 2, 3, 1000, size} {
 		for _, empties := range []bool{false, true} {
 			t.Part("segments of %d octets, empty ones between: %v", n, empties)

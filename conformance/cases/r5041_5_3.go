@@ -192,8 +192,7 @@ func atMostOnce(t *conformance.T) {
 	u = aReadRequest(1, read{nowhere, nowhereTO, 8, b.tag(), b.at(0)})
 	r.send(u)
 	r.expect(aReadResponse(nowhere, nowhereTO, b.first))
-	r.send(u)
-	r.tornDown(0x1203, u, false)
+	r.refuses(0x1203, u, false)
 	r.events(verbs.EventIRRQMSNRange)
 }
 
@@ -201,8 +200,7 @@ func atMostOnce(t *conformance.T) {
 // more delivered than is whole; and when a Send is delivered, all before it is placed.
 func deliveredWhole(t *conformance.T) {
 	const size, cut = 600, 40
-	r := open(t, setup{})
-	b := r.region(size, allRights)
+	r, b := openWith(t, setup{}, size)
 	bufs := r.recv(2, size)
 	data := upper.Pattern(7, size)
 	var lengths []int
@@ -268,8 +266,7 @@ func neverWithoutLast(t *conformance.T) {
 // lengthTold: what a completion says is where the last segment ended.
 func lengthTold(t *conformance.T) {
 	const room = 100_000
-	r := open(t, setup{})
-	b := r.region(room, allRights)
+	r, b := openWith(t, setup{}, room)
 	data := upper.Pattern(9, room)
 	for n := range inTurn(t, "%d octets", []int{0, 1, 2, 3, 4, 5, 6, 7, 255, 256, 65535, 65536, room}) {
 		for pieces := range inTurn(t, "in %d segments", []int{1, 2, 10}) {

@@ -47,8 +47,7 @@ func ddpEndsNoStream(t *conformance.T) {
 // noPostsBehindClose: with the close begun neither queue takes a request, and nothing
 // but the end of the stream leaves.
 func noPostsBehindClose(t *conformance.T) {
-	r := open(t, twoCQs())
-	b := r.region(8, allRights)
+	r, b := openWith(t, twoCQs(), 8)
 	r.post(verbs.Request{ID: 1, SGL: b.sgl(0, 8)})
 	r.expect(aSend(1, b.first))
 	r.completions(verbs.Completion{ID: 1})
@@ -129,8 +128,7 @@ func fatalTold(t *conformance.T) {
 // arrives whole, then RDMAP's Terminate Message, and the end comes last.
 func streamStays(t *conformance.T) {
 	const size, count = 60_000, 200
-	r := open(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}})
-	b := r.region(size, allRights)
+	r, b := openWith(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}}, size)
 	for i := range count {
 		r.post(verbs.Request{ID: uint64(i), SGL: b.sgl(0, size)})
 	}
@@ -223,13 +221,11 @@ func untaggedChecks(t *conformance.T) {
 	for n := range inTurn(t, "%d octets and no receive", []int{0, 1, 1000}) {
 		r := open(t, setup{})
 		u := aSend(1, make([]byte, n))
-		r.send(u)
-		r.tornDown(0x1202, u, false)
+		r.refuses(0x1202, u, false)
 		r.events(verbs.EventRQMSNRange)
 	}
 	t.Part("an RDMA Read Request beyond IRD")
-	r := open(t, setup{narrow: true, qp: upper.OpenArgs{IRD: 1}})
-	b := r.region(8<<20, allRights)
+	r, b := openWith(t, setup{narrow: true, qp: upper.OpenArgs{IRD: 1}}, 8<<20)
 	r.send(aReadRequest(1, read{nowhere, 0, 8 << 20, b.tag(), b.at(0)}))
 	u := aReadRequest(2, read{nowhere, 0, 1, b.tag(), b.at(0)})
 	r.send(u)

@@ -13,11 +13,11 @@ import (
 
 // r5041_8 is who may use an STag, and for what: RFC 5041 8.2 and 8.3.
 var r5041_8 = []conformance.Case{
-	upperCase("8.2/another-pd", anotherPD, "R5041-8.2-M1", "R5041-8.3.1-M2"),
-	upperCase("8.2/another-stream", anotherStream, "R5041-8.2-M2", "R5041-8.3.1-M3"),
-	upperCase("8.2/both-associations", bothAssociations, "R5041-8.2-M3", "R5041-8.3-M3"),
+	upperCase("8.2/another-pd", withTester(anotherPD), "R5041-8.2-M1", "R5041-8.3.1-M2"),
+	upperCase("8.2/another-stream", withTester(anotherStream), "R5041-8.2-M2", "R5041-8.3.1-M3"),
+	upperCase("8.2/both-associations", withTester(bothAssociations), "R5041-8.2-M3", "R5041-8.3-M3"),
 	upperCase("8.3/range", rangeSet, "R5041-8.3-M1"),
-	upperCase("8.3/access-told", accessTold, "R5041-8.3-M4"),
+	upperCase("8.3/access-told", withTester(accessTold), "R5041-8.3-M4"),
 }
 
 // What a peer may be told when it tries an STag: by an RDMA Write, and by a Read.
@@ -68,8 +68,7 @@ func tried(t *conformance.T, u upper.Tester, a upper.OpenArgs, b *buffer, off in
 
 // anotherPD: a stream gets nowhere with what is another Protection Domain's, both ways
 // round; its owner's stream does, before and after.
-func anotherPD(t *conformance.T) {
-	u := tester(t)
+func anotherPD(t *conformance.T, u upper.Tester) {
 	for pd := range counted(t, "a region of PD %d", 3) {
 		owner := openIn(t, u, setup{qp: upper.OpenArgs{PD: pd}})
 		b := owner.register(upper.RegisterArgs{PD: pd, Len: 64, Access: allRights})
@@ -87,8 +86,7 @@ func anotherPD(t *conformance.T) {
 }
 
 // anotherStream is anotherPD for STags that are one stream's, of those of a PD.
-func anotherStream(t *conformance.T) {
-	u := tester(t)
+func anotherStream(t *conformance.T, u upper.Tester) {
 	owner := openIn(t, u, setup{})
 	scoped := owner.register(upper.RegisterArgs{QP: owner.QP, Len: 64, Access: allRights})
 	region := owner.region(64, allRights|verbs.BindWindow)
@@ -107,8 +105,7 @@ func anotherStream(t *conformance.T) {
 
 // bothAssociations: an STag is any stream's of its PD, or one stream's, as its program
 // says; and so it is told by the queries.
-func bothAssociations(t *conformance.T) {
-	u := tester(t)
+func bothAssociations(t *conformance.T, u upper.Tester) {
 	a, c := openIn(t, u, setup{}), openIn(t, u, setup{})
 	free := a.region(64, allRights|verbs.BindWindow)
 	require.Zero(t, free.query().QP, "the stream of a region of the PD")
@@ -188,8 +185,7 @@ func rangeSet(t *conformance.T) {
 
 // accessTold: the program learns which stream tried an STag that it may not use, and
 // what was answered.
-func accessTold(t *conformance.T) {
-	u := tester(t)
+func accessTold(t *conformance.T, u upper.Tester) {
 	good := openIn(t, u, setup{})
 	for _, write := range []bool{true, false} {
 		r := openIn(t, u, setup{})
@@ -214,7 +210,7 @@ func accessTold(t *conformance.T) {
 // r5041_8_3_1 is what a program gives to peers and takes back: RFC 5041 8.3.1.
 var r5041_8_3_1 = []conformance.Case{
 	upperCase("8.3.1/bound-and-unbound", boundAndUnbound, "R5041-8.3.1-M5"),
-	upperCase("8.3.1/rights", rightsChange, "R5041-8.3.1-M6"),
+	upperCase("8.3.1/rights", withTester(rightsChange), "R5041-8.3.1-M6"),
 	upperCase("8.3.1/nothing-behind-revocation", nothingBehind, "R5041-8.3.1-M7"),
 }
 
@@ -261,8 +257,7 @@ func (r *rig) unbind(b *buffer) {
 
 // rightsChange gives a window each combination of rights, and then each other one. The
 // region has them all.
-func rightsChange(t *conformance.T) {
-	u := tester(t)
+func rightsChange(t *conformance.T, u upper.Tester) {
 	refused := outcomes{0x1100, 0x0102, verbs.EventProtAccess, verbs.EventIRRQAccess}
 	combinations := []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights}
 	for before := range inTurn(t, "%v", combinations) {

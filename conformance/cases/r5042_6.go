@@ -12,10 +12,10 @@ import (
 
 // r5042_6 is what a hostile peer does to memory: RFC 5042 6.1 and 6.2.
 var r5042_6 = []conformance.Case{
-	upperCase("6.1.1/domain-for-each-stream", domainEach, "R5042-6.1.1-M1"),
-	upperCase("6.1.1/stag-for-one-stream", stagForOne, "R5042-6.1.1-M2"),
-	upperCase("6.1.1/other-domain-refused", otherDomainRefused, "R5042-6.1.1-M3"),
-	upperCase("6.1.1/other-stream-refused", otherStreamRefused, "R5042-6.1.1-M4"),
+	upperCase("6.1.1/domain-for-each-stream", withTester(domainEach), "R5042-6.1.1-M1"),
+	upperCase("6.1.1/stag-for-one-stream", withTester(stagForOne), "R5042-6.1.1-M2"),
+	upperCase("6.1.1/other-domain-refused", withTester(otherDomainRefused), "R5042-6.1.1-M3"),
+	upperCase("6.1.1/other-stream-refused", withTester(otherStreamRefused), "R5042-6.1.1-M4"),
 	upperCase("6.2.1/octets-beside", octetsBeside, "R5042-6.2.1-M1"),
 	upperCase("6.2.2/revoked-within-a-message", revokedWithin, "R5042-6.2.2-M1"),
 }
@@ -46,8 +46,7 @@ func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
 		r := openIn(t, b.s.up, setup{qp: qp})
 		r.recv(1, 8)
 		bad := x.ulpdu(b)
-		r.send(bad)
-		r.tornDown(x.code, bad, x.read)
+		r.refuses(x.code, bad, x.read)
 		want := verbs.StatusInvalidateSTag
 		if x.event != 0 {
 			r.events(x.event)
@@ -70,8 +69,7 @@ func (b *buffer) letsIn(r *rig, octets string) {
 
 // domainEach gives two streams a domain each: each reaches its own region, and not
 // the other's.
-func domainEach(t *conformance.T) {
-	u := tester(t)
+func domainEach(t *conformance.T, u upper.Tester) {
 	p := openIn(t, u, setup{qp: upper.OpenArgs{PD: 1}})
 	q := openIn(t, u, setup{qp: upper.OpenArgs{PD: 2}})
 	mine := p.register(upper.RegisterArgs{PD: 1, Len: 32, Access: allRights})
@@ -89,8 +87,7 @@ func domainEach(t *conformance.T) {
 }
 
 // stagForOne has two streams in one domain, and a region for one of them.
-func stagForOne(t *conformance.T) {
-	u := tester(t)
+func stagForOne(t *conformance.T, u upper.Tester) {
 	p := openIn(t, u, setup{})
 	b := p.register(upper.RegisterArgs{QP: p.QP, Len: 32, Access: allRights})
 	open := p.region(32, allRights)
@@ -112,8 +109,7 @@ func stagForOne(t *conformance.T) {
 
 // otherDomainRefused tries regions and windows of another domain, whose STag the
 // peer knows.
-func otherDomainRefused(t *conformance.T) {
-	u := tester(t)
+func otherDomainRefused(t *conformance.T, u upper.Tester) {
 	owner := openIn(t, u, setup{})
 	region := owner.region(64, allRights|verbs.BindWindow)
 	zero := owner.register(upper.RegisterArgs{Len: 64, Access: allRights, ZeroBased: true})
@@ -131,8 +127,7 @@ func otherDomainRefused(t *conformance.T) {
 }
 
 // otherStreamRefused tries what belongs to one stream from others of its domain.
-func otherStreamRefused(t *conformance.T) {
-	u := tester(t)
+func otherStreamRefused(t *conformance.T, u upper.Tester) {
 	owner := openIn(t, u, setup{})
 	scoped := owner.register(upper.RegisterArgs{QP: owner.QP, Len: 64, Access: allRights})
 	region := owner.region(64, allRights|verbs.BindWindow)
@@ -235,8 +230,7 @@ func revokedWithin(t *conformance.T) {
 	}
 	t.Part("by the peer itself")
 	for _, reads := range []bool{false, true} {
-		r := open(t, setup{})
-		b := r.region(64, allRights)
+		r, b := openWith(t, setup{}, 64)
 		r.recv(1, 8)
 		r.send(aWrite(b.tag(), b.at(0), []byte("before")), aSendInv(r.nextSend(), b.tag(), []byte("done")))
 		b.gets(0, []byte("before"))

@@ -10,11 +10,11 @@ import (
 
 // r5042_6_4 is what a hostile peer does to others' resources: RFC 5042 3, 6.4, 10.2.
 var r5042_6_4 = []conformance.Case{
-	upperCase("3/nothing-in-common", nothingInCommon, "R5042-3-M3"),
+	upperCase("3/nothing-in-common", withTester(nothingInCommon), "R5042-3-M3"),
 	upperCase("6.4.3.1/who-drains-the-pool", whoDrains, "R5042-6.4.3.1-M1"),
 	upperCase("6.4.3.3/read-queues-apart", readQueuesApart, "R5042-6.4.3.3-M1", "R5042-10.2-M5"),
 	apiCase("6.4.3.3/read-queues-of-one-pool", readQueuesOfPool, "R5042-6.4.3.3-M1"),
-	upperCase("6.4.6/overflow", overflowEnds, "R5042-6.4.6-M1", "R5042-6.4.6-M2"),
+	upperCase("6.4.6/overflow", withTester(overflowEnds), "R5042-6.4.6-M1", "R5042-6.4.6-M2"),
 }
 
 // neighbour is a stream with a region and receives of its own, which has to notice
@@ -55,8 +55,7 @@ func (n *neighbour) goesOn() {
 
 // nothingInCommon has streams of one RNIC that the program gave nothing in common:
 // what one of them brings about stays with it.
-func nothingInCommon(t *conformance.T) {
-	u := tester(t)
+func nothingInCommon(t *conformance.T, u upper.Tester) {
 	n := newNeighbour(t, u, upper.OpenArgs{PD: 1})
 	n.goesOn()
 	for x := range inTurn(t, "%s", []struct {
@@ -127,8 +126,7 @@ func whoDrains(t *conformance.T) {
 	happened := func(want ...verbs.EventID) {
 		m := openIn(t, u, setup{})
 		marker := aWrite(nowhere, 0, []byte("marker"))
-		m.send(marker)
-		m.tornDown(0x1100, marker, false)
+		m.refuses(0x1100, marker, false)
 		want = append(want, verbs.EventProtSTag)
 		var e upper.Events
 		require.NoError(t, u.Events(upper.EventsArgs{N: seen + len(want), Timeout: m.patience()}, &e))
@@ -232,8 +230,7 @@ func readQueuesOfPool(t *conformance.T) {
 
 // overflowEnds fills a CQ of four with eight completions, between traffic of a queue
 // pair with a CQ of its own.
-func overflowEnds(t *conformance.T) {
-	u := tester(t)
+func overflowEnds(t *conformance.T, u upper.Tester) {
 	n := newNeighbour(t, u, upper.OpenArgs{})
 	n.goesOn()
 	r := openIn(t, u, setup{qp: upper.OpenArgs{CQEntries: 4}})

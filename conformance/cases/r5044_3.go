@@ -34,8 +34,7 @@ func unhexed(s string) []byte {
 // oneSegmentEach has Sends, RDMA Writes and RDMA Reads posted in one list. Each FPDU
 // holds one DDP segment with its header, and the payloads are what was posted.
 func oneSegmentEach(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play})
-	b := r.region(200_000, allRights)
+	r, b := mpaOpenWith(t, mpaSetup{play: play}, 200_000)
 	remote := verbs.Remote{STag: 0x55, TO: 0x6600}
 	r.post(
 		verbs.Request{ID: 1, SGL: b.sgl(0, 5)},
@@ -132,8 +131,7 @@ func revisionTold(t *conformance.T) {
 func largestULPDU(t *conformance.T) {
 	for markers := range inTurn(t, "markers: %v", []bool{false, true}) {
 		for longer := range inTurn(t, "then ULPDU_Length 64768+%d", []int{1, 2, 64, 65535 - 64768}) {
-			r := mpaOpen(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}})
-			b := r.region(64768, allRights)
+			r, b := mpaOpenWith(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}}, 64768)
 			data := upper.Pattern(3, 64768-14)
 			r.send(aWrite(b.tag(), b.at(0), data))
 			r.settled()
@@ -156,8 +154,7 @@ func fpduOctets(t *conformance.T) {
 		{"abcd", "0016 4143 00000000 00000000 00000001 00000000 61626364", ""},
 	}) {
 		for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
-			r := mpaOpen(t, mpaSetup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}})
-			b := r.region(8, allRights)
+			r, b := mpaOpenWith(t, mpaSetup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}}, 8)
 			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: []byte("abcd")}, &upper.None{}))
 			r.posts(b, len(x.payload), 4)
 			f := r.take()
@@ -175,8 +172,7 @@ func fpduOctets(t *conformance.T) {
 // padOctets: pads that are sent are zeros (take sees to it); those received may be
 // anything, as long as the CRC is over them.
 func padOctets(t *conformance.T) {
-	r := mpaOpen(t, mpaSetup{})
-	b := r.region(8, allRights)
+	r, b := mpaOpenWith(t, mpaSetup{}, 8)
 	r.posts(b, 1, 2, 3, 4)
 	for i, pad := range []int{3, 2, 1, 0} {
 		f := r.take()

@@ -50,8 +50,7 @@ func firstMarker(t *conformance.T, play conformance.Role) {
 // markerEvery512 takes four octets away at each multiple of 512 in the raw stream,
 // and reads the rest as if there had been no markers.
 func markerEvery512(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
-	b := r.region(100<<10, allRights)
+	r, b := mpaOpenWith(t, mpaSetup{play: play, flags: frameM}, 100<<10)
 	r.post(
 		verbs.Request{ID: 1, SGL: b.sgl(0, 33)},
 		verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 100<<10), Remote: verbs.Remote{STag: 7, TO: 8}},
@@ -88,8 +87,7 @@ func markerEvery512(t *conformance.T, play conformance.Role) {
 // of 1454 octets, with three markers, as in the wire reference.
 func markerValues(t *conformance.T) {
 	for _, play := range bothRoles {
-		r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
-		b := r.region(4096, allRights)
+		r, b := mpaOpenWith(t, mpaSetup{play: play, flags: frameM}, 4096)
 		var lengths []int
 		for i := range 30 {
 			lengths = append(lengths, 1436+4*(i%3), i%5)
@@ -123,8 +121,7 @@ func markerValues(t *conformance.T) {
 // markersAmongShort: a marker amid FPDUs of 24 octets leads to the one that it
 // stands in, and to nothing if it stands between two.
 func markersAmongShort(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play, flags: frameM, qp: upper.OpenArgs{SendDepth: 512, CQEntries: 1024}})
-	b := r.region(4, allRights)
+	r, b := mpaOpenWith(t, mpaSetup{play: play, flags: frameM, qp: upper.OpenArgs{SendDepth: 512, CQEntries: 1024}}, 4)
 	inside, between := 0, 0
 	for i := range 260 { // 24*260 octets, and 13 markers
 		r.posts(b, 0)

@@ -48,8 +48,7 @@ func anySegmentation(t *conformance.T) {
 	for _, markers := range []bool{false, true} {
 		for how, next := range pieces(t) {
 			t.Part("%s, markers %v", how, markers)
-			r := mpaOpen(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}, quiet: true})
-			region := r.region(3000, allRights)
+			r, region := mpaOpenWith(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}, quiet: true}, 3000)
 			lengths := []int{0, 1, 2, 3, 5, 100, 507, 508, 509, 1454}
 			b := r.recv(len(lengths), 1500)
 			var stream []byte
@@ -196,10 +195,7 @@ func completeOrNothing(t *conformance.T, play conformance.Role) {
 		for send := range inTurn(t, "Send: %v", []bool{true, false}) {
 			r := mpaOpen(t, mpaSetup{play: play})
 			b, region := r.recv(1, 64)[0], r.region(64, allRights)
-			u := aWrite(region.tag(), region.at(0), []byte("some octets"))
-			if send {
-				u = aSend(1, []byte("some octets"))
-			}
+			u := either(send, aSend(1, []byte("some octets")), aWrite(region.tag(), region.at(0), []byte("some octets")))
 			f := r.out.fpdu(u)
 			r.raw(f[:len(f)-missing])
 			r.shut()

@@ -147,8 +147,7 @@ func closingLeft(t *conformance.T, play conformance.Role) {
 // oneVersion: the DDP and RDMAP versions are 1 in all that is sent, and only that is
 // taken.
 func oneVersion(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play})
-	b := r.region(100, allRights)
+	r, b := mpaOpenWith(t, mpaSetup{play: play}, 100)
 	r.post(
 		verbs.Request{ID: 1, SGL: b.sgl(0, 4)},
 		verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 4), Remote: theirs},

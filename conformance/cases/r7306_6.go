@@ -20,8 +20,7 @@ var r7306_6 = []conformance.Case{
 	upperCase("6.3/eight-octets", immediateLength, "R7306-6.3-M8", "R7306-8.1-M1", "R7306-8.2-M1"),
 	upperCase("6.3/numbers-of-the-sends", immediateNumbers, "R7306-6.3-M3", "R7306-8.2-M2"),
 	upperCase("6.4/solicited", immediateSolicited, "R7306-6.3-M3", "R7306-6.3-M4"),
-	upperCase("8.2/immediate-fields", immediateFields,
-		"R7306-8.1-M1", "R7306-8.2-M1", "R7306-8.2-M2", "R7306-8.2-M3", "R7306-8.2-M4"),
+	upperCase("8.2/immediate-fields", immediateFields, "R7306-8.1-M1", "R7306-8.2-M1", "R7306-8.2-M2", "R7306-8.2-M3", "R7306-8.2-M4"),
 	upperCase("1.1/not-offered", extensionsNotOffered, "R7306-8.2-M3"),
 	apiCase("6/between-programs", immediateBetween, "R7306-6.3-M3", "R7306-6.3-M4", "R7306-6.3-M7"),
 	apiCase("7/write-placed-before", immediateBehindWrite, "R7306-6.3-M4"),
@@ -55,8 +54,7 @@ func immediateOctets(t *conformance.T) {
 // immediateInvalidate: what stands in the field of the Invalidate STag is not looked at, so an
 // STag there stays valid.
 func immediateInvalidate(t *conformance.T) {
-	r := open(t, extended(setup{}))
-	b := r.region(64, allRights)
+	r, b := openWith(t, extended(setup{}), 64)
 	r.recv(1, 8)
 	u := anImmediate(opImmediate, r.nextSend(), 7)
 	binary.BigEndian.PutUint32(u[2:], b.tag())
@@ -100,9 +98,7 @@ func immediateTakesReceives(t *conformance.T) {
 		immediateOf(3, 2), immediateOf(4, 3), immediateOf(5, 4),
 	)
 	buffers[1].gets(0, []byte("one"))
-	for _, b := range buffers {
-		b.unchanged()
-	}
+	allUnchanged(buffers)
 	r.state(verbs.StateRTS)
 }
 
@@ -112,8 +108,7 @@ func immediateWithoutReceive(t *conformance.T) {
 	r.recv(1, 16)
 	r.send(anImmediate(opImmediate, r.nextSend(), 5))
 	u := anImmediate(opImmediateSE, r.nextSend(), 6)
-	r.send(u)
-	r.tornDown(0x1202, u, false)
+	r.refuses(0x1202, u, false)
 	r.completions(immediateOf(1, 5))
 	r.events(verbs.EventRQMSNRange)
 }
@@ -139,8 +134,7 @@ func immediateNumbers(t *conformance.T) {
 	r.recv(3, 16)
 	r.send(aSend(1, nil), anImmediate(opImmediate, 2, 9))
 	u := anImmediate(opImmediate, 2, 9)
-	r.send(u)
-	r.tornDown(0x1203, u, false)
+	r.refuses(0x1203, u, false)
 	r.completions(
 		verbs.Completion{ID: 1, Op: verbs.OpRecv}, immediateOf(2, 9), verbs.Completion{ID: 3, Op: verbs.OpRecv, Status: verbs.StatusFlushed},
 	)

@@ -37,8 +37,7 @@ func immediateBetween(t *conformance.T) {
 	}
 	completes(t, w.a.cq, sent...)
 	completes(t, w.b.cq, received...)
-	empty(t, w.a.cq)
-	empty(t, w.b.cq)
+	w.nothing()
 }
 
 // immediateBehindWrite: when the Immediate Data has completed, the Write before it is placed, all

@@ -240,3 +240,21 @@ func (l *line) delivers(id uint64, text string) {
 	l.say([]byte(text))
 	completes(l.t, l.rq, l.got(id, len(text)))
 }
+
+// closesTo has the peer close its half, with which the stream ends in that state, and
+// closesWith with these events too, and no more.
+func (l *line) closesTo(s verbs.State) {
+	l.shut()
+	ends(l.t, l.qp, s)
+}
+
+func (l *line) closesWith(s verbs.State, ids ...verbs.EventID) {
+	l.shut()
+	l.remains(s, ids...)
+}
+
+// nothing says that neither queue has a completion at this moment.
+func (l *line) nothing() {
+	empty(l.t, l.sq)
+	empty(l.t, l.rq)
+}

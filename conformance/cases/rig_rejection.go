@@ -103,3 +103,16 @@ func (r *rig) windowOf(b *buffer, off, n int, access verbs.Access) verbs.STag {
 	r.completions(verbs.Completion{ID: 0xB1, Op: verbs.OpBind})
 	return stag
 }
+
+// refuses sends a segment, for which the stream is torn down.
+func (r *rig) refuses(code uint16, u []byte, readToo bool) {
+	r.send(u)
+	r.tornDown(code, u, readToo)
+}
+
+// allUnchanged says that none of these buffers has changed.
+func allUnchanged(list []*buffer) {
+	for _, b := range list {
+		b.unchanged()
+	}
+}

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/conformance/upper"
 	"github.com/softrnic/softrnic/verbs"
 	"github.com/softrnic/softrnic/vipl"
 )
@@ -69,4 +70,31 @@ func eachLevel(run func(*conformance.T, viLevel)) func(*conformance.T) {
 			run(t, l)
 		}
 	}
+}
+
+// onTwoCQs is onRig with a completion queue for each queue.
+func onTwoCQs(run func(*conformance.T, *rig)) func(*conformance.T) {
+	return func(t *conformance.T) { run(t, open(t, twoCQs())) }
+}
+
+// withTester is a case that makes its queue pairs by itself, on one RNIC.
+func withTester(run func(*conformance.T, upper.Tester)) func(*conformance.T) {
+	return func(t *conformance.T) { run(t, tester(t)) }
+}
+
+// onVI is a case of a raw peer and a VI of that reliability level.
+func onVI(level vipl.ReliabilityLevel, run func(*conformance.T, *viRig)) func(*conformance.T) {
+	return func(t *conformance.T) { run(t, newVIRig(t, viSetup{level: level})) }
+}
+
+// openWith is open with a region of n octets that the peer may read and write, and
+// mpaOpenWith is mpaOpen with one.
+func openWith(t *conformance.T, s setup, n int) (*rig, *buffer) {
+	r := open(t, s)
+	return r, r.region(n, allRights)
+}
+
+func mpaOpenWith(t *conformance.T, s mpaSetup, n int) (*mpaRig, *buffer) {
+	r := mpaOpen(t, s)
+	return r, r.region(n, allRights)
 }

@@ -246,3 +246,9 @@ func endsAs(t *conformance.T, p *rawEnd, want streamEnd, why ...any) {
 	require.Equal(t, want, end, "the end of the stream")
 	require.Zero(t, fpdus, why...)
 }
+
+// nothing says that neither node has a completion at this moment.
+func (w *world) nothing() {
+	empty(w.t, w.a.cq)
+	empty(w.t, w.b.cq)
+}

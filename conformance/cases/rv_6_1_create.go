@@ -97,8 +97,7 @@ func cqForEachQueue(t *conformance.T, n *node) {
 		l.modify(verbs.StateError)
 		completes(t, l.sq, l.sentAs(12, verbs.OpRead, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 		empty(t, n.cq)
 		l.again()
 	}
@@ -331,8 +330,7 @@ func destroyedIsGone(t *conformance.T, n *node) {
 		}
 		<-stop
 		require.Equal(t, kept, l.mr.Bytes()[8192:28192], "what the program wrote after Destroy")
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 		_ = l.peer.Close()
 	}
 	n.quiet()

@@ -127,8 +127,7 @@ func idleEntered(t *conformance.T, n *node) {
 		"Closing to Idle": func(l *line) {
 			l.join()
 			l.modify(verbs.StateClosing)
-			l.shut()
-			ends(t, l.qp, verbs.StateIdle)
+			l.closesTo(verbs.StateIdle)
 		},
 	}) {
 		l := n.loose(verbs.QPConfig{})
@@ -172,8 +171,7 @@ func idleProcessesNothing(t *conformance.T, n *node) {
 		l.modify(verbs.StateIdle)
 		n.quiet() // a moment in which others work
 		require.False(t, queried[verbs.WindowAttributes](t, w).Valid, "the window")
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 		select {
 		case <-l.sq.Events():
 			t.Fatalf("a notification of the send CQ")

@@ -21,7 +21,7 @@ var rv6_2_close = []conformance.Case{
 	upperCase("6.2.2.2/by-verb", closedByVerb, "RV-6.2.2.2-M5", "RV-6.2.2.2-M6"),
 	upperCase("6.2.2.2/by-verb-with-work", closedWithWork, "RV-6.2.2.2-M7", "PV-6.2.5-M2"),
 	apiCase("6.2.2.2/by-verb-while-posting", closedWhilePosting, "RV-6.2.2.2-M7"),
-	upperCase("6.2.2.3/by-verb", terminatedByVerb, "RV-6.2.2.3-M1", "PR-5040-4.8-M1", "PV-6.2.2.3-M1"),
+	upperCase("6.2.2.3/by-verb", onTwoCQs(terminatedByVerb), "RV-6.2.2.3-M1", "PR-5040-4.8-M1", "PV-6.2.2.3-M1"),
 	upperCase("6.2.2.3/by-the-peer", terminatedByPeer, "RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"),
 }
 
@@ -113,8 +113,7 @@ func peerClosesOnWork(t *conformance.T) {
 func closedByVerb(t *conformance.T) {
 	s := twoCQs()
 	s.play = conformance.Responder
-	r := open(t, s)
-	b := r.region(64, allRights)
+	r, b := openWith(t, s, 64)
 	r.recv(2, 16)
 	r.post(verbs.Request{ID: 5, SGL: b.sgl(0, 64)})
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 5})
@@ -236,8 +235,7 @@ func (l *line) accounted(accepted map[uint64]bool) {
 }
 
 // terminatedByVerb: the message is that of figure 12, and both programs can look at it.
-func terminatedByVerb(t *conformance.T) {
-	r := open(t, twoCQs())
+func terminatedByVerb(t *conformance.T, r *rig) {
 	r.recv(1, 16)
 	r.outstandingRead(9)
 	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
@@ -280,15 +278,14 @@ const shortly = 50 * time.Millisecond
 
 // rv6_2_abort is RTS to Error: verbs draft 6.2.2.4.
 var rv6_2_abort = []conformance.Case{
-	upperCase("6.2.2.4/by-verb", abortedByVerb, "RV-6.2.2.4-M1", "RV-6.2.2.4-M2", "RV-6.2.2.4-M4", "RV-6.2.2.4-M7", "PV-6.4-M3"),
+	upperCase("6.2.2.4/by-verb", onTwoCQs(abortedByVerb), "RV-6.2.2.4-M1", "RV-6.2.2.4-M2", "RV-6.2.2.4-M4", "RV-6.2.2.4-M7", "PV-6.4-M3"),
 	apiCase("6.2.2.4/stops-everything", abortStopsEverything, "RV-6.2.2.4-M3"),
 	apiCase("6.2.2.4/socket-released", abortReleases, "RV-6.2.2.4-M5"),
 	upperCase("6.2.2.4/llp-failure", llpFails, "RV-6.2.2.4-M2", "RV-6.2.2.4-M6", "RV-6.2.2.4-M7", "PV-8.3.3-M1", "PV-8.3.3-M2"),
 }
 
 // abortedByVerb: the stream is reset, and nothing is said.
-func abortedByVerb(t *conformance.T) {
-	r := open(t, twoCQs())
+func abortedByVerb(t *conformance.T, r *rig) {
 	r.recv(2, 16)
 	r.outstandingRead(9)
 	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))

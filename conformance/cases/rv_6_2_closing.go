@@ -16,7 +16,7 @@ var rv6_2_5 = []conformance.Case{
 	apiCase("6.2.5/refuses-verbs", onNode(closingRefuses), "RV-6.2.5-M2", "RV-6.2.5-M5"),
 	upperCase("6.2.5/sends-nothing", closingSendsNothing, "RV-6.2.5-M3"),
 	upperCase("6.2.5/takes-nothing", closingTakesNothing, "RV-6.2.5-M4", "PV-6.2.5-M3"),
-	upperCase("6.2.5/flushes-receives", closingFlushes, "RV-6.2.5-M7", "RV-6.2.5-M8"),
+	upperCase("6.2.5/flushes-receives", onTwoCQs(closingFlushes), "RV-6.2.5-M7", "RV-6.2.5-M8"),
 	apiCase("6.2.5/none-lost", closingLosesNone, "RV-6.2.5-M6", "RV-6.2.5-M9"),
 	apiCase("6.2.5/a-new-stream", onLine(closingNewStream), "RV-6.2.5-M23"),
 }
@@ -95,10 +95,8 @@ func closingRefuses(t *conformance.T, n *node) {
 	}
 	l.refusesPosts(verbs.ErrInvalidState)
 	require.Equal(t, verbs.StateClosing, l.qp.State())
-	l.shut()
-	l.remains(verbs.StateIdle, verbs.EventLLPCloseComplete)
-	empty(t, l.sq)
-	empty(t, l.rq)
+	l.closesWith(verbs.StateIdle, verbs.EventLLPCloseComplete)
+	l.nothing()
 }
 
 // closingSendsNothing closes with work of both kinds half done: nothing more of it goes
@@ -143,8 +141,7 @@ func closingTakesNothing(t *conformance.T) {
 	}
 }
 
-func closingFlushes(t *conformance.T) {
-	r := open(t, twoCQs())
+func closingFlushes(t *conformance.T, r *rig) {
 	r.recv(10, 16)
 	r.settled()
 	r.close()
@@ -227,8 +224,7 @@ func closingNewStream(t *conformance.T, l *line) {
 
 // rv6_2_closing_errors is how a close goes wrong: verbs draft 6.2.5.
 var rv6_2_closing_errors = []conformance.Case{
-	upperCase("6.2.5/errors", closingErrors,
-		"RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19", "PV-6.2.5-M1", "PV-6.2.5-M2", "PV-6.2.5-M3"),
+	upperCase("6.2.5/errors", closingErrors, "RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19", "PV-6.2.5-M1", "PV-6.2.5-M2", "PV-6.2.5-M3"),
 	apiCase("6.2.5/error-resets", onNode(closingErrorResets), "RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"),
 	upperCase("6.2.5/timeout", closingTimeout, "RV-6.2.5-M13", "RV-6.2.5-M14", "PV-6.2.5-M1"),
 }

@@ -92,8 +92,7 @@ func errorFlushes(t *conformance.T) {
 		ends(t, l.qp, verbs.StateError)
 		completes(t, l.sq, want...)
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 	}
 	t.Part("from Idle")
 	n := newNode(t, nodeConfig{})
@@ -137,11 +136,9 @@ func errorOneGuilty(t *conformance.T) {
 			completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
 				l.sentAs(3, verbs.OpSend, verbs.StatusInvalidSTag), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed), l.sentAs(5, verbs.OpSend, verbs.StatusFlushed))
 		}
-		l.shut()
-		l.remains(verbs.StateError)
+		l.closesWith(verbs.StateError)
 		completes(t, l.rq, l.recvAs(rs[0], 21)[0], l.recvAs(rs[1], 22)[0], l.recvAs(rs[2], 23)[0])
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 	}
 }
 
@@ -150,8 +147,7 @@ func errorRefusesPosts(t *conformance.T, n *node) {
 		l := n.errorFrom(from)
 		l.refusesPosts(verbs.ErrInvalidState)
 		l.modify(verbs.StateIdle)
-		empty(t, l.sq)
-		empty(t, l.rq)
+		l.nothing()
 	}
 }
 
@@ -186,8 +182,7 @@ func errorTerminateMessage(t *conformance.T) {
 		l.finished()
 		for _, s := range []verbs.State{verbs.StateTerminate, verbs.StateError} {
 			if s == verbs.StateError {
-				l.shut()
-				ends(t, l.qp, s)
+				l.closesTo(s)
 			}
 			a := attributes(t, l.qp)
 			require.Equal(t, s, a.State)

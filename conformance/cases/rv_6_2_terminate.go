@@ -67,8 +67,7 @@ func terminateLeft(t *conformance.T) {
 		conn := l.stream().Conn
 		w.enter(l)
 		require.NotNil(t, l.stream(), "in Terminate")
-		l.shut()
-		ends(t, l.qp, verbs.StateError)
+		l.closesTo(verbs.StateError)
 		require.Nil(t, l.stream(), "in Error")
 		released(t, conn)
 		// The close is one in order: the peer reads no reset behind the end.
@@ -299,8 +298,7 @@ func terminateNewStream(t *conformance.T) {
 		l.tell(untagged(moreUntagged, opSend, 0, 0, 2, 0, nil)) // and half of a message
 		l.settle()
 		w.enter(l)
-		l.shut()
-		ends(t, l.qp, verbs.StateError)
+		l.closesTo(verbs.StateError)
 		l.sq.Poll(make([]verbs.Completion, 8))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
 		l.again()

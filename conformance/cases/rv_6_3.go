@@ -52,8 +52,7 @@ func (l *line) unheard() {
 	u := aSend(l.nextSend(), []byte{1})
 	l.tell(u)
 	l.terminated(0x1202, u, false)
-	l.shut()
-	ends(l.t, l.qp, verbs.StateError)
+	l.closesTo(verbs.StateError)
 	l.raised(verbs.EventRQMSNRange)
 }
 
@@ -160,8 +159,7 @@ func srqSendQueue(t *conformance.T) {
 			}
 		}
 		l.finished()
-		l.shut()
-		ends(t, l.qp, verbs.StateError)
+		l.closesTo(verbs.StateError)
 		o.done = await(t, l.sq, 9)
 		empty(t, l.sq)
 		for i := range o.done {

@@ -270,8 +270,7 @@ func srqCompletionErrors(t *conformance.T, n *node) {
 		l.say([]byte("12345"))
 		completes(t, l.rq, l.recvAs(c.want, 1)...)
 		l.terminated(0x0000, nil, false)
-		l.shut()
-		l.remains(verbs.StateError)
+		l.closesWith(verbs.StateError)
 	}
 }
 
@@ -291,8 +290,7 @@ func srqCatastrophe(t *conformance.T, n *node) {
 	a.say([]byte{1})
 	a.terminated(0x0207, nil, false)
 	require.Equal(t, verbs.StateTerminate, a.qp.State())
-	a.shut()
-	a.remains(verbs.StateError, verbs.EventSRQError)
+	a.closesWith(verbs.StateError, verbs.EventSRQError)
 	completes(t, a.sq, a.sentAs(4, verbs.OpRead, verbs.StatusFlushed), a.sentAs(5, verbs.OpRead, verbs.StatusFlushed))
 	empty(t, a.rq)
 	require.Equal(t, verbs.StateRTS, b.qp.State())

@@ -223,8 +223,7 @@ func stopAnswer(t *conformance.T, n *node) {
 	require.ErrorIs(t, r.end, io.EOF)
 	require.Equal(t, aTerminate(0x0100, u, true), r.terminate)
 	require.Equal(t, 1, r.messages, "the first answer, and not the second")
-	l.shut()
-	l.remains(verbs.StateError, verbs.EventIRRQSTag)
+	l.closesWith(verbs.StateError, verbs.EventIRRQSTag)
 }
 
 // overflowed makes a line whose receive CQ has had one completion too many, while it
@@ -254,8 +253,7 @@ func stopCompletionError(t *conformance.T) {
 	require.ErrorIs(t, r.end, io.EOF)
 	require.Equal(t, aTerminate(0x0207, nil, false), r.terminate)
 	require.Less(t, r.messages, sends)
-	l.shut()
-	ends(t, l.qp, verbs.StateError)
+	l.closesTo(verbs.StateError)
 	requireOverflow(l)
 }
 
@@ -286,13 +284,12 @@ var rv6_4_inbound = []conformance.Case{
 	upperCase("6.4/inbound-stops", stopInbound, "RV-6.4-M8", "PV-6.4-M1"),
 	upperCase("6.4/when-delivered", faultWhenDelivered, "RV-6.4-M14"),
 	upperCase("6.4/first-fault-counts", firstFaultCounts, "RV-6.4-M15"),
-	upperCase("6.4/others-do-not-wait", othersDoNotWait, "RV-6.4-M16"),
+	upperCase("6.4/others-do-not-wait", onTwoCQs(othersDoNotWait), "RV-6.4-M16"),
 }
 
 // faultWhenDelivered sends a bad segment up to the last octets of its CRC.
 func faultWhenDelivered(t *conformance.T) {
-	r := open(t, twoCQs())
-	g := r.region(64, allRights)
+	r, g := openWith(t, twoCQs(), 64)
 	r.settled()
 	f := r.peer.Frame(badSTag)
 	require.NoError(t, r.peer.Raw(f[:len(f)-2]))
@@ -338,8 +335,7 @@ func firstFaultCounts(t *conformance.T) {
 }
 
 // othersDoNotWait has a bad segment that is not all there, and a bad request.
-func othersDoNotWait(t *conformance.T) {
-	r := open(t, twoCQs())
+func othersDoNotWait(t *conformance.T, r *rig) {
 	r.settled()
 	f := r.peer.Frame(badSTag)
 	require.NoError(t, r.peer.Raw(f[:len(f)-1]))

@@ -191,8 +191,7 @@ func readsNeverAboveORD(t *conformance.T) {
 	s := setup{}
 	s.qp.ORD = 2
 	s.qp.SendDepth = 16
-	r := open(t, s)
-	b := r.region(64, allRights)
+	r, b := openWith(t, s, 64)
 	ask := func(msn uint32) []byte {
 		return aReadRequest(msn, read{b.tag(), b.at(int(msn)), 1, uint32(theirs.STag), theirs.TO})
 	}

@@ -14,8 +14,7 @@ import (
 // 7.10.6.3.
 var rv7_10_4 = []conformance.Case{
 	apiCase("7.10.4/own-qp", staged(invalidateBoundWindow), "RV-7.10.4-M1", "RV-7.10.4-M2", "RV-7.10.4-M3", "RV-7.10.6.3-M2"),
-	apiCase("7.10.4/unbound", staged(invalidateUnboundWindow),
-		"RV-7.10.4-M4", "RV-7.10.4-M5", "RV-7.10.6.3-M3", "PV-7.10.4.1-M1"),
+	apiCase("7.10.4/unbound", staged(invalidateUnboundWindow), "RV-7.10.4-M4", "RV-7.10.4-M5", "RV-7.10.6.3-M3", "PV-7.10.4.1-M1"),
 	apiCase("7.10.4/freed", windowFreed, "RV-7.10.4-M6", "RV-7.10.4-M7", "PV-7.10.4-M1"),
 	apiCase("7.10.4.1/in-process", staged(windowInvalidatedInProcess), "RV-7.10.4.1-M1"),
 	apiCase("7.10.4.1/invalidated", staged(windowInvalidatedForGood), "RV-7.10.4.1-M2"),

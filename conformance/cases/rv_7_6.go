@@ -10,8 +10,7 @@ import (
 // rv7_6 is addressing: verbs draft 7.6.1, 7.4.3.
 var rv7_6 = []conformance.Case{
 	apiCase("7.4.3/overlap", staged(overlap), "RV-7.4.3-M1"),
-	apiCase("7.6.1/base", staged(bases),
-		"RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"),
+	apiCase("7.6.1/base", staged(bases), "RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"),
 	apiCase("7.6.1.1/to-of-64-bits", staged(to64), "RV-7.6.1.1-M1"),
 	apiCase("7.6.1.1/alignment", staged(anyAlignment), "RV-7.6.1.1-M2"),
 	apiCase("7.6.1.1/va-and-fbo", staged(vaAndFBO), "RV-7.6.1.1-M3", "RV-7.6.2.1-M4"),

@@ -208,8 +208,7 @@ func protectionErrors(t *conformance.T) {
 		l.tell(c.ulpdu)
 		l.terminated(c.code, c.ulpdu, c.echo)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
-		l.shut()
-		l.remains(verbs.StateError, c.event)
+		l.closesWith(verbs.StateError, c.event)
 	}
 
 	noRead, noWrite := n.register(64, verbs.LocalWrite|verbs.RemoteWrite), n.register(64, verbs.LocalRead|verbs.RemoteRead)

@@ -133,8 +133,7 @@ func remoteAddress(t *conformance.T, r *rig) {
 // much: one buffer at the peer, octet after octet.
 func oneRemoteAddress(t *conformance.T) {
 	const size = 50_000
-	r := open(t, setup{qp: upper.OpenArgs{WriteSGE: 8}})
-	b := r.region(2*size, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{WriteSGE: 8}}, 2*size)
 	reads := uint32(0)
 	for _, far := range []verbs.Remote{theirs, {STag: 0x77, TO: 1<<32 - 1000}, {STag: 0x78}} {
 		for _, cuts := range [][]int{{size}, {1, 70_000, 2, 999}, {9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000}} {

@@ -154,8 +154,7 @@ func flushedThoughUnsignaled(t *conformance.T) {
 				l.hear(aSend(uint32(i+1), n.mr.Bytes()[:4]))
 			}
 			l.terminated(0x0000, nil, false)
-			l.shut()
-			ends(t, l.qp, verbs.StateError)
+			l.closesTo(verbs.StateError)
 			completes(t, l.sq, want...)
 			empty(t, l.sq)
 		}

@@ -11,8 +11,7 @@ import (
 var rv8_2_1 = []conformance.Case{
 	apiCase("8.2.1/each-takes-one", onNode(eachTakesOne), "RV-8.2.1-M1", "RV-8.2.1-M10"),
 	apiCase("8.2.1/list-order", onNode(listOrder), "RV-8.2.1-M2"),
-	apiCase("8.2.1/first-error-of-sends", firstErrorOfSends,
-		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
+	apiCase("8.2.1/first-error-of-sends", firstErrorOfSends, "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
 	apiCase("8.2.1/first-error-of-receives", onNode(firstErrorOfReceives),
 		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
 	apiCase("8.2.1/list-fills-queue", onNode(listFillsQueue), "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"),

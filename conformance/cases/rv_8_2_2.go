@@ -32,8 +32,7 @@ func (b *buffer) asksFor(msn uint32, off, n int) []byte {
 // by one, and reads each of them whole.
 func sentInOrder(t *conformance.T) {
 	const size = 200_000
-	r := open(t, setup{qp: upper.OpenArgs{SendDepth: 64}})
-	b := r.region(size, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{SendDepth: 64}}, size)
 	list := []verbs.Request{
 		{Op: verbs.OpSend, SGL: b.sgl(0, 10)},
 		{Op: verbs.OpWrite, SGL: b.sgl(3, 150_000), Remote: theirs},
@@ -161,8 +160,7 @@ func receivesInOrder(t *conformance.T) {
 
 // stopsAtORD: the third of three Reads waits, and so does what is behind it.
 func stopsAtORD(t *conformance.T) {
-	r := open(t, setup{qp: upper.OpenArgs{ORD: 2}})
-	b := r.region(64, allRights)
+	r, b := openWith(t, setup{qp: upper.OpenArgs{ORD: 2}}, 64)
 	r.post(b.aReadOf(1, 0, 8), b.aReadOf(2, 8, 8), b.aReadOf(3, 16, 8), verbs.Request{ID: 4})
 	r.expect(b.asksFor(1, 0, 8), b.asksFor(2, 8, 8))
 	r.idle()
@@ -187,8 +185,7 @@ func noORD(t *conformance.T, n *node) {
 			post(t, l.qp, verbs.Request{ID: 1, Op: op, Local: sink.SGE(0, 8), Remote: theirs}, l.aSend(2))
 			l.terminated(0x0000, nil, false) // and no request before it
 			require.Equal(t, verbs.StateTerminate, l.qp.State())
-			l.shut()
-			l.remains(verbs.StateError)
+			l.closesWith(verbs.StateError)
 			completes(t, l.sq, l.sentAs(1, op, verbs.StatusZeroReadResources), l.sentAs(2, verbs.OpSend, verbs.StatusFlushed))
 			require.True(t, queried(t, sink).Valid, "the sink")
 		}

@@ -37,8 +37,7 @@ func readFenceTaken(t *conformance.T) {
 		for _, op := range []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate} {
 			for _, fence := range []verbs.Flags{0, verbs.ReadFence} {
 				t.Part("%v behind %v, flags %d", f.req.Op, op, fence)
-				r := open(t, setup{})
-				b := r.region(8, allRights)
+				r, b := openWith(t, setup{}, 8)
 				first, second := b.aReadOf(1, 0, 8), f.req
 				first.Op, second.ID, second.Flags = op, 2, fence
 				r.post(first, second)
@@ -87,8 +86,7 @@ func readFenceOfTwo(t *conformance.T, r *rig) {
 // that waits, and so does what is behind it; without, the response comes too late.
 func localFence(t *conformance.T) {
 	for fence := range inTurn(t, "flags %d", []verbs.Flags{0, verbs.LocalFence}) {
-		r := open(t, twoCQs())
-		b := r.region(8, allRights)
+		r, b := openWith(t, twoCQs(), 8)
 		r.post(
 			b.aReadOf(1, 0, 8), verbs.Request{ID: 2},
 			verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: b.STag, Flags: fence}, verbs.Request{ID: 4, Op: verbs.OpSendSE},
@@ -99,8 +97,7 @@ func localFence(t *conformance.T) {
 			r.expect(last)
 			require.False(t, b.query().Valid, "behind an Invalidate without a fence")
 			late := aReadResponse(b.tag(), b.at(0), []byte("response"))
-			r.send(late)
-			r.tornDown(0x1100, late, false)
+			r.refuses(0x1100, late, false)
 			b.unchanged()
 			continue
 		}

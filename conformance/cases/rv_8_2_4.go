@@ -93,8 +93,7 @@ func oneForEach(t *conformance.T) {
 	}
 	completes(t, w.a.cq, sent...)
 	completes(t, w.b.cq, received...)
-	empty(t, w.a.cq)
-	empty(t, w.b.cq)
+	w.nothing()
 	postRecv(t, w.b.qp, verbs.Recv{ID: 7001}, verbs.Recv{ID: 7002})
 	post(t, w.a.qp, verbs.Request{ID: 8001, Flags: verbs.Unsignaled},
 		verbs.Request{ID: 8002, Op: verbs.OpWrite, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
@@ -104,8 +103,7 @@ func oneForEach(t *conformance.T) {
 	completes(t, w.b.cq,
 		verbs.Completion{ID: 7001, QP: w.b.qp.ID(), Op: verbs.OpRecv},
 		verbs.Completion{ID: 7002, QP: w.b.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
-	empty(t, w.a.cq)
-	empty(t, w.b.cq)
+	w.nothing()
 }
 
 // oneForEachFlushed ends a queue pair in different ways while everything is under way:
@@ -208,8 +206,7 @@ func polledInAnyState(t *conformance.T, n *node) {
 			case s == verbs.StateRTS:
 			case i > 0 && way[i-1] == verbs.StateClosing, i > 0 && way[i-1] == verbs.StateTerminate:
 				_, _, _ = l.peer.End()
-				l.shut()
-				ends(t, l.qp, s)
+				l.closesTo(s)
 			default:
 				l.modify(s)
 			}

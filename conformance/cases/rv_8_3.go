@@ -228,8 +228,7 @@ func unaffiliatedEvents(t *conformance.T, n *node) {
 	n.events.are(verbs.Event{ID: verbs.EventRNICCatastrophic})
 	for _, l := range lines {
 		l.terminated(0x0208, nil, false)
-		l.shut()
-		ends(t, l.qp, verbs.StateError)
+		l.closesTo(verbs.StateError)
 	}
 	require.NoError(t, n.nic.Close())
 	require.Empty(t, n.events.events, "other events")

@@ -77,8 +77,7 @@ func (l *line) errs(e *completionError) {
 	l.finished()
 	for _, s := range []verbs.State{verbs.StateTerminate, verbs.StateError} {
 		if s == verbs.StateError {
-			l.shut()
-			ends(t, l.qp, s)
+			l.closesTo(s)
 		}
 		a := attributes(t, l.qp)
 		require.Equal(t, s, a.State)
@@ -88,8 +87,7 @@ func (l *line) errs(e *completionError) {
 	}
 	completes(t, l.sq, sent...)
 	completes(t, l.rq, received...)
-	empty(t, l.sq)
-	empty(t, l.rq)
+	l.nothing()
 	l.remains(verbs.StateError)
 }
 

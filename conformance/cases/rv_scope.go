@@ -11,8 +11,7 @@ import (
 // the draft has done to a region does not lift the tie.
 var rvScope = []conformance.Case{
 	apiCase("8.1.1/scope-of-registrations", staged(scopeOfRegistrations), "R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3"),
-	apiCase("7.3.2.5/scope-stays", staged(scopeOfFastRegister),
-		"R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3", "RV-7.3.2.5-M3"),
+	apiCase("7.3.2.5/scope-stays", staged(scopeOfFastRegister), "R5040-8.1.1-M3", "R5041-8.2-M2", "R5041-8.2-M3", "RV-7.3.2.5-M3"),
 	apiCase("7.10.2/scope-of-the-region", staged(scopeOfBind), "R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.10.2-M7"),
 	apiCase("7.3.2.4/scope-of-each", staged(scopeOfShared), "R5040-8.1.1-M3", "R5041-8.2-M2", "RV-7.3.2.4-M8", "RV-7.3.2.4-M10"),
 }

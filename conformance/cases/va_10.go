@@ -11,7 +11,7 @@ import (
 // va10 is the form of Descriptors: VI Architecture 10.
 var va10 = []conformance.Case{
 	apiCase("10.2/vi-reserved", viReserved, "VA-10.2-M1", "VA-10.2-M2", "VA-10.2-M3", "VA-10.2-M5", "VA-10.3-M3", "PA-10.2-M2"),
-	apiCase("10.2/vi-length-field", viLengthField, "VA-10.2-M4", "PA-10.2-M8"),
+	apiCase("10.2/vi-length-field", onVI(vipl.ServiceUnreliable, viLengthField), "VA-10.2-M4", "PA-10.2-M8"),
 	apiCase("10.2/vi-status-reserved", viStatusReserved, "VA-10.2-M6", "VA-10.2-M7"),
 	apiCase("10.4/vi-too-long", eachLevel(viTooLong), "VA-10.4-M2", "PA-10.2-M7"),
 }
@@ -61,8 +61,7 @@ func viReserved(t *conformance.T) {
 }
 
 // viLengthField has the length field not be the sum of the data segments.
-func viLengthField(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+func viLengthField(t *conformance.T, r *viRig) {
 	for _, length := range []uint32{0, 9, 11, 1<<32 - 1} {
 		for _, tr := range viTransfers[:2] {
 			d := r.desc()

@@ -26,7 +26,7 @@ var va2 = []conformance.Case{
 		"VA-9.6.10-M2"),
 	apiCase("2.5.1/vi-posting-order", eachLevel(viPostingOrder),
 		"VA-2.5.1-M2", "VA-6.3.1-M1", "PT-2.2.2.2.3-M1", "PT-3.2-M1", "PT-3.2-M3", "PT-3.2-M4", "PT-3.2-M5"),
-	apiCase("2.5.1/vi-no-delay", viNoDelay, "VA-2.5.1-M4"),
+	apiCase("2.5.1/vi-no-delay", onVI(vipl.ServiceUnreliable, viNoDelay), "VA-2.5.1-M4"),
 }
 
 // viHandleQualifies names memory by handles and addresses that do not belong together.
@@ -219,8 +219,7 @@ func viPostingOrder(t *conformance.T, l viLevel) {
 }
 
 // viNoDelay sends to a peer that says nothing at all after establishment.
-func viNoDelay(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+func viNoDelay(t *conformance.T, r *viRig) {
 	for i := range 300 {
 		d := r.sends(r.v, r.data(i, 10))
 		require.Equal(t, r.mem[i:][:10], r.get(viSend).payload)

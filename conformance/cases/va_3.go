@@ -15,7 +15,7 @@ import (
 var va3 = []conformance.Case{
 	apiCase("3.1/vi-other-nic", viOtherNIC, "VA-3.1-M1", "VA-3.2.1-M3", "VA-3.2.2.1-M2"),
 	apiCase("3.1/vi-close-ends-all", viCloseEndsAll, "VA-3.1-M3", "VA-11.3.18-M1"),
-	apiCase("3.2.1/vi-deregister", viDeregister, "VA-3.2.1-M2"),
+	apiCase("3.2.1/vi-deregister", onVI(vipl.ServiceUnreliable, viDeregister), "VA-3.2.1-M2"),
 	apiCase("3.2.1/vi-register-atomic", onVIHost(viRegisterAtomic), "VA-3.2.1-M4"),
 	apiCase("3.2.2.1/vi-tags-unique", onVIHost(viTagsUnique), "VA-3.2.2.1-M1", "VA-11.3.9-M1"),
 	apiCase("3.2.2.1/vi-tag-for-each", onVIHost(viTagForEach), "VA-3.2.2.1-M3", "VA-8.1-S2"),
@@ -88,8 +88,7 @@ func viCloseEndsAll(t *conformance.T) {
 }
 
 // viDeregister takes memory away from posted Descriptors.
-func viDeregister(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+func viDeregister(t *conformance.T, r *viRig) {
 	mem := []byte("untouched")
 	handle := r.register(mem, vipl.MemAttributes{Ptag: r.ptag, EnableRdmaWrite: true})
 	data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: 9}

@@ -17,8 +17,8 @@ import (
 var va4 = []conformance.Case{
 	apiCase("4/vi-disconnect-first", viDisconnectFirst, "VA-4-M2"),
 	apiCase("4.1/vi-robust", onVIHost(viRobust), "VA-4.1-M1"),
-	apiCase("4.1/vi-second-request", viSecondRequest, "VA-4.1-M2"),
-	apiCase("4.1/vi-accept-needs-vi", viAcceptNeedsVI, "VA-4.1-M3"),
+	apiCase("4.1/vi-second-request", onVI(vipl.ServiceReliableDelivery, viSecondRequest), "VA-4.1-M2"),
+	apiCase("4.1/vi-accept-needs-vi", onVI(vipl.ServiceUnreliable, viAcceptNeedsVI), "VA-4.1-M3"),
 	apiCase("4.1/vi-same-node", onVIHost(viSameNode), "VA-4.1-M7", "VA-4.3-M3"),
 	apiCase("4.2/vi-old-connection", viOldConnection, "VA-4.2-M1", "VA-4.2-M2"),
 	apiCase("4.2/vi-disconnect-noticed", eachLevel(viDisconnectNoticed), "VA-4.2-M3", "PA-5.4-M2"),
@@ -68,8 +68,7 @@ func viRobust(t *conformance.T, h *viHost) {
 
 // viSecondRequest sends another ConnectRequest over an established connection, while
 // somebody waits for one and another connection is there.
-func viSecondRequest(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+func viSecondRequest(t *conformance.T, r *viRig) {
 	ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
 	other := r.vi(vipl.ServiceReliableDelivery)
 	p := dialVI(t, r.viHost)
@@ -99,8 +98,7 @@ func viSecondRequest(t *conformance.T) {
 }
 
 // viAcceptNeedsVI accepts with whatever is no VI that is ready.
-func viAcceptNeedsVI(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+func viAcceptNeedsVI(t *conformance.T, r *viRig) {
 	p, ce := dialVI(t, r.viHost), viPeerCE(vipl.ServiceUnreliable, "server")
 	p.asks(ce)
 	c := must(r.nic.ConnectWait(t.Context(), r.address("server")))(t)

@@ -118,20 +118,19 @@ func viForwardTogether(t *conformance.T) {
 
 // va6 is how Descriptors are posted and completed: VI Architecture 6.
 var va6 = []conformance.Case{
-	apiCase("6.1/vi-descriptor-memory", viDescriptorMemory, "VA-6.1-M2", "VA-6.1-M3", "VA-9.5.3-M1"),
+	apiCase("6.1/vi-descriptor-memory", onVI(vipl.ServiceUnreliable, viDescriptorMemory), "VA-6.1-M2", "VA-6.1-M3", "VA-9.5.3-M1"),
 	apiCase("6.1.1.1/vi-252-segments", vi252Segments, "VA-6.1.1.1-M1", "VA-10.4-M1"),
 	apiCase("6.4/vi-completes", eachLevel(viCompletes),
 		"VA-6.4-M1", "VA-6.4.1-M1", "PA-2.3.2-M1", "PA-2.3.2-M2", "PA-10.2-M5", "PA-10.2-M14", "PA-10.2-M15"),
-	apiCase("6.4.1/vi-status-last", viStatusLast, "VA-6.4.1-M2"),
+	apiCase("6.4.1/vi-status-last", onVI(vipl.ServiceUnreliable, viStatusLast), "VA-6.4.1-M2"),
 	strict(apiCase("6.4.2/vi-sleepers-woken", viSleepersWoken, "VA-6.4.2-S1", "VA-6-S1")),
-	strict(apiCase("7/vi-asynchronous-errors", viAsynchronousErrors, "VA-7-S1")),
+	strict(apiCase("7/vi-asynchronous-errors", onVI(vipl.ServiceReliableDelivery, viAsynchronousErrors), "VA-7-S1")),
 	apiCase("9.5.3/vi-read-only-pages", viReadOnlyPages, "VA-9.5.3-S1"),
 	apiCase("9.5.1/vi-tags-match", eachLevel(viTagsMatch), "VA-9.5.1-M1", "PA-3.2.2.1-M1", "PA-10.2-M6"),
 }
 
 // viDescriptorMemory posts Descriptors that are not where their handle says.
-func viDescriptorMemory(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+func viDescriptorMemory(t *conformance.T, r *viRig) {
 	stray := make([]vipl.Descriptor, 3)
 	inside := must(r.nic.RegisterDescriptors(stray[1:2], r.ptag))(t)
 	gone := must(r.nic.RegisterDescriptors(stray[2:], r.ptag))(t)
@@ -241,8 +240,7 @@ func viCompletes(t *conformance.T, l viLevel) {
 
 // viStatusLast polls a Descriptor while it completes: with the Done bit all the rest is
 // there. The next message comes after that, so that each is looked at as it completes.
-func viStatusLast(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable})
+func viStatusLast(t *conformance.T, r *viRig) {
 	for i := range 200 {
 		d := r.recv(r.v, r.data(0, 8))
 		s := r.message(viSegment{kind: viSend, flags: viLast | viImmediate, immediate: uint32(i), payload: make([]byte, i%7+1)})
@@ -285,8 +283,7 @@ func viSleepersWoken(t *conformance.T) {
 }
 
 // viAsynchronousErrors breaks a connection by what no Descriptor tells.
-func viAsynchronousErrors(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+func viAsynchronousErrors(t *conformance.T, r *viRig) {
 	r.rdmaWrite(viRDMA{address: 1, handle: 1}, "x")
 	e := take(t, r.errors)
 	require.Equal(t, vipl.ErrorRdmaWProt, e.ErrorCode)

@@ -11,22 +11,19 @@ import (
 
 // va6_3 is order, barriers and protection: VI Architecture 6.3.
 var va6_3 = []conformance.Case{
-	apiCase("6.3.1/vi-reads-dequeued-in-order", viReadsInOrder, "VA-6.3.1-M1", "PA-6.3.1.1-M2", "PA-6.3.1.1-M4", "PT-3.2-M6"),
+	apiCase("6.3.1/vi-reads-dequeued-in-order", onVI(vipl.ServiceReliableDelivery, viReadsInOrder), "VA-6.3.1-M1", "PA-6.3.1.1-M2", "PA-6.3.1.1-M4", "PT-3.2-M6"),
 	apiCase("6.3.1.1/vi-send-behind-read", viSendBehindRead, "VA-6.3.1.1-M1"),
 	apiCase("6.3.1.1/vi-write-behind-read", viWriteBehindRead, "VA-6.3.1.1-M2"),
-	apiCase("6.3.1.1/vi-behind-failed-read", viBehindFailedRead,
-		"VA-6.3.1.1-M1", "VA-6.3.1.1-M3", "PA-6.3.1.1-M5", "PA-2.5.3-M2"),
+	apiCase("6.3.1.1/vi-behind-failed-read", viBehindFailedRead, "VA-6.3.1.1-M1", "VA-6.3.1.1-M3", "PA-6.3.1.1-M5", "PA-2.5.3-M2"),
 	apiCase("6.3.1.2/vi-fence", viFence, "VA-6.3.1.2-M1", "PA-10.2-M4"),
 	apiCase("6.3.2/vi-write-validated", eachLevel(viWriteValidated),
 		"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
-	apiCase("6.3.2/vi-read-validated", viReadValidated,
-		"VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
+	apiCase("6.3.2/vi-read-validated", viReadValidated, "VA-6.3.2-M1", "VA-10.3-M1", "VA-10.3-M2", "PA-3.2.2.1-M1", "PA-3.2.2.2-M1"),
 }
 
 // viReadsInOrder posts Reads and Sends by turns: Sends may overtake, but are dequeued in
 // order of posting.
-func viReadsInOrder(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+func viReadsInOrder(t *conformance.T, r *viRig) {
 	from := vipl.AddressSegment{Data: 1, Handle: 1}
 	ds := []*vipl.Descriptor{r.reads(r.v, from, r.data(0, 1)), r.sends(r.v, r.data(9, 1)), r.reads(r.v, from, r.data(1, 1)), r.sends(r.v)}
 	var numbers []uint32

@@ -158,7 +158,7 @@ func viImmediateElsewhereReceived(t *conformance.T) {
 
 // vt3_2Ack is Message ACK and Remote Error Code: VI/TCP draft 3.2.
 var vt3_2Ack = []conformance.Case{
-	apiCase("3.2/vi-ack-completes", viACKCompletes, "VT-3.2-M12", "PA-2.5.3-M1"),
+	apiCase("3.2/vi-ack-completes", onVI(vipl.ServiceReliableReception, viACKCompletes), "VT-3.2-M12", "PA-2.5.3-M1"),
 	apiCase("3.2/vi-ack-sent", viACKSent, "VT-3.2-M12", "VT-3.2-S3", "PA-2.5.3-M1", "PT-3.2-M10"),
 	apiCase("3.2/vi-ack-ignored", viACKIgnored, "VT-3.2-M13", "VT-3.2-S4", "VT-3.2-S5"),
 	apiCase("3.2/vi-error-code-received", viCodeReceived, "VT-3.2-M15"),
@@ -168,8 +168,7 @@ var vt3_2Ack = []conformance.Case{
 }
 
 // viACKCompletes sends at Reliable Reception: what has left is not done before its ACK.
-func viACKCompletes(t *conformance.T) {
-	r := newVIRig(t, viSetup{level: vipl.ServiceReliableReception})
+func viACKCompletes(t *conformance.T, r *viRig) {
 	first := r.sends(r.v, r.data(0, 1))
 	second := r.writes(r.v, vipl.AddressSegment{Data: 1, Handle: 1}, r.data(0, 1))
 	third := r.sends(r.v, r.data(0, 1))
