@@ -8,6 +8,8 @@ SOAKSECONDS ?= 180
 SIEGESECONDS ?= 5
 CROWDSECONDS ?= 60
 INTEROPFLAGS ?=
+CTESTFLAGS ?=
+CSOAKSECONDS ?= 600
 MUTANTFLAGS ?=
 
 # Development tools are pinned in a module of their own, so that the library's go.mod stays small.
@@ -83,6 +85,15 @@ siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row; 
 
 interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
 	interop/run $(INTEROPFLAGS)
+
+.PHONY: c-test c-soak
+c-test: c ## run C programs of Debian's packages under `rnic run`, each pair in a network of its own, and update docs/c-programs.md
+	interop/cprograms/packages
+	$(GO) run ./interop/cprograms $(CTESTFLAGS)
+
+c-soak: c ## C programs that start, connect, move data, are killed at random and start again, for CSOAKSECONDS (600); looks for leaks
+	interop/cprograms/packages
+	$(GO) run ./interop/cprograms -soak $(CSOAKSECONDS)s
 
 verify: ## clone the last commit to an empty place and run what README.md promises
 	GO=$(GO) tools/verify.sh

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 )
@@ -109,36 +108,4 @@ func (r *report) markdown(versions string) string {
 	}
 	fmt.Fprintf(&b, "\n%s. Peer: %s.\n", r.summary(), versions)
 	return b.String()
-}
-
-// markers are around a part in docs/interop.md; what stands between them is replaced.
-func markers(part string) (begin, end string) {
-	return "<!-- " + part + ":begin -->", "<!-- " + part + ":end -->"
-}
-
-// between returns doc with text in place of what stood between a part's markers.
-func between(doc, part, text string) (string, error) {
-	begin, end := markers(part)
-	head, rest, ok := strings.Cut(doc, begin)
-	if !ok {
-		return "", fmt.Errorf("no line %q", begin)
-	}
-	_, tail, ok := strings.Cut(rest, end)
-	if !ok {
-		return "", fmt.Errorf("no line %q after %q", end, begin)
-	}
-	return head + begin + "\n" + text + end + tail, nil
-}
-
-// updateDoc writes a part's table into the page at path.
-func updateDoc(path, part, text string) error {
-	old, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	doc, err := between(string(old), part, text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return os.WriteFile(path, []byte(doc), 0o644)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softrnic/softrnic/interop/internal/page"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -43,39 +44,17 @@ func TestMarkdown(t *testing.T) {
 	assert.Contains(t, text, "Peer: Linux X.\n")
 }
 
-func TestBetween(t *testing.T) {
-	beginMarker, endMarker := markers(partMatrix)
-	tests := []struct{ name, doc, want, err string }{
-		{"replaces", "a\n" + beginMarker + "\nold\n" + endMarker + "\nz\n", "a\n" + beginMarker + "\nnew\n" + endMarker + "\nz\n", ""},
-		{"first time", beginMarker + endMarker, beginMarker + "\nnew\n" + endMarker, ""},
-		{"no begin", "a\n" + endMarker, "", beginMarker},
-		{"no end", "a\n" + beginMarker + "\n", "", endMarker},
-		{"end before begin", endMarker + beginMarker, "", endMarker},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := between(tt.doc, partMatrix, "new\n")
-			if tt.err != "" {
-				require.ErrorContains(t, err, tt.err)
-				return
-			}
-			require.NoError(t, err)
-			assert.Equal(t, tt.want, got)
-		})
-	}
-}
-
 // The page of this repository has the markers, and updating twice changes nothing the second time.
 func TestUpdateDoc(t *testing.T) {
-	page, err := os.ReadFile("../docs/interop.md")
+	text, err := os.ReadFile("../docs/interop.md")
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "interop.md")
-	require.NoError(t, os.WriteFile(path, page, 0o644))
+	require.NoError(t, os.WriteFile(path, text, 0o644))
 
 	update := func() {
-		require.NoError(t, updateDoc(path, partMatrix, mixedReport().markdown("Linux X")))
-		require.NoError(t, updateDoc(path, partFirst, worked{connections, 17}.markdown("Linux X")))
-		require.NoError(t, updateDoc(path, partConform, mixedFindings().markdown("Linux X")))
+		require.NoError(t, page.Update(path, partMatrix, mixedReport().markdown("Linux X")))
+		require.NoError(t, page.Update(path, partFirst, worked{connections, 17}.markdown("Linux X")))
+		require.NoError(t, page.Update(path, partConform, mixedFindings().markdown("Linux X")))
 	}
 	update()
 	first, err := os.ReadFile(path)

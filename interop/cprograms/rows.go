@@ -1,0 +1,220 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// Where the programs listen if they are not told.
+const (
+	portPerftest  = 18515 // and ibv_*_pingpong
+	portRping     = 7174
+	portCM        = 7471 // the examples of librdmacm
+	portRcopy     = 7427
+	portQperf     = 19765
+	portFabric    = 47592
+	portUCX       = 13337
+	wantBandwidth = `(?m)^ *[0-9]+ +[0-9]+ .*[1-9]`
+)
+
+// Why a program cannot work.
+const (
+	noMulticast = "multicast is carried by unreliable datagrams between adapters of one InfiniBand or RoCE network; TCP has no such thing"
+	noUD        = "unreliable datagrams (UD) have no form in iWARP"
+	noUC        = "unreliable connections (UC) have no form in iWARP"
+	noXRC       = "XRC has no form in iWARP"
+	noIPoIB     = "IP over InfiniBand needs an InfiniBand network"
+)
+
+// rows is the table. No row is dropped: a program that does not work says why.
+func rows() []row {
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows())
+}
+
+// verbsRows are the programs of libibverbs.
+func verbsRows() []row {
+	const pkg = "ibverbs-utils"
+	pair := func(command string) row {
+		return row{pkg: pkg, server: command, client: command + " HOST", port: portPerftest}
+	}
+	checked := func(command string) row {
+		r := pair(command)
+		r.checks = true
+		return r
+	}
+	impossible := func(command, why string) row {
+		r := pair(command)
+		r.cannot = why
+		return r
+	}
+	return []row{
+		{pkg: pkg, client: "ibv_devices", want: "softrnic0"},
+		{pkg: pkg, client: "ibv_devinfo -v", want: "PORT_ACTIVE"},
+		{pkg: pkg, client: "ibv_devinfo -v", flags: "--as roce", want: "(?s)InfiniBand.*PORT_ACTIVE"},
+		checked("ibv_rc_pingpong -g 0 -c"),
+		checked("ibv_rc_pingpong -g 0 -c -e"),
+		{pkg: pkg, server: "ibv_rc_pingpong -g 0 -c", client: "ibv_rc_pingpong -g 0 -c HOST", port: portPerftest, flags: "--as roce", checks: true},
+		checked("ibv_srq_pingpong -g 0 -c"),
+		impossible("ibv_uc_pingpong -g 0", noUC),
+		impossible("ibv_ud_pingpong -g 0", noUD),
+		impossible("ibv_xsrq_pingpong -g 0", noXRC),
+	}
+}
+
+// cmRows are the programs of librdmacm, but for sockets.
+func cmRows() []row {
+	const pkg = "rdmacm-utils"
+	const late = "its first thread closes the channel that its second still reads (rdma-core 59 mends it)"
+	ping := func(host, more string) row {
+		return row{pkg: pkg, server: "rping -s -a " + host + more, client: "rping -c -V -a " + host + more, port: portRping, leaves: late, checks: true}
+	}
+	nobody := ping("HOST", " -C 10")
+	nobody.user = true
+	ours := ping("HOST", " -C 10")
+	ours.server, ours.plain, ours.leaves = "RNIC ping -s -a HOST -p 7174", server, ""
+	theirs := ping("HOST", " -C 10")
+	theirs.client, theirs.plain = "RNIC ping -c -a HOST -p 7174 -C 10 -V", client
+	ours.stays = true
+	lossy := ping("HOST", " -C 100 -S 4096")
+	lossy.lossy = true
+	example := func(server, client string) row {
+		return row{pkg: pkg, server: server, client: client, port: portCM}
+	}
+	ucmatose := example("ucmatose -c 4 -C 100 -S 4096", "ucmatose -c 4 -C 100 -S 4096 -s HOST")
+	ucmatose.lossy = true
+	times := example("cmtime -c 100", "cmtime -c 100 -s HOST")
+	times.stays = true
+	xserver := example("rdma_xserver -c r", "rdma_xclient -c r -s HOST")
+	shared := example("rdma_xserver -c x", "rdma_xclient -c x -s HOST")
+	shared.cannot = noXRC
+	datagrams := example("udaddy", "udaddy -s HOST")
+	datagrams.cannot = noUD
+	return []row{
+		ping("HOST", " -C 10"), ping("127.0.0.1", " -C 10"), ping("::1", " -C 10"), ping("HOST", " -C 100 -S 65535"), lossy, nobody, ours, theirs,
+		ucmatose,
+		example("rdma_server", "rdma_client -s HOST"),
+		times,
+		xserver, shared, datagrams,
+		{pkg: pkg, client: "mckey -m 239.1.1.1 -b HOST", cannot: noMulticast},
+		{pkg: pkg, client: "mckey -m ff12::1 -b HOST -p 0x2", cannot: noIPoIB},
+	}
+}
+
+// socketRows are librdmacm's sockets.
+func socketRows() []row {
+	const pkg = "rdmacm-utils"
+	stream := func(command string) row {
+		return row{pkg: pkg, server: command, client: command + " -s HOST", port: portCM, checks: true}
+	}
+	whole := stream("rstream -S all -T v")
+	whole.limit = 3 * time.Minute
+	return []row{
+		stream("rstream -S 65536 -I 100 -C 10 -T v"), stream("rstream -S 65536 -I 100 -C 10 -T v -T b"), stream("rstream -S 4096 -I 100 -C 10 -T v -T n"),
+		stream("rstream -S 4096 -I 100 -C 10 -T v -T a"), stream("rstream -S 4096 -I 100 -C 10 -T v -T f"), whole,
+		stream("riostream -S 4096 -I 100 -C 10 -T v"),
+		{
+			pkg: pkg, server: "rcopy", client: "rcopy original HOST:copy", port: portRcopy, stays: true, checks: true, lossy: true,
+			before: "head -c 5000000 /dev/urandom >original", after: "cmp original copy",
+		},
+	}
+}
+
+// perftestRows are perftest's.
+func perftestRows() []row {
+	var all []row
+	add := func(command string, change func(*row)) {
+		r := row{
+			pkg: "perftest", server: command, client: command + " HOST", port: portPerftest,
+			want: wantBandwidth,
+		}
+		if change != nil {
+			change(&r)
+		}
+		all = append(all, r)
+	}
+	lossy := func(r *row) { r.lossy = true }
+	long := func(r *row) { r.limit = 3 * time.Minute }
+	for _, what := range []string{"send", "write", "read"} {
+		for _, how := range []string{"lat", "bw"} {
+			program := "ib_" + what + "_" + how
+			change := func(*row) {}
+			if program == "ib_write_bw" {
+				change = lossy
+			}
+			add(program+" -R -n 1000", change)
+			add(program+" -n 1000", nil)
+			add(program+" -R -n 200 -a", long)
+		}
+	}
+	add("ib_send_lat -R -n 1000 -e", nil)
+	add("ib_send_bw -R -n 1000 -e", nil)
+	add("ib_send_lat -R -n 1000 -I 64", nil)
+	add("ib_write_bw -R -n 1000 -q 4", nil)
+	add("ib_send_bw -R -n 1000 -q 4", nil)
+	add("ib_send_bw -R -n 1000 --use-srq", nil)
+	add("ib_send_bw -R -n 1000 -b", lossy)
+	add("ib_write_bw -R -n 1000 -b", nil)
+	add("ib_write_bw -R -D 2", nil)
+	add("ib_send_bw -n 1000", func(r *row) { r.flags = "--as roce" })
+	for _, what := range []string{"ib_atomic_lat", "ib_atomic_bw"} {
+		for _, kind := range []string{"FETCH_AND_ADD", "CMP_AND_SWAP"} {
+			add(what+" -R -n 1000 -A "+kind, nil)
+		}
+		add(what+" -n 1000 -A FETCH_AND_ADD", nil)
+	}
+	add("ib_write_bw -R -n 1000 --write_with_imm", func(r *row) {
+		r.cannot = "this perftest has no such option; newer ones do"
+	})
+	return all
+}
+
+// qperfRows are qperf's.
+func qperfRows() []row {
+	var all []row
+	for _, test := range []string{
+		"rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_lat", "rc_rdma_read_bw", "rc_rdma_write_poll_lat",
+		"rc_rdma_write_lat", "rc_rdma_write_bw", "rc_compare_swap_mr", "rc_fetch_add_mr",
+	} {
+		all = append(all, row{
+			pkg: "qperf", server: "qperf", client: "qperf HOST -cm 1 -t 1 " + test, port: portQperf, stays: true,
+			want: `(?m)^ +[a-z_]+ += +[1-9]`,
+		})
+	}
+	for _, test := range []string{"ver_rc_compare_swap", "ver_rc_fetch_add"} {
+		all = append(all, row{
+			pkg: "qperf", server: "qperf", client: "qperf HOST -cm 1 -t 1 " + test, port: portQperf, stays: true, checks: true,
+		})
+	}
+	return all
+}
+
+// fabricRows are the libraries above the verbs.
+func fabricRows() []row {
+	const fabric = "libfabric-bin"
+	ping := func(command string) row {
+		return row{pkg: fabric, server: command, client: command + " HOST", port: portFabric, checks: true}
+	}
+	mpi := row{
+		pkg: "openmpi-bin",
+		client: `mpirun -np 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self ` +
+			`--allow-run-as-root --oversubscribe ./ring`,
+		before: "mpicc -O1 -o ring HERE/programs/ring.c", want: "ring: ok", checks: true,
+	}
+	uct := func(test string) row {
+		const command = "ucx_perftest -x rc_verbs -d softrnic0:1 -n 1000 -w 100 -t "
+		return row{pkg: "ucx-utils", server: command + test, client: command + test + " HOST", port: portUCX, flags: "--as roce"}
+	}
+	tag := row{
+		pkg: "ucx-utils", server: "env UCX_TLS=rc_v,ud_v ucx_perftest -n 1000 -w 100 -t tag_lat", port: portUCX, flags: "--as roce",
+		client: "env UCX_TLS=rc_v,ud_v ucx_perftest -n 1000 -w 100 -t tag_lat HOST", cannot: "ucp finds its peers over UD, and " + noUD,
+	}
+	return []row{
+		{pkg: fabric, client: "fi_info -p verbs", want: "provider: verbs"},
+		ping("fi_pingpong -c -p verbs -e msg"),
+		ping(`fi_pingpong -c -p "verbs;ofi_rxm" -e rdm`),
+		mpi,
+		uct("am_lat"), uct("put_lat"), uct("put_bw"), tag,
+	}
+}
