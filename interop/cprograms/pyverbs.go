@@ -29,6 +29,9 @@ const (
 	testFail = "fail"
 )
 
+// longWhy bounds what is shown of a reason, in octets: some tests print what they compared.
+const longWhy = 160
+
 // tested is what became of a test of pyverbs.
 type tested struct{ outcome, name, why string }
 
@@ -128,6 +131,9 @@ func parseTests(text, as string, end error) []tested {
 		why := ""
 		if len(fields) > 2 {
 			why = fields[2]
+			if len(why) > longWhy {
+				why = why[:longWhy] + "..."
+			}
 		}
 		switch fields[0] {
 		case "begin":

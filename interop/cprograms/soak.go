@@ -190,7 +190,7 @@ func (k *soaker) lasting(ctx context.Context) (*program, error) {
 
 // copies starts a client of the server that stays.
 func (k *soaker) copies(ctx context.Context) (*program, error) {
-	return k.s.start(ctx, k.dir, k.under("", "rcopy -p PORT original 127.0.0.1:copy", lastingPort))
+	return k.s.start(ctx, k.dir, k.under("", "rcopy original 127.0.0.1:copy -p PORT", lastingPort))
 }
 
 // visit starts a client of the server that stays, and kills it.
