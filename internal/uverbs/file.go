@@ -41,10 +41,9 @@ type call struct {
 	ext  bool   // of the extended form
 	bad  uint32 // the request that a post did not take, from 1; else 0
 
-	sends    [2 * maxList]verbs.Request
+	sends    [maxList]verbs.Request
 	atomics  [maxList]verbs.AtomicRequest
-	slots    [2*maxList + 1]slots // after so many of sends
-	last     [maxList]int         // how many of sends are those of the requests up to each
+	slots    [maxList + 1]slots // after so many of sends
 	recvs    [maxList]verbs.Recv
 	sges     []verbs.SGE
 	done     [pollBatch]verbs.Completion

@@ -57,7 +57,7 @@ func (q *QP) copyInline(c *call, raw []byte, s *verbs.Request) error {
 }
 
 func (r *inlineRing) make(q *QP) (err error) {
-	r.slot, r.n = q.maxInline, uint64(q.coreDepth+maxList)
+	r.slot, r.n = q.maxInline, uint64(q.sendDepth+maxList)
 	r.mem = make([]byte, int(r.n)*r.slot)
 	r.mr, err = q.pd.pd.Register(r.mem, verbs.LocalRead)
 	return err

@@ -57,7 +57,7 @@ func (v *cq) poll(c *call, most int) (n, k int) {
 	for i := range c.done[:n] {
 		d := &c.done[i]
 		if q, ok := d.Context.(*QP); ok {
-			if q.isSpecial(d.Op) && !q.finish(d) {
+			if d.Op.IsAtomic() && !q.finish(d) {
 				continue
 			}
 			wc(&c.wcs[k], d, q.qpn)

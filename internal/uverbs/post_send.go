@@ -96,33 +96,19 @@ func postSend(c *call) error {
 	return c.answer(posted, err)
 }
 
-// postSome posts up to maxList requests from the one at first on. The core may get two for one of the program:
-// the last of them is in c.last.
+// postSome posts up to maxList requests from the one at first on.
 func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 	c.sges = c.sges[:0]
 	c.slots[0] = q.slots()
 	var wrong error
-	n, wrs := 0, 0
-	for wrs < maxList && first+wrs < l.n {
-		w := view[uabi.SendWR](l.wrs[(first+wrs)*l.stride:])
-		s := &c.sends[n]
-		if wrong = q.translate(c, l, w, s, &c.atomics[wrs]); wrong != nil {
+	n := 0
+	for n < maxList && first+n < l.n {
+		w := view[uabi.SendWR](l.wrs[(first+n)*l.stride:])
+		if wrong = q.translate(c, l, w, &c.sends[n], &c.atomics[n]); wrong != nil {
 			break
-		}
-		behind := false
-		if q.file.dev.config.RoCE && q.isSpecial(s.Op) && !s.Op.IsAtomic() {
-			if behind, wrong = q.placed(s, &c.sends[n+1]); wrong != nil {
-				break
-			}
 		}
 		n++
 		c.slots[n] = q.slots()
-		if behind {
-			n++
-			c.slots[n] = q.slots()
-		}
-		c.last[wrs] = n
-		wrs++
 	}
 	posted, err := 0, error(nil)
 	if n > 0 {
@@ -130,13 +116,9 @@ func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 	}
 	q.inline.next, q.specials.next = c.slots[posted].inline, c.slots[posted].special // those of what was not posted are free
 	if err == nil {
-		return wrs, wrong
+		err = wrong
 	}
-	done := 0
-	for done < wrs && c.last[done] <= posted {
-		done++
-	}
-	return done, err
+	return posted, err
 }
 
 // slots are the next slots of a queue pair's two rings.

@@ -22,7 +22,6 @@ type QP struct {
 	async  source
 	// depths as allocated, and what the program asked for inline data, in octets.
 	sendDepth, recvDepth int
-	coreDepth            int // of the Send Queue of the RNIC
 	sendSGE, recvSGE     int
 	maxInline            int
 
@@ -31,10 +30,6 @@ type QP struct {
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
 	inline   inlineRing
 	specials specials
-	reserved int // room that sendCQ has for completions that the program does not see
-	// grantedOn is the stream that granted tells of: whether the peer answers Reads there.
-	grantedOn *verbs.LLPStream
-	granted   bool
 
 	mu sync.Mutex // the fields below
 	// state is the program's view, one of uabi.QPS: of a queue pair without a stream what it set, else the
@@ -119,8 +114,7 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 		_ = f.dev.endQP(o)
 		return err
 	}
-	o.coreDepth, o.recvDepth, o.sendSGE, o.recvSGE = a.SendDepth, a.RecvDepth, a.SendSGE, a.RecvSGE
-	o.sendDepth = o.coreDepth / f.dev.elements()
+	o.sendDepth, o.recvDepth, o.sendSGE, o.recvSGE = a.SendDepth, a.RecvDepth, a.SendSGE, a.RecvSGE
 	f.dev.qpns.Store(o.qpn, o)
 	*p = uabi.CreateQPResp{
 		QPN: o.qpn, MaxSendWR: uint32(o.sendDepth), MaxRecvWR: uint32(o.recvDepth),
@@ -129,8 +123,9 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	return created(f, &f.qps, o, &p.QPHandle, func() { _ = f.dev.endQP(o) })
 }
 
-// qpConfig is the core's view of what the program asks for. Every queue pair speaks RFC 7306, and waits for a
-// receive as InfiniBand's retries do.
+// qpConfig is the core's view of what the program asks for. Every queue pair speaks RFC 7306, waits for a receive as
+// InfiniBand's retries do, and reads into memory that has Local Write: no right is added for that. With the RoCE
+// presentation a Write completes when it is placed.
 func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 	if o.pd, err = use(&f.pds, q.PDHandle, "protection domain"); err != nil {
 		return c, err
@@ -146,9 +141,9 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 	o.sendCQ = send
 	c = verbs.QPConfig{
 		PD: o.pd.pd, SendCQ: send.cq, RecvCQ: recv.cq,
-		SendDepth: f.dev.elements() * max(1, int(q.MaxSendWR)), RecvDepth: max(1, int(q.MaxRecvWR)),
+		SendDepth: max(1, int(q.MaxSendWR)), RecvDepth: max(1, int(q.MaxRecvWR)),
 		SendSGE: max(1, int(q.MaxSendSGE)), RecvSGE: max(1, int(q.MaxRecvSGE)),
-		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, Context: o,
+		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, ReadIntoLocal: true, PlacedWrites: f.dev.config.RoCE, Context: o,
 	}
 	if q.IsSRQ != 0 {
 		if o.srq, err = use(&f.srqs, q.SRQHandle, "shared receive queue"); err != nil {
@@ -157,14 +152,6 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 		c.SRQ = o.srq.srq
 	}
 	return c, nil
-}
-
-// elements is how many elements of the Send Queue a request may take: with RoCE a Write has a Read behind it.
-func (d *Device) elements() int {
-	if d.config.RoCE {
-		return 2
-	}
-	return 1
 }
 
 func (f *File) queryQP(q *uabi.QueryQP, p *uabi.QueryQPResp) error {
@@ -215,8 +202,7 @@ func (d *Device) endQP(q *QP) error {
 	}
 	q.send.Lock()
 	q.inline.free()
-	_ = q.sendCQ.reserve(-q.reserved)
-	q.reserved = 0
+	q.freeHidden()
 	q.send.Unlock()
 	d.qpns.CompareAndDelete(q.qpn, q)
 	d.freeQPN(q)
