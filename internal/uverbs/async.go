@@ -3,6 +3,8 @@
 package uverbs
 
 import (
+	"fmt"
+
 	"github.com/softrnic/softrnic/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -32,7 +34,7 @@ func (d *Device) event(e verbs.Event) {
 		d.fatal()
 	case verbs.EventCQOverflow, verbs.EventCQOperation:
 		if v, _ := d.cqs.Load(e.CQ); v != nil {
-			d.raise(&v.(*cq).async, v.(*cq).user, uabi.EventCQErr) //nolint:errcheck // it holds nothing else
+			d.raise(&v.(*cq).async, v.(*cq).user, uabi.EventCQErr)
 		}
 	case verbs.EventSRQLimit, verbs.EventSRQCatastrophic:
 		kind := uint32(uabi.EventSRQLimitReached)
@@ -40,7 +42,7 @@ func (d *Device) event(e verbs.Event) {
 			kind = uabi.EventSRQErr
 		}
 		if v, _ := d.srqs.Load(e.SRQ); v != nil {
-			d.raise(&v.(*srq).async, v.(*srq).user, kind) //nolint:errcheck // it holds nothing else
+			d.raise(&v.(*srq).async, v.(*srq).user, kind)
 		}
 	default:
 		v := d.rnic.QP(e.QP)
@@ -55,11 +57,29 @@ func (d *Device) event(e verbs.Event) {
 		if k, ok := qpEvents[e.ID]; ok {
 			kind = k
 		}
+		d.tell(q, kind, e)
 		d.raise(&q.async, q.user, kind)
 		if q.srq != nil { // nothing will be taken from the shared queue any more (IBA 10.2.9.3)
 			d.raise(&q.async, q.user, uabi.EventQPLastWQEReached)
 		}
 	}
+}
+
+// eventNames are those of the events of queue pairs, for --strace.
+var eventNames = map[uint32]string{uabi.EventQPFatal: "QP_FATAL", uabi.EventQPReqErr: "QP_REQ_ERR", uabi.EventQPAccessErr: "QP_ACCESS_ERR"}
+
+// tell says in the trace why a queue pair has failed: what the peer, or this side, found, and the Terminate Message that said so.
+func (d *Device) tell(q *QP, kind uint32, e verbs.Event) {
+	if d.config.Trace == nil {
+		return
+	}
+	why := e.ID.String()
+	if s := q.qp.LLPStream(); s != nil {
+		if err := s.Err(); err != nil {
+			why = err.Error()
+		}
+	}
+	d.config.Trace(fmt.Sprintf("uverbs event %s(qpn=%#x): %s", eventNames[kind], q.qpn, why))
 }
 
 // raise tells a program of an event of an object.

@@ -148,11 +148,7 @@ func (c *call) lengths(cmd *command, h *uabi.CmdHdr) error {
 		return nil
 	}
 	in := int(h.InWords) * 4
-	if h.Command == uabi.CmdDestroyCQ && n == 16 { // rdma-core 18 and 19, which Linux forgives
-		in = n
-		c.buf = append(c.buf, make([]byte, 8)...)
-		n = len(c.buf)
-	} else if in != n {
+	if in != n {
 		return refuse(syscall.EINVAL, "the header counts %d octets, there are %d", in, n)
 	}
 	if n-hdrSize < cmd.req {

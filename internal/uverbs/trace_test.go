@@ -47,3 +47,19 @@ func TestTrace(t *testing.T) {
 	_ = p.raw(header(99, 2, 0))
 	assert.Equal(t, "uverbs ?(0x63) = -1 EOPNOTSUPP (there is no command 0x63)", last())
 }
+
+// TestTraceOfFailure: the event of a queue pair that fails says why.
+func TestTraceOfFailure(t *testing.T) {
+	lines := make(chan string, 64)
+	a, b := pair(t, Config{Trace: func(s string) {
+		if strings.Contains(s, "event") {
+			lines <- s
+		}
+	}}, uabi.AccessLocalWrite)
+	a.posted(rdma(signaled(uabi.WRRDMAWrite, 1), b, 0), a.sge(0, 8))
+	first, second := <-lines, <-lines
+	both := first + "\n" + second
+	assert.Contains(t, both, fmt.Sprintf("uverbs event QP_ACCESS_ERR(qpn=%#x): ", b.qp.QPN))
+	assert.Contains(t, both, fmt.Sprintf("uverbs event QP_FATAL(qpn=%#x): ", a.qp.QPN))
+	assert.Contains(t, both, "Terminate", both)
+}

@@ -78,6 +78,32 @@ func TestInline(t *testing.T) {
 	a.posted(w, uabi.SGE{Addr: own, Length: 0})
 }
 
+// TestInlineFull: what is refused because the queue is full does not touch what waits in it.
+func TestInlineFull(t *testing.T) {
+	p := started(t, Config{})
+	a, b := newSide(p, allRights), newSide(p, allRights)
+	own := a.alloc(64)
+	w := signaled(uabi.WRSend, 0)
+	w.SendFlags |= uabi.SendInline
+	n := int(a.qp.MaxSendWR)
+	for i := range 3 * n {
+		require.NoError(t, umem.Write(own, []byte{byte(i)}))
+		_, err := a.send(w, uabi.SGE{Addr: own, Length: 1})
+		if i < n {
+			require.NoError(t, err)
+			_, err = b.recv(uint64(i), b.sge(i, 1))
+			require.NoError(t, err)
+			continue
+		}
+		require.Equal(t, syscall.ENOMEM, errnoOf(t, err))
+	}
+	connect(t, a, b)
+	b.wait(n)
+	for i, got := range b.read(0, n) {
+		assert.EqualValues(t, i, got)
+	}
+}
+
 // TestImmediate: the four octets arrive as they were in memory, with how long the Write was.
 func TestImmediate(t *testing.T) {
 	a, b := pair(t, Config{}, allRights)
