@@ -18,6 +18,12 @@ type CQConfig struct {
 	Entries int
 	// Handler, if not 0, is told of notifications (see RNIC.AddCompletionHandler).
 	Handler HandlerID
+	// OnNotify, if set, is called for each notification that Notify or Arm armed, at once and
+	// where the completion is made: by a goroutine of the RNIC, or by one of the
+	// program within a verb, maybe several at a time, with locks of the queue pair held. It must not block,
+	// and call no verb. It is for waking who does not wait in Go, such as a thread
+	// that reads a pipe; a Handler costs the start of a goroutine for that.
+	OnNotify func()
 }
 
 // CQ is a Completion Queue (verbs draft 5.3).
@@ -53,9 +59,14 @@ func (r *RNIC) CreateCQ(c CQConfig) (*CQ, error) {
 		return nil, fmt.Errorf("create CQ: %w: all %d are in use", wr.ErrInsufficientResources, r.limits.CQs)
 	}
 	q := &CQ{rnic: r, handler: c.Handler}
-	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Event: r.raise}
+	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Event: r.raise, Notify: c.OnNotify}
 	if handler != nil {
-		qc.Notify = func() { handler.post(q) }
+		qc.Notify = func() {
+			if c.OnNotify != nil {
+				c.OnNotify()
+			}
+			handler.post(q)
+		}
 	}
 	q.q = cq.New(qc)
 	r.cqs[q.ID()] = q
