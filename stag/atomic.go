@@ -4,6 +4,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/softrnic/softrnic/internal/faulting"
 )
 
 // atomicSize is how many octets an Atomic Operation is about.
@@ -44,6 +46,9 @@ func update(p *uint64, f func(uint64) uint64) uint64 {
 }
 
 func tryUpdate(p *uint64, f func(uint64) uint64) (old uint64, ok bool) {
+	if faulting.Foreign() && !faulting.Writable(unsafe.Pointer(p)) {
+		return 0, false // else what vanishes from here on ends the process
+	}
 	defer endFault(debug.SetPanicOnFault(true))
 	return update(p, f), true
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/softrnic/softrnic/internal/faulting"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -177,6 +178,9 @@ func (t *Table) prepare(c *RegionConfig) (*entry, error) {
 	}
 	if c.Addressing == wr.ZeroBased && c.VA != 0 {
 		return nil, fmt.Errorf("%w: a zero-based region has none", wr.ErrInvalidVA)
+	}
+	if c.MayVanish {
+		faulting.Look()
 	}
 	e := &entry{drain: &t.drain}
 	e.remoteAccess = c.RemoteAccess || c.Access&remoteRights != 0

@@ -1,12 +1,18 @@
 package stag
 
-import "runtime/debug"
+import (
+	"math"
+	"runtime/debug"
+
+	"github.com/softrnic/softrnic/internal/faulting"
+)
 
 // Memory that vanishes. An adapter pins the pages of a region, and what a program does
 // to its mappings does not reach them. We cannot: a page that was unmapped, or made
 // read-only, faults. Where the region says so (RegionConfig.MayVanish), copies run under
 // debug.SetPanicOnFault and such a fault is a protection error of the one operation
-// that met it. System calls are kept away from that memory: what they did not get could
+// that met it. If the program has put handlers of its own over Go's, which make that panic, the
+// system copies in place of us (internal/faulting). Else system calls are kept away from that memory: what they did not get could
 // not be told from the connection's failure within an FPDU.
 
 // mayVanish reports whether the memory of the current generation may.
@@ -43,13 +49,43 @@ func (e *entry) copyOut(dst []byte, off uint64, p party) bool {
 	return true
 }
 
+// lookFrom is the length from which a copy takes so long that looking at the signal handlers is
+// nothing to it.
+const lookFrom = 64 << 10
+
+// unguarded reports whether a copy of n octets that faults would end the process.
+func unguarded(n int) bool {
+	if n >= lookFrom {
+		faulting.Look()
+	}
+	return faulting.Foreign()
+}
+
 func (m *memory) tryCopyIn(off uint64, src []byte, p party) (ok bool) {
+	if unguarded(len(src)) {
+		for _, mem := range m.append(nil, off, uint64(len(src)), math.MaxInt) {
+			if !faulting.Write(mem, src[:len(mem)]) {
+				return false
+			}
+			src = src[len(mem):]
+		}
+		return true
+	}
 	defer endFault(debug.SetPanicOnFault(true))
 	m.copyIn(off, src, p)
 	return true
 }
 
 func (m *memory) tryCopyOut(dst []byte, off uint64, p party) (ok bool) {
+	if unguarded(len(dst)) {
+		for _, mem := range m.append(nil, off, uint64(len(dst)), math.MaxInt) {
+			if !faulting.Read(dst[:len(mem)], mem) {
+				return false
+			}
+			dst = dst[len(mem):]
+		}
+		return true
+	}
 	defer endFault(debug.SetPanicOnFault(true))
 	m.copyOut(dst, off, p)
 	return true

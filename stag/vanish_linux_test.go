@@ -54,6 +54,25 @@ func TestVanished(t *testing.T) {
 	assert.Equal(t, FaultSTag, all.Lost(), "revoked, which is another thing")
 }
 
+// TestVanishedPieces is about memory of several pieces, and copies of which some have gone.
+func TestVanishedPieces(t *testing.T) {
+	mem, middle := mapped(t, 3)
+	m := join([]piece{{page, mem[:page]}, {2 * page, middle}, {3 * page, mem[2*page:]}})
+	buf := make([]byte, 2*page)
+	for i := range buf {
+		buf[i] = byte(i%251) + 1
+	}
+	require.True(t, m.tryCopyIn(page/2, buf, program))
+	got := make([]byte, 2*page)
+	require.True(t, m.tryCopyOut(got, page/2, program))
+	assert.Equal(t, buf, got)
+	require.NoError(t, syscall.Mprotect(middle, syscall.PROT_NONE))
+	assert.False(t, m.tryCopyIn(page/2, buf, program))
+	assert.False(t, m.tryCopyOut(got, page/2, program))
+	assert.True(t, m.tryCopyOut(got[:page], 2*page, program))
+	assert.Equal(t, mem[2*page:], got[:page])
+}
+
 // TestVanishedFile is about a page that its file does not have any more: SIGBUS.
 func TestVanishedFile(t *testing.T) {
 	tb := NewTable(Config{})

@@ -38,7 +38,7 @@ var tools = []string{"golang.org/x/", "github.com/spf13/", "github.com/google/",
 // layers, taken here and in .golangci.yml.
 var rules = map[string]rule{
 	"wr":    {thirdParty: system},
-	"stag":  {rooms: []string{"wr"}, thirdParty: system},
+	"stag":  {rooms: []string{"wr", "internal"}, thirdParty: system},
 	"mpa":   {thirdParty: system},
 	"ddp":   {thirdParty: system},
 	"rdmap": {rooms: []string{"ddp"}, thirdParty: system},

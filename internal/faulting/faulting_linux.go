@@ -1,0 +1,100 @@
+package faulting
+
+import (
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// signals are those of a page that is not there, and of one that its file has lost.
+var signals = [...]syscall.Signal{syscall.SIGSEGV, syscall.SIGBUS}
+
+var (
+	own     [len(signals)]uintptr // the handlers of Go, as they were when the program began
+	foreign atomic.Bool
+	pid     = os.Getpid()
+)
+
+func init() {
+	for i, s := range signals {
+		own[i] = handler(s)
+	}
+}
+
+// handler is the address of a signal's handler; 0 for the default, or if that cannot be told.
+func handler(s syscall.Signal) uintptr {
+	var action [16]uintptr // struct sigaction begins with it, and is shorter
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(unsafe.Pointer(&action)), 8, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return action[0]
+}
+
+// Look looks whether the handlers are still Go's.
+func Look() {
+	now := false
+	for i, s := range signals {
+		now = now || handler(s) != own[i]
+	}
+	if now != foreign.Load() {
+		foreign.Store(now && works())
+	}
+}
+
+// works reports whether the system lets a process copy its own memory: some sandboxes do not.
+func works() bool {
+	return Read(make([]byte, len(probe)), probe[:])
+}
+
+var probe [1]byte
+
+// Foreign reports whether the handlers were not Go's when Look looked last.
+func Foreign() bool { return foreign.Load() }
+
+// Write copies src to dst, which may fault. It reports false if it did: some of it may be there.
+func Write(dst, src []byte) bool {
+	return transfer(unix.ProcessVMWritev, src, dst)
+}
+
+// Read copies src, which may fault, to dst. It reports false if it did.
+func Read(dst, src []byte) bool {
+	return transfer(unix.ProcessVMReadv, dst, src)
+}
+
+// transfer copies n octets between here and there, the side that may fault, of which no octet is
+// touched here.
+func transfer(call func(int, []unix.Iovec, []unix.RemoteIovec, uint) (int, error), here, there []byte) bool {
+	n := min(len(here), len(there))
+	for done := 0; done < n; {
+		local := unix.Iovec{Base: &here[done]}
+		local.SetLen(n - done)
+		remote := unix.RemoteIovec{Base: uintptr(unsafe.Pointer(&there[done])), Len: n - done}
+		k, err := call(pid, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
+		if err != nil || k == 0 {
+			return false
+		}
+		done += k
+	}
+	return true
+}
+
+// Writable reports whether the page at p can be written to, for what cannot be copied. Linux before
+// 5.14 does not tell, which counts as yes.
+func Writable(p unsafe.Pointer) bool {
+	page := uintptr(os.Getpagesize())
+	return populate(uintptr(p)&^(page-1), page) || !populate(0, 0)
+}
+
+// populate brings pages in for writing, and reports whether it could.
+func populate(at, n uintptr) bool {
+	for {
+		_, _, errno := syscall.Syscall(syscall.SYS_MADVISE, at, n, unix.MADV_POPULATE_WRITE)
+		if errno != syscall.EINTR && errno != syscall.EAGAIN {
+			return errno == 0
+		}
+	}
+}

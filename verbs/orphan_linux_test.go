@@ -1,0 +1,13 @@
+package verbs_test
+
+import (
+	"testing"
+
+	"github.com/softrnic/softrnic/internal/orphan"
+)
+
+func init() { orphan.Init() }
+
+// TestMemoryVanishesWithoutHandlers is TestMemoryVanishes in a process where a fault that is left
+// to Go's signal handlers would be the end.
+func TestMemoryVanishesWithoutHandlers(t *testing.T) { orphan.Again(t, "^TestMemoryVanishes$") }
