@@ -19,13 +19,16 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege interop verify clean
+.PHONY: help build c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/rnic
 	$(GO) build -o bin/ ./cmd/rnic
+
+c: build ## build the two libraries beside bin/rnic with which `rnic run` runs C programs (Linux; needs gcc)
+	GO=$(GO) c/build bin
 
 c-unit: ## test the preload library, under sanitizers too (needs gcc with libasan and libubsan)
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && c/preload/test/run "$$out"

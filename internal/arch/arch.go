@@ -78,6 +78,7 @@ var rules = map[string]rule{
 	"conformance":    {any: true, thirdParty: append([]string{"github.com/stretchr/testify/"}, tools...)}, // a case asserts as a test does
 	"cmd":            {any: true, thirdParty: tools},
 	"interop":        {any: true, thirdParty: tools},
+	"c":              {any: true, thirdParty: system},
 	"internal/rping": {any: true, thirdParty: system},
 
 	// The commands of rnic see every room, but each other they do not see: only what they share.

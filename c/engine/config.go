@@ -1,0 +1,77 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package main
+
+// #include "own.h"
+import "C"
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/uverbs"
+)
+
+// fromEnvironment is what `rnic run` says in the environment.
+func fromEnvironment() (uverbs.Config, error) {
+	const how = "start the program with `rnic run`"
+	addr, err := netip.ParseAddr(os.Getenv("SOFTRNIC_ADDR"))
+	if err != nil {
+		return uverbs.Config{}, fmt.Errorf("SOFTRNIC_ADDR: %w; %s", err, how)
+	}
+	config := uverbs.Config{
+		Addr:   addr,
+		Report: func(s string) { fmt.Fprintln(os.Stderr, "softrnic:", s) },
+		Own:    func(fd int) { C.srn_own(C.int(fd)) },
+	}
+	if config.RoCE, err = choice("SOFTRNIC_AS", "iwarp", "roce"); err != nil {
+		return config, err
+	}
+	off, err := choice("SOFTRNIC_CRC", "on", "off")
+	if err != nil {
+		return config, err
+	}
+	config.CRC = !off
+	if name := os.Getenv("SOFTRNIC_STRACE"); name != "" {
+		if config.Trace, err = tracer(name); err != nil {
+			return config, fmt.Errorf("SOFTRNIC_STRACE: %w", err)
+		}
+	}
+	return config, nil
+}
+
+// choice is whether a variable has the other of two values; the first is what it is without.
+func choice(name, first, other string) (bool, error) {
+	switch v := os.Getenv(name); v {
+	case "", first:
+		return false, nil
+	case other:
+		return true, nil
+	default:
+		return false, fmt.Errorf("%s is %q; want %s or %s", name, v, first, other)
+	}
+}
+
+// tracer appends lines to a file, each in one write, since several processes may share it: the process' id, the time, what
+// happened. It opens the file once and keeps it: a program may change its root and its rights.
+func tracer(name string) (func(string), error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	pid := strconv.Itoa(os.Getpid())
+	var mu sync.Mutex
+	var line []byte
+	return func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		line = append(append(line[:0], pid...), ' ')
+		line = time.Now().AppendFormat(line, "15:04:05.000000")
+		line = append(append(append(line, ' '), s...), '\n')
+		_, _ = f.Write(line) // a full disk is no reason to disturb the program
+	}, nil
+}

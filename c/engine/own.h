@@ -1,0 +1,4 @@
+/* Tells of a socket or pipe of the engine's. */
+void srn_own(int fd);
+/* In the child of a fork, whose memory this engine is in: closes them. Async-signal-safe. */
+void srn_forked(void);
