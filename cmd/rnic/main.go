@@ -21,6 +21,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/info"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/perf"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/ping"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/run"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/vi"
 )
 
@@ -34,6 +35,7 @@ func root() *cobra.Command {
 		ping.Command(),
 		demo.Command(),
 		perf.Command(),
+		run.Command(),
 		conform.Command(),
 		dump.Command(),
 		vi.Command(),

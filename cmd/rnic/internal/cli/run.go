@@ -28,13 +28,15 @@ func Main(root *cobra.Command) int {
 		caught <- sig
 		cancel()
 	}()
-	status := Run(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	status, final := execute(ctx, root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	select {
 	case sig := <-caught:
-		return stopped(status, sig)
+		if !final {
+			return stopped(status, sig)
+		}
 	default:
-		return status
 	}
+	return status
 }
 
 // stopped is the status of a command that sig ended: as a shell has it, 128 and the number of the signal. SIGTERM is
@@ -51,6 +53,12 @@ func stopped(status int, sig os.Signal) int {
 
 // Run executes one command line of root and returns the exit status.
 func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	status, _ := execute(ctx, root, args, stdin, stdout, stderr)
+	return status
+}
+
+// execute is Run, which also tells whether the status is final: see ExitStatus.
+func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int, final bool) {
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -67,17 +75,17 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 		err = stray
 	}
 	if err == nil {
-		return 0
+		return 0, false
 	}
 	var usage *usageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(stderr, "rnic: %s; see %s --help\n", OneLine(err), cmd.CommandPath())
-		return 2
+		return 2, false
 	}
-	status := 1
+	status = 1
 	var withStatus *statusError
 	if errors.As(err, &withStatus) {
-		status = withStatus.status
+		status, final = withStatus.status, withStatus.final
 		err = withStatus.err
 	}
 	switch {
@@ -86,7 +94,7 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	case err != nil:
 		fmt.Fprintf(stderr, "rnic: %s\n", OneLine(err))
 	}
-	return status
+	return status, final
 }
 
 // Root makes the program of these commands, and one that tells its version.
@@ -183,6 +191,7 @@ func Usagef(format string, args ...any) error {
 type statusError struct {
 	status int
 	err    error
+	final  bool
 }
 
 func (e *statusError) Error() string {
@@ -195,7 +204,19 @@ func (e *statusError) Error() string {
 func (e *statusError) Unwrap() error { return e.err }
 
 // WithStatus gives err, which may be nil, an exit status of its own.
-func WithStatus(status int, err error) error { return &statusError{status, err} }
+func WithStatus(status int, err error) error { return &statusError{status: status, err: err} }
+
+// ExitStatus ends with the status of another program that ran instead, and which saw the signals too: no signal changes it.
+func ExitStatus(status int) error { return &statusError{status: status, final: true} }
+
+// Status is the exit status that err asks for, and whether it does.
+func Status(err error) (int, bool) {
+	var withStatus *statusError
+	if errors.As(err, &withStatus) {
+		return withStatus.status, true
+	}
+	return 0, false
+}
 
 // ExactArgs accepts exactly the arguments that are named, and says which one
 // is missing or too many.

@@ -1,0 +1,43 @@
+//go:build amd64 || arm64
+
+package run
+
+import (
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+)
+
+// check tells what works on this host, and is an error if programs cannot run.
+func check(w io.Writer, asked netip.Addr) error {
+	rows, complete := host("/")
+	add := func(what string, err error, state, fix string) {
+		if err != nil {
+			state, complete = "no", false
+		} else {
+			fix = ""
+		}
+		rows = append(rows, row{what, state, fix})
+	}
+	_, err := findLibraries()
+	add(engineName+", "+preloadName, err, "yes", "make c")
+	list, err := addresses()
+	var a address
+	if err == nil {
+		a, err = choose(asked, list)
+	}
+	add("address of the device", err, fmt.Sprintf("%s (%s)", a.addr, a.name), "--addr with one that `ip addr` lists")
+	dir, err := os.MkdirTemp("", "softrnic-")
+	if err == nil {
+		err = os.Remove(dir)
+	}
+	add("temporary folder", err, "yes", "TMPDIR with a folder that you may write to")
+	if err := printRows(w, rows); err != nil {
+		return err
+	}
+	if !complete {
+		return failed(1, "C programs cannot run on this host yet: see the table")
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// Package run is `rnic run`: it starts a C program with libraries that make it find an RDMA device where there is none.
+package run
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+)
+
+// flags are those of the command.
+type flags struct {
+	addr   netip.Addr // invalid: choose
+	as     string     // iwarp or roce
+	crc    bool
+	strace string // a file; "": none
+}
+
+// Command makes `rnic run`.
+func Command() *cobra.Command {
+	f := flags{as: "iwarp", crc: true}
+	var addr string
+	var checkHost bool
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARG...]",
+		Short: "Run a C program that uses libibverbs or librdmacm over this RNIC",
+		Long: `Run a program that was written for rdma-core (libibverbs, librdmacm), unchanged, over this RNIC: it finds a
+device softrnic0 that has one of this host's addresses. No kernel module, no hardware and no privilege is
+needed; rdma-core is as packaged. The peer may be another such program, rnic ping, Linux siw or an adapter.
+
+The exit status is the program's; 126 and 127 are as a shell's.`,
+		Example: `  rnic run --check
+  rnic run -- ibv_devinfo -v
+  rnic run -- ib_write_bw -R &
+  rnic run -- ib_write_bw -R 127.0.0.1`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case checkHost && len(args) > 0:
+				return cli.Usagef("--check runs no COMMAND")
+			case !checkHost && len(args) == 0:
+				return cli.Usagef("COMMAND is missing")
+			case f.as != "iwarp" && f.as != "roce":
+				return cli.Usagef("--as %s: want iwarp or roce", f.as)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if addr != "" {
+				var err error
+				if f.addr, err = netip.ParseAddr(cli.BareHost(addr)); err != nil || f.addr.Zone() != "" {
+					return cli.Usagef("--addr %s: want an address such as 192.0.2.1 or 2001:db8::1", addr)
+				}
+				f.addr = f.addr.Unmap()
+			}
+			if checkHost {
+				return check(cmd.OutOrStdout(), f.addr)
+			}
+			return execute(cmd, f, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SetInterspersed(false) // the flags behind COMMAND are its own
+	fs.StringVar(&addr, "addr", "", "the device's address, one of this host; default: the first global one, else loopback")
+	fs.StringVar(&f.as, "as", f.as, "what the device says it is: iwarp, or roce for programs that want InfiniBand's ways")
+	fs.Var(cli.OnOff(&f.crc), "crc", "ask for CRCs: on or off")
+	fs.StringVar(&f.strace, "strace", "", "write each command of the program to this `FILE`, decoded, with its result")
+	fs.BoolVar(&checkHost, "check", false, "tell what works on this host, and what would install the rest")
+	return cmd
+}
+
+// environment is what the program gets in addition: name, value. tree is the folder of sysfs files, preload what
+// LD_PRELOAD has already.
+func environment(f flags, libs libraries, tree, preload string) [][2]string {
+	crc := "off"
+	if f.crc {
+		crc = "on"
+	}
+	if preload != "" {
+		preload = ":" + preload
+	}
+	return [][2]string{
+		{"LD_PRELOAD", libs.preload + preload},
+		{"SYSFS_PATH", tree},
+		{"SOFTRNIC_ENGINE", libs.engine},
+		{"SOFTRNIC_ADDR", f.addr.String()},
+		{"SOFTRNIC_AS", f.as},
+		{"SOFTRNIC_CRC", crc},
+		{"SOFTRNIC_STRACE", f.strace},
+	}
+}
+
+// failed is the error of a step before the program runs.
+func failed(status int, format string, args ...any) error {
+	return cli.WithStatus(status, fmt.Errorf(format, args...))
+}

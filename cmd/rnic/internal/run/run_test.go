@@ -1,0 +1,121 @@
+package run
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+)
+
+func TestUsage(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"run", "COMMAND is missing"},
+		{"run --as ib -- true", "want iwarp or roce"},
+		{"run --crc maybe -- true", "want on or off"},
+		{"run --check -- true", "runs no COMMAND"},
+		{"run --addr host -- true", "want an address"},
+		{"run --addr fe80::1%lo -- true", "want an address"},
+	} {
+		r := clitest.Run(t.Context(), strings.Fields(tt.args)...)
+		assert.Equal(t, 2, r.Status, tt.args)
+		assert.Contains(t, r.Stderr, tt.want)
+	}
+}
+
+func TestLibrariesIn(t *testing.T) {
+	dir := t.TempDir()
+	_, err := librariesIn(dir)
+	require.ErrorContains(t, err, engineName)
+	require.ErrorContains(t, err, "make c")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, engineName), nil, 0o644))
+	_, err = librariesIn(dir)
+	require.ErrorContains(t, err, preloadName)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, preloadName), nil, 0o644))
+	got, err := librariesIn(dir)
+	require.NoError(t, err)
+	assert.Equal(t, libraries{filepath.Join(dir, engineName), filepath.Join(dir, preloadName)}, got)
+
+	spaced := filepath.Join(dir, "a b")
+	require.NoError(t, os.Rename(dir, dir+"x"))
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.Rename(dir+"x", spaced))
+	_, err = librariesIn(spaced)
+	assert.ErrorContains(t, err, "without spaces")
+}
+
+func TestChoose(t *testing.T) {
+	parse := netip.MustParseAddr
+	lo, eth := address{parse("127.0.0.1"), "lo"}, address{parse("192.0.2.7"), "eth0"}
+	link, six := address{parse("fe80::1"), "eth0"}, address{parse("2001:db8::7"), "eth0"}
+	for _, tt := range []struct {
+		asked string
+		list  []address
+		want  address // none: an error
+	}{
+		{"", []address{lo, link, six, eth}, eth},
+		{"", []address{lo, link, six}, six},
+		{"", []address{lo, link}, lo},
+		{"", nil, address{}},
+		{"2001:db8::7", []address{lo, eth, six}, six},
+		{"127.1.2.3", []address{lo, eth}, address{parse("127.1.2.3"), "lo"}},
+		{"192.0.2.8", []address{lo, eth}, address{}},
+	} {
+		var asked netip.Addr
+		if tt.asked != "" {
+			asked = parse(tt.asked)
+		}
+		got, err := choose(asked, tt.list)
+		assert.Equal(t, tt.want, got, tt.asked)
+		assert.Equal(t, tt.want == address{}, err != nil, tt.asked)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	f := flags{addr: netip.MustParseAddr("127.0.0.1"), as: "roce", crc: true, strace: "/t"}
+	got := map[string]string{}
+	for _, v := range environment(f, libraries{"/e", "/p"}, "/tree", "/other") {
+		got[v[0]] = v[1]
+	}
+	assert.Equal(t, map[string]string{
+		"LD_PRELOAD": "/p:/other", "SYSFS_PATH": "/tree", "SOFTRNIC_ENGINE": "/e", "SOFTRNIC_ADDR": "127.0.0.1",
+		"SOFTRNIC_AS": "roce", "SOFTRNIC_CRC": "on", "SOFTRNIC_STRACE": "/t",
+	}, got)
+	assert.Equal(t, [2]string{"LD_PRELOAD", "/p"}, environment(f, libraries{"/e", "/p"}, "", "")[0])
+}
+
+func TestHost(t *testing.T) {
+	root := t.TempDir()
+	put := func(name, text string) {
+		name = filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o644))
+	}
+	put("etc/os-release", "NAME=x\nID=rocky\nID_LIKE=\"rhel centos fedora\"\n")
+	rows, complete := host(root)
+	assert.False(t, complete)
+	assert.Contains(t, rows, row{"libibverbs", "no", "dnf install libibverbs"})
+	assert.Contains(t, rows, row{"ib_write_bw, ib_send_lat", "no, not needed", "dnf install perftest"})
+	put("usr/lib64/libibverbs.so.1", "")
+	put("usr/lib/x86_64-linux-gnu/librdmacm.so.1", "")
+	put("usr/lib64/libibverbs/libhfi1verbs-rdmav34.so", "")
+	_, complete = host(root)
+	assert.False(t, complete)
+	put("etc/libibverbs.d/hfi1verbs.driver", "")
+	rows, complete = host(root)
+	assert.True(t, complete)
+	assert.Contains(t, rows, row{"libibverbs", "yes", ""})
+}
+
+func TestInstall(t *testing.T) {
+	p := packages{"a", "b", "c"}
+	assert.Equal(t, "apt-get install a", install("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", p))
+	assert.Equal(t, "zypper install c", install("ID=\"opensuse-leap\"\n", p))
+	assert.Equal(t, "zypper install c", install("ID=\"sles\"\nID_LIKE=\"suse\"\n", p))
+	assert.Equal(t, "Debian: apt-get install a; Fedora: dnf install b; SUSE: zypper install c", install("ID=arch\n", p))
+}
