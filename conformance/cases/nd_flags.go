@@ -187,9 +187,6 @@ func ndInline(t *conformance.T, m ndMethod) {
 	require.GreaterOrEqual(t, a.adapter.Query().MaxInlineDataSize, limit, "MaxInlineDataSize")
 }
 
-// slicesOf joins octets.
-func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
-
 // ndAllowRead opens a window for reading.
 func ndAllowRead(t *conformance.T, r *ndRig) {
 	require.NoError(t, bindND(r.ndHost, 1, 0))

@@ -24,9 +24,6 @@ var r5040_4 = []conformance.Case{
 	upperCase("4.2/payload-begins", onRig(payloadBegins), "R5040-4.2-M1", "R5040-4.4-M1", "R5040-4.4-M2", "PR-5040-4.4-M1"),
 }
 
-// theirs is a buffer of the peer's.
-var theirs = verbs.Remote{STag: 0x11223344, TO: 0x0102030405060708}
-
 // messagesSent has each message sent once and compares every octet of it, from the
 // first FPDU to the last.
 func messagesSent(t *conformance.T) {
@@ -101,37 +98,6 @@ func controlRefused(t *conformance.T) {
 	}
 	rejected(t, setup{}, list...)
 }
-
-// goodMessages are messages that the victim takes.
-var goodMessages = []struct {
-	what string
-	make func(*victim) []byte
-}{
-	goodWrite: {"an RDMA Write", func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("abc")) }},
-	goodReadRequest: {"an RDMA Read Request", func(v *victim) []byte {
-		return aReadRequest(1, read{nowhere, nowhereTO, 5, v.region.tag(), v.region.at(0)})
-	}},
-	goodReadResponse: {"an RDMA Read Response", func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response")) }},
-	goodSend:         {"a Send", func(*victim) []byte { return aSend(1, []byte("abc")) }},
-	goodSendInv:      {"a Send with Invalidate", func(v *victim) []byte { return aSendInv(1, v.region.tag(), nil) }},
-	goodSendSE:       {"a Send with Solicited Event", func(*victim) []byte { return untagged(lastUntagged, opSendSE, 0, 0, 1, 0, []byte("abc")) }},
-	goodSendSEInv: {"a Send with Solicited Event and Invalidate", func(v *victim) []byte {
-		return untagged(lastUntagged, opSendSEInv, v.region.tag(), 0, 1, 0, nil)
-	}},
-	goodTerminate: {"a Terminate Message", func(*victim) []byte { return aTerminate(0x1202, nil, false) }},
-}
-
-// The messages of goodMessages, as the opcodes are numbered.
-const (
-	goodWrite = iota
-	goodReadRequest
-	goodReadResponse
-	goodSend
-	goodSendInv
-	goodSendSE
-	goodSendSEInv
-	goodTerminate
-)
 
 // modelRefused gives each opcode the T flag that it must not have.
 func modelRefused(t *conformance.T) {

@@ -85,19 +85,6 @@ func writesSent(t *conformance.T) {
 	other.holds(0, []byte("one")) // placed before: 5041 lets it
 }
 
-// sendTypes are the four Sends.
-var sendTypes = []struct {
-	op        verbs.Op
-	control   byte
-	invalid   uint32 // what the Invalidate STag field has
-	solicited bool
-}{
-	{verbs.OpSend, opSend, 0, false},
-	{verbs.OpSendInvalidate, opSendInv, 0xAABBCC01, false},
-	{verbs.OpSendSE, opSendSE, 0, true},
-	{verbs.OpSendSEInvalidate, opSendSEInv, 0xAABBCC02, true},
-}
-
 // sendsSent compares the headers of all segments of Sends of each type and length.
 func sendsSent(t *conformance.T) {
 	const long = 100_000

@@ -1,7 +1,6 @@
 package cases
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -23,20 +22,6 @@ var r5040_blind = []conformance.Case{
 	wireCase("5.2.1/blind-source-refused", blindSource, "R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M12"),
 	wireCase("5.4/blind-terminate-is-last", blindly(conformance.Initiator, blindLast), "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
 }
-
-// ours are the peer's buffers, in name.
-var ours = []offered{{0xABCD1234, 0x1122334455667788, 64}, {0x1234ABCD, 0x99, 64}}
-
-// round plays a client's first half of a round: the target fetches a buffer.
-func (b *blind) round() read {
-	b.offer(ours[0])
-	r := b.fetched(ours[0])
-	b.send(aReadResponse(r.sinkSTag, r.sinkTO, blindText(int(r.size))))
-	return r
-}
-
-// blindText is n octets that rping returns all: it stops behind the first zero.
-func blindText(n int) []byte { return append(bytes.Repeat([]byte("x"), max(n-1, 0)), 0)[:n] }
 
 // blindMessages compares the headers of a Read Request, a Send and an RDMA Write.
 func blindMessages(t *conformance.T, b *blind) {
@@ -89,23 +74,6 @@ func blindReads(t *conformance.T, b *blind) {
 	}
 	for _, nothing := range []offered{theirs, {0, 0, 0}, {theirs.stag ^ 0xFFFF00, 1, 0}} {
 		require.Empty(t, b.read(nothing, 0, 0, 0xFFFFFFFF), "a Read of nothing of %08x", nothing.stag)
-	}
-}
-
-// read reads n octets of a buffer of the target's, and checks the headers of the
-// response.
-func (b *blind) read(from offered, off, n, sink uint32) []byte {
-	b.send(aReadRequest(b.nextRead(), read{sink, nowhereTO, n, from.stag, from.to + uint64(off)}))
-	var got []byte
-	for {
-		u := b.next()
-		require.GreaterOrEqual(b.t, len(u), 14, "% x", u)
-		first := either(u[0] == lastTagged, lastTagged, byte(moreTagged))
-		require.Equal(b.t, tagged(first, opReadResponse, sink, nowhereTO+uint64(len(got)), nil), u[:14], "the response's header")
-		got = append(got, u[14:]...)
-		if first == lastTagged {
-			return got
-		}
 	}
 }
 

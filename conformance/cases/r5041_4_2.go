@@ -84,12 +84,6 @@ func stagGiven(t *conformance.T) {
 	r.completions(verbs.Completion{ID: 3, Op: verbs.OpWrite, Status: verbs.StatusInvalidSTag})
 }
 
-// address is a parcel without its contents.
-func (p parcel) address() parcel {
-	p.payload, p.segments = nil, nil
-	return p
-}
-
 // taggedTold: the same octets to the same place are an RDMA Write, of which nobody is
 // told, or the answer to a Read, which completes it: by RsvdULP. And an answer does so
 // if it has the STag that was asked for.

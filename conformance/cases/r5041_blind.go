@@ -173,26 +173,6 @@ var blind_5041 = []conformance.Case{
 	wireCase("4.1/blind-reserved-bits", blindly(conformance.Either, blindControlBits), "R5041-4.1-M8", "R5040-4.1-M9"),
 }
 
-// badSegment is a segment that is refused with this code.
-type badSegment struct {
-	what  string
-	ulpdu []byte
-	codes []uint16
-}
-
-// blindRefuses tries segments, each on a stream of its own.
-func blindRefuses(t *conformance.T, segments ...badSegment) {
-	for x := range inTurn(t, "%s", segments) {
-		b := startBlind(t, conformance.Either)
-		b.send(x.ulpdu)
-		b.refusedAs(x.codes...)
-		b.close()
-	}
-}
-
-// aMessage is one that rping understands, as client or as server.
-func aMessage() []byte { return ours[0].octets() }
-
 // blindUntagged: an untagged segment's queue, number, offset and version. MSN 9 has
 // no receive where one is posted at a time, and is out of range where that is known.
 func blindUntagged(t *conformance.T) {

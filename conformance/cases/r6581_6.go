@@ -22,20 +22,6 @@ var r6581_6 = []conformance.Case{
 	upperCase("9/word-layout", wordLayout, "R6581-9-M1"),
 }
 
-// rtrKind says what kind of ready-to-receive frame a ULPDU is: 1 an empty Send, 2 an
-// empty RDMA Write, 4 an RDMA Read Request for nothing; 0 for none.
-func rtrKind(u []byte) int {
-	switch {
-	case len(u) == 18 && string(u) == string(aSend(1, nil)):
-		return 1
-	case len(u) == 14 && u[0] == lastTagged && u[1] == opWrite:
-		return 2
-	case len(u) == 46 && string(u[:18]) == string(aReadRequest(1, read{})[:18]) && string(u[30:34]) == "\x00\x00\x00\x00":
-		return 4
-	}
-	return 0
-}
-
 // rtrFirst has work posted before the startup is over, and while it ends: the
 // ready-to-receive frame comes before it.
 func rtrFirst(t *conformance.T) {

@@ -13,9 +13,9 @@ import (
 
 // ndHost is an adapter under test with one of everything. All of it ends with the case.
 //
-//	rig_nd_host.go  making it, and two that are connected
-//	nd_methods.go   its requests, in one form
-//	rig_nd.go       one that is connected with a raw peer
+//	rig_nd_host.go     making it, and two that are connected
+//	rig_nd_methods.go  its requests, in one form
+//	rig_nd.go          one that is connected with a raw peer
 type ndHost struct {
 	t       *conformance.T
 	adapter *nd2.Adapter

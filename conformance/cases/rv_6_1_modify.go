@@ -16,12 +16,6 @@ var rv6_1_3 = []conformance.Case{
 	apiCase("6.1.3/against-the-peer", modifyAgainstPeer, "RV-6.1.3-M12", "RV-6.1.3-M13"),
 }
 
-// aStream is a stream that a queue pair could be given, and its other end.
-func aStream(t *conformance.T) (*verbs.Stream, *rawEnd) {
-	x, y := tcpPair(t)
-	return &verbs.Stream{Conn: y, Role: asInitiator, CRC: true}, newRawEnd(t.Trace().Conn(x), withCRC)
-}
-
 func streamRequired(t *conformance.T) {
 	l := looseLine(t, verbs.QPConfig{SendDepth: 10, ORD: 5})
 	for what, s := range map[string]*verbs.Stream{"no stream": nil, "a stream of no connection": {}} {
@@ -160,12 +154,6 @@ func modifyDoneOrRefused(t *conformance.T, n *node) {
 	}
 }
 
-// settleBehind is settle, behind what the peer gets before.
-func (l *line) settleBehind(before ...[]byte) {
-	l.hear(before...)
-	l.settle()
-}
-
 // modifyAgainstPeer asks for a state while the peer's Terminate Message comes: either
 // the queue pair goes where it was told to, and meets the message there, or it says
 // that it could not.
@@ -203,14 +191,4 @@ func modifyAgainstPeer(t *conformance.T) {
 		}
 		require.NoError(t, l.qp.Destroy())
 	}
-}
-
-// heardText reads a text in streaming mode.
-func heardText(t *conformance.T, p *rawEnd, want string) {
-	b := make([]byte, len(want))
-	for n := 0; n < len(b); {
-		k := must(p.Conn.Read(b[n:]))(t, "after %q", b[:n])
-		n += k
-	}
-	require.Equal(t, want, string(b))
 }

@@ -3,9 +3,7 @@ package cases
 import (
 	"io"
 	"sync"
-	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -23,26 +21,6 @@ var rv6_2_close = []conformance.Case{
 	apiCase("6.2.2.2/by-verb-while-posting", closedWhilePosting, "RV-6.2.2.2-M7"),
 	upperCase("6.2.2.3/by-verb", onTwoCQs(terminatedByVerb), "RV-6.2.2.3-M1", "PR-5040-4.8-M1", "PV-6.2.2.3-M1"),
 	upperCase("6.2.2.3/by-the-peer", terminatedByPeer, "RV-6.2.2.3-M5", "RV-6.2.2.3-M6", "RV-6.2.2.3-M7"),
-}
-
-// twoCQs is a queue pair with a CQ for each queue.
-func twoCQs() setup { return setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}} }
-
-// flushedRecvs are the completions of receives that nothing came for.
-func flushedRecvs(ids ...uint64) (list []verbs.Completion) {
-	for _, id := range ids {
-		list = append(list, verbs.Completion{ID: id, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
-	}
-	return list
-}
-
-// outstandingRead posts an RDMA Read of 8 octets, the first of the stream, which the
-// peer gets.
-func (r *rig) outstandingRead(id uint64) *buffer {
-	b := r.region(8, allRights)
-	r.post(verbs.Request{ID: id, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs})
-	r.expect(aReadRequest(1, read{b.tag(), b.at(0), 8, uint32(theirs.STag), theirs.TO}))
-	return b
 }
 
 // peerCloses: nothing is left to do, so the queue pair closes too, by itself.
@@ -180,60 +158,6 @@ func closedWhilePosting(t *conformance.T) {
 	}
 }
 
-// posting posts to both queues, from two goroutines, until refused, does something when
-// it has posted a while, and tells what was accepted: a Send has an even ID.
-func (l *line) posting(lead int, do func()) map[uint64]bool {
-	var (
-		mu       sync.Mutex
-		accepted = map[uint64]bool{}
-		g        sync.WaitGroup
-		started  = make(chan struct{}, 2)
-	)
-	for queue := range uint64(2) {
-		g.Go(func() {
-			for i := range uint64(400) {
-				id := i<<1 | queue
-				var err error
-				if queue == 0 {
-					err = second(l.qp.PostSend(verbs.Request{ID: id, SGL: l.mr.SGL(0, 4)}))
-				} else {
-					err = second(l.qp.PostRecv(verbs.Recv{ID: id}))
-				}
-				if int(i) == lead || err != nil && int(i) < lead {
-					started <- struct{}{}
-				}
-				if err != nil {
-					assert.ErrorIs(l.t, err, verbs.ErrInvalidState)
-					return
-				}
-				mu.Lock()
-				accepted[id] = true
-				mu.Unlock()
-			}
-		})
-	}
-	<-started
-	<-started
-	do()
-	g.Wait()
-	return accepted
-}
-
-// accounted says that each of these requests has completed once, as Success or
-// Flushed, at its own CQ; but for those, nothing has.
-func (l *line) accounted(accepted map[uint64]bool) {
-	for queue, cq := range []*verbs.CQ{l.sq, l.rq} {
-		c := make([]verbs.Completion, 1024)
-		for _, x := range c[:cq.Poll(c)] {
-			require.True(l.t, accepted[x.ID], "%+v: not posted, or completed already", x)
-			require.Equal(l.t, uint64(queue), x.ID&1, "%+v: the CQ", x)
-			require.Contains(l.t, []verbs.Status{verbs.StatusSuccess, verbs.StatusFlushed}, x.Status, "%+v", x)
-			delete(accepted, x.ID)
-		}
-	}
-	require.Empty(l.t, accepted, "accepted, and never completed")
-}
-
 // terminatedByVerb: the message is that of figure 12, and both programs can look at it.
 func terminatedByVerb(t *conformance.T, r *rig) {
 	r.recv(1, 16)
@@ -272,9 +196,6 @@ func terminatedByPeer(t *conformance.T) {
 		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
 	}
 }
-
-// shortly is a close timeout that has to be seen to pass.
-const shortly = 50 * time.Millisecond
 
 // rv6_2_abort is RTS to Error: verbs draft 6.2.2.4.
 var rv6_2_abort = []conformance.Case{

@@ -4,7 +4,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -142,72 +141,6 @@ var rv6_2_faults = []conformance.Case{
 		"PV-6.4-M2"),
 }
 
-// elsewhere is a region of another Protection Domain.
-func (r *rig) elsewhere() *buffer {
-	return r.register(upper.RegisterArgs{PD: 77, Len: 64, Access: allRights})
-}
-
-// segmentFaults are segments that may not be taken: codes by RFC 5040 4.8 figure 9,
-// RFC 5041 7.2 and RFC 5044 8, events by figures 24 and 37.
-var segmentFaults = []rejection{
-	{what: "a Write to an invalid STag", code: 0x1100, event: verbs.EventProtSTag, ulpdu: func(*victim) []byte { return badSTag }},
-	{what: "a Write out of bounds", code: 0x1101, event: verbs.EventProtBounds, ulpdu: func(v *victim) []byte {
-		return aWrite(v.region.tag(), v.region.at(250), make([]byte, 7))
-	}},
-	{what: "a Write without the right", code: 0x1100, event: verbs.EventProtAccess, ulpdu: func(v *victim) []byte {
-		b := v.rig.region(8, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead)
-		return aWrite(b.tag(), b.at(0), []byte{1})
-	}},
-	{what: "a Write to another PD", code: 0x1102, event: verbs.EventProtPD, ulpdu: func(v *victim) []byte {
-		b := v.elsewhere()
-		return aWrite(b.tag(), b.at(0), []byte{1})
-	}},
-	{what: "a Write that wraps", code: 0x1103, event: verbs.EventProtWrap, ulpdu: func(v *victim) []byte {
-		return aWrite(v.region.tag(), ^uint64(0)-1, []byte{1, 2, 3})
-	}},
-	{what: "a Read of an invalid STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag, ulpdu: func(*victim) []byte {
-		return aReadRequest(1, read{nowhere, nowhereTO, 1, 0x00F00000, 0})
-	}},
-	{what: "a Read out of bounds", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, ulpdu: func(v *victim) []byte {
-		return aReadRequest(1, read{nowhere, nowhereTO, 7, v.region.tag(), v.region.at(250)})
-	}},
-	{what: "a Read without the right", code: 0x0102, readToo: true, event: verbs.EventIRRQAccess, ulpdu: func(v *victim) []byte {
-		b := v.rig.region(8, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
-		return aReadRequest(1, read{nowhere, nowhereTO, 1, b.tag(), b.at(0)})
-	}},
-	{what: "a Read of another PD", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, ulpdu: func(v *victim) []byte {
-		b := v.elsewhere()
-		return aReadRequest(1, read{nowhere, nowhereTO, 1, b.tag(), b.at(0)})
-	}},
-	{what: "a Read that wraps", code: 0x0104, readToo: true, event: verbs.EventIRRQWrap, ulpdu: func(v *victim) []byte {
-		return aReadRequest(1, read{nowhere, nowhereTO, 3, v.region.tag(), ^uint64(0) - 1})
-	}},
-	{what: "a Read Request that is too long", code: 0x1205, event: verbs.EventInvalidReadRequest, ulpdu: func(*victim) []byte {
-		return append(aReadRequest(1, read{}), 0)
-	}},
-	{what: "a Send to another queue", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: func(*victim) []byte {
-		return untagged(lastUntagged, opSend, 0, 5, 1, 0, []byte{1})
-	}},
-	{what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: func(*victim) []byte {
-		return aSend(1, make([]byte, victimRoom+1))
-	}},
-	{what: "an opcode that is none", code: 0x0206, event: verbs.EventUnexpectedOpcode, ulpdu: func(*victim) []byte {
-		return untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil)
-	}},
-	{what: "a wrong version of RDMAP", code: 0x0205, event: verbs.EventRDMAPVersion, ulpdu: func(*victim) []byte {
-		return untagged(lastUntagged, 0x83, 0, 0, 1, 0, nil)
-	}},
-	{what: "a wrong version of DDP, tagged", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *victim) []byte {
-		return tagged(0xC2, opWrite, v.region.tag(), v.region.at(0), []byte{1})
-	}},
-	{what: "a wrong version of DDP, untagged", code: 0x1206, event: verbs.EventDDPVersion, ulpdu: func(*victim) []byte {
-		return untagged(0x42, opSend, 0, 0, 1, 0, []byte{1})
-	}},
-	{what: "a ULPDU without headers", code: 0x1000, bare: true, event: verbs.EventSegmentSize, ulpdu: func(*victim) []byte {
-		return []byte{lastTagged, opWrite, 0}
-	}},
-}
-
 // terminatedByItself looks at the states that faults lead to, with no verb called.
 func terminatedByItself(t *conformance.T) {
 	for i := range segmentFaults {
@@ -240,75 +173,6 @@ func terminatedByItself(t *conformance.T) {
 // which segment, the stream ends behind it, and there is one event, but for the fault
 // that a completion tells of.
 func faultsOfSegments(t *conformance.T) { rejected(t, setup{}, segmentFaults...) }
-
-// requestFault is a request that cannot be done, and the status of figure 36.
-type requestFault struct {
-	what string
-	req  func(*line) verbs.Request
-	want verbs.Status
-	qp   verbs.QPConfig
-}
-
-func ofSGE(op verbs.Op, sge func(*line) verbs.SGE) func(*line) verbs.Request {
-	return func(l *line) verbs.Request {
-		r := verbs.Request{Op: op, Remote: theirs}
-		if op == verbs.OpRead || op == verbs.OpReadInvalidate {
-			r.Local = sge(l)
-		} else {
-			r.SGL = []verbs.SGE{l.mr.SGE(0, 4), sge(l)}
-		}
-		return r
-	}
-}
-
-// requestFaults has the faults of memory for each operation that uses some, and those
-// of operations on memory.
-func requestFaults() []requestFault {
-	foreign := func(l *line) *verbs.MR {
-		return l.region(l.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
-	}
-	var list []requestFault
-	for _, op := range []verbs.Op{
-		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite, verbs.OpRead, verbs.OpReadInvalidate,
-	} {
-		add := func(what string, want verbs.Status, sge func(*line) verbs.SGE) {
-			list = append(list, requestFault{what: op.String() + ", " + what, want: want, req: ofSGE(op, sge)})
-		}
-		add("an invalid STag", verbs.StatusInvalidSTag, func(*line) verbs.SGE { return verbs.SGE{STag: 0x00F00000, Length: 8} })
-		add("out of bounds", verbs.StatusBaseBounds, func(l *line) verbs.SGE { return l.register(64, allRights).SGE(60, 8) })
-		add("another PD", verbs.StatusInvalidPD, func(l *line) verbs.SGE { return foreign(l).SGE(0, 8) })
-		add("a wrap", verbs.StatusWrap, func(l *line) verbs.SGE { return verbs.SGE{STag: l.mr.STag(), Length: 8, TO: ^uint64(0) - 3} })
-		if op != verbs.OpRead && op != verbs.OpReadInvalidate {
-			add("no right", verbs.StatusAccess, func(l *line) verbs.SGE { return l.register(64, verbs.LocalWrite).SGE(0, 8) })
-		}
-	}
-	bind := func(f func(*line, *verbs.BindRequest)) func(*line) verbs.Request {
-		return func(l *line) verbs.Request {
-			b := l.newMW().BindRequest(l.mr, 0, 64, remoteRights, 1)
-			f(l, b)
-			return verbs.Request{Op: verbs.OpBind, Bind: b}
-		}
-	}
-	return append(list,
-		requestFault{what: "Read, ORD 0", want: verbs.StatusZeroReadResources, qp: verbs.QPConfig{NoReads: true}, req: func(l *line) verbs.Request { return l.aRead(0) }},
-		requestFault{what: "Bind, no region", want: verbs.StatusInvalidRegion, req: bind(func(_ *line, b *verbs.BindRequest) { b.Region = 0x00F00000 })},
-		requestFault{what: "Bind, no window", want: verbs.StatusInvalidWindow, req: bind(func(_ *line, b *verbs.BindRequest) { b.Window = 0x00F00000 })},
-		requestFault{what: "Bind, out of bounds", want: verbs.StatusBaseBounds, req: bind(func(_ *line, b *verbs.BindRequest) { b.Length = nodeMemory + 1 })},
-		requestFault{what: "Bind, another PD", want: verbs.StatusInvalidPD, req: bind(func(l *line, b *verbs.BindRequest) {
-			mr := foreign(l)
-			b.Region, b.VA = mr.STag(), mr.Base()
-		})},
-		requestFault{what: "Fast-Register, not privileged", want: verbs.StatusNotPrivileged, req: func(l *line) verbs.Request {
-			return fastRegister(l.mr.STag(), l.pages(1, 4096).List(0, 4096), 1<<20, verbs.LocalRead)
-		}},
-		requestFault{what: "Invalidate, an invalid STag", want: verbs.StatusInvalidSTag, req: func(*line) verbs.Request {
-			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: 0x00F00000}
-		}},
-		requestFault{what: "Invalidate, another PD", want: verbs.StatusInvalidPD, req: func(l *line) verbs.Request {
-			return verbs.Request{Op: verbs.OpInvalidate, Invalidate: foreign(l).STag()}
-		}},
-	)
-}
 
 // faultsOfRequests has each between two good ones: the first goes out whole, of the
 // request at fault and of the one behind it there is nothing, but the Terminate Message

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -227,27 +226,6 @@ func afterStreaming(t *conformance.T) {
 		moves(t, w.a.end(), w.b.end())
 	}
 }
-
-// tap is a connection that keeps the octets which are written to it, and whether it
-// was reset.
-type tap struct {
-	*net.TCPConn
-	octets []byte // whoever writes owns it; read once the connection is gone
-	reset  atomic.Bool
-}
-
-func (c *tap) SetLinger(s int) error {
-	c.reset.Store(s == 0)
-	return c.TCPConn.SetLinger(s)
-}
-
-func (c *tap) Write(b []byte) (int, error) {
-	n, err := c.TCPConn.Write(b)
-	c.octets = append(c.octets, b[:n]...)
-	return n, err
-}
-
-func (c *tap) SyscallConn() {} // no raw access: all goes through Write
 
 // iwarpOnly keeps what two queue pairs send from RTS to a Terminate Message, and
 // reads it as FPDUs with an opcode that RDMAP has.

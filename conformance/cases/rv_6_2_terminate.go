@@ -34,9 +34,6 @@ type wayIn struct {
 	sent []byte // the Terminate Message; nil for none
 }
 
-// badSTag is a segment that names no region.
-var badSTag = aWrite(0x00F00000, 0, []byte{1})
-
 // waysIn are by verb, by a request that cannot be done, by a segment that may not be
 // placed, and by the peer's Terminate Message.
 func waysIn() []wayIn {
@@ -173,14 +170,6 @@ func (c *timeless) pass() {
 	if !c.by.IsZero() {
 		_ = c.TCPConn.SetDeadline(c.by)
 	}
-}
-
-// stuff posts what the sockets cannot hold, to a peer that does not read.
-func (l *line) stuff() {
-	mr := l.register(16<<20, allRights)
-	post(l.t, l.qp, verbs.Request{ID: 80, Op: verbs.OpWrite, SGL: mr.SGL(0, 16<<20), Remote: theirs})
-	u := must(l.peer.Next())(l.t)
-	require.Equal(l.t, []byte{moreTagged, opWrite}, u[:2], "it is under way")
 }
 
 // terminateRefuses asks for everything in Terminate.

@@ -162,14 +162,6 @@ func limitsArmedTwice(t *conformance.T, n *node) {
 	n.quiet()
 }
 
-// armed makes a queue pair of an S-RQ whose limit Modify QP has armed.
-func (n *node) armed(s *verbs.SRQ, limit int) *line {
-	l := n.loose(verbs.QPConfig{SRQ: s})
-	require.NoError(n.t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(limit), ArmRQLimit: true}))
-	l.join()
-	return l
-}
-
 // qpLimit has a message begin and not end: one is in progress.
 func qpLimit(t *conformance.T, n *node) {
 	s := n.newSRQ(verbs.SRQConfig{})

@@ -24,38 +24,6 @@ var rv6_4 = []conformance.Case{
 	strict(apiCase("6.4/completion-error-within-the-message", onNode(stopCompletionErrorWithin), "RV-6.4-S2")),
 }
 
-// vast is more than the sockets of a connection hold.
-const vast = 16 << 20
-
-// rest reads what a peer still gets, up to the end of the stream: how many octets of
-// payload and whole messages, whether there was a Terminate Message, which then was the
-// last, and how it ended (io.EOF: in order).
-type rest struct {
-	octets, messages int
-	terminate        []byte
-	end              error
-}
-
-func (l *line) rest() (r rest) {
-	for {
-		u, err := l.peer.Next()
-		if err != nil {
-			r.end = err
-			return r
-		}
-		require.Nil(l.t, r.terminate, "a segment behind the Terminate Message: % x", u[:14])
-		head := either(u[0]&0x80 != 0, 14, 18)
-		if u[1] == opTerminate {
-			r.terminate = bytes.Clone(u)
-			continue
-		}
-		r.octets += len(u) - head
-		if u[0]&0x40 != 0 {
-			r.messages++
-		}
-	}
-}
-
 // stopOnBoundaries stops a large Write at random moments, by verb and by the peer's
 // fault: everything up to the Terminate Message is whole FPDUs.
 func stopOnBoundaries(t *conformance.T, n *node) {
@@ -138,16 +106,6 @@ func stopWithinSegment(t *conformance.T) {
 		completes(t, l.sq, l.sentAs(1, verbs.OpWrite, verbs.StatusInvalidSTag))
 		l.remains(verbs.StateError, verbs.EventBadClose)
 		return
-	}
-}
-
-// full gives what is being sent the time to fill the sockets: others set up streams
-// and take them down meanwhile.
-func (l *line) full() {
-	for range 3 {
-		other := l.line(verbs.QPConfig{})
-		other.settle()
-		require.NoError(l.t, other.qp.Destroy())
 	}
 }
 

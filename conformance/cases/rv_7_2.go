@@ -20,18 +20,6 @@ var rv7_2 = []conformance.Case{
 	apiCase("7.2.2/deallocated-is-gone", staged(deallocatedIsGone), "RV-7.2.2-M3"),
 }
 
-// validRights are the combinations of rights that a region may have.
-var validRights = []verbs.Access{
-	verbs.LocalRead,
-	verbs.LocalRead | verbs.RemoteRead,
-	verbs.LocalWrite,
-	verbs.LocalWrite | verbs.RemoteWrite,
-	verbs.LocalRead | verbs.LocalWrite,
-	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead,
-	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
-	allRights,
-}
-
 func regionRights(n *node) {
 	s := n.seat(verbs.QPConfig{})
 	for _, a := range validRights {

@@ -37,41 +37,6 @@ func unregistered(n *node) {
 	s.leave()
 }
 
-// misregistration is a region that cannot be registered.
-type misregistration struct {
-	name   string
-	want   error
-	config verbs.RegionConfig
-}
-
-// misregistrations are one of each kind over memory mem, and pages of 4096 octets, of
-// which there are two.
-func misregistrations(mem []byte, p *verbs.Pages) []misregistration {
-	list := func(change func(*verbs.PhysicalBuffers)) verbs.RegionConfig {
-		b := p.List(100, 5000)
-		change(&b)
-		return verbs.RegionConfig{Buffers: b, Access: allRights, VA: 0x7000 + 100}
-	}
-	good := func(*verbs.PhysicalBuffers) {}
-	va := func(c verbs.RegionConfig, va uint64) verbs.RegionConfig { c.VA = va; return c }
-	return []misregistration{
-		{"no right", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: mem}},
-		{"remote read alone", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: mem, Access: verbs.LocalWrite | verbs.RemoteRead}},
-		{"remote write alone", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead | verbs.RemoteWrite}},
-		{"no memory", verbs.ErrInvalidLength, verbs.RegionConfig{Access: allRights}},
-		{"no octet", verbs.ErrInvalidLength, verbs.RegionConfig{Memory: mem[:0], Access: allRights}},
-		{"VA too high", verbs.ErrInvalidVA, verbs.RegionConfig{Memory: mem, Access: allRights, VA: -uint64(len(mem)) + 1}},
-		{"VA without the FBO", verbs.ErrInvalidVA, va(list(good), 0x7000)},
-		{"no VA", verbs.ErrInvalidVA, va(list(good), 0)},
-		{"FBO behind the first buffer", verbs.ErrInvalidFBO, list(func(b *verbs.PhysicalBuffers) { b.FBO = 4096 + 100 })},
-		{"longer than the buffers", verbs.ErrInvalidLength, list(func(b *verbs.PhysicalBuffers) { b.Length = 2*4096 - 99 })},
-		{"length zero", verbs.ErrInvalidLength, list(func(b *verbs.PhysicalBuffers) { b.Length = 0 })},
-		{"page size", verbs.ErrInvalidPhysBufferSize, list(func(b *verbs.PhysicalBuffers) { b.Size = 4097 })},
-		{"page address", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1]++ })},
-		{"no such page", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1] += 1 << 20 })},
-	}
-}
-
 func failedGivesNothing(n *node) {
 	t, s, p := n.t, n.seat(verbs.QPConfig{}), n.pages(2, 4096)
 	mem := fill(make([]byte, 64), 1)
@@ -147,33 +112,6 @@ func allocatedFlag(n *node) {
 		s.flagged(mr, p, flag)
 	}
 	s.leave()
-}
-
-// flagged says that a region's Remote Access Flag is so: what Fast-Register may
-// make of its STag, which is Invalid.
-func (s *seat) flagged(mr *verbs.MR, p *verbs.Pages, flag bool) {
-	t, mem := s.n.t, p.Bytes()[10:30]
-	const local = verbs.LocalRead | verbs.LocalWrite
-	for i, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
-		key := uint8(i + 1)
-		r := fastRegister(mr.WithKey(key), p.List(0, 64), 4096, local|a)
-		b := verbs.FastRegisterBuffer(r.FastRegister)
-		if !flag {
-			s.does(r, verbs.StatusInvalidAccessRights)
-			require.False(t, queried(t, mr).Valid, "with %v, after a refused Fast-Register", a)
-			s.peers(b, 10, mem, 0, noSTag)
-			continue
-		}
-		s.does(r, verbs.StatusSuccess)
-		require.Equal(t, local|a, queried(t, mr).Access, "Query")
-		s.peers(b, 10, mem, a, noRight)
-		s.invalidate(ways[0], b.STag, invalidates)
-	}
-	// Local rights alone it always may have; they do not let the peer in.
-	r := fastRegister(mr.WithKey(7), p.List(0, 64), 4096, local)
-	s.does(r, verbs.StatusSuccess)
-	s.judged(verbs.FastRegisterBuffer(r.FastRegister), 10, mem, local, noRight)
-	s.invalidate(ways[0], r.FastRegister.STag, invalidates)
 }
 
 func allocatedIsFilled(n *node) {

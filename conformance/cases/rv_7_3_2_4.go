@@ -177,11 +177,6 @@ var rv7_3_2_5 = []conformance.Case{
 	apiCase("7.3.2.5/order", staged(fastOrder), "RV-7.3.2.5-M16", "RV-7.3.2.5-M17"),
 }
 
-// allocated is an STag that may have remote rights, with room for eight pages.
-func (n *node) allocated() *verbs.MR {
-	return must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true}))(n.t)
-}
-
 func fastFromEach(n *node) {
 	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
 	for _, flag := range []bool{false, true} {

@@ -212,14 +212,6 @@ func eachCheck(n *node) {
 	s.leave()
 }
 
-// writeUnanswered has the peer write, on a queue pair that answers no Reads: a Send behind
-// it tells that it is dealt with.
-func (s *seat) writeUnanswered(at verbs.Remote, b []byte) {
-	s.sit()
-	s.tell(aWrite(uint32(at.STag), at.TO, b))
-	s.scatter(nil, nil, verbs.StatusSuccess)
-}
-
 func toTheOctet(n *node) {
 	t, s := n.t, n.seat(verbs.QPConfig{})
 	mem := fill(make([]byte, 300), 1)

@@ -18,16 +18,6 @@ var rv8_2_2 = []conformance.Case{
 	apiCase("8.2.2/no-ord", onNode(noORD), "RV-8.2.2-M10", "PV-9.5.2-M10"),
 }
 
-// aReadOf is an RDMA Read of a peer's made-up source into n octets of a buffer, and
-// asksFor what the peer hears of it.
-func (b *buffer) aReadOf(id uint64, off, n int) verbs.Request {
-	return verbs.Request{ID: id, Op: verbs.OpRead, Local: b.sge(off, n), Remote: theirs}
-}
-
-func (b *buffer) asksFor(msn uint32, off, n int) []byte {
-	return aReadRequest(msn, read{b.tag(), b.at(off), uint32(n), uint32(theirs.STag), theirs.TO})
-}
-
 // sentInOrder posts messages of all kinds and very different lengths, in lists and one
 // by one, and reads each of them whole.
 func sentInOrder(t *conformance.T) {

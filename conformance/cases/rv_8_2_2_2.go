@@ -163,18 +163,6 @@ func (l *line) inPieces(b []byte) {
 	}
 }
 
-// segmented is a message of tagged segments of up to k octets each.
-func segmented(control byte, at verbs.Remote, data []byte, k int) (list [][]byte) {
-	for off := 0; off < len(data); off += k {
-		first, end := byte(moreTagged), off+k
-		if end >= len(data) {
-			first, end = lastTagged, len(data)
-		}
-		list = append(list, tagged(first, control, uint32(at.STag), at.TO+uint64(off), data[off:end]))
-	}
-	return list
-}
-
 // framed are ULPDUs as the peer's stream carries them.
 func (l *line) framed(ulpdus ...[]byte) (b []byte) {
 	for _, u := range ulpdus {

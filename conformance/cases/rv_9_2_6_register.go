@@ -1,8 +1,6 @@
 package cases
 
 import (
-	"slices"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,11 +20,6 @@ var rv9_2_6_register = []conformance.Case{
 	apiCase("9.2.6.2/addressing", onNode(registerAddressing), "RV-9.2.6.2-M4"),
 	apiCase("9.2.6.3/results", inWorld(queryRegionResults), "RV-9.2.6.3-M1"),
 	apiCase("9.2.6.3/modifiers", queryRegionModifiers, "RV-9.2.6.3-M2"),
-}
-
-// allocate is Allocate Non-Shared Memory Region STag, in the node's PD.
-func (n *node) allocate(c verbs.AllocateConfig) *verbs.MR {
-	return must(n.pd.AllocateRegion(c))(n.t, "Allocate STag")
 }
 
 func allocateSTagResults(t *conformance.T) {
@@ -79,40 +72,6 @@ func allocateSTagModifiers(t *conformance.T, n *node) {
 	mr := must(other.AllocateRegion(verbs.AllocateConfig{}))(t)
 	assert.Equal(t, other.ID(), must(mr.Query())(t).PD)
 	n.fastRegister(verbs.FastRegisterRequest{STag: mr.WithKey(1), Buffers: p.List(0, 1), Addressing: verbs.ZeroBased, Access: verbs.LocalRead}, verbs.StatusInvalidPD)
-}
-
-// refusedRegion is a description that RI-Register and RI-Reregister refuse.
-type refusedRegion struct {
-	name string
-	want error
-	c    verbs.RegionConfig
-}
-
-// refusedRegions need an RNIC in page mode with at most 16 entries of a buffer list.
-func (n *node) refusedRegions() []refusedRegion {
-	memory := make([]byte, 16)
-	pages := func(change func(*verbs.RegionConfig)) verbs.RegionConfig {
-		b := n.pages(4, 4096).List(0, 4*4096)
-		b.Addresses = slices.Clone(b.Addresses)
-		c := verbs.RegionConfig{Buffers: b, Access: verbs.LocalRead, VA: 1 << 20}
-		change(&c)
-		return c
-	}
-	return []refusedRegion{
-		{"VA beyond 64 bits", verbs.ErrInvalidVA, verbs.RegionConfig{Memory: memory, Access: allRights, VA: 1<<64 - 15}},
-		{"VA that is not of this FBO", verbs.ErrInvalidVA, pages(func(c *verbs.RegionConfig) { c.VA += 8 })},
-		{"a VA of a zero-based region", verbs.ErrInvalidVA, verbs.RegionConfig{Memory: memory, Access: allRights, VA: 4096, ZeroBased: true}},
-		{"no memory", verbs.ErrInvalidLength, verbs.RegionConfig{Access: allRights}},
-		{"longer than its buffers", verbs.ErrInvalidLength, pages(func(c *verbs.RegionConfig) { c.Buffers.Length++ })},
-		{"length 0", verbs.ErrInvalidLength, pages(func(c *verbs.RegionConfig) { c.Buffers.Length = 0 })},
-		{"FBO behind the first buffer", verbs.ErrInvalidFBO, pages(func(c *verbs.RegionConfig) { c.Buffers.FBO = 4096 })},
-		{"no rights", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: memory}},
-		{"remote read without local", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: memory, Access: verbs.RemoteRead | verbs.LocalWrite}},
-		{"remote write without local", verbs.ErrInvalidAccess, verbs.RegionConfig{Memory: memory, Access: verbs.RemoteWrite | verbs.LocalRead}},
-		{"a page that is not aligned", verbs.ErrInvalidPhysBufferEntry, pages(func(c *verbs.RegionConfig) { c.Buffers.Addresses[2]++ })},
-		{"a page that is nobody's", verbs.ErrInvalidPhysBufferEntry, pages(func(c *verbs.RegionConfig) { c.Buffers.Addresses[1] = 1 << 50 })},
-		{"pages of 12288", verbs.ErrInvalidPhysBufferSize, pages(func(c *verbs.RegionConfig) { c.Buffers.Size = 12288 })},
-	}
 }
 
 func registerResults(t *conformance.T) {

@@ -2,8 +2,6 @@ package cases
 
 import (
 	"bytes"
-	"context"
-	"net"
 
 	"github.com/stretchr/testify/require"
 
@@ -188,45 +186,6 @@ func viReadTooMany(t *conformance.T) {
 	require.Equal(t, vipl.StateConnected, r.state(r.v))
 	r.rdmaRead(r.at(0, 1))
 	r.becomes(r.v, vipl.StateError)
-}
-
-// viCaller is a VI that asks a raw peer for a connection.
-type viCaller struct {
-	*viHost
-	*viPeer
-	t    *conformance.T
-	v    *vipl.Vi
-	req  viSegment
-	done chan error
-}
-
-// newVICaller reads the ConnectRequest of a VI and does not answer it.
-func newVICaller(t *conformance.T, level vipl.ReliabilityLevel, c vipl.Config) *viCaller {
-	near, far := net.Pipe()
-	c.Dial = func(context.Context, string, string) (net.Conn, error) { return near, nil }
-	r := &viCaller{t: t, viHost: newVIHost(t, c), viPeer: newVIPeer(t, far), done: make(chan error, 1)}
-	t.Cleanup(func() { _ = near.Close() })
-	r.v = r.vi(level)
-	go func() {
-		_, err := r.v.ConnectRequest(t.Context(), r.address("client"), r.address("server"))
-		r.done <- err
-	}()
-	r.req = r.get(viRequest)
-	return r
-}
-
-// agrees is a good ConnectAccept.
-func (r *viCaller) agrees() viCE {
-	ce := r.req.ce
-	ce.options = viEndOfOptions
-	return ce
-}
-
-// answers sends a ConnectAccept and returns what the ConnectRequest came to.
-func (r *viCaller) answers(ce viCE) error {
-	s := r.message(viSegment{kind: viAccept, flags: viLast, ce: ce})
-	r.says(s.octets(hasCRCOption(ce.options)))
-	return <-r.done
 }
 
 // viCheckedActive asks with addresses that cannot be, and answers with a ConnectAccept of

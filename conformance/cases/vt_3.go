@@ -278,21 +278,6 @@ func viCRCByBothActive(t *conformance.T) {
 	}
 }
 
-// newCRCRig is a rig with CRCs.
-func newCRCRig(t *conformance.T, level vipl.ReliabilityLevel, receives int) *viRig {
-	return newVIRig(t, viSetup{
-		level: level, receives: receives, nic: vipl.Config{CRC: true},
-		ce: func(c *viCE) { c.options = viCRCOption },
-	})
-}
-
-// spoilt is a segment of which an octet, counted from its end, is not what it was.
-func spoilt(s viSegment, back int) []byte {
-	b := s.octets(true)
-	b[len(b)-back] ^= 0x40
-	return b
-}
-
 // viWrongCRC sends a Send with a wrong octet in the payload, or in the trailer.
 func viWrongCRC(t *conformance.T, l viLevel) {
 	for back := range inTurn(t, "octet %d from the end", []int{5, 1}) {

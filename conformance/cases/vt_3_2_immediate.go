@@ -215,9 +215,6 @@ func viACKSent(t *conformance.T) {
 	require.Equal(t, []uint32{last, 0}, acked(r.get(viSend)))
 }
 
-// acked is what a segment says of the peer's messages.
-func acked(s viSegment) []uint32 { return []uint32{s.ack, uint32(s.code)} }
-
 // viACKIgnored has the peer's ACKs be nonsense, at the other levels.
 func viACKIgnored(t *conformance.T) {
 	for _, l := range viLevels[:2] {

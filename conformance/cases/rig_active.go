@@ -11,8 +11,16 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// Operations that are under way when their STag goes (verbs draft 7.3.2.3, 7.8,
-// 7.9, 7.10.4.1): half of a message is there, or the peer does not read.
+// Operations that are under way when their STag goes (verbs draft 7.3.2.3, 7.8, 7.9, 7.10.4.1):
+// half of a message is there, or the peer does not read.
+
+// writeUnanswered has the peer write, on a queue pair that answers no Reads: a Send behind
+// it tells that it is dealt with.
+func (s *seat) writeUnanswered(at verbs.Remote, b []byte) {
+	s.sit()
+	s.tell(aWrite(uint32(at.STag), at.TO, b))
+	s.scatter(nil, nil, verbs.StatusSuccess)
+}
 
 // atOnce says that a verb does not wait for a peer that is silent: it returns
 // while nothing else happens.

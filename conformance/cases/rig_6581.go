@@ -13,6 +13,9 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
+// What shows the enhanced startup: frames as they are on the wire, and what either side makes of
+// them (RFC 6581).
+
 // The frames of the enhanced startup, octet by octet (RFC 6581 6, 9):
 //
 //	key, 16  M C R S 0000  Rev  PD_Length, 2  A B IRD, 2  C D ORD, 2  private data
@@ -209,4 +212,18 @@ func (r *rig) keepsIRD(ird int) {
 	r.events(verbs.EventIRRQTooMany) // before anything is read
 	r.eventuallyTerminated(0x1202, more, false)
 	r.ended(verbs.StateError)
+}
+
+// rtrKind says what kind of ready-to-receive frame a ULPDU is: 1 an empty Send, 2 an
+// empty RDMA Write, 4 an RDMA Read Request for nothing; 0 for none.
+func rtrKind(u []byte) int {
+	switch {
+	case len(u) == 18 && string(u) == string(aSend(1, nil)):
+		return 1
+	case len(u) == 14 && u[0] == lastTagged && u[1] == opWrite:
+		return 2
+	case len(u) == 46 && string(u[:18]) == string(aReadRequest(1, read{})[:18]) && string(u[30:34]) == "\x00\x00\x00\x00":
+		return 4
+	}
+	return 0
 }
