@@ -339,3 +339,13 @@ func TestClosedFile(t *testing.T) {
 	n, err := syscall.Read(a.asyncFD, make([]byte, 16))
 	assert.Equal(t, [2]any{0, nil}, [2]any{n, err}, "its asynchronous events end")
 }
+
+// TestInlineUnasked: a queue pair takes some inline data of who asked for none, and says so.
+func TestInlineUnasked(t *testing.T) {
+	p := newSide(started(t, Config{}), allRights)
+	for asked, got := range map[uint32]uint32{0: minInline, minInline: minInline, minInline + 1: minInline + 1} {
+		c := config(p.pd, p.cq, p.cq)
+		c.MaxInlineData = asked
+		assert.Equal(t, got, must[uabi.CreateQPResp](p.program, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: c}).MaxInlineData)
+	}
+}

@@ -96,7 +96,7 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	case q.MaxInlineData > maxInline:
 		return refuse(syscall.EINVAL, "more than %d octets of inline data", maxInline)
 	}
-	o := &QP{file: f, user: q.UserHandle, sigAll: q.SQSigAll != 0, maxInline: int(q.MaxInlineData), async: source{ch: f.async.Load()}}
+	o := &QP{file: f, user: q.UserHandle, sigAll: q.SQSigAll != 0, maxInline: int(max(q.MaxInlineData, minInline)), async: source{ch: f.async.Load()}}
 	c, err := f.qpConfig(q, o)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	f.dev.qpns.Store(o.qpn, o)
 	*p = uabi.CreateQPResp{
 		QPN: o.qpn, MaxSendWR: uint32(o.sendDepth), MaxRecvWR: uint32(o.recvDepth),
-		MaxSendSGE: uint32(o.sendSGE), MaxRecvSGE: uint32(o.recvSGE), MaxInlineData: q.MaxInlineData,
+		MaxSendSGE: uint32(o.sendSGE), MaxRecvSGE: uint32(o.recvSGE), MaxInlineData: uint32(o.maxInline),
 	}
 	return created(f, &f.qps, o, &p.QPHandle, func() { _ = f.dev.endQP(o) })
 }

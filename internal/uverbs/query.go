@@ -15,6 +15,9 @@ const (
 	maxCQE    = 1 << 20
 	maxReads  = 128
 	maxInline = 4096
+	// minInline is what a queue pair takes inline, in octets, when the program asks for less: adapters round up, Linux siw
+	// too, and programs (rdma_xclient) have come to post inline without having asked.
+	minInline = 64
 	// maxMessage is max_msg_sz: what Linux devices state.
 	maxMessage = 1 << 30
 )

@@ -108,10 +108,11 @@ func orGood(err error) error {
 // outcome is what became of a row.
 type outcome struct {
 	row
-	err  error // nil: it ran
-	took time.Duration
-	lost int    // packets, where some are
-	left string // what it printed, for who looks into it
+	err    error // nil: it ran
+	took   time.Duration
+	hungUp bool   // the client ended with row.early
+	lost   int    // packets, where some are
+	left   string // what it printed, for who looks into it
 }
 
 // verdict is the cell of the table.
@@ -123,6 +124,8 @@ func (o outcome) verdict() string {
 		return "FAIL: it works, and the table says it cannot"
 	case o.err != nil:
 		return "FAIL: " + o.err.Error()
+	case o.hungUp:
+		return fmt.Sprintf("ran; the client ended with %d: its last poll saw the server's end together with the last octets", o.early)
 	case o.checks:
 		return "ran, data compared"
 	}
@@ -184,7 +187,7 @@ func (o options) run(ctx context.Context, r row, joined bool) (out outcome) {
 			}
 		}
 		begun := time.Now()
-		out.left, err = o.both(ctx, r, here, there, host, dir)
+		out.left, err = o.both(ctx, r, here, there, host, dir, &out.hungUp)
 		out.took = time.Since(begun)
 		if joined {
 			a, err1 := here.lost(context.WithoutCancel(ctx))
@@ -223,7 +226,7 @@ func (o options) residue(dir string) error {
 }
 
 // both runs server and client, and returns what they printed.
-func (o options) both(ctx context.Context, r row, here, there *space, host, dir string) (printed string, err error) {
+func (o options) both(ctx context.Context, r row, here, there *space, host, dir string, early *bool) (printed string, err error) {
 	trace := func(s string) string {
 		if o.strace == "" {
 			return ""
@@ -246,6 +249,9 @@ func (o options) both(ctx context.Context, r row, here, there *space, host, dir 
 	}
 	err = cl.wait(ctx)
 	text := cl.out.String()
+	if exit := new(exec.ExitError); r.early != 0 && errors.As(err, &exit) && exit.ExitCode() == r.early {
+		err, *early = nil, true
+	}
 	if err != nil {
 		err = fmt.Errorf("client: %w%s", err, cl.said())
 	} else if r.want != "" && !regexp.MustCompile(r.want).MatchString(text) {

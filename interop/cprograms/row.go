@@ -18,6 +18,7 @@ type row struct {
 	plain  side          // the side that runs without `rnic run`
 	user   bool          // as nobody, not as root
 	stays  bool          // the server does not end by itself; it is ended after the client
+	early  int           // an exit status of the client that says no more than that the peer hung up behind the last octet
 	leaves string        // why the server's exit status says nothing
 	before string        // a script that makes what the programs need, in their folder
 	after  string        // a script that holds what they left against what is right
