@@ -63,7 +63,7 @@ func (b *bench) build(ctx context.Context, name string, m *mutant) (program stri
 func (b *bench) compile(ctx context.Context, name string, packages []string, flags ...string) (program string, err error) {
 	program = filepath.Join(b.dir, name)
 	for _, pkg := range packages {
-		args := append([]string{"test", "-c", "-o", binary(program, pkg)}, flags...)
+		args := append([]string{"test", "-c", "-ldflags=-s -w", "-o", binary(program, pkg)}, flags...)
 		if _, err := goTool(ctx, b.root, append(args, "./"+pkg)...); err != nil {
 			return "", err
 		}

@@ -32,6 +32,9 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // a linker for Go alone will do
+	if args[0] == "tool" {
+		cmd.Env = append(cmd.Env, "GOGC=off") // it is gone before collecting garbage pays
+	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -43,22 +46,44 @@ func goTool(ctx context.Context, dir string, args ...string) (string, error) {
 // forge builds this program with faults, in a directory of its own.
 type forge struct {
 	root, dir string
-	archives  map[string]string // of the program without faults, by package; set by healthy
+
+	// Set by healthy.
+	packs     map[string]*pack // of the program, by import path
+	importcfg string           // a file that says where their archives are
+	language  string           // of the module: "go1.25"
+}
+
+// pack is a package of the program, as it is without faults.
+type pack struct {
+	archive, dir string
+	files        []string // of Go
+	assembled    bool     // it has other files too
 }
 
 // healthy builds the program as it is.
 func (f *forge) healthy(ctx context.Context) (program string, err error) {
-	list, err := goTool(ctx, f.root, "list", "-export", "-deps", noInlining, "-f", "{{.ImportPath}}={{.Export}}", "./"+home)
+	version, err := goTool(ctx, f.root, "list", "-m", "-f", "{{.GoVersion}}")
 	if err != nil {
 		return "", err
 	}
-	f.archives = map[string]string{}
+	v := strings.Split(strings.TrimSpace(version), ".")
+	f.language = "go" + strings.Join(v[:2], ".")
+	const format = `{{.ImportPath}}	{{.Export}}	{{.Dir}}	{{join .GoFiles " "}}	{{len .SFiles}}`
+	list, err := goTool(ctx, f.root, "list", "-export", "-deps", noInlining, "-f", format, "./"+home)
+	if err != nil {
+		return "", err
+	}
+	f.packs = map[string]*pack{}
 	for line := range strings.Lines(list) {
-		if pkg, archive, _ := strings.Cut(strings.TrimSpace(line), "="); archive != "" {
-			f.archives[pkg] = archive
+		if v := strings.Split(strings.TrimSpace(line), "\t"); v[1] != "" {
+			f.packs[v[0]] = &pack{archive: v[1], dir: v[2], files: strings.Fields(v[3]), assembled: v[4] != "0"}
 		}
 	}
-	return f.link(ctx, "healthy", "", "")
+	f.importcfg = filepath.Join(f.dir, "healthy.cfg")
+	if err := f.writeConfig(f.importcfg, "", ""); err != nil {
+		return "", err
+	}
+	return f.link(ctx, "healthy", f.importcfg)
 }
 
 // build builds a mutant: the quick way if that can be done.
@@ -87,12 +112,40 @@ func (f *forge) quick(ctx context.Context, name string, m *mutant) (program stri
 	if err != nil {
 		return "", err
 	}
-	pkg := path.Dir(m.file)
-	archive, err := goTool(ctx, f.root, "list", "-export", "-overlay", overlay, noInlining, "-f", "{{.Export}}", "./"+pkg)
+	pkg := path.Join(module, path.Dir(m.file))
+	archive := filepath.Join(f.dir, name+".a")
+	if f.packs[pkg].assembled {
+		archive, err = goTool(ctx, f.root, "list", "-export", "-overlay", overlay, noInlining, "-f", "{{.Export}}", pkg)
+	} else {
+		err = f.compile(ctx, archive, pkg, path.Base(m.file), f.replacement(name))
+	}
 	if err != nil {
 		return "", err
 	}
-	return f.link(ctx, name, module+"/"+pkg, strings.TrimSpace(archive))
+	importcfg := filepath.Join(f.dir, name+".cfg")
+	if err := f.writeConfig(importcfg, pkg, strings.TrimSpace(archive)); err != nil {
+		return "", err
+	}
+	return f.link(ctx, name, importcfg)
+}
+
+// compile compiles a package of Go alone, in which a file is replaced, as the go command would,
+// which looks at all packages below it each time.
+func (f *forge) compile(ctx context.Context, archive, pkg, file, replacement string) error {
+	p := f.packs[pkg]
+	args := []string{
+		"tool", "compile", "-o", archive, "-p", pkg, "-lang=" + f.language, "-complete", "-pack", "-nolocalimports",
+		"-l", "-dwarf=false", "-c=1", "-importcfg", f.importcfg, "-trimpath", replacement + "=>" + filepath.Join(p.dir, file),
+	}
+	for _, g := range p.files {
+		if g == file {
+			args = append(args, replacement)
+		} else {
+			args = append(args, filepath.Join(p.dir, g))
+		}
+	}
+	_, err := goTool(ctx, f.root, args...)
+	return err
 }
 
 // fit gives a text so many ends of lines, so that the lines below keep their numbers: it
@@ -116,23 +169,28 @@ func joint(line string) string {
 	return "; "
 }
 
-// link links the program from the archives, one of which may be replaced.
-func (f *forge) link(ctx context.Context, name, pkg, archive string) (program string, err error) {
+// writeConfig writes where the linker finds the packages, one of which may be replaced.
+func (f *forge) writeConfig(file, pkg, archive string) error {
 	var config strings.Builder
-	for p, a := range f.archives {
-		if p == pkg {
-			a = archive
+	for path, p := range f.packs {
+		if path == pkg {
+			fmt.Fprintf(&config, "packagefile %s=%s\n", path, archive)
+		} else {
+			fmt.Fprintf(&config, "packagefile %s=%s\n", path, p.archive)
 		}
-		fmt.Fprintf(&config, "packagefile %s=%s\n", p, a)
 	}
-	importcfg := filepath.Join(f.dir, name+".cfg")
-	if err := os.WriteFile(importcfg, []byte(config.String()), 0o644); err != nil {
-		return "", err
-	}
+	return os.WriteFile(file, []byte(config.String()), 0o644)
+}
+
+// link links the program from the archives that a file names.
+func (f *forge) link(ctx context.Context, name, importcfg string) (program string, err error) {
 	program = filepath.Join(f.dir, name)
-	_, err = goTool(ctx, f.root, "tool", "link", "-importcfg", importcfg, "-s", "-w", "-o", program, f.archives[module+"/"+home])
+	_, err = goTool(ctx, f.root, "tool", "link", "-importcfg", importcfg, "-s", "-w", "-o", program, f.packs[module+"/"+home].archive)
 	return program, err
 }
+
+// replacement is the file that overlay writes.
+func (f *forge) replacement(name string) string { return filepath.Join(f.dir, name+".go.txt") }
 
 // overlay writes the file with the fault in it, and what tells the go command to
 // take it.
@@ -146,7 +204,7 @@ func (f *forge) overlay(name string, m *mutant, is string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	replacement := filepath.Join(f.dir, name+".go.txt")
+	replacement := f.replacement(name)
 	if err := os.WriteFile(replacement, []byte(changed), 0o644); err != nil {
 		return "", err
 	}
@@ -160,7 +218,7 @@ func (f *forge) overlay(name string, m *mutant, is string) (string, error) {
 
 // drop removes what build made.
 func (f *forge) drop(name string) {
-	for _, suffix := range []string{"", ".json", ".go.txt", ".cfg"} {
+	for _, suffix := range []string{"", ".a", ".json", ".go.txt", ".cfg"} {
 		_ = os.Remove(filepath.Join(f.dir, name+suffix))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -26,8 +27,26 @@ const asking = 4
 // verdict is what became of a mutant.
 type verdict struct {
 	caught bool
+	took   time.Duration
 	text   string   // by which case and why, or what went wrong
 	all    []string // by each case and why
+}
+
+// lap is how long a mutant took, from when it began to be built.
+type lap struct {
+	m    *mutant
+	took time.Duration
+}
+
+// slowest prints the ten mutants that took longest, of those that took a second: to make it
+// all faster begins with them.
+func slowest(laps []lap, out io.Writer) {
+	slices.SortFunc(laps, func(a, b lap) int { return cmp.Compare(b.took, a.took) })
+	for _, l := range laps[:min(10, len(laps))] {
+		if l.took > time.Second {
+			fmt.Fprintf(out, "slow    %v: %v\n", l.m, l.took.Round(100*time.Millisecond))
+		}
+	}
 }
 
 // hunt builds and judges the mutants, jobs at a time, prints each as it is judged,
@@ -41,6 +60,7 @@ func hunt(ctx context.Context, s smith, mutants []mutant, jobs int, out, more io
 		return 0
 	}
 	var mu sync.Mutex
+	var laps []lap
 	var g errgroup.Group
 	// A mutant that makes its cases wait needs no processor for that.
 	g.SetLimit(4 * jobs)
@@ -56,6 +76,7 @@ func hunt(ctx context.Context, s smith, mutants []mutant, jobs int, out, more io
 			s.drop(name)
 			mu.Lock()
 			defer mu.Unlock()
+			laps = append(laps, lap{m, v.took})
 			word := "MISSED"
 			if v.caught {
 				word = "caught"
@@ -69,6 +90,7 @@ func hunt(ctx context.Context, s smith, mutants []mutant, jobs int, out, more io
 		})
 	}
 	_ = g.Wait()
+	slowest(laps, out)
 	return caught
 }
 
@@ -115,10 +137,11 @@ func try(ctx context.Context, s smith, name string, m *mutant, ill map[string]st
 		}
 	}
 	building <- struct{}{}
+	start := time.Now()
 	program, err := s.build(ctx, name, m)
 	<-building
 	if err != nil {
-		return verdict{text: err.Error()}
+		return verdict{text: err.Error(), took: time.Since(start)}
 	}
 	missed := make([]string, len(m.cases))
 	all := make([]string, len(m.cases))
@@ -139,11 +162,11 @@ func try(ctx context.Context, s smith, name string, m *mutant, ill map[string]st
 	}
 	_ = g.Wait()
 	if text := cmp.Or(missed...); text != "" {
-		return verdict{text: text, all: all}
+		return verdict{text: text, all: all, took: time.Since(start)}
 	}
 	text := all[0]
 	if n := len(all) - 1; n > 0 {
 		text += fmt.Sprintf(" (and %d more)", n)
 	}
-	return verdict{true, text, all}
+	return verdict{true, time.Since(start), text, all}
 }
