@@ -54,7 +54,7 @@ func (l *line) columns(send, ask uint32, fenced bool) map[string]column {
 }
 
 // fencesBehindMessages: behind a Send or RDMA Write nothing has to wait for the peer, fenced
-// or not. That a full fence waits for one that is under way shows local-fence-of-each.
+// or not. What is under way is whole in the LLP before the next element is looked at.
 func fencesBehindMessages(t *conformance.T, n *node) {
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
 		send := uint32(1)
