@@ -102,6 +102,12 @@ func TestConnectRoCE(t *testing.T) {
 			assert.Equal(t, s, e.ID)
 		}
 	}
+	// As librdmacm does for CONNECT_RESPONSE, and before ACCEPT of the server: from INIT on once more.
+	for _, state := range []uint32{uabi.QPSInit, uabi.QPSRTR, uabi.QPSRTS} {
+		must(p, uabi.CMInitQPAttr, &uabi.InitQPAttr{Response: p.resp(), ID: c, QPState: state}, 144)
+		uv(p, uabi.CmdModifyQP, &uabi.ModifyQP{QPHandle: p.handle(cqp), AttrMask: got[uabi.QPAttr](p).QPAttrMask, QPState: uint8(state), PortNum: 1}, 0)
+	}
+	assert.Equal(t, verbs.StateRTS, p.state(cqp))
 	require.NoError(t, establish(c))
 	assert.Equal(t, syscall.EINVAL, refused(t, establish(s)), "the server has nothing to establish")
 	p.destroy(l)

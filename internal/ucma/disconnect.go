@@ -70,7 +70,8 @@ func disconnect(c *call, q *uabi.Disconnect) error {
 }
 
 // initQPAttr tells which attributes the program is to give its queue pair for a state: as Linux's iwcm
-// INIT only, the rest comes with the connection.
+// INIT only, the rest comes with the connection. When that is there, which with RoCE is before librdmacm asks for all
+// states once more (CONNECT_RESPONSE), nothing is left to be changed.
 func initQPAttr(c *call, q *uabi.InitQPAttr) error {
 	if q.QPState > uabi.QPSErr {
 		return refuse(syscall.EINVAL, "there is no state %d", q.QPState)
@@ -85,6 +86,9 @@ func initQPAttr(c *call, q *uabi.InitQPAttr) error {
 		}
 		switch q.QPState {
 		case uabi.QPSInit:
+			if i.conn.Load() != nil {
+				break
+			}
 			r.QPAttrMask = uabi.QPState | uabi.QPAccessFlags
 			if i.dev.config.RoCE {
 				r.QPAttrMask |= uabi.QPPkeyIndex | uabi.QPPort
