@@ -19,6 +19,13 @@ type Descriptor struct {
 
 const gone = 1 << 62
 
+// duplicates is who is told of them.
+var duplicates atomic.Pointer[func(fd int)]
+
+// TellDuplicates has f told of each descriptor that Duplicate makes in this process from now on: to close it in the
+// child of a fork, which would keep the connection of a parent that ends.
+func TellDuplicates(f func(fd int)) { duplicates.Store(&f) }
+
 // Duplicate makes another descriptor of c's socket.
 func Duplicate(c syscall.Conn) (*Descriptor, error) {
 	rc, err := c.SyscallConn()
@@ -35,6 +42,9 @@ func Duplicate(c syscall.Conn) (*Descriptor, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if tell := duplicates.Load(); tell != nil {
+		(*tell)(int(fd))
 	}
 	return &Descriptor{fd: int(fd)}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -64,6 +65,9 @@ func New(c Config) (*Device, error) {
 	r, err := verbs.Open(verbs.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: %w", err)
+	}
+	if c.Own != nil {
+		sockio.TellDuplicates(c.Own)
 	}
 	d := &Device{config: c, rnic: r, guid: GUID(c.Addr), files: map[*File]struct{}{}}
 	if err := d.start(); err != nil {
