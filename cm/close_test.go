@@ -31,6 +31,37 @@ func TestBothCloseAtOnce(t *testing.T) {
 	}
 }
 
+// TestReceivesBehindAGoodClose: a good close flushes those that were posted, and leaves the queue pair
+// in Idle, which takes more for the next stream. Who wants these back takes it to Error.
+func TestReceivesBehindAGoodClose(t *testing.T) {
+	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
+	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
+	flushed := func(ids ...uint64) {
+		t.Helper()
+		var c [4]verbs.Completion
+		require.Equal(t, len(ids), b.cq.Poll(c[:]))
+		for i, id := range ids {
+			assert.Equal(t, []any{id, verbs.OpRecv, verbs.StatusFlushed}, []any{c[i].ID, c[i].Op, c[i].Status})
+		}
+	}
+	b.recv(t, 1)
+	b.recv(t, 2)
+	a.send(t, verbs.Request{SGL: a.mr.SGL(0, 8)})
+	b.next(t, verbs.OpRecv, 1)
+	b.recv(t, 3)
+	require.NoError(t, x.Close())
+	require.NoError(t, y.Close())
+	require.Equal(t, verbs.StateIdle, b.qp.State())
+	flushed(2, 3)
+	b.recv(t, 4)
+	flushed()
+	require.NoError(t, b.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
+	flushed(4)
+	_, err := b.qp.PostRecv(verbs.Recv{})
+	require.ErrorIs(t, err, verbs.ErrInvalidState)
+	require.NoError(t, b.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}))
+}
+
 // TestCloseWaitsForTheQueue: what was posted before Close arrives.
 func TestCloseWaitsForTheQueue(t *testing.T) {
 	for name, l := range links {

@@ -4,14 +4,16 @@
 // address, as a kernel does with copy_from_user: an address that is not mapped is EFAULT and
 // harms nothing. It costs no system call.
 //
-// A fault is caught by Go's own SIGSEGV handler; in a process whose program has replaced
-// that handler a wrong address ends the process, as it would without this package.
+// A fault is caught by Go's own SIGSEGV handler. In a process whose program has replaced that, the
+// system copies from when package faulting has noticed it; registering memory makes it look.
 package umem
 
 import (
 	"runtime/debug"
 	"syscall"
 	"unsafe"
+
+	"github.com/softrnic/softrnic/internal/faulting"
 )
 
 // Bounds of the addresses that a program can have mapped: below is the page that is never
@@ -31,6 +33,9 @@ func Read(dst []byte, addr uint64) error {
 	if err != nil {
 		return err
 	}
+	if faulting.Foreign() {
+		return fault(faulting.Read(dst, src))
+	}
 	return copied(dst, src)
 }
 
@@ -43,7 +48,17 @@ func Write(addr uint64, src []byte) error {
 	if err != nil {
 		return err
 	}
+	if faulting.Foreign() {
+		return fault(faulting.Write(dst, src))
+	}
 	return copied(dst, src)
+}
+
+func fault(copied bool) error {
+	if !copied {
+		return syscall.EFAULT
+	}
+	return nil
 }
 
 // Load reads a T, which has no pointers.
