@@ -148,9 +148,7 @@ func (s *sendQueue) complete(written uint64) bool {
 			if !e.readDone {
 				break
 			}
-		} else if e.end > written {
-			break
-		} else if s.placing && pos >= s.placed && e.awaits() {
+		} else if e.end > written || s.placing && pos >= s.placed && e.awaits() {
 			break
 		}
 		if e.flags&wr.Unsignaled == 0 {
