@@ -55,7 +55,7 @@ func (f *File) createCQ(user uint64, cqe, vector uint32, fd int32, p *uabi.Creat
 		return err
 	}
 	c := &cq{user: user, comp: source{ch: ch}, async: source{ch: f.async.Load()}}
-	if c.cq, err = f.dev.rnic.CreateCQ(verbs.CQConfig{Entries: int(cqe), Handler: f.dev.handler}); err != nil {
+	if c.cq, err = f.dev.rnic.CreateCQ(verbs.CQConfig{Entries: int(cqe), OnNotify: c.completed}); err != nil {
 		ch.leave()
 		return err
 	}
@@ -113,11 +113,10 @@ func notifyCQ(c *call) error {
 	return v.cq.Notify(t)
 }
 
-// completed is the completion event handler of the RNIC.
-func (d *Device) completed(v *verbs.CQ) {
-	q, _ := d.cqs.Load(v.ID())
-	if c, ok := q.(*cq); ok && c.comp.ch != nil && !c.comp.completion(c.user) {
-		d.report("channel full", "a completion channel is full, so an event is lost: the program has to read its events (ibv_get_cq_event)")
+// completed puts an event in the queue's channel, where the completion is made: it does not block.
+func (c *cq) completed() {
+	if c.comp.ch != nil && !c.comp.completion(c.user) {
+		c.comp.ch.dev.report("channel full", "a completion channel is full, so an event is lost: the program has to read its events (ibv_get_cq_event)")
 	}
 }
 

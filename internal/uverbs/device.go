@@ -45,13 +45,11 @@ type Device struct {
 	rnic   *verbs.RNIC
 	limits verbs.Limits
 	guid   [8]byte
-	// handler is that of all completion queues.
-	handler verbs.HandlerID
-	cqs     sync.Map // verbs.CQID to *cq
-	srqs    sync.Map // verbs.SRQID to *srq
-	qpns    sync.Map // uint32 to *QP
-	hand    byHand
-	said    sync.Map // causes that were reported
+	cqs    sync.Map // verbs.CQID to *cq
+	srqs   sync.Map // verbs.SRQID to *srq
+	qpns   sync.Map // uint32 to *QP
+	hand   byHand
+	said   sync.Map // causes that were reported
 
 	mu    sync.Mutex
 	files map[*File]struct{}
@@ -83,9 +81,6 @@ func (d *Device) start() (err error) {
 		return err
 	}
 	d.limits = a.Limits
-	if d.handler, err = d.rnic.AddCompletionHandler(d.completed); err != nil {
-		return err
-	}
 	return d.rnic.SetEventHandler(d.event)
 }
 
