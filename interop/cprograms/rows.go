@@ -112,7 +112,7 @@ func socketRows() []row {
 	async := stream("rstream -S 4096 -I 100 -C 10 -T v -T a")
 	async.early = pollHUP
 	whole := stream("rstream -S all -T v")
-	whole.limit = 3 * time.Minute
+	whole.limit = 6 * time.Minute
 	return []row{
 		stream("rstream -S 65536 -I 100 -C 10 -T v"), stream("rstream -S 65536 -I 100 -C 10 -T v -T b"), stream("rstream -S 4096 -I 100 -C 10 -T v -T n"),
 		async, stream("rstream -S 4096 -I 100 -C 10 -T v -T f"), whole,
@@ -148,7 +148,7 @@ func perftestRows() []row {
 			}
 			add(program+" -R -n 1000", change)
 			add(program+" -n 1000", nil)
-			add(program+" -R -n 200 -a", long)
+			add(program+" -R -n 20 -a", long)
 		}
 	}
 	add("ib_send_lat -R -n 1000 -e", nil)
