@@ -147,7 +147,12 @@ func perftestRows() []row {
 				change = lossy
 			}
 			add(program+" -R -n 1000", change)
-			add(program+" -n 1000", nil)
+			add(program+" -n 1000", func(r *row) {
+				if program == "ib_send_bw" {
+					r.cannot = "without -R this perftest leaves the region of its flow control for iWARP registered, so its ibv_dealloc_pd fails " +
+						"when all messages have arrived; --as roce it has no such flow control"
+				}
+			})
 			add(program+" -R -n 20 -a", long)
 		}
 	}
