@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,16 +49,15 @@ type forge struct {
 	root, dir string
 
 	// Set by healthy.
-	packs     map[string]*pack // of the program, by import path
-	importcfg string           // a file that says where their archives are
-	language  string           // of the module: "go1.25"
+	packs    map[string]*pack // of the program, by import path
+	language string           // of the module: "go1.25"
 }
 
 // pack is a package of the program, as it is without faults.
 type pack struct {
 	archive, dir string
 	files        []string // of Go
-	assembled    bool     // it has other files too
+	mixed        bool     // it has other files too
 }
 
 // healthy builds the program as it is.
@@ -68,7 +68,7 @@ func (f *forge) healthy(ctx context.Context) (program string, err error) {
 	}
 	v := strings.Split(strings.TrimSpace(version), ".")
 	f.language = "go" + strings.Join(v[:2], ".")
-	const format = `{{.ImportPath}}	{{.Export}}	{{.Dir}}	{{join .GoFiles " "}}	{{len .SFiles}}`
+	const format = `{{.ImportPath}}	{{.Export}}	{{.Dir}}	{{join .GoFiles " "}}	{{len .SFiles}}{{len .EmbedFiles}}`
 	list, err := goTool(ctx, f.root, "list", "-export", "-deps", noInlining, "-f", format, "./"+home)
 	if err != nil {
 		return "", err
@@ -76,14 +76,14 @@ func (f *forge) healthy(ctx context.Context) (program string, err error) {
 	f.packs = map[string]*pack{}
 	for line := range strings.Lines(list) {
 		if v := strings.Split(strings.TrimSpace(line), "\t"); v[1] != "" {
-			f.packs[v[0]] = &pack{archive: v[1], dir: v[2], files: strings.Fields(v[3]), assembled: v[4] != "0"}
+			f.packs[v[0]] = &pack{archive: v[1], dir: v[2], files: strings.Fields(v[3]), mixed: v[4] != "00"}
 		}
 	}
-	f.importcfg = filepath.Join(f.dir, "healthy.cfg")
-	if err := f.writeConfig(f.importcfg, "", ""); err != nil {
+	importcfg, err := f.importcfg("healthy", nil)
+	if err != nil {
 		return "", err
 	}
-	return f.link(ctx, "healthy", f.importcfg)
+	return f.link(ctx, "healthy", importcfg)
 }
 
 // build builds a mutant: the quick way if that can be done.
@@ -106,36 +106,56 @@ func (f *forge) build(ctx context.Context, name string, m *mutant) (program stri
 // too, takes ten times as long. They may not know more of the package than they did.
 // The linker sees to that: what a package exports has a fingerprint, of names,
 // types, constants and where in the file they stand, but not of functions' bodies
-// as long as nothing is inlined. If it differs, linking fails.
+// as long as nothing is inlined. If it differs, as by what a body lets escape, linking fails,
+// and the package that asked for it is compiled too.
 func (f *forge) quick(ctx context.Context, name string, m *mutant) (program string, err error) {
 	overlay, err := f.overlay(name, m, fit(m.is, strings.Count(m.was, "\n")))
 	if err != nil {
 		return "", err
 	}
-	pkg := path.Join(module, path.Dir(m.file))
-	archive := filepath.Join(f.dir, name+".a")
-	if f.packs[pkg].assembled {
-		archive, err = goTool(ctx, f.root, "list", "-export", "-overlay", overlay, noInlining, "-f", "{{.Export}}", pkg)
-	} else {
-		err = f.compile(ctx, archive, pkg, path.Base(m.file), f.replacement(name))
-	}
+	changed := map[string]string{} // archives
+	importcfg, err := f.importcfg(name, changed)
 	if err != nil {
 		return "", err
 	}
-	importcfg := filepath.Join(f.dir, name+".cfg")
-	if err := f.writeConfig(importcfg, pkg, strings.TrimSpace(archive)); err != nil {
-		return "", err
+	pkg, file, replacement := path.Join(module, path.Dir(m.file)), path.Base(m.file), f.replacement(name)
+	for {
+		archive := filepath.Join(f.dir, name+strings.ReplaceAll(pkg, "/", "_")+".a")
+		switch p := f.packs[pkg]; {
+		case p == nil || changed[pkg] != "":
+			return "", err
+		case p.mixed && len(changed) > 0:
+			return "", err
+		case p.mixed:
+			archive, err = goTool(ctx, f.root, "list", "-export", "-overlay", overlay, noInlining, "-f", "{{.Export}}", pkg)
+			archive = strings.TrimSpace(archive)
+		default:
+			defer os.Remove(archive)
+			err = f.compile(ctx, archive, pkg, importcfg, file, replacement)
+		}
+		if err != nil {
+			return "", err
+		}
+		changed[pkg] = archive
+		if importcfg, err = f.importcfg(name, changed); err != nil {
+			return "", err
+		}
+		if program, err = f.link(ctx, name, importcfg); err == nil {
+			return program, nil
+		}
+		_, asks, _ := strings.Cut(err.Error(), " import from ")
+		pkg, _, _ = strings.Cut(asks, " expecting ")
+		file = "" // nothing is replaced in it
 	}
-	return f.link(ctx, name, importcfg)
 }
 
 // compile compiles a package of Go alone, in which a file is replaced, as the go command would,
 // which looks at all packages below it each time.
-func (f *forge) compile(ctx context.Context, archive, pkg, file, replacement string) error {
+func (f *forge) compile(ctx context.Context, archive, pkg, importcfg, file, replacement string) error {
 	p := f.packs[pkg]
 	args := []string{
 		"tool", "compile", "-o", archive, "-p", pkg, "-lang=" + f.language, "-complete", "-pack", "-nolocalimports",
-		"-l", "-dwarf=false", "-c=1", "-importcfg", f.importcfg, "-trimpath", replacement + "=>" + filepath.Join(p.dir, file),
+		"-l", "-dwarf=false", "-c=1", "-importcfg", importcfg, "-trimpath", replacement + "=>" + filepath.Join(p.dir, file),
 	}
 	for _, g := range p.files {
 		if g == file {
@@ -169,17 +189,15 @@ func joint(line string) string {
 	return "; "
 }
 
-// writeConfig writes where the linker finds the packages, one of which may be replaced.
-func (f *forge) writeConfig(file, pkg, archive string) error {
+// importcfg writes a file that says where the archives of the packages are, some of which have
+// changed.
+func (f *forge) importcfg(name string, changed map[string]string) (file string, err error) {
 	var config strings.Builder
-	for path, p := range f.packs {
-		if path == pkg {
-			fmt.Fprintf(&config, "packagefile %s=%s\n", path, archive)
-		} else {
-			fmt.Fprintf(&config, "packagefile %s=%s\n", path, p.archive)
-		}
+	for pkg, p := range f.packs {
+		fmt.Fprintf(&config, "packagefile %s=%s\n", pkg, cmp.Or(changed[pkg], p.archive))
 	}
-	return os.WriteFile(file, []byte(config.String()), 0o644)
+	file = filepath.Join(f.dir, name+".cfg")
+	return file, os.WriteFile(file, []byte(config.String()), 0o644)
 }
 
 // link links the program from the archives that a file names.
@@ -218,7 +236,7 @@ func (f *forge) overlay(name string, m *mutant, is string) (string, error) {
 
 // drop removes what build made.
 func (f *forge) drop(name string) {
-	for _, suffix := range []string{"", ".a", ".json", ".go.txt", ".cfg"} {
+	for _, suffix := range []string{"", ".json", ".go.txt", ".cfg"} {
 		_ = os.Remove(filepath.Join(f.dir, name+suffix))
 	}
 }
