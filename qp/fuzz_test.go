@@ -36,6 +36,7 @@ func FuzzLiveQP(f *testing.F) {
 			sendInvalidate(2, uint32(r.full.stag), nil).Octets(),
 		)
 		add(wire.Immediate(1, 0xdeadbeef).Octets(), wire.Send(2, nil).Octets())
+		add(wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets(), atomicResponse(1, 1, 7).Octets())
 		add(terminate(0, echoNone, nil))
 	}
 	f.Fuzz(func(t *testing.T, mode byte, in []byte) {
@@ -57,8 +58,11 @@ func FuzzLiveQP(f *testing.F) {
 		)
 		ids := []uint64{10, 11}
 		if mode&32 != 0 {
-			r.postSend(wr.Request{ID: 12, Op: wr.OpWriteImmediate, SGL: r.full.sgl(0, 8), Remote: wr.Remote{STag: 0x77}, Immediate: 5})
-			ids = append(ids, 12)
+			r.postSend(
+				wr.Request{ID: 12, Op: wr.OpWriteImmediate, SGL: r.full.sgl(0, 8), Remote: wr.Remote{STag: 0x77}, Immediate: 5},
+				wr.Request{ID: 13, Op: wr.OpFetchAdd, Remote: wr.Remote{STag: 0x77, TO: 8}, Atomic: wr.FetchAdd(3)},
+			)
+			ids = append(ids, 12, 13)
 		}
 		read := make(chan struct{})
 		go func() { // what the queue pair sends may be much: a Read of it all

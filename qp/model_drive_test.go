@@ -180,7 +180,7 @@ func newModelEnd(t *testing.T, c modelCase, s *modelSide) *modelEnd {
 	var err error
 	e.pd, err = s.nic.AllocatePD()
 	require.NoError(t, err)
-	const all = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
+	const all = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic
 	for _, rc := range []verbs.RegionConfig{{}, {ZeroBased: true, Key: 7}, {VA: 1<<64 - modelMemory - 1}} {
 		rc.Memory, rc.Access = e.memory, all
 		mr, err := e.pd.RegisterRegion(rc)

@@ -15,7 +15,7 @@ import (
 //   - Except for chains within one Send Queue that the rules order: a Read of
 //     what an earlier Write put there (rule 12); behind a Read Fence, a Send or
 //     Write of what an earlier Read fetched, or a Write to where an earlier Read
-//     took its data.
+//     took its data; an Atomic where an earlier Atomic was (RFC 7306 5.2.2).
 //   - A round ends with a signaled Send a side, so that its Writes are known to
 //     be placed once the Send is received (rule 10).
 
@@ -27,7 +27,7 @@ type modelOp struct {
 	send verbs.Request
 	from []span     // data source of a Send or Write, in this side's memory
 	near span       // data sink of a Read, in this side's memory
-	far  span       // data sink of a Write or source of a Read, at the peer
+	far  span       // data sink of a Write, source of a Read or word of an Atomic, at the peer
 	recv *modelRecv // what a Send fills, at the peer
 }
 
@@ -97,11 +97,16 @@ func (g *generator) ops(i int) []*modelOp {
 		wrote      []span // at the peer, by Writes of this round
 		fetched    []span // here, by Reads of this round
 		readThere  []span // at the peer, by Reads of what only this side writes
+		words      []span // at the peer, of Atomics of this round
 		unsignaled int
 	)
 	for want := 1 + g.IntN(g.c.ops); len(list) < want; {
 		op := &modelOp{}
-		switch kind := g.IntN(11); {
+		switch kind := g.IntN(12); {
+		case kind == 11:
+			if !g.atomic(i, op, &words) {
+				return g.end(i, list)
+			}
 		case kind == 10:
 			g.immediate(op)
 		case kind < 3:
@@ -280,4 +285,27 @@ func (g *generator) read(i int, op *modelOp, wrote []span) (chained, ok bool) {
 		ID: g.id(), Op: verbs.OpRead, Local: g.sge(i, op.near), Remote: g.remote(1-i, op.far),
 	}
 	return chained, true
+}
+
+// atomic makes op an Atomic on a word of its own at the peer, or on that of an earlier one.
+// A comparison is with two bits at most, so that it is met now and then.
+func (g *generator) atomic(i int, op *modelOp, words *[]span) bool {
+	if k := len(*words); k > 0 && g.IntN(2) == 0 {
+		op.far = (*words)[g.IntN(k)]
+	} else {
+		s, ok := g.sinks[1-i].take(g.Rand, 15)
+		if !ok {
+			return false
+		}
+		op.far = span{(s.off + 7) &^ 7, 8} // the memory of a side is aligned
+		*words = append(*words, op.far)
+	}
+	op.send = verbs.Request{
+		ID: g.id(), Op: verbs.OpFetchAdd + verbs.Op(g.IntN(3)), Remote: g.remote(1-i, op.far),
+		Atomic: &verbs.AtomicRequest{Data: g.Uint64(), Mask: g.Uint64() & g.Uint64()},
+	}
+	if op.send.Op == verbs.OpCompareSwap {
+		op.send.Atomic.Compare, op.send.Atomic.CompareMask = g.Uint64(), 1<<g.IntN(64)|1<<g.IntN(64)
+	}
+	return true
 }

@@ -3,6 +3,7 @@ package qp_test
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -23,6 +24,7 @@ func apply(twins [2]*twin, qps [2]verbs.QPID, i int, ops []*modelOp) {
 	here, there := twins[i], twins[1-i]
 	for _, op := range ops {
 		var data []byte
+		var original uint64
 		for _, s := range op.from {
 			data = append(data, here.memory[s.off:s.off+s.n]...)
 		}
@@ -35,6 +37,10 @@ func apply(twins [2]*twin, qps [2]verbs.QPID, i int, ops []*modelOp) {
 				ID: op.recv.recv.ID, QP: qps[1-i], Op: verbs.OpRecv, Value: op.send.Immediate, HasImmediate: true,
 			})
 		case op.send.Op == verbs.OpWrite:
+		case op.send.Op.IsAtomic():
+			word := there.memory[op.far.off : op.far.off+op.far.n]
+			original = binary.NativeEndian.Uint64(word)
+			binary.NativeEndian.PutUint64(word, changed(original, op.send.Op, op.send.Atomic))
 		case op.send.Op == verbs.OpRead:
 			copy(here.memory[op.near.off:], there.memory[op.far.off:op.far.off+op.far.n])
 		default:
@@ -51,9 +57,34 @@ func apply(twins [2]*twin, qps [2]verbs.QPID, i int, ops []*modelOp) {
 			}
 		}
 		if op.send.Flags&verbs.Unsignaled == 0 {
-			here.sq = append(here.sq, verbs.Completion{ID: op.send.ID, QP: qps[i], Op: op.send.Op})
+			here.sq = append(here.sq, verbs.Completion{ID: op.send.ID, QP: qps[i], Op: op.send.Op, Value: original})
 		}
 	}
+}
+
+// changed is what an Atomic makes of old, bit by bit (RFC 7306 5.1).
+func changed(old uint64, op verbs.Op, a *verbs.AtomicRequest) (v uint64) {
+	carry := uint64(0)
+	for bit := uint64(1); bit != 0; bit <<= 1 {
+		was, data, masked := min(old&bit, 1), min(a.Data&bit, 1), a.Mask&bit != 0
+		if op == verbs.OpCompareSwap && (old^a.Compare)&a.CompareMask != 0 {
+			return old
+		}
+		switch {
+		case op == verbs.OpFetchAdd:
+			sum := was + data + carry
+			v |= bit * (sum & 1)
+			carry = sum >> 1
+			if masked { // the highest bit of a field
+				carry = 0
+			}
+		case masked:
+			v |= bit * data
+		default:
+			v |= bit * was
+		}
+	}
+	return v
 }
 
 // compareMemory finds the first octet that is not as the model has it.
