@@ -57,27 +57,28 @@ func Foreign() bool { return foreign.Load() }
 
 // Write copies src to dst, which may fault. It reports false if it did: some of it may be there.
 func Write(dst, src []byte) bool {
-	return transfer(unix.ProcessVMWritev, src, dst)
+	return transfer(unix.SYS_PROCESS_VM_WRITEV, src, dst)
 }
 
 // Read copies src, which may fault, to dst. It reports false if it did.
 func Read(dst, src []byte) bool {
-	return transfer(unix.ProcessVMReadv, dst, src)
+	return transfer(unix.SYS_PROCESS_VM_READV, dst, src)
 }
 
-// transfer copies n octets between here and there, the side that may fault, of which no octet is
-// touched here.
-func transfer(call func(int, []unix.Iovec, []unix.RemoteIovec, uint) (int, error), here, there []byte) bool {
+// transfer copies octets between here and there, the side that may fault, of which no octet is
+// touched here. The call is made without package unix, through which both would escape to the heap:
+// callers copy structs on their stacks.
+func transfer(call uintptr, here, there []byte) bool {
 	n := min(len(here), len(there))
 	for done := 0; done < n; {
 		local := unix.Iovec{Base: &here[done]}
 		local.SetLen(n - done)
 		remote := unix.RemoteIovec{Base: uintptr(unsafe.Pointer(&there[done])), Len: n - done}
-		k, err := call(pid, []unix.Iovec{local}, []unix.RemoteIovec{remote}, 0)
-		if err != nil || k == 0 {
+		k, _, errno := syscall.Syscall6(call, uintptr(pid), uintptr(unsafe.Pointer(&local)), 1, uintptr(unsafe.Pointer(&remote)), 1, 0)
+		if errno != 0 || k == 0 {
 			return false
 		}
-		done += k
+		done += int(k)
 	}
 	return true
 }
