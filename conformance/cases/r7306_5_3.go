@@ -19,6 +19,7 @@ var r7306_5_3 = []conformance.Case{
 	apiCase("5.3/counter", atomicCounter, "R7306-5-M1", "R7306-5.3-M1", "R7306-5.4-M2"),
 	apiCase("5.3/tokens", atomicTokens, "R7306-5-M1", "R7306-5.3-M1", "R7306-5.4-M2"),
 	apiCase("5.2.1/one-behind-the-other", atomicsInOrder, "R7306-5.2.1-M11", "R7306-5.2.1-M12", "R7306-5.2.2-M7", "R7306-5.4-M6"),
+	apiCase("5.2.1/through-a-window", atomicWindow, "R7306-5.2.1-M13", "R7306-5.4-M1", "R7306-8.1-M1"),
 }
 
 // office is a node with a number that its peers change, over queue pairs of their own and by
@@ -179,4 +180,43 @@ func atomicsInOrder(t *conformance.T) {
 	told := o.busy(len(ops), func(_, i int) verbs.Request { return ops[i] }, func(<-chan struct{}) {})
 	require.Equal(t, want[:len(ops)], told[0])
 	require.Equal(t, want[len(ops)], atomic.LoadUint64(o.number))
+}
+
+// atomicWindow: a window lends the right to Atomics, to memory of which peers have none otherwise.
+// It is no other right, and no other right is it.
+func atomicWindow(t *conformance.T) {
+	for x := range inTurn(t, "%s", []struct {
+		what   string
+		rights verbs.Access
+		op     verbs.Op
+		want   verbs.Status
+	}{
+		{"an Atomic with the right to it", verbs.RemoteAtomic, verbs.OpFetchAdd, verbs.StatusSuccess},
+		{"an Atomic with the rights to read and write", verbs.RemoteRead | verbs.RemoteWrite, verbs.OpFetchAdd, verbs.StatusRemoteTermination},
+		{"a Read with the right to Atomics", verbs.RemoteAtomic, verbs.OpRead, verbs.StatusRemoteTermination},
+	}) {
+		extended := nodeConfig{QP: verbs.QPConfig{Extensions: true}}
+		w := newWorld(t, worldConfig{A: extended, B: extended})
+		word := new([3]uint64)
+		word[1] = 41
+		under := w.b.region(w.b.pd, verbs.RegionConfig{
+			Memory: unsafe.Slice((*byte)(unsafe.Pointer(word)), 24), Access: verbs.LocalRead | verbs.LocalWrite | verbs.BindWindow,
+		})
+		bind := w.b.newMW().BindRequest(under, 8, 8, x.rights, 1)
+		run(t, w.b.qp, binds(bind), verbs.StatusSuccess)
+		req := verbs.Request{ID: 7, Op: x.op, Remote: verbs.BindBuffer(bind).Remote(0)}
+		want := verbs.Completion{ID: 7, QP: w.a.qp.ID(), Op: x.op, Status: x.want}
+		if x.op == verbs.OpRead {
+			req.Local = w.a.mr.SGE(0, 8)
+		} else {
+			req.Atomic = verbs.FetchAdd(1)
+		}
+		is := uint64(41)
+		if x.want == verbs.StatusSuccess {
+			want.Value, is = 41, 42
+		}
+		post(t, w.a.qp, req)
+		completes(t, attributes(t, w.a.qp).SendCQ, want)
+		require.Equal(t, is, atomic.LoadUint64(&word[1]))
+	}
 }
