@@ -4,6 +4,7 @@ package ucma_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"syscall"
@@ -250,7 +251,8 @@ func TestIPv6(t *testing.T) {
 	on := uint32(1)
 	copy(p.arena[dataAt:], []byte{byte(on), 0, 0, 0})
 	must(p, uabi.CMSetOption, &uabi.SetOption{OptVal: p.at(dataAt), ID: only, OptName: uabi.CMOptionAFOnly, OptLen: 4}, 0)
-	require.NoError(t, p.bind(only, netip.AddrPortFrom(any6, 0)))
+	port := uint16(20000 + rand.IntN(10000)) // which the system gives to nobody by itself
+	require.NoError(t, p.bind(only, netip.AddrPortFrom(any6, port)))
 	four := p.create(4)
 	require.NoError(t, p.bind(four, netip.AddrPortFrom(netip.IPv4Unspecified(), p.port(only))), "the other family's port is free")
 	c := p.create(5)
