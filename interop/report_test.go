@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/interop/internal/page"
 )
 
 // mixedReport has one cell of each verdict but "n/a", and shares a cause between two cells.

@@ -288,7 +288,7 @@ func (g *generator) read(i int, op *modelOp, wrote []span) (chained, ok bool) {
 }
 
 // atomic makes op an Atomic on a word of its own at the peer, or on that of an earlier one.
-// A comparison is with two bits at most, so that it is met now and then.
+// A comparison is with one bit, so that it is met now and then.
 func (g *generator) atomic(i int, op *modelOp, words *[]span) bool {
 	if k := len(*words); k > 0 && g.IntN(2) == 0 {
 		op.far = (*words)[g.IntN(k)]
@@ -305,7 +305,8 @@ func (g *generator) atomic(i int, op *modelOp, words *[]span) bool {
 		Atomic: &verbs.AtomicRequest{Data: g.Uint64(), Mask: g.Uint64() & g.Uint64()},
 	}
 	if op.send.Op == verbs.OpCompareSwap {
-		op.send.Atomic.Compare, op.send.Atomic.CompareMask = g.Uint64(), 1<<g.IntN(64)|1<<g.IntN(64)
+		some := g.Uint64() & g.Uint64() & g.Uint64()
+		op.send.Atomic.Compare, op.send.Atomic.CompareMask = g.Uint64(), some&-some // one bit, or none
 	}
 	return true
 }

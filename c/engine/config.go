@@ -28,7 +28,8 @@ func fromEnvironment() (uverbs.Config, error) {
 		Report: func(s string) { fmt.Fprintln(os.Stderr, "softrnic:", s) },
 		Own:    func(fd int) { C.srn_own(C.int(fd)) },
 	}
-	if config.RoCE, err = choice("SOFTRNIC_AS", "iwarp", "roce"); err != nil {
+	config.RoCE, err = choice("SOFTRNIC_AS", "iwarp", "roce")
+	if err != nil {
 		return config, err
 	}
 	off, err := choice("SOFTRNIC_CRC", "on", "off")
@@ -37,7 +38,8 @@ func fromEnvironment() (uverbs.Config, error) {
 	}
 	config.CRC = !off
 	if name := os.Getenv("SOFTRNIC_STRACE"); name != "" {
-		if config.Trace, err = tracer(name); err != nil {
+		config.Trace, err = tracer(name)
+		if err != nil {
 			return config, fmt.Errorf("SOFTRNIC_STRACE: %w", err)
 		}
 	}

@@ -49,7 +49,8 @@ var devices = sync.OnceValues(func() (devs struct {
 	if err != nil {
 		return devs, err
 	}
-	if devs.verbs, err = uverbs.New(config); err != nil {
+	devs.verbs, err = uverbs.New(config)
+	if err != nil {
 		return devs, err
 	}
 	devs.cm = ucma.New(devs.verbs)

@@ -91,10 +91,12 @@ func onVI(level vipl.ReliabilityLevel, run func(*conformance.T, *viRig)) func(*c
 // mpaOpenWith is mpaOpen with one.
 func openWith(t *conformance.T, s setup, n int) (*rig, *buffer) {
 	r := open(t, s)
-	return r, r.region(n, allRights)
+	b := r.region(n, allRights)
+	return r, b
 }
 
 func mpaOpenWith(t *conformance.T, s mpaSetup, n int) (*mpaRig, *buffer) {
 	r := mpaOpen(t, s)
-	return r, r.region(n, allRights)
+	b := r.region(n, allRights)
+	return r, b
 }

@@ -119,6 +119,12 @@ func (f *forge) quick(ctx context.Context, name string, m *mutant) (program stri
 		return "", err
 	}
 	pkg, file, replacement := path.Join(module, path.Dir(m.file)), path.Base(m.file), f.replacement(name)
+	var compiled []string // archives of this mutant alone
+	defer func() {
+		for _, archive := range compiled {
+			_ = os.Remove(archive)
+		}
+	}()
 	for {
 		archive := filepath.Join(f.dir, name+strings.ReplaceAll(pkg, "/", "_")+".a")
 		switch p := f.packs[pkg]; {
@@ -130,7 +136,7 @@ func (f *forge) quick(ctx context.Context, name string, m *mutant) (program stri
 			archive, err = goTool(ctx, f.root, "list", "-export", "-overlay", overlay, noInlining, "-f", "{{.Export}}", pkg)
 			archive = strings.TrimSpace(archive)
 		default:
-			defer os.Remove(archive)
+			compiled = append(compiled, archive)
 			err = f.compile(ctx, archive, pkg, importcfg, file, replacement)
 		}
 		if err != nil {

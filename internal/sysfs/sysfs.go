@@ -71,10 +71,10 @@ func Write(dir string, c Config) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(filepath.Join(dir, ib, "device/net", c.Interface), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, ib, "device", "net", c.Interface), 0o755); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(dir, ib, "device/infiniband_verbs"), 0o755); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, ib, "device", "infiniband_verbs"), 0o755); err != nil {
 		return err
 	}
 	for link, to := range map[string]string{

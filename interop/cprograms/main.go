@@ -97,11 +97,11 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 			return false, err
 		}
 	}
-	clear, err := o.copyBuilt()
+	remove, err := o.copyBuilt()
 	if err != nil {
 		return false, err
 	}
-	defer clear()
+	defer remove()
 	if o.soak > 0 {
 		return o.soaked(ctx)
 	}
@@ -129,12 +129,12 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 }
 
 // copyBuilt copies rnic and its libraries to a folder that any user can read, which a build meanwhile does not change.
-func (o *options) copyBuilt() (clear func(), err error) {
+func (o *options) copyBuilt() (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "cprograms-bin-")
 	if err != nil {
 		return nil, err
 	}
-	clear = func() { _ = os.RemoveAll(dir) }
+	remove = func() { _ = os.RemoveAll(dir) }
 	built := []string{o.rnic}
 	libraries, err := filepath.Glob(filepath.Join(filepath.Dir(o.rnic), "*.so"))
 	if err == nil {
@@ -144,11 +144,11 @@ func (o *options) copyBuilt() (clear func(), err error) {
 		err = exec.Command("cp", append(append([]string{"--"}, append(built, libraries...)...), dir)...).Run()
 	}
 	if err != nil {
-		clear()
+		remove()
 		return nil, fmt.Errorf("copying what was built: %w", err)
 	}
 	o.rnic = filepath.Join(dir, filepath.Base(o.rnic))
-	return clear, nil
+	return remove, nil
 }
 
 // programs runs the table.

@@ -180,9 +180,9 @@ func (o options) run(ctx context.Context, r row, joined bool) (out outcome) {
 		}
 		const host = serverAddr
 		if r.before != "" {
-			make := exec.CommandContext(ctx, "sh", "-ec", r.fill(r.before, host, o))
-			make.Dir = dir
-			if text, err := make.CombinedOutput(); err != nil {
+			first := exec.CommandContext(ctx, "sh", "-ec", r.fill(r.before, host, o))
+			first.Dir = dir
+			if text, err := first.CombinedOutput(); err != nil {
 				return fmt.Errorf("%w: %s", err, text)
 			}
 		}

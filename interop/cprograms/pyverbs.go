@@ -213,7 +213,7 @@ func testsMarkdown(all []tested) string {
 				reasons[t.why] = append(reasons[t.why], rest)
 			}
 		case testFail:
-			failures = append(failures, fmt.Sprintf("- `%s`: %s\n", t.name, cell(t.why)))
+			failures = append(failures, "- `"+t.name+"`: "+cell(t.why)+"\n")
 		}
 	}
 	var b strings.Builder

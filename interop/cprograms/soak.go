@@ -145,6 +145,7 @@ func (k *soaker) pair(ctx context.Context, r soakRow, port int, chance *rand.Ran
 		srv.kill()
 	case client:
 		cl.kill()
+	case neither:
 	}
 	cl.quit()
 	srv.quit()

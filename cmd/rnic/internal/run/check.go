@@ -78,7 +78,7 @@ type row struct{ what, state, fix string }
 
 // host is the table of what the file system at root has, and whether all that is needed is there.
 func host(root string) (rows []row, complete bool) {
-	release, err := os.ReadFile(filepath.Join(root, "etc/os-release"))
+	release, err := os.ReadFile(filepath.Join(root, "etc", "os-release"))
 	if err != nil {
 		release = nil // install names them all
 	}
