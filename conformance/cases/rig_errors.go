@@ -190,16 +190,7 @@ func (l *line) errs(e *completionError) {
 	message := aTerminate(e.code, fault, false)
 	l.hear(message)
 	l.finished()
-	for _, s := range []verbs.State{verbs.StateTerminate, verbs.StateError} {
-		if s == verbs.StateError {
-			l.closesTo(s)
-		}
-		a := attributes(t, l.qp)
-		require.Equal(t, s, a.State)
-		require.NotNil(t, a.Terminate, "the Terminate Message in %v", s)
-		require.Equal(t, message[18:], a.Terminate.Raw, "the Terminate Message in %v", s)
-		require.True(t, a.Terminate.Sent)
-	}
+	l.keeps(message, true)
 	completes(t, l.sq, sent...)
 	completes(t, l.rq, received...)
 	l.nothing()

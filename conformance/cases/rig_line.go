@@ -248,6 +248,21 @@ func (l *line) closesTo(s verbs.State) {
 	ends(l.t, l.qp, s)
 }
 
+// keeps has the peer close a stream in Terminate: there and in Error behind it the queue pair tells
+// of the Terminate Message in ulpdu, which it has sent or received.
+func (l *line) keeps(ulpdu []byte, sent bool) {
+	for _, s := range []verbs.State{verbs.StateTerminate, verbs.StateError} {
+		if s == verbs.StateError {
+			l.closesTo(s)
+		}
+		a := attributes(l.t, l.qp)
+		require.Equal(l.t, s, a.State)
+		require.NotNil(l.t, a.Terminate, "the Terminate Message in %v", s)
+		require.Equal(l.t, ulpdu[18:], a.Terminate.Raw, "the Terminate Message in %v", s)
+		require.Equal(l.t, sent, a.Terminate.Sent, "the Terminate Message in %v", s)
+	}
+}
+
 func (l *line) closesWith(s verbs.State, ids ...verbs.EventID) {
 	l.shut()
 	l.remains(s, ids...)
