@@ -42,14 +42,14 @@ var rules = map[string]rule{
 	"mpa":   {thirdParty: system},
 	"ddp":   {thirdParty: system},
 	"rdmap": {rooms: []string{"ddp"}, thirdParty: system},
-	"cq":    {rooms: []string{"wr", "internal"}, thirdParty: system},
+	"cq":    {rooms: []string{"trace", "wr", "internal"}, thirdParty: system},
 	"srq":   {rooms: []string{"wr", "internal"}, thirdParty: system},
 	"qp": {
-		rooms:      []string{"wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "internal"},
+		rooms:      []string{"trace", "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "internal"},
 		thirdParty: system,
 	},
 	"verbs": {
-		rooms:      []string{"qp", "stag", "cq", "srq", "wr", "mpa", "rdmap", "internal"},
+		rooms:      []string{"trace", "qp", "stag", "cq", "srq", "wr", "mpa", "rdmap", "internal"},
 		thirdParty: append([]string{"github.com/google/uuid"}, system...),
 	},
 	"cm": {rooms: []string{"verbs", "mpa", "wr", "internal"}, thirdParty: system},
@@ -62,10 +62,21 @@ var rules = map[string]rule{
 
 	"nd2": {rooms: []string{"verbs", "cm", "wr", "internal"}, thirdParty: system},
 
+	// The lab: it sees the wire, and package verbs sees it through an interface.
+	"fault": {rooms: []string{"mpa", "ddp", "rdmap"}},
+	"tap":   {rooms: []string{"mpa", "ddp", "rdmap"}},
+	"trace": {},
+	"stats": {rooms: []string{"verbs"}, thirdParty: system},
+	// Whoever wants Prometheus imports it with this, and nobody else has to have it.
+	"stats/prometheus": {rooms: []string{"stats", "verbs"}, thirdParty: []string{"github.com/prometheus/client_golang/"}},
+	"stats/expvars":    {rooms: []string{"stats", "verbs"}},
+	"rnictest":         {rooms: []string{"verbs", "cm", "fault", "trace", "internal"}, thirdParty: system},
+
 	// Helpers below internal serve the rooms above, so they see the nouns only.
 	"internal": {rooms: []string{"wr", "internal"}, thirdParty: system},
 
 	// The kernel's half of Linux's user ABI: the device sees the verbs, what connects sees it.
+	"internal/ud":     {thirdParty: system},
 	"internal/uverbs": {rooms: []string{"verbs", "cm", "wr", "mpa", "internal"}, thirdParty: system},
 	"internal/ucma":   {rooms: []string{"verbs", "cm", "wr", "internal"}, thirdParty: system},
 
@@ -78,12 +89,15 @@ var rules = map[string]rule{
 	"conformance":    {any: true, thirdParty: append([]string{"github.com/stretchr/testify/"}, tools...)}, // a case asserts as a test does
 	"cmd":            {any: true, thirdParty: tools},
 	"interop":        {any: true, thirdParty: tools},
+	"examples":       {rooms: []string{"verbs", "cm"}, thirdParty: system}, // as a user's program
+	"ulp/nvmeof":     {rooms: []string{"verbs", "cm"}, thirdParty: system}, // likewise
+	"ulp/rsocket":    {rooms: []string{"verbs", "cm"}},                     // likewise
 	"c":              {any: true, thirdParty: system},
 	"internal/rping": {any: true, thirdParty: system},
 
 	// The commands of rnic see every room, but each other they do not see: only what they share.
 	commands:               {any: true, rooms: []string{commands + "cli", commands + "endpoint", commands + "pattern", commands + "histogram"}, thirdParty: tools},
-	commands + "cli":       {rooms: []string{"verbs", "cm"}, thirdParty: tools},
+	commands + "cli":       {rooms: []string{"verbs", "cm", "fault", "tap", "trace", "stats"}, thirdParty: tools},
 	commands + "endpoint":  {rooms: []string{"verbs", "cm"}, thirdParty: system},
 	commands + "pattern":   {thirdParty: system},
 	commands + "histogram": {thirdParty: system},
