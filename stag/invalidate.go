@@ -75,3 +75,17 @@ func checkInvalidateWindow(e *entry, u User, _ bool) Fault {
 	}
 	return OK
 }
+
+// Lose puts s into the Invalid state whoever has it, as by a fault of the RNIC. It reports whether there was a Valid region or window
+// of that STag, without windows bound to it. When it returns, nothing is placed in or read from the memory through s any more.
+func (t *Table) Lose(s wr.STag) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.index.get(s.Index())
+	if e == nil || e.isRevoked() || e.stag() != s || e.windows > 0 || e.shared {
+		return false
+	}
+	e.revoke()
+	t.await(e)
+	return true
+}

@@ -13,7 +13,8 @@ type Completion struct {
 	// Value are the eight octets of Immediate Data that a successful OpRecv has
 	// brought, the first of them the most significant, if HasImmediate: nothing is
 	// placed in the buffers of that receive then, and Bytes is 0. For a successful Atomic
-	// Operation it is what the memory held before (RFC 7306 5.2.2, 6.1).
+	// Operation it is what the memory held before (RFC 7306 5.2.2, 6.1). If the request
+	// failed it means nothing to a program: Err finds the reason by it.
 	Value uint64
 	// Invalidated is the STag that an inbound Send with Invalidate
 	// invalidated; valid if HasInvalidated.
@@ -46,12 +47,13 @@ func (c Completion) String() string {
 	return s
 }
 
-// Err is nil if the request succeeded, and a *CompletionError otherwise.
+// Err is nil if the request succeeded, and a *CompletionError otherwise. Its Why is there for as
+// long as the queue pair is, and has no other stream.
 func (c Completion) Err() error {
 	if c.Status == StatusSuccess {
 		return nil
 	}
-	return &CompletionError{Op: c.Op, ID: c.ID, QP: c.QP, Status: c.Status}
+	return &CompletionError{Op: c.Op, ID: c.ID, QP: c.QP, Status: c.Status, Why: reasonOf(c.Value)}
 }
 
 // CompletionError is a work request that completed with another status than
@@ -61,10 +63,24 @@ type CompletionError struct {
 	ID     uint64
 	QP     QPID
 	Status Status
+	// Why is the reason, if the request is the one at fault; else it is nil. That of a
+	// Flushed one is that the stream ended, which has a reason of its own.
+	Why *Reason
 }
 
 func (e *CompletionError) Error() string {
+	if e.Why != nil {
+		return fmt.Sprintf("%v %d on QP %d failed: %v: %v", e.Op, e.ID, e.QP, e.Status, e.Why.WithoutQP())
+	}
 	return fmt.Sprintf("%v %d on QP %d failed: %s", e.Op, e.ID, e.QP, e.Status.reason())
+}
+
+// Unwrap returns Why, if there is one.
+func (e *CompletionError) Unwrap() error {
+	if e.Why == nil {
+		return nil
+	}
+	return e.Why
 }
 
 // Is matches another *CompletionError of the same status.

@@ -109,15 +109,24 @@ var eventNames = [...]string{
 func (e EventID) String() string { return name(eventNames[:], int(e), "Event") }
 
 // Event is an Asynchronous Event Record. The identifier that goes with ID is
-// set, the others are zero.
+// set, the others are zero, and Why may be set.
 type Event struct {
 	ID  EventID
 	QP  QPID
 	CQ  CQID
 	SRQ SRQID
+	// Why is the reason, of an event that a fault of a queue pair has; else it is nil.
+	Why *Reason
 }
 
 func (e Event) String() string {
+	if e.Why != nil {
+		return fmt.Sprintf("%v: %v", e.subject(), e.Why.WithoutQP())
+	}
+	return e.subject()
+}
+
+func (e Event) subject() string {
 	switch {
 	case e.QP != 0:
 		return fmt.Sprintf("%v (QP %d)", e.ID, e.QP)

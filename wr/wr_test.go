@@ -18,6 +18,7 @@ func TestEveryCodeHasAName(t *testing.T) {
 		name       func(int) string
 	}{
 		"Op":             {0, int(opEnd), func(i int) string { return Op(i).String() }},
+		"Operation":      {0, int(opEnd), func(i int) string { return Op(i).Words() }},
 		"State":          {0, int(stateEnd), func(i int) string { return State(i).String() }},
 		"Status":         {0, int(statusEnd), func(i int) string { return Status(i).String() }},
 		"Event":          {1, int(eventEnd), func(i int) string { return EventID(i).String() }},
