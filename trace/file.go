@@ -1,0 +1,179 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Writer writes records, a line of JSON each, in a goroutine of its own: who adds one never waits. Records that come
+// faster than they are written are lost, and so are those behind an error of the file, and behind Close; Lost and Close say how many.
+type Writer struct {
+	queue chan Record
+	done  chan error
+	close func() error
+
+	mu      sync.Mutex
+	ended   bool   // the queue is closed; guarded by mu, as all below
+	pending uint64 // taken and not written as yet
+	lost    uint64
+	givenUp bool // by Close: what is pending is lost, unless the file takes it after all
+}
+
+const (
+	// queued is how many records a Writer keeps while its file is busy.
+	queued = 1 << 14
+	// farewell is how long Close waits for the file.
+	farewell = 5 * time.Second
+)
+
+// Create makes a file of mode 0600, or empties one, and writes to it.
+func Create(path string) (*Writer, error) { return openFile(path, os.O_TRUNC) }
+
+// Append is Create for a file that other processes write to as well: it is added to, whole lines at a time.
+func Append(path string) (*Writer, error) { return openFile(path, os.O_APPEND) }
+
+func openFile(path string, how int) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|how, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("trace: %w", err)
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		if err := f.Chmod(0o600); err != nil { // it was there with other rights
+			_ = f.Close()
+			return nil, fmt.Errorf("trace: %w", err)
+		}
+	}
+	return newWriter(f, f.Close), nil
+}
+
+// NewWriter writes to w, which Close does not close.
+func NewWriter(w io.Writer) *Writer { return newWriter(w, func() error { return nil }) }
+
+func newWriter(w io.Writer, end func() error) *Writer {
+	t := &Writer{queue: make(chan Record, queued), done: make(chan error, 1), close: end}
+	go t.run(w)
+	return t
+}
+
+// Add takes r.
+func (t *Writer) Add(r Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		t.lost++
+		return
+	}
+	select {
+	case t.queue <- r:
+		t.pending++
+	default:
+		t.lost++
+	}
+}
+
+// Lost is how many records were not written.
+func (t *Writer) Lost() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.givenUp {
+		return t.lost + t.pending
+	}
+	return t.lost
+}
+
+// settled says that n of the records that were pending are, and that some of them are lost.
+func (t *Writer) settled(n, lost int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pending -= uint64(n)
+	t.lost += uint64(lost)
+}
+
+// Close writes what was added before it, for 5 s at most, and ends. Its error tells of records that were lost.
+func (t *Writer) Close() error {
+	t.mu.Lock()
+	if t.ended {
+		t.mu.Unlock()
+		return nil
+	}
+	t.ended = true
+	close(t.queue)
+	t.mu.Unlock()
+
+	late := time.NewTimer(farewell)
+	defer late.Stop()
+	var err error
+	select {
+	case err = <-t.done:
+	case <-late.C:
+		err = errors.New("trace: the file takes nothing more")
+		t.mu.Lock()
+		t.givenUp = true
+		t.mu.Unlock()
+	}
+	err = errors.Join(err, t.close())
+	if n := t.Lost(); n > 0 {
+		err = errors.Join(err, fmt.Errorf("trace: %d records were lost", n))
+	}
+	return err
+}
+
+func (t *Writer) run(w io.Writer) {
+	var b bytes.Buffer // of whole lines
+	enc := json.NewEncoder(&b)
+	var failed error
+	flush := func() {
+		var n int
+		lines := func(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
+		if failed == nil && b.Len() > 0 {
+			n, failed = w.Write(b.Bytes())
+		}
+		t.settled(lines(b.Bytes()), lines(b.Bytes()[n:]))
+		b.Reset()
+	}
+	for r := range t.queue {
+		if err := enc.Encode(&r); err != nil { // nothing of it is in b
+			t.settled(1, 1)
+			failed = cmp.Or(failed, err)
+		}
+		if failed != nil || b.Len() >= 1<<15 || len(t.queue) == 0 { // nobody is waiting: what is there can be read
+			flush()
+		}
+	}
+	flush()
+	if failed != nil {
+		failed = fmt.Errorf("trace: %w", failed)
+	}
+	t.done <- failed
+}
+
+// Read reads what a Writer wrote. A last line that was cut, since the program that wrote it was, ends it without an error.
+func Read(r io.Reader) ([]Record, error) {
+	var list []Record
+	in := bufio.NewReader(r)
+	for line := 1; ; line++ {
+		text, err := in.ReadBytes('\n')
+		whole := err == nil
+		if len(text) > 0 && (whole || json.Valid(text)) {
+			var rec Record
+			if bad := json.Unmarshal(text, &rec); bad != nil {
+				return list, fmt.Errorf("trace: line %d is no record: %w", line, bad)
+			}
+			list = append(list, rec)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return list, nil
+		case err != nil:
+			return list, fmt.Errorf("trace: %w", err)
+		}
+	}
+}
