@@ -17,7 +17,8 @@ type Offer struct {
 	Early []byte
 
 	conn     net.Conn
-	cfg      Config // Await's, resolved
+	cfg      Config  // Await's, resolved
+	came     Startup // Request as it came
 	answered bool
 }
 
@@ -48,7 +49,7 @@ func Await(ctx context.Context, conn net.Conn, cfg Config) (*Offer, error) {
 	if req.Enhanced && cfg.Rev < 2 { // R6581-10-M7
 		return nil, x.refuse(malformed("the Request is enhanced, which Config.Rev 1 does not allow"))
 	}
-	return &Offer{Request: req, Early: x.early, conn: conn, cfg: cfg}, nil
+	return &Offer{Request: req, came: req, Early: x.early, conn: conn, cfg: cfg}, nil
 }
 
 // PeerIRD returns the Initiator's IRD; -1 if it did not state one
@@ -99,6 +100,8 @@ func (o *Offer) Accept(cfg Config) (*Stream, error) {
 		PeerORD:     o.PeerORD(),
 		P2P:         rep.P2P,
 		RTR:         rep.RTR,
+		Request:     &o.came,
+		Reply:       &rep,
 		PrivateData: o.Request.PrivateData,
 		Early:       o.Early,
 	}, nil

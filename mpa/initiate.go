@@ -62,6 +62,8 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 		PeerIRD:     -1,
 		PeerORD:     -1,
 		Nudge:       !cfg.NoNudge,
+		Request:     &req,
+		Reply:       &rep,
 		PrivateData: rep.PrivateData,
 		Early:       x.early,
 	}

@@ -51,6 +51,9 @@ type Stream struct {
 	// missed its first FPDU (docs/decisions/0014-first-fpdu.md).
 	Nudge bool
 
+	// Request and Reply are the startup frames, for who shows them; nil: unknown.
+	Request, Reply *Startup
+
 	PrivateData []byte // the peer's
 	EMSS        int    // in octets; 0: what Conn states
 

@@ -150,6 +150,10 @@ func TestStartupAgrees(t *testing.T) {
 				a, b := pipe(t)
 				is, rs := connect(t, a, b, tc.ini, tc.res)
 				is.Conn, is.Role, rs.Conn, rs.Role = nil, 0, nil, 0
+				assert.Equal(t, is.Request, rs.Request)
+				assert.Equal(t, is.Reply, rs.Reply)
+				assert.Equal(t, rs.RTR, rs.Reply.RTR)
+				is.Request, is.Reply, rs.Request, rs.Reply = nil, nil, nil, nil
 				tc.is.Nudge = !tc.ini.NoNudge
 				assert.Equal(t, tc.is, *is)
 				assert.Equal(t, tc.rs, *rs)

@@ -1,0 +1,205 @@
+// Package tap writes what goes over streams to a capture, as pcapng with synthetic TCP/IP headers: also of
+// streams under TLS and on pipes. rnic dump and Wireshark decode it.
+//
+//	tap.go     the tap, and its writer     stream.go  a stream: its startup, its two directions
+//	redact.go  what is left of a segment   packet.go  blocks and headers
+//	conn.go    a net.Conn with a tap            relay.go   a proxy's streams
+//
+// The program's octets (payload, private, immediate and atomic data, what comes before iWARP) are zeros of the right length, with the CRC
+// computed anew, unless Config.Payload asks for them; the capture says which in its comment.
+package tap
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// Config says what a Tap writes. The zero value leaves the program's octets out.
+type Config struct {
+	// Payload has the program's octets written.
+	Payload bool
+}
+
+// Tap writes the streams of one or more RNICs (verbs.Config.Tap) or of a proxy to one capture. Of two ends of one TCP connection, it
+// writes one. A writer that fails or blocks costs records, which are counted, and nothing else.
+type Tap struct {
+	payload bool
+	w       io.Writer
+	file    io.Closer // nil: w is not the Tap's
+	atOnce  bool      // who has a record writes it: the process may end at any time
+	records chan []byte
+	wrote   chan struct{} // closed when the writer is done
+
+	mu      sync.Mutex
+	closed  bool              // guarded by mu, as below
+	queued  int               // octets
+	lost    uint64            // records
+	err     error             // the writer's first
+	streams uint64            // begun
+	open    map[[2]string]int // streams by their ends, as this side has them
+}
+
+// The queue to the writer: so many records, and octets.
+const (
+	maxRecords = 1 << 14
+	maxQueued  = 16 << 20
+)
+
+// farewell bounds how long Close waits for the writer.
+const farewell = 5 * time.Second
+
+// New makes a Tap that writes to w, from a goroutine of its own until Close.
+func New(w io.Writer, c Config) *Tap {
+	t := newTap(w, c)
+	t.begins()
+	return t
+}
+
+func newTap(w io.Writer, c Config) *Tap {
+	return &Tap{
+		payload: c.Payload, w: w, records: make(chan []byte, maxRecords), wrote: make(chan struct{}),
+		open: map[[2]string]int{},
+	}
+}
+
+func (t *Tap) begins() {
+	t.record(header(t.payload))
+	go t.write()
+}
+
+// Create is New for a file, which it makes, readable by its owner alone. What is there already is overwritten.
+func Create(path string, c Config) (*Tap, error) { return openFile(path, c, os.O_TRUNC) }
+
+// Append is Create behind what is there: several processes may write the same capture, each a section of it. To a regular file each record
+// is written at once, since such a process may end at any time.
+func Append(path string, c Config) (*Tap, error) { return openFile(path, c, os.O_APPEND) }
+
+func openFile(path string, c Config, how int) (*Tap, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|how, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("tap: %w", err)
+	}
+	info, err := f.Stat()
+	regular := err == nil && info.Mode().IsRegular()
+	if regular {
+		if err := f.Chmod(0o600); err != nil { // it was there with other rights
+			_ = f.Close()
+			return nil, fmt.Errorf("tap: %w", err)
+		}
+	}
+	t := newTap(f, c)
+	t.file, t.atOnce = f, regular && how == os.O_APPEND
+	t.begins()
+	return t, nil
+}
+
+// Lost is how many records the writer did not take.
+func (t *Tap) Lost() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lost
+}
+
+// record queues a block, or counts it as lost.
+func (t *Tap) record(b []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.err != nil || t.queued+len(b) > maxQueued {
+		t.lost++
+		return
+	}
+	if t.atOnce {
+		if _, t.err = t.w.Write(b); t.err != nil {
+			t.lost++
+		}
+		return
+	}
+	select {
+	case t.records <- b:
+		t.queued += len(b)
+	default:
+		t.lost++
+	}
+}
+
+// write writes what is queued, as much at a time as there is.
+func (t *Tap) write() {
+	defer close(t.wrote)
+	for b := range t.records {
+		n, size := 1, len(b)
+	more:
+		for len(b) < 1<<20 {
+			select {
+			case next, ok := <-t.records:
+				if !ok {
+					break more
+				}
+				n, size = n+1, size+len(next)
+				b = append(b, next...)
+			default:
+				break more
+			}
+		}
+		t.mu.Lock()
+		failed := t.err != nil
+		t.mu.Unlock()
+		var err error
+		if !failed {
+			_, err = t.w.Write(b)
+		}
+		t.mu.Lock()
+		t.queued -= size
+		if failed || err != nil {
+			t.lost += uint64(n)
+		}
+		if t.err == nil {
+			t.err = err
+		}
+		t.mu.Unlock()
+	}
+}
+
+// Close ends the capture: what is queued is written, for 5 s at most, and how many records were lost. The error is the writer's
+// first, or says how many records are missing. Streams that are still there go on, without a tap.
+func (t *Tap) Close() error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	lost := t.lost
+	t.mu.Unlock()
+	t.record(statistics(time.Now(), lost))
+	t.mu.Lock()
+	t.closed = true
+	close(t.records)
+	t.mu.Unlock()
+	late := time.NewTimer(farewell)
+	defer late.Stop()
+	blocked := false
+	select {
+	case <-t.wrote:
+	case <-late.C:
+		blocked = true
+	}
+	var err error
+	if t.file != nil {
+		err = t.file.Close()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.err != nil:
+		return fmt.Errorf("tap: %d records are missing: %w", t.lost, t.err)
+	case blocked:
+		return fmt.Errorf("tap: the writer blocks: %d records and %d octets are missing", t.lost+uint64(len(t.records)), t.queued)
+	case t.lost > 0:
+		return fmt.Errorf("tap: %d records are missing: the writer was too slow", t.lost)
+	case err != nil:
+		return fmt.Errorf("tap: %w", err)
+	}
+	return nil
+}
