@@ -49,8 +49,18 @@ func readPackets(r *bufio.Reader, t *tracker) error {
 		if err != nil {
 			return fmt.Errorf("packet %d: %w", t.packets+d.skipped+1, err)
 		}
+		t.number++
+		t.at = info.Timestamp
+		d.short, d.captured = info.CaptureLength < info.Length, info.CaptureLength
 		if link := linkOf(info); !d.decode(link, data, t) && d.unsupported == nil {
 			d.unsupported = fmt.Errorf("link type %d (%v) is not supported", link, link)
+		}
+	}
+	if ng, ok := src.(*pcapgo.NgReader); ok {
+		for i := range ng.NInterfaces() {
+			if f, err := ng.Interface(i); err == nil && f.Statistics.PacketsDropped != pcapgo.NgNoValue64 {
+				t.report.Lost += f.Statistics.PacketsDropped
+			}
 		}
 	}
 	if t.packets == 0 {
@@ -92,6 +102,8 @@ type decoder struct {
 	ip6         layers.IPv6
 	tcp         layers.TCP
 	skipped     int   // packets without usable TCP
+	short       bool  // the packet was not captured whole
+	captured    int   // octets of it that were
 	unsupported error // the first link type that was not understood
 }
 
@@ -179,6 +191,7 @@ func (d *decoder) decode(link layers.LinkType, data []byte, t *tracker) bool {
 		hasAck:  d.tcp.ACK,
 		fin:     d.tcp.FIN,
 		payload: d.tcp.Payload,
+		short:   d.short, captured: d.captured,
 	})
 	return true
 }

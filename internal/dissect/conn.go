@@ -40,6 +40,7 @@ const (
 	phaseFrame              // within a startup frame, or due to begin with one
 	phaseWait               // Initiator: Request sent, no Reply yet
 	phaseFull               // Full Operation
+	phaseGap                // behind a hole in that, until an FPDU is found
 	phaseOff                // nothing more to decode
 )
 
@@ -58,7 +59,9 @@ type direction struct {
 	buf     []byte // of a startup frame, or sent while waiting
 
 	deframer mpa.Deframer
-	crc      bool // CRC is in use
+	crc      bool   // CRC is in use
+	markers  bool   // as markers are
+	at       uint64 // behind a gap: the position of buf in the FPDU stream
 	report   *Stream
 	state    messages
 }
@@ -99,6 +102,8 @@ func (d *direction) octets(b []byte) {
 		d.early(b)
 	case phaseFull:
 		d.full(b)
+	case phaseGap:
+		d.search(b)
 	case phaseOff:
 	}
 }
@@ -250,6 +255,6 @@ func (c *conn) accepted() {
 
 // operate starts Full Operation of a direction.
 func (d *direction) operate(crc, markers bool) {
-	d.phase, d.crc = phaseFull, crc
+	d.phase, d.crc, d.markers = phaseFull, crc, markers
 	d.deframer = mpa.NewDeframer(crc, markers)
 }

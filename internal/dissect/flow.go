@@ -1,6 +1,9 @@
 package dissect
 
-import "net/netip"
+import (
+	"net/netip"
+	"time"
+)
 
 // segment is a TCP segment as captured.
 type segment struct {
@@ -8,6 +11,8 @@ type segment struct {
 	seq, ack         uint32
 	syn, fin, hasAck bool
 	payload          []byte // as much of it as was captured
+	short            bool   // that is not all
+	captured         int    // octets of the packet that were
 }
 
 // flowKey names a TCP connection whichever way a segment goes.
@@ -26,6 +31,10 @@ type tracker struct {
 	visit   func(FPDU)
 	packets int // TCP segments seen
 	flows   map[flowKey]*conn
+	order   []*conn // all, as they began
+	number  int     // of the packet
+	at      time.Time
+	try     []byte   // of trial
 	mpa     []*conn  // those on which MPA started
 	free    [][]byte // deframer buffers not in use
 	lent    int      // deframer buffers in use
@@ -39,11 +48,16 @@ func newTracker(visit func(FPDU)) *tracker {
 
 func (t *tracker) segment(s segment) {
 	t.packets++
+	if s.short {
+		t.report.Short++
+		t.report.Snap = max(t.report.Snap, s.captured)
+	}
 	key := keyOf(s.src, s.dst)
 	c := t.flows[key]
 	if c == nil || s.syn && c.reopened(s) {
 		c = newConn(t, key)
 		t.flows[key] = c
+		t.order = append(t.order, c)
 	}
 	d := c.dirs[0]
 	if s.src != key.low {
@@ -58,7 +72,7 @@ func (t *tracker) segment(s segment) {
 		s.seq++
 	}
 	d.tcp.begin(s.seq)
-	d.tcp.put(s.seq, s.payload, d.octets)
+	d.tcp.put(s.seq, s.payload, d.sink())
 	if s.fin && d.tcp.next == s.seq+uint32(len(s.payload)) {
 		d.tcp.next++ // a FIN takes a sequence number
 	}
@@ -77,8 +91,16 @@ func (c *conn) reopened(s segment) bool {
 	return d.tcp.started
 }
 
+// sink is where the octets of d go.
+func (d *direction) sink() sink { return sink{d.octets, d.gap} }
+
 // finish ends all streams.
 func (t *tracker) finish() {
+	for _, c := range t.order {
+		for _, d := range c.dirs {
+			d.tcp.finish(d.sink())
+		}
+	}
 	for _, c := range t.mpa {
 		for _, d := range c.dirs {
 			if d.phase == phaseFull {
@@ -86,6 +108,14 @@ func (t *tracker) finish() {
 			}
 		}
 	}
+}
+
+// trial is a buffer for one that is thrown away.
+func (t *tracker) trial() []byte {
+	if t.try == nil {
+		t.try = make([]byte, bufferSize)
+	}
+	return t.try
 }
 
 // borrow lends a receive buffer to a deframer.

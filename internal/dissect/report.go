@@ -13,12 +13,19 @@
 // RDMAP demand from one FPDU to the next. rules.go names the rules.
 package dissect
 
+import "time"
+
 // Report is what a capture holds. Its JSON form is the output of
 // `rnic dump --json`.
 type Report struct {
 	Connections []*Connection `json:"connections"`
 	// Cut says that the file ends within a packet.
 	Cut bool `json:"-"`
+	// Short is how many packets were not captured whole, and Snap how many octets of the longest of them were.
+	Short int `json:"short_packets,omitempty"`
+	Snap  int `json:"snap,omitempty"`
+	// Lost is how many packets the capture says that it lacks.
+	Lost uint64 `json:"lost_packets,omitempty"`
 }
 
 // Violations counts the violations of all streams.
@@ -69,8 +76,18 @@ type Stream struct {
 		Bad  int `json:"bad"`
 	} `json:"crc"`
 	Incomplete int         `json:"incomplete"` // octets of a last partial FPDU
+	Gaps       []Gap       `json:"gaps,omitempty"`
 	Terminates []Terminate `json:"terminates"`
 	Violations []Violation `json:"violations"`
+}
+
+// Gap is where octets of a stream are not in the capture: a packet is missing, or was not captured whole.
+type Gap struct {
+	FPDU    int    `json:"fpdu"`    // the last one before it
+	Missing uint64 `json:"missing"` // octets
+	// Skipped are octets around it that belong to no whole FPDU; Found says that there was one behind it.
+	Skipped uint64 `json:"skipped"`
+	Found   bool   `json:"found"`
 }
 
 // Terminate is a Terminate message. Layer, Type and Code are the word's fields
@@ -101,4 +118,14 @@ type FPDU struct {
 	Octets     int    // of ULPDU
 	Last       bool
 	CRC        string // "ok", "zero" or "bad"
+
+	// Packet is the number of the one with which it was whole, from 1, and Time when that was captured.
+	Packet int
+	Time   time.Time
+	// Fields are those of its headers; Payload what is behind them, the visitor's only until it returns.
+	Fields  []Field
+	Payload []byte
 }
+
+// Field is a field of a header.
+type Field struct{ Name, Value string }

@@ -61,7 +61,7 @@ func (d *direction) fpdu(f mpa.FPDU) {
 	out.FPDUs++
 	line := FPDU{
 		Connection: d.c.number, FromClient: d == d.c.initiator, Number: out.FPDUs,
-		Octets: len(f.ULPDU), CRC: "bad",
+		Octets: len(f.ULPDU), CRC: "bad", Packet: d.c.t.number, Time: d.c.t.at,
 	}
 	switch {
 	case f.CRC == f.Computed:
@@ -82,6 +82,7 @@ func (d *direction) fpdu(f mpa.FPDU) {
 	s, code := ddp.Parse(f.ULPDU)
 	if code != ddp.CodeShort {
 		line.Detail, line.Last = detail(s), s.Last()
+		line.Fields, line.Payload = fields(s), s.Payload()
 	}
 	if d.state.terminated { // R5040-5.4-M8
 		out.violate(out.FPDUs, ruleAfterTerminate, "a %s follows the Terminate", line.Op)
@@ -130,7 +131,7 @@ func (d *direction) message(s ddp.Segment, code ddp.Code) {
 	if !s.Tagged() && !op.Invalidates() && s.RsvdULP32() != 0 { // R5040-4.1-M10
 		out.violate(n, ruleInvalidateSTag, "a %v carries Invalidate STag 0x%08x", op, s.RsvdULP32())
 	}
-	if n == 1 {
+	if n == 1 && len(out.Gaps) == 0 {
 		d.judgeRTR(op.String(), rtrKind(s, op))
 	}
 	d.sequence(s, op)

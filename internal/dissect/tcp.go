@@ -4,6 +4,9 @@ package dissect
 // is filled.
 const maxPending = 4 << 20
 
+// patience is how many segments behind a hole are waited for if the peer has acknowledged what is in it.
+const patience = 16
+
 // order puts the octets of one direction of a TCP connection in sequence.
 type order struct {
 	started bool
@@ -12,7 +15,7 @@ type order struct {
 	ackSeen bool
 	held    int     // octets in pending
 	pending []chunk // beyond a hole
-	lost    bool    // a hole that will not be filled: nothing follows
+	gaps    bool    // holes were skipped
 }
 
 type chunk struct {
@@ -30,7 +33,7 @@ func (o *order) begin(seq uint32) {
 // whole reports that no octet is known to be missing: nothing waits behind a
 // hole, and the peer has acknowledged nothing that was not seen.
 func (o *order) whole() bool {
-	return !o.lost && len(o.pending) == 0 && (!o.ackSeen || int32(o.acked-o.next) <= 0)
+	return !o.gaps && len(o.pending) == 0 && (!o.ackSeen || int32(o.acked-o.next) <= 0)
 }
 
 func (o *order) acknowledge(ack uint32) {
@@ -39,18 +42,64 @@ func (o *order) acknowledge(ack uint32) {
 	}
 }
 
+// sink takes what is in sequence, and is told of holes that will not be filled.
+type sink struct {
+	octets func([]byte)
+	gap    func(n uint64)
+}
+
 // put takes a segment's payload and gives what is in sequence to sink. Sequence
 // numbers wrap: only differences count.
-func (o *order) put(seq uint32, data []byte, sink func([]byte)) {
-	if o.lost || len(data) == 0 {
+func (o *order) put(seq uint32, data []byte, to sink) {
+	if len(data) == 0 {
 		return
 	}
 	o.begin(seq)
 	if int32(seq-o.next) > 0 {
 		o.keep(seq, data)
+		if o.held > maxPending || len(o.pending) > patience && int32(o.acked-o.lowest()) >= 0 && o.ackSeen ||
+			len(o.pending) > maxPending/1024 {
+			o.skip(to)
+		}
 		return
 	}
-	o.take(seq, data, sink)
+	o.take(seq, data, to.octets)
+	o.settle(to)
+}
+
+// lowest is the sequence number behind the hole.
+func (o *order) lowest() uint32 {
+	low := o.pending[0].seq
+	for _, c := range o.pending {
+		if int32(c.seq-low) < 0 {
+			low = c.seq
+		}
+	}
+	return low
+}
+
+// skip goes on behind the hole.
+func (o *order) skip(to sink) {
+	low := o.lowest()
+	n := uint64(low - o.next)
+	o.next, o.gaps = low, true
+	to.gap(n)
+	o.settle(to)
+}
+
+// finish skips all holes; nothing more comes.
+func (o *order) finish(to sink) {
+	for len(o.pending) > 0 {
+		o.skip(to)
+	}
+	if o.started && o.ackSeen && int32(o.acked-o.next) > 1 { // 1 is a FIN's
+		o.gaps = true
+		to.gap(uint64(o.acked - o.next))
+	}
+}
+
+// settle takes what is not behind a hole any more.
+func (o *order) settle(to sink) {
 	for i := 0; i < len(o.pending); {
 		c := o.pending[i]
 		if int32(c.seq-o.next) > 0 {
@@ -59,7 +108,7 @@ func (o *order) put(seq uint32, data []byte, sink func([]byte)) {
 		}
 		o.pending = append(o.pending[:i], o.pending[i+1:]...)
 		o.held -= len(c.data)
-		o.take(c.seq, c.data, sink)
+		o.take(c.seq, c.data, to.octets)
 		i = 0 // next moved, so an earlier one may fit now
 	}
 }
@@ -82,15 +131,6 @@ func (o *order) keep(seq uint32, data []byte) {
 			return
 		}
 	}
-	if o.held+len(data) > maxPending || len(o.pending) >= maxPending/1024 {
-		o.lose()
-		return
-	}
 	o.pending = append(o.pending, chunk{seq, append([]byte(nil), data...)})
 	o.held += len(data)
-}
-
-// lose gives up: octets are missing for good.
-func (o *order) lose() {
-	o.lost, o.pending, o.held = true, nil, 0
 }

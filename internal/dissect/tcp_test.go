@@ -42,7 +42,7 @@ func TestOrder(t *testing.T) {
 		o.begin(start)
 		var got []byte
 		for _, p := range pieces {
-			o.put(start+uint32(p.from), want[p.from:p.to], func(b []byte) { got = append(got, b...) })
+			o.put(start+uint32(p.from), want[p.from:p.to], sink{octets: func(b []byte) { got = append(got, b...) }})
 		}
 		require.Equal(t, want, got, "round %d", round)
 		require.True(t, o.whole())
@@ -50,29 +50,59 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestOrderGivesUp(t *testing.T) {
+// TestOrderGoesOn behind a hole: when too much waits behind it, when the peer has long had what is in it, and at the end.
+func TestOrderGoesOn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size, n int
+		acked   bool
+		end     bool
+	}{
+		"too much waits": {1 << 20, 5, false, false},
+		"acknowledged":   {10, patience + 1, true, false},
+		"at the end":     {10, 2, false, true},
+		"too many wait":  {10, maxPending/1024 + 1, false, false},
+	} {
+		var o order
+		o.begin(0)
+		got, missing := 0, uint64(0)
+		to := sink{func(b []byte) { got += len(b) }, func(n uint64) { missing += n }}
+		data := make([]byte, tc.size)
+		for i := range tc.n {
+			assert.Zero(t, got, name)
+			if tc.acked {
+				o.acknowledge(uint32(10 + i*tc.size))
+			}
+			o.put(uint32(10+i*tc.size), data, to)
+		}
+		if tc.end {
+			assert.Zero(t, got)
+			o.finish(to)
+		}
+		assert.Equal(t, tc.n*tc.size, got, name)
+		assert.Equal(t, uint64(10), missing, name)
+		assert.False(t, o.whole())
+		assert.Empty(t, o.pending)
+		o.put(0, data, to)
+		assert.Equal(t, tc.n*tc.size, got, "too late")
+	}
 	var o order
 	o.begin(0)
-	big := make([]byte, 1<<20)
-	for i := range 5 {
-		o.put(uint32(10+i*len(big)), big, func([]byte) { assert.Fail(t, "a hole is before it") })
-	}
-	assert.True(t, o.lost)
-	assert.False(t, o.whole())
-	assert.Empty(t, o.pending)
-	o.put(0, big, func([]byte) { assert.Fail(t, "it was given up") })
+	o.acknowledge(8)
+	missing := uint64(0)
+	o.finish(sink{nil, func(n uint64) { missing = n }})
+	assert.Equal(t, uint64(8), missing, "the peer has what never came")
 }
 
 func TestOrderWhole(t *testing.T) {
 	var o order
 	o.begin(100)
-	sink := func([]byte) {}
+	to := sink{octets: func([]byte) {}}
 	assert.True(t, o.whole())
 	o.acknowledge(110)
 	assert.False(t, o.whole(), "the peer has what the capture lacks")
-	o.put(100, make([]byte, 10), sink)
+	o.put(100, make([]byte, 10), to)
 	assert.True(t, o.whole())
-	o.put(120, make([]byte, 10), sink)
+	o.put(120, make([]byte, 10), to)
 	assert.False(t, o.whole(), "a hole")
 }
 
@@ -285,7 +315,8 @@ func TestShortSnapshots(t *testing.T) {
 	s.fpdu(client, send(3))
 	c := s.one()
 	assert.Empty(t, broken(c))
-	assert.Equal(t, 1, c.Streams[0].FPDUs)
-	assert.Equal(t, 40, c.Streams[0].Incomplete)
+	assert.Equal(t, 2, c.Streams[0].FPDUs, "the third is found again")
+	assert.Equal(t, []Gap{{FPDU: 1, Missing: 84, Skipped: 40, Found: true}}, c.Streams[0].Gaps)
+	assert.Zero(t, c.Streams[0].Incomplete)
 	assert.False(t, s.read().Cut, "the file itself is whole")
 }

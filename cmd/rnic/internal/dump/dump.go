@@ -3,10 +3,15 @@ package dump
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,13 +22,21 @@ import (
 // Command makes `rnic dump`, which decodes captures. Its exit status is
 // 1 if a protocol rule was broken and 2 if the file cannot be read.
 func Command() *cobra.Command {
-	var asJSON bool
+	var o options
 	cmd := &cobra.Command{
 		Use:   "dump FILE",
 		Short: "Decode the iWARP connections of a packet capture and check protocol rules",
 		Long: `dump finds every MPA connection in a pcap or pcapng file, decodes it, checks
 CRCs, and names each MUST of RFC 5040, 5041, 5044, 6581 and 7306 that the
 capture proves broken. FILE is - for standard input.
+
+What the capture does not have is said: packets that are missing in the middle,
+or were not captured whole. Behind them the next FPDU is looked for.
+
+--frames lists each FPDU with its time, packet, fields and payload; with --json
+as one JSON object a line, and a last one with the report. --follow shows each
+FPDU as it comes, and goes on when a file ends, for what is written to it, until
+it is stopped.
 
 Exit status: 0 no rule is broken, 1 at least one is, 2 the file cannot be read.`,
 		Args: cli.ExactArgs("FILE"),
@@ -33,23 +46,72 @@ Exit status: 0 no rule is broken, 1 at least one is, 2 the file cannot be read.`
 				return err
 			}
 			defer in.Close()
-			return dump(cmd.OutOrStdout(), args[0], in, asJSON)
+			if file, ok := in.(*os.File); ok && o.follow {
+				if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // the end of a pipe is its end
+					in = following{in, cmd.Context()}
+				}
+			}
+			return dump(cmd.OutOrStdout(), args[0], in, o)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&o.frames, "frames", false, "list each FPDU with its time, packet, fields and payload")
+	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on when the file ends, until stopped")
 	return cmd
 }
 
-func dump(w io.Writer, name string, in io.Reader, asJSON bool) error {
+// options are the flags.
+type options struct{ json, frames, follow bool }
+
+// following reads a file that grows: at its end it waits for more, until the context ends.
+type following struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+// followEvery is how often it looks.
+const followEvery = 100 * time.Millisecond
+
+func (f following) Read(b []byte) (int, error) {
+	for {
+		n, err := f.ReadCloser.Read(b)
+		if n > 0 || err != nil && !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		select {
+		case <-f.ctx.Done():
+			return 0, io.EOF
+		case <-time.After(followEvery):
+		}
+	}
+}
+
+func dump(w io.Writer, name string, in io.Reader, o options) error {
 	out := bufio.NewWriter(w)
+	asJSON := o.json
 	var visit func(dissect.FPDU)
-	if !asJSON {
+	switch {
+	case o.frames && asJSON:
+		visit = func(f dissect.FPDU) { _ = json.NewEncoder(out).Encode(frameOf(f)) }
+	case o.frames:
+		visit = func(f dissect.FPDU) { printFrame(out, f) }
+	case !asJSON:
 		visit = func(f dissect.FPDU) { fmt.Fprintln(out, fpduLine(f)) }
+	}
+	if show := visit; o.follow && visit != nil {
+		visit = func(f dissect.FPDU) {
+			show(f)
+			_ = out.Flush() // an error comes again at the end
+		}
 	}
 	report, err := dissect.Read(in, visit)
 	switch {
 	case !asJSON && (err == nil || len(report.Connections) > 0):
 		printReport(out, report)
+	case asJSON && o.frames && err == nil:
+		if err := json.NewEncoder(out).Encode(report); err != nil { // on one line, as the frames
+			return err
+		}
 	case asJSON && err == nil:
 		if err := cli.PrintJSON(out, report); err != nil {
 			return err
@@ -92,6 +154,9 @@ func printReport(w io.Writer, r *dissect.Report) {
 				fmt.Fprintf(w, "; %d octets of a partial FPDU", s.Incomplete)
 			}
 			fmt.Fprintln(w)
+			for _, g := range s.Gaps {
+				fmt.Fprintf(w, "    %s\n", gapText(g))
+			}
 			for _, t := range s.Terminates {
 				fmt.Fprintf(w, "    #%d Terminate 0x%s: %s\n", t.FPDU, t.Raw, t.Text)
 			}
@@ -99,6 +164,12 @@ func printReport(w io.Writer, r *dissect.Report) {
 				fmt.Fprintf(w, "    %s VIOLATION %s: %s\n", placeText(v.FPDU), v.Rule, v.Text)
 			}
 		}
+	}
+	if r.Short > 0 {
+		fmt.Fprintf(w, "%d packets were not captured whole, %d octets of them at most: what is behind them is missing; capture with a longer snap length (tcpdump -s 0)\n", r.Short, r.Snap)
+	}
+	if r.Lost > 0 {
+		fmt.Fprintf(w, "the capture says that %d packets are missing from it\n", r.Lost)
 	}
 	if r.Cut {
 		fmt.Fprintln(w, "the file ends within a packet")
