@@ -29,6 +29,8 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/steps"
+	"github.com/softrnic/softrnic/internal/tally"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -62,7 +64,8 @@ type Config struct {
 	// RTR is what this side can send or accept as the ready-to-receive frame; 0
 	// stands for RTRWrite and RTRRead.
 	RTR RTR
-	// IRD and ORD, if not 0, are offered in place of the queue pair's. What is
+	// IRD and ORD, if not 0, are offered in place of the queue pair's. A queue pair with NoInboundRead offers no IRD
+	// but this. What is
 	// agreed is never more than the queue pair has.
 	IRD, ORD int
 	// Extensions asks the peer's program to speak RFC 7306, Immediate Data and Atomic
@@ -91,7 +94,12 @@ type Config struct {
 func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 	ird := a.IRD
 	if a.NoInboundRead { // nor as the ready-to-receive frame
-		ird = 0
+		if c.RTR == 0 {
+			c.RTR = RTRWrite
+		}
+		if c.IRD <= 0 { // else it is for Atomics, or the right comes later
+			ird = 0
+		}
 	}
 	spare := 0
 	if a.PlacedWrites {
@@ -155,7 +163,9 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		}
 	}
 	st, err := mpa.Initiate(ctx, nc, mc)
+	steps.Tell(qp, "MPA startup, Initiator", err)
 	if err != nil {
+		countAttempt(qp, err)
 		if !errors.As(err, new(*RejectedError)) {
 			_ = nc.Close() // Initiate leaves it open if cfg is unusable
 		}
@@ -166,6 +176,15 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		st.PrivateData, agreed = cutOffer(st.PrivateData, true)
 	}
 	return start(ctx, st, qp, a.IRD, agreed, cfg)
+}
+
+// countAttempt tells the RNIC of qp that the startup has failed.
+func countAttempt(qp *verbs.QP, err error) {
+	what := tally.Failed
+	if errors.As(err, new(*RejectedError)) {
+		what = tally.Refused
+	}
+	tally.Connect(qp, what)
 }
 
 // idle queries a queue pair, and reports early what Modify QP would report late.

@@ -104,7 +104,9 @@ func TestExtensionsOctets(t *testing.T) {
 
 	b := newHost(t, verbs.QPConfig{})
 	mine, theirs = tcpLink(t)
+	accepted := make(chan struct{})
 	go func() {
+		defer close(accepted)
 		r, err := cm.Await(bounded(t), mine, cm.Config{})
 		if assert.NoError(t, err) {
 			_, err := r.Accept(bounded(t), b.qp, cm.Config{Extensions: true, PrivateData: make([]byte, 501)})
@@ -116,6 +118,7 @@ func TestExtensionsOctets(t *testing.T) {
 	p, rep, err := wire.Initiate(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, PrivateData: []byte("RFC7306\x7fz")})
 	require.NoError(t, err)
 	require.Equal(t, "RFC7306\x83x", string(rep.PrivateData), "reserved bits are zero, and not looked at")
+	<-accepted // before the stream ends: an Accept that has sent its Reply and not returned would see that
 	_ = p.Close()
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/softrnic/softrnic/internal/steps"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -85,7 +86,9 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 	r.answered = true
 	defer r.decided()
 	st, err := r.offer.Accept(mc)
+	steps.Tell(qp, "MPA startup, Responder", err)
 	if err != nil {
+		countAttempt(qp, err)
 		_ = r.nc.Close()
 		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), startupError(err, ""))
 	}

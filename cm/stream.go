@@ -11,5 +11,6 @@ func verbsStream(st *mpa.Stream) *verbs.Stream {
 		Conn: st.Conn, Role: st.Role, CRC: st.CRC, MarkersOut: st.MarkersOut, MarkersIn: st.MarkersIn,
 		Enhanced: st.Enhanced, IRD: st.IRD, ORD: st.ORD, PeerIRD: st.PeerIRD, PeerORD: st.PeerORD,
 		P2P: st.P2P, RTR: st.RTR, Nudge: st.Nudge, EMSS: st.EMSS, Early: st.Early,
+		Request: st.Request, Reply: st.Reply,
 	}
 }

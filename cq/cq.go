@@ -13,13 +13,18 @@
 //
 //	cq.go      the queue, and how it ends     ring.go    Push, Poll, Resize
 //	notify.go  notification, Wait, WaitEvent  driver.go  who receives for a poller
-//	sleep.go   Wait and WaitEvent on a stream
+//	sleep.go   Wait and WaitEvent on a stream      late.go   what a fault plan keeps back
+//	stats.go   counters
 package cq
 
 import (
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -44,11 +49,13 @@ type Entry struct {
 // Queue is a Completion Queue. All methods may be called from any goroutine.
 type Queue struct {
 	id     wr.CQID
-	notify func()         // may be nil
-	event  func(wr.Event) // may be nil
-	events chan struct{}  // one token: the notification that was armed
-	wake   chan struct{}  // one token: a sleeper in Wait should look
-	gone   chan struct{}  // closed by Close
+	notify func()                                    // may be nil
+	event  func(wr.Event)                            // may be nil
+	fault  func(wr.Completion) (time.Duration, bool) // may be nil
+	trace  func(trace.Record)                        // may be nil
+	events chan struct{}                             // one token: the notification that was armed
+	wake   chan struct{}                             // one token: a sleeper in Wait should look
+	gone   chan struct{}                             // closed by Close
 
 	mu         sync.Mutex
 	ring       []Entry // guarded by mu, as all below; nil once closed
@@ -61,6 +68,8 @@ type Queue struct {
 	overflowed bool          // the event was raised, and there was no room since
 	failed     bool          // by Fail
 	closed     bool          // by Close
+	late       late          // by fault
+	stats      stats
 
 	// watched is the Done of the context whose end rouses the sleeper.
 	watched   <-chan struct{}
@@ -78,6 +87,8 @@ type Config struct {
 	ID wr.CQID
 	// Entries is how many completions it holds, at least 1.
 	Entries int
+	// Slack is engine.Group's.
+	Slack time.Duration
 	// Notify, if set, is called for each notification that was armed, beside
 	// the token in Events, by who pushed the completion. It must not block or
 	// call into the Queue.
@@ -85,19 +96,31 @@ type Config struct {
 	// Event, if set, takes asynchronous events of the queue. It must not block
 	// or call into the Queue.
 	Event func(wr.Event)
+	// Fault, if set, is what a fault plan makes of a completion: how long it stays hidden, and those
+	// behind it, and whether there is no room for it. It must not block or call into the Queue.
+	Fault func(wr.Completion) (late time.Duration, full bool)
+	// Trace, if set, is told of completions and notifications. It must not block or call into the Queue.
+	Trace func(trace.Record)
+	// Labels are those of the RNIC's goroutines.
+	Labels label.Set
 }
 
 // New makes a queue.
 func New(c Config) *Queue {
-	return &Queue{
+	q := &Queue{
 		id:     c.ID,
 		notify: c.Notify,
 		event:  c.Event,
+		fault:  c.Fault,
+		trace:  c.Trace,
 		ring:   make([]Entry, c.Entries),
 		events: make(chan struct{}, 1),
 		wake:   make(chan struct{}, 1),
 		gone:   make(chan struct{}),
 	}
+	q.group.Slack = c.Slack
+	q.group.Labels = c.Labels.With(label.CQ, strconv.Itoa(int(c.ID)))
+	return q
 }
 
 // ID is the queue's identifier.
@@ -147,6 +170,7 @@ func (q *Queue) Close() {
 	}
 	q.closed = true
 	q.unwatch()
+	q.late.drop()
 	for q.count > 0 {
 		q.reap(q.count > 1)
 	}

@@ -66,23 +66,54 @@ func (q *Queue) Detach(d Driver) {
 	}
 }
 
-// drive visits attached Drivers once, in turn if there are many. Of several pollers
-// one drives, the others report an empty queue meanwhile, and make way for it: if it has
+// Drive receives what has arrived for the queue pairs that complete here, and reports whether there was anything. It
+// is Poll without the completions, for who has time.
+func (q *Queue) Drive() bool { return q.drive() }
+
+// drive visits attached Drivers once, in turn if there are many.
+func (q *Queue) drive() (progress bool) {
+	q.visitAll(func(d Driver) bool {
+		progress = d.Drive() || progress
+		return true
+	})
+	return progress
+}
+
+// visitAll calls visit with attached Drivers in turn, maxVisits at most, as long as it returns true. Of several
+// pollers one drives, the others report an empty queue meanwhile, and make way for it: if it has
 // lost its processor they would keep it from it.
-func (q *Queue) drive() bool {
+func (q *Queue) visitAll(visit func(Driver) bool) {
 	if !q.driveMu.TryLock() {
 		runtime.Gosched()
-		return false
+		return
 	}
 	defer q.driveMu.Unlock()
-	progress := false
 	for range min(len(q.drivers), maxVisits) {
 		if q.visit++; q.visit >= len(q.drivers) {
 			q.visit = 0
 		}
-		progress = q.drivers[q.visit].Drive() || progress
+		if !visit(q.drivers[q.visit].Driver) {
+			return
+		}
 	}
-	return progress
+}
+
+// Watcher is a Driver for a thread that sleeps by itself: see engine.Group.Watch.
+type Watcher interface {
+	Watch(fds []int) (more []int, got bool)
+}
+
+// Watch lets the queue pairs receive, though a notification is armed. Where nothing came of it, it adds to
+// fds the descriptors that are ready to be read when more does, of maxVisits drivers at most: the others progress by themselves,
+// if a little later.
+func (q *Queue) Watch(fds []int) (more []int, got bool) {
+	q.visitAll(func(d Driver) bool {
+		if w, ok := d.(Watcher); ok {
+			fds, got = w.Watch(fds)
+		}
+		return !got
+	})
+	return fds, got
 }
 
 func (q *Queue) yield() {

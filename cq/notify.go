@@ -20,6 +20,13 @@ func (q *Queue) Request(t wr.NotifyType) error {
 	return nil
 }
 
+// RequestWatched is Request for who goes on to Watch: what arrives before that may have to wait until those who
+// serve notice that nobody does.
+func (q *Queue) RequestWatched(t wr.NotifyType) error {
+	_, err := q.arm(t, true)
+	return err
+}
+
 // Arm is Request for who goes on to WaitEvent: what arrives before that may have to wait for
 // it. If there are completions it does nothing. It reports whether it has armed.
 func (q *Queue) Arm(t wr.NotifyType) (bool, error) { return q.arm(t, false) }
@@ -64,9 +71,10 @@ func (q *Queue) WaitEvent(ctx context.Context) error {
 	}
 }
 
-// Wake puts a token into Events, as a notification does.
+// Wake puts a token into Events, as a notification does, and has who sleeps in Wait look at its context.
 func (q *Queue) Wake() {
 	signal(q.events)
+	signal(q.wake)
 	q.rouse()
 }
 
@@ -138,6 +146,9 @@ func (q *Queue) sleep(ctx context.Context, dst []wr.Completion) (int, error) {
 		// pop, not Poll: the queue pairs progress by themselves now.
 		if n, _ := q.pop(dst); n > 0 {
 			return n, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return 0, err
 		}
 		select {
 		case <-q.wake:

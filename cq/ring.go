@@ -1,6 +1,11 @@
 package cq
 
-import "github.com/softrnic/softrnic/wr"
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/wr"
+)
 
 // Push adds a completion. It reports false, and drops the completion, if the
 // queue is full, has failed or is closed: the caller turns that into an error of its
@@ -12,16 +17,32 @@ func (q *Queue) Push(e Entry) bool { return q.PushAll([]Entry{e}) == 1 }
 // PushAll is Push for several in a row. It reports how many were added: the others
 // were dropped.
 func (q *Queue) PushAll(list []Entry) (n int) {
+	if q.fault != nil {
+		return q.pushFaulty(list)
+	}
+	return q.push(list, false)
+}
+
+// push is PushAll. full says that there is no room whatever there is.
+func (q *Queue) push(list []Entry, full bool) (n int) {
 	q.mu.Lock()
 	fires := false
-	for ; n < len(list) && q.count < len(q.ring) && !q.failed; n++ {
+	for ; n < len(list) && q.count < len(q.ring) && !q.failed && !full; n++ {
 		i := q.head + q.count
 		if i >= len(q.ring) {
 			i -= len(q.ring)
 		}
 		q.ring[i] = list[n]
 		q.count++
+		q.stats.statuses.Add(list[n].Status)
+		if q.trace != nil {
+			q.tell(&list[n])
+		}
 		fires = q.fires(&list[n]) || fires
+	}
+	q.stats.pushed(q.count, len(list)-n, fires)
+	if fires && q.trace != nil {
+		q.trace(trace.Record{Time: time.Now().UnixNano(), Kind: trace.Notified, CQ: uint32(q.id)})
 	}
 	if fires {
 		signal(q.events) // before anybody becomes a sleeper that is not roused
@@ -47,6 +68,14 @@ func (q *Queue) PushAll(list []Entry) (n int) {
 	return n
 }
 
+// tell tells who traces of a completion.
+func (q *Queue) tell(e *Entry) {
+	q.trace(trace.Record{
+		Time: time.Now().UnixNano(), Kind: trace.Completed, QP: uint32(e.QP), CQ: uint32(q.id),
+		Name: e.Op.String(), ID: e.ID, Octets: uint64(e.Bytes), Note: e.Status.String(),
+	})
+}
+
 // Poll moves up to len(dst) completions to dst, oldest first, and reports how
 // many; 0 means that the queue is empty, or closed. It never blocks. If the queue is
 // empty, and not armed, it first lets the queue pairs that use it receive.
@@ -56,6 +85,12 @@ func (q *Queue) Poll(dst []wr.Completion) int {
 		return n
 	}
 	n, _ = q.pop(dst)
+	return n
+}
+
+// PollQueued is Poll of what is in the queue already: nobody receives.
+func (q *Queue) PollQueued(dst []wr.Completion) int {
+	n, _ := q.pop(dst)
 	return n
 }
 

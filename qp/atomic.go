@@ -65,7 +65,7 @@ func (t *transmitter) appendAtomicRequest(hdr []byte) []byte {
 // inAtomicRequest queues an Atomic Request behind the RDMA Read Requests that came before it
 // (R7306-5.2.1-M9, M12).
 func (r *receiver) inAtomicRequest(seg ddp.Segment) *cause {
-	if r.cfg.NoInboundAtomic {
+	if r.rights.noAtomic.Load() {
 		return inboundCause(faultAtomicNotEnabled, seg)
 	}
 	h, _ := rdmap.ParseAtomicRequest(seg.Payload()) // rdmap.Check saw its length

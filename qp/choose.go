@@ -108,7 +108,7 @@ func (t *transmitter) readCause(f fault, sent uint64) cause { return t.irrq.firs
 func (r *inboundRead) cause(f fault, sent uint64) cause {
 	header := ddp.AppendUntagged(nil, true, rdmap.Control(r.op), 0, ddp.QNReadRequest, r.msn, 0)
 	copy(header, r.head[:])
-	c := cause{fault: f, segment: ddp.UntaggedHeader + rdmap.ReadRequestSize, ddpHeader: header}
+	c := cause{fault: f, why: r.reason(), segment: ddp.UntaggedHeader + rdmap.ReadRequestSize, ddpHeader: header}
 	if r.op == rdmap.AtomicRequest { // its own header is not repeated (RFC 7306 8.1)
 		c.segment = ddp.UntaggedHeader + rdmap.AtomicRequestSize
 		return c

@@ -59,6 +59,9 @@ type End struct {
 	State wr.State
 	// Terminate is the Terminate Message that was sent or received, if one was.
 	Terminate *TerminateMessage
+	// Why is the reason: of Closing's end, if the close was wished for. It is nil without
+	// one: the end was a wish, or a good close.
+	Why *wr.Reason
 	// Request is the completion of the work request at fault; its Status is
 	// StatusSuccess if none was.
 	Request wr.Completion
@@ -221,7 +224,7 @@ func (q *QP) fail(f fault) {
 	q.enter(t)
 	q.mu.Unlock()
 	if t.Actions&actEvent != 0 {
-		q.raise(c.event())
+		q.raise(c.event(), q.faultReason(f))
 	}
 }
 

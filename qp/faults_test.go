@@ -23,6 +23,7 @@ type provocation struct {
 // for each way to that row.
 func TestEveryFault(t *testing.T) {
 	all := provocations()
+	defer keepReasons(t)
 	for _, f := range allFaults() {
 		assert.NotContains(t, f.String(), "/", "it names a subtest")
 		t.Run(f.String(), func(t *testing.T) {

@@ -23,21 +23,26 @@ import (
 // broken by it), and has until the close timeout, which counts from here. A verb does not
 // wait for it: 2 comes before the transmit side is taken over then.
 func (s *session) finish() {
+	s.q.wear("end")
 	c, by := s.cause, time.Now().Add(s.q.cfg.CloseTimeout)
 	s.interrupt(c, by)
 	s.rx.own()
+	s.rx.tellAll()
 	s.rx.noFeed() // a turn is for others, however long the peer makes this take
 	early := c.byVerb() && !s.llp.direct
 	if !early {
 		s.tx.own()
+		s.tx.tellAll()
 	}
 	s.llp.settle()
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.cause = c.fault
+	s.explain(&c)
 	close(s.decided)
 	if early {
 		s.tx.own()
+		s.tx.tellAll()
 	}
 	s.leave()
 	s.rx.leaveShared()
@@ -45,6 +50,7 @@ func (s *session) finish() {
 	for e.act(t, c); e.state == wr.StateClosing || e.state == wr.StateTerminate; e.act(t, c) {
 		c = e.await()
 		s.outcome.last = c.fault
+		s.explain(&c)
 		t = step(e.state, c.trigger())
 	}
 	if s.tx.batch != nil {
@@ -56,9 +62,17 @@ func (s *session) finish() {
 	s.rx.mu.Unlock()
 	s.q.endSession(t, &c)
 	if t.Actions&actEvent != 0 { // draft 6.2.5: behind the change of state
-		s.q.raise(c.event())
+		s.q.raise(c.event(), c.why)
 	}
 	close(s.over)
+}
+
+// explain has c and the outcome say why, if there is something to say.
+func (s *session) explain(c *cause) {
+	c.why = s.reason(c)
+	if s.outcome.Why == nil {
+		s.outcome.Why = c.why
+	}
 }
 
 // interrupt makes both sides stop: who sleeps in a read or a write of the LLP wakes up,
@@ -123,7 +137,12 @@ func (t *transmitter) sendTerminate(c cause) bool {
 	from := len(b.arena)
 	b.arena = t.framer.AppendFPDU(b.arena, hdr, c.terminate)
 	b.copied(from)
-	_, out := t.llp.push(b)
+	if t.traced {
+		t.tellSent(hdr, len(c.terminate))
+	}
+	n, out := t.llp.push(b)
+	t.count.ending += uint64(n)
+	t.count.ops.segment(rdmap.Terminate, 0, true)
 	return out == ioDone
 }
 
@@ -166,19 +185,20 @@ func (e *ending) act(t transition, c cause) {
 	e.state = t.Next
 	if do&actEvent != 0 && e.state == wr.StateTerminate { // before what may take its time
 		e.reported = !c.completes()
-		s.q.raise(c.event())
+		s.q.raise(c.event(), c.why)
 	}
 	if do&actSendTerminate != 0 {
 		e.lost = !s.tx.sendTerminate(c)
 	}
 	if do&actReset != 0 {
+		s.resets = true
 		s.llp.reset()
 	}
 	if do&actFlush != 0 { // nothing touches the program's memory from here on
 		s.flush(c)
 	}
 	if do&actFlushRQ != 0 { // all there will be: posts are refused
-		s.rx.flushReceives(wr.StatusFlushed)
+		s.rx.flushReceives(wr.StatusFlushed, 0)
 	}
 	if do&actClose != 0 && !e.spoilt() {
 		e.close()
@@ -223,6 +243,7 @@ func (e *ending) await() cause {
 		}
 		n, out := e.llp.pull(in.scrap())
 		in.Advance(n)
+		e.rx.count.octets += uint64(n)
 		switch {
 		case n > 0 && !e.timedOut:
 			e.fresh, e.timedOut = true, !time.Now().Before(e.by)
@@ -261,6 +282,9 @@ func (e *ending) arrival() cause {
 	seg, code := e.rx.in.parse(ulpdu)
 	if code == ddp.CodeOK {
 		if op, bad := rdmap.Check(seg); op == rdmap.Terminate && bad == rdmap.CodeNone {
+			if !e.rx.leftOver { // else it has been counted
+				e.rx.count.ops.segment(op, 0, true)
+			}
 			return cause{fault: faultClosingTerminate, terminate: bytes.Clone(seg.Payload())}
 		}
 	}
@@ -298,12 +322,16 @@ func (s *session) flush(c cause) {
 	} else if c.fault == faultTerminateReceived {
 		pos = s.terminated(c.terminate)
 	}
-	s.blamed(&c, pos)
-	s.q.sq.flush(pos, status)
-	if !c.recv {
-		status = wr.StatusFlushed
+	number := uint64(0)
+	if c.why != nil && (pos != noElement || c.recv) {
+		number = c.why.Number()
 	}
-	s.rx.flushReceives(status)
+	s.blamed(&c, pos)
+	s.q.sq.flush(pos, status, number)
+	if !c.recv {
+		status, number = wr.StatusFlushed, 0
+	}
+	s.rx.flushReceives(status, number)
 }
 
 // terminated finds the Send Queue element that the peer's Terminate Message

@@ -29,8 +29,12 @@ func (t *transmitter) frame(b *batch) cause {
 		if f != stag.OK {
 			return t.lost(f)
 		}
+		if t.traced {
+			t.tellSent(hdr, n)
+		}
 		t.pos += uint64(b.size - before)
 		t.msg.off += uint64(n)
+		t.count.ops.segment(t.msg.op, uint64(n), last)
 		if last {
 			t.endMessage()
 		}
@@ -282,21 +286,26 @@ func (t *transmitter) frameShortImmediate(b *batch, e *sqe) {
 	b.arena = rdmap.AppendImmediate(b.arena, e.immediate)
 	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
+	t.count.ops.segment(sendOpcodes[e.op], 0, true)
+	if t.traced {
+		t.tellSent(b.arena[from+lengthSize:], 0)
+	}
 }
 
 // frameShortPayload is frameShort for a Send or RDMA Write.
 func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
-	from, n, msn := len(b.arena), int(e.length), t.sendMSN
+	from, n, msn, op := len(b.arena), int(e.length), t.sendMSN, rdmap.Write
 	if e.op.IsWrite() {
 		b.arena = t.framer.AppendLength(b.arena, ddp.TaggedHeader+n)
-		b.arena = ddp.AppendTagged(b.arena, true, rdmap.Control(rdmap.Write), uint32(e.remote.STag), e.remote.TO)
+		b.arena = ddp.AppendTagged(b.arena, true, rdmap.Control(op), uint32(e.remote.STag), e.remote.TO)
 	} else {
+		op = sendOpcodes[e.op]
 		inv := uint32(0)
 		if e.op.Invalidates() {
 			inv = uint32(e.invalidate)
 		}
 		b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+n)
-		b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(sendOpcodes[e.op]), inv, ddp.QNSend, t.sendMSN.Next(), 0)
+		b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(op), inv, ddp.QNSend, t.sendMSN.Next(), 0)
 	}
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]
@@ -306,5 +315,9 @@ func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
 	}
 	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
+	t.count.ops.segment(op, uint64(n), true)
+	if t.traced {
+		t.tellSent(b.arena[from+lengthSize:], n)
+	}
 	return true
 }

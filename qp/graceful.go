@@ -46,6 +46,7 @@ func (r *receiver) Wake() {
 
 // pause keeps ulpdu until there is a receive for it. The caller owns the side.
 func (r *receiver) pause(ulpdu []byte) {
+	r.count.waitsFor(r.send.MSN())
 	r.in.keep(ulpdu)
 	if r.s.sock != nil {
 		r.s.sock.Pause()

@@ -134,6 +134,7 @@ func (a attack) run(t *testing.T, c setup) {
 	r.over()
 
 	assert.Equal(t, a.fault, r.s.cause.fault)
+	r.requireReason(a.name)
 	assert.Equal(t, wr.StateError, r.q.State())
 	q := r.q.Query()
 	require.NotNil(t, q.Terminate)

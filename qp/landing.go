@@ -6,6 +6,7 @@ import (
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -49,6 +50,9 @@ func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool
 	if f := r.scatter(seg); f != noFault {
 		return &cause{fault: f, recv: true}, false
 	}
+	if r.cfg.Trace != nil && seg.Size() > 0 {
+		r.s.q.tellSegment(trace.Placed, seg, seg.Size())
+	}
 	if seg.Last() {
 		return r.sendDone(op, seg, mo+uint64(seg.Size())), false
 	}
@@ -87,6 +91,9 @@ func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 		ref, f := r.sinks.Resolve(g.STag, g.TO, uint64(len(payload)))
 		if f != stag.OK || !ref.CopyIn(0, payload) {
 			return false
+		}
+		if r.cfg.Trace != nil {
+			r.s.q.tellSegment(trace.Placed, seg, len(payload))
 		}
 	}
 	r.send.Pass()
@@ -133,8 +140,10 @@ func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) *cause 
 		if f := r.invalidate(c.Invalidated); f != noFault {
 			bad := inboundCause(f, last)
 			bad.recv = true
+			bad.why.STag, bad.why.HasSTag, bad.why.Asked = c.Invalidated, true, wr.Octets{}
 			return bad
 		}
+		r.count.invalidates++
 	}
 	r.completed(r.closeLanding(c, op.Solicited()))
 	return nil
@@ -143,11 +152,10 @@ func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) *cause 
 // invalidate does what an inbound Send with Invalidate asks for. The queue pair's
 // rights come first: a peer without any learns nothing about an STag.
 func (r *receiver) invalidate(t wr.STag) fault {
-	c := r.cfg
-	if c.NoInboundRead && c.NoInboundWrite { // RV-7.8-M15
+	if r.rights.noRead.Load() && r.rights.noWrite.Load() { // RV-7.8-M15
 		return faultSendInvAccess
 	}
-	return memoryFault(sideInvalidateRemote, c.STags.InvalidateRemote(t, r.s.user))
+	return memoryFault(sideInvalidateRemote, r.cfg.STags.InvalidateRemote(t, r.s.user))
 }
 
 // landing is the receive that the Send in progress fills, wherever it comes
@@ -249,23 +257,24 @@ func (r *receiver) closeLanding(c wr.Completion, solicited bool) cq.Entry {
 	if l.element == nil {
 		return rq.complete(c, solicited)
 	}
+	rq.statuses.Add(c.Status)
 	c.ID, c.QP, c.Op = l.id, rq.qp, wr.OpRecv
 	c.Context = rq.context
 	return cq.Entry{Completion: c, Owner: l.element, Solicited: solicited}
 }
 
 // flushReceives completes the receives that this queue pair has: the one of the
-// message in progress with status, the others as Flushed. Receives of an S-RQ
+// message in progress with status and the number of its reason, the others as Flushed. Receives of an S-RQ
 // that were not taken stay there (RV-6.3.6-M7). The caller owns the receive side,
 // and posts are refused.
-func (r *receiver) flushReceives(status wr.Status) {
+func (r *receiver) flushReceives(status wr.Status, number uint64) {
 	if r.cfg.SRQ == nil {
 		r.landing.open = false
-		r.rq.flush(status)
+		r.rq.flush(status, number)
 		return
 	}
 	if r.landing.open {
-		r.hand([]cq.Entry{r.closeLanding(wr.Completion{Status: status}, false)})
+		r.hand([]cq.Entry{r.closeLanding(wr.Completion{Status: status, Value: number}, false)})
 	}
 }
 
@@ -299,6 +308,7 @@ func (r *receiver) handCompleted() {
 // hand puts completions of receives into the CQ. Where it has no room, the receives
 // come free and the stream ends.
 func (r *receiver) hand(list []cq.Entry) {
+	r.tell()
 	rq := r.rq
 	n := rq.cq.PushAll(list)
 	for _, e := range list[n:] { // nobody will reap it

@@ -102,6 +102,7 @@ func (e ownError) run(t *testing.T) {
 	require.NoError(t, r.peer.Close())
 	r.requireSettled(wr.StateError) // a completion tells (draft 6.2.3)
 	assert.Equal(t, e.fault, r.s.cause.fault)
+	r.requireReason(e.name)
 	assert.Equal(t, wantSend, r.all(r.scq))
 	assert.Equal(t, wantRecv, r.all(r.rcq))
 	r.requireMemory()

@@ -93,6 +93,8 @@ func (t *transmitter) execute(e *sqe) (bool, cause) {
 	if f != noFault {
 		return false, cause{fault: f, sq: t.next, hasSQ: true}
 	}
+	t.count.executed(e.op)
+	t.tell() // it may complete from here on
 	t.advance(e)
 	return true, cause{}
 }

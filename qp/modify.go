@@ -37,10 +37,14 @@ type Modify struct {
 	// Extensions, if not nil, says whether RFC 7306 is spoken on the stream, whatever
 	// Config.Extensions says: what was agreed with the peer.
 	Extensions *bool
+	// NoInboundRead, NoInboundWrite and NoInboundAtomic, if not nil, are as in Config from now on: for each segment that is taken
+	// from the stream after Modify. A Read or an Atomic that waits to be answered is answered; of a Write under way
+	// the rest is refused.
+	NoInboundRead, NoInboundWrite, NoInboundAtomic *bool
 }
 
 // attribute is a set of attributes that Modify QP may change.
-type attribute uint8
+type attribute uint16
 
 const (
 	attrStream attribute = 1 << iota
@@ -51,6 +55,7 @@ const (
 	attrRecvDepth
 	attrRQLimit
 	attrExtensions
+	attrRights
 	numAttributes = iota
 )
 
@@ -58,11 +63,11 @@ const (
 // for a transition. Transitions that are not here allow nothing.
 var modifiable = [numStates][numStates]attribute{
 	wr.StateIdle: {
-		wr.StateIdle: attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit,
-		wr.StateRTS:  attrStream | attrMessage | attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit | attrExtensions,
+		wr.StateIdle: attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit | attrRights,
+		wr.StateRTS:  attrStream | attrMessage | attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRQLimit | attrExtensions | attrRights,
 	},
 	wr.StateRTS: {
-		wr.StateRTS: attrORD | attrIRD | attrSendDepth | attrRecvDepth,
+		wr.StateRTS: attrORD | attrIRD | attrSendDepth | attrRecvDepth | attrRights,
 	},
 }
 
@@ -73,6 +78,7 @@ func (m *Modify) attributes() (set attribute) {
 		attrORD: m.ORD != nil, attrIRD: m.IRD != nil,
 		attrSendDepth: m.SendDepth != nil, attrRecvDepth: m.RecvDepth != nil,
 		attrRQLimit: m.RQLimit != nil || m.ArmRQLimit, attrExtensions: m.Extensions != nil,
+		attrRights: m.NoInboundRead != nil || m.NoInboundWrite != nil || m.NoInboundAtomic != nil,
 	} {
 		if supplied {
 			set |= a
@@ -184,6 +190,7 @@ func (q *QP) checkValues(m *Modify) error {
 // mu held.
 func (q *QP) set(m *Modify) {
 	q.setLimit(m.RQLimit, m.ArmRQLimit)
+	q.rights.set(m)
 	if m.IRD != nil {
 		q.ird = *m.IRD
 	}
@@ -296,6 +303,9 @@ func (q *QP) start(next wr.State, m *Modify) error {
 	q.terminate = nil
 	q.session.Store(s)
 	q.last.Store(s)
+	if q.cfg.Trace != nil {
+		q.tellState(q.State(), next, trigModifyRTS.String(), nil)
+	}
 	q.setState(next)
 	s.rx.joinShared()
 	s.start()
@@ -332,6 +342,7 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 	}
 	if len(st.Early) > 0 {
 		s.rx.in.early(st.Early)
+		s.rx.count.octets += uint64(len(st.Early))
 	}
 	return s, nil
 }

@@ -39,6 +39,7 @@ func (r *rig) wait(q *cq.Queue, n int) []comp {
 		var c [8]wr.Completion
 		k, err := q.Wait(ctx, c[:min(n-len(out), len(c))])
 		require.NoError(r.t, err, "have %v", out)
+		r.requireWhy(c[:k])
 		out = append(out, comps(c[:k])...)
 	}
 	return out
@@ -92,6 +93,7 @@ func (r *rig) requireEvents(want ...wr.EventID) {
 	var got []wr.EventID
 	for _, e := range r.events.list {
 		assert.Equal(r.t, r.id, e.QP)
+		r.requireWhyOf(e)
 		got = append(got, e.ID)
 	}
 	require.Equal(r.t, want, got, "asynchronous events")

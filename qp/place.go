@@ -6,6 +6,7 @@ import (
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -42,10 +43,18 @@ func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 // placeTagged copies the payload to where its STag and TO say. What is wrong with the
 // memory is a fault of that side.
 func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
+	f := r.placeInto(of, seg)
+	if r.cfg.Trace != nil && f == noFault {
+		r.s.q.tellSegment(trace.Placed, seg, seg.Size())
+	}
+	return f
+}
+
+func (r *receiver) placeInto(of side, seg ddp.Segment) fault {
 	if of == sideSink && r.cfg.ReadIntoLocal {
 		return place(&r.answers, of, seg)
 	}
-	if r.cfg.NoInboundWrite { // figure 21
+	if r.rights.noWrite.Load() { // figure 21
 		return faultWriteNotEnabled
 	}
 	return place(&r.targets, of, seg)
@@ -148,8 +157,10 @@ func (r *receiver) readDone(o *outboundRead, original uint64) *cause {
 			if f := r.cfg.STags.InvalidateLocal(e.local.STag, r.s.user); f != stag.OK {
 				return &cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true}
 			}
+			r.count.invalidates++
 		}
 	}
+	r.tell()
 	placed := o.placed
 	if placed {
 		r.s.q.sq.finishPlaced(pos)
@@ -174,7 +185,7 @@ func (r *receiver) inReadRequest(seg ddp.Segment) *cause {
 	if r.cfg.PlacedWrites && req.Size == 0 {        // a peer asks for its Writes
 		return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
 	}
-	if r.cfg.NoInboundRead {
+	if r.rights.noRead.Load() {
 		return inboundCause(faultReadNotEnabled, seg)
 	}
 	return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
@@ -195,6 +206,7 @@ func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) *cause {
 		return inboundCause(faultReadMSNRange, seg)
 	}
 	in.msn, in.head = msn, [6]byte(seg.Header())
+	r.tell()              // the answer may be seen
 	r.handCompleted()     // who sees the answer shall find what came before it in the CQ
 	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return inboundCause(faultReadTooMany, seg)

@@ -63,6 +63,7 @@ func (c receivedTerminate) run(t *testing.T) {
 	require.NotEmpty(t, r.events.query)
 	assert.NotNil(t, r.events.query[0].Terminate, "it can be queried when the event comes")
 	r.requireEvents(wr.EventTerminateReceived)
+	r.requireReason("Terminate: " + c.name)
 	assert.Equal(t, []comp{{10, c.read, 0}, {11, wr.StatusFlushed, 0}}, r.all(r.scq))
 	assert.Equal(t, flushed(1, 2), r.all(r.rcq))
 	r.requireMemory()

@@ -17,6 +17,8 @@
 //	tuning.go                       the thresholds of both ways
 //	modify.go                       Modify QP
 //	finish.go end.go                the ends, and what is seen of them
+//	stats.go                        counters
+//	trace.go                        what is told to who traces
 package qp
 
 import (
@@ -26,11 +28,13 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/label"
 	"github.com/softrnic/softrnic/internal/midway"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -95,6 +99,10 @@ type Config struct {
 	Context any
 	// Events takes asynchronous events. It must not block.
 	Events func(wr.Event)
+	// Trace, if set, is told what happens. It must not block, nor call the queue pair.
+	Trace func(trace.Record)
+	// Labels are those of the RNIC's goroutines.
+	Labels label.Set
 }
 
 // QP is a Queue Pair. All methods may be called from any goroutine.
@@ -103,6 +111,9 @@ type QP struct {
 	sq  sendQueue
 	rq  recvQueue
 
+	spans *spans // nil without Config.Trace
+
+	rights  rights
 	rqLimit rqLimit // disarmed by the receive side, else changed with mu held
 
 	// state is written with mu and both postMu held, so that a post sees one
@@ -122,6 +133,24 @@ type QP struct {
 	// starting is the connection that a Modify to RTS writes the last message
 	// of streaming mode to, with mu free.
 	starting net.Conn
+	// ended are the counters of the sessions that are over, and what no session counts.
+	ended wr.QPStats
+}
+
+// rights are those that the queue pair refuses the peer. Modify QP stores them with mu held; the receive side loads them as
+// a segment comes.
+type rights struct{ noRead, noWrite, noAtomic atomic.Bool }
+
+// set takes what Modify QP supplies.
+func (r *rights) set(m *Modify) {
+	for _, c := range []struct {
+		right *atomic.Bool
+		want  *bool
+	}{{&r.noRead, m.NoInboundRead}, {&r.noWrite, m.NoInboundWrite}, {&r.noAtomic, m.NoInboundAtomic}} {
+		if c.want != nil {
+			c.right.Store(*c.want)
+		}
+	}
 }
 
 // TerminateMessage is a Terminate Message as Query QP returns it.
@@ -144,7 +173,14 @@ func New(c Config) *QP {
 	}
 	c.Tuning = c.Tuning.withDefaults()
 	q := &QP{cfg: c, ird: c.IRD, ord: c.ORD}
+	q.rights.noRead.Store(c.NoInboundRead)
+	q.rights.noWrite.Store(c.NoInboundWrite)
+	q.rights.noAtomic.Store(c.NoInboundAtomic)
+	if c.Trace != nil {
+		q.spans = newSpans(c.ID)
+	}
 	q.sq.init(&q.cfg)
+	q.sq.spans = q.spans
 	if c.SRQ != nil { // RV-6.3.4-M2: the depth given is ignored
 		c.RecvDepth, c.RecvSGE = 0, 0
 		q.rqLimit.set(c.RQLimit, c.RQLimit > 0) // RV-6.3.8-M15
@@ -165,6 +201,9 @@ func (q *QP) State() wr.State { return wr.State(q.state.Load()) }
 // wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
 // wr.ErrInvalidQP.
 func (q *QP) PostSend(reqs ...wr.Request) (int, error) {
+	if q.spans != nil {
+		defer region(q.spans.send).End()
+	}
 	n, octets, err := q.postSend(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
@@ -189,15 +228,25 @@ func (q *QP) postSend(reqs []wr.Request) (n int, octets uint64, err error) {
 		if err = q.sq.push(&reqs[i]); err != nil {
 			break
 		}
+		if q.cfg.Trace != nil {
+			q.tellPosted(&reqs[i])
+		}
 		n++
 	}
+	q.sq.deepened()
 	return n, q.sq.octets - before, err
 }
+
+// Room reports how many requests the Send and the Receive Queue take now; of a shared one, nothing.
+func (q *QP) Room() (send, recv int) { return q.sq.spare(), q.rq.spare() }
 
 // PostRecv posts a list of receives, in order, and reports how many were posted.
 // Errors: wr.ErrInvalidState, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
 // wr.ErrRQUsesSRQ, wr.ErrInvalidQP.
 func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
+	if q.spans != nil {
+		defer region(q.spans.recv).End()
+	}
 	n, err := q.postRecv(reqs)
 	if n > 0 {
 		if s := q.session.Load(); s != nil {
@@ -216,9 +265,13 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	if err := q.accepts(trigPostRQ); err != nil {
 		return 0, err
 	}
+	defer q.rq.deepened()
 	for i := range reqs {
 		if err := q.rq.push(&reqs[i]); err != nil {
 			return i, err
+		}
+		if q.cfg.Trace != nil {
+			q.tellPostedRecv(&reqs[i])
 		}
 	}
 	return len(reqs), nil
@@ -248,9 +301,9 @@ type Attributes struct {
 	SendDepth, RecvDepth int // as allocated
 	SendSGE, RecvSGE     int // with an S-RQ the depth and SGEs of receives are 0
 	IRD, ORD             int
-	// NoInboundRead and NoInboundWrite are as in Config.
+	// NoInboundRead, NoInboundWrite and NoInboundAtomic are as Modify has set them last, else as in Config.
 	NoInboundRead, NoInboundWrite bool
-	// NoInboundAtomic, ReadIntoLocal, NoBind, Privileged, WriteSGE and GracefulReceive
+	// ReadIntoLocal, NoBind, Privileged, WriteSGE and GracefulReceive
 	// are as in Config.
 	NoInboundAtomic, ReadIntoLocal      bool
 	NoBind, Privileged, GracefulReceive bool
@@ -275,8 +328,8 @@ func (q *QP) Query() Attributes {
 		State:     q.State(),
 		SendDepth: q.sq.slots.depth(), SendSGE: q.sq.sendSGE, WriteSGE: q.sq.writeSGE,
 		IRD: q.ird, ORD: q.ord,
-		NoInboundRead: q.cfg.NoInboundRead, NoInboundWrite: q.cfg.NoInboundWrite,
-		NoInboundAtomic: q.cfg.NoInboundAtomic, ReadIntoLocal: q.cfg.ReadIntoLocal, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
+		NoInboundRead: q.rights.noRead.Load(), NoInboundWrite: q.rights.noWrite.Load(),
+		NoInboundAtomic: q.rights.noAtomic.Load(), ReadIntoLocal: q.cfg.ReadIntoLocal, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
 		Extensions: q.spoken(), PlacedWrites: q.cfg.PlacedWrites,
 	}
 	if q.cfg.SRQ == nil {
@@ -295,10 +348,10 @@ func (q *QP) Query() Attributes {
 	return a
 }
 
-// raise reports an event, if there is one to report.
-func (q *QP) raise(id wr.EventID) {
+// raise reports an event, if there is one to report, and why it is raised, which may be nil.
+func (q *QP) raise(id wr.EventID, why *wr.Reason) {
 	if id != 0 && q.cfg.Events != nil {
-		q.cfg.Events(wr.Event{ID: id, QP: q.cfg.ID})
+		q.cfg.Events(wr.Event{ID: id, QP: q.cfg.ID, Why: why})
 	}
 }
 
@@ -336,11 +389,14 @@ func (q *QP) spoken() bool {
 
 // enter takes a transition for which no LLP stream matters, with mu held.
 func (q *QP) enter(t transition) {
+	if q.cfg.Trace != nil {
+		q.tellState(q.State(), t.Next, "verb", nil)
+	}
 	q.setState(t.Next)
 	if t.Actions&actFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
 		q.terminate = nil
-		q.sq.flush(noElement, wr.StatusFlushed)
-		q.rq.flush(wr.StatusFlushed)
+		q.sq.flush(noElement, wr.StatusFlushed, 0)
+		q.rq.flush(wr.StatusFlushed, 0)
 	}
 }
 
@@ -353,11 +409,15 @@ func (q *QP) leaveRTS(s *session, c *cause) transition {
 	if c.fault == faultPeerClosed && s.busy() { // draft 6.2.2.2
 		c.fault = faultPeerClosedBusy
 	}
-	t := step(q.State(), c.trigger())
+	from := q.State()
+	t := step(from, c.trigger())
 	q.state.Store(uint32(t.Next))
 	q.rq.postMu.Unlock()
 	q.sq.postMu.Unlock()
 	q.keepTerminate(t, c) // before anyone can ask in the new state (draft 8.3.2)
+	if q.cfg.Trace != nil {
+		q.tellState(from, t.Next, c.trigger().String(), q.terminate)
+	}
 	return t
 }
 
@@ -368,8 +428,12 @@ func (q *QP) endSession(t transition, c *cause) {
 	q.keepTerminate(t, c)
 	s := q.last.Load()
 	s.outcome.State, s.outcome.Terminate, s.outcome.Destroyed = t.Next, q.terminate, q.leaving.Load()
+	s.fold()
 	if t.Actions&actRelease != 0 {
 		q.session.Store(nil)
+	}
+	if q.cfg.Trace != nil {
+		q.tellState(q.State(), t.Next, c.trigger().String(), q.terminate)
 	}
 	q.setState(t.Next)
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/wr"
 )
 
 // inboundRead is an RDMA Read Request, or an Atomic Request, that waits for its response.
@@ -41,6 +42,7 @@ type ring[T any] struct {
 	room  int // how many there may be
 	head  int
 	count atomic.Int32 // written with mu held; "empty" needs no lock
+	most  int          // there have been
 }
 
 func newRing[T any](size int) *ring[T] { return &ring[T]{room: size} }
@@ -67,6 +69,7 @@ func (r *ring[T]) push(v T) bool {
 	}
 	r.items[(r.head+n)%len(r.items)] = v
 	r.count.Store(int32(n + 1))
+	r.most = max(r.most, n+1)
 	return true
 }
 
@@ -116,4 +119,11 @@ func (r *ring[T]) each(f func(*T) bool) {
 			return
 		}
 	}
+}
+
+// stats is how many there are, and have been.
+func (r *ring[T]) stats() wr.Depth {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return wr.Depth{Now: uint64(r.len()), Most: uint64(r.most)}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -26,6 +27,7 @@ import (
 type receiver struct {
 	s      *session
 	cfg    *Config // the queue pair's, as tuning and rq
+	rights *rights
 	tuning *Tuning
 	rq     *recvQueue
 	llp    *llp                // the session's, as irrq and reads
@@ -52,6 +54,7 @@ type receiver struct {
 	early    bool // there is something from before the session in it
 	leftOver bool // see end
 	owes     bool // there may be something to send now
+	shown    bool // who traces knows of the segment that waits
 
 	send   ddp.Inbound // QN 0
 	read   ddp.Inbound // QN 1
@@ -64,6 +67,9 @@ type receiver struct {
 	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal
 	readGot uint32        // octets placed of the oldest outbound RDMA Read
 
+	count inCount
+	told  told[inCount]
+
 	// The tagged message being received, if its last segment has not come.
 	tagOpen bool
 	tagOp   rdmap.Opcode
@@ -71,7 +77,7 @@ type receiver struct {
 }
 
 func (r *receiver) init(s *session) {
-	r.s, r.cfg, r.tuning, r.rq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.rq
+	r.s, r.cfg, r.rights, r.tuning, r.rq = s, &s.q.cfg, &s.q.rights, &s.q.cfg.Tuning, &s.q.rq
 	r.llp, r.irrq, r.reads = &s.llp, s.irrq, s.reads
 	lander := s.user // on whose behalf receives are filled
 	if shared := r.cfg.SRQ; shared != nil {
@@ -93,6 +99,7 @@ func (r *receiver) init(s *session) {
 // session.
 func (r *receiver) receiveLoop() {
 	defer r.running.Done()
+	r.s.q.wear("receive")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deliver() // what was read before the session began
@@ -115,6 +122,7 @@ func (r *receiver) received(n int, out outcome) outcome {
 	switch out {
 	case ioDone:
 		r.in.Advance(n)
+		r.count.octets += uint64(n)
 		r.deliver()
 	case ioEOF:
 		r.peerClosed()
@@ -132,6 +140,9 @@ func (r *receiver) received(n int, out outcome) outcome {
 
 // deliver handles every FPDU that is here, in a state that is for it.
 func (r *receiver) deliver() {
+	if r.s.q.spans != nil {
+		defer region(r.s.q.spans.receive).End()
+	}
 	process := step(r.s.q.State(), trigSegment).Actions&actProcess != 0
 	for process && !r.s.stopping.Load() {
 		ulpdu, ok, err := r.in.Next()
@@ -156,6 +167,7 @@ func (r *receiver) deliver() {
 		}
 	}
 	r.handCompleted()
+	r.tell()
 	r.noteFilling()
 	r.in.rest() // this may have been the last for long
 	if r.owes { // for all that has come together
@@ -201,9 +213,8 @@ func (r *receiver) segment(ulpdu []byte) bool {
 	return !wait
 }
 
-// handle checks a segment and hands it to the handler of its opcode. Each returns why the
-// session is to end, or nil. wait says that nothing has been done: there is no receive
-// for it yet.
+// handle checks a segment and hands it on. It returns why the session is to end, or nil. wait says that
+// nothing has been done: there is no receive for it yet.
 func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) {
 	if code == ddp.CodeShort {
 		return &cause{fault: faultSegmentSize}, false // no header to repeat
@@ -215,6 +226,20 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 	if term != rdmap.CodeNone {
 		return inboundCause(checkFault(op, term), seg), false
 	}
+	r.count.ops.segment(op, uint64(seg.Size()), seg.Last())
+	if r.cfg.Trace == nil {
+		return r.handOn(op, seg)
+	}
+	if !r.shown {
+		r.s.q.tellSegment(trace.Received, seg, seg.Size())
+	}
+	c, wait = r.handOn(op, seg)
+	r.shown = wait
+	return c, wait
+}
+
+// handOn hands a segment to the handler of its opcode.
+func (r *receiver) handOn(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool) {
 	switch op {
 	case rdmap.Write:
 		return r.inWrite(seg), false
@@ -229,7 +254,11 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) 
 	case rdmap.AtomicResponse:
 		return r.inAtomicResponse(seg), false
 	default: // what takes a receive
-		return r.inSend(op, seg)
+		c, wait = r.inSend(op, seg)
+		if wait {
+			r.count.ops.takeBack(op, uint64(seg.Size()), seg.Last())
+		}
+		return c, wait
 	}
 }
 

@@ -3,6 +3,7 @@ package qp
 import (
 	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/internal/misfit"
+	"github.com/softrnic/softrnic/internal/tally"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -19,6 +20,9 @@ type rqe struct {
 type recvQueue struct {
 	workQueue[rqe]
 	next uint64 // the element that the next, or current, Send fills; receive side
+	// statuses are of the receives of an S-RQ too. The receive side's; without a session, of
+	// who has the queue pair's mu.
+	statuses tally.Statuses
 }
 
 func (r *recvQueue) init(c *Config, depth, maxSGE int) {
@@ -61,6 +65,7 @@ func (r *recvQueue) current() *rqe {
 func (r *recvQueue) complete(c wr.Completion, solicited bool) cq.Entry {
 	slot := r.slots.at(r.next)
 	slot.queued = true
+	r.statuses.Add(c.Status)
 	c.ID, c.QP, c.Op = slot.element.id, r.qp, wr.OpRecv
 	c.Context = r.context
 	r.next++
@@ -73,14 +78,14 @@ func (r *recvQueue) refused(pos uint64) { r.slots.at(pos).queued = false }
 // handed says that the CQ has got, or refused, all completions.
 func (r *recvQueue) handed() { r.done.Store(r.next) }
 
-// flush completes everything left: the first with status, the others as
-// Flushed. No new element can come in, and the receive side does not run.
-func (r *recvQueue) flush(status wr.Status) {
+// flush completes everything left: the first with status and the number of its
+// reason, the others as Flushed. No new element can come in, and the receive side does not run.
+func (r *recvQueue) flush(status wr.Status, number uint64) {
 	for r.current() != nil {
-		if e := r.complete(wr.Completion{Status: status}, false); !r.cq.Push(e) {
+		if e := r.complete(wr.Completion{Status: status, Value: number}, false); !r.cq.Push(e) {
 			r.refused(e.Pos)
 		}
-		status = wr.StatusFlushed
+		status, number = wr.StatusFlushed, 0
 	}
 	r.handed()
 }

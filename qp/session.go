@@ -50,6 +50,8 @@ type session struct {
 	cause      cause         // why; set before stop is closed
 	laterFault atomic.Uint32 // a later Fault, for finish; see failAgain
 	outcome    End           // how it ended; set before over is closed
+	resets     bool          // finish has reset the stream
+	folded     bool          // into QP.ended; guarded by QP.mu
 
 	// draining is set once somebody has called Drain, which waits for tokens in
 	// quiet.
@@ -74,6 +76,8 @@ type cause struct {
 	terminate []byte
 	// reported says that an event has told of the end before.
 	reported bool
+	// why has the segment at fault, if there is one. finish adds the rest.
+	why *wr.Reason
 }
 
 // byVerb reports whether a Modify QP waits until RTS is left, and the stream is not reset.
@@ -102,7 +106,7 @@ func inboundCause(f fault, s ddp.Segment) *cause {
 	if f == noFault {
 		return nil
 	}
-	c := &cause{fault: f}
+	c := &cause{fault: f, why: segmentReason(s, s.Size())}
 	if withDDP, _ := rdmap.Include(faults[f].Code); withDDP {
 		c.segment = uint16(s.Len())
 		c.ddpHeader = append([]byte(nil), s.Header()...)

@@ -87,7 +87,7 @@ func (l *rqLimit) exceeded(messages int) bool {
 func (r *receiver) checkRQLimit() {
 	const inProgress = 1
 	if r.s.q.rqLimit.exceeded(inProgress) {
-		r.s.q.raise(wr.EventRQLimit)
+		r.s.q.raise(wr.EventRQLimit, nil)
 	}
 }
 

@@ -31,7 +31,8 @@ type workQueue[E any] struct {
 	reaped atomic.Uint64 // behind the last completion polled
 
 	postMu sync.Mutex
-	freed  uint64 // guarded by postMu
+	freed  uint64 // guarded by postMu, as the next
+	most   uint64 // posted and not completed there have been
 }
 
 // slot has an element, and whether a completion of it waits to be reaped, which is
@@ -94,6 +95,16 @@ func (q *workQueue[E]) room(tail uint64) bool {
 	depth := uint64(q.slots.depth())
 	return tail-q.freed < depth || q.reclaim() < depth
 }
+
+// spare reports how many elements can be posted now.
+func (q *workQueue[E]) spare() int {
+	q.postMu.Lock()
+	defer q.postMu.Unlock()
+	return q.slots.depth() - int(q.reclaim())
+}
+
+// deepened notes how full a post has made the queue, with postMu held.
+func (q *workQueue[E]) deepened() { q.most = max(q.most, q.tail.Load()-q.done.Load()) }
 
 // resize makes the queue one of depth elements at least, with postMu held. reclaim must
 // have reported depth or less (RV-6.1.3-M10).

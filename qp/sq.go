@@ -7,6 +7,7 @@ import (
 
 	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/internal/misfit"
+	"github.com/softrnic/softrnic/internal/tally"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -48,8 +49,10 @@ type sendQueue struct {
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 	doneMu            sync.Mutex
-	placing           bool   // Writes before placed complete, others wait; both guarded by doneMu
-	placed            uint64 // a position
+	placing           bool           // Writes before placed complete, others wait; both guarded by doneMu
+	placed            uint64         // a position
+	statuses          tally.Statuses // guarded by doneMu
+	spans             *spans         // the queue pair's
 }
 
 func (s *sendQueue) init(c *Config) {
@@ -86,6 +89,9 @@ func (s *sendQueue) push(r *wr.Request) error {
 			e.length += uint64(e.sgl[i].Length)
 		}
 		e.plain = len(e.sgl) <= 1 && r.Flags&wr.ReadFence == 0 && !e.intoZero()
+	}
+	if s.spans != nil {
+		s.spans.begin(tail, e.op)
 	}
 	s.tail.Store(tail + 1)
 	s.octets += e.length
@@ -151,8 +157,11 @@ func (s *sendQueue) complete(written uint64) bool {
 		} else if e.end > written || s.placing && pos >= s.placed && e.awaits() {
 			break
 		}
+		if s.spans != nil {
+			s.spans.end(pos)
+		}
 		if e.flags&wr.Unsignaled == 0 {
-			ok = s.queue(pos, wr.StatusSuccess) && ok
+			ok = s.queue(s.entry(pos, wr.StatusSuccess)) && ok
 		}
 	}
 	s.done.Store(pos)
@@ -171,19 +180,22 @@ func (s *sendQueue) finishRead(pos, original uint64) {
 // noElement is the position of none.
 const noElement = ^uint64(0)
 
-// flush completes everything left: the element at fault, if any, with status,
-// the others as Flushed (verbs draft 6.2.4). No new element can come in, and
+// flush completes everything left: the element at fault, if any, with status
+// and the number of its reason, the others as Flushed (verbs draft 6.2.4). No new element can come in, and
 // neither side runs.
-func (s *sendQueue) flush(faulty uint64, status wr.Status) {
+func (s *sendQueue) flush(faulty uint64, status wr.Status, number uint64) {
 	s.doneMu.Lock()
 	defer s.doneMu.Unlock()
 	tail := s.tail.Load()
 	for pos := s.done.Load(); pos < tail; pos++ {
-		st := wr.StatusFlushed
+		e := s.entry(pos, wr.StatusFlushed)
 		if pos == faulty {
-			st = status
+			e.Status, e.Value = status, number
 		}
-		s.queue(pos, st) // no room: the loss is the consumer's, 8.1.3.1
+		if s.spans != nil {
+			s.spans.end(pos)
+		}
+		s.queue(e) // no room: the loss is the consumer's, 8.1.3.1
 		s.done.Store(pos + 1)
 	}
 	s.framed.Store(tail)
@@ -192,10 +204,11 @@ func (s *sendQueue) flush(faulty uint64, status wr.Status) {
 // queue puts a completion on the CQ, and reports whether there was room. A
 // completion that is dropped will not be reaped, so its slot must not wait for
 // that. Once it is queued it may be reaped, and the slot be somebody else's.
-func (s *sendQueue) queue(pos uint64, st wr.Status) bool {
-	slot := s.slots.at(pos)
+func (s *sendQueue) queue(e cq.Entry) bool {
+	slot := s.slots.at(e.Pos)
 	slot.queued = true
-	ok := s.cq.Push(s.entry(pos, st))
+	s.statuses.Add(e.Status)
+	ok := s.cq.Push(e)
 	if !ok {
 		slot.queued = false
 	}

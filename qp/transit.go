@@ -105,7 +105,7 @@ func (r *receiver) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, 
 		}
 		fallthrough
 	case rdmap.Write:
-		if r.cfg.NoInboundWrite || r.outOfTurn(op, seg) {
+		if r.rights.noWrite.Load() || r.outOfTurn(op, seg) {
 			return ref, false
 		}
 		ref, f := r.targets.Resolve(wr.STag(seg.STag()), seg.TO(), n)

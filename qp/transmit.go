@@ -98,8 +98,11 @@ type transmitter struct {
 	readsUp  bool // the next choice is an RDMA Read Response
 	msg      message
 	refs     []stag.Ref // of the scatter/gather list of msg
+	traced   bool       // Config.Trace is set
 	short    int64      // the longest message that frameShorts frames
 	sources  stag.Resolver
+	count    outCount
+	told     told[outCount]
 	hdr      [ddp.UntaggedHeader + rdmap.AtomicRequestSize]byte
 }
 
@@ -151,7 +154,7 @@ func (t *transmitter) init(s *session) {
 // that are framed stay as they are (R5041-3-M3).
 func (t *transmitter) measure() {
 	t.mulpdu, t.metered = min(t.meter.MULPDU(), t.tuning.Segment), t.pos
-	t.short = t.shortLimit()
+	t.short, t.traced = t.shortLimit(), t.s.q.cfg.Trace != nil
 }
 
 // kick sends what there is to send, or sees to it that somebody does.
@@ -205,6 +208,7 @@ func (t *transmitter) handOver() {
 // transmitLoop sends through a connection whose writes block. One goroutine a session.
 func (t *transmitter) transmitLoop() {
 	defer t.running.Done()
+	t.s.q.wear("transmit")
 	for {
 		select {
 		case <-t.wake:
@@ -234,6 +238,9 @@ func (t *transmitter) rested() {
 // pump reports whether something is left to send. The caller owns the side. If
 // wait is set it may sleep and has no budget.
 func (t *transmitter) pump(budget int, wait bool) (left bool) {
+	if t.traced {
+		defer region(t.s.q.spans.transmit).End()
+	}
 	for !t.s.stopping.Load() {
 		if t.batch == nil {
 			ran, filled := t.fill()
@@ -249,6 +256,9 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 			if !filled { // a Local Fence may have waited for them
 				continue
 			}
+		}
+		if wait {
+			t.tell()
 		}
 		n, out := t.llp.write(t.batch, wait)
 		t.written.Add(uint64(n))

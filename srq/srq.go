@@ -59,10 +59,11 @@ type Queue struct {
 	failed bool // by Fail
 	closed bool // by Close
 
-	posted fifo     // what Take takes from
-	used   int      // elements posted, or taken and not released; at most depth
-	free   *Element // a stack of elements not in use
-	spare  int      // how many free holds; used+spare is at most depth
+	posted fifo        // what Take takes from
+	used   int         // elements posted, or taken and not released; at most depth
+	stats  wr.SRQStats // but for Queue.Now
+	free   *Element    // a stack of elements not in use
+	spare  int         // how many free holds; used+spare is at most depth
 
 	starved starved
 }
@@ -102,6 +103,15 @@ func (q *Queue) Query() Attributes {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Attributes{Depth: q.depth, SGE: q.sge, Limit: q.limit, PD: q.pd, Armed: q.armed}
+}
+
+// Stats are the counters at this moment.
+func (q *Queue) Stats() wr.SRQStats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := q.stats
+	s.Queue.Now = uint64(q.used)
+	return s
 }
 
 // Fail makes the queue fail as if the RNIC could not use it any more ("Shared

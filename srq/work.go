@@ -37,6 +37,8 @@ func (q *Queue) post(r *wr.Recv) error {
 		e.Length += uint64(e.SGL[i].Length)
 	}
 	q.posted.push(e)
+	q.stats.Posted++
+	q.stats.Queue.Most = max(q.stats.Queue.Most, uint64(q.used))
 	q.starved.wake()
 	return nil
 }
@@ -57,6 +59,7 @@ func (q *Queue) TakeFor(c Waiter) (e *Element, failed bool) {
 	}
 	if e = q.posted.pop(); e != nil {
 		e.taken = true
+		q.stats.Taken++
 		q.starved.fed(c)
 	}
 	low := q.armed && q.posted.n < q.limit // RV-6.3.8-M5

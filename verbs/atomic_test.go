@@ -143,7 +143,7 @@ func TestNoInboundAtomic(t *testing.T) {
 	word, at := b.counter(t)
 	require.NoError(t, second(a.qp.PostSend(verbs.Request{Op: verbs.OpSwap, Remote: at, Atomic: verbs.Swap(1)})))
 	require.Equal(t, verbs.StatusRemoteTermination, waitOne(t, a.cq).Status)
-	require.Equal(t, verbs.Event{ID: verbs.EventAtomicNotEnabled, QP: b.qp.ID()}, <-events)
+	require.Equal(t, verbs.Event{ID: verbs.EventAtomicNotEnabled, QP: b.qp.ID()}, bare(<-events))
 	require.Zero(t, atomic.LoadUint64(word))
 }
 

@@ -51,6 +51,7 @@ func everyVerb(w *world) map[string]func() error {
 		"CQ.Wait":          func() error { return second(w.cq.Wait(context.Background(), make([]verbs.Completion, 1))) },
 		"CQ.WaitOne":       func() error { return second(w.cq.WaitOne(context.Background())) },
 		"CQ.Notify":        func() error { return w.cq.Notify(verbs.NotifyNext) },
+		"CQ.NotifyWatched": func() error { return w.cq.NotifyWatched(verbs.NotifyNext) },
 		"CQ.Arm":           func() error { return second(w.cq.Arm(verbs.NotifyNext)) },
 		"CQ.WaitEvent":     func() error { return w.cq.WaitEvent(context.Background()) },
 		"CQ.Destroy":       func() error { return w.cq.Destroy() },
@@ -73,8 +74,9 @@ func everyVerb(w *world) map[string]func() error {
 var notVerbs = "RNIC.Close RNIC.Fail RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
 	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.All MR.Remote MR.Buffer MW.STag MW.BindRequest " +
 	"Pages.Bytes Pages.Size Pages.Address Pages.Addresses Pages.List " +
-	"CQ.ID CQ.Entries CQ.Poll CQ.Events CQ.Wake CQ.Fail CQ.User SRQ.ID SRQ.PD SRQ.Fail SRQ.User " +
-	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Drain QP.Done QP.LLPStream QP.Fail"
+	"CQ.ID CQ.Entries CQ.Poll CQ.PollQueued CQ.Drive CQ.Watch CQ.Events CQ.Wake CQ.Fail CQ.User SRQ.ID SRQ.PD SRQ.Fail SRQ.User " +
+	"RNIC.ID RNIC.Stats CQ.Stats SRQ.Stats QP.Stats RNIC.QPs RNIC.CQs RNIC.SRQs " +
+	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Room QP.Drain QP.Done QP.LLPStream QP.Fail"
 
 // TestEveryVerbIsListed keeps everyVerb complete.
 func TestEveryVerbIsListed(t *testing.T) {

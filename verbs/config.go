@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -23,6 +24,14 @@ type Config struct {
 	Without Features
 	// Limits bound what the RNIC hands out; zero fields have defaults.
 	Limits Limits
+	// Faults, if set, makes things go wrong on purpose: package fault has one. Streams take the way of any
+	// net.Conn then.
+	Faults Faults
+	// Tap, if set, is shown what goes over each stream: package tap has one. Streams take the way of any net.Conn then.
+	Tap Tap
+	// Trace, if set, is told what the RNIC does, record by record and where it does it: by its goroutines and the program's, several at a
+	// time, with locks held. It must not block, and call no verb. Package trace has what keeps, writes and shows records.
+	Trace func(trace.Record)
 }
 
 // Mode says what the Physical Buffer Lists of an RNIC are lists of (verbs draft

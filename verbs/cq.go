@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/wr"
@@ -18,6 +19,10 @@ type CQConfig struct {
 	Entries int
 	// Handler, if not 0, is told of notifications (see RNIC.AddCompletionHandler).
 	Handler HandlerID
+	// Slack is how long a program that waits or polls here may stay away before the RNIC receives by itself: less than 2 ms stands for that. What arrives
+	// meanwhile stays in TCP, the peer's end of the stream too; what could not be sent is sent. It is for many connections each with a queue of its
+	// own and a goroutine that comes back soon, which need not have another goroutine watch over each.
+	Slack time.Duration
 	// OnNotify, if set, is called for each notification that Notify or Arm armed, at once and
 	// where the completion is made: by a goroutine of the RNIC, or by one of the
 	// program within a verb, maybe several at a time, with locks of the queue pair held. It must not block,
@@ -59,7 +64,7 @@ func (r *RNIC) CreateCQ(c CQConfig) (*CQ, error) {
 		return nil, fmt.Errorf("create CQ: %w: all %d are in use", wr.ErrInsufficientResources, r.limits.CQs)
 	}
 	q := &CQ{rnic: r, handler: c.Handler}
-	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Event: r.raise, Notify: c.OnNotify}
+	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Slack: c.Slack, Event: r.raise, Notify: c.OnNotify, Fault: r.faultyCompletions(), Trace: r.trace, Labels: r.labels}
 	if handler != nil {
 		qc.Notify = func() {
 			if c.OnNotify != nil {
@@ -70,6 +75,7 @@ func (r *RNIC) CreateCQ(c CQConfig) (*CQ, error) {
 	}
 	q.q = cq.New(qc)
 	r.cqs[q.ID()] = q
+	r.tellVerb("Create CQ", 0, q.ID(), 0, 0, nil)
 	return q, nil
 }
 
@@ -122,6 +128,9 @@ func (c *CQ) Resize(entries int) error {
 // scheduled.
 func (c *CQ) Poll(dst []Completion) int { return c.q.Poll(dst) }
 
+// PollQueued is Poll of the completions that are there: unlike Poll it drives no connection when there are none.
+func (c *CQ) PollQueued(dst []Completion) int { return c.q.PollQueued(dst) }
+
 // PollOne is Poll with the results of Poll for Completion (verbs draft 9.3.2.1):
 // the oldest completion, or ErrCQEmpty, ErrInvalidCQ or ErrInvalidRNIC.
 func (c *CQ) PollOne() (Completion, error) {
@@ -172,6 +181,29 @@ func (c *CQ) Notify(t NotifyType) error {
 	return c.rnic.explain(c.q.Request(t))
 }
 
+// NotifyWatched is Notify for a program that goes on to Watch: until then what arrives may have to wait for some
+// milliseconds.
+func (c *CQ) NotifyWatched(t NotifyType) error {
+	if c == nil {
+		return errNilCQ
+	}
+	if err := c.rnic.refusal(); err != nil {
+		return err
+	}
+	return c.rnic.explain(c.q.RequestWatched(t))
+}
+
+// Watch is for a thread that is not Go's, and waits by itself in poll(2) for what OnNotify tells it and for sockets: an
+// arrival wakes that thread then, and no other. Watch receives what has arrived, and reports whether there was anything. If not,
+// it adds to fds descriptors that can be read once there is. They may be closed, or another file's,
+// at any time, so they are good for nothing else; who finds one ready calls Watch again. A thread that never comes back
+// harms nothing: the RNIC takes over.
+func (c *CQ) Watch(fds []int) (more []int, got bool) { return c.q.Watch(fds) }
+
+// Drive receives what has arrived for the queue pairs whose receives complete here, and reports whether there was anything. It does not
+// block. Poll does so by itself: this is for a thread that polls another queue, and has nothing to do.
+func (c *CQ) Drive() bool { return c.q.Drive() }
+
 // Events delivers a token for each notification that Notify asked for. A goroutine of the
 // RNIC wakes for it, and then the program's: WaitEvent and Wait save one of the two.
 func (c *CQ) Events() <-chan struct{} { return c.q.Events() }
@@ -209,7 +241,7 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 }
 
 // Wake puts a token into Events as if there had been a notification: who waits there, or in
-// WaitEvent, goes on.
+// WaitEvent, goes on; who waits in Wait looks whether its context has ended.
 func (c *CQ) Wake() { c.q.Wake() }
 
 // Fail makes the queue fail as by a CQ Operation Error (verbs draft figure 25),
@@ -250,5 +282,6 @@ func (c *CQ) release() {
 // end ends the queue, with rnic.mu held.
 func (c *CQ) end() {
 	delete(c.rnic.cqs, c.ID())
+	c.rnic.ended.addCQ(c.Stats())
 	c.q.Close()
 }

@@ -3,6 +3,8 @@ package verbs
 import (
 	"fmt"
 	"sync"
+
+	"github.com/softrnic/softrnic/internal/label"
 )
 
 // dispatcher calls a handler of the program from a goroutine of its own, so that
@@ -11,6 +13,7 @@ import (
 type dispatcher[T any] struct {
 	running *sync.WaitGroup // the RNIC's: Close waits for it
 	loop    func()          // run, made once
+	labels  label.Set
 
 	mu      sync.Mutex
 	handler func(T) // guarded by mu, as all below
@@ -19,8 +22,8 @@ type dispatcher[T any] struct {
 	stopped bool
 }
 
-func newDispatcher[T any](running *sync.WaitGroup) *dispatcher[T] {
-	d := &dispatcher[T]{running: running}
+func newDispatcher[T any](running *sync.WaitGroup, labels label.Set) *dispatcher[T] {
+	d := &dispatcher[T]{running: running, labels: labels}
 	d.loop = d.run
 	return d
 }
@@ -49,6 +52,7 @@ func (d *dispatcher[T]) post(v T) {
 
 func (d *dispatcher[T]) run() {
 	defer d.running.Done()
+	d.labels.Wear()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var batch []T

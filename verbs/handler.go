@@ -3,6 +3,7 @@ package verbs
 import (
 	"fmt"
 
+	"github.com/softrnic/softrnic/internal/label"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -24,7 +25,7 @@ func (r *RNIC) AddCompletionHandler(h func(*CQ)) (HandlerID, error) {
 		return 0, fmt.Errorf("add completion event handler: %w: all %d are in use",
 			wr.ErrInsufficientResources, r.limits.EventHandlers)
 	}
-	d := newDispatcher[*CQ](&r.calls)
+	d := newDispatcher[*CQ](&r.calls, r.labels.With(label.Work, "completion handler"))
 	d.set(r.living(h))
 	id := HandlerID(r.nextID())
 	r.handlers[id] = d

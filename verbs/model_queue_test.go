@@ -48,7 +48,7 @@ func (c *modelCQ) reap(got verbs.Completion) bool {
 	}
 	e := c.entries[i]
 	if e.want.Status != verbs.StatusSuccess { // 9.3.2.1: the rest is undefined
-		got.Bytes, got.Invalidated, got.HasInvalidated = 0, 0, false
+		got.Bytes, got.Value, got.Invalidated, got.HasInvalidated = 0, 0, 0, false
 	}
 	if got != e.want {
 		return false

@@ -178,7 +178,7 @@ func (w *modelWorld) open() {
 		n.nic = nic
 		w.nodes[i] = n
 		w.say("RNIC %d: block mode %t, without %b, shared %d %d", i, n.block, n.without, n.limits.SharedIRD, n.limits.SharedORD)
-		w.must(nic.SetEventHandler(func(e verbs.Event) { n.real.add(e.String()) }))
+		w.must(nic.SetEventHandler(func(e verbs.Event) { n.real.add(bare(e).String()) }))
 		heap := make([]byte, 40<<10)
 		for k := range heap {
 			heap[k] = byte(w.rng.Uint32())

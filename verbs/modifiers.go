@@ -10,9 +10,9 @@ import (
 // ModifyQP are the input modifiers of Modify QP (verbs draft 9.2.5.3). Which of
 // them may be supplied depends on the transition:
 //
-//	Idle to Idle   ORD, IRD, SendDepth, RecvDepth, RQLimit
+//	Idle to Idle   ORD, IRD, SendDepth, RecvDepth, RQLimit, the rights
 //	Idle to RTS    the same, Stream (needed), LastMessage, Extensions
-//	RTS to RTS     ORD, IRD, SendDepth, RecvDepth
+//	RTS to RTS     ORD, IRD, SendDepth, RecvDepth, the rights
 //	any other      none
 type ModifyQP struct {
 	// Next is the state to enter; it may be the current one.
@@ -40,6 +40,12 @@ type ModifyQP struct {
 	// with the peer; else QPConfig.Extensions does. A request for what is not spoken,
 	// posted in Idle, completes with StatusInvalidWQE then, and the stream ends.
 	Extensions *bool
+	// NoInboundRead, NoInboundWrite and NoInboundAtomic are the rights, which the draft fixes at creation and InfiniBand
+	// lets change: if not nil, they hold in place of QPConfig's for each segment of the peer that is taken from the stream
+	// afterwards. A Read or an Atomic that waits for its answer gets it; of an RDMA Write under way what has come
+	// stays, and the rest is refused and ends the stream. Without QPConfig.ReadIntoLocal NoInboundWrite so ends this
+	// side's own Reads. What cm offers the peer as IRD is by the rights at that time.
+	NoInboundRead, NoInboundWrite, NoInboundAtomic *bool
 }
 
 // Stream is what a queue pair needs to run on a connection: the connection, after its
@@ -72,6 +78,8 @@ type Stream struct {
 	EMSS int
 	// Early are octets of the FPDU stream that have been read from Conn already.
 	Early []byte
+	// Request and Reply are the MPA startup frames, for a Tap; nil: unknown.
+	Request, Reply *mpa.Startup
 }
 
 // mpa is the stream as package qp takes it.
@@ -83,6 +91,7 @@ func (s *Stream) mpa() *mpa.Stream {
 		Conn: s.Conn, Role: s.Role, CRC: s.CRC, MarkersOut: s.MarkersOut, MarkersIn: s.MarkersIn,
 		Enhanced: s.Enhanced, IRD: s.IRD, ORD: s.ORD, PeerIRD: s.PeerIRD, PeerORD: s.PeerORD,
 		P2P: s.P2P, RTR: s.RTR, Nudge: s.Nudge, EMSS: s.EMSS, Early: s.Early,
+		Request: s.Request, Reply: s.Reply,
 	}
 }
 
@@ -95,15 +104,16 @@ func streamOf(s *mpa.Stream) *Stream {
 		Conn: s.Conn, Role: s.Role, CRC: s.CRC, MarkersOut: s.MarkersOut, MarkersIn: s.MarkersIn,
 		Enhanced: s.Enhanced, IRD: s.IRD, ORD: s.ORD, PeerIRD: s.PeerIRD, PeerORD: s.PeerORD,
 		P2P: s.P2P, RTR: s.RTR, Nudge: s.Nudge, EMSS: s.EMSS, Early: s.Early,
+		Request: s.Request, Reply: s.Reply,
 	}
 }
 
-// qp is m as package qp takes it.
-func (m *ModifyQP) qp() qp.Modify {
+// qp is m, on the stream s, as package qp takes it.
+func (m *ModifyQP) qp(s *mpa.Stream) qp.Modify {
 	return qp.Modify{
-		Next: m.Next, Stream: m.Stream.mpa(), LastMessage: m.LastMessage, ORD: m.ORD, IRD: m.IRD,
+		Next: m.Next, Stream: s, LastMessage: m.LastMessage, ORD: m.ORD, IRD: m.IRD,
 		SendDepth: m.SendDepth, RecvDepth: m.RecvDepth, RQLimit: m.RQLimit, ArmRQLimit: m.ArmRQLimit,
-		Extensions: m.Extensions,
+		Extensions: m.Extensions, NoInboundRead: m.NoInboundRead, NoInboundWrite: m.NoInboundWrite, NoInboundAtomic: m.NoInboundAtomic,
 	}
 }
 

@@ -30,12 +30,17 @@ func (q *QP) Modify(m ModifyQP) error {
 	if q.rnic.health.Load() == failed {
 		q.bringDown() // failed meanwhile: it may have missed the queue pair
 	}
+	q.rnic.tellVerb("Modify QP", q.ID(), 0, 0, 0, err)
 	return q.rnic.explain(err)
 }
 
 func (q *QP) modify(m ModifyQP) error {
+	stream, err := q.instrument(&m)
+	if err != nil {
+		return err
+	}
 	if m.IRD == nil && m.ORD == nil {
-		return q.q.Modify(m.qp())
+		return q.q.Modify(m.qp(stream))
 	}
 	q.reads.Lock()
 	defer q.reads.Unlock()
@@ -46,7 +51,7 @@ func (q *QP) modify(m ModifyQP) error {
 	if err != nil {
 		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
 	}
-	err = q.q.Modify(m.qp())
+	err = q.q.Modify(m.qp(stream))
 	q.settle(have, got, err == nil)
 	return err
 }

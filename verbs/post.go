@@ -18,6 +18,13 @@ func (q *QP) PostSend(reqs ...Request) (int, error) {
 	if q == nil {
 		return 0, errNilQP
 	}
+	if q.rnic.faults != nil {
+		n, err := q.postSendFaulty(reqs)
+		if err != nil {
+			err = q.explainPost(err)
+		}
+		return n, err
+	}
 	n, err := q.q.PostSend(reqs...)
 	if err != nil {
 		err = q.explainPost(err)
@@ -33,6 +40,13 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	if q == nil {
 		return 0, errNilQP
 	}
+	if q.rnic.faults != nil {
+		n, err := q.postRecvFaulty(reqs)
+		if err != nil {
+			err = q.explainPost(err)
+		}
+		return n, err
+	}
 	n, err := q.q.PostRecv(reqs...)
 	if err != nil {
 		err = q.explainPost(err)
@@ -40,14 +54,25 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	return n, err
 }
 
+// Room reports how many requests the Send and the Receive Queue take now, unless others post meanwhile; 0 for
+// the receives of a shared receive queue.
+func (q *QP) Room() (send, recv int) {
+	if q == nil {
+		return 0, 0
+	}
+	return q.q.Room()
+}
+
 // explainPost is err of a post, with what a program can do about it. A full queue is
 // no news to a program that fills it, and costs nothing.
 func (q *QP) explainPost(err error) error {
 	switch err = q.rnic.explain(err); {
 	case errors.Is(err, wr.ErrInvalidState):
-		return fmt.Errorf("%w: QP %d is in %v: the connection has ended, LLPStream().Err says why", err, q.ID(), q.State())
+		err = fmt.Errorf("%w: QP %d is in %v: the connection has ended, LLPStream().Err says why", err, q.ID(), q.State())
 	case errors.Is(err, wr.ErrQueueFull):
-		return err
+	default:
+		err = fmt.Errorf("post to QP %d: %w", q.ID(), err)
 	}
-	return fmt.Errorf("post to QP %d: %w", q.ID(), err)
+	q.rnic.tellVerb("Post", q.ID(), 0, 0, 0, err)
+	return err
 }

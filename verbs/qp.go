@@ -119,6 +119,7 @@ func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
 	q.q = qp.New(q.config(id))
 	q.tie()
 	r.qps[q.ID()] = q
+	r.tellVerb("Create QP", q.ID(), 0, 0, 0, nil)
 	return q, nil
 }
 
@@ -159,6 +160,7 @@ func (q *QP) config(id QPID) qp.Config {
 		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
 		PlacedWrites: c.PlacedWrites,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
+		Trace: r.trace, Labels: r.labels,
 	}
 	if c.SRQ != nil {
 		qc.SRQ, qc.RQLimit = c.SRQ.q, c.RQLimit
@@ -283,14 +285,18 @@ func (q *QP) Destroy() error {
 	if err := q.check(); err != nil {
 		return fmt.Errorf("destroy QP %d: %w", q.ID(), err)
 	}
-	if err := q.q.Destroy(); err != nil {
+	err := q.q.Destroy()
+	q.rnic.tellVerb("Destroy QP", q.ID(), 0, 0, 0, err)
+	if err != nil {
 		return q.rnic.explain(err)
 	}
+	counted := q.Stats()
 	q.reads.Lock() // a Modify that was under way has its say about the pools first
 	defer q.reads.Unlock()
 	q.rnic.mu.Lock()
 	defer q.rnic.mu.Unlock()
 	delete(q.rnic.qps, q.ID())
+	q.rnic.ended.addQP(counted)
 	q.untie()
 	q.rnic.ird.give(q.ird)
 	q.rnic.ord.give(q.ord)

@@ -90,6 +90,7 @@ func (p *PD) RegisterRegion(c RegionConfig) (*MR, error) {
 		return nil, fmt.Errorf("register memory: %w", err)
 	}
 	info, err := p.rnic.stags.Register(sc)
+	p.rnic.tellVerb("Register Memory Region", 0, 0, info.STag, uint64(len(c.Memory)), err)
 	return p.newMR(info, c.Memory, err)
 }
 
@@ -132,6 +133,11 @@ func (p *PD) AllocateRegion(c AllocateConfig) (*MR, error) {
 
 // region is c as the STag table wants it. The domain has a user more then.
 func (p *PD) region(c RegionConfig) (stag.RegionConfig, error) {
+	if f := p.rnic.faults; f != nil {
+		if err := f.Register(); err != nil {
+			return stag.RegionConfig{}, fmt.Errorf("%w: %w", wr.ErrInsufficientResources, err)
+		}
+	}
 	if err := p.use(); err != nil {
 		return stag.RegionConfig{}, err
 	}
@@ -337,7 +343,9 @@ func (m *MR) Deregister() error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("deregister memory: %w", err)
 	}
-	if err := m.rnic.stags.Deallocate(m.STag()); err != nil {
+	err := m.rnic.stags.Deallocate(m.STag())
+	m.rnic.tellVerb("Deregister Memory Region", 0, 0, m.STag(), 0, err)
+	if err != nil {
 		return m.rnic.explain(err)
 	}
 	m.gone = true

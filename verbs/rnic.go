@@ -28,9 +28,11 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/softrnic/softrnic/internal/label"
 	"github.com/softrnic/softrnic/internal/midway"
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -42,8 +44,11 @@ type RNIC struct {
 	limits  Limits
 	tuning  qp.Tuning     // zero, but in tests
 	carried midway.Counts // likewise
+	faults  Faults        // nil: none
+	tap     Tap           // nil: none
 	stags   *stag.Table
 	events  *dispatcher[Event]
+	labels  label.Set      // of its goroutines
 	calls   sync.WaitGroup // goroutines that call the program's handlers
 	closing sync.Once
 
@@ -61,6 +66,8 @@ type RNIC struct {
 	windows  map[*MW]struct{}
 	handlers map[HandlerID]*dispatcher[*CQ]
 	ird, ord pool
+	ended    ended
+	trace    func(trace.Record) // may be nil
 }
 
 func init() {
@@ -96,9 +103,15 @@ func Open(c Config) (*RNIC, error) {
 		}),
 		pds: map[PDID]*PD{}, cqs: map[CQID]*CQ{}, srqs: map[SRQID]*SRQ{}, qps: map[QPID]*QP{},
 		windows: map[*MW]struct{}{}, handlers: map[HandlerID]*dispatcher[*CQ]{},
-		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD},
+		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD}, trace: c.Trace,
 	}
-	r.events = newDispatcher[Event](&r.calls)
+	r.labels = r.labels.With(label.RNIC, id.String())
+	r.events = newDispatcher[Event](&r.calls, r.labels.With(label.Work, "event handler"))
+	r.tap = c.Tap
+	if c.Faults != nil {
+		r.faults = c.Faults
+		r.faults.Attach(func(s uint32) bool { return r.stags.Lose(wr.STag(s)) }, r.tellFaults())
+	}
 	return r, nil
 }
 
@@ -161,6 +174,7 @@ func all[T any](list []T, f func(T)) {
 func (r *RNIC) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.endAll()
 	clear(r.pds)
 	clear(r.cqs)
 	clear(r.srqs)
@@ -196,6 +210,9 @@ func (r *RNIC) Fail() {
 // raise reports an event. After the RNIC has failed no other means anything.
 func (r *RNIC) raise(e Event) {
 	if r.health.Load() != failed {
+		if r.trace != nil {
+			r.tell(trace.Record{Kind: trace.Notified, QP: uint32(e.QP), CQ: uint32(e.CQ), Name: e.ID.String()})
+		}
 		r.events.post(e)
 	}
 }

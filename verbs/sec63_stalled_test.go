@@ -35,7 +35,7 @@ func TestSRQStalled(t *testing.T) {
 	post := func() error { return second(srq.PostRecv(verbs.Recv{SGL: server.mr.SGL(0, 100)})) }
 	require.NoError(t, post())
 	require.NoError(t, peer.Send(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: []byte("hoard")}.Octets()))
-	assert.Equal(t, verbs.Event{ID: verbs.EventSRQStalled, QP: qps[1].ID()}, <-events)
+	assert.Equal(t, verbs.Event{ID: verbs.EventSRQStalled, QP: qps[1].ID()}, bare(<-events))
 	c := waitOne(t, server.cq)
 	assert.Equal(t, []any{qps[1].ID(), verbs.StatusFlushed}, []any{c.QP, c.Status})
 	require.NoError(t, post(), "the slot is free again")

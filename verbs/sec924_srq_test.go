@@ -128,7 +128,7 @@ func TestSRQShared(t *testing.T) {
 		assert.Equal(t, qps[i%2].ID(), got.QP)
 		assert.Equal(t, byte(10+i), server.mr.Bytes()[i*100])
 	}
-	assert.Equal(t, verbs.Event{ID: verbs.EventSRQLimit, SRQ: srq.ID()}, <-events)
+	assert.Equal(t, verbs.Event{ID: verbs.EventSRQLimit, SRQ: srq.ID()}, bare(<-events))
 	assert.Empty(t, events)
 	for id := range uint64(4) {
 		require.NoError(t, post(id), "all slots are free again")
@@ -150,10 +150,10 @@ func TestSRQFail(t *testing.T) {
 	peer := newNode(t, verbs.QPConfig{})
 	join(t, peer.qp, w.sharing, false)
 	w.srq.Fail()
-	assert.Equal(t, verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: w.srq.ID()}, <-events)
+	assert.Equal(t, verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: w.srq.ID()}, bare(<-events))
 	require.ErrorIs(t, second(w.srq.PostRecv(verbs.Recv{})), verbs.ErrInvalidSRQ)
 	require.NoError(t, second(peer.qp.PostSend(verbs.Request{})))
-	assert.Equal(t, verbs.Event{ID: verbs.EventSRQError, QP: w.sharing.ID()}, <-events)
+	assert.Equal(t, verbs.Event{ID: verbs.EventSRQError, QP: w.sharing.ID()}, bare(<-events))
 	<-w.sharing.Done()
 	<-peer.qp.Done()
 	assert.EqualValues(t, 0x0207, query(t, peer.qp).Terminate.Code)

@@ -194,7 +194,7 @@ func TestQPFail(t *testing.T) {
 	join(t, a.qp, b.qp, false)
 	done := a.qp.Done()
 	a.qp.Fail()
-	assert.Equal(t, verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: a.qp.ID()}, <-events)
+	assert.Equal(t, verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: a.qp.ID()}, bare(<-events))
 	<-done
 	assert.Equal(t, verbs.StateError, a.qp.State())
 	assert.EqualValues(t, 0x0207, query(t, a.qp).Terminate.Code)

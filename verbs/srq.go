@@ -193,6 +193,7 @@ func (s *SRQ) Destroy() error {
 		return fmt.Errorf("destroy S-RQ %d: %w: %d queue pairs use it", s.ID(), wr.ErrSRQInUse, s.refs)
 	}
 	delete(s.rnic.srqs, s.ID())
+	s.rnic.ended.addSRQ(s.Stats())
 	s.q.Close()
 	s.pd.release()
 	return nil

@@ -51,11 +51,14 @@ func (l *LLPStream) Err() error {
 // Modify QP to Error or Terminate, by destroying the queue pair (then ErrInvalidQP too)
 // or by closing the RNIC (ErrInvalidRNIC); and syscall.ECONNRESET if the peer reset it in
 // RTS or Closing: in Closing Then names that, and the event is EventLLPLost. errors.As
-// finds a *CompletionError in it if a work request was at fault.
+// finds a *CompletionError in it if a work request was at fault, and a *Reason if there is one.
 type StreamError struct {
 	QP QPID
 	// Reason is what happened, as in the first column of docs/errors.md.
 	Reason string
+	// Why is the reason as data: with the operation, its octets, the right that was missing
+	// and the rule. It is nil if the program itself ended the stream.
+	Why *Reason
 	// Then is what happened while the stream was closing, if that spoilt the close;
 	// else it is empty.
 	Then string
@@ -75,7 +78,7 @@ type StreamError struct {
 
 func streamError(q *QP, end *qp.End) *StreamError {
 	e := &StreamError{
-		QP: q.ID(), Reason: end.Reason(), Then: end.Then(), Event: end.Event(),
+		QP: q.ID(), Reason: end.Reason(), Why: end.Why, Then: end.Then(), Event: end.Event(),
 		Terminate: terminateOf(end.Terminate), Request: end.Request,
 		own: end.Modified(), reset: end.Reset(),
 	}
@@ -90,13 +93,13 @@ func streamError(q *QP, end *qp.End) *StreamError {
 }
 
 func (e *StreamError) Error() string {
-	s := fmt.Sprintf("QP %d: the stream ended: %s", e.QP, e.Reason)
+	s := fmt.Sprintf("QP %d: the stream ended: %s", e.QP, e.why())
 	if e.Request.Status != StatusSuccess {
 		s += fmt.Sprintf(" (%v %d: %v)", e.Request.Op, e.Request.ID, e.Request.Status)
 	}
 	if t := e.Terminate; t != nil && t.Sent {
 		s += fmt.Sprintf("; the peer was told by Terminate %v", t.Code)
-	} else if t != nil {
+	} else if t != nil && (e.Why == nil || !e.Why.ByPeer) {
 		s += fmt.Sprintf("; the peer's Terminate says %v", t.Code)
 	}
 	if e.Then != "" {
@@ -105,8 +108,25 @@ func (e *StreamError) Error() string {
 	return s
 }
 
-// Unwrap returns the error of the work request at fault, or nil.
-func (e *StreamError) Unwrap() error { return e.Request.Err() }
+// why is Why, or Reason where that is of what came before: of the wish to close, say.
+func (e *StreamError) why() string {
+	if e.Why == nil || e.own || e.Then != "" && e.Why.What == e.Then {
+		return e.Reason
+	}
+	return e.Why.WithoutQP().String()
+}
+
+// Unwrap returns the error of the work request at fault, or else Why, or nil.
+func (e *StreamError) Unwrap() error {
+	switch {
+	case e.Request.Status != StatusSuccess:
+		r := e.Request
+		return &CompletionError{Op: r.Op, ID: r.ID, QP: r.QP, Status: r.Status, Why: e.Why}
+	case e.Why != nil:
+		return e.Why
+	}
+	return nil
+}
 
 // Is matches what StreamError says.
 func (e *StreamError) Is(target error) bool {

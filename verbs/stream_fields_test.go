@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -16,6 +17,7 @@ func TestStreamKeepsEveryField(t *testing.T) {
 	s := &verbs.Stream{
 		Conn: a, Role: 1, CRC: true, MarkersOut: true, MarkersIn: true, Enhanced: true, IRD: 1, ORD: 2,
 		PeerIRD: 3, PeerORD: 4, P2P: true, RTR: 5, Nudge: true, EMSS: 6, Early: []byte{7},
+		Request: &mpa.Startup{Rev: 1}, Reply: &mpa.Startup{Rev: 2},
 	}
 	for i, v := 0, reflect.ValueOf(*s); i < v.NumField(); i++ {
 		require.False(t, v.Field(i).IsZero(), "%s: set it here", v.Type().Field(i).Name)

@@ -37,6 +37,13 @@ type (
 	Status = wr.Status
 	// CompletionError is a request that failed, as an error.
 	CompletionError = wr.CompletionError
+	// Reason says why something was refused, as data: errors.As finds it in the errors of
+	// this package.
+	Reason = wr.Reason
+	// Octets are those that a Reason tells of.
+	Octets = wr.Octets
+	// TerminateReason is the cause in a Terminate Message, decoded.
+	TerminateReason = wr.TerminateReason
 	// ImmediateError is the result of a verb that refused.
 	ImmediateError = wr.ImmediateError
 	// Event is an Asynchronous Event Record.
@@ -55,6 +62,18 @@ type (
 	HandlerID = wr.HandlerID
 	// State is the state of a queue pair.
 	State = wr.State
+	// QPStats are the counters of a queue pair.
+	QPStats = wr.QPStats
+	// CQStats are the counters of a completion queue.
+	CQStats = wr.CQStats
+	// SRQStats are the counters of a shared receive queue.
+	SRQStats = wr.SRQStats
+	// Flow is what has gone one way in messages of one opcode.
+	Flow = wr.Flow
+	// Flows are those of all opcodes, one way.
+	Flows = wr.Flows
+	// Depth is how full a queue is, and has been at most.
+	Depth = wr.Depth
 	// NotifyType says which completion a notification waits for.
 	NotifyType = wr.NotifyType
 )

@@ -73,6 +73,12 @@ func (w *world) connect() {
 	require.Equal(w.t, verbs.StatusSuccess, w.run(verbs.Request{Op: verbs.OpWrite}).Status)
 }
 
+// bare is an event without its reason, which is in words of our own.
+func bare(e verbs.Event) verbs.Event {
+	e.Why = nil
+	return e
+}
+
 // run posts a request and waits for its completion.
 func (w *world) run(req verbs.Request) verbs.Completion {
 	_, err := w.qp.PostSend(req)

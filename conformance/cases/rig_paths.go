@@ -300,6 +300,7 @@ func (v *prey) serve() func() []verbs.Completion {
 		cancel()
 		<-over
 		poll()
+		defined(got)
 		slices.SortFunc(got, func(a, b verbs.Completion) int { return int(a.ID) - int(b.ID) })
 		return got
 	}

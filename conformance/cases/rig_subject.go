@@ -167,7 +167,7 @@ func (s *subject) poll(cq, n int, d time.Duration) []verbs.Completion {
 	if len(c.Completions) == 0 {
 		return nil
 	}
-	return c.Completions
+	return defined(c.Completions)
 }
 
 // incomplete says that there is no completion at this moment. What the queue pair

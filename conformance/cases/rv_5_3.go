@@ -64,7 +64,7 @@ func onlyCQsHaveCompletions(t *conformance.T) {
 			}
 		}
 	}
-	assert.ElementsMatch(t, []string{"*verbs.CQ.Poll", "*verbs.CQ.PollOne", "*verbs.CQ.Wait", "*verbs.CQ.WaitOne", "verbs.UserCQ.Poll"}, got)
+	assert.ElementsMatch(t, []string{"*verbs.CQ.Poll", "*verbs.CQ.PollOne", "*verbs.CQ.PollQueued", "*verbs.CQ.Wait", "*verbs.CQ.WaitOne", "verbs.UserCQ.Poll"}, got)
 }
 
 // trade has each of two connected queue pairs send one message to the other.

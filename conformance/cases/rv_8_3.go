@@ -105,7 +105,7 @@ func refusalsLoseNoEvent(t *conformance.T, n *node) {
 	got := make(chan verbs.Event, 100)
 	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) {
 		<-hold
-		got <- e
+		got <- bare(e)
 	}))
 	b := n.bell()
 	cq := b.cq(8)
@@ -149,7 +149,7 @@ func (n *node) lost() verbs.Event {
 func eventHandlerReplaced(t *conformance.T, n *node) {
 	listen := func() chan verbs.Event {
 		c := make(chan verbs.Event, 10)
-		require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { c <- e }))
+		require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { c <- bare(e) }))
 		return c
 	}
 	next := func(c chan verbs.Event) verbs.Event {
@@ -196,7 +196,7 @@ func eachEventCalls(t *conformance.T) {
 	got := make(chan verbs.Event, 10*each)
 	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) {
 		<-hold
-		got <- e
+		got <- bare(e)
 	}))
 	want := map[verbs.Event]bool{}
 	var g sync.WaitGroup

@@ -30,5 +30,5 @@
 //	group.go       what is served, and who serves     socket.go    what a stream wants of it
 //	berth.go       sleeping                           watch.go     the keeper, and its watchdog
 //	set_linux.go   the sets of the system             held.go      what streams hold back
-//	conn_linux.go  a socket that is a group's
+//	conn_linux.go  a socket that is a group's         outside.go   threads that are not Go's
 package engine

@@ -5,6 +5,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/label"
 )
 
 // Stream is what a Group serves by way of a socket. Its methods do not block. They may be
@@ -27,6 +30,12 @@ type Queue interface {
 
 // Group is a set of sockets that are served together. The zero Group is ready to be used.
 type Group struct {
+	// Slack is how long who has waited or polled may stay away before the keeper serves; less than watchTick stands for that. It
+	// is set before the first Add.
+	Slack time.Duration
+	// Labels are those of its goroutines, set before the first Add.
+	Labels label.Set
+
 	turn sync.Mutex // who looks what is ready, and drives it
 
 	life sync.Mutex // who makes the set and the keeper, or ends them
@@ -45,6 +54,7 @@ type Group struct {
 	members atomic.Int32 // sockets that are served
 	pending atomic.Int32 // how many are in soon
 	ended   atomic.Bool  // the set and the keeper are about to go
+	watched atomic.Bool  // a thread sleeps on the set itself: see Watch
 	hot     atomic.Pointer[Socket]
 
 	// Owned by who has the turn.
@@ -211,6 +221,14 @@ func (g *Group) shut() {
 // done.
 func (g *Group) Drive() bool {
 	g.held.looked(g)
+	if g.watched.Load() {
+		g.watched.Store(false)
+	}
+	return g.driveFor()
+}
+
+// driveFor is Drive for who has looked.
+func (g *Group) driveFor() bool {
 	if g.members.Load() == 0 {
 		return false
 	}

@@ -3,6 +3,8 @@ package engine
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/softrnic/softrnic/internal/label"
 )
 
 // held are the streams of a group that hold requests back for company. They go out when
@@ -93,6 +95,7 @@ func (g *Group) flush(looked bool) {
 // flushLoop sends what bursts hold back. One goroutine a group.
 func (g *Group) flushLoop(burst, over <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
+	g.Labels.With(label.Work, "flush").Wear()
 	for {
 		select {
 		case <-burst:

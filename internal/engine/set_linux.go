@@ -184,6 +184,9 @@ func (s *Socket) event() syscall.EpollEvent {
 	return e
 }
 
+// watchable is a descriptor that can be read while a socket is ready.
+func (s *set) watchable() int { return s.inner }
+
 // wait asks which sockets are ready, without waiting.
 func (s *set) wait(ready []event) int {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(s.inner), uintptr(unsafe.Pointer(&ready[0])), uintptr(len(ready)), 0, 0, 0)

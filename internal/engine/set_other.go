@@ -20,6 +20,7 @@ func (*set) disarm()                             {}
 func (*set) part()                               {}
 func (*set) quiet(*Socket)                       {}
 func (*set) toldAgain()                          {}
+func (*set) watchable() int                      { return -1 }
 func (*set) add(*Socket) error                   { return errors.ErrUnsupported }
 func (*set) change(*Socket)                      {}
 func (*set) remove(*Socket)                      {}

@@ -83,7 +83,7 @@ func (s *Socket) want(more, less Ready) {
 	s.out.Store(s.mask&Out != 0)
 	lost := s.apply(more&Out != 0)
 	g.mu.Unlock()
-	if lost {
+	if lost || more&Out != 0 && g.Slack > watchTick && g.rota.state.Load() == aside { // it is not to wait for as long
 		g.rouse()
 	}
 }

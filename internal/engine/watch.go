@@ -3,6 +3,8 @@ package engine
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/label"
 )
 
 const (
@@ -100,6 +102,7 @@ func (k *keeper) end(g *Group) {
 // keep serves whenever nobody else does. One goroutine a group.
 func (g *Group) keep(gone chan<- struct{}) {
 	defer close(gone)
+	g.Labels.With(label.Work, "keep").Wear()
 	g.berth.Lock()
 	defer g.berth.Unlock()
 	for !g.ended.Load() {
@@ -128,9 +131,10 @@ func (g *Group) tryKeep() bool {
 
 // stepAside returns when the keeper shall serve again. It gives the berth up meanwhile.
 func (g *Group) stepAside() {
-	watch := time.NewTimer(watchTick)
+	least := max(watchTick, g.Slack)
+	watch := time.NewTimer(least)
 	defer watch.Stop()
-	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: watchTick}
+	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: least, least: least}
 	g.undisturbed()
 	g.berth.Unlock()
 	for !g.ended.Load() && !g.rota.kept() {
@@ -139,7 +143,7 @@ func (g *Group) stepAside() {
 		case <-g.resume:
 			g.rota.takeOver() // if there is a waiter, Leave asks again
 		case <-g.stir:
-			w = watchdog{seen: g.polls.Load(), at: time.Now(), tick: watchTick}
+			w = watchdog{seen: g.polls.Load(), at: time.Now(), tick: least, least: least}
 			watch.Reset(w.tick)
 		case <-watch.C:
 			if g.watch(&w) {
@@ -177,7 +181,7 @@ func (g *Group) undisturbed() {
 	if g.set.disarm(); g.members.Load() < crowd { // to come back, the system looks at each
 		g.set.part()
 	}
-	if hot := g.hot.Load(); hot != nil && g.members.Load() == 1 && hot.waits == In {
+	if hot := g.hot.Load(); hot != nil && g.members.Load() == 1 && hot.waits == In && !g.watched.Load() {
 		g.set.quiet(hot) // nobody asks the set for it
 	}
 }
@@ -196,6 +200,7 @@ type watchdog struct {
 	seen    uint64 // polls at the last look
 	at      time.Time
 	tick    time.Duration // from there to the next one
+	least   time.Duration // what it is at first; 0: watchTick
 	overdue int           // looks in a row that came late and saw few polls
 }
 
@@ -207,12 +212,12 @@ func (w *watchdog) look(polls uint64, now time.Time) bool {
 	switch {
 	case !few:
 		w.overdue = 0
-		w.tick = min(2*w.tick, watchMost)
+		w.tick = min(2*w.tick, max(watchMost, w.least))
 		return false
 	case !overdue:
 		return true
 	}
-	w.tick = watchTick
+	w.tick = max(watchTick, w.least)
 	w.overdue++
 	return w.overdue >= overdueLooks
 }

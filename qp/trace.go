@@ -1,0 +1,87 @@
+package qp
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// lengthSize is that of an FPDU's length field, which comes before the ULPDU (RFC 5044 4).
+const lengthSize = 2
+
+// Each of these is called behind a look at Config.Trace, where what it tells happens; each tells of one thing.
+
+// wear labels the calling goroutine as one that does this for the queue pair alone.
+func (q *QP) wear(work string) {
+	q.cfg.Labels.With(label.Work, work, label.QP, strconv.Itoa(int(q.cfg.ID))).Wear()
+}
+
+// tell gives r to who traces.
+func (q *QP) tell(r trace.Record) {
+	r.Time, r.QP = time.Now().UnixNano(), uint32(q.cfg.ID)
+	q.cfg.Trace(r)
+}
+
+func (q *QP) tellPosted(r *wr.Request) {
+	rec := trace.Record{Kind: trace.Posted, Name: r.Op.String(), ID: r.ID, STag: uint32(r.Remote.STag), TO: r.Remote.TO}
+	if r.Op.IsRead() {
+		rec.Octets = uint64(r.Local.Length)
+	} else {
+		rec.Octets = total(r.SGL)
+	}
+	q.tell(rec)
+}
+
+func (q *QP) tellPostedRecv(r *wr.Recv) {
+	q.tell(trace.Record{Kind: trace.Posted, Name: wr.OpRecv.String(), ID: r.ID, Octets: total(r.SGL)})
+}
+
+func total(sgl []wr.SGE) (n uint64) {
+	for i := range sgl {
+		n += uint64(sgl[i].Length)
+	}
+	return n
+}
+
+// tellSent tells of a segment with n octets of payload, whose header ulpdu begins with.
+func (t *transmitter) tellSent(ulpdu []byte, n int) {
+	if seg, code := ddp.Parse(ulpdu); code == ddp.CodeOK {
+		t.s.q.tellSegment(trace.Sent, seg, n)
+	}
+}
+
+// tellSegment tells of a segment with n octets behind its DDP header.
+func (q *QP) tellSegment(k trace.Kind, seg ddp.Segment, n int) {
+	op := rdmap.OpcodeOf(seg.RsvdULP())
+	r := trace.Record{Kind: k, Name: op.String(), Last: seg.Last()}
+	if op.HasPayload() {
+		r.Octets = uint64(n)
+	}
+	if seg.Tagged() {
+		r.STag, r.TO = seg.STag(), seg.TO()
+	} else {
+		r.MSN, r.MO = seg.MSN(), seg.MO()
+	}
+	q.tell(r)
+}
+
+// tellState tells of a change of state, and the Terminate Message that comes with it.
+func (q *QP) tellState(from, next wr.State, why string, term *TerminateMessage) {
+	if from == next {
+		return
+	}
+	r := trace.Record{Kind: trace.State, Name: why, From: from.String(), Next: next.String()}
+	if term != nil && next != wr.StateIdle {
+		r.Code = uint16(term.Code)
+		r.Note = "Terminate received"
+		if term.Sent {
+			r.Note = "Terminate sent"
+		}
+	}
+	q.tell(r)
+}

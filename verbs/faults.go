@@ -1,0 +1,85 @@
+package verbs
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// Faults makes things go wrong on purpose. A *fault.Injector is one; its methods say what is called when.
+type Faults interface {
+	Attach(lose func(stag uint32) bool, report func(what string))
+	Stream(qp uint32, s *mpa.Stream, preamble int) error
+	Post(qp uint32, op string, stag uint32) error
+	Register() error
+	Complete(qp uint32, op string) (late time.Duration, full bool)
+}
+
+// Tap is shown what goes over streams. A *tap.Tap is one; its method says what is called when.
+type Tap interface {
+	Stream(qp uint32, s *mpa.Stream, preamble int) error
+}
+
+// instrument is the stream of m as the queue pair is to run it.
+func (q *QP) instrument(m *ModifyQP) (*mpa.Stream, error) {
+	s := m.Stream.mpa()
+	if q.rnic.faults == nil && q.rnic.tap == nil || s == nil || s.Conn == nil || m.Next != StateRTS || q.State() != StateIdle {
+		return s, nil
+	}
+	for _, between := range []Tap{q.rnic.tap, q.rnic.faults} { // the tap sees what the faults have made
+		if between == nil {
+			continue
+		}
+		if err := between.Stream(uint32(q.ID()), s, len(m.LastMessage)); err != nil {
+			return nil, fmt.Errorf("modify QP %d: %w: %w", q.ID(), wr.ErrInsufficientResources, err)
+		}
+	}
+	return s, nil
+}
+
+// postSendFaulty is PostSend, one by one, each with what the plan makes of it.
+func (q *QP) postSendFaulty(reqs []Request) (n int, err error) {
+	for i := range reqs {
+		r := &reqs[i]
+		var s wr.STag
+		if len(r.SGL) > 0 {
+			s = r.SGL[0].STag
+		}
+		if err := q.rnic.faults.Post(uint32(q.ID()), r.Op.String(), uint32(s)); err != nil {
+			return n, fmt.Errorf("%w: %w", wr.ErrQueueFull, err)
+		}
+		k, err := q.q.PostSend(reqs[i])
+		if n += k; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// postRecvFaulty is PostRecv likewise.
+func (q *QP) postRecvFaulty(reqs []Recv) (n int, err error) {
+	for i := range reqs {
+		var s wr.STag
+		if len(reqs[i].SGL) > 0 {
+			s = reqs[i].SGL[0].STag
+		}
+		if err := q.rnic.faults.Post(uint32(q.ID()), wr.OpRecv.String(), uint32(s)); err != nil {
+			return n, fmt.Errorf("%w: %w", wr.ErrQueueFull, err)
+		}
+		k, err := q.q.PostRecv(reqs[i])
+		if n += k; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// faultyCompletions is what the plan makes of completions; nil without one.
+func (r *RNIC) faultyCompletions() func(wr.Completion) (time.Duration, bool) {
+	if r.faults == nil {
+		return nil
+	}
+	return func(e wr.Completion) (time.Duration, bool) { return r.faults.Complete(uint32(e.QP), e.Op.String()) }
+}
