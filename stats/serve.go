@@ -1,0 +1,127 @@
+package stats
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// patience is how long a reader may take for what it is given.
+const patience = time.Second
+
+// atOnce bounds the readers.
+const atOnce = 16
+
+// Server offers counters on a socket. It changes nothing for whoever reads.
+type Server struct {
+	path    string
+	l       *net.UnixListener
+	readers sync.WaitGroup
+}
+
+// Serve offers the counters of RNICs on a unix socket, which only this user may open: to each who connects
+// a Snapshot in JSON, and the end. An empty path stands for one in Folder. The file is gone after Close.
+func Serve(path string, nics func() []*verbs.RNIC) (*Server, error) {
+	if path == "" {
+		var err error
+		if path, err = ownPath(); err != nil {
+			return nil, err
+		}
+	}
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	l, err := listen(path)
+	if err != nil {
+		return nil, fmt.Errorf("stats: %w", err)
+	}
+	s := &Server{path: path, l: l}
+	s.readers.Go(func() { s.accept(nics) })
+	return s, nil
+}
+
+// Path is where the socket is.
+func (s *Server) Path() string { return s.path }
+
+// Listener is the socket itself, for who has to know of every descriptor.
+func (s *Server) Listener() *net.UnixListener { return s.l }
+
+// Close ends the offer, and removes the socket.
+func (s *Server) Close() error {
+	gone := os.Remove(s.path)
+	if errors.Is(gone, os.ErrNotExist) { // somebody has tidied up
+		gone = nil
+	}
+	err := s.l.Close()
+	s.readers.Wait()
+	return errors.Join(err, gone)
+}
+
+func (s *Server) accept(nics func() []*verbs.RNIC) {
+	places := make(chan struct{}, atOnce)
+	for {
+		c, err := s.l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // there may be no descriptors for now
+			continue
+		}
+		places <- struct{}{}
+		s.readers.Go(func() {
+			defer func() { c.Close(); <-places }()
+			_ = c.SetDeadline(time.Now().Add(patience))
+			_ = json.NewEncoder(c).Encode(Take(nics()...)) // who does not read gets nothing
+		})
+	}
+}
+
+// Read asks the process that has the socket.
+func Read(path string) (Snapshot, error) {
+	var s Snapshot
+	c, err := net.DialTimeout("unix", path, patience)
+	if refused(err) {
+		return s, fmt.Errorf("stats: the process that had %s is gone", path)
+	}
+	if err != nil {
+		return s, fmt.Errorf("stats: %w", err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if err := json.NewDecoder(c).Decode(&s); err != nil {
+		return s, fmt.Errorf("stats: %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// removeStale removes a socket that nobody has open any more: of a process that was killed.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("stats: %w", err)
+	case info.Mode().Type() != os.ModeSocket:
+		return fmt.Errorf("stats: %s is there and no socket: choose another name", path)
+	}
+	c, err := net.DialTimeout("unix", path, patience)
+	if err == nil {
+		c.Close()
+		return fmt.Errorf("stats: a process offers its counters at %s: choose another name", path)
+	}
+	if !refused(err) {
+		return fmt.Errorf("stats: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("stats: %w", err)
+	}
+	return nil
+}
