@@ -158,3 +158,25 @@ type RecvWR struct {
 	WRID             uint64
 	NumSGE, Reserved uint32
 }
+
+// CreateAH makes an address handle, and DestroyAH, which has no response, ends it.
+type (
+	CreateAH struct {
+		Response, UserHandle uint64
+		PDHandle             Handle
+		Reserved             uint32
+		Attr                 AHAttr
+	}
+	CreateAHResp struct{ AHHandle Handle }
+	DestroyAH    struct{ AHHandle Handle }
+)
+
+// UD are, of a send of a UD queue pair, the address handle, and the queue pair and Q_Key there.
+func (w *SendWR) UD() (ah Handle, qpn, qkey uint32) {
+	return Handle(w.RemoteAddr), uint32(w.RemoteAddr >> 32), uint32(w.CompareAdd)
+}
+
+// SetUD is the way back.
+func (w *SendWR) SetUD(ah Handle, qpn, qkey uint32) {
+	w.RemoteAddr, w.CompareAdd = uint64(ah)|uint64(qpn)<<32, uint64(qkey)
+}

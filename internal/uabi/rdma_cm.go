@@ -2,6 +2,8 @@
 
 package uabi
 
+import "unsafe"
+
 // CMABI is the version of the ABI of rdma_cm (RDMA_USER_CM_ABI_VERSION).
 const CMABI = 4
 
@@ -116,6 +118,21 @@ type ConnParam struct {
 	Valid                                  uint8
 }
 
+// UDParam is what an event says of an id for datagrams, in place of ConnParam: the peer's queue pair and how to reach it.
+type UDParam struct {
+	QPNum, QKey    uint32
+	AH             AHAttr
+	PrivateData    [MaxPrivateData]uint8
+	PrivateDataLen uint8
+	Reserved       [7]uint8
+}
+
+// UDParam is the union of an event as an id for datagrams has it.
+func (e *EventResp) UDParam() *UDParam { return (*UDParam)(unsafe.Pointer(&e.Conn)) }
+
+// SetUD sets it.
+func (e *EventResp) SetUD(p *UDParam) { *e.UDParam() = *p }
+
 // ECE is struct rdma_ucm_ece: older programs do not know of it.
 type ECE struct{ VendorID, AttrMod uint32 }
 
@@ -228,7 +245,7 @@ type (
 		UID               uint64
 		ID, Event, Status uint32
 		Conn              ConnParam
-		UD                [32]uint8 // the union is as long as rdma_ucm_ud_param
+		UD                [32]uint8 // the union is as long as UDParam
 		Reserved          uint32
 		ECE               ECE
 	}
