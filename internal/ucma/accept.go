@@ -16,6 +16,9 @@ import (
 // child have its uid. Of an id that has connected it is rdma_establish, and has nothing left to do: the
 // connection is established with the MPA Reply.
 func accept(c *call, q *uabi.Accept) error {
+	if c.datagrams(q.ID) {
+		return acceptSetup(c, q)
+	}
 	if q.ConnParam.Valid == 0 {
 		return c.with(q.ID, func(i *id) error {
 			if i.conn.Load() == nil || i.passive {
@@ -32,7 +35,7 @@ func accept(c *call, q *uabi.Accept) error {
 	if err != nil {
 		return err
 	}
-	if err := qp.Take(i); err != nil {
+	if err := i.take(qp); err != nil {
 		i.putBack(r)
 		return err
 	}
@@ -45,6 +48,20 @@ func accept(c *call, q *uabi.Accept) error {
 	i.uid, i.silent = q.UID, false
 	d.mu.Unlock()
 	i.established(conn, uabi.CMEventEstablished)
+	return nil
+}
+
+// take makes a queue pair the id's.
+func (i *id) take(qp *uverbs.QP) error {
+	if err := qp.Take(i); err != nil {
+		return err
+	}
+	i.dev.mu.Lock()
+	n := i.options.ackTimeout
+	i.dev.mu.Unlock()
+	if n != 0 {
+		qp.SetTimeout(n)
+	}
 	return nil
 }
 
@@ -66,6 +83,9 @@ func (c *call) queuePair(p *uabi.ConnParam) (*uverbs.QP, error) {
 	qp := c.dev.dev.QP(p.QPNum)
 	if qp == nil {
 		return nil, refuse(syscall.EINVAL, "there is no queue pair %#x", p.QPNum)
+	}
+	if qp.UD() {
+		return nil, refuse(syscall.EINVAL, "queue pair %#x is for datagrams", p.QPNum)
 	}
 	if s := qp.Verbs().State(); s != verbs.StateIdle {
 		return nil, refuse(syscall.EINVAL, "queue pair %#x is in %v", p.QPNum, s)

@@ -39,6 +39,12 @@ func (i *id) bind(a netip.AddrPort) error {
 	if err := i.in(idle); err != nil {
 		return err
 	}
+	if i.options.datagrams {
+		var err error
+		if a, err = i.dev.datagramsAt(a); err != nil {
+			return err
+		}
+	}
 	p, err := reserve(a, i.options)
 	if err != nil {
 		return refuse(bindErrno(err), "bind to %v: %v", a, err)
@@ -80,6 +86,12 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 		if err := i.in(idle, bound); err != nil {
 			return err
 		}
+		if i.options.datagrams {
+			d = i.dev.here(d)
+			if d.Addr().Is4() != i.dev.config.Addr.Unmap().Is4() {
+				return refuse(syscall.ENODEV, "%v: datagrams leave from %v", d.Addr(), i.dev.config.Addr)
+			}
+		}
 		s := i.src
 		if i.state == idle {
 			s, _ = addrPort(src) // AF_UNSPEC, or none: whatever leads there
@@ -88,7 +100,7 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 			return refuse(syscall.EINVAL, "a source %v of another family than %v", s.Addr(), d.Addr())
 		}
 		if wildcard(s) {
-			a, err := sourceFor(d.Addr())
+			a, err := i.sourceFor(d.Addr())
 			if err != nil {
 				return refuse(errnoOf(err), "no route to %v: %v", d.Addr(), err)
 			}
@@ -106,7 +118,7 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 	})
 }
 
-// resolveRoute has nothing to find out: IP routes what TCP sends.
+// resolveRoute has nothing to find out: IP routes what TCP and UDP send.
 func resolveRoute(c *call, q *uabi.ResolveRoute) error {
 	if q.TimeoutMS == 0 {
 		return refuse(syscall.EINVAL, "timeout_ms is 0")

@@ -178,10 +178,10 @@ func TestInitQPAttr(t *testing.T) {
 	}
 }
 
-// TestNotForRNICs: datagrams and multicast.
+// TestNotForRNICs: other port spaces, and multicast.
 func TestNotForRNICs(t *testing.T) {
 	p := newDevice(t).program()
-	for ps, no := range map[uint16]syscall.Errno{uabi.PSUDP: syscall.EOPNOTSUPP, uabi.PSIPoIB: syscall.EOPNOTSUPP, 7: syscall.EINVAL} {
+	for ps, no := range map[uint16]syscall.Errno{uabi.PSIPoIB: syscall.EOPNOTSUPP, 7: syscall.EINVAL} {
 		assert.Equal(t, no, refused(t, do(p, uabi.CMCreateID, &uabi.CreateID{Response: p.resp(), PS: ps}, 4)))
 	}
 	must(p, uabi.CMCreateID, &uabi.CreateID{Response: p.resp(), PS: uabi.PSIB}, 4)

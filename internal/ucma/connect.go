@@ -19,6 +19,9 @@ func connect(c *call, q *uabi.Connect) error {
 	if q.ConnParam.Valid == 0 {
 		return refuse(syscall.EINVAL, "the parameters are not marked as valid")
 	}
+	if c.datagrams(q.ID) {
+		return connectSetup(c, q)
+	}
 	if err := c.with(q.ID, func(i *id) error { return i.in(routeResolved) }); err != nil {
 		return err
 	}
@@ -40,7 +43,7 @@ func connect(c *call, q *uabi.Connect) error {
 	if err != nil {
 		return err
 	}
-	if err := qp.Take(i); err != nil {
+	if err := i.take(qp); err != nil {
 		c.dev.mu.Lock()
 		defer c.dev.mu.Unlock()
 		if i.state == connecting {
@@ -110,15 +113,22 @@ func (i *id) failed(err error) {
 	i.dev.note("id %d: %v", i.num, err)
 	var rejected *cm.RejectedError
 	if errors.As(err, &rejected) {
+		i.dev.say("rejected", "the program at %v has rejected a connection: what it prints may say why", i.dst)
 		i.push(uabi.CMEventRejected, syscall.ECONNREFUSED, func(e *event) { e.conn(rejected.PrivateData, 0, 0) })
 		return
 	}
 	switch no := errnoOf(err); no {
-	case syscall.ECONNREFUSED, syscall.ECONNRESET:
+	case syscall.ECONNREFUSED:
+		i.dev.say("refused", "nothing listens at %v: is a server started there, under `rnic run` and with this port?", i.dst)
+		i.push(uabi.CMEventRejected, no, nil)
+	case syscall.ECONNRESET:
+		i.dev.say("reset", "%v has closed a connection that was to begin: is an iWARP or softrnic program there?", i.dst)
 		i.push(uabi.CMEventRejected, no, nil)
 	case syscall.ETIMEDOUT:
+		i.dev.say("unreachable", "%v does not answer: is the address right, does a firewall drop TCP, does the program there accept?", i.dst)
 		i.push(uabi.CMEventUnreachable, no, nil)
 	default:
+		i.dev.say("connect", "there is no connection to %v: %v", i.dst, err)
 		i.push(uabi.CMEventConnectError, no, nil)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/internal/umem"
 	"github.com/softrnic/softrnic/internal/uverbs"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -76,6 +77,31 @@ func TestConnectAndAccept(t *testing.T) {
 	assert.GreaterOrEqual(t, d.fds.Load(), int32(5), "Own: two eventfds, listener, dialed, accepted")
 }
 
+// TestACKTimeout: the option of an id shows in QUERY_QP, of either side.
+func TestACKTimeout(t *testing.T) {
+	d := newDevice(t)
+	p := d.program()
+	_, at := p.listen(1, netip.AddrPortFrom(loopback, 0))
+	c, cqp, sqp := p.create(2), p.qp(), p.qp()
+	set := func(num uint32, n byte) error {
+		p.arena[dataAt] = n
+		return do(p, uabi.CMSetOption, &uabi.SetOption{OptVal: p.at(dataAt), ID: num, OptName: uabi.CMOptionACKTimeout, OptLen: 1}, 0)
+	}
+	timeout := func(qpn uint32) uint8 {
+		uv(p, uabi.CmdQueryQP, &uabi.QueryQP{Response: p.resp(), QPHandle: p.handle(qpn)}, len(umem.Bytes(&uabi.QueryQPResp{})))
+		return got[uabi.QueryQPResp](p).Timeout
+	}
+	p.resolve(c, at)
+	require.NoError(t, set(c, 21))
+	require.NoError(t, p.connect(c, cqp, ""))
+	s := p.expect(uabi.CMEventConnectRequest).ID
+	require.NoError(t, set(s, 19))
+	require.NoError(t, p.accept(s, 3, sqp, ""))
+	assert.EqualValues(t, 21, timeout(cqp))
+	assert.EqualValues(t, 19, timeout(sqp))
+	assert.Equal(t, syscall.EINVAL, refused(t, set(p.createUD(5), 19)), "of datagrams")
+}
+
 // TestConnectRoCE: as with an InfiniBand CM the client is told of the response, and establishes.
 func TestConnectRoCE(t *testing.T) {
 	d := newDevice(t, asRoCE)
@@ -115,7 +141,8 @@ func TestConnectRoCE(t *testing.T) {
 }
 
 func TestReject(t *testing.T) {
-	d := newDevice(t)
+	said := make(chan string, 8)
+	d := newDevice(t, func(c *uverbs.Config) { c.Report = func(s string) { said <- s } })
 	client, server := d.program(), d.program()
 	_, at := server.listen(1, netip.AddrPortFrom(loopback, 0))
 	c, qp := client.create(2), client.qp()
@@ -131,6 +158,7 @@ func TestReject(t *testing.T) {
 	e := client.expect(uabi.CMEventRejected)
 	assert.Equal(t, minus(syscall.ECONNREFUSED), e.Status)
 	assert.Equal(t, "no", private(e))
+	assert.Contains(t, <-said, "has rejected a connection")
 	assert.Zero(t, server.destroy(s), "the request was the listener's event")
 }
 
@@ -154,7 +182,8 @@ func TestPrivateData(t *testing.T) {
 
 // TestRefused: nobody listens.
 func TestRefused(t *testing.T) {
-	d := newDevice(t)
+	said := make(chan string, 8)
+	d := newDevice(t, func(c *uverbs.Config) { c.Report = func(s string) { said <- s } })
 	d.ucm.Shorten(time.Millisecond, time.Minute)
 	p := d.program()
 	other := p.create(1) // bound only: nobody can connect there either
@@ -163,6 +192,7 @@ func TestRefused(t *testing.T) {
 	p.resolve(c, netip.AddrPortFrom(loopback, p.port(other)))
 	require.NoError(t, p.connect(c, p.qp(), ""))
 	assert.Equal(t, minus(syscall.ECONNREFUSED), p.expect(uabi.CMEventRejected).Status)
+	assert.Contains(t, <-said, "nothing listens at 127.0.0.1")
 	assert.Zero(t, d.ucm.Turns())
 }
 
@@ -185,13 +215,15 @@ func TestUnreachable(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()
-	d := newDevice(t)
+	said := make(chan string, 8)
+	d := newDevice(t, func(c *uverbs.Config) { c.Report = func(s string) { said <- s } })
 	d.ucm.Shorten(time.Millisecond, 50*time.Millisecond)
 	p := d.program()
 	c := p.create(2)
 	p.resolve(c, netip.MustParseAddrPort(silent.Addr().String()))
 	require.NoError(t, p.connect(c, p.qp(), ""))
 	assert.Equal(t, minus(syscall.ETIMEDOUT), p.expect(uabi.CMEventUnreachable).Status)
+	assert.Contains(t, <-said, "does not answer")
 }
 
 // TestHungUp: the peer is no iWARP program, and closes.

@@ -8,6 +8,8 @@
 //	program -> librdmacm -> write(rdma_cm) -> File.Write -> cm.Dial, cm.Listener -> TCP
 //	                     <- GET_EVENT <- eventfd, one token an event <-
 //
+// Ids of the port space for datagrams exchange queue pair numbers over UDP instead (package ud, Setup).
+//
 // A connection id has the states of Linux's cma.c, and what a state does not allow is refused with its
 // errno. Requests reach the peer's program in the order of rdma_connect. Nothing is added to
 // a program's private data: what a peer sees is what any iWARP program would have sent.
@@ -17,6 +19,7 @@
 package ucma
 
 import (
+	"fmt"
 	"net/netip"
 	"sync"
 	"time"
@@ -33,11 +36,16 @@ type limits struct {
 	Refused time.Duration
 	// Again is the pause between two such tries.
 	Again time.Duration
+	// Setup is the pause before a Request for datagrams is sent once more; it doubles each time, up to SetupMax.
+	Setup, SetupMax time.Duration
 	// Close bounds how long a graceful close waits for the Send Queue.
 	Close time.Duration
 }
 
-var defaults = limits{Connect: 30 * time.Second, Refused: 500 * time.Millisecond, Again: 20 * time.Millisecond, Close: 2 * time.Second}
+var defaults = limits{
+	Connect: 30 * time.Second, Refused: 500 * time.Millisecond, Again: 20 * time.Millisecond, Close: 2 * time.Second,
+	Setup: 100 * time.Millisecond, SetupMax: 4 * time.Second,
+}
 
 // maxDepth is the most RDMA Reads a side says that it can have outstanding.
 const maxDepth = 128
@@ -48,6 +56,8 @@ type Device struct {
 	config uverbs.Config
 	guid   [8]byte
 	limits limits
+
+	said sync.Map // causes that say has been told
 
 	mu   sync.Mutex
 	ids  map[uint32]*id // guarded by mu, as below
@@ -76,5 +86,15 @@ func (d *Device) Open(event int) *File {
 func (d *Device) own(fd int) {
 	if d.config.Own != nil {
 		d.config.Own(fd)
+	}
+}
+
+// say tells the user a sentence, once for each cause.
+func (d *Device) say(cause, format string, args ...any) {
+	if d.config.Report == nil {
+		return
+	}
+	if _, said := d.said.LoadOrStore(cause, true); !said {
+		d.config.Report(fmt.Sprintf(format, args...))
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/uabi"
-	"github.com/softrnic/softrnic/verbs"
+	"github.com/softrnic/softrnic/internal/uverbs"
 )
 
 // established tells of a connection, and later of its end. kind is the event.
@@ -16,6 +16,9 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 	d.mu.Lock()
 	i.conn.Store(conn)
 	i.src = tcpAddr(conn.LocalAddr(), i.src)
+	if a, err := conn.QP().Query(); err == nil && d.config.RoCE && !a.PlacedWrites {
+		d.note("id %d: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", i.num)
+	}
 	gone := i.state == destroying
 	i.push(kind, 0, func(e *event) { e.conn(conn.PrivateData(), conn.IRD(), conn.ORD()) })
 	d.mu.Unlock()
@@ -29,9 +32,7 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 // the kernel leaves it: its receives flush.
 func (i *id) watch(conn *cm.Conn) {
 	<-conn.Done()
-	if qp := conn.QP(); qp.State() == verbs.StateIdle {
-		_ = qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
-	}
+	conn.QP().Context().(*uverbs.QP).Over()
 	i.dev.mu.Lock()
 	defer i.dev.mu.Unlock()
 	if err := conn.Err(); err != nil {
@@ -70,7 +71,7 @@ func disconnect(c *call, q *uabi.Disconnect) error {
 }
 
 // initQPAttr tells which attributes the program is to give its queue pair for a state: as Linux's iwcm
-// INIT only, the rest comes with the connection. When that is there, which with RoCE is before librdmacm asks for all
+// INIT only, the rest comes with the connection; but with the right of Atomics, which iwcm knows nothing of and InfiniBand's cm gives. When that is there, which with RoCE is before librdmacm asks for all
 // states once more (CONNECT_RESPONSE), nothing is left to be changed.
 func initQPAttr(c *call, q *uabi.InitQPAttr) error {
 	if q.QPState > uabi.QPSErr {
@@ -81,8 +82,14 @@ func initQPAttr(c *call, q *uabi.InitQPAttr) error {
 			return refuse(syscall.EINVAL, "id %d is at no device", i.num)
 		}
 		r := uabi.QPAttr{
-			QPState: q.QPState, QPAccessFlags: uabi.AccessRemoteWrite | uabi.AccessRemoteRead,
+			QPState: q.QPState, QPAccessFlags: uabi.AccessRemoteWrite | uabi.AccessRemoteRead | uabi.AccessRemoteAtomic,
 			PortNum: 1, MaxRdAtomic: maxDepth, MaxDestRdAtomic: maxDepth,
+		}
+		if i.options.datagrams { // whatever state, as cma_ib_init_qp_attr
+			r = uabi.QPAttr{
+				QPState: q.QPState, QPAttrMask: uabi.QPState | uabi.QPPkeyIndex | uabi.QPPort | uabi.QPQkey, PortNum: 1, Qkey: defaultQKey,
+			}
+			return c.respondAttr(q.Response, &r)
 		}
 		switch q.QPState {
 		case uabi.QPSInit:

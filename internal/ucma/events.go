@@ -106,7 +106,7 @@ func getEvent(c *call, q *uabi.GetEvent) error {
 	if e.child != nil {
 		<-e.id.room
 	}
-	c.tell("%s", eventText(&e.resp))
+	c.tell("%s", e.text())
 	return nil
 }
 
@@ -117,6 +117,12 @@ func (e *event) conn(private []byte, inbound, outbound int) {
 	copy(p.PrivateData[:], private[:n])
 	p.PrivateDataLen = uint8(n)
 	p.ResponderResources, p.InitiatorDepth = depth(inbound), depth(outbound)
+}
+
+// datagrams fills in what an id for datagrams is told.
+func (e *event) datagrams(p uabi.UDParam, private []byte) {
+	p.PrivateDataLen = uint8(copy(p.PrivateData[:], private))
+	e.resp.SetUD(&p)
 }
 
 // depth is a number of RDMA Reads as an event states it; a peer that did not say has -1.

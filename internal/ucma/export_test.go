@@ -2,13 +2,19 @@
 
 package ucma
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Shorten sets the times of a device before it is used: how long a refused connect is tried again, and how long a
 // connect may take.
 func (d *Device) Shorten(refused, connect time.Duration) {
 	d.limits.Refused, d.limits.Connect = refused, connect
 }
+
+// Here is where an id for datagrams looks for an address.
+func (d *Device) Here(a netip.AddrPort) netip.AddrPort { return d.here(a) }
 
 // IDs is how many ids there are.
 func (d *Device) IDs() int {

@@ -33,6 +33,10 @@ func FuzzCommands(f *testing.F) {
 		fuzzed(uabi.CMConnect, &uabi.Connect{ConnParam: param(0, "x"), ID: 1}), fuzzed(uabi.CMMigrateID, &uabi.MigrateID{ID: 1}))
 	seed(create, fuzzed(uabi.CMSetOption, &uabi.SetOption{ID: 1, OptLen: 1}), fuzzed(uabi.CMQuery, &uabi.CMQueryCmd{ID: 1, Option: 2}),
 		fuzzed(uabi.CMAccept, &uabi.Accept{ConnParam: param(0, ""), ID: 1}), fuzzed(uabi.CMReject, &uabi.Reject{ID: 1, PrivateDataLen: 255}))
+	datagrams := fuzzed(uabi.CMCreateID, &uabi.CreateID{PS: uabi.PSUDP})
+	seed(datagrams, fuzzed(uabi.CMListen, &uabi.Listen{ID: 1}), datagrams, fuzzed(uabi.CMResolveIP, &uabi.ResolveIP{Dst: d, ID: 2}),
+		fuzzed(uabi.CMResolveRoute, &uabi.ResolveRoute{ID: 2, TimeoutMS: 1}), fuzzed(uabi.CMConnect, &uabi.Connect{ConnParam: param(0, "x"), ID: 2}),
+		fuzzed(uabi.CMReject, &uabi.Reject{ID: 3}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		dev := newDevice(t)
 		dev.ucm.Shorten(0, 1)

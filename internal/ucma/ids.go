@@ -11,6 +11,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/uabi"
+	"github.com/softrnic/softrnic/internal/ud"
 	"github.com/softrnic/softrnic/internal/umem"
 )
 
@@ -56,6 +57,9 @@ type id struct {
 	room     chan struct{}
 	// Of a child: its Request, until it is answered.
 	request *cm.Request
+	// The same of an id for datagrams.
+	setups *setupListener
+	setup  *setupRequest
 
 	conn    atomic.Pointer[cm.Conn]
 	closing sync.Once
@@ -105,9 +109,9 @@ func (c *call) with(num uint32, f func(*id) error) error {
 
 func createID(c *call, q *uabi.CreateID) error {
 	switch q.PS {
-	case uabi.PSTCP, uabi.PSIB:
-	case uabi.PSUDP, uabi.PSIPoIB:
-		return refuse(syscall.EOPNOTSUPP, "an iWARP device has no datagrams: only RDMA_PS_TCP")
+	case uabi.PSTCP, uabi.PSIB, uabi.PSUDP:
+	case uabi.PSIPoIB:
+		return refuse(syscall.EOPNOTSUPP, "RDMA_PS_IPOIB needs an InfiniBand network")
 	default:
 		return refuse(syscall.EINVAL, "there is no port space %#x", q.PS)
 	}
@@ -117,6 +121,7 @@ func createID(c *call, q *uabi.CreateID) error {
 		return refuse(syscall.EBADF, "the event channel is closed")
 	}
 	i := c.dev.add(c.file, q.UID)
+	i.options.datagrams = q.PS == uabi.PSUDP || q.PS == uabi.PSIB && q.QPType == uabi.QPTUD
 	r := uabi.CreateIDResp{ID: i.num}
 	if err := c.respond(q.Response, umem.Bytes(&r), 4); err != nil {
 		delete(c.dev.ids, i.num)
@@ -167,8 +172,8 @@ func (d *Device) remove(i *id) []*id {
 // the background: what the program has sent arrives.
 func (i *id) end() {
 	i.dev.mu.Lock()
-	cancel, l, p, r := i.cancel, i.listener, i.port, i.request
-	i.port, i.request = nil, nil
+	cancel, l, p, r, setup := i.cancel, i.listener, i.port, i.request, i.setup
+	i.port, i.request, i.setup = nil, nil, nil
 	i.dev.mu.Unlock()
 	if cancel != nil {
 		cancel()
@@ -177,6 +182,10 @@ func (i *id) end() {
 		_ = l.Close()
 	}
 	p.close()
+	i.setups.stop()
+	if setup != nil {
+		setup.reply(ud.Setup{Status: ud.SetupRejected})
+	}
 	if r != nil {
 		go func() { _ = r.Reject(nil) }()
 	}

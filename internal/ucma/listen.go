@@ -32,6 +32,9 @@ func listen(c *call, q *uabi.Listen) error {
 			return err
 		}
 		i.port.tos = i.options.tos
+		if i.options.datagrams {
+			return i.listenSetups(backlog)
+		}
 		l, err := i.port.listen()
 		i.port = nil
 		if err != nil {
@@ -98,6 +101,9 @@ func reject(c *call, q *uabi.Reject) error {
 	case 0, uabi.RejectConsumer, uabi.RejectVendorOption:
 	default:
 		return refuse(syscall.EINVAL, "there is no reason %d", q.Reason)
+	}
+	if c.datagrams(q.ID) {
+		return rejectSetup(c, q)
 	}
 	r, _, err := c.answer(q.ID)
 	if err != nil {

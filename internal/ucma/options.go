@@ -65,8 +65,13 @@ func (i *id) set(name uint32, n int, value [4]byte) error {
 			return err
 		}
 		i.options.afOnly = on
+	case uabi.CMOptionACKTimeout:
+		if i.options.datagrams {
+			return refuse(syscall.EINVAL, "datagrams are not acknowledged")
+		}
+		i.options.ackTimeout = value[0]
 	}
-	return nil // TCP has an ACK timeout of its own
+	return nil
 }
 
 // setPath is RESOLVE_ROUTE by path records of the program's, which IP has no use for.

@@ -19,9 +19,13 @@ type options struct {
 	tos       int // -1 for the system's
 	reuseAddr bool
 	afOnly    bool
+	// datagrams makes it a UDP socket: the id is of a port space for datagrams.
+	datagrams bool
+	// ackTimeout is told to the program's queue pair, for QUERY_QP; 0: it was not set.
+	ackTimeout uint8
 }
 
-// port is a TCP port that belongs to an id before it listens or connects: a socket that is only bound.
+// port is a TCP or UDP port that belongs to an id before it listens or connects: a socket that is only bound.
 // Nobody can connect to it, and another bind fails with EADDRINUSE.
 type port struct {
 	fd   int
@@ -32,11 +36,12 @@ type port struct {
 // reserve binds. Connections of before that wait for their end (TIME_WAIT) are in nobody's way. Errors: an
 // errno of socket(2) or bind(2).
 func reserve(a netip.AddrPort, o options) (*port, error) {
-	p, err := bindTCP(a, o, o.reuseAddr)
-	if errors.Is(err, syscall.EADDRINUSE) && !o.reuseAddr {
+	// With SO_REUSEADDR two UDP sockets would share a port, and one would get what is the other's.
+	p, err := bindTo(a, o, o.reuseAddr && !o.datagrams)
+	if errors.Is(err, syscall.EADDRINUSE) && !o.reuseAddr && !o.datagrams {
 		// Perhaps only because of connections that have ended, which SO_REUSEADDR forgives. With it as the first
 		// choice a bound socket of another would be forgiven as well, if that had it too.
-		p, err = bindTCP(a, o, true)
+		p, err = bindTo(a, o, true)
 		if err == nil {
 			err = unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 0)
 		}
@@ -48,14 +53,13 @@ func reserve(a netip.AddrPort, o options) (*port, error) {
 	return p, nil
 }
 
-func bindTCP(a netip.AddrPort, o options, reuse bool) (*port, error) {
-	family, sa := unix.AF_INET, unix.Sockaddr(&unix.SockaddrInet4{Port: int(a.Port())})
-	if a.Addr().Is4() {
-		sa.(*unix.SockaddrInet4).Addr = a.Addr().As4()
-	} else {
-		family, sa = unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: scope(a.Addr())}
+func bindTo(a netip.AddrPort, o options, reuse bool) (*port, error) {
+	family, sa := socketAddr(a)
+	kind := unix.SOCK_STREAM
+	if o.datagrams {
+		kind = unix.SOCK_DGRAM
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +88,14 @@ func bindTCP(a netip.AddrPort, o options, reuse bool) (*port, error) {
 		p.addr = netip.AddrPortFrom(a.Addr(), uint16(s.Port))
 	}
 	return p, nil
+}
+
+// socketAddr is an address for system calls, and its family.
+func socketAddr(a netip.AddrPort) (family int, sa unix.Sockaddr) {
+	if a.Addr().Is4() {
+		return unix.AF_INET, &unix.SockaddrInet4{Port: int(a.Port()), Addr: a.Addr().As4()}
+	}
+	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(a.Port()), Addr: a.Addr().As16(), ZoneId: scope(a.Addr())}
 }
 
 func number(b bool) int {

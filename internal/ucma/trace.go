@@ -55,11 +55,16 @@ var eventNames = [...]string{
 	"CONNECT_ERROR", "UNREACHABLE", "REJECTED", "ESTABLISHED", "DISCONNECTED",
 }
 
-// eventText is an event for a person.
-func eventText(e *uabi.EventResp) string {
+// text is an event for a person.
+func (ev *event) text() string {
+	e := &ev.resp
 	s := fmt.Sprintf("%s, id=%d", eventNames[e.Event], e.ID)
 	if no := unix.ErrnoName(unix.Errno(-int32(e.Status))); no != "" {
 		s += ", status=-" + no
+	}
+	if ev.id.options.datagrams {
+		p := e.UDParam()
+		return s + fmt.Sprintf(", qpn=%#x, private_data_len=%d", p.QPNum, p.PrivateDataLen)
 	}
 	switch e.Event {
 	case uabi.CMEventConnectRequest, uabi.CMEventConnectResponse, uabi.CMEventEstablished, uabi.CMEventRejected:

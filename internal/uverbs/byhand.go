@@ -41,11 +41,12 @@ type byHand struct {
 
 // handPort is a listener and the queue pairs that share it.
 type handPort struct {
-	number   uint16
-	listener *cm.Listener
-	used     int
-	next     uint8 // the index to try first, so that one is not soon another's
-	qps      [qpsPerPort]*handQP
+	number    uint16
+	listener  *cm.Listener
+	datagrams *net.UDPConn // of UD queue pairs; nil without any
+	used      int
+	next      uint8 // the index to try first, so that one is not soon another's
+	qps       [qpsPerPort]*handQP
 }
 
 // handQP is a queue pair that has a number.
@@ -61,24 +62,47 @@ func (d *Device) newQPN(q *QP) (uint32, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range h.ports {
-		if p.used < qpsPerPort {
+		if p.used < qpsPerPort && (q.ud == nil || p.datagrams != nil) {
 			return p.add(q), nil
 		}
 	}
-	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.config.Addr, 0)))
+	p, err := d.newPort(q.ud != nil)
 	if err != nil {
 		r := refusal(err)
-		d.report("listen", "a queue pair needs a TCP port on %v, the device's address: %v", d.config.Addr, err)
+		d.report("listen", "a queue pair needs a port on %v, the device's address: %v", d.config.Addr, err)
 		return 0, r
 	}
-	p := &handPort{number: l.Addr().(*net.TCPAddr).AddrPort().Port()}
-	p.listener = cm.NewListener(d.Owning(l), cm.ListenConfig{})
 	if h.ports == nil {
 		h.ports = map[uint16]*handPort{}
 	}
 	h.ports[p.number] = p
 	go d.serve(p)
+	if p.datagrams != nil {
+		go d.serveUDP(p)
+	}
 	return p.add(q), nil
+}
+
+// newPort listens on a TCP port, and with datagrams on the UDP port of the same number.
+func (d *Device) newPort(datagrams bool) (*handPort, error) {
+	for try := 1; ; try++ {
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.config.Addr, 0)))
+		if err != nil {
+			return nil, err
+		}
+		p := &handPort{number: l.Addr().(*net.TCPAddr).AddrPort().Port()}
+		if datagrams {
+			if p.datagrams, err = d.listenUDP(p.number); err != nil {
+				_ = l.Close()
+				if try < portTries {
+					continue
+				}
+				return nil, err
+			}
+		}
+		p.listener = cm.NewListener(d.Owning(l), cm.ListenConfig{})
+		return p, nil
+	}
 }
 
 // add finds a place, of which there is one; byHand.mu is held.
@@ -125,6 +149,9 @@ func (d *Device) freeQPN(q *QP) {
 	}
 	if last {
 		_ = p.listener.Close()
+		if p.datagrams != nil {
+			_ = p.datagrams.Close()
+		}
 	}
 }
 

@@ -98,8 +98,7 @@ func (d *Device) begin(l *link) error {
 	return nil
 }
 
-// run brings the queue pair up, waits for the end of the stream, and takes it to Error then, so that
-// receives flush.
+// run brings the queue pair up, and waits for the end of the stream.
 func (l *link) run(timeout time.Duration, self bool, release func()) {
 	var done <-chan struct{}
 	var err error
@@ -121,14 +120,12 @@ func (l *link) run(timeout time.Duration, self bool, release func()) {
 		_ = l.qp.qp.LLPStream().Reset()
 	}
 	<-done
-	if l.qp.qp.State() == verbs.StateIdle {
-		_ = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
-	}
+	l.qp.Over()
 }
 
 // connect dials, or accepts the peer's Request.
 func (l *link) connect(timeout time.Duration) (<-chan struct{}, error) {
-	cfg := cm.Config{NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: timeout}
+	cfg := cm.Config{IRD: maxReads, NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: timeout}
 	var conn *cm.Conn
 	var err error
 	if l.dials {
@@ -146,6 +143,9 @@ func (l *link) connect(timeout time.Duration) (<-chan struct{}, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if a, err := l.qp.qp.Query(); err == nil && l.dev.config.RoCE && !a.PlacedWrites && l.dev.config.Trace != nil {
+		l.dev.config.Trace(fmt.Sprintf("uverbs queue pair %#x: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", l.qp.qpn))
 	}
 	l.closes(func() { _ = conn.Close() })
 	return conn.Done(), nil

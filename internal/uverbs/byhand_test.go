@@ -226,18 +226,6 @@ func TestByHandGivenUp(t *testing.T) {
 	must[uabi.DestroyQPResp](d.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: d.qp.QPHandle})
 }
 
-// TestByHandPeerEnds: the end of the peer's queue pair flushes.
-func TestByHandPeerEnds(t *testing.T) {
-	a, b := at(t, addr1), at(t, addr2)
-	a.raise(b)
-	b.raise(a)
-	talk(t, a, b)
-	_, err := a.recv(9, a.sge(0, 8))
-	require.NoError(t, err)
-	must[uabi.DestroyQPResp](b.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: b.qp.QPHandle})
-	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
-}
-
 // A stranger dials a queue pair's port with private data of its own.
 func stranger(t *testing.T, from netip.Addr, to *side, private []byte) error {
 	t.Helper()

@@ -5,6 +5,7 @@ package uverbs
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -31,6 +32,8 @@ type channel struct {
 	r       int       // our own of the program's end: not blocking, whatever the program makes of its
 	sources []*source // whose the records last written are, oldest first; those not read are the last of them
 	users   int       // queues that report here
+	queues  []*cq     // those that exist
+	waits   uint64    // of the program, in Watch
 	closed  bool
 }
 
@@ -87,6 +90,7 @@ func (c *channel) close() {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.closed = true
+		c.dev.chans.CompareAndDelete(c.fd, c)
 		_ = syscall.Close(c.w)
 		_ = syscall.Close(c.r)
 	}
@@ -194,6 +198,10 @@ func (f *File) createChannel(_ *uabi.CreateCompChannel, p *uabi.CreateCompChanne
 	}
 	f.channels = append(f.channels, c)
 	p.FD = uint32(fd)
+	f.dev.chans.Store(fd, c)
+	if tell := f.dev.config.Channel; tell != nil {
+		tell(fd)
+	}
 	return nil
 }
 
@@ -230,12 +238,23 @@ func (f *File) channel(fd int32) (*channel, error) {
 	return nil, refuse(syscall.EBADF, "descriptor %d is no completion channel of this context", fd)
 }
 
-// leave says that a queue reports to c no more.
-func (c *channel) leave() {
+// join says that q, counted already, is there.
+func (c *channel) join(q *cq) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queues = append(slices.Clip(c.queues), q)
+}
+
+// leave says that q reports to c no more, or was not made.
+func (c *channel) leave(q *cq) {
 	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.users--
+	c.queues = slices.DeleteFunc(slices.Clone(c.queues), func(o *cq) bool { return o == q })
 }

@@ -2,11 +2,14 @@
 
 package uverbs
 
-import "syscall"
+import (
+	"sync"
+	"syscall"
+)
 
 var errClosed error = &Refusal{syscall.EIO, "the device is closed"}
 
-// Close destroys what the program left: queue pairs first, then what they were made of.
+// Close destroys what the program left: queue pairs first, whose streams close in good order, then what they were made of.
 func (f *File) Close() {
 	f.mu.Lock()
 	if f.closed {
@@ -21,6 +24,10 @@ func (f *File) Close() {
 	delete(f.dev.files, f)
 	f.dev.mu.Unlock()
 
+	f.dev.Settle()
+	var parting sync.WaitGroup // at once: each may take endingTime
+	f.qps.each(func(_ uint32, q *QP) { parting.Go(q.part) })
+	parting.Wait()
 	f.qps.each(func(_ uint32, q *QP) { _ = f.dev.endQP(q) })
 	f.srqs.each(func(_ uint32, s *srq) { _ = f.dev.endSRQ(s) })
 	f.cqs.each(func(_ uint32, c *cq) { _ = f.dev.endCQ(c) })

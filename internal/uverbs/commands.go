@@ -18,6 +18,7 @@ type command struct {
 	req, resp int
 	answers   bool
 	opens     bool
+	hot       bool              // it sees to posts that wait itself
 	run       func(*call) error // nil: the device has none
 	// trace decodes the command, result what it answered: for --strace.
 	trace  func(*call) string

@@ -3,7 +3,9 @@
 package uverbs
 
 import (
+	"context"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/softrnic/softrnic/internal/uabi"
@@ -12,12 +14,18 @@ import (
 
 // cq is a completion queue.
 type cq struct {
-	cq    *verbs.CQ
-	user  uint64
-	polls sync.Mutex
-	size  sizes
-	comp  source // ch is nil without a channel
-	async source
+	cq         *verbs.CQ
+	user       uint64
+	polls      sync.Mutex
+	made       []uabi.WC // completions that go ahead of the core's, guarded by polls: see ending
+	ring       *ring     // completions that go ahead of made, or nil; what is put in and who has it is guarded by polls
+	size       sizes
+	comp       source // ch is nil without a channel
+	async      source
+	fruitless  atomic.Uint32 // polls
+	idling     idling
+	openQueues        // whose requests complete here
+	armed      uint64 // the program's waits at comp.ch when it armed this queue; guarded by comp.ch.mu
 }
 
 func init() {
@@ -56,13 +64,21 @@ func (f *File) createCQ(user uint64, cqe, vector uint32, fd int32, p *uabi.Creat
 	}
 	c := &cq{user: user, comp: source{ch: ch}, async: source{ch: f.async.Load()}}
 	if c.cq, err = f.dev.rnic.CreateCQ(verbs.CQConfig{Entries: int(cqe), OnNotify: c.completed}); err != nil {
-		ch.leave()
+		ch.leave(nil)
 		return err
 	}
+	ch.join(c)
 	f.dev.cqs.Store(c.cq.ID(), c)
+	f.dev.idlers.add(c)
 	c.size.base = c.cq.Entries()
 	p.CQE = uint32(c.size.base)
-	return created(f, &f.cqs, c, &p.CQHandle, func() { _ = f.dev.endCQ(c) })
+	if err := created(f, &f.cqs, c, &p.CQHandle, func() { _ = f.dev.endCQ(c) }); err != nil {
+		return err
+	}
+	c.polls.Lock()
+	defer c.polls.Unlock()
+	c.ring = f.ring(p.CQHandle)
+	return nil
 }
 
 func (f *File) resizeCQ(q *uabi.ResizeCQ, p *uabi.ResizeCQResp) error {
@@ -74,7 +90,21 @@ func (f *File) resizeCQ(q *uabi.ResizeCQ, p *uabi.ResizeCQResp) error {
 		return refuse(syscall.EINVAL, "%d entries: the device has 1 to %d", q.CQE, maxCQE)
 	}
 	p.CQE = q.CQE
+	f.dev.settle(c)
 	return c.resize(int(q.CQE))
+}
+
+// settle waits until the datagrams posted have their completions in c: an adapter sends them at once, and programs resize
+// a queue that they take to be filled. It is prompt, since they go no further than the feeder; still for 500 ms at most.
+func (d *Device) settle(c *cq) {
+	ctx, cancel := context.WithTimeout(context.Background(), endingTime)
+	defer cancel()
+	d.qpns.Range(func(_, v any) bool {
+		if q := v.(*QP); q.ud != nil && q.sendCQ == c {
+			_ = q.qp.Drain(ctx)
+		}
+		return true
+	})
 }
 
 // destroyCQ is EBUSY while a queue pair completes there.
@@ -95,8 +125,13 @@ func (d *Device) endCQ(c *cq) error {
 	if err := c.cq.Destroy(); err != nil {
 		return err
 	}
+	c.polls.Lock()
+	c.ring.free()
+	c.ring = nil
+	c.polls.Unlock()
 	d.cqs.Delete(c.cq.ID())
-	c.comp.ch.leave()
+	d.idlers.remove(c)
+	c.comp.ch.leave(c)
 	return nil
 }
 
@@ -110,7 +145,15 @@ func notifyCQ(c *call) error {
 	if q.SolicitedOnly != 0 {
 		t = verbs.NotifySolicited
 	}
-	return v.cq.Notify(t)
+	if v.watched() {
+		err = v.cq.NotifyWatched(t)
+	} else {
+		err = v.cq.Notify(t)
+	}
+	if err == nil {
+		v.ahead(c)
+	}
+	return err
 }
 
 // completed puts an event in the queue's channel, where the completion is made: it does not block.
@@ -142,6 +185,12 @@ func (c *cq) reserve(n int) error {
 
 // resize gives the program n entries.
 func (c *cq) resize(n int) error {
+	c.polls.Lock()
+	waiting := c.ring.len() + len(c.made)
+	c.polls.Unlock()
+	if waiting > n {
+		return verbs.ErrShrinkFailed
+	}
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
 	if err := c.cq.Resize(n + c.size.extra); err != nil {

@@ -37,6 +37,10 @@ type Config struct {
 	Trace func(string)
 	// Own is told each descriptor that the device makes for itself, so that a forked child can close it.
 	Own func(fd int)
+	// RNIC is how to open the RNIC: with faults, or a tap.
+	RNIC verbs.Config
+	// Channel is told each completion channel, as the program has it: it may Watch there.
+	Channel func(fd int)
 }
 
 // Device is an RNIC as the programs of one process see it.
@@ -46,9 +50,12 @@ type Device struct {
 	limits verbs.Limits
 	guid   [8]byte
 	cqs    sync.Map // verbs.CQID to *cq
+	idlers idlers
 	srqs   sync.Map // verbs.SRQID to *srq
 	qpns   sync.Map // uint32 to *QP
+	chans  sync.Map // int, the program's descriptor, to a completion *channel
 	hand   byHand
+	waits  waitTimes
 	said   sync.Map // causes that were reported
 
 	mu    sync.Mutex
@@ -60,14 +67,14 @@ func New(c Config) (*Device, error) {
 	if !c.Addr.IsValid() {
 		return nil, fmt.Errorf("uverbs: the device needs an address")
 	}
-	r, err := verbs.Open(verbs.Config{})
+	r, err := verbs.Open(c.RNIC)
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: %w", err)
 	}
 	if c.Own != nil {
 		sockio.TellDuplicates(c.Own)
 	}
-	d := &Device{config: c, rnic: r, guid: GUID(c.Addr), files: map[*File]struct{}{}}
+	d := &Device{config: c, rnic: r, guid: GUID(c.Addr), waits: waitsFor, files: map[*File]struct{}{}}
 	if err := d.start(); err != nil {
 		_ = r.Close()
 		return nil, fmt.Errorf("uverbs: %w", err)

@@ -18,12 +18,17 @@ type File struct {
 	dev *Device
 	// async has the channel of asynchronous events once there is a context.
 	async atomic.Pointer[channel]
+	// rings are where completions wait for the program, ringID is who this is there.
+	rings  *Rings
+	ringID uint32
+	posts  *PostRings
 
 	pds  table[pd]
 	mrs  table[mr]
 	cqs  table[cq]
 	srqs table[srq]
 	qps  table[QP]
+	ahs  table[ah]
 
 	mu       sync.Mutex     // creation, destruction and the fields below
 	tags     map[uint32]*mr // by lkey
@@ -40,9 +45,12 @@ type call struct {
 	room int    // for how many octets
 	ext  bool   // of the extended form
 	bad  uint32 // the request that a post did not take, from 1; else 0
+	// tells is whether one of sends asks for a completion.
+	tells bool
 
 	sends    [maxList]verbs.Request
 	atomics  [maxList]verbs.AtomicRequest
+	outgoing [maxList]outgoing
 	slots    [maxList + 1]slots // after so many of sends
 	recvs    [maxList]verbs.Recv
 	sges     []verbs.SGE
@@ -79,6 +87,9 @@ func (f *File) write(c *call, addr uint64, n int) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !cmd.hot {
+		f.dev.Settle()
 	}
 	return cmd.run(c)
 }

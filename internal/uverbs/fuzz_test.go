@@ -72,3 +72,31 @@ func (s *side) fuzzed(command uint32, words []byte) {
 	}
 	_ = errnoOf(s.t, s.raw(join(head, body)))
 }
+
+// FuzzPostRing has a program write anything where its posts wait: the ring is its own memory.
+func FuzzPostRing(f *testing.F) {
+	good := umem.Bytes(&uabi.SendWR{WRID: 1, NumSGE: 1, Opcode: uabi.WRSend})
+	f.Add(uint32(1), false, good, make([]byte, 16))
+	f.Add(uint32(ringPosts), false, good, []byte{1})
+	f.Add(^uint32(0), true, good, []byte{})
+	f.Fuzz(func(t *testing.T, put uint32, recv bool, wrs, sges []byte) {
+		a, b := waitingPair(t, forGood)
+		b.receives(0, 4)
+		a.series(0, inARow+1)
+		w := &a.verbs().sends
+		if recv {
+			w = &b.verbs().recvs
+		}
+		if r := w.ring; len(wrs) > 0 && len(sges) > 0 {
+			for i := range r.wrs {
+				r.wrs[i] = wrs[i%len(wrs)]
+			}
+			for i := range r.sges {
+				r.sges[i] = sges[i%len(sges)]
+			}
+			r.put.Store(put)
+		}
+		a.poll(16)
+		b.poll(16)
+	})
+}

@@ -40,7 +40,7 @@ func newHot(t testing.TB, c Config) *hot {
 }
 
 func (h *hot) write(t testing.TB, s *side, at uint64, n int) {
-	if _, err := s.file.Write(at, n); err != nil {
+	if _, err := s.enter(at, n); err != nil {
 		t.Fatal(err)
 	}
 }

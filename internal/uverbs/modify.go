@@ -36,8 +36,14 @@ func init() {
 
 // current is the state that a program sees: that of the stream if there is one, else what it set.
 func (q *QP) current(s verbs.State) uint8 {
+	if q.ending.closed && !q.ending.told && q.discreet() {
+		return uabi.QPSRTS
+	}
 	switch s {
 	case verbs.StateRTS:
+		if q.ud != nil { // its stream says nothing of the peer
+			return q.state
+		}
 		return uabi.QPSRTS
 	case verbs.StateClosing:
 		return uabi.QPSSQD
@@ -70,6 +76,9 @@ func (f *File) modifyQP(m *uabi.ModifyQP) error {
 		return refuse(syscall.EINVAL, "the device has port 1 alone")
 	}
 	if m.AttrMask&uabi.QPState == 0 {
+		if err := v.permit(m); err != nil {
+			return err
+		}
 		v.set(m)
 		return nil
 	}
@@ -97,11 +106,23 @@ func (q *QP) change(m *uabi.ModifyQP) error {
 			return err
 		}
 	case uabi.QPSSQD:
+		q.tell()
 		if taken != nil { // the beginning of rdma_disconnect on an RNIC
 			taken.Disconnect()
 		}
+	case uabi.QPSInit, uabi.QPSRTS:
+		if err := q.permit(m); err != nil {
+			return err
+		}
 	case uabi.QPSRTR:
-		if m.AttrMask&uabi.QPDestQPN != 0 && taken == nil {
+		if err := q.permit(m); err != nil { // before the peer can ask for anything
+			return err
+		}
+		if q.ud != nil {
+			if err := q.file.dev.feed(q); err != nil {
+				return err
+			}
+		} else if m.AttrMask&uabi.QPDestQPN != 0 && taken == nil {
 			if err := q.file.dev.toRTR(q, m); err != nil {
 				return err
 			}
@@ -111,9 +132,27 @@ func (q *QP) change(m *uabi.ModifyQP) error {
 	return nil
 }
 
+// permit lets the peer do what m's access flags say, and nothing else, if m has some. Of a queue pair that has ended it
+// changes nothing; in RESET it holds until INIT says otherwise.
+func (q *QP) permit(m *uabi.ModifyQP) error {
+	s := q.qp.State()
+	if m.AttrMask&uabi.QPAccessFlags == 0 || q.ud != nil || s != verbs.StateIdle && s != verbs.StateRTS {
+		return nil
+	}
+	without := func(flag uint32) *bool { no := m.QPAccessFlags&flag == 0; return &no }
+	err := q.qp.Modify(verbs.ModifyQP{
+		Next: s, NoInboundRead: without(uabi.AccessRemoteRead), NoInboundWrite: without(uabi.AccessRemoteWrite), NoInboundAtomic: without(uabi.AccessRemoteAtomic),
+	})
+	if err != nil && q.qp.State() != s { // it has just been connected, or has ended
+		return q.permit(m)
+	}
+	return err
+}
+
 // fail is a change to ERR. A program that presents itself to an InfiniBand adapter begins
 // rdma_disconnect so: its peer has to see a close and not a reset.
 func (q *QP) fail(taken Connection) error {
+	q.tell()
 	if q.file.dev.config.RoCE && taken != nil && q.qp.State() == verbs.StateRTS {
 		taken.Disconnect()
 		return nil
@@ -135,6 +174,7 @@ func (q *QP) fail(taken Connection) error {
 // reset is a change to RESET: what was posted is forgotten, and another connection may come.
 func (q *QP) reset() error {
 	q.unlink()
+	defer q.unfeed()
 	if q.qp.State() != verbs.StateIdle {
 		if err := q.fail(nil); err != nil {
 			return err
@@ -144,10 +184,19 @@ func (q *QP) reset() error {
 			return err
 		}
 	}
+	err := q.forget()
 	q.mu.Lock()
-	q.taken = nil
+	q.taken, q.ending = nil, ending{}
 	q.mu.Unlock()
-	return nil
+	return err
+}
+
+// unfeed ends what feeds a UD queue pair, and forgets what it has on the way.
+func (q *QP) unfeed() {
+	if q.ud != nil {
+		q.ud.stop()
+		q.ud.incoming = nil
+	}
 }
 
 // set keeps what the mask names.

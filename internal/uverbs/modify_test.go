@@ -34,7 +34,7 @@ func (e *ended) Disconnect() { e.n++ }
 
 // TestStates: a queue pair without a stream goes where the program says, along the ways there are.
 func TestStates(t *testing.T) {
-	s := newSide(started(t, Config{}), allRights)
+	s := newSide(started(t, Config{RoCE: true}), allRights)
 	assert.EqualValues(t, uabi.QPSReset, s.query().QPState)
 	for _, c := range []struct {
 		to   uint8
@@ -78,9 +78,9 @@ func TestAttributes(t *testing.T) {
 // TestTake: once, until RESET; and who has taken it is told of the beginning of rdma_disconnect.
 func TestTake(t *testing.T) {
 	for name, c := range map[string]struct {
-		roce bool
-		to   uint8
-	}{"iwarp": {false, uabi.QPSSQD}, "roce": {true, uabi.QPSErr}} {
+		roce         bool
+		to, unjoined uint8
+	}{"iwarp": {false, uabi.QPSSQD, uabi.QPSInit}, "roce": {true, uabi.QPSErr, uabi.QPSReset}} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := pair(t, Config{RoCE: c.roce}, allRights)
 			e := &ended{}
@@ -90,7 +90,7 @@ func TestTake(t *testing.T) {
 			require.NoError(t, a.to(c.to))
 			assert.Equal(t, 1, e.n)
 			require.NoError(t, a.to(uabi.QPSReset))
-			assert.EqualValues(t, uabi.QPSReset, a.query().QPState)
+			assert.EqualValues(t, c.unjoined, a.query().QPState, "an RNIC tells INIT for RESET")
 			assert.NoError(t, a.verbs().Take(e), "after RESET")
 		})
 	}

@@ -16,7 +16,7 @@ const pollBatch = 16
 
 func init() {
 	legacy[uabi.CmdPollCQ] = &command{
-		name: "POLL_CQ", req: size[uabi.PollCQ](), resp: size[uabi.PollCQResp](), answers: true, run: pollCQ,
+		name: "POLL_CQ", hot: true, req: size[uabi.PollCQ](), resp: size[uabi.PollCQResp](), answers: true, run: pollCQ,
 		trace: func(c *call) string { return fields(view[uabi.PollCQ](c.body)) }, result: tracePolled,
 	}
 }
@@ -29,6 +29,8 @@ func pollCQ(c *call) error {
 	if err != nil {
 		return err
 	}
+	v.looks.Add(1)
+	v.flush(true)
 	p := uabi.PollCQResp{}
 	for p.Count < h.NE {
 		want := int(min(h.NE-p.Count, pollBatch))
@@ -45,6 +47,12 @@ func pollCQ(c *call) error {
 	if umem.Write(c.resp, umem.Bytes(&p)) != nil {
 		return refuse(syscall.EFAULT, "the response is not mapped")
 	}
+	switch p.Count {
+	case 0:
+		c.file.dev.idlers.fruitless(v)
+	case h.NE: // there may be more
+		v.ahead(c)
+	}
 	return nil
 }
 
@@ -53,7 +61,41 @@ func pollCQ(c *call) error {
 func (v *cq) poll(c *call, most int) (n, k int) {
 	v.polls.Lock()
 	defer v.polls.Unlock()
-	n = v.cq.Poll(c.done[:most])
+	if v.ring.len() > 0 { // since the program looked there
+		return most, v.ring.take(c.wcs[:most])
+	}
+	if len(v.made) > 0 {
+		n = copy(c.wcs[:most], v.made)
+		v.made = append(v.made[:0], v.made[n:]...)
+		return most, n // there may be more
+	}
+	return v.taken(c, v.cq.Poll(c.done[:most]))
+}
+
+// ahead puts what has completed into the ring of the queue, if it has one: at most as much as the queue has room for. It
+// does not receive. c.done and c.wcs are overwritten.
+func (v *cq) ahead(c *call) {
+	v.polls.Lock()
+	defer v.polls.Unlock()
+	if v.ring == nil {
+		return
+	}
+	left := min(ringWCs, v.cq.Entries()) - v.ring.len()
+	if k := min(left, len(v.made)); k > 0 {
+		v.ring.add(v.made[:k])
+		v.made, left = append(v.made[:0], v.made[k:]...), left-k
+	}
+	for n := pollBatch; n == pollBatch && left > 0; {
+		var k int
+		n, k = v.taken(c, v.cq.PollQueued(c.done[:min(left, pollBatch)]))
+		v.ring.add(c.wcs[:k])
+		left -= k
+	}
+	v.ring.more.Store(either(left == 0, uint32(1), 0))
+}
+
+// taken makes c.wcs of the n completions in c.done, which come from the core's queue: k of them are for the program.
+func (v *cq) taken(c *call, n int) (_, k int) {
 	for i := range c.done[:n] {
 		d := &c.done[i]
 		if q, ok := d.Context.(*QP); ok {
@@ -61,6 +103,12 @@ func (v *cq) poll(c *call, most int) (n, k int) {
 				continue
 			}
 			wc(&c.wcs[k], d, q.qpn)
+			if q.ud != nil {
+				q.ud.polled(&c.wcs[k], d)
+			}
+			if d.Status != verbs.StatusSuccess && q.withhold(d, &c.wcs[k]) {
+				continue
+			}
 			k++
 		}
 	}

@@ -3,6 +3,8 @@
 package uverbs
 
 import (
+	"errors"
+
 	"github.com/softrnic/softrnic/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -10,7 +12,7 @@ import (
 func init() {
 	post := func(name, object string, run func(*call) error) *command {
 		return &command{
-			name: name, req: size[uabi.PostRecv](), resp: size[uabi.PostResp](), answers: true, run: run,
+			name: name, hot: true, req: size[uabi.PostRecv](), resp: size[uabi.PostResp](), answers: true, run: run,
 			trace: traceRecvs(object),
 		}
 	}
@@ -19,14 +21,27 @@ func init() {
 		if err != nil {
 			return c.answer(0, err)
 		}
-		return c.receives(func(r []verbs.Recv) (int, error) { return q.qp.PostRecv(r...) })
+		if q.ud != nil && q.srq == nil {
+			return c.receives(func(r []verbs.Recv) (int, error) { return q.ud.receiving(r, q.postRecv) })
+		}
+		q.recv.Lock()
+		defer q.recv.Unlock()
+		before := q.recvs.flush()
+		err = c.receives(q.postRecv)
+		if err == nil {
+			q.recvs.posted(int(view[uabi.PostRecv](c.body).WRCount), before)
+		}
+		return err
 	})
 	legacy[uabi.CmdPostSRQRecv] = post("POST_SRQ_RECV", "srq", func(c *call) error {
 		s, err := use(&c.file.srqs, view[uabi.PostSRQRecv](c.body).SRQHandle, "shared receive queue")
 		if err != nil {
 			return c.answer(0, err)
 		}
-		return c.receives(func(r []verbs.Recv) (int, error) { return s.srq.PostRecv(r...) })
+		return c.receives(func(r []verbs.Recv) (int, error) {
+			s.posting(r)
+			return s.srq.PostRecv(r...)
+		})
 	})
 }
 
@@ -37,7 +52,12 @@ func (c *call) receives(post func([]verbs.Recv) (int, error)) error {
 	if err != nil {
 		return c.answer(0, err)
 	}
-	posted := 0
+	posted, err := c.receiveAll(&l, post)
+	return c.answer(posted, err)
+}
+
+// receiveAll posts receives in order, up to the first that is refused.
+func (c *call) receiveAll(l *list, post func([]verbs.Recv) (int, error)) (posted int, err error) {
 	for posted < l.n && err == nil {
 		c.sges = c.sges[:0]
 		n := 0
@@ -60,5 +80,20 @@ func (c *call) receives(post func([]verbs.Recv) (int, error)) error {
 			err = wrong
 		}
 	}
-	return c.answer(posted, err)
+	return posted, err
+}
+
+// postRecv is that of the core, and of a queue pair whose peer is gone.
+func (q *QP) postRecv(r []verbs.Recv) (int, error) {
+	n, err := q.qp.PostRecv(r...)
+	if errors.Is(err, verbs.ErrInvalidState) {
+		ids := make([]uint64, len(r)-n)
+		for i := range ids {
+			ids[i] = r[n+i].ID
+		}
+		if k := q.late(false, ids...); k > 0 {
+			return n + k, nil
+		}
+	}
+	return n, err
 }

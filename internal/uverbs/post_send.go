@@ -4,6 +4,7 @@ package uverbs
 
 import (
 	"encoding/binary"
+	"errors"
 	"syscall"
 
 	"github.com/softrnic/softrnic/internal/uabi"
@@ -16,7 +17,7 @@ const maxList = 16
 
 func init() {
 	legacy[uabi.CmdPostSend] = &command{
-		name: "POST_SEND", req: size[uabi.PostSend](), resp: size[uabi.PostResp](), answers: true, run: postSend,
+		name: "POST_SEND", hot: true, req: size[uabi.PostSend](), resp: size[uabi.PostResp](), answers: true, run: postSend,
 		trace: traceSends,
 	}
 }
@@ -87,11 +88,19 @@ func postSend(c *call) error {
 	}
 	q.send.Lock()
 	defer q.send.Unlock()
+	before := q.sends.flush()
 	posted := 0
+	c.tells = false
 	for posted < l.n && err == nil {
 		var n int
 		n, err = q.postSome(c, &l, posted)
 		posted += n
+	}
+	if c.tells {
+		q.sendCQ.ahead(c)
+	}
+	if err == nil {
+		q.sends.posted(posted, before)
 	}
 	return c.answer(posted, err)
 }
@@ -104,7 +113,12 @@ func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 	n := 0
 	for n < maxList && first+n < l.n {
 		w := view[uabi.SendWR](l.wrs[(first+n)*l.stride:])
-		if wrong = q.translate(c, l, w, &c.sends[n], &c.atomics[n]); wrong != nil {
+		if q.ud != nil {
+			c.outgoing[n], wrong = q.translateUD(c, l, w, &c.sends[n])
+		} else {
+			wrong = q.translate(c, l, w, &c.sends[n], &c.atomics[n])
+		}
+		if wrong != nil {
 			break
 		}
 		n++
@@ -112,9 +126,22 @@ func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 	}
 	posted, err := 0, error(nil)
 	if n > 0 {
-		posted, err = q.qp.PostSend(c.sends[:n]...)
+		if q.ud != nil {
+			posted, err = q.ud.posting(c.outgoing[:n], func() (int, error) { return q.qp.PostSend(c.sends[:n]...) })
+		} else {
+			posted, err = q.qp.PostSend(c.sends[:n]...)
+		}
 	}
 	q.inline.next, q.specials.next = c.slots[posted].inline, c.slots[posted].special // those of what was not posted are free
+	if posted < n && errors.Is(err, verbs.ErrInvalidState) {
+		ids := make([]uint64, n-posted)
+		for i := range ids {
+			ids[i] = view[uabi.SendWR](l.wrs[(first+posted+i)*l.stride:]).WRID
+		}
+		if k := q.late(true, ids...); k > 0 {
+			posted, err = posted+k, nil
+		}
+	}
 	if err == nil {
 		err = wrong
 	}
@@ -135,6 +162,8 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 	*s = verbs.Request{ID: w.WRID}
 	if w.SendFlags&uabi.SendSignaled == 0 && !q.sigAll {
 		s.Flags |= verbs.Unsignaled
+	} else {
+		c.tells = true
 	}
 	if w.SendFlags&uabi.SendFence != 0 {
 		s.Flags |= verbs.ReadFence
@@ -208,7 +237,7 @@ func octets(sgl []verbs.SGE) (n uint64) {
 	return n
 }
 
-func either(b bool, yes, no verbs.Op) verbs.Op {
+func either[T any](b bool, yes, no T) T {
 	if b {
 		return yes
 	}

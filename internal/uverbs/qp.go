@@ -25,11 +25,16 @@ type QP struct {
 	sendSGE, recvSGE     int
 	maxInline            int
 
-	sendCQ *cq
+	sendCQ, recvCQ *cq
+	ud             *datagrams // of a UD queue pair; else nil
 
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
 	inline   inlineRing
 	specials specials
+	sends    waiting
+
+	recv  sync.Mutex // held over a post to the Receive Queue; guards recvs
+	recvs waiting
 
 	mu sync.Mutex // the fields below
 	// state is the program's view, one of uabi.QPS: of a queue pair without a stream what it set, else the
@@ -37,6 +42,7 @@ type QP struct {
 	state uint8
 	attr  uabi.ModifyQP // what was set last of each attribute
 	taken Connection
+	ending
 }
 
 // Connection is who has brought a queue pair up, or is about to: an rdma_cm id, or a change to RTR by hand.
@@ -51,6 +57,16 @@ func (q *QP) Verbs() *verbs.QP { return q.qp }
 
 // QPN is its number: TCP port << 8 | index.
 func (q *QP) QPN() uint32 { return q.qpn }
+
+// UD reports whether it carries datagrams.
+func (q *QP) UD() bool { return q.ud != nil }
+
+// SetTimeout sets the ACK timeout that QUERY_QP tells, in the form of InfiniBand (4.096 us << n). TCP has its own.
+func (q *QP) SetTimeout(n uint8) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.attr.Timeout = n
+}
 
 // File is the open that it belongs to.
 func (q *QP) File() *File { return q.file }
@@ -85,8 +101,8 @@ func init() {
 }
 
 func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
-	if q.QPType != uabi.QPTRC {
-		return refuse(syscall.EOPNOTSUPP, "queue pair type %d: the device has RC (2) alone", q.QPType)
+	if q.QPType != uabi.QPTRC && !isUD(q) {
+		return refuse(syscall.EOPNOTSUPP, "queue pair type %d: the device has RC (2) and UD (4) alone", q.QPType)
 	}
 	switch {
 	case q.MaxSendWR > maxWR || q.MaxRecvWR > maxWR:
@@ -97,6 +113,9 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 		return refuse(syscall.EINVAL, "more than %d octets of inline data", maxInline)
 	}
 	o := &QP{file: f, user: q.UserHandle, sigAll: q.SQSigAll != 0, maxInline: int(max(q.MaxInlineData, minInline)), async: source{ch: f.async.Load()}}
+	if isUD(q) {
+		o.ud = newDatagrams()
+	}
 	c, err := f.qpConfig(q, o)
 	if err != nil {
 		return err
@@ -120,7 +139,14 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 		QPN: o.qpn, MaxSendWR: uint32(o.sendDepth), MaxRecvWR: uint32(o.recvDepth),
 		MaxSendSGE: uint32(o.sendSGE), MaxRecvSGE: uint32(o.recvSGE), MaxInlineData: uint32(o.maxInline),
 	}
-	return created(f, &f.qps, o, &p.QPHandle, func() { _ = f.dev.endQP(o) })
+	if err := created(f, &f.qps, o, &p.QPHandle, func() { _ = f.dev.endQP(o) }); err != nil || o.ud != nil {
+		return err
+	}
+	o.sends.init(o, p.QPHandle, sendQueue, o.sendCQ, &o.send)
+	if o.srq == nil {
+		o.recvs.init(o, p.QPHandle, recvQueue, o.recvCQ, &o.recv)
+	}
+	return nil
 }
 
 // qpConfig is the core's view of what the program asks for. Every queue pair speaks RFC 7306, waits for a receive as
@@ -138,7 +164,7 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 	if err != nil {
 		return c, err
 	}
-	o.sendCQ = send
+	o.sendCQ, o.recvCQ = send, recv
 	c = verbs.QPConfig{
 		PD: o.pd.pd, SendCQ: send.cq, RecvCQ: recv.cq,
 		SendDepth: max(1, int(q.MaxSendWR)), RecvDepth: max(1, int(q.MaxRecvWR)),
@@ -165,7 +191,7 @@ func (f *File) queryQP(q *uabi.QueryQP, p *uabi.QueryQPResp) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s, m := v.current(a.State), &v.attr
+	s, m := v.shown(v.current(a.State)), &v.attr
 	*p = uabi.QueryQPResp{
 		Dest: m.Dest, AltDest: m.AltDest,
 		MaxSendWR: uint32(v.sendDepth), MaxRecvWR: uint32(v.recvDepth), MaxSendSGE: uint32(v.sendSGE), MaxRecvSGE: uint32(v.recvSGE),
@@ -182,6 +208,14 @@ func (f *File) queryQP(q *uabi.QueryQP, p *uabi.QueryQPResp) error {
 	return nil
 }
 
+// shown is a state as a query tells it: an RNIC has no RESET, its queue pairs begin in INIT, says Linux's siw.
+func (q *QP) shown(s uint8) uint8 {
+	if s == uabi.QPSReset && !q.file.dev.config.RoCE {
+		return uabi.QPSInit
+	}
+	return s
+}
+
 func (f *File) destroyQP(q *uabi.DestroyQP, p *uabi.DestroyQPResp) error {
 	v, err := victim(&f.qps, q.QPHandle, "queue pair")
 	if err != nil {
@@ -195,10 +229,19 @@ func (f *File) destroyQP(q *uabi.DestroyQP, p *uabi.DestroyQPResp) error {
 	return nil
 }
 
-// endQP destroys the queue pair: a stream that is still there is reset.
+// endQP destroys the queue pair: a stream that is still there is closed, or reset if that takes too long.
 func (d *Device) endQP(q *QP) error {
+	if q.ud != nil {
+		q.ud.drain()
+	}
+	q.part()
 	if err := q.qp.Destroy(); err != nil {
 		return err
+	}
+	q.sends.end()
+	q.recvs.end()
+	if q.ud != nil {
+		q.ud.stop()
 	}
 	q.send.Lock()
 	q.inline.free()

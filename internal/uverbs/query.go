@@ -69,6 +69,7 @@ func (d *Device) attributes(p *uabi.QueryDeviceResp) {
 		MaxQP: uint32(l.QPs), MaxQPWR: maxWR, MaxSGE: maxSGE, MaxSGERd: 1,
 		MaxCQ: uint32(l.CQs), MaxCQE: maxCQE, MaxMR: uint32(min(l.Regions, maxObjects-1)), MaxPD: uint32(l.PDs),
 		MaxQPRdAtom: maxReads, MaxResRdAtom: maxReads, MaxQPInitRdAtom: maxReads,
+		MaxAH:     maxObjects - 1,
 		AtomicCap: 2, // IB_ATOMIC_GLOB: the memory is the host's
 		MaxSRQ:    uint32(l.SRQs), MaxSRQWR: maxWR, MaxSRQSGE: maxSGE, MaxPkeys: 1, PhysPortCnt: 1,
 		DeviceCapFlags: uabi.DeviceMemMgtExtensions | uabi.DeviceSRQResize,

@@ -8,7 +8,7 @@ import "github.com/softrnic/softrnic/internal/uabi"
 // for is not there at all.
 func init() {
 	for number, name := range map[int]string{
-		uabi.CmdCreateAH: "CREATE_AH", uabi.CmdModifyAH: "MODIFY_AH", uabi.CmdQueryAH: "QUERY_AH", uabi.CmdDestroyAH: "DESTROY_AH",
+		uabi.CmdModifyAH: "MODIFY_AH", uabi.CmdQueryAH: "QUERY_AH",
 		uabi.CmdRegSMR: "REG_SMR", uabi.CmdQueryMR: "QUERY_MR", uabi.CmdAllocMW: "ALLOC_MW", uabi.CmdBindMW: "BIND_MW",
 		uabi.CmdDeallocMW: "DEALLOC_MW", uabi.CmdPeekCQ: "PEEK_CQ", uabi.CmdAttachMcast: "ATTACH_MCAST", uabi.CmdDetachMcast: "DETACH_MCAST",
 		uabi.CmdOpenXRCD: "OPEN_XRCD", uabi.CmdCloseXRCD: "CLOSE_XRCD", uabi.CmdCreateXSRQ: "CREATE_XSRQ", uabi.CmdOpenQP: "OPEN_QP",

@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"github.com/softrnic/softrnic/internal/uabi"
@@ -14,6 +15,18 @@ type srq struct {
 	srq   *verbs.SRQ
 	user  uint64
 	async source
+	// shortest is the length of the shortest receive that it has ever had, in octets; 0 before the first. A datagram that is longer
+	// is dropped: it might end the queue pair.
+	shortest atomic.Uint64
+}
+
+// posting notes receives that are about to be posted.
+func (s *srq) posting(list []verbs.Recv) {
+	for i := range list {
+		n := max(1, octets(list[i].SGL))
+		for old := s.shortest.Load(); (old == 0 || n < old) && !s.shortest.CompareAndSwap(old, n); old = s.shortest.Load() {
+		}
+	}
 }
 
 func init() {
