@@ -8,9 +8,13 @@
 //	SOFTRNIC_AS      iwarp, or roce
 //	SOFTRNIC_CRC     on, or off
 //	SOFTRNIC_STRACE  a file that commands are appended to, as lines
+//	SOFTRNIC_STATS   on: the counters are offered on a socket (docs/counters.md)
+//	SOFTRNIC_FAULTS  a file with a fault plan (docs/lab.md)
+//	SOFTRNIC_PCAP    a file that a capture is appended to; SOFTRNIC_PCAP_PAYLOAD: with the program's octets if on
 package main
 
 // #include "own.h"
+// #include "ring.h"
 import "C"
 
 import (
@@ -54,6 +58,10 @@ var devices = sync.OnceValues(func() (devs struct {
 		return devs, err
 	}
 	devs.cm = ucma.New(devs.verbs)
+	without := offer(devs.verbs)
+	if without != nil {
+		complain(without) // and the program runs on
+	}
 	return devs, nil
 })
 
@@ -71,7 +79,11 @@ func srn_open(kind, fd C.int) C.int {
 	switch kind {
 	case kindUverbs:
 		_ = syscall.Close(int(fd)) // nothing of this device waits for the descriptor itself
-		f = devs.verbs.Open()
+		v := devs.verbs.Open()
+		h := files.add(v)
+		v.Share((*uverbs.Rings)(C.srn_ring_memory(C.ulong(unsafe.Sizeof(uverbs.Rings{})))),
+			(*uverbs.PostRings)(C.srn_post_ring_memory(C.ulong(unsafe.Sizeof(uverbs.PostRings{})))), h)
+		return C.int(h)
 	case kindCM:
 		f = devs.cm.Open(int(fd))
 	default:
@@ -86,6 +98,7 @@ func srn_open(kind, fd C.int) C.int {
 func srn_close(handle C.int) {
 	if f := files.remove(int(handle)); f != nil {
 		f.Close()
+		files.release(int(handle)) // not before its rings are free
 	}
 }
 
@@ -102,6 +115,18 @@ func srn_write(handle C.int, buf unsafe.Pointer, n C.ulong) C.long {
 		return -C.long(errno(err))
 	}
 	return C.long(done)
+}
+
+// srn_watch is uverbs.Device.Watch for a thread that reads fd, which srn_channels has: at most n descriptors in fds, and
+// how many.
+//
+//export srn_watch
+func srn_watch(fd C.int, fds *C.int, n C.int) C.int {
+	devs, err := devices()
+	if err != nil {
+		return 0
+	}
+	return C.int(devs.verbs.Watch(int(fd), unsafe.Slice((*int32)(unsafe.Pointer(fds)), int(n))))
 }
 
 func errno(err error) syscall.Errno {
@@ -172,7 +197,13 @@ func (t *table) remove(h int) file {
 	f := t.get(h)
 	if f != nil {
 		(*t.list.Load())[h].Store(nil)
-		t.free = append(t.free, h)
 	}
 	return f
+}
+
+// release has the handle of a file that was removed be another's.
+func (t *table) release(h int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = append(t.free, h)
 }

@@ -22,6 +22,16 @@ static ino_t inode(int fd)
 	return st.st_ino;
 }
 
+/* The completion channels of the program, by descriptor: who reads one may srn_watch. The preload library clears an
+   element when it sees the descriptor closed. */
+__attribute__((visibility("default"))) _Atomic char srn_channels[MAX];
+
+void srn_channel(int fd)
+{
+	if (fd >= 0 && fd < MAX)
+		srn_channels[fd] = 1;
+}
+
 void srn_own(int fd)
 {
 	if (fd < 0 || fd >= MAX)

@@ -33,6 +33,7 @@ CALL(faccessat, int, (int, const char *, int, int), "")
 
 /* What happens to a descriptor. The last close of an open ends everything that was made with it. */
 CALL(write, ssize_t, (int, const void *, size_t), "a command to the device")
+CALL(read, ssize_t, (int, void *, size_t), "a completion channel: channel.c")
 CALL(ioctl, int, (int, unsigned long, ...), "ENOTTY: libibverbs uses write for everything then")
 CALL(close, int, (int), "may be the last")
 CALL(dup, int, (int), "one more descriptor of the same open")

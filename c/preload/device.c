@@ -57,7 +57,7 @@ static long get_event(int fd, int handle, const void *buf, size_t n)
 {
 	for (;;) {
 		uint64_t token;
-		if (read(fd, &token, sizeof token) != sizeof token)
+		if (NEXT(read)(fd, &token, sizeof token) != sizeof token)
 			return -errno;
 		long r = engine.write(handle, buf, n);
 		if (r != -EAGAIN)
@@ -75,9 +75,10 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 		errno = EIO;
 		return -1;
 	}
+	if (o->kind == UVERBS && (ring_post(o->handle, buf, n) > 0 || ring_poll(o->handle, buf, n) > 0))
+		return (ssize_t)n;
 	int e = errno;
-	long r = o->kind == RDMA_CM && command(buf, n) == GET_EVENT ? get_event(fd, o->handle, buf, n) :
-								     engine.write(o->handle, buf, n);
+	long r = o->kind == RDMA_CM && command(buf, n) == GET_EVENT ? get_event(fd, o->handle, buf, n) : engine.write(o->handle, buf, n);
 	errno = r < 0 ? (int)-r : e;
 	return r < 0 ? -1 : r;
 }

@@ -74,8 +74,12 @@ static int load(void)
 		(__typeof__(e.close))dlsym(lib, "srn_close"),
 		(__typeof__(e.write))dlsym(lib, "srn_write"),
 		(__typeof__(e.forked))dlsym(lib, "srn_forked"),
+		(__typeof__(e.watch))dlsym(lib, "srn_watch"),
+		(__typeof__(e.channels))dlsym(lib, "srn_channels"),
+		(__typeof__(e.rings))dlsym(lib, "srn_rings"),
+		(__typeof__(e.post_rings))dlsym(lib, "srn_post_rings"),
 	};
-	if (!e.open || !e.close || !e.write || !e.forked)
+	if (!e.open || !e.close || !e.write || !e.forked || !e.watch || !e.channels || !e.rings || !e.post_rings)
 		return refuse(library, "is not an engine of this version");
 	engine = e;
 	return 0;

@@ -77,6 +77,7 @@ void fd_forget_range(unsigned first, unsigned last)
 
 void fd_made(int fd)
 {
+	no_channel(fd);
 	if (fd >= 0 && fd_open(fd) && own_process())
 		forget_one(fd); /* closed where we do not see it, as fclose does */
 }
@@ -92,6 +93,8 @@ void fd_forked(void)
 
 EXPORT int close(int fd)
 {
+	if (is_channel(fd) && own_process())
+		no_channel(fd);
 	if (LIKELY(!fd_open(fd)) || !own_process())
 		return NEXT(close)(fd);
 	int handle;

@@ -4,6 +4,8 @@
 #ifndef SOFTRNIC_PRELOAD_H
 #define SOFTRNIC_PRELOAD_H
 
+#include "../engine/ring.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -63,13 +65,32 @@ struct engine {
 	void (*close)(int handle);
 	long (*write)(int handle, const void *buf, unsigned long n);
 	void (*forked)(void); /* closes the engine's descriptors, in the child of a fork */
+	int (*watch)(int fd, int *fds, int n); /* receives; what to sleep on beside fd */
+	_Atomic char *channels; /* completion channels, of FD_MAX descriptors */
+	struct ring *rings;     /* RINGS of them */
+	struct post_ring *post_rings; /* POST_RINGS of them */
 };
 extern struct engine engine;
+static inline bool is_channel(int fd)
+{
+	return (unsigned)fd < FD_MAX && engine.channels && atomic_load_explicit(&engine.channels[fd], memory_order_relaxed);
+}
+static inline void no_channel(int fd)
+{
+	if (is_channel(fd))
+		engine.channels[fd] = 0;
+}
 int engine_load(void); /* 0, or ENODEV, and the reason is on standard error */
 void engine_loaded(void); /* after the first call of the engine: its signal handlers are there now */
 void engine_setup(void);
 /* Is this the process of the table, and not the child of a vfork that shares its memory? */
 bool own_process(void);
+
+/* ring.c */
+/* The write of n octets at buf, if it is a poll that finds completions in a ring: n; else 0, and the engine is to do it. */
+long ring_poll(int open, const void *buf, size_t n);
+/* The write, if it is a post that may wait in a ring: n; else 0. */
+long ring_post(int open, const void *buf, size_t n);
 
 /* device.c */
 int device_open(enum kind kind, int flags);

@@ -1,11 +1,15 @@
 /* Tests of the preload library with an engine that only counts: `make c-unit`. The library's objects are linked in, so
    that sanitizers see them. */
+#include "../../engine/ring.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +41,7 @@ int __xstat(int, const char *, struct stat *);
 int __fxstat(int, int, struct stat *);
 int __lxstat(int, const char *, struct stat *);
 
-enum { GET_EVENT = 12, OPENED = 100, CLOSED, HANDLE, ERRNO, QUEUE, FORKED };
+enum { GET_EVENT = 12, OPENED = 100, CLOSED, HANDLE, ERRNO, QUEUE, FORKED, CHANNEL, SOCKET, WRITER, IS_CHANNEL, WATCHES, POLLS, RINGS_AT, RAISE, POST_RINGS_AT, POSTS };
 
 static long tell(int fd, uint32_t cmd, uint32_t arg)
 {
@@ -306,6 +310,368 @@ static void test_vfork(void)
 	close(null);
 }
 
+static _Atomic int handled;
+static void handle(int s)
+{
+	(void)s;
+	handled++;
+}
+
+static int channel_end;
+static _Atomic bool reading, has_read;
+static char was_read;
+static void *read_channel(void *arg)
+{
+	reading = true;
+	ssize_t r = read(channel_end, &was_read, 1);
+	long no = r < 0 ? errno : 0;
+	has_read = true;
+	(void)arg;
+	return (void *)no;
+}
+
+static pthread_t reader(void)
+{
+	pthread_t t;
+	reading = has_read = false;
+	was_read = 0;
+	CHECK(pthread_create(&t, NULL, read_channel, NULL) == 0);
+	while (!reading)
+		sched_yield();
+	return t;
+}
+
+static long result(pthread_t t)
+{
+	void *r;
+	CHECK(pthread_join(t, &r) == 0);
+	return (long)r;
+}
+
+/* Who reads a completion channel wakes for what arrives at the sockets, and receives for itself. */
+static void test_channel(void)
+{
+	int dev = device(UVERBS), pipes[2], sockets[2];
+	char c;
+	CHECK(pipe(pipes) == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+	channel_end = pipes[0];
+	CHECK(tell(dev, CHANNEL, (uint32_t)pipes[0]) == 1 && tell(dev, SOCKET, (uint32_t)sockets[0]) > 0 && tell(dev, WRITER, (uint32_t)pipes[1]) > 0);
+	CHECK(write(pipes[1], "x", 1) == 1 && read(pipes[0], &c, 1) == 1 && c == 'x' && count(dev, WATCHES) == 0);
+	pthread_t t = reader();
+	CHECK(write(sockets[1], "s", 1) == 1 && result(t) == 0 && was_read == 's' && count(dev, WATCHES) > 0);
+	t = reader();
+	CHECK(write(pipes[1], "p", 1) == 1 && result(t) == 0 && was_read == 'p');
+	/* A signal ends it if its handler would end a read, and else not. */
+	struct sigaction a = {.sa_handler = handle}, before;
+	CHECK(sigaction(SIGUSR1, &a, &before) == 0);
+	for (t = reader(); !has_read; sched_yield())
+		pthread_kill(t, SIGUSR1);
+	CHECK(result(t) == EINTR);
+	/* One that comes before the sleep ends it too, and none is kept back. */
+	sigset_t were, are;
+	handled = 0;
+	CHECK(pthread_sigmask(SIG_SETMASK, NULL, &were) == 0 && tell(dev, RAISE, SIGUSR1) == SIGUSR1);
+	FAILS(read(pipes[0], &c, 1), EINTR);
+	CHECK(handled == 1 && pthread_sigmask(SIG_SETMASK, NULL, &are) == 0 && memcmp(&were, &are, sizeof were) == 0);
+	a.sa_flags = SA_RESTART;
+	CHECK(sigaction(SIGUSR1, &a, NULL) == 0);
+	t = reader();
+	for (int i = 0; i < 100; i++, sched_yield())
+		pthread_kill(t, SIGUSR1);
+	CHECK(!has_read && write(sockets[1], "r", 1) == 1 && result(t) == 0 && was_read == 'r' && handled > 0);
+	CHECK(sigaction(SIGUSR1, &before, NULL) == 0);
+	CHECK(fcntl(pipes[0], F_SETFL, O_NONBLOCK) == 0);
+	FAILS(read(pipes[0], &c, 1), EAGAIN);
+	CHECK(fcntl(pipes[0], F_SETFL, 0) == 0 && close(pipes[1]) == 0 && read(pipes[0], &c, 1) == 0);
+	CHECK(tell(dev, IS_CHANNEL, (uint32_t)pipes[0]) == 1001 && close(pipes[0]) == 0 && tell(dev, IS_CHANNEL, (uint32_t)pipes[0]) == 1000);
+	close(sockets[0]);
+	close(sockets[1]);
+	close(dev);
+}
+
+/* A poll as libibverbs writes it, and room for its answer. */
+struct poll {
+	struct { uint32_t command; uint16_t in_words, out_words; uint64_t response; uint32_t cq, most; } c;
+	struct { uint32_t count, reserved; uint64_t wcs[32][WC_SIZE / 8]; } r;
+};
+enum { CQ = 7, POLL_CQ = 21 };
+static struct poll poll_for(uint32_t most) { return (struct poll){.c = {POLL_CQ, 6, (8 + 32 * WC_SIZE) / 4, 0, CQ, most}}; }
+static __attribute__((noinline)) long polled(int fd, struct poll *p)
+{
+	__typeof__(p->c) c = p->c;
+	c.response = (uintptr_t)&p->r;
+	return write(fd, &c, sizeof c);
+}
+
+/* The engine's half: the ring of CQ, of this open, begins with the completion after first. */
+static struct ring *ring_of(int fd, uint32_t first)
+{
+	struct ring *rings = (struct ring *)tell(fd, RINGS_AT, 0), *r;
+	uint32_t open = (uint32_t)count(fd, HANDLE);
+	r = &rings[ring_place(open, CQ)];
+	r->taken = 9ULL << 32 | first;
+	r->put = first;
+	r->more = 0;
+	r->key = (uint64_t)open << 32 | CQ;
+	return r;
+}
+static void put(struct ring *r, uint64_t id)
+{
+	uint32_t n = r->put;
+	for (int i = 0; i < WC_SIZE / 8; i++)
+		r->wcs[n % RING_WCS][i] = id;
+	r->put = n + 1;
+}
+static bool is(const struct poll *p, uint32_t i, uint64_t id)
+{
+	for (int k = 0; k < WC_SIZE / 8; k++)
+		if (p->r.wcs[i][k] != id)
+			return false;
+	return true;
+}
+
+/* Polls take what is in the ring, and go to the engine for all else. */
+static void test_ring(void)
+{
+	int fd = device(UVERBS);
+	struct ring *r = ring_of(fd, 0xffffffff - 100); /* the numbers wrap */
+	struct poll p = poll_for(16);
+	long asked = count(fd, POLLS);
+	CHECK(polled(fd, &p) == sizeof p.c && count(fd, POLLS) == asked + 1); /* empty */
+	for (uint64_t id = 1; id <= RING_WCS; id++)
+		put(r, id);
+	for (uint64_t id = 1; id <= RING_WCS; id += 16) {
+		p = poll_for(16);
+		errno = 77;
+		CHECK(polled(fd, &p) == sizeof p.c && errno == 77 && p.r.count == 16 && p.r.reserved == 0);
+		for (uint32_t i = 0; i < 16; i++)
+			CHECK(is(&p, i, id + i));
+	}
+	CHECK(count(fd, POLLS) == asked + 1 && r->taken >> 32 == 9);
+	CHECK(polled(fd, &p) == sizeof p.c && count(fd, POLLS) == asked + 2);
+	/* Fewer than asked for: all that there are, unless the engine has more. */
+	put(r, 1000);
+	put(r, 1001);
+	p = poll_for(16);
+	CHECK(polled(fd, &p) > 0 && p.r.count == 2 && is(&p, 1, 1001) && !is(&p, 2, 1001));
+	put(r, 1002);
+	put(r, 1003);
+	r->more = 1;
+	p = poll_for(16);
+	CHECK(polled(fd, &p) > 0 && p.r.count == 0 && count(fd, POLLS) == asked + 3);
+	p = poll_for(2);
+	CHECK(polled(fd, &p) > 0 && p.r.count == 2 && is(&p, 0, 1002));
+	/* Another's queue, and commands of which the engine says what is wrong. */
+	for (int i = 0; i < 20; i++)
+		put(r, 2000);
+	r->more = 0;
+	asked = count(fd, POLLS);
+	struct poll bad[] = {poll_for(1), poll_for(1), poll_for(1), poll_for(0), poll_for(1)};
+	bad[0].c.cq = CQ + RINGS;
+	bad[1].c.in_words = 5;
+	bad[2].c.out_words = 1;
+	bad[4].c.cq = 0;
+	for (int i = 0; i < 5; i++)
+		CHECK(polled(fd, &bad[i]) > 0 && bad[i].r.count == 0 && count(fd, POLLS) == asked + 1 + i);
+	static struct poll far;
+	far = poll_for(1);
+	far.c.response = (uintptr_t)&far.r;
+	CHECK(write(fd, &far.c, sizeof far.c) > 0 && far.r.count == 0); /* the engine looks whether that is mapped */
+	CHECK(polled(fd, &far) > 0 && far.r.count == 1);
+	p = poll_for(1);
+	r->key = 0;
+	CHECK(polled(fd, &p) > 0 && p.r.count == 0);
+	int other = device(UVERBS);
+	ring_of(fd, 0);
+	put(r, 1);
+	CHECK(polled(other, &p) > 0 && p.r.count == 0);
+	/* A child has an engine of its own, and the parent's completions stay the parent's. */
+	pid_t child = fork();
+	if (child == 0) {
+		int own = device(UVERBS);
+		FAILS(polled(fd, &p), EIO);
+		_exit(polled(own, &p) > 0 && p.r.count == 0 ? 0 : 1);
+	}
+	CHECK(exit_of(child) == 0 && polled(fd, &p) > 0 && p.r.count == 1 && is(&p, 0, 1));
+	r->key = 0;
+	close(fd);
+	close(other);
+}
+
+/* A post as libibverbs writes it. */
+struct post {
+	uint32_t command;
+	uint16_t in_words, out_words;
+	uint64_t response;
+	uint32_t qp, wrs, sges, wr_size;
+	uint64_t id;
+	uint32_t elements, op, flags, ex;
+	uint64_t rest[4], sge[2]; /* of a receive the element is where op and flags are, and the first of rest */
+};
+enum { POST_SEND = 28, POST_RECV = 29, QP = 5, POSTED = sizeof(struct post), POSTED_RECV = 32 + 16 + 16 };
+static struct post post_of(uint64_t id)
+{
+	return (struct post){POST_SEND, POSTED / 4, 1, 0, QP, 1, 1, 56, id, 1, 2, 2, 7, {1, 2, 3, id}, {id, id << 32 | 8}};
+}
+/* Writes a copy, on the stack, with room for an answer: 0 comes there. */
+static __attribute__((noinline)) long posted(int fd, const struct post *p, size_t n)
+{
+	struct post c = *p;
+	uint64_t answer = ~0ULL;
+	c.response = (uintptr_t)&answer;
+	long r = write(fd, &c, n);
+	CHECK(answer == (~0ULL ^ 0xffffffff) || answer == ~0ULL);
+	return answer == ~0ULL ? -r : r; /* negative: it went to the engine, which answers nothing here */
+}
+
+static struct post_ring *post_ring_of(int fd, unsigned recv)
+{
+	struct post_ring *rings = (struct post_ring *)tell(fd, POST_RINGS_AT, 0);
+	uint32_t open = (uint32_t)count(fd, HANDLE);
+	struct post_ring *r = &rings[post_ring_place(open, QP, recv)];
+	r->key = (uint64_t)open << 32 | QP;
+	r->put = 0;
+	r->limit = RING_POSTS;
+	return r;
+}
+
+/* Posts wait in the ring while it is open and has room, and are the engine's else. */
+static void test_posts(void)
+{
+	int fd = device(UVERBS);
+	struct post_ring *r = post_ring_of(fd, 0), *other = post_ring_of(fd, 1);
+	struct post p;
+	r->limit = 0;
+	long asked = count(fd, POSTS);
+	p = post_of(1);
+	CHECK(posted(fd, &p, POSTED) == -POSTED && count(fd, POSTS) == asked + 1 && r->put == 0); /* closed */
+	r->limit = RING_POSTS - 1;
+	for (uint64_t id = 1; id < RING_POSTS; id++) {
+		p = post_of(id);
+		errno = 77;
+		CHECK(posted(fd, &p, POSTED) == POSTED && errno == 77 && r->put == id && r->busy == 0);
+		CHECK(memcmp(r->wrs[id - 1], &p.id, 56) == 0 && memcmp(r->sges[id - 1], p.sge, 16) == 0);
+	}
+	CHECK(count(fd, POSTS) == asked + 1);
+	CHECK(posted(fd, &p, POSTED) == -POSTED && count(fd, POSTS) == asked + 2); /* full */
+	/* Receives have a ring of their own. */
+	p.command = POST_RECV, p.in_words = POSTED_RECV / 4, p.wr_size = 16, p.id = 99;
+	CHECK(posted(fd, &p, POSTED_RECV) == POSTED_RECV && other->put == 1);
+	CHECK(memcmp(other->wrs[0], &p.id, 16) == 0 && memcmp(other->sges[0], &p.flags, 16) == 0);
+	/* Who finds another in the middle does not wait. */
+	r->put = 0;
+	r->busy = 1;
+	p = post_of(2);
+	CHECK(posted(fd, &p, POSTED) == -POSTED && r->put == 0 && r->busy == 1);
+	r->busy = 0;
+	/* What the engine has to see itself. */
+	struct post bad[11];
+	for (int i = 0; i < 11; i++)
+		bad[i] = post_of(3);
+	bad[0].qp = QP + POST_RINGS / 2;
+	bad[1].in_words--;
+	bad[2].out_words = 0;
+	bad[3].wrs = 2;
+	bad[4].sges = 2;
+	bad[5].wr_size = 64;
+	bad[6].elements = 2;
+	bad[7].op = 3;     /* SEND_WITH_IMM */
+	bad[8].flags |= 8; /* INLINE */
+	bad[9].op = 5;     /* an Atomic */
+	bad[10].elements = 0;
+	for (int i = 0; i < 11; i++)
+		CHECK(posted(fd, &bad[i], POSTED) == -POSTED && r->put == 0);
+	static struct post far;
+	far = post_of(4);
+	far.response = (uintptr_t)&far.rest[0];
+	CHECK(write(fd, &far, POSTED) == POSTED && r->put == 0);
+	uint64_t answer = 0;
+	far.response = (uintptr_t)&answer;
+	r->key++;
+	CHECK(posted(fd, &far, POSTED) == -POSTED && r->put == 0);
+	r->key = other->key = 0;
+	r->limit = other->limit = 0;
+	close(fd);
+}
+
+enum { POSTERS = 4, EACH = 100000 };
+static int post_fd;
+static void *poster(void *arg)
+{
+	for (uint64_t i = 1; i <= EACH; i++) {
+		struct post p = post_of((uintptr_t)arg << 32 | i);
+		while (posted(post_fd, &p, POSTED) != POSTED)
+			sched_yield();
+	}
+	return arg;
+}
+
+/* Threads post to one queue while the engine opens and closes the ring: what has been put in is there, whole, and of each thread in order. */
+static void test_posts_threads(void)
+{
+	pthread_t t[POSTERS];
+	uint64_t last[POSTERS] = {0}, all = 0;
+	post_fd = device(UVERBS);
+	struct post_ring *r = post_ring_of(post_fd, 0);
+	for (uintptr_t i = 0; i < POSTERS; i++)
+		CHECK(pthread_create(&t[i], NULL, poster, (void *)i) == 0);
+	while (all < POSTERS * EACH) {
+		r->limit = 0;
+		while (r->busy)
+			sched_yield();
+		for (uint32_t i = 0, n = r->put; i < n; i++, all++) {
+			uint64_t id = r->wrs[i][0], thread = id >> 32;
+			CHECK(thread < POSTERS && (uint32_t)id == ++last[thread]);
+			CHECK(r->wrs[i][6] == id && r->sges[i][0] == id && r->sges[i][1] == (id << 32 | 8));
+		}
+		r->put = 0;
+		r->limit = RING_POSTS;
+		sched_yield();
+	}
+	for (int i = 0; i < POSTERS; i++)
+		CHECK(pthread_join(t[i], NULL) == 0);
+	r->key = 0;
+	r->limit = 0;
+	close(post_fd);
+}
+
+enum { TAKERS = 4, TAKEN = 200000 };
+static _Atomic char seen[TAKEN + 1];
+static _Atomic int seen_all;
+static int ring_fd;
+static void *taker(void *arg)
+{
+	while (seen_all < TAKEN) {
+		struct poll p = poll_for(1 + (uint32_t)(seen_all % 32));
+		CHECK(polled(ring_fd, &p) > 0);
+		for (uint32_t i = 0; i < p.r.count; i++) {
+			uint64_t id = p.r.wcs[i][0];
+			CHECK(id >= 1 && id <= TAKEN && is(&p, i, id) && seen[id]++ == 0);
+			seen_all++;
+		}
+	}
+	return arg;
+}
+
+/* Threads that poll one queue take each completion once, and whole. */
+static void test_ring_threads(void)
+{
+	pthread_t t[TAKERS];
+	ring_fd = device(UVERBS);
+	struct ring *r = ring_of(ring_fd, 0xffffffff - TAKEN / 2);
+	for (int i = 0; i < TAKERS; i++)
+		CHECK(pthread_create(&t[i], NULL, taker, NULL) == 0);
+	for (uint64_t id = 1; id <= TAKEN; id++) {
+		while (r->put - (uint32_t)r->taken == RING_WCS)
+			sched_yield();
+		put(r, id);
+	}
+	for (int i = 0; i < TAKERS; i++)
+		CHECK(pthread_join(t[i], NULL) == 0);
+	r->key = 0;
+	close(ring_fd);
+}
+
 static void *churn(void *arg)
 {
 	for (int i = 0; i < 500; i++) {
@@ -363,9 +729,10 @@ int main(void)
 	} tests[] = {
 #define T(name) {#name, name}
 		T(test_no_engine), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
-		T(test_duplicates), T(test_events), T(test_event_wakes), T(test_vfork), T(test_threads),
+		T(test_duplicates), T(test_events), T(test_event_wakes), T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads), T(test_vfork), T(test_threads),
 	};
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+		alarm(300); /* to what hangs */
 		tests[i].run();
 		printf("ok %s\n", tests[i].name);
 		fflush(stdout);

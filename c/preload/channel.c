@@ -1,0 +1,106 @@
+/* A thread that reads a completion channel, which is a pipe, sleeps on the sockets of its connections too, and lets the engine
+   receive when it wakes. So what arrives wakes that thread; else it would wake one of the engine's, and that this one. */
+#include "preload.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/uio.h>
+#include <time.h>
+
+enum { SOCKETS = 8 };
+
+/* A read that does not wait, whatever the descriptor says. */
+static ssize_t read_now(int fd, void *buf, size_t n)
+{
+	struct iovec to = {buf, n};
+	ssize_t r = preadv2(fd, &to, 1, -1, RWF_NOWAIT);
+	if (r >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
+		return r;
+	struct pollfd p = {fd, POLLIN, 0};
+	if (poll(&p, 1, 0) > 0)
+		return NEXT(read)(fd, buf, n);
+	errno = EAGAIN;
+	return -1;
+}
+
+/* poll() ends at every signal, read() at those whose handler says so. Which one it was is not to be known: if a
+   handler of any signal wants to interrupt, this one does; but those of the thread's own faults end no sleep. */
+static bool interrupts(void)
+{
+	struct sigaction a;
+	for (int s = 1; s < NSIG; s++)
+		if (s != SIGSEGV && s != SIGBUS && s != SIGFPE && s != SIGILL && s != SIGTRAP && sigaction(s, NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN && !(a.sa_flags & SA_RESTART))
+			return true;
+	return false;
+}
+
+/* To wake a thread, and the processor that idled for want of it, takes longer than an answer over loopback does. So a thread
+   whose last wait was short looks for a while before it sleeps, and lets others run meanwhile; each long wait halves the while,
+   to nothing for who waits seldom. */
+enum { LOOK = 50000 /* ns, at most */, SHORT = 2 * LOOK };
+static _Thread_local long look __attribute__((tls_model("initial-exec")));
+
+static long now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+/* Signals wait while the thread is awake, to end its sleep: a handler that ran in between would end nothing. Those of its own
+   faults do not wait, nor those by which the engine's runtime stops and samples its threads. */
+static void hold_signals(sigset_t *were)
+{
+	static const int not[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGURG, SIGPROF};
+	sigset_t held;
+	sigfillset(&held);
+	for (size_t i = 0; i < sizeof not / sizeof *not; i++)
+		sigdelset(&held, not[i]);
+	pthread_sigmask(SIG_BLOCK, &held, were);
+}
+
+static ssize_t wait_channel(int fd, void *buf, size_t n, const sigset_t *signals)
+{
+	long begun = now();
+	for (;;) {
+		int sockets[SOCKETS], k = engine.watch(fd, sockets, SOCKETS);
+		nfds_t all = 1 + (nfds_t)k;
+		struct pollfd p[1 + SOCKETS] = {{fd, POLLIN, 0}};
+		for (int i = 0; i < k; i++)
+			p[1 + i] = (struct pollfd){sockets[i], POLLIN, 0};
+		int ready;
+		while ((ready = poll(p, all, 0)) == 0 && now() - begun < look)
+			sched_yield();
+		if (ready <= 0 && ppoll(p, all, NULL, signals) < 0 && (errno != EINTR || interrupts()))
+			return -1;
+		ssize_t r;
+		if (p[0].revents && ((r = read_now(fd, buf, n)) >= 0 || errno != EAGAIN)) {
+			look = now() - begun < SHORT ? LOOK : look / 2;
+			return r;
+		}
+	}
+}
+
+static ssize_t read_channel(int fd, void *buf, size_t n)
+{
+	int e = errno;
+	ssize_t r = read_now(fd, buf, n);
+	if (r >= 0 || errno != EAGAIN || (NEXT(fcntl)(fd, F_GETFL) & O_NONBLOCK))
+		return r;
+	sigset_t were;
+	hold_signals(&were);
+	r = wait_channel(fd, buf, n, &were);
+	e = r < 0 ? errno : e;
+	pthread_sigmask(SIG_SETMASK, &were, NULL);
+	errno = e;
+	return r;
+}
+
+EXPORT ssize_t read(int fd, void *buf, size_t n)
+{
+	return LIKELY(!is_channel(fd)) ? NEXT(read)(fd, buf, n) : read_channel(fd, buf, n);
+}
