@@ -63,7 +63,7 @@ func TestSecurityNamesTests(t *testing.T) {
 
 	places := map[string]string{
 		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "endpoint": "../vitcp/endpoint", "vipl": "../vipl",
-		"sockio": "../internal/sockio", "accept": "../internal/accept", "uverbs": "../internal/uverbs",
+		"sockio": "../internal/sockio", "accept": "../internal/accept", "ucma": "../internal/ucma", "uverbs": "../internal/uverbs",
 	}
 	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(tests, -1) {
 		require.Contains(t, places, m[1])

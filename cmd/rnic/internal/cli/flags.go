@@ -23,6 +23,8 @@ type ConnFlags struct {
 	IRD     int
 	ORD     int
 	Timeout time.Duration
+
+	RNIC verbs.Config // how to open the RNIC: see Lab
 }
 
 // DefaultConnFlags are the flags when none is given.

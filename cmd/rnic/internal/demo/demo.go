@@ -17,6 +17,7 @@ import (
 // demo holds the flags of `rnic demo`.
 type demo struct {
 	flags cli.ConnFlags
+	lab   cli.Lab
 	bytes uint64
 	json  bool
 	serve bool // be the server process; set by the demo itself
@@ -51,6 +52,8 @@ Write through it is refused then.`,
 	f.BoolVar(&d.serve, "serve", false, "be the server process")
 	f.Lookup("serve").Hidden = true
 	d.flags.AddTo(cmd)
+	d.lab.AddCapture(f)
+	d.lab.AddTrace(f)
 	return cmd
 }
 
@@ -68,11 +71,16 @@ func (d *demo) runServer(cmd *cobra.Command) error {
 }
 
 func (d *demo) run(cmd *cobra.Command) error {
+	rnic, finish, err := d.lab.RNIC(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	d.flags.RNIC = rnic
 	p := cli.NewProgress(cmd.ErrOrStderr())
 	begin := time.Now()
 	results, err := d.twoProcesses(cmd.Context(), p)
 	p.Clear()
-	if err != nil {
+	if err = finish(err); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
 	report := newDemoReport(results, time.Since(begin), d.flags.CRC)

@@ -68,6 +68,7 @@ func openDemo(f *cli.ConnFlags, role demoRole) (*demoEnd, error) {
 		IRD:       f.IRD,
 		ORD:       f.ORD,
 		Shared:    role.shared,
+		RNIC:      f.RNIC,
 	})
 	if err != nil {
 		return nil, err

@@ -33,6 +33,8 @@ type Limits struct {
 	IRD, ORD             int  // 0: the RNIC's default
 	Shared               bool // Receives come from an S-RQ
 	Extensions           bool // RFC 7306 is spoken
+
+	RNIC verbs.Config // of Open
 }
 
 // AllAccess are the rights of a buffer that is used in every way.
@@ -41,7 +43,7 @@ const AllAccess = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.
 // Open opens an RNIC and makes a QP with one CQ for both queues, large
 // enough that it cannot overflow.
 func Open(l Limits) (*Endpoint, error) {
-	nic, err := verbs.Open(verbs.Config{})
+	nic, err := verbs.Open(l.RNIC)
 	if err != nil {
 		return nil, fmt.Errorf("opening the RNIC: %w", err)
 	}

@@ -27,10 +27,10 @@ type Host struct {
 	memory  uint64 // guarded by mu
 }
 
-// OpenHost opens an RNIC for so many clients, with so many octets of memory for all of them, each of which may do
+// OpenHost opens an RNIC, as c says, for so many clients, with so many octets of memory for all of them, each of which may do
 // nothing for idle; 0 stands for IdleLimit.
-func OpenHost(clients int, memory uint64, idle time.Duration) (*Host, error) {
-	nic, err := verbs.Open(verbs.Config{})
+func OpenHost(c verbs.Config, clients int, memory uint64, idle time.Duration) (*Host, error) {
+	nic, err := verbs.Open(c)
 	if err != nil {
 		return nil, fmt.Errorf("opening the RNIC: %w", err)
 	}

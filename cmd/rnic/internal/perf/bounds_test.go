@@ -21,7 +21,7 @@ import (
 // openHost is a host with 1 MiB.
 func openHost(t *testing.T, clients int, idle time.Duration) *endpoint.Host {
 	t.Helper()
-	host, err := endpoint.OpenHost(clients, 1<<20, idle)
+	host, err := endpoint.OpenHost(verbs.Config{}, clients, 1<<20, idle)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, host.Close()) })
 	return host
@@ -136,7 +136,7 @@ func TestPerfServerDisconnectsIdleClients(t *testing.T) {
 // --duration is over has to arrive.
 func TestPerfServerSparesDeepRuns(t *testing.T) {
 	for _, op := range []string{"write", "read"} {
-		host, err := endpoint.OpenHost(1, perfBudget, time.Millisecond)
+		host, err := endpoint.OpenHost(verbs.Config{}, 1, perfBudget, time.Millisecond)
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, host.Close()) })
 		addr, done := servePerfOnce(t, host)

@@ -13,6 +13,7 @@ import (
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 const (
@@ -133,6 +134,7 @@ type perfServerFlags struct {
 	idle  time.Duration
 	child bool   // announce the address, and end with standard input
 	plain string // also listen here for bare TCP
+	stats cli.Stats
 }
 
 func newPerfServerCommand() *cobra.Command {
@@ -168,6 +170,7 @@ see, when its --duration, twice that time, and a second for each 64 MiB in its
 	f.SortFlags = false
 	p.conn.AddTo(cmd)
 	f.Var(cli.DurationRange(&p.idle, time.Millisecond, 24*time.Hour), "idle", "`time` that a client may do nothing")
+	p.stats.AddTo(f)
 	f.BoolVar(&p.child, "child", false, "announce the address on standard output, end with standard input")
 	f.StringVar(&p.plain, "plain", "", "`address` for bare TCP streams to compare with")
 	f.Lookup("child").Hidden = true
@@ -175,7 +178,7 @@ see, when its --duration, twice that time, and a second for each 64 MiB in its
 	return cmd
 }
 
-func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
+func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) (err error) {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	if p.child {
@@ -187,11 +190,16 @@ func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
 		return fmt.Errorf("perf: listening: %w; choose another address", err)
 	}
 	defer l.Close()
-	host, err := endpoint.OpenHost(perfClients, perfBudget, p.idle)
+	host, err := endpoint.OpenHost(verbs.Config{}, perfClients, perfBudget, p.idle)
 	if err != nil {
 		return fmt.Errorf("perf: %w", err)
 	}
 	defer host.Close()
+	finish, err := p.stats.Serve(cmd.ErrOrStderr(), host.NIC)
+	if err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	defer func() { err = finish(err) }()
 	where := cli.Announcement{Address: l.Addr().String()}
 	if p.plain != "" {
 		plain, err := net.Listen("tcp", p.plain)

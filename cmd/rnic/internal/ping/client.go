@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
@@ -13,11 +14,16 @@ import (
 )
 
 // runClient connects, does its rounds and prints a summary.
-func (p *ping) runClient(ctx context.Context, out *pingOutput) error {
+func (p *ping) runClient(ctx context.Context, out *pingOutput, log io.Writer) (err error) {
 	e, err := open(endpoint.Open(p.limits()))
 	if err != nil {
 		return err
 	}
+	finish, err := p.stats.Serve(log, e.NIC)
+	if err != nil {
+		return errors.Join(err, e.Abort())
+	}
+	defer func() { err = finish(err) }()
 	summary, err := p.ping(ctx, e, out)
 	if errors.Is(err, errStalled) { // it will not answer a close either
 		return errors.Join(fmt.Errorf("ping: %w", err), e.Abort())

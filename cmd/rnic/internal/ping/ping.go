@@ -30,6 +30,8 @@ const (
 // ping holds the flags of `rnic ping`. Their letters are rping's.
 type ping struct {
 	flags      cli.ConnFlags
+	lab        cli.Lab
+	stats      cli.Stats
 	server     bool
 	client     bool
 	persistent bool
@@ -83,6 +85,8 @@ back each. It gives up when one takes longer than --timeout.`,
 	f.Var(cli.IntRange(&p.clients, 1, maxPingClients), "clients", "server: `clients` at once with -P; who is one too many is refused")
 	f.BoolVar(&p.json, "json", false, "print the summary as JSON")
 	p.flags.AddTo(cmd)
+	p.lab.AddTo(f)
+	p.stats.AddTo(f)
 	f.Lookup("timeout").Usage = "`time` that connecting may take; for a client also a round"
 	return cmd
 }
@@ -103,13 +107,18 @@ func (p *ping) run(cmd *cobra.Command) error {
 		return cli.Usagef("-v and --json both write to standard output: choose one")
 	}
 	out := &pingOutput{w: cmd.OutOrStdout(), json: p.json}
+	var finish func(error) error
+	var err error
+	if p.flags.RNIC, finish, err = p.lab.RNIC(cmd.ErrOrStderr()); err != nil {
+		return err
+	}
 	if p.client {
-		return p.runClient(cmd.Context(), out)
+		return finish(p.runClient(cmd.Context(), out, cmd.ErrOrStderr()))
 	}
 	if !cmd.Flags().Changed("size") {
 		p.size = maxPingSize
 	}
-	return p.runServer(cmd.Context(), out, cmd.ErrOrStderr())
+	return finish(p.runServer(cmd.Context(), out, cmd.ErrOrStderr()))
 }
 
 func (p *ping) hostPort() string { return net.JoinHostPort(cli.BareHost(p.addr), strconv.Itoa(p.port)) }
@@ -118,7 +127,7 @@ func (p *ping) hostPort() string { return net.JoinHostPort(cli.BareHost(p.addr),
 // there is one RDMA Read at a time, and MPA revision 1 has no way to agree on
 // more.
 func (p *ping) limits() endpoint.Limits {
-	l := endpoint.Limits{SendDepth: 16, RecvDepth: 2, IRD: p.flags.IRD, ORD: p.flags.ORD}
+	l := endpoint.Limits{SendDepth: 16, RecvDepth: 2, IRD: p.flags.IRD, ORD: p.flags.ORD, RNIC: p.flags.RNIC}
 	if l.IRD == 0 {
 		l.IRD = 1
 	}

@@ -2,7 +2,10 @@ package ping
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,7 +17,9 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/internal/dissect"
 	"github.com/softrnic/softrnic/internal/rping"
+	"github.com/softrnic/softrnic/trace"
 )
 
 // pingOnce runs a client against s, and returns its result.
@@ -150,4 +155,31 @@ func TestPingLimits(t *testing.T) {
 	assert.Equal(t, endpoint.Limits{SendDepth: 16, RecvDepth: 2, IRD: 1, ORD: 1}, p.limits())
 	p.flags.IRD, p.flags.ORD = 3, 4
 	assert.Equal(t, endpoint.Limits{SendDepth: 16, RecvDepth: 2, IRD: 3, ORD: 4}, p.limits())
+}
+
+// TestLab: a fault that strikes is told, and what went over is in the capture.
+func TestLab(t *testing.T) {
+	dir := t.TempDir()
+	plan, pcap, records := filepath.Join(dir, "plan"), filepath.Join(dir, "c.pcapng"), filepath.Join(dir, "t")
+	require.NoError(t, os.WriteFile(plan, []byte("message 2 out: flip behind crc"), 0o600))
+	s := clitest.StartServer(t, "ping", "-s", "-a", "127.0.0.1", "-p", "0")
+	c := pingOnce(t, s, "-C 3 --faults "+plan+" --pcap "+pcap+" --trace "+records)
+	assert.Equal(t, 1, c.Status)
+	assert.Contains(t, c.Stderr, "rnic: fault: line 1: message 2 out: flip behind crc (connection 1, qp ")
+	<-s.Done
+	f, err := os.Open(pcap)
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := dissect.Read(f, nil)
+	require.NoError(t, err)
+	require.Len(t, r.Connections, 1)
+	assert.Equal(t, 1, r.Connections[0].Streams[0].CRC.Bad)
+	text, err := os.Open(records)
+	require.NoError(t, err)
+	defer text.Close()
+	list, err := trace.Read(text)
+	require.NoError(t, err)
+	assert.True(t, slices.ContainsFunc(list, func(r trace.Record) bool {
+		return r.Kind == trace.Fault && strings.HasPrefix(r.Name, "line 1: message 2 out: flip behind crc")
+	}), "the fault is in the trace")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // runServer listens, and serves one client or, with -P, any number.
-func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) error {
+func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) (err error) {
 	l, err := cm.Listen(p.hostPort(), p.flags.ListenConfig(log))
 	if err != nil {
 		return fmt.Errorf("ping: listening: %w; choose another -a or -p", err)
@@ -24,11 +24,16 @@ func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) er
 	defer l.Close()
 	fmt.Fprintf(log, "rnic: listening on %v\n", l.Addr())
 
-	host, err := endpoint.OpenHost(p.clients, uint64(p.clients)*p.size, p.idle)
+	host, err := endpoint.OpenHost(p.flags.RNIC, p.clients, uint64(p.clients)*p.size, p.idle)
 	if err != nil {
 		return err
 	}
 	defer host.Close()
+	finish, err := p.stats.Serve(log, host.NIC)
+	if err != nil {
+		return err
+	}
+	defer func() { err = finish(err) }()
 	if !p.persistent {
 		req, err := l.Accept(ctx)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/internal/sysfs"
 	"github.com/softrnic/softrnic/internal/uverbs"
+	"github.com/softrnic/softrnic/stats"
 )
 
 func machine() elf.Machine {
@@ -80,25 +81,32 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 		trace.Close()
 	}
 
+	if err := f.lab.Absolute(); err != nil {
+		return err
+	}
+
 	// From here on a signal is the program's, and does not end this process before the tree is gone.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passed...)
 	defer signal.Stop(signals)
-	tree, err := os.MkdirTemp("", "softrnic-")
+	tree, err := newTree(os.TempDir())
 	if err != nil {
 		return fmt.Errorf("making a folder for the device's files: %w", err)
 	}
-	defer os.RemoveAll(tree)
+	defer tree.remove()
 	c := sysfs.Config{Addr: a.addr, GUID: uverbs.GUID(a.addr), RoCE: f.as == "roce", Interface: a.name}
-	if err := sysfs.Write(tree, c); err != nil {
+	if err := sysfs.Write(tree.path, c); err != nil {
 		return fmt.Errorf("writing the device's files: %w", err)
 	}
 	program := exec.Command(path, args[1:]...)
 	program.Args[0] = args[0]
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	program.Env = os.Environ()
-	for _, v := range environment(f, libs, tree, os.Getenv("LD_PRELOAD")) {
+	for _, v := range environment(f, libs, tree.path, os.Getenv("LD_PRELOAD")) {
 		program.Env = append(program.Env, v[0]+"="+v[1])
+	}
+	if f.stats.On() {
+		defer stats.Tidy() // a C program ends without a word
 	}
 	return wait(program, signals)
 }
@@ -109,7 +117,7 @@ var passed = []os.Signal{
 }
 
 // wait runs the program, passes signals on and returns its status. If this process is killed, so is the program: nobody
-// could stop it any more, and its tree stays behind.
+// could stop it any more. Its tree stays until the next one is made.
 func wait(program *exec.Cmd, signals <-chan os.Signal) error {
 	runtime.LockOSThread() // Pdeathsig is sent when the thread ends, not the process
 	defer runtime.UnlockOSThread()

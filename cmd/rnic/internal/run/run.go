@@ -16,6 +16,8 @@ type flags struct {
 	as     string     // iwarp or roce
 	crc    bool
 	strace string // a file; "": none
+	lab    cli.Lab
+	stats  cli.Stats
 }
 
 // Command makes `rnic run`.
@@ -66,6 +68,8 @@ The exit status is the program's; 126 and 127 are as a shell's.`,
 	fs.StringVar(&f.as, "as", f.as, "what the device says it is: iwarp, or roce for programs that want InfiniBand's ways")
 	fs.Var(cli.OnOff(&f.crc), "crc", "ask for CRCs: on or off")
 	fs.StringVar(&f.strace, "strace", "", "write each command of the program to this `FILE`, decoded, with its result")
+	f.lab.AddTo(fs)
+	f.stats.AddTo(fs)
 	fs.BoolVar(&checkHost, "check", false, "tell what works on this host, and what would install the rest")
 	return cmd
 }
@@ -80,6 +84,10 @@ func environment(f flags, libs libraries, tree, preload string) [][2]string {
 	if preload != "" {
 		preload = ":" + preload
 	}
+	offered := "off"
+	if f.stats.On() {
+		offered = "on"
+	}
 	return [][2]string{
 		{"LD_PRELOAD", libs.preload + preload},
 		{"SYSFS_PATH", tree},
@@ -88,6 +96,11 @@ func environment(f flags, libs libraries, tree, preload string) [][2]string {
 		{"SOFTRNIC_AS", f.as},
 		{"SOFTRNIC_CRC", crc},
 		{"SOFTRNIC_STRACE", f.strace},
+		{"SOFTRNIC_FAULTS", f.lab.Faults},
+		{"SOFTRNIC_PCAP", f.lab.Pcap},
+		{"SOFTRNIC_TRACE", f.lab.Trace},
+		{"SOFTRNIC_STATS", offered},
+		{"SOFTRNIC_PCAP_PAYLOAD", cli.OnOff(&f.lab.Payload).String()},
 	}
 }
 

@@ -85,6 +85,7 @@ func TestEnvironment(t *testing.T) {
 	assert.Equal(t, map[string]string{
 		"LD_PRELOAD": "/p:/other", "SYSFS_PATH": "/tree", "SOFTRNIC_ENGINE": "/e", "SOFTRNIC_ADDR": "127.0.0.1",
 		"SOFTRNIC_AS": "roce", "SOFTRNIC_CRC": "on", "SOFTRNIC_STRACE": "/t",
+		"SOFTRNIC_FAULTS": "", "SOFTRNIC_PCAP": "", "SOFTRNIC_TRACE": "", "SOFTRNIC_PCAP_PAYLOAD": "off", "SOFTRNIC_STATS": "off",
 	}, got)
 	assert.Equal(t, [2]string{"LD_PRELOAD", "/p"}, environment(f, libraries{"/e", "/p"}, "", "")[0])
 }

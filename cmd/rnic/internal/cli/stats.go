@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/softrnic/softrnic/stats"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Stats is the flag of a process that offers its counters.
+type Stats struct{ on bool }
+
+// AddTo adds it to fs.
+func (s *Stats) AddTo(fs *pflag.FlagSet) {
+	fs.BoolVar(&s.on, "stats", false, "offer the counters to rnic top, on a socket that is this user's alone")
+}
+
+// On reports whether the counters are offered.
+func (s *Stats) On() bool { return s.on }
+
+// Serve offers the counters of nic, if asked to, until finish is called, whose error is joined to that of the command.
+func (s *Stats) Serve(log io.Writer, nic *verbs.RNIC) (finish func(error) error, err error) {
+	if !s.on {
+		return func(err error) error { return err }, nil
+	}
+	server, err := stats.Serve("", func() []*verbs.RNIC { return []*verbs.RNIC{nic} })
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(log, "rnic: counters at %s\n", server.Path())
+	return func(err error) error { return errors.Join(err, server.Close()) }, nil
+}

@@ -1,0 +1,118 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/stats"
+)
+
+// row is a queue pair, or all that an RNIC has had, over some time.
+type row struct {
+	pid     int
+	program string
+	nic     string
+	qp      uint32
+	state   string
+	peer    string
+	// Of each second.
+	out, in rate
+	// At the moment, and in all.
+	sendQueue, recvQueue, outReads, inReads uint64
+	failed                                  uint64 // completions with an error
+}
+
+type rate struct{ messages, octets float64 }
+
+// key tells queue pairs apart.
+type key struct {
+	pid int
+	nic string
+	qp  uint32
+}
+
+// rates are the queue pairs that there are now, the busiest first. One that was not there before has done all since.
+func rates(before, now []stats.Snapshot) (rows []row) {
+	was := map[key]stats.QP{}
+	when := map[int]time.Time{}
+	for _, p := range before {
+		when[p.PID] = p.Time
+		each(p, func(k key, q stats.QP) { was[k] = q })
+	}
+	for _, p := range now {
+		seconds := 0.0
+		if t, ok := when[p.PID]; ok {
+			seconds = p.Time.Sub(t).Seconds()
+		}
+		each(p, func(k key, q stats.QP) {
+			old := was[k]
+			c := q.Counters
+			rows = append(rows, row{
+				pid: p.PID, program: p.Program, nic: k.nic, qp: k.qp, state: q.State, peer: q.Remote,
+				out:       rate{per(seconds, old.Sum("out_messages"), q.Sum("out_messages")), per(seconds, old.Sum("out_octets"), q.Sum("out_octets"))},
+				in:        rate{per(seconds, old.Sum("in_messages"), q.Sum("in_messages")), per(seconds, old.Sum("in_octets"), q.Sum("in_octets"))},
+				sendQueue: c["send_queue"], recvQueue: c["recv_queue"], outReads: c["out_reads"], inReads: c["in_reads"],
+				failed: q.Sum("completions") - q.By["completions"]["Success"],
+			})
+		})
+	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(b.out.octets+b.in.octets, a.out.octets+a.in.octets), cmp.Compare(a.pid, b.pid), cmp.Compare(a.qp, b.qp))
+	})
+	return rows
+}
+
+func each(p stats.Snapshot, f func(key, stats.QP)) {
+	for _, nic := range p.RNICs {
+		for _, q := range nic.QPs {
+			f(key{p.PID, nic.ID, q.ID}, q)
+		}
+	}
+}
+
+// per is how much a counter has grown in a second; 0 where that cannot be told, as of a new queue pair of an old name.
+func per(seconds float64, was, is uint64) float64 {
+	if seconds <= 0 || is < was {
+		return 0
+	}
+	return float64(is-was) / seconds
+}
+
+// table is the rows below what their processes have counted in all.
+func table(rows []row, now []stats.Snapshot) string {
+	var text strings.Builder
+	for _, p := range now {
+		text.WriteString(summary(p))
+	}
+	text.WriteString("\n")
+	t := cli.NewTable(&text)
+	fmt.Fprintln(t, "PID\tQP\tSTATE\tOUT msg/s\tMB/s\tIN msg/s\tMB/s\tSQ\tRQ\tREADS out\tin\tFAILED\tPEER\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%d\t%d\t%s\t%.0f\t%.1f\t%.0f\t%.1f\t%d\t%d\t%d\t%d\t%d\t%s\t\n", r.pid, r.qp, printable(r.state),
+			r.out.messages, r.out.octets/1e6, r.in.messages, r.in.octets/1e6,
+			r.sendQueue, r.recvQueue, r.outReads, r.inReads, r.failed, cmp.Or(printable(r.peer), "-"))
+	}
+	_ = t.Flush() // to memory
+	return text.String()
+}
+
+// summary is a line of what a process has counted since it began, also on queue pairs that are gone.
+func summary(p stats.Snapshot) string {
+	var sum, by = map[string]uint64{}, map[string]uint64{}
+	for i := range p.RNICs {
+		nic := &p.RNICs[i]
+		for name, n := range nic.Counters {
+			sum[name] += n
+		}
+		for _, name := range []string{"out_octets", "in_octets", "out_terminates", "in_terminates"} {
+			by[name] += nic.Sum(name)
+		}
+	}
+	return fmt.Sprintf("%s[%d]: %d QPs, %d streams, %d refused, %d reset; %.1f MB out, %.1f MB in; Terminates %d out, %d in; CRC errors %d; waits for a receive %d\n",
+		printable(p.Program), p.PID, sum["qp"], sum["connects"]+sum["accepts"], sum["connects_refused"], sum["out_resets"]+sum["in_resets"],
+		float64(by["out_octets"])/1e6, float64(by["in_octets"])/1e6, by["out_terminates"], by["in_terminates"], sum["crc_errors"], sum["out_of_buffer"])
+}

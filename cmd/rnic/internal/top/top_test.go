@@ -1,0 +1,109 @@
+//go:build unix
+
+package top
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/rnictest"
+	"github.com/softrnic/softrnic/stats"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// offering is a process, this one, with a queue pair that has sent 64 octets.
+func offering(t *testing.T, path string) *stats.Server {
+	x, y := rnictest.Pair(t, rnictest.Config{Loopback: true})
+	_, sink := y.Memory(64)
+	_, source := x.Memory(64)
+	_, err := y.QP.PostRecv(verbs.Recv{SGL: sink.All()})
+	require.NoError(t, err)
+	x.Post(verbs.Request{SGL: source.All()})
+	x.Wait()
+	y.Wait()
+	s, err := stats.Serve(path, func() []*verbs.RNIC { return []*verbs.RNIC{x.NIC} })
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func command(t *testing.T, args ...string) (string, error) {
+	cmd := Command()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceUsage = true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// TestTop finds the socket of a process, or takes the one it is given, and prints one table where there is no terminal.
+func TestTop(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	_, err := command(t)
+	require.ErrorContains(t, err, "--stats")
+	offering(t, "")
+	other := offering(t, filepath.Join(t.TempDir(), "s"))
+	for _, args := range [][]string{nil, {other.Path()}} {
+		text, err := command(t, append(args, "--interval", "10ms")...)
+		require.NoError(t, err)
+		assert.Contains(t, text, "1 QPs, 1 streams")
+		assert.Contains(t, text, "RTS")
+		assert.Equal(t, 4, strings.Count(text, "\n"), text)
+	}
+	text, err := command(t, "--counters")
+	require.NoError(t, err)
+	assert.Contains(t, text, "  out_octets[send] 64\n")
+	text, err = command(t, "--json")
+	require.NoError(t, err)
+	var all []stats.Snapshot
+	require.NoError(t, json.Unmarshal([]byte(text), &all))
+	assert.Len(t, all, 1)
+	_, err = command(t, "--json", "--counters")
+	require.Error(t, err)
+	_, err = command(t, "/nowhere")
+	require.Error(t, err)
+}
+
+func snapshot(at time.Time, state string, out, in, failed uint64) stats.Snapshot {
+	q := stats.QP{ID: 5, State: state, Remote: "192.0.2.1:7174", Values: stats.Values{
+		Counters: map[string]uint64{"send_queue": 3, "out_reads": 2},
+		By: map[string]map[string]uint64{
+			"out_octets": {"write": out}, "out_messages": {"write": out / 1000}, "in_octets": {"send": in}, "in_messages": {"send": in / 1000},
+			"completions": {"Success": 10, "Flushed": failed},
+		},
+	}}
+	return stats.Snapshot{Program: "p\x1b[2J", PID: 7, Time: at, RNICs: []stats.RNIC{{ID: "x", QPs: []stats.QP{q}}}}
+}
+
+// TestRates: what has happened between two looks, in a second.
+func TestRates(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	before := []stats.Snapshot{snapshot(begin, "RTS", 1e6, 5000, 0)}
+	now := []stats.Snapshot{snapshot(begin.Add(2*time.Second), "RTS", 5e6, 9000, 4)}
+	rows := rates(before, now)
+	require.Len(t, rows, 1)
+	assert.Equal(t, rate{2000, 2e6}, rows[0].out)
+	assert.Equal(t, rate{2, 2000}, rows[0].in)
+	assert.EqualValues(t, 4, rows[0].failed)
+	text := table(rows, now)
+	assert.Contains(t, text, "192.0.2.1:7174")
+	assert.NotContains(t, text, "\x1b", "what another process says does nothing to the terminal")
+	assert.Equal(t, rate{}, rates(now, before)[0].out, "another queue pair of that name")
+	assert.Equal(t, rate{}, rates(nil, now)[0].out, "nothing to compare with")
+}
+
+// TestScreen: it has no more lines and columns than the terminal.
+func TestScreen(t *testing.T) {
+	assert.Equal(t, "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J", screen("a\nb\n", 24, 80))
+	assert.Equal(t, "\x1b[Ha\x1b[K\n...\x1b[J", screen("a\nb\nc\n", 2, 80))
+	assert.Equal(t, "\x1b[Hab\x1b[K\n\x1b[J", screen("abcd\n", 24, 2))
+}

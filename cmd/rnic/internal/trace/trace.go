@@ -1,0 +1,73 @@
+// Package trace is `rnic trace`: what an RNIC did, as text or as a page.
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/trace"
+)
+
+// Command is `rnic trace`.
+func Command() *cobra.Command {
+	var (
+		page, op string
+		qp       uint32
+	)
+	cmd := &cobra.Command{
+		Use:   "trace FILE",
+		Short: "Show what an RNIC did",
+		Long: `Show a trace that --trace of ping, demo or run has written, or a program with
+package trace: verbs, posts, segments, completions, states, faults, in the order
+in which they happened. FILE - is standard input. A trace has none of the
+program's octets.`,
+		Example: "  rnic ping -C 3 --trace t 127.0.0.1\n  rnic trace t\n  rnic trace --html t.html t",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := read(args[0], cmd.InOrStdin())
+			if err != nil {
+				return err
+			}
+			list = slices.DeleteFunc(list, func(r trace.Record) bool { return !shown(r, qp, strings.ToLower(op)) })
+			slices.SortStableFunc(list, func(a, b trace.Record) int { return int(max(min(a.Time-b.Time, 1), -1)) })
+			if page == "" {
+				return trace.Timeline(cmd.OutOrStdout(), list)
+			}
+			f, err := os.Create(page)
+			if err != nil {
+				return cli.WithStatus(2, fmt.Errorf("--html: %w", err))
+			}
+			return errors.Join(trace.HTML(f, "Trace "+filepath.Base(args[0]), list), f.Close())
+		},
+	}
+	cmd.Flags().StringVar(&page, "html", "", "write a page to this `FILE` instead: a lane for each queue pair, filters, fields on a click")
+	cmd.Flags().Uint32Var(&qp, "qp", 0, "only the records of this queue pair")
+	cmd.Flags().StringVar(&op, "op", "", "only the records whose name has this `TEXT` in it, as send or read")
+	return cmd
+}
+
+// shown reports whether r is of that queue pair, 0 for any, and has op, in small letters, in its name.
+func shown(r trace.Record, qp uint32, op string) bool {
+	return (qp == 0 || r.QP == qp) && strings.Contains(strings.ToLower(r.Name), op)
+}
+
+func read(name string, stdin io.Reader) ([]trace.Record, error) {
+	in := stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, cli.WithStatus(2, err)
+		}
+		defer f.Close()
+		in = f
+	}
+	return trace.Read(in)
+}

@@ -1,0 +1,46 @@
+package trace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/trace"
+)
+
+func TestTrace(t *testing.T) {
+	dir := t.TempDir()
+	file, page := filepath.Join(dir, "t"), filepath.Join(dir, "t.html")
+	w, err := trace.Create(file)
+	require.NoError(t, err)
+	w.Add(trace.Record{Time: 2000, Kind: trace.Completed, QP: 5, Name: "Recv"})
+	w.Add(trace.Record{Time: 1000, Kind: trace.Received, QP: 4, Name: "Send"})
+	require.NoError(t, w.Close())
+
+	r := clitest.Run(t.Context(), "trace", file)
+	require.Zero(t, r.Status, r.Stderr)
+	assert.Less(t, strings.Index(r.Stdout, "received"), strings.Index(r.Stdout, "completed"), "in the order of time")
+	r = clitest.Run(t.Context(), "trace", "--qp", "5", file)
+	require.Zero(t, r.Status, r.Stderr)
+	assert.NotContains(t, r.Stdout, "received")
+	r = clitest.Run(t.Context(), "trace", "--op", "sEn", file)
+	require.Zero(t, r.Status, r.Stderr)
+	assert.Contains(t, r.Stdout, "received")
+	assert.NotContains(t, r.Stdout, "completed")
+	r = clitest.Run(t.Context(), "trace", "--html", page, file)
+	require.Zero(t, r.Status, r.Stderr)
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"name":"Recv"`)
+
+	r = clitest.Run(t.Context(), "trace", page)
+	assert.Contains(t, r.Stderr, "line 1 is no record")
+	r = clitest.Run(t.Context(), "trace", file+".none")
+	assert.Equal(t, 2, r.Status)
+	assert.Contains(t, r.Stderr, "no such file")
+}
