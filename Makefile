@@ -7,9 +7,11 @@ FUZZTIME   ?= 10m
 SOAKSECONDS ?= 180
 SIEGESECONDS ?= 5
 CROWDSECONDS ?= 60
+CHAOSSECONDS ?= 600
 INTEROPFLAGS ?=
 CTESTFLAGS ?=
 CSOAKSECONDS ?= 600
+CBENCHROUNDS ?= 5
 MUTANTFLAGS ?=
 
 # Development tools are pinned in a module of their own, so that the library's go.mod stays small.
@@ -19,7 +21,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege interop verify clean
+.PHONY: help build c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege tshark chaos interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +75,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
 lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint, check the scripts
 	$(GO) vet ./...
 	$(GO) vet -race ./...
+	$(GO) vet -C interop/ulps/testdata/grpc ./...
 	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
@@ -86,17 +89,38 @@ bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/g
 siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row; honest clients' connect times against the bars
 	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run TestSiege ./internal/siege
 
+tshark: ## have tshark decode a capture of the tap, under TLS (Debian: apt-get install tshark)
+	$(GO) test -count=1 -tags tshark -run TestWireshark ./tap
+
+chaos: ## random fault plans against the model for CHAOSSECONDS (600), with the race detector
+	SOFTRNIC_CHAOS_SECONDS=$(CHAOSSECONDS) $(GO) test -race -count=1 -v -timeout=2h -run TestChaos ./rnictest
+
 interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
 	interop/run $(INTEROPFLAGS)
 
-.PHONY: c-test c-soak
+.PHONY: c-test c-soak c-bench
 c-test: c ## run C programs of Debian's packages under `rnic run`, each pair in a network of its own, and update docs/c-programs.md
 	interop/cprograms/packages
+	$(GO) test -count=1 -tags cprograms ./interop/cprograms
 	$(GO) run ./interop/cprograms $(CTESTFLAGS)
 
 c-soak: c ## C programs that start, connect, move data, are killed at random and start again, for CSOAKSECONDS (600); looks for leaks
 	interop/cprograms/packages
 	$(GO) run ./interop/cprograms -soak $(CSOAKSECONDS)s
+
+c-bench: c ## measure C programs under `rnic run` beside `rnic perf`, in CBENCHROUNDS rounds (5), and update docs/c-programs.md
+	interop/cprograms/packages
+	$(GO) run ./interop/cprograms -bench $(CBENCHROUNDS)
+
+.PHONY: ulps ulps-rsocket ulps-nvme
+ulps: ulps-rsocket ulps-nvme ## upper layers against other people's programs: both of these
+
+ulps-rsocket: c ## ulp/rsocket with Debian's rstream, riostream and rcopy, and with gRPC-Go's interop cases; figures; update docs/ulps.md
+	$(GO) run ./interop/ulps $(ULPSFLAGS)
+
+ulps-nvme: build ## the NVMe over Fabrics target: hosts that do what kernels never do, then Linux's own in a QEMU guest, and update docs/nvme.md
+	$(GO) test -race -count=1 ./ulp/nvmeof
+	$(GO) run ./interop/nvme
 
 verify: ## clone the last commit to an empty place and run what README.md promises
 	GO=$(GO) tools/verify.sh

@@ -36,6 +36,8 @@ type options struct {
 	strace string
 	keep   bool
 	soak   time.Duration
+	bench  int    // rounds
+	root   string // of the release that the programs are of; empty: this machine's
 }
 
 // The parts of a run, which are the parts of the page.
@@ -44,6 +46,7 @@ const (
 	partLossy    = "lossy"
 	partPyverbs  = "pyverbs"
 	partSiw      = "siw"
+	partNewer    = "newer"
 )
 
 func main() {
@@ -54,8 +57,9 @@ func main() {
 	flag.StringVar(&opts.strace, "strace", "", "`folder` that gets what rnic run --strace writes, a file a side")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the folder of each row, with what was printed")
 	flag.BoolVar(&opts.veth, "veth", false, "only the second run: two networks joined by a wire that loses 1 % of the packets")
-	flag.StringVar(&opts.part, "part", "", "run only this `part`: programs, lossy, pyverbs or siw")
+	flag.StringVar(&opts.part, "part", "", "run only this `part`: programs, lossy, pyverbs, siw or newer")
 	flag.DurationVar(&opts.soak, "soak", 0, "instead: start, kill and start programs again for this `time`, and look for leaks")
+	flag.IntVar(&opts.bench, "bench", 0, "instead: measure the goals of speed in so many `rounds`, and update the page's table of them")
 	only := flag.String("run", "", "run only rows whose name matches this `regexp`, and update no page")
 	flag.Parse()
 	var err error
@@ -63,7 +67,7 @@ func main() {
 	if opts.veth {
 		opts.part = partLossy
 	}
-	known := map[string]bool{"": true, partPrograms: true, partLossy: true, partPyverbs: true, partSiw: true}
+	known := map[string]bool{"": true, partPrograms: true, partLossy: true, partPyverbs: true, partSiw: true, partNewer: true}
 	if err != nil || flag.NArg() > 0 || !known[opts.part] {
 		flag.Usage()
 		os.Exit(2)
@@ -105,10 +109,14 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 	if o.soak > 0 {
 		return o.soaked(ctx)
 	}
-	parts := []struct {
+	type part struct {
 		name string
 		run  func(context.Context) (text string, ok bool, err error)
-	}{{partPrograms, o.programs}, {partLossy, o.lossy}, {partPyverbs, o.pyverbs}, {partSiw, o.siw}}
+	}
+	parts := []part{{partPrograms, o.programs}, {partLossy, o.lossy}, {partPyverbs, o.pyverbs}, {partSiw, o.siw}, {partNewer, o.newer}}
+	if o.bench > 0 {
+		parts, o.part = []part{{"bench", o.benched}}, ""
+	}
 	ok = true
 	for _, p := range parts {
 		if o.part != "" && o.part != p.name {
@@ -187,7 +195,7 @@ func (o options) table(ctx context.Context, all []row, joined bool) (text string
 		}
 		done = append(done, got)
 	}
-	with, err := versions(ctx)
+	with, err := o.versions(ctx)
 	if err != nil {
 		return "", false, err
 	}

@@ -178,6 +178,9 @@ func (o options) run(ctx context.Context, r row, joined bool) (out outcome) {
 		} else if _, err := here.do(ctx, alone); err != nil {
 			return err
 		}
+		if err := o.enter(ctx, here); err != nil {
+			return err
+		}
 		const host = serverAddr
 		if r.before != "" {
 			first := exec.CommandContext(ctx, "sh", "-ec", r.fill(r.before, host, o))
@@ -235,7 +238,7 @@ func (o options) both(ctx context.Context, r row, here, there *space, host, dir 
 	}
 	var srv *program
 	if r.server != "" {
-		if srv, err = here.start(ctx, dir, r.words(server, host, trace("server"), o)); err != nil {
+		if srv, err = here.start(ctx, dir, o.inRoot(dir, r.words(server, host, trace("server"), o))); err != nil {
 			return "", err
 		}
 		if err := srv.ready(ctx, here, r.port); err != nil {
@@ -243,7 +246,7 @@ func (o options) both(ctx context.Context, r row, here, there *space, host, dir 
 			return srv.out.String(), err
 		}
 	}
-	cl, err := there.start(ctx, dir, r.words(client, host, trace("client"), o))
+	cl, err := there.start(ctx, dir, o.inRoot(dir, r.words(client, host, trace("client"), o)))
 	if err != nil {
 		return "", err
 	}

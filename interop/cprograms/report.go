@@ -74,9 +74,12 @@ func cell(text string) string {
 }
 
 // versions says which packages were run on which machine.
-func versions(ctx context.Context) (string, error) {
-	names := []string{"libibverbs1", "rdmacm-utils", "perftest", "qperf", "libfabric1", "openmpi-bin", "libucx0"}
-	query := append([]string{"-W", "-f", "${Package} ${Version}\n"}, names...)
+func (o options) versions(ctx context.Context) (string, error) {
+	names := []string{"libibverbs1", "rdmacm-utils", "perftest"}
+	if o.root == "" {
+		names = append(names, "qperf", "libfabric1", "openmpi-bin", "libucx0")
+	}
+	query := append([]string{"--admindir=" + o.packageData(), "-W", "-f", "${Package} ${Version}\n"}, names...)
 	packages, err := exec.CommandContext(ctx, "dpkg-query", query...).Output()
 	if err != nil {
 		return "", fmt.Errorf("asking for the packages' versions: %w; install them with interop/cprograms/packages", err)

@@ -13,7 +13,7 @@ type row struct {
 	pkg    string // Debian's package
 	server string // empty: the row is one program, client
 	client string
-	port   int           // the server is ready when it listens on this TCP port
+	port   int           // the server is ready when it listens on this port
 	flags  string        // of `rnic run`, both sides
 	plain  side          // the side that runs without `rnic run`
 	user   bool          // as nobody, not as root
@@ -27,6 +27,7 @@ type row struct {
 	limit  time.Duration // of the whole row; 0 is rowTime
 	cannot string        // why it cannot work; the row is red when it does
 	lossy  bool          // also over a wire that loses packets
+	newer  bool          // also with newer releases of Debian
 }
 
 // side is one of a row's two programs.
@@ -36,6 +37,7 @@ const (
 	neither side = iota
 	server
 	client
+	both
 )
 
 // rowTime bounds a row.
@@ -68,7 +70,7 @@ func (r row) words(s side, host, trace string, o options) []string {
 		command = r.server
 	}
 	script := r.fill(command, host, o)
-	if r.plain != s {
+	if r.plain != s && r.plain != both {
 		run := o.rnic + " run " + r.flags
 		if trace != "" {
 			run += " --strace " + trace

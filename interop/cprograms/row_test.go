@@ -4,9 +4,11 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +24,16 @@ func TestListens(t *testing.T) {
 	const text = `  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 00000000000000000000000000000000:1C06 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 68721 1
    0: 0100007F:4853 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 68722 1
+   2: 0100007F:1C07 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 68724 2 0 0
    1: 0100007F:1D2F 0100007F:C350 01 00000000:00000000 00:00000000 00000000     0        0 68723 1
 `
-	assert.True(t, listens(text, portRping))
-	assert.True(t, listens(text, portPerftest))
-	assert.False(t, listens(text, portCM), "it is connected, nobody listens")
-	assert.False(t, listens(text, 50000), "the port of the peer")
+	tcp, udp := listening["tcp"], listening["udp"]
+	assert.True(t, listens(text, portRping, tcp))
+	assert.True(t, listens(text, portPerftest, tcp))
+	assert.False(t, listens(text, portCM, tcp), "it is connected, nobody listens")
+	assert.False(t, listens(text, 50000, tcp), "the port of the peer")
+	assert.True(t, listens(text, portRping+1, udp))
+	assert.False(t, listens(text, portRping, udp))
 }
 
 // Every row can be told from the others, can fail, and what it can fail by is well formed.
@@ -48,6 +54,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 5, lossy)
+	assert.Len(t, newerRows(), 12)
 }
 
 func TestWords(t *testing.T) {
@@ -55,6 +62,12 @@ func TestWords(t *testing.T) {
 	r := row{server: "RNIC ping -s -a HOST", client: "rping -c -a HOST", plain: server, flags: "--as roce"}
 	assert.Equal(t, []string{"sh", "-c", "exec /b/rnic ping -s -a 10.0.0.1"}, r.words(server, "10.0.0.1", "", o))
 	assert.Equal(t, "exec /b/rnic run --as roce --strace /t -- rping -c -a 10.0.0.1", r.words(client, "10.0.0.1", "/t", o)[2])
+}
+
+func TestWordsInRoot(t *testing.T) {
+	words := []string{"sh", "-c", "exec rping"}
+	assert.Equal(t, words, options{}.inRoot("/d", words))
+	assert.Equal(t, []string{"chroot", "/r", "env", "-C", "/d", "PATH=/usr/bin:/usr/sbin", "sh", "-c", "exec rping"}, options{root: "/r"}.inRoot("/d", words))
 }
 
 func TestVerdict(t *testing.T) {
@@ -67,8 +80,8 @@ func TestVerdict(t *testing.T) {
 		{outcome{}, "ran", true},
 		{outcome{row: row{checks: true}}, "ran, data compared", true},
 		{outcome{err: bad}, "FAIL: client: exit status 1", false},
-		{outcome{row: row{cannot: noUD}, err: bad}, "cannot: " + noUD, true},
-		{outcome{row: row{cannot: noUD}}, "FAIL: it works, and the table says it cannot", false},
+		{outcome{row: row{cannot: noMulticast}, err: bad}, "cannot: " + noMulticast, true},
+		{outcome{row: row{cannot: noMulticast}}, "FAIL: it works, and the table says it cannot", false},
 	}
 	for _, tt := range tests {
 		assert.Equal(t, tt.want, tt.out.verdict())
@@ -106,6 +119,13 @@ func TestParseTests(t *testing.T) {
 	require.Len(t, got, 3)
 	assert.Equal(t, testFail, got[2].outcome)
 	assert.Equal(t, "roce test_pd.T.three", got[2].name, "the test that was at work when the process died")
+
+	// What has to fail over iWARP says why, and fails nothing; where it need not, it is a failure.
+	name := slices.Sorted(maps.Keys(cannots))[0]
+	test := strings.TrimPrefix(name, "iwarp ")
+	assert.Equal(t, []tested{{testCannot, name, cannots[name]}}, parseTests("fail\t"+test+"\tits own words\n", "iwarp", nil))
+	assert.Equal(t, []tested{{testFail, "roce " + test, "its own words"}}, parseTests("fail\t"+test+"\tits own words\n", "roce", nil))
+	assert.Contains(t, testsMarkdown([]tested{{testCannot, name, "a reason"}, {testOK, "iwarp x.y", ""}}), "Cannot, over iWARP:\n\n- `"+name+"`: a reason\n")
 }
 
 // passes.txt grows by what passes, in a whole run only; what it names has to pass.

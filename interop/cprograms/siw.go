@@ -149,7 +149,7 @@ func (o options) siwReady(ctx context.Context, g *guest, r siwRow, srv *program)
 			// siw listens with a socket of the kernel's, which this file shows too.
 			cmd = exec.CommandContext(ctx, g.script, "exec", "-n", g.name, "-t", "10", "--", "cat /proc/net/tcp")
 		}
-		if text, err := cmd.Output(); err == nil && listens(string(text), r.port) {
+		if text, err := cmd.Output(); err == nil && listens(string(text), r.port, listening["tcp"]) {
 			return nil
 		}
 		select {

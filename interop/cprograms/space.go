@@ -76,23 +76,26 @@ func (s *space) do(ctx context.Context, script string) (string, error) {
 	return string(out), nil
 }
 
-// listens tells whether a socket of the space listens on a TCP port.
+// listening are the states of sockets that take what comes, by the name in /proc/net: TCP_LISTEN, and TCP_CLOSE of UDP.
+var listening = map[string]string{"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}
+
+// listens tells whether a socket of the space listens on a port.
 func (s *space) listens(port int) bool {
-	for _, name := range []string{"tcp", "tcp6"} {
+	for name, state := range listening {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", s.first.Process.Pid, name))
-		if err == nil && listens(string(text), port) {
+		if err == nil && listens(string(text), port, state) {
 			return true
 		}
 	}
 	return false
 }
 
-// listens looks for a listening socket in the text of /proc/net/tcp: proc_pid_net(5).
-func listens(text string, port int) bool {
+// listens looks for a socket in a state in the text of /proc/net/tcp: proc_pid_net(5).
+func listens(text string, port int, want string) bool {
 	for line := range strings.Lines(text) {
 		const local, state = 1, 3
 		fields := strings.Fields(line)
-		if len(fields) > state && fields[state] == "0A" && strings.HasSuffix(fields[local], fmt.Sprintf(":%04X", port)) {
+		if len(fields) > state && fields[state] == want && strings.HasSuffix(fields[local], fmt.Sprintf(":%04X", port)) {
 			return true
 		}
 	}
