@@ -1,0 +1,90 @@
+package rsocket
+
+import (
+	"context"
+	"net"
+
+	"github.com/softrnic/softrnic/cm"
+)
+
+// Listener is a net.Listener of Conns.
+type Listener struct {
+	config Config
+	l      *cm.Listener
+	closed context.Context
+	close  context.CancelFunc
+}
+
+// Listen listens with the zero Config.
+func Listen(network, address string) (*Listener, error) { return Config{}.Listen(network, address) }
+
+// Listen listens. The network is "tcp", "tcp4" or "tcp6". Errors: those of net.Listen and verbs.Open.
+func (c Config) Listen(network, address string) (*Listener, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := isTCP(network); err != nil {
+		return nil, &net.OpError{Op: "listen", Net: network, Err: err}
+	}
+	nl, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	l := &Listener{config: c, l: cm.NewListener(nl, cm.ListenConfig{Timeout: c.Timeout, Logger: c.Logger})}
+	l.closed, l.close = context.WithCancel(context.Background())
+	return l, nil
+}
+
+// Accept returns the next connection, a *Conn. A peer that is not one of rsockets is rejected, and Accept goes on. Its error is net.ErrClosed
+// after Close, in a *net.OpError.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		r, err := l.l.Accept(l.closed)
+		if err != nil {
+			if l.closed.Err() != nil {
+				err = net.ErrClosed
+			}
+			return nil, &net.OpError{Op: "accept", Net: "rsocket", Addr: l.Addr(), Err: err}
+		}
+		c, err := l.accept(r)
+		if err == nil {
+			return c, nil
+		}
+		if log := l.config.Logger; log != nil {
+			log.Warn("rsocket: a connection was not set up", "remote", r.RemoteAddr(), "err", err)
+		}
+	}
+}
+
+func (l *Listener) accept(r *cm.Request) (*Conn, error) {
+	if _, err := parseHello(r.PrivateData()); err != nil {
+		_ = r.Reject(nil)
+		return nil, err
+	}
+	c, err := newConn(l.config)
+	if err != nil {
+		_ = r.Reject(nil)
+		return nil, err
+	}
+	conn, err := r.Accept(l.closed, c.qp, l.config.connection(c.hello().append(nil)))
+	if err != nil {
+		c.release()
+		return nil, err
+	}
+	if err := c.begin(conn, r.PrivateData()); err != nil {
+		_ = conn.Abort()
+		c.release()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Addr is the address listened on.
+func (l *Listener) Addr() net.Addr { return l.l.Addr() }
+
+// Close stops listening. Connections that Accept has returned go on.
+func (l *Listener) Close() error {
+	l.close()
+	return l.l.Close()
+}
