@@ -19,9 +19,13 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/demo"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/dump"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/info"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/nvme"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/perf"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/ping"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/proxy"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/run"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/top"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/trace"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/vi"
 )
 
@@ -36,8 +40,12 @@ func root() *cobra.Command {
 		demo.Command(),
 		perf.Command(),
 		run.Command(),
+		top.Command(),
 		conform.Command(),
 		dump.Command(),
+		proxy.Command(),
+		trace.Command(),
 		vi.Command(),
+		nvme.Command(),
 	)
 }

@@ -1,0 +1,14 @@
+package nvme
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+)
+
+func TestMain(m *testing.M) {
+	clitest.Main(m, func() *cobra.Command { return cli.Root(Command()) })
+}

@@ -1,0 +1,188 @@
+package nvmeof
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// Controller registers (properties).
+const (
+	regCAP  = 0x00
+	regVS   = 0x08
+	regCC   = 0x14
+	regCSTS = 0x1c
+
+	version = 0x00010300
+
+	ccEnable = 1 << 0
+	ccSHN    = 3 << 14
+
+	cstsRDY          = 1 << 0
+	cstsCFS          = 1 << 1
+	cstsSHSTComplete = 2 << 2
+)
+
+// controller is what an admin queue's Connect makes: an association with one host. It ends with that queue.
+type controller struct {
+	target  *Target
+	subsys  *Subsystem // nil: discovery
+	id      uint16
+	nqn     string // of the subsystem, as connected to
+	hostNQN string
+	hostID  [16]byte
+	memory  *semaphore.Weighted // octets of buffers in use
+
+	mu        sync.Mutex
+	cc, csts  uint32
+	granted   int // I/O queues
+	queues    map[uint16]*queue
+	kato      time.Duration
+	expiry    *time.Timer // nil: no keep-alive
+	last      time.Time   // of the newest command
+	ended     bool
+	eventMask uint32
+	events    []*request      // that wait for an event
+	changed   map[uint32]bool // namespaces, since the log was read
+	pending   bool            // a notice that no request has taken
+}
+
+// ready reports whether commands other than Fabrics' may run.
+func (c *controller) ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.csts&cstsRDY != 0
+}
+
+// setKATO starts the keep-alive timer anew; 0 stops it.
+func (c *controller) setKATO(ms uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.expiry != nil {
+		c.expiry.Stop()
+		c.expiry = nil
+	}
+	c.kato, c.last = time.Duration(ms)*time.Millisecond, time.Now()
+	if ms != 0 && !c.ended {
+		var t *time.Timer
+		t = time.AfterFunc(c.kato, func() { c.expire(&t) })
+		c.expiry = t
+	}
+}
+
+// expire ends the controller if no command came for kato: any command counts, as ctratt bit 6 says.
+func (c *controller) expire(t **time.Timer) {
+	c.mu.Lock()
+	if c.ended || c.expiry != *t {
+		c.mu.Unlock()
+		return
+	}
+	if left := time.Until(c.last.Add(c.kato)); left > 0 {
+		c.expiry.Reset(left)
+		c.mu.Unlock()
+		return
+	}
+	c.csts |= cstsCFS
+	c.mu.Unlock()
+	c.target.log("keep-alive of host %q ran out: its controller %d ends", c.hostNQN, c.id)
+	c.end()
+}
+
+func (c *controller) heard() {
+	c.mu.Lock()
+	c.last = time.Now()
+	c.mu.Unlock()
+}
+
+// end closes all queues and forgets the controller.
+func (c *controller) end() {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended = true
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	queues := c.queues
+	c.queues = nil
+	c.mu.Unlock()
+	for _, q := range queues {
+		q.cancel()
+	}
+	c.target.forget(c)
+}
+
+// attach makes q the queue of its qid.
+func (c *controller) attach(q *queue) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || c.queues[q.hello.qid] != nil {
+		return false
+	}
+	c.queues[q.hello.qid] = q
+	return true
+}
+
+// detach is told that q is gone. The admin queue takes all others along.
+func (c *controller) detach(q *queue) {
+	c.mu.Lock()
+	if c.queues[q.hello.qid] == q {
+		delete(c.queues, q.hello.qid)
+	}
+	c.mu.Unlock()
+	if q.hello.qid == 0 {
+		c.end()
+	}
+}
+
+// property reads a register.
+func (c *controller) property(offset uint32, eight bool) (uint64, Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case offset == regCAP && eight:
+		depth := c.target.config.Depth
+		if c.subsys == nil {
+			depth = adminDepth
+		}
+		return 1<<37 | 0x0f<<24 | 1<<16 | uint64(depth-1), Success // CSS NVM, TO 7.5 s, CQR, MQES
+	case offset == regVS && !eight:
+		return version, Success
+	case offset == regCC && !eight:
+		return uint64(c.cc), Success
+	case offset == regCSTS && !eight:
+		return uint64(c.csts), Success
+	}
+	return 0, InvalidField | DNR
+}
+
+// setCC writes the one register that hosts write.
+func (c *controller) setCC(v uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.cc
+	c.cc = v
+	if v&ccEnable != 0 && old&ccEnable == 0 {
+		c.csts = cstsRDY
+	}
+	if v&ccEnable == 0 && old&ccEnable != 0 { // a reset: the I/O queues go
+		c.csts &^= cstsRDY
+		c.granted, c.eventMask = 0, 0
+		for qid, q := range c.queues {
+			if qid != 0 {
+				q.cancel()
+			}
+		}
+		for _, r := range c.events {
+			r.tell(completion{status: Aborted})
+		}
+		c.events = nil
+	}
+	c.csts &^= 3 << 2
+	if v&ccSHN != 0 {
+		c.csts |= cstsSHSTComplete
+	}
+}

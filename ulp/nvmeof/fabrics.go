@@ -1,0 +1,139 @@
+package nvmeof
+
+import (
+	"bytes"
+	"slices"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// memoryOfHost is how many octets of data of one controller may be on their way at once.
+const memoryOfHost = 16 << 20
+
+func (r *request) fabrics(c *controller) (uint64, Status) {
+	switch r.cmd.fctype() {
+	case typeConnect:
+		return r.connect()
+	case typePropertyGet:
+		if r.q.hello.qid != 0 || r.cmd[40]&7 > 1 {
+			return 0, InvalidField | DNR
+		}
+		return c.property(r.cmd.dw(11), r.cmd[40]&7 == 1)
+	case typePropertySet:
+		if r.q.hello.qid != 0 || r.cmd[40]&7 != 0 || r.cmd.dw(11) != regCC {
+			return 0, InvalidField | DNR
+		}
+		c.setCC(r.cmd.dw(12))
+		return 0, Success
+	}
+	return 0, InvalidOpcode | DNR
+}
+
+// connectRefusal is the result of a Connect with ConnectParameter: where the wrong field is, in the command or the data.
+func connectRefusal(offset uint64, inData bool) (uint64, Status) {
+	if inData {
+		offset |= 1 << 16
+	}
+	return offset, ConnectParameter | DNR
+}
+
+// connect joins the queue to a controller, which it makes for the admin queue.
+func (r *request) connect() (uint64, Status) {
+	q := r.q
+	switch {
+	case le.Uint16(r.cmd[40:]) != 0:
+		return 0, ConnectFormat | DNR
+	case q.controller() != nil:
+		return 0, SequenceError | DNR
+	case le.Uint16(r.cmd[42:]) != q.hello.qid:
+		return connectRefusal(42, false)
+	}
+	if size := le.Uint16(r.cmd[44:]); size == 0 || size > q.hello.hsqsize {
+		return connectRefusal(44, false)
+	}
+	data, status := r.connectData()
+	if status != Success {
+		return 0, status
+	}
+	c, result, status := q.target.join(q, data, r.cmd.dw(12))
+	if status != Success {
+		return result, status
+	}
+	q.mu.Lock()
+	q.ctrl, q.connected, q.noFlow = c, true, r.cmd[46]&4 != 0
+	q.mu.Unlock()
+	return uint64(c.id), Success
+}
+
+// connectData is a copy of the data of Connect. No controller bounds its memory yet.
+func (r *request) connectData() ([]byte, Status) {
+	if r.sgl.inline || r.sgl.length != connectSize {
+		b, status := r.fetch(connectSize)
+		return bytes.Clone(b), status
+	}
+	mr, err := r.q.target.pd.Register(make([]byte, connectSize), verbs.LocalRead|verbs.LocalWrite)
+	if err != nil {
+		return nil, InternalError
+	}
+	defer func() { _ = mr.Deregister() }()
+	status := r.read(mr, connectSize)
+	return bytes.Clone(mr.Bytes()), status
+}
+
+func text(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// join finds or makes the controller that the data of a Connect ask for.
+func (t *Target) join(q *queue, data []byte, kato uint32) (c *controller, result uint64, status Status) {
+	id, subsysNQN, hostNQN := le.Uint16(data[16:]), text(data[256:512]), text(data[512:768])
+	refuse := func(offset uint64) (*controller, uint64, Status) {
+		result, status := connectRefusal(offset, true)
+		return nil, result, status
+	}
+	s := t.subsystems[subsysNQN]
+	switch {
+	case s == nil && subsysNQN != DiscoveryNQN:
+		return refuse(256)
+	case hostNQN == "" || len(hostNQN) > 223:
+		return refuse(512)
+	case s != nil && len(s.hosts) > 0 && !slices.Contains(s.hosts, hostNQN):
+		return nil, 512 | 1<<16, ConnectHost | DNR
+	}
+	if q.hello.qid == 0 {
+		if id != 0xffff {
+			return refuse(16)
+		}
+		c = &controller{
+			target: t, subsys: s, nqn: subsysNQN, hostNQN: hostNQN, hostID: [16]byte(data), memory: semaphore.NewWeighted(memoryOfHost),
+			queues: map[uint16]*queue{0: q}, changed: map[uint32]bool{},
+		}
+		if !t.associate(c) {
+			return nil, 0, ConnectBusy
+		}
+		c.setKATO(kato)
+		return c, 0, Success
+	}
+	c = t.controller(id)
+	if c == nil || c.nqn != subsysNQN || c.hostNQN != hostNQN || c.hostID != [16]byte(data) {
+		return refuse(16)
+	}
+	c.mu.Lock()
+	granted, ready := c.granted, c.csts&cstsRDY != 0
+	c.mu.Unlock()
+	switch {
+	case !ready:
+		return nil, 0, SequenceError | DNR
+	case int(q.hello.qid) > granted:
+		result, status = connectRefusal(42, false)
+		return nil, result, status
+	case !c.attach(q):
+		return nil, 0, SequenceError | DNR
+	}
+	return c, 0, Success
+}

@@ -1,0 +1,310 @@
+package nvmeof
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+const (
+	testNQN  = "nqn.2026-01.org.softrnic:test"
+	testHost = "nqn.2026-01.org.softrnic:host"
+)
+
+// serve runs a target until the test ends, and says where.
+func serve(t *testing.T, c Config, subsystems ...*Subsystem) (addr string, target *Target) {
+	t.Helper()
+	target, err := New(c, subsystems...)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	where, ended := make(chan string, 1), make(chan error, 1)
+	go func() { ended <- target.Serve(ctx, "127.0.0.1:0", func(a net.Addr) { where <- a.String() }) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, target.Close())
+	})
+	select {
+	case addr = <-where:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	return addr, target
+}
+
+func subsystem(t *testing.T, disks ...Disk) *Subsystem {
+	t.Helper()
+	s, err := NewSubsystem(testNQN, disks)
+	require.NoError(t, err)
+	return s
+}
+
+// hostQueue is one connection of the test's initiator: one command outstanding unless the test posts more.
+type hostQueue struct {
+	t    *testing.T
+	nic  *verbs.RNIC
+	qp   *verbs.QP
+	conn *cm.Conn
+	out  *verbs.MR // capsules
+	in   *verbs.MR // responses
+	data *verbs.MR // for the target
+	cid  uint16
+	id   uint16
+}
+
+const (
+	hostCapsule = 8192
+	hostData    = maxTransfer
+	hostSlots   = 32
+)
+
+// answer is a completion as it came.
+type answer struct {
+	result      uint64
+	sqhd, sqid  uint16
+	cid         uint16
+	status      Status
+	invalidated verbs.STag
+	withInv     bool
+}
+
+func dialQueue(t *testing.T, addr string, qid, hsqsize uint16) *hostQueue {
+	t.Helper()
+	q, err := tryQueue(t, addr, private(0, qid, hsqsize+1, hsqsize))
+	require.NoError(t, err)
+	q.id = qid
+	return q
+}
+
+func private(recfmt, qid, hrqsize, hsqsize uint16) []byte {
+	b := make([]byte, helloSize)
+	for i, v := range []uint16{recfmt, qid, hrqsize, hsqsize} {
+		binary.LittleEndian.PutUint16(b[2*i:], v)
+	}
+	return b
+}
+
+func tryQueue(t *testing.T, addr string, privateData []byte) (*hostQueue, error) {
+	t.Helper()
+	q := &hostQueue{t: t}
+	var err error
+	q.nic, err = verbs.Open(verbs.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = q.nic.Close() })
+	q.qp, err = q.nic.CreateEndpoint(verbs.QPConfig{SendDepth: 2 * hostSlots, RecvDepth: 2 * hostSlots})
+	require.NoError(t, err)
+	register := func(n int, a verbs.Access) *verbs.MR {
+		mr, err := q.qp.PD().Register(make([]byte, n), a)
+		require.NoError(t, err)
+		return mr
+	}
+	q.out = register(hostCapsule, verbs.LocalRead)
+	q.in = register(hostSlots*completionSize, verbs.LocalWrite)
+	q.renew()
+	for i := range hostSlots {
+		q.post(uint64(i))
+	}
+	q.conn, err = cm.Dial(t.Context(), addr, q.qp, cm.Config{PrivateData: privateData, IRD: 16})
+	return q, err
+}
+
+// renew registers the data anew, after the target has invalidated its key.
+func (q *hostQueue) renew() {
+	mr, err := q.qp.PD().RegisterRegion(verbs.RegionConfig{
+		Memory: make([]byte, hostData), Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite, RemoteInvalidate: true,
+	})
+	require.NoError(q.t, err)
+	q.data = mr
+}
+
+func (q *hostQueue) post(id uint64) {
+	_, err := q.qp.PostRecv(verbs.Recv{ID: id, SGL: q.in.SGL(int(id)*completionSize, completionSize)})
+	require.NoError(q.t, err)
+}
+
+// entry is a command with the next cid and no data.
+func (q *hostQueue) entry(opcode byte, nsid uint32) command {
+	c := make(command, commandSize)
+	c[0], c[1] = opcode, 0x40
+	q.cid++
+	le.PutUint16(c[2:], q.cid)
+	le.PutUint32(c[4:], nsid)
+	c[39] = 0x40
+	return c
+}
+
+func keyed(c command, m *verbs.MR, n int) command {
+	r := m.Remote(0)
+	le.PutUint64(c[24:], r.TO)
+	le.PutUint32(c[32:], uint32(n))
+	le.PutUint32(c[35:], uint32(r.STag))
+	c[39] = 0x4f
+	return c
+}
+
+func inline(c command, n int) command {
+	le.PutUint64(c[24:], 0)
+	le.PutUint32(c[32:], uint32(n))
+	c[39] = 0x01
+	return c
+}
+
+func blocks(c command, slba uint64, n int) command {
+	le.PutUint64(c[40:], slba)
+	le.PutUint16(c[48:], uint16(n-1))
+	return c
+}
+
+// send posts a capsule, and waits until it is gone.
+func (q *hostQueue) send(parts ...[]byte) {
+	n := 0
+	for _, p := range parts {
+		n += copy(q.out.Bytes()[n:], p)
+	}
+	_, err := q.qp.PostSend(verbs.Request{SGL: q.out.SGL(0, n)})
+	require.NoError(q.t, err)
+	c, err := q.qp.SendCQ().WaitOne(q.t.Context())
+	require.NoError(q.t, err)
+	require.NoError(q.t, c.Err())
+}
+
+// receive waits for a response.
+func (q *hostQueue) receive() answer {
+	q.t.Helper()
+	c, err := q.qp.RecvCQ().WaitOne(q.t.Context())
+	require.NoError(q.t, err)
+	require.NoError(q.t, c.Err())
+	require.EqualValues(q.t, completionSize, c.Bytes)
+	b := q.in.Bytes()[int(c.ID)*completionSize:]
+	a := answer{
+		result: le.Uint64(b), sqhd: le.Uint16(b[8:]), sqid: le.Uint16(b[10:]), cid: le.Uint16(b[12:]),
+		status: Status(le.Uint16(b[14:]) >> 1), invalidated: c.Invalidated, withInv: c.HasInvalidated,
+	}
+	q.post(c.ID)
+	return a
+}
+
+// do runs a command; a key that its response has invalidated is replaced.
+func (q *hostQueue) do(c command, data ...[]byte) answer {
+	q.t.Helper()
+	q.send(append([][]byte{c}, data...)...)
+	a := q.receive()
+	require.Equal(q.t, c.cid(), a.cid)
+	require.Equal(q.t, q.id, a.sqid)
+	return a
+}
+
+// connect is the Connect command; the data may be changed.
+func (q *hostQueue) connect(cntlid uint16, sqsize int, kato uint32, change func(c command, data []byte)) answer {
+	q.t.Helper()
+	c := q.entry(fabricsCommand, typeConnect)
+	le.PutUint16(c[42:], q.id)
+	le.PutUint16(c[44:], uint16(sqsize))
+	le.PutUint32(c[48:], kato)
+	data := make([]byte, connectSize)
+	data[0] = 0x51
+	le.PutUint16(data[16:], cntlid)
+	copy(data[256:], testNQN)
+	copy(data[512:], testHost)
+	if change != nil {
+		change(c, data)
+	}
+	if q.id != 0 {
+		return q.do(inline(c, connectSize), data)
+	}
+	copy(q.data.Bytes(), data)
+	a := q.do(keyed(c, q.data, connectSize))
+	if a.withInv {
+		q.renew()
+	}
+	return a
+}
+
+func (q *hostQueue) setProperty(offset, value uint32) answer {
+	c := q.entry(fabricsCommand, typePropertySet)
+	le.PutUint32(c[44:], offset)
+	le.PutUint64(c[48:], uint64(value))
+	return q.do(c)
+}
+
+func (q *hostQueue) property(offset uint32, eight bool) answer {
+	c := q.entry(fabricsCommand, typePropertyGet)
+	if eight {
+		c[40] = 1
+	}
+	le.PutUint32(c[44:], offset)
+	return q.do(c)
+}
+
+// fetch runs a command whose data come by RDMA Write.
+func (q *hostQueue) fetch(c command, n int) ([]byte, answer) {
+	q.t.Helper()
+	a := q.do(keyed(c, q.data, n))
+	b := append([]byte(nil), q.data.Bytes()[:n]...)
+	if a.withInv {
+		require.Equal(q.t, q.data.STag(), a.invalidated)
+		q.renew()
+	}
+	return b, a
+}
+
+// give runs a command whose data go by RDMA Read.
+func (q *hostQueue) give(c command, b []byte) answer {
+	q.t.Helper()
+	copy(q.data.Bytes(), b)
+	a := q.do(keyed(c, q.data, len(b)))
+	if a.withInv {
+		q.renew()
+	}
+	return a
+}
+
+// association is a controller with I/O queues, ready.
+type association struct {
+	admin *hostQueue
+	id    uint16
+	io    []*hostQueue
+}
+
+func associate(t *testing.T, addr string, queues int) *association {
+	t.Helper()
+	a := &association{admin: dialQueue(t, addr, 0, 31)}
+	got := a.admin.connect(0xffff, 31, 0, nil)
+	require.Equal(t, Success, got.status)
+	a.id = uint16(got.result)
+	require.Equal(t, Success, a.admin.setProperty(regCC, 0x00460001).status)
+	require.EqualValues(t, cstsRDY, a.admin.property(regCSTS, false).result)
+	c := a.admin.entry(adminSetFeatures, 0)
+	c[40] = featNumQueues
+	le.PutUint32(c[44:], uint32(queues-1)<<16|uint32(queues-1))
+	got = a.admin.do(c)
+	require.Equal(t, Success, got.status)
+	require.Equal(t, queueCount(queues), got.result)
+	for i := range queues {
+		q := dialQueue(t, addr, uint16(i+1), 15)
+		require.Equal(t, Success, q.connect(a.id, 15, 0, nil).status)
+		a.io = append(a.io, q)
+	}
+	return a
+}
+
+// recorder is a Disk that counts Syncs.
+type recorder struct {
+	Disk
+	mu    sync.Mutex
+	syncs int
+}
+
+func (r *recorder) Sync() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.syncs++
+	return r.Disk.Sync()
+}

@@ -1,0 +1,228 @@
+package nvmeof
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Config is how a target serves. The zero value of each field stands for what is said.
+type Config struct {
+	RNIC verbs.Config
+	// Connection is offered to each host; Listen is for startups.
+	Connection cm.Config
+	Listen     cm.ListenConfig
+	// Queues is how many I/O queues a controller has at most: 16. Depth is how many commands of a queue may be
+	// outstanding: 128, 2 to 1024.
+	Queues, Depth int
+	// InlineData is how many octets of data a command capsule of an I/O queue may bring along: 4096; negative: none.
+	InlineData int
+	// SharedReceives, if not 0, is how many receives all queues share, in place of Depth for each; a command that finds
+	// none waits.
+	SharedReceives int
+	// NoInvalidate answers with plain Sends where a host has asked for Send with Invalidate, as it has to allow.
+	NoInvalidate bool
+	// Connections is how many queues all hosts together may have: 1024.
+	Connections int
+	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
+	Advertise string
+	// Log is told what ends, a sentence each; it may be nil.
+	Log func(string)
+}
+
+// Target serves subsystems. Make one with New, and end it with Close.
+type Target struct {
+	config     Config
+	subsystems map[string]*Subsystem
+	nic        *verbs.RNIC
+	pd         *verbs.PD
+	buffers    buffers
+	shared     *receives // nil: each queue has its own
+	all        sync.WaitGroup
+
+	mu          sync.Mutex
+	controllers map[uint16]*controller
+	lastID      uint16
+	queues      int
+	genctr      uint64
+}
+
+// New makes a target of the given subsystems.
+func New(c Config, subsystems ...*Subsystem) (*Target, error) {
+	defaults(&c)
+	if c.Depth < 2 || c.Depth > 1024 || c.Queues < 1 || c.Queues > 1024 || c.InlineData > 64<<10 || c.InlineData%16 != 0 {
+		return nil, fmt.Errorf("nvmeof: Depth %d, Queues %d, InlineData %d: want 2 to 1024, 1 to 1024, a multiple of 16 to 64 KiB", c.Depth, c.Queues, c.InlineData)
+	}
+	t := &Target{config: c, subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, genctr: 1}
+	for _, s := range subsystems {
+		if t.subsystems[s.nqn] != nil {
+			return nil, fmt.Errorf("nvmeof: two subsystems are called %q", s.nqn)
+		}
+		t.subsystems[s.nqn] = s
+	}
+	var err error
+	if t.nic, err = verbs.Open(c.RNIC); err != nil {
+		return nil, err
+	}
+	if t.pd, err = t.nic.AllocatePD(); err == nil && c.SharedReceives > 0 {
+		t.shared, err = shareReceives(t.nic, t.pd, c.SharedReceives, c.capsule(1))
+	}
+	if err != nil {
+		_ = t.nic.Close()
+		return nil, err
+	}
+	t.buffers.pd = t.pd
+	return t, nil
+}
+
+func defaults(c *Config) {
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&c.Queues, 16}, {&c.Depth, 128}, {&c.InlineData, 4096}, {&c.Connections, 1024}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	c.InlineData = max(c.InlineData, 0)
+}
+
+// capsule is the size of a command capsule of a queue, in octets.
+func (c *Config) capsule(qid uint16) int {
+	if qid == 0 {
+		return commandSize
+	}
+	return commandSize + c.InlineData
+}
+
+// Serve takes hosts from addr until ctx ends, then ends their connections, and returns nil. Ready, if not nil, is told where it listens.
+func (t *Target) Serve(ctx context.Context, addr string, ready func(net.Addr)) error {
+	l, err := cm.Listen(addr, t.config.Listen)
+	if err != nil {
+		return err
+	}
+	if ready != nil {
+		ready(l.Addr())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer t.all.Wait()
+	defer cancel()
+	defer l.Close()
+	for {
+		req, err := l.Accept(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		t.all.Go(func() { t.connect(ctx, req) })
+	}
+}
+
+// Close gives back what New has taken. Serve has returned before.
+func (t *Target) Close() error { return t.nic.Close() }
+
+func (t *Target) log(format string, args ...any) {
+	if t.config.Log != nil {
+		t.config.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// connect serves one connection until its end.
+func (t *Target) connect(ctx context.Context, req *cm.Request) {
+	h, status := decodeHello(req.PrivateData(), &t.config)
+	if status == 0 && !t.place() {
+		status = rejectNoResources
+	} else if status == 0 {
+		defer t.leave()
+	}
+	if status != 0 {
+		t.log("%v: refused with status %d of the RDMA transport", req.RemoteAddr(), status)
+		_ = req.Reject(rejected(status))
+		return
+	}
+	q, err := newQueue(ctx, t, h)
+	if err != nil {
+		_ = req.Reject(rejected(rejectNoResources))
+		t.log("%v: %v", req.RemoteAddr(), err)
+		return
+	}
+	conf := t.config.Connection
+	conf.PrivateData = h.accepted()
+	conn, err := req.Accept(ctx, q.qp, conf)
+	if err != nil {
+		q.destroy()
+		t.log("%v: %v", req.RemoteAddr(), err)
+		return
+	}
+	q.local = req.LocalAddr().String()
+	q.run(conn)
+	if err := conn.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		t.log("%v: queue %d ended: %v", req.RemoteAddr(), h.qid, err)
+	}
+}
+
+func (t *Target) place() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queues >= t.config.Connections {
+		return false
+	}
+	t.queues++
+	return true
+}
+
+func (t *Target) leave() {
+	t.mu.Lock()
+	t.queues--
+	t.mu.Unlock()
+}
+
+// associate gives a new controller its identifier; false if none is left.
+func (t *Target) associate(c *controller) bool {
+	t.mu.Lock()
+	for range 0xffef {
+		if t.lastID++; t.lastID > 0xffef {
+			t.lastID = 1
+		}
+		if t.controllers[t.lastID] == nil {
+			c.id = t.lastID
+			t.controllers[c.id] = c
+			break
+		}
+	}
+	t.mu.Unlock()
+	if c.id != 0 && c.subsys != nil {
+		c.subsys.mu.Lock()
+		c.subsys.controllers[c.id] = c
+		c.subsys.mu.Unlock()
+	}
+	return c.id != 0
+}
+
+func (t *Target) forget(c *controller) {
+	if c.subsys != nil {
+		c.subsys.mu.Lock()
+		delete(c.subsys.controllers, c.id)
+		c.subsys.mu.Unlock()
+	}
+	t.mu.Lock()
+	delete(t.controllers, c.id)
+	t.mu.Unlock()
+}
+
+func (t *Target) controller(id uint16) *controller {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.controllers[id]
+}
+
+func (t *Target) names() []string { return slices.Sorted(maps.Keys(t.subsystems)) }
