@@ -237,8 +237,17 @@ func (q *QP) postSend(reqs []wr.Request) (n int, octets uint64, err error) {
 	return n, q.sq.octets - before, err
 }
 
-// Room reports how many requests the Send and the Receive Queue take now; of a shared one, nothing.
-func (q *QP) Room() (send, recv int) { return q.sq.spare(), q.rq.spare() }
+// Room reports how many requests the Send and the Receive Queue take now: 0 in a state in which they take none, and
+// of a shared one.
+func (q *QP) Room() (send, recv int) {
+	if q.accepts(trigPostSQ) == nil {
+		send = q.sq.spare()
+	}
+	if q.cfg.SRQ == nil && q.accepts(trigPostRQ) == nil {
+		recv = q.rq.spare()
+	}
+	return send, recv
+}
 
 // PostRecv posts a list of receives, in order, and reports how many were posted.
 // Errors: wr.ErrInvalidState, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
@@ -277,7 +286,7 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	return len(reqs), nil
 }
 
-// accepts reports whether a post is in order, with that queue's postMu held.
+// accepts reports whether a post is in order; it stays so while that queue's postMu is held.
 func (q *QP) accepts(t trigger) error {
 	c := &table[q.State()][t]
 	if c.Actions&actEnqueue == 0 {

@@ -54,8 +54,8 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	return n, err
 }
 
-// Room reports how many requests the Send and the Receive Queue take now, unless others post meanwhile; 0 for
-// the receives of a shared receive queue.
+// Room reports how many requests the Send and the Receive Queue take now, unless others post meanwhile; 0 in
+// a state in which they take none, and for the receives of a shared receive queue.
 func (q *QP) Room() (send, recv int) {
 	if q == nil {
 		return 0, 0

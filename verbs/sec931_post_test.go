@@ -115,3 +115,23 @@ func TestAllOperations(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, w.Valid)
 }
+
+// TestRoom: Room is how many posts are taken, whatever the state, and of a shared receive queue none.
+func TestRoom(t *testing.T) {
+	w := newWorld(t, verbs.Config{})
+	check := func(state verbs.State, sends, recvs int) {
+		t.Helper()
+		require.Equal(t, state, w.qp.State())
+		s, r := w.qp.Room()
+		assert.Equal(t, [2]int{sends, recvs}, [2]int{s, r})
+		r, _ = w.qp.PostRecv(make([]verbs.Recv, 9)...)
+		s, _ = w.qp.PostSend(make([]verbs.Request, 9)...)
+		assert.Equal(t, [2]int{sends, recvs}, [2]int{s, r})
+	}
+	w.connect()
+	check(verbs.StateRTS, 4, 4)
+	_, recvs := w.sharing.Room()
+	assert.Zero(t, recvs)
+	require.NoError(t, w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
+	check(verbs.StateError, 0, 0)
+}
