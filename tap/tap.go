@@ -36,7 +36,9 @@ type Tap struct {
 	mu      sync.Mutex
 	closed  bool              // guarded by mu, as below
 	queued  int               // octets
+	pending uint64            // records that are queued, or on their way to w
 	lost    uint64            // records
+	givenUp bool              // by Close: what is pending is lost, unless w takes it after all
 	err     error             // the writer's first
 	streams uint64            // begun
 	open    map[[2]string]int // streams by their ends, as this side has them
@@ -96,10 +98,18 @@ func openFile(path string, c Config, how int) (*Tap, error) {
 	return t, nil
 }
 
-// Lost is how many records the writer did not take.
+// Lost is how many records were not written, and will not be.
 func (t *Tap) Lost() uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.missing()
+}
+
+// missing is Lost; mu is held.
+func (t *Tap) missing() uint64 {
+	if t.givenUp {
+		return t.lost + t.pending
+	}
 	return t.lost
 }
 
@@ -120,16 +130,18 @@ func (t *Tap) record(b []byte) {
 	select {
 	case t.records <- b:
 		t.queued += len(b)
+		t.pending++
 	default:
 		t.lost++
 	}
 }
 
-// write writes what is queued, as much at a time as there is.
+// write writes what is queued, as much at a time as there is, and behind all how many records were lost.
 func (t *Tap) write() {
 	defer close(t.wrote)
+	var sizes []int
 	for b := range t.records {
-		n, size := 1, len(b)
+		sizes = append(sizes[:0], len(b))
 	more:
 		for len(b) < 1<<20 {
 			select {
@@ -137,28 +149,40 @@ func (t *Tap) write() {
 				if !ok {
 					break more
 				}
-				n, size = n+1, size+len(next)
+				sizes = append(sizes, len(next))
 				b = append(b, next...)
 			default:
 				break more
 			}
 		}
-		t.mu.Lock()
-		failed := t.err != nil
-		t.mu.Unlock()
-		var err error
-		if !failed {
-			_, err = t.w.Write(b)
+		t.settle(b, sizes)
+	}
+	t.settle(statistics(time.Now(), t.Lost()), nil)
+}
+
+// settle writes b, which is records of these sizes. Of a write that fails those count as written that went whole.
+func (t *Tap) settle(b []byte, sizes []int) {
+	t.mu.Lock()
+	failed := t.err != nil
+	t.mu.Unlock()
+	n := 0
+	var err error
+	if !failed {
+		if n, err = t.w.Write(b); err == nil && n < len(b) {
+			err = io.ErrShortWrite
 		}
-		t.mu.Lock()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		t.err = err
+	}
+	t.pending -= uint64(len(sizes))
+	for _, size := range sizes {
 		t.queued -= size
-		if failed || err != nil {
-			t.lost += uint64(n)
+		if n -= size; n < 0 {
+			t.lost++
 		}
-		if t.err == nil {
-			t.err = err
-		}
-		t.mu.Unlock()
 	}
 }
 
@@ -170,10 +194,6 @@ func (t *Tap) Close() error {
 		t.mu.Unlock()
 		return nil
 	}
-	lost := t.lost
-	t.mu.Unlock()
-	t.record(statistics(time.Now(), lost))
-	t.mu.Lock()
 	t.closed = true
 	close(t.records)
 	t.mu.Unlock()
@@ -191,13 +211,15 @@ func (t *Tap) Close() error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.givenUp = blocked
+	lost := t.missing()
 	switch {
-	case t.err != nil:
-		return fmt.Errorf("tap: %d records are missing: %w", t.lost, t.err)
 	case blocked:
-		return fmt.Errorf("tap: the writer blocks: %d records and %d octets are missing", t.lost+uint64(len(t.records)), t.queued)
-	case t.lost > 0:
-		return fmt.Errorf("tap: %d records are missing: the writer was too slow", t.lost)
+		return fmt.Errorf("tap: %d records are missing: the writer blocks", lost)
+	case t.err != nil:
+		return fmt.Errorf("tap: %d records are missing: %w", lost, t.err)
+	case lost > 0:
+		return fmt.Errorf("tap: %d records are missing: the writer was too slow", lost)
 	case err != nil:
 		return fmt.Errorf("tap: %w", err)
 	}

@@ -134,7 +134,9 @@ func (t *Writer) run(w io.Writer) {
 		var n int
 		lines := func(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
 		if failed == nil && b.Len() > 0 {
-			n, failed = w.Write(b.Bytes())
+			if n, failed = w.Write(b.Bytes()); failed == nil && n < b.Len() {
+				failed = io.ErrShortWrite
+			}
 		}
 		t.settled(lines(b.Bytes()), lines(b.Bytes()[n:]))
 		b.Reset()

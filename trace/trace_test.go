@@ -80,10 +80,15 @@ func TestFile(t *testing.T) {
 	require.Len(t, got, 5)
 }
 
-// blocked is a file that takes nothing until it is told to fail.
+// blocked is a file that takes nothing until it is told to, or to fail.
 type blocked chan error
 
-func (b blocked) Write([]byte) (int, error) { return 0, <-b }
+func (b blocked) Write(p []byte) (int, error) {
+	if err := <-b; err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
 
 // A file that blocks, and then fails, costs records, which are counted, and nobody waits for it.
 func TestFileThatBlocks(t *testing.T) {
