@@ -30,7 +30,7 @@ func pollCQ(c *call) error {
 		return err
 	}
 	v.looks.Add(1)
-	v.flush(true)
+	v.each(true, (*waiting).look)
 	p := uabi.PollCQResp{}
 	for p.Count < h.NE {
 		want := int(min(h.NE-p.Count, pollBatch))
@@ -46,6 +46,9 @@ func pollCQ(c *call) error {
 	}
 	if umem.Write(c.resp, umem.Bytes(&p)) != nil {
 		return refuse(syscall.EFAULT, "the response is not mapped")
+	}
+	if p.Count > 0 {
+		v.each(true, (*waiting).seen)
 	}
 	switch p.Count {
 	case 0:

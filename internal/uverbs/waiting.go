@@ -17,6 +17,9 @@ import (
 // there is no room for more, when the program looks for completions in vain or writes any other command, before it sleeps for an event,
 // and after linger at most. A post that waits has been taken: the core refuses what is waiting here only if the
 // queue pair has left RTS meanwhile, and then it flushes.
+//
+// Receives wait in a row or not while the core has plenty of them: nobody misses these until those are used. A program that answers each
+// message posts a receive between the one and the other.
 
 // PostRings are where posts wait, each those of one Send or Receive Queue. c/engine/ring.h has the same in C.
 type PostRings [256]postRing
@@ -41,12 +44,14 @@ type postRing struct {
 type waitTimes struct {
 	pause  time.Duration // between two posts; then the second is not in a row with the first
 	linger time.Duration // for which posts wait at most
+	spare  time.Duration // for which receives do while the core has plenty
 	stuck  time.Duration // for which a thread that puts one in is waited for
 }
 
-var waitsFor = waitTimes{pause: 2 * time.Microsecond, linger: 100 * time.Microsecond, stuck: time.Second}
+var waitsFor = waitTimes{pause: 2 * time.Microsecond, linger: 100 * time.Microsecond, spare: time.Millisecond, stuck: time.Second}
 
 const (
+	plenty = 16 // receives that the core has
 	inARow = 4  // posts without a pause or a poll between them; the next may wait
 	doubts = 64 // posts that do not wait behind some that waited until linger was over: what followed did not come soon
 )
@@ -100,6 +105,8 @@ type waiting struct {
 	lock  *sync.Mutex // of the queue's posts; guards all below
 	ring  *postRing   // nil without one
 	open  bool
+	spare bool   // open, and for receives that nobody misses yet
+	armed bool   // the timer is, for one reason or the other
 	row   int    // posts in a row
 	looks uint32 // the program's at cq, before the last post
 	last  int64  // when that was
@@ -121,23 +128,72 @@ func (w *waiting) flush() int {
 	}
 	r := w.ring
 	n := w.shut()
-	if n > 0 {
-		w.q.postAll(w.queue, &list{wrs: r.wrs[:n*postSize], stride: postSize, n: n, sges: r.sges[:n*sgeSize]})
-	}
+	w.hand(r, n)
 	return n
 }
 
-// shut closes the ring, and reports how many posts it has. A ring that is stuck is nobody's any more.
+// look is flush for a program that looks for completions: what comes next may wait again if nobody misses it. w.lock is held.
+func (w *waiting) look() {
+	if !w.spare {
+		w.flush()
+	} else if r := w.ring; r.posts() > 0 {
+		w.hand(r, w.empty())
+		w.seen()
+	}
+}
+
+// seen is told that the program has seen completions, which may be of receives: there is room for more, or there are few left. w.lock
+// is held.
+func (w *waiting) seen() {
+	if !w.spare {
+		return
+	}
+	switch room, ok := w.spares(); {
+	case ok:
+		w.ring.limit.Store(uint32(room))
+	case w.ring == nil:
+		w.closed()
+	default:
+		w.flush()
+	}
+}
+
+func (w *waiting) hand(r *postRing, n int) {
+	if n > 0 {
+		w.q.postAll(w.queue, &list{wrs: r.wrs[:n*postSize], stride: postSize, n: n, sges: r.sges[:n*sgeSize]})
+	}
+}
+
+// shut closes the ring, and reports how many posts it has.
 func (w *waiting) shut() int {
+	n := w.empty()
+	w.closed()
+	return n
+}
+
+// empty has nothing more be put into the ring, and reports how much was. A ring that is stuck is nobody's any more.
+func (w *waiting) empty() int {
 	n, ok := w.ring.close(w.q.file.dev.waits.stuck)
 	if ok {
 		w.ring.put.Store(0)
 	} else {
 		w.ring = nil
 	}
-	w.open = false
-	w.cq.note(w, false)
 	return n
+}
+
+func (w *waiting) closed() {
+	w.open, w.spare = false, false
+	w.cq.note(w, false)
+}
+
+// spares is how many receives may wait, if the core has plenty.
+func (w *waiting) spares() (room int, ok bool) {
+	if w.queue != recvQueue || w.ring == nil {
+		return 0, false
+	}
+	_, room = w.q.qp.Room()
+	return min(room, ringPosts), w.q.recvDepth-room >= plenty
 }
 
 // posted is told that the core has taken n posts of the program, behind some that have waited. The next may wait. w.lock is held.
@@ -146,11 +202,15 @@ func (w *waiting) posted(n, before int) {
 		w.row = 0
 		return
 	}
+	t := &w.q.file.dev.waits
+	if room, ok := w.spares(); ok {
+		w.admit(room, true, t.spare)
+		return
+	}
 	if looks := w.cq.looks.Load(); looks != w.looks {
 		w.row, w.looks = 0, looks
 		return
 	}
-	t := &w.q.file.dev.waits
 	now := int64(time.Since(epoch))
 	if before == 0 && now-w.last > int64(t.pause) {
 		w.row = 0
@@ -165,17 +225,22 @@ func (w *waiting) posted(n, before int) {
 		return
 	}
 	send, recv := w.q.qp.Room()
-	room := min(either(w.queue == sendQueue, send, recv), ringPosts)
-	if room == 0 {
-		return
+	if room := min(either(w.queue == sendQueue, send, recv), ringPosts); room > 0 {
+		w.admit(room, false, t.linger)
 	}
-	w.open = true
+}
+
+// admit opens the ring for room posts, until left is called after some time. What nobody misses can be there for less.
+func (w *waiting) admit(room int, spare bool, after time.Duration) {
+	w.open, w.spare = true, spare
 	w.cq.note(w, true)
-	if w.timer == nil {
-		w.timer = time.AfterFunc(t.linger, w.left)
-	} else {
-		w.timer.Reset(t.linger)
+	switch {
+	case w.timer == nil:
+		w.timer = time.AfterFunc(after, w.left)
+	case !spare || !w.armed:
+		w.timer.Reset(after)
 	}
+	w.armed = true
 	w.ring.limit.Store(uint32(room))
 }
 
@@ -183,7 +248,8 @@ func (w *waiting) posted(n, before int) {
 func (w *waiting) left() {
 	w.lock.Lock()
 	defer w.lock.Unlock()
-	if w.flush() > 0 {
+	w.armed = false
+	if spare := w.spare; w.flush() > 0 && !spare {
 		w.row, w.doubt = 0, doubts
 	}
 }
@@ -229,8 +295,8 @@ func (o *openQueues) note(w *waiting, open bool) {
 	o.some.Store(len(o.list) > 0)
 }
 
-// flush hands what waits to the core. try leaves out a queue that is being posted to, which sees to it itself.
-func (o *openQueues) flush(try bool) {
+// each calls f for each queue, but with try for those that are being posted to, which see to it themselves.
+func (o *openQueues) each(try bool, f func(*waiting)) {
 	if !o.some.Load() {
 		return
 	}
@@ -244,7 +310,7 @@ func (o *openQueues) flush(try bool) {
 		} else if !w.lock.TryLock() {
 			continue
 		}
-		w.flush()
+		f(w)
 		w.lock.Unlock()
 	}
 }
@@ -253,7 +319,7 @@ func (o *openQueues) flush(try bool) {
 func (d *Device) Settle() {
 	if list := d.idlers.list.Load(); list != nil {
 		for _, v := range *list {
-			v.flush(false)
+			v.each(false, func(w *waiting) { w.flush() })
 		}
 	}
 }

@@ -22,7 +22,7 @@ func waitingPair(t testing.TB, times waitTimes) (a, b *side) {
 	return a, b
 }
 
-var forGood = waitTimes{pause: time.Hour, linger: time.Hour, stuck: time.Minute}
+var forGood = waitTimes{pause: time.Hour, linger: time.Hour, spare: time.Hour, stuck: time.Minute}
 
 // series posts n Sends with numbers from first on, and reports how many waited.
 func (s *side) series(first, n int) int {
@@ -143,6 +143,46 @@ func TestPostsWaitForRoom(t *testing.T) {
 	inOrder(t, b.wait(1), 0)
 	_, err = b.recv(uint64(depth), b.sge(0, 8))
 	require.NoError(t, err, "one has completed")
+}
+
+// TestSpareReceivesWait: while the core has plenty of receives more may wait, whatever the program does between them; a look takes
+// them and lets the next wait, and so does time for one that does not look.
+func TestSpareReceivesWait(t *testing.T) {
+	a, b := waitingPair(t, waitTimes{pause: -1, linger: time.Hour, spare: time.Hour, stuck: time.Minute})
+	_, depth := sideDepth(t, b)
+	require.GreaterOrEqual(t, depth, plenty+8)
+	assert.Zero(t, b.receives(0, plenty))
+	assert.Equal(t, 7, b.receives(plenty, 7), "of which the core has one less than plenty before the first")
+	_, room := sideDepth(t, b)
+	assert.Equal(t, depth-plenty, room)
+	b.poll(1)
+	_, room = sideDepth(t, b)
+	assert.Equal(t, depth-plenty-7, room)
+	assert.Equal(t, 1, b.receives(plenty+7, 1), "the look left the ring open")
+	a.series(0, plenty+8)
+	inOrder(t, b.wait(plenty+8), 0)
+	assert.Zero(t, b.receives(100, plenty), "all have been used")
+	assert.Equal(t, 2, b.receives(100+plenty, 2))
+	b.verbs().recvs.left()
+	_, room = sideDepth(t, b)
+	assert.Equal(t, depth-plenty-2, room)
+	assert.Zero(t, b.receives(102+plenty, 1), "time has closed the ring")
+	assert.Equal(t, 1, b.receives(103+plenty, 1))
+}
+
+// TestSpareReceivesOfFullQueue: a receive takes the place of one that has completed, without a call of the device.
+func TestSpareReceivesOfFullQueue(t *testing.T) {
+	a, b := waitingPair(t, waitTimes{pause: -1, linger: time.Hour, spare: time.Hour, stuck: time.Minute})
+	_, depth := sideDepth(t, b)
+	b.receives(0, depth)
+	for i := range 50 {
+		a.series(i, 1)
+		inOrder(t, b.wait(1), i)
+		a.wait(1)
+		assert.Equal(t, 1, b.receives(depth+i, 1))
+	}
+	_, err := b.recv(9999, b.sge(0, 8))
+	assert.Equal(t, "cannot allocate memory", errnoOf(t, err).Error())
 }
 
 // TestPostsOfAnEndedQueuePair: what waits while the queue pair ends flushes.
