@@ -36,8 +36,8 @@ func TestSecurityNamesCases(t *testing.T) {
 	}
 }
 
-// TestSecurityNamesTests: each row of what a hostile peer can cost has its tests named,
-// and the tests are there.
+// TestSecurityNamesTests: each row of what a hostile peer can cost, of servers, and of what others of the machine could
+// come by, has its tests named, and the tests are there.
 func TestSecurityNamesTests(t *testing.T) {
 	raw, err := os.ReadFile("security.md")
 	require.NoError(t, err)
@@ -61,11 +61,27 @@ func TestSecurityNamesTests(t *testing.T) {
 	}
 	assert.Len(t, named, rows, "a line of the table of tests has no row")
 
+	for _, head := range []string{"| who | what a client takes |", "| what | who gets at it |"} {
+		_, table, ok := strings.Cut(string(raw), head)
+		require.True(t, ok, head)
+		table, _, _ = strings.Cut(table, "\n\n")
+		rows := strings.Split(table, "\n")[2:]
+		require.NotEmpty(t, rows)
+		for _, row := range rows {
+			cells := strings.Split(strings.Trim(row, "| "), " | ")
+			assert.Regexp(t, "^`[a-z]+\\.Test", cells[len(cells)-1], "add the row's tests: %s", row)
+		}
+	}
+
+	const commands = "../cmd/rnic/internal/"
 	places := map[string]string{
+		"rnic": "../cmd/rnic", "ping": commands + "ping", "perf": commands + "perf", "nvme": commands + "nvme", "proxy": commands + "proxy",
+		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof", "rsocket": "../ulp/rsocket",
+		"stats": "../stats", "tap": "../tap", "trace": "../trace", "fault": "../fault",
 		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "endpoint": "../vitcp/endpoint", "vipl": "../vipl",
 		"sockio": "../internal/sockio", "accept": "../internal/accept", "ucma": "../internal/ucma", "uverbs": "../internal/uverbs",
 	}
-	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(tests, -1) {
+	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(string(raw), -1) {
 		require.Contains(t, places, m[1])
 		files, err := filepath.Glob(filepath.Join(places[m[1]], "*_test.go"))
 		require.NoError(t, err)

@@ -32,6 +32,10 @@ const (
 // lumpWait is how long a Lump waits for its segments, if its rule does not say.
 const lumpWait = 20 * time.Millisecond
 
+// maxEarly is how many octets behind one startup frame wait for the other. More are no iWARP: an Initiator sends no FPDU before it has the
+// Reply (RFC 5044 7.1.2), and nobody else is to be kept in memory.
+const maxEarly = 64 << 10
+
 // flow is one direction of a stream. Whole FPDUs go in, and are made anew: markers are where they belong whatever is dropped.
 // It is used by one goroutine at a time.
 type flow struct {
@@ -132,6 +136,9 @@ func (f *flow) startup(b []byte) []byte {
 		f.head = f.head[n:]
 	}
 	if st.request == nil || st.reply == nil {
+		if len(f.head) > maxEarly {
+			return f.passAll()
+		}
 		return nil
 	}
 	rest := f.rest()

@@ -3,6 +3,7 @@ package tap
 import (
 	"bytes"
 	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/dissect"
+	"github.com/softrnic/softrnic/mpa"
 )
 
 // TestLostIsSaid: how many records are missing is in the capture.
@@ -101,5 +103,27 @@ func TestFullQueueIsSaid(t *testing.T) {
 		r, err := dissect.Read(&g.b, nil)
 		require.NoError(t, err)
 		assert.EqualValues(t, 7, r.Lost)
+	})
+}
+
+// TestEarlyIsBounded: through a proxy, an Initiator that sends on and on without a Reply is no iWARP.
+func TestEarlyIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tp := New(&bytes.Buffer{}, Config{})
+		client, server := net.Pipe()
+		st := tp.Conn(client, server).(*conn).st
+		req, err := (&mpa.Startup{Rev: 1, CRC: true}).Append(nil)
+		require.NoError(t, err)
+		st.carry(1, req)
+		for range maxEarly / 1024 {
+			st.carry(1, make([]byte, 1024))
+		}
+		require.NotNil(t, st.dirs[1].startup, "it waits for the Reply")
+		seq := st.dirs[1].seq
+		st.carry(1, make([]byte, 1024))
+		assert.Nil(t, st.dirs[0].startup)
+		assert.Nil(t, st.dirs[1].startup)
+		assert.EqualValues(t, maxEarly+1024, st.dirs[1].seq-seq)
+		require.NoError(t, tp.Close())
 	})
 }

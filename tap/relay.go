@@ -37,6 +37,9 @@ type startup struct {
 	heads  [2][]byte       // octets that wait for their frame to be whole, or for the other one
 }
 
+// maxEarly is how many octets behind one frame wait for the other, as in package fault.
+const maxEarly = 64 << 10
+
 // begins takes octets of direction d until both frames are known, and has the redactors begin then; mu is held.
 func (st *stream) begins(d int, b []byte) {
 	s := st.dirs[d].startup
@@ -47,11 +50,7 @@ func (st *stream) begins(d int, b []byte) {
 			return
 		}
 		if err != nil || f.Reject {
-			for i := range st.dirs { // what follows is no iWARP
-				st.dirs[i].startup, st.dirs[i].redact = nil, newRedactor(false, false)
-				st.dirs[i].redact.lost = true
-				st.octets(i, s.heads[i])
-			}
+			st.noIWARP()
 			return
 		}
 		f.PrivateData = make([]byte, len(f.PrivateData))
@@ -60,12 +59,25 @@ func (st *stream) begins(d int, b []byte) {
 	}
 	reply, request := s.frames[0], s.frames[1]
 	if reply == nil || request == nil {
+		if len(s.heads[d]) > maxEarly {
+			st.noIWARP()
+		}
 		return
 	}
 	crc := request.CRC || reply.CRC
 	st.dirs[0].redact, st.dirs[1].redact = newRedactor(crc, request.Markers), newRedactor(crc, reply.Markers)
 	for i := range st.dirs {
 		st.dirs[i].startup = nil
+		st.octets(i, s.heads[i])
+	}
+}
+
+// noIWARP says that what is still to come of both ends is none; mu is held.
+func (st *stream) noIWARP() {
+	s := st.dirs[0].startup
+	for i := range st.dirs {
+		st.dirs[i].startup, st.dirs[i].redact = nil, newRedactor(false, false)
+		st.dirs[i].redact.lost = true
 		st.octets(i, s.heads[i])
 	}
 }

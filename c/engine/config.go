@@ -115,7 +115,7 @@ func choice(name, first, other string) (bool, error) {
 // tracer appends lines to a file, each in one write, since several processes may share it: the process' id, the time, what
 // happened. It opens the file once and keeps it: a program may change its root and its rights.
 func tracer(name string) (func(string), error) {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,9 @@ package nvmeof
 
 import (
 	"context"
+	"net"
 	"sync"
+	"time"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/verbs"
@@ -102,8 +104,20 @@ func (q *queue) release() {
 	}
 }
 
+// expire ends a queue that is not connected yet: its host would keep the place from others.
+func (q *queue) expire(host net.Addr) {
+	q.mu.Lock()
+	connected := q.connected
+	q.mu.Unlock()
+	if !connected {
+		q.target.log("%v: queue %d ended: no Connect within %v", host, q.hello.qid, q.target.config.ConnectTimeout)
+		q.cancel()
+	}
+}
+
 // run serves the queue until its connection ends, or the target ends it.
 func (q *queue) run(conn *cm.Conn) {
+	defer time.AfterFunc(q.target.config.ConnectTimeout, func() { q.expire(conn.RemoteAddr()) }).Stop()
 	var loops, requests sync.WaitGroup
 	loops.Go(func() { q.takeCommands(&requests) })
 	loops.Go(q.takeCompletions)

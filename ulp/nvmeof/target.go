@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/verbs"
@@ -31,6 +32,8 @@ type Config struct {
 	NoInvalidate bool
 	// Connections is how many queues all hosts together may have: 1024.
 	Connections int
+	// ConnectTimeout is how long a connection may be there without a Connect that succeeds: 30 s.
+	ConnectTimeout time.Duration
 	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
 	Advertise string
 	// Log is told what ends, a sentence each; it may be nil.
@@ -90,6 +93,9 @@ func defaults(c *Config) {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 30 * time.Second
 	}
 	c.InlineData = max(c.InlineData, 0)
 }

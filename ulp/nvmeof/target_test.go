@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -325,6 +326,42 @@ func TestEndsOfControllers(t *testing.T) {
 	<-a.io[1].conn.Done()
 	require.Nil(t, target.controller(a.id))
 	require.NotNil(t, associate(t, addr, 2))
+}
+
+// Places for queues are given out until there are none; a queue that ends gives its own back.
+func TestPlaces(t *testing.T) {
+	addr, target := serve(t, Config{Connections: 1}, subsystem(t, Memory(1<<20)))
+	first := dialQueue(t, addr, 0, 31)
+	_, err := tryQueue(t, addr, private(0, 0, 32, 31))
+	var refused *cm.RejectedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, rejected(rejectNoResources), refused.PrivateData)
+	require.NoError(t, first.conn.Abort())
+	require.Eventually(t, func() bool {
+		target.mu.Lock()
+		defer target.mu.Unlock()
+		return target.queues == 0
+	}, time.Minute, time.Millisecond)
+	dialQueue(t, addr, 0, 31)
+}
+
+// Who never sends a Connect does not keep his place.
+func TestSilentHost(t *testing.T) {
+	addr, _ := serve(t, Config{ConnectTimeout: time.Second}, subsystem(t, Memory(1<<20)))
+	<-dialQueue(t, addr, 0, 31).conn.Done()
+}
+
+// The time for a Connect ends no queue that has sent one.
+func TestConnectedStays(t *testing.T) {
+	addr, target := serve(t, Config{}, subsystem(t, Memory(1<<20)))
+	a := associate(t, addr, 1)
+	c := target.controller(a.id)
+	c.mu.Lock()
+	q := c.queues[1]
+	c.mu.Unlock()
+	q.expire(nil)
+	require.NoError(t, q.gone.Err())
+	require.Equal(t, Success, a.io[0].do(a.io[0].entry(cmdFlush, 1)).status)
 }
 
 // Hosts side by side, with all the places of their queues in use and few shared receives, see their own data only.

@@ -90,17 +90,24 @@ func (l *Lab) Absolute() error {
 		}
 		*name = abs
 	}
-	return errors.Join(empty("--pcap", l.Pcap), empty("--trace", l.Trace))
+	return errors.Join(Empty("--pcap", l.Pcap), Empty("--trace", l.Trace))
 }
 
-// empty makes an empty file, or empties one.
-func empty(flag, name string) error {
+// Empty makes an empty file that is this user's alone, or empties one, unless name is "".
+func Empty(flag, name string) error {
 	if name == "" {
 		return nil
 	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return WithStatus(2, fmt.Errorf("%s: %w", flag, err))
+	}
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+		err = f.Chmod(0o600) // it was there with other rights
+		if err != nil {
+			_ = f.Close()
+			return WithStatus(2, fmt.Errorf("%s: %w", flag, err))
+		}
 	}
 	return f.Close()
 }

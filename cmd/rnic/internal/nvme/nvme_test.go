@@ -44,6 +44,11 @@ func TestServe(t *testing.T) {
 	assert.Zero(t, r.Status, r.Stderr)
 }
 
+// TestLoopback: without --listen nobody from elsewhere gets to the disks.
+func TestLoopback(t *testing.T) {
+	assert.Equal(t, "127.0.0.1:4420", serveCommand().Flag("listen").DefValue)
+}
+
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -94,12 +94,14 @@ type server struct {
 	log     func(error)
 }
 
-// serve goes on until the context ends, and ends all connections then.
+// serve goes on until the context ends, or l fails, and ends all connections then.
 func (s *server) serve(l net.Listener) error {
 	stop := context.AfterFunc(s.ctx, func() { _ = l.Close() })
 	defer stop()
+	ctx, cancel := context.WithCancel(s.ctx)
 	var all sync.WaitGroup
 	defer all.Wait()
+	defer cancel()
 	places := make(chan struct{}, maxConnections)
 	for {
 		places <- struct{}{}
@@ -112,7 +114,7 @@ func (s *server) serve(l net.Listener) error {
 		}
 		all.Go(func() {
 			defer func() { <-places }()
-			if err := s.carry(client); err != nil {
+			if err := s.carry(ctx, client); err != nil {
 				s.log(fmt.Errorf("proxy: %v: %w", client.RemoteAddr(), err))
 			}
 		})
@@ -120,15 +122,15 @@ func (s *server) serve(l net.Listener) error {
 }
 
 // carry carries one connection.
-func (s *server) carry(client net.Conn) error {
+func (s *server) carry(ctx context.Context, client net.Conn) error {
 	d := net.Dialer{Timeout: 10 * time.Second}
-	server, err := d.DialContext(s.ctx, "tcp", s.target)
+	server, err := d.DialContext(ctx, "tcp", s.target)
 	if err != nil {
 		_ = client.(*net.TCPConn).SetLinger(0)
 		_ = client.Close()
 		return err
 	}
-	stop := context.AfterFunc(s.ctx, func() {
+	stop := context.AfterFunc(ctx, func() {
 		_ = client.Close()
 		_ = server.Close()
 	})

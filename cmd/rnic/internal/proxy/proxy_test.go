@@ -1,15 +1,19 @@
 package proxy
 
 import (
+	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/fault"
 )
 
 // through runs a ping of three rounds through a proxy with further flags.
@@ -62,4 +66,100 @@ func TestRefusals(t *testing.T) {
 	assert.Equal(t, 2, r.Status)
 	r = clitest.Run(t.Context(), "proxy", "--pcap-payload", "127.0.0.1:1")
 	assert.Contains(t, r.Stderr, "--pcap-payload needs --pcap")
+}
+
+// TestLoopback: without --listen nobody from elsewhere gets to the target.
+func TestLoopback(t *testing.T) {
+	p := clitest.StartServer(t, "proxy", "127.0.0.1:1")
+	host, _, err := net.SplitHostPort(p.Addr)
+	require.NoError(t, err)
+	assert.Equal(t, "127.0.0.1", host)
+	p.Stop()
+	assert.Zero(t, (<-p.Done).Status)
+}
+
+// once is a listener that fails behind its first connection.
+type once struct {
+	net.Listener
+	taken bool
+}
+
+var errNoMore = errors.New("no more")
+
+func (o *once) Accept() (net.Conn, error) {
+	if o.taken {
+		return nil, errNoMore
+	}
+	o.taken = true
+	return o.Listener.Accept()
+}
+
+// TestListenerFails: a proxy that can take nobody any more ends what it carries, and itself.
+func TestListenerFails(t *testing.T) {
+	listen := func() net.Listener {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	target, front := listen(), listen()
+	in, err := fault.New(&fault.Plan{}, nil)
+	require.NoError(t, err)
+	s := &server{ctx: t.Context(), target: target.Addr().String(), in: in, log: func(error) {}}
+	c, err := net.Dial("tcp", front.Addr().String())
+	require.NoError(t, err)
+	defer c.Close()
+	require.ErrorIs(t, s.serve(&once{Listener: front}), errNoMore)
+	_, err = c.Read(make([]byte, 1))
+	require.Error(t, err)
+}
+
+// TestBound: more clients than a proxy carries at once wait, and reach the target when one has gone.
+func TestBound(t *testing.T) {
+	target, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer target.Close()
+	var mu sync.Mutex
+	now, most := 0, 0
+	count := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		now += n
+		most = max(most, now)
+	}
+	go func() {
+		for {
+			c, err := target.Accept()
+			if err != nil {
+				return
+			}
+			count(1)
+			go func() {
+				_, _ = io.Copy(c, c)
+				count(-1)
+				_ = c.Close()
+			}()
+		}
+	}()
+	p := clitest.StartServer(t, "proxy", target.Addr().String())
+	var clients [maxConnections + 1]net.Conn
+	for i := range clients {
+		clients[i], err = net.Dial("tcp", p.Addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = clients[i].Close() })
+		_, err = clients[i].Write([]byte{1})
+		require.NoError(t, err)
+	}
+	for i, c := range clients {
+		if i == maxConnections {
+			_ = clients[0].Close()
+		}
+		_, err = c.Read(make([]byte, 1)) // its echo
+		require.NoError(t, err)
+	}
+	mu.Lock()
+	assert.Equal(t, maxConnections, most)
+	mu.Unlock()
+	p.Stop()
+	assert.Zero(t, (<-p.Done).Status)
 }

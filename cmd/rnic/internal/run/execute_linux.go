@@ -74,13 +74,10 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 		if f.strace, err = filepath.Abs(f.strace); err != nil {
 			return err
 		}
-		trace, err := os.Create(f.strace) // processes of the program append to it
-		if err != nil {
-			return failed(2, "--strace: %w", err)
+		if err := cli.Empty("--strace", f.strace); err != nil { // processes of the program append to it
+			return err
 		}
-		trace.Close()
 	}
-
 	if err := f.lab.Absolute(); err != nil {
 		return err
 	}

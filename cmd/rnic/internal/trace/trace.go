@@ -41,7 +41,7 @@ program's octets.`,
 			if page == "" {
 				return trace.Timeline(cmd.OutOrStdout(), list)
 			}
-			f, err := os.Create(page)
+			f, err := os.OpenFile(page, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 			if err != nil {
 				return cli.WithStatus(2, fmt.Errorf("--html: %w", err))
 			}
