@@ -171,7 +171,7 @@ func (d *modelDrive) resize() {
 		d.m.size = entries
 		d.m.told = d.m.told && len(d.m.queued) == entries
 	}
-	require.Equal(d.t, want, d.Resize(entries))
+	require.ErrorIs(d.t, d.Resize(entries), want)
 }
 
 // check compares what can be seen at any time.

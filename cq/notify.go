@@ -2,7 +2,6 @@ package cq
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -33,12 +32,12 @@ func (q *Queue) Arm(t wr.NotifyType) (bool, error) { return q.arm(t, false) }
 
 func (q *Queue) arm(t wr.NotifyType, anyhow bool) (bool, error) {
 	if t != wr.NotifyNext && t != wr.NotifySolicited {
-		return false, wr.ErrInvalidNotifyType
+		return false, errNotifyType
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return false, wr.ErrInvalidCQ
+		return false, errClosed
 	}
 	if q.count > 0 && !anyhow {
 		return false, nil
@@ -67,7 +66,7 @@ func (q *Queue) WaitEvent(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-q.gone:
-		return wr.ErrInvalidCQ
+		return errClosed
 	}
 }
 
@@ -111,7 +110,11 @@ func (q *Queue) Awaited() bool {
 	return q.waiters > 0 || q.armed != 0
 }
 
-var errNoRoom = fmt.Errorf("%w: a wait needs room for one completion at least", wr.ErrInvalidModifier)
+var (
+	errNoRoom     = &wr.Reason{Err: wr.ErrInvalidModifier, What: "a wait needs room for one completion at least"}
+	errClosed     = &wr.Reason{Err: wr.ErrInvalidCQ, What: "the CQ was destroyed"}
+	errNotifyType = &wr.Reason{Err: wr.ErrInvalidNotifyType, What: "there is no such type"}
+)
 
 // Wait polls, and sleeps until there is a completion or ctx is done. It returns
 // at least 1 completion, or ctx's error, or wr.ErrInvalidCQ once the queue is
@@ -158,7 +161,7 @@ func (q *Queue) sleep(ctx context.Context, dst []wr.Completion) (int, error) {
 			}
 			return 0, ctx.Err()
 		case <-q.gone:
-			return 0, wr.ErrInvalidCQ
+			return 0, errClosed
 		}
 	}
 }

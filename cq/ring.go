@@ -1,6 +1,7 @@
 package cq
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/softrnic/softrnic/trace"
@@ -104,7 +105,7 @@ func (q *Queue) PollOne() (wr.Completion, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return wr.Completion{}, wr.ErrInvalidCQ
+		return wr.Completion{}, errClosed
 	}
 	return wr.Completion{}, wr.ErrCQEmpty
 }
@@ -144,16 +145,16 @@ func (q *Queue) reap(more bool) {
 // wr.ErrShrinkFailed (more completions are queued).
 func (q *Queue) Resize(entries int) error {
 	if entries < 1 {
-		return wr.ErrInvalidModifier
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("%d entries", entries), Remedy: "ask for one at least"}
 	}
 	ring := make([]Entry, entries) // before the lock: it may take its time
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return wr.ErrInvalidCQ
+		return errClosed
 	case entries < q.count:
-		return wr.ErrShrinkFailed // RV-5.3.3-M4
+		return &wr.Reason{Err: wr.ErrShrinkFailed, What: fmt.Sprintf("%d completions are queued, %d asked for", q.count, entries), Rule: "RV-5.3.3-M4"}
 	}
 	n := copy(ring, q.ring[q.head:min(q.head+q.count, len(q.ring))])
 	copy(ring[n:], q.ring[:q.count-n])

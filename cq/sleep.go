@@ -90,7 +90,7 @@ func (q *Queue) take(dst []wr.Completion) (n int, ok bool) {
 func (q *Queue) ended(ctx context.Context) error {
 	select {
 	case <-q.gone:
-		return wr.ErrInvalidCQ
+		return errClosed
 	default:
 		return ctx.Err()
 	}

@@ -22,7 +22,7 @@ type atomics struct {
 // checkAtomic finds the Immediate Errors of an Atomic.
 func checkAtomic(r *wr.Request) error {
 	if r.Atomic == nil {
-		return wr.ErrInvalidModifier
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "an Atomic needs its modifiers", Remedy: "set Request.Atomic"}
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (q *QP) Destroy() error {
 	q.mu.Lock()
 	if q.destroyed.Load() {
 		q.mu.Unlock()
-		return fmt.Errorf("destroy QP %d: %w", q.cfg.ID, wr.ErrInvalidQP)
+		return errGone
 	}
 	// From here on no Bind of this queue pair succeeds (RV-6.1.4-M5).
 	if err := q.cfg.STags.Retire(&q.windows); err != nil {

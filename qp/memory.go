@@ -34,9 +34,18 @@ func checkMemory(r *wr.Request) error {
 	default: // no other is a memory operation
 	}
 	if !ok {
-		return wr.ErrInvalidModifier
+		return &wr.Reason{
+			Err: wr.ErrInvalidModifier, What: "a modifier is missing, is no addressing type, or is the STag of zero", Rule: "RV-7.2.1-M15",
+			Remedy: memoryModifiers[r.Op],
+		}
 	}
 	return nil
+}
+
+// memoryModifiers are where the modifiers of a memory operation are.
+var memoryModifiers = [...]string{
+	wr.OpBind: "set Request.Bind, as MW.BindRequest makes it", wr.OpFastRegister: "set Request.FastRegister, with the STag of MR.WithKey",
+	wr.OpInvalidate: "set Request.Invalidate",
 }
 
 // keep copies the modifiers of a memory operation, which PostSend may not keep.

@@ -102,7 +102,7 @@ var modifyTriggers = [...]trigger{
 // wr.ErrInsufficientResources (there are no descriptors; the connection is as before).
 func (q *QP) Modify(m Modify) error {
 	if m.Next >= numStates {
-		return fmt.Errorf("modify QP: %w: there is no state %d", wr.ErrInvalidState, m.Next)
+		return &wr.Reason{Err: wr.ErrInvalidState, What: fmt.Sprintf("there is no state %d", m.Next), Remedy: "go to one of verbs.State"}
 	}
 	if m.Next == wr.StateRTS {
 		q.awaitOver()
@@ -122,7 +122,7 @@ func (q *QP) Modify(m Modify) error {
 	q.mu.Unlock()
 	switch {
 	case err != nil:
-		return fmt.Errorf("modify QP %d from %v to %v: %w", q.cfg.ID, from, m.Next, err)
+		return q.refuseModify(from, m.Next, err)
 	case stops:
 		return q.stop(s, m.Next)
 	case s != nil:
@@ -150,23 +150,23 @@ func (q *QP) modify(t transition, m *Modify) error {
 // cannot shrink, see resize.
 func (q *QP) checkModify(t transition, m *Modify) error {
 	if q.destroyed.Load() {
-		return wr.ErrInvalidQP
+		return errGone
 	}
 	if t.Err != 0 {
 		return t.Err
 	}
 	from := q.State()
 	if q.starting != nil {
-		return fmt.Errorf("%w: its last streaming message is being sent", wr.ErrInvalidState)
+		return &wr.Reason{Err: wr.ErrInvalidState, What: "its last streaming message is being sent"}
 	}
-	if from == wr.StateError && q.session.Load() != nil { // RV-6.2.4-M10
-		return wr.ErrStillFlushing
+	if from == wr.StateError && q.session.Load() != nil {
+		return &wr.Reason{Err: wr.ErrStillFlushing, What: "the last stream is not over", Rule: "RV-6.2.4-M10", Remedy: "wait until Done is closed"}
 	}
-	if m.attributes()&^modifiable[from][m.Next] != 0 { // RV-6.1.3-M4
-		return fmt.Errorf("%w: figures 4 and 5 do not have all of these attributes for this transition", wr.ErrInvalidModifier)
+	if m.attributes()&^modifiable[from][m.Next] != 0 {
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "figures 4 and 5 do not have all of these attributes for this transition", Rule: "RV-6.1.3-M4", Remedy: "change them in another Modify"}
 	}
-	if from == wr.StateIdle && m.Next == wr.StateRTS && (m.Stream == nil || m.Stream.Conn == nil) { // RV-6.1.3-M1
-		return wr.ErrInvalidLLPStream
+	if from == wr.StateIdle && m.Next == wr.StateRTS && (m.Stream == nil || m.Stream.Conn == nil) {
+		return &wr.Reason{Err: wr.ErrInvalidLLPStream, What: "there is none", Rule: "RV-6.1.3-M1", Remedy: "give ModifyQP.Stream, or connect by package cm"}
 	}
 	return q.checkValues(m)
 }
@@ -175,13 +175,13 @@ func (q *QP) checkValues(m *Modify) error {
 	low := func(p *int, least int) bool { return p != nil && *p < least }
 	switch {
 	case low(m.ORD, 0), low(m.IRD, 0), low(m.SendDepth, 1), low(m.RecvDepth, 1):
-		return fmt.Errorf("%w: a depth below 1 or a limit below 0", wr.ErrInvalidModifier)
-	case m.RecvDepth != nil && q.cfg.SRQ != nil: // 9.2.5.3
-		return fmt.Errorf("%w: the receives are the S-RQ's", wr.ErrInvalidModifier)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "a depth below 1 or a limit below 0", Remedy: "ask for more"}
+	case m.RecvDepth != nil && q.cfg.SRQ != nil:
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "the receives are the S-RQ's", Rule: "verbs draft 9.2.5.3", Remedy: "modify that"}
 	}
 	// On the way to RTS it is cut to what was agreed instead, as without m.ORD.
-	if s := q.session.Load(); s != nil && m.ORD != nil && *m.ORD > s.maxORD { // RFC 6581 9.1
-		return fmt.Errorf("%w: %d, the peer answers %d at a time", wr.ErrORDExceeded, *m.ORD, s.maxORD)
+	if s := q.session.Load(); s != nil && m.ORD != nil && *m.ORD > s.maxORD {
+		return &wr.Reason{Err: wr.ErrORDExceeded, What: fmt.Sprintf("%d, the peer answers %d at a time", *m.ORD, s.maxORD), Rule: "RFC 6581 9.1"}
 	}
 	return q.checkLimit(m.RQLimit, m.ArmRQLimit)
 }
@@ -213,7 +213,7 @@ var modifyFaults = [...]fault{
 func (q *QP) stop(s *session, next wr.State) error {
 	if !s.halt(cause{fault: modifyFaults[next]}) {
 		<-s.decided // something else ended it first
-		return fmt.Errorf("modify QP %d to %v: %w: it is in state %v", q.cfg.ID, next, wr.ErrInvalidState, q.State())
+		return q.refuseModify(q.State(), next, wr.ErrInvalidState)
 	}
 	<-s.decided
 	if next == wr.StateError {
@@ -264,13 +264,13 @@ func (q *QP) resize(x sizes) error {
 	q.rq.postMu.Lock()
 	defer q.rq.postMu.Unlock()
 	if n := q.sq.reclaim(); n > uint64(x.send) {
-		return fmt.Errorf("%w: %d sends are outstanding", wr.ErrShrinkFailed, n)
+		return &wr.Reason{Err: wr.ErrShrinkFailed, What: fmt.Sprintf("%d sends are outstanding, %d asked for", n, x.send), Rule: "RV-6.1.3-M10"}
 	}
 	if n := q.rq.reclaim(); n > uint64(x.recv) {
-		return fmt.Errorf("%w: %d receives are outstanding", wr.ErrShrinkFailed, n)
+		return &wr.Reason{Err: wr.ErrShrinkFailed, What: fmt.Sprintf("%d receives are outstanding, %d asked for", n, x.recv), Rule: "RV-6.1.3-M10"}
 	}
 	if s := q.session.Load(); s != nil && x.ird != q.inbound(s) && !s.irrq.resize(x.ird+q.cfg.spareReads()) {
-		return fmt.Errorf("%w: inbound RDMA Reads are outstanding", wr.ErrShrinkFailed)
+		return &wr.Reason{Err: wr.ErrShrinkFailed, What: fmt.Sprintf("more than %d inbound RDMA Reads are outstanding", x.ird), Rule: "RV-6.1.3-M11", Remedy: "keep IRD as it is while the peer reads"}
 	}
 	q.sq.resize(x.send)
 	q.rq.resize(x.recv)
@@ -332,7 +332,7 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 	s, err := newSession(q, st, a.irrq, a.ord)
 	switch {
 	case sockio.IsLack(err):
-		return nil, fmt.Errorf("%w: %w", wr.ErrInsufficientResources, sockio.Lack(err))
+		return nil, &wr.Reason{Err: fmt.Errorf("%w: %w", wr.ErrInsufficientResources, sockio.Lack(err)), Remedy: "close connections that are not needed"}
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}
@@ -355,7 +355,7 @@ func checkStream(st *mpa.Stream) error {
 		return fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}
 	if len(st.Early) > mpa.RecommendedBuffer {
-		return fmt.Errorf("%w: %d early octets are too many", wr.ErrInvalidLLPStream, len(st.Early))
+		return &wr.Reason{Err: wr.ErrInvalidLLPStream, What: fmt.Sprintf("%d early octets are too many", len(st.Early))}
 	}
 	return nil
 }
@@ -378,9 +378,9 @@ func (q *QP) lastMessage(m *Modify) error {
 	_ = conn.SetWriteDeadline(time.Time{})
 	switch {
 	case q.destroyed.Load():
-		return wr.ErrInvalidQP
+		return errGone
 	case q.State() != wr.StateIdle:
-		return fmt.Errorf("%w: it has failed meanwhile", wr.ErrInvalidState)
+		return &wr.Reason{Err: wr.ErrInvalidState, What: "it has failed meanwhile"}
 	case err != nil:
 		return fmt.Errorf("%w: the last streaming message: %w", wr.ErrInvalidLLPStream, err)
 	}

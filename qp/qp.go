@@ -268,8 +268,8 @@ func (q *QP) PostRecv(reqs ...wr.Recv) (int, error) {
 func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 	q.rq.postMu.Lock()
 	defer q.rq.postMu.Unlock()
-	if q.cfg.SRQ != nil { // RV-6.3.5-M2, M3
-		return 0, q.refusal(wr.ErrRQUsesSRQ)
+	if q.cfg.SRQ != nil {
+		return 0, q.refusal(errRQUsesSRQ)
 	}
 	if err := q.accepts(trigPostRQ); err != nil {
 		return 0, err
@@ -288,17 +288,17 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 
 // accepts reports whether a post is in order; it stays so while that queue's postMu is held.
 func (q *QP) accepts(t trigger) error {
-	c := &table[q.State()][t]
-	if c.Actions&actEnqueue == 0 {
-		return q.refusal(c.Err)
+	s := q.State()
+	if c := &table[s][t]; c.Actions&actEnqueue == 0 {
+		return q.refusal(refusePost(c.Err, s))
 	}
 	return nil
 }
 
 // refusal is err, or that there is no such queue pair any more.
-func (q *QP) refusal(err wr.ImmediateError) error {
+func (q *QP) refusal(err error) error {
 	if q.destroyed.Load() {
-		return wr.ErrInvalidQP
+		return errGone
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (r *recvQueue) push(w *wr.Recv) error {
 	}
 	tail := r.tail.Load()
 	if !r.room(tail) {
-		return wr.ErrQueueFull
+		return r.refuseFull(wr.OpRecv)
 	}
 	e := &r.take(tail).element
 	e.id, e.length = w.ID, 0

@@ -1,7 +1,6 @@
 package qp
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/ddp"
@@ -97,7 +96,7 @@ func (q *QP) checkLimit(limit *int, arm bool) error {
 	case limit == nil && !arm:
 		return nil
 	case q.cfg.SRQ == nil:
-		return fmt.Errorf("%w: a QP RQ Limit goes with an S-RQ", wr.ErrInvalidModifier)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "there is no S-RQ for a QP RQ Limit", Remedy: "set QPConfig.SRQ"}
 	case limit == nil:
 		return nil
 	}

@@ -31,8 +31,9 @@ type workQueue[E any] struct {
 	reaped atomic.Uint64 // behind the last completion polled
 
 	postMu sync.Mutex
-	freed  uint64 // guarded by postMu, as the next
-	most   uint64 // posted and not completed there have been
+	freed  uint64     // guarded by postMu, as the next two
+	most   uint64     // posted and not completed there have been
+	full   *wr.Reason // of refuseFull, or nil
 }
 
 // slot has an element, and whether a completion of it waits to be reaped, which is
@@ -110,6 +111,7 @@ func (q *workQueue[E]) deepened() { q.most = max(q.most, q.tail.Load()-q.done.Lo
 // have reported depth or less (RV-6.1.3-M10).
 func (q *workQueue[E]) resize(depth int) {
 	q.slots.resize(depth, q.freed)
+	q.full = nil
 }
 
 // slots is the ring of a work queue's elements: position p lives in slot

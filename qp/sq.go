@@ -68,7 +68,7 @@ func (s *sendQueue) empty() bool { return s.done.Load() == s.tail.Load() }
 func (s *sendQueue) push(r *wr.Request) error {
 	tail := s.tail.Load()
 	if !s.room(tail) {
-		return wr.ErrQueueFull
+		return s.refuseFull(r.Op)
 	}
 	e := &s.take(tail).element
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
@@ -112,10 +112,13 @@ const allFlags = wr.Unsignaled | wr.ReadFence | wr.LocalFence
 // that do not go with its operation type are not looked at.
 func (s *sendQueue) check(r *wr.Request) error {
 	if r.Flags&^allFlags != 0 {
-		return wr.ErrInvalidModifier
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("flags %#x are none of %#x", uint8(r.Flags&^allFlags), uint8(allFlags)), Remedy: "leave those out"}
 	}
 	if r.Op.IsExtension() && !s.extensions {
-		return fmt.Errorf("%w: %v is of RFC 7306, which this queue pair does not speak (QPConfig.Extensions, or cm.Config.Extensions at both ends)", wr.ErrInvalidOp, r.Op)
+		return &wr.Reason{
+			Err: wr.ErrInvalidOp, What: fmt.Sprintf("%v is of RFC 7306, which this queue pair does not speak", r.Op),
+			Remedy: "set QPConfig.Extensions, or cm.Config.Extensions at both ends",
+		}
 	}
 	switch {
 	case r.Op.IsSend():
@@ -132,7 +135,7 @@ func (s *sendQueue) check(r *wr.Request) error {
 		return checkAtomic(r)
 	case r.Op.IsImmediate(): // eight octets, and no list
 	default:
-		return wr.ErrInvalidOp
+		return &wr.Reason{Err: wr.ErrInvalidOp, What: fmt.Sprintf("%v is not for the Send Queue", r.Op)}
 	}
 	return nil
 }

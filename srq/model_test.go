@@ -126,7 +126,7 @@ func (d *modelDrive) postSome() {
 	d.m.wake(want)
 	n, err := d.Post(reqs...)
 	require.Equal(d.t, want, n)
-	require.Equal(d.t, wantErr, err)
+	require.ErrorIs(d.t, err, wantErr)
 }
 
 func (d *modelDrive) takeOne() {
@@ -199,7 +199,7 @@ func (d *modelDrive) modify() {
 	default:
 		d.m.depth, d.m.limit, d.m.armed = depth, limit, armed
 	}
-	require.Equal(d.t, want, d.Modify(m))
+	require.ErrorIs(d.t, d.Modify(m), want)
 }
 
 func (d *modelDrive) await(c waiterChan) {

@@ -29,7 +29,7 @@ func (q *Queue) Modify(m Modify) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
-		return wr.ErrInvalidSRQ
+		return errGone
 	}
 	depth, limit := q.depth, q.limit
 	if m.Depth != nil {
@@ -41,15 +41,18 @@ func (q *Queue) Modify(m Modify) error {
 	armed := (q.armed || m.Rearm) && limit > 0 // RV-6.3.8-M8
 	switch {
 	case depth < 1:
-		return wr.ErrInvalidModifier
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a depth of %d", depth), Remedy: "ask for one at least"}
 	case m.Limit != nil && (limit < 0 || limit > depth):
-		return wr.ErrSRQLimitRange // RV-6.3.8-M17, named as in 9.2.4.3
+		// Named as in 9.2.4.3.
+		return &wr.Reason{Err: wr.ErrSRQLimitRange, What: fmt.Sprintf("%d, at most %d", limit, depth), Rule: "RV-6.3.8-M17"}
 	case armed && limit > depth:
-		return wr.ErrInvalidModifier // RV-6.3.8-M9
+		return &wr.Reason{
+			Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a depth of %d below the armed limit of %d", depth, limit), Rule: "RV-6.3.8-M9", Remedy: "lower the limit too",
+		}
 	case depth < q.used:
-		return wr.ErrShrinkFailed // RV-6.3.2-M3
+		return &wr.Reason{Err: wr.ErrShrinkFailed, What: fmt.Sprintf("%d receives are outstanding, %d asked for", q.used, depth), Rule: "RV-6.3.2-M3"}
 	}
-	q.depth, q.limit, q.armed = depth, limit, armed
+	q.depth, q.limit, q.armed, q.full = depth, limit, armed, nil
 	q.trim()
 	return nil
 }
@@ -58,7 +61,7 @@ func (q *Queue) Modify(m Modify) error {
 // this queue: it is 0 to the depth (verbs draft 6.3.8). Error: wr.ErrRQLimitRange.
 func (q *Queue) CheckRQLimit(limit int) error {
 	if most := q.Query().Depth; limit < 0 || limit > most {
-		return fmt.Errorf("%w: %d, at most the %d receives of the S-RQ", wr.ErrRQLimitRange, limit, most)
+		return &wr.Reason{Err: wr.ErrRQLimitRange, What: fmt.Sprintf("%d, at most the %d receives of the S-RQ", limit, most)}
 	}
 	return nil
 }

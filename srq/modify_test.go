@@ -99,7 +99,7 @@ func TestModify(t *testing.T) {
 			require.Equal(t, uint64(1), r.take().ID, "outstanding: 2 posted, 1 taken")
 			r.armed = c.before.Armed
 			require.Equal(t, c.before, r.Query())
-			require.Equal(t, c.err, r.Modify(c.m))
+			require.ErrorIs(t, r.Modify(c.m), c.err)
 			require.Equal(t, c.want, r.Query())
 			require.Empty(t, r.raised())
 			for range c.want.Depth - 3 { // as many as it says, and no more

@@ -62,6 +62,7 @@ type Queue struct {
 	posted fifo        // what Take takes from
 	used   int         // elements posted, or taken and not released; at most depth
 	stats  wr.SRQStats // but for Queue.Now
+	full   *wr.Reason  // of refuseFull, or nil
 	free   *Element    // a stack of elements not in use
 	spare  int         // how many free holds; used+spare is at most depth
 

@@ -1,6 +1,8 @@
 package srq
 
 import (
+	"fmt"
+
 	"github.com/softrnic/softrnic/internal/misfit"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -13,7 +15,7 @@ func (q *Queue) Post(reqs ...wr.Recv) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.failed || q.closed {
-		return 0, wr.ErrInvalidSRQ
+		return 0, errGone
 	}
 	for i := range reqs {
 		if err := q.post(&reqs[i]); err != nil {
@@ -23,6 +25,19 @@ func (q *Queue) Post(reqs ...wr.Recv) (int, error) {
 	return len(reqs), nil
 }
 
+// refuseFull is why a queue that is full takes no more, with mu held. That is no news to a program that fills it.
+func (q *Queue) refuseFull() error {
+	if q.full == nil {
+		q.full = &wr.Reason{
+			Err: wr.ErrQueueFull, Operation: wr.OpRecv.Words(), Rule: "RV-6.3.5-M5", Remedy: "poll the CQs, which makes room",
+			What: fmt.Sprintf("%d are outstanding on S-RQ %d, which takes no more; one counts until its completion is polled", q.used, q.id),
+		}
+	}
+	return q.full
+}
+
+var errGone = &wr.Reason{Err: wr.ErrInvalidSRQ, What: "the S-RQ has failed or was destroyed"}
+
 // post posts one receive, and wakes the first that waits for it. mu is held.
 func (q *Queue) post(r *wr.Recv) error {
 	if err := misfit.CheckList(r.SGL, q.sge); err != nil {
@@ -30,7 +45,7 @@ func (q *Queue) post(r *wr.Recv) error {
 	}
 	e := q.get()
 	if e == nil {
-		return wr.ErrQueueFull // RV-6.3.5-M5
+		return q.refuseFull()
 	}
 	e.ID, e.Length, e.SGL = r.ID, 0, append(e.SGL[:0], r.SGL...)
 	for i := range e.SGL {

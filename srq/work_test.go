@@ -32,7 +32,7 @@ func TestPostPartial(t *testing.T) {
 			r := newRig(t, Config{Depth: 3, SGE: 2})
 			n, err := r.Post(c.reqs...)
 			require.Equal(t, c.n, n)
-			require.Equal(t, c.err, err)
+			require.ErrorIs(t, err, c.err)
 			for _, want := range c.reqs[:n] {
 				e := r.take()
 				assert.Equal(t, want.ID, e.ID)

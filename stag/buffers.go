@@ -1,10 +1,6 @@
 package stag
 
-import (
-	"fmt"
-
-	"github.com/softrnic/softrnic/wr"
-)
+import "github.com/softrnic/softrnic/wr"
 
 // checkBuffers checks a physical buffer list but for its entries, and returns
 // the TO of the first octet (verbs draft 7.6.1.1, 7.6.1.2, 7.6.2). pbl is how
@@ -93,5 +89,3 @@ var faultErrors = [numFaults]wr.ImmediateError{
 	FaultVA:          wr.ErrInvalidVA,
 	FaultLength:      wr.ErrInvalidLength,
 }
-
-func (f Fault) err() error { return fmt.Errorf("%w: %v", faultErrors[f], f) }

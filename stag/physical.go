@@ -99,16 +99,16 @@ func (s *space) find(addr, n uint64) *entry {
 // Config.PhysicalMemory).
 func (t *Table) AllocatePages(n int, size uint64) (*Pages, error) {
 	if !t.supports(size) {
-		return nil, fmt.Errorf("allocate pages: %w: %d octets", wr.ErrInvalidPhysBufferSize, size)
+		return nil, &wr.Reason{Err: wr.ErrInvalidPhysBufferSize, What: t.wrongSize(size), Remedy: "RNIC.Query tells the sizes"}
 	}
 	if n < 1 {
-		return nil, fmt.Errorf("allocate pages: %w: %d pages", wr.ErrInvalidLength, n)
+		return nil, &wr.Reason{Err: wr.ErrInvalidLength, What: fmt.Sprintf("%d pages", n), Remedy: "ask for one at least"}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, err := t.space.alloc(t, uint64(n), size)
 	if err != nil {
-		return nil, fmt.Errorf("allocate pages: %w", err)
+		return nil, err
 	}
 	return &Pages{t: t, e: e, mem: e.mem.whole, size: size}, nil
 }
@@ -118,8 +118,7 @@ func (s *space) alloc(t *Table, n, size uint64) (*entry, error) {
 		return nil, errClosed
 	}
 	if n > (t.config.PhysicalMemory-s.used)/size {
-		return nil, fmt.Errorf("%w: %d pages of %d octets, and %d of %d octets are in use",
-			wr.ErrInsufficientResources, n, size, s.used, t.config.PhysicalMemory)
+		return nil, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("%d pages of %d octets, and %d of %d octets are in use", n, size, s.used, t.config.PhysicalMemory)}
 	}
 	align := uint64(MinPage)
 	if !t.config.BlockMode {
@@ -128,7 +127,7 @@ func (s *space) alloc(t *Table, n, size uint64) (*entry, error) {
 	length := n * size
 	base := (s.next + align - 1) &^ (align - 1)
 	if base < s.next || base+length+MinPage < base {
-		return nil, fmt.Errorf("%w: no addresses are left", wr.ErrInsufficientResources)
+		return nil, &wr.Reason{Err: wr.ErrInsufficientResources, What: "no addresses are left"}
 	}
 	e := &entry{drain: &t.drain, mem: memory{whole: make([]byte, length)}}
 	e.grant.store(grant{base: base, length: length})
@@ -167,10 +166,10 @@ func (p *Pages) Deallocate() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return fmt.Errorf("free pages: %w", errClosed)
+		return errClosed
 	}
 	if p.e.isRevoked() {
-		return fmt.Errorf("free pages: %w: they were freed", wr.ErrInvalidModifier)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "they were freed", Remedy: "free them once"}
 	}
 	p.e.revoke()
 	t.space.free(p.e)

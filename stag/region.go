@@ -100,9 +100,9 @@ type Info struct {
 func (t *Table) Register(c RegionConfig) (Info, error) {
 	e, err := t.prepare(&c)
 	if err != nil {
-		return Info{}, fmt.Errorf("register memory: %w", err)
+		return Info{}, err
 	}
-	return t.publish(e, "register memory")
+	return t.publish(e)
 }
 
 // Allocate makes an STag in the Invalid state, for FastRegister or Reregister
@@ -111,26 +111,28 @@ func (t *Table) Register(c RegionConfig) (Info, error) {
 func (t *Table) Allocate(c AllocateConfig) (Info, error) {
 	switch {
 	case c.PD == 0:
-		return Info{}, fmt.Errorf("allocate STag: %w", errNoPD)
-	case c.PBL > t.config.PBL: // RV-7.3.2.1-M1
-		return Info{}, fmt.Errorf("allocate STag: %w: %d physical buffer list entries, of %d at most",
-			wr.ErrInsufficientResources, c.PBL, t.config.PBL)
+		return Info{}, errNoPD
+	case c.PBL > t.config.PBL:
+		return Info{}, &wr.Reason{
+			Err: wr.ErrInsufficientResources, What: fmt.Sprintf("a physical buffer list of %d entries, at most %d", c.PBL, t.config.PBL),
+			Rule: "RV-7.3.2.1-M1", Remedy: "ask for fewer, or raise PBL in verbs.Config.Limits",
+		}
 	}
 	e := &entry{drain: &t.drain}
 	e.grant.store(grant{pd: c.PD, qp: c.QP})
 	e.pbl = max(c.PBL, 1)
 	e.remoteAccess, e.remoteInvalidate = c.RemoteAccess, c.RemoteInvalidate
 	e.word.Store(revokedBit | drainedBit)
-	return t.publish(e, "allocate STag")
+	return t.publish(e)
 }
 
 // publish puts a new region into the table.
-func (t *Table) publish(e *entry, verb string) (Info, error) {
+func (t *Table) publish(e *entry) (Info, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	err := t.insert(e)
 	if err != nil {
-		return Info{}, fmt.Errorf("%s: %w", verb, err)
+		return Info{}, err
 	}
 	return e.info(), nil
 }
@@ -143,7 +145,7 @@ func (t *Table) QueryRegion(s wr.STag) (Info, error) {
 	defer t.mu.Unlock()
 	e, err := t.lookupRegion(s)
 	if err != nil {
-		return Info{}, fmt.Errorf("query region %v: %w", s, err)
+		return Info{}, err
 	}
 	return e.info(), nil
 }
@@ -152,7 +154,7 @@ func (t *Table) QueryRegion(s wr.STag) (Info, error) {
 func (t *Table) lookupRegion(s wr.STag) (*entry, error) {
 	e, err := t.lookup(s)
 	if err == nil && e.window {
-		return nil, fmt.Errorf("%w: it is that of a window", wr.ErrInvalidSTag)
+		return nil, &wr.Reason{Err: wr.ErrInvalidSTag, What: "it is that of a window", Rule: "RV-7.10.1-M2"}
 	}
 	return e, err
 }
@@ -177,7 +179,7 @@ func (t *Table) prepare(c *RegionConfig) (*entry, error) {
 		return nil, err
 	}
 	if c.Addressing == wr.ZeroBased && c.VA != 0 {
-		return nil, fmt.Errorf("%w: a zero-based region has none", wr.ErrInvalidVA)
+		return nil, &wr.Reason{Err: wr.ErrInvalidVA, What: fmt.Sprintf("%#x, and a zero-based region has none", c.VA), Rule: "verbs draft 7.6.1.2"}
 	}
 	if c.MayVanish {
 		faulting.Look()
@@ -191,7 +193,7 @@ func (t *Table) prepare(c *RegionConfig) (*entry, error) {
 	}
 	base, length, f := over(e, c)
 	if f != OK {
-		return nil, f.err()
+		return nil, t.refuse(f, e, c)
 	}
 	e.grant.store(grant{
 		key: c.Key, pd: c.PD, qp: c.QP, access: c.Access,
@@ -206,8 +208,7 @@ func checkRights(pd wr.PDID, access wr.Access) error {
 		return errNoPD
 	}
 	if !access.Valid() { // figure 18
-		return fmt.Errorf("%w (%v): a region needs a local right, and the local right for each remote one",
-			wr.ErrInvalidAccess, access)
+		return wrongRights(access)
 	}
 	return nil
 }

@@ -1,10 +1,6 @@
 package stag
 
-import (
-	"fmt"
-
-	"github.com/softrnic/softrnic/wr"
-)
+import "github.com/softrnic/softrnic/wr"
 
 // Reregister gives the STag index of s, Valid or Invalid, new memory, PD, rights,
 // key and flag, as Deallocate and Register would (verbs draft 7.3.2.3). The
@@ -21,11 +17,11 @@ func (t *Table) Reregister(s wr.STag, c RegionConfig) (Info, error) {
 	defer t.mu.Unlock()
 	e, err := t.vacate(s) // RV-7.3.2.3-M5
 	if err != nil {
-		return Info{}, fmt.Errorf("reregister memory %v: %w", s, err)
+		return Info{}, err
 	}
 	if bad != nil { // RV-7.3.2.3-M6
 		t.drop(e)
-		return Info{}, fmt.Errorf("reregister memory %v: %w", s, bad)
+		return Info{}, bad
 	}
 	next.pbl = max(next.pbl, e.pbl) // the "original size" of 7.8 stays guaranteed
 	e.grant.store(next.grant.load())
@@ -43,8 +39,8 @@ func (t *Table) vacate(s wr.STag) (*entry, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case e.shared: // RV-7.3.2.3-M1
-			return nil, fmt.Errorf("%w: it is that of a shared region", wr.ErrInvalidSTag)
+		case e.shared:
+			return nil, &wr.Reason{Err: wr.ErrInvalidSTag, What: "the region is shared", Rule: "RV-7.3.2.3-M1", Remedy: "register its memory anew"}
 		case e.windows > 0: // RV-7.3.2.3-M4
 			return nil, errBound(e)
 		}

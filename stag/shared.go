@@ -40,11 +40,7 @@ type SharedConfig struct {
 func (t *Table) RegisterShared(s wr.STag, c SharedConfig) (Info, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i, err := t.registerShared(s, &c)
-	if err != nil {
-		return Info{}, fmt.Errorf("register shared memory %v: %w", s, err)
-	}
-	return i, nil
+	return t.registerShared(s, &c)
 }
 
 func (t *Table) registerShared(s wr.STag, c *SharedConfig) (Info, error) {
@@ -52,8 +48,8 @@ func (t *Table) registerShared(s wr.STag, c *SharedConfig) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	if old.isRevoked() || old.stag() != s { // RV-7.3.2.4-M1, RV-7.3.2.4-M3
-		return Info{}, fmt.Errorf("%w: it is in the Invalid state or has another key", wr.ErrInvalidSTag)
+	if old.isRevoked() || old.stag() != s {
+		return Info{}, &wr.Reason{Err: wr.ErrInvalidSTag, What: "the region is in the Invalid state, or has another key", Rule: "RV-7.3.2.4-M1"}
 	}
 	if err := checkRights(c.PD, c.Access); err != nil {
 		return Info{}, err
@@ -83,13 +79,15 @@ func sharedBase(old *entry, c *SharedConfig) (uint64, error) {
 	va, g := c.VA, old.grant.load()
 	switch {
 	case c.Addressing == wr.ZeroBased && va != 0:
-		return 0, fmt.Errorf("%w: a zero-based region has none", wr.ErrInvalidVA)
+		return 0, &wr.Reason{Err: wr.ErrInvalidVA, What: fmt.Sprintf("%#x, and a zero-based region has none", va), Rule: "verbs draft 7.6.1.2"}
 	case va == 0 && g.addressing == wr.VABased:
 		va = g.base
 	}
 	base, f := checkBase(c.Addressing, va, g.length, old.size, old.fbo) // RV-7.3.2.4-M5
 	if f != OK {
-		return 0, f.err()
+		why := &wr.Reason{Err: faultErrors[f]}
+		explainVA(why, asked{size: old.size, fbo: old.fbo, length: g.length, va: va})
+		return 0, why
 	}
 	return base, nil
 }

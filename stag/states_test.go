@@ -168,7 +168,7 @@ func TestGoneWhileWaiting(t *testing.T) {
 		}, [2]any{FaultSTag, FaultSTag}},
 		"Reregister": {false, func(tb *Table, s wr.STag) any {
 			_, err := tb.Reregister(s, p)
-			return errors.Unwrap(errors.Unwrap(err))
+			return errors.Unwrap(err)
 		}, [2]any{wr.ErrInvalidSTag, wr.ErrInvalidRNIC}},
 	} {
 		for i, end := range []func(*Table, wr.STag){

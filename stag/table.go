@@ -95,7 +95,7 @@ func (t *Table) insert(e *entry) error {
 	case t.closed:
 		return errClosed
 	case *n >= limit:
-		return fmt.Errorf("%w: all %d STags of this kind are in use, deallocate some", wr.ErrInsufficientResources, limit)
+		return &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d STags of this kind are in use", limit), Remedy: "deregister some, or raise the limit in verbs.Config.Limits"}
 	}
 	*n++
 	e.index = t.supply.take(func(i uint32) bool { return t.index.get(i) != nil })
@@ -130,7 +130,7 @@ func (t *Table) Deallocate(s wr.STag) error {
 		err = errBound(e) // RV-7.9-M10, RV-7.9-M11
 	}
 	if err != nil {
-		return fmt.Errorf("deallocate STag %v: %w", s, err)
+		return err
 	}
 	e.revoke() // before the removal: a lookup may have e already
 	t.drop(e)
@@ -145,18 +145,18 @@ func (t *Table) lookup(s wr.STag) (*entry, error) {
 	}
 	e := t.index.get(s.Index())
 	if e == nil { // RV-7.2.1-M16, RV-7.9-M2
-		return nil, fmt.Errorf("%w: it names nothing", wr.ErrInvalidSTag)
+		return nil, &wr.Reason{Err: wr.ErrInvalidSTag, What: "no region or window has it", Rule: "RV-7.9-M2"}
 	}
 	return e, nil
 }
 
 var (
-	errClosed = fmt.Errorf("%w: it is closed", wr.ErrInvalidRNIC)
-	errNoPD   = fmt.Errorf("%w: a region or window needs a protection domain", wr.ErrInvalidPD)
+	errClosed = &wr.Reason{Err: wr.ErrInvalidRNIC, What: "it is closed"}
+	errNoPD   = &wr.Reason{Err: wr.ErrInvalidPD, What: "there is none"}
 )
 
 func errBound(e *entry) error {
-	return fmt.Errorf("%w: %d of them to the region", wr.ErrWindowsBound, e.windows)
+	return &wr.Reason{Err: wr.ErrWindowsBound, What: fmt.Sprintf("%d, to the region", e.windows), Rule: "RV-7.9-M10"}
 }
 
 // await returns when the memory of e, which the caller revoked or found revoked,

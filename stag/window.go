@@ -34,12 +34,12 @@ type WindowInfo struct {
 // wr.ErrInsufficientResources, wr.ErrInvalidRNIC (table closed).
 func (t *Table) AllocateWindow(pd wr.PDID) (wr.STag, error) {
 	if pd == 0 {
-		return 0, fmt.Errorf("allocate window: %w", errNoPD)
+		return 0, errNoPD
 	}
 	e := &entry{window: true, drain: &t.drain}
 	e.grant.store(grant{pd: pd})
 	e.word.Store(revokedBit | drainedBit)
-	i, err := t.publish(e, "allocate window")
+	i, err := t.publish(e)
 	return i.STag, err
 }
 
@@ -51,10 +51,10 @@ func (t *Table) QueryWindow(s wr.STag) (WindowInfo, error) {
 	defer t.mu.Unlock()
 	e, err := t.lookup(s)
 	if err == nil && !e.window {
-		err = fmt.Errorf("%w: it is that of a region", wr.ErrInvalidSTag)
+		err = &wr.Reason{Err: wr.ErrInvalidSTag, What: "it is that of a region"}
 	}
 	if err != nil {
-		return WindowInfo{}, fmt.Errorf("query window %v: %w", s, err)
+		return WindowInfo{}, err
 	}
 	g := e.grant.load()
 	if e.isRevoked() {
@@ -143,7 +143,7 @@ func (t *Table) Retire(w *Windows) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.bound > 0 {
-		return fmt.Errorf("%w: %d of them to the queue pair", wr.ErrWindowsBound, w.bound)
+		return &wr.Reason{Err: wr.ErrWindowsBound, What: fmt.Sprintf("%d, to the queue pair", w.bound)}
 	}
 	w.retired = true
 	return nil

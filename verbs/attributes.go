@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"fmt"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -64,7 +63,7 @@ func (m DequeueModel) MarshalText() ([]byte, error) { return []byte(m.String()),
 // Query returns the RNIC's attributes. Errors: ErrInvalidRNIC.
 func (r *RNIC) Query() (RNICAttributes, error) {
 	if err := r.closedError(); err != nil {
-		return RNICAttributes{}, fmt.Errorf("query RNIC: %w", err)
+		return RNICAttributes{}, refused(err, "Query RNIC", "verbs draft 9.2.1.2", Reason{})
 	}
 	a := RNICAttributes{
 		ID: r.id, Vendor: "softrnic", Version: Version, Mode: r.mode,

@@ -106,7 +106,9 @@ func TestClosedRNIC(t *testing.T) {
 		}
 		require.NoError(t, w.nic.Close())
 		for name, call := range everyVerb(w) {
-			assert.ErrorIs(t, call(), verbs.ErrInvalidRNIC, name)
+			err := call()
+			assert.ErrorIs(t, err, verbs.ErrInvalidRNIC, name)
+			tellsAll(t, err)
 		}
 		assert.Zero(t, w.cq.Poll(make([]verbs.Completion, 1)))
 		assert.Nil(t, w.nic.QP(w.qp.ID()))
@@ -134,7 +136,9 @@ func TestDestroyedObjects(t *testing.T) {
 	for name, call := range everyVerb(w) {
 		kind, _, _ := strings.Cut(name, ".")
 		if kind != "RNIC" {
-			assert.ErrorIs(t, call(), want[kind], name)
+			err := call()
+			assert.ErrorIs(t, err, want[kind], name)
+			tellsAll(t, err)
 		}
 	}
 	cq, err := w.nic.CreateCQ(verbs.CQConfig{})

@@ -173,13 +173,13 @@ func (l Limits) withDefaults(without Features) Limits {
 func (c Config) check(l Limits) error {
 	switch {
 	case c.Mode > BlockMode:
-		return fmt.Errorf("%w: there is no mode %d", wr.ErrInvalidModifier, c.Mode)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("there is no mode %d", c.Mode)}
 	case c.Mode == BlockMode && c.Without&FeatureBlockMode != 0:
-		return wr.ErrBlockListNotSupported
+		return &wr.Reason{Err: wr.ErrBlockListNotSupported, What: "the RNIC is without FeatureBlockMode"}
 	case c.ID != (uuid.UUID{}) && c.ID.Variant() != uuid.RFC4122: // RFC 9562 4.1
-		return fmt.Errorf("%w: %v is no UUID of the variant of RFC 9562", wr.ErrInvalidModifier, c.ID)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("%v is no UUID of the variant of RFC 9562", c.ID)}
 	case !l.valid(c.Without):
-		return fmt.Errorf("%w: a limit is out of its range: %+v", wr.ErrInvalidModifier, l)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a limit is out of its range: %+v", l)}
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (l Limits) checkReads(ird, ord int) error {
 // atMost refuses what is above a limit with err.
 func atMost(err error, n, most int) error {
 	if n > most {
-		return fmt.Errorf("%w: %d, at most %d", err, n, most)
+		return &wr.Reason{Err: err, What: fmt.Sprintf("%d, at most %d", n, most)}
 	}
 	return nil
 }

@@ -43,25 +43,26 @@ type CQ struct {
 // CreateCQ creates a Completion Queue (verbs draft 9.2.3.1). Errors:
 // ErrInvalidRNIC, ErrTooManyCQE, ErrInvalidEventHandler,
 // ErrInsufficientResources, ErrInvalidModifier (fewer than 1 entry).
-func (r *RNIC) CreateCQ(c CQConfig) (*CQ, error) {
+func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
+	defer asRefused(&err, "Create CQ", "verbs draft 9.2.3.1", Reason{})
 	if c.Entries == 0 {
 		c.Entries = min(256, r.limits.CQE)
 	}
 	if err := r.lock(); err != nil {
-		return nil, fmt.Errorf("create CQ: %w", err)
+		return nil, err
 	}
 	defer r.mu.Unlock()
 	handler := r.handlers[c.Handler]
 	if err := atMost(wr.ErrTooManyCQE, c.Entries, r.limits.CQE); err != nil {
-		return nil, fmt.Errorf("create CQ: %w", err)
+		return nil, err
 	}
 	switch {
 	case c.Entries < 0:
-		return nil, fmt.Errorf("create CQ: %w: %d entries", wr.ErrInvalidModifier, c.Entries)
+		return nil, &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("%d entries", c.Entries), Remedy: "ask for one at least, or leave Entries zero"}
 	case c.Handler != 0 && handler == nil:
-		return nil, fmt.Errorf("create CQ: %w: %d", wr.ErrInvalidEventHandler, c.Handler)
+		return nil, errNoHandler(c.Handler)
 	case len(r.cqs) >= r.limits.CQs:
-		return nil, fmt.Errorf("create CQ: %w: all %d are in use", wr.ErrInsufficientResources, r.limits.CQs)
+		return nil, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d CQs are in use", r.limits.CQs)}
 	}
 	q := &CQ{rnic: r, handler: c.Handler}
 	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Slack: c.Slack, Event: r.raise, Notify: c.OnNotify, Fault: r.faultyCompletions(), Trace: r.trace, Labels: r.labels}
@@ -92,15 +93,16 @@ type CQAttributes struct {
 }
 
 // Query returns the queue's attributes. Errors: ErrInvalidRNIC, ErrInvalidCQ.
-func (c *CQ) Query() (CQAttributes, error) {
+func (c *CQ) Query() (_ CQAttributes, err error) {
+	defer asRefused(&err, "Query CQ", "verbs draft 9.2.3.2", Reason{})
 	if c == nil {
 		return CQAttributes{}, errNilCQ
 	}
 	if err := c.rnic.closedError(); err != nil {
-		return CQAttributes{}, fmt.Errorf("query CQ %d: %w", c.ID(), err)
+		return CQAttributes{}, err
 	}
 	if c.rnic.CQ(c.ID()) != c {
-		return CQAttributes{}, fmt.Errorf("query CQ %d: %w", c.ID(), wr.ErrInvalidCQ)
+		return CQAttributes{}, c.destroyed()
 	}
 	return CQAttributes{Entries: c.Entries(), Handler: c.handler}, nil
 }
@@ -109,15 +111,16 @@ func (c *CQ) Query() (CQAttributes, error) {
 // under way (Modify CQ, verbs draft 9.2.3.3). Errors: ErrInvalidRNIC,
 // ErrInvalidCQ, ErrTooManyCQE, ErrShrinkFailed (more are queued),
 // ErrInvalidModifier.
-func (c *CQ) Resize(entries int) error {
+func (c *CQ) Resize(entries int) (err error) {
+	defer asRefused(&err, "Modify CQ", "verbs draft 9.2.3.3", Reason{})
 	if c == nil {
 		return errNilCQ
 	}
 	if err := c.rnic.refusal(); err != nil {
-		return fmt.Errorf("modify CQ %d: %w", c.ID(), err)
+		return err
 	}
 	if err := atMost(wr.ErrTooManyCQE, entries, c.rnic.limits.CQE); err != nil {
-		return fmt.Errorf("modify CQ %d: %w", c.ID(), err)
+		return err
 	}
 	return c.rnic.explain(c.q.Resize(entries))
 }
@@ -135,10 +138,13 @@ func (c *CQ) PollQueued(dst []Completion) int { return c.q.PollQueued(dst) }
 // the oldest completion, or ErrCQEmpty, ErrInvalidCQ or ErrInvalidRNIC.
 func (c *CQ) PollOne() (Completion, error) {
 	if c == nil {
-		return Completion{}, errNilCQ
+		return Completion{}, refused(errNilCQ, "Poll for Completion", "verbs draft 9.3.2.1", Reason{})
 	}
 	done, err := c.q.PollOne()
-	return done, c.rnic.explain(err)
+	if err = c.rnic.explain(err); !errors.Is(err, wr.ErrCQEmpty) { // which is no refusal, and costs nothing
+		err = refused(err, "Poll for Completion", "verbs draft 9.3.2.1", Reason{})
+	}
+	return done, err
 }
 
 // Wait polls, and sleeps until there is at least one completion or ctx is done.
@@ -147,13 +153,17 @@ func (c *CQ) PollOne() (Completion, error) {
 // if dst has no room.
 func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
 	if c == nil {
-		return 0, errNilCQ
+		return 0, waitRefused(errNilCQ)
 	}
 	n, err := c.q.Wait(ctx, dst)
 	if errors.Is(err, wr.ErrInvalidCQ) {
 		err = c.rnic.explain(err)
 	}
-	return n, err
+	return n, waitRefused(err)
+}
+
+func waitRefused(err error) error {
+	return refused(err, "Wait for Completion", "verbs draft 9.3.2.1", Reason{})
 }
 
 // WaitOne is Wait for one completion. Its error is that of Wait, or the
@@ -172,25 +182,33 @@ func (c *CQ) WaitOne(ctx context.Context) (Completion, error) {
 // token into Events and calls the queue's handler. Poll once more after it, for
 // what came before. Errors: ErrInvalidRNIC, ErrInvalidCQ, ErrInvalidNotifyType.
 func (c *CQ) Notify(t NotifyType) error {
+	err := c.notifies()
+	if err == nil {
+		err = c.rnic.explain(c.q.Request(t))
+	}
+	return notifyRefused(err)
+}
+
+// notifies begins a verb about notifications.
+func (c *CQ) notifies() error {
 	if c == nil {
 		return errNilCQ
 	}
-	if err := c.rnic.refusal(); err != nil {
-		return err
-	}
-	return c.rnic.explain(c.q.Request(t))
+	return c.rnic.refusal()
+}
+
+func notifyRefused(err error) error {
+	return refused(err, "Request Completion Notification", "verbs draft 9.3.2.2", Reason{})
 }
 
 // NotifyWatched is Notify for a program that goes on to Watch: until then what arrives may have to wait for some
 // milliseconds.
 func (c *CQ) NotifyWatched(t NotifyType) error {
-	if c == nil {
-		return errNilCQ
+	err := c.notifies()
+	if err == nil {
+		err = c.rnic.explain(c.q.RequestWatched(t))
 	}
-	if err := c.rnic.refusal(); err != nil {
-		return err
-	}
-	return c.rnic.explain(c.q.RequestWatched(t))
+	return notifyRefused(err)
 }
 
 // Watch is for a thread that is not Go's, and waits by itself in poll(2) for what OnNotify tells it and for sockets: an
@@ -212,14 +230,11 @@ func (c *CQ) Events() <-chan struct{} { return c.q.Events() }
 // wait. If there are completions in the queue it requests nothing, so that no Poll needs to come between.
 // It reports whether it has requested. Errors: those of Notify.
 func (c *CQ) Arm(t NotifyType) (bool, error) {
-	if c == nil {
-		return false, errNilCQ
-	}
-	if err := c.rnic.refusal(); err != nil {
-		return false, err
+	if err := c.notifies(); err != nil {
+		return false, notifyRefused(err)
 	}
 	armed, err := c.q.Arm(t)
-	return armed, c.rnic.explain(err)
+	return armed, notifyRefused(c.rnic.explain(err))
 }
 
 // WaitEvent receives a token from Events, and sleeps until there is one or ctx is done. It
@@ -227,17 +242,14 @@ func (c *CQ) Arm(t NotifyType) (bool, error) {
 // is ctx's, or ErrInvalidCQ once the queue is destroyed, or ErrInvalidRNIC once the RNIC is closed
 // or, at once, if it has failed.
 func (c *CQ) WaitEvent(ctx context.Context) error {
-	if c == nil {
-		return errNilCQ
+	err := c.notifies()
+	if err == nil {
+		err = c.q.WaitEvent(ctx)
 	}
-	if err := c.rnic.refusal(); err != nil {
-		return err
-	}
-	err := c.q.WaitEvent(ctx)
-	if errors.Is(err, wr.ErrInvalidCQ) {
+	if errors.Is(err, wr.ErrInvalidCQ) && c != nil {
 		err = c.rnic.explain(err)
 	}
-	return err
+	return waitRefused(err)
 }
 
 // Wake puts a token into Events as if there had been a notification: who waits there, or in
@@ -253,22 +265,28 @@ func (c *CQ) Fail() { c.q.Fail() }
 // Destroy destroys the queue (verbs draft 9.2.3.4); what was not polled is lost.
 // Errors: ErrInvalidRNIC, ErrInvalidCQ (it was already), ErrCQInUse (a queue pair
 // is still tied to it).
-func (c *CQ) Destroy() error {
+func (c *CQ) Destroy() (err error) {
+	defer asRefused(&err, "Destroy CQ", "verbs draft 9.2.3.4", Reason{})
 	if c == nil {
 		return errNilCQ
 	}
 	if err := c.rnic.lock(); err != nil {
-		return fmt.Errorf("destroy CQ %d: %w", c.ID(), err)
+		return err
 	}
 	defer c.rnic.mu.Unlock()
 	switch {
 	case c.rnic.cqs[c.ID()] != c:
-		return fmt.Errorf("destroy CQ %d: %w", c.ID(), wr.ErrInvalidCQ)
-	case c.refs > 0: // RV-5.3.4-M2
-		return fmt.Errorf("destroy CQ %d: %w: %d work queues are tied to it", c.ID(), wr.ErrCQInUse, c.refs)
+		return c.destroyed()
+	case c.refs > 0:
+		return &wr.Reason{Err: wr.ErrCQInUse, What: fmt.Sprintf("%d work queues are tied to CQ %d", c.refs, c.ID()), Rule: "RV-5.3.4-M2"}
 	}
 	c.end()
 	return nil
+}
+
+// destroyed refuses a verb on a queue that is not there any more.
+func (c *CQ) destroyed() error {
+	return &wr.Reason{Err: wr.ErrInvalidCQ, What: fmt.Sprintf("CQ %d was destroyed", c.ID())}
 }
 
 // release counts a work queue out, with rnic.mu held.

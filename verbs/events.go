@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/softrnic/softrnic/internal/label"
@@ -87,7 +86,7 @@ func (d *dispatcher[T]) stop() {
 // ErrInvalidRNIC.
 func (r *RNIC) SetEventHandler(h func(Event)) error {
 	if err := r.refusal(); err != nil {
-		return fmt.Errorf("set event handler: %w", err)
+		return refused(err, "Set Asynchronous Event Handler", "verbs draft 9.4.2", Reason{})
 	}
 	r.events.set(h)
 	return nil

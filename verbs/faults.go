@@ -33,7 +33,7 @@ func (q *QP) instrument(m *ModifyQP) (*mpa.Stream, error) {
 			continue
 		}
 		if err := between.Stream(uint32(q.ID()), s, len(m.LastMessage)); err != nil {
-			return nil, fmt.Errorf("modify QP %d: %w: %w", q.ID(), wr.ErrInsufficientResources, err)
+			return nil, planned(wr.ErrInsufficientResources, err)
 		}
 	}
 	return s, nil
@@ -48,7 +48,9 @@ func (q *QP) postSendFaulty(reqs []Request) (n int, err error) {
 			s = r.SGL[0].STag
 		}
 		if err := q.rnic.faults.Post(uint32(q.ID()), r.Op.String(), uint32(s)); err != nil {
-			return n, fmt.Errorf("%w: %w", wr.ErrQueueFull, err)
+			about := q.about()
+			about.STag, about.HasSTag, about.Asked = asks(r)
+			return n, refused(planned(wr.ErrQueueFull, err), r.Op.Words(), "verbs draft 9.3.1.1", about)
 		}
 		k, err := q.q.PostSend(reqs[i])
 		if n += k; err != nil {
@@ -66,7 +68,9 @@ func (q *QP) postRecvFaulty(reqs []Recv) (n int, err error) {
 			s = reqs[i].SGL[0].STag
 		}
 		if err := q.rnic.faults.Post(uint32(q.ID()), wr.OpRecv.String(), uint32(s)); err != nil {
-			return n, fmt.Errorf("%w: %w", wr.ErrQueueFull, err)
+			about := q.about()
+			about.Asked = wr.Untagged(octets(reqs[i].SGL))
+			return n, refused(planned(wr.ErrQueueFull, err), wr.OpRecv.Words(), "verbs draft 9.3.1.2", about)
 		}
 		k, err := q.q.PostRecv(reqs[i])
 		if n += k; err != nil {
@@ -74,6 +78,11 @@ func (q *QP) postRecvFaulty(reqs []Recv) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// planned refuses a verb by the plan, whose err is.
+func planned(code ImmediateError, err error) error {
+	return &Reason{Err: fmt.Errorf("%w: %w", code, err), Remedy: "take that line out of the plan"}
 }
 
 // faultyCompletions is what the plan makes of completions; nil without one.

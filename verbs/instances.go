@@ -28,10 +28,10 @@ func (g *registry) take(id uuid.UUID) (uuid.UUID, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, ok := g.open[id]; ok {
-		return id, fmt.Errorf("%w: %v", wr.ErrRNICInUse, id)
+		return id, &wr.Reason{Err: wr.ErrRNICInUse, What: fmt.Sprintf("%v is open in this process", id)}
 	}
 	if len(g.open) >= maxOpen {
-		return id, fmt.Errorf("%w: %d are open", wr.ErrInsufficientResources, maxOpen)
+		return id, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("%d RNICs are open", maxOpen), Remedy: "close some that are not needed"}
 	}
 	g.open[id] = struct{}{}
 	return id, nil

@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/wr"
@@ -16,17 +15,18 @@ import (
 // ErrTooManyWR, ErrShrinkFailed, ErrORDExceeded, ErrIRDExceeded, ErrRQLimitRange,
 // ErrStillFlushing, ErrInsufficientResources, ErrCannotChangeAttribute (the RNIC
 // is without the feature).
-func (q *QP) Modify(m ModifyQP) error {
+func (q *QP) Modify(m ModifyQP) (err error) {
+	defer asRefused(&err, "Modify QP", "verbs draft 9.2.5.3", q.about())
 	if q == nil {
 		return errNilQP
 	}
 	if err := q.check(); err != nil {
-		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
+		return err
 	}
 	if err := q.checkModify(m); err != nil {
-		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
+		return err
 	}
-	err := q.modify(m)
+	err = q.modify(m)
 	if q.rnic.health.Load() == failed {
 		q.bringDown() // failed meanwhile: it may have missed the queue pair
 	}
@@ -45,11 +45,11 @@ func (q *QP) modify(m ModifyQP) error {
 	q.reads.Lock()
 	defer q.reads.Unlock()
 	if err := q.raisesORD(m); err != nil {
-		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
+		return err
 	}
 	have, got, err := q.reserve(&m)
 	if err != nil {
-		return fmt.Errorf("modify QP %d: %w", q.ID(), err)
+		return err
 	}
 	err = q.q.Modify(m.qp(stream))
 	q.settle(have, got, err == nil)
@@ -68,9 +68,9 @@ func (q *QP) checkModify(m ModifyQP) error {
 	}
 	switch {
 	case without&FeatureResize != 0 && (m.SendDepth != nil || m.RecvDepth != nil):
-		return fmt.Errorf("%w: this RNIC does not resize queues", wr.ErrCannotChangeAttribute)
+		return &wr.Reason{Err: wr.ErrCannotChangeAttribute, What: "this RNIC does not resize queues"}
 	case without&FeatureChangeIRD != 0 && m.IRD != nil:
-		return fmt.Errorf("%w: this RNIC does not change IRD", wr.ErrCannotChangeAttribute)
+		return &wr.Reason{Err: wr.ErrCannotChangeAttribute, What: "this RNIC does not change IRD"}
 	}
 	return cmp.Or(
 		atMost(wr.ErrTooManyWR, max(given(m.SendDepth), given(m.RecvDepth)), l.WR),
@@ -81,7 +81,7 @@ func (q *QP) checkModify(m ModifyQP) error {
 // raisesORD refuses what only an RNIC with FeatureRaiseORD does, with reads held.
 func (q *QP) raisesORD(m ModifyQP) error {
 	if q.rnic.without&FeatureRaiseORD != 0 && m.ORD != nil && *m.ORD > q.readLimits().ord {
-		return fmt.Errorf("%w: this RNIC does not raise ORD", wr.ErrCannotChangeAttribute)
+		return &wr.Reason{Err: wr.ErrCannotChangeAttribute, What: "this RNIC does not raise ORD"}
 	}
 	return nil
 }
@@ -105,15 +105,15 @@ func (q *QP) reserve(m *ModifyQP) (have, got readLimits, err error) {
 	have = readLimits{q.ird, q.ord}
 	got = have
 	if m.IRD != nil {
-		if got.ird, err = r.ird.raise(have.ird, *m.IRD); err != nil {
-			return have, have, fmt.Errorf("IRD: %w", err)
+		if got.ird, err = r.ird.raise("IRD", have.ird, *m.IRD); err != nil {
+			return have, have, err
 		}
 		m.IRD = &got.ird
 	}
 	if m.ORD != nil {
-		if got.ord, err = r.ord.raise(have.ord, *m.ORD); err != nil {
+		if got.ord, err = r.ord.raise("ORD", have.ord, *m.ORD); err != nil {
 			r.ird.give(max(got.ird-have.ird, 0))
-			return have, have, fmt.Errorf("ORD: %w", err)
+			return have, have, err
 		}
 		m.ORD = &got.ord
 	}

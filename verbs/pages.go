@@ -1,10 +1,6 @@
 package verbs
 
-import (
-	"fmt"
-
-	"github.com/softrnic/softrnic/stag"
-)
+import "github.com/softrnic/softrnic/stag"
 
 // Pages is physical memory of an RNIC that the program holds (verbs draft 7.6.2):
 // buffers of one size, one after the other in the RNIC's physical address space,
@@ -18,9 +14,10 @@ type Pages struct {
 // RNIC's page sizes, in block mode anything in its range. Errors: ErrInvalidRNIC,
 // ErrInvalidLength (n below 1), ErrInvalidPhysBufferSize,
 // ErrInsufficientResources.
-func (r *RNIC) AllocatePages(n int, size uint64) (*Pages, error) {
+func (r *RNIC) AllocatePages(n int, size uint64) (_ *Pages, err error) {
+	defer asRefused(&err, "Allocate Pages", "verbs draft 7.6.2", Reason{})
 	if err := r.refusal(); err != nil {
-		return nil, fmt.Errorf("allocate pages: %w", err)
+		return nil, err
 	}
 	p, err := r.stags.AllocatePages(n, size)
 	if err != nil {
@@ -55,9 +52,10 @@ func (p *Pages) List(off, n int) PhysicalBuffers {
 // from it through the STag of zero any more. A region over it stays as it is: it
 // is to be deregistered or invalidated first. Errors: ErrInvalidRNIC,
 // ErrInvalidModifier (it was freed already).
-func (p *Pages) Deallocate() error {
+func (p *Pages) Deallocate() (err error) {
+	defer asRefused(&err, "Free Pages", "verbs draft 7.6.2", Reason{})
 	if err := p.rnic.refusal(); err != nil {
-		return fmt.Errorf("free pages: %w", err)
+		return err
 	}
 	return p.rnic.explain(p.p.Deallocate())
 }

@@ -17,13 +17,14 @@ type PD struct {
 
 // AllocatePD allocates a Protection Domain (verbs draft 9.2.2.1). Errors:
 // ErrInvalidRNIC, ErrInsufficientResources.
-func (r *RNIC) AllocatePD() (*PD, error) {
+func (r *RNIC) AllocatePD() (_ *PD, err error) {
+	defer asRefused(&err, "Allocate PD", "verbs draft 9.2.2.1", Reason{})
 	if err := r.lock(); err != nil {
-		return nil, fmt.Errorf("allocate PD: %w", err)
+		return nil, err
 	}
 	defer r.mu.Unlock()
 	if len(r.pds) >= r.limits.PDs {
-		return nil, fmt.Errorf("allocate PD: %w: all %d are in use", wr.ErrInsufficientResources, r.limits.PDs)
+		return nil, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d protection domains are in use", r.limits.PDs)}
 	}
 	pd := &PD{rnic: r, id: PDID(r.nextID())}
 	r.pds[pd.id] = pd
@@ -36,20 +37,22 @@ func (p *PD) ID() PDID { return p.id }
 // Deallocate deallocates the domain (verbs draft 9.2.2.2). Errors: ErrInvalidRNIC,
 // ErrInvalidPD (it was already), ErrPDInUse (a queue pair, S-RQ, region or window
 // is still in it, bound or not).
-func (p *PD) Deallocate() error {
+func (p *PD) Deallocate() (err error) {
+	defer asRefused(&err, "Deallocate PD", "verbs draft 9.2.2.2", Reason{})
 	if p == nil {
 		return errNilPD
 	}
 	if err := p.rnic.lock(); err != nil {
-		return fmt.Errorf("deallocate PD %d: %w", p.id, err)
+		return err
 	}
 	defer p.rnic.mu.Unlock()
 	switch {
 	case p.rnic.pds[p.id] != p:
-		return fmt.Errorf("deallocate PD %d: %w", p.id, wr.ErrInvalidPD)
-	case p.refs > 0: // RV-5.2.2-M2
-		return fmt.Errorf("deallocate PD %d: %w: %d queue pairs, S-RQs, regions and windows are in it",
-			p.id, wr.ErrPDInUse, p.refs)
+		return &wr.Reason{Err: wr.ErrInvalidPD, What: fmt.Sprintf("PD %d was deallocated", p.id)}
+	case p.refs > 0:
+		return &wr.Reason{
+			Err: wr.ErrPDInUse, What: fmt.Sprintf("%d queue pairs, S-RQs, regions and windows are in PD %d", p.refs, p.id), Rule: "RV-5.2.2-M2",
+		}
 	}
 	delete(p.rnic.pds, p.id)
 	return nil
@@ -67,7 +70,7 @@ func (p *PD) use() error {
 // usePD counts a user of p, which has to be a domain of this RNIC, with mu held.
 func (r *RNIC) usePD(p *PD) error {
 	if p == nil || r.pds[p.id] != p {
-		return fmt.Errorf("%w: a PD of this RNIC is needed", wr.ErrInvalidPD)
+		return &wr.Reason{Err: wr.ErrInvalidPD, What: "a PD of this RNIC is needed"}
 	}
 	p.refs++
 	return nil

@@ -14,13 +14,13 @@ type pool struct{ size, used int }
 // returns the limit that results: want if it is not more. Less than asked for
 // will do, none will not, if any was asked for (draft 9.2.5.1, RV-6.5-M13): then
 // it fails with ErrInsufficientResources.
-func (p *pool) raise(have, want int) (int, error) {
+func (p *pool) raise(kind string, have, want int) (int, error) {
 	if p.size == 0 || want <= have {
 		return want, nil
 	}
 	got := min(want, have+p.size-p.used)
 	if got == 0 {
-		return 0, fmt.Errorf("%w: all %d RDMA Read resources of the RNIC are taken", wr.ErrInsufficientResources, p.size)
+		return 0, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d that the RNIC has for %s are taken", p.size, kind), Rule: "RV-6.5-M13"}
 	}
 	p.used += got - have
 	return got, nil

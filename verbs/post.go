@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -16,18 +15,18 @@ import (
 // TaggedBuffer.SGE), ErrQueueFull.
 func (q *QP) PostSend(reqs ...Request) (int, error) {
 	if q == nil {
-		return 0, errNilQP
+		return 0, refusePostSend(errNilQP, Reason{}, reqs)
 	}
 	if q.rnic.faults != nil {
 		n, err := q.postSendFaulty(reqs)
 		if err != nil {
-			err = q.explainPost(err)
+			err = q.tellPost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
 		}
 		return n, err
 	}
 	n, err := q.q.PostSend(reqs...)
 	if err != nil {
-		err = q.explainPost(err)
+		err = q.tellPost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
 	}
 	return n, err
 }
@@ -38,18 +37,18 @@ func (q *QP) PostSend(reqs ...Request) (int, error) {
 // TaggedBuffer.SGE), ErrQueueFull, ErrRQUsesSRQ.
 func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	if q == nil {
-		return 0, errNilQP
+		return 0, refusePostRecv(errNilQP, Reason{}, reqs)
 	}
 	if q.rnic.faults != nil {
 		n, err := q.postRecvFaulty(reqs)
 		if err != nil {
-			err = q.explainPost(err)
+			err = q.tellPost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))
 		}
 		return n, err
 	}
 	n, err := q.q.PostRecv(reqs...)
 	if err != nil {
-		err = q.explainPost(err)
+		err = q.tellPost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))
 	}
 	return n, err
 }
@@ -63,16 +62,60 @@ func (q *QP) Room() (send, recv int) {
 	return q.q.Room()
 }
 
-// explainPost is err of a post, with what a program can do about it. A full queue is
-// no news to a program that fills it, and costs nothing.
-func (q *QP) explainPost(err error) error {
-	switch err = q.rnic.explain(err); {
-	case errors.Is(err, wr.ErrInvalidState):
-		err = fmt.Errorf("%w: QP %d is in %v: the connection has ended, LLPStream().Err says why", err, q.ID(), q.State())
-	case errors.Is(err, wr.ErrQueueFull):
-	default:
-		err = fmt.Errorf("post to QP %d: %w", q.ID(), err)
-	}
+// tellPost tells of a post that was refused.
+func (q *QP) tellPost(err error) error {
 	q.rnic.tellVerb("Post", q.ID(), 0, 0, 0, err)
 	return err
+}
+
+// refusePostSend is err of a post that stopped at the first of reqs.
+func refusePostSend(err error, about Reason, reqs []Request) error {
+	if errors.Is(err, wr.ErrQueueFull) { // which tells all, and costs nothing: see qp
+		return err
+	}
+	verb := "PostSQ"
+	if len(reqs) > 0 {
+		r := &reqs[0]
+		verb = r.Op.Words()
+		about.STag, about.HasSTag, about.Asked = asks(r)
+	}
+	return refused(err, verb, "verbs draft 9.3.1.1", about)
+}
+
+func refusePostRecv(err error, about Reason, reqs []Recv) error {
+	if errors.Is(err, wr.ErrQueueFull) { // which tells all, and costs nothing: see qp
+		return err
+	}
+	if len(reqs) > 0 {
+		about.Asked = wr.Untagged(octets(reqs[0].SGL))
+	}
+	return refused(err, wr.OpRecv.Words(), "verbs draft 9.3.1.2", about)
+}
+
+// asks is what a request is for: of the peer's memory or of a region or window, if it names one, else of the message.
+func asks(r *Request) (s STag, has bool, n Octets) {
+	switch {
+	case r.Op.IsRead():
+		return r.Remote.STag, true, wr.Tagged(r.Remote.TO, uint64(r.Local.Length))
+	case r.Op.IsWrite():
+		return r.Remote.STag, true, wr.Tagged(r.Remote.TO, octets(r.SGL))
+	case r.Op.IsAtomic():
+		return r.Remote.STag, true, wr.Tagged(r.Remote.TO, 8)
+	case r.Op.IsSend():
+		return 0, false, wr.Untagged(octets(r.SGL))
+	case r.Op == OpBind && r.Bind != nil:
+		return r.Bind.Window, true, wr.Tagged(r.Bind.VA, r.Bind.Length)
+	case r.Op == OpFastRegister && r.FastRegister != nil:
+		return r.FastRegister.STag, true, wr.Tagged(r.FastRegister.VA, r.FastRegister.Buffers.Length)
+	case r.Op == OpInvalidate:
+		return r.Invalidate, true, Octets{}
+	}
+	return 0, false, Octets{}
+}
+
+func octets(sgl []SGE) (n uint64) {
+	for i := range sgl {
+		n += uint64(sgl[i].Length)
+	}
+	return n
 }

@@ -98,18 +98,19 @@ type QP struct {
 // ErrTooManySGE, ErrIRDExceeded, ErrORDExceeded, ErrRQLimitRange,
 // ErrInvalidModifier (a negative number, an ID out of range or in use),
 // ErrInsufficientResources.
-func (r *RNIC) CreateQP(c QPConfig) (*QP, error) {
+func (r *RNIC) CreateQP(c QPConfig) (_ *QP, err error) {
+	defer asRefused(&err, "Create QP", "verbs draft 9.2.5.1", Reason{})
 	c = c.withDefaults(r.limits)
 	if err := r.lock(); err != nil {
-		return nil, fmt.Errorf("create QP: %w", err)
+		return nil, err
 	}
 	defer r.mu.Unlock()
 	if err := r.checkQP(c); err != nil {
-		return nil, fmt.Errorf("create QP: %w", err)
+		return nil, err
 	}
 	ird, ord, err := r.takeReads(c.IRD, c.ORD)
 	if err != nil {
-		return nil, fmt.Errorf("create QP: %w", err)
+		return nil, err
 	}
 	q := &QP{rnic: r, cfg: c, ird: ird, ord: ord}
 	id := c.ID
@@ -173,21 +174,21 @@ func (r *RNIC) checkQP(c QPConfig) error {
 	l := r.limits
 	switch {
 	case c.PD == nil || r.pds[c.PD.id] != c.PD:
-		return fmt.Errorf("%w: QPConfig.PD has to be a PD of this RNIC (CreateEndpoint does without)", wr.ErrInvalidPD)
-	case !r.owns(c.SendCQ) || !r.owns(c.RecvCQ): // RV-6.1.1-M4
-		return fmt.Errorf("%w: QPConfig.SendCQ and RecvCQ have to be CQs of this RNIC (CreateEndpoint does without)", wr.ErrInvalidCQ)
+		return &wr.Reason{Err: wr.ErrInvalidPD, What: "QPConfig.PD is no PD of this RNIC", Remedy: "make one with AllocatePD; CreateEndpoint does without"}
+	case !r.owns(c.SendCQ) || !r.owns(c.RecvCQ):
+		return &wr.Reason{Err: wr.ErrInvalidCQ, What: "QPConfig.SendCQ or RecvCQ is no CQ of this RNIC", Rule: "RV-6.1.1-M4", Remedy: "make them with CreateCQ; CreateEndpoint does without"}
 	case c.SRQ != nil && (c.SRQ.rnic != r || r.srqs[c.SRQ.ID()] != c.SRQ):
-		return fmt.Errorf("%w: it is not one of this RNIC", wr.ErrInvalidSRQ)
+		return &wr.Reason{Err: wr.ErrInvalidSRQ, What: "QPConfig.SRQ is no S-RQ of this RNIC"}
 	case c.ID > maxQPID:
-		return fmt.Errorf("%w: QPConfig.ID %#x is longer than 24 bits", wr.ErrInvalidModifier, uint32(c.ID))
-	case c.ID != 0 && r.qps[c.ID] != nil: // RV-6.1.1-M8
-		return fmt.Errorf("%w: QPConfig.ID %#x is in use: destroy that queue pair first, or leave ID zero for one that is free", wr.ErrInvalidModifier, uint32(c.ID))
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("QPConfig.ID %#x is longer than 24 bits", uint32(c.ID)), Remedy: "leave ID zero for one that is free"}
+	case c.ID != 0 && r.qps[c.ID] != nil:
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("QPConfig.ID %#x is in use", uint32(c.ID)), Rule: "RV-6.1.1-M8", Remedy: "destroy that queue pair first, or leave ID zero for one that is free"}
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
-		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "a depth or limit is negative", Remedy: "leave it zero for the default"}
 	}
 	var full error // told behind the limits: what is above one would not do anyway
 	if len(r.qps) >= l.QPs {
-		full = fmt.Errorf("%w: all %d queue pairs are in use", wr.ErrInsufficientResources, l.QPs)
+		full = &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d queue pairs are in use", l.QPs)}
 	}
 	return cmp.Or(
 		atMost(wr.ErrTooManyWR, max(c.SendDepth, c.RecvDepth), l.WR),
@@ -205,7 +206,7 @@ func (c *QPConfig) checkRQLimit() error {
 	case c.SRQ != nil:
 		return c.SRQ.q.CheckRQLimit(c.RQLimit)
 	case c.RQLimit != 0:
-		return fmt.Errorf("%w: %d, without an S-RQ", wr.ErrRQLimitRange, c.RQLimit)
+		return &wr.Reason{Err: wr.ErrRQLimitRange, What: fmt.Sprintf("%d, without an S-RQ", c.RQLimit), Remedy: "set QPConfig.SRQ, or leave RQLimit zero"}
 	}
 	return nil
 }
@@ -215,12 +216,12 @@ func (r *RNIC) owns(c *CQ) bool { return c != nil && c.rnic == r && r.cqs[c.ID()
 
 // takeReads reserves RDMA Read resources of both kinds, or of none, with mu held.
 func (r *RNIC) takeReads(ird, ord int) (gotIRD, gotORD int, err error) {
-	if gotIRD, err = r.ird.raise(0, ird); err != nil {
-		return 0, 0, fmt.Errorf("IRD: %w", err)
+	if gotIRD, err = r.ird.raise("IRD", 0, ird); err != nil {
+		return 0, 0, err
 	}
-	if gotORD, err = r.ord.raise(0, ord); err != nil {
+	if gotORD, err = r.ord.raise("ORD", 0, ord); err != nil {
 		r.ird.give(gotIRD)
-		return 0, 0, fmt.Errorf("ORD: %w", err)
+		return 0, 0, err
 	}
 	return gotIRD, gotORD, nil
 }
@@ -269,23 +270,37 @@ func (q *QP) check() error {
 		return err
 	}
 	if q.rnic.QP(q.ID()) != q {
-		return wr.ErrInvalidQP
+		return q.gone()
 	}
 	return nil
+}
+
+// gone refuses a verb on a queue pair that is not there any more.
+func (q *QP) gone() error {
+	return &wr.Reason{Err: wr.ErrInvalidQP, What: fmt.Sprintf("QP %d was destroyed", q.ID())}
+}
+
+// about is the queue pair for a Reason.
+func (q *QP) about() Reason {
+	if q == nil {
+		return Reason{}
+	}
+	return Reason{QP: q.ID()}
 }
 
 // Destroy destroys the queue pair in any state (verbs draft 9.2.5.4); a stream
 // that is still there is reset. When it returns, nothing touches the memory of
 // its work requests. Errors: ErrInvalidRNIC, ErrInvalidQP (it was already),
 // ErrWindowsBound (the queue pair goes on as it was).
-func (q *QP) Destroy() error {
+func (q *QP) Destroy() (err error) {
+	defer asRefused(&err, "Destroy QP", "verbs draft 9.2.5.4", q.about())
 	if q == nil {
 		return errNilQP
 	}
 	if err := q.check(); err != nil {
-		return fmt.Errorf("destroy QP %d: %w", q.ID(), err)
+		return err
 	}
-	err := q.q.Destroy()
+	err = q.q.Destroy()
 	q.rnic.tellVerb("Destroy QP", q.ID(), 0, 0, 0, err)
 	if err != nil {
 		return q.rnic.explain(err)
@@ -334,15 +349,16 @@ type QPAttributes struct {
 
 // Query returns the queue pair's attributes. Errors: ErrInvalidRNIC,
 // ErrInvalidQP.
-func (q *QP) Query() (QPAttributes, error) {
+func (q *QP) Query() (_ QPAttributes, err error) {
+	defer asRefused(&err, "Query QP", "verbs draft 9.2.5.2", q.about())
 	if q == nil {
 		return QPAttributes{}, errNilQP
 	}
 	if err := q.rnic.closedError(); err != nil {
-		return QPAttributes{}, fmt.Errorf("query QP %d: %w", q.ID(), err)
+		return QPAttributes{}, err
 	}
 	if q.rnic.QP(q.ID()) != q {
-		return QPAttributes{}, fmt.Errorf("query QP %d: %w", q.ID(), wr.ErrInvalidQP)
+		return QPAttributes{}, q.gone()
 	}
 	c, a := q.cfg, q.q.Query()
 	return QPAttributes{

@@ -71,7 +71,7 @@ type regionView struct {
 // differs from call to call. Errors: as RegisterRegion.
 func (p *PD) Register(buf []byte, access Access) (*MR, error) {
 	if p == nil {
-		return nil, errNilPD
+		return nil, refused(errNilPD, "Register Memory Region", "verbs draft 9.2.6.2", Reason{})
 	}
 	return p.RegisterRegion(RegionConfig{Memory: buf, Access: access, Key: p.rnic.nextKey()})
 }
@@ -81,17 +81,27 @@ func (p *PD) Register(buf []byte, access Access) (*MR, error) {
 // ErrInvalidLength, ErrInvalidVA, ErrInvalidFBO, ErrInvalidPhysBufferSize,
 // ErrInvalidPhysBufferEntry, ErrInsufficientResources, ErrInvalidModifier (the QP
 // is not one of this RNIC).
-func (p *PD) RegisterRegion(c RegionConfig) (*MR, error) {
+func (p *PD) RegisterRegion(c RegionConfig) (_ *MR, err error) {
+	defer asRefused(&err, "Register Memory Region", "verbs draft 9.2.6.2", c.about())
 	if p == nil {
 		return nil, errNilPD
 	}
 	sc, err := p.region(c)
 	if err != nil {
-		return nil, fmt.Errorf("register memory: %w", err)
+		return nil, err
 	}
 	info, err := p.rnic.stags.Register(sc)
 	p.rnic.tellVerb("Register Memory Region", 0, 0, info.STag, uint64(len(c.Memory)), err)
 	return p.newMR(info, c.Memory, err)
+}
+
+// about is what of c a Reason tells.
+func (c *RegionConfig) about() Reason {
+	n := uint64(len(c.Memory))
+	if c.Memory == nil {
+		n = c.Buffers.Length
+	}
+	return Reason{Asked: wr.Untagged(n)}
 }
 
 // AllocateConfig describes a Memory Region without memory.
@@ -110,7 +120,8 @@ type AllocateConfig struct {
 // state, for Fast-Register or Reregister (verbs draft 9.2.6.1). Errors:
 // ErrInvalidRNIC, ErrInvalidPD, ErrInsufficientResources (too large a list too),
 // ErrInvalidModifier (a negative PBL, or the QP is not one of this RNIC).
-func (p *PD) AllocateRegion(c AllocateConfig) (*MR, error) {
+func (p *PD) AllocateRegion(c AllocateConfig) (_ *MR, err error) {
+	defer asRefused(&err, "Allocate Non-Shared Memory Region STag", "verbs draft 9.2.6.1", Reason{})
 	if p == nil {
 		return nil, errNilPD
 	}
@@ -120,10 +131,10 @@ func (p *PD) AllocateRegion(c AllocateConfig) (*MR, error) {
 	sc, err := p.region(RegionConfig{QP: c.QP})
 	if err == nil && c.PBL < 0 {
 		p.unuse()
-		err = fmt.Errorf("%w: a list of %d entries", wr.ErrInvalidModifier, c.PBL)
+		err = &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a physical buffer list of %d entries", c.PBL), Remedy: "leave PBL zero for the default"}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("allocate STag: %w", err)
+		return nil, err
 	}
 	info, err := p.rnic.stags.Allocate(stag.AllocateConfig{
 		PD: p.id, PBL: c.PBL, RemoteAccess: c.RemoteAccess, QP: sc.QP, RemoteInvalidate: c.RemoteInvalidate,
@@ -135,7 +146,7 @@ func (p *PD) AllocateRegion(c AllocateConfig) (*MR, error) {
 func (p *PD) region(c RegionConfig) (stag.RegionConfig, error) {
 	if f := p.rnic.faults; f != nil {
 		if err := f.Register(); err != nil {
-			return stag.RegionConfig{}, fmt.Errorf("%w: %w", wr.ErrInsufficientResources, err)
+			return stag.RegionConfig{}, planned(wr.ErrInsufficientResources, err)
 		}
 	}
 	if err := p.use(); err != nil {
@@ -149,7 +160,7 @@ func (p *PD) region(c RegionConfig) (stag.RegionConfig, error) {
 	if c.QP != nil {
 		if p.rnic != c.QP.rnic || p.rnic.QP(c.QP.ID()) != c.QP {
 			p.unuse()
-			return stag.RegionConfig{}, fmt.Errorf("%w: the region's QP is not one of this RNIC", wr.ErrInvalidModifier)
+			return stag.RegionConfig{}, &wr.Reason{Err: wr.ErrInvalidModifier, What: "RegionConfig.QP is no queue pair of this RNIC", Remedy: "leave QP nil for a region that any may use"}
 		}
 		sc.QP = c.QP.ID()
 	}
@@ -185,7 +196,7 @@ func (m *MR) check() error {
 		return err
 	}
 	if m.gone {
-		return fmt.Errorf("%w: %v was deregistered", wr.ErrInvalidSTag, m.STag())
+		return &wr.Reason{Err: wr.ErrInvalidSTag, What: "the region was deregistered"}
 	}
 	return nil
 }
@@ -196,18 +207,21 @@ func (m *MR) check() error {
 // change. Errors: ErrInvalidRNIC, ErrInvalidSTag (it is deregistered or shared)
 // and ErrWindowsBound leave the region as it was. After any other, which are
 // those of RegisterRegion, it is deregistered (RV-7.3.2.3-M6).
-func (m *MR) Reregister(pd *PD, c RegionConfig) error {
+func (m *MR) Reregister(pd *PD, c RegionConfig) (err error) {
+	about := c.about()
+	about.STag, about.HasSTag = m.STag(), true
+	defer asRefused(&err, "Reregister Memory Region", "verbs draft 9.2.6.5", about)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.check(); err != nil {
-		return fmt.Errorf("reregister memory: %w", err)
+		return err
 	}
 	if pd == nil {
 		pd = m.pd
 	}
-	sc, refused := m.region(pd, c)
-	if errors.Is(refused, wr.ErrInvalidRNIC) {
-		return fmt.Errorf("reregister memory: %w", refused)
+	sc, refusal := m.region(pd, c)
+	if errors.Is(refusal, wr.ErrInvalidRNIC) {
+		return refusal
 	}
 	info, err := m.rnic.stags.Reregister(m.STag(), sc)
 	if err == nil {
@@ -216,14 +230,14 @@ func (m *MR) Reregister(pd *PD, c RegionConfig) error {
 		m.show(info, c.Memory)
 		return nil
 	}
-	if refused == nil {
+	if refusal == nil {
 		pd.unuse()
 	}
 	if !leavesRegion(err) {
 		m.gone = true
 		m.pd.unuse()
-		if refused != nil {
-			err = fmt.Errorf("reregister memory: %w", refused)
+		if refusal != nil {
+			err = refusal
 		}
 	}
 	return m.rnic.explain(err)
@@ -234,7 +248,7 @@ func (m *MR) Reregister(pd *PD, c RegionConfig) error {
 // leave to the table what becomes of the region then.
 func (m *MR) region(pd *PD, c RegionConfig) (stag.RegionConfig, error) {
 	if pd.rnic != m.rnic {
-		return stag.RegionConfig{}, fmt.Errorf("%w: it is another RNIC's", wr.ErrInvalidPD)
+		return stag.RegionConfig{}, &wr.Reason{Err: wr.ErrInvalidPD, What: "the PD is another RNIC's"}
 	}
 	return pd.region(c)
 }
@@ -270,11 +284,12 @@ type SharedConfig struct {
 // ErrInvalidRNIC, ErrInvalidSTag (also: not in the Valid state, or another key),
 // ErrInvalidVA, ErrInvalidPD, ErrInvalidAccess, ErrInsufficientResources,
 // ErrInvalidModifier (the QP is not one of this RNIC).
-func (m *MR) RegisterShared(pd *PD, c SharedConfig) (*MR, error) {
+func (m *MR) RegisterShared(pd *PD, c SharedConfig) (_ *MR, err error) {
+	defer asRefused(&err, "Register Shared Memory Region", "verbs draft 9.2.6.6", ofSTag(m.STag()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("register shared memory: %w", err)
+		return nil, err
 	}
 	if pd == nil {
 		pd = m.pd
@@ -283,11 +298,11 @@ func (m *MR) RegisterShared(pd *PD, c SharedConfig) (*MR, error) {
 		c.Existing = m.STag()
 	}
 	if c.Existing.Index() != m.STag().Index() {
-		return nil, fmt.Errorf("register shared memory: %w: %v is not the region's", wr.ErrInvalidSTag, c.Existing)
+		return nil, &wr.Reason{Err: wr.ErrInvalidSTag, What: fmt.Sprintf("SharedConfig.Existing is %v, which is not this region's", c.Existing)}
 	}
 	sc, err := m.region(pd, RegionConfig{QP: c.QP})
 	if err != nil {
-		return nil, fmt.Errorf("register shared memory: %w", err)
+		return nil, err
 	}
 	info, err := m.rnic.stags.RegisterShared(c.Existing, stag.SharedConfig{
 		PD: pd.id, Key: c.Key, Addressing: addressing(c.ZeroBased), VA: c.VA,
@@ -320,14 +335,15 @@ type RegionAttributes struct {
 
 // Query returns the region's attributes (verbs draft 9.2.6.3). Errors:
 // ErrInvalidRNIC, ErrInvalidSTag.
-func (m *MR) Query() (RegionAttributes, error) {
+func (m *MR) Query() (_ RegionAttributes, err error) {
+	defer asRefused(&err, "Query Memory Region", "verbs draft 9.2.6.3", ofSTag(m.STag()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch err := m.rnic.closedError(); {
 	case err != nil:
-		return RegionAttributes{}, fmt.Errorf("query memory region: %w", err)
+		return RegionAttributes{}, err
 	case m.gone:
-		return RegionAttributes{}, fmt.Errorf("query memory region: %w: %v was deregistered", wr.ErrInvalidSTag, m.STag())
+		return RegionAttributes{}, &wr.Reason{Err: wr.ErrInvalidSTag, What: "the region was deregistered"}
 	}
 	info, err := m.rnic.stags.QueryRegion(m.STag())
 	return RegionAttributes(info), err
@@ -337,13 +353,14 @@ func (m *MR) Query() (RegionAttributes, error) {
 // even if a peer stalls within a message, and when it returns nothing is placed
 // in the memory or read from it any more. Errors: ErrInvalidRNIC, ErrInvalidSTag
 // (it was already), ErrWindowsBound.
-func (m *MR) Deregister() error {
+func (m *MR) Deregister() (err error) {
+	defer asRefused(&err, "Deregister Memory Region", "verbs draft 9.2.6.4", ofSTag(m.STag()))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.check(); err != nil {
-		return fmt.Errorf("deregister memory: %w", err)
+		return err
 	}
-	err := m.rnic.stags.Deallocate(m.STag())
+	err = m.rnic.stags.Deallocate(m.STag())
 	m.rnic.tellVerb("Deregister Memory Region", 0, 0, m.STag(), 0, err)
 	if err != nil {
 		return m.rnic.explain(err)

@@ -20,7 +20,6 @@
 package verbs
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -86,14 +85,15 @@ const (
 // of its range), ErrBlockListNotSupported (without FeatureBlockMode),
 // ErrRNICInUse (the ID is open in this process), ErrInsufficientResources (1,024
 // RNICs are).
-func Open(c Config) (*RNIC, error) {
+func Open(c Config) (_ *RNIC, err error) {
+	defer asRefused(&err, "Open RNIC", "verbs draft 9.2.1.1", Reason{})
 	l := c.Limits.withDefaults(c.Without)
 	if err := c.check(l); err != nil {
-		return nil, fmt.Errorf("open RNIC: %w", err)
+		return nil, err
 	}
 	id, err := instances.take(c.ID)
 	if err != nil {
-		return nil, fmt.Errorf("open RNIC: %w", err)
+		return nil, err
 	}
 	r := &RNIC{
 		id: id, mode: c.Mode, without: c.Without, limits: l,
@@ -217,10 +217,15 @@ func (r *RNIC) raise(e Event) {
 	}
 }
 
+var (
+	errFailedRNIC = &wr.Reason{Err: wr.ErrInvalidRNIC, What: "it has failed", Remedy: "close it, and open another one"}
+	errClosedRNIC = &wr.Reason{Err: wr.ErrInvalidRNIC, What: "it is closed"}
+)
+
 // refusal is ErrInvalidRNIC if the RNIC is closed or has failed.
 func (r *RNIC) refusal() error {
 	if r.health.Load() == failed {
-		return fmt.Errorf("%w: it has failed", wr.ErrInvalidRNIC)
+		return errFailedRNIC
 	}
 	return r.closedError()
 }
@@ -229,7 +234,7 @@ func (r *RNIC) refusal() error {
 // at.
 func (r *RNIC) closedError() error {
 	if r.health.Load() == closed {
-		return fmt.Errorf("%w: it is closed", wr.ErrInvalidRNIC)
+		return errClosedRNIC
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ type SRQ struct {
 // ErrInvalidRNIC, ErrInvalidPD, ErrTooManyWR, ErrTooManySGE, ErrSRQLimitRange,
 // ErrInvalidModifier (a negative depth), ErrInsufficientResources (also without
 // FeatureSRQ).
-func (r *RNIC) CreateSRQ(c SRQConfig) (*SRQ, error) {
+func (r *RNIC) CreateSRQ(c SRQConfig) (_ *SRQ, err error) {
+	defer asRefused(&err, "Create S-RQ", "verbs draft 9.2.4.1", Reason{})
 	if c.Depth == 0 {
 		c.Depth = min(64, r.limits.SRQWR)
 	}
@@ -50,15 +51,15 @@ func (r *RNIC) CreateSRQ(c SRQConfig) (*SRQ, error) {
 		c.SGE = 4
 	}
 	if err := r.lock(); err != nil {
-		return nil, fmt.Errorf("create S-RQ: %w", err)
+		return nil, err
 	}
 	defer r.mu.Unlock()
-	err := r.checkSRQ(c)
+	err = r.checkSRQ(c)
 	if err == nil {
 		err = r.usePD(c.PD)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create S-RQ: %w", err)
+		return nil, err
 	}
 	s := &SRQ{rnic: r, pd: c.PD, q: srq.New(srq.Config{
 		ID: SRQID(r.nextID()), PD: c.PD.id, Depth: c.Depth, SGE: c.SGE, Limit: c.Limit,
@@ -73,12 +74,14 @@ func (r *RNIC) CreateSRQ(c SRQConfig) (*SRQ, error) {
 func (r *RNIC) checkSRQ(c SRQConfig) error {
 	l := r.limits
 	switch {
+	case r.without&FeatureSRQ != 0:
+		return &wr.Reason{Err: wr.ErrInsufficientResources, What: "the RNIC is without FeatureSRQ", Remedy: "open it with that, or let the queue pair have its own receives"}
 	case len(r.srqs) >= l.SRQs:
-		return fmt.Errorf("%w: all %d S-RQs are in use", wr.ErrInsufficientResources, l.SRQs)
+		return &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d S-RQs are in use", l.SRQs)}
 	case c.Depth < 0 || c.SGE < 0:
-		return fmt.Errorf("%w: a depth or limit is negative", wr.ErrInvalidModifier)
-	case c.Limit < 0 || c.Limit > c.Depth: // RV-6.3.8-M17
-		return fmt.Errorf("%w: %d, at most %d", wr.ErrSRQLimitRange, c.Limit, c.Depth)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "a depth or limit is negative", Remedy: "leave it zero for the default"}
+	case c.Limit < 0 || c.Limit > c.Depth:
+		return &wr.Reason{Err: wr.ErrSRQLimitRange, What: fmt.Sprintf("%d, at most %d", c.Limit, c.Depth), Rule: "RV-6.3.8-M17"}
 	}
 	return cmp.Or(atMost(wr.ErrTooManyWR, c.Depth, l.SRQWR), atMost(wr.ErrTooManySGE, c.SGE, l.SGE))
 }
@@ -95,11 +98,11 @@ func (s *SRQ) PD() *PD { return s.pd }
 // receive counts until its completion is reaped).
 func (s *SRQ) PostRecv(reqs ...Recv) (int, error) {
 	if s == nil {
-		return 0, errNilSRQ
+		return 0, refusePostRecv(errNilSRQ, Reason{}, reqs)
 	}
 	n, err := s.q.Post(reqs...)
 	if err != nil {
-		err = s.rnic.explain(err)
+		err = refusePostRecv(s.rnic.explain(err), Reason{}, reqs[n:])
 	}
 	return n, err
 }
@@ -107,9 +110,14 @@ func (s *SRQ) PostRecv(reqs ...Recv) (int, error) {
 // check begins a verb on the queue, with rnic.mu held.
 func (s *SRQ) check() error {
 	if s.rnic.srqs[s.ID()] != s {
-		return wr.ErrInvalidSRQ
+		return s.destroyed()
 	}
 	return nil
+}
+
+// destroyed refuses a verb on a queue that is not there any more.
+func (s *SRQ) destroyed() error {
+	return &wr.Reason{Err: wr.ErrInvalidSRQ, What: fmt.Sprintf("S-RQ %d was destroyed", s.ID())}
 }
 
 // SRQAttributes are what Query S-RQ returns (verbs draft 9.2.4.2).
@@ -124,15 +132,16 @@ type SRQAttributes struct {
 
 // Query returns the queue's attributes (verbs draft 9.2.4.2). Errors:
 // ErrInvalidRNIC, ErrInvalidSRQ.
-func (s *SRQ) Query() (SRQAttributes, error) {
+func (s *SRQ) Query() (_ SRQAttributes, err error) {
+	defer asRefused(&err, "Query S-RQ", "verbs draft 9.2.4.2", Reason{})
 	if s == nil {
 		return SRQAttributes{}, errNilSRQ
 	}
 	if err := s.rnic.closedError(); err != nil {
-		return SRQAttributes{}, fmt.Errorf("query S-RQ %d: %w", s.ID(), err)
+		return SRQAttributes{}, err
 	}
 	if s.rnic.SRQ(s.ID()) != s {
-		return SRQAttributes{}, fmt.Errorf("query S-RQ %d: %w", s.ID(), wr.ErrInvalidSRQ)
+		return SRQAttributes{}, s.destroyed()
 	}
 	return SRQAttributes(s.q.Query()), nil
 }
@@ -142,16 +151,17 @@ func (s *SRQ) Query() (SRQAttributes, error) {
 // ErrInvalidRNIC, ErrInvalidSRQ, ErrTooManyWR, ErrShrinkFailed (more receives are
 // outstanding), ErrSRQLimitRange, ErrInvalidModifier (a depth below 1 or below an
 // armed limit; a depth at all without FeatureResize).
-func (s *SRQ) Modify(m ModifySRQ) error {
+func (s *SRQ) Modify(m ModifySRQ) (err error) {
+	defer asRefused(&err, "Modify S-RQ", "verbs draft 9.2.4.3", Reason{})
 	if s == nil {
 		return errNilSRQ
 	}
 	if err := s.rnic.lock(); err != nil {
-		return fmt.Errorf("modify S-RQ %d: %w", s.ID(), err)
+		return err
 	}
 	defer s.rnic.mu.Unlock()
 	if err := s.checkModify(m); err != nil {
-		return fmt.Errorf("modify S-RQ %d: %w", s.ID(), err)
+		return err
 	}
 	return s.q.Modify(srq.Modify(m))
 }
@@ -163,7 +173,7 @@ func (s *SRQ) checkModify(m ModifySRQ) error {
 		return err
 	}
 	if s.rnic.without&FeatureResize != 0 {
-		return fmt.Errorf("%w: this RNIC does not resize queues", wr.ErrInvalidModifier)
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "this RNIC does not resize queues", Remedy: "open it with FeatureResize, or make another S-RQ"}
 	}
 	return atMost(wr.ErrTooManyWR, *m.Depth, s.rnic.limits.SRQWR)
 }
@@ -178,19 +188,20 @@ func (s *SRQ) Fail() { s.q.Fail() }
 // touches the memory of receives that were not completed, which are lost.
 // Errors: ErrInvalidRNIC, ErrInvalidSRQ (it was already), ErrSRQInUse (a queue
 // pair uses it).
-func (s *SRQ) Destroy() error {
+func (s *SRQ) Destroy() (err error) {
+	defer asRefused(&err, "Destroy S-RQ", "verbs draft 9.2.4.4", Reason{})
 	if s == nil {
 		return errNilSRQ
 	}
 	if err := s.rnic.lock(); err != nil {
-		return fmt.Errorf("destroy S-RQ %d: %w", s.ID(), err)
+		return err
 	}
 	defer s.rnic.mu.Unlock()
 	if err := s.check(); err != nil {
-		return fmt.Errorf("destroy S-RQ %d: %w", s.ID(), err)
+		return err
 	}
-	if s.refs > 0 { // RV-6.3.3-M1
-		return fmt.Errorf("destroy S-RQ %d: %w: %d queue pairs use it", s.ID(), wr.ErrSRQInUse, s.refs)
+	if s.refs > 0 {
+		return &wr.Reason{Err: wr.ErrSRQInUse, What: fmt.Sprintf("%d queue pairs use S-RQ %d", s.refs, s.ID()), Rule: "RV-6.3.3-M1"}
 	}
 	delete(s.rnic.srqs, s.ID())
 	s.rnic.ended.addSRQ(s.Stats())

@@ -1,10 +1,6 @@
 package verbs
 
-import (
-	"fmt"
-
-	"github.com/softrnic/softrnic/wr"
-)
+import "github.com/softrnic/softrnic/wr"
 
 // The handles below are for Non-Privileged Mode Consumers. They offer the four
 // verbs that the draft lets such consumers reach by themselves, and nothing else
@@ -16,15 +12,16 @@ type UserQP struct{ qp *QP }
 
 // User makes the handle of a Non-Privileged Consumer. Errors: ErrInvalidModifier
 // (the queue pair is Privileged, RV-9.2.5.1-M3), ErrInvalidRNIC, ErrInvalidQP.
-func (q *QP) User() (UserQP, error) {
+func (q *QP) User() (_ UserQP, err error) {
+	defer asRefused(&err, "Handle for a Non-Privileged Consumer", "verbs draft 9.1", q.about())
 	if q == nil {
 		return UserQP{}, errNilQP
 	}
 	if err := q.check(); err != nil {
-		return UserQP{}, fmt.Errorf("QP %d for a non-privileged consumer: %w", q.ID(), err)
+		return UserQP{}, err
 	}
 	if q.cfg.Privileged {
-		return UserQP{}, fmt.Errorf("QP %d for a non-privileged consumer: %w: it is Privileged", q.ID(), wr.ErrInvalidModifier)
+		return UserQP{}, &wr.Reason{Err: wr.ErrInvalidModifier, What: "the queue pair is Privileged", Rule: "RV-9.2.5.1-M3", Remedy: "create it without QPConfig.Privileged"}
 	}
 	return UserQP{q}, nil
 }

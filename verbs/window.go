@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/softrnic/softrnic/wr"
@@ -21,12 +20,13 @@ type MW struct {
 
 // AllocateWindow allocates a Memory Window, in the Invalid state (verbs draft
 // 9.2.6.7). Errors: ErrInvalidRNIC, ErrInvalidPD, ErrInsufficientResources.
-func (p *PD) AllocateWindow() (*MW, error) {
+func (p *PD) AllocateWindow() (_ *MW, err error) {
+	defer asRefused(&err, "Allocate Memory Window", "verbs draft 9.2.6.7", Reason{})
 	if p == nil {
 		return nil, errNilPD
 	}
 	if err := p.use(); err != nil {
-		return nil, fmt.Errorf("allocate memory window: %w", err)
+		return nil, err
 	}
 	s, err := p.rnic.stags.AllocateWindow(p.id)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p *PD) AllocateWindow() (*MW, error) {
 	if err := p.rnic.lock(); err != nil { // closed since: Close did not see the window
 		_ = p.rnic.stags.Deallocate(s)
 		p.unuse()
-		return nil, fmt.Errorf("allocate memory window: %w", err)
+		return nil, err
 	}
 	p.rnic.windows[w] = struct{}{}
 	p.rnic.mu.Unlock()
@@ -78,14 +78,15 @@ type WindowAttributes struct {
 
 // Query returns the window's attributes (verbs draft 9.2.6.8). Errors:
 // ErrInvalidRNIC, ErrInvalidSTag.
-func (w *MW) Query() (WindowAttributes, error) {
+func (w *MW) Query() (_ WindowAttributes, err error) {
+	defer asRefused(&err, "Query Memory Window", "verbs draft 9.2.6.8", ofSTag(w.index))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch err := w.rnic.closedError(); {
 	case err != nil:
-		return WindowAttributes{}, fmt.Errorf("query memory window: %w", err)
+		return WindowAttributes{}, err
 	case w.gone:
-		return WindowAttributes{}, fmt.Errorf("query memory window: %w: %v was deallocated", wr.ErrInvalidSTag, w.index)
+		return WindowAttributes{}, &wr.Reason{Err: wr.ErrInvalidSTag, What: "the window was deallocated"}
 	}
 	info, err := w.rnic.stags.QueryWindow(w.index)
 	return WindowAttributes(info), err
@@ -94,14 +95,15 @@ func (w *MW) Query() (WindowAttributes, error) {
 // Deallocate deallocates the window, bound or not (verbs draft 9.2.6.4). When it
 // returns nothing is placed or read through it any more. Errors: ErrInvalidRNIC,
 // ErrInvalidSTag (it was already).
-func (w *MW) Deallocate() error {
+func (w *MW) Deallocate() (err error) {
+	defer asRefused(&err, "Deallocate Memory Window", "verbs draft 9.2.6.4", ofSTag(w.index))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.rnic.refusal(); err != nil {
-		return fmt.Errorf("deallocate memory window: %w", err)
+		return err
 	}
 	if w.gone {
-		return fmt.Errorf("deallocate memory window: %w: %v was deallocated", wr.ErrInvalidSTag, w.index)
+		return &wr.Reason{Err: wr.ErrInvalidSTag, What: "the window was deallocated"}
 	}
 	if err := w.rnic.stags.Deallocate(w.index); err != nil {
 		return w.rnic.explain(err)

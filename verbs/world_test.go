@@ -1,7 +1,9 @@
 package verbs_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -142,9 +144,33 @@ func refuse(t *testing.T, c verbs.Config, list []refusal) {
 			before := w.snapshot()
 			err := r.call(w)
 			require.ErrorIs(t, err, r.want)
+			if !errors.Is(r.want, verbs.ErrCQEmpty) { // which is an answer
+				tellsAll(t, err)
+			}
 			assert.Equal(t, before, w.snapshot(), "nothing has changed")
 		})
 	}
+}
+
+// tellsAll checks that an Immediate Error has its reason: the verb, what was wrong, the rule, and what to do.
+func tellsAll(t *testing.T, err error) {
+	t.Helper()
+	why := reason(t, err)
+	t.Log(why)
+	var code verbs.ImmediateError
+	require.ErrorAs(t, why, &code)
+	assert.NotEmpty(t, why.Operation, why)
+	assert.NotEmpty(t, why.What+strings.TrimPrefix(why.Err.Error(), code.Error()), why)
+	assert.NotEmpty(t, why.Rule, why)
+	assert.NotEmpty(t, why.Remedy, why)
+	assert.False(t, why.ByPeer, why)
+}
+
+func reason(t *testing.T, err error) *verbs.Reason {
+	t.Helper()
+	var why *verbs.Reason
+	require.ErrorAs(t, err, &why)
+	return why
 }
 
 func ptr[T any](v T) *T { return &v }

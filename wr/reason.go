@@ -11,7 +11,8 @@ import (
 type Reason struct {
 	// Operation is what was asked for, or met on the wire, in the words of Op.Words:
 	// "RDMA Write", say; those of the wire have "RDMA Read Response", "Atomic", "Atomic
-	// Response" and "Terminate Message" too. It is empty where no operation is at fault.
+	// Response" and "Terminate Message" too. Of a verb it is the verb: "Create QP". It is
+	// empty where no operation is at fault.
 	Operation string
 	// QP is the queue pair.
 	QP QPID
@@ -34,10 +35,12 @@ type Reason struct {
 	// Rule is what decides: a section ("RFC 5041 7.2") or the key of a requirement
 	// ("RV-7.6.3-M1").
 	Rule string
+	// Remedy is what the program can do about it, in words; empty where there is nothing.
+	Remedy string
 	// ByPeer says that the peer noticed, whose Terminate Message says Terminate.
 	ByPeer    bool
 	Terminate TerminateReason
-	// Err is the ImmediateError of a verb that refused; else it is nil.
+	// Err is, or wraps, the ImmediateError of a verb that refused; else it is nil.
 	Err error
 }
 
@@ -60,17 +63,24 @@ type TerminateReason struct {
 	Text string
 }
 
-// String is one sentence.
+// String is one sentence: what was asked for, what was wrong with it, the rule, and what to do.
 func (r *Reason) String() string {
-	s := r.subject()
-	if s != "" {
-		s += ": "
+	parts := make([]string, 0, 4)
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, s)
+		}
 	}
-	s += r.What
-	if r.Rule != "" {
-		s += " (" + r.Rule + ")"
+	add(r.subject())
+	if r.Err != nil {
+		add(r.Err.Error())
 	}
-	return s
+	add(r.What)
+	if r.Rule != "" && len(parts) > 0 {
+		parts[len(parts)-1] += " (" + r.Rule + ")"
+	}
+	add(r.Remedy)
+	return strings.Join(parts, ": ")
 }
 
 func (r *Reason) Error() string { return r.String() }

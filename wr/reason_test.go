@@ -23,6 +23,10 @@ func TestReasonSentence(t *testing.T) {
 		"Invalidate Local STag of STag 0x00000000 refused: no": {Operation: OpInvalidate.Words(), HasSTag: true, What: "no"},
 		"QP 9: LLP connection lost":                            {QP: 9, What: "LLP connection lost"},
 		"no":                                                   {What: "no"},
+		"Create CQ refused: number of CQ entries exceeds RNIC capability: 5, at most 4 (verbs draft 9.2.3.1): ask for less": {
+			Operation: "Create CQ", Err: ErrTooManyCQE, What: "5, at most 4", Rule: "verbs draft 9.2.3.1", Remedy: "ask for less",
+		},
+		"invalid QP handle (RV-1): make one": {Err: ErrInvalidQP, Rule: "RV-1", Remedy: "make one"},
 	} {
 		assert.Equal(t, want, r.String())
 		assert.Equal(t, want, r.Error())
@@ -41,7 +45,7 @@ func TestCompletionReason(t *testing.T) {
 	require.Same(t, r, got)
 	require.ErrorIs(t, c.Err(), ErrInvalidSTag)
 	require.ErrorIs(t, c.Err(), &CompletionError{Status: StatusInvalidSTag})
-	require.Equal(t, "Write 5 on QP 3 failed: Invalid STag: a test", c.Err().Error())
+	require.Equal(t, "Write 5 on QP 3 failed: Invalid STag: invalid STag index: a test", c.Err().Error())
 	c.Status = StatusSuccess
 	require.NoError(t, c.Err(), "of a success the value is a value")
 	c.Status, c.Value = StatusInvalidSTag, n+1<<40

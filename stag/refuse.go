@@ -1,0 +1,90 @@
+package stag
+
+import (
+	"fmt"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// Why memory is not registered, in words and as data.
+
+// wrongRights refuses rights that are no combination of figure 18.
+func wrongRights(access wr.Access) error {
+	why := &wr.Reason{Err: wr.ErrInvalidAccess, What: fmt.Sprintf("%v is no combination of figure 18", access), Rule: "verbs draft fig. 18"}
+	why.Missing = access.LocalOf() &^ access
+	switch {
+	case why.Missing != 0:
+		why.What, why.Remedy = fmt.Sprintf("%v without the %s right", access, rights(why.Missing)), "add it: each remote right needs its local one"
+	case access&localRights == 0:
+		why.Missing = localRights
+		why.What, why.Remedy = fmt.Sprintf("%v, and a region needs a local right", access), "add LocalRead or LocalWrite"
+	}
+	return why
+}
+
+// wrongSize says which sizes a physical buffer may have.
+func (t *Table) wrongSize(size uint64) string {
+	if t.config.BlockMode {
+		return fmt.Sprintf("buffers of %d octets, from %d to %d are supported", size, MinBlock, MaxBlock)
+	}
+	return fmt.Sprintf("buffers of %d octets, powers of two from %d to %d are supported", size, MinPage, MaxPage)
+}
+
+// asked is the memory that is to be registered: physical buffers, and how many the list may have.
+type asked struct {
+	buffers, most     int
+	size, fbo, length uint64
+	va                uint64
+}
+
+// refuse says why c is not registered: f, which was found when e was given its memory.
+func (t *Table) refuse(f Fault, e *entry, c *RegionConfig) error {
+	a := asked{most: t.config.PBL, size: e.size, fbo: e.fbo, va: c.VA, length: uint64(len(c.Memory))}
+	a.buffers = int((e.fbo + a.length + MinPage - 1) / MinPage)
+	if b := &c.Buffers; c.Memory == nil && b.Size != 0 {
+		a.buffers, a.size, a.fbo, a.length = len(b.Addresses), b.Size, b.FBO, b.Length
+	}
+	why := &wr.Reason{Err: faultErrors[f], What: f.String()}
+	t.explainMemory(why, f, a)
+	return why
+}
+
+// explainMemory adds to why what is wrong with a, by f.
+func (t *Table) explainMemory(why *wr.Reason, f Fault, a asked) {
+	switch f {
+	case FaultBufferSize:
+		why.What, why.Rule, why.Remedy = t.wrongSize(a.size), "verbs draft 7.6.2", "RNIC.Query tells the sizes"
+	case FaultBufferList:
+		why.What, why.Rule = fmt.Sprintf("%d physical buffers, at most %d", a.buffers, a.most), "RV-7.3.2.5-M10"
+		why.Remedy = "register less at a time, or raise PBL (AllocateConfig, verbs.Config.Limits)"
+	case FaultFBO:
+		why.What, why.Rule = fmt.Sprintf("a First Byte Offset of %d in buffers of %d octets", a.fbo, a.size), "verbs draft 7.6.2"
+	case FaultBufferEntry:
+		why.What, why.Rule = "a buffer is not aligned to its size, or not within memory of one AllocatePages", "RV-7.6.2.1-M3"
+	case FaultLength:
+		room := uint64(a.buffers)*a.size - min(a.fbo, uint64(a.buffers)*a.size)
+		why.What, why.Rule = fmt.Sprintf("%d octets, and the buffers have %d", a.length, room), "verbs draft 7.6.2"
+		why.Allowed = wr.Untagged(room)
+		if a.length == 0 {
+			why.What, why.Remedy = "no octet", "register one at least"
+			why.Allowed = wr.Octets{}
+		}
+	case FaultVA:
+		explainVA(why, a)
+	default:
+	}
+}
+
+// explainVA is explainMemory of a virtual address, as checkBase looks at it.
+func explainVA(why *wr.Reason, a asked) {
+	switch {
+	case a.va == 0:
+		why.What, why.Rule, why.Remedy = "a VA-based region of physical buffers needs a VA", "verbs draft 7.6.1", "set VA, or ZeroBased"
+	case a.size != 0 && a.va%a.size != a.fbo:
+		why.What = fmt.Sprintf("%#x is %d octets into a buffer of %d, and the First Byte Offset is %d", a.va, a.va%a.size, a.size, a.fbo)
+		why.Rule, why.Remedy = "RV-7.6.2.1-M4", "let VA modulo the size of a buffer be the First Byte Offset"
+	default:
+		why.What = fmt.Sprintf("%d octets from %#x on go beyond the last TO, 2^64-1", a.length, a.va)
+		why.Rule, why.Remedy = "RFC 5041 7.1", "choose a lower VA"
+	}
+}
