@@ -47,6 +47,7 @@ type Conn struct {
 	disconnected   bool   // this side has said so
 	finished       bool   // the peer has shut down its side, or all
 	gone           bool   // the peer takes nothing any more
+	mute           bool   // and sends nothing any more
 	failure        error  // why the stream has ended, if not by a close
 	flushed        bool   // completions say that the stream ends
 	grants         uint32 // the entry of the peer's target list that is written next, modulo its length

@@ -12,6 +12,7 @@ import (
 
 // learn finds out why the stream has ended, or is about to. It lets go of mu.
 func (c *Conn) learn() {
+	c.mute = true
 	if c.gone {
 		return
 	}
@@ -126,7 +127,7 @@ func (c *Conn) CloseRead() error {
 
 // disconnect tells the peer that this is the end, both ways; mu is held.
 func (c *Conn) disconnect() {
-	if c.disconnected || c.gone {
+	if c.disconnected || c.mute {
 		return
 	}
 	c.disconnected = true
@@ -134,7 +135,7 @@ func (c *Conn) disconnect() {
 }
 
 // Close ends both directions, and what waits in either. The peer gets all that was written: Close returns when TCP has it, or after
-// Config.CloseTimeout. The rest happens behind its back.
+// Config.CloseTimeout. The rest happens behind its back: TCP's connection ends when the peer has seen the end too, or after Config.CloseTimeout again.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -142,11 +143,12 @@ func (c *Conn) Close() error {
 		return opError("close", c, net.ErrClosed)
 	}
 	c.closed = true
+	c.poll() // the peer may have said the same
 	for _, w := range []*waiter{&c.reader, &c.writer} {
 		c.setDeadline(w, time.Time{})
 		c.wake(w)
 	}
-	ended := c.gone
+	ended := c.mute
 	c.mu.Unlock()
 	if !ended {
 		c.wr.Lock() // behind all data
@@ -159,8 +161,24 @@ func (c *Conn) Close() error {
 		cancel()
 	}
 	go func() {
+		c.linger()
 		_ = c.cm.Close()
 		c.release()
 	}()
 	return nil
+}
+
+// linger takes what the peer has sent before it knew of the end, until it says that nothing more comes. A message that arrived at a queue pair that
+// is closing would make it a bad close (verbs draft 6.2.2.2): the stream would be reset, and what TCP still has for the peer lost. A peer that
+// does not look at its connection is waited for no longer than CloseTimeout.
+func (c *Conn) linger() {
+	c.wr.Lock() // its place to wait is the writer's
+	defer c.wr.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setDeadline(&c.writer, time.Now().Add(c.config.CloseTimeout))
+	for !c.mute && !c.writer.passed {
+		c.wait(&c.writer)
+	}
+	c.setDeadline(&c.writer, time.Time{})
 }

@@ -175,3 +175,59 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error)  { return 0, errOops }
 func (failing) Write([]byte) (int, error) { return 1, errOops }
+
+// wellEnded waits for the end of a connection that both sides have closed: neither has reset it, or sent a Terminate Message.
+func wellEnded(t *testing.T, conns ...*rsocket.Conn) {
+	for _, c := range conns {
+		<-c.Connection().Done()
+		require.NoError(t, c.Connection().Err())
+	}
+}
+
+// TestCloseMeetsGrant: what the peer tells before it knows of the end, which a Read of half the ring makes it do, is no harm to the close.
+func TestCloseMeetsGrant(t *testing.T) {
+	const ring = 64 << 10
+	for i := range 64 {
+		a, b := pair(t, rsocket.Config{RecvBuffer: ring})
+		body := octets(ring/2 + i*512)
+		_, err := a.Write(body)
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() { ended <- a.Close() }()
+		got, err := io.ReadAll(b)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(body, got))
+		require.NoError(t, <-ended)
+		require.NoError(t, b.Close())
+		wellEnded(t, a, b)
+	}
+}
+
+// TestCloseOfBoth: two ends that are told to the peer at a time.
+func TestCloseOfBoth(t *testing.T) {
+	for range 64 {
+		a, b := pair(t, rsocket.Config{})
+		_, err := a.Write([]byte("x"))
+		require.NoError(t, err)
+		_, err = b.Write(make([]byte, 100<<10))
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() { ended <- a.Close() }()
+		require.NoError(t, b.Close())
+		require.NoError(t, <-ended)
+		wellEnded(t, a, b)
+	}
+}
+
+// TestCloseBehindHalfCloses: two half-closes that have met are an end, but who closes then has to say so: the other side waits for it.
+func TestCloseBehindHalfCloses(t *testing.T) {
+	a, b := pair(t, rsocket.Config{CloseTimeout: time.Hour})
+	_, err := a.Write([]byte("x")) // so that the other side may speak
+	require.NoError(t, err)
+	_, err = io.ReadFull(b, make([]byte, 1))
+	require.NoError(t, err)
+	for _, end := range []func() error{a.CloseWrite, b.CloseWrite, a.Close, b.Close} {
+		require.NoError(t, end())
+	}
+	wellEnded(t, a, b)
+}

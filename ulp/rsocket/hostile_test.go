@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -98,6 +99,17 @@ func (r *raw) say(m uint32, off, n int) {
 	_, err := r.qp.PostSend(reqs...)
 	require.NoError(r.t, err)
 	require.NoError(r.t, r.qp.Drain(r.t.Context()))
+}
+
+// hear waits for n messages.
+func (r *raw) hear(n int) {
+	for n > 0 {
+		d, err := r.qp.RecvCQ().WaitOne(r.t.Context())
+		require.NoError(r.t, err)
+		if d.Op == verbs.OpRecv {
+			n--
+		}
+	}
 }
 
 // witness is a sound connection of the same listener, and its other end.
@@ -316,4 +328,79 @@ func TestNoGrant(t *testing.T) {
 	require.ErrorContains(t, err, "i/o timeout")
 	require.LessOrEqual(t, n, 1<<16)
 	require.NoError(t, c.Close())
+}
+
+// TestGrantBehindClose: a peer that has not looked yet, and goes on as if there were no end, can say so; nothing is lost or reset when it has seen it.
+func TestGrantBehindClose(t *testing.T) {
+	l, accept := listen(t)
+	r := newRaw(t)
+	require.NoError(t, r.dial(l.Addr().String(), nil))
+	r.say(3, 0, 3)
+	c := accept()
+	_, err := c.Write(make([]byte, 1000))
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	for range 20 {
+		r.say(4<<29|rawMessages, 0, 0)
+	}
+	r.hear(3) // the other half of the ring, the data, the end
+	require.EqualValues(t, 7<<29, binary.LittleEndian.Uint32(r.mem[1<<15:]))
+	require.NoError(t, r.conn.Close())
+	<-c.Connection().Done()
+	require.NoError(t, c.Connection().Err())
+}
+
+// TestCloseIsBounded: a peer that never says anything again is left behind.
+func TestCloseIsBounded(t *testing.T) {
+	l, err := rsocket.Config{CloseTimeout: 10 * time.Millisecond}.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	r := newRaw(t)
+	dialled := make(chan error, 1)
+	go func() { dialled <- r.dial(l.Addr().String(), nil) }()
+	c, err := l.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, <-dialled)
+	r.say(7<<29|1, 0, 0) // so that the other side may speak
+	require.NoError(t, c.Close())
+	<-r.conn.Done()
+	require.NoError(t, r.conn.Err())
+}
+
+// TestNoGrantBehindEnd: a peer that ends TCP's stream at once behind what it says, as librdmacm's do, is told nothing any more, though it could have been
+// told that half of the ring is its again.
+func TestNoGrantBehindEnd(t *testing.T) {
+	l, err := rsocket.Config{RecvBuffer: 16 << 10}.Listen("tcp", "127.0.0.1:0") // so that TCP has room for half of it
+	require.NoError(t, err)
+	defer l.Close()
+	r := newRaw(t)
+	dialled := make(chan error, 1)
+	go func() { dialled <- r.dial(l.Addr().String(), nil) }()
+	c, err := l.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, <-dialled)
+	r.say(r.length, 0, int(r.length))
+	got := make([]byte, r.length)
+	_, err = io.ReadFull(c, got[:1]) // the whole half is there
+	require.NoError(t, err)
+	r.hear(1) // the other half
+	r.say(7<<29, 0, 0)
+	closed := make(chan error, 1)
+	go func() { closed <- r.conn.Close() }()
+	for {
+		a, err := r.qp.Query()
+		require.NoError(t, err)
+		if a.State != verbs.StateRTS {
+			break
+		}
+		runtime.Gosched()
+	}
+	_, err = io.ReadFull(c, got[1:])
+	require.NoError(t, err)
+	_, err = c.Read(got)
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, c.Close())
+	require.NoError(t, <-closed)
 }

@@ -53,9 +53,13 @@ func (c *Conn) say(m message, desc []byte, at target) bool {
 	return true
 }
 
-// update tells the peer what it may write, if that is due. The last slots are left to the end of the connection; mu is held.
+// update tells the peer what it may write, if that is due. It looks for the peer's end first: what is said behind that would be a bad close of the
+// peer's. The last slots are left to the end of the connection; mu is held.
 func (c *Conn) update() {
-	for c.in.due() && c.said-c.heard < controlSlots/2 && !c.disconnected && !c.gone {
+	if !c.mayGrant() {
+		return
+	}
+	for c.collect(); c.mayGrant(); {
 		limit, off, n := c.in.grant()
 		if n == 0 {
 			c.say(newMessage(opGrant, limit), nil, target{})
@@ -68,4 +72,8 @@ func (c *Conn) update() {
 		c.say(newMessage(opGrant, limit), desc[:], target{addr: c.peer.list.addr + entry, key: c.peer.list.key})
 		c.grants++
 	}
+}
+
+func (c *Conn) mayGrant() bool {
+	return c.in.due() && c.said-c.heard < controlSlots/2 && !c.disconnected && !c.gone
 }

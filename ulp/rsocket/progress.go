@@ -32,6 +32,7 @@ func (c *Conn) wait(w *waiter) {
 	c.mu.Lock()
 	c.leader = nil
 	c.take(got[:n])
+	c.update()
 	if n == 0 && c.interrupt.Err() == nil && err != nil { // the queue has been destroyed
 		c.flushed = true
 	}
@@ -39,7 +40,13 @@ func (c *Conn) wait(w *waiter) {
 
 // poll takes what there is.
 func (c *Conn) poll() {
-	for {
+	c.collect()
+	c.update()
+}
+
+// collect is poll without an answer. It leaves the queue to who leads: completions are taken in their order.
+func (c *Conn) collect() {
+	for c.leader == nil {
 		n := c.cq.Poll(c.completions[:])
 		c.take(c.completions[:n])
 		if n < len(c.completions) {
@@ -99,9 +106,6 @@ func (c *Conn) take(got []verbs.Completion) {
 			c.reap(d.ID + 1)
 		}
 	}
-	if len(got) > 0 {
-		c.update()
-	}
 }
 
 // reap frees the slots of messages with data up to n.
@@ -118,7 +122,7 @@ func (c *Conn) reap(n uint64) {
 
 // hear takes a message.
 func (c *Conn) hear(d *verbs.Completion) error {
-	if c.failure != nil || c.gone {
+	if c.failure != nil || c.mute {
 		return nil
 	}
 	var m message
@@ -169,7 +173,7 @@ func (c *Conn) peerState(state uint32) error {
 			c.gone = true
 		}
 	case stateDisconnect:
-		c.finished, c.gone = true, true
+		c.finished, c.gone, c.mute = true, true, true
 	default:
 		return broken("state %d, which is none of the protocol's", state)
 	}
