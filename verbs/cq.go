@@ -141,7 +141,7 @@ func (c *CQ) PollOne() (Completion, error) {
 		return Completion{}, refused(errNilCQ, "Poll for Completion", "verbs draft 9.3.2.1", Reason{})
 	}
 	done, err := c.q.PollOne()
-	if err = c.rnic.explain(err); !errors.Is(err, wr.ErrCQEmpty) { // which is no refusal, and costs nothing
+	if err = c.rnic.explain(err); err != nil && !errors.Is(err, wr.ErrCQEmpty) { // which is no refusal, and costs nothing
 		err = refused(err, "Poll for Completion", "verbs draft 9.3.2.1", Reason{})
 	}
 	return done, err
@@ -163,6 +163,9 @@ func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
 }
 
 func waitRefused(err error) error {
+	if err == nil {
+		return nil
+	}
 	return refused(err, "Wait for Completion", "verbs draft 9.3.2.1", Reason{})
 }
 
@@ -198,6 +201,9 @@ func (c *CQ) notifies() error {
 }
 
 func notifyRefused(err error) error {
+	if err == nil {
+		return nil
+	}
 	return refused(err, "Request Completion Notification", "verbs draft 9.3.2.2", Reason{})
 }
 

@@ -12,8 +12,11 @@ func asRefused(err *error, verb, section string, about Reason) {
 }
 
 func refused(err error, verb, section string, about Reason) error {
+	if err == nil {
+		return nil
+	}
 	var code ImmediateError
-	if err == nil || !errors.As(err, &code) { // a context's
+	if !errors.As(err, &code) { // a context's
 		return err
 	}
 	why := Reason{Err: err}
