@@ -45,7 +45,7 @@ type flow struct {
 
 	preamble int    // octets that come first and are no FPDUs
 	started  bool   // the FPDU stream has begun
-	raw      bool   // what comes is no FPDU stream any more
+	raw      bool   // what comes is no FPDU stream, or none any more: rules that count octets are left
 	head     []byte // of the startup, or what has come of an FPDU that is not whole
 	crc      bool
 	inward   mpa.Deframer
@@ -83,7 +83,7 @@ func (f *flow) feed(b []byte) []piece {
 		f.frames()
 	}
 	if f.raw && len(b) > 0 {
-		f.out = append(f.out, piece{b: slices.Clone(b)})
+		f.deliver(slices.Clone(b), effect{})
 	}
 	return f.out
 }
@@ -102,7 +102,7 @@ func (f *flow) frames() {
 		f.head = f.head[len(f.head)-f.inward.Buffered():]
 		if err != nil {
 			f.raw = true
-			f.out = append(f.out, piece{b: f.rest()})
+			f.deliver(f.rest(), effect{})
 			return
 		}
 		if !ok {
@@ -127,8 +127,12 @@ func (f *flow) startup(b []byte) []byte {
 		if errors.Is(err, mpa.ErrShort) {
 			return nil
 		}
-		if err != nil || s.Reject {
+		switch {
+		case err != nil:
 			return f.passAll()
+		case s.Reject: // a startup as any, and nothing behind it
+			f.out = append(f.out, piece{b: f.passAll()})
+			return nil
 		}
 		s.PrivateData = nil
 		*mine = &s

@@ -66,6 +66,32 @@ func TestNoIWARP(t *testing.T) {
 	assert.Equal(t, len(b)+len(sends(true, false, 2))-len(sends(true, false, 1)), len(out))
 }
 
+// TestOctetsOfAnything: octets are counted from the first one of a stream that is no iWARP, as through a proxy, and have faults; a startup that is
+// one, and segments, have none.
+func TestOctetsOfAnything(t *testing.T) {
+	const plan = "octet every 10: flip 0 behind crc\nsegment: drop"
+	for _, step := range []int{1, 3, 100} {
+		in, err := New(MustParse(plan), nil)
+		require.NoError(t, err)
+		f := in.open(0).flows[0]
+		var out []byte
+		for b := make([]byte, 100); len(b) > 0; b = b[min(step, len(b)):] {
+			for _, p := range f.feed(b[:min(step, len(b))]) {
+				out = append(out, p.b...)
+			}
+		}
+		require.Len(t, out, 100)
+		for i, b := range out {
+			assert.Equal(t, i > 0 && i%10 == 0, b == 1, i)
+		}
+	}
+	req, err := (&mpa.Startup{Rev: 1, Reply: true, Reject: true}).Append(nil)
+	require.NoError(t, err)
+	in, err := New(MustParse(plan), nil)
+	require.NoError(t, err)
+	assert.Equal(t, []piece{{b: req}}, in.open(0).flows[0].feed(req))
+}
+
 // TestSameFaultsAgain: the same plan and seed strike the same, however the octets come.
 func TestSameFaultsAgain(t *testing.T) {
 	const plan = "seed 5\nmessage chance 0.3: flip behind crc\nmessage chance 0.2: double\noctet every 333 : flip behind crc"

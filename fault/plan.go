@@ -77,8 +77,8 @@ type Rule struct {
 // When is what a rule counts.
 type When uint8
 
-// What rules count: segments, messages (by their first segment) and octets of the FPDU stream, in one
-// direction of a connection; time from its beginning; connections; posts and completions of a queue
+// What rules count: segments, messages (by their first segment) and octets of the FPDU stream (of a stream that is no iWARP,
+// from its first octet), in one direction of a connection; time from its beginning; connections; posts and completions of a queue
 // pair; registrations of an RNIC.
 const (
 	Segment When = iota + 1

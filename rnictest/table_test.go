@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/fault"
 	"github.com/softrnic/softrnic/internal/pages"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -278,6 +279,9 @@ func TestFaults(t *testing.T) {
 			other = ""
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.plan, where, seen["tcp0"], other)
+	}
+	for what := fault.Cut; what <= fault.Full; what++ {
+		assert.True(t, slices.ContainsFunc(rows, func(r row) bool { return fault.MustParse(r.plan).Rules[0].What == what }), "no row shows %v", what)
 	}
 	require.False(t, t.Failed())
 	pages.Generated(t, "../docs/lab.md", "faults", b.String())
