@@ -89,7 +89,7 @@ func suffers(t *testing.T, plan string, between bool) string {
 	_, err := va.ConnectRequest(ctx, a.address("client"), b.address("server"))
 	if err != nil {
 		stop()
-		<-accepted
+		require.Error(t, <-accepted, "the server has seen no client")
 		return fmt.Sprintf("client: ConnectRequest: %v", ReturnOf(err))
 	}
 	require.NoError(t, <-accepted)
