@@ -219,10 +219,16 @@ func (st *stream) end(d int, flag byte) {
 	if !st.begun {
 		st.connect()
 	}
-	if r := st.dirs[d].redact; r != nil {
-		if rest := r.rest(); len(rest) > 0 {
-			st.segment(d, psh|ack, rest)
-		}
+	var rest []byte
+	switch dir := &st.dirs[d]; {
+	case dir.startup != nil:
+		rest = make([]byte, len(dir.startup.heads[d]))
+		dir.startup.heads[d] = nil
+	case dir.redact != nil:
+		rest = dir.redact.rest()
+	}
+	if len(rest) > 0 {
+		st.segment(d, psh|ack, rest)
 	}
 	st.segment(d, flag|ack, nil)
 	st.dirs[d].ended = true

@@ -107,3 +107,28 @@ func TestScreen(t *testing.T) {
 	assert.Equal(t, "\x1b[Ha\x1b[K\n...\x1b[J", screen("a\nb\nc\n", 2, 80))
 	assert.Equal(t, "\x1b[Hab\x1b[K\n\x1b[J", screen("abcd\n", 24, 2))
 }
+
+// FuzzTable: whatever other processes say of themselves, the terminal gets lines of what can be printed, no longer than it is.
+func FuzzTable(f *testing.F) {
+	now := time.Unix(1000, 0)
+	seed, err := json.Marshal([]stats.Snapshot{snapshot(now, "RTS", 1e6, 5000, 0)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(seed, seed)
+	f.Fuzz(func(t *testing.T, was, is []byte) {
+		var before, now []stats.Snapshot
+		if json.Unmarshal(was, &before) != nil || json.Unmarshal(is, &now) != nil {
+			return
+		}
+		var text bytes.Buffer
+		text.WriteString(table(rates(before, now), now))
+		require.NoError(t, counters(&text, now))
+		for _, r := range text.String() {
+			require.False(t, r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0), "%q", text.String())
+		}
+		for line := range strings.Lines(strings.ReplaceAll(screen(text.String(), 24, 80), "\x1b[K", "")) {
+			require.LessOrEqual(t, len([]rune(line)), 80+8)
+		}
+	})
+}
