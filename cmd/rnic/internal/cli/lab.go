@@ -29,9 +29,14 @@ func (l *Lab) AddCapture(fs *pflag.FlagSet) {
 	fs.BoolVar(&l.Payload, "pcap-payload", false, "with --pcap: the program's octets too; else they are zeros")
 }
 
+// AddFaults adds the flag of a fault plan to fs.
+func (l *Lab) AddFaults(fs *pflag.FlagSet) {
+	fs.StringVar(&l.Faults, "faults", "", "make things go wrong as the plan in this `FILE` says (docs/lab.md)")
+}
+
 // AddTo adds all flags to fs.
 func (l *Lab) AddTo(fs *pflag.FlagSet) {
-	fs.StringVar(&l.Faults, "faults", "", "make things go wrong as the plan in this `FILE` says (docs/lab.md)")
+	l.AddFaults(fs)
 	l.AddCapture(fs)
 	l.AddTrace(fs)
 }

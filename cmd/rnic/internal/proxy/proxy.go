@@ -41,7 +41,8 @@ It listens on the loopback unless --listen says otherwise, and goes on until it 
 	}
 	f := cmd.Flags()
 	f.StringVar(&p.listen, "listen", "127.0.0.1:0", "`address` to listen on; port 0 for any")
-	p.lab.AddTo(f)
+	p.lab.AddFaults(f)
+	p.lab.AddCapture(f) // a trace is of an RNIC, which a proxy has none of
 	return cmd
 }
 

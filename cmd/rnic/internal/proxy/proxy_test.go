@@ -60,7 +60,9 @@ func TestRefusals(t *testing.T) {
 		assert.Equal(t, 2, r.Status)
 		assert.Contains(t, r.Stderr, says)
 	}
-	r := clitest.Run(t.Context(), "proxy", "--faults", file+".none", "127.0.0.1:1")
+	r := clitest.Run(t.Context(), "proxy", "--trace", file, "127.0.0.1:1")
+	assert.Equal(t, 2, r.Status, "there is no RNIC to trace")
+	r = clitest.Run(t.Context(), "proxy", "--faults", file+".none", "127.0.0.1:1")
 	assert.Equal(t, 2, r.Status)
 	r = clitest.Run(t.Context(), "proxy", "nowhere")
 	assert.Equal(t, 2, r.Status)

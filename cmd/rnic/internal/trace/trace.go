@@ -29,7 +29,7 @@ func Command() *cobra.Command {
 package trace: verbs, posts, segments, completions, states, faults, in the order
 in which they happened. FILE - is standard input. A trace has none of the
 program's octets.`,
-		Example: "  rnic ping -C 3 --trace t 127.0.0.1\n  rnic trace t\n  rnic trace --html t.html t",
+		Example: "  rnic ping -s &\n  rnic ping -c -a 127.0.0.1 -C 3 --trace t\n  rnic trace t\n  rnic trace --html t.html t",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := read(args[0], cmd.InOrStdin())
