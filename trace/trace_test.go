@@ -121,6 +121,12 @@ func TestHTML(t *testing.T) {
 	require.Contains(t, text.String(), "a &lt;title&gt;")
 	require.Equal(t, 1, strings.Count(text.String(), "</script>"))
 	text.Reset()
+	most := []Record{{Time: 1e18 + 1}, {Time: 1e18 + 124, Kind: Posted, ID: 1<<64 - 1, STag: 7, TO: 1<<63 + 1}, {Kind: Completed}}
+	require.NoError(t, HTML(&text, "beyond a script's numbers", most))
+	for _, want := range []string{`"since":123`, `"id":"18446744073709551615"`, `"to":"0x8000000000000001"`, `"time":"2001-09-09T01:46:40.000000124Z"`, `"id":"0"`} {
+		require.Contains(t, text.String(), want)
+	}
+	text.Reset()
 	require.NoError(t, HTML(&text, "none", nil))
 }
 
