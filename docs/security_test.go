@@ -77,7 +77,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	places := map[string]string{
 		"rnic": "../cmd/rnic", "ping": commands + "ping", "perf": commands + "perf", "nvme": commands + "nvme", "proxy": commands + "proxy",
 		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof", "rsocket": "../ulp/rsocket",
-		"stats": "../stats", "tap": "../tap", "trace": "../trace", "fault": "../fault",
+		"stats": "../stats", "tap": "../tap", "trace": "../trace", "cmdtrace": commands + "trace", "fault": "../fault",
 		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "endpoint": "../vitcp/endpoint", "vipl": "../vipl",
 		"sockio": "../internal/sockio", "accept": "../internal/accept", "ucma": "../internal/ucma", "uverbs": "../internal/uverbs",
 	}

@@ -157,7 +157,7 @@ func (t *Writer) run(w io.Writer) {
 	t.done <- failed
 }
 
-// Read reads what a Writer wrote. A last line that was cut, since the program that wrote it was, ends it without an error.
+// Read reads what a Writer wrote. A last line that was cut, since the program that wrote it was, ends it without an error, unless it is all there is.
 func Read(r io.Reader) ([]Record, error) {
 	var list []Record
 	in := bufio.NewReader(r)
@@ -166,12 +166,18 @@ func Read(r io.Reader) ([]Record, error) {
 		whole := err == nil
 		if len(text) > 0 && (whole || json.Valid(text)) {
 			var rec Record
-			if bad := json.Unmarshal(text, &rec); bad != nil {
+			bad := json.Unmarshal(text, &rec)
+			if bad == nil && rec.Kind == 0 {
+				bad = errors.New("it has no kind")
+			}
+			if bad != nil {
 				return list, fmt.Errorf("trace: line %d is no record: %w", line, bad)
 			}
 			list = append(list, rec)
 		}
 		switch {
+		case errors.Is(err, io.EOF) && len(text) > 0 && len(list) == 0:
+			return nil, errors.New("trace: there is no record in it")
 		case errors.Is(err, io.EOF):
 			return list, nil
 		case err != nil:

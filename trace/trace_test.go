@@ -69,6 +69,14 @@ func TestFile(t *testing.T) {
 	_, err = Read(strings.NewReader("{\"kind\":\"sent\"}\n{\"kind\":\"nonsense\"}\n"))
 	require.ErrorContains(t, err, "line 2 is no record")
 
+	_, err = Read(strings.NewReader("{}\n"))
+	require.ErrorContains(t, err, "line 1 is no record: it has no kind")
+	_, err = Read(strings.NewReader("[[[["))
+	require.ErrorContains(t, err, "there is no record in it")
+	got, err = Read(strings.NewReader(""))
+	require.NoError(t, err, "of a program that did nothing")
+	require.Empty(t, got)
+
 	w, err = Append(path)
 	require.NoError(t, err)
 	w.Add(all[0])

@@ -92,9 +92,9 @@ func table(rows []row, now []stats.Snapshot) string {
 	t := cli.NewTable(&text)
 	fmt.Fprintln(t, "PID\tQP\tSTATE\tOUT msg/s\tMB/s\tIN msg/s\tMB/s\tSQ\tRQ\tREADS out\tin\tFAILED\tPEER\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%.0f\t%.1f\t%.0f\t%.1f\t%d\t%d\t%d\t%d\t%d\t%s\t\n", r.pid, r.qp, printable(r.state),
+		fmt.Fprintf(t, "%d\t%d\t%s\t%.0f\t%.1f\t%.0f\t%.1f\t%d\t%d\t%d\t%d\t%d\t%s\t\n", r.pid, r.qp, cli.Printable(r.state),
 			r.out.messages, r.out.octets/1e6, r.in.messages, r.in.octets/1e6,
-			r.sendQueue, r.recvQueue, r.outReads, r.inReads, r.failed, cmp.Or(printable(r.peer), "-"))
+			r.sendQueue, r.recvQueue, r.outReads, r.inReads, r.failed, cmp.Or(cli.Printable(r.peer), "-"))
 	}
 	_ = t.Flush() // to memory
 	return text.String()
@@ -113,6 +113,6 @@ func summary(p stats.Snapshot) string {
 		}
 	}
 	return fmt.Sprintf("%s[%d]: %d QPs, %d streams, %d refused, %d reset; %.1f MB out, %.1f MB in; Terminates %d out, %d in; CRC errors %d; waits for a receive %d\n",
-		printable(p.Program), p.PID, sum["qp"], sum["connects"]+sum["accepts"], sum["connects_refused"], sum["out_resets"]+sum["in_resets"],
+		cli.Printable(p.Program), p.PID, sum["qp"], sum["connects"]+sum["accepts"], sum["connects_refused"], sum["out_resets"]+sum["in_resets"],
 		float64(by["out_octets"])/1e6, float64(by["in_octets"])/1e6, by["out_terminates"], by["in_terminates"], sum["crc_errors"], sum["out_of_buffer"])
 }

@@ -111,9 +111,9 @@ func take(sockets []string) (all []stats.Snapshot, err error) {
 func counters(w io.Writer, all []stats.Snapshot) error {
 	for _, p := range all {
 		for _, nic := range p.RNICs {
-			fmt.Fprintf(w, "%s[%d] rnic %s\n", printable(p.Program), p.PID, printable(nic.ID))
+			fmt.Fprintf(w, "%s[%d] rnic %s\n", cli.Printable(p.Program), p.PID, cli.Printable(nic.ID))
 			for _, l := range nic.Lines() {
-				if _, err := fmt.Fprintf(w, "  %s %d\n", printable(l.Name), l.Value); err != nil {
+				if _, err := fmt.Fprintf(w, "  %s %d\n", cli.Printable(l.Name), l.Value); err != nil {
 					return err
 				}
 			}
@@ -135,16 +135,6 @@ func screen(text string, lines, columns int) string {
 	}
 	const home, clearLine, clearRest = "\x1b[H", "\x1b[K", "\x1b[J"
 	return home + strings.ReplaceAll(strings.Join(list, ""), "\n", clearLine+"\n") + clearRest
-}
-
-// printable is what another process calls itself, or its peer, without what a terminal would act on.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, s)
 }
 
 // terminal is how many lines and columns w has if it is a terminal, else nil.

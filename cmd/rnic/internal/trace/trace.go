@@ -2,6 +2,7 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +38,12 @@ program's octets.`,
 				return err
 			}
 			list = slices.DeleteFunc(list, func(r trace.Record) bool { return !shown(r, qp, strings.ToLower(op)) })
-			slices.SortStableFunc(list, func(a, b trace.Record) int { return int(max(min(a.Time-b.Time, 1), -1)) })
+			slices.SortStableFunc(list, func(a, b trace.Record) int { return cmp.Compare(a.Time, b.Time) })
+			for i := range list { // the file may say anything
+				for _, s := range []*string{&list[i].Name, &list[i].From, &list[i].Next, &list[i].Note} {
+					*s = cli.Printable(*s)
+				}
+			}
 			if page == "" {
 				return trace.Timeline(cmd.OutOrStdout(), list)
 			}

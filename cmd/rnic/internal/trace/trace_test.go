@@ -44,3 +44,18 @@ func TestTrace(t *testing.T) {
 	assert.Equal(t, 2, r.Status)
 	assert.Contains(t, r.Stderr, "no such file")
 }
+
+// TestHostileTrace: a file does nothing to the terminal, makes no lines of its own, and its times may be any.
+func TestHostileTrace(t *testing.T) {
+	r := clitest.RunInput(t.Context(), `{"kind":"sent","name":"\u001b[2Jevil\nline","note":"\u0007","from":"\u009b","next":"\r"}
+{"kind":"state","time":9223372036854775807,"from":"\u001b","next":"\u001b"}
+{"kind":"placed","time":-9223372036854775808}
+`, "trace", "-")
+	require.Zero(t, r.Status, r.Stderr)
+	assert.Equal(t, 5, strings.Count(r.Stdout, "\n"), r.Stdout)
+	for _, c := range r.Stdout {
+		assert.False(t, c != '\n' && (c < ' ' || c >= 0x7f && c < 0xa0), "%q", r.Stdout)
+	}
+	assert.Less(t, strings.Index(r.Stdout, "placed"), strings.Index(r.Stdout, "sent"))
+	assert.Less(t, strings.Index(r.Stdout, "sent"), strings.Index(r.Stdout, "state"))
+}
