@@ -52,7 +52,8 @@ func TestBacklogIsShared(t *testing.T) {
 		rep, err := wire.ReadStartup(nc)
 		require.NoError(t, err)
 		assert.True(t, rep.Reject)
-		require.ErrorIs(t, <-failed, cm.ErrCrowded)
+		told := failing{want: cm.ConnectError{Doing: "connection from", Step: cm.StepBacklog, Cause: cm.CauseCrowded, Err: cm.ErrCrowded}}
+		told.failed(t, <-failed)
 	}
 	honest := dialFrom(t, "127.0.0.8", l)
 	ask(t, honest, "honest")
@@ -61,7 +62,8 @@ func TestBacklogIsShared(t *testing.T) {
 		dialFrom(t, "127.0.0.8", l)
 	}
 	for range 4 {
-		require.ErrorIs(t, <-failed, cm.ErrCrowded)
+		told := failing{want: cm.ConnectError{Doing: "connection from", Step: cm.StepReadRequest, Cause: cm.CauseCrowded, Err: cm.ErrCrowded}}
+		told.failed(t, <-failed)
 	}
 	for _, want := range []string{"hostile", "hostile", "hostile", "hostile", "honest"} {
 		r, err := l.Accept(bounded(t))

@@ -28,7 +28,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/internal/steps"
 	"github.com/softrnic/softrnic/internal/tally"
 	"github.com/softrnic/softrnic/mpa"
@@ -128,15 +127,15 @@ func depth(want, have, spare int) int {
 
 // Dial connects to a TCP address and brings qp, which is Idle, to RTS as the
 // Initiator. Receives that the peer's first Sends need should have been posted.
-// Cancelling ctx ends it. Errors: a *RejectedError if the peer's program
-// refused; a *TimeoutError; an *IncompatibleError; those of net.Dialer;
+// Cancelling ctx ends it. Its error is a *ConnectError, which wraps a *RejectedError if the peer's program
+// refused; a *TimeoutError; an *IncompatibleError; that of net.Dialer;
 // ErrInvalidState of verbs if qp is not Idle, ErrInvalidQP if it is nil or
 // destroyed, ErrInsufficientResources without descriptors. After an error qp is as before and the connection is closed.
 func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cm: connect to %s: %w", addr, startupError(sockio.Lack(err), "the TCP connection"))
+		return nil, connectError(dialing, addr, StepTCP, err)
 	}
 	c, err := Connect(ctx, nc, qp, cfg)
 	if err != nil {
@@ -150,16 +149,17 @@ func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, er
 // *RejectedError nc is open and the caller's again; after any other error it is
 // closed.
 func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn, error) {
+	remote := fmt.Sprint(nc.RemoteAddr())
 	a, err := idle(qp)
 	if err != nil {
 		_ = nc.Close()
-		return nil, err
+		return nil, connectError(dialing, remote, StepQP, err)
 	}
 	mc := cfg.mpaConfig(&a)
 	if cfg.Extensions {
 		if mc.PrivateData, err = withOffer(offerRequest, cfg.PrivateData, cfg.Rev); err != nil {
 			_ = nc.Close()
-			return nil, err
+			return nil, connectError(dialing, remote, StepConfig, err)
 		}
 	}
 	st, err := mpa.Initiate(ctx, nc, mc)
@@ -169,13 +169,13 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		if !errors.As(err, new(*RejectedError)) {
 			_ = nc.Close() // Initiate leaves it open if cfg is unusable
 		}
-		return nil, fmt.Errorf("cm: connect to %v: %w", nc.RemoteAddr(), startupError(err, ""))
+		return nil, connectError(dialing, remote, StepConfig, err)
 	}
 	agreed := false
 	if cfg.Extensions {
 		st.PrivateData, agreed = cutOffer(st.PrivateData, true)
 	}
-	return start(ctx, st, qp, a.IRD, agreed, cfg)
+	return start(ctx, st, qp, a.IRD, agreed, cfg, dialing)
 }
 
 // countAttempt tells the RNIC of qp that the startup has failed.
@@ -190,14 +190,17 @@ func countAttempt(qp *verbs.QP, err error) {
 // idle queries a queue pair, and reports early what Modify QP would report late.
 func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 	if qp == nil {
-		return verbs.QPAttributes{}, fmt.Errorf("cm: %w: nil: make one with RNIC.CreateQP", verbs.ErrInvalidQP)
+		return verbs.QPAttributes{}, &verbs.Reason{Operation: "Connect", Err: verbs.ErrInvalidQP, What: "it is nil", Remedy: "make one with RNIC.CreateQP"}
 	}
 	a, err := qp.Query()
 	if err != nil {
-		return a, fmt.Errorf("cm: %w", err)
+		return a, err
 	}
 	if a.State != verbs.StateIdle {
-		return a, fmt.Errorf("cm: %w: QP %d is in state %v, not Idle", verbs.ErrInvalidState, qp.ID(), a.State)
+		return a, &verbs.Reason{
+			Operation: "Connect", QP: qp.ID(), Err: verbs.ErrInvalidState, What: fmt.Sprintf("the queue pair is in %v, not Idle", a.State),
+			Rule: "verbs draft 6.2.1", Remedy: "take another, or when its last connection is over, Modify it from Error to Idle",
+		}
 	}
 	return a, nil
 }
@@ -205,14 +208,14 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 // start takes qp, which has that IRD, to RTS on a stream. agreed says that the peer has asked for
 // RFC 7306 too, if cfg does. If qp is not to be had
 // any more, an accepted Initiator tells the peer so before it closes (RFC 6581 9.3).
-func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, agreed bool, cfg Config) (*Conn, error) {
+func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, agreed bool, cfg Config, doing string) (*Conn, error) {
 	m := verbs.ModifyQP{Next: verbs.StateRTS, Stream: verbsStream(st)}
 	if cfg.Extensions {
 		m.Extensions = &agreed
 	}
 	if err := qp.Modify(m); err != nil {
-		_ = st.Abort(ctx, mpa.CodeLocal) // that it failed would add nothing for the caller
-		return nil, fmt.Errorf("cm: %w", err)
+		told := st.Abort(ctx, mpa.CodeLocal) == nil
+		return nil, unstarted(doing, st, told, err)
 	}
 	if cfg.CloseTimeout <= 0 {
 		cfg.CloseTimeout = 5 * time.Second

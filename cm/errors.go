@@ -6,30 +6,92 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"syscall"
 
+	"github.com/softrnic/softrnic/internal/sockio"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// RejectedError is Dial's and Connect's when the peer's program refused.
+// ConnectError says why a connection did not come about: so does every error of Dial, Connect,
+// Await and Request.Accept, and what ListenConfig.OnStartupError is told of a connection. One that has
+// come about ends with a *verbs.StreamError instead: see Conn.Err.
+type ConnectError struct {
+	// Doing is what this side was called for: "connect to", "connection from" (a peer's, whose
+	// Request was due) or "accept".
+	Doing string
+	// Remote is the peer: as Dial was given it, else as the connection tells.
+	Remote string
+	// Step is what it did not get over: one of those below.
+	Step string
+	// Cause is what happened there.
+	Cause Cause
+	// PrivateData is what the peer's program said when it refused: of CauseRejected.
+	PrivateData []byte
+	// Terminate is the code of the Terminate Message that told the peer: 0x2006 (IRD), 0x2007
+	// (ready-to-receive frame) or 0x2005 (the queue pair was not to be had), else 0 for none (RFC 6581 9.1
+	// to 9.3). None comes from a peer before the connection stands.
+	Terminate verbs.TermCode
+	// Remedy is what can be done about it, in words; empty where there is nothing.
+	Remedy string
+	// Err has the details: a *RejectedError, *TimeoutError or *IncompatibleError of those causes,
+	// of CauseLocal a *verbs.Reason if a verb refused, else that of the transport or the context.
+	Err error
+}
+
+// Steps of connecting, in order.
+const (
+	StepConfig       = "the configuration"
+	StepTCP          = "the TCP connection"
+	StepWriteRequest = "writing the MPA Request"
+	StepReadRequest  = "reading the MPA Request"
+	StepBacklog      = "waiting for Accept"
+	StepWriteReply   = "writing the MPA Reply"
+	StepReadReply    = "reading the MPA Reply"
+	StepQP           = "the queue pair"
+)
+
+// Cause is what kept a connection from coming about.
+type Cause string
+
+// The causes.
+const (
+	CauseRejected     Cause = "rejected"     // by the peer's program
+	CauseIncompatible Cause = "incompatible" // the peer is none this side can talk to
+	CauseTimeout      Cause = "timeout"
+	CauseCanceled     Cause = "canceled"    // by this side's program: its context ended, or the Listener was shut down
+	CauseUnreachable  Cause = "unreachable" // TCP: nothing listens there, or there is no way
+	CauseClosed       Cause = "closed"      // by the peer
+	CauseReset        Cause = "reset"       // by the peer
+	CauseLost         Cause = "lost"        // TCP failed otherwise
+	CauseCrowded      Cause = "crowded"     // the Listener gave it up for others: ErrCrowded
+	CauseLocal        Cause = "local"       // this side's configuration, queue pair or RNIC
+)
+
+func (e *ConnectError) Error() string {
+	s := fmt.Sprintf("cm: %s %s: %v", e.Doing, e.Remote, e.Err)
+	if e.Remedy != "" {
+		s += ": " + e.Remedy
+	}
+	return s
+}
+
+// Unwrap returns Err.
+func (e *ConnectError) Unwrap() error { return e.Err }
+
+// RejectedError is in the error of Dial and Connect when the peer's program refused.
 type RejectedError = mpa.RejectedError
 
 // TimeoutError says which step of connecting was not done in time. It is a
 // context.DeadlineExceeded to errors.Is.
 type TimeoutError struct {
-	// Step is "the TCP connection", "writing the MPA Request", "reading the MPA
-	// Reply", "reading the MPA Request" or "writing the MPA Reply".
-	Step string
-	Err  error // what ran out: the context's deadline, Config.Timeout, the system's own limit
+	Step string // as in ConnectError
+	Err  error  // what ran out: the context's deadline, Config.Timeout, the system's own limit
 }
 
 func (e *TimeoutError) Error() string {
-	s := fmt.Sprintf("timeout in %s (%v)", e.Step, e.Err)
-	if e.Step == "reading the MPA Reply" || e.Step == "reading the MPA Request" {
-		s += ": the peer is connected by TCP but silent; does an iWARP program listen there?"
-	}
-	return s
+	return fmt.Sprintf("timeout in %s (%v)", e.Step, e.Err)
 }
 
 func (e *TimeoutError) Unwrap() error { return e.Err }
@@ -61,40 +123,126 @@ func (e *IncompatibleError) Error() string {
 
 func (e *IncompatibleError) Unwrap() error { return e.err }
 
-// startupError makes the errors of this package of what mpa, or a Dialer, has
-// returned; step is the Dialer's.
-func startupError(err error, step string) error {
+// The words of ConnectError.Doing.
+const (
+	dialing  = "connect to"
+	awaiting = "connection from"
+	taking   = "accept"
+)
+
+// connectError makes a ConnectError of err, which kept this side from connecting with remote in step, unless err knows
+// that better.
+func connectError(doing, remote, step string, err error) error {
+	e := &ConnectError{Doing: doing, Remote: remote, Step: step, Cause: CauseLocal, Err: err}
+	var rejected *RejectedError
 	var late *mpa.InterruptedError
 	var bad *mpa.Error
-	var timeout net.Error
 	switch {
+	case errors.As(err, &rejected):
+		e.Step, e.Cause, e.PrivateData = StepReadReply, CauseRejected, rejected.PrivateData
 	case errors.As(err, &late):
-		if errors.Is(late.Err, context.DeadlineExceeded) {
-			return &TimeoutError{late.Step, late.Err}
-		}
-		return fmt.Errorf("%s: %w", late.Step, late.Err)
+		e.interrupted(late.Step, late.Err)
 	case errors.As(err, &bad) && bad.Code == mpa.CodeLLPLost:
-		return lost(bad)
+		e.lost(bad)
 	case errors.As(err, &bad):
-		e := &IncompatibleError{Detail: bad.Code.String() + ": " + bad.Detail, err: bad}
-		if bad.Code != mpa.CodeStartup { // RFC 5044 8: that one closes without a word
-			e.Terminate = verbs.TermCode(bad.Code)
-		}
-		return e
-	case step != "" && errors.As(err, &timeout) && timeout.Timeout():
-		return &TimeoutError{step, err}
+		e.incompatible(bad)
+	case step == StepTCP:
+		e.unconnected(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		e.interrupted(step, err)
+	case errors.Is(err, net.ErrClosed):
+		e.Cause = CauseCanceled
+	case errors.Is(err, ErrCrowded):
+		e.Cause = CauseCrowded
 	}
-	return err
+	e.Remedy = e.remedy()
+	return e
 }
 
-// lost says in a person's words how the TCP connection was lost.
-func lost(bad *mpa.Error) error {
+// interrupted takes over that the context ended.
+func (e *ConnectError) interrupted(step string, err error) {
+	e.Step, e.Cause, e.Err = step, CauseCanceled, fmt.Errorf("%s: %w", step, err)
+	if errors.Is(err, context.DeadlineExceeded) {
+		e.Cause, e.Err = CauseTimeout, &TimeoutError{step, err}
+	}
+}
+
+// unconnected takes over what a Dialer has returned.
+func (e *ConnectError) unconnected(err error) {
+	var timeout net.Error
+	switch {
+	case sockio.IsLack(err):
+		e.Err = sockio.Lack(err)
+	case errors.Is(err, context.Canceled):
+		e.Cause = CauseCanceled
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e.Cause, e.Err = CauseTimeout, &TimeoutError{StepTCP, err}
+	default:
+		e.Cause = CauseUnreachable
+	}
+}
+
+// incompatible takes over what was wrong with a frame of the peer's.
+func (e *ConnectError) incompatible(bad *mpa.Error) {
+	e.Step, e.Cause = StepReadReply, CauseIncompatible
+	if e.Doing == awaiting {
+		e.Step = StepReadRequest
+	}
+	if bad.Code != mpa.CodeStartup { // RFC 5044 8: that one closes without a word
+		e.Terminate = verbs.TermCode(bad.Code)
+	}
+	e.Err = &IncompatibleError{Detail: bad.Code.String() + ": " + bad.Detail, Terminate: e.Terminate, err: bad}
+}
+
+// lost takes over how the TCP connection was lost, in a person's words.
+func (e *ConnectError) lost(bad *mpa.Error) {
+	e.Step, e.Cause = bad.Detail, CauseLost
 	what := "the TCP connection was lost"
 	switch {
 	case errors.Is(bad.Err, io.EOF), errors.Is(bad.Err, io.ErrUnexpectedEOF):
-		what = "the peer closed the TCP connection"
+		e.Cause, what = CauseClosed, "the peer closed the TCP connection"
 	case errors.Is(bad.Err, syscall.ECONNRESET), errors.Is(bad.Err, syscall.EPIPE):
-		what = "the peer reset the TCP connection"
+		e.Cause, what = CauseReset, "the peer reset the TCP connection"
 	}
-	return fmt.Errorf("%s while this side was %s: %w", what, bad.Detail, bad)
+	e.Err = fmt.Errorf("%s while this side was %s: %w", what, bad.Detail, bad)
+}
+
+// remedy is what can be done.
+func (e *ConnectError) remedy() string {
+	switch e.Cause {
+	case CauseRejected:
+		if text := string(e.PrivateData); text != "" && strconv.CanBackquote(text) {
+			return fmt.Sprintf("its program says %q", text)
+		}
+		return "ask its program why: it did not say so in words"
+	case CauseTimeout:
+		if e.Step == StepTCP {
+			return "is the address right, and does no firewall drop it?"
+		}
+		return "the peer is connected by TCP but silent; does an iWARP program listen there, and accept?"
+	case CauseUnreachable:
+		return "is a server listening there? iWARP has no port of its own"
+	case CauseClosed, CauseReset, CauseLost:
+		return "look at the peer: its program has ended, speaks no MPA, or has no room for more"
+	case CauseCrowded:
+		return "accept faster, or raise ListenConfig.MaxStartups or Backlog"
+	case CauseIncompatible:
+		switch e.Terminate {
+		case 0:
+			return "is an iWARP program at the other end, and which?"
+		case verbs.TermCode(mpa.CodeRTR):
+			return "give both sides the same Config.P2P, and an RTR in common"
+		}
+	case CauseCanceled, CauseLocal: // the details have it
+	}
+	return ""
+}
+
+// unstarted is err of the queue pair that did not take the stream, about which the peer was told, or not.
+func unstarted(doing string, st *mpa.Stream, told bool, err error) error {
+	e := &ConnectError{Doing: doing, Remote: fmt.Sprint(st.Conn.RemoteAddr()), Step: StepQP, Cause: CauseLocal, Err: err}
+	if told && st.Role == mpa.Initiator {
+		e.Terminate = verbs.TermCode(mpa.CodeLocal)
+	}
+	return e
 }

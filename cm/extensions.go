@@ -35,7 +35,7 @@ func maxProgramData(rev uint8) int {
 // withOffer is private data behind an offer with those bits.
 func withOffer(bits byte, privateData []byte, rev uint8) ([]byte, error) {
 	if most := maxProgramData(rev); len(privateData) > most {
-		return nil, fmt.Errorf("cm: private data of %d octets with Config.Extensions: the limit is %d", len(privateData), most)
+		return nil, fmt.Errorf("private data of %d octets with Config.Extensions: the limit is %d", len(privateData), most)
 	}
 	b := append(make([]byte, 0, offerLen+len(privateData)), offerKey...)
 	return append(append(b, bits), privateData...), nil

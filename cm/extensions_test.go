@@ -81,7 +81,7 @@ func TestExtensionsOctets(t *testing.T) {
 	a := newHost(t, verbs.QPConfig{})
 	mine, theirs := tcpLink(t)
 	_, err := cm.Connect(bounded(t), mine, a.qp, cm.Config{Extensions: true, PrivateData: make([]byte, 501)})
-	require.EqualError(t, err, "cm: private data of 501 octets with Config.Extensions: the limit is 500")
+	require.ErrorContains(t, err, "private data of 501 octets with Config.Extensions: the limit is 500")
 	_ = theirs.Close()
 
 	most := bytes.Repeat([]byte{7}, 500)

@@ -2,6 +2,7 @@ package cm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -44,7 +45,7 @@ type ListenConfig struct {
 	// Config.OnRequestSent. A Request waits 100 ms at most for those that
 	// have not come though their connections were earlier.
 	InOrder bool
-	// OnStartupError, if set, is told of connections that ended before Accept
+	// OnStartupError, if set, is told, by a *ConnectError, of connections that ended before Accept
 	// had them, and, with remote nil, of errors of the system in accepting that
 	// the Listener survives. It is called from several goroutines.
 	OnStartupError func(remote net.Addr, err error)
@@ -94,7 +95,7 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 		order = inOrderWait
 	}
 	l.in = accept.New(nl, accept.Config{
-		Package: "cm", InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
+		InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
 	})
 	return l
 }
@@ -129,13 +130,16 @@ const inOrderWait = 100 * time.Millisecond
 func (l *Listener) serve(s *accept.Startup) error {
 	req, err := Await(s.Context(), s.Conn, l.cfg.startup())
 	if err != nil {
+		if cause := context.Cause(s.Context()); errors.Is(cause, ErrCrowded) {
+			err = connectError(awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepReadRequest, cause)
+		}
 		return err
 	}
 	s.AwaitTurn()
 	if err := s.Queue(); err != nil {
 		defer context.AfterFunc(s.Context(), func() { _ = s.Conn.Close() })()
 		_ = req.Reject(nil) // that it failed would add nothing
-		return fmt.Errorf("cm: connection from %v: %w", s.Conn.RemoteAddr(), err)
+		return connectError(awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepBacklog, err)
 	}
 	l.reqs <- waiting{req, s} // there is room for all that have a place
 	return nil

@@ -12,14 +12,14 @@ import (
 )
 
 // Await is the Responder's side over a connection that the caller made: it
-// reads the peer's MPA Request. After an error nc is closed.
+// reads the peer's MPA Request. Its error is a *ConnectError; nc is closed then.
 func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
 	o, err := mpa.Await(ctx, nc, mpa.Config{
 		Rev: cfg.Rev, Timeout: cfg.Timeout, IRD: cfg.IRD, ORD: cfg.ORD, NoCRC: cfg.NoCRC, Markers: cfg.Markers,
 	})
 	if err != nil {
 		_ = nc.Close()
-		return nil, fmt.Errorf("cm: connection from %v: %w", nc.RemoteAddr(), startupError(err, ""))
+		return nil, connectError(awaiting, fmt.Sprint(nc.RemoteAddr()), StepConfig, err)
 	}
 	r := &Request{nc: nc, offer: o}
 	o.Request.PrivateData, r.extensions = cutOffer(o.Request.PrivateData, false)
@@ -63,24 +63,25 @@ func (r *Request) LocalAddr() net.Addr { return r.nc.LocalAddr() }
 func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
 
 // Accept accepts: it sends the MPA Reply and brings qp, which is Idle, to RTS.
-// Receives that the peer's first Sends need should have been posted. After an
-// error the connection is closed, unless qp is not Idle or ctx is done: then the
+// Receives that the peer's first Sends need should have been posted. Its error is a *ConnectError, but for a Request that
+// has been answered. After an error the connection is closed, unless qp is not Idle or ctx is done: then the
 // Request stands.
 func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, error) {
 	if r.answered {
 		return nil, errAnswered
 	}
+	remote := fmt.Sprint(r.nc.RemoteAddr())
 	a, err := idle(qp)
 	if err != nil {
-		return nil, err
+		return nil, connectError(taking, remote, StepQP, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), err)
+		return nil, connectError(taking, remote, StepWriteReply, err)
 	}
 	mc, agreed := cfg.mpaConfig(&a), cfg.Extensions && r.extensions
 	if agreed {
 		if mc.PrivateData, err = withOffer(offerReply|offerRequest, cfg.PrivateData, r.offer.Request.Rev); err != nil {
-			return nil, err
+			return nil, connectError(taking, remote, StepConfig, err)
 		}
 	}
 	r.answered = true
@@ -90,12 +91,12 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 	if err != nil {
 		countAttempt(qp, err)
 		_ = r.nc.Close()
-		return nil, fmt.Errorf("cm: accept %v: %w", r.nc.RemoteAddr(), startupError(err, ""))
+		return nil, connectError(taking, remote, StepConfig, err)
 	}
-	c, err := start(ctx, st, qp, a.IRD, agreed, cfg)
+	c, err := start(ctx, st, qp, a.IRD, agreed, cfg, taking)
 	if err == nil && r.out != nil && !r.out.add(c) {
 		_ = c.Abort()
-		return nil, fmt.Errorf("cm: accept %v: the Listener has been shut down: %w", r.nc.RemoteAddr(), net.ErrClosed)
+		return nil, connectError(taking, remote, StepQP, fmt.Errorf("the Listener has been shut down: %w", net.ErrClosed))
 	}
 	return c, err
 }

@@ -202,17 +202,17 @@ func TestServersLogStartupErrors(t *testing.T) {
 }
 
 func TestFailuresAreOneLine(t *testing.T) {
-	for _, args := range []string{
+	for args, hint := range map[string]string{
 		// Port 1 of the loopback address: nobody listens there.
-		"ping -c -a 127.0.0.1 -p 1 --timeout 5s",
-		"perf read lat 127.0.0.1:1 --timeout 5s",
-		"ping -s -a 192.0.2.1 -p 0", // not an address of this machine
-		"perf server 192.0.2.1:0",
+		"ping -c -a 127.0.0.1 -p 1 --timeout 5s": "is a server listening there?",
+		"perf read lat 127.0.0.1:1 --timeout 5s": "is a server listening there?",
+		"ping -s -a 192.0.2.1 -p 0":              "; choose another", // not an address of this machine
+		"perf server 192.0.2.1:0":                "; choose another",
 	} {
 		t.Run(args, func(t *testing.T) {
 			r := clitest.Run(t.Context(), strings.Fields(args)...)
 			assert.Equal(t, 1, r.Status)
-			assert.Regexp(t, `^rnic: [^\n]*; [^\n]+\n$`, r.Stderr)
+			assert.Regexp(t, `^rnic: [^\n]*`+regexp.QuoteMeta(hint)+`[^\n]*\n$`, r.Stderr)
 			assert.Empty(t, r.Stdout)
 		})
 	}

@@ -39,7 +39,7 @@ var (
 
 // Config is what a Listener needs to know.
 type Config struct {
-	// Package begins the errors.
+	// Package begins the errors of what had to go for others; if it is empty, they are Serve's.
 	Package string
 	// MaxStartups is how many connections may be in startup.
 	MaxStartups int
@@ -185,7 +185,7 @@ func (l *Listener) serve(s *Startup) {
 		return
 	}
 	s.Leave()
-	if cause := context.Cause(s.ctx); errors.Is(cause, ErrCrowded) {
+	if cause := context.Cause(s.ctx); errors.Is(cause, ErrCrowded) && l.cfg.Package != "" {
 		err = fmt.Errorf("%s: connection from %v: %w", l.cfg.Package, s.Conn.RemoteAddr(), cause)
 	}
 	l.failed(s.Conn.RemoteAddr(), err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
@@ -135,15 +134,7 @@ func (e *Endpoint) Dial(ctx context.Context, addr string, cfg cm.Config) error {
 	defer cancel()
 	conn, err := cm.Dial(ctx, addr, e.QP, cfg)
 	if err != nil {
-		var rejected *cm.RejectedError
-		if errors.As(err, &rejected) && len(rejected.PrivateData) > 0 {
-			return fmt.Errorf("%s refused: %s", addr, rejected.PrivateData)
-		}
-		err = fmt.Errorf("connecting to %s: %w", addr, err)
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			err = fmt.Errorf("%w; is a server listening there?", err)
-		}
-		return err
+		return unconnected("connecting to", err)
 	}
 	e.Conn = conn
 	return nil
@@ -153,10 +144,25 @@ func (e *Endpoint) Dial(ctx context.Context, addr string, cfg cm.Config) error {
 func (e *Endpoint) Accept(ctx context.Context, req *cm.Request, cfg cm.Config) error {
 	conn, err := req.Accept(ctx, e.QP, cfg)
 	if err != nil {
-		return fmt.Errorf("accepting %v: %w", req.RemoteAddr(), err)
+		return unconnected("accepting", err)
 	}
 	e.Conn = conn
 	return nil
+}
+
+// unconnected is why a connection did not come about, in the sentence of cm.ConnectError; what the peer's program said
+// comes first.
+func unconnected(doing string, err error) error {
+	var failed *cm.ConnectError
+	switch {
+	case !errors.As(err, &failed):
+		return fmt.Errorf("%s the peer: %w", doing, err)
+	case len(failed.PrivateData) > 0:
+		return fmt.Errorf("%s refused: %s", failed.Remote, failed.PrivateData)
+	case failed.Remedy != "":
+		return fmt.Errorf("%s %s: %w: %s", doing, failed.Remote, failed.Err, failed.Remedy)
+	}
+	return fmt.Errorf("%s %s: %w", doing, failed.Remote, failed.Err)
 }
 
 // parting is how long a peer has to close, too, when the user has stopped the command.
