@@ -112,11 +112,14 @@ c-bench: c ## measure C programs under `rnic run` beside `rnic perf`, in CBENCHR
 	interop/cprograms/packages
 	$(GO) run ./interop/cprograms -bench $(CBENCHROUNDS)
 
-.PHONY: ulps ulps-rsocket ulps-nvme
-ulps: ulps-rsocket ulps-nvme ## upper layers against other people's programs: both of these
+.PHONY: ulps ulps-rsocket ulps-siw ulps-nvme
+ulps: ulps-rsocket ulps-siw ulps-nvme ## upper layers against other people's programs: all of these
 
 ulps-rsocket: c ## ulp/rsocket with Debian's rstream, riostream and rcopy, and with gRPC-Go's interop cases; figures; update docs/ulps.md
 	$(GO) run ./interop/ulps $(ULPSFLAGS)
+
+ulps-siw: build ## ulp/rsocket with Debian's rstream, riostream and rcopy over Linux siw in a QEMU guest (root, Debian on amd64); update docs/ulps.md
+	$(GO) run ./interop/ulps $(ULPSFLAGS) siw
 
 ulps-nvme: build ## the NVMe over Fabrics target: hosts that do what kernels never do, then Linux's own in a QEMU guest, and update docs/nvme.md
 	$(GO) test -race -count=1 ./ulp/nvmeof

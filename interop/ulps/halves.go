@@ -4,12 +4,13 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"crypto/md5"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -41,8 +42,8 @@ func (p *pattern) check(b []byte) error {
 // exchange is what rstream does: the client sends so many transfers, and gets as many, for each iteration.
 type exchange struct{ size, transfers, iterations int }
 
-func (x exchange) client(c *rsocket.Conn, _ string) error { return x.run(c, true) }
-func (x exchange) server(c *rsocket.Conn, _ string) error { return x.run(c, false) }
+func (x exchange) client(c *rsocket.Conn, _ files) error { return x.run(c, true) }
+func (x exchange) server(c *rsocket.Conn, _ files) error { return x.run(c, false) }
 
 func (x exchange) run(c io.ReadWriter, client bool) error {
 	var out, in pattern
@@ -102,8 +103,8 @@ func (x exchange) turns(turns []func(int) error) error {
 // mapping is what riostream does: either writes into the other's buffer, and looks at the last octet of its own.
 type mapping struct{ size, transfers, iterations int }
 
-func (x mapping) client(c *rsocket.Conn, _ string) error { return x.run(c, true) }
-func (x mapping) server(c *rsocket.Conn, _ string) error { return x.run(c, false) }
+func (x mapping) client(c *rsocket.Conn, _ files) error { return x.run(c, true) }
+func (x mapping) server(c *rsocket.Conn, _ files) error { return x.run(c, false) }
 
 func (x mapping) run(c *rsocket.Conn, client bool) error {
 	mine := make([]byte, x.size)
@@ -191,7 +192,7 @@ func copyMessage(command byte, data uint32, rest []byte) []byte {
 }
 
 // copyServer takes a file, and holds it against the original.
-func copyServer(c *rsocket.Conn, dir string) error {
+func copyServer(c *rsocket.Conn, at files) error {
 	var got bytes.Buffer
 	for {
 		head := make([]byte, copyHeader)
@@ -211,21 +212,29 @@ func copyServer(c *rsocket.Conn, dir string) error {
 			return err
 		}
 		if head[1] == copyClose {
-			return sameFile(filepath.Join(dir, "original"), got.Bytes())
+			return at.same("original", got.Bytes())
 		}
 	}
 }
 
-func sameFile(name string, want []byte) error {
-	got, err := os.ReadFile(name)
-	if err == nil && !bytes.Equal(got, want) {
-		err = fmt.Errorf("%s has %d octets, which are not the %d that went over", filepath.Base(name), len(got), len(want))
+// files are those of a program of C.
+type files struct {
+	ctx context.Context
+	at  place
+	dir string
+}
+
+// same reports an error unless the file name holds want.
+func (f files) same(name string, want []byte) error {
+	got, err := f.at.sum(f.ctx, filepath.Join(f.dir, name))
+	if sum := fmt.Sprintf("%x", md5.Sum(want)); err == nil && got != sum {
+		err = fmt.Errorf("%s has MD5 %s, and the %d octets that went over %s", name, got, len(want), sum)
 	}
 	return err
 }
 
 // copyClient sends a file, and holds what the program has written against it.
-func copyClient(c *rsocket.Conn, dir string) error {
+func copyClient(c *rsocket.Conn, at files) error {
 	body := octets(fileSize)
 	for _, m := range [][]byte{
 		copyMessage(copyOpen, 0o600, []byte("copy\x00\x00\x00\x00")),
@@ -243,7 +252,7 @@ func copyClient(c *rsocket.Conn, dir string) error {
 			return fmt.Errorf("rcopy answers % x to command %d", answer, m[1])
 		}
 	}
-	return sameFile(filepath.Join(dir, "copy"), body)
+	return at.same("copy", body)
 }
 
 func octets(n int) []byte {

@@ -1,7 +1,8 @@
 //go:build linux
 
 // Command ulps runs the rsocket programs of Debian's rdmacm-utils under `rnic run` against the same exchanges written in Go on package
-// ulp/rsocket, in both roles, and gRPC-Go's interop cases, and measures. It needs no root.
+// ulp/rsocket, in both roles, and gRPC-Go's interop cases, and measures. It needs no root, but for the part siw: the same programs over Linux's siw, in
+// a QEMU guest.
 //
 //	ulps [-rnic FILE] [-only REGEXP] [-o docs/ulps.md] [PART...]
 package main
@@ -40,8 +41,8 @@ type row struct {
 	half    half
 }
 
-// half is the other half, given the end of a connection, and the folder of the C program.
-type half func(c *rsocket.Conn, dir string) error
+// half is the other half, given the end of a connection, and the files of the C program.
+type half func(c *rsocket.Conn, at files) error
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == "serve" {
@@ -67,14 +68,17 @@ func main() {
 
 // part is a part of the page, between markers. It says whether all of it was good.
 type part struct {
-	name string
-	run  func(o options, ctx context.Context) (text string, ok bool, err error)
+	name  string
+	guest bool // it needs a QEMU guest, and so root: it is run only when it is named
+	run   func(o options, ctx context.Context) (text string, ok bool, err error)
 }
 
 // parts are all, in the page's order.
-var parts = []part{{"programs", options.programs}, {"grpc", options.grpc}, {"figures", options.figures}}
+var parts = []part{
+	{"programs", false, options.programs}, {"siw", true, options.siw}, {"grpc", false, options.grpc}, {"figures", false, options.figures},
+}
 
-// run runs the parts that are named, or all, and writes each into the page: of a run of some rows, and of one that failed, it prints them.
+// run runs the parts that are named, or all without a guest, and writes each into the page: of a run of some rows, and of one that failed, it prints them.
 func (o options) run(ctx context.Context, names []string) (ok bool, err error) {
 	if o.rnic, err = exec.LookPath(o.rnic); err != nil {
 		return false, fmt.Errorf("%w: `make c` builds it", err)
@@ -84,7 +88,7 @@ func (o options) run(ctx context.Context, names []string) (ok bool, err error) {
 	}
 	ok = true
 	for _, p := range parts {
-		if len(names) > 0 && !slices.Contains(names, p.name) {
+		if named := slices.Contains(names, p.name); !named && (p.guest || len(names) > 0) {
 			continue
 		}
 		text, good, err := p.run(o, ctx)
@@ -101,18 +105,23 @@ func (o options) run(ctx context.Context, names []string) (ok bool, err error) {
 	return ok, nil
 }
 
-// programs runs the programs of C, and returns a table.
+// programs runs the programs of C under `rnic run`, and returns a table.
 func (o options) programs(ctx context.Context) (text string, ok bool, err error) {
+	return o.table(ctx, here{o.rnic}, rows(), "program of C, under `rnic run`")
+}
+
+// table runs rows at a place, and returns a table of what came of them.
+func (o options) table(ctx context.Context, at place, all []row, title string) (text string, ok bool, err error) {
 	var b strings.Builder
-	b.WriteString("| program of C, under `rnic run` | Go is | result | seconds |\n|---|---|---|---|\n")
+	b.WriteString("| " + title + " | Go is | result | seconds |\n|---|---|---|---|\n")
 	ok = true
 	ran := 0
-	for _, r := range rows() {
+	for _, r := range all {
 		if !o.only.MatchString(r.command) {
 			continue
 		}
 		begun := time.Now()
-		printed, err := r.run(ctx, o.rnic)
+		printed, err := r.run(ctx, at)
 		took := time.Since(begun)
 		if ctx.Err() != nil {
 			return "", false, ctx.Err()
