@@ -22,7 +22,7 @@ struct ring {
 static inline unsigned ring_place(uint32_t open, uint32_t queue) { return (queue + open * 37) % RINGS; }
 
 /* Posts that wait for company, of one Send or Receive Queue: internal/uverbs/waiting.go has the same in Go, and when they wait. */
-enum { POST_RINGS = 256, RING_POSTS = 32, POST_SIZE = 56 /* struct ib_uverbs_send_wr */, SGE_SIZE = 16 };
+enum { POST_RINGS = 256, RING_POSTS = 128, POST_SIZE = 56 /* struct ib_uverbs_send_wr */, SGE_SIZE = 16 };
 
 struct post_ring {
 	_Atomic uint64_t key;   /* as of a struct ring, with the handle of the queue pair */

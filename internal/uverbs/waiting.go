@@ -25,7 +25,7 @@ import (
 type PostRings [256]postRing
 
 const (
-	ringPosts = 32
+	ringPosts = 128
 	postSize  = 56 // of what is kept of a request: SendWR, or RecvWR
 )
 
