@@ -98,23 +98,23 @@ func (l *Lab) Absolute() error {
 	return errors.Join(Empty("--pcap", l.Pcap), Empty("--trace", l.Trace))
 }
 
-// Empty makes an empty file that is this user's alone, or empties one, unless name is "".
+// Empty makes an empty file that is this user's alone, or empties one, unless name is "". A pipe, or a terminal, is left to who writes: its
+// reader would take this for the end.
 func Empty(flag, name string) error {
 	if name == "" {
 		return nil
 	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil
+	}
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(f.Chmod(0o600), f.Close()) // it may have been there with other rights
+	}
 	if err != nil {
 		return WithStatus(2, fmt.Errorf("%s: %w", flag, err))
 	}
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		err = f.Chmod(0o600) // it was there with other rights
-		if err != nil {
-			_ = f.Close()
-			return WithStatus(2, fmt.Errorf("%s: %w", flag, err))
-		}
-	}
-	return f.Close()
+	return nil
 }
 
 // RNIC is how to open the RNIC. Faults that strike are told to log. finish ends the capture and the trace, with their errors joined to that of the
