@@ -90,6 +90,9 @@ func (s *session) reason(c *cause) *wr.Reason {
 		w = &met
 	}
 	s.specify(w, c)
+	if w.Remedy == "" {
+		w.Remedy = remedies[c.fault]
+	}
 	return w
 }
 
@@ -192,7 +195,7 @@ func (s *session) elementReason(w *wr.Reason, e *sqe) {
 func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.Fault) {
 	s.elementReason(w, e)
 	if e.intoZero() {
-		w.What = "the address at the peer has the STag of zero"
+		w.What, w.Remedy = "the address at the peer has the STag of zero", "use the address that the peer's program has told"
 		return
 	}
 	list, need := e.sgl, wr.LocalRead
@@ -210,7 +213,7 @@ func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.Fault) {
 		}
 		w.STag, w.HasSTag, w.Asked = g.STag, true, wr.Tagged(g.TO, uint64(g.Length))
 		if zero {
-			w.What, w.Rule = "the sink of an RDMA Read cannot be the STag of zero", "RV-7.2.1-M13"
+			w.What, w.Rule, w.Remedy = "the sink of an RDMA Read cannot be the STag of zero", "RV-7.2.1-M13", "name a region"
 			return
 		}
 		s.q.cfg.STags.Explain(w, f, s.user, need)
@@ -253,12 +256,14 @@ func (s *session) memoryOpReason(w *wr.Reason, e *sqe, of side, f stag.Fault) {
 		w.STag, w.Asked = b.Window, wr.Tagged(b.VA, b.Length)
 		if s.q.cfg.NoBind {
 			w.What, w.Missing, w.Rule = "the queue pair may not bind", wr.BindWindow, "RV-7.10.6.1"
+			w.Remedy = "create it without QPConfig.NoBind"
 			return
 		}
 		t.ExplainBind(w, f, b, s.user)
 	case sideFastRegister:
 		r := &e.memory.fastRegister
 		w.STag, w.Asked = r.STag, wr.Tagged(r.VA, r.Buffers.Length)
+		t.ExplainFastRegister(w, f, r, s.user)
 	default:
 		w.STag = e.invalidate
 		if e.op == wr.OpReadInvalidate {
@@ -290,4 +295,5 @@ func (s *session) peerReason(w *wr.Reason, received []byte) {
 	w.ByPeer = true
 	w.Terminate = wr.TerminateReason{Layer: term.Code.Layer(), Type: term.Code.Type(), Code: term.Code.Code(), Text: term.Code.Text()}
 	w.What, w.Rule = fmt.Sprintf("the peer's Terminate says %v", term.Code), "RFC 5040 4.8"
+	w.Remedy = remedyAfar(term.Code)
 }

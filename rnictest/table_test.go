@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/fault"
 	"github.com/softrnic/softrnic/internal/pages"
 	"github.com/softrnic/softrnic/verbs"
@@ -192,9 +193,11 @@ func (p *program) registers() {
 // sentence is err without what differs from run to run.
 func sentence(err error) string {
 	var end *verbs.StreamError
+	if failed := (*cm.ConnectError)(nil); errors.As(err, &failed) {
+		err = failed.Err // the address differs
+	}
 	if !errors.As(err, &end) {
-		s := err.Error()
-		return s
+		return err.Error()
 	}
 	s := end.Reason
 	if end.Event != 0 {

@@ -40,16 +40,22 @@ func explainNone(why *wr.Reason, f Fault) {
 	switch {
 	case f == FaultBounds:
 		why.What, why.Rule = "the octets are not within memory of one AllocatePages", "RV-7.2.1-M5"
+		why.Remedy = "use Pages.Address, and no more than Pages.Bytes has"
 	case f == FaultWrap:
-		why.What, why.Rule = beyond, "RFC 5041 7.1"
+		why.What, why.Rule, why.Remedy = beyond, "RFC 5041 7.1", withinRemedy
 	case why.STag == 0:
 		why.What, why.Rule = "the STag of zero is for privileged queue pairs and local use", "RV-7.2.1-M5"
+		why.Remedy = "name a region"
 	default:
-		why.What, why.Rule = "no region or window has this STag", "RV-7.2.2-M1"
+		why.What, why.Rule, why.Remedy = "no region or window has this STag", "RV-7.2.2-M1", staleRemedy
 	}
 }
 
-const beyond = "the last octet is beyond the last TO, 2^64-1"
+const (
+	beyond       = "the last octet is beyond the last TO, 2^64-1"
+	withinRemedy = "ask for octets within it, or make it larger"
+	staleRemedy  = "use an STag of memory that is registered: tell the peer when it no longer is"
+)
 
 func (e *entry) kind() string {
 	if e.window {
@@ -63,12 +69,16 @@ func (e *entry) explainSTag(why *wr.Reason, g *grant, valid bool, need wr.Access
 	switch {
 	case !valid && e.window:
 		why.What, why.Rule = "the window is not bound", "RV-7.10.6.2-M2"
+		why.Remedy = "bind it first, and each time that it was invalidated"
 	case !valid:
 		why.What = "the region is in the Invalid state: it was invalidated, or not registered yet"
+		why.Remedy = "register it anew, or Fast-Register it"
 	case g.key != why.STag.Key():
 		why.What = fmt.Sprintf("the %s has another key, %#02x", e.kind(), g.key)
+		why.Remedy = "use the STag that it has now"
 	case e.window && need&localRights != 0:
 		why.What, why.Rule = "it is that of a window, which serves remote rights only", "verbs draft 8.1.3.2"
+		why.Remedy = "use that of the region"
 	}
 }
 
@@ -76,12 +86,16 @@ func (e *entry) explainPD(why *wr.Reason, g *grant, u User) {
 	switch {
 	case e.window && (g.qp == 0 || e.isRevoked()):
 		why.What, why.Rule = fmt.Sprintf("the window is not bound, and of protection domain %d, not %d", g.pd, u.PD), "RV-7.10.4-M4"
+		why.Remedy = "bind it first, to this queue pair"
 	case e.window:
 		why.What, why.Rule = fmt.Sprintf("the window is bound to QP %d", g.qp), "RV-7.10.6.2-M3"
+		why.Remedy = "bind a window to this queue pair"
 	case g.pd != u.PD:
 		why.What, why.Rule = fmt.Sprintf("the region is of another protection domain, %d and not %d", g.pd, u.PD), "R5040-8.1.1-M2"
+		why.Remedy = "register it in the PD of the queue pair, or create the queue pair in that of the region"
 	default:
 		why.What, why.Rule = fmt.Sprintf("the region is for QP %d alone", g.qp), "R5040-8.1.1-M3"
+		why.Remedy = "use it on that one, or register it without RegionConfig.QP"
 	}
 }
 
@@ -94,20 +108,37 @@ func (e *entry) explainRange(why *wr.Reason, f Fault, g *grant, need wr.Access) 
 	why.Allowed = wr.Tagged(g.base, g.length)
 	switch missing := need &^ g.access; {
 	case f == FaultWrap:
-		why.What, why.Rule = beyond, "RFC 5041 7.1"
+		why.What, why.Rule, why.Remedy = beyond, "RFC 5041 7.1", withinRemedy
 	case f == FaultBounds:
+		why.Remedy = withinRemedy
 		why.What, why.Rule = fmt.Sprintf("the %s has %d octets from TO %#x on", e.kind(), g.length, g.base), bounds
 	case missing != 0:
 		why.Missing = missing
 		why.What, why.Rule = fmt.Sprintf("the %s has no %s right", e.kind(), rights(missing)), access
+		why.Remedy = fmt.Sprintf("register it with %s", goRights(missing))
+		if e.window {
+			why.Remedy = fmt.Sprintf("bind it with %s", goRights(missing))
+		}
 	default:
 		why.What, why.Rule = "memory of the "+e.kind()+" has vanished", "RV-7.6.3-M1"
+		why.Remedy = "keep the memory mapped, and writable, while it is registered"
 	}
 }
 
 // rights are in words.
 func rights(a wr.Access) string {
 	return strings.NewReplacer("-", " ", "|", " and ").Replace(a.String())
+}
+
+// goRights are the constants of package verbs.
+func goRights(a wr.Access) string {
+	var all []string
+	for i, name := range []string{"LocalRead", "LocalWrite", "RemoteRead", "RemoteWrite", "BindWindow", "RemoteAtomic"} {
+		if a&(1<<i) != 0 {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, " and ")
 }
 
 // ExplainBind adds to why what the table knows of f, the fault of a Bind.
@@ -128,13 +159,13 @@ func (t *Table) ExplainBind(why *wr.Reason, f Fault, b *wr.BindRequest, u User) 
 			why.Rule = "RV-7.10.6.1-M10"
 		}
 	case FaultPD:
-		why.Rule = "RV-7.10.6.1-M6"
+		why.Rule, why.Remedy = "RV-7.10.6.1-M6", "have window, region and queue pair in one PD"
 	case FaultRegion:
-		why.Rule = "RV-7.10.6.1-M5"
+		why.Rule, why.Remedy = "RV-7.10.6.1-M5", "name a VA-based region that is registered, with the key it has now"
 	case FaultWindow:
-		why.Rule = "RV-7.10.6.1-M3"
+		why.Rule, why.Remedy = "RV-7.10.6.1-M3", "name a window of AllocateWindow that is there"
 	case FaultNotInvalid:
-		why.Rule = "RV-7.10.2-M30"
+		why.Rule, why.Remedy = "RV-7.10.2-M30", "invalidate it first"
 	default:
 	}
 }
@@ -146,9 +177,11 @@ func (e *entry) explainBindAccess(why *wr.Reason, b *wr.BindRequest) {
 	why.Missing = need &^ g.access
 	if why.Missing == 0 {
 		why.What, why.Rule = fmt.Sprintf("a window may not have these rights: %v", b.Access), "verbs draft fig. 20"
+		why.Remedy = "ask for remote rights, one at least"
 		return
 	}
 	why.What, why.Rule = fmt.Sprintf("the region has no %s right", rights(why.Missing)), "RV-7.10.6.1-M7"
+	why.Remedy = "register it with " + goRights(why.Missing)
 	if why.Missing&wr.BindWindow == 0 {
 		why.Rule = "verbs draft fig. 20"
 	}
@@ -162,7 +195,7 @@ func (t *Table) ExplainInvalidate(why *wr.Reason, f Fault, u User, remote bool) 
 	e := t.index.get(why.STag.Index())
 	if e == nil {
 		if f == FaultGone || f == FaultSTag {
-			why.What, why.Rule = "no region or window has this STag", "RV-7.8-M12"
+			why.What, why.Rule, why.Remedy = "no region or window has this STag", "RV-7.8-M12", staleRemedy
 		}
 		return
 	}
@@ -172,14 +205,18 @@ func (t *Table) ExplainInvalidate(why *wr.Reason, f Fault, u User, remote bool) 
 		e.explainPD(why, &g, u)
 	case f == FaultWindowsBound && e.windows > 0:
 		why.What, why.Rule = fmt.Sprintf("windows are bound to the region, %d of them", e.windows), "RV-7.8-M14"
+		why.Remedy = "invalidate those first"
 	case f == FaultSTag && e.shared:
 		why.What, why.Rule = "the region is shared", "RV-7.8-M3"
+		why.Remedy = "deregister it instead"
 	case f == FaultSTag && e.stag() != why.STag:
 		e.explainSTag(why, &g, !e.isRevoked(), 0)
 	case f == FaultAccess && remote && g.access&remoteRights == 0:
 		why.Missing = remoteRights
 		why.What, why.Rule = "the region has no remote right", "RV-7.8-M15"
+		why.Remedy = "register what a peer is to invalidate with a remote right"
 	case f == FaultAccess && remote:
 		why.What, why.Rule = "the region is open to several queue pairs, and RemoteInvalidate is not set", "R5040-8.1.1-M8"
+		why.Remedy = "set RegionConfig.RemoteInvalidate, or QP"
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Why memory is not registered, in words and as data.
 
 // wrongRights refuses rights that are no combination of figure 18.
-func wrongRights(access wr.Access) error {
+func wrongRights(access wr.Access) *wr.Reason {
 	why := &wr.Reason{Err: wr.ErrInvalidAccess, What: fmt.Sprintf("%v is no combination of figure 18", access), Rule: "verbs draft fig. 18"}
 	why.Missing = access.LocalOf() &^ access
 	switch {
@@ -59,11 +59,14 @@ func (t *Table) explainMemory(why *wr.Reason, f Fault, a asked) {
 		why.Remedy = "register less at a time, or raise PBL (AllocateConfig, verbs.Config.Limits)"
 	case FaultFBO:
 		why.What, why.Rule = fmt.Sprintf("a First Byte Offset of %d in buffers of %d octets", a.fbo, a.size), "verbs draft 7.6.2"
+		why.Remedy = "leave out the buffers before that of the first octet"
 	case FaultBufferEntry:
 		why.What, why.Rule = "a buffer is not aligned to its size, or not within memory of one AllocatePages", "RV-7.6.2.1-M3"
+		why.Remedy = "use the addresses of RNIC.AllocatePages"
 	case FaultLength:
 		room := uint64(a.buffers)*a.size - min(a.fbo, uint64(a.buffers)*a.size)
 		why.What, why.Rule = fmt.Sprintf("%d octets, and the buffers have %d", a.length, room), "verbs draft 7.6.2"
+		why.Remedy = "ask for no more than the buffers have"
 		why.Allowed = wr.Untagged(room)
 		if a.length == 0 {
 			why.What, why.Remedy = "no octet", "register one at least"
@@ -86,5 +89,37 @@ func explainVA(why *wr.Reason, a asked) {
 	default:
 		why.What = fmt.Sprintf("%d octets from %#x on go beyond the last TO, 2^64-1", a.length, a.va)
 		why.Rule, why.Remedy = "RFC 5041 7.1", "choose a lower VA"
+	}
+}
+
+// ExplainFastRegister adds to why what the table knows of f, the fault of a Fast-Register by u.
+func (t *Table) ExplainFastRegister(why *wr.Reason, f Fault, r *wr.FastRegisterRequest, u User) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, b := t.index.get(r.STag.Index()), &r.Buffers
+	a := asked{buffers: len(b.Addresses), size: b.Size, fbo: b.FBO, length: b.Length, va: r.VA}
+	if e != nil {
+		a.most = e.pbl
+	}
+	switch f {
+	case FaultPrivilege:
+		why.Remedy = "create the queue pair with QPConfig.Privileged"
+	case FaultSTag:
+		why.Rule, why.Remedy = "RV-7.3.2.5-M5", "name a region of AllocateRegion that is there"
+	case FaultPD:
+		why.Rule, why.Remedy = "RV-7.3.2.5-M4", "have region and queue pair in one PD"
+	case FaultNotInvalid:
+		why.Rule, why.Remedy = "RV-7.3.2.5-M8", "invalidate it first"
+	case FaultRights:
+		if r.Access.Valid() {
+			why.Missing = r.Access & remoteRights
+			why.What = "the region has no Remote Access Flag, and the rights are " + r.Access.String()
+			why.Rule, why.Remedy = "RV-7.3.2.5-M11", "set AllocateConfig.RemoteAccess"
+			return
+		}
+		bad := wrongRights(r.Access)
+		why.What, why.Rule, why.Remedy, why.Missing = bad.What, bad.Rule, bad.Remedy, bad.Missing
+	default:
+		t.explainMemory(why, f, a)
 	}
 }

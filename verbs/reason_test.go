@@ -60,7 +60,7 @@ func TestReasonEverywhere(t *testing.T) {
 			want: verbs.Reason{
 				Operation: "RDMA Write", HasSTag: true, Asked: verbs.Octets{Known: true, Tagged: true, TO: 0x1fff, Length: 8},
 				Allowed: verbs.Octets{Known: true, Tagged: true, TO: 0x1000, Length: 0x1000},
-				What:    "the region has 4096 octets from TO 0x1000 on", Rule: "RV-7.6.3-M2",
+				What:    "the region has 4096 octets from TO 0x1000 on", Rule: "RV-7.6.3-M2", Remedy: "ask for octets within it, or make it larger",
 			},
 		},
 		"completion": {
@@ -69,6 +69,7 @@ func TestReasonEverywhere(t *testing.T) {
 			want: verbs.Reason{
 				Operation: "Send", MSN: 1, Asked: verbs.Octets{Known: true, Length: 9}, Allowed: verbs.Octets{Known: true, Length: 8},
 				What: "the receive posted for it has room for 8", Rule: "RFC 5041 7.2",
+				Remedy: "post receives as long as the longest message that the peer sends",
 			},
 		},
 	} {

@@ -75,7 +75,7 @@ func TestRefusedMemory(t *testing.T) {
 		}},
 		"more octets than its pages": {verbs.RegionConfig{Buffers: long, Access: verbs.LocalRead, ZeroBased: true}, verbs.Reason{
 			Asked: verbs.Octets{Known: true, Length: 8193}, Allowed: verbs.Octets{Known: true, Length: 8192}, What: "8193 octets, and the buffers have 8192",
-			Rule: "verbs draft 7.6.2", Remedy: "give it at least one octet, and no more than its buffers have", Err: verbs.ErrInvalidLength,
+			Rule: "verbs draft 7.6.2", Remedy: "ask for no more than the buffers have", Err: verbs.ErrInvalidLength,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

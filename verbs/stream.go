@@ -93,9 +93,13 @@ func streamError(q *QP, end *qp.End) *StreamError {
 }
 
 func (e *StreamError) Error() string {
-	s := fmt.Sprintf("QP %d: the stream ended: %s", e.QP, e.why())
+	why, remedy := e.why()
+	s := fmt.Sprintf("QP %d: the stream ended: %s", e.QP, why)
 	if e.Request.Status != StatusSuccess {
 		s += fmt.Sprintf(" (%v %d: %v)", e.Request.Op, e.Request.ID, e.Request.Status)
+	}
+	if remedy != "" {
+		s += ": " + remedy
 	}
 	if t := e.Terminate; t != nil && t.Sent {
 		s += fmt.Sprintf("; the peer was told by Terminate %v", t.Code)
@@ -108,12 +112,14 @@ func (e *StreamError) Error() string {
 	return s
 }
 
-// why is Why, or Reason where that is of what came before: of the wish to close, say.
-func (e *StreamError) why() string {
+// why is Why, or Reason where that is of what came before: of the wish to close, say; and what to do.
+func (e *StreamError) why() (what, remedy string) {
 	if e.Why == nil || e.own || e.Then != "" && e.Why.What == e.Then {
-		return e.Reason
+		return e.Reason, ""
 	}
-	return e.Why.WithoutQP().String()
+	why := e.Why.WithoutQP()
+	why.Remedy = ""
+	return why.String(), e.Why.Remedy
 }
 
 // Unwrap returns the error of the work request at fault, or else Why, or nil.
