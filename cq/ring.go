@@ -120,6 +120,9 @@ func (q *Queue) pop(dst []wr.Completion) (n int, armed bool) {
 		dst[i] = q.ring[q.head].Completion
 		q.reap(i < n-1)
 	}
+	if q.count == 0 {
+		q.head = 0 // the entries that were used last are in the processor's caches
+	}
 	q.mu.Unlock()
 	return n, armed
 }
