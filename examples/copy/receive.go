@@ -85,9 +85,6 @@ func receive(ctx context.Context, req *cm.Request, dir *os.Root, name string) (s
 	}
 	for {
 		c, err := cq.WaitOne(ctx)
-		if err == nil {
-			err = c.Err()
-		}
 		if err != nil {
 			return size, errors.Join(err, conn.Abort())
 		}

@@ -51,11 +51,7 @@ func one(ctx context.Context, nic *verbs.RNIC, addr string, who, questions int, 
 			return err
 		}
 		for _, cq := range []*verbs.CQ{qp.SendCQ(), qp.RecvCQ()} {
-			c, err := cq.WaitOne(ctx)
-			if err == nil {
-				err = c.Err()
-			}
-			if err != nil {
+			if _, err := cq.WaitOne(ctx); err != nil {
 				return err
 			}
 		}

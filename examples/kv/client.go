@@ -54,7 +54,7 @@ func (s *store) get(ctx context.Context, key string) ([]byte, error) {
 		if _, err := s.qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: s.bunch.SGE(0, probes*slotSize), Remote: from}); err != nil {
 			return nil, err
 		}
-		if err := s.done(ctx, s.qp.SendCQ()); err != nil {
+		if _, err := s.qp.SendCQ().WaitOne(ctx); err != nil {
 			return nil, err
 		}
 		torn := false
@@ -83,13 +83,10 @@ func (s *store) put(ctx context.Context, key string, value []byte) error {
 	if _, err := s.qp.PostSend(verbs.Request{SGL: s.slot.SGL(0, slotSize)}); err != nil {
 		return err
 	}
-	if err := s.done(ctx, s.qp.SendCQ()); err != nil {
+	if _, err := s.qp.SendCQ().WaitOne(ctx); err != nil {
 		return err
 	}
 	c, err := s.qp.RecvCQ().WaitOne(ctx)
-	if err == nil {
-		err = c.Err()
-	}
 	if err != nil {
 		return err
 	}
@@ -97,13 +94,4 @@ func (s *store) put(ctx context.Context, key string, value []byte) error {
 		return errors.New("the server: " + answer)
 	}
 	return nil
-}
-
-// done waits for the one request that is on its way.
-func (s *store) done(ctx context.Context, cq *verbs.CQ) error {
-	c, err := cq.WaitOne(ctx)
-	if err != nil {
-		return err
-	}
-	return c.Err()
 }
