@@ -19,16 +19,6 @@ import (
 	"github.com/softrnic/softrnic/ulp/rsocket"
 )
 
-// figures measures, and returns tables of what came of it.
-func (o options) figures(ctx context.Context) (text string, ok bool, err error) {
-	beside, err := besideTCP(ctx)
-	if err != nil {
-		return "", false, err
-	}
-	c, err := besideC(ctx, o.rnic)
-	return beside + c, true, err
-}
-
 // benchmarks are those of ulp/rsocket, the figure that each gives of its ratio of times, and what is aimed at.
 var benchmarks = []struct {
 	name, what string
@@ -40,8 +30,8 @@ var benchmarks = []struct {
 	{"Crowd", "`net/http` over 1,000 connections, 32 asking at a time, requests a second", true, "at least 0.8"},
 }
 
-// besideTCP runs the benchmarks, which take turns with a net.Conn of TCP.
-func besideTCP(ctx context.Context) (string, error) {
+// besideTCP runs the benchmarks, which take turns with a net.Conn of TCP, and returns a table.
+func (options) besideTCP(ctx context.Context) (text string, ok bool, err error) {
 	var b strings.Builder
 	b.WriteString("## Beside a net.Conn of TCP\n\nBoth ends in one process, in turns; medians of three runs of each benchmark (`go test -run '^$' -bench . ./ulp/rsocket`).\n\n")
 	b.WriteString("| what | rsocket beside TCP | aim |\n|---|---|---|\n")
@@ -50,18 +40,18 @@ func besideTCP(ctx context.Context) (string, error) {
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
-			return "", fmt.Errorf("%s: %w: %s", m.name, err, out)
+			return "", false, fmt.Errorf("%s: %w: %s", m.name, err, out)
 		}
 		var ratios []float64
 		for _, f := range regexp.MustCompile(`([0-9.]+) p50-ratio`).FindAllStringSubmatch(string(out), -1) {
 			v, err := strconv.ParseFloat(f[1], 64)
 			if err != nil {
-				return "", err
+				return "", false, err
 			}
 			ratios = append(ratios, v)
 		}
 		if len(ratios) == 0 {
-			return "", fmt.Errorf("%s printed no ratio: %s", m.name, out)
+			return "", false, fmt.Errorf("%s printed no ratio: %s", m.name, out)
 		}
 		v := median(ratios)
 		if m.rate {
@@ -70,7 +60,7 @@ func besideTCP(ctx context.Context) (string, error) {
 		fmt.Fprintf(&b, "| %s | %.2f | %s |\n", m.what, v, m.aim)
 		fmt.Fprintf(os.Stderr, "%s: %.2f\n", m.name, v)
 	}
-	return b.String(), nil
+	return b.String(), true, nil
 }
 
 func median(v []float64) float64 {
@@ -78,21 +68,21 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// besideC runs rstream at both ends under `rnic run`, and the same exchange between two Go programs, in turns.
-func besideC(ctx context.Context, rnic string) (string, error) {
+// besideC runs rstream at both ends under `rnic run`, and the same exchange between two Go programs, in turns, and returns a table.
+func (o options) besideC(ctx context.Context) (text string, ok bool, err error) {
 	var b strings.Builder
-	b.WriteString("\n## Beside the rsockets of C\n\nTwo processes each: `rstream -T b` under `rnic run` at both ends, and the same exchange between two Go programs; medians of five turns. " +
+	b.WriteString("## Beside the rsockets of C\n\nTwo processes each: `rstream -T b` under `rnic run` at both ends, and the same exchange between two Go programs; medians of five turns. " +
 		"Time of one transfer.\n\n| exchange | C | Go | Go beside C |\n|---|---|---|---|\n")
 	for _, x := range []exchange{{64, 1, 20000}, {4096, 1000, 10}, {1 << 20, 100, 2}} {
 		var c, g []float64
 		for range 5 {
-			v, err := timeC(ctx, rnic, x)
+			v, err := timeC(ctx, o.rnic, x)
 			if err != nil {
-				return "", err
+				return "", false, err
 			}
 			c = append(c, v)
 			if v, err = timeGo(ctx, x); err != nil {
-				return "", err
+				return "", false, err
 			}
 			g = append(g, v)
 		}
@@ -103,7 +93,7 @@ func besideC(ctx context.Context, rnic string) (string, error) {
 		fmt.Fprintf(&b, "| %s | %.1f us | %.1f us | %.2f |\n", what, median(c), median(g), median(g)/median(c))
 		fmt.Fprintf(os.Stderr, "%s: C %.1f us, Go %.1f us\n", what, median(c), median(g))
 	}
-	return b.String(), nil
+	return b.String(), true, nil
 }
 
 func (x exchange) options() string {

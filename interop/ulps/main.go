@@ -75,7 +75,7 @@ type part struct {
 
 // parts are all, in the page's order.
 var parts = []part{
-	{"programs", false, options.programs}, {"siw", true, options.siw}, {"grpc", false, options.grpc}, {"figures", false, options.figures},
+	{"programs", false, options.programs}, {"siw", true, options.siw}, {"grpc", false, options.grpc}, {"tcp", false, options.besideTCP}, {"c", false, options.besideC},
 }
 
 // run runs the parts that are named, or all without a guest, and writes each into the page: of a run of some rows, and of one that failed, it prints them.
