@@ -14,7 +14,8 @@ import (
 )
 
 // Writer writes records, a line of JSON each, in a goroutine of its own: who adds one never waits. Records that come
-// faster than they are written are lost, and so are those behind an error of the file, and behind Close; Lost and Close say how many.
+// faster than they are written are lost, and so are those behind an error of the file, and behind Close; Lost and Close say how many. Where
+// some are missing between others, the file has a record of Kind Lost.
 type Writer struct {
 	queue chan Record
 	done  chan error
@@ -24,7 +25,8 @@ type Writer struct {
 	ended   bool   // the queue is closed; guarded by mu, as all below
 	pending uint64 // taken and not written as yet
 	lost    uint64
-	givenUp bool // by Close: what is pending is lost, unless the file takes it after all
+	unsaid  uint64 // of them, for want of room, and there is no record of it
+	givenUp bool   // by Close: what is pending is lost, unless the file takes it after all
 }
 
 const (
@@ -71,12 +73,29 @@ func (t *Writer) Add(r Record) {
 		t.lost++
 		return
 	}
+	if t.unsaid > 0 && t.take(t.gap(r.Time)) {
+		t.unsaid = 0
+	}
+	if t.unsaid > 0 || !t.take(r) {
+		t.lost++
+		t.unsaid++
+	}
+}
+
+// take queues r if there is room; mu is held.
+func (t *Writer) take(r Record) bool {
 	select {
 	case t.queue <- r:
 		t.pending++
+		return true
 	default:
-		t.lost++
+		return false
 	}
+}
+
+// gap is the record of those that are missing; mu is held.
+func (t *Writer) gap(at int64) Record {
+	return Record{Time: at, Kind: Lost, Name: fmt.Sprintf("%d records, which came faster than they were written", t.unsaid)}
 }
 
 // Lost is how many records were not written.
@@ -141,14 +160,26 @@ func (t *Writer) run(w io.Writer) {
 		t.settled(lines(b.Bytes()), lines(b.Bytes()[n:]))
 		b.Reset()
 	}
-	for r := range t.queue {
+	put := func(r Record) {
 		if err := enc.Encode(&r); err != nil { // nothing of it is in b
 			t.settled(1, 1)
 			failed = cmp.Or(failed, err)
 		}
+	}
+	for r := range t.queue {
+		put(r)
 		if failed != nil || b.Len() >= 1<<15 || len(t.queue) == 0 { // nobody is waiting: what is there can be read
 			flush()
 		}
+	}
+	t.mu.Lock()
+	last, missing := t.gap(time.Now().UnixNano()), t.unsaid > 0
+	if missing {
+		t.pending++
+	}
+	t.mu.Unlock()
+	if missing {
+		put(last)
 	}
 	flush()
 	if failed != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -94,6 +95,64 @@ func TestCloseOfFileThatBlocks(t *testing.T) {
 		b <- errors.New("disk full")
 		synctest.Wait()
 		require.EqualValues(t, 2, w.Lost())
+	})
+}
+
+// slow writes each time that it is told to.
+type slow struct {
+	once chan struct{}
+	b    bytes.Buffer
+}
+
+func (s *slow) Write(b []byte) (int, error) {
+	<-s.once
+	return s.b.Write(b)
+}
+
+// Where records are missing the file says so, and how many: between others, and at its end.
+func TestGaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := slow{once: make(chan struct{})}
+		w := NewWriter(&file)
+		fill := func(missing int) {
+			w.Add(Record{Kind: Sent, ID: 1})
+			synctest.Wait() // it is being written
+			for range queued + missing {
+				w.Add(Record{Kind: Sent, ID: 1})
+			}
+		}
+		fill(7)
+		require.EqualValues(t, 7, w.Lost())
+		for range 2 { // the first, and a buffer of those queued: the rest is under way
+			file.once <- struct{}{}
+			synctest.Wait()
+		}
+		w.Add(Record{Kind: Sent, ID: 2, Time: 5})
+		for range queued + 3 {
+			w.Add(Record{Kind: Sent, ID: 3})
+		}
+		lost := w.Lost()
+		require.Greater(t, lost, uint64(7))
+		closed := make(chan error)
+		go func() { closed <- w.Close() }()
+		synctest.Wait()
+		close(file.once)
+		require.ErrorContains(t, <-closed, fmt.Sprintf("trace: %d records were lost", lost))
+		got, err := Read(&file.b)
+		require.NoError(t, err)
+		var gaps []int
+		for i, r := range got {
+			if r.Kind == Lost {
+				gaps = append(gaps, i)
+			}
+		}
+		require.Len(t, gaps, 2)
+		require.Equal(t, queued+1, gaps[0])
+		require.Equal(t, Record{Kind: Lost, Time: 5, Name: "7 records, which came faster than they were written"}, got[gaps[0]])
+		require.EqualValues(t, 2, got[gaps[0]+1].ID)
+		require.Equal(t, len(got)-1, gaps[1])
+		require.Equal(t, fmt.Sprintf("%d records, which came faster than they were written", lost-7), got[gaps[1]].Name)
+		require.EqualValues(t, 2*queued+12-int(lost), len(got)-2)
 	})
 }
 

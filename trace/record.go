@@ -40,11 +40,13 @@ const (
 	Connection
 	// Fault: a fault of a plan struck. Name is the rule and where.
 	Fault
+	// Lost: a Writer had no room for records that belong here. Name says how many.
+	Lost
 )
 
 var kindNames = [...]string{
 	Verb: "verb", Posted: "posted", Sent: "sent", Received: "received", Placed: "placed", Completed: "completed", State: "state",
-	Notified: "notified", Connection: "connection", Fault: "fault",
+	Notified: "notified", Connection: "connection", Fault: "fault", Lost: "lost",
 }
 
 func (k Kind) String() string {
@@ -69,7 +71,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 }
 
 // Record is one thing that an RNIC did. Fields that its Kind does not have are zero. Its strings are constants, but for Note of
-// what was refused and Name of a Fault, so that making one allocates nothing.
+// what was refused and Name of a Fault and of Lost, so that making one allocates nothing.
 type Record struct {
 	// Time is nanoseconds since 1970, of the machine's clock; records of one queue pair and direction are in order.
 	Time int64  `json:"time"`

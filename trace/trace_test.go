@@ -139,7 +139,7 @@ func TestHTML(t *testing.T) {
 }
 
 func TestKinds(t *testing.T) {
-	for k := Verb; k <= Fault; k++ {
+	for k := Verb; k <= Lost; k++ {
 		text, err := k.MarshalText()
 		require.NoError(t, err)
 		var got Kind

@@ -60,9 +60,9 @@ program's octets.`,
 	return cmd
 }
 
-// shown reports whether r is of that queue pair, 0 for any, and has op, in small letters, in its name.
+// shown reports whether r is of that queue pair, 0 for any, and has op, in small letters, in its name. What is missing may be of any.
 func shown(r trace.Record, qp uint32, op string) bool {
-	return (qp == 0 || r.QP == qp) && strings.Contains(strings.ToLower(r.Name), op)
+	return r.Kind == trace.Lost || (qp == 0 || r.QP == qp) && strings.Contains(strings.ToLower(r.Name), op)
 }
 
 func read(name string, stdin io.Reader) ([]trace.Record, error) {

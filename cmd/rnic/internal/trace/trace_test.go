@@ -20,6 +20,7 @@ func TestTrace(t *testing.T) {
 	require.NoError(t, err)
 	w.Add(trace.Record{Time: 2000, Kind: trace.Completed, QP: 5, Name: "Recv"})
 	w.Add(trace.Record{Time: 1000, Kind: trace.Received, QP: 4, Name: "Send"})
+	w.Add(trace.Record{Time: 3000, Kind: trace.Lost, Name: "7 records"})
 	require.NoError(t, w.Close())
 
 	r := clitest.Run(t.Context(), "trace", file)
@@ -32,6 +33,7 @@ func TestTrace(t *testing.T) {
 	require.Zero(t, r.Status, r.Stderr)
 	assert.Contains(t, r.Stdout, "received")
 	assert.NotContains(t, r.Stdout, "completed")
+	assert.Contains(t, r.Stdout, "lost       7 records")
 	r = clitest.Run(t.Context(), "trace", "--html", page, file)
 	require.Zero(t, r.Status, r.Stderr)
 	text, err := os.ReadFile(page)
