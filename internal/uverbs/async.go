@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/softrnic/softrnic/internal/uabi"
@@ -68,18 +69,43 @@ func (d *Device) event(e verbs.Event) {
 // eventNames are those of the events of queue pairs, for --strace.
 var eventNames = map[uint32]string{uabi.EventQPFatal: "QP_FATAL", uabi.EventQPReqErr: "QP_REQ_ERR", uabi.EventQPAccessErr: "QP_ACCESS_ERR"}
 
-// tell says in the trace why a queue pair has failed: what the peer, or this side, found, and the Terminate Message that said so.
+// tell says why a queue pair has failed, in the trace and once to the user: what the peer, or this side, found, and the Terminate
+// Message that said so. That a stream was lost is the peer's program's end more often than not, and no news to the user.
 func (d *Device) tell(q *QP, kind uint32, e verbs.Event) {
+	switch e.ID {
+	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
+	default:
+		if e.Why != nil {
+			d.report(kindOf(e.Why), "queue pair %#x has failed: %v", q.qpn, e.Why.WithoutQP())
+		}
+	}
 	if d.config.Trace == nil {
 		return
 	}
-	why := e.ID.String()
+	why := e.String()
 	if s := q.qp.LLPStream(); s != nil {
 		if err := s.Err(); err != nil {
 			why = err.Error()
 		}
 	}
 	d.config.Trace(fmt.Sprintf("uverbs event %s(qpn=%#x): %s", eventNames[kind], q.qpn, why))
+}
+
+// kindOf is what is the same in reasons of a kind, of which the user is told one.
+func kindOf(why *verbs.Reason) string {
+	return fmt.Sprint("reason ", why.Rule, why.Missing, why.Terminate)
+}
+
+// tellFailed is tell of a request at fault, which a completion has told of.
+func (d *Device) tellFailed(q *QP, c *verbs.Completion) {
+	var why *verbs.Reason
+	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) {
+		return
+	}
+	d.report(kindOf(why), "queue pair %#x has failed: %v: %v", q.qpn, c.Status, why.WithoutQP())
+	if d.config.Trace != nil {
+		d.config.Trace(fmt.Sprintf("uverbs failed(qpn=%#x, wr_id=%d): %v: %v", q.qpn, c.ID, c.Status, why.WithoutQP()))
+	}
 }
 
 // raise tells a program of an event of an object.

@@ -109,8 +109,11 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 			if q.ud != nil {
 				q.ud.polled(&c.wcs[k], d)
 			}
-			if d.Status != verbs.StatusSuccess && q.withhold(d, &c.wcs[k]) {
-				continue
+			if d.Status != verbs.StatusSuccess {
+				q.file.dev.tellFailed(q, d)
+				if q.withhold(d, &c.wcs[k]) {
+					continue
+				}
 			}
 			k++
 		}

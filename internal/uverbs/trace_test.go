@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/uabi"
 )
@@ -46,6 +47,42 @@ func TestTrace(t *testing.T) {
 	}
 	_ = p.raw(header(99, 2, 0))
 	assert.Equal(t, "uverbs ?(0x63) = -1 EOPNOTSUPP (there is no command 0x63)", last())
+}
+
+// TestFailureIsTold: why a queue pair has failed is told to the user once, in one sentence, whether an event or a completion
+// tells the program; and each time in the trace.
+func TestFailureIsTold(t *testing.T) {
+	said, traced := make(chan string, 64), make(chan string, 256)
+	c := Config{Report: func(s string) { said <- s }, Trace: func(s string) {
+		if strings.Contains(s, "failed(") {
+			traced <- s
+		}
+	}}
+	a, b := pair(t, c, uabi.AccessLocalWrite)
+	a.posted(rdma(signaled(uabi.WRRDMAWrite, 1), b, 0), a.sge(0, 8))
+	there := "refused: the region has no remote write right (RV-7.6.3-M1): register it with RemoteWrite"
+	here := "refused: the peer's Terminate says 0x1100 (DDP invalid STag) (RFC 5040 4.8): register the memory at the peer with RemoteWrite"
+	both := <-said + "\n" + <-said
+	assert.Contains(t, both, fmt.Sprintf("queue pair %#x has failed: RDMA Write of 8 octets at TO ", b.qp.QPN))
+	assert.Contains(t, both, there)
+	assert.Contains(t, both, here)
+
+	for i := range 2 { // the second says nothing new
+		a, b = newSide(a.program, allRights), newSide(b.program, allRights)
+		connect(t, a, b)
+		_, err := b.recv(7, b.sge(0, 8))
+		require.NoError(t, err)
+		a.posted(signaled(uabi.WRSend, 2), a.sge(0, 9))
+		assert.NotEqualValues(t, uabi.WCSuccess, b.wait(1)[0].Status)
+		assert.Contains(t, <-traced, fmt.Sprintf("uverbs failed(qpn=%#x, wr_id=7): ", b.qp.QPN))
+		<-a.verbs().Verbs().Done()
+		if i == 0 {
+			both := <-said + "\n" + <-said
+			assert.Contains(t, both, "Send of 9 octets with MSN 1 refused: the receive posted for it has room for 8 (RFC 5041 7.2): post receives as long as the longest message")
+			assert.Contains(t, both, "the peer's Terminate says 0x1205")
+		}
+	}
+	assert.Empty(t, said)
 }
 
 // TestTraceOfFailure: the event of a queue pair that fails says why.

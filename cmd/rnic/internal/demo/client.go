@@ -28,6 +28,7 @@ type demoResult struct {
 	Verified  uint64  `json:"verified_bytes"`
 	Outcome   string  `json:"outcome"`
 	Terminate string  `json:"terminate,omitempty"` // if refused: its code
+	Why       string  `json:"why,omitempty"`       // and the sentence of the reason
 }
 
 // demoStep is a step of the demo as the client takes it. run fills in the row

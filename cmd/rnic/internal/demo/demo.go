@@ -140,5 +140,8 @@ func (r demoReport) print(w io.Writer) error {
 		cli.Grouped(r.Verified), r.Seconds, cli.OnOff(&r.CRC))
 	last := r.Ops[len(r.Ops)-1]
 	_, err := fmt.Fprintf(w, "The last %s was refused as it should be: Terminate %s\n", last.Op, last.Terminate)
+	if last.Why != "" && err == nil {
+		_, err = fmt.Fprintf(w, "%s\n", last.Why)
+	}
 	return err
 }

@@ -100,6 +100,9 @@ func (c *demoClient) writeAgain(ctx context.Context, row *demoResult) error {
 	}
 	code, err := c.refused(verbs.STag(c.remote.STag))
 	row.Messages, row.Outcome, row.Terminate = 1, "refused", code.String()
+	if why := (*verbs.Reason)(nil); errors.As(c.Conn.Err(), &why) {
+		row.Why = why.WithoutQP().String()
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
@@ -230,16 +231,14 @@ func (e *Endpoint) Lost() error {
 	return fmt.Errorf("%w: %w", ErrDisconnected, err)
 }
 
-// plainly is why a connection ended, without what only matters to a program.
+// plainly is why a connection ended, without what only matters to a program: the sentence of the reason.
 func plainly(err error) error {
 	var end *verbs.StreamError
-	switch {
-	case !errors.As(err, &end):
+	if !errors.As(err, &end) {
 		return err
-	case end.Terminate != nil:
-		return fmt.Errorf("%s (Terminate %v)", end.Reason, end.Terminate.Code)
 	}
-	return errors.New(end.Reason)
+	_, sentence, _ := strings.Cut(end.Error(), ": the stream ended: ")
+	return errors.New(sentence)
 }
 
 // WhileConnected returns a context that also ends when the connection does, its
