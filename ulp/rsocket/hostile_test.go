@@ -344,7 +344,7 @@ func TestGrantBehindClose(t *testing.T) {
 		r.say(4<<29|rawMessages, 0, 0)
 	}
 	r.hear(3) // the other half of the ring, the data, the end
-	require.EqualValues(t, 7<<29, binary.LittleEndian.Uint32(r.mem[1<<15:]))
+	require.Equal(t, uint32(7<<29), binary.LittleEndian.Uint32(r.mem[1<<15:]))
 	require.NoError(t, r.conn.Close())
 	<-c.Connection().Done()
 	require.NoError(t, c.Connection().Err())
