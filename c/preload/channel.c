@@ -63,6 +63,16 @@ static void hold_signals(sigset_t *were)
 	pthread_sigmask(SIG_BLOCK, &held, were);
 }
 
+/* The runtime's may have been on their way to the thread when it left the engine. They would end its sleep, and look like one
+   that the program wants to be ended by, so they wait then. */
+static sigset_t asleep(const sigset_t *were)
+{
+	sigset_t s = *were;
+	sigaddset(&s, SIGURG);
+	sigaddset(&s, SIGPROF);
+	return s;
+}
+
 static ssize_t wait_channel(int fd, void *buf, size_t n, const sigset_t *signals)
 {
 	long begun = now();
@@ -93,7 +103,8 @@ static ssize_t read_channel(int fd, void *buf, size_t n)
 		return r;
 	sigset_t were;
 	hold_signals(&were);
-	r = wait_channel(fd, buf, n, &were);
+	sigset_t sleeping = asleep(&were);
+	r = wait_channel(fd, buf, n, &sleeping);
 	e = r < 0 ? errno : e;
 	pthread_sigmask(SIG_SETMASK, &were, NULL);
 	errno = e;
