@@ -29,7 +29,7 @@ static ssize_t read_now(int fd, void *buf, size_t n)
 
 /* poll() ends at every signal, read() at those whose handler says so. Which one it was is not to be known: if a
    handler of any signal wants to interrupt, this one does; but those of the thread's own faults end no sleep. */
-static bool interrupts(void)
+bool interrupts(void)
 {
 	struct sigaction a;
 	for (int s = 1; s < NSIG; s++)

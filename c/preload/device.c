@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -51,15 +52,32 @@ static int64_t command(const void *buf, size_t n)
 	return cmd;
 }
 
+/* Who is in the device keeps it open, and when another thread has closed the descriptor, and destroyed what there could be events of,
+   waits for a signal. A program that ends so (rping) must not be told EBADF. */
+static long get_no_event(bool waits)
+{
+	while (waits)
+		if (poll(NULL, 0, -1) < 0 && interrupts())
+			return -EINTR;
+	return -EAGAIN;
+}
+
 /* GET_EVENT of rdma_cm waits, as the descriptor says: the eventfd counts what is queued, so reading it blocks, is
    interrupted and returns EAGAIN as the device would. A token whose event was dropped meanwhile is none. */
 static long get_event(int fd, int handle, const void *buf, size_t n)
 {
+	bool waits = !(NEXT(fcntl)(fd, F_GETFL) & O_NONBLOCK);
 	for (;;) {
 		uint64_t token;
 		if (NEXT(read)(fd, &token, sizeof token) != sizeof token)
 			return -errno;
 		long r = engine.write(handle, buf, n);
+		struct open *o = fd_open(fd);
+		if (!o || o->handle != handle) {
+			if (r == -EAGAIN || r == -EBADF)
+				return get_no_event(waits);
+			return r;
+		}
 		if (r != -EAGAIN)
 			return r;
 	}

@@ -75,6 +75,8 @@ static inline bool is_channel(int fd)
 {
 	return (unsigned)fd < FD_MAX && engine.channels && atomic_load_explicit(&engine.channels[fd], memory_order_relaxed);
 }
+/* Whether a signal that has ended a sleep is to end the call. */
+bool interrupts(void);
 static inline void no_channel(int fd)
 {
 	if (is_channel(fd))

@@ -64,7 +64,9 @@ EXPORT long srn_write(int handle, const void *buf, unsigned long n)
 		return -EINVAL;
 	memcpy(&c, buf, sizeof c);
 	switch (c.cmd) {
-	case 12: /* GET_EVENT, and the next that were dropped */
+	case 12: /* GET_EVENT, and the next that were dropped; or another thread closes the descriptor meanwhile, and drops it so */
+		if (c.arg != 0)
+			return close((int)c.arg) == 0 ? -EAGAIN : -errno;
 		return dropped-- > 0 ? -EAGAIN : (long)n;
 	case 100: return 1000 + opened;
 	case 101: return 1000 + closed;

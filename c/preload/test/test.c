@@ -253,6 +253,37 @@ static void test_event_wakes(void)
 	close(fd);
 }
 
+static void handle(int);
+
+static _Atomic bool told;
+static void *close_under(void *fd)
+{
+	long r = tell((int)(intptr_t)fd, GET_EVENT, (uint32_t)(intptr_t)fd);
+	r = r < 0 ? errno : 0;
+	told = true;
+	return (void *)r;
+}
+
+/* Who waits for an event of a device that another thread closes is not told, but by a signal; who does not wait is. */
+static void test_event_of_closed(void)
+{
+	struct sigaction a = {.sa_handler = handle}, before;
+	CHECK(sigaction(SIGUSR1, &a, &before) == 0);
+	int fd = device(CM);
+	pthread_t t;
+	void *r;
+	CHECK(tell(fd, QUEUE, 1) == 8 && pthread_create(&t, NULL, close_under, (void *)(intptr_t)fd) == 0);
+	while (!told) {
+		pthread_kill(t, SIGUSR1);
+		sched_yield();
+	}
+	CHECK(pthread_join(t, &r) == 0 && (long)r == EINTR);
+	fd = device(CM);
+	CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0 && tell(fd, QUEUE, 1) == 8);
+	FAILS(tell(fd, GET_EVENT, (uint32_t)fd), EAGAIN);
+	CHECK(sigaction(SIGUSR1, &before, NULL) == 0);
+}
+
 static int exit_of(pid_t child)
 {
 	int status;
@@ -740,7 +771,7 @@ int main(void)
 	} tests[] = {
 #define T(name) {#name, name}
 		T(test_no_engine), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
-		T(test_duplicates), T(test_events), T(test_event_wakes), T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads), T(test_vfork), T(test_threads),
+		T(test_duplicates), T(test_events), T(test_event_wakes), T(test_event_of_closed), T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads), T(test_vfork), T(test_threads),
 	};
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
 		alarm(300); /* to what hangs */
