@@ -71,7 +71,7 @@ func (r *raw) dial(addr string, change func([]byte) []byte) error {
 	if change != nil {
 		hello = change(hello)
 	}
-	conn, err := cm.Dial(r.t.Context(), addr, r.qp, cm.Config{PrivateData: hello, NoCRC: true})
+	conn, err := cm.Dial(r.t.Context(), addr, r.qp, cm.Config{PrivateData: hello, NoCRC: true, NoNudge: true}) // a nudge might cross a close
 	if err != nil {
 		return err
 	}
@@ -362,7 +362,9 @@ func TestCloseIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, <-dialled)
-	r.say(7<<29|1, 0, 0) // so that the other side may speak
+	r.say(1, 0, 1)
+	_, err = io.ReadFull(c, make([]byte, 1)) // so that the other side may speak, and nothing is on its way
+	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	<-r.conn.Done()
 	require.NoError(t, r.conn.Err())
