@@ -12,7 +12,7 @@ import (
 	"github.com/softrnic/softrnic/conformance/cases"
 	"github.com/softrnic/softrnic/conformance/report"
 	"github.com/softrnic/softrnic/conformance/requirements"
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 )
 
 // coverage are the numbers of a section, or of a whole source.
@@ -95,7 +95,7 @@ func TestConformanceIsCurrent(t *testing.T) {
 		}
 	}
 	b.WriteString("\n")
-	pages.Generated(t, "conformance.md", "generated", b.String())
+	docgen.Generated(t, "conformance.md", "generated", b.String())
 }
 
 // Every class is explained.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 	"github.com/softrnic/softrnic/stats"
 )
 
@@ -17,7 +17,7 @@ func TestCountersAreCurrent(t *testing.T) {
 	counterTable(&b, "Of a completion queue, and of all of an RNIC", stats.CQCounters)
 	counterTable(&b, "Of a shared receive queue, and of all of an RNIC", stats.SRQCounters)
 	counterTable(&b, "Of an RNIC", stats.RNICCounters)
-	pages.Generated(t, "counters.md", "counters", b.String())
+	docgen.Generated(t, "counters.md", "counters", b.String())
 }
 
 func counterTable[T any](b *strings.Builder, title string, table []stats.Counter[T]) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/pages"
-	"github.com/softrnic/softrnic/rnictest"
+	"github.com/softrnic/softrnic/internal/test/docgen"
+	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -83,5 +83,5 @@ func TestMistakes(t *testing.T) {
 	for _, m := range mistakes {
 		t.Run(m.what, func(t *testing.T) { text += m.makes(t) })
 	}
-	pages.Generated(t, "errors.md", "mistakes", "\n"+text)
+	docgen.Generated(t, "errors.md", "mistakes", "\n"+text)
 }

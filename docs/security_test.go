@@ -76,10 +76,11 @@ func TestSecurityNamesTests(t *testing.T) {
 	const commands = "../cmd/rnic/internal/"
 	places := map[string]string{
 		"rnic": "../cmd/rnic", "ping": commands + "ping", "perf": commands + "perf", "nvme": commands + "nvme", "proxy": commands + "proxy",
-		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof", "rsocket": "../ulp/rsocket",
-		"stats": "../stats", "tap": "../tap", "trace": "../trace", "cmdtrace": commands + "trace", "fault": "../fault",
-		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../vitcp", "endpoint": "../vitcp/endpoint", "vipl": "../vipl",
-		"sockio": "../internal/sockio", "accept": "../internal/accept", "ucma": "../internal/ucma", "uverbs": "../internal/uverbs",
+		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof",
+		"ownfile": "../internal/ownfile", "rsocket": "../ulp/rsocket",
+		"stats": "../stats", "tap": "../lab/tap", "trace": "../lab/trace", "cmdtrace": commands + "trace", "fault": "../lab/fault",
+		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../internal/vitcp", "endpoint": "../internal/vitcp/endpoint", "vipl": "../vipl",
+		"rawsock": "../internal/rawsock", "admission": "../internal/admission", "relay": "../lab/relay", "stress": "../internal/test/stress", "ucma": "../rdmacore/internal/ucma", "uverbs": "../rdmacore/internal/uverbs",
 	}
 	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(string(raw), -1) {
 		require.Contains(t, places, m[1])

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 )
 
 // TestTutorialIsCurrent: the programs of tutorial.md are the ones that package tutorial
@@ -34,7 +34,7 @@ func TestTutorialIsCurrent(t *testing.T) {
 		return m[1] + "\n" + source(t, filepath.Join("tutorial", m[2]), strings.Fields(m[3]))
 	})
 	require.Positive(t, blocks)
-	if *pages.Update {
+	if *docgen.Update {
 		require.NoError(t, os.WriteFile("tutorial.md", []byte(want), 0o644))
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 	"github.com/softrnic/softrnic/vipl"
 )
 
@@ -20,7 +20,7 @@ func TestVIIsCurrent(t *testing.T) {
 	var b strings.Builder
 	viStates(&b)
 	b.WriteString("\n")
-	pages.Generated(t, "vi.md", "generated", b.String())
+	docgen.Generated(t, "vi.md", "generated", b.String())
 }
 
 // viStates is the table of vipl: a row for each event, a column for each state.
@@ -85,7 +85,7 @@ func TestVINamesFiles(t *testing.T) {
 	require.NotEmpty(t, names)
 	for _, name := range names {
 		found := false
-		for _, dir := range []string{"", "vitcp/", "vipl/"} {
+		for _, dir := range []string{"", "internal/vitcp/", "vipl/"} {
 			_, err := os.Stat("../" + dir + name[1])
 			found = found || err == nil
 		}
