@@ -30,10 +30,10 @@ build: ## build bin/rnic
 	$(GO) build -o bin/ ./cmd/rnic
 
 c: build ## build the two libraries beside bin/rnic with which `rnic run` runs C programs (Linux; needs gcc)
-	GO=$(GO) c/build bin
+	GO=$(GO) rdmacore/build bin
 
 c-unit: ## test the preload library, under sanitizers too (needs gcc with libasan and libubsan)
-	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && c/preload/test/run "$$out"
+	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && rdmacore/preload/test/run "$$out"
 
 run: build ## build, then move and verify data between two processes on this machine
 	bin/rnic demo
@@ -53,7 +53,7 @@ paths: ## run the tests with the fast paths of the data path never taken, and ta
 
 soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs
-	SOFTRNIC_MODEL_ROUNDS=$(SOAKSECONDS) $(GO) test -race -count=1 -timeout=1h -run Model ./stag ./srq ./cq ./qp ./verbs
+	SOFTRNIC_MODEL_ROUNDS=$(SOAKSECONDS) $(GO) test -race -count=1 -timeout=1h -run Model ./stag ./srq ./internal/cq ./qp ./verbs
 
 crowd: build ## ten thousand busy queue pairs for CROWDSECONDS (60) twice, 2,000 for 10 s, a hot one beside 2,000; ends under the race detector
 	bin/rnic perf many --qps 10000 --rounds 1 --duration $(CROWDSECONDS)s
@@ -86,14 +86,14 @@ lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint
 bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/go.mod benchstat`
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
 
-siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row; honest clients' connect times against the bars
-	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run TestSiege ./internal/siege
+siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row, and with resets; honest clients' connect times and memory against the bars
+	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run 'TestSiege|TestResets' ./internal/test/stress
 
 tshark: ## have tshark decode a capture of the tap, under TLS (Debian: apt-get install tshark)
-	$(GO) test -count=1 -tags tshark -run TestWireshark ./tap
+	$(GO) test -count=1 -tags tshark -run TestWireshark ./lab/tap
 
 chaos: ## random fault plans against the model for CHAOSSECONDS (600), with the race detector
-	SOFTRNIC_CHAOS_SECONDS=$(CHAOSSECONDS) $(GO) test -race -count=1 -v -timeout=2h -run TestChaos ./rnictest
+	SOFTRNIC_CHAOS_SECONDS=$(CHAOSSECONDS) $(GO) test -race -count=1 -v -timeout=2h -run TestChaos ./lab/rnictest
 
 interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
 	interop/run $(INTEROPFLAGS)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -29,7 +29,7 @@ func dialFrom(t testing.TB, ip string, l *cm.Listener) net.Conn {
 
 // ask sends a Request whose private data is from.
 func ask(t testing.TB, nc net.Conn, from string) {
-	require.NoError(t, wire.WriteStartup(nc, mpa.Startup{CRC: true, Rev: 1, PrivateData: []byte(from)}))
+	require.NoError(t, rawpeer.WriteStartup(nc, mpa.Startup{CRC: true, Rev: 1, PrivateData: []byte(from)}))
 }
 
 // While the program does not accept, one host's complete Requests leave places
@@ -49,10 +49,10 @@ func TestBacklogIsShared(t *testing.T) {
 			cm.AwaitBacklog(l, i+1)
 			continue
 		}
-		rep, err := wire.ReadStartup(nc)
+		rep, err := rawpeer.ReadStartup(nc)
 		require.NoError(t, err)
 		assert.True(t, rep.Reject)
-		told := failing{want: cm.ConnectError{Doing: "connection from", Step: cm.StepBacklog, Cause: cm.CauseCrowded, Err: cm.ErrCrowded}}
+		told := failing{want: cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepBacklog, Cause: cm.CauseCrowded, Err: cm.ErrCrowded}}
 		told.failed(t, <-failed)
 	}
 	honest := dialFrom(t, "127.0.0.8", l)
@@ -62,7 +62,7 @@ func TestBacklogIsShared(t *testing.T) {
 		dialFrom(t, "127.0.0.8", l)
 	}
 	for range 4 {
-		told := failing{want: cm.ConnectError{Doing: "connection from", Step: cm.StepReadRequest, Cause: cm.CauseCrowded, Err: cm.ErrCrowded}}
+		told := failing{want: cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseCrowded, Err: cm.ErrCrowded}}
 		told.failed(t, <-failed)
 	}
 	for _, want := range []string{"hostile", "hostile", "hostile", "hostile", "honest"} {
@@ -71,7 +71,7 @@ func TestBacklogIsShared(t *testing.T) {
 		assert.Equal(t, want, string(r.PrivateData()))
 		require.NoError(t, r.Reject(nil))
 	}
-	rep, err := wire.ReadStartup(honest)
+	rep, err := rawpeer.ReadStartup(honest)
 	require.NoError(t, err)
 	assert.True(t, rep.Reject)
 }
@@ -84,7 +84,7 @@ func TestCloseWithABacklog(t *testing.T) {
 	ask(t, nc, "x")
 	cm.AwaitBacklog(l, 1)
 	require.NoError(t, l.Close())
-	_, err = wire.ReadStartup(nc)
+	_, err = rawpeer.ReadStartup(nc)
 	require.Error(t, err)
 	_, err = l.Accept(bounded(t))
 	require.ErrorIs(t, err, net.ErrClosed)

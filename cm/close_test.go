@@ -68,7 +68,7 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 			// No nudge: one behind the Read Request may be unread when y closes, over a connection without a half-close.
-			x, y := connect(t, l, a, b, cm.Config{CloseTimeout: time.Minute, NoNudge: true}, cm.Config{}, nil)
+			x, y := connect(t, l, a, b, cm.Config{CloseTimeout: time.Minute, NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 			const size = 1 << 20
 			for i := range a.mr.Bytes() {
 				a.mr.Bytes()[i] = byte(i * 7)
@@ -92,7 +92,7 @@ func TestCloseWaitsForTheQueue(t *testing.T) {
 // empty its Send Queue.
 func TestCloseGivesUp(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{CloseTimeout: time.Millisecond}, nil)
+	x, y := connect(t, tcpLink, a, b, cm.Config{Model: cm.ClientServer}, cm.Config{CloseTimeout: time.Millisecond}, nil)
 	b.send(t, verbs.Request{ID: 4})
 	require.ErrorContains(t, y.Close(), "did not empty")
 	assert.Equal(t, verbs.StateError, b.qp.State())

@@ -7,10 +7,11 @@
 //	     <-------- MPA Reply ---------  Request.Accept, or Reject
 //	*Conn, QP in RTS                    *Conn, QP in RTS
 //
-// The side that dials is MPA's Initiator and has to speak first: what a
+// Either program may speak first. The side that dials is MPA's Initiator, and what a
 // Responder posts waits until the Initiator's first FPDU has come (RFC 5044
-// 7.1.2). In peer-to-peer mode (Config.P2P) the Initiator's side sends an empty
-// frame by itself, so either program may speak first (RFC 6581 9.2).
+// 7.1.2): in peer-to-peer mode, which Dial proposes, the Initiator sends an empty
+// frame by itself (RFC 6581 9.2). With revision 1, and with a peer that does not
+// know the mode, the program that dials has to speak first: see Model.
 //
 // A Listener is never full for one client because of others that connect and stay
 // silent, and Shutdown ends it with regard to the connections that it gave.
@@ -28,8 +29,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/steps"
-	"github.com/softrnic/softrnic/internal/tally"
+	"github.com/softrnic/softrnic/internal/verbshook"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -45,9 +45,22 @@ const (
 	RTRRead  RTR = mpa.RTRRead
 )
 
+// Model is a connection model of RFC 6581: which program may speak first.
+type Model uint8
+
+// The models. A Responder answers in the model of the Request.
+const (
+	// AnyModel proposes peer-to-peer mode, with Rev 2, and takes a Reply without it: Conn.P2P says what has come of it.
+	AnyModel Model = iota
+	// PeerToPeer lets either program speak first; a peer that cannot is an *IncompatibleError.
+	PeerToPeer
+	// ClientServer has the program that dials speak first.
+	ClientServer
+)
+
 // Config is what one side wants of a connection; what applies to listening is in
 // ListenConfig. The zero value works: CRC on,
-// MPA revision 2, the queue pair's IRD and ORD, client-server.
+// MPA revision 2, the queue pair's IRD and ORD, peer-to-peer mode if the peer knows it.
 type Config struct {
 	// PrivateData goes to the peer's program with the Request or Reply: up to
 	// 508 octets, 512 with Rev 1.
@@ -58,12 +71,12 @@ type Config struct {
 	Markers bool
 	// Rev is the MPA revision, 1 or 2; 0 stands for 2.
 	Rev uint8
-	// P2P asks for peer-to-peer mode; of an Initiator with Rev 2.
-	P2P bool
+	// Model is the connection model that an Initiator asks for.
+	Model Model
 	// RTR is what this side can send or accept as the ready-to-receive frame; 0
 	// stands for RTRWrite and RTRRead.
 	RTR RTR
-	// IRD and ORD, if not 0, are offered in place of the queue pair's. A queue pair with NoInboundRead offers no IRD
+	// IRD and ORD, if not 0, are offered in place of the queue pair's; verbs.None offers none. A queue pair with NoInboundRead offers no IRD
 	// but this. What is
 	// agreed is never more than the queue pair has.
 	IRD, ORD int
@@ -76,7 +89,9 @@ type Config struct {
 	// nothing behind its Reply, ten at most in 10 s. They wake a peer that has missed
 	// what came first, as Linux siw does now and then, and mean nothing to any other,
 	// unless it has closed already: set it if the peer may do so within 10 ms of the
-	// first message, and the path is as long.
+	// first message, and the path is as long. In peer-to-peer mode with a Read as the
+	// ready-to-receive frame, the default between two softrnics, the answer to that
+	// frame ends them.
 	NoNudge bool
 	// Timeout bounds the MPA startup; 0 stands for 10 s.
 	Timeout time.Duration
@@ -107,7 +122,7 @@ func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 	return mpa.Config{
 		Rev: c.Rev, NoCRC: c.NoCRC, Markers: c.Markers,
 		IRD: depth(c.IRD, ird, spare), ORD: depth(c.ORD, a.ORD, spare),
-		P2P: c.P2P, RTR: c.RTR, NoNudge: c.NoNudge, PrivateData: c.PrivateData, Timeout: c.Timeout,
+		P2P: c.Model == PeerToPeer || c.Model == AnyModel && c.Rev != 1, P2POptional: c.Model == AnyModel, RTR: c.RTR, NoNudge: c.NoNudge, PrivateData: c.PrivateData, Timeout: c.Timeout,
 		OnRequestSent: c.OnRequestSent,
 	}
 }
@@ -115,8 +130,11 @@ func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 // depth is the IRD or ORD to offer, in mpa's manner: negative for none. spare is what there is
 // beyond it for the queue pair itself.
 func depth(want, have, spare int) int {
-	if want > 0 {
+	switch {
+	case want > 0:
 		have = min(want, have)
+	case want == verbs.None:
+		have = 0
 	}
 	have += spare
 	if have == 0 {
@@ -132,10 +150,20 @@ func depth(want, have, spare int) int {
 // ErrInvalidState of verbs if qp is not Idle, ErrInvalidQP if it is nil or
 // destroyed, ErrInsufficientResources without descriptors. After an error qp is as before and the connection is closed.
 func Dial(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, error) {
+	c, err := dialOnce(ctx, addr, qp, cfg)
+	var unfit *mpa.Error
+	if cfg.Model == AnyModel && errors.As(err, &unfit) && unfit.Code == mpa.CodeRTR {
+		cfg.Model = ClientServer // the peer knows the mode, but no ready-to-receive frame of ours
+		return dialOnce(ctx, addr, qp, cfg)
+	}
+	return c, err
+}
+
+func dialOnce(ctx context.Context, addr string, qp *verbs.QP, cfg Config) (*Conn, error) {
 	var d net.Dialer
 	nc, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, connectError(dialing, addr, StepTCP, err)
+		return nil, connectError(Dialing, addr, StepTCP, err)
 	}
 	c, err := Connect(ctx, nc, qp, cfg)
 	if err != nil {
@@ -153,38 +181,38 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 	a, err := idle(qp)
 	if err != nil {
 		_ = nc.Close()
-		return nil, connectError(dialing, remote, StepQP, err)
+		return nil, connectError(Dialing, remote, StepQP, err)
 	}
 	mc := cfg.mpaConfig(&a)
 	if cfg.Extensions {
 		if mc.PrivateData, err = withOffer(offerRequest, cfg.PrivateData, cfg.Rev); err != nil {
 			_ = nc.Close()
-			return nil, connectError(dialing, remote, StepConfig, err)
+			return nil, connectError(Dialing, remote, StepConfig, err)
 		}
 	}
 	st, err := mpa.Initiate(ctx, nc, mc)
-	steps.Tell(qp, "MPA startup, Initiator", err)
+	verbshook.Step(qp, "MPA startup, Initiator", err)
 	if err != nil {
 		countAttempt(qp, err)
 		if !errors.As(err, new(*RejectedError)) {
 			_ = nc.Close() // Initiate leaves it open if cfg is unusable
 		}
-		return nil, connectError(dialing, remote, StepConfig, err)
+		return nil, connectError(Dialing, remote, StepConfig, err)
 	}
 	agreed := false
 	if cfg.Extensions {
 		st.PrivateData, agreed = cutOffer(st.PrivateData, true)
 	}
-	return start(ctx, st, qp, a.IRD, agreed, cfg, dialing)
+	return start(ctx, st, qp, a.IRD, agreed, cfg, Dialing)
 }
 
 // countAttempt tells the RNIC of qp that the startup has failed.
 func countAttempt(qp *verbs.QP, err error) {
-	what := tally.Failed
+	what := verbshook.Failed
 	if errors.As(err, new(*RejectedError)) {
-		what = tally.Refused
+		what = verbshook.Refused
 	}
-	tally.Connect(qp, what)
+	verbshook.CountAttempt(qp, what)
 }
 
 // idle queries a queue pair, and reports early what Modify QP would report late.
@@ -208,7 +236,7 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 // start takes qp, which has that IRD, to RTS on a stream. agreed says that the peer has asked for
 // RFC 7306 too, if cfg does. If qp is not to be had
 // any more, an accepted Initiator tells the peer so before it closes (RFC 6581 9.3).
-func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, agreed bool, cfg Config, doing string) (*Conn, error) {
+func start(ctx context.Context, st *mpa.Stream, qp *verbs.QP, ird int, agreed bool, cfg Config, doing Doing) (*Conn, error) {
 	m := verbs.ModifyQP{Next: verbs.StateRTS, Stream: verbsStream(st)}
 	if cfg.Extensions {
 		m.Extensions = &agreed

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -52,7 +52,7 @@ func dials(cfg cm.Config, peer func(t *testing.T, nb *net.TCPConn)) func(t *test
 		na, nb := tcpLink(t)
 		defer nb.Close()
 		go func() {
-			_, err := wire.ReadStartup(nb)
+			_, err := rawpeer.ReadStartup(nb)
 			assert.NoError(t, err)
 			peer(t, nb.(*net.TCPConn))
 		}()
@@ -91,7 +91,7 @@ func accepts(cfg cm.Config, prepare func(t *testing.T, r *cm.Request, q *verbs.Q
 	return func(t *testing.T) error {
 		na, nb := tcpLink(t)
 		defer nb.Close()
-		require.NoError(t, wire.WriteStartup(nb, mpa.Startup{Rev: 2, CRC: true, Enhanced: true}))
+		require.NoError(t, rawpeer.WriteStartup(nb, mpa.Startup{Rev: 2, CRC: true, Enhanced: true}))
 		r, err := cm.Await(bounded(t), na, cm.Config{})
 		require.NoError(t, err)
 		h := newHost(t, verbs.QPConfig{})
@@ -118,59 +118,59 @@ var failings = map[string]failing{
 		require.NoError(t, l.Close())
 		_, err = cm.Dial(bounded(t), l.Addr().String(), newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 		return err
-	}, cm.ConnectError{Doing: "connect to", Step: cm.StepTCP, Cause: cm.CauseUnreachable, Err: syscall.ECONNREFUSED}, "is a server listening there?"},
+	}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepTCP, Cause: cm.CauseUnreachable, Err: syscall.ECONNREFUSED}, "is a server listening there?"},
 	"TCP canceled": {func(t *testing.T) error {
 		_, err := cm.Dial(gone(t.Context()), "127.0.0.1:1", newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 		return err
-	}, cm.ConnectError{Doing: "connect to", Step: cm.StepTCP, Cause: cm.CauseCanceled, Err: context.Canceled}, "canceled"},
+	}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepTCP, Cause: cm.CauseCanceled, Err: context.Canceled}, "canceled"},
 	"rejected in words": {
 		dials(cm.Config{}, says("MPA ID Rep Frame\x60\x02\x00\x04full")),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseRejected, PrivateData: []byte("full")}, `its program says "full"`,
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseRejected, PrivateData: []byte("full")}, `its program says "full"`,
 	},
 	"rejected with octets": {
 		dials(cm.Config{}, says("MPA ID Rep Frame\x60\x02\x00\x04\x00\x01\x02\x03")),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseRejected, PrivateData: []byte{0, 1, 2, 3}}, "ask its program why",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseRejected, PrivateData: []byte{0, 1, 2, 3}}, "ask its program why",
 	},
 	"a revision that nobody speaks": {
 		dials(cm.Config{}, says("MPA ID Rep Frame\x40\x09\x00\x00")),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "revision 9 is not supported: 1 and 2 are",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "revision 9 is not supported: 1 and 2 are",
 	},
 	"no MPA": {
 		dials(cm.Config{}, says("HTTP/1.1 400 Bad Request\r\n\r\n")),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "incompatible peer",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "incompatible peer",
 	},
 	"more IRD than there is, by Terminate": {
 		dials(cm.Config{}, says("MPA ID Rep Frame\x50\x02\x00\x04\x00\x10\x3f\xf0")),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseIncompatible, Terminate: 0x2006}, "raise Config.IRD",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible, Terminate: 0x2006}, "raise Config.IRD",
 	},
 	"another connection model, by Terminate": {
-		dials(cm.Config{}, says("MPA ID Rep Frame\x50\x02\x00\x04\x80\x00\x40\x00")),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseIncompatible, Terminate: 0x2007}, "connection model",
+		dials(cm.Config{Model: cm.ClientServer}, says("MPA ID Rep Frame\x50\x02\x00\x04\x80\x00\x40\x00")),
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible, Terminate: 0x2007}, "connection model",
 	},
 	"closed for the Reply": {
 		dials(cm.Config{}, closes),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseClosed, Err: io.EOF}, "the peer closed the TCP connection while this side was reading the MPA Reply",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseClosed, Err: io.EOF}, "the peer closed the TCP connection while this side was reading the MPA Reply",
 	},
 	"reset for the Reply": {
 		dials(cm.Config{}, resets),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseReset, Err: syscall.ECONNRESET}, "the peer reset the TCP connection",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseReset, Err: syscall.ECONNRESET}, "the peer reset the TCP connection",
 	},
 	"closed within the Reply": {
 		dials(cm.Config{}, func(t *testing.T, nb *net.TCPConn) { says("MPA ID Rep")(t, nb); closes(t, nb) }),
-		cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply, Cause: cm.CauseClosed, Err: io.EOF}, "look at the peer",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseClosed, Err: io.EOF}, "look at the peer",
 	},
 	"a bad configuration": {func(t *testing.T) error {
 		na, nb := tcpLink(t)
 		defer nb.Close()
 		_, err := cm.Connect(bounded(t), na, newHost(t, verbs.QPConfig{}).qp, cm.Config{Rev: 3})
 		return err
-	}, cm.ConnectError{Doing: "connect to", Step: cm.StepConfig, Cause: cm.CauseLocal}, "use 1 or 2"},
+	}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepConfig, Cause: cm.CauseLocal}, "use 1 or 2"},
 	"too much private data beside an offer": {func(t *testing.T) error {
 		na, nb := tcpLink(t)
 		defer nb.Close()
 		_, err := cm.Connect(bounded(t), na, newHost(t, verbs.QPConfig{}).qp, cm.Config{Extensions: true, PrivateData: make([]byte, 501)})
 		return err
-	}, cm.ConnectError{Doing: "connect to", Step: cm.StepConfig, Cause: cm.CauseLocal}, "the limit is 500"},
+	}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepConfig, Cause: cm.CauseLocal}, "the limit is 500"},
 	"a queue pair in Error": {func(t *testing.T) error {
 		na, nb := tcpLink(t)
 		defer nb.Close()
@@ -178,44 +178,44 @@ var failings = map[string]failing{
 		ruin(t, h.qp)
 		_, err := cm.Connect(bounded(t), na, h.qp, cm.Config{})
 		return err
-	}, cm.ConnectError{Doing: "connect to", Step: cm.StepQP, Cause: cm.CauseLocal, Err: verbs.ErrInvalidState}, "the queue pair is in Error, not Idle"},
+	}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepQP, Cause: cm.CauseLocal, Err: verbs.ErrInvalidState}, "the queue pair is in Error, not Idle"},
 	"a queue pair that is lost meanwhile, by Terminate": {func(t *testing.T) error {
 		na, nb := tcpLink(t)
 		defer nb.Close()
 		h := newHost(t, verbs.QPConfig{})
 		go func() {
-			req, err := wire.ReadStartup(nb)
+			req, err := rawpeer.ReadStartup(nb)
 			assert.NoError(t, err)
 			assert.NoError(t, h.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 			req.Reply = true
-			assert.NoError(t, wire.WriteStartup(nb, req))
+			assert.NoError(t, rawpeer.WriteStartup(nb, req))
 		}()
 		_, err := cm.Connect(bounded(t), na, h.qp, cm.Config{})
 		return err
-	}, cm.ConnectError{Doing: "connect to", Step: cm.StepQP, Cause: cm.CauseLocal, Terminate: 0x2005, Err: verbs.ErrInvalidState}, "Modify QP from Error to RTS"},
+	}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepQP, Cause: cm.CauseLocal, Terminate: 0x2005, Err: verbs.ErrInvalidState}, "Modify QP from Error to RTS"},
 	"a Request of a revision that nobody speaks": {
 		awaits(says("MPA ID Req Frame\x40\x07\x00\x00")),
-		cm.ConnectError{Doing: "connection from", Step: cm.StepReadRequest, Cause: cm.CauseIncompatible}, "revision 7",
+		cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseIncompatible}, "revision 7",
 	},
 	"closed for the Request": {
 		awaits(closes),
-		cm.ConnectError{Doing: "connection from", Step: cm.StepReadRequest, Cause: cm.CauseClosed, Err: io.EOF}, "reading the MPA Request",
+		cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseClosed, Err: io.EOF}, "reading the MPA Request",
 	},
 	"reset for the Request": {
 		awaits(resets),
-		cm.ConnectError{Doing: "connection from", Step: cm.StepReadRequest, Cause: cm.CauseReset, Err: syscall.ECONNRESET}, "reset",
+		cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseReset, Err: syscall.ECONNRESET}, "reset",
 	},
 	"accept with a queue pair in Error": {
 		accepts(cm.Config{}, func(t *testing.T, _ *cm.Request, q *verbs.QP) context.Context { ruin(t, q); return t.Context() }),
-		cm.ConnectError{Doing: "accept", Step: cm.StepQP, Cause: cm.CauseLocal, Err: verbs.ErrInvalidState}, "not Idle",
+		cm.ConnectError{Doing: cm.Accepting, Step: cm.StepQP, Cause: cm.CauseLocal, Err: verbs.ErrInvalidState}, "not Idle",
 	},
 	"accept, canceled": {
 		accepts(cm.Config{}, func(t *testing.T, _ *cm.Request, _ *verbs.QP) context.Context { return gone(t.Context()) }),
-		cm.ConnectError{Doing: "accept", Step: cm.StepWriteReply, Cause: cm.CauseCanceled, Err: context.Canceled}, "writing the MPA Reply",
+		cm.ConnectError{Doing: cm.Accepting, Step: cm.StepWriteReply, Cause: cm.CauseCanceled, Err: context.Canceled}, "writing the MPA Reply",
 	},
 	"accept with a bad configuration": {
 		accepts(cm.Config{PrivateData: make([]byte, 600)}, func(t *testing.T, _ *cm.Request, _ *verbs.QP) context.Context { return t.Context() }),
-		cm.ConnectError{Doing: "accept", Step: cm.StepConfig, Cause: cm.CauseLocal}, "private data of 600 octets",
+		cm.ConnectError{Doing: cm.Accepting, Step: cm.StepConfig, Cause: cm.CauseLocal}, "private data of 600 octets",
 	},
 }
 
@@ -242,31 +242,31 @@ func TestConnectErrorInTime(t *testing.T) {
 		"the Reply": {func(t *testing.T) error {
 			na, nb := net.Pipe()
 			defer nb.Close()
-			go func() { _, _ = wire.ReadStartup(nb) }()
+			go func() { _, _ = rawpeer.ReadStartup(nb) }()
 			_, err := cm.Connect(t.Context(), na, newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 			return err
-		}, cm.ConnectError{Doing: "connect to", Step: cm.StepReadReply}, "silent"},
+		}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply}, "silent"},
 		"writing the Request": {func(t *testing.T) error {
 			na, nb := net.Pipe()
 			defer nb.Close()
 			_, err := cm.Connect(t.Context(), na, newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 			return err
-		}, cm.ConnectError{Doing: "connect to", Step: cm.StepWriteRequest}, "timeout in writing the MPA Request"},
+		}, cm.ConnectError{Doing: cm.Dialing, Step: cm.StepWriteRequest}, "timeout in writing the MPA Request"},
 		"the Request": {func(t *testing.T) error {
 			na, nb := net.Pipe()
 			defer nb.Close()
 			_, err := cm.Await(t.Context(), na, cm.Config{})
 			return err
-		}, cm.ConnectError{Doing: "connection from", Step: cm.StepReadRequest}, "silent"},
+		}, cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest}, "silent"},
 		"writing the Reply": {func(t *testing.T) error {
 			na, nb := net.Pipe()
 			defer nb.Close()
-			go func() { _ = wire.WriteStartup(nb, mpa.Startup{Rev: 2, CRC: true}) }()
+			go func() { _ = rawpeer.WriteStartup(nb, mpa.Startup{Rev: 2, CRC: true}) }()
 			r, err := cm.Await(t.Context(), na, cm.Config{})
 			require.NoError(t, err)
 			_, err = r.Accept(t.Context(), newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 			return err
-		}, cm.ConnectError{Doing: "accept", Step: cm.StepWriteReply}, "timeout in writing the MPA Reply"},
+		}, cm.ConnectError{Doing: cm.Accepting, Step: cm.StepWriteReply}, "timeout in writing the MPA Reply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestTerminateOfAnInitiator(t *testing.T) {
 			conn <- c
 		}
 	}()
-	p, _, err := wire.Initiate(nb, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 1, ORD: 1})
+	p, _, err := rawpeer.Initiate(nb, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 1, ORD: 1})
 	require.NoError(t, err)
 	require.NoError(t, p.Send([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x06, 0, 0}))
 	require.NoError(t, p.Close())

@@ -136,6 +136,10 @@ func TestReadDepths(t *testing.T) {
 			name: "no reads", qpA: verbs.QPConfig{NoReads: true},
 			offered: depths{0, 0}, wantA: depths{0, 0}, wantB: depths{16, 0},
 		},
+		{
+			name: "none offered", a: cm.Config{IRD: verbs.None, ORD: verbs.None},
+			offered: depths{0, 0}, wantA: depths{0, 0}, wantB: depths{16, 0},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, b := newHost(t, c.qpA), newHost(t, c.qpB)
@@ -161,7 +165,7 @@ func TestPeerToPeer(t *testing.T) {
 			if rtr == cm.RTRSend {
 				b.recv(t, 99)
 			}
-			x, y := connect(t, tcpLink, a, b, cm.Config{P2P: true, RTR: rtr}, cm.Config{RTR: cm.RTRSend | cm.RTRWrite | cm.RTRRead},
+			x, y := connect(t, tcpLink, a, b, cm.Config{Model: cm.PeerToPeer, RTR: rtr}, cm.Config{RTR: cm.RTRSend | cm.RTRWrite | cm.RTRRead},
 				func(r *cm.Request) { assert.True(t, r.P2P()) })
 			assert.True(t, x.P2P())
 			assert.True(t, y.P2P())
@@ -179,7 +183,7 @@ func TestPeerToPeer(t *testing.T) {
 // Initiator has sent something (RFC 5044 7.1.2).
 func TestResponderWaits(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
+	x, y := connect(t, tcpLink, a, b, cm.Config{Model: cm.ClientServer}, cm.Config{}, nil)
 	a.recv(t, 1)
 	b.send(t, verbs.Request{ID: 2})
 	var c [1]verbs.Completion

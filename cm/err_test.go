@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -88,7 +88,7 @@ func TestErrStaysWithItsConnection(t *testing.T) {
 // told.
 func TestCloseContext(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	x, y := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
+	x, y := connect(t, tcpLink, a, b, cm.Config{Model: cm.ClientServer}, cm.Config{}, nil)
 	b.send(t, verbs.Request{ID: 4}) // a Responder waits for the Initiator's first FPDU
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -113,7 +113,7 @@ func (h *hooked) Done() <-chan struct{} {
 // the Send Queue of the one before.
 func TestCloseSparesTheNext(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	x1, y1 := connect(t, tcpLink, a, b, cm.Config{}, cm.Config{}, nil)
+	x1, y1 := connect(t, tcpLink, a, b, cm.Config{Model: cm.ClientServer}, cm.Config{}, nil)
 	b.send(t, verbs.Request{ID: 4}) // a Responder waits for the Initiator's first FPDU
 	var x2, y2 *cm.Conn
 	var again sync.Once
@@ -144,11 +144,11 @@ func TestTimeouts(t *testing.T) {
 			a := newHost(t, verbs.QPConfig{})
 			na, nb := net.Pipe()
 			defer nb.Close()
-			go func() { _, _ = wire.ReadStartup(nb) }()
+			go func() { _, _ = rawpeer.ReadStartup(nb) }()
 			_, err := cm.Connect(t.Context(), na, a.qp, cm.Config{})
 			var late *cm.TimeoutError
 			require.ErrorAs(t, err, &late)
-			require.Equal(t, "reading the MPA Reply", late.Step)
+			require.Equal(t, cm.StepReadReply, late.Step)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.True(t, late.Timeout())
 			require.Equal(t, verbs.StateIdle, a.qp.State())
@@ -161,12 +161,12 @@ func TestTimeouts(t *testing.T) {
 			_, err := cm.Await(t.Context(), na, cm.Config{})
 			var late *cm.TimeoutError
 			require.ErrorAs(t, err, &late)
-			require.Equal(t, "reading the MPA Request", late.Step)
+			require.Equal(t, cm.StepReadRequest, late.Step)
 			na, nb = net.Pipe() // nobody reads
 			defer nb.Close()
 			_, err = cm.Connect(t.Context(), na, newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 			require.ErrorAs(t, err, &late)
-			require.Equal(t, "writing the MPA Request", late.Step)
+			require.Equal(t, cm.StepWriteRequest, late.Step)
 		})
 	})
 	t.Run("TCP", func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestTimeouts(t *testing.T) {
 		_, err := cm.Dial(ctx, "127.0.0.1:1", a.qp, cm.Config{})
 		var late *cm.TimeoutError
 		require.ErrorAs(t, err, &late)
-		require.Equal(t, "the TCP connection", late.Step)
+		require.Equal(t, cm.StepTCP, late.Step)
 	})
 }
 

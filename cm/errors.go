@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -18,13 +18,12 @@ import (
 // Await and Request.Accept, and what ListenConfig.OnStartupError is told of a connection. One that has
 // come about ends with a *verbs.StreamError instead: see Conn.Err.
 type ConnectError struct {
-	// Doing is what this side was called for: "connect to", "connection from" (a peer's, whose
-	// Request was due) or "accept".
-	Doing string
+	// Doing is what this side was called for.
+	Doing Doing
 	// Remote is the peer: as Dial was given it, else as the connection tells.
 	Remote string
 	// Step is what it did not get over: one of those below.
-	Step string
+	Step Step
 	// Cause is what happened there.
 	Cause Cause
 	// PrivateData is what the peer's program said when it refused: of CauseRejected.
@@ -39,35 +38,6 @@ type ConnectError struct {
 	// of CauseLocal a *verbs.Reason if a verb refused, else that of the transport or the context.
 	Err error
 }
-
-// Steps of connecting, in order.
-const (
-	StepConfig       = "the configuration"
-	StepTCP          = "the TCP connection"
-	StepWriteRequest = "writing the MPA Request"
-	StepReadRequest  = "reading the MPA Request"
-	StepBacklog      = "waiting for Accept"
-	StepWriteReply   = "writing the MPA Reply"
-	StepReadReply    = "reading the MPA Reply"
-	StepQP           = "the queue pair"
-)
-
-// Cause is what kept a connection from coming about.
-type Cause string
-
-// The causes.
-const (
-	CauseRejected     Cause = "rejected"     // by the peer's program
-	CauseIncompatible Cause = "incompatible" // the peer is none this side can talk to
-	CauseTimeout      Cause = "timeout"
-	CauseCanceled     Cause = "canceled"    // by this side's program: its context ended, or the Listener was shut down
-	CauseUnreachable  Cause = "unreachable" // TCP: nothing listens there, or there is no way
-	CauseClosed       Cause = "closed"      // by the peer
-	CauseReset        Cause = "reset"       // by the peer
-	CauseLost         Cause = "lost"        // TCP failed otherwise
-	CauseCrowded      Cause = "crowded"     // the Listener gave it up for others: ErrCrowded
-	CauseLocal        Cause = "local"       // this side's configuration, queue pair or RNIC
-)
 
 func (e *ConnectError) Error() string {
 	s := fmt.Sprintf("cm: %s %s: %v", e.Doing, e.Remote, e.Err)
@@ -86,8 +56,8 @@ type RejectedError = mpa.RejectedError
 // TimeoutError says which step of connecting was not done in time. It is a
 // context.DeadlineExceeded to errors.Is.
 type TimeoutError struct {
-	Step string // as in ConnectError
-	Err  error  // what ran out: the context's deadline, Config.Timeout, the system's own limit
+	Step Step  // as in ConnectError
+	Err  error // what ran out: the context's deadline, Config.Timeout, the system's own limit
 }
 
 func (e *TimeoutError) Error() string {
@@ -123,16 +93,9 @@ func (e *IncompatibleError) Error() string {
 
 func (e *IncompatibleError) Unwrap() error { return e.err }
 
-// The words of ConnectError.Doing.
-const (
-	dialing  = "connect to"
-	awaiting = "connection from"
-	taking   = "accept"
-)
-
 // connectError makes a ConnectError of err, which kept this side from connecting with remote in step, unless err knows
 // that better.
-func connectError(doing, remote, step string, err error) error {
+func connectError(doing Doing, remote string, step Step, err error) error {
 	e := &ConnectError{Doing: doing, Remote: remote, Step: step, Cause: CauseLocal, Err: err}
 	var rejected *RejectedError
 	var late *mpa.InterruptedError
@@ -141,7 +104,7 @@ func connectError(doing, remote, step string, err error) error {
 	case errors.As(err, &rejected):
 		e.Step, e.Cause, e.PrivateData = StepReadReply, CauseRejected, rejected.PrivateData
 	case errors.As(err, &late):
-		e.interrupted(late.Step, late.Err)
+		e.interrupted(steps[late.Step], late.Err)
 	case errors.As(err, &bad) && bad.Code == mpa.CodeLLPLost:
 		e.lost(bad)
 	case errors.As(err, &bad):
@@ -160,8 +123,8 @@ func connectError(doing, remote, step string, err error) error {
 }
 
 // interrupted takes over that the context ended.
-func (e *ConnectError) interrupted(step string, err error) {
-	e.Step, e.Cause, e.Err = step, CauseCanceled, fmt.Errorf("%s: %w", step, err)
+func (e *ConnectError) interrupted(step Step, err error) {
+	e.Step, e.Cause, e.Err = step, CauseCanceled, fmt.Errorf("%v: %w", step, err)
 	if errors.Is(err, context.DeadlineExceeded) {
 		e.Cause, e.Err = CauseTimeout, &TimeoutError{step, err}
 	}
@@ -171,8 +134,10 @@ func (e *ConnectError) interrupted(step string, err error) {
 func (e *ConnectError) unconnected(err error) {
 	var timeout net.Error
 	switch {
-	case sockio.IsLack(err):
-		e.Err = sockio.Lack(err)
+	case rawsock.IsLack(err):
+		e.Err = rawsock.Lack(err)
+	case rawsock.IsNoPort(err):
+		e.Err = rawsock.NoPort(err)
 	case errors.Is(err, context.Canceled):
 		e.Cause = CauseCanceled
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -185,7 +150,7 @@ func (e *ConnectError) unconnected(err error) {
 // incompatible takes over what was wrong with a frame of the peer's.
 func (e *ConnectError) incompatible(bad *mpa.Error) {
 	e.Step, e.Cause = StepReadReply, CauseIncompatible
-	if e.Doing == awaiting {
+	if e.Doing == Awaiting {
 		e.Step = StepReadRequest
 	}
 	if bad.Code != mpa.CodeStartup { // RFC 5044 8: that one closes without a word
@@ -196,7 +161,7 @@ func (e *ConnectError) incompatible(bad *mpa.Error) {
 
 // lost takes over how the TCP connection was lost, in a person's words.
 func (e *ConnectError) lost(bad *mpa.Error) {
-	e.Step, e.Cause = bad.Detail, CauseLost
+	e.Step, e.Cause = steps[bad.Step], CauseLost
 	what := "the TCP connection was lost"
 	switch {
 	case errors.Is(bad.Err, io.EOF), errors.Is(bad.Err, io.ErrUnexpectedEOF):
@@ -231,7 +196,7 @@ func (e *ConnectError) remedy() string {
 		case 0:
 			return "is an iWARP program at the other end, and which?"
 		case verbs.TermCode(mpa.CodeRTR):
-			return "give both sides the same Config.P2P, and an RTR in common"
+			return "give both sides an RTR in common, or Config.Model ClientServer to the one that dials"
 		}
 	case CauseCanceled, CauseLocal: // the details have it
 	}
@@ -239,7 +204,7 @@ func (e *ConnectError) remedy() string {
 }
 
 // unstarted is err of the queue pair that did not take the stream, about which the peer was told, or not.
-func unstarted(doing string, st *mpa.Stream, told bool, err error) error {
+func unstarted(doing Doing, st *mpa.Stream, told bool, err error) error {
 	e := &ConnectError{Doing: doing, Remote: fmt.Sprint(st.Conn.RemoteAddr()), Step: StepQP, Cause: CauseLocal, Err: err}
 	if told && st.Role == mpa.Initiator {
 		e.Terminate = verbs.TermCode(mpa.CodeLocal)

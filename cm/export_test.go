@@ -12,6 +12,9 @@ func AwaitBacklog(l *Listener, n int) {
 // Stopped is closed when the Listener has begun to stop.
 func Stopped(l *Listener) <-chan struct{} { return l.in.Context().Done() }
 
+// Held is how many connections have a place at the Listener.
+func Held(l *Listener) int { return l.in.Held() }
+
 // HandedOut is how many connections the Listener remembers.
 func HandedOut(l *Listener) int {
 	l.out.mu.Lock()

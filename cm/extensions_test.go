@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -92,7 +92,7 @@ func TestExtensionsOctets(t *testing.T) {
 		assert.NoError(t, err)
 		done <- c
 	}()
-	p, req, err := wire.Respond(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 1, ORD: 1, PrivateData: []byte("RFC7306\x83yes")})
+	p, req, err := rawpeer.Respond(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 1, ORD: 1, PrivateData: []byte("RFC7306\x83yes")})
 	require.NoError(t, err)
 	require.Equal(t, "5246433733303603", hex.EncodeToString(req.PrivateData[:8]))
 	require.Equal(t, most, req.PrivateData[8:])
@@ -115,7 +115,7 @@ func TestExtensionsOctets(t *testing.T) {
 			assert.NoError(t, err, "the Request stands")
 		}
 	}()
-	p, rep, err := wire.Initiate(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, PrivateData: []byte("RFC7306\x7fz")})
+	p, rep, err := rawpeer.Initiate(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, PrivateData: []byte("RFC7306\x7fz")})
 	require.NoError(t, err)
 	require.Equal(t, "RFC7306\x83x", string(rep.PrivateData), "reserved bits are zero, and not looked at")
 	<-accepted // before the stream ends: an Accept that has sent its Reply and not returned would see that
@@ -143,7 +143,7 @@ func TestExtensionsHostile(t *testing.T) {
 			assert.NoError(t, err)
 			done <- c
 		}()
-		p, _, err := wire.Respond(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 1, ORD: 1, PrivateData: []byte(text)})
+		p, _, err := rawpeer.Respond(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 1, ORD: 1, PrivateData: []byte(text)})
 		require.NoError(t, err)
 		c := <-done
 		assert.False(t, c.Extensions(), "%q", text)
@@ -171,7 +171,7 @@ func TestExtensionsHostile(t *testing.T) {
 			assert.NoError(t, err)
 			done <- c
 		}()
-		p, rep, err := wire.Initiate(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, PrivateData: []byte(text)})
+		p, rep, err := rawpeer.Initiate(theirs, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, PrivateData: []byte(text)})
 		require.NoError(t, err)
 		assert.Equal(t, "mine", string(rep.PrivateData), "%q", text)
 		c := <-done

@@ -8,13 +8,13 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/accept"
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/admission"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // ErrCrowded is matched by what OnStartupError is told of connections that a
 // Listener gave up for others: see ListenConfig.
-var ErrCrowded = accept.ErrCrowded
+var ErrCrowded = admission.ErrCrowded
 
 // ListenConfig is how a Listener treats connections that the program has not
 // taken yet. The zero value works.
@@ -63,7 +63,7 @@ func (c *ListenConfig) startup() Config {
 // slow or silent peer neither delays another nor, in any number, keeps one out.
 type Listener struct {
 	cfg  ListenConfig
-	in   *accept.Listener
+	in   *admission.Listener
 	reqs chan waiting // has room for the backlog
 	log  failureLog
 	out  handed
@@ -72,14 +72,14 @@ type Listener struct {
 // waiting is a Request in the backlog, and its place there.
 type waiting struct {
 	req   *Request
-	place *accept.Startup
+	place *admission.Startup
 }
 
 // Listen listens on a TCP address; port 0 picks a free one, see Addr.
 func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cm: %w", sockio.Lack(err))
+		return nil, fmt.Errorf("cm: %w", rawsock.Lack(err))
 	}
 	return NewListener(l, cfg), nil
 }
@@ -87,14 +87,14 @@ func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 // NewListener is Listen over a net.Listener, which it owns.
 func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	if cfg.Backlog <= 0 {
-		cfg.Backlog = accept.Default
+		cfg.Backlog = admission.Default
 	}
 	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: failureLog{to: cfg.Logger}}
 	order := time.Duration(0)
 	if cfg.InOrder {
 		order = inOrderWait
 	}
-	l.in = accept.New(nl, accept.Config{
+	l.in = admission.New(nl, admission.Config{
 		InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
 	})
 	return l
@@ -127,11 +127,11 @@ func (l *Listener) stop(refuse func(*Request)) error {
 const inOrderWait = 100 * time.Millisecond
 
 // serve reads a Request and puts it in the backlog.
-func (l *Listener) serve(s *accept.Startup) error {
+func (l *Listener) serve(s *admission.Startup) error {
 	req, err := Await(s.Context(), s.Conn, l.cfg.startup())
 	if err != nil {
 		if cause := context.Cause(s.Context()); errors.Is(cause, ErrCrowded) {
-			err = connectError(awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepReadRequest, cause)
+			err = connectError(Awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepReadRequest, cause)
 		}
 		return err
 	}
@@ -139,7 +139,7 @@ func (l *Listener) serve(s *accept.Startup) error {
 	if err := s.Queue(); err != nil {
 		defer context.AfterFunc(s.Context(), func() { _ = s.Conn.Close() })()
 		_ = req.Reject(nil) // that it failed would add nothing
-		return connectError(awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepBacklog, err)
+		return connectError(Awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepBacklog, err)
 	}
 	l.reqs <- waiting{req, s} // there is room for all that have a place
 	return nil

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 )
 
 func TestMain(m *testing.M) {
@@ -12,5 +12,5 @@ func TestMain(m *testing.M) {
 		child(addr)
 		return
 	}
-	leak.Main(m)
+	leakcheck.Main(m)
 }

@@ -28,7 +28,7 @@ func TestPlacedWrites(t *testing.T) {
 		{"most", verbs.QPConfig{PlacedWrites: true, IRD: 128, ORD: 128}, verbs.QPConfig{PlacedWrites: true, IRD: 128, ORD: 128}, cm.Config{}, 128, 128, true},
 		{"one end alone", verbs.QPConfig{PlacedWrites: true}, verbs.QPConfig{}, cm.Config{}, 15, 16, true},
 		{"MPA revision 1", verbs.QPConfig{PlacedWrites: true}, verbs.QPConfig{PlacedWrites: true}, cm.Config{Rev: 1}, 16, 16, false},
-		{"peer-to-peer", verbs.QPConfig{PlacedWrites: true}, verbs.QPConfig{PlacedWrites: true}, cm.Config{P2P: true}, 16, 16, true},
+		{"peer-to-peer", verbs.QPConfig{PlacedWrites: true}, verbs.QPConfig{PlacedWrites: true}, cm.Config{Model: cm.PeerToPeer}, 16, 16, true},
 		{"no inbound Reads", verbs.QPConfig{PlacedWrites: true}, verbs.QPConfig{PlacedWrites: true, NoInboundRead: true}, cm.Config{}, 1, 16, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -78,8 +78,8 @@ func TestConnectRefusals(t *testing.T) {
 		{name: "private data too long", cfg: cm.Config{PrivateData: make([]byte, 509)}},
 		{name: "private data too long for revision 1", cfg: cm.Config{Rev: 1, PrivateData: make([]byte, 513)}},
 		{name: "revision 3", cfg: cm.Config{Rev: 3}},
-		{name: "peer-to-peer with revision 1", cfg: cm.Config{Rev: 1, P2P: true}},
-		{name: "RTR unknown", cfg: cm.Config{P2P: true, RTR: 0x80}},
+		{name: "peer-to-peer with revision 1", cfg: cm.Config{Rev: 1, Model: cm.PeerToPeer}},
+		{name: "RTR unknown", cfg: cm.Config{Model: cm.PeerToPeer, RTR: 0x80}},
 		{name: "QP in Error", want: verbs.ErrInvalidState, qp: func(t *testing.T, q *verbs.QP) {
 			require.NoError(t, q.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 		}},
@@ -227,15 +227,15 @@ func TestQueuePairGoneMeanwhile(t *testing.T) {
 				defer nb.Close()
 				failed := make(chan error, 1)
 				go func() {
-					_, err := cm.Connect(bounded(t), na, h.qp, cm.Config{P2P: true})
+					_, err := cm.Connect(bounded(t), na, h.qp, cm.Config{Model: cm.PeerToPeer})
 					failed <- err
 				}()
-				req, err := wire.ReadStartup(nb)
+				req, err := rawpeer.ReadStartup(nb)
 				require.NoError(t, err)
 				require.NoError(t, c.lose(h))
 				req.Reply = true
-				require.NoError(t, wire.WriteStartup(nb, req))
-				p := wire.New(nb, wire.Options{CRC: true})
+				require.NoError(t, rawpeer.WriteStartup(nb, req))
+				p := rawpeer.New(nb, rawpeer.Options{CRC: true})
 				u, err := p.Next()
 				require.NoError(t, err)
 				assert.Equal(t, terminate, u)

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/steps"
+	"github.com/softrnic/softrnic/internal/verbshook"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -19,18 +20,18 @@ func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
 	})
 	if err != nil {
 		_ = nc.Close()
-		return nil, connectError(awaiting, fmt.Sprint(nc.RemoteAddr()), StepConfig, err)
+		return nil, connectError(Awaiting, fmt.Sprint(nc.RemoteAddr()), StepConfig, err)
 	}
 	r := &Request{nc: nc, offer: o}
 	o.Request.PrivateData, r.extensions = cutOffer(o.Request.PrivateData, false)
 	return r, nil
 }
 
-// Request is a peer's wish to connect. It is for one goroutine at a time.
+// Request is a peer's wish to connect. Of several answers at once the first counts.
 type Request struct {
 	nc       net.Conn
 	offer    *mpa.Offer
-	answered bool
+	answered atomic.Bool
 	// extensions says that the peer offers RFC 7306.
 	extensions bool
 	out        *handed    // of the Listener that it came from, if one
@@ -67,36 +68,38 @@ func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
 // has been answered. After an error the connection is closed, unless qp is not Idle or ctx is done: then the
 // Request stands.
 func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, error) {
-	if r.answered {
+	if r.answered.Load() {
 		return nil, errAnswered
 	}
 	remote := fmt.Sprint(r.nc.RemoteAddr())
 	a, err := idle(qp)
 	if err != nil {
-		return nil, connectError(taking, remote, StepQP, err)
+		return nil, connectError(Accepting, remote, StepQP, err)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, connectError(taking, remote, StepWriteReply, err)
+		return nil, connectError(Accepting, remote, StepWriteReply, err)
 	}
 	mc, agreed := cfg.mpaConfig(&a), cfg.Extensions && r.extensions
 	if agreed {
 		if mc.PrivateData, err = withOffer(offerReply|offerRequest, cfg.PrivateData, r.offer.Request.Rev); err != nil {
-			return nil, connectError(taking, remote, StepConfig, err)
+			return nil, connectError(Accepting, remote, StepConfig, err)
 		}
 	}
-	r.answered = true
+	if !r.answered.CompareAndSwap(false, true) { // since the look above
+		return nil, errAnswered
+	}
 	defer r.decided()
 	st, err := r.offer.Accept(mc)
-	steps.Tell(qp, "MPA startup, Responder", err)
+	verbshook.Step(qp, "MPA startup, Responder", err)
 	if err != nil {
 		countAttempt(qp, err)
 		_ = r.nc.Close()
-		return nil, connectError(taking, remote, StepConfig, err)
+		return nil, connectError(Accepting, remote, StepConfig, err)
 	}
-	c, err := start(ctx, st, qp, a.IRD, agreed, cfg, taking)
-	if err == nil && r.out != nil && !r.out.add(c) {
+	c, err := start(ctx, st, qp, a.IRD, agreed, cfg, Accepting)
+	if err == nil && r.out != nil && !r.out.conn(c) {
 		_ = c.Abort()
-		return nil, connectError(taking, remote, StepQP, fmt.Errorf("the Listener has been shut down: %w", net.ErrClosed))
+		return nil, connectError(Accepting, remote, StepQP, fmt.Errorf("the Listener has been shut down: %w", net.ErrClosed))
 	}
 	return c, err
 }
@@ -104,10 +107,9 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 // Reject refuses, with up to 508 octets for the peer's program, and closes the
 // connection.
 func (r *Request) Reject(privateData []byte) error {
-	if r.answered {
+	if !r.answered.CompareAndSwap(false, true) {
 		return errAnswered
 	}
-	r.answered = true
 	defer r.decided()
 	err := r.offer.Reject(privateData)
 	if cerr := r.nc.Close(); err == nil && !errors.Is(cerr, net.ErrClosed) {
@@ -120,5 +122,6 @@ func (r *Request) Reject(privateData []byte) error {
 func (r *Request) decided() {
 	if r.decision != nil {
 		close(r.decision.done)
+		r.out.remove(r.decision)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/scarce"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -27,7 +27,7 @@ func requireLack(t testing.TB, err error) {
 // TestConnectWithoutDescriptors: the call that finds no descriptor says so, its queue pair
 // is as before, and nothing stays open. A side that has no place for the connection ends it.
 func TestConnectWithoutDescriptors(t *testing.T) {
-	scarce.Run(t, func(h *scarce.Hoard) {
+	fdlimit.Run(t, func(h *fdlimit.Hoard) {
 		a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 		x, y := connect(t, tcpLink, newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{}), cm.Config{}, cm.Config{}, nil)
 		defer func() { _, _ = x.Abort(), y.Abort() }()
@@ -46,9 +46,9 @@ func TestConnectWithoutDescriptors(t *testing.T) {
 			h.Leave(4)
 			near, far := pairOf(t)
 			h.Leave(few)
-			peer := make(chan *wire.Peer, 1)
+			peer := make(chan *rawpeer.Peer, 1)
 			go func() {
-				p, _, err := wire.Respond(far, mpa.Startup{CRC: true, Rev: 1})
+				p, _, err := rawpeer.Respond(far, mpa.Startup{CRC: true, Rev: 1})
 				assert.NoError(t, err)
 				peer <- p
 			}()
@@ -65,7 +65,7 @@ func TestConnectWithoutDescriptors(t *testing.T) {
 			h.Leave(4)
 			near, far = pairOf(t)
 			h.Leave(few)
-			go func() { _ = wire.WriteStartup(far, mpa.Startup{CRC: true, Rev: 1}) }()
+			go func() { _ = rawpeer.WriteStartup(far, mpa.Startup{CRC: true, Rev: 1}) }()
 			r, err := cm.Await(bounded(t), near, cm.Config{})
 			require.NoError(t, err)
 			_, err = r.Accept(bounded(t), b.qp, cm.Config{})
@@ -83,7 +83,7 @@ func TestConnectWithoutDescriptors(t *testing.T) {
 
 // pairOf is a TCP connection.
 func pairOf(t testing.TB) (net.Conn, net.Conn) {
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(t, err)
 	return a, b
 }
@@ -91,7 +91,7 @@ func pairOf(t testing.TB) (net.Conn, net.Conn) {
 // TestListenerWithoutDescriptors: a Listener tells that it cannot accept, and goes on with
 // those that wait when there are descriptors again.
 func TestListenerWithoutDescriptors(t *testing.T) {
-	scarce.Run(t, func(h *scarce.Hoard) {
+	fdlimit.Run(t, func(h *fdlimit.Hoard) {
 		told := make(chan error, 64)
 		l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{OnStartupError: func(from net.Addr, err error) {
 			if from == nil {
@@ -117,7 +117,7 @@ func TestListenerWithoutDescriptors(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 		defer c.Close()
-		require.NoError(t, wire.WriteStartup(c, mpa.Startup{CRC: true, Rev: 1}))
+		require.NoError(t, rawpeer.WriteStartup(c, mpa.Startup{CRC: true, Rev: 1}))
 		r, err := l.Accept(bounded(t))
 		require.NoError(t, err)
 		conn, err := r.Accept(bounded(t), newHost(t, verbs.QPConfig{}).qp, cm.Config{})

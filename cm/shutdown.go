@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net"
 	"sync"
+
+	"github.com/softrnic/softrnic/internal/verbshook"
 )
 
 // Shutdown stops listening and waits for what the Listener has handed out. In
@@ -33,12 +35,11 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// handed is what a Listener has handed out. What is over is dropped now and then,
-// so that as much again as is open, and a little, may be in it.
+// handed is what a Listener has handed out. What is over goes at once: with a
+// connection its queue pair would stay, and the memory of its queues.
 type handed struct {
 	mu     sync.Mutex
 	open   map[outstanding]struct{} // guarded by mu, as below
-	sweep  int                      // at this size drop what is over
 	closed bool                     // Shutdown has aborted all
 }
 
@@ -63,6 +64,15 @@ func (h *handed) request(r *Request) bool {
 	return h.add(r.decision)
 }
 
+// conn adds a connection until it is over, unless it is too late.
+func (h *handed) conn(c *Conn) bool {
+	if !h.add(c) {
+		return false
+	}
+	verbshook.WhenOver(c.llp, func() { h.remove(c) })
+	return true
+}
+
 // add adds what has been handed out, unless it is too late.
 func (h *handed) add(o outstanding) bool {
 	h.mu.Lock()
@@ -70,15 +80,18 @@ func (h *handed) add(o outstanding) bool {
 	if h.closed {
 		return false
 	}
-	if len(h.open) >= h.sweep {
-		h.drop()
-		h.sweep = 2*len(h.open) + 16
-	}
 	if h.open == nil {
 		h.open = make(map[outstanding]struct{})
 	}
 	h.open[o] = struct{}{}
 	return true
+}
+
+// remove is told of what is over.
+func (h *handed) remove(o outstanding) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.open, o)
 }
 
 // drop drops what is over.

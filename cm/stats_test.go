@@ -132,7 +132,7 @@ func TestStats(t *testing.T) {
 	for name, l := range links {
 		for way, c := range map[string]cm.Config{"CRC": {}, "no CRC": {NoCRC: true}, "markers": {Markers: true}} {
 			t.Run(name+"/"+way, func(t *testing.T) {
-				c.Extensions, c.NoNudge = true, true
+				c.Extensions, c.NoNudge, c.Model = true, true, cm.ClientServer
 				a, b := newCounting(t, verbs.QPConfig{}), newCounting(t, verbs.QPConfig{})
 				ca, cb := connect(t, l, a.host, b.host, c, c, nil)
 				run(t, a, b)
@@ -171,7 +171,7 @@ func TestStats(t *testing.T) {
 // seen, though who owns the transmit side over a pipe cannot be asked.
 func TestStatsWhenItCompletes(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	ca, _ := connect(t, pipeLink, a, b, cm.Config{NoNudge: true}, cm.Config{}, nil)
+	ca, _ := connect(t, pipeLink, a, b, cm.Config{NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 	for i := range uint64(2000) {
 		spent, err := a.qp.PD().Register(make([]byte, 8), verbs.LocalRead)
 		require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestStatsWhenItCompletes(t *testing.T) {
 func TestStatsOfTwoStreams(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 	for i := range uint64(2) {
-		ca, cb := connect(t, tcpLink, a, b, cm.Config{NoNudge: true}, cm.Config{}, nil)
+		ca, cb := connect(t, tcpLink, a, b, cm.Config{NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 		b.recv(t, 1)
 		a.send(t, verbs.Request{ID: 2, SGL: a.mr.SGL(0, short)})
 		a.next(t, verbs.OpSend, 2)
@@ -247,7 +247,7 @@ func TestStatsOfFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-			ca, cb := connect(t, c.link, a, b, cm.Config{NoNudge: true}, cm.Config{}, nil)
+			ca, cb := connect(t, c.link, a, b, cm.Config{NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 			b.recv(t, 1) // a first message, before which a Responder sends no Terminate (RFC 5044 7.1.2)
 			a.send(t, verbs.Request{ID: 1})
 			a.next(t, verbs.OpSend, 1)
@@ -279,7 +279,7 @@ func TestStatsOfFaults(t *testing.T) {
 // TestStatsOfResets: who resets counts it, and whom it hits.
 func TestStatsOfResets(t *testing.T) {
 	a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-	ca, cb := connect(t, tcpLink, a, b, cm.Config{NoNudge: true}, cm.Config{}, nil)
+	ca, cb := connect(t, tcpLink, a, b, cm.Config{NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 	require.NoError(t, ca.Abort())
 	<-cb.Done()
 	sa, sb := a.nic.Stats().QP, b.nic.Stats().QP
@@ -315,7 +315,7 @@ func TestStatsOfWaits(t *testing.T) {
 	for name, l := range links {
 		t.Run(name, func(t *testing.T) {
 			a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{GracefulReceive: true})
-			connect(t, l, a, b, cm.Config{NoNudge: true}, cm.Config{}, nil)
+			connect(t, l, a, b, cm.Config{NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 			for i := range uint64(2) {
 				a.send(t, verbs.Request{ID: i, SGL: a.mr.SGL(0, short)})
 				a.next(t, verbs.OpSend, i)
@@ -336,7 +336,7 @@ func TestStatsBySomebodyElse(t *testing.T) {
 	for name, l := range links {
 		t.Run(name, func(t *testing.T) {
 			a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-			ca, cb := connect(t, l, a, b, cm.Config{NoNudge: true}, cm.Config{}, nil)
+			ca, cb := connect(t, l, a, b, cm.Config{NoNudge: true, Model: cm.ClientServer}, cm.Config{}, nil)
 			stop := make(chan struct{})
 			var readers sync.WaitGroup
 			for _, h := range []*host{a, b} {

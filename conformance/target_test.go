@@ -12,7 +12,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -33,10 +33,10 @@ func serve(t *testing.T) string {
 // speaks says that a stream leads to a program that speaks MPA.
 func speaks(t *testing.T, c net.Conn, play conformance.Role) {
 	if play == conformance.Initiator {
-		_, _, err := wire.Initiate(c, mpa.Startup{Rev: 1, CRC: true})
+		_, _, err := rawpeer.Initiate(c, mpa.Startup{Rev: 1, CRC: true})
 		require.NoError(t, err)
 	} else {
-		s, err := wire.ReadStartup(c)
+		s, err := rawpeer.ReadStartup(c)
 		require.NoError(t, err)
 		assert.False(t, s.Reply)
 	}

@@ -108,6 +108,15 @@ func (s Segment) Size() int { return len(s.b) + s.away - s.headerLen() }
 // here: the header and maybe some of the payload.
 func (s Segment) Of(size int) Segment { return Segment{s.b, size - len(s.b)} }
 
+// Head is a copy of the segment that has at most n octets of its payload. That of an empty Segment is empty.
+func (s Segment) Head(n int) Segment {
+	if len(s.b) == 0 {
+		return Segment{}
+	}
+	kept := min(len(s.b), s.headerLen()+n)
+	return Segment{append([]byte(nil), s.b[:kept]...), s.away + len(s.b) - kept}
+}
+
 // Placed is the segment with n octets of payload of which the receiver has put
 // each where it belongs; Payload is then empty.
 func (s Segment) Placed(n int) Segment { return Segment{s.Header(), n} }

@@ -136,7 +136,7 @@ func (o *Offer) answer(cfg *Config, reject bool) (Startup, depths, error) {
 	o.answered = true
 	x := begin(context.Background(), o.conn, cfg.Timeout, nil)
 	defer x.end()
-	if err := x.write("MPA Reply", frame); err != nil {
+	if err := x.write(StepWriteReply, frame); err != nil {
 		return Startup{}, depths{}, err
 	}
 	return rep, local, nil

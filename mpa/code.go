@@ -50,6 +50,7 @@ func (c Code) String() string {
 type Error struct {
 	Code   Code
 	Detail string // what was seen, and where it helps, what to do
+	Step   Step   // of a startup in which CodeLLPLost came, else 0
 	Err    error  // the transport's error behind CodeLLPLost, else nil
 }
 

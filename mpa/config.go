@@ -41,9 +41,17 @@ type Config struct {
 	// the ULP. It needs revision 2. Default: client-server.
 	P2P bool
 
+	// P2POptional (Initiator), with P2P, takes a Reply of the client-server model
+	// too: this side's ULP has to send first then. RFC 6581 9.2 has a Responder
+	// answer in the model of the Request (R6581-9.2-M4); some do not.
+	// Default: such a Reply ends the startup.
+	P2POptional bool
+
 	// RTR is the set of ready-to-receive messages that this side can send
 	// (Initiator) or accept (Responder). A Read counts only if it has the ORD or
-	// IRD for it. Default: RTRWrite|RTRRead.
+	// IRD for it. Default: RTRWrite|RTRRead. Of several that both sides have, the
+	// Initiator sends a Read, unless NoNudge is set: its answer shows that the
+	// Responder reads.
 	RTR RTR
 
 	// NoNudge (Initiator) keeps a queue pair from sending empty RDMA Writes to a

@@ -98,7 +98,7 @@ func assertNext(t *testing.T, c net.Conn, want string) {
 func TestTCPStartup(t *testing.T) {
 	client, server := tcpPair(t)
 	is, rs := connect(t, client, server, Config{P2P: true, Markers: true}, Config{PrivateData: []byte("x")})
-	assert.Equal(t, RTRWrite, is.RTR)
+	assert.Equal(t, RTRRead, is.RTR)
 	assert.True(t, rs.MarkersOut)
 
 	// The side that opened the TCP connection may be the Responder.

@@ -11,11 +11,13 @@ import (
 // InterruptedError says in which step of the startup the context ended, or the time
 // was up.
 type InterruptedError struct {
-	Step string // what this side was doing: "reading the MPA Reply", for one
-	Err  error  // the context's error, or context.DeadlineExceeded after Config.Timeout
+	Step Step  // what this side was doing
+	Err  error // the context's error, or context.DeadlineExceeded after Config.Timeout
 }
 
-func (e *InterruptedError) Error() string { return "mpa: startup: " + e.Step + ": " + e.Err.Error() }
+func (e *InterruptedError) Error() string {
+	return "mpa: startup: " + e.Step.String() + ": " + e.Err.Error()
+}
 
 // Unwrap returns Err.
 func (e *InterruptedError) Unwrap() error { return e.Err }
@@ -62,13 +64,13 @@ func (x *exchange) end() {
 	x.cancel()
 }
 
-// write sends b, which is what. On an error it closes conn.
-func (x *exchange) write(what string, b []byte) error {
+// write sends b, in a step. On an error it closes conn.
+func (x *exchange) write(step Step, b []byte) error {
 	if x.ctx.Err() != nil {
-		return x.fail("writing", what, x.ctx.Err())
+		return x.fail(step, x.ctx.Err())
 	}
 	if _, err := x.conn.Write(b); err != nil {
-		return x.fail("writing", what, err)
+		return x.fail(step, err)
 	}
 	return nil
 }
@@ -95,7 +97,7 @@ func (x *exchange) read(want frameKind) (Startup, error) {
 		n, err := x.fill(buf[len(buf):need])
 		buf = buf[:len(buf)+n]
 		if n == 0 && err != nil {
-			return s, x.fail("reading", "MPA "+want.String(), err)
+			return s, x.fail(want.step(), err)
 		}
 	}
 }
@@ -107,6 +109,14 @@ const (
 	request frameKind = false
 	reply   frameKind = true
 )
+
+// step is the one that reads such a frame.
+func (k frameKind) step() Step {
+	if k == reply {
+		return StepReadReply
+	}
+	return StepReadRequest
+}
 
 func (k frameKind) String() string {
 	if k == reply {
@@ -136,10 +146,9 @@ func (x *exchange) refuse(err error) error {
 
 // fail is refuse for an error of the transport: the context's, if it has ended,
 // as that makes the transport fail; else an *Error with CodeLLPLost.
-func (x *exchange) fail(doing, what string, err error) error {
-	step := doing + " the " + what
+func (x *exchange) fail(step Step, err error) error {
 	if cause := x.ctx.Err(); cause != nil {
 		return x.refuse(&InterruptedError{Step: step, Err: cause})
 	}
-	return x.refuse(&Error{Code: CodeLLPLost, Detail: step, Err: err})
+	return x.refuse(&Error{Code: CodeLLPLost, Detail: step.String(), Step: step, Err: err})
 }

@@ -31,7 +31,7 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 	}
 	x := begin(ctx, conn, cfg.Timeout, cfg.Early)
 	defer x.end()
-	if err := x.write("MPA Request", frame); err != nil {
+	if err := x.write(StepWriteRequest, frame); err != nil {
 		return nil, err
 	}
 	if cfg.OnRequestSent != nil {
@@ -73,7 +73,7 @@ func Initiate(ctx context.Context, conn net.Conn, cfg Config) (*Stream, error) {
 	if unfit := s.settle(&cfg, &rep); unfit != nil {
 		// The Terminate tells the peer why; that it could not be sent would
 		// add nothing for the caller.
-		_ = x.write("Terminate Message", s.terminate(unfit.Code))
+		_ = x.write(StepWriteTerminate, s.terminate(unfit.Code))
 		return nil, x.refuse(unfit)
 	}
 	return s, nil
@@ -87,14 +87,18 @@ func (s *Stream) settle(cfg *Config, rep *Startup) *Error {
 		return &Error{Code: CodeIRD, Detail: "raise Config.IRD to the ORD of the peer, or lower that"}
 	}
 	s.IRD, s.ORD = local.ird, local.ord
-	if rep.P2P != cfg.P2P {
+	switch {
+	case rep.P2P == cfg.P2P:
+	case cfg.P2P && cfg.P2POptional:
+		return nil
+	default:
 		return &Error{Code: CodeRTR, Detail: "the Reply has the other connection model"}
 	}
 	if !cfg.P2P {
 		return nil
 	}
 	s.P2P = true
-	if s.RTR = pickRTR(cfg.RTR, rep.RTR, s.ORD); s.RTR == 0 { // R6581-9.2-M8, M9
+	if s.RTR = pickRTR(cfg.RTR, rep.RTR, s.ORD, !cfg.NoNudge); s.RTR == 0 { // R6581-9.2-M8, M9
 		return &Error{Code: CodeRTR, Detail: "this side sends " + cfg.RTR.String() + ", the peer accepts " + rep.RTR.String()}
 	}
 	return nil

@@ -44,11 +44,15 @@ func answerRTR(own, offered RTR) RTR {
 
 // pickRTR returns the RTR message that the Initiator sends, 0 if there is none
 // it can. A Write needs nothing of either side, a Read one place in both read
-// queues, a Send a Receive, so they are preferred in this order.
-func pickRTR(own, accepted RTR, ord int) RTR {
+// queues, a Send a Receive, so they are preferred in this order; but if an answer
+// is worth having, which a Read alone gets, that comes first.
+func pickRTR(own, accepted RTR, ord int, answered bool) RTR {
 	usable := own & accepted
 	if ord == 0 {
 		usable &^= RTRRead
+	}
+	if answered && usable&RTRRead != 0 {
+		return RTRRead
 	}
 	for _, r := range [...]RTR{RTRWrite, RTRRead, RTRSend} {
 		if usable&r != 0 {

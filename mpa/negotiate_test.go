@@ -106,7 +106,12 @@ func TestPickRTR(t *testing.T) { // RFC 6581 9.2, Initiator
 		{RTRWrite, RTRRead | RTRSend, 1, 0},
 		{rtrAll, 0, 1, 0},
 	} {
-		assert.Equal(t, tc.want, pickRTR(tc.own, tc.accepted, tc.ord), "%+v", tc)
+		answered := tc.want
+		if tc.own&tc.accepted&RTRRead != 0 && tc.ord > 0 {
+			answered = RTRRead
+		}
+		assert.Equal(t, answered, pickRTR(tc.own, tc.accepted, tc.ord, true), "a Read is answered: %+v", tc)
+		assert.Equal(t, tc.want, pickRTR(tc.own, tc.accepted, tc.ord, false), "%+v", tc)
 	}
 }
 

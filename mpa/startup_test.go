@@ -162,7 +162,7 @@ func TestStrings(t *testing.T) {
 	assert.Len(t, seen, 7)
 	assert.Equal(t, "Code(0x2008)", Code(0x2008).String())
 	assert.Equal(t, "mpa: CRC mismatch", (&Error{Code: CodeCRC}).Error())
-	assert.Equal(t, "mpa: TCP connection lost: reading: EOF", (&Error{CodeLLPLost, "reading", io.EOF}).Error())
+	assert.Equal(t, "mpa: TCP connection lost: reading: EOF", (&Error{Code: CodeLLPLost, Detail: "reading", Err: io.EOF}).Error())
 }
 
 func FuzzStartup(f *testing.F) {

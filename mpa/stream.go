@@ -86,7 +86,7 @@ func (s *Stream) Abort(ctx context.Context, code Code) error {
 	}
 	x := begin(ctx, s.Conn, DefaultTimeout, nil)
 	defer x.end()
-	if err := x.write("Terminate Message", s.terminate(code)); err != nil {
+	if err := x.write(StepWriteTerminate, s.terminate(code)); err != nil {
 		return err // x has closed Conn
 	}
 	return s.Conn.Close()

@@ -122,7 +122,19 @@ func TestStartupAgrees(t *testing.T) {
 		{
 			name: "peer-to-peer",
 			ini:  Config{P2P: true},
+			is:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRRead},
+			rs:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRWrite | RTRRead},
+		},
+		{
+			name: "peer-to-peer, no nudging",
+			ini:  Config{P2P: true, NoNudge: true},
 			is:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRWrite},
+			rs:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRWrite | RTRRead},
+		},
+		{
+			name: "peer-to-peer if the peer can",
+			ini:  Config{P2P: true, P2POptional: true},
+			is:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRRead},
 			rs:   Stream{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16, PeerIRD: 16, PeerORD: 16, P2P: true, RTR: RTRWrite | RTRRead},
 		},
 		{

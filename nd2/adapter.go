@@ -104,9 +104,10 @@ func (a *Adapter) QueryAddressList() ([]netip.Addr, error) { return a.provider.Q
 // ErrDeviceRemoved. A request to connect that was not answered is the connector's to
 // close.
 func (a *Adapter) Close() error {
-	a.mu.RLock()
+	a.mu.Lock()
 	listeners := slices.Collect(maps.Keys(a.listeners))
-	a.mu.RUnlock()
+	a.listeners = nil // no other is made from here on
+	a.mu.Unlock()
 	for _, l := range listeners {
 		_ = l.Close()
 	}
@@ -115,7 +116,7 @@ func (a *Adapter) Close() error {
 	}
 	a.mu.Lock()
 	cqs, srqs := a.cqs, a.srqs
-	a.cqs, a.srqs, a.listeners = nil, nil, nil
+	a.cqs, a.srqs = nil, nil
 	a.mu.Unlock()
 	for _, c := range cqs {
 		c.fail(ErrDeviceRemoved)
@@ -174,7 +175,8 @@ func (a *Adapter) queuePair(id verbs.QPID) *QueuePair {
 
 // sinks reports whether all regions of a Read's list may be written to by Reads.
 // Tokens of no region are left to verbs. It takes no note of what is registered
-// meanwhile: verbs checks again when the answer comes.
+// meanwhile: verbs checks again, for the local right to write, when it sends the request
+// and when the answer comes.
 func (a *Adapter) sinks(sge []SGE) bool {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -191,6 +193,5 @@ func (a *Adapter) sinks(sge []SGE) bool {
 func (a *Adapter) cmConfig(private []byte) cm.Config {
 	c := a.provider.CM
 	c.PrivateData, c.IRD, c.ORD = private, 0, 0 // the queue pair's: see QueuePair.claim
-	c.P2P = c.Rev != 1                          // either side may send first
 	return c
 }

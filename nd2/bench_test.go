@@ -111,7 +111,6 @@ func verbsPair(b *testing.B) (x, y verbsSide) {
 	l := cm.NewListener(nl, cm.ListenConfig{})
 	defer l.Close()
 	cfg := noCRC
-	cfg.P2P = true
 	accepted := nd2.Overlap(bounded(b), func(ctx context.Context) error {
 		req, err := l.Accept(ctx)
 		if err == nil {

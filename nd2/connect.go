@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // noTimeout is what an MPA startup is given: how long to wait is ctx's to say
@@ -46,9 +47,16 @@ func (c *Connector) Connect(ctx context.Context, qp *QueuePair, remote netip.Add
 		c.set(unused)
 		return err
 	}
+	ctx, leave := c.within(ctx)
+	defer leave()
 	conn, err := c.dial(ctx, qp, remote, privateData)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err == nil && c.life.Err() != nil { // Close was faster, and has found nothing to abandon
+		c.state = disconnected
+		_ = conn.Abort()
+		return canceled(c.life)
+	}
 	if err != nil {
 		c.state = unused
 		qp.taken.Store(false)
@@ -72,7 +80,7 @@ func (c *Connector) dial(ctx context.Context, qp *QueuePair, remote netip.AddrPo
 	}
 	nc, err := d.DialContext(ctx, "tcp", remote.String())
 	if err != nil {
-		return nil, err
+		return nil, rawsock.NoPort(err)
 	}
 	cfg := c.a.cmConfig(private)
 	cfg.Timeout = noTimeout
@@ -106,6 +114,8 @@ func connectError(ctx context.Context, err error) error {
 		s = ErrNetworkUnreachable
 	case isAny(syscall.EHOSTUNREACH, winsock(10065)):
 		s = ErrHostUnreachable
+	case rawsock.IsNoPort(err): // IND2Connector::Bind: a local port of zero, and no ephemeral port to be had
+		s = ErrTooManyAddresses
 	case isAny(syscall.EADDRINUSE, winsock(10048)):
 		s = ErrSharingViolation
 	case isAny(syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EINVAL, winsock(10049), winsock(10047)):
@@ -164,6 +174,8 @@ func (c *Connector) Accept(ctx context.Context, qp *QueuePair, inboundReadLimit,
 		c.set(requested)
 		return err
 	}
+	ctx, leave := c.within(ctx)
+	defer leave()
 	conn, err := c.req.Accept(ctx, qp.v, c.a.cmConfig(privateData))
 	c.mu.Lock()
 	defer c.mu.Unlock()

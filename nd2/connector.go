@@ -32,6 +32,9 @@ const (
 // A Connect that failed may be tried again, with the same queue pair.
 type Connector struct {
 	a *Adapter
+	// life ends with Close, and what waits in the connector with it.
+	life context.Context
+	end  context.CancelFunc
 
 	mu                sync.Mutex
 	state             connectorState // guarded by mu, as all below
@@ -74,6 +77,13 @@ func (c *Connector) enter(from, to connectorState, refused Status) error {
 	}
 	c.state = to
 	return nil
+}
+
+// within is ctx until Close.
+func (c *Connector) within(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(c.life, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 func (c *Connector) set(s connectorState) {
@@ -188,10 +198,11 @@ func (c *Connector) Disconnect(ctx context.Context) error {
 	return q.disconnect(ctx)
 }
 
-// Close releases the connector. A request that was not answered is rejected, a
-// connection that was not completed is abandoned; one that is established goes on
-// until its queue pair is closed.
+// Close releases the connector. Who waits in it gets ErrCanceled. A request that was not
+// answered is rejected, a connection that was not completed is abandoned; one that is
+// established goes on until its queue pair is closed.
 func (c *Connector) Close() error {
+	c.end() // first: what comes of a Connect under way finds that, or state tells of it here
 	c.mu.Lock()
 	state := c.state
 	c.mu.Unlock()

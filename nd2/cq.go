@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/softrnic/softrnic/verbs"
@@ -170,6 +171,9 @@ func (c *CompletionQueue) retire(r *retirement) {
 		r.over()
 		return
 	}
+	if len(c.retired) == cap(c.retired) { // before it grows
+		c.retired = slices.DeleteFunc(c.retired, func(r *retirement) bool { return r.gone.Load() })
+	}
 	c.retired = append(c.retired, r)
 }
 
@@ -198,7 +202,7 @@ func (c *CompletionQueue) Resize(queueDepth int) error {
 func (c *CompletionQueue) grow(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	have, need := c.v.Entries(), min(c.depth+c.extra+n, maxEntries)
+	have, need := entries(c.v), min(c.depth+c.extra+n, maxEntries)
 	if need > have { // twice as many, so that queue pairs in a row cost little
 		if err := c.v.Resize(min(max(need, 2*have), maxEntries)); err != nil {
 			return explain(err)
@@ -225,4 +229,13 @@ func (c *CompletionQueue) Close() error {
 	c.retired = nil
 	close(c.gone)
 	return nil
+}
+
+// entries is how many completions a CQ holds; 0 once it is destroyed.
+func entries(c *verbs.CQ) int {
+	a, err := c.Query()
+	if err != nil {
+		return 0
+	}
+	return a.Entries
 }

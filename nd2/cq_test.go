@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/nd2"
 )
 
@@ -144,7 +145,7 @@ func TestNotifyEndsForAll(t *testing.T) {
 		call func(*side) error
 	}{
 		"queue":   {nd2.ErrCanceled, func(s *side) error { return s.in.Close() }},
-		"failure": {nd2.ErrInternalError, func(s *side) error { s.in.Verbs().Fail(); return nil }},
+		"failure": {nd2.ErrInternalError, func(s *side) error { fault.Provoke(s.in.Verbs()); return nil }},
 		"adapter": {nd2.ErrDeviceRemoved, func(s *side) error { return s.a.Close() }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -343,8 +344,8 @@ func TestFailures(t *testing.T) {
 	require.NoError(t, low.CancelOverlappedRequests())
 	require.ErrorIs(t, low.GetOverlappedResult(true), nd2.ErrCanceled)
 	low = nd2.Overlap(bounded(t), s.srq.Notify)
-	s.in.Verbs().Fail()
-	s.srq.Verbs().Fail()
+	fault.Provoke(s.in.Verbs())
+	fault.Provoke(s.srq.Verbs())
 	require.ErrorIs(t, waiting.GetOverlappedResult(true), nd2.ErrInternalError)
 	require.ErrorIs(t, low.GetOverlappedResult(true), nd2.ErrUnsuccessful)
 	require.ErrorIs(t, s.in.Notify(bounded(t), nd2.CQNotifyAny), nd2.ErrInternalError)
@@ -372,5 +373,7 @@ func TestNothingIsKept(t *testing.T) {
 	}
 	require.Equal(t, before, s.a.Owners())
 	info := s.a.Query()
-	require.LessOrEqual(t, s.out.Verbs().Entries(), info.MaxCompletionQueueDepth/1000, "room that is used again")
+	have, err := s.out.Verbs().Query()
+	require.NoError(t, err)
+	require.LessOrEqual(t, have.Entries, info.MaxCompletionQueueDepth/1000, "room that is used again")
 }

@@ -1,6 +1,8 @@
 package nd2
 
 import (
+	"context"
+
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -143,7 +145,11 @@ func (a *Adapter) owns(receive, initiator *CompletionQueue) error {
 }
 
 // CreateConnector makes a connector, which connects one queue pair once.
-func (a *Adapter) CreateConnector() (*Connector, error) { return &Connector{a: a}, nil }
+func (a *Adapter) CreateConnector() (*Connector, error) {
+	c := &Connector{a: a}
+	c.life, c.end = context.WithCancel(context.Background())
+	return c, nil
+}
 
 // CreateListener makes a listener. Errors: ErrDeviceRemoved.
 func (a *Adapter) CreateListener() (*Listener, error) {

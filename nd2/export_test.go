@@ -37,3 +37,13 @@ func (a *Adapter) Owners() int {
 	defer a.owners.mu.Unlock()
 	return int(a.owners.next) - len(a.owners.idle)
 }
+
+// NIC is the adapter's.
+func (a *Adapter) NIC() *verbs.RNIC { return a.nic }
+
+// QueuePairs is how many queue pairs the adapter knows.
+func (a *Adapter) QueuePairs() int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return len(a.qps)
+}

@@ -103,6 +103,8 @@ func (l *Listener) GetConnectionRequest(ctx context.Context, connector *Connecto
 	if err := connector.enter(unused, connecting, ErrConnectionActive); err != nil {
 		return err
 	}
+	ctx, leave := connector.within(ctx)
+	defer leave()
 	req, err := from.Accept(ctx)
 	if err != nil {
 		connector.set(unused)
@@ -116,6 +118,11 @@ func (l *Listener) GetConnectionRequest(ctx context.Context, connector *Connecto
 	}
 	connector.mu.Lock()
 	defer connector.mu.Unlock()
+	if connector.life.Err() != nil { // Close was faster, and has found nothing to reject
+		connector.state = disconnected
+		_ = req.Reject(nil)
+		return canceled(connector.life)
+	}
 	connector.state, connector.req = requested, req
 	connector.heard(req.PrivateData(), req.PeerIRD(), req.PeerORD())
 	return nil

@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/nd2"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
@@ -180,4 +180,10 @@ func sync(a, b *side) {
 	require.NoError(a.t, a.qp.Send("sync", nil, 0))
 	a.done("sync", nd2.RequestTypeSend, nd2.Success)
 	b.done("sync", nd2.RequestTypeReceive, nd2.Success)
+}
+
+// meet has something arrive both ways.
+func meet(a, b *side) {
+	sync(a, b)
+	sync(b, a)
 }

@@ -69,12 +69,20 @@ func (t *owners) remove(number uint64) {
 // any more: results of a queue pair may be retrieved after its release.
 type retirement struct {
 	left   atomic.Int32 // completion queues that may have something
+	gone   atomic.Bool  // it has been forgotten
 	forget func()
 }
 
 // over says that one queue has nothing any more.
 func (r *retirement) over() {
 	if r.left.Add(-1) == 0 {
+		r.end()
+	}
+}
+
+// end forgets, once.
+func (r *retirement) end() {
+	if r.gone.CompareAndSwap(false, true) {
 		r.forget()
 	}
 }

@@ -16,7 +16,7 @@ type Provider struct {
 	// for those that the adapter decides: WR, SGE and CQE.
 	RNIC verbs.Config
 	// CM configures connections; a listener takes its Rev and Timeout.
-	// PrivateData, P2P, IRD and ORD are the connector's. CloseTimeout is how
+	// PrivateData, Model, IRD and ORD are the connector's. CloseTimeout is how
 	// long a peer that does not close is waited for.
 	CM cm.Config
 }

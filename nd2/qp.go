@@ -21,7 +21,9 @@ type QueuePair struct {
 	inlines *verbs.MR // room for inlineSize octets a slot; nil: none
 
 	// taken says that a connector has the queue pair.
-	taken atomic.Bool
+	taken   atomic.Bool
+	remains remains
+
 	// open says that requests may be posted: from CompleteConnect or Accept
 	// until Disconnect or Flush. How a connection ends otherwise verbs knows.
 	open atomic.Bool
@@ -48,6 +50,7 @@ func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
 		a: a, cfg: c, context: c.context,
 		list: make([]verbs.SGE, max(c.initiatorSge, 1)), recvList: make([]verbs.SGE, c.receiveSge),
 	}
+	q.remains.init(q)
 	q.sends = newRing(q, c.sendDepth)
 	elements := max(c.sendDepth, 1) * (q.maxReadSge() + 1)
 	q.extra = elements - c.sendDepth + marks + 1
@@ -55,8 +58,9 @@ func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
 		PD: a.pd, SendCQ: c.initiator.v, RecvCQ: c.receive.v,
 		SendDepth: elements, RecvDepth: max(c.receiveDepth, 1),
 		SendSGE: max(c.initiatorSge, 1), WriteSGE: max(c.initiatorSge, 1), RecvSGE: max(c.receiveSge, 1),
-		NoReads:      true, // until claim
-		CloseTimeout: a.provider.CM.CloseTimeout,
+		NoReads:       true, // until claim
+		ReadIntoLocal: true, // a sink is not the peer's to write to
+		CloseTimeout:  a.provider.CM.CloseTimeout,
 	}
 	if c.srq != nil {
 		// A Send that finds no Receive there waits (IND2Adapter,
@@ -231,23 +235,4 @@ func (q *QueuePair) Close() error {
 	q.freeInlines()
 	q.retire()
 	return nil
-}
-
-// retire forgets the queue pair once its results are retrieved.
-func (q *QueuePair) retire() {
-	a, id := q.a, q.v.ID()
-	sends := &retirement{forget: func() { a.owners.remove(q.sends.id >> ownerShift) }}
-	sends.left.Store(1)
-	_ = q.cfg.initiator.grow(-q.extra) // giving back does not fail
-	q.cfg.initiator.retire(sends)
-	recv := &retirement{forget: func() {
-		if q.receives != nil {
-			a.owners.remove(q.receives.id >> ownerShift)
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.qps, id)
-	}}
-	recv.left.Store(1)
-	q.cfg.receive.retire(recv)
 }

@@ -46,13 +46,13 @@ func (m *MemoryRegion) Register(buf []byte, flags MRFlags) error {
 // window may grant is looked at in Bind.
 func access(f MRFlags) verbs.Access {
 	a := verbs.LocalRead | verbs.BindWindow
-	if f&MRFlagAllowLocalWrite != 0 {
+	if f&(MRFlagAllowLocalWrite|MRFlagRDMAReadSink) != 0 { // enough for a sink: QPConfig.ReadIntoLocal
 		a |= verbs.LocalWrite
 	}
 	if f&MRFlagAllowRemoteRead != 0 {
 		a |= verbs.RemoteRead
 	}
-	if f&(remoteWriteBit|MRFlagRDMAReadSink) != 0 {
+	if f&remoteWriteBit != 0 {
 		a |= verbs.LocalWrite | verbs.RemoteWrite
 	}
 	return a
@@ -67,6 +67,11 @@ func (m *MemoryRegion) Deregister() error {
 	if m.v == nil {
 		return refuse(ErrInvalidDeviceState, "the region is not registered")
 	}
+	return m.deregister()
+}
+
+// deregister takes away the memory that there is, with mu held.
+func (m *MemoryRegion) deregister() error {
 	token := uint32(m.v.STag())
 	m.a.mu.Lock()
 	defer m.a.mu.Unlock() // nobody gets the token before it is forgotten
@@ -96,12 +101,11 @@ func (m *MemoryRegion) GetRemoteToken() uint32 { return m.GetLocalToken() }
 // Close deregisters the region if it is registered. Errors: as Deregister.
 func (m *MemoryRegion) Close() error {
 	m.mu.Lock()
-	registered := m.v != nil
-	m.mu.Unlock()
-	if !registered {
+	defer m.mu.Unlock()
+	if m.v == nil {
 		return nil
 	}
-	return m.Deregister()
+	return m.deregister()
 }
 
 // bindable checks what Bind asks for, and returns the region (ND-Bind-R4).

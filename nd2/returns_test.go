@@ -150,8 +150,7 @@ func TestBindRefusals(t *testing.T) {
 	a.none()
 }
 
-// A Read into memory that is not said to be a sink is refused, not sent: the peer's
-// answer would end the connection.
+// A Read into memory that is not said to be a sink is refused, not sent.
 func TestReadNeedsSink(t *testing.T) {
 	a, b := newSide(t, shape{flags: nd2.MRFlagAllowLocalWrite}), newSide(t, shape{})
 	join(t, a, b, 1)

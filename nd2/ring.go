@@ -120,6 +120,7 @@ func (p place) release() {
 // the part at fault says why, the others that they were flushed. The caller releases
 // the place.
 func (r *ring) result(c *verbs.Completion, out *Result) (p place, ok bool) {
+	r.qp.remains.translated()
 	pos := c.ID & posMask
 	s := &r.slots[pos&r.mask]
 	if c.Status != verbs.StatusSuccess && (s.status == Success || s.status == ErrCanceled) {

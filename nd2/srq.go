@@ -97,6 +97,7 @@ func (s *SharedReceiveQueue) result(c *verbs.Completion, out *Result) (p place, 
 	*out = Result{Status: receiveStatus(c.Status), BytesTransferred: c.Bytes, RequestType: RequestTypeReceive}
 	if q := s.a.queuePair(c.QP); q != nil {
 		out.QueuePairContext = q.context
+		q.remains.translated()
 	}
 	at := uint32(c.ID & posMask)
 	s.mu.Lock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/nd2"
 )
 
@@ -60,7 +61,7 @@ func TestInvalidateUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	join(t, a, peer, 1)
 	require.ErrorIs(t, a.qp.Bind(1, a.mr, w, a.buf[:64], nd2.OpFlagAllowRead), nd2.ErrInvalidDeviceState)
-	b.srq.Verbs().Fail() // ends the first connection
+	fault.Provoke(b.srq.Verbs()) // ends the first connection
 	a.done("big", nd2.RequestTypeSend, nd2.ErrCanceled)
 	a.done("invalidate", nd2.RequestTypeInvalidate, nd2.ErrCanceled)
 	require.NoError(t, a.qp.Bind(1, a.mr, w, a.buf[:64], nd2.OpFlagAllowRead))

@@ -61,9 +61,10 @@ const (
 	// MRFlagAllowRemoteWrite lets peers write; it includes
 	// MRFlagAllowLocalWrite.
 	MRFlagAllowRemoteWrite MRFlags = 0x5
-	// MRFlagRDMAReadSink lets Reads of this side write. iWARP carries the
-	// answer to a Read as a write by the peer: so a peer may write to such a
-	// region too, if it finds out the token.
+	// MRFlagRDMAReadSink lets Reads of this side write, each to the buffers of
+	// its list and until its answer is whole. It gives the peer nothing else:
+	// what it writes there by itself, with the token that each request tells it,
+	// ends the connection.
 	MRFlagRDMAReadSink MRFlags = 0x8
 	// MRFlagDoNotSecureVM means nothing here.
 	MRFlagDoNotSecureVM MRFlags = 0x80000000

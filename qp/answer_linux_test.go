@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -24,9 +24,9 @@ func TestAnswerBreaksOff(t *testing.T) {
 		{name: "none is sent", goes: func(_ *rig, tx *transmitter) { tx.pump(1<<30, false) }},
 		{name: "one is sent", sent: 1, goes: func(_ *rig, tx *transmitter) { tx.pump(1<<30, false) }},
 		{name: "one is framed", goes: func(r *rig, tx *transmitter) {
-			c := tx.frame(tx.batch)
-			require.Equal(r.t, faultReadSTag, c.fault)
-			tx.fails(tx.batch, c)
+			f := tx.frame(tx.batch)
+			require.Equal(r.t, faultReadSTag, f)
+			tx.fails(tx.batch, f)
 		}, set: func(c *Config) { c.Tuning.Batch = 1 }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestAnswerBreaksOff(t *testing.T) {
 			tx := &r.s.tx
 			tx.mu.Lock()
 			h := rdmap.ReadRequestHeader{SinkSTag: 0x77, SinkTO: 1<<32 - 100, Size: size, SourceSTag: uint32(source.STag), SourceTO: source.TO}
-			r.send(wire.ReadRequest(1, h).Octets())
+			r.send(rawpeer.ReadRequest(1, h).Octets())
 			require.Eventually(t, func() bool { return tx.irrq.len() == 1 }, patience, 100_000)
 			_, filled := tx.fill()
 			require.True(t, filled)
@@ -63,7 +63,7 @@ func TestAnswerBreaksOff(t *testing.T) {
 			h.SinkTO += uint64(moved)
 			h.SourceTO += uint64(moved)
 			h.Size -= uint32(moved)
-			require.Equal(t, terminate(0x0100, echoRead, wire.ReadRequest(1, h).Octets()), r.next())
+			require.Equal(t, terminate(0x0100, echoRead, rawpeer.ReadRequest(1, h).Octets()), r.next())
 			require.NoError(t, r.peer.Close())
 			r.over()
 			r.requireEvents(wr.EventIRRQSTag)

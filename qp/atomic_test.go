@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -23,12 +23,12 @@ func fromHex(t testing.TB, s string) []byte {
 }
 
 // atomicAt is an Atomic Request of a peer.
-func atomicAt(msn uint32, h rdmap.AtomicRequestHeader) wire.Segment {
-	return wire.Segment{Op: rdmap.AtomicRequest, QN: 1, MSN: msn, Payload: h.Append(nil)}
+func atomicAt(msn uint32, h rdmap.AtomicRequestHeader) rawpeer.Segment {
+	return rawpeer.Segment{Op: rdmap.AtomicRequest, QN: 1, MSN: msn, Payload: h.Append(nil)}
 }
 
-func atomicResponse(msn, id uint32, value uint64) wire.Segment {
-	return wire.Segment{
+func atomicResponse(msn, id uint32, value uint64) rawpeer.Segment {
+	return rawpeer.Segment{
 		Op: rdmap.AtomicResponse, QN: 3, MSN: msn, Payload: rdmap.AtomicResponseHeader{RequestID: id, Value: value}.Append(nil),
 	}
 }
@@ -104,7 +104,7 @@ func TestAtomicAnswers(t *testing.T) {
 		)
 		response := fromHex(t, "41 4b 00000000 00000003 00000001 00000000 00000055")
 		require.Equal(t, binary.BigEndian.AppendUint64(response, was), r.next())
-		require.Equal(t, wire.ReadResponse(0x5151, 0x6262, binary.NativeEndian.AppendUint64(nil, was+3)).Octets(), r.next())
+		require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, binary.NativeEndian.AppendUint64(nil, was+3)).Octets(), r.next())
 		require.Equal(t, atomicResponse(2, 0x56, other).Octets(), r.next())
 		require.Equal(t, atomicResponse(3, 0x56, 9).Octets(), r.next(), "it compared, and left it")
 		r.full.expectNumber(8, was+3)
@@ -127,7 +127,7 @@ func TestAtomicsCountAsReads(t *testing.T) {
 	require.Equal(t, rdmap.ReadRequest, opcode())
 	r.send(atomicResponse(1, 1, 0).Octets())
 	require.Equal(t, rdmap.AtomicRequest, opcode())
-	r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(8)).Octets())
+	r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(8)).Octets())
 	r.full.expect(0, filled(8))
 	r.send(atomicResponse(2, 2, 0).Octets())
 	require.Equal(t, rdmap.Send, opcode(), "the fence held it back")
@@ -168,7 +168,7 @@ func badAtomic(name string, spoil func(*rig, *rdmap.AtomicRequestHeader), f faul
 	}
 }
 
-func badAtomicSegment(name string, spoil func(*wire.Segment), f fault, code uint16, echo echo, e wr.EventID) attack {
+func badAtomicSegment(name string, spoil func(*rawpeer.Segment), f fault, code uint16, echo echo, e wr.EventID) attack {
 	return attack{
 		name: "Atomic Request " + name, set: extended, fault: f, code: code, echo: echo, event: e,
 		bad: func(r *rig) []byte {
@@ -179,7 +179,7 @@ func badAtomicSegment(name string, spoil func(*wire.Segment), f fault, code uint
 	}
 }
 
-func badAtomicAnswer(name string, s wire.Segment, f fault, code uint16) attack {
+func badAtomicAnswer(name string, s rawpeer.Segment, f fault, code uint16) attack {
 	return attack{
 		name: "Atomic Response " + name, set: extended, bad: seg(s), fault: f, code: code, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	}
@@ -208,14 +208,14 @@ func atomicAttacks() []attack {
 		badAtomic("one octet off", func(_ *rig, h *atomicHeader) { h.TO-- }, faultAtomicMisaligned, 0x0207, wr.EventInvalidAtomic),
 		badAtomic("of operation 1", func(_ *rig, h *atomicHeader) { h.Op = 1 }, faultAtomicOpcode, 0x0206, wr.EventInvalidAtomic),
 		badAtomic("of operation 15", func(_ *rig, h *atomicHeader) { h.Op = 15 }, faultAtomicOpcode, 0x0206, wr.EventInvalidAtomic),
-		badAtomicSegment("of 53 octets", func(s *wire.Segment) { s.Payload = append(s.Payload, 0) },
+		badAtomicSegment("of 53 octets", func(s *rawpeer.Segment) { s.Payload = append(s.Payload, 0) },
 			faultAtomicLength, 0x1205, echoDDP, wr.EventInvalidAtomic),
-		badAtomicSegment("of 51 octets", func(s *wire.Segment) { s.Payload = s.Payload[:51] },
+		badAtomicSegment("of 51 octets", func(s *rawpeer.Segment) { s.Payload = s.Payload[:51] },
 			faultAtomicShort, 0x1000, echoNone, wr.EventInvalidAtomic),
-		badAtomicSegment("with an MO", func(s *wire.Segment) { s.MO = 52 }, faultAtomicMO, 0x1204, echoDDP, wr.EventInvalidAtomic),
-		badAtomicSegment("without L", func(s *wire.Segment) { s.More = true }, faultNoLBit, 0x0207, echoDDP, wr.EventNoLBit),
-		badAtomicSegment("with MSN 2 first", func(s *wire.Segment) { s.MSN = 2 }, faultReadMSNGap, 0x1203, echoDDP, wr.EventIRRQMSNGap),
-		badAtomicSegment("with MSN 0 first", func(s *wire.Segment) { s.MSN = 0 }, faultReadMSNRange, 0x1203, echoDDP, wr.EventIRRQMSNRange),
+		badAtomicSegment("with an MO", func(s *rawpeer.Segment) { s.MO = 52 }, faultAtomicMO, 0x1204, echoDDP, wr.EventInvalidAtomic),
+		badAtomicSegment("without L", func(s *rawpeer.Segment) { s.More = true }, faultNoLBit, 0x0207, echoDDP, wr.EventNoLBit),
+		badAtomicSegment("with MSN 2 first", func(s *rawpeer.Segment) { s.MSN = 2 }, faultReadMSNGap, 0x1203, echoDDP, wr.EventIRRQMSNGap),
+		badAtomicSegment("with MSN 0 first", func(s *rawpeer.Segment) { s.MSN = 0 }, faultReadMSNRange, 0x1203, echoDDP, wr.EventIRRQMSNRange),
 		{
 			name: "Atomic where none is allowed", set: func(c *setup) {
 				c.config = func(c *Config) { c.Extensions, c.NoInboundAtomic = true, true }
@@ -235,7 +235,7 @@ func atomicAttacks() []attack {
 
 // atomicAnswered: an answer to another Atomic than the oldest, and a Read Response in
 // its place, end the stream; the Atomic is flushed.
-func atomicAnswered(bad wire.Segment, f fault, code uint16) func(t *testing.T) {
+func atomicAnswered(bad rawpeer.Segment, f fault, code uint16) func(t *testing.T) {
 	return func(t *testing.T) {
 		c := setup{}
 		extended(&c)
@@ -248,7 +248,7 @@ func atomicAnswered(bad wire.Segment, f fault, code uint16) func(t *testing.T) {
 		r.next()
 		r.send(bad.Octets())
 		require.Equal(t, terminate(code, echoDDP, bad.Octets()), r.next())
-		r.requireEnd(wire.FIN)
+		r.requireEnd(rawpeer.FIN)
 		require.NoError(t, r.peer.Close())
 		r.requireSettled(wr.StateError, wr.EventUnexpectedOpcode)
 		assert.Equal(t, f, r.s.cause.fault)

@@ -9,8 +9,6 @@ import (
 )
 
 const (
-	// batchBytes is about how many octets one vectored write carries at most.
-	batchBytes = 512 << 10
 	// arenaBytes leaves room behind batchBytes for the FPDU that crosses it.
 	arenaBytes = batchBytes + mpa.MinBuffer
 	// maxPieces stays below the 1024 pieces that systems take in one call.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -19,9 +19,9 @@ func TestEndsBeforeItBegins(t *testing.T) {
 	for range 20 {
 		r := newIdleRig(t, setup{})
 		r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 5}}})
-		mine, theirs, err := wire.Pair()
+		mine, theirs, err := rawpeer.Pair()
 		require.NoError(t, err)
-		r.peer = wire.New(theirs, wire.Options{Patience: patience})
+		r.peer = rawpeer.New(theirs, rawpeer.Options{Patience: patience})
 
 		r.q.mu.Lock() // as QP.start does
 		r.s, err = r.q.prepare(&Modify{Stream: &mpa.Stream{Conn: mine}})
@@ -49,7 +49,7 @@ func TestEndsBeforeItBegins(t *testing.T) {
 // a blocking one. The data path does not come to rest in a system call for that.
 func TestBlockingDescriptor(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	mine, theirs, err := wire.Pair()
+	mine, theirs, err := rawpeer.Pair()
 	require.NoError(t, err)
 	f, err := mine.(*net.TCPConn).File()
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestBlockingDescriptor(t *testing.T) {
 	r.start(mine, theirs)
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})
 	require.Empty(t, r.all(r.rcq))
-	r.send(wire.Send(1, []byte("hello")).Octets())
+	r.send(rawpeer.Send(1, []byte("hello")).Octets())
 	r.full.expect(0, []byte("hello"))
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 5}}, r.wait(r.rcq, 1))
 	r.requireMemory()

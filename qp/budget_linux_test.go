@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -14,11 +14,11 @@ import (
 // leaves the rest until the others have had their turn.
 func TestDriveTakesItsShare(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	mine, theirs, err := wire.Pair()
+	mine, theirs, err := rawpeer.Pair()
 	require.NoError(t, err)
 	r.start(mine, theirs)
 	r.s.sock.Remove() // nobody but this test drives
-	fpdu := r.peer.Frame(wire.Write(0, 0, nil).Octets())
+	fpdu := r.peer.Frame(rawpeer.Write(0, 0, nil).Octets())
 	var flood []byte
 	for len(flood) < 8*mpa.RecommendedBuffer {
 		flood = append(flood, fpdu...)

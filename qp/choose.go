@@ -3,7 +3,6 @@ package qp
 import (
 	"slices"
 
-	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
@@ -12,41 +11,41 @@ import (
 
 // nextMessage starts a message, or executes a memory operation, which leaves
 // none. ok is false if there is neither, or none that may go now.
-func (t *transmitter) nextMessage() (ok bool, c cause) {
+func (t *transmitter) nextMessage() (ok bool, f fault) {
 	if t.rtr != 0 {
 		t.startRTR()
-		return true, c
+		return true, noFault
 	}
-	if t.settling { // this is the next batch: all that was framed is out
-		t.settling, t.readsUp = false, false
+	if t.flushBeforeInvalidate { // this is the next batch: all that was framed is out
+		t.flushBeforeInvalidate, t.readsUp = false, false
 	}
 	if t.s.gate.Load() {
 		return t.nextLocal()
 	}
-	if t.placing.wants() {
-		t.askPlaced()
-		return true, c
+	if t.writeAck.wants() {
+		t.startWriteAck()
+		return true, noFault
 	}
 	if t.readsUp {
 		t.readsUp = false
-		if ok, c = t.nextResponse(); ok || c.fault != noFault {
-			return ok, c
+		if ok, f = t.nextResponse(); ok || f != noFault {
+			return ok, f
 		}
 		return t.nextRequest()
 	}
 	t.readsUp = true
-	if ok, c = t.nextRequest(); ok || t.settling || c.fault != noFault {
-		return ok, c
+	if ok, f = t.nextRequest(); ok || t.flushBeforeInvalidate || f != noFault {
+		return ok, f
 	}
 	return t.nextResponse()
 }
 
 // nextLocal is all that a Responder may do before the first FPDU has come: what
 // sends nothing (RFC 5044 7.1.2 rule 4).
-func (t *transmitter) nextLocal() (bool, cause) {
+func (t *transmitter) nextLocal() (bool, fault) {
 	sq := t.sq
 	if t.next == sq.tail.Load() || !sq.at(t.next).op.IsMemory() {
-		return false, cause{}
+		return false, noFault
 	}
 	return t.nextRequest()
 }
@@ -68,15 +67,15 @@ func (t *transmitter) startRTR() {
 	t.rtr = 0
 }
 
-// rtrSTag stands in empty RTR frames, where nobody looks at it; some hardware
+// rtrSTag stands in empty RTR frames, where no peer looks at it; some hardware
 // dislikes an STag of zero there.
 const rtrSTag = 1
 
 // nextResponse starts the answer to the oldest RDMA Read Request.
-func (t *transmitter) nextResponse() (bool, cause) {
+func (t *transmitter) nextResponse() (bool, fault) {
 	r := t.irrq.first()
 	if r == nil {
-		return false, cause{}
+		return false, noFault
 	}
 	t.refs = t.refs[:0]
 	if r.op == rdmap.AtomicRequest {
@@ -85,7 +84,7 @@ func (t *transmitter) nextResponse() (bool, cause) {
 	if r.req.Size > 0 { // an empty Read looks at no STag, RFC 5040 5.2.1
 		ref, f := t.cfg.STags.Resolve(wr.STag(r.req.SourceSTag), r.req.SourceTO, uint64(r.req.Size), t.s.user, wr.RemoteRead)
 		if f != stag.OK {
-			return false, t.readCause(memoryFault(sideRead, f), 0)
+			return false, memoryFault(sideRead, f)
 		}
 		t.refs = append(t.refs, ref)
 	}
@@ -93,51 +92,33 @@ func (t *transmitter) nextResponse() (bool, cause) {
 		kind: fromIRRQ, op: rdmap.ReadResponse,
 		stag: r.req.SinkSTag, to: r.req.SinkTO, length: uint64(r.req.Size), vanish: t.mayVanish(),
 	}
-	return true, cause{}
+	return true, noFault
 }
 
 // mayVanish reports whether memory of the message to be framed may.
 func (t *transmitter) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.MayVanish) }
 
-// readCause is a fault in answering the oldest RDMA Read Request after sent
-// octets of the answer.
-func (t *transmitter) readCause(f fault, sent uint64) cause { return t.irrq.first().cause(f, sent) }
-
-// cause is a fault in answering r after sent octets of the answer: the Terminate
-// repeats its headers, moved on by as much (RFC 5040 4.8).
-func (r *inboundRead) cause(f fault, sent uint64) cause {
-	header := ddp.AppendUntagged(nil, true, rdmap.Control(r.op), 0, ddp.QNReadRequest, r.msn, 0)
-	copy(header, r.head[:])
-	c := cause{fault: f, why: r.reason(), segment: ddp.UntaggedHeader + rdmap.ReadRequestSize, ddpHeader: header}
-	if r.op == rdmap.AtomicRequest { // its own header is not repeated (RFC 7306 8.1)
-		c.segment = ddp.UntaggedHeader + rdmap.AtomicRequestSize
-		return c
-	}
-	c.readReq = r.req.Advanced(uint32(sent)).Append(nil)
-	return c
-}
-
 // nextRequest starts the next Send Queue element, if it may run.
-func (t *transmitter) nextRequest() (bool, cause) {
+func (t *transmitter) nextRequest() (bool, fault) {
 	sq := t.sq
 	if t.next == sq.tail.Load() {
-		return false, cause{}
+		return false, noFault
 	}
 	e := sq.at(t.next)
 	if e.op.IsMemory() {
 		return t.execute(e)
 	}
 	if e.flags&wr.ReadFence != 0 && !e.op.Reads() && t.ownReads() > 0 {
-		return false, cause{} // RV-8.2.2.2: all earlier Reads first
+		return false, noFault // RV-8.2.2.2: all earlier Reads first
 	}
 	if f := t.admit(e); f != noFault {
-		return false, cause{fault: f, sq: t.next, hasSQ: true}
+		return false, f
 	}
 	if e.op.Reads() && t.ownReads() >= int(t.ord.Load()) {
-		return false, cause{} // draft 6.5: wait for an earlier Read
+		return false, noFault // draft 6.5: wait for an earlier Read
 	}
 	if f := t.gather(e); f != noFault {
-		return false, cause{fault: f, sq: t.next, hasSQ: true}
+		return false, f
 	}
 	t.msg = message{kind: fromSQ, length: e.length, vanish: t.mayVanish()}
 	m := &t.msg
@@ -157,7 +138,7 @@ func (t *transmitter) nextRequest() (bool, cause) {
 			m.inv = uint32(e.invalidate)
 		}
 	}
-	return true, cause{}
+	return true, noFault
 }
 
 // sendOpcodes are those of the messages of queue 0: that of a Write with Immediate is the
@@ -215,4 +196,89 @@ func (t *transmitter) gather(e *sqe) fault {
 // resolve finds the memory of an element of this side's own requests.
 func (t *transmitter) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.Fault) {
 	return t.cfg.STags.Resolve(e.STag, e.TO, uint64(e.Length), t.s.user, need)
+}
+
+// mayExecute reports whether the next element, a memory operation, may be executed.
+func (t *transmitter) mayExecute(e *sqe) bool {
+	switch {
+	case e.op != wr.OpInvalidate:
+		return true // NA-1 of figure 22: an Invalidate comes before it
+	case e.flags&wr.LocalFence != 0 && t.sq.done.Load() != t.next:
+		return false // draft 8.2.2.2: all prior ones complete first
+	case t.pos != t.written.Load():
+		// An earlier Send or Write, or the answer to a Read, may still read
+		// from the region. Without the fence only earlier Reads of this side
+		// are not waited for.
+		t.flushBeforeInvalidate = true
+		return false
+	}
+	return true
+}
+
+// execute does the next element, a memory operation, if it may.
+func (t *transmitter) execute(e *sqe) (bool, fault) {
+	if !t.mayExecute(e) {
+		return false, noFault
+	}
+	tab := t.cfg.STags
+	var f fault
+	switch e.op {
+	case wr.OpBind:
+		f = memoryFault(sideBind, t.bind(&e.memory.bind))
+	case wr.OpFastRegister:
+		f = t.fastRegisterFault(tab.FastRegister(&e.memory.fastRegister, t.s.user))
+	default:
+		f = memoryFault(sideInvalidate, tab.InvalidateLocal(e.invalidate, t.s.user))
+	}
+	if f != noFault {
+		return false, f
+	}
+	t.count.executed(e.op)
+	t.publish() // it may complete from here on
+	t.advance(e)
+	return true, noFault
+}
+
+func (t *transmitter) bind(b *wr.BindRequest) stag.Fault {
+	if t.cfg.NoBind { // RV-7.10.6.1
+		return stag.FaultAccess
+	}
+	return t.cfg.STags.Bind(b, t.s.user)
+}
+
+// fastRegisterFault maps what Fast-Register refuses. A size that is not supported
+// has a status for each mode of the RNIC (figure 36).
+func (t *transmitter) fastRegisterFault(f stag.Fault) fault {
+	if f == stag.FaultBufferSize && t.cfg.BlockMode {
+		return faultFastBlockSize
+	}
+	return memoryFault(sideFastRegister, f)
+}
+
+// startWriteAck starts the empty Read.
+func (t *transmitter) startWriteAck() {
+	p := &t.writeAck
+	p.asked = p.due
+	p.outstanding.Store(true)
+	t.msg = message{kind: fromRTR, op: rdmap.ReadRequest, msn: t.readMSN.Next(), stag: rtrSTag}
+	t.reads.push(outboundRead{pos: p.asked, stag: rtrSTag, msn: t.msg.msn, rtr: true, placed: true})
+}
+
+// ownReads is how many Reads and Atomics of the program are outstanding, or more.
+func (t *transmitter) ownReads() int {
+	asking := t.writeAck.outstanding.Load() // first: it is cleared before the Read is dropped
+	n := t.reads.len()
+	if asking && n > 0 {
+		n--
+	}
+	return n
+}
+
+// advance moves on behind the next Send Queue element, all of which is framed, or
+// executed.
+func (t *transmitter) advance(e *sqe) {
+	e.end = t.pos
+	t.next++
+	t.writeAck.framedUpTo(t.next, e)
+	t.sq.framed.Store(t.next)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -59,7 +59,7 @@ func TestCostOfAnUnfinishedFPDU(t *testing.T) {
 	resting := func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.in.buf == nil }) }
 	require.Eventually(t, resting, patience, time.Millisecond, "an idle stream has none")
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 100)})
-	fpdu := r.peer.Frame(wire.Send(1, filled(100)).Octets())
+	fpdu := r.peer.Frame(rawpeer.Send(1, filled(100)).Octets())
 	require.NoError(t, r.peer.Raw(fpdu[:50]))
 	r.untilBuffered(50)
 	require.False(t, resting())
@@ -77,22 +77,22 @@ func TestCostOfEmptyMessages(t *testing.T) {
 	const messages = 10_000
 	var flood [][]byte
 	for range messages / 2 {
-		flood = append(flood, wire.Write(0, 0, nil).Octets(), wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte{1}).Octets())
+		flood = append(flood, rawpeer.Write(0, 0, nil).Octets(), rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), []byte{1}).Octets())
 	}
 	r.writable.expect(0, []byte{1})
 	before := heap()
 	sent := r.inBackground(flood...)
 	for i := range uint64(10) {
 		other.postRecv(wr.Recv{ID: i})
-		other.send(wire.Send(uint32(i+1), nil).Octets())
+		other.send(rawpeer.Send(uint32(i+1), nil).Octets())
 		require.Equal(t, []comp{{i, wr.StatusSuccess, 0}}, other.wait(other.rcq, 1))
 	}
 	require.NoError(t, <-sent)
 	r.send(
-		wire.ReadRequest(1, rdmap.ReadRequestHeader{SinkSTag: 1}).Octets(), // of nothing
-		wire.Send(1, nil).Octets(),
+		rawpeer.ReadRequest(1, rdmap.ReadRequestHeader{SinkSTag: 1}).Octets(), // of nothing
+		rawpeer.Send(1, nil).Octets(),
 	)
-	require.Equal(t, wire.ReadResponse(1, 0, nil).Octets(), r.next(), "all before it has been handled")
+	require.Equal(t, rawpeer.ReadResponse(1, 0, nil).Octets(), r.next(), "all before it has been handled")
 	require.Eventually(t, func() bool { return heap()-before < messages*20 }, patience, time.Millisecond,
 		"nothing is kept of them, once the buffers are given back")
 	runtime.KeepAlive(flood) // that is in both
@@ -113,9 +113,9 @@ func TestCostOfErrors(t *testing.T) {
 			r.connect()
 		}
 		r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2})
-		bad, told := wire.Write(uint32(r.gone), 0, filled(8)).Octets(), 1
+		bad, told := rawpeer.Write(uint32(r.gone), 0, filled(8)).Octets(), 1
 		if i%2 == 1 { // a Send too long, behind which comes more
-			bad, told = wire.Send(1, filled(8)).Octets(), 0
+			bad, told = rawpeer.Send(1, filled(8)).Octets(), 0
 		}
 		sent := r.inBackground(bad, bad, bad)
 		u := r.next()

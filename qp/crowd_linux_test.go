@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -19,7 +19,7 @@ func TestManyResetAtOnce(t *testing.T) {
 	for i := range n {
 		r := &rig{t: t, id: ownQP + 1 + wr.QPID(i), set: first.set, tab: first.tab, scq: first.scq, rcq: first.rcq}
 		r.newQP()
-		mine, theirs, err := wire.Pair()
+		mine, theirs, err := rawpeer.Pair()
 		require.NoError(t, err)
 		r.start(mine, theirs)
 		require.NoError(t, theirs.(*net.TCPConn).SetLinger(0))

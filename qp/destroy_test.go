@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -27,9 +27,9 @@ func TestDestroyWithWindows(t *testing.T) {
 		require.Equal(t, before, r.q.Query())
 		if state == wr.StateRTS {
 			r.postSend(wr.Request{ID: 2})
-			require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+			require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 			require.Equal(t, ok(2), r.wait(r.scq, 1))
-			r.send(wire.Write(uint32(b.Window), b.VA, filled(4)).Octets())
+			r.send(rawpeer.Write(uint32(b.Window), b.VA, filled(4)).Octets())
 			r.postSend(invalidate(3, b.Window, 0))
 			require.Equal(t, ok(3), r.wait(r.scq, 1))
 		} else {

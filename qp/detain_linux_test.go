@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -35,7 +35,7 @@ func TestTricklerHoldsWhatItSent(t *testing.T) {
 			r := newRig(t, setup{crc: crc})
 			payload := filled(3000)
 			r.writable.expect(0, payload)
-			fpdu := r.peer.Frame(wire.Write(uint32(r.writable.stag), r.writable.at(0), payload).Octets())
+			fpdu := r.peer.Frame(rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), payload).Octets())
 			for from, end := 0, 0; end < len(fpdu); from = end {
 				end = min(from+1+from, len(fpdu))
 				require.NoError(t, r.peer.Raw(fpdu[from:end]))
@@ -45,7 +45,7 @@ func TestTricklerHoldsWhatItSent(t *testing.T) {
 				}
 			}
 			r.postRecv(wr.Recv{ID: 1})
-			r.send(wire.Send(1, nil).Octets())
+			r.send(rawpeer.Send(1, nil).Octets())
 			assert.Equal(t, []comp{{1, wr.StatusSuccess, 0}}, r.wait(r.rcq, 1))
 			r.requireMemory()
 		})
@@ -57,7 +57,7 @@ func TestTricklerHoldsWhatItSent(t *testing.T) {
 func TestPausedHoldsWhatCame(t *testing.T) {
 	crowdOfTricklers(t)
 	r := newRig(t, graceful(setup{}, nil))
-	r.send(wire.Send(1, filled(100)).Octets(), wire.Send(2, filled(50)).Octets())
+	r.send(rawpeer.Send(1, filled(100)).Octets(), rawpeer.Send(2, filled(50)).Octets())
 	r.paused()
 	require.False(t, r.holdsBuffer())
 	r.full.expect(0, filled(100))

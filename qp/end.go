@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -27,13 +27,34 @@ func (l LLPStream) Done() <-chan struct{} {
 	return l.s.over
 }
 
+// WhenOver calls f once, when Done is closed. It is for one caller; f does not block.
+func (l LLPStream) WhenOver(f func()) {
+	if l.s == nil {
+		f()
+		return
+	}
+	l.s.behind.Store(&f)
+	select {
+	case <-l.s.over: // finish may have looked before
+		l.s.tellOver()
+	default:
+	}
+}
+
+// tellOver tells who wants to know that the stream is over.
+func (s *session) tellOver() {
+	if f := s.behind.Swap(nil); f != nil {
+		(*f)()
+	}
+}
+
 // Stop is Modify QP to Closing, Terminate or Error, for this stream alone: refused with
 // wr.ErrInvalidState once it has left RTS, whatever the queue pair does by then.
 func (l LLPStream) Stop(next wr.State) error {
 	if l.s == nil {
 		return wr.ErrInvalidState
 	}
-	l.s.tx.uncork() // as in Modify
+	l.s.tx.flushPosted() // as in Modify
 	return l.s.q.stop(l.s, next)
 }
 
@@ -50,55 +71,6 @@ func (l LLPStream) End() (End, bool) {
 	}
 }
 
-// End is how a stream ended.
-type End struct {
-	// cause is why RTS was left. last is what ended Closing or Terminate after it;
-	// noFault if the queue pair went to Error at once.
-	cause, last fault
-	// State is the one that followed: Idle or Error.
-	State wr.State
-	// Terminate is the Terminate Message that was sent or received, if one was.
-	Terminate *TerminateMessage
-	// Why is the reason: of Closing's end, if the close was wished for. It is nil without
-	// one: the end was a wish, or a good close.
-	Why *wr.Reason
-	// Request is the completion of the work request at fault; its Status is
-	// StatusSuccess if none was.
-	Request wr.Completion
-	// Destroyed says that the end was that of the queue pair.
-	Destroyed bool
-}
-
-// Reason names what happened.
-func (e *End) Reason() string { return faults[e.cause].Name }
-
-// Event is the asynchronous event of what happened; 0 if it has none, or if a
-// completion told of it.
-func (e *End) Event() wr.EventID {
-	if e.Request.Status != wr.StatusSuccess {
-		return 0
-	}
-	return faults[e.cause].Event
-}
-
-// Then names what spoilt the close that followed; "" if nothing did.
-func (e *End) Then() string {
-	if e.last == noFault || e.last == faultClosed {
-		return ""
-	}
-	return faults[e.last].Name
-}
-
-// Modified reports whether the program modified the queue pair to Terminate or Error,
-// or destroyed it.
-func (e *End) Modified() bool { return e.Aborted() || e.cause == faultModifyTerminate }
-
-// Aborted is Modified without Terminate.
-func (e *End) Aborted() bool { return e.cause == faultModifyError }
-
-// Reset reports whether the peer reset the stream, in RTS or while it was closing.
-func (e *End) Reset() bool { return e.cause == faultLLPReset || e.last == faultClosingReset }
-
 // blamed keeps the completion of the request at fault, which is about to be queued:
 // that at pos of the Send Queue, or the current receive.
 func (s *session) blamed(c *cause, pos uint64) {
@@ -106,14 +78,15 @@ func (s *session) blamed(c *cause, pos uint64) {
 	switch {
 	case pos != noElement:
 		s.outcome.Request = s.q.sq.entry(pos, status).Completion
-	case c.recv && s.rx.landing.open:
-		s.outcome.Request = wr.Completion{ID: s.rx.landing.id, QP: s.q.cfg.ID, Op: wr.OpRecv, Status: status, Context: s.q.cfg.Context}
+	case c.recv && s.rx.recv.open:
+		s.outcome.Request = wr.Completion{ID: s.rx.recv.id, QP: s.q.cfg.ID, Op: wr.OpRecv, Status: status, Context: s.q.cfg.Context}
 	}
 }
 
 // Drain waits until the queue pair has nothing left to send: no element on the
-// Send Queue, no RDMA Read Request to answer. That is when a close is a good one
-// (verbs draft 6.2.2.2). It returns nil then, and also if the stream ends, or
+// Send Queue, no RDMA Read Request to answer; and until the ready-to-receive frame of
+// peer-to-peer mode and its answer, if it is a Read, have come. That is when a close is a
+// good one (verbs draft 6.2.2.2). It returns nil then, and also if the stream ends, or
 // ctx's error.
 func (q *QP) Drain(ctx context.Context) error { return q.LLPStream().Drain(ctx) }
 
@@ -124,21 +97,21 @@ func (l LLPStream) Drain(ctx context.Context) error {
 		return nil
 	}
 	s.draining.Store(true)
-	s.tx.uncork()
+	s.tx.flushPosted()
 	for {
 		if s.tx.mu.TryLock() {
-			busy := s.busy()
+			busy := s.busy() || s.awaitsRTR()
 			s.tx.mu.Unlock()
 			if s.tx.more.Load() {
-				s.tx.kick() // somebody found the side taken just now
+				s.tx.tryTransmit() // a poster found the side taken just now
 			}
 			if !busy {
-				signal(s.quiet) // another Drain may wait for the same token
+				signal(s.drained) // another Drain may wait for the same token
 				return nil
 			}
 		}
 		select {
-		case <-s.quiet:
+		case <-s.drained:
 		case <-s.over:
 			return nil
 		case <-ctx.Done():
@@ -180,7 +153,7 @@ func (q *QP) Destroy() error {
 	q.destroyed.Store(true)
 	q.leaving.Store(true)
 	if q.starting != nil {
-		_ = q.starting.SetWriteDeadline(sockio.Past) // see lastMessage
+		_ = q.starting.SetWriteDeadline(rawsock.Past) // see lastMessage
 	}
 	q.mu.Unlock()
 	if s := q.session.Load(); s != nil {
@@ -224,7 +197,7 @@ func (q *QP) fail(f fault) {
 	q.enter(t)
 	q.mu.Unlock()
 	if t.Actions&actEvent != 0 {
-		q.raise(c.event(), q.faultReason(f))
+		q.raise(c.event(), f.reason(q.cfg.ID))
 	}
 }
 

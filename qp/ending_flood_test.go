@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -16,7 +16,7 @@ import (
 // the longest to look at.
 func TestFloodWhileTerminating(t *testing.T) {
 	r := newRig(t, setup{closeTimeout: 50 * time.Millisecond})
-	flood := bytes.Repeat(r.peer.Frame(wire.Write(0, 0, nil).Octets()), 1<<18)
+	flood := bytes.Repeat(r.peer.Frame(rawpeer.Write(0, 0, nil).Octets()), 1<<18)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -42,7 +42,7 @@ func tlsOver(t *testing.T, a, b net.Conn) (net.Conn, net.Conn) {
 // TestAbortBelowTLS: TLS has no reset, the connection below it has.
 func TestAbortBelowTLS(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(t, err)
 	r.start(tlsOver(t, a, b))
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
@@ -76,7 +76,7 @@ var plainEndings = []struct {
 	{"Modify to Terminate", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateTerminate})) }, wr.StateTerminate},
 	{"Modify to Error", func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateError})) }, wr.StateError},
 	{"Fail", func(r *rig) { r.q.Fail() }, wr.StateIdle},
-	{"a bad segment", func(r *rig) { r.send(wire.Write(0, 0, filled(1)).Octets()) }, wr.StateIdle},
+	{"a bad segment", func(r *rig) { r.send(rawpeer.Write(0, 0, filled(1)).Octets()) }, wr.StateIdle},
 }
 
 // TestEndsInTime: a peer that does not read delays no verb, and an ending takes one

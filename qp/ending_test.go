@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -25,10 +25,10 @@ func TestReadFaultBehindAnAnswer(t *testing.T) {
 	r.send(goodRead(1)(r), bad)
 	require.Eventually(t, func() bool { return r.s.irrq.len() == 2 }, patience, time.Millisecond)
 	r.s.tx.mu.Unlock()
-	r.s.tx.kick()
-	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.full.mem()[:4]).Octets(), r.next())
+	r.s.tx.tryTransmit()
+	require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, r.full.mem()[:4]).Octets(), r.next())
 	require.Equal(t, terminate(0x0100, echoRead, bad), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	require.NoError(t, r.peer.Close())
 	r.over()
 	r.requireEvents(wr.EventIRRQSTag)
@@ -44,16 +44,16 @@ func TestGate(t *testing.T) {
 		require.True(t, r.peer.Silent(20*time.Millisecond))
 		require.Empty(t, r.all(r.scq))
 		r.openGate()
-		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 		require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.scq, 1))
 	})
 	t.Run("bad first FPDU", func(t *testing.T) {
 		r := newRig(t, c)
 		r.postSend(wr.Request{ID: 1})
-		b := r.peer.Frame(wire.Send(1, nil).Octets())
+		b := r.peer.Frame(rawpeer.Send(1, nil).Octets())
 		b[len(b)-1] ^= 1
 		require.NoError(t, r.peer.Raw(b))
-		r.requireEnd(wire.FIN)
+		r.requireEnd(rawpeer.FIN)
 		require.NoError(t, r.peer.Close())
 		r.over()
 		r.requireEvents(wr.EventBadCRC)
@@ -64,7 +64,7 @@ func TestGate(t *testing.T) {
 	t.Run("Modify to Terminate", func(t *testing.T) {
 		r := newRig(t, c)
 		require.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate}))
-		r.requireEnd(wire.FIN)
+		r.requireEnd(rawpeer.FIN)
 		require.NoError(t, r.peer.Close())
 		r.over()
 		r.requireEvents()
@@ -73,7 +73,7 @@ func TestGate(t *testing.T) {
 		r := newRig(t, c)
 		r.postSend(wr.Request{ID: 1})
 		require.NoError(t, r.peer.CloseWrite())
-		r.requireEnd(wire.FIN)
+		r.requireEnd(rawpeer.FIN)
 		r.over()
 		r.requireEvents(wr.EventBadLLPClose)
 		assert.Equal(t, flushed(1), r.all(r.scq))
@@ -96,7 +96,7 @@ func (noHalf) CloseWrite() error { return io.ErrClosedPipe }
 // could not begin.
 func TestHalfCloseFails(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(t, err)
 	r.start(noHalf{a}, b)
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
@@ -126,7 +126,7 @@ func (c *slowClose) Close() error {
 // draft 6.2.4).
 func TestStillFlushing(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(t, err)
 	c := &slowClose{a, make(chan struct{}, 1), make(chan struct{})}
 	free := sync.OnceFunc(func() { close(c.free) })
@@ -151,10 +151,10 @@ func TestPostedInIdle(t *testing.T) {
 	r := newIdleRig(t, setup{})
 	r.postSend(wr.Request{ID: 1})
 	r.postRecv(wr.Recv{ID: 2, SGL: r.full.sgl(0, 9)})
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(t, err)
-	r.peer = wire.New(b, wire.Options{})
-	early := r.peer.Frame(wire.Send(1, filled(9)).Octets())
+	r.peer = rawpeer.New(b, rawpeer.Options{})
+	early := r.peer.Frame(rawpeer.Send(1, filled(9)).Octets())
 	require.NoError(t, r.peer.Raw(early[20:]))
 	require.NoError(t, r.q.Modify(Modify{
 		Next: wr.StateRTS, LastMessage: []byte("last words"),
@@ -165,7 +165,7 @@ func TestPostedInIdle(t *testing.T) {
 	_, err = io.ReadFull(b, last)
 	require.NoError(t, err)
 	require.Equal(t, "last words", string(last))
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	require.Equal(t, []comp{{2, 0, 9}}, r.wait(r.rcq, 1))
 	r.full.expect(0, filled(9))
 	r.requireMemory()

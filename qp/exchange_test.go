@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -24,7 +24,7 @@ func TestMixedExchange(t *testing.T) {
 			r := newRig(t, c)
 			r.postRecv(wr.Recv{ID: 1, SGL: []wr.SGE{r.full.sge(0, 300), r.full.sge(400, 300)}})
 			data := filled(600)
-			parts := func(s wire.Segment) (out [][]byte) {
+			parts := func(s rawpeer.Segment) (out [][]byte) {
 				for off := 0; off < len(data); off += 200 {
 					x := s
 					x.Payload, x.More = data[off:off+200], off+200 < len(data)
@@ -34,12 +34,12 @@ func TestMixedExchange(t *testing.T) {
 				}
 				return out
 			}
-			r.send(parts(wire.Send(1, nil))...)
+			r.send(parts(rawpeer.Send(1, nil))...)
 			r.full.expect(0, data[:300])
 			r.full.expect(400, data[300:])
 			require.Equal(t, []comp{{1, 0, 600}}, r.wait(r.rcq, 1))
 
-			r.send(parts(wire.Write(uint32(r.writable.stag), r.writable.at(slabSize-600), nil))...)
+			r.send(parts(rawpeer.Write(uint32(r.writable.stag), r.writable.at(slabSize-600), nil))...)
 			r.writable.expect(slabSize-600, data)
 			r.postSend(
 				wr.Request{ID: 2, Op: wr.OpRead, Local: r.full.sge(1000, 600), Remote: wr.Remote{STag: 5, TO: 6}},
@@ -47,7 +47,7 @@ func TestMixedExchange(t *testing.T) {
 				wr.Request{ID: 4, Op: wr.OpSendSEInvalidate, Invalidate: 0x1234, SGL: []wr.SGE{r.full.sge(0, 0), r.readable.sge(5, 700)}},
 			)
 			require.Equal(t, byte(rdmap.ReadRequest), r.next()[1]&0xF)
-			r.send(parts(wire.ReadResponse(uint32(r.full.stag), r.full.at(1000), nil))...)
+			r.send(parts(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(1000), nil))...)
 			r.full.expect(1000, data)
 			require.Equal(t, r.readable.mem(), r.gather(rdmap.Write, func(s ddp.Segment, off int) {
 				require.Equal(t, uint32(7), s.STag())
@@ -100,7 +100,7 @@ func TestInvalidate(t *testing.T) {
 		require.Equal(t, 1, n)
 		assert.Equal(t, wr.Completion{ID: id + 1, QP: ownQP, Op: wr.OpRecv, Invalidated: r.full.stag, HasInvalidated: true}, c[0])
 	}
-	bad := wire.Write(uint32(r.full.stag), r.full.at(0), filled(1)).Octets()
+	bad := rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(1)).Octets()
 	r.send(bad)
 	require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
 	require.NoError(t, r.peer.Close())
@@ -130,9 +130,9 @@ func TestRTR(t *testing.T) {
 		want []byte
 		next uint32 // MSN of the first Send that is posted
 	}{
-		{mpa.RTRSend, wire.Send(1, nil).Octets(), 2},
-		{mpa.RTRWrite, wire.Write(1, 0, nil).Octets(), 1},
-		{mpa.RTRRead, wire.ReadRequest(1, rdmap.ReadRequestHeader{SinkSTag: 1}).Octets(), 1},
+		{mpa.RTRSend, rawpeer.Send(1, nil).Octets(), 2},
+		{mpa.RTRWrite, rawpeer.Write(1, 0, nil).Octets(), 1},
+		{mpa.RTRRead, rawpeer.ReadRequest(1, rdmap.ReadRequestHeader{SinkSTag: 1}).Octets(), 1},
 	} {
 		t.Run(c.rtr.String(), func(t *testing.T) {
 			p2p := func(s *mpa.Stream) { s.P2P, s.RTR = true, c.rtr }
@@ -147,13 +147,13 @@ func TestRTR(t *testing.T) {
 			if c.rtr == mpa.RTRRead {
 				read = 2
 				require.Zero(t, r.scq.Len(), "the fence and ORD 1 wait for the RTR's answer too")
-				r.send(wire.ReadResponse(1, 0, nil).Octets())
+				r.send(rawpeer.ReadResponse(1, 0, nil).Octets())
 			}
-			require.Equal(t, wire.Send(c.next, nil).Octets(), r.next())
+			require.Equal(t, rawpeer.Send(c.next, nil).Octets(), r.next())
 			s, err := r.peer.Segment()
 			require.NoError(t, err)
 			require.Equal(t, read, s.MSN())
-			r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
+			r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
 			r.full.expect(0, filled(4))
 			require.Equal(t, []comp{{1, 0, 0}, {2, 0, 0}}, r.wait(r.scq, 2))
 			r.requireMemory()

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -25,7 +25,7 @@ func TestExtensionsAreOffByDefault(t *testing.T) {
 	}
 	require.False(t, r.q.Query().Extensions)
 	r.postSend(wr.Request{ID: 1})
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 }
 
 // extensionAttacks are on a queue pair that speaks RFC 7306. What no RFC defines is still
@@ -34,16 +34,16 @@ func TestExtensionsAreOffByDefault(t *testing.T) {
 func extensionAttacks() (all []attack) {
 	for op := rdmap.AtomicResponse + 1; op <= 0xF; op++ {
 		all = append(all, attack{
-			name: "extended, opcode " + op.String(), bad: seg(wire.Segment{Op: op, MSN: 1, Payload: make([]byte, 8)}),
+			name: "extended, opcode " + op.String(), bad: seg(rawpeer.Segment{Op: op, MSN: 1, Payload: make([]byte, 8)}),
 			fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		})
 	}
 	for op := rdmap.Immediate; op <= rdmap.AtomicResponse; op++ {
 		all = append(all, attack{
-			name: op.String() + " tagged", bad: seg(wire.Segment{Tagged: true, Op: op, Payload: make([]byte, 52)}),
+			name: op.String() + " tagged", bad: seg(rawpeer.Segment{Tagged: true, Op: op, Payload: make([]byte, 52)}),
 			fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		}, attack{
-			name: op.String() + " to queue 2", bad: seg(wire.Segment{Op: op, QN: 2, MSN: 1, Payload: make([]byte, 52)}),
+			name: op.String() + " to queue 2", bad: seg(rawpeer.Segment{Op: op, QN: 2, MSN: 1, Payload: make([]byte, 52)}),
 			fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 		})
 	}
@@ -58,55 +58,55 @@ func extensionAttacks() (all []attack) {
 // the numbers of the Sends.
 var immediateAttacks = []attack{
 	{
-		name: "Immediate of 7 octets", bad: seg(wire.Segment{Op: rdmap.Immediate, MSN: 1, Payload: filled(7)}),
+		name: "Immediate of 7 octets", bad: seg(rawpeer.Segment{Op: rdmap.Immediate, MSN: 1, Payload: filled(7)}),
 		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "Immediate of 9 octets", bad: seg(wire.Segment{Op: rdmap.Immediate, MSN: 1, Payload: filled(9)}),
+		name: "Immediate of 9 octets", bad: seg(rawpeer.Segment{Op: rdmap.Immediate, MSN: 1, Payload: filled(9)}),
 		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "Immediate of 64 octets, as many as the receive has", bad: seg(wire.Segment{Op: rdmap.ImmediateSE, MSN: 1, Payload: filled(64)}),
+		name: "Immediate of 64 octets, as many as the receive has", bad: seg(rawpeer.Segment{Op: rdmap.ImmediateSE, MSN: 1, Payload: filled(64)}),
 		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "empty Immediate", bad: seg(wire.Segment{Op: rdmap.ImmediateSE, MSN: 1}),
+		name: "empty Immediate", bad: seg(rawpeer.Segment{Op: rdmap.ImmediateSE, MSN: 1}),
 		fault: faultImmediateLength, code: 0x0207, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "Immediate without L", bad: seg(wire.Segment{More: true, Op: rdmap.Immediate, MSN: 1, Payload: filled(8)}),
+		name: "Immediate without L", bad: seg(rawpeer.Segment{More: true, Op: rdmap.Immediate, MSN: 1, Payload: filled(8)}),
 		fault: faultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
 	},
 	{
-		name: "Immediate with an MO", bad: seg(wire.Segment{Op: rdmap.Immediate, MSN: 1, MO: 8, Payload: filled(8)}),
+		name: "Immediate with an MO", bad: seg(rawpeer.Segment{Op: rdmap.Immediate, MSN: 1, MO: 8, Payload: filled(8)}),
 		fault: faultUntaggedMO, code: 0x1204, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "Immediate with MSN 2 first", bad: seg(wire.Immediate(2, 5)),
+		name: "Immediate with MSN 2 first", bad: seg(rawpeer.Immediate(2, 5)),
 		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
-		name: "Immediate with MSN far away", bad: seg(wire.Immediate(0x80000001, 5)),
+		name: "Immediate with MSN far away", bad: seg(rawpeer.Immediate(0x80000001, 5)),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
-		name: "Immediate with the MSN of a Send before", lead: leads(wire.Send(1, filled(3))), bad: seg(wire.Immediate(1, 5)),
+		name: "Immediate with the MSN of a Send before", lead: leads(rawpeer.Send(1, filled(3))), bad: seg(rawpeer.Immediate(1, 5)),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 3}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(3)) },
 	},
 	{
-		name: "Send with the MSN of an Immediate before", lead: leads(wire.Immediate(1, 5)), bad: seg(wire.Send(1, filled(3))),
+		name: "Send with the MSN of an Immediate before", lead: leads(rawpeer.Immediate(1, 5)), bad: seg(rawpeer.Send(1, filled(3))),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusFlushed, 0}},
 	},
 	{
-		name: "Immediate within a Send", lead: leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}), bad: seg(wire.Immediate(1, 5)),
+		name: "Immediate within a Send", lead: leads(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}), bad: seg(rawpeer.Immediate(1, 5)),
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
-		name: "Immediate without a receive", lead: leads(wire.Immediate(1, 5), wire.Send(2, nil)), bad: seg(wire.Immediate(3, 5)),
+		name: "Immediate without a receive", lead: leads(rawpeer.Immediate(1, 5), rawpeer.Send(2, nil)), bad: seg(rawpeer.Immediate(3, 5)),
 		fault: faultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSuccess, 0}},
 	},
@@ -122,7 +122,7 @@ func notAgreed(t *testing.T) {
 		r.postSend(wr.Request{ID: 1}, wr.Request{ID: 2, Op: op}, wr.Request{ID: 3})
 		require.True(t, r.q.Query().Extensions)
 		r.connect()
-		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 		require.Equal(t, terminate(0, echoNone, nil), r.next())
 		require.NoError(t, r.peer.Close())
 		r.over()
@@ -144,8 +144,8 @@ func TestAgreed(t *testing.T) {
 	r.connect()
 	r.postRecv(wr.Recv{ID: 1})
 	r.postSend(wr.Request{Op: wr.OpImmediate, Immediate: 3})
-	require.Equal(t, wire.Immediate(1, 3).Octets(), r.next())
-	r.send(wire.Immediate(1, 4).Octets())
+	require.Equal(t, rawpeer.Immediate(1, 3).Octets(), r.next())
+	r.send(rawpeer.Immediate(1, 4).Octets())
 	require.Equal(t, uint64(4), r.reap(r.rcq, 1)[0].Value)
 	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateRTS, Extensions: &yes}), wr.ErrInvalidModifier, "it does not change under a stream")
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))

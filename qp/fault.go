@@ -1,12 +1,9 @@
 package qp
 
 import (
-	"strconv"
-
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/wr"
 )
 
 // fault is something that ends a stream. What follows from it, which status,
@@ -159,47 +156,6 @@ const (
 	faultGlobal
 	numFaults
 )
-
-// consequence is a row of the fault table.
-type consequence struct {
-	// Name says what happened.
-	Name string
-	// Status is that of the work request at fault; the others complete as
-	// Flushed. It is Flushed itself if none ever is at fault.
-	Status wr.Status
-	// Event is raised, unless it is zero or a completion reports the fault
-	// (verbs draft 6.2.3).
-	Event wr.EventID
-	// Code is that of the Terminate Message, if one goes out: see Sends.
-	Code rdmap.TermCode
-	// Trigger is what the state machine sees, and In the state in which it does.
-	Trigger trigger
-	In      wr.State
-	// Source is the text that decided the code.
-	Source string
-}
-
-// Sends says whether a Terminate Message goes out. The state machine decides.
-func (c consequence) Sends() bool { return step(c.In, c.Trigger).Actions&actSendTerminate != 0 }
-
-// consequenceOf is the row of f.
-func consequenceOf(f fault) consequence { return faults[f] }
-
-func (f fault) String() string {
-	if f < numFaults {
-		return faults[f].Name
-	}
-	return "Fault(" + strconv.Itoa(int(f)) + ")"
-}
-
-// allFaults lists the faults, without noFault.
-func allFaults() []fault {
-	var all []fault
-	for f := noFault + 1; f < numFaults; f++ {
-		all = append(all, f)
-	}
-	return all
-}
 
 // What other packages refuse, as rows of the fault table.
 

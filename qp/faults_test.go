@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -62,7 +62,7 @@ func provocations() map[fault][]provocation {
 	add(faultReadTooMany, "one more than IRD", tooManyReads)
 	add(faultAtomicAnswerID, "the second", atomicAnswered(atomicResponse(1, 2, 0), faultAtomicAnswerID, 0x0206))
 	add(faultUnexpectedResponse, "in place of an Atomic Response",
-		atomicAnswered(wire.ReadResponse(1, 0, nil), faultUnexpectedResponse, 0x0206))
+		atomicAnswered(rawpeer.ReadResponse(1, 0, nil), faultUnexpectedResponse, 0x0206))
 	add(faultLocal, "in the middle of a Send", failInTheMiddle)
 	add(faultClosingSegment, "within an FPDU", closingWithinAnFPDU)
 	add(faultSQCompletion, "CQ full", sendCQFull)

@@ -1,11 +1,55 @@
 package qp
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
+
+// consequence is a row of the fault table.
+type consequence struct {
+	// Name says what happened.
+	Name string
+	// Status is that of the work request at fault; the others complete as
+	// Flushed. It is Flushed itself if none ever is at fault.
+	Status wr.Status
+	// Event is raised, unless it is zero or a completion reports the fault
+	// (verbs draft 6.2.3).
+	Event wr.EventID
+	// Code is that of the Terminate Message, if one goes out: see Sends.
+	Code rdmap.TermCode
+	// Trigger is what the state machine sees, and In the state in which it does.
+	Trigger trigger
+	In      wr.State
+	// Source is the text that decided the code.
+	Source string
+}
+
+// Sends says whether a Terminate Message goes out. The state machine decides.
+func (c consequence) Sends() bool { return step(c.In, c.Trigger).Actions&actSendTerminate != 0 }
+
+// consequenceOf is the row of f.
+func consequenceOf(f fault) consequence { return faults[f] }
+
+func (f fault) String() string {
+	if f < numFaults {
+		return faults[f].Name
+	}
+	return "Fault(" + strconv.Itoa(int(f)) + ")"
+}
+
+// allFaults lists the faults, without noFault.
+func allFaults() []fault {
+	var all []fault
+	for f := noFault + 1; f < numFaults; f++ {
+		all = append(all, f)
+	}
+	return all
+}
 
 func local(name string, s wr.Status) consequence {
 	return consequence{
@@ -209,7 +253,7 @@ var faults = [numFaults]consequence{
 	faultClosingTerminate: closing("Terminate Message while closing", wr.EventBadClose, trigTerminateReceived, "draft fig. 11"),
 	// The event is that of any failure of the LLP in Closing (PV-6.2.5-M1).
 	faultClosingReset: closing("LLP connection reset by the peer while closing", wr.EventLLPLost, trigLLPFailure, "draft 6.2.5, fig. 11"),
-	// Its event is for who has not been told of the end by another one.
+	// Its event is for an end of which no other has told.
 	faultLLPTerminating: {
 		Name: "LLP failure behind, or instead of, a Terminate Message", Status: wr.StatusFlushed, Event: wr.EventBadClose,
 		Trigger: trigLLPFailure, In: wr.StateTerminate, Source: "draft 6.2.3",
@@ -229,4 +273,10 @@ var faults = [numFaults]consequence{
 	},
 	// The event is the RNIC's, raised once for all queue pairs (figure 25).
 	faultGlobal: remote("RNIC catastrophic failure", 0, rdmap.CodeGlobal, "draft fig. 25"),
+}
+
+// reason is what the table tells of a fault on a queue pair.
+func (f fault) reason(id wr.QPID) *wr.Reason {
+	rule := strings.Replace(faults[f].Source, "draft", "verbs draft", 1)
+	return &wr.Reason{QP: id, What: faults[f].Name, Rule: rule}
 }

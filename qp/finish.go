@@ -27,14 +27,14 @@ func (s *session) finish() {
 	c, by := s.cause, time.Now().Add(s.q.cfg.CloseTimeout)
 	s.interrupt(c, by)
 	s.rx.own()
-	s.rx.tellAll()
-	s.rx.noFeed() // a turn is for others, however long the peer makes this take
+	s.rx.publishFinal()
+	s.rx.forgetRecvRequest() // a receive is for others, however long the peer makes this take
 	early := c.byVerb() && !s.llp.direct
 	if !early {
 		s.tx.own()
-		s.tx.tellAll()
+		s.tx.publishFinal()
 	}
-	s.llp.settle()
+	s.llp.handToRuntime()
 	s.blame(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.cause = c.fault
@@ -42,7 +42,7 @@ func (s *session) finish() {
 	close(s.decided)
 	if early {
 		s.tx.own()
-		s.tx.tellAll()
+		s.tx.publishFinal()
 	}
 	s.leave()
 	s.rx.leaveShared()
@@ -65,6 +65,7 @@ func (s *session) finish() {
 		s.q.raise(c.event(), c.why)
 	}
 	close(s.over)
+	s.tellOver()
 }
 
 // explain has c and the outcome say why, if there is something to say.
@@ -75,8 +76,8 @@ func (s *session) explain(c *cause) {
 	}
 }
 
-// interrupt makes both sides stop: who sleeps in a read or a write of the LLP wakes up,
-// or does by then.
+// interrupt makes both sides stop: a sleep in a read or a write of the LLP ends
+// now, or by then.
 func (s *session) interrupt(c cause, by time.Time) {
 	reset := step(wr.StateRTS, c.trigger()).Actions&actReset != 0
 	if s.sock != nil {
@@ -89,21 +90,21 @@ func (s *session) interrupt(c cause, by time.Time) {
 		_ = s.llp.conn.SetWriteDeadline(by)
 	}
 	s.llp.wakeReader()
-	s.tx.cork.left.Stop()
+	s.tx.batching.left.Stop()
 }
 
 // own takes the receive side, which has nothing to wait for.
 func (r *receiver) own() {
 	r.running.Wait()
-	r.mu.Lock() // who drives may still be about to leave
+	r.mu.Lock() // the poller may still be about to leave
 }
 
 // own takes the transmit side.
 func (t *transmitter) own() {
 	t.running.Wait()
 	t.mu.Lock() // posters may still be about to leave
-	if t.nudger.timer != nil {
-		t.nudger.timer.Stop()
+	if t.keepalive.timer != nil {
+		t.keepalive.timer.Stop()
 	}
 }
 
@@ -141,17 +142,9 @@ func (t *transmitter) sendTerminate(c cause) bool {
 		t.tellSent(hdr, len(c.terminate))
 	}
 	n, out := t.llp.push(b)
-	t.count.ending += uint64(n)
+	t.count.terminated += uint64(n)
 	t.count.ops.segment(rdmap.Terminate, 0, true)
 	return out == ioDone
-}
-
-// composeTerminate makes the Terminate Message for c.
-func (c *cause) composeTerminate() {
-	term := rdmap.TerminateHeader{
-		Code: faults[c.fault].Code, SegmentLength: c.segment, DDPHeader: c.ddpHeader, ReadRequest: c.readReq,
-	}
-	c.terminate = term.Append(nil)
 }
 
 // ending is how a session gets from RTS to Idle or Error: it does what the state
@@ -166,7 +159,7 @@ type ending struct {
 	half     bool // this side's half of the stream is closed
 	closed   bool // all of it is
 	lost     bool // the LLP did not take the Terminate Message
-	fresh    bool // there are octets that nobody has looked at
+	fresh    bool // there are octets that have not been looked at
 	timedOut bool // the last ones came when the time was up: a peer cannot draw it out
 	reported bool // an event has said why RTS was left
 }
@@ -259,8 +252,7 @@ func (e *ending) await() cause {
 	return e.arrival()
 }
 
-// failure is the LLP's. In Terminate it is told to who was not told of the end by an
-// event (RV-6.2.3-M13, M15).
+// failure is the LLP's. In Terminate an event tells of it, unless one has told of the end (RV-6.2.3-M13, M15).
 func (e *ending) failure(out outcome) cause {
 	switch {
 	case e.state == wr.StateClosing && out == ioReset:
@@ -334,28 +326,35 @@ func (s *session) flush(c cause) {
 	s.rx.flushReceives(status, number)
 }
 
-// terminated finds the Send Queue element that the peer's Terminate Message
-// complains about: only an RDMA Read can still be there (draft 9.5.2, Remote
-// Termination Error), and an RDMA Write that waits to be placed.
-func (s *session) terminated(received []byte) (pos uint64) {
-	pos = noElement
-	term, parsed := rdmap.ParseTerminate(received)
-	if !parsed || len(term.DDPHeader) == 0 {
-		return pos
-	}
-	seg, code := ddp.Parse(term.DDPHeader)
-	if code == ddp.CodeOK && seg.Tagged() {
-		return s.terminatedWrite(seg)
-	}
-	if code != ddp.CodeOK || seg.QN() != ddp.QNReadRequest {
-		return pos
-	}
-	s.reads.each(func(o *outboundRead) bool {
-		found := o.msn == seg.MSN() && !o.rtr
-		if found {
-			pos = o.pos
+// flush completes everything left: the element at fault, if any, with status
+// and the number of its reason, the others as Flushed (verbs draft 6.2.4). No new element can come in, and
+// neither side runs.
+func (s *sendQueue) flush(faulty uint64, status wr.Status, number uint64) {
+	s.doneMu.Lock()
+	defer s.doneMu.Unlock()
+	tail := s.tail.Load()
+	for pos := s.done.Load(); pos < tail; pos++ {
+		e := s.entry(pos, wr.StatusFlushed)
+		if pos == faulty {
+			e.Status, e.Value = status, number
 		}
-		return !found
-	})
-	return pos
+		if s.spans != nil {
+			s.spans.end(pos)
+		}
+		s.queue(e) // no room: the loss is the consumer's, 8.1.3.1
+		s.done.Store(pos + 1)
+	}
+	s.framed.Store(tail)
+}
+
+// flush completes everything left: the first with status and the number of its
+// reason, the others as Flushed. No new element can come in, and the receive side does not run.
+func (r *recvQueue) flush(status wr.Status, number uint64) {
+	for r.current() != nil {
+		if e := r.complete(wr.Completion{Status: status, Value: number}, false); !r.cq.Push(e) {
+			r.refused(e.Pos)
+		}
+		status, number = wr.StatusFlushed, 0
+	}
+	r.handed()
 }

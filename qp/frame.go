@@ -11,7 +11,7 @@ import (
 
 // frame adds FPDUs of the message to b, until b is full or the message ends; then it
 // moves on.
-func (t *transmitter) frame(b *batch) cause {
+func (t *transmitter) frame(b *batch) fault {
 	var held holder
 	defer held.release()
 	for {
@@ -39,7 +39,7 @@ func (t *transmitter) frame(b *batch) cause {
 			t.endMessage()
 		}
 		if last || b.full(t.tuning.Batch) {
-			return cause{}
+			return noFault
 		}
 	}
 }
@@ -177,14 +177,14 @@ func (t *transmitter) take(n uint64) (ref stag.Ref, off, k uint64) {
 	return ref, off, k
 }
 
-// lost is the cause when memory of the message being framed was revoked or has
+// lost is the fault when memory of the message being framed was revoked or has
 // vanished. Its segment has not begun to go out, so the Terminate takes its place
 // (draft 6.4).
-func (t *transmitter) lost(f stag.Fault) cause {
+func (t *transmitter) lost(f stag.Fault) fault {
 	if t.msg.kind == fromIRRQ {
-		return t.readCause(memoryFault(sideRead, f), t.msg.off)
+		return memoryFault(sideRead, f)
 	}
-	return cause{fault: memoryFault(sideSQ, f), sq: t.next, hasSQ: true}
+	return memoryFault(sideSQ, f)
 }
 
 // endMessage ends the message.
@@ -202,15 +202,6 @@ func (t *transmitter) endMessage() {
 	default: // an RTR belongs to no queue
 	}
 	t.msg.kind = noMessage
-}
-
-// advance moves on behind the next Send Queue element, all of which is framed, or
-// executed.
-func (t *transmitter) advance(e *sqe) {
-	e.end = t.pos
-	t.next++
-	t.placing.framedUpTo(t.next, e)
-	t.sq.framed.Store(t.next)
 }
 
 // Most of what a busy program posts is alike: Sends, RDMA Writes and Immediate Data, of a
@@ -256,7 +247,7 @@ func (t *transmitter) frameShorts(b *batch) {
 		if !t.frameShort(b, e, ref) {
 			break
 		}
-		t.placing.framedUpTo(pos+1, e)
+		t.writeAck.framedUpTo(pos+1, e)
 	}
 	if pos != t.next {
 		t.next = pos

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -30,13 +30,13 @@ func FuzzLiveQP(f *testing.F) {
 			}
 		}
 		add(
-			readRequest(1, 64, r.full.stag, r.full.base).Octets(), wire.Send(1, filled(64)).Octets(),
-			wire.Write(uint32(r.writable.stag), r.writable.base, filled(9)).Octets(),
-			wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets(),
+			readRequest(1, 64, r.full.stag, r.full.base).Octets(), rawpeer.Send(1, filled(64)).Octets(),
+			rawpeer.Write(uint32(r.writable.stag), r.writable.base, filled(9)).Octets(),
+			rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets(),
 			sendInvalidate(2, uint32(r.full.stag), nil).Octets(),
 		)
-		add(wire.Immediate(1, 0xdeadbeef).Octets(), wire.Send(2, nil).Octets())
-		add(wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets(), atomicResponse(1, 1, 7).Octets())
+		add(rawpeer.Immediate(1, 0xdeadbeef).Octets(), rawpeer.Send(2, nil).Octets())
+		add(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets(), atomicResponse(1, 1, 7).Octets())
 		add(terminate(0, echoNone, nil))
 	}
 	f.Fuzz(func(t *testing.T, mode byte, in []byte) {
@@ -112,7 +112,7 @@ func (r *rig) marks() []*slab {
 
 // seed makes an input of ULPDUs that were made for this rig.
 func (r *rig) seed(mode byte, ulpdus ...[]byte) (in []byte) {
-	p := wire.New(nil, wire.Options{CRC: mode&2 != 0, MarkersOut: mode&4 != 0})
+	p := rawpeer.New(nil, rawpeer.Options{CRC: mode&2 != 0, MarkersOut: mode&4 != 0})
 	for _, u := range ulpdus {
 		for i, s := range r.marks() {
 			u = bytes.ReplaceAll(u, binary.BigEndian.AppendUint32(nil, uint32(s.stag)), []byte{0xFE, 0xED, 0xFA, byte(i)})

@@ -1,36 +1,37 @@
 package qp
 
-// Graceful receive overflow (verbs draft 13.2, Config.GracefulReceive). A Send
+// Graceful receive overflow (verbs draft 13.2, Config.GracefulReceive; with an S-RQ
+// also while its receives are hoarded). A Send
 // that finds no receive waits where it is, in the receive buffer, and nothing
 // more is read from the LLP, whose flow control then stops the peer. Everything
 // else of the session goes on.
 //
-//	openLanding  finds no receive, asks to be woken, looks again, still none
+//	openRecv     finds no receive, asks to be woken, looks again, still none
 //	deliver      keeps the ULPDU in the intake: the stream is paused
 //	pause        says that nothing is to be read from the socket
 //	PostRecv or a post to the S-RQ wakes the receive side
 //	drive        delivers the ULPDU again; where reads block, receiveLoop does
 //
-// No wake-up is lost: who asks looks once more before it sleeps, and who posts
-// looks who has asked after the receive is there to be seen. A token without need
+// No wake-up is lost: the receiver looks once more before it sleeps, and the poster
+// looks whether it has asked after the receive is there to be seen. A token without need
 // costs one look.
 //
 // What was not read is not known: while it is paused a session does not see that
 // the peer has closed or reset the stream, or sent a Terminate Message, unless its
 // own sending fails.
 
-// askForFeed asks to be woken at the next post.
-func (r *receiver) askForFeed() {
+// requestRecv asks to be woken at the next post.
+func (r *receiver) requestRecv() {
 	if shared := r.cfg.SRQ; shared != nil {
 		shared.Await(r)
 		return
 	}
-	r.hungry.Store(true)
+	r.wantRecv.Store(true)
 }
 
-// fed says that receives were posted to the Receive Queue.
-func (r *receiver) fed() {
-	if r.hungry.Load() && r.hungry.Swap(false) {
+// recvPosted says that receives were posted to the Receive Queue.
+func (r *receiver) recvPosted() {
+	if r.wantRecv.Load() && r.wantRecv.Swap(false) {
 		r.Wake()
 	}
 }
@@ -40,7 +41,7 @@ func (r *receiver) Wake() {
 	if r.s.sock != nil {
 		r.s.sock.Soon()
 	} else {
-		signal(r.feed)
+		signal(r.recvReady)
 	}
 }
 
@@ -53,17 +54,17 @@ func (r *receiver) pause(ulpdu []byte) {
 	}
 }
 
-// awaitFeed sleeps until receives were posted, or the session ends.
-func (r *receiver) awaitFeed() {
+// awaitRecv sleeps until receives were posted, or the session ends.
+func (r *receiver) awaitRecv() {
 	select {
-	case <-r.feed:
+	case <-r.recvReady:
 	case <-r.s.stop:
 	}
 }
 
-// noFeed makes the S-RQ forget this session.
-func (r *receiver) noFeed() {
-	if shared := r.cfg.SRQ; shared != nil && r.cfg.GracefulReceive {
+// forgetRecvRequest makes the S-RQ forget this session.
+func (r *receiver) forgetRecvRequest() {
+	if shared := r.cfg.SRQ; shared != nil {
 		shared.Forget(r)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -28,7 +28,7 @@ func TestGracefulFlow(t *testing.T) {
 			gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
 				var list [][]byte
 				for msn := range uint32(n) {
-					list = append(list, wire.Send(msn+1, filled(int(msn%64))).Octets())
+					list = append(list, rawpeer.Send(msn+1, filled(int(msn%64))).Octets())
 				}
 				sent := r.inBackground(list...)
 				posted := make(chan error, 1)
@@ -83,7 +83,7 @@ func TestGracefulSharing(t *testing.T) {
 	for _, r := range []*rig{a, b} {
 		var list [][]byte
 		for msn := range uint32(n) {
-			list = append(list, wire.Send(msn+1, filled(int(msn%50))).Octets())
+			list = append(list, rawpeer.Send(msn+1, filled(int(msn%50))).Octets())
 		}
 		sent := r.inBackground(list...)
 		go func() {

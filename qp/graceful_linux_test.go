@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -19,7 +19,7 @@ func TestGracefulPausedByPoller(t *testing.T) {
 		}
 		r := newRig(t, graceful(setup{config: func(c *Config) { c.Tuning.Drive = 1 }}, shared))
 		r.pollersServe()
-		r.send(wire.Send(1, nil).Octets())
+		r.send(rawpeer.Send(1, nil).Octets())
 		require.Eventually(t, func() bool {
 			r.rcq.Poll(make([]wr.Completion, 1))
 			return r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil })

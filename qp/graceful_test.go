@@ -11,7 +11,7 @@ import (
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -82,13 +82,13 @@ func (r *rig) inBackground(ulpdus ...[]byte) (done chan error) {
 func TestGraceful(t *testing.T) {
 	gracefulRigs(t, func(t *testing.T, r *rig, post func(...wr.Recv)) {
 		sent := r.inBackground(
-			wire.Send(1, filled(9)).Octets(), wire.Send(2, nil).Octets(),
-			wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(50)).Octets(),
-			wire.Send(3, filled(3)).Octets(),
+			rawpeer.Send(1, filled(9)).Octets(), rawpeer.Send(2, nil).Octets(),
+			rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(50)).Octets(),
+			rawpeer.Send(3, filled(3)).Octets(),
 		)
 		r.paused()
 		r.postSend(wr.Request{ID: 10, SGL: r.full.sgl(0, 8)})
-		require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(1, r.full.mem()[:8]).Octets(), r.next())
 		require.Equal(t, []comp{{10, 0, 0}}, r.wait(r.scq, 1))
 		require.Equal(t, wr.StateRTS, r.q.State())
 		require.Empty(t, r.all(r.rcq))
@@ -112,7 +112,7 @@ func TestGraceful(t *testing.T) {
 // again; with the stream, at once.
 func TestGracefulFaults(t *testing.T) {
 	gracefulRigs(t, func(t *testing.T, r *rig, post func(...wr.Recv)) {
-		bad := wire.Send(1, filled(9)).Octets()
+		bad := rawpeer.Send(1, filled(9)).Octets()
 		r.send(bad)
 		r.paused()
 		post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 8)})
@@ -122,12 +122,12 @@ func TestGracefulFaults(t *testing.T) {
 		require.Equal(t, []comp{{1, wr.StatusBaseBounds, 0}}, r.all(r.rcq))
 	})
 	gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
-		bad := wire.Send(2, nil).Octets()
+		bad := rawpeer.Send(2, nil).Octets()
 		r.send(bad)
 		require.Equal(t, terminate(0x1203, echoDDP, bad), r.next(), "not the message that is due")
 	})
 	gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
-		r.send(wire.Send(1, nil).Octets())
+		r.send(rawpeer.Send(1, nil).Octets())
 		r.paused()
 		r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{{STag: r.gone, Length: 1}}})
 		require.Equal(t, terminate(0, echoNone, nil), r.next(), "this side's own error")
@@ -155,7 +155,7 @@ func TestGracefulEndings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gracefulRigs(t, func(t *testing.T, r *rig, _ func(...wr.Recv)) {
-				sent := r.inBackground(wire.Send(1, filled(9)).Octets())
+				sent := r.inBackground(rawpeer.Send(1, filled(9)).Octets())
 				r.paused()
 				require.NoError(t, <-sent)
 				promptly(t, name, func() { c.do(r) })
@@ -175,7 +175,7 @@ func TestGracefulSharedFails(t *testing.T) {
 	r := newRig(t, graceful(setup{}, shared))
 	b := r.sibling(20)
 	for _, q := range []*rig{r, b} {
-		q.send(wire.Send(1, nil).Octets())
+		q.send(rawpeer.Send(1, nil).Octets())
 		q.paused()
 	}
 	shared.Fail()
@@ -193,13 +193,13 @@ func TestGracefulForgets(t *testing.T) {
 	r := newRig(t, graceful(setup{}, shared))
 	b := r.sibling(20)
 	for _, q := range []*rig{r, b} {
-		q.send(wire.Send(1, nil).Octets())
+		q.send(rawpeer.Send(1, nil).Octets())
 		q.paused()
 	}
 	require.NoError(t, r.q.Destroy())
 	shared.post(wr.Recv{ID: 1})
 	require.Equal(t, []comp{{1, 0, 0}}, b.wait(b.rcq, 1))
-	require.Empty(t, r.s.rx.feed)
+	require.Empty(t, r.s.rx.recvReady)
 }
 
 // undriven is a setup with an S-RQ in which no poll takes a receive.
@@ -220,7 +220,7 @@ func TestGracefulWokenEnds(t *testing.T) {
 	r := newRig(t, undriven(shared))
 	b := r.sibling(20)
 	for _, q := range []*rig{r, b} {
-		q.send(wire.Send(1, nil).Octets())
+		q.send(rawpeer.Send(1, nil).Octets())
 		q.paused()
 	}
 	r.s.rx.mu.Lock() // as if it did not get the processor
@@ -239,12 +239,12 @@ func TestGracefulHalf(t *testing.T) {
 	shared := newShared(t, ownPD)
 	r := newRig(t, undriven(shared))
 	b := r.sibling(20)
-	whole := r.peer.Frame(wire.Send(1, filled(600)).Octets())
+	whole := r.peer.Frame(rawpeer.Send(1, filled(600)).Octets())
 	require.NoError(t, r.peer.Raw(whole[:100]))
 	require.Eventually(t, func() bool {
 		return r.s.rx.locked(func(rx *receiver) bool { return rx.in.Buffered() == 100 })
 	}, patience, time.Millisecond)
-	b.send(wire.Send(1, nil).Octets())
+	b.send(rawpeer.Send(1, nil).Octets())
 	b.paused()
 	shared.post(wr.Recv{ID: 1})
 	require.Equal(t, []comp{{1, 0, 0}}, b.wait(b.rcq, 1))
@@ -258,7 +258,7 @@ func TestGracefulHalf(t *testing.T) {
 func TestGracefulRests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, graceful(setup{pipe: true}, nil))
-		sent := r.inBackground(wire.Send(1, filled(9)).Octets(), wire.Send(2, nil).Octets())
+		sent := r.inBackground(rawpeer.Send(1, filled(9)).Octets(), rawpeer.Send(2, nil).Octets())
 		synctest.Wait() // returns when every goroutine sleeps
 		require.NotNil(t, r.s.rx.in.kept)
 		require.Empty(t, sent, "the second Send is not read")
@@ -269,7 +269,7 @@ func TestGracefulRests(t *testing.T) {
 		require.NoError(t, r.peer.Close())
 	})
 	r := newRig(t, graceful(setup{}, nil))
-	r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets(), rawpeer.Send(2, nil).Octets())
 	r.paused()
 	require.False(t, r.s.rx.drive())
 	r.postRecv(wr.Recv{ID: 1})
@@ -280,7 +280,7 @@ func TestGracefulRests(t *testing.T) {
 func TestGracefulEarly(t *testing.T) {
 	r := newIdleRig(t, graceful(setup{}, nil))
 	f := mpa.NewFramer(false, false)
-	early := f.AppendFPDU(f.AppendFPDU(nil, wire.Send(1, filled(9)).Octets()), wire.Send(2, nil).Octets())
+	early := f.AppendFPDU(f.AppendFPDU(nil, rawpeer.Send(1, filled(9)).Octets()), rawpeer.Send(2, nil).Octets())
 	r.set.stream = func(s *mpa.Stream) { s.Early = early }
 	r.connect()
 	r.paused()
@@ -294,8 +294,8 @@ func TestGracefulEarly(t *testing.T) {
 func TestGracefulEarlyAlone(t *testing.T) {
 	r := newIdleRig(t, graceful(setup{}, nil))
 	r.set.stream = func(s *mpa.Stream) {
-		s.Early = r.peer.Frame(wire.Send(1, filled(90)).Octets())
-		r.send(wire.Send(2, make([]byte, 90)).Octets())
+		s.Early = r.peer.Frame(rawpeer.Send(1, filled(90)).Octets())
+		r.send(rawpeer.Send(2, make([]byte, 90)).Octets())
 	}
 	r.connect()
 	r.paused()
@@ -314,7 +314,7 @@ func TestGracefulSends(t *testing.T) {
 	r.connectNarrow()
 	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{big}})
 	r.stuck()
-	r.send(wire.Send(1, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets())
 	r.paused()
 	require.Len(t, r.gather(rdmap.Send, func(ddp.Segment, int) {}), int(big.Length))
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.scq, 1))
@@ -337,13 +337,13 @@ func TestLLPWatchedNoMore(t *testing.T) {
 // stream gets meanwhile.
 func TestGracefulKeepsBuffer(t *testing.T) {
 	r := newRig(t, graceful(setup{}, nil))
-	r.send(wire.Send(1, filled(slabSize)).Octets())
+	r.send(rawpeer.Send(1, filled(slabSize)).Octets())
 	r.paused()
 	require.True(t, r.s.rx.locked(func(rx *receiver) bool { return rx.in.buf != nil }))
 	b := newRig(t, setup{})
 	for msn := range uint32(20) {
 		b.postRecv(wr.Recv{SGL: b.full.sgl(0, slabSize)})
-		b.send(wire.Send(msn+1, make([]byte, slabSize)).Octets())
+		b.send(rawpeer.Send(msn+1, make([]byte, slabSize)).Octets())
 		b.wait(b.rcq, 1)
 	}
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, slabSize)})
@@ -360,9 +360,9 @@ func TestGracefulBackPressure(t *testing.T) {
 	big := make([]byte, 60000)
 	var list [][]byte
 	for msn := range uint32(n) {
-		list = append(list, wire.Write(0, 0, nil).Octets(), wire.Segment{Op: 3, MSN: msn + 1, Payload: big[:slabSize]}.Octets())
+		list = append(list, rawpeer.Write(0, 0, nil).Octets(), rawpeer.Segment{Op: 3, MSN: msn + 1, Payload: big[:slabSize]}.Octets())
 		for range 14 {
-			list = append(list, wire.Write(uint32(r.writable.stag), r.writable.at(0), big[:slabSize]).Octets())
+			list = append(list, rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), big[:slabSize]).Octets())
 		}
 	}
 	clear(r.writable.want[guard : guard+slabSize])

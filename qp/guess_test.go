@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -19,10 +19,10 @@ import (
 // there already, is not looked at, even if it is right. So it has one for each connection.
 func TestOneGuessForAStream(t *testing.T) {
 	invalidate := func(msn uint32, s wr.STag) []byte { return sendInvalidate(msn, uint32(s), nil).Octets() }
-	write := func(s wr.STag) []byte { return wire.Write(uint32(s), 0, filled(1)).Octets() }
+	write := func(s wr.STag) []byte { return rawpeer.Write(uint32(s), 0, filled(1)).Octets() }
 	read := func(msn uint32, s *slab, key wr.STag) []byte {
 		h := rdmap.ReadRequestHeader{SinkSTag: 1, Size: 1, SourceSTag: uint32(s.stag ^ key), SourceTO: s.base}
-		return wire.ReadRequest(msn, h).Octets()
+		return rawpeer.ReadRequest(msn, h).Octets()
 	}
 	for _, c := range []struct {
 		name  string

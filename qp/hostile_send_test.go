@@ -1,7 +1,7 @@
 package qp
 
 import (
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -16,7 +16,7 @@ func received(r *rig, p []byte) {
 }
 
 // leads makes a lead of segments.
-func leads(s ...wire.Segment) func(*rig) [][]byte {
+func leads(s ...rawpeer.Segment) func(*rig) [][]byte {
 	return func(*rig) (out [][]byte) {
 		for _, x := range s {
 			out = append(out, x.Octets())
@@ -25,8 +25,8 @@ func leads(s ...wire.Segment) func(*rig) [][]byte {
 	}
 }
 
-func sendInvalidate(msn, stag uint32, p []byte) wire.Segment {
-	return wire.Segment{Op: rdmap.SendInvalidate, MSN: msn, Inv: stag, Payload: p}
+func sendInvalidate(msn, stag uint32, p []byte) rawpeer.Segment {
+	return rawpeer.Segment{Op: rdmap.SendInvalidate, MSN: msn, Inv: stag, Payload: p}
 }
 
 // refusedInvalidation is a Send with Invalidate of an STag that the peer may not
@@ -51,93 +51,93 @@ func refusedInvalidation(name string, stag func(*rig) wr.STag, f fault) attack {
 
 var sendAttacks = []attack{
 	{
-		name: "MSN 2 first", bad: seg(wire.Send(2, filled(3))),
+		name: "MSN 2 first", bad: seg(rawpeer.Send(2, filled(3))),
 		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
-		name: "MSN 0 first", bad: seg(wire.Send(0, filled(3))),
+		name: "MSN 0 first", bad: seg(rawpeer.Send(0, filled(3))),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
-		name: "MSN far away", bad: seg(wire.Send(0x80000001, filled(3))),
+		name: "MSN far away", bad: seg(rawpeer.Send(0x80000001, filled(3))),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
-		name: "MSN of the receive behind the last", bad: seg(wire.Send(3, filled(3))),
+		name: "MSN of the receive behind the last", bad: seg(rawpeer.Send(3, filled(3))),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 	},
 	{
-		name: "empty Send with MSN 2", bad: seg(wire.Send(2, nil)),
+		name: "empty Send with MSN 2", bad: seg(rawpeer.Send(2, nil)),
 		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
-		name: "MSN repeated", lead: leads(wire.Send(1, filled(3))), bad: seg(wire.Send(1, filled(4))),
+		name: "MSN repeated", lead: leads(rawpeer.Send(1, filled(3))), bad: seg(rawpeer.Send(1, filled(4))),
 		fault: faultSendMSNRange, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 3}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(3)) },
 	},
 	{
 		name:  "MSN changes within a message",
-		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
-		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 2, MO: 5, Payload: filled(5)}),
+		lead:  leads(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(rawpeer.Segment{Op: rdmap.Send, MSN: 2, MO: 5, Payload: filled(5)}),
 		fault: faultSendMSNGap, code: 0x1203, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
-		name: "MO in a first segment", bad: seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 1, Payload: filled(5)}),
+		name: "MO in a first segment", bad: seg(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 1, Payload: filled(5)}),
 		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
-		name: "MO beyond the receive", bad: seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 0xFFFFFFFF, Payload: filled(5)}),
+		name: "MO beyond the receive", bad: seg(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 0xFFFFFFFF, Payload: filled(5)}),
 		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 	},
 	{
 		name:  "MO with a gap",
-		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
-		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 6, Payload: filled(5)}),
+		lead:  leads(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 6, Payload: filled(5)}),
 		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
 		name:  "MO repeated",
-		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
-		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 0, Payload: filled(9)}),
+		lead:  leads(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 0, Payload: filled(9)}),
 		fault: faultSendMO, code: 0x1204, echo: echoDDP, event: wr.EventRQMSNGap,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
 		name:  "opcode changes within a message",
-		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
-		bad:   seg(wire.Segment{Op: rdmap.SendSE, MSN: 1, MO: 5, Payload: filled(5)}),
+		lead:  leads(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(5)}),
+		bad:   seg(rawpeer.Segment{Op: rdmap.SendSE, MSN: 1, MO: 5, Payload: filled(5)}),
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		after: func(r *rig) { received(r, filled(5)) },
 	},
 	{
-		name: "Send with no receive left", lead: leads(wire.Send(1, filled(64)), wire.Send(2, nil)), bad: seg(wire.Send(3, filled(1))),
+		name: "Send with no receive left", lead: leads(rawpeer.Send(1, filled(64)), rawpeer.Send(2, nil)), bad: seg(rawpeer.Send(3, filled(1))),
 		fault: faultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 64}, {2, wr.StatusSuccess, 0}},
 		after: func(r *rig) { received(r, filled(64)) },
 	},
 	{
-		name: "empty Send with no receive left", lead: leads(wire.Send(1, nil), wire.Send(2, nil)), bad: seg(wire.Send(3, nil)),
+		name: "empty Send with no receive left", lead: leads(rawpeer.Send(1, nil), rawpeer.Send(2, nil)), bad: seg(rawpeer.Send(3, nil)),
 		fault: faultNoReceive, code: 0x1202, echo: echoDDP, event: wr.EventRQMSNRange,
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusSuccess, 0}},
 	},
 	{
-		name: "Send too long by one octet", bad: seg(wire.Send(1, filled(recvSize+1))),
+		name: "Send too long by one octet", bad: seg(rawpeer.Send(1, filled(recvSize+1))),
 		fault: faultSendTooLong, code: 0x1205, echo: echoDDP,
 		recvs: []comp{{1, wr.StatusBaseBounds, 0}, {2, wr.StatusFlushed, 0}},
 	},
 	{
 		name:  "Send too long in its last segment",
-		lead:  leads(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(60)}),
-		bad:   seg(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 60, Payload: filled(5)}),
+		lead:  leads(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: filled(60)}),
+		bad:   seg(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 60, Payload: filled(5)}),
 		fault: faultSendTooLong, code: 0x1205, echo: echoDDP,
 		recvs: []comp{{1, wr.StatusBaseBounds, 0}, {2, wr.StatusFlushed, 0}},
 		after: func(r *rig) { received(r, filled(60)) },
 	},
 	{
-		name: "second Send too long", lead: leads(wire.Send(1, filled(1))), bad: seg(wire.Send(2, filled(4000))),
+		name: "second Send too long", lead: leads(rawpeer.Send(1, filled(1))), bad: seg(rawpeer.Send(2, filled(4000))),
 		fault: faultSendTooLong, code: 0x1205, echo: echoDDP,
 		recvs: []comp{{1, wr.StatusSuccess, 1}, {2, wr.StatusBaseBounds, 0}},
 		after: func(r *rig) { received(r, filled(1)) },

@@ -3,7 +3,7 @@ package qp
 import (
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -20,7 +20,9 @@ func badSink(name string, sink func(*rig) wr.SGE, spoil func(*rig), f fault, cod
 			}
 			return nil
 		},
-		bad:   func(r *rig) []byte { return wire.ReadResponse(uint32(r.aim.STag), r.aim.TO, filled(readSize)).Octets() },
+		bad: func(r *rig) []byte {
+			return rawpeer.ReadResponse(uint32(r.aim.STag), r.aim.TO, filled(readSize)).Octets()
+		},
 		fault: f, code: code, echo: echoDDP, read: status,
 	}
 }

@@ -1,7 +1,7 @@
 package qp
 
 import (
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -12,7 +12,7 @@ func badWrite(name string, n int, at func(*rig) (wr.STag, uint64), f fault, code
 		name: "Write " + name,
 		bad: func(r *rig) []byte {
 			s, to := at(r)
-			return wire.Write(uint32(s), to, filled(n)).Octets()
+			return rawpeer.Write(uint32(s), to, filled(n)).Octets()
 		},
 		fault: f, code: code, echo: echoDDP, event: e,
 	}
@@ -38,41 +38,47 @@ var taggedAttacks = []attack{
 	badWrite("to another QP's region", 1, func(r *rig) (wr.STag, uint64) { return r.scoped.stag, r.scoped.at(0) }, faultTagPD, 0x1102, wr.EventProtPD),
 	{
 		name: "Write where none is allowed", set: func(c *setup) { c.noWrite = true },
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(1)).Octets() },
+		bad:   func(r *rig) []byte { return rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(1)).Octets() },
 		fault: faultWriteNotEnabled, code: 0x1100, echo: echoDDP, event: wr.EventWriteNotEnabled,
 	},
 	{
 		name: "second segment of a Write out of bounds",
 		lead: func(r *rig) [][]byte {
-			s := wire.Write(uint32(r.full.stag), r.full.at(slabSize-10), filled(10))
+			s := rawpeer.Write(uint32(r.full.stag), r.full.at(slabSize-10), filled(10))
 			s.More = true
 			return [][]byte{s.Octets()}
 		},
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(slabSize), filled(1)).Octets() },
+		bad: func(r *rig) []byte {
+			return rawpeer.Write(uint32(r.full.stag), r.full.at(slabSize), filled(1)).Octets()
+		},
 		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(slabSize-10, filled(10)) },
 	},
 	{
 		name: "another STag within a Write", lead: openWrite,
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.writable.stag), r.writable.at(4), filled(1)).Octets() },
+		bad: func(r *rig) []byte {
+			return rawpeer.Write(uint32(r.writable.stag), r.writable.at(4), filled(1)).Octets()
+		},
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode, after: openWritten,
 	},
 	{
 		name: "Read Response within a Write", lead: openWrite,
 		bad: func(r *rig) []byte {
-			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets()
+			return rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets()
 		},
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode, after: openWritten,
 	},
 	{
 		name: "revoked within a Write",
 		lead: func(r *rig) [][]byte {
-			s := wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(4))
+			s := rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(4))
 			s.More = true
 			r.writable.expect(0, filled(4))
 			return [][]byte{s.Octets(), sendInvalidate(1, uint32(r.writable.stag), nil).Octets()}
 		},
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.writable.stag), r.writable.at(4), filled(4)).Octets() },
+		bad: func(r *rig) []byte {
+			return rawpeer.Write(uint32(r.writable.stag), r.writable.at(4), filled(4)).Octets()
+		},
 		fault: faultTagSTag, code: 0x1100, echo: echoDDP, event: wr.EventProtSTag,
 		recvs: []comp{{1, wr.StatusSuccess, 0}, {2, wr.StatusFlushed, 0}},
 	},
@@ -80,7 +86,7 @@ var taggedAttacks = []attack{
 
 // openWrite is an RDMA Write that has not ended.
 func openWrite(r *rig) [][]byte {
-	s := wire.Write(uint32(r.full.stag), r.full.at(2000), filled(4))
+	s := rawpeer.Write(uint32(r.full.stag), r.full.at(2000), filled(4))
 	s.More = true
 	return [][]byte{s.Octets()}
 }
@@ -99,8 +105,8 @@ func badRead(name string, n uint32, at func(*rig) (wr.STag, uint64), f fault, co
 	}
 }
 
-func readRequest(msn, n uint32, s wr.STag, to uint64) wire.Segment {
-	return wire.ReadRequest(msn, rdmap.ReadRequestHeader{
+func readRequest(msn, n uint32, s wr.STag, to uint64) rawpeer.Segment {
+	return rawpeer.ReadRequest(msn, rdmap.ReadRequestHeader{
 		SinkSTag: 0x5151, SinkTO: 0x6262, Size: n, SourceSTag: uint32(s), SourceTO: to,
 	})
 }
@@ -187,7 +193,7 @@ func badResponse(name string, n int, at func(*rig) (wr.STag, uint64), f fault, c
 		name: "Read Response " + name,
 		bad: func(r *rig) []byte {
 			s, to := at(r)
-			return wire.ReadResponse(uint32(s), to, filled(n)).Octets()
+			return rawpeer.ReadResponse(uint32(s), to, filled(n)).Octets()
 		},
 		fault: f, code: code, echo: echoDDP, event: e,
 	}
@@ -198,7 +204,7 @@ func sink(r *rig) (wr.STag, uint64) { return r.full.stag, r.full.at(readTO) }
 // halfResponse is the first part of the answer, without L.
 func halfResponse(n int) func(*rig) [][]byte {
 	return func(r *rig) [][]byte {
-		s := wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(n))
+		s := rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(n))
 		s.More = true
 		return [][]byte{s.Octets()}
 	}
@@ -207,11 +213,13 @@ func halfResponse(n int) func(*rig) [][]byte {
 var responseAttacks = []attack{
 	{
 		name: "Read Response to nothing", idle: true,
-		bad:   func(r *rig) []byte { return wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets() },
+		bad: func(r *rig) []byte {
+			return rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets()
+		},
 		fault: faultUnexpectedResponse, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
-		name: "empty Read Response to nothing", idle: true, bad: seg(wire.ReadResponse(0, 0, nil)),
+		name: "empty Read Response to nothing", idle: true, bad: seg(rawpeer.ReadResponse(0, 0, nil)),
 		fault: faultUnexpectedResponse, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	badResponse("to another STag", readSize, func(r *rig) (wr.STag, uint64) { return r.writable.stag, r.writable.at(0) }, faultTagSTag, 0x1100, wr.EventProtSTag),
@@ -226,7 +234,7 @@ var responseAttacks = []attack{
 	{
 		name: "Read Response that goes on behind its last octet", lead: halfResponse(readSize),
 		bad: func(r *rig) []byte {
-			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+readSize), filled(1)).Octets()
+			return rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO+readSize), filled(1)).Octets()
 		},
 		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(readSize)) },
@@ -234,7 +242,7 @@ var responseAttacks = []attack{
 	{
 		name: "Read Response with a gap", lead: halfResponse(8),
 		bad: func(r *rig) []byte {
-			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+9), filled(readSize-9)).Octets()
+			return rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO+9), filled(readSize-9)).Octets()
 		},
 		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(8)) },
@@ -242,21 +250,23 @@ var responseAttacks = []attack{
 	{
 		name: "Read Response too long in its second segment", lead: halfResponse(8),
 		bad: func(r *rig) []byte {
-			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO+8), filled(readSize-7)).Octets()
+			return rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO+8), filled(readSize-7)).Octets()
 		},
 		fault: faultTagBounds, code: 0x1101, echo: echoDDP, event: wr.EventProtBounds,
 		after: func(r *rig) { r.full.expect(readTO, filled(8)) },
 	},
 	{
 		name: "Write within a Read Response", lead: halfResponse(8),
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(readTO+8), filled(1)).Octets() },
+		bad: func(r *rig) []byte {
+			return rawpeer.Write(uint32(r.full.stag), r.full.at(readTO+8), filled(1)).Octets()
+		},
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 		after: func(r *rig) { r.full.expect(readTO, filled(8)) },
 	},
 	{
 		name: "Read Response where no Write is allowed", set: func(c *setup) { c.noWrite = true },
 		bad: func(r *rig) []byte {
-			return wire.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets()
+			return rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(readTO), filled(readSize)).Octets()
 		},
 		fault: faultWriteNotEnabled, code: 0x1100, echo: echoDDP, event: wr.EventWriteNotEnabled,
 	},

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -68,7 +68,7 @@ func (r *rig) arrangeInto(sink wr.SGE, idle bool) {
 		wr.Request{ID: 10, Op: wr.OpRead, Local: sink, Remote: wr.Remote{STag: 0x77, TO: 0x99}},
 		wr.Request{ID: 11, Flags: wr.ReadFence, SGL: r.full.sgl(0, 8)},
 	)
-	want := wire.ReadRequest(1, rdmap.ReadRequestHeader{
+	want := rawpeer.ReadRequest(1, rdmap.ReadRequestHeader{
 		SinkSTag: uint32(sink.STag), SinkTO: sink.TO, Size: readSize, SourceSTag: 0x77, SourceTO: 0x99,
 	})
 	require.Equal(r.t, want.Octets(), r.next())
@@ -128,7 +128,7 @@ func (a attack) run(t *testing.T, c setup) {
 	require.Equal(t, want, r.next(), "the Terminate Message")
 	end, more, err := r.peer.End()
 	require.NoError(t, err)
-	assert.Equal(t, wire.FIN, end, "a graceful close behind the Terminate")
+	assert.Equal(t, rawpeer.FIN, end, "a graceful close behind the Terminate")
 	assert.Zero(t, more, "nothing follows a Terminate")
 	require.NoError(t, r.peer.Close())
 	r.over()
@@ -183,12 +183,12 @@ func attacks() (all []attack) {
 }
 
 // seg is an attack with a segment that needs nothing of the rig.
-func seg(s wire.Segment) func(*rig) []byte {
+func seg(s rawpeer.Segment) func(*rig) []byte {
 	return func(*rig) []byte { return s.Octets() }
 }
 
 // patch is seg with one octet changed.
-func patch(s wire.Segment, at int, v byte) func(*rig) []byte {
+func patch(s rawpeer.Segment, at int, v byte) func(*rig) []byte {
 	return func(*rig) []byte {
 		b := s.Octets()
 		b[at] = v
@@ -218,19 +218,19 @@ func filled(n int) []byte {
 var framingAttacks = []attack{
 	{
 		name: "CRC wrong", set: func(c *setup) { c.crc = true },
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets() },
+		bad:   func(r *rig) []byte { return rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets() },
 		spoil: func(b []byte) []byte { b[len(b)-1] ^= 1; return b },
 		fault: faultCRC, code: 0x2002, event: wr.EventBadCRC,
 	},
 	{
 		name: "payload damaged under a CRC", set: func(c *setup) { c.crc = true },
-		bad:   func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets() },
+		bad:   func(r *rig) []byte { return rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets() },
 		spoil: func(b []byte) []byte { b[40] ^= 0x80; return b },
 		fault: faultCRC, code: 0x2002, event: wr.EventBadCRC,
 	},
 	{
 		name: "length above 64768",
-		bad:  seg(wire.Send(1, nil)),
+		bad:  seg(rawpeer.Send(1, nil)),
 		spoil: func(b []byte) []byte {
 			binary.BigEndian.PutUint16(b, 64769) // markers: none is due before this FPDU
 			return b
@@ -239,7 +239,7 @@ var framingAttacks = []attack{
 	},
 	{
 		name: "marker points elsewhere", set: func(c *setup) { c.role, c.markers, c.crc = mpa.Responder, true, false },
-		bad: func(r *rig) []byte { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(1000)).Octets() },
+		bad: func(r *rig) []byte { return rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(1000)).Octets() },
 		spoil: func(b []byte) []byte {
 			// The stream stands at 24, behind a marker and an empty FPDU: the
 			// next marker is at 512.
@@ -257,67 +257,67 @@ var framingAttacks = []attack{
 
 var headerAttacks = append([]attack{
 	{
-		name: "DDP version 0 tagged", bad: patch(wire.Write(1, 2, filled(3)), 0, 0xC0),
+		name: "DDP version 0 tagged", bad: patch(rawpeer.Write(1, 2, filled(3)), 0, 0xC0),
 		fault: faultDDPVersionTagged, code: 0x1104, echo: echoDDP, event: wr.EventDDPVersion,
 	},
 	{
-		name: "DDP version 3 tagged", bad: patch(wire.Write(1, 2, nil), 0, 0xC3),
+		name: "DDP version 3 tagged", bad: patch(rawpeer.Write(1, 2, nil), 0, 0xC3),
 		fault: faultDDPVersionTagged, code: 0x1104, echo: echoDDP, event: wr.EventDDPVersion,
 	},
 	{
-		name: "DDP version 2 untagged", bad: patch(wire.Send(1, filled(3)), 0, 0x42),
+		name: "DDP version 2 untagged", bad: patch(rawpeer.Send(1, filled(3)), 0, 0x42),
 		fault: faultDDPVersionUntagged, code: 0x1206, echo: echoDDP, event: wr.EventDDPVersion,
 	},
 	{
-		name: "RDMAP version 0", bad: patch(wire.Send(1, filled(3)), 1, 0x03),
+		name: "RDMAP version 0", bad: patch(rawpeer.Send(1, filled(3)), 1, 0x03),
 		fault: faultRDMAPVersion, code: 0x0205, echo: echoDDP, event: wr.EventRDMAPVersion,
 	},
 	{
-		name: "RDMAP version 3 tagged", bad: patch(wire.Write(1, 0, filled(3)), 1, 0xC0),
+		name: "RDMAP version 3 tagged", bad: patch(rawpeer.Write(1, 0, filled(3)), 1, 0xC0),
 		fault: faultRDMAPVersion, code: 0x0205, echo: echoDDP, event: wr.EventRDMAPVersion,
 	},
 	{
-		name: "Send that is tagged", bad: seg(wire.Segment{Tagged: true, Op: rdmap.Send, Payload: filled(20)}),
+		name: "Send that is tagged", bad: seg(rawpeer.Segment{Tagged: true, Op: rdmap.Send, Payload: filled(20)}),
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
-		name: "Write that is untagged", bad: seg(wire.Segment{Op: rdmap.Write, MSN: 1, Payload: filled(20)}),
+		name: "Write that is untagged", bad: seg(rawpeer.Segment{Op: rdmap.Write, MSN: 1, Payload: filled(20)}),
 		fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
-		name: "Send to queue 1", bad: seg(wire.Segment{Op: rdmap.Send, QN: 1, MSN: 1}),
+		name: "Send to queue 1", bad: seg(rawpeer.Segment{Op: rdmap.Send, QN: 1, MSN: 1}),
 		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
-		name: "Send to queue 4", bad: seg(wire.Segment{Op: rdmap.Send, QN: 4, MSN: 1, Payload: filled(3)}),
+		name: "Send to queue 4", bad: seg(rawpeer.Segment{Op: rdmap.Send, QN: 4, MSN: 1, Payload: filled(3)}),
 		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
-		name: "Read Request to queue 0", bad: seg(wire.Segment{Op: rdmap.ReadRequest, MSN: 1, Payload: make([]byte, 28)}),
+		name: "Read Request to queue 0", bad: seg(rawpeer.Segment{Op: rdmap.ReadRequest, MSN: 1, Payload: make([]byte, 28)}),
 		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
-		name: "Terminate to queue 0", bad: seg(wire.Segment{Op: rdmap.Terminate, MSN: 1, Payload: make([]byte, 4)}),
+		name: "Terminate to queue 0", bad: seg(rawpeer.Segment{Op: rdmap.Terminate, MSN: 1, Payload: make([]byte, 4)}),
 		fault: faultQN, code: 0x1201, echo: echoDDP, event: wr.EventInvalidQN,
 	},
 	{
-		name: "Terminate with MSN 2", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 2, Payload: make([]byte, 4)}),
+		name: "Terminate with MSN 2", bad: seg(rawpeer.Segment{Op: rdmap.Terminate, QN: 2, MSN: 2, Payload: make([]byte, 4)}),
 		fault: faultTerminateMSN, code: 0x1203, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	},
 	{
-		name: "Terminate with an MO", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, MO: 4, Payload: make([]byte, 4)}),
+		name: "Terminate with an MO", bad: seg(rawpeer.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, MO: 4, Payload: make([]byte, 4)}),
 		fault: faultUntaggedMO, code: 0x1204, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "Terminate without L", bad: seg(wire.Segment{More: true, Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 4)}),
+		name: "Terminate without L", bad: seg(rawpeer.Segment{More: true, Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 4)}),
 		fault: faultNoLBit, code: 0x0207, echo: echoDDP, event: wr.EventNoLBit,
 	},
 	{
-		name: "Terminate of 53 octets", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 53)}),
+		name: "Terminate of 53 octets", bad: seg(rawpeer.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 53)}),
 		fault: faultUntaggedLength, code: 0x1205, echo: echoDDP, event: wr.EventSegmentSize,
 	},
 	{
-		name: "Terminate of 3 octets", bad: seg(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 3)}),
+		name: "Terminate of 3 octets", bad: seg(rawpeer.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: make([]byte, 3)}),
 		fault: faultSegmentSize, code: 0x1000, event: wr.EventSegmentSize,
 	},
 }, unknownOpcodes()...)
@@ -333,7 +333,7 @@ func unknownOpcodes() (all []attack) {
 			}
 			all = append(all, attack{
 				name:  "opcode " + name,
-				bad:   seg(wire.Segment{Tagged: tagged, Op: op, MSN: 1, Payload: make([]byte, 8)}),
+				bad:   seg(rawpeer.Segment{Tagged: tagged, Op: op, MSN: 1, Payload: make([]byte, 8)}),
 				fault: faultOpcode, code: 0x0206, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 			})
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -81,27 +81,27 @@ func TestThroughWindows(t *testing.T) {
 	r.postSend(wr.Request{ID: 3, Op: wr.OpRead, Local: wr.SGE{STag: sink, TO: r.windowed.at(180), Length: 20}, Remote: wr.Remote{STag: 5}})
 	r.next()
 	r.send(
-		wire.Write(uint32(va), r.windowed.at(100), filled(100)).Octets(),
-		wire.Write(uint32(zero), 10, filled(5)).Octets(),
-		wire.Write(uint32(otherWindow(r)), top, nil).Octets(), // of length zero: not looked at
-		wire.ReadResponse(uint32(sink), r.windowed.at(180), filled(20)).Octets(),
+		rawpeer.Write(uint32(va), r.windowed.at(100), filled(100)).Octets(),
+		rawpeer.Write(uint32(zero), 10, filled(5)).Octets(),
+		rawpeer.Write(uint32(otherWindow(r)), top, nil).Octets(), // of length zero: not looked at
+		rawpeer.ReadResponse(uint32(sink), r.windowed.at(180), filled(20)).Octets(),
 		readRequest(1, 100, zero, 0).Octets(),
 		readRequest(2, 0, otherWindow(r), top).Octets(),
 	)
 	r.windowed.expect(100, filled(100))
 	r.windowed.expect(110, filled(5))
 	r.windowed.expect(180, filled(20))
-	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.windowed.want[guard+100:guard+200]).Octets(), r.next())
-	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, r.windowed.want[guard+100:guard+200]).Octets(), r.next())
+	require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
 	require.Equal(t, []comp{{3, 0, 0}}, r.wait(r.scq, 1))
 	r.requireMemory()
 
 	// The peer gives a window back; the others of the region stay.
-	r.send(sendInvalidate(1, uint32(va), nil).Octets(), wire.Write(uint32(zero), 0, filled(3)).Octets(), wire.Send(2, nil).Octets())
+	r.send(sendInvalidate(1, uint32(va), nil).Octets(), rawpeer.Write(uint32(zero), 0, filled(3)).Octets(), rawpeer.Send(2, nil).Octets())
 	require.Equal(t, []comp{{1, 0, 0}, {2, 0, 0}}, r.wait(r.rcq, 2))
 	r.windowed.expect(100, filled(3))
 	r.requireMemory()
-	bad := wire.Write(uint32(va), r.windowed.at(100), filled(1)).Octets()
+	bad := rawpeer.Write(uint32(va), r.windowed.at(100), filled(1)).Octets()
 	r.send(bad)
 	require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
 	require.NoError(t, r.peer.Close())
@@ -126,13 +126,13 @@ func TestWindowRevoked(t *testing.T) {
 		t.Run("Write/"+name, func(t *testing.T) {
 			r := newRig(t, setup{})
 			s := ownWindow(r)
-			first := wire.Write(uint32(s), r.windowed.at(100), filled(50))
+			first := rawpeer.Write(uint32(s), r.windowed.at(100), filled(50))
 			first.More = true
 			r.send(first.Octets())
 			r.windowed.expect(100, filled(50))
 			require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.tagOpen }) }, patience, 1e6)
 			revoke(r, s)
-			bad := wire.Write(uint32(s), r.windowed.at(150), filled(50)).Octets()
+			bad := rawpeer.Write(uint32(s), r.windowed.at(150), filled(50)).Octets()
 			r.send(bad)
 			fault, code := faultTagSTag, uint16(0x1100)
 			if name == "bound anew" {
@@ -155,7 +155,7 @@ func TestWindowRevoked(t *testing.T) {
 			require.True(t, ok)
 			revoke(r, s)
 			r.s.tx.mu.Unlock()
-			r.s.tx.kick()
+			r.s.tx.tryTransmit()
 			require.Equal(t, terminate(0x0100, echoRead, bad), r.next())
 			require.NoError(t, r.peer.Close())
 			r.over()
@@ -169,7 +169,7 @@ func TestWindowRevoked(t *testing.T) {
 func TestWindowIsNoBuffer(t *testing.T) {
 	r := newRig(t, setup{})
 	r.postRecv(wr.Recv{ID: 1, SGL: []wr.SGE{{STag: ownWindow(r), TO: r.windowed.at(100), Length: 9}}})
-	r.send(wire.Send(1, filled(9)).Octets())
+	r.send(rawpeer.Send(1, filled(9)).Octets())
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()

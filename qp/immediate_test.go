@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -91,7 +91,7 @@ func TestImmediateGoldenIn(t *testing.T) {
 	r := newRig(t, setup{crc: true, config: func(c *Config) { c.Extensions = true }})
 	r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2}, wr.Recv{ID: 3})
 	require.NoError(t, r.peer.Raw(octetsOf(goldenSend1)))
-	r.send(wire.Send(2, nil).Octets())
+	r.send(rawpeer.Send(2, nil).Octets())
 	require.NoError(t, r.peer.Raw(octetsOf(goldenImm3)))
 	require.Equal(t, []wr.Completion{
 		{ID: 1, QP: ownQP, Op: wr.OpRecv}, {ID: 2, QP: ownQP, Op: wr.OpRecv},
@@ -123,12 +123,12 @@ func TestImmediateOut(t *testing.T) {
 							Flags: wr.Unsignaled * wr.Flags(id&1),
 						})
 						if op.IsWrite() {
-							want = append(want, wire.Write(0x777, 0x99, r.full.mem()[:size]).Octets())
+							want = append(want, rawpeer.Write(0x777, 0x99, r.full.mem()[:size]).Octets())
 						}
 						msn++
-						seg := wire.Send(msn, r.full.mem()[:size])
+						seg := rawpeer.Send(msn, r.full.mem()[:size])
 						if op.IsImmediate() {
-							seg = wire.Immediate(msn, data)
+							seg = rawpeer.Immediate(msn, data)
 						}
 						if op.Solicited() {
 							seg.Op = rdmap.ImmediateSE
@@ -166,11 +166,11 @@ func TestImmediateIn(t *testing.T) {
 					wr.Recv{ID: 1}, wr.Recv{ID: 2, SGL: r.full.sgl(0, 8)}, wr.Recv{ID: 3, SGL: r.full.sgl(100, 8)},
 					wr.Recv{ID: 4, SGL: []wr.SGE{{STag: r.gone, Length: 8}, {STag: 0xbad, Length: 1}}}, wr.Recv{ID: 5, SGL: r.full.sgl(200, 3)},
 				)
-				se := wire.Immediate(4, 1<<63)
+				se := rawpeer.Immediate(4, 1<<63)
 				se.Op, se.Inv = rdmap.ImmediateSE, 0xffffffff // RFC 7306 4.1: ignored
 				r.send(
-					wire.Immediate(1, 1).Octets(), wire.Immediate(2, 2).Octets(), wire.Send(3, filled(8)).Octets(),
-					se.Octets(), wire.Immediate(5, ^uint64(0)).Octets(),
+					rawpeer.Immediate(1, 1).Octets(), rawpeer.Immediate(2, 2).Octets(), rawpeer.Send(3, filled(8)).Octets(),
+					se.Octets(), rawpeer.Immediate(5, ^uint64(0)).Octets(),
 				)
 				recv := func(id, value uint64) wr.Completion {
 					return wr.Completion{ID: id, QP: ownQP, Op: wr.OpRecv, Value: value, HasImmediate: true}
@@ -194,10 +194,10 @@ func TestImmediateSolicited(t *testing.T) {
 	r := newRig(t, c)
 	r.postRecv(make([]wr.Recv, 2)...)
 	require.NoError(t, r.rcq.Request(wr.NotifySolicited))
-	r.send(wire.Immediate(1, 5).Octets())
+	r.send(rawpeer.Immediate(1, 5).Octets())
 	r.wait(r.rcq, 1)
 	require.Empty(t, r.rcq.Events())
-	se := wire.Immediate(2, 6)
+	se := rawpeer.Immediate(2, 6)
 	se.Op = rdmap.ImmediateSE
 	r.send(se.Octets())
 	<-r.rcq.Events()
@@ -213,7 +213,7 @@ func TestImmediateGraceful(t *testing.T) {
 			shared = newShared(t, ownPD)
 		}
 		r := newRig(t, graceful(c, shared))
-		r.send(wire.Immediate(1, 7).Octets(), wire.Send(2, nil).Octets())
+		r.send(rawpeer.Immediate(1, 7).Octets(), rawpeer.Send(2, nil).Octets())
 		r.paused()
 		post := r.postRecv
 		if sharing {
@@ -240,11 +240,11 @@ func TestImmediateFence(t *testing.T) {
 		)
 		_ = r.next()
 		require.Equal(t, uint64(1), r.q.sq.framed.Load(), "held back")
-		r.send(wire.ReadResponse(uint32(sink.STag), sink.TO, filled(4)).Octets())
+		r.send(rawpeer.ReadResponse(uint32(sink.STag), sink.TO, filled(4)).Octets())
 		if op.IsWrite() {
-			require.Equal(t, wire.Write(0x88, 0, nil).Octets(), r.next())
+			require.Equal(t, rawpeer.Write(0x88, 0, nil).Octets(), r.next())
 		}
-		require.Equal(t, wire.Immediate(1, 9).Octets(), r.next())
+		require.Equal(t, rawpeer.Immediate(1, 9).Octets(), r.next())
 		require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
 	}
 }
@@ -292,8 +292,8 @@ func TestWriteImmediateHalfOut(t *testing.T) {
 		tx.short = -1 // the usual way: a message at a time
 		started, bad := tx.nextMessage()
 		require.True(t, started)
-		require.Equal(t, noFault, bad.fault)
-		require.Equal(t, noFault, tx.frame(b).fault)
+		require.Equal(t, noFault, bad)
+		require.Equal(t, noFault, tx.frame(b))
 		require.Equal(t, rdmap.Immediate, tx.msg.op, "the Write is framed, and its Immediate Data is next")
 		tx.batch = b
 		tx.written.Add(uint64(b.size)) // as if the LLP had taken it
@@ -301,7 +301,7 @@ func TestWriteImmediateHalfOut(t *testing.T) {
 		require.Empty(t, r.all(r.scq))
 		tx.written.Store(0)
 	})
-	require.Equal(t, wire.Write(0x88, 0, r.full.mem()[:4]).Octets(), r.next())
-	require.Equal(t, wire.Immediate(1, 0).Octets(), r.next())
+	require.Equal(t, rawpeer.Write(0x88, 0, r.full.mem()[:4]).Octets(), r.next())
+	require.Equal(t, rawpeer.Immediate(1, 0).Octets(), r.next())
 	require.Equal(t, ok(1), r.wait(r.scq, 1))
 }

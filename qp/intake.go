@@ -5,8 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/stag"
 )
 
 // recvBuffer is what a stream needs while it has something to receive.
@@ -32,7 +34,7 @@ type intake struct {
 	counted bool // buf is one of those detained
 	// completed is how many completions are in buf.
 	completed int
-	transit   transit
+	placement directPlacement
 	// kept is what could not be handled when Next returned it: Next returns it again.
 	// Until then nothing may be received.
 	kept []byte
@@ -41,7 +43,7 @@ type intake struct {
 // keep makes Next return what it has returned last again.
 func (in *intake) keep(ulpdu []byte) { in.kept = ulpdu }
 
-// Next hides the Deframer's. Of the segment in transit it returns the header, so that
+// Next hides the Deframer's. Of a segment that is placed directly it returns the header, so that
 // there is always a ULPDU, or the beginning of one, if ok.
 func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 	if in.buf == nil && in.Buffered() > 0 { // given back when it could not be handled
@@ -52,8 +54,8 @@ func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 		return ulpdu, true, nil
 	}
 	ulpdu, ok, err = in.Deframer.Next()
-	if in.transit.state != noTransit {
-		ulpdu = in.transit.next(ulpdu, ok)
+	if in.placement.state != noDirect {
+		ulpdu = in.placement.next(ulpdu, ok)
 	}
 	return ulpdu, ok, err
 }
@@ -122,4 +124,73 @@ func (in *intake) giveBack() {
 func (in *intake) early(b []byte) {
 	in.space()
 	in.Feed(b)
+}
+
+// The payload of a large segment need not go through the receive buffer. Once its
+// header is here and names memory that it may be placed in, the rest of the payload
+// is read straight into that memory. All checks are made again when the FPDU is
+// whole, and it is handled then like any other; only the copy is left out. A
+// segment with anything wrong goes the usual way.
+//
+// That is for streams without CRC and markers: what a CRC covers is not placed
+// before it has been checked (RFC 5044 6).
+
+// directPlacement is a segment whose payload is received where it belongs, and whether there
+// is one. Owned by the receive side.
+type directPlacement struct {
+	state  directState
+	header [ddp.UntaggedHeader]byte
+	hlen   int
+	size   int // octets of payload
+	ref    stag.Ref
+	at     uint64 // where in ref the next octet goes
+}
+
+// directState is how far such a segment is.
+type directState uint8
+
+const (
+	// noDirect: there is none. The rest of a directPlacement means nothing.
+	noDirect directState = iota
+	// underWay: its FPDU is not whole.
+	underWay
+	// arrived: it is what Next has returned last.
+	arrived
+)
+
+// next is what Next returns, given what the Deframer has: the header of the segment that is
+// placed directly, if that has arrived now.
+func (t *directPlacement) next(ulpdu []byte, ok bool) []byte {
+	switch {
+	case t.state == arrived: // before, and this is another one
+		t.state = noDirect
+	case t.state == underWay && ok:
+		t.state = arrived
+		return t.header[:t.hlen]
+	}
+	return ulpdu
+}
+
+// segment is that segment, as if all its payload were placed.
+func (t *directPlacement) segment() ddp.Segment {
+	seg, _ := ddp.Parse(t.header[:t.hlen])
+	return seg.Placed(t.size)
+}
+
+// parse is the segment that what Next has returned last is.
+func (in *intake) parse(ulpdu []byte) (ddp.Segment, ddp.Code) {
+	if in.placement.state == arrived {
+		return in.placement.segment(), ddp.CodeOK
+	}
+	return ddp.Parse(ulpdu)
+}
+
+// scrap is where to receive when nothing is placed any more: the rest of a segment that was
+// placed directly is read over, by itself.
+func (in *intake) scrap() []byte {
+	p := in.space()
+	if n := in.Diverted(); n > 0 && n < len(p) {
+		p = p[:n]
+	}
+	return p
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestLastFaultAsVerbStops(t *testing.T) {
 	empty := func(r *rig) []byte { return r.peer.Frame(nil) }
 	revoked := func(r *rig) []byte {
-		fpdu := r.peer.Frame(wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets())
+		fpdu := r.peer.Frame(rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets())
 		require.NoError(t, r.peer.Raw(fpdu[:30]))
 		r.untilBuffered(30)
 		require.True(t, r.inTransit())

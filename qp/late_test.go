@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -50,14 +50,14 @@ func TestArrivesAsVerbStops(t *testing.T) {
 		closes bool // the peer has to
 	}{
 		"Closing, a Terminate Message": {wr.StateClosing, whole, 0, []wr.EventID{wr.EventBadClose}, true, false},
-		"Closing, a segment":           {wr.StateClosing, wire.Send(1, nil).Octets(), 0, []wr.EventID{wr.EventBadClose}, false, false},
+		"Closing, a segment":           {wr.StateClosing, rawpeer.Send(1, nil).Octets(), 0, []wr.EventID{wr.EventBadClose}, false, false},
 		"Closing, part of a segment":   {wr.StateClosing, whole, 5, []wr.EventID{wr.EventBadClose}, false, false},
 		"Terminate, the peer's too":    {wr.StateTerminate, whole, 0, nil, false, true},
 		"Error":                        {wr.StateError, whole, 0, nil, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newIdleRig(t, setup{})
-			mine, theirs, err := wire.Pair()
+			mine, theirs, err := rawpeer.Pair()
 			require.NoError(t, err)
 			conn := &lateConn{Conn: mine, reading: make(chan struct{}, 1), arrives: make(chan []byte, 1)}
 			r.start(conn, theirs)
@@ -96,7 +96,7 @@ func TestFaultAsVerbStops(t *testing.T) {
 	q.Store(r.q)
 	_, err := shared.Post(wr.Recv{ID: 1})
 	require.NoError(t, err)
-	r.send(wire.Send(1, filled(3)).Octets()) // too long
+	r.send(rawpeer.Send(1, filled(3)).Octets()) // too long
 	select {
 	case err := <-modified:
 		require.NoError(t, err)

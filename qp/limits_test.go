@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -18,7 +18,7 @@ func TestEmptyLastSegment(t *testing.T) {
 	r.next()
 	r.send(halfResponse(readSize)(r)...)
 	r.full.expect(readTO, filled(readSize))
-	r.send(wire.ReadResponse(0xDEAD, 0, nil).Octets())
+	r.send(rawpeer.ReadResponse(0xDEAD, 0, nil).Octets())
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.scq, 1))
 	r.requireMemory()
 	require.Equal(t, wr.StateRTS, r.q.State())

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // outcome is how a read or a write of the LLP ended.
@@ -29,11 +29,11 @@ const (
 // an engine.Conn, which no goroutine of the runtime waits for. Any other net.Conn is driven
 // with calls that block, from goroutines only.
 //
-// One goroutine at a time reads and one writes: who holds the session's rx.mu
+// One goroutine at a time reads and one writes: the holders of the session's rx.mu
 // and tx.mu.
 type llp struct {
 	direct bool       // reads and writes need not block; does not change
-	mu     sync.Mutex // who changes conn has it, and who uses it without a side
+	mu     sync.Mutex // held to change conn, and to use it without a side
 	conn   net.Conn
 	raw    rawIO
 }
@@ -100,7 +100,7 @@ func (l *llp) pull(p []byte) (int, outcome) {
 func (l *llp) wakeReader() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.conn.SetReadDeadline(sockio.Past)
+	_ = l.conn.SetReadDeadline(rawsock.Past)
 }
 
 func (l *llp) rearmReader() { _ = l.conn.SetReadDeadline(time.Time{}) }
@@ -121,12 +121,12 @@ func (l *llp) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if over, ok := l.conn.(interface{ NetConn() net.Conn }); ok {
-		drop(over.NetConn())
+		dropConn(over.NetConn())
 	}
-	drop(l.conn)
+	dropConn(l.conn)
 }
 
-func drop(conn net.Conn) {
+func dropConn(conn net.Conn) {
 	if c, ok := conn.(interface{ SetLinger(int) error }); ok {
 		_ = c.SetLinger(0)
 	}

@@ -5,7 +5,7 @@ import (
 	"syscall"
 
 	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // rawIO does vectored I/O that does not block on a TCP socket. The closures it gives to
@@ -40,7 +40,7 @@ func (r *rawIO) init(conn syscall.RawConn) {
 }
 
 // init takes c over. A TCP connection gets another descriptor, of which the runtime's
-// poller does not know: what arrives wakes who serves the session's group and nobody else.
+// poller does not know: what arrives wakes the poller of the session's group and no other goroutine.
 // c itself is closed when the session begins (session.start).
 func (l *llp) init(c net.Conn) error {
 	l.conn = c
@@ -64,13 +64,13 @@ func (l *llp) join(g *engine.Group, s engine.Stream) (*engine.Socket, error) {
 	return l.conn.(*engine.Conn).Join(g, s)
 }
 
-// settle makes a connection of the engine one of the runtime's again, for the end of the
-// stream: deadlines work, and somebody may wait. Who calls it has both sides.
-func (l *llp) settle() {
+// handToRuntime makes a connection of the engine one of the runtime's again, for the end of the
+// stream: deadlines work, and a goroutine may wait. The caller owns both sides.
+func (l *llp) handToRuntime() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o, ok := l.conn.(*engine.Conn); ok {
-		l.raw.conn = o.Settle()
+		l.raw.conn = o.HandToRuntime()
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *rawIO) pollRead(fd uintptr) {
 func (r *rawIO) look(p []byte) (n int, out outcome) {
 	out = ioLost
 	err := r.conn.Control(func(fd uintptr) {
-		k, errno := sockio.Recv(fd, p)
+		k, errno := rawsock.Recv(fd, p)
 		if k == 0 && errno == 0 {
 			out = ioEOF
 			return
@@ -117,14 +117,14 @@ func readOnce(fd uintptr, in *intake) (int, outcome) {
 	if len(p) == 0 { // deliver leaves room
 		return 0, ioLost
 	}
-	n, errno := sockio.Recv(fd, p)
+	n, errno := rawsock.Recv(fd, p)
 	return readOutcome(fd, n, errno)
 }
 
-// readDirect reads into the memory of the segment in transit, which it holds
+// readDirect reads into the memory of the segment that is placed directly, which it holds
 // meanwhile, and what comes next into the buffer.
 func readDirect(fd uintptr, in *intake) (int, outcome) {
-	t := &in.transit
+	t := &in.placement
 	if !t.ref.Hold() {
 		return 0, ioRevoked
 	}
@@ -139,7 +139,7 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 		p := in.space()
 		pieces = append(room[:len(pieces)], p[:min(len(p), directAhead)])
 	}
-	n, errno := sockio.RecvPieces(fd, pieces)
+	n, errno := rawsock.RecvPieces(fd, pieces)
 	if errno == 0 {
 		t.at += min(uint64(n), uint64(in.Diverted()))
 	}
@@ -147,7 +147,7 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 }
 
 // directPieces is into how many pieces of memory one system call reads.
-const directPieces = sockio.MaxRecvPieces - 1
+const directPieces = rawsock.MaxRecvPieces - 1
 
 func readOutcome(fd uintptr, n int, errno syscall.Errno) (int, outcome) {
 	switch {
@@ -155,7 +155,7 @@ func readOutcome(fd uintptr, n int, errno syscall.Errno) (int, outcome) {
 		return 0, ioAgain
 	case errno != 0:
 		return 0, outcomeOf(errno)
-	case n == 0 && sockio.Dropped(fd):
+	case n == 0 && rawsock.Dropped(fd):
 		return 0, ioReset
 	case n == 0:
 		return 0, ioEOF
@@ -212,6 +212,6 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 		return 0, 0, false
 	}
 	defer b.release()
-	n, errno = sockio.SendPieces(fd, b.pieces[b.gone:], b.size-b.sent)
+	n, errno = rawsock.SendPieces(fd, b.pieces[b.gone:], b.size-b.sent)
 	return n, errno, true
 }

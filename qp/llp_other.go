@@ -18,7 +18,7 @@ func (l *llp) init(c net.Conn) error {
 
 func (l *llp) join(*engine.Group, engine.Stream) (*engine.Socket, error) { return nil, nil }
 
-func (l *llp) settle() {}
+func (l *llp) handToRuntime() {}
 
 func (r *rawIO) tryPoll(*intake) (int, outcome) { return 0, ioLost }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -89,12 +89,12 @@ func (e ownError) run(t *testing.T) {
 		bad.ID = 21
 		r.postRecv(wr.Recv{ID: 1})
 		r.postSend(wr.Request{ID: 20, SGL: r.full.sgl(0, 8)}, bad, wr.Request{ID: 22})
-		require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next(), "what was posted before")
+		require.Equal(t, rawpeer.Send(1, r.full.mem()[:8]).Octets(), r.next(), "what was posted before")
 		wantSend = []comp{{20, wr.StatusSuccess, 0}, {21, e.status, 0}, {22, wr.StatusFlushed, 0}}
 		wantRecv = flushed(1)
 	} else {
 		r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2, SGL: e.recv(r)}, wr.Recv{ID: 3})
-		r.send(wire.Send(1, nil).Octets(), wire.Send(2, filled(9)).Octets())
+		r.send(rawpeer.Send(1, nil).Octets(), rawpeer.Send(2, filled(9)).Octets())
 		wantRecv = []comp{{1, wr.StatusSuccess, 0}, {2, e.status, 0}, {3, wr.StatusFlushed, 0}}
 	}
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
@@ -118,7 +118,7 @@ func TestBatchGoesOutBeforeTerminate(t *testing.T) {
 	_, filled := r.s.tx.fill()
 	require.True(t, filled)
 	r.s.tx.mu.Unlock()
-	require.Equal(t, wire.Send(1, r.full.mem()[:8]).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, r.full.mem()[:8]).Octets(), r.next())
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
@@ -137,23 +137,23 @@ func TestEmptyIsNotLookedAt(t *testing.T) {
 		wr.Request{ID: 12, Op: wr.OpRead, Local: wr.SGE{STag: r.gone, TO: top}},
 		wr.Request{ID: 13},
 	)
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
-	w := wire.Write(0, 0, nil).Octets()
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
+	w := rawpeer.Write(0, 0, nil).Octets()
 	require.Equal(t, w, r.next())
 	req := r.next()
 	require.Len(t, req, 18+28)
-	require.Equal(t, wire.Send(2, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(2, nil).Octets(), r.next())
 	require.Equal(t, []comp{{10, 0, 0}, {11, 0, 0}}, r.wait(r.scq, 2))
 
 	r.send(
-		wire.ReadResponse(uint32(r.gone), top, nil).Octets(),
-		wire.Send(1, nil).Octets(),
+		rawpeer.ReadResponse(uint32(r.gone), top, nil).Octets(),
+		rawpeer.Send(1, nil).Octets(),
 		readRequest(1, 0, r.gone, top).Octets(),
-		wire.Write(uint32(r.gone), top, nil).Octets(),
+		rawpeer.Write(uint32(r.gone), top, nil).Octets(),
 	)
 	require.Equal(t, []comp{{12, 0, 0}, {13, 0, 0}}, r.wait(r.scq, 2))
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.rcq, 1))
-	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
 	assert.Equal(t, wr.StateRTS, r.q.State())
 	r.requireMemory()
 }
@@ -188,7 +188,7 @@ func TestSlots(t *testing.T) {
 	r.postRecv(make([]wr.Recv, 4)...)
 	_, err = r.q.PostRecv(wr.Recv{})
 	require.ErrorIs(t, err, wr.ErrQueueFull)
-	r.send(wire.Send(1, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets())
 	require.Eventually(t, func() bool { return r.rcq.Len() == 1 }, patience, 1e6)
 	_, err = r.q.PostRecv(wr.Recv{})
 	require.ErrorIs(t, err, wr.ErrQueueFull, "received, not reaped")
@@ -218,7 +218,7 @@ func TestOrder(t *testing.T) {
 	answer := func(off int) {
 		p := filled(4)
 		r.full.expect(off, p)
-		r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(off), p).Octets())
+		r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(off), p).Octets())
 	}
 	require.Equal(t, []byte{3, 1, 3}, kinds(3))
 	require.Equal(t, []comp{{1, 0, 0}}, r.wait(r.scq, 1))
@@ -269,9 +269,9 @@ func TestSolicited(t *testing.T) {
 	r := newRig(t, setup{})
 	r.postRecv(make([]wr.Recv, 3)...)
 	require.NoError(t, r.rcq.Request(wr.NotifySolicited))
-	se := wire.Send(2, nil)
+	se := rawpeer.Send(2, nil)
 	se.Op = 5
-	r.send(wire.Send(1, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets())
 	r.wait(r.rcq, 1)
 	require.Empty(t, r.rcq.Events())
 	r.send(se.Octets())

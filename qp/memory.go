@@ -1,9 +1,6 @@
 package qp
 
-import (
-	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/wr"
-)
+import "github.com/softrnic/softrnic/wr"
 
 // The memory operations of a Send Queue: Bind Memory Window, Fast-Register and
 // Invalidate Local STag. The transmit side executes them where it comes to them,
@@ -49,14 +46,7 @@ var memoryModifiers = [...]string{
 }
 
 // keep copies the modifiers of a memory operation, which PostSend may not keep.
-func (e *sqe) keep(r *wr.Request) {
-	if r.Op == wr.OpInvalidate {
-		return
-	}
-	if e.memory == nil {
-		e.memory = new(memoryArgs)
-	}
-	m := e.memory
+func (m *memoryArgs) keep(r *wr.Request) {
 	if r.Op == wr.OpBind {
 		m.bind = *r.Bind
 		return
@@ -67,59 +57,13 @@ func (e *sqe) keep(r *wr.Request) {
 	m.fastRegister.Buffers.Addresses = list
 }
 
-// mayExecute reports whether the next element, a memory operation, may be executed.
-func (t *transmitter) mayExecute(e *sqe) bool {
-	switch {
-	case e.op != wr.OpInvalidate:
-		return true // NA-1 of figure 22: an Invalidate comes before it
-	case e.flags&wr.LocalFence != 0 && t.sq.done.Load() != t.next:
-		return false // draft 8.2.2.2: all prior ones complete first
-	case t.pos != t.written.Load():
-		// An earlier Send or Write, or the answer to a Read, may still read
-		// from the region. Without the fence only earlier Reads of this side
-		// are not waited for.
-		t.settling = true
-		return false
+// checkAtomic finds the Immediate Errors of an Atomic.
+func checkAtomic(r *wr.Request) error {
+	if r.Atomic == nil {
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "an Atomic needs its modifiers", Remedy: "set Request.Atomic"}
 	}
-	return true
+	return nil
 }
 
-// execute does the next element, a memory operation, if it may.
-func (t *transmitter) execute(e *sqe) (bool, cause) {
-	if !t.mayExecute(e) {
-		return false, cause{}
-	}
-	tab := t.cfg.STags
-	var f fault
-	switch e.op {
-	case wr.OpBind:
-		f = memoryFault(sideBind, t.bind(&e.memory.bind))
-	case wr.OpFastRegister:
-		f = t.fastRegisterFault(tab.FastRegister(&e.memory.fastRegister, t.s.user))
-	default:
-		f = memoryFault(sideInvalidate, tab.InvalidateLocal(e.invalidate, t.s.user))
-	}
-	if f != noFault {
-		return false, cause{fault: f, sq: t.next, hasSQ: true}
-	}
-	t.count.executed(e.op)
-	t.tell() // it may complete from here on
-	t.advance(e)
-	return true, cause{}
-}
-
-func (t *transmitter) bind(b *wr.BindRequest) stag.Fault {
-	if t.cfg.NoBind { // RV-7.10.6.1
-		return stag.FaultAccess
-	}
-	return t.cfg.STags.Bind(b, t.s.user)
-}
-
-// fastRegisterFault maps what Fast-Register refuses. A size that is not supported
-// has a status for each mode of the RNIC (figure 36).
-func (t *transmitter) fastRegisterFault(f stag.Fault) fault {
-	if f == stag.FaultBufferSize && t.cfg.BlockMode {
-		return faultFastBlockSize
-	}
-	return memoryFault(sideFastRegister, f)
-}
+// atomicSize is how many octets an Atomic is about.
+const atomicSize = 8

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -146,7 +146,7 @@ func TestLongestList(t *testing.T) {
 		want[i] = r.full.mem()[3*i]
 	}
 	r.postSend(wr.Request{ID: 1, SGL: list}, wr.Request{ID: 2, Op: wr.OpWrite, SGL: list[:2], Remote: wr.Remote{STag: 5, TO: 6}})
-	require.Equal(t, wire.Send(1, want).Octets(), r.next())
-	require.Equal(t, wire.Write(5, 6, want[:2]).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, want).Octets(), r.next())
+	require.Equal(t, rawpeer.Write(5, 6, want[:2]).Octets(), r.next())
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
 }

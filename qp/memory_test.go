@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -41,8 +41,8 @@ func TestBindAndInvalidate(t *testing.T) {
 		b.Window = wr.MakeSTag(b.Window.Index(), uint8(round)) // RV-7.10.2: the key is the Consumer's
 		r.postSend(bindOf(1, b))
 		require.Equal(t, ok(1), r.wait(r.scq, 1))
-		r.send(wire.Write(uint32(b.Window), b.VA+8, filled(20)).Octets(), readRequest(uint32(round+1), 20, b.Window, b.VA+8).Octets())
-		require.Equal(t, wire.ReadResponse(0x5151, 0x6262, filled(20)).Octets(), r.next(), "memory operations send nothing")
+		r.send(rawpeer.Write(uint32(b.Window), b.VA+8, filled(20)).Octets(), readRequest(uint32(round+1), 20, b.Window, b.VA+8).Octets())
+		require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, filled(20)).Octets(), r.next(), "memory operations send nothing")
 		r.windowed.expect(24, filled(20))
 		r.postSend(invalidate(2, b.Window, 0))
 		require.Equal(t, ok(2), r.wait(r.scq, 1))
@@ -50,7 +50,7 @@ func TestBindAndInvalidate(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, info.Valid)
 	}
-	bad := wire.Write(uint32(b.Window), b.VA+8, filled(4)).Octets()
+	bad := rawpeer.Write(uint32(b.Window), b.VA+8, filled(4)).Octets()
 	r.send(bad)
 	require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
 	r.requireMemory()
@@ -72,7 +72,7 @@ func TestFastRegister(t *testing.T) {
 			wr.Request{ID: 2, SGL: []wr.SGE{{STag: f.STag, TO: f.VA, Length: 40}}},
 			invalidate(3, f.STag, 0),
 		)
-		require.Equal(t, wire.Send(round+1, filled(40)).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(round+1, filled(40)).Octets(), r.next())
 		require.Equal(t, ok(1, 2, 3), r.wait(r.scq, 3))
 	}
 }
@@ -119,7 +119,7 @@ func TestMemoryOperationsInOrder(t *testing.T) {
 func TestInvalidateWaitsForWhatIsFramed(t *testing.T) {
 	r, s := stalled(t, setup{}) // 1: Read, outstanding; 2: Send of s, stuck; 3: Send
 	r.postSend(invalidate(4, s, 0), wr.Request{ID: 5})
-	r.s.tx.kick()
+	r.s.tx.tryTransmit()
 	info, err := r.tab.QueryRegion(s)
 	require.NoError(t, err)
 	require.True(t, info.Valid, "2 is not out")
@@ -134,14 +134,14 @@ func TestInvalidateWaitsForWhatIsFramed(t *testing.T) {
 		}
 	}
 	require.Equal(t, 32<<20, total)
-	require.Equal(t, wire.Send(2, nil).Octets(), r.next())
-	require.Equal(t, wire.Send(3, nil).Octets(), r.next(), "5 goes on though the Read is outstanding")
+	require.Equal(t, rawpeer.Send(2, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(3, nil).Octets(), r.next(), "5 goes on though the Read is outstanding")
 	info, err = r.tab.QueryRegion(s)
 	require.NoError(t, err)
 	require.False(t, info.Valid)
 	require.Zero(t, r.scq.Len(), "all wait for the Read")
 	r.full.expect(0, filled(8))
-	r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(8)).Octets())
+	r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(8)).Octets())
 	require.Equal(t, ok(1, 2, 3, 4, 5), r.wait(r.scq, 5))
 }
 
@@ -161,7 +161,7 @@ func TestInvalidateIsNotStarved(t *testing.T) {
 	r.s.tx.fill()
 	assert.EqualValues(t, 2, r.s.tx.next, "the Invalidate comes before any answer")
 	r.s.tx.mu.Unlock()
-	r.s.tx.kick()
+	r.s.tx.tryTransmit()
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
 	for range 5 {
 		r.next()
@@ -183,15 +183,15 @@ func TestLocalFence(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, info.Valid)
 		r.full.expect(0, filled(4))
-		r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
-		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
+		require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 		require.Equal(t, ok(1, 2, 3), r.wait(r.scq, 3))
 	})
 	t.Run("without it", func(t *testing.T) {
 		r := newRig(t, setup{})
 		r.postSend(read(r), invalidate(2, r.private.stag, 0), wr.Request{ID: 3})
 		r.next()
-		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 		info, err := r.tab.QueryRegion(r.private.stag)
 		require.NoError(t, err)
 		require.False(t, info.Valid)
@@ -210,8 +210,8 @@ func TestLocalFence(t *testing.T) {
 		r := newRig(t, setup{})
 		r.postSend(read(r), wr.Request{ID: 2, Flags: wr.LocalFence}, wr.Request{ID: 3, Op: wr.OpBind, Flags: wr.LocalFence | wr.ReadFence, Bind: r.goodBind()}, wr.Request{ID: 4})
 		r.next()
-		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
-		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
+		require.Equal(t, rawpeer.Send(2, nil).Octets(), r.next())
 	})
 }
 
@@ -225,7 +225,7 @@ func TestMemoryBehindTheGate(t *testing.T) {
 	require.True(t, r.peer.Silent(20*time.Millisecond))
 	require.Zero(t, r.scq.Len())
 	r.openGate()
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	require.Equal(t, ok(2, 3), r.wait(r.scq, 2))
 }
 
@@ -235,7 +235,7 @@ func TestMemoryOverPipe(t *testing.T) {
 	b := r.goodBind()
 	r.postSend(bindOf(1, b), wr.Request{ID: 2}, invalidate(3, b.Window, wr.LocalFence))
 	require.Equal(t, ok(1), r.wait(r.scq, 1), "though the peer takes nothing")
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	require.Equal(t, ok(2, 3), r.wait(r.scq, 2))
 }
 
@@ -248,7 +248,7 @@ func TestZeroSTag(t *testing.T) {
 	p := r.pages(2)
 	copy(p.Bytes(), filled(100))
 	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{{TO: p.Address(0), Length: 100}}})
-	require.Equal(t, wire.Send(1, filled(100)).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, filled(100)).Octets(), r.next())
 	require.Equal(t, ok(1), r.wait(r.scq, 1))
 }
 
@@ -259,7 +259,7 @@ func TestReadIntoAWindow(t *testing.T) {
 	b := r.goodBind()
 	r.postSend(bindOf(1, b), wr.Request{ID: 2, Op: wr.OpRead, Local: wr.SGE{STag: b.Window, TO: b.VA, Length: 8}, Remote: wr.Remote{STag: 5}})
 	r.next()
-	r.send(wire.ReadResponse(uint32(b.Window), b.VA, filled(8)).Octets())
+	r.send(rawpeer.ReadResponse(uint32(b.Window), b.VA, filled(8)).Octets())
 	require.Equal(t, ok(1, 2), r.wait(r.scq, 2))
 	r.windowed.expect(16, filled(8))
 	r.requireMemory()
@@ -299,7 +299,7 @@ func TestPrivilegedQPsRemote(t *testing.T) {
 	privileged(&c)
 	r := newRig(t, c)
 	p := r.pages(1)
-	bad := wire.Write(0, p.Address(0), filled(4)).Octets()
+	bad := rawpeer.Write(0, p.Address(0), filled(4)).Octets()
 	r.send(bad)
 	require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
 	require.Equal(t, make([]byte, 4), p.Bytes()[:4])

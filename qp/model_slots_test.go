@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/wr"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -108,7 +108,7 @@ func (q *QP) Modify(m Modify) error {
 		q.awaitOver()
 	}
 	if s := q.session.Load(); s != nil {
-		s.tx.uncork() // what is held back is no reason to refuse a good close
+		s.tx.flushPosted() // what is held back is no reason to refuse a good close
 	}
 	q.mu.Lock()
 	from := q.State()
@@ -126,7 +126,7 @@ func (q *QP) Modify(m Modify) error {
 	case stops:
 		return q.stop(s, m.Next)
 	case s != nil:
-		s.tx.kick() // a greater ORD may let the Send Queue go on
+		s.tx.tryTransmit() // a greater ORD may let the Send Queue go on
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (q *QP) set(m *Modify) {
 	q.ord = *m.ORD
 	if s := q.session.Load(); s != nil {
 		// The ring never shrinks: Reads beyond a smaller ORD may be outstanding.
-		s.reads.resize(max(q.ord+placingRoom, s.reads.size()))
+		s.reads.resize(max(q.ord+writeAckRoom, s.reads.size()))
 		s.tx.ord.Store(int32(q.ord))
 	}
 }
@@ -325,14 +325,14 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 	if st.Enhanced { // RFC 6581 9.1: what the two sides agreed on
 		a.irrq, a.maxORD = min(a.irrq, st.IRD), st.ORD
 		if q.cfg.PlacedWrites && st.ORD > min(ord, 1) { // the program keeps one, if it had any
-			a.slot, a.maxORD = true, st.ORD-1
+			a.writeAck, a.maxORD = true, st.ORD-1
 		}
 		a.ord = min(ord, a.maxORD)
 	}
 	s, err := newSession(q, st, a.irrq, a.ord)
 	switch {
-	case sockio.IsLack(err):
-		return nil, &wr.Reason{Err: fmt.Errorf("%w: %w", wr.ErrInsufficientResources, sockio.Lack(err)), Remedy: "close connections that are not needed"}
+	case rawsock.IsLack(err):
+		return nil, &wr.Reason{Err: fmt.Errorf("%w: %w", wr.ErrInsufficientResources, rawsock.Lack(err)), Remedy: "close connections that are not needed"}
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
@@ -84,11 +84,11 @@ func in(t *testing.T, s wr.State, c setup) *rig {
 
 // streamTo makes a stream for r whose other end is r.peer, if it has none yet.
 func (r *rig) streamTo() *mpa.Stream {
-	mine, theirs, err := wire.Pair()
+	mine, theirs, err := rawpeer.Pair()
 	require.NoError(r.t, err)
 	r.t.Cleanup(func() { _, _ = mine.Close(), theirs.Close() })
 	if r.peer == nil {
-		r.peer = wire.New(theirs, wire.Options{Patience: patience})
+		r.peer = rawpeer.New(theirs, rawpeer.Options{Patience: patience})
 	}
 	return &mpa.Stream{Conn: mine}
 }
@@ -202,7 +202,7 @@ func TestModifyReadResources(t *testing.T) {
 	request := func(msn int) { require.EqualValues(t, msn, r.next()[13], "MSN of the Read Request") }
 	answer := func(id int) {
 		r.full.expect(id*8, filled(4))
-		r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(id*8), filled(4)).Octets())
+		r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(id*8), filled(4)).Octets())
 	}
 	request(1)
 	require.True(t, r.peer.Silent(20*time.Millisecond), "ORD is 1")

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -101,7 +101,7 @@ func (r *rig) requireEvents(want ...wr.EventID) {
 }
 
 // requireEnd checks how the peer sees the stream end, with no FPDU before.
-func (r *rig) requireEnd(want wire.End) {
+func (r *rig) requireEnd(want rawpeer.End) {
 	r.t.Helper()
 	end, n, err := r.peer.End()
 	require.NoError(r.t, err)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -33,7 +33,7 @@ func TestStateMachineIsCurrent(t *testing.T) {
 			fmt.Fprintf(&b, "| %v | %v | %s |\n", trig, next, what)
 		}
 	}
-	pages.Generated(t, "../docs/state-machine.md", "generated", b.String())
+	docgen.Generated(t, "../docs/state-machine.md", "generated", b.String())
 }
 
 // TestErrorsAreCurrent: docs/errors.md.
@@ -55,5 +55,5 @@ func TestErrorsAreCurrent(t *testing.T) {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", c.Name, status, event, term,
 			step(c.In, c.Trigger).Next, c.Source)
 	}
-	pages.Generated(t, "../docs/errors.md", "generated", b.String())
+	docgen.Generated(t, "../docs/errors.md", "generated", b.String())
 }

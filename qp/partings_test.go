@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -19,8 +19,8 @@ type parting struct {
 	set   setup
 	idle  bool // no work on the queue pair's Send Queue
 	do    func(*rig)
-	code  int      // of the Terminate; none: no Terminate goes out
-	end   wire.End // what the peer sees; "": not looked at
+	code  int         // of the Terminate; none: no Terminate goes out
+	end   rawpeer.End // what the peer sees; "": not looked at
 	state wr.State
 	event wr.EventID // 0: no event at all
 	sends []comp     // nil: all flushed
@@ -39,7 +39,7 @@ func (p parting) run(t *testing.T) {
 	if p.end != "" {
 		r.requireEnd(p.end)
 	}
-	if p.end == wire.FIN {
+	if p.end == rawpeer.FIN {
 		require.NoError(t, r.peer.Close())
 	}
 	if p.event == 0 {
@@ -87,7 +87,7 @@ func peerResets(r *rig) { require.NoError(r.t, r.peer.Reset()) }
 func whileClosing(do func(*rig)) func(*rig) {
 	return func(r *rig) {
 		modifyTo(wr.StateClosing)(r)
-		r.requireEnd(wire.FIN)
+		r.requireEnd(rawpeer.FIN)
 		do(r)
 	}
 }
@@ -106,7 +106,7 @@ func peerSends(u func(*rig) []byte) func(*rig) {
 }
 
 func someWrite(r *rig) []byte {
-	return wire.Write(uint32(r.full.stag), r.full.at(0), filled(4)).Octets()
+	return rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(4)).Octets()
 }
 
 // short is a setup in which the LLP gives up soon.
@@ -114,16 +114,16 @@ var short = setup{closeTimeout: 30 * time.Millisecond}
 
 var partings = []parting{
 	// Verbs draft 6.2.2.2 to 6.2.2.4.
-	{name: "FIN", fault: faultPeerClosed, idle: true, do: peerCloses, code: none, end: wire.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
-	{name: "FIN with work", fault: faultPeerClosedBusy, do: peerCloses, code: 0x0207, end: wire.FIN, state: wr.StateError, event: wr.EventBadLLPClose},
+	{name: "FIN", fault: faultPeerClosed, idle: true, do: peerCloses, code: none, end: rawpeer.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
+	{name: "FIN with work", fault: faultPeerClosedBusy, do: peerCloses, code: 0x0207, end: rawpeer.FIN, state: wr.StateError, event: wr.EventBadLLPClose},
 	{
 		name: "FIN in a FPDU", fault: faultLLPLost, idle: true,
 		do: func(r *rig) {
-			b := r.peer.Frame(wire.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets())
+			b := r.peer.Frame(rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(100)).Octets())
 			require.NoError(r.t, r.peer.Raw(b[:60]))
 			peerCloses(r)
 		},
-		code: none, end: wire.Reset, state: wr.StateError, event: wr.EventLLPLost,
+		code: none, end: rawpeer.Reset, state: wr.StateError, event: wr.EventLLPLost,
 	},
 	{
 		name: "FIN in a length", fault: faultLLPLost, idle: true,
@@ -131,14 +131,14 @@ var partings = []parting{
 			require.NoError(r.t, r.peer.Raw([]byte{0}))
 			peerCloses(r)
 		},
-		code: none, end: wire.Reset, state: wr.StateError, event: wr.EventLLPLost,
+		code: none, end: rawpeer.Reset, state: wr.StateError, event: wr.EventLLPLost,
 	},
 	{name: "RST", fault: faultLLPReset, idle: true, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset, after: toldReset(true)},
 	{name: "RST with work", fault: faultLLPReset, do: peerResets, code: none, state: wr.StateError, event: wr.EventLLPReset},
-	{name: "verb", fault: faultModifyClosing, idle: true, do: modifyTo(wr.StateClosing), code: none, end: wire.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
-	{name: "verb", fault: faultModifyTerminate, do: modifyTo(wr.StateTerminate), code: 0, end: wire.FIN, state: wr.StateError}, // 6.6.2.2
-	{name: "verb, idle", fault: faultModifyTerminate, idle: true, do: modifyTo(wr.StateTerminate), code: 0, end: wire.FIN, state: wr.StateError},
-	{name: "verb", fault: faultModifyError, do: modifyTo(wr.StateError), code: none, end: wire.Reset, state: wr.StateError}, // 6.6.2.3
+	{name: "verb", fault: faultModifyClosing, idle: true, do: modifyTo(wr.StateClosing), code: none, end: rawpeer.FIN, state: wr.StateIdle, event: wr.EventLLPCloseComplete},
+	{name: "verb", fault: faultModifyTerminate, do: modifyTo(wr.StateTerminate), code: 0, end: rawpeer.FIN, state: wr.StateError}, // 6.6.2.2
+	{name: "verb, idle", fault: faultModifyTerminate, idle: true, do: modifyTo(wr.StateTerminate), code: 0, end: rawpeer.FIN, state: wr.StateError},
+	{name: "verb", fault: faultModifyError, do: modifyTo(wr.StateError), code: none, end: rawpeer.Reset, state: wr.StateError}, // 6.6.2.3
 
 	// Verbs draft 6.2.5, figure 11.
 	{
@@ -149,7 +149,7 @@ var partings = []parting{
 		}),
 		code: none, state: wr.StateIdle, event: wr.EventLLPCloseComplete,
 	},
-	{name: "work left", fault: faultClosingWork, do: modifyTo(wr.StateClosing), code: none, end: wire.Reset, state: wr.StateError, event: wr.EventBadClose},
+	{name: "work left", fault: faultClosingWork, do: modifyTo(wr.StateClosing), code: none, end: rawpeer.Reset, state: wr.StateError, event: wr.EventBadClose},
 	{name: "data", fault: faultClosingSegment, idle: true, do: whileClosing(peerSends(someWrite)), code: none, state: wr.StateError, event: wr.EventBadClose},
 	{
 		name: "one octet", fault: faultClosingSegment, idle: true,
@@ -189,7 +189,7 @@ var partings = []parting{
 	{
 		name: "timeout, behind an event", fault: faultLLPTerminating, set: short, idle: true,
 		do: func(r *rig) {
-			bad := wire.Send(9, nil).Octets()
+			bad := rawpeer.Send(9, nil).Octets()
 			r.send(bad)
 			require.Equal(r.t, terminate(0x1203, echoDDP, bad), r.next())
 		},
@@ -204,14 +204,14 @@ var partings = []parting{
 	// Figures 24 and 25: what only a program provokes (RV-6.2.3-M14).
 	{
 		name: "idle", fault: faultLocal, idle: true, do: func(r *rig) { r.q.Fail() },
-		code: 0x0207, end: wire.FIN, state: wr.StateError, event: wr.EventLocalQPCatastrophic,
+		code: 0x0207, end: rawpeer.FIN, state: wr.StateError, event: wr.EventLocalQPCatastrophic,
 	},
 	{
-		name: "at a Read", fault: faultLocal, do: func(r *rig) { r.q.Fail() }, code: 0x0207, end: wire.FIN, state: wr.StateError,
+		name: "at a Read", fault: faultLocal, do: func(r *rig) { r.q.Fail() }, code: 0x0207, end: rawpeer.FIN, state: wr.StateError,
 		sends: []comp{{10, wr.StatusLocalQPCatastrophic, 0}, {11, wr.StatusFlushed, 0}},
 	},
-	{name: "idle", fault: faultGlobal, idle: true, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: wire.FIN, state: wr.StateError},
-	{name: "at work", fault: faultGlobal, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: wire.FIN, state: wr.StateError},
+	{name: "idle", fault: faultGlobal, idle: true, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: rawpeer.FIN, state: wr.StateError},
+	{name: "at work", fault: faultGlobal, do: func(r *rig) { r.q.FailGlobal() }, code: 0x0208, end: rawpeer.FIN, state: wr.StateError},
 	{
 		name: "while closing", fault: faultLocal, idle: true, do: whileClosing(func(r *rig) { r.q.Fail() }),
 		code: none, state: wr.StateError, event: wr.EventLocalQPCatastrophic,

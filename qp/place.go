@@ -1,25 +1,20 @@
 package qp
 
 import (
-	"bytes"
-
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // inWrite places a segment of an RDMA Write.
-func (r *receiver) inWrite(seg ddp.Segment) *cause {
-	if f := r.tagged(rdmap.Write, seg); f != noFault {
-		return inboundCause(f, seg)
-	}
+func (r *receiver) inWrite(seg ddp.Segment) fault {
+	f := r.tagged(rdmap.Write, seg)
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
-	if seg.Size() == 0 {
-		return nil
+	if f != noFault || seg.Size() == 0 {
+		return f
 	}
-	return inboundCause(r.placeTagged(sideTagged, seg), seg)
+	return r.placeTagged(sideTagged, seg)
 }
 
 // tagged follows tagged messages: one ends before another begins.
@@ -45,7 +40,7 @@ func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
 	f := r.placeInto(of, seg)
 	if r.cfg.Trace != nil && f == noFault {
-		r.s.q.tellSegment(trace.Placed, seg, seg.Size())
+		r.s.q.tellSegment(wr.RecordPlaced, seg, seg.Size())
 	}
 	return f
 }
@@ -66,7 +61,7 @@ func place(in *stag.Resolver, of side, seg ddp.Segment) fault {
 	if f != stag.OK {
 		return memoryFault(of, f)
 	}
-	if !seg.IsPlaced() && !placed(of == sideTagged, ref, seg) {
+	if !seg.IsPlaced() && !copyPayload(of == sideTagged, ref, seg) {
 		return memoryFault(of, ref.Lost()) // revoked between the two, or vanished
 	}
 	return noFault
@@ -74,7 +69,7 @@ func place(in *stag.Resolver, of side, seg ddp.Segment) fault {
 
 // placed copies the payload that is here to its memory. byPeer says that a peer writes
 // there by itself, and not the answer to a request of the program.
-func placed(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
+func copyPayload(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 	if byPeer {
 		return ref.CopyInForPeer(0, seg.Payload())
 	}
@@ -83,13 +78,11 @@ func placed(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 
 // inReadResponse places a segment of the answer to the oldest outstanding RDMA Read,
 // and completes that with the last one.
-func (r *receiver) inReadResponse(seg ddp.Segment) *cause {
+func (r *receiver) inReadResponse(seg ddp.Segment) fault {
 	o := r.reads.first()
-	if f := r.placeResponse(o, seg); f != noFault {
-		return r.placingCause(f, seg)
-	}
-	if !seg.Last() { // the L bit may come on an empty segment behind the data
-		return nil
+	f := r.placeResponse(o, seg)
+	if f != noFault || !seg.Last() { // the L bit may come on an empty segment behind the data
+		return f
 	}
 	r.readGot = 0
 	return r.readDone(o, 0)
@@ -133,16 +126,23 @@ func (r *receiver) responseFault(o *outboundRead, seg ddp.Segment) fault {
 	return noFault
 }
 
-// placingCause is inboundCause for a segment that is not of a Send. If its fault is the
-// sink's, the oldest RDMA Read is at fault, whose answer it is (draft 6.2.2.3).
-func (r *receiver) placingCause(f fault, seg ddp.Segment) *cause {
-	c := inboundCause(f, seg)
-	switch f {
-	case faultSinkSTag, faultSinkBounds, faultSinkAccess, faultSinkPD:
-		c.sq, c.hasSQ = r.reads.first().pos, true
+// inAtomicResponse completes the oldest outstanding request, which has to be the Atomic that
+// is answered: responses come in the order of requests, those of RDMA Reads among them
+// (R7306-5.2.2-M8).
+func (r *receiver) inAtomicResponse(seg ddp.Segment) fault {
+	o := r.reads.first()
+	switch r.answer.Accept(seg, rdmap.AtomicResponseSize, o != nil && o.atomic) {
+	case ddp.CodeOK:
+	case ddp.CodeNoBuffer:
+		return faultAtomicAnswer
 	default:
+		return faultAtomicAnswerMSN
 	}
-	return c
+	h, _ := rdmap.ParseAtomicResponse(seg.Payload()) // rdmap.Check saw its length
+	if h.RequestID != o.id {
+		return faultAtomicAnswerID
+	}
+	return r.readDone(o, h.Value)
 }
 
 // readDone completes the oldest outstanding RDMA Read, or Atomic, with what was in the
@@ -150,79 +150,90 @@ func (r *receiver) placingCause(f fault, seg ddp.Segment) *cause {
 // if that was asked for, while the Read still counts as outstanding: before its
 // completion can be seen, and before a request behind a Read Fence goes on (draft
 // 8.2.2.1 rule 2).
-func (r *receiver) readDone(o *outboundRead, original uint64) *cause {
+func (r *receiver) readDone(o *outboundRead, original uint64) fault {
 	pos, rtr := o.pos, o.rtr
 	if !rtr {
 		if e := r.s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
 			if f := r.cfg.STags.InvalidateLocal(e.local.STag, r.s.user); f != stag.OK {
-				return &cause{fault: memoryFault(sideInvalidate, f), sq: pos, hasSQ: true}
+				return memoryFault(sideInvalidate, f)
 			}
 			r.count.invalidates++
 		}
 	}
-	r.tell()
+	r.publish()
 	placed := o.placed
 	if placed {
 		r.s.q.sq.finishPlaced(pos)
-		r.s.tx.placing.asking.Store(false)
+		r.s.tx.writeAck.outstanding.Store(false)
 	}
 	r.reads.pop()
-	if !rtr {
+	if rtr {
+		r.rtrAnswered.Store(true)
+		r.s.tx.rested()
+	} else {
 		r.s.q.sq.finishRead(pos, original)
 	}
 	if !rtr || placed {
 		r.handCompleted() // of receives that came before: the order in which things happened
 		r.s.completeSQ()
 	}
-	r.owes = true // a fence or ORD may have held the Send Queue back
-	return nil
+	r.flushPending = true // a fence or ORD may have held the Send Queue back
+	return noFault
 }
 
-// inReadRequest queues an RDMA Read Request for the transmit side, which checks
-// its source (verbs draft figure 24, IRRQ).
-func (r *receiver) inReadRequest(seg ddp.Segment) *cause {
-	req, _ := rdmap.ParseReadRequest(seg.Payload()) // rdmap.Check saw its length
-	if r.cfg.PlacedWrites && req.Size == 0 {        // a peer asks for its Writes
-		return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
+// inRequest queues an RDMA Read Request or an Atomic Request, each behind those that came before it (R7306-5.2.1-M9,
+// M12), for the transmit side, which checks its source (verbs draft figure 24, IRRQ).
+func (r *receiver) inRequest(op rdmap.Opcode, seg ddp.Segment) fault {
+	in := inboundRead{op: op} // rdmap.Check saw the length of its header
+	if op == rdmap.AtomicRequest {
+		in.atomic, _ = rdmap.ParseAtomicRequest(seg.Payload())
+	} else {
+		in.req, _ = rdmap.ParseReadRequest(seg.Payload())
+	}
+	if f := r.refuses(&in); f != noFault {
+		return f
+	}
+	return r.queueRequest(seg, in)
+}
+
+// refuses is what is wrong with a request by the rights of the queue pair. A Read of no octets asks for the peer's
+// Writes: see Config.PlacedWrites.
+func (r *receiver) refuses(in *inboundRead) fault {
+	if in.op == rdmap.AtomicRequest {
+		if r.rights.noAtomic.Load() {
+			return faultAtomicNotEnabled
+		}
+		return noFault
+	}
+	if r.cfg.PlacedWrites && in.req.Size == 0 {
+		return noFault
 	}
 	if r.rights.noRead.Load() {
-		return inboundCause(faultReadNotEnabled, seg)
+		return faultReadNotEnabled
 	}
-	return r.queueRequest(seg, inboundRead{op: rdmap.ReadRequest, req: req})
+	return noFault
 }
 
 // queueRequest gives in, the request that seg is, its place in the IRRQ.
-func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) *cause {
+func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) fault {
 	room := r.irrq.len() < r.irrq.size()
 	msn := r.read.MSN()
 	switch r.read.Accept(seg, uint64(seg.Size()), room) {
 	case ddp.CodeOK:
 	case ddp.CodeNoBuffer:
-		return inboundCause(faultReadTooMany, seg)
+		return faultReadTooMany
 	default:
 		if ahead(seg, msn, r.irrq.size()) {
-			return inboundCause(faultReadMSNGap, seg)
+			return faultReadMSNGap
 		}
-		return inboundCause(faultReadMSNRange, seg)
+		return faultReadMSNRange
 	}
 	in.msn, in.head = msn, [6]byte(seg.Header())
-	r.tell()              // the answer may be seen
-	r.handCompleted()     // who sees the answer shall find what came before it in the CQ
+	r.publish()           // the answer may be seen
+	r.handCompleted()     // what came before it shall be in the CQ when the peer's program sees the answer
 	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
-		return inboundCause(faultReadTooMany, seg)
+		return faultReadTooMany
 	}
-	r.owes = true
-	return nil
-}
-
-// ahead reports whether the MSN of seg is ahead of msn, the one due, which it is
-// not, by less than a queue of depth messages is deep: those between have gone
-// missing. All others are not of the queue's range (draft figure 24, RFC 5041 7.1).
-func ahead(seg ddp.Segment, msn uint32, depth int) bool {
-	return int64(seg.MSN()-msn) < int64(depth)
-}
-
-// inTerminate keeps the peer's Terminate Message.
-func (*receiver) inTerminate(seg ddp.Segment) *cause {
-	return &cause{fault: faultTerminateReceived, terminate: bytes.Clone(seg.Payload())}
+	r.flushPending = true
+	return noFault
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -50,8 +50,8 @@ func terminates() []receivedTerminate {
 func (c receivedTerminate) run(t *testing.T) {
 	r := newRig(t, setup{})
 	r.arrange(false)
-	r.send(wire.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: c.payload}.Octets())
-	r.requireEnd(wire.FIN)
+	r.send(rawpeer.Segment{Op: rdmap.Terminate, QN: 2, MSN: 1, Payload: c.payload}.Octets())
+	r.requireEnd(rawpeer.FIN)
 	require.Equal(t, wr.StateTerminate, r.q.State())
 	require.NoError(t, r.peer.Close())
 	r.over()
@@ -80,7 +80,7 @@ func peerClosesWithReadsToAnswer(t *testing.T) {
 	<-r.s.stop
 	r.s.tx.mu.Unlock()
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	r.requireSettled(wr.StateError, wr.EventBadLLPClose)
 }
 
@@ -94,7 +94,7 @@ func tooManyReads(t *testing.T) {
 	<-r.s.stop
 	r.s.tx.mu.Unlock()
 	require.Equal(t, terminate(0x1202, echoDDP, bad), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	require.NoError(t, r.peer.Close())
 	r.requireSettled(wr.StateError, wr.EventIRRQTooMany)
 	assert.Equal(t, faultReadTooMany, r.s.cause.fault)
@@ -107,9 +107,9 @@ func closingWithinAnFPDU(t *testing.T) {
 	r := newRig(t, setup{})
 	b := r.peer.Frame(readRequest(1, 0, 0, 0).Octets())
 	require.NoError(t, r.peer.Raw(append(b, 0, 18, 0x41)))
-	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, nil).Octets(), r.next())
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
-	r.requireEnd(wire.Reset)
+	r.requireEnd(rawpeer.Reset)
 	r.requireSettled(wr.StateError, wr.EventBadClose)
 }
 
@@ -140,7 +140,7 @@ func sendCQFull(t *testing.T) {
 func recvCQFull(t *testing.T) {
 	cqFull(t, faultRQCompletion, wr.EventCQRQError, func(r *rig) {
 		r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2}, wr.Recv{ID: 3})
-		r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets(), wire.Send(3, nil).Octets())
+		r.send(rawpeer.Send(1, nil).Octets(), rawpeer.Send(2, nil).Octets(), rawpeer.Send(3, nil).Octets())
 	})
 }
 
@@ -164,7 +164,7 @@ func cqFull(t *testing.T, f fault, event wr.EventID, fill func(*rig)) {
 	assert.Equal(t, wr.StateRTS, other.q.State())
 	other.postSend(wr.Request{ID: 50})
 	other.postRecv(wr.Recv{ID: 51})
-	other.send(wire.Send(1, nil).Octets())
+	other.send(rawpeer.Send(1, nil).Octets())
 	assert.Equal(t, []comp{{50, 0, 0}}, other.wait(r.scq, 1))
 	assert.Equal(t, []comp{{51, 0, 0}}, other.wait(r.rcq, 1))
 	other.requireEvents()

@@ -127,3 +127,35 @@ func (r *ring[T]) stats() wr.Depth {
 	defer r.mu.Unlock()
 	return wr.Depth{Now: uint64(r.len()), Most: uint64(r.most)}
 }
+
+// iWARP acknowledges nothing: an RDMA Write completes when it is sent. With
+// Config.PlacedWrites a signaled one completes when the peer has placed it, as on InfiniBand. An
+// RDMA Read of no octets behind it tells: a peer answers a Read when what came before
+// has been placed (RFC 5040 5.5), and looks at no STag if it asks for nothing (5.2.1).
+//
+// That Read has a place of its own beyond ORD, which both sides offer in the MPA startup.
+// There is one, so Writes that are framed while its answer is awaited are asked for
+// together with the next. Nothing but their completion waits for it.
+
+// writeAckProbe is what the transmit side knows of Writes that wait to be placed. Positions are
+// of the Send Queue.
+type writeAckProbe struct {
+	granted     bool        // the peer granted the Read; does not change
+	due         uint64      // behind the last Write framed that waits
+	asked       uint64      // what the last empty Read was about: all before that
+	outstanding atomic.Bool // its answer is awaited; cleared by the receive side
+}
+
+// writeAckRoom is how many more outbound Reads there is room for with a slot: one, and one whose
+// answer has come, until the receive side drops it.
+const writeAckRoom = 2
+
+// framedUpTo notes that the element before pos is framed.
+func (p *writeAckProbe) framedUpTo(pos uint64, e *sqe) {
+	if p.granted && e.awaits() {
+		p.due = pos
+	}
+}
+
+// wants reports whether an empty Read is to be sent now.
+func (p *writeAckProbe) wants() bool { return p.due > p.asked && !p.outstanding.Load() }

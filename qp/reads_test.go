@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -71,9 +71,9 @@ func TestIRDResize(t *testing.T) {
 	r.send(goodRead(3)(r))
 	queued(3)
 	r.s.tx.mu.Unlock()
-	r.s.tx.kick()
+	r.s.tx.tryTransmit()
 	for range 3 {
-		require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.full.mem()[:4]).Octets(), r.next())
+		require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, r.full.mem()[:4]).Octets(), r.next())
 	}
 	queued(0)
 	require.NoError(t, modify(1))
@@ -106,14 +106,14 @@ func TestReadInvalidate(t *testing.T) {
 			wr.Request{ID: 3, Flags: wr.ReadFence},
 		)
 		r.next()
-		require.Equal(t, wire.Send(1, r.private.mem()[:1]).Octets(), r.next())
-		first := wire.ReadResponse(uint32(r.full.stag), r.full.at(100), filled(9))
+		require.Equal(t, rawpeer.Send(1, r.private.mem()[:1]).Octets(), r.next())
+		first := rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(100), filled(9))
 		first.More = true
 		r.send(first.Octets())
 		require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.readGot == 9 }) }, patience, 1e6)
 		require.True(t, valid())
-		r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(109), filled(11)).Octets())
-		require.Equal(t, wire.Send(2, nil).Octets(), r.next())
+		r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(109), filled(11)).Octets())
+		require.Equal(t, rawpeer.Send(2, nil).Octets(), r.next())
 		require.False(t, valid(), "the fence waits for the invalidation")
 		want := []comp{{1, 0, 0}, {2, 0, 0}, {3, 0, 0}}
 		if flags != 0 {
@@ -142,7 +142,7 @@ func TestReadInvalidateIsFirst(t *testing.T) {
 	require.NoError(t, r.scq.Request(wr.NotifyNext))
 	r.postSend(wr.Request{ID: 1, Op: wr.OpReadInvalidate, Local: r.full.sge(0, 4), Remote: wr.Remote{STag: 5}})
 	r.next()
-	r.send(wire.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
+	r.send(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(0), filled(4)).Octets())
 	require.False(t, <-seen)
 }
 
@@ -187,7 +187,7 @@ func TestReadInvalidateRefused(t *testing.T) {
 			)
 			r.next()
 			if c.size > 0 {
-				data := wire.ReadResponse(uint32(s.stag), s.at(0), filled(c.size))
+				data := rawpeer.ReadResponse(uint32(s.stag), s.at(0), filled(c.size))
 				data.More = true
 				r.send(data.Octets())
 				s.expect(0, filled(c.size))
@@ -196,7 +196,7 @@ func TestReadInvalidateRefused(t *testing.T) {
 			if c.before != nil {
 				c.before(r, s)
 			}
-			r.send(wire.ReadResponse(0, 0, nil).Octets())
+			r.send(rawpeer.ReadResponse(0, 0, nil).Octets())
 			require.Equal(t, terminate(0, echoNone, nil), r.next(), "and not what is behind the fence")
 			require.NoError(t, r.peer.Close())
 			r.over()

@@ -10,9 +10,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Why a stream ends, as data (wr.Reason). Where a fault is found, only what would be gone
-// afterwards is kept: the headers of the segment. The rest is made by finish, which owns both
-// sides: nothing of it is on the way of a good message.
+// Why a stream ends, as data (wr.Reason). A cause keeps only what would be gone afterwards: the headers of the
+// segment. The rest is made by finish, which owns both sides: nothing of it is on the way of a good message.
 
 // wireWords are the operations of the wire as a Reason calls them.
 var wireWords = [...]string{
@@ -55,23 +54,6 @@ func requestReason(w *wr.Reason, op rdmap.Opcode, header []byte) {
 	}
 }
 
-// reason is what the request asks for.
-func (r *inboundRead) reason() *wr.Reason {
-	w := &wr.Reason{Operation: wireWords[r.op], MSN: r.msn}
-	if r.op == rdmap.AtomicRequest {
-		requestReason(w, r.op, r.atomic.Append(nil))
-	} else {
-		requestReason(w, r.op, r.req.Append(nil))
-	}
-	return w
-}
-
-// faultReason is what the fault table tells.
-func (q *QP) faultReason(f fault) *wr.Reason {
-	rule := strings.Replace(faults[f].Source, "draft", "verbs draft", 1)
-	return &wr.Reason{QP: q.cfg.ID, What: faults[f].Name, Rule: rule}
-}
-
 // reason is why the session ends, or has ended otherwise than by a wish: nil for that. The
 // caller owns both sides.
 func (s *session) reason(c *cause) *wr.Reason {
@@ -80,14 +62,14 @@ func (s *session) reason(c *cause) *wr.Reason {
 		return nil
 	default:
 	}
-	w := s.q.faultReason(c.fault)
+	w := c.fault.reason(s.q.cfg.ID)
 	if _, after, ok := strings.Cut(w.What, ": "); ok {
 		w.What = after // it says on which side; the operation does that too
 	}
-	if c.why != nil {
-		met := *c.why
+	if c.seg.Len() > 0 {
+		met := segmentReason(c.seg, c.seg.Size())
 		met.QP, met.What, met.Rule = w.QP, w.What, w.Rule
-		w = &met
+		w = met
 	}
 	s.specify(w, c)
 	if w.Remedy == "" {
@@ -106,7 +88,7 @@ func (s *session) specify(w *wr.Reason, c *cause) {
 	case faultTerminateReceived:
 		s.peerReason(w, c.terminate)
 	case faultSendTooLong:
-		room := s.rx.landing.length
+		room := s.rx.recv.length
 		w.Allowed, w.What = wr.Untagged(room), fmt.Sprintf("the receive posted for it has room for %d", room)
 	case faultNoReceive:
 		w.What = "no receive is posted for it"
@@ -168,7 +150,7 @@ func (s *session) specifyMemory(w *wr.Reason, c *cause, of side, f stag.Fault) {
 		}
 		t.Explain(w, f, u, need)
 	case sideInvalidateRemote:
-		w.HasSTag, w.Asked = true, wr.Octets{}
+		w.STag, w.HasSTag, w.Asked = wr.STag(c.seg.RsvdULP32()), true, wr.Octets{}
 		if s.rx.rights.noRead.Load() && s.rx.rights.noWrite.Load() { // as in receiver.invalidate
 			w.Missing, w.What = wr.RemoteRead|wr.RemoteWrite, "the queue pair has no remote access right"
 			return
@@ -233,7 +215,7 @@ func (s *session) answerReason(w *wr.Reason) {
 
 // sinkReason is for memory of the receive that is filled: the element that comes next.
 func (s *session) sinkReason(w *wr.Reason, f stag.Fault) {
-	l, u := &s.rx.landing, s.user
+	l, u := &s.rx.recv, s.user
 	w.Operation = wr.OpRecv.Words()
 	if !l.open || l.sge == len(l.sgl) {
 		return
@@ -296,4 +278,42 @@ func (s *session) peerReason(w *wr.Reason, received []byte) {
 	w.Terminate = wr.TerminateReason{Layer: term.Code.Layer(), Type: term.Code.Type(), Code: term.Code.Code(), Text: term.Code.Text()}
 	w.What, w.Rule = fmt.Sprintf("the peer's Terminate says %v", term.Code), "RFC 5040 4.8"
 	w.Remedy = remedyAfar(term.Code)
+}
+
+// terminated finds the Send Queue element that the peer's Terminate Message
+// complains about: only an RDMA Read can still be there (draft 9.5.2, Remote
+// Termination Error), and an RDMA Write that waits to be placed.
+func (s *session) terminated(received []byte) (pos uint64) {
+	pos = noElement
+	term, parsed := rdmap.ParseTerminate(received)
+	if !parsed || len(term.DDPHeader) == 0 {
+		return pos
+	}
+	seg, code := ddp.Parse(term.DDPHeader)
+	if code == ddp.CodeOK && seg.Tagged() {
+		return s.terminatedWrite(seg)
+	}
+	if code != ddp.CodeOK || seg.QN() != ddp.QNReadRequest {
+		return pos
+	}
+	s.reads.each(func(o *outboundRead) bool {
+		found := o.msn == seg.MSN() && !o.rtr
+		if found {
+			pos = o.pos
+		}
+		return !found
+	})
+	return pos
+}
+
+// terminatedWrite finds the Write, not known to be placed, that a segment is of.
+func (s *session) terminatedWrite(seg ddp.Segment) (pos uint64) {
+	sq := &s.q.sq
+	for pos := sq.done.Load(); s.tx.writeAck.granted && pos < sq.framed.Load(); pos++ {
+		e := sq.at(pos)
+		if e.awaits() && uint32(e.remote.STag) == seg.STag() && seg.TO()-e.remote.TO < e.length {
+			return pos
+		}
+	}
+	return noElement
 }

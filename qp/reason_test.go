@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -22,7 +22,7 @@ import (
 // every field, the same over every kind of stream. TestEveryFault with -update writes it.
 var goldenReasons = sync.OnceValues(func() (map[string]string, error) {
 	lines := map[string]string{}
-	if *pages.Update {
+	if *docgen.Update {
 		return lines, nil
 	}
 	raw, err := os.ReadFile(reasonsFile)
@@ -37,7 +37,7 @@ const reasonsFile = "testdata/reasons.txt"
 
 // keepReasons writes them, if all subtests have run.
 func keepReasons(t *testing.T) {
-	if !*pages.Update || t.Failed() {
+	if !*docgen.Update || t.Failed() {
 		return
 	}
 	lines, _ := goldenReasons()
@@ -56,7 +56,7 @@ func (r *rig) requireReason(name string) {
 	name = r.s.cause.fault.String() + ", " + name
 	lines, err := goldenReasons()
 	require.NoError(r.t, err)
-	if want, ok := lines[name]; ok || !*pages.Update {
+	if want, ok := lines[name]; ok || !*docgen.Update {
 		assert.Equal(r.t, want, got, "the reason")
 		return
 	}

@@ -1,98 +1,67 @@
 package qp
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/engine"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
-	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // The way of a segment to a completion.
 //
-//  1. Drive, called by who has the turn of the engine's group, owns the receive side for one
+//  1. Drive, called by the poller of the engine's group, owns the receive side for one
 //     read that does not block. Where reads block, receiveLoop owns it.
 //  2. received: take FPDUs from what has arrived. A CRC is checked before any
 //     octet is handed on.
-//  3. segment: parse and check, hand to the handler of its opcode (place.go).
+//  3. segment: parse and check, hand to the handler of its opcode (sends.go, place.go).
 
-// receiver is the receive side of a session. Who calls a method that handles what was
-// received owns it: has mu.
-type receiver struct {
-	s      *session
-	cfg    *Config // the queue pair's, as tuning and rq
-	rights *rights
-	tuning *Tuning
-	rq     *recvQueue
-	llp    *llp                // the session's, as irrq and reads
-	irrq   *ring[inboundRead]  // to the transmit side, bounded by IRD
-	reads  *ring[outboundRead] // from the transmit side, bounded by ORD
-
-	running sync.WaitGroup // receiveLoop
-
-	mu sync.Mutex // the token; see docs/memory-model.md
-	// heard is 0 until an FPDU has arrived, and from then on 1 more than the stream
-	// octets that were offered to the LLP by then.
-	heard atomic.Uint64
-	// feed has a token for receiveLoop when receives were posted that a paused session
-	// waits for; hungry asks PostRecv for it.
-	feed   chan struct{}
-	hungry atomic.Bool
-
-	// single says that GOMAXPROCS was 1 when the session began: no post is held back. It
-	// does not change.
-	single bool
-
-	// The rest belongs to the owner.
-	in       intake
-	early    bool // there is something from before the session in it
-	leftOver bool // see end
-	owes     bool // there may be something to send now
-	shown    bool // who traces knows of the segment that waits
-
-	send   ddp.Inbound // QN 0
-	read   ddp.Inbound // QN 1
-	answer ddp.Inbound // QN 3
-
-	landing landing       // of the Send being received
-	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see Filling
-	sinks   stag.Resolver // of the memory of receives
-	targets stag.Resolver // of RDMA Writes, and RDMA Read Responses unless answers is for those
-	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal
-	readGot uint32        // octets placed of the oldest outbound RDMA Read
-
-	count inCount
-	told  told[inCount]
-
-	// The tagged message being received, if its last segment has not come.
-	tagOpen bool
-	tagOp   rdmap.Opcode
-	tagSTag uint32
+// Drive implements engine.Stream.
+func (s *session) Drive(ready engine.Ready) (got bool) {
+	if ready&engine.Lost != 0 {
+		s.fail(faultLLPLost)
+		return true
+	}
+	if ready&engine.Out != 0 && s.sock.WantsOutput() {
+		got = s.tx.unstall()
+	}
+	if ready&engine.In != 0 {
+		got = s.rx.drive() || got
+	}
+	return got
 }
 
-func (r *receiver) init(s *session) {
-	r.s, r.cfg, r.rights, r.tuning, r.rq = s, &s.q.cfg, &s.q.rights, &s.q.cfg.Tuning, &s.q.rq
-	r.llp, r.irrq, r.reads = &s.llp, s.irrq, s.reads
-	lander := s.user // on whose behalf receives are filled
-	if shared := r.cfg.SRQ; shared != nil {
-		lander.PD = shared.PD() // RV-6.3.5-M11, M12
+// drive receives once.
+func (r *receiver) drive() bool {
+	for !r.mu.TryLock() {
+		if r.s.stopping.Load() { // finish has it, for long maybe
+			return false
+		}
+		runtime.Gosched()
 	}
-	r.sinks = r.cfg.STags.Resolver(lander, wr.LocalWrite)
-	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
-	r.answers = r.cfg.STags.Resolver(s.user, wr.LocalWrite)
-	if !r.llp.direct { // here: a post may find a fault before start is done
-		r.running.Add(1)
-		r.feed = make(chan struct{}, 1)
+	defer r.mu.Unlock()
+	if r.s.stopping.Load() {
+		return false
 	}
-	r.single = runtime.GOMAXPROCS(0) == 1
-	r.in.Deframer = s.stream.Deframer()
-	r.send, r.read, r.answer = ddp.NewInbound(), ddp.NewInbound(), ddp.NewInbound()
+	if r.in.kept == nil {
+		if r.early {
+			r.early = false
+			if r.deliver(); r.in.kept != nil { // nothing may be received then
+				return true
+			}
+		}
+		return r.received(r.llp.raw.tryPoll(&r.in)) == ioDone
+	}
+	r.deliver() // paused: only a receive lets it go on
+	if r.in.kept != nil {
+		return false
+	}
+	r.s.sock.Resume()
+	return true
 }
 
 // receiveLoop receives what comes through a connection whose reads block. One goroutine a
@@ -106,7 +75,7 @@ func (r *receiver) receiveLoop() {
 	for !r.s.stopping.Load() {
 		if r.in.kept != nil {
 			r.mu.Unlock()
-			r.awaitFeed()
+			r.awaitRecv()
 			r.mu.Lock()
 			r.deliver()
 			continue
@@ -138,12 +107,26 @@ func (r *receiver) received(n int, out outcome) outcome {
 	return out
 }
 
+// strand ends the session: the memory that a segment was received into is gone.
+func (r *receiver) strand() {
+	seg := r.in.placement.segment()
+	f := faultRQSTag
+	switch op, _ := r.check(seg); op {
+	case rdmap.Write:
+		f = faultTagSTag
+	case rdmap.ReadResponse:
+		f = faultSinkSTag
+	default: // a Send
+	}
+	r.s.halt(r.cause(f, seg))
+}
+
 // deliver handles every FPDU that is here, in a state that is for it.
 func (r *receiver) deliver() {
 	if r.s.q.spans != nil {
 		defer region(r.s.q.spans.receive).End()
 	}
-	process := step(r.s.q.State(), trigSegment).Actions&actProcess != 0
+	process := step(r.s.q.state.load(), trigSegment).Actions&actProcess != 0
 	for process && !r.s.stopping.Load() {
 		ulpdu, ok, err := r.in.Next()
 		if err != nil {
@@ -154,8 +137,8 @@ func (r *receiver) deliver() {
 			r.divert()
 			break
 		}
-		if r.heard.Load() == 0 {
-			r.heard.Store(r.s.tx.offered.Load() + 1)
+		if r.firstFPDU.Load() == 0 {
+			r.firstFPDU.Store(r.s.tx.offered.Load() + 1)
 			r.s.openGate()
 		}
 		if !r.segment(ulpdu) {
@@ -167,12 +150,23 @@ func (r *receiver) deliver() {
 		}
 	}
 	r.handCompleted()
-	r.tell()
-	r.noteFilling()
-	r.in.rest() // this may have been the last for long
-	if r.owes { // for all that has come together
-		r.owes = false
-		r.s.tx.kick()
+	r.publish()
+	if r.cfg.SRQ != nil {
+		r.noteFilling()
+	}
+	r.in.rest()         // this may have been the last for long
+	if r.flushPending { // for all that has come together
+		r.flushPending = false
+		r.s.tx.tryTransmit()
+	}
+}
+
+// openGate lets a Responder send: a first FPDU came and was found good
+// (RFC 5044 7.1.2 rule 4).
+func (s *session) openGate() {
+	if s.gate.CompareAndSwap(true, false) {
+		s.tx.tryTransmit()
+		s.tx.rested()
 	}
 }
 
@@ -205,60 +199,76 @@ func (r *receiver) end(c cause) {
 
 // segment handles what Next has returned, and ends the session for what is wrong
 // with it. It reports false if that has to wait for a receive.
-func (r *receiver) segment(ulpdu []byte) bool {
-	c, wait := r.handle(r.in.parse(ulpdu))
-	if c != nil {
-		r.end(*c)
+func (r *receiver) segment(ulpdu []byte) bool { return r.handle(r.in.parse(ulpdu)) }
+
+// handle is segment for a segment as package ddp reads it.
+func (r *receiver) handle(seg ddp.Segment, code ddp.Code) bool {
+	f, wait := r.process(seg, code)
+	if f != noFault {
+		r.end(r.cause(f, seg))
 	}
 	return !wait
 }
 
-// handle checks a segment and hands it on. It returns why the session is to end, or nil. wait says that
-// nothing has been done: there is no receive for it yet.
-func (r *receiver) handle(seg ddp.Segment, code ddp.Code) (c *cause, wait bool) {
-	if code == ddp.CodeShort {
-		return &cause{fault: faultSegmentSize}, false // no header to repeat
+// cause is why the session ends with a fault that a segment brought.
+func (r *receiver) cause(f fault, seg ddp.Segment) cause {
+	c := cause{fault: f}
+	switch f {
+	case faultRQSTag, faultRQBounds, faultRQAccess, faultRQPD, faultRQWrap: // not the segment's: it is not repeated
+		c.recv = true
+	case faultSRQ: // nor is this
+	case faultInvalidateLocalSTag, faultInvalidateLocalPD, faultInvalidateLocalWindows: // RDMA Read with Invalidate
+		c.sq, c.hasSQ = r.reads.first().pos, true
+	case faultSinkSTag, faultSinkBounds, faultSinkAccess, faultSinkPD: // the Read's whose answer it is (draft 6.2.2.3)
+		c.seg, c.sq, c.hasSQ = seg.Head(keptPayload), r.reads.first().pos, true
+	case faultSendTooLong, faultSendInvSTag, faultSendInvGone, faultSendInvAccess, faultSendInvPD, faultSendInvWindows:
+		c.seg, c.recv = seg.Head(keptPayload), true
+	case faultTerminateReceived:
+		c.terminate = bytes.Clone(seg.Payload())
+	default:
+		c.seg = seg.Head(keptPayload)
 	}
+	return c
+}
+
+// process checks a segment and hands it on. It returns what is wrong with it. wait says that
+// nothing has been done: there is no receive for it yet.
+func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f fault, wait bool) {
 	if code != ddp.CodeOK {
-		return inboundCause(parseFault(code), seg), false
+		return parseFault(code), false
 	}
 	op, term := r.check(seg)
 	if term != rdmap.CodeNone {
-		return inboundCause(checkFault(op, term), seg), false
+		return checkFault(op, term), false
 	}
 	r.count.ops.segment(op, uint64(seg.Size()), seg.Last())
-	if r.cfg.Trace == nil {
-		return r.handOn(op, seg)
+	if r.cfg.Trace != nil && !r.shown {
+		r.s.q.tellSegment(wr.RecordReceived, seg, seg.Size())
 	}
-	if !r.shown {
-		r.s.q.tellSegment(trace.Received, seg, seg.Size())
-	}
-	c, wait = r.handOn(op, seg)
+	f, wait = r.handOn(op, seg)
 	r.shown = wait
-	return c, wait
+	return f, wait
 }
 
 // handOn hands a segment to the handler of its opcode.
-func (r *receiver) handOn(op rdmap.Opcode, seg ddp.Segment) (c *cause, wait bool) {
+func (r *receiver) handOn(op rdmap.Opcode, seg ddp.Segment) (f fault, wait bool) {
 	switch op {
 	case rdmap.Write:
 		return r.inWrite(seg), false
 	case rdmap.ReadResponse:
 		return r.inReadResponse(seg), false
-	case rdmap.ReadRequest:
-		return r.inReadRequest(seg), false
+	case rdmap.ReadRequest, rdmap.AtomicRequest:
+		return r.inRequest(op, seg), false
 	case rdmap.Terminate:
-		return r.inTerminate(seg), false
-	case rdmap.AtomicRequest:
-		return r.inAtomicRequest(seg), false
+		return faultTerminateReceived, false
 	case rdmap.AtomicResponse:
 		return r.inAtomicResponse(seg), false
 	default: // what takes a receive
-		c, wait = r.inSend(op, seg)
+		f, wait = r.inSend(op, seg)
 		if wait {
 			r.count.ops.takeBack(op, uint64(seg.Size()), seg.Last())
 		}
-		return c, wait
+		return f, wait
 	}
 }
 

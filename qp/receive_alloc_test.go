@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -29,7 +29,7 @@ func TestReceiveAllocatesNothing(t *testing.T) {
 				r := newRig(t, graceful(setup{}, shared))
 				var fpdus [][]byte
 				for msn := range uint32(runs + warm + 1) { // AllocsPerRun runs once more
-					fpdus = append(fpdus, r.peer.Frame(wire.Send(msn+1, filled(40)).Octets()))
+					fpdus = append(fpdus, r.peer.Frame(rawpeer.Send(msn+1, filled(40)).Octets()))
 				}
 				post := r.q.PostRecv
 				if sharing {

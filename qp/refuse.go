@@ -21,18 +21,6 @@ func refusePost(err wr.ImmediateError, s wr.State) error {
 	}
 }
 
-// refuseFull is why op does not go on a queue that is full, with postMu held. That is no news to a program that fills
-// it, so there is one for all of an operation.
-func (q *workQueue[E]) refuseFull(op wr.Op) error {
-	if w := q.full; w == nil || w.Operation != op.Words() {
-		q.full = &wr.Reason{
-			Err: wr.ErrQueueFull, Operation: op.Words(), QP: q.qp, Rule: "verbs draft 8.2.1", Remedy: "poll the CQ, which makes room",
-			What: fmt.Sprintf("%d are outstanding, and the queue takes no more; one counts until its completion is polled", q.slots.depth()),
-		}
-	}
-	return q.full
-}
-
 // refuseModify is err of a Modify, with what of.
 func (q *QP) refuseModify(from, to wr.State, err error) error {
 	why := wr.Reason{Err: err}

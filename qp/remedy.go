@@ -64,7 +64,7 @@ var remediesAfar = map[rdmap.TermCode]string{
 
 	rdmap.TermCode(mpa.CodeCRC): remedies[faultCRC],
 	rdmap.TermCode(mpa.CodeIRD): "raise IRD at the peer, or lower ORD here",
-	rdmap.TermCode(mpa.CodeRTR): "give both sides the same cm.Config.P2P, and an RTR in common",
+	rdmap.TermCode(mpa.CodeRTR): "give both sides an RTR in common, or cm.Config.Model ClientServer to the one that dials",
 }
 
 func remedyAfar(c rdmap.TermCode) string {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 )
 
 // TestResetSeenByEither: the system tells one call of a reset, the other learns of
@@ -14,7 +14,7 @@ import (
 func TestResetSeenByEither(t *testing.T) {
 	for name, firstRead := range map[string]bool{"read": true, "write": false} {
 		t.Run("first to a "+name, func(t *testing.T) {
-			near, far, err := wire.Pair()
+			near, far, err := rawpeer.Pair()
 			require.NoError(t, err)
 			defer func() { _ = near.Close() }()
 			var l llp

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -70,6 +70,7 @@ func TestSlotModel(t *testing.T) {
 				r.Flags = wr.Unsignaled
 			}
 			err := s.push(&r)
+			s.publish()
 			if len(m.list) >= m.depth {
 				require.ErrorIs(t, err, wr.ErrQueueFull, "step %d", step)
 				break

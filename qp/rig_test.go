@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -72,7 +72,7 @@ type rig struct {
 	s        *session // the latest
 	modify   Modify   // what goes with Idle to RTS
 	scq, rcq *cq.Queue
-	peer     *wire.Peer
+	peer     *rawpeer.Peer
 	events   eventLog
 
 	full     *slab // every right
@@ -160,7 +160,7 @@ func (r *rig) connect() {
 		mine, theirs = net.Pipe()
 	} else {
 		var err error
-		mine, theirs, err = wire.Pair()
+		mine, theirs, err = rawpeer.Pair()
 		require.NoError(r.t, err)
 	}
 	if r.peer != nil {
@@ -171,7 +171,7 @@ func (r *rig) connect() {
 
 func (r *rig) start(mine, theirs net.Conn) {
 	c := r.set
-	r.peer = wire.New(theirs, wire.Options{CRC: c.crc, MarkersOut: c.markers, MarkersIn: c.markers, Patience: c.patience})
+	r.peer = rawpeer.New(theirs, rawpeer.Options{CRC: c.crc, MarkersOut: c.markers, MarkersIn: c.markers, Patience: c.patience})
 	st := &mpa.Stream{Conn: mine, Role: c.role, CRC: c.crc, MarkersIn: c.markers, MarkersOut: c.markers}
 	if c.stream != nil {
 		c.stream(st)
@@ -207,7 +207,7 @@ func (r *rig) openGate() {
 	if r.set.role != mpa.Responder {
 		return
 	}
-	r.send(wire.Write(0, 0, nil).Octets())
+	r.send(rawpeer.Write(0, 0, nil).Octets())
 }
 
 func (r *rig) postRecv(w ...wr.Recv) {
@@ -247,9 +247,9 @@ func (r *rig) requireReusable() {
 	assert.Nil(r.t, r.q.Query().Terminate, "the Terminate Message was the last session's")
 	r.postRecv(wr.Recv{ID: 91, SGL: r.full.sgl(3000, 16)})
 	r.postSend(wr.Request{ID: 92, SGL: r.full.sgl(3100, 4)})
-	r.send(wire.Send(1, []byte("again")).Octets())
+	r.send(rawpeer.Send(1, []byte("again")).Octets())
 	r.full.expect(3000, []byte("again"))
-	require.Equal(r.t, wire.Send(1, r.full.mem()[3100:3104]).Octets(), r.next())
+	require.Equal(r.t, rawpeer.Send(1, r.full.mem()[3100:3104]).Octets(), r.next())
 	require.Equal(r.t, []comp{{91, wr.StatusSuccess, 5}}, r.wait(r.rcq, 1))
 	require.Equal(r.t, []comp{{92, wr.StatusSuccess, 0}}, r.wait(r.scq, 1))
 	if r.set.pipe {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -39,12 +39,12 @@ func TestRQResize(t *testing.T) {
 	post(1, 2, 3, 4)
 	full()
 	r.send(part(filled(9)))
-	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.landing.open }) }, patience, 1e6)
+	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.recv.open }) }, patience, 1e6)
 	require.NoError(t, r.recvDepth(7))
 	require.Equal(t, 8, r.q.Query().RecvDepth, "as allocated")
 	post(5, 6, 7, 8)
 	full()
-	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 9, Payload: filled(3)}.Octets(), wire.Send(2, filled(2)).Octets())
+	r.send(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 9, Payload: filled(3)}.Octets(), rawpeer.Send(2, filled(2)).Octets())
 	r.full.expect(20, append(filled(9), filled(3)...))
 	r.full.expect(40, filled(2))
 
@@ -60,7 +60,7 @@ func TestRQResize(t *testing.T) {
 	require.NoError(t, r.recvDepth(8))
 	full()
 	for msn := uint32(3); msn <= 8; msn++ {
-		r.send(wire.Send(msn, filled(int(msn))).Octets())
+		r.send(rawpeer.Send(msn, filled(int(msn))).Octets())
 		r.full.expect(int(msn)*20, filled(int(msn)))
 		require.Equal(t, []comp{{uint64(msn), 0, msn}}, r.wait(r.rcq, 1))
 	}
@@ -77,7 +77,7 @@ func TestRQResize(t *testing.T) {
 func TestRQResizeKeepsCount(t *testing.T) {
 	r := newRig(t, setup{depth: 4})
 	r.postRecv(make([]wr.Recv, 4)...)
-	r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets(), rawpeer.Send(2, nil).Octets())
 	require.Eventually(t, func() bool { return r.rcq.Len() == 2 }, patience, 1e6)
 	for _, depth := range []int{8, 16} {
 		require.NoError(t, r.recvDepth(depth))
@@ -96,7 +96,7 @@ func TestRQResizeUnderTraffic(t *testing.T) {
 	r := newRig(t, setup{depth: 4, cqe: 64})
 	var list [][]byte
 	for msn := range uint32(n) {
-		list = append(list, wire.Send(msn+1, filled(int(msn%lane))).Octets())
+		list = append(list, rawpeer.Send(msn+1, filled(int(msn%lane))).Octets())
 	}
 	stop, resized, posted := make(chan struct{}), make(chan error, 1), make(chan error, 1)
 	go func() {

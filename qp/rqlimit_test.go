@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -39,7 +39,7 @@ func TestRQLimit(t *testing.T) {
 			r.modify = c.modify
 			r.connect()
 			shared.post(wr.Recv{ID: 1}, wr.Recv{ID: 2})
-			r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
+			r.send(rawpeer.Send(1, nil).Octets(), rawpeer.Send(2, nil).Octets())
 			require.Equal(t, []comp{{1, 0, 0}, {2, 0, 0}}, r.wait(r.rcq, 2), "it disturbs nothing")
 			r.requireEvents(c.want...)
 			got := r.q.Query()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -18,7 +18,7 @@ func (r *rig) whileHeld(f func()) {
 	r.s.tx.mu.Lock()
 	f()
 	r.s.tx.mu.Unlock()
-	r.s.tx.kick()
+	r.s.tx.tryTransmit()
 }
 
 // TestRunIsOneBatch: short messages of more than a batch together go out whole and
@@ -36,10 +36,10 @@ func TestRunIsOneBatch(t *testing.T) {
 		for i := range n {
 			want := r.short(i, size)
 			payload := r.full.mem()[want.SGL[0].TO-r.full.at(0):][:size]
-			seg := wire.Write(uint32(want.Remote.STag), want.Remote.TO, payload)
+			seg := rawpeer.Write(uint32(want.Remote.STag), want.Remote.TO, payload)
 			if want.Op != wr.OpWrite {
 				msn++
-				seg = wire.Send(msn, payload)
+				seg = rawpeer.Send(msn, payload)
 				seg.Op, seg.Inv = sendOpcodes[want.Op], uint32(want.Invalidate)
 			}
 			require.Equal(t, seg.Octets(), r.next(), "message %d", i)
@@ -74,7 +74,7 @@ func TestRunIsFair(t *testing.T) {
 		r.send(readRequest(1, 5, r.readable.stag, r.readable.at(0)).Octets())
 		require.Eventually(t, func() bool { return r.s.irrq.len() == 1 }, patience, 1e6)
 	})
-	answer := wire.ReadResponse(0x5151, 0x6262, r.readable.mem()[:5]).Octets()
+	answer := rawpeer.ReadResponse(0x5151, 0x6262, r.readable.mem()[:5]).Octets()
 	assert.Contains(t, [][]byte{r.next(), r.next()}, answer)
 }
 
@@ -84,9 +84,9 @@ func TestRunAfterRTR(t *testing.T) {
 	r := newIdleRig(t, setup{stream: func(st *mpa.Stream) { st.P2P, st.RTR = true, mpa.RTRWrite }})
 	r.postSend(wr.Request{SGL: r.full.sgl(0, 10)}, wr.Request{SGL: r.full.sgl(10, 10)})
 	r.connect()
-	require.Equal(t, wire.Write(rtrSTag, 0, nil).Octets(), r.next())
-	require.Equal(t, wire.Send(1, r.full.mem()[:10]).Octets(), r.next())
-	require.Equal(t, wire.Send(2, r.full.mem()[10:20]).Octets(), r.next())
+	require.Equal(t, rawpeer.Write(rtrSTag, 0, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, r.full.mem()[:10]).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(2, r.full.mem()[10:20]).Octets(), r.next())
 }
 
 // TestRunCompletesWhatIsWritten: what the LLP has not taken is not complete.
@@ -135,12 +135,12 @@ func TestWholeAfterPart(t *testing.T) {
 	for i := range uint64(3) {
 		r.postRecv(wr.Recv{ID: i, SGL: r.full.sgl(100*int(i), 16)})
 	}
-	begin := wire.Send(1, nil)
+	begin := rawpeer.Send(1, nil)
 	begin.More = true
-	r.send(begin.Octets(), wire.Send(1, []byte("one")).Octets(), wire.Send(2, []byte("two")).Octets())
+	r.send(begin.Octets(), rawpeer.Send(1, []byte("one")).Octets(), rawpeer.Send(2, []byte("two")).Octets())
 	begin.MSN = 3
 	begin.Payload = []byte("thr")
-	end := wire.Send(3, []byte("ee"))
+	end := rawpeer.Send(3, []byte("ee"))
 	end.MO = 3
 	r.send(begin.Octets(), end.Octets())
 	want := []comp{{0, wr.StatusSuccess, 3}, {1, wr.StatusSuccess, 3}, {2, wr.StatusSuccess, 5}}

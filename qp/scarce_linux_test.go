@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/scarce"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -19,10 +19,10 @@ import (
 // the connection as it was, and says what to do. With one for the connection and two for
 // the group there are enough.
 func TestNoDescriptorForRTS(t *testing.T) {
-	scarce.Run(t, func(h *scarce.Hoard) {
+	fdlimit.Run(t, func(h *fdlimit.Hoard) {
 		newRig(t, setup{}) // the runtime has all that it needs now
 		r := newIdleRig(t, setup{})
-		mine, theirs, err := wire.Pair()
+		mine, theirs, err := rawpeer.Pair()
 		require.NoError(t, err)
 		defer mine.Close()
 		st := &mpa.Stream{Conn: mine}
@@ -49,7 +49,7 @@ func TestNoDescriptorForRTS(t *testing.T) {
 		r.start(mine, theirs)
 		require.Equal(t, 1, h.Leave(0), "that of the connection that was taken over")
 		r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})
-		r.send(wire.Send(1, []byte("hello")).Octets())
+		r.send(rawpeer.Send(1, []byte("hello")).Octets())
 		require.Equal(t, []comp{{1, wr.StatusSuccess, 5}}, r.wait(r.rcq, 1))
 	})
 }
@@ -57,30 +57,30 @@ func TestNoDescriptorForRTS(t *testing.T) {
 // TestEndsWithoutDescriptors: a stream ends as it does otherwise though no descriptor is to
 // be had.
 func TestEndsWithoutDescriptors(t *testing.T) {
-	scarce.Run(t, func(h *scarce.Hoard) {
+	fdlimit.Run(t, func(h *fdlimit.Hoard) {
 		for name, c := range map[string]struct {
 			end   func(r *rig)
 			state wr.State
 		}{
 			"a close of both sides": {func(r *rig) {
 				require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
-				r.requireEnd(wire.FIN)
+				r.requireEnd(rawpeer.FIN)
 				require.NoError(t, r.peer.CloseWrite())
 			}, wr.StateIdle},
 			"a close of the peer": {func(r *rig) {
 				require.NoError(t, r.peer.CloseWrite())
-				r.requireEnd(wire.FIN)
+				r.requireEnd(rawpeer.FIN)
 			}, wr.StateIdle},
 			"Modify to Terminate": {func(r *rig) {
 				require.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate}))
 				require.Equal(t, terminate(uint16(faults[faultModifyTerminate].Code), echoNone, nil), r.next())
-				r.requireEnd(wire.FIN)
+				r.requireEnd(rawpeer.FIN)
 				require.NoError(t, r.peer.CloseWrite())
 			}, wr.StateError},
 			"a bad segment": {func(r *rig) {
-				r.send(wire.Write(uint32(r.gone), 0, filled(1)).Octets())
+				r.send(rawpeer.Write(uint32(r.gone), 0, filled(1)).Octets())
 				require.Equal(t, byte(0x47), r.next()[1], "a Terminate Message")
-				r.requireEnd(wire.FIN)
+				r.requireEnd(rawpeer.FIN)
 				require.NoError(t, r.peer.CloseWrite())
 			}, wr.StateError},
 			"Modify to Error": {func(r *rig) {

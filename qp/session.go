@@ -1,13 +1,15 @@
 package qp
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/midway"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -16,8 +18,8 @@ import (
 // stream is gone. A new one starts the wire layers from their initial
 // conditions (verbs draft 6.2.1.2).
 //
-// It has a transmit side, owned by who holds tx.mu, and a receive side, owned by
-// who holds rx.mu: what needs a side owned is a method of transmitter or receiver, what
+// It has a transmit side, owned by the holder of tx.mu, and a receive side, owned by
+// the holder of rx.mu: what needs a side owned is a method of transmitter or receiver, what
 // concerns the stream as a whole one of session. The sides meet at irrq, reads and
 // the queue pair's queues. The session ends once: halt says why, and finish, alone then,
 // winds up.
@@ -44,130 +46,203 @@ type session struct {
 	attached bool           // the CQs know of the group
 
 	stopping   atomic.Bool
-	stop       chan struct{} // closed with stopping
-	decided    chan struct{} // closed when the state of RTS is left
-	over       chan struct{} // closed when the stream is gone and all is flushed
-	cause      cause         // why; set before stop is closed
-	laterFault atomic.Uint32 // a later Fault, for finish; see failAgain
-	outcome    End           // how it ended; set before over is closed
-	resets     bool          // finish has reset the stream
-	folded     bool          // into QP.ended; guarded by QP.mu
+	stop       chan struct{}          // closed with stopping
+	decided    chan struct{}          // closed when the state of RTS is left
+	over       chan struct{}          // closed when the stream is gone and all is flushed
+	behind     atomic.Pointer[func()] // is called when over is closed; nil once it has been
+	cause      cause                  // why; set before stop is closed
+	laterFault atomic.Uint32          // a later Fault, for finish; see failAgain
+	outcome    End                    // how it ended; set before over is closed
+	resets     bool                   // finish has reset the stream
+	folded     bool                   // into QP.ended; guarded by QP.mu
 
-	// draining is set once somebody has called Drain, which waits for tokens in
-	// quiet.
+	// draining is set once Drain has been called, which waits for tokens in
+	// drained.
 	draining atomic.Bool
-	quiet    chan struct{}
+	drained  chan struct{}
 }
 
-// cause is why a session ends.
-type cause struct {
-	fault fault
-	// sq is the position of the Send Queue element at fault, if hasSQ; recv
-	// says that the current receive is at fault.
-	sq    uint64
-	hasSQ bool
-	recv  bool
-	// The headers that the Terminate Message repeats (RFC 5040 4.8).
-	segment   uint16
-	ddpHeader []byte
-	readReq   []byte
-	// terminate is the Terminate Message, from its control word on: the one
-	// that arrived, or the one that finish composes.
-	terminate []byte
-	// reported says that an event has told of the end before.
-	reported bool
-	// why has the segment at fault, if there is one. finish adds the rest.
-	why *wr.Reason
+// receiver is the receive side of a session. The receiver, the goroutine that calls a method
+// which handles what was received, owns it: has mu.
+type receiver struct {
+	s      *session
+	cfg    *Config // the queue pair's, as tuning and rq
+	rights *rights
+	tuning *Tuning
+	rq     *recvQueue
+	llp    *llp                // the session's, as irrq and reads
+	irrq   *ring[inboundRead]  // to the transmit side, bounded by IRD
+	reads  *ring[outboundRead] // from the transmit side, bounded by ORD
+
+	running sync.WaitGroup // receiveLoop
+
+	mu sync.Mutex // the token; see docs/memory-model.md
+	// firstFPDU is 0 until an FPDU has arrived, and from then on 1 more than the stream
+	// octets that were offered to the LLP by then.
+	firstFPDU atomic.Uint64
+	// rtrAnswered is set once the ready-to-receive Read has been answered.
+	rtrAnswered atomic.Bool
+	// recvReady has a token for receiveLoop when receives were posted that a paused session
+	// waits for; wantRecv asks PostRecv for it.
+	recvReady chan struct{}
+	wantRecv  atomic.Bool
+
+	// single says that GOMAXPROCS was 1 when the session began: no post is held back. It
+	// does not change.
+	single bool
+
+	// The rest belongs to the owner.
+	in           intake
+	early        bool // there is something from before the session in it
+	leftOver     bool // see end
+	flushPending bool // there may be something to send now
+	shown        bool // the segment that waits has been traced
+
+	send   ddp.Inbound // QN 0
+	read   ddp.Inbound // QN 1
+	answer ddp.Inbound // QN 3
+
+	recv    recvContext   // of the Send being received
+	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see Filling
+	sinks   stag.Resolver // of the memory of receives
+	targets stag.Resolver // of RDMA Writes, and RDMA Read Responses unless answers is for those
+	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal
+	readGot uint32        // octets placed of the oldest outbound RDMA Read
+
+	count    inCount
+	snapshot snapshot[inCount]
+
+	// The tagged message being received, if its last segment has not come.
+	tagOpen bool
+	tagOp   rdmap.Opcode
+	tagSTag uint32
 }
 
-// byVerb reports whether a Modify QP waits until RTS is left, and the stream is not reset.
-func (c *cause) byVerb() bool {
-	return c.fault == faultModifyClosing || c.fault == faultModifyTerminate
+// recvContext is the receive that the Send in progress fills, wherever it comes
+// from: the head of the Receive Queue, or an element of the S-RQ, which is this
+// queue pair's from the message's first segment to its completion (verbs draft
+// 6.3.5). Owned by the receive side.
+type recvContext struct {
+	open    bool // a receive is taken, its message not complete
+	op      rdmap.Opcode
+	id      uint64
+	length  uint64 // octets of all its buffers together
+	sgl     []wr.SGE
+	element *srq.Element // nil: it is the head of the Receive Queue
+
+	// Where the next octet goes.
+	sge int
+	off uint64
 }
 
-// trigger is what the state machine sees of c.
-func (c *cause) trigger() trigger { return faults[c.fault].Trigger }
+// transmitter is the transmit side of a session. The transmitter, the goroutine that calls
+// a method which does more than try for the side, or leave a mark for its owner, owns it: has mu.
+type transmitter struct {
+	s      *session
+	cfg    *Config // the queue pair's, as tuning and sq
+	tuning *Tuning
+	sq     *sendQueue
+	llp    *llp                // the session's, as irrq and reads
+	irrq   *ring[inboundRead]  // from the receive side, bounded by IRD
+	reads  *ring[outboundRead] // to the receive side, bounded by ORD
 
-// completes reports whether a completion tells of c.
-func (c *cause) completes() bool { return c.hasSQ || c.recv }
+	running sync.WaitGroup // transmitLoop
 
-// event is what c raises: nothing if a completion reports it (RV-6.2.3-M14).
-func (c *cause) event() wr.EventID {
-	if c.completes() || c.reported {
-		return 0
-	}
-	return faults[c.fault].Event
+	mu   sync.Mutex // the token; see docs/memory-model.md
+	more atomic.Bool
+	wake chan struct{} // one token, for transmitLoop
+	// stalled is set while something is left for the next to own the side.
+	stalled atomic.Bool
+
+	// written counts the stream octets that the LLP has taken. Written by the
+	// owner.
+	written atomic.Uint64
+	// offered counts those that it was given to take, until an FPDU has arrived.
+	offered   atomic.Uint64
+	began     time.Time // when the first of them were; the owner's
+	batching  postBatching
+	keepalive keepalive
+	ord       atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
+
+	// The rest belongs to the owner.
+	framer   mpa.Framer
+	meter    mpa.Meter
+	mulpdu   int    // as the LLP said
+	metered  uint64 // pos when it did
+	sendMSN  ddp.Outbound
+	readMSN  ddp.Outbound // of RDMA Reads and Atomics
+	atomics  atomics
+	writeAck writeAckProbe
+	rtr      mpa.RTR // to send before anything else
+	batch    *batch  // in flight, or nil
+	pos      uint64  // stream octets framed
+	next     uint64  // Send Queue position of the next element
+	// flushBeforeInvalidate is set while an Invalidate waits until the batch has been
+	// written; nothing more is framed for that.
+	flushBeforeInvalidate bool
+	readsUp               bool // the next choice is an RDMA Read Response
+	msg                   message
+	refs                  []stag.Ref // of the scatter/gather list of msg
+	traced                bool       // Config.Trace is set
+	short                 int64      // the longest message that frameShorts frames
+	sources               stag.Resolver
+	count                 outCount
+	snapshot              snapshot[outCount]
+	hdr                   [ddp.UntaggedHeader + rdmap.AtomicRequestSize]byte
 }
 
-// inboundCause is a cause that repeats the DDP header of the segment at fault, or nil
-// without a fault. That of an RDMA Read Request is repeated by readCause: what asks for
-// it is found where the request is answered.
-func inboundCause(f fault, s ddp.Segment) *cause {
-	if f == noFault {
-		return nil
-	}
-	c := &cause{fault: f, why: segmentReason(s, s.Size())}
-	if withDDP, _ := rdmap.Include(faults[f].Code); withDDP {
-		c.segment = uint16(s.Len())
-		c.ddpHeader = append([]byte(nil), s.Header()...)
-	}
-	return c
+// postBatching holds posted requests back. Posters, pollers and flushLoop share it.
+type postBatching struct {
+	eager int32
+	// pause and linger are constants, but for tests.
+	pause, linger time.Duration
+	free          atomic.Int32     // posts that go out at once
+	stream        atomic.Bool      // the program streams
+	doubt         atomic.Int32     // for how many batches that is not believed
+	octets        atomic.Int64     // how much is held back, as Tuning.Hold counts
+	last          atomic.Int64     // when requests were sent last, as clock says
+	hold          func(burst bool) // the group's: Flush is called when the program looks, or soon
+	looks         atomic.Uint64    // at the program's last look for completions, as the group counts
+	left          *time.Timer      // a stream may have left something
 }
 
-// newSession ties a stream to the queue pair; start sets it going. It fails if the system has
-// no descriptors left.
-func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
-	own := *st
-	s := &session{
-		q: q, given: st, stream: &own,
-		user:    stag.User{PD: q.cfg.PD, QP: q.cfg.ID, Windows: &q.windows, Privileged: q.cfg.Privileged},
-		irrq:    newRing[inboundRead](ird),
-		reads:   newRing[outboundRead](max(ord, 1)), // a Read RTR needs one
-		stop:    make(chan struct{}),
-		decided: make(chan struct{}),
-		over:    make(chan struct{}),
-		quiet:   make(chan struct{}, 1),
-
-		extensions: q.cfg.Extensions,
-	}
-	if err := s.llp.init(st.Conn); err != nil {
-		return nil, err
-	}
-	s.stream.Conn = s.llp.conn
-	s.tx.init(s)
-	s.tx.ord.Store(int32(ord))
-	s.rx.init(s)
-	s.carry(q.cfg.Carried)
-	s.gate.Store(st.Role == mpa.Responder)
-	if err := s.join(); err != nil {
-		_ = s.llp.conn.Close()
-		return nil, err
-	}
-	return s, nil
+// keepalive times the probes of a session; guarded by tx.mu.
+type keepalive struct {
+	timer *time.Timer   // nil: never
+	first time.Duration // from what was sent first to the first probe, at least
+	wait  time.Duration
+	left  int
 }
 
-// carry has a stream that is about to begin count as if it had carried so much.
-func (s *session) carry(c midway.Counts) {
-	if c == (midway.Counts{}) {
-		return
-	}
-	t, r := &s.tx, &s.rx
-	t.sendMSN, r.send = ddp.OutboundFrom(1+c.Sends), ddp.InboundFrom(1+c.Sends)
-	t.readMSN, r.read = ddp.OutboundFrom(1+c.Reads), ddp.InboundFrom(1+c.Reads)
-	t.framer.Resume(c.Octets)
-	r.in.Resume(c.Octets)
-	t.pos, t.metered = c.Octets, c.Octets
-	t.written.Store(c.Octets)
+// message is the one being framed.
+type message struct {
+	kind   messageKind
+	op     rdmap.Opcode
+	inv    uint32 // Invalidate STag
+	msn    uint32
+	stag   uint32
+	to     uint64
+	length uint64
+	off    uint64 // octets framed
+	vanish bool   // some of its memory may
+	sge    int    // element that off is in
+	sgeOff uint64 // and where
 }
 
-// start begins to receive and to process what is on the Send Queue.
-func (s *session) start() {
-	if s.llp.direct {
-		_ = s.given.Conn.Close() // it has another descriptor
-	}
-	s.serve()
-	s.tx.startNudging()
-	s.tx.kick()
+type messageKind uint8
+
+const (
+	noMessage messageKind = iota
+	fromSQ
+	fromIRRQ
+	fromRTR
+)
+
+// atomics are those that the transmit side asks for and answers.
+type atomics struct {
+	asked  uint32       // requests, which are numbered by it: the nth has Request Identifier n
+	msn    ddp.Outbound // QN 3
+	answer rdmap.AtomicResponseHeader
 }
 
 // halt ends the session, and reports whether it was the first to: the first
@@ -185,18 +260,17 @@ func (s *session) halt(c cause) bool {
 
 func (s *session) fail(f fault) { s.halt(cause{fault: f}) }
 
-// completeSQ reports the Send Queue elements that are finished.
-func (s *session) completeSQ() {
-	if !s.q.sq.complete(s.tx.written.Load()) {
-		s.fail(faultSQCompletion)
-	}
-}
-
-// openGate lets a Responder send: a first FPDU came and was found good
-// (RFC 5044 7.1.2 rule 4).
-func (s *session) openGate() {
-	if s.gate.CompareAndSwap(true, false) {
-		s.tx.kick()
+// awaitsRTR reports whether the ready-to-receive frame of peer-to-peer mode, or the answer to it, is still
+// to come (RFC 6581 9.2): a segment that arrives in Closing would make the close a bad one
+// (RV-6.2.5-M12).
+func (s *session) awaitsRTR() bool {
+	switch {
+	case !s.stream.P2P:
+		return false
+	case s.stream.Role == mpa.Responder:
+		return s.gate.Load()
+	default:
+		return s.stream.RTR == mpa.RTRRead && !s.rx.rtrAnswered.Load()
 	}
 }
 

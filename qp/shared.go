@@ -1,8 +1,6 @@
 package qp
 
 import (
-	"sync/atomic"
-
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -26,20 +24,19 @@ func (r *receiver) leaveShared() {
 // placed.
 func (r *receiver) Filling() uint64 { return r.filling.Load() }
 
+// Holds implements srq.Waiter. noteFilling says more behind the read.
+func (r *receiver) Holds() { r.filling.Store(uint64(r.send.MSN())<<32 + 1) }
+
 // Stalled implements srq.Filler.
 func (r *receiver) Stalled() { r.s.fail(faultStalled) }
 
-// noteFilling takes down how far the message in progress is, behind every read. The
+// noteFilling, for a queue pair with an S-RQ, takes down how far the message in progress is, behind every read. The
 // caller owns the receive side.
 func (r *receiver) noteFilling() {
-	shared := r.cfg.SRQ
-	if shared == nil {
-		return
-	}
 	before, now := r.filling.Load(), uint64(0)
-	if r.landing.open {
+	if r.recv.open {
 		placed := uint64(r.send.MO())
-		if t := &r.in.transit; t.state == underWay && t.hlen == ddp.UntaggedHeader { // not of a tagged one
+		if t := &r.in.placement; t.state == underWay && t.hlen == ddp.UntaggedHeader { // not of a tagged one
 			placed += t.at
 		}
 		now = uint64(r.send.MSN())<<32 + placed + 1
@@ -48,34 +45,8 @@ func (r *receiver) noteFilling() {
 		r.filling.Store(now)
 	}
 	if now != 0 {
-		shared.Fills() // behind the number: see watch.stalled
+		r.cfg.SRQ.Fills() // behind the number: see watch.stalled
 	}
-}
-
-// rqLimit is the QP RQ Limit of a queue pair with an S-RQ and whether it is armed
-// (verbs draft 6.3.8). The two are one word, so that the receive side sees them
-// together: limit<<1, and 1 if armed.
-type rqLimit struct{ word atomic.Int64 }
-
-// set changes the limit. The RNIC and Modify QP check its range.
-func (l *rqLimit) set(limit int, armed bool) {
-	word := int64(limit) << 1
-	if armed {
-		word |= 1
-	}
-	l.word.Store(word)
-}
-
-func (l *rqLimit) get() (limit int, armed bool) {
-	word := l.word.Load()
-	return int(word >> 1), word&1 != 0
-}
-
-// exceeded reports whether it is armed and messages are more than the limit, and
-// disarms it then: the event comes once for each arming.
-func (l *rqLimit) exceeded(messages int) bool {
-	word := l.word.Load()
-	return word&1 != 0 && int64(messages) > word>>1 && l.word.CompareAndSwap(word, word&^1)
 }
 
 // checkRQLimit raises the event when a receive has been taken. A message is in

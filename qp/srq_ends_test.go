@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -18,15 +18,15 @@ func sharedFails(t *testing.T) {
 	b := r.sibling(20)
 	shared.post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 9)}, wr.Recv{ID: 2})
 	r.send(part(filled(4)))
-	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.landing.open }) }, patience, 1e6)
+	require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.recv.open }) }, patience, 1e6)
 	shared.Fail()
 	require.Equal(t, []wr.EventID{wr.EventSRQCatastrophic}, shared.log)
-	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 4, Payload: filled(5)}.Octets())
+	r.send(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 4, Payload: filled(5)}.Octets())
 	require.Equal(t, []comp{{1, 0, 9}}, r.wait(r.rcq, 1))
 
 	r.postSend(wr.Request{ID: 10, Op: wr.OpRead, Local: r.full.sge(100, 4), Remote: wr.Remote{STag: 5}})
 	r.next()
-	r.send(wire.Send(2, filled(3)).Octets())
+	r.send(rawpeer.Send(2, filled(3)).Octets())
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
@@ -48,7 +48,7 @@ func TestSharedCQOverflow(t *testing.T) {
 	c.cqe = 1
 	r := newRig(t, c)
 	shared.post(make([]wr.Recv, 8)...)
-	r.send(wire.Send(1, nil).Octets(), wire.Send(2, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets(), rawpeer.Send(2, nil).Octets())
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
@@ -67,7 +67,7 @@ func TestSharedDepthIsIgnored(t *testing.T) {
 	r := newRig(t, c)
 	shared.post(make([]wr.Recv, 8)...)
 	for msn := range uint32(8) {
-		r.send(wire.Send(msn+1, nil).Octets())
+		r.send(rawpeer.Send(msn+1, nil).Octets())
 	}
 	require.Len(t, r.wait(r.rcq, 8), 8)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
@@ -57,7 +57,7 @@ func sharing(q *sharedQueue) setup {
 
 // part is a segment of Send 1 that is not its last.
 func part(p []byte) []byte {
-	return wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: p}.Octets()
+	return rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: p}.Octets()
 }
 
 // TestSharedReceives has two queue pairs receive from one S-RQ, their messages
@@ -73,16 +73,16 @@ func TestSharedReceives(t *testing.T) {
 		wr.Recv{ID: 3},
 	)
 	a.send(part(filled(15)))
-	require.Eventually(t, func() bool { return a.s.rx.locked(func(r *receiver) bool { return r.landing.open }) }, patience, 1e6)
-	b.send(wire.Send(1, filled(40)).Octets())
+	require.Eventually(t, func() bool { return a.s.rx.locked(func(r *receiver) bool { return r.recv.open }) }, patience, 1e6)
+	b.send(rawpeer.Send(1, filled(40)).Octets())
 	require.Equal(t, []comp{{2, 0, 40}}, b.wait(b.rcq, 1), "1 is taken, though its message is not complete")
-	a.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 15, Payload: filled(15)}.Octets())
+	a.send(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 15, Payload: filled(15)}.Octets())
 	var c [1]wr.Completion
 	n, err := a.rcq.Wait(t.Context(), c[:])
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.Equal(t, wr.Completion{ID: 1, QP: ownQP, Op: wr.OpRecv, Bytes: 30}, c[0])
-	b.send(wire.Send(2, nil).Octets())
+	b.send(rawpeer.Send(2, nil).Octets())
 	require.Equal(t, []comp{{3, 0, 0}}, b.wait(b.rcq, 1))
 
 	a.private.expect(0, filled(40))
@@ -114,17 +114,17 @@ func TestSharedProtection(t *testing.T) {
 		wr.Recv{ID: 2, SGL: r.full.sgl(0, 9)},    // the queue pair's PD
 		wr.Recv{ID: 3, SGL: []wr.SGE{{Length: 9}}},
 	)
-	r.send(wire.Send(1, filled(9)).Octets())
+	r.send(rawpeer.Send(1, filled(9)).Octets())
 	r.foreign.expect(0, filled(9))
 	require.Equal(t, []comp{{1, 0, 9}}, r.wait(r.rcq, 1))
-	r.send(wire.Send(2, filled(9)).Octets())
+	r.send(rawpeer.Send(2, filled(9)).Octets())
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
 	require.Equal(t, faultRQPD, r.s.cause.fault)
 	require.Equal(t, []comp{{2, wr.StatusInvalidPD, 0}}, r.all(r.rcq))
 
-	bad := wire.Write(uint32(r.foreign.stag), r.foreign.at(0), filled(1)).Octets()
+	bad := rawpeer.Write(uint32(r.foreign.stag), r.foreign.at(0), filled(1)).Octets()
 	b.send(bad)
 	require.Equal(t, terminate(0x1102, echoDDP, bad), b.next(), "remote access is the queue pair's own PD")
 	require.Equal(t, []uint64{3}, shared.left())
@@ -143,11 +143,11 @@ func TestSharedZeroSTag(t *testing.T) {
 
 	r.set.config = func(c *Config) { c.SRQ, c.Privileged = shared.Queue, true }
 	b := r.sibling(20)
-	b.send(wire.Send(1, filled(9)).Octets())
+	b.send(rawpeer.Send(1, filled(9)).Octets())
 	require.Equal(t, []comp{{1, 0, 9}}, b.wait(b.rcq, 1))
 	require.Equal(t, filled(9), pages.Bytes()[8:17])
 
-	r.send(wire.Send(1, filled(8)).Octets())
+	r.send(rawpeer.Send(1, filled(8)).Octets())
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
 	require.NoError(t, r.peer.Close())
 	r.over()
@@ -202,7 +202,7 @@ func TestSharedEndings(t *testing.T) {
 		"peer resets": {func(r *rig) { require.NoError(r.t, r.peer.Reset()) }, wr.StatusFlushed, wr.EventLLPReset, wr.StateError},
 		"peer closes": {func(r *rig) { require.NoError(r.t, r.peer.CloseWrite()) }, wr.StatusFlushed, wr.EventLLPCloseComplete, wr.StateIdle},
 		"peer breaks the protocol": {func(r *rig) {
-			r.send(wire.Send(9, nil).Octets())
+			r.send(rawpeer.Send(9, nil).Octets())
 			r.next()
 			require.NoError(r.t, r.peer.Close())
 		}, wr.StatusFlushed, wr.EventRQMSNRange, wr.StateError},
@@ -217,7 +217,7 @@ func TestSharedEndings(t *testing.T) {
 				if taken {
 					r.send(part(filled(9)))
 					r.full.expect(0, filled(9))
-					require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.landing.open }) }, patience, 1e6)
+					require.Eventually(t, func() bool { return r.s.rx.locked(func(rx *receiver) bool { return rx.recv.open }) }, patience, 1e6)
 					want = []comp{{1, c.status, 0}}
 				} else {
 					left = []uint64{1, 2, 3}
@@ -232,7 +232,7 @@ func TestSharedEndings(t *testing.T) {
 					r.requireEvents(c.event)
 				}
 				require.Equal(t, wr.StateRTS, b.q.State())
-				b.send(wire.Send(1, nil).Octets())
+				b.send(rawpeer.Send(1, nil).Octets())
 				require.Equal(t, []comp{{left[0], 0, 0}}, b.wait(b.rcq, 1))
 				require.Equal(t, left[1:], shared.left())
 				shared.post(make([]wr.Recv, 8)...) // no slot is lost
@@ -254,11 +254,11 @@ func TestSharedAtFault(t *testing.T) {
 		status wr.Status
 	}{
 		"too long": {
-			func(r *rig) []wr.SGE { return r.full.sgl(0, 8) }, func(*rig) []byte { return wire.Send(1, filled(9)).Octets() },
+			func(r *rig) []wr.SGE { return r.full.sgl(0, 8) }, func(*rig) []byte { return rawpeer.Send(1, filled(9)).Octets() },
 			faultSendTooLong, 0x1205, echoDDP, wr.StatusBaseBounds,
 		},
 		"no STag": {
-			func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 9}} }, func(*rig) []byte { return wire.Send(1, filled(9)).Octets() },
+			func(r *rig) []wr.SGE { return []wr.SGE{{STag: r.gone, Length: 9}} }, func(*rig) []byte { return rawpeer.Send(1, filled(9)).Octets() },
 			faultRQSTag, 0, echoNone, wr.StatusInvalidSTag,
 		},
 		"refused invalidation": {
@@ -290,7 +290,7 @@ func TestSharedEmpty(t *testing.T) {
 	shared := newShared(t, ownPD)
 	r := newRig(t, sharing(shared))
 	b := r.sibling(20)
-	bad := wire.Send(1, nil).Octets()
+	bad := rawpeer.Send(1, nil).Octets()
 	r.send(bad)
 	require.Equal(t, terminate(0x1202, echoDDP, bad), r.next())
 	require.NoError(t, r.peer.Close())
@@ -298,7 +298,7 @@ func TestSharedEmpty(t *testing.T) {
 	r.requireEvents(wr.EventRQMSNRange)
 
 	shared.post(wr.Recv{ID: 1})
-	bad = wire.Send(2, nil).Octets()
+	bad = rawpeer.Send(2, nil).Octets()
 	b.send(bad)
 	require.Equal(t, terminate(0x1203, echoDDP, bad), b.next())
 	require.NoError(t, b.peer.Close())

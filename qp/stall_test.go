@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -31,7 +31,7 @@ func promptly(t testing.TB, what string, f func()) {
 func TestStallWithinAWrite(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		r := newRig(t, setup{crc: crc})
-		bad := wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(2000)).Octets()
+		bad := rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(2000)).Octets()
 		fpdu := r.peer.Frame(bad)
 		require.NoError(t, r.peer.Raw(fpdu[:1000]))
 		r.untilBuffered(1000)
@@ -59,7 +59,7 @@ func (r *rig) big(n int) wr.SGE {
 // connectNarrow connects through buffers that are soon full.
 func (r *rig) connectNarrow() {
 	r.t.Helper()
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(r.t, err)
 	require.NoError(r.t, a.(*net.TCPConn).SetWriteBuffer(64<<10))
 	require.NoError(r.t, b.(*net.TCPConn).SetReadBuffer(64<<10))
@@ -140,7 +140,7 @@ func TestStallWhileSending(t *testing.T) {
 	})
 	t.Run("fault, bounded by the close timeout", func(t *testing.T) {
 		r, _ := stalled(t, setup{closeTimeout: 50 * time.Millisecond})
-		r.send(wire.Send(5, nil).Octets())
+		r.send(rawpeer.Send(5, nil).Octets())
 		r.over()
 		r.requireEvents(wr.EventRQMSNRange)
 		assert.Equal(t, flushed(1, 2, 3), r.all(r.scq))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
@@ -27,7 +27,7 @@ func onShared(t *testing.T, n int, timeout time.Duration) (*rig, *srq.Queue) {
 
 // more is a segment of Send 1 behind mo octets of it, and not its last.
 func more(mo int, p []byte) []byte {
-	return wire.Segment{More: true, Op: rdmap.Send, MSN: 1, MO: uint32(mo), Payload: p}.Octets()
+	return rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, MO: uint32(mo), Payload: p}.Octets()
 }
 
 // stalledEnds is what follows when a message has stood still for too long.
@@ -55,7 +55,7 @@ func stalledMessage(t *testing.T) {
 		took := time.Since(start)
 		assert.GreaterOrEqual(t, took, srq.DefaultStallTimeout)
 		assert.LessOrEqual(t, took, srq.DefaultStallTimeout*5/4)
-		b.send(wire.Send(1, filled(9)).Octets())
+		b.send(rawpeer.Send(1, filled(9)).Octets())
 		require.Equal(t, []comp{{2, wr.StatusSuccess, 9}}, b.wait(b.rcq, 1))
 		assert.Equal(t, wr.StateRTS, b.q.State())
 		b.requireEvents()
@@ -83,7 +83,7 @@ func TestSlowMessage(t *testing.T) {
 		start := time.Now()
 		for a.q.State() == wr.StateRTS {
 			_ = a.peer.Send(more(mo, nil))
-			_ = a.peer.Send(wire.Write(uint32(a.full.stag), a.full.at(0), []byte{1}).Octets())
+			_ = a.peer.Send(rawpeer.Write(uint32(a.full.stag), a.full.at(0), []byte{1}).Octets())
 			time.Sleep(time.Second)
 		}
 		<-ends
@@ -112,7 +112,7 @@ func TestStalledNever(t *testing.T) {
 		a.sibling(20)
 		a.send(more(0, filled(9)))
 		time.Sleep(time.Hour)
-		a.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 9, Payload: filled(9)}.Octets())
+		a.send(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 9, Payload: filled(9)}.Octets())
 		require.Equal(t, []comp{{1, wr.StatusSuccess, 18}}, a.wait(a.rcq, 1))
 		a.requireEvents()
 	})
@@ -154,7 +154,7 @@ func TestHoarders(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for i := range n {
-		honest.send(wire.Send(uint32(i+1), filled(9)).Octets())
+		honest.send(rawpeer.Send(uint32(i+1), filled(9)).Octets())
 	}
 	for _, c := range honest.wait(honest.rcq, n) {
 		require.Equal(t, wr.StatusSuccess, c.Status)
@@ -188,8 +188,187 @@ func TestFillingInTransit(t *testing.T) {
 	r.untilBuffered(112)
 	require.Equal(t, 90, placed(), "all of it has come, though its FPDU is not whole")
 	require.NoError(t, r.peer.Raw(fpdu[112:]))
-	r.send(wire.Segment{Op: rdmap.Send, MSN: 1, MO: 90}.Octets())
+	r.send(rawpeer.Segment{Op: rdmap.Send, MSN: 1, MO: 90}.Octets())
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 90}}, r.wait(r.rcq, 1))
 	r.untilBuffered(0) // the receive side is done with the message
 	require.Equal(t, -1, placed())
+}
+
+// hoarded is an S-RQ whose receives are all held by messages that have begun and stopped,
+// and an honest stream, which has sent a Send behind them.
+func hoarded(t *testing.T, timeout time.Duration, graceful bool) (hoarders []*rig, honest *rig, q *srq.Queue, sent []byte) {
+	hoarders, honest, q = hoard(t, timeout, graceful)
+	sent = rawpeer.Send(1, filled(9)).Octets()
+	honest.send(sent)
+	synctest.Wait()
+	return hoarders, honest, q, sent
+}
+
+func hoard(t *testing.T, timeout time.Duration, graceful bool) (hoarders []*rig, honest *rig, q *srq.Queue) {
+	const n = 64
+	q = srq.New(srq.Config{ID: 5, PD: ownPD, Depth: n, SGE: 1, StallTimeout: timeout})
+	a := newRig(t, setup{pipe: true, patience: time.Hour, config: func(c *Config) { c.SRQ, c.GracefulReceive = q, graceful }})
+	refill(a, q, n)
+	hoarders = []*rig{a}
+	for i := range n - 1 {
+		hoarders = append(hoarders, a.sibling(wr.QPID(100+i)))
+	}
+	honest = a.sibling(20)
+	for _, r := range hoarders {
+		r.send(more(0, filled(9)))
+	}
+	synctest.Wait()
+	return hoarders, honest, q
+}
+
+func refill(r *rig, q *srq.Queue, n int) {
+	r.t.Helper()
+	for i := range n {
+		_, err := q.Post(wr.Recv{ID: uint64(i + 1), SGL: r.private.sgl(60*i, 60)})
+		require.NoError(r.t, err)
+	}
+}
+
+// endsOf drains what the ends of stalled streams leave behind, so that their receives are the program's again.
+func endsOf(hoarders []*rig) {
+	for _, r := range hoarders {
+		require.Equal(r.t, terminate(0x0207, echoNone, nil), r.next())
+		require.NoError(r.t, r.peer.Close())
+		r.over()
+		require.Len(r.t, r.all(r.rcq), 1)
+	}
+}
+
+// delivered waits for the completion of a receive of n octets.
+func delivered(r *rig, n uint32) {
+	r.t.Helper()
+	got := r.wait(r.rcq, 1)
+	require.Equal(r.t, []any{wr.StatusSuccess, n}, []any{got[0].Status, got[0].Bytes})
+}
+
+// TestHoardersNeighbour: an honest stream that finds all receives of an S-RQ held by others'
+// messages waits, and goes on when the program has posted those that come back.
+func TestHoardersNeighbour(t *testing.T) {
+	for _, graceful := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			hoarders, honest, q, _ := hoarded(t, 0, graceful)
+			start := time.Now()
+			require.Equal(t, wr.StateRTS, honest.q.State(), "it waits")
+			assert.EqualValues(t, 1, honest.q.Stats().ReceiveWaits)
+			endsOf(hoarders)
+			assert.LessOrEqual(t, time.Since(start), srq.DefaultStallTimeout*5/4)
+			time.Sleep(srq.DefaultStallTimeout - time.Second) // the program takes its time
+			require.Equal(t, wr.StateRTS, honest.q.State())
+			late := hoarders[0].sibling(21) // finds the S-RQ empty now, and waits too
+			late.send(rawpeer.Send(1, filled(7)).Octets())
+			synctest.Wait()
+			refill(honest, q, 2)
+			delivered(honest, 9)
+			delivered(late, 7)
+			honest.requireEvents()
+		})
+	}
+}
+
+// TestHoardersGone: hoarders that end by themselves give their receives back to the program, for which a Send waits as well.
+func TestHoardersGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hoarders, honest, q := hoard(t, 0, false)
+		for _, r := range hoarders {
+			require.NoError(t, r.peer.Close())
+			r.over()
+			require.Len(t, r.all(r.rcq), 1)
+		}
+		honest.send(rawpeer.Send(1, filled(9)).Octets())
+		synctest.Wait()
+		require.Equal(t, wr.StateRTS, honest.q.State(), "it waits")
+		refill(honest, q, 1)
+		delivered(honest, 9)
+	})
+}
+
+// TestEmptyForGood: where no receive comes back, the stream ends as without hoarders
+// (draft 6.3.5): a StallTimeout later.
+func TestEmptyForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hoarders, honest, _, sent := hoarded(t, 0, false)
+		endsOf(hoarders)
+		start := time.Now()
+		require.Equal(t, terminate(0x1202, echoDDP, sent), honest.next())
+		took := time.Since(start)
+		assert.GreaterOrEqual(t, took, srq.DefaultStallTimeout)
+		assert.LessOrEqual(t, took, srq.DefaultStallTimeout*3/2)
+		require.NoError(t, honest.peer.Close())
+		honest.over()
+		honest.requireEvents(wr.EventRQMSNRange)
+		late := honest.sibling(21)
+		late.send(sent)
+		require.Equal(t, terminate(0x1202, echoDDP, sent), late.next(), "at once: nobody holds a receive")
+		assert.Zero(t, late.q.Stats().ReceiveWaits)
+		require.NoError(t, late.peer.Close())
+		late.over()
+	})
+}
+
+// TestHoardersNever: where nothing bounds how long a message keeps its receive, nobody
+// waits for it.
+func TestHoardersNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, honest, _, sent := hoarded(t, -1, false)
+		require.Equal(t, terminate(0x1202, echoDDP, sent), honest.next())
+		require.NoError(t, honest.peer.Close())
+		honest.over()
+		honest.requireEvents(wr.EventRQMSNRange)
+	})
+}
+
+// TestDrippingHoarders: while a stream waits, an octet now and then is no progress.
+func TestDrippingHoarders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hoarders, honest, q, _ := hoarded(t, 0, true)
+		start := time.Now()
+		mo := 9
+		for hoarders[0].q.State() == wr.StateRTS {
+			require.Less(t, time.Since(start), time.Minute, "they hold the receives for as long as they like")
+			for _, r := range hoarders {
+				_ = r.peer.Send(more(mo, []byte{1}))
+			}
+			mo++
+			time.Sleep(time.Second)
+		}
+		endsOf(hoarders)
+		refill(honest, q, 1)
+		require.Equal(t, []comp{{1, wr.StatusSuccess, 9}}, honest.wait(honest.rcq, 1))
+	})
+}
+
+// TestHoardersOnTCP: as TestHoardersNeighbour, where a message may have begun with half a segment.
+func TestHoardersOnTCP(t *testing.T) {
+	const n = 4
+	q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: n, SGE: 1})
+	a := newRig(t, setup{config: func(c *Config) { c.SRQ, c.Tuning.Direct = q, 1 }})
+	refill(a, q, n)
+	hoarders := []*rig{a}
+	for i := range n - 1 {
+		hoarders = append(hoarders, a.sibling(wr.QPID(100+i)))
+	}
+	honest := a.sibling(20)
+	for i, r := range hoarders {
+		fpdu := r.peer.Frame(more(0, filled(50)))
+		if i%2 == 0 {
+			fpdu = fpdu[:40]
+		}
+		require.NoError(t, r.peer.Raw(fpdu))
+		require.Eventually(t, func() bool { return r.s.rx.Filling() != 0 }, patience, time.Millisecond)
+	}
+	honest.send(rawpeer.Send(1, filled(9)).Octets())
+	require.Eventually(t, func() bool { return honest.q.Stats().ReceiveWaits == 1 }, patience, time.Millisecond)
+	for _, r := range hoarders {
+		require.NoError(t, r.peer.Close())
+		r.over()
+		require.Len(t, r.all(r.rcq), 1)
+	}
+	refill(honest, q, 1)
+	delivered(honest, 9)
+	honest.requireEvents()
 }

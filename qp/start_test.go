@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -53,8 +53,8 @@ func TestLastMessageStalls(t *testing.T) {
 		require.NoError(t, <-done)
 		a := r.q.Query()
 		assert.Equal(t, []any{wr.StateRTS, 2, 64, 1}, []any{a.State, a.SendDepth, a.RecvDepth, a.ORD})
-		r.peer = wire.New(theirs, wire.Options{Patience: patience})
-		require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+		r.peer = rawpeer.New(theirs, rawpeer.Options{Patience: patience})
+		require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	})
 	t.Run("Destroy", func(t *testing.T) {
 		r, _, done := start(t, setup{})
@@ -127,8 +127,8 @@ func TestStreamKeepsNoDeadline(t *testing.T) {
 	r := newIdleRig(t, setup{stream: func(s *mpa.Stream) { require.NoError(t, s.Conn.SetDeadline(time.Unix(1, 0))) }})
 	r.connect()
 	r.postSend(wr.Request{ID: 1})
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	r.postRecv(wr.Recv{ID: 2})
-	r.send(wire.Send(1, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets())
 	require.Equal(t, ok(2), r.wait(r.rcq, 1))
 }

@@ -3,6 +3,7 @@ package qp
 import (
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -250,3 +251,10 @@ func allTriggers() []trigger {
 	}
 	return all
 }
+
+// stateWord is the state of a queue pair, which any goroutine may ask for.
+type stateWord struct{ word atomic.Uint32 }
+
+func (w *stateWord) load() wr.State { return wr.State(w.word.Load()) }
+
+func (w *stateWord) store(s wr.State) { w.word.Store(uint32(s)) }

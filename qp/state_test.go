@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/pages"
+	"github.com/softrnic/softrnic/internal/test/docgen"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -19,7 +19,7 @@ import (
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name
-	if *pages.Update {
+	if *docgen.Update {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

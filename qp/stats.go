@@ -3,41 +3,18 @@ package qp
 import (
 	"maps"
 	"runtime"
-	"sync"
 
-	"github.com/softrnic/softrnic/internal/tally"
+	"github.com/softrnic/softrnic/internal/statuscount"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Counters are plain integers of who owns the queue or the side of a session that they count:
-// counting costs an addition. Who asks (Stats) takes the sides for a moment, as Drain does. A
+// Counters are plain integers of the owner of the queue, or the side of a session, that they count:
+// counting costs an addition. Stats takes the sides for a moment, as Drain does. A
 // side may be its owner's for long: that of a connection whose reads and writes block, and
 // both while finish runs. So these owners tell what they have counted, before they wait and
-// before what they count can be seen in a CQ, and who asks takes that.
-
-// opCounts are the messages that one side has framed or handled, by opcode.
-type opCounts [rdmap.AtomicResponse + 1]wr.Flow
-
-func (o *opCounts) segment(op rdmap.Opcode, octets uint64, last bool) {
-	f := &o[op]
-	f.Segments++
-	f.Octets += octets
-	if last {
-		f.Messages++
-	}
-}
-
-// takeBack undoes segment: it has not been handled and comes again.
-func (o *opCounts) takeBack(op rdmap.Opcode, octets uint64, last bool) {
-	f := &o[op]
-	f.Segments--
-	f.Octets -= octets
-	if last {
-		f.Messages--
-	}
-}
+// before what they count can be seen in a CQ, and Stats takes that.
 
 // to adds them to s. Of what carries no octets of the ULP the payload is a header, which does not count.
 func (o *opCounts) to(s *wr.Flows) {
@@ -58,125 +35,35 @@ func (o *opCounts) to(s *wr.Flows) {
 	}
 }
 
-// outCount is what the transmit side counts.
-type outCount struct {
-	ops                               opCounts
-	binds, fastRegisters, invalidates uint64
-	// octets are those of the stream, framed: when somebody asks. ending is what there is of them
-	// behind transmitter.pos.
-	octets, ending uint64
-}
-
-// executed counts a memory operation.
-func (c *outCount) executed(op wr.Op) {
-	switch op {
-	case wr.OpBind:
-		c.binds++
-	case wr.OpFastRegister:
-		c.fastRegisters++
-	default:
-		c.invalidates++
-	}
-}
-
-// inCount is what the receive side counts.
-type inCount struct {
-	ops         opCounts
-	octets      uint64 // of the stream
-	invalidates uint64
-	waits       uint64 // messages that found no receive
-	waited      uint32 // MSN of the last of them
-}
-
-// waitsFor counts a message of that MSN, once: the same one may find none again.
-func (c *inCount) waitsFor(msn uint32) {
-	if c.waits == 0 || c.waited != msn {
-		c.waits++
-	}
-	c.waited = msn
-}
-
-// told is what the owner of a side has said it counted.
-type told[C any] struct {
-	mu       sync.Mutex
-	count    *C             // nil: nothing as yet
-	statuses tally.Statuses // of receives
-	all      bool           // the side is finish's: nobody else owns it any more
-}
-
-func (t *told[C]) set(c *C, st tally.Statuses, all bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.count == nil {
-		t.count = new(C)
-	}
-	*t.count, t.statuses = *c, st
-	t.all = t.all || all
-}
-
-// get is what was told last, and whether who asks may rely on that: the side itself may not be had for long.
-func (t *told[C]) get(blocks bool) (c C, st tally.Statuses, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.count != nil {
-		c = *t.count
-	}
-	return c, t.statuses, blocks || t.all
-}
-
-// tell says what has been counted, if the side may not be had for long. The caller owns it, as with the next three.
-func (t *transmitter) tell() {
-	if !t.llp.direct {
-		t.told.set(t.sum(), tally.Statuses{}, false)
-	}
-}
-
-// tellAll is tell by finish, whose the side is.
-func (t *transmitter) tellAll() { t.told.set(t.sum(), tally.Statuses{}, true) }
-
-// sum is what has been counted.
-func (t *transmitter) sum() *outCount {
-	t.count.octets = t.pos - t.cfg.Carried.Octets + t.count.ending
-	return &t.count
-}
-
-func (r *receiver) tell() {
-	if !r.llp.direct {
-		r.told.set(&r.count, r.rq.statuses.Clone(), false)
-	}
-}
-
-func (r *receiver) tellAll() { r.told.set(&r.count, r.rq.statuses.Clone(), true) }
-
 // counted is what the side has counted, without waiting for a peer.
 func (t *transmitter) counted() outCount {
 	for !t.mu.TryLock() {
-		if c, _, ok := t.told.get(!t.llp.direct); ok {
+		if c, _, ok := t.snapshot.get(!t.llp.direct); ok {
 			return c
 		}
 		runtime.Gosched()
 	}
 	c := *t.sum()
-	t.told.set(&c, tally.Statuses{}, false) // nobody is told less later
+	t.snapshot.set(&c, statuscount.Statuses{}, false) // later counters are no less
 	t.mu.Unlock()
 	t.rested()
 	if t.more.Load() { // a poster may have found the side taken
-		t.kick()
+		t.tryTransmit()
 	}
 	return c
 }
 
 // counted is what the side has counted, and the statuses of receives.
-func (r *receiver) counted() (inCount, tally.Statuses) {
+func (r *receiver) counted() (inCount, statuscount.Statuses) {
 	for !r.mu.TryLock() {
-		if c, st, ok := r.told.get(!r.llp.direct); ok {
+		if c, st, ok := r.snapshot.get(!r.llp.direct); ok {
 			return c, st
 		}
 		runtime.Gosched()
 	}
 	defer r.mu.Unlock()
 	c, st := r.count, r.rq.statuses.Clone()
-	r.told.set(&c, st, false)
+	r.snapshot.set(&c, st, false)
 	return c, st
 }
 
@@ -216,18 +103,18 @@ func (s *session) fold() {
 	if s.outcome.cause == faultCRC {
 		q.CRCErrors++
 	}
-	count(&q.Ends, s.outcome.Reason())
+	addOne(&q.Ends, s.outcome.Reason())
 	if then := s.outcome.Then(); then != "" {
-		count(&q.Ends, then)
+		addOne(&q.Ends, then)
 	}
 	if t := s.outcome.Terminate; t != nil && t.Sent {
-		count(&q.OutTerminates, t.Code.String())
+		addOne(&q.OutTerminates, t.Code.String())
 	} else if t != nil {
-		count(&q.InTerminates, t.Code.String())
+		addOne(&q.InTerminates, t.Code.String())
 	}
 }
 
-func count(m *map[string]uint64, what string) {
+func addOne(m *map[string]uint64, what string) {
 	if *m == nil {
 		*m = map[string]uint64{}
 	}
@@ -237,7 +124,7 @@ func count(m *map[string]uint64, what string) {
 // Stats are the counters at this moment, of all sessions. They are valid after Destroy too.
 func (q *QP) Stats() wr.QPStats {
 	for {
-		s, st, statuses := q.settled()
+		s, st, statuses := q.endedStats()
 		if s != nil {
 			out := s.tx.counted()
 			in, done := s.rx.counted()
@@ -261,14 +148,14 @@ func (q *QP) Stats() wr.QPStats {
 	}
 }
 
-// settled is a copy of what the queue pair keeps, with the session that it has, if one; without, the statuses of receives.
-func (q *QP) settled() (*session, wr.QPStats, tally.Statuses) {
+// endedStats is a copy of what the queue pair keeps, with the session that it has, if one; without, the statuses of receives.
+func (q *QP) endedStats() (*session, wr.QPStats, statuscount.Statuses) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st := q.ended
 	st.Ends, st.OutTerminates, st.InTerminates = maps.Clone(st.Ends), maps.Clone(st.OutTerminates), maps.Clone(st.InTerminates)
 	if s := q.session.Load(); s != nil && !s.folded {
-		return s, st, tally.Statuses{}
+		return s, st, statuscount.Statuses{}
 	}
 	return nil, st, q.rq.statuses.Clone()
 }

@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/rdmap"
-	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -18,17 +17,17 @@ const lengthSize = 2
 
 // wear labels the calling goroutine as one that does this for the queue pair alone.
 func (q *QP) wear(work string) {
-	q.cfg.Labels.With(label.Work, work, label.QP, strconv.Itoa(int(q.cfg.ID))).Wear()
+	q.cfg.Labels.With(proflabel.Work, work, proflabel.QP, strconv.Itoa(int(q.cfg.ID))).Wear()
 }
 
-// tell gives r to who traces.
-func (q *QP) tell(r trace.Record) {
-	r.Time, r.QP = time.Now().UnixNano(), uint32(q.cfg.ID)
+// tell gives r to Config.Trace.
+func (q *QP) tell(r wr.Record) {
+	r.Time, r.QP = time.Now().UnixNano(), q.cfg.ID
 	q.cfg.Trace(r)
 }
 
 func (q *QP) tellPosted(r *wr.Request) {
-	rec := trace.Record{Kind: trace.Posted, Name: r.Op.String(), ID: r.ID, STag: uint32(r.Remote.STag), TO: r.Remote.TO}
+	rec := wr.Record{Kind: wr.RecordPosted, Name: r.Op.String(), ID: r.ID, STag: r.Remote.STag, TO: r.Remote.TO}
 	if r.Op.IsRead() {
 		rec.Octets = uint64(r.Local.Length)
 	} else {
@@ -38,7 +37,7 @@ func (q *QP) tellPosted(r *wr.Request) {
 }
 
 func (q *QP) tellPostedRecv(r *wr.Recv) {
-	q.tell(trace.Record{Kind: trace.Posted, Name: wr.OpRecv.String(), ID: r.ID, Octets: total(r.SGL)})
+	q.tell(wr.Record{Kind: wr.RecordPosted, Name: wr.OpRecv.String(), ID: r.ID, Octets: total(r.SGL)})
 }
 
 func total(sgl []wr.SGE) (n uint64) {
@@ -51,19 +50,19 @@ func total(sgl []wr.SGE) (n uint64) {
 // tellSent tells of a segment with n octets of payload, whose header ulpdu begins with.
 func (t *transmitter) tellSent(ulpdu []byte, n int) {
 	if seg, code := ddp.Parse(ulpdu); code == ddp.CodeOK {
-		t.s.q.tellSegment(trace.Sent, seg, n)
+		t.s.q.tellSegment(wr.RecordSent, seg, n)
 	}
 }
 
 // tellSegment tells of a segment with n octets behind its DDP header.
-func (q *QP) tellSegment(k trace.Kind, seg ddp.Segment, n int) {
+func (q *QP) tellSegment(k wr.RecordKind, seg ddp.Segment, n int) {
 	op := rdmap.OpcodeOf(seg.RsvdULP())
-	r := trace.Record{Kind: k, Name: op.String(), Last: seg.Last()}
+	r := wr.Record{Kind: k, Name: op.String(), Last: seg.Last()}
 	if op.HasPayload() {
 		r.Octets = uint64(n)
 	}
 	if seg.Tagged() {
-		r.STag, r.TO = seg.STag(), seg.TO()
+		r.STag, r.TO = wr.STag(seg.STag()), seg.TO()
 	} else {
 		r.MSN, r.MO = seg.MSN(), seg.MO()
 	}
@@ -75,7 +74,7 @@ func (q *QP) tellState(from, next wr.State, why string, term *TerminateMessage) 
 	if from == next {
 		return
 	}
-	r := trace.Record{Kind: trace.State, Name: why, From: from.String(), Next: next.String()}
+	r := wr.Record{Kind: wr.RecordState, Name: why, From: from, Next: next}
 	if term != nil && next != wr.StateIdle {
 		r.Code = uint16(term.Code)
 		r.Note = "Terminate received"

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -30,7 +30,7 @@ func TestTransitAllocatesNothing(t *testing.T) {
 	})
 	require.NoError(t, err)
 	payload := filled(15 * stag.MinPage)
-	fpdu := r.peer.Frame(wire.Write(uint32(reg.STag), 0, payload).Octets())
+	fpdu := r.peer.Frame(rawpeer.Write(uint32(reg.STag), 0, payload).Octets())
 	var c [1]wr.Completion
 	poll := func(until func(in *intake) bool) {
 		for !r.s.rx.locked(func(rx *receiver) bool { return until(&rx.in) }) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -58,33 +58,33 @@ func TestDirectPlacement(t *testing.T) {
 	)
 	fpdu := 2 + 14 + 1001 + 3 + 4
 
-	w := wire.Write(uint32(r.writable.stag), r.writable.at(100), filled(1001))
+	w := rawpeer.Write(uint32(r.writable.stag), r.writable.at(100), filled(1001))
 	w.More = true
 	r.writable.expect(100, filled(1001))
 	r.inParts(w.Octets(), 2, 16, 17, 500, 2+14+1001, fpdu-1)
-	w = wire.Write(uint32(r.writable.stag), r.writable.at(1101), filled(999))
+	w = rawpeer.Write(uint32(r.writable.stag), r.writable.at(1101), filled(999))
 	r.writable.expect(1101, filled(999))
 	r.inParts(w.Octets(), 300)
 
 	// Of a Send the second segment does not fit one element, the others do.
 	payload := filled(799)
 	for _, part := range [][2]int{{0, 600}, {600, 760}, {760, 799}} {
-		s := wire.Send(1, payload[part[0]:part[1]])
+		s := rawpeer.Send(1, payload[part[0]:part[1]])
 		s.MO, s.More = uint32(part[0]), part[1] < len(payload)
 		r.inParts(s.Octets(), 20, 25)
 	}
 	r.full.expect(0, payload[:700])
 	r.full.expect(900, payload[700:])
-	r.send(wire.Send(2, filled(8)).Octets())
+	r.send(rawpeer.Send(2, filled(8)).Octets())
 	r.full.expect(1900, filled(8))
 	assert.Equal(t, []comp{{1, wr.StatusSuccess, 799}, {2, wr.StatusSuccess, 8}}, r.wait(r.rcq, 2))
 
 	r.postSend(wr.Request{ID: 3, Op: wr.OpRead, Local: r.full.sge(2000, 300), Remote: wr.Remote{STag: 5, TO: 6}})
 	r.next()
-	a := wire.ReadResponse(uint32(r.full.stag), r.full.at(2000), filled(300)[:200])
+	a := rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(2000), filled(300)[:200])
 	a.More = true
 	r.inParts(a.Octets(), 16, 100)
-	r.inParts(wire.ReadResponse(uint32(r.full.stag), r.full.at(2200), filled(300)[200:]).Octets(), 30)
+	r.inParts(rawpeer.ReadResponse(uint32(r.full.stag), r.full.at(2200), filled(300)[200:]).Octets(), 30)
 	r.full.expect(2000, filled(300))
 	assert.Equal(t, []comp{{3, wr.StatusSuccess, 0}}, r.wait(r.scq, 1))
 	r.requireMemory()
@@ -92,12 +92,14 @@ func TestDirectPlacement(t *testing.T) {
 
 // TestDirectSegments says which segments go straight to their memory.
 func TestDirectSegments(t *testing.T) {
-	to := func(r *rig, n int) wire.Segment { return wire.Write(uint32(r.full.stag), r.full.at(0), filled(n)) }
+	to := func(r *rig, n int) rawpeer.Segment {
+		return rawpeer.Write(uint32(r.full.stag), r.full.at(0), filled(n))
+	}
 	tests := []struct {
 		name string
 		set  setup
 		recv []wr.SGE // of full, offsets as TO
-		seg  func(*rig) wire.Segment
+		seg  func(*rig) rawpeer.Segment
 		part int
 		want bool
 	}{
@@ -110,7 +112,7 @@ func TestDirectSegments(t *testing.T) {
 		{name: "as by default", part: 30, set: setup{config: func(c *Config) { c.Tuning.Direct = 8 << 10 }}},
 		{name: "CRC", part: 30, set: setup{crc: true}},
 		{name: "markers", part: 30, set: setup{markers: true}},
-		{name: "Send", part: 30, seg: func(*rig) wire.Segment { return wire.Send(1, filled(100)) }, want: true},
+		{name: "Send", part: 30, seg: func(*rig) rawpeer.Segment { return rawpeer.Send(1, filled(100)) }, want: true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -118,7 +120,7 @@ func TestDirectSegments(t *testing.T) {
 				tt.set.config = direct
 			}
 			if tt.seg == nil {
-				tt.seg = func(r *rig) wire.Segment { return to(r, 100) }
+				tt.seg = func(r *rig) rawpeer.Segment { return to(r, 100) }
 			}
 			r := newRig(t, tt.set)
 			r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 100)})
@@ -127,7 +129,7 @@ func TestDirectSegments(t *testing.T) {
 			r.untilBuffered(tt.part)
 			assert.Equal(t, tt.want, r.inTransit())
 			require.NoError(t, r.peer.Raw(fpdu[tt.part:]))
-			r.send(wire.Write(uint32(r.full.stag), r.full.at(200), filled(1)).Octets())
+			r.send(rawpeer.Write(uint32(r.full.stag), r.full.at(200), filled(1)).Octets())
 			r.full.expect(0, filled(100))
 			r.full.expect(200, filled(1))
 			require.NoError(t, r.peer.CloseWrite())
@@ -142,7 +144,7 @@ func TestDirectSegments(t *testing.T) {
 func TestRevokedInTransit(t *testing.T) {
 	t.Run("Write", func(t *testing.T) {
 		r := newRig(t, setup{config: direct})
-		bad := wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
+		bad := rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
 		r.postRecv(wr.Recv{ID: 1})
 		fpdu := r.peer.Frame(bad)
 		require.NoError(t, r.peer.Raw(fpdu[:30]))
@@ -162,7 +164,7 @@ func TestRevokedInTransit(t *testing.T) {
 		r := newRig(t, setup{config: direct})
 		r.postSend(wr.Request{ID: 1, Op: wr.OpRead, Local: r.writable.sge(0, 100), Remote: wr.Remote{STag: 5}})
 		r.next()
-		bad := wire.ReadResponse(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
+		bad := rawpeer.ReadResponse(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
 		fpdu := r.peer.Frame(bad)
 		require.NoError(t, r.peer.Raw(fpdu[:30]))
 		r.untilBuffered(30)
@@ -180,7 +182,7 @@ func TestRevokedInTransit(t *testing.T) {
 	t.Run("Send", func(t *testing.T) {
 		r := newRig(t, setup{config: direct})
 		r.postRecv(wr.Recv{ID: 1, SGL: r.private.sgl(0, 100)}, wr.Recv{ID: 2})
-		fpdu := r.peer.Frame(wire.Send(1, filled(100)).Octets())
+		fpdu := r.peer.Frame(rawpeer.Send(1, filled(100)).Octets())
 		require.NoError(t, r.peer.Raw(fpdu[:30]))
 		r.untilBuffered(30)
 		require.True(t, r.inTransit())
@@ -200,7 +202,7 @@ func TestRevokedInTransit(t *testing.T) {
 // FPDU.
 func TestLostInTransit(t *testing.T) {
 	r := newRig(t, setup{config: direct})
-	fpdu := r.peer.Frame(wire.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets())
+	fpdu := r.peer.Frame(rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets())
 	require.NoError(t, r.peer.Raw(fpdu[:60]))
 	r.untilBuffered(60)
 	r.writable.expect(0, filled(44))

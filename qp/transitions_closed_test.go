@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -14,7 +14,7 @@ import (
 // inClosing is a rig in Closing whose peer has seen the FIN.
 func inClosing(t *testing.T) *rig {
 	r := in(t, wr.StateClosing, setup{})
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	return r
 }
 
@@ -65,7 +65,7 @@ func closingBusy(t *testing.T) {
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing}))
 	r.requireToldIn(wr.StateError)
 	r.requireSettled(wr.StateError, wr.EventBadClose)
-	r.requireEnd(wire.Reset)
+	r.requireEnd(rawpeer.Reset)
 	require.Equal(t, flushed(10, 11), r.all(r.scq))
 	require.Equal(t, flushed(1, 2), r.all(r.rcq))
 	r.requireReusable()
@@ -83,15 +83,15 @@ func closingClosed(t *testing.T) {
 func inTerminate(t *testing.T) *rig {
 	r := in(t, wr.StateTerminate, setup{})
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	return r
 }
 
 func terminateSegment(t *testing.T) {
 	r := inTerminate(t)
-	r.send(someWrite(r), wire.Send(9, nil).Octets())
+	r.send(someWrite(r), rawpeer.Send(9, nil).Octets())
 	for range 20 { // more than the receive buffer takes
-		r.send(wire.Send(9, make([]byte, 60000)).Octets())
+		r.send(rawpeer.Send(9, make([]byte, 60000)).Octets())
 	}
 	require.NoError(t, r.peer.Raw([]byte{1}), "part of one")
 	peerCloses(r)

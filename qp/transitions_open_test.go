@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -19,7 +19,7 @@ func idlePostSQ(t *testing.T) {
 	require.Equal(t, wr.StateIdle, r.q.State())
 	require.Zero(t, r.scq.Len(), "RV-6.2.1-M3")
 	r.connect()
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next(), "it was queued")
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next(), "it was queued")
 	require.Equal(t, ok(1), r.wait(r.scq, 1))
 	requireStays(t, wr.StateIdle, trigPostSQ)
 }
@@ -30,7 +30,7 @@ func idlePostRQ(t *testing.T) {
 	require.Equal(t, wr.StateIdle, r.q.State())
 	require.Zero(t, r.rcq.Len())
 	r.connect()
-	r.send(wire.Send(1, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets())
 	require.Equal(t, ok(1), r.wait(r.rcq, 1))
 	requireStays(t, wr.StateIdle, trigPostRQ)
 }
@@ -41,7 +41,7 @@ func idleModifyRTS(t *testing.T) {
 	r.connect()
 	require.Equal(t, wr.StateRTS, r.q.State())
 	require.NotNil(t, r.q.Query().Stream)
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	r.requireEvents()
 }
 
@@ -72,7 +72,7 @@ func idleFault(t *testing.T) {
 func rtsPostSQ(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.postSend(wr.Request{ID: 1})
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	require.Equal(t, ok(1), r.wait(r.scq, 1))
 	require.Equal(t, wr.StateRTS, r.q.State())
 	requireStays(t, wr.StateRTS, trigPostSQ)
@@ -81,7 +81,7 @@ func rtsPostSQ(t *testing.T) {
 func rtsPostRQ(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.postRecv(wr.Recv{ID: 1})
-	r.send(wire.Send(1, nil).Octets())
+	r.send(rawpeer.Send(1, nil).Octets())
 	require.Equal(t, ok(1), r.wait(r.rcq, 1))
 	require.Equal(t, wr.StateRTS, r.q.State())
 	requireStays(t, wr.StateRTS, trigPostRQ)
@@ -91,7 +91,7 @@ func rtsModifyClosing(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.arrange(true)
 	promptly(t, "Modify QP", func() { require.NoError(t, r.q.Modify(Modify{Next: wr.StateClosing})) })
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	require.Equal(t, flushed(1, 2), r.wait(r.rcq, 2))
 	require.Equal(t, wr.StateClosing, r.q.State())
 	r.requireEvents()
@@ -103,7 +103,7 @@ func rtsModifyTerminate(t *testing.T) {
 	promptly(t, "Modify QP", func() { require.NoError(t, r.q.Modify(Modify{Next: wr.StateTerminate})) })
 	require.NotNil(t, r.q.Query().Terminate, "from the moment that the state can be seen")
 	require.Equal(t, terminate(0, echoNone, nil), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	require.Equal(t, flushed(10, 11), r.wait(r.scq, 2))
 	require.Equal(t, flushed(1, 2), r.wait(r.rcq, 2))
 	require.Equal(t, &TerminateMessage{Sent: true, Raw: make([]byte, 4)}, r.q.Query().Terminate)
@@ -117,7 +117,7 @@ func rtsModifyError(t *testing.T) {
 	promptly(t, "Modify QP", func() { require.NoError(t, r.q.Modify(Modify{Next: wr.StateError})) })
 	require.Equal(t, flushed(10, 11), r.all(r.scq))
 	require.Equal(t, flushed(1, 2), r.all(r.rcq))
-	r.requireEnd(wire.Reset)
+	r.requireEnd(rawpeer.Reset)
 	r.requireSettled(wr.StateError)
 	require.Nil(t, r.q.Query().Terminate)
 	r.requireReusable()
@@ -126,7 +126,7 @@ func rtsModifyError(t *testing.T) {
 func rtsSegment(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.postRecv(wr.Recv{ID: 1})
-	r.send(someWrite(r), wire.Send(1, nil).Octets())
+	r.send(someWrite(r), rawpeer.Send(1, nil).Octets())
 	require.Equal(t, ok(1), r.wait(r.rcq, 1))
 	r.full.expect(0, filled(4))
 	r.requireMemory()
@@ -138,7 +138,7 @@ func rtsTerminateReceived(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.arrange(false)
 	r.send(terminate(0x0207, echoNone, nil))
-	r.requireEnd(wire.FIN) // and none is sent back
+	r.requireEnd(rawpeer.FIN) // and none is sent back
 	require.Equal(t, flushed(10, 11), r.wait(r.scq, 2))
 	require.Equal(t, flushed(1, 2), r.wait(r.rcq, 2))
 	require.Equal(t, &TerminateMessage{Code: 0x0207, Raw: []byte{2, 7, 0, 0}}, r.q.Query().Terminate)
@@ -149,10 +149,10 @@ func rtsTerminateReceived(t *testing.T) {
 func rtsFault(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.arrange(false)
-	bad := wire.Segment{Op: rdmap.Opcode(0xF), MSN: 1}.Octets()
+	bad := rawpeer.Segment{Op: rdmap.Opcode(0xF), MSN: 1}.Octets()
 	r.send(bad)
 	require.Equal(t, terminate(0x0206, echoDDP, bad), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	require.Equal(t, flushed(10, 11), r.wait(r.scq, 2))
 	require.Equal(t, flushed(1, 2), r.wait(r.rcq, 2))
 	require.Equal(t, wr.StateTerminate, r.q.State())
@@ -166,7 +166,7 @@ func rtsLLPFailure(t *testing.T) {
 	r.arrange(false)
 	require.NoError(t, r.peer.Raw([]byte{0}))
 	peerCloses(r)
-	r.requireEnd(wire.Reset)
+	r.requireEnd(rawpeer.Reset)
 	r.requireToldIn(wr.StateError)
 	r.requireSettled(wr.StateError, wr.EventLLPLost)
 	require.Equal(t, flushed(10, 11), r.all(r.scq))
@@ -179,7 +179,7 @@ func rtsPeerClose(t *testing.T) {
 	r := in(t, wr.StateRTS, setup{})
 	r.arrange(true)
 	peerCloses(r)
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	r.requireSettled(wr.StateIdle, wr.EventLLPCloseComplete)
 	require.Equal(t, flushed(1, 2), r.all(r.rcq))
 }
@@ -190,7 +190,7 @@ func rtsPeerCloseBusy(t *testing.T) {
 	r.arrange(false)
 	peerCloses(r)
 	require.Equal(t, terminate(0x0207, echoNone, nil), r.next())
-	r.requireEnd(wire.FIN)
+	r.requireEnd(rawpeer.FIN)
 	r.requireToldIn(wr.StateTerminate)
 	r.requireSettled(wr.StateError, wr.EventBadLLPClose)
 	require.Equal(t, flushed(10, 11), r.all(r.scq))
@@ -204,7 +204,7 @@ func errorModifyIdle(t *testing.T) {
 	require.Equal(t, wr.StateIdle, r.q.State())
 	r.postSend(wr.Request{ID: 1})
 	r.connect()
-	require.Equal(t, wire.Send(1, nil).Octets(), r.next())
+	require.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
 	r.requireEvents()
 }
 

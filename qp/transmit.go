@@ -1,31 +1,26 @@
 package qp
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // The way of a work request to the wire; the functions stand in this order.
 //
-//  1. kick: something may be there to send. Who finds the transmit side free
-//     becomes its owner and sends, without blocking; who finds it busy leaves a
+//  1. tryTransmit: something may be there to send. A poster that finds the transmit side free
+//     becomes its owner and sends, without blocking; one that finds it busy leaves a
 //     mark for its owner. Posting never waits.
 //  2. pump: write the batch in flight, complete what has gone out with it, fill
 //     the next one. It ends when there is nothing to send, when the LLP takes no
 //     more, or when the poster has done enough for others. After the last two,
-//     handOver leaves the rest to who polls the CQs or, if nobody does, to
-//     transmitLoop, which may sleep.
+//     handOver leaves the rest to the group's poller, which comes back when the socket takes
+//     more. Where writes block, transmitLoop does all this, and may sleep.
 //  3. fill: frame messages until the batch is full.
 //  4. nextMessage (choose.go): the RTR, then RDMA Read Responses and Send Queue
 //     elements in turn. Fences and ORD may hold the Send Queue back. Memory
-//     operations are executed here (memory.go).
+//     operations are executed here.
 //  5. frame (frame.go): cut the next segment of the message and add its FPDU to the batch.
 //
 // A message is finished before the next one starts: a tagged message has
@@ -50,106 +45,6 @@ const (
 // for its MULPDU again.
 const measureAfter = batchBytes
 
-// transmitter is the transmit side of a session. Who calls a method that does more than
-// try for the side, or leave a mark for its owner, owns it: has mu.
-type transmitter struct {
-	s      *session
-	cfg    *Config // the queue pair's, as tuning and sq
-	tuning *Tuning
-	sq     *sendQueue
-	llp    *llp                // the session's, as irrq and reads
-	irrq   *ring[inboundRead]  // from the receive side, bounded by IRD
-	reads  *ring[outboundRead] // to the receive side, bounded by ORD
-
-	running sync.WaitGroup // transmitLoop
-
-	mu   sync.Mutex // the token; see docs/memory-model.md
-	more atomic.Bool
-	wake chan struct{} // one token, for transmitLoop
-	// stalled is set while something is left for whoever comes next.
-	stalled atomic.Bool
-
-	// written counts the stream octets that the LLP has taken. Written by the
-	// owner.
-	written atomic.Uint64
-	// offered counts those that it was given to take, until an FPDU has arrived.
-	offered atomic.Uint64
-	began   time.Time // when the first of them were; the owner's
-	cork    cork
-	nudger  nudger
-	ord     atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
-
-	// The rest belongs to the owner.
-	framer  mpa.Framer
-	meter   mpa.Meter
-	mulpdu  int    // as the LLP said
-	metered uint64 // pos when it did
-	sendMSN ddp.Outbound
-	readMSN ddp.Outbound // of RDMA Reads and Atomics
-	atomics atomics
-	placing placing
-	rtr     mpa.RTR // to send before anything else
-	batch   *batch  // in flight, or nil
-	pos     uint64  // stream octets framed
-	next    uint64  // Send Queue position of the next element
-	// settling is set while an Invalidate waits until the batch has been
-	// written; nothing more is framed for that.
-	settling bool
-	readsUp  bool // the next choice is an RDMA Read Response
-	msg      message
-	refs     []stag.Ref // of the scatter/gather list of msg
-	traced   bool       // Config.Trace is set
-	short    int64      // the longest message that frameShorts frames
-	sources  stag.Resolver
-	count    outCount
-	told     told[outCount]
-	hdr      [ddp.UntaggedHeader + rdmap.AtomicRequestSize]byte
-}
-
-// message is the one being framed.
-type message struct {
-	kind   messageKind
-	op     rdmap.Opcode
-	inv    uint32 // Invalidate STag
-	msn    uint32
-	stag   uint32
-	to     uint64
-	length uint64
-	off    uint64 // octets framed
-	vanish bool   // some of its memory may
-	sge    int    // element that off is in
-	sgeOff uint64 // and where
-}
-
-type messageKind uint8
-
-const (
-	noMessage messageKind = iota
-	fromSQ
-	fromIRRQ
-	fromRTR
-)
-
-func (t *transmitter) init(s *session) {
-	t.s, t.cfg, t.tuning, t.sq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.sq
-	t.llp, t.irrq, t.reads = &s.llp, s.irrq, s.reads
-	if !t.llp.direct { // as in receiver.init
-		t.running.Add(1)
-		t.wake = make(chan struct{}, 1)
-	}
-	t.cork.init(t.tuning.Eager, t.leftovers)
-	t.framer = s.stream.Framer()
-	t.meter = s.stream.Meter()
-	t.measure()
-	t.sources = t.cfg.STags.Resolver(s.user, wr.LocalRead)
-	t.sendMSN, t.readMSN = ddp.NewOutbound(), ddp.NewOutbound()
-	t.atomics.msn = ddp.NewOutbound()
-	t.next = t.sq.done.Load()
-	if s.stream.Role == mpa.Initiator && s.stream.P2P {
-		t.rtr = s.stream.RTR
-	}
-}
-
 // measure asks the LLP for its MULPDU, by which segments are cut from here on. Those
 // that are framed stay as they are (R5041-3-M3).
 func (t *transmitter) measure() {
@@ -157,15 +52,15 @@ func (t *transmitter) measure() {
 	t.short, t.traced = t.shortLimit(), t.s.q.cfg.Trace != nil
 }
 
-// kick sends what there is to send, or sees to it that somebody does.
-func (t *transmitter) kick() {
+// tryTransmit sends what there is to send, or leaves that to the owner of the side.
+func (t *transmitter) tryTransmit() {
 	if !t.llp.direct {
 		t.more.Store(true)
 		signal(t.wake)
 		return
 	}
 	for rounds := 0; t.tryOwn(); rounds++ {
-		if rounds == maxRounds { // for others, who keep posting
+		if rounds == maxRounds { // for others, which keep posting
 			t.mu.Unlock()
 			t.handOver()
 			return
@@ -184,7 +79,7 @@ func (t *transmitter) kick() {
 }
 
 // tryOwn makes the caller the owner of the transmit side, or leaves a mark for
-// who is. It stores nothing where there is nothing to change: a store that others see
+// the owner. It stores nothing where there is nothing to change: a store that others see
 // costs as much as a lock.
 func (t *transmitter) tryOwn() bool {
 	if !t.mu.TryLock() {
@@ -203,6 +98,24 @@ func (t *transmitter) tryOwn() bool {
 func (t *transmitter) handOver() {
 	t.stalled.Store(true)
 	t.s.sock.WantOutput(true)
+}
+
+// unstall sends on what the LLP did not take at once, and sees to it that the group asks
+// for room as long as some is wanted.
+func (t *transmitter) unstall() (got bool) {
+	sock := t.s.sock
+	if t.stalled.CompareAndSwap(true, false) {
+		before := t.written.Load()
+		t.tryTransmit()
+		got = t.written.Load() != before
+	}
+	if !t.stalled.Load() {
+		sock.WantOutput(false)
+		if t.stalled.Load() { // by another just now
+			sock.WantOutput(true)
+		}
+	}
+	return got
 }
 
 // transmitLoop sends through a connection whose writes block. One goroutine a session.
@@ -231,7 +144,7 @@ func (t *transmitter) transmitLoop() {
 // rested tells Drain that the transmit side has just been given up.
 func (t *transmitter) rested() {
 	if t.s.draining.Load() {
-		signal(t.s.quiet)
+		signal(t.s.drained)
 	}
 }
 
@@ -258,7 +171,7 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 			}
 		}
 		if wait {
-			t.tell()
+			t.publish()
 		}
 		n, out := t.llp.write(t.batch, wait)
 		t.written.Add(uint64(n))
@@ -285,10 +198,17 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 	return false
 }
 
+// completeSQ reports the Send Queue elements that are finished.
+func (s *session) completeSQ() {
+	if !s.q.sq.complete(s.tx.written.Load()) {
+		s.fail(faultSQCompletion)
+	}
+}
+
 // nothing reports whether there is nothing to send, fences and ORD apart.
 func (t *transmitter) nothing() bool {
 	return t.msg.kind == noMessage && t.next == t.sq.tail.Load() && t.irrq.len() == 0 && t.rtr == 0 &&
-		!t.placing.wants()
+		!t.writeAck.wants()
 }
 
 // revoked ends the session because memory of the batch in flight is gone. At
@@ -321,11 +241,27 @@ func (t *transmitter) revoked() {
 // fails ends the session while a batch is made. What is in it already goes out first, see
 // finish; but not if memory of an RDMA Read's answer is gone there too: then that has got no
 // further.
-func (t *transmitter) fails(b *batch, c cause) {
+func (t *transmitter) fails(b *batch, f fault) {
+	c := t.cause(f)
 	if lost, ok := b.lostAnswer(); ok && c.readReq != nil {
 		c = lost
 	}
 	t.s.halt(c)
+}
+
+// cause is why the session ends with a fault in what was to be sent next: the answer to the oldest RDMA Read
+// Request, or a request of the program's.
+func (t *transmitter) cause(f fault) cause {
+	switch f {
+	case faultReadSTag, faultReadBounds, faultReadAccess, faultReadPD, faultReadWrap, faultAtomicOpcode, faultAtomicMisaligned:
+		sent := uint64(0)
+		if t.msg.kind == fromIRRQ {
+			sent = t.msg.off
+		}
+		return t.irrq.first().cause(f, sent)
+	default:
+		return cause{fault: f, sq: t.next, hasSQ: true}
+	}
 }
 
 // fill makes a batch of what may be sent now, and executes the memory operations
@@ -344,9 +280,9 @@ func (t *transmitter) fill() (ran int, filled bool) {
 			if t.frameShorts(b); t.nothing() {
 				break
 			}
-			ok, c := t.nextMessage()
-			if c.fault != noFault {
-				t.fails(b, c)
+			ok, f := t.nextMessage()
+			if f != noFault {
+				t.fails(b, f)
 				break
 			}
 			if !ok {
@@ -357,8 +293,8 @@ func (t *transmitter) fill() (ran int, filled bool) {
 				continue
 			}
 		}
-		if c := t.frame(b); c.fault != noFault {
-			t.fails(b, c)
+		if f := t.frame(b); f != noFault {
+			t.fails(b, f)
 			break
 		}
 	}
@@ -367,7 +303,7 @@ func (t *transmitter) fill() (ran int, filled bool) {
 		return ran, false
 	}
 	t.batch = b
-	if t.s.rx.heard.Load() == 0 {
+	if t.s.rx.firstFPDU.Load() == 0 {
 		if t.offered.Load() == 0 {
 			t.began = time.Now()
 		}

@@ -2,6 +2,9 @@ package qp
 
 import "github.com/softrnic/softrnic/mpa"
 
+// batchBytes is about how many octets one vectored write carries at most.
+const batchBytes = 512 << 10
+
 // Tuning are the thresholds of the data path. The zero value of a field stands for
 // its default, which is meant to be good; a negative one turns off what the field
 // is about. None of them changes what a program or a peer can tell, but for time.
@@ -28,7 +31,7 @@ type Tuning struct {
 	// Direct is how many octets of a segment have to be on their way still for
 	// them to be read straight to where they belong. 8 KiB.
 	Direct int
-	// Drive makes who polls an empty CQ receive for the queue pairs that use it, if
+	// Drive makes a poll of an empty CQ receive for the queue pairs that use it, if
 	// it is not negative.
 	Drive int
 }

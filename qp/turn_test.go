@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -21,7 +21,7 @@ func TestEndingKeepsNoTurn(t *testing.T) {
 		q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 4, SGE: 1})
 		r := newRig(t, setup{pipe: true, closeTimeout: time.Minute, config: func(c *Config) { c.SRQ, c.GracefulReceive = q, true }})
 		r.postSend(wr.Request{ID: 2, SGL: r.full.sgl(0, slabSize)}) // nobody reads
-		r.send(wire.Send(1, filled(9)).Octets())
+		r.send(rawpeer.Send(1, filled(9)).Octets())
 		synctest.Wait()
 		other := make(waiterChan, 1)
 		q.Await(other)
@@ -40,7 +40,7 @@ func TestPolledTakesItsTurn(t *testing.T) {
 	q := srq.New(srq.Config{ID: 5, PD: ownPD, Depth: 4, SGE: 1})
 	r := newRig(t, setup{config: func(c *Config) { c.SRQ, c.GracefulReceive, c.Tuning.Drive = q, true, 1 }})
 	r.pollersServe()
-	r.send(wire.Send(1, filled(9)).Octets())
+	r.send(rawpeer.Send(1, filled(9)).Octets())
 	require.Eventually(t, func() bool {
 		r.rcq.Poll(make([]wr.Completion, 1))
 		return r.s.rx.locked(func(rx *receiver) bool { return rx.in.kept != nil })
@@ -55,3 +55,5 @@ func TestPolledTakesItsTurn(t *testing.T) {
 type waiterChan chan struct{}
 
 func (c waiterChan) Wake() { signal(c) }
+
+func (waiterChan) Holds() {}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 )
 
@@ -17,12 +17,12 @@ import (
 // than a MiB in its socket, and as many RDMA Read Requests as it may.
 func TestUnreadCostsLittle(t *testing.T) {
 	r := newIdleRig(t, setup{})
-	a, b, err := wire.Pair()
+	a, b, err := rawpeer.Pair()
 	require.NoError(t, err)
 	r.start(a, b)
 	big := r.big(64 << 20)
 	for msn := range uint32(r.set.ird) {
-		r.send(wire.ReadRequest(msn+1, rdmap.ReadRequestHeader{
+		r.send(rawpeer.ReadRequest(msn+1, rdmap.ReadRequestHeader{
 			SinkSTag: 1, Size: big.Length, SourceSTag: uint32(big.STag), SourceTO: big.TO,
 		}).Octets())
 	}

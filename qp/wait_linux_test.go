@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -60,8 +60,8 @@ func TestSleeperReceives(t *testing.T) {
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)}, wr.Recv{ID: 2, SGL: r.full.sgl(0, 16)})
 	for msn := range uint32(2) { // the keeper makes way once, and stays aside
 		s := r.sleepOn(r.rcq)
-		r.send(wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
-		r.send(wire.Send(1+msn, []byte("hello")).Octets())
+		r.send(rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
+		r.send(rawpeer.Send(1+msn, []byte("hello")).Octets())
 		require.NoError(t, <-s.ended)
 		require.Equal(t, []comp{{uint64(1 + msn), wr.StatusSuccess, 5}}, comps(s.got))
 		r.writable.expect(0, []byte("placed"))
@@ -119,7 +119,7 @@ func TestSleepersOfTwoQueues(t *testing.T) {
 			first.cancel()
 			require.ErrorIs(t, <-first.ended, context.Canceled)
 		}
-		r.send(wire.Send(1+i, []byte("hello")).Octets())
+		r.send(rawpeer.Send(1+i, []byte("hello")).Octets())
 		promptly(t, "the other", func() { require.Equal(t, []comp{{uint64(i), wr.StatusSuccess, 5}}, <-got) })
 		if i != 1 {
 			first.cancel()
@@ -134,9 +134,9 @@ func TestSleeperGoesAway(t *testing.T) {
 	s := r.sleepOn(r.rcq)
 	s.cancel()
 	require.ErrorIs(t, <-s.ended, context.Canceled)
-	r.send(wire.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
+	r.send(rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), []byte("placed")).Octets())
 	r.send(readRequest(1, 5, r.readable.stag, r.readable.at(0)).Octets())
-	require.Equal(t, wire.ReadResponse(0x5151, 0x6262, r.readable.mem()[:5]).Octets(), r.next(), "nobody polls or waits")
+	require.Equal(t, rawpeer.ReadResponse(0x5151, 0x6262, r.readable.mem()[:5]).Octets(), r.next(), "nobody polls or waits")
 	r.writable.expect(0, []byte("placed"))
 	r.requireMemory()
 }
@@ -146,7 +146,7 @@ func TestSleeperGoesAway(t *testing.T) {
 func TestSleeperMakesWayForFeed(t *testing.T) {
 	r := sleepy(t, setup{config: func(c *Config) { c.GracefulReceive = true }})
 	s := r.sleepOn(r.scq)
-	fpdu := r.peer.Frame(wire.Send(1, []byte("hello")).Octets())
+	fpdu := r.peer.Frame(rawpeer.Send(1, []byte("hello")).Octets())
 	require.True(t, r.s.rx.locked(func(rx *receiver) bool { // as if a poller had been faster
 		rx.in.early(fpdu)
 		r.s.rx.deliver()
@@ -166,7 +166,7 @@ func TestPollersBesideSleeper(t *testing.T) {
 	r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 16)})
 	r.pollersServe()
 	s := r.sleepOn(r.rcq)
-	r.send(wire.Send(1, []byte("hello")).Octets())
+	r.send(rawpeer.Send(1, []byte("hello")).Octets())
 	promptly(t, "the sleeper", func() { require.NoError(t, <-s.ended) })
 	require.Equal(t, []comp{{1, wr.StatusSuccess, 5}}, comps(s.got))
 }

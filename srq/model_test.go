@@ -134,7 +134,7 @@ func (d *modelDrive) takeOne() {
 	if i := d.rng.IntN(2 * len(d.waiters)); i < len(d.waiters) {
 		c = d.waiters[i]
 	}
-	e, failed := d.TakeFor(c)
+	e, failed := d.TakeFor(c, false)
 	require.Equal(d.t, d.m.failed || d.m.closed, failed)
 	if failed {
 		require.Nil(d.t, e)

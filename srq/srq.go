@@ -37,7 +37,8 @@ type Config struct {
 	Limit int
 	// StallTimeout is how long a message that fills a receive in part may make no
 	// progress while several streams take from the queue; up to a quarter more passes
-	// until that is noticed. 0 stands for DefaultStallTimeout, below 0 for ever.
+	// until that is noticed. Meanwhile other streams have reason to wait: see Hoarded.
+	// 0 stands for DefaultStallTimeout, below 0 for ever.
 	StallTimeout time.Duration
 	// Events takes asynchronous events. It must not block.
 	Events func(wr.Event)
@@ -78,7 +79,7 @@ func New(c Config) *Queue {
 
 		starved: starved{known: make(map[Waiter]*waiter)},
 	}
-	q.watch.init(c.StallTimeout)
+	q.watch.init(c.StallTimeout, q.look)
 	return q
 }
 

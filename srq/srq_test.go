@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/wr"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // rig is a queue and the events that it has raised.
 type rig struct {

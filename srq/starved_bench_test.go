@@ -20,7 +20,7 @@ func BenchmarkStarved(b *testing.B) {
 		c := all[i%len(all)] // its turn
 		_, _ = q.Post(wr.Recv{ID: 1})
 		<-c
-		e, _ := q.TakeFor(c)
+		e, _ := q.TakeFor(c, false)
 		e.Release(0)
 		q.Await(c)
 	}

@@ -43,11 +43,11 @@ func TestWakesAsManyAsReceives(t *testing.T) {
 	// 1 takes all three, and waits again: it is the last now. 2 and 0 find none, and wait
 	// in their turns.
 	for range 3 {
-		e, _ := r.TakeFor(all[1])
+		e, _ := r.TakeFor(all[1], false)
 		e.Release(0)
 	}
 	for _, i := range []int{1, 2, 0} {
-		e, _ := r.TakeFor(all[i])
+		e, _ := r.TakeFor(all[i], false)
 		require.Nil(t, e)
 		r.Await(all[i])
 	}
@@ -72,7 +72,7 @@ func TestWokenEnds(t *testing.T) {
 	require.Equal(t, []int{1}, woken(all))
 	r.post(2)
 	require.Equal(t, []int{2}, woken(all))
-	e, _ := r.TakeFor(all[1])
+	e, _ := r.TakeFor(all[1], false)
 	require.NotNil(t, e)
 	r.Await(all[0]) // behind, and there is a receive
 	require.Equal(t, []int{0}, woken(all))
@@ -91,7 +91,7 @@ func TestNobodyLeftAsleep(t *testing.T) {
 	got := make(chan struct{}, receives)
 	stay := func(c waiterChan, ends bool) {
 		for {
-			e, failed := q.TakeFor(c)
+			e, failed := q.TakeFor(c, false)
 			switch {
 			case failed:
 				return

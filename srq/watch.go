@@ -11,9 +11,12 @@ import (
 // other streams, and many such peers keep all of them. A message that makes no progress
 // for long ends its stream.
 //
+// While they do, a stream that finds no receive has reason to wait for one: Hoarded.
+//
 // The watchdog is one timer for the queue. It runs while a receive is filled in part and
-// several streams take from the queue; with one stream nobody is kept from anything.
-// Looks are counted, not time: a process that was stopped for long has not looked.
+// several streams take from the queue; with one stream nobody is kept from anything. It
+// runs on while there is hope for who waits. Looks are counted, not time: a process that
+// was stopped for long has not looked.
 
 // DefaultStallTimeout is how long a message may make no progress.
 const DefaultStallTimeout = 10 * time.Second
@@ -21,10 +24,19 @@ const DefaultStallTimeout = 10 * time.Second
 // stallLooks is how often the watchdog looks in a StallTimeout.
 const stallLooks = 4
 
+// hopeLooks is how many looks hope lasts behind the last receive that was filled in part: a
+// StallTimeout at least, in which the program can post again what comes back.
+const hopeLooks = stallLooks + 1
+
+// leastProgress is how many octets of a message make progress while a stream waits for a
+// receive. So a peer that drips keeps one for as many StallTimeouts as it has times that.
+const leastProgress = 4 << 10
+
 // Filler is a stream that takes receives from the queue.
 type Filler interface {
-	// Filling is 0 while no receive of the queue is filled in part, else a number that
-	// changes with every octet placed and every message. It does not block.
+	// Filling is 0 while no receive of the queue is filled in part, else how many octets
+	// are placed and 1, and in the upper half another number for each message. It does not
+	// block.
 	Filling() uint64
 	// Stalled ends the stream: its message has made no progress for the StallTimeout. It
 	// does not block.
@@ -34,6 +46,7 @@ type Filler interface {
 // watch is the watchdog. Its zero value watches nothing.
 type watch struct {
 	every time.Duration // between two looks; 0: never
+	look  func()
 
 	// idle says that the timer does not run, and who fills a receive in part has to see to
 	// it that it does. Written with mu held.
@@ -43,22 +56,23 @@ type watch struct {
 	fillers map[Filler]*filling // guarded by mu, as all below
 	timer   *time.Timer
 	running bool
+	hope    int // looks for which who finds no receive may yet wait: see Hoarded
 }
 
 // filling is what the watchdog knows of a stream.
 type filling struct {
-	seen  uint64 // by the last look
-	still int    // looks in a row that have seen the same
+	seen  uint64 // by the last look that has seen progress
+	still int    // looks in a row since then
 }
 
-func (w *watch) init(timeout time.Duration) {
+func (w *watch) init(timeout time.Duration, look func()) {
 	if timeout < 0 {
 		return
 	}
 	if timeout == 0 {
 		timeout = DefaultStallTimeout
 	}
-	w.every = max(timeout/stallLooks, 1)
+	w.every, w.look = max(timeout/stallLooks, 1), look
 	w.fillers = make(map[Filler]*filling)
 }
 
@@ -81,7 +95,36 @@ func (q *Queue) Leave(f Filler) {
 	w := &q.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.fillers, f)
+	if w.fillers[f] == nil {
+		return
+	}
+	if delete(w.fillers, f); f.Filling() != 0 { // what it holds is the program's again soon
+		w.hope = hopeLooks
+		w.start()
+	}
+}
+
+// Hoarded reports whether f, which has found no receive, may wait for one: messages of
+// other streams hold some in part, or did until a StallTimeout ago, so the program may post
+// again. Who waits is woken when that is over. Without a StallTimeout nobody sees to it that receives
+// come back, and it is false.
+func (q *Queue) Hoarded(f Filler) bool {
+	w := &q.watch
+	if w.every == 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hope == 0 {
+		for other := range w.fillers {
+			if other != f && other.Filling() != 0 {
+				w.hope = hopeLooks
+				w.start()
+				break
+			}
+		}
+	}
+	return w.hope > 0
 }
 
 // Fills says that a receive is filled in part: a stream says so, if it goes on being, each
@@ -109,34 +152,63 @@ func (w *watch) start() {
 }
 
 // look looks at all streams once.
-func (w *watch) look() {
-	for _, f := range w.stalled() {
+func (q *Queue) look() {
+	stalled, hopeless := q.watch.stalled(q.hungry())
+	for _, f := range stalled {
 		f.Stalled()
+	}
+	if hopeless {
+		q.mu.Lock()
+		q.starved.wakeAll()
+		q.mu.Unlock()
 	}
 }
 
+// hungry reports whether a stream waits for a receive.
+func (q *Queue) hungry() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.starved.first != nil
+}
+
 // stalled are those whose message has just been found to stand still. It sees to the next
-// look.
-func (w *watch) stalled() (list []Filler) {
+// look. hopeless says that who waits for a receive need not wait any more.
+func (w *watch) stalled(hungry bool) (list []Filler, hopeless bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running = false
-	if len(w.fillers) < 2 {
-		return nil
-	}
-	w.idle.Store(true) // first: who begins behind this look sees it
 	part := false
-	for f, p := range w.fillers {
-		now := f.Filling()
-		part = part || now != 0
-		if now == 0 || now != p.seen {
-			p.seen, p.still = now, 0
-		} else if p.still++; p.still == stallLooks {
-			list = append(list, f)
+	if len(w.fillers) > 1 {
+		w.idle.Store(true) // first: who begins behind this look sees it
+		for f, p := range w.fillers {
+			now := f.Filling()
+			part = part || now != 0
+			if now == 0 || p.progress(now, hungry) {
+				p.seen, p.still = now, 0
+			} else if p.still++; p.still == stallLooks {
+				list = append(list, f)
+			}
 		}
 	}
-	if part {
+	switch {
+	case w.hope == 0:
+	case part:
+		w.hope = hopeLooks
+	default:
+		w.hope--
+		hopeless = w.hope == 0
+	}
+	if part || w.hope > 0 {
 		w.start()
 	}
-	return list
+	return list, hopeless
+}
+
+// progress reports whether a stream that is at now has moved since it was last seen to.
+func (p *filling) progress(now uint64, hungry bool) bool {
+	const message = 32
+	if hungry && now>>message == p.seen>>message {
+		return now-p.seen >= leastProgress
+	}
+	return now != p.seen
 }

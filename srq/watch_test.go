@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/wr"
 )
 
 // stream is a Filler that counts how often the watchdog looks.
@@ -128,5 +131,93 @@ func TestStoppedProcess(t *testing.T) {
 		s[0].fill(q, 2) // what has come meanwhile is received at last
 		pass(10 * time.Second)
 		assert.Zero(t, s[0].ended.Load())
+	})
+}
+
+// waiting is a stream that takes receives, and counts how often it is woken.
+type waiting struct {
+	stream
+	woken atomic.Int64
+}
+
+func (w *waiting) Wake()  { w.woken.Add(1) }
+func (w *waiting) Holds() { w.at.Store(1) }
+
+// TestHoarded: there is hope while another stream holds a receive, and a StallTimeout
+// longer; then who waits is woken.
+func TestHoarded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := New(Config{Depth: 1, SGE: 1})
+		var hoarder, honest waiting
+		q.Join(&hoarder)
+		q.Join(&honest)
+		assert.False(t, q.Hoarded(&honest), "nobody holds one")
+		honest.at.Store(7)
+		assert.False(t, q.Hoarded(&honest), "what it held itself is no reason to wait")
+		honest.at.Store(0)
+
+		_, err := q.Post(wr.Recv{})
+		require.NoError(t, err)
+		e, _ := q.TakeFor(&hoarder, true)
+		require.NotNil(t, e)
+		q.Await(&honest)
+		require.True(t, q.Hoarded(&honest))
+		for i := range uint64(100) { // it goes on
+			hoarder.fill(q, 1+leastProgress*(1+i))
+			pass(9 * time.Second)
+		}
+		assert.Zero(t, hoarder.ended.Load())
+		assert.Zero(t, honest.woken.Load())
+		hoarder.fill(q, 0) // its message is complete
+		pass(10 * time.Second)
+		assert.Zero(t, honest.woken.Load())
+		assert.True(t, q.Hoarded(&honest))
+		pass(5 * time.Second)
+		assert.EqualValues(t, 1, honest.woken.Load())
+		assert.False(t, q.Hoarded(&honest))
+		pass(time.Hour)
+		assert.EqualValues(t, 1, honest.woken.Load())
+
+		hoarder.at.Store(1)
+		q.Leave(&hoarder) // in the middle of a message, and nobody is there but one that waits
+		q.Await(&honest)
+		assert.True(t, q.Hoarded(&honest))
+		pass(10 * time.Second)
+		assert.EqualValues(t, 1, honest.woken.Load())
+		pass(3 * time.Second)
+		assert.EqualValues(t, 2, honest.woken.Load())
+		assert.False(t, q.Hoarded(&honest))
+	})
+}
+
+// TestHolds: a stream has its receive, for all to see, before the queue can be found empty
+// for it.
+func TestHolds(t *testing.T) {
+	q := New(Config{Depth: 2, SGE: 1})
+	var a waiting
+	e, _ := q.TakeFor(&a, true)
+	require.Nil(t, e)
+	assert.Zero(t, a.at.Load(), "it has got none")
+	_, err := q.Post(wr.Recv{}, wr.Recv{})
+	require.NoError(t, err)
+	e, _ = q.TakeFor(&a, false)
+	require.NotNil(t, e)
+	assert.Zero(t, a.at.Load(), "all of the message is here")
+	e, _ = q.TakeFor(&a, true)
+	require.NotNil(t, e)
+	assert.EqualValues(t, 1, a.at.Load())
+}
+
+// TestProgressWhileOthersWait: an octet now and then is none.
+func TestProgressWhileOthersWait(t *testing.T) {
+	watched(t, 0, 3, func(q *Queue, s []*stream) {
+		q.Await(make(waiterChan, 1))
+		for i := range uint64(30) {
+			s[0].fill(q, 1+i)
+			s[1].fill(q, 1+i*leastProgress/4)
+			s[2].fill(q, i<<32+1) // a message a time
+			pass(time.Second)
+		}
+		assert.EqualValues(t, []int64{1, 0, 0}, []int64{s[0].ended.Load(), s[1].ended.Load(), s[2].ended.Load()})
 	})
 }

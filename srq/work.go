@@ -3,7 +3,7 @@ package srq
 import (
 	"fmt"
 
-	"github.com/softrnic/softrnic/internal/misfit"
+	"github.com/softrnic/softrnic/internal/sglcheck"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -40,7 +40,7 @@ var errGone = &wr.Reason{Err: wr.ErrInvalidSRQ, What: "the S-RQ has failed or wa
 
 // post posts one receive, and wakes the first that waits for it. mu is held.
 func (q *Queue) post(r *wr.Recv) error {
-	if err := misfit.CheckList(r.SGL, q.sge); err != nil {
+	if err := sglcheck.CheckList(r.SGL, q.sge); err != nil {
 		return err
 	}
 	e := q.get()
@@ -62,11 +62,12 @@ func (q *Queue) post(r *wr.Recv) error {
 // Without one it returns nil; failed then says that the queue is broken (Fail), or
 // closed. A Take that leaves fewer receives than the S-RQ Limit, if it is armed,
 // raises wr.EventSRQLimit and disarms it; so does one that finds none.
-func (q *Queue) Take() (e *Element, failed bool) { return q.TakeFor(nil) }
+func (q *Queue) Take() (e *Element, failed bool) { return q.TakeFor(nil, false) }
 
 // TakeFor is Take by the queue pair that waits, or has waited, with c: what it takes
-// ends its turn.
-func (q *Queue) TakeFor(c Waiter) (e *Element, failed bool) {
+// ends its turn. part says that its message is not all here: c holds the receive then before
+// anybody else can find that it is gone.
+func (q *Queue) TakeFor(c Waiter, part bool) (e *Element, failed bool) {
 	q.mu.Lock()
 	if q.failed || q.closed {
 		q.mu.Unlock()
@@ -76,6 +77,9 @@ func (q *Queue) TakeFor(c Waiter) (e *Element, failed bool) {
 		e.taken = true
 		q.stats.Taken++
 		q.starved.fed(c)
+		if part {
+			c.Holds()
+		}
 	}
 	low := q.armed && q.posted.n < q.limit // RV-6.3.8-M5
 	if low {
@@ -88,12 +92,17 @@ func (q *Queue) TakeFor(c Waiter) (e *Element, failed bool) {
 	return e, false
 }
 
-// Waiter is a queue pair that waits for a receive. Its Wake may not block, or call into the
-// Queue. It has to be comparable.
-type Waiter interface{ Wake() }
+// Waiter is a queue pair that takes receives, and waits for one. It may not block, or call
+// into the Queue. It has to be comparable.
+type Waiter interface {
+	// Wake says that it is to look again.
+	Wake()
+	// Holds says that it has a receive that is filled in part: see Filler.
+	Holds()
+}
 
 // Await wakes c when a receive is posted and it is the turn of c, at Fail and at Close, once: for a queue pair that pauses its stream when
-// TakeFor finds nothing (verbs draft 13.2). If a receive is posted already, or the
+// TakeFor finds nothing (verbs draft 13.2). It is woken too when Hoarded has become false. If a receive is posted already, or the
 // queue has failed or is closed, somebody is woken at once. Whoever is woken takes
 // again, and awaits again, without losing its turn, if another was faster. Awaiting
 // twice is awaiting once.

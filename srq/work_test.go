@@ -145,6 +145,8 @@ type waiterChan chan struct{}
 
 func (c waiterChan) Wake() { signal(c) }
 
+func (waiterChan) Holds() {}
+
 // TestAwait is draft 13.2: who found nothing is woken once, by whatever may let it
 // go on.
 func TestAwait(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/softrnic/softrnic/internal/faulting"
+	"github.com/softrnic/softrnic/internal/safecopy"
 )
 
 // atomicSize is how many octets an Atomic Operation is about.
@@ -46,7 +46,7 @@ func update(p *uint64, f func(uint64) uint64) uint64 {
 }
 
 func tryUpdate(p *uint64, f func(uint64) uint64) (old uint64, ok bool) {
-	if faulting.Foreign() && !faulting.Writable(unsafe.Pointer(p)) {
+	if safecopy.Foreign() && !safecopy.Writable(unsafe.Pointer(p)) {
 		return 0, false // else what vanishes from here on ends the process
 	}
 	defer endFault(debug.SetPanicOnFault(true))

@@ -228,3 +228,24 @@ func (d *drain) wait(e *entry, gen uint64) {
 		d.cond.Wait()
 	}
 }
+
+// mayVanish reports whether the memory of the current generation may.
+func (e *entry) mayVanish() bool { return e.grant.how.Load()&vanishBit != 0 }
+
+// copyIn is memory.copyIn under a hold. It reports false if memory has vanished.
+func (e *entry) copyIn(off uint64, src []byte, p party) bool {
+	if e.mayVanish() {
+		return e.mem.tryCopyIn(off, src, p)
+	}
+	e.mem.copyIn(off, src, p)
+	return true
+}
+
+// copyOut is memory.copyOut under a hold. It reports false if memory has vanished.
+func (e *entry) copyOut(dst []byte, off uint64, p party) bool {
+	if e.mayVanish() {
+		return e.mem.tryCopyOut(dst, off, p)
+	}
+	e.mem.copyOut(dst, off, p)
+	return true
+}

@@ -3,13 +3,13 @@ package stag
 import (
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/orphan"
+	"github.com/softrnic/softrnic/internal/test/nohandlers"
 )
 
-func init() { orphan.Init() }
+func init() { nohandlers.Init() }
 
 // TestVanishedWithoutHandlers: all that vanishing memory does is the same where Go cannot catch
 // the fault.
 func TestVanishedWithoutHandlers(t *testing.T) {
-	orphan.Again(t, "^(TestVanished|TestVanishedFile|TestVanishedPieces|TestMayVanish|TestUpdateVanished)$")
+	nohandlers.Again(t, "^(TestVanished|TestVanishedFile|TestVanishedPieces|TestMayVanish|TestUpdateVanished)$")
 }

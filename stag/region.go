@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/softrnic/softrnic/internal/faulting"
+	"github.com/softrnic/softrnic/internal/safecopy"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -182,7 +182,7 @@ func (t *Table) prepare(c *RegionConfig) (*entry, error) {
 		return nil, &wr.Reason{Err: wr.ErrInvalidVA, What: fmt.Sprintf("%#x, and a zero-based region has none", c.VA), Rule: "verbs draft 7.6.1.2"}
 	}
 	if c.MayVanish {
-		faulting.Look()
+		safecopy.Look()
 	}
 	e := &entry{drain: &t.drain}
 	e.remoteAccess = c.RemoteAccess || c.Access&remoteRights != 0

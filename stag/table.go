@@ -201,6 +201,13 @@ func (t *Table) Len() int {
 	return t.index.live
 }
 
+// Regions is how many of them are regions.
+func (t *Table) Regions() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.regions
+}
+
 // Close deallocates everything, STags and pages, and waits until no memory is
 // touched any more, also through what others are deallocating. It may be called
 // again.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"runtime/debug"
 
-	"github.com/softrnic/softrnic/internal/faulting"
+	"github.com/softrnic/softrnic/internal/safecopy"
 )
 
 // Memory that vanishes. An adapter pins the pages of a region, and what a program does
@@ -12,11 +12,8 @@ import (
 // read-only, faults. Where the region says so (RegionConfig.MayVanish), copies run under
 // debug.SetPanicOnFault and such a fault is a protection error of the one operation
 // that met it. If the program has put handlers of its own over Go's, which make that panic, the
-// system copies in place of us (internal/faulting). Else system calls are kept away from that memory: what they did not get could
+// system copies in place of us (internal/safecopy). Else system calls are kept away from that memory: what they did not get could
 // not be told from the connection's failure within an FPDU.
-
-// mayVanish reports whether the memory of the current generation may.
-func (e *entry) mayVanish() bool { return e.grant.how.Load()&vanishBit != 0 }
 
 // MayVanish reports whether the memory may vanish: it is copied then and not named in a
 // system call. It takes no hold; of a revoked range the answer means nothing.
@@ -31,24 +28,6 @@ func (r Ref) Lost() Fault {
 	return FaultSTag
 }
 
-// copyIn is memory.copyIn under a hold. It reports false if memory has vanished.
-func (e *entry) copyIn(off uint64, src []byte, p party) bool {
-	if e.mayVanish() {
-		return e.mem.tryCopyIn(off, src, p)
-	}
-	e.mem.copyIn(off, src, p)
-	return true
-}
-
-// copyOut is memory.copyOut under a hold. It reports false if memory has vanished.
-func (e *entry) copyOut(dst []byte, off uint64, p party) bool {
-	if e.mayVanish() {
-		return e.mem.tryCopyOut(dst, off, p)
-	}
-	e.mem.copyOut(dst, off, p)
-	return true
-}
-
 // lookFrom is the length from which a copy takes so long that looking at the signal handlers is
 // nothing to it.
 const lookFrom = 64 << 10
@@ -56,15 +35,15 @@ const lookFrom = 64 << 10
 // unguarded reports whether a copy of n octets that faults would end the process.
 func unguarded(n int) bool {
 	if n >= lookFrom {
-		faulting.Look()
+		safecopy.Look()
 	}
-	return faulting.Foreign()
+	return safecopy.Foreign()
 }
 
 func (m *memory) tryCopyIn(off uint64, src []byte, p party) (ok bool) {
 	if unguarded(len(src)) {
 		for _, mem := range m.append(nil, off, uint64(len(src)), math.MaxInt) {
-			if !faulting.Write(mem, src[:len(mem)]) {
+			if !safecopy.Write(mem, src[:len(mem)]) {
 				return false
 			}
 			src = src[len(mem):]
@@ -79,7 +58,7 @@ func (m *memory) tryCopyIn(off uint64, src []byte, p party) (ok bool) {
 func (m *memory) tryCopyOut(dst []byte, off uint64, p party) (ok bool) {
 	if unguarded(len(dst)) {
 		for _, mem := range m.append(nil, off, uint64(len(dst)), math.MaxInt) {
-			if !faulting.Read(dst[:len(mem)], mem) {
+			if !safecopy.Read(dst[:len(mem)], mem) {
 				return false
 			}
 			dst = dst[len(mem):]

@@ -21,6 +21,7 @@ const atOnce = 16
 // Server offers counters on a socket. It changes nothing for whoever reads.
 type Server struct {
 	path    string
+	made    os.FileInfo // the socket at path
 	l       *net.UnixListener
 	readers sync.WaitGroup
 }
@@ -42,6 +43,10 @@ func Serve(path string, nics func() []*verbs.RNIC) (*Server, error) {
 		return nil, fmt.Errorf("stats: %w", err)
 	}
 	s := &Server{path: path, l: l}
+	if s.made, err = os.Lstat(path); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("stats: %w", err)
+	}
 	s.readers.Go(func() { s.accept(nics) })
 	return s, nil
 }
@@ -54,10 +59,7 @@ func (s *Server) Listener() *net.UnixListener { return s.l }
 
 // Close ends the offer, and removes the socket.
 func (s *Server) Close() error {
-	gone := os.Remove(s.path)
-	if errors.Is(gone, os.ErrNotExist) { // somebody has tidied up
-		gone = nil
-	}
+	gone := removeIf(s.path, s.made)
 	err := s.l.Close()
 	s.readers.Wait()
 	return errors.Join(err, gone)
@@ -120,8 +122,21 @@ func removeStale(path string) error {
 	if !refused(err) {
 		return fmt.Errorf("stats: %w", err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeIf(path, info); err != nil {
 		return fmt.Errorf("stats: %w", err)
 	}
 	return nil
+}
+
+// removeIf removes a file, unless there is none, or another by now: somebody has tidied up, and perhaps offers in its
+// place.
+func removeIf(path string, is os.FileInfo) error {
+	now, err := os.Lstat(path)
+	if err == nil && os.SameFile(now, is) {
+		err = os.Remove(path)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
 }

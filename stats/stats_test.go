@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/rnictest"
+	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/stats"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -131,6 +131,22 @@ func TestSocketLeftBehind(t *testing.T) {
 	list, err = stats.Sockets()
 	require.NoError(t, err)
 	assert.Equal(t, []string{s.Path()}, list, "the one that serves stays")
+}
+
+// TestSocketOfAnother: the end of an offer leaves alone what stands at its path by now, a live socket or a file of
+// the user's.
+func TestSocketOfAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	first := serve(t, path, open(t))
+	require.NoError(t, os.Remove(path))
+	second := serve(t, path, open(t))
+	require.NoError(t, first.Close())
+	_, err := stats.Read(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.WriteFile(path, []byte("the user's"), 0o600))
+	require.NoError(t, second.Close())
+	assert.FileExists(t, path)
 }
 
 // TestSocketTakesNothing: what a reader writes changes nothing, and one that does not read keeps

@@ -36,7 +36,7 @@ var QPCounters = []Counter[verbs.QPStats]{
 	{Name: "out_reads_max", Gauge: true, Help: "the most there have been", One: func(s *verbs.QPStats) uint64 { return s.OutReads.Most }},
 	{Name: "in_reads", Gauge: true, Help: "RDMA Reads and Atomics of the peer that wait for their answer, bounded by IRD", One: func(s *verbs.QPStats) uint64 { return s.InReads.Now }},
 	{Name: "in_reads_max", Gauge: true, Help: "the most there have been", One: func(s *verbs.QPStats) uint64 { return s.InReads.Most }},
-	{Name: "out_of_buffer", Linux: "mlx5", Help: "messages that found no receive and waited for one (GracefulReceive); without that the stream ends", One: func(s *verbs.QPStats) uint64 { return s.ReceiveWaits }},
+	{Name: "out_of_buffer", Linux: "mlx5", Help: "messages that found no receive and waited for one (GracefulReceive, or others hold those of the S-RQ); without that the stream ends", One: func(s *verbs.QPStats) uint64 { return s.ReceiveWaits }},
 	{Name: "crc_errors", Help: "FPDUs whose CRC was wrong", One: func(s *verbs.QPStats) uint64 { return s.CRCErrors }},
 	{Name: "connects", Help: "streams begun as Initiator", One: func(s *verbs.QPStats) uint64 { return s.Connects }},
 	{Name: "accepts", Help: "streams begun as Responder", One: func(s *verbs.QPStats) uint64 { return s.Accepts }},
@@ -72,5 +72,6 @@ var RNICCounters = []Counter[verbs.RNICStats]{
 	{Name: "cq", Linux: "rdma resource", Gauge: true, Help: "completion queues", One: func(s *verbs.RNICStats) uint64 { return s.CQs }},
 	{Name: "qp", Linux: "rdma resource", Gauge: true, Help: "queue pairs", One: func(s *verbs.RNICStats) uint64 { return s.QPs }},
 	{Name: "srq", Linux: "rdma resource", Gauge: true, Help: "shared receive queues", One: func(s *verbs.RNICStats) uint64 { return s.SRQs }},
+	{Name: "mr", Linux: "rdma resource", Gauge: true, Help: "memory regions", One: func(s *verbs.RNICStats) uint64 { return s.Regions }},
 	{Name: "mw", Gauge: true, Help: "memory windows", One: func(s *verbs.RNICStats) uint64 { return s.Windows }},
 }

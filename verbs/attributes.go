@@ -3,8 +3,6 @@ package verbs
 import (
 	"strconv"
 
-	"github.com/google/uuid"
-
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -14,7 +12,7 @@ const Version = "0.1.0"
 
 // RNICAttributes are what Query RNIC returns (verbs draft 9.2.1.2).
 type RNICAttributes struct {
-	ID      uuid.UUID
+	ID      RNICID
 	Vendor  string
 	Version string
 	// Mode is what the RNIC was opened in. PageSizes are those of page lists,

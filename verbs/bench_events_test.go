@@ -4,7 +4,7 @@ import (
 	"net"
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/paired"
+	"github.com/softrnic/softrnic/internal/test/abbench"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -94,13 +94,13 @@ func loopNotify(b *testing.B, n int, by await) {
 		}
 	}()
 	turns := 0
-	paired.Run(b, "conn", paired.Timed(func() {
+	abbench.Run(b, "conn", abbench.Timed(func() {
 		turns++
 		qp := qps[turns%n]
 		l.postRecv(l.x, qp)
 		l.postSend(l.x, qp, verbs.Unsignaled)
 		must(b, by(l, l.x, l.wc[:]))
-	}), paired.Timed(func() {
+	}), abbench.Timed(func() {
 		turns++
 		l.write(conns[turns%n])
 		l.read(conns[turns%n])

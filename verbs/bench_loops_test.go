@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/paired"
+	"github.com/softrnic/softrnic/internal/test/abbench"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // Loops that programs write, beside the same loops over net.Conn. The two take turns in
-// one run (package paired).
+// one run (package abbench).
 
 const loopSize = 64 // octets a message
 
@@ -104,12 +104,12 @@ func arrived(c net.Conn, f func([]byte)) {
 // Send, all in one goroutine.
 func BenchmarkLoopOne(b *testing.B) {
 	l := newLoopPair(b)
-	paired.Run(b, "conn", paired.Timed(func() {
+	abbench.Run(b, "conn", abbench.Timed(func() {
 		l.postSend(l.x, l.x.qp, 0)
 		l.wait(l.y)
 		l.wait(l.x)
 		l.postRecv(l.y, l.y.qp)
-	}), paired.Timed(func() {
+	}), abbench.Timed(func() {
 		l.write(l.p)
 		l.read(l.q)
 	}))
@@ -125,11 +125,11 @@ func BenchmarkLoopTwo(b *testing.B) {
 		came <- struct{}{}
 	})
 	arrived(l.q, func([]byte) { came <- struct{}{} })
-	paired.Run(b, "conn", paired.Timed(func() {
+	abbench.Run(b, "conn", abbench.Timed(func() {
 		l.postSend(l.x, l.x.qp, 0)
 		l.wait(l.x)
 		<-came
-	}), paired.Timed(func() {
+	}), abbench.Timed(func() {
 		l.write(l.p)
 		<-came
 	}))
@@ -166,7 +166,7 @@ func BenchmarkLoopPaced(b *testing.B) {
 					return (<-came).Sub(begin)
 				}
 			}
-			paired.Run(b, "conn", paced(func() { l.postSend(l.x, l.x.qp, verbs.Unsignaled) }), paced(func() { l.write(l.p) }))
+			abbench.Run(b, "conn", paced(func() { l.postSend(l.x, l.x.qp, verbs.Unsignaled) }), paced(func() { l.write(l.p) }))
 		})
 	}
 }
@@ -197,13 +197,13 @@ func BenchmarkLoopReply(b *testing.B) {
 		})
 	}
 	turns := 0
-	paired.Run(b, "conn", paired.Timed(func() {
+	abbench.Run(b, "conn", abbench.Timed(func() {
 		turns++
 		qp := qps[turns%2]
 		l.postRecv(l.x, qp)
 		l.postSend(l.x, qp, verbs.Unsignaled)
 		l.wait(l.x)
-	}), paired.Timed(func() {
+	}), abbench.Timed(func() {
 		turns++
 		l.write(conns[turns%2])
 		l.read(conns[turns%2])

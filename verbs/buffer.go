@@ -1,7 +1,7 @@
 package verbs
 
 import (
-	"github.com/softrnic/softrnic/internal/misfit"
+	"github.com/softrnic/softrnic/internal/sglcheck"
 )
 
 // TaggedBuffer is registered memory as work requests and peers name it: an STag,
@@ -19,7 +19,7 @@ type TaggedBuffer struct {
 func (b TaggedBuffer) SGE(off, n int) SGE {
 	to := b.Base + uint64(off)
 	if off < 0 || to < b.Base || n < 0 || uint64(n) > MaxMessage {
-		return misfit.SGE()
+		return sglcheck.SGE()
 	}
 	return SGE{STag: b.STag, TO: to, Length: uint32(n)}
 }

@@ -51,7 +51,6 @@ func everyVerb(w *world) map[string]func() error {
 		"CQ.Wait":          func() error { return second(w.cq.Wait(context.Background(), make([]verbs.Completion, 1))) },
 		"CQ.WaitOne":       func() error { return second(w.cq.WaitOne(context.Background())) },
 		"CQ.Notify":        func() error { return w.cq.Notify(verbs.NotifyNext) },
-		"CQ.NotifyWatched": func() error { return w.cq.NotifyWatched(verbs.NotifyNext) },
 		"CQ.Arm":           func() error { return second(w.cq.Arm(verbs.NotifyNext)) },
 		"CQ.WaitEvent":     func() error { return w.cq.WaitEvent(context.Background()) },
 		"CQ.Destroy":       func() error { return w.cq.Destroy() },
@@ -71,12 +70,12 @@ func everyVerb(w *world) map[string]func() error {
 // notVerbs are the methods that look nothing up and cannot fail, or that are for
 // every time: accessors, Close, Poll (which tells "none"), the waits for a stream
 // and the provoked failures.
-var notVerbs = "RNIC.Close RNIC.Fail RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
+var notVerbs = "RNIC.Close RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
 	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.All MR.Remote MR.Buffer MW.STag MW.BindRequest " +
 	"Pages.Bytes Pages.Size Pages.Address Pages.Addresses Pages.List " +
-	"CQ.ID CQ.Entries CQ.Poll CQ.PollQueued CQ.Drive CQ.Watch CQ.Events CQ.Wake CQ.Fail CQ.User SRQ.ID SRQ.PD SRQ.Fail SRQ.User " +
+	"CQ.ID CQ.Poll CQ.Events CQ.Wake CQ.User SRQ.ID SRQ.PD SRQ.User " +
 	"RNIC.ID RNIC.Stats CQ.Stats SRQ.Stats QP.Stats RNIC.QPs RNIC.CQs RNIC.SRQs " +
-	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Room QP.Drain QP.Done QP.LLPStream QP.Fail"
+	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Drain QP.Done QP.LLPStream"
 
 // TestEveryVerbIsListed keeps everyVerb complete.
 func TestEveryVerbIsListed(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -16,7 +15,7 @@ import (
 type Config struct {
 	// ID names the instance, which can be open once in a process; the zero
 	// UUID stands for a random one.
-	ID uuid.UUID
+	ID RNICID
 	// Mode is the Physical Block List mode (verbs draft 5.1.2).
 	Mode Mode
 	// Without takes optional features away, so that a program can test what it
@@ -24,14 +23,16 @@ type Config struct {
 	Without Features
 	// Limits bound what the RNIC hands out; zero fields have defaults.
 	Limits Limits
-	// Faults, if set, makes things go wrong on purpose: package fault has one. Streams take the way of any
-	// net.Conn then.
+	// Faults, if set, makes things go wrong on purpose: a *fault.Injector of package lab/fault. Streams take the
+	// way of any net.Conn then.
 	Faults Faults
-	// Tap, if set, is shown what goes over each stream: package tap has one. Streams take the way of any net.Conn then.
+	// Tap, if set, captures what goes over each stream: a *tap.Tap of package lab/tap. Streams take the way of any
+	// net.Conn then.
 	Tap Tap
-	// Trace, if set, is told what the RNIC does, record by record and where it does it: by its goroutines and the program's, several at a
-	// time, with locks held. It must not block, and call no verb. Package trace has what keeps, writes and shows records.
-	Trace func(trace.Record)
+	// Trace, if set, takes what the RNIC does, record by record and where it does it: by its goroutines and the
+	// program's, several at a time, with locks held. It must not block, and call no verb. Package lab/trace keeps,
+	// writes and shows records.
+	Trace func(Record)
 }
 
 // Mode says what the Physical Buffer Lists of an RNIC are lists of (verbs draft
@@ -176,7 +177,7 @@ func (c Config) check(l Limits) error {
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("there is no mode %d", c.Mode)}
 	case c.Mode == BlockMode && c.Without&FeatureBlockMode != 0:
 		return &wr.Reason{Err: wr.ErrBlockListNotSupported, What: "the RNIC is without FeatureBlockMode"}
-	case c.ID != (uuid.UUID{}) && c.ID.Variant() != uuid.RFC4122: // RFC 9562 4.1
+	case c.ID != (RNICID{}) && uuid.UUID(c.ID).Variant() != uuid.RFC4122: // RFC 9562 4.1
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("%v is no UUID of the variant of RFC 9562", c.ID)}
 	case !l.valid(c.Without):
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a limit is out of its range: %+v", l)}

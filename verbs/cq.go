@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/softrnic/softrnic/cq"
+	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -23,21 +23,17 @@ type CQConfig struct {
 	// meanwhile stays in TCP, the peer's end of the stream too; what could not be sent is sent. It is for many connections each with a queue of its
 	// own and a goroutine that comes back soon, which need not have another goroutine watch over each.
 	Slack time.Duration
-	// OnNotify, if set, is called for each notification that Notify or Arm armed, at once and
-	// where the completion is made: by a goroutine of the RNIC, or by one of the
-	// program within a verb, maybe several at a time, with locks of the queue pair held. It must not block,
-	// and call no verb. It is for waking who does not wait in Go, such as a thread
-	// that reads a pipe; a Handler costs the start of a goroutine for that.
-	OnNotify func()
 }
 
 // CQ is a Completion Queue (verbs draft 5.3).
 type CQ struct {
-	rnic    *RNIC
-	q       *cq.Queue
-	handler HandlerID
-	refs    int  // work queues tied to it; guarded by rnic.mu
-	ends    bool // with the last of them; guarded by rnic.mu
+	rnic     *RNIC
+	q        *cq.Queue
+	handler  HandlerID
+	onNotify func()           // may be nil; set before the first Notify
+	refs     int              // work queues tied to it; guarded by rnic.mu
+	ends     bool             // with the last of them; guarded by rnic.mu
+	tied     map[*QP]struct{} // theirs; guarded by rnic.mu
 }
 
 // CreateCQ creates a Completion Queue (verbs draft 9.2.3.1). Errors:
@@ -65,12 +61,12 @@ func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 		return nil, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d CQs are in use", r.limits.CQs)}
 	}
 	q := &CQ{rnic: r, handler: c.Handler}
-	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Slack: c.Slack, Event: r.raise, Notify: c.OnNotify, Fault: r.faultyCompletions(), Trace: r.trace, Labels: r.labels}
-	if handler != nil {
-		qc.Notify = func() {
-			if c.OnNotify != nil {
-				c.OnNotify()
-			}
+	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Slack: c.Slack, Event: r.raise, Fault: r.faultyCompletions(), Trace: r.trace, Labels: r.labels}
+	qc.Notify = func() {
+		if q.onNotify != nil {
+			q.onNotify()
+		}
+		if handler != nil {
 			handler.post(q)
 		}
 	}
@@ -82,9 +78,6 @@ func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 
 // ID is the queue's identifier.
 func (c *CQ) ID() CQID { return c.q.ID() }
-
-// Entries is how many completions the queue holds at most.
-func (c *CQ) Entries() int { return c.q.Cap() }
 
 // CQAttributes are what Query CQ returns (verbs draft 9.2.3.2).
 type CQAttributes struct {
@@ -104,7 +97,7 @@ func (c *CQ) Query() (_ CQAttributes, err error) {
 	if c.rnic.CQ(c.ID()) != c {
 		return CQAttributes{}, c.destroyed()
 	}
-	return CQAttributes{Entries: c.Entries(), Handler: c.handler}, nil
+	return CQAttributes{Entries: c.q.Cap(), Handler: c.handler}, nil
 }
 
 // Resize changes how many completions the queue holds, at least 1, whatever is
@@ -131,9 +124,6 @@ func (c *CQ) Resize(entries int) (err error) {
 // scheduled.
 func (c *CQ) Poll(dst []Completion) int { return c.q.Poll(dst) }
 
-// PollQueued is Poll of the completions that are there: unlike Poll it drives no connection when there are none.
-func (c *CQ) PollQueued(dst []Completion) int { return c.q.PollQueued(dst) }
-
 // PollOne is Poll with the results of Poll for Completion (verbs draft 9.3.2.1):
 // the oldest completion, or ErrCQEmpty, ErrInvalidCQ or ErrInvalidRNIC.
 func (c *CQ) PollOne() (Completion, error) {
@@ -148,7 +138,8 @@ func (c *CQ) PollOne() (Completion, error) {
 }
 
 // Wait polls, and sleeps until there is at least one completion or ctx is done.
-// Without a completion it returns ctx's error, or ErrInvalidCQ once the queue is
+// Without a completion it returns ctx's error, which a *Reason wraps if the program of one
+// side has to speak first and has not; or ErrInvalidCQ once the queue is
 // destroyed, or ErrInvalidRNIC once the RNIC is closed; ErrInvalidModifier at once
 // if dst has no room.
 func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
@@ -156,8 +147,11 @@ func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
 		return 0, waitRefused(errNilCQ)
 	}
 	n, err := c.q.Wait(ctx, dst)
-	if errors.Is(err, wr.ErrInvalidCQ) {
+	switch {
+	case errors.Is(err, wr.ErrInvalidCQ):
 		err = c.rnic.explain(err)
+	case err != nil && ctx.Err() != nil:
+		err = c.silent(err)
 	}
 	return n, waitRefused(err)
 }
@@ -207,26 +201,14 @@ func notifyRefused(err error) error {
 	return refused(err, "Request Completion Notification", "verbs draft 9.3.2.2", Reason{})
 }
 
-// NotifyWatched is Notify for a program that goes on to Watch: until then what arrives may have to wait for some
-// milliseconds.
-func (c *CQ) NotifyWatched(t NotifyType) error {
+// notifyWatched is verbshook.NotifyWatched.
+func (c *CQ) notifyWatched(t NotifyType) error {
 	err := c.notifies()
 	if err == nil {
 		err = c.rnic.explain(c.q.RequestWatched(t))
 	}
 	return notifyRefused(err)
 }
-
-// Watch is for a thread that is not Go's, and waits by itself in poll(2) for what OnNotify tells it and for sockets: an
-// arrival wakes that thread then, and no other. Watch receives what has arrived, and reports whether there was anything. If not,
-// it adds to fds descriptors that can be read once there is. They may be closed, or another file's,
-// at any time, so they are good for nothing else; who finds one ready calls Watch again. A thread that never comes back
-// harms nothing: the RNIC takes over.
-func (c *CQ) Watch(fds []int) (more []int, got bool) { return c.q.Watch(fds) }
-
-// Drive receives what has arrived for the queue pairs whose receives complete here, and reports whether there was anything. It does not
-// block. Poll does so by itself: this is for a thread that polls another queue, and has nothing to do.
-func (c *CQ) Drive() bool { return c.q.Drive() }
 
 // Events delivers a token for each notification that Notify asked for. A goroutine of the
 // RNIC wakes for it, and then the program's: WaitEvent and Wait save one of the two.
@@ -252,21 +234,19 @@ func (c *CQ) WaitEvent(ctx context.Context) error {
 	if err == nil {
 		err = c.q.WaitEvent(ctx)
 	}
-	if errors.Is(err, wr.ErrInvalidCQ) && c != nil {
+	switch {
+	case err == nil || c == nil:
+	case errors.Is(err, wr.ErrInvalidCQ):
 		err = c.rnic.explain(err)
+	case ctx.Err() != nil:
+		err = c.silent(err)
 	}
 	return waitRefused(err)
 }
 
-// Wake puts a token into Events as if there had been a notification: who waits there, or in
-// WaitEvent, goes on; who waits in Wait looks whether its context has ended.
+// Wake puts a token into Events as if there had been a notification: a WaitEvent returns, and a Wait looks whether its
+// context has ended.
 func (c *CQ) Wake() { c.q.Wake() }
-
-// Fail makes the queue fail as by a CQ Operation Error (verbs draft figure 25),
-// for which software has no cause of its own: programs want to test what they do
-// about it. EventCQOperation is raised; queue pairs that complete something end
-// with EventCQRQError or EventCQSQOverflow. What is queued can still be polled.
-func (c *CQ) Fail() { c.q.Fail() }
 
 // Destroy destroys the queue (verbs draft 9.2.3.4); what was not polled is lost.
 // Errors: ErrInvalidRNIC, ErrInvalidCQ (it was already), ErrCQInUse (a queue pair
@@ -295,9 +275,10 @@ func (c *CQ) destroyed() error {
 	return &wr.Reason{Err: wr.ErrInvalidCQ, What: fmt.Sprintf("CQ %d was destroyed", c.ID())}
 }
 
-// release counts a work queue out, with rnic.mu held.
-func (c *CQ) release() {
+// release counts a work queue of q out, with rnic.mu held.
+func (c *CQ) release(q *QP) {
 	c.refs--
+	delete(c.tied, q)
 	if c.refs == 0 && c.ends {
 		c.end()
 	}

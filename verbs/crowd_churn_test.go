@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -180,7 +181,7 @@ var churnEndings = []func(*churnEnd){
 	func(e *churnEnd) { _ = e.qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}) },
 	func(e *churnEnd) { _ = e.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}) },
 	func(e *churnEnd) { e.gone.Store(true); _ = e.qp.Destroy() },
-	func(e *churnEnd) { e.qp.Fail() },
+	func(e *churnEnd) { fault.Provoke(e.qp) },
 }
 
 // TestCrowdChurn connects and ends streams of all CQs at any moment, by any goroutine, while

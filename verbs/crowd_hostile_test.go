@@ -6,38 +6,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // badPeers are peers that want more than their share. Each goes on until its connection ends.
-var badPeers = map[string]func(p *wire.Peer, mr *verbs.MR){
-	"stalls": func(p *wire.Peer, _ *verbs.MR) {
-		_ = p.Raw(p.Frame(wire.Write(0, 0, nil).Octets())[:7])
+var badPeers = map[string]func(p *rawpeer.Peer, mr *verbs.MR){
+	"stalls": func(p *rawpeer.Peer, _ *verbs.MR) {
+		_ = p.Raw(p.Frame(rawpeer.Write(0, 0, nil).Octets())[:7])
 	},
-	"trickles": func(p *wire.Peer, _ *verbs.MR) {
+	"trickles": func(p *rawpeer.Peer, _ *verbs.MR) {
 		for {
-			for _, octet := range p.Frame(wire.Write(0, 0, nil).Octets()) {
+			for _, octet := range p.Frame(rawpeer.Write(0, 0, nil).Octets()) {
 				if p.Raw([]byte{octet}) != nil {
 					return
 				}
 			}
 		}
 	},
-	"floods": func(p *wire.Peer, _ *verbs.MR) {
+	"floods": func(p *rawpeer.Peer, _ *verbs.MR) {
 		var many []byte
 		for range 4096 {
-			many = append(many, p.Frame(wire.Write(0, 0, nil).Octets())...)
+			many = append(many, p.Frame(rawpeer.Write(0, 0, nil).Octets())...)
 		}
 		for p.Raw(many) == nil {
 		}
 	},
-	"does not read": func(p *wire.Peer, mr *verbs.MR) {
+	"does not read": func(p *rawpeer.Peer, mr *verbs.MR) {
 		b := mr.Remote(0)
 		for msn := range uint32(4) {
-			_ = p.Send(wire.ReadRequest(1+msn, rdmap.ReadRequestHeader{
+			_ = p.Send(rawpeer.ReadRequest(1+msn, rdmap.ReadRequestHeader{
 				SinkSTag: 1, Size: 64 << 20, SourceSTag: uint32(b.STag), SourceTO: b.TO,
 			}).Octets())
 		}
@@ -63,7 +63,7 @@ func TestCrowdBesideBadPeers(t *testing.T) {
 					require.NoError(t, err)
 					near, far := tcpConns(t)
 					start(t, qp, near, mpa.Initiator, false)
-					p := wire.New(far, wire.Options{Patience: crowdPatience})
+					p := rawpeer.New(far, rawpeer.Options{Patience: crowdPatience})
 					attacks.Go(func() { attack(p, mr) })
 					t.Cleanup(func() {
 						_ = p.Close()

@@ -17,8 +17,8 @@ func TestEndpoint(t *testing.T) {
 	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
 	qp, err := a.nic.CreateEndpoint(verbs.QPConfig{SendDepth: 3, RecvDepth: 65, Context: "mine"})
 	require.NoError(t, err)
-	assert.Equal(t, 4, qp.SendCQ().Entries(), "as many as the queue holds")
-	assert.Equal(t, 128, qp.RecvCQ().Entries())
+	assert.Equal(t, 4, entries(qp.SendCQ()), "as many as the queue holds")
+	assert.Equal(t, 128, entries(qp.RecvCQ()))
 	assert.Equal(t, "mine", qp.Context())
 	mr, err := qp.PD().Register(make([]byte, 100), verbs.LocalRead|verbs.LocalWrite)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestEndpointOnWhatIsThere(t *testing.T) {
 	require.NoError(t, err)
 	qp, err = n.nic.CreateEndpoint(verbs.QPConfig{SRQ: srq})
 	require.NoError(t, err)
-	assert.Equal(t, 128, qp.RecvCQ().Entries())
+	assert.Equal(t, 128, entries(qp.RecvCQ()))
 	require.NoError(t, qp.Destroy())
 }
 
@@ -148,4 +148,13 @@ func TestPostRefusedSaysWhy(t *testing.T) {
 		require.ErrorIs(t, err, verbs.ErrInvalidState)
 		require.ErrorContains(t, err, "is in Error: the connection has ended")
 	}
+}
+
+// entries is how many completions a CQ holds; 0 once it is destroyed.
+func entries(c *verbs.CQ) int {
+	a, err := c.Query()
+	if err != nil {
+		return 0
+	}
+	return a.Entries
 }

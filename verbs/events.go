@@ -3,7 +3,7 @@ package verbs
 import (
 	"sync"
 
-	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
 // dispatcher calls a handler of the program from a goroutine of its own, so that
@@ -12,7 +12,7 @@ import (
 type dispatcher[T any] struct {
 	running *sync.WaitGroup // the RNIC's: Close waits for it
 	loop    func()          // run, made once
-	labels  label.Set
+	labels  proflabel.Set
 
 	mu      sync.Mutex
 	handler func(T) // guarded by mu, as all below
@@ -21,7 +21,7 @@ type dispatcher[T any] struct {
 	stopped bool
 }
 
-func newDispatcher[T any](running *sync.WaitGroup, labels label.Set) *dispatcher[T] {
+func newDispatcher[T any](running *sync.WaitGroup, labels proflabel.Set) *dispatcher[T] {
 	d := &dispatcher[T]{running: running, labels: labels}
 	d.loop = d.run
 	return d

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -21,8 +22,8 @@ func TestRNICFail(t *testing.T) {
 	require.NoError(t, second(w.qp.PostRecv(verbs.Recv{ID: 8})))
 	require.NoError(t, second(w.sharing.PostSend(verbs.Request{ID: 9})), "Idle, with work")
 	done := w.qp.Done()
-	w.nic.Fail()
-	w.nic.Fail() // once is enough
+	fault.Provoke(w.nic)
+	fault.Provoke(w.nic) // once is enough
 	for name, call := range everyVerb(w) {
 		if _, verb, _ := strings.Cut(name, "."); verb == "Query" {
 			assert.NoError(t, call(), name)
@@ -66,7 +67,7 @@ func TestRNICFailWhileClosing(t *testing.T) {
 	start(t, n.qp, x, mpa.Initiator, false)
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
 	done := n.qp.Done()
-	n.nic.Fail()
+	fault.Provoke(n.nic)
 	require.NoError(t, y.Close())
 	<-done
 	require.Eventually(t, func() bool { return n.qp.State() == verbs.StateError }, time.Minute, time.Millisecond)
@@ -81,7 +82,7 @@ func TestRNICFailAndCloseAtOnce(t *testing.T) {
 		failed := make(chan struct{})
 		go func() {
 			defer close(failed)
-			a.nic.Fail()
+			fault.Provoke(a.nic)
 		}()
 		require.NoError(t, a.nic.Close())
 		<-failed

@@ -4,35 +4,29 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/labhook"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Faults makes things go wrong on purpose. A *fault.Injector is one; its methods say what is called when.
-type Faults interface {
-	Attach(lose func(stag uint32) bool, report func(what string))
-	Stream(qp uint32, s *mpa.Stream, preamble int) error
-	Post(qp uint32, op string, stag uint32) error
-	Register() error
-	Complete(qp uint32, op string) (late time.Duration, full bool)
-}
+// Faults makes things go wrong on purpose: a *fault.Injector of package lab/fault.
+type Faults interface{ labhook.Faults }
 
-// Tap is shown what goes over streams. A *tap.Tap is one; its method says what is called when.
-type Tap interface {
-	Stream(qp uint32, s *mpa.Stream, preamble int) error
-}
+// Tap captures what goes over streams: a *tap.Tap of package lab/tap.
+type Tap interface{ labhook.Tap }
 
 // instrument is the stream of m as the queue pair is to run it.
 func (q *QP) instrument(m *ModifyQP) (*mpa.Stream, error) {
 	s := m.Stream.mpa()
-	if q.rnic.faults == nil && q.rnic.tap == nil || s == nil || s.Conn == nil || m.Next != StateRTS || q.State() != StateIdle {
+	plain := q.rnic.faults == nil && q.rnic.tap == nil
+	if plain || s == nil || s.Conn == nil || m.Next != StateRTS || q.State() != StateIdle {
 		return s, nil
 	}
-	for _, between := range []Tap{q.rnic.tap, q.rnic.faults} { // the tap sees what the faults have made
+	for _, between := range []labhook.Streams{q.rnic.tap, q.rnic.faults} { // the tap sees what the faults have made
 		if between == nil {
 			continue
 		}
-		if err := between.Stream(uint32(q.ID()), s, len(m.LastMessage)); err != nil {
+		if err := between.Stream(q.ID(), s, len(m.LastMessage)); err != nil {
 			return nil, planned(wr.ErrInsufficientResources, err)
 		}
 	}
@@ -47,7 +41,7 @@ func (q *QP) postSendFaulty(reqs []Request) (n int, err error) {
 		if len(r.SGL) > 0 {
 			s = r.SGL[0].STag
 		}
-		if err := q.rnic.faults.Post(uint32(q.ID()), r.Op.String(), uint32(s)); err != nil {
+		if err := q.rnic.faults.Post(q.ID(), r.Op, s); err != nil {
 			about := q.about()
 			about.STag, about.HasSTag, about.Asked = asks(r)
 			return n, refused(planned(wr.ErrQueueFull, err), r.Op.Words(), "verbs draft 9.3.1.1", about)
@@ -67,7 +61,7 @@ func (q *QP) postRecvFaulty(reqs []Recv) (n int, err error) {
 		if len(reqs[i].SGL) > 0 {
 			s = reqs[i].SGL[0].STag
 		}
-		if err := q.rnic.faults.Post(uint32(q.ID()), wr.OpRecv.String(), uint32(s)); err != nil {
+		if err := q.rnic.faults.Post(q.ID(), wr.OpRecv, s); err != nil {
 			about := q.about()
 			about.Asked = wr.Untagged(octets(reqs[i].SGL))
 			return n, refused(planned(wr.ErrQueueFull, err), wr.OpRecv.Words(), "verbs draft 9.3.1.2", about)
@@ -90,5 +84,5 @@ func (r *RNIC) faultyCompletions() func(wr.Completion) (time.Duration, bool) {
 	if r.faults == nil {
 		return nil
 	}
-	return func(e wr.Completion) (time.Duration, bool) { return r.faults.Complete(uint32(e.QP), e.Op.String()) }
+	return func(e wr.Completion) (time.Duration, bool) { return r.faults.Complete(e.QP, e.Op) }
 }

@@ -3,7 +3,7 @@ package verbs
 import (
 	"fmt"
 
-	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -25,7 +25,7 @@ func (r *RNIC) AddCompletionHandler(h func(*CQ)) (_ HandlerID, err error) {
 	case len(r.handlers) >= r.limits.EventHandlers:
 		return 0, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d handlers are in use", r.limits.EventHandlers)}
 	}
-	d := newDispatcher[*CQ](&r.calls, r.labels.With(label.Work, "completion handler"))
+	d := newDispatcher[*CQ](&r.calls, r.labels.With(proflabel.Work, "completion handler"))
 	d.set(r.living(h))
 	id := HandlerID(r.nextID())
 	r.handlers[id] = d

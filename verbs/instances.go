@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/google/uuid"
-
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -15,15 +13,15 @@ const maxOpen = 1024
 // registry knows which RNICs are open: each once (verbs draft 5.1.2).
 type registry struct {
 	mu   sync.Mutex
-	open map[uuid.UUID]struct{} // guarded by mu
+	open map[RNICID]struct{} // guarded by mu
 }
 
-var instances = registry{open: map[uuid.UUID]struct{}{}}
+var instances = registry{open: map[RNICID]struct{}{}}
 
 // take marks id as open; the zero UUID stands for a random one.
-func (g *registry) take(id uuid.UUID) (uuid.UUID, error) {
-	if id == (uuid.UUID{}) {
-		id = uuid.New()
+func (g *registry) take(id RNICID) (RNICID, error) {
+	if id == (RNICID{}) {
+		id = NewRNICID()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,7 +35,7 @@ func (g *registry) take(id uuid.UUID) (uuid.UUID, error) {
 	return id, nil
 }
 
-func (g *registry) release(id uuid.UUID) {
+func (g *registry) release(id RNICID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.open, id)

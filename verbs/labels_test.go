@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/rnictest"
+	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -53,7 +54,7 @@ func TestLabels(t *testing.T) {
 			a, _ := rnictest.Pair(t, rnictest.Config{Loopback: loopback})
 			qp, cq := labelPair("qp", strconv.Itoa(int(a.QP.ID()))), labelPair("cq", strconv.Itoa(int(a.CQ.ID())))
 			if loopback {
-				requireLabeled(t, a.NIC, labelPair("softrnic", "keep"), cq, "(*Group).keep")
+				requireLabeled(t, a.NIC, labelPair("softrnic", "keep"), cq, "(*Group).backgroundLoop")
 			} else {
 				requireLabeled(t, a.NIC, labelPair("softrnic", "receive"), qp, "(*receiver).receiveLoop")
 				requireLabeled(t, a.NIC, labelPair("softrnic", "transmit"), qp, "(*transmitter).transmitLoop")
@@ -64,7 +65,7 @@ func TestLabels(t *testing.T) {
 				close(handled)
 				<-free
 			}))
-			a.CQ.Fail()
+			fault.Provoke(a.CQ)
 			<-handled
 			requireLabeled(t, a.NIC, labelPair("softrnic", "event handler"))
 			close(free)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/verbs"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 const allRights = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
 

@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"errors"
 
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -16,7 +17,7 @@ func (w *modelWorld) failObject(n *modelNode) {
 	case 1:
 		if c, ok := object(w, n.cqs, goneCQ); ok {
 			w.say("%v fails", c)
-			c.real.Fail()
+			fault.Provoke(c.real)
 			if !c.failed && !c.gone {
 				n.raise(verbs.Event{ID: verbs.EventCQOperation, CQ: c.real.ID()})
 			}
@@ -33,7 +34,7 @@ func (w *modelWorld) failQP(n *modelNode) {
 		return
 	}
 	w.say("%v fails", q)
-	q.real.Fail()
+	fault.Provoke(q.real)
 	switch {
 	case q.gone:
 	case q.state == verbs.StateRTS:
@@ -56,7 +57,7 @@ func (w *modelWorld) failSRQ(n *modelNode) {
 		}
 	}
 	w.say("%v fails", s)
-	s.real.Fail()
+	fault.Provoke(s.real)
 	if !s.failed && !s.gone {
 		n.raise(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: s.real.ID()})
 	}
@@ -175,7 +176,7 @@ func (w *modelWorld) failRNIC(n *modelNode) {
 	for _, s := range n.srqs {
 		s.failed = true
 	}
-	n.nic.Fail()
+	fault.Provoke(n.nic)
 	w.refuses(n)
 }
 

@@ -39,8 +39,8 @@ func (w *modelWorld) createCQ(n *modelNode) {
 	c.real, err = n.nic.CreateCQ(conf)
 	w.same(want, err)
 	if err == nil {
-		w.allocated("entries", c.size, c.real.Entries())
-		c.size = c.real.Entries()
+		w.allocated("entries", c.size, entries(c.real))
+		c.size = entries(c.real)
 		n.cqs = append(n.cqs, c)
 	}
 }
@@ -78,8 +78,8 @@ func (w *modelWorld) resizeCQ(n *modelNode) {
 	w.say("resize %v to %d", c, size)
 	w.same(want, c.real.Resize(size))
 	if want == nil {
-		w.allocated("entries", size, c.real.Entries())
-		c.size = c.real.Entries()
+		w.allocated("entries", size, entries(c.real))
+		c.size = entries(c.real)
 		c.full = c.full && c.room() == 0
 	}
 }

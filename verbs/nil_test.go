@@ -31,7 +31,6 @@ func TestNilHandles(t *testing.T) {
 			"PollOne":   func() error { return second(cq.PollOne()) },
 			"Wait":      func() error { return second(cq.Wait(ctx, make([]verbs.Completion, 1))) },
 			"Notify":    func() error { return cq.Notify(verbs.NotifyNext) },
-			"Watched":   func() error { return cq.NotifyWatched(verbs.NotifyNext) },
 			"Arm":       func() error { return second(cq.Arm(verbs.NotifyNext)) },
 			"WaitEvent": func() error { return cq.WaitEvent(ctx) },
 			"Destroy":   cq.Destroy,

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/verbshook"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -22,9 +23,9 @@ func TestOnNotify(t *testing.T) {
 			c.Handler = id
 		}
 		calls := 0
-		c.OnNotify = func() { calls++ }
 		q, err := w.nic.CreateCQ(c)
 		require.NoError(t, err)
+		verbshook.OnNotify(q, func() { calls++ })
 		qp, err := w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: q, RecvCQ: q})
 		require.NoError(t, err)
 		flush := func() {

@@ -53,15 +53,6 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	return n, err
 }
 
-// Room reports how many requests the Send and the Receive Queue take now, unless others post meanwhile; 0 in
-// a state in which they take none, and for the receives of a shared receive queue.
-func (q *QP) Room() (send, recv int) {
-	if q == nil {
-		return 0, 0
-	}
-	return q.q.Room()
-}
-
 // tellPost tells of a post that was refused.
 func (q *QP) tellPost(err error) error {
 	q.rnic.tellVerb("Post", q.ID(), 0, 0, 0, err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -27,16 +28,16 @@ type QPConfig struct {
 	SRQ     *SRQ
 	RQLimit int
 	// SendDepth and RecvDepth are how many work requests may be outstanding;
-	// 0 stands for 64, or what the RNIC has if less. The queue pair may get
-	// more: see Query.
+	// 0 stands for 64, or what the RNIC has if less, and None for none at all.
+	// The queue pair may get more: see Query.
 	SendDepth, RecvDepth int
 	// SendSGE, WriteSGE and RecvSGE are the elements of the scatter/gather
 	// list of a Send, an RDMA Write and a Receive; 0 stands for 4, and of
 	// WriteSGE for SendSGE, as far as the RNIC has as many.
 	SendSGE, WriteSGE, RecvSGE int
 	// IRD and ORD are how many RDMA Reads may be outstanding, inbound and
-	// outbound; 0 stands for 16, or what the RNIC has if less. NoReads sets
-	// both to zero. If the RNIC shares these resources the queue pair may get
+	// outbound; 0 stands for 16, or what the RNIC has if less, and None for none
+	// at all. NoReads sets both to None. If the RNIC shares these resources the queue pair may get
 	// less, but at least 1: see Query.
 	IRD, ORD int
 	NoReads  bool
@@ -64,7 +65,8 @@ type QPConfig struct {
 	// physical memory (6.1.1). It is off by default.
 	Privileged bool
 	// GracefulReceive makes the stream wait while no receive is posted for a
-	// message of the peer, instead of ending it (13.2).
+	// message of the peer, instead of ending it (13.2). Where messages of other streams
+	// hold receives of the SRQ it waits in any case: see SRQConfig.StallTimeout.
 	GracefulReceive bool
 	// Extensions makes the queue pair speak RFC 7306, Immediate Data and Atomic
 	// Operations, in both directions. Both peers have to know of it: MPA does not
@@ -76,6 +78,11 @@ type QPConfig struct {
 	// Context is a value of the program's. Completions hand it back.
 	Context any
 }
+
+// None is an explicit zero in the fields of a configuration in which zero stands for a default and
+// the draft allows none: QPConfig.SendDepth, RecvDepth, IRD and ORD, and IRD and ORD of cm.Config. Any other
+// negative number is a mistake, and refused.
+const None = math.MinInt32
 
 // maxQPID is the largest identifier that a program may choose.
 const maxQPID = 1<<24 - 1
@@ -130,18 +137,24 @@ func (c QPConfig) withDefaults(l Limits) QPConfig {
 			*p = d
 		}
 	}
-	set(&c.SendDepth, min(64, l.WR))
+	canBeNone := func(p *int, d int) {
+		set(p, d)
+		if *p == None {
+			*p = 0
+		}
+	}
+	canBeNone(&c.SendDepth, min(64, l.WR))
 	set(&c.SendSGE, 4)
 	set(&c.WriteSGE, min(c.SendSGE, l.WriteSGE))
-	set(&c.IRD, min(16, l.IRD))
-	set(&c.ORD, min(16, l.ORD))
+	canBeNone(&c.IRD, min(16, l.IRD))
+	canBeNone(&c.ORD, min(16, l.ORD))
 	if c.NoReads {
 		c.IRD, c.ORD = 0, 0
 	}
 	if c.SRQ != nil {
 		c.RecvDepth, c.RecvSGE = 0, 0 // RV-6.3.4-M2
 	} else {
-		set(&c.RecvDepth, min(64, l.WR))
+		canBeNone(&c.RecvDepth, min(64, l.WR))
 		set(&c.RecvSGE, 4)
 	}
 	return c
@@ -184,7 +197,7 @@ func (r *RNIC) checkQP(c QPConfig) error {
 	case c.ID != 0 && r.qps[c.ID] != nil:
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("QPConfig.ID %#x is in use", uint32(c.ID)), Rule: "RV-6.1.1-M8", Remedy: "destroy that queue pair first, or leave ID zero for one that is free"}
 	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
-		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "a depth or limit is negative", Remedy: "leave it zero for the default"}
+		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "a depth or limit is negative", Remedy: "leave it zero for the default, or use None where the field allows it"}
 	}
 	var full error // told behind the limits: what is above one would not do anyway
 	if len(r.qps) >= l.QPs {
@@ -229,8 +242,8 @@ func (r *RNIC) takeReads(ird, ord int) (gotIRD, gotORD int, err error) {
 // tie counts the queue pair in where it is a user, with rnic.mu held.
 func (q *QP) tie() {
 	q.cfg.PD.refs++
-	q.cfg.SendCQ.refs++
-	q.cfg.RecvCQ.refs++
+	q.cfg.SendCQ.tie(q)
+	q.cfg.RecvCQ.tie(q)
 	if q.cfg.SRQ != nil {
 		q.cfg.SRQ.refs++
 	}
@@ -239,8 +252,8 @@ func (q *QP) tie() {
 // untie counts it out.
 func (q *QP) untie() {
 	q.cfg.PD.release()
-	q.cfg.SendCQ.release()
-	q.cfg.RecvCQ.release()
+	q.cfg.SendCQ.release(q)
+	q.cfg.RecvCQ.release(q)
 	if q.cfg.SRQ != nil {
 		q.cfg.SRQ.refs--
 	}
@@ -373,8 +386,9 @@ func (q *QP) Query() (_ QPAttributes, err error) {
 }
 
 // Drain waits until the queue pair has nothing left to send: no element on the
-// Send Queue, no RDMA Read to answer. It returns nil then, and also if the
-// stream ends, or ctx's error.
+// Send Queue, no RDMA Read to answer; and until the ready-to-receive frame of
+// peer-to-peer mode has come, and has been answered if it is a Read. It returns nil
+// then, and also if the stream ends, or ctx's error.
 func (q *QP) Drain(ctx context.Context) error {
 	if q == nil {
 		return errNilQP
@@ -385,10 +399,3 @@ func (q *QP) Drain(ctx context.Context) error {
 // Done returns a channel that is closed when the queue pair's current stream is
 // gone; its state is Idle or Error then. It is closed if there is no stream.
 func (q *QP) Done() <-chan struct{} { return q.LLPStream().Done() }
-
-// Fail makes the queue pair fail as by a Local QP Catastrophic Error (verbs draft
-// figure 24), for which software has no cause of its own: programs want to test
-// what they do about it. It returns at once. A request that is being processed
-// completes with StatusLocalQPCatastrophic, else there is
-// EventLocalQPCatastrophic.
-func (q *QP) Fail() { q.q.Fail() }

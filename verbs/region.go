@@ -39,11 +39,6 @@ type RegionConfig struct {
 	// without QP, such a Send ends the peer's stream and the region stays.
 	// Local invalidation needs neither.
 	RemoteInvalidate bool
-	// MayVanish says that Memory may be unmapped, or made read-only, while it is
-	// registered. What meets such a page ends as an access violation of that
-	// operation; without it, it ends the process. Payload of such a region is
-	// always copied. What is mapped there instead meanwhile is not told from it.
-	MayVanish bool
 }
 
 // MR is a Memory Region (verbs draft 7.3).
@@ -155,7 +150,7 @@ func (p *PD) region(c RegionConfig) (stag.RegionConfig, error) {
 	sc := stag.RegionConfig{
 		PD: p.id, Memory: c.Memory, Buffers: c.Buffers, Access: c.Access, RemoteAccess: c.RemoteAccess,
 		Key: c.Key, Addressing: addressing(c.ZeroBased), VA: c.VA, RemoteInvalidate: c.RemoteInvalidate,
-		MayVanish: c.MayVanish,
+		MayVanish: p.rnic.vanishing.Load(),
 	}
 	if c.QP != nil {
 		if p.rnic != c.QP.rnic || p.rnic.QP(c.QP.ID()) != c.QP {

@@ -25,31 +25,30 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/google/uuid"
-
-	"github.com/softrnic/softrnic/internal/label"
-	"github.com/softrnic/softrnic/internal/midway"
+	"github.com/softrnic/softrnic/internal/labhook"
+	"github.com/softrnic/softrnic/internal/proflabel"
+	"github.com/softrnic/softrnic/internal/verbshook"
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // RNIC is an open RNIC. Make one with Open.
 type RNIC struct {
-	id      uuid.UUID
-	mode    Mode
-	without Features
-	limits  Limits
-	tuning  qp.Tuning     // zero, but in tests
-	carried midway.Counts // likewise
-	faults  Faults        // nil: none
-	tap     Tap           // nil: none
-	stags   *stag.Table
-	events  *dispatcher[Event]
-	labels  label.Set      // of its goroutines
-	calls   sync.WaitGroup // goroutines that call the program's handlers
-	closing sync.Once
+	id        RNICID
+	mode      Mode
+	without   Features
+	limits    Limits
+	tuning    qp.Tuning        // zero, but in tests
+	carried   verbshook.Counts // likewise
+	vanishing atomic.Bool      // memory of regions may be unmapped: verbshook.MayVanish
+	faults    labhook.Injector // nil: none
+	tap       labhook.Streams  // nil: none
+	stags     *stag.Table
+	events    *dispatcher[Event]
+	labels    proflabel.Set  // of its goroutines
+	calls     sync.WaitGroup // goroutines that call the program's handlers
+	closing   sync.Once
 
 	// health is written with mu held. The data path looks at it only to explain
 	// an error.
@@ -66,11 +65,7 @@ type RNIC struct {
 	handlers map[HandlerID]*dispatcher[*CQ]
 	ird, ord pool
 	ended    ended
-	trace    func(trace.Record) // may be nil
-}
-
-func init() {
-	midway.Begin = func(nic any, c midway.Counts) { nic.(*RNIC).carried = c }
+	trace    func(wr.Record) // may be nil
 }
 
 // The values of RNIC.health.
@@ -105,12 +100,14 @@ func Open(c Config) (_ *RNIC, err error) {
 		windows: map[*MW]struct{}{}, handlers: map[HandlerID]*dispatcher[*CQ]{},
 		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD}, trace: c.Trace,
 	}
-	r.labels = r.labels.With(label.RNIC, id.String())
-	r.events = newDispatcher[Event](&r.calls, r.labels.With(label.Work, "event handler"))
-	r.tap = c.Tap
+	r.labels = r.labels.With(proflabel.RNIC, id.String())
+	r.events = newDispatcher[Event](&r.calls, r.labels.With(proflabel.Work, "event handler"))
+	if c.Tap != nil {
+		r.tap = labhook.TapOf(c.Tap)
+	}
 	if c.Faults != nil {
-		r.faults = c.Faults
-		r.faults.Attach(func(s uint32) bool { return r.stags.Lose(wr.STag(s)) }, r.tellFaults())
+		r.faults = labhook.FaultsOf(c.Faults)
+		r.faults.Attach(r.stags.Lose, r.tellFaults())
 	}
 	return r, nil
 }
@@ -183,14 +180,8 @@ func (r *RNIC) forget() {
 	clear(r.handlers)
 }
 
-// Fail makes the RNIC fail as by an RNIC Catastrophic Failure (verbs draft figure
-// 25), for which software has no cause of its own: programs want to test what
-// they do about it. EventRNICCatastrophic is raised, and nothing after it. Every
-// queue pair with a stream ends it with a Terminate Message, Global Catastrophic
-// Error; the others go to the Error state. From then on the Query verbs and Close
-// work, and what completes can still be polled and waited for; everything else
-// fails with ErrInvalidRNIC.
-func (r *RNIC) Fail() {
+// fail is fault.Provoke.
+func (r *RNIC) fail() {
 	r.mu.Lock()
 	if r.health.Load() != healthy {
 		r.mu.Unlock()
@@ -211,7 +202,7 @@ func (r *RNIC) Fail() {
 func (r *RNIC) raise(e Event) {
 	if r.health.Load() != failed {
 		if r.trace != nil {
-			r.tell(trace.Record{Kind: trace.Notified, QP: uint32(e.QP), CQ: uint32(e.CQ), Name: e.ID.String()})
+			r.tell(wr.Record{Kind: wr.RecordNotified, QP: e.QP, CQ: e.CQ, Name: e.ID.String()})
 		}
 		r.events.post(e)
 	}

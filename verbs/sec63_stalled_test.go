@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
@@ -29,12 +29,12 @@ func TestSRQStalled(t *testing.T) {
 	join(t, client.qp, qps[0], false)
 	x, y := tcpConns(t)
 	start(t, qps[1], y, mpa.Responder, false)
-	peer := wire.New(x, wire.Options{})
+	peer := rawpeer.New(x, rawpeer.Options{})
 	defer peer.Close()
 
 	post := func() error { return second(srq.PostRecv(verbs.Recv{SGL: server.mr.SGL(0, 100)})) }
 	require.NoError(t, post())
-	require.NoError(t, peer.Send(wire.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: []byte("hoard")}.Octets()))
+	require.NoError(t, peer.Send(rawpeer.Segment{More: true, Op: rdmap.Send, MSN: 1, Payload: []byte("hoard")}.Octets()))
 	assert.Equal(t, verbs.Event{ID: verbs.EventSRQStalled, QP: qps[1].ID()}, bare(<-events))
 	c := waitOne(t, server.cq)
 	assert.Equal(t, []any{qps[1].ID(), verbs.StatusFlushed}, []any{c.QP, c.Status})

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/verbs"
@@ -50,52 +49,6 @@ func (w *world) flush() {
 		require.NoError(w.t, second(w.qp.PostRecv(verbs.Recv{ID: i})))
 	}
 	require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
-}
-
-func TestCQ(t *testing.T) {
-	w := newWorld(t, verbs.Config{})
-	q, err := w.nic.CreateCQ(verbs.CQConfig{})
-	require.NoError(t, err)
-	a, err := q.Query()
-	require.NoError(t, err)
-	assert.Equal(t, verbs.CQAttributes{Entries: 256}, a, "the default")
-	assert.Same(t, q, w.nic.CQ(q.ID()))
-	require.NoError(t, q.Destroy())
-	assert.Nil(t, w.nic.CQ(q.ID()))
-	a, err = w.cq.Query()
-	require.NoError(t, err)
-	assert.Equal(t, verbs.CQAttributes{Entries: 256, Handler: w.handler}, a)
-
-	// Modify CQ loses nothing of what is queued (RV-5.3.3-M2).
-	w.flush()
-	require.NoError(t, w.cq.Resize(4))
-	assert.Equal(t, 4, w.cq.Entries())
-	for i := range uint64(4) {
-		c, err := w.cq.PollOne()
-		require.NoError(t, err)
-		assert.Equal(t, i, c.ID)
-		assert.Equal(t, verbs.StatusFlushed, c.Status)
-		assert.Equal(t, w.qp.ID(), c.QP)
-	}
-	require.NoError(t, w.cq.Resize(small.CQE))
-	assert.Equal(t, small.CQE, w.cq.Entries())
-}
-
-// TestCQInUseByEitherQueue: a work queue of any kind keeps its CQ (RV-5.3.4-M2),
-// and one CQ serves any number (RV-5.3-M2).
-func TestCQInUseByEitherQueue(t *testing.T) {
-	n := newNode(t, verbs.QPConfig{})
-	other, err := n.nic.CreateCQ(verbs.CQConfig{})
-	require.NoError(t, err)
-	for _, c := range []verbs.QPConfig{
-		{PD: n.pd, SendCQ: other, RecvCQ: n.cq}, {PD: n.pd, SendCQ: n.cq, RecvCQ: other}, {PD: n.pd, SendCQ: other, RecvCQ: other},
-	} {
-		qp, err := n.nic.CreateQP(c)
-		require.NoError(t, err)
-		require.ErrorIs(t, other.Destroy(), verbs.ErrCQInUse)
-		require.NoError(t, qp.Destroy())
-	}
-	require.NoError(t, other.Destroy())
 }
 
 // TestWaitEnds: with the context, the queue or the RNIC.
@@ -162,49 +115,9 @@ func TestWaitEvent(t *testing.T) {
 	require.NoError(t, b.cq.WaitEvent(ctx))
 }
 
-// TestCQOverflow: it ends the queue pair whose completion found no room, is told
-// as events of the queue and of the queue pair, and takes nothing from others
-// (RV-5.3.1-M6, RV-5.3.1-M7).
-func TestCQOverflow(t *testing.T) {
-	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
-	events := a.events(t)
-	tiny, err := a.nic.CreateCQ(verbs.CQConfig{Entries: 1})
-	require.NoError(t, err)
-	qp, err := a.nic.CreateQP(verbs.QPConfig{PD: a.pd, SendCQ: tiny, RecvCQ: tiny})
-	require.NoError(t, err)
-	join(t, qp, b.qp, false)
-	_, err = qp.PostSend(verbs.Request{ID: 1, Op: verbs.OpWrite}, verbs.Request{ID: 2, Op: verbs.OpWrite})
-	require.NoError(t, err)
-	assert.Equal(t, verbs.Event{ID: verbs.EventCQOverflow, CQ: tiny.ID()}, bare(<-events))
-	assert.Equal(t, verbs.Event{ID: verbs.EventCQSQOverflow, QP: qp.ID()}, bare(<-events))
-	<-qp.Done()
-	c, err := tiny.PollOne()
-	require.NoError(t, err)
-	assert.EqualValues(t, 1, c.ID, "what fitted is there")
-	assert.Equal(t, verbs.StateIdle, a.qp.State(), "the others live on")
-}
-
 // events makes a channel of n's asynchronous events.
 func (n *node) events(t testing.TB) <-chan verbs.Event {
 	events := make(chan verbs.Event, 100)
 	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { events <- e }))
 	return events
-}
-
-// TestCQFail: CQ Operation Error of figure 25, and what queue pairs make of it.
-func TestCQFail(t *testing.T) {
-	a, b := newNode(t, verbs.QPConfig{}), newNode(t, verbs.QPConfig{})
-	events := a.events(t)
-	join(t, a.qp, b.qp, false)
-	_, err := a.qp.PostSend(verbs.Request{ID: 1, Op: verbs.OpWrite})
-	require.NoError(t, err)
-	waitOne(t, a.cq)
-	a.cq.Fail()
-	assert.Equal(t, verbs.Event{ID: verbs.EventCQOperation, CQ: a.cq.ID()}, bare(<-events))
-	_, err = a.qp.PostSend(verbs.Request{ID: 2, Op: verbs.OpWrite})
-	require.NoError(t, err)
-	assert.Equal(t, verbs.Event{ID: verbs.EventCQSQOverflow, QP: a.qp.ID()}, bare(<-events))
-	<-a.qp.Done()
-	assert.ErrorIs(t, second(a.cq.PollOne()), verbs.ErrCQEmpty)
-	assert.NoError(t, a.cq.Notify(verbs.NotifyNext), "the handle is valid")
 }

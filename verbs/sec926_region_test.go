@@ -126,29 +126,6 @@ func TestReregisterRefusals(t *testing.T) {
 	})
 }
 
-// TestReregister: the handle follows, and the domain's count moves (5.2.2).
-func TestReregister(t *testing.T) {
-	w := newWorld(t, verbs.Config{})
-	other, err := w.nic.AllocatePD()
-	require.NoError(t, err)
-	buf := make([]byte, 5000)
-	require.NoError(t, w.mr.Reregister(other, verbs.RegionConfig{Memory: buf, Access: localRights, Key: 0x77, VA: 1 << 30}))
-	a, err := w.mr.Query()
-	require.NoError(t, err)
-	assert.Equal(t, []any{w.mr.STag(), other.ID(), localRights, uint64(5000), true, uint8(0x77)},
-		[]any{a.STag, a.PD, a.Access, a.Length, a.Valid, a.STag.Key()})
-	assert.EqualValues(t, 1<<30, w.mr.Base())
-	assert.Equal(t, &buf[0], &w.mr.Bytes()[0])
-	assert.Equal(t, 5000, w.mr.Len())
-	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse)
-	require.NoError(t, w.mr.Reregister(nil, verbs.RegionConfig{Buffers: w.pages.List(10, 20), Access: localRights, VA: 4106}))
-	assert.Nil(t, w.mr.Bytes())
-	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse, "it is still there")
-	require.NoError(t, w.mr.Reregister(w.pd, verbs.RegionConfig{Memory: buf, Access: localRights}))
-	require.NoError(t, other.Deallocate())
-	require.NoError(t, w.mr.Deregister())
-}
-
 // TestSharedRefusals: the results of Register Shared Memory Region (9.2.6.6).
 func TestSharedRefusals(t *testing.T) {
 	shared := func(pd func(*world) *verbs.PD, change func(*world, *verbs.SharedConfig)) func(*world) error {
@@ -192,29 +169,6 @@ func (w *world) invalidate() {
 	w.connect()
 	c := w.run(verbs.Request{Op: verbs.OpInvalidate, Invalidate: w.mr.STag()})
 	require.Equal(w.t, verbs.StatusSuccess, c.Status)
-}
-
-// TestShared: another domain, rights and addressing over the same memory.
-func TestShared(t *testing.T) {
-	w := newWorld(t, verbs.Config{})
-	other, err := w.nic.AllocatePD()
-	require.NoError(t, err)
-	s, err := w.mr.RegisterShared(other, verbs.SharedConfig{Access: verbs.LocalRead, Key: 3, ZeroBased: true})
-	require.NoError(t, err)
-	a, err := s.Query()
-	require.NoError(t, err)
-	assert.Equal(t, []any{true, other.ID(), verbs.LocalRead, uint64(0), uint64(8192), uint8(3)},
-		[]any{a.Shared, a.PD, a.Access, a.Base, a.Length, s.STag().Key()})
-	assert.Equal(t, &w.mr.Bytes()[0], &s.Bytes()[0])
-	old, err := w.mr.Query()
-	require.NoError(t, err)
-	assert.True(t, old.Shared, "the existing one is converted (RV-7.3.2.4-M9)")
-	assert.NotEqual(t, s.STag().Index(), w.mr.STag().Index())
-	require.ErrorIs(t, other.Deallocate(), verbs.ErrPDInUse)
-	require.NoError(t, w.mr.Deregister(), "the other is not affected (RV-7.9-M5)")
-	require.NoError(t, second(s.Query()))
-	require.NoError(t, s.Deregister())
-	require.NoError(t, other.Deallocate())
 }
 
 func TestRegion(t *testing.T) {

@@ -26,6 +26,10 @@ type SRQConfig struct {
 	// end them would keep the receives from the others. Progress is octets placed. The
 	// stream ends then, with EventSRQStalled; it may take a quarter longer until that is
 	// noticed. 0 stands for 10 s, a negative time for never.
+	//
+	// A stream whose message finds no receive while others hold some so waits for one, also
+	// without GracefulReceive, and for as long again when they have come back to the program.
+	// While a stream waits, progress is 4 KiB.
 	StallTimeout time.Duration
 }
 
@@ -177,12 +181,6 @@ func (s *SRQ) checkModify(m ModifySRQ) error {
 	}
 	return atMost(wr.ErrTooManyWR, *m.Depth, s.rnic.limits.SRQWR)
 }
-
-// Fail makes the queue fail as by a Shared Receive Queue Catastrophic Failure
-// (verbs draft figure 25), for which software has no cause of its own: programs
-// want to test what they do about it. EventSRQCatastrophic is raised. A queue
-// pair that wants a receive from then on ends with EventSRQError.
-func (s *SRQ) Fail() { s.q.Fail() }
 
 // Destroy destroys the queue (verbs draft 9.2.4.4). When it returns nothing
 // touches the memory of receives that were not completed, which are lost.

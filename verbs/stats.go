@@ -5,9 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/google/uuid"
-
-	"github.com/softrnic/softrnic/internal/tally"
+	"github.com/softrnic/softrnic/internal/verbshook"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -22,8 +20,8 @@ type RNICStats struct {
 	// ConnectsRefused are attempts to connect that the peer's program refused, ConnectsFailed
 	// those that failed otherwise once there was a TCP connection.
 	ConnectsRefused, ConnectsFailed uint64
-	// PDs, CQs, SRQs, QPs and Windows are those there are.
-	PDs, CQs, SRQs, QPs, Windows uint64
+	// PDs, CQs, SRQs, QPs, Regions and Windows are those there are.
+	PDs, CQs, SRQs, QPs, Regions, Windows uint64
 }
 
 // ended are the counters of what has been destroyed; guarded by RNIC.mu, but the attempts.
@@ -31,7 +29,7 @@ type ended struct {
 	qp       wr.QPStats
 	cq       wr.CQStats
 	srq      wr.SRQStats
-	attempts [2]atomic.Uint64 // by tally.Attempt
+	attempts [2]atomic.Uint64 // by verbshook.Attempt
 }
 
 func (e *ended) addQP(s wr.QPStats) {
@@ -47,10 +45,6 @@ func (e *ended) addCQ(s wr.CQStats) {
 func (e *ended) addSRQ(s wr.SRQStats) {
 	s.Queue.Now = 0
 	e.srq.Add(&s)
-}
-
-func init() {
-	tally.Connect = func(qp any, a tally.Attempt) { qp.(*QP).rnic.ended.attempts[a].Add(1) }
 }
 
 // endAll is for an RNIC that is closed, with mu held.
@@ -78,6 +72,7 @@ func (r *RNIC) Stats() RNICStats {
 	s.QPs, s.Windows = uint64(len(r.qps)), uint64(len(r.windows))
 	qps, cqs, srqs := slices.Collect(maps.Values(r.qps)), slices.Collect(maps.Values(r.cqs)), slices.Collect(maps.Values(r.srqs))
 	r.mu.Unlock()
+	s.Regions = uint64(r.stags.Regions())
 	for _, q := range qps {
 		one := q.Stats()
 		s.QP.Add(&one)
@@ -90,8 +85,8 @@ func (r *RNIC) Stats() RNICStats {
 		one := q.Stats()
 		s.SRQ.Add(&one)
 	}
-	s.ConnectsRefused = r.ended.attempts[tally.Refused].Load()
-	s.ConnectsFailed = r.ended.attempts[tally.Failed].Load()
+	s.ConnectsRefused = r.ended.attempts[verbshook.Refused].Load()
+	s.ConnectsFailed = r.ended.attempts[verbshook.Failed].Load()
 	return s
 }
 
@@ -121,7 +116,7 @@ func (s *SRQ) Stats() SRQStats {
 }
 
 // ID names the RNIC: Config.ID, or the one it was given.
-func (r *RNIC) ID() uuid.UUID { return r.id }
+func (r *RNIC) ID() RNICID { return r.id }
 
 // QPs are the queue pairs there are, by identifier.
 func (r *RNIC) QPs() []*QP { return listed(r, r.qps, (*QP).ID) }

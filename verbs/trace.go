@@ -3,25 +3,23 @@ package verbs
 import (
 	"time"
 
-	"github.com/softrnic/softrnic/internal/steps"
-	"github.com/softrnic/softrnic/trace"
 	"github.com/softrnic/softrnic/wr"
 )
 
-func init() {
-	steps.Tell = func(qp any, step string, err error) {
-		if q := qp.(*QP); q != nil && q.rnic.trace != nil {
-			r := trace.Record{Kind: trace.Connection, QP: uint32(q.ID()), Name: step}
-			if err != nil {
-				r.Note = err.Error()
-			}
-			q.rnic.tell(r)
-		}
+// traceStep records a step of connecting, where the RNIC traces.
+func (q *QP) traceStep(step string, err error) {
+	if q == nil || q.rnic.trace == nil {
+		return
 	}
+	r := wr.Record{Kind: wr.RecordConnection, QP: q.ID(), Name: step}
+	if err != nil {
+		r.Note = err.Error()
+	}
+	q.rnic.tell(r)
 }
 
 // tell gives r to who traces, of whom there is one.
-func (r *RNIC) tell(rec trace.Record) {
+func (r *RNIC) tell(rec wr.Record) {
 	rec.Time = time.Now().UnixNano()
 	r.trace(rec)
 }
@@ -31,7 +29,7 @@ func (r *RNIC) tellVerb(verb string, qp QPID, cq CQID, s wr.STag, octets uint64,
 	if r.trace == nil {
 		return
 	}
-	rec := trace.Record{Kind: trace.Verb, Name: verb, QP: uint32(qp), CQ: uint32(cq), STag: uint32(s), Octets: octets}
+	rec := wr.Record{Kind: wr.RecordVerb, Name: verb, QP: qp, CQ: cq, STag: s, Octets: octets}
 	if err != nil {
 		rec.Note = err.Error()
 	}
@@ -43,5 +41,5 @@ func (r *RNIC) tellFaults() func(what string) {
 	if r.trace == nil {
 		return nil
 	}
-	return func(what string) { r.tell(trace.Record{Kind: trace.Fault, Name: what}) }
+	return func(what string) { r.tell(wr.Record{Kind: wr.RecordFault, Name: what}) }
 }

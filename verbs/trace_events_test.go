@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/lab/trace"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -18,16 +19,16 @@ func TestTraceOfRefusals(t *testing.T) {
 	require.ErrorIs(t, sends, verbs.ErrInvalidOp)
 	_, recvs := n.qp.PostRecv(verbs.Recv{SGL: make([]verbs.SGE, 200)})
 	require.ErrorIs(t, recvs, verbs.ErrInvalidSGLLength)
-	n.cq.Fail()
+	fault.Provoke(n.cq)
 	list, _ := ring.Records()
 	var notes, events []string
 	for _, r := range list {
 		switch {
 		case r.Kind == trace.Verb && r.Name == "Post":
-			assert.Equal(t, uint32(n.qp.ID()), r.QP)
+			assert.Equal(t, n.qp.ID(), r.QP)
 			notes = append(notes, r.Note)
 		case r.Kind == trace.Notified:
-			assert.Equal(t, uint32(n.cq.ID()), r.CQ)
+			assert.Equal(t, n.cq.ID(), r.CQ)
 			events = append(events, r.Name)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/vitcp"
-	"github.com/softrnic/softrnic/vitcp/endpoint"
-	"github.com/softrnic/softrnic/vitcp/segment"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -33,6 +33,10 @@ type attempt struct {
 func (v *Vi) begin(ctx context.Context, event Event) (*attempt, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	return v.beginLocked(ctx, event)
+}
+
+func (v *Vi) beginLocked(ctx context.Context, event Event) (*attempt, error) {
 	switch {
 	case v.destroyed:
 		return nil, errViGone

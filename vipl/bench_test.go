@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/paired"
+	"github.com/softrnic/softrnic/internal/test/abbench"
 )
 
 // What a program does with VIs, beside the same over net.Conn, or over verbs (peers_test.go).
-// The two take turns in one run (package paired).
+// The two take turns in one run (package abbench).
 
 func must(b *testing.B, err error) {
 	if err != nil {
@@ -136,10 +136,10 @@ func BenchmarkPingRecvWait(b *testing.B) {
 		d, err := y.v.RecvWait(b.Context())
 		return err == nil && d.Control.Status.Errors() == 0
 	})
-	paired.Run(b, "conn", paired.Timed(x.ping(func() {
+	abbench.Run(b, "conn", abbench.Timed(x.ping(func() {
 		_, err := x.v.RecvWait(b.Context())
 		must(b, err)
-	})), paired.Timed(plainEcho(b)))
+	})), abbench.Timed(plainEcho(b)))
 }
 
 // BenchmarkPingCQWait is the same with CQs.
@@ -152,12 +152,12 @@ func BenchmarkPingCQWait(b *testing.B) {
 		d, err := y.v.RecvDone()
 		return err == nil && d.Control.Status.Errors() == 0
 	})
-	paired.Run(b, "conn", paired.Timed(x.ping(func() {
+	abbench.Run(b, "conn", abbench.Timed(x.ping(func() {
 		_, _, err := x.cq.CQWait(b.Context())
 		must(b, err)
 		_, err = x.v.RecvDone()
 		must(b, err)
-	})), paired.Timed(plainEcho(b)))
+	})), abbench.Timed(plainEcho(b)))
 }
 
 // polled takes a receive off by CQDone in a loop.
@@ -179,7 +179,7 @@ func BenchmarkPingCQDone(b *testing.B) {
 	x, y := benchPair(b, pingSize, true, Config{})
 	ping := verbsPing(b)
 	turn := make(chan struct{}) // one pair polls at a time
-	vi := paired.Timed(x.ping(func() { must(b, x.polled()) }))
+	vi := abbench.Timed(x.ping(func() { must(b, x.polled()) }))
 	y.postRecv()
 	go func() {
 		for range turn {
@@ -190,7 +190,7 @@ func BenchmarkPingCQDone(b *testing.B) {
 		}
 	}()
 	defer close(turn)
-	paired.Run(b, "verbs", func() time.Duration {
+	abbench.Run(b, "verbs", func() time.Duration {
 		turn <- struct{}{}
 		return vi()
 	}, ping)
@@ -252,7 +252,7 @@ func benchStream(b *testing.B, c Config) {
 		}
 	}()
 	defer close(plain)
-	paired.Run(b, "conn", paired.Timed(func() {
+	abbench.Run(b, "conn", abbench.Timed(func() {
 		step <- struct{}{}
 		posted := 0
 		for i := range many {
@@ -276,7 +276,7 @@ func benchStream(b *testing.B, c Config) {
 			must(b, err)
 		}
 		<-done
-	}), paired.Timed(func() {
+	}), abbench.Timed(func() {
 		plain <- struct{}{}
 		for range many {
 			_, err := p.Write(src)

@@ -9,8 +9,8 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/softrnic/softrnic/vitcp"
-	"github.com/softrnic/softrnic/vitcp/segment"
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 // ConnectRequest is VipConnectRequest (VI Architecture 9.4.4): it connects the VI with one

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/vitcp"
-	"github.com/softrnic/softrnic/vitcp/segment"
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 func within(t *testing.T) context.Context {
@@ -287,7 +287,7 @@ func TestCloseNicEndsAll(t *testing.T) {
 	require.Eventually(t, func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return w.recv.lounge.waiters == 1 || w.recv.lounge.sleeper != nil
+		return w.recv.waitq.waiters == 1 || w.recv.waitq.sleeper != nil
 	}, long, time.Millisecond)
 	require.NoError(t, b.nic.CloseNic())
 	require.ErrorIs(t, <-results, ErrInvalidParameter)

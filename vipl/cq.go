@@ -23,7 +23,7 @@ type CQ struct {
 	ring     []entry    // guarded by mu, as all below; nil once destroyed
 	head     int
 	count    int
-	lounge   lounge
+	waitq    waitQueue
 	handlers []CQHandler
 	lost     uint64 // entries for which there was no room
 }
@@ -59,7 +59,7 @@ func (n *Nic) CreateCQ(entries int) (*CQ, error) {
 
 func newCQ(n *Nic, entries int) *CQ {
 	q := &CQ{nic: n, ring: make([]entry, entries), gone: make(chan struct{})}
-	q.lounge.init(&q.mu, func() bool { return q.count > 0 || q.ring == nil }, q.gone)
+	q.waitq.init(&q.mu, func() bool { return q.count > 0 || q.ring == nil }, q.gone)
 	q.group.Serve(&q.group)
 	return q
 }
@@ -97,8 +97,8 @@ func (q *CQ) destroy() {
 	defer q.mu.Unlock()
 	q.ring, q.count, q.handlers = nil, 0, nil
 	close(q.gone)
-	q.lounge.tell()
-	q.lounge.unwatch()
+	q.waitq.notify()
+	q.waitq.unwatch()
 }
 
 // ResizeCQ is VipResizeCQ (VI Architecture 9.7.3). Completions meanwhile are not lost.
@@ -139,7 +139,7 @@ func (q *CQ) at(i int) *entry {
 // ErrInvalidParameter (the CQ is destroyed).
 func (q *CQ) CQDone() (vi *Vi, recvQueue bool, err error) {
 	vi, recvQueue, err = q.take()
-	if err == ErrNotDone && q.lounge.drive() { //nolint:errorlint // take does not wrap it
+	if err == ErrNotDone && q.waitq.drive() { //nolint:errorlint // take does not wrap it
 		return q.take()
 	}
 	return vi, recvQueue, err
@@ -166,7 +166,7 @@ func (q *CQ) pop() entry {
 	if q.head++; q.head == len(q.ring) {
 		q.head = 0
 	}
-	q.lounge.pass() // the next is for another sleeper
+	q.waitq.pass() // the next is for another sleeper
 	return e
 }
 
@@ -179,7 +179,7 @@ func (q *CQ) CQWait(ctx context.Context) (vi *Vi, recvQueue bool, err error) {
 		if err != ErrNotDone { //nolint:errorlint // take does not wrap it
 			return vi, recvQueue, err
 		}
-		if err = q.lounge.wait(ctx); err != nil {
+		if err = q.waitq.wait(ctx); err != nil {
 			return nil, false, err
 		}
 	}
@@ -192,14 +192,14 @@ func (q *CQ) CQNotify(handler CQHandler) error {
 	if handler == nil {
 		return invalid("no handler")
 	}
-	defer q.lounge.yield() // without mu
+	defer q.waitq.yield() // without mu
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.ring == nil {
 		return errCQGone
 	}
 	q.handlers = append(q.handlers, handler)
-	q.lounge.await(1)
+	q.waitq.await(1)
 	q.notify()
 	return nil
 }
@@ -209,7 +209,7 @@ func (q *CQ) notify() {
 	for len(q.handlers) > 0 && q.count > 0 {
 		h, e := q.handlers[0], q.pop()
 		q.handlers = q.handlers[1:]
-		q.lounge.await(-1)
+		q.waitq.await(-1)
 		q.nic.dispatch.do(func() { h(q.nic, e.vi, e.recv) })
 	}
 }
@@ -228,14 +228,14 @@ func (q *CQ) push(e entry) {
 		q.notify()
 		return
 	}
-	q.lounge.tell()
+	q.waitq.notify()
 }
 
 // tie says that the group serves one VI more, or less, that completes here.
 func (q *CQ) tie(g *group, by int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.lounge.attach(g, by)
+	q.waitq.attach(g, by)
 }
 
 // forget takes all entries of a VI off, which is being destroyed: a CQ tells no handle

@@ -108,7 +108,7 @@ func TestCQWait(t *testing.T) {
 		require.NoError(t, <-got)
 		synctest.Wait()
 		require.Empty(t, got, "one for each entry")
-		require.Equal(t, 1, q.lounge.waiters)
+		require.Equal(t, 1, q.waitq.waiters)
 
 		zero, cancel := TimeoutContext(t.Context(), 0)
 		defer cancel()

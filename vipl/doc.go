@@ -60,7 +60,7 @@
 //	connect.go, peer.go       the calls that make one
 //	passive.go                the listener
 //	cq.go, dispatch.go        completion queues; who calls handlers
-//	lounge.go                 looking for completions and waiting for them, which drives
+//	waitqueue.go              looking for completions and waiting for them, which drives
 //	                          the connections
 //
 // The values of 9.10 are in return.go, status.go, descriptor.go, attributes.go,

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/fault"
-	doc "github.com/softrnic/softrnic/internal/pages"
+	doc "github.com/softrnic/softrnic/internal/test/docgen"
+	"github.com/softrnic/softrnic/lab/fault"
 )
 
 // planned are fault plans on a stream of VI over TCP: what counts octets, time and connections.
@@ -23,7 +23,7 @@ var planned = []string{
 	"octet 2000 out: reset",
 	"octet 2000 out: half-close",
 	"octet 2000 out: stall 50ms",
-	"octet 2000 out: late 50ms",
+	"octet 2000 out: delay 50ms",
 	"octet every 100: split",
 	"octet 2000 out: flip 3 behind crc",
 	"time 1s: reset",

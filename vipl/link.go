@@ -1,6 +1,6 @@
 package vipl
 
-import "github.com/softrnic/softrnic/vitcp/endpoint"
+import "github.com/softrnic/softrnic/internal/vitcp/endpoint"
 
 // link is the connection of a VI: what the endpoint calls. It has the fields that concern
 // one connection only, so that nothing of an earlier one reaches a later (VA-4.2-M1).

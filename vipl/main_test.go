@@ -3,7 +3,7 @@ package vipl
 import (
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/vitcp"
-	"github.com/softrnic/softrnic/vitcp/endpoint"
-	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // Config is what OpenNic is told besides the name of the device. The zero value is usable.

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp"
 )
 
 // passive is the end of a Nic that takes connections: its listener, and the requests that

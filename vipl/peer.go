@@ -3,7 +3,7 @@ package vipl
 import (
 	"context"
 
-	"github.com/softrnic/softrnic/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp"
 )
 
 // ConnectPeerRequest (extension; VI/TCP chapter 4) begins to connect the VI with one whose
@@ -27,14 +27,10 @@ func (v *Vi) ConnectPeerRequest(ctx context.Context, local, remote *NetAddress) 
 	if err != nil {
 		return err
 	}
-	a, err := v.begin(ctx, EventConnectRequest)
+	a, err := v.beginPeer(ctx)
 	if err != nil {
 		return err
 	}
-	a.done = make(chan struct{})
-	v.mu.Lock()
-	v.peer = a
-	v.mu.Unlock()
 	started := v.nic.task(func() {
 		defer close(a.done)
 		a.remote, a.err = a.finish(vitcp.Peer(a.ctx, l, from, to, a.config()))
@@ -44,6 +40,20 @@ func (v *Vi) ConnectPeerRequest(ctx context.Context, local, remote *NetAddress) 
 		a.remote, a.err = a.finish(nil, errNicClosed)
 	}
 	return nil
+}
+
+// beginPeer is begin of an attempt whose end is told later. Both are one step: a Disconnect and
+// another attempt may follow at once.
+func (v *Vi) beginPeer(ctx context.Context) (*attempt, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	a, err := v.beginLocked(ctx, EventConnectRequest)
+	if err != nil {
+		return nil, err
+	}
+	a.done = make(chan struct{})
+	v.peer = a
+	return a, nil
 }
 
 // ConnectPeerDone (extension) tells the attributes of the remote VI once the attempt of
@@ -58,11 +68,19 @@ func (v *Vi) ConnectPeerDone() (*ViAttributes, error) {
 	}
 	select {
 	case <-a.done:
-		v.peer = nil
-		return a.remote, a.err
+		return v.tell(a)
 	default:
 		return nil, ErrNotDone
 	}
+}
+
+// tell tells once what came of a, which is over. The caller has mu.
+func (v *Vi) tell(a *attempt) (*ViAttributes, error) {
+	if v.peer != a {
+		return nil, errNoPeer
+	}
+	v.peer = nil
+	return a.remote, a.err
 }
 
 // ConnectPeerWait (extension) is ConnectPeerDone, with a wait for the end of the attempt
@@ -80,7 +98,9 @@ func (v *Vi) ConnectPeerWait(ctx context.Context) (*ViAttributes, error) {
 	case <-ctx.Done():
 		return nil, ended(ctx)
 	}
-	return v.ConnectPeerDone()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.tell(a)
 }
 
 var errNoPeer = invalid("no ConnectPeerRequest has been made, or its end has been told")

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/paired"
+	"github.com/softrnic/softrnic/internal/test/abbench"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -69,7 +69,7 @@ func verbsPing(b *testing.B) func() time.Duration {
 			y.postSend()
 		}
 	}()
-	ping := paired.Timed(func() {
+	ping := abbench.Timed(func() {
 		x.postRecv()
 		x.postSend()
 		x.poll()

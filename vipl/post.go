@@ -3,7 +3,7 @@ package vipl
 import (
 	"context"
 
-	"github.com/softrnic/softrnic/vitcp/endpoint"
+	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -33,7 +33,7 @@ func (v *Vi) post(q *workQueue, d *Descriptor, handle MemHandle, event Event) er
 	region := v.nic.descriptors.find(handle)
 	l, err := v.enqueue(q, d, region, event)
 	if l != nil { // without mu: it may complete at once
-		l.endpoint.Kick()
+		l.endpoint.TryTransmit()
 	}
 	return err
 }

@@ -31,14 +31,14 @@ type workQueue struct {
 	head, done, tail uint64 // done is tail while there is a link
 	carried          int    // Descriptors that the endpoint has
 
-	lounge   lounge
+	waitq    waitQueue
 	handlers []QueueHandler
 }
 
 func (q *workQueue) init(vi *Vi, recv bool, cq *CQ) {
 	q.vi, q.recv, q.cq = vi, recv, cq
-	q.lounge.init(&vi.mu, func() bool { return q.head != q.done || vi.destroyed }, vi.gone)
-	q.lounge.attach(vi.group, 1)
+	q.waitq.init(&vi.mu, func() bool { return q.head != q.done || vi.destroyed }, vi.gone)
+	q.waitq.attach(vi.group, 1)
 }
 
 // at is the slot at a position.
@@ -107,7 +107,7 @@ func (q *workQueue) completed() {
 	case len(q.handlers) > 0:
 		q.notify()
 	default:
-		q.lounge.tell()
+		q.waitq.notify()
 	}
 }
 
@@ -120,7 +120,7 @@ func (q *workQueue) pop() (*Descriptor, error) {
 	d := s.d
 	*s = slot{} // keep nothing alive
 	q.head++
-	q.lounge.pass() // the next is for another sleeper
+	q.waitq.pass() // the next is for another sleeper
 	return d, nil
 }
 
@@ -129,7 +129,7 @@ func (q *workQueue) notify() {
 	for len(q.handlers) > 0 && q.head != q.done {
 		h := q.handlers[0]
 		q.handlers = q.handlers[1:]
-		q.lounge.await(-1)
+		q.waitq.await(-1)
 		vi := q.vi
 		d, _ := q.pop() // there is one
 		vi.nic.dispatch.do(func() { h(vi.nic, vi, d) })
@@ -138,17 +138,17 @@ func (q *workQueue) notify() {
 
 // end is for when the VI is destroyed.
 func (q *workQueue) end() {
-	q.lounge.await(-len(q.handlers))
+	q.waitq.await(-len(q.handlers))
 	q.handlers = nil
-	q.lounge.tell()
-	q.lounge.unwatch()
+	q.waitq.notify()
+	q.waitq.unwatch()
 }
 
 // take is SendDone and RecvDone. If nothing has completed it first lets the connection
 // progress.
 func (q *workQueue) take() (*Descriptor, error) {
 	d, err := q.dequeue()
-	if err == ErrNotDone && q.lounge.drive() { //nolint:errorlint // dequeue does not wrap it
+	if err == ErrNotDone && q.waitq.drive() { //nolint:errorlint // dequeue does not wrap it
 		return q.dequeue()
 	}
 	return d, err
@@ -173,7 +173,7 @@ func (q *workQueue) wait(ctx context.Context) (*Descriptor, error) {
 		if err != ErrNotDone { //nolint:errorlint // dequeue does not wrap it
 			return d, err
 		}
-		if err := q.lounge.wait(ctx); err != nil {
+		if err := q.waitq.wait(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -187,14 +187,14 @@ func (q *workQueue) register(h QueueHandler) error {
 	case q.cq != nil: // VA-9.6.9-M2, VA-9.6.10-M2
 		return errTied
 	}
-	defer q.lounge.yield() // without mu
+	defer q.waitq.yield() // without mu
 	q.vi.mu.Lock()
 	defer q.vi.mu.Unlock()
 	if q.vi.destroyed {
 		return errViGone
 	}
 	q.handlers = append(q.handlers, h)
-	q.lounge.await(1)
+	q.waitq.await(1)
 	q.notify()
 	return nil
 }

@@ -150,7 +150,7 @@ func TestWaits(t *testing.T) {
 				got <- err
 			}()
 		}
-		require.Eventually(t, func() bool { v.mu.Lock(); defer v.mu.Unlock(); return v.recv.lounge.waiters == 2 }, long, 1000)
+		require.Eventually(t, func() bool { v.mu.Lock(); defer v.mu.Unlock(); return v.recv.waitq.waiters == 2 }, long, 1000)
 	}
 	two()
 	h.postRecv(v)
@@ -174,24 +174,24 @@ func TestWakePassesOn(t *testing.T) {
 	h := newHost(t, Config{})
 	q := h.cq(4)
 	v, tied := h.vi(0, nil, nil), h.vi(0, nil, q)
-	v.recv.lounge.waiters, q.lounge.waiters = 2, 2
+	v.recv.waitq.waiters, q.waitq.waiters = 2, 2
 	for _, w := range []*Vi{v, tied} {
 		h.postRecv(w)
 		h.postRecv(w)
 		require.NoError(t, w.Disconnect())
 	}
 	for range 2 {
-		require.Len(t, v.recv.lounge.wake, 1)
-		<-v.recv.lounge.wake
+		require.Len(t, v.recv.waitq.wake, 1)
+		<-v.recv.waitq.wake
 		_, err := v.RecvDone()
 		require.NoError(t, err)
-		require.Len(t, q.lounge.wake, 1)
-		<-q.lounge.wake
+		require.Len(t, q.waitq.wake, 1)
+		<-q.waitq.wake
 		_, _, err = q.CQDone()
 		require.NoError(t, err)
 	}
-	require.Empty(t, v.recv.lounge.wake)
-	require.Empty(t, q.lounge.wake)
+	require.Empty(t, v.recv.waitq.wake)
+	require.Empty(t, q.waitq.wake)
 }
 
 func TestNotify(t *testing.T) {

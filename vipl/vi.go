@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/softrnic/softrnic/vitcp/endpoint"
+	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 )
 
 // Vi is a Virtual Interface: a Send Queue and a Receive Queue, and the connection with

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/vitcp/segment"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 // filter is a net.Conn whose written segments go through change.

@@ -101,7 +101,7 @@ type QPStats struct {
 	// those of the peer's Sends and of RDMA Reads with Invalidate.
 	Binds, FastRegisters, Invalidates uint64
 	// ReceiveWaits is how often a message found no receive, and its stream waited for one
-	// (GracefulReceive). Without that the stream ends: see Ends.
+	// (GracefulReceive, or messages of other streams hold those of the S-RQ). Without that the stream ends: see Ends.
 	ReceiveWaits uint64
 	// CRCErrors are FPDUs whose CRC was wrong; each ends its stream.
 	CRCErrors uint64

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 )
 
 // ^C ends a command with 130, whether it waits for somebody or serves until it is stopped; SIGTERM is the way to end a
@@ -81,10 +81,10 @@ func TestInterruptedClient(t *testing.T) {
 			conn, err := l.Accept()
 			require.NoError(t, err)
 			defer conn.Close()
-			rep, err := wire.ReadStartup(conn)
+			rep, err := rawpeer.ReadStartup(conn)
 			require.NoError(t, err)
 			rep.Reply, rep.PrivateData = true, []byte(`{"stag":1,"to":0}`)
-			require.NoError(t, wire.WriteStartup(conn, rep))
+			require.NoError(t, rawpeer.WriteStartup(conn, rep))
 			_, err = conn.Read(make([]byte, 1)) // it has sent something, and waits
 			require.NoError(t, err)
 			interrupted := time.Now()

@@ -148,7 +148,7 @@ func ndReceiveErrorEnds(t *conformance.T) {
 		r.peer.sendMessage(message)
 		r.done("does not", nd2.RequestTypeReceive, nd2.ErrBufferOverflow)
 		r.canceled([]nd2.RequestType{nd2.RequestTypeRead}, 1)
-		terminated(t, r.peer.peer, 0x1205)
+		r.peer.terminatedAs(0x1205)
 		_ = r.peer.peer.Close()
 		r.over()
 		require.Equal(t, before, slicesOf(r.mem[:1000], r.mem[1000+room/2:2000], r.mem[2000+room-room/2:]), "other memory")
@@ -274,7 +274,7 @@ func ndReceiveSuccess(t *conformance.T) {
 }
 
 // ndNotConnected posts before there is a connection, while there is one to be completed,
-// and after its end, whoever ended it.
+// and after its end, at either end.
 func ndNotConnected(t *conformance.T, m ndMethod) {
 	for _, end := range named(t, "%s", map[string]func(a, b *ndHost){
 		"the peer disconnects": func(_, b *ndHost) { require.NoError(t, b.conn.Disconnect(t.Context())) },

@@ -67,7 +67,7 @@ func ndBindFenced(t *conformance.T) {
 		require.NoError(t, bindND(r.ndHost, 1, nd2.OpFlagReadFence))
 		if early {
 			r.asks(r.opened(), 8)
-			terminated(t, r.peer.peer, 0x0100)
+			r.peer.terminatedAs(0x0100)
 			_ = r.peer.peer.Close()
 			r.canceled([]nd2.RequestType{nd2.RequestTypeRead, nd2.RequestTypeBind}, 0)
 			continue
@@ -90,5 +90,5 @@ func ndInvalidateFenced(t *conformance.T, r *ndRig) {
 	r.done(0, nd2.RequestTypeRead, nd2.Success)
 	r.done(1, nd2.RequestTypeInvalidate, nd2.Success)
 	r.asks(r.opened(), 1)
-	terminated(t, r.peer.peer, 0x0100)
+	r.peer.terminatedAs(0x0100)
 }

@@ -83,7 +83,7 @@ func (h *ndHost) notifies(typ nd2.NotifyType) <-chan error {
 func ndNotifies(ctx context.Context, t *conformance.T, q *nd2.CompletionQueue, typ nd2.NotifyType) <-chan error {
 	asleep, done := &ndAsleep{Context: ctx, armed: make(chan struct{})}, make(chan error, 1)
 	go func() { done <- q.Notify(asleep, typ) }()
-	take(t, asleep.armed)
+	receive(t, asleep.armed, "nothing came")
 	return done
 }
 
@@ -95,7 +95,7 @@ func ndTold(a, b *ndHost) {
 	ndSync(a, b)
 	last := ndNotifies(b.t.Context(), b.t, b.out, nd2.CQNotifyAny)
 	require.NoError(b.t, b.qp.Write("last", nil, 0, 0, 0))
-	require.NoError(b.t, take(b.t, last), "Notify")
+	require.NoError(b.t, receive(b.t, last, "nothing came"), "Notify")
 	b.done("last", nd2.RequestTypeWrite, nd2.Success)
 }
 
@@ -115,10 +115,10 @@ func ndSolicited(t *conformance.T) {
 	}
 	ndTold(a, b)
 	giveUp()
-	require.ErrorIs(t, take(t, untold), nd2.ErrCanceled, "told of a Send without the flag")
+	require.ErrorIs(t, receive(t, untold, "nothing came"), nd2.ErrCanceled, "told of a Send without the flag")
 	b.receive(2, 0, 8)
 	require.NoError(t, a.qp.Send(2, a.list(0, 8), nd2.OpFlagSilentSuccess|nd2.OpFlagSendAndSolicitEvent))
-	require.NoError(t, take(t, told), "Notify")
+	require.NoError(t, receive(t, told, "nothing came"), "Notify")
 	var r [2]nd2.Result
 	require.Equal(t, 1, b.in.GetResults(r[:]), "the result is there when the notification is")
 	ndIs(t, r[0], nd2.Result{BytesTransferred: 8, QueuePairContext: b, RequestContext: 2})
@@ -127,7 +127,7 @@ func ndSolicited(t *conformance.T) {
 	told = b.notifies(nd2.CQNotifyAny)
 	b.receive(3, 0, 8)
 	require.NoError(t, a.qp.Send(3, a.list(0, 8), nd2.OpFlagSilentSuccess|nd2.OpFlagSendAndSolicitEvent))
-	require.NoError(t, take(t, told), "Notify")
+	require.NoError(t, receive(t, told, "nothing came"), "Notify")
 	b.received(3, 8)
 }
 
@@ -138,7 +138,7 @@ func ndErrorsNotify(t *conformance.T) {
 		b.receive(1, 0, 8)
 		told := b.notifies(typ)
 		require.NoError(t, a.conn.Disconnect(t.Context()))
-		require.NoError(t, take(t, told), "Notify")
+		require.NoError(t, receive(t, told, "nothing came"), "Notify")
 		b.done(1, nd2.RequestTypeReceive, nd2.ErrCanceled)
 	}
 }
@@ -207,5 +207,5 @@ func ndAllowWrite(t *conformance.T, r *ndRig) {
 	r.peer.settled()
 	require.Equal(t, "written", string(r.mem[ndOpen+2:ndOpen+9]))
 	r.asks(r.opened(), 1)
-	terminated(t, r.peer.peer, 0x0102)
+	r.peer.terminatedAs(0x0102)
 }

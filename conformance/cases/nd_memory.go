@@ -206,10 +206,10 @@ func ndNoFurther(t *conformance.T) {
 		before := slicesOf(r.mem)
 		if write {
 			r.peer.send(aWrite(was.token, was.at, []byte("no")))
-			terminated(t, r.peer.peer, 0x1100)
+			r.peer.terminatedAs(0x1100)
 		} else {
 			r.asks(was, 1)
-			terminated(t, r.peer.peer, 0x0100)
+			r.peer.terminatedAs(0x0100)
 		}
 		_ = r.peer.peer.Close()
 		r.canceled(nil, 1)

@@ -2,42 +2,58 @@ package cases
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
-	"net"
-	"time"
-
-	"github.com/stretchr/testify/require"
-
-	"github.com/softrnic/softrnic/conformance"
 )
 
 // The octets of MPA: startup frames and FPDUs, made and read here and not by the
 // code under test.
 
-// The flags of a startup frame, its octet 16 (RFC 5044 7.1.1, RFC 6581 6).
+// The frames of the startup, octet by octet (RFC 5044 7.1.1; RFC 6581 6, 9):
+//
+//	key, 16  M C R S 0000  Rev  PD_Length, 2  A B IRD, 2  C D ORD, 2  private data
 const (
-	frameM = 0x80
-	frameC = 0x40
-	frameR = 0x20
-	frameS = 0x10
+	requestKey = "MPA ID Req Frame"
+	replyKey   = "MPA ID Rep Frame"
+
+	frameM = 0x80 // markers, in octet 16
+	frameC = 0x40 // CRC
+	frameR = 0x20 // reject
+	frameS = 0x10 // enhanced
+
+	flagA, flagB = 0x8000, 0x4000 // of the enhanced word's first half
+	flagC, flagD = 0x8000, 0x4000 // of its second
+	depthBits    = 0x3FFF
+	unsaid       = 0x3FFF // a depth that is not negotiated
 )
 
-// requestFrame and replyFrame are startup frames.
-func requestFrame(flags, rev byte, private []byte) []byte {
-	return startupFrame("MPA ID Req Frame", flags, rev, len(private), private)
+// requestFrame and replyFrame are startup frames, of what PD_Length counts, and startupFrame is one
+// with everything free.
+func requestFrame(flags, rev byte, rest []byte) []byte { return aFrame(requestKey, flags, rev, rest) }
+func replyFrame(flags, rev byte, rest []byte) []byte   { return aFrame(replyKey, flags, rev, rest) }
+
+func aFrame(key string, flags, rev byte, rest []byte) []byte {
+	return startupFrame(key, flags, rev, len(rest), rest)
 }
 
-func replyFrame(flags, rev byte, private []byte) []byte {
-	return startupFrame("MPA ID Rep Frame", flags, rev, len(private), private)
+func startupFrame(key string, flags, rev byte, length int, rest []byte) []byte {
+	return append(append([]byte(key), flags, rev, byte(length>>8), byte(length)), rest...)
 }
 
-// startupFrame is a startup frame with everything free.
-func startupFrame(key string, flags, rev byte, length int, private []byte) []byte {
-	b := append([]byte(key), flags, rev, byte(length>>8), byte(length))
-	return append(b, private...)
+// aWord is the enhanced word, with private data behind it.
+func aWord(first, second uint16, private string) []byte {
+	b := binary.BigEndian.AppendUint16(nil, first)
+	return append(binary.BigEndian.AppendUint16(b, second), private...)
+}
+
+// kinds are the flags of a set of ready-to-receive frames: 1 Send, 2 Write, 4 Read.
+func kinds(set int) (first, second uint16) {
+	for i, f := range []struct{ first, second uint16 }{{flagB, 0}, {0, flagC}, {0, flagD}} {
+		if set>>i&1 != 0 {
+			first, second = first|f.first, second|f.second
+		}
+	}
+	return first, second
 }
 
 // mpaLane is one direction of a stream of FPDUs.
@@ -190,129 +206,4 @@ func (f mpaFPDU) fault(crc bool) error {
 		return fmt.Errorf("the CRC of an FPDU of %d octets is %08x, not %08x", len(f.octets), f.crc, f.sum)
 	}
 	return nil
-}
-
-// mpaWire is a connection of FPDUs, octet by octet.
-type mpaWire struct {
-	test    *conformance.T
-	wire    net.Conn
-	out, in mpaLane
-	early   []byte // read and not taken yet
-	// theirs is the startup frame of the other side.
-	theirs []byte
-}
-
-// raw sends octets.
-func (w *mpaWire) raw(b []byte) {
-	_ = w.wire.SetWriteDeadline(time.Now().Add(patience(w.test)))
-	require.NoError(w.test, second(w.wire.Write(b)), "sending")
-}
-
-// send sends ULPDUs, each in a good FPDU.
-func (w *mpaWire) send(ulpdus ...[]byte) {
-	for _, u := range ulpdus {
-		w.raw(w.out.fpdu(u))
-	}
-}
-
-// octets reads n octets.
-func (w *mpaWire) octets(n int) []byte {
-	for len(w.early) < n {
-		b := must(w.more())(w.test, "waiting for %d octets; there are % x", n, w.early)
-		w.early = append(w.early, b...)
-	}
-	b := w.early[:n:n]
-	w.early = w.early[n:]
-	return b
-}
-
-// more reads what there is.
-func (w *mpaWire) more() ([]byte, error) {
-	_ = w.wire.SetReadDeadline(time.Now().Add(patience(w.test)))
-	b := make([]byte, 64<<10)
-	n, err := w.wire.Read(b)
-	if n > 0 {
-		err = nil
-	}
-	return b[:n], err
-}
-
-// frame reads a startup frame.
-func (w *mpaWire) frame() []byte {
-	b := w.octets(20)
-	b = append(b, w.octets(int(b[18])<<8|int(b[19]))...)
-	w.theirs = b
-	return b
-}
-
-// take reads the next FPDU, which has to be a good one: see fault.
-func (w *mpaWire) take() mpaFPDU {
-	for {
-		if f, ok := w.in.parse(w.early); ok {
-			w.early = w.early[len(f.octets):]
-			require.NoError(w.test, f.fault(w.in.crc), "the FPDU % x", f.octets)
-			return f
-		}
-		b := must(w.more())(w.test, "waiting for an FPDU; there are % x", w.early)
-		w.early = append(w.early, b...)
-	}
-}
-
-// next is the next ULPDU.
-func (w *mpaWire) next() []byte { return w.take().ulpdu }
-
-// expect says that the next ULPDUs are these, to the octet.
-func (w *mpaWire) expect(want ...[]byte) {
-	for i, u := range want {
-		require.Equal(w.test, u, w.next(), "ULPDU %d of %d", i+1, len(want))
-	}
-}
-
-// silent says that the stream ends in order without another octet.
-func (w *mpaWire) silent() {
-	require.Empty(w.test, w.early, "octets")
-	b, err := w.more()
-	require.ErrorIs(w.test, err, io.EOF, "the end of the stream, not % x", b)
-}
-
-// closed says that the other side ends the stream, in whatever way, without another
-// octet.
-func (w *mpaWire) closed() {
-	require.Empty(w.test, w.early, "octets")
-	b, err := w.more()
-	require.Error(w.test, err, "octets that came: % x", b)
-	var late net.Error
-	require.False(w.test, errors.As(err, &late) && late.Timeout(), "the connection is still open")
-}
-
-// terminated says that next comes a Terminate Message without headers, of this
-// layer, type and code, and then the end of the stream. The other half is closed
-// then.
-func (w *mpaWire) terminated(code uint16) { w.terminatedFor(code, nil) }
-
-// terminatedFor is terminated for a segment, whose DDP header is in it.
-func (w *mpaWire) terminatedFor(code uint16, fault []byte) {
-	w.expect(aTerminate(code, fault, false))
-	w.silent()
-	w.shut()
-}
-
-// shut ends this half of the stream.
-func (w *mpaWire) shut() { _ = w.wire.(interface{ CloseWrite() error }).CloseWrite() }
-
-// drop closes the connection, to be done with a stream in good order or not.
-func (w *mpaWire) drop() { _ = w.wire.Close() }
-
-// hush is how long mute waits for octets that must not come.
-const hush = 10 * time.Millisecond
-
-// mute says that there is no octet at this moment, nor for a little while.
-func (w *mpaWire) mute() {
-	require.Empty(w.test, w.early, "octets")
-	_ = w.wire.SetReadDeadline(time.Now().Add(hush))
-	b := make([]byte, 1<<10)
-	n, err := w.wire.Read(b)
-	require.Zero(w.test, n, "octets before their time: % x", b[:n])
-	var late net.Error
-	require.True(w.test, errors.As(err, &late) && late.Timeout(), "the connection is open: %v", err)
 }

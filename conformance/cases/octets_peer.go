@@ -28,7 +28,7 @@ var withCRC = framing{crc: true}
 
 // rawEnd is the raw peer's end of a stream in Full Operation, played by hand: it sends
 // any FPDU, whole or damaged, and reads what comes back ULPDU by ULPDU, down to how the
-// stream ends. It keeps no rule that it is not asked to keep. A read and a write may run
+// stream ends. It keeps no rule by itself. A read and a write may run
 // side by side, else it is used from one goroutine at a time.
 type rawEnd struct {
 	Conn     net.Conn
@@ -48,8 +48,8 @@ func newRawEnd(c net.Conn, f framing) *rawEnd {
 	}
 }
 
-// Frame makes the next FPDU without sending it. Whoever sends it changed must keep its
-// length, or the markers behind it are off.
+// Frame makes the next FPDU without sending it. Its length must stay what it is,
+// or the markers behind it are off.
 func (p *rawEnd) Frame(ulpdu []byte) []byte { return p.out.fpdu(ulpdu) }
 
 // Send sends a ULPDU in a good FPDU. The error is the connection's.
@@ -62,30 +62,43 @@ func (p *rawEnd) Raw(b []byte) error {
 	return err
 }
 
-// Next reads the next ULPDU, which nothing overwrites. Errors: io.EOF (the other side
-// closed its half between two FPDUs), io.ErrUnexpectedEOF (within one), what is wrong
-// with an FPDU, or the connection's.
-func (p *rawEnd) Next() ([]byte, error) {
+// Take reads the next FPDU, which nothing overwrites. Errors: io.EOF (the other side closed its half
+// between two FPDUs), io.ErrUnexpectedEOF (within one), what is wrong with an FPDU, or the
+// connection's.
+func (p *rawEnd) Take() (mpaFPDU, error) {
 	for {
 		if f, ok := p.in.parse(p.early); ok {
 			p.early = p.early[len(f.octets):]
-			return f.ulpdu, f.fault(p.in.crc)
+			return f, f.fault(p.in.crc)
 		}
-		_ = p.Conn.SetReadDeadline(time.Now().Add(p.patience))
 		k := len(p.early)
-		if cap(p.early)-k < 4<<10 {
-			p.early = append(make([]byte, 0, k+128<<10), p.early...)
-		}
-		n, err := p.Conn.Read(p.early[k:cap(p.early)])
-		p.early = p.early[:k+n]
-		switch {
-		case n > 0:
-		case errors.Is(err, io.EOF) && k > 0:
-			return nil, io.ErrUnexpectedEOF
-		case err != nil:
-			return nil, err
+		if err := p.fill(); errors.Is(err, io.EOF) && k > 0 {
+			return mpaFPDU{}, io.ErrUnexpectedEOF
+		} else if err != nil {
+			return mpaFPDU{}, err
 		}
 	}
+}
+
+// Next reads the next ULPDU: see Take.
+func (p *rawEnd) Next() ([]byte, error) {
+	f, err := p.Take()
+	return f.ulpdu, err
+}
+
+// fill reads what there is.
+func (p *rawEnd) fill() error {
+	_ = p.Conn.SetReadDeadline(time.Now().Add(p.patience))
+	k := len(p.early)
+	if cap(p.early)-k < 4<<10 {
+		p.early = append(make([]byte, 0, 2*k+128<<10), p.early...)
+	}
+	n, err := p.Conn.Read(p.early[k:cap(p.early)])
+	p.early = p.early[:k+n]
+	if n > 0 {
+		return nil
+	}
+	return err
 }
 
 // streamEnd is how the other side ended its half of a stream.

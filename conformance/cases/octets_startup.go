@@ -31,7 +31,7 @@ func (s startup) octets() []byte {
 	if s.Reply {
 		key = replyKey
 	}
-	for bit, set := range map[byte]bool{bitMarkers: s.Markers, bitCRC: s.CRC, bitReject: s.Reject, bitEnhanced: s.Enhanced} {
+	for bit, set := range map[byte]bool{frameM: s.Markers, frameC: s.CRC, frameR: s.Reject, frameS: s.Enhanced} {
 		if set {
 			flags |= bit
 		}
@@ -51,8 +51,8 @@ func (s startup) octets() []byte {
 func parseStartup(b []byte) (startup, error) {
 	key, flags, rest := string(b[:16]), b[16], b[20:]
 	s := startup{
-		Reply: key == replyKey, Markers: flags&bitMarkers != 0, CRC: flags&bitCRC != 0,
-		Reject: flags&bitReject != 0, Enhanced: flags&bitEnhanced != 0, Rev: b[17],
+		Reply: key == replyKey, Markers: flags&frameM != 0, CRC: flags&frameC != 0,
+		Reject: flags&frameR != 0, Enhanced: flags&frameS != 0, Rev: b[17],
 	}
 	switch {
 	case key != requestKey && key != replyKey:
@@ -88,9 +88,7 @@ func readStartup(c net.Conn) (startup, error) {
 	return parseStartup(append(head, rest...))
 }
 
-// writeStartup sends a frame.
-func writeStartup(c net.Conn, s startup) error {
-	_ = c.SetWriteDeadline(time.Now().Add(30 * time.Second))
-	_, err := c.Write(s.octets())
-	return err
+// replyTo is the Reply that grants what a Request asks for.
+func replyTo(req startup) startup {
+	return startup{Reply: true, CRC: true, Rev: req.Rev, Enhanced: req.Enhanced, IRD: req.ORD, ORD: req.IRD}
 }

@@ -9,11 +9,11 @@ import (
 
 // pa10 is what the VI Architecture, 10.2, says of the bits of Descriptors without a must.
 var pa10 = []conformance.Case{
-	{Name: "10.2/vi-rdma-on-receive-queue", Keys: []string{"PA-10.2-M1", "PA-10.2-M2"}, Need: conformance.NeedAPI, Run: viRDMAOnReceive},
-	{Name: "10.2/vi-immediate-bit-of-receive", Keys: []string{"PA-10.2-M15"}, Need: conformance.NeedAPI, Run: viImmediateOfReceive},
-	{Name: "10.2/vi-immediate-bit-of-read", Keys: []string{"PA-10.2-M3", "PA-10.2-M15"}, Need: conformance.NeedAPI, Run: viImmediateOfRead},
-	{Name: "10.2/vi-rdma-protection-bit", Keys: []string{"PA-10.2-M12"}, Need: conformance.NeedAPI, Run: viProtectionBit},
-	{Name: "10.2/vi-remote-descriptor-bit", Keys: []string{"PA-10.2-M13"}, Need: conformance.NeedAPI, Run: viDescriptorBit},
+	apiCase("10.2/vi-rdma-on-receive-queue", viRDMAOnReceive, "PA-10.2-M1", "PA-10.2-M2"),
+	apiCase("10.2/vi-immediate-bit-of-receive", viImmediateOfReceive, "PA-10.2-M15"),
+	apiCase("10.2/vi-immediate-bit-of-read", viImmediateOfRead, "PA-10.2-M3", "PA-10.2-M15"),
+	apiCase("10.2/vi-rdma-protection-bit", viProtectionBit, "PA-10.2-M12"),
+	apiCase("10.2/vi-remote-descriptor-bit", viDescriptorBit, "PA-10.2-M13"),
 }
 
 // viRDMAOnReceive posts RDMA Descriptors to the receive queue, and Receives with the operation

@@ -11,19 +11,13 @@ import (
 
 // pa2 is what the models and levels of the VI Architecture, 2.3 to 2.5, say without a must.
 var pa2 = []conformance.Case{
-	{Name: "2.3.2/vi-write-consumes-at-its-end", Keys: []string{"PA-2.3.2-M1", "PA-2.3.2-M2"}, Need: conformance.NeedAPI, Run: viWriteConsumes},
-	{Name: "2.5.1/vi-at-most-once", Keys: []string{"PA-2.5.1-M1", "PT-3.2-M7"}, Need: conformance.NeedAPI, Run: viAtMostOnce},
-	{Name: "2.5.1/vi-read-refused", Keys: []string{"PA-2.5.1-M2", "PA-2.5.1-M3"}, Need: conformance.NeedAPI, Run: viReadRefused},
-	{
-		Name: "2.5.2/vi-exactly-once", Keys: []string{"PA-2.5.2-M1", "PA-6.3.1.1-M1", "PA-6.3.1.1-M3"},
-		Need: conformance.NeedAPI, Run: viExactlyOnce,
-	},
-	{Name: "2.5.2/vi-later-errors-told", Keys: []string{"PA-2.5.2-M4"}, Need: conformance.NeedAPI, Run: viLaterErrors},
-	{Name: "2.5.3/vi-nothing-behind-an-error", Keys: []string{"PA-2.5.2-M3", "PA-2.5.3-M2", "PA-2.5.3-M3"}, Need: conformance.NeedAPI, Run: viNothingBehind},
-	{
-		Name: "3.2.2.2/vi-rights-of-the-target", Keys: []string{"PA-3.2.2.2-M2"},
-		Need: conformance.NeedAPI, Run: viRightsOfTarget,
-	},
+	apiCase("2.3.2/vi-write-consumes-at-its-end", viWriteConsumes, "PA-2.3.2-M1", "PA-2.3.2-M2"),
+	apiCase("2.5.1/vi-at-most-once", viAtMostOnce, "PA-2.5.1-M1", "PT-3.2-M7"),
+	apiCase("2.5.1/vi-read-refused", viReadRefused, "PA-2.5.1-M2", "PA-2.5.1-M3"),
+	apiCase("2.5.2/vi-exactly-once", viExactlyOnce, "PA-2.5.2-M1", "PA-6.3.1.1-M1", "PA-6.3.1.1-M3"),
+	apiCase("2.5.2/vi-later-errors-told", viLaterErrors, "PA-2.5.2-M4"),
+	apiCase("2.5.3/vi-nothing-behind-an-error", viNothingBehind, "PA-2.5.2-M3", "PA-2.5.3-M2", "PA-2.5.3-M3"),
+	apiCase("3.2.2.2/vi-rights-of-the-target", viRightsOfTarget, "PA-3.2.2.2-M2"),
 }
 
 // hears waits until the VI has taken all that the peer has sent: it answers an RDMA Read of
@@ -159,7 +153,7 @@ func viLaterErrors(t *conformance.T) {
 		r.get(viSend)
 		r.sent(r.v, d, viDone)
 		breaks(r)
-		e := take(t, r.errors)
+		e := receive(t, r.errors, "nothing came")
 		require.Equal(t, vipl.ErrorConnLost, e.ErrorCode)
 		require.Same(t, r.v, e.ViHandle)
 		require.Equal(t, vipl.StateError, r.state(r.v))

@@ -13,30 +13,16 @@ import (
 
 // pa4 is what connecting and the states of the VI Architecture, 4 and 5, say without a must.
 var pa4 = []conformance.Case{
-	{Name: "4.1/vi-nobody-there", Keys: []string{"PA-4.1-M1", "PA-5.2-M2"}, Need: conformance.NeedAPI, Run: viNobodyThere},
-	{Name: "4.1/vi-rejected", Keys: []string{"PA-4.1-M1", "PA-5.2-M2"}, Need: conformance.NeedAPI, Run: viRejected},
-	{
-		Name: "4.2/vi-disconnect-completes-all", Keys: []string{"PA-4.2-M1", "PA-5.3-M1", "PA-10.2-M10"},
-		Need: conformance.NeedAPI, Run: viDisconnectCompletes,
-	},
-	{
-		Name: "5.1/vi-idle-flushes", Keys: []string{"PA-5.1-M3", "PA-5.1-M4", "PA-4.2-M1", "PA-10.2-M10"},
-		Need: conformance.NeedAPI, Run: viIdleFlushes,
-	},
-	{Name: "5.1/vi-idle-errors-told-later", Keys: []string{"PA-5.1-M5"}, Need: conformance.NeedAPI, Run: viIdleErrors},
-	{
-		Name: "5.1/vi-accept-is-pending", Keys: []string{"PA-5.1-M2", "PA-5.2-M5", "PA-5.2-M6"},
-		Need: conformance.NeedAPI, Run: viAcceptPending,
-	},
-	{
-		Name: "5.2/vi-disconnect-while-pending", Keys: []string{"PA-5.2-M3", "PA-5.2-M5", "PA-5.2-M6", "PA-4.2-M1"},
-		Need: conformance.NeedAPI, Run: viDisconnectPending,
-	},
-	{Name: "5.2/vi-transport-error-while-pending", Keys: []string{"PA-5.2-M4", "PA-5.4-M1", "PA-5.4-M2"}, Need: conformance.NeedAPI, Run: viPendingTransportError},
-	{
-		Name: "5.4/vi-any-error-ends-all", Keys: []string{"PA-2.5.2-M3", "PA-2.5.3-M3", "PA-5.4-M1", "PA-5.4-M2", "PA-5.4-M3"},
-		Need: conformance.NeedAPI, Run: viAnyError,
-	},
+	apiCase("4.1/vi-nobody-there", viNobodyThere, "PA-4.1-M1", "PA-5.2-M2"),
+	apiCase("4.1/vi-rejected", viRejected, "PA-4.1-M1", "PA-5.2-M2"),
+	apiCase("4.2/vi-disconnect-completes-all", viDisconnectCompletes, "PA-4.2-M1", "PA-5.3-M1", "PA-10.2-M10"),
+	apiCase("5.1/vi-idle-flushes", viIdleFlushes, "PA-5.1-M3", "PA-5.1-M4", "PA-4.2-M1", "PA-10.2-M10"),
+	apiCase("5.1/vi-idle-errors-told-later", viIdleErrors, "PA-5.1-M5"),
+	apiCase("5.1/vi-accept-is-pending", viAcceptPending, "PA-5.1-M2", "PA-5.2-M5", "PA-5.2-M6"),
+	apiCase("5.2/vi-disconnect-while-pending", viDisconnectPending, "PA-5.2-M3", "PA-5.2-M5", "PA-5.2-M6", "PA-4.2-M1"),
+	apiCase("5.2/vi-transport-error-while-pending", viPendingTransportError, "PA-5.2-M4", "PA-5.4-M1", "PA-5.4-M2"),
+	apiCase("5.4/vi-any-error-ends-all", viAnyError,
+		"PA-2.5.2-M3", "PA-2.5.3-M3", "PA-5.4-M1", "PA-5.4-M2", "PA-5.4-M3"),
 }
 
 // viNobodyThere calls VIs that do not wait, and who is no VI at all.
@@ -190,13 +176,13 @@ func viIdleErrors(t *conformance.T) {
 		viCode(t, vipl.ErrInvalidParameter, idle.PostSend(stray, r.dh), "PostSend")
 		require.Equal(t, vipl.StateIdle, r.state(idle))
 		r.send("there is no receive")
-		e := take(t, r.errors)
+		e := receive(t, r.errors, "nothing came")
 		require.Same(t, r.v, e.ViHandle, "the first that is told")
 
 		p, ce := dialVI(t, r.viHost), viPeerCE(l.level, "later")
 		done := serveVI(r.viHost, idle, "later")
 		p.connects(ce, done)
-		e = take(t, r.errors)
+		e = receive(t, r.errors, "nothing came")
 		require.Same(t, idle, e.ViHandle)
 		require.Equal(t, vipl.ErrorPostDesc, e.ErrorCode)
 		require.Same(t, stray, e.DescriptorPtr)
@@ -237,7 +223,7 @@ func viAcceptPending(t *conformance.T) {
 		}
 	}()
 	p.asks(ce)
-	c := take(t, asked)
+	c := receive(t, asked, "nothing came")
 	require.Equal(t, vipl.StateIdle, h.state(v))
 	done := make(chan error, 1)
 	go func() { done <- c.ConnectAccept(v) }()
@@ -247,7 +233,7 @@ func viAcceptPending(t *conformance.T) {
 	require.Equal(t, vipl.Status(viDone|viFlushed), s.Control.Status)
 	h.notDone(v.RecvDone)
 	p.accepted(ce)
-	require.NoError(t, take(t, done))
+	require.NoError(t, receive(t, done, "nothing came"))
 	require.Equal(t, vipl.StateConnected, h.state(v))
 	p.send("now")
 	h.received(v, d, viDone|viOpReceive)
@@ -269,7 +255,7 @@ func viDisconnectPending(t *conformance.T) {
 	got = must(r.v.RecvDone())(t)
 	require.Same(t, d, got)
 	require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), d.Control.Status)
-	viCode(t, vipl.ErrResource, take(t, r.done), "ConnectRequest")
+	viCode(t, vipl.ErrResource, receive(t, r.done, "nothing came"), "ConnectRequest")
 	r.over()
 
 	p, ce := dialVI(t, r.viHost), viPeerCE(vipl.ServiceReliableDelivery, "server")
@@ -290,7 +276,7 @@ func viPendingTransportError(t *conformance.T) {
 		r := newVICaller(t, vipl.ServiceReliableDelivery, vipl.Config{})
 		d := r.recv(r.v, r.data(0, 8))
 		_, _ = r.conn.Write(s.octets(false)) // the VI may hang up on the header
-		require.Error(t, take(t, r.done), "ConnectRequest")
+		require.Error(t, receive(t, r.done, "nothing came"), "ConnectRequest")
 		require.Equal(t, vipl.StateError, r.state(r.v))
 		r.reported(vipl.ErrorConnLost)
 		r.received(r.v, d, viDone|viFlushed|viOpReceive)
@@ -361,7 +347,7 @@ func viAnyError(t *conformance.T) {
 			if c.name != "the end" {
 				r.drained()
 			}
-			take(t, r.errors)
+			receive(t, r.errors, "nothing came")
 			require.Equal(t, vipl.StateError, r.state(r.v))
 			for i, d := range r.posted {
 				require.Same(t, d, must(r.v.SendWait(t.Context()))(t))

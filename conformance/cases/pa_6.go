@@ -11,15 +11,12 @@ import (
 
 // pa6 is what the VI Architecture, 6 to 9, says of Descriptors and errors without a must.
 var pa6 = []conformance.Case{
-	{
-		Name: "6.3.1.1/vi-completes-in-order", Keys: []string{"PA-6.3.1.1-M2", "PA-6.3.1.1-M3"},
-		Need: conformance.NeedAPI, Run: viCompletesInOrder,
-	},
-	{Name: "6.3.1.1/vi-answers-in-order", Keys: []string{"PA-6.3.1.1-M4"}, Need: conformance.NeedAPI, Run: viAnswersInOrder},
-	{Name: "6.4.1/vi-overrun", Keys: []string{"PA-6.4.1-M1", "PA-10.2-M9"}, Need: conformance.NeedAPI, Run: viOverrun},
-	{Name: "9.5.3/vi-no-octets", Keys: []string{"PA-9.5.3-M1"}, Need: conformance.NeedAPI, Run: viNoOctets},
-	{Name: "9.9.1/vi-queue-overrun", Keys: []string{"PA-9.9.1-M2"}, Need: conformance.NeedAPI, Run: viQueueOverrun},
-	{Name: "9.9.1/vi-write-error-in-receive", Keys: []string{"PA-9.9.1-M3"}, Need: conformance.NeedAPI, Run: viWriteErrorInReceive},
+	apiCase("6.3.1.1/vi-completes-in-order", viCompletesInOrder, "PA-6.3.1.1-M2", "PA-6.3.1.1-M3"),
+	apiCase("6.3.1.1/vi-answers-in-order", viAnswersInOrder, "PA-6.3.1.1-M4"),
+	apiCase("6.4.1/vi-overrun", viOverrun, "PA-6.4.1-M1", "PA-10.2-M9"),
+	apiCase("9.5.3/vi-no-octets", viNoOctets, "PA-9.5.3-M1"),
+	apiCase("9.9.1/vi-queue-overrun", viQueueOverrun, "PA-9.9.1-M2"),
+	apiCase("9.9.1/vi-write-error-in-receive", viWriteErrorInReceive, "PA-9.9.1-M3"),
 }
 
 // viCompletesInOrder has an RDMA Write, which nothing holds up, behind a Send that the peer
@@ -146,7 +143,7 @@ func viQueueOverrun(t *conformance.T) {
 				require.Empty(t, r.errors)
 				continue
 			}
-			e := take(t, r.errors)
+			e := receive(t, r.errors, "nothing came")
 			require.Equal(t, vipl.ErrorViOverrun, e.ErrorCode)
 			require.Equal(t, op, e.OpCode)
 			require.Same(t, r.v, e.ViHandle)

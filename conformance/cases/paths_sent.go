@@ -12,10 +12,8 @@ import (
 // pathsSent is what goes out, by each way: copied or from where it is, all at once or as
 // the socket takes it.
 var pathsSent = []conformance.Case{
-	{
-		Name: "5.2/sent-by-each-way", Need: conformance.NeedAPI, Run: sentByEachWay,
-		Keys: []string{"R5041-5.2-M6", "R5041-5.3-M1", "R5041-5.3-M2", "R5044-4.1-M1", "R5044-4.1-M2", "R5044-4.3-M2"},
-	},
+	apiCase("5.2/sent-by-each-way", sentByEachWay,
+		"R5041-5.2-M6", "R5041-5.3-M1", "R5041-5.3-M2", "R5044-4.1-M1", "R5044-4.1-M2", "R5044-4.3-M2"),
 }
 
 // sentLengths are those of the messages of a trial, posted together: around 2 KiB, from where
@@ -27,10 +25,10 @@ var sentLengths = []int{1, 2046, 2047, 2048, 2049, 2050, 2051, 32749, 32750, 327
 // takes little. Behind them comes a request that cannot be done: what was posted before it
 // goes out all the same, and nothing of it.
 func sentByEachWay(t *conformance.T) {
-	p := newPaths(t)
+	p := newFaultMatrix(t)
 	turn := 0
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite, verbs.OpRead} {
-		for _, r := range []route{{}, {crc: true}, {markers: true}, {crc: true, markers: true}} {
+		for _, r := range []delivery{{}, {crc: true}, {markers: true}, {crc: true, markers: true}} {
 			for _, slow := range []bool{false, true} {
 				r.server = servers[turn%len(servers)]
 				turn++
@@ -48,21 +46,15 @@ func sentByEachWay(t *conformance.T) {
 }
 
 // sent is one trial.
-func (p *paths) sent(op verbs.Op, r route, slow bool) {
-	far, near := p.pair()
-	defer func() { _ = far.Close() }()
-	if slow {
-		require.NoError(p.t, near.(*net.TCPConn).SetWriteBuffer(4<<10))
-	}
-	if r.server == blocking {
-		near = &tape{Conn: near}
-	}
-	v := &prey{
-		paths: p, route: r, x: &trespass{}, qp: p.newQP(verbs.QPConfig{IRD: 64}), want: []verbs.Completion{},
-		mpaWire: mpaWire{test: p.t, wire: far, in: mpaLane{markers: r.markers, crc: r.crc}, out: mpaLane{markers: r.markers, crc: r.crc}},
-	}
-	begin(p.t, v.qp, verbs.Stream{Conn: near, Role: asInitiator, CRC: r.crc, MarkersIn: r.markers, MarkersOut: r.markers})
-	a, b := v.lay(100_000, allRights), v.lay(300_002, allRights)
+func (p *faultMatrix) sent(op verbs.Op, r delivery, slow bool) {
+	v := p.newTrial(&pathFault{}, r, verbs.QPConfig{IRD: 64}, false, func(near net.Conn) {
+		if slow {
+			require.NoError(p.t, near.(*net.TCPConn).SetWriteBuffer(4<<10))
+		}
+	})
+	v.want = []verbs.Completion{}
+	defer v.drop()
+	a, b := v.guarded(100_000, allRights), v.guarded(300_002, allRights)
 	served := v.serve()
 	var reqs []verbs.Request
 	for i, n := range sentLengths {
@@ -84,12 +76,12 @@ func (p *paths) sent(op verbs.Op, r route, slow bool) {
 		v.arrives(op, i, v.octetsOf(op, i, n, a, b))
 	}
 	if op == verbs.OpRead {
-		v.shut()
+		_ = v.CloseWrite()
 	} else {
 		v.expect(aTerminate(0x0000, nil, false))
 	}
-	v.silent()
-	_ = far.Close()
+	v.silent("the end of the stream")
+	v.drop()
 	require.Equal(p.t, v.want, served(), "the completions")
 	if op == verbs.OpRead {
 		v.raised = append(v.raised, raising{verbs.Event{ID: verbs.EventLLPCloseComplete, QP: v.qp.ID()}, "the end"})
@@ -100,7 +92,7 @@ func (p *paths) sent(op verbs.Op, r route, slow bool) {
 }
 
 // octetsOf is what message i of n octets is made of.
-func (v *prey) octetsOf(op verbs.Op, i, n int, a, b *plot) []byte {
+func (v *trial) octetsOf(op verbs.Op, i, n int, a, b *guardedRegion) []byte {
 	if op == verbs.OpRead {
 		return v.untouched(b, 300_002-n, n)
 	}
@@ -109,30 +101,17 @@ func (v *prey) octetsOf(op verbs.Op, i, n int, a, b *plot) []byte {
 }
 
 // untouched are n octets of a plot as they were.
-func (v *prey) untouched(p *plot, off, n int) []byte {
-	return append([]byte(nil), v.ground.first[p.off+off:p.off+off+n]...)
+func (v *trial) untouched(p *guardedRegion, off, n int) []byte {
+	return append([]byte(nil), v.guardedMemory.first[p.off+off:p.off+off+n]...)
 }
 
 // arrives reads a whole message, and compares each header and each octet.
-func (v *prey) arrives(op verbs.Op, i int, data []byte) {
-	off := 0
-	for last := false; !last; {
-		u := v.next()
-		last = u[0]&0x40 != 0
-		var head []byte
-		switch op {
-		case verbs.OpSend:
-			head = untagged(u[0]&0x40|moreUntagged, opSend, 0, 0, uint32(i+1), uint32(off), nil)
-		case verbs.OpWrite:
-			head = tagged(u[0]&0x40|moreTagged, opWrite, uint32(0x5000+i), 1<<32-1000+uint64(off), nil)
-		default:
-			head = tagged(u[0]&0x40|moreTagged, opReadResponse, uint32(0x5000+i), 1<<32-1000+uint64(off), nil)
-		}
-		require.Equal(v.paths.t, head, u[:len(head)], "the header of message %d behind %d octets", i, off)
-		n := len(u) - len(head)
-		require.LessOrEqual(v.paths.t, off+n, len(data), "message %d is too long", i)
-		same(v.paths.t, data[off:off+n], u[len(head):], "message %d from %d on", i, off)
-		off += n
+func (v *trial) arrives(op verbs.Op, i int, data []byte) {
+	m := v.message()
+	want := message{control: opSend, msn: uint32(i + 1)}
+	if op != verbs.OpSend {
+		want = message{tagged: true, control: either(op == verbs.OpWrite, opWrite, byte(opReadResponse)), stag: uint32(0x5000 + i), to: 1<<32 - 1000}
 	}
-	require.Equal(v.paths.t, len(data), off, "the length of message %d", i)
+	require.Equal(v.faultMatrix.t, want, m.address(), "message %d", i)
+	same(v.faultMatrix.t, data, m.payload, "message %d", i)
 }

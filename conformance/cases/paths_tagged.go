@@ -19,96 +19,96 @@ var pathsTagged = []conformance.Case{
 
 // toRegion is an RDMA Write of the way's payload to a region of as many octets, from octet
 // off of it on.
-func toRegion(access verbs.Access, off int64) func(*prey) []byte {
-	return func(v *prey) []byte {
-		p := v.lay(v.n, access)
+func toRegion(access verbs.Access, off int64) func(*trial) []byte {
+	return func(v *trial) []byte {
+		p := v.guarded(v.n, access)
 		return aWrite(p.tag(), p.Base()+uint64(off), payload(1, v.n))
 	}
 }
 
 // inPieces are the routes of segments that come in pieces.
-func inPieces(r route) bool { return r.cutting != uncut }
+func inPieces(r delivery) bool { return r.cutting != uncut }
 
 // begun is a first segment of a tagged message, which belongs where it says.
-func (v *prey) begun(control byte, p *plot, off int, octets []byte) {
+func (v *trial) begun(control byte, p *guardedRegion, off int, octets []byte) {
 	p.gets(off, octets)
 	v.lead = append(v.lead, tagged(moreTagged, control, p.tag(), p.at(off), octets))
 }
 
-var wrongWrites = []trespass{
-	{what: "no STag", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
+var wrongWrites = []pathFault{
+	{what: "no STag", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
 		return aWrite(0x00F00000, 0x10000, payload(1, v.n))
 	}},
-	{what: "STag zero", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
+	{what: "STag zero", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
 		return aWrite(0, v.sink.TO, payload(1, v.n))
 	}},
-	{what: "another key", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights)
+	{what: "another key", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
 		return aWrite(p.tag()^1, p.at(0), payload(1, v.n))
 	}},
-	{what: "an Invalid STag", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights)
-		run(v.paths.t, v.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: p.STag()}, verbs.StatusSuccess)
+	{what: "an Invalid STag", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
+		run(v.faultMatrix.t, v.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: p.STag()}, verbs.StatusSuccess)
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
-	{what: "an STag that the peer has invalidated", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights)
+	{what: "an STag that the peer has invalidated", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
 		v.lead = append(v.lead, aSendInv(1, p.tag(), nil))
 		v.want[firstRecv].Status, v.want[firstRecv].Invalidated, v.want[firstRecv].HasInvalidated = verbs.StatusSuccess, p.STag(), true
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
-	{what: "one octet below", code: 0x1101, event: verbs.EventProtBounds, plot: toRegion(allRights, -1)},
-	{what: "one octet beyond", code: 0x1101, event: verbs.EventProtBounds, plot: toRegion(allRights, 1)},
-	{what: "the last octet beyond, of a second segment", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
-		p := v.lay(2*v.n-1, allRights)
+	{what: "one octet below", code: 0x1101, event: verbs.EventProtBounds, arrange: toRegion(allRights, -1)},
+	{what: "one octet beyond", code: 0x1101, event: verbs.EventProtBounds, arrange: toRegion(allRights, 1)},
+	{what: "the last octet beyond, of a second segment", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
+		p := v.guarded(2*v.n-1, allRights)
 		v.begun(opWrite, p, 0, payload(2, v.n))
 		return aWrite(p.tag(), p.at(v.n), payload(1, v.n))
 	}},
-	{what: "a region far away", code: 0x1101, event: verbs.EventProtBounds, plot: toRegion(allRights, 1<<40)},
-	{what: "a wrap from within the region", code: 0x1103, event: verbs.EventProtWrap, plot: func(v *prey) []byte {
-		p := v.layIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: ^uint64(0) - uint64(v.n)})
+	{what: "a region far away", code: 0x1101, event: verbs.EventProtBounds, arrange: toRegion(allRights, 1<<40)},
+	{what: "a wrap from within the region", code: 0x1103, event: verbs.EventProtWrap, arrange: func(v *trial) []byte {
+		p := v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: ^uint64(0) - uint64(v.n)})
 		return aWrite(p.tag(), p.at(v.n-1), payload(1, v.n))
 	}},
-	{what: "no remote right", code: 0x1100, event: verbs.EventProtAccess, plot: toRegion(verbs.LocalRead|verbs.LocalWrite, 0)},
-	{what: "remote read only", code: 0x1100, event: verbs.EventProtAccess, plot: toRegion(verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead, 0)},
-	{what: "another PD", code: 0x1102, event: verbs.EventProtPD, plot: func(v *prey) []byte {
-		p := v.layIn(v.foreign, v.n, verbs.RegionConfig{Access: allRights})
+	{what: "no remote right", code: 0x1100, event: verbs.EventProtAccess, arrange: toRegion(verbs.LocalRead|verbs.LocalWrite, 0)},
+	{what: "remote read only", code: 0x1100, event: verbs.EventProtAccess, arrange: toRegion(verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead, 0)},
+	{what: "another PD", code: 0x1102, event: verbs.EventProtPD, arrange: func(v *trial) []byte {
+		p := v.guardedIn(v.foreign, v.n, verbs.RegionConfig{Access: allRights})
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
-	{what: "another queue pair's region", code: 0x1102, event: verbs.EventProtPD, plot: func(v *prey) []byte {
-		p := v.layIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, QP: v.other})
+	{what: "another queue pair's region", code: 0x1102, event: verbs.EventProtPD, arrange: func(v *trial) []byte {
+		p := v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, QP: v.other})
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
-	{what: "another queue pair's window", code: 0x1102, event: verbs.EventProtPD, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights|verbs.BindWindow)
+	{what: "another queue pair's window", code: 0x1102, event: verbs.EventProtPD, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights|verbs.BindWindow)
 		return aWrite(v.window(v.other, p, 0, v.n, remoteRights), p.at(0), payload(1, v.n))
 	}},
-	{what: "a window for reading", code: 0x1100, event: verbs.EventProtAccess, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights|verbs.BindWindow)
+	{what: "a window for reading", code: 0x1100, event: verbs.EventProtAccess, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights|verbs.BindWindow)
 		return aWrite(v.window(v.qp, p, 0, v.n, verbs.RemoteRead), p.at(0), payload(1, v.n))
 	}},
-	{what: "one octet beyond a window", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
-		p := v.lay(v.n+2, allRights|verbs.BindWindow)
+	{what: "one octet beyond a window", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n+2, allRights|verbs.BindWindow)
 		return aWrite(v.window(v.qp, p, 1, v.n, remoteRights), p.at(2), payload(1, v.n))
 	}},
 	{
 		what: "no inbound Writes", qp: verbs.QPConfig{NoInboundWrite: true}, code: 0x1100, event: verbs.EventWriteNotEnabled,
-		plot: toRegion(allRights, 0),
+		arrange: toRegion(allRights, 0),
 	},
-	{what: "another STag within a message", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
-		v.begun(opWrite, v.lay(v.n, allRights), 0, payload(2, v.n))
+	{what: "another STag within a message", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
+		v.begun(opWrite, v.guarded(v.n, allRights), 0, payload(2, v.n))
 		return toRegion(allRights, 0)(v)
 	}},
-	{what: "a region that goes meanwhile", only: inPieces, code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights)
-		v.between = p.goes
+	{what: "a region that goes meanwhile", only: inPieces, code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
+		v.between = p.deregister
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
-	{what: "a Write within a Read Response", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
+	{what: "a Write within a Read Response", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.begun(opReadResponse, v.sinkIn(0), 0, payload(2, v.n-1))
 		return aWrite(uint32(v.sink.STag), v.sink.TO+uint64(v.n-1), payload(1, v.n)[:1])
 	}},
-	{what: "a Write of the same STag within a Read Response", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
+	{what: "a Write of the same STag within a Read Response", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		p := v.sinkIn(v.n)
 		v.begun(opReadResponse, p, v.n, payload(2, v.n-1))
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
@@ -116,96 +116,96 @@ var wrongWrites = []trespass{
 }
 
 // sinkIn makes the RDMA Read's sink one with so many octets of its region before and behind it.
-func (v *prey) sinkIn(around int) *plot {
-	p := v.lay(v.n+2*around, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
+func (v *trial) sinkIn(around int) *guardedRegion {
+	p := v.guarded(v.n+2*around, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
 	v.sink = p.sge(around, v.n)
 	return p
 }
 
 // response is a whole answer of n octets, from octet off of the sink on.
-func (v *prey) response(off, n int) []byte {
+func (v *trial) response(off, n int) []byte {
 	return aReadResponse(uint32(v.sink.STag), v.sink.TO+uint64(off), payload(1, n))
 }
 
 // sinkOf has a good answer come to a sink with these rights.
-func sinkOf(access verbs.Access) func(*prey) []byte {
-	return func(v *prey) []byte {
-		v.sink = v.lay(v.n, access).sge(0, v.n)
+func sinkOf(access verbs.Access) func(*trial) []byte {
+	return func(v *trial) []byte {
+		v.sink = v.guarded(v.n, access).sge(0, v.n)
 		return v.response(0, v.n)
 	}
 }
 
-var wrongResponses = []trespass{
-	{what: "no Read", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
+var wrongResponses = []pathFault{
+	{what: "no Read", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.idle = true
 		return v.response(0, v.n)
 	}},
-	{what: "another STag", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights)
+	{what: "another STag", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
 		return aReadResponse(p.tag(), p.at(0), payload(1, v.n))
 	}},
-	{what: "another STag at the same TO", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
-		p := v.layIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: v.sink.TO})
+	{what: "another STag at the same TO", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: v.sink.TO})
 		return aReadResponse(p.tag(), v.sink.TO, payload(1, v.n))
 	}},
-	{what: "another key", code: 0x1100, event: verbs.EventProtSTag, plot: func(v *prey) []byte {
+	{what: "another key", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
 		return aReadResponse(uint32(v.sink.STag)^1, v.sink.TO, payload(1, v.n))
 	}},
-	{what: "the next TO", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "the next TO", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		v.sinkIn(8)
 		return v.response(1, v.n)
 	}},
-	{what: "the TO before", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "the TO before", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		v.sinkIn(8)
 		return v.response(-1, v.n)
 	}},
-	{what: "a later part first", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte { return v.response(1, v.n-1) }},
-	{what: "one octet too many", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "a later part first", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte { return v.response(1, v.n-1) }},
+	{what: "one octet too many", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		v.sinkIn(8)
 		return v.response(0, v.n+1)
 	}},
-	{what: "one octet too few", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "one octet too few", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		v.sinkIn(0).gets(0, payload(1, v.n-1))
 		return v.response(0, v.n-1)
 	}},
-	{what: "a second segment behind a gap", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "a second segment behind a gap", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		v.begun(opReadResponse, v.sinkIn(0), 0, payload(2, 2))
 		return v.response(3, v.n-3)
 	}},
-	{what: "a second segment over the first", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "a second segment over the first", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		v.begun(opReadResponse, v.sinkIn(0), 0, payload(2, 2))
 		return v.response(1, v.n-1)
 	}},
-	{what: "a second segment one octet too long", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "a second segment one octet too long", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		p := v.sinkIn(v.n)
 		v.begun(opReadResponse, p, v.n, payload(2, 1))
 		return v.response(1, v.n)
 	}},
-	{what: "more behind the last octet", code: 0x1101, event: verbs.EventProtBounds, plot: func(v *prey) []byte {
+	{what: "more behind the last octet", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
 		p := v.sinkIn(v.n)
 		v.begun(opReadResponse, p, v.n, payload(2, v.n))
 		return v.response(v.n, v.n)
 	}},
-	{what: "a sink without the right", code: 0x1100, read: verbs.StatusAccess, plot: sinkOf(verbs.LocalRead | verbs.LocalWrite)},
-	{what: "a sink for reading", code: 0x1100, read: verbs.StatusAccess, plot: sinkOf(verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead)},
-	{what: "a sink that is gone", code: 0x1100, read: verbs.StatusInvalidSTag, plot: func(v *prey) []byte {
+	{what: "a sink without the right", code: 0x1100, read: verbs.StatusAccess, arrange: sinkOf(verbs.LocalRead | verbs.LocalWrite)},
+	{what: "a sink for reading", code: 0x1100, read: verbs.StatusAccess, arrange: sinkOf(verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead)},
+	{what: "a sink that is gone", code: 0x1100, read: verbs.StatusInvalidSTag, arrange: func(v *trial) []byte {
 		p := v.sinkIn(0)
-		v.meanwhile = func() { require.NoError(v.paths.t, p.give()) }
+		v.meanwhile = func() { require.NoError(v.faultMatrix.t, p.give()) }
 		return v.response(0, v.n)
 	}},
-	{what: "a sink that goes meanwhile", only: inPieces, code: 0x1100, read: verbs.StatusInvalidSTag, plot: func(v *prey) []byte {
-		v.between = v.sinkIn(0).goes
+	{what: "a sink that goes meanwhile", only: inPieces, code: 0x1100, read: verbs.StatusInvalidSTag, arrange: func(v *trial) []byte {
+		v.between = v.sinkIn(0).deregister
 		return v.response(0, v.n)
 	}},
 	{
 		what: "no inbound Writes", qp: verbs.QPConfig{NoInboundWrite: true}, code: 0x1100, event: verbs.EventWriteNotEnabled,
-		plot: func(v *prey) []byte { return v.response(0, v.n) },
+		arrange: func(v *trial) []byte { return v.response(0, v.n) },
 	},
-	{what: "a Read Response within a Write", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
-		v.begun(opWrite, v.lay(v.n, allRights), 0, payload(2, v.n))
+	{what: "a Read Response within a Write", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
+		v.begun(opWrite, v.guarded(v.n, allRights), 0, payload(2, v.n))
 		return v.response(0, v.n)
 	}},
-	{what: "a Read Response within a Write to the sink", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
+	{what: "a Read Response within a Write to the sink", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.begun(opWrite, v.sinkIn(1), 0, payload(2, 1))
 		return v.response(0, v.n)
 	}},

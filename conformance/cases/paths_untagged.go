@@ -24,10 +24,10 @@ func part(first byte, msn uint32, mo, n int) []byte {
 }
 
 // room makes the first receive one of these lengths, in regions of their own.
-func (v *prey) room(lengths ...int) (list []*plot) {
+func (v *trial) room(lengths ...int) (list []*guardedRegion) {
 	v.recv = nil
 	for _, n := range lengths {
-		p := v.lay(n, verbs.LocalWrite)
+		p := v.guarded(n, verbs.LocalWrite)
 		v.recv = append(v.recv, p.sge(0, n))
 		list = append(list, p)
 	}
@@ -36,181 +36,181 @@ func (v *prey) room(lengths ...int) (list []*plot) {
 
 // came is the first segment of a Send, of n octets, which fills as much of a receive that
 // has room for all.
-func (v *prey) came(n, room int) {
+func (v *trial) came(n, room int) {
 	v.room(room)[0].gets(0, payload(2, n))
 	v.lead = append(v.lead, untagged(moreUntagged, opSend, 0, 0, 1, 0, payload(2, n)))
 }
 
 // into has a Send of the way's payload come to a receive of the elements.
-func into(list func(*prey) []verbs.SGE) func(*prey) []byte {
-	return func(v *prey) []byte {
+func into(list func(*trial) []verbs.SGE) func(*trial) []byte {
+	return func(v *trial) []byte {
 		v.recv = list(v)
 		return part(lastUntagged, 1, 0, v.n)
 	}
 }
 
 // inv is a Send with Invalidate, which is placed before it is refused (RFC 5040 5.3).
-func inv(stag func(*prey) uint32) func(*prey) []byte {
-	return func(v *prey) []byte {
+func inv(stag func(*trial) uint32) func(*trial) []byte {
+	return func(v *trial) []byte {
 		v.room(v.n)[0].gets(0, payload(1, v.n))
 		return aSendInv(1, stag(v), payload(1, v.n))
 	}
 }
 
-var wrongSends = []trespass{
-	{what: "one octet too long", code: 0x1205, recv: verbs.StatusBaseBounds, plot: func(v *prey) []byte {
+var wrongSends = []pathFault{
+	{what: "one octet too long", code: 0x1205, recv: verbs.StatusBaseBounds, arrange: func(v *trial) []byte {
 		v.room(v.n - 1)
 		return part(lastUntagged, 1, 0, v.n)
 	}},
-	{what: "one octet too long for an element, not for its region", code: 0x1205, recv: verbs.StatusBaseBounds, plot: into(func(v *prey) []verbs.SGE {
-		return v.lay(v.n, verbs.LocalWrite).sgl(0, v.n-1)
+	{what: "one octet too long for an element, not for its region", code: 0x1205, recv: verbs.StatusBaseBounds, arrange: into(func(v *trial) []verbs.SGE {
+		return v.guarded(v.n, verbs.LocalWrite).sgl(0, v.n-1)
 	})},
-	{what: "one octet too long for two elements", code: 0x1205, recv: verbs.StatusBaseBounds, plot: func(v *prey) []byte {
+	{what: "one octet too long for two elements", code: 0x1205, recv: verbs.StatusBaseBounds, arrange: func(v *trial) []byte {
 		v.room(v.n-2, 1)
 		return part(lastUntagged, 1, 0, v.n)
 	}},
-	{what: "no room at all", code: 0x1205, recv: verbs.StatusBaseBounds, plot: into(func(*prey) []verbs.SGE { return nil })},
-	{what: "a second segment one octet too long", code: 0x1205, recv: verbs.StatusBaseBounds, plot: func(v *prey) []byte {
+	{what: "no room at all", code: 0x1205, recv: verbs.StatusBaseBounds, arrange: into(func(*trial) []verbs.SGE { return nil })},
+	{what: "a second segment one octet too long", code: 0x1205, recv: verbs.StatusBaseBounds, arrange: func(v *trial) []byte {
 		v.came(v.n, 2*v.n-1)
 		return part(lastUntagged, 1, v.n, v.n)
 	}},
-	{what: "a first MO", code: 0x1204, event: verbs.EventRQMSNGap, plot: func(v *prey) []byte {
+	{what: "a first MO", code: 0x1204, event: verbs.EventRQMSNGap, arrange: func(v *trial) []byte {
 		v.room(v.n + 8)
 		return part(lastUntagged, 1, 1, v.n)
 	}},
-	{what: "a gap", code: 0x1204, event: verbs.EventRQMSNGap, plot: func(v *prey) []byte {
+	{what: "a gap", code: 0x1204, event: verbs.EventRQMSNGap, arrange: func(v *trial) []byte {
 		v.came(v.n, 2*v.n+8)
 		return part(lastUntagged, 1, v.n+1, v.n)
 	}},
-	{what: "the same octets again", code: 0x1204, event: verbs.EventRQMSNGap, plot: func(v *prey) []byte {
+	{what: "the same octets again", code: 0x1204, event: verbs.EventRQMSNGap, arrange: func(v *trial) []byte {
 		v.came(v.n, 2*v.n+8)
 		return part(lastUntagged, 1, 0, v.n)
 	}},
-	{what: "the MSN of the second receive", code: 0x1203, event: verbs.EventRQMSNGap, plot: func(v *prey) []byte { return part(lastUntagged, 2, 0, v.n) }},
-	{what: "the MSN behind it", code: 0x1203, event: verbs.EventRQMSNRange, plot: func(v *prey) []byte { return part(lastUntagged, 3, 0, v.n) }},
-	{what: "an MSN of the past", code: 0x1203, event: verbs.EventRQMSNRange, plot: func(v *prey) []byte { return part(lastUntagged, 0, 0, v.n) }},
-	{what: "another MSN within a message", code: 0x1203, event: verbs.EventRQMSNGap, plot: func(v *prey) []byte {
+	{what: "the MSN of the second receive", code: 0x1203, event: verbs.EventRQMSNGap, arrange: func(v *trial) []byte { return part(lastUntagged, 2, 0, v.n) }},
+	{what: "the MSN behind it", code: 0x1203, event: verbs.EventRQMSNRange, arrange: func(v *trial) []byte { return part(lastUntagged, 3, 0, v.n) }},
+	{what: "an MSN of the past", code: 0x1203, event: verbs.EventRQMSNRange, arrange: func(v *trial) []byte { return part(lastUntagged, 0, 0, v.n) }},
+	{what: "another MSN within a message", code: 0x1203, event: verbs.EventRQMSNGap, arrange: func(v *trial) []byte {
 		v.came(v.n, 2*v.n)
 		return part(lastUntagged, 2, v.n, v.n)
 	}},
-	{what: "no receive", code: 0x1202, event: verbs.EventRQMSNRange, plot: func(v *prey) []byte {
+	{what: "no receive", code: 0x1202, event: verbs.EventRQMSNRange, arrange: func(v *trial) []byte {
 		v.lead = [][]byte{aSend(1, nil), aSend(2, nil)}
 		v.want[firstRecv].Status, v.want[secondRecv].Status = verbs.StatusSuccess, verbs.StatusSuccess
 		return part(lastUntagged, 3, 0, v.n)
 	}},
-	{what: "queue 3", code: 0x1201, event: verbs.EventInvalidQN, plot: func(v *prey) []byte {
+	{what: "queue 3", code: 0x1201, event: verbs.EventInvalidQN, arrange: func(v *trial) []byte {
 		return untagged(lastUntagged, opSend, 0, 3, 1, 0, payload(1, v.n))
 	}},
-	{what: "another operation within a message", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: func(v *prey) []byte {
+	{what: "another operation within a message", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.came(v.n, 2*v.n)
 		return untagged(lastUntagged, opSendSE, 0, 0, 1, uint32(v.n), payload(1, v.n))
 	}},
 	// The receive's own fault (draft figure 23) repeats no header.
-	{what: "a receive of memory that is gone", bare: true, recv: verbs.StatusInvalidSTag, plot: into(func(v *prey) []verbs.SGE {
-		p := v.lay(v.n, verbs.LocalWrite)
-		require.NoError(v.paths.t, p.give())
+	{what: "a receive of memory that is gone", bare: true, recv: verbs.StatusInvalidSTag, arrange: into(func(v *trial) []verbs.SGE {
+		p := v.guarded(v.n, verbs.LocalWrite)
+		require.NoError(v.faultMatrix.t, p.give())
 		return p.sgl(0, v.n)
 	})},
-	{what: "a receive beyond its region", bare: true, recv: verbs.StatusBaseBounds, plot: into(func(v *prey) []verbs.SGE {
-		return v.lay(v.n, verbs.LocalWrite).sgl(1, v.n)
+	{what: "a receive beyond its region", bare: true, recv: verbs.StatusBaseBounds, arrange: into(func(v *trial) []verbs.SGE {
+		return v.guarded(v.n, verbs.LocalWrite).sgl(1, v.n)
 	})},
-	{what: "a receive before its region", bare: true, recv: verbs.StatusBaseBounds, plot: into(func(v *prey) []verbs.SGE {
-		return v.lay(v.n, verbs.LocalWrite).sgl(-1, v.n)
+	{what: "a receive before its region", bare: true, recv: verbs.StatusBaseBounds, arrange: into(func(v *trial) []verbs.SGE {
+		return v.guarded(v.n, verbs.LocalWrite).sgl(-1, v.n)
 	})},
-	{what: "a receive without the right", bare: true, recv: verbs.StatusAccess, plot: into(func(v *prey) []verbs.SGE {
-		return v.lay(v.n, verbs.LocalRead).sgl(0, v.n)
+	{what: "a receive without the right", bare: true, recv: verbs.StatusAccess, arrange: into(func(v *trial) []verbs.SGE {
+		return v.guarded(v.n, verbs.LocalRead).sgl(0, v.n)
 	})},
-	{what: "a receive of another PD", bare: true, recv: verbs.StatusInvalidPD, plot: into(func(v *prey) []verbs.SGE {
-		return v.layIn(v.foreign, v.n, verbs.RegionConfig{Access: verbs.LocalWrite}).sgl(0, v.n)
+	{what: "a receive of another PD", bare: true, recv: verbs.StatusInvalidPD, arrange: into(func(v *trial) []verbs.SGE {
+		return v.guardedIn(v.foreign, v.n, verbs.RegionConfig{Access: verbs.LocalWrite}).sgl(0, v.n)
 	})},
-	{what: "a receive that wraps", bare: true, recv: verbs.StatusWrap, plot: into(func(v *prey) []verbs.SGE {
-		p := v.layIn(v.pd, v.n, verbs.RegionConfig{Access: verbs.LocalWrite, VA: ^uint64(0) - uint64(v.n)})
+	{what: "a receive that wraps", bare: true, recv: verbs.StatusWrap, arrange: into(func(v *trial) []verbs.SGE {
+		p := v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: verbs.LocalWrite, VA: ^uint64(0) - uint64(v.n)})
 		return p.sgl(2, v.n)
 	})},
-	{what: "a second element of memory that is gone", bare: true, recv: verbs.StatusInvalidSTag, plot: func(v *prey) []byte {
+	{what: "a second element of memory that is gone", bare: true, recv: verbs.StatusInvalidSTag, arrange: func(v *trial) []byte {
 		list := v.room(v.n/2, v.n)
-		require.NoError(v.paths.t, list[1].give())
+		require.NoError(v.faultMatrix.t, list[1].give())
 		list[0].gets(0, payload(1, v.n)[:v.n/2])
 		return part(lastUntagged, 1, 0, v.n)
 	}},
-	{what: "a receive of memory that goes meanwhile", only: inPieces, bare: true, recv: verbs.StatusInvalidSTag, plot: func(v *prey) []byte {
-		v.between = v.room(v.n)[0].goes
+	{what: "a receive of memory that goes meanwhile", only: inPieces, bare: true, recv: verbs.StatusInvalidSTag, arrange: func(v *trial) []byte {
+		v.between = v.room(v.n)[0].deregister
 		return part(lastUntagged, 1, 0, v.n)
 	}},
-	{what: "Invalidate of another key", code: 0x0109, recv: verbs.StatusInvalidSTag, plot: inv(func(v *prey) uint32 { return v.lay(8, allRights).tag() ^ 1 })},
-	{what: "Invalidate of another PD's", code: 0x0109, recv: verbs.StatusInvalidateSTag, plot: inv(func(v *prey) uint32 {
-		return v.layIn(v.foreign, 8, verbs.RegionConfig{Access: allRights}).tag()
+	{what: "Invalidate of another key", code: 0x0109, recv: verbs.StatusInvalidSTag, arrange: inv(func(v *trial) uint32 { return v.guarded(8, allRights).tag() ^ 1 })},
+	{what: "Invalidate of another PD's", code: 0x0109, recv: verbs.StatusInvalidateSTag, arrange: inv(func(v *trial) uint32 {
+		return v.guardedIn(v.foreign, 8, verbs.RegionConfig{Access: allRights}).tag()
 	})},
-	{what: "Invalidate of another queue pair's", code: 0x0109, recv: verbs.StatusInvalidateSTag, plot: inv(func(v *prey) uint32 {
-		return v.layIn(v.pd, 8, verbs.RegionConfig{Access: allRights, QP: v.other}).tag()
+	{what: "Invalidate of another queue pair's", code: 0x0109, recv: verbs.StatusInvalidateSTag, arrange: inv(func(v *trial) uint32 {
+		return v.guardedIn(v.pd, 8, verbs.RegionConfig{Access: allRights, QP: v.other}).tag()
 	})},
-	{what: "Invalidate without remote right", code: 0x0109, recv: verbs.StatusInvalidateSTag, plot: inv(func(v *prey) uint32 {
-		return v.lay(8, verbs.LocalRead|verbs.LocalWrite).tag()
+	{what: "Invalidate without remote right", code: 0x0109, recv: verbs.StatusInvalidateSTag, arrange: inv(func(v *trial) uint32 {
+		return v.guarded(8, verbs.LocalRead|verbs.LocalWrite).tag()
 	})},
 }
 
 // asked is an RDMA Read Request for as many octets as the payload, from octet off of a
 // region.
-func (v *prey) asked(p *plot, off int) []byte { return v.asks(p.tag(), p.at(off)) }
+func (v *trial) asked(p *guardedRegion, off int) []byte { return v.asks(p.tag(), p.at(off)) }
 
-func (v *prey) asks(tag uint32, to uint64) []byte {
+func (v *trial) asks(tag uint32, to uint64) []byte {
 	return aReadRequest(v.due(), read{nowhere, nowhereTO, uint32(v.n), tag, to})
 }
 
 // fromRegion is an RDMA Read from octet off of a region of as many octets as the payload.
-func fromRegion(access verbs.Access, off int) func(*prey) []byte {
-	return func(v *prey) []byte { return v.asked(v.lay(v.n, access), off) }
+func fromRegion(access verbs.Access, off int) func(*trial) []byte {
+	return func(v *trial) []byte { return v.asked(v.guarded(v.n, access), off) }
 }
 
 // spoiltRequest is a good RDMA Read Request that change spoils.
-func spoiltRequest(change func(v *prey, u []byte) []byte) func(*prey) []byte {
-	return func(v *prey) []byte { return change(v, fromRegion(allRights, 0)(v)) }
+func spoiltRequest(change func(v *trial, u []byte) []byte) func(*trial) []byte {
+	return func(v *trial) []byte { return change(v, fromRegion(allRights, 0)(v)) }
 }
 
-var wrongReads = []trespass{
-	{what: "no STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag, plot: func(v *prey) []byte { return v.asks(0x00F00000, 0x10000) }},
-	{what: "another key", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights)
+var wrongReads = []pathFault{
+	{what: "no STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag, arrange: func(v *trial) []byte { return v.asks(0x00F00000, 0x10000) }},
+	{what: "another key", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
 		return v.asks(p.tag()^1, p.at(0))
 	}},
-	{what: "one octet below", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, plot: fromRegion(allRights, -1)},
-	{what: "one octet beyond", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, plot: fromRegion(allRights, 1)},
-	{what: "a wrap", code: 0x0104, readToo: true, event: verbs.EventIRRQWrap, plot: func(v *prey) []byte {
-		return v.asked(v.layIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: ^uint64(0) - uint64(v.n)}), v.n-1)
+	{what: "one octet below", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, arrange: fromRegion(allRights, -1)},
+	{what: "one octet beyond", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, arrange: fromRegion(allRights, 1)},
+	{what: "a wrap", code: 0x0104, readToo: true, event: verbs.EventIRRQWrap, arrange: func(v *trial) []byte {
+		return v.asked(v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: ^uint64(0) - uint64(v.n)}), v.n-1)
 	}},
-	{what: "no remote right", code: 0x0102, readToo: true, event: verbs.EventIRRQAccess, plot: fromRegion(verbs.LocalRead|verbs.LocalWrite, 0)},
-	{what: "remote write only", code: 0x0102, readToo: true, event: verbs.EventIRRQAccess, plot: fromRegion(verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite, 0)},
-	{what: "another PD", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, plot: func(v *prey) []byte {
-		return v.asked(v.layIn(v.foreign, v.n, verbs.RegionConfig{Access: allRights}), 0)
+	{what: "no remote right", code: 0x0102, readToo: true, event: verbs.EventIRRQAccess, arrange: fromRegion(verbs.LocalRead|verbs.LocalWrite, 0)},
+	{what: "remote write only", code: 0x0102, readToo: true, event: verbs.EventIRRQAccess, arrange: fromRegion(verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite, 0)},
+	{what: "another PD", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, arrange: func(v *trial) []byte {
+		return v.asked(v.guardedIn(v.foreign, v.n, verbs.RegionConfig{Access: allRights}), 0)
 	}},
-	{what: "another queue pair's region", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, plot: func(v *prey) []byte {
-		return v.asked(v.layIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, QP: v.other}), 0)
+	{what: "another queue pair's region", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, arrange: func(v *trial) []byte {
+		return v.asked(v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, QP: v.other}), 0)
 	}},
-	{what: "another queue pair's window", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, plot: func(v *prey) []byte {
-		p := v.lay(v.n, allRights|verbs.BindWindow)
+	{what: "another queue pair's window", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights|verbs.BindWindow)
 		return v.asks(v.window(v.other, p, 0, v.n, remoteRights), p.at(0))
 	}},
-	{what: "one octet beyond a window", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, plot: func(v *prey) []byte {
-		p := v.lay(v.n+2, allRights|verbs.BindWindow)
+	{what: "one octet beyond a window", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n+2, allRights|verbs.BindWindow)
 		return v.asks(v.window(v.qp, p, 1, v.n, remoteRights), p.at(2))
 	}},
 	{
 		what: "no inbound Reads", qp: verbs.QPConfig{NoInboundRead: true}, code: 0x1201, event: verbs.EventReadNotEnabled,
-		plot: fromRegion(allRights, 0),
+		arrange: fromRegion(allRights, 0),
 	},
-	{what: "the next MSN", code: 0x1203, event: verbs.EventIRRQMSNGap, plot: spoiltRequest(func(_ *prey, u []byte) []byte { u[13]++; return u })},
-	{what: "the MSN before", code: 0x1203, event: verbs.EventIRRQMSNRange, plot: spoiltRequest(func(_ *prey, u []byte) []byte { u[13]--; return u })},
-	{what: "an MO", code: 0x1204, event: verbs.EventInvalidReadRequest, plot: spoiltRequest(func(_ *prey, u []byte) []byte { u[17] = 28; return u })},
-	{what: "not the last segment", code: 0x0207, event: verbs.EventNoLBit, plot: spoiltRequest(func(_ *prey, u []byte) []byte { u[0] = moreUntagged; return u })},
-	{what: "a payload behind it", code: 0x1205, event: verbs.EventInvalidReadRequest, plot: spoiltRequest(func(v *prey, u []byte) []byte {
+	{what: "the next MSN", code: 0x1203, event: verbs.EventIRRQMSNGap, arrange: spoiltRequest(func(_ *trial, u []byte) []byte { u[13]++; return u })},
+	{what: "the MSN before", code: 0x1203, event: verbs.EventIRRQMSNRange, arrange: spoiltRequest(func(_ *trial, u []byte) []byte { u[13]--; return u })},
+	{what: "an MO", code: 0x1204, event: verbs.EventInvalidReadRequest, arrange: spoiltRequest(func(_ *trial, u []byte) []byte { u[17] = 28; return u })},
+	{what: "not the last segment", code: 0x0207, event: verbs.EventNoLBit, arrange: spoiltRequest(func(_ *trial, u []byte) []byte { u[0] = moreUntagged; return u })},
+	{what: "a payload behind it", code: 0x1205, event: verbs.EventInvalidReadRequest, arrange: spoiltRequest(func(v *trial, u []byte) []byte {
 		return append(u, payload(1, max(v.n-28, 1))...)
 	})},
-	{what: "one octet short", code: 0x1000, bare: true, event: verbs.EventInvalidReadRequest, plot: spoiltRequest(func(_ *prey, u []byte) []byte { return u[:len(u)-1] })},
+	{what: "one octet short", code: 0x1000, bare: true, event: verbs.EventInvalidReadRequest, arrange: spoiltRequest(func(_ *trial, u []byte) []byte { return u[:len(u)-1] })},
 }
 
 // withHeader is an RDMA Write, or a Send, that would be good but for its first octets.
-func withHeader(first, control byte) func(*prey) []byte {
-	return func(v *prey) []byte {
+func withHeader(first, control byte) func(*trial) []byte {
+	return func(v *trial) []byte {
 		u := part(first, 1, 0, v.n)
 		if first&0x80 != 0 {
 			u = toRegion(allRights, 0)(v)
@@ -220,40 +220,40 @@ func withHeader(first, control byte) func(*prey) []byte {
 	}
 }
 
-var wrongHeaders = []trespass{
-	{what: "a tagged segment of DDP 0", code: 0x1104, event: verbs.EventDDPVersion, plot: withHeader(0xC0, opWrite)},
-	{what: "a tagged segment of DDP 3", code: 0x1104, event: verbs.EventDDPVersion, plot: withHeader(0xC3, opWrite)},
-	{what: "an untagged segment of DDP 2", code: 0x1206, event: verbs.EventDDPVersion, plot: withHeader(0x42, opSend)},
-	{what: "a Write of RDMAP 0", code: 0x0205, event: verbs.EventRDMAPVersion, plot: withHeader(lastTagged, opWrite&0x3F)},
-	{what: "a Send of RDMAP 2", code: 0x0205, event: verbs.EventRDMAPVersion, plot: withHeader(lastUntagged, opSend&0x3F|0x80)},
-	{what: "an operation that is none, tagged", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: withHeader(lastTagged, 0x4F)},
-	{what: "an operation that is none, untagged", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: withHeader(lastUntagged, 0x4F)},
-	{what: "a tagged Send", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: withHeader(lastTagged, opSend)},
-	{what: "an untagged Write", code: 0x0206, event: verbs.EventUnexpectedOpcode, plot: withHeader(lastUntagged, opWrite)},
+var wrongHeaders = []pathFault{
+	{what: "a tagged segment of DDP 0", code: 0x1104, event: verbs.EventDDPVersion, arrange: withHeader(0xC0, opWrite)},
+	{what: "a tagged segment of DDP 3", code: 0x1104, event: verbs.EventDDPVersion, arrange: withHeader(0xC3, opWrite)},
+	{what: "an untagged segment of DDP 2", code: 0x1206, event: verbs.EventDDPVersion, arrange: withHeader(0x42, opSend)},
+	{what: "a Write of RDMAP 0", code: 0x0205, event: verbs.EventRDMAPVersion, arrange: withHeader(lastTagged, opWrite&0x3F)},
+	{what: "a Send of RDMAP 2", code: 0x0205, event: verbs.EventRDMAPVersion, arrange: withHeader(lastUntagged, opSend&0x3F|0x80)},
+	{what: "an operation that is none, tagged", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: withHeader(lastTagged, 0x4F)},
+	{what: "an operation that is none, untagged", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: withHeader(lastUntagged, 0x4F)},
+	{what: "a tagged Send", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: withHeader(lastTagged, opSend)},
+	{what: "an untagged Write", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: withHeader(lastUntagged, opWrite)},
 	{
-		what: "a Write with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC, plot: toRegion(allRights, 0),
-		only: func(r route) bool { return r.crc }, spoil: badCRC,
+		what: "a Write with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC, arrange: toRegion(allRights, 0),
+		only: func(r delivery) bool { return r.crc }, spoil: badCRC,
 	},
 	{
 		what: "a Send with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC,
-		plot: func(v *prey) []byte { return part(lastUntagged, 1, 0, v.n) },
-		only: func(r route) bool { return r.crc }, spoil: badCRC,
+		arrange: func(v *trial) []byte { return part(lastUntagged, 1, 0, v.n) },
+		only:    func(r delivery) bool { return r.crc }, spoil: badCRC,
 	},
 	{
 		what: "a Read Response with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC,
-		plot: func(v *prey) []byte { return v.response(0, v.n) },
-		only: func(r route) bool { return r.crc }, spoil: badCRC,
+		arrange: func(v *trial) []byte { return v.response(0, v.n) },
+		only:    func(r delivery) bool { return r.crc }, spoil: badCRC,
 	},
 	{
-		what: "a marker that points elsewhere", code: 0x2003, bare: true, event: verbs.EventBadFPDU, plot: toRegion(allRights, 0),
-		only: func(r route) bool { return r.markers && r.n > 512 },
-		spoil: func(v *prey, u []byte) []byte {
+		what: "a marker that points elsewhere", code: 0x2003, bare: true, event: verbs.EventBadFPDU, arrange: toRegion(allRights, 0),
+		only: func(r delivery) bool { return r.markers && r.n > 512 },
+		spoil: func(v *trial, u []byte) []byte {
 			return v.out.twisted(u, twist{pointer: func(p uint16) uint16 { return p + 4 }})
 		},
 	},
 }
 
 // badCRC makes an FPDU whose CRC field is off by a bit.
-func badCRC(v *prey, u []byte) []byte {
+func badCRC(v *trial, u []byte) []byte {
 	return v.out.twisted(u, twist{crc: func(good uint32) uint32 { return good ^ 0x00010000 }})
 }

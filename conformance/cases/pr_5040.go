@@ -11,20 +11,20 @@ import (
 
 // pr5040 is what RFC 5040 binds without the keyword.
 var pr5040 = []conformance.Case{
-	apiCase("4.8/read-under-way", onNode(readUnderWay), "PR-5040-4.8-M4", "PR-5040-4.8-M5", "PR-5040-4.8-M6", "PR-5040-4.8-M7"),
+	apiCase("4.8/read-under-way", onHost(readUnderWay), "PR-5040-4.8-M4", "PR-5040-4.8-M5", "PR-5040-4.8-M6", "PR-5040-4.8-M7"),
 }
 
 // readUnderWay takes away the source of an RDMA Read that has been answered in part: the
 // Terminate Message has the Read Request's header moved on by what went out.
-func readUnderWay(t *conformance.T, n *node) {
+func readUnderWay(t *conformance.T, n *host) {
 	for _, behind := range []int{0, 1, 50} {
 		t.Part("%d segments are read first", behind+1)
-		l, mr := n.line(verbs.QPConfig{}), n.register(vast, allRights)
+		l, mr := n.link(verbs.QPConfig{}), n.register(vast, allRights)
 		stag, base := uint32(mr.STag()), mr.Base()
-		l.tell(aReadRequest(1, read{nowhere, nowhereTO, vast, stag, base}))
+		l.send(aReadRequest(1, read{nowhere, nowhereTO, vast, stag, base}))
 		sent := uint64(0)
 		for range behind + 1 {
-			u := l.heard()
+			u := l.next()
 			require.Equal(t, tagged(moreTagged, opReadResponse, nowhere, nowhereTO+sent, nil), u[:14])
 			sent += uint64(len(u) - 14)
 		}

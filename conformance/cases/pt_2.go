@@ -12,14 +12,12 @@ import (
 
 // pt2 is what the VI/TCP draft, 2.2.2, says of messages on a stream without a must.
 var pt2 = []conformance.Case{
-	{Name: "2.2.2.2.3/vi-answers-between", Keys: []string{"PT-2.2.2.2.3-M2", "PT-3.2-M6"}, Need: conformance.NeedAPI, Run: viAnswersBetween},
-	{
-		Name: "2.2.2.2.3/vi-answers-between-sent", Keys: []string{"PT-2.2.2.2.3-M1", "PT-2.2.2.2.3-M2", "PT-3.2-M3", "PT-3.2-M4"},
-		Need: conformance.NeedAPI, Run: viAnswersBetweenSent,
-	},
-	{Name: "2.2.2.2.3/vi-answers-apart", Keys: []string{"PT-2.2.2.2.3-M2"}, Need: conformance.NeedAPI, Run: viAnswersApart},
-	{Name: "2.2.2.2.3/vi-messages-apart", Keys: []string{"PT-2.2.2.2.3-M1"}, Need: conformance.NeedAPI, Run: viMessagesApart},
-	{Name: "2.2.2.2.6/vi-window-for-life", Keys: []string{"PT-2.2.2.2.6-M1"}, Need: conformance.NeedAPI, Run: viWindowForLife},
+	apiCase("2.2.2.2.3/vi-answers-between", viAnswersBetween, "PT-2.2.2.2.3-M2", "PT-3.2-M6"),
+	apiCase("2.2.2.2.3/vi-answers-between-sent", viAnswersBetweenSent,
+		"PT-2.2.2.2.3-M1", "PT-2.2.2.2.3-M2", "PT-3.2-M3", "PT-3.2-M4"),
+	apiCase("2.2.2.2.3/vi-answers-apart", viAnswersApart, "PT-2.2.2.2.3-M2"),
+	apiCase("2.2.2.2.3/vi-messages-apart", viMessagesApart, "PT-2.2.2.2.3-M1"),
+	apiCase("2.2.2.2.6/vi-window-for-life", viWindowForLife, "PT-2.2.2.2.6-M1"),
 }
 
 // viAnswersBetween answers two RDMA Reads between the segments of a Send and of an RDMA

@@ -13,9 +13,9 @@ import (
 
 // pt4 is what the VI/TCP draft, 4, says of connections between peers without a must.
 var pt4 = []conformance.Case{
-	{Name: "4/vi-higher-address-asks", Keys: []string{"PT-4-M1"}, Need: conformance.NeedAPI, Run: viHigherAsks},
-	{Name: "4/vi-lower-address-waits", Keys: []string{"PT-4-M1"}, Need: conformance.NeedAPI, Run: viLowerWaits},
-	{Name: "4/vi-no-match-again", Keys: []string{"PT-4-M2"}, Need: conformance.NeedAPI, Run: viNoMatchAgain},
+	apiCase("4/vi-higher-address-asks", viHigherAsks, "PT-4-M1"),
+	apiCase("4/vi-lower-address-waits", viLowerWaits, "PT-4-M1"),
+	apiCase("4/vi-no-match-again", viNoMatchAgain, "PT-4-M2"),
 }
 
 // viLow and viHigh are addresses of which the second is the higher one as a number, though

@@ -10,19 +10,19 @@ import (
 
 // pv6 is what chapter 6 of the verbs draft binds without the keyword.
 var pv6 = []conformance.Case{
-	apiCase("6.1.4/no-more-completions", onNode(destroyedCompletesNothing), "PV-6.1.4-M2"),
-	apiCase("6.2/only-by-modify", onNode(otherVerbsLeaveState), "PV-6.2-M1"),
+	apiCase("6.1.4/no-more-completions", onHost(destroyedCompletesNothing), "PV-6.1.4-M2"),
+	apiCase("6.2/only-by-modify", onHost(otherVerbsLeaveState), "PV-6.2-M1"),
 	upperCase("6.2.1.2/counting-begins-anew", countingBeginsAnew, "PV-6.2.1.2-M1"),
-	apiCase("6.2.1.3/what-had-completed", onNode(completedStays), "PV-6.2.1.3-M1"),
-	apiCase("6.3.5/invalidation-by-the-pd-of-the-qp", onNode(invalidationBesideSRQ), "PV-6.3.5-M1"),
-	apiCase("6.4/placed-and-never-delivered", onNode(placedNotDelivered), "PV-6.4-M1"),
+	apiCase("6.2.1.3/what-had-completed", onHost(completedStays), "PV-6.2.1.3-M1"),
+	apiCase("6.3.5/invalidation-by-the-pd-of-the-qp", onHost(invalidationBesideSRQ), "PV-6.3.5-M1"),
+	apiCase("6.4/placed-and-never-delivered", onHost(placedNotDelivered), "PV-6.4-M1"),
 }
 
 // destroyedCompletesNothing destroys a queue pair with work on both queues, begun and not.
 // What the peer says then finds nobody, and nothing is added to either CQ.
-func destroyedCompletesNothing(t *conformance.T, n *node) {
+func destroyedCompletesNothing(t *conformance.T, n *host) {
 	for idle := range inTurn(t, "in Idle: %v", []bool{false, true}) {
-		l := n.loose(verbs.QPConfig{ORD: 1})
+		l := n.idleLink(verbs.QPConfig{ORD: 1})
 		if !idle {
 			l.join()
 		}
@@ -31,7 +31,7 @@ func destroyedCompletesNothing(t *conformance.T, n *node) {
 		was := string(l.mr.Bytes()[:8192])
 		post(t, l.qp, l.aRead(4), l.aRead(5), l.aSend(6))
 		if !idle {
-			l.hear(l.asks(1))
+			l.expect(l.asks(1))
 		}
 		require.NoError(t, l.qp.Destroy())
 		room := make([]verbs.Completion, 16)
@@ -48,13 +48,13 @@ func destroyedCompletesNothing(t *conformance.T, n *node) {
 			require.Zero(t, fpdus, "the second Read, or the Send")
 		}
 		n.quiet()
-		l.nothing()
+		l.noCompletions()
 		require.Equal(t, was, string(l.mr.Bytes()[:8192]), "the memory of the receives and Reads")
 	}
 }
 
 // otherVerbsLeaveState calls what is not Modify QP, in each state.
-func otherVerbsLeaveState(t *conformance.T, n *node) {
+func otherVerbsLeaveState(t *conformance.T, n *host) {
 	for _, s := range states {
 		l := n.into(s, verbs.QPConfig{})
 		posts := s == verbs.StateIdle || s == verbs.StateRTS
@@ -79,8 +79,8 @@ func otherVerbsLeaveState(t *conformance.T, n *node) {
 			require.Equal(t, s, l.qp.State())
 		}
 		if s == verbs.StateRTS {
-			l.hear(aSend(1, l.mr.Bytes()[:4]))
-			l.settle()
+			l.expect(aSend(1, l.mr.Bytes()[:4]))
+			l.settled()
 			require.Equal(t, s, l.qp.State(), "with its posts done")
 		}
 	}
@@ -103,7 +103,6 @@ func countingBeginsAnew(t *conformance.T) {
 			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))
 			r.ended(verbs.StateError)
 			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateIdle}))
-			r.renumber()
 			r.connect(s)
 			r.start(s)
 		}
@@ -123,11 +122,11 @@ func countingBeginsAnew(t *conformance.T) {
 
 // completedStays has completions of a stream that has ended on the CQs when an Idle queue
 // pair goes to Error: what is flushed comes behind them, and they say what they said.
-func completedStays(t *conformance.T, n *node) {
-	l := n.line(verbs.QPConfig{})
+func completedStays(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
 	l.recv(1, 2)
-	l.say([]byte("abc"))
-	l.settle()
+	l.sendMessage([]byte("abc"))
+	l.settled()
 	l.adds(3)
 	post(t, l.qp, verbs.Request{ID: 4, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 	l.terminated(0x0000, nil, false)
@@ -147,7 +146,7 @@ func completedStays(t *conformance.T, n *node) {
 
 // invalidationBesideSRQ has an S-RQ in one domain and its queue pair in another: receives
 // are the one's, and STags are invalidated as the other's.
-func invalidationBesideSRQ(t *conformance.T, n *node) {
+func invalidationBesideSRQ(t *conformance.T, n *host) {
 	other := n.newPD()
 	s := n.newSRQ(verbs.SRQConfig{PD: other})
 	in := func(pd *verbs.PD) *verbs.MR {
@@ -155,21 +154,21 @@ func invalidationBesideSRQ(t *conformance.T, n *node) {
 	}
 	room := in(other)
 	for control := range inTurn(t, "control %#x", []byte{opSendInv, opSendSEInv}) {
-		l, own, alien := n.line(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
+		l, own, alien := n.link(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
 		postRecv(t, s, verbs.Recv{ID: 1, SGL: room.SGL(0, 8)}, verbs.Recv{ID: 2, SGL: room.SGL(0, 8)})
-		l.tell(untagged(lastUntagged, control, uint32(own.STag()), 0, 1, 0, []byte("abc")))
+		l.send(untagged(lastUntagged, control, uint32(own.STag()), 0, 1, 0, []byte("abc")))
 		done := l.got(1, 3)
 		done.HasInvalidated, done.Invalidated = true, own.STag()
 		completes(t, l.rq, done)
 		require.False(t, queried(t, own).Valid, "of the queue pair's domain")
 		bad := untagged(lastUntagged, control, uint32(alien.STag()), 0, 2, 0, []byte("abc"))
-		l.tell(bad)
+		l.send(bad)
 		completes(t, l.rq, l.recvAs(verbs.StatusInvalidateSTag, 2)...)
 		l.terminated(0x0109, bad, false)
 		require.True(t, queried(t, alien).Valid, "of the S-RQ's domain")
 	}
 	t.Part("by Invalidate Local STag")
-	l, own, alien := n.line(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
+	l, own, alien := n.link(verbs.QPConfig{SRQ: s}), in(n.pd), in(other)
 	run(t, l.qp, verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: own.STag()}, verbs.StatusSuccess)
 	run(t, l.qp, verbs.Request{ID: 4, Op: verbs.OpInvalidate, Invalidate: alien.STag()}, verbs.StatusInvalidPD)
 	require.Equal(t, []bool{false, true}, []bool{queried(t, own).Valid, queried(t, alien).Valid})
@@ -178,24 +177,24 @@ func invalidationBesideSRQ(t *conformance.T, n *node) {
 
 // placedNotDelivered has half of a Send placed when the stream stops. The other half comes,
 // and a good Send behind it: neither is looked at.
-func placedNotDelivered(t *conformance.T, n *node) {
+func placedNotDelivered(t *conformance.T, n *host) {
 	for _, c := range named(t, "%s", map[string]struct {
-		stop func(*line)
+		stop func(*link)
 		sent []byte
 	}{
-		"a fault":   {func(l *line) { l.tell(badSTag) }, aTerminate(0x1100, badSTag, false)},
-		"Modify QP": {func(l *line) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
+		"a fault":   {func(l *link) { l.send(badSTag) }, aTerminate(0x1100, badSTag, false)},
+		"Modify QP": {func(l *link) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
 	}) {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		clear(l.mr.Bytes()[:256])
 		l.recv(1, 2)
-		l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("half")))
-		l.settle()
+		l.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("half")))
+		l.settled()
 		require.Equal(t, "half", string(l.mr.Bytes()[64:68]), "placed")
 		empty(t, l.rq)
 		c.stop(l)
-		l.tell(untagged(lastUntagged, opSend, 0, 0, 1, 4, []byte("rest")), aSend(2, []byte("next")))
-		l.hear(c.sent)
+		l.send(untagged(lastUntagged, opSend, 0, 0, 1, 4, []byte("rest")), aSend(2, []byte("next")))
+		l.expect(c.sent)
 		l.finished()
 		l.closesTo(verbs.StateError)
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1, 2)...)

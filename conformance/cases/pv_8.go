@@ -6,16 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // pv8 is what chapter 8 of the verbs draft binds without the keyword.
 var pv8 = []conformance.Case{
-	apiCase("8.2.2.2/figure-22-behind-a-message", onNode(fencesBehindMessages), "PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
-	apiCase("8.2.2.2/full-fence-behind-a-message", onNode(fullFenceBehindMessage), "PV-8.2.2.2-M2", "PV-8.2.2.2-M3", "RV-8.2.2.2-M5"),
-	apiCase("8.2.2.2/figure-22-behind-a-read", onNode(fencesBehindRead), "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
-	apiCase("8.2.2.2/figure-22-ahead-of-a-read", onNode(readBehindMemory), "PV-8.2.2.2-M1"),
-	apiCase("8.3.3/cq-error-of-the-send-queue", onNode(sendCQOverflows), "PV-8.3.3-M4"),
+	apiCase("8.2.2.2/figure-22-behind-a-message", onHost(fencesBehindMessages), "PV-8.2.2.2-M1", "PV-8.2.2.2-M2", "PV-8.2.2.2-M3"),
+	apiCase("8.2.2.2/full-fence-behind-a-message", onHost(fullFenceBehindMessage), "PV-8.2.2.2-M2", "PV-8.2.2.2-M3", "RV-8.2.2.2-M5"),
+	apiCase("8.2.2.2/figure-22-behind-a-read", onHost(fencesBehindRead), "PV-8.2.2.2-M1", "PV-8.2.2.2-M4"),
+	apiCase("8.2.2.2/figure-22-ahead-of-a-read", onHost(readBehindMemory), "PV-8.2.2.2-M1"),
+	apiCase("8.3.3/cq-error-of-the-send-queue", onHost(sendCQOverflows), "PV-8.3.3-M4"),
 }
 
 // column is a second operation of figure 22.
@@ -30,7 +31,7 @@ type column struct {
 
 // columns are all of figure 22, with the fence that an operation can have. The messages have
 // these MSNs.
-func (l *line) columns(send, ask uint32, fenced bool) map[string]column {
+func (l *link) columns(send, ask uint32, fenced bool) map[string]column {
 	var read, local verbs.Flags
 	if fenced {
 		read, local = verbs.ReadFence, verbs.LocalFence
@@ -55,7 +56,7 @@ func (l *line) columns(send, ask uint32, fenced bool) map[string]column {
 
 // fencesBehindMessages: behind a Send or RDMA Write nothing has to wait for the peer, fenced
 // or not. What is under way is whole in the LLP before the next element is looked at.
-func fencesBehindMessages(t *conformance.T, n *node) {
+func fencesBehindMessages(t *conformance.T, n *host) {
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpWrite} {
 		send := uint32(1)
 		heard := aWrite(uint32(theirs.STag), theirs.TO, nil)
@@ -64,19 +65,19 @@ func fencesBehindMessages(t *conformance.T, n *node) {
 			send++
 		}
 		for _, fenced := range []bool{false, true} {
-			for what := range n.loose(verbs.QPConfig{}).columns(0, 0, false) {
+			for what := range n.idleLink(verbs.QPConfig{}).columns(0, 0, false) {
 				t.Part("%s behind %v, fenced %v", what, op, fenced)
-				l := n.line(privileged)
+				l := n.link(privileged)
 				c := l.columns(send, 1, fenced)[what]
 				post(t, l.qp, verbs.Request{ID: 1, Op: op, Remote: theirs}, c.req)
-				l.hear(heard)
+				l.expect(heard)
 				switch {
 				case c.heard != nil:
-					l.hear(c.heard)
+					l.expect(c.heard)
 				default:
 					eventually(t, c.done, "it is done")
 				}
-				l.settle()
+				l.settled()
 				completes(t, l.sq, l.sentAs(1, op, verbs.StatusSuccess))
 				if what != "RDMA Read" {
 					completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess))
@@ -90,7 +91,7 @@ func fencesBehindMessages(t *conformance.T, n *node) {
 
 // gate is a connection whose writes wait.
 type gate struct {
-	tap
+	capture
 	begun chan struct{} // a write has
 	hold  chan struct{} // until closed
 }
@@ -101,17 +102,17 @@ func (g *gate) Write(b []byte) (int, error) {
 	default:
 	}
 	<-g.hold
-	return g.tap.Write(b)
+	return g.capture.Write(b)
 }
 
 // fullFenceBehindMessage has the LLP take a message late: it is complete when that has it,
 // and the fenced Invalidate behind it is done then and not before.
-func fullFenceBehindMessage(t *conformance.T, n *node) {
+func fullFenceBehindMessage(t *conformance.T, n *host) {
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
-		l, gone := n.loose(verbs.QPConfig{}), n.register(64, allRights)
+		l, gone := n.idleLink(verbs.QPConfig{}), n.register(64, allRights)
 		s, peer := aStream(t)
 		hold, release := held(t)
-		g := &gate{tap: tap{TCPConn: s.Conn.(*net.TCPConn)}, begun: make(chan struct{}, 1), hold: hold}
+		g := &gate{capture: capture{TCPConn: s.Conn.(*net.TCPConn)}, begun: make(chan struct{}, 1), hold: hold}
 		s.Conn = g
 		begin(t, l.qp, *s)
 		l.peer = peer
@@ -124,12 +125,12 @@ func fullFenceBehindMessage(t *conformance.T, n *node) {
 		release()
 		msn := uint32(1)
 		if op == verbs.OpSend {
-			l.hear(aSend(1, l.mr.Bytes()[:4]))
+			l.expect(aSend(1, l.mr.Bytes()[:4]))
 			msn++
 		} else {
-			l.hear(aWrite(uint32(theirs.STag), theirs.TO, l.mr.Bytes()[:4]))
+			l.expect(aWrite(uint32(theirs.STag), theirs.TO, l.mr.Bytes()[:4]))
 		}
-		l.hear(untagged(lastUntagged, opSendSE, 0, 0, msn, 0, nil))
+		l.expect(untagged(lastUntagged, opSendSE, 0, 0, msn, 0, nil))
 		completes(t, l.sq, l.sentAs(1, op, verbs.StatusSuccess), l.sentAs(2, verbs.OpInvalidate, verbs.StatusSuccess),
 			l.sentAs(3, verbs.OpSendSE, verbs.StatusSuccess))
 		require.False(t, queried(t, gone).Valid)
@@ -138,18 +139,18 @@ func fullFenceBehindMessage(t *conformance.T, n *node) {
 
 // fencesBehindRead: behind an RDMA Read that is not answered, a Send, an RDMA Write and an
 // Invalidate wait with their fence and only with it; all else never waits.
-func fencesBehindRead(t *conformance.T, n *node) {
+func fencesBehindRead(t *conformance.T, n *host) {
 	for _, fenced := range []bool{false, true} {
-		for what := range n.loose(verbs.QPConfig{}).columns(0, 0, false) {
+		for what := range n.idleLink(verbs.QPConfig{}).columns(0, 0, false) {
 			t.Part("%s, fenced %v", what, fenced)
-			l := n.line(privileged)
+			l := n.link(privileged)
 			c := l.columns(1, 2, fenced)[what]
 			waits := fenced && c.fence
 			post(t, l.qp, l.aRead(1), c.req)
-			l.hear(l.asks(1))
+			l.expect(l.asks(1))
 			begins := func() {
 				if c.heard != nil {
-					l.hear(c.heard)
+					l.expect(c.heard)
 				} else {
 					eventually(t, c.done, "it is done")
 				}
@@ -157,18 +158,18 @@ func fencesBehindRead(t *conformance.T, n *node) {
 			if !waits {
 				begins()
 			}
-			l.settle() // nothing else goes out
+			l.settled() // nothing else goes out
 			if c.done != nil {
 				require.Equal(t, !waits, c.done(), "while the Read is not answered")
 			}
 			empty(t, l.sq)
-			l.tell(l.answer())
+			l.send(l.answer())
 			if waits {
 				begins()
 			}
 			completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess))
 			if what == "RDMA Read" {
-				l.tell(l.answer())
+				l.send(l.answer())
 			}
 			completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess))
 		}
@@ -178,9 +179,9 @@ func fencesBehindRead(t *conformance.T, n *node) {
 
 // readBehindMemory: an RDMA Read goes out behind each operation on memory at once, and uses
 // what that has made.
-func readBehindMemory(t *conformance.T, n *node) {
+func readBehindMemory(t *conformance.T, n *host) {
 	for what := range inTurn(t, "%s", []string{"Bind", "Fast-Register", "Invalidate"}) {
-		l := n.line(privileged)
+		l := n.link(privileged)
 		c := l.columns(1, 1, true)[what]
 		sink := l.mr.SGE(4096, 8)
 		switch {
@@ -190,30 +191,30 @@ func readBehindMemory(t *conformance.T, n *node) {
 			sink = verbs.FastRegisterBuffer(c.req.FastRegister).SGE(0, 8)
 		}
 		post(t, l.qp, c.req, verbs.Request{ID: 3, Op: verbs.OpRead, Local: sink, Remote: theirs})
-		l.hear(aReadRequest(1, read{uint32(sink.STag), sink.TO, 8, uint32(theirs.STag), theirs.TO}))
+		l.expect(aReadRequest(1, read{uint32(sink.STag), sink.TO, 8, uint32(theirs.STag), theirs.TO}))
 		require.True(t, c.done())
-		l.tell(aReadResponse(uint32(sink.STag), sink.TO, []byte("response")))
+		l.send(aReadResponse(uint32(sink.STag), sink.TO, []byte("response")))
 		completes(t, l.sq, l.sentAs(c.req.ID, c.req.Op, verbs.StatusSuccess), l.sentAs(3, verbs.OpRead, verbs.StatusSuccess))
 	}
 }
 
 // sendCQOverflows has a Send complete that its CQ has no room for: the stream ends with a
 // Terminate Message, by way of Terminate.
-func sendCQOverflows(t *conformance.T, n *node) {
+func sendCQOverflows(t *conformance.T, n *host) {
 	for _, fails := range named(t, "%s", map[string]bool{"CQ Overflow": false, "CQ Operation Error": true}) {
 		cq := n.newCQ(1)
-		l := n.line(verbs.QPConfig{SendCQ: cq})
+		l := n.link(verbs.QPConfig{SendCQ: cq})
 		if fails {
-			cq.Fail()
+			fault.Provoke(cq)
 			n.events.are(verbs.Event{ID: verbs.EventCQOperation, CQ: cq.ID()})
 		} else {
-			for i := range uint64(cq.Entries()) {
+			for i := range uint64(roomOf(cq)) {
 				l.adds(i)
 			}
 		}
-		sent := either(!fails, uint32(cq.Entries()), uint32(0))
+		sent := either(!fails, uint32(roomOf(cq)), uint32(0))
 		post(t, l.qp, l.aSend(90))
-		l.hear(aSend(sent+1, l.mr.Bytes()[:4]))
+		l.expect(aSend(sent+1, l.mr.Bytes()[:4]))
 		l.terminated(0x0207, nil, false)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		require.Same(t, cq, attributes(t, l.qp).SendCQ, "the CQ, by Query QP")

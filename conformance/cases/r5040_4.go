@@ -62,21 +62,21 @@ func messagesSent(t *conformance.T) {
 // controlRefused spoils the control octet of each message.
 func controlRefused(t *conformance.T) {
 	swapped := func(c byte) byte { return c<<4 | c>>4 }
-	list := []rejection{
+	list := []segmentFault{
 		{
 			what: "the control octet is the third", code: 0x0205, event: verbs.EventRDMAPVersion,
-			ulpdu: func(*victim) []byte { return untagged(lastUntagged, 0, uint32(opSend)<<24, 0, 1, 0, []byte("x")) },
+			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, 0, uint32(opSend)<<24, 0, 1, 0, []byte("x")) },
 		},
 		{
 			what: "the control octet has its fields swapped", code: 0x0205, event: verbs.EventRDMAPVersion,
-			ulpdu: func(*victim) []byte { return untagged(lastUntagged, swapped(opSend), 0, 0, 1, 0, []byte("x")) },
+			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, swapped(opSend), 0, 0, 1, 0, []byte("x")) },
 		},
 	}
 	for _, m := range goodMessages {
 		for _, version := range []byte{0x00, 0x80, 0xC0} {
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: m.what + " of a wrong version", code: 0x0205, event: verbs.EventRDMAPVersion,
-				ulpdu: func(v *victim) []byte {
+				ulpdu: func(v *faultRig) []byte {
 					u := m.make(v)
 					u[1] = u[1]&0x3F | version
 					return u
@@ -86,9 +86,9 @@ func controlRefused(t *conformance.T) {
 	}
 	for opcode := byte(8); opcode < 16; opcode++ {
 		for _, like := range []int{goodWrite, goodSend, goodReadRequest} {
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: "an unknown opcode in place of " + goodMessages[like].what, code: 0x0206, event: verbs.EventUnexpectedOpcode,
-				ulpdu: func(v *victim) []byte {
+				ulpdu: func(v *faultRig) []byte {
 					u := goodMessages[like].make(v)
 					u[1] = 0x40 | opcode
 					return u
@@ -96,16 +96,16 @@ func controlRefused(t *conformance.T) {
 			})
 		}
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 }
 
 // modelRefused gives each opcode the T flag that it must not have.
 func modelRefused(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for i, m := range goodMessages {
-		list = append(list, rejection{
+		list = append(list, segmentFault{
 			what: m.what + " of the other buffer model", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-			ulpdu: func(v *victim) []byte {
+			ulpdu: func(v *faultRig) []byte {
 				switch i {
 				case goodWrite, goodReadResponse:
 					u := m.make(v)
@@ -117,12 +117,12 @@ func modelRefused(t *conformance.T) {
 			},
 		})
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 }
 
 // queueRefused sends each untagged message to queues that are not its own.
 func queueRefused(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for _, x := range []struct {
 		message int
 		queues  []byte
@@ -132,9 +132,9 @@ func queueRefused(t *conformance.T) {
 	} {
 		for _, qn := range x.queues {
 			m := goodMessages[x.message]
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: m.what + " to another queue", code: 0x1201, event: verbs.EventInvalidQN,
-				ulpdu: func(v *victim) []byte {
+				ulpdu: func(v *faultRig) []byte {
 					u := m.make(v)
 					u[9] = qn
 					return u
@@ -142,12 +142,12 @@ func queueRefused(t *conformance.T) {
 			})
 		}
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 }
 
 // ignoredFields sets what a receiver does not look at.
 func ignoredFields(t *conformance.T) {
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	spoiled := func(i int) []byte {
 		u := goodMessages[i].make(v)
 		u[1] |= 0x30 // the reserved bits
@@ -210,12 +210,12 @@ func payloadBegins(t *conformance.T, r *rig) {
 	r.send(aReadResponse(b.tag(), b.at(16), []byte("abc")))
 	r.completions(verbs.Completion{ID: 9, Op: verbs.OpRead})
 
-	rejected(t, setup{}, rejection{
+	rejectsEach(t, setup{}, segmentFault{
 		what: "an RDMA Read Request with an octet behind its header", code: 0x1205, event: verbs.EventInvalidReadRequest,
-		ulpdu: func(v *victim) []byte { return append(goodMessages[goodReadRequest].make(v), 0) },
-	}, rejection{
+		ulpdu: func(v *faultRig) []byte { return append(goodMessages[goodReadRequest].make(v), 0) },
+	}, segmentFault{
 		what: "a Terminate Message of half a control word", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
-		ulpdu: func(*victim) []byte { return aTerminate(0x1202, nil, false)[:20] },
+		ulpdu: func(*faultRig) []byte { return aTerminate(0x1202, nil, false)[:20] },
 	})
 }
 
@@ -231,45 +231,45 @@ var r5040_4_8 = []conformance.Case{
 // all octets: none but the control word; with length and DDP header, of 14 and of 18
 // octets; and with the RDMA Read Request header too.
 func terminateLayout(t *conformance.T) {
-	list := []rejection{
+	list := []segmentFault{
 		{
 			what: "a ULPDU of two octets", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
-			ulpdu: func(*victim) []byte { return []byte{lastUntagged, opSend} },
+			ulpdu: func(*faultRig) []byte { return []byte{lastUntagged, opSend} },
 		},
 		{
 			what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds,
-			ulpdu: func(*victim) []byte { return aSend(1, make([]byte, victimRoom+1)) },
+			ulpdu: func(*faultRig) []byte { return aSend(1, make([]byte, faultRigRoom+1)) },
 		},
 		{
 			what: "an RDMA Read of an unknown STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag,
-			ulpdu: func(v *victim) []byte {
+			ulpdu: func(v *faultRig) []byte {
 				return aReadRequest(1, read{nowhere, nowhereTO, 5, v.region.tag() ^ 1, v.region.at(0)})
 			},
 		},
 		{
 			what: "an unknown opcode", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-			ulpdu: func(*victim) []byte { return untagged(lastUntagged, 0x4F, 7, 8, 9, 10, []byte("abcde")) },
+			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, 0x4F, 7, 8, 9, 10, []byte("abcde")) },
 		},
 	}
 	for _, n := range []int{1, 2, 256, 1000} {
-		list = append(list, rejection{
+		list = append(list, segmentFault{
 			what: "an RDMA Write to an unknown STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag()^1, v.region.at(0), make([]byte, n)) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag()^1, v.region.at(0), make([]byte, n)) },
 		})
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 
 	t.Part("a bad CRC")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	u := aWrite(v.region.tag(), v.region.at(0), []byte("abcd"))
 	f := v.peer.Frame(u)
 	f[len(f)-1] ^= 1
 	require.NoError(t, v.peer.Raw(f))
-	v.rejectedAs(&rejection{code: 0x2002, bare: true, event: verbs.EventBadCRC}, u)
+	v.rejects(&segmentFault{code: 0x2002, bare: true, event: verbs.EventBadCRC}, u)
 
-	rejected(t, setup{}, rejection{
+	rejectsEach(t, setup{}, segmentFault{
 		what: "an RDMA Read with all that is ignored", code: 0x0103, readToo: true, event: verbs.EventIRRQPD,
-		ulpdu: func(v *victim) []byte {
+		ulpdu: func(v *faultRig) []byte {
 			b := v.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
 			u := aReadRequest(1, read{nowhere, nowhereTO, 5, b.tag(), b.at(0)})
 			u[0], u[1] = u[0]|0x3C, u[1]|0x30
@@ -281,7 +281,7 @@ func terminateLayout(t *conformance.T) {
 	// Once more, and not by aTerminate: RFC 5040 4.8 figures 7 and 8 for an RDMA
 	// Read of an unknown STag.
 	t.Part("octet by octet")
-	v = newVictim(t, setup{})
+	v = newFaultRig(t, setup{})
 	v.send(aReadRequest(1, read{0x01020304, 0x05060708090A0B0C, 0x0D0E0F10, 0, 0x11}))
 	require.Equal(t, []byte{
 		0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, // QN 2, MSN 1, MO 0

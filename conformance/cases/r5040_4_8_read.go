@@ -11,10 +11,7 @@ import (
 // r5040_4_8_read is the Terminate Message for an RDMA Read whose answer breaks off: RFC
 // 5040 4.8, Terminated RDMA Header.
 var r5040_4_8_read = []conformance.Case{
-	{
-		Name: "4.8/read-half-way", Need: conformance.NeedUpper, Run: readHalfWay,
-		Keys: []string{"R5040-4.8-M8", "R5040-4.8-M5", "R5040-4.8-M7", "R5040-7.1-M3"},
-	},
+	upperCase("4.8/read-half-way", readHalfWay, "R5040-4.8-M8", "R5040-4.8-M5", "R5040-4.8-M7", "R5040-7.1-M3"),
 }
 
 // readHalfWay takes the source of an RDMA Read away while its answer is on the way to a

@@ -68,20 +68,20 @@ func writesSent(t *conformance.T) {
 	r.post(verbs.Request{ID: 99, Op: verbs.OpWrite, Remote: theirs, SGL: []verbs.SGE{
 		b.sge(0, 10), b.sge(20, long), {}, b.sge(5, 1),
 	}})
-	got, segments := r.taggedMessage(opWrite, uint32(theirs.STag), theirs.TO)
-	require.Greater(t, segments, 1)
+	m := r.taggedMessage(opWrite, uint32(theirs.STag), theirs.TO)
+	require.Greater(t, len(m.segments), 1)
 	want := append(append(append([]byte(nil), b.first[:10]...), b.first[20:20+long]...), b.first[5])
-	same(t, want, got, "what the gather list names")
+	same(t, want, m.payload, "what the gather list names")
 	r.completions(verbs.Completion{ID: 99, Op: verbs.OpWrite})
 
 	// Nor is a message taken that goes to two.
 	t.Part("an RDMA Write that changes its STag")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	other := v.rig.region(64, allRights)
 	v.send(tagged(moreTagged, opWrite, other.tag(), other.at(0), []byte("one")))
 	bad := aWrite(v.region.tag(), v.region.at(3), []byte("two"))
 	v.send(bad)
-	v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+	v.rejects(&segmentFault{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
 	other.holds(0, []byte("one")) // placed before: 5041 lets it
 }
 
@@ -99,9 +99,9 @@ func sendsSent(t *conformance.T) {
 		r.post(list[1:]...)
 		for i, s := range sendTypes {
 			msn++
-			got, segments := r.untaggedMessage(s.control, s.invalid, msn)
-			same(t, b.first[:n], got, "%v of %d octets", s.op, n)
-			require.Equal(t, n == long, segments > 1, "%v of %d octets has %d segments", s.op, n, segments)
+			m := r.untaggedMessage(s.control, s.invalid, msn)
+			same(t, b.first[:n], m.payload, "%v of %d octets", s.op, n)
+			require.Equal(t, n == long, len(m.segments) > 1, "%v of %d octets has %d segments", s.op, n, len(m.segments))
 			r.completions(verbs.Completion{ID: uint64(i), Op: s.op})
 		}
 	}
@@ -227,7 +227,7 @@ func invalidationRefused(t *conformance.T) {
 		{"a region without remote rights", 0x0109, verbs.StatusInvalidateSTag, region(upper.RegisterArgs{Access: verbs.LocalRead | verbs.LocalWrite})},
 		{"a region that peers may not invalidate", 0x0109, verbs.StatusInvalidateSTag, region(upper.RegisterArgs{Access: allRights, NoRemoteInvalidate: true})},
 		{"a region of another queue pair", 0x0109, verbs.StatusInvalidateSTag, func(r *rig) (verbs.STag, *buffer) {
-			b := r.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: newSubject(t, r.up, upper.OpenArgs{}).QP})
+			b := r.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, r.up, upper.OpenArgs{}).QP})
 			return b.STag, b
 		}},
 		{"a window of another queue pair", 0x0109, verbs.StatusInvalidateSTag, func(r *rig) (verbs.STag, *buffer) {

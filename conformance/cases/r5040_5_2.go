@@ -69,7 +69,7 @@ func readsAnswered(t *conformance.T) {
 		}
 		sink := read{t.Rand().Uint32(), t.Rand().Uint64() >> 1, uint32(n), b.tag(), b.at(off)}
 		r.send(aReadRequest(r.nextRead(), sink))
-		got, _ := r.taggedMessage(opReadResponse, sink.sinkSTag, sink.sinkTO)
+		got := r.taggedMessage(opReadResponse, sink.sinkSTag, sink.sinkTO).payload
 		same(t, b.first[off:off+n], got, "octets %d to %d", off, off+n)
 	}
 	r.incomplete()
@@ -92,7 +92,7 @@ func answersInOrder(t *conformance.T) {
 	r.sendAtOnce(requests...)
 	for i, n := range lengths {
 		t.Part("response %d", i)
-		got, _ := r.taggedMessage(opReadResponse, nowhere+uint32(i), nowhereTO)
+		got := r.taggedMessage(opReadResponse, nowhere+uint32(i), nowhereTO).payload
 		same(t, b.first[:n], got, "the response")
 	}
 	r.settled()
@@ -143,56 +143,56 @@ func sourceRefused(t *conformance.T) {
 	reads := func(stag uint32, to uint64, n uint32) []byte {
 		return aReadRequest(1, read{nowhere, nowhereTO, n, stag, to})
 	}
-	of := func(a upper.RegisterArgs) func(v *victim) []byte {
-		return func(v *victim) []byte {
+	of := func(a upper.RegisterArgs) func(v *faultRig) []byte {
+		return func(v *faultRig) []byte {
 			a.Len = 64
 			b := v.register(a)
 			return reads(b.tag(), b.at(0), 1)
 		}
 	}
-	list := []rejection{
-		{what: "an unknown STag", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+	list := []segmentFault{
+		{what: "an unknown STag", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
 			gone := v.rig.region(64, allRights)
 			gone.deregister()
 			return reads(gone.tag(), gone.at(0), 1)
 		}},
-		{what: "another key", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+		{what: "another key", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
 			return reads(v.region.tag()^0x80, v.region.at(0), 1)
 		}},
-		{what: "STag zero", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+		{what: "STag zero", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
 			return reads(0, v.region.at(0), 1)
 		}},
-		{what: "an Invalid region", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *victim) []byte {
+		{what: "an Invalid region", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
 			var g upper.Region
 			require.NoError(t, v.up.Allocate(upper.RegisterArgs{RemoteAccess: true}, &g))
 			return reads(uint32(g.STag), 0, 1)
 		}},
 		{what: "a region of another PD", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: of(upper.RegisterArgs{PD: 1, Access: allRights})},
-		{what: "a region of another queue pair", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *victim) []byte {
-			b := v.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: newSubject(t, v.up, upper.OpenArgs{}).QP})
+		{what: "a region of another queue pair", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
+			b := v.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, v.up, upper.OpenArgs{}).QP})
 			return reads(b.tag(), b.at(0), 1)
 		}},
-		{what: "another queue pair's window", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *victim) []byte {
+		{what: "another queue pair's window", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
 			w := v.beside(setup{}).window(v.region, verbs.RemoteRead)
 			return reads(uint32(w), v.region.at(0), 1)
 		}},
 		{what: "a region without the right", code: 0x0102, event: verbs.EventIRRQAccess, ulpdu: of(upper.RegisterArgs{
 			Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
 		})},
-		{what: "a TO and size that wrap", code: 0x0104, event: verbs.EventIRRQWrap, ulpdu: func(v *victim) []byte {
+		{what: "a TO and size that wrap", code: 0x0104, event: verbs.EventIRRQWrap, ulpdu: func(v *faultRig) []byte {
 			return reads(v.region.tag(), 0xFFFFFFFFFFFFFFF8, 16)
 		}},
 	}
 	for _, x := range []struct{ off, n int }{{-1, 1}, {-1, 2}, {256, 1}, {255, 2}, {0, 257}, {100, 1000}, {1 << 30, 1}} {
-		list = append(list, rejection{
+		list = append(list, segmentFault{
 			what: fmt.Sprintf("%d octets from %d on, of 256", x.n, x.off), code: 0x0101, event: verbs.EventIRRQBounds,
-			ulpdu: func(v *victim) []byte { return reads(v.region.tag(), v.region.at(x.off), uint32(x.n)) },
+			ulpdu: func(v *faultRig) []byte { return reads(v.region.tag(), v.region.at(x.off), uint32(x.n)) },
 		})
 	}
 	for i := range list {
 		list[i].readToo = true
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 
 	t.Part("the first, the last and all octets")
 	r := open(t, setup{})
@@ -282,31 +282,31 @@ func responsePlaced(t *conformance.T, r *rig) {
 // responseElsewhere: a response goes where the Read said and nowhere else.
 func responseElsewhere(t *conformance.T) {
 	eight := []byte("response")
-	rejected(t, setup{},
-		rejection{
+	rejectsEach(t, setup{},
+		segmentFault{
 			what: "another region", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(0), eight) },
+			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.region.tag(), v.region.at(0), eight) },
 		},
-		rejection{
+		segmentFault{
 			what: "beside the sink, in its region", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(8), eight) },
+			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(8), eight) },
 		},
-		rejection{
+		segmentFault{
 			what: "more than was asked for", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response!")) },
+			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response!")) },
 		},
-		rejection{
+		segmentFault{
 			what: "less than was asked for", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), nil) },
+			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), nil) },
 		},
 	)
 	t.Part("two sinks")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	v.send(tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("res")))
 	bad := aReadResponse(v.region.tag(), v.region.at(0), []byte("ponse"))
 	v.send(bad)
 	copy(v.sink.first, "res")
-	v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+	v.rejects(&segmentFault{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
 
 	t.Part("nobody asked")
 	r, b := openWith(t, setup{}, 64)

@@ -74,7 +74,7 @@ func terminateReceived(t *conformance.T) {
 		aTerminate(0xEFAB, nil, false), // nobody knows it
 	} {
 		t.Part("Terminate Message %x", u[18:])
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		v.send(u)
 		q := v.finishedIn(verbs.StateError)
 		v.events(verbs.EventTerminateReceived)
@@ -86,16 +86,16 @@ func terminateReceived(t *conformance.T) {
 		v.receive.unchanged()
 	}
 	// There is one place: MSN 1. A second Terminate Message is behind the end.
-	rejected(t, setup{}, rejection{
+	rejectsEach(t, setup{}, segmentFault{
 		what: "MSN 2", code: 0x1203, event: verbs.EventUnexpectedOpcode,
-		ulpdu: func(*victim) []byte {
+		ulpdu: func(*faultRig) []byte {
 			u := aTerminate(0x1202, nil, false)
 			u[13] = 2
 			return u
 		},
 	})
 	t.Part("two")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	v.sendAtOnce(aTerminate(0x1202, nil, false), aTerminate(0x1203, nil, false))
 	q := v.finishedIn(verbs.StateError)
 	v.events(verbs.EventTerminateReceived)

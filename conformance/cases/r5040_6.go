@@ -32,14 +32,14 @@ func readLimitsTold(t *conformance.T) {
 		{2, 7, startup{CRC: true, Rev: 2, Enhanced: true, IRD: 2, ORD: 2}, 2, 2},
 	} {
 		t.Part("IRD %d, ORD %d, the peer's %d, %d", x.ird, x.ord, x.near.IRD, x.near.ORD)
-		s := newSubject(t, tester(t), upper.OpenArgs{IRD: x.ird, ORD: x.ord})
+		s := openQP(t, tester(t), upper.OpenArgs{IRD: x.ird, ORD: x.ord})
 		require.Equal(t, [2]int{x.ird, x.ord}, [2]int{s.query().IRD, s.query().ORD}, "after Create QP")
 
 		r := open(t, setup{qp: upper.OpenArgs{IRD: x.ird, ORD: x.ord}, near: x.near, play: conformance.Initiator})
 		q := r.query()
 		require.Equal(t, [2]int{x.gets, x.puts}, [2]int{q.IRD, q.ORD}, "IRD and ORD of Query QP")
 		if x.near.Enhanced {
-			require.EqualValues(t, x.puts, r.frame.ORD, "the ORD of the startup frame")
+			require.EqualValues(t, x.puts, r.itsFrame.ORD, "the ORD of the startup frame")
 		}
 	}
 	t.Part("Modify QP")
@@ -83,7 +83,7 @@ func issue(r *rig, reads, ord int) {
 
 // erroneousStream: of several faults the first counts, and nothing behind it.
 func erroneousStream(t *conformance.T) {
-	good := func(v *victim) [][]byte {
+	good := func(v *faultRig) [][]byte {
 		return [][]byte{
 			aWrite(v.region.tag(), v.region.at(0), []byte("late")),
 			aSend(1, []byte("late")),
@@ -92,27 +92,27 @@ func erroneousStream(t *conformance.T) {
 			aTerminate(0x1202, nil, false),
 		}
 	}
-	faults := []rejection{
+	faults := []segmentFault{
 		{
 			what: "an unknown STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag()^1, v.region.at(0), []byte("bad")) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag()^1, v.region.at(0), []byte("bad")) },
 		},
 		{
 			what: "an unknown opcode", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-			ulpdu: func(*victim) []byte { return untagged(lastUntagged, 0x4E, 0, 0, 1, 0, nil) },
+			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, 0x4E, 0, 0, 1, 0, nil) },
 		},
 		{
 			what: "a wrong queue", code: 0x1201, event: verbs.EventInvalidQN,
-			ulpdu: func(*victim) []byte { return untagged(lastUntagged, opSend, 0, 5, 1, 0, nil) },
+			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, opSend, 0, 5, 1, 0, nil) },
 		},
 		{
 			what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds,
-			ulpdu: func(*victim) []byte { return aSend(1, make([]byte, victimRoom+1)) },
+			ulpdu: func(*faultRig) []byte { return aSend(1, make([]byte, faultRigRoom+1)) },
 		},
 	}
 	for i := range faults {
 		t.Part("%s first", faults[i].what)
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		first := faults[i].ulpdu(v)
 		all := [][]byte{first}
 		for k := range faults {
@@ -123,7 +123,7 @@ func erroneousStream(t *conformance.T) {
 		for _, u := range good(v) {
 			_ = v.peer.Send(u) // refused or ignored
 		}
-		v.rejectedAs(&faults[i], first)
+		v.rejects(&faults[i], first)
 		q := v.query()
 		require.NotNil(t, q.Terminate, "the Terminate Message of Query QP")
 		require.True(t, q.Terminate.Sent)
@@ -215,59 +215,59 @@ func localErrorsTold(t *conformance.T) {
 
 // ddpFieldsChecked spoils DDP's own fields of each kind of message, one at a time.
 func ddpFieldsChecked(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for _, version := range []byte{0, 2, 3} {
 		for _, m := range goodMessages {
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: m.what + " of a wrong DDP version", code: 0x1206, event: verbs.EventDDPVersion,
-				ulpdu: func(v *victim) []byte {
+				ulpdu: func(v *faultRig) []byte {
 					u := m.make(v)
 					u[0] = u[0]&^3 | version
 					return u
 				},
 			})
-			if m.make(&victim{region: &buffer{}, sink: &buffer{}})[0]&0x80 != 0 {
+			if m.make(&faultRig{region: &buffer{}, sink: &buffer{}})[0]&0x80 != 0 {
 				list[len(list)-1].code = 0x1104
 			}
 		}
 	}
-	spoil := func(message int, at int, octet byte) func(*victim) []byte {
-		return func(v *victim) []byte {
+	spoil := func(message int, at int, octet byte) func(*faultRig) []byte {
+		return func(v *faultRig) []byte {
 			u := goodMessages[message].make(v)
 			u[at] = octet
 			return u
 		}
 	}
 	list = append(list,
-		rejection{what: "a Send ahead of the only receive", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 2)},
-		rejection{what: "a Send that is behind", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 0)},
-		rejection{what: "a Send with an MO", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: spoil(goodSend, 17, 1)},
-		rejection{what: "an RDMA Read Request that is ahead", code: 0x1203, event: verbs.EventIRRQMSNGap, ulpdu: spoil(goodReadRequest, 13, 2)},
-		rejection{what: "an RDMA Read Request that is behind", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 13, 0)},
-		rejection{what: "an RDMA Read Request far ahead", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 10, 0x40)},
-		rejection{what: "an RDMA Read Request with an MO", code: 0x1204, event: verbs.EventInvalidReadRequest, ulpdu: spoil(goodReadRequest, 17, 1)},
-		rejection{what: "an RDMA Read Request that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodReadRequest, 0, moreUntagged)},
-		rejection{what: "a Terminate Message that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodTerminate, 0, moreUntagged)},
-		rejection{
+		segmentFault{what: "a Send ahead of the only receive", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 2)},
+		segmentFault{what: "a Send that is behind", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 0)},
+		segmentFault{what: "a Send with an MO", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: spoil(goodSend, 17, 1)},
+		segmentFault{what: "an RDMA Read Request that is ahead", code: 0x1203, event: verbs.EventIRRQMSNGap, ulpdu: spoil(goodReadRequest, 13, 2)},
+		segmentFault{what: "an RDMA Read Request that is behind", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 13, 0)},
+		segmentFault{what: "an RDMA Read Request far ahead", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 10, 0x40)},
+		segmentFault{what: "an RDMA Read Request with an MO", code: 0x1204, event: verbs.EventInvalidReadRequest, ulpdu: spoil(goodReadRequest, 17, 1)},
+		segmentFault{what: "an RDMA Read Request that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodReadRequest, 0, moreUntagged)},
+		segmentFault{what: "a Terminate Message that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodTerminate, 0, moreUntagged)},
+		segmentFault{
 			what: "an RDMA Read Request that is too short", code: 0x1000, bare: true, event: verbs.EventInvalidReadRequest,
-			ulpdu: func(v *victim) []byte { return goodMessages[goodReadRequest].make(v)[:45] },
+			ulpdu: func(v *faultRig) []byte { return goodMessages[goodReadRequest].make(v)[:45] },
 		},
-		rejection{
+		segmentFault{
 			what: "an RDMA Write of another STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag()+0x100, v.region.at(0), []byte("x")) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag()+0x100, v.region.at(0), []byte("x")) },
 		},
-		rejection{
+		segmentFault{
 			what: "an RDMA Write below its region", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(-1), []byte("x")) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(-1), []byte("x")) },
 		},
-		rejection{
+		segmentFault{
 			what: "an RDMA Write beyond its region", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(255), []byte("xy")) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(255), []byte("xy")) },
 		},
-		rejection{
+		segmentFault{
 			what: "an RDMA Write that wraps", code: 0x1103, event: verbs.EventProtWrap,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), 0xFFFFFFFFFFFFFFFF, []byte("xy")) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), 0xFFFFFFFFFFFFFFFF, []byte("xy")) },
 		},
 	)
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 }

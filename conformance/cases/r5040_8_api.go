@@ -16,14 +16,14 @@ var r5040_8_api = []conformance.Case{
 	apiCase("8.1.1/grant-and-revoke", grantRevoke, "R5040-8.1.1-M6"),
 	apiCase("8.1.1/stags-hard-to-predict", stagsHardToPredict, "R5040-8.1.1-M9"),
 	apiCase("8.1.1/cqs-not-shared", cqsNotShared, "R5040-8.1.1-M10"),
-	apiCase("8.1.2/user-handles", onNode(userHandles), "R5040-8.1.2-M1"),
+	apiCase("8.1.2/user-handles", onHost(userHandles), "R5040-8.1.2-M1"),
 	apiCase("8.1.2/scarce-resources", scarceResources, "R5040-8.1.2-M2", "R5040-8.1.2-M5"),
 	apiCase("8.1.2/right-to-buffers", rightToBuffers, "R5040-8.1.2-M4"),
 }
 
 // bindUnbind: each way to make memory reachable, and each way back.
 func bindUnbind(t *conformance.T) {
-	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{Privileged: true}}})
 	n := w.a
 	reachable := func(at verbs.Remote) { n.remotely(at, 0, 0) }
 	unreachable := func(at verbs.Remote) { n.remotely(at, 0x1100, 0x0100) }
@@ -58,11 +58,11 @@ func bindUnbind(t *conformance.T) {
 	unreachableHere := func(want uint16) {
 		p := rawPeer(t, n.newQP(verbs.QPConfig{}), asResponder)
 		require.NoError(t, p.Send(aWrite(uint32(at.STag), at.TO, []byte{1})))
-		terminated(t, p, want)
+		p.terminatedAs(want)
 	}
 	unreachableHere(0x1100)
 	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
-	writes(t, w.b.end(), at, n.mr.Bytes()[107:150]) // over the queue pair it is bound to
+	writes(t, w.b.endpoint(), at, n.mr.Bytes()[107:150]) // over the queue pair it is bound to
 	unreachableHere(0x1102)
 	require.NoError(t, mw.Deallocate())
 	unreachableHere(0x1100)
@@ -71,7 +71,7 @@ func bindUnbind(t *conformance.T) {
 // grantRevoke: what a peer may do is what the rights say, and follows their change.
 func grantRevoke(t *conformance.T) {
 	const local = verbs.LocalRead | verbs.LocalWrite
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	const writeRefused, readRefused = 0x1100, 0x0102
 	try := func(mr *verbs.MR, access verbs.Access) {
 		var write, read uint16
@@ -103,7 +103,7 @@ func stagsHardToPredict(t *conformance.T) {
 	const count = 4096
 	var sequences [2][]uint32
 	for k := range sequences {
-		n := newNode(t, nodeConfig{})
+		n := newHost(t, hostConfig{})
 		memory := make([]byte, 8)
 		for i := range count {
 			if i%2 == 0 {
@@ -142,7 +142,7 @@ func stagsHardToPredict(t *conformance.T) {
 }
 
 // freedStaysAway: the index of a region that is gone does not soon name another.
-func freedStaysAway(t *conformance.T, n *node) {
+func freedStaysAway(t *conformance.T, n *host) {
 	mr := n.register(8, verbs.LocalRead)
 	old := mr.STag().Index()
 	require.NoError(t, mr.Deregister())
@@ -155,11 +155,11 @@ func freedStaysAway(t *conformance.T, n *node) {
 
 // cqsNotShared: a queue pair completes to CQs of its own RNIC, and only there.
 func cqsNotShared(t *conformance.T) {
-	a, b := newNode(t, nodeConfig{}), newNode(t, nodeConfig{})
+	a, b := newHost(t, hostConfig{}), newHost(t, hostConfig{})
 	for what, c := range map[string]verbs.QPConfig{
 		"the send CQ": {SendCQ: b.cq}, "the receive CQ": {RecvCQ: b.cq}, "both": {SendCQ: b.cq, RecvCQ: b.cq},
 	} {
-		require.ErrorIs(t, second(a.nic.CreateQP(a.inNode(c))), verbs.ErrInvalidCQ, "%s of another RNIC", what)
+		require.ErrorIs(t, second(a.nic.CreateQP(a.withDefaults(c))), verbs.ErrInvalidCQ, "%s of another RNIC", what)
 	}
 	// Each CQ gives completions of its own queue pairs.
 	mine, yours := a.newCQ(16), a.newCQ(16)
@@ -179,7 +179,7 @@ func cqsNotShared(t *conformance.T) {
 
 // userHandles: what a Non-Privileged Consumer holds can post, poll and ask for
 // notifications, on its own objects, and nothing else.
-func userHandles(t *conformance.T, n *node) {
+func userHandles(t *conformance.T, n *host) {
 	user, err := n.qp.User()
 	require.NoError(t, err)
 	for _, x := range []struct {
@@ -206,7 +206,7 @@ func userHandles(t *conformance.T, n *node) {
 	require.ErrorIs(t, err, verbs.ErrInvalidModifier, "a handle of a Privileged queue pair")
 
 	// It can fill its queue, and harms nobody.
-	other := newWorld(t, worldConfig{})
+	other := newHostPair(t, hostPairConfig{})
 	for i := 0; ; i++ {
 		if _, err := user.PostSend(verbs.Request{}); err != nil {
 			require.ErrorIs(t, err, verbs.ErrQueueFull)
@@ -215,7 +215,7 @@ func userHandles(t *conformance.T, n *node) {
 		}
 		require.Less(t, i, 1<<20, "posts are not bounded")
 	}
-	moves(t, other.a.end(), other.b.end())
+	moves(t, other.a.endpoint(), other.b.endpoint())
 }
 
 // scarceResources: the RNIC hands out what it was told to have, and no more.
@@ -249,7 +249,7 @@ func scarceResources(t *conformance.T) {
 // rightToBuffers: an STag is made of memory that is the program's: allocated pages,
 // and with privileges only.
 func rightToBuffers(t *conformance.T) {
-	n := newNode(t, nodeConfig{QP: verbs.QPConfig{Privileged: true}})
+	n := newHost(t, hostConfig{QP: verbs.QPConfig{Privileged: true}})
 	pages := n.pages(2, 4096)
 	last := pages.Address(1)
 	freed := n.pages(1, 4096)
@@ -283,11 +283,11 @@ func rightToBuffers(t *conformance.T) {
 		p := rawPeer(t, qp, asInitiator)
 		post(t, qp, x.send)
 		completes(t, n.cq, verbs.Completion{QP: qp.ID(), Op: x.send.Op, Status: x.want})
-		terminated(t, p, 0x0000)
+		p.terminatedAs(0x0000)
 	}
 	t.Part("Fast-Register of what is not the program's")
 	fast.FastRegister.Buffers.Addresses = []uint64{gone}
 	p := rawPeer(t, n.qp, asInitiator)
 	run(t, n.qp, fast, verbs.StatusInvalidPhysBufferEntry)
-	terminated(t, p, 0x0000)
+	p.terminatedAs(0x0000)
 }

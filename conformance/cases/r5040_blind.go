@@ -11,20 +11,20 @@ import (
 // r5040_blind is RFC 5040 as far as it shows in an endpoint of which is known only
 // that it speaks rping's language.
 var r5040_blind = []conformance.Case{
-	wireCase("4.1/blind-messages", blindly(conformance.Initiator, blindMessages),
+	wireCase("4.1/blind-messages", onRping(conformance.Initiator, blindMessages),
 		"R5040-4.1-M5", "R5040-4.1-M6", "R5040-4.1-M7", "R5040-4.1-M10", "R5040-5.1-M2", "R5040-5.2.1-M2",
 		"R5040-5.2.1-M7", "R5040-5.3-M2"),
-	wireCase("5.2.2/blind-response-placed", blindly(conformance.Initiator, blindResponse), "R5040-5.2.2-M1", "R5040-5.2.2-M4"),
-	wireCase("5.2.1/blind-reads-answered", blindly(conformance.Responder, blindReads),
+	wireCase("5.2.2/blind-response-placed", onRping(conformance.Initiator, blindResponse), "R5040-5.2.2-M1", "R5040-5.2.2-M4"),
+	wireCase("5.2.1/blind-reads-answered", onRping(conformance.Responder, blindReads),
 		"R5040-4.4-M2", "R5040-5.2.1-M12", "R5040-5.2.1-M14", "R5040-5.2.1-M15", "R5040-5.2.2-M2", "R5040-5.2.2-M5"),
-	wireCase("7.2/blind-response-unasked", blindly(conformance.Either, blindUnasked), "R5040-7.2-M2"),
+	wireCase("7.2/blind-response-unasked", onRping(conformance.Either, blindUnasked), "R5040-7.2-M2"),
 	wireCase("7.2/blind-terminate-codes", blindCodes, "R5040-4.8-M3", "R5040-7.2-M2", "R5040-7.2-M3", "R5040-7.2-M7", "R5040-7.2-M8"),
 	wireCase("5.2.1/blind-source-refused", blindSource, "R5040-5.2.1-M13", "R5040-7.2-M9", "R5040-7.2-M12"),
-	wireCase("5.4/blind-terminate-is-last", blindly(conformance.Initiator, blindLast), "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
+	wireCase("5.4/blind-terminate-is-last", onRping(conformance.Initiator, blindLast), "R5040-5.4-M2", "R5040-5.4-M3", "R5040-5.4-M8"),
 }
 
 // blindMessages compares the headers of a Read Request, a Send and an RDMA Write.
-func blindMessages(t *conformance.T, b *blind) {
+func blindMessages(t *conformance.T, b *rping) {
 	b.offer(ours[0])
 	u := b.next()
 	require.Len(t, u, 46)
@@ -42,7 +42,7 @@ func blindMessages(t *conformance.T, b *blind) {
 
 // blindResponse: what a response brings is what is written back, also if it comes in
 // segments.
-func blindResponse(t *conformance.T, b *blind) {
+func blindResponse(t *conformance.T, b *rping) {
 	for i := range 3 {
 		b.offer(ours[0])
 		r := b.fetched(ours[0])
@@ -64,8 +64,8 @@ func blindResponse(t *conformance.T, b *blind) {
 }
 
 // blindReads reads what a client offers, piece by piece.
-func blindReads(t *conformance.T, b *blind) {
-	theirs := b.theirs
+func blindReads(t *conformance.T, b *rping) {
+	theirs := b.itsBuffer
 	whole := b.read(theirs, 0, theirs.size, nowhere)
 	require.Len(t, whole, int(theirs.size))
 	for i, x := range [][2]uint32{{0, 1}, {1, 7}, {theirs.size - 1, 1}, {0, theirs.size}} {
@@ -94,16 +94,16 @@ var blindFaults = []struct {
 // and the rest of the Terminate Message are.
 func blindCodes(t *conformance.T) {
 	for x := range inTurn(t, "%s", blindFaults) {
-		b := startBlind(t, conformance.Either)
+		b := startRping(t, conformance.Either)
 		b.send(x.ulpdu)
 		b.refusedAs(x.code)
-		b.close()
+		b.drop()
 	}
 }
 
 // blindUnasked: an RDMA Read Response to no Read is an opcode that does not fit the
 // stream's state.
-func blindUnasked(t *conformance.T, b *blind) {
+func blindUnasked(t *conformance.T, b *rping) {
 	b.send(aReadResponse(0x55, 0, []byte("abcd")))
 	b.refusedAs(0x0206)
 }
@@ -120,15 +120,15 @@ func blindSource(t *conformance.T) {
 		{"far beyond the buffer", func(o offered) read { return read{nowhere, 0, 8, o.stag, o.to + 1<<40} }, 1},
 		{"far too much", func(o offered) read { return read{nowhere, 0, 1 << 30, o.stag, o.to} }, 1},
 	}) {
-		b := startBlind(t, conformance.Responder)
-		b.send(aReadRequest(1, x.of(b.theirs)))
+		b := startRping(t, conformance.Responder)
+		b.send(aReadRequest(1, x.of(b.itsBuffer)))
 		b.refusedAs(0x0100 | uint16(x.code))
-		b.close()
+		b.drop()
 	}
 }
 
 // blindLast: nothing comes behind a Terminate Message but the end of the stream.
-func blindLast(t *conformance.T, b *blind) {
+func blindLast(t *conformance.T, b *rping) {
 	b.round()
 	b.received(1)
 	b.send(blindFaults[0].ulpdu)
@@ -146,12 +146,12 @@ var blind_5040 = []conformance.Case{
 	wireCase("4.8/blind-terminate-headers", blindHeaders, "R5040-4.8-M1", "R5040-4.8-M7"),
 	wireCase("4.8/blind-terminate-read-header", blindReadHeader, "R5040-4.8-M8"),
 	wireCase("4.8/blind-terminate-no-read-header", blindNoReadHeader, "R5040-4.8-M8"),
-	wireCase("5.3/blind-invalidate-key", blindly(conformance.Responder, blindInvalidateKey), "R5040-5.3-M10", "R5040-7.2-M4"),
+	wireCase("5.3/blind-invalidate-key", onRping(conformance.Responder, blindInvalidateKey), "R5040-5.3-M10", "R5040-7.2-M4"),
 	wireCase("5.3/blind-invalidate-unknown", blindInvalidateUnknown, "R5040-5.3-M10", "R5040-7.2-M4"),
-	wireCase("5.3/blind-invalidate-other-domain", blindly(conformance.Responder, blindInvalidateOther),
+	wireCase("5.3/blind-invalidate-other-domain", onRping(conformance.Responder, blindInvalidateOther),
 		"R5040-5.3-M10", "R5040-7.2-M5", "R5040-8.1.1-M2"),
-	wireCase("7.2/blind-read-wrap", blindly(conformance.Responder, blindReadWrap), "R5040-7.2-M13"),
-	wireCase("5.2.2/blind-reads-within-ird", blindly(conformance.Responder, blindWithinIRD),
+	wireCase("7.2/blind-read-wrap", onRping(conformance.Responder, blindReadWrap), "R5040-7.2-M13"),
+	wireCase("5.2.2/blind-reads-within-ird", onRping(conformance.Responder, blindWithinIRD),
 		"R5040-5.2.2-M3", "R5040-5.2.1-M9", "R5040-5.2.2-M5"),
 	wireCase("6.1/blind-reads-beyond-ird", blindBeyondIRD, "R5040-6.1-M5"),
 	wireCase("8.1.1/blind-stags-unrelated", blindSTags, "R5040-8.1.1-M9"),
@@ -166,10 +166,10 @@ var (
 
 // provoked is the Terminate Message that a segment brings about.
 func provoked(t *conformance.T, ulpdu []byte) []byte {
-	b := startBlind(t, conformance.Either)
+	b := startRping(t, conformance.Either)
 	b.send(ulpdu)
 	u := b.refused()
-	b.close()
+	b.drop()
 	return u
 }
 
@@ -239,39 +239,39 @@ var cannotInvalidate = []uint16{0x0109, 0x0209}
 
 // blindInvalidateUnknown: there is no such STag.
 func blindInvalidateUnknown(t *conformance.T) {
-	blindRefuses(t, badSegment{"an STag that nobody has", aSendInv(1, nowhere, aMessage()), cannotInvalidate})
+	rpingRefuses(t, badSegment{"an STag that nobody has", aSendInv(1, nowhere, aMessage()), cannotInvalidate})
 }
 
 // blindInvalidateKey: the index of a buffer that is there, with another key, is
 // another STag.
-func blindInvalidateKey(t *conformance.T, b *blind) {
-	b.send(aSendInv(1, b.theirs.stag^0x55, aMessage()))
+func blindInvalidateKey(t *conformance.T, b *rping) {
+	b.send(aSendInv(1, b.itsBuffer.stag^0x55, aMessage()))
 	b.refusedAs(cannotInvalidate...)
 }
 
 // blindInvalidateOther: one client's buffer, invalidated over the stream of another
 // one in a domain of its own.
-func blindInvalidateOther(t *conformance.T, owner *blind) {
-	other := startBlind(t, conformance.Responder)
-	other.send(aSendInv(1, owner.theirs.stag, aMessage()))
+func blindInvalidateOther(t *conformance.T, owner *rping) {
+	other := startRping(t, conformance.Responder)
+	other.send(aSendInv(1, owner.itsBuffer.stag, aMessage()))
 	u := other.refusedAs(cannotInvalidate...)
 	if u[20]&0x24 != 0 && len(u) < 24+18+28 {
 		t.Errorf("R is set in a Terminate Message of %d octets", len(u))
 	}
-	require.Len(t, owner.read(owner.theirs, 0, 8, nowhere), 8, "the buffer can be read still")
+	require.Len(t, owner.read(owner.itsBuffer, 0, 8, nowhere), 8, "the buffer can be read still")
 }
 
 // blindReadWrap: source TO plus size pass 2^64.
-func blindReadWrap(t *conformance.T, b *blind) {
-	b.send(aReadRequest(1, read{nowhere, 0, 16, b.theirs.stag, 1<<64 - 8}))
+func blindReadWrap(t *conformance.T, b *rping) {
+	b.send(aReadRequest(1, read{nowhere, 0, 16, b.itsBuffer.stag, 1<<64 - 8}))
 	b.refusedAs(0x0104)
 }
 
 // requests are n RDMA Read Requests for one octet each, in FPDUs.
-func (b *blind) requests(n int) []byte {
+func (b *rping) requests(n int) []byte {
 	var all []byte
 	for i := range n {
-		o := b.theirs
+		o := b.itsBuffer
 		all = append(all, b.peer.Frame(aReadRequest(b.nextRead(), read{nowhere, uint64(i), 1, o.stag, o.to + uint64(i)%uint64(o.size)}))...)
 	}
 	return all
@@ -279,8 +279,8 @@ func (b *blind) requests(n int) []byte {
 
 // blindWithinIRD: as many RDMA Reads at once as the target's Request grants are all
 // answered, in order.
-func blindWithinIRD(t *conformance.T, b *blind) {
-	n := either(b.frame.Enhanced && b.frame.IRD != 0x3FFF, int(b.frame.IRD), 1)
+func blindWithinIRD(t *conformance.T, b *rping) {
+	n := either(b.itsFrame.Enhanced && b.itsFrame.IRD != 0x3FFF, int(b.itsFrame.IRD), 1)
 	t.Logf("IRD %d", n)
 	for range 3 {
 		require.NoError(t, b.peer.Raw(b.requests(n)))
@@ -297,8 +297,8 @@ func blindWithinIRD(t *conformance.T, b *blind) {
 // queue 1, which is DDP's error (RFC 5040 5.2.2, 6.1; RFC 5041 7.1).
 func blindBeyondIRD(t *conformance.T) {
 	const many = 2000
-	b := startBlind(t, conformance.Responder)
-	b.send(b.theirs.read(b.nextRead())) // a first one, so that the target is awake
+	b := startRping(t, conformance.Responder)
+	b.send(b.itsBuffer.read(b.nextRead())) // a first one, so that the target is awake
 	require.Len(t, b.next(), 15, "the response")
 	sent := make(chan struct{})
 	octets := b.requests(many)
@@ -316,7 +316,7 @@ func blindBeyondIRD(t *conformance.T) {
 		require.Len(t, u, 15, "response %d, but %s", answered, described(u))
 	}
 	t.Logf("%d answered", answered)
-	b.close()
+	b.drop()
 	<-sent
 }
 
@@ -327,11 +327,11 @@ func (o offered) read(msn uint32) []byte { return aReadRequest(msn, read{nowhere
 func blindSTags(t *conformance.T) {
 	var stags []uint32
 	for range 4 {
-		b := startBlind(t, conformance.Responder)
+		b := startRping(t, conformance.Responder)
 		b.send(aSend(1, aMessage()))
 		o := b.offers(2)
-		stags = append(stags, b.theirs.stag, o.stag)
-		b.close()
+		stags = append(stags, b.itsBuffer.stag, o.stag)
+		b.drop()
 	}
 	slices.Sort(stags)
 	stags = slices.Compact(stags)

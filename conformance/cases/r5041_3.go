@@ -37,7 +37,7 @@ func boundaries(t *conformance.T) {
 			ulpdus = append(ulpdus, cutUp(opSend, 0, r.nextSend(), data, lengths...)...)
 			want = append(want, verbs.Completion{ID: uint64(i + 1), Op: verbs.OpRecv, Bytes: uint32(16 + n)})
 		}
-		r.pieces(most, ulpdus...)
+		r.sendPieces(most, ulpdus...)
 		r.completions(want...)
 		allUnchanged(bufs)
 		r.idle()
@@ -93,20 +93,20 @@ func acceptedOrTold(t *conformance.T) {
 // digestCovers changes one bit after the other: of the header, the payload, the pad
 // and the CRC.
 func digestCovers(t *conformance.T) {
-	u := func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("payload")) }
+	u := func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("payload")) }
 	for at := range counted(t, "octet %d of the FPDU", 32) { // 2 of length, 14 of header, 7 of payload, 1 of pad, 4 of CRC
 		if at < 2 || at >= 28 { // a wrong length moves the CRC: RFC 5044
 			continue
 		}
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		f := v.peer.Frame(u(v))
 		require.Len(t, f, 28)
 		f[at] ^= 1 << t.Rand().IntN(8)
 		require.NoError(t, v.peer.Raw(f))
-		v.rejectedAs(&rejection{code: 0x2002, bare: true, event: verbs.EventBadCRC}, nil)
+		v.rejects(&segmentFault{code: 0x2002, bare: true, event: verbs.EventBadCRC}, nil)
 	}
 	t.Part("as it should be")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	v.send(u(v))
 	v.settled()
 	v.region.holds(3, []byte("payload"))
@@ -115,7 +115,7 @@ func digestCovers(t *conformance.T) {
 // streamMarked: once a segment is refused the stream is the Terminate Message's alone.
 // Good segments behind have no effect, and what is still to be posted is refused.
 func streamMarked(t *conformance.T) {
-	v := newVictim(t, twoCQs())
+	v := newFaultRig(t, twoCQs())
 	bad := aWrite(v.region.tag()^1, v.region.at(0), []byte("bad"))
 	good := [][]byte{
 		aWrite(v.region.tag(), v.region.at(0), []byte("good")), aSend(1, []byte("good")),

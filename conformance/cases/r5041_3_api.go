@@ -16,12 +16,12 @@ import (
 
 // r5041_3_api is RFC 5041 3 over connections that a case makes.
 var r5041_3_api = []conformance.Case{
-	apiCase("3/any-llp", onNode(anyLLP), "R5041-3-M1"),
+	apiCase("3/any-llp", onHost(anyLLP), "R5041-3-M1"),
 	apiCase("3/mulpdu-changes", mulpduChanges, "R5041-3-M2", "R5041-3-M3"),
 }
 
 // pieceConn is a connection that takes and gives no more than so many octets at a
-// time. It is not a socket to whoever looks.
+// time. It hides that it is a socket.
 type pieceConn struct {
 	net.Conn
 	most int
@@ -57,22 +57,21 @@ func llps(t *conformance.T) map[string]func() (near, far net.Conn) {
 }
 
 // anyLLP looks at one point of section 3 after the other, on connections of every kind.
-func anyLLP(t *conformance.T, n *node) {
+func anyLLP(t *conformance.T, n *host) {
 	for _, pair := range named(t, "%s", llps(t)) {
-		join := func() (*line, net.Conn) {
-			l := n.loose(verbs.QPConfig{})
+		join := func() (*link, net.Conn) {
+			l := n.idleLink(verbs.QPConfig{})
 			x, y := pair()
 			t.Cleanup(func() { _ = x.Close() })
 			begin(t, l.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
-			l.peer = newRawEnd(t.Trace().Conn(x), framing{crc: true, patience: patience(t)})
-			l.renumber()
+			l.peer = newPeer(t, t.Trace().Conn(x), withCRC)
 			return l, y
 		}
 		l, _ := join()
 		// Boundaries and lengths, both ways.
 		l.recv(1, 2, 3)
 		for i, m := range []string{"three", "", "messages"} {
-			l.say([]byte(m))
+			l.sendMessage([]byte(m))
 			completes(t, l.rq, l.got(uint64(i+1), len(m)))
 			require.Equal(t, m, string(l.mr.Bytes()[64*(i+1):64*(i+1)+len(m)]))
 		}
@@ -86,7 +85,7 @@ func anyLLP(t *conformance.T, n *node) {
 		f[len(f)-9] ^= 4
 		first := l.mr.Bytes()[0]
 		require.NoError(t, l.peer.Raw(f))
-		l.hear(aTerminate(0x2002, nil, false))
+		l.expect(aTerminate(0x2002, nil, false))
 		require.Error(t, second(l.peer.Next()), "behind the Terminate Message")
 		_ = l.peer.Close()
 		l.remains(verbs.StateError, verbs.EventBadCRC)
@@ -94,7 +93,7 @@ func anyLLP(t *conformance.T, n *node) {
 		// A loss. TCP itself is the queue pair's alone: there it is the peer that ends it.
 		l, near := join()
 		post(t, l.qp, l.aRead(7))
-		l.hear(l.asks(1))
+		l.expect(l.asks(1))
 		event := verbs.EventLLPLost
 		if _, ok := near.(*net.TCPConn); ok {
 			event = verbs.EventLLPReset
@@ -135,13 +134,13 @@ func (m *measured) Control(f func(uintptr)) error {
 // that is slow. What has been cut stays as it is; what is cut later fits.
 func mulpduChanges(t *conformance.T) {
 	const size, count, narrow = 60_000, 100, 1454
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{SendDepth: 2 * count})
+	n := newHost(t, hostConfig{})
+	l := n.idleLink(verbs.QPConfig{SendDepth: 2 * count})
 	x, y := tcpPair(t)
 	c := &measuredConn{TCPConn: y.(*net.TCPConn)}
 	begin(t, l.qp, verbs.Stream{Conn: c, Role: asInitiator, CRC: true})
 	stream := mpa.Stream{Conn: c, CRC: true}
-	l.peer = newRawEnd(x, framing{crc: true, patience: patience(t)})
+	l.peer = newPeer(t, x, withCRC)
 	posts := func() {
 		for range count {
 			post(t, l.qp, verbs.Request{Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs, Flags: verbs.Unsignaled})

@@ -73,7 +73,7 @@ func lastFlag(t *conformance.T) {
 
 // whole says what a message is: message has seen to it that its last segment, with
 // the greatest offset, and no other has the Last flag.
-func whole(t *conformance.T, p parcel, control byte, payload []byte) {
+func whole(t *conformance.T, p message, control byte, payload []byte) {
 	require.Equal(t, control, p.control, "the control octet")
 	same(t, payload, p.payload, "the message")
 	require.Equal(t, len(payload) > 1<<17, len(p.segments) > 1, "it has %d segments", len(p.segments))
@@ -89,7 +89,7 @@ func messagesNotMixed(t *conformance.T) {
 	for i := range responses {
 		n := []int{size, 0, 70_000}[i%3]
 		r.send(aReadRequest(r.nextRead(), read{nowhere + uint32(i), nowhereTO, uint32(n), b.tag(), b.at(0)}))
-		want[label(parcel{tagged: true, control: opReadResponse, stag: nowhere + uint32(i), to: nowhereTO, payload: b.first[:n]})]++
+		want[label(message{tagged: true, control: opReadResponse, stag: nowhere + uint32(i), to: nowhereTO, payload: b.first[:n]})]++
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -100,14 +100,14 @@ func messagesNotMixed(t *conformance.T) {
 			n := size - int(id)
 			s := sendTypes[i%4]
 			l := verbs.Request{ID: uint64(id), Op: s.op, SGL: b.sgl(0, n), Invalidate: verbs.STag(s.invalid), Flags: verbs.Unsignaled}
-			p := parcel{control: s.control, inv: s.invalid, payload: b.first[:n]}
+			p := message{control: s.control, inv: s.invalid, payload: b.first[:n]}
 			switch i {
 			case 4:
 				l.Op, l.Remote = verbs.OpWrite, verbs.Remote{STag: 0x5000 + verbs.STag(id), TO: uint64(id) << 20}
-				p = parcel{tagged: true, control: opWrite, stag: 0x5000 + id, to: uint64(id) << 20, payload: b.first[:n]}
+				p = message{tagged: true, control: opWrite, stag: 0x5000 + id, to: uint64(id) << 20, payload: b.first[:n]}
 			case 5:
 				l.Op, l.SGL, l.Local, l.Remote = verbs.OpRead, nil, b.sge(0, 8), verbs.Remote{STag: 0x6000 + verbs.STag(id), TO: uint64(id)}
-				p = parcel{control: opReadRequest, qn: 1, payload: read{b.tag(), b.at(0), 8, 0x6000 + id, uint64(id)}.header()}
+				p = message{control: opReadRequest, qn: 1, payload: read{b.tag(), b.at(0), 8, 0x6000 + id, uint64(id)}.header()}
 			}
 			list = append(list, l)
 			want[label(p)]++
@@ -130,7 +130,7 @@ func messagesNotMixed(t *conformance.T) {
 
 // label is what tells messages apart, but for their numbers, which follow the order
 // of posts.
-func label(p parcel) string {
+func label(p message) string {
 	s := fmt.Sprintf("%v %02x %08x %08x+%x, queue %d, %d octets", p.tagged, p.control, p.inv, p.stag, p.to, p.qn, len(p.payload))
 	if p.control == opReadRequest {
 		s += fmt.Sprintf(": % x", p.payload)
@@ -143,7 +143,7 @@ func label(p parcel) string {
 func ddpReserved(t *conformance.T) {
 	for i, m := range goodMessages {
 		t.Part("%s", m.what)
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		u := m.make(v)
 		u[0] |= 0x3C
 		v.send(u)
@@ -173,7 +173,7 @@ func ddpReserved(t *conformance.T) {
 }
 
 // nothingRead asks for nothing by RDMA Read, and is the answer.
-func (r *rig) nothingRead() parcel {
+func (r *rig) nothingRead() message {
 	r.send(aReadRequest(r.nextRead(), read{sinkSTag: nowhere, sinkTO: nowhereTO}))
 	return r.message()
 }
@@ -181,13 +181,13 @@ func (r *rig) nothingRead() parcel {
 // ddpVersion: all that is sent says version 1, see message; and what says another is
 // refused, by the error number of its buffer model.
 func ddpVersion(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for _, version := range []byte{0, 2, 3} {
 		for i, m := range goodMessages {
 			code := either(i == goodWrite || i == goodReadResponse, 0x1104, uint16(0x1206))
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: fmt.Sprintf("%s of version %d", m.what, version), code: code, event: verbs.EventDDPVersion,
-				ulpdu: func(v *victim) []byte {
+				ulpdu: func(v *faultRig) []byte {
 					u := m.make(v)
 					u[0] = u[0]&^3 | version
 					return u
@@ -195,7 +195,7 @@ func ddpVersion(t *conformance.T) {
 			})
 		}
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 	t.Part("what is sent")
 	r, b := openWith(t, setup{}, 8)
 	r.post(verbs.Request{Op: verbs.OpWrite, SGL: b.sgl(0, 8), Remote: theirs}, verbs.Request{SGL: b.sgl(0, 8)})
@@ -250,22 +250,22 @@ func versionStays(t *conformance.T) {
 
 // headerFirst: a ULPDU begins with a header of 14 octets, or of 18 if it is untagged.
 func headerFirst(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for n := range 18 {
 		for _, first := range []byte{lastTagged, lastUntagged} {
 			if first == lastTagged && n >= 14 {
 				continue
 			}
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: fmt.Sprintf("%d octets that begin with %02x", n, first), code: 0x1000, bare: true, event: verbs.EventSegmentSize,
-				ulpdu: func(v *victim) []byte {
+				ulpdu: func(v *faultRig) []byte {
 					u := either(first == lastUntagged, aSend(1, nil), aWrite(v.region.tag(), v.region.at(0), []byte("abcd")))
 					return u[:n]
 				},
 			})
 		}
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 	t.Part("the least")
 	r := open(t, setup{})
 	r.recv(1, 8)

@@ -60,12 +60,12 @@ func stagGiven(t *conformance.T) {
 			for n := range inTurn(t, "%d octets", []int{1, long}) {
 				r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: b.sgl(0, n), Remote: verbs.Remote{STag: verbs.STag(stag), TO: to}})
 				p := r.message()
-				require.Equal(t, parcel{tagged: true, control: opWrite, stag: stag, to: to}, p.address(), "an RDMA Write")
+				require.Equal(t, message{tagged: true, control: opWrite, stag: stag, to: to}, p.address(), "an RDMA Write")
 				same(t, b.first[:n], p.payload, "an RDMA Write")
 				r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
 				r.send(aReadRequest(r.nextRead(), read{stag, to, uint32(n), b.tag(), b.at(0)}))
 				p = r.message()
-				require.Equal(t, parcel{tagged: true, control: opReadResponse, stag: stag, to: to}, p.address(), "an RDMA Read Response")
+				require.Equal(t, message{tagged: true, control: opReadResponse, stag: stag, to: to}, p.address(), "an RDMA Read Response")
 				same(t, b.first[:n], p.payload, "an RDMA Read Response")
 			}
 		}
@@ -88,7 +88,7 @@ func stagGiven(t *conformance.T) {
 // told, or the answer to a Read, which completes it: by RsvdULP. And an answer does so
 // if it has the STag that was asked for.
 func taggedTold(t *conformance.T) {
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	v.send(aWrite(v.sink.tag(), v.sink.at(0), []byte("write...")))
 	v.settled()
 	v.sink.holds(0, []byte("write..."))
@@ -108,14 +108,14 @@ func taggedTold(t *conformance.T) {
 	r.terminated(0x0206, bad, false)
 	b.unchanged()
 
-	rejected(t, setup{},
-		rejection{
+	rejectsEach(t, setup{},
+		segmentFault{
 			what: "another region of the same program", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(0), []byte("response")) },
+			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.region.tag(), v.region.at(0), []byte("response")) },
 		},
-		rejection{
+		segmentFault{
 			what: "the sink by a shared STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *victim) []byte {
+			ulpdu: func(v *faultRig) []byte {
 				var s upper.Region
 				require.NoError(t, v.up.Share(upper.ShareArgs{Region: v.sink.Region.Region, Access: allRights}, &s))
 				return aReadResponse(uint32(s.STag), s.Base, []byte("response"))
@@ -129,70 +129,74 @@ func taggedTold(t *conformance.T) {
 func taggedChange(t *conformance.T) {
 	for x := range inTurn(t, "%s", []struct {
 		what       string
-		begun, bad func(v *victim) []byte
+		begun, bad func(v *faultRig) []byte
 	}{
 		{
 			"a Write that goes on as a response",
-			func(v *victim) []byte { return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one")) },
-			func(v *victim) []byte { return aReadResponse(v.sink.tag(), v.sink.at(3), []byte("other")) },
+			func(v *faultRig) []byte {
+				return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one"))
+			},
+			func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(3), []byte("other")) },
 		},
 		{
 			"a response that goes on as a Write",
-			func(v *victim) []byte {
+			func(v *faultRig) []byte {
 				return tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("one"))
 			},
-			func(v *victim) []byte { return aWrite(v.sink.tag(), v.sink.at(3), []byte("other")) },
+			func(v *faultRig) []byte { return aWrite(v.sink.tag(), v.sink.at(3), []byte("other")) },
 		},
 		{
 			"a Write that goes on elsewhere",
-			func(v *victim) []byte { return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one")) },
-			func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("other")) },
+			func(v *faultRig) []byte {
+				return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one"))
+			},
+			func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("other")) },
 		},
 		{
 			"a response that goes on elsewhere",
-			func(v *victim) []byte {
+			func(v *faultRig) []byte {
 				return tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("one"))
 			},
-			func(v *victim) []byte { return aReadResponse(v.region.tag(), v.region.at(3), []byte("other")) },
+			func(v *faultRig) []byte { return aReadResponse(v.region.tag(), v.region.at(3), []byte("other")) },
 		},
 	}) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		v.send(x.begun(v))
 		v.sink.gets(0, []byte("one"))
 		bad := x.bad(v)
 		v.send(bad)
-		v.rejectedAs(&rejection{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+		v.rejects(&segmentFault{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
 	}
 }
 
-// foreignSTags are STags that are not of the victim's stream, or of none.
+// foreignSTags are STags that are not of the rig's stream, or of none.
 var foreignSTags = []struct {
 	what  string
-	stag  func(v *victim) *buffer
+	stag  func(v *faultRig) *buffer
 	code  uint16
 	event verbs.EventID
 }{
-	{"one that there is not", func(v *victim) *buffer { return v.named(0xDEADBE00) }, 0x1100, verbs.EventProtSTag},
-	{"zero", func(v *victim) *buffer { return v.named(0) }, 0x1100, verbs.EventProtSTag},
-	{"another key", func(v *victim) *buffer { return v.named(v.region.STag ^ 1) }, 0x1100, verbs.EventProtSTag},
-	{"one that is deallocated", func(v *victim) *buffer {
+	{"one that there is not", func(v *faultRig) *buffer { return v.named(0xDEADBE00) }, 0x1100, verbs.EventProtSTag},
+	{"zero", func(v *faultRig) *buffer { return v.named(0) }, 0x1100, verbs.EventProtSTag},
+	{"another key", func(v *faultRig) *buffer { return v.named(v.region.STag ^ 1) }, 0x1100, verbs.EventProtSTag},
+	{"one that is deallocated", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights)
 		b.deregister()
 		return v.named(b.STag)
 	}, 0x1100, verbs.EventProtSTag},
-	{"one that is Invalid", func(v *victim) *buffer {
+	{"one that is Invalid", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights)
 		v.post(verbs.Request{ID: 50, Op: verbs.OpInvalidate, Flags: verbs.Unsignaled, Invalidate: b.STag})
 		v.settled()
 		return b
 	}, 0x1100, verbs.EventProtSTag},
-	{"a region of another PD", func(v *victim) *buffer {
+	{"a region of another PD", func(v *faultRig) *buffer {
 		return v.register(upper.RegisterArgs{PD: 9, Len: 256, Access: allRights})
 	}, 0x1102, verbs.EventProtPD},
-	{"a region of another stream of this PD", func(v *victim) *buffer {
+	{"a region of another stream of this PD", func(v *faultRig) *buffer {
 		return v.register(upper.RegisterArgs{QP: v.beside(setup{}).QP, Len: 256, Access: allRights})
 	}, 0x1102, verbs.EventProtPD},
-	{"a window of another stream of this PD", func(v *victim) *buffer {
+	{"a window of another stream of this PD", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights|verbs.BindWindow)
 		w := *b
 		w.STag = v.beside(setup{}).window(b, remoteRights)
@@ -200,8 +204,8 @@ var foreignSTags = []struct {
 	}, 0x1102, verbs.EventProtPD},
 }
 
-// named is the victim's region by another STag.
-func (v *victim) named(s verbs.STag) *buffer {
+// named is the rig's region by another STag.
+func (v *faultRig) named(s verbs.STag) *buffer {
 	b := *v.region
 	b.STag = s
 	return &b
@@ -211,11 +215,11 @@ func (v *victim) named(s verbs.STag) *buffer {
 // one of a message.
 func stagOfStream(t *conformance.T) {
 	for x := range inTurn(t, "%s", foreignSTags) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		b := x.stag(v)
 		bad := aWrite(b.tag(), b.at(7), []byte("foreign"))
 		v.send(bad)
-		v.rejectedAs(&rejection{code: x.code, event: x.event}, bad)
+		v.rejects(&segmentFault{code: x.code, event: x.event}, bad)
 		b.unchanged()
 	}
 	t.Part("its own")

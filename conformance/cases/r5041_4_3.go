@@ -107,13 +107,13 @@ func untaggedChange(t *conformance.T) {
 		{"MSN 2", 0, 2, 0x1203, verbs.EventRQMSNRange},
 		{"MSN 0", 0, 0, 0x1203, verbs.EventRQMSNRange},
 	}) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("begun")))
 		v.settled()
 		v.receive.gets(0, []byte("begun"))
 		bad := untagged(lastUntagged, opSend, 0, x.qn, x.msn, 5, []byte("other"))
 		v.send(bad)
-		v.rejectedAs(&rejection{code: x.code, event: x.event}, bad)
+		v.rejects(&segmentFault{code: x.code, event: x.event}, bad)
 	}
 }
 
@@ -169,25 +169,24 @@ func msnCounts(t *conformance.T) {
 // msnBegins: the first of each queue is 1, on the first stream of a queue pair and on
 // its next ones, both ways.
 func msnBegins(t *conformance.T) {
-	first := []rejection{
-		{what: "a first Send 0", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*victim) []byte { return aSend(0, []byte("x")) }},
-		{what: "a first Send 2", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*victim) []byte { return aSend(2, []byte("x")) }},
+	first := []segmentFault{
+		{what: "a first Send 0", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*faultRig) []byte { return aSend(0, []byte("x")) }},
+		{what: "a first Send 2", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*faultRig) []byte { return aSend(2, []byte("x")) }},
 	}
 	for _, msn := range []uint32{0, 2} {
 		event := either(msn == 0, verbs.EventIRRQMSNRange, verbs.EventIRRQMSNGap)
-		first = append(first, rejection{
+		first = append(first, segmentFault{
 			what: "a first RDMA Read Request that is not 1", code: 0x1203, event: event,
-			ulpdu: func(v *victim) []byte {
+			ulpdu: func(v *faultRig) []byte {
 				return aReadRequest(msn, read{nowhere, nowhereTO, 1, v.region.tag(), v.region.at(0)})
 			},
 		})
 	}
-	rejected(t, setup{}, first...)
+	rejectsEach(t, setup{}, first...)
 
 	s := setup{}
 	r, b := openWith(t, s, 64)
 	for stream := range counted(t, "stream %d of a queue pair", 3) {
-		r.renumber()
 		r.recv(2, 16)
 		r.sendMessage([]byte("one"))
 		r.sendMessage([]byte("two"))
@@ -223,17 +222,17 @@ func moCounts(t *conformance.T) {
 		r.completions(verbs.Completion{ID: 1, Op: s.op})
 	}
 	for _, mo := range []uint32{1, 0x01000000, 0xFFFFFFFF} {
-		rejected(t, setup{}, rejection{
+		rejectsEach(t, setup{}, segmentFault{
 			what: "a first segment with an MO", code: 0x1204, event: verbs.EventRQMSNGap,
-			ulpdu: func(*victim) []byte { return untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x")) },
+			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x")) },
 		})
 	}
 	for mo := range inTurn(t, "MO %d behind 5 octets", []uint32{0, 4, 6, 0x10005}) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("five.")))
 		v.receive.gets(0, []byte("five."))
 		bad := untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x"))
 		v.send(bad)
-		v.rejectedAs(&rejection{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
+		v.rejects(&segmentFault{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
 	}
 }

@@ -7,25 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/midway"
+	"github.com/softrnic/softrnic/internal/verbshook"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // r5041_4_3_wrap is streams that have carried so much that their counters wrap: RFC 5041
 // 4.3, RFC 5044 4.3.
 var r5041_4_3_wrap = []conformance.Case{
-	{
-		Name: "4.3/msn-wraps", Need: conformance.NeedAPI, Run: msnWraps,
-		Keys: []string{"R5041-4.3-M9", "R5041-4.3-M11"},
-	},
-	{
-		Name: "4.3/msn-refused-across-the-wrap", Need: conformance.NeedAPI, Run: msnRefusedAcross,
-		Keys: []string{"R5041-4.3-M9", "R5041-4.3-M11", "R5041-7.1-M1"},
-	},
-	{
-		Name: "4.3/markers-beyond-2-32-octets", Need: conformance.NeedAPI, Run: markersBeyond,
-		Keys: []string{"R5044-4.3-M2", "R5044-4.3-M4"},
-	},
+	apiCase("4.3/msn-wraps", msnWraps, "R5041-4.3-M9", "R5041-4.3-M11"),
+	apiCase("4.3/msn-refused-across-the-wrap", msnRefusedAcross, "R5041-4.3-M9", "R5041-4.3-M11", "R5041-7.1-M1"),
+	apiCase("4.3/markers-beyond-2-32-octets", markersBeyond, "R5044-4.3-M2", "R5044-4.3-M4"),
 }
 
 // wrapping are the MSNs from where the streams of a case begin on.
@@ -33,31 +24,29 @@ var wrapping = []uint32{0xFFFFFFFE, 0xFFFFFFFF, 0, 1, 2}
 
 // late is a queue pair whose stream has carried something, and a raw peer.
 type late struct {
-	*node
-	mpaWire
+	*host
+	*peer
 }
 
 // newLate begins a stream behind what c counts.
-func newLate(t *conformance.T, qp verbs.QPConfig, c midway.Counts, s verbs.Stream) *late {
-	n := &node{t: t, nic: openRNIC(t, verbs.Config{})}
-	midway.Begin(n.nic, c)
+func newLate(t *conformance.T, qp verbs.QPConfig, c verbshook.Counts, s verbs.Stream) *late {
+	n := &host{t: t, nic: openRNIC(t, verbs.Config{})}
+	verbshook.Begin(n.nic, c)
 	n.events, n.pd, n.cq = logEvents(t, n.nic), n.newPD(), n.newCQ(512)
 	if qp.RQLimit < 0 { // receives from an S-RQ
 		qp.RQLimit, qp.SRQ = 0, n.newSRQ(verbs.SRQConfig{})
 	}
-	n.qp, n.mr = n.newQP(qp), n.register(nodeMemory, allRights)
+	n.qp, n.mr = n.newQP(qp), n.register(hostMemory, allRights)
 	fill(n.mr.Bytes(), 1)
 	far, near := tcpPair(t)
 	s.Conn, s.Role = near, asInitiator
-	begin(t, n.qp, s)
-	return &late{n, mpaWire{
-		test: t, wire: t.Trace().Conn(far),
-		in: mpaLane{crc: s.CRC, markers: s.MarkersOut}, out: mpaLane{crc: s.CRC, markers: s.MarkersIn},
-	}}
+	p := peerOver(t, n.qp, far, s)
+	p.closes = true
+	return &late{n, p}
 }
 
 // beforeTheWrap has both queues' next MSN be the first of wrapping.
-var beforeTheWrap = midway.Counts{Sends: wrapping[0] - 1, Reads: wrapping[0] - 1}
+var beforeTheWrap = verbshook.Counts{Sends: wrapping[0] - 1, Reads: wrapping[0] - 1}
 
 // msnWraps sends and takes messages of no octet, of one segment and of two on both
 // queues, until their numbers have wrapped: 0 follows 0xFFFFFFFF.
@@ -77,8 +66,8 @@ func msnWraps(t *conformance.T) {
 
 // exchange has each side send a message of n octets and read one octet, with this MSN.
 func (l *late) exchange(msn uint32, n int, octet byte) {
-	t, b := l.node.t, l.mr
-	const at = nodeMemory - 1 // what is read
+	t, b := l.host.t, l.mr
+	const at = hostMemory - 1 // what is read
 	data := slices.Clone(b.Bytes()[:n])
 	post(t, l.qp, verbs.Request{ID: 1, SGL: b.SGL(0, n)}, verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.SGE(at, 1), Remote: theirs})
 	var got []byte
@@ -109,11 +98,11 @@ func (l *late) exchange(msn uint32, n int, octet byte) {
 
 // receive posts to where the queue pair takes its receives from.
 func (l *late) receive(r verbs.Recv) {
-	if srq := attributes(l.node.t, l.qp).SRQ; srq != nil {
-		postRecv(l.node.t, srq, r)
+	if srq := attributes(l.host.t, l.qp).SRQ; srq != nil {
+		postRecv(l.host.t, srq, r)
 		return
 	}
-	postRecv(l.node.t, l.qp, r)
+	postRecv(l.host.t, l.qp, r)
 }
 
 // msnRefusedAcross has messages come out of order where the numbers wrap. Those between the
@@ -121,7 +110,7 @@ func (l *late) receive(r verbs.Recv) {
 // out of range. A Terminate Message that names the RDMA Read with MSN 0 is of that one.
 func msnRefusedAcross(t *conformance.T) {
 	const due = 0xFFFFFFFF
-	at := midway.Counts{Sends: due - 1, Reads: due - 1}
+	at := verbshook.Counts{Sends: due - 1, Reads: due - 1}
 	for _, x := range []struct {
 		msn         uint32
 		sends, read verbs.EventID
@@ -144,9 +133,9 @@ func msnRefusedAcross(t *conformance.T) {
 			}
 			was := slices.Clone(l.mr.Bytes())
 			l.send(u)
-			l.terminatedFor(0x1203, u)
+			l.terminated(0x1203, u, false)
 			ends(t, l.qp, verbs.StateError)
-			l.node.events.are(verbs.Event{ID: event, QP: l.qp.ID()})
+			l.host.events.are(verbs.Event{ID: event, QP: l.qp.ID()})
 			require.Equal(t, was, l.mr.Bytes())
 		}
 	}
@@ -159,7 +148,7 @@ func msnRefusedAcross(t *conformance.T) {
 	}
 	require.EqualValues(t, 0, binary.BigEndian.Uint32(requests[1][10:]), "its MSN")
 	l.send(aTerminate(0x0100, requests[1], true))
-	l.silent()
+	l.silent("the end of the stream")
 	l.drop()
 	ends(t, l.qp, verbs.StateError)
 	done := func(id uint64, s verbs.Status) verbs.Completion {
@@ -174,12 +163,12 @@ func msnRefusedAcross(t *conformance.T) {
 func markersBeyond(t *conformance.T) {
 	for octets := range inTurn(t, "from octet %#x on", []uint64{1<<31 - 1024, 1<<32 - 512, 1<<32 - 4096, 1<<33 + 512}) {
 		for crc := range inTurn(t, "CRC %v", []bool{true, false}) {
-			l := newLate(t, verbs.QPConfig{}, midway.Counts{Octets: octets}, verbs.Stream{CRC: crc, MarkersIn: true, MarkersOut: true})
+			l := newLate(t, verbs.QPConfig{}, verbshook.Counts{Octets: octets}, verbs.Stream{CRC: crc, MarkersIn: true, MarkersOut: true})
 			for k, n := range []int{0, 5, 40_000, 5, 0} { // the lanes look at each marker
 				l.exchange(uint32(k+1), n, byte(k))
 			}
 			l.shut()
-			l.silent()
+			l.silent("the end of the stream")
 			ends(t, l.qp, verbs.StateIdle)
 		}
 	}

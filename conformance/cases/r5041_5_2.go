@@ -13,7 +13,7 @@ import (
 // r5041_5_2 is how messages are cut and put together: RFC 5041 5.2.
 var r5041_5_2 = []conformance.Case{
 	upperCase("5.2/segments", segmentsSent, "R5041-5.2-M1", "R5041-5.2-M4", "R5041-5.2-M8"),
-	apiCase("5.2/mulpdu", onNode(mulpduKept), "R5041-3-M2", "R5041-5.2-M2"),
+	apiCase("5.2/mulpdu", onHost(mulpduKept), "R5041-3-M2", "R5041-5.2-M2"),
 	upperCase("5.2/longest-message", longestMessage, "R5041-5.2-M3"),
 	upperCase("5.2/segments-placed", segmentsPlaced, "R5041-5.2-M5"),
 	upperCase("5.2/empty-message", onRig(emptyMessage), "R5041-5.2-M9"),
@@ -38,15 +38,15 @@ func segmentsSent(t *conformance.T) {
 			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(off, n), Remote: verbs.Remote{STag: 0x99, TO: to}},
 		)
 		p := r.message()
-		require.Equal(t, parcel{control: opSend, msn: uint32(i + 1)}, p.address())
+		require.Equal(t, message{control: opSend, msn: uint32(i + 1)}, p.address())
 		same(t, b.first[off:off+n], p.payload, "a Send")
 		p = r.message()
-		require.Equal(t, parcel{tagged: true, control: opWrite, stag: 0x99, to: to}, p.address())
+		require.Equal(t, message{tagged: true, control: opWrite, stag: 0x99, to: to}, p.address())
 		same(t, b.first[off:off+n], p.payload, "an RDMA Write")
 		r.completions(verbs.Completion{ID: 1}, verbs.Completion{ID: 2, Op: verbs.OpWrite})
 		r.send(aReadRequest(r.nextRead(), read{0x9A, to + 1, uint32(n), b.tag(), b.at(off)}))
 		p = r.message()
-		require.Equal(t, parcel{tagged: true, control: opReadResponse, stag: 0x9A, to: to + 1}, p.address())
+		require.Equal(t, message{tagged: true, control: opReadResponse, stag: 0x9A, to: to + 1}, p.address())
 		same(t, b.first[off:off+n], p.payload, "an RDMA Read Response")
 	}
 }
@@ -62,9 +62,9 @@ var mulpdus = []struct {
 }
 
 // mulpduKept: the LLP's MULPDU is what the longest segments have.
-func mulpduKept(t *conformance.T, n *node) {
+func mulpduKept(t *conformance.T, n *host) {
 	for _, x := range mulpdus {
-		l := n.paced(x.emss, x.markers, verbs.QPConfig{})
+		l := n.linkOfEMSS(x.emss, x.markers)
 		at := n.mr.Remote(0)
 		for _, size := range []int{0, x.mulpdu - 18, x.mulpdu - 17, x.mulpdu - 14, x.mulpdu - 13, 2 * (x.mulpdu - 18), 3*x.mulpdu - 42, 3*x.mulpdu + 1} {
 			t.Part("EMSS %d, markers %v, %d octets", x.emss, x.markers, size)
@@ -72,7 +72,7 @@ func mulpduKept(t *conformance.T, n *node) {
 				verbs.Request{ID: 1, SGL: n.mr.SGL(0, size)},
 				verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: n.mr.SGL(0, size), Remote: theirs},
 			)
-			l.tell(aReadRequest(l.nextRead(), read{nowhere, nowhereTO, uint32(size), uint32(at.STag), at.TO}))
+			l.send(aReadRequest(l.nextRead(), read{nowhere, nowhereTO, uint32(size), uint32(at.STag), at.TO}))
 			for range 3 {
 				p := l.message()
 				header := either(p.tagged, 14, 18)
@@ -106,12 +106,12 @@ func longestMessage(t *conformance.T) {
 		}
 	}
 	for mo := range inTurn(t, "MO %08x", []uint32{most, most - 1, 1 << 31}) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("begun")))
 		v.receive.gets(0, []byte("begun"))
 		bad := untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("more"))
 		v.send(bad)
-		v.rejectedAs(&rejection{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
+		v.rejects(&segmentFault{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
 	}
 }
 
@@ -198,7 +198,7 @@ func emptyNotChecked(t *conformance.T, r *rig) {
 	r.delivers(1, "go on")
 	r.unharmed()
 
-	var list []rejection
+	var list []segmentFault
 	for _, x := range []struct {
 		first, control byte
 		code           uint16
@@ -208,10 +208,10 @@ func emptyNotChecked(t *conformance.T, r *rig) {
 		{0xC1, 0x00, 0x0205, verbs.EventRDMAPVersion}, {0xC1, 0x82, 0x0205, verbs.EventRDMAPVersion},
 		{0xC1, 0x49, 0x0206, verbs.EventUnexpectedOpcode}, {0xC1, opSend, 0x0206, verbs.EventUnexpectedOpcode},
 	} {
-		list = append(list, rejection{
+		list = append(list, segmentFault{
 			what: fmt.Sprintf("control octets %02x %02x", x.first, x.control), code: x.code, event: x.event,
-			ulpdu: func(v *victim) []byte { return tagged(x.first, x.control, v.region.tag(), v.region.at(0), nil) },
+			ulpdu: func(v *faultRig) []byte { return tagged(x.first, x.control, v.region.tag(), v.region.at(0), nil) },
 		})
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 }

@@ -60,7 +60,7 @@ func ddpOrder(t *conformance.T) {
 		r.post(l)
 		want = append(want, verbs.Completion{ID: uint64(i), Op: l.Op})
 		for range len(inbound) / (count - i) {
-			r.pieces(1+t.Rand().IntN(30), inbound[0])
+			r.sendPieces(1+t.Rand().IntN(30), inbound[0])
 			inbound = inbound[1:]
 		}
 	}
@@ -81,7 +81,7 @@ func ddpOrder(t *conformance.T) {
 			require.Equal(t, byte(opSend), p.control)
 			require.Equal(t, b.first[4*sent:4*sent+4], p.payload)
 		case verbs.OpWrite:
-			require.Equal(t, parcel{tagged: true, control: opWrite, stag: 0x1000 + uint32(sent), to: 7}, p.address())
+			require.Equal(t, message{tagged: true, control: opWrite, stag: 0x1000 + uint32(sent), to: 7}, p.address())
 			require.Equal(t, b.first[4*sent:4*sent+4], p.payload)
 		default:
 			require.Equal(t, byte(opReadRequest), p.control)
@@ -110,7 +110,7 @@ func ddpOrder(t *conformance.T) {
 	same(t, big.first, r.message().payload, "the long answer")
 	for i := range uint32(burst) {
 		p := r.message()
-		require.Equal(t, parcel{tagged: true, control: opReadResponse, stag: nowhere + 1 + i, to: nowhereTO}, p.address(), "answer %d behind it", i)
+		require.Equal(t, message{tagged: true, control: opReadResponse, stag: nowhere + 1 + i, to: nowhereTO}, p.address(), "answer %d behind it", i)
 		same(t, big.first[i:2*i], p.payload, "answer %d behind it", i)
 	}
 	r.incomplete()

@@ -29,7 +29,7 @@ func ddpEndsNoStream(t *conformance.T) {
 			continue
 		}
 		t.Part("%s", x.what)
-		v := newVictim(t, twoCQs())
+		v := newFaultRig(t, twoCQs())
 		u := x.ulpdu(v)
 		v.send(u)
 		if x.bare {
@@ -38,7 +38,7 @@ func ddpEndsNoStream(t *conformance.T) {
 		v.expect(aTerminate(x.code, u, x.readToo))
 		v.state(verbs.StateTerminate)
 		require.True(t, v.query().Stream, "the LLP stream while the peer has not closed")
-		endsAs(t, v.peer, endFIN, "FPDUs behind the Terminate Message")
+		v.endsAs(endFIN, "FPDUs behind the Terminate Message")
 		v.shut()
 		v.ended(verbs.StateError)
 	}
@@ -182,24 +182,24 @@ var r5041_7 = []conformance.Case{
 // untaggedChecks fails one of the five checks after the other: in the first segment of
 // a message, and in the one behind it.
 func untaggedChecks(t *conformance.T) {
-	at := func(qn, msn, mo uint32, n int) func(*victim) []byte {
-		return func(*victim) []byte {
+	at := func(qn, msn, mo uint32, n int) func(*faultRig) []byte {
+		return func(*faultRig) []byte {
 			return untagged(lastUntagged, opSend, 0, qn, msn, mo, upper.Pattern(3, n))
 		}
 	}
-	list := []rejection{
+	list := []segmentFault{
 		{what: "queue 3", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: at(3, 1, 0, 4)},
 		{what: "queue 0xFFFFFFFF", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: at(0xFFFFFFFF, 1, 0, 4)},
 		{what: "queue 0x100, whose low octet is 0", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: at(0x100, 1, 0, 4)},
 		{what: "an MSN before the first", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: at(0, 0, 0, 4)},
 		{what: "an MSN behind the last receive", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: at(0, 2, 0, 4)},
 		{what: "an MO within the receive", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, 8, 4)},
-		{what: "an MO at its end", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, victimRoom, 4)},
-		{what: "an MO beyond it", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, victimRoom+1, 4)},
-		{what: "one octet too many", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: at(0, 1, 0, victimRoom+1)},
+		{what: "an MO at its end", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, faultRigRoom, 4)},
+		{what: "an MO beyond it", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, faultRigRoom+1, 4)},
+		{what: "one octet too many", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: at(0, 1, 0, faultRigRoom+1)},
 		{what: "thousands too many", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: at(0, 1, 0, 5000)},
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 	for x := range inTurn(t, "%s", []struct {
 		what   string
 		u      []byte
@@ -211,12 +211,12 @@ func untaggedChecks(t *conformance.T) {
 		{"the second segment to queue 4", untagged(lastUntagged, opSend, 0, 4, 1, 60, []byte("1")), 0x1201, verbs.EventInvalidQN, 0},
 		{"the second segment with MO 59", untagged(lastUntagged, opSend, 0, 0, 1, 59, []byte("1")), 0x1204, verbs.EventRQMSNGap, 0},
 	}) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		data := upper.Pattern(77, 60)
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, data))
 		v.receive.gets(0, data)
 		v.send(x.u)
-		v.rejectedAs(&rejection{code: x.code, event: x.event, status: x.status}, x.u)
+		v.rejects(&segmentFault{code: x.code, event: x.event, status: x.status}, x.u)
 	}
 	for n := range inTurn(t, "%d octets and no receive", []int{0, 1, 1000}) {
 		r := open(t, setup{})
@@ -233,21 +233,23 @@ func untaggedChecks(t *conformance.T) {
 	r.ended(verbs.StateError)
 	r.events(verbs.EventIRRQTooMany)
 	t.Part("a receive that is filled to the last octet")
-	v := newVictim(t, setup{})
-	data := upper.Pattern(5, victimRoom)
-	v.send(cutUp(opSend, 0, 1, data, victimRoom-1, 1)...)
-	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: victimRoom})
+	v := newFaultRig(t, setup{})
+	data := upper.Pattern(5, faultRigRoom)
+	v.send(cutUp(opSend, 0, 1, data, faultRigRoom-1, 1)...)
+	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: faultRigRoom})
 	v.receive.holds(0, data)
 }
 
 // taggedChecks is untaggedChecks for RDMA Writes. The regions of this side have guard
 // octets around them, of which none changes.
 func taggedChecks(t *conformance.T) {
-	at := func(off int64, n int) func(*victim) []byte {
-		return func(v *victim) []byte { return aWrite(v.region.tag(), v.region.at(0)+uint64(off), upper.Pattern(3, n)) }
+	at := func(off int64, n int) func(*faultRig) []byte {
+		return func(v *faultRig) []byte {
+			return aWrite(v.region.tag(), v.region.at(0)+uint64(off), upper.Pattern(3, n))
+		}
 	}
-	list := []rejection{
-		{what: "a region without the right", code: 0x1100, event: verbs.EventProtAccess, ulpdu: func(v *victim) []byte {
+	list := []segmentFault{
+		{what: "a region without the right", code: 0x1100, event: verbs.EventProtAccess, ulpdu: func(v *faultRig) []byte {
 			b := v.rig.region(8, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead)
 			return aWrite(b.tag(), b.at(0), []byte("x"))
 		}},
@@ -261,9 +263,9 @@ func taggedChecks(t *conformance.T) {
 	for i := range foreignSTags {
 		x := &foreignSTags[i]
 		if x.what == "one that is Invalid" {
-			continue // it uses the requests of the victim: see 4.2/stag-of-the-stream
+			continue // it uses the requests of the rig: see 4.2/stag-of-the-stream
 		}
-		list = append(list, rejection{what: x.what, code: x.code, event: x.event, ulpdu: func(v *victim) []byte {
+		list = append(list, segmentFault{what: x.what, code: x.code, event: x.event, ulpdu: func(v *faultRig) []byte {
 			b := x.stag(v)
 			return aWrite(b.tag(), b.at(0), []byte("x"))
 		}})
@@ -272,14 +274,14 @@ func taggedChecks(t *conformance.T) {
 		to uint64
 		n  int
 	}{{^uint64(0), 2}, {^uint64(0) - 99, 101}, {^uint64(0), 60_000}} {
-		list = append(list, rejection{
+		list = append(list, segmentFault{
 			what: fmt.Sprintf("%d octets from %x on", x.n, x.to), code: 0x1103, event: verbs.EventProtWrap,
-			ulpdu: func(v *victim) []byte { return aWrite(v.region.tag(), x.to, make([]byte, x.n)) },
+			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), x.to, make([]byte, x.n)) },
 		})
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 	t.Part("up to its end")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	v.send(aWrite(v.region.tag(), v.region.at(255), []byte("x")), aWrite(v.region.tag(), v.region.at(0), []byte("y")))
 	v.settled()
 	v.region.gets(255, []byte("x"))
@@ -291,12 +293,12 @@ func taggedChecks(t *conformance.T) {
 func placingCeases(t *conformance.T) {
 	for _, x := range []struct{ off, n int }{{255, 2}, {200, 57}, {0, 257}, {-1, 2}, {1, 256}} {
 		t.Part("%d octets from %d on, of 256", x.n, x.off)
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		good := aWrite(v.region.tag(), v.region.at(100), []byte("good"))
 		bad := aWrite(v.region.tag(), v.region.at(x.off), upper.Pattern(0xA5, x.n))
 		v.sendAtOnce(good, bad)
 		v.region.gets(100, []byte("good"))
-		v.rejectedAs(&rejection{code: 0x1101, event: verbs.EventProtBounds}, bad)
+		v.rejects(&segmentFault{code: 0x1101, event: verbs.EventProtBounds}, bad)
 		q := v.query()
 		require.NotNil(t, q.Terminate)
 		require.True(t, q.Terminate.Sent)
@@ -304,24 +306,24 @@ func placingCeases(t *conformance.T) {
 		require.Equal(t, aTerminate(0x1101, bad, false)[18:], q.Terminate.Raw, "what the program can query")
 	}
 	t.Part("a message whose middle does not fit")
-	v := newVictim(t, setup{})
+	v := newFaultRig(t, setup{})
 	list := cutTagged(opWrite, v.region.tag(), v.region.at(240), upper.Pattern(0x5A, 30), 10, 10, 10)
 	v.sendAtOnce(list...)
 	v.region.gets(240, upper.Pattern(0x5A, 10))
-	v.rejectedAs(&rejection{code: 0x1101, event: verbs.EventProtBounds}, list[1])
+	v.rejects(&segmentFault{code: 0x1101, event: verbs.EventProtBounds}, list[1])
 	t.Part("a receive that is too short")
-	v = newVictim(t, setup{})
+	v = newFaultRig(t, setup{})
 	list = cutUp(opSend, 0, 1, upper.Pattern(0x5A, 90), 30, 30, 30)
 	v.sendAtOnce(list...)
 	v.receive.gets(0, upper.Pattern(0x5A, 60))
-	v.rejectedAs(&rejection{code: 0x1205, status: verbs.StatusBaseBounds}, list[2])
+	v.rejects(&segmentFault{code: 0x1205, status: verbs.StatusBaseBounds}, list[2])
 }
 
 // laterDropped: behind a bad segment come good ones and bad ones of all kinds, and
 // there is no sign of them.
 func laterDropped(t *conformance.T) {
 	for first := range inTurn(t, "behind bad segment %d", []int{0, 1}) {
-		v := newVictim(t, setup{})
+		v := newFaultRig(t, setup{})
 		bad := [][]byte{
 			aWrite(v.region.tag()^1, v.region.at(0), []byte("bad")),
 			untagged(lastUntagged, opSend, 0, 7, 1, 0, []byte("bad")),
@@ -336,25 +338,25 @@ func laterDropped(t *conformance.T) {
 			)
 		}
 		v.sendAtOnce(all...)
-		x := &rejection{code: 0x1100, event: verbs.EventProtSTag}
+		x := &segmentFault{code: 0x1100, event: verbs.EventProtSTag}
 		if first == 1 {
-			x = &rejection{code: 0x1201, event: verbs.EventInvalidQN}
+			x = &segmentFault{code: 0x1201, event: verbs.EventInvalidQN}
 		}
-		v.rejectedAs(x, bad[first])
+		v.rejects(x, bad[first])
 		v.incomplete()
 	}
 }
 
 // versionNumbers are the two numbers that no check of 7.1 has.
 func versionNumbers(t *conformance.T) {
-	rejected(t, setup{},
-		rejection{what: "a tagged segment of version 0", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *victim) []byte {
+	rejectsEach(t, setup{},
+		segmentFault{what: "a tagged segment of version 0", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *faultRig) []byte {
 			return tagged(0xC0, opWrite, v.region.tag(), v.region.at(0), []byte("x"))
 		}},
-		rejection{what: "an untagged segment of version 3", code: 0x1206, event: verbs.EventDDPVersion, ulpdu: func(*victim) []byte {
+		segmentFault{what: "an untagged segment of version 3", code: 0x1206, event: verbs.EventDDPVersion, ulpdu: func(*faultRig) []byte {
 			return untagged(0x43, opSend, 0, 0, 1, 0, []byte("x"))
 		}},
-		rejection{what: "a tagged segment of version 2 with a wrong STag", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *victim) []byte {
+		segmentFault{what: "a tagged segment of version 2 with a wrong STag", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *faultRig) []byte {
 			return tagged(0xC2, opWrite, v.region.tag()^1, v.region.at(0), []byte("x"))
 		}},
 	)

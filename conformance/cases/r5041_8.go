@@ -11,7 +11,7 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// r5041_8 is who may use an STag, and for what: RFC 5041 8.2 and 8.3.
+// r5041_8 is the use of STags, and by which streams: RFC 5041 8.2 and 8.3.
 var r5041_8 = []conformance.Case{
 	upperCase("8.2/another-pd", withTester(anotherPD), "R5041-8.2-M1", "R5041-8.3.1-M2"),
 	upperCase("8.2/another-stream", withTester(anotherStream), "R5041-8.2-M2", "R5041-8.3.1-M3"),

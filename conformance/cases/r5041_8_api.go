@@ -13,13 +13,13 @@ import (
 // 8.3.
 var r5041_8_api = []conformance.Case{
 	apiCase("8.3/fast-registered-range", fastRange, "R5041-8.3-M1", "R5041-8.3-M2"),
-	apiCase("8.3/rnic-and-manager", inWorld(rnicAndManager), "R5041-8.3-M5"),
-	apiCase("8.3.1/rnic-rules", inWorld(rnicRules), "R5041-8.3.1-M1"),
+	apiCase("8.3/rnic-and-manager", onHostPair(rnicAndManager), "R5041-8.3-M5"),
+	apiCase("8.3.1/rnic-rules", onHostPair(rnicRules), "R5041-8.3.1-M1"),
 	apiCase("8.3.1/enabled-memory", enabledMemory, "R5041-8.3.1-M4"),
 	apiCase("8.3.2/manager-rules", managerRules, "R5041-8.3.2-M1"),
-	apiCase("8.3.2/no-harm-by-data-path", inWorld(noHarm), "R5041-8.3.2-M2"),
+	apiCase("8.3.2/no-harm-by-data-path", onHostPair(noHarm), "R5041-8.3.2-M2"),
 	apiCase("8.3.2/scarce-resources", limitsKept, "R5041-8.3.2-M3"),
-	apiCase("8.3.2/no-mutual-trust", onNode(noTrust), "R5041-8.3.2-M4"),
+	apiCase("8.3.2/no-mutual-trust", onHost(noTrust), "R5041-8.3.2-M4"),
 	apiCase("8.3.2/right-to-buffers", buffersOwned, "R5041-8.3.2-M5"),
 	apiCase("8.3.2/greedy-peer", greedyDetected, "R5041-8.3.2-M6"),
 }
@@ -27,7 +27,7 @@ var r5041_8_api = []conformance.Case{
 // fastRange takes a region through its states, again and again. It is reachable, from
 // the first octet to the last, while it is Valid.
 func fastRange(t *conformance.T) {
-	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{Privileged: true}}})
 	n := w.a
 	pages := n.pages(1, 4096)
 	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
@@ -52,7 +52,7 @@ func fastRange(t *conformance.T) {
 
 // rnicAndManager: the program that has the RNIC makes what another needs, and hands it
 // handles of the data path. With these alone the other one sends, receives and polls.
-func rnicAndManager(t *conformance.T, w *world) {
+func rnicAndManager(t *conformance.T, w *hostPair) {
 	send := must(w.a.qp.User())(t)
 	recv := must(w.b.qp.User())(t)
 	sent, received := w.a.cq.User(), w.b.cq.User()
@@ -80,9 +80,9 @@ func rnicAndManager(t *conformance.T, w *world) {
 
 // rnicRules tries the rules of 8.3.1 on one RNIC, one after the other, while a stream
 // of it is in use.
-func rnicRules(t *conformance.T, w *world) {
+func rnicRules(t *conformance.T, w *hostPair) {
 	n := w.a
-	works := func() { moves(t, w.b.end(), w.a.end()) }
+	works := func() { moves(t, w.b.endpoint(), w.a.endpoint()) }
 	works()
 	other := n.newPD()
 	foreign := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
@@ -91,15 +91,15 @@ func rnicRules(t *conformance.T, w *world) {
 	t.Part("another stream")
 	scoped := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, QP: n.qp})
 	n.remotely(scoped.Remote(0), 0x1102, 0x0103)
-	writes(t, w.b.end(), scoped.Remote(0), scoped.Bytes())
+	writes(t, w.b.endpoint(), scoped.Remote(0), scoped.Bytes())
 	t.Part("the enabled memory")
-	n.remotely(n.mr.Remote(nodeMemory), 0x1101, 0x0101)
-	n.remotely(n.mr.Remote(nodeMemory-1), 0, 0)
+	n.remotely(n.mr.Remote(hostMemory), 0x1101, 0x0101)
+	n.remotely(n.mr.Remote(hostMemory-1), 0, 0)
 	t.Part("a binding")
 	mw := n.newMW()
 	bind := mw.BindRequest(n.mr, 100, 50, verbs.RemoteWrite, 3)
 	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: bind}, verbs.StatusSuccess)
-	writes(t, w.b.end(), verbs.BindBuffer(bind).Remote(0), n.mr.Bytes()[100:150])
+	writes(t, w.b.endpoint(), verbs.BindBuffer(bind).Remote(0), n.mr.Bytes()[100:150])
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: bind.Window}, verbs.StatusSuccess)
 	tries(t, n.newQP(verbs.QPConfig{}), aWrite(uint32(bind.Window), n.mr.Base()+100, []byte{1}), 0x1100)
 	t.Part("rights")
@@ -118,7 +118,7 @@ func rnicRules(t *conformance.T, w *world) {
 // Only what is wholly inside gets through, and no octet of the rest changes.
 func enabledMemory(t *conformance.T) {
 	const guard, size = 32, 64
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for _, length := range []int{1, 2, 9, size, size + 1} {
 		for _, off := range []int{-guard, -9, -1, 0, 1, size - 9, size - 2, size - 1, size, size + guard} {
 			t.Part("%d octets from %d on, of %d", length, off, size)
@@ -150,10 +150,10 @@ func enabledMemory(t *conformance.T) {
 func managerRules(t *conformance.T) {
 	l := small
 	l.QPs, l.CQs, l.Regions, l.PDs = 2, 1, 2, 2
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: l}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: l}})
 	t.Part("what another needs is made by the manager, and as much as there is")
 	qp := n.newQP(verbs.QPConfig{})
-	_, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{}))
+	_, err := n.nic.CreateQP(n.withDefaults(verbs.QPConfig{}))
 	require.ErrorIs(t, err, verbs.ErrInsufficientResources)
 	require.NoError(t, qp.Destroy())
 	qp = n.newQP(verbs.QPConfig{})
@@ -168,6 +168,6 @@ func managerRules(t *conformance.T) {
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights})
 	p := rawPeer(t, qp, asInitiator)
 	run(t, qp, verbs.Request{SGL: foreign.SGL(0, 8)}, verbs.StatusInvalidPD)
-	terminated(t, p, 0x0000)
+	p.terminatedAs(0x0000)
 	require.Equal(t, verbs.StateIdle, n.qp.State(), "the other queue pair")
 }

@@ -11,7 +11,7 @@ import (
 
 // noHarm: a program that has handles of the data path only does with them what it
 // should not. Its own queue pair ends, at most; two other programs go on undisturbed.
-func noHarm(t *conformance.T, w *world) {
+func noHarm(t *conformance.T, w *hostPair) {
 	n := w.a
 	foreign := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	region := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
@@ -36,9 +36,9 @@ func noHarm(t *conformance.T, w *world) {
 		c := await(t, cq, 1)[0]
 		require.NotEqual(t, verbs.StatusSuccess, c.Status)
 		require.NotEqual(t, verbs.StatusFlushed, c.Status)
-		terminated(t, p, 0x0000)
+		p.terminatedAs(0x0000)
 		require.True(t, must(foreign.Query())(t).Valid, "the other's region")
-		moves(t, w.a.end(), w.b.end())
+		moves(t, w.a.endpoint(), w.b.endpoint())
 		require.Equal(t, verbs.StateRTS, n.qp.State())
 	}
 	t.Part("a flood")
@@ -55,7 +55,7 @@ func noHarm(t *conformance.T, w *world) {
 		}
 		require.ErrorIs(t, err, verbs.ErrQueueFull)
 	}
-	moves(t, w.a.end(), w.b.end())
+	moves(t, w.a.endpoint(), w.b.endpoint())
 }
 
 // limitsKept: as much of everything as the RNIC was told to have, and again as much
@@ -113,21 +113,21 @@ type program struct {
 	mw *verbs.MW
 }
 
-func (n *node) program() *program {
+func (n *host) program() *program {
 	p := &program{pd: n.newPD(), cq: n.newCQ(64)}
 	p.mr = n.region(p.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
 	p.mw = must(p.pd.AllocateWindow())(n.t)
 	return p
 }
 
-func (p *program) qp(n *node) *verbs.QP {
+func (p *program) qp(n *host) *verbs.QP {
 	return n.newQP(verbs.QPConfig{PD: p.pd, SendCQ: p.cq, RecvCQ: p.cq})
 }
 
 // noTrust: two programs know each other's STags, and their peers do. Neither gets at
 // what is the other's, locally or from remote; and what they bring about ends their
 // own streams.
-func noTrust(t *conformance.T, n *node) {
+func noTrust(t *conformance.T, n *host) {
 	mine, yours := n.program(), n.program()
 	bystander := yours.qp(n)
 	peer := rawPeer(t, bystander, asInitiator)
@@ -153,7 +153,7 @@ func noTrust(t *conformance.T, n *node) {
 		p := rawPeer(t, qp, asInitiator)
 		x.send.ID = 6
 		run(t, qp, x.send, x.want)
-		terminated(t, p, 0x0000)
+		p.terminatedAs(0x0000)
 		alive()
 	}
 	for _, u := range named(t, "%s", map[string][]byte{
@@ -169,7 +169,7 @@ func noTrust(t *conformance.T, n *node) {
 	postRecv(t, qp, verbs.Recv{ID: 7, SGL: yours.mr.SGL(0, 8)})
 	p := rawPeer(t, qp, asInitiator)
 	require.NoError(t, p.Send(aSend(1, []byte("mine"))))
-	terminated(t, p, 0x0000)
+	p.terminatedAs(0x0000)
 	completes(t, mine.cq, verbs.Completion{ID: 7, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidPD})
 	alive()
 	require.Equal(t, make([]byte, 64), yours.mr.Bytes(), "the other's memory")
@@ -183,7 +183,7 @@ func noTrust(t *conformance.T, n *node) {
 // buffersOwned: STags are made of memory that the program shows to be its own, with
 // addresses that the RNIC has handed out; and only with the handles of the manager.
 func buffersOwned(t *conformance.T) {
-	n := newNode(t, nodeConfig{QP: verbs.QPConfig{Privileged: true}})
+	n := newHost(t, hostConfig{QP: verbs.QPConfig{Privileged: true}})
 	pages := n.pages(2, 4096)
 	first, last := pages.Address(0), pages.Address(1)
 	freed := n.pages(1, 4096)
@@ -203,7 +203,7 @@ func buffersOwned(t *conformance.T) {
 		run(t, qp, verbs.Request{Op: verbs.OpFastRegister, FastRegister: &verbs.FastRegisterRequest{
 			STag: region.STag(), Buffers: buffers, Addressing: verbs.ZeroBased, Access: allRights,
 		}}, verbs.StatusInvalidPhysBufferEntry)
-		terminated(t, p, 0x0000)
+		p.terminatedAs(0x0000)
 		require.False(t, must(region.Query())(t).Valid, "the region afterwards")
 	}
 	t.Part("its own")
@@ -215,7 +215,7 @@ func buffersOwned(t *conformance.T) {
 // told that they run short, and by whom; it ends that stream, and the other goes on.
 func greedyDetected(t *conformance.T) {
 	const depth, low = 16, 4
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	s := n.newSRQ(verbs.SRQConfig{Depth: depth, Limit: low})
 	fed := 0
 	feed := func(to int) {
@@ -225,7 +225,7 @@ func greedyDetected(t *conformance.T) {
 	}
 	feed(depth)
 	// A stream has one message in progress at most: the limit that tells is 0.
-	join := func(watched bool) (*verbs.QP, *rawEnd) {
+	join := func(watched bool) (*verbs.QP, *peer) {
 		qp := n.newQP(verbs.QPConfig{SRQ: s})
 		if watched {
 			require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
@@ -246,7 +246,7 @@ func greedyDetected(t *conformance.T) {
 	)
 	n.quiet()
 	require.NoError(t, greedy.Destroy())
-	gone(t, bad, "the greedy peer")
+	require.NotEmpty(t, bad.gone(), "the stream of %s", "the greedy peer")
 	feed(fed + 8)
 	require.NoError(t, good.Send(aSend(2, []byte("modest"))))
 	completes(t, n.cq, verbs.Completion{ID: depth - low + 1, QP: modest.ID(), Op: verbs.OpRecv, Bytes: 6})

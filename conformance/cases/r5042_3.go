@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -20,14 +19,14 @@ var r5042_3 = []conformance.Case{
 	apiCase("6.4.3.2/cq-entries-granted", entriesGranted, "R5042-6.4.3.2-M1"),
 	apiCase("7.1/cq-of-another-owner", foreignCQ, "R5042-7.1-M1"),
 	apiCase("7.2/read-slots-granted", readSlotsGranted, "R5042-7.2-M1"),
-	apiCase("7.3/right-to-the-buffer", onNode(rightToTheBuffer), "R5042-7.3-M1"),
+	apiCase("7.3/right-to-the-buffer", onHost(rightToTheBuffer), "R5042-7.3-M1"),
 }
 
 // unprivilegedReach: with the handles alone a program posts, polls and asks to be
 // told; what it names of others is refused, and only its own stream suffers.
 func unprivilegedReach(t *conformance.T) {
 	allowed := []string{"Notify", "Poll", "PostRecv", "PostSend"}
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	user := must(n.qp.User())(t)
 	for _, handle := range []any{user, n.cq.User(), n.newSRQ(verbs.SRQConfig{}).User()} {
 		typ := reflect.TypeOf(handle)
@@ -60,7 +59,7 @@ func unprivilegedReach(t *conformance.T) {
 		x.send.ID = 3
 		post(t, user, x.send)
 		completes(t, n.cq, verbs.Completion{ID: 3, QP: qp.ID(), Op: x.send.Op, Status: x.want})
-		terminated(t, p, 0x0000)
+		p.terminatedAs(0x0000)
 	}
 	a := must(theirs.Query())(t)
 	require.True(t, a.Valid)
@@ -126,27 +125,27 @@ func oneKindUsedUp(t *conformance.T) {
 	l := verbs.Limits{PDs: 8, QPs: 8, CQs: 8, SRQs: 8, Regions: 8, Windows: 8, Physical: 8 * 4096, EventHandlers: 8}
 	type kind struct {
 		name string
-		make func(n *node) error
+		make func(n *host) error
 	}
 	kinds := []kind{
-		{"PD", func(n *node) error { return second(n.nic.AllocatePD()) }},
-		{"CQ", func(n *node) error { return second(n.nic.CreateCQ(verbs.CQConfig{})) }},
-		{"QP", func(n *node) error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) }},
-		{"S-RQ", func(n *node) error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})) }},
-		{"region", func(n *node) error { return second(n.pd.Register(make([]byte, 8), allRights)) }},
-		{"window", func(n *node) error { return second(n.pd.AllocateWindow()) }},
-		{"page", func(n *node) error { return second(n.nic.AllocatePages(1, 4096)) }},
-		{"event handler", func(n *node) error { return second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
+		{"PD", func(n *host) error { return second(n.nic.AllocatePD()) }},
+		{"CQ", func(n *host) error { return second(n.nic.CreateCQ(verbs.CQConfig{})) }},
+		{"QP", func(n *host) error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{}))) }},
+		{"S-RQ", func(n *host) error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})) }},
+		{"region", func(n *host) error { return second(n.pd.Register(make([]byte, 8), allRights)) }},
+		{"window", func(n *host) error { return second(n.pd.AllocateWindow()) }},
+		{"page", func(n *host) error { return second(n.nic.AllocatePages(1, 4096)) }},
+		{"event handler", func(n *host) error { return second(n.nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
 	}
 	for used := range inTurn(t, "no %s left", kinds) {
-		w := newWorld(t, worldConfig{A: nodeConfig{RNIC: verbs.Config{Limits: l}}})
+		w := newHostPair(t, hostPairConfig{A: hostConfig{RNIC: verbs.Config{Limits: l}}})
 		var err error
 		for i := 0; err == nil; i++ {
 			require.LessOrEqual(t, i, 8, "there is no end of them")
 			err = used.make(w.a)
 		}
 		require.ErrorIs(t, err, verbs.ErrInsufficientResources)
-		moves(t, w.a.end(), w.b.end())
+		moves(t, w.a.endpoint(), w.b.endpoint())
 		for _, k := range kinds {
 			if k.name != used.name {
 				require.NoError(t, k.make(w.a), "a %s", k.name)
@@ -177,7 +176,7 @@ func entriesGranted(t *conformance.T) {
 	for i := range a.Entries + 1 {
 		require.NoError(t, p.Send(aSend(uint32(i+1), nil)))
 	}
-	terminated(t, p, 0x0207)
+	p.terminatedAs(0x0207)
 	first := events.next()
 	require.Contains(t, []verbs.EventID{verbs.EventCQOverflow, verbs.EventCQRQError}, first.ID)
 	require.Len(t, await(t, cq, a.Entries), a.Entries)
@@ -186,12 +185,12 @@ func entriesGranted(t *conformance.T) {
 
 // foreignCQ: a CQ is of use to queue pairs of its own RNIC only, which is open once.
 func foreignCQ(t *conformance.T) {
-	id := uuid.New()
-	mine := newNode(t, nodeConfig{RNIC: verbs.Config{ID: id}})
+	id := verbs.NewRNICID()
+	mine := newHost(t, hostConfig{RNIC: verbs.Config{ID: id}})
 	require.ErrorIs(t, second(verbs.Open(verbs.Config{ID: id})), verbs.ErrRNICInUse)
-	yours := newNode(t, nodeConfig{})
+	yours := newHost(t, hostConfig{})
 	for _, c := range []verbs.QPConfig{{SendCQ: yours.cq}, {RecvCQ: yours.cq}, {SendCQ: yours.cq, RecvCQ: yours.cq}} {
-		require.ErrorIs(t, second(mine.nic.CreateQP(mine.inNode(c))), verbs.ErrInvalidCQ)
+		require.ErrorIs(t, second(mine.nic.CreateQP(mine.withDefaults(c))), verbs.ErrInvalidCQ)
 	}
 	qp := mine.newQP(verbs.QPConfig{})
 	require.Same(t, mine.cq, attributes(t, qp).SendCQ)
@@ -204,7 +203,7 @@ func foreignCQ(t *conformance.T) {
 // readSlotsGranted: places for inbound RDMA Reads come from Create QP and Modify QP
 // alone, and out of what the RNIC has.
 func readSlotsGranted(t *conformance.T) {
-	n := newNode(t, nodeConfig{QP: verbs.QPConfig{IRD: 2}, RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, IRD: 6, SharedIRD: 10}}})
+	n := newHost(t, hostConfig{QP: verbs.QPConfig{IRD: 2}, RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, IRD: 6, SharedIRD: 10}}})
 	user := must(n.qp.User())(t)
 	typ := reflect.TypeOf(user)
 	_, can := typ.MethodByName("Modify")
@@ -212,8 +211,8 @@ func readSlotsGranted(t *conformance.T) {
 	for i := range typ.NumField() {
 		require.False(t, typ.Field(i).IsExported(), "field %s of %v", typ.Field(i).Name, typ)
 	}
-	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 7}))), verbs.ErrIRDExceeded)
-	refuses(t, "Modify QP", verbs.ErrIRDExceeded, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(7)}) }, tells(t, n.qp))
+	require.ErrorIs(t, second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 7}))), verbs.ErrIRDExceeded)
+	refuses(t, "Modify QP", verbs.ErrIRDExceeded, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(7)}) }, snapshotOf(t, n.qp))
 	second := n.newQP(verbs.QPConfig{IRD: 6})
 	third := n.newQP(verbs.QPConfig{IRD: 6})
 	sum := 0
@@ -227,7 +226,7 @@ func readSlotsGranted(t *conformance.T) {
 
 // rightToTheBuffer: a queue pair without privileges cannot say that an STag means
 // memory of its choosing.
-func rightToTheBuffer(t *conformance.T, n *node) {
+func rightToTheBuffer(t *conformance.T, n *host) {
 	pages := n.pages(1, 4096)
 	secret := pages.Bytes()
 	fill(secret, 3)
@@ -256,7 +255,7 @@ func rightToTheBuffer(t *conformance.T, n *node) {
 		x.send.ID = 6
 		post(t, user, x.send)
 		completes(t, n.cq, verbs.Completion{ID: 6, QP: qp.ID(), Op: x.send.Op, Status: x.want})
-		terminated(t, p, 0x0000)
+		p.terminatedAs(0x0000)
 		require.Equal(t, want, secret, "the memory")
 	}
 	t.Part("a receive into the STag of zero")

@@ -41,9 +41,9 @@ var intruders = []intruder{
 // keepsOut has a new queue pair's peer try an STag: its stream ends with the right
 // code, and octets and STag are as before.
 func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
-	t := b.s.t
+	t := b.r.t
 	for x := range inTurn(t, "%s", tries) {
-		r := openIn(t, b.s.up, setup{qp: qp})
+		r := openIn(t, b.r.up, setup{qp: qp})
 		r.recv(1, 8)
 		bad := x.ulpdu(b)
 		r.refuses(x.code, bad, x.read)

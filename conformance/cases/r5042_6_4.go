@@ -202,11 +202,11 @@ func readQueuesApart(t *conformance.T) {
 // readQueuesOfPool: also when IRD comes from a pool of the RNIC, what was granted to
 // one queue pair is out of reach for another.
 func readQueuesOfPool(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, SharedIRD: 4}}, QP: verbs.QPConfig{IRD: 2}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 4, SharedIRD: 4}}, QP: verbs.QPConfig{IRD: 2}})
 	fill(n.mr.Bytes(), 5)
 	other := n.newQP(verbs.QPConfig{IRD: 2})
 	require.Equal(t, []int{2, 2}, []int{attributes(t, n.qp).IRD, attributes(t, other).IRD})
-	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 2}))), verbs.ErrInsufficientResources)
+	require.ErrorIs(t, second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 2}))), verbs.ErrInsufficientResources)
 	greedy, modest := rawPeer(t, n.qp, asResponder), rawPeer(t, other, asResponder)
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	large := n.register(size, allRights)
@@ -217,13 +217,13 @@ func readQueuesOfPool(t *conformance.T) {
 			require.NoError(t, modest.Send(readRequest(from+k, n.mr.Remote(int(k)), 9)))
 		}
 		for k := range 2 {
-			require.Equal(t, n.mr.Bytes()[k:k+9], answered(t, modest), "what is read")
+			require.Equal(t, n.mr.Bytes()[k:k+9], modest.segment(opReadResponse).payload, "what is read")
 		}
 	}
 	serve(1)
 	require.NoError(t, greedy.Send(readRequest(3, n.mr.Remote(0), 1)))
 	n.events.are(verbs.Event{ID: verbs.EventIRRQTooMany, QP: n.qp.ID()}) // before anything is read
-	terminated(t, greedy, 0x1202)
+	greedy.terminatedAs(0x1202)
 	serve(3)
 	require.Equal(t, verbs.StateRTS, other.State())
 }

@@ -34,7 +34,7 @@ func unhexed(s string) []byte {
 // oneSegmentEach has Sends, RDMA Writes and RDMA Reads posted in one list. Each FPDU
 // holds one DDP segment with its header, and the payloads are what was posted.
 func oneSegmentEach(t *conformance.T, play conformance.Role) {
-	r, b := mpaOpenWith(t, mpaSetup{play: play}, 200_000)
+	r, b := openMPAWith(t, setup{play: play}, 200_000)
 	remote := verbs.Remote{STag: 0x55, TO: 0x6600}
 	r.post(
 		verbs.Request{ID: 1, SGL: b.sgl(0, 5)},
@@ -52,7 +52,7 @@ func oneSegmentEach(t *conformance.T, play conformance.Role) {
 
 // wholeMessage reads the segments of a message whose header, were it in one, is
 // this: each has that with its own TO or MO, and the L bit is in the last.
-func (r *mpaRig) wholeMessage(header, want []byte) (lengths []int) {
+func (r *rig) wholeMessage(header, want []byte) (lengths []int) {
 	var got []byte
 	for last := false; !last; {
 		u := r.next()
@@ -77,7 +77,7 @@ func (r *mpaRig) wholeMessage(header, want []byte) (lengths []int) {
 // ulpdusDelivered sends messages of each length modulo 4 and more: each receive has
 // exactly its octets, and the number of them.
 func ulpdusDelivered(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play})
+	r := openMPA(t, setup{play: play})
 	lengths := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 63, 64, 65, 66, 1000, 1397, 1398, 1399, 1400, 1499, 1500}
 	buffers := r.recv(len(lengths), 1600)
 	for i, n := range lengths {
@@ -104,7 +104,7 @@ func revisionTold(t *conformance.T) {
 		{conformance.Responder, 2, 2, 2},
 	} {
 		t.Part("the peer is the %s with revision %d, the queue pair has %d", x.play, x.near, x.far)
-		r := mpaBegin(t, mpaSetup{play: x.play, far: upper.ConnectArgs{Rev: x.far}})
+		r := beginMPA(t, setup{play: x.play, far: upper.ConnectArgs{Rev: x.far}})
 		if x.play == conformance.Initiator {
 			r.raw(requestFrame(frameC, x.near, nil))
 			require.Equal(t, replyFrame(frameC, x.use, nil), r.frame(), "the Reply")
@@ -131,13 +131,13 @@ func revisionTold(t *conformance.T) {
 func largestULPDU(t *conformance.T) {
 	for markers := range inTurn(t, "markers: %v", []bool{false, true}) {
 		for longer := range inTurn(t, "then ULPDU_Length 64768+%d", []int{1, 2, 64, 65535 - 64768}) {
-			r, b := mpaOpenWith(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}}, 64768)
+			r, b := openMPAWith(t, setup{far: upper.ConnectArgs{Markers: markers}}, 64768)
 			data := upper.Pattern(3, 64768-14)
 			r.send(aWrite(b.tag(), b.at(0), data))
 			r.settled()
 			b.holds(0, data)
 			r.raw(r.out.twisted(aWrite(b.tag(), b.at(0), make([]byte, 64768-14)), twist{longer: longer}))
-			r.terminated(0x2003)
+			r.terminated(0x2003, nil, false)
 			r.failed(verbs.EventBadFPDU, 0)
 			b.unchanged()
 		}
@@ -154,7 +154,7 @@ func fpduOctets(t *conformance.T) {
 		{"abcd", "0016 4143 00000000 00000000 00000001 00000000 61626364", ""},
 	}) {
 		for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
-			r, b := mpaOpenWith(t, mpaSetup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}}, 8)
+			r, b := openMPAWith(t, setup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}}, 8)
 			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: []byte("abcd")}, &upper.None{}))
 			r.posts(b, len(x.payload), 4)
 			f := r.take()
@@ -172,7 +172,7 @@ func fpduOctets(t *conformance.T) {
 // padOctets: pads that are sent are zeros (take sees to it); those received may be
 // anything, as long as the CRC is over them.
 func padOctets(t *conformance.T) {
-	r, b := mpaOpenWith(t, mpaSetup{}, 8)
+	r, b := openMPAWith(t, setup{}, 8)
 	r.posts(b, 1, 2, 3, 4)
 	for i, pad := range []int{3, 2, 1, 0} {
 		f := r.take()
@@ -184,7 +184,7 @@ func padOctets(t *conformance.T) {
 		for n := range 4 {
 			data := bytes.Repeat([]byte{0x33}, n)
 			t.Part("%d octets and pads of %02x", n, pad)
-			r := mpaOpen(t, mpaSetup{})
+			r := openMPA(t, setup{})
 			buffers := r.recv(2, 16)
 			r.twisted(data, twist{pad: pad})
 			r.completions(r.got(1, n))
@@ -193,7 +193,7 @@ func padOctets(t *conformance.T) {
 				continue // there is no pad
 			}
 			r.twisted(data, twist{pad: pad, blind: true})
-			r.tornDown(0x2002)
+			r.tornDown(0x2002, nil, false)
 			r.events(verbs.EventBadCRC)
 			buffers[1].unchanged()
 		}

@@ -21,8 +21,8 @@ var r5044_4_2 = []conformance.Case{
 
 // marked is a stream on which the queue pair has asked for markers, with receives of
 // 1600 octets.
-func marked(t *conformance.T, play conformance.Role, receives int) (*mpaRig, []*buffer) {
-	r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}, quiet: true})
+func marked(t *conformance.T, play conformance.Role, receives int) (*rig, []*buffer) {
+	r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}, quiet: true})
 	require.NotZero(t, r.theirs[16]&frameM, "its M")
 	buffers := r.recv(receives, 1600)
 	return r, buffers
@@ -39,7 +39,7 @@ func reservedHalf(t *conformance.T, play conformance.Role) {
 			b[i].holds(0, data)
 		}
 		r.twisted(data, twist{reserved: half, blind: true})
-		r.tornDown(0x2002)
+		r.tornDown(0x2002, nil, false)
 		r.events(verbs.EventBadCRC)
 		b[3].unchanged()
 	}
@@ -106,7 +106,7 @@ func pointerElsewhere(t *conformance.T) {
 				if before == 0 && r.play == conformance.Initiator {
 					r.silent() // the gate of RFC 5044 7.1.2 is closed
 				} else {
-					r.terminated(code)
+					r.terminated(code, nil, false)
 				}
 				r.shut()
 				r.ended(verbs.StateError)
@@ -122,7 +122,7 @@ func pointerElsewhere(t *conformance.T) {
 // at octet 512: its CRC is over the marker too, or it is wrong. Those that are sent
 // are looked at likewise.
 func leadingMarker(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play, flags: frameM, far: upper.ConnectArgs{Markers: true}, quiet: true})
+	r := openMPA(t, setup{play: play, flags: frameM, far: upper.ConnectArgs{Markers: true}, quiet: true})
 	b := r.recv(3, 512)
 	// 4 of the marker, and 508 of an FPDU: 2, 18, 484, no pad, 4.
 	whole := make([]byte, 484)
@@ -155,7 +155,7 @@ func leadingMarker(t *conformance.T, play conformance.Role) {
 		if at == 0 && play == conformance.Initiator {
 			r.silent() // the gate of RFC 5044 7.1.2 is closed
 		} else {
-			r.terminated(0x2002)
+			r.terminated(0x2002, nil, false)
 		}
 		r.shut()
 		r.ended(verbs.StateError)
@@ -188,10 +188,10 @@ func crcOverMarkers(t *conformance.T) {
 			if at := r.out.at; x.marker >= 0 {
 				require.Zero(t, (at+x.marker)%512, "the place of the marker")
 			}
-			bad := r.out.fpdu(r.message(b[1].first[:x.payload]))
+			bad := r.out.fpdu(r.aSend(b[1].first[:x.payload]))
 			bad[off] ^= 0x10
 			r.raw(bad)
-			r.tornDown(0x2002)
+			r.tornDown(0x2002, nil, false)
 			r.events(verbs.EventBadCRC)
 			b[1].unchanged()
 		}
@@ -206,7 +206,7 @@ func boundariesKept(t *conformance.T, play conformance.Role) {
 	var want []verbs.Completion
 	for i := range 20 {
 		n := 37 * i % 300
-		all = append(all, r.out.fpdu(r.message(upper.Pattern(uint8(i), n)))...)
+		all = append(all, r.out.fpdu(r.aSend(upper.Pattern(uint8(i), n)))...)
 		want = append(want, r.got(uint64(i+1), n))
 	}
 	r.raw(all)
@@ -215,7 +215,7 @@ func boundariesKept(t *conformance.T, play conformance.Role) {
 		b[i].holds(0, upper.Pattern(uint8(i), 37*i%300))
 	}
 	data := upper.Pattern(77, 1500)
-	f := r.out.fpdu(r.message(data))
+	f := r.out.fpdu(r.aSend(data))
 	for len(f) > 0 {
 		n := min(len(f), 80)
 		r.raw(f[:n])

@@ -25,7 +25,7 @@ var r5044_4_3 = []conformance.Case{
 func firstMarker(t *conformance.T, play conformance.Role) {
 	for private := range inTurn(t, "private data of %d octets", []int{0, 1, 2, 3, 100}) {
 		data := upper.Pattern(9, private)
-		r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{PrivateData: data}})
+		r := beginMPA(t, setup{play: play, far: upper.ConnectArgs{PrivateData: data}})
 		if play == conformance.Initiator {
 			r.raw(requestFrame(frameC|frameM, 1, data))
 			require.Equal(t, replyFrame(frameC, 1, data), r.frame(), "the Reply")
@@ -50,7 +50,7 @@ func firstMarker(t *conformance.T, play conformance.Role) {
 // markerEvery512 takes four octets away at each multiple of 512 in the raw stream,
 // and reads the rest as if there had been no markers.
 func markerEvery512(t *conformance.T, play conformance.Role) {
-	r, b := mpaOpenWith(t, mpaSetup{play: play, flags: frameM}, 100<<10)
+	r, b := openMPAWith(t, setup{play: play, flags: frameM}, 100<<10)
 	r.post(
 		verbs.Request{ID: 1, SGL: b.sgl(0, 33)},
 		verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 100<<10), Remote: verbs.Remote{STag: 7, TO: 8}},
@@ -65,7 +65,8 @@ func markerEvery512(t *conformance.T, play conformance.Role) {
 		plain = append(plain, stream[at+4:at+512]...)
 	}
 	// The CRCs are over the markers too: those are checked below.
-	p := mpaWire{test: t, early: plain}
+	p := newPeer(t, nil, framing{})
+	p.early = plain
 	require.Equal(t, aSend(1, b.first[:33]), p.next())
 	for off := 0; ; {
 		whole := len(p.early) >= 2 && len(p.early) >= 8+int(binary.BigEndian.Uint16(p.early))
@@ -87,7 +88,7 @@ func markerEvery512(t *conformance.T, play conformance.Role) {
 // of 1454 octets, with three markers, as in the wire reference.
 func markerValues(t *conformance.T) {
 	for _, play := range bothRoles {
-		r, b := mpaOpenWith(t, mpaSetup{play: play, flags: frameM}, 4096)
+		r, b := openMPAWith(t, setup{play: play, flags: frameM}, 4096)
 		var lengths []int
 		for i := range 30 {
 			lengths = append(lengths, 1436+4*(i%3), i%5)
@@ -121,7 +122,7 @@ func markerValues(t *conformance.T) {
 // markersAmongShort: a marker amid FPDUs of 24 octets leads to the one that it
 // stands in, and to nothing if it stands between two.
 func markersAmongShort(t *conformance.T, play conformance.Role) {
-	r, b := mpaOpenWith(t, mpaSetup{play: play, flags: frameM, qp: upper.OpenArgs{SendDepth: 512, CQEntries: 1024}}, 4)
+	r, b := openMPAWith(t, setup{play: play, flags: frameM, qp: upper.OpenArgs{SendDepth: 512, CQEntries: 1024}}, 4)
 	inside, between := 0, 0
 	for i := range 260 { // 24*260 octets, and 13 markers
 		r.posts(b, 0)
@@ -152,7 +153,7 @@ func markerBits(t *conformance.T) {
 			if mine {
 				flags = frameM
 			}
-			r := mpaOpen(t, mpaSetup{play: play, flags: flags, far: upper.ConnectArgs{Markers: its}})
+			r := openMPA(t, setup{play: play, flags: flags, far: upper.ConnectArgs{Markers: its}})
 			require.Equal(t, its, r.theirs[16]&frameM != 0, "its M")
 			require.Equal(t, [2]bool{mine, its}, [2]bool{r.told.MarkersOut, r.told.MarkersIn}, "what the program is told")
 			b := r.region(5000, allRights)

@@ -35,12 +35,12 @@ const (
 
 // figuresSent has the queue pair send what the figures show.
 func figuresSent(t *conformance.T, play conformance.Role) {
-	first := mpaOpen(t, mpaSetup{play: play, flags: frameM})
+	first := openMPA(t, setup{play: play, flags: frameM})
 	b := first.zeros(512)
 	first.posts(b, 24)
 	require.Equal(t, unhexed(figure5), first.take().octets, "figure 5")
 
-	r := mpaOpen(t, mpaSetup{play: play, flags: frameM})
+	r := openMPA(t, setup{play: play, flags: frameM})
 	b = r.zeros(512)
 	r.posts(b, ahead, 24)
 	r.expect(aSend(1, make([]byte, ahead)))
@@ -49,7 +49,7 @@ func figuresSent(t *conformance.T, play conformance.Role) {
 }
 
 // zeros is a region of zeros.
-func (r *mpaRig) zeros(n int) *buffer {
+func (r *rig) zeros(n int) *buffer {
 	b := r.region(n, allRights)
 	require.NoError(r.t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: make([]byte, n)}, &upper.None{}))
 	clear(b.first)
@@ -80,7 +80,7 @@ func figuresReceived(t *conformance.T, play conformance.Role) {
 		r, b = marked(t, play, 2)
 		r.send(aWrite(0, 0, nil))
 		r.twisted(make([]byte, 24), twist{crc: other})
-		r.terminated(0x2002)
+		r.terminated(0x2002, nil, false)
 		r.failed(verbs.EventBadCRC, 2)
 		b[0].unchanged()
 	}
@@ -89,22 +89,22 @@ func figuresReceived(t *conformance.T, play conformance.Role) {
 // mismatchCondemns changes one bit, anywhere behind the length, in FPDUs of each
 // kind: nothing of them has an effect, and they are not answered.
 func mismatchCondemns(t *conformance.T, play conformance.Role) {
-	for _, ulpdu := range named(t, "%s", map[string]func(r *mpaRig, region, sink *buffer) []byte{
-		"a Send": func(r *mpaRig, _, _ *buffer) []byte { return r.message([]byte("message")) },
-		"a Send with Invalidate": func(_ *mpaRig, region, _ *buffer) []byte {
+	for _, ulpdu := range named(t, "%s", map[string]func(r *rig, region, sink *buffer) []byte{
+		"a Send": func(r *rig, _, _ *buffer) []byte { return r.aSend([]byte("message")) },
+		"a Send with Invalidate": func(_ *rig, region, _ *buffer) []byte {
 			return aSendInv(1, region.tag(), []byte("message"))
 		},
-		"an RDMA Write": func(_ *mpaRig, region, _ *buffer) []byte {
+		"an RDMA Write": func(_ *rig, region, _ *buffer) []byte {
 			return aWrite(region.tag(), region.at(0), []byte("written"))
 		},
-		"an RDMA Read Request": func(_ *mpaRig, region, _ *buffer) []byte {
+		"an RDMA Read Request": func(_ *rig, region, _ *buffer) []byte {
 			return aReadRequest(1, read{nowhere, nowhereTO, 8, region.tag(), region.at(0)})
 		},
-		"an RDMA Read Response": func(_ *mpaRig, _, sink *buffer) []byte {
+		"an RDMA Read Response": func(_ *rig, _, sink *buffer) []byte {
 			return aReadResponse(sink.tag(), sink.at(0), []byte("response"))
 		},
 	}) {
-		r := mpaOpen(t, mpaSetup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+		r := openMPA(t, setup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 		receive := r.recv(1, 64)[0]
 		region, sink := r.region(64, allRights), r.region(64, allRights)
 		r.post(verbs.Request{ID: 50, Op: verbs.OpRead, Local: sink.sge(0, 8), Remote: theirs})
@@ -115,7 +115,7 @@ func mismatchCondemns(t *conformance.T, play conformance.Role) {
 		t.Logf("bit %02x of octet %d", bit, at)
 		bad[at] ^= bit
 		r.raw(bad)
-		r.tornDown(0x2002)
+		r.tornDown(0x2002, nil, false)
 		r.events(verbs.EventBadCRC)
 		r.completionsOf(r.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})
@@ -147,16 +147,16 @@ func crcFirst(t *conformance.T) {
 			if !badCRC && x.code == 0 {
 				continue // it ends the stream
 			}
-			r := mpaOpen(t, mpaSetup{})
+			r := openMPA(t, setup{})
 			if badCRC {
 				r.raw(r.out.twisted(x.ulpdu, twist{crc: func(good uint32) uint32 { return good ^ 0x80 }}))
-				r.terminated(0x2002)
+				r.terminated(0x2002, nil, false)
 				r.failed(verbs.EventBadCRC, 0)
 				continue
 			}
 			fault := either(x.bare, nil, x.ulpdu)
 			r.send(x.ulpdu)
-			r.terminatedFor(x.code, fault)
+			r.terminated(x.code, fault, false)
 			r.failed(x.event, 0)
 		}
 	}
@@ -166,7 +166,7 @@ func crcFirst(t *conformance.T) {
 	r.twisted(bytes.Repeat([]byte{1}, 900), twist{
 		pointer: func(uint16) uint16 { return 8 }, crc: func(good uint32) uint32 { return ^good },
 	})
-	r.terminated(0x2002)
+	r.terminated(0x2002, nil, false)
 	r.failed(verbs.EventBadCRC, 1)
 	b[0].unchanged()
 }
@@ -181,10 +181,10 @@ var r5044_4_4_use = []conformance.Case{
 	upperCase("4.4/program-does-not-notice", crcUnnoticed, "R5044-4.4-M5"),
 }
 
-// crcByDefault: who says nothing about CRCs has C=1 in its frame, and makes and
+// crcByDefault: a side that says nothing about CRCs has C=1 in its frame, and makes and
 // checks CRCs, though the peer's C is 0.
 func crcByDefault(t *conformance.T, play conformance.Role) {
-	r := mpaOpen(t, mpaSetup{play: play, noCRC: true})
+	r := openMPA(t, setup{play: play, noCRC: true})
 	require.Equal(t, byte(frameC), r.theirs[16], "the flags of its frame")
 	require.True(t, r.told.CRC, "what the program is told")
 	b := r.region(3000, allRights)
@@ -193,7 +193,7 @@ func crcByDefault(t *conformance.T, play conformance.Role) {
 	r.completions(verbs.Completion{ID: 1, Op: verbs.OpSend})
 	buffers := r.recv(1, 8)
 	r.twisted([]byte("x"), twist{crc: func(uint32) uint32 { return 0 }})
-	r.terminated(0x2002)
+	r.terminated(0x2002, nil, false)
 	r.failed(verbs.EventBadCRC, 1)
 	buffers[0].unchanged()
 }
@@ -207,7 +207,7 @@ func bothWithoutCRC(t *conformance.T, play conformance.Role) {
 		"right": func(good uint32) uint32 { return good },
 		"wrong": func(good uint32) uint32 { return good + 1 },
 	}) {
-		r := mpaOpen(t, mpaSetup{play: play, noCRC: true, far: upper.ConnectArgs{NoCRC: true}, quiet: true})
+		r := openMPA(t, setup{play: play, noCRC: true, far: upper.ConnectArgs{NoCRC: true}, quiet: true})
 		require.Zero(t, r.theirs[16], "the flags of its frame")
 		require.False(t, r.told.CRC, "what the program is told")
 		buffers := r.recv(3, 600)
@@ -240,7 +240,7 @@ func oneAsksForCRC(t *conformance.T) {
 					continue // once is enough
 				}
 				t.Part("the peer is the %s with C %v, the queue pair has %v, %d FPDUs", play, x.mine, x.its, many)
-				r := mpaOpen(t, mpaSetup{play: play, noCRC: !x.mine, far: upper.ConnectArgs{NoCRC: !x.its}})
+				r := openMPA(t, setup{play: play, noCRC: !x.mine, far: upper.ConnectArgs{NoCRC: !x.its}})
 				require.Equal(t, x.its, r.theirs[16]&frameC != 0, "its C")
 				require.True(t, r.told.CRC, "what the program is told")
 				b := r.region(64, allRights)
@@ -260,7 +260,7 @@ func oneAsksForCRC(t *conformance.T) {
 				r.expect(aSend(2, b.first[:63]))
 				r.completions(verbs.Completion{ID: 1, Op: verbs.OpSend})
 				r.raw(r.out.twisted(aWrite(b.tag(), b.at(0), []byte("x")), twist{crc: func(good uint32) uint32 { return good ^ 1<<31 }}))
-				r.terminated(0x2002)
+				r.terminated(0x2002, nil, false)
 				r.failed(verbs.EventBadCRC, 0)
 				b.unchanged()
 			}
@@ -273,7 +273,7 @@ func oneAsksForCRC(t *conformance.T) {
 func crcUnnoticed(t *conformance.T) {
 	var seen []string
 	for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
-		r := mpaOpen(t, mpaSetup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}})
+		r := openMPA(t, setup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}})
 		require.Equal(t, crc, r.told.CRC)
 		b := r.register(upper.RegisterArgs{Len: 256, Access: allRights, Seed: 42})
 		for i := range uint64(3) {
@@ -287,7 +287,7 @@ func crcUnnoticed(t *conformance.T) {
 			log += fmt.Sprintf("%#v\n", c)
 		}
 		u := r.next()
-		r.silent()
+		r.silent("the end of the stream")
 		r.shut()
 		q := r.ended(verbs.StateError)
 		require.NotNil(t, q.Terminate)

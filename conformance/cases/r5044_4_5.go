@@ -15,10 +15,10 @@ import (
 // r5044_4_5 is how long FPDUs are: RFC 5044 3 and 4.5.
 var r5044_4_5 = []conformance.Case{
 	apiCase("4.5/mulpdu-formula", mulpduFormula, "R5044-3-M3", "R5044-4.5-M1", "R5044-4.5-M2", "R5044-4.5-M3"),
-	apiCase("4.5/mulpdu-used", onNode(mulpduUsed), "R5044-3-M2", "R5044-3-M5", "R5044-4.5-M1", "R5044-4.5-M2"),
-	apiCase("4.5/mulpdu-least", onNode(mulpduLeast), "R5044-3-M3", "R5044-4.5-M3"),
-	apiCase("3/mulpdu-most", onNode(mulpduMost), "R5044-3-M3", "R5044-3-M4"),
-	apiCase("4.5/nothing-cut-to-fit", onNode(nothingCutToFit), "R5044-4.5-M4"),
+	apiCase("4.5/mulpdu-used", onHost(mulpduUsed), "R5044-3-M2", "R5044-3-M5", "R5044-4.5-M1", "R5044-4.5-M2"),
+	apiCase("4.5/mulpdu-least", onHost(mulpduLeast), "R5044-3-M3", "R5044-4.5-M3"),
+	apiCase("3/mulpdu-most", onHost(mulpduMost), "R5044-3-M3", "R5044-3-M4"),
+	apiCase("4.5/nothing-cut-to-fit", onHost(nothingCutToFit), "R5044-4.5-M4"),
 	upperCase("3/mulpdu-of-the-connection", mulpduOfConnection, "R5044-3-M2", "R5044-3-M5"),
 }
 
@@ -54,16 +54,6 @@ func mulpduFormula(t *conformance.T) {
 	}
 }
 
-// overEMSS is a queue pair whose stream has this EMSS, and its raw peer.
-func overEMSS(t *conformance.T, n *node, emss int, markers bool) (*line, *mpaWire) {
-	l := n.loose(verbs.QPConfig{})
-	x, y := tcpPair(t)
-	begin(t, l.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true, MarkersOut: markers, EMSS: emss})
-	return l, &mpaWire{
-		test: t, wire: t.Trace().Conn(x), in: mpaLane{crc: true, markers: markers}, out: mpaLane{crc: true},
-	}
-}
-
 // lengths are the ULPDUs of a message of n octets in ULPDUs of at most mulpdu, each
 // with a header.
 func lengths(n, header, mulpdu int) (list []int) {
@@ -75,7 +65,7 @@ func lengths(n, header, mulpdu int) (list []int) {
 }
 
 // sentIn reads the ULPDUs of messages, up to one that has the L bit.
-func sentIn(w *mpaWire) (list []int) {
+func sentIn(w *peer) (list []int) {
 	for {
 		f := w.take()
 		list = append(list, len(f.ulpdu))
@@ -87,8 +77,8 @@ func sentIn(w *mpaWire) (list []int) {
 
 // cutInto has a queue pair send messages of each kind, whose lengths are around
 // multiples of what a segment takes.
-func cutInto(t *conformance.T, n *node, emss int, markers bool, mulpdu int) {
-	l, w := overEMSS(t, n, emss, markers)
+func cutInto(t *conformance.T, n *host, emss int, markers bool, mulpdu int) {
+	l := n.linkOfEMSS(emss, markers)
 	for k, octets := range []int{0, 1, mulpdu - 18, mulpdu - 17, mulpdu - 14, mulpdu - 13, 3*(mulpdu-18) + 1, 20_000} {
 		t.Part("EMSS %d, markers %v, %d octets", emss, markers, octets)
 		sge := l.mr.SGL(0, octets)
@@ -96,18 +86,18 @@ func cutInto(t *conformance.T, n *node, emss int, markers bool, mulpdu int) {
 			verbs.Request{ID: 1, SGL: sge},
 			verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: sge, Remote: theirs},
 		)
-		require.Equal(t, lengths(octets, 18, mulpdu), sentIn(w), "the Send")
-		require.Equal(t, lengths(octets, 14, mulpdu), sentIn(w), "the RDMA Write")
+		require.Equal(t, lengths(octets, 18, mulpdu), sentIn(l.peer), "the Send")
+		require.Equal(t, lengths(octets, 14, mulpdu), sentIn(l.peer), "the RDMA Write")
 		from := l.mr.Remote(0)
-		w.send(aReadRequest(uint32(k+1), read{nowhere, nowhereTO, uint32(octets), uint32(from.STag), from.TO}))
-		require.Equal(t, lengths(octets, 14, mulpdu), sentIn(w), "the RDMA Read Response")
+		l.send(aReadRequest(uint32(k+1), read{nowhere, nowhereTO, uint32(octets), uint32(from.STag), from.TO}))
+		require.Equal(t, lengths(octets, 14, mulpdu), sentIn(l.peer), "the RDMA Read Response")
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, 0), l.sentAs(2, verbs.OpWrite, 0))
 	}
 	require.NoError(t, l.qp.Destroy())
 }
 
 // mulpduUsed compares with the values of the wire reference.
-func mulpduUsed(t *conformance.T, n *node) {
+func mulpduUsed(t *conformance.T, n *host) {
 	for _, x := range []struct{ emss, plain, marked int }{
 		{536, 530, 522}, {1220, 1214, 1202}, {1448, 1442, 1430}, {1460, 1454, 1442}, {8960, 8954, 8882},
 	} {
@@ -118,31 +108,31 @@ func mulpduUsed(t *conformance.T, n *node) {
 
 // mulpduLeast: below 134 octets MULPDU does not follow EMSS down. A message that
 // must not be cut is not.
-func mulpduLeast(t *conformance.T, n *node) {
+func mulpduLeast(t *conformance.T, n *host) {
 	for _, emss := range []int{1, 40, 64, 127, 128, 133} {
 		cutInto(t, n, emss, false, 128)
 		cutInto(t, n, emss, true, 128)
-		l, w := overEMSS(t, n, emss, false)
+		l := n.linkOfEMSS(emss, false)
 		post(t, l.qp, l.aRead(1))
-		w.expect(l.asks(1))
+		l.expect(l.asks(1))
 	}
 }
 
 // mulpduMost: no path is wide enough for ULPDUs above 64768 octets, and nobody else
 // can give MPA one.
-func mulpduMost(t *conformance.T, n *node) {
+func mulpduMost(t *conformance.T, n *host) {
 	big := n.register(1<<20, allRights)
 	for _, markers := range []bool{false, true} {
 		for _, emss := range []int{65483, 131_072, 1 << 30} {
 			t.Part("EMSS %d, markers %v", emss, markers)
-			l, w := overEMSS(t, n, emss, markers)
+			l := n.linkOfEMSS(emss, markers)
 			post(t, l.qp,
 				verbs.Request{ID: 1, SGL: big.SGL(0, 1<<20)},
 				verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: big.SGL(0, 1<<20), Remote: theirs},
 			)
 			for _, header := range []int{18, 14} {
 				octets := 0
-				for _, k := range sentIn(w) {
+				for _, k := range sentIn(l.peer) {
 					require.LessOrEqual(t, k, 64768, "ULPDU_Length")
 					octets += k - header
 				}
@@ -156,19 +146,20 @@ func mulpduMost(t *conformance.T, n *node) {
 		require.Equal(t, before, f.AppendFPDU(before, make([]byte, 18), make([]byte, 64751)), "and in pieces")
 		require.Zero(t, f.Size(64769))
 		good := f.AppendFPDU(nil, make([]byte, 18), make([]byte, 64750))
-		w := mpaWire{test: t, early: good, in: mpaLane{crc: true, markers: markers}}
+		w := newPeer(t, nil, framing{crc: true, markersIn: markers})
+		w.early = good
 		require.Len(t, w.next(), 64768, "one of 64768")
 	}
 }
 
 // nothingCutToFit posts short and long messages in one list: FPDUs share a TCP
 // segment, and none is cut below MULPDU because another is in it already.
-func nothingCutToFit(t *conformance.T, n *node) {
+func nothingCutToFit(t *conformance.T, n *host) {
 	for _, markers := range []bool{false, true} {
 		for _, x := range []struct{ emss, plain, marked int }{{64, 128, 128}, {536, 530, 522}, {1460, 1454, 1442}} {
 			t.Part("EMSS %d, markers %v", x.emss, markers)
 			mulpdu := either(markers, x.marked, x.plain)
-			l, w := overEMSS(t, n, x.emss, markers)
+			l := n.linkOfEMSS(x.emss, markers)
 			var list []verbs.Request
 			for i := range 60 {
 				octets := []int{1, 100, 9000, 3}[i%4]
@@ -176,7 +167,7 @@ func nothingCutToFit(t *conformance.T, n *node) {
 			}
 			post(t, l.qp, list...)
 			for i := range list {
-				require.Equal(t, lengths([]int{1, 100, 9000, 3}[i%4], 18, mulpdu), sentIn(w), "message %d", i)
+				require.Equal(t, lengths([]int{1, 100, 9000, 3}[i%4], 18, mulpdu), sentIn(l.peer), "message %d", i)
 			}
 			require.NoError(t, l.qp.Destroy())
 		}
@@ -188,11 +179,11 @@ func nothingCutToFit(t *conformance.T, n *node) {
 func mulpduOfConnection(t *conformance.T) {
 	for mss := range inTurn(t, "TCP_MAXSEG %d", []int{536, 1460, 8960}) {
 		for markers := range inTurn(t, "markers %v", []bool{false, true}) {
-			r := mpaRig{subject: newSubject(t, tester(t), upper.OpenArgs{}), play: conformance.Initiator}
+			r := openQP(t, tester(t), upper.OpenArgs{})
 			var at upper.Listening
 			require.NoError(t, r.up.Listen(upper.ConnectArgs{QP: r.QP, Rev: 1}, &at))
 			nc, emss := dialSegments(t, at.Addr, mss)
-			r.mpaWire = mpaWire{test: t, wire: t.Trace().Conn(nc)}
+			r.over(nc)
 			flags, want := byte(frameC), emss-6-emss%4
 			if markers {
 				flags, want = frameC|frameM, emss-6-emss%4-4*((emss+511)/512)

@@ -18,7 +18,7 @@ var r5044_5 = []conformance.Case{
 	upperCase("6/nothing-else-is-a-start", lookalikes, "R5044-6-M3"),
 	upperCase("6/checked-before-placed", eachRole(checkedBeforePlaced), "R5044-6-M1", "R5044-6-M2"),
 	upperCase("6/complete-or-nothing", eachRole(completeOrNothing), "R5044-6-M4"),
-	apiCase("6/nothing-before-the-last-octet", onNode(lastOctetCounts), "R5044-6-M1", "R5044-6-M4"),
+	apiCase("6/nothing-before-the-last-octet", onHost(lastOctetCounts), "R5044-6-M1", "R5044-6-M4"),
 }
 
 // pieces are ways to cut a stream: each says how long the next piece is.
@@ -34,7 +34,7 @@ func pieces(t *conformance.T) map[string]func() int {
 }
 
 // cut sends octets in pieces.
-func (w *mpaWire) cut(b []byte, next func() int) {
+func (w *peer) cut(b []byte, next func() int) {
 	for len(b) > 0 {
 		n := min(next(), len(b))
 		w.raw(b[:n])
@@ -48,14 +48,14 @@ func anySegmentation(t *conformance.T) {
 	for _, markers := range []bool{false, true} {
 		for how, next := range pieces(t) {
 			t.Part("%s, markers %v", how, markers)
-			r, region := mpaOpenWith(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}, quiet: true}, 3000)
+			r, region := openMPAWith(t, setup{far: upper.ConnectArgs{Markers: markers}, quiet: true}, 3000)
 			lengths := []int{0, 1, 2, 3, 5, 100, 507, 508, 509, 1454}
 			b := r.recv(len(lengths), 1500)
 			var stream []byte
 			var want []verbs.Completion
 			for i, n := range lengths {
 				data := upper.Pattern(uint8(i), n)
-				stream = append(stream, r.out.fpdu(r.message(data))...)
+				stream = append(stream, r.out.fpdu(r.aSend(data))...)
 				stream = append(stream, r.out.fpdu(aWrite(region.tag(), region.at(10*i), data))...)
 				region.gets(10*i, data)
 				b[i].gets(0, data)
@@ -76,7 +76,7 @@ func anySegmentation(t *conformance.T) {
 // nextByLength has length fields lead into what was payload. Without a CRC that is
 // an FPDU like any other; without markers nothing else tells.
 func nextByLength(t *conformance.T) {
-	r := mpaOpen(t, mpaSetup{noCRC: true, far: upper.ConnectArgs{NoCRC: true}})
+	r := openMPA(t, setup{noCRC: true, far: upper.ConnectArgs{NoCRC: true}})
 	b := r.recv(3, 64)
 	plain := mpaLane{}
 	inner := plain.fpdu(aSend(2, []byte("inner FPDU")))
@@ -93,7 +93,7 @@ func nextByLength(t *conformance.T) {
 	r.settled()
 
 	// One that says to be longer takes the next one with it.
-	r = mpaOpen(t, mpaSetup{noCRC: true, far: upper.ConnectArgs{NoCRC: true}})
+	r = openMPA(t, setup{noCRC: true, far: upper.ConnectArgs{NoCRC: true}})
 	b = r.recv(2, 64)
 	second := plain.fpdu(aSend(2, []byte("second")))
 	first := plain.twisted(aSend(1, []byte("ab")), twist{longer: 6 + len(second)})
@@ -108,11 +108,11 @@ func nextByLength(t *conformance.T) {
 
 	// With a CRC it is the end.
 	for _, longer := range []int{-4, 4, 8} {
-		r = mpaOpen(t, mpaSetup{})
+		r = openMPA(t, setup{})
 		b = r.recv(1, 64)
 		f := r.out.twisted(aSend(1, []byte("twelve octets")), twist{longer: longer})
 		r.raw(append(f, make([]byte, 64)...))
-		r.terminated(0x2002)
+		r.terminated(0x2002, nil, false)
 		r.failed(verbs.EventBadCRC, 1)
 		b[0].unchanged()
 	}
@@ -124,7 +124,7 @@ func lookalikes(t *conformance.T) {
 	for _, markers := range []bool{false, true} {
 		for how, next := range pieces(t) {
 			t.Part("%s, markers %v", how, markers)
-			r := mpaOpen(t, mpaSetup{far: upper.ConnectArgs{Markers: markers}})
+			r := openMPA(t, setup{far: upper.ConnectArgs{Markers: markers}})
 			plain := mpaLane{crc: true}
 			f := plain.fpdu(aSend(1, []byte("not this")))
 			payloads := [][]byte{
@@ -136,7 +136,7 @@ func lookalikes(t *conformance.T) {
 			var stream []byte
 			var want []verbs.Completion
 			for i, p := range payloads {
-				stream = append(stream, r.out.fpdu(r.message(p))...)
+				stream = append(stream, r.out.fpdu(r.aSend(p))...)
 				want = append(want, r.got(uint64(i+1), len(p)))
 				b[i].gets(0, p)
 			}
@@ -154,7 +154,7 @@ func lookalikes(t *conformance.T) {
 // bit by bit: the target does not change before that shows, nor afterwards.
 func checkedBeforePlaced(t *conformance.T, play conformance.Role) {
 	for markers := range inTurn(t, "markers %v", []bool{false, true}) {
-		r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
+		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: markers}})
 		r.send(aWrite(0, 0, nil))
 		b := r.region(32<<10, allRights)
 		u := aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
@@ -175,11 +175,11 @@ func checkedBeforePlaced(t *conformance.T, play conformance.Role) {
 			bad = bad[n:]
 			b.unchanged()
 		}
-		r.terminated(code)
+		r.terminated(code, nil, false)
 		r.failed(event, 0)
 		b.unchanged()
 
-		r = mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: markers}})
+		r = openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: markers}})
 		b = r.region(32<<10, allRights)
 		u = aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
 		r.raw(r.out.fpdu(u)) // nothing wrong with it
@@ -193,7 +193,7 @@ func checkedBeforePlaced(t *conformance.T, play conformance.Role) {
 func completeOrNothing(t *conformance.T, play conformance.Role) {
 	for missing := range inTurn(t, "%d octets missing", []int{1, 2, 4, 5, 20}) {
 		for send := range inTurn(t, "Send: %v", []bool{true, false}) {
-			r := mpaOpen(t, mpaSetup{play: play})
+			r := openMPA(t, setup{play: play})
 			b, region := r.recv(1, 64)[0], r.region(64, allRights)
 			u := either(send, aSend(1, []byte("some octets")), aWrite(region.tag(), region.at(0), []byte("some octets")))
 			f := r.out.fpdu(u)
@@ -216,8 +216,8 @@ func steps(t *conformance.T, qp *verbs.QP) net.Conn {
 }
 
 // lastOctetCounts: of an FPDU of which one octet is missing nothing is seen.
-func lastOctetCounts(t *conformance.T, n *node) {
-	l := n.loose(verbs.QPConfig{})
+func lastOctetCounts(t *conformance.T, n *host) {
+	l := n.idleLink(verbs.QPConfig{})
 	l.recv(1)
 	at := n.mr.Remote(8192)
 	c := steps(t, l.qp)
@@ -244,7 +244,7 @@ func lastOctetCounts(t *conformance.T, n *node) {
 
 // looks says what is in memory that the peer may write: the query comes behind what
 // has been placed.
-func (l *line) looks(at verbs.Remote, want []byte) {
+func (l *link) looks(at verbs.Remote, want []byte) {
 	_, _ = l.mr.Query()
 	off := int(at.TO - l.mr.Base())
 	require.Equal(l.t, want, l.mr.Bytes()[off:off+len(want)], "what the peer has written")

@@ -43,12 +43,12 @@ func requestOctets(t *conformance.T) {
 		},
 		{"peer-to-peer", upper.ConnectArgs{Rev: 2, P2P: true}, requestFrame(0x50, 2, word(0x80, 5, 0xC0, 7))},
 	}) {
-		r := mpaBegin(t, mpaSetup{play: conformance.Responder, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
+		r := beginMPA(t, setup{play: conformance.Responder, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
 		require.Equal(t, x.want, r.frame(), "the Request")
 		require.Equal(t, "4d504120494420526571204672616d65", fmt.Sprintf("%x", r.theirs[:16]), "its key")
 		r.mute()
 		r.drop()
-		require.NotEmpty(t, r.connection().Failed)
+		require.NotEmpty(t, r.connected().Failed)
 	}
 }
 
@@ -77,11 +77,11 @@ func replyOctets(t *conformance.T) {
 			requestFrame(0x50, 2, []byte{0, 9, 0, 4}), replyFrame(0x50, 2, []byte{0, 5, 0, 7, 'a', 'b', 'c'}),
 		},
 	}) {
-		r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
+		r := beginMPA(t, setup{play: conformance.Initiator, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
 		r.raw(x.ask)
 		require.Equal(t, x.want, r.frame(), "the Reply")
 		require.Equal(t, "4d504120494420526570204672616d65", fmt.Sprintf("%x", r.theirs[:16]), "its key")
-		c := r.connection()
+		c := r.connected()
 		require.Equal(t, x.far.Reject, c.Rejected)
 		if !x.far.Reject {
 			require.Empty(t, c.Failed)
@@ -96,7 +96,7 @@ func wrongKeyInRequest(t *conformance.T) {
 	good := requestFrame(frameC, 1, nil)
 	for i := range counted(t, "octet %d of the key", 16) {
 		for n := range inTurn(t, "%d octets", []int{16, 20}) {
-			r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
+			r := beginMPA(t, setup{play: conformance.Initiator})
 			bad := append([]byte(nil), good[:n]...)
 			bad[i] ^= 0x20
 			r.raw(bad)
@@ -104,7 +104,7 @@ func wrongKeyInRequest(t *conformance.T) {
 		}
 	}
 	t.Part("no frame at all")
-	r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
+	r := beginMPA(t, setup{play: conformance.Initiator})
 	r.raw([]byte("GET / HTTP/1.1\r\n"))
 	r.refused(badFrame)
 }
@@ -114,7 +114,7 @@ func wrongKeyInReply(t *conformance.T) {
 	good := replyFrame(frameC, 1, nil)
 	for i := range counted(t, "octet %d of the key", 16) {
 		for n := range inTurn(t, "%d octets", []int{16, 20}) {
-			r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+			r := beginMPA(t, setup{play: conformance.Responder})
 			b := r.region(8, allRights)
 			r.posts(b, 8) // must not go out
 			r.frame()
@@ -126,7 +126,7 @@ func wrongKeyInReply(t *conformance.T) {
 		}
 	}
 	t.Part("no frame at all")
-	r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+	r := beginMPA(t, setup{play: conformance.Responder})
 	r.frame()
 	r.raw([]byte("220 smtp.example"))
 	r.refused(badFrame)
@@ -137,16 +137,16 @@ func wrongKeyInReply(t *conformance.T) {
 func reservedBits(t *conformance.T) {
 	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		for bits := range inTurn(t, "bits %02x with revision 1", []byte{0x01, 0x02, 0x04, 0x08, 0x0F, frameS, frameS | 0x0F}) {
-			r := mpaOpen(t, mpaSetup{play: play, flags: bits})
+			r := openMPA(t, setup{play: play, flags: bits})
 			require.Equal(t, byte(frameC), r.theirs[16], "the flags of its frame")
 			r.settled()
 		}
 	}
 	t.Part("R in a Request") // it has no meaning there
-	r := mpaOpen(t, mpaSetup{play: conformance.Initiator, flags: frameR})
+	r := openMPA(t, setup{play: conformance.Initiator, flags: frameR})
 	r.settled()
 	t.Part("reserved bits with revision 2")
-	r = mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
+	r = beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
 	r.raw(requestFrame(frameC|frameS|0x0F, 2, []byte{0, 1, 0, 1, 'x'}))
 	require.Equal(t, byte(frameC|frameS), r.frame()[16], "the flags of the Reply")
 	r.full(frameC)
@@ -157,7 +157,7 @@ func reservedBits(t *conformance.T) {
 // revisionReceived: revisions 1 and 2 are spoken. Others end the startup.
 func revisionReceived(t *conformance.T, play conformance.Role) {
 	for rev := range inTurn(t, "revision %d", []byte{0, 1, 2, 3, 4, 0x81, 255}) {
-		r := mpaBegin(t, mpaSetup{play: play})
+		r := beginMPA(t, setup{play: play})
 		send := requestFrame
 		if play == conformance.Responder {
 			r.frame()
@@ -203,7 +203,7 @@ func privateDataCarried(t *conformance.T) {
 					far.Rev, flags, rev = 2, frameC|frameS, 2
 					whole = append(append([]byte(nil), word...), mine...)
 				}
-				r := mpaBegin(t, mpaSetup{play: play, far: far})
+				r := beginMPA(t, setup{play: play, far: far})
 				frame := requestFrame(flags, rev, whole)
 				if play == conformance.Responder {
 					r.frame()
@@ -236,7 +236,7 @@ func privateDataEnds(t *conformance.T, play conformance.Role) {
 	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 3, 4, 100, 512}) {
 		for fpdus := range inTurn(t, "%d FPDUs behind", []int{1, 3}) {
 			private := upper.Pattern(8, n)
-			r := mpaBegin(t, mpaSetup{play: play})
+			r := beginMPA(t, setup{play: play})
 			b := r.recv(fpdus, 16)
 			frame := requestFrame(frameC, 1, private)
 			if play == conformance.Responder {
@@ -245,7 +245,7 @@ func privateDataEnds(t *conformance.T, play conformance.Role) {
 			}
 			r.out.crc = true
 			for i := range fpdus {
-				frame = append(frame, r.out.fpdu(r.message([]byte{byte(i), 2, 3}))...)
+				frame = append(frame, r.out.fpdu(r.aSend([]byte{byte(i), 2, 3}))...)
 			}
 			r.raw(frame)
 			if play == conformance.Initiator {
@@ -284,7 +284,7 @@ func privateDataNotSent(t *conformance.T) {
 		{"Reject", conformance.Initiator, 1, 513, true, "private data of 513 octets"},
 		{"Reject, enhanced", conformance.Initiator, 2, 509, true, "private data of 509 octets"},
 	}) {
-		r := mpaBegin(t, mpaSetup{play: x.play, far: upper.ConnectArgs{
+		r := beginMPA(t, setup{play: x.play, far: upper.ConnectArgs{
 			Rev: x.rev, PrivateData: make([]byte, x.n), Reject: x.reject,
 		}})
 		if x.play == conformance.Initiator {
@@ -295,7 +295,7 @@ func privateDataNotSent(t *conformance.T) {
 			}
 		}
 		r.closed()
-		require.Contains(t, r.connection().Failed, x.why, "what the program is told")
+		require.Contains(t, r.connected().Failed, x.why, "what the program is told")
 	}
 }
 
@@ -322,7 +322,7 @@ func pdLengthRefused(t *conformance.T, play conformance.Role) {
 		{"16, and the end behind 15", frameC, 1, 16, 15, true, lostTCP},
 		{"512, and the end behind 511", frameC, 1, 512, 511, true, lostTCP},
 	}) {
-		r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
+		r := beginMPA(t, setup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
 		key := "MPA ID Req Frame"
 		if play == conformance.Responder {
 			r.frame()

@@ -23,9 +23,9 @@ var r5044_7_1_2 = []conformance.Case{
 }
 
 // unconnected says that the startup is not over for the queue pair's program.
-func (r *mpaRig) unconnected() {
+func (r *rig) unconnected() {
 	var c upper.Connection
-	require.Error(r.t, r.up.Connected(upper.Wait{Of: r.QP, Timeout: hush}, &c), "the startup is over: %+v", c)
+	require.Error(r.t, r.up.Connected(upper.Wait{Of: r.QP, Timeout: shortWait}, &c), "the startup is over: %+v", c)
 	r.state(verbs.StateIdle)
 }
 
@@ -33,7 +33,7 @@ func (r *mpaRig) unconnected() {
 func responderWaits(t *conformance.T) {
 	frame := requestFrame(frameC|frameM, 1, []byte("private data"))
 	for n := range inTurn(t, "%d octets of the Request", []int{0, 1, 16, 19, 20, len(frame) - 1}) {
-		r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
+		r := beginMPA(t, setup{play: conformance.Initiator})
 		r.posts(r.region(8, allRights), 8)
 		if n > 0 {
 			r.raw(frame[:n])
@@ -52,7 +52,7 @@ func responderWaits(t *conformance.T) {
 func initiatorWaits(t *conformance.T) {
 	frame := replyFrame(frameC, 1, []byte("private data"))
 	for n := range inTurn(t, "%d octets of the Reply", []int{0, 1, 16, 19, 20, len(frame) - 1}) {
-		r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+		r := beginMPA(t, setup{play: conformance.Responder})
 		b := r.region(8, allRights)
 		r.posts(b, 8)
 		require.Equal(t, requestFrame(frameC, 1, nil), r.frame(), "the Request")
@@ -100,7 +100,7 @@ func noFrames(key string) []noFrame {
 // is told.
 func malformedRequest(t *conformance.T) {
 	for x := range inTurn(t, "%s", noFrames("MPA ID Req Frame")) {
-		r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
+		r := beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
 		if len(x.frame) > 0 {
 			r.raw(x.frame)
 		}
@@ -118,7 +118,7 @@ func malformedReply(t *conformance.T) {
 		if len(x.frame) > 16 && x.frame[16]&frameS != 0 {
 			rev = 2
 		}
-		r := mpaBegin(t, mpaSetup{play: conformance.Responder, far: upper.ConnectArgs{Rev: rev}})
+		r := beginMPA(t, setup{play: conformance.Responder, far: upper.ConnectArgs{Rev: rev}})
 		r.posts(r.region(8, allRights), 8)
 		r.frame()
 		if len(x.frame) > 0 {
@@ -135,19 +135,19 @@ func malformedReply(t *conformance.T) {
 // sameRole: each side gets a frame of its own kind.
 func sameRole(t *conformance.T) {
 	t.Part("two Initiators")
-	r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+	r := beginMPA(t, setup{play: conformance.Responder})
 	r.posts(r.region(8, allRights), 8)
 	r.frame()
 	r.raw(requestFrame(frameC, 1, nil))
 	r.refused("both sides have the same role")
 
 	t.Part("two Responders")
-	r = mpaBegin(t, mpaSetup{play: conformance.Initiator})
+	r = beginMPA(t, setup{play: conformance.Initiator})
 	r.raw(replyFrame(frameC, 1, nil))
 	r.refused("both sides have the same role")
 
 	t.Part("two Responders, which wait")
-	r = mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Timeout: 50 * time.Millisecond}})
+	r = beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Timeout: 50 * time.Millisecond}})
 	r.refused("deadline exceeded")
 }
 
@@ -155,13 +155,13 @@ func sameRole(t *conformance.T) {
 // is no FPDU.
 func rejectedStartup(t *conformance.T) {
 	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 512}) {
-		r := mpaBegin(t, mpaSetup{play: conformance.Responder})
+		r := beginMPA(t, setup{play: conformance.Responder})
 		r.posts(r.region(8, allRights), 8)
 		r.frame()
 		data := upper.Pattern(5, n)
 		r.raw(replyFrame(frameC|frameR, 1, data))
 		r.silent() // cm.Dial closes in order: it made the connection
-		c := r.connection()
+		c := r.connected()
 		require.True(t, c.Rejected, "what the program is told: %+v", c)
 		same(t, data, c.PrivateData, "the private data")
 		r.state(verbs.StateIdle)
@@ -182,7 +182,7 @@ func sendsSecond(t *conformance.T) {
 			if markers {
 				flags |= frameM
 			}
-			r := mpaBegin(t, mpaSetup{play: conformance.Initiator})
+			r := beginMPA(t, setup{play: conformance.Initiator})
 			b := r.region(8, allRights)
 			r.recv(1, 8)
 			r.posts(b, 8) // before there is a stream
@@ -220,7 +220,7 @@ func badFirst(t *conformance.T) {
 		"a length too far": {twist{longer: 65000}, verbs.EventBadFPDU},
 	}) {
 		for flags := range inTurn(t, "flags %02x", []byte{frameC, frameC | frameM}) {
-			r := mpaBegin(t, mpaSetup{play: conformance.Initiator, far: upper.ConnectArgs{Markers: true}})
+			r := beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Markers: true}})
 			r.posts(r.region(8, allRights), 8)
 			r.recv(1, 8)
 			r.raw(requestFrame(flags, 1, nil))

@@ -16,22 +16,22 @@ import (
 // r5044_7_api is what of RFC 5044 7.1 shows to a program that has the connection
 // before and after MPA.
 var r5044_7_api = []conformance.Case{
-	apiCase("7.1/same-octet", onNode(sameOctet), "R5044-7.1-M1"),
-	apiCase("7.1/queue-pair-first", onNode(queuePairFirst), "R5044-7.1-M2"),
+	apiCase("7.1/same-octet", onHost(sameOctet), "R5044-7.1-M1"),
+	apiCase("7.1/queue-pair-first", onHost(queuePairFirst), "R5044-7.1-M2"),
 	apiCase("7.1.2/tcp-open-after-rejecting", openAfterRejecting, "R5044-7.1.2-M4"),
-	apiCase("7.1.2/tcp-open-after-rejection", onLooseLine(openAfterRejection), "R5044-7.1.2-M7"),
+	apiCase("7.1.2/tcp-open-after-rejection", onIdleLink(openAfterRejection), "R5044-7.1.2-M7"),
 }
 
 // byHand is a TCP connection, one end of which is played by hand.
-func byHand(t *conformance.T) (*mpaWire, net.Conn) {
+func byHand(t *conformance.T) (*peer, net.Conn) {
 	x, y := tcpPair(t)
-	return &mpaWire{test: t, wire: t.Trace().Conn(x), out: mpaLane{crc: true}, in: mpaLane{crc: true}}, y
+	return newPeer(t, t.Trace().Conn(x), withCRC), y
 }
 
 // sameOctet has text go both ways, and behind it a startup frame and an FPDU. The
 // program has read some octets more than its text, from none to all of them: each is
 // used once, as what it is.
-func sameOctet(t *conformance.T, n *node) {
+func sameOctet(t *conformance.T, n *host) {
 	for play := range inTurn(t, "the peer is the %s", bothRoles) {
 		const text = "iWARP from here on."
 		var lane mpaLane
@@ -43,7 +43,7 @@ func sameOctet(t *conformance.T, n *node) {
 		behind = append(behind, lane.fpdu(aSend(1, []byte("first")))...)
 		for k := range counted(t, "%d octets were read", len(behind)+1) {
 			w, y := byHand(t)
-			l := n.loose(verbs.QPConfig{})
+			l := n.idleLink(verbs.QPConfig{})
 			l.recv(1)
 			post(t, l.qp, l.aSend(2))
 			w.raw(append([]byte(text), behind...))
@@ -76,8 +76,8 @@ func sameOctet(t *conformance.T, n *node) {
 
 // queuePairFirst: Full Operation takes a queue pair that is Idle, and a queue pair
 // takes a stream.
-func queuePairFirst(t *conformance.T, n *node) {
-	l := n.loose(verbs.QPConfig{})
+func queuePairFirst(t *conformance.T, n *host) {
+	l := n.idleLink(verbs.QPConfig{})
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	l.recv(1)
 	for s := range inTurn(t, "a queue pair in %v", []verbs.State{verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError}) {
@@ -96,12 +96,12 @@ func queuePairFirst(t *conformance.T, n *node) {
 
 		w, y = byHand(t)
 		require.ErrorIs(t, second(cm.Connect(t.Context(), y, busy.qp, cm.Config{})), verbs.ErrInvalidState)
-		w.silent()
+		w.silent("the end")
 	}
 }
 
 // talks says that a connection carries octets both ways still.
-func talks(t *conformance.T, w *mpaWire, c net.Conn) {
+func talks(t *conformance.T, w *peer, c net.Conn) {
 	w.raw([]byte("plan B?"))
 	b := make([]byte, 7)
 	require.NoError(t, second(io.ReadFull(c, b)))
@@ -128,11 +128,11 @@ func openAfterRejecting(t *conformance.T) {
 	req := must(cm.Await(t.Context(), y, cm.Config{}))(t)
 	require.NoError(t, req.Reject([]byte("no")))
 	require.Equal(t, replyFrame(frameC|frameR, 1, []byte("no")), w.frame())
-	w.silent()
+	w.silent("the end")
 }
 
 // openAfterRejection: so has an Initiator that is refused.
-func openAfterRejection(t *conformance.T, l *line) {
+func openAfterRejection(t *conformance.T, l *link) {
 	post(t, l.qp, l.aSend(1))
 	for k := range inTurn(t, "private data of %d octets", []int{0, 1, 508, 512}) {
 		w, y := byHand(t)
@@ -149,5 +149,5 @@ func openAfterRejection(t *conformance.T, l *line) {
 	}
 	empty(t, l.sq)
 	l.join()
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
 }

@@ -23,36 +23,35 @@ var r5044_8 = []conformance.Case{
 func errorsNoticed(t *conformance.T, play conformance.Role) {
 	for x := range inTurn(t, "%s", []struct {
 		what  string
-		do    func(r *mpaRig)
+		do    func(r *rig)
 		code  uint16 // of a Terminate Message, or 0
 		event verbs.EventID
 	}{
-		{"FIN within an FPDU", func(r *mpaRig) { r.raw(r.out.fpdu(aSend(1, nil))[:7]); r.shut() }, 0, verbs.EventLLPLost},
-		{"FIN within a length field", func(r *mpaRig) { r.raw([]byte{0}); r.shut() }, 0, verbs.EventLLPLost},
-		{"RST", func(r *mpaRig) {
-			require.NoError(r.t, r.wire.(interface{ SetLinger(int) error }).SetLinger(0))
-			r.drop()
+		{"FIN within an FPDU", func(r *rig) { r.raw(r.out.fpdu(aSend(1, nil))[:7]); r.shut() }, 0, verbs.EventLLPLost},
+		{"FIN within a length field", func(r *rig) { r.raw([]byte{0}); r.shut() }, 0, verbs.EventLLPLost},
+		{"RST", func(r *rig) {
+			r.reset()
 		}, 0, verbs.EventLLPReset},
-		{"a wrong CRC", func(r *mpaRig) {
+		{"a wrong CRC", func(r *rig) {
 			r.twisted(nil, twist{crc: func(c uint32) uint32 { return c + 1 }})
 		}, 0x2002, verbs.EventBadCRC},
-		{"a marker that leads elsewhere", func(r *mpaRig) {
+		{"a marker that leads elsewhere", func(r *rig) {
 			r.twisted(make([]byte, 600), twist{pointer: func(p uint16) uint16 { return p + 8 }})
 		}, 0x2003, verbs.EventBadFPDU},
 	}) {
-		r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}})
+		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}})
 		r.send(aWrite(0, 0, nil))
 		r.settled()
 		b := r.recv(1, 600)
 		x.do(r)
 		if x.code != 0 {
-			r.terminated(x.code)
+			r.terminated(x.code, nil, false)
 		}
 		r.failed(x.event, 1)
 		b[0].unchanged()
 	}
 	t.Part("the peer is the %s, a startup frame that is none", play)
-	r := mpaBegin(t, mpaSetup{play: play})
+	r := beginMPA(t, setup{play: play})
 	if play == conformance.Responder {
 		r.frame()
 	}
@@ -70,7 +69,7 @@ func closesAtOnce(t *conformance.T, play conformance.Role) {
 		"PD_Length 600":    startupFrame(key, 0, 1, 600, nil),
 		"another revision": startupFrame(key, 0, 7, 0, nil),
 	}) {
-		r := mpaBegin(t, mpaSetup{play: play, far: upper.ConnectArgs{Timeout: time.Hour}})
+		r := beginMPA(t, setup{play: play, far: upper.ConnectArgs{Timeout: time.Hour}})
 		if play == conformance.Responder {
 			r.frame()
 		}
@@ -91,19 +90,19 @@ func nothingMore(t *conformance.T, play conformance.Role) {
 		"a wrong marker": {twist{pointer: func(p uint16) uint16 { return p ^ 4 }}, 0x2003, verbs.EventBadFPDU},
 		"a wrong length": {twist{longer: 64300}, 0x2003, verbs.EventBadFPDU},
 	}) {
-		r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}})
+		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}})
 		r.send(aWrite(0, 0, nil))
 		region, b := r.region(64, allRights), r.recv(12, 600)
 		data := upper.Pattern(1, 500)
-		all := r.out.fpdu(r.message(data))
-		all = append(all, r.out.twisted(r.message(make([]byte, 520)), x.twist)...)
+		all := r.out.fpdu(r.aSend(data))
+		all = append(all, r.out.twisted(r.aSend(make([]byte, 520)), x.twist)...)
 		for i := range 10 {
-			all = append(all, r.out.fpdu(r.message([]byte("late")))...)
+			all = append(all, r.out.fpdu(r.aSend([]byte("late")))...)
 			all = append(all, r.out.fpdu(aWrite(region.tag(), region.at(i), []byte("late")))...)
 			all = append(all, r.out.fpdu(aReadRequest(uint32(i+1), read{nowhere, nowhereTO, 4, region.tag(), region.at(0)}))...)
 		}
 		r.raw(all)
-		r.tornDown(x.code)
+		r.tornDown(x.code, nil, false)
 		r.events(x.event)
 		want := []verbs.Completion{r.got(1, 500)}
 		for i := range uint64(11) {
@@ -129,7 +128,7 @@ func closingLeft(t *conformance.T, play conformance.Role) {
 		"a wrong CRC":    {twist{crc: func(c uint32) uint32 { return c ^ 2 }}, 0x2002, verbs.EventBadCRC},
 		"a wrong marker": {twist{pointer: func(p uint16) uint16 { return p ^ 4 }}, 0x2003, verbs.EventBadFPDU},
 	}) {
-		r := mpaOpen(t, mpaSetup{play: play, far: upper.ConnectArgs{Markers: true}, flags: frameM})
+		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}, flags: frameM})
 		r.send(aWrite(0, 0, nil))
 		b := r.region(2000, allRights)
 		r.posts(b, 2000)
@@ -139,7 +138,7 @@ func closingLeft(t *conformance.T, play conformance.Role) {
 			r.raw(make([]byte, 2000))
 		}
 		r.wholeMessage(aSend(1, nil), b.first)
-		r.terminated(x.code) // and FIN, not RST
+		r.terminated(x.code, nil, false) // and FIN, not RST
 		r.failed(x.event, 0)
 	}
 }
@@ -147,7 +146,7 @@ func closingLeft(t *conformance.T, play conformance.Role) {
 // oneVersion: the DDP and RDMAP versions are 1 in all that is sent, and only that is
 // taken.
 func oneVersion(t *conformance.T, play conformance.Role) {
-	r, b := mpaOpenWith(t, mpaSetup{play: play}, 100)
+	r, b := openMPAWith(t, setup{play: play}, 100)
 	r.post(
 		verbs.Request{ID: 1, SGL: b.sgl(0, 4)},
 		verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: b.sgl(0, 4), Remote: theirs},
@@ -167,10 +166,10 @@ func oneVersion(t *conformance.T, play conformance.Role) {
 		"RV 0, untagged": {untagged(lastUntagged, 0x03, 0, 0, 1, 0, nil), 0x0205, verbs.EventRDMAPVersion},
 		"RV 0, tagged":   {tagged(lastTagged, 0x00, 1, 1, nil), 0x0205, verbs.EventRDMAPVersion},
 	}) {
-		r := mpaOpen(t, mpaSetup{play: play})
+		r := openMPA(t, setup{play: play})
 		r.recv(1, 8)
 		r.send(x.ulpdu)
-		r.terminatedFor(x.code, x.ulpdu)
+		r.terminated(x.code, x.ulpdu, false)
 		r.failed(x.event, 1)
 	}
 }

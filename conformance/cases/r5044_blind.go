@@ -22,9 +22,10 @@ var r5044_blind = []conformance.Case{
 }
 
 // blindWire is a raw peer that makes its own octets, of such an endpoint.
-func blindWire(t *conformance.T, play conformance.Role) *mpaWire {
-	b := openBlind(t, play)
-	return &mpaWire{test: t, wire: b.conn}
+func blindWire(t *conformance.T, play conformance.Role) *peer {
+	p := openRping(t, play).peer
+	p.closes = true
+	return p
 }
 
 // blindRequestOctets looks at a Request, answers it, and finds the first FPDU right
@@ -68,7 +69,7 @@ func blindReplyOctets(t *conformance.T) {
 
 // rounds plays a client's rounds: each FPDU that comes is a good one, with its
 // markers and its CRC.
-func (w *mpaWire) rounds(n int) (markers []mpaMarker) {
+func (w *peer) rounds(n int) (markers []mpaMarker) {
 	w.theirs = nil
 	flags := byte(frameC)
 	if w.in.markers {
@@ -85,7 +86,7 @@ func (w *mpaWire) rounds(n int) (markers []mpaMarker) {
 		require.Zero(w.test, len(f.octets)%4, "an FPDU of %d octets", len(f.octets))
 		return f.ulpdu
 	}
-	data := blindText(64)
+	data := rpingText(64)
 	for i := range n {
 		msn := uint32(2*i + 1)
 		w.send(aSend(msn, ours[0].octets()))
@@ -125,12 +126,12 @@ func blindMarkerOctets(t *conformance.T) {
 // that it speaks rping's language.
 var blind_5044 = []conformance.Case{
 	wireCase("4.4/blind-crc-by-default", blindCRCByDefault, "R5044-1.2-M2", "R5044-4.4-M4"),
-	wireCase("4.4/blind-crc-used", blindly(conformance.Either, blindCRCUsed),
+	wireCase("4.4/blind-crc-used", onRping(conformance.Either, blindCRCUsed),
 		"R5044-4.4-M1", "R5044-4.4-M6", "R5044-4.4-M9", "R5044-7.1.1-M11"),
-	wireCase("4.4/blind-crc-mismatch", blindly(conformance.Either, blindCRCMismatch), "R5044-4.4-M11", "R5044-4.4-M12", "R5044-6-M1"),
+	wireCase("4.4/blind-crc-mismatch", onRping(conformance.Either, blindCRCMismatch), "R5044-4.4-M11", "R5044-4.4-M12", "R5044-6-M1"),
 	wireCase("4.3/blind-markers", blindMarkers, "R5044-4.3-M1", "R5044-4.3-M7", "R5044-7.1.1-M9"),
-	wireCase("4.1/blind-pad", blindly(conformance.Either, blindPad), "R5044-4.1-M1", "R5044-4.1-M2", "R5044-4.4-M8"),
-	wireCase("5.1/blind-segmentation", blindly(conformance.Either, blindSegmentation),
+	wireCase("4.1/blind-pad", onRping(conformance.Either, blindPad), "R5044-4.1-M1", "R5044-4.1-M2", "R5044-4.4-M8"),
+	wireCase("5.1/blind-segmentation", onRping(conformance.Either, blindSegmentation),
 		"R5044-5.1-M1", "R5044-5.2-M1", "R5044-6-M4", "R5044-A.4-M1"),
 	wireCase("7.1.1/blind-private-data", blindPrivateData, "R5044-7.1.2-M12"),
 	wireCase("7.1.1/blind-bad-request", blindBadRequest,
@@ -140,14 +141,14 @@ var blind_5044 = []conformance.Case{
 		"R5044-7.1.1-M4", "R5044-7.1.1-M16", "R5044-7.1.1-M18", "R5044-7.1.2-M5", "R5044-7.1.2-M6", "R5044-7.1.2-M10",
 		"R5044-8-M2"),
 	wireCase("7.1.2/blind-reject", blindReject, "R5044-7.1.2-M7"),
-	wireCase("7.1.2/blind-first-fpdu", blindly(conformance.Initiator, blindFirstFPDU), "R5044-7.1.2-M8"),
+	wireCase("7.1.2/blind-first-fpdu", onRping(conformance.Initiator, blindFirstFPDU), "R5044-7.1.2-M8"),
 }
 
 func blindWithoutCRC(f *startup) { f.CRC = false }
 
 // blindCRCByDefault: the target's own frame asks for CRCs, whatever the peer wants.
 func blindCRCByDefault(t *conformance.T) {
-	b := openBlind(t, conformance.Either)
+	b := openRping(t, conformance.Either)
 	if b.play == conformance.Responder {
 		if !b.request().CRC {
 			t.Fatalf("the Request has C=0: no CRCs are asked for")
@@ -155,18 +156,18 @@ func blindCRCByDefault(t *conformance.T) {
 		return
 	}
 	b.start(blindWithoutCRC)
-	if !b.frame.CRC {
+	if !b.itsFrame.CRC {
 		t.Fatalf("the Reply to C=0 has C=0 too: no CRCs are asked for")
 	}
 }
 
 // blindCRCUsed: CRCs that one side asks for are in every FPDU, and right: the peer
 // checks them.
-func blindCRCUsed(t *conformance.T, b *blind) {
+func blindCRCUsed(t *conformance.T, b *rping) {
 	b.works()
-	b.close()
-	b = startBlind(t, conformance.Either, blindWithoutCRC)
-	if !b.frame.CRC {
+	b.drop()
+	b = startRping(t, conformance.Either, blindWithoutCRC)
+	if !b.itsFrame.CRC {
 		t.Logf("the target did not ask for CRCs: it may not look at them (R5044-4.4-M7)")
 		return
 	}
@@ -174,7 +175,7 @@ func blindCRCUsed(t *conformance.T, b *blind) {
 }
 
 // badCRC is the next FPDU, with a CRC that is off by a bit.
-func (b *blind) badCRC(ulpdu []byte) []byte {
+func (b *rping) badCRC(ulpdu []byte) []byte {
 	f := b.peer.Frame(ulpdu)
 	f[len(f)-1] ^= 0x10
 	return f
@@ -182,7 +183,7 @@ func (b *blind) badCRC(ulpdu []byte) []byte {
 
 // blindCRCMismatch: a Send with a wrong CRC brings a Terminate Message and not what
 // the Send asks for.
-func blindCRCMismatch(t *conformance.T, b *blind) {
+func blindCRCMismatch(t *conformance.T, b *rping) {
 	b.works()
 	msn := either(b.play == conformance.Initiator, b.sends+1, uint32(1))
 	require.NoError(t, b.peer.Raw(b.badCRC(aSend(msn, aMessage()))))
@@ -192,14 +193,14 @@ func blindCRCMismatch(t *conformance.T, b *blind) {
 
 // blindMarkers: a peer that asks for markers gets them.
 func blindMarkers(t *conformance.T) {
-	b := startBlind(t, conformance.Either, func(f *startup) { f.Markers = true })
+	b := startRping(t, conformance.Either, func(f *startup) { f.Markers = true })
 	for range 8 { // beyond 512 octets
 		b.works()
 	}
 }
 
 // stream is what has come on the stream so far, from the first FPDU on.
-func (b *blind) stream() []byte {
+func (b *rping) stream() []byte {
 	var all []byte
 	for _, m := range b.t.Trace().Marks() {
 		if m.Direction == conformance.Received && m.Stream == 1 {
@@ -213,10 +214,10 @@ func (b *blind) stream() []byte {
 // blindPad: FPDUs of every length modulo 4 have pad octets of zero, and all end with
 // four octets of CRC. (The target's frame does not ask the peer for markers here, or
 // it does: that is about the other direction.)
-func blindPad(t *conformance.T, b *blind) {
+func blindPad(t *conformance.T, b *rping) {
 	if b.play == conformance.Responder {
 		for n := range uint32(9) {
-			b.read(b.theirs, 0, n, nowhere)
+			b.read(b.itsBuffer, 0, n, nowhere)
 		}
 	} else {
 		for i, n := range []uint32{9, 10, 11, 12, 13} {
@@ -224,10 +225,10 @@ func blindPad(t *conformance.T, b *blind) {
 			from.size, to.size = n, n
 			b.offer(from)
 			r := b.fetched(from)
-			b.send(aReadResponse(r.sinkSTag, r.sinkTO, blindText(int(n))))
+			b.send(aReadResponse(r.sinkSTag, r.sinkTO, rpingText(int(n))))
 			b.received(uint32(2*i + 1))
 			b.offer(to)
-			b.expect(aWrite(to.stag, to.to, blindText(int(n))))
+			b.expect(aWrite(to.stag, to.to, rpingText(int(n))))
 			b.received(uint32(2*i + 2))
 		}
 	}
@@ -248,7 +249,7 @@ func blindPad(t *conformance.T, b *blind) {
 }
 
 // blindSegmentation: where TCP cuts has no meaning.
-func blindSegmentation(t *conformance.T, b *blind) {
+func blindSegmentation(t *conformance.T, b *rping) {
 	nothing := read{sinkSTag: nowhere, sinkTO: nowhereTO}
 	for _, x := range b.peer.Frame(aReadRequest(1, nothing)) {
 		require.NoError(t, b.peer.Raw([]byte{x}))
@@ -271,7 +272,7 @@ func blindSegmentation(t *conformance.T, b *blind) {
 // A Request with more than the target takes gets no Reply.
 func blindPrivateData(t *conformance.T) {
 	private := func(f *startup) { f.PrivateData = bytes.Repeat([]byte("p"), 508) }
-	if b := openBlind(t, conformance.Either); b.play == conformance.Responder {
+	if b := openRping(t, conformance.Either); b.play == conformance.Responder {
 		b.start(private)
 		b.works()
 		return
@@ -279,21 +280,21 @@ func blindPrivateData(t *conformance.T) {
 	for _, near := range []startup{{CRC: true, Rev: 2, Enhanced: true, IRD: 16, ORD: 16}, {CRC: true, Rev: 1}} {
 		private(&near)
 		t.Part("508 octets of private data, revision %d", near.Rev)
-		b := openBlind(t, conformance.Initiator)
+		b := openRping(t, conformance.Initiator)
 		if _, err := b.asked(near); err != nil {
 			t.Errorf("no Reply: %s", failure(err))
 		}
-		b.close()
+		b.drop()
 	}
 }
 
 // blindFrames are startup frames of a kind that nobody can use.
 func blindFrames(key, other string) []blindFrame {
 	return []blindFrame{
-		{"a key of another protocol", aFrame("GET / HTTP/1.1\r\n", bitCRC, 1, nil)},
-		{"the key of the other role", aFrame(other, bitCRC, 1, nil)},
-		{"a PD_Length of 600", aFrame(key, bitCRC, 1, make([]byte, 600))},
-		{"revision 77", aFrame(key, bitCRC, 77, nil)},
+		{"a key of another protocol", aFrame("GET / HTTP/1.1\r\n", frameC, 1, nil)},
+		{"the key of the other role", aFrame(other, frameC, 1, nil)},
+		{"a PD_Length of 600", aFrame(key, frameC, 1, make([]byte, 600))},
+		{"revision 77", aFrame(key, frameC, 77, nil)},
 	}
 }
 
@@ -303,10 +304,10 @@ type blindFrame struct {
 }
 
 // hungUp says that the stream ends without another octet.
-func (b *blind) hungUp() {
-	require.NoError(b.t, b.conn.SetReadDeadline(time.Now().Add(b.patience())))
+func (b *rping) hungUp() {
+	require.NoError(b.t, b.Conn.SetReadDeadline(time.Now().Add(b.patience())))
 	var got [64]byte
-	n, err := b.conn.Read(got[:])
+	n, err := b.Conn.Read(got[:])
 	switch {
 	case n > 20 && got[3]&0x0F == 7:
 		b.t.Fatalf("instead of the end of the stream: came Terminate %s", codeOf(got[2:n]))
@@ -320,13 +321,13 @@ func (b *blind) hungUp() {
 // blindBadRequest: a Request that is none ends the connection, without a Reply. A
 // good one before and behind it shows that somebody is there.
 func blindBadRequest(t *conformance.T) {
-	startBlind(t, conformance.Initiator).close()
-	defer func() { startBlind(t, conformance.Initiator).close() }()
+	startRping(t, conformance.Initiator).drop()
+	defer func() { startRping(t, conformance.Initiator).drop() }()
 	for x := range inTurn(t, "%s", blindFrames(requestKey, replyKey)) {
-		b := openBlind(t, conformance.Initiator)
-		require.NoError(t, second(b.conn.Write(x.octets)))
+		b := openRping(t, conformance.Initiator)
+		b.raw(x.octets)
 		b.hungUp()
-		b.close()
+		b.drop()
 	}
 }
 
@@ -334,25 +335,25 @@ func blindBadRequest(t *conformance.T) {
 // Operation has not begun.
 func blindBadReply(t *conformance.T) {
 	for x := range inTurn(t, "%s", blindFrames(replyKey, requestKey)) {
-		b := openBlind(t, conformance.Responder)
+		b := openRping(t, conformance.Responder)
 		b.request()
-		require.NoError(t, second(b.conn.Write(x.octets)))
+		b.raw(x.octets)
 		b.hungUp()
-		b.close()
+		b.drop()
 	}
 }
 
 // blindReject: behind a rejecting Reply an Initiator sends nothing.
 func blindReject(t *conformance.T) {
-	b := openBlind(t, conformance.Responder)
+	b := openRping(t, conformance.Responder)
 	f := changed(replyTo(b.request()), []func(*startup){func(f *startup) { f.Reject = true }})
-	require.NoError(t, writeStartup(b.conn, f))
+	b.raw(f.octets())
 	b.hungUp() // rping is done then
 }
 
 // blindFirstFPDU: a Responder sends nothing, no Terminate Message either, before it
 // has received a good FPDU.
-func blindFirstFPDU(t *conformance.T, b *blind) {
+func blindFirstFPDU(t *conformance.T, b *rping) {
 	require.NoError(t, b.peer.Raw(b.badCRC(aSend(1, aMessage()))))
 	b.hungUp()
 }

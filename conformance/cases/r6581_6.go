@@ -45,7 +45,7 @@ func rtrFirst(t *conformance.T) {
 			posted <- nil
 		}()
 		first, second := kinds(kind)
-		r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA|first|16, second|16, "")))
+		r.raw(replyFrame(frameC|frameS, 2, aWord(flagA|first|16, second|16, "")))
 		r.established(withCRC)
 		require.Equal(t, kind, rtrKind(r.next()), "the kind of the first FPDU")
 		msn := either(kind == 1, 2, uint32(1))
@@ -63,17 +63,17 @@ func reservedSent(t *conformance.T) {
 	}) {
 		f := dialing(t, upper.OpenArgs{}, far).hears()
 		require.Zero(t, f.flags&0x0F, "the Request: % x", f.octets)
-		require.Equal(t, far.Rev != 1, f.flags&bitEnhanced != 0, "S")
+		require.Equal(t, far.Rev != 1, f.flags&frameS != 0, "S")
 		for _, reject := range []bool{false, true} {
 			far.Reject, far.P2P = reject, false
 			for _, request := range [][]byte{
-				aFrame(requestKey, bitCRC, 1, nil), aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|4, flagC|flagD|4, "")),
+				requestFrame(frameC, 1, nil), requestFrame(frameC|frameS, 2, aWord(flagA|4, flagC|flagD|4, "")),
 			} {
 				if far.Rev == 1 && request[17] == 2 {
 					continue
 				}
 				r := listening(t, upper.OpenArgs{}, far)
-				r.says(request)
+				r.raw(request)
 				f := r.hears()
 				require.Zero(t, f.flags&0x0F, "the Reply: % x", f.octets)
 			}
@@ -84,22 +84,22 @@ func reservedSent(t *conformance.T) {
 // reservedIgnored sets those bits: nothing comes out otherwise than with zero.
 func reservedIgnored(t *conformance.T) {
 	for enhanced := range inTurn(t, "enhanced %v", []bool{true, false}) {
-		flags, rev, rest := byte(bitCRC|bitEnhanced), byte(2), aWord(flagA|7, flagC|flagD|9, "pd")
+		flags, rev, rest := byte(frameC|frameS), byte(2), aWord(flagA|7, flagC|flagD|9, "pd")
 		if !enhanced {
-			flags, rev, rest = bitCRC, 1, []byte("pd")
+			flags, rev, rest = frameC, 1, []byte("pd")
 		}
 		var replies []string
 		var asked, answered []upper.Connection
 		for bits := range inTurn(t, "bits %#x", []byte{0, 0x0F, 0x08, 0x01}) {
 			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
-			r.says(aFrame(requestKey, flags|bits, rev, rest))
+			r.raw(requestFrame(flags|bits, rev, rest))
 			replies = append(replies, string(r.hears().octets))
 			asked = append(asked, r.established(withCRC))
 			r.works(1)
 
 			r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: rev, P2P: enhanced, RTR: 2})
 			r.hears()
-			r.says(aFrame(replyKey, flags|bits, rev, rest))
+			r.raw(replyFrame(flags|bits, rev, rest))
 			answered = append(answered, r.established(withCRC))
 			if enhanced {
 				require.Equal(t, 2, rtrKind(r.next()))
@@ -119,24 +119,24 @@ func reservedIgnored(t *conformance.T) {
 func enhancedRevision(t *conformance.T) {
 	for _, p2p := range []bool{false, true} {
 		f := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p}).hears()
-		require.NotZero(t, f.flags&bitEnhanced)
+		require.NotZero(t, f.flags&frameS)
 		require.GreaterOrEqual(t, f.rev, byte(2), "the revision of an enhanced Request")
 	}
 	for _, reject := range []bool{false, true} {
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: reject})
-		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(4, 4, "")))
+		r.raw(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
 		f := r.hears()
-		require.NotZero(t, f.flags&bitEnhanced)
+		require.NotZero(t, f.flags&frameS)
 		require.GreaterOrEqual(t, f.rev, byte(2), "the revision of an enhanced Reply")
 	}
 	t.Part("peer-to-peer with revision 1")
 	r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, Rev: 1})
 	r.fails()
-	endsBehind(t, r.conn, "nothing")
+	r.silent("nothing")
 	t.Part("the bit of S in revision 1")
 	r = listening(t, upper.OpenArgs{}, upper.ConnectArgs{PrivateData: []byte("mine")})
-	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 1, []byte("\x80\x04\xC0\x04xy")))
-	require.Equal(t, aFrame(replyKey, bitCRC, 1, []byte("mine")), r.hears().octets, "the Reply")
+	r.raw(requestFrame(frameC|frameS, 1, []byte("\x80\x04\xC0\x04xy")))
+	require.Equal(t, replyFrame(frameC, 1, []byte("mine")), r.hears().octets, "the Reply")
 	c := r.established(withCRC)
 	require.Equal(t, "\x80\x04\xC0\x04xy", string(c.PrivateData), "all is the program's")
 	require.Equal(t, []int{-1, -1}, []int{c.PeerIRD, c.PeerORD})
@@ -147,8 +147,8 @@ func enhancedRevision(t *conformance.T) {
 func revisionOneServed(t *conformance.T) {
 	for _, far := range []upper.ConnectArgs{{}, {Rev: 2, IRD: 3, ORD: 3}} {
 		r := listening(t, upper.OpenArgs{}, far)
-		r.says(aFrame(requestKey, bitCRC, 1, nil))
-		require.Equal(t, aFrame(replyKey, bitCRC, 1, nil), r.hears().octets, "the Reply")
+		r.raw(requestFrame(frameC, 1, nil))
+		require.Equal(t, replyFrame(frameC, 1, nil), r.hears().octets, "the Reply")
 		require.EqualValues(t, 1, r.established(withCRC).Rev)
 		r.works(1)
 	}
@@ -169,12 +169,12 @@ func wordFirst(t *conformance.T) {
 
 	r := dialing(t, qp, upper.ConnectArgs{P2P: true, RTR: 6, PrivateData: []byte("xy")})
 	require.Equal(t, request, r.hears().octets, "the Request")
-	r.says(reply)
+	r.raw(reply)
 	require.Equal(t, "xy", string(r.established(withCRC).PrivateData))
 	require.Equal(t, 4, rtrKind(r.next()))
 
 	r = listening(t, qp, upper.ConnectArgs{RTR: 4, PrivateData: []byte("xy")})
-	r.says(request)
+	r.raw(request)
 	require.Equal(t, reply, r.hears().octets, "the Reply")
 	c := r.established(withCRC)
 	require.Equal(t, "xy", string(c.PrivateData))
@@ -194,7 +194,7 @@ func wordLayout(t *conformance.T) {
 		qp := upper.OpenArgs{IRD: x.ird, ORD: x.ord}
 		require.Equal(t, x.word, string(dialing(t, qp, upper.ConnectArgs{}).hears().rest), "the Request")
 		r := listening(t, qp, upper.ConnectArgs{})
-		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, []byte("\x3F\xFE\x3F\xFE")))
+		r.raw(requestFrame(frameC|frameS, 2, []byte("\x3F\xFE\x3F\xFE")))
 		require.Equal(t, x.word, string(r.hears().rest), "the Reply")
 		r.established(withCRC)
 	}
@@ -202,7 +202,7 @@ func wordLayout(t *conformance.T) {
 		"\x3F\xFE\x00\x01": {0x3FFE, 1}, "\x00\x00\x3F\xFE": {0, 0x3FFE}, "\x12\x34\x20\x80": {0x1234, 0x2080},
 	}) {
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
-		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, []byte(word)))
+		r.raw(requestFrame(frameC|frameS, 2, []byte(word)))
 		r.hears()
 		c := r.established(withCRC)
 		require.Equal(t, want, []int{c.PeerIRD, c.PeerORD}, "the peer's depths")

@@ -12,7 +12,7 @@ import (
 // r6581_9_1 is the negotiation of IRD and ORD: RFC 6581 9.1.
 var r6581_9_1 = []conformance.Case{
 	upperCase("9.1/depths-told", depthsTold, "R6581-9.1-M1", "R6581-9.1-M7"),
-	apiCase("9.1/depths-in-query-qp", onNode(depthsInQuery), "R6581-9.1-M1", "R6581-9.1-M7"),
+	apiCase("9.1/depths-in-query-qp", onHost(depthsInQuery), "R6581-9.1-M1", "R6581-9.1-M7"),
 	upperCase("9.1/responder-ord", responderORD, "R6581-9.1-M2"),
 	upperCase("9.1/responder-wants-more", responderWantsMore, "R6581-9.1-M3"),
 	upperCase("9.1/initiator-adapts", initiatorAdapts, "R6581-9.1-M4", "PR-6581-9.1-M1"),
@@ -33,19 +33,19 @@ func depthsTold(t *conformance.T) {
 		rev   uint8
 	}{
 		{"both", func(key string, more byte) []byte {
-			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(7, 9, ""))
+			return aFrame(key, frameC|frameS|more, 2, aWord(7, 9, ""))
 		}, []int{7, 9}, 2},
 		{"none at all", func(key string, more byte) []byte {
-			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(0, 0, ""))
+			return aFrame(key, frameC|frameS|more, 2, aWord(0, 0, ""))
 		}, []int{0, 0}, 2},
 		{"no IRD", func(key string, more byte) []byte {
-			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(unsaid, 9, ""))
+			return aFrame(key, frameC|frameS|more, 2, aWord(unsaid, 9, ""))
 		}, []int{-1, 9}, 2},
 		{"no ORD", func(key string, more byte) []byte {
-			return aFrame(key, bitCRC|bitEnhanced|more, 2, aWord(7, unsaid, ""))
+			return aFrame(key, frameC|frameS|more, 2, aWord(7, unsaid, ""))
 		}, []int{7, -1}, 2},
 		{"a plain frame", func(key string, more byte) []byte {
-			return aFrame(key, bitCRC|more, 1, nil)
+			return aFrame(key, frameC|more, 1, nil)
 		}, []int{-1, -1}, 1},
 	} {
 		told := func(c upper.Connection) {
@@ -53,18 +53,18 @@ func depthsTold(t *conformance.T) {
 		}
 		t.Part("%s, in a Request", x.what)
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
-		r.says(x.frame(requestKey, 0))
+		r.raw(x.frame(requestKey, 0))
 		r.hears()
 		told(r.established(withCRC))
 		t.Part("%s, in an accepting Reply", x.what)
 		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
 		r.hears()
-		r.says(x.frame(replyKey, 0))
+		r.raw(x.frame(replyKey, 0))
 		told(r.established(withCRC))
 		t.Part("%s, in a rejecting Reply", x.what)
 		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
 		r.hears()
-		r.says(x.frame(replyKey, bitReject))
+		r.raw(x.frame(replyKey, frameR))
 		c := r.fails()
 		require.True(t, c.Rejected)
 		told(c)
@@ -72,19 +72,20 @@ func depthsTold(t *conformance.T) {
 }
 
 // depthsInQuery: they are in the stream that Query QP returns, too.
-func depthsInQuery(t *conformance.T, n *node) {
+func depthsInQuery(t *conformance.T, n *host) {
 	x, y := tcpPair(t)
 	done := make(chan error, 1)
 	go func() { done <- second(cm.Connect(t.Context(), y, n.qp, cm.Config{})) }()
-	hearFrame(t, x, requestKey)
-	require.NoError(t, second(x.Write(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(3, 2, "")))))
+	p := newPeer(t, x, withCRC)
+	p.hears(requestKey)
+	p.raw(replyFrame(frameC|frameS, 2, aWord(3, 2, "")))
 	require.NoError(t, <-done)
 	s := attributes(t, n.qp).Stream
 	require.Equal(t, []int{3, 2}, []int{s.PeerIRD, s.PeerORD}, "of the Responder")
 
 	qp := n.newQP(verbs.QPConfig{})
 	x, y = tcpPair(t)
-	require.NoError(t, second(x.Write(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(7, 9, "")))))
+	require.NoError(t, second(x.Write(requestFrame(frameC|frameS, 2, aWord(7, 9, "")))))
 	req := must(cm.Await(t.Context(), y, cm.Config{}))(t)
 	require.Equal(t, []int{7, 9}, []int{req.PeerIRD(), req.PeerORD()}, "of the Request, before the answer")
 	c := must(req.Accept(t.Context(), qp, cm.Config{}))(t)
@@ -117,17 +118,17 @@ func responderORD(t *conformance.T) {
 // and an Initiator that lacks the IRD says why it ends the connection.
 func responderWantsMore(t *conformance.T) {
 	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: true, IRD: 3, ORD: 9})
-	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(2, 4, "")))
+	r.raw(requestFrame(frameC|frameS, 2, aWord(2, 4, "")))
 	f := r.hears()
-	require.NotZero(t, f.flags&bitReject, "R")
+	require.NotZero(t, f.flags&frameR, "R")
 	_, second := f.word()
 	require.EqualValues(t, 9, second&depthBits, "the ORD that is wanted")
-	endsBehind(t, r.conn, "a rejecting Reply")
+	r.silent("a rejecting Reply")
 
 	r = dialing(t, upper.OpenArgs{IRD: 2}, upper.ConnectArgs{})
 	r.hears()
-	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(16, 9, "")))
-	r.adopt(withCRC)
+	r.raw(replyFrame(frameC|frameS, 2, aWord(16, 9, "")))
+	r.setFraming(withCRC)
 	r.terminated(0x2006, nil, false)
 }
 
@@ -164,16 +165,16 @@ func insufficientIRD(t *conformance.T) {
 		flags    byte
 		o        framing
 	}{
-		{"one too many", 2, 3, upper.ConnectArgs{}, bitCRC, withCRC},
-		{"many too many", 1, 0x3FFE, upper.ConnectArgs{}, bitCRC, withCRC},
-		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, bitCRC, withCRC},
-		{"with markers", 2, 3, upper.ConnectArgs{}, bitCRC | bitMarkers, framing{crc: true, markersIn: true}},
+		{"one too many", 2, 3, upper.ConnectArgs{}, frameC, withCRC},
+		{"many too many", 1, 0x3FFE, upper.ConnectArgs{}, frameC, withCRC},
+		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, frameC, withCRC},
+		{"with markers", 2, 3, upper.ConnectArgs{}, frameC | frameM, framing{crc: true, markersIn: true}},
 		{"without CRC", 2, 3, upper.ConnectArgs{NoCRC: true}, 0, framing{}},
 	}) {
 		r := dialing(t, upper.OpenArgs{IRD: x.ird}, x.far)
 		first, second := r.hears().word()
-		r.says(aFrame(replyKey, x.flags|bitEnhanced, 2, aWord(first&flagA|16, second&(flagC|flagD)|uint16(x.ord), "")))
-		r.adopt(x.o)
+		r.raw(replyFrame(x.flags|frameS, 2, aWord(first&flagA|16, second&(flagC|flagD)|uint16(x.ord), "")))
+		r.setFraming(x.o)
 		r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x06, 0, 0})
 		r.finished()
 		c := r.fails()

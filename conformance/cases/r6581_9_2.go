@@ -42,7 +42,7 @@ func requestFlags(t *conformance.T) {
 	t.Part("RDMA Read alone, ORD 0")
 	r := dialing(t, upper.OpenArgs{NoReads: true}, upper.ConnectArgs{P2P: true, RTR: 4})
 	r.fails()
-	endsBehind(t, r.conn, "nothing")
+	r.silent("nothing")
 }
 
 // clientServerRequest: without A there is no other flag.
@@ -72,9 +72,9 @@ func replyFlags(t *conformance.T) {
 				t.Part("own %03b of %+v, asked for %03b, reject %v", own.can, own, asked, reject)
 				r := listening(t, upper.OpenArgs{NoReads: own.noReads}, upper.ConnectArgs{RTR: uint8(own.set), Reject: reject})
 				first, second := kinds(asked)
-				r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|first|4, second|4, "")))
+				r.raw(requestFrame(frameC|frameS, 2, aWord(flagA|first|4, second|4, "")))
 				f := r.hears()
-				require.Equal(t, reject, f.flags&bitReject != 0, "R")
+				require.Equal(t, reject, f.flags&frameR != 0, "R")
 				a, b := f.word()
 				require.NotZero(t, a&flagA, "A of the Reply")
 				if reject {
@@ -92,9 +92,9 @@ func replyFlags(t *conformance.T) {
 	}
 	t.Part("RDMA Read alone, IRD 0")
 	r := listening(t, upper.OpenArgs{NoReads: true}, upper.ConnectArgs{RTR: 4})
-	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|4, flagC|flagD|4, "")))
+	r.raw(requestFrame(frameC|frameS, 2, aWord(flagA|4, flagC|flagD|4, "")))
 	r.fails()
-	endsBehind(t, r.conn, "the Request")
+	r.silent("the Request")
 }
 
 // clientServerReply asks every Responder for the other model.
@@ -108,7 +108,7 @@ func clientServerReply(t *conformance.T) {
 	}
 	t.Part("rejecting")
 	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: true, RTR: 7})
-	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(4, 4, "")))
+	r.raw(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
 	a, b := r.hears().word()
 	require.Zero(t, a&(flagA|flagB), "A and B")
 	require.Zero(t, b&(flagC|flagD), "C and D")
@@ -118,7 +118,7 @@ func clientServerReply(t *conformance.T) {
 func kindsIgnored(t *conformance.T) {
 	t.Part("in a Request")
 	r := listening(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{RTR: 7})
-	r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagB|9, flagC|flagD|9, "")))
+	r.raw(requestFrame(frameC|frameS, 2, aWord(flagB|9, flagC|flagD|9, "")))
 	a, b := r.hears().word()
 	require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the Reply's word")
 	c := r.established(withCRC)
@@ -128,7 +128,7 @@ func kindsIgnored(t *conformance.T) {
 	t.Part("in a Reply")
 	r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{RTR: 7})
 	r.hears()
-	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagB|9, flagC|flagD|9, "")))
+	r.raw(replyFrame(frameC|frameS, 2, aWord(flagB|9, flagC|flagD|9, "")))
 	require.False(t, r.established(withCRC).P2P, "the model")
 	r.settled() // no ready-to-receive frame before it
 	r.works(1)
@@ -146,7 +146,7 @@ func rtrSent(t *conformance.T) {
 			r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: uint8(own)})
 			r.hears()
 			first, second := kinds(set)
-			r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA|first|4, second|4, "")))
+			r.raw(replyFrame(frameC|frameS, 2, aWord(flagA|first|4, second|4, "")))
 			require.True(t, r.established(withCRC).P2P)
 			u := r.next()
 			kind := rtrKind(u)
@@ -168,7 +168,7 @@ func rtrSent(t *conformance.T) {
 // mismatched says that an Initiator sends a Terminate Message, error 7 of MPA, and
 // nothing else, and gives up.
 func (r *rig) mismatched() {
-	r.adopt(withCRC)
+	r.setFraming(withCRC)
 	r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x07, 0, 0})
 	r.finished()
 	require.False(r.t, r.fails().Rejected)
@@ -188,13 +188,13 @@ func noKindInCommon(t *conformance.T) {
 		a, _ := r.hears().word()
 		require.NotZero(t, a&flagA)
 		first, second := kinds(x.sets)
-		r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA|first, second, "")))
+		r.raw(replyFrame(frameC|frameS, 2, aWord(flagA|first, second, "")))
 		r.mismatched()
 	}
 	t.Part("RDMA Read, which the Responder has no room for")
 	r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: 4})
 	r.hears()
-	r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(flagA, flagD, "")))
+	r.raw(replyFrame(frameC|frameS, 2, aWord(flagA, flagD, "")))
 	r.mismatched()
 }
 
@@ -203,7 +203,7 @@ func otherModel(t *conformance.T) {
 	for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
 		r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p})
 		a, _ := r.hears().word()
-		r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(a&flagA^flagA|4, flagC|flagD|4, "")))
+		r.raw(replyFrame(frameC|frameS, 2, aWord(a&flagA^flagA|4, flagC|flagD|4, "")))
 		r.mismatched()
 	}
 }
@@ -219,8 +219,8 @@ func localStartupError(t *conformance.T) {
 			r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p})
 			a, b := r.hears().word()
 			require.NoError(t, lose(r))
-			r.says(aFrame(replyKey, bitCRC|bitEnhanced, 2, aWord(a, b, "")))
-			r.adopt(withCRC)
+			r.raw(replyFrame(frameC|frameS, 2, aWord(a, b, "")))
+			r.setFraming(withCRC)
 			r.expect([]byte{0x41, 0x47, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0x20, 0x05, 0, 0})
 			require.ErrorIs(t, second(r.peer.Next()), io.EOF, "behind it")
 			c := r.connected()
@@ -230,8 +230,8 @@ func localStartupError(t *conformance.T) {
 		t.Part("%s, a Responder", what)
 		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
 		require.NoError(t, lose(r))
-		r.says(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(4, 4, "")))
-		endsBehind(t, r.conn, "the Request")
+		r.raw(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
+		r.silent("the Request")
 		require.NotEmpty(t, r.connected().Failed)
 	}
 }

@@ -20,31 +20,31 @@ var r6581_blind = []conformance.Case{
 }
 
 // startsWith is the startup with a Request of these octets, as MPA Initiator.
-func (b *blind) startsWith(request []byte) heardFrame {
-	require.NoError(b.t, second(b.conn.Write(request)), "the MPA Request")
-	f := hearFrame(b.t, b.conn, replyKey)
-	require.Zero(b.t, f.flags&bitReject, "R")
-	b.peer = newRawEnd(b.conn, framing{crc: true, markersOut: f.flags&bitMarkers != 0, patience: patience(b.t)})
+func (b *rping) startsWith(request []byte) heardFrame {
+	require.NoError(b.t, second(b.Conn.Write(request)), "the MPA Request")
+	f := b.hears(replyKey)
+	require.Zero(b.t, f.flags&frameR, "R")
+	b.setFraming(framing{crc: true, markersOut: f.flags&frameM != 0})
 	return f
 }
 
 func enhancedBlindOld(t *conformance.T) {
 	// An enhanced connection comes first: plain ones are still taken.
-	b := openBlind(t, conformance.Initiator)
-	b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(4, 4, "")))
+	b := openRping(t, conformance.Initiator)
+	b.startsWith(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
 	b.round()
-	b = openBlind(t, conformance.Initiator)
-	f := b.startsWith(aFrame(requestKey, bitCRC, 1, nil))
+	b = openRping(t, conformance.Initiator)
+	f := b.startsWith(requestFrame(frameC, 1, nil))
 	require.EqualValues(t, 1, f.rev, "the revision of the Reply")
-	require.Zero(t, f.flags&bitEnhanced, "S of the Reply")
+	require.Zero(t, f.flags&frameS, "S of the Reply")
 	b.round()
 }
 
 func enhancedBlindBits(t *conformance.T) {
 	var replies []string
 	for _, bits := range []byte{0, 0x0F} {
-		b := openBlind(t, conformance.Initiator)
-		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced|bits, 2, aWord(4, 4, "")))
+		b := openRping(t, conformance.Initiator)
+		f := b.startsWith(requestFrame(frameC|frameS|bits, 2, aWord(4, 4, "")))
 		require.Zero(t, f.flags&0x0F, "the reserved bits of the Reply")
 		replies = append(replies, string(f.octets))
 		b.round()
@@ -54,8 +54,8 @@ func enhancedBlindBits(t *conformance.T) {
 
 func enhancedBlindClient(t *conformance.T) {
 	for _, ird := range []uint16{1, 4} {
-		b := openBlind(t, conformance.Initiator)
-		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(ird, 4, "")))
+		b := openRping(t, conformance.Initiator)
+		f := b.startsWith(requestFrame(frameC|frameS, 2, aWord(ird, 4, "")))
 		first, second := f.word()
 		require.Zero(t, first&(flagA|flagB), "A and B of the Reply")
 		require.Zero(t, second&(flagC|flagD), "C and D of the Reply")
@@ -65,8 +65,8 @@ func enhancedBlindClient(t *conformance.T) {
 }
 
 func enhancedBlindPeer(t *conformance.T) {
-	b := openBlind(t, conformance.Initiator)
-	f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|4, flagC|flagD|4, "")))
+	b := openRping(t, conformance.Initiator)
+	f := b.startsWith(requestFrame(frameC|frameS, 2, aWord(flagA|4, flagC|flagD|4, "")))
 	first, second := f.word()
 	require.NotZero(t, first&flagA, "A of the Reply")
 	require.NotZero(t, second&(flagC|flagD), "C and D of the Reply")
@@ -80,10 +80,10 @@ func enhancedBlindPeer(t *conformance.T) {
 }
 
 func enhancedBlindRequest(t *conformance.T) {
-	b := openBlind(t, conformance.Responder)
-	f := hearFrame(t, b.conn, requestKey)
+	b := openRping(t, conformance.Responder)
+	f := b.hears(requestKey)
 	require.Zero(t, f.flags&0x0F, "the reserved bits of the Request")
-	if f.flags&bitEnhanced != 0 {
+	if f.flags&frameS != 0 {
 		require.GreaterOrEqual(t, f.rev, byte(2), "the revision of an enhanced Request")
 	}
 }
@@ -108,8 +108,8 @@ func blindUnsaid(t *conformance.T) {
 		{"ORD is not negotiated", 4, unsaid, true, false},
 		{"IRD is not negotiated", unsaid, 4, false, true},
 	}) {
-		b := openBlind(t, conformance.Initiator)
-		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(x.ird, x.ord, "")))
+		b := openRping(t, conformance.Initiator)
+		f := b.startsWith(requestFrame(frameC|frameS, 2, aWord(x.ird, x.ord, "")))
 		first, second := f.word()
 		if ird := first & depthBits; x.needIRD && ird != unsaid {
 			t.Errorf("the Reply has IRD %d, not 0x3FFF", ird)
@@ -117,20 +117,20 @@ func blindUnsaid(t *conformance.T) {
 		if ord := second & depthBits; x.needORD && ord != unsaid {
 			t.Errorf("the Reply has ORD %d, not 0x3FFF", ord)
 		}
-		b.close()
+		b.drop()
 	}
 }
 
 // blindUnsaidReply: depths that the Responder leaves open are no obstacle.
 func blindUnsaidReply(t *conformance.T) {
-	b := startBlind(t, conformance.Responder, func(f *startup) { f.IRD, f.ORD = unsaid, unsaid })
+	b := startRping(t, conformance.Responder, func(f *startup) { f.IRD, f.ORD = unsaid, unsaid })
 	b.needsEnhanced()
 	b.works()
 }
 
 // needsEnhanced skips a case that an Initiator's plain Request does not allow.
-func (b *blind) needsEnhanced() {
-	if !b.frame.Enhanced {
+func (b *rping) needsEnhanced() {
+	if !b.itsFrame.Enhanced {
 		b.t.Skipf("the target's Request is not enhanced")
 	}
 }
@@ -138,13 +138,13 @@ func (b *blind) needsEnhanced() {
 // blindTooDeep: a Responder that means to have more RDMA Reads outstanding than any
 // Initiator has room for is told so, and nothing else.
 func blindTooDeep(t *conformance.T) {
-	b := openBlind(t, conformance.Responder)
-	b.frame = b.request()
+	b := openRping(t, conformance.Responder)
+	b.itsFrame = b.request()
 	b.needsEnhanced()
-	f := replyTo(b.frame)
+	f := replyTo(b.itsFrame)
 	f.ORD = unsaid - 1
-	require.NoError(t, writeStartup(b.conn, f))
-	b.adopt(f)
+	b.raw(f.octets())
+	b.adopt(f, b.itsFrame)
 	b.refusedAs(0x2006)
 	b.finished()
 }
@@ -152,8 +152,8 @@ func blindTooDeep(t *conformance.T) {
 // blindNoKind: the peer can send a ready-to-receive Send only. The Reply marks a
 // kind, that or another.
 func blindNoKind(t *conformance.T) {
-	b := openBlind(t, conformance.Initiator)
-	f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagA|flagB|4, 4, "")))
+	b := openRping(t, conformance.Initiator)
+	f := b.startsWith(requestFrame(frameC|frameS, 2, aWord(flagA|flagB|4, 4, "")))
 	first, second := f.word()
 	require.NotZero(t, first&flagA, "A of the Reply")
 	if first&flagB == 0 && second&(flagC|flagD) == 0 {
@@ -164,9 +164,9 @@ func blindNoKind(t *conformance.T) {
 // blindKindsWithoutA: B, C and D say nothing without A: no ready-to-receive frame is
 // sent or waited for.
 func blindKindsWithoutA(t *conformance.T) {
-	b := openBlind(t, conformance.Either)
+	b := openRping(t, conformance.Either)
 	if b.play == conformance.Initiator {
-		f := b.startsWith(aFrame(requestKey, bitCRC|bitEnhanced, 2, aWord(flagB|4, flagC|flagD|4, "")))
+		f := b.startsWith(requestFrame(frameC|frameS, 2, aWord(flagB|4, flagC|flagD|4, "")))
 		first, second := f.word()
 		if first&(flagA|flagB) != 0 || second&(flagC|flagD) != 0 {
 			t.Errorf("the Reply has the flags %04x %04x, not none", first&(flagA|flagB), second&(flagC|flagD))
@@ -174,17 +174,17 @@ func blindKindsWithoutA(t *conformance.T) {
 		b.works()
 		return
 	}
-	b.frame = b.request()
+	b.itsFrame = b.request()
 	b.needsEnhanced()
-	if b.frame.P2P {
+	if b.itsFrame.P2P {
 		t.Skipf("the target's Request is for peer-to-peer mode")
 	}
-	require.Zero(t, b.frame.RTR, "B, C and D of the Request")
-	near := replyTo(b.frame)
+	require.Zero(t, b.itsFrame.RTR, "B, C and D of the Request")
+	near := replyTo(b.itsFrame)
 	word := binary.BigEndian.AppendUint16(nil, flagB|near.IRD)
 	word = binary.BigEndian.AppendUint16(word, flagC|flagD|near.ORD)
-	require.NoError(t, second(b.conn.Write(aFrame(replyKey, bitCRC|bitEnhanced, 2, word))))
-	b.adopt(near)
-	b.theirs = b.offers(1)
+	b.raw(replyFrame(frameC|frameS, 2, word))
+	b.adopt(near, b.itsFrame)
+	b.itsBuffer = b.offers(1)
 	b.works()
 }

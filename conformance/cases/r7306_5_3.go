@@ -22,20 +22,20 @@ var r7306_5_3 = []conformance.Case{
 	apiCase("5.2.1/through-a-window", atomicWindow, "R7306-5.2.1-M13", "R7306-5.4-M1", "R7306-8.1-M1"),
 }
 
-// office is a node with a number that its peers change, over queue pairs of their own and by
+// office is a host with a number that its peers change, over queue pairs of their own and by
 // different STags. The program there changes it too.
 type office struct {
-	*node
+	*host
 	number  *uint64
 	at      []verbs.Remote // the number, for each peer
-	clients []*node
+	clients []*host
 }
 
 func newOffice(t *conformance.T, clients int) *office {
-	o := &office{node: newNode(t, nodeConfig{}), number: new(uint64)}
+	o := &office{host: newHost(t, hostConfig{}), number: new(uint64)}
 	mr := o.region(o.pd, verbs.RegionConfig{Memory: unsafe.Slice((*byte)(unsafe.Pointer(o.number)), 8), Access: atomicRights})
 	for i := range clients {
-		c := newNode(t, nodeConfig{QP: verbs.QPConfig{Extensions: true}})
+		c := newHost(t, hostConfig{QP: verbs.QPConfig{Extensions: true}})
 		connect(t, c.qp, o.newQP(verbs.QPConfig{Extensions: true}))
 		at := mr.Remote(0)
 		if i%2 == 1 {
@@ -195,8 +195,8 @@ func atomicWindow(t *conformance.T) {
 		{"an Atomic with the rights to read and write", verbs.RemoteRead | verbs.RemoteWrite, verbs.OpFetchAdd, verbs.StatusRemoteTermination},
 		{"a Read with the right to Atomics", verbs.RemoteAtomic, verbs.OpRead, verbs.StatusRemoteTermination},
 	}) {
-		extended := nodeConfig{QP: verbs.QPConfig{Extensions: true}}
-		w := newWorld(t, worldConfig{A: extended, B: extended})
+		extended := hostConfig{QP: verbs.QPConfig{Extensions: true}}
+		w := newHostPair(t, hostPairConfig{A: extended, B: extended})
 		word := new([3]uint64)
 		word[1] = 41
 		under := w.b.region(w.b.pd, verbs.RegionConfig{

@@ -74,7 +74,7 @@ func writeWithImmediate(t *conformance.T) {
 			verbs.Request{ID: id, Op: verbs.OpWriteImmediate, SGL: b.sgl(0, n), Remote: verbs.Remote{STag: 0x77, TO: 0x88}, Immediate: 0xAB00 + id},
 			verbs.Request{ID: id + 1, Op: verbs.OpWriteImmediateSE, Flags: verbs.Unsignaled, Remote: verbs.Remote{STag: 0x99}, Immediate: 1},
 		)
-		payload, _ := r.taggedMessage(opWrite, 0x77, 0x88)
+		payload := r.taggedMessage(opWrite, 0x77, 0x88).payload
 		same(t, b.first[:n], payload, "the Write of %d octets", n)
 		r.expect(anImmediate(opImmediate, msn, 0xAB00+id), aWrite(0x99, 0, nil), anImmediate(opImmediateSE, msn+1, 1))
 		r.completions(verbs.Completion{ID: id, Op: verbs.OpWriteImmediate})
@@ -116,16 +116,16 @@ func immediateWithoutReceive(t *conformance.T) {
 // immediateLength: exactly eight octets, whatever room the receive has. The Terminate Message
 // repeats the DDP header (8.1).
 func immediateLength(t *conformance.T) {
-	var list []rejection
-	for _, n := range []int{0, 1, 7, 9, 16, victimRoom, 3000} {
+	var list []segmentFault
+	for _, n := range []int{0, 1, 7, 9, 16, faultRigRoom, 3000} {
 		for _, op := range []byte{opImmediate, opImmediateSE} {
-			list = append(list, rejection{
+			list = append(list, segmentFault{
 				what: "of another length", code: 0x0207, event: verbs.EventSegmentSize,
-				ulpdu: func(*victim) []byte { return untagged(lastUntagged, op, 0, 0, 1, 0, make([]byte, n)) },
+				ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, op, 0, 0, 1, 0, make([]byte, n)) },
 			})
 		}
 	}
-	rejected(t, extended(setup{}), list...)
+	rejectsEach(t, extended(setup{}), list...)
 }
 
 // immediateNumbers: Immediate Data and Sends have one row of MSNs.
@@ -157,12 +157,12 @@ func immediateSolicited(t *conformance.T) {
 // immediateFields: DDP's fields, the version and the opcode.
 func immediateFields(t *conformance.T) {
 	eight := make([]byte, 8)
-	bad := func(what string, code uint16, event verbs.EventID, u []byte) rejection {
-		return rejection{what: what, code: code, event: event, ulpdu: func(*victim) []byte { return u }}
+	bad := func(what string, code uint16, event verbs.EventID, u []byte) segmentFault {
+		return segmentFault{what: what, code: code, event: event, ulpdu: func(*faultRig) []byte { return u }}
 	}
 	version := anImmediate(opImmediate, 1, 5)
 	version[1] = 0x88
-	list := []rejection{
+	list := []segmentFault{
 		bad("queue 1", 0x1201, verbs.EventInvalidQN, untagged(lastUntagged, opImmediate, 0, 1, 1, 0, eight)),
 		bad("queue 3", 0x1201, verbs.EventInvalidQN, untagged(lastUntagged, opImmediateSE, 0, 3, 1, 0, eight)),
 		bad("an MO", 0x1204, verbs.EventSegmentSize, untagged(lastUntagged, opImmediate, 0, 0, 1, 8, eight)),
@@ -174,19 +174,19 @@ func immediateFields(t *conformance.T) {
 	for op := byte(0x4C); op <= 0x4F; op++ {
 		list = append(list, bad("an opcode of nobody", 0x0206, verbs.EventUnexpectedOpcode, untagged(lastUntagged, op, 0, 0, 1, 0, eight)))
 	}
-	rejected(t, extended(setup{}), list...)
+	rejectsEach(t, extended(setup{}), list...)
 }
 
 // extensionsNotOffered: without the switch all opcodes of RFC 7306 are unexpected.
 func extensionsNotOffered(t *conformance.T) {
 	atomic := anAtomicRequest(1, atomicOp{op: atomicFetchAdd, stag: 5})
-	var list []rejection
+	var list []segmentFault
 	for _, u := range [][]byte{
 		anImmediate(opImmediate, 1, 5), anImmediate(opImmediateSE, 1, 5), atomic, anAtomicResponse(1, 0, 0),
 	} {
-		list = append(list, rejection{
-			what: "not offered", code: 0x0206, event: verbs.EventUnexpectedOpcode, ulpdu: func(*victim) []byte { return u },
+		list = append(list, segmentFault{
+			what: "not offered", code: 0x0206, event: verbs.EventUnexpectedOpcode, ulpdu: func(*faultRig) []byte { return u },
 		})
 	}
-	rejected(t, setup{}, list...)
+	rejectsEach(t, setup{}, list...)
 }

@@ -8,13 +8,13 @@ import (
 )
 
 // extendedWorld is a world whose queue pairs speak RFC 7306.
-func extendedWorld(t *conformance.T) *world {
-	c := nodeConfig{QP: verbs.QPConfig{Extensions: true}}
-	return newWorld(t, worldConfig{A: c, B: c})
+func extendedWorld(t *conformance.T) *hostPair {
+	c := hostConfig{QP: verbs.QPConfig{Extensions: true}}
+	return newHostPair(t, hostPairConfig{A: c, B: c})
 }
 
-// received is a completion of a receive at a node.
-func (n *node) received(id, data uint64) verbs.Completion {
+// received is a completion of a receive at a host.
+func (n *host) received(id, data uint64) verbs.Completion {
 	return verbs.Completion{ID: id, QP: n.qp.ID(), Op: verbs.OpRecv, Value: data, HasImmediate: true}
 }
 
@@ -37,7 +37,7 @@ func immediateBetween(t *conformance.T) {
 	}
 	completes(t, w.a.cq, sent...)
 	completes(t, w.b.cq, received...)
-	w.nothing()
+	w.noCompletions()
 }
 
 // immediateBehindWrite: when the Immediate Data has completed, the Write before it is placed, all
@@ -62,7 +62,7 @@ func immediateBehindWrite(t *conformance.T) {
 
 // immediateShared: receives come from an S-RQ too, one each.
 func immediateShared(t *conformance.T) {
-	a, b := newNode(t, nodeConfig{QP: verbs.QPConfig{Extensions: true}}), newNode(t, nodeConfig{})
+	a, b := newHost(t, hostConfig{QP: verbs.QPConfig{Extensions: true}}), newHost(t, hostConfig{})
 	srq := b.newSRQ(verbs.SRQConfig{})
 	qp := b.newQP(verbs.QPConfig{SRQ: srq, Extensions: true})
 	connect(t, a.qp, qp)

@@ -25,8 +25,8 @@ var r7306_8Atomic = []conformance.Case{
 }
 
 // aBadAtomic is a FetchAdd that would be done but for what spoil does to it.
-func aBadAtomic(what string, code uint16, event verbs.EventID, spoil func(*victim, *atomicOp)) rejection {
-	return rejection{what: what, code: code, event: event, ulpdu: func(v *victim) []byte {
+func aBadAtomic(what string, code uint16, event verbs.EventID, spoil func(*faultRig, *atomicOp)) segmentFault {
+	return segmentFault{what: what, code: code, event: event, ulpdu: func(v *faultRig) []byte {
 		op := v.region.fetchAdd(8, 1, 1, 0)
 		spoil(v, &op)
 		return anAtomicRequest(1, op)
@@ -34,8 +34,8 @@ func aBadAtomic(what string, code uint16, event verbs.EventID, spoil func(*victi
 }
 
 // aBadSegment is a good FetchAdd in a segment that is not.
-func aBadSegment(what string, code uint16, event verbs.EventID, spoil func([]byte) []byte) rejection {
-	return rejection{what: what, code: code, event: event, ulpdu: func(v *victim) []byte {
+func aBadSegment(what string, code uint16, event verbs.EventID, spoil func([]byte) []byte) segmentFault {
+	return segmentFault{what: what, code: code, event: event, ulpdu: func(v *faultRig) []byte {
 		return spoil(anAtomicRequest(1, v.region.fetchAdd(8, 1, 1, 0)))
 	}}
 }
@@ -56,10 +56,10 @@ const (
 // badAtomicRequests: each is refused, as its DDP segment, its RDMAP header or the memory
 // that it names has it, and nothing is changed.
 func badAtomicRequests(t *conformance.T) {
-	in := func(a upper.RegisterArgs) func(*victim, *atomicOp) {
-		return func(v *victim, op *atomicOp) {
+	in := func(a upper.RegisterArgs) func(*faultRig, *atomicOp) {
+		return func(v *faultRig, op *atomicOp) {
 			if a.Len = 64; a.QP != 0 {
-				a.QP = newSubject(v.t, v.up, upper.OpenArgs{}).QP
+				a.QP = openQP(v.t, v.up, upper.OpenArgs{}).QP
 			}
 			b := v.register(a)
 			op.stag, op.to = b.tag(), b.at(8)
@@ -68,7 +68,7 @@ func badAtomicRequests(t *conformance.T) {
 	short := aBadSegment("51 octets", 0x1000, verbs.EventInvalidAtomic, func(u []byte) []byte { return u[:18+51] })
 	none := aBadSegment("no header", 0x1000, verbs.EventInvalidAtomic, func(u []byte) []byte { return u[:18] })
 	short.bare, none.bare = true, true
-	rejected(t, extended(setup{}),
+	rejectsEach(t, extended(setup{}),
 		short, none,
 		aBadSegment("53 octets", 0x1205, verbs.EventInvalidAtomic, func(u []byte) []byte { return append(u, 0) }),
 		aBadSegment("an MO", 0x1204, verbs.EventInvalidAtomic, with(atMO, 52)),
@@ -83,69 +83,69 @@ func badAtomicRequests(t *conformance.T) {
 		aBadSegment("RDMAP version 0", 0x0205, verbs.EventRDMAPVersion, with(1, 0x0A)),
 		aBadSegment("RDMAP version 2", 0x0205, verbs.EventRDMAPVersion, with(1, 0x8A)),
 
-		aBadAtomic("STag zero", 0x0100, verbs.EventIRRQSTag, func(_ *victim, op *atomicOp) { op.stag = 0 }),
-		aBadAtomic("another key", 0x0100, verbs.EventIRRQSTag, func(_ *victim, op *atomicOp) { op.stag ^= 1 }),
-		aBadAtomic("a region that is gone", 0x0100, verbs.EventIRRQSTag, func(v *victim, op *atomicOp) {
+		aBadAtomic("STag zero", 0x0100, verbs.EventIRRQSTag, func(_ *faultRig, op *atomicOp) { op.stag = 0 }),
+		aBadAtomic("another key", 0x0100, verbs.EventIRRQSTag, func(_ *faultRig, op *atomicOp) { op.stag ^= 1 }),
+		aBadAtomic("a region that is gone", 0x0100, verbs.EventIRRQSTag, func(v *faultRig, op *atomicOp) {
 			b := v.rig.region(64, atomicRights)
 			op.stag, op.to = b.tag(), b.at(8)
 			b.deregister()
 		}),
-		aBadAtomic("below the region", 0x0101, verbs.EventIRRQBounds, func(v *victim, op *atomicOp) { op.to = v.region.at(-8) }),
-		aBadAtomic("beyond the region", 0x0101, verbs.EventIRRQBounds, func(v *victim, op *atomicOp) { op.to = v.region.at(256) }),
-		aBadAtomic("half beyond the region", 0x0101, verbs.EventIRRQBounds, func(v *victim, op *atomicOp) { op.to = v.region.at(252) }),
-		aBadAtomic("a TO that wraps", 0x0104, verbs.EventIRRQWrap, func(_ *victim, op *atomicOp) { op.to = 0xFFFFFFFFFFFFFFFC }),
+		aBadAtomic("below the region", 0x0101, verbs.EventIRRQBounds, func(v *faultRig, op *atomicOp) { op.to = v.region.at(-8) }),
+		aBadAtomic("beyond the region", 0x0101, verbs.EventIRRQBounds, func(v *faultRig, op *atomicOp) { op.to = v.region.at(256) }),
+		aBadAtomic("half beyond the region", 0x0101, verbs.EventIRRQBounds, func(v *faultRig, op *atomicOp) { op.to = v.region.at(252) }),
+		aBadAtomic("a TO that wraps", 0x0104, verbs.EventIRRQWrap, func(_ *faultRig, op *atomicOp) { op.to = 0xFFFFFFFFFFFFFFFC }),
 		aBadAtomic("memory to read and write", 0x0102, verbs.EventIRRQAccess, in(upper.RegisterArgs{Access: allRights})),
 		aBadAtomic("memory to read", 0x0102, verbs.EventIRRQAccess, in(upper.RegisterArgs{Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead})),
 		aBadAtomic("memory of another PD", 0x0103, verbs.EventIRRQPD, in(upper.RegisterArgs{Access: atomicRights, PD: 77})),
 		aBadAtomic("memory of another queue pair", 0x0103, verbs.EventIRRQPD, in(upper.RegisterArgs{Access: atomicRights, QP: 1})),
 	)
 	none = aBadSegment("where none is allowed", 0x1201, verbs.EventAtomicNotEnabled, with(0, lastUntagged))
-	rejected(t, extended(setup{qp: upper.OpenArgs{NoInboundAtomic: true}}), none)
+	rejectsEach(t, extended(setup{qp: upper.OpenArgs{NoInboundAtomic: true}}), none)
 }
 
 // misalignedAtomics: at an address that is not a multiple of eight nothing is done, though
 // the Tagged Offset may be one, and the peer is told.
 func misalignedAtomics(t *conformance.T) {
-	var list []rejection
-	misaligned := func(what string, spoil func(*victim, *atomicOp)) {
+	var list []segmentFault
+	misaligned := func(what string, spoil func(*faultRig, *atomicOp)) {
 		list = append(list, aBadAtomic(what, 0x0207, verbs.EventInvalidAtomic, spoil))
 	}
 	for off := range uint64(8) {
 		if off == 0 {
 			continue
 		}
-		misaligned("FetchAdd", func(_ *victim, op *atomicOp) { op.to += off })
-		misaligned("CmpSwap", func(v *victim, op *atomicOp) {
+		misaligned("FetchAdd", func(_ *faultRig, op *atomicOp) { op.to += off })
+		misaligned("CmpSwap", func(v *faultRig, op *atomicOp) {
 			*op = v.region.compareSwap(8, 2, 0x5555555555555555, ^uint64(0), 0, 0)
 			op.to += off
 		})
 	}
-	misaligned("a TO that is a multiple of eight", func(v *victim, op *atomicOp) {
+	misaligned("a TO that is a multiple of eight", func(v *faultRig, op *atomicOp) {
 		op.stag = v.register(upper.RegisterArgs{Len: 64, Access: atomicRights, VA: 0x1003}).tag()
 		op.to = 0x1008
 	})
-	rejected(t, extended(setup{}), list...)
+	rejectsEach(t, extended(setup{}), list...)
 }
 
 // unknownAtomics: the operations that the table does not have.
 func unknownAtomics(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for op := range uint32(16) {
 		if op != atomicFetchAdd && op != atomicCmpSwap {
 			list = append(list, aBadAtomic("an operation that is none", 0x0206, verbs.EventInvalidAtomic,
-				func(_ *victim, a *atomicOp) { a.op = op }))
+				func(_ *faultRig, a *atomicOp) { a.op = op }))
 		}
 	}
-	rejected(t, extended(setup{}), list...)
+	rejectsEach(t, extended(setup{}), list...)
 }
 
 // undefinedOpcodes: who speaks RFC 7306 knows no RDMAP opcode beyond it.
 func undefinedOpcodes(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for opcode := byte(0x4C); opcode <= 0x4F; opcode++ {
 		list = append(list, aBadSegment("an opcode that is none", 0x0206, verbs.EventUnexpectedOpcode, with(1, opcode)))
 	}
-	rejected(t, extended(setup{}), list...)
+	rejectsEach(t, extended(setup{}), list...)
 }
 
 // badAtomicResponses: each ends the stream, and completes nothing.
@@ -188,9 +188,9 @@ func badAtomicResponses(t *conformance.T) {
 		a.completions(verbs.Completion{ID: 1, Op: verbs.OpSwap, Status: verbs.StatusFlushed},
 			verbs.Completion{ID: 2, Op: verbs.OpSwap, Status: verbs.StatusFlushed})
 	}
-	rejected(t, extended(setup{}), rejection{
+	rejectsEach(t, extended(setup{}), segmentFault{
 		what: "in place of a Read Response", code: 0x1202, event: verbs.EventUnexpectedOpcode,
-		ulpdu: func(*victim) []byte { return anAtomicResponse(1, 1, 7) },
+		ulpdu: func(*faultRig) []byte { return anAtomicResponse(1, 1, 7) },
 	})
 	t.Part("one more than was asked for")
 	a := openAtomics(open(t, extended(setup{})))
@@ -232,16 +232,16 @@ func errorsMakingAtomics(t *conformance.T) {
 
 // atomicsNotOffered: a queue pair that is not said to speak RFC 7306 has none of it.
 func atomicsNotOffered(t *conformance.T) {
-	var list []rejection
+	var list []segmentFault
 	for _, op := range []uint32{atomicFetchAdd, atomicCmpSwap} {
-		list = append(list, aBadAtomic("an Atomic Request", 0x0206, verbs.EventUnexpectedOpcode, func(v *victim, a *atomicOp) {
+		list = append(list, aBadAtomic("an Atomic Request", 0x0206, verbs.EventUnexpectedOpcode, func(v *faultRig, a *atomicOp) {
 			b := v.rig.region(16, atomicRights)
 			*a = atomicOp{op: op, stag: b.tag(), to: b.at(8)}
 		}))
 	}
-	rejected(t, setup{}, append(list, rejection{
+	rejectsEach(t, setup{}, append(list, segmentFault{
 		what: "an Atomic Response", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-		ulpdu: func(*victim) []byte { return anAtomicResponse(1, 1, 7) },
+		ulpdu: func(*faultRig) []byte { return anAtomicResponse(1, 1, 7) },
 	})...)
 	r := open(t, setup{})
 	for _, op := range []verbs.Op{verbs.OpFetchAdd, verbs.OpSwap, verbs.OpCompareSwap} {

@@ -3,7 +3,6 @@ package cases
 import (
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +13,7 @@ import (
 // rv5_1 is the RNIC: verbs draft 5.1.
 var rv5_1 = []conformance.Case{
 	apiCase("5.1/scope", scopeOfObjects, "RV-5.1-M1"),
-	apiCase("5.1/scope-of-stags", inWorld(scopeOfSTags), "RV-5.1-M1"),
+	apiCase("5.1/scope-of-stags", onHostPair(scopeOfSTags), "RV-5.1-M1"),
 	apiCase("5.1.2/opened-empty", openedEmpty, "RV-5.1.2-M1"),
 	apiCase("5.1.2/mode", openedInMode, "RV-5.1.2-M2"),
 	apiCase("5.1.2/page-mode-always", pageModeAlways, "RV-5.1.2-M3"),
@@ -24,17 +23,17 @@ var rv5_1 = []conformance.Case{
 }
 
 func scopeOfObjects(t *conformance.T) {
-	a, b := newEstate(t, nodeConfig{}), newNode(t, nodeConfig{})
+	a, b := newFullHost(t, hostConfig{}), newHost(t, hostConfig{})
 	here := func() any { return second(b.pd.AllocateRegion(verbs.AllocateConfig{})) }
 	for _, c := range []struct {
 		name string
 		want error
 		call func() error
 	}{
-		{"Create QP, PD", verbs.ErrInvalidPD, func() error { return second(b.nic.CreateQP(b.inNode(verbs.QPConfig{PD: a.pd}))) }},
-		{"Create QP, send CQ", verbs.ErrInvalidCQ, func() error { return second(b.nic.CreateQP(b.inNode(verbs.QPConfig{SendCQ: a.cq}))) }},
-		{"Create QP, receive CQ", verbs.ErrInvalidCQ, func() error { return second(b.nic.CreateQP(b.inNode(verbs.QPConfig{RecvCQ: a.cq}))) }},
-		{"Create QP, S-RQ", verbs.ErrInvalidSRQ, func() error { return second(b.nic.CreateQP(b.inNode(verbs.QPConfig{SRQ: a.srq}))) }},
+		{"Create QP, PD", verbs.ErrInvalidPD, func() error { return second(b.nic.CreateQP(b.withDefaults(verbs.QPConfig{PD: a.pd}))) }},
+		{"Create QP, send CQ", verbs.ErrInvalidCQ, func() error { return second(b.nic.CreateQP(b.withDefaults(verbs.QPConfig{SendCQ: a.cq}))) }},
+		{"Create QP, receive CQ", verbs.ErrInvalidCQ, func() error { return second(b.nic.CreateQP(b.withDefaults(verbs.QPConfig{RecvCQ: a.cq}))) }},
+		{"Create QP, S-RQ", verbs.ErrInvalidSRQ, func() error { return second(b.nic.CreateQP(b.withDefaults(verbs.QPConfig{SRQ: a.srq}))) }},
 		{"Create S-RQ, PD", verbs.ErrInvalidPD, func() error { return second(b.nic.CreateSRQ(verbs.SRQConfig{PD: a.pd})) }},
 		{"Create CQ, handler", verbs.ErrInvalidEventHandler, func() error { return second(b.nic.CreateCQ(verbs.CQConfig{Handler: a.handler})) }},
 		{"Register Shared, PD", verbs.ErrInvalidPD, func() error {
@@ -53,7 +52,7 @@ func scopeOfObjects(t *conformance.T) {
 	require.NoError(t, a.srq.Destroy(), "nothing of the other RNIC is tied to it")
 }
 
-func scopeOfSTags(t *conformance.T, w *world) {
+func scopeOfSTags(t *conformance.T, w *hostPair) {
 	theirs := w.a.register(64, allRights)
 	for theirs.STag().Index() == w.b.mr.STag().Index() {
 		theirs = w.a.register(64, allRights)
@@ -66,8 +65,8 @@ func scopeOfSTags(t *conformance.T, w *world) {
 	assert.Equal(t, before, theirs.Bytes(), "the memory of the other RNIC")
 
 	// One index may be in use at both, and means two regions.
-	n := newNode(t, nodeConfig{})
-	twin := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
+	twin := newHost(t, hostConfig{})
 	fill(twin.mr.Bytes(), 2)
 	before = slices.Clone(twin.mr.Bytes())
 	n.remotely(n.mr.Remote(5), 0, 0)
@@ -76,7 +75,7 @@ func scopeOfSTags(t *conformance.T, w *world) {
 }
 
 func openedEmpty(t *conformance.T) {
-	c := verbs.Config{ID: uuid.New(), Limits: small}
+	c := verbs.Config{ID: verbs.NewRNICID(), Limits: small}
 	var first verbs.RNICAttributes
 	for round := range 3 {
 		nic := must(verbs.Open(c))(t)
@@ -93,7 +92,7 @@ func openedEmpty(t *conformance.T) {
 
 // mixedPages registers a list of pages of which one begins in the middle of
 // another.
-func mixedPages(n *node) error {
+func mixedPages(n *host) error {
 	p := n.pages(4, 4096)
 	return second(n.pd.RegisterRegion(verbs.RegionConfig{
 		Buffers: verbs.PhysicalBuffers{Size: 4096, Addresses: []uint64{p.Address(0), p.Address(1) + 100}, Length: 8192},
@@ -106,7 +105,7 @@ func openedInMode(t *conformance.T) {
 		mode verbs.Mode
 		want error
 	}{{verbs.PageMode, verbs.ErrInvalidPhysBufferEntry}, {verbs.BlockMode, nil}} {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Mode: c.mode}})
 		assert.Equal(t, c.mode, must(n.nic.Query())(t).Mode)
 		assert.ErrorIs(t, mixedPages(n), c.want, "a list of no pages, in %v mode", c.mode)
 	}
@@ -115,7 +114,7 @@ func openedInMode(t *conformance.T) {
 func pageModeAlways(t *conformance.T) {
 	without := verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD
 	require.ErrorIs(t, second(verbs.Open(verbs.Config{Mode: verbs.BlockMode, Without: without})), verbs.ErrBlockListNotSupported)
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.PageMode, Without: without}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Mode: verbs.PageMode, Without: without}})
 	p := n.pages(3, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(10, 8192), Access: allRights, VA: 4096*7 + 10})
 	n.remotely(mr.Remote(8191), 0, 0)
@@ -125,7 +124,7 @@ func pageModeAlways(t *conformance.T) {
 // everyAttribute lists the attributes of 9.2.1.2, of an RNIC with a limit of its own
 // for each.
 func everyAttribute(t *conformance.T) {
-	id := uuid.New()
+	id := verbs.NewRNICID()
 	nic := openRNIC(t, verbs.Config{ID: id, Limits: verbs.Limits{
 		PDs: 21, QPs: 22, WR: 23, SGE: 24, WriteSGE: 25, CQs: 26, CQE: 27, EventHandlers: 28, SRQs: 29, SRQWR: 30,
 		Regions: 31, Windows: 32, PBL: 33, Physical: 34, IRD: 35, ORD: 36, SharedIRD: 37, SharedORD: 38,
@@ -176,12 +175,12 @@ func everyAttribute(t *conformance.T) {
 }
 
 func closeKnowsEverything(t *conformance.T) {
-	e := newEstate(t, nodeConfig{})
+	e := newFullHost(t, hostConfig{})
 	bound, under := e.newMW(), e.register(64, allRights|verbs.BindWindow)
 	c := verbs.QPConfig{}
 	rts, closing, terminate, failed := e.newQP(c), e.newQP(c), e.newQP(c), e.newQP(c)
 	streams := map[string]*verbs.QP{"RTS": rts, "Closing": closing, "Terminate": terminate}
-	peers := map[string]*rawEnd{}
+	peers := map[string]*peer{}
 	for name, qp := range streams {
 		peers[name] = rawPeer(t, qp, asInitiator)
 	}
@@ -195,7 +194,7 @@ func closeKnowsEverything(t *conformance.T) {
 
 	require.NoError(t, e.nic.Close())
 	for name, p := range peers {
-		gone(t, p, name)
+		require.NotEmpty(t, p.gone(), "the stream of %s", name)
 	}
 	e.closed()
 	for name, query := range map[string]func() error{
@@ -213,8 +212,8 @@ func closeKnowsEverything(t *conformance.T) {
 }
 
 func closeFreesEverything(t *conformance.T) {
-	id := uuid.New()
-	w := newWorld(t, worldConfig{B: nodeConfig{RNIC: verbs.Config{ID: id, Limits: small}}})
+	id := verbs.NewRNICID()
+	w := newHostPair(t, hostPairConfig{B: hostConfig{RNIC: verbs.Config{ID: id, Limits: small}}})
 	sink := w.b.mr
 	postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: sink.SGL(0, 64)})
 	// The peer goes on writing until its stream is gone.

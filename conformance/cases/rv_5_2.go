@@ -12,16 +12,16 @@ import (
 
 // rv5_2 is Protection Domains and what is in them: verbs draft 5.2.
 var rv5_2 = []conformance.Case{
-	apiCase("5.2/qp-in-one-pd", inIdleWorld(qpInOnePD), "RV-5.2-M1"),
-	apiCase("5.2/many-in-one-pd", inIdleWorld(manyInOnePD), "RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"),
-	apiCase("5.2/region-in-one-pd", inWorld(regionInOnePD), "RV-5.2-M3"),
-	apiCase("5.2/window-in-one-pd", onNode(windowInOnePD), "RV-5.2-M5"),
-	apiCase("5.2/any-object-in-any-pd", onNode(anyObjectInAnyPD), "RV-5.2-M7"),
-	apiCase("5.2/bind-across-pds", onNode(bindAcrossPDs), "RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"),
-	apiCase("5.2/fast-register-across-pds", onNode(fastRegisterAcrossPDs), "RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"),
+	apiCase("5.2/qp-in-one-pd", onIdleHostPair(qpInOnePD), "RV-5.2-M1"),
+	apiCase("5.2/many-in-one-pd", onIdleHostPair(manyInOnePD), "RV-5.2-M2", "RV-5.2-M4", "RV-5.2-M6"),
+	apiCase("5.2/region-in-one-pd", onHostPair(regionInOnePD), "RV-5.2-M3"),
+	apiCase("5.2/window-in-one-pd", onHost(windowInOnePD), "RV-5.2-M5"),
+	apiCase("5.2/any-object-in-any-pd", onHost(anyObjectInAnyPD), "RV-5.2-M7"),
+	apiCase("5.2/bind-across-pds", onHost(bindAcrossPDs), "RV-5.2-M8", "RV-5.2-M10", "RV-5.2-M11"),
+	apiCase("5.2/fast-register-across-pds", onHost(fastRegisterAcrossPDs), "RV-5.2-M9", "RV-5.2-M10", "RV-5.2-M11"),
 }
 
-func qpInOnePD(t *conformance.T, w *world) {
+func qpInOnePD(t *conformance.T, w *hostPair) {
 	n := w.a
 	dead := n.deadPD()
 	for name, pd := range map[string]*verbs.PD{"no PD": nil, "a deallocated PD": dead} {
@@ -39,7 +39,7 @@ func qpInOnePD(t *conformance.T, w *world) {
 	assert.Same(t, other, attributes(t, qp).PD, "after the stream")
 }
 
-func manyInOnePD(t *conformance.T, w *world) {
+func manyInOnePD(t *conformance.T, w *hostPair) {
 	var (
 		sgl     []verbs.SGE
 		regions []*verbs.MR
@@ -55,7 +55,7 @@ func manyInOnePD(t *conformance.T, w *world) {
 		assert.Equal(t, w.a.pd.ID(), must(mw.Query())(t).PD, "PD of window %d", i)
 		indexes[mr.STag().Index()], indexes[mw.STag(0).Index()] = true, true
 		sgl, regions, windows = append(sgl, mr.SGE(i, 50)), append(regions, mr), append(windows, mw)
-		qp, peer := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
+		qp, peer := w.connectMore(verbs.QPConfig{}, verbs.QPConfig{})
 		assert.Same(t, w.a.pd, attributes(t, qp).PD, "PD of queue pair %d", i)
 		qps = append(qps, qp)
 		postRecv(t, peer, verbs.Recv{SGL: w.b.mr.SGL(i*256, 256)})
@@ -71,7 +71,7 @@ func manyInOnePD(t *conformance.T, w *world) {
 	}
 }
 
-func regionInOnePD(t *conformance.T, w *world) {
+func regionInOnePD(t *conformance.T, w *hostPair) {
 	n := w.a
 	dead, other := n.deadPD(), n.newPD()
 	require.ErrorIs(t, second(dead.Register(make([]byte, 8), verbs.LocalRead)), verbs.ErrInvalidPD)
@@ -86,7 +86,7 @@ func regionInOnePD(t *conformance.T, w *world) {
 	run(t, n.qp, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: mr.SGL(0, 64), Remote: w.b.mr.Remote(0)}, verbs.StatusInvalidPD)
 }
 
-func windowInOnePD(t *conformance.T, n *node) {
+func windowInOnePD(t *conformance.T, n *host) {
 	dead, other := n.deadPD(), n.newPD()
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for _, pd := range []*verbs.PD{n.pd, other} {
@@ -95,7 +95,7 @@ func windowInOnePD(t *conformance.T, n *node) {
 	}
 }
 
-func anyObjectInAnyPD(t *conformance.T, n *node) {
+func anyObjectInAnyPD(t *conformance.T, n *host) {
 	for i := range 4 {
 		pd := n.newPD()
 		for k := range 4 { // the first one made differs from PD to PD
@@ -115,10 +115,10 @@ func anyObjectInAnyPD(t *conformance.T, n *node) {
 	}
 }
 
-// failsLocally posts one request to a queue pair of the node with a raw peer, and
+// failsLocally posts one request to a queue pair of the host with a raw peer, and
 // says that it completes with this status, that the peer is told 0x0000 (figure 23),
 // and that what the queries tell is as it was.
-func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Request, want verbs.Status, queries ...func() any) {
+func (n *host) failsLocally(what string, qp *verbs.QP, req verbs.Request, want verbs.Status, queries ...func() any) {
 	before := make([]any, len(queries))
 	for i, q := range queries {
 		before[i] = q()
@@ -126,13 +126,13 @@ func (n *node) failsLocally(what string, qp *verbs.QP, req verbs.Request, want v
 	p := rawPeer(n.t, qp, asInitiator)
 	n.t.Logf("%s", what)
 	run(n.t, qp, req, want)
-	terminated(n.t, p, 0x0000)
+	p.terminatedAs(0x0000)
 	for i, q := range queries {
 		assert.Equal(n.t, before[i], q(), "%s: nothing has changed", what)
 	}
 }
 
-func bindAcrossPDs(t *conformance.T, n *node) {
+func bindAcrossPDs(t *conformance.T, n *host) {
 	other := n.newPD()
 	foreign := must(other.AllocateWindow())(t)
 	under := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
@@ -163,7 +163,7 @@ func bindAcrossPDs(t *conformance.T, n *node) {
 	run(t, qp, verbs.Request{ID: 79, Op: verbs.OpBind, Bind: foreign.BindRequest(under, 0, 64, remoteRights, 9)}, verbs.StatusSuccess)
 }
 
-func fastRegisterAcrossPDs(t *conformance.T, n *node) {
+func fastRegisterAcrossPDs(t *conformance.T, n *host) {
 	other := n.newPD()
 	pages := n.pages(1, 4096)
 	foreign := must(other.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
@@ -189,13 +189,13 @@ func fastRegisterAcrossPDs(t *conformance.T, n *node) {
 var rv5_2_pds = []conformance.Case{
 	apiCase("5.2.1/allocated-here", pdsAllocatedHere, "RV-5.2.1-M1"),
 	apiCase("5.2.1/ids-at-once", pdIDsAtOnce, "RV-5.2.1-M2"),
-	apiCase("5.2.1/ids-over-time", onNode(pdIDsOverTime), "RV-5.2.1-M3"),
+	apiCase("5.2.1/ids-over-time", onHost(pdIDsOverTime), "RV-5.2.1-M3"),
 	apiCase("5.2.2/only-by-verb", pdDeallocatedByVerb, "RV-5.2.2-M1"),
 	apiCase("5.2.2/in-use", pdInUse, "RV-5.2.2-M2", "RV-5.2.2-M3"),
 }
 
 func pdsAllocatedHere(t *conformance.T) {
-	n, foreign := newNode(t, nodeConfig{}), newNode(t, nodeConfig{})
+	n, foreign := newHost(t, hostConfig{}), newHost(t, hostConfig{})
 	count := queries(n.mr.Query)
 	for name, pd := range map[string]*verbs.PD{"made up": {}, "of another RNIC": foreign.pd} {
 		refuses(t, "Create QP in a PD "+name, verbs.ErrInvalidPD, func() error {
@@ -241,7 +241,7 @@ func pdIDsAtOnce(t *conformance.T) {
 	assert.Len(t, seen, workers*each, "different IDs")
 }
 
-func pdIDsOverTime(t *conformance.T, n *node) {
+func pdIDsOverTime(t *conformance.T, n *host) {
 	rng := t.Rand()
 	live := map[verbs.PDID]bool{n.pd.ID(): true}
 	var pds []*verbs.PD
@@ -277,30 +277,30 @@ func pdDeallocatedByVerb(t *conformance.T) {
 // tenant is something that is in a PD.
 type tenant struct {
 	name  string
-	enter func(n *node, pd *verbs.PD) (leave func() error)
+	enter func(n *host, pd *verbs.PD) (leave func() error)
 }
 
 // tenants are the kinds of 9.2.2.2. Each returns what takes it out of the PD again.
 func tenants() []tenant {
 	memory := verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow}
 	return []tenant{
-		{"QP", func(n *node, pd *verbs.PD) func() error { return n.newQP(verbs.QPConfig{PD: pd}).Destroy }},
-		{"S-RQ", func(n *node, pd *verbs.PD) func() error { return n.newSRQ(verbs.SRQConfig{PD: pd}).Destroy }},
-		{"region", func(n *node, pd *verbs.PD) func() error { return n.region(pd, memory).Deregister }},
-		{"invalid region", func(n *node, pd *verbs.PD) func() error {
+		{"QP", func(n *host, pd *verbs.PD) func() error { return n.newQP(verbs.QPConfig{PD: pd}).Destroy }},
+		{"S-RQ", func(n *host, pd *verbs.PD) func() error { return n.newSRQ(verbs.SRQConfig{PD: pd}).Destroy }},
+		{"region", func(n *host, pd *verbs.PD) func() error { return n.region(pd, memory).Deregister }},
+		{"invalid region", func(n *host, pd *verbs.PD) func() error {
 			mr := must(pd.AllocateRegion(verbs.AllocateConfig{}))(n.t)
 			return mr.Deregister
 		}},
-		{"shared region", func(n *node, pd *verbs.PD) func() error {
+		{"shared region", func(n *host, pd *verbs.PD) func() error {
 			mr := must(n.mr.RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead}))(n.t)
 			return mr.Deregister
 		}},
-		{"region moved in", func(n *node, pd *verbs.PD) func() error {
+		{"region moved in", func(n *host, pd *verbs.PD) func() error {
 			mr := n.register(8, verbs.LocalRead)
 			require.NoError(n.t, mr.Reregister(pd, memory))
 			return func() error { return mr.Reregister(n.pd, memory) }
 		}},
-		{"window", func(n *node, pd *verbs.PD) func() error {
+		{"window", func(n *host, pd *verbs.PD) func() error {
 			mw := must(pd.AllocateWindow())(n.t)
 			return mw.Deallocate
 		}},
@@ -309,7 +309,7 @@ func tenants() []tenant {
 
 func pdInUse(t *conformance.T) {
 	for _, k := range tenants() {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 2}}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 2}}})
 		pd := n.newPD()
 		leave := k.enter(n, pd)
 		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a %s", k.name)

@@ -15,23 +15,23 @@ import (
 // rv5_3_life is querying, resizing and destroying Completion Queues: verbs draft
 // 5.3.2 to 5.3.4.
 var rv5_3_life = []conformance.Case{
-	apiCase("5.3.2/attributes", onNode(cqAttributes), "RV-5.3.2-M1", "RV-5.3.2-M2"),
+	apiCase("5.3.2/attributes", onHost(cqAttributes), "RV-5.3.2-M1", "RV-5.3.2-M2"),
 	apiCase("5.3.3/resize-under-traffic", resizeUnderTraffic, "RV-5.3.3-M1", "RV-5.3.3-M2", "RV-5.3.3-M3", "PV-5.3.3-M1"),
-	apiCase("5.3.3/loses-nothing", onNode(resizeLosesNothing), "RV-5.3.3-M2"),
-	apiCase("5.3.3/not-below-what-is-there", onNode(resizeNotBelow), "RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5", "PV-5.3.3-M1"),
+	apiCase("5.3.3/loses-nothing", onHost(resizeLosesNothing), "RV-5.3.3-M2"),
+	apiCase("5.3.3/not-below-what-is-there", onHost(resizeNotBelow), "RV-5.3.3-M3", "RV-5.3.3-M4", "RV-5.3.3-M5", "PV-5.3.3-M1"),
 	apiCase("5.3.4/only-by-verb", cqDestroyedByVerb, "RV-5.3.4-M1"),
-	apiCase("5.3.4/in-use", inIdleWorld(cqInUse), "RV-5.3.4-M2", "RV-5.3.4-M3"),
+	apiCase("5.3.4/in-use", onIdleHostPair(cqInUse), "RV-5.3.4-M2", "RV-5.3.4-M3"),
 	apiCase("5.3.4/returns-resources", cqReturnsResources, "RV-5.3.4-M4"),
-	apiCase("5.3.4/no-completion-after", inWorld(cqNothingAfter), "RV-5.3.4-M5"),
+	apiCase("5.3.4/no-completion-after", onHostPair(cqNothingAfter), "RV-5.3.4-M5"),
 }
 
 // shows says what Query CQ has to tell.
 func shows(t *conformance.T, cq *verbs.CQ, entries int, handler verbs.HandlerID) {
 	require.Equal(t, verbs.CQAttributes{Entries: entries, Handler: handler}, must(cq.Query())(t), "Query CQ")
-	require.Equal(t, entries, cq.Entries())
+	require.Equal(t, entries, roomOf(cq))
 }
 
-func cqAttributes(t *conformance.T, n *node) {
+func cqAttributes(t *conformance.T, n *host) {
 	handlers := []verbs.HandlerID{0}
 	for range 2 {
 		id := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
@@ -41,8 +41,8 @@ func cqAttributes(t *conformance.T, n *node) {
 	require.NotEqual(t, handlers[1], handlers[2])
 	for i, id := range handlers {
 		cq := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 10 + i, Handler: id}))(t)
-		shows(t, cq, cq.Entries(), id)
-		require.GreaterOrEqual(t, cq.Entries(), 10+i)
+		shows(t, cq, roomOf(cq), id)
+		require.GreaterOrEqual(t, roomOf(cq), 10+i)
 		for _, size := range []int{300, 7, 1} {
 			require.NoError(t, cq.Resize(size))
 			shows(t, cq, size, id)
@@ -54,9 +54,9 @@ func cqAttributes(t *conformance.T, n *node) {
 // the seed gives, while each of them carries numbered writes.
 func resizeUnderTraffic(t *conformance.T) {
 	const each, depth = 1500, 32
-	w := newWorld(t, worldConfig{A: nodeConfig{CQ: 2 * depth, QP: verbs.QPConfig{SendDepth: depth}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{CQ: 2 * depth, QP: verbs.QPConfig{SendDepth: depth}}})
 	n := w.a
-	more, _ := w.pair(verbs.QPConfig{SendDepth: depth}, verbs.QPConfig{})
+	more, _ := w.connectMore(verbs.QPConfig{SendDepth: depth}, verbs.QPConfig{})
 	stop := make(chan struct{})
 	var resizing sync.WaitGroup
 	resizing.Go(func() { resizeAtRandom(t, n.cq, 2*depth, stop) })
@@ -106,10 +106,10 @@ func resizeAtRandom(t *conformance.T, cq *verbs.CQ, least int, stop <-chan struc
 
 // resizeLosesNothing resizes a queue whose entries have come round: the oldest are
 // behind the youngest in its storage, wherever that is.
-func resizeLosesNothing(t *conformance.T, n *node) {
+func resizeLosesNothing(t *conformance.T, n *host) {
 	for _, size := range []int{7, 8, 20} {
 		cq := n.newCQ(8)
-		room := cq.Entries()
+		room := roomOf(cq)
 		first := n.flush(cq, room-2)
 		completes(t, cq, flushed(first, 1, room-4)...)
 		later := n.flush(cq, 5)
@@ -120,7 +120,7 @@ func resizeLosesNothing(t *conformance.T, n *node) {
 	n.quiet()
 }
 
-func resizeNotBelow(t *conformance.T, n *node) {
+func resizeNotBelow(t *conformance.T, n *host) {
 	cq := n.newCQ(9)
 	qp := n.flush(cq, 5)
 	for _, size := range []int{1, 4} {
@@ -146,7 +146,7 @@ func cqDestroyedByVerb(t *conformance.T) {
 	require.NoError(t, second(nic.CreateCQ(verbs.CQConfig{})))
 }
 
-func cqInUse(t *conformance.T, w *world) {
+func cqInUse(t *conformance.T, w *hostPair) {
 	n := w.a
 	srq := n.newSRQ(verbs.SRQConfig{})
 	for _, c := range []struct {
@@ -159,10 +159,10 @@ func cqInUse(t *conformance.T, w *world) {
 		{"both", func(cq *verbs.CQ) verbs.QPConfig { return verbs.QPConfig{SendCQ: cq, RecvCQ: cq} }},
 	} {
 		cq := n.newCQ(8)
-		qp, peer := w.pair(c.make(cq), verbs.QPConfig{})
+		qp, peer := w.connectMore(c.make(cq), verbs.QPConfig{})
 		refuses(t, "the CQ of "+c.name, verbs.ErrCQInUse, cq.Destroy, queries(cq.Query))
-		sends(t, end{qp, n.mr}, end{peer, w.b.mr}) // completions go on
-		sends(t, end{peer, w.b.mr}, end{qp, n.mr})
+		sends(t, endpoint{qp, n.mr}, endpoint{peer, w.b.mr}) // completions go on
+		sends(t, endpoint{peer, w.b.mr}, endpoint{qp, n.mr})
 		require.NoError(t, cq.Resize(9), "verbs too")
 		require.NoError(t, qp.Destroy())
 		require.NoError(t, cq.Destroy(), "no longer of %s", c.name)
@@ -183,12 +183,12 @@ func cqReturnsResources(t *conformance.T) {
 	}
 }
 
-func cqNothingAfter(t *conformance.T, w *world) {
+func cqNothingAfter(t *conformance.T, w *hostPair) {
 	n := w.a
 	cq := n.newCQ(16)
 	waiting := n.flush(cq, 3)
 	there := w.b.newCQ(8)
-	qp, peer := w.pair(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{SendCQ: there, RecvCQ: there})
+	qp, peer := w.connectMore(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{SendCQ: there, RecvCQ: there})
 	postRecv(t, qp, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
 	post(t, qp, verbs.Request{ID: 3, Op: verbs.OpRead, Local: n.mr.SGE(0, 64), Remote: w.b.mr.Remote(0)})
 	post(t, peer, verbs.Request{})
@@ -198,5 +198,5 @@ func cqNothingAfter(t *conformance.T, w *world) {
 	assert.ErrorIs(t, second(cq.PollOne()), verbs.ErrInvalidCQ)
 	assert.ErrorIs(t, second(cq.Wait(t.Context(), c[:])), verbs.ErrInvalidCQ)
 	assert.Equal(t, [4]verbs.Completion{}, c)
-	moves(t, n.end(), w.b.end())
+	moves(t, n.endpoint(), w.b.endpoint())
 }

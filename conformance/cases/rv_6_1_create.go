@@ -8,19 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // rv6_1 is creating and querying queue pairs: verbs draft 6.1.1 and 6.1.2.
 var rv6_1 = []conformance.Case{
 	apiCase("6.1.1/incomplete-refused", incompleteQP, "RV-6.1.1-M1", "RV-6.1.1-M6"),
-	apiCase("6.1.1/depths", onNode(depthsOfQP), "RV-6.1.1-M2", "RV-6.1.1-M3"),
-	apiCase("6.1.1/a-cq-for-each-queue", onNode(cqForEachQueue), "RV-6.1.1-M4"),
-	apiCase("6.1.1/privileges", onNode(privilegesOfQP), "RV-6.1.1-M5"),
-	apiCase("6.1.1/identifier", onNode(identifierOfQP), "RV-6.1.1-M7", "RV-6.1.1-M9"),
-	apiCase("6.1.1/identifiers-unique", onNode(identifiersUnique), "RV-6.1.1-M8"),
-	apiCase("6.1.1/no-stream", onLooseLine(createdWithoutStream), "RV-6.1.1-M10"),
-	apiCase("6.1.2/attributes", onNode(attributesOfQP), "RV-6.1.2-M1"),
+	apiCase("6.1.1/depths", onHost(depthsOfQP), "RV-6.1.1-M2", "RV-6.1.1-M3"),
+	apiCase("6.1.1/a-cq-for-each-queue", onHost(cqForEachQueue), "RV-6.1.1-M4"),
+	apiCase("6.1.1/privileges", onHost(privilegesOfQP), "RV-6.1.1-M5"),
+	apiCase("6.1.1/identifier", onHost(identifierOfQP), "RV-6.1.1-M7", "RV-6.1.1-M9"),
+	apiCase("6.1.1/identifiers-unique", onHost(identifiersUnique), "RV-6.1.1-M8"),
+	apiCase("6.1.1/no-stream", onIdleLink(createdWithoutStream), "RV-6.1.1-M10"),
+	apiCase("6.1.2/attributes", onHost(attributesOfQP), "RV-6.1.2-M1"),
 }
 
 // incompleteQP leaves one attribute out after the other, where one queue pair is all
@@ -28,7 +29,7 @@ var rv6_1 = []conformance.Case{
 func incompleteQP(t *conformance.T) {
 	l := small
 	l.QPs, l.PDs = 1, 4
-	n := &node{t: t, nic: openRNIC(t, verbs.Config{Limits: l})}
+	n := &host{t: t, nic: openRNIC(t, verbs.Config{Limits: l})}
 	n.pd, n.cq = n.newPD(), n.newCQ(8)
 	dead := n.deadPD()
 	lost := n.newCQ(8)
@@ -51,7 +52,7 @@ func incompleteQP(t *conformance.T) {
 		{"a negative IRD", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.IRD = -1 }},
 		{"a negative ORD", verbs.ErrInvalidModifier, func(c *verbs.QPConfig) { c.ORD = -1 }},
 	} {
-		q := n.inNode(verbs.QPConfig{})
+		q := n.withDefaults(verbs.QPConfig{})
 		c.spoil(&q)
 		qp, err := n.nic.CreateQP(q)
 		require.ErrorIs(t, err, c.want, c.what)
@@ -65,7 +66,7 @@ func incompleteQP(t *conformance.T) {
 	require.Equal(t, []int{64, 64, 4, 4, 4, 8, 8}, []int{a.SendDepth, a.RecvDepth, a.SendSGE, a.WriteSGE, a.RecvSGE, a.IRD, a.ORD})
 }
 
-func depthsOfQP(t *conformance.T, n *node) {
+func depthsOfQP(t *conformance.T, n *host) {
 	for _, want := range [][2]int{{3, 200}, {200, 3}, {1, 1}, {7, 33}, {65, 64}, {1, 1000}} {
 		qp := n.newQP(verbs.QPConfig{SendDepth: want[0], RecvDepth: want[1]})
 		a := attributes(t, qp)
@@ -84,8 +85,8 @@ func depthsOfQP(t *conformance.T, n *node) {
 
 // cqForEachQueue has a queue pair complete Sends and Receives, well and flushed, over
 // two streams.
-func cqForEachQueue(t *conformance.T, n *node) {
-	l := n.line(verbs.QPConfig{})
+func cqForEachQueue(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
 	for round := range 2 {
 		a := attributes(t, l.qp)
 		require.Same(t, l.sq, a.SendCQ, "round %d", round)
@@ -97,13 +98,13 @@ func cqForEachQueue(t *conformance.T, n *node) {
 		l.modify(verbs.StateError)
 		completes(t, l.sq, l.sentAs(12, verbs.OpRead, verbs.StatusFlushed))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
-		l.nothing()
+		l.noCompletions()
 		empty(t, n.cq)
 		l.again()
 	}
 }
 
-func privilegesOfQP(t *conformance.T, n *node) {
+func privilegesOfQP(t *conformance.T, n *host) {
 	p := n.pages(2, 4096)
 	fill(p.Bytes(), 4)
 	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 2}))(t)
@@ -116,7 +117,7 @@ func privilegesOfQP(t *conformance.T, n *node) {
 			{verbs.Request{ID: 5, SGL: []verbs.SGE{physical(p, 0, 16)}}, verbs.StatusInvalidSTag},
 		}
 		for _, r := range requests {
-			l := n.line(verbs.QPConfig{Privileged: privileged})
+			l := n.link(verbs.QPConfig{Privileged: privileged})
 			require.Equal(t, privileged, attributes(t, l.qp).Privileged)
 			if privileged {
 				r.refuse = verbs.StatusSuccess
@@ -127,10 +128,10 @@ func privilegesOfQP(t *conformance.T, n *node) {
 	}
 }
 
-func identifierOfQP(t *conformance.T, n *node) {
-	var lines []*line
+func identifierOfQP(t *conformance.T, n *host) {
+	var lines []*link
 	for range 2 {
-		lines = append(lines, n.line(verbs.QPConfig{SendCQ: n.cq, RecvCQ: n.cq}))
+		lines = append(lines, n.link(verbs.QPConfig{SendCQ: n.cq, RecvCQ: n.cq}))
 	}
 	require.NotEqual(t, lines[0].id, lines[1].id)
 	for _, l := range lines {
@@ -138,7 +139,7 @@ func identifierOfQP(t *conformance.T, n *node) {
 		require.Equal(t, l.id, attributes(t, l.qp).ID, "Query QP's")
 		require.Same(t, l.qp, n.nic.QP(l.id))
 		l.recv(1, 2)
-		l.say([]byte("abc"))
+		l.sendMessage([]byte("abc"))
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: l.id, Op: verbs.OpRecv, Bytes: 3})
 		run(t, l.qp, l.aSend(3), verbs.StatusSuccess)
 	}
@@ -151,7 +152,7 @@ func identifierOfQP(t *conformance.T, n *node) {
 
 // identifiersUnique creates and destroys queue pairs side by side. One that is taken
 // out of the list of the living is destroyed only then.
-func identifiersUnique(t *conformance.T, n *node) {
+func identifiersUnique(t *conformance.T, n *host) {
 	var (
 		mu    sync.Mutex
 		alive = map[verbs.QPID]*verbs.QP{n.qp.ID(): n.qp}
@@ -174,7 +175,7 @@ func identifiersUnique(t *conformance.T, n *node) {
 					assert.NoError(t, qp.Destroy())
 					continue
 				}
-				qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{SendDepth: 1, RecvDepth: 1}))
+				qp, err := n.nic.CreateQP(n.withDefaults(verbs.QPConfig{SendDepth: 1, RecvDepth: 1}))
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -193,13 +194,13 @@ func identifiersUnique(t *conformance.T, n *node) {
 	// Completions and events tell them apart.
 	for id, qp := range alive {
 		postRecv(t, qp, verbs.Recv{ID: 1})
-		qp.Fail()
+		fault.Provoke(qp)
 		n.events.are(verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: id})
 		completes(t, n.cq, verbs.Completion{ID: 1, QP: id, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
 	}
 }
 
-func createdWithoutStream(t *conformance.T, l *line) {
+func createdWithoutStream(t *conformance.T, l *link) {
 	a := attributes(t, l.qp)
 	require.Equal(t, verbs.StateIdle, a.State)
 	require.Nil(t, a.Stream)
@@ -212,13 +213,13 @@ func createdWithoutStream(t *conformance.T, l *line) {
 	empty(t, l.sq)
 	l.join()
 	require.NotNil(t, l.stream(), "in RTS")
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
 	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
 }
 
 // attributesOfQP gives a queue pair odd values, and compares all that Query QP tells
 // (9.2.5.2) in each state.
-func attributesOfQP(t *conformance.T, n *node) {
+func attributesOfQP(t *conformance.T, n *host) {
 	other := n.newPD()
 	c := verbs.QPConfig{
 		PD: other, SendDepth: 13, RecvDepth: 17, SendSGE: 5, WriteSGE: 3, RecvSGE: 7, IRD: 9, ORD: 11,
@@ -254,22 +255,22 @@ func attributesOfQP(t *conformance.T, n *node) {
 var rv6_1_4 = []conformance.Case{
 	apiCase("6.1.4/only-by-verb", destroyedByVerbOnly, "RV-6.1.4-M1"),
 	apiCase("6.1.4/gives-everything-back", destroyGivesBack, "RV-6.1.4-M2"),
-	apiCase("6.1.4/gone-at-return", onNode(destroyedIsGone), "RV-6.1.4-M3", "PV-6.1.4-M1", "PV-6.1.4-M2"),
+	apiCase("6.1.4/gone-at-return", onHost(destroyedIsGone), "RV-6.1.4-M3", "PV-6.1.4-M1", "PV-6.1.4-M2"),
 	apiCase("6.1.4/takes-the-stream", destroyTakesStream, "RV-6.1.4-M4", "RV-6.1.4-M7"),
-	apiCase("6.1.4/windows-bound", onNode(destroyWindowsBound), "RV-6.1.4-M5", "RV-6.1.4-M6"),
+	apiCase("6.1.4/windows-bound", onHost(destroyWindowsBound), "RV-6.1.4-M5", "RV-6.1.4-M6"),
 }
 
 // destroyedByVerbOnly ends a queue pair and forgets it: where there can be only one,
 // there can be no other until Destroy.
 func destroyedByVerbOnly(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 1}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 1}}})
 	id := n.qp.ID()
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 	n.qp = nil
 	for range 3 {
 		runtime.GC()
 	}
-	create := func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) }
+	create := func() error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{}))) }
 	require.ErrorIs(t, create(), verbs.ErrInsufficientResources)
 	require.Equal(t, verbs.StateError, n.nic.QP(id).State(), "it is there")
 	require.NoError(t, n.nic.QP(id).Destroy())
@@ -279,11 +280,11 @@ func destroyedByVerbOnly(t *conformance.T) {
 func destroyGivesBack(t *conformance.T) {
 	l := small
 	l.QPs, l.SharedIRD, l.SharedORD, l.CQs = 2, 4, 4, 64
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{IRD: 1, ORD: 1}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{IRD: 1, ORD: 1}})
 	srq, pd := n.newSRQ(verbs.SRQConfig{}), n.newPD()
 	sq, rq := n.newCQ(32), n.newCQ(32)
 	for i := range 50 {
-		q := n.veiledLine(verbs.QPConfig{PD: pd, SRQ: srq, SendCQ: sq, RecvCQ: rq, IRD: 3, ORD: 3})
+		q := n.hiddenLink(verbs.QPConfig{PD: pd, SRQ: srq, SendCQ: sq, RecvCQ: rq, IRD: 3, ORD: 3})
 		require.Equal(t, []int{3, 3}, []int{attributes(t, q.qp).IRD, attributes(t, q.qp).ORD}, "round %d: all of the pools", i)
 		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse)
 		require.ErrorIs(t, sq.Destroy(), verbs.ErrCQInUse)
@@ -300,9 +301,9 @@ func destroyGivesBack(t *conformance.T) {
 
 // destroyedIsGone destroys a queue pair while its peer writes: what the program does
 // with the memory then is its own business.
-func destroyedIsGone(t *conformance.T, n *node) {
+func destroyedIsGone(t *conformance.T, n *host) {
 	for range 10 {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		l.recv(1, 2)
 		at := l.mr.Remote(8192)
 		stop := make(chan struct{})
@@ -330,21 +331,21 @@ func destroyedIsGone(t *conformance.T, n *node) {
 		}
 		<-stop
 		require.Equal(t, kept, l.mr.Bytes()[8192:28192], "what the program wrote after Destroy")
-		l.nothing()
+		l.noCompletions()
 		_ = l.peer.Close()
 	}
 	n.quiet()
 }
 
 // settleLater waits until something the peer writes has arrived.
-func (l *line) settleLater() { run(l.t, l.qp, l.aSend(77), verbs.StatusSuccess) }
+func (l *link) settleLater() { run(l.t, l.qp, l.aSend(77), verbs.StatusSuccess) }
 
 func destroyTakesStream(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for _, s := range states {
 		t.Part("in %v", s)
-		l := n.loose(verbs.QPConfig{})
-		l.veiled = true
+		l := n.idleLink(verbs.QPConfig{})
+		l.hidden = true
 		l.into(s)
 		if s == verbs.StateIdle || s == verbs.StateRTS {
 			l.recv(1, 2, 3)
@@ -362,25 +363,25 @@ func destroyTakesStream(t *conformance.T) {
 	}
 }
 
-func destroyWindowsBound(t *conformance.T, n *node) {
-	for _, unbind := range named(t, "%s", map[string]func(*line, *verbs.MW){
-		"deallocated": func(_ *line, w *verbs.MW) { require.NoError(t, w.Deallocate()) },
-		"invalidated": func(l *line, w *verbs.MW) {
+func destroyWindowsBound(t *conformance.T, n *host) {
+	for _, unbind := range named(t, "%s", map[string]func(*link, *verbs.MW){
+		"deallocated": func(_ *link, w *verbs.MW) { require.NoError(t, w.Deallocate()) },
+		"invalidated": func(l *link, w *verbs.MW) {
 			run(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: w.STag(1)}, verbs.StatusSuccess)
 		},
-		"deallocated in Error": func(l *line, w *verbs.MW) {
+		"deallocated in Error": func(l *link, w *verbs.MW) {
 			l.modify(verbs.StateError)
 			refuses(t, "in Error", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
 			require.NoError(t, w.Deallocate())
 		},
 	}) {
-		l, w := n.line(verbs.QPConfig{}), n.newMW()
+		l, w := n.link(verbs.QPConfig{}), n.newMW()
 		run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: w.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
 		refuses(t, "in RTS", verbs.ErrWindowsBound, l.qp.Destroy, l.shown, queries(w.Query))
 		require.Equal(t, verbs.StateRTS, l.qp.State())
 		clear(n.mr.Bytes()[:8])
-		l.tell(aWrite(uint32(w.STag(1)), n.mr.Base()+3, []byte{7}))
-		l.settle()
+		l.send(aWrite(uint32(w.STag(1)), n.mr.Base()+3, []byte{7}))
+		l.settled()
 		require.Equal(t, byte(7), n.mr.Bytes()[3], "the window still serves")
 		unbind(l, w)
 		require.NoError(t, l.qp.Destroy())

@@ -10,14 +10,14 @@ import (
 // rv6_1_3 is modifying queue pairs: verbs draft 6.1.3.
 var rv6_1_3 = []conformance.Case{
 	apiCase("6.1.3/stream-required", streamRequired, "RV-6.1.3-M1", "RV-6.1.3-M2"),
-	apiCase("6.1.3/attributes-of-figure-4", onNode(attributesOfFigure4), "RV-6.1.3-M3"),
+	apiCase("6.1.3/attributes-of-figure-4", onHost(attributesOfFigure4), "RV-6.1.3-M3"),
 	apiCase("6.1.3/all-or-nothing", modifyAllOrNothing, "RV-6.1.3-M4", "RV-6.1.3-M5"),
-	apiCase("6.1.3/done-or-refused", onNode(modifyDoneOrRefused), "RV-6.1.3-M12", "RV-6.1.3-M13", "RV-6.1.3-M14"),
+	apiCase("6.1.3/done-or-refused", onHost(modifyDoneOrRefused), "RV-6.1.3-M12", "RV-6.1.3-M13", "RV-6.1.3-M14"),
 	apiCase("6.1.3/against-the-peer", modifyAgainstPeer, "RV-6.1.3-M12", "RV-6.1.3-M13"),
 }
 
 func streamRequired(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{SendDepth: 10, ORD: 5})
+	l := newIdleLink(t, verbs.QPConfig{SendDepth: 10, ORD: 5})
 	for what, s := range map[string]*verbs.Stream{"no stream": nil, "a stream of no connection": {}} {
 		refuses(t, what, verbs.ErrInvalidLLPStream, func() error {
 			return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(3), SendDepth: ptr(20)})
@@ -35,7 +35,7 @@ var legal = map[[2]verbs.State]bool{
 }
 
 // attributesOfFigure4 supplies ORD and a last message with each transition there is.
-func attributesOfFigure4(t *conformance.T, n *node) {
+func attributesOfFigure4(t *conformance.T, n *host) {
 	withORD := map[[2]verbs.State]bool{
 		{verbs.StateIdle, verbs.StateIdle}: true, {verbs.StateIdle, verbs.StateRTS}: true, {verbs.StateRTS, verbs.StateRTS}: true,
 	}
@@ -44,7 +44,7 @@ func attributesOfFigure4(t *conformance.T, n *node) {
 			t.Part("%v to %v, message %v", tr[0], tr[1], message)
 			l := n.into(tr[0], verbs.QPConfig{ORD: 5})
 			m := verbs.ModifyQP{Next: tr[1]}
-			var peer *rawEnd
+			var peer *peer
 			if tr == [2]verbs.State{verbs.StateIdle, verbs.StateRTS} {
 				m.Stream, peer = aStream(t)
 			}
@@ -63,7 +63,7 @@ func attributesOfFigure4(t *conformance.T, n *node) {
 			a := attributes(t, l.qp)
 			require.Equal(t, tr[1], a.State)
 			if message {
-				heardText(t, peer, "last words")
+				peer.text("last words")
 			} else {
 				require.Equal(t, 3, a.ORD)
 			}
@@ -74,7 +74,7 @@ func attributesOfFigure4(t *conformance.T, n *node) {
 
 // modifyAllOrNothing has one thing wrong in each call, among good ones.
 func modifyAllOrNothing(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{WR: 64, IRD: 8, ORD: 8}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{WR: 64, IRD: 8, ORD: 8}}})
 	srq := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	for _, from := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
 		good := func() verbs.ModifyQP {
@@ -112,7 +112,7 @@ func modifyAllOrNothing(t *conformance.T) {
 		}
 	}
 	t.Part("with an S-RQ")
-	q := n.loose(verbs.QPConfig{SRQ: srq, SendDepth: 5})
+	q := n.idleLink(verbs.QPConfig{SRQ: srq, SendDepth: 5})
 	refuses(t, "an RQ limit above its depth", verbs.ErrRQLimitRange, func() error {
 		return q.qp.Modify(verbs.ModifyQP{SendDepth: ptr(9), ORD: ptr(1), RQLimit: ptr(9)})
 	}, q.shown)
@@ -120,7 +120,7 @@ func modifyAllOrNothing(t *conformance.T) {
 		return q.qp.Modify(verbs.ModifyQP{SendDepth: ptr(9), ORD: ptr(1), RecvDepth: ptr(9)})
 	}, q.shown)
 	t.Part("to RTS")
-	o := n.loose(verbs.QPConfig{SendDepth: 5})
+	o := n.idleLink(verbs.QPConfig{SendDepth: 5})
 	s, _ := aStream(t)
 	refuses(t, "ORD above the limit", verbs.ErrORDExceeded, func() error {
 		return o.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, SendDepth: ptr(9), ORD: ptr(9)})
@@ -129,7 +129,7 @@ func modifyAllOrNothing(t *conformance.T) {
 
 // modifyDoneOrRefused asks for each state in each: it is taken when the verb returns,
 // or nothing has changed.
-func modifyDoneOrRefused(t *conformance.T, n *node) {
+func modifyDoneOrRefused(t *conformance.T, n *host) {
 	for _, from := range states {
 		for _, next := range states {
 			t.Part("%v to %v", from, next)
@@ -148,7 +148,8 @@ func modifyDoneOrRefused(t *conformance.T, n *node) {
 			refuses(t, "with attributes", verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
 			if from == verbs.StateRTS {
 				run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
-				l.settleBehind(aSend(1, l.mr.Bytes()[:4]))
+				l.expect(aSend(1, l.mr.Bytes()[:4]))
+				l.settled()
 			}
 		}
 	}
@@ -158,11 +159,11 @@ func modifyDoneOrRefused(t *conformance.T, n *node) {
 // the queue pair goes where it was told to, and meets the message there, or it says
 // that it could not.
 func modifyAgainstPeer(t *conformance.T) {
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for i := range 30 {
 		next := []verbs.State{verbs.StateClosing, verbs.StateTerminate, verbs.StateError}[i%3]
 		t.Part("round %d, to %v", i, next)
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		done := make(chan error, 1)
 		go func() { done <- l.peer.Send(aTerminate(0x1202, nil, false)) }()
 		for range t.Rand().IntN(2000) {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -17,14 +18,14 @@ import (
 // 6.1.3.
 var rv6_1_resize = []conformance.Case{
 	apiCase("6.1.3/resize-offered", resizeOffered, "RV-6.1.3-M6"),
-	apiCase("6.1.3/resize-with-requests", onNode(resizeWithRequests), "RV-6.1.3-M7", "RV-6.1.3-M8"),
+	apiCase("6.1.3/resize-with-requests", onHost(resizeWithRequests), "RV-6.1.3-M7", "RV-6.1.3-M8"),
 	apiCase("6.1.3/resize-disturbs-nothing", resizeDisturbsNothing, "RV-6.1.3-M9"),
-	apiCase("6.1.3/shrink-refused", onNode(shrinkRefused), "RV-6.1.3-M10", "RV-6.1.3-M11"),
+	apiCase("6.1.3/shrink-refused", onHost(shrinkRefused), "RV-6.1.3-M10", "RV-6.1.3-M11"),
 }
 
 func resizeOffered(t *conformance.T) {
 	for _, without := range []verbs.Features{0, verbs.FeatureResize} {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Without: without}})
 		a := must(n.nic.Query())(t)
 		require.Equal(t, without == 0, a.Features.Has(verbs.FeatureResize), "what Query RNIC says")
 		for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
@@ -42,7 +43,7 @@ func resizeOffered(t *conformance.T) {
 
 // resizeWithRequests changes both depths with requests on the queues, on queue pairs
 // of all kinds.
-func resizeWithRequests(t *conformance.T, n *node) {
+func resizeWithRequests(t *conformance.T, n *host) {
 	for k := range inTurn(t, "%s", []struct {
 		what string
 		cfg  verbs.QPConfig
@@ -57,7 +58,7 @@ func resizeWithRequests(t *conformance.T, n *node) {
 	}) {
 		for s := range inTurn(t, "in %v", []verbs.State{verbs.StateIdle, verbs.StateRTS}) {
 			k.cfg.SendDepth, k.cfg.RecvDepth = 20, 20
-			l := n.loose(k.cfg)
+			l := n.idleLink(k.cfg)
 			rts := func() { l.peer = rawPeer(t, l.qp, k.role) }
 			if s == verbs.StateRTS {
 				rts()
@@ -85,7 +86,7 @@ func resizeWithRequests(t *conformance.T, n *node) {
 }
 
 // fill posts five Receives and five Sends, of which those of a Responder wait.
-func (l *line) fill(srq *verbs.SRQ) {
+func (l *link) fill(srq *verbs.SRQ) {
 	for i := range uint64(5) {
 		fill(l.mr.Bytes()[i:i+1], int(i))
 		post(l.t, l.qp, verbs.Request{ID: i, SGL: l.mr.SGL(int(i), 1)})
@@ -95,12 +96,12 @@ func (l *line) fill(srq *verbs.SRQ) {
 }
 
 // drained has the peer send five octets and get five.
-func (l *line) drained() {
+func (l *link) drained() {
 	for i := range 5 {
-		l.say([]byte{byte(0xA0 + i)})
+		l.sendMessage([]byte{byte(0xA0 + i)})
 	}
 	for i := range uint64(5) {
-		l.hear(aSend(uint32(i+1), l.mr.Bytes()[i:i+1]))
+		l.expect(aSend(uint32(i+1), l.mr.Bytes()[i:i+1]))
 		completes(l.t, l.sq, l.sentAs(i, verbs.OpSend, verbs.StatusSuccess))
 		completes(l.t, l.rq, l.got(10+i, 1))
 	}
@@ -111,12 +112,12 @@ func (l *line) drained() {
 // numbered messages go both ways.
 func resizeDisturbsNothing(t *conformance.T) {
 	const messages, least = 1000, 16
-	c := nodeConfig{QP: verbs.QPConfig{SendDepth: 64, RecvDepth: 64}}
-	w := newWorld(t, worldConfig{A: c, B: c, Idle: true})
+	c := hostConfig{QP: verbs.QPConfig{SendDepth: 64, RecvDepth: 64}}
+	w := newHostPair(t, hostPairConfig{A: c, B: c, Idle: true})
 	var sides []*talker
-	for _, n := range []*node{w.a, w.b} {
+	for _, n := range []*host{w.a, w.b} {
 		rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 0))
-		s := &talker{node: n, messages: messages, meanwhile: func() error {
+		s := &talker{host: n, messages: messages, meanwhile: func() error {
 			return n.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, SendDepth: ptr(least + rng.IntN(200)), RecvDepth: ptr(least + rng.IntN(200))})
 		}}
 		require.NoError(t, s.receive()) // before the peer may send
@@ -137,7 +138,7 @@ func resizeDisturbsNothing(t *conformance.T) {
 // ten Receives and five Sends outstanding, and does something else again and again.
 // Every completion has to be Success, and in order.
 type talker struct {
-	*node
+	*host
 	messages  uint64
 	meanwhile func() error
 
@@ -150,7 +151,7 @@ type talker struct {
 func (s *talker) run() (err error) {
 	defer func() {
 		if err != nil {
-			s.qp.Fail()
+			fault.Provoke(s.qp)
 		}
 	}()
 	c := make([]verbs.Completion, 8)
@@ -216,9 +217,9 @@ func (s *talker) take(x verbs.Completion) error {
 	return nil
 }
 
-func shrinkRefused(t *conformance.T, n *node) {
+func shrinkRefused(t *conformance.T, n *host) {
 	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS} {
-		l := n.loose(verbs.QPConfig{SendDepth: 8, RecvDepth: 8})
+		l := n.idleLink(verbs.QPConfig{SendDepth: 8, RecvDepth: 8})
 		role := asResponder // it sends nothing before the peer does
 		if s == verbs.StateRTS {
 			l.peer = rawPeer(t, l.qp, role)
@@ -249,7 +250,7 @@ func shrinkRefused(t *conformance.T, n *node) {
 			completes(t, l.sq, l.sentAs(99, verbs.OpSend, verbs.StatusSuccess))
 		}
 		for range a.RecvDepth - 5 {
-			l.say(nil)
+			l.sendMessage(nil)
 			completes(t, l.rq, l.got(99, 0))
 		}
 		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, SendDepth: ptr(4), RecvDepth: ptr(4)}), "when they are reaped")

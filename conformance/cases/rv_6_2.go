@@ -9,21 +9,21 @@ import (
 
 // rv6_2 is the state diagram and the Idle state: verbs draft 6.2 and 6.2.1.
 var rv6_2 = []conformance.Case{
-	apiCase("6.2/five-states", onLooseLine(fiveStates), "RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"),
-	apiCase("6.2.1/entered", onNode(idleEntered), "RV-6.2.1-M1", "RV-6.2.1-M4"),
-	apiCase("6.2.1/nothing-processed", onNode(idleProcessesNothing), "RV-6.2.1-M2", "RV-6.2.1-M3"),
-	apiCase("6.2.1/not-to-the-end", onLooseLine(idleNotToTheEnd), "RV-6.2.1-M5"),
+	apiCase("6.2/five-states", onIdleLink(fiveStates), "RV-6.2-M1", "RV-6.2-M2", "PV-6.2-M1"),
+	apiCase("6.2.1/entered", onHost(idleEntered), "RV-6.2.1-M1", "RV-6.2.1-M4"),
+	apiCase("6.2.1/nothing-processed", onHost(idleProcessesNothing), "RV-6.2.1-M2", "RV-6.2.1-M3"),
+	apiCase("6.2.1/not-to-the-end", onIdleLink(idleNotToTheEnd), "RV-6.2.1-M5"),
 	apiCase("6.2.1.1/idle-to-idle", idleToIdle, "RV-6.2.1.1-M1"),
-	apiCase("6.2.1.3/idle-to-error", onLooseLine(idleToError), "RV-6.2.1.3-M1"),
+	apiCase("6.2.1.3/idle-to-error", onIdleLink(idleToError), "RV-6.2.1.3-M1"),
 }
 
-// step is something that happens to a line: a verb, or the peer's doing. next is the
+// step is something that happens to a link: a verb, or the peer's doing. next is the
 // state that follows (figures 7 to 11), once the stream is gone if that is over.
 type step struct {
 	name string
 	verb bool        // that asks for a state:
 	to   verbs.State // this one
-	do   func(*line) error
+	do   func(*link) error
 	next map[verbs.State]verbs.State // absent: it cannot happen there
 }
 
@@ -32,7 +32,7 @@ type step struct {
 func walk() []step {
 	to := func(s verbs.State) step {
 		st := step{name: "Modify QP to " + s.String(), verb: true, to: s, next: map[verbs.State]verbs.State{}}
-		st.do = func(l *line) error {
+		st.do = func(l *link) error {
 			if s == verbs.StateRTS && l.qp.State() == verbs.StateIdle {
 				l.join()
 				return nil
@@ -47,17 +47,17 @@ func walk() []step {
 		}
 		return st
 	}
-	peer := func(name string, do func(*line) error, rts, closing, terminate verbs.State) step {
+	peer := func(name string, do func(*link) error, rts, closing, terminate verbs.State) step {
 		return step{name: name, do: do, next: map[verbs.State]verbs.State{
 			verbs.StateRTS: rts, verbs.StateClosing: closing, verbs.StateTerminate: terminate,
 		}}
 	}
 	steps := []step{
-		peer("the peer closes", func(l *line) error { return l.peer.CloseWrite() }, verbs.StateIdle, verbs.StateIdle, verbs.StateError),
-		peer("the peer resets", func(l *line) error { return l.peer.Reset() }, verbs.StateError, verbs.StateError, verbs.StateError),
-		peer("a Terminate Message", func(l *line) error { return l.peer.Send(aTerminate(0x1202, nil, false)) },
+		peer("the peer closes", func(l *link) error { return l.peer.CloseWrite() }, verbs.StateIdle, verbs.StateIdle, verbs.StateError),
+		peer("the peer resets", func(l *link) error { return l.peer.Reset() }, verbs.StateError, verbs.StateError, verbs.StateError),
+		peer("a Terminate Message", func(l *link) error { return l.peer.Send(aTerminate(0x1202, nil, false)) },
 			verbs.StateTerminate, verbs.StateError, verbs.StateTerminate),
-		peer("a bad segment", func(l *line) error { return l.peer.Send(aWrite(0x00F00000, 0, []byte{1})) },
+		peer("a bad segment", func(l *link) error { return l.peer.Send(aWrite(0x00F00000, 0, []byte{1})) },
 			verbs.StateTerminate, verbs.StateError, verbs.StateTerminate),
 	}
 	for _, s := range states {
@@ -68,7 +68,7 @@ func walk() []step {
 
 // fiveStates walks until everything has happened in each state where it can, that which
 // has happened least first, and compares the state with the figures after each step.
-func fiveStates(t *conformance.T, l *line) {
+func fiveStates(t *conformance.T, l *link) {
 	type cell struct {
 		from verbs.State
 		name string
@@ -96,7 +96,7 @@ func fiveStates(t *conformance.T, l *line) {
 }
 
 // taken does the step, and looks at what has become of it.
-func (s *step) taken(l *line, from verbs.State) {
+func (s *step) taken(l *link, from verbs.State) {
 	t, next := l.t, s.next[from]
 	before := attributes(t, l.qp)
 	err := s.do(l)
@@ -115,22 +115,22 @@ func (s *step) taken(l *line, from verbs.State) {
 }
 
 // idleEntered comes to Idle in the four ways there are.
-func idleEntered(t *conformance.T, n *node) {
-	for _, come := range named(t, "%s", map[string]func(*line){
-		"created":      func(*line) {},
-		"Idle to Idle": func(l *line) { l.modify(verbs.StateIdle) },
-		"Error to Idle": func(l *line) {
+func idleEntered(t *conformance.T, n *host) {
+	for _, come := range named(t, "%s", map[string]func(*link){
+		"created":      func(*link) {},
+		"Idle to Idle": func(l *link) { l.modify(verbs.StateIdle) },
+		"Error to Idle": func(l *link) {
 			l.join()
 			l.modify(verbs.StateError)
 			l.modify(verbs.StateIdle)
 		},
-		"Closing to Idle": func(l *line) {
+		"Closing to Idle": func(l *link) {
 			l.join()
 			l.modify(verbs.StateClosing)
 			l.closesTo(verbs.StateIdle)
 		},
 	}) {
-		l := n.loose(verbs.QPConfig{})
+		l := n.idleLink(verbs.QPConfig{})
 		come(l)
 		require.Equal(t, verbs.StateIdle, l.qp.State())
 		require.Nil(t, l.stream())
@@ -146,22 +146,22 @@ func idleEntered(t *conformance.T, n *node) {
 
 // idleProcessesNothing posts requests of all kinds in Idle, good ones and one that
 // will fail.
-func idleProcessesNothing(t *conformance.T, n *node) {
-	for what, leave := range named(t, "to %s", map[string]func(*line){
-		"RTS": func(l *line) {
+func idleProcessesNothing(t *conformance.T, n *host) {
+	for what, leave := range named(t, "to %s", map[string]func(*link){
+		"RTS": func(l *link) {
 			l.join()
-			l.hear(aSend(1, l.mr.Bytes()[:4]))
+			l.expect(aSend(1, l.mr.Bytes()[:4]))
 			completes(t, l.sq, l.sentAs(1, verbs.OpBind, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
 				l.sentAs(3, verbs.OpSend, verbs.StatusInvalidSTag), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
 			l.terminated(0x0000, nil, false)
 		},
-		"Error": func(l *line) {
+		"Error": func(l *link) {
 			l.modify(verbs.StateError)
 			completes(t, l.sq, l.sentAs(1, verbs.OpBind, verbs.StatusFlushed), l.sentAs(2, verbs.OpSend, verbs.StatusFlushed),
 				l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
 		},
 	}) {
-		l, w := n.loose(verbs.QPConfig{}), n.newMW()
+		l, w := n.idleLink(verbs.QPConfig{}), n.newMW()
 		require.NoError(t, l.sq.Notify(verbs.NotifyNext))
 		require.NoError(t, l.rq.Notify(verbs.NotifyNext))
 		b := binds(w.BindRequest(n.mr, 0, 64, remoteRights, 1))
@@ -171,7 +171,7 @@ func idleProcessesNothing(t *conformance.T, n *node) {
 		l.modify(verbs.StateIdle)
 		n.quiet() // a moment in which others work
 		require.False(t, queried[verbs.WindowAttributes](t, w).Valid, "the window")
-		l.nothing()
+		l.noCompletions()
 		select {
 		case <-l.sq.Events():
 			t.Fatalf("a notification of the send CQ")
@@ -186,7 +186,7 @@ func idleProcessesNothing(t *conformance.T, n *node) {
 	}
 }
 
-func idleNotToTheEnd(t *conformance.T, l *line) {
+func idleNotToTheEnd(t *conformance.T, l *link) {
 	l.recv(1)
 	post(t, l.qp, l.aSend(2))
 	for _, next := range []verbs.State{verbs.StateTerminate, verbs.StateClosing} {
@@ -194,12 +194,12 @@ func idleNotToTheEnd(t *conformance.T, l *line) {
 		require.Equal(t, verbs.StateIdle, l.qp.State())
 	}
 	l.join()
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
 	l.delivers(1, "abc")
 }
 
 func idleToIdle(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{SendDepth: 4, RecvDepth: 4, ORD: 4})
+	l := newIdleLink(t, verbs.QPConfig{SendDepth: 4, RecvDepth: 4, ORD: 4})
 	l.modify(verbs.StateIdle)
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, ORD: ptr(2), SendDepth: ptr(50), RecvDepth: ptr(60)}))
 	a := attributes(t, l.qp)
@@ -209,11 +209,11 @@ func idleToIdle(t *conformance.T) {
 	require.GreaterOrEqual(t, a.RecvDepth, 60)
 	l.join()
 	post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3))
-	l.hear(l.asks(1), l.asks(2))
-	l.settle() // the third waits
+	l.expect(l.asks(1), l.asks(2))
+	l.settled() // the third waits
 }
 
-func idleToError(t *conformance.T, l *line) {
+func idleToError(t *conformance.T, l *link) {
 	l.recv(1, 2)
 	post(t, l.qp, l.aSend(3), l.aRead(4))
 	l.modify(verbs.StateError)
@@ -222,5 +222,5 @@ func idleToError(t *conformance.T, l *line) {
 	completes(t, l.sq, l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpRead, verbs.StatusFlushed))
 	l.quiet()
 	l.again()
-	l.settle() // of what was flushed nothing comes
+	l.settled() // of what was flushed nothing comes
 }

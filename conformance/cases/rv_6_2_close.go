@@ -136,7 +136,7 @@ func closedWithWork(t *conformance.T) {
 // refused, or has completed, or is on the queue in Idle.
 func closedWhilePosting(t *conformance.T) {
 	for range counted(t, "round %d", 10) {
-		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLink(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		go func() { // the peer closes when it sees the end
 			_, _, _ = l.peer.End()
 			_ = l.peer.CloseWrite()
@@ -214,7 +214,7 @@ func abortedByVerb(t *conformance.T, r *rig) {
 	require.Equal(t, verbs.StateError, q.State)
 	require.False(t, q.Stream)
 	require.Nil(t, q.Terminate)
-	endsAs(t, r.peer, endReset, "a Terminate Message, or whatever")
+	r.endsAs(endReset, "a Terminate Message, or whatever")
 	r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 	r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
 	r.events()
@@ -224,9 +224,9 @@ func abortedByVerb(t *conformance.T, r *rig) {
 // Writes.
 func abortStopsEverything(t *conformance.T) {
 	const receives = 4000 // so many that flushing them takes its time
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for range 10 {
-		l := n.line(verbs.QPConfig{SendDepth: 64, IRD: 64, RecvDepth: receives, RecvCQ: n.newCQ(receives)})
+		l := n.link(verbs.QPConfig{SendDepth: 64, IRD: 64, RecvDepth: receives, RecvCQ: n.newCQ(receives)})
 		postRecv(t, l.qp, make([]verbs.Recv, receives)...)
 		at, src := l.mr.Remote(32<<10), l.mr.Remote(0)
 		var g sync.WaitGroup
@@ -265,15 +265,15 @@ func abortStopsEverything(t *conformance.T) {
 }
 
 func abortReleases(t *conformance.T) {
-	l := newNode(t, nodeConfig{}).veiledLine(verbs.QPConfig{})
+	l := newHost(t, hostConfig{}).hiddenLink(verbs.QPConfig{})
 	for range 5 {
 		conn := l.stream().Conn
 		l.modify(verbs.StateError)
 		released(t, conn)
-		l.cut()
+		l.endsAs(endReset, "FPDUs before it")
 		l.again()
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
-		l.hear(aSend(1, l.mr.Bytes()[:4]))
+		l.expect(aSend(1, l.mr.Bytes()[:4]))
 	}
 }
 

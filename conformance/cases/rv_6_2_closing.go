@@ -6,6 +6,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -13,24 +14,24 @@ import (
 var rv6_2_5 = []conformance.Case{
 	apiCase("6.2.5/good-close", closingGood, "RV-6.2.5-M1", "RV-6.2.5-M10", "RV-6.2.5-M11", "RV-6.2.5-M20", "RV-6.2.5-M22"),
 	apiCase("6.2.5/close-complete", closingComplete, "RV-6.2.5-M21"),
-	apiCase("6.2.5/refuses-verbs", onNode(closingRefuses), "RV-6.2.5-M2", "RV-6.2.5-M5"),
+	apiCase("6.2.5/refuses-verbs", onHost(closingRefuses), "RV-6.2.5-M2", "RV-6.2.5-M5"),
 	upperCase("6.2.5/sends-nothing", closingSendsNothing, "RV-6.2.5-M3"),
 	upperCase("6.2.5/takes-nothing", closingTakesNothing, "RV-6.2.5-M4", "PV-6.2.5-M3"),
 	upperCase("6.2.5/flushes-receives", onTwoCQs(closingFlushes), "RV-6.2.5-M7", "RV-6.2.5-M8"),
 	apiCase("6.2.5/none-lost", closingLosesNone, "RV-6.2.5-M6", "RV-6.2.5-M9"),
-	apiCase("6.2.5/a-new-stream", onLine(closingNewStream), "RV-6.2.5-M23"),
+	apiCase("6.2.5/a-new-stream", onLink(closingNewStream), "RV-6.2.5-M23"),
 }
 
 // closers are the two ways into the Closing state, each up to the good end of the
 // stream on this side.
-func closers() map[string]func(*line) {
-	return map[string]func(*line){
-		"by verb": func(l *line) {
+func closers() map[string]func(*link) {
+	return map[string]func(*link){
+		"by verb": func(l *link) {
 			l.modify(verbs.StateClosing)
 			l.finished()
 			l.shut()
 		},
-		"by the peer": func(l *line) {
+		"by the peer": func(l *link) {
 			l.shut()
 			l.finished()
 		},
@@ -39,10 +40,10 @@ func closers() map[string]func(*line) {
 
 func closingGood(t *conformance.T) {
 	for _, closes := range named(t, "%s", closers()) {
-		l := newNode(t, nodeConfig{}).veiledLine(verbs.QPConfig{})
+		l := newHost(t, hostConfig{}).hiddenLink(verbs.QPConfig{})
 		conn := l.stream().Conn
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
-		l.hear(aSend(1, l.mr.Bytes()[:4]))
+		l.expect(aSend(1, l.mr.Bytes()[:4]))
 		closes(l)
 		l.raised(verbs.EventLLPCloseComplete)
 		a := attributes(t, l.qp)
@@ -54,15 +55,15 @@ func closingGood(t *conformance.T) {
 		require.Equal(t, endFIN, end, "and no reset behind it")
 		l.join()
 		run(t, l.qp, l.aSend(2), verbs.StatusSuccess)
-		l.hear(aSend(1, l.mr.Bytes()[:4]))
+		l.expect(aSend(1, l.mr.Bytes()[:4]))
 	}
 }
 
 // closingComplete looks at what is there when the handler is told.
 func closingComplete(t *conformance.T) {
 	for _, closes := range named(t, "%s", closers()) {
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{})
+		n := newHost(t, hostConfig{})
+		l := n.link(verbs.QPConfig{})
 		type seen struct {
 			event   verbs.Event
 			flushed int
@@ -78,12 +79,12 @@ func closingComplete(t *conformance.T) {
 		s := receive(t, at, "there is no event")
 		require.Equal(t, seen{verbs.Event{ID: verbs.EventLLPCloseComplete, QP: l.id}, 3, verbs.StateIdle}, s)
 		// One more event tells that there was no other before.
-		l.qp.Fail()
+		fault.Provoke(l.qp)
 		require.Equal(t, verbs.EventLocalQPCatastrophic, (<-at).event.ID)
 	}
 }
 
-func closingRefuses(t *conformance.T, n *node) {
+func closingRefuses(t *conformance.T, n *host) {
 	l := n.into(verbs.StateClosing, verbs.QPConfig{SendDepth: 5})
 	l.finished()
 	for _, next := range states {
@@ -96,7 +97,7 @@ func closingRefuses(t *conformance.T, n *node) {
 	l.refusesPosts(verbs.ErrInvalidState)
 	require.Equal(t, verbs.StateClosing, l.qp.State())
 	l.closesWith(verbs.StateIdle, verbs.EventLLPCloseComplete)
-	l.nothing()
+	l.noCompletions()
 }
 
 // closingSendsNothing closes with work of both kinds half done: nothing more of it goes
@@ -109,14 +110,14 @@ func closingSendsNothing(t *conformance.T) {
 	r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}, verbs.Request{ID: 3, SGL: b.sgl(0, 8)})
 	r.settled()
 	r.close()
-	endsAs(t, r.peer, endReset, "FPDUs behind Modify QP")
+	r.endsAs(endReset, "FPDUs behind Modify QP")
 	r.ended(verbs.StateError)
 
 	t.Part("nothing to do")
 	r = open(t, twoCQs())
 	r.settled()
 	r.close()
-	endsAs(t, r.peer, endFIN, "FPDUs behind Modify QP")
+	r.endsAs(endFIN, "FPDUs behind Modify QP")
 }
 
 // closingTakesNothing has the peer send what would be good in RTS.
@@ -157,7 +158,7 @@ func closingFlushes(t *conformance.T, r *rig) {
 // closes and the peer waits.
 func closingLosesNone(t *conformance.T) {
 	for round := range counted(t, "round %d", 10) {
-		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLink(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		accepted := map[uint64]bool{}
 		var ends bool
 		if ends = round%2 == 0; ends {
@@ -202,17 +203,17 @@ func closingLosesNone(t *conformance.T) {
 
 // closingNewStream closes in the middle of the numbering of both queues: the next
 // stream begins anew.
-func closingNewStream(t *conformance.T, l *line) {
+func closingNewStream(t *conformance.T, l *link) {
 	for range 3 {
 		for _, closes := range named(t, "%s", closers()) {
 			l.recv(1, 2, 3)
-			l.say([]byte("abc"))
-			l.say([]byte("de"))
+			l.sendMessage([]byte("abc"))
+			l.sendMessage([]byte("de"))
 			completes(t, l.rq, l.got(1, 3), l.got(2, 2))
 			post(t, l.qp, l.aSend(4), l.aRead(5))
-			l.hear(aSend(1, l.mr.Bytes()[:4]), l.asks(1))
-			l.settle()
-			l.tell(l.answer())
+			l.expect(aSend(1, l.mr.Bytes()[:4]), l.asks(1))
+			l.settled()
+			l.send(l.answer())
 			completes(t, l.sq, l.sentAs(4, verbs.OpSend, verbs.StatusSuccess), l.sentAs(5, verbs.OpRead, verbs.StatusSuccess))
 			closes(l)
 			ends(t, l.qp, verbs.StateIdle)
@@ -225,7 +226,7 @@ func closingNewStream(t *conformance.T, l *line) {
 // rv6_2_closing_errors is how a close goes wrong: verbs draft 6.2.5.
 var rv6_2_closing_errors = []conformance.Case{
 	upperCase("6.2.5/errors", closingErrors, "RV-6.2.5-M12", "RV-6.2.5-M18", "RV-6.2.5-M19", "PV-6.2.5-M1", "PV-6.2.5-M2", "PV-6.2.5-M3"),
-	apiCase("6.2.5/error-resets", onNode(closingErrorResets), "RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"),
+	apiCase("6.2.5/error-resets", onHost(closingErrorResets), "RV-6.2.5-M15", "RV-6.2.5-M16", "RV-6.2.5-M17", "PV-6.2.5-M3"),
 	upperCase("6.2.5/timeout", closingTimeout, "RV-6.2.5-M13", "RV-6.2.5-M14", "PV-6.2.5-M1"),
 }
 
@@ -274,8 +275,8 @@ func closingErrors(t *conformance.T) {
 
 // closingErrorResets looks at what is there when the handler is told of a bad close:
 // the reset has gone out, there is no stream, and the state is Error (6.2.5: in order).
-func closingErrorResets(t *conformance.T, n *node) {
-	l := n.veiledLine(verbs.QPConfig{})
+func closingErrorResets(t *conformance.T, n *host) {
+	l := n.hiddenLink(verbs.QPConfig{})
 	conn := l.stream().Conn
 	type seen struct {
 		state    verbs.State
@@ -292,7 +293,7 @@ func closingErrorResets(t *conformance.T, n *node) {
 	}))
 	l.modify(verbs.StateClosing)
 	l.finished()
-	l.tell(aSend(1, nil))
+	l.send(aSend(1, nil))
 	s := receive(t, at, "there is no event")
 	require.Equal(t, verbs.StateError, s.state)
 	require.True(t, s.released, "Query QP has no stream")
@@ -301,7 +302,7 @@ func closingErrorResets(t *conformance.T, n *node) {
 	require.Error(t, l.peer.Send(aSend(2, nil)), "the stream was reset")
 	require.NoError(t, n.nic.SetEventHandler(nil))
 	l.again()
-	l.settle()
+	l.settled()
 }
 
 func closingTimeout(t *conformance.T) {

@@ -13,22 +13,22 @@ import (
 
 // rv6_2_4 is the Error state: verbs draft 6.2.4.
 var rv6_2_4 = []conformance.Case{
-	apiCase("6.2.4/entered", onNode(errorEntered), "RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"),
+	apiCase("6.2.4/entered", onHost(errorEntered), "RV-6.2.4-M1", "RV-6.2.4-M2", "RV-6.2.4-M12"),
 	apiCase("6.2.4/flushes", errorFlushes, "RV-6.2.4-M3", "RV-6.2.4-M4", "PR-5040-5.4-M1", "PV-9.5.2-M1"),
 	apiCase("6.2.4/one-is-guilty", errorOneGuilty, "RV-6.2.4-M4", "RV-6.2.4-M5"),
-	apiCase("6.2.4/refuses-posts", onNode(errorRefusesPosts), "RV-6.2.4-M6"),
+	apiCase("6.2.4/refuses-posts", onHost(errorRefusesPosts), "RV-6.2.4-M6"),
 	apiCase("6.2.4/none-lost", errorLosesNone, "RV-6.2.4-M7"),
 	apiCase("6.2.4/terminate-message", errorTerminateMessage, "RV-6.2.4-M8", "PV-9.2.5.2-M1"),
-	apiCase("6.2.4/windows-stay", onNode(errorWindowsStay), "RV-6.2.4-M9"),
+	apiCase("6.2.4/windows-stay", onHost(errorWindowsStay), "RV-6.2.4-M9"),
 	apiCase("6.2.4/to-idle", errorToIdle, "RV-6.2.4-M10", "RV-6.2.4-M11"),
 }
 
-// errorFrom takes a new line to Error from another state.
-func (n *node) errorFrom(s verbs.State) *line {
+// errorFrom takes a new link to Error from another state.
+func (n *host) errorFrom(s verbs.State) *link {
 	l := n.into(s, verbs.QPConfig{})
 	switch s {
 	case verbs.StateClosing: // data ends it badly
-		l.tell(aSend(1, nil))
+		l.send(aSend(1, nil))
 	case verbs.StateTerminate:
 		l.shut()
 	default:
@@ -38,7 +38,7 @@ func (n *node) errorFrom(s verbs.State) *line {
 	return l
 }
 
-func errorEntered(t *conformance.T, n *node) {
+func errorEntered(t *conformance.T, n *host) {
 	for from := range inTurn(t, "from %v", []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate}) {
 		l := n.errorFrom(from)
 		require.Nil(t, l.stream())
@@ -53,9 +53,9 @@ func errorEntered(t *conformance.T, n *node) {
 	}
 }
 
-// everyKind posts requests of all kinds to a line whose peer answers nothing: the first
+// everyKind posts requests of all kinds to a link whose peer answers nothing: the first
 // is an RDMA Read, and with ORD 1 nothing behind the second is processed.
-func (l *line) everyKind() (sent []verbs.Completion) {
+func (l *link) everyKind() (sent []verbs.Completion) {
 	w, mr := l.newMW(), l.register(64, allRights)
 	at := l.mr.Remote(0)
 	reqs := []verbs.Request{
@@ -78,25 +78,25 @@ func (l *line) everyKind() (sent []verbs.Completion) {
 }
 
 func errorFlushes(t *conformance.T) {
-	for _, do := range named(t, "%s", map[string]func(*line){
-		"by verb":  func(l *line) { l.modify(verbs.StateError) },
-		"by fault": func(l *line) { l.tell(badSTag); l.hear(aTerminate(0x1100, badSTag, false)); l.shut() },
-		"by reset": (*line).drop,
-		"closing":  func(l *line) { l.modify(verbs.StateClosing) },
+	for _, do := range named(t, "%s", map[string]func(*link){
+		"by verb":  func(l *link) { l.modify(verbs.StateError) },
+		"by fault": func(l *link) { l.send(badSTag); l.expect(aTerminate(0x1100, badSTag, false)); l.shut() },
+		"by reset": (*link).reset,
+		"closing":  func(l *link) { l.modify(verbs.StateClosing) },
 	}) {
-		n := newNode(t, nodeConfig{})
-		l := n.line(verbs.QPConfig{ORD: 1})
+		n := newHost(t, hostConfig{})
+		l := n.link(verbs.QPConfig{ORD: 1})
 		want := l.everyKind()
-		l.hear(l.asks(1))
+		l.expect(l.asks(1))
 		do(l)
 		ends(t, l.qp, verbs.StateError)
 		completes(t, l.sq, want...)
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 21, 22, 23)...)
-		l.nothing()
+		l.noCompletions()
 	}
 	t.Part("from Idle")
-	n := newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	n := newHost(t, hostConfig{})
+	l := n.idleLink(verbs.QPConfig{})
 	want := l.everyKind()
 	l.modify(verbs.StateError)
 	completes(t, l.sq, want...)
@@ -107,7 +107,7 @@ func errorFlushes(t *conformance.T) {
 func errorOneGuilty(t *conformance.T) {
 	bad := []verbs.SGE{{STag: 0x00F00000, Length: 1}}
 	for _, receive := range named(t, "%s fault comes first", map[string]bool{"the Send Queue's": false, "the Receive Queue's": true}) {
-		l := newLine(t, verbs.QPConfig{ORD: 1})
+		l := newLink(t, verbs.QPConfig{ORD: 1})
 		for i := range uint64(3) {
 			postRecv(t, l.qp, verbs.Recv{ID: 21 + i, SGL: bad})
 		}
@@ -124,36 +124,36 @@ func errorOneGuilty(t *conformance.T) {
 		post(t, l.qp, faulty...)
 		rs := []verbs.Status{verbs.StatusFlushed, verbs.StatusFlushed, verbs.StatusFlushed}
 		if receive {
-			l.hear(l.asks(1))
-			l.say([]byte{1})
+			l.expect(l.asks(1))
+			l.sendMessage([]byte{1})
 			l.terminated(0x0000, nil, false)
 			rs[0] = verbs.StatusInvalidSTag
 			completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusFlushed), l.sentAs(2, verbs.OpRead, verbs.StatusFlushed),
 				l.sentAs(3, verbs.OpSend, verbs.StatusFlushed), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed), l.sentAs(5, verbs.OpSend, verbs.StatusFlushed))
 		} else {
-			l.hear(aSend(1, l.mr.Bytes()[:4]), aSend(2, l.mr.Bytes()[:4]))
+			l.expect(aSend(1, l.mr.Bytes()[:4]), aSend(2, l.mr.Bytes()[:4]))
 			l.terminated(0x0000, nil, false)
 			completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
 				l.sentAs(3, verbs.OpSend, verbs.StatusInvalidSTag), l.sentAs(4, verbs.OpSend, verbs.StatusFlushed), l.sentAs(5, verbs.OpSend, verbs.StatusFlushed))
 		}
 		l.closesWith(verbs.StateError)
 		completes(t, l.rq, l.recvAs(rs[0], 21)[0], l.recvAs(rs[1], 22)[0], l.recvAs(rs[2], 23)[0])
-		l.nothing()
+		l.noCompletions()
 	}
 }
 
-func errorRefusesPosts(t *conformance.T, n *node) {
+func errorRefusesPosts(t *conformance.T, n *host) {
 	for from := range inTurn(t, "from %v", []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate}) {
 		l := n.errorFrom(from)
 		l.refusesPosts(verbs.ErrInvalidState)
 		l.modify(verbs.StateIdle)
-		l.nothing()
+		l.noCompletions()
 	}
 }
 
 func errorLosesNone(t *conformance.T) {
 	for range counted(t, "round %d", 10) {
-		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLink(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		var g sync.WaitGroup
 		g.Go(func() { _, _, _ = l.peer.End() })
 		accepted := l.posting(t.Rand().IntN(50), func() { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) })
@@ -167,16 +167,16 @@ func errorLosesNone(t *conformance.T) {
 // new stream has begun there is none.
 func errorTerminateMessage(t *conformance.T) {
 	theirs := aTerminate(0x1202, aSend(3, nil), false)
-	l := newLine(t, verbs.QPConfig{})
+	l := newLink(t, verbs.QPConfig{})
 	for _, c := range []struct {
 		tell []byte
 		sent []byte // nil: the peer's is what counts
 	}{{badSTag, aTerminate(0x1100, badSTag, false)}, {theirs, nil}, {aSend(9, nil), aTerminate(0x1203, aSend(9, nil), false)}} {
 		require.Nil(t, attributes(t, l.qp).Terminate, "in RTS")
-		l.tell(c.tell)
+		l.send(c.tell)
 		want := c.tell
 		if c.sent != nil {
-			l.hear(c.sent)
+			l.expect(c.sent)
 			want = c.sent
 		}
 		l.finished()
@@ -186,10 +186,10 @@ func errorTerminateMessage(t *conformance.T) {
 	require.Nil(t, attributes(t, l.qp).Terminate, "in RTS")
 }
 
-func errorWindowsStay(t *conformance.T, n *node) {
-	l, w := n.line(verbs.QPConfig{}), n.newMW()
+func errorWindowsStay(t *conformance.T, n *host) {
+	l, w := n.link(verbs.QPConfig{}), n.newMW()
 	run(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpBind, Bind: w.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
-	l.drop()
+	l.reset()
 	ends(t, l.qp, verbs.StateError)
 	for range 2 {
 		require.True(t, must(w.Query())(t).Valid, "in %v", l.qp.State())
@@ -206,21 +206,21 @@ func errorWindowsStay(t *conformance.T, n *node) {
 // everything is flushed, and the queue pair is as new.
 func errorToIdle(t *conformance.T) {
 	const requests = 200
-	for _, end := range named(t, "%s", map[string]func(*line){
-		"by verb": func(l *line) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) },
-		"by fault": func(l *line) {
+	for _, end := range named(t, "%s", map[string]func(*link){
+		"by verb": func(l *link) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) },
+		"by fault": func(l *link) {
 			assert.NoError(t, l.peer.Send(badSTag))
 			_, _, _ = l.peer.End()
 			assert.NoError(t, l.peer.CloseWrite())
 		},
-		"by reset": func(l *line) { assert.NoError(t, l.peer.Reset()) },
+		"by reset": func(l *link) { assert.NoError(t, l.peer.Reset()) },
 	}) {
-		l := newLine(t, verbs.QPConfig{ORD: 1, SendDepth: 256, RecvDepth: 256})
+		l := newLink(t, verbs.QPConfig{ORD: 1, SendDepth: 256, RecvDepth: 256})
 		for i := range uint64(requests) {
 			post(t, l.qp, l.aRead(i))
 			postRecv(t, l.qp, verbs.Recv{ID: i})
 		}
-		l.hear(l.asks(1))
+		l.expect(l.asks(1))
 		var g sync.WaitGroup
 		g.Go(func() { end(l) })
 		for {

@@ -9,28 +9,28 @@ import (
 
 // rv6_2_rts is what is done in RTS: verbs draft 6.2.2 and 6.2.2.1.
 var rv6_2_rts = []conformance.Case{
-	apiCase("6.2.2/messages-in-rts-only", onNode(messagesInRTSOnly), "RV-6.2.2-M1"),
-	apiCase("6.2.2/posted-in-order", onNode(postedInOrder), "RV-6.2.2-M3"),
+	apiCase("6.2.2/messages-in-rts-only", onHost(messagesInRTSOnly), "RV-6.2.2-M1"),
+	apiCase("6.2.2/posted-in-order", onHost(postedInOrder), "RV-6.2.2-M3"),
 	upperCase("6.2.2/inbound-processed", onRig(inboundProcessed), "RV-6.2.2-M4"),
-	apiCase("6.2.2/not-to-idle", onLine(rtsNotToIdle), "RV-6.2.2-M5"),
+	apiCase("6.2.2/not-to-idle", onLink(rtsNotToIdle), "RV-6.2.2-M5"),
 	apiCase("6.2.2.1/rts-to-rts", rtsToRTS, "RV-6.2.2.1-M1"),
 }
 
 // messagesInRTSOnly has work on the queues in the other states.
-func messagesInRTSOnly(t *conformance.T, n *node) {
-	for s, end := range map[verbs.State]func(*line){
-		verbs.StateClosing: func(l *line) { l.cut() }, // work while closing
-		verbs.StateTerminate: func(l *line) {
-			l.tell(l.answer(), aSend(1, nil)) // a Read that completed would let others begin
+func messagesInRTSOnly(t *conformance.T, n *host) {
+	for s, end := range map[verbs.State]func(*link){
+		verbs.StateClosing: func(l *link) { l.endsAs(endReset, "FPDUs before it") }, // work while closing
+		verbs.StateTerminate: func(l *link) {
+			l.send(l.answer(), aSend(1, nil)) // a Read that completed would let others begin
 			l.terminated(0x0000, nil, false)
 		},
-		verbs.StateError: func(l *line) { l.cut() },
+		verbs.StateError: func(l *link) { l.endsAs(endReset, "FPDUs before it") },
 	} {
 		t.Part("in %v", s)
-		l := n.line(verbs.QPConfig{ORD: 1})
+		l := n.link(verbs.QPConfig{ORD: 1})
 		l.recv(1)
 		post(t, l.qp, l.aRead(2), l.aRead(3), l.aSend(4))
-		l.hear(l.asks(1))
+		l.expect(l.asks(1))
 		l.modify(s)
 		end(l)
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 1)...)
@@ -38,19 +38,19 @@ func messagesInRTSOnly(t *conformance.T, n *node) {
 			l.sentAs(4, verbs.OpSend, verbs.StatusFlushed))
 	}
 	t.Part("in Idle")
-	n = newNode(t, nodeConfig{})
-	l := n.loose(verbs.QPConfig{})
+	n = newHost(t, hostConfig{})
+	l := n.idleLink(verbs.QPConfig{})
 	post(t, l.qp, l.aSend(1))
 	n.quiet()
 	empty(t, l.sq)
 	t.Part("in RTS")
 	l.join()
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
 	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
 }
 
-func postedInOrder(t *conformance.T, n *node) {
-	l := n.loose(verbs.QPConfig{SendDepth: 256})
+func postedInOrder(t *conformance.T, n *host) {
+	l := n.idleLink(verbs.QPConfig{SendDepth: 256})
 	fill(n.mr.Bytes()[:256], 1)
 	one := func(i int) { post(t, l.qp, verbs.Request{ID: uint64(i), SGL: n.mr.SGL(i, 1)}) }
 	for i := range 100 {
@@ -61,13 +61,13 @@ func postedInOrder(t *conformance.T, n *node) {
 		one(i)
 	}
 	for i := range 200 {
-		l.hear(aSend(uint32(i+1), n.mr.Bytes()[i:i+1]))
+		l.expect(aSend(uint32(i+1), n.mr.Bytes()[i:i+1]))
 	}
 	for i := range 200 {
 		completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))
 	}
 	one(200) // to an empty queue
-	l.hear(aSend(201, n.mr.Bytes()[200:201]))
+	l.expect(aSend(201, n.mr.Bytes()[200:201]))
 }
 
 // inboundProcessed has the peer send each kind of message.
@@ -101,16 +101,16 @@ func inboundProcessed(t *conformance.T, r *rig) {
 	r.unharmed()
 }
 
-func rtsNotToIdle(t *conformance.T, l *line) {
+func rtsNotToIdle(t *conformance.T, l *link) {
 	for i := range 3 {
 		refuses(t, "Idle", verbs.ErrInvalidState, func() error { return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}) }, l.shown)
 		run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
-		l.hear(aSend(uint32(i+1), l.mr.Bytes()[:4]))
+		l.expect(aSend(uint32(i+1), l.mr.Bytes()[:4]))
 	}
 }
 
 func rtsToRTS(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{SendDepth: 4, RecvDepth: 4, IRD: 8, ORD: 8})
+	l := newLink(t, verbs.QPConfig{SendDepth: 4, RecvDepth: 4, IRD: 8, ORD: 8})
 	l.modify(verbs.StateRTS)
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(1), SendDepth: ptr(50), RecvDepth: ptr(60)}))
 	a := attributes(t, l.qp)
@@ -121,11 +121,11 @@ func rtsToRTS(t *conformance.T) {
 	l.recv(1)
 	l.delivers(1, "abc")
 	post(t, l.qp, l.aRead(2), l.aRead(3))
-	l.hear(l.asks(1))
-	l.settle() // the second waits
-	l.tell(l.answer())
-	l.hear(l.asks(2))
-	l.tell(l.answer())
+	l.expect(l.asks(1))
+	l.settled() // the second waits
+	l.send(l.answer())
+	l.expect(l.asks(2))
+	l.send(l.answer())
 	completes(t, l.sq, l.sentAs(2, verbs.OpRead, verbs.StatusSuccess), l.sentAs(3, verbs.OpRead, verbs.StatusSuccess))
 	require.Equal(t, "response", string(l.mr.Bytes()[4096:4104]), "what was read")
 }
@@ -136,7 +136,7 @@ var rv6_2_faults = []conformance.Case{
 	upperCase("6.2.2.3/faults-of-segments", faultsOfSegments,
 		"RV-6.2.2.3-M3", "RV-6.2.3-M4", "RV-6.4-M2", "RV-6.4-M3", "RV-6.4-M17", "PR-5040-5.3-M1", "PV-9.5.3-M1",
 		"PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M14"),
-	apiCase("6.2.2.3/faults-of-requests", onNode(faultsOfRequests),
+	apiCase("6.2.2.3/faults-of-requests", figure23Of(requestFaults),
 		"RV-6.2.2.3-M4", "RV-6.2.3-M4", "RV-6.2.3-M14", "RV-6.4-M2", "RV-6.4-M10", "RV-6.4-M11", "PR-5040-4.8-M1",
 		"PV-6.4-M2"),
 }
@@ -146,7 +146,7 @@ func terminatedByItself(t *conformance.T) {
 	for i := range segmentFaults {
 		x := &segmentFaults[i]
 		t.Part("%s", x.what)
-		v := newVictim(t, twoCQs())
+		v := newFaultRig(t, twoCQs())
 		u := x.ulpdu(v)
 		v.send(u)
 		require.Equal(t, byte(opTerminate), v.next()[1])
@@ -172,26 +172,4 @@ func terminatedByItself(t *conformance.T) {
 // faultsOfSegments: the message behind the last whole segment says what was wrong with
 // which segment, the stream ends behind it, and there is one event, but for the fault
 // that a completion tells of.
-func faultsOfSegments(t *conformance.T) { rejected(t, setup{}, segmentFaults...) }
-
-// faultsOfRequests has each between two good ones: the first goes out whole, of the
-// request at fault and of the one behind it there is nothing, but the Terminate Message
-// of figure 12. The completion says what was wrong, so there is no event.
-func faultsOfRequests(t *conformance.T, n *node) {
-	for f := range inTurn(t, "%s", requestFaults()) {
-		l := n.line(f.qp)
-		l.recv(4)
-		req := f.req(l)
-		req.ID = 2
-		post(t, l.qp, l.aSend(1), req, l.aSend(3))
-		l.hear(aSend(1, l.mr.Bytes()[:4]))
-		l.terminated(0x0000, nil, false)
-		require.Equal(t, verbs.StateTerminate, l.qp.State())
-		l.shut()
-		endsAs(t, l.peer, endFIN)
-		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, req.Op, f.want), l.sentAs(3, verbs.OpSend, verbs.StatusFlushed))
-		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 4)...)
-		ends(t, l.qp, verbs.StateError)
-	}
-	n.quiet()
-}
+func faultsOfSegments(t *conformance.T) { rejectsEach(t, setup{}, segmentFaults...) }

@@ -16,19 +16,19 @@ import (
 
 // rv6_2_start is the way from Idle to RTS: verbs draft 6.2.1.2, 6.2.2, 6.6.1.
 var rv6_2_start = []conformance.Case{
-	apiCase("6.2.1.2/idle-to-rts", onLooseLine(idleToRTS), "RV-6.2.1.2-M1"),
+	apiCase("6.2.1.2/idle-to-rts", onIdleLink(idleToRTS), "RV-6.2.1.2-M1"),
 	apiCase("6.2.1.2/not-established", notEstablished, "RV-6.2.1.2-M2"),
-	apiCase("6.2.1.2/last-message", onNode(lastMessageFirst), "RV-6.2.1.2-M3"),
-	strict(apiCase("6.2.1.2/last-message-holds-receiving", onLooseLine(lastMessageHolds), "RV-6.2.1.2-S1")),
-	apiCase("6.2.1.2/early-octets", onNode(earlyOctets), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
-	apiCase("6.2.1.2/nothing-lost", onNode(nothingLost), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
-	apiCase("6.2.2/connection-first", onLooseLine(connectionFirst), "RV-6.2.2-M2"),
+	apiCase("6.2.1.2/last-message", onHost(lastMessageFirst), "RV-6.2.1.2-M3"),
+	strict(apiCase("6.2.1.2/last-message-holds-receiving", onIdleLink(lastMessageHolds), "RV-6.2.1.2-S1")),
+	apiCase("6.2.1.2/early-octets", onHost(earlyOctets), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
+	apiCase("6.2.1.2/nothing-lost", onHost(nothingLost), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
+	apiCase("6.2.2/connection-first", onIdleLink(connectionFirst), "RV-6.2.2-M2"),
 	apiCase("6.6.1/after-streaming-data", afterStreaming, "RV-6.6.1-M1"),
-	apiCase("6.6.1/iwarp-only", inIdleWorld(iwarpOnly), "RV-6.6.1-M2"),
+	apiCase("6.6.1/iwarp-only", onIdleHostPair(iwarpOnly), "RV-6.6.1-M2"),
 	upperCase("6.6.1/foreign-octets", foreignOctets, "RV-6.6.1-M2"),
 }
 
-func idleToRTS(t *conformance.T, l *line) {
+func idleToRTS(t *conformance.T, l *link) {
 	s, peer := aStream(t)
 	require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s}))
 	a := attributes(t, l.qp)
@@ -36,13 +36,13 @@ func idleToRTS(t *conformance.T, l *line) {
 	require.Same(t, s.Conn, a.Stream.Conn)
 	l.peer = peer
 	run(t, l.qp, l.aSend(1), verbs.StatusSuccess)
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
 }
 
 // notEstablished offers connections that cannot carry data any more. What the system
 // does not tell at once it tells by an event.
 func notEstablished(t *conformance.T) {
-	l := looseLine(t, verbs.QPConfig{})
+	l := newIdleLink(t, verbs.QPConfig{})
 	for what, as := range map[string]func(net.Conn) net.Conn{
 		"a socket":            func(c net.Conn) net.Conn { return c },
 		"what hides a socket": func(c net.Conn) net.Conn { return struct{ net.Conn }{c} },
@@ -69,44 +69,45 @@ func notEstablished(t *conformance.T) {
 
 // lastMessageFirst starts iWARP with a last message, with and without markers, which
 // are counted from the first FPDU.
-func lastMessageFirst(t *conformance.T, n *node) {
+func lastMessageFirst(t *conformance.T, n *host) {
 	for _, markers := range []bool{false, true} {
-		l := n.loose(verbs.QPConfig{})
+		l := n.idleLink(verbs.QPConfig{})
 		post(t, l.qp, l.aSend(1))
 		s, peer := aStream(t)
 		require.NoError(t, second(s.Conn.Write([]byte("hello, "))))
 		s.MarkersOut = markers
 		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: []byte("now iWARP")}))
-		heardText(t, peer, "hello, now iWARP")
-		l.peer = newRawEnd(peer.Conn, framing{crc: true, markersIn: markers})
-		l.hear(aSend(1, l.mr.Bytes()[:4]))
-		l.settle()
+		peer.text("hello, now iWARP")
+		l.peer = peer
+		l.setFraming(framing{crc: true, markersIn: markers})
+		l.expect(aSend(1, l.mr.Bytes()[:4]))
+		l.settled()
 	}
 }
 
 // lastMessageHolds has a peer that sends FPDUs as soon as it has a part of a large
 // last message: they count as come after it.
-func lastMessageHolds(t *conformance.T, l *line) {
+func lastMessageHolds(t *conformance.T, l *link) {
 	l.recv(1)
 	s, peer := aStream(t)
 	last := make([]byte, 16<<20) // more than the sockets hold
 	done := make(chan error, 1)
 	go func() { done <- l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: last}) }()
-	heardText(t, peer, string(last[:1000]))
+	peer.text(string(last[:1000]))
 	l.peer = peer
-	l.say([]byte("early"))
+	l.sendMessage([]byte("early"))
 	l.quiet() // others work
 	require.Equal(t, verbs.StateIdle, l.qp.State(), "the last message is not out")
 	empty(t, l.rq)
-	heardText(t, peer, string(last[1000:]))
+	peer.text(string(last[1000:]))
 	require.NoError(t, <-done)
 	completes(t, l.rq, l.got(1, 5))
 }
 
 // earlyOctets has FPDUs come in one write with the last frame of the MPA startup.
-func earlyOctets(t *conformance.T, n *node) {
+func earlyOctets(t *conformance.T, n *host) {
 	for round := range 3 {
-		l := n.loose(verbs.QPConfig{})
+		l := n.idleLink(verbs.QPConfig{})
 		l.recv(1, 2, 3)
 		x, y := tcpPair(t)
 		c := t.Trace().Conn(x)
@@ -115,7 +116,7 @@ func earlyOctets(t *conformance.T, n *node) {
 			defer close(ready)
 			assert.NoError(t, second(readStartup(c)))
 			b := startup{Reply: true, CRC: true, Rev: 1}.octets()
-			l.peer = newRawEnd(c, withCRC)
+			l.peer = newPeer(t, c, withCRC)
 			for i := range 3 - round {
 				b = append(b, l.peer.Frame(aSend(uint32(i+1), []byte{byte(i)}))...)
 			}
@@ -131,9 +132,9 @@ func earlyOctets(t *conformance.T, n *node) {
 }
 
 // nothingLost has the peer send before, while and after the queue pair goes to RTS.
-func nothingLost(t *conformance.T, n *node) {
+func nothingLost(t *conformance.T, n *host) {
 	for range counted(t, "round %d", 20) {
-		l := n.loose(verbs.QPConfig{})
+		l := n.idleLink(verbs.QPConfig{})
 		s, peer := aStream(t)
 		s.Role = asResponder
 		const messages = 40
@@ -172,7 +173,7 @@ func nothingLost(t *conformance.T, n *node) {
 
 // connectionFirst tries to come to RTS without a connection, and with one whose
 // startup fails.
-func connectionFirst(t *conformance.T, l *line) {
+func connectionFirst(t *conformance.T, l *link) {
 	post(t, l.qp, l.aSend(1))
 	require.ErrorIs(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS}), verbs.ErrInvalidLLPStream)
 	require.Equal(t, verbs.StateIdle, l.qp.State())
@@ -194,7 +195,7 @@ func connectionFirst(t *conformance.T, l *line) {
 		empty(t, l.sq)
 	}
 	l.join()
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
 }
 
 // afterStreaming has two programs talk in a language of their own first. The side that
@@ -202,7 +203,7 @@ func connectionFirst(t *conformance.T, l *line) {
 // connection does not matter.
 func afterStreaming(t *conformance.T) {
 	for _, swap := range []bool{false, true} {
-		w := newWorld(t, worldConfig{Idle: true})
+		w := newHostPair(t, hostPairConfig{Idle: true})
 		x, y := tcpPair(t)
 		if swap {
 			x, y = y, x
@@ -222,26 +223,26 @@ func afterStreaming(t *conformance.T) {
 		require.NoError(t, second(io.ReadFull(y, b)))
 		require.Equal(t, last, string(b))
 		begin(t, w.b.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
-		moves(t, w.b.end(), w.a.end())
-		moves(t, w.a.end(), w.b.end())
+		moves(t, w.b.endpoint(), w.a.endpoint())
+		moves(t, w.a.endpoint(), w.b.endpoint())
 	}
 }
 
 // iwarpOnly keeps what two queue pairs send from RTS to a Terminate Message, and
 // reads it as FPDUs with an opcode that RDMAP has.
-func iwarpOnly(t *conformance.T, w *world) {
+func iwarpOnly(t *conformance.T, w *hostPair) {
 	x, y := tcpPair(t)
-	a, b := &tap{TCPConn: x.(*net.TCPConn)}, &tap{TCPConn: y.(*net.TCPConn)}
+	a, b := &capture{TCPConn: x.(*net.TCPConn)}, &capture{TCPConn: y.(*net.TCPConn)}
 	s := verbs.Stream{CRC: true, P2P: true, RTR: rtrWrite}
 	s.Conn, s.Role = b, asResponder
 	begin(t, w.b.qp, s)
 	s.Conn, s.Role = a, asInitiator
 	begin(t, w.a.qp, s)
-	moves(t, w.a.end(), w.b.end())
+	moves(t, w.a.endpoint(), w.b.endpoint())
 	require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.StateTerminate}))
 	ends(t, w.a.qp, verbs.StateError)
 	ends(t, w.b.qp, verbs.StateError)
-	for side, c := range map[string]*tap{"a": a, "b": b} {
+	for side, c := range map[string]*capture{"a": a, "b": b} {
 		p := newRawEnd(&played{octets: c.octets}, withCRC)
 		opcodes := map[byte]int{}
 		var err error

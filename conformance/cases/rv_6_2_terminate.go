@@ -30,7 +30,7 @@ var rv6_2_3 = []conformance.Case{
 // then.
 type wayIn struct {
 	name string
-	do   func(*line)
+	do   func(*link)
 	sent []byte // the Terminate Message; nil for none
 }
 
@@ -38,20 +38,20 @@ type wayIn struct {
 // placed, and by the peer's Terminate Message.
 func waysIn() []wayIn {
 	return []wayIn{
-		{"Modify QP", func(l *line) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
-		{"a fault of the Send Queue", func(l *line) {
+		{"Modify QP", func(l *link) { l.modify(verbs.StateTerminate) }, aTerminate(0x0000, nil, false)},
+		{"a fault of the Send Queue", func(l *link) {
 			post(l.t, l.qp, verbs.Request{ID: 90, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}})
 		}, aTerminate(0x0000, nil, false)},
-		{"a fault of a segment", func(l *line) { l.tell(badSTag) }, aTerminate(0x1100, badSTag, false)},
-		{"a Terminate Message", func(l *line) { l.tell(aTerminate(0x1202, nil, false)) }, nil},
+		{"a fault of a segment", func(l *link) { l.send(badSTag) }, aTerminate(0x1100, badSTag, false)},
+		{"a Terminate Message", func(l *link) { l.send(aTerminate(0x1202, nil, false)) }, nil},
 	}
 }
 
-// enter takes a line to Terminate, and has the peer read what it is sent.
-func (w *wayIn) enter(l *line) {
+// enter takes a link to Terminate, and has the peer read what it is sent.
+func (w *wayIn) enter(l *link) {
 	w.do(l)
 	if w.sent != nil {
-		l.hear(w.sent)
+		l.expect(w.sent)
 	}
 	l.finished()
 	require.Equal(l.t, verbs.StateTerminate, l.qp.State(), "the peer's half is open")
@@ -60,7 +60,7 @@ func (w *wayIn) enter(l *line) {
 // terminateLeft: the peer closes, and the queue pair goes on by itself.
 func terminateLeft(t *conformance.T) {
 	for w := range inTurn(t, "after %s", waysIn()) {
-		l := newNode(t, nodeConfig{}).veiledLine(verbs.QPConfig{})
+		l := newHost(t, hostConfig{}).hiddenLink(verbs.QPConfig{})
 		conn := l.stream().Conn
 		w.enter(l)
 		require.NotNil(t, l.stream(), "in Terminate")
@@ -112,18 +112,18 @@ func terminateStops(t *conformance.T) {
 // connection is reset then, and free for another.
 func terminateLLPError(t *conformance.T) {
 	for what, c := range named(t, "%s", map[string]struct {
-		before, do func(*line)
+		before, do func(*link)
 	}{
-		"the peer never closes": {func(*line) {}, func(l *line) { l.terminated(0x0000, nil, false) }},
-		"the peer never reads":  {(*line).stuff, func(*line) {}},
-		"the peer resets": {func(*line) {}, func(l *line) {
+		"the peer never closes": {func(*link) {}, func(l *link) { l.terminated(0x0000, nil, false) }},
+		"the peer never reads":  {(*link).stuff, func(*link) {}},
+		"the peer resets": {func(*link) {}, func(l *link) {
 			l.terminated(0x0000, nil, false)
-			l.drop()
+			l.reset()
 		}},
 	}) {
-		l := looseLine(t, verbs.QPConfig{CloseTimeout: shortly})
+		l := newIdleLink(t, verbs.QPConfig{CloseTimeout: shortly})
 		s, peer := aStream(t)
-		conn := &timeless{tap: tap{TCPConn: s.Conn.(*net.TCPConn)}}
+		conn := &timeless{capture: capture{TCPConn: s.Conn.(*net.TCPConn)}}
 		s.Conn = conn
 		begin(t, l.qp, *s)
 		l.peer = peer
@@ -139,14 +139,14 @@ func terminateLLPError(t *conformance.T) {
 			require.ErrorIs(t, l.rest().end, syscall.ECONNRESET)
 		}
 		l.again()
-		l.settle()
+		l.settled()
 	}
 }
 
 // timeless is a connection whose time does not pass before the case has seen what comes
 // first.
 type timeless struct {
-	tap
+	capture
 	mu     sync.Mutex
 	by     time.Time // the last deadline of both halves
 	passes bool
@@ -175,7 +175,7 @@ func (c *timeless) pass() {
 // terminateRefuses asks for everything in Terminate.
 func terminateRefuses(t *conformance.T) {
 	for w := range inTurn(t, "after %s", waysIn()) {
-		l := newLine(t, verbs.QPConfig{SendDepth: 5})
+		l := newLink(t, verbs.QPConfig{SendDepth: 5})
 		w.enter(l)
 		for _, next := range states {
 			for what, m := range map[string]verbs.ModifyQP{
@@ -192,7 +192,7 @@ func terminateRefuses(t *conformance.T) {
 // terminateLosesNone has programs post while the peer's bad segment comes.
 func terminateLosesNone(t *conformance.T) {
 	for range counted(t, "round %d", 10) {
-		l := newLine(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
+		l := newLink(t, verbs.QPConfig{SendDepth: 512, RecvDepth: 512})
 		accepted := l.posting(t.Rand().IntN(50), func() {
 			assert.NoError(t, l.peer.Send(badSTag))
 			for {
@@ -275,22 +275,22 @@ func terminateCompletionEvents(t *conformance.T) {
 
 // terminateNewStream: nothing of the old stream is left, in either direction.
 func terminateNewStream(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{ORD: 1})
+	l := newLink(t, verbs.QPConfig{ORD: 1})
 	for w := range inTurn(t, "after %s", waysIn()) {
 		l.recv(1)
-		l.say([]byte("abc")) // MSN 1
+		l.sendMessage([]byte("abc")) // MSN 1
 		completes(t, l.rq, l.got(1, 3))
 		l.recv(2)
 		run(t, l.qp, l.aSend(2), verbs.StatusSuccess)
-		l.hear(aSend(1, l.mr.Bytes()[:4]))
-		l.settle()
-		l.tell(untagged(moreUntagged, opSend, 0, 0, 2, 0, nil)) // and half of a message
-		l.settle()
+		l.expect(aSend(1, l.mr.Bytes()[:4]))
+		l.settled()
+		l.send(untagged(moreUntagged, opSend, 0, 0, 2, 0, nil)) // and half of a message
+		l.settled()
 		w.enter(l)
 		l.closesTo(verbs.StateError)
 		l.sq.Poll(make([]verbs.Completion, 8))
 		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
 		l.again()
 	}
-	l.settle()
+	l.settled()
 }

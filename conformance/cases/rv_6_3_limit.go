@@ -4,32 +4,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // rv6_3_8 is limits of Shared Receive Queues and of queue pairs on them: verbs draft
 // 6.3.8.
 var rv6_3_8 = []conformance.Case{
-	apiCase("6.3.8/srq-limit", onNode(srqLimit), "RV-6.3.8-M1", "RV-6.3.8-M5"),
-	apiCase("6.3.8/srq-limit-set", onNode(srqLimitSet), "RV-6.3.8-M2"),
-	apiCase("6.3.8/srq-limit-armed-at-creation", onNode(srqLimitArmed), "RV-6.3.8-M3", "RV-6.3.8-M7"),
-	apiCase("6.3.8/srq-limit-disturbs-nothing", onNode(srqLimitDisturbs), "RV-6.3.8-M4"),
-	apiCase("6.3.8/srq-limit-once", onNode(srqLimitOnce), "RV-6.3.8-M6", "RV-6.3.8-M8", "PV-6.3.8-M1"),
-	apiCase("6.3.8/srq-limit-and-depth", onNode(srqLimitAndDepth), "RV-6.3.8-M9"),
+	apiCase("6.3.8/srq-limit", onHost(srqLimit), "RV-6.3.8-M1", "RV-6.3.8-M5"),
+	apiCase("6.3.8/srq-limit-set", onHost(srqLimitSet), "RV-6.3.8-M2"),
+	apiCase("6.3.8/srq-limit-armed-at-creation", onHost(srqLimitArmed), "RV-6.3.8-M3", "RV-6.3.8-M7"),
+	apiCase("6.3.8/srq-limit-disturbs-nothing", onHost(srqLimitDisturbs), "RV-6.3.8-M4"),
+	apiCase("6.3.8/srq-limit-once", onHost(srqLimitOnce), "RV-6.3.8-M6", "RV-6.3.8-M8", "PV-6.3.8-M1"),
+	apiCase("6.3.8/srq-limit-and-depth", onHost(srqLimitAndDepth), "RV-6.3.8-M9"),
 	apiCase("6.3.8/srq-limit-range", srqLimitRange, "RV-6.3.8-M17"),
-	apiCase("6.3.8/arm-twice", onNode(limitsArmedTwice), "RV-6.3.8-M8", "RV-6.3.8-M16"),
-	apiCase("6.3.8/qp-limit", onNode(qpLimit), "RV-6.3.8-M10", "RV-6.3.8-M13"),
-	apiCase("6.3.8/qp-limit-armed-at-creation", onNode(qpLimitArmed), "RV-6.3.8-M11", "RV-6.3.8-M15"),
-	apiCase("6.3.8/qp-limit-disturbs-nothing", onNode(qpLimitDisturbs), "RV-6.3.8-M12"),
-	apiCase("6.3.8/qp-limit-once", onNode(qpLimitOnce), "RV-6.3.8-M14", "PV-6.3.8-M2"),
+	apiCase("6.3.8/arm-twice", onHost(limitsArmedTwice), "RV-6.3.8-M8", "RV-6.3.8-M16"),
+	apiCase("6.3.8/qp-limit", onHost(qpLimit), "RV-6.3.8-M10", "RV-6.3.8-M13"),
+	apiCase("6.3.8/qp-limit-armed-at-creation", onHost(qpLimitArmed), "RV-6.3.8-M11", "RV-6.3.8-M15"),
+	apiCase("6.3.8/qp-limit-disturbs-nothing", onHost(qpLimitDisturbs), "RV-6.3.8-M12"),
+	apiCase("6.3.8/qp-limit-once", onHost(qpLimitOnce), "RV-6.3.8-M14", "PV-6.3.8-M2"),
 }
 
 // reached waits for the S-RQ's limit event.
-func (n *node) reached(s *verbs.SRQ) { n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()}) }
+func (n *host) reached(s *verbs.SRQ) { n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()}) }
 
-func srqLimit(t *conformance.T, n *node) {
+func srqLimit(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 3})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3, 4, 5)
 	l.says(1)
 	l.says(2)
@@ -42,9 +43,9 @@ func srqLimit(t *conformance.T, n *node) {
 	require.False(t, queried[verbs.SRQAttributes](t, s).Armed)
 }
 
-func srqLimitSet(t *conformance.T, n *node) {
+func srqLimitSet(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 5})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	require.Equal(t, 5, queried[verbs.SRQAttributes](t, s).Limit)
 	n.receives(s, upTo(1, 8)...)
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Limit: ptr(2)}))
@@ -63,11 +64,11 @@ func srqLimitSet(t *conformance.T, n *node) {
 	n.reached(s)
 }
 
-func srqLimitArmed(t *conformance.T, n *node) {
+func srqLimitArmed(t *conformance.T, n *host) {
 	for limit := range 3 {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: limit})
 		require.Equal(t, limit > 0, queried[verbs.SRQAttributes](t, s).Armed, "limit %d", limit)
-		l := n.line(verbs.QPConfig{SRQ: s})
+		l := n.link(verbs.QPConfig{SRQ: s})
 		n.receives(s, 1, 2, 3)
 		for left := 2; left >= 0; left-- {
 			l.says(uint64(3 - left))
@@ -80,9 +81,9 @@ func srqLimitArmed(t *conformance.T, n *node) {
 	}
 }
 
-func srqLimitDisturbs(t *conformance.T, n *node) {
+func srqLimitDisturbs(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16, Limit: 8})
-	lines := []*line{n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})}
+	lines := []*link{n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})}
 	n.receives(s, upTo(1, 16)...)
 	for i := range uint64(16) {
 		l := lines[i%2]
@@ -94,13 +95,13 @@ func srqLimitDisturbs(t *conformance.T, n *node) {
 	n.quiet()
 	for _, l := range lines {
 		require.Equal(t, verbs.StateRTS, l.qp.State())
-		l.settle()
+		l.settled()
 	}
 }
 
-func srqLimitOnce(t *conformance.T, n *node) {
+func srqLimitOnce(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: 2})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	cross := func() {
 		n.receives(s, 1, 2, 3)
 		l.says(1)
@@ -119,11 +120,11 @@ func srqLimitOnce(t *conformance.T, n *node) {
 	}
 }
 
-func srqLimitAndDepth(t *conformance.T, n *node) {
+func srqLimitAndDepth(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16, Limit: 8})
 	refuses(t, "a depth below the limit", verbs.ErrInvalidModifier, func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(4)}) }, queries(s.Query))
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(8)}), "one that is the limit")
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1)
 	l.says(1)
 	n.reached(s)
@@ -133,7 +134,7 @@ func srqLimitAndDepth(t *conformance.T, n *node) {
 }
 
 func srqLimitRange(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 1}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 1}}})
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 8, Limit: 9})), verbs.ErrSRQLimitRange)
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd, Depth: 8, Limit: -1})), verbs.ErrSRQLimitRange)
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 8})
@@ -143,9 +144,9 @@ func srqLimitRange(t *conformance.T) {
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(20), Limit: ptr(20)}))
 }
 
-func limitsArmedTwice(t *conformance.T, n *node) {
+func limitsArmedTwice(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2})
-	l := n.loose(verbs.QPConfig{SRQ: s})
+	l := n.idleLink(verbs.QPConfig{SRQ: s})
 	for range 2 {
 		require.NoError(t, s.Modify(verbs.ModifySRQ{Rearm: true}))
 		require.True(t, queried[verbs.SRQAttributes](t, s).Armed)
@@ -163,14 +164,14 @@ func limitsArmedTwice(t *conformance.T, n *node) {
 }
 
 // qpLimit has a message begin and not end: one is in progress.
-func qpLimit(t *conformance.T, n *node) {
+func qpLimit(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{})
-	begin := func(l *line) {
-		l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte("two ")))
-		l.settle()
+	begin := func(l *link) {
+		l.send(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte("two ")))
+		l.settled()
 	}
-	end := func(l *line, id uint64) {
-		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sends, 4, []byte("segments")))
+	end := func(l *link, id uint64) {
+		l.send(untagged(lastUntagged, opSend, 0, 0, l.sends, 4, []byte("segments")))
 		completes(t, l.rq, l.got(id, 12))
 	}
 	n.receives(s, 1, 2, 3)
@@ -184,13 +185,13 @@ func qpLimit(t *conformance.T, n *node) {
 	begin(l)
 	end(l, 2)
 	n.quiet() // never more than one is
-	l = n.line(verbs.QPConfig{SRQ: s})
+	l = n.link(verbs.QPConfig{SRQ: s})
 	begin(l)
 	end(l, 3)
 	n.quiet() // it is not armed
 }
 
-func qpLimitArmed(t *conformance.T, n *node) {
+func qpLimitArmed(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16})
 	for _, limit := range []int{0, 1, 2, 16} {
 		a := attributes(t, n.newQP(verbs.QPConfig{SRQ: s, RQLimit: limit}))
@@ -198,7 +199,7 @@ func qpLimitArmed(t *conformance.T, n *node) {
 	}
 }
 
-func qpLimitDisturbs(t *conformance.T, n *node) {
+func qpLimitDisturbs(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	l := n.armed(s, 0)
 	n.receives(s, upTo(1, 10)...)
@@ -212,7 +213,7 @@ func qpLimitDisturbs(t *conformance.T, n *node) {
 	require.Equal(t, verbs.StateRTS, l.qp.State())
 }
 
-func qpLimitOnce(t *conformance.T, n *node) {
+func qpLimitOnce(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{})
 	l := n.armed(s, 0)
 	for round := range 3 {
@@ -233,18 +234,17 @@ func qpLimitOnce(t *conformance.T, n *node) {
 		st, peer := aStream(t)
 		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: st, ArmRQLimit: true}))
 		l.peer = peer
-		l.renumber()
 	}
 }
 
 // rv6_3_6 is what goes wrong with S-RQs and on them: verbs draft 6.3.6.
 var rv6_3_6 = []conformance.Case{
-	apiCase("6.3.6/completion-errors", onNode(srqCompletionErrors), "RV-6.3.6-M1"),
-	apiCase("6.3.6/catastrophe", onNode(srqCatastrophe), "RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6", "PV-8.3.3-M5"),
+	apiCase("6.3.6/completion-errors", onHost(srqCompletionErrors), "RV-6.3.6-M1"),
+	apiCase("6.3.6/catastrophe", onHost(srqCatastrophe), "RV-6.3.6-M2", "RV-6.3.6-M5", "RV-6.3.6-M6", "PV-8.3.3-M5"),
 	apiCase("6.3.6/errors-of-a-qp", srqErrorsOfQP, "RV-6.3.6-M3", "RV-6.3.6-M4", "RV-6.3.6-M7"),
 }
 
-func srqCompletionErrors(t *conformance.T, n *node) {
+func srqCompletionErrors(t *conformance.T, n *host) {
 	other := n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
 	s := n.newSRQ(verbs.SRQConfig{})
 	for _, c := range []struct {
@@ -252,14 +252,14 @@ func srqCompletionErrors(t *conformance.T, n *node) {
 		want verbs.Status
 	}{
 		{verbs.SGE{STag: 0x00F00000, Length: 8}, verbs.StatusInvalidSTag},
-		{n.mr.SGE(nodeMemory-1, 8), verbs.StatusBaseBounds},
+		{n.mr.SGE(hostMemory-1, 8), verbs.StatusBaseBounds},
 		{n.register(64, verbs.LocalRead).SGE(0, 8), verbs.StatusAccess},
 		{other.SGE(0, 8), verbs.StatusInvalidPD},
 		{verbs.SGE{STag: n.mr.STag(), Length: 8, TO: ^uint64(0) - 2}, verbs.StatusWrap},
 	} {
-		l := n.line(verbs.QPConfig{SRQ: s})
+		l := n.link(verbs.QPConfig{SRQ: s})
 		postRecv(t, s, verbs.Recv{ID: 1, SGL: []verbs.SGE{c.sge}})
-		l.say([]byte("12345"))
+		l.sendMessage([]byte("12345"))
 		completes(t, l.rq, l.recvAs(c.want, 1)...)
 		l.terminated(0x0000, nil, false)
 		l.closesWith(verbs.StateError)
@@ -268,18 +268,18 @@ func srqCompletionErrors(t *conformance.T, n *node) {
 
 // srqCatastrophe has an S-RQ fail that two queue pairs use: a queue pair ends when it
 // needs a receive, and not before.
-func srqCatastrophe(t *conformance.T, n *node) {
+func srqCatastrophe(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{})
-	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	a, b := n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3)
 	post(t, a.qp, a.aRead(4), a.aRead(5))
-	a.hear(a.asks(1), a.asks(2))
-	s.Fail()
+	a.expect(a.asks(1), a.asks(2))
+	fault.Provoke(s)
 	n.events.are(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: s.ID()})
-	a.settle()
-	b.settle()
+	a.settled()
+	b.settled()
 	n.quiet()
-	a.say([]byte{1})
+	a.sendMessage([]byte{1})
 	a.terminated(0x0207, nil, false)
 	require.Equal(t, verbs.StateTerminate, a.qp.State())
 	a.closesWith(verbs.StateError, verbs.EventSRQError)
@@ -287,36 +287,37 @@ func srqCatastrophe(t *conformance.T, n *node) {
 	empty(t, a.rq)
 	require.Equal(t, verbs.StateRTS, b.qp.State())
 	run(t, b.qp, b.aSend(6), verbs.StatusSuccess)
-	b.settleBehind(aSend(1, n.mr.Bytes()[:4]))
+	b.expect(aSend(1, n.mr.Bytes()[:4]))
+	b.settled()
 }
 
 // srqErrorsOfQP ends queue pairs in all ways: at most the element in use is lost to the
 // others.
 func srqErrorsOfQP(t *conformance.T) {
 	for _, c := range named(t, "%s", map[string]struct {
-		do    func(*line)
+		do    func(*link)
 		event []verbs.EventID
 		end   verbs.State
 	}{
-		"a reset":             {(*line).drop, []verbs.EventID{verbs.EventLLPReset}, verbs.StateError},
-		"Modify QP to Error":  {func(l *line) { l.modify(verbs.StateError) }, nil, verbs.StateError},
-		"Terminate":           {func(l *line) { l.modify(verbs.StateTerminate); l.terminated(0, nil, false); l.shut() }, nil, verbs.StateError},
-		"a fault":             {func(l *line) { l.tell(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.StateError},
-		"a Terminate Message": {func(l *line) { l.tell(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.StateError},
-		"a good close":        {func(l *line) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.StateIdle},
+		"a reset":             {(*link).reset, []verbs.EventID{verbs.EventLLPReset}, verbs.StateError},
+		"Modify QP to Error":  {func(l *link) { l.modify(verbs.StateError) }, nil, verbs.StateError},
+		"Terminate":           {func(l *link) { l.modify(verbs.StateTerminate); l.terminated(0, nil, false); l.shut() }, nil, verbs.StateError},
+		"a fault":             {func(l *link) { l.send(badSTag); l.terminated(0x1100, badSTag, false); l.shut() }, []verbs.EventID{verbs.EventProtSTag}, verbs.StateError},
+		"a Terminate Message": {func(l *link) { l.send(aTerminate(0x1202, nil, false)); l.finished(); l.shut() }, []verbs.EventID{verbs.EventTerminateReceived}, verbs.StateError},
+		"a good close":        {func(l *link) { l.shut(); l.finished() }, []verbs.EventID{verbs.EventLLPCloseComplete}, verbs.StateIdle},
 	}) {
 		for within := range inTurn(t, "within a message: %v", []bool{false, true}) {
 			if within && c.end == verbs.StateIdle {
 				continue // the peer's last message is not over
 			}
-			n := newNode(t, nodeConfig{})
+			n := newHost(t, hostConfig{})
 			s := n.newSRQ(verbs.SRQConfig{})
-			l, a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+			l, a, b := n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})
 			n.receives(s, upTo(1, 8)...)
 			next := uint64(1)
 			if within {
-				l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte{1}))
-				l.settle()
+				l.send(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte{1}))
+				l.settled()
 				next = 2
 			}
 			c.do(l)
@@ -326,11 +327,11 @@ func srqErrorsOfQP(t *conformance.T) {
 			}
 			empty(t, l.rq)
 			for id := next; id <= 8; id++ {
-				[]*line{a, b}[id%2].says(id)
+				[]*link{a, b}[id%2].says(id)
 			}
 			require.Equal(t, []verbs.State{verbs.StateRTS, verbs.StateRTS}, []verbs.State{a.qp.State(), b.qp.State()})
-			a.settle()
-			b.settle()
+			a.settled()
+			b.settled()
 			n.quiet()
 		}
 	}

@@ -14,16 +14,16 @@ import (
 // rv6_3_5 is how queue pairs take receives from an S-RQ, and what resizing does to it:
 // verbs draft 6.3.2, 6.3.5, 6.3.7.
 var rv6_3_5 = []conformance.Case{
-	apiCase("6.3.2/resize-with-receives", onNode(srqResize), "RV-6.3.2-M1", "RV-6.3.7-M4"),
+	apiCase("6.3.2/resize-with-receives", onHost(srqResize), "RV-6.3.2-M1", "RV-6.3.7-M4"),
 	apiCase("6.3.2/resize-disturbs-nothing", srqResizeDisturbs, "RV-6.3.2-M2"),
-	apiCase("6.3.2/shrink-refused", onNode(srqShrinkRefused), "RV-6.3.2-M3", "RV-6.3.2-M4"),
-	apiCase("6.3.5/posting-rules", onNode(srqPostingRules), "RV-6.3.5-M4", "RV-6.3.5-M5"),
+	apiCase("6.3.2/shrink-refused", onHost(srqShrinkRefused), "RV-6.3.2-M3", "RV-6.3.2-M4"),
+	apiCase("6.3.5/posting-rules", onHost(srqPostingRules), "RV-6.3.5-M4", "RV-6.3.5-M5"),
 	apiCase("6.3.5/message-order", srqMessageOrder, "RV-6.3.5-M6"),
-	apiCase("6.3.5/one-element-a-message", onNode(srqOneElement), "RV-6.3.5-M7"),
-	apiCase("6.3.5/used-until-polled", onNode(srqUsedUntilPolled), "RV-6.3.5-M8", "RV-6.3.7-M2"),
-	apiCase("6.3.5/any-queue-pair", onNode(srqAnyQP), "RV-6.3.5-M9", "RV-6.3.7-M3"),
-	apiCase("6.3.5/pd-of-the-srq", onNode(srqPDChecked), "RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"),
-	apiCase("6.3.5/stag-of-zero", onNode(srqSTagZero), "RV-6.3.5-M13", "RV-6.3.5-M14"),
+	apiCase("6.3.5/one-element-a-message", onHost(srqOneElement), "RV-6.3.5-M7"),
+	apiCase("6.3.5/used-until-polled", onHost(srqUsedUntilPolled), "RV-6.3.5-M8", "RV-6.3.7-M2"),
+	apiCase("6.3.5/any-queue-pair", onHost(srqAnyQP), "RV-6.3.5-M9", "RV-6.3.7-M3"),
+	apiCase("6.3.5/pd-of-the-srq", onHost(srqPDChecked), "RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"),
+	apiCase("6.3.5/stag-of-zero", onHost(srqSTagZero), "RV-6.3.5-M13", "RV-6.3.5-M14"),
 }
 
 // depthOf is Query S-RQ's.
@@ -31,47 +31,47 @@ func depthOf(t *conformance.T, s *verbs.SRQ) int { return queried[verbs.SRQAttri
 
 // srqResize changes the depth up and down with receives posted, in use, and completed
 // but not polled. One queue pair may use all of them each time.
-func srqResize(t *conformance.T, n *node) {
+func srqResize(t *conformance.T, n *host) {
 	for range 2 { // every S-RQ can
 		s := n.newSRQ(verbs.SRQConfig{Depth: 4})
-		l := n.line(verbs.QPConfig{SRQ: s})
+		l := n.link(verbs.QPConfig{SRQ: s})
 		n.receives(s, 1, 2, 3, 4)
-		l.say([]byte{1})
-		l.tell(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte{1}))
-		l.settle()
+		l.sendMessage([]byte{1})
+		l.send(untagged(moreUntagged, opSend, 0, 0, l.nextSend(), 0, []byte{1}))
+		l.settled()
 		for _, depth := range []int{32, 4, 8, 32} {
 			require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(depth)}), "to %d", depth)
 			require.GreaterOrEqual(t, depthOf(t, s), depth)
 		}
-		l.tell(untagged(lastUntagged, opSend, 0, 0, l.sends, 1, []byte{2}))
+		l.send(untagged(lastUntagged, opSend, 0, 0, l.sends, 1, []byte{2}))
 		completes(t, l.rq, l.got(1, 1), l.got(2, 2))
 		n.receives(s, upTo(5, 34)...)
-		require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull)
+		require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull)
 		for range 32 {
-			l.say([]byte{1, 2, 3})
+			l.sendMessage([]byte{1, 2, 3})
 		}
 		for id := range uint64(32) {
 			completes(t, l.rq, l.got(id+3, 3))
 		}
 		require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(8)}))
 		n.receives(s, upTo(1, 8)...)
-		require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull)
+		require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull)
 		for id := range uint64(8) {
 			l.says(id + 1)
 		}
-		l.unheard()
+		l.sendsTooMuch()
 	}
 }
 
 // srqResizeDisturbs resizes at random while three queue pairs receive.
 func srqResizeDisturbs(t *conformance.T) {
 	const messages = 300
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 64})
 	cq := n.newCQ(256)
-	var lines []*line
+	var lines []*link
 	for range 3 {
-		lines = append(lines, n.line(verbs.QPConfig{SRQ: s, RecvCQ: cq}))
+		lines = append(lines, n.link(verbs.QPConfig{SRQ: s, RecvCQ: cq}))
 	}
 	n.receives(s, upTo(1, 40)...)
 	// Each peer sends no more than this side has taken in, and ten.
@@ -116,18 +116,18 @@ func srqResizeDisturbs(t *conformance.T) {
 	}
 }
 
-func srqShrinkRefused(t *conformance.T, n *node) {
+func srqShrinkRefused(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	n.receives(s, upTo(1, 5)...)
 	shrink := func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(4)}) }
 	refuses(t, "five posted", verbs.ErrShrinkFailed, shrink, queries(s.Query))
-	l.say([]byte{1})
-	l.say([]byte{2})
-	l.settle()
+	l.sendMessage([]byte{1})
+	l.sendMessage([]byte{2})
+	l.settled()
 	refuses(t, "two of them completed", verbs.ErrShrinkFailed, shrink, queries(s.Query))
 	n.receives(s, 6, 7, 8)
-	require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull, "the old depth")
+	require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull, "the old depth")
 	completes(t, l.rq, l.got(1, 1), l.got(2, 1))
 	require.Equal(t, []byte{1, 2}, []byte{n.mr.Bytes()[64], n.mr.Bytes()[128]})
 	for id := range uint64(3) {
@@ -144,40 +144,40 @@ func srqShrinkRefused(t *conformance.T, n *node) {
 }
 
 // srqPostingRules: the first that is refused stops the list, and a list is copied.
-func srqPostingRules(t *conformance.T, n *node) {
+func srqPostingRules(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	one := n.mr.SGE(0, 4)
 	sgl := []verbs.SGE{n.mr.SGE(64, 2), n.mr.SGE(200, 2)}
 	k, err := s.PostRecv(verbs.Recv{ID: 1, SGL: sgl}, verbs.Recv{ID: 2}, verbs.Recv{ID: 3, SGL: []verbs.SGE{one, one, one}}, verbs.Recv{ID: 4})
 	require.ErrorIs(t, err, verbs.ErrInvalidSGLLength)
 	require.Equal(t, 2, k)
 	clear(sgl)
-	k, err = s.PostRecv(n.receive(5), n.receive(6), n.receive(7))
+	k, err = s.PostRecv(n.aReceive(5), n.aReceive(6), n.aReceive(7))
 	require.ErrorIs(t, err, verbs.ErrQueueFull)
 	require.Equal(t, 2, k)
-	l.say([]byte{1, 2, 3})
+	l.sendMessage([]byte{1, 2, 3})
 	completes(t, l.rq, l.got(1, 3))
 	require.Equal(t, []byte{1, 2}, n.mr.Bytes()[64:66])
 	require.Equal(t, byte(3), n.mr.Bytes()[200])
-	l.say(nil)
+	l.sendMessage(nil)
 	completes(t, l.rq, l.got(2, 0))
 	l.says(5)
 	l.says(6)
-	l.unheard()
+	l.sendsTooMuch()
 }
 
 // srqMessageOrder has four peers send numbered messages of random length.
 func srqMessageOrder(t *conformance.T) {
 	const messages = 50
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 256})
 	cq := n.newCQ(256)
 	n.receives(s, upTo(1, 4*messages)...)
 	var g sync.WaitGroup
 	defer g.Wait()
 	for range 4 {
-		l := n.line(verbs.QPConfig{SRQ: s, RecvCQ: cq})
+		l := n.link(verbs.QPConfig{SRQ: s, RecvCQ: cq})
 		var segments [][]byte
 		for i := range messages {
 			size := 2 + t.Rand().IntN(60)
@@ -201,34 +201,34 @@ func srqMessageOrder(t *conformance.T) {
 	require.Len(t, next, 4)
 }
 
-func srqOneElement(t *conformance.T, n *node) {
+func srqOneElement(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3)
 	l.nextSend()
 	for i := range uint32(9) {
-		l.tell(untagged(moreUntagged, opSend, 0, 0, l.sends, i, []byte{byte(i)}))
+		l.send(untagged(moreUntagged, opSend, 0, 0, l.sends, i, []byte{byte(i)}))
 	}
-	l.tell(untagged(lastUntagged, opSend, 0, 0, l.sends, 9, []byte{9}))
+	l.send(untagged(lastUntagged, opSend, 0, 0, l.sends, 9, []byte{9}))
 	completes(t, l.rq, l.got(1, 10))
 	require.Equal(t, []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, n.mr.Bytes()[64:74])
 	l.says(2)
 	l.says(3)
-	l.unheard()
+	l.sendsTooMuch()
 }
 
-func srqUsedUntilPolled(t *conformance.T, n *node) {
+func srqUsedUntilPolled(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4})
-	a, b := n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	a, b := n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})
 	n.receives(s, 1, 2, 3, 4)
-	full := func() { require.ErrorIs(t, second(s.PostRecv(n.receive(9))), verbs.ErrQueueFull) }
-	for _, l := range []*line{a, b, a, b} {
+	full := func() { require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull) }
+	for _, l := range []*link{a, b, a, b} {
 		full()
-		l.say([]byte{1})
-		l.settle()
+		l.sendMessage([]byte{1})
+		l.settled()
 		full()
 	}
-	for i, l := range []*line{b, a, a, b} {
+	for i, l := range []*link{b, a, a, b} {
 		completes(t, l.rq, l.got([]uint64{2, 1, 3, 4}[i], 1))
 		n.receives(s, uint64(5+i))
 		full()
@@ -239,13 +239,13 @@ func srqUsedUntilPolled(t *conformance.T, n *node) {
 }
 
 // srqAnyQP: one of three takes all, or each some, as messages come.
-func srqAnyQP(t *conformance.T, n *node) {
+func srqAnyQP(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 16})
-	lines := []*line{n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})}
+	lines := []*link{n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})}
 	for _, only := range lines {
 		n.receives(s, upTo(1, 16)...)
 		for range 16 {
-			only.say([]byte{7})
+			only.sendMessage([]byte{7})
 		}
 		for id := range uint64(16) {
 			completes(t, only.rq, only.got(id+1, 1))
@@ -256,39 +256,39 @@ func srqAnyQP(t *conformance.T, n *node) {
 		lines[t.Rand().IntN(3)].says(id + 1)
 	}
 	for _, l := range lines {
-		l.unheard()
+		l.sendsTooMuch()
 	}
 }
 
 // srqPDChecked has an S-RQ in one domain and a queue pair in another, and buffers of
 // both.
-func srqPDChecked(t *conformance.T, n *node) {
+func srqPDChecked(t *conformance.T, n *host) {
 	other := n.newPD()
 	s := n.newSRQ(verbs.SRQConfig{PD: other})
 	theirs := n.region(other, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights})
-	l := n.line(verbs.QPConfig{SRQ: s})
+	l := n.link(verbs.QPConfig{SRQ: s})
 	postRecv(t, s, verbs.Recv{ID: 1, SGL: theirs.SGL(0, 8)})
 	l.delivers(1, "abc")
 	require.Equal(t, "abc", string(theirs.Bytes()[:3]))
 	clear(n.mr.Bytes()[:128])
 	n.receives(s, 1)
-	l.say([]byte("abc"))
+	l.sendMessage([]byte("abc"))
 	completes(t, l.rq, l.recvAs(verbs.StatusInvalidPD, 1)...)
 	l.terminated(0x0000, nil, false)
 	require.Equal(t, make([]byte, 128), n.mr.Bytes()[:128])
 }
 
-func srqSTagZero(t *conformance.T, n *node) {
+func srqSTagZero(t *conformance.T, n *host) {
 	p := n.pages(1, 4096)
 	s := n.newSRQ(verbs.SRQConfig{})
-	may, mayNot, third := n.line(verbs.QPConfig{SRQ: s, Privileged: true}), n.line(verbs.QPConfig{SRQ: s}), n.line(verbs.QPConfig{SRQ: s})
+	may, mayNot, third := n.link(verbs.QPConfig{SRQ: s, Privileged: true}), n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})
 	for range 2 {
 		postRecv(t, s, verbs.Recv{ID: 1, SGL: []verbs.SGE{physical(p, 100, 8)}})
 	}
 	may.delivers(1, "abc")
 	require.Equal(t, "abc", string(p.Bytes()[100:103]))
 	clear(p.Bytes())
-	mayNot.say([]byte("abc"))
+	mayNot.sendMessage([]byte("abc"))
 	completes(t, mayNot.rq, mayNot.recvAs(verbs.StatusInvalidSTag, 1)...)
 	mayNot.terminated(0x0000, nil, false)
 	mayNot.closesWith(verbs.StateError)

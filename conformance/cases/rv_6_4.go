@@ -14,32 +14,32 @@ import (
 
 // rv6_4 is stopping a queue pair: verbs draft 6.4.
 var rv6_4 = []conformance.Case{
-	apiCase("6.4/on-segment-boundaries", onNode(stopOnBoundaries), "RV-6.4-M1", "RV-6.4-M3"),
-	apiCase("6.4/not-the-bad-segment", onNode(stopBeforeBadSegment), "RV-6.4-M4", "RV-6.4-M5"),
+	apiCase("6.4/on-segment-boundaries", onHost(stopOnBoundaries), "RV-6.4-M1", "RV-6.4-M3"),
+	apiCase("6.4/not-the-bad-segment", onHost(stopBeforeBadSegment), "RV-6.4-M4", "RV-6.4-M5"),
 	apiCase("6.4/within-a-segment", stopWithinSegment, "RV-6.4-M6", "RV-6.4-M7"),
 	apiCase("6.4/by-verb-at-the-message", stopAtMessage, "RV-6.4-M9", "PV-6.4-M3"),
-	strict(apiCase("6.4/by-verb-within-the-message", onLine(stopWithinMessage), "RV-6.4-S1")),
-	apiCase("6.4/answer-to-a-read", onNode(stopAnswer), "RV-6.4-M12"),
+	strict(apiCase("6.4/by-verb-within-the-message", onLink(stopWithinMessage), "RV-6.4-S1")),
+	apiCase("6.4/answer-to-a-read", onHost(stopAnswer), "RV-6.4-M12"),
 	apiCase("6.4/completion-error", stopCompletionError, "RV-6.4-M13", "PV-6.4-M2"),
-	strict(apiCase("6.4/completion-error-within-the-message", onNode(stopCompletionErrorWithin), "RV-6.4-S2")),
+	strict(apiCase("6.4/completion-error-within-the-message", onHost(stopCompletionErrorWithin), "RV-6.4-S2")),
 }
 
 // stopOnBoundaries stops a large Write at random moments, by verb and by the peer's
 // fault: everything up to the Terminate Message is whole FPDUs.
-func stopOnBoundaries(t *conformance.T, n *node) {
+func stopOnBoundaries(t *conformance.T, n *host) {
 	mr := n.register(vast, allRights)
 	for round := range counted(t, "round %d", 8) {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
 		got := 0
 		for range t.Rand().IntN(100) {
-			got += len(l.heard()) - 14
+			got += len(l.next()) - 14
 		}
 		want := aTerminate(0x0000, nil, false)
 		if round%2 == 0 {
 			l.modify(verbs.StateTerminate)
 		} else {
-			l.tell(badSTag)
+			l.send(badSTag)
 			want = aTerminate(0x1100, badSTag, false)
 			reaches(t, l.qp, verbs.StateTerminate)
 		}
@@ -53,10 +53,10 @@ func stopOnBoundaries(t *conformance.T, n *node) {
 }
 
 // stopBeforeBadSegment posts a Write whose second element is out of bounds.
-func stopBeforeBadSegment(t *conformance.T, n *node) {
+func stopBeforeBadSegment(t *conformance.T, n *host) {
 	mr := n.register(256, allRights)
 	for good := range inTurn(t, "behind %d good octets", []int{1, 100, 40000, 60000}) {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: []verbs.SGE{n.mr.SGE(0, good), mr.SGE(250, 7)}, Remote: theirs})
 		r := l.rest()
 		require.ErrorIs(t, r.end, io.EOF)
@@ -74,16 +74,17 @@ func stopWithinSegment(t *conformance.T) {
 	const mark = 0xEE
 	for try := 0; ; try++ {
 		require.Less(t, try, 20, "it was always between two segments")
-		l := looseLine(t, verbs.QPConfig{})
+		l := newIdleLink(t, verbs.QPConfig{})
 		s, peer := aStream(t)
 		s.CRC = false                                                    // with CRCs segments are copied, and cannot go bad on the way
 		s.EMSS = 5000 + try                                              // sockets take pages: this is not a part of one
 		require.NoError(t, s.Conn.(*net.TCPConn).SetWriteBuffer(64<<10)) // less than one write
 		begin(t, l.qp, *s)
-		l.peer = newRawEnd(peer.Conn, framing{})
+		l.peer = peer
+		l.setFraming(framing{})
 		mr := l.register(vast, allRights)
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
-		l.heard()
+		l.next()
 		l.full()
 		require.NoError(t, mr.Deregister())
 		memory := mr.Bytes()
@@ -113,16 +114,16 @@ func stopWithinSegment(t *conformance.T) {
 // completes as Success, the rest as Flushed.
 func stopAtMessage(t *conformance.T) {
 	const sends, size = 400, 60000 // some 24 MB: more than sockets and a batch
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for round := range 6 {
 		next := []verbs.State{verbs.StateTerminate, verbs.StateError}[round%2]
 		t.Part("round %d, to %v", round, next)
-		l := n.line(verbs.QPConfig{SendDepth: sends})
+		l := n.link(verbs.QPConfig{SendDepth: sends})
 		for i := range uint64(sends) {
 			post(t, l.qp, verbs.Request{ID: i, SGL: n.mr.SGL(0, size)})
 		}
 		for range t.Rand().IntN(60) {
-			l.heard()
+			l.next()
 		}
 		l.modify(next)
 		r := l.rest()
@@ -156,7 +157,7 @@ func stopAtMessage(t *conformance.T) {
 
 // stopWithinMessage: a stop does not wait for the end of a message. What was framed
 // already may follow; it is bounded (docs/decisions/0001).
-func stopWithinMessage(t *conformance.T, l *line) {
+func stopWithinMessage(t *conformance.T, l *link) {
 	l.stuff()
 	l.modify(verbs.StateTerminate)
 	r := l.rest()
@@ -168,13 +169,13 @@ func stopWithinMessage(t *conformance.T, l *line) {
 
 // stopAnswer answers one RDMA Read while the source of the next goes: in place of its
 // answer comes the Terminate Message about its request.
-func stopAnswer(t *conformance.T, n *node) {
-	l := n.line(verbs.QPConfig{})
+func stopAnswer(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
 	first, second := n.register(vast, allRights), n.register(64, allRights)
-	l.tell(aReadRequest(1, read{nowhere, nowhereTO, vast, uint32(first.STag()), first.Base()}))
-	l.heard()
+	l.send(aReadRequest(1, read{nowhere, nowhereTO, vast, uint32(first.STag()), first.Base()}))
+	l.next()
 	u := aReadRequest(2, read{nowhere, nowhereTO, 64, uint32(second.STag()), second.Base()})
-	l.tell(u)
+	l.send(u)
 	l.full() // it has arrived, and been found good
 	require.NoError(t, second.Deregister())
 	r := l.rest()
@@ -184,16 +185,16 @@ func stopAnswer(t *conformance.T, n *node) {
 	l.closesWith(verbs.StateError, verbs.EventIRRQSTag)
 }
 
-// overflowed makes a line whose receive CQ has had one completion too many, while it
+// overflowed makes a link whose receive CQ has had one completion too many, while it
 // sends to a peer that does not read.
-func (n *node) overflowed(first func(*line)) *line {
-	l := n.line(verbs.QPConfig{RecvCQ: n.newCQ(1), SendDepth: 512})
+func (n *host) overflowed(first func(*link)) *link {
+	l := n.link(verbs.QPConfig{RecvCQ: n.newCQ(1), SendDepth: 512})
 	for i := range uint64(3) {
 		postRecv(n.t, l.qp, verbs.Recv{ID: i})
 	}
 	first(l)
-	l.say(nil)
-	l.say(nil)
+	l.sendMessage(nil)
+	l.sendMessage(nil)
 	reaches(n.t, l.qp, verbs.StateTerminate)
 	return l
 }
@@ -201,8 +202,8 @@ func (n *node) overflowed(first func(*line)) *line {
 // stopCompletionError has many Sends queued when a completion finds no room.
 func stopCompletionError(t *conformance.T) {
 	const sends, size = 400, 60000
-	n := newNode(t, nodeConfig{})
-	l := n.overflowed(func(l *line) {
+	n := newHost(t, hostConfig{})
+	l := n.overflowed(func(l *link) {
 		for i := range uint64(sends) {
 			post(t, l.qp, verbs.Request{ID: i, SGL: n.mr.SGL(0, size)})
 		}
@@ -217,7 +218,7 @@ func stopCompletionError(t *conformance.T) {
 
 // requireOverflow says that the events tell of the overflow: the queue pair's, and
 // before or behind it the CQ's.
-func requireOverflow(l *line) {
+func requireOverflow(l *link) {
 	var mine []verbs.EventID
 	for len(mine) == 0 {
 		if e := l.events.next(); e.QP == l.id {
@@ -229,8 +230,8 @@ func requireOverflow(l *line) {
 	require.Equal(l.t, []verbs.EventID{verbs.EventCQRQError}, mine)
 }
 
-func stopCompletionErrorWithin(t *conformance.T, n *node) {
-	l := n.overflowed((*line).stuff)
+func stopCompletionErrorWithin(t *conformance.T, n *host) {
+	l := n.overflowed((*link).stuff)
 	r := l.rest()
 	require.ErrorIs(t, r.end, io.EOF)
 	require.Equal(t, aTerminate(0x0207, nil, false), r.terminate)

@@ -13,11 +13,11 @@ import (
 
 // rv6_5 is RDMA Read resources: verbs draft 6, 6.5.
 var rv6_5 = []conformance.Case{
-	apiCase("6/irrq", onNode(irrq), "RV-6-M1", "RV-6-M2"),
+	apiCase("6/irrq", onHost(irrq), "RV-6-M1", "RV-6-M2"),
 	apiCase("6.5/of-each-qp", readsOfEachQP, "RV-6.5-M1", "RV-6.5-M2"),
 	apiCase("6.5/shared", readsShared, "RV-6.5-M1", "RV-6.5-M2"),
 	apiCase("6.5/refused", readsRefused, "RV-6.5-M3", "RV-6.5-M13"),
-	apiCase("6.5/initial", onNode(readsInitial), "RV-6.5-M7"),
+	apiCase("6.5/initial", onHost(readsInitial), "RV-6.5-M7"),
 	upperCase("6.5/never-above-ord", readsNeverAboveORD, "RV-6.5-M4"),
 	apiCase("6.5/posted-beyond-ord", readsBeyondORD, "RV-6.5-M5", "RV-6.5-M6"),
 	apiCase("6.5/ord-lowered", ordLowered, "RV-6.5-M9"),
@@ -27,15 +27,15 @@ var rv6_5 = []conformance.Case{
 
 // irrq has a peer ask as often as IRD allows, all at once, of a queue pair created with
 // that and of one modified to it; and once more, of one that cannot answer meanwhile.
-func irrq(t *conformance.T, n *node) {
+func irrq(t *conformance.T, n *host) {
 	src := n.register(vast, allRights)
 	ask := func(msn, octets uint32) []byte {
 		return aReadRequest(msn, read{nowhere, nowhereTO, octets, uint32(src.STag()), src.Base()})
 	}
-	for _, make := range named(t, "%s", map[string]func() *line{
-		"created": func() *line { return n.line(verbs.QPConfig{IRD: 4}) },
-		"modified": func() *line {
-			l := n.loose(verbs.QPConfig{NoReads: true})
+	for _, make := range named(t, "%s", map[string]func() *link{
+		"created": func() *link { return n.link(verbs.QPConfig{IRD: 4}) },
+		"modified": func() *link {
+			l := n.idleLink(verbs.QPConfig{NoReads: true})
 			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle, IRD: ptr(4)}))
 			l.join()
 			return l
@@ -49,30 +49,30 @@ func irrq(t *conformance.T, n *node) {
 		}
 		require.NoError(t, l.peer.Raw(b))
 		for range 4 {
-			l.hear(aReadResponse(nowhere, nowhereTO, src.Bytes()[:3]))
+			l.expect(aReadResponse(nowhere, nowhereTO, src.Bytes()[:3]))
 		}
 		// None of these is answered: the peer does not read.
 		for msn := range uint32(4) {
-			l.tell(ask(msn+5, vast))
+			l.send(ask(msn+5, vast))
 		}
 		l.full()
 		require.Equal(t, verbs.StateRTS, l.qp.State(), "all of them wait")
 		u := ask(9, 1)
-		l.tell(u)
+		l.send(u)
 		l.raised(verbs.EventIRRQTooMany)
 		r := l.rest()
 		require.Equal(t, aTerminate(0x1202, u, false), r.terminate)
 		require.Zero(t, r.messages)
 		require.NoError(t, l.qp.Destroy())
 	}
-	l := n.line(verbs.QPConfig{NoReads: true})
+	l := n.link(verbs.QPConfig{NoReads: true})
 	u := ask(1, 0)
-	l.tell(u)
+	l.send(u)
 	l.terminated(0x1202, u, false)
 }
 
 func readsOfEachQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{IRD: 30, ORD: 20}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{IRD: 30, ORD: 20}}})
 	a := queried[verbs.RNICAttributes](t, n.nic)
 	require.Equal(t, []int{30, 20, 0, 0}, []int{a.Limits.IRD, a.Limits.ORD, a.Limits.SharedIRD, a.Limits.SharedORD})
 	for range 50 { // nobody takes anything from another
@@ -83,7 +83,7 @@ func readsOfEachQP(t *conformance.T) {
 
 func readsShared(t *conformance.T) {
 	const ird, ord = 24, 17
-	n := newNode(t, nodeConfig{
+	n := newHost(t, hostConfig{
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 12, SharedIRD: ird, SharedORD: ord, IRD: 9, ORD: 9}}, QP: verbs.QPConfig{NoReads: true},
 	})
 	a := queried[verbs.RNICAttributes](t, n.nic)
@@ -101,7 +101,7 @@ func readsShared(t *conformance.T) {
 				require.ErrorIs(t, err, verbs.ErrInsufficientResources)
 			}
 		default:
-			qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1 + t.Rand().IntN(9), ORD: 1 + t.Rand().IntN(9)}))
+			qp, err := n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 1 + t.Rand().IntN(9), ORD: 1 + t.Rand().IntN(9)}))
 			if err != nil {
 				require.ErrorIs(t, err, verbs.ErrInsufficientResources)
 			} else {
@@ -129,9 +129,9 @@ func readsShared(t *conformance.T) {
 }
 
 func readsRefused(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 3, SharedIRD: 4, SharedORD: 4, IRD: 8, ORD: 8}}, QP: verbs.QPConfig{NoReads: true}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{QPs: 3, SharedIRD: 4, SharedORD: 4, IRD: 8, ORD: 8}}, QP: verbs.QPConfig{NoReads: true}})
 	create := func(ird, ord int) error {
-		return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: ird, ORD: ord})))
+		return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: ird, ORD: ord})))
 	}
 	require.ErrorIs(t, create(9, 1), verbs.ErrIRDExceeded)
 	require.ErrorIs(t, create(1, 9), verbs.ErrORDExceeded)
@@ -158,31 +158,31 @@ func readsRefused(t *conformance.T) {
 }
 
 // readsInitial looks at what Create QP was told, and at what holds on the wire.
-func readsInitial(t *conformance.T, n *node) {
-	l := n.line(verbs.QPConfig{IRD: 3, ORD: 2})
+func readsInitial(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{IRD: 3, ORD: 2})
 	q := attributes(t, l.qp)
 	require.Equal(t, []int{3, 2}, []int{q.IRD, q.ORD})
 	post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3))
-	l.hear(l.asks(1), l.asks(2))
-	l.settle()
+	l.expect(l.asks(1), l.asks(2))
+	l.settled()
 	// IRD is what can wait: answers that do not get out make it full.
-	l = n.line(verbs.QPConfig{IRD: 3})
+	l = n.link(verbs.QPConfig{IRD: 3})
 	src := n.register(16<<20, allRights)
 	for msn := range uint32(3) {
-		l.tell(aReadRequest(msn+1, read{nowhere, nowhereTO, 16 << 20, uint32(src.STag()), src.Base()}))
+		l.send(aReadRequest(msn+1, read{nowhere, nowhereTO, 16 << 20, uint32(src.STag()), src.Base()}))
 	}
 	u := aReadRequest(4, read{nowhere, nowhereTO, 1, uint32(src.STag()), src.Base()})
-	l.tell(u)
+	l.send(u)
 	l.raised(verbs.EventIRRQTooMany)
 
-	l = n.line(verbs.QPConfig{NoReads: true})
+	l = n.link(verbs.QPConfig{NoReads: true})
 	q = attributes(t, l.qp)
 	require.Equal(t, []int{0, 0}, []int{q.IRD, q.ORD})
 	u = aReadRequest(1, read{nowhere, nowhereTO, 0, 0, 0})
-	l.tell(u)
+	l.send(u)
 	l.terminated(0x1202, u, false)
 	l.raised(verbs.EventIRRQTooMany)
-	l = n.line(verbs.QPConfig{NoReads: true})
+	l = n.link(verbs.QPConfig{NoReads: true})
 	run(t, l.qp, l.aRead(1), verbs.StatusZeroReadResources)
 	l.terminated(0x0000, nil, false)
 }
@@ -212,23 +212,23 @@ func readsNeverAboveORD(t *conformance.T) {
 }
 
 func readsBeyondORD(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{ORD: 1, SendDepth: 32})
+	l := newLink(t, verbs.QPConfig{ORD: 1, SendDepth: 32})
 	for i := range uint64(31) {
 		post(t, l.qp, l.aRead(i))
 	}
 	post(t, l.qp, l.aSend(31)) // behind them, though it needs no RDMA Read resource
 	for i := range uint32(31) {
-		l.hear(l.asks(i + 1))
+		l.expect(l.asks(i + 1))
 		if i == 30 { // the last is outstanding, and the Send goes past it
 			break
 		}
-		l.settle()
+		l.settled()
 		empty(t, l.sq)
-		l.tell(l.answer())
+		l.send(l.answer())
 		completes(t, l.sq, l.sentAs(uint64(i), verbs.OpRead, verbs.StatusSuccess))
 	}
-	l.hear(aSend(1, l.mr.Bytes()[:4]))
-	l.tell(l.answer())
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
+	l.send(l.answer())
 	completes(t, l.sq, l.sentAs(30, verbs.OpRead, verbs.StatusSuccess), l.sentAs(31, verbs.OpSend, verbs.StatusSuccess))
 }
 
@@ -236,7 +236,7 @@ func readsBeyondORD(t *conformance.T) {
 func ordLowered(t *conformance.T) {
 	without := verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD
 	for s := range inTurn(t, "in %v", []verbs.State{verbs.StateIdle, verbs.StateRTS}) {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Without: without}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Without: without}})
 		l := n.into(s, verbs.QPConfig{ORD: 5, IRD: 5})
 		for _, ord := range []int{4, 2, 2} {
 			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: s, ORD: ptr(ord)}))
@@ -248,12 +248,12 @@ func ordLowered(t *conformance.T) {
 			l.join()
 		}
 		post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3))
-		l.hear(l.asks(1), l.asks(2))
-		l.settle()
+		l.expect(l.asks(1), l.asks(2))
+		l.settled()
 		for msn := range uint32(3) {
-			l.tell(l.answer())
+			l.send(l.answer())
 			if msn == 0 {
-				l.hear(l.asks(3))
+				l.expect(l.asks(3))
 			}
 		}
 		for id := range uint64(3) {
@@ -269,11 +269,11 @@ func ordLowered(t *conformance.T) {
 // way on them, and on two others.
 func readsChanged(t *conformance.T) {
 	const rounds = 200
-	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{IRD: 8, ORD: 8}}, B: nodeConfig{QP: verbs.QPConfig{IRD: 8, ORD: 8}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{IRD: 8, ORD: 8}}, B: hostConfig{QP: verbs.QPConfig{IRD: 8, ORD: 8}}})
 	cq := w.a.newCQ(64)
-	qa, qb := w.pair(verbs.QPConfig{IRD: 8, ORD: 8, SendCQ: cq}, verbs.QPConfig{IRD: 8, ORD: 8})
+	qa, qb := w.connectMore(verbs.QPConfig{IRD: 8, ORD: 8, SendCQ: cq}, verbs.QPConfig{IRD: 8, ORD: 8})
 	var g sync.WaitGroup
-	for _, n := range []*node{w.a, w.b} {
+	for _, n := range []*host{w.a, w.b} {
 		rng := rand.New(rand.NewPCG(t.Rand().Uint64(), 1))
 		g.Go(func() {
 			for range rounds {
@@ -293,7 +293,7 @@ func readsChanged(t *conformance.T) {
 	}
 	g.Wait()
 	require.Equal(t, []verbs.State{verbs.StateRTS, verbs.StateRTS}, []verbs.State{qa.State(), qb.State()})
-	for _, n := range []*node{w.a, w.b} {
+	for _, n := range []*host{w.a, w.b} {
 		for len(n.events.events) > 0 {
 			assert.Equal(t, n.qp.ID(), n.events.next().QP, "an event of another queue pair")
 		}
@@ -309,20 +309,20 @@ func readsOneForEach(t *conformance.T) {
 	for _, l := range named(t, "%s", map[string]verbs.Limits{
 		"pools": {QPs: qps, SharedIRD: qps, SharedORD: qps}, "none": {QPs: qps, IRD: 1, ORD: 1},
 	}) {
-		c := nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{IRD: 1, ORD: 1}}
-		w := newWorld(t, worldConfig{A: c, B: c})
+		c := hostConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{IRD: 1, ORD: 1}}
+		w := newHostPair(t, hostPairConfig{A: c, B: c})
 		var a, b *verbs.QP
 		for i := range qps - 1 {
 			if i == qps-2 {
-				a, b = w.pair(c.QP, c.QP)
+				a, b = w.connectMore(c.QP, c.QP)
 				break
 			}
-			for _, n := range []*node{w.a, w.b} {
+			for _, n := range []*host{w.a, w.b} {
 				q := attributes(t, n.newQP(c.QP))
 				require.Equal(t, []int{1, 1}, []int{q.IRD, q.ORD})
 			}
 		}
-		reads(t, end{a, w.a.mr}, w.b.mr.Remote(0), w.b.mr.Bytes()[:100])
-		reads(t, end{b, w.b.mr}, w.a.mr.Remote(0), w.a.mr.Bytes()[:100])
+		reads(t, endpoint{a, w.a.mr}, w.b.mr.Remote(0), w.b.mr.Bytes()[:100])
+		reads(t, endpoint{b, w.b.mr}, w.a.mr.Remote(0), w.a.mr.Bytes()[:100])
 	}
 }

@@ -12,45 +12,45 @@ import (
 
 // rv7_10 is allocating and binding windows: verbs draft 7.10.1 to 7.10.3.
 var rv7_10 = []conformance.Case{
-	apiCase("7.10.1/allocated", staged(windowAllocated), "RV-7.10.1-M1", "PV-7.10.1-M1"),
-	apiCase("7.10.1/not-a-region", staged(windowIsNoRegion), "RV-7.10.1-M2"),
-	apiCase("7.10.2/kinds-of-region", staged(windowOnEachRegion), "RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"),
+	apiCase("7.10.1/allocated", onQuietHost(windowAllocated), "RV-7.10.1-M1", "PV-7.10.1-M1"),
+	apiCase("7.10.1/not-a-region", onQuietHost(windowIsNoRegion), "RV-7.10.1-M2"),
+	apiCase("7.10.2/kinds-of-region", onQuietHost(windowOnEachRegion), "RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"),
 	apiCase("7.10.2/all-to-one-region", allToOneRegion, "RV-7.10.2-M3"),
 	apiCase("7.10.2/all-to-one-qp", allToOneQP, "RV-7.10.2-M4"),
-	apiCase("7.10.2/addressing", staged(windowAddressing), "RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"),
-	apiCase("7.10.2/bound", staged(windowBound), "RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"),
-	apiCase("7.10.2/rebind", staged(windowRebound), "RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"),
-	apiCase("7.10.2/former-key", staged(windowFormerKey), "RV-7.10.2-M33"),
-	apiCase("7.10.3/attributes", staged(windowAttributes), "RV-7.10.3-M1"),
+	apiCase("7.10.2/addressing", onQuietHost(windowAddressing), "RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"),
+	apiCase("7.10.2/bound", onQuietHost(windowBound), "RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"),
+	apiCase("7.10.2/rebind", onQuietHost(windowRebound), "RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"),
+	apiCase("7.10.2/former-key", onQuietHost(windowFormerKey), "RV-7.10.2-M33"),
+	apiCase("7.10.3/attributes", onQuietHost(windowAttributes), "RV-7.10.3-M1"),
 }
 
-// bound is a new window on octets of the node's region, bound through a new seat,
+// bound is a new window on octets of the host's region, bound through a new probe,
 // and how it is named.
-func (n *node) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*seat, *verbs.MW, verbs.TaggedBuffer) {
-	s, mw := n.seat(c), n.newMW()
+func (n *host) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*probe, *verbs.MW, verbs.TaggedBuffer) {
+	s, mw := n.probe(c), n.newMW()
 	b := s.binds(mw.BindRequest(n.mr, off, k, a, 0x61))
 	return s, mw, verbs.BindBuffer(b)
 }
 
-func windowAllocated(n *node) {
-	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+func windowAllocated(n *host) {
+	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
 	require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, queried(t, mw), "Query of a new window")
 	for _, key := range []uint8{0, 1, 0x80, 0xFF} {
 		b := verbs.TaggedBuffer{STag: mw.STag(key), Base: n.mr.Base()}
-		s.peers(b, 0, n.mr.Bytes()[:16], 0, noSTag)
+		s.checksPeer(b, 0, n.mr.Bytes()[:16], 0, noSTag)
 		b.Base = 0
-		s.peers(b, 0, n.mr.Bytes()[:16], 0, noSTag)
+		s.checksPeer(b, 0, n.mr.Bytes()[:16], 0, noSTag)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func windowIsNoRegion(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func windowIsNoRegion(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	mw := n.newMW()
 	was := queried(t, mw)
-	s.does(fastRegister(mw.STag(1), p.List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
+	s.runs(fastRegister(mw.STag(1), p.List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
 	require.Equal(t, was, queried(t, mw))
-	s.leave()
+	s.disconnect()
 
 	// The handle of a window has no such verbs; the index has.
 	table := stag.NewTable(stag.Config{})
@@ -62,11 +62,11 @@ func windowIsNoRegion(n *node) {
 	require.Equal(t, stag.WindowInfo{STag: st, PD: 1}, must(table.QueryWindow(st))(t), "the window")
 }
 
-func windowOnEachRegion(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func windowOnEachRegion(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	const rights = allRights | verbs.BindWindow
 	registered, fast := n.register(64, rights), n.allocated()
-	s.does(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, rights), verbs.StatusSuccess)
+	s.runs(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, rights), verbs.StatusSuccess)
 	original := n.register(64, rights)
 	shared := must(original.RegisterShared(nil, verbs.SharedConfig{Access: rights, VA: original.Base() + 1<<40, Key: 2}))(t)
 	for _, r := range []struct {
@@ -83,17 +83,17 @@ func windowOnEachRegion(n *node) {
 			t.Logf("%s, window %v", r.name, a)
 			mw := n.newMW()
 			b := &verbs.BindRequest{Window: mw.STag(3), Region: r.b.STag, VA: r.b.Base + 8, Length: 20, Access: remoteRights, Addressing: a}
-			s.does(binds(b), verbs.StatusSuccess)
-			s.peers(verbs.BindBuffer(b), 0, r.mem[8:28], remoteRights, denial{})
-			s.invalidate(ways[0], b.Window, invalidates)
+			s.runs(binds(b), verbs.StatusSuccess)
+			s.checksPeer(verbs.BindBuffer(b), 0, r.mem[8:28], remoteRights, accessFault{})
+			s.invalidate(invalidations[0], b.Window, invalidates)
 		}
 	}
-	s.leave()
+	s.disconnect()
 }
 
 func allToOneRegion(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 100}}})
-	seats := []*seat{n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{})}
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 100}}})
+	seats := []*probe{n.probe(verbs.QPConfig{}), n.probe(verbs.QPConfig{})}
 	mem := n.mr.Bytes()
 	var all []verbs.TaggedBuffer
 	for i := range 100 {
@@ -104,19 +104,19 @@ func allToOneRegion(t *conformance.T) {
 	require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInsufficientResources)
 	require.Equal(t, 100, queried(t, n.mr).Windows)
 	for i, b := range all {
-		seats[i%2].peers(b, 0, mem[10*i:10*i+10], remoteRights, denial{})
+		seats[i%2].checksPeer(b, 0, mem[10*i:10*i+10], remoteRights, accessFault{})
 	}
 	n.quiet()
 }
 
 func allToOneQP(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 100}}})
-	s := n.seat(verbs.QPConfig{})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 100}}})
+	s := n.probe(verbs.QPConfig{})
 	var windows []*verbs.MW
 	for i := range 100 {
 		mr, mw := n.register(32, allRights|verbs.BindWindow), n.newMW()
 		b := s.binds(mw.BindRequest(mr, 1, 30, remoteRights, uint8(i)))
-		s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[1:31], remoteRights, denial{})
+		s.checksPeer(verbs.BindBuffer(b), 0, mr.Bytes()[1:31], remoteRights, accessFault{})
 		windows = append(windows, mw)
 	}
 	for i, mw := range windows {
@@ -124,19 +124,19 @@ func allToOneQP(t *conformance.T) {
 		info := queried(t, mw)
 		require.True(t, info.Valid)
 		require.Equal(t, s.qp.ID(), info.QP)
-		s.invalidate(ways[0], mw.STag(uint8(i)), invalidates)
+		s.invalidate(invalidations[0], mw.STag(uint8(i)), invalidates)
 	}
-	s.leave()
+	s.disconnect()
 	n.quiet()
 }
 
-func windowAddressing(n *node) {
+func windowAddressing(n *host) {
 	t, mem := n.t, n.mr.Bytes()
 	for _, a := range []verbs.Addressing{verbs.ZeroBased, verbs.VABased} {
-		s, mw := n.seat(verbs.QPConfig{}), n.newMW()
+		s, mw := n.probe(verbs.QPConfig{}), n.newMW()
 		bind := mw.BindRequest(n.mr, 100, 50, remoteRights, 1)
 		bind.Addressing = a
-		s.does(binds(bind), verbs.StatusSuccess)
+		s.runs(binds(bind), verbs.StatusSuccess)
 		info := queried(t, mw)
 		require.Equal(t, a, info.Addressing)
 		at := func(to uint64) verbs.Remote { return verbs.Remote{STag: bind.Window, TO: to} }
@@ -146,27 +146,27 @@ func windowAddressing(n *node) {
 		}
 		require.Equal(t, base, info.Base)
 		clear(mem)
-		s.write(at(base), []byte{1}, taken)
-		s.write(at(base+49), []byte{2}, taken)
+		s.write(at(base), []byte{1}, allowed)
+		s.write(at(base+49), []byte{2}, allowed)
 		require.Equal(t, []byte{0, 1, 0}, mem[99:102], "%v: around its first octet", a)
 		require.Equal(t, []byte{0, 2, 0}, mem[148:151], "%v: around its last octet", a)
-		require.Equal(t, mem[100:150], s.read(at(base), 50, taken))
+		require.Equal(t, mem[100:150], s.read(at(base), 50, allowed))
 		require.NoError(t, mw.Deallocate())
 		for _, out := range []uint64{base - 1, base + 50, other} {
-			s, mw = n.seat(verbs.QPConfig{}), n.newMW()
+			s, mw = n.probe(verbs.QPConfig{}), n.newMW()
 			bind.Window = mw.STag(1)
-			s.does(binds(bind), verbs.StatusSuccess)
+			s.runs(binds(bind), verbs.StatusSuccess)
 			s.write(at(out), []byte{3}, noBounds.write)
 			require.NoError(t, mw.Deallocate())
 		}
-		s.leave()
+		s.disconnect()
 	}
 }
 
-func windowBound(n *node) {
+func windowBound(n *host) {
 	t := n.t
 	for _, key := range []uint8{0, 1, 255} {
-		s, x, mw := n.seat(verbs.QPConfig{}), n.seat(verbs.QPConfig{}), n.newMW()
+		s, x, mw := n.probe(verbs.QPConfig{}), n.probe(verbs.QPConfig{}), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
 		require.False(t, queried(t, mw).Valid, "before")
 		bind := s.binds(mw.BindRequest(mr, 8, 32, remoteRights, key))
@@ -178,18 +178,18 @@ func windowBound(n *node) {
 		require.ErrorIs(t, mr.Deregister(), verbs.ErrWindowsBound)
 		require.ErrorIs(t, s.qp.Destroy(), verbs.ErrWindowsBound)
 		b := verbs.BindBuffer(bind)
-		s.peers(b, 0, mr.Bytes()[8:40], remoteRights, denial{})
-		x.peers(b, 0, mr.Bytes()[8:40], 0, noPD)
-		s.sit()
+		s.checksPeer(b, 0, mr.Bytes()[8:40], remoteRights, accessFault{})
+		x.checksPeer(b, 0, mr.Bytes()[8:40], 0, noPD)
+		s.connect()
 		b.STag ^= 0x40
 		s.write(b.Remote(0), []byte{1}, noSTag.write) // by another key
 		succeed(t, mw.Deallocate, mr.Deregister)
-		x.leave()
+		x.disconnect()
 	}
 }
 
-func windowRebound(n *node) {
-	t, s, mw, mem := n.t, n.seat(verbs.QPConfig{}), n.newMW(), n.mr.Bytes()
+func windowRebound(n *host) {
+	t, s, mw, mem := n.t, n.probe(verbs.QPConfig{}), n.newMW(), n.mr.Bytes()
 	index := mw.STag(0).Index()
 	var former verbs.TaggedBuffer
 	for i := range 300 {
@@ -198,10 +198,10 @@ func windowRebound(n *node) {
 		require.Equal(t, uint8(i), info.STag.Key(), "the key of Bind %d", i)
 		require.Equal(t, index, info.STag.Index(), "the index after Bind %d", i)
 		require.Equal(t, index, mw.STag(0).Index())
-		s.write(verbs.BindBuffer(b).Remote(0), []byte{byte(i), 0xC3}, taken)
+		s.write(verbs.BindBuffer(b).Remote(0), []byte{byte(i), 0xC3}, allowed)
 		require.Equal(t, []byte{byte(i), 0xC3}, mem[i:i+2])
 		if i < 299 {
-			s.invalidate(ways[0], b.Window, invalidates)
+			s.invalidate(invalidations[0], b.Window, invalidates)
 		}
 		if i == 298 {
 			former = verbs.BindBuffer(b)
@@ -214,22 +214,22 @@ func windowRebound(n *node) {
 	for _, key := range []uint8{0x61, 0x62} {
 		s, mw, b := n.bound(verbs.QPConfig{}, 10, 20, remoteRights)
 		was := queried(t, mw)
-		s.does(binds(mw.BindRequest(n.mr, 50, 20, remoteRights, key)), verbs.StatusSTagNotInvalid)
+		s.runs(binds(mw.BindRequest(n.mr, 50, 20, remoteRights, key)), verbs.StatusSTagNotInvalid)
 		require.Equal(t, was, queried(t, mw), "the former binding")
-		s.peers(b, 0, mem[10:20], 0, noPD) // that of a queue pair that has ended
+		s.checksPeer(b, 0, mem[10:20], 0, noPD) // that of a queue pair that has ended
 		require.NoError(t, mw.Deallocate())
-		s.leave()
+		s.disconnect()
 	}
 	s, mw, b := n.bound(verbs.QPConfig{}, 10, 20, remoteRights)
 	again := mw.BindRequest(n.mr, 50, 20, remoteRights, 0x62)
 	post(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}, verbs.Request{ID: 2, Op: verbs.OpBind, Bind: again})
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpInvalidate}, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpBind})
-	s.peers(verbs.BindBuffer(again), 0, mem[50:70], remoteRights, denial{})
-	s.invalidate(ways[0], again.Window, invalidates)
-	s.leave()
+	s.checksPeer(verbs.BindBuffer(again), 0, mem[50:70], remoteRights, accessFault{})
+	s.invalidate(invalidations[0], again.Window, invalidates)
+	s.disconnect()
 }
 
-func windowFormerKey(n *node) {
+func windowFormerKey(n *host) {
 	t := n.t
 	for _, write := range []bool{true, false} {
 		s, mw, b := n.bound(verbs.QPConfig{}, 0, 64, remoteRights)
@@ -242,26 +242,26 @@ func windowFormerKey(n *node) {
 	}
 }
 
-func windowAttributes(n *node) {
+func windowAttributes(n *host) {
 	t, pd := n.t, n.newPD()
 	mw := must(pd.AllocateWindow())(t)
 	fresh := verbs.WindowAttributes{STag: mw.STag(0), PD: pd.ID()}
 	require.Equal(t, fresh, queried(t, mw), "new")
 	mr := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
-	s := n.seat(verbs.QPConfig{PD: pd})
+	s := n.probe(verbs.QPConfig{PD: pd})
 	for i, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		b := s.binds(mw.BindRequest(mr, 8, 30, a, uint8(i+5)))
 		require.Equal(t, verbs.WindowAttributes{
 			STag: mw.STag(uint8(i + 5)), Valid: true, PD: pd.ID(), QP: s.qp.ID(), Access: a,
 			Base: mr.Base() + 8, Length: 30, Region: mr.STag(),
 		}, queried(t, mw), "bound")
-		s.invalidate(ways[0], b.Window, invalidates)
+		s.invalidate(invalidations[0], b.Window, invalidates)
 		require.Equal(t, fresh, queried(t, mw), "invalidated")
 	}
-	s.leave()
+	s.disconnect()
 	require.NoError(t, mw.Deallocate())
 	require.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidSTag)
-	closed := newNode(t, nodeConfig{})
+	closed := newHost(t, hostConfig{})
 	mw = closed.newMW()
 	require.NoError(t, closed.nic.Close())
 	require.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidRNIC)

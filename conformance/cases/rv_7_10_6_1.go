@@ -9,20 +9,20 @@ import (
 
 // rv7_10_6_1 is what a Bind is refused for: verbs draft 7.10.2 and 7.10.6.1.
 var rv7_10_6_1 = []conformance.Case{
-	apiCase("7.10.6.1/each-check", staged(bindRefused), "RV-7.10.6.1-M1", "RV-7.10.6.1-M2", "RV-7.10.2-M34"),
-	apiCase("7.10.6.1/window", staged(bindWindow), "RV-7.10.6.1-M3"),
-	apiCase("7.10.6.1/qp", staged(bindQP), "RV-7.10.2-M8", "RV-7.10.6.1-M4"),
-	apiCase("7.10.6.1/region", staged(bindRegion), "RV-7.10.6.1-M5"),
-	apiCase("7.10.6.1/pds", staged(bindPDs), "RV-7.10.2-M6", "RV-7.10.6.1-M6", "PV-7.10.2-M1"),
-	apiCase("7.10.6.1/region-for-windows", staged(bindRegionForWindows), "RV-7.10.6.1-M7"),
-	apiCase("7.10.6.1/zero-based-region", staged(bindZeroBased), "RV-7.10.2-M21", "RV-7.10.6.1-M9"),
-	apiCase("7.10.6.1/figure-20", staged(bindFigure20),
+	apiCase("7.10.6.1/each-check", onQuietHost(bindRefused), "RV-7.10.6.1-M1", "RV-7.10.6.1-M2", "RV-7.10.2-M34"),
+	apiCase("7.10.6.1/window", onQuietHost(bindWindow), "RV-7.10.6.1-M3"),
+	apiCase("7.10.6.1/qp", onQuietHost(bindQP), "RV-7.10.2-M8", "RV-7.10.6.1-M4"),
+	apiCase("7.10.6.1/region", onQuietHost(bindRegion), "RV-7.10.6.1-M5"),
+	apiCase("7.10.6.1/pds", onQuietHost(bindPDs), "RV-7.10.2-M6", "RV-7.10.6.1-M6", "PV-7.10.2-M1"),
+	apiCase("7.10.6.1/region-for-windows", onQuietHost(bindRegionForWindows), "RV-7.10.6.1-M7"),
+	apiCase("7.10.6.1/zero-based-region", onQuietHost(bindZeroBased), "RV-7.10.2-M21", "RV-7.10.6.1-M9"),
+	apiCase("7.10.6.1/figure-20", onQuietHost(bindFigure20),
 		"RV-7.10.2-M25", "RV-7.10.2-M27", "RV-7.10.2-M28", "RV-7.10.2-M29", "RV-7.10.6.1-M8", "PV-7.10.2-M2"),
-	apiCase("7.10.6.1/range", staged(bindRange), "RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"),
+	apiCase("7.10.6.1/range", onQuietHost(bindRange), "RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"),
 }
 
 // bindRefused breaks a good Bind in one thing at a time.
-func bindRefused(n *node) {
+func bindRefused(n *host) {
 	t, other, mw := n.t, n.newPD(), n.newMW()
 	good := func() verbs.BindRequest { return *mw.BindRequest(n.mr, 8, 32, remoteRights, 1) }
 	zero := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow, ZeroBased: true})
@@ -48,11 +48,11 @@ func bindRefused(n *node) {
 		{"the region is not for windows", verbs.QPConfig{}, on(plain), verbs.StatusAccess},
 		{"the region is read-only", verbs.QPConfig{}, on(readable), verbs.StatusAccess},
 		{"the region is zero-based", verbs.QPConfig{}, on(zero), verbs.StatusInvalidRegion},
-		{"the range is not in the region", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Length = nodeMemory }), verbs.StatusBaseBounds},
+		{"the range is not in the region", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.Length = hostMemory }), verbs.StatusBaseBounds},
 		{"the range wraps", verbs.QPConfig{}, with(func(b *verbs.BindRequest) { b.VA = 1<<64 - 8 }), verbs.StatusWrap},
 	} {
 		before := []verbs.WindowAttributes{queried(t, mw), queried(t, bound), queried(t, theirs)}
-		s := n.seat(c.qp)
+		s := n.probe(c.qp)
 		t.Logf("%s", c.name)
 		postRecv(t, s.qp, verbs.Recv{ID: 3})
 		c.bind.Addressing = verbs.VABased
@@ -63,55 +63,55 @@ func bindRefused(n *node) {
 		completesAny(t, n.cq, verbs.Completion{ID: r.ID, QP: qp, Op: verbs.OpBind, Status: c.want},
 			verbs.Completion{ID: 2, QP: qp, Status: verbs.StatusFlushed},
 			verbs.Completion{ID: 3, QP: qp, Op: verbs.OpRecv, Status: verbs.StatusFlushed})
-		s.falls(0x0000)
+		s.fails(0x0000)
 		require.Equal(t, before, []verbs.WindowAttributes{queried(t, mw), queried(t, bound), queried(t, theirs)}, c.name)
 	}
-	s, b := n.seat(verbs.QPConfig{}), good()
-	s.does(binds(&b), verbs.StatusSuccess)
+	s, b := n.probe(verbs.QPConfig{}), good()
+	s.runs(binds(&b), verbs.StatusSuccess)
 	require.True(t, queried(t, mw).Valid, "nothing of this is broken")
 	require.NoError(t, mw.Deallocate())
-	s.leave()
+	s.disconnect()
 }
 
-func bindWindow(n *node) {
-	t, s, mr, mw := n.t, n.seat(verbs.QPConfig{}), n.register(64, allRights|verbs.BindWindow), n.newMW()
+func bindWindow(n *host) {
+	t, s, mr, mw := n.t, n.probe(verbs.QPConfig{}), n.register(64, allRights|verbs.BindWindow), n.newMW()
 	gone := n.newMW()
 	require.NoError(t, gone.Deallocate())
 	was := queried(t, mr)
 	for _, st := range []verbs.STag{mr.STag(), n.mr.STag(), gone.STag(1), 0x12345601} {
-		s.does(binds(&verbs.BindRequest{Window: st, Region: n.mr.STag(), VA: n.mr.Base(), Length: 8, Access: remoteRights}), verbs.StatusInvalidWindow)
+		s.runs(binds(&verbs.BindRequest{Window: st, Region: n.mr.STag(), VA: n.mr.Base(), Length: 8, Access: remoteRights}), verbs.StatusInvalidWindow)
 	}
 	require.Equal(t, was, queried(t, mr), "the region named as a window")
-	s.does(binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSuccess)
+	s.runs(binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSuccess)
 	bound := queried(t, mw)
-	x := n.seat(verbs.QPConfig{})
-	x.does(binds(mw.BindRequest(n.mr, 8, 8, remoteRights, 2)), verbs.StatusSTagNotInvalid)
-	s.does(binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSTagNotInvalid)
+	x := n.probe(verbs.QPConfig{})
+	x.runs(binds(mw.BindRequest(n.mr, 8, 8, remoteRights, 2)), verbs.StatusSTagNotInvalid)
+	s.runs(binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 1)), verbs.StatusSTagNotInvalid)
 	require.Equal(t, bound, queried(t, mw))
 	require.NoError(t, mw.Deallocate())
 }
 
-func bindQP(n *node) {
+func bindQP(n *host) {
 	t, mw := n.t, n.newMW()
 	for _, refused := range []bool{true, false} {
-		s := n.seat(verbs.QPConfig{NoBind: refused})
+		s := n.probe(verbs.QPConfig{NoBind: refused})
 		require.Equal(t, !refused, !attributes(t, s.qp).NoBind, "Query QP")
 		b := mw.BindRequest(n.mr, 0, 8, remoteRights, 1)
 		if refused {
-			s.does(binds(b), verbs.StatusAccess)
+			s.runs(binds(b), verbs.StatusAccess)
 			require.False(t, queried(t, mw).Valid)
 			continue
 		}
-		s.does(binds(b), verbs.StatusSuccess)
-		s.invalidate(ways[0], b.Window, invalidates)
-		s.leave()
+		s.runs(binds(b), verbs.StatusSuccess)
+		s.invalidate(invalidations[0], b.Window, invalidates)
+		s.disconnect()
 	}
 }
 
-func bindRegion(n *node) {
-	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+func bindRegion(n *host) {
+	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
 	invalid := n.register(64, allRights|verbs.BindWindow)
-	s.invalidate(ways[0], invalid.STag(), invalidates)
+	s.invalidate(invalidations[0], invalid.STag(), invalidates)
 	gone := n.register(64, allRights|verbs.BindWindow)
 	require.NoError(t, gone.Deregister())
 	_, bound, w := n.bound(verbs.QPConfig{}, 0, 8, remoteRights)
@@ -121,65 +121,65 @@ func bindRegion(n *node) {
 	} {
 		bad := *b
 		bad.Region = st
-		s.does(binds(&bad), verbs.StatusInvalidRegion)
+		s.runs(binds(&bad), verbs.StatusInvalidRegion)
 		require.False(t, queried(t, mw).Valid)
-		s.sit()
+		s.connect()
 	}
 	k, err := s.qp.PostSend(binds(&verbs.BindRequest{Window: mw.STag(1), VA: n.mr.Base(), Length: 8, Access: remoteRights}))
 	require.ErrorIs(t, err, verbs.ErrInvalidModifier, "the STag of zero")
 	require.Zero(t, k)
-	s.does(binds(b), verbs.StatusSuccess)
-	s.invalidate(ways[0], b.Window, invalidates)
+	s.runs(binds(b), verbs.StatusSuccess)
+	s.invalidate(invalidations[0], b.Window, invalidates)
 	require.NoError(t, bound.Deallocate())
-	s.leave()
+	s.disconnect()
 }
 
 // bindPDs tries all combinations of two PDs for window, region and queue pair.
-func bindPDs(n *node) {
+func bindPDs(n *host) {
 	t, pds := n.t, []*verbs.PD{n.pd, n.newPD()}
 	for i := range 8 {
 		mw := must(pds[i&1].AllocateWindow())(t)
 		mr := n.region(pds[i>>1&1], verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow})
-		s := n.seat(verbs.QPConfig{PD: pds[i>>2]})
+		s := n.probe(verbs.QPConfig{PD: pds[i>>2]})
 		want := either(i == 0 || i == 7, verbs.StatusSuccess, verbs.StatusInvalidPD)
 		b := mw.BindRequest(mr, 0, 8, remoteRights, 1)
-		s.does(binds(b), want)
+		s.runs(binds(b), want)
 		require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid, "PDs %03b", i)
 		if want == verbs.StatusSuccess {
-			s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[:8], remoteRights, denial{})
-			s.invalidate(ways[0], b.Window, invalidates)
-			s.leave()
+			s.checksPeer(verbs.BindBuffer(b), 0, mr.Bytes()[:8], remoteRights, accessFault{})
+			s.invalidate(invalidations[0], b.Window, invalidates)
+			s.disconnect()
 		}
 	}
 }
 
-func bindRegionForWindows(n *node) {
-	t, s, mw, p := n.t, n.seat(privileged), n.newMW(), n.pages(1, 4096)
+func bindRegionForWindows(n *host) {
+	t, s, mw, p := n.t, n.probe(privileged), n.newMW(), n.pages(1, 4096)
 	no, yes := n.register(64, allRights), n.register(64, allRights|verbs.BindWindow)
-	s.does(binds(mw.BindRequest(no, 0, 8, remoteRights, 1)), verbs.StatusAccess)
+	s.runs(binds(mw.BindRequest(no, 0, 8, remoteRights, 1)), verbs.StatusAccess)
 	require.False(t, queried(t, mw).Valid)
 	fast := n.allocated()
-	s.does(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), verbs.StatusSuccess)
-	s.does(binds(&verbs.BindRequest{Window: mw.STag(1), Region: fast.WithKey(1), VA: 4096, Length: 8, Access: remoteRights}), verbs.StatusAccess)
+	s.runs(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, allRights), verbs.StatusSuccess)
+	s.runs(binds(&verbs.BindRequest{Window: mw.STag(1), Region: fast.WithKey(1), VA: 4096, Length: 8, Access: remoteRights}), verbs.StatusAccess)
 	require.False(t, queried(t, mw).Valid)
 	b := s.binds(mw.BindRequest(yes, 0, 8, remoteRights, 1))
-	s.invalidate(ways[0], b.Window, invalidates)
-	s.leave()
+	s.invalidate(invalidations[0], b.Window, invalidates)
+	s.disconnect()
 }
 
-func bindZeroBased(n *node) {
-	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+func bindZeroBased(n *host) {
+	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow, ZeroBased: true})
 	for _, a := range []verbs.Addressing{verbs.ZeroBased, verbs.VABased} {
 		b := mw.BindRequest(mr, 8, 16, remoteRights, 1)
 		b.Addressing = a
-		s.does(binds(b), verbs.StatusInvalidRegion)
+		s.runs(binds(b), verbs.StatusInvalidRegion)
 		require.False(t, queried(t, mw).Valid, "%v window", a)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func bindFigure20(n *node) {
+func bindFigure20(n *host) {
 	t := n.t
 	const rd, wr = verbs.RemoteRead, verbs.RemoteWrite
 	for _, row := range []struct {
@@ -199,28 +199,28 @@ func bindFigure20(n *node) {
 					want = verbs.StatusSuccess
 				}
 			}
-			s, mw := n.seat(verbs.QPConfig{}), n.newMW()
+			s, mw := n.probe(verbs.QPConfig{}), n.newMW()
 			b := mw.BindRequest(mr, 4, 20, a, 1)
-			s.does(binds(b), want)
+			s.runs(binds(b), want)
 			require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid)
 			if want == verbs.StatusSuccess { // though the region has no remote right
 				fill(mr.Bytes(), 1)
 				if a&rd != 0 {
-					require.Equal(t, mr.Bytes()[4:24], s.read(verbs.BindBuffer(b).Remote(0), 20, taken))
+					require.Equal(t, mr.Bytes()[4:24], s.read(verbs.BindBuffer(b).Remote(0), 20, allowed))
 				}
 				if a&wr != 0 {
-					s.write(verbs.BindBuffer(b).Remote(0), []byte("written"), taken)
+					s.write(verbs.BindBuffer(b).Remote(0), []byte("written"), allowed)
 					require.Equal(t, "written", string(mr.Bytes()[4:11]))
 				}
-				s.invalidate(ways[0], b.Window, invalidates)
-				s.leave()
+				s.invalidate(invalidations[0], b.Window, invalidates)
+				s.disconnect()
 			}
 		}
 	}
 }
 
-func bindRange(n *node) {
-	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+func bindRange(n *host) {
+	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
 	mem := make([]byte, 300)
 	const base, length = uint64(0x20000), uint64(100)
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem[100:200], Access: allRights | verbs.BindWindow, VA: base})
@@ -230,15 +230,15 @@ func bindRange(n *node) {
 		for _, a := range []verbs.Addressing{verbs.VABased, verbs.ZeroBased} {
 			key++
 			b := &verbs.BindRequest{Window: mw.STag(key), Region: mr.STag(), VA: va, Length: k, Access: remoteRights, Addressing: a}
-			s.does(binds(b), want)
+			s.runs(binds(b), want)
 			require.Equal(t, want == verbs.StatusSuccess, queried(t, mw).Valid)
 			if want != verbs.StatusSuccess {
-				s.sit()
+				s.connect()
 				continue
 			}
 			off := int(va-base) + 100
-			s.peers(verbs.BindBuffer(b), 0, mem[off:off+int(k)], remoteRights, denial{})
-			s.invalidate(ways[0], b.Window, invalidates)
+			s.checksPeer(verbs.BindBuffer(b), 0, mem[off:off+int(k)], remoteRights, accessFault{})
+			s.invalidate(invalidations[0], b.Window, invalidates)
 		}
 	}
 	const out = verbs.StatusBaseBounds
@@ -257,5 +257,5 @@ func bindRange(n *node) {
 		want := either(va >= base && va+k <= base+length, verbs.StatusSuccess, out)
 		try(va, k, want)
 	}
-	s.leave()
+	s.disconnect()
 }

@@ -11,13 +11,13 @@ import (
 
 // rv7_10_6_2 is using windows: verbs draft 7.10.2 and 7.10.6.2.
 var rv7_10_6_2 = []conformance.Case{
-	apiCase("7.10.6.2/each-check", staged(windowAccess), "RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"),
-	apiCase("7.10.6.2/state", staged(windowState), "RV-7.10.6.2-M2"),
-	apiCase("7.10.6.2/other-qp", staged(windowOtherQP), "RV-7.10.2-M7", "RV-7.10.2-M22", "RV-7.10.6.2-M3"),
-	apiCase("7.10.6.2/bounds", staged(windowBounds), "RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"),
-	apiCase("7.10.6.2/region-rights", staged(windowRegionRights), "RV-7.10.6.2-M7", "PV-7.10.2-M2"),
-	apiCase("7.10.6.2/qp-rights", staged(windowQPRights), "RV-7.10.6.2-M8", "PV-7.10.6.2-M1", "PV-7.10.6.2-M2"),
-	apiCase("7.10.6.2/no-octets", staged(windowNoOctets), "RV-7.10.6.2-M11"),
+	apiCase("7.10.6.2/each-check", onQuietHost(windowAccess), "RV-7.10.6.2-M1", "RV-7.10.6.2-M9", "RV-7.10.6.2-M10", "PV-7.10.6.2-M1"),
+	apiCase("7.10.6.2/state", onQuietHost(windowState), "RV-7.10.6.2-M2"),
+	apiCase("7.10.6.2/other-qp", onQuietHost(windowOtherQP), "RV-7.10.2-M7", "RV-7.10.2-M22", "RV-7.10.6.2-M3"),
+	apiCase("7.10.6.2/bounds", onQuietHost(windowBounds), "RV-7.10.2-M23", "RV-7.10.2-M24", "RV-7.10.6.2-M4", "RV-7.10.6.2-M5"),
+	apiCase("7.10.6.2/region-rights", onQuietHost(windowRegionRights), "RV-7.10.6.2-M7", "PV-7.10.2-M2"),
+	apiCase("7.10.6.2/qp-rights", onQuietHost(windowQPRights), "RV-7.10.6.2-M8", "PV-7.10.6.2-M1", "PV-7.10.6.2-M2"),
+	apiCase("7.10.6.2/no-octets", onQuietHost(windowNoOctets), "RV-7.10.6.2-M11"),
 }
 
 // taggedAccess is what a peer does to a window.
@@ -37,17 +37,17 @@ type spoiled struct {
 	then     func()
 }
 
-// into has the peer do that on a seat's stream, and says how it is refused. An
+// into has the peer do that on a probe's stream, and says how it is refused. An
 // answer is checked when it comes: the Read has gone out before the window is
 // spoiled. Completions come in order, so those of the requests behind the Read
 // have to wait for its own.
-func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want denial) {
-	t := s.n.t
+func (a taggedAccess) into(s *probe, at verbs.Remote, k int, by spoiled, want accessFault) {
+	t := s.t
 	if a.answered {
 		post(t, s.qp, verbs.Request{
 			ID: 9, Op: verbs.OpRead, Local: verbs.SGE{STag: at.STag, TO: at.TO, Length: uint32(k)}, Remote: verbs.Remote{STag: 0x00FACE01},
 		})
-		s.heard(opReadRequest)
+		s.segment(opReadRequest)
 	}
 	if len(by.requests) > 0 {
 		post(t, s.qp, by.requests...)
@@ -59,9 +59,9 @@ func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want den
 	octets := bytes.Repeat([]byte{0xEE}, k)
 	switch {
 	case a.answered:
-		s.tell(aReadResponse(uint32(at.STag), at.TO, octets))
-		s.falls(want.write.code) // and no event: the request tells
-		got := await(t, s.n.cq, 1+len(by.requests))
+		s.send(aReadResponse(uint32(at.STag), at.TO, octets))
+		s.fails(want.write.code) // and no event: the request tells
+		got := await(t, s.host.cq, 1+len(by.requests))
 		require.Equal(t, verbs.Completion{ID: 9, QP: s.qp.ID(), Op: verbs.OpRead, Status: want.local}, got[0])
 		return
 	case a.read:
@@ -69,13 +69,13 @@ func (a taggedAccess) into(s *seat, at verbs.Remote, k int, by spoiled, want den
 	default:
 		s.write(at, octets, want.write)
 	}
-	for _, c := range await(t, s.n.cq, len(by.requests)) {
+	for _, c := range await(t, s.host.cq, len(by.requests)) {
 		require.Equal(t, verbs.StatusSuccess, c.Status)
 	}
 }
 
 // windowAccess breaks one condition of a good access at a time.
-func windowAccess(n *node) {
+func windowAccess(n *host) {
 	t, mem := n.t, n.mr.Bytes()
 	for _, a := range taggedAccesses {
 		for i, name := range []string{"Invalid", "another queue pair's", "elsewhere", "without the right"} {
@@ -87,8 +87,8 @@ func windowAccess(n *node) {
 			by := []spoiled{
 				{[]verbs.Request{away}, invalid, nil},
 				{[]verbs.Request{away}, invalid, func() {
-					x := n.seat(verbs.QPConfig{SendCQ: n.newCQ(8)}) // the node's may have the one above
-					x.does(binds(mw.BindRequest(n.mr, 100, 32, remoteRights, 0x61)), verbs.StatusSuccess)
+					x := n.probe(verbs.QPConfig{SendCQ: n.newCQ(8)}) // the host's may have the one above
+					x.runs(binds(mw.BindRequest(n.mr, 100, 32, remoteRights, 0x61)), verbs.StatusSuccess)
 				}},
 				{
 					[]verbs.Request{away, binds(mw.BindRequest(n.mr, 101, 32, remoteRights, 0x61))},
@@ -100,7 +100,7 @@ func windowAccess(n *node) {
 				},
 			}[i]
 			was := bytes.Clone(fill(mem[:200], 3))
-			a.into(s, b.Remote(0), 32, by, []denial{noSTag, noPD, noBounds, noRight}[i])
+			a.into(s, b.Remote(0), 32, by, []accessFault{noSTag, noPD, noBounds, noRight}[i])
 			require.Equal(t, was, mem[:200], "the region")
 			require.NoError(t, mw.Deallocate())
 		}
@@ -114,74 +114,74 @@ func windowAccess(n *node) {
 	}
 }
 
-func windowState(n *node) {
-	t, s, mem := n.t, n.seat(verbs.QPConfig{}), n.mr.Bytes()[:16]
+func windowState(n *host) {
+	t, s, mem := n.t, n.probe(verbs.QPConfig{}), n.mr.Bytes()[:16]
 	mw := n.newMW()
 	b := mw.BindRequest(n.mr, 0, 16, remoteRights, 1)
 	at := verbs.BindBuffer(b)
-	s.peers(at, 0, mem, 0, noSTag) // never bound
-	s.sit()
-	s.does(binds(b), verbs.StatusSuccess)
-	s.peers(at, 0, mem, remoteRights, denial{})
-	s.invalidate(ways[0], b.Window, invalidates)
-	s.peers(at, 0, mem, 0, noSTag) // invalidated
-	s.sit()
-	s.does(binds(b), verbs.StatusSuccess)
-	s.peers(at, 0, mem, remoteRights, denial{})
+	s.checksPeer(at, 0, mem, 0, noSTag) // never bound
+	s.connect()
+	s.runs(binds(b), verbs.StatusSuccess)
+	s.checksPeer(at, 0, mem, remoteRights, accessFault{})
+	s.invalidate(invalidations[0], b.Window, invalidates)
+	s.checksPeer(at, 0, mem, 0, noSTag) // invalidated
+	s.connect()
+	s.runs(binds(b), verbs.StatusSuccess)
+	s.checksPeer(at, 0, mem, remoteRights, accessFault{})
 	require.NoError(t, mw.Deallocate())
-	s.peers(at, 0, mem, 0, noSTag) // deallocated
-	s.leave()
+	s.checksPeer(at, 0, mem, 0, noSTag) // deallocated
+	s.disconnect()
 }
 
-func windowOtherQP(n *node) {
+func windowOtherQP(n *host) {
 	t, mem := n.t, n.mr.Bytes()[50:80]
 	s, mw, b := n.bound(verbs.QPConfig{}, 50, 30, remoteRights)
-	x := n.seat(verbs.QPConfig{}) // of the same PD
-	s.peers(b, 0, mem, remoteRights, denial{})
-	s.sink(b.SGE(0, 30), fill(make([]byte, 30), 4), verbs.StatusSuccess, taken)
-	x.peers(b, 0, mem, 0, noPD)
+	x := n.probe(verbs.QPConfig{}) // of the same PD
+	s.checksPeer(b, 0, mem, remoteRights, accessFault{})
+	s.sink(b.SGE(0, 30), fill(make([]byte, 30), 4), verbs.StatusSuccess, allowed)
+	x.checksPeer(b, 0, mem, 0, noPD)
 	was := bytes.Clone(mem)
-	x.sink(b.SGE(0, 30), nil, verbs.StatusInvalidPD, taken)
-	s.peers(b, 0, mem, remoteRights, denial{})
+	x.sink(b.SGE(0, 30), nil, verbs.StatusInvalidPD, allowed)
+	s.checksPeer(b, 0, mem, remoteRights, accessFault{})
 	require.True(t, queried(t, mw).Valid)
 
 	// An answer that comes on a stream that is no more the window's.
-	x.sit()
-	s.invalidate(ways[0], b.STag, invalidates)
-	x.does(binds(mw.BindRequest(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess)
+	x.connect()
+	s.invalidate(invalidations[0], b.STag, invalidates)
+	x.runs(binds(mw.BindRequest(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess)
 	copy(was, fill(mem, 5))
 	taggedAccesses[2].into(x, b.Remote(0), 30, spoiled{
 		[]verbs.Request{{ID: 1, Op: verbs.OpInvalidate, Invalidate: b.STag}},
 		func() bool { return !queried(t, mw).Valid },
-		func() { s.does(binds(mw.BindRequest(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess) },
+		func() { s.runs(binds(mw.BindRequest(n.mr, 50, 30, remoteRights, 0x61)), verbs.StatusSuccess) },
 	}, noPD)
 	require.Equal(t, was, mem, "the region")
-	s.peers(b, 0, mem, remoteRights, denial{})
+	s.checksPeer(b, 0, mem, remoteRights, accessFault{})
 	require.NoError(t, mw.Deallocate())
-	s.leave()
+	s.disconnect()
 }
 
-func windowBounds(n *node) {
+func windowBounds(n *host) {
 	t, mem := n.t, n.mr.Bytes()[:400]
 	const off, k = 101, 17 // an odd place
 	for _, a := range []verbs.Addressing{verbs.VABased, verbs.ZeroBased} {
-		bind := func() (*seat, *verbs.MW, verbs.TaggedBuffer) {
-			s, mw := n.seat(verbs.QPConfig{}), n.newMW()
+		bind := func() (*probe, *verbs.MW, verbs.TaggedBuffer) {
+			s, mw := n.probe(verbs.QPConfig{}), n.newMW()
 			b := mw.BindRequest(n.mr, off, k, remoteRights, 1)
 			b.Addressing = a
-			s.does(binds(b), verbs.StatusSuccess)
+			s.runs(binds(b), verbs.StatusSuccess)
 			return s, mw, verbs.BindBuffer(b)
 		}
 		s, mw, b := bind()
 		for _, in := range [][2]int{{0, 1}, {16, 1}, {0, 17}, {3, 9}} {
-			s.peers(b, in[0], mem[off+in[0]:][:in[1]], remoteRights, denial{})
+			s.checksPeer(b, in[0], mem[off+in[0]:][:in[1]], remoteRights, accessFault{})
 			was := bytes.Clone(fill(mem, 7))
-			s.write(b.Remote(in[0]), bytes.Repeat([]byte{0xEE}, in[1]), taken)
+			s.write(b.Remote(in[0]), bytes.Repeat([]byte{0xEE}, in[1]), allowed)
 			copy(was[off+in[0]:], bytes.Repeat([]byte{0xEE}, in[1]))
 			require.Equal(t, was, mem, "around %d octets from %d", in[1], in[0])
 		}
 		require.NoError(t, mw.Deallocate())
-		s.leave()
+		s.disconnect()
 		for _, out := range [][2]int{{-1, 1}, {17, 1}, {16, 2}, {-1, 2}, {0, 18}, {-1, 19}, {-50, 20}, {40, 20}} {
 			if a == verbs.ZeroBased && out[0] == -1 && out[1] > 1 {
 				continue // that wraps
@@ -198,38 +198,38 @@ func windowBounds(n *node) {
 	}
 }
 
-func windowRegionRights(n *node) {
+func windowRegionRights(n *host) {
 	t := n.t
 	mr := n.register(64, verbs.LocalRead|verbs.LocalWrite|verbs.BindWindow)
-	s, mw := n.seat(verbs.QPConfig{}), n.newMW()
+	s, mw := n.probe(verbs.QPConfig{}), n.newMW()
 	b := s.binds(mw.BindRequest(mr, 8, 32, remoteRights, 1))
-	s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[8:40], remoteRights, denial{})
-	x := n.seat(verbs.QPConfig{})
-	x.peers(mr.Buffer(), 8, mr.Bytes()[8:40], 0, noRight) // itself it is closed
-	x.leave()
-	s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[8:40], remoteRights, denial{})
+	s.checksPeer(verbs.BindBuffer(b), 0, mr.Bytes()[8:40], remoteRights, accessFault{})
+	x := n.probe(verbs.QPConfig{})
+	x.checksPeer(mr.Buffer(), 8, mr.Bytes()[8:40], 0, noRight) // itself it is closed
+	x.disconnect()
+	s.checksPeer(verbs.BindBuffer(b), 0, mr.Bytes()[8:40], remoteRights, accessFault{})
 	require.NoError(t, mw.Deallocate())
-	s.leave()
+	s.disconnect()
 }
 
-func windowQPRights(n *node) {
+func windowQPRights(n *host) {
 	t, mem := n.t, n.mr.Bytes()[:32]
 	was := bytes.Clone(fill(mem, 1))
 	noWrite, noRead := verbs.QPConfig{NoInboundWrite: true}, verbs.QPConfig{NoInboundRead: true}
 
 	s, mw, b := n.bound(noWrite, 0, 32, remoteRights)
-	require.Equal(t, was, s.read(b.Remote(0), 32, taken), "the right that the queue pair has")
-	s.write(b.Remote(0), []byte("unwanted"), refusal{verbs.EventWriteNotEnabled, 0x1100})
+	require.Equal(t, was, s.read(b.Remote(0), 32, allowed), "the right that the queue pair has")
+	s.write(b.Remote(0), []byte("unwanted"), peerFault{verbs.EventWriteNotEnabled, 0x1100})
 	require.NoError(t, mw.Deallocate())
 	s, mw, b = n.bound(noWrite, 0, 32, remoteRights)
-	s.sink(b.SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, refusal{verbs.EventWriteNotEnabled, 0x1100})
+	s.sink(b.SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, peerFault{verbs.EventWriteNotEnabled, 0x1100})
 	require.NoError(t, mw.Deallocate())
 	require.Equal(t, was, mem)
 
 	s, mw, b = n.bound(noRead, 0, 32, remoteRights)
 	s.writeUnanswered(b.Remote(0), []byte("welcome!"))
 	require.Equal(t, "welcome!", string(mem[:8]), "the right that the queue pair has")
-	s.read(b.Remote(0), 8, refusal{verbs.EventReadNotEnabled, 0x1201})
+	s.read(b.Remote(0), 8, peerFault{verbs.EventReadNotEnabled, 0x1201})
 	require.NoError(t, mw.Deallocate())
 
 	// And the window's besides the queue pair's.
@@ -238,7 +238,7 @@ func windowQPRights(n *node) {
 	require.NoError(t, mw.Deallocate())
 }
 
-func windowNoOctets(n *node) {
+func windowNoOctets(n *host) {
 	t := n.t
 	s, mw, b := n.bound(verbs.QPConfig{}, 0, 32, verbs.RemoteRead)
 	w, only, write := n.bound(verbs.QPConfig{}, 0, 32, verbs.RemoteWrite) // another queue pair's
@@ -249,15 +249,15 @@ func windowNoOctets(n *node) {
 		b, write, {STag: fresh.STag(1)}, {STag: gone.STag(1)}, {STag: b.STag ^ 1, Base: b.Base},
 		{STag: b.STag, Base: b.Base - 1}, {STag: b.STag, Base: b.Base + 33}, {STag: b.STag, Base: 1<<64 - 1},
 	} {
-		for _, on := range []*seat{s, w} {
-			on.write(x.Remote(0), nil, taken)
-			on.read(x.Remote(0), 0, taken)
-			on.sink(x.SGE(0, 0), nil, verbs.StatusSuccess, taken)
+		for _, on := range []*probe{s, w} {
+			on.write(x.Remote(0), nil, allowed)
+			on.read(x.Remote(0), 0, allowed)
+			on.sink(x.SGE(0, 0), nil, verbs.StatusSuccess, allowed)
 		}
 	}
 	require.Same(t, qp, s.qp, "the stream goes on")
 	require.Same(t, other, w.qp, "the stream goes on")
-	s.peers(b, 0, n.mr.Bytes()[:32], verbs.RemoteRead, noRight)
+	s.checksPeer(b, 0, n.mr.Bytes()[:32], verbs.RemoteRead, noRight)
 	succeed(t, mw.Deallocate, only.Deallocate)
-	w.leave()
+	w.disconnect()
 }

@@ -10,55 +10,55 @@ import (
 
 // rv7_2 is what STags are, and their states: verbs draft 7.1, 7.2 and 7.2.2.
 var rv7_2 = []conformance.Case{
-	apiCase("7.1/region-rights", staged(regionRights), "RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
-	apiCase("7.1/window-rights", staged(windowRights), "RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"),
-	apiCase("7.2/key", staged(keysAreTheConsumers), "RV-7.2-M1", "PV-7.8-M3"),
-	apiCase("7.2/index", staged(indexIsReturned), "RV-7.2-M2", "RV-7.3.2.1-M4"),
-	apiCase("7.2/index-is-followed", staged(indexIsFollowed), "RV-7.2-M3", "RV-7.3.2.5-M3"),
-	apiCase("7.2.2/invalid-is-shut", staged(invalidIsShut), "RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"),
-	apiCase("7.2.2/shared-is-valid", staged(sharedIsValid), "RV-7.2.2-M2", "RV-7.8-M3", "PV-7.8-M1"),
-	apiCase("7.2.2/deallocated-is-gone", staged(deallocatedIsGone), "RV-7.2.2-M3"),
+	apiCase("7.1/region-rights", onQuietHost(regionRights), "RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
+	apiCase("7.1/window-rights", onQuietHost(windowRights), "RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"),
+	apiCase("7.2/key", onQuietHost(keysAreTheConsumers), "RV-7.2-M1", "PV-7.8-M3"),
+	apiCase("7.2/index", onQuietHost(indexIsReturned), "RV-7.2-M2", "RV-7.3.2.1-M4"),
+	apiCase("7.2/index-is-followed", onQuietHost(indexIsFollowed), "RV-7.2-M3", "RV-7.3.2.5-M3"),
+	apiCase("7.2.2/invalid-is-shut", onQuietHost(invalidIsShut), "RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"),
+	apiCase("7.2.2/shared-is-valid", onQuietHost(sharedIsValid), "RV-7.2.2-M2", "RV-7.8-M3", "PV-7.8-M1"),
+	apiCase("7.2.2/deallocated-is-gone", onQuietHost(deallocatedIsGone), "RV-7.2.2-M3"),
 }
 
-func regionRights(n *node) {
-	s := n.seat(verbs.QPConfig{})
+func regionRights(n *host) {
+	s := n.probe(verbs.QPConfig{})
 	for _, a := range validRights {
 		n.t.Logf("a region with %v", a)
 		mr := n.register(40, a)
 		require.Equal(n.t, a, queried(n.t, mr).Access, "Query")
-		s.judged(mr.Buffer(), 3, mr.Bytes()[3:20], a, noRight)
+		s.checks(mr.Buffer(), 3, mr.Bytes()[3:20], a, noRight)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func windowRights(n *node) {
+func windowRights(n *host) {
 	for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
-		s := n.seat(verbs.QPConfig{})
+		s := n.probe(verbs.QPConfig{})
 		mw := n.newMW()
 		bind := s.binds(mw.BindRequest(n.mr, 100, 50, a, 7))
 		require.Equal(n.t, a, queried(n.t, mw).Access, "Query of a window with %v", a)
 		b, mem := verbs.BindBuffer(bind), n.mr.Bytes()[110:130]
 		if a&verbs.RemoteRead != 0 { // what is allowed first: the other ends the stream
 			fill(mem, 2)
-			require.Equal(n.t, mem, s.read(b.Remote(10), 20, taken))
+			require.Equal(n.t, mem, s.read(b.Remote(10), 20, allowed))
 		}
 		if a&verbs.RemoteWrite != 0 {
-			s.write(b.Remote(10), fill(make([]byte, 20), 4), taken)
+			s.write(b.Remote(10), fill(make([]byte, 20), 4), allowed)
 			require.Equal(n.t, fill(make([]byte, 20), 4), mem, "what was written")
 		}
 		was := append([]byte(nil), mem...)
 		switch {
 		case a&verbs.RemoteRead == 0:
-			s.read(b.Remote(10), 20, refusal{verbs.EventIRRQAccess, 0x0102})
+			s.read(b.Remote(10), 20, peerFault{verbs.EventIRRQAccess, 0x0102})
 		case a&verbs.RemoteWrite == 0:
-			s.write(b.Remote(10), make([]byte, 20), refusal{verbs.EventProtAccess, 0x1100})
+			s.write(b.Remote(10), make([]byte, 20), peerFault{verbs.EventProtAccess, 0x1100})
 		}
 		require.Equal(n.t, was, mem, "after what is refused")
 	}
 }
 
-func keysAreTheConsumers(n *node) {
-	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+func keysAreTheConsumers(n *host) {
+	t, s, pages := n.t, n.probe(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
 	// keyed checks an STag that was given the key: it and no other works.
 	keyed := func(how string, st verbs.STag, info verbs.RegionAttributes, base uint64, key uint8) {
 		require.Equal(t, key, st.Key(), "%s: the STag", how)
@@ -76,12 +76,12 @@ func keysAreTheConsumers(n *node) {
 		keyed("Reregister", mr.STag(), queried(t, mr), mr.Base(), key^0x55)
 
 		// Invalidate Local STag moves it out of Valid with the right key only.
-		s.invalidate(ways[0], mr.STag()^0x10, cannotBe)
+		s.invalidate(invalidations[0], mr.STag()^0x10, cannotBe)
 		require.True(t, queried(t, mr).Valid, "after an Invalidate with another key")
-		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		require.False(t, queried(t, mr).Valid, "after an Invalidate with its key")
 
-		s.does(fastRegister(mr.WithKey(key), pages.List(0, 16), 4096, allRights), verbs.StatusSuccess)
+		s.runs(fastRegister(mr.WithKey(key), pages.List(0, 16), 4096, allRights), verbs.StatusSuccess)
 		keyed("Fast-Register", mr.WithKey(key), queried(t, mr), 4096, key)
 
 		shared := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: key ^ 0xAA, Existing: mr.WithKey(key)}))(t)
@@ -91,15 +91,15 @@ func keysAreTheConsumers(n *node) {
 		bind := s.binds(mw.BindRequest(n.mr, 0, 16, remoteRights, key))
 		require.Equal(t, mw.STag(key), queried(t, mw).STag, "Bind: Query")
 		b := verbs.BindBuffer(bind)
-		s.write(b.Remote(0), []byte{1}, taken)
+		s.write(b.Remote(0), []byte{1}, allowed)
 		b.STag ^= 0x10
 		s.write(b.Remote(0), []byte{1}, noSTag.write)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func indexIsReturned(n *node) {
-	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+func indexIsReturned(n *host) {
+	t, s, pages := n.t, n.probe(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
 	seen := map[uint32]string{n.mr.STag().Index(): "the node's region"}
 	fresh := func(what string, st verbs.STag) {
 		require.NotZero(t, st.Index(), what)
@@ -111,7 +111,7 @@ func indexIsReturned(n *node) {
 	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	fresh("Allocate", mr.STag())
 	r := fastRegister(mr.WithKey(0x42), pages.List(0, 64), 4096, allRights|verbs.BindWindow)
-	s.does(r, verbs.StatusSuccess)
+	s.runs(r, verbs.StatusSuccess)
 	usable(verbs.FastRegisterBuffer(r.FastRegister))
 
 	registered := n.register(64, allRights)
@@ -129,13 +129,13 @@ func indexIsReturned(n *node) {
 	mw := n.newMW()
 	fresh("Allocate Memory Window", mw.STag(0))
 	bind := s.binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 3))
-	s.write(verbs.BindBuffer(bind).Remote(0), []byte{1}, taken)
+	s.write(verbs.BindBuffer(bind).Remote(0), []byte{1}, allowed)
 	require.NoError(t, mw.Deallocate())
-	s.leave()
+	s.disconnect()
 }
 
-func indexIsFollowed(n *node) {
-	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+func indexIsFollowed(n *host) {
+	t, s, pages := n.t, n.probe(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
 	var mr [2]*verbs.MR
 	var mw [2]*verbs.MW
 	for i := range mr {
@@ -155,16 +155,16 @@ func indexIsFollowed(n *node) {
 	changes("Reregister", region(0), region(1), func() {
 		require.NoError(t, mr[1].Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 32), Access: allRights | verbs.BindWindow}))
 	})
-	changes("Invalidate", region(0), region(1), func() { s.invalidate(ways[0], mr[1].STag(), invalidates) })
+	changes("Invalidate", region(0), region(1), func() { s.invalidate(invalidations[0], mr[1].STag(), invalidates) })
 	changes("Fast-Register", region(0), region(1), func() {
-		s.does(fastRegister(mr[1].WithKey(5), pages.List(0, 64), 4096, allRights|verbs.BindWindow), verbs.StatusSuccess)
+		s.runs(fastRegister(mr[1].WithKey(5), pages.List(0, 64), 4096, allRights|verbs.BindWindow), verbs.StatusSuccess)
 	})
 	require.Equal(t, index, queried(t, mr[1]).STag.Index(), "the index after all this")
 	changes("Bind", window(0), window(1), func() {
-		s.does(binds(&verbs.BindRequest{Window: mw[1].STag(8), Region: mr[1].WithKey(5), VA: 4096, Length: 9, Access: remoteRights}), verbs.StatusSuccess)
+		s.runs(binds(&verbs.BindRequest{Window: mw[1].STag(8), Region: mr[1].WithKey(5), VA: 4096, Length: 9, Access: remoteRights}), verbs.StatusSuccess)
 	})
 	require.Equal(t, mr[1].WithKey(5), queried(t, mw[1]).Region, "the region bound to")
-	changes("Invalidate", window(0), window(1), func() { s.invalidate(ways[0], mw[1].STag(8), invalidates) })
+	changes("Invalidate", window(0), window(1), func() { s.invalidate(invalidations[0], mw[1].STag(8), invalidates) })
 	changes("Register Shared", region(0), region(1), func() {
 		require.NoError(t, second(mr[1].RegisterShared(nil, verbs.SharedConfig{Access: allRights, Existing: mr[1].WithKey(5)})))
 	})
@@ -173,50 +173,50 @@ func indexIsFollowed(n *node) {
 	assert.ErrorIs(t, second(mw[1].Query()), verbs.ErrInvalidSTag, "Deallocate")
 	queried(t, mr[0])
 	queried(t, mw[0])
-	s.leave()
+	s.disconnect()
 }
 
-func invalidIsShut(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func invalidIsShut(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	mem := make([]byte, 64)
 	used := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
-	s.opens(used.Buffer(), 8, mem[8:24])
-	s.invalidate(ways[0], used.STag(), invalidates)
+	s.allAllowed(used.Buffer(), 8, mem[8:24])
+	s.invalidate(invalidations[0], used.STag(), invalidates)
 	require.False(t, queried(t, used).Valid, "an invalidated region")
-	s.shuts(used.Buffer(), 8, mem[8:24], noSTag)
+	s.noneAllowed(used.Buffer(), 8, mem[8:24], noSTag)
 
 	fresh := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	require.False(t, queried(t, fresh).Valid, "an allocated region")
 	b := verbs.TaggedBuffer{STag: fresh.STag(), Base: used.Base()}
-	s.shuts(b, 8, mem[8:24], noSTag)
+	s.noneAllowed(b, 8, mem[8:24], noSTag)
 
 	// Valid it opens.
 	require.NoError(t, fresh.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}))
-	s.opens(fresh.Buffer(), 8, mem[8:24])
-	s.leave()
+	s.allAllowed(fresh.Buffer(), 8, mem[8:24])
+	s.disconnect()
 }
 
-func sharedIsValid(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func sharedIsValid(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	one := n.register(64, allRights)
 	two := must(one.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 4}))(t)
 	for _, mr := range []*verbs.MR{one, two} {
-		for _, w := range ways {
+		for _, w := range invalidations {
 			s.invalidate(w, mr.STag(), cannotBe)
 			i := queried(t, mr)
 			require.True(t, i.Valid && i.Shared, "after %s: %+v", w.name, i)
 		}
-		s.opens(mr.Buffer(), 5, one.Bytes()[5:30])
+		s.allAllowed(mr.Buffer(), 5, one.Bytes()[5:30])
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func deallocatedIsGone(n *node) {
-	t, s, pages := n.t, n.seat(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
+func deallocatedIsGone(n *host) {
+	t, s, pages := n.t, n.probe(verbs.QPConfig{Privileged: true}), n.pages(1, 4096)
 	for _, invalid := range []bool{false, true} {
 		mr := n.register(64, allRights)
 		if invalid {
-			s.invalidate(ways[0], mr.STag(), invalidates)
+			s.invalidate(invalidations[0], mr.STag(), invalidates)
 		}
 		require.NoError(t, mr.Deregister(), "already Invalid: %v", invalid)
 		for _, v := range []verb{
@@ -229,8 +229,8 @@ func deallocatedIsGone(n *node) {
 		} {
 			assert.ErrorIs(t, v.call(), verbs.ErrInvalidSTag, v.name)
 		}
-		s.does(fastRegister(mr.WithKey(1), pages.List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
-		s.shuts(mr.Buffer(), 0, mr.Bytes()[:16], noSTag)
+		s.runs(fastRegister(mr.WithKey(1), pages.List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
+		s.noneAllowed(mr.Buffer(), 0, mr.Bytes()[:16], noSTag)
 	}
-	s.leave()
+	s.disconnect()
 }

@@ -12,38 +12,38 @@ import (
 
 // rv7_3 is making regions: verbs draft 7.3 to 7.3.2.2.
 var rv7_3 = []conformance.Case{
-	apiCase("7.3/unregistered", staged(unregistered), "RV-7.3-M2"),
-	apiCase("7.3/failed-gives-nothing", staged(failedGivesNothing), "RV-7.3-M3"),
+	apiCase("7.3/unregistered", onQuietHost(unregistered), "RV-7.3-M2"),
+	apiCase("7.3/failed-gives-nothing", onQuietHost(failedGivesNothing), "RV-7.3-M3"),
 	apiCase("7.3/failed-takes-nothing", failedTakesNothing, "RV-7.3-M4"),
 	apiCase("7.3.2.1/list-size", allocatedList, "RV-7.3.2.1-M1", "RV-7.3.2.1-M2", "RV-7.3.2.1-M3", "RV-7.3.2.1-M5"),
-	apiCase("7.3.2.1/remote-access-flag", staged(allocatedFlag), "RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"),
-	apiCase("7.3.2.1/filled", staged(allocatedIsFilled), "RV-7.3.2.1-M9"),
-	apiCase("7.3.2.2/key", staged(registeredKey), "RV-7.3.2.2-M1"),
-	apiCase("7.3.2.2/buffer-list", staged(registeredList), "RV-7.3.2.2-M2"),
-	apiCase("7.3.2.2/remote-access-flag", staged(registeredFlag), "RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"),
-	apiCase("7.3.2.2/registered", staged(registeredAtOnce), "RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"),
-	apiCase("7.3.2.2/list-size", staged(registeredListSize), "RV-7.3.2.2-M8"),
+	apiCase("7.3.2.1/remote-access-flag", onQuietHost(allocatedFlag), "RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"),
+	apiCase("7.3.2.1/filled", onQuietHost(allocatedIsFilled), "RV-7.3.2.1-M9"),
+	apiCase("7.3.2.2/key", onQuietHost(registeredKey), "RV-7.3.2.2-M1"),
+	apiCase("7.3.2.2/buffer-list", onQuietHost(registeredList), "RV-7.3.2.2-M2"),
+	apiCase("7.3.2.2/remote-access-flag", onQuietHost(registeredFlag), "RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"),
+	apiCase("7.3.2.2/registered", onQuietHost(registeredAtOnce), "RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"),
+	apiCase("7.3.2.2/list-size", onQuietHost(registeredListSize), "RV-7.3.2.2-M8"),
 }
 
-func unregistered(n *node) {
-	s, mem := n.seat(verbs.QPConfig{}), n.mr.Bytes()[:32]
+func unregistered(n *host) {
+	s, mem := n.probe(verbs.QPConfig{}), n.mr.Bytes()[:32]
 	for range 8 {
 		st := verbs.STag(n.t.Rand().Uint32())
 		if st.Index() == n.mr.STag().Index() || st.Index() == 0 {
 			continue
 		}
-		s.shuts(verbs.TaggedBuffer{STag: st, Base: n.mr.Base()}, 0, mem, noSTag)
+		s.noneAllowed(verbs.TaggedBuffer{STag: st, Base: n.mr.Base()}, 0, mem, noSTag)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func failedGivesNothing(n *node) {
-	t, s, p := n.t, n.seat(verbs.QPConfig{}), n.pages(2, 4096)
+func failedGivesNothing(n *host) {
+	t, s, p := n.t, n.probe(verbs.QPConfig{}), n.pages(2, 4096)
 	mem := fill(make([]byte, 64), 1)
 	was, pages := bytes.Clone(mem), bytes.Clone(fill(p.Bytes(), 2))
 	former := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 	require.NoError(t, former.Deregister())
-	for _, bad := range misregistrations(mem, p) {
+	for _, bad := range refusedRegions(mem, p) {
 		mr, err := n.pd.RegisterRegion(bad.config)
 		require.ErrorIs(t, err, bad.want, bad.name)
 		require.Nil(t, mr, bad.name)
@@ -58,7 +58,7 @@ func failedGivesNothing(n *node) {
 	}
 	require.Equal(t, was, mem, "the memory")
 	require.Equal(t, pages, p.Bytes(), "the pages")
-	s.leave()
+	s.disconnect()
 }
 
 func failedTakesNothing(t *conformance.T) {
@@ -66,7 +66,7 @@ func failedTakesNothing(t *conformance.T) {
 	pd := must(nic.AllocatePD())(t)
 	p := must(nic.AllocatePages(2, 4096))(t)
 	mem := make([]byte, 64)
-	for _, bad := range misregistrations(mem, p) {
+	for _, bad := range refusedRegions(mem, p) {
 		for range 100 {
 			require.ErrorIs(t, second(pd.RegisterRegion(bad.config)), bad.want, bad.name)
 		}
@@ -81,8 +81,8 @@ func failedTakesNothing(t *conformance.T) {
 }
 
 func allocatedList(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PBL: 16, Regions: 20}}})
-	s, p := n.seat(privileged), n.pages(16, 4096)
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{PBL: 16, Regions: 20}}})
+	s, p := n.probe(privileged), n.pages(16, 4096)
 	require.Equal(t, 16, queried(t, n.nic).Limits.PBL)
 	for _, want := range []int{1, 2, 5, 8, 15, 16} {
 		mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: want}))(t, "a list of %d", want)
@@ -90,7 +90,7 @@ func allocatedList(t *conformance.T) {
 		require.GreaterOrEqual(t, got, want, "the list size")
 		require.LessOrEqual(t, got, 16, "the list size")
 		st := mr.WithKey(9)
-		s.does(fastRegister(st, p.List(0, 4096*got), 4096, verbs.LocalRead), verbs.StatusSuccess)
+		s.runs(fastRegister(st, p.List(0, 4096*got), 4096, verbs.LocalRead), verbs.StatusSuccess)
 		require.Len(t, s.gather(verbs.OpSend, verbs.TaggedBuffer{STag: st, Base: 4096}.SGL(4096*(got-1), 4096), verbs.StatusSuccess), 4096)
 	}
 	for range 100 { // more than there are regions
@@ -101,55 +101,55 @@ func allocatedList(t *conformance.T) {
 		}
 	}
 	require.NoError(t, second(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 16})), "the refused ones took nothing")
-	s.leave()
+	s.disconnect()
 }
 
-func allocatedFlag(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func allocatedFlag(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	for _, flag := range []bool{false, true} {
 		mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag}))(t)
 		require.Equal(t, flag, queried(t, mr).RemoteAccess, "Query")
 		s.flagged(mr, p, flag)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func allocatedIsFilled(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func allocatedIsFilled(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	one := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	two := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 
 	mem := make([]byte, 64)
 	require.NoError(t, one.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}))
 	require.True(t, queried(t, one).Valid)
-	s.opens(one.Buffer(), 7, mem[7:40])
+	s.allAllowed(one.Buffer(), 7, mem[7:40])
 
 	r := fastRegister(two.WithKey(3), p.List(0, 64), 4096, allRights)
-	s.does(r, verbs.StatusSuccess)
+	s.runs(r, verbs.StatusSuccess)
 	require.True(t, queried(t, two).Valid)
-	s.opens(verbs.FastRegisterBuffer(r.FastRegister), 7, p.Bytes()[7:40])
-	s.leave()
+	s.allAllowed(verbs.FastRegisterBuffer(r.FastRegister), 7, p.Bytes()[7:40])
+	s.disconnect()
 }
 
-func registeredKey(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func registeredKey(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	for key := range 256 {
 		mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 16), Access: allRights, Key: uint8(key)})
 		require.Equal(t, uint8(key), mr.STag().Key())
 		require.Equal(t, mr.STag(), queried(t, mr).STag, "Query")
-		s.write(mr.Remote(0), []byte{1}, taken)
+		s.write(mr.Remote(0), []byte{1}, allowed)
 		if key%51 == 0 {
 			b := mr.Buffer()
 			b.STag ^= 1 << (key % 7)
-			s.shuts(b, 0, mr.Bytes()[:8], noSTag)
+			s.noneAllowed(b, 0, mr.Bytes()[:8], noSTag)
 		}
 		require.NoError(t, mr.Deregister())
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func registeredList(n *node) {
-	t, s, p := n.t, n.seat(verbs.QPConfig{}), n.pages(8, 4096)
+func registeredList(n *host) {
+	t, s, p := n.t, n.probe(verbs.QPConfig{}), n.pages(8, 4096)
 	const length, fbo = 3*4096 + 50, 100
 	order := []int{5, 0, 7, 2}
 	var list []uint64
@@ -160,8 +160,8 @@ func registeredList(n *node) {
 		Buffers: verbs.PhysicalBuffers{Size: 4096, Addresses: list, FBO: fbo, Length: length}, Access: allRights, VA: 0x9000 + fbo,
 	})
 	sent := fill(make([]byte, length), 5)
-	s.write(mr.Remote(0), sent, taken)
-	require.Equal(t, sent, s.read(mr.Remote(0), length, taken), "read back")
+	s.write(mr.Remote(0), sent, allowed)
+	require.Equal(t, sent, s.read(mr.Remote(0), length, allowed), "read back")
 	require.Equal(t, sent, s.gather(verbs.OpSend, mr.SGL(0, length), verbs.StatusSuccess), "sent")
 
 	// By hand: the first page from its octet 100 on, then whole ones.
@@ -171,11 +171,11 @@ func registeredList(n *node) {
 	rest = rest[copy(want[7*4096:], rest):]
 	copy(want[2*4096:3*4096], rest)
 	require.Equal(t, want, p.Bytes(), "all pages")
-	s.leave()
+	s.disconnect()
 }
 
-func registeredFlag(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func registeredFlag(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	for _, c := range []struct {
 		name   string
 		access verbs.Access
@@ -188,20 +188,20 @@ func registeredFlag(n *node) {
 	} {
 		mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: c.access, RemoteAccess: c.flag, Key: 0x31})
 		require.Equal(t, c.want, queried(t, mr).RemoteAccess, "%s: Query", c.name)
-		s.judged(mr.Buffer(), 10, mr.Bytes()[10:30], c.access, noRight)
-		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.checks(mr.Buffer(), 10, mr.Bytes()[10:30], c.access, noRight)
+		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		s.flagged(mr, p, c.want)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func registeredAtOnce(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func registeredAtOnce(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	seen := map[uint32]bool{}
 	for i := range 20 {
 		mem := make([]byte, 100)
 		mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights, Key: uint8(i), VA: 0x10000})
-		s.opens(mr.Buffer(), 0, mem)
+		s.allAllowed(mr.Buffer(), 0, mem)
 		index := mr.STag().Index()
 		require.NotZero(t, index)
 		require.False(t, seen[index], "the index of another region")
@@ -211,17 +211,17 @@ func registeredAtOnce(n *node) {
 		require.Equal(t, mr.STag(), info.STag)
 		require.Equal(t, [2]uint64{0x10000, 100}, [2]uint64{info.Base, info.Length}, "base and length")
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func registeredListSize(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(100, 4096)
+func registeredListSize(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(100, 4096)
 	sized := func(mr *verbs.MR, pages int) {
 		got := queried(t, mr).PBL
 		require.GreaterOrEqual(t, got, pages, "the list size of a region of %d pages", pages)
-		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		assert.Equal(t, got, queried(t, mr).PBL, "it stays")
-		s.does(fastRegister(mr.WithKey(2), p.List(0, 4096*min(got, 100)), 4096, verbs.LocalRead), verbs.StatusSuccess)
+		s.runs(fastRegister(mr.WithKey(2), p.List(0, 4096*min(got, 100)), 4096, verbs.LocalRead), verbs.StatusSuccess)
 	}
 	for _, k := range []int{1, 3, 100} {
 		sized(n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: verbs.LocalRead, VA: 4096}), k)
@@ -229,5 +229,5 @@ func registeredListSize(n *node) {
 	// Go memory is a list of pages of the smallest size.
 	sized(n.register(1, verbs.LocalRead), 1)
 	sized(n.register(40_000, verbs.LocalRead), 10)
-	s.leave()
+	s.disconnect()
 }

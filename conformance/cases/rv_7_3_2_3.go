@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/verbs"
 	"github.com/softrnic/softrnic/wr"
@@ -14,19 +15,19 @@ import (
 
 // rv7_3_2_3 is RI-Reregister: verbs draft 7.3.2.3.
 var rv7_3_2_3 = []conformance.Case{
-	apiCase("7.3.2.3/non-shared-only", staged(reregisterNonShared), "RV-7.3.2.3-M1"),
-	apiCase("7.3.2.3/from-each-state", staged(reregisterFromEachState), "RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"),
-	apiCase("7.3.2.3/key", staged(reregisterKey), "RV-7.3.2.3-M3", "RV-7.3.2.3-M8"),
-	apiCase("7.3.2.3/windows", staged(reregisterWindows), "RV-7.3.2.3-M4"),
-	apiCase("7.3.2.3/errors-that-leave-it", staged(reregisterLeaves), "RV-7.3.2.3-M5"),
+	apiCase("7.3.2.3/non-shared-only", onQuietHost(reregisterNonShared), "RV-7.3.2.3-M1"),
+	apiCase("7.3.2.3/from-each-state", onQuietHost(reregisterFromEachState), "RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"),
+	apiCase("7.3.2.3/key", onQuietHost(reregisterKey), "RV-7.3.2.3-M3", "RV-7.3.2.3-M8"),
+	apiCase("7.3.2.3/windows", onQuietHost(reregisterWindows), "RV-7.3.2.3-M4"),
+	apiCase("7.3.2.3/errors-that-leave-it", onQuietHost(reregisterLeaves), "RV-7.3.2.3-M5"),
 	apiCase("7.3.2.3/errors-that-deallocate", reregisterDeallocates, "RV-7.3.2.3-M6"),
-	apiCase("7.3.2.3/list-size", staged(reregisterListSize), "RV-7.3.2.3-M9"),
-	apiCase("7.3.2.3/remote-access", staged(reregisterRemote), "RV-7.3.2.3-M10"),
+	apiCase("7.3.2.3/list-size", onQuietHost(reregisterListSize), "RV-7.3.2.3-M9"),
+	apiCase("7.3.2.3/remote-access", onQuietHost(reregisterRemote), "RV-7.3.2.3-M10"),
 	apiCase("7.3.2.3/often", reregisterOften, "RV-7.3.2.3-M12"),
-	apiCase("7.3.2.3/under-access", staged(reregisterUnderAccess), "RV-7.3.2.3-M13"),
+	apiCase("7.3.2.3/under-access", onQuietHost(reregisterUnderAccess), "RV-7.3.2.3-M13"),
 }
 
-func reregisterNonShared(n *node) {
+func reregisterNonShared(n *host) {
 	t, mem := n.t, make([]byte, 64)
 	one := n.register(64, allRights)
 	two := must(one.RegisterShared(nil, verbs.SharedConfig{Access: allRights}))(t)
@@ -48,12 +49,12 @@ func reregisterNonShared(n *node) {
 	require.False(t, i.Valid)
 }
 
-func reregisterFromEachState(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func reregisterFromEachState(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	other := n.newPD()
-	there := n.seat(verbs.QPConfig{PD: other})
+	there := n.probe(verbs.QPConfig{PD: other})
 	valid, invalid := n.register(64, allRights), n.register(64, allRights)
-	s.invalidate(ways[0], invalid.STag(), invalidates)
+	s.invalidate(invalidations[0], invalid.STag(), invalidates)
 	allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	for i, mr := range []*verbs.MR{valid, invalid, allocated} {
 		what := []string{"Valid", "Invalid", "allocated"}[i]
@@ -68,30 +69,30 @@ func reregisterFromEachState(n *node) {
 			Access: rights, Base: 0x5000_0000, Length: 500,
 		}, info, what)
 		b := mr.Buffer()
-		there.judged(b, 0, now, rights, noRight)
+		there.checks(b, 0, now, rights, noRight)
 		there.gather(verbs.OpSend, b.SGL(499, 2), verbs.StatusBaseBounds)
-		s.shuts(b, 0, now[:8], noPD)
+		s.noneAllowed(b, 0, now[:8], noPD)
 		if old != nil {
 			require.Equal(t, former, old, "the former memory")
 		}
 	}
-	s.leave()
-	there.leave()
+	s.disconnect()
+	there.disconnect()
 }
 
-func reregisterKey(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func reregisterKey(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 1, VA: 0x10000})
 	for key := uint8(2); key < 5; key++ {
 		former, mem := mr.Buffer(), make([]byte, 64)
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights, Key: key, VA: 0x10000}))
 		require.Equal(t, key, mr.STag().Key(), "the STag returned")
 		require.Equal(t, mr.STag(), queried(t, mr).STag, "Query")
-		s.opens(mr.Buffer(), 5, mem[5:40])
-		s.shuts(former, 5, mem[5:40], noSTag)
-		s.invalidate(ways[2], former.STag, invalidity{remote: verbs.StatusInvalidSTag, code: formerCode(former.STag, mr.STag())})
+		s.allAllowed(mr.Buffer(), 5, mem[5:40])
+		s.noneAllowed(former, 5, mem[5:40], noSTag)
+		s.invalidate(invalidations[2], former.STag, invalidationFault{remote: verbs.StatusInvalidSTag, code: formerCode(former.STag, mr.STag())})
 	}
-	s.leave()
+	s.disconnect()
 }
 
 // formerCode is the Terminate code for invalidating what an STag was before a
@@ -103,25 +104,25 @@ func formerCode(former, now verbs.STag) uint16 {
 	return cannotBe.code
 }
 
-func reregisterWindows(n *node) {
-	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+func reregisterWindows(n *host) {
+	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
 	mem := make([]byte, 64)
 	again := func() error { return n.mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}) }
 	b := s.binds(mw.BindRequest(n.mr, 0, 64, remoteRights, 1))
 	refuses(t, "Reregister with a window bound", verbs.ErrWindowsBound, again,
 		func() any { return queried(t, n.mr) }, func() any { return queried(t, mw) })
-	s.peers(verbs.BindBuffer(b), 4, n.mr.Bytes()[4:20], remoteRights, denial{})
-	s.invalidate(ways[0], b.Window, invalidates)
+	s.checksPeer(verbs.BindBuffer(b), 4, n.mr.Bytes()[4:20], remoteRights, accessFault{})
+	s.invalidate(invalidations[0], b.Window, invalidates)
 	require.NoError(t, again(), "after the window's invalidation")
-	s.leave()
+	s.disconnect()
 }
 
-func reregisterLeaves(n *node) {
-	t, s, mw := n.t, n.seat(verbs.QPConfig{}), n.newMW()
+func reregisterLeaves(n *host) {
+	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
 	c := verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}
 	serves := func(mr *verbs.MR, what string) {
 		n.t.Logf("after %s", what)
-		s.opens(mr.Buffer(), 100, mr.Bytes()[100:150])
+		s.allAllowed(mr.Buffer(), 100, mr.Bytes()[100:150])
 	}
 
 	bound := n.register(256, allRights|verbs.BindWindow)
@@ -130,7 +131,7 @@ func reregisterLeaves(n *node) {
 	refuses(t, "windows bound", verbs.ErrWindowsBound, func() error { return bound.Reregister(nil, c) }, region, window)
 	// Of two reasons the one that leaves the region counts.
 	refuses(t, "windows bound, and no rights", verbs.ErrWindowsBound, func() error { return bound.Reregister(nil, verbs.RegionConfig{}) }, region, window)
-	s.peers(verbs.BindBuffer(b), 4, bound.Bytes()[4:20], remoteRights, denial{})
+	s.checksPeer(verbs.BindBuffer(b), 4, bound.Bytes()[4:20], remoteRights, accessFault{})
 	serves(bound, "One or more Memory Windows is still Bound")
 
 	shared := n.register(256, allRights)
@@ -140,33 +141,33 @@ func reregisterLeaves(n *node) {
 	refuses(t, "shared, and no rights", verbs.ErrInvalidSTag, func() error { return shared.Reregister(nil, verbs.RegionConfig{}) }, region)
 	serves(shared, "Invalid STag Index")
 
-	closed := newNode(t, nodeConfig{})
+	closed := newHost(t, hostConfig{})
 	require.NoError(t, closed.nic.Close())
 	assert.ErrorIs(t, closed.mr.Reregister(nil, c), verbs.ErrInvalidRNIC)
 	// A failed RNIC still answers queries: the registration is unchanged.
-	failed := newNode(t, nodeConfig{})
-	failed.nic.Fail()
+	failed := newHost(t, hostConfig{})
+	fault.Provoke(failed.nic)
 	refuses(t, "RNIC failed", verbs.ErrInvalidRNIC, func() error { return failed.mr.Reregister(nil, c) },
 		func() any { return queried(t, failed.mr) })
 	require.NoError(t, mw.Deallocate())
-	s.leave()
+	s.disconnect()
 }
 
 func reregisterDeallocates(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
-	s, p := n.seat(verbs.QPConfig{}), n.pages(2, 4096)
-	elsewhere, gone := newNode(t, nodeConfig{}), n.deadPD()
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
+	s, p := n.probe(verbs.QPConfig{}), n.pages(2, 4096)
+	elsewhere, gone := newHost(t, hostConfig{}), n.deadPD()
 	mem := make([]byte, 64)
 	good := verbs.RegionConfig{Memory: mem, Access: allRights}
 	type bad struct {
-		misregistration
+		refusedRegion
 		pd *verbs.PD
 	}
 	all := []bad{
-		{misregistration{"PD deallocated", verbs.ErrInvalidPD, good}, gone},
-		{misregistration{"PD of another RNIC", verbs.ErrInvalidPD, good}, elsewhere.pd},
+		{refusedRegion{"PD deallocated", verbs.ErrInvalidPD, good}, gone},
+		{refusedRegion{"PD of another RNIC", verbs.ErrInvalidPD, good}, elsewhere.pd},
 	}
-	for _, b := range misregistrations(mem, p) {
+	for _, b := range refusedRegions(mem, p) {
 		all = append(all, bad{b, nil})
 	}
 	for _, b := range all {
@@ -178,30 +179,30 @@ func reregisterDeallocates(t *conformance.T) {
 		require.ErrorIs(t, mr.Reregister(to, b.config), b.want, b.name)
 		assert.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, "%s: Query", b.name)
 		assert.ErrorIs(t, mr.Deregister(), verbs.ErrInvalidSTag, "%s: Deallocate", b.name)
-		x := n.seat(here)
-		x.peers(former, 0, mem[:8], 0, noSTag)
-		x.leave()
+		x := n.probe(here)
+		x.checksPeer(former, 0, mem[:8], 0, noSTag)
+		x.disconnect()
 		require.NoError(t, pd.Deallocate(), "%s: the domain is empty", b.name)
 	}
-	s.leave()
+	s.disconnect()
 	n.quiet()
 }
 
-func reregisterListSize(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(20, 4096)
+func reregisterListSize(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(20, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 5*4096), Access: verbs.LocalRead, VA: 4096})
 	for _, k := range []int{2, 5, 12} {
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: verbs.LocalRead, VA: 4096}))
 		got := queried(t, mr).PBL
 		require.GreaterOrEqual(t, got, k, "the list size of %d pages", k)
-		s.invalidate(ways[0], mr.STag(), invalidates)
-		s.does(fastRegister(mr.WithKey(0), p.List(0, min(got, 20)*4096), 4096, verbs.LocalRead), verbs.StatusSuccess)
+		s.invalidate(invalidations[0], mr.STag(), invalidates)
+		s.runs(fastRegister(mr.WithKey(0), p.List(0, min(got, 20)*4096), 4096, verbs.LocalRead), verbs.StatusSuccess)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func reregisterRemote(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func reregisterRemote(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	const local = verbs.LocalRead | verbs.LocalWrite
 	mr := n.register(64, local)
 	for _, c := range []struct {
@@ -213,16 +214,16 @@ func reregisterRemote(n *node) {
 		info := queried(t, mr)
 		require.Equal(t, c.flag, info.RemoteAccess, "the flag")
 		require.Equal(t, c.access, info.Access, "the rights")
-		s.peers(mr.Buffer(), 5, mem[5:20], c.access, noRight)
-		s.invalidate(ways[0], mr.STag(), invalidates)
+		s.checksPeer(mr.Buffer(), 5, mem[5:20], c.access, noRight)
+		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		s.flagged(mr, p, c.flag)
 	}
-	s.leave()
+	s.disconnect()
 }
 
 func reregisterOften(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
-	s, p := n.seat(verbs.QPConfig{}), n.pages(8, 4096)
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2}}})
+	s, p := n.probe(verbs.QPConfig{}), n.pages(8, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 8*4096), Access: allRights, VA: 4096})
 	require.Equal(t, 8, queried(t, mr).PBL)
 	for i := range 10_000 {
@@ -230,14 +231,14 @@ func reregisterOften(t *conformance.T) {
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: allRights, VA: 4096, Key: uint8(i)}))
 	}
 	require.Equal(t, 8, queried(t, mr).PBL, "the room there is")
-	s.opens(mr.Buffer(), 0, p.Bytes()[:100])
+	s.allAllowed(mr.Buffer(), 0, p.Bytes()[:100])
 	// The longest list always goes.
 	require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, 8*4096), Access: allRights, VA: 4096}))
-	s.leave()
+	s.disconnect()
 }
 
-func reregisterUnderAccess(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func reregisterUnderAccess(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	sent := fill(make([]byte, 100), 1)
 
 	// In the middle of an inbound Write.

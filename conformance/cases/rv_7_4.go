@@ -12,21 +12,21 @@ import (
 
 // rv7_4 is the rights of regions: verbs draft 7.4 to 7.5.
 var rv7_4 = []conformance.Case{
-	apiCase("7.4/each-octet", staged(eachOctet), "RV-7.4-M2"),
-	apiCase("7.4/changing-rights", staged(changingRights), "RV-7.4-M3"),
-	apiCase("7.4/remote-access-flag", staged(remoteAccessFlag), "RV-7.4-M4", "RV-7.4-M5", "RV-7.4-M6"),
-	apiCase("7.4/all-32-bits", staged(all32Bits), "RV-7.4-M7"),
-	apiCase("7.4.1/no-local-right", staged(noLocalRight), "RV-7.4.1-M2"),
-	apiCase("7.4.1/sources", staged(sourcesNeedLocalRead), "RV-7.4.1-M3", "RV-7.5.1-M1"),
-	apiCase("7.4.1/receives", staged(receivesNeedLocalWrite), "RV-7.4.1-M4", "RV-7.5.1-M2"),
-	apiCase("7.4.1/remote-rights-do-not-count", staged(remoteDoesNotCount), "RV-7.4.1-M6"),
-	apiCase("7.4.2/figure-18", staged(exactlyFigure18), "RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"),
-	apiCase("7.4.2/peer", staged(peerNeedsRights), "RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
-	apiCase("7.4.2/peer-only", staged(remoteIsForPeersOnly), "RV-7.4.2-M6", "RV-7.4.2-M7"),
+	apiCase("7.4/each-octet", onQuietHost(eachOctet), "RV-7.4-M2"),
+	apiCase("7.4/changing-rights", onQuietHost(changingRights), "RV-7.4-M3"),
+	apiCase("7.4/remote-access-flag", onQuietHost(remoteAccessFlag), "RV-7.4-M4", "RV-7.4-M5", "RV-7.4-M6"),
+	apiCase("7.4/all-32-bits", onQuietHost(all32Bits), "RV-7.4-M7"),
+	apiCase("7.4.1/no-local-right", onQuietHost(noLocalRight), "RV-7.4.1-M2"),
+	apiCase("7.4.1/sources", onQuietHost(sourcesNeedLocalRead), "RV-7.4.1-M3", "RV-7.5.1-M1"),
+	apiCase("7.4.1/receives", onQuietHost(receivesNeedLocalWrite), "RV-7.4.1-M4", "RV-7.5.1-M2"),
+	apiCase("7.4.1/remote-rights-do-not-count", onQuietHost(remoteDoesNotCount), "RV-7.4.1-M6"),
+	apiCase("7.4.2/figure-18", onQuietHost(exactlyFigure18), "RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"),
+	apiCase("7.4.2/peer", onQuietHost(peerNeedsRights), "RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
+	apiCase("7.4.2/peer-only", onQuietHost(remoteIsForPeersOnly), "RV-7.4.2-M6", "RV-7.4.2-M7"),
 }
 
-func eachOctet(n *node) {
-	t, s, mem := n.t, n.seat(verbs.QPConfig{}), make([]byte, 1000)
+func eachOctet(n *host) {
+	t, s, mem := n.t, n.probe(verbs.QPConfig{}), make([]byte, 1000)
 	yes := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 	read := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead | verbs.RemoteRead})
 	write := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: verbs.LocalWrite | verbs.RemoteWrite})
@@ -38,49 +38,49 @@ func eachOctet(n *node) {
 	for _, r := range ranges {
 		t.Logf("%d octets from %d", r[1], r[0])
 		part := mem[r[0] : r[0]+r[1]]
-		s.opens(yes.Buffer(), r[0], part)
-		s.judged(read.Buffer(), r[0], part, verbs.LocalRead|verbs.RemoteRead, noRight)
-		s.judged(write.Buffer(), r[0], part, verbs.LocalWrite|verbs.RemoteWrite, noRight)
+		s.allAllowed(yes.Buffer(), r[0], part)
+		s.checks(read.Buffer(), r[0], part, verbs.LocalRead|verbs.RemoteRead, noRight)
+		s.checks(write.Buffer(), r[0], part, verbs.LocalWrite|verbs.RemoteWrite, noRight)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func changingRights(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func changingRights(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	const local = verbs.LocalRead | verbs.LocalWrite
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: local, Key: 1})
 	closed := func(b verbs.TaggedBuffer, what string) {
 		n.t.Logf("closed to the peer after %s", what)
-		s.peers(b, 0, mr.Bytes()[:8], 0, noRight)
+		s.checksPeer(b, 0, mr.Bytes()[:8], 0, noRight)
 	}
 	closed(mr.Buffer(), "Register")
 
 	// Fast-Register cannot open it.
-	s.invalidate(ways[0], mr.STag(), invalidates)
-	s.does(fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights), verbs.StatusInvalidAccessRights)
+	s.invalidate(invalidations[0], mr.STag(), invalidates)
+	s.runs(fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights), verbs.StatusInvalidAccessRights)
 	r := fastRegister(mr.WithKey(1), p.List(0, 64), 4096, local)
-	s.does(r, verbs.StatusSuccess)
+	s.runs(r, verbs.StatusSuccess)
 	closed(verbs.FastRegisterBuffer(r.FastRegister), "Fast-Register")
 
 	// Nor can sharing: another STag gets the rights, not this one.
 	opened := must(mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Existing: mr.WithKey(1), Key: 2}))(t)
-	s.peers(opened.Buffer(), 0, p.Bytes()[:8], remoteRights, denial{})
+	s.checksPeer(opened.Buffer(), 0, p.Bytes()[:8], remoteRights, accessFault{})
 	closed(verbs.FastRegisterBuffer(r.FastRegister), "Register Shared")
 	require.Equal(t, local, queried(t, mr).Access)
 
 	// Reregister does, and Deallocate with a new registration.
 	other := n.register(64, local)
 	require.NoError(t, other.Reregister(nil, verbs.RegionConfig{Memory: other.Bytes(), Access: allRights}))
-	s.peers(other.Buffer(), 0, other.Bytes()[:8], remoteRights, denial{})
+	s.checksPeer(other.Buffer(), 0, other.Bytes()[:8], remoteRights, accessFault{})
 	mem := mr.Bytes()
 	require.NoError(t, mr.Deregister())
 	again := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
-	s.peers(again.Buffer(), 0, mem[:8], remoteRights, denial{})
-	s.leave()
+	s.checksPeer(again.Buffer(), 0, mem[:8], remoteRights, accessFault{})
+	s.disconnect()
 }
 
-func remoteAccessFlag(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func remoteAccessFlag(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	mem := make([]byte, 64)
 	for _, flag := range []bool{false, true} {
 		c := verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead, RemoteAccess: flag}
@@ -90,7 +90,7 @@ func remoteAccessFlag(n *node) {
 		for i, mr := range []*verbs.MR{allocated, registered, again} {
 			require.Equal(t, flag, queried(t, mr).RemoteAccess, "the flag of STag %d", i)
 			if i > 0 {
-				s.invalidate(ways[0], mr.STag(), invalidates)
+				s.invalidate(invalidations[0], mr.STag(), invalidates)
 			}
 			s.flagged(mr, p, flag)
 			require.Equal(t, flag, queried(t, mr).RemoteAccess, "it stays")
@@ -103,38 +103,38 @@ func remoteAccessFlag(n *node) {
 		info := queried(t, n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: a}))
 		require.False(t, info.Access&remoteRights != 0 && !info.RemoteAccess, "remote rights without the flag: %+v", info)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func all32Bits(n *node) {
-	s, mr := n.seat(verbs.QPConfig{}), n.register(64, allRights)
+func all32Bits(n *host) {
+	s, mr := n.probe(verbs.QPConfig{}), n.register(64, allRights)
 	for bit := range 32 {
 		b := mr.Buffer()
 		b.STag ^= 1 << bit
 		if b.STag.Index() == n.mr.STag().Index() {
 			continue
 		}
-		s.shuts(b, 8, mr.Bytes()[8:40], noSTag)
+		s.noneAllowed(b, 8, mr.Bytes()[8:40], noSTag)
 	}
-	s.opens(mr.Buffer(), 8, mr.Bytes()[8:40])
-	s.leave()
+	s.allAllowed(mr.Buffer(), 8, mr.Bytes()[8:40])
+	s.disconnect()
 }
 
-func noLocalRight(n *node) {
-	t, s, p, mr := n.t, n.seat(privileged), n.pages(1, 4096), n.allocated()
+func noLocalRight(n *host) {
+	t, s, p, mr := n.t, n.probe(privileged), n.pages(1, 4096), n.allocated()
 	for _, a := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights, verbs.BindWindow} {
 		assert.ErrorIs(t, second(n.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 8), Access: a})), verbs.ErrInvalidAccess, "Register with %v", a)
 		assert.ErrorIs(t, second(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: a})), verbs.ErrInvalidAccess, "Register Shared with %v", a)
 		assert.ErrorIs(t, n.register(8, allRights).Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 8), Access: a}), verbs.ErrInvalidAccess, "Reregister with %v", a)
-		s.does(fastRegister(mr.WithKey(1), p.List(0, 8), 4096, a), verbs.StatusInvalidAccessRights)
+		s.runs(fastRegister(mr.WithKey(1), p.List(0, 8), 4096, a), verbs.StatusInvalidAccessRights)
 		require.False(t, queried(t, mr).Valid)
 	}
 	require.False(t, queried(t, n.mr).Shared)
-	s.leave()
+	s.disconnect()
 }
 
-func sourcesNeedLocalRead(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func sourcesNeedLocalRead(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	yes, no := n.register(64, verbs.LocalRead), n.register(64, verbs.LocalWrite|verbs.RemoteWrite)
 	fill(yes.Bytes(), 1)
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
@@ -147,13 +147,13 @@ func sourcesNeedLocalRead(n *node) {
 			s.gather(op, bad, verbs.StatusAccess)
 		}
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func receivesNeedLocalWrite(n *node) {
+func receivesNeedLocalWrite(n *host) {
 	t := n.t
 	for _, c := range []verbs.QPConfig{{}, {SRQ: n.newSRQ(verbs.SRQConfig{})}} {
-		s := n.seat(c)
+		s := n.probe(c)
 		yes, no := n.register(64, verbs.LocalWrite), n.register(64, verbs.LocalRead|verbs.RemoteRead)
 		sgl := []verbs.SGE{yes.SGE(0, 5), yes.SGE(5, 6), yes.SGE(20, 7), yes.SGE(40, 8)}
 		sent := fill(make([]byte, 26), 1)
@@ -171,12 +171,12 @@ func receivesNeedLocalWrite(n *node) {
 		}
 		// An element that is not filled is not looked at.
 		s.scatter([]verbs.SGE{yes.SGE(0, 26), no.SGE(0, 5)}, sent, verbs.StatusSuccess)
-		s.leave()
+		s.disconnect()
 	}
 }
 
-func remoteDoesNotCount(n *node) {
-	s := n.seat(verbs.QPConfig{})
+func remoteDoesNotCount(n *host) {
+	s := n.probe(verbs.QPConfig{})
 	for _, c := range []struct {
 		access        verbs.Access
 		send, receive verbs.Status
@@ -194,13 +194,13 @@ func remoteDoesNotCount(n *node) {
 		s.gather(verbs.OpWrite, mr.SGL(0, 9), c.send)
 		s.scatter(mr.SGL(0, 9), []byte("received."), c.receive)
 	}
-	s.leave()
+	s.disconnect()
 }
 
 // exactlyFigure18 goes through all 16 combinations by each of the four ways to
 // set rights.
-func exactlyFigure18(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func exactlyFigure18(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	valid := map[verbs.Access]bool{}
 	for _, a := range validRights {
 		valid[a] = true
@@ -225,62 +225,62 @@ func exactlyFigure18(n *node) {
 		r := fastRegister(fast.WithKey(uint8(a)), p.List(0, 8), 4096, a)
 		if want != nil {
 			require.Nil(t, shared)
-			s.does(r, verbs.StatusInvalidAccessRights)
+			s.runs(r, verbs.StatusInvalidAccessRights)
 			continue
 		}
 		require.Equal(t, a, queried(t, again).Access)
 		require.Equal(t, a, queried(t, shared).Access)
-		s.does(r, verbs.StatusSuccess)
+		s.runs(r, verbs.StatusSuccess)
 		require.Equal(t, a, queried(t, fast).Access)
-		s.invalidate(ways[0], r.FastRegister.STag, invalidates)
+		s.invalidate(invalidations[0], r.FastRegister.STag, invalidates)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func peerNeedsRights(n *node) {
-	t, s, mem := n.t, n.seat(verbs.QPConfig{}), fill(make([]byte, 64), 1)
+func peerNeedsRights(n *host) {
+	t, s, mem := n.t, n.probe(verbs.QPConfig{}), fill(make([]byte, 64), 1)
 	over := func(a verbs.Access) *verbs.MR { return n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: a}) }
 	const local = verbs.LocalRead | verbs.LocalWrite
 
 	was := bytes.Clone(mem)
-	s.write(over(local|verbs.RemoteRead).Remote(0), []byte("unwanted"), refusal{verbs.EventProtAccess, 0x1100})
+	s.write(over(local|verbs.RemoteRead).Remote(0), []byte("unwanted"), peerFault{verbs.EventProtAccess, 0x1100})
 	require.Equal(t, was, mem, "after a refused Write")
-	s.write(over(verbs.LocalWrite|verbs.RemoteWrite).Remote(0), []byte("welcome!"), taken)
+	s.write(over(verbs.LocalWrite|verbs.RemoteWrite).Remote(0), []byte("welcome!"), allowed)
 	require.Equal(t, "welcome!", string(mem[:8]))
 
-	s.read(over(local|verbs.RemoteWrite).Remote(0), 8, refusal{verbs.EventIRRQAccess, 0x0102})
-	require.Equal(t, "welcome!", string(s.read(over(verbs.LocalRead|verbs.RemoteRead).Remote(0), 8, taken)))
+	s.read(over(local|verbs.RemoteWrite).Remote(0), 8, peerFault{verbs.EventIRRQAccess, 0x0102})
+	require.Equal(t, "welcome!", string(s.read(over(verbs.LocalRead|verbs.RemoteRead).Remote(0), 8, allowed)))
 
 	// The rights on the sink of a Read are those of the answer: the request
 	// goes out.
-	s.sink(over(local|verbs.RemoteRead).SGE(0, 8), []byte("unwanted"), verbs.StatusAccess, refusal{code: 0x1100})
+	s.sink(over(local|verbs.RemoteRead).SGE(0, 8), []byte("unwanted"), verbs.StatusAccess, peerFault{code: 0x1100})
 	require.Equal(t, "welcome!", string(mem[:8]), "after a refused answer")
-	s.sink(over(verbs.LocalWrite|verbs.RemoteWrite).SGE(0, 8), []byte("answered"), verbs.StatusSuccess, taken)
+	s.sink(over(verbs.LocalWrite|verbs.RemoteWrite).SGE(0, 8), []byte("answered"), verbs.StatusSuccess, allowed)
 	require.Equal(t, "answered", string(mem[:8]))
-	s.leave()
+	s.disconnect()
 }
 
-func remoteIsForPeersOnly(n *node) {
-	s := n.seat(verbs.QPConfig{})
+func remoteIsForPeersOnly(n *host) {
+	s := n.probe(verbs.QPConfig{})
 	const local = verbs.LocalRead | verbs.LocalWrite
 	for _, remote := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		mr := n.register(64, local|remote|verbs.BindWindow)
-		s.judged(mr.Buffer(), 4, mr.Bytes()[4:20], local|remote, noRight)
+		s.checks(mr.Buffer(), 4, mr.Bytes()[4:20], local|remote, noRight)
 
 		mw := n.newMW()
 		b := mw.BindRequest(mr, 4, 16, remoteRights, 1)
-		s.sit()
-		s.does(binds(b), verbs.StatusSuccess)
-		s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[4:20], remoteRights, denial{})
-		s.invalidate(ways[0], b.Window, invalidates)
+		s.connect()
+		s.runs(binds(b), verbs.StatusSuccess)
+		s.checksPeer(verbs.BindBuffer(b), 0, mr.Bytes()[4:20], remoteRights, accessFault{})
+		s.invalidate(invalidations[0], b.Window, invalidates)
 
-		for _, w := range ways {
+		for _, w := range invalidations {
 			want := either(w.remote && remote == 0, hasNoRemoteUse, invalidates)
 			over := n.register(64, local|remote)
 			s.invalidate(w, over.STag(), want)
 			require.Equal(n.t, want != invalidates, queried(n.t, over).Valid, "%s with %v", w.name, remote)
-			s.sit()
+			s.connect()
 		}
 	}
-	s.leave()
+	s.disconnect()
 }

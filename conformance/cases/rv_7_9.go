@@ -12,41 +12,41 @@ import (
 
 // rv7_9 is deallocating regions: verbs draft 7.9.
 var rv7_9 = []conformance.Case{
-	apiCase("7.9/rights-gone", staged(deallocatedIsShut), "RV-7.9-M1", "RV-7.9-M7"),
+	apiCase("7.9/rights-gone", onQuietHost(deallocatedIsShut), "RV-7.9-M1", "RV-7.9-M7"),
 	apiCase("7.9/exists", deallocateExists, "RV-7.9-M2"),
-	apiCase("7.9/isolation", staged(deallocatedAlone), "RV-7.9-M3", "RV-7.9-M4"),
-	apiCase("7.9/shared", staged(deallocatedShared), "RV-7.9-M5"),
-	apiCase("7.9/in-process", staged(deallocatedInProcess), "RV-7.9-M6", "PV-9.2.6.4-M1"),
+	apiCase("7.9/isolation", onQuietHost(deallocatedAlone), "RV-7.9-M3", "RV-7.9-M4"),
+	apiCase("7.9/shared", onQuietHost(deallocatedShared), "RV-7.9-M5"),
+	apiCase("7.9/in-process", onQuietHost(deallocatedInProcess), "RV-7.9-M6", "PV-9.2.6.4-M1"),
 	apiCase("7.9/free-at-return", deallocatedAtReturn, "RV-7.9-M8"),
-	apiCase("7.9/state-and-key", staged(deallocateAnyState), "RV-7.9-M9"),
-	apiCase("7.9/windows", staged(deallocateWithWindows), "RV-7.9-M10", "RV-7.9-M11"),
+	apiCase("7.9/state-and-key", onQuietHost(deallocateAnyState), "RV-7.9-M9"),
+	apiCase("7.9/windows", onQuietHost(deallocateWithWindows), "RV-7.9-M10", "RV-7.9-M11"),
 }
 
-func deallocatedIsShut(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func deallocatedIsShut(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	mr := n.register(64, allRights)
-	s.opens(mr.Buffer(), 4, mr.Bytes()[4:40])
+	s.allAllowed(mr.Buffer(), 4, mr.Bytes()[4:40])
 	require.NoError(t, mr.Deregister())
-	s.shuts(mr.Buffer(), 4, mr.Bytes()[4:40], noSTag)
-	for _, w := range ways {
+	s.noneAllowed(mr.Buffer(), 4, mr.Bytes()[4:40], noSTag)
+	for _, w := range invalidations {
 		s.invalidate(w, mr.STag(), isGone)
 	}
 
 	// A Read whose sink goes before the answer comes: refused when it comes.
 	sink := n.register(64, allRights)
-	s.sit()
+	s.connect()
 	post(t, s.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: verbs.Remote{STag: 0x00FACE01}})
-	s.heard(opReadRequest)
+	s.segment(opReadRequest)
 	require.NoError(t, sink.Deregister())
 	was := bytes.Clone(fill(sink.Bytes(), 1))
-	s.tell(aReadResponse(uint32(sink.STag()), sink.Base(), []byte("too late")))
-	s.falls(noSTag.write.code) // and no event: the request tells
+	s.send(aReadResponse(uint32(sink.STag()), sink.Base(), []byte("too late")))
+	s.fails(noSTag.write.code) // and no event: the request tells
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRead, Status: verbs.StatusInvalidSTag})
 	require.Equal(t, was, sink.Bytes(), "the sink")
 }
 
 func deallocateExists(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}})
 	mr := n.register(64, allRights)
 	require.NoError(t, mr.Deregister())
 	require.ErrorIs(t, mr.Deregister(), verbs.ErrInvalidSTag, "twice")
@@ -56,16 +56,16 @@ func deallocateExists(t *conformance.T) {
 	mw := n.newMW()
 	require.NoError(t, mw.Deallocate())
 	require.ErrorIs(t, mw.Deallocate(), verbs.ErrInvalidSTag, "a window, twice")
-	s := n.seat(verbs.QPConfig{})
-	s.opens(other.Buffer(), 0, other.Bytes())
-	s.leave()
+	s := n.probe(verbs.QPConfig{})
+	s.allAllowed(other.Buffer(), 0, other.Bytes())
+	s.disconnect()
 	n.quiet()
 	require.NoError(t, n.nic.Close())
 	require.ErrorIs(t, other.Deregister(), verbs.ErrInvalidRNIC)
 }
 
-func deallocatedAlone(n *node) {
-	t, s, mem := n.t, n.seat(verbs.QPConfig{}), make([]byte, 200)
+func deallocatedAlone(n *host) {
+	t, s, mem := n.t, n.probe(verbs.QPConfig{}), make([]byte, 200)
 	over := func(off, k int) *verbs.MR {
 		return n.region(n.pd, verbs.RegionConfig{Memory: mem[off : off+k], Access: allRights})
 	}
@@ -75,23 +75,23 @@ func deallocatedAlone(n *node) {
 		before := []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}
 		// Half a Write through another STag is there when this one goes.
 		sent := fill(make([]byte, 100), 9)
-		s.sit()
+		s.connect()
 		s.writeHalf(same.Remote(0), sent)
 		require.NoError(t, mr.Deregister())
 		s.writeRest(same.Remote(0), sent)
-		s.settle()
+		s.settled()
 		require.Equal(t, sent, mem[50:150])
 		require.Equal(t, before, []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}, "the others")
-		s.opens(same.Buffer(), 0, mem[50:150])
-		s.opens(part.Buffer(), 0, mem[60:70])
-		s.opens(more.Buffer(), 40, mem[40:160])
-		s.shuts(mr.Buffer(), 0, mem[50:60], noSTag)
+		s.allAllowed(same.Buffer(), 0, mem[50:150])
+		s.allAllowed(part.Buffer(), 0, mem[60:70])
+		s.allAllowed(more.Buffer(), 40, mem[40:160])
+		s.noneAllowed(mr.Buffer(), 0, mem[50:60], noSTag)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func deallocatedShared(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func deallocatedShared(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
 		mem := make([]byte, 64)
 		original := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
@@ -107,18 +107,18 @@ func deallocatedShared(n *node) {
 				before = append(before, queried(t, regions[l]))
 			}
 			require.NoError(t, regions[k].Deregister())
-			s.shuts(regions[k].Buffer(), 0, mem[:16], noSTag)
+			s.noneAllowed(regions[k].Buffer(), 0, mem[:16], noSTag)
 			for j, l := range left {
 				require.Equal(t, before[j], queried(t, regions[l]))
-				s.opens(regions[l].Buffer(), 0, mem)
+				s.allAllowed(regions[l].Buffer(), 0, mem)
 			}
 		}
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func deallocatedInProcess(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func deallocatedInProcess(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	gone := func(mr *verbs.MR) { atOnce(t, "Deregister", mr.Deregister) }
 
 	// An inbound Write, half placed.
@@ -131,14 +131,14 @@ func deallocatedInProcess(n *node) {
 
 	// A receive, half filled.
 	mr = n.register(64, allRights)
-	s.sit()
+	s.connect()
 	postRecv(t, s.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, 64)})
-	s.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:30]))
-	s.settle()
+	s.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:30]))
+	s.settled()
 	gone(mr)
-	s.tell(untagged(lastUntagged, opSend, 0, 0, 1, 30, sent[30:]))
+	s.send(untagged(lastUntagged, opSend, 0, 0, 1, 30, sent[30:]))
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidSTag})
-	s.falls(0x0000)
+	s.fails(0x0000)
 	require.Equal(t, append(bytes.Clone(sent[:30]), make([]byte, 34)...), mr.Bytes(), "the memory")
 
 	// An RDMA Write and a Send of this side, and the answer to a Read, none of
@@ -151,7 +151,7 @@ func deallocatedInProcess(n *node) {
 		gone(mr)
 		s.skip()
 		completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidSTag})
-		s.falls(0x0000)
+		s.fails(0x0000)
 	}
 	mr = n.register(64, allRights)
 	s.stall(large.Remote(0))
@@ -170,8 +170,8 @@ func deallocatedInProcess(n *node) {
 }
 
 func deallocatedAtReturn(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2, Windows: 1}}})
-	s := n.seat(verbs.QPConfig{})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2, Windows: 1}}})
+	s := n.probe(verbs.QPConfig{})
 	mem := make([]byte, 1000)
 	for i := range 20 {
 		mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
@@ -190,13 +190,13 @@ func deallocatedAtReturn(t *conformance.T) {
 	n.quiet()
 }
 
-func deallocateAnyState(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func deallocateAnyState(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	valid, invalid := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights, Key: 0xAB}), n.register(8, allRights)
-	s.invalidate(ways[0], invalid.STag(), invalidates)
+	s.invalidate(invalidations[0], invalid.STag(), invalidates)
 	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 0xCD}))(t)
 	fast := n.allocated()
-	s.does(fastRegister(fast.WithKey(0x99), p.List(0, 8), 4096, allRights), verbs.StatusSuccess)
+	s.runs(fastRegister(fast.WithKey(0x99), p.List(0, 8), 4096, allRights), verbs.StatusSuccess)
 	require.NotEqual(t, fast.STag(), queried(t, fast).STag, "it has another key than the handle knows")
 	fresh := n.allocated()
 	for what, mr := range map[string]*verbs.MR{"Valid": valid, "Invalid": invalid, "Shared": shared, "fast-registered": fast, "allocated": fresh} {
@@ -204,35 +204,35 @@ func deallocateAnyState(n *node) {
 		assert.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, what)
 	}
 	unbound, bound := n.newMW(), n.newMW()
-	s.does(binds(bound.BindRequest(n.mr, 0, 8, remoteRights, 0x77)), verbs.StatusSuccess)
+	s.runs(binds(bound.BindRequest(n.mr, 0, 8, remoteRights, 0x77)), verbs.StatusSuccess)
 	for what, mw := range map[string]*verbs.MW{"unbound": unbound, "bound": bound} {
 		require.NoError(t, mw.Deallocate(), what)
 		assert.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidSTag, what)
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func deallocateWithWindows(n *node) {
+func deallocateWithWindows(n *host) {
 	t := n.t
-	for i, release := range []func(s *seat, mw *verbs.MW){
-		func(s *seat, mw *verbs.MW) { s.invalidate(ways[0], mw.STag(1), invalidates) },
-		func(s *seat, mw *verbs.MW) { s.invalidate(ways[3], mw.STag(1), invalidates) },
-		func(_ *seat, mw *verbs.MW) { require.NoError(t, mw.Deallocate()) },
+	for i, release := range []func(s *probe, mw *verbs.MW){
+		func(s *probe, mw *verbs.MW) { s.invalidate(invalidations[0], mw.STag(1), invalidates) },
+		func(s *probe, mw *verbs.MW) { s.invalidate(invalidations[3], mw.STag(1), invalidates) },
+		func(_ *probe, mw *verbs.MW) { require.NoError(t, mw.Deallocate()) },
 	} {
-		s, one, two := n.seat(verbs.QPConfig{}), n.newMW(), n.newMW()
+		s, one, two := n.probe(verbs.QPConfig{}), n.newMW(), n.newMW()
 		mr := n.register(64, allRights|verbs.BindWindow)
 		b := s.binds(one.BindRequest(mr, 0, 32, remoteRights, 1))
-		s.does(binds(two.BindRequest(mr, 16, 32, verbs.RemoteRead, 1)), verbs.StatusSuccess)
+		s.runs(binds(two.BindRequest(mr, 16, 32, verbs.RemoteRead, 1)), verbs.StatusSuccess)
 		for range 2 {
 			refuses(t, "Deregister", verbs.ErrWindowsBound, mr.Deregister,
 				func() any { return queried(t, mr) }, func() any { return queried(t, one) }, func() any { return queried(t, two) })
-			s.peers(verbs.BindBuffer(b), 0, mr.Bytes()[:32], remoteRights, denial{})
-			s.opens(mr.Buffer(), 0, mr.Bytes())
+			s.checksPeer(verbs.BindBuffer(b), 0, mr.Bytes()[:32], remoteRights, accessFault{})
+			s.allAllowed(mr.Buffer(), 0, mr.Bytes())
 		}
 		release(s, two)
 		require.ErrorIs(t, mr.Deregister(), verbs.ErrWindowsBound, "one is still bound")
 		release(s, one)
 		require.NoError(t, mr.Deregister(), "released in way %d", i)
-		s.leave()
+		s.disconnect()
 	}
 }

@@ -121,9 +121,9 @@ func onlyPosts(t *conformance.T) {
 	assert.ElementsMatch(t, sendPosts, takers[verbs.Request](), "who takes requests for a Send Queue")
 	assert.ElementsMatch(t, recvPosts, takers[verbs.Recv](), "who takes receives")
 
-	w := newWorld(t, worldConfig{})
+	w := newHostPair(t, hostPairConfig{})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
-	from, to := w.pair(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
+	from, to := w.connectMore(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
 	sender := must(w.a.qp.User())(t)
 	receiver := must(w.b.qp.User())(t)
 	shared := srq.User()
@@ -147,7 +147,7 @@ func onlyPosts(t *conformance.T) {
 		completes(t, w.a.cq, verbs.Completion{ID: id + 1, QP: c.from})
 		completes(t, w.b.cq, verbs.Completion{ID: id, QP: c.to, Op: verbs.OpRecv, Bytes: 3})
 	}
-	w.nothing()
+	w.noCompletions()
 }
 
 // postsBringNothingBack: a count and an Immediate Error are all there is; what was
@@ -165,7 +165,7 @@ func postsBringNothingBack(t *conformance.T) {
 		}
 	}
 
-	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{Privileged: true}}})
 	n := w.a
 	mw, fast, p := n.newMW(), n.allocated(), n.pages(3, 4096)
 	list := func() []verbs.Request { // the same each time, with nothing in common
@@ -201,9 +201,9 @@ func postsBringNothingBack(t *conformance.T) {
 // postedAsList posts five receives in one call and five Sends in another.
 func postedAsList(t *conformance.T) {
 	const size = 16
-	w := newWorld(t, worldConfig{})
+	w := newHostPair(t, hostPairConfig{})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
-	from, to := w.pair(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
+	from, to := w.connectMore(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
 	for c := range inTurn(t, "%s", []struct {
 		name     string
 		from, to *verbs.QP
@@ -241,15 +241,15 @@ func queuesAndKinds(t *conformance.T) {
 	for _, name := range takers[verbs.Recv]() {
 		assert.NotContains(t, takers[verbs.Request](), name)
 	}
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	n := newHost(t, hostConfig{})
+	l := n.link(verbs.QPConfig{})
 	for i, s := range sendTypes {
 		l.recv(uint64(i))
 		post(t, l.qp, verbs.Request{ID: 10, Op: s.op, Invalidate: verbs.STag(s.invalid), SGL: l.mr.SGL(0, 4)})
-		l.hear(untagged(lastUntagged, s.control, s.invalid, 0, uint32(i+1), 0, l.mr.Bytes()[:4]))
+		l.expect(untagged(lastUntagged, s.control, s.invalid, 0, uint32(i+1), 0, l.mr.Bytes()[:4]))
 		completes(t, l.sq, l.sentAs(10, s.op, verbs.StatusSuccess))
 		empty(t, l.rq)
-		l.say([]byte("answer"))
+		l.sendMessage([]byte("answer"))
 		completes(t, l.rq, l.got(uint64(i), 6))
 		empty(t, l.sq)
 	}
@@ -262,19 +262,19 @@ func queuesAndKinds(t *conformance.T) {
 			k, err := idle.PostSend(verbs.Request{Op: op}, verbs.Request{})
 			assert.Zero(t, k, "%v", op)
 			return err
-		}, tells(t, idle))
+		}, snapshotOf(t, idle))
 	}
 	depth := attributes(t, idle).SendDepth
 	for range depth { // nothing was left in the queue
 		post(t, idle, verbs.Request{})
 	}
 	require.ErrorIs(t, second(idle.PostSend(verbs.Request{})), verbs.ErrQueueFull)
-	l.settle()
+	l.settled()
 	require.Equal(t, verbs.StateRTS, l.qp.State())
 
 	t.Part("an S-RQ")
 	srq := n.newSRQ(verbs.SRQConfig{})
-	shared := n.line(verbs.QPConfig{SRQ: srq})
+	shared := n.link(verbs.QPConfig{SRQ: srq})
 	postRecv(t, srq, verbs.Recv{ID: 5, SGL: n.mr.SGL(0, 8)})
 	shared.delivers(5, "1")
 	empty(t, shared.sq)

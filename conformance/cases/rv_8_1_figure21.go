@@ -13,8 +13,8 @@ import (
 // rv8_1_figure21 is the rights of queue pairs and STags together: verbs draft 8.1.2.2,
 // figure 21.
 var rv8_1_figure21 = []conformance.Case{
-	apiCase("8.1.2.2/figure-21", staged(figure21), "RV-8.1.2.2-M7"),
-	apiCase("8.1.2.2/rights-match", staged(rightsMatch), "RV-8.1.2.2-M8"),
+	apiCase("8.1.2.2/figure-21", onQuietHost(figure21), "RV-8.1.2.2-M7"),
+	apiCase("8.1.2.2/rights-match", onQuietHost(rightsMatch), "RV-8.1.2.2-M8"),
 	apiCase("8.1.2.2/protection-errors", protectionErrors, "RV-8.1.2.2-M9"),
 }
 
@@ -23,13 +23,13 @@ type remoteKind struct {
 	name  string
 	right verbs.Access // that the STag needs
 	// The refusals for want of the queue pair's right, and of the STag's.
-	qp, stag refusal
+	qp, stag peerFault
 }
 
 var remoteKinds = []remoteKind{
-	{"RDMA Write", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{verbs.EventProtAccess, 0x1100}},
-	{"RDMA Read Response", verbs.RemoteWrite, refusal{verbs.EventWriteNotEnabled, 0x1100}, refusal{code: 0x1100}}, // the Read tells, RV-6.2.3-M14
-	{"RDMA Read Request", verbs.RemoteRead, refusal{verbs.EventReadNotEnabled, 0x1201}, refusal{verbs.EventIRRQAccess, 0x0102}},
+	{"RDMA Write", verbs.RemoteWrite, peerFault{verbs.EventWriteNotEnabled, 0x1100}, peerFault{verbs.EventProtAccess, 0x1100}},
+	{"RDMA Read Response", verbs.RemoteWrite, peerFault{verbs.EventWriteNotEnabled, 0x1100}, peerFault{code: 0x1100}}, // the Read tells, RV-6.2.3-M14
+	{"RDMA Read Request", verbs.RemoteRead, peerFault{verbs.EventReadNotEnabled, 0x1201}, peerFault{verbs.EventIRRQAccess, 0x0102}},
 }
 
 // enabled is what of the remote rights a queue pair has.
@@ -47,9 +47,9 @@ func enabled(c verbs.QPConfig) verbs.Access {
 // tries makes one access, through rights of the queue pair and of the STag, to octets
 // that are mem. It takes place if both have the right; else it is refused for want of
 // one that is missing, and moves nothing.
-func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag verbs.Access) {
-	t := s.n.t
-	s.sit()
+func (k *remoteKind) tries(s *probe, b verbs.TaggedBuffer, mem []byte, qp, stag verbs.Access) {
+	t := s.t
+	s.connect()
 	was, sent := bytes.Clone(fill(mem, 1)), fill(make([]byte, len(mem)), 2)
 	req := verbs.Request{ID: 0x2101, Op: verbs.OpRead, Local: b.SGE(0, len(mem)), Remote: theirs}
 	answers := k.name == "RDMA Read Response"
@@ -58,13 +58,13 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 		s.ask(b.Remote(0), len(mem))
 	case answers:
 		post(t, s.qp, req)
-		s.heard(opReadRequest)
-		s.tell(aReadResponse(uint32(b.STag), b.Base, sent))
+		s.segment(opReadRequest)
+		s.send(aReadResponse(uint32(b.STag), b.Base, sent))
 	default:
-		s.tell(aWrite(uint32(b.STag), b.Base, sent))
+		s.send(aWrite(uint32(b.STag), b.Base, sent))
 	}
 	done := verbs.Completion{ID: req.ID, QP: s.qp.ID(), Op: req.Op}
-	var why []refusal
+	var why []peerFault
 	if qp&k.right == 0 {
 		why = append(why, k.qp)
 	}
@@ -81,27 +81,27 @@ func (k *remoteKind) tries(s *seat, b verbs.TaggedBuffer, mem []byte, qp, stag v
 		require.Equal(t, was, s.answer(), "what the peer read")
 	default:
 		if qp&verbs.RemoteRead != 0 {
-			s.settle()
+			s.settled()
 		} else { // it may not ask: messages come in order
 			postRecv(t, s.qp, verbs.Recv{ID: 0x2102})
-			s.tell(aSend(s.nextSend(), nil))
+			s.send(aSend(s.nextSend(), nil))
 		}
 		was = sent
 	}
 	if answers {
-		completes(t, s.n.cq, done)
+		completes(t, s.host.cq, done)
 	}
 	if len(why) == 0 && k.right == verbs.RemoteWrite && qp&verbs.RemoteRead == 0 {
-		completes(t, s.n.cq, verbs.Completion{ID: 0x2102, QP: done.QP, Op: verbs.OpRecv})
+		completes(t, s.host.cq, verbs.Completion{ID: 0x2102, QP: done.QP, Op: verbs.OpRecv})
 	}
 	require.Equal(t, was, mem, "the memory")
 }
 
 // answerRefused says that the answer to a Read was refused for want of a right: of the
 // sink's, which the Read tells with its status, or of the queue pair's.
-func (s *seat) answerRefused(done verbs.Completion, k *remoteKind, qp, stag verbs.Access) {
-	t := s.n.t
-	got := await(t, s.n.cq, 1)[0]
+func (s *probe) answerRefused(done verbs.Completion, k *remoteKind, qp, stag verbs.Access) {
+	t := s.t
+	got := await(t, s.host.cq, 1)[0]
 	done.Status = verbs.StatusFlushed
 	if got.Status == verbs.StatusAccess {
 		done.Status = verbs.StatusAccess
@@ -109,7 +109,7 @@ func (s *seat) answerRefused(done verbs.Completion, k *remoteKind, qp, stag verb
 	require.Equal(t, done, got)
 	if done.Status == verbs.StatusAccess {
 		require.Zero(t, stag&k.right, "the right of the sink")
-		s.falls(k.stag.code)
+		s.fails(k.stag.code)
 		return
 	}
 	require.Zero(t, qp&k.right, "the right of the queue pair")
@@ -117,18 +117,18 @@ func (s *seat) answerRefused(done verbs.Completion, k *remoteKind, qp, stag verb
 }
 
 // refusedAs is refused, for one of several reasons.
-func (s *seat) refusedAs(why ...refusal) {
-	e := s.n.events.next()
-	i := slices.IndexFunc(why, func(r refusal) bool { return r.event == e.ID })
-	require.GreaterOrEqual(s.n.t, i, 0, "the event is %v, of %v", e, why)
-	require.Equal(s.n.t, verbs.Event{ID: e.ID, QP: s.qp.ID()}, e)
-	s.falls(why[i].code)
+func (s *probe) refusedAs(why ...peerFault) {
+	e := s.host.events.next()
+	i := slices.IndexFunc(why, func(r peerFault) bool { return r.event == e.ID })
+	require.GreaterOrEqual(s.t, i, 0, "the event is %v, of %v", e, why)
+	require.Equal(s.t, verbs.Event{ID: e.ID, QP: s.qp.ID()}, e)
+	s.fails(why[i].code)
 }
 
 // figure21 goes through all rights of queue pairs and STags, for each kind of inbound
 // segment. Those of a window are asked for in place of its region's, which has no
 // remote ones.
-func figure21(n *node) {
+func figure21(n *host) {
 	t := n.t
 	const local = verbs.LocalRead | verbs.LocalWrite
 	under := n.register(64, local|verbs.BindWindow)
@@ -138,18 +138,18 @@ func figure21(n *node) {
 				k := &remoteKinds[i]
 				t.Part("%s, a queue pair with %v, a region with %v", k.name, enabled(c), a)
 				mr := n.register(64, local|a)
-				s := n.seat(c)
+				s := n.probe(c)
 				k.tries(s, mr.Buffer(), mr.Bytes(), enabled(c), a)
-				s.leave()
+				s.disconnect()
 				if a == 0 {
 					continue
 				}
 				t.Part("%s, a queue pair with %v, a window with %v", k.name, enabled(c), a)
-				s, mw := n.seat(c), n.newMW()
+				s, mw := n.probe(c), n.newMW()
 				bind := s.binds(mw.BindRequest(under, 8, 40, a, 1))
 				k.tries(s, verbs.BindBuffer(bind), under.Bytes()[8:48], enabled(c), a)
 				require.NoError(t, mw.Deallocate())
-				s.leave()
+				s.disconnect()
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func figure21(n *node) {
 
 // rightsMatch gives the queue pair one right and the STag the other: each has one,
 // and nothing goes. Only what both have does.
-func rightsMatch(n *node) {
+func rightsMatch(n *host) {
 	const local = verbs.LocalRead | verbs.LocalWrite
 	for _, c := range []verbs.QPConfig{{NoInboundWrite: true}, {NoInboundRead: true}} {
 		for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite} {
@@ -165,18 +165,18 @@ func rightsMatch(n *node) {
 			for i := range remoteKinds {
 				k := &remoteKinds[i]
 				n.t.Part("%s, a queue pair with %v, a region with %v", k.name, enabled(c), a)
-				s := n.seat(c)
+				s := n.probe(c)
 				k.tries(s, mr.Buffer(), mr.Bytes(), enabled(c), a)
-				s.leave()
+				s.disconnect()
 			}
 		}
 	}
 	n.t.Part("both with both")
-	s, mr := n.seat(verbs.QPConfig{}), n.register(64, allRights)
+	s, mr := n.probe(verbs.QPConfig{}), n.register(64, allRights)
 	for i := range remoteKinds { // on one stream: there is nothing to refuse
 		remoteKinds[i].tries(s, mr.Buffer(), mr.Bytes(), remoteRights, remoteRights)
 	}
-	s.leave()
+	s.disconnect()
 	n.t.Part("")
 }
 
@@ -184,7 +184,7 @@ func rightsMatch(n *node) {
 // figures 23 and 24, with the Terminate codes of the RFCs.
 func protectionErrors(t *conformance.T) {
 	const local = verbs.LocalRead | verbs.LocalWrite
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	closed := n.register(64, local)
 	fill(closed.Bytes(), 9)
 	was := slices.Clone(closed.Bytes())
@@ -204,8 +204,8 @@ func protectionErrors(t *conformance.T) {
 		{"a Read, STag without the right", verbs.QPConfig{}, request, 0x0102, true, verbs.EventIRRQAccess},
 		{"a Read, queue pair without the right", verbs.QPConfig{NoInboundRead: true}, request, 0x1201, false, verbs.EventReadNotEnabled},
 	}) {
-		l := n.line(c.qp)
-		l.tell(c.ulpdu)
+		l := n.link(c.qp)
+		l.send(c.ulpdu)
 		l.terminated(c.code, c.ulpdu, c.echo)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
 		l.closesWith(verbs.StateError, c.event)
@@ -215,7 +215,7 @@ func protectionErrors(t *conformance.T) {
 	for op := range inTurn(t, "%v without Local Read", []verbs.Op{
 		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
 	}) {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: noRead.SGL(0, 8), Remote: theirs})
 		l.terminated(0x0000, nil, false)
 		require.Equal(t, verbs.StateTerminate, l.qp.State())
@@ -224,9 +224,9 @@ func protectionErrors(t *conformance.T) {
 		l.remains(verbs.StateError)
 	}
 	t.Part("a receive without Local Write")
-	l := n.line(verbs.QPConfig{})
+	l := n.link(verbs.QPConfig{})
 	postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: noWrite.SGL(0, 8)})
-	l.say([]byte("unwanted"))
+	l.sendMessage([]byte("unwanted"))
 	l.terminated(0x0000, nil, false)
 	require.Equal(t, verbs.StateTerminate, l.qp.State())
 	l.shut()

@@ -15,16 +15,16 @@ import (
 
 // rv8_1_3_3 is the addresses of RDMA operations: verbs draft 8.1.3.3.
 var rv8_1_3_3 = []conformance.Case{
-	apiCase("8.1.3.3/local-address-of-reads", onLine(localAddressOfReads), "RV-8.1.3.3-M1"),
-	apiCase("8.1.3.3/one-local-address", onNode(oneLocalAddress), "RV-8.1.3.3-M2"),
-	apiCase("8.1.3.3/lists-of-writes", inWorld(listsOfWrites), "RV-8.1.3.3-M3"),
+	apiCase("8.1.3.3/local-address-of-reads", onLink(localAddressOfReads), "RV-8.1.3.3-M1"),
+	apiCase("8.1.3.3/one-local-address", onHost(oneLocalAddress), "RV-8.1.3.3-M2"),
+	apiCase("8.1.3.3/lists-of-writes", onHostPair(listsOfWrites), "RV-8.1.3.3-M3"),
 	upperCase("8.1.3.3/remote-address", onRig(remoteAddress), "RV-8.1.3.3-M4"),
 	upperCase("8.1.3.3/one-remote-address", oneRemoteAddress, "RV-8.1.3.3-M5"),
 }
 
 // localAddressOfReads reads into regions of both addressing types and into a window.
 // The request names what the program did, and the answer lands there.
-func localAddressOfReads(t *conformance.T, l *line) {
+func localAddressOfReads(t *conformance.T, l *link) {
 	mem := make([]byte, 5000)
 	over := func(c verbs.RegionConfig) verbs.TaggedBuffer {
 		c.Memory, c.Access = mem, allRights|verbs.BindWindow
@@ -47,10 +47,10 @@ func localAddressOfReads(t *conformance.T, l *line) {
 				msn++
 				post(t, l.qp, verbs.Request{ID: 2, Op: op, Local: b.SGE(at[0], at[1]), Remote: theirs})
 				to := b.Base + uint64(at[0])
-				l.hear(aReadRequest(msn, read{uint32(b.STag), to, uint32(at[1]), uint32(theirs.STag), theirs.TO}))
+				l.expect(aReadRequest(msn, read{uint32(b.STag), to, uint32(at[1]), uint32(theirs.STag), theirs.TO}))
 				sent := fill(make([]byte, at[1]), at[1])
 				copy(want[at[0]:], sent)
-				l.tell(aReadResponse(uint32(b.STag), to, sent))
+				l.send(aReadResponse(uint32(b.STag), to, sent))
 				completes(t, l.sq, l.sentAs(2, op, verbs.StatusSuccess))
 				same(t, want, mem, "the memory")
 			}
@@ -61,8 +61,8 @@ func localAddressOfReads(t *conformance.T, l *line) {
 }
 
 // oneLocalAddress gives a Read a list too, which does not go with it.
-func oneLocalAddress(t *conformance.T, n *node) {
-	l := n.line(verbs.QPConfig{})
+func oneLocalAddress(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
 	other := n.register(64, allRights)
 	was := bytes.Clone(fill(other.Bytes(), 8))
 	for i, sgl := range [][]verbs.SGE{
@@ -72,11 +72,11 @@ func oneLocalAddress(t *conformance.T, n *node) {
 		r := l.aRead(1)
 		r.SGL = sgl
 		post(t, l.qp, r)
-		l.hear(l.asks(uint32(i + 1)))
+		l.expect(l.asks(uint32(i + 1)))
 		clear(l.mr.Bytes())
-		l.tell(l.answer())
+		l.send(l.answer())
 		completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess))
-		l.settle() // there is no other request
+		l.settled() // there is no other request
 		require.Equal(t, "response", string(l.mr.Bytes()[4096:4104]))
 		require.Equal(t, was, other.Bytes())
 	}
@@ -87,8 +87,8 @@ func oneLocalAddress(t *conformance.T, n *node) {
 
 // listsOfWrites has lists of each length up to what the queue pair was given. A local
 // address beside the list does not count.
-func listsOfWrites(t *conformance.T, w *world) {
-	a, _ := w.pair(verbs.QPConfig{WriteSGE: 7}, verbs.QPConfig{})
+func listsOfWrites(t *conformance.T, w *hostPair) {
+	a, _ := w.connectMore(verbs.QPConfig{WriteSGE: 7}, verbs.QPConfig{})
 	most := attributes(t, a).WriteSGE
 	require.GreaterOrEqual(t, most, 7)
 	fill(w.a.mr.Bytes(), 5)
@@ -145,9 +145,9 @@ func oneRemoteAddress(t *conformance.T) {
 				want = append(want, b.first[7*i:7*i+k]...)
 			}
 			r.post(verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: sgl, Remote: far})
-			got, segments := r.taggedMessage(opWrite, uint32(far.STag), far.TO)
-			require.Greater(t, segments, 1)
-			same(t, want, got, "what was written")
+			m := r.taggedMessage(opWrite, uint32(far.STag), far.TO)
+			require.Greater(t, len(m.segments), 1)
+			same(t, want, m.payload, "what was written")
 			r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
 
 			t.Part("a Read of %d octets from %v", size, far)
@@ -168,9 +168,9 @@ func oneRemoteAddress(t *conformance.T) {
 // rv8_1_2_3 is the operations on memory that a Send Queue takes: verbs draft 8.1.2.3.
 var rv8_1_2_3 = []conformance.Case{
 	apiCase("8.1.2.3/are-posted", memoryOpsArePosted, "RV-8.1.2.3.1-M1", "RV-8.1.2.3.2-M1", "RV-8.1.2.3.3-M2"),
-	apiCase("8.1.2.3/send-nothing", onNode(memoryOpsSendNothing), "RV-8.1.2.3.1-M2", "RV-8.1.2.3.3-M3"),
-	apiCase("8.1.2.3.3/targets", staged(targetsOfInvalidate), "RV-8.1.2.3.3-M1"),
-	apiCase("8.1.2.3.3/not-of-shared", staged(sharedIsNoTarget), "RV-8.1.2.3.3-M1"),
+	apiCase("8.1.2.3/send-nothing", onHost(memoryOpsSendNothing), "RV-8.1.2.3.1-M2", "RV-8.1.2.3.3-M3"),
+	apiCase("8.1.2.3.3/targets", onQuietHost(targetsOfInvalidate), "RV-8.1.2.3.3-M1"),
+	apiCase("8.1.2.3.3/not-of-shared", onQuietHost(sharedIsNoTarget), "RV-8.1.2.3.3-M1"),
 }
 
 // memoryOpsArePosted: binding, Fast-Register and Invalidate Local STag are requests
@@ -189,8 +189,8 @@ func memoryOpsArePosted(t *conformance.T) {
 		}
 	}
 
-	n := newNode(t, nodeConfig{})
-	l := n.line(privileged)
+	n := newHost(t, hostConfig{})
+	l := n.link(privileged)
 	mw, mr, p := n.newMW(), n.allocated(), n.pages(1, 4096)
 	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
 	for i, c := range []struct {
@@ -207,10 +207,10 @@ func memoryOpsArePosted(t *conformance.T) {
 		require.Equal(t, !c.want, c.valid(), "before")
 		c.req.ID = 2
 		post(t, l.qp, l.aRead(1), c.req, l.aSend(3))
-		l.hear(l.asks(uint32(i + 1)))
-		l.hear(aSend(uint32(i+1), n.mr.Bytes()[:4]))
+		l.expect(l.asks(uint32(i + 1)))
+		l.expect(aSend(uint32(i+1), n.mr.Bytes()[:4]))
 		empty(t, l.sq) // completions come in order: the Read has not been answered
-		l.tell(l.answer())
+		l.send(l.answer())
 		completes(t, l.sq, l.sentAs(1, verbs.OpRead, 0), l.sentAs(2, c.req.Op, 0), l.sentAs(3, verbs.OpSend, 0))
 		require.Equal(t, c.want, c.valid(), "after")
 		empty(t, l.rq)
@@ -231,8 +231,8 @@ func memoryOpsArePosted(t *conformance.T) {
 
 // memoryOpsSendNothing has them alone and between Sends: the peer gets the Sends. What
 // was invalidated keeps its octets.
-func memoryOpsSendNothing(t *conformance.T, n *node) {
-	l := n.line(privileged)
+func memoryOpsSendNothing(t *conformance.T, n *host) {
+	l := n.link(privileged)
 	mw, mr, fast, p := n.newMW(), n.register(64, allRights), n.allocated(), n.pages(1, 4096)
 	fill(p.Bytes(), 2)
 	was, pages := bytes.Clone(fill(mr.Bytes(), 1)), bytes.Clone(p.Bytes())
@@ -247,7 +247,7 @@ func memoryOpsSendNothing(t *conformance.T, n *node) {
 		r.ID = 2
 		post(t, l.qp, r)
 		completes(t, l.sq, l.sentAs(2, r.Op, 0))
-		l.settle() // hears of nothing but its own answer
+		l.settled() // hears of nothing but its own answer
 	}
 	require.Equal(t, was, mr.Bytes(), "what was invalidated")
 	require.Equal(t, pages, p.Bytes(), "what was registered and invalidated")
@@ -261,12 +261,12 @@ func memoryOpsSendNothing(t *conformance.T, n *node) {
 	)
 	for range 5 {
 		sends++
-		l.hear(aSend(sends, n.mr.Bytes()[:4]))
+		l.expect(aSend(sends, n.mr.Bytes()[:4]))
 	}
 	completes(t, l.sq,
 		l.sentAs(1, verbs.OpSend, 0), l.sentAs(2, verbs.OpBind, 0), l.sentAs(3, verbs.OpSend, 0), l.sentAs(0x7A07, verbs.OpFastRegister, 0),
 		l.sentAs(5, verbs.OpSend, 0), l.sentAs(6, verbs.OpInvalidate, 0), l.sentAs(7, verbs.OpSend, 0), l.sentAs(8, verbs.OpInvalidate, 0), l.sentAs(9, verbs.OpSend, 0))
-	l.settle()
+	l.settled()
 	require.Equal(t, pages, p.Bytes())
 	t.Part("")
 	n.quiet()
@@ -274,14 +274,14 @@ func memoryOpsSendNothing(t *conformance.T, n *node) {
 
 // targetsOfInvalidate: each kind of STag that can be invalidated, by the two
 // operations.
-func targetsOfInvalidate(n *node) {
+func targetsOfInvalidate(n *host) {
 	t, p := n.t, n.pages(1, 4096)
-	for _, w := range ways[:2] {
-		s := n.seat(privileged)
+	for _, w := range invalidations[:2] {
+		s := n.probe(privileged)
 		again := n.register(8, verbs.LocalRead)
 		require.NoError(t, again.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}))
 		fast := n.allocated()
-		s.does(fastRegister(fast.WithKey(2), p.List(0, 64), 4096, allRights), verbs.StatusSuccess)
+		s.runs(fastRegister(fast.WithKey(2), p.List(0, 64), 4096, allRights), verbs.StatusSuccess)
 		for _, c := range []struct {
 			name string
 			mr   *verbs.MR
@@ -310,29 +310,29 @@ func targetsOfInvalidate(n *node) {
 		require.True(t, queried(t, mw).Valid)
 		s.invalidate(w, b.Window, invalidates)
 		require.False(t, queried(t, mw).Valid)
-		s.leave()
+		s.disconnect()
 	}
 }
 
 // sharedIsNoTarget: neither of two regions over one memory can be invalidated, which
 // stays reachable through both.
-func sharedIsNoTarget(n *node) {
+func sharedIsNoTarget(n *host) {
 	t := n.t
 	mem := make([]byte, 64)
 	original := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 	shared := must(original.RegisterShared(nil, verbs.SharedConfig{Access: allRights}))(t)
 	for _, mr := range []*verbs.MR{original, shared} {
-		for _, w := range ways[:2] {
+		for _, w := range invalidations[:2] {
 			t.Part("%s of %v", w.name, mr.STag())
-			s := n.seat(verbs.QPConfig{})
+			s := n.probe(verbs.QPConfig{})
 			before, was := queried(t, mr), slices.Clone(mem)
 			s.invalidate(w, mr.STag(), cannotBe)
 			require.Equal(t, before, queried(t, mr))
 			require.True(t, before.Valid)
 			require.Equal(t, was, mem)
-			s.sit()
-			s.opens(mr.Buffer(), 0, mem)
-			s.leave()
+			s.connect()
+			s.allAllowed(mr.Buffer(), 0, mem)
+			s.disconnect()
 		}
 	}
 }

@@ -12,17 +12,17 @@ import (
 
 // rv8_1_2_1 is Sends and the receives that they use up: verbs draft 8.1.2.1.
 var rv8_1_2_1 = []conformance.Case{
-	apiCase("8.1.2.1/one-receive-for-a-send", inWorld(oneReceiveForASend), "RV-8.1.2.1-M1"),
-	apiCase("8.1.2.1/exactly-enough", staged(exactlyEnough), "RV-8.1.2.1-M4"),
-	apiCase("8.1.2.1/not-enough", staged(notEnough), "RV-8.1.2.1-M4", "RV-8.1.2.1-M5"),
+	apiCase("8.1.2.1/one-receive-for-a-send", onHostPair(oneReceiveForASend), "RV-8.1.2.1-M1"),
+	apiCase("8.1.2.1/exactly-enough", onQuietHost(exactlyEnough), "RV-8.1.2.1-M4"),
+	apiCase("8.1.2.1/not-enough", onQuietHost(notEnough), "RV-8.1.2.1-M4", "RV-8.1.2.1-M5"),
 	apiCase("8.1.2.1/length-told", lengthsTold, "RV-8.1.2.1-M6"),
-	apiCase("8.1.2.1/gathered-here", staged(gatheredHere), "RV-8.1.2.1-M8"),
-	apiCase("8.1.2.1/scattered-here", staged(scatteredHere), "RV-8.1.2.1-M9"),
+	apiCase("8.1.2.1/gathered-here", onQuietHost(gatheredHere), "RV-8.1.2.1-M8"),
+	apiCase("8.1.2.1/scattered-here", onQuietHost(scatteredHere), "RV-8.1.2.1-M9"),
 }
 
 // oneReceiveForASend posts two receives and sends twice, with each type of Send and
 // also nothing; and once more with no receive posted.
-func oneReceiveForASend(t *conformance.T, w *world) {
+func oneReceiveForASend(t *conformance.T, w *hostPair) {
 	here, there := w.a.qp, w.b.qp
 	for _, s := range sendTypes {
 		for _, size := range []int{0, 30} {
@@ -78,10 +78,10 @@ func row(size int, gap byte, b []byte, lengths ...int) []byte {
 	return m
 }
 
-func exactlyEnough(n *node) {
+func exactlyEnough(n *host) {
 	const gap = 0xEE
 	for _, c := range []verbs.QPConfig{{}, {SRQ: n.newSRQ(verbs.SRQConfig{})}} {
-		s := n.seat(c)
+		s := n.probe(c)
 		for _, lengths := range [][]int{{1}, {100}, {1, 1}, {7, 64, 9}, {30, 0, 30, 500}} {
 			size := 0
 			for _, k := range lengths {
@@ -93,30 +93,30 @@ func exactlyEnough(n *node) {
 			s.scatter(rowOf(mr, lengths...), sent, verbs.StatusSuccess)
 			require.Equal(n.t, row(1000, gap, sent, lengths...), mr.Bytes(), "elements of %v", lengths)
 		}
-		s.leave()
+		s.disconnect()
 	}
 }
 
 // notEnough sends one octet more than the receive has room for, in one segment, in
 // two, and in two of which the second is too much by itself.
-func notEnough(n *node) {
+func notEnough(n *host) {
 	const gap = 0xEE
 	t := n.t
 	srq := n.newSRQ(verbs.SRQConfig{})
 	for _, c := range []verbs.QPConfig{{}, {SRQ: srq}} {
 		for _, first := range []int{0, 1, 40, 64} {
 			t.Part("S-RQ %v, a first segment of %d octets", c.SRQ != nil, first)
-			l := n.line(c)
+			l := n.link(c)
 			mr := n.register(200, verbs.LocalWrite)
 			copy(mr.Bytes(), bytes.Repeat([]byte{gap}, 200))
 			r := verbs.Recv{ID: 5, SGL: rowOf(mr, 24, 40)}
 			postRecv(t, receiver(l.qp, c.SRQ), r)
 			sent := fill(make([]byte, 65), 5)
 			if first > 0 {
-				l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:first]))
+				l.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, sent[:first]))
 			}
 			bad := untagged(lastUntagged, opSend, 0, 0, 1, uint32(first), sent[first:])
-			l.tell(bad)
+			l.send(bad)
 			l.terminated(0x1205, bad, false)
 			require.Equal(t, verbs.StateTerminate, l.qp.State())
 			l.shut()
@@ -136,20 +136,20 @@ func notEnough(n *node) {
 // longest, from an RNIC and cut by hand.
 func lengthsTold(t *conformance.T) {
 	const most = 100_000
-	w := newWorld(t, worldConfig{})
+	w := newHostPair(t, hostPairConfig{})
 	from, to := w.a.register(most, verbs.LocalRead), w.b.register(most, verbs.LocalWrite)
 	for _, size := range []int{0, 1, 2, 255, 256, 1460, 32_000, 33_000, 65_536, most - 1, most} {
 		postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: to.SGL(0, most)})
 		run(t, w.a.qp, verbs.Request{ID: 2, SGL: from.SGL(0, size)}, verbs.StatusSuccess)
 		completes(t, w.b.cq, verbs.Completion{ID: 1, QP: w.b.qp.ID(), Op: verbs.OpRecv, Bytes: uint32(size)})
 	}
-	l := w.a.line(verbs.QPConfig{})
+	l := w.a.link(verbs.QPConfig{})
 	for i, cuts := range [][]int{{0}, {0, 0}, {1, 0}, {0, 1}, {1, 1, 1}, {20, 0, 30}, {64}} {
 		l.recv(1)
 		mo := 0
 		for k, size := range cuts {
 			first := either(k == len(cuts)-1, lastUntagged, byte(moreUntagged))
-			l.tell(untagged(first, opSend, 0, 0, uint32(i+1), uint32(mo), make([]byte, size)))
+			l.send(untagged(first, opSend, 0, 0, uint32(i+1), uint32(mo), make([]byte, size)))
 			mo += size
 		}
 		completes(t, l.rq, l.got(1, mo))
@@ -157,7 +157,7 @@ func lengthsTold(t *conformance.T) {
 }
 
 // twoRegions are filled, and elements of both that are not in order of address.
-func twoRegions(n *node, a verbs.Access) (x, y *verbs.MR, sgl []verbs.SGE) {
+func twoRegions(n *host, a verbs.Access) (x, y *verbs.MR, sgl []verbs.SGE) {
 	x, y = n.register(256, a), n.register(256, a)
 	fill(x.Bytes(), 1)
 	fill(y.Bytes(), 2)
@@ -165,10 +165,10 @@ func twoRegions(n *node, a verbs.Access) (x, y *verbs.MR, sgl []verbs.SGE) {
 }
 
 // foreignSTag is an STag that another RNIC knows.
-func foreignSTag(t *conformance.T) verbs.SGE { return newNode(t, nodeConfig{}).mr.SGE(0, 8) }
+func foreignSTag(t *conformance.T) verbs.SGE { return newHost(t, hostConfig{}).mr.SGE(0, 8) }
 
-func gatheredHere(n *node) {
-	t, s := n.t, n.seat(verbs.QPConfig{})
+func gatheredHere(n *host) {
+	t, s := n.t, n.probe(verbs.QPConfig{})
 	x, y, sgl := twoRegions(n, verbs.LocalRead)
 	want := slices.Concat(y.Bytes()[100:130], x.Bytes()[200:205], y.Bytes()[:1], x.Bytes()[17:61])
 	foreign := foreignSTag(t)
@@ -176,16 +176,16 @@ func gatheredHere(n *node) {
 		require.Equal(t, want, s.gather(c.op, sgl, verbs.StatusSuccess), "what %v sent", c.op)
 		s.gather(c.op, []verbs.SGE{foreign}, verbs.StatusInvalidSTag)
 		s.gather(c.op, []verbs.SGE{sgl[0], sgl[1], foreign}, verbs.StatusInvalidSTag)
-		s.sit()
+		s.connect()
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func scatteredHere(n *node) {
+func scatteredHere(n *host) {
 	t := n.t
 	foreign := foreignSTag(t)
 	for _, c := range []verbs.QPConfig{{}, {SRQ: n.newSRQ(verbs.SRQConfig{})}} {
-		s := n.seat(c)
+		s := n.probe(c)
 		x, y, sgl := twoRegions(n, verbs.LocalWrite)
 		sent := fill(make([]byte, 80), 3)
 		for _, k := range []int{29, 30, 31, 36, 37, 79, 80} { // on and beside the ends of elements
@@ -201,6 +201,6 @@ func scatteredHere(n *node) {
 		}
 		s.scatter([]verbs.SGE{foreign}, sent[:8], verbs.StatusInvalidSTag)
 		s.scatter([]verbs.SGE{sgl[0], foreign}, sent[:38], verbs.StatusInvalidSTag)
-		s.leave()
+		s.disconnect()
 	}
 }

@@ -14,10 +14,10 @@ import (
 // rv8_1_3_2 is how many elements a scatter/gather list has and how many octets: verbs
 // draft 8.1.3.2.
 var rv8_1_3_2 = []conformance.Case{
-	apiCase("8.1.3.2/one-element-or-more", inWorld(oneElementOrMore), "RV-8.1.3.2-M1"),
+	apiCase("8.1.3.2/one-element-or-more", onHostPair(oneElementOrMore), "RV-8.1.3.2-M1"),
 	apiCase("8.1.3.2/longest-message", mostOctets, "RV-8.1.3.2-M5"),
 	apiCase("8.1.3.2/sum-of-lengths", sumOfLengths, "RV-8.1.3.2-M7"),
-	apiCase("8.1.3.2/no-octets", onNode(messagesOfNothing), "RV-8.1.3.2-M8"),
+	apiCase("8.1.3.2/no-octets", onHost(messagesOfNothing), "RV-8.1.3.2-M8"),
 	apiCase("8.1.3.2/limits-told", sgeLimitsTold, "RV-8.1.3.2-M9"),
 	apiCase("8.1.3.2/above-the-limits", aboveSGELimits, "RV-8.1.3.2-M10"),
 	apiCase("8.1.3.2/four-at-least", fourElements, "RV-8.1.3.2-M11"),
@@ -36,7 +36,7 @@ func shuffled(mr *verbs.MR, k, size int) (sgl []verbs.SGE, octets []byte) {
 
 // carries sends and writes gather elements and has them scattered into scatter
 // elements; the write goes into one region.
-func (w *world) carries(a, b *verbs.QP, send, recv, write int) {
+func (w *hostPair) carries(a, b *verbs.QP, send, recv, write int) {
 	t, m := w.t, w.b.mr.Bytes()
 	const size = 11
 	total := size * send
@@ -61,9 +61,9 @@ func (w *world) carries(a, b *verbs.QP, send, recv, write int) {
 
 // oneElementOrMore uses lists of one, of two, and of as many elements as the queue pair
 // was given.
-func oneElementOrMore(t *conformance.T, w *world) {
+func oneElementOrMore(t *conformance.T, w *hostPair) {
 	for _, c := range []verbs.QPConfig{{}, {SendSGE: 1, WriteSGE: 1, RecvSGE: 1}, {SendSGE: 5, WriteSGE: 6, RecvSGE: 7}, {SendSGE: 32, WriteSGE: 32, RecvSGE: 32}} {
-		a, b := w.pair(c, c)
+		a, b := w.connectMore(c, c)
 		most := attributes(t, a)
 		for _, k := range []int{1, 2, 1000} {
 			t.Part("up to %d of %d, %d and %d elements", k, most.SendSGE, most.RecvSGE, most.WriteSGE)
@@ -77,14 +77,14 @@ func oneElementOrMore(t *conformance.T, w *world) {
 func mostOctets(t *conformance.T) {
 	const elements, size = 255, 0x01010101
 	limits := verbs.Limits{SGE: elements, WriteSGE: elements}
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: limits}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: limits}})
 	mr := n.register(size+1, verbs.LocalRead|verbs.LocalWrite)
 	list := slices.Repeat(mr.SGL(0, size), elements)
 	longer := slices.Clone(list)
 	longer[100].Length++
 	many := verbs.QPConfig{SendDepth: 2, RecvDepth: 2, SendSGE: elements, WriteSGE: elements, RecvSGE: elements}
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite}) {
-		l := n.line(many)
+		l := n.link(many)
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: longer, Remote: theirs})
 		l.terminated(0x0000, nil, false)
 		l.shut()
@@ -92,14 +92,14 @@ func mostOctets(t *conformance.T) {
 		l.remains(verbs.StateError)
 	}
 	for op := range inTurn(t, "%v of just as much", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
-		l := n.line(many)
+		l := n.link(many)
 		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: list, Remote: theirs})
 		want := either(op == verbs.OpWrite, moreTagged, byte(moreUntagged))
-		require.Equal(t, want, l.heard()[0], "its first segment") // the rest is for another day
+		require.Equal(t, want, l.next()[0], "its first segment") // the rest is for another day
 		require.NoError(t, l.qp.Destroy())
 	}
 	t.Part("a receive")
-	l := n.line(many)
+	l := n.link(many)
 	postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: longer})
 	l.delivers(1, "short")
 	require.Equal(t, "short\x00", string(mr.Bytes()[:6]))
@@ -108,18 +108,18 @@ func mostOctets(t *conformance.T) {
 // sumOfLengths is that of elements with one octet, none, a few and many.
 func sumOfLengths(t *conformance.T) {
 	const total = 1 + 0 + 513 + 70_000
-	w := newWorld(t, worldConfig{})
+	w := newHostPair(t, hostPairConfig{})
 	from, to := w.a.register(80_000, verbs.LocalRead), w.b.register(80_000, allRights)
 	m := fill(from.Bytes(), 1)
 	sgl := []verbs.SGE{from.SGE(9, 1), from.SGE(0, 0), from.SGE(79_000, 513), from.SGE(3, 70_000)}
 	want := slices.Concat(m[9:10], m[79_000:79_513], m[3:70_003])
 	require.Len(t, want, total)
 
-	s := w.a.seat(verbs.QPConfig{})
+	s := w.a.probe(verbs.QPConfig{})
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
 		same(t, want, s.gather(op, sgl, verbs.StatusSuccess), "%v", op)
 	}
-	s.leave()
+	s.disconnect()
 
 	postRecv(t, w.b.qp, verbs.Recv{ID: 1, SGL: to.SGL(0, 80_000)})
 	run(t, w.a.qp, verbs.Request{ID: 2, SGL: sgl}, verbs.StatusSuccess)
@@ -133,36 +133,36 @@ func sumOfLengths(t *conformance.T) {
 
 // messagesOfNothing: messages of length zero, by an empty list and by empty elements. Each is
 // one segment without payload.
-func messagesOfNothing(t *conformance.T, n *node) {
-	l := n.line(verbs.QPConfig{})
+func messagesOfNothing(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
 	msn, reads := uint32(0), uint32(0)
 	for _, sgl := range [][]verbs.SGE{nil, {}, n.mr.SGL(0, 0), {n.mr.SGE(8, 0), n.mr.SGE(0, 0), {}, n.mr.SGE(9, 0)}} {
 		for _, s := range sendTypes {
 			t.Part("%v of %d elements", s.op, len(sgl))
 			msn++
 			post(t, l.qp, verbs.Request{ID: 1, Op: s.op, SGL: sgl, Invalidate: verbs.STag(s.invalid)})
-			l.hear(untagged(lastUntagged, s.control, s.invalid, 0, msn, 0, nil))
+			l.expect(untagged(lastUntagged, s.control, s.invalid, 0, msn, 0, nil))
 			completes(t, l.sq, l.sentAs(1, s.op, verbs.StatusSuccess))
 		}
 		t.Part("a Write of %d elements", len(sgl))
 		post(t, l.qp, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: sgl, Remote: theirs})
-		l.hear(aWrite(uint32(theirs.STag), theirs.TO, nil))
+		l.expect(aWrite(uint32(theirs.STag), theirs.TO, nil))
 		completes(t, l.sq, l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess))
 
 		t.Part("a receive of %d elements", len(sgl))
 		postRecv(t, l.qp, verbs.Recv{ID: 3, SGL: sgl})
-		l.say(nil)
+		l.sendMessage(nil)
 		completes(t, l.rq, l.got(3, 0))
 	}
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate}) {
 		mr := n.register(8, allRights)
 		reads++
 		post(t, l.qp, verbs.Request{ID: 4, Op: op, Local: mr.SGE(3, 0), Remote: theirs})
-		l.hear(aReadRequest(reads, read{uint32(mr.STag()), mr.Base() + 3, 0, uint32(theirs.STag), theirs.TO}))
-		l.tell(aReadResponse(uint32(mr.STag()), mr.Base()+3, nil))
+		l.expect(aReadRequest(reads, read{uint32(mr.STag()), mr.Base() + 3, 0, uint32(theirs.STag), theirs.TO}))
+		l.send(aReadResponse(uint32(mr.STag()), mr.Base()+3, nil))
 		completes(t, l.sq, l.sentAs(4, op, verbs.StatusSuccess))
 	}
-	l.settle()
+	l.settled()
 	n.quiet()
 }
 
@@ -175,8 +175,8 @@ func sgeLimitsTold(t *conformance.T) {
 			write = l.SGE // that of Sends
 		}
 		t.Part("limits %d and %d", l.SGE, write)
-		c := nodeConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{SendSGE: l.SGE, RecvSGE: l.SGE, WriteSGE: write}}
-		w := newWorld(t, worldConfig{A: c, B: c})
+		c := hostConfig{RNIC: verbs.Config{Limits: l}, QP: verbs.QPConfig{SendSGE: l.SGE, RecvSGE: l.SGE, WriteSGE: write}}
+		w := newHostPair(t, hostPairConfig{A: c, B: c})
 		a := queried(t, w.a.nic)
 		require.Equal(t, l.SGE, a.Limits.SGE, "Query RNIC, of Sends and receives")
 		require.Equal(t, write, a.Limits.WriteSGE, "Query RNIC, of Writes")
@@ -233,9 +233,9 @@ func fourElements(t *conformance.T) {
 	}
 	for _, l := range []verbs.Limits{{}, {SGE: 4, WriteSGE: 1}} {
 		four := verbs.QPConfig{SendSGE: 4, RecvSGE: 4, WriteSGE: 1}
-		for _, c := range []nodeConfig{{}, {QP: four}} {
+		for _, c := range []hostConfig{{}, {QP: four}} {
 			c.RNIC.Limits = l
-			w := newWorld(t, worldConfig{A: c, B: c})
+			w := newHostPair(t, hostPairConfig{A: c, B: c})
 			require.GreaterOrEqual(t, queried(t, w.a.nic).Limits.SGE, 4)
 			w.carries(w.a.qp, w.b.qp, 4, 4, 1)
 		}

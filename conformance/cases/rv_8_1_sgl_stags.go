@@ -13,11 +13,11 @@ import (
 // rv8_1_sgl is the STags of scatter/gather elements, and that of zero: verbs draft
 // 8.1.3.2 and 8.1.3.2.1.
 var rv8_1_sgl = []conformance.Case{
-	apiCase("8.1.3.2/registered", staged(elementsAreRegistered), "RV-8.1.3.2-M2"),
-	apiCase("8.1.3.2/no-windows", staged(windowsAreNoElements), "RV-8.1.3.2-M4"),
-	apiCase("8.1.3.2/empty-elements", staged(emptyElements), "RV-8.1.3.2-M6"),
-	apiCase("8.1.3.2.1/not-for-users", staged(zeroNotForUsers), "RV-8.1.3.2.1-M1"),
-	apiCase("8.1.3.2.1/not-in-rdma", staged(zeroNotInRDMA), "RV-8.1.3.2.1-M2"),
+	apiCase("8.1.3.2/registered", onQuietHost(elementsAreRegistered), "RV-8.1.3.2-M2"),
+	apiCase("8.1.3.2/no-windows", onQuietHost(windowsAreNoElements), "RV-8.1.3.2-M4"),
+	apiCase("8.1.3.2/empty-elements", onQuietHost(emptyElements), "RV-8.1.3.2-M6"),
+	apiCase("8.1.3.2.1/not-for-users", onQuietHost(zeroNotForUsers), "RV-8.1.3.2.1-M1"),
+	apiCase("8.1.3.2.1/not-in-rdma", onQuietHost(zeroNotInRDMA), "RV-8.1.3.2.1-M2"),
 }
 
 // gatherers are the operations that have a gather list.
@@ -26,9 +26,9 @@ var gatherers = []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate,
 // elements has an element in a list by itself and behind a good one, for each
 // operation that gathers and for a receive. Each time the completion has a status;
 // what is refused moves nothing.
-func (s *seat) elements(bad verbs.SGE, want verbs.Status) {
-	t := s.n.t
-	good := s.n.register(16, allRights)
+func (s *probe) elements(bad verbs.SGE, want verbs.Status) {
+	t := s.t
+	good := s.host.register(16, allRights)
 	k := int(bad.Length)
 	for _, op := range gatherers {
 		s.gather(op, []verbs.SGE{bad}, want)
@@ -41,11 +41,11 @@ func (s *seat) elements(bad verbs.SGE, want verbs.Status) {
 	}
 }
 
-func elementsAreRegistered(n *node) {
+func elementsAreRegistered(n *host) {
 	t := n.t
 	gone, invalid, empty := n.register(16, allRights), n.register(16, allRights), n.allocated()
-	s := n.seat(verbs.QPConfig{})
-	s.invalidate(ways[0], invalid.STag(), invalidates)
+	s := n.probe(verbs.QPConfig{})
+	s.invalidate(invalidations[0], invalid.STag(), invalidates)
 	require.NoError(t, gone.Deregister())
 	was := bytes.Clone(invalid.Bytes())
 	for _, e := range named(t, "%s", map[string]verbs.SGE{
@@ -62,30 +62,30 @@ func elementsAreRegistered(n *node) {
 	require.Equal(t, was, invalid.Bytes())
 	t.Part("registered")
 	s.elements(n.mr.SGE(0, 8), verbs.StatusSuccess)
-	s.leave()
+	s.disconnect()
 	t.Part("the STag of zero, with privileges")
-	s = n.seat(privileged)
+	s = n.probe(privileged)
 	s.zeroWorks(n.pages(2, 4096), 4000)
-	s.leave()
+	s.disconnect()
 }
 
 // windowsAreNoElements binds a window for each use, with all rights it can have, on
 // the queue pair that uses it.
-func windowsAreNoElements(n *node) {
+func windowsAreNoElements(n *host) {
 	t := n.t
 	const off, size = 100, 40
 	for _, first := range [][]verbs.SGE{nil, n.mr.SGL(0, 8)} {
 		for _, op := range gatherers {
 			t.Part("%v behind %d elements", op, len(first))
 			s, mw, b := n.bound(verbs.QPConfig{}, off, size, remoteRights)
-			s.peers(b, 0, n.mr.Bytes()[off:off+size], remoteRights, denial{})
+			s.checksPeer(b, 0, n.mr.Bytes()[off:off+size], remoteRights, accessFault{})
 			s.gather(op, append(slices.Clone(first), b.SGE(0, 8)), verbs.StatusInvalidSTag)
 			require.NoError(t, mw.Deallocate())
 		}
 		t.Part("a receive behind %d elements", len(first))
 		for _, c := range []verbs.QPConfig{{}, {SRQ: n.newSRQ(verbs.SRQConfig{})}} {
 			s, mw, b := n.bound(c, off, size, remoteRights)
-			s.peers(b, 0, n.mr.Bytes()[off:off+size], remoteRights, denial{})
+			s.checksPeer(b, 0, n.mr.Bytes()[off:off+size], remoteRights, accessFault{})
 			was := bytes.Clone(n.mr.Bytes()[off : off+size])
 			s.scatter(append(slices.Clone(first), b.SGE(0, 8)), bytes.Repeat([]byte{0x5A}, 8+8*len(first)), verbs.StatusInvalidSTag)
 			require.Equal(t, was, n.mr.Bytes()[off:off+size])
@@ -95,7 +95,7 @@ func windowsAreNoElements(n *node) {
 }
 
 // emptyElements: nobody looks at the STag of an element without octets.
-func emptyElements(n *node) {
+func emptyElements(n *host) {
 	t := n.t
 	gone, foreign := n.register(16, allRights), n.region(n.newPD(), verbs.RegionConfig{Memory: make([]byte, 16), Access: allRights})
 	require.NoError(t, gone.Deregister())
@@ -109,7 +109,7 @@ func emptyElements(n *node) {
 	} {
 		for _, srq := range []*verbs.SRQ{nil, n.newSRQ(verbs.SRQConfig{})} {
 			t.Part("%s, S-RQ %v", what, srq != nil)
-			s := n.seat(verbs.QPConfig{SRQ: srq})
+			s := n.probe(verbs.QPConfig{SRQ: srq})
 			m := fill(x.Bytes(), 3)
 			want := slices.Concat(m[20:30], m[:5])
 			among := []verbs.SGE{e, x.SGE(20, 10), e, x.SGE(0, 5)}
@@ -125,16 +125,16 @@ func emptyElements(n *node) {
 			s.scatter(among, sent, verbs.StatusSuccess)
 			require.Equal(t, after, m, "a receive")
 			if srq == nil {
-				s.sink(e, nil, verbs.StatusSuccess, taken)
+				s.sink(e, nil, verbs.StatusSuccess, allowed)
 			}
-			s.leave()
+			s.disconnect()
 		}
 	}
 }
 
 // zeroNotForUsers: a queue pair of which a Non-Privileged Consumer can get a handle
 // has no use of the STag of zero, by that handle or the RNIC's owner.
-func zeroNotForUsers(n *node) {
+func zeroNotForUsers(n *host) {
 	t, p := n.t, n.pages(1, 4096)
 	was := bytes.Clone(fill(p.Bytes(), 6))
 	zero := []verbs.SGE{physical(p, 0, 8)}
@@ -144,8 +144,8 @@ func zeroNotForUsers(n *node) {
 		PostRecv(...verbs.Recv) (int, error)
 	}
 	for _, handle := range []bool{true, false} {
-		seated := func() (*seat, poster) {
-			s := n.seat(verbs.QPConfig{})
+		seated := func() (*probe, poster) {
+			s := n.probe(verbs.QPConfig{})
 			u := must(s.qp.User())(t)
 			if handle {
 				return s, u
@@ -157,20 +157,20 @@ func zeroNotForUsers(n *node) {
 			s, q := seated()
 			post(t, q, verbs.Request{ID: 1, Op: op, SGL: zero, Remote: theirs})
 			completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: op, Status: verbs.StatusInvalidSTag})
-			s.falls(0x0000)
+			s.fails(0x0000)
 		}
 		t.Part("a receive, by a user's handle %v", handle)
 		s, q := seated()
 		postRecv(t, q, verbs.Recv{ID: 2, SGL: zero})
-		s.tell(aSend(1, []byte("untaken.")))
+		s.send(aSend(1, []byte("untaken.")))
 		completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidSTag})
-		s.falls(0x0000)
+		s.fails(0x0000)
 		require.Equal(t, was, p.Bytes())
 	}
 }
 
 // zeroNotInRDMA: neither end of an RDMA operation can be the STag of zero.
-func zeroNotInRDMA(n *node) {
+func zeroNotInRDMA(n *host) {
 	t, p := n.t, n.pages(1, 4096)
 	was := bytes.Clone(fill(p.Bytes(), 7))
 	zero, good := physical(p, 0, 8), n.mr.SGE(0, 8)
@@ -187,9 +187,9 @@ func zeroNotInRDMA(n *node) {
 			"Write to it, from it, first": {Op: verbs.OpWrite, SGL: []verbs.SGE{good, good}, Remote: verbs.Remote{}},
 		} {
 			t.Part("%s, privileged %v", what, c.Privileged)
-			s := n.seat(c)
+			s := n.probe(c)
 			r.ID = 9
-			s.does(r, verbs.StatusInvalidSTag) // and the peer hears nothing of it
+			s.runs(r, verbs.StatusInvalidSTag) // and the peer hears nothing of it
 			require.Equal(t, was, p.Bytes())
 		}
 	}

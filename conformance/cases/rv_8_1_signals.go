@@ -9,20 +9,20 @@ import (
 
 // rv8_1_3_1 is signaled and unsignaled completions: verbs draft 8.1.3.1.
 var rv8_1_3_1 = []conformance.Case{
-	apiCase("8.1.3.1/unsignaled-on-every-qp", inIdleWorld(unsignaledOnEveryQP), "RV-8.1.3.1-M1"),
+	apiCase("8.1.3.1/unsignaled-on-every-qp", onIdleHostPair(unsignaledOnEveryQP), "RV-8.1.3.1-M1"),
 	apiCase("8.1.3.1/receives-complete", receivesComplete, "RV-8.1.3.1-M2"),
 	apiCase("8.1.3.1/flushed-though-unsignaled", flushedThoughUnsignaled, "RV-8.1.3.1-M3", "PV-8.1.3.1-M1"),
-	apiCase("8.1.3.1/room-comes-back", inIdleWorld(roomComesBack), "RV-8.1.3.1-M4"),
+	apiCase("8.1.3.1/room-comes-back", onIdleHostPair(roomComesBack), "RV-8.1.3.1-M4"),
 }
 
 // unsignaledOnEveryQP has each operation done without a completion, on queue pairs of
 // each kind, and sees that it was done.
-func unsignaledOnEveryQP(t *conformance.T, w *world) {
+func unsignaledOnEveryQP(t *conformance.T, w *hostPair) {
 	n, far := w.a, w.b
 	srq, farSRQ := n.newSRQ(verbs.SRQConfig{}), far.newSRQ(verbs.SRQConfig{})
 	for _, c := range []verbs.QPConfig{{}, {SRQ: srq}, privileged, {SRQ: srq, Privileged: true}} {
 		t.Part("S-RQ %v, privileged %v", c.SRQ != nil, c.Privileged)
-		a, b := w.pair(c, verbs.QPConfig{SRQ: farSRQ})
+		a, b := w.connectMore(c, verbs.QPConfig{SRQ: farSRQ})
 		mw, mr, gone, fast, p := n.newMW(), n.register(64, allRights), n.register(64, allRights), n.allocated(), n.pages(1, 4096)
 		sink, source := far.register(64, allRights), fill(n.mr.Bytes()[:64], 1)
 		clear(n.mr.Bytes()[64:256])
@@ -74,27 +74,27 @@ func unsignaledOnEveryQP(t *conformance.T, w *world) {
 // has one completion. Those that nobody took from an S-RQ stay there.
 func receivesComplete(t *conformance.T) {
 	const all, filled = 12, 5
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	srq := n.newSRQ(verbs.SRQConfig{})
 	for _, c := range []verbs.QPConfig{{}, {SRQ: srq}} {
 		for _, half := range []bool{false, true} { // a message is in progress at the end
 			t.Part("S-RQ %v, in progress %v", c.SRQ != nil, half)
-			l := n.line(c)
+			l := n.link(c)
 			var want []verbs.Completion
 			for id := range uint64(all) {
 				r := verbs.Recv{ID: id, SGL: n.mr.SGL(int(64*id), 64)}
 				postRecv(t, receiver(l.qp, c.SRQ), r)
 			}
 			for id := range uint64(filled) {
-				l.say([]byte{1, 2, 3})
+				l.sendMessage([]byte{1, 2, 3})
 				want = append(want, l.got(id, 3))
 			}
 			taken := filled
 			if half {
-				l.tell(untagged(moreUntagged, opSend, 0, 0, filled+1, 0, []byte{1}))
+				l.send(untagged(moreUntagged, opSend, 0, 0, filled+1, 0, []byte{1}))
 				taken++
 			}
-			l.settle()
+			l.settled()
 			l.modify(verbs.StateError)
 			ends(t, l.qp, verbs.StateError)
 			if c.SRQ == nil {
@@ -108,9 +108,9 @@ func receivesComplete(t *conformance.T) {
 			if c.SRQ == nil {
 				continue
 			}
-			next := n.line(c)
+			next := n.link(c)
 			for id := uint64(taken); id < all; id++ {
-				next.say([]byte{4})
+				next.sendMessage([]byte{4})
 				completes(t, next.rq, next.got(id, 1))
 			}
 			empty(t, next.rq)
@@ -123,11 +123,11 @@ func receivesComplete(t *conformance.T) {
 // flushed.
 func flushedThoughUnsignaled(t *conformance.T) {
 	const requests = 6
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for _, badSignaled := range []bool{true, false} {
 		for at := range requests {
 			t.Part("request %d is bad, signaled %v", at, badSignaled)
-			l := n.line(verbs.QPConfig{})
+			l := n.link(verbs.QPConfig{})
 			var reqs []verbs.Request
 			var want []verbs.Completion
 			for i := range requests {
@@ -151,7 +151,7 @@ func flushedThoughUnsignaled(t *conformance.T) {
 			}
 			post(t, l.qp, reqs...)
 			for i := range at {
-				l.hear(aSend(uint32(i+1), n.mr.Bytes()[:4]))
+				l.expect(aSend(uint32(i+1), n.mr.Bytes()[:4]))
 			}
 			l.terminated(0x0000, nil, false)
 			l.closesTo(verbs.StateError)
@@ -165,7 +165,7 @@ func flushedThoughUnsignaled(t *conformance.T) {
 
 // roomComesBack fills a Send Queue again and again, only the last request being
 // signaled: once that has been reaped there is room for as many.
-func roomComesBack(t *conformance.T, w *world) {
+func roomComesBack(t *conformance.T, w *hostPair) {
 	n := w.a
 	mw := n.newMW()
 	bind := mw.BindRequest(n.mr, 0, 64, remoteRights, 1)
@@ -185,7 +185,7 @@ func roomComesBack(t *conformance.T, w *world) {
 		},
 	}
 	for name := range inTurn(t, "%s", []string{"Write", "Read", "memory"}) {
-		qp, _ := w.pair(verbs.QPConfig{SendDepth: 8}, verbs.QPConfig{})
+		qp, _ := w.connectMore(verbs.QPConfig{SendDepth: 8}, verbs.QPConfig{})
 		depth := attributes(t, qp).SendDepth
 		require.Zero(t, depth%2, "so that the window is unbound at the end")
 		for round := range 100 {

@@ -9,13 +9,13 @@ import (
 
 // rv8_2_1 is posting lists of requests, and what room they take: verbs draft 8.2.1.
 var rv8_2_1 = []conformance.Case{
-	apiCase("8.2.1/each-takes-one", onNode(eachTakesOne), "RV-8.2.1-M1", "RV-8.2.1-M10"),
-	apiCase("8.2.1/list-order", onNode(listOrder), "RV-8.2.1-M2"),
+	apiCase("8.2.1/each-takes-one", onHost(eachTakesOne), "RV-8.2.1-M1", "RV-8.2.1-M10"),
+	apiCase("8.2.1/list-order", onHost(listOrder), "RV-8.2.1-M2"),
 	apiCase("8.2.1/first-error-of-sends", firstErrorOfSends, "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
-	apiCase("8.2.1/first-error-of-receives", onNode(firstErrorOfReceives),
+	apiCase("8.2.1/first-error-of-receives", onHost(firstErrorOfReceives),
 		"RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M5", "RV-8.2.1-M6", "RV-8.2.1-M7"),
-	apiCase("8.2.1/list-fills-queue", onNode(listFillsQueue), "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"),
-	apiCase("8.2.1/returns-at-once", onNode(postingReturnsAtOnce), "RV-8.2.1-M8"),
+	apiCase("8.2.1/list-fills-queue", onHost(listFillsQueue), "RV-8.2.1-M3", "RV-8.2.1-M4", "RV-8.2.1-M6", "RV-8.2.1-M7", "RV-8.2.1-M10"),
+	apiCase("8.2.1/returns-at-once", onHost(postingReturnsAtOnce), "RV-8.2.1-M8"),
 }
 
 // workQueue is a queue of any of the three kinds that takes requests without data.
@@ -29,7 +29,7 @@ type workQueue struct {
 }
 
 // workQueues are one of each kind, of queue pairs that are Idle: nothing completes.
-func (n *node) workQueues(depth int) []workQueue {
+func (n *host) workQueues(depth int) []workQueue {
 	qp := n.newQP(verbs.QPConfig{SendDepth: depth, RecvDepth: depth})
 	srq := n.newSRQ(verbs.SRQConfig{Depth: depth})
 	s := must(srq.Query())(n.t)
@@ -46,15 +46,15 @@ func (n *node) workQueues(depth int) []workQueue {
 				list = append(list, verbs.Request{ID: id})
 			}
 			return qp.PostSend(list...)
-		}, tells(n.t, qp)},
-		{"RQ", attributes(n.t, qp).RecvDepth, func(ids ...uint64) (int, error) { return qp.PostRecv(recvs(ids)...) }, tells(n.t, qp)},
+		}, snapshotOf(n.t, qp)},
+		{"RQ", attributes(n.t, qp).RecvDepth, func(ids ...uint64) (int, error) { return qp.PostRecv(recvs(ids)...) }, snapshotOf(n.t, qp)},
 		{"S-RQ", s.Depth, func(ids ...uint64) (int, error) { return srq.PostRecv(recvs(ids)...) }, queries(srq.Query)},
 	}
 }
 
 // eachTakesOne fills queues with lists of all lengths, to the last place and no
 // further.
-func eachTakesOne(t *conformance.T, n *node) {
+func eachTakesOne(t *conformance.T, n *host) {
 	for _, depth := range []int{1, 5, 64} {
 		for _, q := range n.workQueues(depth) {
 			t.Part("%s of %d", q.name, q.depth)
@@ -79,10 +79,10 @@ func eachTakesOne(t *conformance.T, n *node) {
 }
 
 // listOrder posts eight of each in one list, and compares what each carried.
-func listOrder(t *conformance.T, n *node) {
+func listOrder(t *conformance.T, n *host) {
 	srq := n.newSRQ(verbs.SRQConfig{})
 	for _, s := range named(t, "SQ and %s", map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq}) {
-		l := n.line(verbs.QPConfig{SRQ: s})
+		l := n.link(verbs.QPConfig{SRQ: s})
 		var sends []verbs.Request
 		var recvs []verbs.Recv
 		fill(n.mr.Bytes(), 3)
@@ -93,11 +93,11 @@ func listOrder(t *conformance.T, n *node) {
 		post(t, l.qp, sends...)
 		postRecv(t, receiver(l.qp, s), recvs...)
 		for i := range 8 {
-			l.hear(aSend(uint32(i+1), n.mr.Bytes()[100*i:][:10+i]))
+			l.expect(aSend(uint32(i+1), n.mr.Bytes()[100*i:][:10+i]))
 			completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))
 		}
 		for i := range 8 {
-			l.say([]byte{byte(i), 0xAA})
+			l.sendMessage([]byte{byte(i), 0xAA})
 			completes(t, l.rq, l.got(uint64(i), 2))
 			require.Equal(t, []byte{byte(i), 0xAA}, n.mr.Bytes()[4096+100*i:][:2], "receive %d", i)
 		}
@@ -120,7 +120,7 @@ var badSends = []struct {
 // firstErrorOfSends has each of badSends at each place of lists of up to four, with a
 // different one behind it.
 func firstErrorOfSends(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{SendSGE: 4, WriteSGE: 3})
+	l := newLink(t, verbs.QPConfig{SendSGE: 4, WriteSGE: 3})
 	data, sent := l.mr.Bytes()[:4], uint32(0)
 	for k, bad := range badSends {
 		for length := 1; length <= 4; length++ {
@@ -144,10 +144,10 @@ func firstErrorOfSends(t *conformance.T) {
 				require.Equal(t, at, got, "posted")
 				for i := range at {
 					sent++
-					l.hear(aSend(sent, data))
+					l.expect(aSend(sent, data))
 					completes(t, l.sq, l.sentAs(uint64(i), verbs.OpSend, verbs.StatusSuccess))
 				}
-				l.settle() // and nothing else was sent
+				l.settled() // and nothing else was sent
 				empty(t, l.sq)
 			}
 		}
@@ -160,10 +160,10 @@ func firstErrorOfSends(t *conformance.T) {
 
 // firstErrorOfReceives: the same of receives, of which the peer uses those that are
 // there; the one behind them shows that there is no other.
-func firstErrorOfReceives(t *conformance.T, n *node) {
+func firstErrorOfReceives(t *conformance.T, n *host) {
 	srq := n.newSRQ(verbs.SRQConfig{SGE: 3})
 	for name, s := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": srq} {
-		l := n.line(verbs.QPConfig{RecvSGE: 3, SRQ: s})
+		l := n.link(verbs.QPConfig{RecvSGE: 3, SRQ: s})
 		posts := l.qp.PostRecv
 		if s != nil {
 			posts = s.PostRecv
@@ -184,11 +184,11 @@ func firstErrorOfReceives(t *conformance.T, n *node) {
 				require.Equal(t, 1, got)
 				clear(n.mr.Bytes())
 				for i := range at {
-					l.say([]byte{byte(i + 1)})
+					l.sendMessage([]byte{byte(i + 1)})
 					completes(t, l.rq, l.got(uint64(i), 1))
 					require.Equal(t, byte(i+1), n.mr.Bytes()[64*i], "receive %d", i)
 				}
-				l.say([]byte{0x77})
+				l.sendMessage([]byte{0x77})
 				completes(t, l.rq, l.got(77, 1))
 				require.Equal(t, make([]byte, 64*(length-at)), n.mr.Bytes()[64*at:64*length], "the buffers of what was not posted")
 			}
@@ -198,7 +198,7 @@ func firstErrorOfReceives(t *conformance.T, n *node) {
 
 // listFillsQueue: the queue has room for the first two of four, and the third is
 // refused for that, not the fourth for what else is wrong with it.
-func listFillsQueue(t *conformance.T, n *node) {
+func listFillsQueue(t *conformance.T, n *host) {
 	for q := range inTurn(t, "%s", n.workQueues(8)) {
 		got, err := q.post(make([]uint64, q.depth-2)...)
 		require.NoError(t, err)
@@ -224,10 +224,10 @@ func listFillsQueue(t *conformance.T, n *node) {
 
 // postingReturnsAtOnce posts much more than TCP takes for a peer that reads nothing: a
 // post that waited would wait forever.
-func postingReturnsAtOnce(t *conformance.T, n *node) {
+func postingReturnsAtOnce(t *conformance.T, n *host) {
 	const size = 1 << 20
 	mr, srq := n.register(size, allRights), n.newSRQ(verbs.SRQConfig{})
-	l := n.line(verbs.QPConfig{SendDepth: 64})
+	l := n.link(verbs.QPConfig{SendDepth: 64})
 	d := attributes(t, l.qp).SendDepth
 	for i := range d {
 		post(t, l.qp, verbs.Request{ID: uint64(i), SGL: mr.SGL(0, size)})
@@ -238,7 +238,7 @@ func postingReturnsAtOnce(t *conformance.T, n *node) {
 	done := l.sq.Poll(make([]verbs.Completion, d))
 	require.Less(t, done, d/2, "the peer reads nothing")
 	require.Equal(t, verbs.StateRTS, l.qp.State())
-	l.drop()
+	l.reset()
 	ends(t, l.qp, verbs.StateError)
 	for _, c := range await(t, l.sq, d-done)[1:] {
 		require.Equal(t, verbs.StatusFlushed, c.Status)
@@ -249,7 +249,7 @@ func postingReturnsAtOnce(t *conformance.T, n *node) {
 var rv8_2_1_slots = []conformance.Case{
 	apiCase("8.2.1/slots-of-sends", slotsOfSends, "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
 	apiCase("8.2.1/slots-of-unsignaled", slotsOfUnsignaled, "RV-8.2.1-M9"),
-	apiCase("8.2.1/slots-of-receives", onNode(slotsOfReceives), "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
+	apiCase("8.2.1/slots-of-receives", onHost(slotsOfReceives), "RV-8.2.1-M9", "RV-8.2.1-M10", "PV-8.2.2-M1"),
 }
 
 // takes says that a queue has room for exactly that many requests, and uses it.
@@ -262,19 +262,19 @@ func takes(t *conformance.T, room int, post func(id uint64) error) {
 
 // slotsOfSends: a completion that is not reaped keeps its request's place.
 func slotsOfSends(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{SendDepth: 4})
+	l := newLink(t, verbs.QPConfig{SendDepth: 4})
 	one := func(id uint64) error { return second(l.qp.PostSend(verbs.Request{ID: id})) }
 	d := attributes(t, l.qp).SendDepth
 	takes(t, d, one)
 	for range d {
-		l.heard()
+		l.next()
 	}
 	require.NoError(t, l.qp.Drain(t.Context()))
 	takes(t, 0, one)
 	for range 3 * d { // all are completed all the time
 		require.Len(t, await(t, l.sq, 1), 1)
 		takes(t, 1, one)
-		l.heard()
+		l.next()
 		require.NoError(t, l.qp.Drain(t.Context()))
 	}
 	await(t, l.sq, d)
@@ -285,7 +285,7 @@ func slotsOfSends(t *conformance.T) {
 // done, by itself or by the completion of a later one; one that failed has a
 // completion like any other.
 func slotsOfUnsignaled(t *conformance.T) {
-	l := newLine(t, verbs.QPConfig{SendDepth: 4, ORD: 16})
+	l := newLink(t, verbs.QPConfig{SendDepth: 4, ORD: 16})
 	d := attributes(t, l.qp).SendDepth
 	reads := func(flags verbs.Flags) func(uint64) error {
 		return func(id uint64) error {
@@ -298,20 +298,20 @@ func slotsOfUnsignaled(t *conformance.T) {
 	hear := func(k int) {
 		for range k {
 			asked++
-			l.hear(l.asks(asked))
+			l.expect(l.asks(asked))
 		}
 	}
 	t.Part("not done")
 	takes(t, d, reads(verbs.Unsignaled))
 	hear(d)
-	l.settle()
+	l.settled()
 	takes(t, 0, reads(0))
 
 	t.Part("a later one reaped")
 	for range d {
-		l.tell(l.answer())
+		l.send(l.answer())
 	}
-	l.settle()
+	l.settled()
 	for range d - 1 {
 		require.NoError(t, reads(verbs.Unsignaled)(1))
 	}
@@ -319,7 +319,7 @@ func slotsOfUnsignaled(t *conformance.T) {
 	hear(d)
 	takes(t, 0, reads(0))
 	for range d {
-		l.tell(l.answer())
+		l.send(l.answer())
 	}
 	completes(t, l.sq, l.sentAs(7, verbs.OpRead, verbs.StatusSuccess))
 	takes(t, d, reads(verbs.Unsignaled))
@@ -337,9 +337,9 @@ func slotsOfUnsignaled(t *conformance.T) {
 }
 
 // slotsOfReceives: the same of receives, all of which are signaled.
-func slotsOfReceives(t *conformance.T, n *node) {
+func slotsOfReceives(t *conformance.T, n *host) {
 	for _, srq := range named(t, "%s", map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{Depth: 4})}) {
-		l := n.line(verbs.QPConfig{RecvDepth: 4, SRQ: srq})
+		l := n.link(verbs.QPConfig{RecvDepth: 4, SRQ: srq})
 		one := func(id uint64) error { return second(l.qp.PostRecv(verbs.Recv{ID: id})) }
 		d := attributes(t, l.qp).RecvDepth
 		if srq != nil {
@@ -348,15 +348,15 @@ func slotsOfReceives(t *conformance.T, n *node) {
 		}
 		takes(t, d, one)
 		for range d {
-			l.say(nil)
+			l.sendMessage(nil)
 		}
-		l.settle() // all are completed
+		l.settled() // all are completed
 		takes(t, 0, one)
 		for range 3 * d {
 			require.Len(t, await(t, l.rq, 1), 1)
 			takes(t, 1, one)
-			l.say(nil)
-			l.settle()
+			l.sendMessage(nil)
+			l.settled()
 		}
 		await(t, l.rq, d)
 		takes(t, d, one)

@@ -15,7 +15,7 @@ var rv8_2_2 = []conformance.Case{
 	upperCase("8.2.2/completed-in-order", onRig(completedInOrder), "RV-8.2.2-M2"),
 	apiCase("8.2.2/receives-in-order", receivesInOrder, "RV-8.2.2-M2", "RV-8.2.2-M5"),
 	upperCase("8.2.2/stops-at-ord", stopsAtORD, "RV-8.2.2-M9"),
-	apiCase("8.2.2/no-ord", onNode(noORD), "RV-8.2.2-M10", "PV-9.5.2-M10"),
+	apiCase("8.2.2/no-ord", onHost(noORD), "RV-8.2.2-M10", "PV-9.5.2-M10"),
 }
 
 // sentInOrder posts messages of all kinds and very different lengths, in lists and one
@@ -58,7 +58,7 @@ func sentInOrder(t *conformance.T) {
 				continue
 			}
 			if q.Op == verbs.OpWrite {
-				got, _ := r.taggedMessage(opWrite, uint32(theirs.STag), theirs.TO)
+				got := r.taggedMessage(opWrite, uint32(theirs.STag), theirs.TO).payload
 				same(t, data, got, "message %d", i)
 				continue
 			}
@@ -66,7 +66,7 @@ func sentInOrder(t *conformance.T) {
 			control := map[verbs.Op]byte{
 				verbs.OpSend: opSend, verbs.OpSendSE: opSendSE, verbs.OpSendInvalidate: opSendInv, verbs.OpSendSEInvalidate: opSendSEInv,
 			}[q.Op]
-			got, _ := r.untaggedMessage(control, uint32(q.Invalidate), sends)
+			got := r.untaggedMessage(control, uint32(q.Invalidate), sends).payload
 			same(t, data, got, "message %d", i)
 		}
 	}
@@ -108,7 +108,7 @@ func completedInOrder(t *conformance.T, r *rig) {
 func receivesInOrder(t *conformance.T) {
 	const messages, room = 200, 3000
 	for shared := range inTurn(t, "S-RQ: %v", []bool{false, true}) {
-		w := newWorld(t, worldConfig{Idle: true})
+		w := newHostPair(t, hostPairConfig{Idle: true})
 		sq, rq := w.b.newCQ(8), w.b.newCQ(256)
 		into := w.b.register(messages*room, allRights)
 		c := verbs.QPConfig{SendCQ: sq, RecvCQ: rq, RecvDepth: 256}
@@ -164,10 +164,10 @@ func stopsAtORD(t *conformance.T) {
 }
 
 // noORD posts Reads where none can ever go out: they are accepted, and fail.
-func noORD(t *conformance.T, n *node) {
+func noORD(t *conformance.T, n *host) {
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpRead, verbs.OpReadInvalidate}) {
 		for _, c := range named(t, "ORD is zero %s", map[string]verbs.QPConfig{"from the beginning": {NoReads: true}, "by Modify QP": {ORD: 4}}) {
-			l := n.line(c)
+			l := n.link(c)
 			if c.ORD > 0 {
 				require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(0)}))
 			}
@@ -186,27 +186,27 @@ func noORD(t *conformance.T, n *node) {
 var rv8_2_2_1 = []conformance.Case{
 	apiCase("8.2.2.1/remote-invalidation", remoteInvalidationOrder, "RV-8.2.2.1-M1"),
 	apiCase("8.2.2.1/read-with-invalidate", readInvalidateOrder, "RV-8.2.2.1-M2"),
-	apiCase("8.2.2.1/behind-read-with-invalidate", onNode(behindReadInvalidate), "RV-8.2.2.1-M3"),
-	apiCase("8.2.2.1/fast-register", onNode(fastRegisterOrder), "RV-8.2.2.1-M4"),
-	apiCase("8.2.2.1/bind", onNode(bindOrder), "RV-8.2.2.1-M5"),
-	apiCase("8.2.2.1/invalidate", onNode(invalidateOrder), "RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"),
+	apiCase("8.2.2.1/behind-read-with-invalidate", onHost(behindReadInvalidate), "RV-8.2.2.1-M3"),
+	apiCase("8.2.2.1/fast-register", onHost(fastRegisterOrder), "RV-8.2.2.1-M4"),
+	apiCase("8.2.2.1/bind", onHost(bindOrder), "RV-8.2.2.1-M5"),
+	apiCase("8.2.2.1/invalidate", onHost(invalidateOrder), "RV-8.2.2.1-M6", "PV-8.1.2.3.3-M1"),
 }
 
 // remoteInvalidationOrder has the peer send into the region that the same message
 // invalidates.
 func remoteInvalidationOrder(t *conformance.T) {
 	const k = 3000
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for round := range counted(t, "round %d", 20) {
 		for control := range inTurn(t, "control %#x", []byte{opSendInv, opSendSEInv}) {
-			l, mr := n.line(verbs.QPConfig{}), n.register(k, allRights)
+			l, mr := n.link(verbs.QPConfig{}), n.register(k, allRights)
 			postRecv(t, l.qp, verbs.Recv{ID: 1, SGL: mr.SGL(0, k)})
 			data := fill(make([]byte, k), round)
 			inv := uint32(mr.STag())
-			l.tell(untagged(moreUntagged, control, inv, 0, 1, 0, data[:1000]), untagged(moreUntagged, control, inv, 0, 1, 1000, data[1000:2000]))
-			l.settle()
+			l.send(untagged(moreUntagged, control, inv, 0, 1, 0, data[:1000]), untagged(moreUntagged, control, inv, 0, 1, 1000, data[1000:2000]))
+			l.settled()
 			require.True(t, queried(t, mr).Valid, "before the last segment")
-			l.tell(untagged(lastUntagged, control, inv, 0, 1, 2000, data[2000:]))
+			l.send(untagged(lastUntagged, control, inv, 0, 1, 2000, data[2000:]))
 			done := l.got(1, k)
 			done.HasInvalidated, done.Invalidated = true, mr.STag()
 			completes(t, l.rq, done)
@@ -221,19 +221,19 @@ func remoteInvalidationOrder(t *conformance.T) {
 // any more when the completion is there.
 func readInvalidateOrder(t *conformance.T) {
 	const k = 3000
-	l := newLine(t, verbs.QPConfig{})
+	l := newLink(t, verbs.QPConfig{})
 	for round := range counted(t, "round %d", 20) {
 		mr, data := l.register(k, allRights), fill(make([]byte, k), round)
 		post(t, l.qp, verbs.Request{ID: 5, Op: verbs.OpReadInvalidate, Local: mr.SGE(0, k), Remote: theirs})
-		require.Equal(t, byte(opReadRequest), l.heard()[1])
+		require.Equal(t, byte(opReadRequest), l.next()[1])
 		parts := segmented(opReadResponse, mr.Remote(0), data, 700)
 		last := len(parts) - 1
-		l.tell(parts[:last]...)
-		l.settle()
+		l.send(parts[:last]...)
+		l.settled()
 		require.True(t, queried(t, mr).Valid, "before the last segment")
 		same(t, data[:700*last], mr.Bytes()[:700*last], "what came before")
 		empty(t, l.sq)
-		l.tell(parts[last])
+		l.send(parts[last])
 		completes(t, l.sq, l.sentAs(5, verbs.OpReadInvalidate, verbs.StatusSuccess))
 		require.False(t, queried(t, mr).Valid, "at the completion")
 		same(t, data, mr.Bytes(), "the whole response")
@@ -243,22 +243,22 @@ func readInvalidateOrder(t *conformance.T) {
 
 // behindReadInvalidate: what is behind it goes out while the response is awaited, unless
 // it is fenced. A fenced one finds the STag invalidated.
-func behindReadInvalidate(t *conformance.T, n *node) {
-	l, sink := n.line(verbs.QPConfig{}), n.register(8, allRights)
+func behindReadInvalidate(t *conformance.T, n *host) {
+	l, sink := n.link(verbs.QPConfig{}), n.register(8, allRights)
 	at := sink.Remote(0)
 	post(t, l.qp,
 		verbs.Request{ID: 1, Op: verbs.OpReadInvalidate, Local: sink.SGE(0, 8), Remote: theirs},
 		verbs.Request{ID: 2}, verbs.Request{ID: 3, Op: verbs.OpWrite, Remote: theirs},
 		verbs.Request{ID: 4, Op: verbs.OpSendSE, Flags: verbs.ReadFence},
 	)
-	l.hear(
+	l.expect(
 		aReadRequest(1, read{uint32(at.STag), at.TO, 8, uint32(theirs.STag), theirs.TO}),
 		aSend(1, nil), aWrite(uint32(theirs.STag), theirs.TO, nil),
 	)
-	l.settle()
+	l.settled()
 	require.True(t, queried(t, sink).Valid)
-	l.tell(aReadResponse(uint32(at.STag), at.TO, []byte("response")))
-	l.hear(untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil))
+	l.send(aReadResponse(uint32(at.STag), at.TO, []byte("response")))
+	l.expect(untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil))
 	require.False(t, queried(t, sink).Valid, "when the fenced one is out")
 	completes(t, l.sq,
 		l.sentAs(1, verbs.OpReadInvalidate, verbs.StatusSuccess), l.sentAs(2, verbs.OpSend, verbs.StatusSuccess),
@@ -267,9 +267,9 @@ func behindReadInvalidate(t *conformance.T, n *node) {
 
 // fastRegisterOrder registers and uses in one list, again and again; the other way
 // around the use comes too early.
-func fastRegisterOrder(t *conformance.T, n *node) {
+func fastRegisterOrder(t *conformance.T, n *host) {
 	p, mr := n.pages(2, 4096), n.allocated()
-	l := n.line(privileged)
+	l := n.link(privileged)
 	for round := range counted(t, "round %d", uint32(100)) {
 		fill(p.Bytes(), int(round))
 		st := mr.WithKey(uint8(round))
@@ -279,7 +279,7 @@ func fastRegisterOrder(t *conformance.T, n *node) {
 			verbs.Request{ID: 1, SGL: at.SGL(0, 20)}, verbs.Request{ID: 2, Op: verbs.OpWrite, SGL: at.SGL(4990, 10), Remote: theirs},
 			verbs.Request{ID: 3, Op: verbs.OpInvalidate, Invalidate: st, Flags: verbs.LocalFence})
 		mem := p.Bytes()[round:]
-		l.hear(aSend(round+1, mem[:20]), aWrite(uint32(theirs.STag), theirs.TO, mem[4990:5000]))
+		l.expect(aSend(round+1, mem[:20]), aWrite(uint32(theirs.STag), theirs.TO, mem[4990:5000]))
 		completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
 			l.sentAs(2, verbs.OpWrite, verbs.StatusSuccess), l.sentAs(3, verbs.OpInvalidate, verbs.StatusSuccess))
 	}
@@ -295,20 +295,20 @@ func fastRegisterOrder(t *conformance.T, n *node) {
 
 // bindOrder advertises a window in the Send just behind its Bind, and reads into another
 // just behind its own.
-func bindOrder(t *conformance.T, n *node) {
-	l, asked := n.line(verbs.QPConfig{}), uint32(0)
+func bindOrder(t *conformance.T, n *host) {
+	l, asked := n.link(verbs.QPConfig{}), uint32(0)
 	for round := range counted(t, "round %d", uint32(50)) {
 		one, two := n.newMW(), n.newMW()
 		b, s := one.BindRequest(n.mr, 100, 50, remoteRights, 3), two.BindRequest(n.mr, 200, 50, remoteRights, 4)
 		at, sink := verbs.BindBuffer(b), verbs.BindBuffer(s)
 		post(t, l.qp, binds(b), verbs.Request{ID: 1}, binds(s),
 			verbs.Request{ID: 2, Op: verbs.OpRead, Local: sink.SGE(0, 8), Remote: theirs})
-		l.hear(aSend(round+1, nil))
+		l.expect(aSend(round+1, nil))
 		data := []byte{byte(round), 1, 2, 3}
-		l.tell(aWrite(uint32(at.STag), at.Base+10, data)) // at once
+		l.send(aWrite(uint32(at.STag), at.Base+10, data)) // at once
 		asked++
-		l.hear(aReadRequest(asked, read{uint32(sink.STag), sink.Base, 8, uint32(theirs.STag), theirs.TO}))
-		l.tell(aReadResponse(uint32(sink.STag), sink.Base, []byte("response")))
+		l.expect(aReadRequest(asked, read{uint32(sink.STag), sink.Base, 8, uint32(theirs.STag), theirs.TO}))
+		l.send(aReadResponse(uint32(sink.STag), sink.Base, []byte("response")))
 		completes(t, l.sq, l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(1, verbs.OpSend, verbs.StatusSuccess),
 			l.sentAs(0x7A08, verbs.OpBind, verbs.StatusSuccess), l.sentAs(2, verbs.OpRead, verbs.StatusSuccess))
 		require.Equal(t, data, n.mr.Bytes()[110:114], "through the first window")
@@ -327,7 +327,7 @@ func bindOrder(t *conformance.T, n *node) {
 
 // invalidateOrder: behind an Invalidate its STag is of no use, but for a new Bind or
 // Fast-Register.
-func invalidateOrder(t *conformance.T, n *node) {
+func invalidateOrder(t *conformance.T, n *host) {
 	invalidate := func(st verbs.STag) verbs.Request { return verbs.Request{ID: 9, Op: verbs.OpInvalidate, Invalidate: st} }
 	for _, use := range named(t, "%s", map[string]func(*verbs.MR) verbs.Request{
 		"Send": func(mr *verbs.MR) verbs.Request { return verbs.Request{ID: 1, SGL: mr.SGL(0, 4)} },
@@ -338,7 +338,7 @@ func invalidateOrder(t *conformance.T, n *node) {
 			return verbs.Request{ID: 1, Op: verbs.OpRead, Local: mr.SGE(0, 4), Remote: theirs}
 		},
 	}) {
-		l, mr := n.line(verbs.QPConfig{}), n.register(64, allRights)
+		l, mr := n.link(verbs.QPConfig{}), n.register(64, allRights)
 		req := use(mr)
 		post(t, l.qp, invalidate(mr.STag()), req)
 		l.terminated(0x0000, nil, false)
@@ -346,7 +346,7 @@ func invalidateOrder(t *conformance.T, n *node) {
 		require.False(t, queried(t, mr).Valid)
 	}
 	t.Part("Bind and Fast-Register")
-	l, p, mr, mw := n.line(privileged), n.pages(1, 4096), n.allocated(), n.newMW()
+	l, p, mr, mw := n.link(privileged), n.pages(1, 4096), n.allocated(), n.newMW()
 	post(t, l.qp, fastRegister(mr.WithKey(0), p.List(0, 64), 4096, allRights), binds(mw.BindRequest(n.mr, 0, 8, remoteRights, 0)))
 	await(t, l.sq, 2)
 	for key := range uint8(100) {

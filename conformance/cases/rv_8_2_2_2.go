@@ -118,13 +118,13 @@ func localFence(t *conformance.T) {
 // rules 6, 7, 13 and 16.
 var rv8_2_2_visible = []conformance.Case{
 	apiCase("8.2.2/written-before-receive", writtenBeforeReceive, "RV-8.2.2-M3", "RV-8.2.2-M6"),
-	apiCase("8.2.2/read-before-completion", onNode(readBeforeCompletion), "RV-8.2.2-M4"),
+	apiCase("8.2.2/read-before-completion", onHost(readBeforeCompletion), "RV-8.2.2-M4"),
 	upperCase("8.2.2/read-behind-peers-messages", readBehindPeersMessages, "RV-8.2.2-M7", "PV-8.2.2.2-M1"),
 	apiCase("8.2.2/read-of-what-was-written", readOfWhatWasWritten, "RV-8.2.2-M8"),
 }
 
 // inPieces has the peer send octets of its stream, cut by TCP anywhere.
-func (l *line) inPieces(b []byte) {
+func (l *link) inPieces(b []byte) {
 	for len(b) > 0 {
 		k := 1 + l.t.Rand().IntN(min(len(b), 2000))
 		require.NoError(l.t, l.peer.Raw(b[:k]), "the peer sends")
@@ -133,7 +133,7 @@ func (l *line) inPieces(b []byte) {
 }
 
 // framed are ULPDUs as the peer's stream carries them.
-func (l *line) framed(ulpdus ...[]byte) (b []byte) {
+func (l *link) framed(ulpdus ...[]byte) (b []byte) {
 	for _, u := range ulpdus {
 		b = append(b, l.peer.Frame(u)...)
 	}
@@ -144,8 +144,8 @@ func (l *line) framed(ulpdus ...[]byte) (b []byte) {
 // receive completes, so have those before it, and all that was written before is there.
 func writtenBeforeReceive(t *conformance.T) {
 	const sends = 40
-	n := newNode(t, nodeConfig{})
-	l, sink := n.line(verbs.QPConfig{}), n.register(sends*5000, allRights)
+	n := newHost(t, hostConfig{})
+	l, sink := n.link(verbs.QPConfig{}), n.register(sends*5000, allRights)
 	written := make([]byte, len(sink.Bytes()))
 	var stream []byte
 	var ends []int // of what was written before each Send
@@ -171,17 +171,17 @@ func writtenBeforeReceive(t *conformance.T) {
 
 // readBeforeCompletion: a Read whose response comes in pieces completes behind the last
 // octet, and then all are there.
-func readBeforeCompletion(t *conformance.T, n *node) {
-	l, sink := n.line(verbs.QPConfig{}), n.register(5000, allRights)
+func readBeforeCompletion(t *conformance.T, n *host) {
+	l, sink := n.link(verbs.QPConfig{}), n.register(5000, allRights)
 	for i := range counted(t, "round %d", 10) {
 		clear(sink.Bytes())
 		data := fill(make([]byte, 5000), i)
 		post(t, l.qp, verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: sink.SGE(0, 5000), Remote: theirs})
-		require.Equal(t, byte(opReadRequest), l.heard()[1])
+		require.Equal(t, byte(opReadRequest), l.next()[1])
 		parts := segmented(opReadResponse, sink.Remote(0), data, 1+t.Rand().IntN(2000))
 		last := len(parts) - 1
 		l.inPieces(l.framed(parts[:last]...))
-		l.settle()
+		l.settled()
 		empty(t, l.sq)
 		end := l.framed(parts[last])
 		l.inPieces(end[:len(end)-1])
@@ -215,7 +215,7 @@ func readBehindPeersMessages(t *conformance.T) {
 // a Send whose receive lies in the region that is read. The posts do not wait.
 func readOfWhatWasWritten(t *conformance.T) {
 	const k, rounds = 40_000, 100
-	w := newWorld(t, worldConfig{})
+	w := newHostPair(t, hostPairConfig{})
 	a, b := w.a, w.b
 	back := a.register(k, allRights)
 	for i := range counted(t, "round %d", rounds) {

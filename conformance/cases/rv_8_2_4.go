@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -15,9 +16,9 @@ var rv8_2_4 = []conformance.Case{
 	apiCase("8.2.3/one-for-each", oneForEach, "RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"),
 	apiCase("8.2.3/one-for-each-flushed", oneForEachFlushed, "RV-8.2.3-M1", "RV-8.2.4-M6", "RV-8.2.4-M7"),
 	apiCase("8.2.4/polled-only", polledOnly, "RV-8.2.4-M1"),
-	apiCase("8.2.4/polled-in-any-state", onNode(polledInAnyState), "RV-8.2.4-M2"),
+	apiCase("8.2.4/polled-in-any-state", onHost(polledInAnyState), "RV-8.2.4-M2"),
 	apiCase("8.2.4/unsignaled", unsignaledSilent, "RV-8.2.4-M3"),
-	apiCase("8.2.4/frees-one", onNode(pollFreesOne), "RV-8.2.4-M4"),
+	apiCase("8.2.4/frees-one", onHost(pollFreesOne), "RV-8.2.4-M4"),
 	apiCase("8.2.4/left-alone", memoryLeftAlone, "RV-8.2.4-M5"),
 	apiCase("8.2.4/left-alone-flushed", memoryLeftAloneFlushed, "RV-8.2.4-M5"),
 }
@@ -25,15 +26,15 @@ var rv8_2_4 = []conformance.Case{
 // oneForEach does everything, signaled, and ends with one unsignaled request that fails
 // and with receives that nothing comes for.
 func oneForEach(t *conformance.T) {
-	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256}}, B: nodeConfig{QP: verbs.QPConfig{RecvDepth: 256}}})
+	w := newOpsMatrix(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{SendDepth: 256}}, B: hostConfig{QP: verbs.QPConfig{RecvDepth: 256}}})
 	var sent, received []verbs.Completion
 	for i := range uint64(10) {
-		s, r := w.ten(100*i, 0)
+		s, r := w.postAll(100*i, 0)
 		sent, received = append(sent, s...), append(received, r...)
 	}
 	completes(t, w.a.cq, sent...)
 	completes(t, w.b.cq, received...)
-	w.nothing()
+	w.noCompletions()
 	postRecv(t, w.b.qp, verbs.Recv{ID: 7001}, verbs.Recv{ID: 7002})
 	post(t, w.a.qp, verbs.Request{ID: 8001, Flags: verbs.Unsignaled},
 		verbs.Request{ID: 8002, Op: verbs.OpWrite, SGL: []verbs.SGE{{STag: 0x00F00000, Length: 1}}, Flags: verbs.Unsignaled})
@@ -43,22 +44,22 @@ func oneForEach(t *conformance.T) {
 	completes(t, w.b.cq,
 		verbs.Completion{ID: 7001, QP: w.b.qp.ID(), Op: verbs.OpRecv},
 		verbs.Completion{ID: 7002, QP: w.b.qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusFlushed})
-	w.nothing()
+	w.noCompletions()
 }
 
 // oneForEachFlushed ends a queue pair in different ways while everything is under way:
 // each request that was posted has one completion, if it was not an unsignaled one that
 // succeeded, and no request has two.
 func oneForEachFlushed(t *conformance.T) {
-	for _, end := range named(t, "%s", map[string]func(*line){
-		"Modify QP to Error":     func(l *line) { l.modify(verbs.StateError) },
-		"Modify QP to Terminate": func(l *line) { l.modify(verbs.StateTerminate); _, _, _ = l.peer.End(); l.shut() },
-		"a bad segment":          func(l *line) { l.tell(badSTag); _, _, _ = l.peer.End(); l.shut() },
-		"a reset":                (*line).drop,
-		"a Terminate Message":    func(l *line) { l.tell(aTerminate(0x0100, nil, false)); _, _, _ = l.peer.End(); l.shut() },
-		"a failure":              func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() },
+	for _, end := range named(t, "%s", map[string]func(*link){
+		"Modify QP to Error":     func(l *link) { l.modify(verbs.StateError) },
+		"Modify QP to Terminate": func(l *link) { l.modify(verbs.StateTerminate); _, _, _ = l.peer.End(); l.shut() },
+		"a bad segment":          func(l *link) { l.send(badSTag); _, _, _ = l.peer.End(); l.shut() },
+		"a reset":                (*link).reset,
+		"a Terminate Message":    func(l *link) { l.send(aTerminate(0x0100, nil, false)); _, _, _ = l.peer.End(); l.shut() },
+		"a failure":              func(l *link) { fault.Provoke(l.qp); _, _, _ = l.peer.End(); l.shut() },
 	}) {
-		l := newLine(t, verbs.QPConfig{ORD: 3, SendDepth: 128})
+		l := newLink(t, verbs.QPConfig{ORD: 3, SendDepth: 128})
 		var signaled, unsignaled, receives []uint64
 		for i := range uint64(20) {
 			post(t, l.qp, l.aSend(10*i), l.aRead(10*i+1), verbs.Request{ID: 10*i + 2, Flags: verbs.Unsignaled})
@@ -66,13 +67,13 @@ func oneForEachFlushed(t *conformance.T) {
 			l.recv(i)
 			receives = append(receives, i)
 		}
-		l.say([]byte{1})
-		l.say([]byte{2, 2})
+		l.sendMessage([]byte{1})
+		l.sendMessage([]byte{2, 2})
 		for range 3 { // Read Requests; the first of them answered
-			for l.heard()[1] != opReadRequest {
+			for l.next()[1] != opReadRequest {
 			}
 		}
-		l.tell(l.answer())
+		l.send(l.answer())
 		l.reads = 0
 		end(l)
 		ends(t, l.qp, verbs.StateError)
@@ -103,14 +104,14 @@ func oneForEachFlushed(t *conformance.T) {
 // takes one away.
 func polledOnly(t *conformance.T) {
 	onlyCQsHaveCompletions(t)
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	called := make(chan *verbs.CQ, 1)
 	id := must(n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
 	cq := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 4, Handler: id}))(t)
 	require.NoError(t, cq.Notify(verbs.NotifyNext))
-	l := n.line(verbs.QPConfig{SendCQ: cq})
+	l := n.link(verbs.QPConfig{SendCQ: cq})
 	post(t, l.qp, l.aSend(5))
-	l.heard()
+	l.next()
 	receive(t, called, "no notification")
 	require.Len(t, cq.Events(), 1)
 	<-cq.Events()
@@ -125,19 +126,19 @@ func polledOnly(t *conformance.T) {
 
 // polledInAnyState leaves completions on their CQs while the queue pair goes on to each
 // of its states.
-func polledInAnyState(t *conformance.T, n *node) {
+func polledInAnyState(t *conformance.T, n *host) {
 	for way := range inTurn(t, "%v", [][]verbs.State{
 		{verbs.StateRTS}, {verbs.StateClosing}, {verbs.StateClosing, verbs.StateIdle}, {verbs.StateTerminate}, {verbs.StateTerminate, verbs.StateError},
 		{verbs.StateError}, {verbs.StateError, verbs.StateIdle}, {verbs.StateError, verbs.StateIdle, verbs.StateRTS}, {verbs.StateClosing, verbs.StateIdle, verbs.StateError},
 	}) {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		l.recv(1, 2)
 		post(t, l.qp, l.aSend(3), l.aSend(4))
-		l.heard()
-		l.heard()
-		l.say([]byte{1})
-		l.say([]byte{1, 2})
-		l.settle()
+		l.next()
+		l.next()
+		l.sendMessage([]byte{1})
+		l.sendMessage([]byte{1, 2})
+		l.settled()
 		require.NoError(t, l.qp.Drain(t.Context()))
 		for i, s := range way {
 			switch {
@@ -160,9 +161,9 @@ func polledInAnyState(t *conformance.T, n *node) {
 // unsignaledSilent has many unsignaled requests of each kind that has no need of a peer's
 // help between signaled ones.
 func unsignaledSilent(t *conformance.T) {
-	w := newTroupe(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{SendDepth: 256}}})
+	w := newOpsMatrix(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{SendDepth: 256}}})
 	for i := range uint64(10) {
-		_, received := w.ten(100*i, verbs.Unsignaled)
+		_, received := w.postAll(100*i, verbs.Unsignaled)
 		run(t, w.a.qp, verbs.Request{ID: 100*i + 50, Op: verbs.OpWrite}, verbs.StatusSuccess)
 		completes(t, w.b.cq, received...) // all ten were done
 	}
@@ -173,13 +174,13 @@ func unsignaledSilent(t *conformance.T) {
 
 // pollFreesOne keeps a CQ full: there is always room for one more behind a poll, and
 // never an overflow.
-func pollFreesOne(t *conformance.T, n *node) {
+func pollFreesOne(t *conformance.T, n *host) {
 	cq := n.newCQ(5)
-	e := cq.Entries()
-	l := n.line(verbs.QPConfig{SendCQ: cq, SendDepth: 4 * e})
+	e := roomOf(cq)
+	l := n.link(verbs.QPConfig{SendCQ: cq, SendDepth: 4 * e})
 	done := func(id int) {
 		post(t, l.qp, verbs.Request{ID: uint64(id)})
-		l.heard()
+		l.next()
 		require.NoError(t, l.qp.Drain(t.Context()))
 	}
 	for id := range e {
@@ -202,8 +203,8 @@ func pollFreesOne(t *conformance.T, n *node) {
 // again.
 func memoryLeftAlone(t *conformance.T) {
 	const k = 9000
-	n := newNode(t, nodeConfig{})
-	l := n.line(verbs.QPConfig{})
+	n := newHost(t, hostConfig{})
+	l := n.link(verbs.QPConfig{})
 	mine, sink, room := n.register(k, allRights), n.register(k, allRights), n.register(k, allRights)
 	pattern := bytes.Repeat([]byte{0xEE}, k)
 	for i := range counted(t, "round %d", uint32(30)) {
@@ -215,15 +216,15 @@ func memoryLeftAlone(t *conformance.T) {
 		require.Equal(t, data, l.whole(14), "the Write")
 
 		post(t, l.qp, verbs.Request{ID: 3, Op: verbs.OpRead, Local: sink.SGE(0, k), Remote: theirs})
-		require.Equal(t, byte(opReadRequest), l.heard()[1])
-		l.tell(segmented(opReadResponse, sink.Remote(0), data, 2000)...)
+		require.Equal(t, byte(opReadRequest), l.next()[1])
+		l.send(segmented(opReadResponse, sink.Remote(0), data, 2000)...)
 		postRecv(t, l.qp, verbs.Recv{ID: 4, SGL: room.SGL(0, k)})
-		l.say(data)
+		l.sendMessage(data)
 		completes(t, l.sq, l.sentAs(3, verbs.OpRead, verbs.StatusSuccess))
 		copy(sink.Bytes(), pattern)
 		completes(t, l.rq, l.got(4, k))
 		copy(room.Bytes(), pattern)
-		l.settle()
+		l.settled()
 		require.Equal(t, pattern, sink.Bytes(), "the sink of the Read")
 		require.Equal(t, pattern, room.Bytes(), "the buffer of the receive")
 	}
@@ -231,9 +232,9 @@ func memoryLeftAlone(t *conformance.T) {
 
 // whole is the payload of the next message that the peer gets, whose headers have that
 // many octets.
-func (l *line) whole(header int) (b []byte) {
+func (l *link) whole(header int) (b []byte) {
 	for {
-		u := l.heard()
+		u := l.next()
 		b = append(b, u[header:]...)
 		if u[0]&0x40 != 0 {
 			return b
@@ -245,7 +246,7 @@ func (l *line) whole(header int) (b []byte) {
 // flushed. The peer goes on sending for them.
 func memoryLeftAloneFlushed(t *conformance.T) {
 	const k = 4 << 20
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	mine, sink, room := n.register(k, allRights), n.register(k, allRights), n.register(k, allRights)
 	pattern := bytes.Repeat([]byte{0xEE}, k)
 	half := fill(make([]byte, 5000), 1)
@@ -253,13 +254,13 @@ func memoryLeftAloneFlushed(t *conformance.T) {
 		fill(mine.Bytes(), 2)
 		clear(sink.Bytes())
 		clear(room.Bytes())
-		l := n.line(verbs.QPConfig{CloseTimeout: shortly})
+		l := n.link(verbs.QPConfig{CloseTimeout: shortly})
 		postRecv(t, l.qp, verbs.Recv{ID: 4, SGL: room.SGL(0, k)})
 		post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpRead, Local: sink.SGE(0, k), Remote: theirs})
-		require.Equal(t, byte(opReadRequest), l.heard()[1])
-		l.tell(segmented(opReadResponse, sink.Remote(0), make([]byte, 5000), 2000)[:1]...)
-		l.tell(untagged(moreUntagged, opSend, 0, 0, 1, 0, half))
-		l.settle()
+		require.Equal(t, byte(opReadRequest), l.next()[1])
+		l.send(segmented(opReadResponse, sink.Remote(0), make([]byte, 5000), 2000)[:1]...)
+		l.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, half))
+		l.settled()
 		require.Equal(t, half, room.Bytes()[:5000], "so far")
 		for range 4 {
 			post(t, l.qp, verbs.Request{ID: 2, SGL: mine.SGL(0, k)})

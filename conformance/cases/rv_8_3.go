@@ -7,23 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // rv8_3 is Immediate Errors and asynchronous events: verbs draft 8.3.1 and 8.3.3.
 var rv8_3 = []conformance.Case{
 	apiCase("8.3.1/refusals-change-nothing", refusalsChangeNothing, "RV-8.3.1-M1"),
-	apiCase("8.3.1/refusals-lose-no-event", onNode(refusalsLoseNoEvent), "RV-8.3.1-M1", "PV-8.3.1-M1"),
-	apiCase("8.3.1/reregister", onNode(refusedReregister), "RV-8.3.1-M1"),
-	apiCase("8.3.3/handler-replaced", onNode(eventHandlerReplaced), "RV-8.3.3-M1", "RV-8.3.3-M2"),
+	apiCase("8.3.1/refusals-lose-no-event", onHost(refusalsLoseNoEvent), "RV-8.3.1-M1", "PV-8.3.1-M1"),
+	apiCase("8.3.1/reregister", onHost(refusedReregister), "RV-8.3.1-M1"),
+	apiCase("8.3.3/handler-replaced", onHost(eventHandlerReplaced), "RV-8.3.3-M1", "RV-8.3.3-M2"),
 	apiCase("8.3.3/each-event", eachEventCalls, "RV-8.3.3-M3"),
-	apiCase("8.3.3/unaffiliated", onNode(unaffiliatedEvents), "RV-8.3.3-M4"),
+	apiCase("8.3.3/unaffiliated", onHost(unaffiliatedEvents), "RV-8.3.3-M4"),
 }
 
 // refusalsChangeNothing asks verbs for what they refuse, on one of each object, all of
 // which are in use. Nothing can be seen to have changed, and everything goes on.
 func refusalsChangeNothing(t *conformance.T) {
-	w := newWorld(t, worldConfig{A: nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{
+	w := newHostPair(t, hostPairConfig{A: hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{
 		PDs: 1, QPs: 2, CQs: 1, SRQs: 1, Regions: 2, Windows: 1, CQE: 600, SRQWR: 64, WR: 64, IRD: 16, ORD: 16, EventHandlers: 1,
 	}}}})
 	n := w.a
@@ -35,7 +36,7 @@ func refusalsChangeNothing(t *conformance.T) {
 	n.register(8, allRights)
 
 	all := []func() any{
-		queries(n.nic.Query), queries(n.cq.Query), tells(t, n.qp), tells(t, idle), queries(srq.Query), queries(mr.Query), queries(mw.Query),
+		queries(n.nic.Query), queries(n.cq.Query), snapshotOf(t, n.qp), snapshotOf(t, idle), queries(srq.Query), queries(mr.Query), queries(mw.Query),
 	}
 	modify := func(m verbs.ModifyQP) func() error { return func() error { return n.qp.Modify(m) } }
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
@@ -51,8 +52,8 @@ func refusalsChangeNothing(t *conformance.T) {
 		{"Allocate PD", verbs.ErrInsufficientResources, func() error { return second(n.nic.AllocatePD()) }},
 		{"Create CQ", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateCQ(verbs.CQConfig{})) }},
 		{"Create S-RQ", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})) }},
-		{"Create QP", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) }},
-		{"Create QP, ORD", verbs.ErrORDExceeded, func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{ORD: 17}))) }},
+		{"Create QP", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{}))) }},
+		{"Create QP, ORD", verbs.ErrORDExceeded, func() error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{ORD: 17}))) }},
 		{"Register", verbs.ErrInsufficientResources, func() error { return second(n.pd.RegisterRegion(memory)) }},
 		{"Allocate STag", verbs.ErrInsufficientResources, func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{})) }},
 		{"Allocate Memory Window", verbs.ErrInsufficientResources, func() error { return second(n.pd.AllocateWindow()) }},
@@ -83,8 +84,8 @@ func refusalsChangeNothing(t *conformance.T) {
 	} {
 		refuses(t, c.what, c.want, c.verb, all...)
 	}
-	moves(t, n.end(), w.b.end())
-	writes(t, end{w.b.qp, w.b.mr}, verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
+	moves(t, n.endpoint(), w.b.endpoint())
+	writes(t, endpoint{w.b.qp, w.b.mr}, verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
 	succeed(t, idle.Destroy, mw.Deallocate)
 	n.quiet()
 }
@@ -100,20 +101,20 @@ func held(t *conformance.T) (hold chan struct{}, release func()) {
 
 // refusalsLoseNoEvent has verbs of event handling refused between what raises events and
 // their delivery.
-func refusalsLoseNoEvent(t *conformance.T, n *node) {
+func refusalsLoseNoEvent(t *conformance.T, n *host) {
 	hold, release := held(t)
 	got := make(chan verbs.Event, 100)
 	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) {
 		<-hold
 		got <- bare(e)
 	}))
-	b := n.bell()
+	b := n.cqHandler()
 	cq := b.cq(8)
 	notify(t, cq, verbs.NotifyNext)
 	var want []verbs.Event
 	for range 20 {
 		qp := n.newQP(verbs.QPConfig{})
-		qp.Fail()
+		fault.Provoke(qp)
 		want = append(want, verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: qp.ID()})
 		assert.ErrorIs(t, second(n.nic.AddCompletionHandler(nil)), verbs.ErrInvalidEventHandler)
 		assert.ErrorIs(t, n.nic.ReplaceCompletionHandler(b.id+1000, func(*verbs.CQ) {}), verbs.ErrInvalidEventHandler)
@@ -125,18 +126,18 @@ func refusalsLoseNoEvent(t *conformance.T, n *node) {
 		require.Equal(t, e, x, "event %d", i)
 	}
 	n.flush(cq, 1)
-	b.once(cq) // it is still armed, and the handler still there
+	b.calledOnce(cq) // it is still armed, and the handler still there
 }
 
 // refusedReregister is the exception: what cannot be made of a region leaves none.
-func refusedReregister(t *conformance.T, n *node) {
+func refusedReregister(t *conformance.T, n *host) {
 	mr := n.register(64, allRights)
 	require.ErrorIs(t, mr.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.RemoteRead}), verbs.ErrInvalidAccess)
 	require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
 }
 
 // lost is an Idle queue pair that loses a stream of its own, which raises an event.
-func (n *node) lost() verbs.Event {
+func (n *host) lost() verbs.Event {
 	qp := n.newQP(verbs.QPConfig{})
 	p := rawPeer(n.t, qp, asInitiator)
 	require.NoError(n.t, p.Reset())
@@ -146,7 +147,7 @@ func (n *node) lost() verbs.Event {
 
 // eventHandlerReplaced sets one handler behind the other, and then none. Each gets what
 // happens in its time, which events of the next handler close.
-func eventHandlerReplaced(t *conformance.T, n *node) {
+func eventHandlerReplaced(t *conformance.T, n *host) {
 	listen := func() chan verbs.Event {
 		c := make(chan verbs.Event, 10)
 		require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { c <- bare(e) }))
@@ -181,16 +182,16 @@ func eventHandlerReplaced(t *conformance.T, n *node) {
 // time and with a handler that is slow to come back.
 func eachEventCalls(t *conformance.T) {
 	const each = 20
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	reasons := []struct {
 		event verbs.EventID
-		do    func(*line)
+		do    func(*link)
 	}{
-		{verbs.EventLLPReset, func(l *line) { assert.NoError(t, l.peer.Reset()) }},
-		{verbs.EventProtSTag, func(l *line) { assert.NoError(t, l.peer.Send(badSTag)) }},
-		{verbs.EventTerminateReceived, func(l *line) { assert.NoError(t, l.peer.Send(aTerminate(0x0100, nil, false))) }},
-		{verbs.EventLLPCloseComplete, func(l *line) { assert.NoError(t, l.peer.CloseWrite()) }},
-		{verbs.EventLocalQPCatastrophic, func(l *line) { l.qp.Fail() }},
+		{verbs.EventLLPReset, func(l *link) { assert.NoError(t, l.peer.Reset()) }},
+		{verbs.EventProtSTag, func(l *link) { assert.NoError(t, l.peer.Send(badSTag)) }},
+		{verbs.EventTerminateReceived, func(l *link) { assert.NoError(t, l.peer.Send(aTerminate(0x0100, nil, false))) }},
+		{verbs.EventLLPCloseComplete, func(l *link) { assert.NoError(t, l.peer.CloseWrite()) }},
+		{verbs.EventLocalQPCatastrophic, func(l *link) { fault.Provoke(l.qp) }},
 	}
 	hold, release := held(t)
 	got := make(chan verbs.Event, 10*each)
@@ -201,7 +202,7 @@ func eachEventCalls(t *conformance.T) {
 	want := map[verbs.Event]bool{}
 	var g sync.WaitGroup
 	for i := range each * len(reasons) {
-		r, l := reasons[i%len(reasons)], n.line(verbs.QPConfig{})
+		r, l := reasons[i%len(reasons)], n.link(verbs.QPConfig{})
 		want[verbs.Event{ID: r.event, QP: l.id}] = true
 		g.Go(func() { r.do(l) })
 	}
@@ -217,14 +218,14 @@ func eachEventCalls(t *conformance.T) {
 }
 
 // unaffiliatedEvents are those that figure 25 has: with a CQ, with an S-RQ, with neither.
-func unaffiliatedEvents(t *conformance.T, n *node) {
+func unaffiliatedEvents(t *conformance.T, n *host) {
 	cq, srq := n.newCQ(8), n.newSRQ(verbs.SRQConfig{})
-	cq.Fail()
+	fault.Provoke(cq)
 	n.events.are(verbs.Event{ID: verbs.EventCQOperation, CQ: cq.ID()})
-	srq.Fail()
+	fault.Provoke(srq)
 	n.events.are(verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: srq.ID()})
-	lines := []*line{n.line(verbs.QPConfig{}), n.line(verbs.QPConfig{}), n.line(verbs.QPConfig{})}
-	n.nic.Fail()
+	lines := []*link{n.link(verbs.QPConfig{}), n.link(verbs.QPConfig{}), n.link(verbs.QPConfig{})}
+	fault.Provoke(n.nic)
 	n.events.are(verbs.Event{ID: verbs.EventRNICCatastrophic})
 	for _, l := range lines {
 		l.terminated(0x0208, nil, false)

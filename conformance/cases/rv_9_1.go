@@ -10,22 +10,22 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// rv9_1 is the verbs as a whole, and who may use which: verbs draft 9 and 9.1.
+// rv9_1 is the verbs as a whole, and which Consumer may use which: verbs draft 9 and 9.1.
 var rv9_1 = []conformance.Case{
 	apiCase("9/life", wholeLife, "RV-9-M1"),
 	apiCase("9/modifiers-of-creation", modifiersOfCreation, "RV-9-M2"),
-	apiCase("9/modifiers-of-memory", onNode(modifiersOfMemory), "RV-9-M2"),
+	apiCase("9/modifiers-of-memory", onHost(modifiersOfMemory), "RV-9-M2"),
 	apiCase("9/modifiers-of-posts", modifiersOfPosts, "RV-9-M2"),
-	apiCase("9/modifiers-of-options", onNode(modifiersOfOptions), "RV-9-M3"),
+	apiCase("9/modifiers-of-options", onHost(modifiersOfOptions), "RV-9-M3"),
 	apiCase("9/options-taken-away", optionsTakenAway, "RV-9-M3"),
 	apiCase("9.1/four-verbs", fourVerbs, "RV-9.1-M1"),
-	apiCase("9.2.5.1/privileged-only", onNode(privilegedOnly), "RV-9.2.5.1-M3"),
+	apiCase("9.2.5.1/privileged-only", onHost(privilegedOnly), "RV-9.2.5.1-M3"),
 }
 
 // wholeLife calls the verbs in the order of 5.1.1.1 and 5.1.1.2, with every
 // operation type between. What each has to bring about is written out.
 func wholeLife(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true, A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
+	w := newHostPair(t, hostPairConfig{Idle: true, A: hostConfig{QP: verbs.QPConfig{Privileged: true}}})
 	a, b := w.a, w.b
 	called := make(chan *verbs.CQ, 8)
 	handler := must(b.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
@@ -76,8 +76,8 @@ func wholeLife(t *conformance.T) {
 	for key, op := range map[uint8]verbs.Op{1: verbs.OpSendInvalidate, 2: verbs.OpSendSEInvalidate} {
 		bind(key)
 		at := verbs.Remote{STag: window.STag(key), TO: b.mr.Base() + 100}
-		writes(t, a.end(), at, b.mr.Bytes()[100:300])
-		reads(t, a.end(), at, b.mr.Bytes()[100:300])
+		writes(t, a.endpoint(), at, b.mr.Bytes()[100:300])
+		reads(t, a.endpoint(), at, b.mr.Bytes()[100:300])
 		postRecv(t, srq, verbs.Recv{ID: 14})
 		run(t, a.qp, verbs.Request{ID: 6, Op: op, Invalidate: at.STag}, verbs.StatusSuccess)
 		received(verbs.Completion{ID: 14, HasInvalidated: true, Invalidated: at.STag})
@@ -99,7 +99,7 @@ func wholeLife(t *conformance.T) {
 	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(3)}))
 	require.NoError(t, fast.Reregister(nil, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}))
 	shared := must(fast.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
-	assert.Equal(t, []int{8, 3}, []int{cq.Entries(), attributes(t, a.qp).ORD})
+	assert.Equal(t, []int{8, 3}, []int{roomOf(cq), attributes(t, a.qp).ORD})
 	assert.Equal(t, 64, shared.Len())
 	// The end, in the order of 5.1.1.2.
 	require.NoError(t, a.qp.Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
@@ -142,7 +142,7 @@ func fourVerbs(t *conformance.T) {
 	assert.ElementsMatch(t, []string{"PostRecv"}, methods(verbs.UserSRQ{}))
 	assert.ElementsMatch(t, []string{"Poll", "Notify"}, methods(verbs.UserCQ{}))
 
-	w := newWorld(t, worldConfig{Idle: true})
+	w := newHostPair(t, hostPairConfig{Idle: true})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	far := w.b.newQP(verbs.QPConfig{SRQ: srq})
 	connect(t, w.a.qp, far)
@@ -176,7 +176,7 @@ func fourVerbs(t *conformance.T) {
 }
 
 // privilegedOnly: the STag of zero and Fast-Register are for Privileged Consumers.
-func privilegedOnly(t *conformance.T, n *node) {
+func privilegedOnly(t *conformance.T, n *host) {
 	privileged := n.newQP(verbs.QPConfig{Privileged: true})
 	require.ErrorIs(t, second(privileged.User()), verbs.ErrInvalidModifier, "a handle for a Non-Privileged Consumer")
 	p := n.pages(1, 4096)
@@ -196,7 +196,7 @@ func privilegedOnly(t *conformance.T, n *node) {
 		user := must(qp.User())(t)
 		post(t, user, c.req)
 		completes(t, n.cq, verbs.Completion{ID: c.req.ID, QP: qp.ID(), Op: c.req.Op, Status: c.user})
-		terminated(t, raw, 0x0000)
+		raw.terminatedAs(0x0000)
 		qp = n.newQP(verbs.QPConfig{Privileged: true})
 		rawPeer(t, qp, asInitiator)
 		run(t, qp, c.req, c.privileged)

@@ -3,7 +3,6 @@ package cases
 import (
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +16,7 @@ var rv9_2_1 = []conformance.Case{
 	apiCase("9.2.1.1/modifiers", openModifiers, "RV-9.2.1.1-M2", "RV-9.2.1.1-M3"),
 	apiCase("9.2.1.2/results", queryRNICResults, "RV-9.2.1.2-M1"),
 	apiCase("9.2.1.2/limits-are-real", limitsAreReal, "RV-9.2.1.2-M2"),
-	apiCase("9.2.1.2/shared-reads", onNode(sharedIRD), "RV-9.2.1.2-M3"),
+	apiCase("9.2.1.2/shared-reads", onHost(sharedIRD), "RV-9.2.1.2-M3"),
 	apiCase("9.2.1.2/buffer-lists", bufferLists, "RV-9.2.1.2-M4"),
 	apiCase("9.2.1.3/results", closeResults, "RV-9.2.1.3-M1"),
 	apiCase("9.2.1.3/one-of-two", closeOneOfTwo, "RV-9.2.1.3-M2"),
@@ -26,7 +25,7 @@ var rv9_2_1 = []conformance.Case{
 // openResults provokes the results of Open RNIC but Insufficient Resources, which
 // takes all RNICs of the process and so would disturb the other cases.
 func openResults(t *conformance.T) {
-	id := uuid.New()
+	id := verbs.NewRNICID()
 	nic := must(verbs.Open(verbs.Config{ID: id}))(t)
 	t.Cleanup(func() { _ = nic.Close() })
 	strange := id
@@ -51,8 +50,8 @@ func openResults(t *conformance.T) {
 
 func openModifiers(t *conformance.T) {
 	for _, mode := range []verbs.Mode{verbs.PageMode, verbs.BlockMode} {
-		id := uuid.New()
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{ID: id, Mode: mode}})
+		id := verbs.NewRNICID()
+		n := newHost(t, hostConfig{RNIC: verbs.Config{ID: id, Mode: mode}})
 		a, err := n.nic.Query()
 		require.NoError(t, err)
 		assert.Equal(t, []any{id, mode}, []any{a.ID, a.Mode})
@@ -66,7 +65,7 @@ func openModifiers(t *conformance.T) {
 		mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 8192), Access: verbs.LocalRead, ZeroBased: true})
 		assert.Equal(t, 8192, mr.Len())
 	}
-	id := uuid.New()
+	id := verbs.NewRNICID()
 	for _, mode := range []verbs.Mode{2, 7, 255} {
 		require.ErrorIs(t, second(verbs.Open(verbs.Config{ID: id, Mode: mode})), verbs.ErrInvalidModifier, "mode %d", mode)
 	}
@@ -85,7 +84,7 @@ func queryRNICResults(t *conformance.T) {
 func limitsAreReal(t *conformance.T) {
 	nic := openRNIC(t, verbs.Config{Limits: small})
 	exhaust(t, nic, small)
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: small}})
 	a := must(n.nic.Query())(t)
 	assert.Equal(t, []int{3, 4, 64, 8, 6, 2, 512, 2, 2, 32, 3, 2, 16, 8, 8}, []int{
 		a.Limits.PDs, a.Limits.QPs, a.Limits.WR, a.Limits.SGE, a.Limits.WriteSGE, a.Limits.CQs, a.Limits.CQE, a.Limits.EventHandlers, a.Limits.SRQs, a.Limits.SRQWR,
@@ -93,7 +92,7 @@ func limitsAreReal(t *conformance.T) {
 	})
 	qp := func(set func(*verbs.QPConfig, int)) func(int) error {
 		return func(v int) error {
-			c := n.inNode(verbs.QPConfig{})
+			c := n.withDefaults(verbs.QPConfig{})
 			set(&c, v)
 			q, err := n.nic.CreateQP(c)
 			if err == nil {
@@ -143,7 +142,7 @@ func limitsAreReal(t *conformance.T) {
 	assert.EqualValues(t, uint32(1<<32-1), a.MaxMessage, "draft 8.1.3.2")
 }
 
-func sharedIRD(t *conformance.T, n *node) {
+func sharedIRD(t *conformance.T, n *host) {
 	a := must(n.nic.Query())(t)
 	assert.Zero(t, a.Limits.SharedIRD, "not shared")
 	for i := range 20 {
@@ -152,7 +151,7 @@ func sharedIRD(t *conformance.T, n *node) {
 	}
 
 	const pool = 10
-	n = newNode(t, nodeConfig{
+	n = newHost(t, hostConfig{
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 6, SharedIRD: pool, SharedORD: pool}},
 		QP:   verbs.QPConfig{IRD: 4, ORD: 1},
 	})
@@ -160,7 +159,7 @@ func sharedIRD(t *conformance.T, n *node) {
 	assert.Equal(t, pool, a.Limits.SharedIRD)
 	sum := attributes(t, n.qp).IRD
 	for range 4 {
-		qp, err := n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 3, ORD: 1}))
+		qp, err := n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 3, ORD: 1}))
 		if err != nil {
 			assert.ErrorIs(t, err, verbs.ErrInsufficientResources)
 			continue
@@ -183,7 +182,7 @@ func bufferLists(t *conformance.T) {
 		{verbs.PageMode, doubled, []uint64{0, 1, 2048, 4097, 12288, 1<<30 - 1, 1 << 31, 1 << 63}},
 		{verbs.BlockMode, []uint64{1, 7, 4096, 4097, 12288, 1<<30 - 1, 1 << 30}, []uint64{0, 1<<30 + 1, 1 << 31, 1 << 63}},
 	} {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Mode: c.mode}})
 		a := must(n.nic.Query())(t)
 		assert.Equal(t, c.mode, a.Mode)
 		if c.mode == verbs.PageMode {
@@ -210,14 +209,14 @@ func bufferLists(t *conformance.T) {
 
 // listOf registers a list of one buffer of that size, at an address where no memory
 // is.
-func (n *node) listOf(size uint64) error {
+func (n *host) listOf(size uint64) error {
 	return second(n.pd.RegisterRegion(verbs.RegionConfig{
 		Buffers: verbs.PhysicalBuffers{Size: size, Addresses: []uint64{1 << 50}, Length: 1}, Access: verbs.LocalRead, ZeroBased: true,
 	}))
 }
 
 func closeResults(t *conformance.T) {
-	e := newEstate(t, nodeConfig{})
+	e := newFullHost(t, hostConfig{})
 	require.NoError(t, e.nic.Close())
 	e.closed()
 	// Close is the one verb that may be called twice: nothing is left to refuse.
@@ -226,13 +225,13 @@ func closeResults(t *conformance.T) {
 }
 
 func closeOneOfTwo(t *conformance.T) {
-	id := uuid.New()
-	w := newWorld(t, worldConfig{B: nodeConfig{RNIC: verbs.Config{ID: id}}})
-	third := newNode(t, nodeConfig{})
+	id := verbs.NewRNICID()
+	w := newHostPair(t, hostPairConfig{B: hostConfig{RNIC: verbs.Config{ID: id}}})
+	third := newHost(t, hostConfig{})
 	other := w.a.newQP(verbs.QPConfig{})
 	connect(t, other, third.qp)
 	raw := rawPeer(t, w.b.newQP(verbs.QPConfig{}), asInitiator)
-	here, _ := w.pair(verbs.QPConfig{}, verbs.QPConfig{})
+	here, _ := w.connectMore(verbs.QPConfig{}, verbs.QPConfig{})
 	srq := w.b.newSRQ(verbs.SRQConfig{})
 	postRecv(t, srq, verbs.Recv{SGL: w.b.mr.SGL(0, 64)})
 	bound := w.b.newMW()
@@ -241,10 +240,10 @@ func closeOneOfTwo(t *conformance.T) {
 	require.NoError(t, w.b.nic.Close())
 	memory := fill(w.b.mr.Bytes(), 5)
 	want := slices.Clone(memory)
-	gone(t, raw, "the closed RNIC")
+	require.NotEmpty(t, raw.gone(), "the stream of %s", "the closed RNIC")
 	ends(t, w.a.qp, verbs.StateError)
 	ends(t, here, verbs.StateError)
-	moves(t, end{other, w.a.mr}, third.end()) // the other RNICs go on
+	moves(t, endpoint{other, w.a.mr}, third.endpoint()) // the other RNICs go on
 	assert.Equal(t, want, memory)
 	again := openRNIC(t, verbs.Config{ID: id})
 	require.NoError(t, second(again.AllocatePD()))
@@ -254,7 +253,7 @@ func closeOneOfTwo(t *conformance.T) {
 var rv9_2_2 = []conformance.Case{
 	apiCase("9.2.2.1/results", allocPDResults, "RV-9.2.2.1-M1"),
 	apiCase("9.2.2.1/modifiers", allocPDModifiers, "RV-9.2.2.1-M2"),
-	apiCase("9.2.2.2/results", onNode(deallocPDResults), "RV-9.2.2.2-M1"),
+	apiCase("9.2.2.2/results", onHost(deallocPDResults), "RV-9.2.2.2-M1"),
 	apiCase("9.2.2.2/modifiers", deallocPDModifiers, "RV-9.2.2.2-M2"),
 	apiCase("9.2.2.2/in-use", deallocPDInUse, "RV-9.2.2.2-M3"),
 }
@@ -271,7 +270,7 @@ func allocPDResults(t *conformance.T) {
 
 // allocPDModifiers: the PD is of the RNIC whose handle was given, and of no other.
 func allocPDModifiers(t *conformance.T) {
-	a, b := newNode(t, nodeConfig{}), newNode(t, nodeConfig{})
+	a, b := newHost(t, hostConfig{}), newHost(t, hostConfig{})
 	ids := map[verbs.PDID]bool{}
 	for range 50 {
 		ids[a.newPD().ID()] = true
@@ -279,11 +278,11 @@ func allocPDModifiers(t *conformance.T) {
 	assert.Len(t, ids, 50)
 	pd := a.newPD()
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
-	for name, call := range map[string]func(n *node) error{
-		"Create QP":  func(n *node) error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{PD: pd}))) },
-		"Create SRQ": func(n *node) error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: pd})) },
-		"Reregister": func(n *node) error { return n.register(8, verbs.LocalRead).Reregister(pd, memory) },
-		"Register Shared": func(n *node) error {
+	for name, call := range map[string]func(n *host) error{
+		"Create QP":  func(n *host) error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{PD: pd}))) },
+		"Create SRQ": func(n *host) error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: pd})) },
+		"Reregister": func(n *host) error { return n.register(8, verbs.LocalRead).Reregister(pd, memory) },
+		"Register Shared": func(n *host) error {
 			return second(n.register(8, verbs.LocalRead).RegisterShared(pd, verbs.SharedConfig{Access: verbs.LocalRead}))
 		},
 	} {
@@ -292,7 +291,7 @@ func allocPDModifiers(t *conformance.T) {
 	}
 }
 
-func deallocPDResults(t *conformance.T, n *node) {
+func deallocPDResults(t *conformance.T, n *host) {
 	pd := n.deadPD()
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD, "deallocated before")
 	require.ErrorIs(t, n.pd.Deallocate(), verbs.ErrPDInUse)
@@ -301,11 +300,11 @@ func deallocPDResults(t *conformance.T, n *node) {
 }
 
 func deallocPDModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 3}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{PDs: 3}}})
 	gone, other := n.deadPD(), n.newPD()
 	memory := verbs.RegionConfig{Memory: make([]byte, 8), Access: verbs.LocalRead}
 	for name, call := range map[string]func(pd *verbs.PD) error{
-		"Create QP":              func(pd *verbs.PD) error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{PD: pd}))) },
+		"Create QP":              func(pd *verbs.PD) error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{PD: pd}))) },
 		"Create S-RQ":            func(pd *verbs.PD) error { return second(n.nic.CreateSRQ(verbs.SRQConfig{PD: pd})) },
 		"Register":               func(pd *verbs.PD) error { return second(pd.RegisterRegion(memory)) },
 		"Allocate STag":          func(pd *verbs.PD) error { return second(pd.AllocateRegion(verbs.AllocateConfig{})) },
@@ -325,7 +324,7 @@ func deallocPDModifiers(t *conformance.T) {
 // deallocPDInUse: each of the six that 9.2.2.2 names keeps the PD, alone.
 func deallocPDInUse(t *conformance.T) {
 	for _, k := range tenants() {
-		n := newNode(t, nodeConfig{})
+		n := newHost(t, hostConfig{})
 		pd := n.newPD()
 		leave := k.enter(n, pd)
 		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a %s", k.name)
@@ -334,7 +333,7 @@ func deallocPDInUse(t *conformance.T) {
 		require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with a region")
 	}
 	// A window keeps it in both states.
-	w := newWorld(t, worldConfig{})
+	w := newHostPair(t, hostPairConfig{})
 	pd := w.a.newPD()
 	qp := w.a.newQP(verbs.QPConfig{PD: pd})
 	connect(t, qp, w.b.newQP(verbs.QPConfig{}))
@@ -347,5 +346,5 @@ func deallocPDInUse(t *conformance.T) {
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrPDInUse, "with an invalidated window alone")
 	succeed(t, mw.Deallocate, pd.Deallocate)
 	require.ErrorIs(t, pd.Deallocate(), verbs.ErrInvalidPD)
-	moves(t, w.a.end(), w.b.end())
+	moves(t, w.a.endpoint(), w.b.endpoint())
 }

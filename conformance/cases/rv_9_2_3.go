@@ -11,12 +11,12 @@ import (
 // rv9_2_3 is the verbs of Completion Queues: verbs draft 9.2.3.
 var rv9_2_3 = []conformance.Case{
 	apiCase("9.2.3.1/results", createCQResults, "RV-9.2.3.1-M1"),
-	apiCase("9.2.3.1/modifiers", onNode(createCQModifiers), "RV-9.2.3.1-M2"),
-	apiCase("9.2.3.2/results", onNode(queryCQResults), "RV-9.2.3.2-M1"),
-	apiCase("9.2.3.2/modifiers", onNode(queryCQModifiers), "RV-9.2.3.2-M2"),
+	apiCase("9.2.3.1/modifiers", onHost(createCQModifiers), "RV-9.2.3.1-M2"),
+	apiCase("9.2.3.2/results", onHost(queryCQResults), "RV-9.2.3.2-M1"),
+	apiCase("9.2.3.2/modifiers", onHost(queryCQModifiers), "RV-9.2.3.2-M2"),
 	apiCase("9.2.3.3/results", modifyCQResults, "RV-9.2.3.3-M1"),
-	apiCase("9.2.3.3/modifiers", inWorld(modifyCQModifiers), "RV-9.2.3.3-M2"),
-	apiCase("9.2.3.4/results", onNode(destroyCQResults), "RV-9.2.3.4-M1"),
+	apiCase("9.2.3.3/modifiers", onHostPair(modifyCQModifiers), "RV-9.2.3.3-M2"),
+	apiCase("9.2.3.4/results", onHost(destroyCQResults), "RV-9.2.3.4-M1"),
 	apiCase("9.2.3.4/modifiers", destroyCQModifiers, "RV-9.2.3.4-M2"),
 }
 
@@ -44,17 +44,17 @@ func createCQResults(t *conformance.T) {
 	require.ErrorIs(t, create(verbs.CQConfig{})(), verbs.ErrInvalidRNIC)
 }
 
-func createCQModifiers(t *conformance.T, n *node) {
+func createCQModifiers(t *conformance.T, n *host) {
 	called := make(chan *verbs.CQ, 10)
 	id := must(n.nic.AddCompletionHandler(func(c *verbs.CQ) { called <- c }))(t)
 	for _, entries := range []int{1, 5, 50} {
 		with := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries, Handler: id}))(t)
 		without := must(n.nic.CreateCQ(verbs.CQConfig{Entries: entries}))(t)
 		for _, cq := range []*verbs.CQ{without, with} {
-			require.GreaterOrEqual(t, cq.Entries(), entries)
+			require.GreaterOrEqual(t, roomOf(cq), entries)
 			require.NoError(t, cq.Notify(verbs.NotifyNext))
-			qp := n.flush(cq, cq.Entries())
-			completes(t, cq, flushed(qp, 1, cq.Entries())...)
+			qp := n.flush(cq, roomOf(cq))
+			completes(t, cq, flushed(qp, 1, roomOf(cq))...)
 		}
 		select {
 		case got := <-called: // of the second one: the first one has no handler
@@ -63,8 +63,8 @@ func createCQModifiers(t *conformance.T, n *node) {
 			t.Fatalf("the handler is not called")
 		}
 		// One more than there is room for.
-		qp := n.newQP(verbs.QPConfig{SendCQ: with, RecvCQ: with, RecvDepth: with.Entries() + 1})
-		for i := range with.Entries() + 1 {
+		qp := n.newQP(verbs.QPConfig{SendCQ: with, RecvCQ: with, RecvDepth: roomOf(with) + 1})
+		for i := range roomOf(with) + 1 {
 			postRecv(t, qp, verbs.Recv{ID: uint64(i + 1)})
 		}
 		require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
@@ -73,7 +73,7 @@ func createCQModifiers(t *conformance.T, n *node) {
 	assert.Empty(t, called)
 }
 
-func queryCQResults(t *conformance.T, n *node) {
+func queryCQResults(t *conformance.T, n *host) {
 	cq := n.newCQ(4)
 	require.NoError(t, second(cq.Query()))
 	require.NoError(t, cq.Destroy())
@@ -83,21 +83,21 @@ func queryCQResults(t *conformance.T, n *node) {
 	require.ErrorIs(t, second(n.cq.Query()), verbs.ErrInvalidRNIC)
 }
 
-func queryCQModifiers(t *conformance.T, n *node) {
+func queryCQModifiers(t *conformance.T, n *host) {
 	id := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	one := must(n.nic.CreateCQ(verbs.CQConfig{Entries: 11, Handler: id}))(t)
 	two := n.newCQ(222)
-	shows(t, one, one.Entries(), id)
-	shows(t, two, two.Entries(), 0)
-	require.GreaterOrEqual(t, one.Entries(), 11)
-	require.Less(t, one.Entries(), two.Entries())
+	shows(t, one, roomOf(one), id)
+	shows(t, two, roomOf(two), 0)
+	require.GreaterOrEqual(t, roomOf(one), 11)
+	require.Less(t, roomOf(one), roomOf(two))
 	require.NoError(t, two.Resize(33))
-	shows(t, one, one.Entries(), id)
+	shows(t, one, roomOf(one), id)
 	shows(t, two, 33, 0)
 }
 
 func modifyCQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{CQE: 512}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{CQE: 512}}})
 	cq := n.newCQ(20)
 	require.NoError(t, cq.Resize(30))
 	qp := n.flush(cq, 6)
@@ -122,10 +122,10 @@ func modifyCQResults(t *conformance.T) {
 
 // modifyCQModifiers grows and shrinks a CQ step by step, each time with completions
 // queued, and looks that the other CQ is left alone.
-func modifyCQModifiers(t *conformance.T, w *world) {
+func modifyCQModifiers(t *conformance.T, w *hostPair) {
 	n := w.a
 	cq := n.newCQ(4)
-	qp, _ := w.pair(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{})
+	qp, _ := w.connectMore(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}, verbs.QPConfig{})
 	next, oldest := uint64(0), uint64(0)
 	for _, size := range []int{4, 9, 6, 64, 3, 5} {
 		require.NoError(t, cq.Resize(size))
@@ -144,7 +144,7 @@ func modifyCQModifiers(t *conformance.T, w *world) {
 	n.quiet()
 }
 
-func destroyCQResults(t *conformance.T, n *node) {
+func destroyCQResults(t *conformance.T, n *host) {
 	cq := n.newCQ(4)
 	for name, c := range map[string]verbs.QPConfig{"send CQ": {SendCQ: cq}, "receive CQ": {RecvCQ: cq}} {
 		qp := n.newQP(c)
@@ -158,7 +158,7 @@ func destroyCQResults(t *conformance.T, n *node) {
 }
 
 func destroyCQModifiers(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{CQs: 3}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{CQs: 3}}})
 	gone, other := n.newCQ(8), n.newCQ(8)
 	lost, kept := n.flush(gone, 3), n.flush(other, 3)
 	succeed(t, lost.Destroy, gone.Destroy)
@@ -168,7 +168,7 @@ func destroyCQModifiers(t *conformance.T) {
 		"Request Completion Notification": func() error { return gone.Notify(verbs.NotifyNext) },
 		"Query CQ":                        func() error { return second(gone.Query()) },
 		"Modify CQ":                       func() error { return gone.Resize(9) },
-		"Create QP":                       func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{SendCQ: gone}))) },
+		"Create QP":                       func() error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{SendCQ: gone}))) },
 	} {
 		assert.ErrorIs(t, call(), verbs.ErrInvalidCQ, name)
 	}

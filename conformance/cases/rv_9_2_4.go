@@ -11,17 +11,17 @@ import (
 // rv9_2_4 is the verbs of Shared Receive Queues: verbs draft 9.2.4.
 var rv9_2_4 = []conformance.Case{
 	apiCase("9.2.4.1/results", createSRQResults, "RV-9.2.4.1-M1"),
-	apiCase("9.2.4.1/modifiers", inIdleWorld(createSRQModifiers), "RV-9.2.4.1-M2"),
-	apiCase("9.2.4.2/results", onNode(querySRQResults), "RV-9.2.4.2-M1"),
-	apiCase("9.2.4.2/modifiers", inIdleWorld(querySRQModifiers), "RV-9.2.4.2-M2"),
+	apiCase("9.2.4.1/modifiers", onIdleHostPair(createSRQModifiers), "RV-9.2.4.1-M2"),
+	apiCase("9.2.4.2/results", onHost(querySRQResults), "RV-9.2.4.2-M1"),
+	apiCase("9.2.4.2/modifiers", onIdleHostPair(querySRQModifiers), "RV-9.2.4.2-M2"),
 	apiCase("9.2.4.3/results", modifySRQResults, "RV-9.2.4.3-M1"),
-	apiCase("9.2.4.3/modifiers", inIdleWorld(modifySRQModifiers), "RV-9.2.4.3-M2"),
-	apiCase("9.2.4.4/results", onNode(destroySRQResults), "RV-9.2.4.4-M1"),
+	apiCase("9.2.4.3/modifiers", onIdleHostPair(modifySRQModifiers), "RV-9.2.4.3-M2"),
+	apiCase("9.2.4.4/results", onHost(destroySRQResults), "RV-9.2.4.4-M1"),
 	apiCase("9.2.4.4/modifiers", destroySRQModifiers, "RV-9.2.4.4-M2"),
 }
 
 func createSRQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 2, SRQWR: 32, SGE: 8}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 2, SRQWR: 32, SGE: 8}}})
 	dead := n.deadPD()
 	create := func(c verbs.SRQConfig) func() error { return func() error { return second(n.nic.CreateSRQ(c)) } }
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func createSRQResults(t *conformance.T) {
 	require.NoError(t, n.nic.Close())
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd})(), verbs.ErrInvalidRNIC)
 
-	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
+	n = newHost(t, hostConfig{RNIC: verbs.Config{Without: verbs.FeatureSRQ}})
 	a := must(n.nic.Query())(t)
 	assert.Equal(t, []any{false, 0, 0, verbs.DequeueModel(0)}, []any{a.Features.Has(verbs.FeatureSRQ), a.Limits.SRQs, a.Limits.SRQWR, a.DequeueModel})
 	require.ErrorIs(t, create(verbs.SRQConfig{PD: n.pd})(), verbs.ErrInsufficientResources)
@@ -57,7 +57,7 @@ func srqShows(t *conformance.T, s *verbs.SRQ, want verbs.SRQAttributes) {
 	require.Equal(t, want, must(s.Query())(t), "Query S-RQ")
 }
 
-func createSRQModifiers(t *conformance.T, w *world) {
+func createSRQModifiers(t *conformance.T, w *hostPair) {
 	n := w.b
 	other := n.newPD()
 	memory := n.region(other, verbs.RegionConfig{Memory: make([]byte, 4096), Access: allRights})
@@ -91,7 +91,7 @@ func createSRQModifiers(t *conformance.T, w *world) {
 	completes(t, n.cq, verbs.Completion{ID: 9, QP: qp.ID(), Op: verbs.OpRecv, Status: verbs.StatusInvalidPD})
 }
 
-func querySRQResults(t *conformance.T, n *node) {
+func querySRQResults(t *conformance.T, n *host) {
 	s, other := n.newSRQ(verbs.SRQConfig{}), n.newSRQ(verbs.SRQConfig{})
 	require.NoError(t, second(s.Query()))
 	require.NoError(t, s.Destroy())
@@ -100,7 +100,7 @@ func querySRQResults(t *conformance.T, n *node) {
 	require.ErrorIs(t, second(other.Query()), verbs.ErrInvalidRNIC)
 }
 
-func querySRQModifiers(t *conformance.T, w *world) {
+func querySRQModifiers(t *conformance.T, w *hostPair) {
 	n := w.b
 	pd := n.newPD()
 	one := n.newSRQ(verbs.SRQConfig{Depth: 5, SGE: 2, Limit: 1})
@@ -125,7 +125,7 @@ func querySRQModifiers(t *conformance.T, w *world) {
 }
 
 func modifySRQResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQWR: 32}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQWR: 32}}})
 	s, other := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 2}), n.newSRQ(verbs.SRQConfig{})
 	require.NoError(t, s.Modify(verbs.ModifySRQ{Depth: ptr(10), Limit: ptr(3), Rearm: true}))
 	for range 5 {
@@ -150,13 +150,13 @@ func modifySRQResults(t *conformance.T) {
 	require.NoError(t, n.nic.Close())
 	require.ErrorIs(t, other.Modify(verbs.ModifySRQ{Rearm: true}), verbs.ErrInvalidRNIC)
 
-	n = newNode(t, nodeConfig{RNIC: verbs.Config{Without: verbs.FeatureResize}})
+	n = newHost(t, hostConfig{RNIC: verbs.Config{Without: verbs.FeatureResize}})
 	s = n.newSRQ(verbs.SRQConfig{Depth: 8})
 	refuses(t, "depth, of an RNIC that cannot", verbs.ErrInvalidModifier,
 		func() error { return s.Modify(verbs.ModifySRQ{Depth: ptr(9)}) }, queries(s.Query))
 }
 
-func modifySRQModifiers(t *conformance.T, w *world) {
+func modifySRQModifiers(t *conformance.T, w *hostPair) {
 	n := w.b
 	s := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 	qp := n.newQP(verbs.QPConfig{SRQ: s})
@@ -202,7 +202,7 @@ func modifySRQModifiers(t *conformance.T, w *world) {
 	n.quiet()
 }
 
-func destroySRQResults(t *conformance.T, n *node) {
+func destroySRQResults(t *conformance.T, n *host) {
 	s, other := n.newSRQ(verbs.SRQConfig{}), n.newSRQ(verbs.SRQConfig{})
 	postRecv(t, s, verbs.Recv{ID: 1})
 	qp := n.newQP(verbs.QPConfig{SRQ: s})
@@ -216,7 +216,7 @@ func destroySRQResults(t *conformance.T, n *node) {
 }
 
 func destroySRQModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{Idle: true, B: nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 2}}}})
+	w := newHostPair(t, hostPairConfig{Idle: true, B: hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{SRQs: 2}}}})
 	n := w.b
 	pd := n.newPD()
 	gone, other := n.newSRQ(verbs.SRQConfig{PD: pd}), n.newSRQ(verbs.SRQConfig{})
@@ -234,11 +234,11 @@ func destroySRQModifiers(t *conformance.T) {
 		"Query S-RQ":   func() error { return second(gone.Query()) },
 		"Modify S-RQ":  func() error { return gone.Modify(verbs.ModifySRQ{Rearm: true}) },
 		"Destroy S-RQ": gone.Destroy,
-		"Create QP":    func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{SRQ: gone}))) },
+		"Create QP":    func() error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{SRQ: gone}))) },
 	} {
 		assert.ErrorIs(t, call(), verbs.ErrInvalidSRQ, name)
 	}
-	moves(t, w.a.end(), end{qp, n.mr}) // the other S-RQ works
+	moves(t, w.a.endpoint(), endpoint{qp, n.mr}) // the other S-RQ works
 	assert.Equal(t, fill(make([]byte, 256), 4), memory, "what was posted")
 	n.newSRQ(verbs.SRQConfig{}) // its place is free
 	require.ErrorIs(t, second(n.nic.CreateSRQ(verbs.SRQConfig{PD: n.pd})), verbs.ErrInsufficientResources)

@@ -13,16 +13,16 @@ import (
 // rv9_2_5_create is Create QP: verbs draft 9.2.5.1.
 var rv9_2_5_create = []conformance.Case{
 	apiCase("9.2.5.1/results", createQPResults, "RV-9.2.5.1-M1"),
-	apiCase("9.2.5.1/attributes-told", onNode(createQPTold), "RV-9.2.5.1-M2"),
-	apiCase("9.2.5.1/queues-and-lists", inIdleWorld(createQPQueues), "RV-9.2.5.1-M2"),
-	apiCase("9.2.5.1/rights", onNode(createQPRights), "RV-9.2.5.1-M2"),
-	apiCase("9.2.5.1/reads-outstanding", onNode(createQPReads), "RV-9.2.5.1-M2", "RV-9.2.5.1-M4"),
+	apiCase("9.2.5.1/attributes-told", onHost(createQPTold), "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/queues-and-lists", onIdleHostPair(createQPQueues), "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/rights", onHost(createQPRights), "RV-9.2.5.1-M2"),
+	apiCase("9.2.5.1/reads-outstanding", onHost(createQPReads), "RV-9.2.5.1-M2", "RV-9.2.5.1-M4"),
 	apiCase("9.2.5.1/no-ord-left", createQPNoORD, "RV-9.2.5.1-M4", "RV-9.2.5.1-M5"),
 	apiCase("9.2.5.1/no-ird-left", createQPNoIRD, "RV-9.2.5.1-M6"),
 }
 
 func createQPResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: small}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: small}})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	dead := n.deadPD()
 	goneCQ, goneSRQ := n.newCQ(4), n.newSRQ(verbs.SRQConfig{})
@@ -32,25 +32,25 @@ func createQPResults(t *conformance.T) {
 		want error
 		c    verbs.QPConfig
 	}{
-		{"a destroyed send CQ", verbs.ErrInvalidCQ, n.inNode(verbs.QPConfig{SendCQ: goneCQ})},
-		{"a destroyed receive CQ", verbs.ErrInvalidCQ, n.inNode(verbs.QPConfig{RecvCQ: goneCQ})},
+		{"a destroyed send CQ", verbs.ErrInvalidCQ, n.withDefaults(verbs.QPConfig{SendCQ: goneCQ})},
+		{"a destroyed receive CQ", verbs.ErrInvalidCQ, n.withDefaults(verbs.QPConfig{RecvCQ: goneCQ})},
 		{"no send CQ", verbs.ErrInvalidCQ, verbs.QPConfig{PD: n.pd, RecvCQ: n.cq}},
 		{"no receive CQ", verbs.ErrInvalidCQ, verbs.QPConfig{PD: n.pd, SendCQ: n.cq}},
-		{"a destroyed S-RQ", verbs.ErrInvalidSRQ, n.inNode(verbs.QPConfig{SRQ: goneSRQ})},
-		{"a made-up S-RQ", verbs.ErrInvalidSRQ, n.inNode(verbs.QPConfig{SRQ: &verbs.SRQ{}})},
-		{"ORD", verbs.ErrORDExceeded, n.inNode(verbs.QPConfig{ORD: small.ORD + 1})},
-		{"IRD", verbs.ErrIRDExceeded, n.inNode(verbs.QPConfig{IRD: small.IRD + 1})},
-		{"WRs of the SQ", verbs.ErrTooManyWR, n.inNode(verbs.QPConfig{SendDepth: small.WR + 1})},
-		{"WRs of the RQ", verbs.ErrTooManyWR, n.inNode(verbs.QPConfig{RecvDepth: small.WR + 1})},
-		{"SGEs of a Send", verbs.ErrTooManySGE, n.inNode(verbs.QPConfig{SendSGE: small.SGE + 1})},
-		{"SGEs of an RDMA Write", verbs.ErrTooManySGE, n.inNode(verbs.QPConfig{WriteSGE: small.WriteSGE + 1})},
-		{"SGEs of a Receive", verbs.ErrTooManySGE, n.inNode(verbs.QPConfig{RecvSGE: small.SGE + 1})},
-		{"a deallocated PD", verbs.ErrInvalidPD, n.inNode(verbs.QPConfig{PD: dead})},
+		{"a destroyed S-RQ", verbs.ErrInvalidSRQ, n.withDefaults(verbs.QPConfig{SRQ: goneSRQ})},
+		{"a made-up S-RQ", verbs.ErrInvalidSRQ, n.withDefaults(verbs.QPConfig{SRQ: &verbs.SRQ{}})},
+		{"ORD", verbs.ErrORDExceeded, n.withDefaults(verbs.QPConfig{ORD: small.ORD + 1})},
+		{"IRD", verbs.ErrIRDExceeded, n.withDefaults(verbs.QPConfig{IRD: small.IRD + 1})},
+		{"WRs of the SQ", verbs.ErrTooManyWR, n.withDefaults(verbs.QPConfig{SendDepth: small.WR + 1})},
+		{"WRs of the RQ", verbs.ErrTooManyWR, n.withDefaults(verbs.QPConfig{RecvDepth: small.WR + 1})},
+		{"SGEs of a Send", verbs.ErrTooManySGE, n.withDefaults(verbs.QPConfig{SendSGE: small.SGE + 1})},
+		{"SGEs of an RDMA Write", verbs.ErrTooManySGE, n.withDefaults(verbs.QPConfig{WriteSGE: small.WriteSGE + 1})},
+		{"SGEs of a Receive", verbs.ErrTooManySGE, n.withDefaults(verbs.QPConfig{RecvSGE: small.SGE + 1})},
+		{"a deallocated PD", verbs.ErrInvalidPD, n.withDefaults(verbs.QPConfig{PD: dead})},
 		{"no PD", verbs.ErrInvalidPD, verbs.QPConfig{SendCQ: n.cq, RecvCQ: n.cq}},
-		{"RQ Limit above the S-RQ", verbs.ErrRQLimitRange, n.inNode(verbs.QPConfig{SRQ: s, RQLimit: 9})},
-		{"negative RQ Limit", verbs.ErrRQLimitRange, n.inNode(verbs.QPConfig{SRQ: s, RQLimit: -1})},
-		{"negative depth", verbs.ErrInvalidModifier, n.inNode(verbs.QPConfig{SendDepth: -1})},
-		{"negative IRD", verbs.ErrInvalidModifier, n.inNode(verbs.QPConfig{IRD: -1})},
+		{"RQ Limit above the S-RQ", verbs.ErrRQLimitRange, n.withDefaults(verbs.QPConfig{SRQ: s, RQLimit: 9})},
+		{"negative RQ Limit", verbs.ErrRQLimitRange, n.withDefaults(verbs.QPConfig{SRQ: s, RQLimit: -1})},
+		{"negative depth", verbs.ErrInvalidModifier, n.withDefaults(verbs.QPConfig{SendDepth: -1})},
+		{"negative IRD", verbs.ErrInvalidModifier, n.withDefaults(verbs.QPConfig{IRD: -1})},
 	} {
 		refuses(t, c.name, c.want, func() error { return second(n.nic.CreateQP(c.c)) }, queries(s.Query), queries(n.cq.Query))
 	}
@@ -59,13 +59,13 @@ func createQPResults(t *conformance.T) {
 	for range small.QPs - 1 {
 		n.newQP(verbs.QPConfig{IRD: small.IRD, ORD: small.ORD})
 	}
-	refuses(t, "one more", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))) })
+	refuses(t, "one more", verbs.ErrInsufficientResources, func() error { return second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{}))) })
 	require.NoError(t, s.Destroy())
 	require.NoError(t, n.nic.Close())
-	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{}))), verbs.ErrInvalidRNIC)
+	require.ErrorIs(t, second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{}))), verbs.ErrInvalidRNIC)
 }
 
-func createQPTold(t *conformance.T, n *node) {
+func createQPTold(t *conformance.T, n *host) {
 	pd, one, two := n.newPD(), n.newCQ(8), n.newCQ(8)
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	for _, c := range []verbs.QPConfig{
@@ -99,7 +99,7 @@ func createQPTold(t *conformance.T, n *node) {
 }
 
 // createQPQueues: as many work requests and elements as were asked for, in use.
-func createQPQueues(t *conformance.T, w *world) {
+func createQPQueues(t *conformance.T, w *hostPair) {
 	s := w.b.newSRQ(verbs.SRQConfig{Depth: 8, SGE: 4})
 	for _, c := range []verbs.QPConfig{
 		{SendDepth: 1, RecvDepth: 2, SendSGE: 1, WriteSGE: 2, RecvSGE: 3},
@@ -141,7 +141,7 @@ func createQPQueues(t *conformance.T, w *world) {
 }
 
 // createQPRights: the three of figure 21, and that of Privileged Consumers.
-func createQPRights(t *conformance.T, n *node) {
+func createQPRights(t *conformance.T, n *host) {
 	at := n.mr.Remote(0)
 	write := func() []byte { return aWrite(uint32(at.STag), at.TO, []byte{1}) }
 	read := func() []byte { return readRequest(1, at, 1) }
@@ -185,7 +185,7 @@ func createQPRights(t *conformance.T, n *node) {
 }
 
 // createQPReads counts the RDMA Read Requests that are on the wire at a time.
-func createQPReads(t *conformance.T, n *node) {
+func createQPReads(t *conformance.T, n *host) {
 	for _, ord := range []int{1, 3, 8} {
 		qp := n.newQP(verbs.QPConfig{ORD: ord})
 		allocated := attributes(t, qp).ORD
@@ -198,19 +198,19 @@ func createQPReads(t *conformance.T, n *node) {
 	assert.Equal(t, []int{0, 0}, []int{attributes(t, none).IRD, attributes(t, none).ORD})
 	p := rawPeer(t, none, asInitiator)
 	run(t, none, verbs.Request{ID: 1, Op: verbs.OpRead, Local: n.mr.SGE(0, 1)}, verbs.StatusZeroReadResources)
-	terminated(t, p, 0x0000)
+	p.terminatedAs(0x0000)
 	none = n.newQP(verbs.QPConfig{NoReads: true})
 	tries(t, none, readRequest(1, n.mr.Remote(0), 1), 0x1202)
 }
 
 func createQPNoORD(t *conformance.T) {
-	n := newNode(t, nodeConfig{
+	n := newHost(t, hostConfig{
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 8, SharedORD: 10}}, QP: verbs.QPConfig{ORD: 7},
 	})
 	assert.Equal(t, 7, attributes(t, n.qp).ORD)
 	last := n.newQP(verbs.QPConfig{ORD: 5})
 	assert.Equal(t, 3, attributes(t, last).ORD, "what is left")
-	one := n.inNode(verbs.QPConfig{ORD: 1})
+	one := n.withDefaults(verbs.QPConfig{ORD: 1})
 	require.ErrorIs(t, second(n.nic.CreateQP(one)), verbs.ErrInsufficientResources)
 	assert.Zero(t, attributes(t, n.newQP(verbs.QPConfig{NoReads: true})).ORD, "none was asked for")
 	require.NoError(t, last.Destroy())
@@ -220,16 +220,16 @@ func createQPNoORD(t *conformance.T) {
 }
 
 func createQPNoIRD(t *conformance.T) {
-	n := newNode(t, nodeConfig{
+	n := newHost(t, hostConfig{
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 8, SharedIRD: 10, SharedORD: 10}}, QP: verbs.QPConfig{IRD: 10, ORD: 1},
 	})
-	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1, ORD: 9}))), verbs.ErrInsufficientResources)
+	require.ErrorIs(t, second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 1, ORD: 9}))), verbs.ErrInsufficientResources)
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(4)}))
 	a := attributes(t, n.newQP(verbs.QPConfig{IRD: 9, ORD: 9}))
 	assert.Equal(t, []int{6, 9}, []int{a.IRD, a.ORD}, "the refusal kept no ORD")
-	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 1, ORD: 1}))), verbs.ErrInsufficientResources)
+	require.ErrorIs(t, second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 1, ORD: 1}))), verbs.ErrInsufficientResources)
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{IRD: ptr(1)}))
-	require.ErrorIs(t, second(n.nic.CreateQP(n.inNode(verbs.QPConfig{IRD: 3, ORD: 1}))), verbs.ErrInsufficientResources, "no ORD")
+	require.ErrorIs(t, second(n.nic.CreateQP(n.withDefaults(verbs.QPConfig{IRD: 3, ORD: 1}))), verbs.ErrInsufficientResources, "no ORD")
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{ORD: ptr(0)}))
 	a = attributes(t, n.newQP(verbs.QPConfig{IRD: 9, ORD: 9}))
 	assert.Equal(t, []int{3, 1}, []int{a.IRD, a.ORD}, "the refusal kept no IRD")
@@ -237,17 +237,17 @@ func createQPNoIRD(t *conformance.T) {
 
 // rv9_2_5_life is Query QP and Destroy QP: verbs draft 9.2.5.2 and 9.2.5.4.
 var rv9_2_5_life = []conformance.Case{
-	apiCase("9.2.5.2/results", onNode(queryQPResults), "RV-9.2.5.2-M1"),
-	apiCase("9.2.5.2/modifiers", inWorld(queryQPModifiers), "RV-9.2.5.2-M2"),
-	apiCase("9.2.5.2/terminate-message", inWorld(queryQPTerminate), "RV-9.2.5.2-M2"),
-	apiCase("9.2.5.4/results", onNode(destroyQPResults), "RV-9.2.5.4-M1"),
-	apiCase("9.2.5.4/windows-bound", inWorld(destroyQPWindows), "RV-9.2.5.4-M1"),
-	apiCase("9.2.5.4/modifiers", inWorld(destroyQPModifiers), "RV-9.2.5.4-M2"),
+	apiCase("9.2.5.2/results", onHost(queryQPResults), "RV-9.2.5.2-M1"),
+	apiCase("9.2.5.2/modifiers", onHostPair(queryQPModifiers), "RV-9.2.5.2-M2"),
+	apiCase("9.2.5.2/terminate-message", onHostPair(queryQPTerminate), "RV-9.2.5.2-M2"),
+	apiCase("9.2.5.4/results", onHost(destroyQPResults), "RV-9.2.5.4-M1"),
+	apiCase("9.2.5.4/windows-bound", onHostPair(destroyQPWindows), "RV-9.2.5.4-M1"),
+	apiCase("9.2.5.4/modifiers", onHostPair(destroyQPModifiers), "RV-9.2.5.4-M2"),
 }
 
 // inEveryState makes a queue pair for each state, and the raw peers of those that
 // have a stream.
-func (n *node) inEveryState() map[verbs.State]*verbs.QP {
+func (n *host) inEveryState() map[verbs.State]*verbs.QP {
 	qps := map[verbs.State]*verbs.QP{}
 	for _, s := range []verbs.State{verbs.StateIdle, verbs.StateRTS, verbs.StateClosing, verbs.StateTerminate, verbs.StateError} {
 		qp := n.newQP(verbs.QPConfig{})
@@ -261,7 +261,7 @@ func (n *node) inEveryState() map[verbs.State]*verbs.QP {
 	return qps
 }
 
-func queryQPResults(t *conformance.T, n *node) {
+func queryQPResults(t *conformance.T, n *host) {
 	for s, qp := range n.inEveryState() {
 		a := must(qp.Query())(t)
 		assert.Equal(t, s, a.State)
@@ -274,7 +274,7 @@ func queryQPResults(t *conformance.T, n *node) {
 	require.ErrorIs(t, second(n.qp.Query()), verbs.ErrInvalidRNIC)
 }
 
-func queryQPModifiers(t *conformance.T, w *world) {
+func queryQPModifiers(t *conformance.T, w *hostPair) {
 	n := w.a
 	pd, cq := n.newPD(), n.newCQ(8)
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
@@ -283,12 +283,12 @@ func queryQPModifiers(t *conformance.T, w *world) {
 		NoInboundRead: true, NoBind: true, Privileged: true,
 	}
 	qp := n.newQP(c)
-	want := told{
+	want := qpSnapshot{
 		ID: qp.ID(), PD: pd.ID(), SendCQ: cq.ID(), RecvCQ: n.cq.ID(), State: verbs.StateIdle, SendSGE: 3, WriteSGE: 5, RecvSGE: 6,
 		IRD: 7, ORD: 8, NoInboundRead: true, NoBind: true, Privileged: true,
 	}
 	shows := func(what string) {
-		got := tell(t, qp)
+		got := snapshot(t, qp)
 		require.GreaterOrEqual(t, got.SendDepth, 16)
 		require.True(t, c.SRQ != nil || got.RecvDepth >= 32)
 		got.SendDepth, got.RecvDepth = 0, 0
@@ -306,7 +306,7 @@ func queryQPModifiers(t *conformance.T, w *world) {
 
 	c = verbs.QPConfig{PD: n.pd, SendCQ: n.cq, RecvCQ: cq, SRQ: s, RQLimit: 4, SendDepth: 16, SendSGE: 1, WriteSGE: 1, IRD: 1, ORD: 1, NoInboundWrite: true}
 	qp = n.newQP(c)
-	want = told{
+	want = qpSnapshot{
 		ID: qp.ID(), PD: n.pd.ID(), SendCQ: n.cq.ID(), RecvCQ: cq.ID(), SRQ: s.ID(), SendSGE: 1, WriteSGE: 1,
 		IRD: 1, ORD: 1, NoInboundWrite: true, RQLimit: 4, RQLimitArmed: true,
 	}
@@ -320,7 +320,7 @@ func queryQPModifiers(t *conformance.T, w *world) {
 
 // queryQPTerminate: the Terminate Message, and who made it, in the states Terminate
 // and Error.
-func queryQPTerminate(t *conformance.T, w *world) {
+func queryQPTerminate(t *conformance.T, w *hostPair) {
 	assert.Nil(t, attributes(t, w.a.qp).Terminate)
 	post(t, w.a.qp, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 8), Remote: verbs.Remote{STag: 0x7FFFFF00}})
 	ends(t, w.b.qp, verbs.StateError)
@@ -346,10 +346,10 @@ func queryQPTerminate(t *conformance.T, w *world) {
 	require.NotNil(t, local.Terminate, "in %v", local.State)
 	assert.Equal(t, []any{verbs.StateTerminate, true}, []any{local.State, local.Terminate.Sent})
 	assert.EqualValues(t, 0x0000, local.Terminate.Code)
-	terminated(t, p, 0x0000)
+	p.terminatedAs(0x0000)
 }
 
-func destroyQPResults(t *conformance.T, n *node) {
+func destroyQPResults(t *conformance.T, n *host) {
 	for s, qp := range n.inEveryState() {
 		require.NoError(t, qp.Destroy(), "in %v", s)
 		require.ErrorIs(t, qp.Destroy(), verbs.ErrInvalidQP, "in %v, again", s)
@@ -358,23 +358,23 @@ func destroyQPResults(t *conformance.T, n *node) {
 	require.ErrorIs(t, n.qp.Destroy(), verbs.ErrInvalidRNIC)
 }
 
-func destroyQPWindows(t *conformance.T, w *world) {
+func destroyQPWindows(t *conformance.T, w *hostPair) {
 	n := w.b
 	mw := n.newMW()
 	run(t, n.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(n.mr, 0, 64, remoteRights, 1)}, verbs.StatusSuccess)
-	refuses(t, "a window is bound", verbs.ErrWindowsBound, n.qp.Destroy, tells(t, n.qp), queries(mw.Query), queries(n.mr.Query))
-	moves(t, w.a.end(), n.end())
-	writes(t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: n.mr.Base()}, n.mr.Bytes()[:64])
+	refuses(t, "a window is bound", verbs.ErrWindowsBound, n.qp.Destroy, snapshotOf(t, n.qp), queries(mw.Query), queries(n.mr.Query))
+	moves(t, w.a.endpoint(), n.endpoint())
+	writes(t, w.a.endpoint(), verbs.Remote{STag: mw.STag(1), TO: n.mr.Base()}, n.mr.Bytes()[:64])
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
 	require.NoError(t, n.qp.Destroy())
 }
 
-func destroyQPModifiers(t *conformance.T, w *world) {
+func destroyQPModifiers(t *conformance.T, w *hostPair) {
 	n := w.b
 	pd, cq := n.newPD(), n.newCQ(64)
 	s := n.newSRQ(verbs.SRQConfig{PD: pd})
 	there := w.a.newCQ(8)
-	far, near := w.pair(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: s})
+	far, near := w.connectMore(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq, SRQ: s})
 	sink := n.region(pd, verbs.RegionConfig{Memory: make([]byte, 64<<10), Access: allRights})
 	run(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: sink.Remote(0)}, verbs.StatusSuccess)
 	postRecv(t, s, verbs.Recv{SGL: sink.SGL(0, 64)})
@@ -397,7 +397,7 @@ func destroyQPModifiers(t *conformance.T, w *world) {
 	assert.Nil(t, n.nic.QP(near.ID()))
 	require.NoError(t, cq.Destroy(), "nothing is tied to it")
 	require.NoError(t, s.Destroy(), "nothing is tied to it")
-	moves(t, w.a.end(), n.end()) // the other one goes on
+	moves(t, w.a.endpoint(), n.endpoint()) // the other one goes on
 	assert.Equal(t, before, sink.Bytes(), "the memory of the destroyed one")
 	succeed(t, sink.Deregister, pd.Deallocate)
 }

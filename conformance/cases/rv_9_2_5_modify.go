@@ -16,16 +16,16 @@ import (
 var rv9_2_5_modify = []conformance.Case{
 	apiCase("9.2.5.3/results", modifyQPResults, "RV-9.2.5.3-M1"),
 	apiCase("9.2.5.3/cannot-change", modifyQPCannotChange, "RV-9.2.5.3-M1"),
-	apiCase("9.2.5.3/still-flushing", onNode(modifyQPStillFlushing), "RV-9.2.5.3-M1"),
-	apiCase("9.2.5.3/what-may-be-supplied", inWorld(modifyQPTable), "RV-9.2.5.3-M2"),
-	apiCase("9.2.5.3/stream-message", onNode(modifyQPStreamMessage), "RV-9.2.5.3-M2"),
-	apiCase("9.2.5.3/armed-again", inIdleWorld(modifyQPArmedAgain), "RV-9.2.5.3-M3"),
-	apiCase("9.2.5.3/ord", onNode(modifyQPORD), "RV-9.2.5.3-M2", "RV-9.2.5.3-M4"),
+	apiCase("9.2.5.3/still-flushing", onHost(modifyQPStillFlushing), "RV-9.2.5.3-M1"),
+	apiCase("9.2.5.3/what-may-be-supplied", onHostPair(modifyQPTable), "RV-9.2.5.3-M2"),
+	apiCase("9.2.5.3/stream-message", onHost(modifyQPStreamMessage), "RV-9.2.5.3-M2"),
+	apiCase("9.2.5.3/armed-again", onIdleHostPair(modifyQPArmedAgain), "RV-9.2.5.3-M3"),
+	apiCase("9.2.5.3/ord", onHost(modifyQPORD), "RV-9.2.5.3-M2", "RV-9.2.5.3-M4"),
 	apiCase("9.2.5.3/ord-of-a-pool", modifyQPORDOfPool, "RV-9.2.5.3-M4"),
 }
 
 func modifyQPResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{
 		QPs: 4, WR: 64, IRD: 8, ORD: 8, SharedIRD: 8, SharedORD: 8,
 	}}, QP: verbs.QPConfig{SendDepth: 8, RecvDepth: 8, IRD: 2, ORD: 2}})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
@@ -60,7 +60,7 @@ func modifyQPResults(t *conformance.T) {
 		{"ORD of an empty pool", verbs.ErrInsufficientResources, sharing, verbs.ModifyQP{ORD: ptr(1), SendDepth: ptr(20)}},
 		{"IRD of an empty pool", verbs.ErrInsufficientResources, sharing, verbs.ModifyQP{IRD: ptr(1), SendDepth: ptr(20)}},
 	} {
-		refuses(t, c.name, c.want, func() error { return c.qp.Modify(c.m) }, tells(t, c.qp))
+		refuses(t, c.name, c.want, func() error { return c.qp.Modify(c.m) }, snapshotOf(t, c.qp))
 	}
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{SendDepth: ptr(3), RecvDepth: ptr(64), ORD: ptr(1), IRD: ptr(0)}))
 	a := attributes(t, n.qp)
@@ -72,7 +72,7 @@ func modifyQPResults(t *conformance.T) {
 }
 
 func modifyQPCannotChange(t *conformance.T) {
-	n := newNode(t, nodeConfig{
+	n := newHost(t, hostConfig{
 		RNIC: verbs.Config{Without: verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD},
 		QP:   verbs.QPConfig{IRD: 4, ORD: 4},
 	})
@@ -80,7 +80,7 @@ func modifyQPCannotChange(t *conformance.T) {
 		"WRs of the SQ": {SendDepth: ptr(99)}, "WRs of the RQ": {RecvDepth: ptr(99)},
 		"more IRD": {IRD: ptr(5)}, "less IRD": {IRD: ptr(3)}, "more ORD": {ORD: ptr(5)},
 	} {
-		refuses(t, name, verbs.ErrCannotChangeAttribute, func() error { return n.qp.Modify(m) }, tells(t, n.qp))
+		refuses(t, name, verbs.ErrCannotChangeAttribute, func() error { return n.qp.Modify(m) }, snapshotOf(t, n.qp))
 	}
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{ORD: ptr(2)}), "it can always be lowered")
 	assert.Equal(t, 2, attributes(t, n.qp).ORD)
@@ -104,7 +104,7 @@ func (l *latch) Close() error {
 
 // modifyQPStillFlushing asks for Idle while the way to Error is not over, because
 // the LLP takes its time.
-func modifyQPStillFlushing(t *conformance.T, n *node) {
+func modifyQPStillFlushing(t *conformance.T, n *host) {
 	x, _ := tcpPair(t)
 	inside, letGo := make(chan struct{}, 8), make(chan struct{})
 	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: asInitiator})
@@ -122,7 +122,7 @@ func modifyQPStillFlushing(t *conformance.T, n *node) {
 }
 
 // modifyQPTable is figures 4 and 5: every attribute with every transition.
-func modifyQPTable(t *conformance.T, w *world) {
+func modifyQPTable(t *conformance.T, w *hostPair) {
 	n := w.a
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	x, y := tcpPair(t)
@@ -158,9 +158,9 @@ func modifyQPTable(t *conformance.T, w *world) {
 		for name, supply := range attribute {
 			m := verbs.ModifyQP{Next: c.next}
 			supply(&m)
-			before := tell(t, c.qp)
+			before := snapshot(t, c.qp)
 			err := c.qp.Modify(m)
-			after := tell(t, c.qp)
+			after := snapshot(t, c.qp)
 			if !slices.Contains(c.allowed, name) {
 				assert.ErrorIs(t, err, verbs.ErrInvalidModifier, "%s, from %v to %v", name, before.State, c.next)
 				assert.Equal(t, before, after, "%s, from %v to %v: nothing has changed", name, before.State, c.next)
@@ -172,15 +172,15 @@ func modifyQPTable(t *conformance.T, w *world) {
 			assert.Equal(t, before, after, "%s, from %v to %v: it alone has changed", name, before.State, c.next)
 		}
 	}
-	moves(t, n.end(), w.b.end())
+	moves(t, n.endpoint(), w.b.endpoint())
 	// On the way from Idle to RTS everything may come along.
 	m := verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(5), IRD: ptr(6), SendDepth: ptr(33), RQLimit: ptr(4), ArmRQLimit: true, LastMessage: []byte("last")}
 	m.Stream = &verbs.Stream{Conn: x, Role: asResponder}
-	want := tell(t, sharing)
+	want := snapshot(t, sharing)
 	require.NoError(t, sharing.Modify(m))
 	supplied(&want, m)
 	want.State, want.Stream = verbs.StateRTS, true
-	got := tell(t, sharing)
+	got := snapshot(t, sharing)
 	got.SendDepth = atLeast(got.SendDepth, 33)
 	assert.Equal(t, want, got)
 	last := make([]byte, 4)
@@ -189,7 +189,7 @@ func modifyQPTable(t *conformance.T, w *world) {
 }
 
 // supplied changes what m supplies.
-func supplied(a *told, m verbs.ModifyQP) {
+func supplied(a *qpSnapshot, m verbs.ModifyQP) {
 	for at, v := range map[*int]*int{
 		&a.ORD: m.ORD, &a.IRD: m.IRD, &a.SendDepth: m.SendDepth, &a.RecvDepth: m.RecvDepth, &a.RQLimit: m.RQLimit,
 	} {
@@ -211,7 +211,7 @@ func atLeast(got, want int) int {
 
 // modifyQPStreamMessage: the Stream Message Buffer goes out as it is, ahead of the
 // first FPDU.
-func modifyQPStreamMessage(t *conformance.T, n *node) {
+func modifyQPStreamMessage(t *conformance.T, n *host) {
 	x, y := tcpPair(t)
 	post(t, n.qp, verbs.Request{ID: 5, SGL: n.mr.SGL(0, 3)})
 	stream := &verbs.Stream{Conn: y, Role: asInitiator}
@@ -230,7 +230,7 @@ func modifyQPStreamMessage(t *conformance.T, n *node) {
 
 // modifyQPArmedAgain: arming a limit that is armed changes nothing, and it is told
 // once.
-func modifyQPArmedAgain(t *conformance.T, w *world) {
+func modifyQPArmedAgain(t *conformance.T, w *hostPair) {
 	n := w.b
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8, Limit: 4})
 	qp := n.newQP(verbs.QPConfig{SRQ: s, RQLimit: 1})
@@ -253,7 +253,7 @@ func modifyQPArmedAgain(t *conformance.T, w *world) {
 	n.quiet()
 }
 
-func modifyQPORD(t *conformance.T, n *node) {
+func modifyQPORD(t *conformance.T, n *host) {
 	for _, c := range []struct{ created, asked int }{{8, 2}, {2, 8}, {4, 4}} {
 		qp := n.newQP(verbs.QPConfig{ORD: c.created}) // in Idle
 		require.NoError(t, qp.Modify(verbs.ModifyQP{ORD: &c.asked}))
@@ -278,14 +278,14 @@ func modifyQPORD(t *conformance.T, n *node) {
 }
 
 func modifyQPORDOfPool(t *conformance.T) {
-	n := newNode(t, nodeConfig{
+	n := newHost(t, hostConfig{
 		RNIC: verbs.Config{Limits: verbs.Limits{QPs: 6, SharedORD: 10}}, QP: verbs.QPConfig{ORD: 2},
 	})
 	other, none := n.newQP(verbs.QPConfig{ORD: 5}), n.newQP(verbs.QPConfig{NoReads: true})
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{ORD: ptr(9)}))
 	assert.Equal(t, 5, attributes(t, n.qp).ORD, "all that the pool has")
 	refuses(t, "from nothing, of an empty pool", verbs.ErrInsufficientResources,
-		func() error { return none.Modify(verbs.ModifyQP{ORD: ptr(1)}) }, tells(t, none))
+		func() error { return none.Modify(verbs.ModifyQP{ORD: ptr(1)}) }, snapshotOf(t, none))
 	n.postReads(n.qp)
 	require.NoError(t, other.Modify(verbs.ModifyQP{ORD: ptr(1)}))
 	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(3)}))

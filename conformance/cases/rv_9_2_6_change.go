@@ -13,18 +13,18 @@ import (
 // rv9_2_6_change is deallocating and reregistering Memory Regions: verbs draft
 // 9.2.6.4 and 9.2.6.5.
 var rv9_2_6_change = []conformance.Case{
-	apiCase("9.2.6.4/windows-bound", inWorld(deallocateWindowsBound), "RV-9.2.6.4-M1", "PV-9.2.6.4-M2"),
-	apiCase("9.2.6.4/results", inWorld(deallocateResults), "RV-9.2.6.4-M2"),
-	apiCase("9.2.6.4/modifiers", inWorld(deallocateModifiers), "RV-9.2.6.4-M3"),
-	apiCase("9.2.6.5/windows-bound", inWorld(reregisterWindowsBound), "RV-9.2.6.5-M1"),
+	apiCase("9.2.6.4/windows-bound", onHostPair(deallocateWindowsBound), "RV-9.2.6.4-M1", "PV-9.2.6.4-M2"),
+	apiCase("9.2.6.4/results", onHostPair(deallocateResults), "RV-9.2.6.4-M2"),
+	apiCase("9.2.6.4/modifiers", onHostPair(deallocateModifiers), "RV-9.2.6.4-M3"),
+	apiCase("9.2.6.5/windows-bound", onHostPair(reregisterWindowsBound), "RV-9.2.6.5-M1"),
 	apiCase("9.2.6.5/results", reregisterResults, "RV-9.2.6.5-M2", "RV-9.2.6.5-M4"),
-	apiCase("9.2.6.5/modifiers", onNode(reregisterModifiers), "RV-9.2.6.5-M3"),
+	apiCase("9.2.6.5/modifiers", onHost(reregisterModifiers), "RV-9.2.6.5-M3"),
 	apiCase("9.2.6.5/buffer-size", reregisterBufferSize, "RV-9.2.6.5-M4"),
-	apiCase("9.2.6.5/addressing", onNode(reregisterAddressing), "RV-9.2.6.5-M6"),
+	apiCase("9.2.6.5/addressing", onHost(reregisterAddressing), "RV-9.2.6.5-M6"),
 }
 
 // bindAll binds a new window with key 1 to all of a region, from b's queue pair.
-func (w *world) bindAll(mr *verbs.MR) *verbs.MW {
+func (w *hostPair) bindAll(mr *verbs.MR) *verbs.MW {
 	mw := w.b.newMW()
 	run(w.t, w.b.qp, verbs.Request{Op: verbs.OpBind, Bind: mw.BindRequest(mr, 0, mr.Len(), remoteRights, 1)}, verbs.StatusSuccess)
 	return mw
@@ -32,23 +32,23 @@ func (w *world) bindAll(mr *verbs.MR) *verbs.MW {
 
 // staysBound says that a verb on a region is refused because a window is bound to
 // it, and that both go on as they were.
-func (w *world) staysBound(what string, mr *verbs.MR, verb func() error) {
+func (w *hostPair) staysBound(what string, mr *verbs.MR, verb func() error) {
 	mw := w.bindAll(mr)
 	refuses(w.t, what, verbs.ErrWindowsBound, verb, queries(mr.Query), queries(mw.Query))
-	writes(w.t, w.a.end(), mr.Remote(0), mr.Bytes()[:64])
-	writes(w.t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
-	reads(w.t, w.a.end(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
+	writes(w.t, w.a.endpoint(), mr.Remote(0), mr.Bytes()[:64])
+	writes(w.t, w.a.endpoint(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
+	reads(w.t, w.a.endpoint(), verbs.Remote{STag: mw.STag(1), TO: mr.Base()}, mr.Bytes()[:64])
 	run(w.t, w.b.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: mw.STag(1)}, verbs.StatusSuccess)
 	require.NoError(w.t, verb(), "%s, without the window", what)
 }
 
-func deallocateWindowsBound(t *conformance.T, w *world) {
+func deallocateWindowsBound(t *conformance.T, w *hostPair) {
 	mr := w.b.register(256, allRights|verbs.BindWindow)
 	w.staysBound("Deallocate STag", mr, mr.Deregister)
 	require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag)
 }
 
-func deallocateResults(t *conformance.T, w *world) {
+func deallocateResults(t *conformance.T, w *hostPair) {
 	n := w.b
 	invalid := n.register(64, allRights)
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
@@ -76,12 +76,12 @@ func deallocateResults(t *conformance.T, w *world) {
 	require.ErrorIs(t, bound.Deallocate(), verbs.ErrInvalidRNIC)
 }
 
-func deallocateModifiers(t *conformance.T, w *world) {
+func deallocateModifiers(t *conformance.T, w *hostPair) {
 	n := w.b
 	before, gone, after := n.register(64<<10, allRights), n.register(64<<10, allRights), n.register(64<<10, allRights)
 	window := w.bindAll(n.mr)
 	there := w.a.newCQ(64)
-	far, near := w.pair(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{})
+	far, near := w.connectMore(verbs.QPConfig{SendCQ: there, RecvCQ: there}, verbs.QPConfig{})
 	run(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)}, verbs.StatusSuccess)
 	for range 8 { // it goes on
 		post(t, far, verbs.Request{Op: verbs.OpWrite, SGL: w.a.mr.SGL(0, 64<<10), Remote: gone.Remote(0)})
@@ -103,15 +103,15 @@ func deallocateModifiers(t *conformance.T, w *world) {
 	run(t, qp, verbs.Request{ID: 3, SGL: gone.SGL(0, 1)}, verbs.StatusInvalidSTag)
 	assert.Equal(t, want, memory)
 	for _, mr := range []*verbs.MR{before, after} {
-		writes(t, w.a.end(), mr.Remote(0), mr.Bytes())
+		writes(t, w.a.endpoint(), mr.Remote(0), mr.Bytes())
 	}
-	writes(t, w.a.end(), verbs.Remote{STag: window.STag(1), TO: n.mr.Base()}, n.mr.Bytes()[:64])
+	writes(t, w.a.endpoint(), verbs.Remote{STag: window.STag(1), TO: n.mr.Base()}, n.mr.Bytes()[:64])
 	require.NoError(t, window.Deallocate())
 	n.remotely(verbs.Remote{STag: window.STag(1), TO: n.mr.Base()}, 0x1100, 0x0100)
-	writes(t, w.a.end(), n.mr.Remote(0), n.mr.Bytes()[:64])
+	writes(t, w.a.endpoint(), n.mr.Remote(0), n.mr.Bytes()[:64])
 }
 
-func reregisterWindowsBound(t *conformance.T, w *world) {
+func reregisterWindowsBound(t *conformance.T, w *hostPair) {
 	mr := w.b.register(256, allRights|verbs.BindWindow)
 	old := mr.STag()
 	w.staysBound("Reregister", mr, func() error {
@@ -124,15 +124,15 @@ func reregisterWindowsBound(t *conformance.T, w *world) {
 // deallocated (7.3.2.3).
 func reregisterResults(t *conformance.T) {
 	good := verbs.RegionConfig{Memory: make([]byte, 16), Access: verbs.LocalRead}
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2, PBL: 16}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 2, PBL: 16}}})
 	dies := func(what string, pd *verbs.PD, c verbs.RegionConfig, want error) {
 		mr := n.register(64, allRights)
 		require.ErrorIs(t, mr.Reregister(pd, c), want, what)
 		require.ErrorIs(t, second(mr.Query()), verbs.ErrInvalidSTag, "%s: it is deallocated", what)
 		require.ErrorIs(t, mr.Deregister(), verbs.ErrInvalidSTag, what)
 	}
-	for _, bad := range n.refusedRegions() {
-		dies(bad.name, nil, bad.c, bad.want)
+	for _, bad := range refusedRegions(make([]byte, 16), n.pages(2, 4096)) {
+		dies(bad.name, nil, bad.config, bad.want)
 	}
 	dead := n.deadPD()
 	dies("a deallocated PD", dead, good, verbs.ErrInvalidPD)
@@ -150,7 +150,7 @@ func reregisterResults(t *conformance.T) {
 	require.ErrorIs(t, n.mr.Reregister(nil, good), verbs.ErrInvalidRNIC)
 }
 
-func reregisterModifiers(t *conformance.T, n *node) {
+func reregisterModifiers(t *conformance.T, n *host) {
 	other := n.newPD()
 	p := n.pages(4, 4096)
 	pages := verbs.RegionConfig{Buffers: p.List(0, 2*4096), Access: allRights, Key: 1, VA: 1 << 30}
@@ -218,7 +218,7 @@ func reregisterBufferSize(t *conformance.T) {
 		{verbs.PageMode, []uint64{4096, 8192, 1 << 20}, []uint64{1, 4097, 12288}},
 		{verbs.BlockMode, []uint64{1, 4097, 12288}, []uint64{0, 1<<30 + 1}},
 	} {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: c.mode}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Mode: c.mode}})
 		for _, size := range c.good {
 			p := n.pages(2, size)
 			b := verbs.PhysicalBuffers{Size: size, Addresses: []uint64{p.Address(1), p.Address(0)}, Length: 2 * size}
@@ -239,7 +239,7 @@ func reregisterBufferSize(t *conformance.T) {
 	}
 }
 
-func reregisterAddressing(t *conformance.T, n *node) {
+func reregisterAddressing(t *conformance.T, n *host) {
 	mr := n.register(64, allRights)
 	for range 2 {
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Memory: mr.Bytes(), Access: allRights, ZeroBased: true}))

@@ -12,18 +12,18 @@ import (
 // draft 9.2.6.1 to 9.2.6.3.
 var rv9_2_6_register = []conformance.Case{
 	apiCase("9.2.6.1/results", allocateSTagResults, "RV-9.2.6.1-M1"),
-	apiCase("9.2.6.1/modifiers", onNode(allocateSTagModifiers), "RV-9.2.6.1-M2"),
+	apiCase("9.2.6.1/modifiers", onHost(allocateSTagModifiers), "RV-9.2.6.1-M2"),
 	apiCase("9.2.6.2/results", registerResults, "RV-9.2.6.2-M1"),
-	apiCase("9.2.6.2/modifiers", onNode(registerModifiers), "RV-9.2.6.2-M2"),
-	apiCase("9.2.6.2/placement", onNode(registerPlacement), "RV-9.2.6.2-M2"),
-	apiCase("9.2.6.2/buffer-size", onNode(registerBufferSize), "RV-9.2.6.2-M3"),
-	apiCase("9.2.6.2/addressing", onNode(registerAddressing), "RV-9.2.6.2-M4"),
-	apiCase("9.2.6.3/results", inWorld(queryRegionResults), "RV-9.2.6.3-M1"),
+	apiCase("9.2.6.2/modifiers", onHost(registerModifiers), "RV-9.2.6.2-M2"),
+	apiCase("9.2.6.2/placement", onHost(registerPlacement), "RV-9.2.6.2-M2"),
+	apiCase("9.2.6.2/buffer-size", onHost(registerBufferSize), "RV-9.2.6.2-M3"),
+	apiCase("9.2.6.2/addressing", onHost(registerAddressing), "RV-9.2.6.2-M4"),
+	apiCase("9.2.6.3/results", onHostPair(queryRegionResults), "RV-9.2.6.3-M1"),
 	apiCase("9.2.6.3/modifiers", queryRegionModifiers, "RV-9.2.6.3-M2"),
 }
 
 func allocateSTagResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
 	dead := n.deadPD()
 	require.ErrorIs(t, second(dead.AllocateRegion(verbs.AllocateConfig{})), verbs.ErrInvalidPD)
 	refuses(t, "too long a list", verbs.ErrInsufficientResources,
@@ -38,13 +38,13 @@ func allocateSTagResults(t *conformance.T) {
 
 // fastRegister runs a Fast-Register on a privileged queue pair of its own, which has
 // a raw peer, and says what comes of it.
-func (n *node) fastRegister(f verbs.FastRegisterRequest, want verbs.Status) {
+func (n *host) fastRegister(f verbs.FastRegisterRequest, want verbs.Status) {
 	qp := n.newQP(verbs.QPConfig{Privileged: true})
 	rawPeer(n.t, qp, asInitiator)
 	run(n.t, qp, verbs.Request{ID: 0xFA57, Op: verbs.OpFastRegister, FastRegister: &f}, want)
 }
 
-func allocateSTagModifiers(t *conformance.T, n *node) {
+func allocateSTagModifiers(t *conformance.T, n *host) {
 	other := n.newPD()
 	p := n.pages(64, 4096)
 	for _, c := range []struct {
@@ -75,10 +75,10 @@ func allocateSTagModifiers(t *conformance.T, n *node) {
 }
 
 func registerResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3, PBL: 16}}})
 	good := verbs.RegionConfig{Memory: make([]byte, 16), Access: verbs.LocalRead}
-	for _, bad := range n.refusedRegions() {
-		refuses(t, bad.name, bad.want, func() error { return second(n.pd.RegisterRegion(bad.c)) }, queries(n.mr.Query))
+	for _, bad := range refusedRegions(make([]byte, 16), n.pages(2, 4096)) {
+		refuses(t, bad.name, bad.want, func() error { return second(n.pd.RegisterRegion(bad.config)) }, queries(n.mr.Query))
 	}
 	dead := n.deadPD()
 	require.ErrorIs(t, second(dead.RegisterRegion(good)), verbs.ErrInvalidPD)
@@ -96,7 +96,7 @@ var rightsOfRegions = []verbs.Access{
 	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead, verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite, allRights,
 }
 
-func registerModifiers(t *conformance.T, n *node) {
+func registerModifiers(t *conformance.T, n *host) {
 	other := n.newPD()
 	for i, access := range rightsOfRegions {
 		for _, bind := range []verbs.Access{0, verbs.BindWindow} {
@@ -130,7 +130,7 @@ func registerModifiers(t *conformance.T, n *node) {
 
 // registerPlacement writes to the first and the last octet of regions over several
 // buffers that are not in order, and next to them.
-func registerPlacement(t *conformance.T, n *node) {
+func registerPlacement(t *conformance.T, n *host) {
 	for _, c := range []struct {
 		fbo  uint64
 		zero bool
@@ -162,7 +162,7 @@ func registerPlacement(t *conformance.T, n *node) {
 	}
 }
 
-func registerBufferSize(t *conformance.T, page *node) {
+func registerBufferSize(t *conformance.T, page *host) {
 	for _, size := range []uint64{3, 4095, 4097, 12288, 4096 + 1<<20} {
 		assert.ErrorIs(t, page.listOf(size), verbs.ErrInvalidPhysBufferSize, "pages of %d octets", size)
 	}
@@ -172,7 +172,7 @@ func registerBufferSize(t *conformance.T, page *node) {
 		page.remotely(verbs.Remote{STag: mr.STag(), TO: size - 1}, 0, 0)
 		assert.Equal(t, byte(0xAB), p.Bytes()[size-1])
 	}
-	block := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
+	block := newHost(t, hostConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
 	for _, size := range []uint64{1, 3, 4097, 12288} {
 		p := block.pages(4, size)
 		mr := block.region(block.pd, verbs.RegionConfig{Buffers: p.List(0, int(4*size)), Access: allRights, ZeroBased: true})
@@ -181,7 +181,7 @@ func registerBufferSize(t *conformance.T, page *node) {
 	}
 }
 
-func registerAddressing(t *conformance.T, n *node) {
+func registerAddressing(t *conformance.T, n *host) {
 	memory := make([]byte, 64)
 	va := n.region(n.pd, verbs.RegionConfig{Memory: memory, Access: allRights, VA: 5000})
 	zero := n.region(n.pd, verbs.RegionConfig{Memory: memory, Access: allRights, ZeroBased: true})
@@ -198,7 +198,7 @@ func registerAddressing(t *conformance.T, n *node) {
 	}
 }
 
-func queryRegionResults(t *conformance.T, w *world) {
+func queryRegionResults(t *conformance.T, w *hostPair) {
 	n := w.a
 	empty := n.allocate(verbs.AllocateConfig{})
 	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead}))(t)
@@ -220,7 +220,7 @@ func queryRegionResults(t *conformance.T, w *world) {
 
 // queryRegionModifiers follows one region through all that can be done to it.
 func queryRegionModifiers(t *conformance.T) {
-	w := newWorld(t, worldConfig{A: nodeConfig{QP: verbs.QPConfig{Privileged: true}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{QP: verbs.QPConfig{Privileged: true}}})
 	n := w.a
 	p := n.pages(2, 4096)
 	mr := n.allocate(verbs.AllocateConfig{PBL: 2, RemoteAccess: true})

@@ -11,12 +11,12 @@ import (
 // rv9_2_6_shared is Register Shared Memory Region: verbs draft 9.2.6.6.
 var rv9_2_6_shared = []conformance.Case{
 	apiCase("9.2.6.6/results", sharedResults, "RV-9.2.6.6-M1"),
-	apiCase("9.2.6.6/modifiers", onNode(sharedModifiers), "RV-9.2.6.6-M2"),
+	apiCase("9.2.6.6/modifiers", onHost(sharedModifiers), "RV-9.2.6.6-M2"),
 	apiCase("9.2.6.6/addressing", sharedAddressing, "RV-9.2.6.6-M3"),
 }
 
 func sharedResults(t *conformance.T) {
-	w := newWorld(t, worldConfig{A: nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}}})
 	n := w.a
 	dead := n.deadPD()
 	invalid := n.register(64, allRights)
@@ -49,7 +49,7 @@ func sharedResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: verbs.LocalRead})), verbs.ErrInvalidRNIC)
 }
 
-func sharedModifiers(t *conformance.T, n *node) {
+func sharedModifiers(t *conformance.T, n *host) {
 	other := n.newPD()
 	p := n.pages(2, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(16, 4096), Access: allRights, Key: 1, VA: 1<<20 + 16})
@@ -90,7 +90,7 @@ func sharedModifiers(t *conformance.T, n *node) {
 func sharedAddressing(t *conformance.T) {
 	for _, from := range []bool{false, true} {
 		for _, to := range []bool{false, true} {
-			n := newNode(t, nodeConfig{})
+			n := newHost(t, hostConfig{})
 			p := n.pages(1, 4096)
 			c := verbs.RegionConfig{Buffers: p.List(0, 100), Access: allRights, ZeroBased: from}
 			if !from {
@@ -117,13 +117,13 @@ func sharedAddressing(t *conformance.T) {
 // 9.2.6.8.
 var rv9_2_6_window = []conformance.Case{
 	apiCase("9.2.6.7/results", allocateWindowResults, "RV-9.2.6.7-M1"),
-	apiCase("9.2.6.7/modifiers", onNode(allocateWindowModifiers), "RV-9.2.6.7-M2"),
-	apiCase("9.2.6.8/results", inWorld(queryWindowResults), "RV-9.2.6.8-M1"),
-	apiCase("9.2.6.8/modifiers", inWorld(queryWindowModifiers), "RV-9.2.6.8-M2"),
+	apiCase("9.2.6.7/modifiers", onHost(allocateWindowModifiers), "RV-9.2.6.7-M2"),
+	apiCase("9.2.6.8/results", onHostPair(queryWindowResults), "RV-9.2.6.8-M1"),
+	apiCase("9.2.6.8/modifiers", onHostPair(queryWindowModifiers), "RV-9.2.6.8-M2"),
 }
 
 func allocateWindowResults(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 3}}})
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Windows: 3}}})
 	dead := n.deadPD()
 	require.ErrorIs(t, second(dead.AllocateWindow()), verbs.ErrInvalidPD)
 	for range 3 {
@@ -134,7 +134,7 @@ func allocateWindowResults(t *conformance.T) {
 	require.ErrorIs(t, second(n.pd.AllocateWindow()), verbs.ErrInvalidRNIC)
 }
 
-func allocateWindowModifiers(t *conformance.T, n *node) {
+func allocateWindowModifiers(t *conformance.T, n *host) {
 	other := n.newPD()
 	mw := must(other.AllocateWindow())(t)
 	q := must(mw.Query())(t)
@@ -153,7 +153,7 @@ func allocateWindowModifiers(t *conformance.T, n *node) {
 	}
 }
 
-func queryWindowResults(t *conformance.T, w *world) {
+func queryWindowResults(t *conformance.T, w *hostPair) {
 	n := w.a
 	mw := n.newMW()
 	require.NoError(t, second(mw.Query()), "unbound")
@@ -169,7 +169,7 @@ func queryWindowResults(t *conformance.T, w *world) {
 	require.ErrorIs(t, second(last.Query()), verbs.ErrInvalidRNIC)
 }
 
-func queryWindowModifiers(t *conformance.T, w *world) {
+func queryWindowModifiers(t *conformance.T, w *hostPair) {
 	n := w.a
 	mw, other := n.newMW(), n.newMW()
 	invalid := verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}

@@ -11,10 +11,10 @@ import (
 
 // rv9_3_1_1 is PostSQ: verbs draft 9.3.1.1.
 var rv9_3_1_1 = []conformance.Case{
-	apiCase("9.3.1.1/results", onNode(postSQResults), "RV-9.3.1.1-M1"),
+	apiCase("9.3.1.1/results", onHost(postSQResults), "RV-9.3.1.1-M1"),
 	apiCase("9.3.1.1/modifiers-of-messages", postSQModifiers, "RV-9.3.1.1-M2"),
-	apiCase("9.3.1.1/modifiers-of-memory", onNode(postSQMemoryModifiers), "RV-9.3.1.1-M2"),
-	apiCase("9.3.1.1/modifiers-not-valid", onNode(postSQOtherModifiers), "RV-9.3.1.1-M2", "PV-9.3.1.1-M1"),
+	apiCase("9.3.1.1/modifiers-of-memory", onHost(postSQMemoryModifiers), "RV-9.3.1.1-M2"),
+	apiCase("9.3.1.1/modifiers-not-valid", onHost(postSQOtherModifiers), "RV-9.3.1.1-M2", "PV-9.3.1.1-M1"),
 	apiCase("9.3.1.1/id-operation-kind", postSQRequired, "RV-9.3.1.1-M3"),
 	apiCase("9.3.1.1/operations", postSQOperations, "RV-9.3.1.1-M4"),
 }
@@ -33,7 +33,7 @@ func handles(t *conformance.T, qp *verbs.QP) map[string]userQP {
 
 // postSQResults has each result but Invalid Scatter/Gather List Format: a list of
 // verbs.SGE has one format.
-func postSQResults(t *conformance.T, n *node) {
+func postSQResults(t *conformance.T, n *host) {
 	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
 		for s := range inTurn(t, "in %v", states) {
 			l := n.into(s, verbs.QPConfig{SendDepth: 4, SendSGE: 2, WriteSGE: 1})
@@ -75,7 +75,7 @@ func postSQResults(t *conformance.T, n *node) {
 			require.ErrorIs(t, post(verbs.Request{})(), verbs.ErrInvalidQP)
 		}
 		t.Part("%s of a closed RNIC", name)
-		x := newNode(t, nodeConfig{})
+		x := newHost(t, hostConfig{})
 		h := handles(t, x.qp)[name]
 		require.NoError(t, x.nic.Close())
 		k, err := h.PostSend(verbs.Request{})
@@ -93,17 +93,17 @@ func postSQModifiers(t *conformance.T) {
 
 // postSQMemoryModifiers: the same for Bind and Fast-Register, which modifiersOfPosts has
 // for most; here are all rights, the list's entries, their size and FBO, and the index.
-func postSQMemoryModifiers(t *conformance.T, n *node) {
-	s, p := n.seat(privileged), n.pages(4, 8192)
+func postSQMemoryModifiers(t *conformance.T, n *host) {
+	s, p := n.probe(privileged), n.pages(4, 8192)
 	const lr, lw, rr, rw, bw = verbs.LocalRead, verbs.LocalWrite, verbs.RemoteRead, verbs.RemoteWrite, verbs.BindWindow
 	for i, a := range []verbs.Access{lr, lw, lr | lw, lr | rr, lw | rw, lr | lw | rr, lr | lw | rw, lr | lw | rr | rw, lr | bw, lr | lw | rr | rw | bw} {
 		mr, key := n.allocated(), uint8(i)
 		r := fastRegister(mr.WithKey(key), p.List(i, 100+i), 1<<20+uint64(i), a)
-		s.does(r, verbs.StatusSuccess)
+		s.runs(r, verbs.StatusSuccess)
 		q := queried(t, mr)
 		require.Equal(t, a, q.Access)
 		require.Equal(t, mr.WithKey(key), q.STag)
-		s.judged(verbs.FastRegisterBuffer(r.FastRegister), i, p.Bytes()[2*i:2*i+10], a&^bw, noRight)
+		s.checks(verbs.FastRegisterBuffer(r.FastRegister), i, p.Bytes()[2*i:2*i+10], a&^bw, noRight)
 	}
 	for i, a := range []verbs.Access{rr, rw, rr | rw} {
 		mw := n.newMW()
@@ -111,7 +111,7 @@ func postSQMemoryModifiers(t *conformance.T, n *node) {
 		require.Equal(t, a, queried(t, mw).Access)
 		mem, at := fill(n.mr.Bytes()[10+i:30+i], i), verbs.BindBuffer(b).Remote(0)
 		if a&rr != 0 {
-			require.Equal(t, mem, s.read(at, 20, taken))
+			require.Equal(t, mem, s.read(at, 20, allowed))
 		} else {
 			s.read(at, 20, noRight.read)
 		}
@@ -119,7 +119,7 @@ func postSQMemoryModifiers(t *conformance.T, n *node) {
 			s.write(at, make([]byte, 20), noRight.write)
 		}
 		if a == rr|rw {
-			s.write(at, make([]byte, 20), taken)
+			s.write(at, make([]byte, 20), allowed)
 			require.Equal(t, make([]byte, 20), mem)
 		}
 		require.NoError(t, mw.Deallocate())
@@ -140,15 +140,15 @@ func postSQMemoryModifiers(t *conformance.T, n *node) {
 		}
 		mr := n.allocated()
 		r := fastRegister(mr.WithKey(1), b, 0, allRights)
-		s.does(r, verbs.StatusSuccess)
-		require.True(t, bytes.Equal(want[b.FBO:][:9000], s.read(verbs.FastRegisterBuffer(r.FastRegister).Remote(0), 9000, taken)), "what the list names")
+		s.runs(r, verbs.StatusSuccess)
+		require.True(t, bytes.Equal(want[b.FBO:][:9000], s.read(verbs.FastRegisterBuffer(r.FastRegister).Remote(0), 9000, allowed)), "what the list names")
 	}
 	t.Part("")
 	n.quiet()
 }
 
 // garbage are values for all modifiers.
-func (l *line) garbage() verbs.Request {
+func (l *link) garbage() verbs.Request {
 	bad := make([]verbs.SGE, 99)
 	for i := range bad {
 		bad[i] = verbs.SGE{STag: 0x00F00000, TO: 5, Length: 1 << 31}
@@ -163,13 +163,13 @@ func (l *line) garbage() verbs.Request {
 
 // postSQOtherModifiers fills in all the modifiers that do not go with an operation: they
 // are ignored. A Read whose response is held back is ahead, so that fences would be seen.
-func postSQOtherModifiers(t *conformance.T, n *node) {
+func postSQOtherModifiers(t *conformance.T, n *host) {
 	p := n.pages(1, 4096)
 	for op := range inTurn(t, "%v", []verbs.Op{
 		verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
 		verbs.OpRead, verbs.OpReadInvalidate, verbs.OpBind, verbs.OpFastRegister, verbs.OpInvalidate,
 	}) {
-		l, mr, mw := n.line(privileged), n.register(64, allRights), n.newMW()
+		l, mr, mw := n.link(privileged), n.register(64, allRights), n.newMW()
 		fast, data := n.allocated(), n.mr.Bytes()[:6]
 		q := l.garbage()
 		q.Op, q.ID = op, 2
@@ -195,23 +195,23 @@ func postSQOtherModifiers(t *conformance.T, n *node) {
 			q.Invalidate, q.Flags = mr.STag(), verbs.ReadFence
 		}
 		post(t, l.qp, l.aRead(1), q, verbs.Request{ID: 3})
-		l.hear(l.asks(1))
+		l.expect(l.asks(1))
 		if heard != nil {
-			l.hear(heard)
+			l.expect(heard)
 		}
 		msn := uint32(1)
 		if op <= verbs.OpSendSEInvalidate {
 			msn++
 		}
-		l.hear(aSend(msn, nil))
-		l.settle()
+		l.expect(aSend(msn, nil))
+		l.settled()
 		empty(t, l.sq)
 		require.Equal(t, op == verbs.OpBind, queried(t, mw).Valid, "the window")
 		require.Equal(t, op == verbs.OpFastRegister, queried(t, fast).Valid, "the region to be registered")
 		require.Equal(t, op != verbs.OpInvalidate, queried(t, mr).Valid, "the region")
-		l.tell(l.answer())
+		l.send(l.answer())
 		if op == verbs.OpRead || op == verbs.OpReadInvalidate {
-			l.tell(aReadResponse(uint32(mr.STag()), mr.Base(), []byte("response")))
+			l.send(aReadResponse(uint32(mr.STag()), mr.Base(), []byte("response")))
 		}
 		completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess), l.sentAs(2, op, verbs.StatusSuccess), l.sentAs(3, verbs.OpSend, verbs.StatusSuccess))
 	}
@@ -220,12 +220,12 @@ func postSQOtherModifiers(t *conformance.T, n *node) {
 // postSQRequired: what every request has comes back in its completion, or decides that
 // there is none.
 func postSQRequired(t *conformance.T) {
-	w := newTroupe(t, worldConfig{})
+	w := newOpsMatrix(t, hostPairConfig{})
 	for id := range inTurn(t, "IDs from %d on", []uint64{0, 1, 1 << 63, 1<<64 - 10}) { // and nine more each
-		sent, received := w.ten(id, 0)
+		sent, received := w.postAll(id, 0)
 		completes(t, w.a.cq, sent...)
 		completes(t, w.b.cq, received...)
-		_, received = w.ten(id, verbs.Unsignaled)
+		_, received = w.postAll(id, verbs.Unsignaled)
 		completes(t, w.b.cq, received...)
 		run(t, w.a.qp, verbs.Request{ID: id, Op: verbs.OpRead}, verbs.StatusSuccess)
 	}
@@ -234,8 +234,8 @@ func postSQRequired(t *conformance.T) {
 
 // postSQOperations: these ten and no other.
 func postSQOperations(t *conformance.T) {
-	w := newTroupe(t, worldConfig{})
-	sent, received := w.ten(1, 0)
+	w := newOpsMatrix(t, hostPairConfig{})
+	sent, received := w.postAll(1, 0)
 	require.Len(t, sent, 10)
 	completes(t, w.a.cq, sent...)
 	completes(t, w.b.cq, received...)
@@ -245,41 +245,41 @@ func postSQOperations(t *conformance.T) {
 		require.Zero(t, k)
 	}
 	require.Equal(t, verbs.StateRTS, w.a.qp.State())
-	moves(t, w.a.end(), w.b.end())
+	moves(t, w.a.endpoint(), w.b.endpoint())
 }
 
 // rv9_3_1_1_memory is the values that modifiers of Bind and Fast-Register can have:
 // verbs draft 9.3.1.1.
 var rv9_3_1_1_memory = []conformance.Case{
-	apiCase("9.3.1.1/bind-addressing", staged(postBindAddressing), "RV-9.3.1.1-M5"),
-	apiCase("9.3.1.1/page-size", staged(postPageSize), "RV-9.3.1.1-M6"),
+	apiCase("9.3.1.1/bind-addressing", onQuietHost(postBindAddressing), "RV-9.3.1.1-M5"),
+	apiCase("9.3.1.1/page-size", onQuietHost(postPageSize), "RV-9.3.1.1-M6"),
 	apiCase("9.3.1.1/block-size", postBlockSize, "RV-9.3.1.1-M7"),
-	apiCase("9.3.1.1/fast-register-addressing", staged(postFastAddressing), "RV-9.3.1.1-M9"),
-	apiCase("9.3.1.1/remote-access-flag", staged(postRemoteAccess), "RV-9.3.1.1-M10", "RV-9.3.1.1-M11"),
+	apiCase("9.3.1.1/fast-register-addressing", onQuietHost(postFastAddressing), "RV-9.3.1.1-M9"),
+	apiCase("9.3.1.1/remote-access-flag", onQuietHost(postRemoteAccess), "RV-9.3.1.1-M10", "RV-9.3.1.1-M11"),
 }
 
 // posted says that PostSQ refuses a request, which nothing comes of.
-func (s *seat) posted(req verbs.Request, want error) {
-	s.sit()
+func (s *probe) posted(req verbs.Request, want error) {
+	s.connect()
 	k, err := s.qp.PostSend(req)
-	require.ErrorIs(s.n.t, err, want)
-	require.Zero(s.n.t, k)
-	empty(s.n.t, s.n.cq)
-	require.Equal(s.n.t, verbs.StateRTS, s.qp.State())
+	require.ErrorIs(s.t, err, want)
+	require.Zero(s.t, k)
+	empty(s.t, s.host.cq)
+	require.Equal(s.t, verbs.StateRTS, s.qp.State())
 }
 
-func postBindAddressing(n *node) {
-	t, s, mem := n.t, n.seat(verbs.QPConfig{}), n.mr.Bytes()
+func postBindAddressing(n *host) {
+	t, s, mem := n.t, n.probe(verbs.QPConfig{}), n.mr.Bytes()
 	for a, base := range map[verbs.Addressing]uint64{verbs.VABased: n.mr.Base() + 100, verbs.ZeroBased: 0} {
 		mw := n.newMW()
 		b := mw.BindRequest(n.mr, 100, 50, remoteRights, 1)
 		b.Addressing = a
-		s.does(binds(b), verbs.StatusSuccess)
+		s.runs(binds(b), verbs.StatusSuccess)
 		require.Equal(t, a, queried(t, mw).Addressing)
 		at := func(off uint64) verbs.Remote { return verbs.Remote{STag: b.Window, TO: base + off} }
 		clear(mem)
-		s.write(at(0), []byte{1}, taken)
-		s.write(at(49), []byte{2}, taken)
+		s.write(at(0), []byte{1}, allowed)
+		s.write(at(49), []byte{2}, allowed)
 		require.Equal(t, []byte{0, 1, 0}, mem[99:102], "%v", a)
 		require.Equal(t, []byte{0, 2, 0}, mem[148:151], "%v", a)
 		s.write(at(50), []byte{3}, noBounds.write)
@@ -289,11 +289,11 @@ func postBindAddressing(n *node) {
 			s.posted(binds(b), verbs.ErrInvalidModifier)
 		}
 	}
-	s.leave()
+	s.disconnect()
 }
 
-func postPageSize(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 1<<20)
+func postPageSize(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 1<<20)
 	sizes := queried(t, n.nic).PageSizes
 	require.NotEmpty(t, sizes)
 	for _, size := range sizes {
@@ -304,20 +304,20 @@ func postPageSize(n *node) {
 		if size > 1<<20 { // there is no such page, but the size is good
 			list.Addresses[0], want = 1<<50, verbs.StatusInvalidPhysBufferEntry
 		}
-		s.does(fastRegister(mr.WithKey(1), list, 0, allRights), want)
+		s.runs(fastRegister(mr.WithKey(1), list, 0, allRights), want)
 	}
 	for _, size := range []uint64{0, 1, sizes[0] / 2, 4097, 12288, 3 << 20, sizes[len(sizes)-1] * 2, 1<<64 - 1} {
 		mr := n.allocated()
 		list := verbs.PhysicalBuffers{Size: size, Addresses: []uint64{p.Address(0)}, Length: 64}
-		s.does(fastRegister(mr.WithKey(1), list, 0, allRights), verbs.StatusInvalidPageSize)
+		s.runs(fastRegister(mr.WithKey(1), list, 0, allRights), verbs.StatusInvalidPageSize)
 		require.False(t, queried(t, mr).Valid, "size %d", size)
 	}
-	s.leave()
+	s.disconnect()
 }
 
 func postBlockSize(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
-	s, p := n.seat(privileged), n.pages(1, 10_000)
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
+	s, p := n.probe(privileged), n.pages(1, 10_000)
 	least, most := queried(t, n.nic).MinBlock, queried(t, n.nic).MaxBlock
 	for size, want := range map[uint64]verbs.Status{
 		least: verbs.StatusSuccess, 4097: verbs.StatusSuccess, 10_000: verbs.StatusSuccess,
@@ -327,43 +327,43 @@ func postBlockSize(t *conformance.T) {
 	} {
 		mr := n.allocated()
 		list := verbs.PhysicalBuffers{Size: size, Addresses: []uint64{p.Address(0)}, Length: 1}
-		s.does(fastRegister(mr.WithKey(1), list, 0, allRights), want)
+		s.runs(fastRegister(mr.WithKey(1), list, 0, allRights), want)
 		require.Equal(t, want == verbs.StatusSuccess, queried(t, mr).Valid, "size %d", size)
 	}
-	s.leave()
+	s.disconnect()
 	n.quiet()
 }
 
-func postFastAddressing(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(2, 4096)
+func postFastAddressing(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(2, 4096)
 	mem := p.Bytes()[10:110]
 	for _, va := range []uint64{0, 4096 + 10, 1<<40 + 10} { // 0 for zero-based
 		mr := n.allocated()
 		r := fastRegister(mr.WithKey(1), p.List(10, 100), va, allRights)
-		s.does(r, verbs.StatusSuccess)
+		s.runs(r, verbs.StatusSuccess)
 		q := queried(t, mr)
 		require.Equal(t, va, q.Base)
 		require.Equal(t, va == 0, q.Addressing == verbs.ZeroBased)
-		s.opens(verbs.TaggedBuffer{STag: mr.WithKey(1), Base: va}, 0, mem)
+		s.allAllowed(verbs.TaggedBuffer{STag: mr.WithKey(1), Base: va}, 0, mem)
 		s.write(verbs.Remote{STag: mr.WithKey(1), TO: va + 100}, []byte{1}, noBounds.write)
 	}
 	mr := n.allocated()
 	r := fastRegister(mr.WithKey(1), p.List(10, 100), 4096+11, allRights)
-	s.does(r, verbs.StatusInvalidVA)
+	s.runs(r, verbs.StatusInvalidVA)
 	r.FastRegister.VA = 0
-	s.does(r, verbs.StatusInvalidVA)
+	s.runs(r, verbs.StatusInvalidVA)
 	for _, none := range []verbs.Addressing{2, 255} {
 		r.FastRegister.Addressing = none
 		s.posted(r, verbs.ErrInvalidModifier)
 	}
 	require.False(t, queried(t, mr).Valid)
-	s.leave()
+	s.disconnect()
 }
 
 // postRemoteAccess: with the flag the peer can do what the rights say; without it a
 // Fast-Register cannot give such rights.
-func postRemoteAccess(n *node) {
-	t, s, p := n.t, n.seat(privileged), n.pages(1, 4096)
+func postRemoteAccess(n *host) {
+	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
 	for _, a := range []verbs.Access{
 		verbs.LocalWrite | verbs.RemoteWrite, verbs.LocalRead | verbs.RemoteRead, allRights,
 	} {
@@ -371,13 +371,13 @@ func postRemoteAccess(n *node) {
 			mr := n.allocate(verbs.AllocateConfig{PBL: 8, RemoteAccess: flag})
 			r := fastRegister(mr.WithKey(1), p.List(0, 64), 4096, a)
 			if !flag {
-				s.does(r, verbs.StatusInvalidAccessRights)
+				s.runs(r, verbs.StatusInvalidAccessRights)
 				require.False(t, queried(t, mr).Valid, "%v without the flag", a)
 				continue
 			}
-			s.does(r, verbs.StatusSuccess)
-			s.peers(verbs.FastRegisterBuffer(r.FastRegister), 0, p.Bytes()[:64], a, noRight)
+			s.runs(r, verbs.StatusSuccess)
+			s.checksPeer(verbs.FastRegisterBuffer(r.FastRegister), 0, p.Bytes()[:64], a, noRight)
 		}
 	}
-	s.leave()
+	s.disconnect()
 }

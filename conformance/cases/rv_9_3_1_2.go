@@ -5,20 +5,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // rv9_3_1_2 is PostRQ: verbs draft 9.3.1.2.
 var rv9_3_1_2 = []conformance.Case{
-	apiCase("9.3.1.2/results-of-rq", onNode(postRQResults), "RV-9.3.1.2-M1"),
-	apiCase("9.3.1.2/results-of-srq", onNode(postRQResultsOfSRQ), "RV-9.3.1.2-M1"),
+	apiCase("9.3.1.2/results-of-rq", onHost(postRQResults), "RV-9.3.1.2-M1"),
+	apiCase("9.3.1.2/results-of-srq", onHost(postRQResultsOfSRQ), "RV-9.3.1.2-M1"),
 	apiCase("9.3.1.2/queue-named", postRQQueue, "RV-9.3.1.2-M2"),
-	apiCase("9.3.1.2/id-and-list", onNode(postRQRequired), "RV-9.3.1.2-M3"),
+	apiCase("9.3.1.2/id-and-list", onHost(postRQRequired), "RV-9.3.1.2-M3"),
 }
 
 // postRQResults has each result of a Receive Queue but Invalid Scatter/Gather List Format
 // and Invalid Modifier: verbs.Recv cannot be written down so that they apply.
-func postRQResults(t *conformance.T, n *node) {
+func postRQResults(t *conformance.T, n *host) {
 	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
 		for s := range inTurn(t, "in %v", states) {
 			l := n.into(s, verbs.QPConfig{RecvDepth: 4, RecvSGE: 2})
@@ -39,8 +40,8 @@ func postRQResults(t *conformance.T, n *node) {
 			require.NoError(t, second(h.PostRecv(make([]verbs.Recv, attributes(t, l.qp).RecvDepth-2)...)))
 			refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), l.shown)
 			if s == verbs.StateRTS {
-				l.say(nil)
-				l.say(nil)
+				l.sendMessage(nil)
+				l.sendMessage(nil)
 				completes(t, l.rq, l.got(1, 0), l.got(2, 0))
 			}
 			require.NoError(t, l.qp.Destroy())
@@ -49,9 +50,9 @@ func postRQResults(t *conformance.T, n *node) {
 	}
 	srq := n.newSRQ(verbs.SRQConfig{})
 	qp := n.newQP(verbs.QPConfig{SRQ: srq})
-	x := newNode(t, nodeConfig{})
+	x := newHost(t, hostConfig{})
 	for name, h := range handles(t, qp) {
-		refuses(t, name, verbs.ErrRQUsesSRQ, func() error { return second(h.PostRecv(verbs.Recv{})) }, tells(t, qp), queries(srq.Query))
+		refuses(t, name, verbs.ErrRQUsesSRQ, func() error { return second(h.PostRecv(verbs.Recv{})) }, snapshotOf(t, qp), queries(srq.Query))
 	}
 	of := handles(t, x.qp)
 	require.NoError(t, x.nic.Close())
@@ -60,7 +61,7 @@ func postRQResults(t *conformance.T, n *node) {
 	}
 }
 
-func postRQResultsOfSRQ(t *conformance.T, n *node) {
+func postRQResultsOfSRQ(t *conformance.T, n *host) {
 	for user := range inTurn(t, "a user's handle: %v", []bool{false, true}) {
 		srq := n.newSRQ(verbs.SRQConfig{Depth: 4, SGE: 2})
 		posts := srq.PostRecv
@@ -74,15 +75,15 @@ func postRQResultsOfSRQ(t *conformance.T, n *node) {
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), queries(srq.Query))
 		}
 		refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), queries(srq.Query))
-		l := n.line(verbs.QPConfig{SRQ: srq})
+		l := n.link(verbs.QPConfig{SRQ: srq})
 		for i := range depth {
-			l.say(nil)
+			l.sendMessage(nil)
 			completes(t, l.rq, l.got(uint64(i), 0))
 		}
 		succeed(t, l.qp.Destroy, srq.Destroy)
 		require.ErrorIs(t, post(verbs.Recv{})(), verbs.ErrInvalidSRQ)
 	}
-	x := newNode(t, nodeConfig{})
+	x := newHost(t, hostConfig{})
 	srq := x.newSRQ(verbs.SRQConfig{})
 	require.NoError(t, x.nic.Close())
 	require.ErrorIs(t, second(srq.PostRecv(verbs.Recv{})), verbs.ErrInvalidRNIC)
@@ -93,43 +94,43 @@ func postRQResultsOfSRQ(t *conformance.T, n *node) {
 // find nothing there.
 func postRQQueue(t *conformance.T) {
 	for which := range 4 {
-		n := newNode(t, nodeConfig{})
+		n := newHost(t, hostConfig{})
 		srqs := []*verbs.SRQ{n.newSRQ(verbs.SRQConfig{}), n.newSRQ(verbs.SRQConfig{})}
-		lines := []*line{
-			n.line(verbs.QPConfig{}), n.line(verbs.QPConfig{}), n.line(verbs.QPConfig{SRQ: srqs[0]}), n.line(verbs.QPConfig{SRQ: srqs[1]}),
+		lines := []*link{
+			n.link(verbs.QPConfig{}), n.link(verbs.QPConfig{}), n.link(verbs.QPConfig{SRQ: srqs[0]}), n.link(verbs.QPConfig{SRQ: srqs[1]}),
 		}
 		posts := lines[which].qp.PostRecv
 		if which > 1 {
 			posts = srqs[which-2].PostRecv
 		}
-		require.Equal(t, 3, must(posts(n.receive(1), n.receive(2), n.receive(3)))(t))
+		require.Equal(t, 3, must(posts(n.aReceive(1), n.aReceive(2), n.aReceive(3)))(t))
 		for i, l := range lines {
 			t.Part("posted to %d, sent to %d", which, i)
 			if i != which {
-				l.unheard()
+				l.sendsTooMuch()
 				continue
 			}
 			for id := range uint64(3) {
 				l.says(id + 1)
 			}
-			l.unheard()
+			l.sendsTooMuch()
 		}
 	}
 }
 
 // postRQRequired: the ID comes back, and the list, of none to as many elements as there
 // can be, gets the octets.
-func postRQRequired(t *conformance.T, n *node) {
+func postRQRequired(t *conformance.T, n *host) {
 	most := queried(t, n.nic).Limits.SGE
 	for name, srq := range map[string]*verbs.SRQ{"RQ": nil, "S-RQ": n.newSRQ(verbs.SRQConfig{SGE: most})} {
-		l := n.line(verbs.QPConfig{RecvSGE: most, SRQ: srq})
+		l := n.link(verbs.QPConfig{RecvSGE: most, SRQ: srq})
 		for i, id := range []uint64{0, 1, 1 << 63, 1<<64 - 1} {
 			for _, elements := range []int{0, 1, 2, most} {
 				t.Part("%s, ID %d, %d elements", name, id, elements)
 				clear(n.mr.Bytes())
 				r := verbs.Recv{ID: id}
 				total := 0
-				want := make([]byte, nodeMemory)
+				want := make([]byte, hostMemory)
 				data := fill(make([]byte, 100*most), i)
 				for e := range elements { // the last ones first, with gaps
 					k := 3 + 7*e%50
@@ -139,7 +140,7 @@ func postRQRequired(t *conformance.T, n *node) {
 					total += k
 				}
 				postRecv(t, receiver(l.qp, srq), r)
-				l.say(data[:total])
+				l.sendMessage(data[:total])
 				completes(t, l.rq, l.got(id, total))
 				same(t, want, n.mr.Bytes(), "the memory")
 			}
@@ -149,24 +150,24 @@ func postRQRequired(t *conformance.T, n *node) {
 
 // rv9_3_2 is Poll for Completion and Request Completion Notification: verbs draft 9.3.2.
 var rv9_3_2 = []conformance.Case{
-	apiCase("9.3.2.1/oldest-first", onNode(pollOldest), "RV-9.3.2.1-M1"),
-	apiCase("9.3.2.1/results", onNode(pollResults), "RV-9.3.2.1-M2"),
+	apiCase("9.3.2.1/oldest-first", onHost(pollOldest), "RV-9.3.2.1-M1"),
+	apiCase("9.3.2.1/results", onHost(pollResults), "RV-9.3.2.1-M2"),
 	apiCase("9.3.2.1/contents", pollContents, "RV-9.3.2.1-M3", "PV-9.3.2.1-M2"),
 	apiCase("9.3.2.1/statuses-of-requests", pollStatuses,
 		"RV-9.3.2.1-M4", "PV-9.5.2-M4", "PV-9.5.2-M5", "PV-9.5.2-M6", "PV-9.5.2-M7", "PV-9.5.2-M8", "PV-9.5.2-M9",
 		"PV-9.5.2-M10", "PV-9.5.2-M11", "PV-9.5.2-M12", "PV-9.5.2-M13", "PV-9.5.2-M14"),
-	apiCase("9.3.2.1/statuses-of-ends", onNode(pollStatusesOfEnds), "RV-9.3.2.1-M4", "PV-9.5.2-M3"),
-	apiCase("9.3.2.2/results", onNode(notifyResults), "RV-9.3.2.2-M1", "RV-9.3.2.2-M3"),
-	apiCase("9.3.2.2/modifiers", onNode(notifyModifiers), "RV-9.3.2.2-M2"),
+	apiCase("9.3.2.1/statuses-of-ends", onHost(pollStatusesOfEnds), "RV-9.3.2.1-M4", "PV-9.5.2-M3"),
+	apiCase("9.3.2.2/results", onHost(notifyResults), "RV-9.3.2.2-M1", "RV-9.3.2.2-M3"),
+	apiCase("9.3.2.2/modifiers", onHost(notifyModifiers), "RV-9.3.2.2-M2"),
 }
 
 // pollOldest has several queues feed one CQ, one completion at a time: they are polled
 // in that order, by one and by more.
-func pollOldest(t *conformance.T, n *node) {
+func pollOldest(t *conformance.T, n *host) {
 	cq := n.newCQ(100)
-	var lines []*line
+	var lines []*link
 	for range 3 {
-		lines = append(lines, n.line(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}))
+		lines = append(lines, n.link(verbs.QPConfig{SendCQ: cq, RecvCQ: cq}))
 	}
 	for batch := range inTurn(t, "polled by %d", []int{1, 3, 7, 100}) {
 		var want []verbs.Completion
@@ -177,8 +178,8 @@ func pollOldest(t *conformance.T, n *node) {
 				want = append(want, l.sentAs(i, verbs.OpSend, verbs.StatusSuccess))
 			} else {
 				l.recv(i)
-				l.say([]byte{1})
-				l.settle()
+				l.sendMessage([]byte{1})
+				l.settled()
 				want = append(want, l.got(i, 1))
 			}
 		}
@@ -200,7 +201,7 @@ func pollOldest(t *conformance.T, n *node) {
 	}
 }
 
-func pollResults(t *conformance.T, n *node) {
+func pollResults(t *conformance.T, n *host) {
 	cq, user := n.newCQ(4), n.cq.User()
 	empty(t, cq)
 	require.Zero(t, cq.Poll(make([]verbs.Completion, 3)))
@@ -221,11 +222,11 @@ func pollResults(t *conformance.T, n *node) {
 // pollContents compares every field of the completions of all eleven operations, of
 // several queue pairs on one CQ.
 func pollContents(t *conformance.T) {
-	w := newTroupe(t, worldConfig{})
+	w := newOpsMatrix(t, hostPairConfig{})
 	for i := range uint64(3) {
-		qa, qb := w.pair(verbs.QPConfig{Privileged: true}, verbs.QPConfig{})
+		qa, qb := w.connectMore(verbs.QPConfig{Privileged: true}, verbs.QPConfig{})
 		w.a.qp, w.b.qp = qa, qb
-		sent, received := w.ten(1000*i, 0)
+		sent, received := w.postAll(1000*i, 0)
 		for j, op := range []verbs.Op{
 			verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite,
 			verbs.OpRead, verbs.OpReadInvalidate, verbs.OpBind, verbs.OpFastRegister, verbs.OpInvalidate,
@@ -245,19 +246,19 @@ func pollContents(t *conformance.T) {
 // operations for which the figure has it.
 func pollStatuses(t *conformance.T) {
 	figure36 := map[verbs.Status]bool{}
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	for _, errors := range []func() []completionError{sendQueueErrors, fastRegisterErrors, bindErrors, invalidateErrors, receiveQueueErrors, remoteInvalidateErrors} {
 		for e := range inTurn(t, "%s", errors()) {
-			n.line(e.qp).errs(&e)
+			n.link(e.qp).completesInError(&e)
 			figure36[e.want] = true
 		}
 	}
 	t.Part("a block's size")
-	x := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
+	x := newHost(t, hostConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
 	p := x.pages(1, 5000)
 	list := p.List(0, 10)
 	list.Size = 1<<30 + 1
-	x.seat(privileged).does(fastRegister(x.allocated().WithKey(1), list, 0, allRights), verbs.StatusInvalidPhysBufferSize)
+	x.probe(privileged).runs(fastRegister(x.allocated().WithKey(1), list, 0, allRights), verbs.StatusInvalidPhysBufferSize)
 	t.Part("")
 	for _, s := range []verbs.Status{
 		verbs.StatusInvalidSTag, verbs.StatusBaseBounds, verbs.StatusAccess, verbs.StatusInvalidPD, verbs.StatusWrap,
@@ -271,23 +272,23 @@ func pollStatuses(t *conformance.T) {
 }
 
 // pollStatusesOfEnds has those that come from the end of a stream.
-func pollStatusesOfEnds(t *conformance.T, n *node) {
+func pollStatusesOfEnds(t *conformance.T, n *host) {
 	for _, c := range named(t, "%s", map[string]struct {
-		end  func(*line)
+		end  func(*link)
 		want verbs.Status
 	}{
-		"Modify QP": {func(l *line) { l.modify(verbs.StateError) }, verbs.StatusFlushed},
-		"a failure": {func(l *line) { l.qp.Fail(); _, _, _ = l.peer.End(); l.shut() }, verbs.StatusLocalQPCatastrophic},
-		"the peer terminates it": {func(l *line) {
-			l.tell(aTerminate(0x0100, l.asks(2), true))
+		"Modify QP": {func(l *link) { l.modify(verbs.StateError) }, verbs.StatusFlushed},
+		"a failure": {func(l *link) { fault.Provoke(l.qp); _, _, _ = l.peer.End(); l.shut() }, verbs.StatusLocalQPCatastrophic},
+		"the peer terminates it": {func(l *link) {
+			l.send(aTerminate(0x0100, l.asks(2), true))
 			_, _, _ = l.peer.End()
 			l.shut()
 		}, verbs.StatusRemoteTermination},
 	}) {
-		l := n.line(verbs.QPConfig{})
+		l := n.link(verbs.QPConfig{})
 		l.recv(5)
 		post(t, l.qp, l.aSend(1), l.aRead(2), l.aRead(3), l.aSend(4))
-		l.hear(aSend(1, n.mr.Bytes()[:4]), l.asks(1), l.asks(2), aSend(2, n.mr.Bytes()[:4]))
+		l.expect(aSend(1, n.mr.Bytes()[:4]), l.asks(1), l.asks(2), aSend(2, n.mr.Bytes()[:4]))
 		completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
 		c.end(l)
 		ends(t, l.qp, verbs.StateError)
@@ -303,20 +304,20 @@ func pollStatusesOfEnds(t *conformance.T, n *node) {
 }
 
 // notifyResults has each result; a refused call does not arm.
-func notifyResults(t *conformance.T, n *node) {
-	b := n.bell()
+func notifyResults(t *conformance.T, n *host) {
+	b := n.cqHandler()
 	cq := b.cq(64)
 	for name, call := range map[string]func(verbs.NotifyType) error{"CQ": cq.Notify, "UserCQ": cq.User().Notify} {
 		for _, none := range []verbs.NotifyType{0, 3, 255} {
 			refuses(t, name, verbs.ErrInvalidNotifyType, func() error { return call(none) }, queries(cq.Query))
 		}
 		require.NoError(t, n.flush(cq, 1).Destroy())
-		b.silent()
+		b.notCalled()
 		require.Empty(t, cq.Events())
 		for _, k := range []verbs.NotifyType{verbs.NotifyNext, verbs.NotifySolicited} {
 			require.NoError(t, call(k), name)
 			require.NoError(t, n.flush(cq, 1).Destroy())
-			b.once(cq)
+			b.calledOnce(cq)
 			<-cq.Events()
 		}
 	}
@@ -330,8 +331,8 @@ func notifyResults(t *conformance.T, n *node) {
 }
 
 // notifyModifiers: of two CQs the one that was named calls, and what the kind says.
-func notifyModifiers(t *conformance.T, n *node) {
-	b := n.bell()
+func notifyModifiers(t *conformance.T, n *host) {
+	b := n.cqHandler()
 	l, cq := n.notified(b)
 	x, other := n.notified(b)
 	for _, c := range []struct {
@@ -345,14 +346,14 @@ func notifyModifiers(t *conformance.T, n *node) {
 		t.Part("kind %d, control %#x", c.kind, c.control)
 		notify(t, cq, c.kind)
 		x.gets(c.control)
-		b.silent()
+		b.notCalled()
 		l.gets(c.control)
 		if c.call {
-			b.once(cq)
+			b.calledOnce(cq)
 		} else {
-			b.silent()
+			b.notCalled()
 			l.gets(opSendSE)
-			b.once(cq)
+			b.calledOnce(cq)
 		}
 		assert.Empty(t, other.Events())
 	}

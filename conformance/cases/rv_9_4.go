@@ -5,6 +5,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -12,10 +13,10 @@ import (
 var rv9_4 = []conformance.Case{
 	apiCase("9.4.1/one-at-least", oneHandlerAtLeast, "RV-9.4.1-M1"),
 	apiCase("9.4.1/results", completionHandlerResults, "RV-9.4.1-M2"),
-	apiCase("9.4.1/modifiers", onNode(completionHandlerModifiers), "RV-9.4.1-M3"),
+	apiCase("9.4.1/modifiers", onHost(completionHandlerModifiers), "RV-9.4.1-M3"),
 	apiCase("9.4.2/results", eventHandlerResults, "RV-9.4.2-M1"),
 	apiCase("9.4.2/modifiers", eventHandlerModifiers, "RV-9.4.2-M2"),
-	apiCase("9.4.2/only-one", onNode(onlyOneEventHandler), "RV-9.4.2-M2"),
+	apiCase("9.4.2/only-one", onHost(onlyOneEventHandler), "RV-9.4.2-M2"),
 }
 
 // call is one of a completion event handler.
@@ -65,7 +66,7 @@ func (c *calls) none() {
 // oneHandlerAtLeast: an RNIC has one handler however few it is opened with.
 func oneHandlerAtLeast(t *conformance.T) {
 	for _, limit := range []int{0, 1} {
-		n := newNode(t, nodeConfig{RNIC: verbs.Config{Limits: verbs.Limits{EventHandlers: limit}}})
+		n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{EventHandlers: limit}}})
 		most := queried(t, n.nic).Limits.EventHandlers
 		require.GreaterOrEqual(t, most, 1)
 		if limit > 0 {
@@ -115,15 +116,15 @@ func completionHandlerResults(t *conformance.T) {
 
 // completionHandlerModifiers registers, changes and clears. A handler is called with
 // its own CQs, and only if a notification was asked for.
-func completionHandlerModifiers(t *conformance.T, n *node) {
+func completionHandlerModifiers(t *conformance.T, n *host) {
 	c := newCalls(t, n.nic)
 	one, two := c.set(0, "one"), c.set(0, "two")
 	require.NotZero(t, one)
 	require.NotZero(t, two)
 	require.NotEqual(t, one, two)
 	first, other, own, bare := c.queue(one), c.queue(one), c.queue(two), n.newCQ(32)
-	shows(t, first, first.Entries(), one)
-	shows(t, own, own.Entries(), two)
+	shows(t, first, roomOf(first), one)
+	shows(t, own, roomOf(own), two)
 	complete := func(cq *verbs.CQ) {
 		require.NoError(t, cq.Notify(verbs.NotifyNext))
 		n.flush(cq, 2)
@@ -180,9 +181,9 @@ func eventHandlerResults(t *conformance.T) {
 // records come to the RNIC's own handler and name the resource, each by an identifier
 // with which the program finds it.
 func eventHandlerModifiers(t *conformance.T) {
-	var nodes []*node
+	var nodes []*host
 	for range 2 {
-		n := newNode(t, nodeConfig{})
+		n := newHost(t, hostConfig{})
 		n.newQP(verbs.QPConfig{}) // others, so that identifiers differ
 		nodes = append(nodes, n)
 	}
@@ -190,15 +191,15 @@ func eventHandlerModifiers(t *conformance.T) {
 	for i, n := range nodes {
 		t.Part("RNIC %d", i)
 		qp, cq, srq := n.newQP(verbs.QPConfig{}), n.newCQ(8), n.newSRQ(verbs.SRQConfig{})
-		qp.Fail()
+		fault.Provoke(qp)
 		e := n.events.next()
 		require.Equal(t, verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: qp.ID()}, e)
 		require.Same(t, qp, n.nic.QP(e.QP))
-		cq.Fail()
+		fault.Provoke(cq)
 		e = n.events.next()
 		require.Equal(t, verbs.Event{ID: verbs.EventCQOperation, CQ: cq.ID()}, e)
 		require.Same(t, cq, n.nic.CQ(e.CQ))
-		srq.Fail()
+		fault.Provoke(srq)
 		e = n.events.next()
 		require.Equal(t, verbs.Event{ID: verbs.EventSRQCatastrophic, SRQ: srq.ID()}, e)
 		require.Same(t, srq, n.nic.SRQ(e.SRQ))
@@ -207,7 +208,7 @@ func eventHandlerModifiers(t *conformance.T) {
 		}
 	}
 	t.Part("of the RNIC itself")
-	nodes[0].nic.Fail()
+	fault.Provoke(nodes[0].nic)
 	nodes[0].events.are(verbs.Event{ID: verbs.EventRNICCatastrophic})
 	nodes[1].quiet()
 	require.NoError(t, nodes[0].nic.Close())
@@ -216,10 +217,10 @@ func eventHandlerModifiers(t *conformance.T) {
 
 // onlyOneEventHandler: a new one takes the place of the old, and none leaves events to
 // nobody.
-func onlyOneEventHandler(t *conformance.T, n *node) {
+func onlyOneEventHandler(t *conformance.T, n *host) {
 	fails := func() verbs.Event {
 		qp := n.newQP(verbs.QPConfig{})
-		qp.Fail()
+		fault.Provoke(qp)
 		return verbs.Event{ID: verbs.EventLocalQPCatastrophic, QP: qp.ID()}
 	}
 	old := n.events

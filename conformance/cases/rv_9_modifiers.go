@@ -3,7 +3,6 @@ package cases
 import (
 	"reflect"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -48,12 +47,12 @@ func modifiersOfCreation(t *conformance.T) {
 		require.NoError(t, nic.Close())
 		return a
 	}
-	decides(t, verbs.Config{ID: uuid.New()}, opened, map[string]modifier[verbs.Config]{
-		"Open RNIC, name": {func(c *verbs.Config) { c.ID = uuid.New() }, []string{"ID"}},
+	decides(t, verbs.Config{ID: verbs.NewRNICID()}, opened, map[string]modifier[verbs.Config]{
+		"Open RNIC, name": {func(c *verbs.Config) { c.ID = verbs.NewRNICID() }, []string{"ID"}},
 		"Open RNIC, mode": {func(c *verbs.Config) { c.Mode = verbs.BlockMode }, []string{"Mode", "PageSizes", "MinBlock", "MaxBlock"}},
 	})
 
-	n := newNode(t, nodeConfig{})
+	n := newHost(t, hostConfig{})
 	handler := must(n.nic.AddCompletionHandler(func(*verbs.CQ) {}))(t)
 	newCQ := func(c verbs.CQConfig) verbs.CQAttributes {
 		cq := must(n.nic.CreateCQ(c))(t)
@@ -65,8 +64,8 @@ func modifiersOfCreation(t *conformance.T) {
 	})
 
 	pd, cq := n.newPD(), n.newCQ(8)
-	create := func(c verbs.QPConfig) told {
-		v := tell(t, n.newQP(c))
+	create := func(c verbs.QPConfig) qpSnapshot {
+		v := snapshot(t, n.newQP(c))
 		v.ID = 0
 		return v
 	}
@@ -90,10 +89,10 @@ func modifiersOfCreation(t *conformance.T) {
 		"Create QP, Bind":               one("NoBind", func(c *verbs.QPConfig) { c.NoBind = true }),
 		"Create QP, STag of zero":       one("Privileged", func(c *verbs.QPConfig) { c.Privileged = true }),
 	})
-	modified := func(m verbs.ModifyQP) told {
+	modified := func(m verbs.ModifyQP) qpSnapshot {
 		qp := n.newQP(base)
 		require.NoError(t, qp.Modify(m))
-		v := tell(t, qp)
+		v := snapshot(t, qp)
 		v.ID = 0
 		return v
 	}
@@ -117,7 +116,7 @@ type inPD struct {
 	verbs.RegionConfig
 }
 
-func modifiersOfMemory(t *conformance.T, n *node) {
+func modifiersOfMemory(t *conformance.T, n *host) {
 	other, p := n.newPD(), n.pages(8, 4096)
 	list := func(entries int) verbs.PhysicalBuffers {
 		return verbs.PhysicalBuffers{Size: 4096, Addresses: p.Addresses()[:entries], Length: 100}
@@ -178,7 +177,7 @@ func modifiersOfMemory(t *conformance.T, n *node) {
 // modifiersOfPosts posts requests that differ in one modifier each, and looks at
 // every octet that goes out, or at what Query tells.
 func modifiersOfPosts(t *conformance.T) {
-	n := newNode(t, nodeConfig{QP: verbs.QPConfig{Privileged: true}})
+	n := newHost(t, hostConfig{QP: verbs.QPConfig{Privileged: true}})
 	p := rawPeer(t, n.qp, asInitiator)
 	fill(n.mr.Bytes(), 7)
 	m := n.mr.Bytes()
@@ -223,7 +222,7 @@ func modifiersOfPosts(t *conformance.T) {
 }
 
 // readsAsPosted: the modifiers of an RDMA Read.
-func readsAsPosted(t *conformance.T, n *node, p *rawEnd) {
+func readsAsPosted(t *conformance.T, n *host, p *peer) {
 	other := n.register(64, allRights)
 	local, far := n.mr.SGE(16, 3), verbs.Remote{STag: 0x700, TO: 0x10}
 	for i, c := range []struct {
@@ -245,7 +244,7 @@ func readsAsPosted(t *conformance.T, n *node, p *rawEnd) {
 }
 
 // bindsAsPosted: the modifiers of Bind Memory Window and of Fast-Register.
-func bindsAsPosted(t *conformance.T, n *node) {
+func bindsAsPosted(t *conformance.T, n *host) {
 	one := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 4096), Access: allRights | verbs.BindWindow, VA: 1 << 20})
 	two := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 4096), Access: allRights | verbs.BindWindow, VA: 1 << 20})
 	mw := n.newMW()
@@ -282,7 +281,7 @@ func bindsAsPosted(t *conformance.T, n *node) {
 
 // modifiersOfOptions: those of S-RQs, resizing, changing IRD and raising ORD, and
 // block mode.
-func modifiersOfOptions(t *conformance.T, n *node) {
+func modifiersOfOptions(t *conformance.T, n *host) {
 	pd := n.newPD()
 	newSRQ := func(c verbs.SRQConfig) verbs.SRQAttributes { return must(n.newSRQ(c).Query())(t) }
 	decides(t, verbs.SRQConfig{Depth: 8, SGE: 2}, newSRQ, map[string]modifier[verbs.SRQConfig]{
@@ -303,15 +302,15 @@ func modifiersOfOptions(t *conformance.T, n *node) {
 		"Modify S-RQ, rearm": {func(m *verbs.ModifySRQ) { m.Rearm = true }, []string{"Armed"}},
 	})
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
-	modified := func(m verbs.ModifyQP) told {
+	modified := func(m verbs.ModifyQP) qpSnapshot {
 		c := verbs.QPConfig{SendDepth: 8, RecvDepth: 8, IRD: 2, ORD: 2}
 		if m.RQLimit != nil || m.ArmRQLimit {
 			c.SRQ = s
 		}
 		qp := n.newQP(c)
-		before := tell(t, qp)
+		before := snapshot(t, qp)
 		require.NoError(t, qp.Modify(m))
-		after := tell(t, qp)
+		after := snapshot(t, qp)
 		after.ID, after.SRQ, after.RecvDepth, after.RecvSGE = 0, 0, after.RecvDepth-before.RecvDepth, 0
 		return after
 	}
@@ -323,8 +322,8 @@ func modifiersOfOptions(t *conformance.T, n *node) {
 		"Modify QP, RQ Limit":      {func(m *verbs.ModifyQP) { m.RQLimit = ptr(3) }, []string{"RQLimit"}},
 		"Modify QP, arm":           {func(m *verbs.ModifyQP) { m.ArmRQLimit = true }, []string{"RQLimitArmed"}},
 	})
-	created := func(c verbs.QPConfig) told {
-		v := tell(t, n.newQP(c))
+	created := func(c verbs.QPConfig) qpSnapshot {
+		v := snapshot(t, n.newQP(c))
 		v.ID = 0
 		return v
 	}
@@ -333,7 +332,7 @@ func modifiersOfOptions(t *conformance.T, n *node) {
 		"Create QP, RQ Limit":     {func(c *verbs.QPConfig) { c.RQLimit = 3 }, []string{"RQLimit", "RQLimitArmed"}},
 		"Create QP, WRs, ignored": {func(c *verbs.QPConfig) { c.RecvDepth = 7 }, nil},
 	})
-	block := newNode(t, nodeConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
+	block := newHost(t, hostConfig{RNIC: verbs.Config{Mode: verbs.BlockMode}})
 	p := block.pages(3, 100)
 	for _, size := range []uint64{100, 99} { // the size of the first block decides where the second octet is
 		b := verbs.PhysicalBuffers{Size: size, Addresses: []uint64{p.Address(2), p.Address(0)}, Length: size + 1}
@@ -347,7 +346,7 @@ func modifiersOfOptions(t *conformance.T, n *node) {
 
 // optionsTakenAway: Query RNIC says so, and the verbs refuse.
 func optionsTakenAway(t *conformance.T) {
-	n := newNode(t, nodeConfig{RNIC: verbs.Config{
+	n := newHost(t, hostConfig{RNIC: verbs.Config{
 		Without: verbs.FeatureBlockMode | verbs.FeatureSRQ | verbs.FeatureResize | verbs.FeatureChangeIRD | verbs.FeatureRaiseORD,
 	}, QP: verbs.QPConfig{IRD: 4, ORD: 4}})
 	a := must(n.nic.Query())(t)
@@ -366,6 +365,6 @@ func optionsTakenAway(t *conformance.T) {
 		{"IRD", verbs.ErrCannotChangeAttribute, func() error { return n.qp.Modify(verbs.ModifyQP{IRD: ptr(3)}) }},
 		{"more ORD", verbs.ErrCannotChangeAttribute, func() error { return n.qp.Modify(verbs.ModifyQP{ORD: ptr(5)}) }},
 	} {
-		refuses(t, c.name, c.want, c.call, tells(t, n.qp))
+		refuses(t, c.name, c.want, c.call, snapshotOf(t, n.qp))
 	}
 }

@@ -210,7 +210,7 @@ func viDequeuedMeanwhile(t *conformance.T, h *viHost) {
 func viNotifyOnce(t *conformance.T, h *viHost) {
 	v := h.vi(vipl.ServiceUnreliable)
 	dequeued := make(chan *vipl.Descriptor, 8)
-	told := func() *vipl.Descriptor { return take(t, dequeued) }
+	told := func() *vipl.Descriptor { return receive(t, dequeued, "nothing came") }
 	handler := func(_ *vipl.Nic, vi *vipl.Vi, d *vipl.Descriptor) {
 		assert.Same(t, v, vi)
 		dequeued <- d
@@ -240,7 +240,7 @@ func viNotifyOnce(t *conformance.T, h *viHost) {
 	}
 	require.NoError(t, q.CQNotify(entry))
 	completeMany(h, v, 3)
-	require.False(t, take(t, calls))
+	require.False(t, receive(t, calls, "nothing came"))
 	require.Equal(t, 2, entries(t, q), "those that no handler was told of")
 	require.Empty(t, calls)
 }

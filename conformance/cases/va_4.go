@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/vitcp"
-	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 // va4 is connections: VI Architecture 4.
@@ -88,7 +88,7 @@ func viSecondRequest(t *conformance.T, r *viRig) {
 	third := dialVI(t, r.viHost)
 	ce.calling = "third"
 	third.asks(ce)
-	c := take(t, waited)
+	c := receive(t, waited, "nothing came")
 	require.Equal(t, "third", string(c.RemoteAddr().Discriminator), "who is offered")
 	require.NoError(t, c.ConnectReject())
 	p.send("") // there is no receive: it gets as far as that
@@ -136,7 +136,8 @@ func viOldConnection(t *conformance.T) {
 
 	d := r.recv(r.v, r.data(0, 8))
 	r.viPeer = dialVI(t, r.viHost)
-	r.calls(viPeerCE(vipl.ServiceReliableDelivery, "server"))
+	ce := viPeerCE(vipl.ServiceReliableDelivery, "server")
+	r.connects(ce, serveVI(r.viHost, r.v, ce.called))
 	_, _ = old.conn.Write(late.octets(false))
 	_, _ = old.conn.Write((&viSegment{kind: viWrite, flags: viLast, number: old.number + 1, rdma: r.at(0, 3), payload: []byte("old")}).octets(false))
 	old.over()
@@ -242,7 +243,7 @@ func viAddresses(t *conformance.T) {
 		h    *viHost
 		name string
 	}{{a, "one"}, {a, "two"}, {b, "one"}, {a, long}, {a, long[1:]}, {a, ""}}
-	for _, name := range []string{"six", "ten", "odd", "new", "red"} { // whoever listens in whatever order
+	for _, name := range []string{"six", "ten", "odd", "new", "red"} { // in any order
 		called = append(called, called[0])
 		called[len(called)-1].name = name
 	}

@@ -71,7 +71,7 @@ func viPendingSilent(t *conformance.T) {
 	before := string(r.mem)
 	early := r.message(viSegment{kind: viSend, flags: viLast, payload: []byte("too early")})
 	_, _ = r.conn.Write(early.octets(false)) // the VI may hang up on the header
-	require.Error(t, take(t, r.done), "ConnectRequest")
+	require.Error(t, receive(t, r.done, "nothing came"), "ConnectRequest")
 	if waiting.Done() {
 		require.NotZero(t, waiting.Control.Status.Errors(), "the receive")
 	}
@@ -277,15 +277,15 @@ func viSleepersWoken(t *conformance.T) {
 		woken <- err
 	}()
 	r.send("x")
-	require.NoError(t, take(t, woken))
+	require.NoError(t, receive(t, woken, "nothing came"))
 	r.sends(tied)
-	require.NoError(t, take(t, woken))
+	require.NoError(t, receive(t, woken, "nothing came"))
 }
 
 // viAsynchronousErrors breaks a connection by what no Descriptor tells.
 func viAsynchronousErrors(t *conformance.T, r *viRig) {
 	r.rdmaWrite(viRDMA{address: 1, handle: 1}, "x")
-	e := take(t, r.errors)
+	e := receive(t, r.errors, "nothing came")
 	require.Equal(t, vipl.ErrorRdmaWProt, e.ErrorCode)
 	require.Same(t, r.nic, e.NicHandle)
 	require.Same(t, r.v, e.ViHandle)

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/vitcp"
 )
 
 // vt3_3 is what the two ends agree on: VI/TCP draft 3.3.
@@ -135,7 +135,7 @@ func viReceivesTold(t *conformance.T) {
 	for range 9 {
 		r.recv(r.v, r.data(0, 1))
 	}
-	// Not each is told, but whoever uses up what is known of is told of more.
+	// Not each is told; but of more, before what is known of is used up.
 	for known := uint16(4); known < 13; {
 		s := r.get(viNOP)
 		require.Greater(t, s.posted, known)

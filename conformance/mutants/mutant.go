@@ -95,8 +95,8 @@ func parse(line string) (mutant, error) {
 // cases.
 func product(file string) bool {
 	switch path.Dir(file) {
-	case "wr", "stag", "mpa", "ddp", "rdmap", "cq", "srq", "qp", "verbs", "cm", "vitcp", "vitcp/endpoint", "vitcp/segment", "vipl", "nd2",
-		"internal/accept", "internal/engine":
+	case "wr", "stag", "mpa", "ddp", "rdmap", "internal/cq", "srq", "qp", "verbs", "cm", "internal/vitcp", "internal/vitcp/endpoint", "internal/vitcp/segment", "vipl", "nd2",
+		"internal/admission", "internal/engine":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}
 	return false

@@ -76,7 +76,7 @@ func TestParse(t *testing.T) {
 		"empty":     "x\tqp/x.go\t\ta\tc",
 		"a test":    "x\tqp/x_test.go\ta\tb\tc",
 		"the cases": "x\tconformance/t.go\ta\tb\tc",
-		"outside":   "x\tqp/../internal/wire/peer.go\ta\tb\tc",
+		"outside":   "x\tqp/../internal/test/rawpeer/peer.go\ta\tb\tc",
 	} {
 		_, err := parse(line)
 		require.Error(t, err, name)

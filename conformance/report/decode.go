@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/dissect"
 )
 
 // Entry is one thing that happened in a case: a piece of a stream that belongs
@@ -25,54 +26,31 @@ type Entry struct {
 	Fields    []Field
 }
 
-// Kind is what an Entry is.
-type Kind string
+// Kind is what an Entry is: "startup" for an MPA Request or Reply frame, "fpdu", "segment" for one of VI/TCP, "octets" for
+// none of these, or one of the kinds that have no octets.
+type Kind = dissect.Kind
 
-// The kinds.
+// The kinds without octets.
 const (
-	KindNote    Kind = "note"
-	KindEnd     Kind = "end"     // FIN, RST
-	KindStartup Kind = "startup" // an MPA Request or Reply frame
-	KindFPDU    Kind = "fpdu"
-	KindSegment Kind = "segment" // of VI/TCP
-	KindOctets  Kind = "octets"  // none of these
+	KindNote Kind = "note"
+	KindEnd  Kind = "end" // FIN, RST
 )
 
-// Field is a part of an Entry's octets: of which layer, and what it says.
-type Field struct {
-	Layer  string // MPA, DDP, RDMAP or VI; "" for payload
-	Octets []byte
-	Text   string
-}
+// Field is a part of an Entry's octets: Layer is MPA, DDP, RDMAP or VI, or "" for payload; Text is what Octets say.
+type Field = dissect.Part
 
 // half is one direction of a stream.
 type half struct {
-	octets  []byte
-	startup bool // begins as a startup frame does
-	markers bool // in its FPDUs
-	pieces  []piece
-	next    int // the first piece that is not an Entry yet
-	given   int // octets of the marks seen so far
+	octets []byte
+	given  int // octets of the marks seen so far
+	next   int // the first piece that is not an Entry yet
+	ends   int // where the pieces before it end
 }
 
-// piece is an Entry in the making, up to octet end of its half.
-type piece struct {
-	Entry
-	end int
-	crc bool // its CRC field is not zero
-}
-
-// stream is a connection of a case, both ways.
+// stream is a connection of a case, both ways: as the conformance runner sent it, and received it.
 type stream struct {
-	sent, received half
-	vi             bool // of VI/TCP
-}
-
-func (s *stream) half(d conformance.Direction) *half {
-	if d == conformance.Received {
-		return &s.received
-	}
-	return &s.sent
+	halves [2]half
+	*dissect.Recording
 }
 
 // exchange is a decoded trace.
@@ -83,10 +61,6 @@ type exchange struct {
 
 // Decode makes sense of a case's trace. A piece of a stream stands where its last
 // octet was recorded.
-//
-// Streams of cases need not be good ones, and those of API cases begin behind MPA's
-// startup: what is not known from startup frames is guessed, so that the fewest
-// FPDUs look wrong.
 func Decode(marks []conformance.Mark) []Entry { return decode(marks).entries }
 
 func decode(marks []conformance.Mark) exchange {
@@ -98,11 +72,11 @@ func decode(marks []conformance.Mark) exchange {
 		if x.streams[m.Stream] == nil {
 			x.streams[m.Stream] = &stream{}
 		}
-		h := x.streams[m.Stream].half(m.Direction)
+		h := &x.streams[m.Stream].halves[side(m.Direction)]
 		h.octets = append(h.octets, m.Octets...)
 	}
 	for _, s := range x.streams {
-		s.cut()
+		s.Recording = dissect.Cut(s.halves[0].octets, s.halves[1].octets)
 	}
 	for _, m := range marks {
 		if m.Stream == 0 {
@@ -112,12 +86,16 @@ func decode(marks []conformance.Mark) exchange {
 			x.entries = append(x.entries, Entry{At: m.At, Kind: KindNote, Title: m.Text})
 			continue
 		}
-		h := x.streams[m.Stream].half(m.Direction)
+		s := x.streams[m.Stream]
+		h, pieces := &s.halves[side(m.Direction)], s.Halves[side(m.Direction)].Pieces
 		h.given += len(m.Octets)
-		for ; h.next < len(h.pieces) && h.pieces[h.next].end <= h.given; h.next++ {
-			e := h.pieces[h.next].Entry
-			e.At, e.Stream, e.Direction = m.At, m.Stream, m.Direction
-			x.entries = append(x.entries, e)
+		for ; h.next < len(pieces) && h.ends+len(pieces[h.next].Octets) <= h.given; h.next++ {
+			p := pieces[h.next]
+			h.ends += len(p.Octets)
+			x.entries = append(x.entries, Entry{
+				At: m.At, Stream: m.Stream, Direction: m.Direction, Kind: p.Kind, Number: p.Number, Title: p.Title,
+				Complaint: p.Complaint, Octets: p.Octets, Fields: p.Parts,
+			})
 		}
 		if m.Text != "" {
 			x.entries = append(x.entries, Entry{At: m.At, Stream: m.Stream, Direction: m.Direction, Kind: KindEnd, Title: m.Text})

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 )
@@ -69,10 +69,10 @@ func (p *tape) conversation(startup, crc, markers bool) {
 		p.startup(conformance.Received, mpa.Startup{Reply: true, Rev: 2, CRC: crc, Markers: markers, Enhanced: true, IRD: 4, ORD: 3})
 	}
 	p.note("first a write")
-	p.fpdu(conformance.Sent, wire.Write(0x11223344, 0x1000, make([]byte, 900)).Octets())
-	p.fpdu(conformance.Sent, wire.Send(1, []byte("abc")).Octets())
-	p.fpdu(conformance.Received, wire.Terminate(rdmap.TerminateHeader{
-		Code: 0x0102, HasLength: true, SegmentLength: 914, DDPHeader: wire.Write(0x11223344, 0x1000, nil).Octets(),
+	p.fpdu(conformance.Sent, rawpeer.Write(0x11223344, 0x1000, make([]byte, 900)).Octets())
+	p.fpdu(conformance.Sent, rawpeer.Send(1, []byte("abc")).Octets())
+	p.fpdu(conformance.Received, rawpeer.Terminate(rdmap.TerminateHeader{
+		Code: 0x0102, HasLength: true, SegmentLength: 914, DDPHeader: rawpeer.Write(0x11223344, 0x1000, nil).Octets(),
 	}).Octets())
 	p.end(conformance.Received, "FIN")
 }
@@ -181,7 +181,7 @@ func TestDecodeComplaints(t *testing.T) {
 	}{
 		{"CRC", func(p *tape) {
 			request(p)
-			b := append([]byte(nil), p.framers[conformance.Sent].AppendFPDU(nil, nil, wire.Send(1, []byte("abc")).Octets())...)
+			b := append([]byte(nil), p.framers[conformance.Sent].AppendFPDU(nil, nil, rawpeer.Send(1, []byte("abc")).Octets())...)
 			b[len(b)-1] ^= 1
 			p.raw(1, conformance.Sent, b)
 		}, "Send, QN 0, MSN 1, MO 0, 3 octets", "CRC is 0x"},
@@ -203,13 +203,13 @@ func TestDecodeComplaints(t *testing.T) {
 		}, "FPDU without a DDP header", ""},
 		{"opcode", func(p *tape) {
 			request(p)
-			s := wire.Send(1, nil)
+			s := rawpeer.Send(1, nil)
 			s.Op = 14
 			p.fpdu(conformance.Received, s.Octets())
 		}, "opcode 0xe, QN 0, MSN 1, MO 0", ""},
 		{"more follows", func(p *tape) {
 			request(p)
-			s := wire.Send(1, nil)
+			s := rawpeer.Send(1, nil)
 			s.More = true
 			p.fpdu(conformance.Received, s.Octets())
 		}, "Send (more follows), QN 0, MSN 1, MO 0, 0 octets", ""},
@@ -251,11 +251,11 @@ func TestFields(t *testing.T) {
 	p.whole = true
 	p.startup(conformance.Sent, mpa.Startup{Rev: 2, CRC: true, Enhanced: true, IRD: 3, ORD: 4, P2P: true, RTR: mpa.RTRWrite, PrivateData: []byte("hi")})
 	p.startup(conformance.Received, mpa.Startup{Reply: true, Rev: 2, CRC: true})
-	fault := wire.ReadRequest(7, rdmap.ReadRequestHeader{SinkSTag: 1, SinkTO: 2, Size: 3, SourceSTag: 4, SourceTO: 5}).Octets()
-	p.fpdu(conformance.Received, wire.Terminate(rdmap.TerminateHeader{
+	fault := rawpeer.ReadRequest(7, rdmap.ReadRequestHeader{SinkSTag: 1, SinkTO: 2, Size: 3, SourceSTag: 4, SourceTO: 5}).Octets()
+	p.fpdu(conformance.Received, rawpeer.Terminate(rdmap.TerminateHeader{
 		Code: 0x0100, HasLength: true, SegmentLength: 46, DDPHeader: fault[:18], ReadRequest: fault[18:],
 	}).Octets())
-	s := wire.Send(9, []byte{0xaa, 0xbb, 0xcc})
+	s := rawpeer.Send(9, []byte{0xaa, 0xbb, 0xcc})
 	s.Op, s.Inv = rdmap.SendInvalidate, 0xdead
 	p.fpdu(conformance.Sent, s.Octets())
 	entries := Decode(p.marks)
@@ -302,42 +302,4 @@ func TestFields(t *testing.T) {
 	last := lines(entries[3])
 	assert.Equal(t, "0004|00 00 de ad|RDMAP|Invalidate STag = 0x0000dead", last[3])
 	assert.Equal(t, []string{"0014|aa bb cc|data|Payload, 3 octets", "0017|00|MPA|Pad"}, last[7:9])
-}
-
-// The fields of the messages of RFC 7306.
-func TestExtensionFields(t *testing.T) {
-	for op, want := range map[rdmap.Opcode][]string{
-		rdmap.Immediate:      {"Immediate Data = 0x1020304050607"},
-		rdmap.AtomicRequest:  {"AOpCode = 66051", "Request Identifier = 0x4050607", "Remote STag = 0x08090a0b"},
-		rdmap.AtomicResponse: {"Original Request Identifier = 0x10203", "Original Value = 0x405060708090a0b"},
-	} {
-		s := wire.Send(1, make([]byte, 52))
-		for i := range s.Payload {
-			s.Payload[i] = byte(i)
-		}
-		s.Op = op
-		f := mpa.NewFramer(true, false)
-		e := fpduEntry(f.AppendFPDU(nil, nil, s.Octets()), 0, false)
-		var got []string
-		for _, field := range e.Fields[7 : 7+len(want)] {
-			got = append(got, field.Text)
-		}
-		assert.Equal(t, want, got, op)
-	}
-}
-
-func TestMarkersAreFields(t *testing.T) {
-	f := mpa.NewFramer(true, true)
-	raw := f.AppendFPDU(nil, nil, wire.Write(1, 2, make([]byte, 1200)).Octets())
-	e := fpduEntry(raw, 0, true)
-	var got []string
-	for _, field := range e.Fields {
-		got = append(got, field.Text)
-	}
-	assert.Equal(t, []string{
-		"Marker: FPDUPTR = 0", "ULPDU_Length = 1214", "T=1 L=1 Rsvd=0x0 DV=1", "RV=1 Rsv=0 Opcode=0x0 Write",
-		"STag = 0x00000001", "TO = 0x2", "Payload, 1200 octets",
-		"Marker: FPDUPTR = 508", "(continued) Payload, 1200 octets",
-		"Marker: FPDUPTR = 1020", "(continued) Payload, 1200 octets",
-	}, got[:11])
 }

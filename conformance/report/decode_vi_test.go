@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/vitcp"
-	"github.com/softrnic/softrnic/vitcp/segment"
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 // viTape is a stream of VI/TCP with CRCs: establishment, a Send from the runner whose CRC

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/requirements"
+	"github.com/softrnic/softrnic/internal/dissect"
 )
 
 //go:embed page.html
@@ -199,9 +200,9 @@ func traffic(c *Case) string {
 	case 0:
 		return "Nothing was recorded on a wire."
 	case 1:
-		return fmt.Sprintf("1 stream: %s sent, %s received. Their octets are kept with --record-all.", octetsText(t.Sent), octetsText(t.Received))
+		return fmt.Sprintf("1 stream: %s sent, %s received. Their octets are kept with --record-all.", dissect.OctetsText(t.Sent), dissect.OctetsText(t.Received))
 	}
-	return fmt.Sprintf("%d streams: %s sent, %s received. Their octets are kept with --record-all.", t.Streams, octetsText(t.Sent), octetsText(t.Received))
+	return fmt.Sprintf("%d streams: %s sent, %s received. Their octets are kept with --record-all.", t.Streams, dissect.OctetsText(t.Sent), dissect.OctetsText(t.Received))
 }
 
 // failedHere reports whether a note is where an assertion failed; what it said is in

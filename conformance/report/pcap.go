@@ -13,8 +13,8 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/mpa"
-	"github.com/softrnic/softrnic/vitcp"
 )
 
 // WritePcap writes the streams of a case's trace as pcapng. Link, IP and TCP headers
@@ -97,7 +97,7 @@ func side(d conformance.Direction) int {
 func (c *capture) open(e Entry) {
 	s, at, opener := c.streams[e.Stream], e.At, side(e.Direction)
 	f := &flow{port: uint16(50000 + e.Stream), target: targetPort, seq: [2]uint32{1000, 2000}}
-	if s.vi {
+	if s.VI {
 		f.target = vitcp.DefaultPort
 	}
 	c.flows[e.Stream] = f
@@ -106,14 +106,14 @@ func (c *capture) open(e Entry) {
 	c.segment(f, 1-opener, at, &layers.TCP{SYN: true, ACK: true}, nil)
 	f.seq[1-opener]++
 	c.segment(f, opener, at, &layers.TCP{ACK: true}, nil)
-	if s.sent.startup || s.received.startup || s.vi {
+	if s.Halves[0].Startup || s.Halves[1].Startup || s.VI {
 		return
 	}
-	halves := [2]*half{&s.sent, &s.received}
-	crc := s.sent.crc() || s.received.crc()
+	halves := &s.Halves
+	crc := halves[0].CRC() || halves[1].CRC()
 	// Markers are asked for by the side that receives them.
-	req := mpa.Startup{Rev: 1, CRC: crc, Markers: halves[1-opener].markers}
-	rep := mpa.Startup{Rev: 1, CRC: crc, Markers: halves[opener].markers, Reply: true}
+	req := mpa.Startup{Rev: 1, CRC: crc, Markers: halves[1-opener].Markers}
+	rep := mpa.Startup{Rev: 1, CRC: crc, Markers: halves[opener].Markers, Reply: true}
 	const made = "made up: the recorded stream begins behind MPA's startup"
 	for i, frame := range []mpa.Startup{req, rep} {
 		octets, err := frame.Append(nil)

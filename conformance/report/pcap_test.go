@@ -14,7 +14,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/internal/dissect"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -67,7 +67,7 @@ func TestPcapOfOtherStreams(t *testing.T) {
 	p.startup(conformance.Received, mpa.Startup{Rev: 1, CRC: true})
 	p.startup(conformance.Sent, mpa.Startup{Reply: true, Rev: 1, CRC: true})
 	p.raw(2, conformance.Sent, []byte("GET / HTTP/1.1\r\n"))
-	b := p.framers[conformance.Received].AppendFPDU(nil, nil, wire.Send(1, nil).Octets())
+	b := p.framers[conformance.Received].AppendFPDU(nil, nil, rawpeer.Send(1, nil).Octets())
 	b[len(b)-1] ^= 1
 	p.raw(1, conformance.Received, b)
 	p.raw(3, conformance.Sent, make([]byte, 200_000)) // more than a packet holds

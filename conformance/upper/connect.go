@@ -13,9 +13,13 @@ import (
 // config is a for cm. Cases count every FPDU, and their raw peer may be held up: it is
 // not to be nudged.
 func (a *ConnectArgs) config() cm.Config {
+	model := cm.ClientServer
+	if a.P2P {
+		model = cm.PeerToPeer
+	}
 	return cm.Config{
 		PrivateData: a.PrivateData, NoCRC: a.NoCRC, Markers: a.Markers, Rev: a.Rev,
-		P2P: a.P2P, RTR: cm.RTR(a.RTR), IRD: a.IRD, ORD: a.ORD, Timeout: a.Timeout,
+		Model: model, RTR: cm.RTR(a.RTR), IRD: a.IRD, ORD: a.ORD, Timeout: a.Timeout,
 		NoNudge: true,
 	}
 }

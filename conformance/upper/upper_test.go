@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance/upper"
-	"github.com/softrnic/softrnic/internal/leak"
 	"github.com/softrnic/softrnic/internal/rping"
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/verbs"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 const patience = time.Minute
 
@@ -229,22 +229,22 @@ func TestPing(t *testing.T) {
 	require.NoError(t, u.Ping(upper.ConnectArgs{}, &at))
 	nc, err := net.Dial("tcp", at.Addr)
 	require.NoError(t, err)
-	p, _, err := wire.Initiate(nc, mpa.Startup{Rev: 1, CRC: true})
+	p, _, err := rawpeer.Initiate(nc, mpa.Startup{Rev: 1, CRC: true})
 	require.NoError(t, err)
 	defer p.Close()
 	for i := range uint32(2) {
 		msg := make([]byte, rping.MessageSize)
 		rping.Buffer{Remote: verbs.Remote{STag: 7, TO: 8}, Length: 5}.Put(msg)
-		require.NoError(t, p.Send(wire.Send(2*i+1, msg).Octets()))
+		require.NoError(t, p.Send(rawpeer.Send(2*i+1, msg).Octets()))
 		s, err := p.Segment()
 		require.NoError(t, err)
 		req, ok := rdmap.ParseReadRequest(s.Payload())
 		require.True(t, ok)
 		assert.EqualValues(t, 7, req.SourceSTag)
-		require.NoError(t, p.Send(wire.ReadResponse(req.SinkSTag, req.SinkTO, []byte("hello")).Octets()))
+		require.NoError(t, p.Send(rawpeer.ReadResponse(req.SinkSTag, req.SinkTO, []byte("hello")).Octets()))
 		_, err = p.Segment()
 		require.NoError(t, err)
-		require.NoError(t, p.Send(wire.Send(2*i+2, msg).Octets()))
+		require.NoError(t, p.Send(rawpeer.Send(2*i+2, msg).Octets()))
 		s, err = p.Segment()
 		require.NoError(t, err)
 		assert.Equal(t, "hello", string(s.Payload()))

@@ -9,7 +9,7 @@ import (
 // maxSearch is how many octets behind a gap are kept to find an FPDU in: that of the longest, twice.
 const maxSearch = 128 << 10
 
-// gap is told that octets are missing: the next ones come n behind. The FPDU stream is looked for again.
+// gap takes note that octets are missing: the next ones come n behind. The FPDU stream is looked for again.
 func (d *direction) gap(n uint64) {
 	switch d.phase {
 	case phaseFull, phaseGap:

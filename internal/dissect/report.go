@@ -11,6 +11,9 @@
 // connection, tcp.go puts its octets in order, conn.go carries them through MPA
 // startup, stream.go cuts FPDUs, and message.go and read.go keep what DDP and
 // RDMAP demand from one FPDU to the next. rules.go names the rules.
+//
+// A stream that was recorded whole needs none of that, and may be of any kind: cut.go takes it apart into startup frames,
+// FPDUs and, by vi.go, segments of VI/TCP. parts.go says what each octet of them is, for both.
 package dissect
 
 import "time"
@@ -40,7 +43,7 @@ func (r *Report) Violations() int {
 }
 
 // Connection is a TCP connection on which MPA started. Client is MPA's
-// Initiator, who need not be who opened the TCP connection.
+// Initiator, which need not be the end that opened the TCP connection.
 type Connection struct {
 	Client string `json:"client"` // address:port
 	Server string `json:"server"`
@@ -126,6 +129,3 @@ type FPDU struct {
 	Fields  []Field
 	Payload []byte
 }
-
-// Field is a field of a header.
-type Field struct{ Name, Value string }

@@ -82,7 +82,10 @@ func (d *direction) fpdu(f mpa.FPDU) {
 	s, code := ddp.Parse(f.ULPDU)
 	if code != ddp.CodeShort {
 		line.Detail, line.Last = detail(s), s.Last()
-		line.Fields, line.Payload = fields(s), s.Payload()
+		line.Payload = s.Payload()
+		if d.c.t.visit != nil {
+			line.Fields = headerFields(f.ULPDU)
+		}
 	}
 	if d.state.terminated { // R5040-5.4-M8
 		out.violate(out.FPDUs, ruleAfterTerminate, "a %s follows the Terminate", line.Op)

@@ -42,7 +42,7 @@ func (o *order) acknowledge(ack uint32) {
 	}
 }
 
-// sink takes what is in sequence, and is told of holes that will not be filled.
+// sink takes what is in sequence, and the holes that will not be filled.
 type sink struct {
 	octets func([]byte)
 	gap    func(n uint64)

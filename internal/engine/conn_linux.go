@@ -6,17 +6,17 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // Conn is a TCP connection of a Group: another descriptor of the socket, of which the
-// runtime's poller does not know. What arrives wakes who serves the group and nobody else.
-// It can be closed; the rest is system calls, through Control of SyscallConn, until Settle:
-// from then on who reads or writes may wait, until a deadline.
+// runtime's poller does not know. What arrives wakes the group's poller and no other goroutine.
+// It can be closed; the rest is system calls, through Control of SyscallConn, until HandToRuntime:
+// from then on reads and writes may wait, until a deadline.
 type Conn struct {
 	net.Conn // the one it was, for its addresses
-	fd       *sockio.Descriptor
-	file     *os.File        // fd, from Settle on
+	fd       *rawsock.Descriptor
+	file     *os.File        // fd, from HandToRuntime on
 	raw      syscall.RawConn // of either
 	sock     *Socket         // nil until Join
 }
@@ -24,8 +24,8 @@ type Conn struct {
 // Own makes another descriptor of c's socket. It fails if the system has none left. c is as it
 // was, and its owner's to close.
 func Own(c *net.TCPConn) (*Conn, error) {
-	sockio.Prepare(c)
-	fd, err := sockio.Duplicate(c)
+	rawsock.Prepare(c)
+	fd, err := rawsock.Duplicate(c)
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +41,10 @@ func (c *Conn) Join(g *Group, s Stream) (*Socket, error) {
 	return c.sock, err
 }
 
-// Settle makes it a connection of the runtime again, for the end of a stream: deadlines work,
-// and somebody may wait, with what is returned. It needs no other descriptor, and changes
-// nothing if c has been closed. Nobody else uses c meanwhile.
-func (c *Conn) Settle() syscall.RawConn {
+// HandToRuntime makes it a connection of the runtime again, for the end of a stream: deadlines work,
+// and a goroutine may wait, with what is returned. It needs no other descriptor, and changes
+// nothing if c has been closed. No other goroutine uses c meanwhile.
+func (c *Conn) HandToRuntime() syscall.RawConn {
 	if c.sock != nil {
 		c.sock.Remove()
 	}
@@ -62,7 +62,7 @@ func (c *Conn) Settle() syscall.RawConn {
 // SyscallConn implements syscall.Conn.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.raw, nil }
 
-// Close leaves the group first: the set keeps a socket that somebody else has open.
+// Close leaves the group first: the set keeps a socket that is open elsewhere.
 func (c *Conn) Close() error {
 	if c.file != nil {
 		return c.file.Close()
@@ -90,7 +90,7 @@ func (c *Conn) SetLinger(sec int) error {
 	})
 }
 
-// Until Settle there is no file, nobody waits, and these fail.
+// Until HandToRuntime there is no file, no goroutine waits, and these fail.
 
 // Read is that of net.TCPConn, after Settle.
 func (c *Conn) Read(p []byte) (int, error) { return c.file.Read(p) }

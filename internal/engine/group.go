@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
 // Stream is what a Group serves by way of a socket. Its methods do not block. They may be
@@ -23,26 +23,25 @@ type Stream interface {
 
 // Queue is what a Group completes to.
 type Queue interface {
-	// Awaited reports whether somebody who does not sleep in a Group wants to be told
-	// of completions.
+	// Awaited reports whether a completion is waited for otherwise than by sleeping in a Group.
 	Awaited() bool
 }
 
 // Group is a set of sockets that are served together. The zero Group is ready to be used.
 type Group struct {
-	// Slack is how long who has waited or polled may stay away before the keeper serves; less than watchTick stands for that. It
-	// is set before the first Add.
+	// Slack is how long pollers and waiters may stay away before the background poller serves; less than watchTick stands
+	// for that. It is set before the first Add.
 	Slack time.Duration
 	// Labels are those of its goroutines, set before the first Add.
-	Labels label.Set
+	Labels proflabel.Set
 
-	turn sync.Mutex // who looks what is ready, and drives it
+	pollLock sync.Mutex // held by the poller that looks what is ready, and drives it
 
-	life sync.Mutex // who makes the set and the keeper, or ends them
+	life sync.Mutex // held to make the set and the background poller, or to end them
 
 	mu      sync.Mutex // never held while another lock is taken
 	set     set
-	open    bool // there is a set, and a keeper; as long as there are sockets
+	open    bool // there is a set, and a background poller; as long as there are sockets
 	closed  bool
 	sockets []*Socket // by slot; nil is a free one
 	free    []int32   // slots
@@ -53,27 +52,27 @@ type Group struct {
 
 	members atomic.Int32 // sockets that are served
 	pending atomic.Int32 // how many are in soon
-	ended   atomic.Bool  // the set and the keeper are about to go
+	ended   atomic.Bool  // the set and the background poller are about to go
 	watched atomic.Bool  // a thread sleeps on the set itself: see Watch
 	hot     atomic.Pointer[Socket]
 
-	// Owned by who has the turn.
-	ready     [readyAtOnce]event
-	served    [readyAtOnce]task
-	running   []task
-	fruitless uint
-	row       int // looks in a row at the hot one alone
-	told      int // how many were ready at the last look
+	// Guarded by pollLock.
+	ready      [readyAtOnce]event
+	served     [readyAtOnce]task
+	running    []task
+	fruitless  uint
+	row        int // looks in a row at the hot one alone
+	readyCount int // how many were ready at the last look
 
-	berth berth
-	keeper
+	pollerSlot pollerSlot
+	backgroundPoller
 }
 
 // hotRow bounds how often in a row the stream that was active last is driven while the
 // others wait.
 const hotRow = 16
 
-// readyAtOnce is how many sockets one turn drives. When so many were ready that there is a
+// readyAtOnce is how many sockets one look drives. When so many were ready that there is a
 // crowd, the set is taken out of the runtime's while it is served.
 const (
 	readyAtOnce = 64
@@ -104,7 +103,7 @@ func (g *Group) Add(fd int, stream Stream) (*Socket, error) {
 			return nil, err
 		}
 		g.open = true
-		g.keeper.start(g)
+		g.backgroundPoller.start(g)
 	}
 	s := &Socket{g: g, stream: stream, fd: fd}
 	if n := len(g.free); n > 0 {
@@ -160,7 +159,7 @@ func (g *Group) Forget(q Queue) {
 	g.queues.Store(&list)
 }
 
-// awaited reports whether somebody waits who does not sleep here.
+// awaited reports whether a completion is waited for otherwise than by sleeping here.
 func (g *Group) awaited() bool {
 	list := g.queues.Load()
 	if list == nil {
@@ -174,7 +173,7 @@ func (g *Group) awaited() bool {
 	return false
 }
 
-// Close ends the group, which serves nobody any more, and returns when its keeper has gone.
+// Close ends the group, which serves no stream any more, and returns when its background poller has gone.
 func (g *Group) Close() {
 	g.life.Lock()
 	defer g.life.Unlock()
@@ -187,7 +186,7 @@ func (g *Group) Close() {
 	}
 }
 
-// rest ends the set and the keeper of a group that has no sockets any more.
+// rest ends the set and the background poller of a group that has no sockets any more.
 func (g *Group) rest() {
 	g.life.Lock()
 	defer g.life.Unlock()
@@ -199,25 +198,25 @@ func (g *Group) rest() {
 	}
 }
 
-// shut ends the set and the keeper. With life held.
+// shut ends the set and the background poller. With life held.
 func (g *Group) shut() {
 	g.ended.Store(true)
-	g.keeper.end(g)
-	g.berth.Lock() // who slept here has left
-	g.turn.Lock()
+	g.backgroundPoller.end(g)
+	g.pollerSlot.Lock() // the last sleeper has left
+	g.pollLock.Lock()
 	g.mu.Lock()
 	g.set.close()
-	clear(g.soon) // nobody drives these
+	clear(g.soon) // none is driven any more
 	g.soon = g.soon[:0]
 	g.pending.Store(0)
 	g.open = false
 	g.ended.Store(g.closed)
 	g.mu.Unlock()
-	g.turn.Unlock()
-	g.berth.Unlock()
+	g.pollLock.Unlock()
+	g.pollerSlot.Unlock()
 }
 
-// Drive is a poller's: it takes the turn, if it is free, and reports whether anything was
+// Drive is a poller's: it takes the poll lock, if that is free, and reports whether anything was
 // done.
 func (g *Group) Drive() bool {
 	g.held.looked(g)
@@ -227,21 +226,21 @@ func (g *Group) Drive() bool {
 	return g.driveFor()
 }
 
-// driveFor is Drive for who has looked.
+// driveFor is Drive behind held.looked.
 func (g *Group) driveFor() bool {
 	if g.members.Load() == 0 {
 		return false
 	}
-	if !g.turn.TryLock() {
-		runtime.Gosched() // who has it may have lost the processor
+	if !g.pollLock.TryLock() {
+		runtime.Gosched() // its holder may have lost the processor
 		return false
 	}
-	defer g.turn.Unlock()
+	defer g.pollLock.Unlock()
 	if g.ended.Load() {
 		return false
 	}
 	g.polls.Add(1)
-	g.askKeeper()
+	g.askBackground()
 	if g.advance(true) {
 		g.fruitless = 0
 		return true
@@ -256,9 +255,9 @@ func (g *Group) driveFor() bool {
 // other threads.
 const yieldEvery = 32
 
-// advance looks once what is ready and drives it. The caller has the turn. A poller looks
+// advance looks once what is ready and drives it. The caller holds the poll lock. A poller looks
 // at the stream that was active last before it asks the system; where there is but one,
-// nobody asks. Whether a socket takes more is for the system to say: trying costs as much
+// it never asks. Whether a socket takes more is for the system to say: trying costs as much
 // as sending.
 func (g *Group) advance(polls bool) bool {
 	got := g.pending.Load() > 0 && g.driveSoon()
@@ -278,7 +277,7 @@ func (g *Group) advance(polls bool) bool {
 // driveReady drives the streams that the system says are ready.
 func (g *Group) driveReady() bool {
 	n := g.set.wait(g.ready[:])
-	g.told = n
+	g.readyCount = n
 	return n > 0 && g.drive(n)
 }
 
@@ -331,10 +330,10 @@ func (g *Group) driveSoon() (got bool) {
 	return got
 }
 
-// askKeeper has the keeper step aside for pollers that meet it again and again.
-func (g *Group) askKeeper() {
-	if g.parked.Load() && g.missed.Add(1)%askAfter == 0 && g.rota.ask() {
+// askBackground has the background poller step aside for pollers that meet it again and again.
+func (g *Group) askBackground() {
+	if g.bgParked.Load() && g.missed.Add(1)%askAfter == 0 && g.role.standAside() {
 		g.set.wake()
-		runtime.Gosched() // or the keeper may not run for long
+		runtime.Gosched() // or the background poller may not run for long
 	}
 }

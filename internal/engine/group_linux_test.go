@@ -81,8 +81,8 @@ func addIdle(t *testing.T, g *Group) *pipe {
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.sock.Remove()
-		g.turn.Lock() // nobody drives it any more
-		defer g.turn.Unlock()
+		g.pollLock.Lock() // nobody drives it any more
+		defer g.pollLock.Unlock()
 		_ = syscall.Close(p.fd)
 		_ = syscall.Close(p.peer)
 	})
@@ -117,7 +117,7 @@ func TestKeeperServes(t *testing.T) {
 	for range 3 {
 		p := add(t, g)
 		for i := range int64(3) {
-			until(t, g, Keeper)
+			until(t, g, BackgroundPoller)
 			p.send(5)
 			p.has(5 * (1 + i))
 		}
@@ -141,7 +141,7 @@ func TestPollersServe(t *testing.T) {
 			p.send(5)
 			p.has(10)
 		}
-		until(t, g, Keeper)
+		until(t, g, BackgroundPoller)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestYieldBringsTheKeeper(t *testing.T) {
 	p := add(t, g)
 	pollersServe(t, g)
 	g.Yield()
-	until(t, g, Keeper)
+	until(t, g, BackgroundPoller)
 	p.send(1)
 	p.has(1)
 }
@@ -185,7 +185,7 @@ func TestPause(t *testing.T) {
 	p := add(t, g)
 	p.send(1)
 	p.has(1)
-	until(t, g, Keeper)
+	until(t, g, BackgroundPoller)
 	p.sock.Pause()
 	n := p.driven.Load()
 	p.send(1)
@@ -210,8 +210,8 @@ func TestPause(t *testing.T) {
 
 // driveReadyNow is what a poller does that has not looked at the hot one.
 func (g *Group) driveReadyNow() {
-	g.turn.Lock()
-	defer g.turn.Unlock()
+	g.pollLock.Lock()
+	defer g.pollLock.Unlock()
 	g.driveReady()
 }
 
@@ -225,7 +225,7 @@ func TestSoon(t *testing.T) {
 		p.sock.Soon()
 		require.Eventually(t, func() bool { return p.driven.Load() > n }, patience, time.Millisecond)
 	}
-	until(t, g, Keeper)
+	until(t, g, BackgroundPoller)
 	soon()
 	require.Eventually(t, g.Claim, patience, time.Millisecond)
 	var over atomic.Bool
@@ -264,10 +264,10 @@ func TestRemove(t *testing.T) {
 	p.has(1)
 	require.Eventually(t, func() bool { return g.hot.Load() == p.sock }, patience, time.Microsecond)
 	stale := event{Events: syscall.EPOLLIN, Fd: p.sock.slot, Pad: p.sock.gen}
-	g.turn.Lock() // no Drive that has begun
+	g.pollLock.Lock() // no Drive that has begun
 	p.sock.Remove()
 	p.sock.Remove()
-	g.turn.Unlock()
+	g.pollLock.Unlock()
 	require.ErrorIs(t, syscall.EpollCtl(g.set.inner, syscall.EPOLL_CTL_DEL, p.fd, nil), syscall.ENOENT)
 	require.Nil(t, g.hot.Load())
 	p.sock.WantOutput(true)
@@ -280,8 +280,8 @@ func TestRemove(t *testing.T) {
 	next.send(1)
 	next.has(1)
 	require.Equal(t, n, p.driven.Load())
-	g.turn.Lock()
-	defer g.turn.Unlock()
+	g.pollLock.Lock()
+	defer g.pollLock.Unlock()
 	driven := next.driven.Load()
 	g.ready[0] = stale
 	g.drive(1)
@@ -311,18 +311,18 @@ func TestPollersMakeWay(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	g := newGroup(t)
 	add(t, g)
-	until(t, g, Keeper)
+	until(t, g, BackgroundPoller)
 	taken, let := make(chan struct{}), make(chan struct{})
 	var over atomic.Bool
 	go func() {
-		g.turn.Lock()
+		g.pollLock.Lock()
 		close(taken)
 		<-let
 		for range 4 {
 			runtime.Gosched() // as if its time was up
 		}
 		over.Store(true)
-		g.turn.Unlock()
+		g.pollLock.Unlock()
 	}()
 	<-taken
 	close(let)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/label"
+	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
 // held are the streams of a group that hold requests back for company. They go out when
@@ -95,7 +95,7 @@ func (g *Group) flush(looked bool) {
 // flushLoop sends what bursts hold back. One goroutine a group.
 func (g *Group) flushLoop(burst, over <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
-	g.Labels.With(label.Work, "flush").Wear()
+	g.Labels.With(proflabel.Work, "flush").Wear()
 	for {
 		select {
 		case <-burst:

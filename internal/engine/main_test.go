@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 )
 
 // patience bounds what a test waits for.
@@ -16,5 +16,5 @@ func TestMain(m *testing.M) {
 	if d, err := time.ParseDuration(os.Getenv("SOFTRNIC_PATIENCE")); err == nil {
 		patience = d
 	}
-	leak.Main(m)
+	leakcheck.Main(m)
 }

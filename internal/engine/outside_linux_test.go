@@ -16,7 +16,7 @@ func TestWatch(t *testing.T) {
 	p := add(t, g)
 	pollersServe(t, g)
 	g.mu.Lock()
-	g.set.quiet(p.sock)
+	g.set.setLowWater(p.sock)
 	g.mu.Unlock()
 	for n := int64(1); n <= 3; n++ {
 		for {

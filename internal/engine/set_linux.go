@@ -8,7 +8,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/softrnic/softrnic/internal/sockio"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // set is two sets of the system (epoll): inner has the sockets, and outer, which the
@@ -18,17 +18,17 @@ import (
 // What the runtime is told is an edge: a look at inner that finds nothing has to come
 // before each sleep, behind the arming.
 type set struct {
-	inner int
-	outer atomic.Pointer[os.File]
-	raw   syscall.RawConn
-	fd    int // of outer
-	armed bool
-	apart bool    // inner is not in outer at all
-	low   *Socket // has lowWater; nil: none
-	try   func() bool
-	onTry func(fd uintptr) bool
-	did   bool               // try has done something
-	ctl   syscall.EpollEvent // of the call under way, which does not let it stay on the stack
+	inner    int
+	outer    atomic.Pointer[os.File]
+	raw      syscall.RawConn
+	fd       int // of outer
+	armed    bool
+	detached bool    // inner is not in outer at all
+	low      *Socket // has lowWater; nil: none
+	try      func() bool
+	onTry    func(fd uintptr) bool
+	did      bool               // try has done something
+	ctl      syscall.EpollEvent // of the call under way, which does not let it stay on the stack
 }
 
 // event is one of the system's.
@@ -37,7 +37,7 @@ type event syscall.EpollEvent
 func (e *event) slot() int32 { return e.Fd }
 func (e *event) gen() int32  { return e.Pad }
 
-// what is the event in our terms. Whoever reads or writes is told of a failure.
+// what is the event in our terms. A failure is told to the reader and to the writer.
 func (e *event) what() (r Ready) {
 	if e.Events&^syscall.EPOLLOUT != 0 {
 		r |= In
@@ -83,38 +83,38 @@ func (s *set) close() {
 	_ = s.outer.Load().Close()
 	_ = syscall.Close(s.inner)
 	s.inner, s.fd = -1, -1 // the numbers are others' from here on
-	s.armed, s.apart, s.low = false, false, nil
+	s.armed, s.detached, s.low = false, false, nil
 }
 
-// arm makes arrivals wake who sleeps, and reports whether they did not until now. With
+// arm makes arrivals wake the sleeper, and reports whether they did not until now. With
 // Group.mu held, as the next ones.
 func (s *set) arm() bool {
 	if s.armed {
 		return false
 	}
-	s.toldAgain()
-	if !s.apart {
+	s.clearLowWater()
+	if !s.detached {
 		s.armed = true
 		s.control(syscall.EPOLLIN)
 		return true
 	}
 	s.ctl = syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(s.inner)}
 	if syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_ADD, s.inner, &s.ctl) == nil {
-		s.armed, s.apart = true, false
-	} else { // out of memory, or of epoll's share of it: whoever sleeps looks again by itself
+		s.armed, s.detached = true, false
+	} else { // out of memory, or of epoll's share of it: the sleeper looks again by itself
 		_ = s.outer.Load().SetReadDeadline(time.Now().Add(lookAgain))
 	}
 	return true
 }
 
-// lookAgain is after how long one who sleeps looks again if no arrival can wake it.
+// lookAgain is after how long a sleeper looks again if no arrival can wake it.
 const lookAgain = time.Millisecond
 
-// part is disarm for long. What arrives is then not even told to the outer set, which
+// detach is disarm for long. What arrives is then not even told to the outer set, which
 // would ignore it: on a busy machine that took half of what the sender could send.
-func (s *set) part() {
-	if !s.apart {
-		s.armed, s.apart = false, true
+func (s *set) detach() {
+	if !s.detached {
+		s.armed, s.detached = false, true
 		_ = syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_DEL, s.inner, nil)
 	}
 }
@@ -126,22 +126,22 @@ func (s *set) disarm() {
 	}
 }
 
-// lowWater is how many octets may wait in a socket that is quiet before the system tells of
+// lowWater is how many octets may wait in a socket with a low-water mark before the system tells of
 // it.
 const lowWater = 1 << 20
 
-// quiet has the system tell nothing of what arrives at k, which pollers read anyway, and
+// setLowWater has the system tell nothing of what arrives at k, which pollers read anyway, and
 // acknowledge it at once: Linux does not wait for more than there is with a low-water mark that
 // is not reached. That is worth half of a fast stream.
-func (s *set) quiet(k *Socket) {
+func (s *set) setLowWater(k *Socket) {
 	if s.low == nil {
 		s.low = k
 		_ = syscall.SetsockoptInt(k.fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowWater)
 	}
 }
 
-// toldAgain undoes quiet: before anybody asks the set.
-func (s *set) toldAgain() {
+// clearLowWater undoes it: before the next look at the set.
+func (s *set) clearLowWater() {
 	if s.low != nil {
 		_ = syscall.SetsockoptInt(s.low.fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, 1)
 		s.low = nil
@@ -197,7 +197,7 @@ func (s *set) wait(ready []event) int {
 }
 
 // sleep calls try, and again when something has arrived, until it returns true. woken says
-// that wake has ended it instead. Who has the berth calls it.
+// that wake has ended it instead. The holder of the poller slot calls it.
 func (s *set) sleep(try func() bool) (did, woken bool) {
 	s.try, s.did = try, false
 	err := s.raw.Read(s.onTry)
@@ -205,7 +205,7 @@ func (s *set) sleep(try func() bool) (did, woken bool) {
 }
 
 // wake ends a sleep, and all later ones until rearm.
-func (s *set) wake() { _ = s.outer.Load().SetReadDeadline(sockio.Past) }
+func (s *set) wake() { _ = s.outer.Load().SetReadDeadline(rawsock.Past) }
 
 func (s *set) rearm() { _ = s.outer.Load().SetReadDeadline(time.Time{}) }
 

@@ -17,9 +17,9 @@ func (*set) open() error                         { return errors.ErrUnsupported 
 func (*set) close()                              {}
 func (*set) arm() bool                           { return false }
 func (*set) disarm()                             {}
-func (*set) part()                               {}
-func (*set) quiet(*Socket)                       {}
-func (*set) toldAgain()                          {}
+func (*set) detach()                             {}
+func (*set) setLowWater(*Socket)                 {}
+func (*set) clearLowWater()                      {}
 func (*set) watchable() int                      { return -1 }
 func (*set) add(*Socket) error                   { return errors.ErrUnsupported }
 func (*set) change(*Socket)                      {}

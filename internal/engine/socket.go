@@ -40,7 +40,7 @@ func (s *Socket) Remove() {
 		return
 	}
 	s.removed = true
-	g.set.toldAgain()
+	g.set.clearLowWater()
 	if s.in { // before it is closed: another descriptor of the same socket would keep it in the set
 		g.set.remove(s)
 		s.in = false
@@ -57,7 +57,7 @@ func (s *Socket) Remove() {
 func (s *Socket) Begin() { s.want(In, 0) }
 
 // WantOutput says whether the stream has something to send that the socket did not take. If
-// it has, somebody is told when the socket takes more, though it may do so by now.
+// it has, the stream is driven when the socket takes more, though it may do so by now.
 func (s *Socket) WantOutput(on bool) {
 	if on {
 		s.want(Out, 0)
@@ -83,18 +83,18 @@ func (s *Socket) want(more, less Ready) {
 	s.out.Store(s.mask&Out != 0)
 	lost := s.apply(more&Out != 0)
 	g.mu.Unlock()
-	if lost || more&Out != 0 && g.Slack > watchTick && g.rota.state.Load() == aside { // it is not to wait for as long
+	if lost || more&Out != 0 && g.Slack > watchTick && g.role.state.Load() == rolePollers { // it is not to wait for as long
 		g.rouse()
 	}
 }
 
 // apply has the set wait for what is wanted; anew says that what was told of before does not
-// count. That is so for room each time that somebody asks, though it was asked for before: who
-// serves may have been told while the one who asks now had the transmit side, and may have gone
-// to sleep, with a socket that has taken all so far and so tells of nothing. It reports false but where the set has no room for the socket any more. With g.mu
-// held.
+// count. That is so for room, each time that it is asked for, though it was asked for before: the
+// poller may have been told while the poster had the transmit side, and may have gone to sleep, with
+// a socket that has taken all so far and so tells of nothing. It reports false but where the set has
+// no room for the socket any more. With g.mu held.
 func (s *Socket) apply(anew bool) (lost bool) {
-	s.g.set.toldAgain()
+	s.g.set.clearLowWater()
 	waits := s.mask & (In | Out)
 	switch {
 	case s.mask&In == 0: // it has not begun

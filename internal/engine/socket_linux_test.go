@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/wire"
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 )
 
 // fill makes the socket one that takes no more.
@@ -47,7 +47,7 @@ func TestNotBegun(t *testing.T) {
 	other.has(1)
 	looks(g)
 	require.Zero(t, p.driven.Load())
-	until(t, g, Keeper)
+	until(t, g, BackgroundPoller)
 	p.sock.Begin()
 	p.has(1)
 	require.Eventually(t, p.ended.Load, patience, time.Millisecond)
@@ -59,7 +59,7 @@ func TestOutputWhilePaused(t *testing.T) {
 	for _, first := range []bool{true, false} { // it wants room
 		g := newGroup(t)
 		p := add(t, g)
-		until(t, g, Keeper)
+		until(t, g, BackgroundPoller)
 		p.fill()
 		if first {
 			p.sock.WantOutput(true)
@@ -149,11 +149,11 @@ func TestPausedIsNotHot(t *testing.T) {
 func TestLost(t *testing.T) {
 	g := newGroup(t)
 	p := add(t, g)
-	until(t, g, Keeper)
+	until(t, g, BackgroundPoller)
 	lost := make(chan Ready, 1)
-	g.turn.Lock()
+	g.pollLock.Lock()
 	p.on = func(r Ready) bool { lost <- r; return true }
-	g.turn.Unlock()
+	g.pollLock.Unlock()
 	null, err := syscall.Open("/dev/null", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	require.NoError(t, err)
 	require.NoError(t, syscall.Dup3(null, p.fd, syscall.O_CLOEXEC)) // a set takes no such file
@@ -170,8 +170,8 @@ func TestSoonOfOneThatGoes(t *testing.T) {
 	g := newGroup(t)
 	p, last := add(t, g), add(t, g)
 	func() {
-		g.turn.Lock()
-		defer g.turn.Unlock()
+		g.pollLock.Lock()
+		defer g.pollLock.Unlock()
 		p.sock.Soon()
 		p.sock.Soon()
 		require.EqualValues(t, 1, g.pending.Load())
@@ -263,14 +263,14 @@ func TestClosedSet(t *testing.T) {
 func TestConnLeaves(t *testing.T) {
 	for name, end := range map[string]func(*Conn){
 		"Close":  func(c *Conn) { require.NoError(t, c.Close()) },
-		"Settle": func(c *Conn) { c.Settle(); require.NoError(t, c.Close()) },
+		"Settle": func(c *Conn) { c.HandToRuntime(); require.NoError(t, c.Close()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGroup(t)
 			stays := add(t, g)
 			require.True(t, g.Claim())
 			defer g.Leave()
-			mine, theirs, err := wire.Pair()
+			mine, theirs, err := rawpeer.Pair()
 			require.NoError(t, err)
 			defer func() { _, _ = mine.Close(), theirs.Close() }()
 			c, err := Own(mine.(*net.TCPConn))

@@ -262,5 +262,17 @@ func ownRows() []row {
 			})
 		}
 	}
-	return all
+	for _, mode := range handlerModes {
+		all = append(all, row{
+			pkg: "ours, in C", client: "./handlers " + mode + " HOST 3", want: mode + ": ok", checks: true, before: buildHandlers,
+		})
+	}
+	return append(all, row{
+		pkg: "python3-pyverbs", client: "/usr/bin/python3 HERE/programs/handlers.py 3", want: "handlers: ok", checks: true,
+	})
 }
+
+// Programs with signal handlers: what they do is in programs/handlers.c.
+const buildHandlers = "gcc -O1 -Wall -Werror -pthread -o handlers HERE/programs/handlers.c -lrdmacm -libverbs"
+
+var handlerModes = []string{"small", "deep", "onstack", "altstack", "profile", "children", "jump", "verbs", "faults"}

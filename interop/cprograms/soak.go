@@ -37,10 +37,11 @@ type soaker struct {
 	s   *space
 	dir string
 
-	mu     sync.Mutex
-	pairs  int
-	killed [3]int // of each side
-	errs   []error
+	mu       sync.Mutex
+	pairs    int
+	handlers int    // signal handlers that ran
+	killed   [3]int // of each side
+	errs     []error
 }
 
 // soaked starts programs in one space, lets them connect and move data, kills one of the two, or neither, at a moment by
@@ -80,6 +81,7 @@ func (o options) soaked(ctx context.Context) (ok bool, err error) {
 			k.note(k.visit(ctx, r))
 		}
 	})
+	all.Go(func() { k.note(k.handled(ctx)) })
 	all.Wait()
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -95,8 +97,8 @@ func (o options) soaked(ctx context.Context) (ok bool, err error) {
 	_, err = k.settled(ctx, k.sockets, "sockets")
 	k.note(err)
 	k.note(o.residue(dir))
-	fmt.Printf("soak: %v, %d pairs; killed: %d servers, %d clients, %d neither; descriptors of the server that stayed: %d, and %d more at the end; %d faults\n",
-		o.soak, k.pairs, k.killed[server], k.killed[client], k.killed[neither], before, after, len(k.errs))
+	fmt.Printf("soak: %v, %d signal handlers ran; %d pairs; killed: %d servers, %d clients, %d neither; descriptors of the server that stayed: %d, and %d more at the end; %d faults\n",
+		o.soak, k.handlers, k.pairs, k.killed[server], k.killed[client], k.killed[neither], before, after, len(k.errs))
 	for _, err := range k.errs {
 		fmt.Println("  " + err.Error())
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/rnictest"
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/stats/prometheus"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -15,7 +16,7 @@ import (
 // TestCollector: a registry takes the collector, and a scrape has the sums and, if asked for, each
 // queue's.
 func TestCollector(t *testing.T) {
-	x, y := rnictest.Pair(t, rnictest.Config{})
+	x, y := rnictest.Pair(t, rnictest.Config{CM: cm.Config{Model: cm.ClientServer}})
 	_, sink := y.Memory(100)
 	_, source := x.Memory(100)
 	x.Post(verbs.Request{Op: verbs.OpWrite, SGL: source.All(), Remote: sink.Remote(0)})

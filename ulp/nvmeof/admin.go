@@ -43,7 +43,7 @@ func (c *controller) setFeature(dw10, v uint32) (uint64, Status) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if len(c.queues) > 1 { // not while there are I/O queues
+		if c.ioQueues() > 0 { // not while there are I/O queues
 			return 0, SequenceError | DNR
 		}
 		c.granted = min(sq+1, cq+1, c.target.config.Queues)

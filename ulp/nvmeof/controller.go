@@ -3,8 +3,6 @@ package nvmeof
 import (
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Controller registers (properties).
@@ -32,11 +30,12 @@ type controller struct {
 	nqn     string // of the subsystem, as connected to
 	hostNQN string
 	hostID  [16]byte
-	memory  *semaphore.Weighted // octets of buffers in use
+	shares
 
 	mu        sync.Mutex
-	cc, csts  uint32
-	granted   int // I/O queues
+	cc, csts  uint32 // csts without RDY
+	resetting bool   // I/O queues of before the reset are still there
+	granted   int    // I/O queues
 	queues    map[uint16]*queue
 	kato      time.Duration
 	expiry    *time.Timer // nil: no keep-alive
@@ -45,15 +44,19 @@ type controller struct {
 	eventMask uint32
 	events    []*request      // that wait for an event
 	changed   map[uint32]bool // namespaces, since the log was read
-	pending   bool            // a notice that no request has taken
+	noticed   bool            // the host has a notice of that, or it is pending
+	pending   bool            // no request has taken the notice
 }
 
 // ready reports whether commands other than Fabrics' may run.
 func (c *controller) ready() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.csts&cstsRDY != 0
+	return c.enabled()
 }
+
+// enabled is ready with the lock held.
+func (c *controller) enabled() bool { return c.cc&ccEnable != 0 && !c.resetting }
 
 // setKATO starts the keep-alive timer anew; 0 stops it.
 func (c *controller) setKATO(ms uint32) {
@@ -115,15 +118,28 @@ func (c *controller) end() {
 	c.target.forget(c)
 }
 
-// attach makes q the queue of its qid.
-func (c *controller) attach(q *queue) bool {
+// attach makes q the queue of its qid, if the controller is ready and has granted it.
+func (c *controller) attach(q *queue) (result uint64, status Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended || c.queues[q.hello.qid] != nil {
-		return false
+	switch {
+	case c.ended || !c.enabled():
+		return 0, SequenceError | DNR
+	case int(q.hello.qid) > c.granted:
+		return connectRefusal(42, false)
+	case c.queues[q.hello.qid] != nil:
+		return 0, SequenceError | DNR
 	}
 	c.queues[q.hello.qid] = q
-	return true
+	return 0, Success
+}
+
+// ioQueues is how many there are. The lock is held.
+func (c *controller) ioQueues() int {
+	if c.queues[0] == nil {
+		return len(c.queues)
+	}
+	return len(c.queues) - 1
 }
 
 // detach is told that q is gone. The admin queue takes all others along.
@@ -132,6 +148,7 @@ func (c *controller) detach(q *queue) {
 	if c.queues[q.hello.qid] == q {
 		delete(c.queues, q.hello.qid)
 	}
+	c.resetting = c.resetting && c.ioQueues() > 0
 	c.mu.Unlock()
 	if q.hello.qid == 0 {
 		c.end()
@@ -154,7 +171,11 @@ func (c *controller) property(offset uint32, eight bool) (uint64, Status) {
 	case offset == regCC && !eight:
 		return uint64(c.cc), Success
 	case offset == regCSTS && !eight:
-		return uint64(c.csts), Success
+		v := c.csts
+		if c.cc&ccEnable != 0 || c.resetting {
+			v |= cstsRDY
+		}
+		return uint64(v), Success
 	}
 	return 0, InvalidField | DNR
 }
@@ -166,11 +187,11 @@ func (c *controller) setCC(v uint32) {
 	old := c.cc
 	c.cc = v
 	if v&ccEnable != 0 && old&ccEnable == 0 {
-		c.csts = cstsRDY
+		c.csts = 0
 	}
-	if v&ccEnable == 0 && old&ccEnable != 0 { // a reset: the I/O queues go
-		c.csts &^= cstsRDY
-		c.granted, c.eventMask = 0, 0
+	if v&ccEnable == 0 && old&ccEnable != 0 { // a reset: the I/O queues go, and RDY with the last of them
+		c.resetting = c.ioQueues() > 0
+		c.granted, c.eventMask, c.noticed, c.pending = 0, 0, false, false
 		for qid, q := range c.queues {
 			if qid != 0 {
 				q.cancel()

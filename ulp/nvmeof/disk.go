@@ -77,6 +77,8 @@ func OpenFile(name string) (Disk, error) {
 	return &file{File: f, size: i.Size()}, nil
 }
 
+var zeroes [64 << 10]byte
+
 type file struct {
 	*os.File
 	size int64
@@ -89,7 +91,6 @@ func (f *file) Zero(off, n int64, deallocate bool) error {
 	if deallocate && punch(f.File, off, n) == nil {
 		return nil
 	}
-	zeroes := make([]byte, min(n, 1<<20))
 	for n > 0 {
 		k := min(n, int64(len(zeroes)))
 		if _, err := f.WriteAt(zeroes[:k], off); err != nil {

@@ -16,5 +16,9 @@ func syncData(f *os.File) error {
 
 // punch makes a hole, which reads as zeroes.
 func punch(f *os.File, off, n int64) error {
-	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+	for {
+		if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n); err != unix.EINTR {
+			return err
+		}
+	}
 }

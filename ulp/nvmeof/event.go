@@ -29,6 +29,9 @@ func (c *controller) awaitEvent(r *request) (uint64, Status) {
 	case e := <-r.event:
 		return e.result, e.status
 	case <-r.q.gone.Done():
+		c.mu.Lock()
+		c.events = slices.DeleteFunc(c.events, func(e *request) bool { return e == r })
+		c.mu.Unlock()
 		return 0, Aborted
 	}
 }
@@ -37,11 +40,11 @@ func (c *controller) awaitEvent(r *request) (uint64, Status) {
 func (c *controller) namespaceChanged(nsid uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := len(c.changed) == 0
 	c.changed[nsid] = true
-	if !first || c.eventMask&eventNSNotice == 0 {
+	if c.noticed || c.eventMask&eventNSNotice == 0 {
 		return
 	}
+	c.noticed = true
 	if len(c.events) == 0 {
 		c.pending = true
 		return

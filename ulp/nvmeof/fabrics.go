@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"slices"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/softrnic/softrnic/verbs"
 )
-
-// memoryOfHost is how many octets of data of one controller may be on their way at once.
-const memoryOfHost = 16 << 20
 
 func (r *request) fabrics(c *controller) (uint64, Status) {
 	switch r.cmd.fctype() {
@@ -45,9 +40,11 @@ func (r *request) connect() (uint64, Status) {
 	switch {
 	case le.Uint16(r.cmd[40:]) != 0:
 		return 0, ConnectFormat | DNR
-	case q.controller() != nil:
+	case !q.reserve():
 		return 0, SequenceError | DNR
-	case le.Uint16(r.cmd[42:]) != q.hello.qid:
+	}
+	defer q.unreserve()
+	if le.Uint16(r.cmd[42:]) != q.hello.qid {
 		return connectRefusal(42, false)
 	}
 	if size := le.Uint16(r.cmd[44:]); size == 0 || size > q.hello.hsqsize {
@@ -62,9 +59,28 @@ func (r *request) connect() (uint64, Status) {
 		return result, status
 	}
 	q.mu.Lock()
-	q.ctrl, q.connected, q.noFlow = c, true, r.cmd[46]&4 != 0
+	q.ctrl, q.noFlow = c, r.cmd[46]&4 != 0
 	q.mu.Unlock()
 	return uint64(c.id), Success
+}
+
+// reserve keeps the queue for one Connect, from before it waits for the host's data: a queue has one controller at most,
+// and one buffer for the data of Connect.
+func (q *queue) reserve() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.joining {
+		return false
+	}
+	q.joining = true
+	return true
+}
+
+// unreserve lets a host try again that was refused.
+func (q *queue) unreserve() {
+	q.mu.Lock()
+	q.joining = q.ctrl != nil
+	q.mu.Unlock()
 }
 
 // connectData is a copy of the data of Connect. No controller bounds its memory yet.
@@ -110,7 +126,7 @@ func (t *Target) join(q *queue, data []byte, kato uint32) (c *controller, result
 			return refuse(16)
 		}
 		c = &controller{
-			target: t, subsys: s, nqn: subsysNQN, hostNQN: hostNQN, hostID: [16]byte(data), memory: semaphore.NewWeighted(memoryOfHost),
+			target: t, subsys: s, nqn: subsysNQN, hostNQN: hostNQN, hostID: [16]byte(data), shares: newShares(),
 			queues: map[uint16]*queue{0: q}, changed: map[uint32]bool{},
 		}
 		if !t.associate(c) {
@@ -123,17 +139,8 @@ func (t *Target) join(q *queue, data []byte, kato uint32) (c *controller, result
 	if c == nil || c.nqn != subsysNQN || c.hostNQN != hostNQN || c.hostID != [16]byte(data) {
 		return refuse(16)
 	}
-	c.mu.Lock()
-	granted, ready := c.granted, c.csts&cstsRDY != 0
-	c.mu.Unlock()
-	switch {
-	case !ready:
-		return nil, 0, SequenceError | DNR
-	case int(q.hello.qid) > granted:
-		result, status = connectRefusal(42, false)
+	if result, status = c.attach(q); status != Success {
 		return nil, result, status
-	case !c.attach(q):
-		return nil, 0, SequenceError | DNR
 	}
 	return c, 0, Success
 }

@@ -8,6 +8,7 @@ const (
 	idController = 0x01
 	idActiveList = 0x02
 	idDescList   = 0x03
+	idCommandSet = 0x06 // of the controller, for a command set
 
 	// oncs
 	oncsDSM         = 1 << 2
@@ -48,6 +49,11 @@ func (r *request) identify(c *controller) ([]byte, Status) {
 				b = b[20:]
 			}
 		}
+	case idCommandSet:
+		if c.subsys == nil || r.cmd[47] != 0 { // csi: NVM
+			return nil, InvalidField | DNR
+		}
+		fill = identifyLimits
 	default:
 		return nil, InvalidField | DNR
 	}
@@ -96,6 +102,13 @@ func (c *controller) identifyController(b []byte) {
 	le.PutUint32(b[1792:], uint32(ioccsz))
 	le.PutUint32(b[1796:], completionSize/16)
 	b[1803] = 1 // msdbd
+}
+
+// identifyLimits fills the page of the NVM command set: what mdts does not bound.
+func identifyLimits(b []byte) {
+	b[3] = clearRanges
+	le.PutUint32(b[4:], clearBlocks)
+	le.PutUint64(b[8:], clearBlocks)
 }
 
 // identify fills the page of a namespace; one that is not there is all zero.

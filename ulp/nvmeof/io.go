@@ -25,7 +25,7 @@ func (r *request) io(c *controller) ([]byte, Status) {
 	case cmdFlush:
 		return nil, r.flush(d)
 	case cmdDSM:
-		return nil, r.manage(d)
+		return nil, r.manage(c, d)
 	}
 	off, n, status := extent(d, le.Uint64(r.cmd[40:]), uint64(le.Uint16(r.cmd[48:]))+1)
 	if status != Success {
@@ -41,7 +41,11 @@ func (r *request) io(c *controller) ([]byte, Status) {
 		if status != Success {
 			return nil, status
 		}
-		if k, _ := d.ReadAt(b, off); k < len(b) {
+		k := 0
+		if status := r.call(c, func() { k, _ = d.ReadAt(b, off) }); status != Success {
+			return nil, status
+		}
+		if k < len(b) {
 			return nil, UnrecoveredRead
 		}
 		return b, Success
@@ -50,15 +54,19 @@ func (r *request) io(c *controller) ([]byte, Status) {
 		if status != Success {
 			return nil, status
 		}
-		if _, err := d.WriteAt(b, off); err != nil {
+		var err error
+		if status := r.call(c, func() { _, err = d.WriteAt(b, off) }); status != Success {
+			return nil, status
+		}
+		if err != nil {
 			return nil, r.fault("write", err)
 		}
 	default:
 		if r.sgl.length != 0 {
 			return nil, SGLInvalidLength | DNR
 		}
-		if err := d.Zero(off, n, le.Uint16(r.cmd[50:])&rwDeall != 0); err != nil {
-			return nil, r.fault("write zeroes", err)
+		if status := r.clear(c, d, []span{{off, n}}, le.Uint16(r.cmd[50:])&rwDeall != 0); status != Success {
+			return nil, status
 		}
 	}
 	if fua {
@@ -81,14 +89,14 @@ func extent(d Disk, slba, blocks uint64) (off, n int64, status Status) {
 	return int64(slba << blockShift), int64(blocks << blockShift), Success
 }
 
-func (r *request) sync(d Disk) Status {
-	if err := d.Sync(); err != nil {
+func (r *request) sync(d *namespace) Status {
+	if err := d.sync(); err != nil {
 		return r.fault("flush", err)
 	}
 	return Success
 }
 
-func (r *request) flush(d Disk) Status {
+func (r *request) flush(d *namespace) Status {
 	if r.sgl.length != 0 {
 		return SGLInvalidLength | DNR
 	}
@@ -100,36 +108,6 @@ func (r *request) flushAll(c *controller) Status {
 		if d := c.subsys.disk(nsid); d != nil {
 			if status := r.flush(d); status != Success {
 				return status
-			}
-		}
-	}
-	return Success
-}
-
-// manage is Dataset Management. All ranges are checked before the first is changed; Linux sends a page whatever their number.
-func (r *request) manage(d Disk) Status {
-	count := int(r.cmd[40]) + 1
-	if int(r.sgl.length) < count*dsmRange || r.sgl.length > identifySize {
-		return SGLInvalidLength | DNR
-	}
-	b, status := r.fetch(int(r.sgl.length))
-	if status != Success {
-		return status
-	}
-	if r.cmd.dw(11)&dsmAD == 0 {
-		return Success // the rest is advice
-	}
-	for _, change := range []bool{false, true} {
-		for i := range count {
-			e := b[i*dsmRange:]
-			off, n, status := extent(d, le.Uint64(e[8:]), uint64(le.Uint32(e[4:])))
-			if status != Success {
-				return status
-			}
-			if change && n > 0 {
-				if err := d.Zero(off, n, true); err != nil {
-					return r.fault("deallocate", err)
-				}
 			}
 		}
 	}

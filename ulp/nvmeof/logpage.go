@@ -66,6 +66,7 @@ func (c *controller) takeChanged(page []byte, forget bool) {
 	}
 	if forget {
 		clear(c.changed)
+		c.noticed, c.pending = false, false
 	}
 }
 

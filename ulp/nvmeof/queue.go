@@ -1,7 +1,9 @@
 package nvmeof
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -28,12 +30,13 @@ type queue struct {
 	free   chan *request
 	slots  []*request
 
-	mu        sync.Mutex
-	ctrl      *controller // nil before Connect
-	connected bool        // by a Connect that succeeded
-	noFlow    bool        // Connect has turned off flow control by sqhd
-	sqhd      uint32
-	cids      map[uint16]*request // in execution
+	mu         sync.Mutex
+	joining    bool        // a Connect is under way, or has succeeded
+	ctrl       *controller // nil before a Connect that succeeded; then for good
+	noFlow     bool        // Connect has turned off flow control by sqhd
+	sqhd       uint32
+	cids       map[uint16]*request // in execution
+	unanswered int                 // commands
 }
 
 func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
@@ -42,7 +45,7 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 	q.gone, q.cancel = context.WithCancel(ctx)
 	defer func() {
 		if err != nil {
-			q.destroy()
+			q.release()
 		}
 	}()
 	if q.sendCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: 3*depth + 8}); err != nil {
@@ -85,31 +88,31 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 	return q, nil
 }
 
-// destroy gives back what newQueue has taken; it may have failed half way.
+// destroy ends the queue pair: commands that wait for the RNIC go on.
 func (q *queue) destroy() {
 	q.cancel()
-	if q.qp != nil {
-		_ = q.qp.Destroy()
-	}
+	_ = q.qp.Destroy()
 	close(q.dead)
 }
 
+// release gives back all that newQueue has taken, which may have failed half way. Nothing of the queue runs any more.
 func (q *queue) release() {
+	q.cancel()
+	_ = q.qp.Destroy() // of a queue that has not served; nil, and what is destroyed, the verbs refuse
 	for _, cq := range []*verbs.CQ{q.sendCQ, q.recvCQ} {
 		_ = cq.Destroy()
 	}
-	_ = q.out.Deregister()
-	if q.in != q.target.shared {
+	if q.out != nil {
+		_ = q.out.Deregister()
+	}
+	if q.in != nil && q.in != q.target.shared && q.in.mr != nil {
 		_ = q.in.mr.Deregister()
 	}
 }
 
 // expire ends a queue that is not connected yet: its host would keep the place from others.
 func (q *queue) expire(host net.Addr) {
-	q.mu.Lock()
-	connected := q.connected
-	q.mu.Unlock()
-	if !connected {
+	if q.controller() == nil {
 		q.target.log("%v: queue %d ended: no Connect within %v", host, q.hello.qid, q.target.config.ConnectTimeout)
 		q.cancel()
 	}
@@ -132,13 +135,9 @@ func (q *queue) run(conn *cm.Conn) {
 	q.reclaim()
 	q.destroy()
 	requests.Wait()
-	q.mu.Lock()
-	c := q.ctrl
-	q.mu.Unlock()
-	if c != nil {
+	if c := q.controller(); c != nil {
 		c.detach(q)
 	}
-	q.release()
 }
 
 // reclaim gives shared receives back that the queue's end has left in its CQ.
@@ -203,18 +202,55 @@ func (q *queue) take(c verbs.Completion, requests *sync.WaitGroup) bool {
 		q.cancel()
 		return false
 	}
-	var r *request
-	select {
-	case r = <-q.free:
-	case <-q.gone.Done():
+	r := q.place()
+	if r == nil {
 		return false
 	}
 	capsule := q.in.capsule(c.ID, c.Bytes)
 	r.begin(capsule, c.ID)
+	if q.in == q.target.shared { // whatever the command waits for keeps no receive from other hosts
+		r.extra = bytes.Clone(r.extra)
+		r.repost()
+	}
 	r.admit()
 	requests.Go(func() {
 		r.serve()
 		q.free <- r
 	})
 	return true
+}
+
+// place is a request for the next command; nil when the queue ends, as it does for a host that sends more than it has
+// places: without flow control by sqhd too it has one command in each (Linux's queue_size), and its next place is free
+// once it has an answer.
+func (q *queue) place() *request {
+	q.mu.Lock()
+	full := q.unanswered == len(q.slots)
+	q.mu.Unlock()
+	if full {
+		return q.refuse("has more commands outstanding than its %d places", len(q.slots))
+	}
+	select {
+	case r := <-q.free:
+		return r
+	default:
+	}
+	// Answers are on their way to the host, or it does not read them and keeps receives that it may share with others.
+	stall := time.NewTimer(q.target.config.StallTimeout)
+	defer stall.Stop()
+	select {
+	case r := <-q.free:
+		return r
+	case <-q.gone.Done():
+		return nil
+	case <-stall.C:
+		return q.refuse("has not taken its answers for %v", q.target.config.StallTimeout)
+	}
+}
+
+// refuse ends the queue of a host that keeps no rules.
+func (q *queue) refuse(format string, args ...any) *request {
+	q.target.log("queue %d: its host %s; the connection ends", q.hello.qid, fmt.Sprintf(format, args...))
+	q.cancel()
+	return nil
 }

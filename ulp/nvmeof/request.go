@@ -1,6 +1,8 @@
 package nvmeof
 
 import (
+	"golang.org/x/sync/semaphore"
+
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -16,10 +18,12 @@ type request struct {
 	recv  uint64
 	held  bool // the receive has not been posted again
 	sgl   sgl
-	data  *verbs.MR       // what was taken of the buffers
-	twice bool            // another command has its id
-	event chan completion // the answer of an asynchronous event request
-	told  bool            // event has it; under the controller's lock
+	data  *verbs.MR           // what was taken of the buffers
+	owner *controller         // whose memory data is
+	from  *semaphore.Weighted // and of which of its shares
+	twice bool                // another command has its id
+	event chan completion     // the answer of an asynchronous event request
+	told  bool                // event has it; under the controller's lock
 }
 
 func (r *request) begin(capsule []byte, recv uint64) {
@@ -38,6 +42,7 @@ func (r *request) admit() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sqhd = (q.sqhd + 1) % (uint32(q.hello.hsqsize) + 1)
+	q.unanswered++
 	if q.hello.qid == 0 && r.cmd.opcode() == adminAsyncEvent {
 		r.event = make(chan completion, 1)
 	}
@@ -49,8 +54,7 @@ func (r *request) admit() {
 // serve executes the command and answers it.
 func (r *request) serve() {
 	q := r.q
-	c := q.controller()
-	if c != nil {
+	if c := q.controller(); c != nil {
 		c.heard()
 	}
 
@@ -58,10 +62,10 @@ func (r *request) serve() {
 	var result uint64
 	status := CIDConflict | DNR
 	if !r.twice {
-		if len(r.extra) == 0 {
-			r.repost()
-		}
 		if r.sgl, status = decodeSGL(r.cmd, len(r.extra)); status == Success {
+			if !r.sgl.inline {
+				r.repost()
+			}
 			out, result, status = r.execute()
 		} else {
 			r.sgl.invalidate = false
@@ -71,9 +75,7 @@ func (r *request) serve() {
 	r.answer(out, result, status)
 	if r.data != nil {
 		q.target.buffers.put(r.data)
-		if c = q.controller(); c != nil {
-			c.memory.Release(int64(r.data.Len()))
-		}
+		r.giveBack(int64(r.data.Len()))
 	}
 }
 
@@ -110,6 +112,7 @@ func (r *request) answer(out []byte, result uint64, status Status) {
 	if end.sqhd = uint16(q.sqhd); q.noFlow {
 		end.sqhd = 0xffff
 	}
+	q.unanswered--
 	if !r.twice {
 		delete(q.cids, r.cmd.cid())
 	}
@@ -143,20 +146,21 @@ func (r *request) wait() error {
 
 // buffer takes registered memory of n octets for the rest of the request.
 func (r *request) buffer(n int) ([]byte, Status) {
-	size := bufferSizes[sizeClass(n)]
-	if c := r.q.controller(); c != nil {
-		if c.memory.Acquire(r.q.gone, int64(size)) != nil {
-			return nil, Aborted
-		}
-		mr, err := r.q.target.buffers.get(n)
-		if err != nil {
-			c.memory.Release(int64(size))
-			return nil, InternalError
-		}
-		r.data = mr
-		return mr.Bytes()[:n], Success
+	size := int64(bufferSizes[sizeClass(n)])
+	c := r.q.controller()
+	if c == nil {
+		return nil, SequenceError | DNR
 	}
-	return nil, SequenceError | DNR
+	if !r.acquire(c, size) {
+		return nil, Aborted
+	}
+	mr, err := r.q.target.buffers.get(n)
+	if err != nil {
+		r.giveBack(size)
+		return nil, InternalError
+	}
+	r.data = mr
+	return mr.Bytes()[:n], Success
 }
 
 // fetch returns the n octets that the host sends along, from the capsule or by an RDMA Read.
@@ -201,12 +205,10 @@ func (r *request) reply(n int) ([]byte, Status) {
 // execute runs the command by kind of queue.
 func (r *request) execute() (out []byte, result uint64, status Status) {
 	q := r.q
-	q.mu.Lock()
-	connected, c := q.connected, q.ctrl
-	q.mu.Unlock()
+	c := q.controller()
 	fabrics := r.cmd.opcode() == fabricsCommand
 	switch {
-	case !connected && (!fabrics || r.cmd.fctype() != typeConnect):
+	case c == nil && (!fabrics || r.cmd.fctype() != typeConnect):
 		return nil, 0, SequenceError | DNR
 	case fabrics:
 		result, status = r.fabrics(c)

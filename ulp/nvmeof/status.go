@@ -28,6 +28,7 @@ const (
 	InvalidLogPage   Status = 0x109
 	NotChangeable    Status = 0x10e
 	ConnectFormat    Status = 0x180
+	LimitExceeded    Status = 0x183 // of I/O commands
 	ConnectBusy      Status = 0x181
 	ConnectParameter Status = 0x182
 	ConnectHost      Status = 0x184

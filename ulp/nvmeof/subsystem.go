@@ -21,7 +21,7 @@ type Subsystem struct {
 	hosts []string
 
 	mu          sync.Mutex
-	disks       map[uint32]Disk
+	disks       map[uint32]*namespace
 	controllers map[uint16]*controller
 }
 
@@ -30,7 +30,7 @@ func NewSubsystem(nqn string, disks []Disk, hosts ...string) (*Subsystem, error)
 	if nqn == "" || len(nqn) > 223 || nqn == DiscoveryNQN {
 		return nil, fmt.Errorf("nvmeof: NQN %q: want 1 to 223 octets, and not the discovery subsystem's", nqn)
 	}
-	s := &Subsystem{nqn: nqn, hosts: hosts, disks: map[uint32]Disk{}, controllers: map[uint16]*controller{}}
+	s := &Subsystem{nqn: nqn, hosts: hosts, disks: map[uint32]*namespace{}, controllers: map[uint16]*controller{}}
 	for i, d := range disks {
 		if err := s.Set(uint32(i+1), d); err != nil {
 			return nil, err
@@ -50,7 +50,7 @@ func (s *Subsystem) Set(nsid uint32, d Disk) error {
 	if d == nil {
 		delete(s.disks, nsid)
 	} else {
-		s.disks[nsid] = d
+		s.disks[nsid] = &namespace{Disk: d}
 	}
 	for _, c := range s.controllers {
 		c.namespaceChanged(nsid)
@@ -58,7 +58,7 @@ func (s *Subsystem) Set(nsid uint32, d Disk) error {
 	return nil
 }
 
-func (s *Subsystem) disk(nsid uint32) Disk {
+func (s *Subsystem) disk(nsid uint32) *namespace {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.disks[nsid]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -30,10 +31,13 @@ type Config struct {
 	SharedReceives int
 	// NoInvalidate answers with plain Sends where a host has asked for Send with Invalidate, as it has to allow.
 	NoInvalidate bool
-	// Connections is how many queues all hosts together may have: 1024.
+	// Connections is how many queues all hosts together may have: 1024. A host, an IPv4 address or an IPv6 /64, has as
+	// many as are left free at most: one alone has half.
 	Connections int
 	// ConnectTimeout is how long a connection may be there without a Connect that succeeds: 30 s.
 	ConnectTimeout time.Duration
+	// StallTimeout is how long a host may send commands and not read the answers to earlier ones: 10 s.
+	StallTimeout time.Duration
 	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
 	Advertise string
 	// Log is told what ends, a sentence each; it may be nil.
@@ -47,13 +51,15 @@ type Target struct {
 	nic        *verbs.RNIC
 	pd         *verbs.PD
 	buffers    buffers
-	shared     *receives // nil: each queue has its own
-	all        sync.WaitGroup
+	common
+	shared *receives // nil: each queue has its own
+	all    sync.WaitGroup
 
 	mu          sync.Mutex
 	controllers map[uint16]*controller
 	lastID      uint16
 	queues      int
+	hosts       map[netip.Prefix]int // their queues
 	genctr      uint64
 }
 
@@ -63,7 +69,7 @@ func New(c Config, subsystems ...*Subsystem) (*Target, error) {
 	if c.Depth < 2 || c.Depth > 1024 || c.Queues < 1 || c.Queues > 1024 || c.InlineData > 64<<10 || c.InlineData%16 != 0 {
 		return nil, fmt.Errorf("nvmeof: Depth %d, Queues %d, InlineData %d: want 2 to 1024, 1 to 1024, a multiple of 16 to 64 KiB", c.Depth, c.Queues, c.InlineData)
 	}
-	t := &Target{config: c, subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, genctr: 1}
+	t := &Target{config: c, subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, hosts: map[netip.Prefix]int{}, genctr: 1, common: newCommon()}
 	for _, s := range subsystems {
 		if t.subsystems[s.nqn] != nil {
 			return nil, fmt.Errorf("nvmeof: two subsystems are called %q", s.nqn)
@@ -96,6 +102,9 @@ func defaults(c *Config) {
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 30 * time.Second
+	}
+	if c.StallTimeout == 0 {
+		c.StallTimeout = 10 * time.Second
 	}
 	c.InlineData = max(c.InlineData, 0)
 }
@@ -145,10 +154,11 @@ func (t *Target) log(format string, args ...any) {
 // connect serves one connection until its end.
 func (t *Target) connect(ctx context.Context, req *cm.Request) {
 	h, status := decodeHello(req.PrivateData(), &t.config)
-	if status == 0 && !t.place() {
+	host := hostOf(req.RemoteAddr())
+	if status == 0 && !t.place(host) {
 		status = rejectNoResources
 	} else if status == 0 {
-		defer t.leave()
+		defer t.leave(host)
 	}
 	if status != 0 {
 		t.log("%v: refused with status %d of the RDMA transport", req.RemoteAddr(), status)
@@ -161,11 +171,12 @@ func (t *Target) connect(ctx context.Context, req *cm.Request) {
 		t.log("%v: %v", req.RemoteAddr(), err)
 		return
 	}
+	defer q.release()
 	conf := t.config.Connection
 	conf.PrivateData = h.accepted()
 	conn, err := req.Accept(ctx, q.qp, conf)
 	if err != nil {
-		q.destroy()
+		_ = req.Reject(rejected(rejectNoResources)) // if it stands: Serve ends
 		t.log("%v: %v", req.RemoteAddr(), err)
 		return
 	}
@@ -174,22 +185,6 @@ func (t *Target) connect(ctx context.Context, req *cm.Request) {
 	if err := conn.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		t.log("%v: queue %d ended: %v", req.RemoteAddr(), h.qid, err)
 	}
-}
-
-func (t *Target) place() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.queues >= t.config.Connections {
-		return false
-	}
-	t.queues++
-	return true
-}
-
-func (t *Target) leave() {
-	t.mu.Lock()
-	t.queues--
-	t.mu.Unlock()
 }
 
 // associate gives a new controller its identifier; false if none is left.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/paired"
+	"github.com/softrnic/softrnic/internal/test/abbench"
 	"github.com/softrnic/softrnic/ulp/rsocket"
 )
 
@@ -61,7 +61,7 @@ func BenchmarkPingPong(b *testing.B) {
 			}
 		}()
 		buf := make([]byte, 64)
-		return paired.Timed(func() {
+		return abbench.Timed(func() {
 			for range 16 {
 				if _, err := x.Write(buf); err != nil {
 					b.Fatal(err)
@@ -72,7 +72,7 @@ func BenchmarkPingPong(b *testing.B) {
 			}
 		})
 	}
-	paired.Run(b, "tcp", step(overRDMA), step(overTCP))
+	abbench.Run(b, "tcp", step(overRDMA), step(overTCP))
 }
 
 // BenchmarkStream: writes of 1 MiB, 16 in a row, read with a buffer as large.
@@ -97,7 +97,7 @@ func BenchmarkStream(b *testing.B) {
 			}
 		}()
 		buf := make([]byte, size)
-		return paired.Timed(func() {
+		return abbench.Timed(func() {
 			for range count {
 				if _, err := x.Write(buf); err != nil {
 					b.Fatal(err)
@@ -108,7 +108,7 @@ func BenchmarkStream(b *testing.B) {
 			}
 		})
 	}
-	paired.Run(b, "tcp", step(overRDMA), step(overTCP))
+	abbench.Run(b, "tcp", step(overRDMA), step(overTCP))
 }
 
 // BenchmarkCrowd: a thousand connections of net/http's client to its server, of which 32 at a time ask something.
@@ -128,7 +128,7 @@ func BenchmarkCrowd(b *testing.B) {
 			all[i] = &http.Client{Transport: t}
 		}
 		url := "http://" + l.Addr().String() + "/"
-		return paired.Timed(func() {
+		return abbench.Timed(func() {
 			var workers sync.WaitGroup
 			for w := range busy {
 				workers.Go(func() {
@@ -149,5 +149,5 @@ func BenchmarkCrowd(b *testing.B) {
 	ours, theirs := step(overRDMA), step(overTCP)
 	ours() // connect
 	theirs()
-	paired.Run(b, "tcp", ours, theirs)
+	abbench.Run(b, "tcp", ours, theirs)
 }

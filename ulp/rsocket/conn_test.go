@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/leak"
+	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/ulp/rsocket"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) { leakcheck.Main(m) }
 
 // pair is the two ends of a connection over loopback: that which dialled, and that which accepted.
 func pair(t testing.TB, c rsocket.Config) (a, b *rsocket.Conn) {

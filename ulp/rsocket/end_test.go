@@ -189,6 +189,7 @@ func TestCloseMeetsGrant(t *testing.T) {
 	const ring = 64 << 10
 	for i := range 64 {
 		a, b := pair(t, rsocket.Config{RecvBuffer: ring})
+		talk(t, a, b)
 		body := octets(ring/2 + i*512)
 		_, err := a.Write(body)
 		require.NoError(t, err)
@@ -231,10 +232,7 @@ func TestCloseOfBoth(t *testing.T) {
 // TestCloseBehindHalfCloses: two half-closes that have met are an end, but who closes then has to say so: the other side waits for it.
 func TestCloseBehindHalfCloses(t *testing.T) {
 	a, b := pair(t, rsocket.Config{CloseTimeout: time.Hour})
-	_, err := a.Write([]byte("x")) // so that the other side may speak
-	require.NoError(t, err)
-	_, err = io.ReadFull(b, make([]byte, 1))
-	require.NoError(t, err)
+	talk(t, a, b)
 	for _, end := range []func() error{a.CloseWrite, b.CloseWrite, a.Close, b.Close} {
 		require.NoError(t, end())
 	}

@@ -1,6 +1,21 @@
 package rsocket
 
-import "github.com/softrnic/softrnic/cm"
+import (
+	"context"
+
+	"github.com/softrnic/softrnic/cm"
+)
 
 // Connection is what it runs over.
 func (c *Conn) Connection() *cm.Conn { return c.cm }
+
+// AcceptClosed is the rest of an Accept that had its Request before Close.
+func AcceptClosed(l *Listener) error {
+	r, err := l.l.Accept(context.Background())
+	if err != nil {
+		return err
+	}
+	l.close()
+	_, err = l.accept(r)
+	return err
+}

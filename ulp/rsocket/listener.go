@@ -69,6 +69,7 @@ func (l *Listener) accept(r *cm.Request) (*Conn, error) {
 	}
 	conn, err := r.Accept(l.closed, c.qp, l.config.connection(c.hello().append(nil)))
 	if err != nil {
+		_ = r.Reject(nil) // if it stands: the Listener closes
 		c.release()
 		return nil, err
 	}

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"io"
+	"log/slog"
 	"math"
 	"net"
 	"time"
@@ -19,7 +19,7 @@ type ConnFlags struct {
 	CRC     bool
 	markers bool
 	rev     int
-	p2p     bool
+	model   cm.Model
 	IRD     int
 	ORD     int
 	Timeout time.Duration
@@ -45,7 +45,8 @@ func (c *ConnFlags) register(fs *pflag.FlagSet) {
 	fs.Var(OnOff(&c.CRC), "crc", "CRC32C over each FPDU: `on|off`; off needs both sides to agree")
 	fs.BoolVar(&c.markers, "markers", false, "ask the peer for MPA markers")
 	fs.Var(IntRange(&c.rev, 1, 2), "mpa-rev", "`revision` of MPA startup: 1 (RFC 5044) or 2 (RFC 6581)")
-	fs.BoolVar(&c.p2p, "p2p", false, "peer-to-peer mode: either side may send first (RFC 6581)")
+	fs.Var(connectionModel(&c.model), "p2p", "peer-to-peer mode, in which either side may send first (RFC 6581): `auto|on|off`; auto proposes it with revision 2")
+	fs.Lookup("p2p").NoOptDefVal = "on"
 	fs.Var(IntRange(&c.IRD, 0, math.MaxInt32), "ird", "inbound RDMA Reads at once to allow; 0 leaves it to the command")
 	fs.Var(IntRange(&c.ORD, 0, math.MaxInt32), "ord", "outbound RDMA Reads at once to ask for; 0 leaves it to the command")
 	fs.Var(DurationRange(&c.Timeout, time.Millisecond, time.Hour), "timeout", "`time` that connecting may take")
@@ -54,26 +55,33 @@ func (c *ConnFlags) register(fs *pflag.FlagSet) {
 // check reports flags that do not go together, or that ask for more than the
 // RNIC has.
 func (c *ConnFlags) check() error {
-	if c.p2p && c.rev == 1 {
+	if c.model == cm.PeerToPeer && c.rev == 1 {
 		// Peer-to-peer mode came with the enhanced startup (RFC 6581 9.2).
 		return Usagef("--p2p needs --mpa-rev 2")
 	}
-	nic, err := verbs.Open(verbs.Config{})
-	if err != nil {
-		return fmt.Errorf("opening the RNIC: %w", err)
-	}
-	defer nic.Close()
-	has, err := nic.Query()
-	if err != nil {
-		return fmt.Errorf("querying the RNIC: %w", err)
-	}
-	if c.IRD > has.Limits.IRD {
-		return Usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.IRD, has.Limits.IRD)
-	}
-	if c.ORD > has.Limits.ORD {
-		return Usagef("--ord %d: want a number from 0 to %d, the RNIC's limit", c.ORD, has.Limits.ORD)
+	nic, err := QueryRNIC(verbs.Config{})
+	switch {
+	case err != nil:
+		return err
+	case c.IRD > nic.Limits.IRD:
+		return Usagef("--ird %d: want a number from 0 to %d, the RNIC's limit", c.IRD, nic.Limits.IRD)
+	case c.ORD > nic.Limits.ORD:
+		return Usagef("--ord %d: want a number from 0 to %d, the RNIC's limit", c.ORD, nic.Limits.ORD)
 	}
 	return nil
+}
+
+// QueryRNIC opens an RNIC for as long as it takes to query it.
+func QueryRNIC(c verbs.Config) (a verbs.RNICAttributes, err error) {
+	nic, err := verbs.Open(c)
+	if err != nil {
+		return a, fmt.Errorf("opening the RNIC: %w", err)
+	}
+	defer nic.Close()
+	if a, err = nic.Query(); err != nil {
+		return a, fmt.Errorf("querying the RNIC: %w", err)
+	}
+	return a, nil
 }
 
 // Args are flags that make another rnic process use the same settings.
@@ -82,33 +90,33 @@ func (c *ConnFlags) Args() []string {
 		"--crc=" + OnOff(&c.CRC).String(),
 		fmt.Sprintf("--markers=%t", c.markers),
 		fmt.Sprintf("--mpa-rev=%d", c.rev),
-		fmt.Sprintf("--p2p=%t", c.p2p),
+		"--p2p=" + connectionModel(&c.model).String(),
 		fmt.Sprintf("--ird=%d", c.IRD),
 		fmt.Sprintf("--ord=%d", c.ORD),
 		fmt.Sprintf("--timeout=%s", c.Timeout),
 	}
 }
 
-// Config is what package cm wants to know. IRD and ORD are those of the QP.
+// Config is the configuration of package cm. IRD and ORD are those of the QP.
 func (c *ConnFlags) Config() cm.Config {
 	return cm.Config{
 		NoCRC:   !c.CRC,
 		Markers: c.markers,
 		Rev:     uint8(c.rev),
-		P2P:     c.p2p,
+		Model:   c.model,
 		Timeout: c.Timeout,
 	}
 }
 
-// ListenConfig is what a listener wants to know. It logs each connection that
-// never became a request, a line each.
-func (c *ConnFlags) ListenConfig(log io.Writer) cm.ListenConfig {
+// ListenConfig is the configuration of a listener, which logs each connection that
+// never became a request.
+func (c *ConnFlags) ListenConfig(log *slog.Logger) cm.ListenConfig {
 	cfg := cm.ListenConfig{Rev: c.Config().Rev, Timeout: c.Config().Timeout}
 	cfg.OnStartupError = func(remote net.Addr, err error) {
 		if remote == nil {
 			err = fmt.Errorf("accepting a connection: %w", err)
 		}
-		fmt.Fprintf(log, "rnic: %s\n", OneLine(err)) // cm's err names the peer
+		log.Warn(err.Error()) // cm's err names the peer
 	}
 	return cfg
 }

@@ -22,7 +22,7 @@ func TestConnFlags(t *testing.T) {
 	}{
 		{"defaults", nil, cm.Config{Rev: 2, Timeout: 10 * time.Second}},
 		{"all", []string{"--crc", "off", "--markers", "--mpa-rev", "2", "--p2p", "--timeout", "2s"},
-			cm.Config{NoCRC: true, Markers: true, Rev: 2, P2P: true, Timeout: 2 * time.Second}},
+			cm.Config{NoCRC: true, Markers: true, Rev: 2, Model: cm.PeerToPeer, Timeout: 2 * time.Second}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestConnFlags(t *testing.T) {
 func TestConnFlagsArgs(t *testing.T) {
 	for _, want := range []ConnFlags{
 		DefaultConnFlags(),
-		{CRC: false, markers: true, rev: 2, p2p: true, IRD: 3, ORD: 4096, Timeout: 1500 * time.Millisecond},
+		{CRC: false, markers: true, rev: 2, model: cm.ClientServer, IRD: 3, ORD: 4096, Timeout: 1500 * time.Millisecond},
 	} {
 		var got ConnFlags
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -70,6 +70,6 @@ func TestConnFlagsCheckLimits(t *testing.T) {
 func TestStartupErrorOfTheSystem(t *testing.T) {
 	var log bytes.Buffer
 	c := DefaultConnFlags()
-	c.ListenConfig(&log).OnStartupError(nil, syscall.EMFILE)
+	c.ListenConfig(NewLogger(&log)).OnStartupError(nil, syscall.EMFILE)
 	assert.Equal(t, "rnic: accepting a connection: "+syscall.EMFILE.Error()+"\n", log.String())
 }

@@ -4,18 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
 
-	"github.com/softrnic/softrnic/fault"
-	"github.com/softrnic/softrnic/tap"
-	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/lab/tap"
+	"github.com/softrnic/softrnic/lab/trace"
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// Lab are the flags about seeing what an RNIC does, and making things go wrong on purpose.
+// Lab are the flags of captures, traces and fault injection.
 type Lab struct {
 	Faults  string // a file; "": none
 	Pcap    string // likewise
@@ -25,7 +27,8 @@ type Lab struct {
 
 // AddCapture adds the flags of a capture to fs.
 func (l *Lab) AddCapture(fs *pflag.FlagSet) {
-	fs.StringVar(&l.Pcap, "pcap", "", "write what goes over the streams to this `FILE`, as pcapng, for rnic dump and Wireshark")
+	fs.StringVar(&l.Pcap, "pcap", "",
+		"write what goes over the streams to this `FILE`, as pcapng, for rnic dump and Wireshark")
 	fs.BoolVar(&l.Payload, "pcap-payload", false, "with --pcap: the program's octets too; else they are zeros")
 }
 
@@ -62,13 +65,17 @@ func (l *Lab) Plan() (*fault.Plan, error) {
 	return p, nil
 }
 
+func (l *Lab) checkCapture() error {
+	if l.Pcap == "" && l.Payload {
+		return Usagef("--pcap-payload needs --pcap")
+	}
+	return nil
+}
+
 // Tap opens the capture; nil if there is none.
 func (l *Lab) Tap() (*tap.Tap, error) {
-	switch {
-	case l.Pcap == "" && l.Payload:
-		return nil, Usagef("--pcap-payload needs --pcap")
-	case l.Pcap == "":
-		return nil, nil
+	if err := l.checkCapture(); err != nil || l.Pcap == "" {
+		return nil, err
 	}
 	t, err := tap.Create(l.Pcap, tap.Config{Payload: l.Payload})
 	if err != nil {
@@ -77,13 +84,13 @@ func (l *Lab) Tap() (*tap.Tap, error) {
 	return t, nil
 }
 
-// Absolute is for another process: it checks the plan, makes an empty capture, and has both by their absolute paths.
+// Absolute is for another process: it checks the plan, makes an empty capture, and makes their paths absolute.
 func (l *Lab) Absolute() error {
 	if _, err := l.Plan(); err != nil {
 		return err
 	}
-	if l.Pcap == "" && l.Payload {
-		return Usagef("--pcap-payload needs --pcap")
+	if err := l.checkCapture(); err != nil {
+		return err
 	}
 	for _, name := range []*string{&l.Faults, &l.Pcap, &l.Trace} {
 		if *name == "" {
@@ -98,8 +105,8 @@ func (l *Lab) Absolute() error {
 	return errors.Join(Empty("--pcap", l.Pcap), Empty("--trace", l.Trace))
 }
 
-// Empty makes an empty file that is this user's alone, or empties one, unless name is "". A pipe, or a terminal, is left to who writes: its
-// reader would take this for the end.
+// Empty makes an empty file that is this user's alone, or empties one, unless name is "". A pipe, or a terminal, is left
+// to its writer: the reader would take this for the end.
 func Empty(flag, name string) error {
 	if name == "" {
 		return nil
@@ -107,9 +114,9 @@ func Empty(flag, name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := ownfile.Private(name, os.O_TRUNC)
 	if err == nil {
-		err = errors.Join(f.Chmod(0o600), f.Close()) // it may have been there with other rights
+		err = f.Close()
 	}
 	if err != nil {
 		return WithStatus(2, fmt.Errorf("%s: %w", flag, err))
@@ -117,18 +124,26 @@ func Empty(flag, name string) error {
 	return nil
 }
 
-// RNIC is how to open the RNIC. Faults that strike are told to log. finish ends the capture and the trace, with their errors joined to that of the
-// command.
-func (l *Lab) RNIC(log io.Writer) (c verbs.Config, finish func(error) error, err error) {
+// Injector makes the faults of a plan, each of which is a line of log.
+func (l *Lab) Injector(plan *fault.Plan, log *slog.Logger) (*fault.Injector, error) {
+	in, err := fault.New(plan, func(s fault.Strike) { log.Info(fmt.Sprintf("fault: %v", s)) })
+	if err != nil {
+		return nil, WithStatus(2, err)
+	}
+	return in, nil
+}
+
+// RNIC is how to open the RNIC. finish ends the capture and the trace, with their errors joined to that of the command.
+func (l *Lab) RNIC(log *slog.Logger) (c verbs.Config, finish func(error) error, err error) {
 	finish = func(err error) error { return err }
 	plan, err := l.Plan()
 	if err != nil {
 		return c, finish, err
 	}
 	if plan != nil {
-		in, err := fault.New(plan, func(s fault.Strike) { fmt.Fprintf(log, "rnic: fault: %v\n", s) })
+		in, err := l.Injector(plan, log)
 		if err != nil {
-			return c, finish, WithStatus(2, err)
+			return c, finish, err
 		}
 		c.Faults = in
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // PrintJSON writes v as one indented JSON value.
@@ -17,6 +20,35 @@ func PrintJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+// Print writes v to standard output: as JSON, or as text does.
+func Print[T any](cmd *cobra.Command, asJSON bool, v T, text func(io.Writer, T) error) error {
+	if asJSON {
+		return PrintJSON(cmd.OutOrStdout(), v)
+	}
+	return text(cmd.OutOrStdout(), v)
+}
+
+// Line writes v on a line of its own.
+func Line[T fmt.Stringer](w io.Writer, v T) error {
+	_, err := fmt.Fprintln(w, v)
+	return err
+}
+
+// Measure prints what measure returns. Its progress counts in unit; errors begin with the name of the command.
+func Measure[T any](
+	cmd *cobra.Command, name, unit string, asJSON bool,
+	measure func(context.Context, *Progress) (T, error), text func(io.Writer, T) error,
+) error {
+	p := NewProgress(cmd.ErrOrStderr())
+	p.Unit = unit
+	v, err := measure(cmd.Context(), p)
+	p.Clear()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return Print(cmd, asJSON, v, text)
 }
 
 // NewTable makes a writer of aligned columns: cells end with a tab, rows with a
@@ -57,42 +89,37 @@ func NewProgress(w io.Writer) *Progress {
 
 // Show draws how much is done of a total, a few times a second at most.
 func (p *Progress) Show(what string, done, total uint64) {
-	if p.w == nil {
-		return
+	if p.due() {
+		p.draw(fmt.Sprintf("%-6s [%s] %s of %s %s",
+			what, bar(done, total), Grouped(done), Grouped(total), cmp.Or(p.Unit, "octets")))
 	}
-	now := time.Now()
-	if now.Before(p.Next) {
-		return
-	}
-	p.Next = now.Add(progressInterval)
-	p.drawn = true
-	// A line that wraps cannot be redrawn: with this bar even a demo of 100 GB
-	// stays within 80 columns.
-	const width = len(bar)
-	filled := width
-	if total > 0 {
-		filled = int(done * uint64(width) / total)
-	}
-	fmt.Fprintf(p.w, "\r%-6s [%-*s] %s of %s %s\x1b[K",
-		what, width, bar[:filled], Grouped(done), Grouped(total), cmp.Or(p.Unit, "octets"))
 }
 
 // Cases draws how far a run is.
 func (p *Progress) Cases(done, of, failed int) {
-	if p.w == nil {
-		return
+	if p.due() {
+		p.draw(fmt.Sprintf("[%s] %d of %d cases, %d failed", bar(uint64(done), uint64(of)), done, of, failed))
 	}
-	now := time.Now()
-	if now.Before(p.Next) {
-		return
-	}
-	p.Next = now.Add(progressInterval)
-	p.drawn = true
-	const width = len(bar)
-	fmt.Fprintf(p.w, "\r[%-*s] %d of %d cases, %d failed\x1b[K", width, bar[:done*width/of], done, of, failed)
 }
 
-const bar = "##############################"
+// due reports whether it is time to draw.
+func (p *Progress) due() bool { return p.w != nil && !time.Now().Before(p.Next) }
+
+func (p *Progress) draw(line string) {
+	p.Next = time.Now().Add(progressInterval)
+	p.drawn = true
+	fmt.Fprintf(p.w, "\r%s\x1b[K", line)
+}
+
+// bar is so long that even a demo of 100 GB stays within 80 columns: a line that wraps cannot be redrawn.
+func bar(done, total uint64) string {
+	const width = 30
+	filled := width
+	if total > 0 {
+		filled = int(done * width / total)
+	}
+	return strings.Repeat("#", filled) + strings.Repeat(" ", width-filled)
+}
 
 // Clear removes the line, so that results start on a clean one.
 func (p *Progress) Clear() {
@@ -101,7 +128,7 @@ func (p *Progress) Clear() {
 	}
 }
 
-// Printable is what a file or another process says, without what a terminal would act on.
+// Printable is text of a file or another process, without control characters.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

@@ -40,7 +40,7 @@ func Main(root *cobra.Command) int {
 }
 
 // stopped is the status of a command that sig ended: as a shell has it, 128 and the number of the signal. SIGTERM is
-// how a server is told to end: if it did so well, that is success.
+// the way to end a server: if it ended without an error, that is success.
 func stopped(status int, sig os.Signal) int {
 	switch {
 	case sig == os.Interrupt:
@@ -57,13 +57,15 @@ func Run(ctx context.Context, root *cobra.Command, args []string, stdin io.Reade
 	return status
 }
 
-// execute is Run, which also tells whether the status is final: see ExitStatus.
-func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int, final bool) {
+// execute is Run, which also returns whether the status is final: see ExitStatus.
+func execute(
+	ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer,
+) (status int, final bool) {
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	var stray error // --help of what there is not
+	var stray error // --help of an unknown command
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if stray = strayWord(cmd, cmd.Flags().Args()); stray == nil {
@@ -97,10 +99,10 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	return status, final
 }
 
-// Root makes the program of these commands, and one that tells its version.
+// Root makes the program of these commands and of version.
 func Root(commands ...*cobra.Command) *cobra.Command {
 	root := Group("rnic", "An RDMA NIC in software: show, try and measure it", append(commands, versionCommand())...)
-	// Run prints errors, on one line; help is for who asks for it.
+	// Run prints errors, on one line; help is printed on demand only.
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
@@ -132,10 +134,10 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// strayWord is the usage error that help is asked for with words behind cmd that cmd does not take; nil if there is none.
+// strayWord is the usage error of a call for help with words behind cmd that cmd does not take; nil if there is none.
 func strayWord(cmd *cobra.Command, words []string) error {
 	switch {
-	case len(words) == 0: // what is missing is what the help tells
+	case len(words) == 0: // the help is about the missing ones
 		return nil
 	case cmd.HasSubCommands():
 		return cmd.RunE(cmd, words)
@@ -206,7 +208,8 @@ func (e *statusError) Unwrap() error { return e.err }
 // WithStatus gives err, which may be nil, an exit status of its own.
 func WithStatus(status int, err error) error { return &statusError{status: status, err: err} }
 
-// ExitStatus ends with the status of another program that ran instead, and which saw the signals too: no signal changes it.
+// ExitStatus ends with the status of another program that ran instead, and which got the signals, too: no signal
+// changes it.
 func ExitStatus(status int) error { return &statusError{status: status, final: true} }
 
 // Status is the exit status that err asks for, and whether it does.
@@ -240,11 +243,6 @@ func AtMostArgs(n int) cobra.PositionalArgs {
 		}
 		return nil
 	}
-}
-
-// OneLine is the text of err, which may have several lines if it joins errors.
-func OneLine(err error) string {
-	return strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
 }
 
 // OpenInput opens the file of that name, or the standard input for "-".

@@ -2,8 +2,7 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
+	"log/slog"
 
 	"github.com/spf13/pflag"
 
@@ -23,7 +22,7 @@ func (s *Stats) AddTo(fs *pflag.FlagSet) {
 func (s *Stats) On() bool { return s.on }
 
 // Serve offers the counters of nic, if asked to, until finish is called, whose error is joined to that of the command.
-func (s *Stats) Serve(log io.Writer, nic *verbs.RNIC) (finish func(error) error, err error) {
+func (s *Stats) Serve(log *slog.Logger, nic *verbs.RNIC) (finish func(error) error, err error) {
 	if !s.on {
 		return func(err error) error { return err }, nil
 	}
@@ -31,6 +30,6 @@ func (s *Stats) Serve(log io.Writer, nic *verbs.RNIC) (finish func(error) error,
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(log, "rnic: counters at %s\n", server.Path())
+	log.Info("counters at " + server.Path())
 	return func(err error) error { return errors.Join(err, server.Close()) }, nil
 }

@@ -4,167 +4,154 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/softrnic/softrnic/cm"
 )
 
-// onOff is a flag with the values on and off.
-type onOff bool
+// value is a flag at p.
+type value[T any] struct {
+	p     *T
+	kind  string // for help
+	text  func(T) string
+	parse func(string) (T, error)
+}
 
-// OnOff is the flag at p.
-func OnOff(p *bool) *onOff { return (*onOff)(p) }
+func (v *value[T]) String() string { return v.text(*v.p) }
+func (v *value[T]) Type() string   { return v.kind }
 
-func (o *onOff) String() string {
-	if *o {
-		return "on"
+func (v *value[T]) Set(s string) error {
+	x, err := v.parse(s)
+	if err == nil {
+		*v.p = x
 	}
-	return "off"
+	return err
 }
 
-func (o *onOff) Set(s string) error {
-	switch s {
-	case "on":
-		*o = true
-	case "off":
-		*o = false
-	default:
-		return fmt.Errorf("want on or off")
+// OnOff is the flag at p, which holds its default: on or off.
+func OnOff(p *bool) pflag.Value {
+	text := func(on bool) string {
+		if on {
+			return "on"
+		}
+		return "off"
 	}
-	return nil
+	return &value[bool]{p, "on|off", text, func(s string) (bool, error) {
+		if s != "on" && s != "off" {
+			return false, errors.New("want on or off")
+		}
+		return s == "on", nil
+	}}
 }
 
-func (o *onOff) Type() string { return "on|off" }
-
-// intRange is a flag with an integer from min to max.
-type intRange struct {
-	p        *int
-	min, max int
-}
-
-// IntRange is the flag at p, which holds its default.
-func IntRange(p *int, least, most int) *intRange { return &intRange{p, least, most} }
-
-func (r *intRange) String() string {
-	if r.p == nil {
-		return "0"
+// connectionModel is the flag at p: auto, on or off; true and false are what --p2p took once.
+func connectionModel(p *cm.Model) pflag.Value {
+	text := func(m cm.Model) string {
+		switch m {
+		case cm.PeerToPeer:
+			return "on"
+		case cm.ClientServer:
+			return "off"
+		default:
+			return "auto"
+		}
 	}
-	return strconv.Itoa(*r.p)
+	return &value[cm.Model]{p, "auto|on|off", text, func(s string) (cm.Model, error) {
+		switch s {
+		case "auto":
+			return cm.AnyModel, nil
+		case "on", "true":
+			return cm.PeerToPeer, nil
+		case "off", "false":
+			return cm.ClientServer, nil
+		}
+		return 0, errors.New("want auto, on or off")
+	}}
 }
 
-func (r *intRange) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < r.min || n > r.max {
-		return fmt.Errorf("want a number from %d to %d", r.min, r.max)
-	}
-	*r.p = n
-	return nil
+// IntRange is the flag at p, which holds its default: an integer from least to most.
+func IntRange(p *int, least, most int) pflag.Value {
+	return &value[int]{p, "int", strconv.Itoa, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("want a number from %d to %d", least, most)
+		}
+		return n, nil
+	}}
 }
 
-func (r *intRange) Type() string { return "int" }
+// DurationRange is the flag at p, which holds its default: a time from least to most.
+func DurationRange(p *time.Duration, least, most time.Duration) pflag.Value {
+	return &value[time.Duration]{p, "duration", time.Duration.String, func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		if err != nil || d < least || d > most {
+			return 0, fmt.Errorf("want a time from %v to %v, such as 500ms", least, most)
+		}
+		return d, nil
+	}}
+}
 
-// list is a flag with several values, each of which is what one says.
-type list[T any] struct {
-	p   *[]T
-	one func(*T) pflag.Value
+// SizeRange is the flag at p, which holds its default: octets from least to most, such as 4096, 64K or 1M.
+func SizeRange(p *uint64, least, most uint64) pflag.Value {
+	return &value[uint64]{p, "size", FormatSize, func(s string) (uint64, error) {
+		n, err := parseSize(s)
+		if err == nil && (n < least || n > most) {
+			err = fmt.Errorf("want %s to %s octets", FormatSize(least), FormatSize(most))
+		}
+		return n, err
+	}}
 }
 
 // IntList is the flag at p, which holds its default: integers from least to most.
 func IntList(p *[]int, least, most int) pflag.Value {
-	return &list[int]{p, func(n *int) pflag.Value { return IntRange(n, least, most) }}
+	return List(p, func(n *int) pflag.Value { return IntRange(n, least, most) })
 }
 
 // SizeList is the flag at p, which holds its default: sizes from least to most.
 func SizeList(p *[]uint64, least, most uint64) pflag.Value {
-	return &list[uint64]{p, func(n *uint64) pflag.Value { return SizeRange(n, least, most) }}
+	return List(p, func(n *uint64) pflag.Value { return SizeRange(n, least, most) })
 }
 
-func (l *list[T]) String() string {
-	if l.p == nil {
-		return ""
-	}
-	words := make([]string, len(*l.p))
-	for i := range words {
-		words[i] = l.one(&(*l.p)[i]).String()
-	}
-	return strings.Join(words, ",")
-}
-
-func (l *list[T]) Set(s string) error {
-	var values []T
-	for word := range strings.SplitSeq(s, ",") {
-		var v T
-		if err := l.one(&v).Set(word); err != nil {
-			return err
+// List is the flag at p, which holds its default: several values, each of which is what one says.
+func List[T any](p *[]T, one func(*T) pflag.Value) pflag.Value {
+	text := func(values []T) string {
+		words := make([]string, len(values))
+		for i := range values {
+			words[i] = one(&values[i]).String()
 		}
-		values = append(values, v)
+		return strings.Join(words, ",")
 	}
-	*l.p = values
-	return nil
+	return &value[[]T]{p, one(new(T)).Type() + ",...", text, func(s string) (values []T, err error) {
+		for word := range strings.SplitSeq(s, ",") {
+			var v T
+			if err := one(&v).Set(word); err != nil {
+				return nil, err
+			}
+			values = append(values, v)
+		}
+		return values, nil
+	}}
 }
 
-func (l *list[T]) Type() string { return l.one(new(T)).Type() + ",..." }
-
-// durationRange is a flag with a time from min to max.
-type durationRange struct {
-	p        *time.Duration
-	min, max time.Duration
-}
-
-// DurationRange is the flag at p, which holds its default.
-func DurationRange(p *time.Duration, least, most time.Duration) *durationRange {
-	return &durationRange{p, least, most}
-}
-
-func (r *durationRange) String() string {
-	if r.p == nil {
-		return "0s"
+// Word is the flag at p, which holds its default: one of words, each for the value at its place.
+func Word[T any](p *T, kind, want string, words []string, values []T) pflag.Value {
+	text := func(v T) string {
+		return words[slices.IndexFunc(values, func(of T) bool { return reflect.DeepEqual(of, v) })]
 	}
-	return r.p.String()
+	return &value[T]{p, kind, text, func(s string) (v T, err error) {
+		i := slices.Index(words, s)
+		if i < 0 {
+			return v, errors.New(want)
+		}
+		return values[i], nil
+	}}
 }
-
-func (r *durationRange) Set(s string) error {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < r.min || d > r.max {
-		return fmt.Errorf("want a time from %v to %v, such as 500ms", r.min, r.max)
-	}
-	*r.p = d
-	return nil
-}
-
-func (r *durationRange) Type() string { return "duration" }
-
-// sizeRange is a flag with a number of octets from min to max: 4096, 64K, 1M.
-type sizeRange struct {
-	p        *uint64
-	min, max uint64
-}
-
-// SizeRange is the flag at p, which holds its default.
-func SizeRange(p *uint64, least, most uint64) *sizeRange { return &sizeRange{p, least, most} }
-
-func (r *sizeRange) String() string {
-	if r.p == nil {
-		return "0"
-	}
-	return FormatSize(*r.p)
-}
-
-func (r *sizeRange) Set(s string) error {
-	n, err := parseSize(s)
-	if err != nil {
-		return err
-	}
-	if n < r.min || n > r.max {
-		return fmt.Errorf("want %s to %s octets", FormatSize(r.min), FormatSize(r.max))
-	}
-	*r.p = n
-	return nil
-}
-
-func (r *sizeRange) Type() string { return "size" }
 
 var sizeUnits = []struct {
 	suffix string

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version says what was built, and for what.
+// version is the build and its platform.
 type version struct {
 	Version string `json:"version"` // of the module; (devel) if the build does not know
 	Go      string `json:"go"`
@@ -34,11 +34,7 @@ func versionCommand() *cobra.Command {
 		Short: "Show the version of this program",
 		Args:  ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				return PrintJSON(cmd.OutOrStdout(), thisVersion())
-			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), thisVersion())
-			return err
+			return Print(cmd, asJSON, thisVersion(), Line)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

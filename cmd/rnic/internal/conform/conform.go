@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 
 	"github.com/spf13/cobra"
@@ -38,11 +39,7 @@ and a summary. Requirements of class test have cases; the note of any other says
 why none can show it, or what softrnic lacks (not-implemented).`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			list := report.List(cases.All())
-			if asJSON {
-				return cli.PrintJSON(cmd.OutOrStdout(), list)
-			}
-			return printRequirements(cmd.OutOrStdout(), list)
+			return cli.Print(cmd, asJSON, report.List(cases.All()), printRequirements)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON array")
@@ -72,21 +69,21 @@ func newConformServeCommand() *cobra.Command {
 		Long: `serve does what a conformance run on another machine tells it to: it opens queue
 pairs, registers memory, connects, posts and looks. ADDR is host:port.
 
-It asks nobody who they are: serve where only the runner can connect.`,
+It does not authenticate its clients: serve where only the runner can connect.`,
 		Example: "  rnic conform serve 192.0.2.2:7475",
 		Args:    cli.ExactArgs("ADDR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return conformServe(cmd.Context(), args[0], cmd.ErrOrStderr())
+			return conformServe(cmd.Context(), args[0], cli.Logger(cmd))
 		},
 	}
 }
 
-func conformServe(ctx context.Context, addr string, log io.Writer) error {
+func conformServe(ctx context.Context, addr string, log *slog.Logger) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return fmt.Errorf("conform: listening: %w; choose another ADDR", err)
 	}
-	fmt.Fprintf(log, "rnic: listening on %v\n", l.Addr())
+	log.Info(fmt.Sprintf("listening on %v", l.Addr()))
 	return upper.Serve(ctx, l)
 }
 

@@ -13,9 +13,10 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/report"
+	"github.com/softrnic/softrnic/internal/ownfile"
 )
 
-// conformOutputs says where the results of a run go besides the text.
+// conformOutputs are the destinations of the results of a run besides the text.
 type conformOutputs struct {
 	json, junit, html, record, pcapDir string
 }
@@ -68,7 +69,7 @@ func (o *conformOutputs) open(stdout io.Writer) (*conformFiles, error) {
 			files.writers = append(files.writers, conformWriter{unclosed{stdout}, f.write})
 			continue
 		}
-		w, err := os.Create(f.name)
+		w, err := ownfile.Create(f.name)
 		if err != nil {
 			files.close()
 			return nil, cli.WithStatus(2, err)
@@ -124,7 +125,7 @@ func writePcaps(dir string, r *report.Report) error {
 }
 
 func writePcap(path string, c conformance.Result, r *report.Report) error {
-	f, err := os.Create(path)
+	f, err := ownfile.Create(path)
 	if err != nil {
 		return err
 	}

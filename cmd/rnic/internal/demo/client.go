@@ -3,7 +3,6 @@ package demo
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
@@ -12,10 +11,7 @@ import (
 )
 
 // demoClient drives the demo from the side that connects.
-type demoClient struct {
-	*demoEnd
-	progress *cli.Progress
-}
+type demoClient struct{ *demoEnd }
 
 // demoResult is one row of the table.
 type demoResult struct {
@@ -40,17 +36,16 @@ type demoStep struct {
 }
 
 // runDemoClient connects to addr and carries out the plan.
-func runDemoClient(ctx context.Context, addr string, f *cli.ConnFlags, plan demoPlan, p *cli.Progress) ([]demoResult, error) {
+func runDemoClient(
+	ctx context.Context, addr string, f *cli.ConnFlags, plan demoPlan, p *cli.Progress,
+) ([]demoResult, error) {
 	c, err := dialDemo(ctx, addr, f, plan)
 	if err != nil {
 		return nil, err
 	}
 	c.progress = p
 	results, err := c.run(ctx, c.steps())
-	if closeErr := c.close(ctx); err == nil && closeErr != nil {
-		err = fmt.Errorf("closing the connection: %w", closeErr)
-	}
-	return results, err
+	return results, c.Finish(ctx, err)
 }
 
 // dialDemo connects to the server at addr. It draws no progress.
@@ -63,9 +58,9 @@ func dialDemo(ctx context.Context, addr string, f *cli.ConnFlags, plan demoPlan)
 	cfg := f.Config()
 	cfg.PrivateData = endpoint.Marshal(plan)
 	if err := d.Dial(ctx, addr, cfg); err != nil {
-		return nil, errors.Join(err, d.close(ctx))
+		return nil, errors.Join(err, d.Close(ctx))
 	}
-	return &demoClient{demoEnd: d, progress: &cli.Progress{}}, nil
+	return &demoClient{d}, nil
 }
 
 // run makes a row of each step.
@@ -119,25 +114,9 @@ func (c *demoClient) transfer(
 // push moves a transfer by Send or Write. The server verifies, and each credit
 // stands for a message that was right.
 func (c *demoClient) push(ctx context.Context, transfer int) (n int, verified uint64, err error) {
-	posted, credited := c.plan.messages(transfer), c.plan.messages(transfer)
-	for credited.more() {
-		if posted.more() && posted.index-min(c.done, c.credits) < demoSlots {
-			m := posted.next()
-			c.plan.pattern(transfer).Fill(c.slot(m), m.offset)
-			if err := c.pushOne(demoOps[transfer], m); err != nil {
-				return 0, 0, err
-			}
-			continue
-		}
-		if err := c.step(ctx); err != nil {
-			return 0, 0, err
-		}
-		for credited.index < min(c.done, c.credits) {
-			verified += uint64(credited.next().length)
-		}
-		c.progress.Show(demoOps[transfer].String(), verified, posted.total)
-	}
-	return credited.index, verified, nil
+	return c.deliver(ctx, transfer,
+		func(m message) error { return c.pushOne(demoOps[transfer], m) },
+		func() int { return min(c.done, c.credits) })
 }
 
 func (c *demoClient) pushOne(op verbs.Op, m message) error {
@@ -155,7 +134,7 @@ func (c *demoClient) pushOne(op verbs.Op, m message) error {
 	)
 }
 
-// pull moves a transfer by Read. A credit from the server says that the next
+// pull moves a transfer by Read. A credit from the server means that the next
 // slot is filled; one from here that it was read and verified.
 func (c *demoClient) pull(ctx context.Context, transfer int) (n int, verified uint64, err error) {
 	posted, checked := c.plan.messages(transfer), c.plan.messages(transfer)

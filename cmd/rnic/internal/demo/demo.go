@@ -3,7 +3,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -62,7 +61,7 @@ func (d *demo) runServer(cmd *cobra.Command) error {
 	ctx, cancel := cli.UntilEOF(cmd.Context(), cmd.InOrStdin())
 	defer cancel()
 	err := serveDemo(ctx, &d.flags, func(address string) error {
-		return cli.Announce(cmd.OutOrStdout(), cli.Announcement{Address: address})
+		return cli.Announce(cmd, cli.Announcement{Address: address})
 	})
 	if ctx.Err() != nil {
 		return nil // the parent gave up, and says why
@@ -71,37 +70,30 @@ func (d *demo) runServer(cmd *cobra.Command) error {
 }
 
 func (d *demo) run(cmd *cobra.Command) error {
-	rnic, finish, err := d.lab.RNIC(cmd.ErrOrStderr())
+	rnic, finish, err := d.lab.RNIC(cli.Logger(cmd))
 	if err != nil {
 		return err
 	}
 	d.flags.RNIC = rnic
-	p := cli.NewProgress(cmd.ErrOrStderr())
 	begin := time.Now()
-	results, err := d.twoProcesses(cmd.Context(), p)
-	p.Clear()
-	if err = finish(err); err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	report := newDemoReport(results, time.Since(begin), d.flags.CRC)
-	if d.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), report)
-	}
-	return report.print(cmd.OutOrStdout())
+	return cli.Measure(cmd, "demo", "octets", d.json, func(ctx context.Context, p *cli.Progress) (demoReport, error) {
+		results, err := d.twoProcesses(ctx, p)
+		err = finish(err)
+		return newDemoReport(results, time.Since(begin), d.flags.CRC), err
+	}, func(w io.Writer, r demoReport) error { return r.print(w) })
 }
 
-// twoProcesses is the client; the server is a child process.
-func (d *demo) twoProcesses(ctx context.Context, p *cli.Progress) ([]demoResult, error) {
-	server, where, err := cli.StartChild(ctx, append([]string{"demo", "--serve"}, d.flags.Args()...)...)
-	if err != nil {
-		return nil, err
-	}
-	plan := demoPlan{Bytes: d.bytes, Seed: rand.Uint64()}
-	results, err := runDemoClient(ctx, where.Address, &d.flags, plan, p)
-	if err != nil {
-		return nil, errors.Join(err, server.Stop())
-	}
-	return results, server.Wait()
+// twoProcesses is the client; the server is another process.
+func (d *demo) twoProcesses(ctx context.Context, p *cli.Progress) (results []demoResult, err error) {
+	args := append([]string{"demo", "--serve"}, d.flags.Args()...)
+	err = cli.WithServer(ctx, args, func(server *cli.Process) (err error) {
+		plan := demoPlan{Bytes: d.bytes, Seed: rand.Uint64()}
+		if results, err = runDemoClient(ctx, server.Address, &d.flags, plan, p); err != nil {
+			return err
+		}
+		return server.Wait()
+	})
+	return results, err
 }
 
 // demoReport is the result of the demo.

@@ -15,7 +15,6 @@ import (
 // posted Receives, and counts of what happened in the transfer so far.
 type demoEnd struct {
 	*endpoint.Endpoint
-	endpoint.Reaper
 	plan demoPlan
 
 	slots   []byte
@@ -26,10 +25,10 @@ type demoEnd struct {
 	recvMR *verbs.MR
 	role   demoRole
 
-	done    int                    // own messages completed: the last request of each
-	credits int                    // empty Sends received
-	remote  *endpoint.RemoteBuffer // the server's slots, once it has told
-	over    bool                   // the connection has ended, and as it should
+	progress *cli.Progress
+	done     int                    // own messages completed: the last request of each
+	credits  int                    // empty Sends received
+	remote   *endpoint.RemoteBuffer // the server's slots; nil until its note
 }
 
 // demoRole is how the sides differ.
@@ -40,11 +39,11 @@ type demoRole struct {
 }
 
 var (
-	// The data sink of an RDMA Read needs remote write access: the RDMA Read
-	// Response is a tagged message to it (RFC 5040 5.2).
+	// The client's slots are sinks of its own Reads, and nothing for the server to
+	// write to (verbs.QPConfig.ReadIntoLocal).
 	demoClientRole = demoRole{
 		recvSize: demoNoteSize,
-		access:   verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
+		access:   verbs.LocalRead | verbs.LocalWrite,
 	}
 	// The server's region itself is closed to the peer: what gets there gets
 	// through the window.
@@ -73,7 +72,7 @@ func openDemo(f *cli.ConnFlags, role demoRole) (*demoEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &demoEnd{Endpoint: ep, Reaper: endpoint.NewReaper(ep, endpoint.WaitSleep), role: role}
+	d := &demoEnd{Endpoint: ep, role: role, progress: &cli.Progress{}}
 	if err := d.prepare(); err != nil {
 		_ = ep.Abort()
 		return nil, err
@@ -96,21 +95,12 @@ func (d *demoEnd) prepare() (err error) {
 	return nil
 }
 
-// close ends the connection, unless it has ended as it should, and frees
-// everything.
-func (d *demoEnd) close(ctx context.Context) error {
-	if d.over {
-		return d.NIC.Close()
-	}
-	return d.Endpoint.Close(ctx)
-}
-
 // postSlot posts the Receive with this ID.
 func (d *demoEnd) postSlot(id uint64) error {
 	return d.PostRecv(verbs.Recv{ID: id, SGL: d.recvMR.SGL(int(id)*d.role.recvSize, d.role.recvSize)})
 }
 
-// received is what the Receive that completed with wc took in.
+// received is the message of the Receive that completed with wc.
 func (d *demoEnd) received(wc *verbs.Completion) []byte {
 	start := int(wc.ID) * d.role.recvSize
 	return d.recv[start : start+int(wc.Bytes)]
@@ -128,6 +118,32 @@ func (d *demoEnd) slotSGL(m message) []verbs.SGE {
 
 // sendCredit sends an empty Send.
 func (d *demoEnd) sendCredit() error { return d.PostSend(verbs.Request{Flags: verbs.Unsignaled}) }
+
+// deliver fills the slots with the messages of a transfer, again and again. put sends or announces one to the peer,
+// freed is the number of those whose slots are free again.
+func (d *demoEnd) deliver(
+	ctx context.Context, transfer int, put func(message) error, freed func() int,
+) (n int, verified uint64, err error) {
+	filled, credited := d.plan.messages(transfer), d.plan.messages(transfer)
+	for credited.more() {
+		if filled.more() && filled.index-freed() < demoSlots {
+			m := filled.next()
+			d.plan.pattern(transfer).Fill(d.slot(m), m.offset)
+			if err := put(m); err != nil {
+				return 0, 0, err
+			}
+			continue
+		}
+		if err := d.step(ctx); err != nil {
+			return 0, 0, err
+		}
+		for credited.index < freed() {
+			verified += uint64(credited.next().length)
+		}
+		d.progress.Show(demoOps[transfer].String(), verified, filled.total)
+	}
+	return credited.index, verified, nil
+}
 
 // step waits for one completion and counts it.
 func (d *demoEnd) step(ctx context.Context) error {
@@ -175,7 +191,7 @@ func (d *demoEnd) nextRecv(ctx context.Context) (*verbs.Completion, error) {
 	}
 }
 
-// verify compares the contents of a message with what it must be.
+// verify compares a message with its pattern.
 func (d *demoEnd) verify(transfer int, m message, data []byte) error {
 	if len(data) != m.length {
 		return fmt.Errorf("%v %d has %d octets, want %d", demoOps[transfer], m.index, len(data), m.length)

@@ -26,7 +26,7 @@ func serveDemo(ctx context.Context, f *cli.ConnFlags, announce func(address stri
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.serve(ctx, s.steps()), s.close(ctx))
+	return errors.Join(s.serve(ctx, s.steps()), s.Close(ctx))
 }
 
 // acceptDemo listens for one client, and connects to it.
@@ -53,7 +53,7 @@ func acceptDemo(ctx context.Context, f *cli.ConnFlags, announce func(address str
 	}
 	s.plan = plan
 	if err := s.Accept(ctx, req, f.Config()); err != nil {
-		return nil, errors.Join(err, s.close(ctx))
+		return nil, errors.Join(err, s.Close(ctx))
 	}
 	return s, nil
 }
@@ -124,25 +124,14 @@ func (s *demoServer) take(ctx context.Context, transfer int) error {
 
 // offer fills slots for the client to read, each again when it was read.
 func (s *demoServer) offer(ctx context.Context, transfer int) error {
-	filled := s.plan.messages(transfer)
-	for filled.more() || s.credits < filled.index {
-		if filled.more() && filled.index-s.credits < demoSlots {
-			m := filled.next()
-			s.plan.pattern(transfer).Fill(s.slot(m), m.offset)
-			if err := s.sendCredit(); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := s.step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, _, err := s.deliver(ctx, transfer,
+		func(message) error { return s.sendCredit() },
+		func() int { return s.credits })
+	return err
 }
 
-// tell sends a note, from memory of its own.
-func (s *demoServer) tell(note []byte) error {
+// sendNote sends a note, from memory of its own.
+func (s *demoServer) sendNote(note []byte) error {
 	buf, mr, err := s.Register(len(note), verbs.LocalRead)
 	if err != nil {
 		return err
@@ -151,9 +140,9 @@ func (s *demoServer) tell(note []byte) error {
 	return s.PostSend(verbs.Request{Flags: verbs.Unsignaled, SGL: mr.SGL(0, len(note))})
 }
 
-// fail tells the client what was wrong, and waits for it to leave.
+// fail sends the client the error, and waits for it to leave.
 func (s *demoServer) fail(ctx context.Context, cause error) error {
-	if err := s.tell(newDemoNote(nil, cause.Error())); err != nil {
+	if err := s.sendNote(newDemoNote(nil, cause.Error())); err != nil {
 		return errors.Join(cause, err)
 	}
 	return errors.Join(cause, s.untilDisconnected(ctx))

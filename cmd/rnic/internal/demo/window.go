@@ -14,7 +14,7 @@ import (
 // The life of the memory window: the server binds it, the client invalidates it,
 // and then shows that nothing gets through it any more.
 
-// demoRights are what the window gives.
+// demoRights are the access rights of the window.
 const demoRights = verbs.RemoteRead | verbs.RemoteWrite
 
 // demoKey is the server's part of the window's STag.
@@ -28,7 +28,7 @@ var demoProbe = message{length: 4096}
 const demoRefusal = rdmap.TermCode(ddp.CodeInvalidSTag)
 
 // openWindow binds the window to the slots, for the client's connection, and
-// tells the client where they are. The Send begins when the Bind is done (verbs
+// sends the client their address. The Send begins when the Bind is done (verbs
 // draft 8.2.2.1): the client cannot be early.
 func (s *demoServer) openWindow() error {
 	bind := s.window.BindRequest(s.slotsMR, 0, len(s.slots), demoRights, demoKey)
@@ -37,10 +37,10 @@ func (s *demoServer) openWindow() error {
 		return err
 	}
 	address := endpoint.FromRemote(s.bound.Remote(0))
-	return s.tell(newDemoNote(&address, ""))
+	return s.sendNote(newDemoNote(&address, ""))
 }
 
-// awaitWindow waits until the server has told the address of its window.
+// awaitWindow waits for the address of the window.
 func (c *demoClient) awaitWindow(ctx context.Context, row *demoResult) error {
 	for c.remote == nil {
 		if err := c.step(ctx); err != nil {
@@ -137,12 +137,13 @@ func (d *demoEnd) refused(s verbs.STag) (rdmap.TermCode, error) {
 	}
 	t := a.Terminate
 	if t == nil {
-		return 0, fmt.Errorf("%w, not by the Terminate Message that the Write through the invalidated window is due", d.Lost())
+		const missing = "%w, not by the Terminate Message that the Write through the invalidated window is due"
+		return 0, fmt.Errorf(missing, d.Lost())
 	}
 	if rdmap.TermCode(t.Code) != demoRefusal || !names(t.Raw, s) {
 		return 0, fmt.Errorf("the connection ended with Terminate %v, want %v about STag %v", t.Code, demoRefusal, s)
 	}
-	d.over = true
+	d.Over = true
 	return demoRefusal, nil
 }
 

@@ -134,10 +134,10 @@ func TestDemoFindsFaults(t *testing.T) {
 			served := make(chan error, 1)
 			go func() { served <- s.serve(t.Context(), serverSteps) }()
 			_, err := c.run(t.Context(), clientSteps)
-			c.close(t.Context()) // this is how it leaves, whatever has been
+			c.Close(t.Context()) // this is how it leaves, whatever has been
 			assertError(t, tt.here, err)
 			assertError(t, tt.atServer, <-served)
-			s.close(t.Context())
+			s.Close(t.Context())
 		})
 	}
 }
@@ -189,11 +189,11 @@ func connectDemo(t *testing.T, plan demoPlan) (*demoClient, *demoServer) {
 }
 
 // The server's Receives come from an S-RQ, and its slots have no remote rights
-// but those of the window.
+// but those of the window; the client's, which are sinks of its own Reads, have none.
 func TestDemoServerResources(t *testing.T) {
 	c, s := connectDemo(t, demoPlan{Bytes: 3, Seed: 1})
-	defer s.close(t.Context())
-	defer c.close(t.Context())
+	defer s.Close(t.Context())
+	defer c.Close(t.Context())
 	qp, err := s.QP.Query()
 	require.NoError(t, err)
 	require.NotNil(t, qp.SRQ)
@@ -203,6 +203,9 @@ func TestDemoServerResources(t *testing.T) {
 	region, err := s.slotsMR.Query()
 	require.NoError(t, err)
 	assert.Equal(t, verbs.LocalRead|verbs.LocalWrite|verbs.BindWindow, region.Access)
+	region, err = c.slotsMR.Query()
+	require.NoError(t, err)
+	assert.Equal(t, verbs.LocalRead|verbs.LocalWrite, region.Access)
 	window, err := s.window.Query()
 	require.NoError(t, err)
 	assert.False(t, window.Valid)

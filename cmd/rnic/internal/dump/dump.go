@@ -149,7 +149,8 @@ func printReport(w io.Writer, r *dissect.Report) {
 		fmt.Fprintf(w, "\nconnection %d: client %s, server %s\n", i+1, c.Client, c.Server)
 		fmt.Fprintf(w, "  request: %s\n  reply:   %s\n", startupText(c.MPA.Request), startupText(c.MPA.Reply))
 		for _, s := range c.Streams {
-			fmt.Fprintf(w, "  from %s: %d FPDUs%s; crc %d ok, %d zero, %d bad", s.From, s.FPDUs, opsText(s.Ops), s.CRC.OK, s.CRC.Zero, s.CRC.Bad)
+			fmt.Fprintf(w, "  from %s: %d FPDUs%s; crc %d ok, %d zero, %d bad",
+				s.From, s.FPDUs, opsText(s.Ops), s.CRC.OK, s.CRC.Zero, s.CRC.Bad)
 			if s.Incomplete > 0 {
 				fmt.Fprintf(w, "; %d octets of a partial FPDU", s.Incomplete)
 			}
@@ -166,7 +167,8 @@ func printReport(w io.Writer, r *dissect.Report) {
 		}
 	}
 	if r.Short > 0 {
-		fmt.Fprintf(w, "%d packets were not captured whole, %d octets of them at most: what is behind them is missing; capture with a longer snap length (tcpdump -s 0)\n", r.Short, r.Snap)
+		fmt.Fprintf(w, "%d packets were not captured whole, %d octets of them at most: what is behind them is missing; "+
+			"capture with a longer snap length (tcpdump -s 0)\n", r.Short, r.Snap)
 	}
 	if r.Lost > 0 {
 		fmt.Fprintf(w, "the capture says that %d packets are missing from it\n", r.Lost)

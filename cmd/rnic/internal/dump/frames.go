@@ -49,7 +49,7 @@ func printFrame(w io.Writer, f dissect.FPDU) {
 	}
 }
 
-// gapText says what the capture does not have.
+// gapText describes a gap in the capture.
 func gapText(g dissect.Gap) string {
 	where := "in or before the startup"
 	if g.FPDU > 0 || g.Found {

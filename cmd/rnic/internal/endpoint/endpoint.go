@@ -1,5 +1,5 @@
-// Package endpoint is one end of a connection as the commands of rnic have it: the RNIC, a queue pair and its
-// memory, waiting for completions, and the buffers that two processes tell each other of.
+// Package endpoint is one end of a connection as the commands of rnic use it: the RNIC, a queue pair and its memory,
+// completions, the buffers that two processes name to each other, and the loop and the budget of a server.
 package endpoint
 
 import (
@@ -14,14 +14,15 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// Endpoint is one end of one connection, with an RNIC of its own or with one that several share.
+// Endpoint is one end of one connection, with an RNIC of its own or a shared one.
 type Endpoint struct {
 	NIC  *verbs.RNIC
 	PD   *verbs.PD
-	cq   *verbs.CQ
 	srq  *verbs.SRQ // nil: the QP has a Receive Queue of its own
 	QP   *verbs.QP
-	Conn *cm.Conn // nil until dial or accept
+	Conn *cm.Conn // nil until Dial or Accept
+	Over bool     // the connection has ended as it should, and is not to be closed
+	Reaper
 
 	shared bool        // the RNIC outlives this endpoint
 	memory []*verbs.MR // of Register
@@ -32,7 +33,8 @@ type Limits struct {
 	SendDepth, RecvDepth int
 	IRD, ORD             int  // 0: the RNIC's default
 	Shared               bool // Receives come from an S-RQ
-	Extensions           bool // RFC 7306 is spoken
+	Extensions           bool // RFC 7306 is used
+	Waiting              Waiting
 
 	RNIC verbs.Config // of Open
 }
@@ -55,7 +57,7 @@ func Open(l Limits) (*Endpoint, error) {
 	return e, nil
 }
 
-// New is Open on an RNIC that is there, and that stays when the endpoint closes.
+// New is Open on an RNIC that stays open when the endpoint closes.
 func New(nic *verbs.RNIC, l Limits) (*Endpoint, error) {
 	e := &Endpoint{NIC: nic, shared: true}
 	if err := e.create(l); err != nil {
@@ -68,18 +70,21 @@ func (e *Endpoint) create(l Limits) (err error) {
 	if e.PD, err = e.NIC.AllocatePD(); err != nil {
 		return fmt.Errorf("allocating a protection domain: %w", err)
 	}
-	if e.cq, err = e.NIC.CreateCQ(verbs.CQConfig{Entries: l.SendDepth + l.RecvDepth}); err != nil {
+	cq, err := e.NIC.CreateCQ(verbs.CQConfig{Entries: l.SendDepth + l.RecvDepth})
+	if err != nil {
 		return fmt.Errorf("creating a completion queue: %w", err)
 	}
+	e.Reaper = NewReaper(cq, l.Waiting, e.Lost)
 	if l.Shared {
 		if e.srq, err = e.NIC.CreateSRQ(verbs.SRQConfig{PD: e.PD, Depth: l.RecvDepth}); err != nil {
 			return fmt.Errorf("creating a shared receive queue: %w", err)
 		}
 	}
 	e.QP, err = e.NIC.CreateQP(verbs.QPConfig{
-		PD: e.PD, SendCQ: e.cq, RecvCQ: e.cq, SRQ: e.srq,
+		PD: e.PD, SendCQ: cq, RecvCQ: cq, SRQ: e.srq,
 		SendDepth: l.SendDepth, RecvDepth: l.RecvDepth,
 		IRD: l.IRD, ORD: l.ORD, Extensions: l.Extensions,
+		ReadIntoLocal: true, // the sink of a Read is not the peer's to write to
 	})
 	if err != nil {
 		return fmt.Errorf("creating a queue pair: %w", err)
@@ -104,8 +109,7 @@ func (e *Endpoint) Deregister(mr *verbs.MR) error {
 	return mr.Deregister()
 }
 
-// PostSend posts, and calls a queue pair that takes nothing any more what it is:
-// the end of the connection.
+// PostSend posts. On a queue pair in the Error state its error is ErrDisconnected.
 func (e *Endpoint) PostSend(reqs ...verbs.Request) error {
 	_, err := e.QP.PostSend(reqs...)
 	return e.posted(err)
@@ -128,7 +132,7 @@ func (e *Endpoint) posted(err error) error {
 	return err
 }
 
-// Dial connects to addr. Receives for what the peer sends first must have been
+// Dial connects to addr. Receives for the first Sends of the peer must have been
 // posted.
 func (e *Endpoint) Dial(ctx context.Context, addr string, cfg cm.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
@@ -151,8 +155,8 @@ func (e *Endpoint) Accept(ctx context.Context, req *cm.Request, cfg cm.Config) e
 	return nil
 }
 
-// unconnected is why a connection did not come about, in the sentence of cm.ConnectError; what the peer's program said
-// comes first.
+// unconnected is why a connection was not made, in the sentence of cm.ConnectError. The private data of the peer's
+// program come first.
 func unconnected(doing string, err error) error {
 	var failed *cm.ConnectError
 	switch {
@@ -166,20 +170,20 @@ func unconnected(doing string, err error) error {
 	return fmt.Errorf("%s %s: %w", doing, failed.Remote, failed.Err)
 }
 
-// parting is how long a peer has to close, too, when the user has stopped the command.
-const parting = 200 * time.Millisecond
+// closeGrace is how long a peer has to close, too, when the user has stopped the command.
+const closeGrace = 200 * time.Millisecond
 
 // Close ends the connection, after what was posted has been sent, and frees
-// everything. From the end of ctx on that takes no longer than parting: a peer that does
+// everything. From the end of ctx on that takes no longer than closeGrace: a peer that does
 // not answer is reset.
 func (e *Endpoint) Close(ctx context.Context) error {
-	if e.Conn == nil {
+	if e.Conn == nil || e.Over {
 		return e.free()
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- plainly(e.Conn.Close()) }()
 	late := make(chan struct{})
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(parting, func() { close(late) }) })()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(closeGrace, func() { close(late) }) })()
 	select {
 	case err := <-closed:
 		return errors.Join(err, e.free())
@@ -192,7 +196,26 @@ func (e *Endpoint) Close(ctx context.Context) error {
 // Abort frees everything, and resets the connection if there still is one: for a peer that does not answer.
 func (e *Endpoint) Abort() error { return e.free() }
 
-// free frees everything. An RNIC of one's own takes all that with it.
+// ErrStalled is a server that is connected, but does not answer.
+var ErrStalled = errors.New("the server is connected but did not answer")
+
+// Finish closes the endpoint of a client whose work has ended with err, and returns that or what closing adds to it.
+func (e *Endpoint) Finish(ctx context.Context, err error) error {
+	if errors.Is(err, ErrStalled) { // it will not answer a close either
+		return errors.Join(err, e.Abort())
+	}
+	closeErr := e.Close(ctx)
+	switch {
+	case closeErr == nil || ctx.Err() != nil:
+	case err == nil:
+		return fmt.Errorf("closing the connection: %w", closeErr)
+	case err == ErrDisconnected: //nolint:errorlint // with a reason it is wrapped
+		return fmt.Errorf("%w: %w", err, closeErr) // requests are flushed before the stream is over, and its end known
+	}
+	return err
+}
+
+// free frees everything. An RNIC of the endpoint's own takes all that with it.
 func (e *Endpoint) free() error {
 	if !e.shared {
 		return e.NIC.Close()
@@ -207,8 +230,8 @@ func (e *Endpoint) free() error {
 	if e.srq != nil {
 		errs = append(errs, e.srq.Destroy())
 	}
-	if e.cq != nil {
-		errs = append(errs, e.cq.Destroy())
+	if e.CQ != nil {
+		errs = append(errs, e.CQ.Destroy())
 	}
 	if e.PD != nil {
 		errs = append(errs, e.PD.Deallocate())
@@ -216,7 +239,7 @@ func (e *Endpoint) free() error {
 	return errors.Join(errs...)
 }
 
-// ErrDisconnected says that the connection is gone.
+// ErrDisconnected is the end of the connection.
 var ErrDisconnected = errors.New("the peer ended the connection")
 
 // Lost is ErrDisconnected, with the reason where there is one.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +15,7 @@ import (
 // IdleLimit is how long a client may do nothing, unless the user of a server says otherwise.
 const IdleLimit = time.Minute
 
-// Host is the RNIC of a server, and what its clients may take of it all together.
+// Host is the RNIC of a server, and the budget of all its clients together.
 type Host struct {
 	NIC  *verbs.RNIC
 	Idle time.Duration // how long a client may do nothing
@@ -27,8 +28,8 @@ type Host struct {
 	memory  uint64 // guarded by mu
 }
 
-// OpenHost opens an RNIC, as c says, for so many clients, with so many octets of memory for all of them, each of which may do
-// nothing for idle; 0 stands for IdleLimit.
+// OpenHost opens an RNIC, as c says, for so many clients, with so many octets of memory for all of them, each of which
+// may do nothing for idle; 0 stands for IdleLimit.
 func OpenHost(c verbs.Config, clients int, memory uint64, idle time.Duration) (*Host, error) {
 	nic, err := verbs.Open(c)
 	if err != nil {
@@ -40,12 +41,19 @@ func OpenHost(c verbs.Config, clients int, memory uint64, idle time.Duration) (*
 // Close closes the RNIC.
 func (h *Host) Close() error { return h.NIC.Close() }
 
-// Admit reserves a place for a client and the memory that it needs, in octets, until leave is called. An error says
-// what there is too little of, in words for the client.
+// Admit reserves a place for a client and the memory that it needs, in octets, until leave is called. An error names
+// the scarce resource, in words for the client.
 func (h *Host) Admit(memory uint64) (leave func(), err error) { return h.take(1, memory) }
 
-// Reserve is Admit of more memory for a client that has its place.
+// Reserve is Admit of more memory for an admitted client.
 func (h *Host) Reserve(memory uint64) (leave func(), err error) { return h.take(0, memory) }
+
+// Clients is how many have a place.
+func (h *Host) Clients() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.clients
+}
 
 func (h *Host) take(clients int, memory uint64) (leave func(), err error) {
 	h.mu.Lock()
@@ -54,7 +62,8 @@ func (h *Host) take(clients int, memory uint64) (leave func(), err error) {
 		return nil, fmt.Errorf("the server has %d clients already: try again later", h.clients)
 	}
 	if free := h.mostMemory - h.memory; memory > free {
-		return nil, fmt.Errorf("the server has %d MiB left for clients and this takes %d: try again later, or ask for less", free>>20, (memory+1<<20-1)>>20)
+		return nil, fmt.Errorf("the server has %d MiB left for clients and this takes %d: try again later, or ask for less",
+			free>>20, (memory+1<<20-1)>>20)
 	}
 	h.clients += clients
 	h.memory += memory
@@ -66,10 +75,27 @@ func (h *Host) take(clients int, memory uint64) (leave func(), err error) {
 	}, nil
 }
 
-// WhileActive returns a context that also ends, because of late, when no completion was taken from the reaper for
-// idle, twice that at the latest.
-func (r *Reaper) WhileActive(ctx context.Context, idle time.Duration, late error) (context.Context, context.CancelFunc) {
-	return WhileActive(ctx, idle, late, &r.taken)
+// Serve calls serve for each client that accept returns, in a goroutine of its own, until ctx ends or accept fails.
+// Then it waits for all of them. Their errors are lines of log.
+func Serve[C any](
+	ctx context.Context, accept func(context.Context) (C, error), log *slog.Logger, serve func(C) error,
+) error {
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	for {
+		client, err := accept(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil // stopped by the user
+		case err != nil:
+			return fmt.Errorf("waiting for a client: %w", err)
+		}
+		clients.Go(func() {
+			if err := serve(client); err != nil {
+				log.Warn(err.Error())
+			}
+		})
+	}
 }
 
 // ErrIdle is why a server ends the connection of a client that did nothing for idle.
@@ -79,7 +105,9 @@ func ErrIdle(idle time.Duration) error {
 
 // WhileActive returns a context that also ends, because of late, when steps stays the same for idle, twice that at
 // the latest.
-func WhileActive(ctx context.Context, idle time.Duration, late error, steps *atomic.Uint64) (context.Context, context.CancelFunc) {
+func WhileActive(
+	ctx context.Context, idle time.Duration, late error, steps *atomic.Uint64,
+) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
 		tick := time.NewTicker(idle)

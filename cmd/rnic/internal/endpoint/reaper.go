@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -18,7 +19,7 @@ const (
 	// WaitSpin polls for about a millisecond before it sleeps: the lowest
 	// latency, at the price of a core.
 	WaitSpin
-	// WaitPoll polls all the time: for who answers a peer that polls, and may
+	// WaitPoll polls all the time: for a server whose client polls, and which may
 	// have nothing to do itself meanwhile.
 	WaitPoll
 )
@@ -27,22 +28,22 @@ const (
 // one. It allocates nothing.
 type Reaper struct {
 	CQ      *verbs.CQ
-	Flushed func() error // what a flushed request means
+	flushed func() error // the meaning of a flushed request
 	Mode    Waiting
 	head    int // next of wc to hand out
 	tail    int // end of those reaped
 	wc      [64]verbs.Completion
 
-	taken atomic.Uint64 // how often there was something
+	taken atomic.Uint64 // successful polls
 }
 
-// NewReaper takes the completions of ep.
-func NewReaper(ep *Endpoint, mode Waiting) Reaper {
-	return Reaper{CQ: ep.cq, Flushed: ep.Lost, Mode: mode.With(runtime.GOMAXPROCS(0))}
+// NewReaper takes the completions of cq. Of a flushed request the error is that of flushed.
+func NewReaper(cq *verbs.CQ, mode Waiting, flushed func() error) Reaper {
+	return Reaper{CQ: cq, flushed: flushed, Mode: mode.With(runtime.GOMAXPROCS(0))}
 }
 
-// With is how to wait with so many processors. Who polls all the time on the only
-// one keeps what it waits for from running.
+// With is how to wait with so many processors. On the only one, a poller that never sleeps
+// keeps the peer from running.
 func (w Waiting) With(processors int) Waiting {
 	if w == WaitPoll && processors == 1 {
 		return WaitSpin
@@ -67,7 +68,7 @@ func (r *Reaper) Next(ctx context.Context) (*verbs.Completion, error) {
 	case verbs.StatusFlushed:
 		// Requests are flushed when the connection has ended, in
 		// whatever way (verbs draft 6.2.4, 6.2.5).
-		return nil, r.Flushed()
+		return nil, r.flushed()
 	default:
 		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Err())
 	}
@@ -88,47 +89,33 @@ func (r *Reaper) fill(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reaper) poll(ctx context.Context) (int, error) {
-	switch r.Mode {
-	case WaitSpin:
-		return r.spin(ctx)
-	case WaitPoll:
-		return r.pollOn(ctx)
-	default:
-		return r.wait(ctx)
-	}
-}
-
 // spinPolls is how many empty polls in a row, about a millisecond of them, make
-// WaitSpin give up: other goroutines and processes may need this core to bring
-// what it waits for.
+// WaitSpin give up: other goroutines and processes may need this core to complete
+// a request.
 const spinPolls = 4096
 
-func (r *Reaper) spin(ctx context.Context) (int, error) {
-	for range spinPolls {
-		if n := r.CQ.Poll(r.wc[:]); n > 0 {
-			return n, nil
-		}
-	}
-	return r.wait(ctx)
-}
-
-// pollOn spins until ctx ends.
-func (r *Reaper) pollOn(ctx context.Context) (int, error) {
-	for ctx.Err() == nil {
+func (r *Reaper) poll(ctx context.Context) (int, error) {
+	for spin := r.Mode != WaitSleep; spin; spin = r.Mode == WaitPoll {
 		for range spinPolls {
 			if n := r.CQ.Poll(r.wc[:]); n > 0 {
 				return n, nil
 			}
 		}
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 	}
-	return 0, context.Cause(ctx)
-}
-
-func (r *Reaper) wait(ctx context.Context) (int, error) {
 	n, err := r.CQ.Wait(ctx, r.wc[:])
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return n, err
+}
+
+// WhileActive returns a context that also ends, because of late, when no completion was taken from the reaper for
+// idle, twice that at the latest.
+func (r *Reaper) WhileActive(
+	ctx context.Context, idle time.Duration, late error,
+) (context.Context, context.CancelFunc) {
+	return WhileActive(ctx, idle, late, &r.taken)
 }

@@ -74,3 +74,6 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	}
 	return h.Max
 }
+
+// Microseconds is d as figures of latency are shown.
+func Microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -23,7 +23,11 @@ func Command() *cobra.Command {
 		Long:  "Show the attributes that the Query RNIC verb returns: limits of every resource, and which options there are.",
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			attributes, err := queryRNIC(blocks)
+			var c verbs.Config
+			if blocks {
+				c.Mode = verbs.BlockMode
+			}
+			attributes, err := cli.QueryRNIC(c)
 			if err != nil {
 				return err
 			}
@@ -36,24 +40,6 @@ func Command() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&blocks, "block-mode", false, "open the RNIC in block mode instead of page mode")
 	return cmd
-}
-
-// queryRNIC opens an RNIC in page or block mode for as long as it takes to ask.
-func queryRNIC(blocks bool) (verbs.RNICAttributes, error) {
-	var c verbs.Config
-	if blocks {
-		c.Mode = verbs.BlockMode
-	}
-	nic, err := verbs.Open(c)
-	if err != nil {
-		return verbs.RNICAttributes{}, fmt.Errorf("opening the RNIC: %w", err)
-	}
-	defer nic.Close()
-	a, err := nic.Query()
-	if err != nil {
-		return a, fmt.Errorf("querying the RNIC: %w", err)
-	}
-	return a, nil
 }
 
 // printAttributes lists the fields of a struct, one a line, each under its name

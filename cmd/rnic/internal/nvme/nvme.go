@@ -82,19 +82,19 @@ func (s *serve) run(cmd *cobra.Command, args []string) (err error) {
 	if err != nil {
 		return cli.WithStatus(2, err)
 	}
-	log := cmd.ErrOrStderr()
+	log := cli.Logger(cmd)
 	rnic, finish, err := s.lab.RNIC(log)
 	if err != nil {
 		return err
 	}
 	s.config.RNIC = rnic
 	s.config.Listen = cm.ListenConfig{}
-	s.config.Log = func(line string) { fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(errors.New(line))) }
+	s.config.Log = func(line string) { log.Warn(line) }
 	target, err := nvmeof.New(s.config, subsystem)
 	if err != nil {
 		return finish(err)
 	}
-	err = target.Serve(cmd.Context(), s.listen, func(a net.Addr) { fmt.Fprintf(log, "rnic: listening on %v\n", a) })
+	err = target.Serve(cmd.Context(), s.listen, func(a net.Addr) { log.Info(fmt.Sprintf("listening on %v", a)) })
 	return finish(errors.Join(err, target.Close()))
 }
 

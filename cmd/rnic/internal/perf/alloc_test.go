@@ -16,7 +16,7 @@ import (
 
 // What is measured must not be the collector.
 func TestPerfLoopsDoNotAllocate(t *testing.T) {
-	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
+	server, err := cli.StartServer(t.Context(), ownServer...)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, server.Stop()) }()
 	for _, op := range []string{"send", "write", "write-imm", "read", "atomic"} {
@@ -27,17 +27,17 @@ func TestPerfLoopsDoNotAllocate(t *testing.T) {
 			run.Size = atomicSize
 		}
 		t.Run(op+" stream", func(t *testing.T) {
-			c, ctx := connectPerf(t, where.Address, &f, run)
+			c, ctx := connectPerf(t, server.Address, &f, run)
 			s := streamSender{perfClient: c}
 			require.NoError(t, s.marker())
-			body := c.request(false, false)
+			body := c.request(c.sourceFirst(), c.sinkRest())
 			assert.Zero(t, testing.AllocsPerRun(1000, func() {
 				require.NoError(t, s.post(ctx, &body))
 			}))
 		})
 		run.Latency = true
 		t.Run(op+" latency", func(t *testing.T) {
-			c, ctx := connectPerf(t, where.Address, &f, run)
+			c, ctx := connectPerf(t, server.Address, &f, run)
 			trip := roundTrip{perfClient: c}
 			trip.prepare(c.sourceFirst())
 			assert.Zero(t, testing.AllocsPerRun(1000, func() {
@@ -51,23 +51,20 @@ func TestManyDoesNotAllocate(t *testing.T) {
 	for _, way := range []manyWay{manyWaiting, manyPolling, manyWithCRC} {
 		t.Run(way.String(), func(t *testing.T) {
 			const n = 3
-			end, err := newScaleEnd(n, way.shape())
-			require.NoError(t, err)
-			defer end.nic.Close()
-			server, where, err := startManyServer(t.Context(), n, way)
-			require.NoError(t, err)
-			defer func() { assert.NoError(t, server.Stop()) }()
-			c := &scaleClient{scaleEnd: end, server: server, where: where, progress: &cli.Progress{}}
-			_, err = c.connectQPs(t.Context(), 0, n)
-			require.NoError(t, err)
-			trade := trader{manyWindow: &manyWindow{trips: make([]tripCounter, n)}, reaper: c.reaper(c.cq[0])}
-			for i := range c.pool {
-				assert.Equal(t, way.CRC, c.pool[i].conn.CRC())
-				require.NoError(t, c.pool[i].send())
-			}
-			assert.Zero(t, testing.AllocsPerRun(1000, func() {
-				require.NoError(t, trade.step(t.Context()))
-			}))
+			err := withScaleClient(t.Context(), n, way.shape(), way.server(n), func(c *scaleClient) error {
+				_, err := c.connectQPs(t.Context(), 0, n)
+				require.NoError(t, err)
+				exchange := exchanger{manyWindow: &manyWindow{trips: make([]tripCounter, n)}, reaper: c.reaper(c.cq[0])}
+				for i := range c.pool {
+					assert.Equal(t, way.CRC, c.pool[i].conn.CRC())
+					require.NoError(t, c.pool[i].send())
+				}
+				assert.Zero(t, testing.AllocsPerRun(1000, func() {
+					require.NoError(t, exchange.step(t.Context()))
+				}))
+				return nil
+			})
+			assert.NoError(t, err)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package perf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -29,15 +28,9 @@ polling and once waiting, beside what a net.Conn does between the same two proce
 a stream of 1 MiB writes, and a ping-pong. The measurements take turns; medians are shown.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			rows, err := p.baseline(cmd.Context(), rounds)
-			switch {
-			case err != nil:
-				return fmt.Errorf("perf: %w", err)
-			case p.json:
-				return cli.PrintJSON(cmd.OutOrStdout(), rows)
-			default:
-				return printBaseline(cmd.OutOrStdout(), rows)
-			}
+			return cli.Measure(cmd, "perf", "", p.json, func(ctx context.Context, _ *cli.Progress) ([]baselineRow, error) {
+				return p.baseline(ctx, rounds)
+			}, printBaseline)
 		},
 	}
 	p.register(cmd.Flags())
@@ -72,23 +65,23 @@ var baselineRuns = []baselineRun{
 // baseline measures ours and a net.Conn in turns, so that what else the machine
 // does meets both.
 func (p *perfFlags) baseline(ctx context.Context, rounds int) (rows []baselineRow, err error) {
-	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child", "--plain", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	return p.compare(ctx, where, baselineRuns, rounds)
+	server := append(slices.Clone(ownServer), "--plain", "127.0.0.1:0")
+	err = cli.WithServer(ctx, server, func(server *cli.Process) (err error) {
+		rows, err = p.compare(ctx, server.Announcement, baselineRuns, rounds)
+		return err
+	})
+	return rows, err
 }
 
 // compare does runs against the server at where, and the same over a net.Conn.
-func (p *perfFlags) compare(ctx context.Context, where cli.Announcement, runs []baselineRun, rounds int) ([]baselineRow, error) {
-	f := cli.DefaultConnFlags()
+func (p *perfFlags) compare(
+	ctx context.Context, where cli.Announcement, runs []baselineRun, rounds int,
+) ([]baselineRow, error) {
 	ours, plain := make([][]float64, len(runs)), make([][]float64, len(runs))
 	crc := make([]bool, len(runs)) // as measured
 	for range rounds {
 		for i, b := range runs {
-			f.CRC = b.run.CRC
-			r, err := p.measure(ctx, where.Address, &f, b.run)
+			r, err := p.measureDefault(ctx, where.Address, b.run)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", b.what, err)
 			}

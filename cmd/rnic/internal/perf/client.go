@@ -12,14 +12,8 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// perfClient is the measuring side of a run.
-type perfClient struct {
-	*endpoint.Endpoint
-	endpoint.Reaper
-	perfMemory
-	perfRun
-	remote endpoint.RemoteBuffer // the server's memory, laid out as this side's
-}
+// perfClient is the measuring end of a run.
+type perfClient struct{ perfEnd }
 
 // measure carries out one run against the server at addr.
 func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (result perfResult, err error) {
@@ -29,22 +23,13 @@ func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (r
 		return result, err
 	}
 	user := ctx
-	stalled := fmt.Errorf("the server is connected but did not answer for %v", f.Timeout)
-	defer func() {
-		if errors.Is(err, stalled) { // it will not answer a close either
-			_ = c.Abort()
-			return
-		}
-		if closeErr := c.Close(user); err == nil && closeErr != nil && user.Err() == nil {
-			err = fmt.Errorf("closing the connection: %w", closeErr)
-		}
-	}()
+	defer func() { err = c.Finish(user, err) }()
 	if err := c.connect(ctx, addr, f); err != nil {
 		return result, err
 	}
 	ctx, cancel := c.WhileConnected(ctx)
 	defer cancel()
-	ctx, cancelStalled := c.WhileActive(ctx, f.Timeout, stalled)
+	ctx, cancelStalled := c.WhileActive(ctx, f.Timeout, fmt.Errorf("%w for %v", endpoint.ErrStalled, f.Timeout))
 	defer cancelStalled()
 	if run.Latency {
 		return c.latency(ctx)
@@ -55,7 +40,8 @@ func measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (r
 // openPerf prepares everything up to the connection.
 func openPerf(f *cli.ConnFlags, run perfRun) (*perfClient, error) {
 	// Beyond the messages of a stream: its markers.
-	l := endpoint.Limits{SendDepth: run.Depth + 2, RecvDepth: controlCount, IRD: f.IRD, ORD: f.ORD, Extensions: run.op().IsExtension()}
+	l := run.limits(run.Depth+2, controlCount, f)
+	l.Waiting = run.waiting()
 	if run.Latency {
 		l.SendDepth = latencyDepth
 	}
@@ -63,26 +49,19 @@ func openPerf(f *cli.ConnFlags, run perfRun) (*perfClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &perfClient{Endpoint: ep, Reaper: endpoint.NewReaper(ep, run.waiting()), perfRun: run}
-	if err := c.prepare(); err != nil {
-		_ = ep.Abort()
+	e, err := newPerfEnd(ep, run)
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
-}
-
-func (c *perfClient) prepare() (err error) {
-	if c.perfMemory, err = newPerfMemory(c.Endpoint, c.perfRun); err != nil {
-		return err
-	}
+	c := &perfClient{e}
 	memory := endpoint.AddressOf(c.mr, 0)
 	c.Memory = &memory
 	for i := range controlCount {
 		if err := c.postControl(uint64(i)); err != nil {
-			return err
+			return nil, errors.Join(err, ep.Abort())
 		}
 	}
-	return nil
+	return c, nil
 }
 
 func (c *perfClient) connect(ctx context.Context, addr string, f *cli.ConnFlags) error {
@@ -107,39 +86,16 @@ func (c *perfClient) postControl(id uint64) error {
 	return c.PostRecv(verbs.Recv{ID: id, SGL: c.mr.SGL(off, n)})
 }
 
-// request is a message of a stream. The first one arrives in a place of its own,
-// the last one has other contents.
-func (c *perfClient) request(first, last bool) verbs.Request {
-	req := verbs.Request{Op: c.op()}
-	source, sink := c.sourceFirst(), c.sinkRest()
-	if last {
-		source = c.sourceLast()
-	}
-	if first {
-		sink = c.sinkFirst()
-	}
-	switch req.Op {
-	case verbs.OpRead:
-		req.Local = c.mr.SGE(sink, c.Size)
-		req.Remote = c.remote.At(source)
-	case verbs.OpFetchAdd:
-		req.Remote, req.Atomic = c.remote.At(c.counter()), verbs.FetchAdd(1)
-	case verbs.OpWrite, verbs.OpWriteImmediate:
-		req.Remote = c.remote.At(sink)
-		fallthrough
-	default:
-		req.SGL = []verbs.SGE{c.mr.SGE(source, c.Size)}
-	}
-	return req
-}
-
 // stream posts messages as fast as they are taken, until the time is over.
 //
 // The stream stands between two empty Sends. The receiving end reads the clock
 // at both; for Read and Atomic, the receiving end is here.
 func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 	s := streamSender{perfClient: c}
-	first, body, last := c.request(true, false), c.request(false, false), c.request(false, true)
+	// The first message arrives in a place of its own, the last one has other contents.
+	first := c.request(c.sourceFirst(), c.sinkFirst())
+	body := c.request(c.sourceFirst(), c.sinkRest())
+	last := c.request(c.sourceLast(), c.sinkRest())
 	// A look at the clock costs as much as posting a short message.
 	clockInterval := 64
 	if c.Size > 16<<10 {
@@ -158,7 +114,7 @@ func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 			return perfResult{}, err
 		}
 	}
-	// Nothing but its completion says that the last Read or Atomic is over.
+	// The last Read or Atomic is over when it completes, which nothing else shows.
 	s.signalAll = true
 	if err := s.post(ctx, &last); err != nil {
 		return perfResult{}, err
@@ -180,14 +136,14 @@ func (c *perfClient) stream(ctx context.Context) (perfResult, error) {
 	switch {
 	case answer.Error != "":
 		return perfResult{}, errors.New("the server says: " + answer.Error)
-	case c.op().IsAtomic(): // each told what there was
+	case c.op().IsAtomic(): // each returned the value before it
 		answer.Seconds = elapsed.Seconds()
 	case c.op() == verbs.OpRead:
 		answer.Seconds = elapsed.Seconds()
 		if err := c.verifyStream(); err != nil {
 			return perfResult{}, err
 		}
-	case c.told() && answer.Messages != uint64(s.posted):
+	case c.takesRecv() && answer.Messages != uint64(s.posted):
 		return perfResult{}, fmt.Errorf("the server received %d of %d messages", answer.Messages, s.posted)
 	}
 	// A receiver that got the processor late sees less time pass than went by.
@@ -212,7 +168,7 @@ func (s *streamSender) marker() error {
 
 // post posts one message, when there is room for it on both sides.
 func (s *streamSender) post(ctx context.Context, req *verbs.Request) error {
-	for s.posted-s.completed >= s.Depth || s.told() && s.posted-s.credited >= s.Depth {
+	for s.posted-s.completed >= s.Depth || s.takesRecv() && s.posted-s.credited >= s.Depth {
 		if err := s.step(ctx); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ type manyFlags struct {
 	serve    bool // be the server process; set by the command itself
 }
 
-// manyWay is how connections are used, at both ends.
+// manyWay is the use of the connections, at both ends.
 type manyWay struct {
 	Poll  bool `json:"poll"` // poll the CQ in a loop, rather than wait on it
 	CRC   bool `json:"crc"`
@@ -55,7 +55,9 @@ func (w manyWay) String() string {
 // shape is what queue pairs are like that are used so: just deep enough for the one
 // message.
 func (w manyWay) shape() scaleShape {
-	s := scaleShape{cqs: 1, sendDepth: manySendDepth, recvDepth: manyRecvDepth, sges: 1, crc: w.CRC, waiting: endpoint.WaitSleep}
+	s := scaleShape{
+		cqs: 1, sendDepth: manySendDepth, recvDepth: manyRecvDepth, sges: 1, crc: w.CRC, waiting: endpoint.WaitSleep,
+	}
 	if w.Poll {
 		s.waiting = endpoint.WaitPoll
 	}
@@ -66,7 +68,7 @@ func newPerfManyCommand() *cobra.Command {
 	m := manyFlags{qps: manyQPs(), way: manyWay{CRC: true}, duration: manyDuration, rounds: manyRounds}
 	cmd := &cobra.Command{
 		Use:   "many",
-		Short: "Measure many active queue pairs on one CQ: the rate, its cost, who falls behind",
+		Short: "Measure many active queue pairs on one CQ: the rate, its cost, the slowest",
 		Long: fmt.Sprintf(`Connect queue pairs between this process and a server process that it starts,
 all with the same CQ at either end, send a message of %d octets back and forth on
 each of them, and show
@@ -121,29 +123,20 @@ func (m *manyFlags) ways() []manyWay {
 }
 
 func (m *manyFlags) run(cmd *cobra.Command) error {
-	p := cli.NewProgress(cmd.ErrOrStderr())
-	p.Unit = "measurements"
-	results, err := m.measure(cmd.Context(), p)
-	p.Clear()
-	switch err = cli.Instead(cmd.Context(), err); {
-	case err != nil:
-		return fmt.Errorf("perf: %w", err)
-	case m.json:
-		return cli.PrintJSON(cmd.OutOrStdout(), results)
-	case m.plain:
-		return printManyBesidePlain(cmd.OutOrStdout(), results)
-	default:
-		return printMany(cmd.OutOrStdout(), m.way, results)
+	text := func(w io.Writer, results []manyResult) error { return printMany(w, m.way, results) }
+	if m.plain {
+		text = printManyBesidePlain
 	}
+	return cli.Measure(cmd, "perf", "measurements", m.json, m.measure, text)
 }
 
 // manyResult is what was measured with so many connections, used one way.
 type manyResult struct {
 	QPs int `json:"qps"`
 	manyWay
-	Rate   float64  `json:"k_round_trips_per_s"` // of all together, in thousands
-	CPU    *float64 `json:"cpu_us_per_round_trip"`
-	Behind float64  `json:"slowest_to_median"` // round trips of the slowest one; 0 if most made none
+	Rate    float64  `json:"k_round_trips_per_s"` // of all together, in thousands
+	CPU     *float64 `json:"cpu_us_per_round_trip"`
+	Slowest float64  `json:"slowest_to_median"` // round trips of the slowest one; 0 if most made none
 }
 
 // measure returns medians of all rounds, by number of connections, then way. The ways
@@ -180,14 +173,14 @@ func (m *manyFlags) measure(ctx context.Context, p *cli.Progress) ([]manyResult,
 // medianOfMany takes the median of each figure.
 func medianOfMany(of []manyResult) manyResult {
 	r := of[0]
-	var rate, cpu, behind []float64
+	var rate, cpu, slowest []float64
 	for _, o := range of {
-		rate, behind = append(rate, o.Rate), append(behind, o.Behind)
+		rate, slowest = append(rate, o.Rate), append(slowest, o.Slowest)
 		if o.CPU != nil {
 			cpu = append(cpu, *o.CPU)
 		}
 	}
-	r.Rate, r.Behind = median(rate), median(behind)
+	r.Rate, r.Slowest = median(rate), median(slowest)
 	if len(cpu) > 0 {
 		us := median(cpu)
 		r.CPU = &us
@@ -200,12 +193,12 @@ func printMany(w io.Writer, way manyWay, results []manyResult) error {
 	t := cli.NewTable(w)
 	fmt.Fprintln(t, "qps\tk/s\tus each\tslowest/median\t")
 	for _, r := range results {
-		fmt.Fprintf(t, "%d\t%.2f\t%s\t%.2f\t\n", r.QPs, r.Rate, orUnknown(r.CPU), r.Behind)
+		fmt.Fprintf(t, "%d\t%.2f\t%s\t%.2f\t\n", r.QPs, r.Rate, orUnknown(r.CPU), r.Slowest)
 	}
 	return t.Flush()
 }
 
-// orUnknown is a figure that a system may not tell.
+// orUnknown is a figure that some systems do not have.
 func orUnknown(v *float64) string {
 	if v == nil {
 		return "not known"
@@ -233,7 +226,7 @@ func printManyBesidePlain(w io.Writer, results []manyResult) error {
 	}{
 		{"k/s", func(r manyResult) *float64 { return &r.Rate }},
 		{"us each", func(r manyResult) *float64 { return r.CPU }},
-		{"slowest/median", func(r manyResult) *float64 { return &r.Behind }},
+		{"slowest/median", func(r manyResult) *float64 { return &r.Slowest }},
 	} {
 		for _, n := range qps {
 			waiting, polling := figure.of(by[n][manyWaiting]), figure.of(by[n][manyPolling])

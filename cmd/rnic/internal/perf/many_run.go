@@ -2,7 +2,6 @@ package perf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -18,45 +17,32 @@ const manyStall = 10 * time.Second
 
 // measureMany measures n connections, with a server process of their own.
 func measureMany(ctx context.Context, n int, way manyWay, d time.Duration) (result manyResult, err error) {
-	if err := allowFiles(n); err != nil {
-		return result, err
-	}
-	runtime.GC() // what the measurement before has left
-	end, err := newScaleEnd(n, way.shape())
-	if err != nil {
-		return result, err
-	}
-	defer end.nic.Close()
-	server, where, err := startManyServer(ctx, n, way)
-	if err != nil {
-		return result, err
-	}
-	// The server goes first: it takes the end of a connection for an error.
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	c := &scaleClient{scaleEnd: end, server: server, where: where, progress: &cli.Progress{}}
-	w := manyWindow{ask: c.processor, duration: d, trips: make([]tripCounter, n)}
-	if way.Plain {
-		err = c.tradePlain(ctx, &w)
-	} else {
-		err = c.trade(ctx, &w)
-	}
-	if err != nil {
-		return result, err
-	}
-	result = w.result
+	runtime.GC() // after the measurement before
+	err = withScaleClient(ctx, n, way.shape(), way.server(n), func(c *scaleClient) error {
+		w := manyWindow{processor: c.processor, duration: d, trips: make([]tripCounter, n)}
+		traffic := c.exchange
+		if way.Plain {
+			traffic = c.exchangePlain
+		}
+		err := traffic(ctx, &w)
+		result = w.result
+		return err
+	})
 	result.QPs, result.manyWay = n, way
-	return result, nil
+	return result, err
 }
 
-// startManyServer starts the server process for n connections.
-func startManyServer(ctx context.Context, n int, way manyWay) (*cli.Child, cli.Announcement, error) {
-	return cli.StartChild(ctx, "perf", "many", "--serve", fmt.Sprintf("--qps=%d", n),
-		fmt.Sprintf("--poll=%t", way.Poll), "--crc="+cli.OnOff(&way.CRC).String())
+// server are the arguments of the server process for n connections.
+func (w manyWay) server(n int) []string {
+	return []string{
+		"perf", "many", "--serve", fmt.Sprintf("--qps=%d", n),
+		fmt.Sprintf("--poll=%t", w.Poll), "--crc=" + cli.OnOff(&w.CRC).String(),
+	}
 }
 
 // processor is the processor time of both processes.
 func (c *scaleClient) processor() (here, there *time.Duration, err error) {
-	a, err := c.askServer(askProcessor, 0)
+	a, err := c.request(doProcessor, 0)
 	return processorTime(), a.Processor, err
 }
 
@@ -69,15 +55,15 @@ type tripCounter struct {
 
 // manyWindow is the time in which round trips count.
 type manyWindow struct {
-	ask      func() (here, there *time.Duration, err error)
-	duration time.Duration
-	trips    []tripCounter // of each connection
-	closing  atomic.Bool   // what has come back is not sent again
-	result   manyResult
+	processor func() (here, there *time.Duration, err error)
+	duration  time.Duration
+	trips     []tripCounter // of each connection
+	closing   atomic.Bool   // what has come back is not sent again
+	result    manyResult
 }
 
 // watch measures while run makes round trips, counts them in trips, and goes on until
-// closing is set and nothing is on its way any more, or its context ends.
+// closing is set and no message is on its way any more, or its context ends.
 func (w *manyWindow) watch(ctx context.Context, run func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -87,28 +73,23 @@ func (w *manyWindow) watch(ctx context.Context, run func(context.Context) error)
 		defer close(done)
 		runErr = run(ctx)
 	}()
-	pause := func(d time.Duration) error {
+	err := w.measure(func(d time.Duration) error {
 		select {
 		case <-time.After(d):
 			return nil
 		case <-done:
 			return runErr
 		}
-	}
-	err := w.measure(pause)
+	})
 	w.closing.Store(true)
 	if err != nil {
 		cancel(err)
-	} else {
-		timer := time.AfterFunc(manyStall, func() {
-			cancel(fmt.Errorf("some messages have not come back for %v", manyStall))
-		})
-		defer timer.Stop()
-	}
-	<-done
-	if err != nil {
+		<-done
 		return err
 	}
+	timer := time.AfterFunc(manyStall, func() { cancel(fmt.Errorf("some messages have not come back for %v", manyStall)) })
+	defer timer.Stop()
+	<-done
 	return runErr
 }
 
@@ -147,7 +128,7 @@ func (w *manyWindow) measure(pause func(time.Duration) error) error {
 }
 
 func (w *manyWindow) sample() (s manySample, err error) {
-	if s.here, s.there, err = w.ask(); err != nil {
+	if s.here, s.there, err = w.processor(); err != nil {
 		return s, err
 	}
 	s.trips = make([]int64, len(w.trips))
@@ -174,7 +155,7 @@ func newManyResult(before, after manySample) (r manyResult) {
 	}
 	slices.Sort(each)
 	if middle := each[len(each)/2]; middle > 0 {
-		r.Behind = float64(each[0]) / float64(middle)
+		r.Slowest = float64(each[0]) / float64(middle)
 	}
 	return r
 }

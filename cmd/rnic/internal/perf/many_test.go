@@ -34,8 +34,8 @@ func TestPerfMany(t *testing.T) {
 				assert.Equal(t, []int{1, 3}[i/len(ways)], r.QPs)
 				assert.Equal(t, ways[i%len(ways)], r.manyWay)
 				assert.Positive(t, r.Rate)
-				assert.GreaterOrEqual(t, r.Behind, 0.0)
-				assert.LessOrEqual(t, r.Behind, 1.0)
+				assert.GreaterOrEqual(t, r.Slowest, 0.0)
+				assert.LessOrEqual(t, r.Slowest, 1.0)
 				if runtime.GOOS == "windows" {
 					assert.Nil(t, r.CPU)
 					continue
@@ -75,35 +75,35 @@ func TestManyResult(t *testing.T) {
 	assert.InEpsilon(t, 3.5, r.Rate, 1e-9)
 	require.NotNil(t, r.CPU)
 	assert.InEpsilon(t, 10, *r.CPU, 1e-9)
-	assert.InEpsilon(t, 0.5, r.Behind, 1e-9)
+	assert.InEpsilon(t, 0.5, r.Slowest, 1e-9)
 
 	after.there = nil
 	assert.Nil(t, newManyResult(before, after).CPU, "not known of one of them")
 	after.trips = []int64{10, 10, 11}
-	assert.Zero(t, newManyResult(before, after).Behind, "most have made none")
+	assert.Zero(t, newManyResult(before, after).Slowest, "most have made none")
 }
 
 func TestMedianOfMany(t *testing.T) {
 	cpu := func(us float64) *float64 { return &us }
 	r := medianOfMany([]manyResult{
-		{QPs: 16, manyWay: manyPolling, Rate: 1, CPU: cpu(30), Behind: 0.5},
-		{QPs: 16, manyWay: manyPolling, Rate: 3, CPU: cpu(10), Behind: 0.9},
-		{QPs: 16, manyWay: manyPolling, Rate: 2, CPU: cpu(20), Behind: 0.7},
+		{QPs: 16, manyWay: manyPolling, Rate: 1, CPU: cpu(30), Slowest: 0.5},
+		{QPs: 16, manyWay: manyPolling, Rate: 3, CPU: cpu(10), Slowest: 0.9},
+		{QPs: 16, manyWay: manyPolling, Rate: 2, CPU: cpu(20), Slowest: 0.7},
 	})
-	assert.Equal(t, manyResult{QPs: 16, manyWay: manyPolling, Rate: 2, CPU: cpu(20), Behind: 0.7}, r)
+	assert.Equal(t, manyResult{QPs: 16, manyWay: manyPolling, Rate: 2, CPU: cpu(20), Slowest: 0.7}, r)
 	assert.Nil(t, medianOfMany([]manyResult{{}}).CPU)
 }
 
-// watchBubble is what watch says with run, in time that passes by itself, when asking the
-// server fails with asking.
-func watchBubble(t *testing.T, asking error, run func(w *manyWindow, ctx context.Context) error) (*manyWindow, error) {
+// watchBubble is the result of watch with run, in time that passes by itself, when the request to the
+// server fails with failing.
+func watchBubble(t *testing.T, failing error, run func(w *manyWindow, ctx context.Context) error) (*manyWindow, error) {
 	t.Helper()
 	var w *manyWindow
 	var err error
 	synctest.Test(t, func(t *testing.T) {
 		w = &manyWindow{
-			ask:      func() (here, there *time.Duration, err error) { return nil, nil, asking },
-			duration: time.Second, trips: make([]tripCounter, 1),
+			processor: func() (here, there *time.Duration, err error) { return nil, nil, failing },
+			duration:  time.Second, trips: make([]tripCounter, 1),
 		}
 		err = w.watch(t.Context(), func(ctx context.Context) error { return run(w, ctx) })
 	})
@@ -143,9 +143,9 @@ func TestManyWatchWaitsForOne(t *testing.T) {
 func TestManyWatchFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tt := range map[string]struct {
-		asking error
-		run    func(w *manyWindow, ctx context.Context) error
-		want   string
+		failing error
+		run     func(w *manyWindow, ctx context.Context) error
+		want    string
 	}{
 		"the connections": {nil, func(*manyWindow, context.Context) error { return broken }, "broken"},
 		"nothing comes back": {nil, func(_ *manyWindow, ctx context.Context) error {
@@ -164,7 +164,7 @@ func TestManyWatchFails(t *testing.T) {
 		}, "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := watchBubble(t, tt.asking, tt.run)
+			_, err := watchBubble(t, tt.failing, tt.run)
 			assert.EqualError(t, err, tt.want)
 		})
 	}
@@ -174,18 +174,18 @@ func TestPrintMany(t *testing.T) {
 	us := 12.5
 	var out bytes.Buffer
 	require.NoError(t, printMany(&out, manyPolling, []manyResult{
-		{QPs: 1, manyWay: manyPolling, Rate: 60, CPU: &us, Behind: 1},
-		{QPs: 16, manyWay: manyPolling, Rate: 50, Behind: 0.75},
+		{QPs: 1, manyWay: manyPolling, Rate: 60, CPU: &us, Slowest: 1},
+		{QPs: 16, manyWay: manyPolling, Rate: 50, Slowest: 0.75},
 	}))
 	assert.Contains(t, out.String(), "64 octets, polling, CRC off\n")
 	assert.Regexp(t, `\n +1 +60\.00 +12\.50 +1\.00\n +16 +50\.00 +not known +0\.75\n`, out.String())
 
 	out.Reset()
 	require.NoError(t, printManyBesidePlain(&out, []manyResult{
-		{QPs: 16, manyWay: manyWaiting, Rate: 30, CPU: &us, Behind: 0.9},
-		{QPs: 16, manyWay: manyPolling, Rate: 20, CPU: &us, Behind: 0.8},
-		{QPs: 16, manyWay: manyWithCRC, Rate: 15, CPU: &us, Behind: 0.7},
-		{QPs: 16, manyWay: manyPlain, Rate: 40, Behind: 0},
+		{QPs: 16, manyWay: manyWaiting, Rate: 30, CPU: &us, Slowest: 0.9},
+		{QPs: 16, manyWay: manyPolling, Rate: 20, CPU: &us, Slowest: 0.8},
+		{QPs: 16, manyWay: manyWithCRC, Rate: 15, CPU: &us, Slowest: 0.7},
+		{QPs: 16, manyWay: manyPlain, Rate: 40, Slowest: 0},
 	}))
 	assert.Regexp(t, `k/s +16 +30\.00 +20\.00 +15\.00 +40\.00 +0\.75 +0\.50 +0\.50\n`, out.String())
 	assert.Regexp(t, `us each +16 +12\.50 +12\.50 +12\.50 +not known +- +- +1\.00\n`, out.String())

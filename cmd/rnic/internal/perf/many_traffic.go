@@ -2,7 +2,6 @@ package perf
 
 import (
 	"context"
-	"io"
 	"net"
 
 	"golang.org/x/sync/errgroup"
@@ -11,13 +10,13 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// trade measures all queue pairs, with one goroutine.
-func (c *scaleClient) trade(ctx context.Context, w *manyWindow) error {
+// exchange measures all queue pairs, with one goroutine.
+func (c *scaleClient) exchange(ctx context.Context, w *manyWindow) error {
 	c.fill()
 	if _, err := c.connectQPs(ctx, 0, len(c.pool)); err != nil {
 		return err
 	}
-	t := trader{manyWindow: w, reaper: c.reaper(c.cq[0])}
+	t := exchanger{manyWindow: w, reaper: c.reaper(c.cq[0])}
 	err := w.watch(ctx, func(ctx context.Context) error {
 		for i := range c.pool {
 			if err := c.pool[i].send(); err != nil {
@@ -43,15 +42,15 @@ func (c *scaleClient) trade(ctx context.Context, w *manyWindow) error {
 	return nil
 }
 
-// trader sends what has come back on the queue pairs of a CQ.
-type trader struct {
+// exchanger sends what has come back on the queue pairs of a CQ.
+type exchanger struct {
 	*manyWindow
 	reaper endpoint.Reaper
 	open   int // messages on their way
 }
 
 // step handles a completion.
-func (t *trader) step(ctx context.Context) error {
+func (t *exchanger) step(ctx context.Context) error {
 	wc, err := t.reaper.Next(ctx)
 	if err != nil {
 		return err
@@ -69,14 +68,14 @@ func (t *trader) step(ctx context.Context) error {
 	return q.receive()
 }
 
-// tradePlain measures as many net.Conn, a goroutine for each.
-func (c *scaleClient) tradePlain(ctx context.Context, w *manyWindow) error {
+// exchangePlain measures as many net.Conn, a goroutine for each.
+func (c *scaleClient) exchangePlain(ctx context.Context, w *manyWindow) error {
 	conns := make([]net.Conn, len(w.trips))
 	defer resetAll(conns)
 	if _, err := c.dialTCP(ctx, conns); err != nil {
 		return err
 	}
-	if _, err := c.askServer(askTCPEcho, 0); err != nil {
+	if _, err := c.request(doTCPEcho, 0); err != nil {
 		return err
 	}
 	return w.watch(ctx, func(ctx context.Context) error {
@@ -85,12 +84,9 @@ func (c *scaleClient) tradePlain(ctx context.Context, w *manyWindow) error {
 		defer stop()
 		for i, conn := range conns {
 			group.Go(func() error {
-				message := make([]byte, scaleSize)
+				trip := plainRoundTrip(conn, make([]byte, scaleSize))
 				for !w.closing.Load() {
-					if _, err := conn.Write(message); err != nil {
-						return becauseOf(ctx, err)
-					}
-					if _, err := io.ReadFull(conn, message); err != nil {
+					if err := trip(); err != nil {
 						return becauseOf(ctx, err)
 					}
 					w.trips[i].Add(1)

@@ -51,15 +51,14 @@ Needs Linux, root, and the program ip of iproute2.`,
 			if m.end != "" {
 				return m.runEnd(cmd)
 			}
-			rows, err := m.twoNamespaces(cmd.Context())
-			switch err = cli.Instead(cmd.Context(), err); {
-			case err != nil:
-				return fmt.Errorf("perf: %w", err)
-			case m.json:
-				return cli.PrintJSON(cmd.OutOrStdout(), rows)
+			find := func(ctx context.Context, _ *cli.Progress) ([]baselineRow, error) {
+				rows, err := m.twoNamespaces(ctx)
+				return rows, cli.Instead(ctx, err)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "MTU of %d octets, between two network namespaces\n", m.mtu)
-			return printBaseline(cmd.OutOrStdout(), rows)
+			return cli.Measure(cmd, "perf", "", m.json, find, func(w io.Writer, rows []baselineRow) error {
+				fmt.Fprintf(w, "MTU of %d octets, between two network namespaces\n", m.mtu)
+				return printBaseline(w, rows)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -84,12 +83,12 @@ func (m *mtuFlags) args(end string) []string {
 // last process in it, and takes its end of the link with it: however this
 // process ends, so do its children, and nothing is left behind.
 func (m *mtuFlags) twoNamespaces(ctx context.Context) (rows []baselineRow, err error) {
-	client, err := m.startEnd(ctx, mtuClient)
+	client, err := startInNamespace(ctx, mtuClient, m.args(mtuClient)...)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, client.Stop()) }()
-	server, err := m.startEnd(ctx, mtuServer)
+	server, err := startInNamespace(ctx, mtuServer, m.args(mtuServer)...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,27 +97,18 @@ func (m *mtuFlags) twoNamespaces(ctx context.Context) (rows []baselineRow, err e
 		return nil, err
 	}
 	var where cli.Announcement
-	if err := server.Ask(where, &where); err != nil {
+	if err := server.Request(where, &where); err != nil {
 		return nil, fmt.Errorf("the server process did not start: %w", err)
 	}
-	if err := client.Ask(where, &rows); err != nil {
+	if err := client.Request(where, &rows); err != nil {
 		return nil, fmt.Errorf("the client process did not answer: %w", err)
 	}
 	return rows, nil
 }
 
-func (m *mtuFlags) startEnd(ctx context.Context, end string) (*cli.Child, error) {
-	c, err := newChildInNamespace(ctx, m.args(end)...)
-	if err != nil {
-		return nil, err
-	}
-	c.Name = end + " process"
-	return c, nil
-}
-
-// runEnd is one of the two processes. The first line of standard input says that
-// the link is there, and to the client where the server listens; it ends with the
-// rest.
+// runEnd is one of the two processes. The first line of standard input means that
+// the link is there, and for the client has the addresses of the server. The process
+// ends with the rest.
 func (m *mtuFlags) runEnd(cmd *cobra.Command) error {
 	in := bufio.NewReader(cmd.InOrStdin())
 	line, err := in.ReadBytes('\n')

@@ -13,19 +13,19 @@ import (
 )
 
 // The link between the two namespaces: its name in both, and its addresses, which
-// matter to nobody else.
+// are seen nowhere else.
 const (
 	mtuLink          = "rnic0"
 	mtuClientAddress = "10.77.0.1"
 	mtuServerAddress = "10.77.0.2"
 )
 
-// newChildInNamespace is NewChild with a network namespace for the child alone.
-func newChildInNamespace(ctx context.Context, args ...string) (*cli.Child, error) {
+// startInNamespace is cli.StartProcess with a network namespace for the process alone.
+func startInNamespace(ctx context.Context, role string, args ...string) (*cli.Process, error) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		return nil, fmt.Errorf("%w; this needs the package iproute2", err)
 	}
-	c, err := cli.NewChild(ctx, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}, args...)
+	c, err := cli.StartProcess(ctx, role, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}, args...)
 	if errors.Is(err, syscall.EPERM) {
 		return nil, fmt.Errorf("making a network namespace takes root: try it with sudo (%w)", err)
 	}

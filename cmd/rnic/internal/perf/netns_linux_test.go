@@ -33,11 +33,11 @@ func TestJoinNamespacesFails(t *testing.T) {
 // is down, and nothing of it stays here.
 func TestChildInNamespace(t *testing.T) {
 	if !mayMakeNamespaces() {
-		_, err := newChildInNamespace(t.Context())
+		_, err := startInNamespace(t.Context(), mtuServer)
 		assert.Error(t, err)
 		return
 	}
-	c, err := newChildInNamespace(t.Context(), "perf", "mtu", "--end", mtuServer)
+	c, err := startInNamespace(t.Context(), mtuServer, "perf", "mtu", "--end", mtuServer)
 	require.NoError(t, err)
 	there, err := os.Readlink("/proc/" + strconv.Itoa(c.Cmd.Process.Pid) + "/ns/net")
 	require.NoError(t, err)

@@ -13,7 +13,9 @@ const mtuClientAddress, mtuServerAddress = "", ""
 
 var errNoNamespaces = errors.New("network namespaces are a thing of Linux")
 
-func newChildInNamespace(context.Context, ...string) (*cli.Child, error) { return nil, errNoNamespaces }
+func startInNamespace(context.Context, string, ...string) (*cli.Process, error) {
+	return nil, errNoNamespaces
+}
 
 func joinNamespaces(context.Context, int, int) error { return errNoNamespaces }
 

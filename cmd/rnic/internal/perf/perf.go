@@ -2,9 +2,11 @@
 package perf
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,29 +102,35 @@ func newPerfRunCommand(op, what, short string, sizes []uint64) *cobra.Command {
 // run measures every size in turn.
 func (p *perfFlags) run(cmd *cobra.Command, addr string, run perfRun) error {
 	run.Event = p.event
-	var results []perfResult
-	for _, size := range p.sizes {
-		run.Size = int(size)
-		r, err := p.measure(cmd.Context(), cli.WithPort(addr, perfPort), &p.conn, run)
-		if err != nil {
-			return fmt.Errorf("perf: %s of %d octets: %w", run.Op, size, err)
+	all := func(ctx context.Context, _ *cli.Progress) (results []perfResult, err error) {
+		for _, size := range p.sizes {
+			run.Size = int(size)
+			r, err := p.measure(ctx, cli.WithPort(addr, perfPort), &p.conn, run)
+			if err != nil {
+				return nil, fmt.Errorf("%s of %d octets: %w", run.Op, size, err)
+			}
+			results = append(results, r)
 		}
-		results = append(results, r)
+		return results, nil
 	}
-	if p.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), results)
-	}
-	return printPerf(cmd.OutOrStdout(), results)
+	return cli.Measure(cmd, "perf", "", p.json, all, printPerf)
 }
 
-// measure carries out run as the flags say.
+// measure carries out run, with the depth and the duration of the flags where it has none.
 func (p *perfFlags) measure(ctx context.Context, addr string, f *cli.ConnFlags, run perfRun) (perfResult, error) {
-	run.Depth, run.Duration = p.depth, p.duration
-	if run.Depth == 0 {
-		run.Depth = depthFor(run.Size)
-	}
+	run.Depth, run.Duration = cmp.Or(run.Depth, p.depth, depthFor(run.Size)), cmp.Or(run.Duration, p.duration)
 	return measure(ctx, addr, f, run)
 }
+
+// measureDefault is measure with the default flags of a connection, but for the CRC of run.
+func (p *perfFlags) measureDefault(ctx context.Context, addr string, run perfRun) (perfResult, error) {
+	f := cli.DefaultConnFlags()
+	f.CRC = run.CRC
+	return p.measure(ctx, addr, &f, run)
+}
+
+// ownServer are the arguments of a server process of a measurement's own.
+var ownServer = []string{"perf", "server", "127.0.0.1:0", "--child"}
 
 // depthFor keeps 16 MiB on their way, with 16 to 2048 messages: the wait for the
 // last of them stays short.
@@ -152,18 +160,9 @@ takes four times its --size. A client that does nothing for the time of --idle i
 disconnected; one that measures RDMA Writes or Reads, which the server does not
 see, when its --duration, twice that time, and a second for each 64 MiB in its
 --depth messages are over.`, perfPort, perfClients, perfBudget>>20),
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return cli.Usagef("argument %q is one too many", args[1])
-			}
-			return nil
-		},
+		Args: cli.AtMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			addr := ""
-			if len(args) == 1 {
-				addr = args[0]
-			}
-			return p.serve(cmd, cli.WithPort(addr, perfPort))
+			return p.serve(cmd, cli.WithPort(strings.Join(args, ""), perfPort))
 		},
 	}
 	f := cmd.Flags()
@@ -178,48 +177,49 @@ see, when its --duration, twice that time, and a second for each 64 MiB in its
 	return cmd
 }
 
-func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) (err error) {
-	ctx, cancel := context.WithCancel(cmd.Context())
-	defer cancel()
+func (p *perfServerFlags) serve(cmd *cobra.Command, addr string) error {
+	if err := p.listen(cmd, addr); err != nil {
+		return fmt.Errorf("perf: %w", err)
+	}
+	return nil
+}
+
+func (p *perfServerFlags) listen(cmd *cobra.Command, addr string) (err error) {
+	ctx, log := cmd.Context(), cli.Logger(cmd)
 	if p.child {
+		var cancel context.CancelFunc
 		ctx, cancel = cli.UntilEOF(ctx, cmd.InOrStdin())
 		defer cancel()
 	}
-	l, err := cm.Listen(addr, p.conn.ListenConfig(cmd.ErrOrStderr()))
+	l, err := cm.Listen(addr, p.conn.ListenConfig(log))
 	if err != nil {
-		return fmt.Errorf("perf: listening: %w; choose another address", err)
+		return fmt.Errorf("listening: %w; choose another address", err)
 	}
 	defer l.Close()
 	host, err := endpoint.OpenHost(verbs.Config{}, perfClients, perfBudget, p.idle)
 	if err != nil {
-		return fmt.Errorf("perf: %w", err)
+		return err
 	}
 	defer host.Close()
-	finish, err := p.stats.Serve(cmd.ErrOrStderr(), host.NIC)
+	finish, err := p.stats.Serve(log, host.NIC)
 	if err != nil {
-		return fmt.Errorf("perf: %w", err)
+		return err
 	}
 	defer func() { err = finish(err) }()
 	where := cli.Announcement{Address: l.Addr().String()}
 	if p.plain != "" {
 		plain, err := net.Listen("tcp", p.plain)
 		if err != nil {
-			return fmt.Errorf("perf: listening: %w", err)
+			return fmt.Errorf("listening: %w", err)
 		}
 		defer plain.Close()
 		where.Plain = plain.Addr().String()
-		go servePlain(plain, host, cmd.ErrOrStderr())
+		go servePlain(plain, host, log)
 	}
-	if p.child {
-		err = cli.Announce(cmd.OutOrStdout(), where)
-	} else {
-		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "rnic: listening on %s\n", where.Address)
-	}
-	if err != nil {
+	if !p.child {
+		log.Info("listening on " + where.Address)
+	} else if err := cli.Announce(cmd, where); err != nil {
 		return err
 	}
-	if err := servePerf(ctx, l, host, &p.conn, cmd.ErrOrStderr()); err != nil {
-		return fmt.Errorf("perf: %w", err)
-	}
-	return nil
+	return servePerf(ctx, l, host, &p.conn, log)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func TestPerfRuns(t *testing.T) {
-	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
+	server, err := cli.StartServer(t.Context(), ownServer...)
 	require.NoError(t, err)
 	for _, op := range []string{"send", "write", "write-imm", "read"} {
 		for what, variants := range map[string][]string{
@@ -27,7 +27,7 @@ func TestPerfRuns(t *testing.T) {
 		} {
 			for _, flags := range variants {
 				t.Run(op+" "+what+" "+flags, func(t *testing.T) {
-					args := append([]string{"perf", strings.TrimSuffix(op, "-imm"), what, where.Address, "--json", "--size", "1,4K,100000", "--duration", "2ms"}, strings.Fields(flags)...)
+					args := append([]string{"perf", strings.TrimSuffix(op, "-imm"), what, server.Address, "--json", "--size", "1,4K,100000", "--duration", "2ms"}, strings.Fields(flags)...)
 					if op == "write-imm" {
 						args = append(args, "--imm")
 					}
@@ -57,17 +57,17 @@ func TestPerfRuns(t *testing.T) {
 		}
 	}
 	require.NoError(t, server.Stop())
-	assert.Empty(t, server.Stderr.String(), "no client was a problem")
+	assert.Empty(t, server.Said(), "no client was a problem")
 }
 
 // TestPerfAtomic: each FetchAdd is told what the one before it left.
 func TestPerfAtomic(t *testing.T) {
-	server, where, err := cli.StartChild(t.Context(), "perf", "server", "127.0.0.1:0", "--child")
+	server, err := cli.StartServer(t.Context(), ownServer...)
 	require.NoError(t, err)
 	for _, args := range []string{"rate", "rate --crc off --depth 5", "rate --event", "lat", "lat --event --crc off"} {
 		t.Run(args, func(t *testing.T) {
 			words := append([]string{"perf", "atomic"}, strings.Fields(args)...)
-			r := clitest.Run(t.Context(), append(words, where.Address, "--json", "--duration", "2ms")...)
+			r := clitest.Run(t.Context(), append(words, server.Address, "--json", "--duration", "2ms")...)
 			require.Zero(t, r.Status, r.Stderr)
 			var results []perfResult
 			clitest.Decode(t, r.Stdout, &results)
@@ -81,7 +81,7 @@ func TestPerfAtomic(t *testing.T) {
 		})
 	}
 	require.NoError(t, server.Stop())
-	assert.Empty(t, server.Stderr.String(), "no client was a problem")
+	assert.Empty(t, server.Said(), "no client was a problem")
 	_, err = parsePerfRun([]byte(`{"op":"atomic","size":64,"depth":1}`))
 	require.ErrorContains(t, err, "8 octets")
 }
@@ -254,7 +254,7 @@ func TestServePlainRefuses(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		servePlain(l, host, &log)
+		servePlain(l, host, cli.NewLogger(&log))
 	}()
 	for _, run := range []plainRun{{Size: 0}, {Size: maxPerfSize + 1}} {
 		_, err := dialPlain(t.Context(), l.Addr().String(), run)

@@ -7,14 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
+	"github.com/softrnic/softrnic/internal/rawsock"
 )
 
 // What a program would use without RDMA: a bare TCP stream through net.Conn,
@@ -27,7 +27,7 @@ type plainRun struct {
 	Size     int  `json:"size"`      // octets a message or write
 }
 
-// plainAnswer is what the server counted of a stream.
+// plainAnswer are the counts of the server of a stream.
 type plainAnswer struct {
 	Bytes   uint64  `json:"bytes"`
 	Seconds float64 `json:"seconds"`
@@ -37,28 +37,20 @@ type plainAnswer struct {
 const maxPlainLine = 256
 
 // servePlain serves runs until l is closed.
-func servePlain(l net.Listener, host *endpoint.Host, log io.Writer) {
-	var runs sync.WaitGroup
-	defer runs.Wait()
-	for {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
+func servePlain(l net.Listener, host *endpoint.Host, log *slog.Logger) {
+	accept := func(context.Context) (net.Conn, error) { return l.Accept() }
+	_ = endpoint.Serve(context.Background(), accept, log, func(conn net.Conn) error {
+		defer conn.Close()
 		leave, err := host.Admit(0)
 		if err != nil {
-			conn.Close()
-			fmt.Fprintf(log, "rnic: client %v: refused: %s\n", conn.RemoteAddr(), cli.OneLine(err))
-			continue
+			return fmt.Errorf("client %v: refused: %w", conn.RemoteAddr(), err)
 		}
-		runs.Go(func() {
-			defer leave()
-			defer conn.Close()
-			if err := servePlainRun(conn, host); err != nil {
-				fmt.Fprintf(log, "rnic: client %v: %s\n", conn.RemoteAddr(), cli.OneLine(err))
-			}
-		})
-	}
+		defer leave()
+		if err := servePlainRun(conn, host); err != nil {
+			return fmt.Errorf("client %v: %w", conn.RemoteAddr(), err)
+		}
+		return nil
+	})
 }
 
 func servePlainRun(nc net.Conn, host *endpoint.Host) (err error) {
@@ -152,7 +144,7 @@ func dialPlain(ctx context.Context, addr string, run plainRun) (*net.TCPConn, er
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, rawsock.NoPort(err)
 	}
 	err = json.NewEncoder(conn).Encode(run)
 	if err == nil {
@@ -195,21 +187,17 @@ func plainPingPong(ctx context.Context, addr string, size int, d time.Duration) 
 		return nil, err
 	}
 	defer conn.Close()
-	buf := make([]byte, size)
-	var times histogram.Histogram
-	begin := time.Now()
-	for i, now := 0, begin; i <= warmUp || now.Sub(begin) < d; i++ { // one counts at least
-		if _, err := conn.Write(buf); err != nil {
-			return nil, err
+	times, _, err := pingPong(d, warmUp, plainRoundTrip(conn, make([]byte, size)))
+	return times, err
+}
+
+// plainRoundTrip sends a message and waits until it has come back.
+func plainRoundTrip(conn io.ReadWriter, message []byte) func() error {
+	return func() error {
+		if _, err := conn.Write(message); err != nil {
+			return err
 		}
-		if _, err := io.ReadFull(conn, buf); err != nil {
-			return nil, err
-		}
-		end := time.Now()
-		if i >= warmUp {
-			times.Record(end.Sub(now))
-		}
-		now = end
+		_, err := io.ReadFull(conn, message)
+		return err
 	}
-	return &times, nil
 }

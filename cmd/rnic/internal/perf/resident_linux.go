@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 )
 
-// residentMemory is how many octets of memory this process holds, after giving
-// back to the system what it does not use.
+// residentMemory is the resident memory of this process in octets, after unused
+// memory has been given back to the system.
 func residentMemory() (*int64, error) {
 	runtime.GC() // a first time, for what pools hold: they let go of it at the second
 	debug.FreeOSMemory()

@@ -7,5 +7,5 @@ import "time"
 // allowFiles has nothing to do where open files are not limited.
 func allowFiles(int) error { return nil }
 
-// processorTime is nil where the system does not tell.
+// processorTime is not known on this system.
 func processorTime() *time.Duration { return nil }

@@ -19,7 +19,8 @@ func allowFiles(connections int) error {
 		return fmt.Errorf("asking for the limit on open files: %w", err)
 	}
 	if need := uint64(connections + otherFiles); need > limit.Max {
-		return fmt.Errorf("%d queue pairs need %d open files, but the hard limit is %d: raise it (ulimit -Hn %d, as root), or ask for --qps %d",
+		return fmt.Errorf("%d queue pairs need %d open files, but the hard limit is %d: "+
+			"raise it (ulimit -Hn %d, as root), or ask for --qps %d",
 			connections, need, limit.Max, need, max(0, int64(limit.Max)-otherFiles))
 	}
 	limit.Cur = limit.Max
@@ -29,8 +30,8 @@ func allowFiles(connections int) error {
 	return nil
 }
 
-// processorTime is how much processor time this process has used; nil if the system
-// does not tell.
+// processorTime is the processor time of this process so far; nil if it is not
+// known.
 func processorTime() *time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {

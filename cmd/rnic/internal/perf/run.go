@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
-	"github.com/softrnic/softrnic/cmd/rnic/internal/pattern"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -44,7 +44,7 @@ const latencyDepth = 32
 // signalEvery is how many messages share one completion on the sending side.
 const signalEvery = 64
 
-// parsePerfRun reads what a client asks for.
+// parsePerfRun reads and checks the run of a client.
 func parsePerfRun(privateData []byte) (perfRun, error) {
 	var r perfRun
 	if err := json.Unmarshal(privateData, &r); err != nil {
@@ -69,6 +69,11 @@ func parsePerfRun(privateData []byte) (perfRun, error) {
 		return r, fmt.Errorf("no memory given for the answer")
 	}
 	return r, nil
+}
+
+// limits are those of an end with these queues.
+func (r perfRun) limits(sends, recvs int, f *cli.ConnFlags) endpoint.Limits {
+	return endpoint.Limits{SendDepth: sends, RecvDepth: recvs, IRD: f.IRD, ORD: f.ORD, Extensions: r.op().IsExtension()}
 }
 
 // need is how much memory the server needs for the run, in octets: for messages, and about 512 for each element of
@@ -97,8 +102,8 @@ func (r perfRun) longest(idle time.Duration) time.Duration {
 
 func (r perfRun) op() verbs.Op { return perfOps[r.Op] }
 
-// told reports whether each message takes a receive.
-func (r perfRun) told() bool { return r.op() == verbs.OpSend || r.op().IsImmediate() }
+// takesRecv reports whether each message takes a Receive of the server.
+func (r perfRun) takesRecv() bool { return r.op() == verbs.OpSend || r.op().IsImmediate() }
 
 func (r perfRun) waiting() endpoint.Waiting {
 	if r.Event {
@@ -119,74 +124,11 @@ func (r perfRun) answering() endpoint.Waiting {
 // signalInterval leaves at least two signaled requests in a full queue.
 func (r perfRun) signalInterval() int { return max(1, min(signalEvery, r.Depth/2)) }
 
-// creditInterval is after how many messages the receiver of a Send stream tells
-// the sender that it has posted as many Receives again.
+// creditInterval is after how many messages the receiver of a Send stream sends a
+// credit: it has posted as many Receives again.
 func (r perfRun) creditInterval() int { return max(1, r.Depth/4) }
 
-// perfMemory is the memory of one side of a run. Messages start with the first
-// pattern; the last one carries the last pattern. The first message of a stream
-// has a place of its own to arrive in, so that it can be looked at when the
-// clock has stopped. All others share one, as in other tools of this kind:
-// what is measured is the connection, not the cache.
-//
-//	source first | source last | sink first | sink rest | control messages
-type perfMemory struct {
-	buf  []byte
-	mr   *verbs.MR
-	size int // octets of a message
-}
-
-const (
-	firstPattern = pattern.Pattern(1)
-	lastPattern  = pattern.Pattern(2)
-
-	controlSize  = 256 // octets of a control message at most
-	controlCount = 32  // Receives for control messages
-)
-
-// perfMemorySize is how many octets the memory of a side takes.
-func perfMemorySize(size int) int { return 4*size + controlSize*controlCount }
-
-func newPerfMemory(e *endpoint.Endpoint, run perfRun) (perfMemory, error) {
-	size, access := run.Size, endpoint.AllAccess
-	if run.op().IsAtomic() {
-		access |= verbs.RemoteAtomic
-	}
-	buf, mr, err := e.Register(perfMemorySize(size), access)
-	if err != nil {
-		return perfMemory{}, err
-	}
-	m := perfMemory{buf, mr, size}
-	firstPattern.Fill(buf[m.sourceFirst():][:size], 0)
-	lastPattern.Fill(buf[m.sourceLast():][:size], 0)
-	return m, nil
-}
-
-// Offsets of the parts.
-func (m *perfMemory) sourceFirst() int  { return 0 }
-func (m *perfMemory) sourceLast() int   { return m.size }
-func (m *perfMemory) sinkFirst() int    { return 2 * m.size }
-func (m *perfMemory) sinkRest() int     { return 3 * m.size }
-func (m *perfMemory) counter() int      { return m.sinkFirst() } // for Atomics; it begins with zero
-func (m *perfMemory) control(i int) int { return 4*m.size + i*controlSize }
-
-// verify checks that the message at off holds the pattern p.
-func (m *perfMemory) verify(what string, off int, p pattern.Pattern) error {
-	if i := p.Mismatch(m.buf[off:][:m.size], 0); i >= 0 {
-		return fmt.Errorf("the %s message differs from what was sent at octet %d of %d", what, i, m.size)
-	}
-	return nil
-}
-
-// verifyStream checks the first and the last message of a stream.
-func (m *perfMemory) verifyStream() error {
-	if err := m.verify("first", m.sinkFirst(), firstPattern); err != nil {
-		return err
-	}
-	return m.verify("last", m.sinkRest(), lastPattern)
-}
-
-// perfAnswer is what the receiving end of a stream counted. It travels as the
+// perfAnswer are the counts of the receiving end of a stream. It travels as the
 // contents of a Send.
 type perfAnswer struct {
 	Messages uint64  `json:"messages"` // 0: Writes, which only their sender can count

@@ -2,7 +2,6 @@ package perf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -61,8 +60,8 @@ connection is an open file at either end.`, scaleDepth, scaleSGEs),
 	return cmd
 }
 
-// scaleResult is what `rnic perf scale` measured. Octets are nil where the system
-// does not tell.
+// scaleResult is what `rnic perf scale` measured. Octets are nil where they are
+// not known.
 type scaleResult struct {
 	QPs             int       `json:"qps"`
 	ConnectsPerS    float64   `json:"connects_per_s"`
@@ -108,38 +107,19 @@ func larger(a, b *int64) *int64 {
 }
 
 func (s *scaleFlags) run(cmd *cobra.Command) error {
-	p := cli.NewProgress(cmd.ErrOrStderr())
-	p.Unit = "connections"
-	result, err := s.measure(cmd.Context(), p)
-	p.Clear()
-	switch err = cli.Instead(cmd.Context(), err); {
-	case err != nil:
-		return fmt.Errorf("perf: %w", err)
-	case s.json:
-		return cli.PrintJSON(cmd.OutOrStdout(), result)
-	default:
-		return result.print(cmd.OutOrStdout())
-	}
+	return cli.Measure(cmd, "perf", "connections", s.json, s.measure,
+		func(w io.Writer, r scaleResult) error { return r.print(w) })
 }
 
 // measure is the client process.
 func (s *scaleFlags) measure(ctx context.Context, p *cli.Progress) (result scaleResult, err error) {
-	if err := allowFiles(s.qps); err != nil {
-		return result, err
-	}
-	end, err := newScaleEnd(s.qps, idleShape())
-	if err != nil {
-		return result, err
-	}
-	defer end.nic.Close()
-	server, where, err := cli.StartChild(ctx, "perf", "scale", "--serve", fmt.Sprintf("--qps=%d", s.qps))
-	if err != nil {
-		return result, err
-	}
-	// The server goes first: it takes the end of a connection for an error.
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	c := &scaleClient{scaleEnd: end, server: server, where: where, duration: s.duration, progress: p}
-	return c.measure(ctx)
+	server := []string{"perf", "scale", "--serve", fmt.Sprintf("--qps=%d", s.qps)}
+	err = withScaleClient(ctx, s.qps, idleShape(), server, func(c *scaleClient) (err error) {
+		c.duration, c.progress = s.duration, p
+		result, err = c.measure(ctx)
+		return err
+	})
+	return result, err
 }
 
 func (r *scaleResult) print(w io.Writer) error {

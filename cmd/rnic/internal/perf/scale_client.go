@@ -5,28 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"syscall"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
+	"github.com/softrnic/softrnic/internal/rawsock"
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// scaleClient is the measuring side of `rnic perf scale`.
+// scaleClient is the measuring end of many connections.
 type scaleClient struct {
 	*scaleEnd
-	server   *cli.Child
-	where    cli.Announcement
+	server   *cli.Process
 	duration time.Duration
 	progress *cli.Progress
 }
 
+// withScaleClient prepares both ends of n connections, the other one as a server process with these arguments.
+func withScaleClient(
+	ctx context.Context, n int, shape scaleShape, server []string, use func(*scaleClient) error,
+) error {
+	if err := allowFiles(n); err != nil {
+		return err
+	}
+	end, err := newScaleEnd(n, shape)
+	if err != nil {
+		return err
+	}
+	// The server ends first: it takes the end of a connection for an error.
+	defer end.nic.Close()
+	return cli.WithServer(ctx, server, func(p *cli.Process) error {
+		return use(&scaleClient{scaleEnd: end, server: p, progress: &cli.Progress{}})
+	})
+}
+
 // measure does everything in turn, so that nothing is beside anything else. The
 // first queue pair is there all the time: to measure latency with, and so that
-// the memory of the others is not mixed up with what the program needs anyway.
+// the memory of the others is not mixed up with that of the program itself.
 func (c *scaleClient) measure(ctx context.Context) (r scaleResult, err error) {
 	n := len(c.pool)
 	r.QPs = n
@@ -37,7 +54,7 @@ func (c *scaleClient) measure(ctx context.Context) (r scaleResult, err error) {
 	if _, err = c.connectQPs(ctx, 0, 1); err != nil {
 		return r, err
 	}
-	if r.AloneUS, err = c.latency(ctx, 0); err != nil {
+	if r.AloneUS, err = c.latency(ctx); err != nil {
 		return r, err
 	}
 	if err = c.memory(&r, func(s *scaleSide, m scaleMemory) { s.OneResident = m.Resident }); err != nil {
@@ -50,7 +67,7 @@ func (c *scaleClient) measure(ctx context.Context) (r scaleResult, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.AmongUS, err = c.latency(ctx, 0); err != nil {
+	if r.AmongUS, err = c.latency(ctx); err != nil {
 		return r, err
 	}
 	if err = c.traffic(ctx); err != nil {
@@ -66,15 +83,15 @@ func (c *scaleClient) measure(ctx context.Context) (r scaleResult, err error) {
 	return r, nil
 }
 
-// askServer has the server do something.
-func (c *scaleClient) askServer(what string, n int) (answer scaleAnswer, err error) {
-	if err := c.server.Ask(scaleQuestion{what, n}, &answer); err != nil {
-		return answer, fmt.Errorf("the server process ended: %w", err)
+// request has the server do something.
+func (c *scaleClient) request(what string, n int) (response scaleResponse, err error) {
+	if err := c.server.Request(scaleRequest{what, n}, &response); err != nil {
+		return response, fmt.Errorf("the server process ended: %w", err)
 	}
-	if answer.Error != "" {
-		return answer, errors.New("the server says: " + answer.Error)
+	if response.Error != "" {
+		return response, errors.New("the server says: " + response.Error)
 	}
-	return answer, nil
+	return response, nil
 }
 
 // memory measures both sides' memory and has keep store it.
@@ -83,7 +100,7 @@ func (c *scaleClient) memory(r *scaleResult, keep func(*scaleSide, scaleMemory))
 	if err != nil {
 		return err
 	}
-	there, err := c.askServer(askMemory, 0)
+	there, err := c.request(doMemory, 0)
 	if err != nil {
 		return err
 	}
@@ -101,7 +118,7 @@ func (c *scaleClient) connectTCP(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.askServer(askTCPClosed, 0)
+	_, err = c.request(doTCPClosed, 0)
 	return rate, err
 }
 
@@ -110,37 +127,32 @@ func (c *scaleClient) dialTCP(ctx context.Context, conns []net.Conn) (float64, e
 	return connectMany(ctx, "TCP", 0, len(conns), c.progress,
 		func(ctx context.Context, i int) (err error) {
 			var d net.Dialer
-			if conns[i], err = d.DialContext(ctx, "tcp", c.where.Plain); err != nil {
-				return shortOfPorts(fmt.Errorf("connecting to %s: %w", c.where.Plain, err))
+			if conns[i], err = d.DialContext(ctx, "tcp", c.server.Plain); err != nil {
+				return shortOfPorts(fmt.Errorf("connecting to %s: %w", c.server.Plain, rawsock.NoPort(err)))
 			}
 			return nil
 		},
 		func() error {
-			_, err := c.askServer(askTCP, len(conns))
+			_, err := c.request(doTCP, len(conns))
 			return err
 		})
 }
 
-// resetAll is reset for those that are not nil.
+// resetAll closes connections, some of which may be nil, at once: thousands that
+// linger would take the ports that are needed next.
 func resetAll(conns []net.Conn) {
 	for _, conn := range conns {
 		if conn != nil {
-			reset(conn)
+			_ = conn.(*net.TCPConn).SetLinger(0) // closing is all that counts
+			conn.Close()
 		}
 	}
 }
 
-// reset closes a connection that does not linger: thousands that do would take
-// the ports that are needed next.
-func reset(conn net.Conn) {
-	_ = conn.(*net.TCPConn).SetLinger(0) // closing is all that counts
-	conn.Close()
-}
-
 // shortOfPorts adds what to do about it, if that is what err says.
 func shortOfPorts(err error) error {
-	if errors.Is(err, syscall.EADDRNOTAVAIL) {
-		err = fmt.Errorf("%w; too few local ports, see net.ipv4.ip_local_port_range, or ask for fewer with --qps", err)
+	if rawsock.IsNoPort(err) {
+		err = fmt.Errorf("%w; or ask for fewer with --qps", err)
 	}
 	return err
 }
@@ -157,38 +169,33 @@ func (c *scaleClient) connectQPs(ctx context.Context, from, to int) (float64, er
 			}
 			ctx, cancel := context.WithTimeout(ctx, f.Timeout)
 			defer cancel()
-			if c.pool[i].conn, err = cm.Dial(ctx, c.where.Address, qp, cfg); err != nil {
-				return shortOfPorts(fmt.Errorf("connecting to %s: %w", c.where.Address, err))
+			if c.pool[i].conn, err = cm.Dial(ctx, c.server.Address, qp, cfg); err != nil {
+				return shortOfPorts(fmt.Errorf("connecting to %s: %w", c.server.Address, err))
 			}
 			return nil
 		},
 		func() error {
-			_, err := c.askServer(askQPs, to-from)
+			_, err := c.request(doQPs, to-from)
 			return err
 		})
 }
 
-// latency measures round trips of queue pair i, and returns the median of half of
-// one in microseconds.
-func (c *scaleClient) latency(ctx context.Context, i int) (float64, error) {
-	q := &c.pool[i]
-	r := c.reaper(c.cq[i%len(c.cq)])
-	var times histogram.Histogram
-	begin := time.Now()
-	for n, now := 0, begin; n <= warmUp || now.Sub(begin) < c.duration; n++ { // one counts at least
+// latency measures round trips of the first queue pair, and returns the median of
+// half of one in microseconds.
+func (c *scaleClient) latency(ctx context.Context) (float64, error) {
+	q := &c.pool[0]
+	r := c.reaper(c.cq[0])
+	times, _, err := pingPong(c.duration, warmUp, func() error {
 		if err := q.send(); err != nil {
-			return 0, err
+			return err
 		}
-		if _, err := c.arrival(ctx, &r); err != nil {
-			return 0, err
-		}
-		end := time.Now()
-		if n >= warmUp {
-			times.Record(end.Sub(now))
-		}
-		now = end
+		_, err := c.arrival(ctx, &r)
+		return err
+	})
+	if err != nil {
+		return 0, err
 	}
-	return float64(times.Quantile(0.5)) / 2 / float64(time.Microsecond), nil
+	return histogram.Microseconds(times.Quantile(0.5)) / 2, nil
 }
 
 // arrival waits for a message from the server, checks it, posts its Receive again,

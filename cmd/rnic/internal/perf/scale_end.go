@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -23,7 +24,7 @@ const (
 	scaleDialers = 32
 )
 
-// scaleShape is what the queue pairs of a scaleEnd are like, and how it waits.
+// scaleShape is the configuration of the queue pairs of a scaleEnd, and how it waits.
 type scaleShape struct {
 	cqs       int // shared by all of them
 	sendDepth int
@@ -63,8 +64,8 @@ type scaleEnd struct {
 	mr  *verbs.MR
 }
 
-// scaleQP is a queue pair and its connection. It belongs to who makes it, and
-// then to who polls its CQ, whose completions have it as their Context.
+// scaleQP is a queue pair and its connection. It belongs to the goroutine that makes it, and
+// then to the poller of its CQ, whose completions have it as their Context.
 type scaleQP struct {
 	qp     *verbs.QP
 	conn   *cm.Conn
@@ -163,13 +164,10 @@ func (q *scaleQP) post(sgl []verbs.SGE) error {
 
 // reaper takes completions of one CQ.
 func (e *scaleEnd) reaper(cq *verbs.CQ) endpoint.Reaper {
-	return endpoint.Reaper{
-		CQ: cq, Flushed: func() error { return endpoint.ErrDisconnected },
-		Mode: e.waiting.With(runtime.GOMAXPROCS(0)),
-	}
+	return endpoint.NewReaper(cq, e.waiting, func() error { return endpoint.ErrDisconnected })
 }
 
-// scaleMemory is what a process knows of its memory.
+// scaleMemory is the memory of a process.
 type scaleMemory struct {
 	Resident   *int64 `json:"resident"`
 	Goroutines int    `json:"goroutines"`
@@ -187,47 +185,30 @@ func connectMany(
 	ctx context.Context, what string, from, to int, p *cli.Progress,
 	connect func(ctx context.Context, i int) error, wait func() error,
 ) (float64, error) {
-	done := make(chan struct{}, scaleDialers)
 	group, ctx := errgroup.WithContext(ctx)
-	next := make(chan int)
+	var next atomic.Int64
+	next.Store(int64(from))
 	begin := time.Now()
-	group.Go(func() error {
-		defer close(next)
-		for i := from; i < to; i++ {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return nil
-			}
-		}
-		return nil
-	})
-	for range scaleDialers {
+	for worker := range scaleDialers {
 		group.Go(func() error {
-			for i := range next {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= to {
+					break
+				}
 				if err := connect(ctx, i); err != nil {
 					return err
 				}
-				done <- struct{}{}
+				if worker == 0 {
+					p.Show(what, uint64(i+1-from), uint64(to-from))
+				}
 			}
 			return nil
 		})
 	}
-	shown := make(chan struct{})
-	go func() {
-		defer close(shown)
-		n := 0
-		for range done {
-			n++
-			p.Show(what, uint64(n), uint64(to-from))
-		}
-	}()
 	err := group.Wait()
 	if err == nil {
 		err = wait()
 	}
-	elapsed := time.Since(begin)
-	close(done)
-	<-shown
-	return float64(to-from) / elapsed.Seconds(), err
+	return float64(to-from) / time.Since(begin).Seconds(), err
 }

@@ -2,10 +2,8 @@ package perf
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync/atomic"
 	"time"
@@ -18,78 +16,78 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// scaleQuestion is a line from the client process to the server process.
-type scaleQuestion struct {
-	Do string `json:"do"` // one of ask...
+// scaleRequest is a line from the client process to the server process.
+type scaleRequest struct {
+	Do string `json:"do"` // one of do...
 	N  int    `json:"n"`
 }
 
 const (
-	askTCP       = "tcp"        // wait until N more bare TCP connections are accepted
-	askTCPClosed = "tcp closed" // close them
-	askTCPEcho   = "tcp echo"   // or return what comes on them, messages of scaleSize octets
-	askQPs       = "qps"        // wait until N more queue pairs are connected
-	askMemory    = "memory"     // measure memory
-	askProcessor = "processor"  // tell the processor time so far
+	doTCP       = "tcp"        // wait until N more bare TCP connections are accepted
+	doTCPClosed = "tcp closed" // close them
+	doTCPEcho   = "tcp echo"   // or return what comes on them, messages of scaleSize octets
+	doQPs       = "qps"        // wait until N more queue pairs are connected
+	doMemory    = "memory"     // measure memory
+	doProcessor = "processor"  // report the processor time so far
 )
 
-// scaleAnswer is the line that answers it.
-type scaleAnswer struct {
+// scaleResponse is the line that answers it.
+type scaleResponse struct {
 	scaleMemory
 	Processor *time.Duration `json:"processor,omitempty"`
 	Error     string         `json:"error,omitempty"`
 }
 
-// scaleServer is the answering side of `rnic perf scale`.
+// scaleServer is the answering end of many connections.
 type scaleServer struct {
 	*scaleEnd
-	rdma *cm.Listener
-	tcp  net.Listener
-	// accepted and connected get a token for each connection.
-	accepted, connected chan struct{}
-	conns               chan net.Conn // bare ones
-	next                atomic.Int64  // queue pair
+	rdma      *cm.Listener
+	tcp       net.Listener
+	accepted  chan net.Conn // bare ones
+	conns     []net.Conn    // of those, the ones that the client has waited for
+	connected chan *cm.Conn
+	next      atomic.Int64 // queue pair
 }
 
 // runScaleServer is the server process, for n connections: it ends with its standard
 // input.
-func runScaleServer(cmd *cobra.Command, n int, shape scaleShape) (err error) {
-	if err := allowFiles(n); err != nil {
-		return fmt.Errorf("perf: %w", err)
-	}
-	end, err := newScaleEnd(n, shape)
-	if err != nil {
-		return fmt.Errorf("perf: %w", err)
-	}
-	defer end.nic.Close()
-	server := &scaleServer{
-		scaleEnd: end,
-		accepted: make(chan struct{}, n), connected: make(chan struct{}, n),
-		conns: make(chan net.Conn, n),
-	}
-	f := shape.connFlags()
-	if server.rdma, err = cm.Listen("127.0.0.1:0", f.ListenConfig(cmd.ErrOrStderr())); err != nil {
-		return fmt.Errorf("perf: listening: %w", err)
-	}
-	defer server.rdma.Close()
-	if server.tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return fmt.Errorf("perf: listening: %w", err)
-	}
-	defer server.tcp.Close()
-	err = cli.Announce(cmd.OutOrStdout(), cli.Announcement{
-		Address: server.rdma.Addr().String(), Plain: server.tcp.Addr().String(),
-	})
-	if err != nil {
-		return err
-	}
-	if err := server.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
+func runScaleServer(cmd *cobra.Command, n int, shape scaleShape) error {
+	if err := serveScale(cmd, n, shape); err != nil {
 		return fmt.Errorf("perf: %w", err)
 	}
 	return nil
 }
 
-// run answers questions and messages until questions ends.
-func (s *scaleServer) run(ctx context.Context, questions io.Reader, answers io.Writer) error {
+func serveScale(cmd *cobra.Command, n int, shape scaleShape) error {
+	if err := allowFiles(n); err != nil {
+		return err
+	}
+	end, err := newScaleEnd(n, shape)
+	if err != nil {
+		return err
+	}
+	defer end.nic.Close()
+	server := &scaleServer{scaleEnd: end, accepted: make(chan net.Conn, n), connected: make(chan *cm.Conn, n)}
+	f := shape.connFlags()
+	if server.rdma, err = cm.Listen("127.0.0.1:0", f.ListenConfig(cli.Logger(cmd))); err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	defer server.rdma.Close()
+	if server.tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	defer server.tcp.Close()
+	where := cli.Announcement{Address: server.rdma.Addr().String(), Plain: server.tcp.Addr().String()}
+	if err := cli.Announce(cmd, where); err != nil {
+		return err
+	}
+	return server.run(cmd)
+}
+
+// run answers requests and messages until there are no more requests.
+func (s *scaleServer) run(cmd *cobra.Command) error {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	go s.acceptTCP()
 	for range scaleDialers {
@@ -98,95 +96,58 @@ func (s *scaleServer) run(ctx context.Context, questions io.Reader, answers io.W
 	for _, cq := range s.cq {
 		group.Go(func() error { return s.echo(ctx, cq) })
 	}
-	asked := make(chan scaleQuestion)
-	go func() {
-		defer close(asked)
-		lines := json.NewDecoder(questions)
-		for {
-			var q scaleQuestion
-			if lines.Decode(&q) != nil {
-				return // the client has ended, or will know
-			}
-			asked <- q
-		}
-	}()
-	group.Go(func() error { return s.answer(ctx, asked, answers) })
-	if err := group.Wait(); !errors.Is(err, errAsked) {
-		return err
-	}
-	return nil
+	group.Go(func() error {
+		defer cancel()
+		return cli.Respond(ctx, cmd, s.respond)
+	})
+	return group.Wait()
 }
 
-// errAsked ends the server because there are no more questions.
-var errAsked = errors.New("no more questions")
-
-// answer answers questions until there are no more.
-func (s *scaleServer) answer(ctx context.Context, asked <-chan scaleQuestion, answers io.Writer) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case q, ok := <-asked:
-			if !ok {
-				return errAsked
-			}
-			a, err := s.do(ctx, q, asked)
-			if err != nil {
-				return err
-			}
-			if err := json.NewEncoder(answers).Encode(a); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-func (s *scaleServer) do(ctx context.Context, q scaleQuestion, asked <-chan scaleQuestion) (a scaleAnswer, err error) {
-	switch q.Do {
-	case askTCP:
-		return a, await(ctx, s.accepted, q.N, asked)
-	case askQPs:
-		return a, await(ctx, s.connected, q.N, asked)
-	case askTCPClosed:
-		for len(s.conns) > 0 {
-			reset(<-s.conns)
-		}
-		return a, nil
-	case askTCPEcho:
-		for len(s.conns) > 0 {
-			conn := <-s.conns
+func (s *scaleServer) respond(ctx context.Context, r scaleRequest) (any, error) {
+	var a scaleResponse
+	switch r.Do {
+	case doTCP:
+		conns, err := await(ctx, s.accepted, r.N)
+		s.conns = append(s.conns, conns...)
+		return a, err
+	case doQPs:
+		_, err := await(ctx, s.connected, r.N)
+		return a, err
+	case doTCPClosed:
+		resetAll(s.conns)
+		s.conns = nil
+	case doTCPEcho:
+		for _, conn := range s.conns {
 			go func() {
 				defer conn.Close()
 				_ = plainEcho(conn, make([]byte, scaleSize)) // the client ends it, in whatever way
 			}()
 		}
-		return a, nil
-	case askProcessor:
+		s.conns = nil
+	case doProcessor:
 		a.Processor = processorTime()
-		return a, nil
-	case askMemory:
+	case doMemory:
+		var err error
 		if a.scaleMemory, err = measureMemory(); err != nil {
 			a.Error = err.Error()
 		}
-		return a, nil
 	default:
-		a.Error = fmt.Sprintf("unknown question %q", q.Do)
-		return a, nil
+		a.Error = fmt.Sprintf("unknown question %q", r.Do)
 	}
+	return a, nil
 }
 
-// await takes n tokens. The client asks nothing meanwhile, but it may end.
-func await(ctx context.Context, tokens <-chan struct{}, n int, asked <-chan scaleQuestion) error {
+// await waits for n connections.
+func await[T any](ctx context.Context, made <-chan T, n int) (all []T, err error) {
 	for range n {
 		select {
-		case <-tokens:
-		case <-asked:
-			return errAsked
+		case one := <-made:
+			all = append(all, one)
 		case <-ctx.Done():
-			return nil
+			return nil, ctx.Err()
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // acceptTCP accepts bare TCP connections until the listener is closed.
@@ -196,8 +157,7 @@ func (s *scaleServer) acceptTCP() {
 		if err != nil {
 			return
 		}
-		s.conns <- conn
-		s.accepted <- struct{}{}
+		s.accepted <- conn
 	}
 }
 
@@ -221,7 +181,7 @@ func (s *scaleServer) acceptQPs(ctx context.Context) error {
 		if s.pool[i].conn, err = req.Accept(ctx, qp, cfg); err != nil {
 			return endedBy(ctx, err)
 		}
-		s.connected <- struct{}{}
+		s.connected <- s.pool[i].conn
 	}
 }
 

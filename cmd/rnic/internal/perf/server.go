@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"sync"
+	"log/slog"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
@@ -22,32 +21,17 @@ const (
 )
 
 // servePerf serves the runs of clients until ctx ends.
-func servePerf(ctx context.Context, l *cm.Listener, host *endpoint.Host, f *cli.ConnFlags, log io.Writer) error {
-	var runs sync.WaitGroup
-	defer runs.Wait()
-	for {
-		req, err := l.Accept(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil // stopped by the user
-		case err != nil:
-			return fmt.Errorf("waiting for a client: %w", err)
+func servePerf(ctx context.Context, l *cm.Listener, host *endpoint.Host, f *cli.ConnFlags, log *slog.Logger) error {
+	return endpoint.Serve(ctx, l.Accept, log, func(req *cm.Request) error {
+		if err := servePerfRun(ctx, host, req, f); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("client %v: %w", req.RemoteAddr(), err)
 		}
-		runs.Go(func() {
-			if err := servePerfRun(ctx, host, req, f); err != nil && ctx.Err() == nil {
-				fmt.Fprintf(log, "rnic: client %v: %s\n", req.RemoteAddr(), cli.OneLine(err))
-			}
-		})
-	}
+		return nil
+	})
 }
 
-// perfServer is the answering side of a run.
-type perfServer struct {
-	*endpoint.Endpoint
-	endpoint.Reaper
-	perfMemory
-	perfRun
-}
+// perfServer is the answering end of a run.
+type perfServer struct{ perfEnd }
 
 func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *cli.ConnFlags) error {
 	run, err := parsePerfRun(req.PrivateData())
@@ -56,7 +40,8 @@ func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *
 	}
 	// Room for a stream of Sends: as many messages as the client has on its
 	// way at most, and its two markers.
-	l := endpoint.Limits{SendDepth: latencyDepth, RecvDepth: run.Depth + 2, IRD: f.IRD, ORD: f.ORD, Extensions: run.op().IsExtension()}
+	l := run.limits(latencyDepth, run.Depth+2, f)
+	l.Waiting = run.answering()
 	if run.Latency {
 		l.RecvDepth = latencyDepth
 	}
@@ -69,11 +54,16 @@ func servePerfRun(ctx context.Context, host *endpoint.Host, req *cm.Request, f *
 	if err != nil {
 		return errors.Join(err, req.Reject([]byte("the server has no resources for this depth")))
 	}
-	s := &perfServer{Endpoint: ep, Reaper: endpoint.NewReaper(ep, run.answering()), perfRun: run}
-	if s.perfMemory, err = newPerfMemory(ep, run); err != nil {
-		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")), ep.Abort())
+	e, err := newPerfEnd(ep, run)
+	if err != nil {
+		return errors.Join(err, req.Reject([]byte("the server has no memory for this size")))
 	}
+	if run.Memory != nil {
+		e.remote = *run.Memory
+	}
+	s := &perfServer{e}
 	if err := s.serve(ctx, host, req, f, l.RecvDepth); err != nil {
+		_ = req.Reject(nil) // if it stands
 		return errors.Join(err, ep.Abort())
 	}
 	return ep.Close(ctx)
@@ -109,7 +99,7 @@ func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Req
 		err = s.sink(ctx)
 	}
 	if err == nil {
-		// Who polls answers Reads at once.
+		// A server that polls answers Reads at once.
 		err = s.untilDisconnected(ctx)
 	}
 	if errors.Is(err, endpoint.ErrDisconnected) {
@@ -121,11 +111,12 @@ func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Req
 // whileBusy returns a context that also ends when the client has done nothing for idle. Of RDMA Writes and Reads there
 // is nothing to see here: a run of these may take as long as it does at most, and some time to begin and to end.
 func (s *perfServer) whileBusy(ctx context.Context, idle time.Duration) (context.Context, context.CancelFunc) {
-	if s.told() || s.Latency && s.op() == verbs.OpWrite {
+	if s.takesRecv() || s.Latency && s.op() == verbs.OpWrite {
 		return s.WhileActive(ctx, idle, endpoint.ErrIdle(idle))
 	}
 	limit := s.longest(idle)
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v, its --duration, twice --idle and what it has on its way", limit))
+	late := fmt.Errorf("it took longer than %v, its --duration, twice --idle and what it has on its way", limit)
+	return context.WithTimeoutCause(ctx, limit, late)
 }
 
 func (s *perfServer) untilDisconnected(ctx context.Context) error {
@@ -139,17 +130,13 @@ func (s *perfServer) untilDisconnected(ctx context.Context) error {
 // echo returns each message from where it arrived.
 func (s *perfServer) echo(ctx context.Context) error {
 	var data, empty [1]verbs.Request
-	data[0] = verbs.Request{Op: s.op(), SGL: s.mr.SGL(s.sinkRest(), s.Size)}
+	data[0] = s.request(s.sinkRest(), s.sinkRest())
 	recv := [1]verbs.Recv{{SGL: s.mr.SGL(s.sinkRest(), s.Size)}}
-	if s.op().IsWrite() {
-		data[0].Flags = verbs.Unsignaled
-		data[0].Remote = s.Memory.At(s.sinkRest())
-	}
 	for count := 1; ; count++ {
-		if err := awaitRecv(ctx, &s.Reaper); err != nil {
+		if err := s.awaitRecv(ctx); err != nil {
 			return err
 		}
-		if err := postMessage(s.Endpoint, &data, &empty, count); err != nil {
+		if err := s.postMessage(&data, &empty, count); err != nil {
 			return err
 		}
 		if err := s.PostRecv(recv[:]...); err != nil {
@@ -158,8 +145,8 @@ func (s *perfServer) echo(ctx context.Context) error {
 	}
 }
 
-// sink takes a stream, up to its second marker, and sends the client what it
-// counted. Of Writes and Reads it sees the markers only.
+// sink takes a stream, up to its second marker, and sends the client its
+// counts. Of Writes and Reads it sees the markers only.
 func (s *perfServer) sink(ctx context.Context) error {
 	answer, err := s.count(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestPerfWithOneProcessor(t *testing.T) {
 	defer cancel()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child")
+	server, err := cli.StartServer(ctx, ownServer...)
 	require.NoError(t, err)
 	for _, op := range []string{"send", "write", "write-imm", "read"} {
 		for _, args := range []string{"bw --size 64,1M", "lat", "bw --size 4K --event", "lat --event", "lat --crc off"} {
@@ -36,7 +36,7 @@ func TestPerfWithOneProcessor(t *testing.T) {
 				if op == "write-imm" {
 					words = append(words, "--imm")
 				}
-				words = append(words, where.Address, "--json", "--duration", "20ms")
+				words = append(words, server.Address, "--json", "--duration", "20ms")
 				cmd := exec.CommandContext(ctx, program, words...)
 				var stdout, stderr bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -68,7 +68,7 @@ func TestReaperEndsWithContext(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { require.NoError(t, ep.Close(t.Context())) }()
 			ctx, cancel := context.WithCancelCause(t.Context())
-			r := endpoint.NewReaper(ep, mode)
+			r := endpoint.NewReaper(ep.CQ, mode, ep.Lost)
 			ended := make(chan error)
 			go func() {
 				_, err := r.Next(ctx)
@@ -87,7 +87,7 @@ func TestReaperSparesOnlyProcessor(t *testing.T) {
 		assert.Equal(t, w, w.With(2))
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	assert.Equal(t, endpoint.WaitSpin, endpoint.NewReaper(&endpoint.Endpoint{}, endpoint.WaitPoll).Mode)
+	assert.Equal(t, endpoint.WaitSpin, endpoint.NewReaper(nil, endpoint.WaitPoll, nil).Mode)
 }
 
 // The server of a client that polls does not fall asleep.

@@ -2,7 +2,6 @@ package perf
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -102,17 +101,13 @@ between this process and server processes that it starts.`,
 			if !slices.Contains([]string{"", suiteOne, suiteMany}, only) {
 				return cli.Usagef("--only %s: want %s or %s", only, suiteOne, suiteMany)
 			}
-			values, err := p.suite(cmd.Context(), only, qps)
-			switch {
-			case err != nil:
-				return fmt.Errorf("perf: %w", err)
-			case p.json:
-				return cli.PrintJSON(cmd.OutOrStdout(), values)
-			case lines:
-				return printLines(cmd.OutOrStdout(), values)
-			default:
-				return printSuite(cmd.OutOrStdout(), values)
+			text := printSuite
+			if lines {
+				text = printLines
 			}
+			return cli.Measure(cmd, "perf", "", p.json, func(ctx context.Context, _ *cli.Progress) ([]suiteValue, error) {
+				return p.suite(ctx, only, qps)
+			}, text)
 		},
 	}
 	p.register(cmd.Flags())
@@ -147,24 +142,22 @@ func (p *perfFlags) suite(ctx context.Context, only string, qps []int) (values [
 
 // suiteOfOne does all runs of one queue pair against a server process of its own.
 func (p *perfFlags) suiteOfOne(ctx context.Context) (values []suiteValue, err error) {
-	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	f := cli.DefaultConnFlags()
-	for _, f.CRC = range []bool{false, true} {
-		for _, s := range suiteRuns() {
-			r, err := p.measure(ctx, where.Address, &f, s.run)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", s.metrics[0].name, err)
-			}
-			for _, m := range s.metrics {
-				values = append(values, suiteValue{Metric: m.name, CRC: f.CRC, Value: m.value(r), Unit: m.unit})
+	err = cli.WithServer(ctx, ownServer, func(server *cli.Process) error {
+		for _, crc := range []bool{false, true} {
+			for _, s := range suiteRuns() {
+				s.run.CRC = crc
+				r, err := p.measureDefault(ctx, server.Address, s.run)
+				if err != nil {
+					return fmt.Errorf("%s: %w", s.metrics[0].name, err)
+				}
+				for _, m := range s.metrics {
+					values = append(values, suiteValue{Metric: m.name, CRC: crc, Value: m.value(r), Unit: m.unit})
+				}
 			}
 		}
-	}
-	return values, nil
+		return nil
+	})
+	return values, err
 }
 
 // suiteOfMany measures many queue pairs, each number of them in each way once.

@@ -2,6 +2,7 @@ package perf
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/internal/ownfile"
 )
 
 const (
@@ -63,24 +65,23 @@ type sweepReport struct {
 	drawnInto string
 }
 
-func (p *perfFlags) sweep(cmd *cobra.Command, out string) (err error) {
+func (p *perfFlags) sweep(cmd *cobra.Command, out string) error {
 	file, err := createSweepFile(out)
 	if err != nil {
 		return err
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	progress.Unit = "measurements"
-	report, err := p.measureSweep(cmd.Context(), progress)
-	progress.Clear()
-	err = cli.Instead(cmd.Context(), err)
-	if err = errors.Join(err, file.finish(report, err)); err != nil {
-		return fmt.Errorf("perf: %w", err)
+	find := func(ctx context.Context, progress *cli.Progress) (*sweepReport, error) {
+		report, err := p.measureSweep(ctx, progress)
+		report.drawnInto = out
+		return report, errors.Join(err, file.finish(report, err))
 	}
-	if p.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), slices.Concat(report.Streams, report.Latency))
-	}
-	report.drawnInto = out
-	return report.print(cmd.OutOrStdout())
+	return cli.Measure(cmd, "perf", "measurements", p.json, find,
+		func(w io.Writer, r *sweepReport) error { return r.print(w) })
+}
+
+// MarshalJSON is a list of all results.
+func (r *sweepReport) MarshalJSON() ([]byte, error) {
+	return json.Marshal(slices.Concat(r.Streams, r.Latency))
 }
 
 // sweepFile is where the charts go; nil for nowhere.
@@ -105,7 +106,7 @@ func createSweepFile(name string) (*sweepFile, error) {
 		return nil, nil
 	}
 	var err error
-	if f.File, err = os.Create(name); err != nil {
+	if f.File, err = ownfile.Create(name); err != nil {
 		return nil, fmt.Errorf("perf: %w", err)
 	}
 	return f, nil
@@ -134,41 +135,33 @@ func (f *sweepFile) finish(report *sweepReport, measuring error) error {
 }
 
 // measureSweep does all runs against a server process of its own.
-func (p *perfFlags) measureSweep(ctx context.Context, progress *cli.Progress) (report *sweepReport, err error) {
-	server, where, err := cli.StartChild(ctx, "perf", "server", "127.0.0.1:0", "--child")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, server.Stop()) }()
-	report = &sweepReport{Duration: p.duration, When: time.Now(), Machine: machine()}
+func (p *perfFlags) measureSweep(ctx context.Context, progress *cli.Progress) (*sweepReport, error) {
+	report := &sweepReport{Duration: p.duration, When: time.Now(), Machine: machine()}
 	report.Sizes = slices.Compact(slices.Sorted(slices.Values(p.sizes)))
 	runs := p.sweepRuns(report.Sizes)
-	for i, run := range runs {
-		progress.Show(run.Op, uint64(i), uint64(len(runs)))
-		f := cli.DefaultConnFlags()
-		f.CRC = run.CRC
-		r, err := measure(ctx, where.Address, &f, run)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s of %d octets: %w", run.Op, run.Size, err)
-		case run.Latency:
-			report.Latency = append(report.Latency, r)
-		default:
-			report.Streams = append(report.Streams, r)
+	err := cli.WithServer(ctx, ownServer, func(server *cli.Process) error {
+		for i, run := range runs {
+			progress.Show(run.Op, uint64(i), uint64(len(runs)))
+			r, err := p.measureDefault(ctx, server.Address, run)
+			switch {
+			case err != nil:
+				return fmt.Errorf("%s of %d octets: %w", run.Op, run.Size, err)
+			case run.Latency:
+				report.Latency = append(report.Latency, r)
+			default:
+				report.Streams = append(report.Streams, r)
+			}
 		}
-	}
-	return report, nil
+		return nil
+	})
+	return report, err
 }
 
 func (p *perfFlags) sweepRuns(sizes []uint64) (runs []perfRun) {
 	for _, op := range []string{"send", "write", "read"} {
 		for _, crc := range []bool{false, true} {
 			for _, size := range sizes {
-				run := perfRun{Op: op, CRC: crc, Size: int(size), Depth: p.depth, Duration: p.duration}
-				if run.Depth == 0 {
-					run.Depth = depthFor(run.Size)
-				}
-				runs = append(runs, run)
+				runs = append(runs, perfRun{Op: op, CRC: crc, Size: int(size)})
 			}
 		}
 	}

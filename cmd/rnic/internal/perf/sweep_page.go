@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"html/template"
 	"io"
-	"strings"
 )
 
 //go:embed sweep.html
@@ -13,7 +12,7 @@ var sweepPageText string
 
 var sweepPage = template.Must(template.New("sweep").Parse(sweepPageText))
 
-// sweepPageData is what the page shows.
+// sweepPageData are the contents of the page.
 type sweepPageData struct {
 	*sweepReport
 	Charts []sweepPageChart
@@ -27,20 +26,13 @@ type sweepPageChart struct {
 
 // writeSweepPage writes a page of HTML, which needs no other file.
 func writeSweepPage(w io.Writer, r *sweepReport) error {
-	charts, err := r.charts()
-	if err != nil {
-		return err
-	}
 	data := sweepPageData{sweepReport: r, Tables: r.tables()}
-	for _, c := range charts {
+	for _, c := range r.charts() {
 		var svg bytes.Buffer
-		title := c.Title.Text
 		if err := drawSVG(&svg, c); err != nil {
 			return err
 		}
-		// An XML declaration has no place within HTML.
-		_, rest, _ := strings.Cut(svg.String(), "<svg")
-		data.Charts = append(data.Charts, sweepPageChart{title, template.HTML("<svg" + rest)})
+		data.Charts = append(data.Charts, sweepPageChart{c.title, template.HTML(svg.String())})
 	}
 	return sweepPage.Execute(w, data)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"gonum.org/v1/plot"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
@@ -153,15 +152,13 @@ func TestWriteSweepPage(t *testing.T) {
 }
 
 func TestSizeTicks(t *testing.T) {
-	assert.Equal(t, []plot.Tick{
-		{Value: 6, Label: "64"}, {Value: 7}, {Value: 8, Label: "256"}, {Value: 9}, {Value: 10, Label: "1K"},
-	}, sizeTicks{}.Ticks(5.5, 10))
+	assert.Equal(t, []tick{{6, "64"}, {at: 7}, {8, "256"}, {at: 9}, {10, "1K"}}, sizeTicks(5.5, 10))
 }
 
 func TestDecadeTicks(t *testing.T) {
 	var labels []string
-	for _, tick := range (decadeTicks{}).Ticks(-2.1, 3.1) {
-		labels = append(labels, tick.Label)
+	for _, tick := range decadeTicks(-2.1, 3.1) {
+		labels = append(labels, tick.label)
 	}
 	assert.Equal(t, strings.Fields("0.01 0.02 0.05 0.1 0.2 0.5 1 2 5 10 20 50 100 200 500 1000"), labels)
 }
@@ -180,8 +177,8 @@ func TestRoundTicks(t *testing.T) {
 		"0 5 10 15 20": 24, "0.000 0.002 0.004 0.006 0.008 0.010": 0.011, "0": 0,
 	} {
 		var labels []string
-		for _, tick := range (roundTicks{}).Ticks(0, upTo) {
-			labels = append(labels, tick.Label)
+		for _, tick := range roundTicks(0, upTo) {
+			labels = append(labels, tick.label)
 		}
 		assert.Equal(t, strings.Fields(want), labels, upTo)
 	}
@@ -194,4 +191,31 @@ func TestLatencyChartOfOneTime(t *testing.T) {
 	times.Record(0)
 	r.Latency = []perfResult{newLatencyResult(perfRun{Op: "send"}, &times, time.Second)}
 	assert.NoError(t, writeSweepSVG(io.Discard, r))
+}
+
+// What no chart can show, the logarithm of no messages, leaves the other points where they are.
+func TestChartWithoutAPoint(t *testing.T) {
+	r := sampleSweep()
+	for i := range r.Streams {
+		if r.Streams[i].Size == 128 {
+			r.Streams[i].Mps = 0
+		}
+	}
+	var out bytes.Buffer
+	require.NoError(t, drawSVG(&out, r.rateChart()))
+	assert.NotContains(t, out.String(), "Inf")
+	assert.NotContains(t, out.String(), "NaN")
+	assert.Equal(t, 3*len(sweepLines), strings.Count(out.String(), "<circle"), "two points a line, and the legend's")
+}
+
+// Dark pages get colours of their own, and names of lines are no markup.
+func TestChartColoursAndNames(t *testing.T) {
+	c := newChart("a <title>", axis{ticks: roundTicks}, axis{ticks: roundTicks})
+	c.add(line{name: "a & b", colour: "blue", points: []point{{1, 1}}})
+	var out bytes.Buffer
+	require.NoError(t, drawSVG(&out, c))
+	assert.Contains(t, out.String(), "@media(prefers-color-scheme:dark)")
+	texts := svgTexts(t, out.String())
+	assert.Contains(t, texts, "a <title>")
+	assert.Contains(t, texts, "a & b")
 }

@@ -144,3 +144,16 @@ func TestPingTimes(t *testing.T) {
 	assert.NotContains(t, served.Stdout, "min/avg", "a server has none")
 	assert.Nil(t, newTimes(&histogram.Histogram{}), "without a round")
 }
+
+// TestPingServerMemory: what a server reads a client's data into is no client's to write to.
+func TestPingServerMemory(t *testing.T) {
+	p := ping{flags: cli.DefaultConnFlags()}
+	e, err := open(endpoint.Open(p.limits()))
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, e.Abort()) }()
+	data := pingData{limit: 100}
+	require.NoError(t, data.grow(e, 100))
+	region, err := data.mr.Query()
+	require.NoError(t, err)
+	assert.Equal(t, verbs.LocalRead|verbs.LocalWrite, region.Access)
+}

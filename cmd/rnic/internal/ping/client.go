@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"time"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
@@ -14,7 +14,7 @@ import (
 )
 
 // runClient connects, does its rounds and prints a summary.
-func (p *ping) runClient(ctx context.Context, out *pingOutput, log io.Writer) (err error) {
+func (p *ping) runClient(ctx context.Context, out *pingOutput, log *slog.Logger) (err error) {
 	e, err := open(endpoint.Open(p.limits()))
 	if err != nil {
 		return err
@@ -25,18 +25,7 @@ func (p *ping) runClient(ctx context.Context, out *pingOutput, log io.Writer) (e
 	}
 	defer func() { err = finish(err) }()
 	summary, err := p.ping(ctx, e, out)
-	if errors.Is(err, errStalled) { // it will not answer a close either
-		return errors.Join(fmt.Errorf("ping: %w", err), e.Abort())
-	}
-	closeErr := e.Close(ctx)
-	switch {
-	case closeErr == nil || ctx.Err() != nil:
-	case err == nil:
-		err = fmt.Errorf("closing the connection: %w", closeErr)
-	case err == endpoint.ErrDisconnected: //nolint:errorlint // with a reason it is wrapped
-		err = fmt.Errorf("%w: %w", err, closeErr) // requests are flushed before the stream is over, and its end known
-	}
-	if err != nil {
+	if err = e.Finish(ctx, err); err != nil {
 		return fmt.Errorf("ping: %w", err)
 	}
 	return out.summary(summary)
@@ -66,8 +55,10 @@ func (p *ping) ping(ctx context.Context, e *pingEnd, out *pingOutput) (pingSumma
 			break // stopped by the user, as -C 0 promises
 		}
 		rping.Fill(start, round)
-		// Whatever the last round left must not pass for an answer.
-		fill(sink, 0xff)
+		// The data of the last round must not pass for an answer.
+		for i := range sink {
+			sink[i] = 0xff
+		}
 		roundBegin := time.Now()
 		if err := p.round(connected, e, advert(startMR, n), advert(sinkMR, n)); err != nil {
 			if p.count == 0 && ctx.Err() != nil {
@@ -92,13 +83,10 @@ func (p *ping) ping(ctx context.Context, e *pingEnd, out *pingOutput) (pingSumma
 	return summary, nil
 }
 
-// errStalled says that the server is connected, but does not answer.
-var errStalled = errors.New("the server is connected but did not answer")
-
 // round is the client's part of a round, for which the server has the time of --timeout.
 func (p *ping) round(ctx context.Context, e *pingEnd, start, sink rping.Buffer) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.flags.Timeout,
-		fmt.Errorf("%w within %v; a slow path needs a longer --timeout", errStalled, p.flags.Timeout))
+		fmt.Errorf("%w within %v; a slow path needs a longer --timeout", endpoint.ErrStalled, p.flags.Timeout))
 	defer cancel()
 	return e.round(ctx, start, sink)
 }
@@ -119,10 +107,4 @@ func (e *pingEnd) round(ctx context.Context, start, sink rping.Buffer) error {
 
 func advert(mr *verbs.MR, n int) rping.Buffer {
 	return rping.Buffer{Remote: mr.Remote(0), Length: uint32(n)}
-}
-
-func fill(buf []byte, c byte) {
-	for i := range buf {
-		buf[i] = c
-	}
 }

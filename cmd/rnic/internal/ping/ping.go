@@ -2,6 +2,7 @@
 package ping
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -77,12 +78,14 @@ back each. It gives up when one takes longer than --timeout.`,
 	f.StringVarP(&p.addr, "addr", "a", "", "`address` to connect to, or to listen on (default: all)")
 	f.VarP(cli.IntRange(&p.port, 0, 1<<16-1), "port", "p", "TCP `port`; a server may say 0 for any")
 	f.VarP(cli.IntRange(&p.count, 0, 1<<31-1), "count", "C", "`rounds`; 0 goes on until stopped")
-	f.VarP(cli.SizeRange(&p.size, 1, maxPingSize), "size", "S", "octets of data in a round; for a server the most it takes (default 1M there)")
+	f.VarP(cli.SizeRange(&p.size, 1, maxPingSize), "size", "S",
+		"octets of data in a round; for a server the most it takes (default 1M there)")
 	f.BoolVarP(&p.verbose, "verbose", "v", false, "print the data of each round")
 	f.BoolVarP(&p.validate, "validate", "V", false, "verify the data of each round")
 	f.BoolVarP(&p.persistent, "persistent", "P", false, "server: go on serving clients, several at once")
 	f.Var(cli.DurationRange(&p.idle, time.Millisecond, 24*time.Hour), "idle", "server: `time` that a client may do nothing")
-	f.Var(cli.IntRange(&p.clients, 1, maxPingClients), "clients", "server: `clients` at once with -P; who is one too many is refused")
+	f.Var(cli.IntRange(&p.clients, 1, maxPingClients), "clients",
+		"server: `clients` at once with -P; one too many is refused")
 	f.BoolVar(&p.json, "json", false, "print the summary as JSON")
 	p.flags.AddTo(cmd)
 	p.lab.AddTo(f)
@@ -106,19 +109,19 @@ func (p *ping) run(cmd *cobra.Command) error {
 	case p.json && p.verbose:
 		return cli.Usagef("-v and --json both write to standard output: choose one")
 	}
-	out := &pingOutput{w: cmd.OutOrStdout(), json: p.json}
+	out, log := &pingOutput{w: cmd.OutOrStdout(), json: p.json}, cli.Logger(cmd)
 	var finish func(error) error
 	var err error
-	if p.flags.RNIC, finish, err = p.lab.RNIC(cmd.ErrOrStderr()); err != nil {
+	if p.flags.RNIC, finish, err = p.lab.RNIC(log); err != nil {
 		return err
 	}
 	if p.client {
-		return finish(p.runClient(cmd.Context(), out, cmd.ErrOrStderr()))
+		return finish(p.runClient(cmd.Context(), out, log))
 	}
 	if !cmd.Flags().Changed("size") {
 		p.size = maxPingSize
 	}
-	return finish(p.runServer(cmd.Context(), out, cmd.ErrOrStderr()))
+	return finish(p.runServer(cmd.Context(), out, log))
 }
 
 func (p *ping) hostPort() string { return net.JoinHostPort(cli.BareHost(p.addr), strconv.Itoa(p.port)) }
@@ -127,32 +130,26 @@ func (p *ping) hostPort() string { return net.JoinHostPort(cli.BareHost(p.addr),
 // there is one RDMA Read at a time, and MPA revision 1 has no way to agree on
 // more.
 func (p *ping) limits() endpoint.Limits {
-	l := endpoint.Limits{SendDepth: 16, RecvDepth: 2, IRD: p.flags.IRD, ORD: p.flags.ORD, RNIC: p.flags.RNIC}
-	if l.IRD == 0 {
-		l.IRD = 1
+	return endpoint.Limits{
+		SendDepth: 16, RecvDepth: 2, IRD: cmp.Or(p.flags.IRD, 1), ORD: cmp.Or(p.flags.ORD, 1), RNIC: p.flags.RNIC,
 	}
-	if l.ORD == 0 {
-		l.ORD = 1
-	}
-	return l
 }
 
 // pingEnd is what client and server have in common: an endpoint, memory for
 // control messages, and one posted Receive.
 type pingEnd struct {
 	*endpoint.Endpoint
-	endpoint.Reaper
 	in, out     []byte
 	inMR, outMR *verbs.MR
 }
 
-// open prepares everything up to the connection on the endpoint that is there if there is no err, the Receive for
-// the peer's first message included.
+// open prepares everything up to the connection, the Receive for the peer's first message included, on the endpoint
+// that Open or New of package endpoint returned.
 func open(ep *endpoint.Endpoint, err error) (*pingEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &pingEnd{Endpoint: ep, Reaper: endpoint.NewReaper(ep, endpoint.WaitSleep)}
+	e := &pingEnd{Endpoint: ep}
 	if err := e.prepare(); err != nil {
 		_ = ep.Abort()
 		return nil, err
@@ -211,7 +208,7 @@ func (e *pingEnd) await(ctx context.Context, op verbs.Op) (bytes uint32, err err
 	return wc.Bytes, nil
 }
 
-// compare tells where two buffers of the same length differ.
+// compare is an error if two buffers of the same length differ.
 func compare(round int, want, got []byte) error {
 	for i := range want {
 		if want[i] != got[i] {
@@ -246,7 +243,7 @@ func newTimes(h *histogram.Histogram) *times {
 	if h.N == 0 {
 		return nil
 	}
-	us := func(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+	us := histogram.Microseconds
 	return &times{us(h.Min), us(h.Mean()), us(h.Quantile(0.5)), us(h.Quantile(0.99)), us(h.Max)}
 }
 
@@ -257,7 +254,8 @@ func (s pingSummary) String() string {
 		text += ", data valid"
 	}
 	if t := s.Times; t != nil {
-		text += fmt.Sprintf("\nround trip min/avg/p50/p99/max = %.1f/%.1f/%.1f/%.1f/%.1f us", t.Min, t.Mean, t.P50, t.P99, t.Max)
+		text += fmt.Sprintf("\nround trip min/avg/p50/p99/max = %.1f/%.1f/%.1f/%.1f/%.1f us",
+			t.Min, t.Mean, t.P50, t.P99, t.Max)
 	}
 	return text
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/internal/dissect"
 	"github.com/softrnic/softrnic/internal/rping"
-	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/lab/trace"
 )
 
 // pingOnce runs a client against s, and returns its result.

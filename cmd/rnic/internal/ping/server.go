@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -16,13 +17,13 @@ import (
 )
 
 // runServer listens, and serves one client or, with -P, any number.
-func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) (err error) {
+func (p *ping) runServer(ctx context.Context, out *pingOutput, log *slog.Logger) (err error) {
 	l, err := cm.Listen(p.hostPort(), p.flags.ListenConfig(log))
 	if err != nil {
 		return fmt.Errorf("ping: listening: %w; choose another -a or -p", err)
 	}
 	defer l.Close()
-	fmt.Fprintf(log, "rnic: listening on %v\n", l.Addr())
+	log.Info(fmt.Sprintf("listening on %v", l.Addr()))
 
 	host, err := endpoint.OpenHost(p.flags.RNIC, p.clients, uint64(p.clients)*p.size, p.idle)
 	if err != nil {
@@ -39,34 +40,24 @@ func (p *ping) runServer(ctx context.Context, out *pingOutput, log io.Writer) (e
 		if err != nil {
 			return fmt.Errorf("ping: waiting for a client: %w", err)
 		}
-		_ = l.Close() // nobody else is answered
+		_ = l.Close() // no other client gets an answer
 		return p.serve(ctx, host, req, out)
 	}
-	var clients sync.WaitGroup
-	defer clients.Wait()
-	for {
-		req, err := l.Accept(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil // stopped by the user
-		case err != nil:
-			return fmt.Errorf("ping: waiting for a client: %w", err)
-		}
+	err = endpoint.Serve(ctx, l.Accept, log, func(req *cm.Request) error {
 		leave, err := host.Admit(p.size)
 		if err != nil {
-			fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(refuse(req, err)))
-			continue
+			return refuse(req, err)
 		}
-		clients.Go(func() {
-			defer leave()
-			if err := p.serve(ctx, host, req, out); err != nil {
-				fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(err)) // and the others go on
-			}
-		})
+		defer leave()
+		return p.serve(ctx, host, req, out)
+	})
+	if err != nil {
+		return fmt.Errorf("ping: %w", err)
 	}
+	return nil
 }
 
-// refuse tells a client why it is not served, and returns that.
+// refuse rejects a client with the reason, and returns that.
 func refuse(req *cm.Request, why error) error {
 	return fmt.Errorf("ping: client %v: refused: %w", req.RemoteAddr(), errors.Join(why, req.Reject([]byte(why.Error()))))
 }
@@ -79,6 +70,7 @@ func (p *ping) serve(ctx context.Context, host *endpoint.Host, req *cm.Request, 
 	}
 	summary, err := p.answer(ctx, req, e, out)
 	if err != nil {
+		_ = req.Reject(nil) // if it stands
 		return fmt.Errorf("ping: client %v: %w", req.RemoteAddr(), errors.Join(err, e.Abort()))
 	}
 	if err := e.Close(ctx); err != nil {
@@ -131,7 +123,7 @@ func (p *ping) answer(ctx context.Context, req *cm.Request, e *pingEnd, out *pin
 	return summary, nil
 }
 
-// pingData is where a server keeps the data of a round. It has room for the longest that the client has come with.
+// pingData is where a server keeps the data of a round. It has room for the longest round so far.
 type pingData struct {
 	buf   []byte
 	mr    *verbs.MR
@@ -148,17 +140,18 @@ func (d *pingData) grow(e *pingEnd, n int) (err error) {
 			return err
 		}
 	}
-	// RemoteWrite, because an RDMA Read Response is a tagged message to
-	// this buffer (RFC 5040 5.2); LocalRead, to write the data back from it.
-	d.buf, d.mr, err = e.Register(max(n, 1), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
+	// LocalWrite for the answer to a Read (verbs.QPConfig.ReadIntoLocal); LocalRead, to
+	// write the data back from it.
+	d.buf, d.mr, err = e.Register(max(n, 1), verbs.LocalRead|verbs.LocalWrite)
 	return err
 }
 
-// fetch reads what the client's first message of a round names, at most data.limit
-// octets, and tells the client to go on.
+// fetch reads the buffer that the client's first message of a round names, at most data.limit
+// octets, and sends the client its go-ahead.
 func (e *pingEnd) fetch(ctx context.Context, source rping.Buffer, data *pingData) (int, error) {
 	if uint64(source.Length) > uint64(data.limit) {
-		return 0, fmt.Errorf("the client's buffer has %d octets, at most %d are taken; use a larger -S here, or a smaller one there", source.Length, data.limit)
+		return 0, fmt.Errorf("the client's buffer has %d octets, at most %d are taken; use a larger -S here, or a smaller one there",
+			source.Length, data.limit)
 	}
 	n := int(source.Length)
 	if err := data.grow(e, n); err != nil {
@@ -182,7 +175,8 @@ func (e *pingEnd) giveBack(ctx context.Context, mr *verbs.MR, n int) error {
 		return err
 	}
 	if uint64(sink.Length) < uint64(n) {
-		return fmt.Errorf("the client sent %d octets but has room for %d: the peer does not speak the rping protocol", n, sink.Length)
+		return fmt.Errorf("the client sent %d octets but has room for %d: the peer does not speak the rping protocol",
+			n, sink.Length)
 	}
 	if err := e.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: mr.SGL(0, n), Remote: sink.Remote}); err != nil {
 		return err
@@ -214,6 +208,5 @@ func (o *pingOutput) summary(s pingSummary) error {
 	if o.json {
 		return cli.PrintJSON(o.w, s)
 	}
-	_, err := fmt.Fprintln(o.w, s)
-	return err
+	return cli.Line(o.w, s)
 }

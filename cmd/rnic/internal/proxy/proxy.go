@@ -2,21 +2,16 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/fault"
+	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/lab/relay"
 )
-
-// maxConnections is how many connections a proxy carries at once.
-const maxConnections = 1024
 
 // proxy holds the flags.
 type proxy struct {
@@ -60,10 +55,10 @@ func (p *proxy) run(cmd *cobra.Command, target string) error {
 	if err := plan.NeedsRNIC(); err != nil {
 		return cli.WithStatus(2, fmt.Errorf("--faults: %s, %w", p.lab.Faults, err))
 	}
-	log := cmd.ErrOrStderr()
-	in, err := fault.New(plan, func(s fault.Strike) { fmt.Fprintf(log, "rnic: fault: %v\n", s) })
+	log := cli.Logger(cmd)
+	in, err := p.lab.Injector(plan, log)
 	if err != nil {
-		return cli.WithStatus(2, err)
+		return err
 	}
 	t, err := p.lab.Tap()
 	if err != nil {
@@ -73,72 +68,15 @@ func (p *proxy) run(cmd *cobra.Command, target string) error {
 	if err != nil {
 		return fmt.Errorf("proxy: %w; choose another --listen", err)
 	}
-	fmt.Fprintf(log, "rnic: listening on %v\n", l.Addr())
-	s := &server{ctx: cmd.Context(), target: target, in: in}
-	s.log = func(err error) { fmt.Fprintf(log, "rnic: %s\n", cli.OneLine(err)) }
+	log.Info(fmt.Sprintf("listening on %v", l.Addr()))
+	s := relay.New(target, in)
+	s.Logger = log
 	if t != nil {
-		s.between = t.Conn
+		s.Between = t.Conn
 	}
-	err = s.serve(l)
+	err = s.Serve(cmd.Context(), l)
 	if t != nil {
 		err = errors.Join(err, t.Close())
 	}
 	return err
-}
-
-// server carries connections.
-type server struct {
-	ctx     context.Context
-	target  string
-	in      *fault.Injector
-	between func(client, server net.Conn) net.Conn // nil: no capture
-	log     func(error)
-}
-
-// serve goes on until the context ends, or l fails, and ends all connections then.
-func (s *server) serve(l net.Listener) error {
-	stop := context.AfterFunc(s.ctx, func() { _ = l.Close() })
-	defer stop()
-	ctx, cancel := context.WithCancel(s.ctx)
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer cancel()
-	places := make(chan struct{}, maxConnections)
-	for {
-		places <- struct{}{}
-		client, err := l.Accept()
-		if s.ctx.Err() != nil {
-			return nil // stopped by the user
-		}
-		if err != nil {
-			return fmt.Errorf("proxy: %w", err)
-		}
-		all.Go(func() {
-			defer func() { <-places }()
-			if err := s.carry(ctx, client); err != nil {
-				s.log(fmt.Errorf("proxy: %v: %w", client.RemoteAddr(), err))
-			}
-		})
-	}
-}
-
-// carry carries one connection.
-func (s *server) carry(ctx context.Context, client net.Conn) error {
-	d := net.Dialer{Timeout: 10 * time.Second}
-	server, err := d.DialContext(ctx, "tcp", s.target)
-	if err != nil {
-		_ = client.(*net.TCPConn).SetLinger(0)
-		_ = client.Close()
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() {
-		_ = client.Close()
-		_ = server.Close()
-	})
-	defer stop()
-	to := server
-	if s.between != nil {
-		to = s.between(client, server)
-	}
-	return s.in.Relay(client, to)
 }

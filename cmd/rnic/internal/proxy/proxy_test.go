@@ -1,19 +1,20 @@
 package proxy
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
-	"github.com/softrnic/softrnic/fault"
+	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/lab/relay"
 )
 
 // through runs a ping of three rounds through a proxy with further flags.
@@ -33,7 +34,7 @@ func through(t *testing.T, plan string, flags ...string) (client, proxy clitest.
 
 func TestProxy(t *testing.T) {
 	pcap := filepath.Join(t.TempDir(), "c.pcapng")
-	c, p := through(t, "segment every 2: split 5\nmessage 2 in: late 10ms", "--pcap", pcap)
+	c, p := through(t, "segment every 2: split 5\nmessage 2 in: delay 10ms", "--pcap", pcap)
 	assert.Zero(t, c.Status, c.Stderr)
 	assert.Zero(t, p.Status, p.Stderr)
 	d := clitest.Run(t.Context(), "dump", pcap)
@@ -50,10 +51,10 @@ func TestProxy(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan")
 	for plan, says := range map[string]string{
-		"segment 5: expl":                    "line 1: behind the colon of segment",
-		"segment 1: drop\npost 1: fail":      "line 2: post 1: fail: that is inside an RNIC",
-		"segment 1 qp 3: drop":               "a proxy knows no queue pairs",
-		"segment 1 in of write: lose stag\n": "that is inside an RNIC",
+		"segment 5: expl":                          "line 1: behind the colon of segment",
+		"segment 1: drop\npost 1: fail":            "line 2: post 1: fail: that is inside an RNIC",
+		"segment 1 qp 3: drop":                     "a proxy knows no queue pairs",
+		"segment 1 in of write: invalidate stag\n": "that is inside an RNIC",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(plan), 0o600))
 		r := clitest.Run(t.Context(), "proxy", "--faults", file, "127.0.0.1:1")
@@ -78,42 +79,6 @@ func TestLoopback(t *testing.T) {
 	assert.Equal(t, "127.0.0.1", host)
 	p.Stop()
 	assert.Zero(t, (<-p.Done).Status)
-}
-
-// once is a listener that fails behind its first connection.
-type once struct {
-	net.Listener
-	taken bool
-}
-
-var errNoMore = errors.New("no more")
-
-func (o *once) Accept() (net.Conn, error) {
-	if o.taken {
-		return nil, errNoMore
-	}
-	o.taken = true
-	return o.Listener.Accept()
-}
-
-// TestListenerFails: a proxy that can take nobody any more ends what it carries, and itself.
-func TestListenerFails(t *testing.T) {
-	listen := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = l.Close() })
-		return l
-	}
-	target, front := listen(), listen()
-	in, err := fault.New(&fault.Plan{}, nil)
-	require.NoError(t, err)
-	s := &server{ctx: t.Context(), target: target.Addr().String(), in: in, log: func(error) {}}
-	c, err := net.Dial("tcp", front.Addr().String())
-	require.NoError(t, err)
-	defer c.Close()
-	require.ErrorIs(t, s.serve(&once{Listener: front}), errNoMore)
-	_, err = c.Read(make([]byte, 1))
-	require.Error(t, err)
 }
 
 // TestBound: more clients than a proxy carries at once wait, and reach the target when one has gone.
@@ -144,24 +109,65 @@ func TestBound(t *testing.T) {
 		}
 	}()
 	p := clitest.StartServer(t, "proxy", target.Addr().String())
-	var clients [maxConnections + 1]net.Conn
+	request := brokenconn.MPA(nil).Request
+	var clients [relay.MaxConnections + 1]net.Conn
+	echoed := make(chan int)
 	for i := range clients {
 		clients[i], err = net.Dial("tcp", p.Addr)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = clients[i].Close() })
-		_, err = clients[i].Write([]byte{1})
-		require.NoError(t, err)
+		go func() {
+			_, err := clients[i].Write(request)
+			assert.NoError(t, err)
+			_, err = io.ReadFull(clients[i], make([]byte, len(request))) // its echo
+			assert.NoError(t, err)
+			echoed <- i
+		}()
 	}
-	for i, c := range clients {
-		if i == maxConnections {
-			_ = clients[0].Close()
+	for i := range clients {
+		one := <-echoed
+		if i == relay.MaxConnections-1 { // its place is the last one's, whichever that is
+			_ = clients[one].Close()
 		}
-		_, err = c.Read(make([]byte, 1)) // its echo
-		require.NoError(t, err)
 	}
 	mu.Lock()
-	assert.Equal(t, maxConnections, most)
+	assert.Equal(t, relay.MaxConnections, most)
 	mu.Unlock()
+	p.Stop()
+	assert.Zero(t, (<-p.Done).Status)
+}
+
+// TestSilentClients: however many connect and say nothing, an honest one is carried.
+func TestSilentClients(t *testing.T) {
+	target, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer target.Close()
+	go func() {
+		for {
+			c, err := target.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+	p := clitest.StartServer(t, "proxy", target.Addr().String())
+	for range relay.MaxConnections + 100 {
+		nc, err := net.Dial("tcp", p.Addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = nc.Close() })
+	}
+	nc, err := net.Dial("tcp", p.Addr)
+	require.NoError(t, err)
+	defer nc.Close()
+	_, err = nc.Write(brokenconn.MPA(nil).Request)
+	require.NoError(t, err)
+	_ = nc.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_, err = nc.Read(make([]byte, 1)) // its echo
+	require.NoError(t, err)
 	p.Stop()
 	assert.Zero(t, (<-p.Done).Status)
 }

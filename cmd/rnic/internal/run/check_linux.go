@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/netip"
 	"os"
+
+	"github.com/softrnic/softrnic/rdmacore"
 )
 
-// check tells what works on this host, and is an error if programs cannot run.
+// check lists what works on this host, and is an error if programs cannot run.
 func check(w io.Writer, asked netip.Addr) error {
 	rows, complete := host("/")
 	add := func(what string, err error, state, fix string) {
@@ -21,16 +23,16 @@ func check(w io.Writer, asked netip.Addr) error {
 		rows = append(rows, row{what, state, fix})
 	}
 	_, err := findLibraries()
-	add(engineName+", "+preloadName, err, "yes", "make c")
+	add(rdmacore.EngineLibrary+", "+rdmacore.PreloadLibrary, err, "yes", "make c")
 	list, err := addresses()
 	var a address
 	if err == nil {
 		a, err = choose(asked, list)
 	}
 	add("address of the device", err, fmt.Sprintf("%s (%s)", a.addr, a.name), "--addr with one that `ip addr` lists")
-	dir, err := os.MkdirTemp("", "softrnic-")
+	t, err := newTree(os.TempDir())
 	if err == nil {
-		err = os.Remove(dir)
+		t.remove()
 	}
 	add("temporary folder", err, "yes", "TMPDIR with a folder that you may write to")
 	if err := printRows(w, rows); err != nil {

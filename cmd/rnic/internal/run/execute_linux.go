@@ -17,8 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/internal/sysfs"
-	"github.com/softrnic/softrnic/internal/uverbs"
 	"github.com/softrnic/softrnic/stats"
 )
 
@@ -91,15 +89,15 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 		return fmt.Errorf("making a folder for the device's files: %w", err)
 	}
 	defer tree.remove()
-	c := sysfs.Config{Addr: a.addr, GUID: uverbs.GUID(a.addr), RoCE: f.as == "roce", Interface: a.name}
-	if err := sysfs.Write(tree.path, c); err != nil {
+	settings := f.settings(libs)
+	if err := settings.WriteTree(tree.path, a.name); err != nil {
 		return fmt.Errorf("writing the device's files: %w", err)
 	}
 	program := exec.Command(path, args[1:]...)
 	program.Args[0] = args[0]
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	program.Env = os.Environ()
-	for _, v := range environment(f, libs, tree.path, os.Getenv("LD_PRELOAD")) {
+	for _, v := range environment(settings, libs, tree.path, os.Getenv("LD_PRELOAD")) {
 		program.Env = append(program.Env, v[0]+"="+v[1])
 	}
 	if f.stats.On() {
@@ -113,8 +111,8 @@ var passed = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH,
 }
 
-// wait runs the program, passes signals on and returns its status. If this process is killed, so is the program: nobody
-// could stop it any more. Its tree stays until the next one is made.
+// wait runs the program, passes signals on and returns its status. If this process is killed, so is the program: no signal
+// would reach it any more. Its tree stays until the next one is made.
 func wait(program *exec.Cmd, signals <-chan os.Signal) error {
 	runtime.LockOSThread() // Pdeathsig is sent when the thread ends, not the process
 	defer runtime.UnlockOSThread()

@@ -5,16 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/softrnic/softrnic/rdmacore"
 )
 
 // libraries are the two that `make c` builds beside this program.
 type libraries struct{ engine, preload string }
-
-// Their names.
-const (
-	engineName  = "libsoftrnic-engine.so"
-	preloadName = "libsoftrnic-preload.so"
-)
 
 // findLibraries looks for them in the folder of this program.
 func findLibraries() (libraries, error) {
@@ -29,7 +25,7 @@ func findLibraries() (libraries, error) {
 }
 
 func librariesIn(dir string) (libraries, error) {
-	for _, name := range []string{engineName, preloadName} {
+	for _, name := range []string{rdmacore.EngineLibrary, rdmacore.PreloadLibrary} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return libraries{}, fmt.Errorf("%s is not beside this program, in %s; `make c` builds it", name, dir)
 		}
@@ -38,5 +34,5 @@ func librariesIn(dir string) (libraries, error) {
 	if strings.ContainsAny(dir, " :\t\n") {
 		return libraries{}, fmt.Errorf("the dynamic loader takes no libraries from %q; move rnic and its libraries to a folder without spaces and colons in its name", dir)
 	}
-	return libraries{filepath.Join(dir, engineName), filepath.Join(dir, preloadName)}, nil
+	return libraries{filepath.Join(dir, rdmacore.EngineLibrary), filepath.Join(dir, rdmacore.PreloadLibrary)}, nil
 }

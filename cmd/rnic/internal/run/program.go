@@ -18,7 +18,7 @@ func preloads(path string) error {
 	for range 4 { // as many interpreters of interpreters as Linux follows
 		f, err := os.Open(path)
 		if errors.Is(err, os.ErrPermission) {
-			return nil // may be run but not read: what it is nobody knows
+			return nil // may be run but not read: its kind is not known
 		}
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/rdmacore"
 )
 
 // flags are those of the command.
@@ -74,34 +75,21 @@ The exit status is the program's; 126 and 127 are as a shell's.`,
 	return cmd
 }
 
-// environment is what the program gets in addition: name, value. tree is the folder of sysfs files, preload what
-// LD_PRELOAD has already.
-func environment(f flags, libs libraries, tree, preload string) [][2]string {
-	crc := "off"
-	if f.crc {
-		crc = "on"
+// settings are those of the engine in the program.
+func (f flags) settings(libs libraries) rdmacore.Settings {
+	return rdmacore.Settings{
+		Engine: libs.engine, Addr: f.addr, RoCE: f.as == "roce", CRC: f.crc, Strace: f.strace, Faults: f.lab.Faults,
+		Pcap: f.lab.Pcap, PcapPayload: f.lab.Payload, Trace: f.lab.Trace, Stats: f.stats.On(),
 	}
+}
+
+// environment are the additional variables of the program: name, value. tree is the folder of sysfs files, preload the
+// value of LD_PRELOAD so far.
+func environment(s rdmacore.Settings, libs libraries, tree, preload string) [][2]string {
 	if preload != "" {
 		preload = ":" + preload
 	}
-	offered := "off"
-	if f.stats.On() {
-		offered = "on"
-	}
-	return [][2]string{
-		{"LD_PRELOAD", libs.preload + preload},
-		{"SYSFS_PATH", tree},
-		{"SOFTRNIC_ENGINE", libs.engine},
-		{"SOFTRNIC_ADDR", f.addr.String()},
-		{"SOFTRNIC_AS", f.as},
-		{"SOFTRNIC_CRC", crc},
-		{"SOFTRNIC_STRACE", f.strace},
-		{"SOFTRNIC_FAULTS", f.lab.Faults},
-		{"SOFTRNIC_PCAP", f.lab.Pcap},
-		{"SOFTRNIC_TRACE", f.lab.Trace},
-		{"SOFTRNIC_STATS", offered},
-		{"SOFTRNIC_PCAP_PAYLOAD", cli.OnOff(&f.lab.Payload).String()},
-	}
+	return append(s.Environment(), [2]string{"LD_PRELOAD", libs.preload + preload}, [2]string{"SYSFS_PATH", tree})
 }
 
 // failed is the error of a step before the program runs.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/rdmacore"
 )
 
 func TestUsage(t *testing.T) {
@@ -31,15 +32,15 @@ func TestUsage(t *testing.T) {
 func TestLibrariesIn(t *testing.T) {
 	dir := t.TempDir()
 	_, err := librariesIn(dir)
-	require.ErrorContains(t, err, engineName)
+	require.ErrorContains(t, err, rdmacore.EngineLibrary)
 	require.ErrorContains(t, err, "make c")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, engineName), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, rdmacore.EngineLibrary), nil, 0o644))
 	_, err = librariesIn(dir)
-	require.ErrorContains(t, err, preloadName)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, preloadName), nil, 0o644))
+	require.ErrorContains(t, err, rdmacore.PreloadLibrary)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, rdmacore.PreloadLibrary), nil, 0o644))
 	got, err := librariesIn(dir)
 	require.NoError(t, err)
-	assert.Equal(t, libraries{filepath.Join(dir, engineName), filepath.Join(dir, preloadName)}, got)
+	assert.Equal(t, libraries{filepath.Join(dir, rdmacore.EngineLibrary), filepath.Join(dir, rdmacore.PreloadLibrary)}, got)
 
 	spaced := filepath.Join(dir, "a b")
 	require.NoError(t, os.Rename(dir, dir+"x"))
@@ -79,7 +80,8 @@ func TestChoose(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	f := flags{addr: netip.MustParseAddr("127.0.0.1"), as: "roce", crc: true, strace: "/t"}
 	got := map[string]string{}
-	for _, v := range environment(f, libraries{"/e", "/p"}, "/tree", "/other") {
+	libs := libraries{"/e", "/p"}
+	for _, v := range environment(f.settings(libs), libs, "/tree", "/other") {
 		got[v[0]] = v[1]
 	}
 	assert.Equal(t, map[string]string{
@@ -87,7 +89,7 @@ func TestEnvironment(t *testing.T) {
 		"SOFTRNIC_AS": "roce", "SOFTRNIC_CRC": "on", "SOFTRNIC_STRACE": "/t",
 		"SOFTRNIC_FAULTS": "", "SOFTRNIC_PCAP": "", "SOFTRNIC_TRACE": "", "SOFTRNIC_PCAP_PAYLOAD": "off", "SOFTRNIC_STATS": "off",
 	}, got)
-	assert.Equal(t, [2]string{"LD_PRELOAD", "/p"}, environment(f, libraries{"/e", "/p"}, "", "")[0])
+	assert.Contains(t, environment(f.settings(libs), libs, "", ""), [2]string{"LD_PRELOAD", "/p"})
 }
 
 func TestHost(t *testing.T) {

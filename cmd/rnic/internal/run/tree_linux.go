@@ -1,72 +1,181 @@
 package run
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // tree is the folder of a device's files. It is locked as long as this process lives, so that those of killed ones can
 // be told from it.
+//
+// A folder of another run is removed only if it has all that newTree gives it: name, owner, mode, and a marker that
+// says which folder it is of, so that a copy is none. The marker comes behind the lock and goes last: a folder with a
+// marker that nobody has locked is a dead run's, and one that was made and is not locked yet has no marker. No link
+// is followed.
 type tree struct {
 	path string
+	root *os.Root
 	lock *os.File
 }
 
 const (
-	treePrefix = "softrnic-"
-	// treeAge is how old a folder that nobody holds is at least when it is removed: one that has just been made is not locked yet.
-	treeAge = time.Minute
+	treePrefix = "rnic-run."
+	markerName = ".rnic-run"
 )
 
 // newTree makes a folder in dir, and removes what killed processes of this user left there.
 func newTree(dir string) (*tree, error) {
-	sweep(dir, time.Now().Add(-treeAge))
+	sweep(dir)
 	path, err := os.MkdirTemp(dir, treePrefix)
 	if err != nil {
 		return nil, err
 	}
-	f, err := locked(path)
+	return begin(path)
+}
+
+// begin locks a folder that has just been made, and marks it.
+func begin(path string) (*tree, error) {
+	t, err := openTree(path)
+	if err == nil {
+		if err = t.hold(); err == nil {
+			err = t.mark()
+		}
+		if err != nil {
+			t.close()
+		}
+	}
 	if err != nil {
-		_ = os.Remove(path)
+		_ = unix.Rmdir(path)
 		return nil, err
 	}
-	return &tree{path, f}, nil
+	return t, nil
 }
 
 func (t *tree) remove() {
-	_ = os.RemoveAll(t.path)
-	_ = t.lock.Close()
+	_ = t.clear()
+	t.close()
 }
 
-// locked opens a folder that nobody else has locked. Errors: EWOULDBLOCK if somebody has; those of open(2) and flock(2).
-func locked(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+func (t *tree) close() {
+	_ = t.lock.Close()
+	_ = t.root.Close()
+}
+
+var errNotOurs = errors.New("not a folder of this user's alone")
+
+// openTree opens a folder of this user's alone, not a link to one.
+func openTree(path string) (*tree, error) {
+	there, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
+	st, ok := there.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) != os.Geteuid() || !there.IsDir() || there.Mode().Perm() != 0o700 {
+		return nil, errNotOurs
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	f, err := root.Open(".")
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	t := &tree{path, root, f}
+	if is, err := f.Stat(); err != nil || !os.SameFile(is, there) { // a link has taken its place
+		t.close()
+		return nil, errors.Join(err, errNotOurs)
+	}
+	return t, nil
 }
 
-// sweep removes the folders of this user's that nobody holds, made before a time.
-func sweep(dir string, before time.Time) {
-	left, _ := filepath.Glob(filepath.Join(dir, treePrefix+"*"))
-	for _, path := range left {
-		info, err := os.Lstat(path)
-		if err != nil || !info.IsDir() || info.ModTime().After(before) {
+// hold locks the folder. Errors: EWOULDBLOCK if another run has.
+func (t *tree) hold() error {
+	return syscall.Flock(int(t.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// marker is what the marker of this folder says.
+func (t *tree) marker() (string, error) {
+	info, err := t.lock.Stat()
+	if err != nil {
+		return "", err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.ErrUnsupported
+	}
+	return fmt.Sprintf("The files of a device of `rnic run`, folder %d: removed when no run holds it.\n", st.Ino), nil
+}
+
+func (t *tree) mark() error {
+	text, err := t.marker()
+	if err == nil {
+		err = t.root.WriteFile(markerName, []byte(text), 0o600)
+	}
+	if err != nil {
+		_ = t.root.Remove(markerName)
+	}
+	return err
+}
+
+// marked is whether newTree has marked the folder.
+func (t *tree) marked() bool {
+	want, err := t.marker()
+	if err != nil {
+		return false
+	}
+	info, err := t.root.Lstat(markerName)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(want)) {
+		return false
+	}
+	text, err := t.root.ReadFile(markerName)
+	return err == nil && string(text) == want
+}
+
+// clear removes what is in the folder, the marker last, and the folder.
+func (t *tree) clear() error {
+	entries, err := fs.ReadDir(t.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == markerName {
 			continue
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		if err := t.root.RemoveAll(e.Name()); err != nil {
+			return err
+		}
+	}
+	if err := t.root.Remove(markerName); err != nil {
+		return err
+	}
+	return unix.Rmdir(t.path)
+}
+
+// sweep removes the folders in dir that runs of this user have left behind.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), treePrefix) {
 			continue
 		}
-		if f, err := locked(path); err == nil {
-			_ = os.RemoveAll(path)
-			_ = f.Close()
+		t, err := openTree(filepath.Join(dir, e.Name()))
+		if err != nil {
+			continue
 		}
+		// Without a marker it is not even locked: it may be of a run that is about to do that. With one, whoever had
+		// it locked, and has let go of it, may have removed it meanwhile.
+		if t.marked() && t.hold() == nil && t.marked() {
+			_ = t.clear()
+		}
+		t.close()
 	}
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,33 +11,161 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTree: the folder of a process that was killed goes when the next is made; one that is held, a young one, and others stay.
+// folder makes a folder of two days ago with a file in it, and returns that file.
+func folder(t *testing.T, path string, mode os.FileMode) string {
+	t.Helper()
+	file := filepath.Join(path, "class", "file")
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte("the user's"), 0o600))
+	require.NoError(t, os.Chmod(path, mode))
+	old := time.Now().Add(-48 * time.Hour)
+	require.NoError(t, os.Chtimes(path, old, old))
+	return file
+}
+
+// swept makes the next tree in dir, which sweeps, and removes it.
+func swept(t *testing.T, dir string) {
+	t.Helper()
+	next, err := newTree(dir)
+	require.NoError(t, err)
+	next.remove()
+	assert.NoDirExists(t, next.path)
+}
+
+// killed makes a tree whose process was killed: nobody holds it.
+func killed(t *testing.T, dir string) string {
+	t.Helper()
+	dead, err := newTree(dir)
+	require.NoError(t, err)
+	folder(t, dead.path, 0o700)
+	dead.close()
+	return dead.path
+}
+
+// TestTree: the folder of a process that was killed goes when the next is made; one that is held stays.
 func TestTree(t *testing.T) {
 	dir := t.TempDir()
-	old := time.Now().Add(-2 * treeAge)
-	folder := func(name string) string {
-		path := filepath.Join(dir, name)
-		require.NoError(t, os.MkdirAll(filepath.Join(path, "class"), 0o755))
-		require.NoError(t, os.Chtimes(path, old, old))
-		return path
-	}
-	dead, other, young := folder("softrnic-1"), folder("else"), folder("softrnic-2")
-	require.NoError(t, os.Chtimes(young, time.Now(), time.Now()))
+	dead := killed(t, dir)
 	held, err := newTree(dir)
 	require.NoError(t, err)
 	info, err := os.Stat(held.path)
 	require.NoError(t, err)
 	assert.Equal(t, os.ModeDir|0o700, info.Mode(), "nobody else may put files there")
 	assert.NoDirExists(t, dead)
-	require.NoError(t, os.Chtimes(held.path, old, old))
-	next, err := newTree(dir)
-	require.NoError(t, err)
+	folder(t, held.path, 0o700)
+	swept(t, dir)
 	assert.DirExists(t, held.path)
 	held.remove()
-	next.remove()
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, left, 2)
-	assert.DirExists(t, young)
-	assert.DirExists(t, other)
+	assert.Empty(t, left)
+}
+
+// TestSweepSparesTheUsers: nothing goes that `rnic run` has not made, whatever its name and its age.
+func TestSweepSparesTheUsers(t *testing.T) {
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	marker := func(t *testing.T, path string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(path, markerName))
+		require.NoError(t, err)
+		return text
+	}
+	stay := map[string]string{
+		"a tarball of this project": folder(t, filepath.Join(dir, "softrnic-1.0"), 0o755),
+		"the counters' sockets":     folder(t, filepath.Join(dir, "softrnic-"+strconv.Itoa(os.Getuid())), 0o700),
+		"the prefix alone":          folder(t, filepath.Join(dir, treePrefix+"a"), 0o700),
+	}
+	dead := killed(t, dir)
+	right := marker(t, dead)
+
+	for what, text := range map[string][]byte{
+		"a copy, with its marker": right, "an empty marker": nil, "another marker": []byte("x"),
+	} {
+		path := filepath.Join(dir, treePrefix+strconv.Itoa(len(what)))
+		stay[what] = folder(t, path, 0o700)
+		require.NoError(t, os.WriteFile(filepath.Join(path, markerName), text, 0o600))
+	}
+	open := killed(t, elsewhere)
+	moved := filepath.Join(dir, filepath.Base(open))
+	require.NoError(t, os.Rename(open, moved))
+	require.NoError(t, os.Chmod(moved, 0o755))
+	stay["one that others may look into"] = filepath.Join(moved, "class", "file")
+
+	linked := filepath.Join(dir, "linked")
+	made := killed(t, elsewhere)
+	require.NoError(t, os.Rename(made, linked))
+	require.NoError(t, os.Symlink("linked", filepath.Join(dir, treePrefix+"link")))
+	stay["where a link leads"] = filepath.Join(linked, "class", "file")
+
+	inner := killed(t, elsewhere)
+	renamed := filepath.Join(dir, filepath.Base(inner))
+	require.NoError(t, os.Rename(inner, renamed))
+	require.NoError(t, os.Rename(filepath.Join(renamed, markerName), filepath.Join(dir, "marker")))
+	require.NoError(t, os.Symlink("../marker", filepath.Join(renamed, markerName)))
+	stay["a marker that is a link"] = filepath.Join(renamed, "class", "file")
+
+	outside := folder(t, filepath.Join(dir, "else"), 0o755)
+	require.NoError(t, os.Symlink("../else", filepath.Join(dead, "class", "link")))
+	stay["what a link in a tree leads to"] = outside
+
+	swept(t, dir)
+	for what, file := range stay {
+		assert.FileExists(t, file, what)
+	}
+	assert.NoDirExists(t, dead)
+}
+
+// TestSweepSparesABeginner: a run has made its folder, and has not come to lock it; another run neither removes it
+// nor takes its lock, and one that has the lock and no marker as yet is not touched either.
+func TestSweepSparesABeginner(t *testing.T) {
+	dir := t.TempDir()
+	path, err := os.MkdirTemp(dir, treePrefix)
+	require.NoError(t, err)
+	old := time.Now().Add(-48 * time.Hour) // the clock was set, say
+	require.NoError(t, os.Chtimes(path, old, old))
+	swept(t, dir)
+	require.DirExists(t, path)
+	tree, err := begin(path)
+	require.NoError(t, err)
+	swept(t, dir)
+	assert.FileExists(t, filepath.Join(path, markerName))
+	tree.remove()
+	assert.NoDirExists(t, path)
+}
+
+// TestSweepsAtOnce: several runs begin at once, in a folder with the trees of killed ones. None fails, and none is
+// swept.
+func TestSweepsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var dead []*tree
+	for range 20 {
+		made, err := newTree(dir)
+		require.NoError(t, err)
+		dead = append(dead, made)
+	}
+	for _, d := range dead {
+		d.close()
+	}
+	trees := make(chan *tree)
+	const runs = 16
+	for range runs {
+		go func() {
+			made, err := newTree(dir)
+			assert.NoError(t, err)
+			trees <- made
+		}()
+	}
+	var live []*tree
+	for range runs {
+		if made := <-trees; made != nil {
+			live = append(live, made)
+		}
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, left, runs)
+	for _, made := range live {
+		assert.FileExists(t, filepath.Join(made.path, markerName))
+		made.remove()
+	}
 }

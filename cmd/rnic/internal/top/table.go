@@ -28,7 +28,7 @@ type row struct {
 
 type rate struct{ messages, octets float64 }
 
-// key tells queue pairs apart.
+// key identifies a queue pair.
 type key struct {
 	pid int
 	nic string
@@ -51,17 +51,19 @@ func rates(before, now []stats.Snapshot) (rows []row) {
 		each(p, func(k key, q stats.QP) {
 			old := was[k]
 			c := q.Counters
+			grown := func(name string) float64 { return per(seconds, old.Sum(name), q.Sum(name)) }
 			rows = append(rows, row{
 				pid: p.PID, program: p.Program, nic: k.nic, qp: k.qp, state: q.State, peer: q.Remote,
-				out:       rate{per(seconds, old.Sum("out_messages"), q.Sum("out_messages")), per(seconds, old.Sum("out_octets"), q.Sum("out_octets"))},
-				in:        rate{per(seconds, old.Sum("in_messages"), q.Sum("in_messages")), per(seconds, old.Sum("in_octets"), q.Sum("in_octets"))},
+				out:       rate{grown("out_messages"), grown("out_octets")},
+				in:        rate{grown("in_messages"), grown("in_octets")},
 				sendQueue: c["send_queue"], recvQueue: c["recv_queue"], outReads: c["out_reads"], inReads: c["in_reads"],
 				failed: q.Sum("completions") - q.By["completions"]["Success"],
 			})
 		})
 	}
 	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(b.out.octets+b.in.octets, a.out.octets+a.in.octets), cmp.Compare(a.pid, b.pid), cmp.Compare(a.qp, b.qp))
+		busier := cmp.Compare(b.out.octets+b.in.octets, a.out.octets+a.in.octets)
+		return cmp.Or(busier, cmp.Compare(a.pid, b.pid), cmp.Compare(a.qp, b.qp))
 	})
 	return rows
 }
@@ -74,7 +76,7 @@ func each(p stats.Snapshot, f func(key, stats.QP)) {
 	}
 }
 
-// per is how much a counter has grown in a second; 0 where that cannot be told, as of a new queue pair of an old name.
+// per is the growth of a counter in a second; 0 where it is not known, as of a new queue pair of an old name.
 func per(seconds float64, was, is uint64) float64 {
 	if seconds <= 0 || is < was {
 		return 0
@@ -112,7 +114,10 @@ func summary(p stats.Snapshot) string {
 			by[name] += nic.Sum(name)
 		}
 	}
-	return fmt.Sprintf("%s[%d]: %d QPs, %d streams, %d refused, %d reset; %.1f MB out, %.1f MB in; Terminates %d out, %d in; CRC errors %d; waits for a receive %d\n",
-		cli.Printable(p.Program), p.PID, sum["qp"], sum["connects"]+sum["accepts"], sum["connects_refused"], sum["out_resets"]+sum["in_resets"],
-		float64(by["out_octets"])/1e6, float64(by["in_octets"])/1e6, by["out_terminates"], by["in_terminates"], sum["crc_errors"], sum["out_of_buffer"])
+	return fmt.Sprintf("%s[%d]: %d QPs, %d streams, %d refused, %d reset; %.1f MB out, %.1f MB in; "+
+		"Terminates %d out, %d in; CRC errors %d; waits for a receive %d\n",
+		cli.Printable(p.Program), p.PID,
+		sum["qp"], sum["connects"]+sum["accepts"], sum["connects_refused"], sum["out_resets"]+sum["in_resets"],
+		float64(by["out_octets"])/1e6, float64(by["in_octets"])/1e6, by["out_terminates"], by["in_terminates"],
+		sum["crc_errors"], sum["out_of_buffer"])
 }

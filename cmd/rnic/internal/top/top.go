@@ -1,4 +1,4 @@
-// Package top is `rnic top`: what the RNICs of other processes do, as it happens.
+// Package top is `rnic top`: the activity of the RNICs of other processes.
 package top
 
 import (
@@ -122,7 +122,7 @@ func counters(w io.Writer, all []stats.Snapshot) error {
 	return nil
 }
 
-// screen is text in place of what the terminal shows, which has room for so many lines and columns.
+// screen is text for a terminal of so many lines and columns, which replaces its contents.
 func screen(text string, lines, columns int) string {
 	list := strings.SplitAfter(text, "\n")
 	for i, line := range list {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/rnictest"
+	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/stats"
 	"github.com/softrnic/softrnic/verbs"
 )

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/lab/trace"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // Command is `rnic trace`.
@@ -33,21 +34,26 @@ program's octets.`,
 		Example: "  rnic ping -s &\n  rnic ping -c -a 127.0.0.1 -C 3 --trace t\n  rnic trace t\n  rnic trace --html t.html t",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := read(args[0], cmd.InOrStdin())
+			in, err := cli.OpenInput(cmd, args[0])
 			if err != nil {
 				return err
 			}
-			list = slices.DeleteFunc(list, func(r trace.Record) bool { return !shown(r, qp, strings.ToLower(op)) })
+			defer in.Close()
+			list, err := trace.Read(in)
+			if err != nil {
+				return err
+			}
+			list = slices.DeleteFunc(list, func(r trace.Record) bool { return !shown(r, verbs.QPID(qp), strings.ToLower(op)) })
 			slices.SortStableFunc(list, func(a, b trace.Record) int { return cmp.Compare(a.Time, b.Time) })
 			for i := range list { // the file may say anything
-				for _, s := range []*string{&list[i].Name, &list[i].From, &list[i].Next, &list[i].Note} {
+				for _, s := range []*string{&list[i].Name, &list[i].Note} {
 					*s = cli.Printable(*s)
 				}
 			}
 			if page == "" {
 				return trace.Timeline(cmd.OutOrStdout(), list)
 			}
-			f, err := os.OpenFile(page, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			f, err := ownfile.Private(page, os.O_TRUNC)
 			if err != nil {
 				return cli.WithStatus(2, fmt.Errorf("--html: %w", err))
 			}
@@ -60,20 +66,8 @@ program's octets.`,
 	return cmd
 }
 
-// shown reports whether r is of that queue pair, 0 for any, and has op, in small letters, in its name. What is missing may be of any.
-func shown(r trace.Record, qp uint32, op string) bool {
+// shown reports whether r is of that queue pair, 0 for any, and has op, in small letters, in its name. A record of lost
+// ones is always shown.
+func shown(r trace.Record, qp verbs.QPID, op string) bool {
 	return r.Kind == trace.Lost || (qp == 0 || r.QP == qp) && strings.Contains(strings.ToLower(r.Name), op)
-}
-
-func read(name string, stdin io.Reader) ([]trace.Record, error) {
-	in := stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, cli.WithStatus(2, err)
-		}
-		defer f.Close()
-		in = f
-	}
-	return trace.Read(in)
 }

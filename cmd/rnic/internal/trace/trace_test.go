@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
-	"github.com/softrnic/softrnic/trace"
+	"github.com/softrnic/softrnic/lab/trace"
 )
 
 func TestTrace(t *testing.T) {
@@ -50,7 +50,7 @@ func TestTrace(t *testing.T) {
 // TestHostileTrace: a file does nothing to the terminal, makes no lines of its own, and its times may be any.
 func TestHostileTrace(t *testing.T) {
 	r := clitest.RunInput(t.Context(), `{"kind":"sent","name":"\u001b[2Jevil\nline","note":"\u0007","from":"\u009b","next":"\r"}
-{"kind":"state","time":9223372036854775807,"from":"\u001b","next":"\u001b"}
+{"kind":"state","time":9223372036854775807,"from":"Idle","next":"RTS"}
 {"kind":"placed","time":-9223372036854775808}
 `, "trace", "-")
 	require.Zero(t, r.Status, r.Stderr)
@@ -60,4 +60,8 @@ func TestHostileTrace(t *testing.T) {
 	}
 	assert.Less(t, strings.Index(r.Stdout, "placed"), strings.Index(r.Stdout, "sent"))
 	assert.Less(t, strings.Index(r.Stdout, "sent"), strings.Index(r.Stdout, "state"))
+
+	r = clitest.RunInput(t.Context(), `{"kind":"state","from":"\u001b","next":"RTS"}`+"\n", "trace", "-")
+	assert.Equal(t, 1, r.Status)
+	assert.Contains(t, r.Stderr, `line 1 is no record: no state "\x1b"`)
 }

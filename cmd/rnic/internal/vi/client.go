@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -20,23 +21,16 @@ func (p *viPing) runClient(cmd *cobra.Command, addr string) error {
 	if len(p.sizes) > maxViSeries {
 		return cli.Usagef("%d sizes, want %d at most", len(p.sizes), maxViSeries)
 	}
-	begin := time.Now()
-	draw := cli.NewProgress(cmd.ErrOrStderr())
-	draw.Unit = "rounds"
-	draw.Next = begin.Add(time.Second) // a server may share the terminal: a short run is not worth a line there
-	report, err := p.ping(cmd.Context(), addr, draw)
-	draw.Clear()
-	if err != nil {
-		return fmt.Errorf("vi ping: %w", err)
-	}
-	report.Seconds = time.Since(begin).Seconds()
-	if p.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), report)
-	}
-	return report.print(cmd.OutOrStdout())
+	return cli.Measure(cmd, "vi ping", "rounds", p.json, func(ctx context.Context, draw *cli.Progress) (viReport, error) {
+		begin := time.Now()
+		draw.Next = begin.Add(time.Second) // a server may share the terminal: a short run is not worth a line there
+		report, err := p.ping(ctx, addr, draw)
+		report.Seconds = time.Since(begin).Seconds()
+		return report, err
+	}, func(w io.Writer, r viReport) error { return r.print(w) })
 }
 
-// viCase is what a connection is to be like, or is like.
+// viCase is the kind of a connection.
 type viCase struct {
 	level vipl.ReliabilityLevel
 	crc   bool
@@ -86,7 +80,7 @@ type viClient struct {
 	plan    viPlan
 	remote  viBuffer // the server's slots
 	rounds  int      // of this connection so far
-	agreed  viCase   // what the connection is like, or before it is made, is to be like
+	agreed  viCase   // of the connection; before it is made, the one that is asked for
 	timeout time.Duration
 
 	draw        *cli.Progress
@@ -163,14 +157,14 @@ func (c *viClient) meet(ctx context.Context, server *vipl.NetAddress) error {
 	return nil
 }
 
-// leave tells the server that all was right, and hears the same of it.
+// leave exchanges with the server that all was right.
 func (c *viClient) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if err := c.postRecv(); err != nil {
 		return err
 	}
-	if err := c.sendAll(ctx); err != nil {
+	if err := c.send(ctx); err != nil {
 		return err
 	}
 	_, err := c.recv(ctx, vipl.StatusOpReceive)
@@ -191,7 +185,7 @@ func (c *viClient) series(ctx context.Context, s *viSeries) (viRow, error) {
 		c.done++
 		c.draw.Show("ping", c.done, c.total)
 	}
-	row.P50 = float64(times.Quantile(0.5)) / float64(time.Microsecond)
+	row.P50 = histogram.Microseconds(times.Quantile(0.5))
 	return row, nil
 }
 
@@ -204,13 +198,10 @@ func (c *viClient) round(ctx context.Context, s *viSeries, k int) (took time.Dur
 	for i := range in { // no octet passes that was here before
 		in[i] = ^out[i]
 	}
-	switch s.op {
-	case viSend:
-		took, err = c.echoSend(ctx, s)
-	case viWrite:
-		took, err = c.echoWrite(ctx, s, k)
-	case viRead:
+	if s.op == viRead {
 		took, err = c.writeAndRead(ctx, s)
+	} else {
+		took, err = c.echo(ctx, s, k)
 	}
 	if err != nil {
 		return took, err
@@ -219,44 +210,36 @@ func (c *viClient) round(ctx context.Context, s *viSeries, k int) (took time.Dur
 	return took, s.compare(k, in)
 }
 
-func (c *viClient) echoSend(ctx context.Context, s *viSeries) (time.Duration, error) {
-	if err := c.postRecv(c.part(viInSlot, s.size)); err != nil {
+// echo has the server send or write the data back.
+func (c *viClient) echo(ctx context.Context, s *viSeries, k int) (time.Duration, error) {
+	var in []vipl.DataSegment // for immediate data: none
+	if s.op == viSend {
+		in = []vipl.DataSegment{c.part(viInSlot, s.size)}
+	}
+	if err := c.postRecv(in...); err != nil {
 		return 0, err
 	}
-	begin := time.Now()
-	if err := c.postSend(func(d *vipl.Descriptor) { d.SetSend(c.part(viOutSlot, s.size)) }); err != nil {
-		return 0, err
-	}
-	d, err := c.recv(ctx, vipl.StatusOpReceive)
-	if err != nil {
-		return 0, err
-	}
-	took := time.Since(begin)
-	if uint64(d.Control.Length) != s.size {
-		return 0, fmt.Errorf("data mismatch: %d octets came back", d.Control.Length)
-	}
-	return took, c.sent(ctx)
-}
-
-func (c *viClient) echoWrite(ctx context.Context, s *viSeries, k int) (time.Duration, error) {
-	if err := c.postRecv(); err != nil { // for the immediate data
-		return 0, err
-	}
-	to := c.remote.at(uint64(c.rounds%2) * c.slot)
 	begin := time.Now()
 	err := c.postSend(func(d *vipl.Descriptor) {
-		d.SetRdmaWrite(to, c.part(viOutSlot, s.size))
+		if s.op == viSend {
+			d.SetSend(c.part(viOutSlot, s.size))
+			return
+		}
+		d.SetRdmaWrite(c.remote.at(uint64(c.rounds%2)*c.slot), c.part(viOutSlot, s.size))
 		d.SetImmediate(s.immediate(k))
 	})
 	if err != nil {
 		return 0, err
 	}
-	d, err := c.recv(ctx, vipl.StatusOpRemoteRdmaWrite)
+	d, err := c.recv(ctx, s.op.arrival())
 	if err != nil {
 		return 0, err
 	}
 	took := time.Since(begin)
-	if want := ^s.immediate(k); d.Control.ImmediateData != want {
+	switch want := ^s.immediate(k); {
+	case s.op == viSend && uint64(d.Control.Length) != s.size:
+		return 0, fmt.Errorf("data mismatch: %d octets came back", d.Control.Length)
+	case s.op == viWrite && d.Control.ImmediateData != want:
 		return 0, fmt.Errorf("data mismatch: immediate data %#x came back, want %#x", d.Control.ImmediateData, want)
 	}
 	return took, c.sent(ctx)
@@ -266,18 +249,10 @@ func (c *viClient) echoWrite(ctx context.Context, s *viSeries, k int) (time.Dura
 // time is that of the RDMA Read, which does not pass the RDMA Write (VI Architecture 6.3.1.1).
 func (c *viClient) writeAndRead(ctx context.Context, s *viSeries) (time.Duration, error) {
 	there := c.remote.at(viReadSlot * c.slot)
-	if err := c.postSend(func(d *vipl.Descriptor) { d.SetRdmaWrite(there, c.part(viOutSlot, s.size)) }); err != nil {
-		return 0, err
-	}
-	if err := c.sent(ctx); err != nil {
+	if err := c.do(ctx, func(d *vipl.Descriptor) { d.SetRdmaWrite(there, c.part(viOutSlot, s.size)) }); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
-	if err := c.postSend(func(d *vipl.Descriptor) { d.SetRdmaRead(there, c.part(viInSlot, s.size)) }); err != nil {
-		return 0, err
-	}
-	if err := c.sent(ctx); err != nil {
-		return 0, err
-	}
-	return time.Since(begin), nil
+	err := c.do(ctx, func(d *vipl.Descriptor) { d.SetRdmaRead(there, c.part(viInSlot, s.size)) })
+	return time.Since(begin), err
 }

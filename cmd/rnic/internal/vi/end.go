@@ -16,7 +16,7 @@ type viEnd struct {
 	nic    *vipl.Nic
 	ptag   vipl.ProtectionHandle
 	vi     *vipl.Vi
-	broken chan vipl.ErrorDescriptor // gets what the error handler is told of vi
+	broken chan vipl.ErrorDescriptor // the arguments of the error handler for vi
 
 	descriptors []vipl.Descriptor // the first is for the Send Queue, the others for the Receive Queue
 	posting     vipl.MemHandle    // of descriptors
@@ -77,7 +77,7 @@ func (e *viEnd) prepare(level vipl.ReliabilityLevel) (err error) {
 		}
 		select {
 		case broken <- *d:
-		default: // the first one tells most
+		default: // the first one is the cause
 		}
 	})
 }
@@ -145,12 +145,17 @@ func (e *viEnd) postSend(set func(*vipl.Descriptor)) error {
 // sendNote sends a note.
 func (e *viEnd) sendNote(ctx context.Context, note any) error {
 	n := copy(e.notes.octets[viNoteOut:][:viNoteSize], endpoint.Marshal(note))
-	return e.sendAll(ctx, e.notes.segment(viNoteOut, uint64(n)))
+	return e.send(ctx, e.notes.segment(viNoteOut, uint64(n)))
 }
 
-// sendAll sends data and waits until that is done.
-func (e *viEnd) sendAll(ctx context.Context, data ...vipl.DataSegment) error {
-	if err := e.postSend(func(d *vipl.Descriptor) { d.SetSend(data...) }); err != nil {
+// send sends data and waits until that is done.
+func (e *viEnd) send(ctx context.Context, data ...vipl.DataSegment) error {
+	return e.do(ctx, func(d *vipl.Descriptor) { d.SetSend(data...) })
+}
+
+// do posts a request and waits until that is done.
+func (e *viEnd) do(ctx context.Context, set func(*vipl.Descriptor)) error {
+	if err := e.postSend(set); err != nil {
 		return err
 	}
 	return e.sent(ctx)
@@ -173,12 +178,13 @@ func (e *viEnd) recv(ctx context.Context, op vipl.Status) (*vipl.Descriptor, err
 		return nil, err
 	}
 	if got := d.Control.Status.Op(); got != op {
-		return nil, fmt.Errorf("a %v completed where a %v was to come: the peer does not speak the protocol of rnic vi ping", got, op)
+		return nil, fmt.Errorf("a %v completed where a %v was to come: the peer does not speak the protocol of rnic vi ping",
+			got, op)
 	}
 	return d, nil
 }
 
-// errViEnded says that the peer has gone.
+// errViEnded is the end of a connection by the peer.
 var errViEnded = errors.New("the peer ended the connection; what it printed says why")
 
 // completed judges what a wait returned.
@@ -194,7 +200,7 @@ func (e *viEnd) completed(d *vipl.Descriptor, err error) (*vipl.Descriptor, erro
 	return nil, e.failure(d.Control.Status)
 }
 
-// failure says what the errors of a Descriptor mean.
+// failure is the meaning of the errors of a Descriptor.
 func (e *viEnd) failure(s vipl.Status) error {
 	const (
 		flushed = vipl.StatusDescFlushedError
@@ -213,7 +219,7 @@ func (e *viEnd) failure(s vipl.Status) error {
 	return fmt.Errorf("descriptor completed with an error: %v", s)
 }
 
-// why is what the error handler is told if the connection has broken: exactly one thing (VI
+// why is the argument of the error handler if the connection has broken: exactly one (VI
 // Architecture 7). It may come a moment after the Descriptors.
 func (e *viEnd) why() (vipl.ErrorDescriptor, bool) {
 	state, _, err := e.vi.QueryVi()

@@ -59,9 +59,17 @@ const (
 
 func (o viOp) String() string { return [...]string{"Send", "RDMA Write", "RDMA Read"}[o] }
 
+// arrival is what completes the receive for its data.
+func (o viOp) arrival() vipl.Status {
+	if o == viSend {
+		return vipl.StatusOpReceive
+	}
+	return vipl.StatusOpRemoteRdmaWrite
+}
+
 // viPlan is what a client wants of a connection.
 type viPlan struct {
-	Session string   `json:"session"` // what the next connection calls
+	Session string   `json:"session"` // the address of the next connection
 	Left    int      `json:"left"`    // how many connections follow
 	Seed    uint64   `json:"seed"`
 	Count   int      `json:"count"` // rounds of each series
@@ -133,7 +141,7 @@ func (s *viSeries) immediate(k int) uint32 { return uint32(^s.pattern.Word(uint6
 // offset is where in the pattern round k has its data.
 func (s *viSeries) offset(k int) uint64 { return uint64(k) * s.size }
 
-// compare tells where the data of round k differ from what they should be.
+// compare is an error if the data of round k differ from what they should be.
 func (s *viSeries) compare(k int, data []byte) error {
 	if uint64(len(data)) != s.size {
 		return fmt.Errorf("data mismatch: %v %d of %d octets came with %d", s.op, k, s.size, len(data))

@@ -55,8 +55,9 @@ type viSummary struct {
 }
 
 func (s viSummary) String() string {
+	took := time.Duration(s.Seconds * float64(time.Second)).Round(time.Millisecond)
 	return fmt.Sprintf("%s rounds with %s over %s (%d with CRC) in %v, %s octets verified", cli.Grouped(uint64(s.Rounds)),
-		s.Client, viConnections(s.Connections), s.CRC, time.Duration(s.Seconds*float64(time.Second)).Round(time.Millisecond), cli.Grouped(s.Verified))
+		s.Client, viConnections(s.Connections), s.CRC, took, cli.Grouped(s.Verified))
 }
 
 func viConnections(n int) string {

@@ -26,7 +26,7 @@ func (p *viPing) runServer(cmd *cobra.Command, addr string) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("vi ping: opening the NIC: %w", err), l.Close())
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "rnic: listening on %v\n", l.Addr())
+	cli.Logger(cmd).Info(fmt.Sprintf("listening on %v", l.Addr()))
 	summary, err := p.serve(cmd.Context(), nic)
 	if closeErr := nic.CloseNic(); err == nil {
 		err = closeErr
@@ -34,11 +34,7 @@ func (p *viPing) runServer(cmd *cobra.Command, addr string) error {
 	if err != nil {
 		return fmt.Errorf("vi ping: %w", err)
 	}
-	if p.json {
-		return cli.PrintJSON(cmd.OutOrStdout(), summary)
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), summary)
-	return err
+	return cli.Print(cmd, p.json, summary, cli.Line)
 }
 
 // serve serves the connections of one client, one after the other.
@@ -189,24 +185,21 @@ func (s *viServer) round(ctx context.Context, n int) error {
 
 // take waits for round k of a series and returns how many octets came.
 func (s *viServer) take(ctx context.Context, series *viSeries, k int) (uint64, error) {
-	if series.op == viSend {
-		d, err := s.recv(ctx, vipl.StatusOpReceive)
-		if err != nil {
-			return 0, err
-		}
-		return uint64(d.Control.Length), nil
-	}
-	d, err := s.recv(ctx, vipl.StatusOpRemoteRdmaWrite)
+	d, err := s.recv(ctx, series.op.arrival())
 	if err != nil {
 		return 0, err
 	}
+	if series.op == viSend {
+		return uint64(d.Control.Length), nil
+	}
 	if want := series.immediate(k); d.Control.ImmediateData != want {
-		return 0, fmt.Errorf("data mismatch: RDMA Write %d came with immediate data %#x, want %#x", k, d.Control.ImmediateData, want)
+		return 0, fmt.Errorf("data mismatch: RDMA Write %d came with immediate data %#x, want %#x",
+			k, d.Control.ImmediateData, want)
 	}
 	return series.size, nil
 }
 
-// leave hears that the client has found all right, says so too, and waits until it has gone.
+// leave takes the client's word that all was right, answers it, and waits until the client has gone.
 func (s *viServer) leave(ctx context.Context) error {
 	if _, err := s.recv(ctx, vipl.StatusOpReceive); err != nil {
 		return err

@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/vitcp"
 )
 
 // maxViSize is the longest message of `rnic vi ping`, in octets.
@@ -28,8 +29,8 @@ type viPing struct {
 	client  bool
 	count   int
 	sizes   []uint64
-	levels  viLevels
-	crcs    viCRCs
+	levels  []vipl.ReliabilityLevel
+	crcs    []bool
 	timeout time.Duration
 	json    bool
 }
@@ -44,7 +45,7 @@ func newViPingCommand() *cobra.Command {
 		count:   100,
 		sizes:   []uint64{64, 4 << 10, 1 << 20},
 		levels:  slices.Clone(allViLevels),
-		crcs:    viCRCs{false, true},
+		crcs:    []bool{false, true},
 		timeout: 10 * time.Second,
 	}
 	cmd := &cobra.Command{
@@ -71,9 +72,10 @@ one client and ends. A client without ADDR looks for it on this machine.`, vitcp
 	f.BoolVarP(&p.client, "client", "c", false, "be the client")
 	f.VarP(cli.IntRange(&p.count, 1, maxViCount), "count", "C", "client: `rounds` of each series")
 	f.VarP(cli.SizeList(&p.sizes, 1, maxViSize), "size", "S", "client: octets in a message")
-	f.Var(&p.levels, "level", "client: reliability levels")
-	f.Var(&p.crcs, "crc", "client: a CRC on each segment: `on|off|both`")
-	f.Var(cli.DurationRange(&p.timeout, time.Millisecond, time.Hour), "timeout", "`time` that connecting may take; for a client also a round")
+	f.Var(cli.List(&p.levels, viLevel), "level", "client: reliability levels")
+	f.Var(viCRC(&p.crcs), "crc", "client: a CRC on each segment: `on|off|both`")
+	f.Var(cli.DurationRange(&p.timeout, time.Millisecond, time.Hour), "timeout",
+		"`time` that connecting may take; for a client also a round")
 	f.BoolVar(&p.json, "json", false, "print JSON")
 	return cmd
 }
@@ -99,14 +101,11 @@ func (p *viPing) run(cmd *cobra.Command, args []string) error {
 
 // viAddress is the host and port of an optional argument.
 func viAddress(args []string) string {
-	var arg string
-	if len(args) > 0 {
-		arg = args[0]
+	arg := strings.Join(args, "")
+	if _, port, err := net.SplitHostPort(arg); err == nil && port == "" {
+		arg = strings.TrimSuffix(arg, ":")
 	}
-	if _, port, err := net.SplitHostPort(arg); err == nil && port != "" {
-		return arg
-	}
-	return net.JoinHostPort(cli.BareHost(strings.TrimSuffix(arg, ":")), fmt.Sprint(vitcp.DefaultPort))
+	return cli.WithPort(arg, vitcp.DefaultPort)
 }
 
 // resolveVi finds where a client has to connect to.
@@ -146,62 +145,18 @@ func viAdvice(err error) error {
 	return err
 }
 
-// viLevels is a flag with reliability levels.
-type viLevels []vipl.ReliabilityLevel
-
-var allViLevels = viLevels{vipl.ServiceUnreliable, vipl.ServiceReliableDelivery, vipl.ServiceReliableReception}
-
-var viLevelNames = map[vipl.ReliabilityLevel]string{
-	vipl.ServiceUnreliable:        "unreliable",
-	vipl.ServiceReliableDelivery:  "delivery",
-	vipl.ServiceReliableReception: "reception",
+var allViLevels = []vipl.ReliabilityLevel{
+	vipl.ServiceUnreliable, vipl.ServiceReliableDelivery, vipl.ServiceReliableReception,
 }
 
-func (l *viLevels) String() string {
-	words := make([]string, len(*l))
-	for i, level := range *l {
-		words[i] = viLevelNames[level]
-	}
-	return strings.Join(words, ",")
+// viLevel is a flag with a reliability level.
+func viLevel(p *vipl.ReliabilityLevel) pflag.Value {
+	return cli.Word(p, "level", "want one or more of unreliable,delivery,reception",
+		[]string{"unreliable", "delivery", "reception"}, allViLevels)
 }
 
-func (l *viLevels) Set(s string) error {
-	var levels viLevels
-	for word := range strings.SplitSeq(s, ",") {
-		i := slices.IndexFunc(allViLevels, func(l vipl.ReliabilityLevel) bool { return viLevelNames[l] == word })
-		if i < 0 {
-			return fmt.Errorf("want one or more of %s", &allViLevels)
-		}
-		levels = append(levels, allViLevels[i])
-	}
-	*l = levels
-	return nil
+// viCRC is a flag that says whether to try without a CRC, with one, or both.
+func viCRC(p *[]bool) pflag.Value {
+	return cli.Word(p, "on|off|both", "want on, off or both",
+		[]string{"off", "on", "both"}, [][]bool{{false}, {true}, {false, true}})
 }
-
-func (l *viLevels) Type() string { return "level,..." }
-
-// viCRCs is a flag that says whether to try without a CRC, with one, or both.
-type viCRCs []bool
-
-func (c *viCRCs) String() string {
-	if len(*c) == 1 {
-		return cli.OnOff(&(*c)[0]).String()
-	}
-	return "both"
-}
-
-func (c *viCRCs) Set(s string) error {
-	switch s {
-	case "off":
-		*c = viCRCs{false}
-	case "on":
-		*c = viCRCs{true}
-	case "both":
-		*c = viCRCs{false, true}
-	default:
-		return errors.New("want on, off or both")
-	}
-	return nil
-}
-
-func (c *viCRCs) Type() string { return "on|off|both" }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/vitcp/segment"
 )
 
 func startViServer(t *testing.T) *clitest.Server {
@@ -52,10 +52,10 @@ func TestViPing(t *testing.T) {
 		flags string
 		want  viPing
 	}{
-		{"all", "-C 2 -S 1,64,64K", viPing{count: 2, sizes: []uint64{1, 64, 64 << 10}, levels: allViLevels, crcs: viCRCs{false, true}}},
-		{"odd rounds", "-C 3 -S 3 --level delivery --crc off", viPing{count: 3, sizes: []uint64{3}, levels: allViLevels[1:2], crcs: viCRCs{false}}},
-		{"one round", "-C 1 -S 65536,1 --level reception --crc on", viPing{count: 1, sizes: []uint64{65536, 1}, levels: allViLevels[2:], crcs: viCRCs{true}}},
-		{"many segments", "-C 2 -S 3M --level unreliable,reception", viPing{count: 2, sizes: []uint64{3 << 20}, levels: viLevels{0, 2}, crcs: viCRCs{false, true}}},
+		{"all", "-C 2 -S 1,64,64K", viPing{count: 2, sizes: []uint64{1, 64, 64 << 10}, levels: allViLevels, crcs: []bool{false, true}}},
+		{"odd rounds", "-C 3 -S 3 --level delivery --crc off", viPing{count: 3, sizes: []uint64{3}, levels: allViLevels[1:2], crcs: []bool{false}}},
+		{"one round", "-C 1 -S 65536,1 --level reception --crc on", viPing{count: 1, sizes: []uint64{65536, 1}, levels: allViLevels[2:], crcs: []bool{true}}},
+		{"many segments", "-C 2 -S 3M --level unreliable,reception", viPing{count: 2, sizes: []uint64{3 << 20}, levels: []vipl.ReliabilityLevel{0, 2}, crcs: []bool{false, true}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

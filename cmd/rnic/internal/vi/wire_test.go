@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
-	"github.com/softrnic/softrnic/vitcp/segment"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 // viProxy stands between a client and a server, looks at each segment, and may spoil it, or

@@ -1,0 +1,312 @@
+package cases
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+)
+
+// The raw peer of a case: the far end of a stream, played by hand. It numbers its messages, sends
+// whole or damaged FPDUs, and compares what comes with what has to come; what goes wrong fails the
+// case. The octets are those of octets*.go.
+type peer struct {
+	rawEnd
+	test *conformance.T
+	// sends and reads are the MSNs of its last messages on queues 0 and 1; 0 is none yet.
+	sends, reads uint32
+	// theirs is the startup frame of the other side.
+	theirs []byte
+	// closes has finished close its half of the stream too, and isShut is that it is closed.
+	closes, isShut bool
+}
+
+// newPeer makes the raw peer of a connection whose startup is over, or is the case's to play.
+// Without a patience of its own it waits for half of the time that the case has left.
+func newPeer(t *conformance.T, c net.Conn, f framing) *peer {
+	if f.patience == 0 {
+		f.patience = patience(t)
+	}
+	return &peer{rawEnd: *newRawEnd(c, f), test: t}
+}
+
+// nextSend is the MSN of its next Send, which it counts.
+func (p *peer) nextSend() uint32 {
+	p.sends++
+	return p.sends
+}
+
+// nextRead is the MSN of its next RDMA Read Request, which it counts.
+func (p *peer) nextRead() uint32 {
+	p.reads++
+	return p.reads
+}
+
+// raw sends octets.
+func (p *peer) raw(b []byte) { require.NoError(p.test, p.Raw(b), "the peer sends") }
+
+// send sends ULPDUs, each in a good FPDU.
+func (p *peer) send(ulpdus ...[]byte) {
+	for _, u := range ulpdus {
+		p.raw(p.Frame(u))
+	}
+}
+
+// fpdus are ULPDUs framed, one behind the other.
+func (p *peer) fpdus(ulpdus ...[]byte) (b []byte) {
+	for _, u := range ulpdus {
+		b = append(b, p.Frame(u)...)
+	}
+	return b
+}
+
+// sendAtOnce sends ULPDUs in one write of TCP, and sendPieces in writes of at most n octets.
+func (p *peer) sendAtOnce(ulpdus ...[]byte) { p.raw(p.fpdus(ulpdus...)) }
+
+func (p *peer) sendPieces(n int, ulpdus ...[]byte) {
+	for b := p.fpdus(ulpdus...); len(b) > 0; {
+		k := min(n, len(b))
+		p.raw(b[:k])
+		b = b[k:]
+	}
+}
+
+// aSend is its next Send, and sendMessage sends it.
+func (p *peer) aSend(payload []byte) []byte     { return aSend(p.nextSend(), payload) }
+func (p *peer) sendMessage(payload []byte)      { p.send(p.aSend(payload)) }
+func (p *peer) twisted(payload []byte, x twist) { p.raw(p.out.twisted(p.aSend(payload), x)) }
+
+// take is the next FPDU, which has to be a good one.
+func (p *peer) take() mpaFPDU {
+	f, err := p.Take()
+	if err != nil {
+		p.test.Fatalf("instead of an FPDU: %s", failure(err))
+	}
+	return f
+}
+
+// next is the next ULPDU.
+func (p *peer) next() []byte { return p.take().ulpdu }
+
+// expect says that the next ULPDUs are these, to the octet.
+func (p *peer) expect(want ...[]byte) {
+	for i, w := range want {
+		require.Equal(p.test, w, p.next(), "ULPDU %d of %d", i+1, len(want))
+	}
+}
+
+// segment is the next segment, which has to have that control octet.
+func (p *peer) segment(control byte) ddpSegment {
+	s := must(parseSegment(p.next()))(p.test, "waiting for control octet %02x", control)
+	require.Equal(p.test, control, s.control, "the control octet of what came")
+	return s
+}
+
+// message is the next message, all its segments.
+func (p *peer) message() message { return messageOf(p.test, p.next) }
+
+// taggedMessage is the next message, tagged, with this control octet, STag and first TO; and
+// untaggedMessage a Send with this MSN.
+func (p *peer) taggedMessage(control byte, stag uint32, to uint64) message {
+	m := p.message()
+	require.Equal(p.test, message{tagged: true, control: control, stag: stag, to: to}, m.address(), "the message")
+	return m
+}
+
+func (p *peer) untaggedMessage(control byte, inv, msn uint32) message {
+	m := p.message()
+	require.Equal(p.test, message{control: control, inv: inv, msn: msn}, m.address(), "the message")
+	return m
+}
+
+// The made-up sink of the peer's RDMA Reads.
+const (
+	nowhere   = 0x00C0FFEE
+	nowhereTO = 0x0123456789ABCDEF
+)
+
+// asks sends an RDMA Read Request for n octets, and fetches reads the answer too. Nothing else may
+// come before it.
+func (p *peer) fetches(stag uint32, to uint64, n int) { p.send(p.readOf(stag, to, n)) }
+
+func (p *peer) fetched(stag uint32, to uint64, n int) []byte {
+	p.fetches(stag, to, n)
+	return p.taggedMessage(opReadResponse, nowhere, nowhereTO).payload
+}
+
+func (p *peer) readOf(stag uint32, to uint64, n int) []byte {
+	return aReadRequest(p.nextRead(), read{nowhere, nowhereTO, uint32(n), stag, to})
+}
+
+// settled waits until the queue pair has processed everything that was sent: the answer to an RDMA
+// Read of nothing comes behind it (RFC 5040 5.5). Nothing else may come before.
+func (p *peer) settled() {
+	require.Empty(p.test, p.fetched(0, 0, 0), "the answer to a Read of nothing")
+}
+
+// terminated says that next comes a Terminate Message of this layer, type and code
+// (layer<<12|type<<8|code), to the octet, and then the end of the stream. fault is the segment at
+// fault that it echoes with its length: the DDP header, and with readToo the RDMA Read Request
+// header; nil for none (RFC 5040 4.8 figure 10).
+func (p *peer) terminated(code uint16, fault []byte, readToo bool) {
+	p.expect(aTerminate(code, fault, readToo))
+	p.finished()
+}
+
+// eventuallyTerminated is terminated behind other ULPDUs, which it returns.
+func (p *peer) eventuallyTerminated(code uint16, fault []byte, readToo bool) (before [][]byte) {
+	for {
+		u := p.next()
+		if u[1]&0x0F == opTerminate&0x0F {
+			require.Equal(p.test, aTerminate(code, fault, readToo), u, "the Terminate Message")
+			p.finished()
+			return before
+		}
+		before = append(before, u)
+	}
+}
+
+// terminatedAs reads up to a Terminate Message, which has to have this code, and the end of the
+// stream behind it.
+func (p *peer) terminatedAs(code uint16) {
+	u := p.next()
+	for u[1]&0x0F != opTerminate&0x0F {
+		u = p.next()
+	}
+	require.GreaterOrEqual(p.test, len(u), 22, "the Terminate Message")
+	require.Equal(p.test, uint32(2), binary.BigEndian.Uint32(u[6:]), "its queue number")
+	require.Equalf(p.test, code, binary.BigEndian.Uint16(u[18:]), "its layer, type and code: %#04x", u[18:20])
+	require.Error(p.test, second(p.Next()), "the stream behind the Terminate Message")
+}
+
+// silent says that the stream ends in order without another octet. With finished the peer closes
+// its half then, if it is one that does.
+func (p *peer) silent(behind ...any) { require.ErrorIs(p.test, second(p.Next()), io.EOF, behind...) }
+
+func (p *peer) finished() {
+	p.silent("after the last FPDU")
+	if p.closes && !p.isShut {
+		p.isShut = true
+		_ = p.CloseWrite()
+	}
+}
+
+// endsAs says that nothing more comes but this end of the stream.
+func (p *peer) endsAs(want streamEnd, why ...any) {
+	end, fpdus, err := p.End()
+	require.NoError(p.test, err, "the end of the stream")
+	require.Equal(p.test, want, end, "the end of the stream")
+	require.Zero(p.test, fpdus, why...)
+}
+
+// gone reads up to the end of the stream, however that is, and says how it was.
+func (p *peer) gone() streamEnd {
+	end, _, err := p.End()
+	require.NoError(p.test, err, "the end of the stream")
+	return end
+}
+
+// closed says that the other side ends the stream, in whatever way, without another octet.
+func (p *peer) closed() {
+	require.Empty(p.test, p.early, "octets")
+	err := p.fill()
+	require.Error(p.test, err, "octets that came: % x", p.early)
+	var late net.Error
+	require.False(p.test, errors.As(err, &late) && late.Timeout(), "the connection is still open")
+}
+
+// shut ends the peer's half of the stream, reset drops the stream, and drop is done with it.
+func (p *peer) shut() {
+	if !p.isShut {
+		p.isShut = true
+		require.NoError(p.test, p.CloseWrite(), "the peer closes")
+	}
+}
+
+func (p *peer) reset() { require.NoError(p.test, p.Reset(), "the peer resets") }
+func (p *peer) drop()  { _ = p.Close() }
+
+// octets reads n octets, and text a text that is not in FPDUs.
+func (p *peer) octets(n int) []byte {
+	for len(p.early) < n {
+		require.NoError(p.test, p.fill(), "waiting for %d octets; there are % x", n, p.early)
+	}
+	b := p.early[:n:n]
+	p.early = p.early[n:]
+	return b
+}
+
+func (p *peer) text(want string) { require.Equal(p.test, want, string(p.octets(len(want)))) }
+
+// frame reads a startup frame.
+func (p *peer) frame() []byte {
+	b := p.octets(20)
+	b = append(b, p.octets(int(b[18])<<8|int(b[19]))...)
+	p.theirs = b
+	return b
+}
+
+// agreed is what two startup frames mean for the FPDUs (RFC 5044 7.1.1): a CRC if either asks for
+// it, markers for the side that does. mine are the flags of the peer's.
+func (p *peer) agreed(mine byte) {
+	crc := (mine|p.theirs[16])&frameC != 0
+	p.in = mpaLane{markers: mine&frameM != 0, crc: crc}
+	p.out = mpaLane{markers: p.theirs[16]&frameM != 0, crc: crc}
+}
+
+// shortWait is how long mute waits for octets that must not come.
+const shortWait = 10 * time.Millisecond
+
+// mute says that there is no octet at this moment, nor for a little while.
+func (p *peer) mute() {
+	require.Empty(p.test, p.early, "octets")
+	_ = p.Conn.SetReadDeadline(time.Now().Add(shortWait))
+	b := make([]byte, 1<<10)
+	n, err := p.Conn.Read(b)
+	require.Zero(p.test, n, "octets before their time: % x", b[:n])
+	var late net.Error
+	require.True(p.test, errors.As(err, &late) && late.Timeout(), "the connection is open: %v", err)
+}
+
+// rest is what came up to the end of a stream: octets of payload and whole messages, the Terminate
+// Message, if there was one, behind which nothing may come, and how it ended (io.EOF: in order).
+type rest struct {
+	octets, messages int
+	terminate        []byte
+	end              error
+}
+
+func (p *peer) rest() (r rest) {
+	for {
+		u, err := p.Next()
+		if err != nil {
+			r.end = err
+			return r
+		}
+		require.Nil(p.test, r.terminate, "a segment behind the Terminate Message: % x", u)
+		s := must(parseSegment(u))(p.test)
+		if s.control == opTerminate {
+			r.terminate = u
+			continue
+		}
+		r.octets += len(s.payload)
+		if s.last {
+			r.messages++
+		}
+	}
+}
+
+// setFraming says what the FPDUs are from here on, and adopt takes it from the startup frames of
+// both sides.
+func (p *peer) setFraming(f framing) {
+	p.out, p.in = mpaLane{crc: f.crc, markers: f.markersOut}, mpaLane{crc: f.crc, markers: f.markersIn}
+}
+
+func (p *peer) adopt(mine, its startup) {
+	p.setFraming(framing{crc: mine.CRC || its.CRC, markersIn: mine.Markers, markersOut: its.Markers})
+}

@@ -1,6 +1,0 @@
-package accept
-
-import "syscall"
-
-// passesHere are those that only this system has.
-var passesHere = []syscall.Errno{syscall.ENONET}

@@ -1,8 +1,0 @@
-//go:build !linux && !windows
-
-package accept
-
-import "syscall"
-
-// passesHere are those that only this system has.
-var passesHere []syscall.Errno

@@ -1,0 +1,6 @@
+package admission
+
+import "syscall"
+
+// passesHere are those that only this system has.
+var passesHere = []syscall.Errno{syscall.ENONET}

@@ -1,0 +1,8 @@
+//go:build !linux && !windows
+
+package admission
+
+import "syscall"
+
+// passesHere are those that only this system has.
+var passesHere []syscall.Errno

@@ -1,0 +1,90 @@
+package cq
+
+import "time"
+
+// late are completions that a fault plan keeps back, in order: they have their places in the ring, but no poll finds them.
+type late struct {
+	list  []kept // guarded by the queue's mu, as below
+	timer *time.Timer
+}
+
+type kept struct {
+	e   Entry
+	due time.Time
+}
+
+// pushFaulty is PushAll with the faults of a plan.
+func (q *Queue) pushFaulty(list []Entry) (n int) {
+	for i := range list {
+		d, full := q.fault(list[i].Completion)
+		if q.keep(&list[i], d, full) {
+			n++
+			continue
+		}
+		if q.push(list[i:i+1], full) == 0 {
+			return n
+		}
+		n++
+	}
+	return n
+}
+
+// keep keeps e back for d at least, and behind those that are kept back. It reports false if nothing delays it, or there is no room.
+func (q *Queue) keep(e *Entry, d time.Duration, full bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := &q.late
+	if full || q.failed || q.closed || d == 0 && len(l.list) == 0 || q.count+len(l.list) >= len(q.ring) {
+		return false
+	}
+	due := time.Now().Add(d)
+	if n := len(l.list); n > 0 && l.list[n-1].due.After(due) {
+		due = l.list[n-1].due
+	}
+	l.list = append(l.list, kept{*e, due})
+	if l.timer == nil {
+		l.timer = time.AfterFunc(d, q.show)
+	}
+	return true
+}
+
+// show adds those whose time has come. Their room was kept for them, unless Resize took it: then it is an overflow.
+func (q *Queue) show() {
+	for {
+		q.mu.Lock()
+		l := &q.late
+		if len(l.list) == 0 {
+			l.timer = nil
+			q.mu.Unlock()
+			return
+		}
+		if wait := time.Until(l.list[0].due); wait > 0 {
+			l.timer = time.AfterFunc(wait, q.show)
+			q.mu.Unlock()
+			return
+		}
+		e := l.list[0].e
+		q.mu.Unlock()
+		if q.push([]Entry{e}, false) == 0 && e.Owner != nil { // before it leaves the list: what comes meanwhile is kept back behind it
+			e.Owner.Release(e.Pos)
+		}
+		q.mu.Lock()
+		if len(l.list) > 0 {
+			l.list = l.list[1:]
+		}
+		q.mu.Unlock()
+	}
+}
+
+// drop drops all; mu is held.
+func (l *late) drop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	for _, k := range l.list {
+		if k.e.Owner != nil {
+			k.e.Owner.Release(k.e.Pos)
+		}
+	}
+	l.list, l.timer = nil, nil
+}

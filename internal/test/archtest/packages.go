@@ -1,0 +1,397 @@
+package archtest
+
+// entry is one package: its path in this module, what it holds, and what its files but tests import: packages of this
+// module by their path, and packages of other modules by the first three elements of theirs.
+type entry struct{ path, holds, imports string }
+
+// group is packages that stand together.
+type group struct {
+	title   string
+	entries []entry
+}
+
+// packages is the table of the house: the test of this package holds the code against it, .golangci.yml and
+// docs/architecture.md are made from it (go test ./internal/test/archtest -update). A new package, and a new import, is a
+// decision about layers: it is taken here.
+var packages = []group{
+	{"The nouns and the wire", []entry{
+		{
+			"wr", "the nouns: work requests, completions, Immediate Errors, statuses, events, access rights, counters, records of a trace",
+			"",
+		},
+		{
+			"mpa", "FPDUs, CRC32C, markers, the startup and its negotiation (RFC 5044, 6581)",
+			"golang.org/x/sys",
+		},
+		{
+			"ddp", "segment headers, cutting messages into segments, the MSN and MO rules (RFC 5041)",
+			"",
+		},
+		{
+			"rdmap", "opcodes, Read Request and Terminate formats, Terminate codes (RFC 5040, 7306)",
+			"ddp",
+		},
+	}},
+	{"Below the queue pair", []entry{
+		{
+			"internal/rawsock", "the system calls on sockets that are handed over: those that do not wait",
+			"golang.org/x/sys",
+		},
+		{
+			"internal/safecopy", "copies of memory that may fault, in a program with signal handlers of its own",
+			"golang.org/x/sys",
+		},
+		{
+			"internal/proflabel", "labels of goroutines, for profiles",
+			"",
+		},
+		{
+			"internal/statuscount", "completions counted by their status",
+			"wr",
+		},
+		{
+			"internal/sglcheck", "the scatter/gather element that stands for one that cannot be",
+			"wr",
+		},
+		{
+			"internal/verbshook", "what other packages of this module reach in `verbs` and programs do not, as typed functions",
+			"wr",
+		},
+		{
+			"internal/labhook", "what `verbs` reaches in `lab/fault` and `lab/tap` and programs do not, as typed methods",
+			"mpa wr",
+		},
+		{
+			"internal/engine", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
+			"internal/proflabel internal/rawsock",
+		},
+		{
+			"internal/ownfile", "files at a name that the user gives, opened through no link of another user",
+			"",
+		},
+		{
+			"internal/admission", "the accept loop of listeners, and the places at it",
+			"golang.org/x/sys internal/rawsock",
+		},
+		{
+			"internal/cq", "the completion queue",
+			"internal/engine internal/proflabel internal/statuscount wr",
+		},
+		{
+			"srq", "the shared receive queue",
+			"internal/sglcheck wr",
+		},
+		{
+			"stag", "the STag table: memory regions and windows, their states, access checks, holds",
+			"internal/safecopy wr",
+		},
+	}},
+	{"The RNIC", []entry{
+		{
+			"qp", "the queue pair; the only package that puts the wire layers together",
+			"ddp internal/cq internal/engine internal/proflabel internal/rawsock internal/sglcheck internal/statuscount internal/verbshook mpa rdmap srq stag wr",
+		},
+		{
+			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",
+			"github.com/google/uuid internal/cq internal/labhook internal/proflabel internal/sglcheck internal/verbshook mpa qp rdmap srq stag wr",
+		},
+		{
+			"cm", "connecting: dial, listen, accept, reject",
+			"internal/admission internal/rawsock internal/verbshook mpa verbs",
+		},
+		{
+			"nd2", "NetworkDirect version 2 over the two ([networkdirect.md](networkdirect.md))",
+			"cm internal/rawsock verbs wr",
+		},
+		{
+			"ulp/rsocket", "`net.Conn` over RDMA, as rsockets of rdma-core speak it ([rsocket.md](rsocket.md))",
+			"cm verbs",
+		},
+		{
+			"ulp/nvmeof", "an NVMe over Fabrics target ([nvme.md](nvme.md))",
+			"cm golang.org/x/sync golang.org/x/sys verbs",
+		},
+	}},
+	{"VI over TCP ([vi.md](vi.md))", []entry{
+		{
+			"internal/vitcp/segment", "the segments of VI over TCP: headers, CRC, finding them in a stream",
+			"golang.org/x/sys",
+		},
+		{
+			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
+			"internal/engine internal/rawsock internal/vitcp/segment stag wr",
+		},
+		{
+			"internal/vitcp", "the machines that establish a connection",
+			"internal/admission internal/rawsock internal/vitcp/endpoint internal/vitcp/segment",
+		},
+		{
+			"vipl", "the VI Provider Library: NIC, VIs, Descriptors, CQs. What a VI program imports",
+			"internal/engine internal/vitcp internal/vitcp/endpoint internal/vitcp/segment stag wr",
+		},
+	}},
+	{"To look and to break ([lab.md](lab.md), [counters.md](counters.md))", []entry{
+		{
+			"stats", "names for what `verbs` counts, and a socket that offers it",
+			"verbs",
+		},
+		{
+			"stats/expvars", "the counters for `expvar`",
+			"stats verbs",
+		},
+		{
+			"stats/prometheus", "the counters for Prometheus, whose client library no other package needs",
+			"github.com/prometheus/client_golang stats verbs",
+		},
+		{
+			"lab/trace", "what an RNIC did, as records: a ring, a file, a page, log/slog",
+			"internal/ownfile wr",
+		},
+		{
+			"lab/internal/interpose", "between a program and a connection: what faults make of its octets, and how an observer sees them",
+			"mpa",
+		},
+		{
+			"lab/fault", "fault plans: what goes wrong when, in streams and at the verbs",
+			"ddp internal/labhook internal/verbshook lab/internal/interpose mpa rdmap verbs wr",
+		},
+		{
+			"lab/relay", "what `rnic proxy` does: connections carried between two ends, with the faults of a plan",
+			"internal/admission internal/rawsock lab/fault mpa",
+		},
+		{
+			"lab/tap", "captures of streams, as pcapng",
+			"ddp internal/labhook internal/ownfile lab/internal/interpose mpa rdmap wr",
+		},
+		{
+			"lab/rnictest", "for `go test`: connected queue pairs in one line",
+			"cm internal/proflabel lab/fault lab/trace verbs",
+		},
+	}},
+	{"C programs ([c-programs.md](c-programs.md))", []entry{
+		{
+			"rdmacore/internal/sysfs", "the files of /sys that rdma-core reads",
+			"",
+		},
+		{
+			"rdmacore", "the front door: what `rnic run` tells a program's engine, and the files in which rdma-core finds the device",
+			"rdmacore/internal/sysfs",
+		},
+		{
+			"rdmacore/internal/uabi", "the structs of the two devices",
+			"",
+		},
+		{
+			"rdmacore/internal/umem", "the memory of the program, by address",
+			"golang.org/x/sys internal/safecopy",
+		},
+		{
+			"rdmacore/internal/udwire", "the datagrams that carry UD queue pairs ([decisions/0019](decisions/0019-ud-as-udp.md))",
+			"",
+		},
+		{
+			"rdmacore/internal/uverbs", "the device uverbs0: the commands of Linux's user ABI over `verbs`",
+			"cm golang.org/x/sys internal/rawsock internal/verbshook mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
+		},
+		{
+			"rdmacore/internal/ucma", "the device rdma_cm, over `cm`",
+			"cm golang.org/x/sys internal/rawsock rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
+		},
+		{
+			"rdmacore/engine", "the shared library that a C program loads: C calls as Go calls (beside it `rdmacore/preload`, in C)",
+			"internal/ownfile internal/safecopy lab/fault lab/tap lab/trace rdmacore rdmacore/internal/ucma rdmacore/internal/uverbs stats verbs",
+		},
+	}},
+	{"Conformance ([conformance.md](conformance.md))", []entry{
+		{
+			"internal/rping", "the messages of rdma-core's rping",
+			"wr",
+		},
+		{
+			"internal/dissect", "the decoder of the wire, VI over TCP included; captures: connections, frames, broken MUSTs",
+			"ddp github.com/gopacket/gopacket internal/vitcp/segment mpa rdmap",
+		},
+		{
+			"conformance/requirements", "the registry: every requirement by key",
+			"",
+		},
+		{
+			"conformance/upper", "the upper tester: the program above the RNIC under test",
+			"cm internal/rping verbs",
+		},
+		{
+			"conformance", "what a case is, the runner, targets",
+			"conformance/upper golang.org/x/sync mpa",
+		},
+		{
+			"conformance/cases", "the cases",
+			"cm conformance conformance/upper github.com/stretchr/testify golang.org/x/sync internal/verbshook internal/vitcp internal/vitcp/segment lab/fault mpa nd2 stag verbs vipl wr",
+		},
+		{
+			"conformance/report", "results as text, JSON, JUnit's XML, a page, captures",
+			"conformance conformance/requirements github.com/gopacket/gopacket internal/dissect internal/vitcp mpa",
+		},
+		{
+			"conformance/mutants", "known faults, each put into the product to see a case fail",
+			"conformance conformance/cases golang.org/x/sync",
+		},
+	}},
+	{"The program", []entry{
+		{
+			"cmd/rnic/internal/cli", "what commands share: flags, tables, JSON, progress, another process of the program",
+			"cm github.com/spf13/cobra github.com/spf13/pflag internal/ownfile lab/fault lab/tap lab/trace stats verbs",
+		},
+		{
+			"cmd/rnic/internal/endpoint", "what two-process commands share: an RNIC, a queue pair, its memory, the other process",
+			"cm verbs",
+		},
+		{
+			"cmd/rnic/internal/pattern", "data whose every octet says where it belongs",
+			"",
+		},
+		{
+			"cmd/rnic/internal/histogram", "durations, counted",
+			"",
+		},
+		{
+			"cmd/rnic/internal/conform", "`rnic conform`",
+			"cmd/rnic/internal/cli conformance conformance/cases conformance/report conformance/requirements conformance/upper github.com/spf13/cobra github.com/spf13/pflag internal/ownfile",
+		},
+		{
+			"cmd/rnic/internal/demo", "`rnic demo`",
+			"cm cmd/rnic/internal/cli cmd/rnic/internal/endpoint cmd/rnic/internal/pattern ddp github.com/spf13/cobra rdmap verbs",
+		},
+		{
+			"cmd/rnic/internal/dump", "`rnic dump`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra internal/dissect",
+		},
+		{
+			"cmd/rnic/internal/info", "`rnic info`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra verbs",
+		},
+		{
+			"cmd/rnic/internal/nvme", "`rnic nvme`",
+			"cm cmd/rnic/internal/cli github.com/spf13/cobra ulp/nvmeof",
+		},
+		{
+			"cmd/rnic/internal/perf", "`rnic perf`",
+			"cm cmd/rnic/internal/cli cmd/rnic/internal/endpoint cmd/rnic/internal/histogram cmd/rnic/internal/pattern github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sync internal/ownfile internal/rawsock verbs",
+		},
+		{
+			"cmd/rnic/internal/ping", "`rnic ping`",
+			"cm cmd/rnic/internal/cli cmd/rnic/internal/endpoint cmd/rnic/internal/histogram github.com/spf13/cobra internal/rping verbs",
+		},
+		{
+			"cmd/rnic/internal/proxy", "`rnic proxy`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra lab/fault lab/relay",
+		},
+		{
+			"cmd/rnic/internal/run", "`rnic run`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra golang.org/x/sys rdmacore stats",
+		},
+		{
+			"cmd/rnic/internal/top", "`rnic top`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra golang.org/x/sys stats",
+		},
+		{
+			"cmd/rnic/internal/trace", "`rnic trace`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra internal/ownfile lab/trace verbs",
+		},
+		{
+			"cmd/rnic/internal/vi", "`rnic vi`",
+			"cmd/rnic/internal/cli cmd/rnic/internal/endpoint cmd/rnic/internal/histogram cmd/rnic/internal/pattern github.com/spf13/cobra github.com/spf13/pflag internal/vitcp vipl",
+		},
+		{
+			"cmd/rnic/internal/clitest", "for tests of commands: a command line and what it printed",
+			"cmd/rnic/internal/cli github.com/spf13/cobra",
+		},
+		{
+			"cmd/rnic", "the program: it puts the commands together",
+			"cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/info cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
+		},
+	}},
+	{"Examples ([examples.md](examples.md), [tutorial.md](tutorial.md)) and interop ([interop.md](interop.md), [ulps.md](ulps.md))", []entry{
+		{
+			"examples/copy", "a file over TLS by RDMA Writes",
+			"cm verbs",
+		},
+		{
+			"examples/crowd", "a server of a thousand clients",
+			"cm golang.org/x/sync verbs",
+		},
+		{
+			"examples/kv", "a key-value store with one-sided gets",
+			"cm verbs",
+		},
+		{
+			"docs", "tests of these pages",
+			"",
+		},
+		{
+			"docs/tutorial", "the program of the tutorial",
+			"",
+		},
+		{
+			"interop/internal/page", "writes what a run found into a page",
+			"",
+		},
+		{
+			"interop", "softrnic against Linux Soft-iWARP in a guest",
+			"conformance conformance/cases conformance/requirements interop/internal/page",
+		},
+		{
+			"interop/cprograms", "C programs of Debian's packages under `rnic run`",
+			"interop/internal/page",
+		},
+		{
+			"interop/nvme", "Linux's NVMe initiator against `rnic nvme serve`",
+			"interop/internal/page",
+		},
+		{
+			"interop/ulps", "upper layers against other people's programs",
+			"interop/internal/page ulp/rsocket",
+		},
+	}},
+	{"Helpers of tests", []entry{
+		{
+			"internal/test/abbench", "benchmarks of two loops in turns of one run",
+			"",
+		},
+		{
+			"internal/test/archtest", "this table, and the tests of it",
+			"",
+		},
+		{
+			"internal/test/docgen", "the generated parts of these pages",
+			"",
+		},
+		{
+			"internal/test/fdlimit", "a process with few descriptors",
+			"golang.org/x/sys",
+		},
+		{
+			"internal/test/leakcheck", "no goroutine of this module is left behind",
+			"",
+		},
+		{
+			"internal/test/nohandlers", "a process without Go's signal handlers",
+			"internal/safecopy",
+		},
+		{
+			"internal/test/opcover", "the files and functions that one Send and one segment walk through",
+			"cm verbs",
+		},
+		{
+			"internal/test/rawpeer", "the other end of an iWARP stream, played by hand",
+			"ddp mpa rdmap",
+		},
+		{
+			"internal/test/brokenconn", "connections that end at each step of connecting, and the count of what they leave",
+			"internal/test/leakcheck internal/test/rawpeer internal/vitcp/segment mpa verbs",
+		},
+		{
+			"internal/test/stress", "listeners under attack (`make siege`)",
+			"",
+		},
+	}},
+}

@@ -1,0 +1,312 @@
+package endpoint
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
+)
+
+const (
+	// intakeOctets is the buffer that segments are received in, at first.
+	intakeOctets = 16 << 10
+	// directAbove is the missing payload that is rather received where it belongs.
+	directAbove = 4 << 10
+)
+
+// receiver is the state of the reader, and its own.
+type receiver struct {
+	own    sync.Mutex // who is the reader, where there is no goroutine
+	cut    *segment.Cutter
+	early  []byte          // received before the endpoint was made
+	waits  bool            // it goes on when waited says so,
+	kept   segment.Segment // with this segment, if its length is not zero
+	direct bool            // payload can be received where it belongs
+
+	guesses guesses // at Unreliable
+
+	in   inbound // the Send or RDMA Write that is arriving
+	sink *spans  // where the payload of the current segment goes; nil: nowhere
+
+	// Of a diverted segment:
+	header segment.Header
+	away   int // octets of payload that have not come
+}
+
+func (r *receiver) init(c Config) {
+	r.cut = segment.NewCutter(intakeOctets, c.CRC)
+	r.early = append([]byte(nil), c.Early...)
+	r.in.number, r.in.begun = c.PeerNumber, c.PeerNumber
+}
+
+// waitFor is what the reader waits for before it takes anything else.
+type waitFor uint8
+
+const (
+	waitNothing waitFor = iota
+	waitAnswers         // answers to RDMA Reads, until they have left
+	waitPause           // the end of a pause
+)
+
+// goOn says that what the reader may wait for has come about. The caller has mu.
+func (e *Endpoint) goOn(what waitFor) {
+	if e.held != what {
+		return
+	}
+	e.held = waitNothing
+	if e.sock != nil {
+		e.sock.Soon()
+	} else {
+		e.calm.Broadcast()
+	}
+}
+
+// waited reports whether the reader may go on.
+func (e *Endpoint) waited() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rx.waits = e.held != waitNothing
+	return !e.rx.waits
+}
+
+// receiveAll is the reader, of an endpoint that has a goroutine for it.
+func (e *Endpoint) receiveAll() {
+	for e.receive() {
+	}
+	e.endReader()
+}
+
+// receive takes what has come and receives more, or waits for what has to come first. It
+// reports false at the end.
+func (e *Endpoint) receive() bool {
+	if e.takeAll() {
+		_, ok := e.fetch()
+		return ok
+	}
+	if !e.rx.waits {
+		return false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.held != waitNothing && !e.ended {
+		e.calm.Wait()
+	}
+	e.rx.waits = false
+	return !e.ended
+}
+
+// endReader is the last that the reader does.
+func (e *Endpoint) endReader() {
+	defer e.leave()
+	e.quiesce()
+	e.discard()
+}
+
+// takeAll takes all segments that are in the buffer. It reports false at the end, and when
+// the reader has to wait.
+func (e *Endpoint) takeAll() bool {
+	if s := e.rx.kept; s.Length != 0 {
+		e.rx.kept = segment.Segment{}
+		if s.Missing() > 0 {
+			return e.admit(&s) && e.place(s.Payload())
+		}
+		if !e.take(&s, segment.FaultNone) {
+			return false
+		}
+	}
+	for !e.rx.waits {
+		s, ok, fault := e.rx.cut.Next()
+		switch {
+		case ok && !e.take(&s, fault):
+			return false
+		case ok:
+		case fault.Lost(): // nobody knows where the next segment begins
+			return e.malformed(fault)
+		default:
+			return e.divert()
+		}
+	}
+	return false
+}
+
+// take takes one whole segment, and reports false at the end.
+func (e *Endpoint) take(s *segment.Segment, fault segment.Fault) bool {
+	if fault != segment.FaultNone {
+		return e.takeBad(s, fault)
+	}
+	if !e.admit(s) {
+		return false
+	}
+	return e.place(s.Payload()) && e.complete(&s.Header)
+}
+
+// divert begins a long segment whose payload goes straight to its memory.
+func (e *Endpoint) divert() bool {
+	r := &e.rx
+	if !r.direct || r.cut.Missing() < directAbove {
+		return true
+	}
+	s, ok := r.cut.Divert()
+	if !ok {
+		return true
+	}
+	r.header, r.away = s.Header, s.Missing()
+	return e.admit(&s) && e.place(s.Payload())
+}
+
+// place puts payload of the current segment where it belongs. It reports false at the
+// end.
+func (e *Endpoint) place(b []byte) bool {
+	if e.rx.sink == nil || e.rx.sink.copyIn(b) {
+		return true
+	}
+	return e.loseMemory()
+}
+
+// fetch receives more. It reports whether it got some, and false for on at the end.
+func (e *Endpoint) fetch() (got, on bool) {
+	r := &e.rx
+	e.mu.Lock()
+	if e.nopDue() {
+		e.wake()
+	}
+	ended := e.ended
+	e.mu.Unlock()
+	if ended {
+		return false, false
+	}
+	if len(r.early) > 0 {
+		n := copy(r.cut.Space(), r.early)
+		r.cut.Advance(n)
+		r.early = r.early[n:]
+		return true, true
+	}
+	err := e.read()
+	switch {
+	case err == nil:
+	case errors.Is(err, errAgain):
+		return false, true
+	case errors.Is(err, errRevoked):
+		return true, e.loseMemory()
+	default:
+		e.lose(err)
+		return true, false
+	}
+	if r.header.Length != 0 && r.away == 0 {
+		h := r.header
+		r.header = segment.Header{}
+		return true, e.complete(&h)
+	}
+	return true, true
+}
+
+// read receives some octets: of the diverted segment to its memory, others to the
+// buffer.
+func (e *Endpoint) read() error {
+	r := &e.rx
+	space := r.cut.Space()
+	if r.away == 0 {
+		n, err := e.readInto(space)
+		r.cut.Advance(n)
+		return err
+	}
+	if r.sink == nil { // it is dropped
+		n, err := e.readInto(space[:min(len(space), r.away)])
+		r.away -= n
+		return err
+	}
+	if r.sink.mayVanish() {
+		n, err := e.readInto(space[:min(len(space), r.away)])
+		r.away -= n
+		if !r.sink.copyIn(space[:n]) {
+			return errRevoked
+		}
+		return err
+	}
+	n, err := e.raw.readDirect(r.sink, r.away, space)
+	here := min(n, r.away)
+	r.away -= here
+	r.cut.Advance(n - here)
+	return err
+}
+
+func (e *Endpoint) readInto(b []byte) (int, error) {
+	if e.raw.usable() {
+		return e.raw.read(b)
+	}
+	n, err := e.conn.Read(b)
+	if n > 0 {
+		return n, nil // an error comes again
+	}
+	return 0, err
+}
+
+// lose ends the connection that cannot be read from.
+func (e *Endpoint) lose(err error) {
+	r := &e.rx
+	eof := errors.Is(err, io.EOF)
+	if eof && e.sock != nil {
+		_ = e.hearWriter() // broken says why
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if eof && e.sock == nil {
+		e.awaitWrite()
+	}
+	if e.broken != nil && (errors.Is(err, os.ErrDeadlineExceeded) || eof && !closedThere(e.broken)) {
+		eof, err = false, e.broken
+	}
+	cause := CauseLost
+	if eof && r.away == 0 && r.cut.Buffered() == 0 && !r.in.open {
+		cause, err = CausePeerClosed, nil // VT-2.2.2.2.2-M2
+	}
+	e.cutInbound()
+	e.end(cause, err)
+}
+
+// hearWriter is awaitWrite where there are no goroutines: no system call of the writer waits.
+// It reports whether one has failed.
+func (e *Endpoint) hearWriter() bool {
+	e.tx.own.Lock()
+	defer e.tx.own.Unlock()
+	return e.tx.dead
+}
+
+// awaitWrite waits until the writer has told of the system call that it is in, which is
+// its last one. A system tells the error of a connection to one call only. If that was a
+// write, a read finds the end of a stream that the peer has not closed. The caller has mu.
+func (e *Endpoint) awaitWrite() {
+	if e.conn.SetWriteDeadline(rawsock.Past) != nil {
+		return // it might never return
+	}
+	for e.writing && !e.ended {
+		e.calm.Wait()
+	}
+}
+
+// closedThere reports whether a write may fail like that once the peer has closed the
+// connection, so that the end of its stream is the peer's word.
+func closedThere(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// discard reads over what still comes, until the peer closes or the endpoint has
+// lingered long enough.
+func (e *Endpoint) discard() {
+	e.mu.Lock()
+	farewell := e.draining
+	if farewell {
+		_ = e.conn.SetReadDeadline(time.Time{})
+	}
+	e.mu.Unlock()
+	for farewell {
+		if _, err := e.conn.Read(e.rx.cut.Space()); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package endpoint
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
+)
+
+// errRevoked: memory that was to be sent is not registered any more.
+var errRevoked = errors.New("vitcp: memory revoked")
+
+// errAgain: it would have to wait.
+var errAgain error = syscall.EAGAIN
+
+// zeros is what a segment is padded with whose memory is gone.
+var zeros [segment.MaxSegment]byte
+
+// writeBatch sends the batch, waiting if need be, and tells of what has left as it goes. It
+// reports false at the end of the connection; then it stops with a segment, if it can.
+func (e *Endpoint) writeBatch(b *batch) bool {
+	b.seal()
+	for {
+		if e.isEnded() {
+			b.truncate(b.boundary())
+		}
+		if b.empty() {
+			return !e.isEnded()
+		}
+		err := e.write(b)
+		e.deliver()
+		switch {
+		case errors.Is(err, errRevoked):
+			err = e.pad(b)
+		case errors.Is(err, errAgain): // something has left
+			err = nil
+		}
+		if err != nil {
+			e.tx.torn = b.boundary() != b.sent
+			e.awaitEnd()
+			return false
+		}
+	}
+}
+
+func (e *Endpoint) isEnded() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ended
+}
+
+// write sends some of b: all that the connection takes at once, or else a part after
+// waiting for it; and tells of what has left.
+func (e *Endpoint) write(b *batch) error {
+	e.mu.Lock()
+	e.writing = true
+	e.mu.Unlock()
+	err := e.push(b)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.writing = false
+	e.account(b)
+	if err != nil && !errors.Is(err, errRevoked) && !errors.Is(err, errAgain) && e.broken == nil && !e.ended {
+		e.broken = err
+		e.goOn(waitAnswers)
+	}
+	e.calm.Broadcast()
+	return err
+}
+
+// push makes the system call of write.
+func (e *Endpoint) push(b *batch) error {
+	if !e.raw.usable() {
+		n, err := e.conn.Write(b.pieces[b.gone][:b.chunk()])
+		b.advance(n)
+		return err
+	}
+	return e.raw.write(b)
+}
+
+// chunk is how many octets of the next piece are written at a time: some whole segments.
+// All is in the arena.
+func (b *batch) chunk() int {
+	end := b.sent
+	for _, m := range b.marks[b.known:] {
+		if end > b.sent && m.end > b.sent+segment.MaxSegment {
+			break
+		}
+		end = m.end
+	}
+	return min(end-b.sent, len(b.pieces[b.gone]))
+}
+
+// awaitEnd waits for the end of a connection that cannot be written to. It leaves the
+// reader some time: the peer may have said why, and the reader finds that in what is
+// received.
+func (e *Endpoint) awaitEnd() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return
+	}
+	_ = e.conn.SetReadDeadline(time.Now().Add(e.patience()))
+	for !e.ended {
+		e.work.Wait()
+	}
+}
+
+// patience is how long the reader may still receive when nothing can be written.
+func (e *Endpoint) patience() time.Duration {
+	if e.c.Level == segment.ReliableReception {
+		return max(e.c.Linger, codeLinger)
+	}
+	return e.c.Linger
+}
+
+// account tells of the segments that have left since the last time. The caller has mu.
+func (e *Endpoint) account(b *batch) {
+	for b.known < len(b.marks) {
+		m := &b.marks[b.known]
+		if m.start >= b.sent {
+			break
+		}
+		whole := m.end <= b.sent
+		if m.kind == segRequest && m.idx >= e.sq.head {
+			e.departed(*e.sq.at(m.idx), m, whole)
+		}
+		if !whole {
+			break
+		}
+		if m.kind == segAnswer && m.Last() {
+			e.answered(m)
+		}
+		b.known++
+	}
+}
+
+// departed says that a segment of request r has left, or a part of one. The caller has
+// mu.
+func (e *Endpoint) departed(r *request, m *mark, whole bool) {
+	r.begun = true
+	if !whole || !m.Last() {
+		return
+	}
+	r.sentAll = !m.Failed()
+	// Transmitted is enough at Unreliable and Reliable Delivery (VI Architecture
+	// 2.5.2); Reception waits for the ACK (VT-3.2-M12), a Read for its answer.
+	if r.flaws != 0 || r.Op != OpRead && e.c.Level != segment.ReliableReception {
+		r.done = true
+		e.advance()
+	}
+}
+
+// answered says that the answer to an RDMA Read has left. One that failed ends the
+// connection. The caller has mu.
+func (e *Endpoint) answered(m *mark) {
+	if m.Failed() {
+		if !m.told {
+			e.raise(EventReadProtection)
+		}
+		e.blame(m.Number, segment.RDMAProtection)
+		e.end(CauseInbound, nil)
+		return
+	}
+	if e.unsent--; e.unsent == 0 {
+		e.goOn(waitAnswers)
+	}
+	if e.c.Level == segment.ReliableReception {
+		*e.items.push() = item{kind: itemAck, acks: true, number: m.Number}
+	}
+}
+
+// blame has the peer told what was wrong with a message of it. It takes all before that
+// one for received (3.2, Message ACK), so number is never one that a segment names which
+// is damaged or out of turn, but of the first message that has not come: that is the one
+// in error. The caller has mu.
+func (e *Endpoint) blame(number uint32, code segment.ErrorCode) {
+	if e.c.Level == segment.ReliableReception && e.badCode == 0 { // VT-3.2-M15, VT-3.2-S5
+		e.badNumber, e.badCode = number, code
+	}
+}
+
+// pad goes on after memory of the segment that is next to be sent has gone. If none of
+// the segment has left, one with the transmit error takes its place. Else the rest is
+// zeros, and the error is told by the next one (2.2.2.2.5); if there is none, the peer
+// must not take the zeros for the message, and the stream is cut off. Nothing is sent
+// behind it.
+func (e *Endpoint) pad(b *batch) error {
+	i := b.known
+	for b.marks[i].end <= b.sent {
+		i++
+	}
+	m := b.marks[i]
+	s := m.outgoing
+	b.truncate(b.sent)
+	if m.start < b.sent {
+		if m.Last() {
+			e.spoil(&s, true)
+			return errRevoked
+		}
+		b.pieces = append(b.pieces, zeros[:m.end-b.sent])
+		b.size = m.end
+		s.Offset += uint32(s.n)
+	}
+	s.abandon()
+	s.told = true
+	b.frame(&s, false, false)
+	b.seal()
+	e.spoil(&s, false)
+	return nil
+}
+
+// spoil says that the message of s fails here. If its end cannot be told, that is at
+// once.
+func (e *Endpoint) spoil(s *outgoing, now bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stopped = true
+	switch {
+	case s.kind == segAnswer:
+		e.raise(EventReadProtection)
+		if now {
+			e.end(CauseInbound, errRevoked)
+		}
+	case s.idx >= e.sq.head:
+		r := *e.sq.at(s.idx)
+		r.flaws, r.cause = FlawProtection|FlawPartial, CauseRequest
+		if now {
+			e.end(CauseRequest, errRevoked)
+		}
+	}
+}
+
+// drain sends what the peer is still to know, and ends this half of the
+// connection.
+func (e *Endpoint) drain() {
+	e.mu.Lock()
+	for e.quiet < goroutines || e.delivering {
+		e.work.Wait() // what is delivered now can be acknowledged still
+	}
+	h := segment.Header{Type: segment.NOP, Flags: segment.EndOfMessage, Number: e.number}
+	e.inform(&h)
+	if e.badCode != 0 { // VT-3.6-M7, 3.2 Message ACK
+		h.Ack, h.Code = e.badNumber, e.badCode
+	}
+	farewell, reception, lingers := e.draining, e.c.Level == segment.ReliableReception, e.lingers()
+	e.mu.Unlock()
+	if !farewell {
+		return
+	}
+	half, ok := e.conn.(interface{ CloseWrite() error })
+	if !e.tx.torn && reception {
+		_ = e.conn.SetWriteDeadline(time.Now().Add(lingers))
+		h.SetLength(0, e.c.CRC)
+		b := h.Append(nil)
+		if e.c.CRC {
+			b = segment.AppendCRC(b, 0)
+		}
+		if _, err := e.conn.Write(b); err != nil {
+			ok = false
+		}
+	}
+	if e.tx.torn || !ok || half.CloseWrite() != nil {
+		_ = e.conn.Close()
+	}
+}

@@ -1,0 +1,92 @@
+package fault
+
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/mpa"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// inside is an Injector as package verbs has it, which is a labhook.Injector: what strikes inside an RNIC.
+type inside struct{ *Injector }
+
+func (in inside) Attach(invalidate func(wr.STag) bool, publish func(strike string)) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.invalidate = invalidate
+	if publish != nil {
+		in.reports = append(in.reports, func(s Strike) { publish(s.String()) })
+	}
+}
+
+// Stream puts the faults between, or refuses.
+func (in inside) Stream(qp wr.QPID, s *mpa.Stream, preamble int) error {
+	for _, k := range in.strikes(Connection, place{}, qp, AnyOp) {
+		in.report(k)
+		if k.Rule.What == Refuse {
+			return &Error{k}
+		}
+		s.IRD, s.Enhanced = min(s.IRD, k.Rule.N), true
+	}
+	if st := in.open(qp); st.rules > 0 {
+		if s.EMSS == 0 {
+			s.EMSS = mpa.EMSS(s.Conn) // a wrapped connection does not show it
+		}
+		st.flows[0].Begin(s.CRC, s.MarkersIn)
+		st.flows[1].Begin(s.CRC, s.MarkersOut)
+		st.flows[1].preamble = preamble
+		early := s.Early
+		s.Conn, s.Early = st.between(s.Conn), nil
+		st.conn.Take(early)
+	}
+	return nil
+}
+
+// Post may refuse a request.
+func (in inside) Post(qp wr.QPID, op wr.Op, s wr.STag) error {
+	for _, k := range in.strikes(Post, place{uint64(qp), queueOf(op)}, qp, opOf(op)) {
+		if k.Rule.What == InvalidateSTag {
+			in.invalidates(k, s)
+			continue
+		}
+		in.report(k)
+		return &Error{k}
+	}
+	return nil
+}
+
+// Register may refuse a region.
+func (in inside) Register() error {
+	for _, k := range in.strikes(Registration, place{}, 0, AnyOp) {
+		in.report(k)
+		return &Error{k}
+	}
+	return nil
+}
+
+// Complete says how long a completion stays hidden, and whether the CQ has no room for it.
+func (in inside) Complete(qp wr.QPID, op wr.Op) (delay time.Duration, full bool) {
+	for _, k := range in.strikes(Completion, place{uint64(qp), queueOf(op)}, qp, opOf(op)) {
+		in.report(k)
+		delay, full = max(delay, k.Rule.For), full || k.Rule.What == Full
+	}
+	return delay, full
+}
+
+// queueOf is the queue that an operation is on, as the direction that plans name it by.
+func queueOf(op wr.Op) Direction {
+	if op == wr.OpRecv {
+		return In
+	}
+	return Out
+}
+
+// invalidates carries out k, if this side has the STag.
+func (in *Injector) invalidates(k Strike, s wr.STag) {
+	in.mu.Lock()
+	invalidate := in.invalidate
+	in.mu.Unlock()
+	if invalidate != nil && invalidate(s) {
+		in.report(k)
+	}
+}

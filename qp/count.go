@@ -1,0 +1,121 @@
+package qp
+
+import (
+	"sync"
+
+	"github.com/softrnic/softrnic/internal/statuscount"
+	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/wr"
+)
+
+// opCounts are the messages that one side has framed or handled, by opcode.
+type opCounts [rdmap.AtomicResponse + 1]wr.Flow
+
+func (o *opCounts) segment(op rdmap.Opcode, octets uint64, last bool) {
+	f := &o[op]
+	f.Segments++
+	f.Octets += octets
+	if last {
+		f.Messages++
+	}
+}
+
+// takeBack undoes segment: it has not been handled and comes again.
+func (o *opCounts) takeBack(op rdmap.Opcode, octets uint64, last bool) {
+	f := &o[op]
+	f.Segments--
+	f.Octets -= octets
+	if last {
+		f.Messages--
+	}
+}
+
+// outCount is what the transmit side counts.
+type outCount struct {
+	ops                               opCounts
+	binds, fastRegisters, invalidates uint64
+	// octets are those of the stream, framed: when counters are asked for. terminated is what there is of them
+	// behind transmitter.pos.
+	octets, terminated uint64
+}
+
+// executed counts a memory operation.
+func (c *outCount) executed(op wr.Op) {
+	switch op {
+	case wr.OpBind:
+		c.binds++
+	case wr.OpFastRegister:
+		c.fastRegisters++
+	default:
+		c.invalidates++
+	}
+}
+
+// inCount is what the receive side counts.
+type inCount struct {
+	ops         opCounts
+	octets      uint64 // of the stream
+	invalidates uint64
+	waits       uint64 // messages that found no receive
+	waited      uint32 // MSN of the last of them
+}
+
+// waitsFor counts a message of that MSN, once: the same one may find none again.
+func (c *inCount) waitsFor(msn uint32) {
+	if c.waits == 0 || c.waited != msn {
+		c.waits++
+	}
+	c.waited = msn
+}
+
+// snapshot is what the owner of a side has published of its counters.
+type snapshot[C any] struct {
+	mu       sync.Mutex
+	count    *C                   // nil: nothing as yet
+	statuses statuscount.Statuses // of receives
+	final    bool                 // the side is finish's for good
+}
+
+func (t *snapshot[C]) set(c *C, st statuscount.Statuses, all bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count == nil {
+		t.count = new(C)
+	}
+	*t.count, t.statuses = *c, st
+	t.final = t.final || all
+}
+
+// get is what was published last, and whether that is all there is to be had: the side itself may be taken for long.
+func (t *snapshot[C]) get(blocks bool) (c C, st statuscount.Statuses, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.count != nil {
+		c = *t.count
+	}
+	return c, t.statuses, blocks || t.final
+}
+
+// tell says what has been counted, if the side may not be had for long. The caller owns it, as with the next three.
+func (t *transmitter) publish() {
+	if !t.llp.direct {
+		t.snapshot.set(t.sum(), statuscount.Statuses{}, false)
+	}
+}
+
+// tellAll is tell by finish, whose the side is.
+func (t *transmitter) publishFinal() { t.snapshot.set(t.sum(), statuscount.Statuses{}, true) }
+
+// sum is what has been counted.
+func (t *transmitter) sum() *outCount {
+	t.count.octets = t.pos - t.cfg.Carried.Octets + t.count.terminated
+	return &t.count
+}
+
+func (r *receiver) publish() {
+	if !r.llp.direct {
+		r.snapshot.set(&r.count, r.rq.statuses.Clone(), false)
+	}
+}
+
+func (r *receiver) publishFinal() { r.snapshot.set(&r.count, r.rq.statuses.Clone(), true) }

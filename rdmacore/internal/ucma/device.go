@@ -1,0 +1,101 @@
+//go:build linux && (amd64 || arm64)
+
+// Package ucma is the kernel's half of /dev/infiniband/rdma_cm in user space: the device that librdmacm
+// writes its commands to, as the user ABI of Linux has them (package uabi), over package cm. A Device is
+// the one of a process, beside a device of package uverbs whose queue pairs it connects; a File is an
+// open of it.
+//
+//	program -> librdmacm -> write(rdma_cm) -> File.Write -> cm.Dial, cm.Listener -> TCP
+//	                     <- GET_EVENT <- eventfd, one token an event <-
+//
+// Ids of the port space for datagrams exchange queue pair numbers over UDP instead (package ud, Setup).
+//
+// A connection id has the states of Linux's cma.c, and what a state does not allow is refused with its
+// errno. Requests reach the peer's program in the order of rdma_connect. Nothing is added to
+// a program's private data: what a peer sees is what any iWARP program would have sent.
+//
+// All that a program writes is looked at before it is used. Methods may be called from any goroutine; none
+// waits for a peer, but ACCEPT for the socket to take the MPA Reply.
+package ucma
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
+	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
+)
+
+// limits are times that tests shorten.
+type limits struct {
+	// Connect bounds a connect from its turn to the end of the MPA startup.
+	Connect time.Duration
+	// Refused is how long a TCP connection that is refused is tried again: a client may be quicker than
+	// the server's rdma_listen.
+	Refused time.Duration
+	// Again is the pause between two such tries.
+	Again time.Duration
+	// Setup is the pause before a Request for datagrams is sent once more; it doubles each time, up to SetupMax.
+	Setup, SetupMax time.Duration
+	// Close bounds how long a graceful close waits for the Send Queue.
+	Close time.Duration
+}
+
+var defaults = limits{
+	Connect: 30 * time.Second, Refused: 500 * time.Millisecond, Again: 20 * time.Millisecond, Close: 2 * time.Second,
+	Setup: 100 * time.Millisecond, SetupMax: 4 * time.Second,
+}
+
+// maxDepth is the most RDMA Reads a side says that it can have outstanding.
+const maxDepth = 128
+
+// Device is rdma_cm as the programs of one process see it.
+type Device struct {
+	dev    *uverbs.Device
+	config uverbs.Config
+	guid   [8]byte
+	limits limits
+
+	said sync.Map // causes that say has been told
+
+	mu   sync.Mutex
+	ids  map[uint32]*id // guarded by mu, as below
+	next uint32
+	// turns has the last connect to each address whose Request is not out.
+	turns map[netip.AddrPort]*turn
+}
+
+// New is the device that connects the queue pairs of d.
+func New(d *uverbs.Device) *Device {
+	c := d.Config()
+	return &Device{
+		dev: d, config: c, guid: sysfs.GUID(c.Addr), limits: defaults,
+		ids: map[uint32]*id{}, turns: map[netip.AddrPort]*turn{},
+	}
+}
+
+// Open is an open("/dev/infiniband/rdma_cm"). event is an eventfd with EFD_SEMAPHORE, which the File owns
+// from now on: it gets one token an event.
+func (d *Device) Open(event int) *File {
+	d.own(event)
+	return &File{dev: d, event: event}
+}
+
+// own tells of a descriptor that the device has made.
+func (d *Device) own(fd int) {
+	if d.config.Own != nil {
+		d.config.Own(fd)
+	}
+}
+
+// say tells the user a sentence, once for each cause.
+func (d *Device) say(cause, format string, args ...any) {
+	if d.config.Report == nil {
+		return
+	}
+	if _, said := d.said.LoadOrStore(cause, true); !said {
+		d.config.Report(fmt.Sprintf(format, args...))
+	}
+}

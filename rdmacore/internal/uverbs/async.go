@@ -1,0 +1,127 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// qpEvents are the events of Linux for those of the core that name a queue pair. A stream that the peer closes
+// in order has none. What is not named here is QP_FATAL.
+var qpEvents = map[verbs.EventID]uint32{
+	verbs.EventProtSTag: uabi.EventQPAccessErr, verbs.EventProtBounds: uabi.EventQPAccessErr,
+	verbs.EventProtAccess: uabi.EventQPAccessErr, verbs.EventProtPD: uabi.EventQPAccessErr,
+	verbs.EventProtWrap: uabi.EventQPAccessErr,
+	verbs.EventIRRQSTag: uabi.EventQPAccessErr, verbs.EventIRRQBounds: uabi.EventQPAccessErr,
+	verbs.EventIRRQAccess: uabi.EventQPAccessErr, verbs.EventIRRQPD: uabi.EventQPAccessErr,
+	verbs.EventIRRQWrap:         uabi.EventQPAccessErr,
+	verbs.EventReadNotEnabled:   uabi.EventQPAccessErr,
+	verbs.EventWriteNotEnabled:  uabi.EventQPAccessErr,
+	verbs.EventAtomicNotEnabled: uabi.EventQPAccessErr,
+	verbs.EventUnexpectedOpcode: uabi.EventQPReqErr,
+	verbs.EventInvalidQN:        uabi.EventQPReqErr, verbs.EventInvalidReadRequest: uabi.EventQPReqErr,
+	verbs.EventInvalidAtomic: uabi.EventQPReqErr,
+}
+
+// event is the asynchronous event handler of the RNIC.
+func (d *Device) event(e verbs.Event) {
+	switch e.ID {
+	case verbs.EventLLPCloseComplete, verbs.EventRQLimit:
+	case verbs.EventRNICCatastrophic:
+		d.fatal()
+	case verbs.EventCQOverflow, verbs.EventCQOperation:
+		if v, _ := d.cqs.Load(e.CQ); v != nil {
+			d.raise(&v.(*cq).async, v.(*cq).user, uabi.EventCQErr)
+		}
+	case verbs.EventSRQLimit, verbs.EventSRQCatastrophic:
+		kind := uint32(uabi.EventSRQLimitReached)
+		if e.ID == verbs.EventSRQCatastrophic {
+			kind = uabi.EventSRQErr
+		}
+		if v, _ := d.srqs.Load(e.SRQ); v != nil {
+			d.raise(&v.(*srq).async, v.(*srq).user, kind)
+		}
+	default:
+		v := d.rnic.QP(e.QP)
+		if v == nil {
+			return
+		}
+		q, ok := v.Context().(*QP)
+		if !ok {
+			return
+		}
+		kind := uint32(uabi.EventQPFatal)
+		if k, ok := qpEvents[e.ID]; ok {
+			kind = k
+		}
+		d.tell(q, kind, e)
+		d.raise(&q.async, q.user, kind)
+		if q.srq != nil { // nothing will be taken from the shared queue any more (IBA 10.2.9.3)
+			d.raise(&q.async, q.user, uabi.EventQPLastWQEReached)
+		}
+	}
+}
+
+// eventNames are those of the events of queue pairs, for --strace.
+var eventNames = map[uint32]string{uabi.EventQPFatal: "QP_FATAL", uabi.EventQPReqErr: "QP_REQ_ERR", uabi.EventQPAccessErr: "QP_ACCESS_ERR"}
+
+// tell says why a queue pair has failed, in the trace and once to the user: what the peer, or this side, found, and the Terminate
+// Message that said so. That a stream was lost is the peer's program's end more often than not, and no news to the user.
+func (d *Device) tell(q *QP, kind uint32, e verbs.Event) {
+	switch e.ID {
+	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
+	default:
+		if e.Why != nil {
+			d.report(kindOf(e.Why), "queue pair %#x has failed: %v", q.qpn, e.Why.WithoutQP())
+		}
+	}
+	if d.config.Trace == nil {
+		return
+	}
+	why := e.String()
+	if s := q.qp.LLPStream(); s != nil {
+		if err := s.Err(); err != nil {
+			why = err.Error()
+		}
+	}
+	d.config.Trace(fmt.Sprintf("uverbs event %s(qpn=%#x): %s", eventNames[kind], q.qpn, why))
+}
+
+// kindOf is what is the same in reasons of a kind, of which the user is told one.
+func kindOf(why *verbs.Reason) string {
+	return fmt.Sprint("reason ", why.Rule, why.Missing, why.Terminate)
+}
+
+// tellFailed is tell of a request at fault, which a completion has told of.
+func (d *Device) tellFailed(q *QP, c *verbs.Completion) {
+	var why *verbs.Reason
+	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) {
+		return
+	}
+	d.report(kindOf(why), "queue pair %#x has failed: %v: %v", q.qpn, c.Status, why.WithoutQP())
+	if d.config.Trace != nil {
+		d.config.Trace(fmt.Sprintf("uverbs failed(qpn=%#x, wr_id=%d): %v: %v", q.qpn, c.ID, c.Status, why.WithoutQP()))
+	}
+}
+
+// raise tells a program of an event of an object.
+func (d *Device) raise(s *source, element uint64, kind uint32) {
+	if s.ch != nil && !s.asynchronous(element, kind) {
+		d.report("async full", "the asynchronous events of a context are not read, so one is lost (ibv_get_async_event)")
+	}
+}
+
+// fatal tells every context that the device has failed.
+func (d *Device) fatal() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for f := range d.files {
+		if c := f.async.Load(); c != nil {
+			d.raise(&source{ch: c}, 0, uabi.EventDeviceFatal)
+		}
+	}
+}

@@ -1,0 +1,239 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// link brings one queue pair up by hand, and sees its end.
+type link struct {
+	dev   *Device
+	qp    *QP
+	peer  netip.Addr
+	dest  uint32
+	dials bool // this side does; else it waits for request
+
+	request chan *cm.Request
+	found   bool // request has been sent to, or takes none any more; guarded by byHand.mu
+
+	ctx    context.Context // of the way up
+	cancel context.CancelCauseFunc
+	up     chan struct{} // closed when it is up, or will not be
+
+	mu    sync.Mutex
+	close func() // begins an orderly close; nil before it is up
+	once  sync.Once
+}
+
+// toRTR is MODIFY_QP to RTR with the peer's queue pair number, m, which nobody has taken: it begins to
+// connect, and does not block. Errors: EINVAL.
+func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
+	peer := plain(netip.AddrFrom16(m.Dest.DGID))
+	switch {
+	case m.AttrMask&uabi.QPAV == 0 || peer.IsUnspecified():
+		d.report("gid", "a program gives its queue pair no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
+		return refuse(syscall.EINVAL, "the address has no GID")
+	case peer.IsMulticast():
+		return refuse(syscall.EINVAL, "the GID is a multicast one")
+	case m.DestQPNum>>8 == 0 || m.DestQPNum>>24 != 0:
+		return refuse(syscall.EINVAL, "queue pair number %#x is none of softrnic's: port << 8 | index", m.DestQPNum)
+	}
+	me := plain(d.config.Addr)
+	order := me.Compare(peer)
+	if order == 0 {
+		order = int(q.qpn) - int(m.DestQPNum)
+	}
+	l := &link{dev: d, qp: q, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{})}
+	timeout := d.hand.timeout
+	if timeout == 0 {
+		timeout = byHandTimeout
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	l.cancel = cancel
+	var stop context.CancelFunc
+	l.ctx, stop = context.WithTimeout(ctx, timeout)
+	if err := d.begin(l); err != nil {
+		stop()
+		cancel(nil)
+		return err
+	}
+	go l.run(timeout, order == 0, func() { stop(); cancel(nil) })
+	return nil
+}
+
+// begin takes the queue pair for a link, and gives it the Request that has come for it.
+func (d *Device) begin(l *link) error {
+	h := &d.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	o := h.find(l.qp.qpn)
+	if o == nil || o.qp != l.qp {
+		return refuse(syscall.EINVAL, "queue pair %#x is gone", l.qp.qpn)
+	}
+	if err := l.qp.Take(l); err != nil {
+		return err
+	}
+	o.link = l
+	h.early -= len(o.early)
+	for _, r := range o.early {
+		if _, src, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
+			l.request <- r
+		} else {
+			refuseAll([]*cm.Request{r})
+		}
+	}
+	o.early = nil
+	return nil
+}
+
+// run brings the queue pair up, and waits for the end of the stream.
+func (l *link) run(timeout time.Duration, self bool, release func()) {
+	var done <-chan struct{}
+	var err error
+	if self {
+		done, err = l.toItself()
+	} else {
+		done, err = l.connect(timeout)
+	}
+	close(l.up)
+	l.refuse()
+	stopped := context.Cause(l.ctx)
+	release()
+	switch {
+	case err != nil && errors.Is(stopped, errGone):
+		return
+	case err != nil:
+		l.failed(err, stopped)
+		return
+	case errors.Is(stopped, errGone): // too late to stop: it has come up meanwhile
+		_ = l.qp.qp.LLPStream().Reset()
+	}
+	<-done
+	l.qp.Over()
+}
+
+// refuse rejects the Request that came too late, and those that will come: nobody waits for one any more.
+func (l *link) refuse() {
+	h := &l.dev.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.found = true
+	select {
+	case r := <-l.request:
+		refuseAll([]*cm.Request{r})
+	default:
+	}
+}
+
+// connect dials, or accepts the peer's Request.
+func (l *link) connect(timeout time.Duration) (<-chan struct{}, error) {
+	cfg := cm.Config{IRD: maxReads, NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: timeout}
+	var conn *cm.Conn
+	var err error
+	if l.dials {
+		conn, err = l.dial(cfg)
+	} else {
+		select {
+		case r := <-l.request:
+			conn, err = r.Accept(l.ctx, l.qp.qp, cfg)
+			if err != nil {
+				refuseAll([]*cm.Request{r}) // if it stands: one that was answered is left alone
+			}
+		case <-l.ctx.Done():
+			err = context.Cause(l.ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a, err := l.qp.qp.Query(); err == nil && l.dev.config.RoCE && !a.PlacedWrites && l.dev.config.Trace != nil {
+		l.dev.config.Trace(fmt.Sprintf("uverbs queue pair %#x: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", l.qp.qpn))
+	}
+	l.closes(func() { _ = conn.Close() })
+	return conn.Done(), nil
+}
+
+func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
+	cfg.PrivateData = handData(l.dest, l.qp.qpn)
+	me := l.dev.config.Addr
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(me, 0)), Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { l.dev.own(int(fd)) })
+	}}
+	peer := l.peer
+	if peer.IsLinkLocalUnicast() {
+		peer = peer.WithZone(me.Zone())
+	}
+	nc, err := d.DialContext(l.ctx, "tcp", netip.AddrPortFrom(peer, uint16(l.dest>>8)).String())
+	if err != nil {
+		return nil, rawsock.NoPort(err)
+	}
+	conn, err := cm.Connect(l.ctx, nc, l.qp.qp, cfg)
+	if err != nil {
+		_ = nc.Close()
+	}
+	return conn, err
+}
+
+// failed takes a queue pair that did not come up to Error: what was posted flushes, and the program has an
+// asynchronous event.
+func (l *link) failed(err, stopped error) {
+	why := err.Error()
+	if errors.Is(stopped, context.DeadlineExceeded) {
+		why = "the peer's program has not changed its own to RTR in time"
+	}
+	l.dev.report("by hand", "queue pair %#x does not reach %v, queue pair %#x: %s", l.qp.qpn, l.peer, l.dest, why)
+	if l.dev.config.Trace != nil {
+		l.dev.config.Trace(fmt.Sprintf("uverbs queue pair %#x to %v, %#x: %v", l.qp.qpn, l.peer, l.dest, err))
+	}
+	if l.qp.qp.State() == verbs.StateIdle && l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) == nil {
+		l.dev.raise(&l.qp.async, l.qp.user, uabi.EventQPFatal)
+	}
+}
+
+// closes sets how the link is closed.
+func (l *link) closes(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.close = f
+}
+
+// Disconnect begins an orderly close.
+func (l *link) Disconnect() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.close; f != nil {
+		l.once.Do(func() { go f() })
+	}
+}
+
+// unlink stops what brings the queue pair up by hand, if it is under way, and waits until nothing more will
+// come of it: that is prompt.
+func (q *QP) unlink() {
+	q.mu.Lock()
+	l, ok := q.taken.(*link)
+	q.mu.Unlock()
+	if !ok {
+		return
+	}
+	l.cancel(errGone)
+	<-l.up
+	h := &q.file.dev.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o := h.find(q.qpn); o != nil && o.link == l {
+		o.link = nil
+	}
+}

@@ -1,0 +1,374 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+var (
+	addr1 = netip.MustParseAddr("127.0.0.1")
+	addr2 = netip.MustParseAddr("127.0.0.2")
+)
+
+// at is a side of a device of its own, as another process has it.
+func at(t testing.TB, a netip.Addr) *side {
+	t.Helper()
+	return newSide(started(t, Config{Addr: a, CRC: true}), allRights)
+}
+
+// handle, gid and number of a side are what programs tell each other.
+func (s *side) gid() uabi.GID { return s.dev.config.Addr.As16() }
+
+// rtr changes to RTR, with the address of a peer.
+func (s *side) rtr(gid uabi.GID, dest uint32) error {
+	m := uabi.ModifyQP{AttrMask: uabi.QPState | uabi.QPAV | uabi.QPDestQPN, QPState: uabi.QPSRTR, DestQPNum: dest}
+	m.Dest.DGID, m.Dest.IsGlobal, m.Dest.PortNum = gid, 1, 1
+	return s.modify(m)
+}
+
+// raise takes a side from RESET to RTS, towards a peer, and returns at once.
+func (s *side) raise(peer *side) {
+	s.t.Helper()
+	require.NoError(s.t, s.to(uabi.QPSInit))
+	require.NoError(s.t, s.rtr(peer.gid(), peer.qp.QPN))
+	require.NoError(s.t, s.to(uabi.QPSRTS))
+}
+
+// talk sends a message each way, which has to arrive.
+func talk(t *testing.T, a, b *side) {
+	t.Helper()
+	for n, s := range [][2]*side{{a, b}, {b, a}} {
+		from, to := s[0], s[1]
+		_, err := to.recv(7, to.sge(1024, 64))
+		require.NoError(t, err)
+		text := []byte(fmt.Sprint("message ", n))
+		from.fill(0, text)
+		from.posted(signaled(uabi.WRSend, 8), from.sge(0, len(text)))
+		from.one()
+		assert.EqualValues(t, len(text), to.one().ByteLen)
+		assert.Equal(t, text, to.read(1024, len(text)))
+	}
+}
+
+// TestByHand in either order of the addresses, and of the changes to RTR.
+func TestByHand(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		first, next netip.Addr
+	}{
+		{"two hosts, the dialer first", addr1, addr2},
+		{"two hosts, the dialer last", addr2, addr1},
+		{"one host", addr1, addr1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, b := at(t, c.first), at(t, c.next)
+			a.raise(b)
+			b.raise(a)
+			talk(t, a, b)
+		})
+	}
+}
+
+func TestByHandIPv6(t *testing.T) {
+	a, b := at(t, netip.IPv6Loopback()), at(t, netip.IPv6Loopback())
+	b.raise(a)
+	a.raise(b)
+	talk(t, a, b)
+}
+
+// TestByHandInOneProcess: both ends, and many pairs beside each other that come up in any order.
+func TestByHandInOneProcess(t *testing.T) {
+	p := started(t, Config{Addr: addr1})
+	var all [][2]*side
+	for range 16 {
+		all = append(all, [2]*side{newSide(p, allRights), newSide(p, allRights)})
+	}
+	for _, s := range all {
+		s[0].raise(s[1])
+	}
+	for _, s := range all {
+		s[1].raise(s[0])
+	}
+	for _, s := range all {
+		talk(t, s[0], s[1])
+	}
+}
+
+// TestByHandSpeaksRFC7306: the two agree on it.
+func TestByHandSpeaksRFC7306(t *testing.T) {
+	a, b := at(t, addr1), at(t, addr2)
+	a.raise(b)
+	b.raise(a)
+	_, err := b.recv(1, b.sge(0, 8))
+	require.NoError(t, err)
+	a.posted(signaled(uabi.WRSendWithImm, 2))
+	a.one()
+	assert.NotZero(t, b.one().WCFlags&uabi.WCWithImm)
+}
+
+// TestByHandToItself: a queue pair that is its own peer.
+func TestByHandToItself(t *testing.T) {
+	s := at(t, addr1)
+	s.raise(s)
+	_, err := s.recv(1, s.sge(4096, 64))
+	require.NoError(t, err)
+	s.fill(0, []byte("to myself"))
+	s.posted(signaled(uabi.WRSend, 2), s.sge(0, 9))
+	for _, w := range s.wait(2) {
+		assert.EqualValues(t, uabi.WCSuccess, w.Status, "%+v", w)
+	}
+	assert.Equal(t, "to myself", string(s.read(4096, 9)))
+	s.posted(rdma(signaled(uabi.WRRDMARead, 3), s, 0), s.sge(8192, 9))
+	s.one()
+	assert.Equal(t, "to myself", string(s.read(8192, 9)))
+	require.NoError(t, s.to(uabi.QPSErr))
+}
+
+// TestByHandRefusals: what names no queue pair, and the same twice.
+func TestByHandRefusals(t *testing.T) {
+	a, b := at(t, addr1), at(t, addr2)
+	require.NoError(t, a.to(uabi.QPSInit))
+	for name, err := range map[string]error{
+		"no GID":           a.rtr(uabi.GID{}, b.qp.QPN),
+		"IPv4's wildcard":  a.rtr(netip.IPv4Unspecified().As16(), b.qp.QPN),
+		"a multicast GID":  a.rtr(netip.MustParseAddr("ff02::1").As16(), b.qp.QPN),
+		"no port":          a.rtr(b.gid(), 17),
+		"more than 24 bit": a.rtr(b.gid(), 1<<24|b.qp.QPN),
+	} {
+		assert.Equal(t, syscall.EINVAL, errnoOf(t, err), name)
+	}
+	require.NoError(t, a.rtr(b.gid(), b.qp.QPN))
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, a.rtr(b.gid(), b.qp.QPN)), "the same twice")
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, a.verbs().Take(&link{})), "rdma_cm as well")
+	b.raise(a)
+	require.NoError(t, a.to(uabi.QPSRTS))
+	talk(t, a, b)
+}
+
+// failing waits for the end of a queue pair that did not come up: its receive is flushed, and there is an event.
+func (s *side) failing() {
+	s.t.Helper()
+	w := s.wait(1)
+	assert.EqualValues(s.t, uabi.WCWRFlushErr, w[0].Status)
+	assert.EqualValues(s.t, uabi.EventQPFatal, s.async().EventType)
+	assert.Equal(s.t, verbs.StateError, s.verbs().Verbs().State())
+}
+
+// TestByHandNobodyComes: neither to the side that dials nor to the one that waits.
+func TestByHandNobodyComes(t *testing.T) {
+	for _, mine := range []netip.Addr{addr1, addr2} {
+		t.Run(mine.String(), func(t *testing.T) {
+			other := addr1
+			if mine == addr1 {
+				other = addr2
+			}
+			var said []string
+			p := open(t, Config{Addr: mine, Report: func(s string) { said = append(said, s) }})
+			p.dev.hand.timeout = 20 * time.Millisecond
+			p.context()
+			a, b := newSide(p, allRights), at(t, other)
+			_, err := a.recv(1, a.sge(0, 8))
+			require.NoError(t, err)
+			a.raise(b)
+			a.failing()
+			require.Len(t, said, 1)
+			assert.Contains(t, said[0], "has not changed its own to RTR in time")
+		})
+	}
+}
+
+// TestByHandRefused: the peer's process is gone.
+func TestByHandRefused(t *testing.T) {
+	a, b := at(t, addr1), at(t, addr2)
+	gone := b.qp.QPN
+	require.NoError(t, b.to(uabi.QPSInit))
+	must[uabi.DestroyQPResp](b.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: b.qp.QPHandle})
+	_, err := a.recv(1, a.sge(0, 8))
+	require.NoError(t, err)
+	require.NoError(t, a.to(uabi.QPSInit))
+	require.NoError(t, a.rtr(b.gid(), gone))
+	a.failing()
+}
+
+// TestByHandGivenUp: RESET, ERR and DESTROY end what is under way, without an event, and after RESET the
+// queue pair can have another peer.
+func TestByHandGivenUp(t *testing.T) {
+	a, b, c := at(t, addr2), at(t, addr1), at(t, addr1)
+	a.raise(b) // b does not come
+	require.NoError(t, a.to(uabi.QPSReset))
+	assert.Equal(t, verbs.StateIdle, a.verbs().Verbs().State())
+	a.raise(c)
+	c.raise(a)
+	talk(t, a, c)
+
+	d := at(t, addr2)
+	d.raise(b)
+	require.NoError(t, d.to(uabi.QPSErr))
+	assert.Equal(t, verbs.StateError, d.verbs().Verbs().State())
+	require.NoError(t, d.to(uabi.QPSReset))
+	d.raise(b)
+	must[uabi.DestroyQPResp](d.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: d.qp.QPHandle})
+}
+
+// A stranger dials a queue pair's port with private data of its own.
+func stranger(t *testing.T, from netip.Addr, to *side, private []byte) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	q := at(t, from)
+	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+	nc, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(to.dev.config.Addr, uint16(to.qp.QPN>>8)).String())
+	require.NoError(t, err)
+	defer nc.Close()
+	_, err = cm.Connect(ctx, nc, q.verbs().Verbs(), cm.Config{Model: cm.PeerToPeer, Extensions: true, PrivateData: private})
+	return err
+}
+
+// TestByHandStrangers: who is not the peer that RTR named is rejected, and harms nobody.
+func TestByHandStrangers(t *testing.T) {
+	a, b := at(t, addr2), at(t, addr1)
+	a.raise(b)
+	var rejected *cm.RejectedError
+	for name, private := range map[string][]byte{
+		"no private data":           nil,
+		"too short":                 []byte("SRNQ"),
+		"too long":                  append(handData(a.qp.QPN, b.qp.QPN), 0),
+		"another magic":             append([]byte("SRNX"), handData(a.qp.QPN, b.qp.QPN)[4:]...),
+		"a number that nobody has":  handData(a.qp.QPN+1, b.qp.QPN),
+		"a port of somebody else's": handData(b.qp.QPN, a.qp.QPN),
+		"more than a number has":    handData(1<<24|a.qp.QPN, b.qp.QPN),
+		"another queue pair":        handData(a.qp.QPN, b.qp.QPN+1),
+	} {
+		require.ErrorAs(t, stranger(t, addr1, a, private), &rejected, name)
+	}
+	three := netip.MustParseAddr("127.0.0.3")
+	require.ErrorAs(t, stranger(t, three, a, handData(a.qp.QPN, b.qp.QPN)), &rejected, "the right numbers from another address")
+	b.raise(a)
+	talk(t, a, b)
+	require.ErrorAs(t, stranger(t, addr1, a, handData(a.qp.QPN, b.qp.QPN)), &rejected, "again")
+}
+
+// TestByHandEarly: a Request that comes before RTR waits, unless 256 do; a later one of its address takes its place.
+func TestByHandEarly(t *testing.T) {
+	a, b := at(t, addr2), at(t, addr1)
+	b.raise(a)
+	awaitEarly(t, a.dev, 1)
+	again := make(chan error, 1)
+	go func() { again <- stranger(t, addr1, a, handData(a.qp.QPN, 1)) }()
+	_, err := b.recv(1, b.sge(0, 8))
+	require.NoError(t, err)
+	b.failing() // a newer one has come
+	require.NoError(t, a.to(uabi.QPSInit))
+	c := at(t, addr1)
+	require.NoError(t, a.rtr(c.gid(), c.qp.QPN)) // and is none of c's
+	var rejected *cm.RejectedError
+	require.ErrorAs(t, <-again, &rejected)
+	require.NoError(t, a.to(uabi.QPSRTS))
+	c.raise(a)
+	talk(t, a, c)
+
+	d := at(t, addr2)
+	d.dev.hand.mu.Lock()
+	d.dev.hand.early = maxEarly
+	d.dev.hand.mu.Unlock()
+	require.ErrorAs(t, stranger(t, addr1, d, handData(d.qp.QPN, 1)), &rejected, "there is no room")
+	d.dev.hand.mu.Lock()
+	d.dev.hand.early = 0
+	d.dev.hand.mu.Unlock()
+}
+
+// awaitEarly waits until so many Requests wait for RTR.
+func awaitEarly(t *testing.T, d *Device, n int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // there is no event to wait for
+		d.hand.mu.Lock()
+		have := d.hand.early
+		d.hand.mu.Unlock()
+		if have == n {
+			return
+		}
+		require.True(t, time.Now().Before(end), "%d wait", have)
+	}
+}
+
+// TestNumbers: 256 queue pairs share a port, which is given up with the last of them.
+func TestNumbers(t *testing.T) {
+	var fds atomic.Int32
+	p := open(t, Config{Addr: addr1, Own: func(int) { fds.Add(1) }})
+	d := p.dev
+	qps := make([]*QP, 300)
+	ports, numbers := map[uint32]int{}, map[uint32]bool{}
+	for i := range qps {
+		qps[i] = &QP{}
+		n, err := d.newQPN(qps[i])
+		require.NoError(t, err)
+		require.Zero(t, n>>24)
+		require.False(t, numbers[n])
+		numbers[n], qps[i].qpn = true, n
+		ports[n>>8]++
+	}
+	assert.Len(t, ports, 2)
+	assert.EqualValues(t, 2, fds.Load(), "Own is told of the listeners")
+	d.freeQPN(qps[0])
+	d.freeQPN(qps[0]) // of one that has none any more
+	n, err := d.newQPN(qps[0])
+	require.NoError(t, err)
+	assert.Contains(t, ports, n>>8)
+	qps[0].qpn = n
+	for _, q := range qps {
+		d.freeQPN(q)
+	}
+	assert.Empty(t, d.hand.ports)
+	for port := range ports {
+		_, err := net.Dial("tcp", netip.AddrPortFrom(addr1, uint16(port)).String())
+		assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				q := &QP{}
+				n, err := d.newQPN(q)
+				assert.NoError(t, err)
+				q.qpn = n
+				d.freeQPN(q)
+			}
+		})
+	}
+	wg.Wait()
+	assert.Empty(t, d.hand.ports)
+}
+
+// TestNoAddress: a device whose address this machine does not have says so at the first queue pair.
+func TestNoAddress(t *testing.T) {
+	p := started(t, Config{Addr: netip.MustParseAddr("192.0.2.1")})
+	pd, cq := p.pd(), p.cq(8, -1)
+	_, err := write[uabi.CreateQPResp](p, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: config(pd, cq, cq)})
+	assert.Equal(t, syscall.EADDRNOTAVAIL, errnoOf(t, err))
+}
+
+func FuzzHandData(f *testing.F) {
+	f.Add(handData(0xc35000, 0xffffff))
+	f.Add([]byte("SRNQ"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if dest, src, ok := parseHandData(b); ok {
+			assert.Equal(t, b, handData(dest, src))
+		}
+	})
+}

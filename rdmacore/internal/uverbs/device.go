@@ -1,0 +1,148 @@
+//go:build linux && (amd64 || arm64)
+
+// Package uverbs is the kernel's half of /dev/infiniband/uverbs0 in user space: the device that a
+// C program writes its verbs to, as commands of the user ABI of Linux (package uabi), over
+// an RNIC of package verbs. A Device is the one of a process, a File is an open of it.
+//
+//	program -> libibverbs -> write(uverbs0) -> File.Write -> verbs
+//
+// All that a program writes is looked at before it is used: a command that is too short, a handle
+// of nothing, or of another File, a count that does not fit, an address that is not mapped is refused with
+// the errno that Linux gives, and changes nothing. No right is ever given that the program did not ask for.
+//
+// Methods may be called from any goroutine. None blocks.
+package uverbs
+
+import (
+	"fmt"
+	"net/netip"
+	"sync"
+
+	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// Config configures a Device. Addr is needed.
+type Config struct {
+	// Addr is the device's address: its GID, and where queue pairs brought up by hand listen.
+	Addr netip.Addr
+	// RoCE presents a RoCE adapter; else an RNIC.
+	RoCE bool
+	// CRC says whether CRCs are asked for.
+	CRC bool
+	// Report is told a sentence for the user, once for each cause; nil: nobody is.
+	Report func(string)
+	// Trace is told each command, as a line; nil: nobody is.
+	Trace func(string)
+	// Own is told each descriptor that the device makes for itself, so that a forked child can close it.
+	Own func(fd int)
+	// RNIC is how to open the RNIC: with faults, or a tap.
+	RNIC verbs.Config
+	// Channel is told each completion channel, as the program has it: it may Watch there.
+	Channel func(fd int)
+}
+
+// Device is an RNIC as the programs of one process see it.
+type Device struct {
+	config Config
+	rnic   *verbs.RNIC
+	limits verbs.Limits
+	guid   [8]byte
+	cqs    sync.Map // verbs.CQID to *cq
+	idlers idlers
+	srqs   sync.Map // verbs.SRQID to *srq
+	qpns   sync.Map // uint32 to *QP
+	chans  sync.Map // int, the program's descriptor, to a completion *channel
+	hand   byHand
+	waits  waitTimes
+	said   sync.Map // causes that were reported
+
+	mu    sync.Mutex
+	files map[*File]struct{}
+}
+
+// New opens a device. Errors: those of verbs.Open; an address that is none.
+func New(c Config) (*Device, error) {
+	if !c.Addr.IsValid() {
+		return nil, fmt.Errorf("uverbs: the device needs an address")
+	}
+	r, err := verbs.Open(c.RNIC)
+	if err != nil {
+		return nil, fmt.Errorf("uverbs: %w", err)
+	}
+	verbshook.MayVanish(r)
+	if c.Own != nil {
+		rawsock.TellDuplicates(c.Own)
+	}
+	d := &Device{config: c, rnic: r, guid: sysfs.GUID(c.Addr), waits: waitsFor, files: map[*File]struct{}{}}
+	if err := d.start(); err != nil {
+		_ = r.Close()
+		return nil, fmt.Errorf("uverbs: %w", err)
+	}
+	return d, nil
+}
+
+func (d *Device) start() (err error) {
+	a, err := d.rnic.Query()
+	if err != nil {
+		return err
+	}
+	d.limits = a.Limits
+	return d.rnic.SetEventHandler(d.event)
+}
+
+// Config is what the device was made with.
+func (d *Device) Config() Config { return d.config }
+
+// RNIC is what is below the device.
+func (d *Device) RNIC() *verbs.RNIC { return d.rnic }
+
+// Close closes every open of the device, and the RNIC.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	files := d.files
+	d.files = nil
+	d.mu.Unlock()
+	for f := range files {
+		f.Close()
+	}
+	return d.rnic.Close()
+}
+
+// Open is an open("/dev/infiniband/uverbs0").
+func (d *Device) Open() *File {
+	f := &File{dev: d}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.files == nil {
+		f.closed = true
+		return f
+	}
+	d.files[f] = struct{}{}
+	return f
+}
+
+// QP is the queue pair of a number; nil if there is none.
+func (d *Device) QP(qpn uint32) *QP {
+	q, _ := d.qpns.Load(qpn)
+	v, _ := q.(*QP)
+	return v
+}
+
+// report tells the user a sentence, once for each cause.
+func (d *Device) report(cause, format string, args ...any) {
+	if d.config.Report == nil {
+		return
+	}
+	if _, said := d.said.LoadOrStore(cause, true); !said {
+		d.config.Report(fmt.Sprintf(format, args...))
+	}
+}
+
+func (d *Device) own(fd int) {
+	if d.config.Own != nil {
+		d.config.Own(fd)
+	}
+}

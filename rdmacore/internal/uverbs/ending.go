@@ -1,0 +1,215 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// An InfiniBand adapter hears nothing of the end of the peer's queue pair: its program learns of it at its next Send, which
+// nobody acknowledges. Programs written for that end with receives posted, and take a flushed one for an error. So
+// of a queue pair brought up by hand, and of all with the RoCE presentation, a peer's close in good order, which loses
+// nothing, is kept from the program: receives that it flushes wait until the program posts to the Send Queue, which completes with
+// RETRY_EXC_ERR, or changes the queue pair to ERR. RESET and DESTROY drop them. Every other end is told at
+// once, because what has completed as sent may be lost.
+type ending struct {
+	told    bool      // the program knows of the end, or has brought it about
+	closed  bool      // the peer has closed in good order
+	blamed  bool      // a Send has completed with RETRY_EXC_ERR
+	parting bool      // DESTROY has come
+	held    []uabi.WC // receives that flushed
+}
+
+// With the iWARP presentation a connection of rdma_cm says DISCONNECTED first, and flushes announceTime later: librdmacm's sockets
+// have a thread for the one, and another that would go to sleep for good if it had seen the other before.
+const announceTime = 100 * time.Millisecond
+
+// endingTime is how long DESTROY waits for what was posted to be sent, and for the peer's close.
+const endingTime = 500 * time.Millisecond
+
+// discreet reports whether the queue pair keeps a close of the peer's to itself; q.mu is held.
+func (q *QP) discreet() bool {
+	_, hand := q.taken.(*link)
+	return hand || q.file.dev.config.RoCE
+}
+
+// announced reports whether an event of rdma_cm tells of the end first; q.mu is held.
+func (q *QP) announced() bool {
+	_, hand := q.taken.(*link)
+	return q.taken != nil && !hand
+}
+
+// withhold reports whether a completion is not for the program yet, which w is of. It makes
+// what InfiniBand has of the first Send that a lost peer did not acknowledge.
+func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
+	if d.Status != verbs.StatusFlushed {
+		return false
+	}
+	s := q.qp.State()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := &q.ending
+	switch {
+	case e.told || q.taken == nil:
+		return false
+	case d.Op != verbs.OpRecv:
+		if !e.blamed && q.discreet() {
+			e.blamed, w.Status = true, uabi.WCRetryExcErr
+		}
+		return false
+	case e.closed || s == verbs.StateClosing || s == verbs.StateIdle || q.announced():
+		e.held = append(e.held, *w)
+		return true
+	}
+	return false
+}
+
+// Over is told of the end of the stream. After a good close the queue pair is Idle, and goes to Error, so that
+// receives flush: see ending.
+func (q *QP) Over() {
+	q.mu.Lock()
+	good := q.qp.State() == verbs.StateIdle
+	q.ending.closed = good
+	lasting, announced := good && q.discreet(), q.announced()
+	q.mu.Unlock()
+	if good {
+		_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
+	}
+	switch {
+	case lasting:
+	case announced:
+		time.AfterFunc(announceTime, q.tell)
+	default:
+		q.tell()
+	}
+}
+
+// tell has the program know of the end: it is about to bring it about, or to hear of it.
+func (q *QP) tell() {
+	q.mu.Lock()
+	held := q.ending.held
+	q.ending.told, q.ending.held = true, nil
+	q.mu.Unlock()
+	if len(held) > 0 {
+		q.recvCQ.add(held...)
+	}
+}
+
+// late is a post to a queue pair whose stream has ended: as on InfiniBand it is taken, and flushes. It reports how
+// many of the IDs were, of Sends or of receives; q.send is held of Sends.
+func (q *QP) late(sends bool, ids ...uint64) int {
+	q.mu.Lock()
+	e := &q.ending
+	if !q.discreet() || !e.told && !e.closed && q.qp.State() != verbs.StateClosing {
+		q.mu.Unlock()
+		return 0
+	}
+	to := q.recvCQ
+	if sends {
+		to = q.sendCQ
+	}
+	wcs := make([]uabi.WC, len(ids))
+	for i, id := range ids {
+		wcs[i] = uabi.WC{WRID: id, Status: uabi.WCWRFlushErr, VendorErr: uint32(verbs.StatusFlushed), QPNum: q.qpn, PortNum: 1}
+		if !sends {
+			wcs[i].Opcode = uabi.WCRecv
+		}
+	}
+	if !sends && !e.told {
+		room := max(0, q.recvDepth-len(e.held))
+		wcs = wcs[:min(len(wcs), room)]
+		e.held = append(e.held, wcs...)
+		q.mu.Unlock()
+		return len(wcs)
+	}
+	if sends && !e.told && !e.blamed {
+		e.blamed, wcs[0].Status = true, uabi.WCRetryExcErr
+	}
+	q.mu.Unlock()
+	n := to.add(wcs...)
+	if sends {
+		q.tell()
+	}
+	return n
+}
+
+// part closes the stream in good order, which DESTROY of an InfiniBand adapter has no need of: what was posted arrives, and
+// no reset overtakes it. It waits for that, but not for long.
+func (q *QP) part() {
+	q.mu.Lock()
+	c, first := q.taken, !q.ending.parting
+	q.ending.parting, q.ending.told, q.ending.held = true, true, nil
+	q.mu.Unlock()
+	if !first {
+		return
+	}
+	if s := q.qp.State(); c == nil || s != verbs.StateRTS && s != verbs.StateClosing {
+		return
+	}
+	done := q.qp.Done()
+	c.Disconnect()
+	limit := time.NewTimer(endingTime)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	}
+}
+
+// forget drops what has completed of the queue pair, and what is posted to it: it is Idle.
+func (q *QP) forget() error {
+	err := q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
+	if err == nil {
+		err = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle})
+	}
+	for _, c := range []*cq{q.sendCQ, q.recvCQ} {
+		c.drop(q.qpn)
+	}
+	return err
+}
+
+// gather takes what has completed out of the core's queue, so that more can follow it; v.polls is held.
+func (v *cq) gather() {
+	c := calls.Get().(*call)
+	defer calls.Put(c)
+	if n := v.ring.len(); n > 0 {
+		wcs := make([]uabi.WC, n)
+		v.made = append(wcs[:v.ring.take(wcs)], v.made...)
+	}
+	for n := pollBatch; n == pollBatch; {
+		var k int
+		n, k = v.taken(c, v.cq.Poll(c.done[:]))
+		v.made = append(v.made, c.wcs[:k]...)
+	}
+}
+
+// add has completions follow those that are there, and tells of them. It returns how many there was room for.
+func (v *cq) add(wcs ...uabi.WC) int {
+	v.polls.Lock()
+	v.gather()
+	n := min(len(wcs), max(0, verbshook.Entries(v.cq)-len(v.made)))
+	v.made = append(v.made, wcs[:n]...)
+	v.polls.Unlock()
+	if n > 0 {
+		v.completed()
+	}
+	return n
+}
+
+// drop forgets the completions of a queue pair.
+func (v *cq) drop(qpn uint32) {
+	v.polls.Lock()
+	defer v.polls.Unlock()
+	v.gather()
+	kept := v.made[:0]
+	for _, w := range v.made {
+		if w.QPNum != qpn {
+			kept = append(kept, w)
+		}
+	}
+	v.made = kept
+}

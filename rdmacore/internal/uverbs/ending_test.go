@@ -1,0 +1,156 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+func (s *side) destroy() {
+	s.t.Helper()
+	must[uabi.DestroyQPResp](s.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: s.qp.QPHandle})
+}
+
+// over waits until the side's own view of the end is settled.
+func (s *side) over() {
+	s.t.Helper()
+	<-s.verbs().Verbs().Done()
+	require.Eventually(s.t, func() bool { return s.verbs().Verbs().State() == verbs.StateError }, time.Minute, time.Millisecond)
+}
+
+// alone is a side with a receive whose peer has ended its queue pair.
+func alone(t *testing.T) *side {
+	a, b := at(t, addr1), at(t, addr2)
+	a.raise(b)
+	b.raise(a)
+	talk(t, a, b)
+	talk(t, a, b) // after which no nudge can cross the close (decision 0014)
+	_, err := a.recv(9, a.sge(0, 8))
+	require.NoError(t, err)
+	b.destroy()
+	a.over()
+	assert.NoError(t, a.verbs().Verbs().LLPStream().Err())
+	assert.Empty(t, a.poll(16))
+	assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)
+	return a
+}
+
+// TestByHandPeerEnds: as on InfiniBand the next Send learns of it, and flushes.
+func TestByHandPeerEnds(t *testing.T) {
+	a := alone(t)
+	_, err := a.recv(10, a.sge(0, 8))
+	require.NoError(t, err, "receives can be posted still")
+	assert.Empty(t, a.poll(16))
+	a.posted(signaled(uabi.WRSend, 11), a.sge(0, 8))
+	a.posted(signaled(uabi.WRSend, 12), a.sge(0, 8))
+	_, err = a.recv(13, a.sge(0, 8))
+	require.NoError(t, err)
+	got := map[uint64]uint32{}
+	for _, w := range a.wait(5) {
+		got[w.WRID] = w.Status
+		assert.Equal(t, a.qp.QPN, w.QPNum)
+	}
+	assert.Equal(t, map[uint64]uint32{
+		9: uabi.WCWRFlushErr, 10: uabi.WCWRFlushErr, 11: uabi.WCRetryExcErr, 12: uabi.WCWRFlushErr, 13: uabi.WCWRFlushErr,
+	}, got)
+	assert.EqualValues(t, uabi.QPSErr, a.query().QPState)
+	assert.Empty(t, a.poll(16))
+}
+
+// TestByHandPeerEndsThenError: a change to ERR flushes, one to RESET drops.
+func TestByHandPeerEndsThenError(t *testing.T) {
+	a := alone(t)
+	require.NoError(t, a.to(uabi.QPSErr))
+	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
+	b := alone(t)
+	require.NoError(t, b.to(uabi.QPSReset))
+	assert.Empty(t, b.poll(16))
+	c := at(t, addr2)
+	b.raise(c)
+	c.raise(b)
+	talk(t, b, c)
+}
+
+// TestByHandPeerFails: a reset may have lost what has completed as sent, so it is told at once.
+func TestByHandPeerFails(t *testing.T) {
+	a, b := at(t, addr1), at(t, addr2)
+	a.raise(b)
+	b.raise(a)
+	talk(t, a, b)
+	_, err := a.recv(9, a.sge(0, 8))
+	require.NoError(t, err)
+	require.NoError(t, b.to(uabi.QPSErr))
+	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
+	assert.EqualValues(t, uabi.EventQPFatal, a.async().EventType)
+}
+
+// TestByHandLate: what was posted is sent before DESTROY ends the stream, and arrives.
+func TestByHandLate(t *testing.T) {
+	a, b := at(t, addr1), at(t, addr2)
+	a.raise(b)
+	b.raise(a)
+	talk(t, a, b)
+	const n = 16
+	for i := range uint64(n) {
+		_, err := b.recv(i, b.sge(0, 1024))
+		require.NoError(t, err)
+	}
+	for i := range n {
+		a.posted(signaled(uabi.WRSend, i), a.sge(0, 1024))
+	}
+	a.destroy()
+	for i, w := range b.wait(n) {
+		assert.Equal(t, [2]uint64{uint64(i), uabi.WCSuccess}, [2]uint64{w.WRID, uint64(w.Status)})
+	}
+}
+
+// TestByHandOverrun: posts to a peer that is gone are bounded, and fail as posts do.
+func TestByHandOverrun(t *testing.T) {
+	a := alone(t)
+	var err error
+	n := 0
+	for ; err == nil && n < 10000; n++ {
+		_, err = a.recv(1, a.sge(0, 8))
+	}
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, err))
+	assert.LessOrEqual(t, n, int(a.qp.MaxRecvWR))
+}
+
+// TestAnnounced: receives of a connection of rdma_cm flush after its event.
+func TestAnnounced(t *testing.T) {
+	a, b := pair(t, Config{}, allRights)
+	require.NoError(t, a.verbs().Take(&ended{}))
+	_, err := a.recv(1, a.sge(0, 8))
+	require.NoError(t, err)
+	require.NoError(t, b.to(uabi.QPSErr))
+	<-a.verbs().Verbs().Done()
+	assert.Empty(t, a.poll(16))
+	a.verbs().Over() // the event is out
+	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
+}
+
+// TestResetDrops: what was posted to a queue pair that was never connected is gone with RESET, and nothing of another's.
+func TestResetDrops(t *testing.T) {
+	p := started(t, Config{})
+	a, b := newSide(p, allRights), newSide(p, allRights)
+	b.qp = p.qp(b.pd, a.cq, a.cq)
+	b.cq = a.cq
+	for i, s := range []*side{a, b} {
+		_, err := s.recv(uint64(i), s.sge(0, 8))
+		require.NoError(t, err)
+	}
+	require.NoError(t, b.to(uabi.QPSErr))
+	require.NoError(t, a.to(uabi.QPSReset))
+	w := a.wait(1)
+	assert.Equal(t, [2]uint64{1, uabi.WCWRFlushErr}, [2]uint64{w[0].WRID, uint64(w[0].Status)})
+	require.NoError(t, a.to(uabi.QPSErr))
+	assert.Empty(t, a.poll(16))
+}

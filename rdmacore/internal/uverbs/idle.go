@@ -1,0 +1,75 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/softrnic/softrnic/internal/verbshook"
+)
+
+// A thread that polls an empty queue has the processor, and nothing to do with it. perftest's passive side spins so on the queue
+// of its handshake while the data arrives for another: the RNIC's own goroutine would have to share a processor with it. So now
+// and then such a poll receives for the device's other queues.
+type idlers struct {
+	mu   sync.Mutex // of changes
+	list atomic.Pointer[[]*cq]
+	next atomic.Uint32
+}
+
+const (
+	idleEvery = 8  // fruitless polls of a queue between two looks at another
+	idleRow   = 16 // looks at one queue in a row, while they bring something
+	idleShift = 10 // a queue where nothing comes is looked at up to 1<<idleShift times less often
+)
+
+// idling is how often a queue is looked at for others' sake: the next time when left is 0; each look in vain doubles the wait.
+type idling struct{ left, shift atomic.Int32 }
+
+func (i *idlers) add(c *cq) {
+	i.change(func(list []*cq) []*cq { return append(list, c) })
+}
+
+func (i *idlers) remove(c *cq) {
+	i.change(func(list []*cq) []*cq { return slices.DeleteFunc(list, func(o *cq) bool { return o == c }) })
+}
+
+func (i *idlers) change(f func([]*cq) []*cq) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var list []*cq
+	if old := i.list.Load(); old != nil {
+		list = slices.Clone(*old)
+	}
+	list = f(list)
+	i.list.Store(&list)
+}
+
+// fruitless is told of a poll of c that found nothing.
+func (i *idlers) fruitless(c *cq) {
+	if c.fruitless.Add(1)%idleEvery != 0 {
+		return
+	}
+	list := *i.list.Load()
+	if len(list) < 2 {
+		return
+	}
+	other := list[i.next.Add(1)%uint32(len(list))]
+	if other == c {
+		return
+	}
+	if other.idling.left.Add(-1) > 0 {
+		return
+	}
+	shift := min(other.idling.shift.Load()+1, idleShift)
+	for range idleRow {
+		if !verbshook.Drive(other.cq) {
+			break
+		}
+		shift = 0
+	}
+	other.idling.shift.Store(shift)
+	other.idling.left.Store(1 << shift)
+}

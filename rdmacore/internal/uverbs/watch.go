@@ -1,0 +1,59 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"github.com/softrnic/softrnic/internal/verbshook"
+)
+
+// A thread of the program that reads a completion channel need not be woken by one of ours: it sleeps on the sockets
+// itself, beside the channel, and receives for itself when it wakes.
+
+// Watch is for who is about to sleep until something is in the completion channel fd, of which Config.Channel told: what
+// has arrived is received. If nothing had, it puts descriptors in fds and reports how many: one of them can be read
+// when there is something to receive, and then Watch is to be called again. They are good for nothing else, and may be another
+// file's by then. The sleep must end as well with what comes in the channel: other threads receive, too.
+func (d *Device) Watch(fd int, fds []int32) int {
+	d.Settle()
+	v, ok := d.chans.Load(fd)
+	if !ok {
+		return 0
+	}
+	c := v.(*channel)
+	c.mu.Lock()
+	c.waits++
+	queues := c.queues
+	c.mu.Unlock()
+	var room [16]int
+	found := room[:0]
+	for _, q := range queues {
+		var got bool
+		if found, got = verbshook.Watch(q.cq, found); got {
+			a := calls.Get().(*call)
+			q.ahead(a)
+			calls.Put(a)
+			return 0
+		}
+		if len(found) >= len(fds) {
+			break
+		}
+	}
+	n := min(len(found), len(fds))
+	for i, f := range found[:n] {
+		fds[i] = int32(f)
+	}
+	return n
+}
+
+// watched reports whether the program has waited in Watch since it armed the queue last: then it will again.
+func (v *cq) watched() bool {
+	c := v.comp.ch
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	again := v.armed != c.waits
+	v.armed = c.waits
+	return again
+}

@@ -1,0 +1,186 @@
+/* A poll that finds completions takes them from the ring that the engine has put them into (rdmacore/engine/ring.h), and asks
+   nobody. Threads may poll one queue, and be interrupted by a signal or a fork, at any point: there is no lock. */
+#include "preload.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* POLL_CQ as libibverbs writes it, and its answer, behind which the completions are. */
+struct poll_cq {
+	uint32_t command;
+	uint16_t in_words, out_words;
+	uint64_t response;
+	uint32_t cq, most;
+};
+struct polled {
+	uint32_t count, reserved;
+};
+
+/* IB_USER_VERBS_CMD_ */
+enum { POLL_CQ = 21, POST_SEND = 28, POST_RECV = 29 };
+
+/* The command is read without asking the system whether it is there, so only where it is: libibverbs has it on the stack, in a
+   frame or two above ours. Below the end of a stack there is more than that. */
+enum { NEAR = 1024 };
+static inline bool near(const void *frame, const void *at, size_t n)
+{
+	return (uintptr_t)at - (uintptr_t)frame < NEAR && n <= NEAR && (uintptr_t)at % 8 == 0;
+}
+
+static char *_Atomic heap_begins; /* NULL: not known */
+
+/* Others' constructors have been at malloc before ours, so the system has to be asked. */
+void ring_setup(void)
+{
+	char line[PATH_MAX + 128];
+	unsigned long begin;
+	FILE *f = heap_begins ? NULL : NEXT(fopen)("/proc/self/maps", "re");
+	while (f && fgets(line, sizeof line, f))
+		if (strstr(line, "[heap]") && sscanf(line, "%lx", &begin) == 1) {
+			heap_begins = (char *)begin;
+			break;
+		}
+	if (f)
+		NEXT(fclose)(f);
+}
+
+/* Whether the program's answer may be written, n octets at p, where the system would say EFAULT else. That costs
+   nothing where libibverbs has it: on the stack (posts), or in the heap of the first thread's malloc (polls), which
+   no program unmaps. Elsewhere the system is asked by the shortest call that writes to the program's memory, once a
+   page: what was there a moment ago may be gone. */
+static bool writable(const void *frame, char *p, size_t n)
+{
+	if ((uintptr_t)p - (uintptr_t)frame < NEAR && n <= NEAR)
+		return true;
+	char *heap = atomic_load_explicit(&heap_begins, memory_order_relaxed);
+	uintptr_t in_heap = (uintptr_t)p - (uintptr_t)heap, all = (uintptr_t)sbrk(0) - (uintptr_t)heap;
+	if (heap && in_heap < all && n <= all - in_heap)
+		return true;
+	if (!p || (uintptr_t)p > UINTPTR_MAX - n) /* the call writes nothing to NULL */
+		return false;
+	enum { WORD = sizeof(unsigned), PAGE = 4096 }; /* or larger */
+	int e = errno;
+	bool there = true;
+	/* From the end: the count, which is at the beginning, stays what it was if nothing comes of it. */
+	for (char *at = p + n - WORD; there;) {
+		there = syscall(SYS_getcpu, at, NULL, NULL) == 0;
+		char *begin = at - (uintptr_t)at % PAGE;
+		if (begin <= p)
+			break;
+		at = begin - WORD < p ? p : begin - WORD;
+	}
+	errno = e;
+	return there;
+}
+
+/* How each command begins. */
+struct header {
+	uint32_t command;
+	uint16_t in_words, out_words;
+	uint64_t response;
+};
+
+bool ring_is_libibverbs(const void *buf, size_t n)
+{
+	const struct header *h = buf;
+	return n >= sizeof(struct poll_cq) && near(__builtin_frame_address(0), buf, n) && h->in_words * 4u == n &&
+	       (h->command == POLL_CQ || h->command == POST_SEND || h->command == POST_RECV);
+}
+
+long ring_poll(int open, const void *buf, size_t n)
+{
+	const struct poll_cq *c = buf;
+	if (!engine.rings || n != sizeof *c || c->command != POLL_CQ)
+		return 0;
+	if (c->out_words * 4 < (int)sizeof(struct polled) || c->cq == 0)
+		return 0; /* the engine says what is wrong */
+	struct ring *r = &engine.rings[ring_place((uint32_t)open, c->cq)];
+	char *answer = (char *)(uintptr_t)c->response; /* aligned as the program likes */
+	uint64_t key = (uint64_t)(uint32_t)open << 32 | c->cq;
+	for (;;) {
+		uint64_t taken = atomic_load(&r->taken);
+		if (atomic_load(&r->key) != key)
+			return 0;
+		uint32_t first = (uint32_t)taken, k = atomic_load(&r->put) - first;
+		if (k > RING_WCS) /* it has changed hands */
+			return 0;
+		if (k > c->most)
+			k = c->most;
+		if (k == 0 || (k < c->most && atomic_load(&r->more)))
+			return 0;
+		if (!writable(__builtin_frame_address(0), answer, sizeof(struct polled) + (size_t)k * WC_SIZE))
+			return 0;
+		char *to = answer + sizeof(struct polled);
+		for (uint32_t i = 0; i < k; i++)
+			memcpy(to + (size_t)i * WC_SIZE, r->wcs[(first + i) % RING_WCS], WC_SIZE);
+		if (atomic_compare_exchange_strong(&r->taken, &taken, (taken >> 32) << 32 | (uint32_t)(first + k))) {
+			memcpy(answer, &(struct polled){.count = k}, sizeof(struct polled));
+			return (long)n;
+		}
+	}
+}
+
+/* POST_SEND and POST_RECV of one request with one element. */
+struct post {
+	uint32_t command;
+	uint16_t in_words, out_words;
+	uint64_t response;
+	uint32_t qp, wrs, sges, wr_size;
+	uint64_t wr[];
+};
+enum { RECV_SIZE = 16, WRITE = 0, SEND = 2, READ = 4, INLINE = 8 };
+
+/* The ring that this thread is putting a post into. A handler that enters the engine meanwhile would have the engine
+   wait for the thread, which waits for the handler; and one that leaves by longjmp never lets it go. So the ring is
+   spoilt for good (ring.h): the post goes to the engine if the handler returns, and so does what comes later. */
+static _Thread_local struct post_ring *volatile posting __attribute__((tls_model("initial-exec")));
+
+void ring_interrupted(void)
+{
+	struct post_ring *r = posting;
+	if (LIKELY(r == NULL))
+		return;
+	atomic_fetch_or(&r->put, RING_SPOILT);
+	posting = NULL;
+}
+
+long ring_post(int open, const void *buf, size_t n)
+{
+	const struct post *c = buf;
+	if (!engine.post_rings || n < sizeof *c + RECV_SIZE + SGE_SIZE)
+		return 0;
+	bool recv = c->command == POST_RECV;
+	if (!recv && c->command != POST_SEND)
+		return 0;
+	struct post_ring *r = &engine.post_rings[post_ring_place((uint32_t)open, c->qp, recv)];
+	if (atomic_load_explicit(&r->limit, memory_order_relaxed) == 0)
+		return 0;
+	size_t size = recv ? RECV_SIZE : POST_SIZE;
+	if (n != sizeof *c + size + SGE_SIZE || c->in_words * 4u != n || c->out_words < 1 || c->wrs != 1 || c->sges != 1 || c->wr_size != size)
+		return 0;
+	const uint32_t *wr = (const uint32_t *)(c->wr + 1); /* elements, and of a send operation and flags */
+	if (wr[0] != 1 || (!recv && ((wr[1] != WRITE && wr[1] != SEND && wr[1] != READ) || (wr[2] & INLINE))))
+		return 0;
+	static const uint32_t posted = 0; /* the answer */
+	char *answer = (char *)(uintptr_t)c->response;
+	if (!writable(__builtin_frame_address(0), answer, sizeof posted))
+		return 0;
+	ring_interrupted(); /* by one that has left for good */
+	posting = r;
+	if (atomic_exchange(&r->busy, 1)) {
+		posting = NULL;
+		return 0;
+	}
+	uint32_t limit = atomic_load(&r->limit), at = atomic_load(&r->put); /* in this order: put is 0 before the ring is opened again */
+	bool in = at < limit && atomic_load(&r->key) == ((uint64_t)(uint32_t)open << 32 | c->qp);
+	if (in) {
+		memcpy(answer, &posted, sizeof posted);
+		memcpy(r->wrs[at], c->wr, size);
+		memcpy(r->sges[at], (const char *)c->wr + size, SGE_SIZE);
+		in = atomic_compare_exchange_strong(&r->put, &at, at + 1);
+	}
+	atomic_store(&r->busy, 0);
+	posting = NULL;
+	return in ? (long)n : 0;
+}

@@ -1,0 +1,128 @@
+// Package rdmacore is the front door of the wing that carries C programs of rdma-core over softrnic: what starts a
+// program, and what the program's engine reads when its first device is opened. It is for `rnic run` and the engine; other
+// programs start `rnic run`. docs/c-programs.md says what works.
+//
+// The wing, in the order in which a verb of a C program goes through it:
+//
+//	preload            C: takes the calls of libc that open, read, write, poll and map the devices
+//	engine             the shared library that preload loads: the C calls as Go calls
+//	internal/uverbs    the device uverbs0: each command of Linux's user ABI over package verbs
+//	internal/ucma      the device rdma_cm: each command over package cm
+//	internal/uabi      the structs of the two devices (Linux's user ABI)
+//	internal/umem      the memory of the program, by address
+//	internal/udwire    the datagrams that carry UD queue pairs between softrnics
+//	internal/sysfs     the files of /sys in which rdma-core finds the device
+//	build              makes the two libraries
+package rdmacore
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
+)
+
+// The libraries that build makes.
+const (
+	EngineLibrary  = "libsoftrnic-engine.so"
+	PreloadLibrary = "libsoftrnic-preload.so"
+)
+
+// Settings are what a program's engine is told, in the environment. A file name of "" is none.
+type Settings struct {
+	// Engine is the path of EngineLibrary, which the preload library loads.
+	Engine string
+	// Addr is the device's address, one of this host's.
+	Addr netip.Addr
+	// RoCE presents a RoCE adapter; else an RNIC.
+	RoCE bool
+	// CRC asks peers for CRCs.
+	CRC bool
+	// Strace is a file that commands are appended to, as lines.
+	Strace string
+	// Faults is a file with a fault plan (docs/lab.md).
+	Faults string
+	// Pcap is a file that a capture is appended to, with the octets of the program if PcapPayload.
+	Pcap        string
+	PcapPayload bool
+	// Trace is a file that records of package trace are appended to.
+	Trace string
+	// Stats offers the counters on a socket (docs/counters.md).
+	Stats bool
+}
+
+// Names of the variables.
+const (
+	envEngine  = "SOFTRNIC_ENGINE" // preload/engine.c reads it
+	envAddr    = "SOFTRNIC_ADDR"
+	envAs      = "SOFTRNIC_AS"
+	envCRC     = "SOFTRNIC_CRC"
+	envStrace  = "SOFTRNIC_STRACE"
+	envFaults  = "SOFTRNIC_FAULTS"
+	envPcap    = "SOFTRNIC_PCAP"
+	envPayload = "SOFTRNIC_PCAP_PAYLOAD"
+	envTrace   = "SOFTRNIC_TRACE"
+	envStats   = "SOFTRNIC_STATS"
+)
+
+// Environment is the settings as variables: name, value. FromEnvironment reads them.
+func (s Settings) Environment() [][2]string {
+	pick := func(on bool, yes, no string) string {
+		if on {
+			return yes
+		}
+		return no
+	}
+	return [][2]string{
+		{envEngine, s.Engine},
+		{envAddr, s.Addr.String()},
+		{envAs, pick(s.RoCE, "roce", "iwarp")},
+		{envCRC, pick(s.CRC, "on", "off")},
+		{envStrace, s.Strace},
+		{envFaults, s.Faults},
+		{envPcap, s.Pcap},
+		{envPayload, pick(s.PcapPayload, "on", "off")},
+		{envTrace, s.Trace},
+		{envStats, pick(s.Stats, "on", "off")},
+	}
+}
+
+// FromEnvironment is the settings of this process. An error names the variable and what it may be.
+func FromEnvironment() (Settings, error) {
+	const how = "start the program with `rnic run`"
+	s := Settings{
+		Engine: os.Getenv(envEngine), Strace: os.Getenv(envStrace), Faults: os.Getenv(envFaults),
+		Pcap: os.Getenv(envPcap), Trace: os.Getenv(envTrace),
+	}
+	var err error
+	if s.Addr, err = netip.ParseAddr(os.Getenv(envAddr)); err != nil {
+		return s, fmt.Errorf("%s: %w; %s", envAddr, err, how)
+	}
+	for _, v := range []struct {
+		name, unset, other string
+		set                *bool
+		is                 bool // what other sets it to
+	}{
+		{envAs, "iwarp", "roce", &s.RoCE, true},
+		{envCRC, "on", "off", &s.CRC, false},
+		{envPayload, "off", "on", &s.PcapPayload, true},
+		{envStats, "off", "on", &s.Stats, true},
+	} {
+		switch text := os.Getenv(v.name); text {
+		case "", v.unset:
+			*v.set = !v.is
+		case v.other:
+			*v.set = v.is
+		default:
+			return s, fmt.Errorf("%s is %q; want %s or %s", v.name, text, v.unset, v.other)
+		}
+	}
+	return s, nil
+}
+
+// WriteTree makes the files in which rdma-core finds the device, in dir, an empty folder that SYSFS_PATH leads to. netif is the
+// network interface that has the address.
+func (s Settings) WriteTree(dir, netif string) error {
+	return sysfs.Write(dir, sysfs.Config{Addr: s.Addr, GUID: sysfs.GUID(s.Addr), RoCE: s.RoCE, Interface: netif})
+}

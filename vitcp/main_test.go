@@ -1,9 +1,0 @@
-package vitcp_test
-
-import (
-	"testing"
-
-	"github.com/softrnic/softrnic/internal/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }
