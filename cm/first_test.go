@@ -34,13 +34,14 @@ func TestServerSpeaksFirst(t *testing.T) {
 }
 
 // TestCloseWithoutAWord: connections that carry nothing close well, either side first, though the ready-to-receive
-// frame and its answer are on their way.
+// frame and its answer are on their way. There are no nudges, which a loaded machine sends: one that crosses a close
+// meets Closing, and ends the stream there (draft fig. 11).
 func TestCloseWithoutAWord(t *testing.T) {
 	for name, l := range links {
 		for _, first := range []int{0, 1} {
 			t.Run(name, func(t *testing.T) {
 				a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
-				x, y := connect(t, l, a, b, cm.Config{}, cm.Config{}, nil)
+				x, y := connect(t, l, a, b, cm.Config{NoNudge: true}, cm.Config{NoNudge: true}, nil)
 				both := []*cm.Conn{x, y}
 				require.NoError(t, both[first].Close())
 				require.NoError(t, both[1-first].Close())

@@ -78,7 +78,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			a.serve(l, answer)
 			s := brokenconn.MPA(nil)
 			s.Refused = refused
-			require.NoError(t, brokenconn.Steps[0].Run(l.Addr().String(), s))
 			brokenconn.Leave(t, l.Addr().String(), s, brokenconn.RNIC(nic), func() map[string]int {
 				return map[string]int{"places": cm.Held(l)}
 			})

@@ -82,7 +82,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			}
 			script := brokenconn.MPA(nil)
 			script.Refused = !strings.HasPrefix(name, "accepted")
-			require.NoError(t, brokenconn.Steps[0].Run(at.String(), script))
 			brokenconn.Leave(t, at.String(), script, brokenconn.RNIC(s.a.NIC()), func() map[string]int {
 				return map[string]int{"places of queue pairs": s.a.Owners(), "queue pairs of the adapter": s.a.QueuePairs()}
 			})

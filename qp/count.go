@@ -99,17 +99,22 @@ func (t *snapshot[C]) get(blocks bool) (c C, st statuscount.Statuses, ok bool) {
 // tell says what has been counted, if the side may not be had for long. The caller owns it, as with the next three.
 func (t *transmitter) publish() {
 	if !t.llp.direct {
-		t.snapshot.set(t.sum(), statuscount.Statuses{}, false)
+		c := t.sum()
+		t.snapshot.set(&c, statuscount.Statuses{}, false)
 	}
 }
 
 // tellAll is tell by finish, whose the side is.
-func (t *transmitter) publishFinal() { t.snapshot.set(t.sum(), statuscount.Statuses{}, true) }
+func (t *transmitter) publishFinal() {
+	c := t.sum()
+	t.snapshot.set(&c, statuscount.Statuses{}, true)
+}
 
-// sum is what has been counted.
-func (t *transmitter) sum() *outCount {
-	t.count.octets = t.pos - t.cfg.Carried.Octets + t.count.terminated
-	return &t.count
+// sum is what has been counted. It changes nothing: Stats may read it while finish does, when no one counts more.
+func (t *transmitter) sum() outCount {
+	c := t.count
+	c.octets = t.pos - t.cfg.Carried.Octets + t.count.terminated
+	return c
 }
 
 func (r *receiver) publish() {

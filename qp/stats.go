@@ -43,7 +43,7 @@ func (t *transmitter) counted() outCount {
 		}
 		runtime.Gosched()
 	}
-	c := *t.sum()
+	c := t.sum()
 	t.snapshot.set(&c, statuscount.Statuses{}, false) // later counters are no less
 	t.mu.Unlock()
 	t.rested()
@@ -87,7 +87,8 @@ func (s *session) stats(q *wr.QPStats, out *outCount, in *inCount) {
 func (s *session) fold() {
 	q := &s.q.ended
 	s.folded = true
-	s.stats(q, s.tx.sum(), &s.rx.count)
+	out := s.tx.sum()
+	s.stats(q, &out, &s.rx.count)
 	q.OutReads.Now, q.InReads.Now = 0, 0
 	if s.stream.Role == mpa.Initiator {
 		q.Connects++

@@ -85,7 +85,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			to, err := h.address("server").AddrPort()
 			require.NoError(t, err)
 			at := to.String()
-			require.NoError(t, breaks.Steps[0].Run(at, s))
 			breaks.Leave(t, at, s, h.nic.counts)
 			stop()
 			all.Wait()

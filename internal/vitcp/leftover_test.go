@@ -53,7 +53,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 				s.Answer = nil
 			}
 			addr := l.Addr().String()
-			require.NoError(t, brokenconn.Steps[0].Run(addr, s))
 			brokenconn.Leave(t, addr, s, func() map[string]int {
 				return map[string]int{"places": l.Places(), "held": l.Held()}
 			})

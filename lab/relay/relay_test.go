@@ -96,7 +96,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			go func() { ended <- p.Serve(ctx, front) }()
 			s := brokenconn.MPA(nil)
 			s.Refused = name != "accepted"
-			require.NoError(t, brokenconn.Steps[0].Run(front.Addr().String(), s))
 			brokenconn.Leave(t, front.Addr().String(), s, brokenconn.RNIC(nic), func() map[string]int {
 				return map[string]int{"places": p.Carried()}
 			})

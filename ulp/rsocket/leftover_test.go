@@ -64,7 +64,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			s := brokenconn.MPA(tt.private)
 			s.Refused = tt.refused
 			addr := l.Addr().String()
-			require.NoError(t, brokenconn.Steps[0].Run(addr, s))
 			brokenconn.Leave(t, addr, s, brokenconn.RNIC(nic))
 			require.NoError(t, l.Close())
 			all.Wait()

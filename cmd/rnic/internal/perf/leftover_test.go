@@ -32,7 +32,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			s := brokenconn.MPA(private)
 			s.Answer = nil // of more than perfClients at a time some are refused
 			addr := l.Addr().String()
-			require.NoError(t, brokenconn.Steps[0].Run(addr, s))
 			brokenconn.Leave(t, addr, s, brokenconn.RNIC(host.NIC), func() map[string]int { return map[string]int{"places": host.Clients()} })
 			stop()
 			require.NoError(t, <-ended)

@@ -16,7 +16,6 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 	s := clitest.StartServer(t, "ping", "-s", "-P", "-a", "127.0.0.1", "-p", "0")
 	script := brokenconn.MPA(nil)
 	script.Answer = nil // of more than --clients at a time some are refused
-	require.NoError(t, brokenconn.Steps[0].Run(s.Addr, script))
 	brokenconn.Leave(t, s.Addr, script)
 	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
