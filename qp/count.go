@@ -96,7 +96,8 @@ func (t *snapshot[C]) get(blocks bool) (c C, st statuscount.Statuses, ok bool) {
 	return c, t.statuses, blocks || t.final
 }
 
-// tell says what has been counted, if the side may not be had for long. The caller owns it, as with the next three.
+// publish has Stats see what has been counted, if the side may not be had for long. The caller owns the side, as
+// with the next one.
 func (t *transmitter) publish() {
 	if !t.llp.direct {
 		c := t.sum()
@@ -104,23 +105,26 @@ func (t *transmitter) publish() {
 	}
 }
 
-// tellAll is tell by finish, whose the side is.
+// publishFinal is publish by finish, whose the side is from here on.
 func (t *transmitter) publishFinal() {
 	c := t.sum()
 	t.snapshot.set(&c, statuscount.Statuses{}, true)
 }
 
-// sum is what has been counted. It changes nothing: Stats may read it while finish does, when no one counts more.
+// sum is what has been counted, for the owner of the side, and for fold when nobody counts any more. It changes
+// nothing, as Stats may take the side while fold reads it.
 func (t *transmitter) sum() outCount {
 	c := t.count
 	c.octets = t.pos - t.cfg.Carried.Octets + t.count.terminated
 	return c
 }
 
+// publish is as that of a transmitter.
 func (r *receiver) publish() {
 	if !r.llp.direct {
 		r.snapshot.set(&r.count, r.rq.statuses.Clone(), false)
 	}
 }
 
+// publishFinal is as that of a transmitter.
 func (r *receiver) publishFinal() { r.snapshot.set(&r.count, r.rq.statuses.Clone(), true) }
