@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/umem"
 )
@@ -87,7 +89,14 @@ func FuzzPostRing(f *testing.F) {
 		if recv {
 			w = &b.verbs().recvs
 		}
-		if r := w.ring; len(wrs) > 0 && len(sges) > 0 {
+		r := w.ring
+		require.NotNil(t, r)
+		defer func() {
+			if w.ring == nil {
+				r.giveAway()
+			}
+		}()
+		if len(wrs) > 0 && len(sges) > 0 {
 			for i := range r.wrs {
 				r.wrs[i] = wrs[i%len(wrs)]
 			}
