@@ -112,10 +112,8 @@ const patience = 30 * time.Second
 // Run makes one such connection. The error says that the server was not reached, or has given the
 // wrong answer; that it gives none, and ends the connection, is no error.
 func (p Step) Run(addr string, s Script) error {
-	d := net.Dialer{Timeout: patience}
-	if s.From != nil {
-		d.LocalAddr = &net.TCPAddr{IP: s.From}
-	}
+	d := Dialer(s.From)
+	d.Timeout = patience
 	nc, err := d.Dial("tcp", addr)
 	if err != nil {
 		return err

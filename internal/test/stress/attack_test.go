@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/test/brokenconn"
 )
 
 // kept is how many connections an attacker holds open, more than a listener has
@@ -41,11 +43,13 @@ type attacker struct {
 // open makes n connections. What fails is the attacker's loss.
 func (a *attacker) open(n int) {
 	for range n {
-		d := net.Dialer{Timeout: time.Second}
+		var from net.IP
 		if a.many { // 127.1.0.1 to 127.1.7.250
 			i := a.n % 2000
-			d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 1, byte(i/250), byte(1+i%250))}
+			from = net.IPv4(127, 1, byte(i/250), byte(1+i%250))
 		}
+		d := brokenconn.Dialer(from)
+		d.Timeout = time.Second
 		nc, err := d.Dial("tcp", a.addr)
 		i := a.n % kept
 		a.n++

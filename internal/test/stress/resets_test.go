@@ -37,12 +37,13 @@ func TestResets(t *testing.T) {
 			}
 			h := weigh(t, srv, attack)
 			var got times
-			ctx, stop := context.WithCancel(context.Background())
+			ctx, cancel := context.WithCancel(context.Background())
 			var clients sync.WaitGroup
 			clients.Go(func() { got.until(ctx, srv) })
+			stop := func() { cancel(); clients.Wait() }
+			defer stop() // also if the attack fails: clients that go on would be in all figures that follow
 			attack()
 			stop()
-			clients.Wait()
 			before, after := h.lighter()
 			fmt.Printf("| %s | %d | %d | %d | %v | %v | %v | %v |\n", s.name, n, len(got.took), len(got.failed),
 				got.quantile(0.5), got.quantile(0.99), before, after)
