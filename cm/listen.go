@@ -65,7 +65,7 @@ type Listener struct {
 	cfg  ListenConfig
 	in   *admission.Listener
 	reqs chan waiting // has room for the backlog
-	log  failureLog
+	log  *slog.Logger
 	out  handed
 }
 
@@ -89,7 +89,7 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	if cfg.Backlog <= 0 {
 		cfg.Backlog = admission.Default
 	}
-	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: failureLog{to: cfg.Logger}}
+	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: LimitLogger(cfg.Logger)}
 	order := time.Duration(0)
 	if cfg.InOrder {
 		order = inOrderWait
@@ -147,7 +147,11 @@ func (l *Listener) serve(s *admission.Startup) error {
 
 // failed tells of a connection that Accept will not return.
 func (l *Listener) failed(remote net.Addr, err error) {
-	l.log.add(remote, err)
+	if remote == nil {
+		l.log.Warn("accepting a connection failed", "error", err)
+	} else {
+		l.log.Warn("a connection failed in its startup", "remote", remote, "error", err)
+	}
 	if l.cfg.OnStartupError != nil {
 		l.cfg.OnStartupError(remote, err)
 	}

@@ -88,7 +88,7 @@ func (c *controller) expire(t **time.Timer) {
 	}
 	c.csts |= cstsCFS
 	c.mu.Unlock()
-	c.target.log("keep-alive of host %q ran out: its controller %d ends", c.hostNQN, c.id)
+	c.target.log.Warn("nvmeof: a controller ends: its host has not kept it alive", "host_nqn", c.hostNQN, "controller", c.id)
 	c.end()
 }
 

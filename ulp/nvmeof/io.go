@@ -76,7 +76,7 @@ func (r *request) io(c *controller) ([]byte, Status) {
 }
 
 func (r *request) fault(what string, err error) Status {
-	r.q.target.log("%s of namespace %d: %v", what, r.cmd.nsid(), err)
+	r.q.target.log.Warn("nvmeof: a disk failed", "call", what, "namespace", r.cmd.nsid(), "error", err)
 	return WriteFault
 }
 

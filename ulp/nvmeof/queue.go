@@ -113,7 +113,7 @@ func (q *queue) release() {
 // expire ends a queue that is not connected yet: its host would keep the place from others.
 func (q *queue) expire(host net.Addr) {
 	if q.controller() == nil {
-		q.target.log("%v: queue %d ended: no Connect within %v", host, q.hello.qid, q.target.config.ConnectTimeout)
+		q.target.log.Warn("nvmeof: a queue ends: no Connect in time", "host", host, "queue", q.hello.qid, "limit", q.target.config.ConnectTimeout)
 		q.cancel()
 	}
 }
@@ -198,7 +198,7 @@ func (q *queue) take(c verbs.Completion, requests *sync.WaitGroup) bool {
 		return false
 	}
 	if c.Bytes < commandSize {
-		q.target.log("queue %d: a capsule of %d octets has no command; the connection ends", q.hello.qid, c.Bytes)
+		q.target.log.Warn("nvmeof: a queue ends: a capsule is too short for a command", "queue", q.hello.qid, "bytes", c.Bytes)
 		q.cancel()
 		return false
 	}
@@ -250,7 +250,7 @@ func (q *queue) place() *request {
 
 // refuse ends the queue of a host that keeps no rules.
 func (q *queue) refuse(format string, args ...any) *request {
-	q.target.log("queue %d: its host %s; the connection ends", q.hello.qid, fmt.Sprintf(format, args...))
+	q.target.log.Warn("nvmeof: a queue ends: its host "+fmt.Sprintf(format, args...), "queue", q.hello.qid)
 	q.cancel()
 	return nil
 }

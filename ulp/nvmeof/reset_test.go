@@ -1,6 +1,8 @@
 package nvmeof
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -128,10 +130,22 @@ func (s slow) WriteAt(p []byte, off int64) (int, error) {
 	return s.Disk.WriteAt(p, off)
 }
 
+// lines gets the messages of a log.
+type lines chan string
+
+func (l lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l lines) WithGroup(string) slog.Handler            { return l }
+
+func (l lines) Handle(_ context.Context, r slog.Record) error {
+	l <- r.Message
+	return nil
+}
+
 // A host that sends commands and reads no answers loses its queue; meanwhile and then others have the shared receives.
 func TestAnswersUnread(t *testing.T) {
 	said := make(chan string, 16)
-	config := Config{SharedReceives: 8, StallTimeout: time.Second, Log: func(s string) { said <- s }}
+	config := Config{SharedReceives: 8, StallTimeout: time.Second, Logger: slog.New(lines(said))}
 	addr, target := serve(t, config, subsystem(t, Memory(1<<20)))
 	a, b := associate(t, addr, 1), associate(t, addr, 1).io[0]
 	require.NoError(t, a.io[0].conn.Abort())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
@@ -40,13 +41,15 @@ type Config struct {
 	StallTimeout time.Duration
 	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
 	Advertise string
-	// Log is told what ends, a sentence each; it may be nil.
-	Log func(string)
+	// Logger, if set, gets a warning for each host that is refused, connection that ends otherwise than by its host, controller
+	// that is not kept alive and disk that fails: ten a second at most ([cm.LimitLogger]). It is Listen's too, if that has none.
+	Logger *slog.Logger
 }
 
 // Target serves subsystems. Make one with New, and end it with Close.
 type Target struct {
 	config     Config
+	log        *slog.Logger
 	subsystems map[string]*Subsystem
 	nic        *verbs.RNIC
 	pd         *verbs.PD
@@ -69,7 +72,7 @@ func New(c Config, subsystems ...*Subsystem) (*Target, error) {
 	if c.Depth < 2 || c.Depth > 1024 || c.Queues < 1 || c.Queues > 1024 || c.InlineData > 64<<10 || c.InlineData%16 != 0 {
 		return nil, fmt.Errorf("nvmeof: Depth %d, Queues %d, InlineData %d: want 2 to 1024, 1 to 1024, a multiple of 16 to 64 KiB", c.Depth, c.Queues, c.InlineData)
 	}
-	t := &Target{config: c, subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, hosts: map[netip.Prefix]int{}, genctr: 1, common: newCommon()}
+	t := &Target{config: c, log: cm.LimitLogger(c.Logger), subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, hosts: map[netip.Prefix]int{}, genctr: 1, common: newCommon()}
 	for _, s := range subsystems {
 		if t.subsystems[s.nqn] != nil {
 			return nil, fmt.Errorf("nvmeof: two subsystems are called %q", s.nqn)
@@ -105,6 +108,9 @@ func defaults(c *Config) {
 	}
 	if c.StallTimeout == 0 {
 		c.StallTimeout = 10 * time.Second
+	}
+	if c.Listen.Logger == nil {
+		c.Listen.Logger = c.Logger
 	}
 	c.InlineData = max(c.InlineData, 0)
 }
@@ -145,12 +151,6 @@ func (t *Target) Serve(ctx context.Context, addr string, ready func(net.Addr)) e
 // Close gives back what New has taken. Serve has returned before.
 func (t *Target) Close() error { return t.nic.Close() }
 
-func (t *Target) log(format string, args ...any) {
-	if t.config.Log != nil {
-		t.config.Log(fmt.Sprintf(format, args...))
-	}
-}
-
 // connect serves one connection until its end.
 func (t *Target) connect(ctx context.Context, req *cm.Request) {
 	h, status := decodeHello(req.PrivateData(), &t.config)
@@ -161,14 +161,14 @@ func (t *Target) connect(ctx context.Context, req *cm.Request) {
 		defer t.leave(host)
 	}
 	if status != 0 {
-		t.log("%v: refused with status %d of the RDMA transport", req.RemoteAddr(), status)
+		t.log.Warn("nvmeof: a host was refused", "host", req.RemoteAddr(), "transport_status", status)
 		_ = req.Reject(rejected(status))
 		return
 	}
 	q, err := newQueue(ctx, t, h)
 	if err != nil {
 		_ = req.Reject(rejected(rejectNoResources))
-		t.log("%v: %v", req.RemoteAddr(), err)
+		t.log.Warn("nvmeof: a connection was not set up", "host", req.RemoteAddr(), "error", err)
 		return
 	}
 	defer q.release()
@@ -177,13 +177,13 @@ func (t *Target) connect(ctx context.Context, req *cm.Request) {
 	conn, err := req.Accept(ctx, q.qp, conf)
 	if err != nil {
 		_ = req.Reject(rejected(rejectNoResources)) // if it stands: Serve ends
-		t.log("%v: %v", req.RemoteAddr(), err)
+		t.log.Warn("nvmeof: a connection was not set up", "host", req.RemoteAddr(), "error", err)
 		return
 	}
 	q.local = req.LocalAddr().String()
 	q.run(conn)
 	if err := conn.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
-		t.log("%v: queue %d ended: %v", req.RemoteAddr(), h.qid, err)
+		t.log.Warn("nvmeof: a queue ended", "host", req.RemoteAddr(), "queue", h.qid, "error", err)
 	}
 }
 

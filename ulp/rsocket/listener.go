@@ -2,6 +2,7 @@ package rsocket
 
 import (
 	"context"
+	"log/slog"
 	"net"
 
 	"github.com/softrnic/softrnic/cm"
@@ -11,6 +12,7 @@ import (
 type Listener struct {
 	config Config
 	l      *cm.Listener
+	log    *slog.Logger
 	closed context.Context
 	close  context.CancelFunc
 }
@@ -31,7 +33,7 @@ func (c Config) Listen(network, address string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{config: c, l: cm.NewListener(nl, cm.ListenConfig{Timeout: c.Timeout, Logger: c.Logger})}
+	l := &Listener{config: c, log: cm.LimitLogger(c.Logger), l: cm.NewListener(nl, cm.ListenConfig{Timeout: c.Timeout, Logger: c.Logger})}
 	l.closed, l.close = context.WithCancel(context.Background())
 	return l, nil
 }
@@ -51,9 +53,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		if log := l.config.Logger; log != nil {
-			log.Warn("rsocket: a connection was not set up", "remote", r.RemoteAddr(), "err", err)
-		}
+		l.log.Warn("rsocket: a connection was not set up", "remote", r.RemoteAddr(), "error", err)
 	}
 }
 

@@ -387,7 +387,7 @@ var packages = []group{
 		},
 		{
 			"internal/test/brokenconn", "connections that end at each step of connecting, and the count of what they leave",
-			"internal/test/leakcheck internal/test/rawpeer internal/vitcp/segment mpa verbs",
+			"internal/test/leakcheck internal/test/rawpeer internal/vitcp/segment mpa verbs golang.org/x/sys",
 		},
 		{
 			"internal/test/stress", "listeners under attack (`make siege`)",

@@ -89,7 +89,7 @@ func (s *serve) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	s.config.RNIC = rnic
 	s.config.Listen = cm.ListenConfig{}
-	s.config.Log = func(line string) { log.Warn(line) }
+	s.config.Logger = log
 	target, err := nvmeof.New(s.config, subsystem)
 	if err != nil {
 		return finish(err)
