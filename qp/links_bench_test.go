@@ -37,7 +37,7 @@ func newBenchEnd(b *testing.B, size int) *benchEnd {
 }
 
 func (e *benchEnd) start(b *testing.B, c net.Conn, role mpa.Role) {
-	require.NoError(b, e.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: c, Role: role}}))
+	require.NoError(b, e.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.StreamConfig{Conn: c, Role: role}}))
 }
 
 // BenchmarkLinks is a Send and its answer over LLP streams of all kinds, each end

@@ -196,10 +196,10 @@ func runModel(t *testing.T, c modelCase, rng *rand.Rand) {
 type modelLink func(testing.TB) (net.Conn, net.Conn)
 
 // streams are what an MPA startup over conns would have come to.
-func (c modelCase) streams(conns [2]net.Conn) [2]*verbs.Stream {
-	var s [2]*verbs.Stream
+func (c modelCase) streams(conns [2]net.Conn) [2]*verbs.StreamConfig {
+	var s [2]*verbs.StreamConfig
 	for i := range s {
-		s[i] = &verbs.Stream{
+		s[i] = &verbs.StreamConfig{
 			Conn: conns[i], Role: [2]mpa.Role{mpa.Initiator, mpa.Responder}[i], CRC: c.crc,
 			MarkersIn: c.markers[i], MarkersOut: c.markers[1-i],
 		}

@@ -41,7 +41,7 @@ func isSet(p *bool) bool { return *p }
 // TestDetectorLeavesPeersAlone: what a peer reads and writes by itself, in memory that is
 // open to it, is ordered with nothing and allowed.
 func TestDetectorLeavesPeersAlone(t *testing.T) {
-	for name, stream := range map[string]verbs.Stream{
+	for name, stream := range map[string]verbs.StreamConfig{
 		"plain": {}, "CRC": {CRC: true}, "markers": {CRC: true, MarkersIn: true, MarkersOut: true},
 	} {
 		for _, n := range []int{64, 256 << 10} {
@@ -74,7 +74,7 @@ func TestDetectorLeavesPeersAlone(t *testing.T) {
 	}
 }
 
-func joinAs(t testing.TB, a, b *verbs.QP, stream verbs.Stream) {
+func joinAs(t testing.TB, a, b *verbs.QP, stream verbs.StreamConfig) {
 	x, y := tcpConns(t)
 	there, here := stream, stream
 	there.Conn, there.Role = y, mpa.Responder

@@ -10,4 +10,4 @@ const MaxOpen = maxOpen
 func Tune(r *RNIC, t qp.Tuning) { r.tuning = t }
 
 // RoundTrip is s as it comes back from package qp.
-func RoundTrip(s *Stream) *Stream { return streamOf(s.mpa()) }
+func RoundTrip(s *StreamConfig) *StreamConfig { return streamOf(s.mpa()) }

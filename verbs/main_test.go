@@ -111,7 +111,7 @@ func tcpConns(t testing.TB) (net.Conn, net.Conn) {
 
 // start brings a queue pair to RTS.
 func start(t testing.TB, qp *verbs.QP, c net.Conn, role mpa.Role, crc bool) {
-	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: c, Role: role, CRC: crc}}))
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.StreamConfig{Conn: c, Role: role, CRC: crc}}))
 }
 
 // join connects two queue pairs over TCP; a is the Initiator.

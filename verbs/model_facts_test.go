@@ -171,7 +171,7 @@ type modelQP struct {
 
 	// Of the stream, if there is one.
 
-	stream *verbs.Stream
+	stream *verbs.StreamConfig
 	peer   *modelQP
 	shut   bool           // a Responder that has not seen an FPDU
 	held   []modelMessage // came while no receive was posted (13.2)

@@ -247,8 +247,8 @@ func (w *modelWorld) connect(n *modelNode) {
 	a, b := w.connection()
 	// Each message is one segment: within one, what is placed before a fault would be open.
 	crc, markers := w.one(2), [2]bool{w.one(4), w.one(4)}
-	x := &verbs.Stream{Conn: a, Role: mpa.Initiator, CRC: crc, MarkersIn: markers[0], MarkersOut: markers[1], EMSS: 16000}
-	y := &verbs.Stream{Conn: b, Role: mpa.Responder, CRC: crc, MarkersIn: markers[1], MarkersOut: markers[0], EMSS: 16000}
+	x := &verbs.StreamConfig{Conn: a, Role: mpa.Initiator, CRC: crc, MarkersIn: markers[0], MarkersOut: markers[1], EMSS: 16000}
+	y := &verbs.StreamConfig{Conn: b, Role: mpa.Responder, CRC: crc, MarkersIn: markers[1], MarkersOut: markers[0], EMSS: 16000}
 	w.say("connect %v to %v, CRC %t", q, p, crc)
 	var last []byte
 	if w.one(5) {
@@ -281,7 +281,7 @@ func (w *modelWorld) connect(n *modelNode) {
 }
 
 // toRTS is Modify QP from Idle to RTS.
-func (w *modelWorld) toRTS(q *modelQP, s *verbs.Stream, last []byte, plain bool) bool {
+func (w *modelWorld) toRTS(q *modelQP, s *verbs.StreamConfig, last []byte, plain bool) bool {
 	m := verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, LastMessage: last}
 	if w.one(4) && !plain {
 		w.modifiers(q, &m)

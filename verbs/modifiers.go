@@ -19,7 +19,7 @@ type ModifyQP struct {
 	Next State
 	// Stream is the LLP stream. The queue pair owns its connection once Modify
 	// has succeeded.
-	Stream *Stream
+	Stream *StreamConfig
 	// LastMessage is sent in streaming mode before iWARP starts (6.6.1.1).
 	LastMessage []byte
 	// ORD, if not nil, is the new limit on outbound RDMA Reads, at least 0; on
@@ -48,10 +48,10 @@ type ModifyQP struct {
 	NoInboundRead, NoInboundWrite, NoInboundAtomic *bool
 }
 
-// Stream is what a queue pair needs to run on a connection: the connection, after its
+// StreamConfig is what a queue pair needs to run on a connection: the connection, after its
 // MPA startup, and what was agreed there. Package cm makes them; a program that does
-// without cm makes one itself. LLPStream is the stream once it runs.
-type Stream struct {
+// without cm makes one itself. [LLPStream] is the stream once it runs.
+type StreamConfig struct {
 	// Conn stands at the first octet of the FPDU stream, both ways, except for
 	// Early.
 	Conn net.Conn
@@ -83,7 +83,7 @@ type Stream struct {
 }
 
 // mpa is the stream as package qp takes it.
-func (s *Stream) mpa() *mpa.Stream {
+func (s *StreamConfig) mpa() *mpa.Stream {
 	if s == nil {
 		return nil
 	}
@@ -96,11 +96,11 @@ func (s *Stream) mpa() *mpa.Stream {
 }
 
 // streamOf is the stream that package qp runs.
-func streamOf(s *mpa.Stream) *Stream {
+func streamOf(s *mpa.Stream) *StreamConfig {
 	if s == nil {
 		return nil
 	}
-	return &Stream{
+	return &StreamConfig{
 		Conn: s.Conn, Role: s.Role, CRC: s.CRC, MarkersOut: s.MarkersOut, MarkersIn: s.MarkersIn,
 		Enhanced: s.Enhanced, IRD: s.IRD, ORD: s.ORD, PeerIRD: s.PeerIRD, PeerORD: s.PeerORD,
 		P2P: s.P2P, RTR: s.RTR, Nudge: s.Nudge, EMSS: s.EMSS, Early: s.Early,

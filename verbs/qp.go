@@ -354,7 +354,7 @@ type QPAttributes struct {
 	// PlacedWrites says, on a stream, whether the peer granted the place, and else is QPConfig's.
 	PlacedWrites bool
 	// Stream is the LLP stream; nil in Idle.
-	Stream *Stream
+	Stream *StreamConfig
 	// Terminate is the Terminate Message of the last stream, if one was sent or
 	// received; valid in the states Terminate and Error.
 	Terminate *TerminateMessage

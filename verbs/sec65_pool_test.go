@@ -84,7 +84,7 @@ func TestSharedReadsAgreed(t *testing.T) {
 	x, y := tcpConns(t)
 	defer y.Close()
 	require.NoError(t, a.Modify(verbs.ModifyQP{
-		Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: x, Role: mpa.Initiator, Enhanced: true, IRD: 2, ORD: 2},
+		Next: verbs.StateRTS, Stream: &verbs.StreamConfig{Conn: x, Role: mpa.Initiator, Enhanced: true, IRD: 2, ORD: 2},
 	}))
 	assert.Equal(t, 2, query(t, a).IRD)
 	c := verbs.QPConfig{PD: n.pd, SendCQ: n.cq, RecvCQ: n.cq}

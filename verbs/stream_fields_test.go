@@ -14,7 +14,7 @@ import (
 // TestStreamKeepsEveryField on its way to package qp and back.
 func TestStreamKeepsEveryField(t *testing.T) {
 	a, _ := net.Pipe()
-	s := &verbs.Stream{
+	s := &verbs.StreamConfig{
 		Conn: a, Role: 1, CRC: true, MarkersOut: true, MarkersIn: true, Enhanced: true, IRD: 1, ORD: 2,
 		PeerIRD: 3, PeerORD: 4, P2P: true, RTR: 5, Nudge: true, EMSS: 6, Early: []byte{7},
 		Request: &mpa.Startup{Rev: 1}, Reply: &mpa.Startup{Rev: 2},

@@ -61,7 +61,7 @@ func TestMemoryVanishes(t *testing.T) {
 		{"no access", true, func(v vanishing, t *testing.T) { v.protect(t, syscall.PROT_NONE) }},
 		{"read-only", false, func(v vanishing, t *testing.T) { v.protect(t, syscall.PROT_READ) }},
 	}
-	streams := []verbs.Stream{{}, {CRC: true}, {CRC: true, MarkersIn: true, MarkersOut: true}}
+	streams := []verbs.StreamConfig{{}, {CRC: true}, {CRC: true, MarkersIn: true, MarkersOut: true}}
 	for _, way := range ways {
 		for _, stream := range streams {
 			for _, n := range []int{64, 1 << 20} {
@@ -91,7 +91,7 @@ type vanishingPair struct {
 	mr     *verbs.MR // over v
 }
 
-func newVanishingPair(t *testing.T, n int, atB bool, stream verbs.Stream) *vanishingPair {
+func newVanishingPair(t *testing.T, n int, atB bool, stream verbs.StreamConfig) *vanishingPair {
 	p := &vanishingPair{t: t, a: newNode(t, verbs.QPConfig{}), b: newNode(t, verbs.QPConfig{})}
 	p.v = newVanishing(t, n)
 	owner := p.a

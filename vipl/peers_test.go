@@ -57,8 +57,8 @@ func (e *verbsEnd) poll() {
 func verbsPing(b *testing.B) func() time.Duration {
 	x, y := newVerbsEnd(b), newVerbsEnd(b)
 	p, q := plainPair(b)
-	must(b, y.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: q, Role: mpa.Responder}}))
-	must(b, x.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: p, Role: mpa.Initiator}}))
+	must(b, y.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.StreamConfig{Conn: q, Role: mpa.Responder}}))
+	must(b, x.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.StreamConfig{Conn: p, Role: mpa.Initiator}}))
 	turn := make(chan struct{})
 	b.Cleanup(func() { close(turn) })
 	y.postRecv()

@@ -173,7 +173,7 @@ func newHostPair(t *conformance.T, c hostPairConfig) *hostPair {
 // net.Conn is, and b's as a socket.
 func connect(t *conformance.T, a, b *verbs.QP) {
 	x, y := tcpPair(t)
-	s := verbs.Stream{CRC: true, P2P: true, RTR: rtrWrite}
+	s := verbs.StreamConfig{CRC: true, P2P: true, RTR: rtrWrite}
 	s.Conn, s.Role = y, asResponder
 	begin(t, b, s)
 	s.Conn, s.Role = t.Trace().Conn(x), asInitiator
@@ -181,7 +181,7 @@ func connect(t *conformance.T, a, b *verbs.QP) {
 }
 
 // begin brings an Idle queue pair to RTS. The connection is the queue pair's.
-func begin(t *conformance.T, qp *verbs.QP, s verbs.Stream) {
+func begin(t *conformance.T, qp *verbs.QP, s verbs.StreamConfig) {
 	err := qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &s})
 	if err != nil {
 		_ = s.Conn.Close()

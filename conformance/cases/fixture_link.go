@@ -70,10 +70,10 @@ func (l *link) join() {
 	if l.hidden {
 		near = hiddenSocket{near.(*net.TCPConn)}
 	}
-	l.joinOver(far, verbs.Stream{Conn: near, CRC: true})
+	l.joinOver(far, verbs.StreamConfig{Conn: near, CRC: true})
 }
 
-func (l *link) joinOver(far net.Conn, s verbs.Stream) {
+func (l *link) joinOver(far net.Conn, s verbs.StreamConfig) {
 	s.Role = asInitiator
 	l.peer = peerOver(l.t, l.qp, far, s)
 }
@@ -82,7 +82,7 @@ func (l *link) joinOver(far net.Conn, s verbs.Stream) {
 func (n *host) linkOfEMSS(emss int, markers bool) *link {
 	l := n.idleLink(verbs.QPConfig{})
 	far, near := tcpPair(n.t)
-	l.joinOver(far, verbs.Stream{Conn: near, CRC: true, MarkersOut: markers, EMSS: emss})
+	l.joinOver(far, verbs.StreamConfig{Conn: near, CRC: true, MarkersOut: markers, EMSS: emss})
 	return l
 }
 
@@ -90,19 +90,19 @@ func (n *host) linkOfEMSS(emss int, markers bool) *link {
 // queue pair's: a Responder sends nothing before it has received something.
 func rawPeer(t *conformance.T, qp *verbs.QP, role side) *peer {
 	far, near := tcpPair(t)
-	return peerOver(t, qp, far, verbs.Stream{Conn: near, Role: role, CRC: true})
+	return peerOver(t, qp, far, verbs.StreamConfig{Conn: near, Role: role, CRC: true})
 }
 
 // peerOver is rawPeer at the far end of a stream.
-func peerOver(t *conformance.T, qp *verbs.QP, far net.Conn, s verbs.Stream) *peer {
+func peerOver(t *conformance.T, qp *verbs.QP, far net.Conn, s verbs.StreamConfig) *peer {
 	begin(t, qp, s)
 	return newPeer(t, t.Trace().Conn(far), framing{crc: s.CRC, markersIn: s.MarkersOut, markersOut: s.MarkersIn})
 }
 
 // aStream is a stream that a queue pair could be given, and its other end.
-func aStream(t *conformance.T) (*verbs.Stream, *peer) {
+func aStream(t *conformance.T) (*verbs.StreamConfig, *peer) {
 	far, near := tcpPair(t)
-	return &verbs.Stream{Conn: near, Role: asInitiator, CRC: true}, newPeer(t, t.Trace().Conn(far), withCRC)
+	return &verbs.StreamConfig{Conn: near, Role: asInitiator, CRC: true}, newPeer(t, t.Trace().Conn(far), withCRC)
 }
 
 // hiddenSocket hides that a connection is a socket. Of a socket a queue pair makes a descriptor of its
@@ -292,8 +292,8 @@ func (l *link) sendsTooMuch() {
 }
 
 // stream is the LLP stream that Query QP reports, or nil, and shown is Query QP for refuses.
-func (l *link) stream() *verbs.Stream { return attributes(l.t, l.qp).Stream }
-func (l *link) shown() any            { return attributes(l.t, l.qp) }
+func (l *link) stream() *verbs.StreamConfig { return attributes(l.t, l.qp).Stream }
+func (l *link) shown() any                  { return attributes(l.t, l.qp) }
 
 // refusesPosts says that neither queue takes a request.
 func (l *link) refusesPosts(want error) {

@@ -122,7 +122,7 @@ func newFaultMatrix(t *conformance.T) *faultMatrix {
 	p.foreign = p.newPD()
 	p.other = p.newQP(verbs.QPConfig{})
 	_, near := tcpPair(t)
-	begin(t, p.other, verbs.Stream{Conn: near, Role: asInitiator})
+	begin(t, p.other, verbs.StreamConfig{Conn: near, Role: asInitiator})
 	return p
 }
 
@@ -225,7 +225,7 @@ func (p *faultMatrix) newTrial(x *pathFault, w delivery, c verbs.QPConfig, recor
 		near = &recorder{Conn: near}
 	}
 	v.peer = newPeer(p.t, far, framing{crc: w.crc, markersIn: w.markers, markersOut: w.markers})
-	begin(p.t, v.qp, verbs.Stream{Conn: near, Role: asInitiator, CRC: w.crc, MarkersIn: w.markers, MarkersOut: w.markers})
+	begin(p.t, v.qp, verbs.StreamConfig{Conn: near, Role: asInitiator, CRC: w.crc, MarkersIn: w.markers, MarkersOut: w.markers})
 	return v
 }
 

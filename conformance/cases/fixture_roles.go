@@ -2,7 +2,7 @@ package cases
 
 import "github.com/softrnic/softrnic/mpa"
 
-// The arguments of a verbs.Stream: the queue pair's side of the MPA startup, and the
+// The arguments of a verbs.StreamConfig: the queue pair's side of the MPA startup, and the
 // ready-to-receive frame of the cases' Initiators.
 const (
 	asInitiator = mpa.Initiator

@@ -39,7 +39,7 @@ func (s *probe) narrow() {
 	x, y := tcpPair(s.t)
 	require.NoError(s.t, x.(*net.TCPConn).SetReadBuffer(64<<10))
 	require.NoError(s.t, y.(*net.TCPConn).SetWriteBuffer(64<<10))
-	begin(s.t, s.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
+	begin(s.t, s.qp, verbs.StreamConfig{Conn: y, Role: asInitiator, CRC: true})
 	s.peer = newPeer(s.t, x, withCRC) // too much for the trace
 }
 

@@ -63,7 +63,7 @@ func anyLLP(t *conformance.T, n *host) {
 			l := n.idleLink(verbs.QPConfig{})
 			x, y := pair()
 			t.Cleanup(func() { _ = x.Close() })
-			begin(t, l.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
+			begin(t, l.qp, verbs.StreamConfig{Conn: y, Role: asInitiator, CRC: true})
 			l.peer = newPeer(t, t.Trace().Conn(x), withCRC)
 			return l, y
 		}
@@ -138,7 +138,7 @@ func mulpduChanges(t *conformance.T) {
 	l := n.idleLink(verbs.QPConfig{SendDepth: 2 * count})
 	x, y := tcpPair(t)
 	c := &measuredConn{TCPConn: y.(*net.TCPConn)}
-	begin(t, l.qp, verbs.Stream{Conn: c, Role: asInitiator, CRC: true})
+	begin(t, l.qp, verbs.StreamConfig{Conn: c, Role: asInitiator, CRC: true})
 	stream := mpa.Stream{Conn: c, CRC: true}
 	l.peer = newPeer(t, x, withCRC)
 	posts := func() {

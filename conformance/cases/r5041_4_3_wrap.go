@@ -29,7 +29,7 @@ type late struct {
 }
 
 // newLate begins a stream behind what c counts.
-func newLate(t *conformance.T, qp verbs.QPConfig, c verbshook.Counts, s verbs.Stream) *late {
+func newLate(t *conformance.T, qp verbs.QPConfig, c verbshook.Counts, s verbs.StreamConfig) *late {
 	n := &host{t: t, nic: openRNIC(t, verbs.Config{})}
 	verbshook.Begin(n.nic, c)
 	n.events, n.pd, n.cq = logEvents(t, n.nic), n.newPD(), n.newCQ(512)
@@ -54,7 +54,7 @@ func msnWraps(t *conformance.T) {
 	for i, qp := range []verbs.QPConfig{{}, {RQLimit: -1}} {
 		for _, n := range []int{0, 5, 40_000} {
 			t.Part("messages of %d octets, %s", n, []string{"a Receive Queue", "an S-RQ"}[i])
-			l := newLate(t, qp, beforeTheWrap, verbs.Stream{})
+			l := newLate(t, qp, beforeTheWrap, verbs.StreamConfig{})
 			for k, msn := range wrapping {
 				l.exchange(msn, n, byte(k))
 			}
@@ -127,7 +127,7 @@ func msnRefusedAcross(t *conformance.T) {
 			x.read:  aReadRequest(x.msn, read{sinkSTag: nowhere}),
 		} {
 			t.Part("MSN %08x in place of %08x: %v", x.msn, uint32(due), event)
-			l := newLate(t, verbs.QPConfig{IRD: 3}, at, verbs.Stream{})
+			l := newLate(t, verbs.QPConfig{IRD: 3}, at, verbs.StreamConfig{})
 			for id := range uint64(3) {
 				l.receive(verbs.Recv{ID: id, SGL: l.mr.SGL(int(id), 1)})
 			}
@@ -140,7 +140,7 @@ func msnRefusedAcross(t *conformance.T) {
 		}
 	}
 	t.Part("a Terminate Message for MSN 0")
-	l := newLate(t, verbs.QPConfig{}, at, verbs.Stream{})
+	l := newLate(t, verbs.QPConfig{}, at, verbs.StreamConfig{})
 	var requests [][]byte
 	for id := range uint64(3) {
 		post(t, l.qp, verbs.Request{ID: id, Op: verbs.OpRead, Local: l.mr.SGE(int(id), 1), Remote: theirs})
@@ -163,7 +163,7 @@ func msnRefusedAcross(t *conformance.T) {
 func markersBeyond(t *conformance.T) {
 	for octets := range inTurn(t, "from octet %#x on", []uint64{1<<31 - 1024, 1<<32 - 512, 1<<32 - 4096, 1<<33 + 512}) {
 		for crc := range inTurn(t, "CRC %v", []bool{true, false}) {
-			l := newLate(t, verbs.QPConfig{}, verbshook.Counts{Octets: octets}, verbs.Stream{CRC: crc, MarkersIn: true, MarkersOut: true})
+			l := newLate(t, verbs.QPConfig{}, verbshook.Counts{Octets: octets}, verbs.StreamConfig{CRC: crc, MarkersIn: true, MarkersOut: true})
 			for k, n := range []int{0, 5, 40_000, 5, 0} { // the lanes look at each marker
 				l.exchange(uint32(k+1), n, byte(k))
 			}

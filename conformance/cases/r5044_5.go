@@ -211,7 +211,7 @@ func completeOrNothing(t *conformance.T, play conformance.Role) {
 func steps(t *conformance.T, qp *verbs.QP) net.Conn {
 	x, y := net.Pipe()
 	t.Cleanup(func() { _ = x.Close() })
-	begin(t, qp, verbs.Stream{Conn: y, Role: asResponder, CRC: true})
+	begin(t, qp, verbs.StreamConfig{Conn: y, Role: asResponder, CRC: true})
 	return t.Trace().Conn(x)
 }
 

@@ -62,7 +62,7 @@ func sameOctet(t *conformance.T, n *host) {
 				st = must(mpa.Initiate(t.Context(), y, cfg))(t)
 				require.Equal(t, "priv", string(st.PrivateData))
 			}
-			begin(t, l.qp, verbs.Stream{Conn: st.Conn, Role: st.Role, CRC: st.CRC, MarkersIn: st.MarkersIn, MarkersOut: st.MarkersOut, Early: st.Early})
+			begin(t, l.qp, verbs.StreamConfig{Conn: st.Conn, Role: st.Role, CRC: st.CRC, MarkersIn: st.MarkersIn, MarkersOut: st.MarkersOut, Early: st.Early})
 			require.Equal(t, "Yes.", string(w.octets(4)))
 			w.frame()
 			require.Contains(t, []string{"MPA ID Rep Frame", "MPA ID Req Frame"}, string(w.theirs[:16]))

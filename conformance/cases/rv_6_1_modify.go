@@ -18,7 +18,7 @@ var rv6_1_3 = []conformance.Case{
 
 func streamRequired(t *conformance.T) {
 	l := newIdleLink(t, verbs.QPConfig{SendDepth: 10, ORD: 5})
-	for what, s := range map[string]*verbs.Stream{"no stream": nil, "a stream of no connection": {}} {
+	for what, s := range map[string]*verbs.StreamConfig{"no stream": nil, "a stream of no connection": {}} {
 		refuses(t, what, verbs.ErrInvalidLLPStream, func() error {
 			return l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: s, ORD: ptr(3), SendDepth: ptr(20)})
 		}, l.shown)

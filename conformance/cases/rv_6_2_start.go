@@ -217,12 +217,12 @@ func afterStreaming(t *conformance.T) {
 		talk(x, y, "EHLO can you do iWARP?")
 		talk(y, x, "250 yes")
 		const last = "STARTIWARP"
-		active := verbs.Stream{Conn: x, Role: asResponder, CRC: true}
+		active := verbs.StreamConfig{Conn: x, Role: asResponder, CRC: true}
 		require.NoError(t, w.a.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &active, LastMessage: []byte(last)}))
 		b := make([]byte, len(last))
 		require.NoError(t, second(io.ReadFull(y, b)))
 		require.Equal(t, last, string(b))
-		begin(t, w.b.qp, verbs.Stream{Conn: y, Role: asInitiator, CRC: true})
+		begin(t, w.b.qp, verbs.StreamConfig{Conn: y, Role: asInitiator, CRC: true})
 		moves(t, w.b.endpoint(), w.a.endpoint())
 		moves(t, w.a.endpoint(), w.b.endpoint())
 	}
@@ -233,7 +233,7 @@ func afterStreaming(t *conformance.T) {
 func iwarpOnly(t *conformance.T, w *hostPair) {
 	x, y := tcpPair(t)
 	a, b := &capture{TCPConn: x.(*net.TCPConn)}, &capture{TCPConn: y.(*net.TCPConn)}
-	s := verbs.Stream{CRC: true, P2P: true, RTR: rtrWrite}
+	s := verbs.StreamConfig{CRC: true, P2P: true, RTR: rtrWrite}
 	s.Conn, s.Role = b, asResponder
 	begin(t, w.b.qp, s)
 	s.Conn, s.Role = a, asInitiator

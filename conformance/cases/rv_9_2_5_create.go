@@ -299,7 +299,7 @@ func queryQPModifiers(t *conformance.T, w *hostPair) {
 	want.ORD, want.IRD = 2, 3
 	shows("after Modify QP")
 	x, _ := tcpPair(t)
-	begin(t, qp, verbs.Stream{Conn: x, Role: asInitiator})
+	begin(t, qp, verbs.StreamConfig{Conn: x, Role: asInitiator})
 	want.State, want.Stream = verbs.StateRTS, true
 	shows("in RTS")
 	assert.Same(t, x, attributes(t, qp).Stream.Conn, "the LLP Stream Handle")

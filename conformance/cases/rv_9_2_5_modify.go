@@ -51,7 +51,7 @@ func modifyQPResults(t *conformance.T) {
 		{"outstanding Sends", verbs.ErrShrinkFailed, n.qp, verbs.ModifyQP{SendDepth: ptr(2), ORD: ptr(1)}},
 		{"outstanding Receives", verbs.ErrShrinkFailed, n.qp, verbs.ModifyQP{SendDepth: ptr(20), RecvDepth: ptr(2)}},
 		{"no stream", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(1)}},
-		{"a stream without a connection", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{}}},
+		{"a stream without a connection", verbs.ErrInvalidLLPStream, n.qp, verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.StreamConfig{}}},
 		{"Receives of an S-RQ", verbs.ErrInvalidModifier, sharing, verbs.ModifyQP{RecvDepth: ptr(4)}},
 		{"negative ORD", verbs.ErrInvalidModifier, n.qp, verbs.ModifyQP{ORD: ptr(-1)}},
 		{"no Sends", verbs.ErrInvalidModifier, n.qp, verbs.ModifyQP{SendDepth: ptr(0)}},
@@ -107,7 +107,7 @@ func (l *latch) Close() error {
 func modifyQPStillFlushing(t *conformance.T, n *host) {
 	x, _ := tcpPair(t)
 	inside, letGo := make(chan struct{}, 8), make(chan struct{})
-	begin(t, n.qp, verbs.Stream{Conn: &latch{x, n.qp, inside, letGo}, Role: asInitiator})
+	begin(t, n.qp, verbs.StreamConfig{Conn: &latch{x, n.qp, inside, letGo}, Role: asInitiator})
 	ended := make(chan error, 1)
 	go func() { ended <- n.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) }()
 	select {
@@ -127,7 +127,7 @@ func modifyQPTable(t *conformance.T, w *hostPair) {
 	s := n.newSRQ(verbs.SRQConfig{Depth: 8})
 	x, y := tcpPair(t)
 	attribute := map[string]func(*verbs.ModifyQP){
-		"stream":         func(m *verbs.ModifyQP) { m.Stream = &verbs.Stream{Conn: x} },
+		"stream":         func(m *verbs.ModifyQP) { m.Stream = &verbs.StreamConfig{Conn: x} },
 		"stream message": func(m *verbs.ModifyQP) { m.LastMessage = []byte("last") },
 		"ORD":            func(m *verbs.ModifyQP) { m.ORD = ptr(3) },
 		"IRD":            func(m *verbs.ModifyQP) { m.IRD = ptr(3) },
@@ -175,7 +175,7 @@ func modifyQPTable(t *conformance.T, w *hostPair) {
 	moves(t, n.endpoint(), w.b.endpoint())
 	// On the way from Idle to RTS everything may come along.
 	m := verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(5), IRD: ptr(6), SendDepth: ptr(33), RQLimit: ptr(4), ArmRQLimit: true, LastMessage: []byte("last")}
-	m.Stream = &verbs.Stream{Conn: x, Role: asResponder}
+	m.Stream = &verbs.StreamConfig{Conn: x, Role: asResponder}
 	want := snapshot(t, sharing)
 	require.NoError(t, sharing.Modify(m))
 	supplied(&want, m)
@@ -214,7 +214,7 @@ func atLeast(got, want int) int {
 func modifyQPStreamMessage(t *conformance.T, n *host) {
 	x, y := tcpPair(t)
 	post(t, n.qp, verbs.Request{ID: 5, SGL: n.mr.SGL(0, 3)})
-	stream := &verbs.Stream{Conn: y, Role: asInitiator}
+	stream := &verbs.StreamConfig{Conn: y, Role: asInitiator}
 	require.NoError(t, n.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: stream, LastMessage: []byte("switch now\n")}))
 	told := attributes(t, n.qp).Stream
 	assert.Equal(t, stream, told, "the LLP Stream")

@@ -21,7 +21,7 @@ func (l *link) toItself() (<-chan struct{}, error) {
 		return nil, err
 	}
 	on := true
-	err = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.Stream{
+	err = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.StreamConfig{
 		Conn: nc, Role: mpa.Initiator, CRC: l.dev.config.CRC, PeerIRD: -1, PeerORD: -1,
 	}})
 	if err != nil {

@@ -79,7 +79,7 @@ func (d *Device) feed(q *QP) (err error) {
 		conn net.Conn
 	}{{f.twin, a}, {q.qp, b}} {
 		// Both may send first: there is no exchange of MPA before (RFC 5044 7.1).
-		err = end.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.Stream{Conn: end.conn, Role: mpa.Initiator, PeerIRD: -1, PeerORD: -1}})
+		err = end.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Stream: &verbs.StreamConfig{Conn: end.conn, Role: mpa.Initiator, PeerIRD: -1, PeerORD: -1}})
 		if err != nil {
 			_ = a.Close()
 			_ = b.Close()
