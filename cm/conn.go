@@ -70,7 +70,7 @@ func (c *Conn) P2P() bool { return c.stream.P2P }
 // Rev is the MPA revision in use.
 func (c *Conn) Rev() uint8 { return c.stream.Rev }
 
-// Done is closed when the connection is gone, whoever ended it. The queue pair
+// Done is closed when the connection is gone, by either side's doing. The queue pair
 // is Idle after a good close, else in Error.
 func (c *Conn) Done() <-chan struct{} { return c.llp.Done() }
 
@@ -98,7 +98,7 @@ func (c *Conn) Close() error {
 // the peer is bounded by the queue pair's CloseTimeout. Else it returns Err: nil if
 // the queue pair ended in Idle. A peer that still sends makes it a bad close:
 // programs agree on the end before (verbs draft 6.6.2.1). Closing twice is closing
-// once: who comes later waits for the first.
+// once: a later caller waits for the first.
 func (c *Conn) CloseContext(ctx context.Context) error {
 	c.closing.Do(func() { c.err = c.end(ctx) })
 	return c.err

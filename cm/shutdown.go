@@ -14,7 +14,7 @@ import (
 // order: connections in startup are closed; Requests that wait for Accept are
 // rejected; Accept returns net.ErrClosed. Then it waits until every Request that
 // Accept returned has been answered, and every connection that came of one has
-// ended, whoever ends it: telling peers and programs to is the program's.
+// ended, by either side: telling peers and programs to is the program's.
 //
 // When ctx is done first, the connections that are left are aborted, Requests
 // without an answer closed, and the error matches the context's. A Request that

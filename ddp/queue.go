@@ -66,7 +66,7 @@ func (q *Inbound) Whole(s Segment) bool {
 	return s.MSN() == q.msn && s.Last() && q.mo == 0 && s.MO() == 0
 }
 
-// Pass moves on behind a whole message, as Accept does for who has a buffer for it.
+// Pass moves on behind a whole message, as Accept does where there is a buffer for it.
 func (q *Inbound) Pass() { q.msn++ } // as in Accept
 
 // Outbound numbers the messages sent on one untagged queue of one stream.

@@ -8,6 +8,6 @@
 // which says what was agreed.
 //
 // A Responder sends no FPDU until it has received and validated one (RFC 5044
-// 7.1.2, rule 4). This package does not hold it back; whoever transmits on a
+// 7.1.2, rule 4). This package does not hold it back; the sender on a
 // Stream whose Role is Responder does.
 package mpa

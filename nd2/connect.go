@@ -106,7 +106,7 @@ func connectError(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		s = ErrCanceled
 	case errors.As(err, new(*cm.RejectedError)),
-		// A listener that closes lets go of who waits.
+		// A listener that closes lets go of the requests that wait.
 		isAny(syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF,
 			winsock(10061), winsock(10054), winsock(10053)):
 		s = ErrConnectionRefused

@@ -163,7 +163,7 @@ func addrPort(a net.Addr) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port()), nil
 }
 
-// NotifyDisconnect waits until the connection has ended, whoever ended it. Errors:
+// NotifyDisconnect waits until the connection has ended, by either side. Errors:
 // ErrCanceled if ctx ends; ErrConnectionInvalid (never connected).
 func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 	c.mu.Lock()

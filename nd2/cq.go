@@ -37,7 +37,7 @@ type CompletionQueue struct {
 	taken   int    // of backlog
 	fresh   int    // results in backlog that no notification was given for
 	errors  int    // those of them that are no success
-	bell    *bell  // of who waits in Notify; nil: nobody does
+	bell    *bell  // of those that wait in Notify; nil: none does
 	spare   *bell  // nobody's
 	results uint64 // all there were; failed: no successes
 	failed  uint64

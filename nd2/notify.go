@@ -15,7 +15,7 @@ type bell struct {
 	rung   bool
 	errors bool          // one of the results was no success
 	heard  chan struct{} // closed when it rings; nil if nobody needs it
-	// ears is how many wait. What nobody hears is told to who asks next.
+	// ears is how many wait. What comes while none does is told to the next Notify.
 	ears int
 }
 
@@ -114,8 +114,8 @@ func (c *CompletionQueue) hear(ctx context.Context, b *bell) (err error) {
 	return err
 }
 
-// listen waits for one event. Who asked is told if there was a result since, whoever has
-// retrieved it; else it was of an earlier request, or the result is in the hands of
+// listen waits for one event. It is told if there was a result since, even if another caller
+// has retrieved it; else it was of an earlier request, or the result is in the hands of
 // somebody in Wait.
 func (c *CompletionQueue) listen(ctx context.Context, b *bell) error {
 	c.listening = true
@@ -243,7 +243,7 @@ func (c *CompletionQueue) fail(s Status) {
 	c.ring()
 }
 
-// ring tells who waits.
+// ring wakes the waiters.
 func (c *CompletionQueue) ring() {
 	c.fresh, c.errors, c.late = 0, 0, false
 	b := c.bell

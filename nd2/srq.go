@@ -25,7 +25,7 @@ type SharedReceiveQueue struct {
 	depth     int
 	posted    int // not yet retrieved
 	threshold int
-	bell      chan struct{} // of who waits in Notify; nil: nobody does
+	bell      chan struct{} // of those that wait in Notify; nil: none does
 	failure   Status
 }
 
@@ -182,7 +182,7 @@ func (s *SharedReceiveQueue) arm() (chan struct{}, error) {
 	return s.bell, nil
 }
 
-// ring tells who waits.
+// ring wakes the waiters.
 func (s *SharedReceiveQueue) ring() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ func (l LLPStream) WhenOver(f func()) {
 	}
 }
 
-// tellOver tells who wants to know that the stream is over.
+// tellOver calls the functions that WhenOver was given: the stream is over.
 func (s *session) tellOver() {
 	if f := s.behind.Swap(nil); f != nil {
 		(*f)()

@@ -41,7 +41,7 @@ func OpcodeOf(control byte) Opcode { return Opcode(control & maskOpcode) }
 // Read Request from other faults with the same code.
 func Check(s ddp.Segment) (Opcode, TermCode) {
 	op, code := control(s)
-	// RFC 7306 1.1: who does not offer its messages treats them as unexpected.
+	// RFC 7306 1.1: a peer that does not offer its messages treats them as unexpected.
 	if code == CodeNone && !op.Basic() {
 		code = CodeOpcode
 	}

@@ -13,7 +13,7 @@
 //	srq.go      the queue, its attributes and its end
 //	element.go  elements and where they come from
 //	work.go     Post, Take, and waiting for a Post
-//	starved.go  who waits
+//	starved.go  streams that wait
 //	modify.go   Modify S-RQ and the S-RQ Limit
 //	watch.go    who keeps a receive and does not fill it
 package srq

@@ -3,9 +3,9 @@ package srq
 // starved are the queue pairs that have found no receive, in the order in which they
 // first asked. A peer decides how many: a Post wakes as many as it has receives.
 //
-// A receive is for whoever comes first. Who is woken and finds none, because another was
-// faster, sleeps again in its old turn. For each receive that is there somebody has
-// been woken who has neither taken one nor looked in vain since, or nobody sleeps: Post
+// A receive is for the stream that comes first. One that is woken and finds none, because another was
+// faster, sleeps again in its old turn. For each receive that is there a stream has
+// been woken that has neither taken one nor looked in vain since, or none sleeps: Post
 // wakes one for each, Await one if there is a receive, and Forget one in the place of
 // a queue pair that was woken and ends.
 type starved struct {

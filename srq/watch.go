@@ -15,7 +15,7 @@ import (
 //
 // The watchdog is one timer for the queue. It runs while a receive is filled in part and
 // several streams take from the queue; with one stream nobody is kept from anything. It
-// runs on while there is hope for who waits. Looks are counted, not time: a process that
+// runs on while there is hope for a stream that waits. Looks are counted, not time: a process that
 // was stopped for long has not looked.
 
 // DefaultStallTimeout is how long a message may make no progress.
@@ -172,7 +172,7 @@ func (q *Queue) hungry() bool {
 }
 
 // stalled are those whose message has just been found to stand still. It sees to the next
-// look. hopeless says that who waits for a receive need not wait any more.
+// look. hopeless says that a stream need not wait for a receive any more.
 func (w *watch) stalled(hungry bool) (list []Filler, hopeless bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

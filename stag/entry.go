@@ -55,8 +55,8 @@ const (
 //
 // revoke and arm happen with Table.mu held, so neither meets another of them.
 // revoke does nothing to a word that has R: a second revoker waits for the same
-// D as the first. After D whoever has the lock first lets go of the memory
-// (disarm); arm comes after that only. Waiting is without the lock, so whoever
+// D as the first. After D the first holder of the lock lets go of the memory
+// (disarm); arm comes after that only. Waiting is without the lock, so a thread that
 // waited looks everything up again.
 //
 // # Who may look at the fields
@@ -132,7 +132,7 @@ func (e *entry) hold(gen uint64) bool {
 	return e.word.Load()&^holdMask == gen && e.count(gen)
 }
 
-// count is a hold by whoever has looked.
+// count is a hold by a reader that has looked.
 func (e *entry) count(gen uint64) bool {
 	if e.word.Add(1)&^holdMask != gen {
 		e.release()
@@ -214,7 +214,7 @@ func (d *drain) init() { d.cond.L = &d.mu }
 
 // wake is called after the change of a word that somebody may wait for.
 func (d *drain) wake() {
-	d.mu.Lock() // whoever looked before the change waits already
+	d.mu.Lock() // a thread that looked before the change waits already
 	defer d.mu.Unlock()
 	d.cond.Broadcast()
 }

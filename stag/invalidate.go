@@ -76,7 +76,7 @@ func checkInvalidateWindow(e *entry, u User, _ bool) MemoryFault {
 	return OK
 }
 
-// Lose puts s into the Invalid state whoever has it, as by a fault of the RNIC. It reports whether there was a Valid region or window
+// Lose puts s into the Invalid state whatever its owner, as by a fault of the RNIC. It reports whether there was a Valid region or window
 // of that STag, without windows bound to it. When it returns, nothing is placed in or read from the memory through s any more.
 func (t *Table) Lose(s wr.STag) bool {
 	t.mu.Lock()

@@ -65,7 +65,7 @@ func (r Ref) CopyOut(dst []byte, off uint64) bool {
 	return ok
 }
 
-// CopyHeld is CopyOut by who has a hold of the range.
+// CopyHeld is CopyOut for a caller that has a hold of the range.
 func (r Ref) CopyHeld(dst []byte, off uint64) bool { return r.copyHeld(dst, off, program) }
 
 // CopyHeldForPeer is CopyHeld of what a peer reads by itself (see party).

@@ -18,7 +18,7 @@ const patience = time.Second
 // atOnce bounds the readers.
 const atOnce = 16
 
-// Server offers counters on a socket. It changes nothing for whoever reads.
+// Server offers counters on a socket. It changes nothing for a reader.
 type Server struct {
 	path    string
 	made    os.FileInfo // the socket at path
@@ -54,7 +54,7 @@ func Serve(path string, nics func() []*verbs.RNIC) (*Server, error) {
 // Path is where the socket is.
 func (s *Server) Path() string { return s.path }
 
-// Listener is the socket itself, for who has to know of every descriptor.
+// Listener is the socket itself, for programs that have to know of every descriptor.
 func (s *Server) Listener() *net.UnixListener { return s.l }
 
 // Close ends the offer, and removes the socket.
@@ -80,7 +80,7 @@ func (s *Server) accept(nics func() []*verbs.RNIC) {
 		s.readers.Go(func() {
 			defer func() { c.Close(); <-places }()
 			_ = c.SetDeadline(time.Now().Add(patience))
-			_ = json.NewEncoder(c).Encode(Take(nics()...)) // who does not read gets nothing
+			_ = json.NewEncoder(c).Encode(Take(nics()...)) // a client that does not read gets nothing
 		})
 	}
 }

@@ -146,7 +146,7 @@ func (r *RNIC) shutDown() {
 		s.q.Close()
 	}
 	for _, c := range r.cqs {
-		c.q.Close() // who sleeps in Wait learns of it
+		c.q.Close() // a waiter in Wait learns of it
 	}
 	for _, d := range r.handlers {
 		d.stop()

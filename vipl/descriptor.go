@@ -109,7 +109,7 @@ func (d *Descriptor) SetImmediate(v uint32) {
 func (d *Descriptor) Fence() { d.Control.Control |= ControlQFence }
 
 // Done reports whether the provider has completed d. It may be called at any time, by
-// whoever polls d; once it is true the other fields may be read.
+// the poller of d; once it is true the other fields may be read.
 func (d *Descriptor) Done() bool { return d.status()&StatusDone != 0 }
 
 func (d *Descriptor) status() Status {

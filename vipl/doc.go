@@ -35,7 +35,7 @@
 //
 // A connection of Linux's TCP has no goroutine. A post to a VI that has nothing else to
 // send writes by itself. SendDone, RecvDone and CQDone, when they find nothing, first
-// receive what has come for the VI, or for those of the CQ; who waits does so when
+// receive what has come for the VI, or for those of the CQ; a waiter does so when
 // something comes. While no program looks, goroutines of the CQ for receives do it, or of
 // the one for sends if there is no other, or of the VI if it has none: tie VIs to a CQ where
 // there are many. Connections that are not plain TCP (Config.Dial, Config.Listener) have two

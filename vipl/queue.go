@@ -99,7 +99,7 @@ func (s *slot) write(o outcome, recv bool) {
 	s.d.setStatus(o.status | StatusDone)
 }
 
-// completed tells whoever is to know of one more completion (VA-6.1-M4).
+// completed wakes the waiters, and calls the handlers, that one more completion is for (VA-6.1-M4).
 func (q *workQueue) completed() {
 	switch {
 	case q.cq != nil:

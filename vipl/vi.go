@@ -35,8 +35,8 @@ type grant struct {
 }
 
 // CreateVi is VipCreateVi (VI Architecture 9.3.1). sendCQ and recvCQ, which may be nil
-// and may be the same, are where the completions of the two queues are told; who waits
-// then waits there.
+// and may be the same, are where the completions of the two queues are told; callers
+// then wait there.
 //
 // Errors: ErrInvalidParameter (the Nic is closed, no attributes, a CQ of another Nic or
 // destroyed), ErrResource (MaxVI), ErrInvalidReliabilityLevel, ErrInvalidMTU,

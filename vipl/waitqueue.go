@@ -8,8 +8,8 @@ import (
 	"github.com/softrnic/softrnic/internal/engine"
 )
 
-// group serves the connections of the VIs of a CQ, or that of a VI without one: who looks
-// for completions there, or waits for them, drives these (package engine).
+// group serves the connections of the VIs of a CQ, or that of a VI without one: a caller
+// that looks for completions there, or waits for them, drives these (package engine).
 type group struct {
 	engine.Group
 	awaits atomic.Int32 // waiters that do not sleep in it, and handlers

@@ -100,7 +100,7 @@ func ndTold(a, b *ndHost) {
 }
 
 // ndSolicited sends three messages that belong together, of which the last is flagged, to
-// one who waits. Before it another one gives up: a Notify that ends because its context has
+// one waiter. Before it another one gives up: a Notify that ends because its context has
 // ended was told of nothing until then.
 func ndSolicited(t *conformance.T) {
 	a, b := newNDPair(t, ndShape{})

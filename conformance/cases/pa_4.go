@@ -25,7 +25,7 @@ var pa4 = []conformance.Case{
 		"PA-2.5.2-M3", "PA-2.5.3-M3", "PA-5.4-M1", "PA-5.4-M2", "PA-5.4-M3"),
 }
 
-// viNobodyThere calls VIs that do not wait, and who is no VI at all.
+// viNobodyThere calls VIs that do not wait, and a port that is no VI's at all.
 func viNobodyThere(t *conformance.T) {
 	h, other := newVIHost(t, vipl.Config{}), newVIHost(t, vipl.Config{MatchTimeout: -1})
 	v := h.vi(vipl.ServiceReliableDelivery)

@@ -62,7 +62,7 @@ func viLevelDiffersActive(t *conformance.T) {
 	}
 }
 
-// viPeerToPeerDiffers calls a server peer to peer, and who waits for a peer as a client;
+// viPeerToPeerDiffers calls a server peer to peer, and a VI that waits for a peer as a client;
 // and answers a client as a peer.
 func viPeerToPeerDiffers(t *conformance.T) {
 	for asks := range inTurn(t, "asked %v", []bool{false, true}) {

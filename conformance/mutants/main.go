@@ -1,8 +1,8 @@
 // Command mutants shows that the conformance cases, and the tests of what they do not see,
 // can fail. Each mutant is a small
 // fault in the product, and names the cases that must notice it: the command builds
-// itself once more with the fault in it, runs just those cases, and says who was
-// caught.
+// itself once more with the fault in it, runs just those cases, and says which
+// were caught.
 //
 //	go run ./conformance/mutants [-run PATTERN] [-jobs N] [-v]
 //

@@ -74,7 +74,7 @@ func send(ctx context.Context, name string, nc net.Conn) (err error) {
 		to := there
 		to.TO += uint64(data)
 		writeNote(source.Bytes()[words:], block, n)
-		// The message arrives behind the Write: whoever gets it finds the octets in place.
+		// The message arrives behind the Write: the side that gets it finds the octets in place.
 		if _, err := qp.PostSend(
 			verbs.Request{Op: verbs.OpWrite, SGL: source.SGL(data, n), Remote: to, Flags: verbs.Unsignaled},
 			verbs.Request{Op: verbs.OpSend, SGL: source.SGL(words, noteSize)},

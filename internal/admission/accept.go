@@ -70,7 +70,7 @@ type Listener struct {
 	table  table
 	order  *order // nil: none
 	// room has a token for each goroutine of a Startup. Those in the table and in
-	// the backlog leave many: who waits for one waits for Startups that end.
+	// the backlog leave many: a connection that waits for one waits for Startups that end.
 	room chan struct{}
 }
 

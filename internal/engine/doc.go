@@ -31,7 +31,7 @@
 // a thread of it, while pollers are busy too. The runtime sees another set, which the
 // Group's is in while its slot is slept in, or about to be (set_linux.go).
 //
-//	group.go       what is served, and who serves     socket.go      what a stream wants of it
+//	group.go       what is served, and by whom        socket.go      what a stream wants of it
 //	park.go        sleeping                           background.go  the background poller, and its watchdog
 //	set_linux.go   the sets of the system             held.go        what streams hold back
 //	conn_linux.go  a socket that is a group's         outside.go     threads that are not Go's

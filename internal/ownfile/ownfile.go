@@ -1,9 +1,9 @@
 // Package ownfile opens the files that a user has named to be written to, where another user may have put something
 // under that name first: a link to a file of the user's, which would be overwritten, or a file or a pipe of that
-// other's, who would read along.
+// other user's, who would read along.
 //
 // A file of the user's own is overwritten, or added to. A link is followed if it is the user's or root's, as
-// /dev/stdout and a shell's >(command) are; whoever made it says where it leads. Folders on the way are the user's
+// /dev/stdout and a shell's >(command) are; its maker says where it leads. Folders on the way are the user's
 // choice, and links among them are followed.
 package ownfile
 

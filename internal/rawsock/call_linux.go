@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// The calls do not wait, whatever the descriptor says: whoever has another one of the
+// The calls do not wait, whatever the descriptor says: a holder of another one of the
 // same socket may make it block. They are past the runtime, and begin again after a
 // signal. A receive of 0 octets without an error is the end of the stream; see Dropped.
 

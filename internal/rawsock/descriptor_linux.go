@@ -19,7 +19,7 @@ type Descriptor struct {
 
 const gone = 1 << 62
 
-// duplicates is who is told of them.
+// duplicates is the function that is told of them.
 var duplicates atomic.Pointer[func(fd int)]
 
 // TellDuplicates has f told of each descriptor that Duplicate makes in this process from now on: to close it in the

@@ -92,7 +92,7 @@ func valid(ds ...segment.Discriminator) error {
 
 // Agreed is an established connection, and what its ends agreed on. Nothing
 // behind the peer's last segment of establishment has been read from Conn. It
-// belongs to whoever has it.
+// belongs to its holder.
 type Agreed struct {
 	// Conn is the TCP connection; who closes the one must close the other
 	// (VT-2.2.2.2.2-M1).

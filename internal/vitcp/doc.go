@@ -11,7 +11,7 @@
 // project's list of its keywords.
 //
 // TCP's urgent pointer is never used: section 3.7 allows that, and demands it of
-// whoever cannot make the pointer name the urgent octet itself (VT-3.7-M2). The
+// a sender that cannot make the pointer name the urgent octet itself (VT-3.7-M2). The
 // Urgent Marker Option is read, and obliges to nothing; it is never sent, as a
 // stream read the ordinary way lacks the octet that is marked urgent.
 package vitcp

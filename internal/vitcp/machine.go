@@ -91,9 +91,9 @@ type action uint8
 
 // The actions, in the order in which they are done.
 const (
-	// actSearch looks for who waits for the called discriminator.
+	// actSearch looks for a waiter for the called discriminator.
 	actSearch action = 1 << iota
-	// actOffer hands the request to who waits for it.
+	// actOffer hands the request to the waiter.
 	actOffer
 	actSendRequest
 	actSendAccept

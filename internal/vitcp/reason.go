@@ -11,7 +11,7 @@ import (
 
 // Errors of establishment, to compare with errors.Is.
 var (
-	// ErrNoMatch: the peer has nobody who waits for the called discriminator;
+	// ErrNoMatch: nothing at the peer waits for the called discriminator;
 	// of Await, the request is not for the filter.
 	ErrNoMatch = errors.New("vitcp: no matching discriminator")
 	// ErrUnexpected: the peer sent a segment that has no place there.

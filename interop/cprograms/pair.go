@@ -112,7 +112,7 @@ type outcome struct {
 	took   time.Duration
 	hungUp bool   // the client ended with row.early
 	lost   int    // packets, where some are
-	left   string // what it printed, for who looks into it
+	left   string // what it printed, for a reader of the log
 }
 
 // verdict is the cell of the table.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 )
 
-// space is a network of its own, with its own processes, mounts and, for who is not root, users. Its first process ends
+// space is a network of its own, with its own processes, mounts and users too where the caller is not root. Its first process ends
 // with this program, whatever ends this program, and the kernel then ends all that ran inside: nothing is left.
 type space struct {
 	first *exec.Cmd

@@ -24,7 +24,7 @@ static inline unsigned ring_place(uint32_t open, uint32_t queue) { return (queue
 /* Posts that wait for company, of one Send or Receive Queue: rdmacore/internal/uverbs/waiting.go has the same in Go, and when they wait. */
 enum { POST_RINGS = 256, RING_POSTS = 128, POST_SIZE = 56 /* struct ib_uverbs_send_wr */, SGE_SIZE = 16 };
 
-/* In put: nothing more comes in, and who is in the middle of a post takes it to the engine. */
+/* In put: nothing more comes in, and a thread in the middle of a post takes it to the engine. */
 #define RING_SPOILT 0x80000000u
 
 struct post_ring {

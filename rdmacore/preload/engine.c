@@ -139,7 +139,7 @@ static int load(void)
 
 /* Signals wait: a handler may fork, which takes the lock, and threads of the engine begin with the signals that wait
    here, so that no handler of the program's runs in them. */
-static uint64_t signals_were; /* of who has the lock */
+static uint64_t signals_were; /* of the lock's holder */
 static void take(void)
 {
 	uint64_t were = signals_hold();

@@ -13,7 +13,7 @@ static struct open *unused;
 static int top; /* no device has a number of top or more */
 
 /* Signals wait: a handler may fork, or dup a device, which would wait for whom it has interrupted. */
-static uint64_t signals_were; /* of who has the lock */
+static uint64_t signals_were; /* of the lock's holder */
 void fd_lock(void)
 {
 	uint64_t were = signals_hold();

@@ -4,7 +4,7 @@
 
 struct next next;
 
-/* Each store is the whole pointer, and the same whoever makes it: threads may do this at once. A name that libc does not
+/* Each store is the whole pointer, and the same from any thread: several may do this at once. A name that libc does not
    have (stat before glibc 2.33, __xstat in one without its past) stays NULL, and files.c knows. */
 void next_resolve(void)
 {

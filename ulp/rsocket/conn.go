@@ -29,7 +29,7 @@ type Conn struct {
 	peer           hello
 	receives       receives
 	reader, writer waiter
-	leader         *waiter // who waits for completions
+	leader         *waiter // the goroutine that waits for completions
 	interrupt      interrupt
 	sent, done     uint64                 // messages with data: those that were begun, and those that TCP has
 	said, heard    uint64                 // the same of the others
@@ -38,7 +38,7 @@ type Conn struct {
 	smallUsed      int                    // octets of them that TCP does not have
 	unsignaled     int                    // messages in a row that nobody is told of
 	unsignaledSize int                    // octets of small writes among them
-	completions    [16]verbs.Completion   // for Poll, by who has mu
+	completions    [16]verbs.Completion   // for Poll; guarded by mu
 	waited         [2][8]verbs.Completion // for Wait, by reader and writer
 	control        frame
 	closed         bool   // Close

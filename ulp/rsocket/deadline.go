@@ -63,7 +63,7 @@ func (c *Conn) setDeadline(w *waiter, t time.Time) {
 	w.timer = timer
 }
 
-// interrupt is the context of who waits for completions: it ends when that goroutine has to look at something else, and CQ.Wake has it look. It has no Done,
+// interrupt is the context of the goroutine that waits for completions: it ends when that goroutine has to look at something else, and CQ.Wake has it look. It has no Done,
 // because to tell by that costs a registration each time.
 type interrupt struct{ now atomic.Bool }
 

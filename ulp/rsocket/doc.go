@@ -10,7 +10,7 @@
 //	private.go   what the two tell one another as they connect     message.go   messages, descriptors
 //	inbound.go   the ring, and what the peer may do                outbound.go  the peer's ring, and what this side may do
 //	memory.go    registered memory, receives                       post.go      requests
-//	progress.go  who waits for completions, and what they mean     end.go       half-close, close, how streams end
+//	progress.go  waiting for completions, and what they mean    end.go       half-close, close, how streams end
 //	read.go, write.go, remote.go                                   deadline.go
 //
 // The design and its reasons are in docs/decisions/0022.

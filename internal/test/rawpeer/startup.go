@@ -66,7 +66,7 @@ func Respond(c net.Conn, rep mpa.Startup) (*Peer, mpa.Startup, error) {
 }
 
 // agreed is what two frames agree on, for the side that sent mine (RFC 5044
-// 7.1.1): a CRC if either wants it, markers for whoever asked.
+// 7.1.1): a CRC if either wants it, markers for the side that asked.
 func agreed(mine, theirs mpa.Startup) Options {
 	return Options{
 		CRC:        mine.CRC || theirs.CRC,

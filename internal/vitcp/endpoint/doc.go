@@ -4,7 +4,7 @@
 // and receives to a Handler; how the connection came about it does not know.
 //
 //	endpoint.go, types.go, events.go     what there is to be called, and what is told
-//	drive.go                             who is the reader and the writer, without goroutines
+//	drive.go                             the reader and the writer, without goroutines
 //	queue.go, transmit.go, batch.go,
 //	write.go, raw_linux.go               from a post to the stream: the writer
 //	receive.go, inbound.go, reads.go     from the stream to memory: the reader

@@ -10,10 +10,10 @@ import (
 )
 
 // A TCP connection on Linux is served by a group of the engine. Both sides of the endpoint
-// belong to whoever drives it then, as long as it drives:
+// belong to the goroutine that drives it then, as long as it drives:
 //
 //	the reader  the poller of the group, for one read
-//	the writer  who has something to send, a post or the reader say, for writeBudget; what
+//	the writer  one with something to send, a post or the reader say, for writeBudget; what
 //	            the socket does not take is the group's affair
 //
 // Nobody waits with a side. At the end finish takes both, for good.
@@ -130,7 +130,7 @@ func (e *Endpoint) TryTransmit() {
 // maxRounds is how often one goroutine looks again for what others have posted meanwhile.
 const maxRounds = 8
 
-// ownWriter takes the writer's side if it is free. Else who has it looks again: the caller
+// ownWriter takes the writer's side if it is free. Else the writer looks again: the caller
 // has set more.
 func (e *Endpoint) ownWriter() bool {
 	if e.over.Load() || !e.tx.own.TryLock() {

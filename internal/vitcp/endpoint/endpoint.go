@@ -68,7 +68,7 @@ type Config struct {
 	// One second if zero; and one at least at ReliableReception if an error code is to be told or heard, which would be
 	// lost otherwise.
 	Linger time.Duration
-	// Group serves a TCP connection, where there is an engine for it: who polls or waits there drives the endpoint. Nil is
+	// Group serves a TCP connection, where there is an engine for it: its pollers and waiters drive the endpoint. Nil is
 	// a group of its own.
 	Group *engine.Group
 	// Handler is told about results; not nil.
@@ -121,7 +121,7 @@ func (c Config) withDefaults() (Config, error) {
 // same time.
 //
 // It has two sides: the reader (receive.go) owns rx, the writer (transmit.go) owns tx. Of a
-// TCP connection on Linux they are whoever drives the endpoint just now (drive.go), of
+// TCP connection on Linux they are the goroutine that drives the endpoint just now (drive.go), of
 // another a goroutine each. Everything else is guarded by mu, which is not held
 // while waiting, while copying payload, or while the Handler runs.
 type Endpoint struct {
@@ -130,7 +130,7 @@ type Endpoint struct {
 	conn net.Conn       // constant
 	raw  rawConn
 	done chan struct{}
-	// As started and ended, for who does not have mu.
+	// As started and ended, for callers without mu.
 	begun, over atomic.Bool
 
 	tx transmitter // the writer's

@@ -108,7 +108,7 @@ func (e *EndError) Error() string {
 func (e *EndError) Unwrap() error { return e.Err }
 
 // Handler is told what becomes of an endpoint's requests and receives. No two calls of one endpoint are at the same time,
-// and with no lock of the endpoint held that a post or Abort takes. They are made by whoever drives the endpoint: from its
+// and with no lock of the endpoint held that a post or Abort takes. They are made by the goroutine that drives the endpoint: from its
 // goroutines if it has some, else from those that call PostSend, PostReceive or TryTransmit, or serve its group; never from within
 // QueueSend, QueueReceive, Start, Abort or Close. A handler may post and Abort; it must not Close, which waits for it. A *Result is
 // valid during the call only.

@@ -21,7 +21,7 @@ const (
 
 // receiver is the state of the reader, and its own.
 type receiver struct {
-	own    sync.Mutex // who is the reader, where there is no goroutine
+	own    sync.Mutex // the reader's, where there is no goroutine
 	cut    *segment.Cutter
 	early  []byte          // received before the endpoint was made
 	waits  bool            // it goes on when waited says so,

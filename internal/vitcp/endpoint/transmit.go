@@ -10,7 +10,7 @@ import (
 
 // transmitter is the state of the writer, and its own but for the atomic parts.
 type transmitter struct {
-	own       sync.Mutex  // who is the writer, where there is no goroutine
+	own       sync.Mutex  // the writer's, where there is no goroutine
 	more      atomic.Bool // there may be something to send
 	stalled   atomic.Bool // until the socket takes more
 	dead      bool        // it cannot be written to

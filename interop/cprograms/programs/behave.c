@@ -168,7 +168,7 @@ static void wake(void)
 	ibv_ack_cq_events(cq, 1);
 	MUST(completion(p.server->recv_cq).status == IBV_WC_SUCCESS);
 	MUST(completion(p.client->send_cq).status == IBV_WC_SUCCESS);
-	/* the end of one end wakes who waits for events of the other */
+	/* the end of one end wakes a waiter for events of the other */
 	rdma_dereg_mr(out);
 	rdma_disconnect(p.client);
 	rdma_destroy_ep(p.client);

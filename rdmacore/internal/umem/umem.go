@@ -75,7 +75,7 @@ func Bytes[T any](v *T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
 }
 
-// Slice is the n octets at addr as Go sees them: whoever touches them may fault. Errors:
+// Slice is the n octets at addr as Go sees them: touching them may fault. Errors:
 // syscall.EFAULT for what no program can have mapped.
 func Slice(addr, n uint64) ([]byte, error) {
 	if addr < lowest || addr > highest || n > highest-addr {

@@ -19,7 +19,7 @@ type cq struct {
 	user       uint64
 	polls      sync.Mutex
 	made       []uabi.WC // completions that go ahead of the core's, guarded by polls: see ending
-	ring       *ring     // completions that go ahead of made, or nil; what is put in and who has it is guarded by polls
+	ring       *ring     // completions that go ahead of made, or nil; what is put in, and the ring's owner, are guarded by polls
 	size       sizes
 	comp       source // ch is nil without a channel
 	async      source

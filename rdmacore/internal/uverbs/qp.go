@@ -45,7 +45,7 @@ type QP struct {
 	ending
 }
 
-// Connection is who has brought a queue pair up, or is about to: an rdma_cm id, or a change to RTR by hand.
+// Connection is what has brought a queue pair up, or is about to: an rdma_cm id, or a change to RTR by hand.
 type Connection interface {
 	// Disconnect begins an orderly close: the program has changed the queue pair to SQD or to ERR. It
 	// does not block, and may come more than once, or after the end.

@@ -59,7 +59,7 @@ func (r *ring) free() {
 	}
 }
 
-// clear makes the ring another's: who is about to take something from it fails.
+// clear makes the ring another's: a thread that is about to take something from it fails.
 func (r *ring) clear() {
 	r.taken.Store((r.taken.Load()>>32 + 1) << 32)
 	r.put.Store(0)

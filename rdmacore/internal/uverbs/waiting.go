@@ -29,7 +29,7 @@ const (
 	ringPosts = 128
 	postSize  = 56 // of what is kept of a request: SendWR, or RecvWR
 
-	ringSpoilt = 1 << 31 // who is in the middle puts nothing in, but comes to the device
+	ringSpoilt = 1 << 31 // a thread in the middle puts nothing in, but comes to the device
 )
 
 // postRing has posts of one element each. A thread that puts one in holds busy meanwhile, or goes to the device if another does.

@@ -9,7 +9,7 @@ import (
 // A thread of the program that reads a completion channel need not be woken by one of ours: it sleeps on the sockets
 // itself, beside the channel, and receives for itself when it wakes.
 
-// Watch is for who is about to sleep until something is in the completion channel fd, of which Config.Channel told: what
+// Watch is for a thread that is about to sleep until something is in the completion channel fd, of which Config.Channel told: what
 // has arrived is received. If nothing had, it puts descriptors in fds and reports how many: one of them can be read
 // when there is something to receive, and then Watch is to be called again. They are good for nothing else, and may be another
 // file's by then. The sleep must end as well with what comes in the channel: other threads receive, too.

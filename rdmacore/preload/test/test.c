@@ -360,7 +360,7 @@ static void test_events(void)
 
 static void *wait_event(void *fd) { return (void *)tell((int)(intptr_t)fd, GET_EVENT, 0); }
 
-/* Another thread's event wakes who waits. */
+/* Another thread's event wakes the waiter. */
 static void test_event_wakes(void)
 {
 	int fd = device(CM);

@@ -171,7 +171,7 @@ func sweep(dir string) {
 		if err != nil {
 			continue
 		}
-		// Without a marker it is not even locked: it may be of a run that is about to do that. With one, whoever had
+		// Without a marker it is not even locked: it may be of a run that is about to do that. With one, the run that had
 		// it locked, and has let go of it, may have removed it meanwhile.
 		if t.marked() && t.hold() == nil && t.marked() {
 			_ = t.clear()
