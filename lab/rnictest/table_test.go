@@ -232,7 +232,7 @@ var rows = []row{
 	{plan: "message 2 out: terminate 0x1202", does: (*program).sends, only: "b"},
 	{plan: "message 2 in of response: drop", does: (*program).reads},
 	{plan: "message 2 out of read: drop", does: (*program).reads},
-	{plan: "segment 2 in of response: invalidate stag", inside: true, does: (*program).reads},
+	{plan: "segment 3 in of response: invalidate stag", inside: true, does: (*program).reads},
 	{plan: "connection 1: refuse", inside: true, does: (*program).connects},
 	{plan: "connection 1: ird 0", inside: true, does: (*program).readsBack},
 	{plan: "registration 2: fail", inside: true, does: (*program).registers},
