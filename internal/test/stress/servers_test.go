@@ -69,9 +69,11 @@ func serving(t *testing.T, run func(ctx context.Context, wg *sync.WaitGroup), st
 	})
 }
 
-func startCM(t *testing.T) server {
+func startCM(t *testing.T) server { return listen(t, cm.ListenConfig{}) }
+
+func listen(t *testing.T, c cm.ListenConfig) server {
 	near, far := newEnd(t), newEnd(t)
-	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
+	l, err := cm.Listen("127.0.0.1:0", c)
 	require.NoError(t, err)
 	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
 		for {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/test/brokenconn"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/lab/relay"
@@ -76,7 +77,8 @@ func startNVMe(t *testing.T) server {
 
 // startProxy has cm's listener behind it.
 func startProxy(t *testing.T) server {
-	behind, near := startCM(t), newEnd(t)
+	// All clients of a proxy are one source to its target, which shares its places by source: it needs room for them all.
+	behind, near := listen(t, cm.ListenConfig{MaxStartups: 1 << 14, Backlog: 1 << 14}), newEnd(t)
 	in, err := fault.New(&fault.Plan{}, nil)
 	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
