@@ -194,7 +194,7 @@ func (t *transmitter) gather(e *sqe) fault {
 }
 
 // resolve finds the memory of an element of this side's own requests.
-func (t *transmitter) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.MemoryFault) {
+func (t *transmitter) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.Fault) {
 	return t.cfg.STags.Resolve(e.STag, e.TO, uint64(e.Length), t.s.user, need)
 }
 
@@ -239,7 +239,7 @@ func (t *transmitter) execute(e *sqe) (bool, fault) {
 	return true, noFault
 }
 
-func (t *transmitter) bind(b *wr.BindRequest) stag.MemoryFault {
+func (t *transmitter) bind(b *wr.BindRequest) stag.Fault {
 	if t.cfg.NoBind { // RV-7.10.6.1
 		return stag.FaultAccess
 	}
@@ -248,7 +248,7 @@ func (t *transmitter) bind(b *wr.BindRequest) stag.MemoryFault {
 
 // fastRegisterFault maps what Fast-Register refuses. A size that is not supported
 // has a status for each mode of the RNIC (figure 36).
-func (t *transmitter) fastRegisterFault(f stag.MemoryFault) fault {
+func (t *transmitter) fastRegisterFault(f stag.Fault) fault {
 	if f == stag.FaultBufferSize && t.cfg.BlockMode {
 		return faultFastBlockSize
 	}

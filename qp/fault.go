@@ -176,7 +176,7 @@ const (
 )
 
 // memoryFaults maps what the STag table refuses.
-var memoryFaults = [numSides]map[stag.MemoryFault]fault{
+var memoryFaults = [numSides]map[stag.Fault]fault{
 	sideSQ:     {stag.FaultSTag: faultSQSTag, stag.FaultBounds: faultSQBounds, stag.FaultAccess: faultSQAccess, stag.FaultPD: faultSQPD, stag.FaultWrap: faultSQWrap},
 	sideRQ:     {stag.FaultSTag: faultRQSTag, stag.FaultBounds: faultRQBounds, stag.FaultAccess: faultRQAccess, stag.FaultPD: faultRQPD, stag.FaultWrap: faultRQWrap},
 	sideTagged: {stag.FaultSTag: faultTagSTag, stag.FaultBounds: faultTagBounds, stag.FaultAccess: faultTagAccess, stag.FaultPD: faultTagPD, stag.FaultWrap: faultTagWrap},
@@ -207,7 +207,7 @@ var memoryFaults = [numSides]map[stag.MemoryFault]fault{
 
 // memoryFault is the row for what the STag table said. faultLocal stands for what
 // it never says there.
-func memoryFault(s side, f stag.MemoryFault) fault {
+func memoryFault(s side, f stag.Fault) fault {
 	if f == stag.OK {
 		return noFault
 	}

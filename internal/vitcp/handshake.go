@@ -37,7 +37,7 @@ func readConnect(nc net.Conn) (s segment.Segment, broken bool, err error) {
 	if _, err := io.ReadFull(nc, b); err != nil {
 		return s, false, err
 	}
-	var fault segment.ParseFault
+	var fault segment.Fault
 	if s.Header, fault = segment.ParseHeader(b); fault != segment.FaultNone {
 		return s, true, fault
 	}
