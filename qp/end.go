@@ -36,7 +36,7 @@ func (l LLPStream) WhenOver(f func()) {
 	l.s.behind.Store(&f)
 	select {
 	case <-l.s.over: // finish may have looked before
-		l.s.tellOver()
+		l.s.notifyOver()
 	default:
 	}
 }

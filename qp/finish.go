@@ -65,7 +65,7 @@ func (s *session) finish() {
 		s.q.raise(c.event(), c.why)
 	}
 	close(s.over)
-	s.tellOver()
+	s.notifyOver()
 }
 
 // explain has c and the outcome say why, if there is something to say.
@@ -139,7 +139,7 @@ func (t *transmitter) sendTerminate(c cause) bool {
 	b.arena = t.framer.AppendFPDU(b.arena, hdr, c.terminate)
 	b.copied(from)
 	if t.traced {
-		t.tellSent(hdr, len(c.terminate))
+		t.traceSent(hdr, len(c.terminate))
 	}
 	n, out := t.llp.push(b)
 	t.count.terminated += uint64(n)

@@ -30,7 +30,7 @@ func (t *transmitter) frame(b *batch) fault {
 			return t.lost(f)
 		}
 		if t.traced {
-			t.tellSent(hdr, n)
+			t.traceSent(hdr, n)
 		}
 		t.pos += uint64(b.size - before)
 		t.msg.off += uint64(n)
@@ -279,7 +279,7 @@ func (t *transmitter) frameShortImmediate(b *batch, e *sqe) {
 	b.copied(from)
 	t.count.ops.segment(sendOpcodes[e.op], 0, true)
 	if t.traced {
-		t.tellSent(b.arena[from+lengthSize:], 0)
+		t.traceSent(b.arena[from+lengthSize:], 0)
 	}
 }
 
@@ -308,7 +308,7 @@ func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
 	b.copied(from)
 	t.count.ops.segment(op, uint64(n), true)
 	if t.traced {
-		t.tellSent(b.arena[from+lengthSize:], n)
+		t.traceSent(b.arena[from+lengthSize:], n)
 	}
 	return true
 }

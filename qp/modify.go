@@ -304,7 +304,7 @@ func (q *QP) start(next wr.State, m *Modify) error {
 	q.session.Store(s)
 	q.last.Store(s)
 	if q.cfg.Trace != nil {
-		q.tellState(q.State(), next, trigModifyRTS.String(), nil)
+		q.traceState(q.State(), next, trigModifyRTS.String(), nil)
 	}
 	q.setState(next)
 	s.rx.joinShared()

@@ -40,7 +40,7 @@ func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
 	f := r.placeInto(of, seg)
 	if r.cfg.Trace != nil && f == noFault {
-		r.s.q.tellSegment(wr.RecordPlaced, seg, seg.Size())
+		r.s.q.traceSegment(wr.RecordPlaced, seg, seg.Size())
 	}
 	return f
 }

@@ -42,7 +42,7 @@ func (q *QP) postSend(reqs []wr.Request) (n int, octets uint64, err error) {
 			break
 		}
 		if q.cfg.Trace != nil {
-			q.tellPosted(&reqs[i])
+			q.tracePosted(&reqs[i])
 		}
 		n++
 	}
@@ -152,7 +152,7 @@ func (q *QP) postRecv(reqs []wr.Recv) (n int, err error) {
 			return i, err
 		}
 		if q.cfg.Trace != nil {
-			q.tellPostedRecv(&reqs[i])
+			q.tracePostedRecv(&reqs[i])
 		}
 	}
 	return len(reqs), nil

@@ -243,7 +243,7 @@ func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f fault, wait bool) 
 	}
 	r.count.ops.segment(op, uint64(seg.Size()), seg.Last())
 	if r.cfg.Trace != nil && !r.shown {
-		r.s.q.tellSegment(wr.RecordReceived, seg, seg.Size())
+		r.s.q.traceSegment(wr.RecordReceived, seg, seg.Size())
 	}
 	f, wait = r.handOn(op, seg)
 	r.shown = wait

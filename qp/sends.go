@@ -44,7 +44,7 @@ func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (f fault, wait bool)
 		return f, false
 	}
 	if r.cfg.Trace != nil && seg.Size() > 0 {
-		r.s.q.tellSegment(wr.RecordPlaced, seg, seg.Size())
+		r.s.q.traceSegment(wr.RecordPlaced, seg, seg.Size())
 	}
 	if seg.Last() {
 		return r.sendDone(op, seg, mo+uint64(seg.Size())), false
@@ -86,7 +86,7 @@ func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 			return false
 		}
 		if r.cfg.Trace != nil {
-			r.s.q.tellSegment(wr.RecordPlaced, seg, len(payload))
+			r.s.q.traceSegment(wr.RecordPlaced, seg, len(payload))
 		}
 	}
 	r.send.Pass()

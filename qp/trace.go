@@ -13,31 +13,31 @@ import (
 // lengthSize is that of an FPDU's length field, which comes before the ULPDU (RFC 5044 4).
 const lengthSize = 2
 
-// Each of these is called behind a look at Config.Trace, where what it tells happens; each tells of one thing.
+// Each of these is called behind a look at Config.Trace, where what it records happens; each makes one record.
 
 // wear labels the calling goroutine as one that does this for the queue pair alone.
 func (q *QP) wear(work string) {
 	q.cfg.Labels.With(proflabel.Work, work, proflabel.QP, strconv.Itoa(int(q.cfg.ID))).Wear()
 }
 
-// tell gives r to Config.Trace.
-func (q *QP) tell(r wr.Record) {
+// traceNow stamps r and gives it to Config.Trace.
+func (q *QP) traceNow(r wr.Record) {
 	r.Time, r.QP = time.Now().UnixNano(), q.cfg.ID
 	q.cfg.Trace(r)
 }
 
-func (q *QP) tellPosted(r *wr.Request) {
+func (q *QP) tracePosted(r *wr.Request) {
 	rec := wr.Record{Kind: wr.RecordPosted, Name: r.Op.String(), ID: r.ID, STag: r.Remote.STag, TO: r.Remote.TO}
 	if r.Op.IsRead() {
 		rec.Octets = uint64(r.Local.Length)
 	} else {
 		rec.Octets = total(r.SGL)
 	}
-	q.tell(rec)
+	q.traceNow(rec)
 }
 
-func (q *QP) tellPostedRecv(r *wr.Recv) {
-	q.tell(wr.Record{Kind: wr.RecordPosted, Name: wr.OpRecv.String(), ID: r.ID, Octets: total(r.SGL)})
+func (q *QP) tracePostedRecv(r *wr.Recv) {
+	q.traceNow(wr.Record{Kind: wr.RecordPosted, Name: wr.OpRecv.String(), ID: r.ID, Octets: total(r.SGL)})
 }
 
 func total(sgl []wr.SGE) (n uint64) {
@@ -47,15 +47,15 @@ func total(sgl []wr.SGE) (n uint64) {
 	return n
 }
 
-// tellSent tells of a segment with n octets of payload, whose header ulpdu begins with.
-func (t *transmitter) tellSent(ulpdu []byte, n int) {
+// traceSent records a segment with n octets of payload, whose header ulpdu begins with.
+func (t *transmitter) traceSent(ulpdu []byte, n int) {
 	if seg, code := ddp.Parse(ulpdu); code == ddp.CodeOK {
-		t.s.q.tellSegment(wr.RecordSent, seg, n)
+		t.s.q.traceSegment(wr.RecordSent, seg, n)
 	}
 }
 
-// tellSegment tells of a segment with n octets behind its DDP header.
-func (q *QP) tellSegment(k wr.RecordKind, seg ddp.Segment, n int) {
+// traceSegment records a segment with n octets behind its DDP header.
+func (q *QP) traceSegment(k wr.RecordKind, seg ddp.Segment, n int) {
 	op := rdmap.OpcodeOf(seg.RsvdULP())
 	r := wr.Record{Kind: k, Name: op.String(), Last: seg.Last()}
 	if op.HasPayload() {
@@ -66,11 +66,11 @@ func (q *QP) tellSegment(k wr.RecordKind, seg ddp.Segment, n int) {
 	} else {
 		r.MSN, r.MO = seg.MSN(), seg.MO()
 	}
-	q.tell(r)
+	q.traceNow(r)
 }
 
-// tellState tells of a change of state, and the Terminate Message that comes with it.
-func (q *QP) tellState(from, next wr.State, why string, term *TerminateMessage) {
+// traceState records a change of state, and the Terminate Message that comes with it.
+func (q *QP) traceState(from, next wr.State, why string, term *TerminateMessage) {
 	if from == next {
 		return
 	}
@@ -82,5 +82,5 @@ func (q *QP) tellState(from, next wr.State, why string, term *TerminateMessage) 
 			r.Note = "Terminate sent"
 		}
 	}
-	q.tell(r)
+	q.traceNow(r)
 }

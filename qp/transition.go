@@ -40,7 +40,7 @@ func (q *QP) spoken() bool {
 // enter takes a transition for which no LLP stream matters, with mu held.
 func (q *QP) enter(t transition) {
 	if q.cfg.Trace != nil {
-		q.tellState(q.State(), t.Next, "verb", nil)
+		q.traceState(q.State(), t.Next, "verb", nil)
 	}
 	q.setState(t.Next)
 	if t.Actions&actFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
@@ -66,7 +66,7 @@ func (q *QP) leaveRTS(s *session, c *cause) transition {
 	q.sq.postMu.Unlock()
 	q.keepTerminate(t, c) // before anyone can ask in the new state (draft 8.3.2)
 	if q.cfg.Trace != nil {
-		q.tellState(from, t.Next, c.trigger().String(), q.terminate)
+		q.traceState(from, t.Next, c.trigger().String(), q.terminate)
 	}
 	return t
 }
@@ -83,7 +83,7 @@ func (q *QP) endSession(t transition, c *cause) {
 		q.session.Store(nil)
 	}
 	if q.cfg.Trace != nil {
-		q.tellState(q.State(), t.Next, c.trigger().String(), q.terminate)
+		q.traceState(q.State(), t.Next, c.trigger().String(), q.terminate)
 	}
 	q.setState(t.Next)
 }

@@ -72,7 +72,7 @@ func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 	}
 	q.q = cq.New(qc)
 	r.cqs[q.ID()] = q
-	r.tellVerb("Create CQ", 0, q.ID(), 0, 0, nil)
+	r.traceVerb("Create CQ", 0, q.ID(), 0, 0, nil)
 	return q, nil
 }
 

@@ -30,7 +30,7 @@ func (q *QP) Modify(m ModifyQP) (err error) {
 	if q.rnic.health.Load() == failed {
 		q.bringDown() // failed meanwhile: it may have missed the queue pair
 	}
-	q.rnic.tellVerb("Modify QP", q.ID(), 0, 0, 0, err)
+	q.rnic.traceVerb("Modify QP", q.ID(), 0, 0, 0, err)
 	return q.rnic.explain(err)
 }
 

@@ -20,13 +20,13 @@ func (q *QP) PostSend(reqs ...Request) (int, error) {
 	if q.rnic.faults != nil {
 		n, err := q.postSendFaulty(reqs)
 		if err != nil {
-			err = q.tellPost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
+			err = q.tracePost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
 		}
 		return n, err
 	}
 	n, err := q.q.PostSend(reqs...)
 	if err != nil {
-		err = q.tellPost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
+		err = q.tracePost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
 	}
 	return n, err
 }
@@ -42,20 +42,20 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	if q.rnic.faults != nil {
 		n, err := q.postRecvFaulty(reqs)
 		if err != nil {
-			err = q.tellPost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))
+			err = q.tracePost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))
 		}
 		return n, err
 	}
 	n, err := q.q.PostRecv(reqs...)
 	if err != nil {
-		err = q.tellPost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))
+		err = q.tracePost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))
 	}
 	return n, err
 }
 
-// tellPost tells of a post that was refused.
-func (q *QP) tellPost(err error) error {
-	q.rnic.tellVerb("Post", q.ID(), 0, 0, 0, err)
+// tracePost records a post that was refused.
+func (q *QP) tracePost(err error) error {
+	q.rnic.traceVerb("Post", q.ID(), 0, 0, 0, err)
 	return err
 }
 

@@ -127,7 +127,7 @@ func (r *RNIC) CreateQP(c QPConfig) (_ *QP, err error) {
 	q.q = qp.New(q.config(id))
 	q.tie()
 	r.qps[q.ID()] = q
-	r.tellVerb("Create QP", q.ID(), 0, 0, 0, nil)
+	r.traceVerb("Create QP", q.ID(), 0, 0, 0, nil)
 	return q, nil
 }
 
@@ -314,7 +314,7 @@ func (q *QP) Destroy() (err error) {
 		return err
 	}
 	err = q.q.Destroy()
-	q.rnic.tellVerb("Destroy QP", q.ID(), 0, 0, 0, err)
+	q.rnic.traceVerb("Destroy QP", q.ID(), 0, 0, 0, err)
 	if err != nil {
 		return q.rnic.explain(err)
 	}

@@ -86,7 +86,7 @@ func (p *PD) RegisterRegion(c RegionConfig) (_ *MR, err error) {
 		return nil, err
 	}
 	info, err := p.rnic.stags.Register(sc)
-	p.rnic.tellVerb("Register Memory Region", 0, 0, info.STag, uint64(len(c.Memory)), err)
+	p.rnic.traceVerb("Register Memory Region", 0, 0, info.STag, uint64(len(c.Memory)), err)
 	return p.newMR(info, c.Memory, err)
 }
 
@@ -356,7 +356,7 @@ func (m *MR) Deregister() (err error) {
 		return err
 	}
 	err = m.rnic.stags.Deallocate(m.STag())
-	m.rnic.tellVerb("Deregister Memory Region", 0, 0, m.STag(), 0, err)
+	m.rnic.traceVerb("Deregister Memory Region", 0, 0, m.STag(), 0, err)
 	if err != nil {
 		return m.rnic.explain(err)
 	}

@@ -107,7 +107,7 @@ func Open(c Config) (_ *RNIC, err error) {
 	}
 	if c.Faults != nil {
 		r.faults = labhook.FaultsOf(c.Faults)
-		r.faults.Attach(r.stags.Lose, r.tellFaults())
+		r.faults.Attach(r.stags.Lose, r.traceFaults())
 	}
 	return r, nil
 }
@@ -202,7 +202,7 @@ func (r *RNIC) fail() {
 func (r *RNIC) raise(e Event) {
 	if r.health.Load() != failed {
 		if r.trace != nil {
-			r.tell(wr.Record{Kind: wr.RecordNotified, QP: e.QP, CQ: e.CQ, Name: e.ID.String()})
+			r.traceNow(wr.Record{Kind: wr.RecordNotified, QP: e.QP, CQ: e.CQ, Name: e.ID.String()})
 		}
 		r.events.post(e)
 	}

@@ -15,17 +15,17 @@ func (q *QP) traceStep(step string, err error) {
 	if err != nil {
 		r.Note = err.Error()
 	}
-	q.rnic.tell(r)
+	q.rnic.traceNow(r)
 }
 
-// tell gives r to who traces, of whom there is one.
-func (r *RNIC) tell(rec wr.Record) {
+// traceNow stamps rec and gives it to Config.Trace, which is set.
+func (r *RNIC) traceNow(rec wr.Record) {
 	rec.Time = time.Now().UnixNano()
 	r.trace(rec)
 }
 
-// tellVerb tells of a verb, where the RNIC traces.
-func (r *RNIC) tellVerb(verb string, qp QPID, cq CQID, s wr.STag, octets uint64, err error) {
+// traceVerb records a verb, where the RNIC traces.
+func (r *RNIC) traceVerb(verb string, qp QPID, cq CQID, s wr.STag, octets uint64, err error) {
 	if r.trace == nil {
 		return
 	}
@@ -33,13 +33,13 @@ func (r *RNIC) tellVerb(verb string, qp QPID, cq CQID, s wr.STag, octets uint64,
 	if err != nil {
 		rec.Note = err.Error()
 	}
-	r.tell(rec)
+	r.traceNow(rec)
 }
 
-// tellFaults is where a plan's faults are told of; nil if nobody traces.
-func (r *RNIC) tellFaults() func(what string) {
+// traceFaults records the faults of a plan as they strike; nil where the RNIC does not trace.
+func (r *RNIC) traceFaults() func(what string) {
 	if r.trace == nil {
 		return nil
 	}
-	return func(what string) { r.tell(wr.Record{Kind: wr.RecordFault, Name: what}) }
+	return func(what string) { r.traceNow(wr.Record{Kind: wr.RecordFault, Name: what}) }
 }

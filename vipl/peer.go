@@ -68,14 +68,14 @@ func (v *Vi) ConnectPeerDone() (*ViAttributes, error) {
 	}
 	select {
 	case <-a.done:
-		return v.tell(a)
+		return v.takeOutcome(a)
 	default:
 		return nil, ErrNotDone
 	}
 }
 
-// tell tells once what came of a, which is over. The caller has mu.
-func (v *Vi) tell(a *attempt) (*ViAttributes, error) {
+// takeOutcome returns once what came of a, which is over. The caller has mu.
+func (v *Vi) takeOutcome(a *attempt) (*ViAttributes, error) {
 	if v.peer != a {
 		return nil, errNoPeer
 	}
@@ -100,7 +100,7 @@ func (v *Vi) ConnectPeerWait(ctx context.Context) (*ViAttributes, error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.tell(a)
+	return v.takeOutcome(a)
 }
 
 var errNoPeer = invalid("no ConnectPeerRequest has been made, or its end has been told")

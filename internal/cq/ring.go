@@ -37,7 +37,7 @@ func (q *Queue) push(list []Entry, full bool) (n int) {
 		q.count++
 		q.stats.statuses.Add(list[n].Status)
 		if q.trace != nil {
-			q.tell(&list[n])
+			q.traceCompleted(&list[n])
 		}
 		fires = q.fires(&list[n]) || fires
 	}
@@ -83,8 +83,8 @@ func (q *Queue) fires(e *Entry) bool {
 	return true
 }
 
-// tell traces a completion.
-func (q *Queue) tell(e *Entry) {
+// traceCompleted records a completion.
+func (q *Queue) traceCompleted(e *Entry) {
 	q.trace(wr.Record{
 		Time: time.Now().UnixNano(), Kind: wr.RecordCompleted, QP: e.QP, CQ: q.id,
 		Name: e.Op.String(), ID: e.ID, Octets: uint64(e.Bytes), Note: e.Status.String(),

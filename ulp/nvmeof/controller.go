@@ -198,7 +198,7 @@ func (c *controller) setCC(v uint32) {
 			}
 		}
 		for _, r := range c.events {
-			r.tell(completion{status: Aborted})
+			r.completeEvent(completion{status: Aborted})
 		}
 		c.events = nil
 	}

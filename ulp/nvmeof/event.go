@@ -20,7 +20,7 @@ func (c *controller) awaitEvent(r *request) (uint64, Status) {
 		return 0, TooManyEvents | DNR
 	case c.pending && c.eventMask&eventNSNotice != 0:
 		c.pending = false
-		r.tell(completion{result: nsAttrChanged})
+		r.completeEvent(completion{result: nsAttrChanged})
 	default:
 		c.events = append(c.events, r)
 	}
@@ -49,12 +49,12 @@ func (c *controller) namespaceChanged(nsid uint32) {
 		c.pending = true
 		return
 	}
-	c.events[0].tell(completion{result: nsAttrChanged})
+	c.events[0].completeEvent(completion{result: nsAttrChanged})
 	c.events = c.events[1:]
 }
 
-// tell answers an event request, once. The controller's lock is held.
-func (r *request) tell(e completion) {
+// completeEvent answers an event request, once. The controller's lock is held.
+func (r *request) completeEvent(e completion) {
 	r.event <- e
 	r.told = true
 }
@@ -69,7 +69,7 @@ func (c *controller) abort(q *queue, sqid, cid uint16) (notAborted uint64) {
 	if sqid != 0 || r == nil || r.event == nil || r.told {
 		return 1
 	}
-	r.tell(completion{status: Aborted})
+	r.completeEvent(completion{status: Aborted})
 	c.events = slices.DeleteFunc(c.events, func(e *request) bool { return e == r })
 	return 0
 }

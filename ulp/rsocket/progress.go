@@ -66,7 +66,7 @@ func (c *Conn) leave(w *waiter) {
 		other = &c.writer
 	}
 	if other.asleep && c.leader == nil {
-		tell(other)
+		wakeSleeper(other)
 	}
 }
 
@@ -76,11 +76,12 @@ func (c *Conn) wake(w *waiter) {
 		c.cq.Wake()
 	}
 	if w.asleep {
-		tell(w)
+		wakeSleeper(w)
 	}
 }
 
-func tell(w *waiter) {
+// wakeSleeper wakes w, which is asleep; mu is held.
+func wakeSleeper(w *waiter) {
 	select {
 	case w.told <- struct{}{}:
 	default:
@@ -116,7 +117,7 @@ func (c *Conn) reap(n uint64) {
 		*o = 0
 	}
 	if c.writer.asleep {
-		tell(&c.writer)
+		wakeSleeper(&c.writer)
 	}
 }
 
@@ -146,12 +147,12 @@ func (c *Conn) hear(d *verbs.Completion) error {
 			return err
 		}
 		if c.reader.asleep {
-			tell(&c.reader)
+			wakeSleeper(&c.reader)
 		}
 	case opGrant:
 		c.out.granted(m.value())
 		if c.writer.asleep {
-			tell(&c.writer)
+			wakeSleeper(&c.writer)
 		}
 	case opMap:
 		return c.peerMapped(m.value())

@@ -44,7 +44,7 @@ func (e *Endpoint) deliver() {
 		e.current = *e.items.front()
 		e.items.front().result.Context = nil
 		e.items.pop()
-		e.tell(&e.current)
+		e.notify(&e.current)
 	}
 	e.delivering = false
 	if e.ended { // the drain waits for that
@@ -63,8 +63,8 @@ func (e *Endpoint) more() bool {
 	return e.items.len() > 0
 }
 
-// tell tells one item, without mu, which the caller has.
-func (e *Endpoint) tell(it *item) {
+// notify hands one item to the handler, without mu, which the caller has.
+func (e *Endpoint) notify(it *item) {
 	switch it.kind {
 	case itemSend:
 		e.sendOut--

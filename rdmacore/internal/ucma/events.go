@@ -106,7 +106,7 @@ func getEvent(c *call, q *uabi.GetEvent) error {
 	if e.child != nil {
 		<-e.id.room
 	}
-	c.tell("%s", e.text())
+	c.traceAnswer("%s", e.text())
 	return nil
 }
 

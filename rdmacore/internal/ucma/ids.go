@@ -127,7 +127,7 @@ func createID(c *call, q *uabi.CreateID) error {
 		delete(c.dev.ids, i.num)
 		return err
 	}
-	c.tell("id=%d", i.num)
+	c.traceAnswer("id=%d", i.num)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func destroyID(c *call, q *uabi.DestroyID) error {
 	for _, i := range left {
 		i.end()
 	}
-	c.tell("events_reported=%d", r.EventsReported)
+	c.traceAnswer("events_reported=%d", r.EventsReported)
 	return c.respond(q.Response, umem.Bytes(&r), 4)
 }
 

@@ -37,6 +37,6 @@ func migrateID(c *call, q *uabi.MigrateID) error {
 			c.file.put(e)
 		}
 	}
-	c.tell("events_reported=%d", r.EventsReported)
+	c.traceAnswer("events_reported=%d", r.EventsReported)
 	return nil
 }

@@ -15,8 +15,8 @@ import (
 // tracing reports whether --strace wants to see commands.
 func (c *call) tracing() bool { return c.dev.config.Trace != nil }
 
-// tell adds to what the trace says of the answer.
-func (c *call) tell(format string, args ...any) {
+// traceAnswer adds to what the trace says of the answer.
+func (c *call) traceAnswer(format string, args ...any) {
 	if c.tracing() {
 		c.told = fmt.Sprintf(format, args...)
 	}

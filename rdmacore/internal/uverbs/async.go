@@ -58,7 +58,7 @@ func (d *Device) event(e verbs.Event) {
 		if k, ok := qpEvents[e.ID]; ok {
 			kind = k
 		}
-		d.tell(q, kind, e)
+		d.reportFailure(q, kind, e)
 		d.raise(&q.async, q.user, kind)
 		if q.srq != nil { // nothing will be taken from the shared queue any more (IBA 10.2.9.3)
 			d.raise(&q.async, q.user, uabi.EventQPLastWQEReached)
@@ -69,9 +69,9 @@ func (d *Device) event(e verbs.Event) {
 // eventNames are those of the events of queue pairs, for --strace.
 var eventNames = map[uint32]string{uabi.EventQPFatal: "QP_FATAL", uabi.EventQPReqErr: "QP_REQ_ERR", uabi.EventQPAccessErr: "QP_ACCESS_ERR"}
 
-// tell says why a queue pair has failed, in the trace and once to the user: what the peer, or this side, found, and the Terminate
+// reportFailure says why a queue pair has failed, in the trace and once to the user: what the peer, or this side, found, and the Terminate
 // Message that said so. That a stream was lost is the peer's program's end more often than not, and no news to the user.
-func (d *Device) tell(q *QP, kind uint32, e verbs.Event) {
+func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
 	switch e.ID {
 	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
 	default:
@@ -96,8 +96,8 @@ func kindOf(why *verbs.Reason) string {
 	return fmt.Sprint("reason ", why.Rule, why.Missing, why.Terminate)
 }
 
-// tellFailed is tell of a request at fault, which a completion has told of.
-func (d *Device) tellFailed(q *QP, c *verbs.Completion) {
+// reportRequestFault is reportFailure for a request at fault, of which a completion has told.
+func (d *Device) reportRequestFault(q *QP, c *verbs.Completion) {
 	var why *verbs.Reason
 	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) {
 		return

@@ -82,14 +82,14 @@ func (q *QP) Over() {
 	switch {
 	case lasting:
 	case announced:
-		time.AfterFunc(announceTime, q.tell)
+		time.AfterFunc(announceTime, q.releaseHeld)
 	default:
-		q.tell()
+		q.releaseHeld()
 	}
 }
 
-// tell has the program know of the end: it is about to bring it about, or to hear of it.
-func (q *QP) tell() {
+// releaseHeld gives the program the receives that withhold kept: it brings the end about, or is about to hear of it.
+func (q *QP) releaseHeld() {
 	q.mu.Lock()
 	held := q.ending.held
 	q.ending.told, q.ending.held = true, nil
@@ -132,7 +132,7 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 	q.mu.Unlock()
 	n := to.add(wcs...)
 	if sends {
-		q.tell()
+		q.releaseHeld()
 	}
 	return n
 }

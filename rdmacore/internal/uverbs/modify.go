@@ -106,7 +106,7 @@ func (q *QP) change(m *uabi.ModifyQP) error {
 			return err
 		}
 	case uabi.QPSSQD:
-		q.tell()
+		q.releaseHeld()
 		if taken != nil { // the beginning of rdma_disconnect on an RNIC
 			taken.Disconnect()
 		}
@@ -152,7 +152,7 @@ func (q *QP) permit(m *uabi.ModifyQP) error {
 // fail is a change to ERR. A program that presents itself to an InfiniBand adapter begins
 // rdma_disconnect so: its peer has to see a close and not a reset.
 func (q *QP) fail(taken Connection) error {
-	q.tell()
+	q.releaseHeld()
 	if q.file.dev.config.RoCE && taken != nil && q.qp.State() == verbs.StateRTS {
 		taken.Disconnect()
 		return nil

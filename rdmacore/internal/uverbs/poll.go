@@ -111,7 +111,7 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 				q.ud.polled(&c.wcs[k], d)
 			}
 			if d.Status != verbs.StatusSuccess {
-				q.file.dev.tellFailed(q, d)
+				q.file.dev.reportRequestFault(q, d)
 				if q.withhold(d, &c.wcs[k]) {
 					continue
 				}
