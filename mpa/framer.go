@@ -119,7 +119,7 @@ func (f *Framer) AppendHead(dst, header []byte, payloadLen int) []byte {
 	return append(dst, header...)
 }
 
-// AppendLength is AppendHead up to the header, for who makes that in place.
+// AppendLength is AppendHead up to the header, for callers that make that in place.
 // ulpduLen, at most MaxULPDU, counts header and payload.
 func (f *Framer) AppendLength(dst []byte, ulpduLen int) []byte {
 	return binary.BigEndian.AppendUint16(dst, uint16(ulpduLen))

@@ -51,7 +51,7 @@ type Stream struct {
 	// missed its first FPDU (docs/decisions/0014-first-fpdu.md).
 	Nudge bool
 
-	// Request and Reply are the startup frames, for who shows them; nil: unknown.
+	// Request and Reply are the startup frames, for a tap; nil: unknown.
 	Request, Reply *Startup
 
 	PrivateData []byte // the peer's

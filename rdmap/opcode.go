@@ -1,7 +1,7 @@
 // Package rdmap is the Remote Direct Memory Access Protocol of RFC 5040: its
 // opcodes, the Read Request and Terminate formats, the Terminate codes, and the
 // checks a received message must pass before its contents matter. The messages of RFC 7306
-// (Immediate Data, Atomic operations) are here too, for who speaks it.
+// (Immediate Data, Atomic operations) are here too, for streams that speak it.
 //
 // It is pure: values and octets only. Package ddp carries its messages.
 package rdmap

@@ -15,7 +15,7 @@
 //	work.go     Post, Take, and waiting for a Post
 //	starved.go  streams that wait
 //	modify.go   Modify S-RQ and the S-RQ Limit
-//	watch.go    who keeps a receive and does not fill it
+//	watch.go    streams that keep a receive and do not fill it
 package srq
 
 import (

@@ -98,7 +98,7 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", ErrTimeout, context.DeadlineExceeded)
 }
 
-// over reports whether ctx has ended. Its deadline may have passed for who dials and not
+// over reports whether ctx has ended. Its deadline may have passed for the dialer and not
 // yet for its own timer: then it waits for that.
 func over(ctx context.Context) bool {
 	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {

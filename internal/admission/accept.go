@@ -51,7 +51,7 @@ type Config struct {
 	// Serve runs a startup in a goroutine of its own. It owns the connection, and
 	// returns soon, without help from the peer, once s.Context has ended. With an
 	// error the connection has been closed and its place is given back; with nil
-	// the place is left to who calls Leave.
+	// the place is left to the caller of Leave.
 	Serve func(s *Startup) error
 	// Failed, if set, is told of Serve's errors, and, with remote nil, of errors
 	// of accept that the Listener survives; not while it closes. It is called

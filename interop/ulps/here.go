@@ -36,7 +36,7 @@ func (h here) command(ctx context.Context, r row, dir string, port int) *exec.Cm
 	return cmd
 }
 
-// listens leaves it to who dials: nobody else takes connections of that port.
+// listens leaves it to the dialer: nobody else takes connections of that port.
 func (h here) listens(context.Context, *output) error { return nil }
 
 func (h here) end(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }

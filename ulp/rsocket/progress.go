@@ -44,7 +44,7 @@ func (c *Conn) poll() {
 	c.update()
 }
 
-// collect is poll without an answer. It leaves the queue to who leads: completions are taken in their order.
+// collect is poll without an answer. It leaves the queue to the leader: completions are taken in their order.
 func (c *Conn) collect() {
 	for c.leader == nil {
 		n := c.cq.Poll(c.completions[:])

@@ -182,7 +182,7 @@ type Endpoint struct {
 	items      fifo[item]
 	delivering bool
 	untold     atomic.Bool // somebody has had enough of that
-	current    item        // belongs to who delivers
+	current    item        // belongs to the thread that delivers
 }
 
 // New returns an endpoint in the data transfer phase of a connection. It has

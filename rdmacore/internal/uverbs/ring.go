@@ -8,7 +8,7 @@ import (
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
-// Rings are memory that is shared with who stands between the program and the device: the completions there go ahead of all others of
+// Rings are memory that is shared with the library between the program and the device: the completions there go ahead of all others of
 // their queue, and it takes them for a poll without a Write. rdmacore/engine/ring.h has the same in C.
 type Rings [256]ring
 

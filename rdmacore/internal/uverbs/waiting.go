@@ -14,7 +14,7 @@ import (
 )
 
 // A program that posts one request after the other has more to come. Once it has posted some in a row, its posts wait for company in
-// memory that is shared with who stands between the program and the device, and cost no Write each. They are handed to the core when
+// memory that is shared with the library between the program and the device, and cost no Write each. They are handed to the core when
 // there is no room for more, when the program looks for completions in vain or writes any other command, before it sleeps for an event,
 // and after linger at most. A post that waits has been taken: the core refuses what is waiting here only if the
 // queue pair has left RTS meanwhile, and then it flushes.
