@@ -36,7 +36,7 @@ func (t *transmitter) appendAtomicRequest(hdr []byte) []byte {
 }
 
 // answerAtomic carries out the oldest request, which is an Atomic, and starts its response.
-func (t *transmitter) answerAtomic(r *inboundRead) (bool, fault) {
+func (t *transmitter) answerAtomic(r *inboundRead) (bool, streamFault) {
 	h := &r.atomic
 	if !h.Op.Known() { // R7306-5.2.1-M8
 		return false, faultAtomicOpcode

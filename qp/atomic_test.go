@@ -157,7 +157,7 @@ func goodAtomic(r *rig) rdmap.AtomicRequestHeader {
 	return rdmap.AtomicRequestHeader{RequestID: 1, STag: uint32(r.full.stag), TO: r.full.at(8), Data: 1}
 }
 
-func badAtomic(name string, spoil func(*rig, *rdmap.AtomicRequestHeader), f fault, code uint16, e wr.EventID) attack {
+func badAtomic(name string, spoil func(*rig, *rdmap.AtomicRequestHeader), f streamFault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Atomic " + name, set: extended, fault: f, code: code, echo: echoDDP, event: e,
 		bad: func(r *rig) []byte {
@@ -168,7 +168,7 @@ func badAtomic(name string, spoil func(*rig, *rdmap.AtomicRequestHeader), f faul
 	}
 }
 
-func badAtomicSegment(name string, spoil func(*rawpeer.Segment), f fault, code uint16, echo echo, e wr.EventID) attack {
+func badAtomicSegment(name string, spoil func(*rawpeer.Segment), f streamFault, code uint16, echo echo, e wr.EventID) attack {
 	return attack{
 		name: "Atomic Request " + name, set: extended, fault: f, code: code, echo: echo, event: e,
 		bad: func(r *rig) []byte {
@@ -179,7 +179,7 @@ func badAtomicSegment(name string, spoil func(*rawpeer.Segment), f fault, code u
 	}
 }
 
-func badAtomicAnswer(name string, s rawpeer.Segment, f fault, code uint16) attack {
+func badAtomicAnswer(name string, s rawpeer.Segment, f streamFault, code uint16) attack {
 	return attack{
 		name: "Atomic Response " + name, set: extended, bad: seg(s), fault: f, code: code, echo: echoDDP, event: wr.EventUnexpectedOpcode,
 	}
@@ -235,7 +235,7 @@ func atomicAttacks() []attack {
 
 // atomicAnswered: an answer to another Atomic than the oldest, and a Read Response in
 // its place, end the stream; the Atomic is flushed.
-func atomicAnswered(bad rawpeer.Segment, f fault, code uint16) func(t *testing.T) {
+func atomicAnswered(bad rawpeer.Segment, f streamFault, code uint16) func(t *testing.T) {
 	return func(t *testing.T) {
 		c := setup{}
 		extended(&c)

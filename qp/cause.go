@@ -11,7 +11,7 @@ import (
 
 // cause is why a session ends.
 type cause struct {
-	fault fault
+	fault streamFault
 	// sq is the position of the Send Queue element at fault, if hasSQ; recv
 	// says that the current receive is at fault.
 	sq    uint64
@@ -35,7 +35,7 @@ const keptPayload = rdmap.AtomicRequestSize + 1
 
 // cause is a fault in answering r after sent octets of the answer: the Terminate
 // repeats its headers, moved on by as much (RFC 5040 4.8).
-func (r *inboundRead) cause(f fault, sent uint64) cause {
+func (r *inboundRead) cause(f streamFault, sent uint64) cause {
 	header := ddp.AppendUntagged(nil, true, rdmap.Control(r.op), 0, ddp.QNReadRequest, r.msn, 0)
 	copy(header, r.head[:])
 	c := cause{fault: f}
@@ -90,7 +90,7 @@ type TerminateMessage struct {
 type End struct {
 	// cause is why RTS was left. last is what ended Closing or Terminate after it;
 	// noFault if the queue pair went to Error at once.
-	cause, last fault
+	cause, last streamFault
 	// State is the one that followed: Idle or Error.
 	State wr.State
 	// Terminate is the Terminate Message that was sent or received, if one was.

@@ -11,7 +11,7 @@ import (
 
 // nextMessage starts a message, or executes a memory operation, which leaves
 // none. ok is false if there is neither, or none that may go now.
-func (t *transmitter) nextMessage() (ok bool, f fault) {
+func (t *transmitter) nextMessage() (ok bool, f streamFault) {
 	if t.rtr != 0 {
 		t.startRTR()
 		return true, noFault
@@ -42,7 +42,7 @@ func (t *transmitter) nextMessage() (ok bool, f fault) {
 
 // nextLocal is all that a Responder may do before the first FPDU has come: what
 // sends nothing (RFC 5044 7.1.2 rule 4).
-func (t *transmitter) nextLocal() (bool, fault) {
+func (t *transmitter) nextLocal() (bool, streamFault) {
 	sq := t.sq
 	if t.next == sq.tail.Load() || !sq.at(t.next).op.IsMemory() {
 		return false, noFault
@@ -72,7 +72,7 @@ func (t *transmitter) startRTR() {
 const rtrSTag = 1
 
 // nextResponse starts the answer to the oldest RDMA Read Request.
-func (t *transmitter) nextResponse() (bool, fault) {
+func (t *transmitter) nextResponse() (bool, streamFault) {
 	r := t.irrq.first()
 	if r == nil {
 		return false, noFault
@@ -99,7 +99,7 @@ func (t *transmitter) nextResponse() (bool, fault) {
 func (t *transmitter) mayVanish() bool { return slices.ContainsFunc(t.refs, stag.Ref.MayVanish) }
 
 // nextRequest starts the next Send Queue element, if it may run.
-func (t *transmitter) nextRequest() (bool, fault) {
+func (t *transmitter) nextRequest() (bool, streamFault) {
 	sq := t.sq
 	if t.next == sq.tail.Load() {
 		return false, noFault
@@ -151,7 +151,7 @@ var sendOpcodes = [...]rdmap.Opcode{
 }
 
 // admit makes the checks of an element that need no memory.
-func (t *transmitter) admit(e *sqe) fault {
+func (t *transmitter) admit(e *sqe) streamFault {
 	switch {
 	case e.op.IsExtension() && !t.s.extensions:
 		return faultSQNotSpoken // posted in Idle, and not agreed since
@@ -173,7 +173,7 @@ func (t *transmitter) admit(e *sqe) fault {
 // it, that of a Read to see that it is there. The rights on the sink of a Read
 // are those of the response's tagged segments, checked when they come (draft
 // 7.5.2); with Config.ReadIntoLocal here too, so that the request is not sent.
-func (t *transmitter) gather(e *sqe) fault {
+func (t *transmitter) gather(e *sqe) streamFault {
 	t.refs = t.refs[:0]
 	if e.op.IsRead() && t.cfg.ReadIntoLocal {
 		_, f := t.resolve(e.local, wr.LocalWrite)
@@ -194,7 +194,7 @@ func (t *transmitter) gather(e *sqe) fault {
 }
 
 // resolve finds the memory of an element of this side's own requests.
-func (t *transmitter) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.Fault) {
+func (t *transmitter) resolve(e wr.SGE, need wr.Access) (stag.Ref, stag.AccessFault) {
 	return t.cfg.STags.Resolve(e.STag, e.TO, uint64(e.Length), t.s.user, need)
 }
 
@@ -216,12 +216,12 @@ func (t *transmitter) mayExecute(e *sqe) bool {
 }
 
 // execute does the next element, a memory operation, if it may.
-func (t *transmitter) execute(e *sqe) (bool, fault) {
+func (t *transmitter) execute(e *sqe) (bool, streamFault) {
 	if !t.mayExecute(e) {
 		return false, noFault
 	}
 	tab := t.cfg.STags
-	var f fault
+	var f streamFault
 	switch e.op {
 	case wr.OpBind:
 		f = memoryFault(sideBind, t.bind(&e.memory.bind))
@@ -239,7 +239,7 @@ func (t *transmitter) execute(e *sqe) (bool, fault) {
 	return true, noFault
 }
 
-func (t *transmitter) bind(b *wr.BindRequest) stag.Fault {
+func (t *transmitter) bind(b *wr.BindRequest) stag.AccessFault {
 	if t.cfg.NoBind { // RV-7.10.6.1
 		return stag.FaultAccess
 	}
@@ -248,7 +248,7 @@ func (t *transmitter) bind(b *wr.BindRequest) stag.Fault {
 
 // fastRegisterFault maps what Fast-Register refuses. A size that is not supported
 // has a status for each mode of the RNIC (figure 36).
-func (t *transmitter) fastRegisterFault(f stag.Fault) fault {
+func (t *transmitter) fastRegisterFault(f stag.AccessFault) streamFault {
 	if f == stag.FaultBufferSize && t.cfg.BlockMode {
 		return faultFastBlockSize
 	}

@@ -183,7 +183,7 @@ func (q *QP) Fail() { q.fail(faultLocal) }
 // raises its own.
 func (q *QP) FailGlobal() { q.fail(faultGlobal) }
 
-func (q *QP) fail(f fault) {
+func (q *QP) fail(f streamFault) {
 	q.mu.Lock()
 	if s := q.session.Load(); s != nil {
 		q.mu.Unlock()
@@ -203,7 +203,7 @@ func (q *QP) fail(f fault) {
 
 // failAgain tells finish of a failure after the one, or the verb, that ended the
 // session. It may find finish asleep, and wakes it.
-func (s *session) failAgain(f fault) {
+func (s *session) failAgain(f streamFault) {
 	s.laterFault.Store(uint32(f))
 	s.llp.wakeReader()
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/softrnic/softrnic/stag"
 )
 
-// fault is something that ends a stream. What follows from it, which status,
+// streamFault is something that ends a stream. What follows from it, which status,
 // event, Terminate code and trigger of the state machine, is in one table
 // (faulttable.go) and nowhere else.
-type fault uint8
+type streamFault uint8
 
 // The faults, grouped as in figures 23 and 24 of the verbs draft.
 const (
-	noFault fault = iota
+	noFault streamFault = iota
 
 	// A work request on the Send Queue cannot be done.
 	faultSQSTag
@@ -176,7 +176,7 @@ const (
 )
 
 // memoryFaults maps what the STag table refuses.
-var memoryFaults = [numSides]map[stag.Fault]fault{
+var memoryFaults = [numSides]map[stag.AccessFault]streamFault{
 	sideSQ:     {stag.FaultSTag: faultSQSTag, stag.FaultBounds: faultSQBounds, stag.FaultAccess: faultSQAccess, stag.FaultPD: faultSQPD, stag.FaultWrap: faultSQWrap},
 	sideRQ:     {stag.FaultSTag: faultRQSTag, stag.FaultBounds: faultRQBounds, stag.FaultAccess: faultRQAccess, stag.FaultPD: faultRQPD, stag.FaultWrap: faultRQWrap},
 	sideTagged: {stag.FaultSTag: faultTagSTag, stag.FaultBounds: faultTagBounds, stag.FaultAccess: faultTagAccess, stag.FaultPD: faultTagPD, stag.FaultWrap: faultTagWrap},
@@ -207,7 +207,7 @@ var memoryFaults = [numSides]map[stag.Fault]fault{
 
 // memoryFault is the row for what the STag table said. faultLocal stands for what
 // it never says there.
-func memoryFault(s side, f stag.Fault) fault {
+func memoryFault(s side, f stag.AccessFault) streamFault {
 	if f == stag.OK {
 		return noFault
 	}
@@ -218,7 +218,7 @@ func memoryFault(s side, f stag.Fault) fault {
 }
 
 // checkFault maps what package rdmap refuses of a segment of kind op.
-func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
+func checkFault(op rdmap.Opcode, c rdmap.TermCode) streamFault {
 	read, ask := op == rdmap.ReadRequest, op == rdmap.AtomicRequest
 	switch c {
 	case rdmap.CodeVersion:
@@ -267,7 +267,7 @@ func checkFault(op rdmap.Opcode, c rdmap.TermCode) fault {
 }
 
 // parseFault maps what package ddp refuses of a ULPDU.
-func parseFault(c ddp.Code) fault {
+func parseFault(c ddp.Code) streamFault {
 	switch c {
 	case ddp.CodeTaggedVersion:
 		return faultDDPVersionTagged

@@ -38,9 +38,9 @@ func TestEveryFault(t *testing.T) {
 // provocations are all there are. An attack is played against an Initiator, a
 // Responder with CRC and markers, and an Initiator on a connection that has
 // nothing of TCP's.
-func provocations() map[fault][]provocation {
-	all := map[fault][]provocation{}
-	add := func(f fault, name string, run func(*testing.T)) {
+func provocations() map[streamFault][]provocation {
+	all := map[streamFault][]provocation{}
+	add := func(f streamFault, name string, run func(*testing.T)) {
 		all[f] = append(all[f], provocation{name, run})
 	}
 	for _, a := range attacks() {

@@ -33,9 +33,9 @@ type consequence struct {
 func (c consequence) Sends() bool { return step(c.In, c.Trigger).Actions&actSendTerminate != 0 }
 
 // consequenceOf is the row of f.
-func consequenceOf(f fault) consequence { return faults[f] }
+func consequenceOf(f streamFault) consequence { return faults[f] }
 
-func (f fault) String() string {
+func (f streamFault) String() string {
 	if f < numFaults {
 		return faults[f].Name
 	}
@@ -43,8 +43,8 @@ func (f fault) String() string {
 }
 
 // allFaults lists the faults, without noFault.
-func allFaults() []fault {
-	var all []fault
+func allFaults() []streamFault {
+	var all []streamFault
 	for f := noFault + 1; f < numFaults; f++ {
 		all = append(all, f)
 	}
@@ -276,7 +276,7 @@ var faults = [numFaults]consequence{
 }
 
 // reason is what the table tells of a fault on a queue pair.
-func (f fault) reason(id wr.QPID) *wr.Reason {
+func (f streamFault) reason(id wr.QPID) *wr.Reason {
 	rule := strings.Replace(faults[f].Source, "draft", "verbs draft", 1)
 	return &wr.Reason{QP: id, What: faults[f].Name, Rule: rule}
 }

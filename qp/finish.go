@@ -231,7 +231,7 @@ func (e *ending) await() cause {
 		return cause{fault: faultClosingWork}
 	}
 	for !e.fresh {
-		if f := fault(e.laterFault.Swap(0)); f != noFault {
+		if f := streamFault(e.laterFault.Swap(0)); f != noFault {
 			return cause{fault: f}
 		}
 		n, out := e.llp.pull(in.scrap())

@@ -11,13 +11,13 @@ import (
 
 // frame adds FPDUs of the message to b, until b is full or the message ends; then it
 // moves on.
-func (t *transmitter) frame(b *batch) fault {
+func (t *transmitter) frame(b *batch) streamFault {
 	var held holder
 	defer held.release()
 	for {
 		hdr, n, last := t.header()
 		before := b.size
-		var f stag.Fault
+		var f stag.AccessFault
 		switch {
 		case !t.framer.Plain():
 			f = t.frameMarked(b, hdr, n, &held)
@@ -53,7 +53,7 @@ func (t *transmitter) gathers(n int) bool {
 
 // frameGathered adds an FPDU whose payload, n octets, is not copied. Like the two below
 // it adds nothing if memory was revoked or has vanished: see stag.Ref.Lost.
-func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
+func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.AccessFault {
 	before, from := b.mark(), len(b.arena)
 	b.arena = t.framer.AppendHead(b.arena, hdr, n)
 	b.size += len(b.arena) - from
@@ -71,7 +71,7 @@ func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.Fault {
 }
 
 // frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held.
-func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.Fault {
+func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.AccessFault {
 	from := len(b.arena)
 	b.arena = t.framer.AppendHead(b.arena, hdr, n)
 	at := len(b.arena)
@@ -87,7 +87,7 @@ func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) sta
 
 // frameMarked adds an FPDU with markers in it. The payload is copied before they come
 // between.
-func (t *transmitter) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.Fault {
+func (t *transmitter) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.AccessFault {
 	from := len(b.arena)
 	b.marked = slices.Grow(b.marked[:0], n)[:n]
 	if f := t.copyOut(b.marked, held); f != stag.OK {
@@ -133,7 +133,7 @@ func (t *transmitter) header() (hdr []byte, n int, last bool) {
 }
 
 // copyOut fills dst with the next octets of the message's memory.
-func (t *transmitter) copyOut(dst []byte, held *holder) stag.Fault {
+func (t *transmitter) copyOut(dst []byte, held *holder) stag.AccessFault {
 	for len(dst) > 0 {
 		ref, off, k := t.take(uint64(len(dst)))
 		if k > 0 && !(held.hold(ref) && t.copyHeld(ref, dst[:k], off)) {
@@ -153,7 +153,7 @@ func (t *transmitter) copyHeld(ref stag.Ref, dst []byte, off uint64) bool {
 }
 
 // pieces adds the next n octets of the message's memory to b, not copied.
-func (t *transmitter) pieces(b *batch, n uint64) stag.Fault {
+func (t *transmitter) pieces(b *batch, n uint64) stag.AccessFault {
 	for n > 0 {
 		ref, off, k := t.take(n)
 		if k > 0 && !b.memory(ref, off, k) {
@@ -180,7 +180,7 @@ func (t *transmitter) take(n uint64) (ref stag.Ref, off, k uint64) {
 // lost is the fault when memory of the message being framed was revoked or has
 // vanished. Its segment has not begun to go out, so the Terminate takes its place
 // (draft 6.4).
-func (t *transmitter) lost(f stag.Fault) fault {
+func (t *transmitter) lost(f stag.AccessFault) streamFault {
 	if t.msg.kind == fromIRRQ {
 		return memoryFault(sideRead, f)
 	}
@@ -239,7 +239,7 @@ func (t *transmitter) frameShorts(b *batch) {
 		}
 		var ref stag.Ref
 		if e.length > 0 {
-			var f stag.Fault
+			var f stag.AccessFault
 			if ref, f = t.sources.Resolve(e.sgl[0].STag, e.sgl[0].TO, e.length); f != stag.OK || !held.hold(ref) {
 				break
 			}

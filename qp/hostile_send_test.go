@@ -32,7 +32,7 @@ func sendInvalidate(msn, stag uint32, p []byte) rawpeer.Segment {
 // refusedInvalidation is a Send with Invalidate of an STag that the peer may not
 // have invalidated. Its payload is delivered first (RFC 5040 5.3), the receive is
 // at fault.
-func refusedInvalidation(name string, stag func(*rig) wr.STag, f fault) attack {
+func refusedInvalidation(name string, stag func(*rig) wr.STag, f streamFault) attack {
 	status, code := wr.StatusInvalidateSTag, uint16(0x0109)
 	switch f {
 	case faultSendInvGone: // an operation error, draft 7.8

@@ -11,7 +11,7 @@ import (
 // badSink is a good answer to a Read whose sink may not be written to: from the start,
 // or because of what spoils it while the answer is on its way. What is wrong is the
 // program's, and its request tells (verbs draft 6.2.2.3, 7.5.2, figure 23).
-func badSink(name string, sink func(*rig) wr.SGE, spoil func(*rig), f fault, code uint16, status wr.Status) attack {
+func badSink(name string, sink func(*rig) wr.SGE, spoil func(*rig), f streamFault, code uint16, status wr.Status) attack {
 	return attack{
 		name: "Read Response, " + name, sink: sink,
 		lead: func(r *rig) [][]byte {

@@ -7,7 +7,7 @@ import (
 )
 
 // badWrite is an RDMA Write of n octets to where at says.
-func badWrite(name string, n int, at func(*rig) (wr.STag, uint64), f fault, code uint16, e wr.EventID) attack {
+func badWrite(name string, n int, at func(*rig) (wr.STag, uint64), f streamFault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Write " + name,
 		bad: func(r *rig) []byte {
@@ -94,7 +94,7 @@ func openWrite(r *rig) [][]byte {
 func openWritten(r *rig) { r.full.expect(2000, filled(4)) }
 
 // badRead is an RDMA Read Request of n octets from where at says.
-func badRead(name string, n uint32, at func(*rig) (wr.STag, uint64), f fault, code uint16, e wr.EventID) attack {
+func badRead(name string, n uint32, at func(*rig) (wr.STag, uint64), f streamFault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Read " + name,
 		bad: func(r *rig) []byte {
@@ -188,7 +188,7 @@ var readAttacks = []attack{
 }
 
 // badResponse is an answer, of n octets, to the Read that is outstanding.
-func badResponse(name string, n int, at func(*rig) (wr.STag, uint64), f fault, code uint16, e wr.EventID) attack {
+func badResponse(name string, n int, at func(*rig) (wr.STag, uint64), f streamFault, code uint16, e wr.EventID) attack {
 	return attack{
 		name: "Read Response " + name,
 		bad: func(r *rig) []byte {

@@ -32,7 +32,7 @@ type attack struct {
 	lead  func(*rig) [][]byte
 	bad   func(*rig) []byte   // the ULPDU at fault
 	spoil func([]byte) []byte // its FPDU is changed by this
-	fault fault
+	fault streamFault
 	code  uint16 // of the Terminate
 	echo  echo
 	event wr.EventID // 0: a completion tells

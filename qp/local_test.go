@@ -16,7 +16,7 @@ type ownError struct {
 	set    func(*setup)
 	send   func(*rig) wr.Request // nil: recv
 	recv   func(*rig) []wr.SGE
-	fault  fault
+	fault  streamFault
 	status wr.Status
 }
 

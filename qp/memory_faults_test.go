@@ -64,7 +64,7 @@ func (r *rig) goodFast() *wr.FastRegisterRequest {
 }
 
 // badBind spoils a Bind that would succeed.
-func badBind(name string, f fault, s wr.Status, spoil func(*rig, *wr.BindRequest)) ownError {
+func badBind(name string, f streamFault, s wr.Status, spoil func(*rig, *wr.BindRequest)) ownError {
 	return ownError{name: "Bind: " + name, fault: f, status: s, send: func(r *rig) wr.Request {
 		b := r.goodBind()
 		spoil(r, b)
@@ -72,7 +72,7 @@ func badBind(name string, f fault, s wr.Status, spoil func(*rig, *wr.BindRequest
 	}}
 }
 
-func badFast(name string, f fault, s wr.Status, spoil func(*rig, *wr.FastRegisterRequest)) ownError {
+func badFast(name string, f streamFault, s wr.Status, spoil func(*rig, *wr.FastRegisterRequest)) ownError {
 	return ownError{name: "Fast-Register: " + name, set: privileged, fault: f, status: s, send: func(r *rig) wr.Request {
 		b := r.goodFast()
 		spoil(r, b)
@@ -80,7 +80,7 @@ func badFast(name string, f fault, s wr.Status, spoil func(*rig, *wr.FastRegiste
 	}}
 }
 
-func badInvalidate(name string, f fault, s wr.Status, target func(*rig) wr.STag) ownError {
+func badInvalidate(name string, f streamFault, s wr.Status, target func(*rig) wr.STag) ownError {
 	return ownError{name: "Invalidate: " + name, fault: f, status: s, send: func(r *rig) wr.Request {
 		return wr.Request{Op: wr.OpInvalidate, Invalidate: target(r)}
 	}}

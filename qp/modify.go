@@ -205,7 +205,7 @@ func (q *QP) set(m *Modify) {
 	}
 }
 
-var modifyFaults = [...]fault{
+var modifyFaults = [...]streamFault{
 	wr.StateClosing: faultModifyClosing, wr.StateTerminate: faultModifyTerminate, wr.StateError: faultModifyError,
 }
 

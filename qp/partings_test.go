@@ -15,7 +15,7 @@ import (
 // The work is that of an attack: see arrange.
 type parting struct {
 	name  string
-	fault fault
+	fault streamFault
 	set   setup
 	idle  bool // no work on the queue pair's Send Queue
 	do    func(*rig)

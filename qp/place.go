@@ -8,7 +8,7 @@ import (
 )
 
 // inWrite places a segment of an RDMA Write.
-func (r *receiver) inWrite(seg ddp.Segment) fault {
+func (r *receiver) inWrite(seg ddp.Segment) streamFault {
 	f := r.tagged(rdmap.Write, seg)
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
 	if f != noFault || seg.Size() == 0 {
@@ -18,7 +18,7 @@ func (r *receiver) inWrite(seg ddp.Segment) fault {
 }
 
 // tagged follows tagged messages: one ends before another begins.
-func (r *receiver) tagged(op rdmap.Opcode, seg ddp.Segment) fault {
+func (r *receiver) tagged(op rdmap.Opcode, seg ddp.Segment) streamFault {
 	if r.outOfTurn(op, seg) {
 		return faultOpcode
 	}
@@ -37,7 +37,7 @@ func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 
 // placeTagged copies the payload to where its STag and TO say. What is wrong with the
 // memory is a fault of that side.
-func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
+func (r *receiver) placeTagged(of side, seg ddp.Segment) streamFault {
 	f := r.placeInto(of, seg)
 	if r.cfg.Trace != nil && f == noFault {
 		r.s.q.traceSegment(wr.RecordPlaced, seg, seg.Size())
@@ -45,7 +45,7 @@ func (r *receiver) placeTagged(of side, seg ddp.Segment) fault {
 	return f
 }
 
-func (r *receiver) placeInto(of side, seg ddp.Segment) fault {
+func (r *receiver) placeInto(of side, seg ddp.Segment) streamFault {
 	if of == sideSink && r.cfg.ReadIntoLocal {
 		return place(&r.answers, of, seg)
 	}
@@ -56,7 +56,7 @@ func (r *receiver) placeInto(of side, seg ddp.Segment) fault {
 }
 
 // place is placeTagged with the rights of in.
-func place(in *stag.Resolver, of side, seg ddp.Segment) fault {
+func place(in *stag.Resolver, of side, seg ddp.Segment) streamFault {
 	ref, f := in.Resolve(wr.STag(seg.STag()), seg.TO(), uint64(seg.Size()))
 	if f != stag.OK {
 		return memoryFault(of, f)
@@ -78,7 +78,7 @@ func copyPayload(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 
 // inReadResponse places a segment of the answer to the oldest outstanding RDMA Read,
 // and completes that with the last one.
-func (r *receiver) inReadResponse(seg ddp.Segment) fault {
+func (r *receiver) inReadResponse(seg ddp.Segment) streamFault {
 	o := r.reads.first()
 	f := r.placeResponse(o, seg)
 	if f != noFault || !seg.Last() { // the L bit may come on an empty segment behind the data
@@ -89,7 +89,7 @@ func (r *receiver) inReadResponse(seg ddp.Segment) fault {
 }
 
 // placeResponse places a segment of the answer to o, or finds what is wrong with it.
-func (r *receiver) placeResponse(o *outboundRead, seg ddp.Segment) fault {
+func (r *receiver) placeResponse(o *outboundRead, seg ddp.Segment) streamFault {
 	if f := r.tagged(rdmap.ReadResponse, seg); f != noFault {
 		return f
 	}
@@ -111,7 +111,7 @@ func (r *receiver) placeResponse(o *outboundRead, seg ddp.Segment) fault {
 // responseFault is what is wrong with a segment as the next one of the answer to o, nil
 // if no RDMA Read is outstanding. It has to be what was asked for: a peer may not use the
 // response to write elsewhere (RFC 5040 5.2.2). Of an empty one nothing is looked at.
-func (r *receiver) responseFault(o *outboundRead, seg ddp.Segment) fault {
+func (r *receiver) responseFault(o *outboundRead, seg ddp.Segment) streamFault {
 	n := seg.Size()
 	switch {
 	case o == nil, o.atomic:
@@ -129,7 +129,7 @@ func (r *receiver) responseFault(o *outboundRead, seg ddp.Segment) fault {
 // inAtomicResponse completes the oldest outstanding request, which has to be the Atomic that
 // is answered: responses come in the order of requests, those of RDMA Reads among them
 // (R7306-5.2.2-M8).
-func (r *receiver) inAtomicResponse(seg ddp.Segment) fault {
+func (r *receiver) inAtomicResponse(seg ddp.Segment) streamFault {
 	o := r.reads.first()
 	switch r.answer.Accept(seg, rdmap.AtomicResponseSize, o != nil && o.atomic) {
 	case ddp.CodeOK:
@@ -150,7 +150,7 @@ func (r *receiver) inAtomicResponse(seg ddp.Segment) fault {
 // if that was asked for, while the Read still counts as outstanding: before its
 // completion can be seen, and before a request behind a Read Fence goes on (draft
 // 8.2.2.1 rule 2).
-func (r *receiver) readDone(o *outboundRead, original uint64) fault {
+func (r *receiver) readDone(o *outboundRead, original uint64) streamFault {
 	pos, rtr := o.pos, o.rtr
 	if !rtr {
 		if e := r.s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
@@ -183,7 +183,7 @@ func (r *receiver) readDone(o *outboundRead, original uint64) fault {
 
 // inRequest queues an RDMA Read Request or an Atomic Request, each behind those that came before it (R7306-5.2.1-M9,
 // M12), for the transmit side, which checks its source (verbs draft figure 24, IRRQ).
-func (r *receiver) inRequest(op rdmap.Opcode, seg ddp.Segment) fault {
+func (r *receiver) inRequest(op rdmap.Opcode, seg ddp.Segment) streamFault {
 	in := inboundRead{op: op} // rdmap.Check saw the length of its header
 	if op == rdmap.AtomicRequest {
 		in.atomic, _ = rdmap.ParseAtomicRequest(seg.Payload())
@@ -198,7 +198,7 @@ func (r *receiver) inRequest(op rdmap.Opcode, seg ddp.Segment) fault {
 
 // refuses is what is wrong with a request by the rights of the queue pair. A Read of no octets asks for the peer's
 // Writes: see Config.PlacedWrites.
-func (r *receiver) refuses(in *inboundRead) fault {
+func (r *receiver) refuses(in *inboundRead) streamFault {
 	if in.op == rdmap.AtomicRequest {
 		if r.rights.noAtomic.Load() {
 			return faultAtomicNotEnabled
@@ -215,7 +215,7 @@ func (r *receiver) refuses(in *inboundRead) fault {
 }
 
 // queueRequest gives in, the request that seg is, its place in the IRRQ.
-func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) fault {
+func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) streamFault {
 	room := r.irrq.len() < r.irrq.size()
 	msn := r.read.MSN()
 	switch r.read.Accept(seg, uint64(seg.Size()), room) {

@@ -146,7 +146,7 @@ func recvCQFull(t *testing.T) {
 
 // cqFull fills a CQ: the queue pair that finds no room ends, another one on the
 // same CQs goes on when there is room again (verbs draft 8.3.3).
-func cqFull(t *testing.T, f fault, event wr.EventID, fill func(*rig)) {
+func cqFull(t *testing.T, f streamFault, event wr.EventID, fill func(*rig)) {
 	r := newRig(t, setup{cqe: 2})
 	other := newIdleRig(t, setup{})
 	other.q = New(Config{

@@ -154,7 +154,7 @@ func TestReadInvalidateRefused(t *testing.T) {
 		sink   func(*rig) *slab
 		size   int
 		before func(*rig, *slab) // the last segment
-		fault  fault
+		fault  streamFault
 		status wr.Status
 	}{
 		"shared region": {func(r *rig) *slab {

@@ -109,7 +109,7 @@ func (s *session) specify(w *wr.Reason, c *cause) {
 }
 
 // memoryCause is what the STag table said, and on which side, if f is that.
-func memoryCause(f fault) (side, stag.Fault, bool) {
+func memoryCause(f streamFault) (side, stag.AccessFault, bool) {
 	if f == faultFastBlockSize {
 		return sideFastRegister, stag.FaultBufferSize, true
 	}
@@ -124,7 +124,7 @@ func memoryCause(f fault) (side, stag.Fault, bool) {
 }
 
 // specifyMemory is specify where the STag table said f.
-func (s *session) specifyMemory(w *wr.Reason, c *cause, of side, f stag.Fault) {
+func (s *session) specifyMemory(w *wr.Reason, c *cause, of side, f stag.AccessFault) {
 	t, u := s.q.cfg.STags, s.user
 	switch of {
 	case sideSQ:
@@ -174,7 +174,7 @@ func (s *session) elementReason(w *wr.Reason, e *sqe) {
 
 // sourceReason is for memory of a request: the first element of its list that is refused
 // so, of a Read its sink.
-func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.Fault) {
+func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.AccessFault) {
 	s.elementReason(w, e)
 	if e.intoZero() {
 		w.What, w.Remedy = "the address at the peer has the STag of zero", "use the address that the peer's program has told"
@@ -214,7 +214,7 @@ func (s *session) answerReason(w *wr.Reason) {
 }
 
 // sinkReason is for memory of the receive that is filled: the element that comes next.
-func (s *session) sinkReason(w *wr.Reason, f stag.Fault) {
+func (s *session) sinkReason(w *wr.Reason, f stag.AccessFault) {
 	l, u := &s.rx.recv, s.user
 	w.Operation = wr.OpRecv.Words()
 	if !l.open || l.sge == len(l.sgl) {
@@ -229,7 +229,7 @@ func (s *session) sinkReason(w *wr.Reason, f stag.Fault) {
 }
 
 // memoryOpReason is for a memory operation, and for an RDMA Read with Invalidate.
-func (s *session) memoryOpReason(w *wr.Reason, e *sqe, of side, f stag.Fault) {
+func (s *session) memoryOpReason(w *wr.Reason, e *sqe, of side, f stag.AccessFault) {
 	t := s.q.cfg.STags
 	w.Operation, w.HasSTag = e.op.Words(), true
 	switch of {

@@ -180,7 +180,7 @@ func (r *receiver) peerClosed() {
 	r.s.fail(faultPeerClosed)
 }
 
-func framingFault(err error) fault {
+func framingFault(err error) streamFault {
 	var e *mpa.Error
 	if errors.As(err, &e) && e.Code == mpa.CodeCRC {
 		return faultCRC
@@ -211,7 +211,7 @@ func (r *receiver) handle(seg ddp.Segment, code ddp.Code) bool {
 }
 
 // cause is why the session ends with a fault that a segment brought.
-func (r *receiver) cause(f fault, seg ddp.Segment) cause {
+func (r *receiver) cause(f streamFault, seg ddp.Segment) cause {
 	c := cause{fault: f}
 	switch f {
 	case faultRQSTag, faultRQBounds, faultRQAccess, faultRQPD, faultRQWrap: // not the segment's: it is not repeated
@@ -233,7 +233,7 @@ func (r *receiver) cause(f fault, seg ddp.Segment) cause {
 
 // process checks a segment and hands it on. It returns what is wrong with it. wait says that
 // nothing has been done: there is no receive for it yet.
-func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f fault, wait bool) {
+func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f streamFault, wait bool) {
 	if code != ddp.CodeOK {
 		return parseFault(code), false
 	}
@@ -251,7 +251,7 @@ func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f fault, wait bool) 
 }
 
 // handOn hands a segment to the handler of its opcode.
-func (r *receiver) handOn(op rdmap.Opcode, seg ddp.Segment) (f fault, wait bool) {
+func (r *receiver) handOn(op rdmap.Opcode, seg ddp.Segment) (f streamFault, wait bool) {
 	switch op {
 	case rdmap.Write:
 		return r.inWrite(seg), false

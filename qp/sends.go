@@ -14,7 +14,7 @@ import (
 // buffers alone (RFC 7306 6.3): package rdmap has seen that it is one segment of eight
 // octets. wait says that nothing has been done, because the segment has to wait for a
 // receive.
-func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (f fault, wait bool) {
+func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (f streamFault, wait bool) {
 	if r.inWhole(op, seg) {
 		return noFault, false
 	}
@@ -95,7 +95,7 @@ func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 }
 
 // sendFault maps what package ddp refuses of a segment of a Send.
-func (r *receiver) sendFault(seg ddp.Segment, c ddp.Code) fault {
+func (r *receiver) sendFault(seg ddp.Segment, c ddp.Code) streamFault {
 	switch c {
 	case ddp.CodeOK:
 		return noFault
@@ -131,7 +131,7 @@ func (r *receiver) receives() int {
 
 // sendDone completes the receive of a Send of n octets, whose last segment is
 // placed.
-func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) fault {
+func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) streamFault {
 	c := wr.Completion{Bytes: uint32(n)}
 	if op.Invalidates() {
 		c.Invalidated, c.HasInvalidated = wr.STag(last.RsvdULP32()), true
@@ -148,7 +148,7 @@ func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) fault {
 
 // invalidate does what an inbound Send with Invalidate asks for. The queue pair's
 // rights come first: a peer without any learns nothing about an STag.
-func (r *receiver) invalidate(t wr.STag) fault {
+func (r *receiver) invalidate(t wr.STag) streamFault {
 	if r.rights.noRead.Load() && r.rights.noWrite.Load() { // RV-7.8-M15
 		return faultSendInvAccess
 	}
@@ -158,7 +158,7 @@ func (r *receiver) invalidate(t wr.STag) fault {
 // openRecv takes a receive for a message of kind op. Without a fault, and if
 // it need not wait for one to be posted, it leaves the context closed when there
 // is none.
-func (r *receiver) openRecv(op rdmap.Opcode, whole bool) (f fault, wait bool) {
+func (r *receiver) openRecv(op rdmap.Opcode, whole bool) (f streamFault, wait bool) {
 	for asked := false; ; asked = true {
 		ok, failed := r.takeReceive(op, whole)
 		switch {
@@ -207,7 +207,7 @@ func (l *recvContext) take(op rdmap.Opcode, id, length uint64, sgl []wr.SGE, e *
 
 // scatter puts the payload of a segment into the receive, behind what came before,
 // if it is not there yet. Accept has seen to it that there is room.
-func (r *receiver) scatter(seg ddp.Segment) fault {
+func (r *receiver) scatter(seg ddp.Segment) streamFault {
 	l, p := &r.recv, seg.Payload()
 	for left := uint64(seg.Size()); left > 0; {
 		g := &l.sgl[l.sge]

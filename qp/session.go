@@ -51,7 +51,7 @@ type session struct {
 	over       chan struct{}          // closed when the stream is gone and all is flushed
 	behind     atomic.Pointer[func()] // is called when over is closed; nil once it has been
 	cause      cause                  // why; set before stop is closed
-	laterFault atomic.Uint32          // a later Fault, for finish; see failAgain
+	laterFault atomic.Uint32          // a later streamFault, for finish; see failAgain
 	outcome    End                    // how it ended; set before over is closed
 	resets     bool                   // finish has reset the stream
 	folded     bool                   // into QP.ended; guarded by QP.mu
@@ -258,7 +258,7 @@ func (s *session) halt(c cause) bool {
 	return true
 }
 
-func (s *session) fail(f fault) { s.halt(cause{fault: f}) }
+func (s *session) fail(f streamFault) { s.halt(cause{fault: f}) }
 
 // awaitsRTR reports whether the ready-to-receive frame of peer-to-peer mode, or the answer to it, is still
 // to come (RFC 6581 9.2): a segment that arrives in Closing would make the close a bad one

@@ -248,7 +248,7 @@ func TestSharedAtFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		sgl    func(*rig) []wr.SGE
 		send   func(*rig) []byte
-		fault  fault
+		fault  streamFault
 		code   uint16
 		echo   echo
 		status wr.Status

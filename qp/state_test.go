@@ -77,7 +77,7 @@ func TestFaultTable(t *testing.T) {
 func TestNames(t *testing.T) {
 	assert.Equal(t, "State(9)", wr.State(9).String())
 	assert.Equal(t, "Trigger(99)", trigger(99).String())
-	assert.Equal(t, "Fault(200)", fault(200).String())
+	assert.Equal(t, "Fault(200)", streamFault(200).String())
 	assert.Equal(t, "enqueue, process", (actEnqueue | actProcess).String())
 }
 

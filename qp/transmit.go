@@ -241,7 +241,7 @@ func (t *transmitter) revoked() {
 // fails ends the session while a batch is made. What is in it already goes out first, see
 // finish; but not if memory of an RDMA Read's answer is gone there too: then that has got no
 // further.
-func (t *transmitter) fails(b *batch, f fault) {
+func (t *transmitter) fails(b *batch, f streamFault) {
 	c := t.cause(f)
 	if lost, ok := b.lostAnswer(); ok && c.readReq != nil {
 		c = lost
@@ -251,7 +251,7 @@ func (t *transmitter) fails(b *batch, f fault) {
 
 // cause is why the session ends with a fault in what was to be sent next: the answer to the oldest RDMA Read
 // Request, or a request of the program's.
-func (t *transmitter) cause(f fault) cause {
+func (t *transmitter) cause(f streamFault) cause {
 	switch f {
 	case faultReadSTag, faultReadBounds, faultReadAccess, faultReadPD, faultReadWrap, faultAtomicOpcode, faultAtomicMisaligned:
 		sent := uint64(0)

@@ -115,7 +115,7 @@ func TestAtomicRight(t *testing.T) {
 	tb := NewTable(Config{})
 	for _, c := range []struct {
 		access wr.Access
-		want   Fault
+		want   AccessFault
 	}{
 		{atomicRights, OK},
 		{wr.LocalRead | wr.LocalWrite | wr.RemoteRead | wr.RemoteWrite | wr.BindWindow, FaultAccess},

@@ -65,7 +65,7 @@ func TestBindBounds(t *testing.T) {
 	for _, c := range []struct {
 		r     Info
 		va, n uint64
-		want  Fault
+		want  AccessFault
 	}{
 		{low, 5000, 100, OK}, {low, 5099, 1, OK}, {low, 5000, 1, OK},
 		{low, 5000, 101, FaultBounds}, {low, 5099, 2, FaultBounds}, {low, 5100, 1, FaultBounds},
@@ -110,7 +110,7 @@ func TestBindOrder(t *testing.T) {
 		a      wr.Addressing
 		access wr.Access
 		va, n  uint64
-		want   Fault
+		want   AccessFault
 	}{
 		{"nothing", w ^ 1<<8, 0, u, 2, 0, top, 2, FaultWindow},
 		{"zero", 0, 0, u, 2, 0, top, 2, FaultWindow},

@@ -5,7 +5,7 @@ import "github.com/softrnic/softrnic/wr"
 // checkBuffers checks a physical buffer list but for its entries, and returns
 // the TO of the first octet (verbs draft 7.6.1.1, 7.6.1.2, 7.6.2). pbl is how
 // many entries there may be.
-func (t *Table) checkBuffers(b *wr.PhysicalBuffers, pbl int, a wr.Addressing, va uint64) (base uint64, f Fault) {
+func (t *Table) checkBuffers(b *wr.PhysicalBuffers, pbl int, a wr.Addressing, va uint64) (base uint64, f AccessFault) {
 	n := uint64(len(b.Addresses))
 	switch {
 	case !t.supports(b.Size):
@@ -22,7 +22,7 @@ func (t *Table) checkBuffers(b *wr.PhysicalBuffers, pbl int, a wr.Addressing, va
 
 // checkBase returns the TO of the first octet of a region over buffers of the
 // given size.
-func checkBase(a wr.Addressing, va, length, size, fbo uint64) (base uint64, f Fault) {
+func checkBase(a wr.Addressing, va, length, size, fbo uint64) (base uint64, f AccessFault) {
 	switch {
 	case a == wr.ZeroBased: // RV-7.6.1.2-M2
 		return 0, OK
@@ -40,13 +40,13 @@ func checkBase(a wr.Addressing, va, length, size, fbo uint64) (base uint64, f Fa
 
 // lay appends the memory of a checked buffer list to pieces. Every buffer has to
 // be in the memory of one AllocatePages, also those behind the length.
-func (t *Table) lay(pieces []piece, b *wr.PhysicalBuffers) ([]piece, Fault) {
+func (t *Table) lay(pieces []piece, b *wr.PhysicalBuffers) ([]piece, AccessFault) {
 	var (
 		in   *entry // the allocation of the last buffer, held
 		next uint64 // the address behind it
 		skip = b.FBO
 		left = b.Length
-		f    Fault
+		f    AccessFault
 	)
 	for _, addr := range b.Addresses {
 		e := t.space.find(addr, b.Size)

@@ -75,7 +75,7 @@ type bufferCase struct {
 	buffers    wr.PhysicalBuffers
 	addressing wr.Addressing
 	va         uint64
-	want       Fault
+	want       AccessFault
 }
 
 func sizedAt(size uint64, addresses ...uint64) wr.PhysicalBuffers {
@@ -97,7 +97,7 @@ func content(t *testing.T, tb *Table, b wr.PhysicalBuffers) []byte {
 }
 
 func TestRegisterBuffers(t *testing.T) {
-	errs := map[Fault]error{
+	errs := map[AccessFault]error{
 		FaultBufferSize: wr.ErrInvalidPhysBufferSize, FaultBufferEntry: wr.ErrInvalidPhysBufferEntry,
 		FaultBufferList: wr.ErrInvalidLength, FaultLength: wr.ErrInvalidLength,
 		FaultFBO: wr.ErrInvalidFBO, FaultVA: wr.ErrInvalidVA,
@@ -125,7 +125,7 @@ func TestRegisterBuffers(t *testing.T) {
 			require.True(t, resolve(t, tb, r.STag, r.Base, r.Length).CopyOut(got, 0))
 			require.Equal(t, want, got)
 			_, f := tb.Resolve(r.STag, r.Base, r.Length+1, alice, wr.LocalRead)
-			require.Contains(t, []Fault{FaultBounds, FaultWrap}, f)
+			require.Contains(t, []AccessFault{FaultBounds, FaultWrap}, f)
 			require.NoError(t, tb.Deallocate(r.STag))
 		})
 	}

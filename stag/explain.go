@@ -13,7 +13,7 @@ import (
 
 // Explain adds to why, whose STag and octets asked for are set, what the table knows of f, the
 // fault of an access by u that needs every right of need.
-func (t *Table) Explain(why *wr.Reason, f Fault, u User, need wr.Access) {
+func (t *Table) Explain(why *wr.Reason, f AccessFault, u User, need wr.Access) {
 	s, to, n := why.STag, why.Asked.TO, why.Asked.Length
 	if _, now := t.Resolve(s, to, n, u, need); now != f && (now != OK || f != FaultAccess) {
 		return
@@ -36,7 +36,7 @@ func (t *Table) Explain(why *wr.Reason, f Fault, u User, need wr.Access) {
 }
 
 // explainNone is for an STag that no region or window has: zero may be physical memory.
-func explainNone(why *wr.Reason, f Fault) {
+func explainNone(why *wr.Reason, f AccessFault) {
 	switch {
 	case f == FaultBounds:
 		why.What, why.Rule = "the octets are not within memory of one AllocatePages", "RV-7.2.1-M5"
@@ -100,7 +100,7 @@ func (e *entry) explainPD(why *wr.Reason, g *grant, u User) {
 }
 
 // explainRange is for an STag that the asking side may use: it learns what octets there are.
-func (e *entry) explainRange(why *wr.Reason, f Fault, g *grant, need wr.Access) {
+func (e *entry) explainRange(why *wr.Reason, f AccessFault, g *grant, need wr.Access) {
 	access, bounds := "RV-7.6.3-M1", "RV-7.6.3-M2"
 	if e.window {
 		access, bounds = "RV-7.10.6.2-M6", "RV-7.10.6.2-M4"
@@ -142,7 +142,7 @@ func goRights(a wr.Access) string {
 }
 
 // ExplainBind adds to why what the table knows of f, the fault of a Bind.
-func (t *Table) ExplainBind(why *wr.Reason, f Fault, b *wr.BindRequest, u User) {
+func (t *Table) ExplainBind(why *wr.Reason, f AccessFault, b *wr.BindRequest, u User) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w, r := t.index.get(b.Window.Index()), t.index.get(b.Region.Index())
@@ -189,7 +189,7 @@ func (e *entry) explainBindAccess(why *wr.Reason, b *wr.BindRequest) {
 
 // ExplainInvalidate adds to why, whose STag is set, what the table knows of f, the fault of
 // an invalidation by u, or if that is remote, by its peer.
-func (t *Table) ExplainInvalidate(why *wr.Reason, f Fault, u User, remote bool) {
+func (t *Table) ExplainInvalidate(why *wr.Reason, f AccessFault, u User, remote bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.index.get(why.STag.Index())

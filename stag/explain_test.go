@@ -13,7 +13,7 @@ import (
 func TestExplainSaysNothingStale(t *testing.T) {
 	tb := NewTable(Config{})
 	r := register(t, tb, RegionConfig{VA: 0x1000, Access: wr.LocalRead})
-	ask := func(f Fault, need wr.Access) *wr.Reason {
+	ask := func(f AccessFault, need wr.Access) *wr.Reason {
 		w := &wr.Reason{STag: r.STag, HasSTag: true, Asked: wr.Tagged(0x1000, 65)}
 		tb.Explain(w, f, alice, need)
 		return w
@@ -25,7 +25,7 @@ func TestExplainSaysNothingStale(t *testing.T) {
 	w = ask(FaultAccess, wr.RemoteWrite)
 	assert.Equal(t, wr.RemoteWrite, w.Missing)
 	assert.Equal(t, "RV-7.6.3-M1", w.Rule)
-	for _, stale := range []Fault{FaultSTag, FaultPD, FaultWrap, FaultAccess} {
+	for _, stale := range []AccessFault{FaultSTag, FaultPD, FaultWrap, FaultAccess} {
 		assert.Empty(t, ask(stale, wr.LocalRead).What, "%v", stale)
 	}
 	require.NoError(t, tb.Deallocate(r.STag))

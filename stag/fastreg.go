@@ -19,7 +19,7 @@ import "github.com/softrnic/softrnic/wr"
 //	FaultLength       length zero or more than the buffers have
 //	FaultVA           VA-based: VA zero, not agreeing with the FBO, too high
 //	FaultBufferEntry  a buffer not aligned, or not in allocated memory
-func (t *Table) FastRegister(r *wr.FastRegisterRequest, u User) Fault {
+func (t *Table) FastRegister(r *wr.FastRegisterRequest, u User) AccessFault {
 	if !u.Privileged { // RV-7.3.2.5-M15
 		return FaultPrivilege
 	}
@@ -48,7 +48,7 @@ func (t *Table) FastRegister(r *wr.FastRegisterRequest, u User) Fault {
 }
 
 // checkFastRegister checks the STag and what it may become.
-func checkFastRegister(e *entry, r *wr.FastRegisterRequest, u User) Fault {
+func checkFastRegister(e *entry, r *wr.FastRegisterRequest, u User) AccessFault {
 	switch {
 	case e == nil, e.window, e.shared: // RV-7.3.2.5-M5 to RV-7.3.2.5-M7
 		return FaultSTag

@@ -131,7 +131,7 @@ func TestFastRegisterOrder(t *testing.T) {
 		s      wr.STag
 		u      User
 		access wr.Access
-		want   Fault
+		want   AccessFault
 	}{
 		{"not privileged", 0, alice, 0, FaultPrivilege},
 		{"zero", 0, stranger, 0, FaultSTag},
@@ -166,7 +166,7 @@ func TestFastRegisterWaits(t *testing.T) {
 		u := consumer(alice)
 		p := pages(t, tb, 2, page)
 		s := allocate(t, tb, false)
-		reg := func(i int) Fault {
+		reg := func(i int) AccessFault {
 			return tb.FastRegister(&wr.FastRegisterRequest{
 				STag: s, Addressing: wr.ZeroBased, Access: localRights,
 				Buffers: wr.PhysicalBuffers{Size: page, Addresses: p.Addresses()[i : i+1], Length: page},
@@ -175,7 +175,7 @@ func TestFastRegisterWaits(t *testing.T) {
 		require.Equal(t, OK, reg(0))
 		ref := resolve(t, tb, s, 0, 4)
 		require.True(t, ref.Hold())
-		invalidated, registered := make(chan Fault, 1), make(chan Fault, 2)
+		invalidated, registered := make(chan AccessFault, 1), make(chan AccessFault, 2)
 		go func() { invalidated <- tb.InvalidateLocal(s, alice) }()
 		synctest.Wait()
 		go func() { registered <- reg(1) }()
@@ -185,7 +185,7 @@ func TestFastRegisterWaits(t *testing.T) {
 		require.Len(t, ref.Append(nil, 0, 4), 1, "the holder goes on")
 		ref.Release()
 		require.Equal(t, OK, <-invalidated)
-		require.ElementsMatch(t, []Fault{OK, FaultNotInvalid}, []Fault{<-registered, <-registered})
+		require.ElementsMatch(t, []AccessFault{OK, FaultNotInvalid}, []AccessFault{<-registered, <-registered})
 		require.False(t, ref.CopyIn(0, []byte{1}))
 		require.True(t, resolve(t, tb, s, 0, 4).CopyIn(0, []byte{2}))
 		require.Equal(t, byte(0), p.Bytes()[0])

@@ -2,10 +2,10 @@ package stag
 
 import "strconv"
 
-// Fault says why an access, an invalidation, a Bind or a Fast-Register was
+// AccessFault says why an access, an invalidation, a Bind or a Fast-Register was
 // refused. It is a protocol code and not an error: what follows from it is
 // decided by the queue pair.
-type Fault uint8
+type AccessFault uint8
 
 // The faults of accesses and invalidations, in the order in which they are
 // looked for. FaultBounds, FaultPD, FaultWrap and FaultSTag are the Tagged
@@ -13,7 +13,7 @@ type Fault uint8
 // and RFC 5040 4.8. Bind and Fast-Register have them too.
 const (
 	// OK is no fault.
-	OK Fault = iota
+	OK AccessFault = iota
 	// FaultSTag: the index names nothing, the key differs, the STag is in
 	// the Invalid state, is zero, or is of a kind that the operation is not
 	// for (a window, a Shared Memory Region).
@@ -35,7 +35,7 @@ const (
 const (
 	// FaultNotInvalid: Bind and Fast-Register need an STag in the Invalid
 	// state.
-	FaultNotInvalid Fault = iota + FaultBounds + 1
+	FaultNotInvalid AccessFault = iota + FaultBounds + 1
 	// FaultRegion: Bind to an STag that is not that of a Valid Memory Region,
 	// is zero, has another key, or is zero-based (figure 19).
 	FaultRegion
@@ -93,7 +93,7 @@ var faultNames = [numFaults]string{
 	FaultGone:         "STag deallocated",
 }
 
-func (f Fault) String() string {
+func (f AccessFault) String() string {
 	if f < numFaults {
 		return faultNames[f]
 	}

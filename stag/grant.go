@@ -37,7 +37,7 @@ func (g *grant) allows(u User, remote bool) bool {
 
 // contains checks the n octets from tagged offset to on, to the octet. None is
 // too few.
-func (g *grant) contains(to, n uint64) Fault {
+func (g *grant) contains(to, n uint64) AccessFault {
 	// Of a TO below the base this is more than the length too, because
 	// base+length does not overflow.
 	off := to - g.base

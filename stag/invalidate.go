@@ -17,14 +17,14 @@ import "github.com/softrnic/softrnic/wr"
 //	FaultAccess        a region without remote rights, or open to several
 //	                   queue pairs and without RemoteInvalidate
 //	FaultWindowsBound  a region with windows
-func (t *Table) InvalidateRemote(s wr.STag, u User) Fault { return t.invalidate(s, u, true) }
+func (t *Table) InvalidateRemote(s wr.STag, u User) AccessFault { return t.invalidate(s, u, true) }
 
 // InvalidateLocal does the same for an Invalidate Local STag or an RDMA Read
 // with Invalidate Local STag. It needs no access right, and the queue pair that
 // a region is limited to does not matter.
-func (t *Table) InvalidateLocal(s wr.STag, u User) Fault { return t.invalidate(s, u, false) }
+func (t *Table) InvalidateLocal(s wr.STag, u User) AccessFault { return t.invalidate(s, u, false) }
 
-func (t *Table) invalidate(s wr.STag, u User, remote bool) Fault {
+func (t *Table) invalidate(s wr.STag, u User, remote bool) AccessFault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.index.get(s.Index())
@@ -48,7 +48,7 @@ func (t *Table) invalidate(s wr.STag, u User, remote bool) Fault {
 	return OK
 }
 
-func checkInvalidateRegion(e *entry, u User, remote bool) Fault {
+func checkInvalidateRegion(e *entry, u User, remote bool) AccessFault {
 	g := e.grant.load()
 	switch {
 	case e.shared: // RV-7.8-M3, RV-7.8-M11
@@ -64,7 +64,7 @@ func checkInvalidateRegion(e *entry, u User, remote bool) Fault {
 }
 
 // checkInvalidateWindow knows no rights: a bound window has a remote one.
-func checkInvalidateWindow(e *entry, u User, _ bool) Fault {
+func checkInvalidateWindow(e *entry, u User, _ bool) AccessFault {
 	g := e.grant.load()
 	ok := g.qp == u.QP // RV-7.10.4-M1, RV-7.10.6.3-M2
 	if e.isRevoked() {

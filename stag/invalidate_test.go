@@ -17,7 +17,7 @@ func TestInvalidateChecks(t *testing.T) {
 		config        RegionConfig
 		user          User
 		keyOff        wr.STag
-		local, remote Fault
+		local, remote AccessFault
 	}{
 		{"all rights", RegionConfig{RemoteInvalidate: true}, alice, 0, OK, OK},
 		{"remote read", RegionConfig{RemoteInvalidate: true, Access: wr.LocalRead | wr.RemoteRead}, alice, 0, OK, OK},
@@ -37,8 +37,8 @@ func TestInvalidateChecks(t *testing.T) {
 	} {
 		for _, way := range []struct {
 			name string
-			do   func(*Table, wr.STag, User) Fault
-			want Fault
+			do   func(*Table, wr.STag, User) AccessFault
+			want AccessFault
 		}{
 			{"local", (*Table).InvalidateLocal, c.local},
 			{"remote", (*Table).InvalidateRemote, c.remote},

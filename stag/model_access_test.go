@@ -4,7 +4,7 @@ import "github.com/softrnic/softrnic/wr"
 
 // The model's windows, invalidation, accesses and queries.
 
-func (m *model) bind(b wr.BindRequest, q *modelQP) Fault {
+func (m *model) bind(b wr.BindRequest, q *modelQP) AccessFault {
 	w, r := m.stags[b.Window.Index()], m.stags[b.Region.Index()]
 	switch {
 	case w == nil, !w.window, q.retired:
@@ -44,7 +44,7 @@ func (m *model) bind(b wr.BindRequest, q *modelQP) Fault {
 }
 
 // within looks at each octet.
-func within(s *modelSTag, to, n uint64) Fault {
+func within(s *modelSTag, to, n uint64) AccessFault {
 	f := OK
 	for i := range n {
 		switch a := to + i; {
@@ -65,7 +65,7 @@ func (m *model) retire(q *modelQP) wr.ImmediateError {
 	return 0
 }
 
-func (m *model) invalidate(s wr.STag, u User, remote bool) Fault {
+func (m *model) invalidate(s wr.STag, u User, remote bool) AccessFault {
 	e := m.stags[s.Index()]
 	switch {
 	case e == nil && remote && s.Index() > 0:
@@ -97,7 +97,7 @@ func (m *model) deallocate(s wr.STag) wr.ImmediateError {
 	return 0
 }
 
-func (m *model) resolve(s wr.STag, to, n uint64, u User, need wr.Access) Fault {
+func (m *model) resolve(s wr.STag, to, n uint64, u User, need wr.Access) AccessFault {
 	if s == 0 {
 		if !u.Privileged || need != 1 && need != 2 {
 			return FaultSTag

@@ -81,7 +81,7 @@ func outcomes[T comparable](what string, others ...T) []outcome {
 	return all
 }
 
-// outcome is a result of an operation: a Fault, an Immediate Error (0 for none)
+// outcome is a result of an operation: an AccessFault, an Immediate Error (0 for none)
 // or a bool.
 type outcome struct {
 	what   string

@@ -110,7 +110,7 @@ type layout struct {
 }
 
 // buffers checks a buffer list in the order that FastRegister documents.
-func (m *model) buffers(b wr.PhysicalBuffers, room int, block bool, a wr.Addressing, va uint64) (layout, Fault) {
+func (m *model) buffers(b wr.PhysicalBuffers, room int, block bool, a wr.Addressing, va uint64) (layout, AccessFault) {
 	if block && (b.Size == 0 || b.Size > 1<<30) || !block && !pageSize(b.Size) {
 		return layout{}, FaultBufferSize
 	}
@@ -154,7 +154,7 @@ func modelBase(a wr.Addressing, va, length, size, fbo uint64) (uint64, bool) {
 	return va, va != 0 && va%size == fbo && last > va
 }
 
-var modelErrors = map[Fault]wr.ImmediateError{
+var modelErrors = map[AccessFault]wr.ImmediateError{
 	FaultBufferSize: wr.ErrInvalidPhysBufferSize, FaultBufferList: wr.ErrInvalidLength, FaultFBO: wr.ErrInvalidFBO,
 	FaultLength: wr.ErrInvalidLength, FaultVA: wr.ErrInvalidVA, FaultBufferEntry: wr.ErrInvalidPhysBufferEntry,
 }
@@ -253,7 +253,7 @@ func (m *model) shared(s wr.STag, c SharedConfig) (*modelSTag, wr.ImmediateError
 	return n, 0
 }
 
-func (m *model) fastRegister(f wr.FastRegisterRequest, u User, block bool) Fault {
+func (m *model) fastRegister(f wr.FastRegisterRequest, u User, block bool) AccessFault {
 	r := m.stags[f.STag.Index()]
 	switch {
 	case !u.Privileged:

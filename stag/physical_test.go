@@ -122,7 +122,7 @@ func TestZeroRights(t *testing.T) {
 		s    wr.STag
 		u    User
 		need wr.Access
-		want Fault
+		want AccessFault
 	}{
 		{"read", 0, root, wr.LocalRead, OK},
 		{"write", 0, root, wr.LocalWrite, OK},
@@ -149,7 +149,7 @@ func TestZeroBounds(t *testing.T) {
 	for _, x := range []struct {
 		name  string
 		to, n uint64
-		want  Fault
+		want  AccessFault
 	}{
 		{"all of the first", a.Address(0), 2 * page, OK},
 		{"last octet", a.Address(1) + page - 1, 1, OK},
@@ -194,7 +194,7 @@ func TestZeroRefused(t *testing.T) {
 			} {
 				assert.ErrorIs(t, err, wr.ErrInvalidSTag, verb)
 			}
-			for op, f := range map[string]Fault{
+			for op, f := range map[string]AccessFault{
 				"local":  tb.InvalidateLocal(zero, u),
 				"remote": tb.InvalidateRemote(zero, u),
 				"fast":   tb.FastRegister(&wr.FastRegisterRequest{STag: zero, Buffers: buffers, Addressing: wr.ZeroBased, Access: 1}, u),

@@ -38,7 +38,7 @@ type asked struct {
 }
 
 // refuse says why c is not registered: f, which was found when e was given its memory.
-func (t *Table) refuse(f Fault, e *entry, c *RegionConfig) error {
+func (t *Table) refuse(f AccessFault, e *entry, c *RegionConfig) error {
 	a := asked{most: t.config.PBL, size: e.size, fbo: e.fbo, va: c.VA, length: uint64(len(c.Memory))}
 	a.buffers = int((e.fbo + a.length + MinPage - 1) / MinPage)
 	if b := &c.Buffers; c.Memory == nil && b.Size != 0 {
@@ -50,7 +50,7 @@ func (t *Table) refuse(f Fault, e *entry, c *RegionConfig) error {
 }
 
 // explainMemory adds to why what is wrong with a, by f.
-func (t *Table) explainMemory(why *wr.Reason, f Fault, a asked) {
+func (t *Table) explainMemory(why *wr.Reason, f AccessFault, a asked) {
 	switch f {
 	case FaultBufferSize:
 		why.What, why.Rule, why.Remedy = t.wrongSize(a.size), "verbs draft 7.6.2", "RNIC.Query tells the sizes"
@@ -93,7 +93,7 @@ func explainVA(why *wr.Reason, a asked) {
 }
 
 // ExplainFastRegister adds to why what the table knows of f, the fault of a Fast-Register by u.
-func (t *Table) ExplainFastRegister(why *wr.Reason, f Fault, r *wr.FastRegisterRequest, u User) {
+func (t *Table) ExplainFastRegister(why *wr.Reason, f AccessFault, r *wr.FastRegisterRequest, u User) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e, b := t.index.get(r.STag.Index()), &r.Buffers

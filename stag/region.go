@@ -215,7 +215,7 @@ func checkRights(pd wr.PDID, access wr.Access) error {
 
 // overMemory gives e the Go memory of c, as a list of pages that lie where it
 // says.
-func (t *Table) overMemory(e *entry, c *RegionConfig) (base, length uint64, f Fault) {
+func (t *Table) overMemory(e *entry, c *RegionConfig) (base, length uint64, f AccessFault) {
 	length = uint64(len(c.Memory))
 	if length == 0 {
 		return 0, 0, FaultLength
@@ -236,7 +236,7 @@ func (t *Table) overMemory(e *entry, c *RegionConfig) (base, length uint64, f Fa
 }
 
 // overBuffers gives e the physical buffers of c.
-func (t *Table) overBuffers(e *entry, c *RegionConfig) (base, length uint64, f Fault) {
+func (t *Table) overBuffers(e *entry, c *RegionConfig) (base, length uint64, f AccessFault) {
 	b := &c.Buffers
 	base, f = t.checkBuffers(b, t.config.PBL, c.Addressing, c.VA)
 	if f == OK {

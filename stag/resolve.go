@@ -21,7 +21,7 @@ import "github.com/softrnic/softrnic/wr"
 //
 // An access of length zero is not checked (RV-7.6.3-M3, RV-7.10.6.2-M11): the
 // caller need not call, and n of zero gives OK and the zero Ref.
-func (t *Table) Resolve(s wr.STag, to, n uint64, u User, need wr.Access) (Ref, Fault) {
+func (t *Table) Resolve(s wr.STag, to, n uint64, u User, need wr.Access) (Ref, AccessFault) {
 	if n == 0 {
 		return Ref{}, OK
 	}
@@ -57,7 +57,7 @@ func (t *Table) Resolve(s wr.STag, to, n uint64, u User, need wr.Access) (Ref, F
 }
 
 // resolvePhysical is Resolve for the STag of zero.
-func (t *Table) resolvePhysical(to, n uint64, u User, need wr.Access) (Ref, Fault) {
+func (t *Table) resolvePhysical(to, n uint64, u User, need wr.Access) (Ref, AccessFault) {
 	if !u.Privileged || need == 0 || need&^localRights != 0 { // RV-7.2.1-M5, RV-7.2.1-M7, draft 8.1.3.2.1
 		return Ref{}, FaultSTag
 	}

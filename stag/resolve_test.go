@@ -65,7 +65,7 @@ func TestResolveBounds(t *testing.T) {
 				name string
 				off  uint64 // from the base, modulo 1<<64
 				n    uint64
-				want Fault
+				want AccessFault
 			}{
 				{"first octet", 0, 1, OK},
 				{"last octet", n - 1, 1, OK},
@@ -106,7 +106,7 @@ func TestResolveWrap(t *testing.T) {
 	r := register(t, tb, RegionConfig{Addressing: wr.ZeroBased})
 	for _, c := range []struct {
 		to, n uint64
-		want  Fault
+		want  AccessFault
 	}{
 		{math.MaxUint64, 1, FaultBounds}, // ends at the last TO
 		{math.MaxUint64, 2, FaultWrap},
@@ -152,7 +152,7 @@ func TestResolveUser(t *testing.T) {
 		s    wr.STag
 		u    User
 		need wr.Access
-		want Fault
+		want AccessFault
 	}{
 		{"own PD", open, alice, wr.RemoteWrite, OK},
 		{"own PD, any QP", open, otherQP, wr.RemoteWrite, OK},
@@ -182,7 +182,7 @@ func TestResolveOrderOfChecks(t *testing.T) {
 		u    User
 		need wr.Access
 		to   uint64
-		want Fault
+		want AccessFault
 	}{
 		{r.STag ^ 1, stranger, wr.RemoteWrite, top, FaultSTag},
 		{r.STag, stranger, wr.RemoteWrite, top, FaultPD},
@@ -212,7 +212,7 @@ func TestFaultString(t *testing.T) {
 	}
 	assert.Equal(t, "TO wrap", FaultWrap.String())
 	assert.Equal(t, fmt.Sprintf("Fault(%d)", uint8(numFaults)), numFaults.String())
-	assert.Equal(t, "Fault(200)", Fault(200).String())
+	assert.Equal(t, "Fault(200)", AccessFault(200).String())
 }
 
 // The range check against one in unbounded arithmetic.

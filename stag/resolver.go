@@ -24,7 +24,7 @@ func (t *Table) Resolver(u User, need wr.Access) Resolver {
 }
 
 // Resolve is Table.Resolve.
-func (r *Resolver) Resolve(s wr.STag, to, n uint64) (Ref, Fault) {
+func (r *Resolver) Resolve(s wr.STag, to, n uint64) (Ref, AccessFault) {
 	if r.e == nil || s != r.last || r.e.word.Load()&^holdMask != r.gen || n == 0 {
 		return r.find(s, to, n)
 	}
@@ -37,7 +37,7 @@ func (r *Resolver) Resolve(s wr.STag, to, n uint64) (Ref, Fault) {
 }
 
 // find asks the table, and remembers what it says.
-func (r *Resolver) find(s wr.STag, to, n uint64) (Ref, Fault) {
+func (r *Resolver) find(s wr.STag, to, n uint64) (Ref, AccessFault) {
 	ref, f := r.table.Resolve(s, to, n, r.user, r.need)
 	if f != OK || n == 0 {
 		return ref, f

@@ -21,7 +21,7 @@ func (r Ref) MayVanish() bool { return r.e != nil && r.e.mayVanish() }
 
 // Lost says why a copy within the range, or a hold of it, has just failed:
 // FaultAccess if its memory has vanished, else FaultSTag, because it was revoked.
-func (r Ref) Lost() Fault {
+func (r Ref) Lost() AccessFault {
 	if r.e != nil && r.e.word.Load()&^holdMask == r.gen {
 		return FaultAccess
 	}

@@ -81,7 +81,7 @@ func (t *Table) QueryWindow(s wr.STag) (WindowInfo, error) {
 //	FaultRegion      the region is zero-based (figure 19)
 //	FaultWrap        VA and length go beyond the last TO
 //	FaultBounds      the range is not within the region, or has no octet
-func (t *Table) Bind(b *wr.BindRequest, u User) Fault {
+func (t *Table) Bind(b *wr.BindRequest, u User) AccessFault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.settled(b.Window.Index())
@@ -109,7 +109,7 @@ func (t *Table) Bind(b *wr.BindRequest, u User) Fault {
 }
 
 // checkBind checks window w and region r, either nil if the STag names nothing.
-func checkBind(w, r *entry, b *wr.BindRequest, u User) Fault {
+func checkBind(w, r *entry, b *wr.BindRequest, u User) AccessFault {
 	switch {
 	case w == nil, !w.window, u.Windows == nil, u.Windows.retired: // RV-7.10.6.1-M3
 		return FaultWindow

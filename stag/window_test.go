@@ -85,7 +85,7 @@ func TestWindowAccess(t *testing.T) {
 		to, n uint64
 		u     User
 		need  wr.Access
-		want  Fault
+		want  AccessFault
 	}{
 		{"all", va, 5010, 20, u, wr.RemoteWrite, OK},
 		{"both rights", va, 5010, 20, u, remoteRights, OK},
@@ -207,7 +207,7 @@ func TestWindowsHoldRegion(t *testing.T) {
 func TestInvalidateWindow(t *testing.T) {
 	u := consumer(alice)
 	otherQP, otherPD := User{PD: alice.PD, QP: 4}, User{PD: 99, QP: alice.QP}
-	for _, way := range []func(*Table, wr.STag, User) Fault{(*Table).InvalidateLocal, (*Table).InvalidateRemote} {
+	for _, way := range []func(*Table, wr.STag, User) AccessFault{(*Table).InvalidateLocal, (*Table).InvalidateRemote} {
 		tb := NewTable(Config{})
 		r, w := register(t, tb, RegionConfig{Access: localRights | wr.BindWindow}), window(t, tb)
 		assert.Equal(t, OK, way(tb, w, otherQP), "never bound")
@@ -249,7 +249,7 @@ func TestUnbindWaits(t *testing.T) {
 				require.False(t, ref.CopyIn(0, []byte{1}))
 				require.ErrorIs(t, tb.Deallocate(r.STag), wr.ErrWindowsBound)
 				require.ErrorIs(t, tb.Retire(u.Windows), wr.ErrWindowsBound)
-				bound := make(chan Fault, 1)
+				bound := make(chan AccessFault, 1)
 				go func() {
 					bound <- tb.Bind(&wr.BindRequest{Window: w, Region: r.STag, VA: r.Base + 32, Length: 8, Access: wr.RemoteWrite}, u)
 				}()

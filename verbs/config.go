@@ -25,7 +25,7 @@ type Config struct {
 	Limits Limits
 	// Faults, if set, makes things go wrong on purpose: a *fault.Injector of package lab/fault. Streams take the
 	// way of any net.Conn then.
-	Faults Faults
+	Faults FaultInjector
 	// Tap, if set, captures what goes over each stream: a *tap.Tap of package lab/tap. Streams take the way of any
 	// net.Conn then.
 	Tap Tap

@@ -9,8 +9,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Faults makes things go wrong on purpose: a *fault.Injector of package lab/fault.
-type Faults interface{ labhook.Faults }
+// FaultInjector makes things go wrong on purpose: a *fault.Injector of package lab/fault.
+type FaultInjector interface{ labhook.FaultInjector }
 
 // Tap captures what goes over streams: a *tap.Tap of package lab/tap.
 type Tap interface{ labhook.Tap }

@@ -106,7 +106,7 @@ func Open(c Config) (_ *RNIC, err error) {
 		r.tap = labhook.TapOf(c.Tap)
 	}
 	if c.Faults != nil {
-		r.faults = labhook.FaultsOf(c.Faults)
+		r.faults = labhook.InjectorOf(c.Faults)
 		r.faults.Attach(r.stags.Lose, r.traceFaults())
 	}
 	return r, nil

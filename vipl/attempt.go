@@ -189,6 +189,6 @@ func (v *Vi) Disconnect() error {
 // malformed reports whether an attempt failed because what the remote end sent makes no
 // sense: a transport error, not an answer (VI Architecture 5.2).
 func malformed(err error) bool {
-	var f segment.Fault
+	var f segment.ParseFault
 	return errors.As(err, &f) || errors.Is(err, vitcp.ErrUnexpected)
 }

@@ -31,20 +31,20 @@ type Injector interface {
 	Complete(qp wr.QPID, op wr.Op) (delay time.Duration, full bool)
 }
 
-// Faults is what verbs.Config.Faults takes: a *fault.Injector, which embeds a FaultsCarrier.
-type Faults interface{ carriesFaults() }
+// FaultInjector is what verbs.Config.Faults takes: a *fault.Injector, which embeds a InjectorCarrier.
+type FaultInjector interface{ carriesInjector() }
 
-// FaultsCarrier carries an Injector. Nothing else is Faults.
-type FaultsCarrier struct{ injector Injector }
+// InjectorCarrier carries an Injector. Nothing else is a FaultInjector.
+type InjectorCarrier struct{ injector Injector }
 
-func (c *FaultsCarrier) carriesFaults()    {}
-func (c *FaultsCarrier) carried() Injector { return c.injector }
+func (c *InjectorCarrier) carriesInjector()  {}
+func (c *InjectorCarrier) carried() Injector { return c.injector }
 
-// CarryFaults makes a FaultsCarrier.
-func CarryFaults(i Injector) FaultsCarrier { return FaultsCarrier{i} }
+// CarryInjector makes a InjectorCarrier.
+func CarryInjector(i Injector) InjectorCarrier { return InjectorCarrier{i} }
 
-// FaultsOf is what f carries.
-func FaultsOf(f Faults) Injector { return f.(interface{ carried() Injector }).carried() }
+// InjectorOf is what f carries.
+func InjectorOf(f FaultInjector) Injector { return f.(interface{ carried() Injector }).carried() }
 
 // Tap is what verbs.Config.Tap takes: a *tap.Tap, which embeds a TapCarrier.
 type Tap interface{ carriesTap() }

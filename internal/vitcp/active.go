@@ -17,7 +17,7 @@ import (
 // a pause that grows; that goes on until ctx ends.
 //
 // Errors: a *RejectedError; ErrNoMatch; a *MismatchError if the answer does not
-// fit; a Fault or ErrUnexpected if it is none; ErrInvalid; the context's, with
+// fit; a segment.ParseFault or ErrUnexpected if it is none; ErrInvalid; the context's, with
 // the last failure; the Dialer's. The TCP connection is closed then.
 func Dial(ctx context.Context, local, remote Address, cfg Config) (*Agreed, error) {
 	return dial(ctx, local, remote.withPort(), cfg, false)

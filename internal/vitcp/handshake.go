@@ -30,14 +30,14 @@ func tie(ctx context.Context, nc net.Conn) (release func()) {
 }
 
 // readConnect reads one segment of establishment from nc, and not one octet
-// past it. An error that is not the transport's is a Fault or wraps
+// past it. An error that is not the transport's is a ParseFault or wraps
 // ErrUnexpected, and broken is set.
 func readConnect(nc net.Conn) (s segment.Segment, broken bool, err error) {
 	b := make([]byte, segment.SegmentHeader, segment.SegmentHeader+segment.CEHeader+segment.Trailer+16)
 	if _, err := io.ReadFull(nc, b); err != nil {
 		return s, false, err
 	}
-	var fault segment.Fault
+	var fault segment.ParseFault
 	if s.Header, fault = segment.ParseHeader(b); fault != segment.FaultNone {
 		return s, true, fault
 	}

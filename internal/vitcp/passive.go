@@ -190,7 +190,7 @@ func (r *Pending) read(ctx context.Context) error {
 // Await is a Listener's Wait over a connection that the caller made: it reads
 // the request, and answers ConnectNoMatch, or ConnectReject if it is for the
 // peer-to-peer bit alone, if it is not for the filter. ctx is the timeout of
-// figure 4.3. After an error nc is closed; those are a Fault, ErrUnexpected,
+// figure 4.3. After an error nc is closed; those are a ParseFault, ErrUnexpected,
 // ErrNoMatch, a *MismatchError, the context's and the transport's.
 func Await(ctx context.Context, nc net.Conn, f Filter) (*Pending, error) {
 	r, err := await(ctx, nc)

@@ -135,7 +135,7 @@ func (e *Endpoint) takeAll() bool {
 }
 
 // take takes one whole segment, and reports false at the end.
-func (e *Endpoint) take(s *segment.Segment, fault segment.Fault) bool {
+func (e *Endpoint) take(s *segment.Segment, fault segment.ParseFault) bool {
 	if fault != segment.FaultNone {
 		return e.takeBad(s, fault)
 	}

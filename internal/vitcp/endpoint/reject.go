@@ -116,7 +116,7 @@ func (e *Endpoint) cutInbound() {
 // malformed ends the connection because of what the peer sent; at Unreliable a segment
 // whose end is known is passed over. It reports false at the end.
 func (e *Endpoint) malformed(err error) bool {
-	fault, lost := err.(segment.Fault) //nolint:errorlint // it is made here and not wrapped
+	fault, lost := err.(segment.ParseFault) //nolint:errorlint // it is made here and not wrapped
 	if !e.reliable() && !(lost && fault.Lost()) {
 		return true
 	}
@@ -130,7 +130,7 @@ func (e *Endpoint) malformed(err error) bool {
 }
 
 // takeBad takes a segment with a fault. It reports false at the end.
-func (e *Endpoint) takeBad(s *segment.Segment, fault segment.Fault) bool {
+func (e *Endpoint) takeBad(s *segment.Segment, fault segment.ParseFault) bool {
 	if fault != segment.FaultCRC {
 		return e.malformed(fault)
 	}

@@ -85,7 +85,7 @@ func (d Discriminator) append(dst []byte) []byte {
 // parseCE reads a CE header with its options, which ends the segment but for
 // the trailer that the CRC option announces. On FaultDiscriminator and
 // FaultNone the options are right.
-func parseCE(b []byte) (CE, Fault) {
+func parseCE(b []byte) (CE, ParseFault) {
 	if len(b) < CEHeader {
 		return CE{}, FaultLength
 	}
@@ -94,7 +94,7 @@ func parseCE(b []byte) (CE, Fault) {
 		MTU:        binary.BigEndian.Uint32(b[ceMTU:]),
 		ReadWindow: binary.BigEndian.Uint16(b[ceReadWindow:]),
 	}
-	var fault Fault
+	var fault ParseFault
 	if c.Options, fault = parseOptions(b[CEHeader:]); fault != FaultNone {
 		return c, fault
 	}

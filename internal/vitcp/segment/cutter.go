@@ -7,8 +7,8 @@ package segment
 type Cutter struct {
 	crc  bool
 	buf  []byte
-	r, w int   // buf[r:w] is received and not yet delivered
-	lost Fault // sticky: where the next segment starts is not known
+	r, w int        // buf[r:w] is received and not yet delivered
+	lost ParseFault // sticky: where the next segment starts is not known
 }
 
 // minBuffer is the smallest buffer of a Cutter: it holds all headers with room
@@ -67,7 +67,7 @@ func (c *Cutter) Buffered() int { return c.w - c.r }
 // Next returns the next segment; ok is false if it needs more octets. It is
 // valid until Space is called. With ok the fault concerns this segment alone
 // and the next one can be had; without, it is Lost and stays.
-func (c *Cutter) Next() (s Segment, ok bool, fault Fault) {
+func (c *Cutter) Next() (s Segment, ok bool, fault ParseFault) {
 	if c.lost != FaultNone || c.w-c.r < 4 {
 		return Segment{}, false, c.lost
 	}

@@ -14,7 +14,7 @@ import (
 
 // cut feeds a stream to a Cutter in pieces of the sizes that next gives, and
 // returns its segments' octets, faults and the fault that ended it.
-func cut(t testing.TB, c *segment.Cutter, stream []byte, next func() int) (lines []string, faults []segment.Fault, lost segment.Fault) {
+func cut(t testing.TB, c *segment.Cutter, stream []byte, next func() int) (lines []string, faults []segment.ParseFault, lost segment.ParseFault) {
 	for {
 		s, ok, fault := c.Next()
 		if ok {
@@ -99,10 +99,10 @@ func TestCutterFaults(t *testing.T) {
 	stream := append(append(append([]byte(nil), good...), bad...), good...)
 	lines, faults, lost := cut(t, segment.NewCutter(0, true), stream, all)
 	assert.Len(t, lines, 3)
-	assert.Equal(t, []segment.Fault{segment.FaultNone, segment.FaultCRC, segment.FaultNone}, faults)
+	assert.Equal(t, []segment.ParseFault{segment.FaultNone, segment.FaultCRC, segment.FaultNone}, faults)
 	assert.Equal(t, segment.FaultNone, lost)
 
-	for want, broken := range map[segment.Fault][]byte{
+	for want, broken := range map[segment.ParseFault][]byte{
 		segment.FaultVersion: {2, 0x80, 0, 24},
 		segment.FaultFrame:   {1, 0x80, 0, 23},
 	} {

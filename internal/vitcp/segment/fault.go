@@ -2,13 +2,13 @@ package segment
 
 import "strconv"
 
-// Fault is what is wrong with a segment, judged by itself.
-type Fault uint8
+// ParseFault is what is wrong with a segment, judged by itself.
+type ParseFault uint8
 
 // The faults.
 const (
 	// FaultNone: the segment is well formed.
-	FaultNone Fault = iota
+	FaultNone ParseFault = iota
 	// FaultVersion: the version is not 1. Where the segment ends is not known.
 	FaultVersion
 	// FaultFrame: the length is below that of a segment header. Where the
@@ -46,16 +46,16 @@ var faultNames = [...]string{
 	FaultOption: "malformed option list",
 }
 
-func (f Fault) String() string {
+func (f ParseFault) String() string {
 	if int(f) < len(faultNames) {
 		return faultNames[f]
 	}
 	return "Fault(" + strconv.Itoa(int(f)) + ")"
 }
 
-// Error makes a Fault an error: compare with errors.Is(err, FaultCRC).
-func (f Fault) Error() string { return "vitcp: segment: " + f.String() }
+// Error makes a ParseFault an error: compare with errors.Is(err, FaultCRC).
+func (f ParseFault) Error() string { return "vitcp: segment: " + f.String() }
 
 // Lost reports whether the fault leaves it unknown where the next segment
 // starts.
-func (f Fault) Lost() bool { return f == FaultVersion || f == FaultFrame }
+func (f ParseFault) Lost() bool { return f == FaultVersion || f == FaultFrame }

@@ -74,7 +74,7 @@ func lostCRC(b []byte, at int) bool {
 // parseOptions reads the option list in b, which goes to the end of the segment:
 // its last four octets are the trailer if the CRC option is in the list. What
 // follows the end of the list is padding.
-func parseOptions(b []byte) (Options, Fault) {
+func parseOptions(b []byte) (Options, ParseFault) {
 	var o Options
 	limit := len(b)
 	for at := 0; ; {

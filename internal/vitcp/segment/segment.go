@@ -17,7 +17,7 @@ type Segment struct {
 // A segment with a fault can be read, if the fault is not Lost: its RDMA header
 // is zero and its payload empty if they do not fit in. A CRC mismatch is found
 // before all else but Lost, as then nothing that the segment says counts.
-func Parse(b []byte, crc bool) (Segment, Fault) {
+func Parse(b []byte, crc bool) (Segment, ParseFault) {
 	if len(b) < SegmentHeader {
 		return Segment{}, FaultFrame
 	}
@@ -49,7 +49,7 @@ func Parse(b []byte, crc bool) (Segment, Fault) {
 
 // ParseHeader reads the header of the segment that begins with b, of which it needs
 // SegmentHeader octets. A fault is one that Lost is true of.
-func ParseHeader(b []byte) (h Header, fault Fault) {
+func ParseHeader(b []byte) (h Header, fault ParseFault) {
 	if _, fault = frame(b); fault == FaultNone {
 		h.decode(b)
 	}
@@ -58,7 +58,7 @@ func ParseHeader(b []byte) (h Header, fault Fault) {
 
 // frame is the length of the segment that starts with b, of which it needs 4
 // octets (VT-3.2-S1).
-func frame(b []byte) (int, Fault) {
+func frame(b []byte) (int, ParseFault) {
 	if b[0] != version {
 		return 0, FaultVersion
 	}
@@ -70,7 +70,7 @@ func frame(b []byte) (int, Fault) {
 }
 
 // check judges a segment that is not of establishment by the rules of its type.
-func (s *Segment) check() Fault {
+func (s *Segment) check() ParseFault {
 	k := s.Type.kind()
 	switch size := s.Size(); {
 	case s.Type >= numTypes:
@@ -89,7 +89,7 @@ func (s *Segment) check() Fault {
 }
 
 // checkSingle judges a message that has one segment only.
-func (s *Segment) checkSingle() Fault {
+func (s *Segment) checkSingle() ParseFault {
 	if !s.Last() { // VT-3.2-M4
 		return FaultEnd
 	}
@@ -102,7 +102,7 @@ func (s *Segment) checkSingle() Fault {
 // checkWrite holds a segment of an RDMA Write against the message's length: 3.4
 // calls that the total over all segments. After a transmit length error the end
 // may come early.
-func (s *Segment) checkWrite(size int) Fault {
+func (s *Segment) checkWrite(size int) ParseFault {
 	if s.Type != RDMAWrite {
 		return FaultNone
 	}
@@ -114,7 +114,7 @@ func (s *Segment) checkWrite(size int) Fault {
 }
 
 // checkConnect judges a segment of establishment, and finds its trailer.
-func (s *Segment) checkConnect() Fault {
+func (s *Segment) checkConnect() ParseFault {
 	trailer, fault := s.connectTrailer()
 	var damaged bool
 	if trailer {
@@ -135,7 +135,7 @@ func (s *Segment) checkConnect() Fault {
 
 // connectTrailer reports whether a segment of establishment has a trailer: with
 // a CE header the CRC option says so (VT-3.6-M2), else the length (VT-3.6-O2).
-func (s *Segment) connectTrailer() (bool, Fault) {
+func (s *Segment) connectTrailer() (bool, ParseFault) {
 	if !s.Type.kind().ce {
 		switch len(s.b) {
 		case SegmentHeader:

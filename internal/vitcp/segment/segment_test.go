@@ -35,7 +35,7 @@ func TestFaults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, hex string
-		want      segment.Fault
+		want      segment.ParseFault
 	}{
 		{"version 0", "0080 0000 00000000 00000000" + rest, segment.FaultVersion},
 		{"version 2", "0280 0000 00000000 00000000" + rest, segment.FaultVersion},
@@ -211,7 +211,7 @@ func TestNames(t *testing.T) {
 	assert.Equal(t, segment.RDMAProtection, segment.ErrorCode(0xfff9).VI())
 	assert.Equal(t, "", segment.Flags(0).String())
 	assert.Equal(t, "Eom IdV TrE", segment.Flags(0xff).String())
-	assert.Equal(t, "Fault(200)", segment.Fault(200).String())
+	assert.Equal(t, "Fault(200)", segment.ParseFault(200).String())
 	assert.ErrorIs(t, error(segment.FaultCRC), segment.FaultCRC)
 	assert.EqualError(t, segment.FaultCRC, "vitcp: segment: CRC mismatch")
 	var c segment.CE

@@ -34,7 +34,7 @@ type viLook func(s *segment.Segment, octets []byte, toServer bool) bool
 type viSeen struct {
 	request, accept segment.CE
 	messages        map[segment.Type]int
-	faults          []segment.Fault
+	faults          []segment.ParseFault
 }
 
 func newViProxy(t *testing.T, server string, look viLook) *viProxy {
