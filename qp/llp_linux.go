@@ -60,7 +60,7 @@ func (l *llp) init(c net.Conn) error {
 }
 
 // join gives the stream its place in a group.
-func (l *llp) join(g *engine.Group, s engine.Stream) (*engine.Socket, error) {
+func (l *llp) join(g *engine.Group, s engine.Member) (*engine.Socket, error) {
 	return l.conn.(*engine.Conn).Join(g, s)
 }
 

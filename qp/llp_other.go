@@ -16,7 +16,7 @@ func (l *llp) init(c net.Conn) error {
 	return nil
 }
 
-func (l *llp) join(*engine.Group, engine.Stream) (*engine.Socket, error) { return nil, nil }
+func (l *llp) join(*engine.Group, engine.Member) (*engine.Socket, error) { return nil, nil }
 
 func (l *llp) handToRuntime() {}
 

@@ -20,7 +20,7 @@ import (
 //     octet is handed on.
 //  3. segment: parse and check, hand to the handler of its opcode (sends.go, place.go).
 
-// Drive implements engine.Stream.
+// Drive implements engine.Member.
 func (s *session) Drive(ready engine.Ready) (got bool) {
 	if ready&engine.Lost != 0 {
 		s.fail(faultLLPLost)

@@ -47,8 +47,8 @@ type half struct {
 	ends   int // where the pieces before it end
 }
 
-// stream is a connection of a case, both ways: as the conformance runner sent it, and received it.
-type stream struct {
+// recordedConn is a connection of a case, both ways: as the conformance runner sent it, and received it.
+type recordedConn struct {
 	halves [2]half
 	*dissect.Recording
 }
@@ -56,7 +56,7 @@ type stream struct {
 // exchange is a decoded trace.
 type exchange struct {
 	entries []Entry
-	streams map[int]*stream
+	streams map[int]*recordedConn
 }
 
 // Decode makes sense of a case's trace. A piece of a stream stands where its last
@@ -64,13 +64,13 @@ type exchange struct {
 func Decode(marks []conformance.Mark) []Entry { return decode(marks).entries }
 
 func decode(marks []conformance.Mark) exchange {
-	x := exchange{streams: map[int]*stream{}}
+	x := exchange{streams: map[int]*recordedConn{}}
 	for _, m := range marks {
 		if m.Stream == 0 {
 			continue
 		}
 		if x.streams[m.Stream] == nil {
-			x.streams[m.Stream] = &stream{}
+			x.streams[m.Stream] = &recordedConn{}
 		}
 		h := &x.streams[m.Stream].halves[side(m.Direction)]
 		h.octets = append(h.octets, m.Octets...)

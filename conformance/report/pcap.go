@@ -19,7 +19,7 @@ import (
 
 // WritePcap writes the streams of a case's trace as pcapng. Link, IP and TCP headers
 // are made up: the runner is 192.0.2.1 and the target 192.0.2.2, each piece of a
-// stream is a segment of its own, and the case's notes are comments of packets.
+// recordedConn is a segment of its own, and the case's notes are comments of packets.
 //
 // A stream that begins behind MPA's startup gets a startup of its own, marked by a
 // comment: without one, Wireshark does not know what it sees.
@@ -61,7 +61,7 @@ func HasStreams(r conformance.Result) bool {
 // capture is a file in the making.
 type capture struct {
 	started time.Time
-	streams map[int]*stream
+	streams map[int]*recordedConn
 	flows   map[int]*flow
 	packets []packet
 	notes   []string // for the next packet

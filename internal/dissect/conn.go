@@ -62,7 +62,7 @@ type direction struct {
 	crc      bool   // CRC is in use
 	markers  bool   // as markers are
 	at       uint64 // behind a gap: the position of buf in the FPDU stream
-	report   *Stream
+	report   *StreamReport
 	state    messages
 }
 
@@ -79,7 +79,7 @@ func (c *conn) start(d *direction) {
 	c.initiator, c.responder = d, d.peer
 	report := &Connection{Client: d.from, Server: d.peer.from}
 	for i, s := range [2]*direction{d, d.peer} {
-		s.report = &Stream{From: s.from, Ops: map[string]int{}, Terminates: []Terminate{}, Violations: []Violation{}}
+		s.report = &StreamReport{From: s.from, Ops: map[string]int{}, Terminates: []Terminate{}, Violations: []Violation{}}
 		report.Streams[i] = s.report
 		s.state.reset()
 	}

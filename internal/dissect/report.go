@@ -51,7 +51,7 @@ type Connection struct {
 		Request *Startup `json:"request"` // nil: not in the capture, or malformed
 		Reply   *Startup `json:"reply"`
 	} `json:"mpa"`
-	Streams [2]*Stream `json:"streams"` // from the client, from the server
+	Streams [2]*StreamReport `json:"streams"` // from the client, from the server
 }
 
 // Startup is a Request or Reply frame (RFC 5044 7.1.1, RFC 6581 9).
@@ -68,8 +68,8 @@ type Startup struct {
 	PrivateDataLen int      `json:"private_data_len"` // octets, without the enhanced word
 }
 
-// Stream is one direction of a connection. FPDUs count from 1.
-type Stream struct {
+// StreamReport is one direction of a connection. FPDUs count from 1.
+type StreamReport struct {
 	From  string         `json:"from"`
 	FPDUs int            `json:"fpdus"`
 	Ops   map[string]int `json:"ops"` // FPDUs by opcode

@@ -60,7 +60,7 @@ var (
 	ruleTerminateLength   = rule{"terminate-length", "RFC 5040 4.8"}
 )
 
-func (s *Stream) violate(fpdu int, r rule, format string, args ...any) {
+func (s *StreamReport) violate(fpdu int, r rule, format string, args ...any) {
 	s.Violations = append(s.Violations, Violation{
 		FPDU: fpdu,
 		Rule: r.name,

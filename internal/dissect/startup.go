@@ -7,7 +7,7 @@ import (
 )
 
 // judgeFrame checks what a startup frame says by itself. raw holds the frame.
-func judgeFrame(out *Stream, raw []byte, s *mpa.Startup) {
+func judgeFrame(out *StreamReport, raw []byte, s *mpa.Startup) {
 	flags, rev := raw[16], raw[17]
 	if rev == 0 { // R5044-7.1.1-M14, R6581-6-M3
 		out.violate(0, ruleStartupRevision, "revision 0 is not MPA's of these documents")
@@ -30,7 +30,7 @@ func judgeFrame(out *Stream, raw []byte, s *mpa.Startup) {
 }
 
 // judgePair checks a Reply against its Request.
-func judgePair(out *Stream, req, rep *mpa.Startup) {
+func judgePair(out *StreamReport, req, rep *mpa.Startup) {
 	if req.Enhanced != rep.Enhanced { // R6581-10-M5, M6
 		out.violate(0, ruleStartupEnhanced, "the Request has S=%d, the Reply S=%d", digit(req.Enhanced), digit(rep.Enhanced))
 		return

@@ -33,7 +33,7 @@ func Own(c *net.TCPConn) (*Conn, error) {
 }
 
 // Join gives the stream of the connection its place in g.
-func (c *Conn) Join(g *Group, s Stream) (*Socket, error) {
+func (c *Conn) Join(g *Group, s Member) (*Socket, error) {
 	var err error
 	if e := c.raw.Control(func(fd uintptr) { c.sock, err = g.Add(int(fd), s) }); e != nil {
 		err = e

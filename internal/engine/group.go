@@ -10,9 +10,9 @@ import (
 	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
-// Stream is what a Group serves by way of a socket. Its methods do not block. They may be
+// Member is what a Group serves by way of a socket. Its methods do not block. They may be
 // called from any goroutine, Drive from one at a time.
-type Stream interface {
+type Member interface {
 	// Drive handles what the socket is ready for, and reports whether anything was
 	// done. It does not take long: a budget is the stream's affair.
 	Drive(Ready) bool
@@ -90,7 +90,7 @@ var ErrClosed = errors.New("the group is closed")
 
 // Add gives the stream of the socket fd, which has to stay open until Remove, a place in g:
 // it is served from Begin on. It fails if the system has no descriptors left.
-func (g *Group) Add(fd int, stream Stream) (*Socket, error) {
+func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	g.life.Lock()
 	defer g.life.Unlock()
 	g.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipe is one end of a socket pair, and the Stream of the other: it counts what it is asked.
+// pipe is one end of a socket pair, and the Member of the other: it counts what it is asked.
 type pipe struct {
 	t      *testing.T
 	sock   *Socket

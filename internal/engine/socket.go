@@ -16,7 +16,7 @@ const (
 // Socket is the place of a stream in a Group.
 type Socket struct {
 	g      *Group
-	stream Stream
+	stream Member
 	fd     int
 	slot   int32
 	gen    int32

@@ -18,7 +18,7 @@ const groupWait = 20 * time.Millisecond
 // is dropped. It is used by one goroutine at a time.
 type flow struct {
 	*interpose.Frames
-	st    *stream
+	st    *faultyConn
 	dir   Direction
 	rules []*counter
 

@@ -10,8 +10,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// stream is a connection with faults.
-type stream struct {
+// faultyConn is a connection with faults.
+type faultyConn struct {
 	in    *Injector
 	n     uint64 // from 1
 	qp    wr.QPID
@@ -24,10 +24,10 @@ type stream struct {
 }
 
 // open begins the next stream.
-func (in *Injector) open(qp wr.QPID) *stream {
+func (in *Injector) open(qp wr.QPID) *faultyConn {
 	in.mu.Lock()
 	in.streams++
-	st := &stream{in: in, n: in.streams, qp: qp}
+	st := &faultyConn{in: in, n: in.streams, qp: qp}
 	in.mu.Unlock()
 	for d := range st.flows {
 		frames := interpose.NewFrames(st, interpose.Direction(d), &st.startups)
@@ -53,19 +53,21 @@ func (in *Injector) open(qp wr.QPID) *stream {
 }
 
 // between puts the stream between the caller and nc.
-func (st *stream) between(nc net.Conn) net.Conn {
+func (st *faultyConn) between(nc net.Conn) net.Conn {
 	st.conn = interpose.New(nc, st, nil)
 	return st.conn.Offered()
 }
 
 // Feed implements interpose.Faults.
-func (st *stream) Feed(d interpose.Direction, b []byte) []interpose.Piece { return st.flows[d].feed(b) }
+func (st *faultyConn) Feed(d interpose.Direction, b []byte) []interpose.Piece {
+	return st.flows[d].feed(b)
+}
 
 // Rest implements interpose.Faults.
-func (st *stream) Rest(d interpose.Direction) []byte { return st.flows[d].Rest() }
+func (st *faultyConn) Rest(d interpose.Direction) []byte { return st.flows[d].Rest() }
 
 // Begin implements interpose.Faults: it starts the clocks of rules by time.
-func (st *stream) Begin() (timers []*time.Timer) {
+func (st *faultyConn) Begin() (timers []*time.Timer) {
 	for _, k := range st.times {
 		timers = append(timers, time.AfterFunc(k.At, func() { st.strikeAt(k) }))
 	}
@@ -73,7 +75,7 @@ func (st *stream) Begin() (timers []*time.Timer) {
 }
 
 // strikeAt carries out a rule by time.
-func (st *stream) strikeAt(k *counter) {
+func (st *faultyConn) strikeAt(k *counter) {
 	if st.conn.Over() {
 		return
 	}
@@ -93,19 +95,21 @@ func (st *stream) strikeAt(k *counter) {
 var ends = map[What]interpose.End{Cut: interpose.Cut, Reset: interpose.Reset, HalfClose: interpose.HalfClose}
 
 // Startup implements interpose.Sink.
-func (st *stream) Startup(d interpose.Direction, _ *mpa.Startup, raw []byte) { st.flows[d].pass(raw) }
+func (st *faultyConn) Startup(d interpose.Direction, _ *mpa.Startup, raw []byte) {
+	st.flows[d].pass(raw)
+}
 
 // FPDU implements interpose.Sink.
-func (st *stream) FPDU(d interpose.Direction, u mpa.FPDU) { st.flows[d].fpdu(u) }
+func (st *faultyConn) FPDU(d interpose.Direction, u mpa.FPDU) { st.flows[d].fpdu(u) }
 
 // Raw implements interpose.Sink: rules that count octets are left.
-func (st *stream) Raw(d interpose.Direction, b []byte) {
+func (st *faultyConn) Raw(d interpose.Direction, b []byte) {
 	st.flows[d].deliver(slices.Clone(b), effect{})
 }
 
 // report publishes that c has struck in direction d.
-func (st *stream) report(c *counter, d Direction, pos uint64) { st.in.report(st.strike(c, d, pos)) }
+func (st *faultyConn) report(c *counter, d Direction, pos uint64) { st.in.report(st.strike(c, d, pos)) }
 
-func (st *stream) strike(c *counter, d Direction, pos uint64) Strike {
+func (st *faultyConn) strike(c *counter, d Direction, pos uint64) Strike {
 	return Strike{Rule: *c.Rule, Seen: c.seen, Pos: pos, Connection: st.n, QP: st.qp, Dir: d}
 }

@@ -46,7 +46,7 @@ func (t *Tap) Conn(client, server net.Conn) net.Conn {
 }
 
 // between opens the stream of a proxy; nil as begin says.
-func (t *Tap) between(client, server net.Conn) *stream {
+func (t *Tap) between(client, server net.Conn) *capturedConn {
 	st := t.begin(ends{server, client})
 	if st == nil {
 		return nil
@@ -98,8 +98,8 @@ func startups(s *mpa.Stream) (request, reply mpa.Startup) {
 	return request, reply
 }
 
-// stream is one connection in the capture.
-type stream struct {
+// capturedConn is one connection in the capture.
+type capturedConn struct {
 	t   *Tap
 	key [2]string
 
@@ -122,16 +122,16 @@ type direction struct {
 }
 
 // frames has direction d cut into FPDUs, so that the program's octets can be left out.
-func (st *stream) frames(d interpose.Direction) *interpose.Frames {
+func (st *capturedConn) frames(d interpose.Direction) *interpose.Frames {
 	st.dirs[d].frames = interpose.NewFrames(st, d, &st.startups)
 	return st.dirs[d].frames
 }
 
 // begin opens a stream on nc; nil if its other end is in the capture already, or the capture is closed.
-func (t *Tap) begin(nc net.Conn) *stream {
+func (t *Tap) begin(nc net.Conn) *capturedConn {
 	local, peer := nc.LocalAddr(), nc.RemoteAddr()
 	here, there := addressOf(local), addressOf(peer)
-	st := &stream{t: t, key: [2]string{here.String(), there.String()}}
+	st := &capturedConn{t: t, key: [2]string{here.String(), there.String()}}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.streams++
@@ -162,7 +162,7 @@ func addressOf(a net.Addr) netip.AddrPort {
 }
 
 // segment writes a packet of direction d; mu is held.
-func (st *stream) segment(d int, flags byte, payload []byte) {
+func (st *capturedConn) segment(d int, flags byte, payload []byte) {
 	from, to := &st.dirs[d], &st.dirs[1-d]
 	for first := true; first || len(payload) > 0; first = false {
 		n := min(len(payload), maxSegment)
@@ -176,7 +176,7 @@ func (st *stream) segment(d int, flags byte, payload []byte) {
 }
 
 // connect begins the connection in the capture, and its MPA startup; mu is held.
-func (st *stream) connect() {
+func (st *capturedConn) connect() {
 	st.begun = true
 	first := 0
 	if st.initiator {
@@ -194,14 +194,14 @@ func (st *stream) connect() {
 }
 
 // handshake is TCP's.
-func (st *stream) handshake(first int) {
+func (st *capturedConn) handshake(first int) {
 	st.segment(first, syn, nil)
 	st.segment(1-first, syn|ack, nil)
 	st.segment(first, ack, nil)
 }
 
 // frame writes a startup frame.
-func (st *stream) frame(d int, s mpa.Startup) {
+func (st *capturedConn) frame(d int, s mpa.Startup) {
 	if !st.t.payload {
 		s.PrivateData = make([]byte, len(s.PrivateData))
 	}
@@ -211,7 +211,7 @@ func (st *stream) frame(d int, s mpa.Startup) {
 }
 
 // Carry implements interpose.Observer.
-func (st *stream) Carry(d interpose.Direction, b []byte) {
+func (st *capturedConn) Carry(d interpose.Direction, b []byte) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.over || st.dirs[d].ended || len(b) == 0 {
@@ -236,7 +236,7 @@ func (st *stream) Carry(d interpose.Direction, b []byte) {
 }
 
 // octets writes what the program may see of b; mu is held.
-func (st *stream) octets(d interpose.Direction, b []byte) {
+func (st *capturedConn) octets(d interpose.Direction, b []byte) {
 	f := st.dirs[d].frames
 	switch {
 	case len(b) == 0:
@@ -252,7 +252,7 @@ func (st *stream) octets(d interpose.Direction, b []byte) {
 }
 
 // Startup implements interpose.Sink.
-func (st *stream) Startup(d interpose.Direction, s *mpa.Startup, raw []byte) {
+func (st *capturedConn) Startup(d interpose.Direction, s *mpa.Startup, raw []byte) {
 	if s.Reject {
 		st.Raw(d, raw)
 		return
@@ -261,14 +261,14 @@ func (st *stream) Startup(d interpose.Direction, s *mpa.Startup, raw []byte) {
 }
 
 // FPDU implements interpose.Sink.
-func (st *stream) FPDU(d interpose.Direction, u mpa.FPDU) {
+func (st *capturedConn) FPDU(d interpose.Direction, u mpa.FPDU) {
 	f := st.dirs[d].frames
 	st.segment(int(d), psh|ack, f.Append(redacted(u.ULPDU), nil, f.Wrong(u)))
 }
 
 // Raw implements interpose.Sink: what is no FPDU is zeros. If MPA's startup was never whole, nothing of either end
 // is one.
-func (st *stream) Raw(d interpose.Direction, b []byte) {
+func (st *capturedConn) Raw(d interpose.Direction, b []byte) {
 	st.segment(int(d), psh|ack, make([]byte, len(b)))
 	if b = st.dirs[1-d].frames.GiveUp(); len(b) > 0 {
 		st.segment(1-int(d), psh|ack, make([]byte, len(b)))
@@ -276,7 +276,7 @@ func (st *stream) Raw(d interpose.Direction, b []byte) {
 }
 
 // End implements interpose.Observer: an RST ends both directions.
-func (st *stream) End(d interpose.Direction, reset bool) {
+func (st *capturedConn) End(d interpose.Direction, reset bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.over || st.dirs[d].ended {
@@ -302,14 +302,14 @@ func (st *stream) End(d interpose.Direction, reset bool) {
 }
 
 // Close implements interpose.Observer.
-func (st *stream) Close() {
+func (st *capturedConn) Close() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.finish()
 }
 
 // finish removes the stream from the tap; mu is held.
-func (st *stream) finish() {
+func (st *capturedConn) finish() {
 	if st.over {
 		return
 	}

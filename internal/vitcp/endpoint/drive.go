@@ -18,11 +18,11 @@ import (
 //
 // Nobody waits with a side. At the end finish takes both, for good.
 
-// stream is the endpoint as the group sees it.
-type stream Endpoint
+// member is the endpoint as the group sees it.
+type member Endpoint
 
-// Drive implements engine.Stream.
-func (s *stream) Drive(ready engine.Ready) (got bool) {
+// Drive implements engine.Member.
+func (s *member) Drive(ready engine.Ready) (got bool) {
 	e := (*Endpoint)(s)
 	if !e.begun.Load() {
 		return false
@@ -55,8 +55,8 @@ func (e *Endpoint) lost() bool {
 	return true
 }
 
-// Flush implements engine.Stream. Nothing is held back.
-func (s *stream) Flush(bool) {}
+// Flush implements engine.Member. Nothing is held back.
+func (s *member) Flush(bool) {}
 
 // ownReader takes the reader's side, unless the endpoint has ended: finish may have it.
 func (e *Endpoint) ownReader() bool {

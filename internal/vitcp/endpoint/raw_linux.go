@@ -23,7 +23,7 @@ func (e *Endpoint) join() error {
 	if g == nil {
 		g = new(engine.Group)
 	}
-	if e.sock, err = o.Join(g, (*stream)(e)); err != nil {
+	if e.sock, err = o.Join(g, (*member)(e)); err != nil {
 		_ = o.Close()
 		return err
 	}
