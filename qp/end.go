@@ -41,8 +41,8 @@ func (l LLPStream) WhenOver(f func()) {
 	}
 }
 
-// tellOver calls the functions that WhenOver was given: the stream is over.
-func (s *session) tellOver() {
+// notifyOver calls the functions that WhenOver was given: the stream is over.
+func (s *session) notifyOver() {
 	if f := s.behind.Swap(nil); f != nil {
 		(*f)()
 	}
