@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
@@ -33,10 +34,13 @@ type queue struct {
 	mu         sync.Mutex
 	joining    bool        // a Connect is under way, or has succeeded
 	ctrl       *controller // nil before a Connect that succeeded; then for good
+	refused    bool        // the host keeps no rules, and the log says so
 	noFlow     bool        // Connect has turned off flow control by sqhd
 	sqhd       uint32
 	cids       map[uint16]*request // in execution
 	unanswered int                 // commands
+
+	completed atomic.Uint64 // signaled requests of the Send Queue
 }
 
 func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
@@ -158,6 +162,7 @@ func (q *queue) takeCompletions() {
 	var done [64]verbs.Completion
 	for {
 		n, err := q.sendCQ.Wait(q.gone, done[:])
+		q.completed.Add(uint64(n))
 		for _, c := range done[:n] {
 			select {
 			case q.slots[c.ID].done <- c:
@@ -248,9 +253,15 @@ func (q *queue) place() *request {
 	}
 }
 
-// refuse ends the queue of a host that keeps no rules.
+// refuse ends the queue of a host that keeps no rules. The first reason is the one that is logged.
 func (q *queue) refuse(format string, args ...any) *request {
-	q.target.log.Warn("nvmeof: a queue ends: its host "+fmt.Sprintf(format, args...), "queue", q.hello.qid)
+	q.mu.Lock()
+	first := !q.refused
+	q.refused = true
+	q.mu.Unlock()
+	if first {
+		q.target.log.Warn("nvmeof: a queue ends: its host "+fmt.Sprintf(format, args...), "queue", q.hello.qid)
+	}
 	q.cancel()
 	return nil
 }

@@ -1,6 +1,8 @@
 package nvmeof
 
 import (
+	"time"
+
 	"golang.org/x/sync/semaphore"
 
 	"github.com/softrnic/softrnic/verbs"
@@ -134,13 +136,43 @@ func (r *request) answer(out []byte, result uint64, status Status) {
 func (r *request) wait() error {
 	select {
 	case c := <-r.done:
-		if err := c.Err(); err != nil {
-			<-r.q.dead // others of this request may be in use still
-			return err
-		}
-		return nil
+		return r.outcome(c)
 	case <-r.q.dead:
 		return TransferError
+	}
+}
+
+func (r *request) outcome(c verbs.Completion) error {
+	err := c.Err()
+	if err != nil {
+		<-r.q.dead // others of this request may be in use still
+	}
+	return err
+}
+
+// waitRead waits for an RDMA Read while its host goes on answering. Requests complete in the order of posting: behind a Read that
+// is never answered none does, and one that waits for others sees them complete.
+func (r *request) waitRead() error {
+	q := r.q
+	limit := q.target.config.StallTimeout
+	stall := time.NewTicker(limit)
+	defer stall.Stop()
+	seen := q.completed.Load()
+	for {
+		select {
+		case c := <-r.done:
+			return r.outcome(c)
+		case <-q.dead:
+			return TransferError
+		case <-stall.C:
+		}
+		now := q.completed.Load()
+		if now == seen {
+			q.refuse("has not answered an RDMA Read for %v", limit)
+			<-q.dead // the Read's memory is the RNIC's until then
+			return TransferError
+		}
+		seen = now
 	}
 }
 
@@ -183,7 +215,7 @@ func (r *request) read(into *verbs.MR, n int) Status {
 		ID: uint64(r.slot), Op: verbs.OpRead, Local: into.SGE(0, n), Remote: verbs.Remote{STag: r.sgl.key, TO: r.sgl.offset},
 	})
 	if err == nil {
-		err = r.wait()
+		err = r.waitRead()
 	}
 	if err != nil {
 		return TransferError

@@ -148,14 +148,7 @@ func TestAnswersUnread(t *testing.T) {
 	config := Config{SharedReceives: 8, StallTimeout: time.Second, Logger: slog.New(lines(said))}
 	addr, target := serve(t, config, subsystem(t, Memory(1<<20)))
 	a, b := associate(t, addr, 1), associate(t, addr, 1).io[0]
-	require.NoError(t, a.io[0].conn.Abort())
-	var m *middle
-	var q *hostQueue
-	require.Eventually(t, func() bool { // the qid is free when its queue is gone
-		m = between(t, addr, 0)
-		q = dialQueue(t, m.addr, 1, 15)
-		return q.connect(a.id, 15, 0, nil).status == Success
-	}, time.Minute, time.Millisecond)
+	m, q := a.through(t, addr)
 	m.pause(true)
 	c := target.controller(a.id)
 	c.mu.Lock()

@@ -37,7 +37,8 @@ type Config struct {
 	Connections int
 	// ConnectTimeout is how long a connection may be there without a Connect that succeeds: 30 s.
 	ConnectTimeout time.Duration
-	// StallTimeout is how long a host may send commands and not read the answers to earlier ones: 10 s.
+	// StallTimeout is how long a host may send commands and not read the answers to earlier ones, or leave an RDMA Read of its
+	// memory, of 1 MiB at most, without an answer: 10 s.
 	StallTimeout time.Duration
 	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
 	Advertise string
@@ -106,7 +107,7 @@ func defaults(c *Config) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 30 * time.Second
 	}
-	if c.StallTimeout == 0 {
+	if c.StallTimeout <= 0 {
 		c.StallTimeout = 10 * time.Second
 	}
 	if c.Listen.Logger == nil {
