@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 
+	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/ulp/nvmeof"
 )
 
@@ -25,11 +26,14 @@ func Example() {
 	}
 	defer target.Close()
 
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("serving on", l.Addr().(*net.TCPAddr).IP)
 	ctx, stop := context.WithCancel(context.Background())
-	err = target.Serve(ctx, "127.0.0.1:0", func(a net.Addr) {
-		fmt.Println("serving on", a.(*net.TCPAddr).IP)
-		stop() // a real one goes on
-	})
+	stop() // a real one goes on
+	err = target.Serve(ctx, l)
 	fmt.Println("ended:", err)
 	// Output:
 	// serving on 127.0.0.1

@@ -3,7 +3,6 @@ package nvmeof
 import (
 	"context"
 	"encoding/binary"
-	"net"
 	"sync"
 	"testing"
 
@@ -23,20 +22,17 @@ func serve(t *testing.T, c Config, subsystems ...*Subsystem) (addr string, targe
 	t.Helper()
 	target, err := New(c, subsystems...)
 	require.NoError(t, err)
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	where, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- target.Serve(ctx, "127.0.0.1:0", func(a net.Addr) { where <- a.String() }) }()
+	ended := make(chan error, 1)
+	go func() { ended <- target.Serve(ctx, l) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-ended)
 		require.NoError(t, target.Close())
 	})
-	select {
-	case addr = <-where:
-	case err := <-ended:
-		t.Fatal(err)
-	}
-	return addr, target
+	return l.Addr().String(), target
 }
 
 func subsystem(t *testing.T, disks ...Disk) *Subsystem {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -19,9 +18,8 @@ import (
 // Config is how a target serves. The zero value of each field stands for what is said.
 type Config struct {
 	RNIC verbs.Config
-	// Connection is offered to each host; Listen is for startups.
+	// Connection is offered to each host.
 	Connection cm.Config
-	Listen     cm.ListenConfig
 	// Queues is how many I/O queues a controller has at most: 16. Depth is how many commands of a queue may be
 	// outstanding: 128, 2 to 1024.
 	Queues, Depth int
@@ -43,7 +41,7 @@ type Config struct {
 	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
 	Advertise string
 	// Logger, if set, gets a warning for each host that is refused, connection that ends otherwise than by its host, controller
-	// that is not kept alive and disk that fails: ten a second at most ([cm.LimitLogger]). It is Listen's too, if that has none.
+	// that is not kept alive and disk that fails: ten a second at most ([cm.LimitLogger]).
 	Logger *slog.Logger
 }
 
@@ -110,9 +108,6 @@ func defaults(c *Config) {
 	if c.StallTimeout <= 0 {
 		c.StallTimeout = 10 * time.Second
 	}
-	if c.Listen.Logger == nil {
-		c.Listen.Logger = c.Logger
-	}
 	c.InlineData = max(c.InlineData, 0)
 }
 
@@ -124,15 +119,8 @@ func (c *Config) capsule(qid uint16) int {
 	return commandSize + c.InlineData
 }
 
-// Serve takes hosts from addr until ctx ends, then ends their connections, and returns nil. Ready, if not nil, is told where it listens.
-func (t *Target) Serve(ctx context.Context, addr string, ready func(net.Addr)) error {
-	l, err := cm.Listen(addr, t.config.Listen)
-	if err != nil {
-		return err
-	}
-	if ready != nil {
-		ready(l.Addr())
-	}
+// Serve takes hosts from l until ctx ends, then ends their connections, closes l, and returns nil. Its error is that of l otherwise.
+func (t *Target) Serve(ctx context.Context, l *cm.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer t.all.Wait()
 	defer cancel()

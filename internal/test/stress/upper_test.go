@@ -66,12 +66,13 @@ func startNVMe(t *testing.T) server {
 	require.NoError(t, err)
 	target, err := nvmeof.New(nvmeof.Config{}, s)
 	require.NoError(t, err)
-	near, where := newEnd(t), make(chan string, 1)
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
+	require.NoError(t, err)
+	near, addr := newEnd(t), l.Addr().String()
 	serving(t, func(ctx context.Context, _ *sync.WaitGroup) {
-		assert.NoError(t, target.Serve(ctx, "127.0.0.1:0", func(a net.Addr) { where <- a.String() }))
+		assert.NoError(t, target.Serve(ctx, l))
 		assert.NoError(t, target.Close())
 	}, func() {})
-	addr := <-where
 	return server{addr, brokenconn.MPA(nvmeHello), near.connector(addr, nvmeHello)}
 }
 

@@ -88,13 +88,16 @@ func (s *serve) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	s.config.RNIC = rnic
-	s.config.Listen = cm.ListenConfig{}
 	s.config.Logger = log
 	target, err := nvmeof.New(s.config, subsystem)
 	if err != nil {
 		return finish(err)
 	}
-	err = target.Serve(cmd.Context(), s.listen, func(a net.Addr) { log.Info(fmt.Sprintf("listening on %v", a)) })
+	l, err := cm.Listen(s.listen, cm.ListenConfig{Logger: log})
+	if err == nil {
+		log.Info(fmt.Sprintf("listening on %v", l.Addr()))
+		err = target.Serve(cmd.Context(), l)
+	}
 	return finish(errors.Join(err, target.Close()))
 }
 
