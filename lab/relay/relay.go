@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/admission"
 	"github.com/softrnic/softrnic/internal/rawsock"
 	"github.com/softrnic/softrnic/lab/fault"
@@ -28,27 +29,37 @@ const MaxConnections = 1024
 // requestTimeout is how long a client may take for its Request, and the target for TCP's connect.
 const requestTimeout = 10 * time.Second
 
+// Config is how connections are carried. The zero value carries them as they are.
+type Config struct {
+	// Faults, if set, are between the two ends.
+	Faults *fault.Injector
+	// Between, if set, makes the connection to write to of one to the target: a capture.
+	Between func(client, server net.Conn) net.Conn
+	// Logger, if set, gets a warning for each connection that came to nothing, ten a second at most, but for clients that went before
+	// they had asked for one, or that had to go for others.
+	Logger *slog.Logger
+}
+
 // Server carries connections. Make one with New.
 type Server struct {
 	target string
-	faults *fault.Injector
-
-	// Between, if set, makes the connection to write to of one to the target: a capture.
-	Between func(client, server net.Conn) net.Conn
-	// Logger gets a line for each connection that came to nothing, but for clients that went before they had asked for
-	// one, or that had to go for others. New sets one that discards.
-	Logger *slog.Logger
+	config Config
+	log    *slog.Logger
 
 	places chan struct{}  // a token for each that is carried
 	all    sync.WaitGroup // those that are carried
 }
 
-// New makes a Server that carries to a target, with faults between.
-func New(target string, faults *fault.Injector) *Server {
-	return &Server{target: target, faults: faults, Logger: slog.New(slog.DiscardHandler), places: make(chan struct{}, MaxConnections)}
+// New makes a Server that carries to a target.
+func New(target string, c Config) *Server {
+	if c.Faults == nil {
+		c.Faults, _ = fault.New(&fault.Plan{}, nil) // there is nothing wrong with no rules
+	}
+	return &Server{target: target, config: c, log: cm.LimitLogger(c.Logger), places: make(chan struct{}, MaxConnections)}
 }
 
-// Serve goes on until ctx ends, nil then, or l fails, and ends all connections then.
+// Serve carries the connections that come to l until ctx ends, then ends them, closes l, and returns nil. Its error is that of l
+// otherwise.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	in := admission.New(l, admission.Config{Serve: func(st *admission.Startup) error { return s.take(ctx, st) }, Failed: s.failed})
@@ -77,9 +88,9 @@ func (s *Server) failed(remote net.Addr, err error) {
 	switch {
 	case errors.Is(err, errGone), errors.Is(err, admission.ErrCrowded):
 	case remote == nil:
-		s.Logger.Warn(fmt.Sprintf("proxy: %v", err))
+		s.log.Warn("proxy: accepting a connection failed", "error", err)
 	default:
-		s.Logger.Warn(fmt.Sprintf("proxy: %v: %v", remote, err))
+		s.log.Warn("proxy: a connection came to nothing", "remote", remote, "error", err)
 	}
 }
 
@@ -170,10 +181,10 @@ func (s *Server) carry(ctx context.Context, client net.Conn) error {
 	})
 	defer stop()
 	to := server
-	if s.Between != nil {
-		to = s.Between(client, server)
+	if s.config.Between != nil {
+		to = s.config.Between(client, server)
 	}
-	return s.faults.Relay(client, to)
+	return s.config.Faults.Relay(client, to)
 }
 
 // begun is a connection of which the first octets have been read.

@@ -1,11 +1,16 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,7 +18,6 @@ import (
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/test/brokenconn"
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
-	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -44,15 +48,28 @@ func TestListenerFails(t *testing.T) {
 		return l
 	}
 	target, front := listen(), listen()
-	in, err := fault.New(&fault.Plan{}, nil)
-	require.NoError(t, err)
-	s := New(target.Addr().String(), in)
+	s := New(target.Addr().String(), Config{})
 	c, err := net.Dial("tcp", front.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()
 	require.ErrorIs(t, s.Serve(t.Context(), &once{Listener: front}), errNoMore)
 	_, err = c.Read(make([]byte, 1))
 	require.Error(t, err)
+}
+
+// TestLogIsLimited: of connections that come to nothing, ten lines a second are logged.
+func TestLogIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		s := New("127.0.0.1:1", Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+		for range 12 {
+			s.failed(&net.TCPAddr{}, errNoMore)
+		}
+		time.Sleep(time.Second)
+		s.failed(nil, errNoMore)
+		assert.Equal(t, 10, strings.Count(out.String(), `msg="proxy: a connection came to nothing" remote=:0 error="no more"`))
+		assert.Contains(t, out.String(), `msg="proxy: accepting a connection failed" error="no more" left_out=2`)
+	})
 }
 
 // serve accepts what comes to a Listener.
@@ -84,13 +101,11 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	all.Go(func() { serve(t, nic, l, &all) })
-	in, err := fault.New(&fault.Plan{}, nil)
-	require.NoError(t, err)
 	for name, target := range map[string]string{"accepted": l.Addr().String(), "nobody listens": "127.0.0.1:1"} {
 		t.Run(name, func(t *testing.T) {
 			front, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
-			p := New(target, in)
+			p := New(target, Config{})
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
 			go func() { ended <- p.Serve(ctx, front) }()

@@ -157,7 +157,7 @@ var packages = []group{
 		},
 		{
 			"lab/relay", "what `rnic proxy` does: connections carried between two ends, with the faults of a plan",
-			"internal/admission internal/rawsock lab/fault mpa",
+			"cm internal/admission internal/rawsock lab/fault mpa",
 		},
 		{
 			"lab/tap", "captures of streams, as pcapng",

@@ -14,7 +14,6 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/test/brokenconn"
-	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/lab/relay"
 	"github.com/softrnic/softrnic/ulp/nvmeof"
 	"github.com/softrnic/softrnic/ulp/rsocket"
@@ -80,11 +79,9 @@ func startNVMe(t *testing.T) server {
 func startProxy(t *testing.T) server {
 	// All clients of a proxy are one source to its target, which shares its places by source: it needs room for them all.
 	behind, near := listen(t, cm.ListenConfig{MaxStartups: 1 << 14, Backlog: 1 << 14}), newEnd(t)
-	in, err := fault.New(&fault.Plan{}, nil)
-	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := relay.New(behind.addr, in)
+	p := relay.New(behind.addr, relay.Config{})
 	serving(t, func(ctx context.Context, _ *sync.WaitGroup) { assert.NoError(t, p.Serve(ctx, l)) }, func() {})
 	addr := l.Addr().String()
 	return server{addr, brokenconn.MPA(nil), near.connector(addr, nil)}

@@ -69,12 +69,11 @@ func (p *proxy) run(cmd *cobra.Command, target string) error {
 		return fmt.Errorf("proxy: %w; choose another --listen", err)
 	}
 	log.Info(fmt.Sprintf("listening on %v", l.Addr()))
-	s := relay.New(target, in)
-	s.Logger = log
+	c := relay.Config{Faults: in, Logger: log}
 	if t != nil {
-		s.Between = t.Conn
+		c.Between = t.Conn
 	}
-	err = s.Serve(cmd.Context(), l)
+	err = relay.New(target, c).Serve(cmd.Context(), l)
 	if t != nil {
 		err = errors.Join(err, t.Close())
 	}
