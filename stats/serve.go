@@ -26,9 +26,9 @@ type Server struct {
 	readers sync.WaitGroup
 }
 
-// Serve offers the counters of RNICs on a unix socket, which only this user may open: to each who connects
+// Offer offers the counters of RNICs on a unix socket, which only this user may open: to each who connects
 // a Snapshot in JSON, and the end. An empty path stands for one in Folder. The file is gone after Close.
-func Serve(path string, nics func() []*verbs.RNIC) (*Server, error) {
+func Offer(path string, nics func() []*verbs.RNIC) (*Server, error) {
 	if path == "" {
 		var err error
 		if path, err = ownPath(); err != nil {

@@ -28,7 +28,7 @@ func open(t *testing.T) *verbs.RNIC {
 
 // serve offers the counters of nics.
 func serve(t *testing.T, path string, nics ...*verbs.RNIC) *stats.Server {
-	s, err := stats.Serve(path, func() []*verbs.RNIC { return nics })
+	s, err := stats.Offer(path, func() []*verbs.RNIC { return nics })
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -84,21 +84,21 @@ func TestSocketRefuses(t *testing.T) {
 	assert.Empty(t, none)
 	require.NoError(t, os.Mkdir(stats.Folder(), 0o700))
 	require.NoError(t, os.Chmod(stats.Folder(), 0o755))
-	_, err = stats.Serve("", nil)
+	_, err = stats.Offer("", nil)
 	require.ErrorContains(t, err, "mode 0700")
 	_, err = stats.Sockets()
 	require.ErrorContains(t, err, "mode 0700")
 	require.NoError(t, os.Remove(stats.Folder()))
 	require.NoError(t, os.Symlink(t.TempDir(), stats.Folder()))
-	_, err = stats.Serve("", nil)
+	_, err = stats.Offer("", nil)
 	require.ErrorContains(t, err, "has to be a folder of this user")
 
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = stats.Serve(file, nil)
+	_, err = stats.Offer(file, nil)
 	require.ErrorContains(t, err, "no socket")
 	s := serve(t, filepath.Join(dir, "s"), open(t))
-	_, err = stats.Serve(s.Path(), nil)
+	_, err = stats.Offer(s.Path(), nil)
 	require.ErrorContains(t, err, "choose another name")
 }
 

@@ -83,7 +83,7 @@ func lab(s rdmacore.Settings, report func(string)) (c verbs.Config, err error) {
 // offer offers the counters of the device as long as the process lives. The program just ends:
 // `rnic run` removes the socket behind it, or stats.Tidy of another process does.
 func offer(d *uverbs.Device) error {
-	s, err := stats.Serve("", func() []*verbs.RNIC { return []*verbs.RNIC{d.RNIC()} })
+	s, err := stats.Offer("", func() []*verbs.RNIC { return []*verbs.RNIC{d.RNIC()} })
 	if err == nil {
 		d.OwnSocket(s.Listener())
 	}

@@ -1,7 +1,7 @@
 // Package prometheus collects the counters of RNICs for Prometheus. Nothing else of this module imports the client
 // library.
 //
-//	registry.MustRegister(prometheus.New(prometheus.Options{}, nic))
+//	registry.MustRegister(prometheus.New(prometheus.Config{}, nic))
 package prometheus
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// Options are what a collector gives. The zero value gives the sums over each RNIC.
-type Options struct {
+// Config is what a collector gives. The zero value gives the sums over each RNIC.
+type Config struct {
 	// Namespace begins the name of every metric; empty stands for softrnic.
 	Namespace string
 	// PerQueue gives the counters of each queue pair too, as NAMESPACE_qp_..., and of each CQ and S-RQ, as NAMESPACE_each_....
@@ -35,13 +35,13 @@ type collector struct {
 
 // New makes a collector of the counters of RNICs, which it asks at each scrape. Counters are
 // NAMESPACE_NAME_total, gauges NAMESPACE_NAME; package stats has the tables of names. The label rnic is the RNIC's ID.
-func New(o Options, nics ...*verbs.RNIC) prom.Collector {
-	ns := o.Namespace
+func New(c Config, nics ...*verbs.RNIC) prom.Collector {
+	ns := c.Namespace
 	if ns == "" {
 		ns = "softrnic"
 	}
 	return &collector{
-		nics: nics, perQueue: o.PerQueue,
+		nics: nics, perQueue: c.PerQueue,
 		rnic: describe(ns, stats.RNICCounters, "rnic"),
 		qps:  describe(ns, stats.QPCounters, "rnic"),
 		cqs:  describe(ns, stats.CQCounters, "rnic"),

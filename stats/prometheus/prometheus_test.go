@@ -23,7 +23,7 @@ func TestCollector(t *testing.T) {
 	x.Wait()
 	for _, each := range []bool{false, true} {
 		r := prom.NewPedanticRegistry() // which compares with what Describe says
-		require.NoError(t, r.Register(prometheus.New(prometheus.Options{PerQueue: each}, x.NIC, y.NIC)))
+		require.NoError(t, r.Register(prometheus.New(prometheus.Config{PerQueue: each}, x.NIC, y.NIC)))
 		families, err := r.Gather()
 		require.NoError(t, err)
 		values := map[string]float64{}

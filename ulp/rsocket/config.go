@@ -30,7 +30,7 @@ type Config struct {
 	Timeout time.Duration
 	// CloseTimeout is how long Close waits for TCP to take what was written, and Write beyond its deadline for what TCP has half: 5 s.
 	CloseTimeout time.Duration
-	// Logger, if set, gets a warning for each connection that a Listener could not set up.
+	// Logger, if set, gets a warning for each connection that a Listener could not set up, ten a second at most.
 	Logger *slog.Logger
 }
 

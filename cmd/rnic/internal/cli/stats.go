@@ -26,7 +26,7 @@ func (s *Stats) Serve(log *slog.Logger, nic *verbs.RNIC) (finish func(error) err
 	if !s.on {
 		return func(err error) error { return err }, nil
 	}
-	server, err := stats.Serve("", func() []*verbs.RNIC { return []*verbs.RNIC{nic} })
+	server, err := stats.Offer("", func() []*verbs.RNIC { return []*verbs.RNIC{nic} })
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func offering(t *testing.T, path string) *stats.Server {
 	x.Post(verbs.Request{SGL: source.All()})
 	x.Wait()
 	y.Wait()
-	s, err := stats.Serve(path, func() []*verbs.RNIC { return []*verbs.RNIC{x.NIC} })
+	s, err := stats.Offer(path, func() []*verbs.RNIC { return []*verbs.RNIC{x.NIC} })
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
