@@ -11,6 +11,12 @@ import (
 	"github.com/softrnic/softrnic/ulp/rsocket"
 )
 
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 // A server that sends back what it gets, and a client: both use what a net.Conn has.
 func Example() {
 	l, err := rsocket.Listen("tcp", "127.0.0.1:0")
@@ -79,4 +85,39 @@ func ExampleConfig_DialContext() {
 	// Output:
 	// hello /rdma
 	// http: Server closed
+}
+
+// A server lets its client write into a buffer by itself. What the client writes to the connection behind it arrives later, so that a
+// message tells that the buffer is full.
+func ExampleConn_WriteAt() {
+	l, err := rsocket.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	defer l.Close()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		c, err := l.Accept()
+		check(err)
+		page := make([]byte, 64)
+		check(c.(*rsocket.Conn).Map(page, 0))
+		_, err = c.Write([]byte{1}) // it is mapped
+		check(err)
+		n := make([]byte, 1)
+		_, err = io.ReadFull(c, n)
+		check(err)
+		fmt.Printf("%s\n", page[32:32+n[0]])
+		check(c.Close())
+	}()
+
+	c, err := rsocket.Config{Mapped: 1}.DialContext(context.Background(), "tcp", l.Addr().String())
+	check(err)
+	_, err = io.ReadFull(c, make([]byte, 1))
+	check(err)
+	n, err := c.(*rsocket.Conn).WriteAt([]byte("written at 32"), 32)
+	check(err)
+	_, err = c.Write([]byte{byte(n)})
+	check(err)
+	<-served
+	check(c.Close())
+	// Output: written at 32
 }
