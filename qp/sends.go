@@ -43,9 +43,7 @@ func (r *receiver) inSend(op rdmap.Opcode, seg ddp.Segment) (f streamFault, wait
 	if f := r.scatter(seg); f != noFault {
 		return f, false
 	}
-	if r.cfg.Trace != nil && seg.Size() > 0 {
-		r.s.q.traceSegment(wr.RecordPlaced, seg, seg.Size())
-	}
+	r.tracePlaced(seg)
 	if seg.Last() {
 		return r.sendDone(op, seg, mo+uint64(seg.Size())), false
 	}
@@ -85,13 +83,18 @@ func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 		if f != stag.OK || !ref.CopyIn(0, payload) {
 			return false
 		}
-		if r.cfg.Trace != nil {
-			r.s.q.traceSegment(wr.RecordPlaced, seg, len(payload))
-		}
 	}
+	r.tracePlaced(seg)
 	r.send.Pass()
 	r.completed(rq.complete(wr.Completion{Bytes: uint32(len(payload))}, op.Solicited()))
 	return true
+}
+
+// tracePlaced records that the payload of a Send is in its receive.
+func (r *receiver) tracePlaced(seg ddp.Segment) {
+	if r.cfg.Trace != nil && seg.Size() > 0 {
+		r.s.q.traceSegment(wr.RecordPlaced, seg, seg.Size())
+	}
 }
 
 // sendFault maps what package ddp refuses of a segment of a Send.
