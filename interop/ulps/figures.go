@@ -25,15 +25,15 @@ var benchmarks = []struct {
 	rate       bool // the ratio is of rates
 	aim        string
 }{
-	{"PingPong", "64 octets there and back, time", false, "at most 1.3"},
-	{"Stream", "writes of 1 MiB, octets a second", true, "at least 0.9"},
+	{"PingPong", "64 bytes there and back, time", false, "at most 1.3"},
+	{"Stream", "writes of 1 MiB, bytes a second", true, "at least 0.9"},
 	{"Crowd", "`net/http` over 1,000 connections, 32 asking at a time, requests a second", true, "at least 0.8"},
 }
 
 // besideTCP runs the benchmarks, which take turns with a net.Conn of TCP, and returns a table.
 func (options) besideTCP(ctx context.Context) (text string, ok bool, err error) {
 	var b strings.Builder
-	b.WriteString("## Beside a net.Conn of TCP\n\nBoth ends in one process, in turns; medians of three runs of each benchmark (`go test -run '^$' -bench . ./ulp/rsocket`).\n\n")
+	b.WriteString("## Beside a net.Conn of TCP\n\nBoth ends in one process, in turns; medians of three runs of each benchmark\n(`go test -run '^$' -bench . ./ulp/rsocket`).\n\n")
 	b.WriteString("| what | rsocket beside TCP | aim |\n|---|---|---|\n")
 	for _, m := range benchmarks {
 		cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", m.name, "-benchtime", "3s", "-count", "3", "./ulp/rsocket")
@@ -71,8 +71,8 @@ func median(v []float64) float64 {
 // besideC runs rstream at both ends under `rnic run`, and the same exchange between two Go programs, in turns, and returns a table.
 func (o options) besideC(ctx context.Context) (text string, ok bool, err error) {
 	var b strings.Builder
-	b.WriteString("## Beside the rsockets of C\n\nTwo processes each: `rstream -T b` under `rnic run` at both ends, and the same exchange between two Go programs; medians of five turns. " +
-		"Time of one transfer.\n\n| exchange | C | Go | Go beside C |\n|---|---|---|---|\n")
+	b.WriteString("## Beside the rsockets of C\n\nTwo processes each: `rstream -T b` under `rnic run` at both ends, and the same exchange between two Go programs. The\n" +
+		"time of one transfer, medians of five turns.\n\n| exchange | C | Go | Go beside C |\n|---|---|---|---|\n")
 	for _, x := range []exchange{{64, 1, 20000}, {4096, 1000, 10}, {1 << 20, 100, 2}} {
 		var c, g []float64
 		for range 5 {
@@ -86,9 +86,9 @@ func (o options) besideC(ctx context.Context) (text string, ok bool, err error) 
 			}
 			g = append(g, v)
 		}
-		what := fmt.Sprintf("%d octets, %d transfers in a row", x.size, x.transfers)
+		what := fmt.Sprintf("%d bytes, %d transfers in a row", x.size, x.transfers)
 		if x.transfers == 1 {
-			what = fmt.Sprintf("%d octets, there and back", x.size)
+			what = fmt.Sprintf("%d bytes, there and back", x.size)
 		}
 		fmt.Fprintf(&b, "| %s | %.1f us | %.1f us | %.2f |\n", what, median(c), median(g), median(g)/median(c))
 		fmt.Fprintf(os.Stderr, "%s: C %.1f us, Go %.1f us\n", what, median(c), median(g))
