@@ -65,7 +65,7 @@ func (p *program) sends() {
 			p.ending = true
 			p.see("b: Recv %d: %v", i+1, got.Status)
 		case !bytes.Equal(want[i*size:][:size], p.b.Recv[i*size:][:got.Bytes]):
-			p.see("b: Recv %d: other octets than sent", i+1)
+			p.see("b: Recv %d: other bytes than sent", i+1)
 		}
 	}
 	p.end()
@@ -260,7 +260,7 @@ func (r *row) run(t *testing.T, c Config) []string {
 // TestFaults: each kind of fault, over the ways that it can occur on; docs/lab.md has what is seen.
 func TestFaults(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("\n| plan | in | over TCP | over a pipe, if that is another |\n|---|---|---|---|\n")
+	b.WriteString("\n| plan | in | over TCP | over a pipe, if different |\n|---|---|---|---|\n")
 	for _, r := range rows {
 		seen := map[string]string{}
 		t.Run(r.plan, func(t *testing.T) {
