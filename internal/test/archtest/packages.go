@@ -34,7 +34,7 @@ var packages = []group{
 	}},
 	{"Below the queue pair", []entry{
 		{
-			"internal/rawsock", "the system calls on sockets that are handed over: those that do not wait",
+			"internal/rawsock", "system calls on sockets, none of which waits",
 			"golang.org/x/sys",
 		},
 		{
@@ -50,15 +50,15 @@ var packages = []group{
 			"wr",
 		},
 		{
-			"internal/sglcheck", "the scatter/gather element that stands for one that cannot be",
+			"internal/sglcheck", "the scatter/gather element that stands for an impossible one",
 			"wr",
 		},
 		{
-			"internal/verbshook", "what other packages of this module reach in `verbs` and programs do not, as typed functions",
+			"internal/verbshook", "typed functions by which packages of this module reach what programs cannot in `verbs`",
 			"wr",
 		},
 		{
-			"internal/labhook", "what `verbs` reaches in `lab/fault` and `lab/tap` and programs do not, as typed methods",
+			"internal/labhook", "typed methods by which `verbs` reaches what programs cannot in `lab/fault` and `lab/tap`",
 			"mpa wr",
 		},
 		{
@@ -148,7 +148,7 @@ var packages = []group{
 			"internal/ownfile wr",
 		},
 		{
-			"lab/internal/interpose", "between a program and a connection: what faults make of its octets, and how an observer sees them",
+			"lab/internal/interpose", "between a program and a connection: faults change its bytes, and observers see them",
 			"mpa",
 		},
 		{
@@ -246,7 +246,7 @@ var packages = []group{
 			"cm verbs",
 		},
 		{
-			"cmd/rnic/internal/pattern", "data whose every octet says where it belongs",
+			"cmd/rnic/internal/pattern", "data whose every byte says where it belongs",
 			"",
 		},
 		{
