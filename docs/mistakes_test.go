@@ -79,7 +79,7 @@ func (m mistake) makes(t *testing.T) string {
 
 // TestMistakes has the table of docs/errors.md be what a run gives.
 func TestMistakes(t *testing.T) {
-	text := "| mistake | who posts is told (`Conn.Err`) | the peer is told |\n|---|---|---|\n"
+	text := "| mistake | the side that posts is told (`Conn.Err`) | the peer is told |\n|---|---|---|\n"
 	for _, m := range mistakes {
 		t.Run(m.what, func(t *testing.T) { text += m.makes(t) })
 	}
