@@ -157,7 +157,10 @@ func (q *QP) checkModify(t transition, m *Modify) error {
 	}
 	from := q.State()
 	if q.starting != nil {
-		return &wr.Reason{Err: wr.ErrInvalidState, What: "its last streaming message is being sent"}
+		return &wr.Reason{
+			Err: wr.ErrInvalidState, What: "its last streaming message is being sent",
+			Remedy: "wait until that Modify has returned",
+		}
 	}
 	if from == wr.StateError && q.session.Load() != nil {
 		return &wr.Reason{Err: wr.ErrStillFlushing, What: "the last stream is not over", Rule: "RV-6.2.4-M10", Remedy: "wait until Done is closed"}
@@ -380,7 +383,7 @@ func (q *QP) lastMessage(m *Modify) error {
 	case q.destroyed.Load():
 		return errGone
 	case q.State() != wr.StateIdle:
-		return &wr.Reason{Err: wr.ErrInvalidState, What: "it has failed meanwhile"}
+		return &wr.Reason{Err: wr.ErrInvalidState, What: "it has failed meanwhile", Remedy: "go to Idle first"}
 	case err != nil:
 		return fmt.Errorf("%w: the last streaming message: %w", wr.ErrInvalidLLPStream, err)
 	}

@@ -174,13 +174,21 @@ func (l Limits) withDefaults(without Features) Limits {
 func (c Config) check(l Limits) error {
 	switch {
 	case c.Mode > BlockMode:
-		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("there is no mode %d", c.Mode)}
+		return &wr.Reason{
+			Err: wr.ErrInvalidModifier, What: fmt.Sprintf("there is no mode %d", c.Mode), Remedy: "open it in PageMode or BlockMode",
+		}
 	case c.Mode == BlockMode && c.Without&FeatureBlockMode != 0:
 		return &wr.Reason{Err: wr.ErrBlockListNotSupported, What: "the RNIC is without FeatureBlockMode"}
 	case c.ID != (RNICID{}) && uuid.UUID(c.ID).Variant() != uuid.RFC4122: // RFC 9562 4.1
-		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("%v is no UUID of the variant of RFC 9562", c.ID)}
+		return &wr.Reason{
+			Err: wr.ErrInvalidModifier, What: fmt.Sprintf("%v is no UUID of the variant of RFC 9562", c.ID),
+			Remedy: "use one of NewRNICID, or leave Config.ID zero",
+		}
 	case !l.valid(c.Without):
-		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a limit is out of its range: %+v", l)}
+		return &wr.Reason{
+			Err: wr.ErrInvalidModifier, What: fmt.Sprintf("a limit is out of its range: %+v", l),
+			Remedy: "choose what verbs.Limits says, or leave it zero for the default",
+		}
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -147,17 +149,34 @@ func eventually(t *conformance.T, cond func() bool, format string, args ...any) 
 	}
 }
 
-// refuses says that a verb fails with an Immediate Error and that what the queries
-// tell is the same before and after.
+// refuses says that a verb fails with an Immediate Error, which tells why, and that what
+// the queries tell is the same before and after.
 func refuses(t *conformance.T, what string, want error, verb func() error, queries ...func() any) {
 	before := make([]any, len(queries))
 	for i, q := range queries {
 		before[i] = q()
 	}
-	assert.ErrorIs(t, verb(), want, what)
+	err := verb()
+	if assert.ErrorIs(t, err, want, what) && !errors.Is(err, verbs.ErrCQEmpty) { // which is an answer
+		tellsWhy(t, what, err)
+	}
 	for i, q := range queries {
 		assert.Equal(t, before[i], q(), "%s: nothing has changed", what)
 	}
+}
+
+// tellsWhy says that an Immediate Error has its reason: the verb, what was wrong, the rule,
+// and what to do.
+func tellsWhy(t *conformance.T, what string, err error) {
+	var why *verbs.Reason
+	require.ErrorAs(t, err, &why, what)
+	var code verbs.ImmediateError
+	require.ErrorAs(t, why, &code, what)
+	assert.NotEmpty(t, why.Operation, "%s: the verb", what)
+	assert.NotEmpty(t, why.What+strings.TrimPrefix(why.Err.Error(), code.Error()), "%s: what was wrong", what)
+	assert.NotEmpty(t, why.Rule, "%s: the rule", what)
+	assert.NotEmpty(t, why.Remedy, "%s: what to do", what)
+	assert.False(t, why.ByPeer, what)
 }
 
 // queries makes a Query verb one for refuses; of a queue pair see tells.

@@ -290,7 +290,7 @@ func srqNoDepth(t *conformance.T) {
 	n := newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{WR: 64, SRQWR: 100}}})
 	for _, depth := range []int{0, 1, -1, 65, 1 << 30} {
 		s := n.newSRQ(verbs.SRQConfig{Depth: 100})
-		l := n.link(verbs.QPConfig{SRQ: s, RecvDepth: depth})
+		l := n.link(verbs.QPConfig{SRQ: s, RecvDepth: depth, RecvSGE: depth})
 		n.receives(s, upTo(1, 100)...)
 		for range 100 {
 			l.sendMessage(nil)

@@ -46,6 +46,7 @@ func openResults(t *conformance.T) {
 	again := openRNIC(t, verbs.Config{ID: id})
 	require.NoError(t, nic.Close())
 	require.NoError(t, second(again.Query()), "the old handle does not close the new RNIC")
+	require.ErrorIs(t, second(verbs.Open(verbs.Config{ID: id})), verbs.ErrRNICInUse, "nor does it free the name")
 }
 
 func openModifiers(t *conformance.T) {

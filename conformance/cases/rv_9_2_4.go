@@ -36,6 +36,7 @@ func createSRQResults(t *conformance.T) {
 		{"limit above the depth", verbs.ErrSRQLimitRange, verbs.SRQConfig{PD: n.pd, Depth: 4, Limit: 5}},
 		{"negative limit", verbs.ErrSRQLimitRange, verbs.SRQConfig{PD: n.pd, Limit: -1}},
 		{"negative depth", verbs.ErrInvalidModifier, verbs.SRQConfig{PD: n.pd, Depth: -1}},
+		{"negative elements", verbs.ErrInvalidModifier, verbs.SRQConfig{PD: n.pd, SGE: -1}},
 	} {
 		refuses(t, c.name, c.want, create(c.c), queries(n.nic.Query))
 	}
@@ -145,6 +146,8 @@ func modifySRQResults(t *conformance.T) {
 	} {
 		refuses(t, c.name, c.want, func() error { return s.Modify(c.m) }, queries(s.Query))
 	}
+	refuses(t, "no depth, and no limit", verbs.ErrInvalidModifier,
+		func() error { return other.Modify(verbs.ModifySRQ{Depth: ptr(0)}) }, queries(other.Query))
 	require.NoError(t, s.Destroy())
 	require.ErrorIs(t, s.Modify(verbs.ModifySRQ{Rearm: true}), verbs.ErrInvalidSRQ)
 	require.NoError(t, n.nic.Close())

@@ -291,6 +291,12 @@ func modifyQPORDOfPool(t *conformance.T) {
 	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(3)}))
 	assert.Equal(t, 3, attributes(t, none).ORD)
 	n.outstanding(n.qp, rawPeer(t, n.qp, asInitiator), 5)
+	for _, ord := range []int{9, 0} {
+		refuses(t, "to a state that is not next", verbs.ErrInvalidState,
+			func() error { return none.Modify(verbs.ModifyQP{Next: verbs.StateClosing, ORD: &ord}) }, snapshotOf(t, none))
+		require.NoError(t, other.Modify(verbs.ModifyQP{ORD: ptr(9)}))
+		assert.Equal(t, 10-3, attributes(t, other).ORD, "what was refused took nothing from the pool and gave it nothing")
+	}
 	require.NoError(t, none.Modify(verbs.ModifyQP{ORD: ptr(0)}))
 	assert.Zero(t, attributes(t, none).ORD)
 }

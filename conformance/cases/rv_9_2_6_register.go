@@ -28,6 +28,8 @@ func allocateSTagResults(t *conformance.T) {
 	require.ErrorIs(t, second(dead.AllocateRegion(verbs.AllocateConfig{})), verbs.ErrInvalidPD)
 	refuses(t, "too long a list", verbs.ErrInsufficientResources,
 		func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 17})) }, queries(n.nic.Query))
+	refuses(t, "a negative list", verbs.ErrInvalidModifier,
+		func() error { return second(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: -1})) }, queries(n.nic.Query))
 	n.allocate(verbs.AllocateConfig{PBL: 16})
 	n.allocate(verbs.AllocateConfig{})
 	refuses(t, "a fourth region", verbs.ErrInsufficientResources,

@@ -16,10 +16,10 @@ var rv9_2_6_shared = []conformance.Case{
 }
 
 func sharedResults(t *conformance.T) {
-	w := newHostPair(t, hostPairConfig{A: hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 3}}}})
+	w := newHostPair(t, hostPairConfig{A: hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{Regions: 4}}}})
 	n := w.a
 	dead := n.deadPD()
-	invalid := n.register(64, allRights)
+	invalid, other := n.register(64, allRights), n.register(64, allRights)
 	run(t, n.qp, verbs.Request{Op: verbs.OpInvalidate, Invalidate: invalid.STag()}, verbs.StatusSuccess)
 	for _, c := range []struct {
 		name string
@@ -30,8 +30,16 @@ func sharedResults(t *conformance.T) {
 	}{
 		{"an invalid region", verbs.ErrInvalidSTag, invalid, nil, verbs.SharedConfig{Access: verbs.LocalRead}},
 		{"another key", verbs.ErrInvalidSTag, n.mr, nil, verbs.SharedConfig{Access: verbs.LocalRead, Existing: n.mr.WithKey(n.mr.STag().Key() + 1)}},
+		{
+			"the STag of another region", verbs.ErrInvalidSTag, n.mr, nil,
+			verbs.SharedConfig{Access: verbs.LocalRead, Existing: other.STag()},
+		},
 		{"a VA of another FBO", verbs.ErrInvalidVA, n.mr, nil, verbs.SharedConfig{Access: verbs.LocalRead, VA: n.mr.Base() + 1}},
 		{"a VA beyond 64 bits", verbs.ErrInvalidVA, n.mr, nil, verbs.SharedConfig{Access: verbs.LocalRead, VA: ^uint64(4095) + n.mr.Base()%4096}},
+		{
+			"a VA of a zero-based region", verbs.ErrInvalidVA, n.mr, nil,
+			verbs.SharedConfig{Access: verbs.LocalRead, ZeroBased: true, VA: 4096},
+		},
 		{"a deallocated PD", verbs.ErrInvalidPD, n.mr, dead, verbs.SharedConfig{Access: verbs.LocalRead}},
 		{"no rights", verbs.ErrInvalidAccess, n.mr, nil, verbs.SharedConfig{}},
 		{"a remote right alone", verbs.ErrInvalidAccess, n.mr, nil, verbs.SharedConfig{Access: verbs.RemoteRead}},

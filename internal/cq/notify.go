@@ -96,7 +96,9 @@ func (q *Queue) Awaited() bool {
 }
 
 var (
-	errNoRoom     = &wr.Reason{Err: wr.ErrInvalidModifier, What: "a wait needs room for one completion at least"}
+	errNoRoom = &wr.Reason{
+		Err: wr.ErrInvalidModifier, What: "a wait needs room for one completion at least", Remedy: "give it a longer slice",
+	}
 	errClosed     = &wr.Reason{Err: wr.ErrInvalidCQ, What: "the CQ was destroyed"}
 	errNotifyType = &wr.Reason{Err: wr.ErrInvalidNotifyType, What: "there is no such type"}
 )
