@@ -16,7 +16,10 @@ import (
 
 func TestMain(m *testing.M) { leakcheck.Main(m) }
 
-const allRights = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite
+const (
+	localRights = verbs.LocalRead | verbs.LocalWrite
+	allRights   = localRights | verbs.RemoteRead | verbs.RemoteWrite
+)
 
 // node is an RNIC with one of everything.
 type node struct {
@@ -96,6 +99,13 @@ func (n *node) wait(t testing.TB, k int) []verbs.Completion {
 		require.Equal(t, verbs.StatusSuccess, c.Status, "%+v", c)
 	}
 	return got
+}
+
+// events makes a channel of n's asynchronous events.
+func (n *node) events(t testing.TB) <-chan verbs.Event {
+	events := make(chan verbs.Event, 100)
+	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { events <- e }))
+	return events
 }
 
 func tcpConns(t testing.TB) (net.Conn, net.Conn) {

@@ -13,7 +13,17 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// TestSRQStalled: who begins a message and does not go on is told of by an event that
+// TestSRQDefaults: zero stands for these.
+func TestSRQDefaults(t *testing.T) {
+	w := newWorld(t, verbs.Config{})
+	s, err := w.nic.CreateSRQ(verbs.SRQConfig{PD: w.pd})
+	require.NoError(t, err)
+	a, err := s.Query()
+	require.NoError(t, err)
+	assert.Equal(t, verbs.SRQAttributes{Depth: 64, SGE: 4, PD: w.pd.ID()}, a)
+}
+
+// TestSRQStalled: a peer that begins a message and does not go on is told of by an event that
 // names its queue pair, and gives the receive back (6.3); others go on.
 func TestSRQStalled(t *testing.T) {
 	server := newNode(t, verbs.QPConfig{})

@@ -10,45 +10,11 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// TestCQRefusals: the results of Create, Modify and Destroy CQ (9.2.3), and of
-// Request Completion Notification (9.3.2.2).
-func TestCQRefusals(t *testing.T) {
-	create := func(c verbs.CQConfig) func(*world) error {
-		return func(w *world) error { return second(w.nic.CreateCQ(c)) }
-	}
-	resize := func(n int) func(*world) error {
-		return func(w *world) error { return w.cq.Resize(n) }
-	}
+// TestArmRefused: Arm is refused as Notify is (9.3.2.2).
+func TestArmRefused(t *testing.T) {
 	refuse(t, verbs.Config{}, []refusal{
-		{"create: entries", verbs.ErrTooManyCQE, nil, create(verbs.CQConfig{Entries: small.CQE + 1})},
-		{"create: negative", verbs.ErrInvalidModifier, nil, create(verbs.CQConfig{Entries: -1})},
-		{"create: handler", verbs.ErrInvalidEventHandler, nil, create(verbs.CQConfig{Handler: 1 << 30})},
-		{
-			"create: cleared handler", verbs.ErrInvalidEventHandler,
-			func(w *world) { require.NoError(w.t, w.nic.RemoveCompletionHandler(w.handler)) },
-			func(w *world) error { return second(w.nic.CreateCQ(verbs.CQConfig{Handler: w.handler})) },
-		},
-		{
-			"create: all in use", verbs.ErrInsufficientResources,
-			func(w *world) { require.NoError(w.t, second(w.nic.CreateCQ(verbs.CQConfig{}))) },
-			create(verbs.CQConfig{}),
-		},
-		{"modify: entries", verbs.ErrTooManyCQE, nil, resize(small.CQE + 1)},
-		{"modify: none", verbs.ErrInvalidModifier, nil, resize(0)},
-		{"modify: more are queued", verbs.ErrShrinkFailed, (*world).flush, resize(3)},
-		{"destroy: in use", verbs.ErrCQInUse, nil, func(w *world) error { return w.cq.Destroy() }},
-		{"notify: type", verbs.ErrInvalidNotifyType, nil, func(w *world) error { return w.cq.Notify(0) }},
-		{"arm: type", verbs.ErrInvalidNotifyType, nil, func(w *world) error { return second(w.cq.Arm(0)) }},
-		{"poll: empty", verbs.ErrCQEmpty, nil, func(w *world) error { return second(w.cq.PollOne()) }},
+		{"type", verbs.ErrInvalidNotifyType, nil, func(w *world) error { return second(w.cq.Arm(0)) }},
 	})
-}
-
-// flush leaves four completions in the CQ, with the IDs 0 to 3.
-func (w *world) flush() {
-	for i := range uint64(4) {
-		require.NoError(w.t, second(w.qp.PostRecv(verbs.Recv{ID: i})))
-	}
-	require.NoError(w.t, w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
 }
 
 // TestWaitEnds: with the context, the queue or the RNIC.
@@ -113,11 +79,4 @@ func TestWaitEvent(t *testing.T) {
 	}
 	b.cq.Wake()
 	require.NoError(t, b.cq.WaitEvent(ctx))
-}
-
-// events makes a channel of n's asynchronous events.
-func (n *node) events(t testing.TB) <-chan verbs.Event {
-	events := make(chan verbs.Event, 100)
-	require.NoError(t, n.nic.SetEventHandler(func(e verbs.Event) { events <- e }))
-	return events
 }

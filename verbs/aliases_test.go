@@ -13,6 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestNothingOfWRIsMissing: a program needs no other package than this one for the
+// codes and nouns of the verbs (9.5).
+func TestNothingOfWRIsMissing(t *testing.T) {
+	have := exported(t, ".")
+	for name, public := range exported(t, "../wr") {
+		if public {
+			assert.True(t, have[name], "verbs has no %s", name)
+		}
+	}
+	assert.Greater(t, len(have), 150)
+}
+
 // exported are the names of the exported types and constants that the files of a
 // directory declare at top level.
 func exported(t *testing.T, dir string) map[string]bool {
@@ -48,16 +60,4 @@ func addNames(names map[string]bool, g *ast.GenDecl) {
 			}
 		}
 	}
-}
-
-// TestNothingOfWRIsMissing: a program needs no other package than this one for the
-// codes and nouns of the verbs (9.5).
-func TestNothingOfWRIsMissing(t *testing.T) {
-	have := exported(t, ".")
-	for name, public := range exported(t, "../wr") {
-		if public {
-			assert.True(t, have[name], "verbs has no %s", name)
-		}
-	}
-	assert.Greater(t, len(have), 150)
 }

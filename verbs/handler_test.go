@@ -11,42 +11,6 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// TestHandlerRefusals: the results of Set Completion Event Handler (9.4.1).
-func TestHandlerRefusals(t *testing.T) {
-	h := func(*verbs.CQ) {}
-	set := func(id verbs.HandlerID, h func(*verbs.CQ)) func(*world) error {
-		return func(w *world) error { return second(setHandler(w.nic, id, h)) }
-	}
-	refuse(t, verbs.Config{}, []refusal{
-		{"replace: unknown", verbs.ErrInvalidEventHandler, nil, set(1<<30, h)},
-		{"clear: unknown", verbs.ErrInvalidEventHandler, nil, set(1<<30, nil)},
-		{"clear: zero", verbs.ErrInvalidEventHandler, nil, set(0, nil)},
-		{
-			"clear: again", verbs.ErrInvalidEventHandler,
-			func(w *world) { require.NoError(w.t, set(w.handler, nil)(w)) },
-			func(w *world) error { return set(w.handler, nil)(w) },
-		},
-		{
-			"register: all in use", verbs.ErrInsufficientResources,
-			func(w *world) { require.NoError(w.t, set(0, h)(w)) }, set(0, h),
-		},
-	})
-	w := newWorld(t, verbs.Config{})
-	require.NoError(t, set(w.handler, nil)(w))
-	for range small.EventHandlers {
-		require.NoError(t, set(0, h)(w), "a cleared one can be had again")
-	}
-}
-
-// complete makes one completion in a CQ of n: a receive that is flushed.
-func complete(t testing.TB, n *node, cq *verbs.CQ) {
-	qp, err := n.nic.CreateQP(verbs.QPConfig{PD: n.pd, SendCQ: cq, RecvCQ: cq})
-	require.NoError(t, err)
-	require.NoError(t, second(qp.PostRecv(verbs.Recv{})))
-	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
-	require.NoError(t, qp.Destroy())
-}
-
 // TestHandlerAtTheEnd: Close waits for a handler that runs, and what is queued
 // for a queue that has been destroyed is dropped.
 func TestHandlerAtTheEnd(t *testing.T) {
@@ -83,6 +47,15 @@ func TestHandlerAtTheEnd(t *testing.T) {
 		<-closed
 		assert.EqualValues(t, 2, calls.Load())
 	})
+}
+
+// complete makes one completion in a CQ of n: a receive that is flushed.
+func complete(t testing.TB, n *node, cq *verbs.CQ) {
+	qp, err := n.nic.CreateQP(verbs.QPConfig{PD: n.pd, SendCQ: cq, RecvCQ: cq})
+	require.NoError(t, err)
+	require.NoError(t, second(qp.PostRecv(verbs.Recv{})))
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
+	require.NoError(t, qp.Destroy())
 }
 
 // setHandler is Set Completion Event Handler (9.4.1): it registers with an identifier
