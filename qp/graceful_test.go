@@ -169,15 +169,22 @@ func TestGracefulEndings(t *testing.T) {
 	}
 }
 
-// TestGracefulSharedFails: a failure of the S-RQ wakes who waits for it.
-func TestGracefulSharedFails(t *testing.T) {
-	shared := newShared(t, ownPD)
-	r := newRig(t, graceful(setup{}, shared))
-	b := r.sibling(20)
+// twoPaused are two queue pairs of an S-RQ whose peers have sent a message each, for which
+// there is no receive.
+func twoPaused(t *testing.T, set setup) (r, b *rig) {
+	r = newRig(t, set)
+	b = r.sibling(20)
 	for _, q := range []*rig{r, b} {
 		q.send(rawpeer.Send(1, nil).Octets())
 		q.paused()
 	}
+	return r, b
+}
+
+// TestGracefulSharedFails: a failure of the S-RQ wakes who waits for it.
+func TestGracefulSharedFails(t *testing.T) {
+	shared := newShared(t, ownPD)
+	r, b := twoPaused(t, graceful(setup{}, shared))
 	shared.Fail()
 	for _, q := range []*rig{r, b} {
 		require.Equal(t, terminate(0x0207, echoNone, nil), q.next())
@@ -190,12 +197,7 @@ func TestGracefulSharedFails(t *testing.T) {
 // TestGracefulForgets: who has ended takes no wake-up and no receive from others.
 func TestGracefulForgets(t *testing.T) {
 	shared := newShared(t, ownPD)
-	r := newRig(t, graceful(setup{}, shared))
-	b := r.sibling(20)
-	for _, q := range []*rig{r, b} {
-		q.send(rawpeer.Send(1, nil).Octets())
-		q.paused()
-	}
+	r, b := twoPaused(t, graceful(setup{}, shared))
 	require.NoError(t, r.q.Destroy())
 	shared.post(wr.Recv{ID: 1})
 	require.Equal(t, []comp{{1, 0, 0}}, b.wait(b.rcq, 1))
@@ -217,12 +219,7 @@ func undriven(shared *sharedQueue) setup {
 // it was woken leaves it to the next.
 func TestGracefulWokenEnds(t *testing.T) {
 	shared := newShared(t, ownPD)
-	r := newRig(t, undriven(shared))
-	b := r.sibling(20)
-	for _, q := range []*rig{r, b} {
-		q.send(rawpeer.Send(1, nil).Octets())
-		q.paused()
-	}
+	r, b := twoPaused(t, undriven(shared))
 	r.s.rx.mu.Lock() // as if it did not get the processor
 	shared.post(wr.Recv{ID: 1})
 	halted := r.s.halt(cause{fault: faultModifyError})

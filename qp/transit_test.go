@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
-	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -142,60 +141,53 @@ func TestDirectSegments(t *testing.T) {
 // TestRevokedInTransit: memory that goes while a segment is received into it is not
 // touched any more, and the peer hears why.
 func TestRevokedInTransit(t *testing.T) {
-	t.Run("Write", func(t *testing.T) {
-		r := newRig(t, setup{config: direct})
-		bad := rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
+	write := func(r *rig) []byte {
 		r.postRecv(wr.Recv{ID: 1})
-		fpdu := r.peer.Frame(bad)
-		require.NoError(t, r.peer.Raw(fpdu[:30]))
-		r.untilBuffered(30)
-		require.True(t, r.inTransit())
-		require.NoError(t, r.tab.Deallocate(r.writable.stag))
-		r.writable.expect(0, filled(14))
-		require.NoError(t, r.peer.Raw(fpdu[30:]))
-		require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
-		require.NoError(t, r.peer.Close())
-		r.over()
-		r.requireEvents(wr.EventProtSTag)
-		assert.Equal(t, flushed(1), r.all(r.rcq))
-		r.requireMemory()
-	})
-	t.Run("Read Response", func(t *testing.T) {
-		r := newRig(t, setup{config: direct})
+		return rawpeer.Write(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
+	}
+	response := func(r *rig) []byte {
 		r.postSend(wr.Request{ID: 1, Op: wr.OpRead, Local: r.writable.sge(0, 100), Remote: wr.Remote{STag: 5}})
 		r.next()
-		bad := rawpeer.ReadResponse(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
-		fpdu := r.peer.Frame(bad)
-		require.NoError(t, r.peer.Raw(fpdu[:30]))
-		r.untilBuffered(30)
-		require.True(t, r.inTransit())
-		require.NoError(t, r.tab.Deallocate(r.writable.stag))
-		r.writable.expect(0, filled(14))
-		require.NoError(t, r.peer.Raw(fpdu[30:]))
-		require.Equal(t, terminate(0x1100, echoDDP, bad), r.next())
-		require.NoError(t, r.peer.Close())
-		r.over()
-		r.requireEvents()
-		assert.Equal(t, []comp{{1, wr.StatusInvalidSTag, 0}}, r.all(r.scq))
-		r.requireMemory()
-	})
-	t.Run("Send", func(t *testing.T) {
-		r := newRig(t, setup{config: direct})
-		r.postRecv(wr.Recv{ID: 1, SGL: r.private.sgl(0, 100)}, wr.Recv{ID: 2})
-		fpdu := r.peer.Frame(rawpeer.Send(1, filled(100)).Octets())
-		require.NoError(t, r.peer.Raw(fpdu[:30]))
-		r.untilBuffered(30)
-		require.True(t, r.inTransit())
-		require.NoError(t, r.tab.Deallocate(r.private.stag))
-		r.private.expect(0, filled(10))
-		require.NoError(t, r.peer.Raw(fpdu[30:]))
-		term := r.next()
-		require.Equal(t, byte(rdmap.Control(rdmap.Terminate)), term[1])
-		require.NoError(t, r.peer.Close())
-		r.over()
-		assert.Equal(t, []comp{{1, faults[faultRQSTag].Status, 0}, {2, wr.StatusFlushed, 0}}, r.all(r.rcq))
-		r.requireMemory()
-	})
+		return rawpeer.ReadResponse(uint32(r.writable.stag), r.writable.at(0), filled(100)).Octets()
+	}
+	send := func(r *rig) []byte {
+		r.postRecv(wr.Recv{ID: 1, SGL: r.writable.sgl(0, 100)}, wr.Recv{ID: 2})
+		return rawpeer.Send(1, filled(100)).Octets()
+	}
+	for name, c := range map[string]struct {
+		begin        func(*rig) []byte
+		placed       int    // of the part that is there first
+		code         uint16 // of the Terminate Message, with the segment; 0 for one without
+		events       []wr.EventID
+		sends, recvs []comp
+	}{
+		"Write":         {begin: write, placed: 14, code: 0x1100, events: []wr.EventID{wr.EventProtSTag}, recvs: flushed(1)},
+		"Read Response": {begin: response, placed: 14, code: 0x1100, sends: []comp{{1, wr.StatusInvalidSTag, 0}}},
+		"Send":          {begin: send, placed: 10, recvs: append([]comp{{1, faults[faultRQSTag].Status, 0}}, flushed(2)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, setup{config: direct})
+			bad := c.begin(r)
+			fpdu := r.peer.Frame(bad)
+			require.NoError(t, r.peer.Raw(fpdu[:30]))
+			r.untilBuffered(30)
+			require.True(t, r.inTransit())
+			require.NoError(t, r.tab.Deallocate(r.writable.stag))
+			r.writable.expect(0, filled(c.placed))
+			require.NoError(t, r.peer.Raw(fpdu[30:]))
+			want := terminate(0, echoNone, nil)
+			if c.code != 0 {
+				want = terminate(c.code, echoDDP, bad)
+			}
+			require.Equal(t, want, r.next())
+			require.NoError(t, r.peer.Close())
+			r.over()
+			r.requireEvents(c.events...)
+			assert.Equal(t, c.sends, r.all(r.scq))
+			assert.Equal(t, c.recvs, r.all(r.rcq))
+			r.requireMemory()
+		})
+	}
 }
 
 // TestLostInTransit: a stream that ends within a segment is lost, as within any

@@ -162,13 +162,16 @@ func TestWindowPieces(t *testing.T) {
 	require.True(t, resolve(t, tb, r.STag, r.Base, 12).CopyOut(want, 0), "the region's list is its own")
 }
 
+// unbindings are the ways of unbinding a window.
+var unbindings = map[string]func(*Table, wr.STag, User){
+	"InvalidateLocal":  func(tb *Table, s wr.STag, u User) { tb.InvalidateLocal(s, u) },
+	"InvalidateRemote": func(tb *Table, s wr.STag, u User) { tb.InvalidateRemote(s, u) },
+	"Deallocate":       func(tb *Table, s wr.STag, _ User) { _ = tb.Deallocate(s) },
+}
+
 // A region with windows stays; each way of unbinding one lets it go.
 func TestWindowsHoldRegion(t *testing.T) {
-	for name, unbind := range map[string]func(*Table, wr.STag, User){
-		"InvalidateLocal":  func(tb *Table, s wr.STag, u User) { tb.InvalidateLocal(s, u) },
-		"InvalidateRemote": func(tb *Table, s wr.STag, u User) { tb.InvalidateRemote(s, u) },
-		"Deallocate":       func(tb *Table, s wr.STag, _ User) { _ = tb.Deallocate(s) },
-	} {
+	for name, unbind := range unbindings {
 		t.Run(name, func(t *testing.T) {
 			tb := NewTable(Config{})
 			u, v := consumer(alice), consumer(User{PD: alice.PD, QP: 4})
@@ -228,11 +231,7 @@ func TestInvalidateWindow(t *testing.T) {
 // While a hold keeps an unbinding waiting, region and queue pair still have the
 // window, and the next Bind waits.
 func TestUnbindWaits(t *testing.T) {
-	for name, unbind := range map[string]func(*Table, wr.STag, User){
-		"InvalidateLocal":  func(tb *Table, s wr.STag, u User) { tb.InvalidateLocal(s, u) },
-		"InvalidateRemote": func(tb *Table, s wr.STag, u User) { tb.InvalidateRemote(s, u) },
-		"Deallocate":       func(tb *Table, s wr.STag, _ User) { _ = tb.Deallocate(s) },
-	} {
+	for name, unbind := range unbindings {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tb := NewTable(Config{})
