@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // Limits of one cell. A connection takes about a second under emulation; one that hangs ends itself in the
@@ -23,8 +25,8 @@ const (
 
 // harness runs cells with one guest at a time.
 type harness struct {
-	boot   func() (*guest, error)
-	guest  *guest
+	boot   func() (guest, error)
+	guest  guest
 	rnic   string // path of the program
 	rounds int
 }
@@ -68,7 +70,7 @@ func (h *harness) repeat(n int, run func() error) error {
 
 // reboot replaces the guest by a new one of the same kind.
 func (h *harness) reboot() error {
-	if err := h.guest.stop(); err != nil {
+	if err := h.guest.Stop(); err != nil {
 		return err
 	}
 	g, err := h.boot()
@@ -84,7 +86,7 @@ func (h *harness) control(ctx context.Context, c cell) error {
 	if err := h.guest.set(ctx, c.settings); err != nil {
 		return err
 	}
-	out, err := h.guest.command(ctx, cellTime, controlScript(c.size, h.rounds)).CombinedOutput()
+	out, err := h.guest.Command(ctx, cellTime, controlScript(c.size, h.rounds)).CombinedOutput()
 	return said("siw with siw", err, string(out))
 }
 
@@ -122,7 +124,7 @@ func (h *harness) runClient(ctx context.Context, c cell) error {
 
 // ping runs rnic's client against the server in the guest.
 func (h *harness) ping(ctx context.Context, c cell) error {
-	args := append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", strconv.Itoa(h.guest.port)}, h.flags(c)...)
+	args := append([]string{"ping", "-c", "-a", "127.0.0.1", "-p", strconv.Itoa(h.guest.Port)}, h.flags(c)...)
 	cmd := exec.CommandContext(ctx, h.rnic, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -157,8 +159,8 @@ func (h *harness) runServer(ctx context.Context, c cell) error {
 		return errors.Join(err, cmd.Wait())
 	}
 
-	script := clientScript(hostAddr, port, h.rounds, c.size)
-	out, err := h.guest.command(ctx, cellTime, script).CombinedOutput()
+	script := clientScript(siw.HostAddr, port, h.rounds, c.size)
+	out, err := h.guest.Command(ctx, cellTime, script).CombinedOutput()
 	theirs := said("siw client", err, string(out))
 	if theirs != nil {
 		stop() // a client that never connected leaves the server waiting

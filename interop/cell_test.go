@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 var errBroken = errors.New("broken")
@@ -33,10 +35,10 @@ func TestAttempt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			calls, boots := 0, 0
 			h := &harness{
-				guest: &guest{script: "true"},
-				boot: func() (*guest, error) {
+				guest: guest{&siw.Guest{Script: "true"}},
+				boot: func() (guest, error) {
 					boots++
-					return &guest{script: "true"}, nil
+					return guest{&siw.Guest{Script: "true"}}, nil
 				},
 			}
 			got := h.attempt(tt.n, func() error {
@@ -52,8 +54,8 @@ func TestAttempt(t *testing.T) {
 
 func TestAttemptWithoutAGuest(t *testing.T) {
 	h := &harness{
-		guest: &guest{script: "true"},
-		boot:  func() (*guest, error) { return nil, errBroken },
+		guest: guest{&siw.Guest{Script: "true"}},
+		boot:  func() (guest, error) { return guest{}, errBroken },
 	}
 	got := h.attempt(3, func() error { return errWedged })
 	assert.Equal(t, []error{errBroken}, got)
@@ -82,7 +84,7 @@ func TestRunClientWithAServerThatExitsBadly(t *testing.T) {
 			}
 			h := &harness{
 				rnic:   script("rnic", tt.rnic),
-				guest:  &guest{script: script("guest", "printf '"+listening+"\\n"+strings.ReplaceAll(tt.server, "\n", "\\n")+"\\n'; exit 255")},
+				guest:  guest{&siw.Guest{Script: script("guest", "printf '"+listening+"\\n"+strings.ReplaceAll(tt.server, "\n", "\\n")+"\\n'; exit 255")}},
 				rounds: 3,
 			}
 			err := h.runClient(t.Context(), cell{size: 64})

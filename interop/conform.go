@@ -13,6 +13,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/cases"
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // caseTime bounds one try of a case. The waits in it are parts of that.
@@ -161,19 +162,19 @@ func (s *suite) again(ctx context.Context, target **conformance.Rping) error {
 // pingGuest is a harness's guest as pingers.
 type pingGuest struct{ h *harness }
 
-func (p pingGuest) addr() string { return fmt.Sprintf("127.0.0.1:%d", p.h.guest.port) }
+func (p pingGuest) addr() string { return fmt.Sprintf("127.0.0.1:%d", p.h.guest.Port) }
 
 func (p pingGuest) reboot() error { return p.h.reboot() }
 
 // peersScript runs rping for ever and returns. Its process group is noted, so that
 // the next script of the kind can end it.
 func peersScript(role conformance.Role, port int) string {
-	run := fmt.Sprintf("rping -s -P -a %s -p %d", guestAddr, rpingPort)
+	run := fmt.Sprintf("rping -s -P -a %s -p %d", siw.GuestAddr, rpingPort)
 	loops, ready := "1", fmt.Sprintf("grep -q ':%04X [0-9A-F]*:[0-9A-F]* 0A' /proc/net/tcp", rpingPort)
 	if role == conformance.Responder {
 		// rping hangs when it cannot connect, hence timeout. Two of them: a case may
 		// want two streams, and one starts while the other is in use.
-		run = fmt.Sprintf("timeout 20 rping -c -a %s -p %d -C 1000000 -S 64", hostAddr, port)
+		run = fmt.Sprintf("timeout 20 rping -c -a %s -p %d -C 1000000 -S 64", siw.HostAddr, port)
 		loops, ready = "1 2", "pidof rping >/dev/null"
 	}
 	return fmt.Sprintf(`
@@ -194,7 +195,7 @@ done
 }
 
 func (p pingGuest) start(ctx context.Context, role conformance.Role, port int) error {
-	out, err := p.h.guest.command(ctx, cellTime, peersScript(role, port)).CombinedOutput()
+	out, err := p.h.guest.Command(ctx, cellTime, peersScript(role, port)).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("starting rping in the guest: %w: %s", err, out)
 	}
@@ -202,7 +203,7 @@ func (p pingGuest) start(ctx context.Context, role conformance.Role, port int) e
 }
 
 func (p pingGuest) crashed() (string, error) {
-	out, err := exec.Command(p.h.guest.script, "log", "-n", p.h.guest.name).Output()
+	out, err := exec.Command(p.h.guest.Script, "log", "-n", p.h.guest.Name).Output()
 	if err != nil {
 		return "", fmt.Errorf("reading the guest's console: %w", err)
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // TestCount: every connection is made once, and one that fails is not counted.
@@ -16,7 +18,7 @@ func TestCount(t *testing.T) {
 	rnic := filepath.Join(dir, "rnic")
 	script := "#!/bin/sh\necho >>" + calls + "\n[ $(wc -l <" + calls + ") != 7 ] || exit 1\necho '{\"rounds\":1,\"validated\":true}'\n"
 	require.NoError(t, os.WriteFile(rnic, []byte(script), 0o700))
-	h := &harness{guest: &guest{port: 1}, rnic: rnic, rounds: 1}
+	h := &harness{guest: guest{&siw.Guest{Port: 1}}, rnic: rnic, rounds: 1}
 	assert.Equal(t, connections-1, h.count(t.Context(), settings{rev: 2}))
 	made, err := os.ReadFile(calls)
 	require.NoError(t, err)

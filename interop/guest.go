@@ -6,81 +6,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
-)
 
-// Addresses of QEMU's user networking: the guest's own, and the one by which it reaches 127.0.0.1 of
-// this machine.
-const (
-	guestAddr = "10.0.2.15"
-	hostAddr  = "10.0.2.2"
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // rpingPort is where rping listens in the guest.
 const rpingPort = 7174
 
-// guest is a running QEMU guest.
-type guest struct {
-	script string // path of siw-guest
-	name   string
-	port   int // on 127.0.0.1 of this machine; leads to rpingPort
-}
+// guest is a running guest, whose Port leads to rpingPort.
+type guest struct{ *siw.Guest }
 
 // startGuest boots a guest. With parameters the driver is the one whose compile-time switches were
 // made module parameters, else it is the stock one.
-func startGuest(ctx context.Context, dir, kind, parameters string) (*guest, error) {
-	g := &guest{
-		script: filepath.Join(dir, "siw-guest"),
-		name:   fmt.Sprintf("interop-%s-%d", kind, os.Getpid()),
-	}
-	args := []string{"start", "-n", g.name, "-f", fmt.Sprintf("0:%d", rpingPort)}
+func startGuest(ctx context.Context, dir, kind, parameters string) (guest, error) {
+	var options []string
 	if parameters != "" {
-		args = append(args, "-s", parameters)
+		options = []string{"-s", parameters}
 	}
-	cmd := exec.CommandContext(ctx, g.script, args...)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("starting guest %s: %w", g.name, err)
-	}
-	for line := range strings.Lines(string(out)) {
-		if ports, ok := strings.CutPrefix(strings.TrimSpace(line), "fwd "); ok {
-			host, _, _ := strings.Cut(ports, ":")
-			if g.port, err = strconv.Atoi(host); err != nil {
-				return nil, errors.Join(fmt.Errorf("siw-guest printed %q: %w", line, err), g.stop())
-			}
-		}
-	}
-	if g.port == 0 {
-		return nil, errors.Join(errors.New("siw-guest named no forwarded port"), g.stop())
-	}
-	return g, nil
-}
-
-// stop powers the guest off. It takes no context: it has to happen after a cancelled one too.
-func (g *guest) stop() error {
-	if err := exec.Command(g.script, "stop", "-n", g.name).Run(); err != nil {
-		return fmt.Errorf("stopping guest %s: %w", g.name, err)
-	}
-	return nil
-}
-
-// command prepares a shell script to run in the guest, for at most limit.
-func (g *guest) command(ctx context.Context, limit time.Duration, script string) *exec.Cmd {
-	return exec.CommandContext(ctx, g.script, "exec", "-n", g.name,
-		"-t", strconv.Itoa(int(limit.Seconds())), "--", script)
+	g, err := siw.Start(ctx, filepath.Join(dir, "siw-guest"), "interop-"+kind, rpingPort, options...)
+	return guest{g}, err
 }
 
 // set changes what the driver with parameters does for connections made from now on.
-func (g *guest) set(ctx context.Context, s settings) error {
+func (g guest) set(ctx context.Context, s settings) error {
 	script := fmt.Sprintf("cd /sys/module/siw/parameters && echo %d >mpa_version && echo %d >peer_to_peer && echo %d >mpa_crc_required",
 		s.rev, digit(s.p2p), digit(s.crc))
-	if out, err := g.command(ctx, cellTime, script).CombinedOutput(); err != nil {
+	if out, err := g.Command(ctx, cellTime, script).CombinedOutput(); err != nil {
 		return fmt.Errorf("setting siw's parameters: %w: %s", err, out)
 	}
 	return nil
@@ -166,7 +119,7 @@ cat /tmp/server.out
 [ $rc = 0 ] || dmesg | sed -n 's/.*\(siw: .*\)/\1/p' | tail -2
 [ $rc = 0 ] || exit $rc
 exit $client
-`, int(rpingTime.Seconds()), guestAddr, rpingPort, size, listening, stalled, wedged, meanwhile)
+`, int(rpingTime.Seconds()), siw.GuestAddr, rpingPort, size, listening, stalled, wedged, meanwhile)
 }
 
 // clientScript runs rping's client. Its status is the client's: 0 after all rounds with valid data. rping hangs
@@ -178,12 +131,12 @@ func clientScript(addr string, port, rounds, size int) string {
 // controlScript runs rping's server and client on the same guest. A server that fails is the cause, whatever
 // the client says, so its status comes first.
 func controlScript(size, rounds int) string {
-	return serverScript(size, clientScript(guestAddr, rpingPort, rounds, size)+"\nclient=$?")
+	return serverScript(size, clientScript(siw.GuestAddr, rpingPort, rounds, size)+"\nclient=$?")
 }
 
 // startServer runs a server script and returns when it listens. wait then returns how it ended.
-func (g *guest) startServer(ctx context.Context, size int) (wait func() error, err error) {
-	cmd := g.command(ctx, cellTime, serverScript(size, ""))
+func (g guest) startServer(ctx context.Context, size int) (wait func() error, err error) {
+	cmd := g.Command(ctx, cellTime, serverScript(size, ""))
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 func TestSaid(t *testing.T) {
@@ -66,7 +68,7 @@ func TestScriptsParse(t *testing.T) {
 	require.NoError(t, err)
 	scripts := []string{
 		serverScript(64, ""),
-		clientScript(hostAddr, 1234, 3, 65535),
+		clientScript(siw.HostAddr, 1234, 3, 65535),
 		controlScript(64, 3),
 	}
 	for _, s := range scripts {

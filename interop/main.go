@@ -191,11 +191,11 @@ func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 // withGuest boots a guest, lets f use it, and powers it off.
 func withGuest(ctx context.Context, opts options, kind, parameters string, f func(*harness) error) (err error) {
 	h := &harness{rnic: opts.rnic, rounds: opts.rounds}
-	h.boot = func() (*guest, error) { return startGuest(ctx, opts.dir, kind, parameters) }
+	h.boot = func() (guest, error) { return startGuest(ctx, opts.dir, kind, parameters) }
 	if h.guest, err = h.boot(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.guest.stop()) }()
+	defer func() { err = errors.Join(err, h.guest.Stop()) }()
 	return f(h)
 }
 

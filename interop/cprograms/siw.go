@@ -8,9 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // Addresses of a guest on a tap: the guest's own, and this machine's on its network.
@@ -21,9 +22,6 @@ const (
 
 // siwTime bounds a connection with the guest, whose processor may be emulated.
 const siwTime = 2 * time.Minute
-
-// guest is a running QEMU guest with Linux's siw: see interop/siw-guest.
-type guest struct{ script, name string }
 
 // siwRow is a program at both ends, one of which is the guest's kernel.
 type siwRow struct {
@@ -52,13 +50,11 @@ func (r siwRow) name() string {
 
 // siw runs programs under `rnic run` against the same programs on Linux siw in a guest, both ways.
 func (o options) siw(ctx context.Context) (text string, ok bool, err error) {
-	g := &guest{script: filepath.Join(o.here, "..", "siw-guest"), name: fmt.Sprintf("cprograms-%d", os.Getpid())}
-	start := exec.CommandContext(ctx, g.script, "start", "-n", g.name, "--tap")
-	start.Stderr = os.Stderr
-	if err := start.Run(); err != nil {
-		return "", false, fmt.Errorf("starting the guest: %w", err)
+	g, err := siw.Start(ctx, filepath.Join(o.here, "..", "siw-guest"), "cprograms", 0, "--tap")
+	if err != nil {
+		return "", false, err
 	}
-	defer func() { _ = exec.Command(g.script, "stop", "-n", g.name).Run() }()
+	defer func() { _ = g.Stop() }()
 	var b strings.Builder
 	b.WriteString("| server | client | result | seconds |\n|---|---|---|---|\n")
 	ok = true
@@ -93,7 +89,7 @@ func (o options) siw(ctx context.Context) (text string, ok bool, err error) {
 }
 
 // withGuest runs one row, and returns what both printed.
-func (o options) withGuest(ctx context.Context, g *guest, r siwRow) (printed string, err error) {
+func (o options) withGuest(ctx context.Context, g *siw.Guest, r siwRow) (printed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, siwTime)
 	defer cancel()
 	dir, err := o.folder()
@@ -112,9 +108,9 @@ func (o options) withGuest(ctx context.Context, g *guest, r siwRow) (printed str
 			if o.strace != "" {
 				trace = " --strace " + filepath.Join(o.strace, "siw-"+fileName(r.name()))
 			}
-			return exec.CommandContext(ctx, g.script, "nsexec", "-n", g.name, "--", "sh", "-c", "exec "+o.rnic+" run"+trace+" -- "+command)
+			return g.Beside(ctx, "sh", "-c", "exec "+o.rnic+" run"+trace+" -- "+command)
 		}
-		return exec.CommandContext(ctx, g.script, "exec", "-n", g.name, "-t", strconv.Itoa(int(siwTime.Seconds())), "--", command)
+		return g.Command(ctx, siwTime, command)
 	}
 	srv, err := begin(prepare(server, r.server), dir)
 	if err != nil {
@@ -140,14 +136,14 @@ func (o options) withGuest(ctx context.Context, g *guest, r siwRow) (printed str
 }
 
 // siwReady waits until the server's port listens, in the guest or beside it.
-func (o options) siwReady(ctx context.Context, g *guest, r siwRow, srv *program) error {
+func (o options) siwReady(ctx context.Context, g *siw.Guest, r siwRow, srv *program) error {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
 	for {
-		cmd := exec.CommandContext(ctx, g.script, "nsexec", "-n", g.name, "--", "cat", "/proc/net/tcp", "/proc/net/tcp6")
+		cmd := g.Beside(ctx, "cat", "/proc/net/tcp", "/proc/net/tcp6")
 		if r.ours == client {
 			// siw listens with a socket of the kernel's, which this file shows too.
-			cmd = exec.CommandContext(ctx, g.script, "exec", "-n", g.name, "-t", "10", "--", "cat /proc/net/tcp")
+			cmd = g.Command(ctx, 10*time.Second, "cat /proc/net/tcp")
 		}
 		if text, err := cmd.Output(); err == nil && listens(string(text), r.port, listening["tcp"]) {
 			return nil

@@ -22,11 +22,11 @@ var (
 // kernelLog looks at what the guest's kernel said: apart from that on the connections that were pulled on purpose,
 // its controllers may end for one reason only, which is siw's.
 func kernelLog(ctx context.Context, l *lab) (string, error) {
-	pulled, err := l.guest.exec(ctx, time.Minute, "dmesg -c >>/tmp/dmesg; cat /tmp/pulled")
+	pulled, err := l.guest.Run(ctx, time.Minute, "dmesg -c >>/tmp/dmesg; cat /tmp/pulled")
 	if err != nil {
 		return pulled, err
 	}
-	rest, err := l.guest.exec(ctx, time.Minute, "cat /tmp/dmesg")
+	rest, err := l.guest.Run(ctx, time.Minute, "cat /tmp/dmesg")
 	if err != nil {
 		return rest, err
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // options are the flags.
@@ -60,11 +61,11 @@ func (o options) run(ctx context.Context) (ok bool, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fmt.Fprintln(os.Stderr, "nvme: starting the guest; its image takes a few minutes to make the first time")
-	g, err := startGuest(ctx, o.guest)
+	g, err := siw.Start(ctx, o.guest, "nvme", 0, "--smp", "4")
 	if err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, g.stop()) }()
+	defer func() { err = errors.Join(err, g.Stop()) }()
 	l := &lab{rnic: o.rnic, dir: dir, guest: g}
 	defer l.end()
 
@@ -92,7 +93,7 @@ func (o options) run(ctx context.Context) (ok bool, err error) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %.1f |\n", s.name, strings.ReplaceAll(result, "|", `\|`), took)
 	}
-	release, err := g.exec(ctx, time.Minute, "uname -r; nproc")
+	release, err := g.Run(ctx, time.Minute, "uname -r; nproc")
 	if err != nil {
 		return false, fmt.Errorf("asking the guest for its kernel: %w", err)
 	}

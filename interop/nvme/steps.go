@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // nqn is the name of the subsystem that rnic nvme serve exports.
@@ -38,7 +40,7 @@ var steps = []step{
 }
 
 func script(text string) func(context.Context, *lab) (string, error) {
-	return func(ctx context.Context, l *lab) (string, error) { return l.guest.exec(ctx, limit, text) }
+	return func(ctx context.Context, l *lab) (string, error) { return l.guest.Run(ctx, limit, text) }
 }
 
 func discover(ctx context.Context, l *lab) (string, error) {
@@ -51,7 +53,7 @@ func discover(ctx context.Context, l *lab) (string, error) {
 	if err := l.serve(ctx, "0", l.disk()); err != nil {
 		return "", err
 	}
-	out, err := l.guest.exec(ctx, limit, "dmesg -c >/dev/null; modprobe nvme-rdma && nvme discover -t rdma -a "+hostAddr+" -s "+l.port)
+	out, err := l.guest.Run(ctx, limit, "dmesg -c >/dev/null; modprobe nvme-rdma && nvme discover -t rdma -a "+siw.HostAddr+" -s "+l.port)
 	if err == nil && (!strings.Contains(out, nqn) || !strings.Contains(out, "rdma")) {
 		err = errors.New("the discovery log does not name the subsystem")
 	}
@@ -68,11 +70,11 @@ while ! [ -b /dev/nvme0n1 ]; do
   [ $n -lt 600 ] || { echo "no /dev/nvme0n1"; exit 1; }
   usleep 50000
 done
-`, hostAddr, l.port, nqn)
+`, siw.HostAddr, l.port, nqn)
 }
 
 func connect(ctx context.Context, l *lab) (string, error) {
-	out, err := l.guest.exec(ctx, limit, l.connectScript()+"cat /sys/block/nvme0n1/size; dmesg | grep 'creating 4 I/O queues' || exit 1")
+	out, err := l.guest.Run(ctx, limit, l.connectScript()+"cat /sys/block/nvme0n1/size; dmesg | grep 'creating 4 I/O queues' || exit 1")
 	if err == nil && !strings.Contains(out, fmt.Sprintf("%d\n", diskSize/512)) {
 		err = errors.New("the disk has another size")
 	}
@@ -137,7 +139,7 @@ const parallel = rounds + "all 3"
 func pulled(ctx context.Context, l *lab) (printed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if _, err := l.guest.exec(ctx, limit, rounds+"dmesg -c >>/tmp/dmesg; (all 3; echo $? >/tmp/status) >/tmp/said 2>&1 </dev/null & "+`
+	if _, err := l.guest.Run(ctx, limit, rounds+"dmesg -c >>/tmp/dmesg; (all 3; echo $? >/tmp/status) >/tmp/said 2>&1 </dev/null & "+`
 stat=/sys/block/nvme0c0n1/stat # of the path, where the kernel has several
 [ -e $stat ] || stat=/sys/block/nvme0n1/stat
 before=$(awk '{ print $7 }' $stat)
@@ -150,13 +152,13 @@ done`); err != nil {
 		return "", err
 	}
 	l.end()
-	if _, err := l.guest.exec(ctx, limit, "while ! dmesg | grep -q 'Reconnecting in'; do usleep 50000; done"); err != nil {
+	if _, err := l.guest.Run(ctx, limit, "while ! dmesg | grep -q 'Reconnecting in'; do usleep 50000; done"); err != nil {
 		return "", fmt.Errorf("the host did not see the target go: %w", err)
 	}
 	if err := l.serve(ctx, l.port, l.disk()); err != nil {
 		return "", err
 	}
-	out, err := l.guest.exec(ctx, limit, `
+	out, err := l.guest.Run(ctx, limit, `
 while ! [ -s /tmp/status ]; do usleep 50000; done
 cat /tmp/said
 dmesg | grep 'Successfully reconnected' || { echo "the host did not reconnect"; exit 1; }
@@ -171,7 +173,7 @@ exit $rc`)
 
 // crash kills the target at once after the guest was told that its data is stable, and looks into the file.
 func crash(ctx context.Context, l *lab) (string, error) {
-	out, err := l.guest.exec(ctx, limit, `
+	out, err := l.guest.Run(ctx, limit, `
 dd if=/dev/urandom of=/tmp/r bs=64k count=128 2>/dev/null &&
 dd if=/tmp/r of=/dev/nvme0n1 bs=64k seek=1024 conv=fsync,notrunc 2>/dev/null && md5sum </tmp/r`)
 	l.end()
@@ -201,7 +203,7 @@ done`
 
 func disconnect(ctx context.Context, l *lab) (string, error) {
 	// The host has to be back after crash before it can leave in order.
-	out, err := l.guest.exec(ctx, limit, `
+	out, err := l.guest.Run(ctx, limit, `
 while [ "$(cat /sys/class/nvme/nvme0/state)" != live ]; do usleep 50000; done
 dmesg -c >>/tmp/pulled
 `+gone)
@@ -212,6 +214,6 @@ func memory(ctx context.Context, l *lab) (string, error) {
 	if err := l.serve(ctx, "0", "--no-invalidate", "--shared", "64", "mem:64"); err != nil {
 		return "", err
 	}
-	out, err := l.guest.exec(ctx, limit, l.connectScript()+rounds+"all 1 || exit 1"+gone)
+	out, err := l.guest.Run(ctx, limit, l.connectScript()+rounds+"all 1 || exit 1"+gone)
 	return out, errors.Join(err, l.quit())
 }

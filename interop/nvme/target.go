@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
 // diskSize is that of the exported file, in octets.
@@ -23,7 +25,7 @@ const diskSize = 256 << 20
 // lab is what the steps share: the guest, and the target if one runs.
 type lab struct {
 	rnic, dir string
-	guest     *guest
+	guest     *siw.Guest
 	target    *exec.Cmd
 	port      string
 }

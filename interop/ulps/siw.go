@@ -9,15 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
+
+	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
-// guest is a running QEMU guest with Linux's siw (see interop/siw-guest): programs run there over the kernel.
-type guest struct {
-	script, name string
-	port         int // on 127.0.0.1 of this machine; leads to guestPort
-}
+// guest is a place where programs run over the kernel. Its Port leads to guestPort.
+type guest struct{ *siw.Guest }
 
 const (
 	// guestPort is where servers listen in the guest.
@@ -28,64 +26,25 @@ const (
 	listening = "LISTENING"
 )
 
-// startGuest boots a guest.
-func startGuest(ctx context.Context, script string) (*guest, error) {
-	g := &guest{script: script, name: fmt.Sprintf("ulps-%d", os.Getpid())}
-	cmd := exec.CommandContext(ctx, g.script, "start", "-n", g.name, "-f", fmt.Sprintf("0:%d", guestPort))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("starting guest %s: %w", g.name, err)
-	}
-	for line := range strings.Lines(string(out)) {
-		if ports, ok := strings.CutPrefix(strings.TrimSpace(line), "fwd "); ok {
-			host, _, _ := strings.Cut(ports, ":")
-			g.port, err = strconv.Atoi(host)
-		}
-	}
-	if err != nil || g.port == 0 {
-		return nil, errors.Join(fmt.Errorf("siw-guest printed %q, and no forwarded port", out), err, g.stop())
-	}
-	return g, nil
+func (g guest) do(ctx context.Context, script string) (printed string, err error) {
+	return g.Run(ctx, rowTime, script)
 }
 
-// stop powers the guest off. It takes no context: it has to happen after a cancelled one too.
-func (g *guest) stop() error {
-	if err := exec.Command(g.script, "stop", "-n", g.name).Run(); err != nil {
-		return fmt.Errorf("stopping guest %s: %w", g.name, err)
-	}
-	return nil
-}
-
-// sh prepares a shell script to run in the guest.
-func (g *guest) sh(ctx context.Context, script string) *exec.Cmd {
-	return exec.CommandContext(ctx, g.script, "exec", "-n", g.name, "-t", strconv.Itoa(int(rowTime.Seconds())), "--", script)
-}
-
-func (g *guest) do(ctx context.Context, script string) (printed string, err error) {
-	out, err := g.sh(ctx, script).CombinedOutput()
-	printed = strings.TrimSpace(string(out))
-	if err != nil {
-		err = fmt.Errorf("in the guest: %w: %s", err, printed)
-	}
-	return printed, err
-}
-
-func (g *guest) folder(ctx context.Context) (dir string, remove func(), err error) {
+func (g guest) folder(ctx context.Context) (dir string, remove func(), err error) {
 	_, err = g.do(ctx, fmt.Sprintf("mkdir -p %[1]s && cd %[1]s && head -c %[2]d /dev/urandom >original", guestFolder, fileSize))
 	return guestFolder, func() { _, _ = g.do(context.WithoutCancel(ctx), "rm -rf "+guestFolder) }, err
 }
 
-func (g *guest) ports() (there, here int, err error) { return guestPort, g.port, nil }
+func (g guest) ports() (there, here int, err error) { return guestPort, g.Port, nil }
 
 // command has a server's script say when it listens: QEMU takes connections whether it does or not. siw listens with a socket of the kernel's, which
 // /proc/net/tcp shows as it does all.
-func (g *guest) command(ctx context.Context, r row, dir string, port int) *exec.Cmd {
+func (g guest) command(ctx context.Context, r row, dir string, port int) *exec.Cmd {
 	program := strings.Join(r.filled(g.host(), port), " ")
 	if r.client {
-		return g.sh(ctx, "cd "+dir+" && exec "+program)
+		return g.Command(ctx, rowTime, "cd "+dir+" && exec "+program)
 	}
-	return g.sh(ctx, fmt.Sprintf(`
+	return g.Command(ctx, rowTime, fmt.Sprintf(`
 cd %s
 %s & program=$!
 while ! grep -q ':%04X 00000000:0000 0A ' /proc/net/tcp; do
@@ -96,21 +55,21 @@ echo %s
 wait $program`, dir, program, port, listening))
 }
 
-func (g *guest) listens(ctx context.Context, o *output) error { return o.await(ctx, listening) }
+func (g guest) listens(ctx context.Context, o *output) error { return o.await(ctx, listening) }
 
 // end ends rcopy, of which the guest runs one at most: to end what runs it here is not enough.
-func (g *guest) end(*exec.Cmd) {
+func (g guest) end(*exec.Cmd) {
 	ctx, cancel := context.WithTimeout(context.Background(), rowTime)
 	defer cancel()
 	_, _ = g.do(ctx, "killall rstream riostream rcopy 2>/dev/null")
 }
 
-func (g *guest) sum(ctx context.Context, file string) (string, error) {
+func (g guest) sum(ctx context.Context, file string) (string, error) {
 	return g.do(ctx, "md5sum <"+file+" | cut -d' ' -f1")
 }
 
 // host is how the guest reaches 127.0.0.1 of this machine, through QEMU's user networking.
-func (g *guest) host() string { return "10.0.2.2" }
+func (g guest) host() string { return siw.HostAddr }
 
 // siw runs the programs of C in a guest, and returns a table.
 func (o options) siw(ctx context.Context) (text string, ok bool, err error) {
@@ -119,11 +78,12 @@ func (o options) siw(ctx context.Context) (text string, ok bool, err error) {
 		return "", false, err
 	}
 	fmt.Fprintln(os.Stderr, "starting the guest; its image takes a few minutes to make the first time")
-	g, err := startGuest(ctx, script)
+	booted, err := siw.Start(ctx, script, "ulps", guestPort)
 	if err != nil {
 		return "", false, err
 	}
-	defer func() { err = errors.Join(err, g.stop()) }()
+	g := guest{booted}
+	defer func() { err = errors.Join(err, g.Stop()) }()
 	kernel, err := g.do(ctx, "uname -r")
 	if err != nil {
 		return "", false, err

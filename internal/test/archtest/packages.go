@@ -157,7 +157,7 @@ var packages = []group{
 		},
 		{
 			"lab/relay", "what `rnic proxy` does: connections carried between two ends, with the faults of a plan",
-			"cm internal/admission internal/rawsock lab/fault mpa",
+			"cm internal/admission internal/rawsock lab/fault lab/internal/interpose mpa",
 		},
 		{
 			"lab/tap", "captures of streams, as pcapng",
@@ -336,20 +336,24 @@ var packages = []group{
 			"",
 		},
 		{
+			"interop/internal/siw", "QEMU guests with Linux's siw",
+			"",
+		},
+		{
 			"interop", "softrnic against Linux Soft-iWARP in a guest",
-			"conformance conformance/cases conformance/requirements interop/internal/page",
+			"conformance conformance/cases conformance/requirements interop/internal/page interop/internal/siw",
 		},
 		{
 			"interop/cprograms", "C programs of Debian's packages under `rnic run`",
-			"interop/internal/page",
+			"interop/internal/page interop/internal/siw",
 		},
 		{
 			"interop/nvme", "Linux's NVMe initiator against `rnic nvme serve`",
-			"interop/internal/page",
+			"interop/internal/page interop/internal/siw",
 		},
 		{
 			"interop/ulps", "upper layers against other people's programs",
-			"interop/internal/page ulp/rsocket",
+			"interop/internal/page interop/internal/siw ulp/rsocket",
 		},
 	}},
 	{"Helpers of tests", []entry{
