@@ -20,6 +20,7 @@ import (
 	"github.com/softrnic/softrnic/internal/admission"
 	"github.com/softrnic/softrnic/internal/rawsock"
 	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/lab/internal/interpose"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -96,11 +97,11 @@ func (s *Server) failed(remote net.Addr, err error) {
 
 // take takes a connection from its first octet to where it is carried. It owns it until then.
 func (s *Server) take(ctx context.Context, st *admission.Startup) error {
-	stop := context.AfterFunc(st.Context(), func() { drop(st.Conn) })
+	stop := context.AfterFunc(st.Context(), func() { interpose.Drop(st.Conn) })
 	c, err := s.asked(st)
 	if err != nil {
 		stop()
-		drop(st.Conn)
+		interpose.Drop(st.Conn)
 		return err
 	}
 	st.Leave()
@@ -172,7 +173,7 @@ func (s *Server) carry(ctx context.Context, client net.Conn) error {
 	d := net.Dialer{Timeout: requestTimeout}
 	server, err := d.DialContext(ctx, "tcp", s.target)
 	if err != nil {
-		drop(client)
+		interpose.Drop(client)
 		return rawsock.NoPort(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -209,11 +210,3 @@ type begunTCP struct {
 }
 
 func (b *begunTCP) Read(p []byte) (int, error) { return b.begun.Read(p) }
-
-// drop ends a connection with a reset.
-func drop(nc net.Conn) {
-	if c, ok := nc.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0)
-	}
-	_ = nc.Close()
-}

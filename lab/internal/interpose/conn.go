@@ -130,10 +130,7 @@ func (l *lower) NetConn() net.Conn {
 func (l *lower) reset() {
 	bottom := l.NetConn()
 	_ = l.SetLinger(0)
-	if c, ok := bottom.(interface{ SetLinger(int) error }); ok {
-		_ = c.SetLinger(0)
-	}
-	_ = bottom.Close() // TLS would write, and may wait
+	Drop(bottom) // TLS would write, and may wait
 	_ = l.Close()
 }
 
