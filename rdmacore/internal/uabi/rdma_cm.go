@@ -2,7 +2,14 @@
 
 package uabi
 
-import "unsafe"
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
 
 // CMABI is the version of the ABI of rdma_cm (RDMA_USER_CM_ABI_VERSION).
 const CMABI = 4
@@ -34,13 +41,23 @@ const (
 	CMJoinMcast
 )
 
-// Port spaces (enum rdma_ucm_port_space).
+// PortSpace is what a connection id is for (enum rdma_ucm_port_space).
+type PortSpace uint16
+
+// The port spaces.
 const (
-	PSIPoIB = 0x0002
-	PSIB    = 0x013f
-	PSTCP   = 0x0106
-	PSUDP   = 0x0111
+	PSIPoIB PortSpace = 0x0002
+	PSIB    PortSpace = 0x013f
+	PSTCP   PortSpace = 0x0106
+	PSUDP   PortSpace = 0x0111
 )
+
+func (p PortSpace) String() string {
+	if name, ok := map[PortSpace]string{PSIPoIB: "IPOIB", PSIB: "IB", PSTCP: "TCP", PSUDP: "UDP"}[p]; ok {
+		return name
+	}
+	return fmt.Sprintf("%#x", uint16(p))
+}
 
 // Events of rdma_cm (enum rdma_cm_event_type of <rdma/rdma_cma.h>).
 const (
@@ -96,6 +113,29 @@ type SockaddrIn6 struct {
 	ScopeID  uint32
 }
 
+// AddrPort is the address, and whether it is one of IPv4 or IPv6.
+func (s *SockaddrIn6) AddrPort() (netip.AddrPort, bool) {
+	port := binary.BigEndian.Uint16(s.Port[:])
+	switch s.Family {
+	case syscall.AF_INET:
+		return netip.AddrPortFrom(netip.AddrFrom4(s.FlowInfo), port), true
+	case syscall.AF_INET6:
+		a := netip.AddrFrom16(s.Addr)
+		if s.ScopeID != 0 && a.IsLinkLocalUnicast() {
+			a = a.WithZone(strconv.FormatUint(uint64(s.ScopeID), 10))
+		}
+		return netip.AddrPortFrom(a, port), true
+	}
+	return netip.AddrPort{}, false
+}
+
+func (s SockaddrIn6) String() string {
+	if a, ok := s.AddrPort(); ok {
+		return a.String()
+	}
+	return fmt.Sprintf("family %d", s.Family)
+}
+
 // Lengths of the two kinds of socket address.
 const (
 	SockaddrIn4Len = 16
@@ -116,6 +156,14 @@ type ConnParam struct {
 	ResponderResources, InitiatorDepth     uint8
 	FlowControl, RetryCount, RNRRetryCount uint8
 	Valid                                  uint8
+}
+
+func (p ConnParam) String() string {
+	if p.Valid == 0 {
+		return "{no parameters}"
+	}
+	return fmt.Sprintf("{qpn=%#x, responder_resources=%d, initiator_depth=%d, private_data_len=%d}",
+		p.QPNum, p.ResponderResources, p.InitiatorDepth, p.PrivateDataLen)
 }
 
 // UDParam is what an event says of an id for datagrams, in place of ConnParam: the peer's queue pair and how to reach it.
@@ -154,7 +202,7 @@ type PathRec struct {
 type (
 	CreateID struct {
 		UID, Response uint64
-		PS            uint16
+		PS            PortSpace
 		QPType        uint8
 		Reserved      [5]uint8
 	}

@@ -26,7 +26,7 @@ func bind(c *call, q *uabi.CMBindAddr) error {
 
 func (c *call) bind(num uint32, s *uabi.SockaddrIn6) error {
 	return c.with(num, func(i *id) error {
-		a, ok := addrPort(s)
+		a, ok := s.AddrPort()
 		if !ok {
 			return refuse(syscall.EAFNOSUPPORT, "address family %d: this device has IPv4 and IPv6", s.Family)
 		}
@@ -49,24 +49,15 @@ func (i *id) bind(a netip.AddrPort) error {
 	if errors.Is(err, syscall.EADDRINUSE) && a.Port() == 0 { // cma_alloc_any_port of Linux
 		const what = "no local port is left at %v: close some connections, or widen the range " +
 			"(sysctl net.ipv4.ip_local_port_range)"
-		i.dev.say("ports", what, a.Addr())
+		i.dev.dev.Report("ports", what, a.Addr())
 		return refuse(syscall.EADDRNOTAVAIL, what, a.Addr())
 	}
 	if err != nil {
-		return refuse(bindErrno(err), "bind to %v: %v", a, err)
+		return refuse(errnoOf(err), "bind to %v: %v", a, err)
 	}
-	i.dev.own(p.fd)
+	i.dev.dev.Own(p.fd)
 	i.port, i.src, i.state = p, p.addr, bound
 	return nil
-}
-
-// bindErrno is the errno of bind(2); an address that no interface has is no device's.
-func bindErrno(err error) syscall.Errno {
-	var no syscall.Errno
-	if errors.As(err, &no) {
-		return no
-	}
-	return syscall.EINVAL
 }
 
 func resolveIP(c *call, q *uabi.ResolveIP) error { return c.resolve(q.ID, &q.Src, &q.Dst) }
@@ -84,7 +75,7 @@ func resolveAddr(c *call, q *uabi.ResolveAddr) error {
 
 // resolve finds the source address for a destination, and reserves a port of it unless the id is bound.
 func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
-	d, ok := addrPort(dst)
+	d, ok := dst.AddrPort()
 	if !ok {
 		return refuse(syscall.EINVAL, "address family %d: this device has IPv4 and IPv6", dst.Family)
 	}
@@ -100,7 +91,7 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 		}
 		s := i.src
 		if i.state == idle {
-			s, _ = addrPort(src) // AF_UNSPEC, or none: whatever leads there
+			s, _ = src.AddrPort() // AF_UNSPEC, or none: whatever leads there
 		}
 		if s.IsValid() && s.Addr().Is4() != d.Addr().Is4() {
 			return refuse(syscall.EINVAL, "a source %v of another family than %v", s.Addr(), d.Addr())

@@ -181,7 +181,7 @@ func TestInitQPAttr(t *testing.T) {
 // TestNotForRNICs: other port spaces, and multicast.
 func TestNotForRNICs(t *testing.T) {
 	p := newDevice(t).program()
-	for ps, no := range map[uint16]syscall.Errno{uabi.PSIPoIB: syscall.EOPNOTSUPP, 7: syscall.EINVAL} {
+	for ps, no := range map[uabi.PortSpace]syscall.Errno{uabi.PSIPoIB: syscall.EOPNOTSUPP, 7: syscall.EINVAL} {
 		assert.Equal(t, no, refused(t, do(p, uabi.CMCreateID, &uabi.CreateID{Response: p.resp(), PS: ps}, 4)))
 	}
 	must(p, uabi.CMCreateID, &uabi.CreateID{Response: p.resp(), PS: uabi.PSIB}, 4)
@@ -209,10 +209,10 @@ func TestTrace(t *testing.T) {
 	p.expect(uabi.CMEventAddrResolved)
 	p.destroy(a)
 	assert.Equal(t, []string{
-		"rdma_cm CREATE_ID(ps=TCP) = 0 (id=1)",
-		"rdma_cm BIND_IP(id=1, addr=127.0.0.1:0) = 0",
-		"rdma_cm BIND_IP(id=1, addr=127.0.0.1:80) = -1 EINVAL (id 1 is bound)",
-		"rdma_cm RESOLVE_IP(id=1, src=family 0, dst=127.0.0.1:9) = 0",
+		"rdma_cm CREATE_ID(uid=0x1, ps=TCP, qp_type=2) = 0 (id=1)",
+		"rdma_cm BIND_IP(addr=127.0.0.1:0, id=1) = 0",
+		"rdma_cm BIND_IP(addr=127.0.0.1:80, id=1) = -1 EINVAL (id 1 is bound)",
+		"rdma_cm RESOLVE_IP(dst=127.0.0.1:9, id=1, timeout_ms=1) = 0",
 		fmt.Sprintf("rdma_cm GET_EVENT() = 0 (%s)", "ADDR_RESOLVED, id=1"),
 		"rdma_cm DESTROY_ID(id=1) = 0 (events_reported=1)",
 	}, lines)

@@ -62,7 +62,7 @@ func control[Q any](name string, least int, do func(*call, *Q) error) *command {
 		var q Q
 		copy(umem.Bytes(&q), c.body)
 		if c.tracing() {
-			c.args = arguments(&q)
+			c.args = uverbs.Fields(&q)
 		}
 		return do(c, &q)
 	}}

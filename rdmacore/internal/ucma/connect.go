@@ -67,7 +67,7 @@ func (i *id) begin(qp *uverbs.QP, cfg cm.Config) error {
 	cfg.OnRequestSent = t.over
 	p := i.port
 	i.port = nil
-	from := dialer{src: netip.AddrPortFrom(i.src.Addr(), p.addr.Port()), tos: i.options.tos, own: d.own, limit: d.limits}
+	from := dialer{src: netip.AddrPortFrom(i.src.Addr(), p.addr.Port()), tos: i.options.tos, own: d.dev.Own, limit: d.limits}
 	dst := i.dst
 	go func() {
 		defer cancel()
@@ -112,22 +112,22 @@ func (i *id) failed(err error) {
 	i.dev.note("id %d: %v", i.num, err)
 	var rejected *cm.RejectedError
 	if errors.As(err, &rejected) {
-		i.dev.say("rejected", "the program at %v has rejected a connection: what it prints may say why", i.dst)
+		i.dev.dev.Report("rejected", "the program at %v has rejected a connection: what it prints may say why", i.dst)
 		i.push(uabi.CMEventRejected, syscall.ECONNREFUSED, func(e *event) { e.conn(rejected.PrivateData, 0, 0) })
 		return
 	}
 	switch no := errnoOf(err); no {
 	case syscall.ECONNREFUSED:
-		i.dev.say("refused", "nothing listens at %v: is a server started there, under `rnic run` and with this port?", i.dst)
+		i.dev.dev.Report("refused", "nothing listens at %v: is a server started there, under `rnic run` and with this port?", i.dst)
 		i.push(uabi.CMEventRejected, no, nil)
 	case syscall.ECONNRESET:
-		i.dev.say("reset", "%v has closed a connection that was to begin: is an iWARP or softrnic program there?", i.dst)
+		i.dev.dev.Report("reset", "%v has closed a connection that was to begin: is an iWARP or softrnic program there?", i.dst)
 		i.push(uabi.CMEventRejected, no, nil)
 	case syscall.ETIMEDOUT:
-		i.dev.say("unreachable", "%v does not answer: is the address right, does a firewall drop TCP, does the program there accept?", i.dst)
+		i.dev.dev.Report("unreachable", "%v does not answer: is the address right, does a firewall drop TCP, does the program there accept?", i.dst)
 		i.push(uabi.CMEventUnreachable, no, nil)
 	default:
-		i.dev.say("connect", "there is no connection to %v: %v", i.dst, err)
+		i.dev.dev.Report("connect", "there is no connection to %v: %v", i.dst, err)
 		i.push(uabi.CMEventConnectError, no, nil)
 	}
 }

@@ -19,7 +19,6 @@
 package ucma
 
 import (
-	"fmt"
 	"net/netip"
 	"sync"
 	"time"
@@ -58,8 +57,6 @@ type Device struct {
 	guid   [8]byte
 	limits limits
 
-	said sync.Map // causes that say has been told
-
 	mu   sync.Mutex
 	ids  map[uint32]*id // guarded by mu, as below
 	next uint32
@@ -79,23 +76,6 @@ func New(d *uverbs.Device) *Device {
 // Open is an open("/dev/infiniband/rdma_cm"). event is an eventfd with EFD_SEMAPHORE, which the File owns
 // from now on: it gets one token an event.
 func (d *Device) Open(event int) *File {
-	d.own(event)
+	d.dev.Own(event)
 	return &File{dev: d, event: event}
-}
-
-// own tells of a descriptor that the device has made.
-func (d *Device) own(fd int) {
-	if d.config.Own != nil {
-		d.config.Own(fd)
-	}
-}
-
-// say tells the user a sentence, once for each cause.
-func (d *Device) say(cause, format string, args ...any) {
-	if d.config.Report == nil {
-		return
-	}
-	if _, said := d.said.LoadOrStore(cause, true); !said {
-		d.config.Report(fmt.Sprintf(format, args...))
-	}
 }

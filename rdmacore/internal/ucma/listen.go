@@ -39,7 +39,7 @@ func listen(c *call, q *uabi.Listen) error {
 		i.port = nil
 		if err != nil {
 			i.state = idle // the port has gone
-			return refuse(bindErrno(err), "listen on %v: %v", i.src, err)
+			return refuse(errnoOf(err), "listen on %v: %v", i.src, err)
 		}
 		i.listener = cm.NewListener(i.dev.dev.Owning(l), cm.ListenConfig{InOrder: true, OnStartupError: func(remote net.Addr, err error) {
 			i.dev.note("id %d: a connection of %v came to nothing: %v", i.num, remote, err)

@@ -98,13 +98,13 @@ func (i *id) found(s udwire.Setup, err error) {
 	defer d.mu.Unlock()
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		d.say("setup refused", "nothing listens for datagrams at %v: is a server started there, under `rnic run` and with this port?", i.dst)
+		d.dev.Report("setup refused", "nothing listens for datagrams at %v: is a server started there, under `rnic run` and with this port?", i.dst)
 		i.push(uabi.CMEventUnreachable, 0, func(e *event) { e.resp.Status = setupUnsupported })
 	case err != nil:
-		d.say("setup unreachable", "%v does not answer: is the address right, does a firewall drop UDP, does the program there accept?", i.dst)
+		d.dev.Report("setup unreachable", "%v does not answer: is the address right, does a firewall drop UDP, does the program there accept?", i.dst)
 		i.push(uabi.CMEventUnreachable, errnoOf(err), nil)
 	case s.Status != 0:
-		d.say("setup rejected", "the program at %v has rejected a request: what it prints may say why", i.dst)
+		d.dev.Report("setup rejected", "the program at %v has rejected a request: what it prints may say why", i.dst)
 		i.push(uabi.CMEventUnreachable, 0, func(e *event) {
 			e.resp.Status = uint32(s.Status)
 			e.datagrams(uabi.UDParam{}, s.Private)

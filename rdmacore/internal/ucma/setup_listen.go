@@ -41,7 +41,7 @@ func (i *id) listenSetups(backlog int) error {
 	i.port = nil
 	if err != nil {
 		i.state = idle // the port has gone
-		return refuse(bindErrno(err), "listen on %v: %v", i.src, err)
+		return refuse(errnoOf(err), "listen on %v: %v", i.src, err)
 	}
 	i.dev.dev.OwnSocket(conn)
 	i.setups = &setupListener{id: i, conn: conn, known: map[setupKey]*setupRequest{}}

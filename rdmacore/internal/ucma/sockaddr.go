@@ -12,23 +12,7 @@ import (
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
-// addrPort is the address of a struct sockaddr, and whether it is one of IPv4 or IPv6.
-func addrPort(s *uabi.SockaddrIn6) (netip.AddrPort, bool) {
-	port := binary.BigEndian.Uint16(s.Port[:])
-	switch s.Family {
-	case syscall.AF_INET:
-		return netip.AddrPortFrom(netip.AddrFrom4(s.FlowInfo), port), true
-	case syscall.AF_INET6:
-		a := netip.AddrFrom16(s.Addr)
-		if s.ScopeID != 0 && a.IsLinkLocalUnicast() {
-			a = a.WithZone(strconv.FormatUint(uint64(s.ScopeID), 10))
-		}
-		return netip.AddrPortFrom(a, port), true
-	}
-	return netip.AddrPort{}, false
-}
-
-// sockaddr is the reverse; an address that is none gives zeros.
+// sockaddr is the reverse of SockaddrIn6.AddrPort; an address that is none gives zeros.
 func sockaddr(a netip.AddrPort) (s uabi.SockaddrIn6) {
 	if !a.IsValid() {
 		return s

@@ -4,7 +4,6 @@ package ucma
 
 import (
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -72,81 +71,4 @@ func (ev *event) text() string {
 			e.Conn.ResponderResources, e.Conn.InitiatorDepth, e.Conn.PrivateDataLen)
 	}
 	return s
-}
-
-// arguments are the fields of a command that tell a person something.
-func arguments(q any) string {
-	switch q := q.(type) {
-	case *uabi.CreateID:
-		return fmt.Sprintf("ps=%s", portSpace(q.PS))
-	case *uabi.DestroyID:
-		return idText(q.ID)
-	case *uabi.BindIP:
-		return list(idText(q.ID), "addr="+addrText(&q.Addr))
-	case *uabi.CMBindAddr:
-		return list(idText(q.ID), "addr="+addrText(&q.Addr.SockaddrIn6))
-	case *uabi.ResolveIP:
-		return list(idText(q.ID), "src="+addrText(&q.Src), "dst="+addrText(&q.Dst))
-	case *uabi.ResolveAddr:
-		return list(idText(q.ID), "src="+addrText(&q.Src.SockaddrIn6), "dst="+addrText(&q.Dst.SockaddrIn6))
-	case *uabi.ResolveRoute:
-		return idText(q.ID)
-	case *uabi.CMQueryCmd:
-		return list(idText(q.ID), fmt.Sprintf("option=%d", q.Option))
-	case *uabi.Connect:
-		return list(idText(q.ID), paramText(&q.ConnParam))
-	case *uabi.Listen:
-		return list(idText(q.ID), fmt.Sprintf("backlog=%d", q.Backlog))
-	case *uabi.Accept:
-		return list(idText(q.ID), paramText(&q.ConnParam))
-	case *uabi.Reject:
-		return list(idText(q.ID), fmt.Sprintf("private_data_len=%d", q.PrivateDataLen))
-	case *uabi.Disconnect:
-		return idText(q.ID)
-	case *uabi.InitQPAttr:
-		return list(idText(q.ID), fmt.Sprintf("qp_state=%d", q.QPState))
-	case *uabi.SetOption:
-		return list(idText(q.ID), fmt.Sprintf("level=%d", q.Level), fmt.Sprintf("optname=%d", q.OptName))
-	case *uabi.Notify:
-		return list(idText(q.ID), fmt.Sprintf("event=%d", q.Event))
-	case *uabi.MigrateID:
-		return list(idText(q.ID), fmt.Sprintf("fd=%d", int32(q.FD)))
-	case *uabi.JoinIPMcast:
-		return idText(q.ID)
-	case *uabi.JoinMcast:
-		return idText(q.ID)
-	}
-	return ""
-}
-
-func list(s ...string) string  { return strings.Join(s, ", ") }
-func idText(num uint32) string { return fmt.Sprintf("id=%d", num) }
-
-func addrText(s *uabi.SockaddrIn6) string {
-	if a, ok := addrPort(s); ok {
-		return a.String()
-	}
-	return fmt.Sprintf("family %d", s.Family)
-}
-
-func portSpace(ps uint16) string {
-	switch ps {
-	case uabi.PSTCP:
-		return "TCP"
-	case uabi.PSUDP:
-		return "UDP"
-	case uabi.PSIB:
-		return "IB"
-	case uabi.PSIPoIB:
-		return "IPOIB"
-	}
-	return fmt.Sprintf("%#x", ps)
-}
-
-func paramText(p *uabi.ConnParam) string {
-	if p.Valid == 0 {
-		return "no parameters"
-	}
-	return fmt.Sprintf("qpn=%#x, responder_resources=%d, initiator_depth=%d, private_data_len=%d",
-		p.QPNum, p.ResponderResources, p.InitiatorDepth, p.PrivateDataLen)
 }

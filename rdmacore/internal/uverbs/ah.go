@@ -18,12 +18,7 @@ type ah struct {
 func init() {
 	legacy[uabi.CmdCreateAH] = control("CREATE_AH", (*File).createAH)
 	legacy[uabi.CmdDestroyAH] = control("DESTROY_AH", func(f *File, q *uabi.DestroyAH, _ *uabi.None) error {
-		v, err := victim(&f.ahs, q.AHHandle, "address handle")
-		if err != nil {
-			return err
-		}
-		f.ahs.remove(q.AHHandle, v)
-		return nil
+		return destroy(&f.ahs, q.AHHandle, "address handle", func(*ah) error { return nil })
 	})
 }
 
@@ -38,7 +33,7 @@ func (f *File) createAH(q *uabi.CreateAH, p *uabi.CreateAHResp) error {
 	case q.Attr.PortNum != 1:
 		return refuse(syscall.EINVAL, "port %d: the device has port 1 alone", q.Attr.PortNum)
 	case q.Attr.IsGlobal == 0 || to.IsUnspecified():
-		f.dev.report("gid", "a program gives an address no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
+		f.dev.Report("gid", "a program gives an address no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
 		return refuse(syscall.EINVAL, "the address has no GID")
 	case q.Attr.GRH.SGIDIndex != 0:
 		return refuse(syscall.EINVAL, "GID index %d: the device has index 0 alone", q.Attr.GRH.SGIDIndex)

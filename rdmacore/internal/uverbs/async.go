@@ -76,7 +76,7 @@ func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
 	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
 	default:
 		if e.Why != nil {
-			d.report(kindOf(e.Why), "queue pair %#x has failed: %v", q.qpn, e.Why.WithoutQP())
+			d.Report(kindOf(e.Why), "queue pair %#x has failed: %v", q.qpn, e.Why.WithoutQP())
 		}
 	}
 	if d.config.Trace == nil {
@@ -102,7 +102,7 @@ func (d *Device) reportRequestFault(q *QP, c *verbs.Completion) {
 	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) {
 		return
 	}
-	d.report(kindOf(why), "queue pair %#x has failed: %v: %v", q.qpn, c.Status, why.WithoutQP())
+	d.Report(kindOf(why), "queue pair %#x has failed: %v: %v", q.qpn, c.Status, why.WithoutQP())
 	if d.config.Trace != nil {
 		d.config.Trace(fmt.Sprintf("uverbs failed(qpn=%#x, wr_id=%d): %v: %v", q.qpn, c.ID, c.Status, why.WithoutQP()))
 	}
@@ -111,7 +111,7 @@ func (d *Device) reportRequestFault(q *QP, c *verbs.Completion) {
 // raise tells a program of an event of an object.
 func (d *Device) raise(s *source, element uint64, kind uint32) {
 	if s.ch != nil && !s.asynchronous(element, kind) {
-		d.report("async full", "the asynchronous events of a context are not read, so one is lost (ibv_get_async_event)")
+		d.Report("async full", "the asynchronous events of a context are not read, so one is lost (ibv_get_async_event)")
 	}
 }
 

@@ -69,7 +69,7 @@ func (d *Device) newQPN(q *QP) (uint32, error) {
 	p, err := d.newPort(q.ud != nil)
 	if err != nil {
 		r := refusal(err)
-		d.report("listen", "a queue pair needs a port on %v, the device's address: %v", d.config.Addr, err)
+		d.Report("listen", "a queue pair needs a port on %v, the device's address: %v", d.config.Addr, err)
 		return 0, r
 	}
 	if h.ports == nil {

@@ -44,7 +44,7 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 	peer := plain(netip.AddrFrom16(m.Dest.DGID))
 	switch {
 	case m.AttrMask&uabi.QPAV == 0 || peer.IsUnspecified():
-		d.report("gid", "a program gives its queue pair no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
+		d.Report("gid", "a program gives its queue pair no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
 		return refuse(syscall.EINVAL, "the address has no GID")
 	case peer.IsMulticast():
 		return refuse(syscall.EINVAL, "the GID is a multicast one")
@@ -170,7 +170,7 @@ func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
 	cfg.PrivateData = handData(l.dest, l.qp.qpn)
 	me := l.dev.config.Addr
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(me, 0)), Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { l.dev.own(int(fd)) })
+		return c.Control(func(fd uintptr) { l.dev.Own(int(fd)) })
 	}}
 	peer := l.peer
 	if peer.IsLinkLocalUnicast() {
@@ -194,7 +194,7 @@ func (l *link) failed(err, stopped error) {
 	if errors.Is(stopped, context.DeadlineExceeded) {
 		why = "the peer's program has not changed its own to RTR in time"
 	}
-	l.dev.report("by hand", "queue pair %#x does not reach %v, queue pair %#x: %s", l.qp.qpn, l.peer, l.dest, why)
+	l.dev.Report("by hand", "queue pair %#x does not reach %v, queue pair %#x: %s", l.qp.qpn, l.peer, l.dest, why)
 	if l.dev.config.Trace != nil {
 		l.dev.config.Trace(fmt.Sprintf("uverbs queue pair %#x to %v, %#x: %v", l.qp.qpn, l.peer, l.dest, err))
 	}

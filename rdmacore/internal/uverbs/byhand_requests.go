@@ -76,7 +76,7 @@ func (d *Device) requested(r *cm.Request, dest, src uint32) []*cm.Request {
 		return []*cm.Request{old}
 	}
 	if h.early >= maxEarly {
-		d.report("early", "more than %d connections wait for queue pairs that the program has not changed to RTR", maxEarly)
+		d.Report("early", "more than %d connections wait for queue pairs that the program has not changed to RTR", maxEarly)
 		return []*cm.Request{r}
 	}
 	o.early = append(o.early, r)

@@ -30,7 +30,7 @@ func (l owning) Accept() (net.Conn, error) {
 func (d *Device) OwnSocket(s any) {
 	if c, ok := s.(syscall.Conn); ok {
 		if raw, err := c.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { d.own(int(fd)) })
+			_ = raw.Control(func(fd uintptr) { d.Own(int(fd)) })
 		}
 	}
 }

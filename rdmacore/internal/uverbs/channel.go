@@ -70,8 +70,8 @@ func newChannel(d *Device, size int) (*channel, int, error) {
 		return nil, 0, refuse(refusal(err).Errno, "no pipe could be made: is /proc mounted?")
 	}
 	c.r = r
-	d.own(c.w)
-	d.own(c.r)
+	d.Own(c.w)
+	d.Own(c.r)
 	return c, c.fd, nil
 }
 

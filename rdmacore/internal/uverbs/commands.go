@@ -32,36 +32,16 @@ var (
 	extended [uabi.CommandMask + 1]*command
 )
 
-// control makes a command of a function that gets the struct and fills in the response. The response is
-// written once with zeros before, so that nothing is made that the program is not told of.
+// control makes a command of a function that gets the struct and fills in the response.
 func control[Q, P any](name string, do func(*File, *Q, *P) error) *command {
-	c := &command{name: name, req: size[Q](), resp: size[P](), answers: size[P]() > 0}
-	c.run = func(c *call) error {
-		var p P
-		if size[P]() == 0 {
-			return do(c.file, view[Q](c.body), &p)
-		}
-		if err := c.respond(umem.Bytes(&p)); err != nil {
-			return err
-		}
-		if err := do(c.file, view[Q](c.body), &p); err != nil {
-			return err
-		}
-		return c.respond(umem.Bytes(&p))
-	}
-	c.trace = func(c *call) string { return fields(view[Q](c.body)) }
-	if size[P]() > 0 {
-		c.result = func(c *call) string {
-			var p P
-			_ = umem.Read(umem.Bytes(&p)[:min(c.room, size[P]())], c.resp)
-			return fields(&p)
-		}
-	}
+	c := exControl(name, size[Q](), size[P](), do, func(*P, uint32) {})
+	c.answers = size[P]() > 0
 	return c
 }
 
 // exControl is control for an extended command: the struct may be shorter than Q and longer, then with
-// zeros, and the response states what it has of P.
+// zeros, and the response states what it has of P. The response is written once with zeros before, so that nothing is made
+// that the program is not told of.
 func exControl[Q, P any](name string, req, resp int, do func(*File, *Q, *P) error, length func(*P, uint32)) *command {
 	c := &command{name: name, req: req, resp: resp}
 	c.run = func(c *call) error {
@@ -69,7 +49,7 @@ func exControl[Q, P any](name string, req, resp int, do func(*File, *Q, *P) erro
 		var p P
 		n := copy(umem.Bytes(&q), c.body)
 		for _, b := range c.body[n:] {
-			if b != 0 {
+			if b != 0 && c.ext {
 				return refuse(syscall.EOPNOTSUPP, "there is something in fields that are not known")
 			}
 		}
@@ -85,12 +65,14 @@ func exControl[Q, P any](name string, req, resp int, do func(*File, *Q, *P) erro
 	c.trace = func(c *call) string {
 		var q Q
 		copy(umem.Bytes(&q), c.body)
-		return fields(&q)
+		return Fields(&q)
 	}
-	c.result = func(c *call) string {
-		var p P
-		_ = umem.Read(umem.Bytes(&p)[:min(c.room, size[P]())], c.resp)
-		return fields(&p)
+	if size[P]() > 0 {
+		c.result = func(c *call) string {
+			var p P
+			_ = umem.Read(umem.Bytes(&p)[:min(c.room, size[P]())], c.resp)
+			return Fields(&p)
+		}
 	}
 	return c
 }

@@ -46,7 +46,7 @@ func init() {
 	legacy[uabi.CmdDestroyCQ] = control("DESTROY_CQ", (*File).destroyCQ)
 	legacy[uabi.CmdReqNotifyCQ] = &command{
 		name: "REQ_NOTIFY_CQ", req: size[uabi.ReqNotifyCQ](), run: notifyCQ,
-		trace: func(c *call) string { return fields(view[uabi.ReqNotifyCQ](c.body)) },
+		trace: func(c *call) string { return Fields(view[uabi.ReqNotifyCQ](c.body)) },
 	}
 }
 
@@ -111,16 +111,13 @@ func (d *Device) settle(c *cq) {
 
 // destroyCQ is EBUSY while a queue pair completes there.
 func (f *File) destroyCQ(q *uabi.DestroyCQ, p *uabi.DestroyCQResp) error {
-	c, err := victim(&f.cqs, q.CQHandle, "completion queue")
-	if err != nil {
-		return err
-	}
-	if err := f.dev.endCQ(c); err != nil {
-		return err
-	}
-	f.cqs.remove(q.CQHandle, c)
-	p.CompEventsReported, p.AsyncEventsReported = c.comp.end(), c.async.end()
-	return nil
+	return destroy(&f.cqs, q.CQHandle, "completion queue", func(c *cq) error {
+		if err := f.dev.endCQ(c); err != nil {
+			return err
+		}
+		p.CompEventsReported, p.AsyncEventsReported = c.comp.end(), c.async.end()
+		return nil
+	})
 }
 
 func (d *Device) endCQ(c *cq) error {
@@ -161,7 +158,7 @@ func notifyCQ(c *call) error {
 // completed puts an event in the queue's channel, where the completion is made: it does not block.
 func (c *cq) completed() {
 	if c.comp.ch != nil && !c.comp.completion(c.user) {
-		c.comp.ch.dev.report("channel full", "a completion channel is full, so an event is lost: the program has to read its events (ibv_get_cq_event)")
+		c.comp.ch.dev.Report("channel full", "a completion channel is full, so an event is lost: the program has to read its events (ibv_get_cq_event)")
 	}
 }
 

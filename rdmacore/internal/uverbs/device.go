@@ -131,8 +131,8 @@ func (d *Device) QP(qpn uint32) *QP {
 	return v
 }
 
-// report tells the user a sentence, once for each cause.
-func (d *Device) report(cause, format string, args ...any) {
+// Report tells the user a sentence, once for each cause.
+func (d *Device) Report(cause, format string, args ...any) {
 	if d.config.Report == nil {
 		return
 	}
@@ -141,7 +141,8 @@ func (d *Device) report(cause, format string, args ...any) {
 	}
 }
 
-func (d *Device) own(fd int) {
+// Own tells of a descriptor that is the device's own.
+func (d *Device) Own(fd int) {
 	if d.config.Own != nil {
 		d.config.Own(fd)
 	}

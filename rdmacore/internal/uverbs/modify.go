@@ -204,60 +204,33 @@ func (q *QP) set(m *uabi.ModifyQP) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := &q.attr
-	on := func(bit uint32) bool { return m.AttrMask&bit != 0 }
-	if on(uabi.QPState) {
-		q.state = m.QPState
-	}
-	if on(uabi.QPAccessFlags) {
-		a.QPAccessFlags = m.QPAccessFlags
-	}
-	if on(uabi.QPPkeyIndex) {
-		a.PkeyIndex = m.PkeyIndex
-	}
-	if on(uabi.QPPort) {
-		a.PortNum = m.PortNum
-	}
-	if on(uabi.QPQkey) {
-		a.Qkey = m.Qkey
-	}
-	if on(uabi.QPAV) {
-		a.Dest = m.Dest
-	}
-	if on(uabi.QPPathMTU) {
-		a.PathMTU = m.PathMTU
-	}
-	if on(uabi.QPTimeout) {
-		a.Timeout = m.Timeout
-	}
-	if on(uabi.QPRetryCnt) {
-		a.RetryCnt = m.RetryCnt
-	}
-	if on(uabi.QPRNRRetry) {
-		a.RNRRetry = m.RNRRetry
-	}
-	if on(uabi.QPRQPSN) {
-		a.RQPSN = m.RQPSN
-	}
-	if on(uabi.QPMaxQPRdAtomic) {
-		a.MaxRdAtomic = m.MaxRdAtomic
-	}
-	if on(uabi.QPAltPath) {
-		a.AltDest, a.AltPortNum, a.AltTimeout, a.AltPkeyIndex = m.AltDest, m.AltPortNum, m.AltTimeout, m.AltPkeyIndex
-	}
-	if on(uabi.QPMinRNRTimer) {
-		a.MinRNRTimer = m.MinRNRTimer
-	}
-	if on(uabi.QPSQPSN) {
-		a.SQPSN = m.SQPSN
-	}
-	if on(uabi.QPMaxDestRdAtomic) {
-		a.MaxDestRdAtomic = m.MaxDestRdAtomic
-	}
-	if on(uabi.QPPathMigState) {
-		a.PathMigState = m.PathMigState
-	}
-	if on(uabi.QPDestQPN) {
-		a.DestQPNum = m.DestQPNum
+	keep(m, uabi.QPState, &q.state, m.QPState)
+	keep(m, uabi.QPAccessFlags, &a.QPAccessFlags, m.QPAccessFlags)
+	keep(m, uabi.QPPkeyIndex, &a.PkeyIndex, m.PkeyIndex)
+	keep(m, uabi.QPPort, &a.PortNum, m.PortNum)
+	keep(m, uabi.QPQkey, &a.Qkey, m.Qkey)
+	keep(m, uabi.QPAV, &a.Dest, m.Dest)
+	keep(m, uabi.QPPathMTU, &a.PathMTU, m.PathMTU)
+	keep(m, uabi.QPTimeout, &a.Timeout, m.Timeout)
+	keep(m, uabi.QPRetryCnt, &a.RetryCnt, m.RetryCnt)
+	keep(m, uabi.QPRNRRetry, &a.RNRRetry, m.RNRRetry)
+	keep(m, uabi.QPRQPSN, &a.RQPSN, m.RQPSN)
+	keep(m, uabi.QPMaxQPRdAtomic, &a.MaxRdAtomic, m.MaxRdAtomic)
+	keep(m, uabi.QPAltPath, &a.AltDest, m.AltDest)
+	keep(m, uabi.QPAltPath, &a.AltPortNum, m.AltPortNum)
+	keep(m, uabi.QPAltPath, &a.AltTimeout, m.AltTimeout)
+	keep(m, uabi.QPAltPath, &a.AltPkeyIndex, m.AltPkeyIndex)
+	keep(m, uabi.QPMinRNRTimer, &a.MinRNRTimer, m.MinRNRTimer)
+	keep(m, uabi.QPSQPSN, &a.SQPSN, m.SQPSN)
+	keep(m, uabi.QPMaxDestRdAtomic, &a.MaxDestRdAtomic, m.MaxDestRdAtomic)
+	keep(m, uabi.QPPathMigState, &a.PathMigState, m.PathMigState)
+	keep(m, uabi.QPDestQPN, &a.DestQPNum, m.DestQPNum)
+}
+
+// keep sets an attribute if m names it.
+func keep[T any](m *uabi.ModifyQP, bit uint32, to *T, v T) {
+	if m.AttrMask&bit != 0 {
+		*to = v
 	}
 }
 

@@ -164,18 +164,15 @@ func (f *File) reregMR(q *uabi.ReregMR, p *uabi.ReregMRResp) error {
 func (f *File) deregMR(q *uabi.DeregMR, _ *uabi.None) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	m, err := victim(&f.mrs, q.MRHandle, "memory region")
-	if err != nil {
-		return err
-	}
-	if err := m.deregister(); err != nil {
-		return err
-	}
-	f.mrs.remove(q.MRHandle, m)
-	if f.tags[uint32(m.mr.STag())] == m {
-		delete(f.tags, uint32(m.mr.STag()))
-	}
-	return nil
+	return destroy(&f.mrs, q.MRHandle, "memory region", func(m *mr) error {
+		if err := m.deregister(); err != nil {
+			return err
+		}
+		if f.tags[uint32(m.mr.STag())] == m {
+			delete(f.tags, uint32(m.mr.STag()))
+		}
+		return nil
+	})
 }
 
 // deregister is MR.Deregister, for which a region that a Reregister has lost is gone too.

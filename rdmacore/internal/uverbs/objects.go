@@ -101,11 +101,16 @@ func use[T any](t *table[T], h uint32, kind string) (*T, error) {
 	return nil, refuse(syscall.EINVAL, "%s %d does not exist in this context", kind, h)
 }
 
-// victim is the object that a command destroys. A handle of nothing is ENOENT as in Linux's
+// destroy ends the object that a command names, and takes it out. A handle of nothing is ENOENT as in Linux's
 // uobj_get_destroy.
-func victim[T any](t *table[T], h uint32, kind string) (*T, error) {
-	if v := t.get(h); v != nil {
-		return v, nil
+func destroy[T any](t *table[T], h uint32, kind string, end func(*T) error) error {
+	v := t.get(h)
+	if v == nil {
+		return refuse(syscall.ENOENT, "%s %d does not exist in this context", kind, h)
 	}
-	return nil, refuse(syscall.ENOENT, "%s %d does not exist in this context", kind, h)
+	if err := end(v); err != nil {
+		return err
+	}
+	t.remove(h, v)
+	return nil
 }

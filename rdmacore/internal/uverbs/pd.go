@@ -24,15 +24,7 @@ func (f *File) allocPD(_ *uabi.AllocPD, p *uabi.AllocPDResp) error {
 
 // deallocPD is EBUSY while something is in the domain.
 func (f *File) deallocPD(q *uabi.DeallocPD, _ *uabi.None) error {
-	v, err := victim(&f.pds, q.PDHandle, "protection domain")
-	if err != nil {
-		return err
-	}
-	if err := v.pd.Deallocate(); err != nil {
-		return err
-	}
-	f.pds.remove(q.PDHandle, v)
-	return nil
+	return destroy(&f.pds, q.PDHandle, "protection domain", func(v *pd) error { return v.pd.Deallocate() })
 }
 
 // created gives a new object its handle, or undoes it: when the File has been closed meanwhile, or

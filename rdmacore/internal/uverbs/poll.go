@@ -18,7 +18,7 @@ const pollBatch = 16
 func init() {
 	legacy[uabi.CmdPollCQ] = &command{
 		name: "POLL_CQ", hot: true, req: size[uabi.PollCQ](), resp: size[uabi.PollCQResp](), answers: true, run: pollCQ,
-		trace: func(c *call) string { return fields(view[uabi.PollCQ](c.body)) }, result: tracePolled,
+		trace: func(c *call) string { return Fields(view[uabi.PollCQ](c.body)) }, result: tracePolled,
 	}
 }
 

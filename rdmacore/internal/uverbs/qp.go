@@ -217,16 +217,13 @@ func (q *QP) shown(s uint8) uint8 {
 }
 
 func (f *File) destroyQP(q *uabi.DestroyQP, p *uabi.DestroyQPResp) error {
-	v, err := victim(&f.qps, q.QPHandle, "queue pair")
-	if err != nil {
-		return err
-	}
-	if err := f.dev.endQP(v); err != nil {
-		return err
-	}
-	f.qps.remove(q.QPHandle, v)
-	p.EventsReported = v.async.end()
-	return nil
+	return destroy(&f.qps, q.QPHandle, "queue pair", func(v *QP) error {
+		if err := f.dev.endQP(v); err != nil {
+			return err
+		}
+		p.EventsReported = v.async.end()
+		return nil
+	})
 }
 
 // endQP destroys the queue pair: a stream that is still there is closed, or reset if that takes too long.

@@ -100,16 +100,13 @@ func (f *File) querySRQ(q *uabi.QuerySRQ, p *uabi.QuerySRQResp) error {
 
 // destroySRQ is EBUSY while a queue pair takes from it.
 func (f *File) destroySRQ(q *uabi.DestroySRQ, p *uabi.DestroySRQResp) error {
-	s, err := victim(&f.srqs, q.SRQHandle, "shared receive queue")
-	if err != nil {
-		return err
-	}
-	if err := f.dev.endSRQ(s); err != nil {
-		return err
-	}
-	f.srqs.remove(q.SRQHandle, s)
-	p.EventsReported = s.async.end()
-	return nil
+	return destroy(&f.srqs, q.SRQHandle, "shared receive queue", func(s *srq) error {
+		if err := f.dev.endSRQ(s); err != nil {
+			return err
+		}
+		p.EventsReported = s.async.end()
+		return nil
+	})
 }
 
 func (d *Device) endSRQ(s *srq) error {

@@ -47,13 +47,15 @@ func (f *File) traced(c *call, cmd *command, err error) error {
 	return err
 }
 
-// fields lists the fields of a struct of the ABI that are not zero, under the names of the header; without the
-// address of the response, which says nothing.
-func fields(v any) string {
+// Fields lists the fields of a struct of the ABI that are not zero, under the names of the header; without the
+// address of the response, which says nothing, and without private data, of which it is the length that does.
+func Fields(v any) string {
 	var out []string
 	decode(reflect.ValueOf(v).Elem(), &out)
 	return strings.Join(out, ", ")
 }
+
+var stringer = reflect.TypeFor[fmt.Stringer]()
 
 func decode(v reflect.Value, out *[]string) {
 	t := v.Type()
@@ -61,7 +63,9 @@ func decode(v reflect.Value, out *[]string) {
 		f := v.Field(i)
 		name := t.Field(i).Name
 		switch {
-		case name == "Response" || name == "Reserved" || f.IsZero():
+		case name == "Response" || name == "Reserved" || name == "PrivateData" || f.IsZero():
+		case t.Field(i).Type.Implements(stringer):
+			*out = append(*out, fmt.Sprintf("%s=%v", snake(name), f.Interface()))
 		case f.Kind() == reflect.Struct:
 			decode(f, out)
 		case name == "QPState" || name == "CurQPState":
@@ -81,7 +85,7 @@ func decode(v reflect.Value, out *[]string) {
 // hexadecimal reports whether people read a field so.
 func hexadecimal(name string) bool {
 	switch name {
-	case "UserHandle", "Start", "HCAVA", "Lkey", "Rkey", "QPN", "DestQPNum", "AccessFlags", "QPAccessFlags", "AttrMask", "DeviceCapFlags", "Addr", "QPNum", "RemoteAddr":
+	case "UserHandle", "Start", "HCAVA", "Lkey", "Rkey", "QPN", "DestQPNum", "AccessFlags", "QPAccessFlags", "AttrMask", "DeviceCapFlags", "Addr", "QPNum", "RemoteAddr", "UID", "OptVal":
 		return true
 	}
 	return false
