@@ -181,16 +181,6 @@ func (d *demoEnd) read(data []byte) error {
 	return nil
 }
 
-// nextRecv waits for a completed Receive.
-func (d *demoEnd) nextRecv(ctx context.Context) (*verbs.Completion, error) {
-	for {
-		wc, err := d.Next(ctx)
-		if err != nil || wc.Op == verbs.OpRecv {
-			return wc, err
-		}
-	}
-}
-
 // verify compares a message with its pattern.
 func (d *demoEnd) verify(transfer int, m message, data []byte) error {
 	if len(data) != m.length {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -101,7 +100,7 @@ func (s *demoServer) serve(ctx context.Context, steps []demoServerStep) error {
 func (s *demoServer) take(ctx context.Context, transfer int) error {
 	for expected := s.plan.messages(transfer); expected.more(); {
 		m := expected.next()
-		wc, err := s.nextRecv(ctx)
+		wc, err := s.NextRecv(ctx)
 		if err != nil {
 			return err
 		}
@@ -145,15 +144,5 @@ func (s *demoServer) fail(ctx context.Context, cause error) error {
 	if err := s.sendNote(newDemoNote(nil, cause.Error())); err != nil {
 		return errors.Join(cause, err)
 	}
-	return errors.Join(cause, s.untilDisconnected(ctx))
-}
-
-func (s *demoServer) untilDisconnected(ctx context.Context) error {
-	for {
-		if _, err := s.Next(ctx); errors.Is(err, endpoint.ErrDisconnected) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
+	return errors.Join(cause, s.UntilDisconnected(ctx))
 }

@@ -69,7 +69,7 @@ func (c *demoClient) invalidate(ctx context.Context, row *demoResult) error {
 // letInvalidate checks that the client's Send has invalidated the window, and
 // clears the memory that the last Write is to leave alone.
 func (s *demoServer) letInvalidate(ctx context.Context) error {
-	wc, err := s.nextRecv(ctx)
+	wc, err := s.NextRecv(ctx)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (c *demoClient) writeAgain(ctx context.Context, row *demoResult) error {
 // refuse waits for that Write to end the connection, and checks that it has
 // changed nothing.
 func (s *demoServer) refuse(ctx context.Context) error {
-	switch _, err := s.nextRecv(ctx); {
+	switch _, err := s.NextRecv(ctx); {
 	case err == nil:
 		return s.fail(ctx, errors.New("the Write through the invalidated window was not refused"))
 	case !errors.Is(err, endpoint.ErrDisconnected):

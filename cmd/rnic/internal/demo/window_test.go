@@ -156,7 +156,7 @@ func assertError(t *testing.T, want string, err error) {
 // the window again, with its old STag, to n octets.
 func (s *demoServer) bindAgain(n int) demoServerStep {
 	return func(ctx context.Context) error {
-		if _, err := s.nextRecv(ctx); err != nil {
+		if _, err := s.NextRecv(ctx); err != nil {
 			return err
 		}
 		again := s.window.BindRequest(s.slotsMR, 0, n, demoRights, demoKey)

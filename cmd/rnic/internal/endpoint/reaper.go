@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -71,6 +72,27 @@ func (r *Reaper) Next(ctx context.Context) (*verbs.Completion, error) {
 		return nil, r.flushed()
 	default:
 		return nil, fmt.Errorf("%v: %w", wc.Op, wc.Err())
+	}
+}
+
+// NextRecv is Next of a Receive: it passes over completions of others.
+func (r *Reaper) NextRecv(ctx context.Context) (*verbs.Completion, error) {
+	for {
+		wc, err := r.Next(ctx)
+		if err != nil || wc.Op == verbs.OpRecv {
+			return wc, err
+		}
+	}
+}
+
+// UntilDisconnected takes completions until the peer has ended the connection. An error is that of another end.
+func (r *Reaper) UntilDisconnected(ctx context.Context) error {
+	for {
+		if _, err := r.Next(ctx); errors.Is(err, ErrDisconnected) {
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
 	"github.com/softrnic/softrnic/internal/rawsock"
-	"github.com/softrnic/softrnic/verbs"
 )
 
 // scaleClient is the measuring end of many connections.
@@ -201,21 +200,16 @@ func (c *scaleClient) latency(ctx context.Context) (float64, error) {
 // arrival waits for a message from the server, checks it, posts its Receive again,
 // and returns its queue pair.
 func (c *scaleClient) arrival(ctx context.Context, r *endpoint.Reaper) (*scaleQP, error) {
-	for {
-		wc, err := r.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if wc.Op != verbs.OpRecv {
-			continue
-		}
-		q := wc.Context.(*scaleQP)
-		if err := c.verify(q.index, int(wc.Bytes)); err != nil {
-			return nil, err
-		}
-		err = q.receive()
-		return q, err
+	wc, err := r.NextRecv(ctx)
+	if err != nil {
+		return nil, err
 	}
+	q := wc.Context.(*scaleQP)
+	if err := c.verify(q.index, int(wc.Bytes)); err != nil {
+		return nil, err
+	}
+	err = q.receive()
+	return q, err
 }
 
 // fill makes the messages that are sent, each other than the rest.

@@ -189,12 +189,9 @@ func (s *scaleServer) acceptQPs(ctx context.Context) error {
 func (s *scaleServer) echo(ctx context.Context, cq *verbs.CQ) error {
 	r := s.reaper(cq)
 	for {
-		wc, err := r.Next(ctx)
+		wc, err := r.NextRecv(ctx)
 		if err != nil {
 			return endedBy(ctx, err)
-		}
-		if wc.Op != verbs.OpRecv {
-			continue
 		}
 		q := wc.Context.(*scaleQP)
 		if err := q.echo(); err != nil {

@@ -100,7 +100,7 @@ func (s *perfServer) serve(ctx context.Context, host *endpoint.Host, req *cm.Req
 	}
 	if err == nil {
 		// A server that polls answers Reads at once.
-		err = s.untilDisconnected(ctx)
+		err = s.UntilDisconnected(ctx)
 	}
 	if errors.Is(err, endpoint.ErrDisconnected) {
 		return nil // this is how a client ends
@@ -117,14 +117,6 @@ func (s *perfServer) whileBusy(ctx context.Context, idle time.Duration) (context
 	limit := s.longest(idle)
 	late := fmt.Errorf("it took longer than %v, its --duration, twice --idle and what it has on its way", limit)
 	return context.WithTimeoutCause(ctx, limit, late)
-}
-
-func (s *perfServer) untilDisconnected(ctx context.Context) error {
-	for {
-		if _, err := s.Next(ctx); err != nil {
-			return err
-		}
-	}
 }
 
 // echo returns each message from where it arrived.
