@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/handles"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -38,7 +39,7 @@ type Adapter struct {
 	// fence is an STag that stays Invalid: invalidating it does nothing, when
 	// all that was posted before is complete.
 	fence  *verbs.MR
-	owners owners
+	owners handles.Table[owner]
 
 	mu      sync.RWMutex
 	cqs     map[verbs.CQID]*CompletionQueue // guarded by mu, as all below

@@ -133,7 +133,7 @@ func (c *CompletionQueue) collect() {
 // result translates a completion, with mu held, and reports whether there is a
 // result.
 func (c *CompletionQueue) result(done *verbs.Completion, out *Result) (p place, ok bool) {
-	o := c.a.owners.find(done.ID >> ownerShift)
+	o := c.a.owners.Get(uint32(done.ID >> ownerShift))
 	switch {
 	case o == nil:
 		return p, false

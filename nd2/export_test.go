@@ -32,11 +32,7 @@ func (s *SharedReceiveQueue) Verbs() *verbs.SRQ { return s.v }
 func (q *QueuePair) Verbs() *verbs.QP           { return q.v }
 
 // Owners is how many rings and shared receive queues have a number.
-func (a *Adapter) Owners() int {
-	a.owners.mu.Lock()
-	defer a.owners.mu.Unlock()
-	return int(a.owners.next) - len(a.owners.idle)
-}
+func (a *Adapter) Owners() int { return a.owners.Len() }
 
 // NIC is the adapter's.
 func (a *Adapter) NIC() *verbs.RNIC { return a.nic }

@@ -117,14 +117,14 @@ func (a *Adapter) adopt(q *QueuePair) error {
 		if r == nil {
 			continue
 		}
-		n, ok := a.owners.add(&owner{ring: r})
+		n, ok := a.owners.Add(&owner{ring: r})
 		if !ok {
 			if r == q.receives {
-				a.owners.remove(q.sends.id >> ownerShift)
+				a.disown(q.sends.id)
 			}
 			return refuse(ErrInsufficientResources, "too many queue pairs")
 		}
-		r.id = n << ownerShift
+		r.id = uint64(n) << ownerShift
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

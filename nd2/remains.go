@@ -64,7 +64,7 @@ func completions(v *verbs.QP) (n uint64) {
 func (q *QueuePair) forget() {
 	for _, r := range []*ring{q.sends, q.receives} {
 		if r != nil {
-			q.a.owners.remove(r.id >> ownerShift)
+			q.a.disown(r.id)
 		}
 	}
 	q.a.mu.Lock()

@@ -32,21 +32,21 @@ type SharedReceiveQueue struct {
 func newSRQ(a *Adapter, depth, sge, threshold int) (*SharedReceiveQueue, error) {
 	s := &SharedReceiveQueue{a: a, maxSge: sge, list: make([]verbs.SGE, sge), depth: depth, threshold: threshold}
 	s.extend(depth)
-	number, ok := a.owners.add(&owner{srq: s})
+	number, ok := a.owners.Add(&owner{srq: s})
 	if !ok {
 		return nil, refuse(ErrInsufficientResources, "too many queues")
 	}
-	s.id = number<<ownerShift | lastPart
+	s.id = uint64(number)<<ownerShift | lastPart
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.srqs == nil {
-		a.owners.remove(number)
+		a.disown(s.id)
 		return nil, refuse(ErrDeviceRemoved, "the adapter is closed")
 	}
 	var err error
 	s.v, err = a.nic.CreateSRQ(verbs.SRQConfig{PD: a.pd, Depth: depth, SGE: max(sge, 1), Limit: threshold})
 	if err != nil {
-		a.owners.remove(number)
+		a.disown(s.id)
 		return nil, explain(err)
 	}
 	a.srqs[s.v.ID()] = s
@@ -219,7 +219,7 @@ func (s *SharedReceiveQueue) retire() {
 	delete(s.a.srqs, s.v.ID())
 	cqs := slices.Collect(maps.Values(s.a.cqs))
 	s.a.mu.Unlock()
-	r := &retirement{forget: func() { s.a.owners.remove(s.id >> ownerShift) }}
+	r := &retirement{forget: func() { s.a.disown(s.id) }}
 	r.left.Store(int32(len(cqs)) + 1)
 	for _, c := range cqs {
 		c.retire(r)

@@ -50,6 +50,10 @@ var packages = []group{
 			"wr",
 		},
 		{
+			"internal/handles", "values by number, found without a lock",
+			"",
+		},
+		{
 			"internal/sglcheck", "the scatter/gather element that stands for an impossible one",
 			"wr",
 		},
@@ -101,7 +105,7 @@ var packages = []group{
 		},
 		{
 			"nd2", "NetworkDirect version 2 over the two ([networkdirect.md](networkdirect.md))",
-			"cm internal/rawsock verbs wr",
+			"cm internal/rawsock internal/handles verbs wr",
 		},
 		{
 			"ulp/rsocket", "`net.Conn` over RDMA, as rsockets of rdma-core speak it ([rsocket.md](rsocket.md))",
@@ -191,7 +195,7 @@ var packages = []group{
 		},
 		{
 			"rdmacore/internal/uverbs", "the device uverbs0: the commands of Linux's user ABI over `verbs`",
-			"cm golang.org/x/sys internal/rawsock internal/verbshook mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
+			"cm golang.org/x/sys internal/rawsock internal/handles internal/verbshook mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
 		},
 		{
 			"rdmacore/internal/ucma", "the device rdma_cm, over `cm`",

@@ -153,11 +153,11 @@ func TestAsyncEvents(t *testing.T) {
 	s := newSide(p, allRights)
 	fault.Provoke(s.verbs().Verbs())
 	assert.Equal(t, uabi.AsyncEventDesc{Element: 0xabcd, EventType: uabi.EventQPFatal}, p.async())
-	fault.Provoke(p.file.cqs.get(s.cq).cq)
+	fault.Provoke(p.file.cqs.Get(s.cq).cq)
 	assert.Equal(t, uabi.AsyncEventDesc{Element: 0xc0ffee, EventType: uabi.EventCQErr}, p.async())
 
 	q := must[uabi.CreateSRQResp](p, uabi.CmdCreateSRQ, &uabi.CreateSRQ{UserHandle: 77, PDHandle: s.pd, MaxWR: 8, MaxSGE: 1})
-	fault.Provoke(p.file.srqs.get(q.SRQHandle).srq)
+	fault.Provoke(p.file.srqs.Get(q.SRQHandle).srq)
 	assert.Equal(t, uabi.AsyncEventDesc{Element: 77, EventType: uabi.EventSRQErr}, p.async())
 	r := must[uabi.DestroySRQResp](p, uabi.CmdDestroySRQ, &uabi.DestroySRQ{SRQHandle: q.SRQHandle})
 	assert.EqualValues(t, 1, r.EventsReported)

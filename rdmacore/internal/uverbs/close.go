@@ -26,13 +26,25 @@ func (f *File) Close() {
 
 	f.dev.Settle()
 	var parting sync.WaitGroup // at once: each may take endingTime
-	f.qps.each(func(_ uint32, q *QP) { parting.Go(q.part) })
+	for _, q := range f.qps.All {
+		parting.Go(q.part)
+	}
 	parting.Wait()
-	f.qps.each(func(_ uint32, q *QP) { _ = f.dev.endQP(q) })
-	f.srqs.each(func(_ uint32, s *srq) { _ = f.dev.endSRQ(s) })
-	f.cqs.each(func(_ uint32, c *cq) { _ = f.dev.endCQ(c) })
-	f.mrs.each(func(_ uint32, m *mr) { _ = m.mr.Deregister() })
-	f.pds.each(func(_ uint32, p *pd) { _ = p.pd.Deallocate() })
+	for _, q := range f.qps.All {
+		_ = f.dev.endQP(q)
+	}
+	for _, s := range f.srqs.All {
+		_ = f.dev.endSRQ(s)
+	}
+	for _, c := range f.cqs.All {
+		_ = f.dev.endCQ(c)
+	}
+	for _, m := range f.mrs.All {
+		_ = m.mr.Deregister()
+	}
+	for _, p := range f.pds.All {
+		_ = p.pd.Deallocate()
+	}
 	for _, c := range channels {
 		c.close()
 	}

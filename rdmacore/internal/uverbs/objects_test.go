@@ -20,7 +20,7 @@ func TestObjects(t *testing.T) {
 	qp := p.qp(pd, cq, cq)
 	srq := must[uabi.CreateSRQResp](p, uabi.CmdCreateSRQ, &uabi.CreateSRQ{PDHandle: pd, MaxWR: 8, MaxSGE: 1})
 	assert.Equal(t, mr.Lkey, mr.Rkey)
-	assert.Same(t, p.file.qps.get(qp.QPHandle), p.dev.QP(qp.QPN))
+	assert.Same(t, p.file.qps.Get(qp.QPHandle), p.dev.QP(qp.QPN))
 
 	_, err := write[uabi.None](p, uabi.CmdDeallocPD, &uabi.DeallocPD{PDHandle: pd})
 	assert.Equal(t, syscall.EBUSY, errnoOf(t, err))

@@ -3,6 +3,8 @@
 package uverbs
 
 import (
+	"syscall"
+
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -32,13 +34,14 @@ func (f *File) deallocPD(q *uabi.DeallocPD, _ *uabi.None) error {
 func created[T any](f *File, t *table[T], v *T, h *uabi.Handle, undo func()) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		err = errClosed
-	} else {
-		*h, err = t.add(v)
+	err = errClosed
+	if !f.closed {
+		var ok bool
+		if *h, ok = t.Add(v); ok {
+			return nil
+		}
+		err = refuse(syscall.ENOMEM, "there are %d such objects already", t.Len())
 	}
-	if err != nil {
-		undo()
-	}
+	undo()
 	return err
 }
