@@ -109,10 +109,10 @@ func (p *Process) Stop() error {
 // Said is what a process that has ended wrote to its standard error.
 func (p *Process) Said() string { return strings.TrimSpace(p.stderr.String()) }
 
-// Instead is err, or that ctx has ended if it has: then how other processes end says nothing.
+// Instead is err, or why ctx has ended if it has: then how other processes and connections end says nothing.
 func Instead(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	return err
 }

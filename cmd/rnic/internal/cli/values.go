@@ -36,43 +36,13 @@ func (v *value[T]) Set(s string) error {
 
 // OnOff is the flag at p, which holds its default: on or off.
 func OnOff(p *bool) pflag.Value {
-	text := func(on bool) string {
-		if on {
-			return "on"
-		}
-		return "off"
-	}
-	return &value[bool]{p, "on|off", text, func(s string) (bool, error) {
-		if s != "on" && s != "off" {
-			return false, errors.New("want on or off")
-		}
-		return s == "on", nil
-	}}
+	return Word(p, "on|off", "want on or off", []string{"on", "off"}, []bool{true, false})
 }
 
 // connectionModel is the flag at p: auto, on or off; true and false are what --p2p took once.
 func connectionModel(p *cm.Model) pflag.Value {
-	text := func(m cm.Model) string {
-		switch m {
-		case cm.PeerToPeer:
-			return "on"
-		case cm.ClientServer:
-			return "off"
-		default:
-			return "auto"
-		}
-	}
-	return &value[cm.Model]{p, "auto|on|off", text, func(s string) (cm.Model, error) {
-		switch s {
-		case "auto":
-			return cm.AnyModel, nil
-		case "on", "true":
-			return cm.PeerToPeer, nil
-		case "off", "false":
-			return cm.ClientServer, nil
-		}
-		return 0, errors.New("want auto, on or off")
-	}}
+	return Word(p, "auto|on|off", "want auto, on or off", []string{"auto", "on", "off", "true", "false"},
+		[]cm.Model{cm.AnyModel, cm.PeerToPeer, cm.ClientServer, cm.PeerToPeer, cm.ClientServer})
 }
 
 // IntRange is the flag at p, which holds its default: an integer from least to most.

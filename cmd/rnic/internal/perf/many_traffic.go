@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -87,7 +88,7 @@ func (c *scaleClient) exchangePlain(ctx context.Context, w *manyWindow) error {
 				trip := plainRoundTrip(conn, make([]byte, scaleSize))
 				for !w.closing.Load() {
 					if err := trip(); err != nil {
-						return becauseOf(ctx, err)
+						return cli.Instead(ctx, err)
 					}
 					w.trips[i].Add(1)
 				}
@@ -96,12 +97,4 @@ func (c *scaleClient) exchangePlain(ctx context.Context, w *manyWindow) error {
 		}
 		return group.Wait()
 	})
-}
-
-// becauseOf is err, or why ctx has ended if it has.
-func becauseOf(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }

@@ -63,8 +63,8 @@ func servePlainRun(nc net.Conn, host *endpoint.Host) (err error) {
 			err = context.Cause(ctx)
 		}
 	}()
-	// The header is read octet by octet: what follows it is timed.
-	line, err := bufio.NewReaderSize(oneByOne{io.LimitReader(conn, maxPlainLine)}, 16).ReadBytes('\n')
+	// Nothing follows the header before the answer to it.
+	line, err := bufio.NewReader(io.LimitReader(conn, maxPlainLine)).ReadBytes('\n')
 	if errors.Is(err, io.EOF) && len(line) == maxPlainLine {
 		return fmt.Errorf("its first line has more than %d octets", maxPlainLine)
 	}
@@ -133,11 +133,6 @@ func (c *counted) Read(p []byte) (int, error) {
 	c.reads.Add(1)
 	return n, err
 }
-
-// oneByOne reads one octet at a time.
-type oneByOne struct{ r io.Reader }
-
-func (o oneByOne) Read(p []byte) (int, error) { return o.r.Read(p[:min(1, len(p))]) }
 
 // dialPlain connects and waits until the server is ready.
 func dialPlain(ctx context.Context, addr string, run plainRun) (*net.TCPConn, error) {
