@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,12 +135,8 @@ func (s *suite) tries(ctx context.Context, c *conformance.Case, target **conform
 
 // silent reports whether a failure may be that of a program that hangs or is gone.
 func silent(detail string) bool {
-	for _, sign := range []string{"in time", "timeout", "no client came", "not done within", "refused", "reset", "stream ended", "EOF"} {
-		if strings.Contains(detail, sign) {
-			return true
-		}
-	}
-	return false
+	signs := []string{"in time", "timeout", "no client came", "not done within", "refused", "reset", "stream ended", "EOF"}
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(detail, sign) })
 }
 
 // again starts rping anew, in a guest that may be another one.

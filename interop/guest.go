@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/softrnic/softrnic/interop/internal/siw"
@@ -177,7 +178,6 @@ func said(who string, err error, output string) error {
 		return nil
 	}
 	var telling []string
-lines:
 	for line := range strings.Lines(output) {
 		line = strings.TrimSpace(line)
 		switch {
@@ -186,12 +186,7 @@ lines:
 		case line == wedged:
 			return errWedged
 		}
-		for _, n := range noise {
-			if line == n {
-				continue lines
-			}
-		}
-		if line != "" {
+		if line != "" && !slices.Contains(noise, line) {
 			telling = append(telling, line)
 		}
 	}

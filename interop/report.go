@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -48,13 +49,10 @@ func (r *report) entry(c cell) string {
 	if o.cause == "" {
 		return o.verdict.String()
 	}
-	for i, cause := range r.causes {
-		if cause == o.cause {
-			return fmt.Sprintf("%v [%d]", o.verdict, i+1)
-		}
+	if !slices.Contains(r.causes, o.cause) {
+		r.causes = append(r.causes, o.cause)
 	}
-	r.causes = append(r.causes, o.cause)
-	return fmt.Sprintf("%v [%d]", o.verdict, len(r.causes))
+	return fmt.Sprintf("%v [%d]", o.verdict, 1+slices.Index(r.causes, o.cause))
 }
 
 // rows returns the table, headings first.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -95,12 +96,7 @@ func (c *Connector) dial(ctx context.Context, qp *QueuePair, remote netip.AddrPo
 func connectError(ctx context.Context, err error) error {
 	s := ErrUnsuccessful
 	isAny := func(of ...error) bool {
-		for _, e := range of {
-			if errors.Is(err, e) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(of, func(e error) bool { return errors.Is(err, e) })
 	}
 	switch {
 	case ctx.Err() != nil:

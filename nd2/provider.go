@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/verbs"
@@ -49,10 +50,8 @@ func (p *Provider) ResolveAddress(local netip.Addr) (adapter uint64, err error) 
 		return 0, err
 	}
 	local = local.Unmap()
-	for _, a := range list {
-		if a == local.WithZone("") || local.IsLoopback() && local.Is4() {
-			return adapterID, nil
-		}
+	if slices.Contains(list, local.WithZone("")) || len(list) > 0 && local.IsLoopback() && local.Is4() {
+		return adapterID, nil
 	}
 	return 0, refuse(ErrInvalidAddress, "no adapter has the address %v", local)
 }

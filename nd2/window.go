@@ -1,6 +1,8 @@
 package nd2
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/softrnic/softrnic/verbs"
@@ -129,9 +131,5 @@ func (b *bindings) remove(w *MemoryWindow) {
 func (b *bindings) list() []*MemoryWindow {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := make([]*MemoryWindow, 0, len(b.set))
-	for w := range b.set {
-		out = append(out, w)
-	}
-	return out
+	return slices.Collect(maps.Keys(b.set))
 }

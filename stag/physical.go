@@ -2,6 +2,7 @@ package stag
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/wr"
@@ -185,12 +186,7 @@ func (s *space) free(e *entry) {
 	if 4*s.freed < len(old) {
 		return
 	}
-	list := make([]*entry, 0, len(old)-s.freed)
-	for _, e := range old {
-		if !e.isRevoked() {
-			list = append(list, e)
-		}
-	}
+	list := slices.DeleteFunc(slices.Clone(old), (*entry).isRevoked) // lookups go on in the old one
 	s.list.Store(&list)
 	s.freed = 0
 }

@@ -2,6 +2,7 @@ package stag
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/softrnic/softrnic/wr"
@@ -216,11 +217,7 @@ func (t *Table) Close() {
 	if !t.closed {
 		t.closed = true
 		t.revoking.Add(1) // no Wait ends before the last await below
-		var all []*entry
-		for e := range t.index.all {
-			all = append(all, e)
-		}
-		all = append(all, *t.space.list.Load()...)
+		all := slices.AppendSeq(slices.Clone(*t.space.list.Load()), t.index.all)
 		for _, e := range all {
 			e.revoke()
 		}

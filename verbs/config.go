@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -201,13 +202,8 @@ func (l Limits) valid(without Features) bool {
 	if without&FeatureSRQ == 0 {
 		positive = append(positive, l.SRQs, l.SRQWR)
 	}
-	for _, v := range positive {
-		if v < 1 {
-			return false
-		}
-	}
 	shared := func(n int) bool { return n == 0 || n >= l.QPs } // RV-6.5-M12
-	return l.WR <= maxWR && l.SRQWR <= maxWR &&
+	return slices.Min(positive) >= 1 && l.WR <= maxWR && l.SRQWR <= maxWR &&
 		l.Regions <= maxSTags && l.Windows <= maxSTags && l.PBL <= maxPBL && l.Physical <= maxPhysical &&
 		l.SGE >= 4 && l.SGE <= maxSGE && l.WriteSGE <= maxSGE && // draft 8.1.3.2: four elements at least
 		shared(l.SharedIRD) && shared(l.SharedORD)

@@ -7,7 +7,11 @@
 // types through the aliases in package verbs.
 package wr
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
 
 // STag is a Steering Tag: a 24-bit index chosen by the RNIC and an 8-bit key
 // chosen by the Consumer (verbs draft 7.2). Zero is reserved (7.2.1).
@@ -103,18 +107,11 @@ func (a Access) LocalOf() Access {
 }
 
 func (a Access) String() string {
-	names := [...]string{"local-read", "local-write", "remote-read", "remote-write", "bind", "remote-atomic"}
-	s := ""
-	for i, n := range names {
+	var has []string
+	for i, n := range [...]string{"local-read", "local-write", "remote-read", "remote-write", "bind", "remote-atomic"} {
 		if a&(1<<i) != 0 {
-			if s != "" {
-				s += "|"
-			}
-			s += n
+			has = append(has, n)
 		}
 	}
-	if s == "" {
-		return "none"
-	}
-	return s
+	return cmp.Or(strings.Join(has, "|"), "none")
 }

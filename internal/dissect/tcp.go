@@ -1,5 +1,7 @@
 package dissect
 
+import "slices"
+
 // maxPending bounds the octets kept for one direction until a hole before them
 // is filled.
 const maxPending = 4 << 20
@@ -69,13 +71,7 @@ func (o *order) put(seq uint32, data []byte, to sink) {
 
 // lowest is the sequence number behind the hole.
 func (o *order) lowest() uint32 {
-	low := o.pending[0].seq
-	for _, c := range o.pending {
-		if int32(c.seq-low) < 0 {
-			low = c.seq
-		}
-	}
-	return low
+	return slices.MinFunc(o.pending, func(a, b chunk) int { return int(int32(a.seq - b.seq)) }).seq
 }
 
 // skip goes on behind the hole.
@@ -106,7 +102,7 @@ func (o *order) settle(to sink) {
 			i++
 			continue
 		}
-		o.pending = append(o.pending[:i], o.pending[i+1:]...)
+		o.pending = slices.Delete(o.pending, i, i+1)
 		o.held -= len(c.data)
 		o.take(c.seq, c.data, to.octets)
 		i = 0 // next moved, so an earlier one may fit now

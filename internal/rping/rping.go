@@ -22,6 +22,7 @@
 package rping
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -99,10 +100,6 @@ func Fill(buf []byte, round int) {
 
 // Text returns the data as rping prints it: up to the first NUL.
 func Text(data []byte) []byte {
-	for i, c := range data {
-		if c == 0 {
-			return data[:i]
-		}
-	}
-	return data
+	text, _, _ := bytes.Cut(data, []byte{0})
+	return text
 }

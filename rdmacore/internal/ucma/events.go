@@ -4,6 +4,7 @@ package ucma
 
 import (
 	"encoding/binary"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -63,17 +64,13 @@ func (f *File) settle() {
 
 // drop takes the events of an id out of the queue, and returns them; d.mu is held.
 func (f *File) drop(i *id) (dropped []*event) {
-	kept := f.queue[:0]
-	for _, e := range f.queue {
+	f.queue = slices.DeleteFunc(f.queue, func(e *event) bool {
 		if e.id == i {
 			dropped = append(dropped, e)
 			f.take()
-		} else {
-			kept = append(kept, e)
 		}
-	}
-	clear(f.queue[len(kept):])
-	f.queue = kept
+		return e.id == i
+	})
 	f.settle()
 	return dropped
 }

@@ -5,6 +5,7 @@ package ucma
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -88,10 +89,8 @@ func (c *call) id(num uint32) (*id, error) {
 
 // in refuses what the states do not have; d.mu is held.
 func (i *id) in(states ...state) error {
-	for _, s := range states {
-		if i.state == s {
-			return nil
-		}
+	if slices.Contains(states, i.state) {
+		return nil
 	}
 	return refuse(syscall.EINVAL, "id %d is %v", i.num, i.state)
 }

@@ -1,6 +1,7 @@
 package udwire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 )
@@ -80,10 +81,8 @@ func DecodeSetup(b []byte) (s Setup, err error) {
 		return Setup{}, ErrLength
 	}
 	s.Private = b[setupPrivate:][:n]
-	for _, o := range b[setupPrivate+n : SetupSize-crcSize] {
-		if o != 0 {
-			return Setup{}, ErrFormat
-		}
+	if len(bytes.TrimLeft(b[setupPrivate+n:SetupSize-crcSize], "\x00")) > 0 {
+		return Setup{}, ErrFormat
 	}
 	switch accepts := s.Reply && s.Status == 0; {
 	case accepts && (s.QPN>>24 != 0 || Port(s.QPN) == 0):

@@ -207,16 +207,13 @@ func (f *File) createChannel(_ *uabi.CreateCompChannel, p *uabi.CreateCompChanne
 
 // sweep closes the channels that the program has closed.
 func (f *File) sweep() {
-	kept := f.channels[:0]
-	for _, c := range f.channels {
-		if c.abandoned() {
+	f.channels = slices.DeleteFunc(f.channels, func(c *channel) bool {
+		gone := c.abandoned()
+		if gone {
 			c.close()
-			continue
 		}
-		kept = append(kept, c)
-	}
-	clear(f.channels[len(kept):])
-	f.channels = kept
+		return gone
+	})
 }
 
 // channel is the completion channel that the program has under a descriptor, duplicated or not; nil for -1.

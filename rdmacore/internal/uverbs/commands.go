@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"bytes"
 	"syscall"
 	"unsafe"
 
@@ -48,10 +49,8 @@ func exControl[Q, P any](name string, req, resp int, do func(*File, *Q, *P) erro
 		var q Q
 		var p P
 		n := copy(umem.Bytes(&q), c.body)
-		for _, b := range c.body[n:] {
-			if b != 0 && c.ext {
-				return refuse(syscall.EOPNOTSUPP, "there is something in fields that are not known")
-			}
+		if c.ext && len(bytes.TrimLeft(c.body[n:], "\x00")) > 0 {
+			return refuse(syscall.EOPNOTSUPP, "there is something in fields that are not known")
 		}
 		if err := c.respond(umem.Bytes(&p)); err != nil {
 			return err

@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"slices"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/verbshook"
@@ -205,11 +206,5 @@ func (v *cq) drop(qpn uint32) {
 	v.polls.Lock()
 	defer v.polls.Unlock()
 	v.gather()
-	kept := v.made[:0]
-	for _, w := range v.made {
-		if w.QPNum != qpn {
-			kept = append(kept, w)
-		}
-	}
-	v.made = kept
+	v.made = slices.DeleteFunc(v.made, func(w uabi.WC) bool { return w.QPNum == qpn })
 }
