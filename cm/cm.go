@@ -29,7 +29,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -191,7 +191,7 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 		}
 	}
 	st, err := mpa.Initiate(ctx, nc, mc)
-	verbshook.Step(qp, "MPA startup, Initiator", err)
+	verbsinternal.Step(qp, "MPA startup, Initiator", err)
 	if err != nil {
 		countAttempt(qp, err)
 		if !errors.As(err, new(*RejectedError)) {
@@ -208,11 +208,11 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 
 // countAttempt tells the RNIC of qp that the startup has failed.
 func countAttempt(qp *verbs.QP, err error) {
-	what := verbshook.Failed
+	what := verbsinternal.Failed
 	if errors.As(err, new(*RejectedError)) {
-		what = verbshook.Refused
+		what = verbsinternal.Refused
 	}
-	verbshook.CountAttempt(qp, what)
+	verbsinternal.CountAttempt(qp, what)
 }
 
 // idle queries a queue pair, and reports early what Modify QP would report late.

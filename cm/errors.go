@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -134,10 +134,10 @@ func (e *ConnectError) interrupted(step Step, err error) {
 func (e *ConnectError) unconnected(err error) {
 	var timeout net.Error
 	switch {
-	case rawsock.IsLack(err):
-		e.Err = rawsock.Lack(err)
-	case rawsock.IsNoPort(err):
-		e.Err = rawsock.NoPort(err)
+	case tcpsock.IsLack(err):
+		e.Err = tcpsock.Lack(err)
+	case tcpsock.IsNoPort(err):
+		e.Err = tcpsock.NoPort(err)
 	case errors.Is(err, context.Canceled):
 		e.Cause = CauseCanceled
 	case errors.As(err, &timeout) && timeout.Timeout():

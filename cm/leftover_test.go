@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -76,9 +76,9 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 				"accepted": a.accept, "rejected": func(r *cm.Request) { _ = r.Reject(nil) }, "the context has ended": a.over,
 			}[name]
 			a.serve(l, answer)
-			s := brokenconn.MPA(nil)
+			s := droppedpeer.MPA(nil)
 			s.Refused = refused
-			brokenconn.Leave(t, l.Addr().String(), s, brokenconn.RNIC(nic), func() map[string]int {
+			droppedpeer.Leave(t, l.Addr().String(), s, droppedpeer.RNIC(nic), func() map[string]int {
 				return map[string]int{"places": cm.Held(l)}
 			})
 			require.NoError(t, l.Close())
@@ -91,11 +91,11 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 func TestNothingStaysOfACloseAmidAccept(t *testing.T) {
 	nic := newHost(t, verbs.QPConfig{}).nic
 	a := &acceptor{t: t, nic: nic}
-	request := brokenconn.MPA(nil).Request
+	request := droppedpeer.MPA(nil).Request
 	var book *leakcheck.Ledger
 	for i := range 31 {
 		if i == 1 {
-			book = leakcheck.Open(t, brokenconn.RNIC(nic))
+			book = leakcheck.Open(t, droppedpeer.RNIC(nic))
 		}
 		l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 		require.NoError(t, err)

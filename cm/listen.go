@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/admission"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // ErrCrowded is matched by what OnStartupError is told of connections that a
@@ -79,7 +79,7 @@ type waiting struct {
 func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cm: %w", rawsock.Lack(err))
+		return nil, fmt.Errorf("cm: %w", tcpsock.Lack(err))
 	}
 	return NewListener(l, cfg), nil
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/exhaustion"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // TestDialWithoutPorts: with no local port left, the error says so, and does not send anybody to look for the server.
 func TestDialWithoutPorts(t *testing.T) {
-	fdlimit.Ports(t, func(server string) {
+	exhaustion.Ports(t, func(server string) {
 		_, err := cm.Dial(bounded(t), server, newHost(t, verbs.QPConfig{}).qp, cm.Config{})
 		var ce *cm.ConnectError
 		require.ErrorAs(t, err, &ce)

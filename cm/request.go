@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -90,7 +90,7 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 	}
 	defer r.decided()
 	st, err := r.offer.Accept(mc)
-	verbshook.Step(qp, "MPA startup, Responder", err)
+	verbsinternal.Step(qp, "MPA startup, Responder", err)
 	if err != nil {
 		countAttempt(qp, err)
 		_ = r.nc.Close()

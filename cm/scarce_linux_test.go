@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/exhaustion"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
@@ -27,7 +27,7 @@ func requireLack(t testing.TB, err error) {
 // TestConnectWithoutDescriptors: the call that finds no descriptor says so, its queue pair
 // is as before, and nothing stays open. A side that has no place for the connection ends it.
 func TestConnectWithoutDescriptors(t *testing.T) {
-	fdlimit.Run(t, func(h *fdlimit.Hoard) {
+	exhaustion.Run(t, func(h *exhaustion.Hoard) {
 		a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 		x, y := connect(t, tcpLink, newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{}), cm.Config{}, cm.Config{}, nil)
 		defer func() { _, _ = x.Abort(), y.Abort() }()
@@ -91,7 +91,7 @@ func pairOf(t testing.TB) (net.Conn, net.Conn) {
 // TestListenerWithoutDescriptors: a Listener tells that it cannot accept, and goes on with
 // those that wait when there are descriptors again.
 func TestListenerWithoutDescriptors(t *testing.T) {
-	fdlimit.Run(t, func(h *fdlimit.Hoard) {
+	exhaustion.Run(t, func(h *exhaustion.Hoard) {
 		told := make(chan error, 64)
 		l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{OnStartupError: func(from net.Addr, err error) {
 			if from == nil {

@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 )
 
 // Shutdown stops listening and waits for what the Listener has handed out. In
@@ -69,7 +69,7 @@ func (h *handed) conn(c *Conn) bool {
 	if !h.add(c) {
 		return false
 	}
-	verbshook.WhenOver(c.llp, func() { h.remove(c) })
+	verbsinternal.WhenOver(c.llp, func() { h.remove(c) })
 	return true
 }
 

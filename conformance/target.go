@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/mpa"
 )
 
@@ -41,7 +41,7 @@ type Target interface {
 	Here() string
 	// Upper begins a session with an upper tester, which ends with Close or with
 	// ctx. Of a target that does not lack NeedUpper.
-	Upper(ctx context.Context) (upper.Tester, error)
+	Upper(ctx context.Context) (uppertester.Tester, error)
 	// Stream is a TCP connection to the target on which no octet has been
 	// exchanged, the case being MPA Initiator or Responder. At the other end is a
 	// program that speaks rping's language: the other role of it. An error that
@@ -70,8 +70,8 @@ func (InProcess) Role() Role { return Initiator }
 func (InProcess) Here() string { return "127.0.0.1" }
 
 // Upper opens an RNIC.
-func (InProcess) Upper(ctx context.Context) (upper.Tester, error) {
-	s, err := upper.New(InProcess{}.Here())
+func (InProcess) Upper(ctx context.Context) (uppertester.Tester, error) {
+	s, err := uppertester.New(InProcess{}.Here())
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (InProcess) Close() error { return nil }
 
 // pingStream has an upper tester talk as rping does, and is the stream to it. host
 // is an address of this machine that it can reach.
-func pingStream(ctx context.Context, u upper.Tester, play Role, host string) (net.Conn, error) {
+func pingStream(ctx context.Context, u uppertester.Tester, play Role, host string) (net.Conn, error) {
 	c, err := pingConnect(ctx, u, play, host)
 	if err != nil {
 		_ = u.Close()
@@ -101,10 +101,10 @@ func pingStream(ctx context.Context, u upper.Tester, play Role, host string) (ne
 	return &sessionConn{c, u}, nil
 }
 
-func pingConnect(ctx context.Context, u upper.Tester, play Role, host string) (*net.TCPConn, error) {
-	var at upper.Listening
+func pingConnect(ctx context.Context, u uppertester.Tester, play Role, host string) (*net.TCPConn, error) {
+	var at uppertester.Listening
 	if play != Responder {
-		if err := u.Ping(upper.ConnectArgs{}, &at); err != nil {
+		if err := u.Ping(uppertester.ConnectArgs{}, &at); err != nil {
 			return nil, err
 		}
 		return dialTCP(ctx, at.Addr)
@@ -114,7 +114,7 @@ func pingConnect(ctx context.Context, u upper.Tester, play Role, host string) (*
 		return nil, fmt.Errorf("conformance: %w", err)
 	}
 	defer func() { _ = l.Close() }()
-	if err := u.Ping(upper.ConnectArgs{Addr: l.Addr().String()}, &at); err != nil {
+	if err := u.Ping(uppertester.ConnectArgs{Addr: l.Addr().String()}, &at); err != nil {
 		return nil, err
 	}
 	return acceptTCP(ctx, l)
@@ -123,7 +123,7 @@ func pingConnect(ctx context.Context, u upper.Tester, play Role, host string) (*
 // sessionConn is a connection whose other side ends with it.
 type sessionConn struct {
 	*net.TCPConn
-	session upper.Tester
+	session uppertester.Tester
 }
 
 func (c *sessionConn) Close() error {

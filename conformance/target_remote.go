@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 )
 
 // Remote is a target on another machine, with `rnic conform serve` beside it as its
@@ -34,8 +34,8 @@ func NewRemote(ctx context.Context, addr string, role Role) (*Remote, error) {
 		return nil, err
 	}
 	defer func() { _ = u.Close() }()
-	var o upper.Opened
-	if err := u.Open(upper.OpenArgs{}, &o); err != nil {
+	var o uppertester.Opened
+	if err := u.Open(uppertester.OpenArgs{}, &o); err != nil {
 		return nil, fmt.Errorf("conformance: %s is no upper tester: %w", addr, err)
 	}
 	return r, nil
@@ -64,8 +64,8 @@ func (r *Remote) Role() Role {
 func (r *Remote) Here() string { return r.here }
 
 // Upper begins a session.
-func (r *Remote) Upper(ctx context.Context) (upper.Tester, error) {
-	u, err := upper.Dial(ctx, r.addr)
+func (r *Remote) Upper(ctx context.Context) (uppertester.Tester, error) {
+	u, err := uppertester.Dial(ctx, r.addr)
 	if err != nil {
 		return nil, err
 	}

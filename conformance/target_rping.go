@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 )
 
 // Rping is somebody else's iWARP endpoint, of which is known only that it runs
@@ -79,7 +79,7 @@ func (r *Rping) Role() Role {
 func (r *Rping) Here() string { return "" }
 
 // Upper fails.
-func (r *Rping) Upper(context.Context) (upper.Tester, error) {
+func (r *Rping) Upper(context.Context) (uppertester.Tester, error) {
 	return nil, errors.New("conformance: " + r.Lacks(NeedUpper))
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
@@ -22,7 +22,7 @@ func serve(t *testing.T) string {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { assert.NoError(t, upper.Serve(ctx, l)) })
+	wg.Go(func() { assert.NoError(t, uppertester.Serve(ctx, l)) })
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()

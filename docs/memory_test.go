@@ -21,7 +21,7 @@ func TestLocksAreNamed(t *testing.T) {
 	_, section, found := strings.Cut(string(raw), "### Locks")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "```")
-	for _, path := range []string{"verbs", "qp", "internal/cq", "srq", "stag", "internal/engine", "internal/vitcp/endpoint", "vipl"} {
+	for _, path := range []string{"verbs", "qp", "internal/cq", "srq", "stag", "internal/netpoll", "internal/vitcp/endpoint", "vipl"} {
 		pkg := filepath.Base(path)
 		locks := mutexes(t, path)
 		require.NotEmpty(t, locks)

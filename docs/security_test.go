@@ -77,10 +77,10 @@ func TestSecurityNamesTests(t *testing.T) {
 	places := map[string]string{
 		"rnic": "../cmd/rnic", "ping": commands + "ping", "perf": commands + "perf", "nvme": commands + "nvme", "proxy": commands + "proxy",
 		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof",
-		"ownfile": "../internal/ownfile", "rsocket": "../ulp/rsocket",
+		"safeopen": "../internal/safeopen", "rsocket": "../ulp/rsocket",
 		"stats": "../stats", "tap": "../lab/tap", "trace": "../lab/trace", "cmdtrace": commands + "trace", "fault": "../lab/fault",
 		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../internal/vitcp", "endpoint": "../internal/vitcp/endpoint", "vipl": "../vipl",
-		"rawsock": "../internal/rawsock", "admission": "../internal/admission", "relay": "../lab/relay", "stress": "../internal/test/stress", "ucma": "../rdmacore/internal/ucma", "uverbs": "../rdmacore/internal/uverbs",
+		"tcpsock": "../internal/tcpsock", "admission": "../internal/admission", "relay": "../lab/relay", "stress": "../internal/test/stress", "ucma": "../rdmacore/internal/ucma", "uverbs": "../rdmacore/internal/uverbs",
 	}
 	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(string(raw), -1) {
 		require.Contains(t, places, m[1])

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 )
 
 // connections is how often rnic connects to siw's server for each kind of connection. Each
@@ -47,7 +47,7 @@ func runFirst(ctx context.Context, opts options) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return w.all(), page.Update(opts.doc, partFirst, w.markdown(versions))
+	return w.all(), docsection.Update(opts.doc, partFirst, w.markdown(versions))
 }
 
 // markdown is what docs/interop.md says of w. versions says what was run.

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 )
 
 // options are the flags.
@@ -131,7 +131,7 @@ func runConform(ctx context.Context, opts options) error {
 	if err != nil {
 		return err
 	}
-	return page.Update(opts.doc, partConform, found.markdown(versions))
+	return docsection.Update(opts.doc, partConform, found.markdown(versions))
 }
 
 // runMatrix does the whole matrix; ok tells whether no cell failed.
@@ -185,7 +185,7 @@ func runMatrix(ctx context.Context, opts options) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return ok, page.Update(opts.doc, partMatrix, r.markdown(versions))
+	return ok, docsection.Update(opts.doc, partMatrix, r.markdown(versions))
 }
 
 // withGuest boots a guest, lets f use it, and powers it off.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 )
 
 // mixedReport has one cell of each verdict but "n/a", and shares a cause between two cells.
@@ -53,9 +53,9 @@ func TestUpdateDoc(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 
 	update := func() {
-		require.NoError(t, page.Update(path, partMatrix, mixedReport().markdown("Linux X")))
-		require.NoError(t, page.Update(path, partFirst, worked{connections, 17}.markdown("Linux X")))
-		require.NoError(t, page.Update(path, partConform, mixedFindings().markdown("Linux X")))
+		require.NoError(t, docsection.Update(path, partMatrix, mixedReport().markdown("Linux X")))
+		require.NoError(t, docsection.Update(path, partFirst, worked{connections, 17}.markdown("Linux X")))
+		require.NoError(t, docsection.Update(path, partConform, mixedFindings().markdown("Linux X")))
 	}
 	update()
 	first, err := os.ReadFile(path)

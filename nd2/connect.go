@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // noTimeout is what an MPA startup is given: how long to wait is ctx's to say
@@ -81,7 +81,7 @@ func (c *Connector) dial(ctx context.Context, qp *QueuePair, remote netip.AddrPo
 	}
 	nc, err := d.DialContext(ctx, "tcp", remote.String())
 	if err != nil {
-		return nil, rawsock.NoPort(err)
+		return nil, tcpsock.NoPort(err)
 	}
 	cfg := c.a.cmConfig(private)
 	cfg.Timeout = noTimeout
@@ -110,7 +110,7 @@ func connectError(ctx context.Context, err error) error {
 		s = ErrNetworkUnreachable
 	case isAny(syscall.EHOSTUNREACH, winsock(10065)):
 		s = ErrHostUnreachable
-	case rawsock.IsNoPort(err): // IND2Connector::Bind: a local port of zero, and no ephemeral port to be had
+	case tcpsock.IsNoPort(err): // IND2Connector::Bind: a local port of zero, and no ephemeral port to be had
 		s = ErrTooManyAddresses
 	case isAny(syscall.EADDRINUSE, winsock(10048)):
 		s = ErrSharingViolation

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/nd2"
 )
 
@@ -80,9 +80,9 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 					}
 				})
 			}
-			script := brokenconn.MPA(nil)
+			script := droppedpeer.MPA(nil)
 			script.Refused = !strings.HasPrefix(name, "accepted")
-			brokenconn.Leave(t, at.String(), script, brokenconn.RNIC(s.a.NIC()), func() map[string]int {
+			droppedpeer.Leave(t, at.String(), script, droppedpeer.RNIC(s.a.NIC()), func() map[string]int {
 				return map[string]int{"places of queue pairs": s.a.Owners(), "queue pairs of the adapter": s.a.QueuePairs()}
 			})
 			require.NoError(t, l.Close())

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/exhaustion"
 	"github.com/softrnic/softrnic/nd2"
 )
 
 // TestConnectWithoutPorts: a local port of zero, and none to be had (IND2Connector::Bind).
 func TestConnectWithoutPorts(t *testing.T) {
-	fdlimit.Ports(t, func(server string) {
+	exhaustion.Ports(t, func(server string) {
 		for _, bound := range []bool{false, true} {
 			s := newSide(t, shape{})
 			if bound {

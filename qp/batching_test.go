@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
@@ -253,6 +253,6 @@ func (r *rig) pollersServe() {
 		for range 100 {
 			r.rcq.Poll(make([]wr.Completion, 0, 1)[:1])
 		}
-		return r.rcq.Group().Server() == engine.Nobody
+		return r.rcq.Group().Server() == netpoll.Nobody
 	}, patience, 1e5)
 }

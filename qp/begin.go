@@ -4,7 +4,7 @@ import (
 	"runtime"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -82,8 +82,8 @@ func (t *transmitter) init(s *session) {
 }
 
 // carry has a stream that is about to begin count as if it had carried so much.
-func (s *session) carry(c verbshook.Counts) {
-	if c == (verbshook.Counts{}) {
+func (s *session) carry(c verbsinternal.Counts) {
+	if c == (verbsinternal.Counts{}) {
 		return
 	}
 	t, r := &s.tx, &s.rx

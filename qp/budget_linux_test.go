@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )
@@ -28,7 +28,7 @@ func TestDriveTakesItsShare(t *testing.T) {
 	taken, most := 0, 0
 	for taken < len(flood) {
 		before := r.arrived()
-		r.s.Drive(engine.In)
+		r.s.Drive(netpoll.In)
 		got := int(r.arrived() - before)
 		taken, most = taken+got, max(most, got)
 	}

@@ -206,7 +206,7 @@ func (t *transmitter) endMessage() {
 
 // Most of what a busy program posts is alike: Sends, RDMA Writes and Immediate Data, of a
 // few octets in one piece. frameShorts frames as many of them as come in a row. With anything else, or
-// anything wrong, the usual way goes on (choose.go, frame.go), which does the same
+// anything wrong, the usual way goes on (schedule.go, frame.go), which does the same
 // for one message at a time and knows what to make of a fault.
 
 // shortLimit is the longest message, in octets, that frameShorts frames: it fits one segment

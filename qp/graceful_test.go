@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
@@ -323,7 +323,7 @@ func TestGracefulSends(t *testing.T) {
 func TestLLPWatchedNoMore(t *testing.T) {
 	r := newRig(t, setup{})
 	r.postRecv(wr.Recv{ID: 1})
-	require.True(t, r.s.Drive(engine.In|engine.Out|engine.Lost))
+	require.True(t, r.s.Drive(netpoll.In|netpoll.Out|netpoll.Lost))
 	r.over()
 	require.Equal(t, wr.StateError, r.q.State())
 	require.Equal(t, flushed(1), r.all(r.rcq))

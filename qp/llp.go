@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // outcome is how a read or a write of the LLP ended.
@@ -26,7 +26,7 @@ const (
 
 // llp is the LLP stream of a session. A TCP connection is driven with system calls that do
 // not wait (see llp_linux.go), and is the engine's while the stream is in RTS: then conn is
-// an engine.Conn, which no goroutine of the runtime waits for. Any other net.Conn is driven
+// an netpoll.Conn, which no goroutine of the runtime waits for. Any other net.Conn is driven
 // with calls that block, from goroutines only.
 //
 // One goroutine at a time reads and one writes: the holders of the session's rx.mu
@@ -100,7 +100,7 @@ func (l *llp) pull(p []byte) (int, outcome) {
 func (l *llp) wakeReader() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.conn.SetReadDeadline(rawsock.Past)
+	_ = l.conn.SetReadDeadline(tcpsock.Past)
 }
 
 func (l *llp) rearmReader() { _ = l.conn.SetReadDeadline(time.Time{}) }

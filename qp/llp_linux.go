@@ -4,8 +4,8 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/netpoll"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // rawIO does vectored I/O that does not block on a TCP socket. The closures it gives to
@@ -48,7 +48,7 @@ func (l *llp) init(c net.Conn) error {
 	if !ok {
 		return nil
 	}
-	o, err := engine.Own(tcp)
+	o, err := netpoll.Own(tcp)
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (l *llp) init(c net.Conn) error {
 }
 
 // join gives the stream its place in a group.
-func (l *llp) join(g *engine.Group, s engine.Member) (*engine.Socket, error) {
-	return l.conn.(*engine.Conn).Join(g, s)
+func (l *llp) join(g *netpoll.Group, s netpoll.Member) (*netpoll.Socket, error) {
+	return l.conn.(*netpoll.Conn).Join(g, s)
 }
 
 // handToRuntime makes a connection of the engine one of the runtime's again, for the end of the
@@ -69,7 +69,7 @@ func (l *llp) join(g *engine.Group, s engine.Member) (*engine.Socket, error) {
 func (l *llp) handToRuntime() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if o, ok := l.conn.(*engine.Conn); ok {
+	if o, ok := l.conn.(*netpoll.Conn); ok {
 		l.raw.conn = o.HandToRuntime()
 	}
 }
@@ -95,7 +95,7 @@ func (r *rawIO) pollRead(fd uintptr) {
 func (r *rawIO) look(p []byte) (n int, out outcome) {
 	out = ioLost
 	err := r.conn.Control(func(fd uintptr) {
-		k, errno := rawsock.Recv(fd, p)
+		k, errno := tcpsock.Recv(fd, p)
 		if k == 0 && errno == 0 {
 			out = ioEOF
 			return
@@ -117,7 +117,7 @@ func readOnce(fd uintptr, in *intake) (int, outcome) {
 	if len(p) == 0 { // deliver leaves room
 		return 0, ioLost
 	}
-	n, errno := rawsock.Recv(fd, p)
+	n, errno := tcpsock.Recv(fd, p)
 	return readOutcome(fd, n, errno)
 }
 
@@ -139,7 +139,7 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 		p := in.space()
 		pieces = append(room[:len(pieces)], p[:min(len(p), directAhead)])
 	}
-	n, errno := rawsock.RecvPieces(fd, pieces)
+	n, errno := tcpsock.RecvPieces(fd, pieces)
 	if errno == 0 {
 		t.at += min(uint64(n), uint64(in.Diverted()))
 	}
@@ -147,7 +147,7 @@ func readDirect(fd uintptr, in *intake) (int, outcome) {
 }
 
 // directPieces is into how many pieces of memory one system call reads.
-const directPieces = rawsock.MaxRecvPieces - 1
+const directPieces = tcpsock.MaxRecvPieces - 1
 
 func readOutcome(fd uintptr, n int, errno syscall.Errno) (int, outcome) {
 	switch {
@@ -155,7 +155,7 @@ func readOutcome(fd uintptr, n int, errno syscall.Errno) (int, outcome) {
 		return 0, ioAgain
 	case errno != 0:
 		return 0, outcomeOf(errno)
-	case n == 0 && rawsock.Dropped(fd):
+	case n == 0 && tcpsock.Dropped(fd):
 		return 0, ioReset
 	case n == 0:
 		return 0, ioEOF
@@ -212,6 +212,6 @@ func (r *rawIO) writev(fd uintptr, b *batch) (n int, errno syscall.Errno, held b
 		return 0, 0, false
 	}
 	defer b.release()
-	n, errno = rawsock.SendPieces(fd, b.pieces[b.gone:], b.size-b.sent)
+	n, errno = tcpsock.SendPieces(fd, b.pieces[b.gone:], b.size-b.sent)
 	return n, errno, true
 }

@@ -5,7 +5,7 @@ package qp
 import (
 	"net"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
 // rawIO is not used on this system: all I/O goes through net.Conn.
@@ -16,7 +16,7 @@ func (l *llp) init(c net.Conn) error {
 	return nil
 }
 
-func (l *llp) join(*engine.Group, engine.Member) (*engine.Socket, error) { return nil, nil }
+func (l *llp) join(*netpoll.Group, netpoll.Member) (*netpoll.Socket, error) { return nil, nil }
 
 func (l *llp) handToRuntime() {}
 

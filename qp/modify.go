@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -334,8 +334,8 @@ func (q *QP) prepare(m *Modify) (*session, error) {
 	}
 	s, err := newSession(q, st, a.irrq, a.ord)
 	switch {
-	case rawsock.IsLack(err):
-		return nil, &wr.Reason{Err: fmt.Errorf("%w: %w", wr.ErrInsufficientResources, rawsock.Lack(err)), Remedy: "close connections that are not needed"}
+	case tcpsock.IsLack(err):
+		return nil, &wr.Reason{Err: fmt.Errorf("%w: %w", wr.ErrInsufficientResources, tcpsock.Lack(err)), Remedy: "close connections that are not needed"}
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", wr.ErrInvalidLLPStream, err)
 	}

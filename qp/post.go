@@ -322,7 +322,7 @@ func clock() int64 { return int64(time.Since(epoch)) }
 
 var epoch = time.Now()
 
-// Flush implements engine.Member.
+// Flush implements netpoll.Member.
 func (s *session) Flush(looked bool) {
 	if looked {
 		s.tx.looked()

@@ -7,20 +7,24 @@
 //	state.go transition.go          the states as a table, and how a queue pair changes its own
 //	fault.go faulttable.go          what each error entails, as a table
 //	session.go begin.go             one LLP stream's time, its two sides, and how it begins
-//	queues.go reads.go memory.go    the work queues, the IRRQ and outbound Reads, modifiers
+//	queues.go reads.go              the work queues, the IRRQ and outbound Reads
+//	memory_ops.go                   requests that change regions and windows, and modifiers
 //	post.go                         posting, and post batching
-//	transmit.go choose.go frame.go  wire out: from a work request to the wire
-//	atomic.go batch.go probe.go
-//	receive.go sends.go place.go    wire in: from a segment to a completion
-//	intake.go direct.go graceful.go
+//	transmit.go schedule.go         wire out: from a work request to the wire
+//	frame.go atomic.go batch.go
+//	keepalive.go
+//	receive.go inbound_send.go      wire in: from a segment to a completion
+//	place.go intake.go direct.go
+//	graceful.go
 //	llp*.go                         the stream
-//	cause.go finish.go end.go       the ends, and what is seen of them
+//	cause.go teardown.go            the ends, and what is seen of them
+//	llpstream.go
 //	reason.go remedy.go refuse.go   the same in words
-//	shared.go                       what a queue pair and its S-RQ have to do with each other
+//	srq.go                          what a queue pair and its S-RQ have to do with each other
 //	modify.go query.go              Modify QP, Query QP
 //	tuning.go                       the thresholds of both ways
 //	count.go stats.go               counters
-//	trace.go spans.go               traces
+//	trace.go exectrace.go           traces: those of the program, and regions of Go's execution tracer
 package qp
 
 import (
@@ -31,7 +35,7 @@ import (
 
 	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/internal/proflabel"
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -93,7 +97,7 @@ type Config struct {
 	// Tuning are the thresholds of the data path.
 	Tuning Tuning
 	// Carried is what each stream counts as carried when it begins; zero, but in tests.
-	Carried verbshook.Counts
+	Carried verbsinternal.Counts
 	// Context is the Context of all its completions.
 	Context any
 	// Events takes asynchronous events. It must not block.

@@ -6,7 +6,7 @@ import (
 	"runtime"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -18,18 +18,18 @@ import (
 //     read that does not block. Where reads block, receiveLoop owns it.
 //  2. received: take FPDUs from what has arrived. A CRC is checked before any
 //     octet is handed on.
-//  3. segment: parse and check, hand to the handler of its opcode (sends.go, place.go).
+//  3. segment: parse and check, hand to the handler of its opcode (inbound_send.go, place.go).
 
-// Drive implements engine.Member.
-func (s *session) Drive(ready engine.Ready) (got bool) {
-	if ready&engine.Lost != 0 {
+// Drive implements netpoll.Member.
+func (s *session) Drive(ready netpoll.Ready) (got bool) {
+	if ready&netpoll.Lost != 0 {
 		s.fail(faultLLPLost)
 		return true
 	}
-	if ready&engine.Out != 0 && s.sock.WantsOutput() {
+	if ready&netpoll.Out != 0 && s.sock.WantsOutput() {
 		got = s.tx.unstall()
 	}
-	if ready&engine.In != 0 {
+	if ready&netpoll.In != 0 {
 		got = s.rx.drive() || got
 	}
 	return got

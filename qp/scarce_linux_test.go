@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/exhaustion"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
@@ -19,7 +19,7 @@ import (
 // the connection as it was, and says what to do. With one for the connection and two for
 // the group there are enough.
 func TestNoDescriptorForRTS(t *testing.T) {
-	fdlimit.Run(t, func(h *fdlimit.Hoard) {
+	exhaustion.Run(t, func(h *exhaustion.Hoard) {
 		newRig(t, setup{}) // the runtime has all that it needs now
 		r := newIdleRig(t, setup{})
 		mine, theirs, err := rawpeer.Pair()
@@ -57,7 +57,7 @@ func TestNoDescriptorForRTS(t *testing.T) {
 // TestEndsWithoutDescriptors: a stream ends as it does otherwise though no descriptor is to
 // be had.
 func TestEndsWithoutDescriptors(t *testing.T) {
-	fdlimit.Run(t, func(h *fdlimit.Hoard) {
+	exhaustion.Run(t, func(h *exhaustion.Hoard) {
 		for name, c := range map[string]struct {
 			end   func(r *rig)
 			state wr.State

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/srq"
@@ -42,8 +42,8 @@ type session struct {
 	tx transmitter
 	rx receiver
 
-	sock     *engine.Socket // its place in the group; nil: reads and writes block
-	attached bool           // the CQs know of the group
+	sock     *netpoll.Socket // its place in the group; nil: reads and writes block
+	attached bool            // the CQs know of the group
 
 	stopping   atomic.Bool
 	stop       chan struct{}          // closed with stopping

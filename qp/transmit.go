@@ -18,7 +18,7 @@ import (
 //     handOver leaves the rest to the group's poller, which comes back when the socket takes
 //     more. Where writes block, transmitLoop does all this, and may sleep.
 //  3. fill: frame messages until the batch is full.
-//  4. nextMessage (choose.go): the RTR, then RDMA Read Responses and Send Queue
+//  4. nextMessage (schedule.go): the RTR, then RDMA Read Responses and Send Queue
 //     elements in turn. Fences and ORD may hold the Send Queue back. Memory
 //     operations are executed here.
 //  5. frame (frame.go): cut the next segment of the message and add its FPDU to the batch.

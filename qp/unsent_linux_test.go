@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
 )
@@ -28,13 +28,13 @@ func TestUnreadCostsLittle(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return r.s.irrq.len() == r.set.ird }, patience, time.Millisecond)
 	r.stuck()
-	require.Less(t, queued(t, r.s.llp.conn.(*engine.Conn)), 1<<20)
+	require.Less(t, queued(t, r.s.llp.conn.(*netpoll.Conn)), 1<<20)
 	require.Equal(t, r.set.ird, r.s.irrq.len())
 	require.NoError(t, r.q.Destroy()) // both sides rest
 }
 
 // queued is how many octets wait in a socket to be sent or acknowledged (SIOCOUTQ).
-func queued(t *testing.T, c *engine.Conn) (n int) {
+func queued(t *testing.T, c *netpoll.Conn) (n int) {
 	rc, err := c.SyscallConn()
 	require.NoError(t, err)
 	var octets int32

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/cq"
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -39,7 +39,7 @@ func (r *rig) sleepOn(q *cq.Queue) *sleeper {
 // untilAsleep waits for a program to sleep in the group.
 func (r *rig) untilAsleep() {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return r.rcq.Group().Server() == engine.Waiter }, patience, 1e6)
+	require.Eventually(r.t, func() bool { return r.rcq.Group().Server() == netpoll.Waiter }, patience, 1e6)
 }
 
 // sleepy is a rig on which programs can sleep, whatever the tuning under test.

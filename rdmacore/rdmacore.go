@@ -5,7 +5,7 @@
 // The wing, in the order in which a verb of a C program goes through it:
 //
 //	preload            C: takes the calls of libc that open, read, write, poll and map the devices
-//	engine             the shared library that preload loads: the C calls as Go calls
+//	clib               the shared library that preload loads: the C calls as Go calls
 //	internal/uverbs    the device uverbs0: each command of Linux's user ABI over package verbs
 //	internal/ucma      the device rdma_cm: each command over package cm
 //	internal/uabi      the structs of the two devices (Linux's user ABI)

@@ -3,13 +3,13 @@ package stag
 import (
 	"testing"
 
-	"github.com/softrnic/softrnic/internal/test/nohandlers"
+	"github.com/softrnic/softrnic/internal/test/nosighandlers"
 )
 
-func init() { nohandlers.Init() }
+func init() { nosighandlers.Init() }
 
 // TestVanishedWithoutHandlers: all that vanishing memory does is the same where Go cannot catch
 // the fault.
 func TestVanishedWithoutHandlers(t *testing.T) {
-	nohandlers.Again(t, "^(TestVanished|TestVanishedFile|TestVanishedPieces|TestMayVanish|TestUpdateVanished)$")
+	nosighandlers.Again(t, "^(TestVanished|TestVanishedFile|TestVanishedPieces|TestMayVanish|TestUpdateVanished)$")
 }

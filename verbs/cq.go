@@ -201,7 +201,7 @@ func notifyRefused(err error) error {
 	return refused(err, "Request Completion Notification", "verbs draft 9.3.2.2", Reason{})
 }
 
-// notifyWatched is verbshook.NotifyWatched.
+// notifyWatched is verbsinternal.NotifyWatched.
 func (c *CQ) notifyWatched(t NotifyType) error {
 	err := c.notifies()
 	if err == nil {

@@ -4,16 +4,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/labhook"
+	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // FaultInjector makes things go wrong on purpose: a *fault.Injector of package lab/fault.
-type FaultInjector interface{ labhook.FaultInjector }
+type FaultInjector interface{ instrument.FaultInjector }
 
 // Tap captures what goes over streams: a *tap.Tap of package lab/tap.
-type Tap interface{ labhook.Tap }
+type Tap interface{ instrument.Tap }
 
 // instrument is the stream of m as the queue pair is to run it.
 func (q *QP) instrument(m *ModifyQP) (*mpa.Stream, error) {
@@ -22,7 +22,7 @@ func (q *QP) instrument(m *ModifyQP) (*mpa.Stream, error) {
 	if plain || s == nil || s.Conn == nil || m.Next != StateRTS || q.State() != StateIdle {
 		return s, nil
 	}
-	for _, between := range []labhook.Streams{q.rnic.tap, q.rnic.faults} { // the tap sees what the faults have made
+	for _, between := range []instrument.Streams{q.rnic.tap, q.rnic.faults} { // the tap sees what the faults have made
 		if between == nil {
 			continue
 		}

@@ -1,26 +1,26 @@
 package verbs
 
 import (
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/wr"
 )
 
-// What packages of this module may do and programs may not: package verbshook says what each is for.
+// What packages of this module may do and programs may not: package verbsinternal says what each is for.
 func init() {
-	verbshook.Step = func(q verbshook.QP, step string, err error) { q.(*QP).traceStep(step, err) }
-	verbshook.CountAttempt = func(q verbshook.QP, a verbshook.Attempt) { q.(*QP).rnic.ended.attempts[a].Add(1) }
-	verbshook.WhenOver = func(s verbshook.LLPStream, f func()) { s.(*LLPStream).l.WhenOver(f) }
-	verbshook.Begin = func(r verbshook.RNIC, c verbshook.Counts) { r.(*RNIC).carried = c }
-	verbshook.FailRNIC = func(r verbshook.RNIC) { r.(*RNIC).fail() }
-	verbshook.FailQP = func(q verbshook.QP) { q.(*QP).q.Fail() }
-	verbshook.FailCQ = func(c verbshook.CQ) { c.(*CQ).q.Fail() }
-	verbshook.FailSRQ = func(s verbshook.SRQ) { s.(*SRQ).q.Fail() }
-	verbshook.MayVanish = func(r verbshook.RNIC) { r.(*RNIC).vanishing.Store(true) }
-	verbshook.Room = func(q verbshook.QP) (send, recv int) { return q.(*QP).q.Room() }
-	verbshook.OnNotify = func(c verbshook.CQ, f func()) { c.(*CQ).onNotify = f }
-	verbshook.Entries = func(c verbshook.CQ) int { return c.(*CQ).q.Cap() }
-	verbshook.PollQueued = func(c verbshook.CQ, dst []wr.Completion) int { return c.(*CQ).q.PollQueued(dst) }
-	verbshook.NotifyWatched = func(c verbshook.CQ, t wr.NotifyType) error { return c.(*CQ).notifyWatched(t) }
-	verbshook.Watch = func(c verbshook.CQ, fds []int) ([]int, bool) { return c.(*CQ).q.Watch(fds) }
-	verbshook.Drive = func(c verbshook.CQ) bool { return c.(*CQ).q.Drive() }
+	verbsinternal.Step = func(q verbsinternal.QP, step string, err error) { q.(*QP).traceStep(step, err) }
+	verbsinternal.CountAttempt = func(q verbsinternal.QP, a verbsinternal.Attempt) { q.(*QP).rnic.ended.attempts[a].Add(1) }
+	verbsinternal.WhenOver = func(s verbsinternal.LLPStream, f func()) { s.(*LLPStream).l.WhenOver(f) }
+	verbsinternal.Begin = func(r verbsinternal.RNIC, c verbsinternal.Counts) { r.(*RNIC).carried = c }
+	verbsinternal.FailRNIC = func(r verbsinternal.RNIC) { r.(*RNIC).fail() }
+	verbsinternal.FailQP = func(q verbsinternal.QP) { q.(*QP).q.Fail() }
+	verbsinternal.FailCQ = func(c verbsinternal.CQ) { c.(*CQ).q.Fail() }
+	verbsinternal.FailSRQ = func(s verbsinternal.SRQ) { s.(*SRQ).q.Fail() }
+	verbsinternal.MayVanish = func(r verbsinternal.RNIC) { r.(*RNIC).vanishing.Store(true) }
+	verbsinternal.Room = func(q verbsinternal.QP) (send, recv int) { return q.(*QP).q.Room() }
+	verbsinternal.OnNotify = func(c verbsinternal.CQ, f func()) { c.(*CQ).onNotify = f }
+	verbsinternal.Entries = func(c verbsinternal.CQ) int { return c.(*CQ).q.Cap() }
+	verbsinternal.PollQueued = func(c verbsinternal.CQ, dst []wr.Completion) int { return c.(*CQ).q.PollQueued(dst) }
+	verbsinternal.NotifyWatched = func(c verbsinternal.CQ, t wr.NotifyType) error { return c.(*CQ).notifyWatched(t) }
+	verbsinternal.Watch = func(c verbsinternal.CQ, fds []int) ([]int, bool) { return c.(*CQ).q.Watch(fds) }
+	verbsinternal.Drive = func(c verbsinternal.CQ) bool { return c.(*CQ).q.Drive() }
 }

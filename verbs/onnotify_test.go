@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -25,7 +25,7 @@ func TestOnNotify(t *testing.T) {
 		calls := 0
 		q, err := w.nic.CreateCQ(c)
 		require.NoError(t, err)
-		verbshook.OnNotify(q, func() { calls++ })
+		verbsinternal.OnNotify(q, func() { calls++ })
 		qp, err := w.nic.CreateQP(verbs.QPConfig{PD: w.pd, SendCQ: q, RecvCQ: q})
 		require.NoError(t, err)
 		flush := func() {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -17,7 +17,7 @@ func TestRoom(t *testing.T) {
 	check := func(state verbs.State, sends, recvs int) {
 		t.Helper()
 		require.Equal(t, state, w.qp.State())
-		s, r := verbshook.Room(w.qp)
+		s, r := verbsinternal.Room(w.qp)
 		assert.Equal(t, [2]int{sends, recvs}, [2]int{s, r})
 		r, _ = w.qp.PostRecv(make([]verbs.Recv, 9)...)
 		writes := slices.Repeat([]verbs.Request{{Op: verbs.OpWrite}}, 9) // of nothing: the peer has no receives for Sends
@@ -26,7 +26,7 @@ func TestRoom(t *testing.T) {
 	}
 	w.connect()
 	check(verbs.StateRTS, 4, 4)
-	_, recvs := verbshook.Room(w.sharing)
+	_, recvs := verbsinternal.Room(w.sharing)
 	assert.Zero(t, recvs)
 	_ = w.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) // refused if the peer, which has no receive, has ended it already
 	<-w.qp.Done()

@@ -25,9 +25,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/labhook"
+	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/internal/proflabel"
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -39,11 +39,11 @@ type RNIC struct {
 	mode      Mode
 	without   Features
 	limits    Limits
-	tuning    qp.Tuning        // zero, but in tests
-	carried   verbshook.Counts // likewise
-	vanishing atomic.Bool      // memory of regions may be unmapped: verbshook.MayVanish
-	faults    labhook.Injector // nil: none
-	tap       labhook.Streams  // nil: none
+	tuning    qp.Tuning            // zero, but in tests
+	carried   verbsinternal.Counts // likewise
+	vanishing atomic.Bool          // memory of regions may be unmapped: verbsinternal.MayVanish
+	faults    instrument.Injector  // nil: none
+	tap       instrument.Streams   // nil: none
 	stags     *stag.Table
 	events    *dispatcher[Event]
 	labels    proflabel.Set  // of its goroutines
@@ -103,10 +103,10 @@ func Open(c Config) (_ *RNIC, err error) {
 	r.labels = r.labels.With(proflabel.RNIC, id.String())
 	r.events = newDispatcher[Event](&r.calls, r.labels.With(proflabel.Work, "event handler"))
 	if c.Tap != nil {
-		r.tap = labhook.TapOf(c.Tap)
+		r.tap = instrument.TapOf(c.Tap)
 	}
 	if c.Faults != nil {
-		r.faults = labhook.InjectorOf(c.Faults)
+		r.faults = instrument.InjectorOf(c.Faults)
 		r.faults.Attach(r.stags.Lose, r.traceFaults())
 	}
 	return r, nil

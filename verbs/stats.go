@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -29,7 +29,7 @@ type ended struct {
 	qp       wr.QPStats
 	cq       wr.CQStats
 	srq      wr.SRQStats
-	attempts [2]atomic.Uint64 // by verbshook.Attempt
+	attempts [2]atomic.Uint64 // by verbsinternal.Attempt
 }
 
 func (e *ended) addQP(s wr.QPStats) {
@@ -85,8 +85,8 @@ func (r *RNIC) Stats() RNICStats {
 		one := q.Stats()
 		s.SRQ.Add(&one)
 	}
-	s.ConnectsRefused = r.ended.attempts[verbshook.Refused].Load()
-	s.ConnectsFailed = r.ended.attempts[verbshook.Failed].Load()
+	s.ConnectsRefused = r.ended.attempts[verbsinternal.Refused].Load()
+	s.ConnectsFailed = r.ended.attempts[verbsinternal.Failed].Load()
 	return s
 }
 

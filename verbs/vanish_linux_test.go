@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -101,7 +101,7 @@ func newVanishingPair(t *testing.T, n int, atB bool, stream verbs.StreamConfig) 
 	p.events = make(chan verbs.Event, 16)
 	require.NoError(t, owner.nic.SetEventHandler(func(e verbs.Event) { p.events <- e }))
 	var err error
-	verbshook.MayVanish(owner.nic)
+	verbsinternal.MayVanish(owner.nic)
 	p.mr, err = owner.pd.RegisterRegion(verbs.RegionConfig{Memory: p.v.mem, Access: allRights})
 	require.NoError(t, err)
 	x, y := tcpConns(t)

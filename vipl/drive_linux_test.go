@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
 // Who asks a queue of a VI, or a CQ that one is tied to, drives the connection. Nobody else
@@ -70,7 +70,7 @@ func TestWaiterServes(t *testing.T) {
 		d, _ := p.vb.RecvWait(within(t))
 		got <- d
 	}()
-	for p.vb.group.Server() != engine.Waiter {
+	for p.vb.group.Server() != netpoll.Waiter {
 		runtime.Gosched()
 	}
 	d := p.a.desc()

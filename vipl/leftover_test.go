@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	breaks "github.com/softrnic/softrnic/internal/test/brokenconn"
+	breaks "github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 

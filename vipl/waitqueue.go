@@ -5,17 +5,17 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
 // group serves the connections of the VIs of a CQ, or that of a VI without one: a caller
-// that looks for completions there, or waits for them, drives these (package engine).
+// that looks for completions there, or waits for them, drives these (package netpoll).
 type group struct {
-	engine.Group
+	netpoll.Group
 	awaits atomic.Int32 // waiters that do not sleep in it, and handlers
 }
 
-// Awaited implements engine.Queue, for all that completes to the group.
+// Awaited implements netpoll.Queue, for all that completes to the group.
 func (g *group) Awaited() bool { return g.awaits.Load() > 0 }
 
 // waitQueue is where programs look for what completes on a queue, a CQ or a work queue, and

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -17,24 +17,24 @@ import (
 
 // buffer is a Memory Region of the queue pair's side, and what it has to hold.
 type buffer struct {
-	upper.Region
+	uppertester.Region
 	r     *rig
 	first []byte
 }
 
 // region registers n octets in the queue pair's PD, VA-based.
 func (r *rig) region(n int, access verbs.Access) *buffer {
-	return r.register(upper.RegisterArgs{Len: n, Access: access})
+	return r.register(uppertester.RegisterArgs{Len: n, Access: access})
 }
 
 // register is Register. The Seed, if 0, is made up.
-func (r *rig) register(a upper.RegisterArgs) *buffer {
+func (r *rig) register(a uppertester.RegisterArgs) *buffer {
 	b := &buffer{r: r}
 	if a.Seed == 0 {
 		a.Seed = uint8(r.t.Rand().UintN(255) + 1)
 	}
 	require.NoError(r.t, r.up.Register(a, &b.Region), "Register")
-	b.first = upper.Pattern(a.Seed, a.Len)
+	b.first = uppertester.Pattern(a.Seed, a.Len)
 	return b
 }
 
@@ -45,7 +45,7 @@ func (r *rig) window(b *buffer, access verbs.Access) verbs.STag {
 }
 
 func (r *rig) windowOf(b *buffer, off, n int, access verbs.Access) verbs.STag {
-	var w upper.Window
+	var w uppertester.Window
 	require.NoError(r.t, r.up.AllocateWindow(0, &w), "Allocate Memory Window")
 	stag := w.STag + 1
 	r.post(verbs.Request{ID: 0xB1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
@@ -65,7 +65,7 @@ func (b *buffer) sgl(off, n int) []verbs.SGE { return []verbs.SGE{b.sge(off, n)}
 
 // memory is what the buffer holds now.
 func (b *buffer) memory() []byte {
-	var o upper.Octets
+	var o uppertester.Octets
 	require.NoError(b.r.t, b.r.up.Memory(b.Region.Region, &o))
 	return o.Octets
 }
@@ -101,14 +101,14 @@ func same(t *conformance.T, want, got []byte, format string, args ...any) {
 
 // query is Query Memory Region.
 func (b *buffer) query() verbs.RegionAttributes {
-	var q upper.RegionState
+	var q uppertester.RegionState
 	require.NoError(b.r.t, b.r.up.QueryRegion(b.Region.Region, &q), "Query Memory Region")
 	return q.RegionAttributes
 }
 
 // deregister is Deregister.
 func (b *buffer) deregister() {
-	require.NoError(b.r.t, b.r.up.Deregister(b.Region.Region, &upper.None{}), "Deregister")
+	require.NoError(b.r.t, b.r.up.Deregister(b.Region.Region, &uppertester.None{}), "Deregister")
 }
 
 // aReadOf is an RDMA Read of a peer's made-up source into n octets of a buffer, and
@@ -143,7 +143,7 @@ func (b *buffer) number(off int) uint64 { return binary.NativeEndian.Uint64(b.fi
 
 // put has the program put a number there.
 func (b *buffer) put(off int, v uint64) {
-	require.NoError(b.r.t, b.r.up.Fill(upper.FillArgs{Region: b.Region.Region, Off: off, Octets: native(v)}, &upper.None{}))
+	require.NoError(b.r.t, b.r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Off: off, Octets: native(v)}, &uppertester.None{}))
 	b.gets(off, native(v))
 }
 

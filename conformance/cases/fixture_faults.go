@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -104,7 +104,7 @@ var segmentFaults = []segmentFault{
 		return aWrite(b.tag(), b.at(0), []byte{1})
 	}},
 	{what: "a Write to another PD", code: 0x1102, event: verbs.EventProtPD, ulpdu: func(v *faultRig) []byte {
-		b := v.register(upper.RegisterArgs{PD: 77, Len: 64, Access: allRights})
+		b := v.register(uppertester.RegisterArgs{PD: 77, Len: 64, Access: allRights})
 		return aWrite(b.tag(), b.at(0), []byte{1})
 	}},
 	{what: "a Write that wraps", code: 0x1103, event: verbs.EventProtWrap, ulpdu: func(v *faultRig) []byte {
@@ -121,7 +121,7 @@ var segmentFaults = []segmentFault{
 		return aReadRequest(1, read{nowhere, nowhereTO, 1, b.tag(), b.at(0)})
 	}},
 	{what: "a Read of another PD", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
-		b := v.register(upper.RegisterArgs{PD: 77, Len: 64, Access: allRights})
+		b := v.register(uppertester.RegisterArgs{PD: 77, Len: 64, Access: allRights})
 		return aReadRequest(1, read{nowhere, nowhereTO, 1, b.tag(), b.at(0)})
 	}},
 	{what: "a Read that wraps", code: 0x0104, readToo: true, event: verbs.EventIRRQWrap, ulpdu: func(v *faultRig) []byte {

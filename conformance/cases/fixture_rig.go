@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -21,7 +21,7 @@ import (
 type setup struct {
 	// qp is the queue pair under test. A zero CloseTimeout stands for an hour here: the
 	// peer ends Closing and Terminate, however slow the machine is.
-	qp upper.OpenArgs
+	qp uppertester.OpenArgs
 	// play is the side of the MPA startup that the raw peer takes; Either leaves
 	// it to the target.
 	play conformance.Role
@@ -29,7 +29,7 @@ type setup struct {
 	// the raw peer's frame says; a zero near is revision 2 with CRC, enhanced,
 	// with IRD 64 and ORD 64 of a Request, and what the Request asks for of a
 	// Reply.
-	far  upper.ConnectArgs
+	far  uppertester.ConnectArgs
 	near startup
 	// flags are added to those of the raw peer's frame of revision 1, which has C unless noCRC.
 	flags byte
@@ -47,15 +47,15 @@ type setup struct {
 
 // rig is a raw peer, whose octets are in the trace, and a queue pair under test.
 type rig struct {
-	upper.Opened
+	uppertester.Opened
 	*peer
 	t    *conformance.T
-	up   upper.Tester
+	up   uppertester.Tester
 	play conformance.Role // the raw peer's side
 	// itsFrame is the startup frame that the queue pair's side sent, and told what its program
 	// is told of the startup.
 	itsFrame startup
-	told     upper.Connection
+	told     uppertester.Connection
 }
 
 // onRig is a case on a rig, and onTwoCQs on one with a completion queue for each queue.
@@ -67,15 +67,15 @@ func onTwoCQs(run func(*conformance.T, *rig)) func(*conformance.T) {
 	return func(t *conformance.T) { run(t, open(t, twoCQs())) }
 }
 
-func twoCQs() setup { return setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}} }
+func twoCQs() setup { return setup{qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2}} }
 
 // withTester is a case that makes its queue pairs by itself, on one RNIC.
-func withTester(run func(*conformance.T, upper.Tester)) func(*conformance.T) {
+func withTester(run func(*conformance.T, uppertester.Tester)) func(*conformance.T) {
 	return func(t *conformance.T) { run(t, tester(t)) }
 }
 
 // tester begins a session with the target's upper tester.
-func tester(t *conformance.T) upper.Tester {
+func tester(t *conformance.T) uppertester.Tester {
 	u := must(t.Target().Upper(t.Context()))(t, "the upper tester")
 	t.Cleanup(func() { _ = u.Close() })
 	return u
@@ -94,7 +94,7 @@ func openWith(t *conformance.T, s setup, n int) (*rig, *buffer) {
 // beside makes a rig of another queue pair of the same RNIC.
 func (r *rig) beside(s setup) *rig { return openIn(r.t, r.up, s) }
 
-func openIn(t *conformance.T, u upper.Tester, s setup) *rig {
+func openIn(t *conformance.T, u uppertester.Tester, s setup) *rig {
 	if s.qp.CloseTimeout == 0 {
 		s.qp.CloseTimeout = hour
 	}
@@ -108,7 +108,7 @@ func openIn(t *conformance.T, u upper.Tester, s setup) *rig {
 }
 
 // openQP makes a rig that has no peer yet.
-func openQP(t *conformance.T, u upper.Tester, a upper.OpenArgs) *rig {
+func openQP(t *conformance.T, u uppertester.Tester, a uppertester.OpenArgs) *rig {
 	r := &rig{t: t, up: u}
 	require.NoError(t, u.Open(a, &r.Opened), "Create QP")
 	return r
@@ -124,7 +124,7 @@ func (r *rig) connect(s setup) {
 	if r.play == conformance.Responder {
 		nc, err = r.beDialed(far)
 	} else {
-		var at upper.Listening
+		var at uppertester.Listening
 		require.NoError(r.t, r.up.Listen(far, &at), "listening")
 		var d net.Dialer
 		nc, err = d.DialContext(r.t.Context(), "tcp", at.Addr)
@@ -143,7 +143,7 @@ func (r *rig) over(c net.Conn) {
 	r.closes = true
 }
 
-func (r *rig) beDialed(far upper.ConnectArgs) (net.Conn, error) {
+func (r *rig) beDialed(far uppertester.ConnectArgs) (net.Conn, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort(r.t.Target().Here(), "0"))
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (r *rig) beDialed(far upper.ConnectArgs) (net.Conn, error) {
 		_ = l.(*net.TCPListener).SetDeadline(deadline)
 	}
 	far.Addr = l.Addr().String()
-	if err := r.up.Dial(far, &upper.None{}); err != nil {
+	if err := r.up.Dial(far, &uppertester.None{}); err != nil {
 		return nil, err
 	}
 	return l.Accept()
@@ -199,17 +199,17 @@ func (r *rig) readFrame() { r.itsFrame = must(parseStartup(r.frame()))(r.t, "the
 
 // connected is what the queue pair's side says of the startup, ready that it succeeded, and
 // established begins with FPDUs too.
-func (r *rig) connected() (c upper.Connection) {
-	require.NoError(r.t, r.up.Connected(upper.Wait{Of: r.QP, Timeout: r.patience()}, &c))
+func (r *rig) connected() (c uppertester.Connection) {
+	require.NoError(r.t, r.up.Connected(uppertester.Wait{Of: r.QP, Timeout: r.patience()}, &c))
 	return c
 }
 
-func (r *rig) established(f framing) upper.Connection {
+func (r *rig) established(f framing) uppertester.Connection {
 	r.setFraming(f)
 	return r.ready()
 }
 
-func (r *rig) ready() upper.Connection {
+func (r *rig) ready() uppertester.Connection {
 	r.told = r.connected()
 	require.Empty(r.t, r.told.Failed, "the queue pair's side of the MPA startup")
 	return r.told
@@ -234,8 +234,8 @@ func (r *rig) post(sends ...verbs.Request) {
 
 // tryPost is post, with its result.
 func (r *rig) tryPost(sends ...verbs.Request) (int, error) {
-	var p upper.Posted
-	err := r.up.PostSend(upper.PostSendArgs{QP: r.QP, Sends: sends}, &p)
+	var p uppertester.Posted
+	err := r.up.PostSend(uppertester.PostSendArgs{QP: r.QP, Sends: sends}, &p)
 	return p.N, err
 }
 
@@ -261,8 +261,8 @@ func (r *rig) recv(n, size int) []*buffer {
 
 // postRecv posts receives. All have to be taken.
 func (r *rig) postRecv(recvs ...verbs.Recv) {
-	var p upper.Posted
-	require.NoError(r.t, r.up.PostRecv(upper.PostRecvArgs{QP: r.QP, Recvs: recvs}, &p), "PostRQ")
+	var p uppertester.Posted
+	require.NoError(r.t, r.up.PostRecv(uppertester.PostRecvArgs{QP: r.QP, Recvs: recvs}, &p), "PostRQ")
 	require.Len(r.t, recvs, p.N, "posted")
 }
 
@@ -296,8 +296,8 @@ func flushedRecvs(ids ...uint64) (list []verbs.Completion) {
 
 // poll takes up to n completions, waiting d for them.
 func (r *rig) poll(cq, n int, d time.Duration) []verbs.Completion {
-	var c upper.Completions
-	require.NoError(r.t, r.up.Poll(upper.PollArgs{CQ: cq, N: n, Timeout: d}, &c), "Poll")
+	var c uppertester.Completions
+	require.NoError(r.t, r.up.Poll(uppertester.PollArgs{CQ: cq, N: n, Timeout: d}, &c), "Poll")
 	if len(c.Completions) == 0 {
 		return nil
 	}
@@ -321,23 +321,23 @@ func (r *rig) idle() {
 
 // notify arms a CQ.
 func (r *rig) notify(cq int, n verbs.NotifyType) {
-	require.NoError(r.t, r.up.Notify(upper.NotifyArgs{CQ: cq, Type: n}, &upper.None{}), "Request Completion Notification")
+	require.NoError(r.t, r.up.Notify(uppertester.NotifyArgs{CQ: cq, Type: n}, &uppertester.None{}), "Request Completion Notification")
 }
 
 // notified takes a CQ's notification, if there is one at this moment.
 func (r *rig) notified(cq int) bool {
-	var a upper.Answer
-	require.NoError(r.t, r.up.Notified(upper.Wait{Of: cq}, &a))
+	var a uppertester.Answer
+	require.NoError(r.t, r.up.Notified(uppertester.Wait{Of: cq}, &a))
 	return a.Yes
 }
 
 // events waits for these events of the queue pair, which have to be all that the
 // RNIC has raised for it so far.
 func (r *rig) events(want ...verbs.EventID) {
-	var e upper.Events
+	var e uppertester.Events
 	var mine []verbs.EventID
 	for n := len(want); ; n = len(e.Events) + 1 {
-		require.NoError(r.t, r.up.Events(upper.EventsArgs{N: n, Timeout: r.patience()}, &e))
+		require.NoError(r.t, r.up.Events(uppertester.EventsArgs{N: n, Timeout: r.patience()}, &e))
 		mine = mine[:0]
 		for _, x := range e.Events {
 			if x.QP == r.ID {
@@ -356,7 +356,7 @@ func (r *rig) events(want ...verbs.EventID) {
 }
 
 // query is Query QP.
-func (r *rig) query() (q upper.QPState) {
+func (r *rig) query() (q uppertester.QPState) {
 	require.NoError(r.t, r.up.Query(r.QP, &q), "Query QP")
 	return q
 }
@@ -366,13 +366,13 @@ func (r *rig) state(want verbs.State) { require.Equal(r.t, want, r.query().State
 
 // ended waits until the stream is gone, and says what state it left; finishedIn says before that
 // the stream ends in order.
-func (r *rig) ended(want verbs.State) (q upper.QPState) {
-	require.NoError(r.t, r.up.Ended(upper.Wait{Of: r.QP, Timeout: r.patience()}, &q))
+func (r *rig) ended(want verbs.State) (q uppertester.QPState) {
+	require.NoError(r.t, r.up.Ended(uppertester.Wait{Of: r.QP, Timeout: r.patience()}, &q))
 	require.Equal(r.t, want, q.State, "the state after the stream")
 	return q
 }
 
-func (r *rig) finishedIn(s verbs.State) upper.QPState {
+func (r *rig) finishedIn(s verbs.State) uppertester.QPState {
 	r.finished()
 	return r.ended(s)
 }
@@ -400,14 +400,14 @@ func (r *rig) failed(event verbs.EventID, receives int) {
 }
 
 // modify is Modify QP.
-func (r *rig) modify(a upper.ModifyArgs) error {
+func (r *rig) modify(a uppertester.ModifyArgs) error {
 	a.QP = r.QP
-	return r.up.Modify(a, &upper.None{})
+	return r.up.Modify(a, &uppertester.None{})
 }
 
 // close is Modify QP to Closing, from RTS.
 func (r *rig) close() {
-	require.NoError(r.t, r.modify(upper.ModifyArgs{Next: verbs.StateClosing}), "Modify QP to Closing")
+	require.NoError(r.t, r.modify(uppertester.ModifyArgs{Next: verbs.StateClosing}), "Modify QP to Closing")
 }
 
 // unharmed says that the queue pair is in RTS, and that no event was raised for it.

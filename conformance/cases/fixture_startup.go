@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -78,7 +78,7 @@ func (r *rig) refused(why string) {
 
 // fails says that the side under test has given the connection up, and that its
 // queue pair is as before.
-func (r *rig) fails() upper.Connection {
+func (r *rig) fails() uppertester.Connection {
 	c := r.connected()
 	require.NotEmpty(r.t, c.Failed, "the startup of the side under test: %+v", c)
 	r.state(verbs.StateIdle)
@@ -93,11 +93,11 @@ const (
 
 // dialing is a rig whose queue pair is MPA Initiator: its Request is on its way. listening is one
 // whose queue pair is MPA Responder, and waits for a Request.
-func dialing(t *conformance.T, qp upper.OpenArgs, far upper.ConnectArgs) *rig {
+func dialing(t *conformance.T, qp uppertester.OpenArgs, far uppertester.ConnectArgs) *rig {
 	return open(t, setup{qp: qp, far: far, play: conformance.Responder, raw: true, narrow: true})
 }
 
-func listening(t *conformance.T, qp upper.OpenArgs, far upper.ConnectArgs) *rig {
+func listening(t *conformance.T, qp uppertester.OpenArgs, far uppertester.ConnectArgs) *rig {
 	return open(t, setup{qp: qp, far: far, play: conformance.Initiator, raw: true, narrow: true})
 }
 

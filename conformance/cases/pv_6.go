@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -93,16 +93,16 @@ func otherVerbsLeaveState(t *conformance.T, n *host) {
 // markers are where the first octet of that stream says.
 func countingBeginsAnew(t *conformance.T) {
 	s := setup{
-		far:  upper.ConnectArgs{Markers: true},
+		far:  uppertester.ConnectArgs{Markers: true},
 		near: startup{CRC: true, Markers: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
 	}
 	r := open(t, s)
 	for round := range 4 {
 		t.Part("stream %d", round+1)
 		if round > 0 {
-			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))
+			require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateError}))
 			r.ended(verbs.StateError)
-			require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateIdle}))
+			require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateIdle}))
 			r.connect(s)
 			r.start(s)
 		}

@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -54,7 +54,7 @@ func messagesSent(t *conformance.T) {
 	b.holds(40, []byte("response"))
 	r.send(aReadRequest(1, read{stag, to, 9, b.tag(), b.at(2)}))
 	r.expect(tagged(0xC1, 0x42, stag, to, b.first[2:11]))
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
+	require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateTerminate}))
 	r.expect(untagged(0x41, 0x47, 0, 2, 1, 0, []byte{0, 0, 0, 0}))
 	r.finishedIn(verbs.StateError)
 }
@@ -270,7 +270,7 @@ func terminateLayout(t *conformance.T) {
 	rejectsEach(t, setup{}, segmentFault{
 		what: "an RDMA Read with all that is ignored", code: 0x0103, readToo: true, event: verbs.EventIRRQPD,
 		ulpdu: func(v *faultRig) []byte {
-			b := v.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
+			b := v.register(uppertester.RegisterArgs{PD: 1, Len: 8, Access: allRights})
 			u := aReadRequest(1, read{nowhere, nowhereTO, 5, b.tag(), b.at(0)})
 			u[0], u[1] = u[0]|0x3C, u[1]|0x30
 			copy(u[2:6], "junk")

@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -19,7 +19,7 @@ var r5040_4_8_read = []conformance.Case{
 // octets as have come, both offsets beyond 2^32.
 func readHalfWay(t *conformance.T) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
-	plain := setup{narrow: true, far: upper.ConnectArgs{NoCRC: true}, near: startup{Rev: 2, Enhanced: true, IRD: 64, ORD: 64}}
+	plain := setup{narrow: true, far: uppertester.ConnectArgs{NoCRC: true}, near: startup{Rev: 2, Enhanced: true, IRD: 64, ORD: 64}}
 	marked := setup{narrow: true, near: startup{CRC: true, Markers: true, Rev: 2, Enhanced: true, IRD: 64, ORD: 64}}
 	for _, how := range []struct {
 		what string
@@ -35,7 +35,7 @@ func readHalfWay(t *conformance.T) {
 		for i, s := range []setup{{narrow: true}, marked, plain} {
 			t.Part("%s, %s", how.what, []string{"with CRC", "with CRC and markers", "without either"}[i])
 			r := open(t, s)
-			b := r.register(upper.RegisterArgs{Len: size, Access: allRights, VA: 1<<32 - 1<<20})
+			b := r.register(uppertester.RegisterArgs{Len: size, Access: allRights, VA: 1<<32 - 1<<20})
 			small := read{nowhere, nowhereTO, 5, b.tag(), b.at(3)}
 			half := read{0x0BADCAFE, 5<<32 - 1000, size - 100, b.tag(), b.at(100)}
 			r.send(aReadRequest(r.nextRead(), small))

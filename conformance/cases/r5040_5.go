@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -112,12 +112,12 @@ func sendsSent(t *conformance.T) {
 // order.
 func sendsReceived(t *conformance.T) {
 	const count, room, batch = 200, 700, 25
-	r := open(t, setup{qp: upper.OpenArgs{RecvDepth: 256}})
+	r := open(t, setup{qp: uppertester.OpenArgs{RecvDepth: 256}})
 	b := r.region(count*room, verbs.LocalWrite|verbs.LocalRead)
 	for i := range count {
 		r.postRecv(verbs.Recv{ID: uint64(i), SGL: b.sgl(i*room, room)})
 	}
-	data := upper.Pattern(3, room)
+	data := uppertester.Pattern(3, room)
 	var want []verbs.Completion
 	for i := range count {
 		n := t.Rand().IntN(room + 1)
@@ -177,7 +177,7 @@ func invalidated(t *conformance.T) {
 			t.Part("%s", what)
 			r := open(t, setup{})
 			r.recv(1, 16)
-			a := upper.RegisterArgs{Len: 64, Access: allRights | verbs.BindWindow}
+			a := uppertester.RegisterArgs{Len: 64, Access: allRights | verbs.BindWindow}
 			if what == "a region of this queue pair" {
 				a.QP = r.QP
 			}
@@ -215,7 +215,7 @@ func invalidationRefused(t *conformance.T) {
 		status verbs.Status
 		stag   func(r *rig) (verbs.STag, *buffer) // and the region that it is of
 	}
-	region := func(a upper.RegisterArgs) func(*rig) (verbs.STag, *buffer) {
+	region := func(a uppertester.RegisterArgs) func(*rig) (verbs.STag, *buffer) {
 		return func(r *rig) (verbs.STag, *buffer) {
 			a.Len = 64
 			b := r.register(a)
@@ -223,11 +223,11 @@ func invalidationRefused(t *conformance.T) {
 		}
 	}
 	kinds := []kind{
-		{"a region of another PD", 0x0109, verbs.StatusInvalidateSTag, region(upper.RegisterArgs{PD: 1, Access: allRights})},
-		{"a region without remote rights", 0x0109, verbs.StatusInvalidateSTag, region(upper.RegisterArgs{Access: verbs.LocalRead | verbs.LocalWrite})},
-		{"a region that peers may not invalidate", 0x0109, verbs.StatusInvalidateSTag, region(upper.RegisterArgs{Access: allRights, NoRemoteInvalidate: true})},
+		{"a region of another PD", 0x0109, verbs.StatusInvalidateSTag, region(uppertester.RegisterArgs{PD: 1, Access: allRights})},
+		{"a region without remote rights", 0x0109, verbs.StatusInvalidateSTag, region(uppertester.RegisterArgs{Access: verbs.LocalRead | verbs.LocalWrite})},
+		{"a region that peers may not invalidate", 0x0109, verbs.StatusInvalidateSTag, region(uppertester.RegisterArgs{Access: allRights, NoRemoteInvalidate: true})},
 		{"a region of another queue pair", 0x0109, verbs.StatusInvalidateSTag, func(r *rig) (verbs.STag, *buffer) {
-			b := r.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, r.up, upper.OpenArgs{}).QP})
+			b := r.register(uppertester.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, r.up, uppertester.OpenArgs{}).QP})
 			return b.STag, b
 		}},
 		{"a window of another queue pair", 0x0109, verbs.StatusInvalidateSTag, func(r *rig) (verbs.STag, *buffer) {
@@ -236,8 +236,8 @@ func invalidationRefused(t *conformance.T) {
 		}},
 		{"a shared region", 0x0109, verbs.StatusInvalidSTag, func(r *rig) (verbs.STag, *buffer) {
 			b := r.region(64, allRights)
-			var s upper.Region
-			require.NoError(t, r.up.Share(upper.ShareArgs{Region: b.Region.Region, Access: allRights}, &s))
+			var s uppertester.Region
+			require.NoError(t, r.up.Share(uppertester.ShareArgs{Region: b.Region.Region, Access: allRights}, &s))
 			return b.STag, b
 		}},
 		{"another key", 0x0109, verbs.StatusInvalidSTag, func(r *rig) (verbs.STag, *buffer) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -46,7 +46,7 @@ func readRequestsSent(t *conformance.T, r *rig) {
 	r.settled() // and no other request
 	r.incomplete()
 	for i, l := range list {
-		data := upper.Pattern(uint8(i), int(l.Local.Length))
+		data := uppertester.Pattern(uint8(i), int(l.Local.Length))
 		r.send(aReadResponse(b.tag(), b.at(64*(7-i)), data))
 		copy(b.first[64*(7-i):], data)
 		r.completions(verbs.Completion{ID: uint64(i), Op: verbs.OpRead})
@@ -83,7 +83,7 @@ func readsAnswered(t *conformance.T) {
 // answersInOrder: eight requests in one write of TCP, of very different lengths.
 func answersInOrder(t *conformance.T) {
 	const size = 1 << 20
-	r, b := openWith(t, setup{qp: upper.OpenArgs{IRD: 8}}, size)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{IRD: 8}}, size)
 	lengths := []int{size, 0, 1, 64 << 10, 0, 2, 100_000, 0}
 	var requests [][]byte
 	for i, n := range lengths {
@@ -103,7 +103,7 @@ func answersInOrder(t *conformance.T) {
 func readRequestQueue(t *conformance.T) {
 	const size = 8 << 20 // more than TCP takes for a peer that does not read
 	for ird := range inTurn(t, "IRD %d", []int{1, 4}) {
-		r, b := openWith(t, setup{qp: upper.OpenArgs{IRD: ird}, narrow: true}, size)
+		r, b := openWith(t, setup{qp: uppertester.OpenArgs{IRD: ird}, narrow: true}, size)
 		r.recv(1, 16)
 		// As many as there are places, again and again.
 		for range 3 {
@@ -143,7 +143,7 @@ func sourceRefused(t *conformance.T) {
 	reads := func(stag uint32, to uint64, n uint32) []byte {
 		return aReadRequest(1, read{nowhere, nowhereTO, n, stag, to})
 	}
-	of := func(a upper.RegisterArgs) func(v *faultRig) []byte {
+	of := func(a uppertester.RegisterArgs) func(v *faultRig) []byte {
 		return func(v *faultRig) []byte {
 			a.Len = 64
 			b := v.register(a)
@@ -163,20 +163,20 @@ func sourceRefused(t *conformance.T) {
 			return reads(0, v.region.at(0), 1)
 		}},
 		{what: "an Invalid region", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
-			var g upper.Region
-			require.NoError(t, v.up.Allocate(upper.RegisterArgs{RemoteAccess: true}, &g))
+			var g uppertester.Region
+			require.NoError(t, v.up.Allocate(uppertester.RegisterArgs{RemoteAccess: true}, &g))
 			return reads(uint32(g.STag), 0, 1)
 		}},
-		{what: "a region of another PD", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: of(upper.RegisterArgs{PD: 1, Access: allRights})},
+		{what: "a region of another PD", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: of(uppertester.RegisterArgs{PD: 1, Access: allRights})},
 		{what: "a region of another queue pair", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
-			b := v.register(upper.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, v.up, upper.OpenArgs{}).QP})
+			b := v.register(uppertester.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, v.up, uppertester.OpenArgs{}).QP})
 			return reads(b.tag(), b.at(0), 1)
 		}},
 		{what: "another queue pair's window", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
 			w := v.beside(setup{}).window(v.region, verbs.RemoteRead)
 			return reads(uint32(w), v.region.at(0), 1)
 		}},
-		{what: "a region without the right", code: 0x0102, event: verbs.EventIRRQAccess, ulpdu: of(upper.RegisterArgs{
+		{what: "a region without the right", code: 0x0102, event: verbs.EventIRRQAccess, ulpdu: of(uppertester.RegisterArgs{
 			Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
 		})},
 		{what: "a TO and size that wrap", code: 0x0104, event: verbs.EventIRRQWrap, ulpdu: func(v *faultRig) []byte {
@@ -207,8 +207,8 @@ func sourceRefused(t *conformance.T) {
 func oneSource(t *conformance.T) {
 	const va = 1 << 20
 	r := open(t, setup{})
-	left := r.register(upper.RegisterArgs{Len: 64, Access: allRights, VA: va})
-	right := r.register(upper.RegisterArgs{Len: 64, Access: allRights, VA: va + 64})
+	left := r.register(uppertester.RegisterArgs{Len: 64, Access: allRights, VA: va})
+	right := r.register(uppertester.RegisterArgs{Len: 64, Access: allRights, VA: va + 64})
 	require.Equal(t, left.first, r.fetch(left, 0, 64))
 	require.Equal(t, right.first, r.fetch(right, 0, 64))
 	bad := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 128, left.tag(), va})
@@ -221,7 +221,7 @@ func oneSource(t *conformance.T) {
 func readOfNothing(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	closed := r.region(64, verbs.LocalRead)
-	foreign := r.register(upper.RegisterArgs{PD: 1, Len: 64, Access: allRights})
+	foreign := r.register(uppertester.RegisterArgs{PD: 1, Len: 64, Access: allRights})
 	for i, source := range []struct {
 		what string
 		stag uint32

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -110,13 +110,13 @@ func terminateRoom(t *conformance.T) {
 		fill func(r *rig)
 	}{
 		{"no receive is posted", setup{}, func(*rig) {}},
-		{"the CQ is full", setup{qp: upper.OpenArgs{CQEntries: 1}}, func(r *rig) {
+		{"the CQ is full", setup{qp: uppertester.OpenArgs{CQEntries: 1}}, func(r *rig) {
 			r.recv(1, 8)
 			r.sendMessage(nil)
 		}},
-		{"the S-RQ is empty", setup{qp: upper.OpenArgs{SRQ: 1}}, func(*rig) {}},
-		{"there are no RDMA Reads", setup{qp: upper.OpenArgs{NoReads: true}}, func(*rig) {}},
-		{"the IRRQ is full", setup{qp: upper.OpenArgs{IRD: 1}, narrow: true}, func(r *rig) {
+		{"the S-RQ is empty", setup{qp: uppertester.OpenArgs{SRQ: 1}}, func(*rig) {}},
+		{"there are no RDMA Reads", setup{qp: uppertester.OpenArgs{NoReads: true}}, func(*rig) {}},
+		{"the IRRQ is full", setup{qp: uppertester.OpenArgs{IRD: 1}, narrow: true}, func(r *rig) {
 			b := r.region(8<<20, allRights)
 			r.send(aReadRequest(1, read{nowhere, 0, 8 << 20, b.tag(), b.at(0)}))
 		}},
@@ -141,8 +141,8 @@ func terminateRoom(t *conformance.T) {
 		q := r.ended(verbs.StateError)
 		require.NotNil(t, q.Terminate)
 		require.Equal(t, u[18:], q.Terminate.Raw)
-		var e upper.Events
-		require.NoError(t, r.up.Events(upper.EventsArgs{N: 1, Timeout: r.patience()}, &e))
+		var e uppertester.Events
+		require.NoError(t, r.up.Events(uppertester.EventsArgs{N: 1, Timeout: r.patience()}, &e))
 		require.True(t, slices.ContainsFunc(e.Events, func(e verbs.Event) bool {
 			return e.ID == verbs.EventTerminateReceived && e.QP == r.ID
 		}), "the events %v", e.Events)
@@ -227,15 +227,15 @@ func requestDeliveredWhole(t *conformance.T, r *rig) {
 		f := r.peer.Frame(aReadRequest(r.nextRead(), read{sink, nowhereTO, n, b.tag(), b.at(0)}))
 		cut := []int{1, len(f) / 2, len(f) - 1}[i]
 		require.NoError(t, r.peer.Raw(f[:cut]))
-		change := upper.Pattern(uint8(100+i), 8)
-		require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: change}, &upper.None{}))
+		change := uppertester.Pattern(uint8(100+i), 8)
+		require.NoError(t, r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Octets: change}, &uppertester.None{}))
 		b.gets(0, change)
 		require.NoError(t, r.peer.Raw(f[cut:]))
 		r.expect(aReadResponse(sink, nowhereTO, change[:n]))
 	}
 	t.Part("a Write and then a Read of the same octets")
 	for i := range 50 {
-		data := upper.Pattern(uint8(i), 40)
+		data := uppertester.Pattern(uint8(i), 40)
 		w := aWrite(b.tag(), b.at(10), data)
 		q := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 40, b.tag(), b.at(10)})
 		both := append(r.peer.Frame(w), r.peer.Frame(q)...)
@@ -250,7 +250,7 @@ func requestDeliveredWhole(t *conformance.T, r *rig) {
 // was posted.
 func submissionOrder(t *conformance.T) {
 	const count = 300
-	r, b := openWith(t, setup{qp: upper.OpenArgs{SendDepth: count, CQEntries: count, ORD: 4}}, 4096)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{SendDepth: count, CQEntries: count, ORD: 4}}, 4096)
 	var sends, reads uint32
 	var list []verbs.Request
 	var kinds []int // of sendTypes; beyond them an RDMA Read or Write

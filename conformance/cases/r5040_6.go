@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -32,10 +32,10 @@ func readLimitsTold(t *conformance.T) {
 		{2, 7, startup{CRC: true, Rev: 2, Enhanced: true, IRD: 2, ORD: 2}, 2, 2},
 	} {
 		t.Part("IRD %d, ORD %d, the peer's %d, %d", x.ird, x.ord, x.near.IRD, x.near.ORD)
-		s := openQP(t, tester(t), upper.OpenArgs{IRD: x.ird, ORD: x.ord})
+		s := openQP(t, tester(t), uppertester.OpenArgs{IRD: x.ird, ORD: x.ord})
 		require.Equal(t, [2]int{x.ird, x.ord}, [2]int{s.query().IRD, s.query().ORD}, "after Create QP")
 
-		r := open(t, setup{qp: upper.OpenArgs{IRD: x.ird, ORD: x.ord}, near: x.near, play: conformance.Initiator})
+		r := open(t, setup{qp: uppertester.OpenArgs{IRD: x.ird, ORD: x.ord}, near: x.near, play: conformance.Initiator})
 		q := r.query()
 		require.Equal(t, [2]int{x.gets, x.puts}, [2]int{q.IRD, q.ORD}, "IRD and ORD of Query QP")
 		if x.near.Enhanced {
@@ -43,8 +43,8 @@ func readLimitsTold(t *conformance.T) {
 		}
 	}
 	t.Part("Modify QP")
-	r := open(t, setup{qp: upper.OpenArgs{IRD: 5, ORD: 5}, play: conformance.Initiator})
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateRTS, IRD: ptr(2), ORD: ptr(1)}))
+	r := open(t, setup{qp: uppertester.OpenArgs{IRD: 5, ORD: 5}, play: conformance.Initiator})
+	require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateRTS, IRD: ptr(2), ORD: ptr(1)}))
 	q := r.query()
 	require.Equal(t, [2]int{2, 1}, [2]int{q.IRD, q.ORD})
 	issue(r, 3, 1)
@@ -54,7 +54,7 @@ func readLimitsTold(t *conformance.T) {
 // one go.
 func outboundReads(t *conformance.T) {
 	for ord := range inTurn(t, "ORD %d", []int{1, 2, 8}) {
-		r := open(t, setup{qp: upper.OpenArgs{ORD: ord}})
+		r := open(t, setup{qp: uppertester.OpenArgs{ORD: ord}})
 		issue(r, 20, ord)
 	}
 }
@@ -145,8 +145,8 @@ func connectionEnds(t *conformance.T) {
 		{"the peer closes", func(r *rig) { r.shut() }, endFIN, verbs.StateIdle},
 		{"it sends a Terminate Message", func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) }, endFIN, verbs.StateError},
 		{"it receives a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, endFIN, verbs.StateError},
-		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }, endReset, verbs.StateError},
-		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})) }, endReset, 0},
+		{"its program resets it", func(r *rig) { require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateError})) }, endReset, verbs.StateError},
+		{"its program destroys it", func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &uppertester.None{})) }, endReset, 0},
 	}) {
 		r := open(t, setup{})
 		r.settled()
@@ -182,7 +182,7 @@ func localErrorsTold(t *conformance.T) {
 			return verbs.Request{SGL: r.region(8, verbs.LocalWrite).sgl(0, 8)}
 		}, verbs.StatusAccess},
 		{"an RDMA Read to another PD's region", func(r *rig, _ *buffer) verbs.Request {
-			b := r.register(upper.RegisterArgs{PD: 1, Len: 8, Access: allRights})
+			b := r.register(uppertester.RegisterArgs{PD: 1, Len: 8, Access: allRights})
 			return verbs.Request{Op: verbs.OpRead, Local: b.sge(0, 8), Remote: theirs}
 		}, verbs.StatusInvalidPD},
 	}) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -22,7 +22,7 @@ var r5040_8 = []conformance.Case{
 
 // bystander: while peers of another PD try one attack after another, the stream
 // between them and its memory know nothing of it.
-func bystander(t *conformance.T, u upper.Tester) {
+func bystander(t *conformance.T, u uppertester.Tester) {
 	b := openIn(t, u, setup{})
 	mine := b.region(256, allRights)
 	receives := b.recv(64, 16)
@@ -41,7 +41,7 @@ func bystander(t *conformance.T, u upper.Tester) {
 	for i, attack := range attacks {
 		t.Part("attack %d", i)
 		for k := range 2 {
-			r := openIn(t, u, setup{qp: upper.OpenArgs{PD: 1 + k}})
+			r := openIn(t, u, setup{qp: uppertester.OpenArgs{PD: 1 + k}})
 			bad := attack(r)
 			r.send(bad)
 			end := r.gone()
@@ -49,7 +49,7 @@ func bystander(t *conformance.T, u upper.Tester) {
 			_ = r.peer.CloseWrite()
 			r.ended(verbs.StateError)
 		}
-		data := upper.Pattern(uint8(i), 16)
+		data := uppertester.Pattern(uint8(i), 16)
 		b.sendMessage(data)
 		b.completions(verbs.Completion{ID: uint64(i + 1), Op: verbs.OpRecv, Bytes: 16})
 		receives[i].holds(0, data)
@@ -63,10 +63,10 @@ func bystander(t *conformance.T, u upper.Tester) {
 
 // otherDomains names, to the peer of one queue pair, what is another PD's or
 // another queue pair's. The peer that it is for succeeds.
-func otherDomains(t *conformance.T, u upper.Tester) {
+func otherDomains(t *conformance.T, u uppertester.Tester) {
 	owner := openIn(t, u, setup{})
 	inPD := func(pd, qp int, access verbs.Access) *buffer {
-		return owner.register(upper.RegisterArgs{Len: 64, PD: pd, QP: qp, Access: access})
+		return owner.register(uppertester.RegisterArgs{Len: 64, PD: pd, QP: qp, Access: access})
 	}
 	region := owner.region(64, allRights|verbs.BindWindow)
 	window := *region
@@ -136,7 +136,7 @@ func boundsKept(t *conformance.T) {
 				if window {
 					tag = uint32(r.windowOf(b, lo, hi-lo, verbs.RemoteRead|verbs.RemoteWrite))
 				}
-				data := upper.Pattern(uint8(x.off), x.n)
+				data := uppertester.Pattern(uint8(x.off), x.n)
 				bad := aReadRequest(1, read{nowhere, nowhereTO, uint32(x.n), tag, b.at(x.off)})
 				code, event := uint16(0x0101), verbs.EventIRRQBounds
 				if write {
@@ -172,8 +172,10 @@ func revoked(t *conformance.T) {
 			r.post(verbs.Request{ID: 7, Op: verbs.OpInvalidate, Invalidate: b.STag})
 			r.completionsOf(r.SendCQ, verbs.Completion{ID: 7, Op: verbs.OpInvalidate})
 		}},
-		{"Destroy QP", func(r *rig, _ *buffer) { require.NoError(r.t, r.up.Destroy(r.QP, &upper.None{})) }},
-		{"Modify QP to Error", func(r *rig, _ *buffer) { require.NoError(r.t, r.modify(upper.ModifyArgs{Next: verbs.StateError})) }},
+		{"Destroy QP", func(r *rig, _ *buffer) { require.NoError(r.t, r.up.Destroy(r.QP, &uppertester.None{})) }},
+		{"Modify QP to Error", func(r *rig, _ *buffer) {
+			require.NoError(r.t, r.modify(uppertester.ModifyArgs{Next: verbs.StateError}))
+		}},
 	}) {
 		r, b := openWith(t, setup{}, 8192)
 		bad := aWrite(b.tag(), b.at(0), make([]byte, 8192))
@@ -199,13 +201,13 @@ func revoked(t *conformance.T) {
 			t.Fatalf("the peer cannot write")
 		}
 		x.how(r, b)
-		after := upper.Pattern(99, 8192)
+		after := uppertester.Pattern(99, 8192)
 		if x.what == "Deallocate" || x.what == "Invalidate Local STag" {
 			// The region is no more, its memory is.
-			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: after}, &upper.None{}))
+			require.NoError(t, r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Octets: after}, &uppertester.None{}))
 			r.terminated(0x1100, bad, false)
 		} else {
-			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: after}, &upper.None{}))
+			require.NoError(t, r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Octets: after}, &uppertester.None{}))
 		}
 		stop.Store(true)
 		wg.Wait()
@@ -223,10 +225,10 @@ var r5040_8_shared = []conformance.Case{
 
 // overflowContained: the queue pairs of a CQ that overflows end, what fitted can be
 // polled, and others go on.
-func overflowContained(t *conformance.T, u upper.Tester) {
+func overflowContained(t *conformance.T, u uppertester.Tester) {
 	other := openIn(t, u, setup{})
 	others := other.recv(4, 16)
-	r := openIn(t, u, setup{qp: upper.OpenArgs{CQEntries: 2}})
+	r := openIn(t, u, setup{qp: uppertester.OpenArgs{CQEntries: 2}})
 	b := r.recv(4, 16)
 	for i := range 4 {
 		other.sendMessage([]byte{byte(i)})
@@ -241,8 +243,8 @@ func overflowContained(t *conformance.T, u upper.Tester) {
 	)
 	b[0].holds(0, []byte{100})
 	b[1].holds(0, []byte{101})
-	var e upper.Events
-	require.NoError(t, u.Events(upper.EventsArgs{N: 2, Timeout: r.patience()}, &e))
+	var e uppertester.Events
+	require.NoError(t, u.Events(uppertester.EventsArgs{N: 2, Timeout: r.patience()}, &e))
 	overflows := 0
 	for _, x := range e.Events {
 		if x.ID == verbs.EventCQOverflow {
@@ -263,13 +265,13 @@ func overflowContained(t *conformance.T, u upper.Tester) {
 
 // readsNotShared: one peer uses up its queue pair's IRD and does not read its
 // responses; another queue pair's IRD is there all the same.
-func readsNotShared(t *conformance.T, u upper.Tester) {
-	greedy := openIn(t, u, setup{qp: upper.OpenArgs{IRD: 2}, narrow: true})
+func readsNotShared(t *conformance.T, u uppertester.Tester) {
+	greedy := openIn(t, u, setup{qp: uppertester.OpenArgs{IRD: 2}, narrow: true})
 	big := greedy.region(8<<20, verbs.LocalRead|verbs.RemoteRead)
 	for i := range 2 {
 		greedy.send(aReadRequest(greedy.nextRead(), read{nowhere + uint32(i), 0, 8 << 20, big.tag(), big.at(0)}))
 	}
-	r := openIn(t, u, setup{qp: upper.OpenArgs{IRD: 4}})
+	r := openIn(t, u, setup{qp: uppertester.OpenArgs{IRD: 4}})
 	b := r.region(4096, allRights)
 	for range 3 {
 		var requests, responses [][]byte
@@ -291,15 +293,15 @@ func readsNotShared(t *conformance.T, u upper.Tester) {
 func greedyPeer(t *conformance.T) {
 	const depth, share = 8, 3
 	u := tester(t)
-	shared := upper.OpenArgs{SRQ: 1, SRQDepth: depth, SRQLimit: 4}
+	shared := uppertester.OpenArgs{SRQ: 1, SRQDepth: depth, SRQLimit: 4}
 	greedy := openIn(t, u, setup{qp: shared, raw: true})
-	require.NoError(t, greedy.modify(upper.ModifyArgs{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
+	require.NoError(t, greedy.modify(uppertester.ModifyArgs{Next: verbs.StateIdle, RQLimit: ptr(0), ArmRQLimit: true}))
 	greedy.start(setup{})
 	modest := openIn(t, u, setup{qp: shared})
 	b := greedy.region(depth*8, verbs.LocalWrite)
 	for i := range depth {
-		var p upper.Posted
-		require.NoError(t, u.PostRecv(upper.PostRecvArgs{SRQ: 1, Recvs: []verbs.Recv{{ID: uint64(i), SGL: b.sgl(8*i, 8)}}}, &p))
+		var p uppertester.Posted
+		require.NoError(t, u.PostRecv(uppertester.PostRecvArgs{SRQ: 1, Recvs: []verbs.Recv{{ID: uint64(i), SGL: b.sgl(8*i, 8)}}}, &p))
 	}
 	var want []verbs.Completion
 	for i := range share + 2 {
@@ -313,8 +315,8 @@ func greedyPeer(t *conformance.T) {
 	modest.completions(verbs.Completion{ID: share + 2, Op: verbs.OpRecv, Bytes: 6})
 	greedy.events(verbs.EventRQLimit)
 	modest.events()
-	var e upper.Events
-	require.NoError(t, u.Events(upper.EventsArgs{N: 2, Timeout: greedy.patience()}, &e))
+	var e uppertester.Events
+	require.NoError(t, u.Events(uppertester.EventsArgs{N: 2, Timeout: greedy.patience()}, &e))
 	limits := 0
 	for _, x := range e.Events {
 		if x.ID == verbs.EventSRQLimit {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -25,13 +25,13 @@ var r5041_3 = []conformance.Case{
 // its length leaves no pad octet in the buffer.
 func boundaries(t *conformance.T) {
 	for most := range inTurn(t, "pieces of %d octets", []int{1, 7, 64 << 10}) {
-		r := open(t, setup{qp: upper.OpenArgs{RecvDepth: 64}})
+		r := open(t, setup{qp: uppertester.OpenArgs{RecvDepth: 64}})
 		bufs := r.recv(24, 64)
 		var ulpdus [][]byte
 		var want []verbs.Completion
 		for i := range bufs {
 			n := i % 8 // all lengths of pad
-			data := upper.Pattern(uint8(i), 16+n)
+			data := uppertester.Pattern(uint8(i), 16+n)
 			bufs[i].gets(0, data)
 			lengths := either(i%3 == 1, []int{16, n}, []int{16 + n})
 			ulpdus = append(ulpdus, cutUp(opSend, 0, r.nextSend(), data, lengths...)...)
@@ -50,7 +50,7 @@ func boundaries(t *conformance.T) {
 func acceptedOrTold(t *conformance.T) {
 	const count, size = 64, 150_000
 	for heard := range inTurn(t, "cut behind %d messages", []int{0, 1, 10, 30, count}) {
-		r, b := openWith(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}}, size)
+		r, b := openWith(t, setup{narrow: true, qp: uppertester.OpenArgs{SendDepth: count}}, size)
 		for i := range count {
 			r.post(verbs.Request{ID: uint64(i), SGL: b.sgl(0, size)})
 		}
@@ -83,8 +83,8 @@ func acceptedOrTold(t *conformance.T) {
 		}
 		require.GreaterOrEqual(t, sent, heard)
 		require.Less(t, sent, count, "there is no socket that takes all")
-		var e upper.Events
-		require.NoError(t, r.up.Events(upper.EventsArgs{N: 1, Timeout: r.patience()}, &e))
+		var e uppertester.Events
+		require.NoError(t, r.up.Events(uppertester.EventsArgs{N: 1, Timeout: r.patience()}, &e))
 		require.Len(t, e.Events, 1)
 		require.Contains(t, []verbs.EventID{verbs.EventLLPReset, verbs.EventLLPLost}, e.Events[0].ID)
 	}
@@ -178,11 +178,11 @@ func tornDown(t *conformance.T) {
 			_ = r.peer.CloseWrite()
 		},
 		"and no FIN":      func(r *rig) { r.send(badSTag); r.gone() }, // the peer's half stays open
-		"by its program":  func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError})); r.gone() },
-		"by its Destroy":  func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &upper.None{})); r.gone() },
+		"by its program":  func(r *rig) { require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateError})); r.gone() },
+		"by its Destroy":  func(r *rig) { require.NoError(t, r.up.Destroy(r.QP, &uppertester.None{})); r.gone() },
 		"by a bad header": func(r *rig) { r.send([]byte{0xFF}); r.gone(); _ = r.peer.CloseWrite() },
 	}) {
-		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
+		r := open(t, setup{qp: uppertester.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
 		r.settled()
 		do(r)
 		eventually(t, func() bool {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -84,7 +84,7 @@ func whole(t *conformance.T, p message, control byte, payload []byte) {
 // with one RsvdULP, STag, QN and MSN; and as often as it was posted.
 func messagesNotMixed(t *conformance.T) {
 	const size, threads, each, responses = 200_000, 4, 6, 8
-	r, b := openWith(t, setup{qp: upper.OpenArgs{IRD: responses, ORD: threads * each}}, size)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{IRD: responses, ORD: threads * each}}, size)
 	want := map[string]int{}
 	for i := range responses {
 		n := []int{size, 0, 70_000}[i%3]
@@ -114,8 +114,8 @@ func messagesNotMixed(t *conformance.T) {
 		}
 		wg.Go(func() {
 			for _, l := range list {
-				var p upper.Posted
-				assert.NoError(t, r.up.PostSend(upper.PostSendArgs{QP: r.QP, Sends: []verbs.Request{l}}, &p))
+				var p uppertester.Posted
+				assert.NoError(t, r.up.PostSend(uppertester.PostSendArgs{QP: r.QP, Sends: []verbs.Request{l}}, &p))
 			}
 		})
 	}
@@ -213,7 +213,7 @@ func versionStays(t *conformance.T) {
 		code  uint16
 	}{{"a tagged segment", lastTagged, 0x1104}, {"an untagged segment", lastUntagged, 0x1206}}) {
 		for within := range inTurn(t, "within a message: %v", []bool{false, true}) {
-			r, b := openWith(t, setup{qp: upper.OpenArgs{RecvDepth: good + 1}}, 64)
+			r, b := openWith(t, setup{qp: uppertester.OpenArgs{RecvDepth: good + 1}}, 64)
 			for i := range good + 1 {
 				r.postRecv(verbs.Recv{ID: uint64(i), SGL: b.sgl(0, 32)})
 			}

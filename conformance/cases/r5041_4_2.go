@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -116,8 +116,8 @@ func taggedTold(t *conformance.T) {
 		segmentFault{
 			what: "the sink by a shared STag", code: 0x1100, event: verbs.EventProtSTag,
 			ulpdu: func(v *faultRig) []byte {
-				var s upper.Region
-				require.NoError(t, v.up.Share(upper.ShareArgs{Region: v.sink.Region.Region, Access: allRights}, &s))
+				var s uppertester.Region
+				require.NoError(t, v.up.Share(uppertester.ShareArgs{Region: v.sink.Region.Region, Access: allRights}, &s))
 				return aReadResponse(uint32(s.STag), s.Base, []byte("response"))
 			},
 		},
@@ -191,10 +191,10 @@ var foreignSTags = []struct {
 		return b
 	}, 0x1100, verbs.EventProtSTag},
 	{"a region of another PD", func(v *faultRig) *buffer {
-		return v.register(upper.RegisterArgs{PD: 9, Len: 256, Access: allRights})
+		return v.register(uppertester.RegisterArgs{PD: 9, Len: 256, Access: allRights})
 	}, 0x1102, verbs.EventProtPD},
 	{"a region of another stream of this PD", func(v *faultRig) *buffer {
-		return v.register(upper.RegisterArgs{QP: v.beside(setup{}).QP, Len: 256, Access: allRights})
+		return v.register(uppertester.RegisterArgs{QP: v.beside(setup{}).QP, Len: 256, Access: allRights})
 	}, 0x1102, verbs.EventProtPD},
 	{"a window of another stream of this PD", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights|verbs.BindWindow)
@@ -225,7 +225,7 @@ func stagOfStream(t *conformance.T) {
 	t.Part("its own")
 	r := open(t, setup{})
 	free := r.region(64, allRights|verbs.BindWindow)
-	scoped := r.register(upper.RegisterArgs{QP: r.QP, Len: 64, Access: allRights})
+	scoped := r.register(uppertester.RegisterArgs{QP: r.QP, Len: 64, Access: allRights})
 	window := *free
 	window.STag = r.window(free, remoteRights)
 	for i, b := range []*buffer{free, scoped, &window} {

@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -53,7 +53,7 @@ func untaggedLayout(t *conformance.T, r *rig) {
 func untaggedTold(t *conformance.T) {
 	for _, s := range sendTypes {
 		t.Part("%v", s.op)
-		r := open(t, setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+		r := open(t, setup{qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 		receives := r.recv(1, 16)
 		b := r.region(64, allRights)
 		r.notify(r.RecvCQ, verbs.NotifySolicited)
@@ -121,7 +121,7 @@ func untaggedChange(t *conformance.T) {
 // or comes again is refused.
 func msnCounts(t *conformance.T) {
 	const count = 60
-	r, b := openWith(t, setup{qp: upper.OpenArgs{ORD: count, SendDepth: count}}, 64)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{ORD: count, SendDepth: count}}, 64)
 	for i := range count {
 		l := verbs.Request{ID: uint64(i), Op: sendTypes[t.Rand().IntN(4)].op, Invalidate: 0x700, SGL: b.sgl(0, i)}
 		switch i % 3 {

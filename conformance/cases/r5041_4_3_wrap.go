@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -29,9 +29,9 @@ type late struct {
 }
 
 // newLate begins a stream behind what c counts.
-func newLate(t *conformance.T, qp verbs.QPConfig, c verbshook.Counts, s verbs.StreamConfig) *late {
+func newLate(t *conformance.T, qp verbs.QPConfig, c verbsinternal.Counts, s verbs.StreamConfig) *late {
 	n := &host{t: t, nic: openRNIC(t, verbs.Config{})}
-	verbshook.Begin(n.nic, c)
+	verbsinternal.Begin(n.nic, c)
 	n.events, n.pd, n.cq = logEvents(t, n.nic), n.newPD(), n.newCQ(512)
 	if qp.RQLimit < 0 { // receives from an S-RQ
 		qp.RQLimit, qp.SRQ = 0, n.newSRQ(verbs.SRQConfig{})
@@ -46,7 +46,7 @@ func newLate(t *conformance.T, qp verbs.QPConfig, c verbshook.Counts, s verbs.St
 }
 
 // beforeTheWrap has both queues' next MSN be the first of wrapping.
-var beforeTheWrap = verbshook.Counts{Sends: wrapping[0] - 1, Reads: wrapping[0] - 1}
+var beforeTheWrap = verbsinternal.Counts{Sends: wrapping[0] - 1, Reads: wrapping[0] - 1}
 
 // msnWraps sends and takes messages of no octet, of one segment and of two on both
 // queues, until their numbers have wrapped: 0 follows 0xFFFFFFFF.
@@ -110,7 +110,7 @@ func (l *late) receive(r verbs.Recv) {
 // out of range. A Terminate Message that names the RDMA Read with MSN 0 is of that one.
 func msnRefusedAcross(t *conformance.T) {
 	const due = 0xFFFFFFFF
-	at := verbshook.Counts{Sends: due - 1, Reads: due - 1}
+	at := verbsinternal.Counts{Sends: due - 1, Reads: due - 1}
 	for _, x := range []struct {
 		msn         uint32
 		sends, read verbs.EventID
@@ -163,7 +163,7 @@ func msnRefusedAcross(t *conformance.T) {
 func markersBeyond(t *conformance.T) {
 	for octets := range inTurn(t, "from octet %#x on", []uint64{1<<31 - 1024, 1<<32 - 512, 1<<32 - 4096, 1<<33 + 512}) {
 		for crc := range inTurn(t, "CRC %v", []bool{true, false}) {
-			l := newLate(t, verbs.QPConfig{}, verbshook.Counts{Octets: octets}, verbs.StreamConfig{CRC: crc, MarkersIn: true, MarkersOut: true})
+			l := newLate(t, verbs.QPConfig{}, verbsinternal.Counts{Octets: octets}, verbs.StreamConfig{CRC: crc, MarkersIn: true, MarkersOut: true})
 			for k, n := range []int{0, 5, 40_000, 5, 0} { // the lanes look at each marker
 				l.exchange(uint32(k+1), n, byte(k))
 			}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -132,7 +132,7 @@ func segmentsPlaced(t *conformance.T) {
 			if empties {
 				lengths = append(lengths, 0)
 			}
-			data := upper.Pattern(uint8(40+2*i), size)
+			data := uppertester.Pattern(uint8(40+2*i), size)
 			r.postRecv(verbs.Recv{ID: 1, SGL: []verbs.SGE{b.sge(0, 7), b.sge(7, 0), b.sge(7, size-7)}})
 			r.sendAtOnce(cutUp(opSend, 0, r.nextSend(), data, lengths...)...)
 			r.completions(verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: size})
@@ -173,8 +173,8 @@ func emptyMessage(t *conformance.T, r *rig) {
 func emptyNotChecked(t *conformance.T, r *rig) {
 	b := r.region(64, allRights)
 	closed := r.region(64, verbs.LocalRead)
-	foreign := r.register(upper.RegisterArgs{PD: 1, Len: 64, Access: allRights})
-	scoped := r.register(upper.RegisterArgs{QP: r.beside(setup{}).QP, Len: 64, Access: allRights})
+	foreign := r.register(uppertester.RegisterArgs{PD: 1, Len: 64, Access: allRights})
+	scoped := r.register(uppertester.RegisterArgs{QP: r.beside(setup{}).QP, Len: 64, Access: allRights})
 	gone := r.region(64, allRights)
 	gone.deregister()
 	r.recv(1, 8)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -28,7 +28,7 @@ func numbered(i int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(i
 // what the peer sends is delivered in its order, each message once.
 func ddpOrder(t *conformance.T) {
 	const count = 200
-	r := open(t, setup{qp: upper.OpenArgs{
+	r := open(t, setup{qp: uppertester.OpenArgs{
 		SendCQ: 1, RecvCQ: 2, CQEntries: 2 * count, SendDepth: count, RecvDepth: count, IRD: count, ORD: count,
 	}})
 	b := r.region(4*count, allRights)
@@ -119,7 +119,7 @@ func ddpOrder(t *conformance.T) {
 // deliveryOrder: a thousand Sends into a thousand receives, and Reads between.
 func deliveryOrder(t *conformance.T) {
 	const count, batch = 1000, 50
-	r := open(t, setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2, SendDepth: batch, RecvDepth: count, CQEntries: count, ORD: batch}})
+	r := open(t, setup{qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2, SendDepth: batch, RecvDepth: count, CQEntries: count, ORD: batch}})
 	b, sink := r.region(4*count, allRights), r.region(4*count, allRights)
 	for i := range count {
 		r.postRecv(verbs.Recv{ID: uint64(i), SGL: sink.sgl(4*i, 4)})
@@ -152,7 +152,7 @@ func deliveryOrder(t *conformance.T) {
 // again.
 func atMostOnce(t *conformance.T) {
 	t.Part("a Send")
-	r := open(t, setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+	r := open(t, setup{qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 	bufs := r.recv(2, 16)
 	u := aSend(1, []byte("once"))
 	r.send(u, u)
@@ -166,7 +166,7 @@ func atMostOnce(t *conformance.T) {
 	bufs[1].unchanged()
 
 	t.Part("the last segment of a Send")
-	r = open(t, setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+	r = open(t, setup{qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 	bufs = r.recv(2, 16)
 	list := cutUp(opSend, 0, 1, []byte("only once"), 5, 4)
 	r.send(list[0], list[1], list[1])
@@ -202,7 +202,7 @@ func deliveredWhole(t *conformance.T) {
 	const size, cut = 600, 40
 	r, b := openWith(t, setup{}, size)
 	bufs := r.recv(2, size)
-	data := upper.Pattern(7, size)
+	data := uppertester.Pattern(7, size)
 	var lengths []int
 	for range size / cut {
 		lengths = append(lengths, cut)
@@ -245,7 +245,7 @@ func neverWithoutLast(t *conformance.T) {
 		"a bad segment":       func(r *rig) { r.send(aWrite(0x77, 0, []byte{1})) },
 		"the next Send":       func(r *rig) { r.send(aSend(2, []byte("next"))) },
 	}) {
-		r := open(t, setup{qp: upper.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
+		r := open(t, setup{qp: uppertester.OpenArgs{CloseTimeout: 50_000_000}}) // 50 ms
 		b := r.recv(2, 8)
 		r.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("complete")))
 		r.settled()
@@ -267,7 +267,7 @@ func neverWithoutLast(t *conformance.T) {
 func lengthTold(t *conformance.T) {
 	const room = 100_000
 	r, b := openWith(t, setup{}, room)
-	data := upper.Pattern(9, room)
+	data := uppertester.Pattern(9, room)
 	for n := range inTurn(t, "%d octets", []int{0, 1, 2, 3, 4, 5, 6, 7, 255, 256, 65535, 65536, room}) {
 		for pieces := range inTurn(t, "in %d segments", []int{1, 2, 10}) {
 			lengths, left := []int(nil), n

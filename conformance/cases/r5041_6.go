@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -58,8 +58,8 @@ func noPostsBehindClose(t *conformance.T) {
 		require.ErrorIs(t, err, verbs.ErrInvalidState, "%v", op)
 		require.Zero(t, n)
 	}
-	var p upper.Posted
-	require.ErrorIs(t, r.up.PostRecv(upper.PostRecvArgs{QP: r.QP, Recvs: []verbs.Recv{{ID: 3}}}, &p), verbs.ErrInvalidState, "PostRQ")
+	var p uppertester.Posted
+	require.ErrorIs(t, r.up.PostRecv(uppertester.PostRecvArgs{QP: r.QP, Recvs: []verbs.Recv{{ID: 3}}}, &p), verbs.ErrInvalidState, "PostRQ")
 	require.Zero(t, p.N)
 	r.finishedIn(verbs.StateIdle)
 	r.incomplete()
@@ -109,7 +109,7 @@ func fatalTold(t *conformance.T) {
 		{"a wrong MO", func(r *rig) { r.send(untagged(0x41, opSend, 0, 0, 1, 9, nil)) }, verbs.EventRQMSNGap},
 		{"a wrong STag", func(r *rig) { r.send(badSTag) }, verbs.EventProtSTag},
 	}) {
-		r := open(t, setup{qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+		r := open(t, setup{qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 		r.recv(1, 16)
 		r.settled()
 		x.do(r)
@@ -128,7 +128,7 @@ func fatalTold(t *conformance.T) {
 // arrives whole, then RDMAP's Terminate Message, and the end comes last.
 func streamStays(t *conformance.T) {
 	const size, count = 60_000, 200
-	r, b := openWith(t, setup{narrow: true, qp: upper.OpenArgs{SendDepth: count}}, size)
+	r, b := openWith(t, setup{narrow: true, qp: uppertester.OpenArgs{SendDepth: count}}, size)
 	for i := range count {
 		r.post(verbs.Request{ID: uint64(i), SGL: b.sgl(0, size)})
 	}
@@ -184,7 +184,7 @@ var r5041_7 = []conformance.Case{
 func untaggedChecks(t *conformance.T) {
 	at := func(qn, msn, mo uint32, n int) func(*faultRig) []byte {
 		return func(*faultRig) []byte {
-			return untagged(lastUntagged, opSend, 0, qn, msn, mo, upper.Pattern(3, n))
+			return untagged(lastUntagged, opSend, 0, qn, msn, mo, uppertester.Pattern(3, n))
 		}
 	}
 	list := []segmentFault{
@@ -212,7 +212,7 @@ func untaggedChecks(t *conformance.T) {
 		{"the second segment with MO 59", untagged(lastUntagged, opSend, 0, 0, 1, 59, []byte("1")), 0x1204, verbs.EventRQMSNGap, 0},
 	}) {
 		v := newFaultRig(t, setup{})
-		data := upper.Pattern(77, 60)
+		data := uppertester.Pattern(77, 60)
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, data))
 		v.receive.gets(0, data)
 		v.send(x.u)
@@ -225,7 +225,7 @@ func untaggedChecks(t *conformance.T) {
 		r.events(verbs.EventRQMSNRange)
 	}
 	t.Part("an RDMA Read Request beyond IRD")
-	r, b := openWith(t, setup{narrow: true, qp: upper.OpenArgs{IRD: 1}}, 8<<20)
+	r, b := openWith(t, setup{narrow: true, qp: uppertester.OpenArgs{IRD: 1}}, 8<<20)
 	r.send(aReadRequest(1, read{nowhere, 0, 8 << 20, b.tag(), b.at(0)}))
 	u := aReadRequest(2, read{nowhere, 0, 1, b.tag(), b.at(0)})
 	r.send(u)
@@ -234,7 +234,7 @@ func untaggedChecks(t *conformance.T) {
 	r.events(verbs.EventIRRQTooMany)
 	t.Part("a receive that is filled to the last octet")
 	v := newFaultRig(t, setup{})
-	data := upper.Pattern(5, faultRigRoom)
+	data := uppertester.Pattern(5, faultRigRoom)
 	v.send(cutUp(opSend, 0, 1, data, faultRigRoom-1, 1)...)
 	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: faultRigRoom})
 	v.receive.holds(0, data)
@@ -245,7 +245,7 @@ func untaggedChecks(t *conformance.T) {
 func taggedChecks(t *conformance.T) {
 	at := func(off int64, n int) func(*faultRig) []byte {
 		return func(v *faultRig) []byte {
-			return aWrite(v.region.tag(), v.region.at(0)+uint64(off), upper.Pattern(3, n))
+			return aWrite(v.region.tag(), v.region.at(0)+uint64(off), uppertester.Pattern(3, n))
 		}
 	}
 	list := []segmentFault{
@@ -295,7 +295,7 @@ func placingCeases(t *conformance.T) {
 		t.Part("%d octets from %d on, of 256", x.n, x.off)
 		v := newFaultRig(t, setup{})
 		good := aWrite(v.region.tag(), v.region.at(100), []byte("good"))
-		bad := aWrite(v.region.tag(), v.region.at(x.off), upper.Pattern(0xA5, x.n))
+		bad := aWrite(v.region.tag(), v.region.at(x.off), uppertester.Pattern(0xA5, x.n))
 		v.sendAtOnce(good, bad)
 		v.region.gets(100, []byte("good"))
 		v.rejects(&segmentFault{code: 0x1101, event: verbs.EventProtBounds}, bad)
@@ -307,15 +307,15 @@ func placingCeases(t *conformance.T) {
 	}
 	t.Part("a message whose middle does not fit")
 	v := newFaultRig(t, setup{})
-	list := cutTagged(opWrite, v.region.tag(), v.region.at(240), upper.Pattern(0x5A, 30), 10, 10, 10)
+	list := cutTagged(opWrite, v.region.tag(), v.region.at(240), uppertester.Pattern(0x5A, 30), 10, 10, 10)
 	v.sendAtOnce(list...)
-	v.region.gets(240, upper.Pattern(0x5A, 10))
+	v.region.gets(240, uppertester.Pattern(0x5A, 10))
 	v.rejects(&segmentFault{code: 0x1101, event: verbs.EventProtBounds}, list[1])
 	t.Part("a receive that is too short")
 	v = newFaultRig(t, setup{})
-	list = cutUp(opSend, 0, 1, upper.Pattern(0x5A, 90), 30, 30, 30)
+	list = cutUp(opSend, 0, 1, uppertester.Pattern(0x5A, 90), 30, 30, 30)
 	v.sendAtOnce(list...)
-	v.receive.gets(0, upper.Pattern(0x5A, 60))
+	v.receive.gets(0, uppertester.Pattern(0x5A, 60))
 	v.rejects(&segmentFault{code: 0x1205, status: verbs.StatusBaseBounds}, list[2])
 }
 

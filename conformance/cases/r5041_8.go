@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -61,21 +61,21 @@ func (r *rig) tryRead(b *buffer, off int, o outcomes) {
 }
 
 // tried has peers of new queue pairs write and read one octet of a buffer.
-func tried(t *conformance.T, u upper.Tester, a upper.OpenArgs, b *buffer, off int, o outcomes) {
+func tried(t *conformance.T, u uppertester.Tester, a uppertester.OpenArgs, b *buffer, off int, o outcomes) {
 	openIn(t, u, setup{qp: a}).tryWrite(b, off, o)
 	openIn(t, u, setup{qp: a}).tryRead(b, off, o)
 }
 
 // anotherPD: a stream gets nowhere with what is another Protection Domain's, both ways
 // round; its owner's stream does, before and after.
-func anotherPD(t *conformance.T, u upper.Tester) {
+func anotherPD(t *conformance.T, u uppertester.Tester) {
 	for pd := range counted(t, "a region of PD %d", 3) {
-		owner := openIn(t, u, setup{qp: upper.OpenArgs{PD: pd}})
-		b := owner.register(upper.RegisterArgs{PD: pd, Len: 64, Access: allRights})
+		owner := openIn(t, u, setup{qp: uppertester.OpenArgs{PD: pd}})
+		b := owner.register(uppertester.RegisterArgs{PD: pd, Len: 64, Access: allRights})
 		owner.tryWrite(b, 0, reached)
 		for other := range 3 {
 			if other != pd {
-				tried(t, u, upper.OpenArgs{PD: other}, b, 8, notItsOwn)
+				tried(t, u, uppertester.OpenArgs{PD: other}, b, 8, notItsOwn)
 			}
 		}
 		require.True(t, b.query().Valid, "the region afterwards")
@@ -86,16 +86,16 @@ func anotherPD(t *conformance.T, u upper.Tester) {
 }
 
 // anotherStream is anotherPD for STags that are one stream's, of those of a PD.
-func anotherStream(t *conformance.T, u upper.Tester) {
+func anotherStream(t *conformance.T, u uppertester.Tester) {
 	owner := openIn(t, u, setup{})
-	scoped := owner.register(upper.RegisterArgs{QP: owner.QP, Len: 64, Access: allRights})
+	scoped := owner.register(uppertester.RegisterArgs{QP: owner.QP, Len: 64, Access: allRights})
 	region := owner.region(64, allRights|verbs.BindWindow)
 	window := *region
 	window.STag = owner.window(region, remoteRights)
 	for _, b := range named(t, "%s", map[string]*buffer{"a region": scoped, "a window": &window}) {
 		owner.tryWrite(b, 0, reached)
-		tried(t, u, upper.OpenArgs{}, b, 8, notItsOwn)
-		tried(t, u, upper.OpenArgs{PD: 1}, b, 8, notItsOwn)
+		tried(t, u, uppertester.OpenArgs{}, b, 8, notItsOwn)
+		tried(t, u, uppertester.OpenArgs{PD: 1}, b, 8, notItsOwn)
 		require.True(t, b.query().Valid, "the region afterwards")
 		owner.tryWrite(b, 1, reached)
 		owner.tryRead(b, 0, reached)
@@ -105,7 +105,7 @@ func anotherStream(t *conformance.T, u upper.Tester) {
 
 // bothAssociations: an STag is any stream's of its PD, or one stream's, as its program
 // says; and so it is told by the queries.
-func bothAssociations(t *conformance.T, u upper.Tester) {
+func bothAssociations(t *conformance.T, u uppertester.Tester) {
 	a, c := openIn(t, u, setup{}), openIn(t, u, setup{})
 	free := a.region(64, allRights|verbs.BindWindow)
 	require.Zero(t, free.query().QP, "the stream of a region of the PD")
@@ -115,26 +115,26 @@ func bothAssociations(t *conformance.T, u upper.Tester) {
 	}
 	for i, r := range []*rig{a, c} {
 		t.Part("an STag of stream %d", i)
-		b := a.register(upper.RegisterArgs{QP: r.QP, Len: 64, Access: allRights})
+		b := a.register(uppertester.RegisterArgs{QP: r.QP, Len: 64, Access: allRights})
 		require.Equal(t, r.ID, b.query().QP)
 		r.tryWrite(b, 0, reached)
 		r.tryRead(b, 0, reached)
 
-		var w upper.Window
+		var w uppertester.Window
 		require.NoError(t, u.AllocateWindow(0, &w))
 		r.post(verbs.Request{ID: 1, Op: verbs.OpBind, Bind: &verbs.BindRequest{
 			Window: w.STag + 5, Region: free.STag, VA: free.at(0), Length: 64, Access: remoteRights,
 		}})
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpBind})
-		var q upper.WindowState
+		var q uppertester.WindowState
 		require.NoError(t, u.QueryWindow(w.Window, &q))
 		require.Equal(t, r.ID, q.QP, "the stream of a window")
 		bound := *free
 		bound.STag = w.STag + 5
 		r.tryWrite(&bound, 9, reached)
 		r.tryRead(&bound, 9, reached)
-		tried(t, u, upper.OpenArgs{}, &bound, 9, notItsOwn)
-		tried(t, u, upper.OpenArgs{}, b, 9, notItsOwn)
+		tried(t, u, uppertester.OpenArgs{}, &bound, 9, notItsOwn)
+		tried(t, u, uppertester.OpenArgs{}, b, 9, notItsOwn)
 	}
 }
 
@@ -151,10 +151,10 @@ func rangeSet(t *conformance.T) {
 	}{
 		{"Register", func(r *rig) *buffer { return r.region(64, allRights) }, 0, 64, func(_ *rig, b *buffer) { b.deregister() }},
 		{"Register with a VA", func(r *rig) *buffer {
-			return r.register(upper.RegisterArgs{Len: 64, Access: allRights, VA: 1 << 50})
+			return r.register(uppertester.RegisterArgs{Len: 64, Access: allRights, VA: 1 << 50})
 		}, 0, 64, func(_ *rig, b *buffer) { b.deregister() }},
 		{"Register, zero-based", func(r *rig) *buffer {
-			return r.register(upper.RegisterArgs{Len: 64, Access: allRights, ZeroBased: true})
+			return r.register(uppertester.RegisterArgs{Len: 64, Access: allRights, ZeroBased: true})
 		}, 0, 64, func(_ *rig, b *buffer) { b.deregister() }},
 		{"Bind", func(r *rig) *buffer {
 			b := *r.region(64, allRights|verbs.BindWindow)
@@ -185,7 +185,7 @@ func rangeSet(t *conformance.T) {
 
 // accessTold: the program learns which stream tried an STag that it may not use, and
 // what was answered.
-func accessTold(t *conformance.T, u upper.Tester) {
+func accessTold(t *conformance.T, u uppertester.Tester) {
 	good := openIn(t, u, setup{})
 	for _, write := range []bool{true, false} {
 		r := openIn(t, u, setup{})
@@ -224,7 +224,7 @@ func boundAndUnbound(t *conformance.T) {
 			r := openIn(t, u, setup{})
 			b := *r.region(size*count, allRights|verbs.BindWindow)
 			region := b.STag
-			var w upper.Window
+			var w uppertester.Window
 			require.NoError(t, u.AllocateWindow(0, &w))
 			for k := range last + 1 {
 				if k > 0 {
@@ -257,7 +257,7 @@ func (r *rig) unbind(b *buffer) {
 
 // rightsChange gives a window each combination of rights, and then each other one. The
 // region has them all.
-func rightsChange(t *conformance.T, u upper.Tester) {
+func rightsChange(t *conformance.T, u uppertester.Tester) {
 	refused := outcomes{0x1100, 0x0102, verbs.EventProtAccess, verbs.EventIRRQAccess}
 	combinations := []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights}
 	for before := range inTurn(t, "%v", combinations) {
@@ -265,7 +265,7 @@ func rightsChange(t *conformance.T, u upper.Tester) {
 			for write := range inTurn(t, "write: %v", []bool{true, false}) {
 				r := openIn(t, u, setup{})
 				b := *r.region(64, allRights|verbs.BindWindow)
-				var w upper.Window
+				var w uppertester.Window
 				require.NoError(t, u.AllocateWindow(0, &w))
 				region := b.STag
 				for i, access := range []verbs.Access{before, after} {
@@ -313,9 +313,9 @@ func nothingBehind(t *conformance.T) {
 		{"Invalidate a region", false, (*rig).unbind},
 		{"Invalidate a window", true, (*rig).unbind},
 		{"Reregister without the right", false, func(r *rig, b *buffer) {
-			require.NoError(t, r.up.Reregister(upper.ReregisterArgs{Region: b.Region.Region, RegisterArgs: upper.RegisterArgs{
+			require.NoError(t, r.up.Reregister(uppertester.ReregisterArgs{Region: b.Region.Region, RegisterArgs: uppertester.RegisterArgs{
 				Len: size, Access: verbs.LocalRead | verbs.LocalWrite,
-			}}, &upper.Region{}))
+			}}, &uppertester.Region{}))
 		}},
 	}) {
 		for round := range counted(t, "round %d", 8) {
@@ -335,8 +335,8 @@ func nothingBehind(t *conformance.T) {
 			})
 			eventually(t, func() bool { return int(written.Load()) > 3*round }, "the peer writes")
 			x.how(r, &b)
-			after := upper.Pattern(uint8(99+round), size)
-			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: after}, &upper.None{}))
+			after := uppertester.Pattern(uint8(99+round), size)
+			require.NoError(t, r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Octets: after}, &uppertester.None{}))
 			require.Equal(t, byte(opTerminate), r.next()[1], "the peer's next RDMA Write")
 			stop.Store(true)
 			_ = r.peer.CloseWrite()

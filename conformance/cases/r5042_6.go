@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -40,7 +40,7 @@ var intruders = []intruder{
 
 // keepsOut has a new queue pair's peer try an STag: its stream ends with the right
 // code, and octets and STag are as before.
-func (b *buffer) keepsOut(qp upper.OpenArgs, tries ...intruder) {
+func (b *buffer) keepsOut(qp uppertester.OpenArgs, tries ...intruder) {
 	t := b.r.t
 	for x := range inTurn(t, "%s", tries) {
 		r := openIn(t, b.r.up, setup{qp: qp})
@@ -69,15 +69,15 @@ func (b *buffer) letsIn(r *rig, octets string) {
 
 // domainEach gives two streams a domain each: each reaches its own region, and not
 // the other's.
-func domainEach(t *conformance.T, u upper.Tester) {
-	p := openIn(t, u, setup{qp: upper.OpenArgs{PD: 1}})
-	q := openIn(t, u, setup{qp: upper.OpenArgs{PD: 2}})
-	mine := p.register(upper.RegisterArgs{PD: 1, Len: 32, Access: allRights})
-	yours := q.register(upper.RegisterArgs{PD: 2, Len: 32, Access: allRights})
+func domainEach(t *conformance.T, u uppertester.Tester) {
+	p := openIn(t, u, setup{qp: uppertester.OpenArgs{PD: 1}})
+	q := openIn(t, u, setup{qp: uppertester.OpenArgs{PD: 2}})
+	mine := p.register(uppertester.RegisterArgs{PD: 1, Len: 32, Access: allRights})
+	yours := q.register(uppertester.RegisterArgs{PD: 2, Len: 32, Access: allRights})
 	mine.letsIn(p, "mine")
 	yours.letsIn(q, "yours")
-	mine.keepsOut(upper.OpenArgs{PD: 2}, intruders[:2]...)
-	yours.keepsOut(upper.OpenArgs{PD: 1}, intruders[:2]...)
+	mine.keepsOut(uppertester.OpenArgs{PD: 2}, intruders[:2]...)
+	yours.keepsOut(uppertester.OpenArgs{PD: 1}, intruders[:2]...)
 	// To the letter: the streams that worked just now.
 	bad := aWrite(mine.tag(), mine.at(0), []byte("not mine"))
 	q.send(bad)
@@ -87,9 +87,9 @@ func domainEach(t *conformance.T, u upper.Tester) {
 }
 
 // stagForOne has two streams in one domain, and a region for one of them.
-func stagForOne(t *conformance.T, u upper.Tester) {
+func stagForOne(t *conformance.T, u uppertester.Tester) {
 	p := openIn(t, u, setup{})
-	b := p.register(upper.RegisterArgs{QP: p.QP, Len: 32, Access: allRights})
+	b := p.register(uppertester.RegisterArgs{QP: p.QP, Len: 32, Access: allRights})
 	open := p.region(32, allRights)
 	b.letsIn(p, "mine")
 	for _, x := range intruders[:2] {
@@ -109,14 +109,14 @@ func stagForOne(t *conformance.T, u upper.Tester) {
 
 // otherDomainRefused tries regions and windows of another domain, whose STag the
 // peer knows.
-func otherDomainRefused(t *conformance.T, u upper.Tester) {
+func otherDomainRefused(t *conformance.T, u uppertester.Tester) {
 	owner := openIn(t, u, setup{})
 	region := owner.region(64, allRights|verbs.BindWindow)
-	zero := owner.register(upper.RegisterArgs{Len: 64, Access: allRights, ZeroBased: true})
+	zero := owner.register(uppertester.RegisterArgs{Len: 64, Access: allRights, ZeroBased: true})
 	window := *region
 	window.STag = owner.window(region, remoteRights)
 	for _, b := range []*buffer{region, zero, &window} {
-		b.keepsOut(upper.OpenArgs{PD: 7}, intruders...)
+		b.keepsOut(uppertester.OpenArgs{PD: 7}, intruders...)
 	}
 	require.True(t, region.query().Valid)
 	require.True(t, zero.query().Valid)
@@ -127,14 +127,14 @@ func otherDomainRefused(t *conformance.T, u upper.Tester) {
 }
 
 // otherStreamRefused tries what belongs to one stream from others of its domain.
-func otherStreamRefused(t *conformance.T, u upper.Tester) {
+func otherStreamRefused(t *conformance.T, u uppertester.Tester) {
 	owner := openIn(t, u, setup{})
-	scoped := owner.register(upper.RegisterArgs{QP: owner.QP, Len: 64, Access: allRights})
+	scoped := owner.register(uppertester.RegisterArgs{QP: owner.QP, Len: 64, Access: allRights})
 	region := owner.region(64, allRights|verbs.BindWindow)
 	window := *region
 	window.STag = owner.window(region, remoteRights)
-	scoped.keepsOut(upper.OpenArgs{}, intruders...)
-	window.keepsOut(upper.OpenArgs{}, intruders...)
+	scoped.keepsOut(uppertester.OpenArgs{}, intruders...)
+	window.keepsOut(uppertester.OpenArgs{}, intruders...)
 	require.True(t, scoped.query().Valid)
 	scoped.letsIn(owner, "scoped")
 	window.letsIn(owner, "window")
@@ -172,7 +172,7 @@ func octetsBeside(t *conformance.T) {
 					code, event = 0x1103, verbs.EventProtWrap
 				}
 			}
-			data := upper.Pattern(0xC7, x.size)
+			data := uppertester.Pattern(0xC7, x.size)
 			segment := aReadRequest(1, read{nowhere, nowhereTO, uint32(x.size), tag, to})
 			if write {
 				segment = aWrite(tag, to, data)
@@ -211,7 +211,7 @@ func revokedWithin(t *conformance.T) {
 		if x.window {
 			tag = uint32(r.window(b, remoteRights))
 		}
-		half := upper.Pattern(0x31, 128)
+		half := uppertester.Pattern(0x31, 128)
 		first := tagged(moreTagged, opWrite, tag, b.at(0), half)
 		rest := tagged(lastTagged, opWrite, tag, b.at(128), half)
 		r.send(first)

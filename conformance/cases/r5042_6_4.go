@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -25,9 +25,9 @@ type neighbour struct {
 	count int
 }
 
-func newNeighbour(t *conformance.T, u upper.Tester, qp upper.OpenArgs) *neighbour {
+func newNeighbour(t *conformance.T, u uppertester.Tester, qp uppertester.OpenArgs) *neighbour {
 	n := &neighbour{rig: openIn(t, u, setup{qp: qp})}
-	n.b = n.register(upper.RegisterArgs{PD: qp.PD, Len: 256, Access: allRights})
+	n.b = n.register(uppertester.RegisterArgs{PD: qp.PD, Len: 256, Access: allRights})
 	return n
 }
 
@@ -36,7 +36,7 @@ func newNeighbour(t *conformance.T, u upper.Tester, qp upper.OpenArgs) *neighbou
 func (n *neighbour) goesOn() {
 	for range 3 {
 		n.count++
-		data := upper.Pattern(uint8(n.count), 16)
+		data := uppertester.Pattern(uint8(n.count), 16)
 		n.postRecv(verbs.Recv{ID: uint64(n.count), SGL: n.b.sgl(0, 16)})
 		n.sendMessage(data)
 		n.completionsOf(n.RecvCQ, verbs.Completion{ID: uint64(n.count), Op: verbs.OpRecv, Bytes: 16})
@@ -55,29 +55,29 @@ func (n *neighbour) goesOn() {
 
 // nothingInCommon has streams of one RNIC that the program gave nothing in common:
 // what one of them brings about stays with it.
-func nothingInCommon(t *conformance.T, u upper.Tester) {
-	n := newNeighbour(t, u, upper.OpenArgs{PD: 1})
+func nothingInCommon(t *conformance.T, u uppertester.Tester) {
+	n := newNeighbour(t, u, uppertester.OpenArgs{PD: 1})
 	n.goesOn()
 	for x := range inTurn(t, "%s", []struct {
 		what string
-		qp   upper.OpenArgs
+		qp   uppertester.OpenArgs
 		send func(r *rig)
 		code uint16
 	}{
-		{"bounds", upper.OpenArgs{}, func(r *rig) {
-			b := r.register(upper.RegisterArgs{PD: 2, Len: 8, Access: allRights})
+		{"bounds", uppertester.OpenArgs{}, func(r *rig) {
+			b := r.register(uppertester.RegisterArgs{PD: 2, Len: 8, Access: allRights})
 			r.send(aWrite(b.tag(), b.at(8), []byte("x")))
 		}, 0x1101},
-		{"no receive", upper.OpenArgs{}, func(r *rig) { r.sendMessage([]byte("x")) }, 0x1202},
-		{"too many Reads", upper.OpenArgs{IRD: 1}, func(r *rig) {
-			b := r.register(upper.RegisterArgs{PD: 2, Len: 4 << 20, Access: allRights})
+		{"no receive", uppertester.OpenArgs{}, func(r *rig) { r.sendMessage([]byte("x")) }, 0x1202},
+		{"too many Reads", uppertester.OpenArgs{IRD: 1}, func(r *rig) {
+			b := r.register(uppertester.RegisterArgs{PD: 2, Len: 4 << 20, Access: allRights})
 			for range 64 {
 				if r.peer.Send(aReadRequest(r.nextRead(), read{nowhere, 0, 4 << 20, b.tag(), b.at(0)})) != nil {
 					break
 				}
 			}
 		}, 0x1202},
-		{"a full CQ", upper.OpenArgs{CQEntries: 1, RecvDepth: 64}, func(r *rig) {
+		{"a full CQ", uppertester.OpenArgs{CQEntries: 1, RecvDepth: 64}, func(r *rig) {
 			for range 8 {
 				r.postRecv(verbs.Recv{})
 			}
@@ -87,7 +87,7 @@ func nothingInCommon(t *conformance.T, u upper.Tester) {
 				}
 			}
 		}, 0x0207},
-		{"the neighbour's STag", upper.OpenArgs{}, func(r *rig) {
+		{"the neighbour's STag", uppertester.OpenArgs{}, func(r *rig) {
 			r.send(aWrite(n.b.tag(), n.b.at(0), []byte("x")))
 		}, 0x1102},
 	}) {
@@ -113,12 +113,12 @@ func nothingInCommon(t *conformance.T, u upper.Tester) {
 func whoDrains(t *conformance.T) {
 	const depth, limit = 16, 4
 	u := tester(t)
-	shared := upper.OpenArgs{SRQ: 1, SRQDepth: depth, SRQLimit: limit}
+	shared := uppertester.OpenArgs{SRQ: 1, SRQDepth: depth, SRQLimit: limit}
 	greedy, modest := openIn(t, u, setup{qp: shared}), openIn(t, u, setup{qp: shared})
 	b := greedy.region(depth, verbs.LocalWrite)
 	for i := range depth {
-		var p upper.Posted
-		require.NoError(t, u.PostRecv(upper.PostRecvArgs{SRQ: 1, Recvs: []verbs.Recv{{ID: uint64(i), SGL: b.sgl(i, 1)}}}, &p))
+		var p uppertester.Posted
+		require.NoError(t, u.PostRecv(uppertester.PostRecvArgs{SRQ: 1, Recvs: []verbs.Recv{{ID: uint64(i), SGL: b.sgl(i, 1)}}}, &p))
 	}
 	// Events come in the order in which they happened: a marker ends what came before
 	// it.
@@ -128,8 +128,8 @@ func whoDrains(t *conformance.T) {
 		marker := aWrite(nowhere, 0, []byte("marker"))
 		m.refuses(0x1100, marker, false)
 		want = append(want, verbs.EventProtSTag)
-		var e upper.Events
-		require.NoError(t, u.Events(upper.EventsArgs{N: seen + len(want), Timeout: m.patience()}, &e))
+		var e uppertester.Events
+		require.NoError(t, u.Events(uppertester.EventsArgs{N: seen + len(want), Timeout: m.patience()}, &e))
 		var got []verbs.EventID
 		for _, x := range e.Events[seen:] {
 			got = append(got, x.ID)
@@ -162,7 +162,7 @@ func whoDrains(t *conformance.T) {
 func readQueuesApart(t *conformance.T) {
 	const size = 8 << 20
 	u := tester(t)
-	args := upper.OpenArgs{IRD: 2, SendCQ: 1, RecvCQ: 1}
+	args := uppertester.OpenArgs{IRD: 2, SendCQ: 1, RecvCQ: 1}
 	holds := openIn(t, u, setup{qp: args, narrow: true})
 	big := holds.region(size, verbs.LocalRead|verbs.RemoteRead)
 	for i := range 2 {
@@ -230,10 +230,10 @@ func readQueuesOfPool(t *conformance.T) {
 
 // overflowEnds fills a CQ of four with eight completions, between traffic of a queue
 // pair with a CQ of its own.
-func overflowEnds(t *conformance.T, u upper.Tester) {
-	n := newNeighbour(t, u, upper.OpenArgs{})
+func overflowEnds(t *conformance.T, u uppertester.Tester) {
+	n := newNeighbour(t, u, uppertester.OpenArgs{})
 	n.goesOn()
-	r := openIn(t, u, setup{qp: upper.OpenArgs{CQEntries: 4}})
+	r := openIn(t, u, setup{qp: uppertester.OpenArgs{CQEntries: 4}})
 	buffers := r.recv(8, 16)
 	for i := range 4 {
 		r.sendMessage([]byte{byte(i + 1)})
@@ -247,8 +247,8 @@ func overflowEnds(t *conformance.T, u upper.Tester) {
 	r.tornDown(0x0207, nil, false)
 	r.events(verbs.EventCQRQError)
 	n.goesOn()
-	var e upper.Events
-	require.NoError(t, u.Events(upper.EventsArgs{N: 2, Timeout: r.patience()}, &e))
+	var e uppertester.Events
+	require.NoError(t, u.Events(uppertester.EventsArgs{N: 2, Timeout: r.patience()}, &e))
 	overflows := 0
 	for _, x := range e.Events {
 		if x.ID == verbs.EventCQOverflow {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -81,7 +81,7 @@ func ulpdusDelivered(t *conformance.T, play conformance.Role) {
 	lengths := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 63, 64, 65, 66, 1000, 1397, 1398, 1399, 1400, 1499, 1500}
 	buffers := r.recv(len(lengths), 1600)
 	for i, n := range lengths {
-		data := upper.Pattern(uint8(i+1), n)
+		data := uppertester.Pattern(uint8(i+1), n)
 		r.sendMessage(data)
 		r.completions(r.got(uint64(i+1), n))
 		buffers[i].holds(0, data)
@@ -104,7 +104,7 @@ func revisionTold(t *conformance.T) {
 		{conformance.Responder, 2, 2, 2},
 	} {
 		t.Part("the peer is the %s with revision %d, the queue pair has %d", x.play, x.near, x.far)
-		r := beginMPA(t, setup{play: x.play, far: upper.ConnectArgs{Rev: x.far}})
+		r := beginMPA(t, setup{play: x.play, far: uppertester.ConnectArgs{Rev: x.far}})
 		if x.play == conformance.Initiator {
 			r.raw(requestFrame(frameC, x.near, nil))
 			require.Equal(t, replyFrame(frameC, x.use, nil), r.frame(), "the Reply")
@@ -131,8 +131,8 @@ func revisionTold(t *conformance.T) {
 func largestULPDU(t *conformance.T) {
 	for markers := range inTurn(t, "markers: %v", []bool{false, true}) {
 		for longer := range inTurn(t, "then ULPDU_Length 64768+%d", []int{1, 2, 64, 65535 - 64768}) {
-			r, b := openMPAWith(t, setup{far: upper.ConnectArgs{Markers: markers}}, 64768)
-			data := upper.Pattern(3, 64768-14)
+			r, b := openMPAWith(t, setup{far: uppertester.ConnectArgs{Markers: markers}}, 64768)
+			data := uppertester.Pattern(3, 64768-14)
 			r.send(aWrite(b.tag(), b.at(0), data))
 			r.settled()
 			b.holds(0, data)
@@ -154,8 +154,8 @@ func fpduOctets(t *conformance.T) {
 		{"abcd", "0016 4143 00000000 00000000 00000001 00000000 61626364", ""},
 	}) {
 		for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
-			r, b := openMPAWith(t, setup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}}, 8)
-			require.NoError(t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: []byte("abcd")}, &upper.None{}))
+			r, b := openMPAWith(t, setup{noCRC: !crc, far: uppertester.ConnectArgs{NoCRC: !crc}}, 8)
+			require.NoError(t, r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Octets: []byte("abcd")}, &uppertester.None{}))
 			r.posts(b, len(x.payload), 4)
 			f := r.take()
 			body := unhexed(x.body)

@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -22,7 +22,7 @@ var r5044_4_2 = []conformance.Case{
 // marked is a stream on which the queue pair has asked for markers, with receives of
 // 1600 octets.
 func marked(t *conformance.T, play conformance.Role, receives int) (*rig, []*buffer) {
-	r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}, quiet: true})
+	r := openMPA(t, setup{play: play, far: uppertester.ConnectArgs{Markers: true}, quiet: true})
 	require.NotZero(t, r.theirs[16]&frameM, "its M")
 	buffers := r.recv(receives, 1600)
 	return r, buffers
@@ -32,7 +32,7 @@ func marked(t *conformance.T, play conformance.Role, receives int) (*rig, []*buf
 func reservedHalf(t *conformance.T, play conformance.Role) {
 	for half := range inTurn(t, "reserved %04x", []uint16{0xFFFF, 0x0001, 0x8000}) {
 		r, b := marked(t, play, 4)
-		data := upper.Pattern(5, 1500)
+		data := uppertester.Pattern(5, 1500)
 		for i := range 3 {
 			r.twisted(data, twist{reserved: half})
 			r.completions(r.got(uint64(i+1), 1500))
@@ -50,7 +50,7 @@ func reservedHalf(t *conformance.T, play conformance.Role) {
 func pointerLowBits(t *conformance.T) {
 	for _, play := range bothRoles {
 		r, b := marked(t, play, 9)
-		data := upper.Pattern(6, 1500)
+		data := uppertester.Pattern(6, 1500)
 		for i := range 9 {
 			low := uint16(i%3 + 1)
 			t.Part("the peer is the %s, low bits %d", play, low)
@@ -102,7 +102,7 @@ func pointerElsewhere(t *conformance.T) {
 					bad.crc = func(good uint32) uint32 { return good ^ 1 }
 					code, event = 0x2002, verbs.EventBadCRC
 				}
-				r.twisted(upper.Pattern(7, 1500), bad)
+				r.twisted(uppertester.Pattern(7, 1500), bad)
 				if before == 0 && r.play == conformance.Initiator {
 					r.silent() // the gate of RFC 5044 7.1.2 is closed
 				} else {
@@ -122,7 +122,7 @@ func pointerElsewhere(t *conformance.T) {
 // at octet 512: its CRC is over the marker too, or it is wrong. Those that are sent
 // are looked at likewise.
 func leadingMarker(t *conformance.T, play conformance.Role) {
-	r := openMPA(t, setup{play: play, flags: frameM, far: upper.ConnectArgs{Markers: true}, quiet: true})
+	r := openMPA(t, setup{play: play, flags: frameM, far: uppertester.ConnectArgs{Markers: true}, quiet: true})
 	b := r.recv(3, 512)
 	// 4 of the marker, and 508 of an FPDU: 2, 18, 484, no pad, 4.
 	whole := make([]byte, 484)
@@ -206,15 +206,15 @@ func boundariesKept(t *conformance.T, play conformance.Role) {
 	var want []verbs.Completion
 	for i := range 20 {
 		n := 37 * i % 300
-		all = append(all, r.out.fpdu(r.aSend(upper.Pattern(uint8(i), n)))...)
+		all = append(all, r.out.fpdu(r.aSend(uppertester.Pattern(uint8(i), n)))...)
 		want = append(want, r.got(uint64(i+1), n))
 	}
 	r.raw(all)
 	r.completions(want...)
 	for i := range 20 {
-		b[i].holds(0, upper.Pattern(uint8(i), 37*i%300))
+		b[i].holds(0, uppertester.Pattern(uint8(i), 37*i%300))
 	}
-	data := upper.Pattern(77, 1500)
+	data := uppertester.Pattern(77, 1500)
 	f := r.out.fpdu(r.aSend(data))
 	for len(f) > 0 {
 		n := min(len(f), 80)
@@ -235,7 +235,7 @@ func ulpduAlone(t *conformance.T) {
 		n := (i * 61) % 2001
 		t.Part("an RDMA Write of %d octets at stream octet %d", n, r.out.at)
 		places[r.out.at%512] = true
-		data := upper.Pattern(uint8(i+1), n)
+		data := uppertester.Pattern(uint8(i+1), n)
 		r.send(aWrite(b.tag(), b.at(50), data))
 		r.settled()
 		b.holds(50, data)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -24,8 +24,8 @@ var r5044_4_3 = []conformance.Case{
 // come four zeros and then a length field.
 func firstMarker(t *conformance.T, play conformance.Role) {
 	for private := range inTurn(t, "private data of %d octets", []int{0, 1, 2, 3, 100}) {
-		data := upper.Pattern(9, private)
-		r := beginMPA(t, setup{play: play, far: upper.ConnectArgs{PrivateData: data}})
+		data := uppertester.Pattern(9, private)
+		r := beginMPA(t, setup{play: play, far: uppertester.ConnectArgs{PrivateData: data}})
 		if play == conformance.Initiator {
 			r.raw(requestFrame(frameC|frameM, 1, data))
 			require.Equal(t, replyFrame(frameC, 1, data), r.frame(), "the Reply")
@@ -122,7 +122,7 @@ func markerValues(t *conformance.T) {
 // markersAmongShort: a marker amid FPDUs of 24 octets leads to the one that it
 // stands in, and to nothing if it stands between two.
 func markersAmongShort(t *conformance.T, play conformance.Role) {
-	r, b := openMPAWith(t, setup{play: play, flags: frameM, qp: upper.OpenArgs{SendDepth: 512, CQEntries: 1024}}, 4)
+	r, b := openMPAWith(t, setup{play: play, flags: frameM, qp: uppertester.OpenArgs{SendDepth: 512, CQEntries: 1024}}, 4)
 	inside, between := 0, 0
 	for i := range 260 { // 24*260 octets, and 13 markers
 		r.posts(b, 0)
@@ -153,13 +153,13 @@ func markerBits(t *conformance.T) {
 			if mine {
 				flags = frameM
 			}
-			r := openMPA(t, setup{play: play, flags: flags, far: upper.ConnectArgs{Markers: its}})
+			r := openMPA(t, setup{play: play, flags: flags, far: uppertester.ConnectArgs{Markers: its}})
 			require.Equal(t, its, r.theirs[16]&frameM != 0, "its M")
 			require.Equal(t, [2]bool{mine, its}, [2]bool{r.told.MarkersOut, r.told.MarkersIn}, "what the program is told")
 			b := r.region(5000, allRights)
 			buffers := r.recv(3, 5000)
 			for k, n := range []int{5000, 1, 3000} {
-				data := upper.Pattern(uint8(k), n)
+				data := uppertester.Pattern(uint8(k), n)
 				if n > 1400 { // three segments are enough for some markers
 					r.sends++
 					r.send(

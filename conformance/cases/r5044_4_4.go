@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -51,7 +51,7 @@ func figuresSent(t *conformance.T, play conformance.Role) {
 // zeros is a region of zeros.
 func (r *rig) zeros(n int) *buffer {
 	b := r.region(n, allRights)
-	require.NoError(r.t, r.up.Fill(upper.FillArgs{Region: b.Region.Region, Octets: make([]byte, n)}, &upper.None{}))
+	require.NoError(r.t, r.up.Fill(uppertester.FillArgs{Region: b.Region.Region, Octets: make([]byte, n)}, &uppertester.None{}))
 	clear(b.first)
 	return b
 }
@@ -104,7 +104,7 @@ func mismatchCondemns(t *conformance.T, play conformance.Role) {
 			return aReadResponse(sink.tag(), sink.at(0), []byte("response"))
 		},
 	}) {
-		r := openMPA(t, setup{play: play, qp: upper.OpenArgs{SendCQ: 1, RecvCQ: 2}})
+		r := openMPA(t, setup{play: play, qp: uppertester.OpenArgs{SendCQ: 1, RecvCQ: 2}})
 		receive := r.recv(1, 64)[0]
 		region, sink := r.region(64, allRights), r.region(64, allRights)
 		r.post(verbs.Request{ID: 50, Op: verbs.OpRead, Local: sink.sge(0, 8), Remote: theirs})
@@ -207,12 +207,12 @@ func bothWithoutCRC(t *conformance.T, play conformance.Role) {
 		"right": func(good uint32) uint32 { return good },
 		"wrong": func(good uint32) uint32 { return good + 1 },
 	}) {
-		r := openMPA(t, setup{play: play, noCRC: true, far: upper.ConnectArgs{NoCRC: true}, quiet: true})
+		r := openMPA(t, setup{play: play, noCRC: true, far: uppertester.ConnectArgs{NoCRC: true}, quiet: true})
 		require.Zero(t, r.theirs[16], "the flags of its frame")
 		require.False(t, r.told.CRC, "what the program is told")
 		buffers := r.recv(3, 600)
 		for i, n := range []int{0, 1, 600} {
-			data := upper.Pattern(uint8(i), n)
+			data := uppertester.Pattern(uint8(i), n)
 			r.twisted(data, twist{crc: field})
 			r.completions(r.got(uint64(i+1), n))
 			buffers[i].holds(0, data)
@@ -240,7 +240,7 @@ func oneAsksForCRC(t *conformance.T) {
 					continue // once is enough
 				}
 				t.Part("the peer is the %s with C %v, the queue pair has %v, %d FPDUs", play, x.mine, x.its, many)
-				r := openMPA(t, setup{play: play, noCRC: !x.mine, far: upper.ConnectArgs{NoCRC: !x.its}})
+				r := openMPA(t, setup{play: play, noCRC: !x.mine, far: uppertester.ConnectArgs{NoCRC: !x.its}})
 				require.Equal(t, x.its, r.theirs[16]&frameC != 0, "its C")
 				require.True(t, r.told.CRC, "what the program is told")
 				b := r.region(64, allRights)
@@ -273,9 +273,9 @@ func oneAsksForCRC(t *conformance.T) {
 func crcUnnoticed(t *conformance.T) {
 	var seen []string
 	for crc := range inTurn(t, "CRC: %v", []bool{true, false}) {
-		r := openMPA(t, setup{noCRC: !crc, far: upper.ConnectArgs{NoCRC: !crc}})
+		r := openMPA(t, setup{noCRC: !crc, far: uppertester.ConnectArgs{NoCRC: !crc}})
 		require.Equal(t, crc, r.told.CRC)
-		b := r.register(upper.RegisterArgs{Len: 256, Access: allRights, Seed: 42})
+		b := r.register(uppertester.RegisterArgs{Len: 256, Access: allRights, Seed: 42})
 		for i := range uint64(3) {
 			r.postRecv(verbs.Recv{ID: i, SGL: b.sgl(int(64*i), 64)})
 		}
@@ -291,8 +291,8 @@ func crcUnnoticed(t *conformance.T) {
 		r.shut()
 		q := r.ended(verbs.StateError)
 		require.NotNil(t, q.Terminate)
-		var e upper.Events
-		require.NoError(t, r.up.Events(upper.EventsArgs{}, &e))
+		var e uppertester.Events
+		require.NoError(t, r.up.Events(uppertester.EventsArgs{}, &e))
 		log += fmt.Sprintf("%v % x %v\n% x\n% x", q.State, q.Terminate.Raw, len(e.Events), b.memory(), u)
 		seen = append(seen, log)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -179,9 +179,9 @@ func nothingCutToFit(t *conformance.T, n *host) {
 func mulpduOfConnection(t *conformance.T) {
 	for mss := range inTurn(t, "TCP_MAXSEG %d", []int{536, 1460, 8960}) {
 		for markers := range inTurn(t, "markers %v", []bool{false, true}) {
-			r := openQP(t, tester(t), upper.OpenArgs{})
-			var at upper.Listening
-			require.NoError(t, r.up.Listen(upper.ConnectArgs{QP: r.QP, Rev: 1}, &at))
+			r := openQP(t, tester(t), uppertester.OpenArgs{})
+			var at uppertester.Listening
+			require.NoError(t, r.up.Listen(uppertester.ConnectArgs{QP: r.QP, Rev: 1}, &at))
 			nc, emss := dialSegments(t, at.Addr, mss)
 			r.over(nc)
 			flags, want := byte(frameC), emss-6-emss%4

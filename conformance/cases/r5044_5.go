@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -48,13 +48,13 @@ func anySegmentation(t *conformance.T) {
 	for _, markers := range []bool{false, true} {
 		for how, next := range pieces(t) {
 			t.Part("%s, markers %v", how, markers)
-			r, region := openMPAWith(t, setup{far: upper.ConnectArgs{Markers: markers}, quiet: true}, 3000)
+			r, region := openMPAWith(t, setup{far: uppertester.ConnectArgs{Markers: markers}, quiet: true}, 3000)
 			lengths := []int{0, 1, 2, 3, 5, 100, 507, 508, 509, 1454}
 			b := r.recv(len(lengths), 1500)
 			var stream []byte
 			var want []verbs.Completion
 			for i, n := range lengths {
-				data := upper.Pattern(uint8(i), n)
+				data := uppertester.Pattern(uint8(i), n)
 				stream = append(stream, r.out.fpdu(r.aSend(data))...)
 				stream = append(stream, r.out.fpdu(aWrite(region.tag(), region.at(10*i), data))...)
 				region.gets(10*i, data)
@@ -76,7 +76,7 @@ func anySegmentation(t *conformance.T) {
 // nextByLength has length fields lead into what was payload. Without a CRC that is
 // an FPDU like any other; without markers nothing else tells.
 func nextByLength(t *conformance.T) {
-	r := openMPA(t, setup{noCRC: true, far: upper.ConnectArgs{NoCRC: true}})
+	r := openMPA(t, setup{noCRC: true, far: uppertester.ConnectArgs{NoCRC: true}})
 	b := r.recv(3, 64)
 	plain := mpaLane{}
 	inner := plain.fpdu(aSend(2, []byte("inner FPDU")))
@@ -93,7 +93,7 @@ func nextByLength(t *conformance.T) {
 	r.settled()
 
 	// One that says to be longer takes the next one with it.
-	r = openMPA(t, setup{noCRC: true, far: upper.ConnectArgs{NoCRC: true}})
+	r = openMPA(t, setup{noCRC: true, far: uppertester.ConnectArgs{NoCRC: true}})
 	b = r.recv(2, 64)
 	second := plain.fpdu(aSend(2, []byte("second")))
 	first := plain.twisted(aSend(1, []byte("ab")), twist{longer: 6 + len(second)})
@@ -124,7 +124,7 @@ func lookalikes(t *conformance.T) {
 	for _, markers := range []bool{false, true} {
 		for how, next := range pieces(t) {
 			t.Part("%s, markers %v", how, markers)
-			r := openMPA(t, setup{far: upper.ConnectArgs{Markers: markers}})
+			r := openMPA(t, setup{far: uppertester.ConnectArgs{Markers: markers}})
 			plain := mpaLane{crc: true}
 			f := plain.fpdu(aSend(1, []byte("not this")))
 			payloads := [][]byte{
@@ -154,10 +154,10 @@ func lookalikes(t *conformance.T) {
 // bit by bit: the target does not change before that shows, nor afterwards.
 func checkedBeforePlaced(t *conformance.T, play conformance.Role) {
 	for markers := range inTurn(t, "markers %v", []bool{false, true}) {
-		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: markers}})
+		r := openMPA(t, setup{play: play, far: uppertester.ConnectArgs{Markers: markers}})
 		r.send(aWrite(0, 0, nil))
 		b := r.region(32<<10, allRights)
-		u := aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
+		u := aWrite(b.tag(), b.at(0), uppertester.Pattern(9, 32<<10))
 		x, code, event := twist{crc: func(good uint32) uint32 { return ^good }}, uint16(0x2002), verbs.EventBadCRC
 		if markers {
 			last := 0
@@ -179,12 +179,12 @@ func checkedBeforePlaced(t *conformance.T, play conformance.Role) {
 		r.failed(event, 0)
 		b.unchanged()
 
-		r = openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: markers}})
+		r = openMPA(t, setup{play: play, far: uppertester.ConnectArgs{Markers: markers}})
 		b = r.region(32<<10, allRights)
-		u = aWrite(b.tag(), b.at(0), upper.Pattern(9, 32<<10))
+		u = aWrite(b.tag(), b.at(0), uppertester.Pattern(9, 32<<10))
 		r.raw(r.out.fpdu(u)) // nothing wrong with it
 		r.settled()
-		b.holds(0, upper.Pattern(9, 32<<10))
+		b.holds(0, uppertester.Pattern(9, 32<<10))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -29,21 +29,21 @@ func requestOctets(t *conformance.T) {
 	word := func(b ...byte) []byte { return b }
 	for x := range inTurn(t, "%s", []struct {
 		what string
-		far  upper.ConnectArgs
+		far  uppertester.ConnectArgs
 		want []byte
 	}{
-		{"nothing in particular", upper.ConnectArgs{Rev: 1}, requestFrame(0x40, 1, nil)},
-		{"no CRC", upper.ConnectArgs{Rev: 1, NoCRC: true}, requestFrame(0x00, 1, nil)},
-		{"markers", upper.ConnectArgs{Rev: 1, Markers: true}, requestFrame(0xC0, 1, nil)},
-		{"private data", upper.ConnectArgs{Rev: 1, PrivateData: []byte("abc")}, requestFrame(0x40, 1, []byte("abc"))},
-		{"depths", upper.ConnectArgs{Rev: 2}, requestFrame(0x50, 2, word(0, 5, 0, 7))},
+		{"nothing in particular", uppertester.ConnectArgs{Rev: 1}, requestFrame(0x40, 1, nil)},
+		{"no CRC", uppertester.ConnectArgs{Rev: 1, NoCRC: true}, requestFrame(0x00, 1, nil)},
+		{"markers", uppertester.ConnectArgs{Rev: 1, Markers: true}, requestFrame(0xC0, 1, nil)},
+		{"private data", uppertester.ConnectArgs{Rev: 1, PrivateData: []byte("abc")}, requestFrame(0x40, 1, []byte("abc"))},
+		{"depths", uppertester.ConnectArgs{Rev: 2}, requestFrame(0x50, 2, word(0, 5, 0, 7))},
 		{
-			"depths and private data", upper.ConnectArgs{Rev: 2, PrivateData: []byte("ab"), Markers: true},
+			"depths and private data", uppertester.ConnectArgs{Rev: 2, PrivateData: []byte("ab"), Markers: true},
 			requestFrame(0xD0, 2, word(0, 5, 0, 7, 'a', 'b')),
 		},
-		{"peer-to-peer", upper.ConnectArgs{Rev: 2, P2P: true}, requestFrame(0x50, 2, word(0x80, 5, 0xC0, 7))},
+		{"peer-to-peer", uppertester.ConnectArgs{Rev: 2, P2P: true}, requestFrame(0x50, 2, word(0x80, 5, 0xC0, 7))},
 	}) {
-		r := beginMPA(t, setup{play: conformance.Responder, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
+		r := beginMPA(t, setup{play: conformance.Responder, far: x.far, qp: uppertester.OpenArgs{IRD: 5, ORD: 7}})
 		require.Equal(t, x.want, r.frame(), "the Request")
 		require.Equal(t, "4d504120494420526571204672616d65", fmt.Sprintf("%x", r.theirs[:16]), "its key")
 		r.mute()
@@ -57,27 +57,27 @@ func requestOctets(t *conformance.T) {
 func replyOctets(t *conformance.T) {
 	for x := range inTurn(t, "%s", []struct {
 		what string
-		far  upper.ConnectArgs
+		far  uppertester.ConnectArgs
 		ask  []byte
 		want []byte
 	}{
-		{"nothing in particular", upper.ConnectArgs{Rev: 2}, requestFrame(0x40, 1, nil), replyFrame(0x40, 1, nil)},
-		{"no CRC", upper.ConnectArgs{NoCRC: true}, requestFrame(0x00, 1, nil), replyFrame(0x00, 1, nil)},
-		{"no CRC against one", upper.ConnectArgs{NoCRC: true}, requestFrame(0x40, 1, nil), replyFrame(0x00, 1, nil)},
-		{"markers", upper.ConnectArgs{Markers: true}, requestFrame(0x40, 1, nil), replyFrame(0xC0, 1, nil)},
-		{"no markers against some", upper.ConnectArgs{}, requestFrame(0xC0, 1, nil), replyFrame(0x40, 1, nil)},
-		{"private data", upper.ConnectArgs{PrivateData: []byte("abc")}, requestFrame(0x40, 1, []byte("x")), replyFrame(0x40, 1, []byte("abc"))},
-		{"refusal", upper.ConnectArgs{Reject: true}, requestFrame(0x40, 1, nil), replyFrame(0x60, 1, nil)},
+		{"nothing in particular", uppertester.ConnectArgs{Rev: 2}, requestFrame(0x40, 1, nil), replyFrame(0x40, 1, nil)},
+		{"no CRC", uppertester.ConnectArgs{NoCRC: true}, requestFrame(0x00, 1, nil), replyFrame(0x00, 1, nil)},
+		{"no CRC against one", uppertester.ConnectArgs{NoCRC: true}, requestFrame(0x40, 1, nil), replyFrame(0x00, 1, nil)},
+		{"markers", uppertester.ConnectArgs{Markers: true}, requestFrame(0x40, 1, nil), replyFrame(0xC0, 1, nil)},
+		{"no markers against some", uppertester.ConnectArgs{}, requestFrame(0xC0, 1, nil), replyFrame(0x40, 1, nil)},
+		{"private data", uppertester.ConnectArgs{PrivateData: []byte("abc")}, requestFrame(0x40, 1, []byte("x")), replyFrame(0x40, 1, []byte("abc"))},
+		{"refusal", uppertester.ConnectArgs{Reject: true}, requestFrame(0x40, 1, nil), replyFrame(0x60, 1, nil)},
 		{
-			"refusal with private data", upper.ConnectArgs{Reject: true, PrivateData: []byte("no")},
+			"refusal with private data", uppertester.ConnectArgs{Reject: true, PrivateData: []byte("no")},
 			requestFrame(0x40, 1, []byte("please")), replyFrame(0x60, 1, []byte("no")),
 		},
 		{
-			"depths", upper.ConnectArgs{Rev: 2, PrivateData: []byte("abc")},
+			"depths", uppertester.ConnectArgs{Rev: 2, PrivateData: []byte("abc")},
 			requestFrame(0x50, 2, []byte{0, 9, 0, 4}), replyFrame(0x50, 2, []byte{0, 5, 0, 7, 'a', 'b', 'c'}),
 		},
 	}) {
-		r := beginMPA(t, setup{play: conformance.Initiator, far: x.far, qp: upper.OpenArgs{IRD: 5, ORD: 7}})
+		r := beginMPA(t, setup{play: conformance.Initiator, far: x.far, qp: uppertester.OpenArgs{IRD: 5, ORD: 7}})
 		r.raw(x.ask)
 		require.Equal(t, x.want, r.frame(), "the Reply")
 		require.Equal(t, "4d504120494420526570204672616d65", fmt.Sprintf("%x", r.theirs[:16]), "its key")
@@ -146,7 +146,7 @@ func reservedBits(t *conformance.T) {
 	r := openMPA(t, setup{play: conformance.Initiator, flags: frameR})
 	r.settled()
 	t.Part("reserved bits with revision 2")
-	r = beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
+	r = beginMPA(t, setup{play: conformance.Initiator, far: uppertester.ConnectArgs{Rev: 2}})
 	r.raw(requestFrame(frameC|frameS|0x0F, 2, []byte{0, 1, 0, 1, 'x'}))
 	require.Equal(t, byte(frameC|frameS), r.frame()[16], "the flags of the Reply")
 	r.full(frameC)
@@ -195,8 +195,8 @@ func privateDataCarried(t *conformance.T) {
 				if enhanced && n > 508 {
 					continue
 				}
-				mine, its := upper.Pattern(3, n), upper.Pattern(4, n)
-				far := upper.ConnectArgs{PrivateData: its, Rev: 1}
+				mine, its := uppertester.Pattern(3, n), uppertester.Pattern(4, n)
+				far := uppertester.ConnectArgs{PrivateData: its, Rev: 1}
 				flags, rev := byte(frameC), byte(1)
 				whole := mine
 				if enhanced {
@@ -235,7 +235,7 @@ func privateDataCarried(t *conformance.T) {
 func privateDataEnds(t *conformance.T, play conformance.Role) {
 	for n := range inTurn(t, "private data of %d octets", []int{0, 1, 3, 4, 100, 512}) {
 		for fpdus := range inTurn(t, "%d FPDUs behind", []int{1, 3}) {
-			private := upper.Pattern(8, n)
+			private := uppertester.Pattern(8, n)
 			r := beginMPA(t, setup{play: play})
 			b := r.recv(fpdus, 16)
 			frame := requestFrame(frameC, 1, private)
@@ -284,7 +284,7 @@ func privateDataNotSent(t *conformance.T) {
 		{"Reject", conformance.Initiator, 1, 513, true, "private data of 513 octets"},
 		{"Reject, enhanced", conformance.Initiator, 2, 509, true, "private data of 509 octets"},
 	}) {
-		r := beginMPA(t, setup{play: x.play, far: upper.ConnectArgs{
+		r := beginMPA(t, setup{play: x.play, far: uppertester.ConnectArgs{
 			Rev: x.rev, PrivateData: make([]byte, x.n), Reject: x.reject,
 		}})
 		if x.play == conformance.Initiator {
@@ -322,7 +322,7 @@ func pdLengthRefused(t *conformance.T, play conformance.Role) {
 		{"16, and the end behind 15", frameC, 1, 16, 15, true, lostTCP},
 		{"512, and the end behind 511", frameC, 1, 512, 511, true, lostTCP},
 	}) {
-		r := beginMPA(t, setup{play: play, far: upper.ConnectArgs{Rev: x.rev}})
+		r := beginMPA(t, setup{play: play, far: uppertester.ConnectArgs{Rev: x.rev}})
 		key := "MPA ID Req Frame"
 		if play == conformance.Responder {
 			r.frame()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -24,8 +24,8 @@ var r5044_7_1_2 = []conformance.Case{
 
 // unconnected says that the startup is not over for the queue pair's program.
 func (r *rig) unconnected() {
-	var c upper.Connection
-	require.Error(r.t, r.up.Connected(upper.Wait{Of: r.QP, Timeout: shortWait}, &c), "the startup is over: %+v", c)
+	var c uppertester.Connection
+	require.Error(r.t, r.up.Connected(uppertester.Wait{Of: r.QP, Timeout: shortWait}, &c), "the startup is over: %+v", c)
 	r.state(verbs.StateIdle)
 }
 
@@ -100,7 +100,7 @@ func noFrames(key string) []noFrame {
 // is told.
 func malformedRequest(t *conformance.T) {
 	for x := range inTurn(t, "%s", noFrames("MPA ID Req Frame")) {
-		r := beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Rev: 2}})
+		r := beginMPA(t, setup{play: conformance.Initiator, far: uppertester.ConnectArgs{Rev: 2}})
 		if len(x.frame) > 0 {
 			r.raw(x.frame)
 		}
@@ -118,7 +118,7 @@ func malformedReply(t *conformance.T) {
 		if len(x.frame) > 16 && x.frame[16]&frameS != 0 {
 			rev = 2
 		}
-		r := beginMPA(t, setup{play: conformance.Responder, far: upper.ConnectArgs{Rev: rev}})
+		r := beginMPA(t, setup{play: conformance.Responder, far: uppertester.ConnectArgs{Rev: rev}})
 		r.posts(r.region(8, allRights), 8)
 		r.frame()
 		if len(x.frame) > 0 {
@@ -147,7 +147,7 @@ func sameRole(t *conformance.T) {
 	r.refused("both sides have the same role")
 
 	t.Part("two Responders, which wait")
-	r = beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Timeout: 50 * time.Millisecond}})
+	r = beginMPA(t, setup{play: conformance.Initiator, far: uppertester.ConnectArgs{Timeout: 50 * time.Millisecond}})
 	r.refused("deadline exceeded")
 }
 
@@ -158,7 +158,7 @@ func rejectedStartup(t *conformance.T) {
 		r := beginMPA(t, setup{play: conformance.Responder})
 		r.posts(r.region(8, allRights), 8)
 		r.frame()
-		data := upper.Pattern(5, n)
+		data := uppertester.Pattern(5, n)
 		r.raw(replyFrame(frameC|frameR, 1, data))
 		r.silent() // cm.Dial closes in order: it made the connection
 		c := r.connected()
@@ -220,7 +220,7 @@ func badFirst(t *conformance.T) {
 		"a length too far": {twist{longer: 65000}, verbs.EventBadFPDU},
 	}) {
 		for flags := range inTurn(t, "flags %02x", []byte{frameC, frameC | frameM}) {
-			r := beginMPA(t, setup{play: conformance.Initiator, far: upper.ConnectArgs{Markers: true}})
+			r := beginMPA(t, setup{play: conformance.Initiator, far: uppertester.ConnectArgs{Markers: true}})
 			r.posts(r.region(8, allRights), 8)
 			r.recv(1, 8)
 			r.raw(requestFrame(flags, 1, nil))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -117,7 +117,7 @@ func openAfterRejecting(t *conformance.T) {
 		w, y := byHand(t)
 		w.raw(requestFrame(frameC, 1, []byte("please")))
 		o := must(mpa.Await(t.Context(), y, mpa.Config{}))(t)
-		data := upper.Pattern(2, n)
+		data := uppertester.Pattern(2, n)
 		require.NoError(t, o.Reject(data))
 		require.Equal(t, replyFrame(frameC|frameR, 1, data), w.frame())
 		talks(t, w, y)
@@ -136,7 +136,7 @@ func openAfterRejection(t *conformance.T, l *link) {
 	post(t, l.qp, l.aSend(1))
 	for k := range inTurn(t, "private data of %d octets", []int{0, 1, 508, 512}) {
 		w, y := byHand(t)
-		data := upper.Pattern(2, k)
+		data := uppertester.Pattern(2, k)
 		w.raw(replyFrame(frameC|frameR, 1, data)) // ahead of its Request, which is no matter
 		_, err := cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1})
 		var refusal *cm.RejectedError

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -39,7 +39,7 @@ func errorsNoticed(t *conformance.T, play conformance.Role) {
 			r.twisted(make([]byte, 600), twist{pointer: func(p uint16) uint16 { return p + 8 }})
 		}, 0x2003, verbs.EventBadFPDU},
 	}) {
-		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}})
+		r := openMPA(t, setup{play: play, far: uppertester.ConnectArgs{Markers: true}})
 		r.send(aWrite(0, 0, nil))
 		r.settled()
 		b := r.recv(1, 600)
@@ -69,7 +69,7 @@ func closesAtOnce(t *conformance.T, play conformance.Role) {
 		"PD_Length 600":    startupFrame(key, 0, 1, 600, nil),
 		"another revision": startupFrame(key, 0, 7, 0, nil),
 	}) {
-		r := beginMPA(t, setup{play: play, far: upper.ConnectArgs{Timeout: time.Hour}})
+		r := beginMPA(t, setup{play: play, far: uppertester.ConnectArgs{Timeout: time.Hour}})
 		if play == conformance.Responder {
 			r.frame()
 		}
@@ -90,10 +90,10 @@ func nothingMore(t *conformance.T, play conformance.Role) {
 		"a wrong marker": {twist{pointer: func(p uint16) uint16 { return p ^ 4 }}, 0x2003, verbs.EventBadFPDU},
 		"a wrong length": {twist{longer: 64300}, 0x2003, verbs.EventBadFPDU},
 	}) {
-		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}})
+		r := openMPA(t, setup{play: play, far: uppertester.ConnectArgs{Markers: true}})
 		r.send(aWrite(0, 0, nil))
 		region, b := r.region(64, allRights), r.recv(12, 600)
-		data := upper.Pattern(1, 500)
+		data := uppertester.Pattern(1, 500)
 		all := r.out.fpdu(r.aSend(data))
 		all = append(all, r.out.twisted(r.aSend(make([]byte, 520)), x.twist)...)
 		for i := range 10 {
@@ -128,7 +128,7 @@ func closingLeft(t *conformance.T, play conformance.Role) {
 		"a wrong CRC":    {twist{crc: func(c uint32) uint32 { return c ^ 2 }}, 0x2002, verbs.EventBadCRC},
 		"a wrong marker": {twist{pointer: func(p uint16) uint16 { return p ^ 4 }}, 0x2003, verbs.EventBadFPDU},
 	}) {
-		r := openMPA(t, setup{play: play, far: upper.ConnectArgs{Markers: true}, flags: frameM})
+		r := openMPA(t, setup{play: play, far: uppertester.ConnectArgs{Markers: true}, flags: frameM})
 		r.send(aWrite(0, 0, nil))
 		b := r.region(2000, allRights)
 		r.posts(b, 2000)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -29,7 +29,7 @@ func enhancedAnswered(t *conformance.T) {
 		aWord(4, 4, "pd"), aWord(0, 0, ""), aWord(unsaid, unsaid, ""), aWord(flagA|4, flagC|flagD|4, ""),
 	}) {
 		for reject := range inTurn(t, "reject %v", []bool{false, true}) {
-			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: reject, PrivateData: []byte("mine")})
+			r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Reject: reject, PrivateData: []byte("mine")})
 			r.raw(requestFrame(frameC|frameS, 2, word))
 			f := r.hears()
 			require.NotZero(t, f.flags&frameS, "S of the Reply")
@@ -49,7 +49,7 @@ func enhancedAnswered(t *conformance.T) {
 func plainAnswered(t *conformance.T) {
 	for rev := range inTurn(t, "revision %d", []byte{1, 2}) {
 		for reject := range inTurn(t, "reject %v", []bool{false, true}) {
-			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: reject, PrivateData: []byte("mine")})
+			r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Reject: reject, PrivateData: []byte("mine")})
 			r.raw(requestFrame(frameC, rev, []byte("\x80\x01\xC0\x01 is not a word")))
 			flags := byte(frameC)
 			if reject {
@@ -170,12 +170,12 @@ func plainAfterEnhanced(t *conformance.T, n *host) {
 // the connection, a plain one does not.
 func oldResponder(t *conformance.T) {
 	for _, word := range [][]byte{aWord(4, 4, ""), aWord(flagA|4, flagC|flagD|4, "pd")} {
-		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: 1})
+		r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Rev: 1})
 		r.raw(requestFrame(frameC|frameS, 2, word))
 		r.silent("an enhanced Request")
 		r.fails()
 	}
-	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: 1})
+	r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Rev: 1})
 	r.raw(requestFrame(frameC, 2, nil))
 	require.Equal(t, replyFrame(frameC, 1, nil), r.hears().octets, "the Reply to a plain one")
 	r.established(withCRC)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -26,7 +26,7 @@ var r6581_6 = []conformance.Case{
 // ready-to-receive frame comes before it.
 func rtrFirst(t *conformance.T) {
 	for kind := range inTurn(t, "kind %d", []int{1, 2, 4}) {
-		r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: uint8(kind)})
+		r := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: true, RTR: uint8(kind)})
 		b := r.region(64, allRights)
 		send := func(i int) verbs.Request { return verbs.Request{ID: uint64(i), SGL: b.sgl(i, 3)} }
 		const early, late = 8, 24
@@ -58,10 +58,10 @@ func rtrFirst(t *conformance.T) {
 
 // reservedSent looks at the last four bits of octet 16 in every kind of frame.
 func reservedSent(t *conformance.T) {
-	for far := range inTurn(t, "%+v", []upper.ConnectArgs{
+	for far := range inTurn(t, "%+v", []uppertester.ConnectArgs{
 		{}, {P2P: true, RTR: 7}, {Markers: true, NoCRC: true}, {Rev: 1}, {Rev: 1, Markers: true},
 	}) {
-		f := dialing(t, upper.OpenArgs{}, far).hears()
+		f := dialing(t, uppertester.OpenArgs{}, far).hears()
 		require.Zero(t, f.flags&0x0F, "the Request: % x", f.octets)
 		require.Equal(t, far.Rev != 1, f.flags&frameS != 0, "S")
 		for _, reject := range []bool{false, true} {
@@ -72,7 +72,7 @@ func reservedSent(t *conformance.T) {
 				if far.Rev == 1 && request[17] == 2 {
 					continue
 				}
-				r := listening(t, upper.OpenArgs{}, far)
+				r := listening(t, uppertester.OpenArgs{}, far)
 				r.raw(request)
 				f := r.hears()
 				require.Zero(t, f.flags&0x0F, "the Reply: % x", f.octets)
@@ -89,15 +89,15 @@ func reservedIgnored(t *conformance.T) {
 			flags, rev, rest = frameC, 1, []byte("pd")
 		}
 		var replies []string
-		var asked, answered []upper.Connection
+		var asked, answered []uppertester.Connection
 		for bits := range inTurn(t, "bits %#x", []byte{0, 0x0F, 0x08, 0x01}) {
-			r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
+			r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{})
 			r.raw(requestFrame(flags|bits, rev, rest))
 			replies = append(replies, string(r.hears().octets))
 			asked = append(asked, r.established(withCRC))
 			r.works(1)
 
-			r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: rev, P2P: enhanced, RTR: 2})
+			r = dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Rev: rev, P2P: enhanced, RTR: 2})
 			r.hears()
 			r.raw(replyFrame(flags|bits, rev, rest))
 			answered = append(answered, r.established(withCRC))
@@ -118,23 +118,23 @@ func reservedIgnored(t *conformance.T) {
 // is understood.
 func enhancedRevision(t *conformance.T) {
 	for _, p2p := range []bool{false, true} {
-		f := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p}).hears()
+		f := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: p2p}).hears()
 		require.NotZero(t, f.flags&frameS)
 		require.GreaterOrEqual(t, f.rev, byte(2), "the revision of an enhanced Request")
 	}
 	for _, reject := range []bool{false, true} {
-		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: reject})
+		r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Reject: reject})
 		r.raw(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
 		f := r.hears()
 		require.NotZero(t, f.flags&frameS)
 		require.GreaterOrEqual(t, f.rev, byte(2), "the revision of an enhanced Reply")
 	}
 	t.Part("peer-to-peer with revision 1")
-	r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, Rev: 1})
+	r := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: true, Rev: 1})
 	r.fails()
 	r.silent("nothing")
 	t.Part("the bit of S in revision 1")
-	r = listening(t, upper.OpenArgs{}, upper.ConnectArgs{PrivateData: []byte("mine")})
+	r = listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{PrivateData: []byte("mine")})
 	r.raw(requestFrame(frameC|frameS, 1, []byte("\x80\x04\xC0\x04xy")))
 	require.Equal(t, replyFrame(frameC, 1, []byte("mine")), r.hears().octets, "the Reply")
 	c := r.established(withCRC)
@@ -145,8 +145,8 @@ func enhancedRevision(t *conformance.T) {
 
 // revisionOneServed: a Responder of revision 2 takes a Request of revision 1.
 func revisionOneServed(t *conformance.T) {
-	for _, far := range []upper.ConnectArgs{{}, {Rev: 2, IRD: 3, ORD: 3}} {
-		r := listening(t, upper.OpenArgs{}, far)
+	for _, far := range []uppertester.ConnectArgs{{}, {Rev: 2, IRD: 3, ORD: 3}} {
+		r := listening(t, uppertester.OpenArgs{}, far)
 		r.raw(requestFrame(frameC, 1, nil))
 		require.Equal(t, replyFrame(frameC, 1, nil), r.hears().octets, "the Reply")
 		require.EqualValues(t, 1, r.established(withCRC).Rev)
@@ -165,15 +165,15 @@ const (
 func wordFirst(t *conformance.T) {
 	request := must(hex.DecodeString(referenceRequest))(t)
 	reply := must(hex.DecodeString(referenceReply))(t)
-	qp := upper.OpenArgs{IRD: 4, ORD: 4}
+	qp := uppertester.OpenArgs{IRD: 4, ORD: 4}
 
-	r := dialing(t, qp, upper.ConnectArgs{P2P: true, RTR: 6, PrivateData: []byte("xy")})
+	r := dialing(t, qp, uppertester.ConnectArgs{P2P: true, RTR: 6, PrivateData: []byte("xy")})
 	require.Equal(t, request, r.hears().octets, "the Request")
 	r.raw(reply)
 	require.Equal(t, "xy", string(r.established(withCRC).PrivateData))
 	require.Equal(t, 4, rtrKind(r.next()))
 
-	r = listening(t, qp, upper.ConnectArgs{RTR: 4, PrivateData: []byte("xy")})
+	r = listening(t, qp, uppertester.ConnectArgs{RTR: 4, PrivateData: []byte("xy")})
 	r.raw(request)
 	require.Equal(t, reply, r.hears().octets, "the Reply")
 	c := r.established(withCRC)
@@ -191,9 +191,9 @@ func wordLayout(t *conformance.T) {
 		{1, 2, "\x00\x01\x00\x02"}, {4, 5, "\x00\x04\x00\x05"}, {0x102, 0x0F1, "\x01\x02\x00\xF1"}, {0x1000, 0xFFF, "\x10\x00\x0F\xFF"},
 	} {
 		t.Part("IRD %#x, ORD %#x", x.ird, x.ord)
-		qp := upper.OpenArgs{IRD: x.ird, ORD: x.ord}
-		require.Equal(t, x.word, string(dialing(t, qp, upper.ConnectArgs{}).hears().rest), "the Request")
-		r := listening(t, qp, upper.ConnectArgs{})
+		qp := uppertester.OpenArgs{IRD: x.ird, ORD: x.ord}
+		require.Equal(t, x.word, string(dialing(t, qp, uppertester.ConnectArgs{}).hears().rest), "the Request")
+		r := listening(t, qp, uppertester.ConnectArgs{})
 		r.raw(requestFrame(frameC|frameS, 2, []byte("\x3F\xFE\x3F\xFE")))
 		require.Equal(t, x.word, string(r.hears().rest), "the Reply")
 		r.established(withCRC)
@@ -201,7 +201,7 @@ func wordLayout(t *conformance.T) {
 	for word, want := range named(t, "received % x", map[string][]int{
 		"\x3F\xFE\x00\x01": {0x3FFE, 1}, "\x00\x00\x3F\xFE": {0, 0x3FFE}, "\x12\x34\x20\x80": {0x1234, 0x2080},
 	}) {
-		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
+		r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{})
 		r.raw(requestFrame(frameC|frameS, 2, []byte(word)))
 		r.hears()
 		c := r.established(withCRC)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -48,21 +48,21 @@ func depthsTold(t *conformance.T) {
 			return aFrame(key, frameC|more, 1, nil)
 		}, []int{-1, -1}, 1},
 	} {
-		told := func(c upper.Connection) {
+		told := func(c uppertester.Connection) {
 			require.Equal(t, x.want, []int{c.PeerIRD, c.PeerORD}, "the peer's IRD and ORD")
 		}
 		t.Part("%s, in a Request", x.what)
-		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
+		r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{})
 		r.raw(x.frame(requestKey, 0))
 		r.hears()
 		told(r.established(withCRC))
 		t.Part("%s, in an accepting Reply", x.what)
-		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
+		r = dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Rev: x.rev})
 		r.hears()
 		r.raw(x.frame(replyKey, 0))
 		told(r.established(withCRC))
 		t.Part("%s, in a rejecting Reply", x.what)
-		r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{Rev: x.rev})
+		r = dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Rev: x.rev})
 		r.hears()
 		r.raw(x.frame(replyKey, frameR))
 		c := r.fails()
@@ -98,14 +98,14 @@ func depthsInQuery(t *conformance.T, n *host) {
 func responderORD(t *conformance.T) {
 	for _, x := range []struct{ ord, ird, want int }{{16, 2, 2}, {3, 9, 3}, {4, 4, 4}, {1, 1, 1}} {
 		t.Part("ORD %d, the Initiator's IRD %d", x.ord, x.ird)
-		r := listening(t, upper.OpenArgs{ORD: x.ord}, upper.ConnectArgs{})
+		r := listening(t, uppertester.OpenArgs{ORD: x.ord}, uppertester.ConnectArgs{})
 		_, second := r.asks(uint16(x.ird), 4)
 		require.EqualValues(t, x.want, second&depthBits, "ORD of the Reply")
 		require.Equal(t, x.want, r.query().ORD)
 		r.keepsORD(x.want)
 	}
 	t.Part("the Initiator's IRD 0")
-	r := listening(t, upper.OpenArgs{ORD: 16}, upper.ConnectArgs{})
+	r := listening(t, uppertester.OpenArgs{ORD: 16}, uppertester.ConnectArgs{})
 	_, second := r.asks(0, 4)
 	require.Zero(t, second&depthBits, "ORD of the Reply")
 	b := r.region(8, allRights)
@@ -117,7 +117,7 @@ func responderORD(t *conformance.T) {
 // responderWantsMore has a Responder refuse: it says how much it would have wanted,
 // and an Initiator that lacks the IRD says why it ends the connection.
 func responderWantsMore(t *conformance.T) {
-	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: true, IRD: 3, ORD: 9})
+	r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Reject: true, IRD: 3, ORD: 9})
 	r.raw(requestFrame(frameC|frameS, 2, aWord(2, 4, "")))
 	f := r.hears()
 	require.NotZero(t, f.flags&frameR, "R")
@@ -125,7 +125,7 @@ func responderWantsMore(t *conformance.T) {
 	require.EqualValues(t, 9, second&depthBits, "the ORD that is wanted")
 	r.silent("a rejecting Reply")
 
-	r = dialing(t, upper.OpenArgs{IRD: 2}, upper.ConnectArgs{})
+	r = dialing(t, uppertester.OpenArgs{IRD: 2}, uppertester.ConnectArgs{})
 	r.hears()
 	r.raw(replyFrame(frameC|frameS, 2, aWord(16, 9, "")))
 	r.setFraming(withCRC)
@@ -137,7 +137,7 @@ func responderWantsMore(t *conformance.T) {
 func initiatorAdapts(t *conformance.T) {
 	for _, x := range []struct{ ird, ord, want int }{{3, 5, 3}, {16, 8, 8}, {1, 0, 1}, {8, 1, 8}} {
 		t.Part("the Responder's IRD %d, ORD %d", x.ird, x.ord)
-		r := dialing(t, upper.OpenArgs{IRD: 8, ORD: 8}, upper.ConnectArgs{})
+		r := dialing(t, uppertester.OpenArgs{IRD: 8, ORD: 8}, uppertester.ConnectArgs{})
 		a, b := r.answers(uint16(x.ird), uint16(x.ord))
 		require.Equal(t, []uint16{8, 8}, []uint16{a, b}, "the Request's word")
 		q := r.query()
@@ -161,17 +161,17 @@ func insufficientIRD(t *conformance.T) {
 	for x := range inTurn(t, "%s", []struct {
 		what     string
 		ird, ord int
-		far      upper.ConnectArgs
+		far      uppertester.ConnectArgs
 		flags    byte
 		o        framing
 	}{
-		{"one too many", 2, 3, upper.ConnectArgs{}, frameC, withCRC},
-		{"many too many", 1, 0x3FFE, upper.ConnectArgs{}, frameC, withCRC},
-		{"peer-to-peer", 2, 3, upper.ConnectArgs{P2P: true}, frameC, withCRC},
-		{"with markers", 2, 3, upper.ConnectArgs{}, frameC | frameM, framing{crc: true, markersIn: true}},
-		{"without CRC", 2, 3, upper.ConnectArgs{NoCRC: true}, 0, framing{}},
+		{"one too many", 2, 3, uppertester.ConnectArgs{}, frameC, withCRC},
+		{"many too many", 1, 0x3FFE, uppertester.ConnectArgs{}, frameC, withCRC},
+		{"peer-to-peer", 2, 3, uppertester.ConnectArgs{P2P: true}, frameC, withCRC},
+		{"with markers", 2, 3, uppertester.ConnectArgs{}, frameC | frameM, framing{crc: true, markersIn: true}},
+		{"without CRC", 2, 3, uppertester.ConnectArgs{NoCRC: true}, 0, framing{}},
 	}) {
-		r := dialing(t, upper.OpenArgs{IRD: x.ird}, x.far)
+		r := dialing(t, uppertester.OpenArgs{IRD: x.ird}, x.far)
 		first, second := r.hears().word()
 		r.raw(replyFrame(x.flags|frameS, 2, aWord(first&flagA|16, second&(flagC|flagD)|uint16(x.ord), "")))
 		r.setFraming(x.o)
@@ -182,7 +182,7 @@ func insufficientIRD(t *conformance.T) {
 		require.Empty(t, r.query().Terminate, "the stream was never the queue pair's")
 	}
 	t.Part("just enough")
-	r := dialing(t, upper.OpenArgs{IRD: 2}, upper.ConnectArgs{})
+	r := dialing(t, uppertester.OpenArgs{IRD: 2}, uppertester.ConnectArgs{})
 	r.answers(16, 2)
 	r.works(1)
 }
@@ -191,7 +191,7 @@ func insufficientIRD(t *conformance.T) {
 
 func requestWithoutORD(t *conformance.T) {
 	for _, ird := range []int{1, 4} {
-		r := listening(t, upper.OpenArgs{IRD: ird}, upper.ConnectArgs{})
+		r := listening(t, uppertester.OpenArgs{IRD: ird}, uppertester.ConnectArgs{})
 		first, second := r.asks(7, unsaid)
 		require.EqualValues(t, unsaid, first&depthBits, "IRD of the Reply")
 		require.EqualValues(t, 7, second&depthBits, "ORD of the Reply")
@@ -202,7 +202,7 @@ func requestWithoutORD(t *conformance.T) {
 
 func replyWithoutIRD(t *conformance.T) {
 	for _, ord := range []int{1, 5} {
-		r := dialing(t, upper.OpenArgs{ORD: ord}, upper.ConnectArgs{})
+		r := dialing(t, uppertester.OpenArgs{ORD: ord}, uppertester.ConnectArgs{})
 		r.answers(unsaid, 3)
 		require.Equal(t, ord, r.query().ORD)
 		r.keepsORD(ord)
@@ -211,7 +211,7 @@ func replyWithoutIRD(t *conformance.T) {
 
 func requestWithoutIRD(t *conformance.T) {
 	for _, ord := range []int{1, 4} {
-		r := listening(t, upper.OpenArgs{ORD: ord, IRD: 6}, upper.ConnectArgs{})
+		r := listening(t, uppertester.OpenArgs{ORD: ord, IRD: 6}, uppertester.ConnectArgs{})
 		first, second := r.asks(unsaid, 7)
 		require.EqualValues(t, 6, first&depthBits, "IRD of the Reply")
 		require.EqualValues(t, unsaid, second&depthBits, "ORD of the Reply")
@@ -222,7 +222,7 @@ func requestWithoutIRD(t *conformance.T) {
 
 func replyWithoutORD(t *conformance.T) {
 	for _, ird := range []int{1, 5} {
-		r := dialing(t, upper.OpenArgs{IRD: ird}, upper.ConnectArgs{})
+		r := dialing(t, uppertester.OpenArgs{IRD: ird}, uppertester.ConnectArgs{})
 		r.answers(3, unsaid)
 		require.Equal(t, ird, r.query().IRD)
 		r.keepsIRD(ird)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -28,19 +28,19 @@ var r6581_9_2 = []conformance.Case{
 func requestFlags(t *conformance.T) {
 	for set := 1; set < 8; set++ {
 		t.Part("kinds %03b", set)
-		a, b := dialing(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{P2P: true, RTR: uint8(set)}).hears().word()
+		a, b := dialing(t, uppertester.OpenArgs{IRD: 5, ORD: 6}, uppertester.ConnectArgs{P2P: true, RTR: uint8(set)}).hears().word()
 		first, second := kinds(set)
 		require.Equal(t, []uint16{flagA | first | 5, second | 6}, []uint16{a, b}, "the word")
 		if set == 4 {
 			continue // then it can send none: see the configuration below
 		}
 		t.Part("kinds %03b, ORD 0", set)
-		a, b = dialing(t, upper.OpenArgs{NoReads: true}, upper.ConnectArgs{P2P: true, RTR: uint8(set)}).hears().word()
+		a, b = dialing(t, uppertester.OpenArgs{NoReads: true}, uppertester.ConnectArgs{P2P: true, RTR: uint8(set)}).hears().word()
 		first, second = kinds(set &^ 4)
 		require.Equal(t, []uint16{flagA | first, second}, []uint16{a, b}, "the word")
 	}
 	t.Part("RDMA Read alone, ORD 0")
-	r := dialing(t, upper.OpenArgs{NoReads: true}, upper.ConnectArgs{P2P: true, RTR: 4})
+	r := dialing(t, uppertester.OpenArgs{NoReads: true}, uppertester.ConnectArgs{P2P: true, RTR: 4})
 	r.fails()
 	r.silent("nothing")
 }
@@ -48,7 +48,7 @@ func requestFlags(t *conformance.T) {
 // clientServerRequest: without A there is no other flag.
 func clientServerRequest(t *conformance.T) {
 	for set := range counted(t, "kinds %03b", 8) {
-		a, b := dialing(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{RTR: uint8(set)}).hears().word()
+		a, b := dialing(t, uppertester.OpenArgs{IRD: 5, ORD: 6}, uppertester.ConnectArgs{RTR: uint8(set)}).hears().word()
 		require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the word")
 	}
 }
@@ -70,7 +70,7 @@ func replyFlags(t *conformance.T) {
 					continue // who rejects does not say what it could take
 				}
 				t.Part("own %03b of %+v, asked for %03b, reject %v", own.can, own, asked, reject)
-				r := listening(t, upper.OpenArgs{NoReads: own.noReads}, upper.ConnectArgs{RTR: uint8(own.set), Reject: reject})
+				r := listening(t, uppertester.OpenArgs{NoReads: own.noReads}, uppertester.ConnectArgs{RTR: uint8(own.set), Reject: reject})
 				first, second := kinds(asked)
 				r.raw(requestFrame(frameC|frameS, 2, aWord(flagA|first|4, second|4, "")))
 				f := r.hears()
@@ -91,7 +91,7 @@ func replyFlags(t *conformance.T) {
 		}
 	}
 	t.Part("RDMA Read alone, IRD 0")
-	r := listening(t, upper.OpenArgs{NoReads: true}, upper.ConnectArgs{RTR: 4})
+	r := listening(t, uppertester.OpenArgs{NoReads: true}, uppertester.ConnectArgs{RTR: 4})
 	r.raw(requestFrame(frameC|frameS, 2, aWord(flagA|4, flagC|flagD|4, "")))
 	r.fails()
 	r.silent("the Request")
@@ -101,13 +101,13 @@ func replyFlags(t *conformance.T) {
 func clientServerReply(t *conformance.T) {
 	for set := range counted(t, "kinds %03b", 8) {
 		for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
-			r := listening(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{RTR: uint8(set), P2P: p2p})
+			r := listening(t, uppertester.OpenArgs{IRD: 5, ORD: 6}, uppertester.ConnectArgs{RTR: uint8(set), P2P: p2p})
 			a, b := r.asks(9, 9)
 			require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the Reply's word")
 		}
 	}
 	t.Part("rejecting")
-	r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{Reject: true, RTR: 7})
+	r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{Reject: true, RTR: 7})
 	r.raw(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
 	a, b := r.hears().word()
 	require.Zero(t, a&(flagA|flagB), "A and B")
@@ -117,7 +117,7 @@ func clientServerReply(t *conformance.T) {
 // kindsIgnored sets B, C, D beside a clear A.
 func kindsIgnored(t *conformance.T) {
 	t.Part("in a Request")
-	r := listening(t, upper.OpenArgs{IRD: 5, ORD: 6}, upper.ConnectArgs{RTR: 7})
+	r := listening(t, uppertester.OpenArgs{IRD: 5, ORD: 6}, uppertester.ConnectArgs{RTR: 7})
 	r.raw(requestFrame(frameC|frameS, 2, aWord(flagB|9, flagC|flagD|9, "")))
 	a, b := r.hears().word()
 	require.Equal(t, []uint16{5, 6}, []uint16{a, b}, "the Reply's word")
@@ -126,7 +126,7 @@ func kindsIgnored(t *conformance.T) {
 	require.Equal(t, []int{9, 9}, []int{c.PeerIRD, c.PeerORD})
 	r.works(1) // a Send of the program's is the first FPDU
 	t.Part("in a Reply")
-	r = dialing(t, upper.OpenArgs{}, upper.ConnectArgs{RTR: 7})
+	r = dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{RTR: 7})
 	r.hears()
 	r.raw(replyFrame(frameC|frameS, 2, aWord(flagB|9, flagC|flagD|9, "")))
 	require.False(t, r.established(withCRC).P2P, "the model")
@@ -143,7 +143,7 @@ func rtrSent(t *conformance.T) {
 				continue
 			}
 			t.Part("own %03b, the Reply has %03b", own, set)
-			r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: uint8(own)})
+			r := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: true, RTR: uint8(own)})
 			r.hears()
 			first, second := kinds(set)
 			r.raw(replyFrame(frameC|frameS, 2, aWord(flagA|first|4, second|4, "")))
@@ -177,14 +177,14 @@ func (r *rig) mismatched() {
 // noKindInCommon accepts with kinds that the Initiator cannot send.
 func noKindInCommon(t *conformance.T) {
 	for _, x := range []struct {
-		qp        upper.OpenArgs
+		qp        uppertester.OpenArgs
 		own, sets int
 	}{
-		{upper.OpenArgs{}, 2, 4}, {upper.OpenArgs{}, 2, 5}, {upper.OpenArgs{}, 4, 2}, {upper.OpenArgs{}, 1, 6},
-		{upper.OpenArgs{}, 6, 1}, {upper.OpenArgs{}, 7, 0}, {upper.OpenArgs{NoReads: true}, 6, 4},
+		{uppertester.OpenArgs{}, 2, 4}, {uppertester.OpenArgs{}, 2, 5}, {uppertester.OpenArgs{}, 4, 2}, {uppertester.OpenArgs{}, 1, 6},
+		{uppertester.OpenArgs{}, 6, 1}, {uppertester.OpenArgs{}, 7, 0}, {uppertester.OpenArgs{NoReads: true}, 6, 4},
 	} {
 		t.Part("own %03b, the Reply has %03b", x.own, x.sets)
-		r := dialing(t, x.qp, upper.ConnectArgs{P2P: true, RTR: uint8(x.own)})
+		r := dialing(t, x.qp, uppertester.ConnectArgs{P2P: true, RTR: uint8(x.own)})
 		a, _ := r.hears().word()
 		require.NotZero(t, a&flagA)
 		first, second := kinds(x.sets)
@@ -192,7 +192,7 @@ func noKindInCommon(t *conformance.T) {
 		r.mismatched()
 	}
 	t.Part("RDMA Read, which the Responder has no room for")
-	r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: true, RTR: 4})
+	r := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: true, RTR: 4})
 	r.hears()
 	r.raw(replyFrame(frameC|frameS, 2, aWord(flagA, flagD, "")))
 	r.mismatched()
@@ -201,7 +201,7 @@ func noKindInCommon(t *conformance.T) {
 // otherModel answers with the model that was not asked for.
 func otherModel(t *conformance.T) {
 	for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
-		r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p})
+		r := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: p2p})
 		a, _ := r.hears().word()
 		r.raw(replyFrame(frameC|frameS, 2, aWord(a&flagA^flagA|4, flagC|flagD|4, "")))
 		r.mismatched()
@@ -212,11 +212,11 @@ func otherModel(t *conformance.T) {
 // An Initiator says so; a Responder may send no FPDU then, and just ends.
 func localStartupError(t *conformance.T) {
 	for what, lose := range named(t, "%s", map[string]func(*rig) error{
-		"destroyed": func(r *rig) error { return r.up.Destroy(r.QP, &upper.None{}) },
-		"in Error":  func(r *rig) error { return r.modify(upper.ModifyArgs{Next: verbs.StateError}) },
+		"destroyed": func(r *rig) error { return r.up.Destroy(r.QP, &uppertester.None{}) },
+		"in Error":  func(r *rig) error { return r.modify(uppertester.ModifyArgs{Next: verbs.StateError}) },
 	}) {
 		for p2p := range inTurn(t, "P2P %v", []bool{false, true}) {
-			r := dialing(t, upper.OpenArgs{}, upper.ConnectArgs{P2P: p2p})
+			r := dialing(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{P2P: p2p})
 			a, b := r.hears().word()
 			require.NoError(t, lose(r))
 			r.raw(replyFrame(frameC|frameS, 2, aWord(a, b, "")))
@@ -228,7 +228,7 @@ func localStartupError(t *conformance.T) {
 			require.False(t, c.Rejected)
 		}
 		t.Part("%s, a Responder", what)
-		r := listening(t, upper.OpenArgs{}, upper.ConnectArgs{})
+		r := listening(t, uppertester.OpenArgs{}, uppertester.ConnectArgs{})
 		require.NoError(t, lose(r))
 		r.raw(requestFrame(frameC|frameS, 2, aWord(4, 4, "")))
 		r.silent("the Request")

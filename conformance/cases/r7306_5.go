@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -133,7 +133,7 @@ func atomicOctets(t *conformance.T) {
 func anyAlignedOffset(t *conformance.T) {
 	a := openAtomics(open(t, extended(setup{})))
 	for base := range inTurn(t, "from TO %#x on", []uint64{0, 3, 0xFFFFFFFFFFFFFF01}) {
-		b := a.register(upper.RegisterArgs{Len: 64, Access: atomicRights, VA: base, ZeroBased: base == 0})
+		b := a.register(uppertester.RegisterArgs{Len: 64, Access: atomicRights, VA: base, ZeroBased: base == 0})
 		require.Equal(t, base, b.Base)
 		was := b.number(56)
 		a.asks(b.fetchAdd(56, 1, 5, 0), was)
@@ -144,7 +144,7 @@ func anyAlignedOffset(t *conformance.T) {
 // notForTheProgram: Atomics complete nothing at their target, take no receive, and one
 // place of queue 1 each.
 func notForTheProgram(t *conformance.T) {
-	a := openAtomics(open(t, extended(setup{qp: upper.OpenArgs{IRD: 1}})))
+	a := openAtomics(open(t, extended(setup{qp: uppertester.OpenArgs{IRD: 1}})))
 	b := a.region(16, atomicRights)
 	a.recv(1, 8)
 	was := b.number(0)
@@ -203,7 +203,7 @@ func answeredInOrder(t *conformance.T) {
 // their answers, in any mix, and one more is too many.
 func roomForAgreed(t *conformance.T) {
 	const size, ird = 8 << 20, 4 // more than TCP takes for a peer that does not read
-	a := openAtomics(open(t, extended(setup{qp: upper.OpenArgs{IRD: ird}, narrow: true})))
+	a := openAtomics(open(t, extended(setup{qp: uppertester.OpenArgs{IRD: ird}, narrow: true})))
 	b := a.region(size, atomicRights)
 	a.recv(2, 8)
 	held := aReadRequest(a.nextRead(), read{nowhere, 0, size - 8, b.tag(), b.at(8)})

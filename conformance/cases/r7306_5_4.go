@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -104,7 +104,7 @@ func atomicsSent(t *conformance.T) {
 // their answers may come at once.
 func atomicsOutstanding(t *conformance.T) {
 	const ord, rounds = 4, 5
-	a := openAtomics(open(t, extended(setup{qp: upper.OpenArgs{ORD: ord}})))
+	a := openAtomics(open(t, extended(setup{qp: uppertester.OpenArgs{ORD: ord}})))
 	b := a.region(8, allRights)
 	for i := range uint64(ord * rounds) {
 		if i%ord == 2 {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -56,10 +56,10 @@ const (
 // badAtomicRequests: each is refused, as its DDP segment, its RDMAP header or the memory
 // that it names has it, and nothing is changed.
 func badAtomicRequests(t *conformance.T) {
-	in := func(a upper.RegisterArgs) func(*faultRig, *atomicOp) {
+	in := func(a uppertester.RegisterArgs) func(*faultRig, *atomicOp) {
 		return func(v *faultRig, op *atomicOp) {
 			if a.Len = 64; a.QP != 0 {
-				a.QP = openQP(v.t, v.up, upper.OpenArgs{}).QP
+				a.QP = openQP(v.t, v.up, uppertester.OpenArgs{}).QP
 			}
 			b := v.register(a)
 			op.stag, op.to = b.tag(), b.at(8)
@@ -94,13 +94,13 @@ func badAtomicRequests(t *conformance.T) {
 		aBadAtomic("beyond the region", 0x0101, verbs.EventIRRQBounds, func(v *faultRig, op *atomicOp) { op.to = v.region.at(256) }),
 		aBadAtomic("half beyond the region", 0x0101, verbs.EventIRRQBounds, func(v *faultRig, op *atomicOp) { op.to = v.region.at(252) }),
 		aBadAtomic("a TO that wraps", 0x0104, verbs.EventIRRQWrap, func(_ *faultRig, op *atomicOp) { op.to = 0xFFFFFFFFFFFFFFFC }),
-		aBadAtomic("memory to read and write", 0x0102, verbs.EventIRRQAccess, in(upper.RegisterArgs{Access: allRights})),
-		aBadAtomic("memory to read", 0x0102, verbs.EventIRRQAccess, in(upper.RegisterArgs{Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead})),
-		aBadAtomic("memory of another PD", 0x0103, verbs.EventIRRQPD, in(upper.RegisterArgs{Access: atomicRights, PD: 77})),
-		aBadAtomic("memory of another queue pair", 0x0103, verbs.EventIRRQPD, in(upper.RegisterArgs{Access: atomicRights, QP: 1})),
+		aBadAtomic("memory to read and write", 0x0102, verbs.EventIRRQAccess, in(uppertester.RegisterArgs{Access: allRights})),
+		aBadAtomic("memory to read", 0x0102, verbs.EventIRRQAccess, in(uppertester.RegisterArgs{Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead})),
+		aBadAtomic("memory of another PD", 0x0103, verbs.EventIRRQPD, in(uppertester.RegisterArgs{Access: atomicRights, PD: 77})),
+		aBadAtomic("memory of another queue pair", 0x0103, verbs.EventIRRQPD, in(uppertester.RegisterArgs{Access: atomicRights, QP: 1})),
 	)
 	none = aBadSegment("where none is allowed", 0x1201, verbs.EventAtomicNotEnabled, with(0, lastUntagged))
-	rejectsEach(t, extended(setup{qp: upper.OpenArgs{NoInboundAtomic: true}}), none)
+	rejectsEach(t, extended(setup{qp: uppertester.OpenArgs{NoInboundAtomic: true}}), none)
 }
 
 // misalignedAtomics: at an address that is not a multiple of eight nothing is done, though
@@ -121,7 +121,7 @@ func misalignedAtomics(t *conformance.T) {
 		})
 	}
 	misaligned("a TO that is a multiple of eight", func(v *faultRig, op *atomicOp) {
-		op.stag = v.register(upper.RegisterArgs{Len: 64, Access: atomicRights, VA: 0x1003}).tag()
+		op.stag = v.register(uppertester.RegisterArgs{Len: 64, Access: atomicRights, VA: 0x1003}).tag()
 		op.to = 0x1008
 	})
 	rejectsEach(t, extended(setup{}), list...)
@@ -213,7 +213,7 @@ func errorsMakingAtomics(t *conformance.T) {
 		status verbs.Status
 		spoil  func(*verbs.Request)
 	}{
-		{"no RDMA Read resources", setup{qp: upper.OpenArgs{NoReads: true}}, verbs.StatusZeroReadResources, func(*verbs.Request) {}},
+		{"no RDMA Read resources", setup{qp: uppertester.OpenArgs{NoReads: true}}, verbs.StatusZeroReadResources, func(*verbs.Request) {}},
 		{"STag zero", setup{}, verbs.StatusInvalidSTag, func(r *verbs.Request) { r.Remote.STag = 0 }},
 	}) {
 		for _, req := range []verbs.Request{adding(5), swapping(5)} {

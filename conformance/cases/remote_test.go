@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 )
 
 // on runs all cases that a target can be asked for, and says that all pass and that
@@ -45,7 +45,7 @@ func TestRemote(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	wg.Go(func() { assert.NoError(t, upper.Serve(ctx, l)) })
+	wg.Go(func() { assert.NoError(t, uppertester.Serve(ctx, l)) })
 	target, err := conformance.NewRemote(t.Context(), l.Addr().String(), conformance.Either)
 	require.NoError(t, err)
 	on(t, target, conformance.NeedWire, conformance.NeedUpper)

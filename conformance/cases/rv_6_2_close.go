@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -67,7 +67,7 @@ func peerClosesOnWork(t *conformance.T) {
 	t.Part("work on the IRRQ")
 	r = open(t, twoCQs())
 	const size = 16 << 20 // more than the sockets hold
-	b := r.register(upper.RegisterArgs{Len: size, Access: allRights})
+	b := r.register(uppertester.RegisterArgs{Len: size, Access: allRights})
 	r.send(aReadRequest(1, read{nowhere, nowhereTO, size, b.tag(), b.at(0)}))
 	first := r.next()
 	require.Equal(t, byte(opReadResponse), first[1])
@@ -123,7 +123,7 @@ func closedWithWork(t *conformance.T) {
 	t.Part("on the IRRQ")
 	r = open(t, twoCQs())
 	const size = 16 << 20
-	b := r.register(upper.RegisterArgs{Len: size, Access: allRights})
+	b := r.register(uppertester.RegisterArgs{Len: size, Access: allRights})
 	r.send(aReadRequest(1, read{nowhere, nowhereTO, size, b.tag(), b.at(0)}))
 	r.next()
 	r.close()
@@ -162,7 +162,7 @@ func closedWhilePosting(t *conformance.T) {
 func terminatedByVerb(t *conformance.T, r *rig) {
 	r.recv(1, 16)
 	r.outstandingRead(9)
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
+	require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateTerminate}))
 	q := r.query()
 	require.Equal(t, verbs.StateTerminate, q.State)
 	u := r.next()
@@ -209,7 +209,7 @@ var rv6_2_abort = []conformance.Case{
 func abortedByVerb(t *conformance.T, r *rig) {
 	r.recv(2, 16)
 	r.outstandingRead(9)
-	require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateError}))
+	require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateError}))
 	q := r.query()
 	require.Equal(t, verbs.StateError, q.State)
 	require.False(t, q.Stream)

@@ -5,7 +5,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -242,7 +242,7 @@ func closingErrors(t *conformance.T) {
 		"a part of a segment":      {nil, func(r *rig) { require.NoError(t, r.peer.Raw([]byte{0, 14})) }, verbs.EventBadClose},
 		"an RDMA Read, unanswered": {func(r *rig) { r.outstandingRead(9) }, nil, verbs.EventBadClose},
 		"an RDMA Read of the peer's": {func(r *rig) {
-			b := r.register(upper.RegisterArgs{Len: 16 << 20, Access: allRights})
+			b := r.register(uppertester.RegisterArgs{Len: 16 << 20, Access: allRights})
 			r.send(aReadRequest(1, read{nowhere, nowhereTO, 16 << 20, b.tag(), b.at(0)}))
 			r.next()
 		}, nil, verbs.EventBadClose},

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -82,7 +82,7 @@ func terminateStops(t *conformance.T) {
 		do   func(*rig)
 		sent []byte
 	}{
-		{"Modify QP", func(r *rig) { require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate})) }, aTerminate(0x0000, nil, false)},
+		{"Modify QP", func(r *rig) { require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateTerminate})) }, aTerminate(0x0000, nil, false)},
 		{"a fault", func(r *rig) { r.send(badSTag) }, aTerminate(0x1100, badSTag, false)},
 		{"a Terminate Message", func(r *rig) { r.send(aTerminate(0x1202, nil, false)) }, nil},
 	}) {
@@ -224,7 +224,7 @@ func terminateVerbEvents(t *conformance.T) {
 		}
 		r := open(t, s)
 		r.settled() // a Responder may send
-		require.NoError(t, r.modify(upper.ModifyArgs{Next: verbs.StateTerminate}))
+		require.NoError(t, r.modify(uppertester.ModifyArgs{Next: verbs.StateTerminate}))
 		r.expect(aTerminate(0x0000, nil, false))
 		c.do(r)
 		r.ended(verbs.StateError)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -120,7 +120,7 @@ func remoteAddress(t *conformance.T, r *rig) {
 		r.completions(verbs.Completion{ID: 1, Op: verbs.OpWrite})
 		r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(32, 8), Remote: far})
 		r.expect(aReadRequest(uint32(i+1), read{b.tag(), b.at(32), 8, uint32(far.STag), far.TO}))
-		sent := upper.Pattern(uint8(i), 8)
+		sent := uppertester.Pattern(uint8(i), 8)
 		r.send(aReadResponse(b.tag(), b.at(32), sent))
 		r.completions(verbs.Completion{ID: 2, Op: verbs.OpRead})
 		b.holds(32, sent)
@@ -133,7 +133,7 @@ func remoteAddress(t *conformance.T, r *rig) {
 // much: one buffer at the peer, octet after octet.
 func oneRemoteAddress(t *conformance.T) {
 	const size = 50_000
-	r, b := openWith(t, setup{qp: upper.OpenArgs{WriteSGE: 8}}, 2*size)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{WriteSGE: 8}}, 2*size)
 	reads := uint32(0)
 	for _, far := range []verbs.Remote{theirs, {STag: 0x77, TO: 1<<32 - 1000}, {STag: 0x78}} {
 		for _, cuts := range [][]int{{size}, {1, 70_000, 2, 999}, {9000, 9000, 9000, 9000, 9000, 9000, 9000, 9000}} {
@@ -154,7 +154,7 @@ func oneRemoteAddress(t *conformance.T) {
 			r.post(verbs.Request{ID: 2, Op: verbs.OpRead, Local: b.sge(0, size), Remote: far})
 			reads++
 			r.expect(aReadRequest(reads, read{b.tag(), b.at(0), size, uint32(far.STag), far.TO}))
-			sent := upper.Pattern(uint8(reads), size)
+			sent := uppertester.Pattern(uint8(reads), size)
 			r.send(
 				tagged(moreTagged, opReadResponse, b.tag(), b.at(0), sent[:size/2]),
 				tagged(lastTagged, opReadResponse, b.tag(), b.at(size/2), sent[size/2:]))

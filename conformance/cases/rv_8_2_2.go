@@ -4,7 +4,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -22,7 +22,7 @@ var rv8_2_2 = []conformance.Case{
 // by one, and reads each of them whole.
 func sentInOrder(t *conformance.T) {
 	const size = 200_000
-	r, b := openWith(t, setup{qp: upper.OpenArgs{SendDepth: 64}}, size)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{SendDepth: 64}}, size)
 	list := []verbs.Request{
 		{Op: verbs.OpSend, SGL: b.sgl(0, 10)},
 		{Op: verbs.OpWrite, SGL: b.sgl(3, 150_000), Remote: theirs},
@@ -150,7 +150,7 @@ func receivesInOrder(t *conformance.T) {
 
 // stopsAtORD: the third of three Reads waits, and so does what is behind it.
 func stopsAtORD(t *conformance.T) {
-	r, b := openWith(t, setup{qp: upper.OpenArgs{ORD: 2}}, 64)
+	r, b := openWith(t, setup{qp: uppertester.OpenArgs{ORD: 2}}, 64)
 	r.post(b.aReadOf(1, 0, 8), b.aReadOf(2, 8, 8), b.aReadOf(3, 16, 8), verbs.Request{ID: 4})
 	r.expect(b.asksFor(1, 0, 8), b.asksFor(2, 8, 8))
 	r.idle()

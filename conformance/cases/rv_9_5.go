@@ -5,7 +5,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -233,7 +233,7 @@ func eachEvent(t *conformance.T, n *host) {
 // where the lengths say that the FPDU begins.
 func markersDisagree(t *conformance.T) {
 	r := open(t, setup{
-		far: upper.ConnectArgs{Markers: true, NoCRC: true}, near: startup{Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
+		far: uppertester.ConnectArgs{Markers: true, NoCRC: true}, near: startup{Rev: 2, Enhanced: true, IRD: 64, ORD: 64}, play: conformance.Initiator,
 	})
 	require.True(t, r.itsFrame.Markers, "the queue pair's side wants markers")
 	b := r.region(1000, allRights)

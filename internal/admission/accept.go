@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // Default is what 0 stands for in MaxStartups and in Backlog. At 2,000 silent
@@ -159,7 +159,7 @@ func (l *Listener) survives(err error, failures int) bool {
 	case lack:
 		l.table.relieve()
 		pause = growing(failures)
-		err = rawsock.Lack(err)
+		err = tcpsock.Lack(err)
 	case passing:
 		pause = growing(failures - passingAtOnce)
 	}

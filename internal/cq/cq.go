@@ -6,14 +6,14 @@
 //	                            |                 |
 //	                    armed? notify      Release: the slots are free again
 //
-// The streams that complete here are served by an engine.Group, which a queue pair
+// The streams that complete here are served by an netpoll.Group, which a queue pair
 // attaches as a Driver: Poll calls Drive before it reports "empty".
 // So a program that polls needs no goroutine to be scheduled between a segment's
 // arrival and its completion.
 //
 //	cq.go      the queue, and how it ends     ring.go    Push, Poll, Resize, counters
-//	notify.go  notification, Wait, WaitEvent  driver.go  what a poller drives
-//	sleep.go   Wait and WaitEvent in a Group  late.go    what a fault plan keeps back
+//	notify.go  notification, Wait, WaitEvent  progress.go    what a poller drives
+//	sleep.go   Wait and WaitEvent in a Group  faultdelay.go  what a fault plan keeps back
 package cq
 
 import (
@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -77,7 +77,7 @@ type Queue struct {
 	drivers []driver
 	visit   int // the one that was visited last
 
-	group engine.Group
+	group netpoll.Group
 }
 
 // Config configures a queue.
@@ -85,7 +85,7 @@ type Config struct {
 	ID wr.CQID
 	// Entries is how many completions it holds, at least 1.
 	Entries int
-	// Slack is engine.Group's.
+	// Slack is netpoll.Group's.
 	Slack time.Duration
 	// Notify, if set, is called for each notification that was armed, beside
 	// the token in Events, by the goroutine that pushed the completion. It must not block or

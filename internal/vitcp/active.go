@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -66,7 +66,7 @@ func tcpTo(local, remote Address) func(context.Context) (net.Conn, error) {
 	}
 	return func(ctx context.Context) (net.Conn, error) {
 		nc, err := d.DialContext(ctx, "tcp", remote.Host.String())
-		return nc, rawsock.NoPort(err)
+		return nc, tcpsock.NoPort(err)
 	}
 }
 
@@ -116,7 +116,7 @@ func (a *active) establish(ctx context.Context, cfg Config) (*Agreed, error) {
 
 // exchange sends the request over nc and reads the answer.
 func (a *active) exchange(ctx context.Context, nc net.Conn, req *segment.CE, cfg *Config) (*Agreed, trigger, error) {
-	rawsock.Prepare(nc)
+	tcpsock.Prepare(nc)
 	defer tie(ctx, nc)()
 	h := segment.Header{Type: segment.ConnectRequest, Number: cfg.Number, RxPosted: cfg.RxPosted}
 	if event, err := send(ctx, nc, req.Append(nil, h)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -17,7 +17,7 @@ func tie(ctx context.Context, nc net.Conn) (release func()) {
 	fired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(fired)
-		if nc.SetDeadline(rawsock.Past) != nil {
+		if nc.SetDeadline(tcpsock.Past) != nil {
 			_ = nc.Close() // nothing else unblocks it
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
@@ -47,13 +47,13 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 					all.Go(func() { answer(p) })
 				}
 			})
-			s := brokenconn.VI("bob", segment.ReliableDelivery)
+			s := droppedpeer.VI("bob", segment.ReliableDelivery)
 			s.Refused = name != "accepted"
 			if name == "the context has ended" { // the answer may have been faster
 				s.Answer = nil
 			}
 			addr := l.Addr().String()
-			brokenconn.Leave(t, addr, s, func() map[string]int {
+			droppedpeer.Leave(t, addr, s, func() map[string]int {
 				return map[string]int{"places": l.Places(), "held": l.Held()}
 			})
 			require.NoError(t, l.Close())

@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -160,7 +160,7 @@ func (r *Pending) finish(e trigger) error {
 func await(ctx context.Context, nc net.Conn) (*Pending, error) {
 	r := &Pending{progress: progress{machine: passiveMachine, state: stateListening}, nc: nc, host: hostOf(nc)}
 	r.on(trigTCPUp)
-	rawsock.Prepare(nc)
+	tcpsock.Prepare(nc)
 	if err := r.read(ctx); err != nil {
 		return nil, err
 	}

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/exhaustion"
 	"github.com/softrnic/softrnic/internal/vitcp"
 )
 
 // TestDialWithoutPorts: what is lacking is said, whether the program has given an address of this host or not.
 func TestDialWithoutPorts(t *testing.T) {
-	fdlimit.Ports(t, func(server string) {
+	exhaustion.Ports(t, func(server string) {
 		to := vitcp.Address{Host: netip.MustParseAddrPort(server), Discriminator: "bob"}
 		for _, from := range []string{"127.0.0.1:0", "0.0.0.0:0"} {
 			local := vitcp.Address{Host: netip.MustParseAddrPort(from), Discriminator: "alice"}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // watch notices that a peer which waits for an answer closes its connection, or
@@ -49,7 +49,7 @@ func (w *watch) over() error {
 	if !w.begun {
 		return nil
 	}
-	_ = w.nc.SetReadDeadline(rawsock.Past) // fails if nc has been closed, which ends the read too
+	_ = w.nc.SetReadDeadline(tcpsock.Past) // fails if nc has been closed, which ends the read too
 	<-w.done
 	_ = w.nc.SetReadDeadline(time.Time{})
 	return w.err

@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 )
 
 // options are the flags.
@@ -128,7 +128,7 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 		}
 		ok = ok && good
 		if o.doc != "" && o.only.String() == "" {
-			if err := page.Update(o.doc, p.name, text); err != nil {
+			if err := docsection.Update(o.doc, p.name, text); err != nil {
 				return false, err
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 )
 
 func TestListens(t *testing.T) {
@@ -107,7 +107,7 @@ func TestPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page.md")
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 	for _, part := range []string{partPrograms, partLossy, partPyverbs, partSiw} {
-		assert.NoError(t, page.Update(path, part, "new\n"), part)
+		assert.NoError(t, docsection.Update(path, part, "new\n"), part)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
@@ -102,5 +102,5 @@ func (o options) run(ctx context.Context) (ok bool, err error) {
 	if o.doc == "" {
 		return ok, nil
 	}
-	return ok, page.Update(o.doc, "linux", table.String())
+	return ok, docsection.Update(o.doc, "linux", table.String())
 }

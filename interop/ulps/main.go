@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/softrnic/softrnic/interop/internal/page"
+	"github.com/softrnic/softrnic/interop/internal/docsection"
 	"github.com/softrnic/softrnic/ulp/rsocket"
 )
 
@@ -98,7 +98,7 @@ func (o options) run(ctx context.Context, names []string) (ok bool, err error) {
 		ok = ok && good
 		if !good || o.only.String() != "" {
 			fmt.Print(text)
-		} else if err := page.Update(o.page, p.name, text); err != nil {
+		} else if err := docsection.Update(o.page, p.name, text); err != nil {
 			return false, err
 		}
 	}

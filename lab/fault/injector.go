@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/softrnic/softrnic/internal/labhook"
+	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/lab/internal/interpose"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -26,7 +26,7 @@ type Injector struct {
 	invalidate func(wr.STag) bool
 }
 
-type carrier = labhook.InjectorCarrier
+type carrier = instrument.InjectorCarrier
 
 // New makes an Injector. report, unless nil, is called for each fault that struck, by the goroutine that it
 // struck; it must not block. The error is that of Plan.Check.
@@ -38,7 +38,7 @@ func New(p *Plan, report func(Strike)) (*Injector, error) {
 	for i := range p.Rules {
 		in.watches[p.Rules[i].When] = true
 	}
-	in.carrier = labhook.CarryInjector(inside{in})
+	in.carrier = instrument.CarryInjector(inside{in})
 	if report != nil {
 		in.reports = append(in.reports, report)
 	}

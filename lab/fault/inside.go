@@ -7,7 +7,7 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// inside is an Injector as package verbs has it, which is a labhook.Injector: what strikes inside an RNIC.
+// inside is an Injector as package verbs has it, which is a instrument.Injector: what strikes inside an RNIC.
 type inside struct{ *Injector }
 
 func (in inside) Attach(invalidate func(wr.STag) bool, publish func(strike string)) {

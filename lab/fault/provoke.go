@@ -1,7 +1,7 @@
 package fault
 
 import (
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -21,12 +21,12 @@ import (
 func Provoke[T *verbs.RNIC | *verbs.QP | *verbs.CQ | *verbs.SRQ](object T) {
 	switch o := any(object).(type) {
 	case *verbs.RNIC:
-		verbshook.FailRNIC(o)
+		verbsinternal.FailRNIC(o)
 	case *verbs.QP:
-		verbshook.FailQP(o)
+		verbsinternal.FailQP(o)
 	case *verbs.CQ:
-		verbshook.FailCQ(o)
+		verbsinternal.FailCQ(o)
 	case *verbs.SRQ:
-		verbshook.FailSRQ(o)
+		verbsinternal.FailSRQ(o)
 	}
 }

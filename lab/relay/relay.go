@@ -18,7 +18,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/admission"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/lab/internal/interpose"
 	"github.com/softrnic/softrnic/mpa"
@@ -174,7 +174,7 @@ func (s *Server) carry(ctx context.Context, client net.Conn) error {
 	server, err := d.DialContext(ctx, "tcp", s.target)
 	if err != nil {
 		interpose.Drop(client)
-		return rawsock.NoPort(err)
+		return tcpsock.NoPort(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = client.Close()

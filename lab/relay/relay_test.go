@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -109,9 +109,9 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
 			go func() { ended <- p.Serve(ctx, front) }()
-			s := brokenconn.MPA(nil)
+			s := droppedpeer.MPA(nil)
 			s.Refused = name != "accepted"
-			brokenconn.Leave(t, front.Addr().String(), s, brokenconn.RNIC(nic), func() map[string]int {
+			droppedpeer.Leave(t, front.Addr().String(), s, droppedpeer.RNIC(nic), func() map[string]int {
 				return map[string]int{"places": p.Carried()}
 			})
 			stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// inside is a Tap as package verbs has it, which is labhook.Streams.
+// inside is a Tap as package verbs has it, which is instrument.Streams.
 type inside struct{ *Tap }
 
 // Stream puts the tap between. The startup frames are those of s, or are made of what was agreed on.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/labhook"
-	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/internal/instrument"
+	"github.com/softrnic/softrnic/internal/safeopen"
 )
 
 // Config says what a Tap writes. The zero value leaves the program's octets out.
@@ -63,14 +63,14 @@ func New(w io.Writer, c Config) *Tap {
 	return t
 }
 
-type carrier = labhook.TapCarrier
+type carrier = instrument.TapCarrier
 
 func newTap(w io.Writer, c Config) *Tap {
 	t := &Tap{
 		payload: c.Payload, w: w, records: make(chan []byte, maxRecords), wrote: make(chan struct{}),
 		open: map[[2]string]int{},
 	}
-	t.carrier = labhook.CarryTap(inside{t})
+	t.carrier = instrument.CarryTap(inside{t})
 	return t
 }
 
@@ -88,7 +88,7 @@ func Create(path string, c Config) (*Tap, error) { return openFile(path, c, os.O
 func Append(path string, c Config) (*Tap, error) { return openFile(path, c, os.O_APPEND) }
 
 func openFile(path string, c Config, how int) (*Tap, error) {
-	f, err := ownfile.Private(path, how)
+	f, err := safeopen.Private(path, how)
 	if err != nil {
 		return nil, fmt.Errorf("tap: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/internal/safeopen"
 )
 
 // Writer writes records, a line of JSON each, in a goroutine of its own: Add never waits. Records that come
@@ -46,7 +46,7 @@ func Create(path string) (*Writer, error) { return openFile(path, os.O_TRUNC) }
 func Append(path string) (*Writer, error) { return openFile(path, os.O_APPEND) }
 
 func openFile(path string, how int) (*Writer, error) {
-	f, err := ownfile.Private(path, how)
+	f, err := safeopen.Private(path, how)
 	if err != nil {
 		return nil, fmt.Errorf("trace: %w", err)
 	}

@@ -1,10 +1,10 @@
 /* The parts of libsoftrnic-preload.so, which makes two devices exist inside a process: /dev/infiniband/uverbs0 and
    /dev/infiniband/rdma_cm. A descriptor of theirs is an eventfd, and what is written to it goes to the engine, a library
-   of its own (rdmacore/engine) that is loaded when the first device is opened. calls.h lists what is interposed, and why. */
+   of its own (rdmacore/clib) that is loaded when the first device is opened. calls.h lists what is interposed, and why. */
 #ifndef SOFTRNIC_PRELOAD_H
 #define SOFTRNIC_PRELOAD_H
 
-#include "../engine/ring.h"
+#include "../clib/ring.h"
 
 #include <dirent.h>
 #include <limits.h>

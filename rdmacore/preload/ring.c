@@ -1,4 +1,4 @@
-/* A poll that finds completions takes them from the ring that the engine has put them into (rdmacore/engine/ring.h), and asks
+/* A poll that finds completions takes them from the ring that the engine has put them into (rdmacore/clib/ring.h), and asks
    nobody. Threads may poll one queue, and be interrupted by a signal or a fork, at any point: there is no lock. */
 #include "preload.h"
 

@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/verbs"
 )
 
 // counts are the places at the target, and what it has made of its RNIC.
 func (t *Target) counts() []leakcheck.Counts {
-	return []leakcheck.Counts{brokenconn.RNIC(t.nic), func() map[string]int {
+	return []leakcheck.Counts{droppedpeer.RNIC(t.nic), func() map[string]int {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		n := map[string]int{"queues": t.queues, "controllers": len(t.controllers)}
@@ -49,9 +49,9 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			addr, target := serve(t, tt.config, subsystem(t, Memory(1<<20)))
 			associate(t, addr, 1)
-			s := brokenconn.MPA(tt.hello)
+			s := droppedpeer.MPA(tt.hello)
 			s.Refused = tt.refused
-			brokenconn.Leave(t, addr, s, target.counts()...)
+			droppedpeer.Leave(t, addr, s, target.counts()...)
 		})
 	}
 }
@@ -71,7 +71,7 @@ func TestServeEndsWithinAccept(t *testing.T) {
 		}
 		nc, err := net.Dial("tcp", l.Addr().String())
 		require.NoError(t, err)
-		_, err = nc.Write(brokenconn.MPA(private(0, 1, 128, 127)).Request)
+		_, err = nc.Write(droppedpeer.MPA(private(0, 1, 128, 127)).Request)
 		require.NoError(t, err)
 		req, err := l.Accept(t.Context())
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestPlacesAreShared(t *testing.T) {
 		nc, err := d.Dial("tcp", addr)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = nc.Close() })
-		s := brokenconn.MPA(private(0, 1, 128, 127))
+		s := droppedpeer.MPA(private(0, 1, 128, 127))
 		_, err = nc.Write(s.Request)
 		require.NoError(t, err)
 		accepted, err = s.Answer(nc)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/ulp/rsocket"
 	"github.com/softrnic/softrnic/verbs"
@@ -61,10 +61,10 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 					})
 				}
 			})
-			s := brokenconn.MPA(tt.private)
+			s := droppedpeer.MPA(tt.private)
 			s.Refused = tt.refused
 			addr := l.Addr().String()
-			brokenconn.Leave(t, addr, s, brokenconn.RNIC(nic))
+			droppedpeer.Leave(t, addr, s, droppedpeer.RNIC(nic))
 			require.NoError(t, l.Close())
 			all.Wait()
 		})
@@ -76,11 +76,11 @@ func TestNothingStaysOfACloseAmidAccept(t *testing.T) {
 	nic, err := verbs.Open(verbs.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, nic.Close()) })
-	request := brokenconn.MPA(newRaw(t).hello()).Request
+	request := droppedpeer.MPA(newRaw(t).hello()).Request
 	var book *leakcheck.Ledger
 	for i := range 301 {
 		if i == 1 {
-			book = leakcheck.Open(t, brokenconn.RNIC(nic))
+			book = leakcheck.Open(t, droppedpeer.RNIC(nic))
 		}
 		l, err := rsocket.Config{NIC: nic}.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)

@@ -34,7 +34,7 @@ var packages = []group{
 	}},
 	{"Below the queue pair", []entry{
 		{
-			"internal/rawsock", "system calls on sockets, none of which waits",
+			"internal/tcpsock", "system calls on sockets, none of which waits",
 			"golang.org/x/sys",
 		},
 		{
@@ -58,28 +58,28 @@ var packages = []group{
 			"wr",
 		},
 		{
-			"internal/verbshook", "typed functions by which packages of this module reach what programs cannot in `verbs`",
+			"internal/verbsinternal", "typed functions by which packages of this module reach what programs cannot in `verbs`",
 			"wr",
 		},
 		{
-			"internal/labhook", "typed methods by which `verbs` reaches what programs cannot in `lab/fault` and `lab/tap`",
+			"internal/instrument", "typed methods by which `verbs` reaches what programs cannot in `lab/fault` and `lab/tap`",
 			"mpa wr",
 		},
 		{
-			"internal/engine", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
-			"internal/proflabel internal/rawsock",
+			"internal/netpoll", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
+			"internal/proflabel internal/tcpsock",
 		},
 		{
-			"internal/ownfile", "files at a name that the user gives, opened through no link of another user",
+			"internal/safeopen", "files at a name that the user gives, opened through no link of another user",
 			"",
 		},
 		{
 			"internal/admission", "the accept loop of listeners, and the places at it",
-			"golang.org/x/sys internal/rawsock",
+			"golang.org/x/sys internal/tcpsock",
 		},
 		{
 			"internal/cq", "the completion queue",
-			"internal/engine internal/proflabel internal/statuscount wr",
+			"internal/netpoll internal/proflabel internal/statuscount wr",
 		},
 		{
 			"srq", "the shared receive queue",
@@ -93,19 +93,19 @@ var packages = []group{
 	{"The RNIC", []entry{
 		{
 			"qp", "the queue pair; the only package that puts the wire layers together",
-			"ddp internal/cq internal/engine internal/proflabel internal/rawsock internal/sglcheck internal/statuscount internal/verbshook mpa rdmap srq stag wr",
+			"ddp internal/cq internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
 		},
 		{
 			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",
-			"github.com/google/uuid internal/cq internal/labhook internal/proflabel internal/sglcheck internal/verbshook mpa qp rdmap srq stag wr",
+			"github.com/google/uuid internal/cq internal/instrument internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
 		},
 		{
 			"cm", "connecting: dial, listen, accept, reject",
-			"internal/admission internal/rawsock internal/verbshook mpa verbs",
+			"internal/admission internal/tcpsock internal/verbsinternal mpa verbs",
 		},
 		{
 			"nd2", "NetworkDirect version 2 over the two ([networkdirect.md](networkdirect.md))",
-			"cm internal/rawsock internal/handles verbs wr",
+			"cm internal/handles internal/tcpsock verbs wr",
 		},
 		{
 			"ulp/rsocket", "`net.Conn` over RDMA, as rsockets of rdma-core speak it ([rsocket.md](rsocket.md))",
@@ -123,15 +123,15 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/engine internal/rawsock internal/vitcp/segment stag wr",
+			"internal/netpoll internal/tcpsock internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",
-			"internal/admission internal/rawsock internal/vitcp/endpoint internal/vitcp/segment",
+			"internal/admission internal/tcpsock internal/vitcp/endpoint internal/vitcp/segment",
 		},
 		{
 			"vipl", "the VI Provider Library: NIC, VIs, Descriptors, CQs. What a VI program imports",
-			"internal/engine internal/vitcp internal/vitcp/endpoint internal/vitcp/segment stag wr",
+			"internal/netpoll internal/vitcp internal/vitcp/endpoint internal/vitcp/segment stag wr",
 		},
 	}},
 	{"To look and to break ([lab.md](lab.md), [counters.md](counters.md))", []entry{
@@ -149,7 +149,7 @@ var packages = []group{
 		},
 		{
 			"lab/trace", "what an RNIC did, as records: a ring, a file, a page, log/slog",
-			"internal/ownfile wr",
+			"internal/safeopen wr",
 		},
 		{
 			"lab/internal/interpose", "between a program and a connection: faults change its bytes, and observers see them",
@@ -157,15 +157,15 @@ var packages = []group{
 		},
 		{
 			"lab/fault", "fault plans: what goes wrong when, in streams and at the verbs",
-			"ddp internal/labhook internal/verbshook lab/internal/interpose mpa rdmap verbs wr",
+			"ddp internal/instrument internal/verbsinternal lab/internal/interpose mpa rdmap verbs wr",
 		},
 		{
 			"lab/relay", "what `rnic proxy` does: connections carried between two ends, with the faults of a plan",
-			"cm internal/admission internal/rawsock lab/fault lab/internal/interpose mpa",
+			"cm internal/admission internal/tcpsock lab/fault lab/internal/interpose mpa",
 		},
 		{
 			"lab/tap", "captures of streams, as pcapng",
-			"ddp internal/labhook internal/ownfile lab/internal/interpose mpa rdmap wr",
+			"ddp internal/instrument internal/safeopen lab/internal/interpose mpa rdmap wr",
 		},
 		{
 			"lab/rnictest", "for `go test`: connected queue pairs in one line",
@@ -195,15 +195,15 @@ var packages = []group{
 		},
 		{
 			"rdmacore/internal/uverbs", "the device uverbs0: the commands of Linux's user ABI over `verbs`",
-			"cm golang.org/x/sys internal/rawsock internal/handles internal/verbshook mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
+			"cm golang.org/x/sys internal/handles internal/tcpsock internal/verbsinternal mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
 		},
 		{
 			"rdmacore/internal/ucma", "the device rdma_cm, over `cm`",
-			"cm golang.org/x/sys internal/rawsock rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
+			"cm golang.org/x/sys internal/tcpsock rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
 		},
 		{
-			"rdmacore/engine", "the shared library that a C program loads: C calls as Go calls (beside it `rdmacore/preload`, in C)",
-			"internal/ownfile internal/safecopy lab/fault lab/tap lab/trace rdmacore rdmacore/internal/ucma rdmacore/internal/uverbs stats verbs",
+			"rdmacore/clib", "the shared library that a C program loads: C calls as Go calls (beside it `rdmacore/preload`, in C)",
+			"internal/safecopy internal/safeopen lab/fault lab/tap lab/trace rdmacore rdmacore/internal/ucma rdmacore/internal/uverbs stats verbs",
 		},
 	}},
 	{"Conformance ([conformance.md](conformance.md))", []entry{
@@ -220,16 +220,16 @@ var packages = []group{
 			"",
 		},
 		{
-			"conformance/upper", "the upper tester: the program above the RNIC under test",
+			"conformance/uppertester", "the upper tester: the program above the RNIC under test",
 			"cm internal/rping verbs",
 		},
 		{
 			"conformance", "what a case is, the runner, targets",
-			"conformance/upper golang.org/x/sync mpa",
+			"conformance/uppertester golang.org/x/sync mpa",
 		},
 		{
 			"conformance/cases", "the cases",
-			"cm conformance conformance/upper github.com/stretchr/testify golang.org/x/sync internal/verbshook internal/vitcp internal/vitcp/segment lab/fault mpa nd2 stag verbs vipl wr",
+			"cm conformance conformance/uppertester github.com/stretchr/testify golang.org/x/sync internal/verbsinternal internal/vitcp internal/vitcp/segment lab/fault mpa nd2 stag verbs vipl wr",
 		},
 		{
 			"conformance/report", "results as text, JSON, JUnit's XML, a page, captures",
@@ -243,7 +243,7 @@ var packages = []group{
 	{"The program", []entry{
 		{
 			"cmd/rnic/internal/cli", "what commands share: flags, tables, JSON, progress, another process of the program",
-			"cm github.com/spf13/cobra github.com/spf13/pflag internal/ownfile lab/fault lab/tap lab/trace stats verbs",
+			"cm github.com/spf13/cobra github.com/spf13/pflag internal/safeopen lab/fault lab/tap lab/trace stats verbs",
 		},
 		{
 			"cmd/rnic/internal/endpoint", "what two-process commands share: an RNIC, a queue pair, its memory, the other process",
@@ -259,7 +259,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/conform", "`rnic conform`",
-			"cmd/rnic/internal/cli conformance conformance/cases conformance/report conformance/requirements conformance/upper github.com/spf13/cobra github.com/spf13/pflag internal/ownfile",
+			"cmd/rnic/internal/cli conformance conformance/cases conformance/report conformance/requirements conformance/uppertester github.com/spf13/cobra github.com/spf13/pflag internal/safeopen",
 		},
 		{
 			"cmd/rnic/internal/demo", "`rnic demo`",
@@ -279,7 +279,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/perf", "`rnic perf`",
-			"cm cmd/rnic/internal/cli cmd/rnic/internal/endpoint cmd/rnic/internal/histogram cmd/rnic/internal/pattern github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sync internal/ownfile internal/rawsock verbs",
+			"cm cmd/rnic/internal/cli cmd/rnic/internal/endpoint cmd/rnic/internal/histogram cmd/rnic/internal/pattern github.com/spf13/cobra github.com/spf13/pflag golang.org/x/sync internal/safeopen internal/tcpsock verbs",
 		},
 		{
 			"cmd/rnic/internal/ping", "`rnic ping`",
@@ -299,7 +299,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/trace", "`rnic trace`",
-			"cmd/rnic/internal/cli github.com/spf13/cobra internal/ownfile lab/trace verbs",
+			"cmd/rnic/internal/cli github.com/spf13/cobra internal/safeopen lab/trace verbs",
 		},
 		{
 			"cmd/rnic/internal/vi", "`rnic vi`",
@@ -336,7 +336,7 @@ var packages = []group{
 			"",
 		},
 		{
-			"interop/internal/page", "writes what a run found into a page",
+			"interop/internal/docsection", "writes what a run found into a page",
 			"",
 		},
 		{
@@ -345,19 +345,19 @@ var packages = []group{
 		},
 		{
 			"interop", "softrnic against Linux Soft-iWARP in a guest",
-			"conformance conformance/cases conformance/requirements interop/internal/page interop/internal/siw",
+			"conformance conformance/cases conformance/requirements interop/internal/docsection interop/internal/siw",
 		},
 		{
 			"interop/cprograms", "C programs of Debian's packages under `rnic run`",
-			"interop/internal/page interop/internal/siw",
+			"interop/internal/docsection interop/internal/siw",
 		},
 		{
 			"interop/nvme", "Linux's NVMe initiator against `rnic nvme serve`",
-			"interop/internal/page interop/internal/siw",
+			"interop/internal/docsection interop/internal/siw",
 		},
 		{
 			"interop/ulps", "upper layers against other people's programs",
-			"interop/internal/page interop/internal/siw ulp/rsocket",
+			"interop/internal/docsection interop/internal/siw ulp/rsocket",
 		},
 	}},
 	{"Helpers of tests", []entry{
@@ -374,7 +374,7 @@ var packages = []group{
 			"",
 		},
 		{
-			"internal/test/fdlimit", "a process with few descriptors",
+			"internal/test/exhaustion", "a process with few descriptors",
 			"golang.org/x/sys",
 		},
 		{
@@ -382,11 +382,11 @@ var packages = []group{
 			"",
 		},
 		{
-			"internal/test/nohandlers", "a process without Go's signal handlers",
+			"internal/test/nosighandlers", "a process without Go's signal handlers",
 			"internal/safecopy",
 		},
 		{
-			"internal/test/opcover", "the files and functions that one Send and one segment walk through",
+			"internal/test/pathcover", "the files and functions that one Send and one segment walk through",
 			"cm verbs",
 		},
 		{
@@ -394,8 +394,8 @@ var packages = []group{
 			"ddp mpa rdmap",
 		},
 		{
-			"internal/test/brokenconn", "connections that end at each step of connecting, and the count of what they leave",
-			"internal/test/leakcheck internal/test/rawpeer internal/vitcp/segment mpa verbs golang.org/x/sys",
+			"internal/test/droppedpeer", "connections that end at each step of connecting, and the count of what they leave",
+			"golang.org/x/sys internal/test/leakcheck internal/test/rawpeer internal/vitcp/segment mpa verbs",
 		},
 		{
 			"internal/test/stress", "listeners under attack (`make siege`)",

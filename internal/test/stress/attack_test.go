@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 )
 
 // kept is how many connections an attacker holds open, more than a listener has
@@ -48,7 +48,7 @@ func (a *attacker) open(n int) {
 			i := a.n % 2000
 			from = net.IPv4(127, 1, byte(i/250), byte(1+i%250))
 		}
-		d := brokenconn.Dialer(from)
+		d := droppedpeer.Dialer(from)
 		d.Timeout = time.Second
 		nc, err := d.Dial("tcp", a.addr)
 		i := a.n % kept

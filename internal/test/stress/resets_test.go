@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 )
 
 // TestResets has peers reset their connections, 1,000 at each step of connecting (`make siege`; 100 without), while
@@ -31,7 +31,7 @@ func TestResets(t *testing.T) {
 			srv.script.From = net.IPv4(127, 2, 0, 1) // a host has its share of a backlog, honest or not,
 			srv.script.Answer = nil                  // and is refused when it has had it
 			attack := func() {
-				for _, step := range brokenconn.Steps {
+				for _, step := range droppedpeer.Steps {
 					step.Many(t, n, srv.addr, srv.script)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/nd2"
@@ -23,7 +23,7 @@ import (
 type server struct {
 	addr string
 	// script is what a client says that breaks off.
-	script brokenconn.Script
+	script droppedpeer.Script
 	// connect connects, ends the connection, and returns how long connecting took.
 	connect func(ctx context.Context) (time.Duration, error)
 }
@@ -93,7 +93,7 @@ func listen(t *testing.T, c cm.ListenConfig) server {
 			})
 		}
 	}, func() { _ = l.Close() })
-	return server{l.Addr().String(), brokenconn.MPA(nil), near.connector(l.Addr().String(), nil)}
+	return server{l.Addr().String(), droppedpeer.MPA(nil), near.connector(l.Addr().String(), nil)}
 }
 
 // connector connects by cm, and ends the connection.
@@ -156,7 +156,7 @@ func startND(t *testing.T) server {
 			})
 		}
 	}, func() { _ = l.Close() })
-	return server{at.String(), brokenconn.MPA(nil), func(ctx context.Context) (time.Duration, error) {
+	return server{at.String(), droppedpeer.MPA(nil), func(ctx context.Context) (time.Duration, error) {
 		qp, err := near.CreateQueuePair(near.cq, near.cq, nil, 2, 2, 1, 1, 0)
 		if err != nil {
 			return 0, err
@@ -195,7 +195,7 @@ func startVI(t *testing.T) server {
 		}
 	}, func() { _ = l.Close() })
 	to := vitcp.Address{Host: netip.MustParseAddrPort(l.Addr().String()), Discriminator: "siege"}
-	return server{l.Addr().String(), brokenconn.VI("siege", segment.Unreliable), func(ctx context.Context) (time.Duration, error) {
+	return server{l.Addr().String(), droppedpeer.VI("siege", segment.Unreliable), func(ctx context.Context) (time.Duration, error) {
 		start := time.Now()
 		a, err := vitcp.Dial(ctx, vitcp.Address{}, to, vitcp.Config{})
 		took := time.Since(start)

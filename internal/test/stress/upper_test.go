@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/lab/relay"
 	"github.com/softrnic/softrnic/ulp/nvmeof"
 	"github.com/softrnic/softrnic/ulp/rsocket"
@@ -43,7 +43,7 @@ func startRsocket(t *testing.T) server {
 		}
 	}, func() { _ = l.Close() })
 	addr := l.Addr().String()
-	return server{addr, brokenconn.MPA(rsocketHello), func(ctx context.Context) (time.Duration, error) {
+	return server{addr, droppedpeer.MPA(rsocketHello), func(ctx context.Context) (time.Duration, error) {
 		start := time.Now()
 		c, err := rsocket.Config{}.DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -72,7 +72,7 @@ func startNVMe(t *testing.T) server {
 		assert.NoError(t, target.Serve(ctx, l))
 		assert.NoError(t, target.Close())
 	}, func() {})
-	return server{addr, brokenconn.MPA(nvmeHello), near.connector(addr, nvmeHello)}
+	return server{addr, droppedpeer.MPA(nvmeHello), near.connector(addr, nvmeHello)}
 }
 
 // startProxy has cm's listener behind it.
@@ -84,5 +84,5 @@ func startProxy(t *testing.T) server {
 	p := relay.New(behind.addr, relay.Config{})
 	serving(t, func(ctx context.Context, _ *sync.WaitGroup) { assert.NoError(t, p.Serve(ctx, l)) }, func() {})
 	addr := l.Addr().String()
-	return server{addr, brokenconn.MPA(nil), near.connector(addr, nil)}
+	return server{addr, droppedpeer.MPA(nil), near.connector(addr, nil)}
 }

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
 // A TCP connection on Linux is served by a group of the engine. Both sides of the endpoint
@@ -21,19 +21,19 @@ import (
 // member is the endpoint as the group sees it.
 type member Endpoint
 
-// Drive implements engine.Member.
-func (s *member) Drive(ready engine.Ready) (got bool) {
+// Drive implements netpoll.Member.
+func (s *member) Drive(ready netpoll.Ready) (got bool) {
 	e := (*Endpoint)(s)
 	if !e.begun.Load() {
 		return false
 	}
-	if ready&engine.Lost != 0 {
+	if ready&netpoll.Lost != 0 {
 		return e.lost()
 	}
-	if ready&engine.Out != 0 {
+	if ready&netpoll.Out != 0 {
 		got = e.unstall()
 	}
-	if ready&engine.In != 0 {
+	if ready&netpoll.In != 0 {
 		got = e.driveIn() || got
 	}
 	e.TryTransmit()
@@ -55,7 +55,7 @@ func (e *Endpoint) lost() bool {
 	return true
 }
 
-// Flush implements engine.Member. Nothing is held back.
+// Flush implements netpoll.Member. Nothing is held back.
 func (s *member) Flush(bool) {}
 
 // ownReader takes the reader's side, unless the endpoint has ended: finish may have it.

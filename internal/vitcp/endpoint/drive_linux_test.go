@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/engine"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
@@ -64,7 +64,7 @@ func TestPostReturns(t *testing.T) {
 
 // Who polls a group drives its endpoints, and nobody else has to.
 func TestPollerReceives(t *testing.T) {
-	g := new(engine.Group)
+	g := new(netpoll.Group)
 	s, h := byHand(t, transports[1], endpoint.Config{Level: segment.ReliableReception, Group: g})
 	s.recv()
 	s.Start()
@@ -81,7 +81,7 @@ func TestPollerReceives(t *testing.T) {
 
 // Endpoints of a group have no goroutines.
 func TestGoroutines(t *testing.T) {
-	g := new(engine.Group)
+	g := new(netpoll.Group)
 	for range 10 {
 		s, h := byDeafHand(t, transports[1], endpoint.Config{Group: g})
 		s.recv()

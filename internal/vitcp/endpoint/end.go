@@ -3,7 +3,7 @@ package endpoint
 import (
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -63,12 +63,12 @@ func (e *Endpoint) end(cause Cause, err error) {
 func (e *Endpoint) limit() {
 	conn := e.conn
 	e.lingerTimer = time.AfterFunc(e.lingers(), func() { _ = conn.Close() })
-	until := rawsock.Past
+	until := tcpsock.Past
 	if e.draining && e.cause != CauseClosed {
 		until = time.Now().Add(e.lingers())
 	}
 	_ = conn.SetWriteDeadline(until)
-	_ = conn.SetReadDeadline(rawsock.Past)
+	_ = conn.SetReadDeadline(tcpsock.Past)
 }
 
 // flawedOp is the operation of the request or receive that has a flaw: OpSend if none

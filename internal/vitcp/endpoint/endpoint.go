@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/netpoll"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/stag"
 )
@@ -70,7 +70,7 @@ type Config struct {
 	Linger time.Duration
 	// Group serves a TCP connection, where there is an engine for it: its pollers and waiters drive the endpoint. Nil is
 	// a group of its own.
-	Group *engine.Group
+	Group *netpoll.Group
 	// Handler is told about results; not nil.
 	Handler Handler
 }
@@ -125,9 +125,9 @@ func (c Config) withDefaults() (Config, error) {
 // another a goroutine each. Everything else is guarded by mu, which is not held
 // while waiting, while copying payload, or while the Handler runs.
 type Endpoint struct {
-	c    Config         // constant
-	sock *engine.Socket // constant: the place in the group; nil: there are goroutines
-	conn net.Conn       // constant
+	c    Config          // constant
+	sock *netpoll.Socket // constant: the place in the group; nil: there are goroutines
+	conn net.Conn        // constant
 	raw  rawConn
 	done chan struct{}
 	// As started and ended, for callers without mu.
@@ -200,7 +200,7 @@ func New(conn net.Conn, c Config) (*Endpoint, error) {
 		ack: c.PeerNumber, ackTold: c.PeerNumber,
 	}
 	e.work.L, e.calm.L = &e.mu, &e.mu
-	rawsock.Prepare(conn)
+	tcpsock.Prepare(conn)
 	if err := e.join(); err != nil {
 		return nil, err
 	}

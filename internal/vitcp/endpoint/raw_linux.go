@@ -5,8 +5,8 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/softrnic/softrnic/internal/engine"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/netpoll"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // join gives a TCP connection its place in the group. The connection that it was is closed.
@@ -15,13 +15,13 @@ func (e *Endpoint) join() error {
 	if !ok {
 		return nil
 	}
-	o, err := engine.Own(tcp)
+	o, err := netpoll.Own(tcp)
 	if err != nil {
 		return err
 	}
 	g := e.c.Group
 	if g == nil {
-		g = new(engine.Group)
+		g = new(netpoll.Group)
 	}
 	if e.sock, err = o.Join(g, (*member)(e)); err != nil {
 		_ = o.Close()
@@ -37,7 +37,7 @@ func (e *Endpoint) join() error {
 // handToRuntime makes the connection one of the runtime again, for the end: deadlines work, and the
 // two goroutines that it has then may wait. The caller has both sides.
 func (e *Endpoint) handToRuntime() {
-	e.raw.init(e.conn.(*engine.Conn).HandToRuntime())
+	e.raw.init(e.conn.(*netpoll.Conn).HandToRuntime())
 	e.raw.waits = true
 }
 
@@ -57,7 +57,7 @@ type rawConn struct {
 		space []byte
 		n     int
 		err   error
-		room  [rawsock.MaxRecvPieces][]byte
+		room  [tcpsock.MaxRecvPieces][]byte
 	}
 	wr struct { // the writer's
 		b   *batch
@@ -67,7 +67,7 @@ type rawConn struct {
 
 const (
 	// directPieces is into how many pieces of memory one system call reads.
-	directPieces = rawsock.MaxRecvPieces - 1
+	directPieces = tcpsock.MaxRecvPieces - 1
 	// directAhead is how much is read along behind a segment: the next header, or two.
 	directAhead = 512
 )
@@ -118,7 +118,7 @@ func (r *rawConn) tryRead(fd uintptr) {
 func (r *rawConn) readOnce(fd uintptr) (n int, errno syscall.Errno, ok bool) {
 	rd := &r.rd
 	if rd.sink == nil {
-		n, errno = rawsock.Recv(fd, rd.space)
+		n, errno = tcpsock.Recv(fd, rd.space)
 		return n, errno, true
 	}
 	ref, off, k := rd.sink.here(uint64(rd.away))
@@ -134,7 +134,7 @@ func (r *rawConn) readOnce(fd uintptr) (n int, errno syscall.Errno, ok bool) {
 	if left == 0 {
 		pieces = append(rd.room[:len(pieces)], rd.space[:min(len(rd.space), directAhead)])
 	}
-	n, errno = rawsock.RecvPieces(fd, pieces)
+	n, errno = tcpsock.RecvPieces(fd, pieces)
 	clear(rd.room[:])
 	return n, errno, true
 }
@@ -192,6 +192,6 @@ func (r *rawConn) writeOnce(fd uintptr, b *batch) (n int, errno syscall.Errno, o
 	if limit <= b.sent {
 		return 0, 0, false
 	}
-	n, errno = rawsock.SendPieces(fd, b.pieces[b.gone:], limit-b.sent)
+	n, errno = tcpsock.SendPieces(fd, b.pieces[b.gone:], limit-b.sent)
 	return n, errno, true
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -281,7 +281,7 @@ func (e *Endpoint) hearWriter() bool {
 // its last one. A system tells the error of a connection to one call only. If that was a
 // write, a read finds the end of a stream that the peer has not closed. The caller has mu.
 func (e *Endpoint) awaitWrite() {
-	if e.conn.SetWriteDeadline(rawsock.Past) != nil {
+	if e.conn.SetWriteDeadline(tcpsock.Past) != nil {
 		return // it might never return
 	}
 	for e.writing && !e.ended {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
@@ -42,9 +42,9 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			t.Fatalf("event %d", e.Event)
 		}
 	}
-	s := brokenconn.MPA(nil)
+	s := droppedpeer.MPA(nil)
 	s.Answer = nil // as the program is faster or slower
-	serve := func(step brokenconn.Step, n int) {
+	serve := func(step droppedpeer.Step, n int) {
 		over := make(chan struct{})
 		var failed atomic.Bool
 		go func() {
@@ -69,8 +69,8 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 		}
 		require.False(t, failed.Load(), step.Name)
 	}
-	serve(brokenconn.Steps[6], 1)
-	for _, step := range brokenconn.Steps {
+	serve(droppedpeer.Steps[6], 1)
+	for _, step := range droppedpeer.Steps {
 		t.Run(step.Name, func(t *testing.T) {
 			l := leakcheck.Open(t, func() map[string]int { return map[string]int{"ids": p.dev.ucm.IDs()} })
 			serve(step, 300)

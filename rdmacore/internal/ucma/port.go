@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // options are those of an id that its sockets have.
@@ -174,7 +174,7 @@ func (d dialer) dial(ctx context.Context, dst netip.AddrPort) (net.Conn, error) 
 	for {
 		nc, err := nd.DialContext(ctx, "tcp", dst.String())
 		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return nc, rawsock.NoPort(err)
+			return nc, tcpsock.NoPort(err)
 		}
 		again := time.NewTimer(d.limit.Again)
 		select {

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/softrnic/softrnic/internal/test/fdlimit"
+	"github.com/softrnic/softrnic/internal/test/exhaustion"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
 
 // TestConnectWithoutPorts: the user is told what is lacking.
 func TestConnectWithoutPorts(t *testing.T) {
-	fdlimit.Ports(t, func(string) {
+	exhaustion.Ports(t, func(string) {
 		said := make(chan string, 8)
 		d := newDevice(t, func(c *uverbs.Config) { c.Report = func(s string) { said <- s } })
 		p := d.program()

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/softrnic/softrnic/internal/safecopy"
-	"github.com/softrnic/softrnic/internal/test/nohandlers"
+	"github.com/softrnic/softrnic/internal/test/nosighandlers"
 )
 
 func init() {
-	nohandlers.Init()
+	nosighandlers.Init()
 	safecopy.Look()
 }
 
 // TestWithoutHandlers: EFAULT is the same where Go cannot catch the fault.
 func TestWithoutHandlers(t *testing.T) {
-	nohandlers.Again(t, "^(TestReadsAndWrites|TestNothingThere)$")
+	nosighandlers.Again(t, "^(TestReadsAndWrites|TestNothingThere)$")
 }

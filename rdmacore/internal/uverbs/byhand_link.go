@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -178,7 +178,7 @@ func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
 	}
 	nc, err := d.DialContext(l.ctx, "tcp", netip.AddrPortFrom(peer, uint16(l.dest>>8)).String())
 	if err != nil {
-		return nil, rawsock.NoPort(err)
+		return nil, tcpsock.NoPort(err)
 	}
 	conn, err := cm.Connect(l.ctx, nc, l.qp.qp, cfg)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -68,11 +68,11 @@ func (f *File) createCQ(user uint64, cqe, vector uint32, fd int32, p *uabi.Creat
 		ch.leave(nil)
 		return err
 	}
-	verbshook.OnNotify(c.cq, c.completed)
+	verbsinternal.OnNotify(c.cq, c.completed)
 	ch.join(c)
 	f.dev.cqs.Store(c.cq.ID(), c)
 	f.dev.idlers.add(c)
-	c.size.base = verbshook.Entries(c.cq)
+	c.size.base = verbsinternal.Entries(c.cq)
 	p.CQE = uint32(c.size.base)
 	if err := created(f, &f.cqs, c, &p.CQHandle, func() { _ = f.dev.endCQ(c) }); err != nil {
 		return err
@@ -145,7 +145,7 @@ func notifyCQ(c *call) error {
 		t = verbs.NotifySolicited
 	}
 	if v.watched() {
-		err = verbshook.NotifyWatched(v.cq, t)
+		err = verbsinternal.NotifyWatched(v.cq, t)
 	} else {
 		err = v.cq.Notify(t)
 	}
@@ -173,7 +173,7 @@ func (c *cq) reserve(n int) error {
 	c.size.mu.Lock()
 	defer c.size.mu.Unlock()
 	c.size.extra += n
-	if want := c.size.base + c.size.extra; want > verbshook.Entries(c.cq) {
+	if want := c.size.base + c.size.extra; want > verbsinternal.Entries(c.cq) {
 		if err := c.cq.Resize(want); err != nil {
 			c.size.extra -= n
 			return err

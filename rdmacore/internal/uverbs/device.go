@@ -18,8 +18,8 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/softrnic/softrnic/internal/rawsock"
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/tcpsock"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -72,9 +72,9 @@ func New(c Config) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: %w", err)
 	}
-	verbshook.MayVanish(r)
+	verbsinternal.MayVanish(r)
 	if c.Own != nil {
-		rawsock.TellDuplicates(c.Own)
+		tcpsock.TellDuplicates(c.Own)
 	}
 	d := &Device{config: c, rnic: r, guid: sysfs.GUID(c.Addr), waits: waitsFor, files: map[*File]struct{}{}}
 	if err := d.start(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -192,7 +192,7 @@ func (v *cq) gather() {
 func (v *cq) add(wcs ...uabi.WC) int {
 	v.polls.Lock()
 	v.gather()
-	n := min(len(wcs), max(0, verbshook.Entries(v.cq)-len(v.made)))
+	n := min(len(wcs), max(0, verbsinternal.Entries(v.cq)-len(v.made)))
 	v.made = append(v.made, wcs[:n]...)
 	v.polls.Unlock()
 	if n > 0 {

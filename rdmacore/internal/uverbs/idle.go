@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 )
 
 // A thread that polls an empty queue has the processor, and nothing to do with it. perftest's passive side spins so on the queue
@@ -65,7 +65,7 @@ func (i *idlers) fruitless(c *cq) {
 	}
 	shift := min(other.idling.shift.Load()+1, idleShift)
 	for range idleRow {
-		if !verbshook.Drive(other.cq) {
+		if !verbsinternal.Drive(other.cq) {
 			break
 		}
 		shift = 0

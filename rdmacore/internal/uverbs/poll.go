@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"syscall"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/umem"
 	"github.com/softrnic/softrnic/verbs"
@@ -84,14 +84,14 @@ func (v *cq) ahead(c *call) {
 	if v.ring == nil {
 		return
 	}
-	left := min(ringWCs, verbshook.Entries(v.cq)) - v.ring.len()
+	left := min(ringWCs, verbsinternal.Entries(v.cq)) - v.ring.len()
 	if k := min(left, len(v.made)); k > 0 {
 		v.ring.add(v.made[:k])
 		v.made, left = append(v.made[:0], v.made[k:]...), left-k
 	}
 	for n := pollBatch; n == pollBatch && left > 0; {
 		var k int
-		n, k = v.taken(c, verbshook.PollQueued(v.cq, c.done[:min(left, pollBatch)]))
+		n, k = v.taken(c, verbsinternal.PollQueued(v.cq, c.done[:min(left, pollBatch)]))
 		v.ring.add(c.wcs[:k])
 		left -= k
 	}

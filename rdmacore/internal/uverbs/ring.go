@@ -9,7 +9,7 @@ import (
 )
 
 // Rings are memory that is shared with the library between the program and the device: the completions there go ahead of all others of
-// their queue, and it takes them for a poll without a Write. rdmacore/engine/ring.h has the same in C.
+// their queue, and it takes them for a poll without a Write. rdmacore/clib/ring.h has the same in C.
 type Rings [256]ring
 
 const ringWCs = 256

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
@@ -62,7 +62,7 @@ func TestRingHasAllWhenArmed(t *testing.T) {
 	sends(a, b, 1, 3)
 	v, err := use(&b.file.cqs, b.cq, "completion queue")
 	require.NoError(t, err)
-	for verbshook.Drive(v.cq) || !allArrived(b, 3) { // and three receives in the core's queue
+	for verbsinternal.Drive(v.cq) || !allArrived(b, 3) { // and three receives in the core's queue
 	}
 	b.arm(0)
 	var wcs [16]uabi.WC

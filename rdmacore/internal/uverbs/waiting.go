@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
@@ -22,7 +22,7 @@ import (
 // Receives wait in a row or not while the core has plenty of them: nobody misses these until those are used. A program that answers each
 // message posts a receive between the one and the other.
 
-// PostRings are where posts wait, each those of one Send or Receive Queue. rdmacore/engine/ring.h has the same in C.
+// PostRings are where posts wait, each those of one Send or Receive Queue. rdmacore/clib/ring.h has the same in C.
 type PostRings [256]postRing
 
 const (
@@ -197,7 +197,7 @@ func (w *waiting) spares() (room int, ok bool) {
 	if w.queue != recvQueue || w.ring == nil {
 		return 0, false
 	}
-	_, room = verbshook.Room(w.q.qp)
+	_, room = verbsinternal.Room(w.q.qp)
 	return min(room, ringPosts), w.q.recvDepth-room >= plenty
 }
 
@@ -229,7 +229,7 @@ func (w *waiting) posted(n, before int) {
 		w.doubt--
 		return
 	}
-	send, recv := verbshook.Room(w.q.qp)
+	send, recv := verbsinternal.Room(w.q.qp)
 	if room := min(either(w.queue == sendQueue, send, recv), ringPosts); room > 0 {
 		w.admit(room, false, t.linger)
 	}

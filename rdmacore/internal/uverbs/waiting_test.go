@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
@@ -60,7 +60,7 @@ func inOrder(t testing.TB, wcs []uabi.WC, first int) {
 
 // sideDepth is how many requests the queues of a side have.
 func sideDepth(t testing.TB, s *side) (send, recv int) {
-	send, recv = verbshook.Room(s.verbs().qp)
+	send, recv = verbsinternal.Room(s.verbs().qp)
 	require.Positive(t, send)
 	return send, recv
 }

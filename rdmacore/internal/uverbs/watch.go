@@ -3,7 +3,7 @@
 package uverbs
 
 import (
-	"github.com/softrnic/softrnic/internal/verbshook"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 )
 
 // A thread of the program that reads a completion channel need not be woken by one of ours: it sleeps on the sockets
@@ -28,7 +28,7 @@ func (d *Device) Watch(fd int, fds []int32) int {
 	found := room[:0]
 	for _, q := range queues {
 		var got bool
-		if found, got = verbshook.Watch(q.cq, found); got {
+		if found, got = verbsinternal.Watch(q.cq, found); got {
 			a := calls.Get().(*call)
 			q.ahead(a)
 			calls.Put(a)

@@ -1,5 +1,5 @@
 /* An engine that only counts, for test.c. What a command does is its number: see test.c. */
-#include "../../engine/ring.h"
+#include "../../clib/ring.h"
 
 #include <errno.h>
 #include <pthread.h>

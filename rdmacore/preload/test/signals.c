@@ -1,5 +1,5 @@
 /* Tests of how the preload library keeps a program's signal handlers out of the engine, with one that only counts: `make c-unit`. */
-#include "../../engine/ring.h"
+#include "../../clib/ring.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* Tests of the preload library with an engine that only counts: `make c-unit`. The library's objects are linked in, so
    that sanitizers see them. */
-#include "../../engine/ring.h"
+#include "../../clib/ring.h"
 
 #include <assert.h>
 #include <dirent.h>

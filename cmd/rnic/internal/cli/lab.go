@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/internal/safeopen"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/lab/tap"
 	"github.com/softrnic/softrnic/lab/trace"
@@ -114,7 +114,7 @@ func Empty(flag, name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil
 	}
-	f, err := ownfile.Private(name, os.O_TRUNC)
+	f, err := safeopen.Private(name, os.O_TRUNC)
 	if err == nil {
 		err = f.Close()
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/conformance/cases"
 	"github.com/softrnic/softrnic/conformance/report"
-	"github.com/softrnic/softrnic/conformance/upper"
+	"github.com/softrnic/softrnic/conformance/uppertester"
 )
 
 // Command makes `rnic conform`: the requirements of iWARP, of VI over TCP and
@@ -84,7 +84,7 @@ func conformServe(ctx context.Context, addr string, log *slog.Logger) error {
 		return fmt.Errorf("conform: listening: %w; choose another ADDR", err)
 	}
 	log.Info(fmt.Sprintf("listening on %v", l.Addr()))
-	return upper.Serve(ctx, l)
+	return uppertester.Serve(ctx, l)
 }
 
 func newConformReportCommand() *cobra.Command {

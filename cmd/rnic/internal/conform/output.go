@@ -13,7 +13,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/report"
-	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/internal/safeopen"
 )
 
 // conformOutputs are the destinations of the results of a run besides the text.
@@ -69,7 +69,7 @@ func (o *conformOutputs) open(stdout io.Writer) (*conformFiles, error) {
 			files.writers = append(files.writers, conformWriter{unclosed{stdout}, f.write})
 			continue
 		}
-		w, err := ownfile.Create(f.name)
+		w, err := safeopen.Create(f.name)
 		if err != nil {
 			files.close()
 			return nil, cli.WithStatus(2, err)
@@ -125,7 +125,7 @@ func writePcaps(dir string, r *report.Report) error {
 }
 
 func writePcap(path string, c conformance.Result, r *report.Report) error {
-	f, err := ownfile.Create(path)
+	f, err := safeopen.Create(path)
 	if err != nil {
 		return err
 	}

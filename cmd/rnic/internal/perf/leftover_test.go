@@ -10,7 +10,7 @@ import (
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -29,10 +29,10 @@ func TestNothingStaysOfBrokenConnections(t *testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
 			ended := make(chan error, 1)
 			go func() { ended <- servePerf(ctx, l, host, &cli.ConnFlags{}, slog.New(slog.DiscardHandler)) }()
-			s := brokenconn.MPA(private)
+			s := droppedpeer.MPA(private)
 			s.Answer = nil // of more than perfClients at a time some are refused
 			addr := l.Addr().String()
-			brokenconn.Leave(t, addr, s, brokenconn.RNIC(host.NIC), func() map[string]int { return map[string]int{"places": host.Clients()} })
+			droppedpeer.Leave(t, addr, s, droppedpeer.RNIC(host.NIC), func() map[string]int { return map[string]int{"places": host.Clients()} })
 			stop()
 			require.NoError(t, <-ended)
 			require.NoError(t, l.Close())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // What a program would use without RDMA: a bare TCP stream through net.Conn,
@@ -139,7 +139,7 @@ func dialPlain(ctx context.Context, addr string, run plainRun) (*net.TCPConn, er
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, rawsock.NoPort(err)
+		return nil, tcpsock.NoPort(err)
 	}
 	err = json.NewEncoder(conn).Encode(run)
 	if err == nil {

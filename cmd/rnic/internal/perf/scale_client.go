@@ -11,7 +11,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
-	"github.com/softrnic/softrnic/internal/rawsock"
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // scaleClient is the measuring end of many connections.
@@ -127,7 +127,7 @@ func (c *scaleClient) dialTCP(ctx context.Context, conns []net.Conn) (float64, e
 		func(ctx context.Context, i int) (err error) {
 			var d net.Dialer
 			if conns[i], err = d.DialContext(ctx, "tcp", c.server.Plain); err != nil {
-				return shortOfPorts(fmt.Errorf("connecting to %s: %w", c.server.Plain, rawsock.NoPort(err)))
+				return shortOfPorts(fmt.Errorf("connecting to %s: %w", c.server.Plain, tcpsock.NoPort(err)))
 			}
 			return nil
 		},
@@ -150,7 +150,7 @@ func resetAll(conns []net.Conn) {
 
 // shortOfPorts adds what to do about it, if that is what err says.
 func shortOfPorts(err error) error {
-	if rawsock.IsNoPort(err) {
+	if tcpsock.IsNoPort(err) {
 		err = fmt.Errorf("%w; or ask for fewer with --qps", err)
 	}
 	return err

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/internal/safeopen"
 )
 
 const (
@@ -106,7 +106,7 @@ func createSweepFile(name string) (*sweepFile, error) {
 		return nil, nil
 	}
 	var err error
-	if f.File, err = ownfile.Create(name); err != nil {
+	if f.File, err = safeopen.Create(name); err != nil {
 		return nil, fmt.Errorf("perf: %w", err)
 	}
 	return f, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
-	"github.com/softrnic/softrnic/internal/test/brokenconn"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 	"github.com/softrnic/softrnic/lab/relay"
 )
 
@@ -109,7 +109,7 @@ func TestBound(t *testing.T) {
 		}
 	}()
 	p := clitest.StartServer(t, "proxy", target.Addr().String())
-	request := brokenconn.MPA(nil).Request
+	request := droppedpeer.MPA(nil).Request
 	var clients [relay.MaxConnections + 1]net.Conn
 	echoed := make(chan int)
 	for i := range clients {
@@ -163,7 +163,7 @@ func TestSilentClients(t *testing.T) {
 	nc, err := net.Dial("tcp", p.Addr)
 	require.NoError(t, err)
 	defer nc.Close()
-	_, err = nc.Write(brokenconn.MPA(nil).Request)
+	_, err = nc.Write(droppedpeer.MPA(nil).Request)
 	require.NoError(t, err)
 	_ = nc.SetReadDeadline(time.Now().Add(30 * time.Second))
 	_, err = nc.Read(make([]byte, 1)) // its echo

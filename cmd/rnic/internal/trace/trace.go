@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/internal/ownfile"
+	"github.com/softrnic/softrnic/internal/safeopen"
 	"github.com/softrnic/softrnic/lab/trace"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -53,7 +53,7 @@ program's octets.`,
 			if page == "" {
 				return trace.Timeline(cmd.OutOrStdout(), list)
 			}
-			f, err := ownfile.Private(page, os.O_TRUNC)
+			f, err := safeopen.Private(page, os.O_TRUNC)
 			if err != nil {
 				return cli.WithStatus(2, fmt.Errorf("--html: %w", err))
 			}

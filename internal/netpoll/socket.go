@@ -1,0 +1,147 @@
+package netpoll
+
+import "sync/atomic"
+
+// Ready is what a socket is ready for. A stream that has failed is ready for both.
+type Ready uint8
+
+// What a socket may be ready for.
+const (
+	In     Ready = 1 << iota // there is something to read, or an end
+	Out                      // it takes more
+	Lost                     // the system cannot tell of it any more, out of memory
+	paused                   // of what is wanted: nothing is to be read for now
+)
+
+// Socket is the place of a stream in a Group.
+type Socket struct {
+	g      *Group
+	stream Member
+	fd     int
+	slot   int32
+	gen    int32
+	out    atomic.Bool // mask has Out
+	// Guarded by g.mu.
+	mask    Ready // what is wanted; In from Begin on
+	waits   Ready // what the set waits for
+	in      bool  // it is in the set
+	removed bool
+	queued  bool // it is in g.soon
+	holding bool // it is in g.held
+}
+
+// Remove ends the service: the descriptor is the group's no more. A Drive that has begun may
+// still be running. Removing twice is removing once.
+func (s *Socket) Remove() {
+	g := s.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.removed {
+		return
+	}
+	s.removed = true
+	g.set.clearLowWater()
+	if s.in { // before it is closed: another descriptor of the same socket would keep it in the set
+		g.set.remove(s)
+		s.in = false
+	}
+	g.sockets[s.slot] = nil
+	g.free = append(g.free, s.slot)
+	g.hot.CompareAndSwap(s, nil)
+	if g.members.Add(-1) == 0 {
+		go g.rest()
+	}
+}
+
+// Begin makes the group serve the stream.
+func (s *Socket) Begin() { s.want(In, 0) }
+
+// WantOutput says whether the stream has something to send that the socket did not take. If
+// it has, the stream is driven when the socket takes more, though it may do so by now.
+func (s *Socket) WantOutput(on bool) {
+	if on {
+		s.want(Out, 0)
+	} else {
+		s.want(0, Out)
+	}
+}
+
+// WantsOutput is what WantOutput has said.
+func (s *Socket) WantsOutput() bool { return s.out.Load() }
+
+// Pause says that nothing is to be read from the socket for now.
+func (s *Socket) Pause() { s.want(paused, 0) }
+
+// Resume undoes Pause.
+func (s *Socket) Resume() { s.want(0, paused) }
+
+// want changes what is wanted.
+func (s *Socket) want(more, less Ready) {
+	g := s.g
+	g.mu.Lock()
+	s.mask = s.mask&^less | more
+	s.out.Store(s.mask&Out != 0)
+	lost := s.apply(more&Out != 0)
+	g.mu.Unlock()
+	if lost || more&Out != 0 && g.Slack > watchTick && g.role.state.Load() == rolePollers { // it is not to wait for as long
+		g.rouse()
+	}
+}
+
+// apply has the set wait for what is wanted; anew says that what was told of before does not
+// count. That is so for room, each time that it is asked for, though it was asked for before: the
+// poller may have been told while the poster had the transmit side, and may have gone to sleep, with
+// a socket that has taken all so far and so tells of nothing. It reports false but where the set has
+// no room for the socket any more. With g.mu held.
+func (s *Socket) apply(anew bool) (lost bool) {
+	s.g.set.clearLowWater()
+	waits := s.mask & (In | Out)
+	switch {
+	case s.mask&In == 0: // it has not begun
+		waits = 0
+	case s.mask&paused != 0:
+		waits = Out & s.mask
+	}
+	if !s.in || waits == s.waits && !anew {
+		return false
+	}
+	gains := anew || waits&^s.waits != 0
+	if s.waits = waits; waits&In == 0 {
+		s.g.hot.CompareAndSwap(s, nil)
+	}
+	if !gains {
+		s.g.set.change(s)
+		return false
+	}
+	// Not a change: of a socket that is on the system's list of ready ones already, from a
+	// look before, that would wake nobody.
+	s.g.set.remove(s)
+	if s.g.set.add(s) == nil {
+		return false
+	}
+	s.in, s.mask = false, s.mask|Lost
+	s.queue()
+	return true
+}
+
+// Soon has the stream driven as if its socket were ready. It does not block.
+func (s *Socket) Soon() {
+	g := s.g
+	g.mu.Lock()
+	if s.removed || s.queued {
+		g.mu.Unlock()
+		return
+	}
+	s.queue()
+	g.mu.Unlock()
+	g.rouse()
+}
+
+// queue puts s among those of Soon. With g.mu held.
+func (s *Socket) queue() {
+	if !s.queued {
+		s.queued = true
+		s.g.soon = append(s.g.soon, s)
+		s.g.pending.Add(1)
+	}
+}

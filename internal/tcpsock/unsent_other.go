@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package tcpsock
+
+func boundUnsent(int) {}

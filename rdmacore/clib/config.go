@@ -1,0 +1,111 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package main
+
+// #include "own.h"
+import "C"
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/safecopy"
+	"github.com/softrnic/softrnic/internal/safeopen"
+	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/lab/tap"
+	"github.com/softrnic/softrnic/lab/trace"
+	"github.com/softrnic/softrnic/rdmacore"
+	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
+	"github.com/softrnic/softrnic/stats"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// deviceConfig is the device that the settings ask for.
+func deviceConfig(s rdmacore.Settings) (uverbs.Config, error) {
+	config := uverbs.Config{
+		Addr:    s.Addr,
+		RoCE:    s.RoCE,
+		CRC:     s.CRC,
+		Report:  func(s string) { fmt.Fprintln(os.Stderr, "softrnic:", s) },
+		Own:     func(fd int) { C.srn_own(C.int(fd)) },
+		Channel: func(fd int) { C.srn_channel(C.int(fd)) },
+	}
+	safecopy.Heed((*atomic.Int32)(C.srn_foreign_word()))
+	var err error
+	if s.Strace != "" {
+		config.Trace, err = tracer(s.Strace)
+		if err != nil {
+			return config, fmt.Errorf("SOFTRNIC_STRACE: %w", err)
+		}
+	}
+	config.RNIC, err = lab(s, config.Report)
+	return config, err
+}
+
+// lab is how to open an RNIC with the fault plan, the capture and the trace of the settings.
+func lab(s rdmacore.Settings, report func(string)) (c verbs.Config, err error) {
+	if s.Faults != "" {
+		text, err := os.ReadFile(s.Faults)
+		if err != nil {
+			return c, fmt.Errorf("SOFTRNIC_FAULTS: %w", err)
+		}
+		plan, err := fault.Parse(string(text))
+		if err != nil {
+			return c, fmt.Errorf("SOFTRNIC_FAULTS: %s, %w", s.Faults, err)
+		}
+		in, err := fault.New(plan, func(s fault.Strike) { report("fault: " + s.String()) })
+		if err != nil {
+			return c, err
+		}
+		c.Faults = in
+	}
+	if s.Pcap != "" {
+		t, err := tap.Append(s.Pcap, tap.Config{Payload: s.PcapPayload})
+		if err != nil {
+			return c, fmt.Errorf("SOFTRNIC_PCAP: %w", err)
+		}
+		c.Tap = t
+	}
+	if s.Trace != "" {
+		w, err := trace.Append(s.Trace)
+		if err != nil {
+			return c, fmt.Errorf("SOFTRNIC_TRACE: %w", err)
+		}
+		c.Trace = w.Add
+	}
+	return c, nil
+}
+
+// offer offers the counters of the device as long as the process lives. The program just ends:
+// `rnic run` removes the socket behind it, or stats.Tidy of another process does.
+func offer(d *uverbs.Device) error {
+	s, err := stats.Offer("", func() []*verbs.RNIC { return []*verbs.RNIC{d.RNIC()} })
+	if err == nil {
+		d.OwnSocket(s.Listener())
+	}
+	return err
+}
+
+// tracer appends lines to a file, each in one write, since several processes may share it: the process' id, the time, what
+// happened. It opens the file once and keeps it: a program may change its root and its rights.
+func tracer(name string) (func(string), error) {
+	f, err := safeopen.Private(name, os.O_APPEND)
+	if err != nil {
+		return nil, err
+	}
+	pid := strconv.Itoa(os.Getpid())
+	var mu sync.Mutex
+	var line []byte
+	return func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		line = append(append(line[:0], pid...), ' ')
+		line = time.Now().AppendFormat(line, "15:04:05.000000")
+		line = append(append(append(line, ' '), s...), '\n')
+		_, _ = f.Write(line) // a full disk is no reason to disturb the program
+	}, nil
+}

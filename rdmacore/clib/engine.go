@@ -1,0 +1,209 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+// Command clib is libsoftrnic-engine.so, built with -buildmode=c-shared: the devices uverbs0 and rdma_cm of a
+// C program, as functions that the preload library (rdmacore/preload) calls for what the program does with them. It is
+// loaded when a program opens its first device. What it is told comes from the environment
+// that `rnic run` sets: rdmacore.Settings.
+package main
+
+// #include "own.h"
+// #include "ring.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/softrnic/softrnic/rdmacore"
+	"github.com/softrnic/softrnic/rdmacore/internal/ucma"
+	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
+)
+
+func main() {}
+
+// file is an open of one of the devices.
+type file interface {
+	Write(addr uint64, n int) (int, error)
+	Close()
+}
+
+// Kinds of devices.
+const (
+	kindUverbs = 1
+	kindCM     = 2
+)
+
+// devices are those of the process: made when the first of them is opened, and there until it ends.
+var devices = sync.OnceValues(func() (devs struct {
+	verbs *uverbs.Device
+	cm    *ucma.Device
+}, err error) {
+	settings, err := rdmacore.FromEnvironment()
+	if err != nil {
+		return devs, err
+	}
+	config, err := deviceConfig(settings)
+	if err != nil {
+		return devs, err
+	}
+	devs.verbs, err = uverbs.New(config)
+	if err != nil {
+		return devs, err
+	}
+	devs.cm = ucma.New(devs.verbs)
+	if settings.Stats {
+		without := offer(devs.verbs)
+		if without != nil {
+			complain(without) // and the program runs on
+		}
+	}
+	return devs, nil
+})
+
+// srn_open opens a device: kind is 1 for uverbs0, 2 for rdma_cm, fd an eventfd that the engine owns if it succeeds. It
+// returns a handle, or -errno.
+//
+//export srn_open
+func srn_open(kind, fd C.int) C.int {
+	devs, err := devices()
+	if err != nil {
+		complain(err)
+		return -C.int(syscall.ENODEV)
+	}
+	var f file
+	switch kind {
+	case kindUverbs:
+		_ = syscall.Close(int(fd)) // nothing of this device waits for the descriptor itself
+		v := devs.verbs.Open()
+		h := files.add(v)
+		v.Share((*uverbs.Rings)(C.srn_ring_memory(C.ulong(unsafe.Sizeof(uverbs.Rings{})))),
+			(*uverbs.PostRings)(C.srn_post_ring_memory(C.ulong(unsafe.Sizeof(uverbs.PostRings{})))), h)
+		return C.int(h)
+	case kindCM:
+		f = devs.cm.Open(int(fd))
+	default:
+		return -C.int(syscall.EINVAL)
+	}
+	return C.int(files.add(f))
+}
+
+// srn_close ends an open: its last descriptor is closed.
+//
+//export srn_close
+func srn_close(handle C.int) {
+	if f := files.remove(int(handle)); f != nil {
+		f.Close()
+		files.release(int(handle)) // not before its rings are free
+	}
+}
+
+// srn_write is a write of n octets at buf to an open: n, or -errno.
+//
+//export srn_write
+func srn_write(handle C.int, buf unsafe.Pointer, n C.ulong) C.long {
+	f := files.get(int(handle))
+	if f == nil {
+		return -C.long(syscall.EBADF)
+	}
+	done, err := f.Write(uint64(uintptr(buf)), int(n))
+	if err != nil {
+		return -C.long(errno(err))
+	}
+	return C.long(done)
+}
+
+// srn_watch is uverbs.Device.Watch for a thread that reads fd, which srn_channels has: at most n descriptors in fds, and
+// how many.
+//
+//export srn_watch
+func srn_watch(fd C.int, fds *C.int, n C.int) C.int {
+	devs, err := devices()
+	if err != nil {
+		return 0
+	}
+	return C.int(devs.verbs.Watch(int(fd), unsafe.Slice((*int32)(unsafe.Pointer(fds)), int(n))))
+}
+
+func errno(err error) syscall.Errno {
+	var refusal *uverbs.Refusal
+	var no syscall.Errno
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Errno
+	case errors.As(err, &no):
+		return no
+	}
+	return syscall.EINVAL
+}
+
+// complain tells the user, once for each sentence.
+func complain(err error) {
+	if _, said := complaints.LoadOrStore(err.Error(), true); !said {
+		fmt.Fprintln(os.Stderr, "softrnic:", err)
+	}
+}
+
+var complaints sync.Map
+
+// files are the opens by handle.
+var files table
+
+// table finds an open without a lock: every command of a program comes through here.
+type table struct {
+	mu   sync.Mutex // of changes
+	list atomic.Pointer[[]*atomic.Pointer[file]]
+	free []int
+}
+
+func (t *table) add(f file) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.free); n > 0 {
+		h := t.free[n-1]
+		t.free = t.free[:n-1]
+		(*t.list.Load())[h].Store(&f)
+		return h
+	}
+	var list []*atomic.Pointer[file]
+	if p := t.list.Load(); p != nil {
+		list = *p
+	}
+	slot := new(atomic.Pointer[file])
+	slot.Store(&f)
+	list = append(list, slot) // readers of the old length do not look at the new element
+	t.list.Store(&list)
+	return len(list) - 1
+}
+
+func (t *table) get(h int) file {
+	p := t.list.Load()
+	if p == nil || h < 0 || h >= len(*p) {
+		return nil
+	}
+	if f := (*p)[h].Load(); f != nil {
+		return *f
+	}
+	return nil
+}
+
+func (t *table) remove(h int) file {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.get(h)
+	if f != nil {
+		(*t.list.Load())[h].Store(nil)
+	}
+	return f
+}
+
+// release has the handle of a file that was removed be another's.
+func (t *table) release(h int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.free = append(t.free, h)
+}
