@@ -48,6 +48,19 @@ func TestEndpoint(t *testing.T) {
 	assert.ErrorIs(t, qp.PD().Deallocate(), verbs.ErrInvalidPD)
 }
 
+// TestEndpointEndsWithWindow: the domain that a queue pair brought along goes with the last window in it, too.
+func TestEndpointEndsWithWindow(t *testing.T) {
+	n := newNode(t, verbs.QPConfig{})
+	qp, err := n.nic.CreateEndpoint(verbs.QPConfig{})
+	require.NoError(t, err)
+	mw, err := qp.PD().AllocateWindow()
+	require.NoError(t, err)
+	require.NoError(t, qp.Destroy())
+	assert.ErrorIs(t, qp.PD().Deallocate(), verbs.ErrPDInUse, "the window is in it")
+	require.NoError(t, mw.Deallocate())
+	assert.ErrorIs(t, qp.PD().Deallocate(), verbs.ErrInvalidPD)
+}
+
 // TestEndpointOnWhatIsThere: what is given is used and stays, and what others use
 // as well stays for them.
 func TestEndpointOnWhatIsThere(t *testing.T) {

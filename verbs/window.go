@@ -112,6 +112,6 @@ func (w *MW) Deallocate() (err error) {
 	w.rnic.mu.Lock()
 	defer w.rnic.mu.Unlock()
 	delete(w.rnic.windows, w)
-	w.pd.refs--
+	w.pd.release()
 	return nil
 }
