@@ -194,7 +194,7 @@ func (q *QP) fail(f streamFault) {
 	}
 	c := cause{fault: f}
 	t := step(q.State(), c.trigger())
-	q.enter(t)
+	q.enter(t, c.trigger())
 	q.mu.Unlock()
 	if t.Actions&actEvent != 0 {
 		q.raise(c.event(), f.reason(q.cfg.ID))

@@ -142,7 +142,7 @@ func (q *QP) modify(t transition, m *Modify) error {
 		}
 		q.set(m)
 	}
-	q.enter(t)
+	q.enter(t, modifyTriggers[m.Next])
 	return nil
 }
 

@@ -10,6 +10,26 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
+// TestStateRecordNamesTrigger: without a stream, too, a record of a change of state names what caused it: the verb, or a
+// failure of the queue pair's own.
+func TestStateRecordNamesTrigger(t *testing.T) {
+	for want, change := range map[string]func(q *QP){
+		trigModifyError.String(): func(q *QP) { require.NoError(t, q.Modify(Modify{Next: wr.StateError})) },
+		trigFault.String():       (*QP).Fail,
+	} {
+		var got []string
+		r := newIdleRig(t, setup{config: func(c *Config) {
+			c.Trace = func(e trace.Record) {
+				if e.Kind == trace.State {
+					got = append(got, e.Name+": "+e.From.String()+" -> "+e.Next.String())
+				}
+			}
+		}})
+		change(r.q)
+		assert.Equal(t, []string{want + ": Idle -> Error"}, got)
+	}
+}
+
 // TestPostedTogether: no request of a list can be sent, and no receive taken, before all of the list is
 // posted, whoever has a side of the stream at this moment. The trace looks between them.
 func TestPostedTogether(t *testing.T) {

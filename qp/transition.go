@@ -37,10 +37,10 @@ func (q *QP) spoken() bool {
 	return q.cfg.Extensions
 }
 
-// enter takes a transition for which no LLP stream matters, with mu held.
-func (q *QP) enter(t transition) {
+// enter takes the transition of why, for which no LLP stream matters, with mu held.
+func (q *QP) enter(t transition, why trigger) {
 	if q.cfg.Trace != nil {
-		q.traceState(q.State(), t.Next, "verb", nil)
+		q.traceState(q.State(), t.Next, why.String(), nil)
 	}
 	q.setState(t.Next)
 	if t.Actions&actFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
