@@ -143,7 +143,7 @@ func (s *session) leave() {
 	}
 }
 
-// agreed is what a stream has of RDMA Reads: room in the IRRQ, ORD, what that may be raised
+// agreedReads is what a stream has of RDMA Reads: room in the IRRQ, ORD, what that may be raised
 // to, and whether there is a Read for Writes.
 type agreedReads struct {
 	irrq, ord, maxORD int

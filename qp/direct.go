@@ -66,7 +66,7 @@ func (r *receiver) destination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, 
 	}
 }
 
-// landingFor is where the payload of a segment of a Send goes, if it is within one
+// recvDestination is where the payload of a segment of a Send goes, if it is within one
 // element of the receive's list.
 func (r *receiver) recvDestination(op rdmap.Opcode, seg ddp.Segment) (ref stag.Ref, ok bool) {
 	n := uint64(seg.Size())

@@ -25,7 +25,7 @@ const (
 )
 
 // llp is the LLP stream of a session. A TCP connection is driven with system calls that do
-// not wait (see llp_linux.go), and is the engine's while the stream is in RTS: then conn is
+// not wait (see llp_linux.go), and is its group's (package netpoll) while the stream is in RTS: then conn is
 // an netpoll.Conn, which no goroutine of the runtime waits for. Any other net.Conn is driven
 // with calls that block, from goroutines only.
 //

@@ -64,7 +64,7 @@ func (l *llp) join(g *netpoll.Group, s netpoll.Member) (*netpoll.Socket, error) 
 	return l.conn.(*netpoll.Conn).Join(g, s)
 }
 
-// handToRuntime makes a connection of the engine one of the runtime's again, for the end of the
+// handToRuntime makes a connection of package netpoll one of the runtime's again, for the end of the
 // stream: deadlines work, and a goroutine may wait. The caller owns both sides.
 func (l *llp) handToRuntime() {
 	l.mu.Lock()

@@ -67,7 +67,7 @@ func place(in *stag.Resolver, of side, seg ddp.Segment) streamFault {
 	return noFault
 }
 
-// placed copies the payload that is here to its memory. byPeer says that a peer writes
+// copyPayload copies the payload that is here to its memory, and reports whether it could. byPeer says that a peer writes
 // there by itself, and not the answer to a request of the program.
 func copyPayload(byPeer bool, ref stag.Ref, seg ddp.Segment) bool {
 	if byPeer {

@@ -11,8 +11,8 @@ import (
 // PostSend posts a list of work requests to the Send Queue, in order, and
 // reports how many were posted. The first that is refused stops the list
 // (verbs draft 8.2.1). It does not block and keeps nothing of reqs. Errors:
-// wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat, wr.ErrQueueFull,
-// wr.ErrInvalidQP.
+// wr.ErrInvalidState, wr.ErrInvalidOp, wr.ErrInvalidModifier, wr.ErrInvalidSGLLength, wr.ErrInvalidSGLFormat,
+// wr.ErrQueueFull, wr.ErrInvalidQP.
 func (q *QP) PostSend(reqs ...wr.Request) (int, error) {
 	if q.spans != nil {
 		defer region(q.spans.send).End()

@@ -212,7 +212,7 @@ type sqe struct {
 	flags      wr.Flags
 	immediate  uint64
 	readDone   bool // an RDMA Read whose data is placed, an Atomic that is answered; guarded by doneMu
-	plain      bool // a Send, RDMA Write or Immediate Data from one piece of memory at most, with no fence
+	plain      bool // a Send, RDMA Write or Immediate Data from one piece of memory at most, without ReadFence
 	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
 	// the element's own, for as many as the queue allows.
 	sgl []wr.SGE

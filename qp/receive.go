@@ -14,7 +14,7 @@ import (
 
 // The way of a segment to a completion.
 //
-//  1. Drive, called by the poller of the engine's group, owns the receive side for one
+//  1. Drive, called by the poller of the group (package netpoll), owns the receive side for one
 //     read that does not block. Where reads block, receiveLoop owns it.
 //  2. received: take FPDUs from what has arrived. A CRC is checked before any
 //     octet is handed on.

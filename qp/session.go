@@ -76,7 +76,7 @@ type receiver struct {
 
 	running sync.WaitGroup // receiveLoop
 
-	mu sync.Mutex // the token; see docs/memory-model.md
+	mu sync.Mutex // its holder is the receiver, who owns this side; docs/memory-model.md, Owners
 	// firstFPDU is 0 until an FPDU has arrived, and from then on 1 more than the stream
 	// octets that were offered to the LLP by then.
 	firstFPDU atomic.Uint64
@@ -148,7 +148,7 @@ type transmitter struct {
 
 	running sync.WaitGroup // transmitLoop
 
-	mu   sync.Mutex // the token; see docs/memory-model.md
+	mu   sync.Mutex // its holder is the transmitter, who owns this side; docs/memory-model.md, Owners
 	more atomic.Bool
 	wake chan struct{} // one token, for transmitLoop
 	// stalled is set while something is left for the next to own the side.

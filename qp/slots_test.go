@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlots replaces rings at random: what is in use keeps its element, and no
+// TestSlotsResize replaces rings at random: what is in use keeps its element, and no
 // element is in two slots.
 func TestSlotsResize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

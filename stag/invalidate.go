@@ -76,8 +76,8 @@ func checkInvalidateWindow(e *entry, u User, _ bool) AccessFault {
 	return OK
 }
 
-// Lose puts s into the Invalid state whatever its owner, as by a fault of the RNIC. It reports whether there was a Valid region or window
-// of that STag, without windows bound to it. When it returns, nothing is placed in or read from the memory through s any more.
+// Lose puts s into the Invalid state whatever its owner, as by a fault of the RNIC. It reports whether
+// it did: false for an STag that is not Valid, a region with windows bound to it, and a Shared Memory Region. When it returns true, nothing is placed in or read from the memory through s any more.
 func (t *Table) Lose(s wr.STag) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -4,8 +4,8 @@
 //	report.go  verdicts by section, key and case
 //	json.go    the lists that programs read, and the record of a run
 //	text.go, junit.go, html.go
-//	decode.go  a trace as startup frames, FPDUs and ends: cut.go finds them,
-//	           fields.go names their octets; cut_vi.go does that for VI segments
+//	decode.go  a trace as startup frames, FPDUs, segments of VI/TCP and ends, which package
+//	           dissect finds, and whose octets it names
 //	pcap.go    a trace as pcapng
 package report
 

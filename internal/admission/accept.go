@@ -1,4 +1,4 @@
-// Package admission is what the listeners of cm and vitcp share: it accepts
+// Package admission is what the listeners of cm, vitcp and lab/relay share: it accepts
 // connections at once, whatever those that came before do, and bounds how many
 // of them belong to nobody yet.
 //

@@ -32,8 +32,8 @@ type driver struct {
 // Group is where the queue pairs receive whose receives complete here.
 func (q *Queue) Group() *netpoll.Group { return &q.group }
 
-// Attach makes Poll visit d when the queue is empty: once more for each queue pair that
-// completes here and is driven by d.
+// Attach makes Poll visit d when the queue is empty, until it was detached as often as attached: once for each
+// work queue that completes here and is driven by d.
 func (q *Queue) Attach(d Driver) {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()

@@ -116,7 +116,6 @@ func TestResizeInTraffic(t *testing.T) {
 	require.Zero(t, q.Len())
 }
 
-// releaseSlot gives a token back.
 // ticket gives back the token of one completion.
 type ticket struct{ slot chan struct{} }
 

@@ -17,9 +17,9 @@ type Sleeper interface {
 	// Claim asks for the right to Sleep, which one goroutine has at a time. It
 	// reports false if it is not to be had, or not worth while.
 	Claim() bool
-	// Sleep returns when something has been received, after Rouse, and when the
-	// stream ends. It reports false if it cannot sleep. Rouse has effect from Claim
-	// on.
+	// Sleep returns when something has been driven, after Rouse, and when the Group is
+	// closed or serves nothing any more. It reports false if it cannot sleep. Rouse has
+	// effect from Claim on.
 	Sleep() bool
 	// Rouse ends a Sleep. It does not block.
 	Rouse()

@@ -9,8 +9,9 @@
 //
 // The journey of a packet, file by file: capture.go reads it, flow.go finds its
 // connection, tcp.go puts its octets in order, conn.go carries them through MPA
-// startup, stream.go cuts FPDUs, and message.go and read.go keep what DDP and
-// RDMAP demand from one FPDU to the next. rules.go names the rules.
+// startup, whose frames startup.go judges, stream.go cuts FPDUs, gap.go finds the
+// next one behind octets that are missing, and message.go and read.go keep what
+// DDP and RDMAP demand from one FPDU to the next. rules.go names the rules.
 //
 // A stream that was recorded whole needs none of that, and may be of any kind: cut.go takes it apart into startup frames,
 // FPDUs and, by vi.go, segments of VI/TCP. parts.go says what each octet of them is, for both.

@@ -92,17 +92,17 @@ func (c *Conn) SetLinger(sec int) error {
 
 // Until HandToRuntime there is no file, no goroutine waits, and these fail.
 
-// Read is that of net.TCPConn, after Settle.
+// Read is that of net.TCPConn, after HandToRuntime.
 func (c *Conn) Read(p []byte) (int, error) { return c.file.Read(p) }
 
-// Write is that of net.TCPConn, after Settle.
+// Write is that of net.TCPConn, after HandToRuntime.
 func (c *Conn) Write(p []byte) (int, error) { return c.file.Write(p) }
 
-// SetDeadline is that of net.TCPConn, after Settle.
+// SetDeadline is that of net.TCPConn, after HandToRuntime.
 func (c *Conn) SetDeadline(t time.Time) error { return c.file.SetDeadline(t) }
 
-// SetReadDeadline is that of net.TCPConn, after Settle.
+// SetReadDeadline is that of net.TCPConn, after HandToRuntime.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.file.SetReadDeadline(t) }
 
-// SetWriteDeadline is that of net.TCPConn, after Settle.
+// SetWriteDeadline is that of net.TCPConn, after HandToRuntime.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.file.SetWriteDeadline(t) }

@@ -11,7 +11,7 @@
 //	plan.go   the plan           parse.go    its text
 //	count.go  when a rule hits   injector.go what of an RNIC it hits
 //	stream.go a stream with faults           flow.go   one direction of it: from octets to segments to pieces
-//	inside.go what strikes inside an RNIC
+//	inside.go what strikes inside an RNIC        provoke.go an object that fails as a whole, without a plan
 //
 // docs/lab.md has a row for each kind of fault, with what a program sees of it.
 package fault

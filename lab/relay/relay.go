@@ -3,7 +3,7 @@
 //
 //	connection -> Startup: its MPA Request -- Queue --> in the backlog -- a place --> carried to the target
 //
-// A connection that has not sent its Request costs the target nothing, and goes for others (package accept): silent
+// A connection that has not sent its Request costs the target nothing, and goes for others (package admission): silent
 // peers keep nobody out.
 package relay
 

@@ -154,7 +154,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
-// TestReadFrom and WriteTo, where the other side fails.
+// TestCopyFails: ReadFrom and WriteTo, where the other side fails.
 func TestCopyFails(t *testing.T) {
 	a, b := pair(t, rsocket.Config{})
 	n, err := io.Copy(a, io.MultiReader(strings.NewReader("abc"), failing{}))

@@ -374,7 +374,7 @@ var packages = []group{
 			"",
 		},
 		{
-			"internal/test/exhaustion", "a process with few descriptors",
+			"internal/test/exhaustion", "a process with few descriptors, or few local ports",
 			"golang.org/x/sys",
 		},
 		{

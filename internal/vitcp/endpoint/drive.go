@@ -9,7 +9,7 @@ import (
 	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
-// A TCP connection on Linux is served by a group of the engine. Both sides of the endpoint
+// A TCP connection on Linux is served by a group of package netpoll. Both sides of the endpoint
 // belong to the goroutine that drives it then, as long as it drives:
 //
 //	the reader  the poller of the group, for one read

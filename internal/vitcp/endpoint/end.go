@@ -7,13 +7,14 @@ import (
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
-// goroutines is how many an endpoint has: one reads, one writes.
+// goroutines is how many an endpoint has, one that reads and one that writes, when no group serves it: from its
+// beginning if none does, else from its end on (finish).
 const goroutines = 2
 
 // The end of an endpoint goes by steps:
 //
-//	end       someone finds a cause; both goroutines are woken, or if a group served it,
-//	          made (finish, drive.go)
+//	end       a goroutine finds a cause; both goroutines are woken, or if a group served it,
+//	          started (finish, drive.go)
 //	quiesced  each of them says that it uses no memory any more
 //	flush     the second one has all that is posted completed
 //	draining  meanwhile the writer sends what the peer is still to know, closes its

@@ -68,7 +68,7 @@ type Config struct {
 	// One second if zero; and one at least at ReliableReception if an error code is to be told or heard, which would be
 	// lost otherwise.
 	Linger time.Duration
-	// Group serves a TCP connection, where there is an engine for it: its pollers and waiters drive the endpoint. Nil is
+	// Group serves a TCP connection, where package netpoll can (Linux): its pollers and waiters drive the endpoint. Nil is
 	// a group of its own.
 	Group *netpoll.Group
 	// Handler is told about results; not nil.

@@ -4,7 +4,7 @@ package endpoint
 
 import "io"
 
-// There is no engine on this system: goroutines do all input and output through net.Conn,
+// Package netpoll serves no socket on this system: goroutines do all input and output through net.Conn,
 // with payload copied.
 
 func (e *Endpoint) join() error { return nil }

@@ -8,7 +8,7 @@
 //	program -> librdmacm -> write(rdma_cm) -> File.Write -> cm.Dial, cm.Listener -> TCP
 //	                     <- GET_EVENT <- eventfd, one token an event <-
 //
-// Ids of the port space for datagrams exchange queue pair numbers over UDP instead (package ud, Setup).
+// Ids of the port space for datagrams exchange queue pair numbers over UDP instead (package udwire, Setup).
 //
 // A connection id has the states of Linux's cma.c, and what a state does not allow is refused with its
 // errno. Requests reach the peer's program in the order of rdma_connect. Nothing is added to

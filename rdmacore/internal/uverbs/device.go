@@ -10,7 +10,10 @@
 // of nothing, or of another File, a count that does not fit, an address that is not mapped is refused with
 // the errno that Linux gives, and changes nothing. No right is ever given that the program did not ask for.
 //
-// Methods may be called from any goroutine. None blocks.
+// Methods may be called from any goroutine. None blocks but these, each for endingTime, half a
+// second, at most: DESTROY_QP waits for what was posted to be sent and for the peer's close (part), RESIZE_CQ for the
+// completions of datagrams that were posted (settle). What ends a queue pair waits for the goroutine that brings it up by
+// hand to be gone (unlink).
 package uverbs
 
 import (

@@ -63,7 +63,7 @@ func (q *QP) roomForHidden() error {
 	return nil
 }
 
-// free gives the room in the completion queue back.
+// freeHidden gives the room in the completion queue back.
 func (q *QP) freeHidden() {
 	if q.specials.slots != nil {
 		_ = q.sendCQ.reserve(-q.sendDepth)
