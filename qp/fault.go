@@ -22,7 +22,7 @@ const (
 	faultSQPD
 	faultSQWrap
 	faultSQLength
-	faultSQNotSpoken
+	faultSQNotAgreed
 	faultZeroORD
 
 	// A Fast-Register cannot be done.

@@ -57,7 +57,7 @@ func provocations() map[streamFault][]provocation {
 	for _, c := range terminates() {
 		add(faultTerminateReceived, c.name, c.run)
 	}
-	add(faultSQNotSpoken, "posted in Idle", notAgreed)
+	add(faultSQNotAgreed, "posted in Idle", notAgreed)
 	add(faultPeerClosedBusy, "FIN with Reads to answer", peerClosesWithReadsToAnswer)
 	add(faultReadTooMany, "one more than IRD", tooManyReads)
 	add(faultAtomicAnswerID, "the second", atomicAnswered(atomicResponse(1, 2, 0), faultAtomicAnswerID, 0x0206))

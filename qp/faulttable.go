@@ -89,7 +89,7 @@ var faults = [numFaults]consequence{
 	faultSQPD:        local("SQ: region of another PD", wr.StatusInvalidPD),
 	faultSQWrap:      local("SQ: TO and length wrap", wr.StatusWrap),
 	faultSQLength:    local("SQ: message longer than 2^32-1 octets", wr.StatusInvalidLength),
-	faultSQNotSpoken: local("SQ: operation of RFC 7306 that was not agreed with the peer", wr.StatusInvalidWQE),
+	faultSQNotAgreed: local("SQ: operation of RFC 7306 that was not agreed with the peer", wr.StatusInvalidWQE),
 	faultZeroORD:     local("SQ: RDMA Read with ORD 0", wr.StatusZeroReadResources),
 
 	faultFastPrivilege:  local("Fast-Register: queue pair without privileges", wr.StatusNotPrivileged),
@@ -266,7 +266,7 @@ var faults = [numFaults]consequence{
 	// what is given up, as for any other failure that is its own (RFC 5040 4.8).
 	faultStalled: remote("message without progress in a receive of an S-RQ that others use", wr.EventSRQStalled,
 		rdmap.CodeStream, "RFC 5040 4.8 fig. 9"),
-	// The event, or a completion if a request is under way: see session.blame.
+	// The event, or a completion if a request is under way: see session.findAtFault.
 	faultLocal: {
 		Name: "local QP catastrophic error", Status: wr.StatusLocalQPCatastrophic, Event: wr.EventLocalQPCatastrophic,
 		Code: rdmap.CodeStream, Trigger: trigFault, In: wr.StateRTS, Source: "draft fig. 24",

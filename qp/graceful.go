@@ -1,7 +1,7 @@
 package qp
 
 // Graceful receive overflow (verbs draft 13.2, Config.GracefulReceive; with an S-RQ
-// also while its receives are hoarded). A Send
+// also while others hold its receives in part). A Send
 // that finds no receive waits where it is, in the receive buffer, and nothing
 // more is read from the LLP, whose flow control then stops the peer. Everything
 // else of the session goes on.

@@ -71,9 +71,9 @@ func (l LLPStream) End() (End, bool) {
 	}
 }
 
-// blamed keeps the completion of the request at fault, which is about to be queued:
+// keepAtFault keeps the completion of the request at fault, which is about to be queued:
 // that at pos of the Send Queue, or the current receive.
-func (s *session) blamed(c *cause, pos uint64) {
+func (s *session) keepAtFault(c *cause, pos uint64) {
 	status := faults[c.fault].Status
 	switch {
 	case pos != noElement:

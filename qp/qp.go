@@ -80,7 +80,7 @@ type Config struct {
 	SRQ     *srq.Queue
 	RQLimit int
 	// GracefulReceive pauses the stream when no receive is posted, instead of
-	// ending it (13.2). With an SRQ that others hoard it pauses in any case.
+	// ending it (13.2). With an SRQ whose receives others hold in part it pauses in any case.
 	GracefulReceive bool
 	// NoInboundAtomic refuses the peer's Atomic Operations.
 	NoInboundAtomic bool

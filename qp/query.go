@@ -41,7 +41,7 @@ func (q *QP) Query() Attributes {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: q.rights.noRead.Load(), NoInboundWrite: q.rights.noWrite.Load(),
 		NoInboundAtomic: q.rights.noAtomic.Load(), ReadIntoLocal: q.cfg.ReadIntoLocal, NoBind: q.cfg.NoBind, Privileged: q.cfg.Privileged, GracefulReceive: q.cfg.GracefulReceive,
-		Extensions: q.spoken(), PlacedWrites: q.cfg.PlacedWrites,
+		Extensions: q.extensionsUsed(), PlacedWrites: q.cfg.PlacedWrites,
 	}
 	if q.cfg.SRQ == nil {
 		a.RecvDepth, a.RecvSGE = q.rq.slots.depth(), q.rq.sges

@@ -100,15 +100,15 @@ func (r *receiver) received(n int, out outcome) outcome {
 	case ioAgain:
 		r.in.rest()
 	case ioRevoked:
-		r.strand()
+		r.failRevoked()
 	default:
 		r.s.fail(faultLLPLost)
 	}
 	return out
 }
 
-// strand ends the session: the memory that a segment was received into is gone.
-func (r *receiver) strand() {
+// failRevoked ends the session: the memory that a segment was received into is gone.
+func (r *receiver) failRevoked() {
 	seg := r.in.placement.segment()
 	f := faultRQSTag
 	switch op, _ := r.check(seg); op {

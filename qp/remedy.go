@@ -10,16 +10,16 @@ import (
 // broken peer does has none.
 
 const (
-	remedyLost    = "look at the peer's program, which may have ended, and at the network"
-	remedyCQ      = "make the CQ larger: it needs room for all that can be outstanding on its queues"
-	remedySpoken  = "set QPConfig.Extensions, or cm.Config.Extensions at both ends"
-	remedyReads   = "let the peer keep to the IRD that was agreed on, or raise QPConfig.IRD"
-	remedyDetails = "look at the peer's own error, which has the details"
+	remedyLost       = "look at the peer's program, which may have ended, and at the network"
+	remedyCQ         = "make the CQ larger: it needs room for all that can be outstanding on its queues"
+	remedyExtensions = "set QPConfig.Extensions, or cm.Config.Extensions at both ends"
+	remedyReads      = "let the peer keep to the IRD that was agreed on, or raise QPConfig.IRD"
+	remedyDetails    = "look at the peer's own error, which has the details"
 )
 
 var remedies = [numFaults]string{
 	faultSQLength:    "send it in messages of 2^32-1 octets at most",
-	faultSQNotSpoken: remedySpoken,
+	faultSQNotAgreed: remedyExtensions,
 	faultZeroORD:     "set ORD in QPConfig here, and IRD at the peer, above 0",
 
 	faultSendTooLong: "post receives as long as the longest message that the peer sends",
@@ -31,7 +31,7 @@ var remedies = [numFaults]string{
 	faultWriteNotEnabled:  "create the queue pair without QPConfig.NoInboundWrite",
 	faultReadNotEnabled:   "create the queue pair without QPConfig.NoInboundRead",
 	faultAtomicNotEnabled: "create the queue pair without QPConfig.NoInboundAtomic",
-	faultOpcode:           "if it is one of RFC 7306, " + remedySpoken,
+	faultOpcode:           "if it is one of RFC 7306, " + remedyExtensions,
 	faultAtomicMisaligned: "use addresses that are multiples of 8",
 	faultReadTooMany:      remedyReads,
 
@@ -53,7 +53,7 @@ var remediesAfar = map[rdmap.TermCode]string{
 	rdmap.CodeProtAccess:        "register the memory at the peer with RemoteRead, or for an Atomic with RemoteAtomic",
 	rdmap.CodeProtNotAssociated: "register the memory at the peer in the PD of its queue pair",
 	rdmap.CodeProtInvalidate:    "register what is to be invalidated at the peer with RemoteInvalidate, in the PD of its queue pair",
-	rdmap.CodeOpcode:            remedySpoken,
+	rdmap.CodeOpcode:            remedyExtensions,
 
 	rdmap.TermCode(ddp.CodeInvalidSTag):   "register the memory at the peer with RemoteWrite, and use the STag that it has told, not too late",
 	rdmap.TermCode(ddp.CodeBounds):        "write within the memory that the peer has told of",

@@ -154,7 +154,7 @@ var sendOpcodes = [...]rdmap.Opcode{
 func (t *transmitter) admit(e *sqe) streamFault {
 	switch {
 	case e.op.IsExtension() && !t.s.extensions:
-		return faultSQNotSpoken // posted in Idle, and not agreed since
+		return faultSQNotAgreed // posted in Idle, and not agreed since
 	case e.length > wr.MaxMessage:
 		return faultSQLength
 	case e.op.Reads() && t.ord.Load() == 0:

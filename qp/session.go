@@ -103,7 +103,7 @@ type receiver struct {
 	answer ddp.Inbound // QN 3
 
 	recv    recvContext   // of the Send being received
-	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see Filling
+	filling atomic.Uint64 // how far it is, for the S-RQ's watchdog: see PartialReceive
 	sinks   stag.Resolver // of the memory of receives
 	targets stag.Resolver // of RDMA Writes, and RDMA Read Responses unless answers is for those
 	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal

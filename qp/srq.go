@@ -20,14 +20,14 @@ func (r *receiver) leaveShared() {
 	}
 }
 
-// Filling implements srq.Filler: the MSN of the message, and how many of its octets are
+// PartialReceive implements srq.Stream: the MSN of the message, and how many of its octets are
 // placed.
-func (r *receiver) Filling() uint64 { return r.filling.Load() }
+func (r *receiver) PartialReceive() uint64 { return r.filling.Load() }
 
 // Holds implements srq.Waiter. noteFilling says more behind the read.
 func (r *receiver) Holds() { r.filling.Store(uint64(r.send.MSN())<<32 + 1) }
 
-// Stalled implements srq.Filler.
+// Stalled implements srq.Stream.
 func (r *receiver) Stalled() { r.s.fail(faultStalled) }
 
 // noteFilling, for a queue pair with an S-RQ, takes down how far the message in progress is, behind every read. The

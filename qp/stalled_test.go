@@ -171,7 +171,7 @@ func TestFillingInTransit(t *testing.T) {
 	}})
 	_, err := q.Post(wr.Recv{ID: 1, SGL: r.full.sgl(0, 200)})
 	require.NoError(t, err)
-	placed := func() int { return int(r.s.rx.Filling()&(1<<32-1)) - 1 }
+	placed := func() int { return int(r.s.rx.PartialReceive()&(1<<32-1)) - 1 }
 	require.Equal(t, -1, placed(), "no message")
 	sent := 0
 	send := func(b []byte) {
@@ -359,7 +359,7 @@ func TestHoardersOnTCP(t *testing.T) {
 			fpdu = fpdu[:40]
 		}
 		require.NoError(t, r.peer.Raw(fpdu))
-		require.Eventually(t, func() bool { return r.s.rx.Filling() != 0 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return r.s.rx.PartialReceive() != 0 }, patience, time.Millisecond)
 	}
 	honest.send(rawpeer.Send(1, filled(9)).Octets())
 	require.Eventually(t, func() bool { return honest.q.Stats().ReceiveWaits == 1 }, patience, time.Millisecond)

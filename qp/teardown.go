@@ -35,7 +35,7 @@ func (s *session) finish() {
 		s.tx.publishFinal()
 	}
 	s.llp.handToRuntime()
-	s.blame(&c)
+	s.findAtFault(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.cause = c.fault
 	s.explain(&c)
@@ -285,12 +285,12 @@ func (e *ending) arrival() cause {
 
 // What becomes of the work that a session leaves behind.
 
-// blame finds the request that a failure of the queue pair hits while it is
+// findAtFault finds the request that a failure of the queue pair hits while it is
 // processed, if there is one: a completion tells then (9.5.2), else the event of
 // figure 24. It is the oldest one that cannot complete any more: an outstanding
 // Read, or what is sent only in part. Others are not begun, or go out ahead of the
 // Terminate. The caller owns both sides.
-func (s *session) blame(c *cause) {
+func (s *session) findAtFault(c *cause) {
 	if c.fault != faultLocal || c.hasSQ {
 		return
 	}
@@ -318,7 +318,7 @@ func (s *session) flush(c cause) {
 	if c.why != nil && (pos != noElement || c.recv) {
 		number = c.why.Number()
 	}
-	s.blamed(&c, pos)
+	s.keepAtFault(&c, pos)
 	s.q.sq.flush(pos, status, number)
 	if !c.recv {
 		status, number = wr.StatusFlushed, 0

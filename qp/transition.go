@@ -24,13 +24,13 @@ func (q *QP) setState(s wr.State) {
 	q.sq.postMu.Lock()
 	q.rq.postMu.Lock()
 	q.state.store(s)
-	q.sq.extensions = q.spoken()
+	q.sq.extensions = q.extensionsUsed()
 	q.rq.postMu.Unlock()
 	q.sq.postMu.Unlock()
 }
 
-// spoken reports whether RFC 7306 is spoken: on the stream, if there is one.
-func (q *QP) spoken() bool {
+// extensionsUsed reports whether operations of RFC 7306 may be used: on the stream, if there is one.
+func (q *QP) extensionsUsed() bool {
 	if s := q.session.Load(); s != nil {
 		return s.extensions
 	}

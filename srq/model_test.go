@@ -220,7 +220,7 @@ func (d *modelDrive) await(c waiterChan) {
 	}
 }
 
-// await puts c where its turn is.
+// await puts c where its place is.
 func (m *model) await(c waiterChan) {
 	if m.turns[c] == 0 {
 		m.lastTurn++

@@ -4,13 +4,13 @@ package srq
 // first asked. A peer decides how many: a Post wakes as many as it has receives.
 //
 // A receive is for the stream that comes first. One that is woken and finds none, because another was
-// faster, sleeps again in its old turn. For each receive that is there a stream has
+// faster, sleeps again in its old place. For each receive that is there a stream has
 // been woken that has neither taken one nor looked in vain since, or none sleeps: Post
 // wakes one for each, Await one if there is a receive, and Forget one in the place of
 // a queue pair that was woken and ends.
 type starved struct {
 	known map[Waiter]*waiter
-	turns uint64
+	asked uint64  // how many first asks there were
 	first *waiter // of those asleep
 	last  *waiter
 }
@@ -18,12 +18,12 @@ type starved struct {
 // waiter is a queue pair that has waited.
 type waiter struct {
 	c          Waiter
-	turn       uint64 // when it first asked; 0: it has taken a receive since
+	ask        uint64 // the number of its first ask; 0: it has taken a receive since
 	asleep     bool
-	prev, next *waiter // among those asleep, which are in the order of their turns
+	prev, next *waiter // among those asleep, which are in the order of their asks
 }
 
-// sleep makes the queue pair of c one that sleeps, in its turn.
+// sleep makes the queue pair of c one that sleeps, in its place.
 func (s *starved) sleep(c Waiter) {
 	w := s.known[c]
 	if w == nil {
@@ -34,12 +34,12 @@ func (s *starved) sleep(c Waiter) {
 		return
 	}
 	after := s.last
-	if w.turn == 0 {
-		s.turns++
-		w.turn = s.turns
+	if w.ask == 0 {
+		s.asked++
+		w.ask = s.asked
 	} else { // before it are only others that were woken
 		after = nil
-		for f := s.first; f != nil && f.turn < w.turn; f = f.next {
+		for f := s.first; f != nil && f.ask < w.ask; f = f.next {
 			after = f
 		}
 	}
@@ -91,13 +91,13 @@ func (s *starved) wakeAll() {
 	}
 }
 
-// fed says that the queue pair of c, if it has waited, has taken a receive.
-func (s *starved) fed(c Waiter) {
+// took says that the queue pair of c, if it has waited, has taken a receive.
+func (s *starved) took(c Waiter) {
 	if w := s.known[c]; w != nil {
 		if w.asleep {
 			s.unlink(w)
 		}
-		w.turn = 0
+		w.ask = 0
 	}
 }
 
@@ -113,5 +113,5 @@ func (s *starved) forget(c Waiter) (woken bool) {
 		s.unlink(w)
 		return false
 	}
-	return w.turn != 0
+	return w.ask != 0
 }

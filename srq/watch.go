@@ -11,11 +11,11 @@ import (
 // other streams, and many such peers keep all of them. A message that makes no progress
 // for long ends its stream.
 //
-// While they do, a stream that finds no receive has reason to wait for one: Hoarded.
+// While they do, a stream that finds no receive has reason to wait for one: HeldByOthers.
 //
 // The watchdog is one timer for the queue. It runs while a receive is filled in part and
 // several streams take from the queue; with one stream nobody is kept from anything. It
-// runs on while there is hope for a stream that waits. Looks are counted, not time: a process that
+// runs on for a grace period in which a stream that waits may yet get one. Looks are counted, not time: a process that
 // was stopped for long has not looked.
 
 // DefaultStallTimeout is how long a message may make no progress.
@@ -24,20 +24,20 @@ const DefaultStallTimeout = 10 * time.Second
 // stallLooks is how often the watchdog looks in a StallTimeout.
 const stallLooks = 4
 
-// hopeLooks is how many looks hope lasts behind the last receive that was filled in part: a
-// StallTimeout at least, in which the program can post again what comes back.
-const hopeLooks = stallLooks + 1
+// graceLooks is how many looks the grace period lasts behind the last receive that was filled in part:
+// a StallTimeout at least, in which the program can post again what comes back.
+const graceLooks = stallLooks + 1
 
 // leastProgress is how many octets of a message make progress while a stream waits for a
 // receive. So a peer that drips keeps one for as many StallTimeouts as it has times that.
 const leastProgress = 4 << 10
 
-// Filler is a stream that takes receives from the queue.
-type Filler interface {
-	// Filling is 0 while no receive of the queue is filled in part, else how many octets
+// Stream is a stream that takes receives from the queue.
+type Stream interface {
+	// PartialReceive is 0 while no receive of the queue is filled in part, else how many octets
 	// are placed and 1, and in the upper half another number for each message. It does not
 	// block.
-	Filling() uint64
+	PartialReceive() uint64
 	// Stalled ends the stream: its message has made no progress for the StallTimeout. It
 	// does not block.
 	Stalled()
@@ -53,14 +53,14 @@ type watch struct {
 	idle atomic.Bool
 
 	mu      sync.Mutex
-	fillers map[Filler]*filling // guarded by mu, as all below
+	streams map[Stream]*seenStream // guarded by mu, as all below
 	timer   *time.Timer
 	running bool
-	hope    int // looks for which who finds no receive may yet wait: see Hoarded
+	grace   int // looks left in which a stream that finds no receive may wait: see HeldByOthers
 }
 
-// filling is what the watchdog knows of a stream.
-type filling struct {
+// seenStream is what the watchdog knows of a stream.
+type seenStream struct {
 	seen  uint64 // by the last look that has seen progress
 	still int    // looks in a row since then
 }
@@ -73,58 +73,58 @@ func (w *watch) init(timeout time.Duration, look func()) {
 		timeout = DefaultStallTimeout
 	}
 	w.every, w.look = max(timeout/stallLooks, 1), look
-	w.fillers = make(map[Filler]*filling)
+	w.streams = make(map[Stream]*seenStream)
 }
 
 // Join makes f known to the watchdog, until Leave.
-func (q *Queue) Join(f Filler) {
+func (q *Queue) Join(f Stream) {
 	w := &q.watch
 	if w.every == 0 {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.fillers[f] = &filling{}
-	if len(w.fillers) > 1 { // the other may fill one already
+	w.streams[f] = &seenStream{}
+	if len(w.streams) > 1 { // the other may fill one already
 		w.start()
 	}
 }
 
 // Leave undoes Join.
-func (q *Queue) Leave(f Filler) {
+func (q *Queue) Leave(f Stream) {
 	w := &q.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.fillers[f] == nil {
+	if w.streams[f] == nil {
 		return
 	}
-	if delete(w.fillers, f); f.Filling() != 0 { // what it holds is the program's again soon
-		w.hope = hopeLooks
+	if delete(w.streams, f); f.PartialReceive() != 0 { // what it holds is the program's again soon
+		w.grace = graceLooks
 		w.start()
 	}
 }
 
-// Hoarded reports whether f, which has found no receive, may wait for one: messages of
+// HeldByOthers reports whether f, which has found no receive, may wait for one: messages of
 // other streams hold some in part, or did until a StallTimeout ago, so the program may post
-// again. Who waits is woken when that is over. Without a StallTimeout nobody sees to it that receives
-// come back, and it is false.
-func (q *Queue) Hoarded(f Filler) bool {
+// again. A stream that waits is woken when that grace period is over. Without a StallTimeout
+// nobody sees to it that receives come back, and it is false.
+func (q *Queue) HeldByOthers(f Stream) bool {
 	w := &q.watch
 	if w.every == 0 {
 		return false
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.hope == 0 {
-		for other := range w.fillers {
-			if other != f && other.Filling() != 0 {
-				w.hope = hopeLooks
+	if w.grace == 0 {
+		for other := range w.streams {
+			if other != f && other.PartialReceive() != 0 {
+				w.grace = graceLooks
 				w.start()
 				break
 			}
 		}
 	}
-	return w.hope > 0
+	return w.grace > 0
 }
 
 // Fills says that a receive is filled in part: a stream says so, if it goes on being, each
@@ -153,37 +153,37 @@ func (w *watch) start() {
 
 // look looks at all streams once.
 func (q *Queue) look() {
-	stalled, hopeless := q.watch.stalled(q.hungry())
+	stalled, graceOver := q.watch.stalled(q.waiting())
 	for _, f := range stalled {
 		f.Stalled()
 	}
-	if hopeless {
+	if graceOver {
 		q.mu.Lock()
 		q.starved.wakeAll()
 		q.mu.Unlock()
 	}
 }
 
-// hungry reports whether a stream waits for a receive.
-func (q *Queue) hungry() bool {
+// waiting reports whether a stream waits for a receive.
+func (q *Queue) waiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.starved.first != nil
 }
 
 // stalled are those whose message has just been found to stand still. It sees to the next
-// look. hopeless says that a stream need not wait for a receive any more.
-func (w *watch) stalled(hungry bool) (list []Filler, hopeless bool) {
+// look. graceOver says that a stream need not wait for a receive any more. waiting says that one does.
+func (w *watch) stalled(waiting bool) (list []Stream, graceOver bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running = false
 	part := false
-	if len(w.fillers) > 1 {
+	if len(w.streams) > 1 {
 		w.idle.Store(true) // first: who begins behind this look sees it
-		for f, p := range w.fillers {
-			now := f.Filling()
+		for f, p := range w.streams {
+			now := f.PartialReceive()
 			part = part || now != 0
-			if now == 0 || p.progress(now, hungry) {
+			if now == 0 || p.progress(now, waiting) {
 				p.seen, p.still = now, 0
 			} else if p.still++; p.still == stallLooks {
 				list = append(list, f)
@@ -191,23 +191,24 @@ func (w *watch) stalled(hungry bool) (list []Filler, hopeless bool) {
 		}
 	}
 	switch {
-	case w.hope == 0:
+	case w.grace == 0:
 	case part:
-		w.hope = hopeLooks
+		w.grace = graceLooks
 	default:
-		w.hope--
-		hopeless = w.hope == 0
+		w.grace--
+		graceOver = w.grace == 0
 	}
-	if part || w.hope > 0 {
+	if part || w.grace > 0 {
 		w.start()
 	}
-	return list, hopeless
+	return list, graceOver
 }
 
-// progress reports whether a stream that is at now has moved since it was last seen to.
-func (p *filling) progress(now uint64, hungry bool) bool {
+// progress reports whether a stream that is at now has moved since it was last seen to. waiting says that another
+// waits for a receive.
+func (p *seenStream) progress(now uint64, waiting bool) bool {
 	const message = 32
-	if hungry && now>>message == p.seen>>message {
+	if waiting && now>>message == p.seen>>message {
 		return now-p.seen >= leastProgress
 	}
 	return now != p.seen

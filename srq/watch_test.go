@@ -12,7 +12,7 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// stream is a Filler that counts how often the watchdog looks.
+// stream is a Stream that counts how often the watchdog looks.
 type stream struct {
 	at    atomic.Uint64
 	looks atomic.Int64
@@ -20,7 +20,7 @@ type stream struct {
 	stop  atomic.Int64 // how long the next look takes
 }
 
-func (s *stream) Filling() uint64 {
+func (s *stream) PartialReceive() uint64 {
 	s.looks.Add(1)
 	if d := s.stop.Swap(0); d > 0 {
 		time.Sleep(time.Duration(d))
@@ -143,17 +143,17 @@ type waiting struct {
 func (w *waiting) Wake()  { w.woken.Add(1) }
 func (w *waiting) Holds() { w.at.Store(1) }
 
-// TestHoarded: there is hope while another stream holds a receive, and a StallTimeout
+// TestHeldByOthers: a stream may wait while another stream holds a receive, and a StallTimeout
 // longer; then who waits is woken.
-func TestHoarded(t *testing.T) {
+func TestHeldByOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Config{Depth: 1, SGE: 1})
 		var hoarder, honest waiting
 		q.Join(&hoarder)
 		q.Join(&honest)
-		assert.False(t, q.Hoarded(&honest), "nobody holds one")
+		assert.False(t, q.HeldByOthers(&honest), "nobody holds one")
 		honest.at.Store(7)
-		assert.False(t, q.Hoarded(&honest), "what it held itself is no reason to wait")
+		assert.False(t, q.HeldByOthers(&honest), "what it held itself is no reason to wait")
 		honest.at.Store(0)
 
 		_, err := q.Post(wr.Recv{})
@@ -161,7 +161,7 @@ func TestHoarded(t *testing.T) {
 		e, _ := q.TakeFor(&hoarder, true)
 		require.NotNil(t, e)
 		q.Await(&honest)
-		require.True(t, q.Hoarded(&honest))
+		require.True(t, q.HeldByOthers(&honest))
 		for i := range uint64(100) { // it goes on
 			hoarder.fill(q, 1+leastProgress*(1+i))
 			pass(9 * time.Second)
@@ -171,22 +171,22 @@ func TestHoarded(t *testing.T) {
 		hoarder.fill(q, 0) // its message is complete
 		pass(10 * time.Second)
 		assert.Zero(t, honest.woken.Load())
-		assert.True(t, q.Hoarded(&honest))
+		assert.True(t, q.HeldByOthers(&honest))
 		pass(5 * time.Second)
 		assert.EqualValues(t, 1, honest.woken.Load())
-		assert.False(t, q.Hoarded(&honest))
+		assert.False(t, q.HeldByOthers(&honest))
 		pass(time.Hour)
 		assert.EqualValues(t, 1, honest.woken.Load())
 
 		hoarder.at.Store(1)
 		q.Leave(&hoarder) // in the middle of a message, and nobody is there but one that waits
 		q.Await(&honest)
-		assert.True(t, q.Hoarded(&honest))
+		assert.True(t, q.HeldByOthers(&honest))
 		pass(10 * time.Second)
 		assert.EqualValues(t, 1, honest.woken.Load())
 		pass(3 * time.Second)
 		assert.EqualValues(t, 2, honest.woken.Load())
-		assert.False(t, q.Hoarded(&honest))
+		assert.False(t, q.HeldByOthers(&honest))
 	})
 }
 

@@ -65,7 +65,7 @@ func (q *Queue) post(r *wr.Recv) error {
 func (q *Queue) Take() (e *Element, failed bool) { return q.TakeFor(nil, false) }
 
 // TakeFor is Take by the queue pair that waits, or has waited, with c: what it takes
-// ends its turn. part says that its message is not all here: c holds the receive then before
+// ends its wait. part says that its message is not all here: c holds the receive then before
 // anybody else can find that it is gone.
 func (q *Queue) TakeFor(c Waiter, part bool) (e *Element, failed bool) {
 	q.mu.Lock()
@@ -76,7 +76,7 @@ func (q *Queue) TakeFor(c Waiter, part bool) (e *Element, failed bool) {
 	if e = q.posted.pop(); e != nil {
 		e.taken = true
 		q.stats.Taken++
-		q.starved.fed(c)
+		q.starved.took(c)
 		if part {
 			c.Holds()
 		}
@@ -97,15 +97,15 @@ func (q *Queue) TakeFor(c Waiter, part bool) (e *Element, failed bool) {
 type Waiter interface {
 	// Wake says that it is to look again.
 	Wake()
-	// Holds says that it has a receive that is filled in part: see Filler.
+	// Holds says that it has a receive that is filled in part: see Stream.
 	Holds()
 }
 
-// Await wakes c when a receive is posted and it is the turn of c, at Fail and at Close, once: for a queue pair that pauses its stream when
-// TakeFor finds nothing (verbs draft 13.2). It is woken too when Hoarded has become false. If a receive is posted already, or the
-// queue has failed or is closed, somebody is woken at once. Whoever is woken takes
-// again, and awaits again, without losing its turn, if another was faster. Awaiting
-// twice is awaiting once.
+// Await wakes c when a receive is posted and c is the first that waits, at Fail and at Close, once: for a queue pair that
+// pauses its stream when TakeFor finds nothing (verbs draft 13.2). It is woken too when HeldByOthers has become false.
+// If a receive is posted already, or the queue has failed or is closed, the first that waits is woken at once. A queue
+// pair that is woken takes again, and awaits again, without losing its place, if another was faster. Awaiting twice is
+// awaiting once.
 func (q *Queue) Await(c Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +119,7 @@ func (q *Queue) Await(c Waiter) {
 }
 
 // Forget undoes Await: when it returns, c is not woken any more. If it was, and has taken
-// nothing, the next in turn is woken for it.
+// nothing, the next one is woken for it.
 func (q *Queue) Forget(c Waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

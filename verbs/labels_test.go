@@ -46,7 +46,7 @@ func requireLabeled(t *testing.T, nic *verbs.RNIC, what ...string) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// TestLabels finds the goroutines of an RNIC by their labels: those of a stream of a pipe, the keeper of a stream of TCP, and
+// TestLabels finds the goroutines of an RNIC by their labels: those of a stream of a pipe, the background poller of a stream of TCP, and
 // those that call handlers. When it is closed there are none.
 func TestLabels(t *testing.T) {
 	for _, loopback := range []bool{false, true} {
@@ -54,7 +54,7 @@ func TestLabels(t *testing.T) {
 			a, _ := rnictest.Pair(t, rnictest.Config{Loopback: loopback})
 			qp, cq := labelPair("qp", strconv.Itoa(int(a.QP.ID()))), labelPair("cq", strconv.Itoa(int(a.CQ.ID())))
 			if loopback {
-				requireLabeled(t, a.NIC, labelPair("softrnic", "keep"), cq, "(*Group).backgroundLoop")
+				requireLabeled(t, a.NIC, labelPair("softrnic", "background poller"), cq, "(*Group).backgroundLoop")
 			} else {
 				requireLabeled(t, a.NIC, labelPair("softrnic", "receive"), qp, "(*receiver).receiveLoop")
 				requireLabeled(t, a.NIC, labelPair("softrnic", "transmit"), qp, "(*transmitter).transmitLoop")

@@ -102,7 +102,7 @@ func (k *backgroundPoller) end(g *Group) {
 // backgroundLoop is the background poller. One goroutine a group.
 func (g *Group) backgroundLoop(gone chan<- struct{}) {
 	defer close(gone)
-	g.Labels.With(proflabel.Work, "keep").Wear()
+	g.Labels.With(proflabel.Work, "background poller").Wear()
 	g.pollerSlot.Lock()
 	defer g.pollerSlot.Unlock()
 	for !g.ended.Load() {

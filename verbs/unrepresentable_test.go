@@ -9,9 +9,9 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// TestMisfit: an offset or a length that an element cannot tell is refused when it is
+// TestUnrepresentableSGE: an offset or a length that an element cannot tell is refused when it is
 // posted, and is not cut to one that it can.
-func TestMisfit(t *testing.T) {
+func TestUnrepresentableSGE(t *testing.T) {
 	w := newWorld(t, verbs.Config{})
 	w.connect()
 	zero, err := w.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, ZeroBased: true})
