@@ -11,24 +11,22 @@ import (
 // What every case is made of: its kind, and the parts it goes through one after another. The fixtures,
 // each made from nothing but defaults unless a case says more:
 //
-//	fixture_host.go      an RNIC in this process with one of everything; two that are connected
-//	fixture_link.go      a queue pair of a host and a raw peer
-//	fixture_probe.go     access probes: what may be done with an STag
-//	fixture_underway.go  the same, while an operation is under way
-//	fixture_rig.go       a queue pair under test, driven by an upper tester, and a raw peer
-//	fixture_buffer.go    its memory
-//	fixture_startup.go   its MPA startup, played by the case
-//	fixture_rping.go     a raw peer of a program that speaks rping's language
-//	fixture_paths.go     a fault tried by each way that a segment can take, with guarded memory
-//	fixture_vi.go        VI NICs, and in fixture_vi_peer.go a raw peer of a VI
-//	fixture_nd.go        NetworkDirect adapters
+//	fixture_host.go     an RNIC in this process with one of everything; two that are connected
+//	fixture_link.go     a queue pair of a host and a raw peer
+//	fixture_probe.go    access probes: what may be done with an STag
+//	fixture_rig.go      a queue pair under test, driven by an upper tester, and a raw peer
+//	fixture_buffer.go   its memory; memory of which each octet is watched
+//	fixture_startup.go  its MPA startup, played by the case
+//	fixture_rping.go    a raw peer of a program that speaks rping's language
+//	fixture_paths.go    a fault tried by each way that a segment can take
+//	fixture_vi.go       VI NICs, and in fixture_vi_peer.go a raw peer of a VI
+//	fixture_nd.go       NetworkDirect adapters
 //
 // and what they are used with:
 //
-//	fixture_peer.go       the raw peer
-//	fixture_messages.go   message builders
+//	fixture_peer.go       the raw peer, and the messages that it sends and gets
 //	fixture_faults.go     tables of faults, and what has to follow
-//	fixture_transfers.go  data that has to arrive, and the operations matrix
+//	fixture_transfers.go  data that has to arrive, the operations matrix, and probes while an operation is under way
 //	fixture_await.go      completions, events and states, waited for and compared
 
 // apiCase is a case of the verbs in this process, or of the calls of a VI NIC or a NetworkDirect

@@ -13,22 +13,58 @@ import (
 // Tables of faults, each with all that has to follow: segments that have to be refused, requests and
 // receives that complete in error, and descriptions of regions that are not registered.
 
-// segmentFault is a segment that a queue pair has to refuse, and all that follows.
-type segmentFault struct {
-	what  string
-	ulpdu func(*faultRig) []byte
-	// code is the Terminate Message's layer<<12|type<<8|code. It echoes the DDP
-	// header of the segment, unless bare, and with readToo the RDMA Read Request
-	// header.
-	code          uint16
-	bare, readToo bool
-	// event is raised; 0 stands for a Completion Error instead, which is status,
-	// of the receive.
-	event  verbs.EventID
+// peerFault is how a queue pair refuses what its peer sends. The zero value: it does not.
+type peerFault struct {
+	// event is raised; 0 stands for a Completion Error instead, which is status, of the receive.
+	event verbs.EventID
+	// code is the Terminate Message's layer<<12|type<<8|code, and echo what it has of the segment.
+	code   uint16
+	echo   echo
 	status verbs.Status
 }
 
-// rig is what a rejection is tried on: a queue pair in RTS with one receive of
+// echo is what a Terminate Message has of the segment at fault: its length and DDP header, and of an
+// RDMA Read Request that header too, or nothing (RFC 5040 4.8 figure 10).
+type echo byte
+
+const (
+	echoHeader echo = iota
+	echoRequest
+	echoNothing
+)
+
+// The faults of a segment's own fields: codes by RFC 5040 4.8 figure 9, RFC 5041 7.2 and RFC 5044 8,
+// events by the verbs draft's figures 24 and 37. Those of access are noSTag and its like.
+var (
+	allowed      peerFault
+	badCRC       = peerFault{event: verbs.EventBadCRC, code: 0x2002, echo: echoNothing}
+	badSize      = peerFault{event: verbs.EventSegmentSize, code: 0x1000, echo: echoNothing}
+	badDDP       = peerFault{event: verbs.EventDDPVersion, code: 0x1206}
+	badTaggedDDP = peerFault{event: verbs.EventDDPVersion, code: 0x1104}
+	badQN        = peerFault{event: verbs.EventInvalidQN, code: 0x1201}
+	badMSN       = peerFault{event: verbs.EventRQMSNRange, code: 0x1203}
+	badMO        = peerFault{event: verbs.EventRQMSNGap, code: 0x1204}
+	tooLong      = peerFault{status: verbs.StatusBaseBounds, code: 0x1205}
+	badRDMAP     = peerFault{event: verbs.EventRDMAPVersion, code: 0x0205}
+	badOpcode    = peerFault{event: verbs.EventUnexpectedOpcode, code: 0x0206}
+	noLBit       = peerFault{event: verbs.EventNoLBit, code: 0x0207}
+	readTooLong  = peerFault{event: verbs.EventInvalidReadRequest, code: 0x1205}
+	readTooShort = peerFault{event: verbs.EventInvalidReadRequest, code: 0x1000, echo: echoNothing}
+	readMO       = peerFault{event: verbs.EventInvalidReadRequest, code: 0x1204}
+	readMSN      = peerFault{event: verbs.EventIRRQMSNRange, code: 0x1203}
+	readMSNGap   = peerFault{event: verbs.EventIRRQMSNGap, code: 0x1203}
+	noReadRight  = peerFault{event: verbs.EventReadNotEnabled, code: 0x1201}  // of the queue pair
+	noWriteRight = peerFault{event: verbs.EventWriteNotEnabled, code: 0x1100} // of the queue pair
+)
+
+// segmentFault is a segment that a queue pair has to refuse.
+type segmentFault struct {
+	what string
+	peerFault
+	ulpdu func(*faultRig) []byte
+}
+
+// faultRig is what a rejection is tried on: a queue pair in RTS with one receive of
 // faultRigRoom octets, an outstanding RDMA Read into sink, and an open region.
 type faultRig struct {
 	*rig
@@ -55,102 +91,95 @@ func newFaultRig(t *conformance.T, s setup) *faultRig {
 	return v
 }
 
-// rejectsEach tries each of these, on a rig of its own: there is the Terminate
-// Message and then the end of the stream; the event or the Completion Error and
-// nothing else; and nothing was placed.
+// rejectsEach tries each of these, and rejects one, on a rig of its own: there is the Terminate
+// Message and then the end of the stream; the event or the Completion Error and nothing else; and
+// nothing was placed.
 func rejectsEach(t *conformance.T, s setup, rejections ...segmentFault) {
-	for i := range rejections {
-		x := &rejections[i]
-		t.In(x.what, func() {
-			v := newFaultRig(t, s)
-			u := x.ulpdu(v)
-			v.send(u)
-			v.rejects(x, u)
-		})
+	for _, x := range rejections {
+		rejects(t, s, x.what, x.peerFault, x.ulpdu)
 	}
 }
 
-// rejects says that the rig's stream ends because of segment u, as x tells.
-func (v *faultRig) rejects(x *segmentFault, u []byte) {
-	if x.bare {
-		u = nil
-	}
-	v.tornDown(x.code, u, x.readToo)
-	if x.event != 0 {
-		v.events(x.event)
-		x.status = verbs.StatusFlushed
+func rejects(t *conformance.T, s setup, what string, f peerFault, ulpdu func(*faultRig) []byte) {
+	t.In(what, func() {
+		v := newFaultRig(t, s)
+		v.rejected(f, ulpdu(v))
+	})
+}
+
+// rejected sends a segment, because of which the stream ends, and rejects says that it ends so.
+func (v *faultRig) rejected(f peerFault, u []byte) {
+	v.send(u)
+	v.rejects(f, u)
+}
+
+func (v *faultRig) rejects(f peerFault, u []byte) {
+	v.tornDown(f.code, f.of(u), f.echo == echoRequest)
+	if f.event != 0 {
+		v.events(f.event)
+		f.status = verbs.StatusFlushed
 	} else {
 		v.events()
 	}
-	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: x.status})
+	v.completionsOf(v.RecvCQ, verbs.Completion{ID: 1, Op: verbs.OpRecv, Status: f.status})
 	v.completionsOf(v.SendCQ, verbs.Completion{ID: 50, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 	v.region.unchanged()
 	v.sink.unchanged()
 	v.receive.unchanged()
-	n, err := v.tryPost(verbs.Request{})
-	require.ErrorIs(v.t, err, verbs.ErrInvalidState, "PostSQ behind the error")
-	require.Zero(v.t, n)
+	v.refusesPost(verbs.ErrInvalidState, verbs.Request{})
 }
 
-// segmentFaults are segments that may not be taken: codes by RFC 5040 4.8 figure 9,
-// RFC 5041 7.2 and RFC 5044 8, events by figures 24 and 37.
+// of is what the Terminate Message repeats of a segment.
+func (f peerFault) of(u []byte) []byte { return either(f.echo == echoNothing, nil, u) }
+
+// always is a ULPDU that is the same on each rig.
+func always(u []byte) func(*faultRig) []byte { return func(*faultRig) []byte { return u } }
+
+// segmentFaults are segments that may not be taken.
 var segmentFaults = []segmentFault{
-	{what: "a Write to an invalid STag", code: 0x1100, event: verbs.EventProtSTag, ulpdu: func(*faultRig) []byte { return badSTag }},
-	{what: "a Write out of bounds", code: 0x1101, event: verbs.EventProtBounds, ulpdu: func(v *faultRig) []byte {
-		return aWrite(v.region.tag(), v.region.at(250), make([]byte, 7))
-	}},
-	{what: "a Write without the right", code: 0x1100, event: verbs.EventProtAccess, ulpdu: func(v *faultRig) []byte {
+	{"a Write to an invalid STag", noSTag.write, always(badSTag)},
+	{"a Write out of bounds", noBounds.write, writeOf(250, make([]byte, 7))},
+	{"a Write without the right", noRight.write, func(v *faultRig) []byte {
 		b := v.rig.region(8, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead)
 		return aWrite(b.tag(), b.at(0), []byte{1})
 	}},
-	{what: "a Write to another PD", code: 0x1102, event: verbs.EventProtPD, ulpdu: func(v *faultRig) []byte {
+	{"a Write to another PD", noPD.write, func(v *faultRig) []byte {
 		b := v.register(uppertester.RegisterArgs{PD: 77, Len: 64, Access: allRights})
 		return aWrite(b.tag(), b.at(0), []byte{1})
 	}},
-	{what: "a Write that wraps", code: 0x1103, event: verbs.EventProtWrap, ulpdu: func(v *faultRig) []byte {
+	{"a Write that wraps", noWrap.write, func(v *faultRig) []byte {
 		return aWrite(v.region.tag(), ^uint64(0)-1, []byte{1, 2, 3})
 	}},
-	{what: "a Read of an invalid STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag, ulpdu: func(*faultRig) []byte {
-		return aReadRequest(1, read{nowhere, nowhereTO, 1, noSuchSTag, 0})
-	}},
-	{what: "a Read out of bounds", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds, ulpdu: func(v *faultRig) []byte {
+	{"a Read of an invalid STag", noSTag.read, always(aReadRequest(1, read{nowhere, nowhereTO, 1, noSuchSTag, 0}))},
+	{"a Read out of bounds", noBounds.read, func(v *faultRig) []byte {
 		return aReadRequest(1, read{nowhere, nowhereTO, 7, v.region.tag(), v.region.at(250)})
 	}},
-	{what: "a Read without the right", code: 0x0102, readToo: true, event: verbs.EventIRRQAccess, ulpdu: func(v *faultRig) []byte {
+	{"a Read without the right", noRight.read, func(v *faultRig) []byte {
 		b := v.rig.region(8, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
 		return aReadRequest(1, read{nowhere, nowhereTO, 1, b.tag(), b.at(0)})
 	}},
-	{what: "a Read of another PD", code: 0x0103, readToo: true, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
+	{"a Read of another PD", noPD.read, func(v *faultRig) []byte {
 		b := v.register(uppertester.RegisterArgs{PD: 77, Len: 64, Access: allRights})
 		return aReadRequest(1, read{nowhere, nowhereTO, 1, b.tag(), b.at(0)})
 	}},
-	{what: "a Read that wraps", code: 0x0104, readToo: true, event: verbs.EventIRRQWrap, ulpdu: func(v *faultRig) []byte {
+	{"a Read that wraps", noWrap.read, func(v *faultRig) []byte {
 		return aReadRequest(1, read{nowhere, nowhereTO, 3, v.region.tag(), ^uint64(0) - 1})
 	}},
-	{what: "a Read Request that is too long", code: 0x1205, event: verbs.EventInvalidReadRequest, ulpdu: func(*faultRig) []byte {
-		return append(aReadRequest(1, read{}), 0)
-	}},
-	{what: "a Send to another queue", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: func(*faultRig) []byte {
-		return untagged(lastUntagged, opSend, 0, 5, 1, 0, []byte{1})
-	}},
-	{what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: func(*faultRig) []byte {
-		return aSend(1, make([]byte, faultRigRoom+1))
-	}},
-	{what: "an opcode that is none", code: 0x0206, event: verbs.EventUnexpectedOpcode, ulpdu: func(*faultRig) []byte {
-		return untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil)
-	}},
-	{what: "a wrong version of RDMAP", code: 0x0205, event: verbs.EventRDMAPVersion, ulpdu: func(*faultRig) []byte {
-		return untagged(lastUntagged, 0x83, 0, 0, 1, 0, nil)
-	}},
-	{what: "a wrong version of DDP, tagged", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *faultRig) []byte {
+	{"a Read Request that is too long", readTooLong, always(append(aReadRequest(1, read{}), 0))},
+	{"a Send to another queue", badQN, always(untagged(lastUntagged, opSend, 0, 5, 1, 0, []byte{1}))},
+	{"a Send that is too long", tooLong, always(aSend(1, make([]byte, faultRigRoom+1)))},
+	{"an opcode that is none", badOpcode, always(untagged(lastUntagged, 0x4B, 0, 0, 1, 0, nil))},
+	{"a wrong version of RDMAP", badRDMAP, always(untagged(lastUntagged, 0x83, 0, 0, 1, 0, nil))},
+	{"a wrong version of DDP, tagged", badTaggedDDP, func(v *faultRig) []byte {
 		return tagged(0xC2, opWrite, v.region.tag(), v.region.at(0), []byte{1})
 	}},
-	{what: "a wrong version of DDP, untagged", code: 0x1206, event: verbs.EventDDPVersion, ulpdu: func(*faultRig) []byte {
-		return untagged(0x42, opSend, 0, 0, 1, 0, []byte{1})
-	}},
-	{what: "a ULPDU without headers", code: 0x1000, bare: true, event: verbs.EventSegmentSize, ulpdu: func(*faultRig) []byte {
-		return []byte{lastTagged, opWrite, 0}
-	}},
+	{"a wrong version of DDP, untagged", badDDP, always(untagged(0x42, opSend, 0, 0, 1, 0, []byte{1}))},
+	{"a ULPDU without headers", badSize, always([]byte{lastTagged, opWrite, 0})},
+}
+
+// writeOf is an RDMA Write to the rig's region, from octet off on.
+func writeOf(off int, payload []byte) func(*faultRig) []byte {
+	return func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(off), payload) }
 }
 
 // completionError is an error of figure 23: a request that the Send Queue cannot do, or

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -355,3 +356,14 @@ func (b *cqHandler) calledOnce(cq *verbs.CQ) {
 func notify(t *conformance.T, cq *verbs.CQ, k verbs.NotifyType) {
 	require.NoError(t, cq.Notify(k), "Request Completion Notification")
 }
+
+// The arguments of a verbs.StreamConfig: the queue pair's side of the MPA startup, and the
+// ready-to-receive frame of the cases' Initiators.
+const (
+	asInitiator = mpa.Initiator
+	asResponder = mpa.Responder
+	rtrWrite    = mpa.RTRWrite
+)
+
+// side is one of asInitiator and asResponder.
+type side = mpa.Role

@@ -20,14 +20,6 @@ type probe struct {
 	cfg verbs.QPConfig
 }
 
-// peerFault is how a host refuses what its peer does. The zero value: it does not.
-type peerFault struct {
-	event verbs.EventID
-	code  uint16 // layer, type and code of the Terminate Message
-}
-
-var allowed peerFault
-
 // onQuietHost is a case on one host. All events have to be read, none more may come.
 func onQuietHost(run func(n *host)) func(*conformance.T) {
 	return onHost(func(_ *conformance.T, n *host) {
@@ -232,13 +224,22 @@ type accessFault struct {
 }
 
 var (
-	noSTag = accessFault{verbs.StatusInvalidSTag, peerFault{verbs.EventProtSTag, 0x1100}, peerFault{verbs.EventIRRQSTag, 0x0100}, verbs.StatusInvalidSTag, allowed}
-	noPD   = accessFault{verbs.StatusInvalidPD, peerFault{verbs.EventProtPD, 0x1102}, peerFault{verbs.EventIRRQPD, 0x0103}, verbs.StatusInvalidPD, allowed}
+	noSTag = accessFault{verbs.StatusInvalidSTag, protection(verbs.EventProtSTag, 0x1100), ofRequest(verbs.EventIRRQSTag, 0x0100), verbs.StatusInvalidSTag, allowed}
+	noPD   = accessFault{verbs.StatusInvalidPD, protection(verbs.EventProtPD, 0x1102), ofRequest(verbs.EventIRRQPD, 0x0103), verbs.StatusInvalidPD, allowed}
 	// noRight: RFC 5041 7.1 and 7.2 have one code for this and a bad STag.
-	noRight  = accessFault{verbs.StatusAccess, peerFault{verbs.EventProtAccess, 0x1100}, peerFault{verbs.EventIRRQAccess, 0x0102}, verbs.StatusAccess, peerFault{code: 0x1100}}
-	noBounds = accessFault{verbs.StatusBaseBounds, peerFault{verbs.EventProtBounds, 0x1101}, peerFault{verbs.EventIRRQBounds, 0x0101}, verbs.StatusBaseBounds, allowed}
-	noWrap   = accessFault{verbs.StatusWrap, peerFault{verbs.EventProtWrap, 0x1103}, peerFault{verbs.EventIRRQWrap, 0x0104}, verbs.StatusWrap, allowed}
+	noRight  = accessFault{verbs.StatusAccess, protection(verbs.EventProtAccess, 0x1100), ofRequest(verbs.EventIRRQAccess, 0x0102), verbs.StatusAccess, peerFault{code: 0x1100}}
+	noBounds = accessFault{verbs.StatusBaseBounds, protection(verbs.EventProtBounds, 0x1101), ofRequest(verbs.EventIRRQBounds, 0x0101), verbs.StatusBaseBounds, allowed}
+	noWrap   = accessFault{verbs.StatusWrap, protection(verbs.EventProtWrap, 0x1103), ofRequest(verbs.EventIRRQWrap, 0x0104), verbs.StatusWrap, allowed}
 )
+
+// protection is the fault of a tagged segment, and ofRequest that of what an RDMA Read Request names.
+func protection(event verbs.EventID, code uint16) peerFault {
+	return peerFault{event: event, code: code}
+}
+
+func ofRequest(event verbs.EventID, code uint16) peerFault {
+	return peerFault{event: event, code: code, echo: echoRequest}
+}
 
 // checks tries the five kinds of access to the octets of a buffer from off on,
 // which are mem to the program: those for which a has the right take place, the

@@ -239,6 +239,13 @@ func (r *rig) tryPost(sends ...verbs.Request) (int, error) {
 	return p.N, err
 }
 
+// refusesPost says that requests are refused, all of them.
+func (r *rig) refusesPost(want error, sends ...verbs.Request) {
+	n, err := r.tryPost(sends...)
+	require.ErrorIs(r.t, err, want, "PostSQ")
+	require.Zero(r.t, n, "posted")
+}
+
 // posts has the queue pair send octets of a buffer, as Sends of these lengths, all in one list.
 func (r *rig) posts(b *buffer, lengths ...int) {
 	var list []verbs.Request

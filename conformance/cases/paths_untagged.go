@@ -232,17 +232,17 @@ var wrongHeaders = []pathFault{
 	{what: "an untagged Write", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: withHeader(lastUntagged, opWrite)},
 	{
 		what: "a Write with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC, arrange: toRegion(allRights, 0),
-		only: func(r delivery) bool { return r.crc }, spoil: badCRC,
+		only: func(r delivery) bool { return r.crc }, spoil: wrongCRC,
 	},
 	{
 		what: "a Send with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC,
 		arrange: func(v *trial) []byte { return part(lastUntagged, 1, 0, v.n) },
-		only:    func(r delivery) bool { return r.crc }, spoil: badCRC,
+		only:    func(r delivery) bool { return r.crc }, spoil: wrongCRC,
 	},
 	{
 		what: "a Read Response with a bad CRC", code: 0x2002, bare: true, event: verbs.EventBadCRC,
 		arrange: func(v *trial) []byte { return v.response(0, v.n) },
-		only:    func(r delivery) bool { return r.crc }, spoil: badCRC,
+		only:    func(r delivery) bool { return r.crc }, spoil: wrongCRC,
 	},
 	{
 		what: "a marker that points elsewhere", code: 0x2003, bare: true, event: verbs.EventBadFPDU, arrange: toRegion(allRights, 0),
@@ -253,7 +253,7 @@ var wrongHeaders = []pathFault{
 	},
 }
 
-// badCRC makes an FPDU whose CRC field is off by a bit.
-func badCRC(v *trial, u []byte) []byte {
+// wrongCRC makes an FPDU whose CRC field is off by a bit.
+func wrongCRC(v *trial, u []byte) []byte {
 	return v.out.twisted(u, twist{crc: func(good uint32) uint32 { return good ^ 0x00010000 }})
 }

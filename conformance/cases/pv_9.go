@@ -50,32 +50,20 @@ func idWhateverStatus(t *conformance.T, n *host) {
 // readRequestSize spoils an RDMA Read Request's size and offset. That its header is not all
 // there is an error of DDP on the wire, too small for what it says it is (figure 24).
 func readRequestSize(t *conformance.T) {
-	list := []segmentFault{{
-		what: "at an offset", code: 0x1204, event: verbs.EventInvalidReadRequest,
-		ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, opReadRequest, 0, 1, 1, 28, read{}.header()) },
-	}}
+	rejects(t, setup{}, "at an offset", readMO, always(untagged(lastUntagged, opReadRequest, 0, 1, 1, 28, read{}.header())))
 	for _, n := range []int{0, 1, 27} {
-		list = append(list, segmentFault{
-			what: "too small", code: 0x1000, bare: true, event: verbs.EventInvalidReadRequest,
-			ulpdu: func(*faultRig) []byte { return aReadRequest(1, read{})[:18+n] },
-		})
+		rejects(t, setup{}, "too small", readTooShort, always(aReadRequest(1, read{})[:18+n]))
 	}
-	rejectsEach(t, setup{}, list...)
 }
 
 // readBeyondRegion asks for more than there is, up to the most that can be asked for.
 func readBeyondRegion(t *conformance.T) {
-	var list []segmentFault
 	for _, x := range []struct {
 		off int
 		n   uint32
 	}{{0, 257}, {255, 2}, {-1, 1}, {256, 1}, {0, 1<<32 - 1}} {
-		list = append(list, segmentFault{
-			what: "beyond it", code: 0x0101, readToo: true, event: verbs.EventIRRQBounds,
-			ulpdu: func(v *faultRig) []byte {
-				return aReadRequest(1, read{nowhere, nowhereTO, x.n, v.region.tag(), v.region.at(x.off)})
-			},
+		rejects(t, setup{}, "beyond it", noBounds.read, func(v *faultRig) []byte {
+			return aReadRequest(1, read{nowhere, nowhereTO, x.n, v.region.tag(), v.region.at(x.off)})
 		})
 	}
-	rejectsEach(t, setup{}, list...)
 }

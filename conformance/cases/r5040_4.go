@@ -61,88 +61,48 @@ func messagesSent(t *conformance.T) {
 
 // controlRefused spoils the control octet of each message.
 func controlRefused(t *conformance.T) {
-	swapped := func(c byte) byte { return c<<4 | c>>4 }
-	list := []segmentFault{
-		{
-			what: "the control octet is the third", code: 0x0205, event: verbs.EventRDMAPVersion,
-			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, 0, uint32(opSend)<<24, 0, 1, 0, []byte("x")) },
-		},
-		{
-			what: "the control octet has its fields swapped", code: 0x0205, event: verbs.EventRDMAPVersion,
-			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, swapped(opSend), 0, 0, 1, 0, []byte("x")) },
-		},
-	}
+	const swapped = opSend&0xF<<4 | opSend>>4
+	rejectsEach(t, setup{},
+		segmentFault{"the control octet is the third", badRDMAP, always(untagged(lastUntagged, 0, uint32(opSend)<<24, 0, 1, 0, []byte("x")))},
+		segmentFault{"the control octet has its fields swapped", badRDMAP, always(untagged(lastUntagged, swapped, 0, 0, 1, 0, []byte("x")))},
+	)
 	for _, m := range goodMessages {
 		for _, version := range []byte{0x00, 0x80, 0xC0} {
-			list = append(list, segmentFault{
-				what: m.what + " of a wrong version", code: 0x0205, event: verbs.EventRDMAPVersion,
-				ulpdu: func(v *faultRig) []byte {
-					u := m.make(v)
-					u[1] = u[1]&0x3F | version
-					return u
-				},
-			})
+			rejects(t, setup{}, m.what+" of a wrong version", badRDMAP, m.but(masked(1, 0x3F, version)))
 		}
 	}
 	for opcode := byte(8); opcode < 16; opcode++ {
 		for _, like := range []int{goodWrite, goodSend, goodReadRequest} {
-			list = append(list, segmentFault{
-				what: "an unknown opcode in place of " + goodMessages[like].what, code: 0x0206, event: verbs.EventUnexpectedOpcode,
-				ulpdu: func(v *faultRig) []byte {
-					u := goodMessages[like].make(v)
-					u[1] = 0x40 | opcode
-					return u
-				},
-			})
+			m := goodMessages[like]
+			rejects(t, setup{}, "an unknown opcode in place of "+m.what, badOpcode, m.but(with(1, 0x40|opcode)))
 		}
 	}
-	rejectsEach(t, setup{}, list...)
 }
 
 // modelRefused gives each opcode the T flag that it must not have.
 func modelRefused(t *conformance.T) {
-	var list []segmentFault
 	for i, m := range goodMessages {
-		list = append(list, segmentFault{
-			what: m.what + " of the other buffer model", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-			ulpdu: func(v *faultRig) []byte {
-				switch i {
-				case goodWrite, goodReadResponse:
-					u := m.make(v)
-					return untagged(lastUntagged, u[1], 0, 0, 1, 0, u[14:])
-				default:
-					u := m.make(v)
-					return tagged(lastTagged, u[1], v.region.tag(), v.region.at(0), u[18:])
-				}
-			},
+		rejects(t, setup{}, m.what+" of the other buffer model", badOpcode, func(v *faultRig) []byte {
+			u := m.make(v)
+			if i == goodWrite || i == goodReadResponse {
+				return untagged(lastUntagged, u[1], 0, 0, 1, 0, u[14:])
+			}
+			return tagged(lastTagged, u[1], v.region.tag(), v.region.at(0), u[18:])
 		})
 	}
-	rejectsEach(t, setup{}, list...)
 }
 
 // queueRefused sends each untagged message to queues that are not its own.
 func queueRefused(t *conformance.T) {
-	var list []segmentFault
-	for _, x := range []struct {
-		message int
-		queues  []byte
-	}{
-		{goodSend, []byte{1, 2, 3, 0x80}}, {goodSendInv, []byte{1, 2}}, {goodSendSE, []byte{1, 5}}, {goodSendSEInv, []byte{1, 4}},
-		{goodReadRequest, []byte{0, 2, 3}}, {goodTerminate, []byte{0, 1, 3}},
+	for message, queues := range map[int][]byte{
+		goodSend: {1, 2, 3, 0x80}, goodSendInv: {1, 2}, goodSendSE: {1, 5}, goodSendSEInv: {1, 4},
+		goodReadRequest: {0, 2, 3}, goodTerminate: {0, 1, 3},
 	} {
-		for _, qn := range x.queues {
-			m := goodMessages[x.message]
-			list = append(list, segmentFault{
-				what: m.what + " to another queue", code: 0x1201, event: verbs.EventInvalidQN,
-				ulpdu: func(v *faultRig) []byte {
-					u := m.make(v)
-					u[9] = qn
-					return u
-				},
-			})
+		for _, qn := range queues {
+			m := goodMessages[message]
+			rejects(t, setup{}, m.what+" to another queue", badQN, m.but(with(atQN, qn)))
 		}
 	}
-	rejectsEach(t, setup{}, list...)
 }
 
 // ignoredFields sets what a receiver does not look at.
@@ -210,13 +170,9 @@ func payloadBegins(t *conformance.T, r *rig) {
 	r.send(aReadResponse(b.tag(), b.at(16), []byte("abc")))
 	r.completions(verbs.Completion{ID: 9, Op: verbs.OpRead})
 
-	rejectsEach(t, setup{}, segmentFault{
-		what: "an RDMA Read Request with an octet behind its header", code: 0x1205, event: verbs.EventInvalidReadRequest,
-		ulpdu: func(v *faultRig) []byte { return append(goodMessages[goodReadRequest].make(v), 0) },
-	}, segmentFault{
-		what: "a Terminate Message of half a control word", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
-		ulpdu: func(*faultRig) []byte { return aTerminate(0x1202, nil, false)[:20] },
-	})
+	rejects(t, setup{}, "an RDMA Read Request with an octet behind its header", readTooLong,
+		goodMessages[goodReadRequest].but(func(u []byte) []byte { return append(u, 0) }))
+	rejects(t, setup{}, "a Terminate Message of half a control word", badSize, always(aTerminate(0x1202, nil, false)[:20]))
 }
 
 // r5040_4_8 is the Terminate Message: RFC 5040 4.8.
@@ -231,33 +187,19 @@ var r5040_4_8 = []conformance.Case{
 // all octets: none but the control word; with length and DDP header, of 14 and of 18
 // octets; and with the RDMA Read Request header too.
 func terminateLayout(t *conformance.T) {
-	list := []segmentFault{
-		{
-			what: "a ULPDU of two octets", code: 0x1000, bare: true, event: verbs.EventSegmentSize,
-			ulpdu: func(*faultRig) []byte { return []byte{lastUntagged, opSend} },
-		},
-		{
-			what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds,
-			ulpdu: func(*faultRig) []byte { return aSend(1, make([]byte, faultRigRoom+1)) },
-		},
-		{
-			what: "an RDMA Read of an unknown STag", code: 0x0100, readToo: true, event: verbs.EventIRRQSTag,
-			ulpdu: func(v *faultRig) []byte {
-				return aReadRequest(1, read{nowhere, nowhereTO, 5, v.region.tag() ^ 1, v.region.at(0)})
-			},
-		},
-		{
-			what: "an unknown opcode", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, 0x4F, 7, 8, 9, 10, []byte("abcde")) },
-		},
-	}
+	rejectsEach(t, setup{},
+		segmentFault{"a ULPDU of two octets", badSize, always([]byte{lastUntagged, opSend})},
+		segmentFault{"a Send that is too long", tooLong, always(aSend(1, make([]byte, faultRigRoom+1)))},
+		segmentFault{"an RDMA Read of an unknown STag", noSTag.read, func(v *faultRig) []byte {
+			return aReadRequest(1, read{nowhere, nowhereTO, 5, v.region.tag() ^ 1, v.region.at(0)})
+		}},
+		segmentFault{"an unknown opcode", badOpcode, always(untagged(lastUntagged, 0x4F, 7, 8, 9, 10, []byte("abcde")))},
+	)
 	for _, n := range []int{1, 2, 256, 1000} {
-		list = append(list, segmentFault{
-			what: "an RDMA Write to an unknown STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag()^1, v.region.at(0), make([]byte, n)) },
+		rejects(t, setup{}, "an RDMA Write to an unknown STag", noSTag.write, func(v *faultRig) []byte {
+			return aWrite(v.region.tag()^1, v.region.at(0), make([]byte, n))
 		})
 	}
-	rejectsEach(t, setup{}, list...)
 
 	t.Part("a bad CRC")
 	v := newFaultRig(t, setup{})
@@ -265,17 +207,14 @@ func terminateLayout(t *conformance.T) {
 	f := v.peer.Frame(u)
 	f[len(f)-1] ^= 1
 	require.NoError(t, v.peer.Raw(f))
-	v.rejects(&segmentFault{code: 0x2002, bare: true, event: verbs.EventBadCRC}, u)
+	v.rejects(badCRC, u)
 
-	rejectsEach(t, setup{}, segmentFault{
-		what: "an RDMA Read with all that is ignored", code: 0x0103, readToo: true, event: verbs.EventIRRQPD,
-		ulpdu: func(v *faultRig) []byte {
-			b := v.register(uppertester.RegisterArgs{PD: 1, Len: 8, Access: allRights})
-			u := aReadRequest(1, read{nowhere, nowhereTO, 5, b.tag(), b.at(0)})
-			u[0], u[1] = u[0]|0x3C, u[1]|0x30
-			copy(u[2:6], "junk")
-			return u
-		},
+	rejects(t, setup{}, "an RDMA Read with all that is ignored", noPD.read, func(v *faultRig) []byte {
+		b := v.register(uppertester.RegisterArgs{PD: 1, Len: 8, Access: allRights})
+		u := aReadRequest(1, read{nowhere, nowhereTO, 5, b.tag(), b.at(0)})
+		u[0], u[1] = u[0]|0x3C, u[1]|0x30
+		copy(u[2:6], "junk")
+		return u
 	})
 
 	// Once more, and not by aTerminate: RFC 5040 4.8 figures 7 and 8 for an RDMA

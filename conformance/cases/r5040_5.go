@@ -79,9 +79,7 @@ func writesSent(t *conformance.T) {
 	v := newFaultRig(t, setup{})
 	other := v.rig.region(64, allRights)
 	v.send(tagged(moreTagged, opWrite, other.tag(), other.at(0), []byte("one")))
-	bad := aWrite(v.region.tag(), v.region.at(3), []byte("two"))
-	v.send(bad)
-	v.rejects(&segmentFault{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+	v.rejected(badOpcode, aWrite(v.region.tag(), v.region.at(3), []byte("two")))
 	other.holds(0, []byte("one")) // placed before: 5041 lets it
 }
 

@@ -150,49 +150,41 @@ func sourceRefused(t *conformance.T) {
 			return reads(b.tag(), b.at(0), 1)
 		}
 	}
-	list := []segmentFault{
-		{what: "an unknown STag", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
+	rejectsEach(t, setup{},
+		segmentFault{"an unknown STag", noSTag.read, func(v *faultRig) []byte {
 			gone := v.rig.region(64, allRights)
 			gone.deregister()
 			return reads(gone.tag(), gone.at(0), 1)
 		}},
-		{what: "another key", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
+		segmentFault{"another key", noSTag.read, func(v *faultRig) []byte {
 			return reads(v.region.tag()^0x80, v.region.at(0), 1)
 		}},
-		{what: "STag zero", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
-			return reads(0, v.region.at(0), 1)
-		}},
-		{what: "an Invalid region", code: 0x0100, event: verbs.EventIRRQSTag, ulpdu: func(v *faultRig) []byte {
+		segmentFault{"STag zero", noSTag.read, func(v *faultRig) []byte { return reads(0, v.region.at(0), 1) }},
+		segmentFault{"an Invalid region", noSTag.read, func(v *faultRig) []byte {
 			var g uppertester.Region
 			require.NoError(t, v.up.Allocate(uppertester.RegisterArgs{RemoteAccess: true}, &g))
 			return reads(uint32(g.STag), 0, 1)
 		}},
-		{what: "a region of another PD", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: of(uppertester.RegisterArgs{PD: 1, Access: allRights})},
-		{what: "a region of another queue pair", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
-			b := v.register(uppertester.RegisterArgs{Len: 64, Access: allRights, QP: openQP(t, v.up, uppertester.OpenArgs{}).QP})
-			return reads(b.tag(), b.at(0), 1)
+		segmentFault{"a region of another PD", noPD.read, of(uppertester.RegisterArgs{PD: 1, Access: allRights})},
+		segmentFault{"a region of another queue pair", noPD.read, func(v *faultRig) []byte {
+			return of(uppertester.RegisterArgs{Access: allRights, QP: openQP(t, v.up, uppertester.OpenArgs{}).QP})(v)
 		}},
-		{what: "another queue pair's window", code: 0x0103, event: verbs.EventIRRQPD, ulpdu: func(v *faultRig) []byte {
+		segmentFault{"another queue pair's window", noPD.read, func(v *faultRig) []byte {
 			w := v.beside(setup{}).window(v.region, verbs.RemoteRead)
 			return reads(uint32(w), v.region.at(0), 1)
 		}},
-		{what: "a region without the right", code: 0x0102, event: verbs.EventIRRQAccess, ulpdu: of(uppertester.RegisterArgs{
+		segmentFault{"a region without the right", noRight.read, of(uppertester.RegisterArgs{
 			Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
 		})},
-		{what: "a TO and size that wrap", code: 0x0104, event: verbs.EventIRRQWrap, ulpdu: func(v *faultRig) []byte {
+		segmentFault{"a TO and size that wrap", noWrap.read, func(v *faultRig) []byte {
 			return reads(v.region.tag(), 0xFFFFFFFFFFFFFFF8, 16)
 		}},
-	}
+	)
 	for _, x := range []struct{ off, n int }{{-1, 1}, {-1, 2}, {256, 1}, {255, 2}, {0, 257}, {100, 1000}, {1 << 30, 1}} {
-		list = append(list, segmentFault{
-			what: fmt.Sprintf("%d octets from %d on, of 256", x.n, x.off), code: 0x0101, event: verbs.EventIRRQBounds,
-			ulpdu: func(v *faultRig) []byte { return reads(v.region.tag(), v.region.at(x.off), uint32(x.n)) },
+		rejects(t, setup{}, fmt.Sprintf("%d octets from %d on, of 256", x.n, x.off), noBounds.read, func(v *faultRig) []byte {
+			return reads(v.region.tag(), v.region.at(x.off), uint32(x.n))
 		})
 	}
-	for i := range list {
-		list[i].readToo = true
-	}
-	rejectsEach(t, setup{}, list...)
 
 	t.Part("the first, the last and all octets")
 	r := open(t, setup{})
@@ -281,32 +273,22 @@ func responsePlaced(t *conformance.T, r *rig) {
 
 // responseElsewhere: a response goes where the Read said and nowhere else.
 func responseElsewhere(t *conformance.T) {
-	eight := []byte("response")
+	sink := func(off int, payload string) func(*faultRig) []byte {
+		return func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(off), []byte(payload)) }
+	}
 	rejectsEach(t, setup{},
-		segmentFault{
-			what: "another region", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.region.tag(), v.region.at(0), eight) },
-		},
-		segmentFault{
-			what: "beside the sink, in its region", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(8), eight) },
-		},
-		segmentFault{
-			what: "more than was asked for", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), []byte("response!")) },
-		},
-		segmentFault{
-			what: "less than was asked for", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(0), nil) },
-		},
+		segmentFault{"another region", noSTag.write, func(v *faultRig) []byte {
+			return aReadResponse(v.region.tag(), v.region.at(0), []byte("response"))
+		}},
+		segmentFault{"beside the sink, in its region", noBounds.write, sink(8, "response")},
+		segmentFault{"more than was asked for", noBounds.write, sink(0, "response!")},
+		segmentFault{"less than was asked for", noBounds.write, sink(0, "")},
 	)
 	t.Part("two sinks")
 	v := newFaultRig(t, setup{})
 	v.send(tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("res")))
-	bad := aReadResponse(v.region.tag(), v.region.at(0), []byte("ponse"))
-	v.send(bad)
 	copy(v.sink.first, "res")
-	v.rejects(&segmentFault{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+	v.rejected(badOpcode, aReadResponse(v.region.tag(), v.region.at(0), []byte("ponse")))
 
 	t.Part("nobody asked")
 	r, b := openWith(t, setup{}, 64)

@@ -86,14 +86,8 @@ func terminateReceived(t *conformance.T) {
 		v.receive.unchanged()
 	}
 	// There is one place: MSN 1. A second Terminate Message is behind the end.
-	rejectsEach(t, setup{}, segmentFault{
-		what: "MSN 2", code: 0x1203, event: verbs.EventUnexpectedOpcode,
-		ulpdu: func(*faultRig) []byte {
-			u := aTerminate(0x1202, nil, false)
-			u[13] = 2
-			return u
-		},
-	})
+	rejects(t, setup{}, "MSN 2", peerFault{event: verbs.EventUnexpectedOpcode, code: 0x1203},
+		always(with(atMSN, 2)(aTerminate(0x1202, nil, false))))
 	t.Part("two")
 	v := newFaultRig(t, setup{})
 	v.sendAtOnce(aTerminate(0x1202, nil, false), aTerminate(0x1203, nil, false))

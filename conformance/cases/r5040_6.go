@@ -93,22 +93,12 @@ func erroneousStream(t *conformance.T) {
 		}
 	}
 	faults := []segmentFault{
-		{
-			what: "an unknown STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag()^1, v.region.at(0), []byte("bad")) },
-		},
-		{
-			what: "an unknown opcode", code: 0x0206, event: verbs.EventUnexpectedOpcode,
-			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, 0x4E, 0, 0, 1, 0, nil) },
-		},
-		{
-			what: "a wrong queue", code: 0x1201, event: verbs.EventInvalidQN,
-			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, opSend, 0, 5, 1, 0, nil) },
-		},
-		{
-			what: "a Send that is too long", code: 0x1205, status: verbs.StatusBaseBounds,
-			ulpdu: func(*faultRig) []byte { return aSend(1, make([]byte, faultRigRoom+1)) },
-		},
+		{"an unknown STag", noSTag.write, func(v *faultRig) []byte {
+			return aWrite(v.region.tag()^1, v.region.at(0), []byte("bad"))
+		}},
+		{"an unknown opcode", badOpcode, always(untagged(lastUntagged, 0x4E, 0, 0, 1, 0, nil))},
+		{"a wrong queue", badQN, always(untagged(lastUntagged, opSend, 0, 5, 1, 0, nil))},
+		{"a Send that is too long", tooLong, always(aSend(1, make([]byte, faultRigRoom+1)))},
 	}
 	for i := range faults {
 		t.Part("%s first", faults[i].what)
@@ -123,7 +113,7 @@ func erroneousStream(t *conformance.T) {
 		for _, u := range good(v) {
 			_ = v.peer.Send(u) // refused or ignored
 		}
-		v.rejects(&faults[i], first)
+		v.rejects(faults[i].peerFault, first)
 		q := v.query()
 		require.NotNil(t, q.Terminate, "the Terminate Message of Query QP")
 		require.True(t, q.Terminate.Sent)
@@ -215,59 +205,31 @@ func localErrorsTold(t *conformance.T) {
 
 // ddpFieldsChecked spoils DDP's own fields of each kind of message, one at a time.
 func ddpFieldsChecked(t *conformance.T) {
-	var list []segmentFault
 	for _, version := range []byte{0, 2, 3} {
-		for _, m := range goodMessages {
-			list = append(list, segmentFault{
-				what: m.what + " of a wrong DDP version", code: 0x1206, event: verbs.EventDDPVersion,
-				ulpdu: func(v *faultRig) []byte {
-					u := m.make(v)
-					u[0] = u[0]&^3 | version
-					return u
-				},
-			})
-			if m.make(&faultRig{region: &buffer{}, sink: &buffer{}})[0]&0x80 != 0 {
-				list[len(list)-1].code = 0x1104
-			}
+		for i, m := range goodMessages {
+			f := either(i == goodWrite || i == goodReadResponse, badTaggedDDP, badDDP)
+			rejects(t, setup{}, m.what+" of a wrong DDP version", f, m.but(masked(0, 0xFC, version)))
 		}
 	}
-	spoil := func(message int, at int, octet byte) func(*faultRig) []byte {
-		return func(v *faultRig) []byte {
-			u := goodMessages[message].make(v)
-			u[at] = octet
-			return u
-		}
-	}
-	list = append(list,
-		segmentFault{what: "a Send ahead of the only receive", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 2)},
-		segmentFault{what: "a Send that is behind", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: spoil(goodSend, 13, 0)},
-		segmentFault{what: "a Send with an MO", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: spoil(goodSend, 17, 1)},
-		segmentFault{what: "an RDMA Read Request that is ahead", code: 0x1203, event: verbs.EventIRRQMSNGap, ulpdu: spoil(goodReadRequest, 13, 2)},
-		segmentFault{what: "an RDMA Read Request that is behind", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 13, 0)},
-		segmentFault{what: "an RDMA Read Request far ahead", code: 0x1203, event: verbs.EventIRRQMSNRange, ulpdu: spoil(goodReadRequest, 10, 0x40)},
-		segmentFault{what: "an RDMA Read Request with an MO", code: 0x1204, event: verbs.EventInvalidReadRequest, ulpdu: spoil(goodReadRequest, 17, 1)},
-		segmentFault{what: "an RDMA Read Request that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodReadRequest, 0, moreUntagged)},
-		segmentFault{what: "a Terminate Message that goes on", code: 0x0207, event: verbs.EventNoLBit, ulpdu: spoil(goodTerminate, 0, moreUntagged)},
-		segmentFault{
-			what: "an RDMA Read Request that is too short", code: 0x1000, bare: true, event: verbs.EventInvalidReadRequest,
-			ulpdu: func(v *faultRig) []byte { return goodMessages[goodReadRequest].make(v)[:45] },
-		},
-		segmentFault{
-			what: "an RDMA Write of another STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag()+0x100, v.region.at(0), []byte("x")) },
-		},
-		segmentFault{
-			what: "an RDMA Write below its region", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(-1), []byte("x")) },
-		},
-		segmentFault{
-			what: "an RDMA Write beyond its region", code: 0x1101, event: verbs.EventProtBounds,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(255), []byte("xy")) },
-		},
-		segmentFault{
-			what: "an RDMA Write that wraps", code: 0x1103, event: verbs.EventProtWrap,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), 0xFFFFFFFFFFFFFFFF, []byte("xy")) },
-		},
+	send, request := goodMessages[goodSend], goodMessages[goodReadRequest]
+	rejectsEach(t, setup{},
+		segmentFault{"a Send ahead of the only receive", badMSN, send.but(with(atMSN, 2))},
+		segmentFault{"a Send that is behind", badMSN, send.but(with(atMSN, 0))},
+		segmentFault{"a Send with an MO", badMO, send.but(with(atMO, 1))},
+		segmentFault{"an RDMA Read Request that is ahead", readMSNGap, request.but(with(atMSN, 2))},
+		segmentFault{"an RDMA Read Request that is behind", readMSN, request.but(with(atMSN, 0))},
+		segmentFault{"an RDMA Read Request far ahead", readMSN, request.but(with(atMSN-3, 0x40))},
+		segmentFault{"an RDMA Read Request with an MO", readMO, request.but(with(atMO, 1))},
+		segmentFault{"an RDMA Read Request that goes on", noLBit, request.but(with(0, moreUntagged))},
+		segmentFault{"a Terminate Message that goes on", noLBit, goodMessages[goodTerminate].but(with(0, moreUntagged))},
+		segmentFault{"an RDMA Read Request that is too short", readTooShort, request.but(func(u []byte) []byte { return u[:45] })},
+		segmentFault{"an RDMA Write of another STag", noSTag.write, func(v *faultRig) []byte {
+			return aWrite(v.region.tag()+0x100, v.region.at(0), []byte("x"))
+		}},
+		segmentFault{"an RDMA Write below its region", noBounds.write, writeOf(-1, []byte("x"))},
+		segmentFault{"an RDMA Write beyond its region", noBounds.write, writeOf(255, []byte("xy"))},
+		segmentFault{"an RDMA Write that wraps", noWrap.write, func(v *faultRig) []byte {
+			return aWrite(v.region.tag(), 0xFFFFFFFFFFFFFFFF, []byte("xy"))
+		}},
 	)
-	rejectsEach(t, setup{}, list...)
 }

@@ -103,7 +103,7 @@ func digestCovers(t *conformance.T) {
 		require.Len(t, f, 28)
 		f[at] ^= 1 << t.Rand().IntN(8)
 		require.NoError(t, v.peer.Raw(f))
-		v.rejects(&segmentFault{code: 0x2002, bare: true, event: verbs.EventBadCRC}, nil)
+		v.rejects(badCRC, nil)
 	}
 	t.Part("as it should be")
 	v := newFaultRig(t, setup{})
@@ -127,9 +127,7 @@ func streamMarked(t *conformance.T) {
 	_, err := v.peer.Next()
 	require.ErrorIs(t, err, io.EOF, "nothing but the Terminate Message")
 	v.state(verbs.StateTerminate)
-	n, err := v.tryPost(verbs.Request{})
-	require.ErrorIs(t, err, verbs.ErrInvalidState)
-	require.Zero(t, n)
+	v.refusesPost(verbs.ErrInvalidState, verbs.Request{})
 	v.send(good...) // and later ones
 	v.shut()
 	v.ended(verbs.StateError)

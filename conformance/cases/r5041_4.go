@@ -181,21 +181,12 @@ func (r *rig) nothingRead() message {
 // ddpVersion: all that is sent says version 1, see message; and what says another is
 // refused, by the error number of its buffer model.
 func ddpVersion(t *conformance.T) {
-	var list []segmentFault
 	for _, version := range []byte{0, 2, 3} {
 		for i, m := range goodMessages {
-			code := either(i == goodWrite || i == goodReadResponse, 0x1104, uint16(0x1206))
-			list = append(list, segmentFault{
-				what: fmt.Sprintf("%s of version %d", m.what, version), code: code, event: verbs.EventDDPVersion,
-				ulpdu: func(v *faultRig) []byte {
-					u := m.make(v)
-					u[0] = u[0]&^3 | version
-					return u
-				},
-			})
+			f := either(i == goodWrite || i == goodReadResponse, badTaggedDDP, badDDP)
+			rejects(t, setup{}, fmt.Sprintf("%s of version %d", m.what, version), f, m.but(masked(0, 0xFC, version)))
 		}
 	}
-	rejectsEach(t, setup{}, list...)
 	t.Part("what is sent")
 	r, b := openWith(t, setup{}, 8)
 	r.post(verbs.Request{Op: verbs.OpWrite, SGL: b.sgl(0, 8), Remote: theirs}, verbs.Request{SGL: b.sgl(0, 8)})
@@ -250,22 +241,13 @@ func versionStays(t *conformance.T) {
 
 // headerFirst: a ULPDU begins with a header of 14 octets, or of 18 if it is untagged.
 func headerFirst(t *conformance.T) {
-	var list []segmentFault
 	for n := range 18 {
-		for _, first := range []byte{lastTagged, lastUntagged} {
-			if first == lastTagged && n >= 14 {
-				continue
-			}
-			list = append(list, segmentFault{
-				what: fmt.Sprintf("%d octets that begin with %02x", n, first), code: 0x1000, bare: true, event: verbs.EventSegmentSize,
-				ulpdu: func(v *faultRig) []byte {
-					u := either(first == lastUntagged, aSend(1, nil), aWrite(v.region.tag(), v.region.at(0), []byte("abcd")))
-					return u[:n]
-				},
-			})
+		cut := func(u []byte) []byte { return u[:n] }
+		rejects(t, setup{}, fmt.Sprintf("%d octets of a Send", n), badSize, goodMessages[goodSend].but(cut))
+		if n < 14 {
+			rejects(t, setup{}, fmt.Sprintf("%d octets of an RDMA Write", n), badSize, goodMessages[goodWrite].but(cut))
 		}
 	}
-	rejectsEach(t, setup{}, list...)
 	t.Part("the least")
 	r := open(t, setup{})
 	r.recv(1, 8)

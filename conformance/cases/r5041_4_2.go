@@ -109,18 +109,14 @@ func taggedTold(t *conformance.T) {
 	b.unchanged()
 
 	rejectsEach(t, setup{},
-		segmentFault{
-			what: "another region of the same program", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *faultRig) []byte { return aReadResponse(v.region.tag(), v.region.at(0), []byte("response")) },
-		},
-		segmentFault{
-			what: "the sink by a shared STag", code: 0x1100, event: verbs.EventProtSTag,
-			ulpdu: func(v *faultRig) []byte {
-				var s uppertester.Region
-				require.NoError(t, v.up.Share(uppertester.ShareArgs{Region: v.sink.Region.Region, Access: allRights}, &s))
-				return aReadResponse(uint32(s.STag), s.Base, []byte("response"))
-			},
-		},
+		segmentFault{"another region of the same program", noSTag.write, func(v *faultRig) []byte {
+			return aReadResponse(v.region.tag(), v.region.at(0), []byte("response"))
+		}},
+		segmentFault{"the sink by a shared STag", noSTag.write, func(v *faultRig) []byte {
+			var s uppertester.Region
+			require.NoError(t, v.up.Share(uppertester.ShareArgs{Region: v.sink.Region.Region, Access: allRights}, &s))
+			return aReadResponse(uint32(s.STag), s.Base, []byte("response"))
+		}},
 	)
 }
 
@@ -128,80 +124,55 @@ func taggedTold(t *conformance.T) {
 // segment is refused, and not placed.
 func taggedChange(t *conformance.T) {
 	for x := range inTurn(t, "%s", []struct {
-		what       string
-		begun, bad func(v *faultRig) []byte
+		what        string
+		begun, then byte
+		elsewhere   bool
 	}{
-		{
-			"a Write that goes on as a response",
-			func(v *faultRig) []byte {
-				return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one"))
-			},
-			func(v *faultRig) []byte { return aReadResponse(v.sink.tag(), v.sink.at(3), []byte("other")) },
-		},
-		{
-			"a response that goes on as a Write",
-			func(v *faultRig) []byte {
-				return tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("one"))
-			},
-			func(v *faultRig) []byte { return aWrite(v.sink.tag(), v.sink.at(3), []byte("other")) },
-		},
-		{
-			"a Write that goes on elsewhere",
-			func(v *faultRig) []byte {
-				return tagged(moreTagged, opWrite, v.sink.tag(), v.sink.at(0), []byte("one"))
-			},
-			func(v *faultRig) []byte { return aWrite(v.region.tag(), v.region.at(3), []byte("other")) },
-		},
-		{
-			"a response that goes on elsewhere",
-			func(v *faultRig) []byte {
-				return tagged(moreTagged, opReadResponse, v.sink.tag(), v.sink.at(0), []byte("one"))
-			},
-			func(v *faultRig) []byte { return aReadResponse(v.region.tag(), v.region.at(3), []byte("other")) },
-		},
+		{"a Write that goes on as a response", opWrite, opReadResponse, false},
+		{"a response that goes on as a Write", opReadResponse, opWrite, false},
+		{"a Write that goes on elsewhere", opWrite, opWrite, true},
+		{"a response that goes on elsewhere", opReadResponse, opReadResponse, true},
 	}) {
 		v := newFaultRig(t, setup{})
-		v.send(x.begun(v))
+		v.send(tagged(moreTagged, x.begun, v.sink.tag(), v.sink.at(0), []byte("one")))
 		v.sink.gets(0, []byte("one"))
-		bad := x.bad(v)
-		v.send(bad)
-		v.rejects(&segmentFault{code: 0x0206, event: verbs.EventUnexpectedOpcode}, bad)
+		to := either(x.elsewhere, v.region, v.sink)
+		v.rejected(badOpcode, tagged(lastTagged, x.then, to.tag(), to.at(3), []byte("other")))
 	}
 }
 
 // foreignSTags are STags that are not of the rig's stream, or of none.
 var foreignSTags = []struct {
-	what  string
-	stag  func(v *faultRig) *buffer
-	code  uint16
-	event verbs.EventID
+	what string
+	stag func(v *faultRig) *buffer
+	peerFault
 }{
-	{"one that there is not", func(v *faultRig) *buffer { return v.named(0xDEADBE00) }, 0x1100, verbs.EventProtSTag},
-	{"zero", func(v *faultRig) *buffer { return v.named(0) }, 0x1100, verbs.EventProtSTag},
-	{"another key", func(v *faultRig) *buffer { return v.named(v.region.STag ^ 1) }, 0x1100, verbs.EventProtSTag},
+	{"one that there is not", func(v *faultRig) *buffer { return v.named(0xDEADBE00) }, noSTag.write},
+	{"zero", func(v *faultRig) *buffer { return v.named(0) }, noSTag.write},
+	{"another key", func(v *faultRig) *buffer { return v.named(v.region.STag ^ 1) }, noSTag.write},
 	{"one that is deallocated", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights)
 		b.deregister()
 		return v.named(b.STag)
-	}, 0x1100, verbs.EventProtSTag},
+	}, noSTag.write},
 	{"one that is Invalid", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights)
 		v.post(verbs.Request{ID: 50, Op: verbs.OpInvalidate, Flags: verbs.Unsignaled, Invalidate: b.STag})
 		v.settled()
 		return b
-	}, 0x1100, verbs.EventProtSTag},
+	}, noSTag.write},
 	{"a region of another PD", func(v *faultRig) *buffer {
 		return v.register(uppertester.RegisterArgs{PD: 9, Len: 256, Access: allRights})
-	}, 0x1102, verbs.EventProtPD},
+	}, noPD.write},
 	{"a region of another stream of this PD", func(v *faultRig) *buffer {
 		return v.register(uppertester.RegisterArgs{QP: v.beside(setup{}).QP, Len: 256, Access: allRights})
-	}, 0x1102, verbs.EventProtPD},
+	}, noPD.write},
 	{"a window of another stream of this PD", func(v *faultRig) *buffer {
 		b := v.rig.region(256, allRights|verbs.BindWindow)
 		w := *b
 		w.STag = v.beside(setup{}).window(b, remoteRights)
 		return &w
-	}, 0x1102, verbs.EventProtPD},
+	}, noPD.write},
 }
 
 // named is the rig's region by another STag.
@@ -217,9 +188,7 @@ func stagOfStream(t *conformance.T) {
 	for x := range inTurn(t, "%s", foreignSTags) {
 		v := newFaultRig(t, setup{})
 		b := x.stag(v)
-		bad := aWrite(b.tag(), b.at(7), []byte("foreign"))
-		v.send(bad)
-		v.rejects(&segmentFault{code: x.code, event: x.event}, bad)
+		v.rejected(x.peerFault, aWrite(b.tag(), b.at(7), []byte("foreign")))
 		b.unchanged()
 	}
 	t.Part("its own")

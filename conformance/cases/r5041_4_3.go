@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"fmt"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -98,22 +100,19 @@ func untaggedChange(t *conformance.T) {
 	for x := range inTurn(t, "%s", []struct {
 		what    string
 		qn, msn uint32
-		code    uint16
-		event   verbs.EventID
+		peerFault
 	}{
-		{"queue 1", 1, 1, 0x1201, verbs.EventInvalidQN},
-		{"queue 2", 2, 1, 0x1201, verbs.EventInvalidQN},
-		{"queue 0x80000000", 0x80000000, 1, 0x1201, verbs.EventInvalidQN},
-		{"MSN 2", 0, 2, 0x1203, verbs.EventRQMSNRange},
-		{"MSN 0", 0, 0, 0x1203, verbs.EventRQMSNRange},
+		{"queue 1", 1, 1, badQN},
+		{"queue 2", 2, 1, badQN},
+		{"queue 0x80000000", 0x80000000, 1, badQN},
+		{"MSN 2", 0, 2, badMSN},
+		{"MSN 0", 0, 0, badMSN},
 	}) {
 		v := newFaultRig(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("begun")))
 		v.settled()
 		v.receive.gets(0, []byte("begun"))
-		bad := untagged(lastUntagged, opSend, 0, x.qn, x.msn, 5, []byte("other"))
-		v.send(bad)
-		v.rejects(&segmentFault{code: x.code, event: x.event}, bad)
+		v.rejected(x.peerFault, untagged(lastUntagged, opSend, 0, x.qn, x.msn, 5, []byte("other")))
 	}
 }
 
@@ -169,20 +168,13 @@ func msnCounts(t *conformance.T) {
 // msnBegins: the first of each queue is 1, on the first stream of a queue pair and on
 // its next ones, both ways.
 func msnBegins(t *conformance.T) {
-	first := []segmentFault{
-		{what: "a first Send 0", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*faultRig) []byte { return aSend(0, []byte("x")) }},
-		{what: "a first Send 2", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: func(*faultRig) []byte { return aSend(2, []byte("x")) }},
-	}
 	for _, msn := range []uint32{0, 2} {
-		event := either(msn == 0, verbs.EventIRRQMSNRange, verbs.EventIRRQMSNGap)
-		first = append(first, segmentFault{
-			what: "a first RDMA Read Request that is not 1", code: 0x1203, event: event,
-			ulpdu: func(v *faultRig) []byte {
-				return aReadRequest(msn, read{nowhere, nowhereTO, 1, v.region.tag(), v.region.at(0)})
-			},
+		rejects(t, setup{}, fmt.Sprintf("a first Send %d", msn), badMSN, always(aSend(msn, []byte("x"))))
+		f := either(msn == 0, readMSN, readMSNGap)
+		rejects(t, setup{}, fmt.Sprintf("a first RDMA Read Request %d", msn), f, func(v *faultRig) []byte {
+			return aReadRequest(msn, read{nowhere, nowhereTO, 1, v.region.tag(), v.region.at(0)})
 		})
 	}
-	rejectsEach(t, setup{}, first...)
 
 	s := setup{}
 	r, b := openWith(t, s, 64)
@@ -222,17 +214,12 @@ func moCounts(t *conformance.T) {
 		r.completions(verbs.Completion{ID: 1, Op: s.op})
 	}
 	for _, mo := range []uint32{1, 0x01000000, 0xFFFFFFFF} {
-		rejectsEach(t, setup{}, segmentFault{
-			what: "a first segment with an MO", code: 0x1204, event: verbs.EventRQMSNGap,
-			ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x")) },
-		})
+		rejects(t, setup{}, "a first segment with an MO", badMO, always(untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x"))))
 	}
 	for mo := range inTurn(t, "MO %d behind 5 octets", []uint32{0, 4, 6, 0x10005}) {
 		v := newFaultRig(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("five.")))
 		v.receive.gets(0, []byte("five."))
-		bad := untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x"))
-		v.send(bad)
-		v.rejects(&segmentFault{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
+		v.rejected(badMO, untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("x")))
 	}
 }

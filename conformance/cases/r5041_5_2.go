@@ -109,9 +109,7 @@ func longestMessage(t *conformance.T) {
 		v := newFaultRig(t, setup{})
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, []byte("begun")))
 		v.receive.gets(0, []byte("begun"))
-		bad := untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("more"))
-		v.send(bad)
-		v.rejects(&segmentFault{code: 0x1204, event: verbs.EventRQMSNGap}, bad)
+		v.rejected(badMO, untagged(lastUntagged, opSend, 0, 0, 1, mo, []byte("more")))
 	}
 }
 
@@ -198,20 +196,15 @@ func emptyNotChecked(t *conformance.T, r *rig) {
 	r.delivers(1, "go on")
 	r.unharmed()
 
-	var list []segmentFault
 	for _, x := range []struct {
 		first, control byte
-		code           uint16
-		event          verbs.EventID
+		peerFault
 	}{
-		{0xC0, opWrite, 0x1104, verbs.EventDDPVersion}, {0xC3, opReadResponse, 0x1104, verbs.EventDDPVersion},
-		{0xC1, 0x00, 0x0205, verbs.EventRDMAPVersion}, {0xC1, 0x82, 0x0205, verbs.EventRDMAPVersion},
-		{0xC1, 0x49, 0x0206, verbs.EventUnexpectedOpcode}, {0xC1, opSend, 0x0206, verbs.EventUnexpectedOpcode},
+		{0xC0, opWrite, badTaggedDDP}, {0xC3, opReadResponse, badTaggedDDP}, {0xC1, 0x00, badRDMAP}, {0xC1, 0x82, badRDMAP},
+		{0xC1, 0x49, badOpcode}, {0xC1, opSend, badOpcode},
 	} {
-		list = append(list, segmentFault{
-			what: fmt.Sprintf("control octets %02x %02x", x.first, x.control), code: x.code, event: x.event,
-			ulpdu: func(v *faultRig) []byte { return tagged(x.first, x.control, v.region.tag(), v.region.at(0), nil) },
+		rejects(t, setup{}, fmt.Sprintf("control octets %02x %02x", x.first, x.control), x.peerFault, func(v *faultRig) []byte {
+			return tagged(x.first, x.control, v.region.tag(), v.region.at(0), nil)
 		})
 	}
-	rejectsEach(t, setup{}, list...)
 }

@@ -23,19 +23,14 @@ var r5041_6 = []conformance.Case{
 // ddpEndsNoStream: of every fault that DDP finds, RDMAP is told, and it is RDMAP's
 // Terminate Message that comes first. The stream ends behind it and in order.
 func ddpEndsNoStream(t *conformance.T) {
-	for i := range segmentFaults {
-		x := &segmentFaults[i]
+	for x := range inTurn(t, "%s", segmentFaults) {
 		if x.code>>12 != 1 {
 			continue
 		}
-		t.Part("%s", x.what)
 		v := newFaultRig(t, twoCQs())
 		u := x.ulpdu(v)
 		v.send(u)
-		if x.bare {
-			u = nil
-		}
-		v.expect(aTerminate(x.code, u, x.readToo))
+		v.expect(aTerminate(x.code, x.of(u), x.echo == echoRequest))
 		v.state(verbs.StateTerminate)
 		require.True(t, v.query().Stream, "the LLP stream while the peer has not closed")
 		v.endsAs(endFIN, "FPDUs behind the Terminate Message")
@@ -53,10 +48,8 @@ func noPostsBehindClose(t *conformance.T) {
 	r.completions(verbs.Completion{ID: 1})
 	r.settled()
 	r.close()
-	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSEInvalidate, verbs.OpWrite, verbs.OpRead} {
-		n, err := r.tryPost(verbs.Request{ID: 2, Op: op, SGL: b.sgl(0, 8), Local: b.sge(0, 8), Remote: theirs})
-		require.ErrorIs(t, err, verbs.ErrInvalidState, "%v", op)
-		require.Zero(t, n)
+	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpSendSEInvalidate, verbs.OpWrite, verbs.OpRead}) {
+		r.refusesPost(verbs.ErrInvalidState, verbs.Request{ID: 2, Op: op, SGL: b.sgl(0, 8), Local: b.sge(0, 8), Remote: theirs})
 	}
 	var p uppertester.Posted
 	require.ErrorIs(t, r.up.PostRecv(uppertester.PostRecvArgs{QP: r.QP, Recvs: []verbs.Recv{{ID: 3}}}, &p), verbs.ErrInvalidState, "PostRQ")
@@ -183,40 +176,33 @@ var r5041_7 = []conformance.Case{
 // a message, and in the one behind it.
 func untaggedChecks(t *conformance.T) {
 	at := func(qn, msn, mo uint32, n int) func(*faultRig) []byte {
-		return func(*faultRig) []byte {
-			return untagged(lastUntagged, opSend, 0, qn, msn, mo, uppertester.Pattern(3, n))
-		}
+		return always(untagged(lastUntagged, opSend, 0, qn, msn, mo, uppertester.Pattern(3, n)))
 	}
-	list := []segmentFault{
-		{what: "queue 3", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: at(3, 1, 0, 4)},
-		{what: "queue 0xFFFFFFFF", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: at(0xFFFFFFFF, 1, 0, 4)},
-		{what: "queue 0x100, whose low octet is 0", code: 0x1201, event: verbs.EventInvalidQN, ulpdu: at(0x100, 1, 0, 4)},
-		{what: "an MSN before the first", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: at(0, 0, 0, 4)},
-		{what: "an MSN behind the last receive", code: 0x1203, event: verbs.EventRQMSNRange, ulpdu: at(0, 2, 0, 4)},
-		{what: "an MO within the receive", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, 8, 4)},
-		{what: "an MO at its end", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, faultRigRoom, 4)},
-		{what: "an MO beyond it", code: 0x1204, event: verbs.EventRQMSNGap, ulpdu: at(0, 1, faultRigRoom+1, 4)},
-		{what: "one octet too many", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: at(0, 1, 0, faultRigRoom+1)},
-		{what: "thousands too many", code: 0x1205, status: verbs.StatusBaseBounds, ulpdu: at(0, 1, 0, 5000)},
-	}
-	rejectsEach(t, setup{}, list...)
-	for x := range inTurn(t, "%s", []struct {
+	rejectsEach(t, setup{},
+		segmentFault{"queue 3", badQN, at(3, 1, 0, 4)},
+		segmentFault{"queue 0xFFFFFFFF", badQN, at(0xFFFFFFFF, 1, 0, 4)},
+		segmentFault{"queue 0x100, whose low octet is 0", badQN, at(0x100, 1, 0, 4)},
+		segmentFault{"an MSN before the first", badMSN, at(0, 0, 0, 4)},
+		segmentFault{"an MSN behind the last receive", badMSN, at(0, 2, 0, 4)},
+		segmentFault{"an MO within the receive", badMO, at(0, 1, 8, 4)},
+		segmentFault{"an MO at its end", badMO, at(0, 1, faultRigRoom, 4)},
+		segmentFault{"an MO beyond it", badMO, at(0, 1, faultRigRoom+1, 4)},
+		segmentFault{"one octet too many", tooLong, at(0, 1, 0, faultRigRoom+1)},
+		segmentFault{"thousands too many", tooLong, at(0, 1, 0, 5000)},
+	)
+	for x := range inTurn(t, "the second segment %s", []struct {
 		what   string
-		u      []byte
-		code   uint16
-		event  verbs.EventID
-		status verbs.Status
+		qn, mo uint32
+		text   string
+		peerFault
 	}{
-		{"the second segment one octet too long", untagged(lastUntagged, opSend, 0, 0, 1, 60, []byte("12345")), 0x1205, 0, verbs.StatusBaseBounds},
-		{"the second segment to queue 4", untagged(lastUntagged, opSend, 0, 4, 1, 60, []byte("1")), 0x1201, verbs.EventInvalidQN, 0},
-		{"the second segment with MO 59", untagged(lastUntagged, opSend, 0, 0, 1, 59, []byte("1")), 0x1204, verbs.EventRQMSNGap, 0},
+		{"one octet too long", 0, 60, "12345", tooLong}, {"to queue 4", 4, 60, "1", badQN}, {"with MO 59", 0, 59, "1", badMO},
 	}) {
 		v := newFaultRig(t, setup{})
 		data := uppertester.Pattern(77, 60)
 		v.send(untagged(moreUntagged, opSend, 0, 0, 1, 0, data))
 		v.receive.gets(0, data)
-		v.send(x.u)
-		v.rejects(&segmentFault{code: x.code, event: x.event, status: x.status}, x.u)
+		v.rejected(x.peerFault, untagged(lastUntagged, opSend, 0, x.qn, 1, x.mo, []byte(x.text)))
 	}
 	for n := range inTurn(t, "%d octets and no receive", []int{0, 1, 1000}) {
 		r := open(t, setup{})
@@ -243,43 +229,38 @@ func untaggedChecks(t *conformance.T) {
 // taggedChecks is untaggedChecks for RDMA Writes. The regions of this side have guard
 // octets around them, of which none changes.
 func taggedChecks(t *conformance.T) {
-	at := func(off int64, n int) func(*faultRig) []byte {
-		return func(v *faultRig) []byte {
-			return aWrite(v.region.tag(), v.region.at(0)+uint64(off), uppertester.Pattern(3, n))
-		}
-	}
-	list := []segmentFault{
-		{what: "a region without the right", code: 0x1100, event: verbs.EventProtAccess, ulpdu: func(v *faultRig) []byte {
+	at := func(off, n int) func(*faultRig) []byte { return writeOf(off, uppertester.Pattern(3, n)) }
+	rejectsEach(t, setup{},
+		segmentFault{"a region without the right", noRight.write, func(v *faultRig) []byte {
 			b := v.rig.region(8, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead)
 			return aWrite(b.tag(), b.at(0), []byte("x"))
 		}},
-		{what: "a TO before the region", code: 0x1101, event: verbs.EventProtBounds, ulpdu: at(-1, 1)},
-		{what: "a TO behind the region", code: 0x1101, event: verbs.EventProtBounds, ulpdu: at(256, 1)},
-		{what: "a TO far behind the region", code: 0x1101, event: verbs.EventProtBounds, ulpdu: at(1<<40, 1)},
-		{what: "an end behind the region", code: 0x1101, event: verbs.EventProtBounds, ulpdu: at(250, 7)},
-		{what: "more than the region", code: 0x1101, event: verbs.EventProtBounds, ulpdu: at(0, 257)},
-		{what: "from before it to behind it", code: 0x1101, event: verbs.EventProtBounds, ulpdu: at(-1, 300)},
-	}
-	for i := range foreignSTags {
-		x := &foreignSTags[i]
+		segmentFault{"a TO before the region", noBounds.write, at(-1, 1)},
+		segmentFault{"a TO behind the region", noBounds.write, at(256, 1)},
+		segmentFault{"a TO far behind the region", noBounds.write, func(v *faultRig) []byte {
+			return aWrite(v.region.tag(), v.region.at(0)+1<<40, []byte("x"))
+		}},
+		segmentFault{"an end behind the region", noBounds.write, at(250, 7)},
+		segmentFault{"more than the region", noBounds.write, at(0, 257)},
+		segmentFault{"from before it to behind it", noBounds.write, at(-1, 300)},
+	)
+	for _, x := range foreignSTags {
 		if x.what == "one that is Invalid" {
 			continue // it uses the requests of the rig: see 4.2/stag-of-the-stream
 		}
-		list = append(list, segmentFault{what: x.what, code: x.code, event: x.event, ulpdu: func(v *faultRig) []byte {
+		rejects(t, setup{}, x.what, x.peerFault, func(v *faultRig) []byte {
 			b := x.stag(v)
 			return aWrite(b.tag(), b.at(0), []byte("x"))
-		}})
+		})
 	}
 	for _, x := range []struct {
 		to uint64
 		n  int
 	}{{^uint64(0), 2}, {^uint64(0) - 99, 101}, {^uint64(0), 60_000}} {
-		list = append(list, segmentFault{
-			what: fmt.Sprintf("%d octets from %x on", x.n, x.to), code: 0x1103, event: verbs.EventProtWrap,
-			ulpdu: func(v *faultRig) []byte { return aWrite(v.region.tag(), x.to, make([]byte, x.n)) },
+		rejects(t, setup{}, fmt.Sprintf("%d octets from %x on", x.n, x.to), noWrap.write, func(v *faultRig) []byte {
+			return aWrite(v.region.tag(), x.to, make([]byte, x.n))
 		})
 	}
-	rejectsEach(t, setup{}, list...)
 	t.Part("up to its end")
 	v := newFaultRig(t, setup{})
 	v.send(aWrite(v.region.tag(), v.region.at(255), []byte("x")), aWrite(v.region.tag(), v.region.at(0), []byte("y")))
@@ -298,7 +279,7 @@ func placingCeases(t *conformance.T) {
 		bad := aWrite(v.region.tag(), v.region.at(x.off), uppertester.Pattern(0xA5, x.n))
 		v.sendAtOnce(good, bad)
 		v.region.gets(100, []byte("good"))
-		v.rejects(&segmentFault{code: 0x1101, event: verbs.EventProtBounds}, bad)
+		v.rejects(noBounds.write, bad)
 		q := v.query()
 		require.NotNil(t, q.Terminate)
 		require.True(t, q.Terminate.Sent)
@@ -310,13 +291,13 @@ func placingCeases(t *conformance.T) {
 	list := cutTagged(opWrite, v.region.tag(), v.region.at(240), uppertester.Pattern(0x5A, 30), 10, 10, 10)
 	v.sendAtOnce(list...)
 	v.region.gets(240, uppertester.Pattern(0x5A, 10))
-	v.rejects(&segmentFault{code: 0x1101, event: verbs.EventProtBounds}, list[1])
+	v.rejects(noBounds.write, list[1])
 	t.Part("a receive that is too short")
 	v = newFaultRig(t, setup{})
 	list = cutUp(opSend, 0, 1, uppertester.Pattern(0x5A, 90), 30, 30, 30)
 	v.sendAtOnce(list...)
 	v.receive.gets(0, uppertester.Pattern(0x5A, 60))
-	v.rejects(&segmentFault{code: 0x1205, status: verbs.StatusBaseBounds}, list[2])
+	v.rejects(tooLong, list[2])
 }
 
 // laterDropped: behind a bad segment come good ones and bad ones of all kinds, and
@@ -338,11 +319,7 @@ func laterDropped(t *conformance.T) {
 			)
 		}
 		v.sendAtOnce(all...)
-		x := &segmentFault{code: 0x1100, event: verbs.EventProtSTag}
-		if first == 1 {
-			x = &segmentFault{code: 0x1201, event: verbs.EventInvalidQN}
-		}
-		v.rejects(x, bad[first])
+		v.rejects(either(first == 0, noSTag.write, badQN), bad[first])
 		v.incomplete()
 	}
 }
@@ -350,13 +327,11 @@ func laterDropped(t *conformance.T) {
 // versionNumbers are the two numbers that no check of 7.1 has.
 func versionNumbers(t *conformance.T) {
 	rejectsEach(t, setup{},
-		segmentFault{what: "a tagged segment of version 0", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *faultRig) []byte {
+		segmentFault{"a tagged segment of version 0", badTaggedDDP, func(v *faultRig) []byte {
 			return tagged(0xC0, opWrite, v.region.tag(), v.region.at(0), []byte("x"))
 		}},
-		segmentFault{what: "an untagged segment of version 3", code: 0x1206, event: verbs.EventDDPVersion, ulpdu: func(*faultRig) []byte {
-			return untagged(0x43, opSend, 0, 0, 1, 0, []byte("x"))
-		}},
-		segmentFault{what: "a tagged segment of version 2 with a wrong STag", code: 0x1104, event: verbs.EventDDPVersion, ulpdu: func(v *faultRig) []byte {
+		segmentFault{"an untagged segment of version 3", badDDP, always(untagged(0x43, opSend, 0, 0, 1, 0, []byte("x")))},
+		segmentFault{"a tagged segment of version 2 with a wrong STag", badTaggedDDP, func(v *faultRig) []byte {
 			return tagged(0xC2, opWrite, v.region.tag()^1, v.region.at(0), []byte("x"))
 		}},
 	)

@@ -20,48 +20,39 @@ var r5041_8 = []conformance.Case{
 	upperCase("8.3/access-told", withTester(accessTold), "R5041-8.3-M4"),
 }
 
-// What a peer may be told when it tries an STag: by an RDMA Write, and by a Read.
-type outcomes struct {
-	write, read   uint16
-	wrote, wanted verbs.EventID
-}
-
-var (
-	reached   = outcomes{}
-	notThere  = outcomes{0x1100, 0x0100, verbs.EventProtSTag, verbs.EventIRRQSTag}
-	beyond    = outcomes{0x1101, 0x0101, verbs.EventProtBounds, verbs.EventIRRQBounds}
-	notItsOwn = outcomes{0x1102, 0x0103, verbs.EventProtPD, verbs.EventIRRQPD}
-)
+// reached is what a peer may use. noSTag and its like say what it may be told: by an RDMA Write, and by
+// a Read.
+var reached accessFault
 
 // tryWrite has the peer write one octet, which is the case's if it is taken.
-func (r *rig) tryWrite(b *buffer, off int, o outcomes) {
+func (r *rig) tryWrite(b *buffer, off int, o accessFault) {
 	u := aWrite(b.tag(), b.at(off), []byte{0xB7})
 	r.send(u)
-	if o.write == 0 {
+	if o.write == allowed {
 		r.settled()
 		b.holds(off, []byte{0xB7})
 		return
 	}
-	r.tornDown(o.write, u, false)
-	r.events(o.wrote)
+	r.tornDown(o.write.code, u, false)
+	r.events(o.write.event)
 	b.unchanged()
 }
 
 // tryRead has the peer read one octet.
-func (r *rig) tryRead(b *buffer, off int, o outcomes) {
+func (r *rig) tryRead(b *buffer, off int, o accessFault) {
 	u := aReadRequest(r.nextRead(), read{nowhere, nowhereTO, 1, b.tag(), b.at(off)})
 	r.send(u)
-	if o.read == 0 {
+	if o.read == allowed {
 		r.expect(aReadResponse(nowhere, nowhereTO, b.first[off:off+1]))
 		return
 	}
-	r.tornDown(o.read, u, true)
-	r.events(o.wanted)
+	r.tornDown(o.read.code, u, true)
+	r.events(o.read.event)
 	b.unchanged()
 }
 
 // tried has peers of new queue pairs write and read one octet of a buffer.
-func tried(t *conformance.T, u uppertester.Tester, a uppertester.OpenArgs, b *buffer, off int, o outcomes) {
+func tried(t *conformance.T, u uppertester.Tester, a uppertester.OpenArgs, b *buffer, off int, o accessFault) {
 	openIn(t, u, setup{qp: a}).tryWrite(b, off, o)
 	openIn(t, u, setup{qp: a}).tryRead(b, off, o)
 }
@@ -75,7 +66,7 @@ func anotherPD(t *conformance.T, u uppertester.Tester) {
 		owner.tryWrite(b, 0, reached)
 		for other := range 3 {
 			if other != pd {
-				tried(t, u, uppertester.OpenArgs{PD: other}, b, 8, notItsOwn)
+				tried(t, u, uppertester.OpenArgs{PD: other}, b, 8, noPD)
 			}
 		}
 		require.True(t, b.query().Valid, "the region afterwards")
@@ -94,8 +85,8 @@ func anotherStream(t *conformance.T, u uppertester.Tester) {
 	window.STag = owner.window(region, remoteRights)
 	for _, b := range named(t, "%s", map[string]*buffer{"a region": scoped, "a window": &window}) {
 		owner.tryWrite(b, 0, reached)
-		tried(t, u, uppertester.OpenArgs{}, b, 8, notItsOwn)
-		tried(t, u, uppertester.OpenArgs{PD: 1}, b, 8, notItsOwn)
+		tried(t, u, uppertester.OpenArgs{}, b, 8, noPD)
+		tried(t, u, uppertester.OpenArgs{PD: 1}, b, 8, noPD)
 		require.True(t, b.query().Valid, "the region afterwards")
 		owner.tryWrite(b, 1, reached)
 		owner.tryRead(b, 0, reached)
@@ -133,8 +124,8 @@ func bothAssociations(t *conformance.T, u uppertester.Tester) {
 		bound.STag = w.STag + 5
 		r.tryWrite(&bound, 9, reached)
 		r.tryRead(&bound, 9, reached)
-		tried(t, u, uppertester.OpenArgs{}, &bound, 9, notItsOwn)
-		tried(t, u, uppertester.OpenArgs{}, b, 9, notItsOwn)
+		tried(t, u, uppertester.OpenArgs{}, &bound, 9, noPD)
+		tried(t, u, uppertester.OpenArgs{}, b, 9, noPD)
 	}
 }
 
@@ -176,9 +167,9 @@ func rangeSet(t *conformance.T) {
 				continue // that would wrap
 			}
 			r = openIn(t, u, setup{})
-			r.tryWrite(x.make(r), off, beyond)
+			r.tryWrite(x.make(r), off, noBounds)
 			r = openIn(t, u, setup{})
-			r.tryRead(x.make(r), off, beyond)
+			r.tryRead(x.make(r), off, noBounds)
 		}
 	}
 }
@@ -193,10 +184,10 @@ func accessTold(t *conformance.T, u uppertester.Tester) {
 		b.STag ^= 0x42
 		want := uint16(0x1100)
 		if write {
-			r.tryWrite(&b, 0, notThere)
+			r.tryWrite(&b, 0, noSTag)
 		} else {
 			want = 0x0100
-			r.tryRead(&b, 0, notThere)
+			r.tryRead(&b, 0, noSTag)
 		}
 		q := r.query()
 		require.NotNil(t, q.Terminate, "the Terminate Message of Query QP")
@@ -241,10 +232,10 @@ func boundAndUnbound(t *conformance.T) {
 			}
 			if unbind {
 				r.unbind(&b)
-				r.tryWrite(&b, size*last, notThere)
+				r.tryWrite(&b, size*last, noSTag)
 				continue
 			}
-			r.tryWrite(&b, (size*last+size)%(size*count), beyond)
+			r.tryWrite(&b, (size*last+size)%(size*count), noBounds)
 		}
 	}
 }
@@ -258,7 +249,6 @@ func (r *rig) unbind(b *buffer) {
 // rightsChange gives a window each combination of rights, and then each other one. The
 // region has them all.
 func rightsChange(t *conformance.T, u uppertester.Tester) {
-	refused := outcomes{0x1100, 0x0102, verbs.EventProtAccess, verbs.EventIRRQAccess}
 	combinations := []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights}
 	for before := range inTurn(t, "%v", combinations) {
 		for after := range inTurn(t, "then %v", combinations) {
@@ -288,7 +278,7 @@ func rightsChange(t *conformance.T, u uppertester.Tester) {
 				o := reached
 				switch {
 				case write && after&verbs.RemoteWrite == 0, !write && after&verbs.RemoteRead == 0:
-					o = refused
+					o = noRight
 				}
 				if write {
 					r.tryWrite(&b, 9, o)

@@ -116,16 +116,12 @@ func immediateWithoutReceive(t *conformance.T) {
 // immediateLength: exactly eight octets, whatever room the receive has. The Terminate Message
 // repeats the DDP header (8.1).
 func immediateLength(t *conformance.T) {
-	var list []segmentFault
+	another := peerFault{event: verbs.EventSegmentSize, code: 0x0207}
 	for _, n := range []int{0, 1, 7, 9, 16, faultRigRoom, 3000} {
 		for _, op := range []byte{opImmediate, opImmediateSE} {
-			list = append(list, segmentFault{
-				what: "of another length", code: 0x0207, event: verbs.EventSegmentSize,
-				ulpdu: func(*faultRig) []byte { return untagged(lastUntagged, op, 0, 0, 1, 0, make([]byte, n)) },
-			})
+			rejects(t, extended(setup{}), "of another length", another, always(untagged(lastUntagged, op, 0, 0, 1, 0, make([]byte, n))))
 		}
 	}
-	rejectsEach(t, extended(setup{}), list...)
 }
 
 // immediateNumbers: Immediate Data and Sends have one row of MSNs.
@@ -157,36 +153,26 @@ func immediateSolicited(t *conformance.T) {
 // immediateFields: DDP's fields, the version and the opcode.
 func immediateFields(t *conformance.T) {
 	eight := make([]byte, 8)
-	bad := func(what string, code uint16, event verbs.EventID, u []byte) segmentFault {
-		return segmentFault{what: what, code: code, event: event, ulpdu: func(*faultRig) []byte { return u }}
-	}
-	version := anImmediate(opImmediate, 1, 5)
-	version[1] = 0x88
-	list := []segmentFault{
-		bad("queue 1", 0x1201, verbs.EventInvalidQN, untagged(lastUntagged, opImmediate, 0, 1, 1, 0, eight)),
-		bad("queue 3", 0x1201, verbs.EventInvalidQN, untagged(lastUntagged, opImmediateSE, 0, 3, 1, 0, eight)),
-		bad("an MO", 0x1204, verbs.EventSegmentSize, untagged(lastUntagged, opImmediate, 0, 0, 1, 8, eight)),
-		bad("no L bit", 0x0207, verbs.EventNoLBit, untagged(moreUntagged, opImmediate, 0, 0, 1, 0, eight)),
-		bad("an MSN far ahead", 0x1203, verbs.EventRQMSNRange, anImmediate(opImmediate, 1<<31, 5)),
-		bad("tagged", 0x0206, verbs.EventUnexpectedOpcode, tagged(lastTagged, opImmediate, 5, 6, eight)),
-		bad("RDMAP version 2", 0x0205, verbs.EventRDMAPVersion, version),
-	}
+	rejectsEach(t, extended(setup{}),
+		segmentFault{"queue 1", badQN, always(untagged(lastUntagged, opImmediate, 0, 1, 1, 0, eight))},
+		segmentFault{"queue 3", badQN, always(untagged(lastUntagged, opImmediateSE, 0, 3, 1, 0, eight))},
+		segmentFault{"an MO", peerFault{event: verbs.EventSegmentSize, code: 0x1204}, always(untagged(lastUntagged, opImmediate, 0, 0, 1, 8, eight))},
+		segmentFault{"no L bit", noLBit, always(untagged(moreUntagged, opImmediate, 0, 0, 1, 0, eight))},
+		segmentFault{"an MSN far ahead", badMSN, always(anImmediate(opImmediate, 1<<31, 5))},
+		segmentFault{"tagged", badOpcode, always(tagged(lastTagged, opImmediate, 5, 6, eight))},
+		segmentFault{"RDMAP version 2", badRDMAP, always(with(1, 0x88)(anImmediate(opImmediate, 1, 5)))},
+	)
 	for op := byte(0x4C); op <= 0x4F; op++ {
-		list = append(list, bad("an opcode of nobody", 0x0206, verbs.EventUnexpectedOpcode, untagged(lastUntagged, op, 0, 0, 1, 0, eight)))
+		rejects(t, extended(setup{}), "an opcode of nobody", badOpcode, always(untagged(lastUntagged, op, 0, 0, 1, 0, eight)))
 	}
-	rejectsEach(t, extended(setup{}), list...)
 }
 
 // extensionsNotOffered: without the switch all opcodes of RFC 7306 are unexpected.
 func extensionsNotOffered(t *conformance.T) {
-	atomic := anAtomicRequest(1, atomicOp{op: atomicFetchAdd, stag: 5})
-	var list []segmentFault
 	for _, u := range [][]byte{
-		anImmediate(opImmediate, 1, 5), anImmediate(opImmediateSE, 1, 5), atomic, anAtomicResponse(1, 0, 0),
+		anImmediate(opImmediate, 1, 5), anImmediate(opImmediateSE, 1, 5), anAtomicRequest(1, atomicOp{op: atomicFetchAdd, stag: 5}),
+		anAtomicResponse(1, 0, 0),
 	} {
-		list = append(list, segmentFault{
-			what: "not offered", code: 0x0206, event: verbs.EventUnexpectedOpcode, ulpdu: func(*faultRig) []byte { return u },
-		})
+		rejects(t, setup{}, "not offered", badOpcode, always(u))
 	}
-	rejectsEach(t, setup{}, list...)
 }

@@ -143,12 +143,9 @@ var rv6_2_faults = []conformance.Case{
 
 // terminatedByItself looks at the states that faults lead to, with no verb called.
 func terminatedByItself(t *conformance.T) {
-	for i := range segmentFaults {
-		x := &segmentFaults[i]
-		t.Part("%s", x.what)
+	for x := range inTurn(t, "%s", segmentFaults) {
 		v := newFaultRig(t, twoCQs())
-		u := x.ulpdu(v)
-		v.send(u)
+		v.send(x.ulpdu(v))
 		require.Equal(t, byte(opTerminate), v.next()[1])
 		v.state(verbs.StateTerminate)
 		v.finishedIn(verbs.StateError)

@@ -219,17 +219,17 @@ func windowQPRights(n *host) {
 
 	s, mw, b := n.bound(noWrite, 0, 32, remoteRights)
 	require.Equal(t, was, s.read(b.Remote(0), 32, allowed), "the right that the queue pair has")
-	s.write(b.Remote(0), []byte("unwanted"), peerFault{verbs.EventWriteNotEnabled, 0x1100})
+	s.write(b.Remote(0), []byte("unwanted"), noWriteRight)
 	require.NoError(t, mw.Deallocate())
 	s, mw, b = n.bound(noWrite, 0, 32, remoteRights)
-	s.sink(b.SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, peerFault{verbs.EventWriteNotEnabled, 0x1100})
+	s.sink(b.SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, noWriteRight)
 	require.NoError(t, mw.Deallocate())
 	require.Equal(t, was, mem)
 
 	s, mw, b = n.bound(noRead, 0, 32, remoteRights)
 	s.writeUnanswered(b.Remote(0), []byte("welcome!"))
 	require.Equal(t, "welcome!", string(mem[:8]), "the right that the queue pair has")
-	s.read(b.Remote(0), 8, peerFault{verbs.EventReadNotEnabled, 0x1201})
+	s.read(b.Remote(0), 8, noReadRight)
 	require.NoError(t, mw.Deallocate())
 
 	// And the window's besides the queue pair's.

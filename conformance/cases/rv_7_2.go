@@ -49,9 +49,9 @@ func windowRights(n *host) {
 		was := append([]byte(nil), mem...)
 		switch {
 		case a&verbs.RemoteRead == 0:
-			s.read(b.Remote(10), 20, peerFault{verbs.EventIRRQAccess, 0x0102})
+			s.read(b.Remote(10), 20, noRight.read)
 		case a&verbs.RemoteWrite == 0:
-			s.write(b.Remote(10), make([]byte, 20), peerFault{verbs.EventProtAccess, 0x1100})
+			s.write(b.Remote(10), make([]byte, 20), noRight.write)
 		}
 		require.Equal(n.t, was, mem, "after what is refused")
 	}

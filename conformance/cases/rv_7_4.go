@@ -243,12 +243,12 @@ func peerNeedsRights(n *host) {
 	const local = verbs.LocalRead | verbs.LocalWrite
 
 	was := bytes.Clone(mem)
-	s.write(over(local|verbs.RemoteRead).Remote(0), []byte("unwanted"), peerFault{verbs.EventProtAccess, 0x1100})
+	s.write(over(local|verbs.RemoteRead).Remote(0), []byte("unwanted"), noRight.write)
 	require.Equal(t, was, mem, "after a refused Write")
 	s.write(over(verbs.LocalWrite|verbs.RemoteWrite).Remote(0), []byte("welcome!"), allowed)
 	require.Equal(t, "welcome!", string(mem[:8]))
 
-	s.read(over(local|verbs.RemoteWrite).Remote(0), 8, peerFault{verbs.EventIRRQAccess, 0x0102})
+	s.read(over(local|verbs.RemoteWrite).Remote(0), 8, noRight.read)
 	require.Equal(t, "welcome!", string(s.read(over(verbs.LocalRead|verbs.RemoteRead).Remote(0), 8, allowed)))
 
 	// The rights on the sink of a Read are those of the answer: the request

@@ -185,14 +185,14 @@ func eachCheck(n *host) {
 		s = n.probe(c)
 		was := bytes.Clone(fill(mem, 1))
 		require.Equal(t, was[:8], s.read(own.Remote(0), 8, allowed))
-		s.write(own.Remote(0), []byte("unwanted"), peerFault{verbs.EventWriteNotEnabled, 0x1100})
-		s.sink(own.SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, peerFault{verbs.EventWriteNotEnabled, 0x1100})
+		s.write(own.Remote(0), []byte("unwanted"), noWriteRight)
+		s.sink(own.SGE(0, 8), []byte("unwanted"), verbs.StatusSuccess, noWriteRight)
 		require.Equal(t, was, mem)
 		s.disconnect()
 		c.NoInboundWrite, c.NoInboundRead = false, true
 		s = n.probe(c)
 		s.writeUnanswered(own.Remote(0), []byte("welcome!"))
-		s.read(own.Remote(0), 8, peerFault{verbs.EventReadNotEnabled, 0x1201})
+		s.read(own.Remote(0), 8, noReadRight)
 		require.Equal(t, "welcome!", string(mem[:8]))
 		s.disconnect()
 	}

@@ -27,9 +27,9 @@ type remoteKind struct {
 }
 
 var remoteKinds = []remoteKind{
-	{"RDMA Write", verbs.RemoteWrite, peerFault{verbs.EventWriteNotEnabled, 0x1100}, peerFault{verbs.EventProtAccess, 0x1100}},
-	{"RDMA Read Response", verbs.RemoteWrite, peerFault{verbs.EventWriteNotEnabled, 0x1100}, peerFault{code: 0x1100}}, // the Read tells, RV-6.2.3-M14
-	{"RDMA Read Request", verbs.RemoteRead, peerFault{verbs.EventReadNotEnabled, 0x1201}, peerFault{verbs.EventIRRQAccess, 0x0102}},
+	{"RDMA Write", verbs.RemoteWrite, noWriteRight, noRight.write},
+	{"RDMA Read Response", verbs.RemoteWrite, noWriteRight, peerFault{code: 0x1100}}, // the Read tells, RV-6.2.3-M14
+	{"RDMA Read Request", verbs.RemoteRead, noReadRight, noRight.read},
 }
 
 // enabled is what of the remote rights a queue pair has.

@@ -197,9 +197,9 @@ func wholeRangeThere(n *host) {
 				far := b.Remote(0)
 				far.TO += at.from
 				if op == opWrite {
-					s.write(far, make([]byte, at.size), peerFault{verbs.EventProtBounds, 0x1101})
+					s.write(far, make([]byte, at.size), noBounds.write)
 				} else {
-					s.read(far, at.size, peerFault{verbs.EventIRRQBounds, 0x0101})
+					s.read(far, at.size, noBounds.read)
 				}
 				require.Equal(t, was, mem)
 				done()

@@ -19,13 +19,13 @@ import (
 var codecs = []string{"mpa", "ddp", "rdmap", "internal/test/rawpeer"}
 
 // subjects are the case files that have such a package all the same, because its functions are what
-// they show. fixture_roles.go names two arguments of a verbs.StreamConfig. .golangci.yml has the same list.
+// they show. fixture_host.go names two arguments of a verbs.StreamConfig. .golangci.yml has the same list.
 var subjects = map[string]string{
-	"r5041_3_api.go":   "mpa", // the MULPDU of a path that changes
-	"r5044_4_5.go":     "mpa", // MULPDU, and what Framer refuses
-	"r5044_7_api.go":   "mpa", // Initiate and Await
-	"r6581_10.go":      "mpa", // Initiate, as it is configured
-	"fixture_roles.go": "mpa",
+	"r5041_3_api.go":  "mpa", // the MULPDU of a path that changes
+	"r5044_4_5.go":    "mpa", // MULPDU, and what Framer refuses
+	"r5044_7_api.go":  "mpa", // Initiate and Await
+	"r6581_10.go":     "mpa", // Initiate, as it is configured
+	"fixture_host.go": "mpa",
 }
 
 func TestCasesHaveTheirOwnCodec(t *testing.T) {
