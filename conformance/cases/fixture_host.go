@@ -367,3 +367,67 @@ const (
 
 // side is one of asInitiator and asResponder.
 type side = mpa.Role
+
+// validRights are the combinations of rights that a region may have.
+var validRights = []verbs.Access{
+	verbs.LocalRead,
+	verbs.LocalRead | verbs.RemoteRead,
+	verbs.LocalWrite,
+	verbs.LocalWrite | verbs.RemoteWrite,
+	verbs.LocalRead | verbs.LocalWrite,
+	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead,
+	verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite,
+	allRights,
+}
+
+// allocated is an STag that may have remote rights, with room for eight pages.
+func (n *host) allocated() *verbs.MR {
+	return must(n.pd.AllocateRegion(verbs.AllocateConfig{PBL: 8, RemoteAccess: true, RemoteInvalidate: true}))(n.t)
+}
+
+// allocate is Allocate Non-Shared Memory Region STag, in the host's PD.
+func (n *host) allocate(c verbs.AllocateConfig) *verbs.MR {
+	return must(n.pd.AllocateRegion(c))(n.t, "Allocate STag")
+}
+
+// refusedRegion is a description that Register and Reregister refuse.
+type refusedRegion struct {
+	name   string
+	want   error
+	config verbs.RegionConfig
+}
+
+// refusedRegions are some of each kind over memory mem, and two pages of 4096 octets.
+func refusedRegions(mem []byte, p *verbs.Pages) []refusedRegion {
+	list := func(change func(*verbs.PhysicalBuffers)) verbs.RegionConfig {
+		b := p.List(100, 5000)
+		change(&b)
+		return verbs.RegionConfig{Buffers: b, Access: allRights, VA: 0x7000 + 100}
+	}
+	at := func(va uint64) verbs.RegionConfig {
+		return verbs.RegionConfig{Buffers: p.List(100, 5000), Access: allRights, VA: va}
+	}
+	of := func(a verbs.Access) verbs.RegionConfig { return verbs.RegionConfig{Memory: mem, Access: a} }
+	return []refusedRegion{
+		{"no right", verbs.ErrInvalidAccess, of(0)},
+		{"remote read without local", verbs.ErrInvalidAccess, of(verbs.LocalWrite | verbs.RemoteRead)},
+		{"remote write without local", verbs.ErrInvalidAccess, of(verbs.LocalRead | verbs.RemoteWrite)},
+		{"no memory", verbs.ErrInvalidLength, verbs.RegionConfig{Access: allRights}},
+		{"no octet", verbs.ErrInvalidLength, verbs.RegionConfig{Memory: mem[:0], Access: allRights}},
+		{"VA beyond 64 bits", verbs.ErrInvalidVA, verbs.RegionConfig{Memory: mem, Access: allRights, VA: -uint64(len(mem)) + 1}},
+		{"a VA of a zero-based region", verbs.ErrInvalidVA, verbs.RegionConfig{Memory: mem, Access: allRights, VA: 4096, ZeroBased: true}},
+		{"VA without the FBO", verbs.ErrInvalidVA, at(0x7000)},
+		{"VA that is not of this FBO", verbs.ErrInvalidVA, at(0x7000 + 108)},
+		{"no VA", verbs.ErrInvalidVA, at(0)},
+		{"FBO behind the first buffer", verbs.ErrInvalidFBO, list(func(b *verbs.PhysicalBuffers) { b.FBO = 4096 + 100 })},
+		{"FBO at the second buffer", verbs.ErrInvalidFBO, list(func(b *verbs.PhysicalBuffers) { b.FBO = 4096 })},
+		{"longer than the buffers", verbs.ErrInvalidLength, list(func(b *verbs.PhysicalBuffers) { b.Length = 2*4096 - 99 })},
+		{"length zero", verbs.ErrInvalidLength, list(func(b *verbs.PhysicalBuffers) { b.Length = 0 })},
+		{"page size", verbs.ErrInvalidPhysBufferSize, list(func(b *verbs.PhysicalBuffers) { b.Size = 4097 })},
+		{"pages of 12288", verbs.ErrInvalidPhysBufferSize, list(func(b *verbs.PhysicalBuffers) { b.Size = 12288 })},
+		{"page address", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[0]++ })}, // all in the pages
+		{"page address, beyond the pages", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1]++ })},
+		{"no such page", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1] += 1 << 20 })},
+		{"a page that is nobody's", verbs.ErrInvalidPhysBufferEntry, list(func(b *verbs.PhysicalBuffers) { b.Addresses[1] = 1 << 50 })},
+	}
+}

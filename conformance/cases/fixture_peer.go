@@ -244,22 +244,6 @@ func (p *peer) octets(n int) []byte {
 
 func (p *peer) text(want string) { require.Equal(p.test, want, string(p.octets(len(want)))) }
 
-// frame reads a startup frame.
-func (p *peer) frame() []byte {
-	b := p.octets(20)
-	b = append(b, p.octets(int(b[18])<<8|int(b[19]))...)
-	p.theirs = b
-	return b
-}
-
-// agreed is what two startup frames mean for the FPDUs (RFC 5044 7.1.1): a CRC if either asks for
-// it, markers for the side that does. mine are the flags of the peer's.
-func (p *peer) agreed(mine byte) {
-	crc := (mine|p.theirs[16])&frameC != 0
-	p.in = mpaLane{markers: mine&frameM != 0, crc: crc}
-	p.out = mpaLane{markers: p.theirs[16]&frameM != 0, crc: crc}
-}
-
 // shortWait is how long mute waits for octets that must not come.
 const shortWait = 10 * time.Millisecond
 
@@ -300,16 +284,6 @@ func (p *peer) rest() (r rest) {
 			r.messages++
 		}
 	}
-}
-
-// setFraming says what the FPDUs are from here on, and adopt takes it from the startup frames of
-// both sides.
-func (p *peer) setFraming(f framing) {
-	p.out, p.in = mpaLane{crc: f.crc, markers: f.markersOut}, mpaLane{crc: f.crc, markers: f.markersIn}
-}
-
-func (p *peer) adopt(mine, its startup) {
-	p.setFraming(framing{crc: mine.CRC || its.CRC, markersIn: mine.Markers, markersOut: its.Markers})
 }
 
 // Message builders: messages that are as they have to be, cut into segments, and put together again

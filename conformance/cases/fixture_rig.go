@@ -440,28 +440,3 @@ func (r *rig) outstandingRead(id uint64) *buffer {
 	r.expect(b.asksFor(1, 0, 8))
 	return b
 }
-
-// works says that a Send and an RDMA Write or Read go each way. The queue pair's
-// next Send has this MSN.
-func (r *rig) works(msn uint32) {
-	b := r.region(64, allRights)
-	mine := func() {
-		r.post(verbs.Request{ID: 11, SGL: b.sgl(0, 5)})
-		r.expect(aSend(msn, b.first[:5]))
-		r.completionsOf(r.SendCQ, verbs.Completion{ID: 11})
-	}
-	if r.play == conformance.Responder {
-		mine()
-	}
-	r.postRecv(verbs.Recv{ID: 12, SGL: b.sgl(8, 8)})
-	r.sendMessage([]byte("received"))
-	r.completionsOf(r.RecvCQ, r.got(12, 8))
-	b.gets(8, []byte("received"))
-	r.send(aWrite(b.tag(), b.at(20), []byte("written")))
-	b.gets(20, []byte("written"))
-	same(r.t, b.first, r.fetch(b, 0, 64), "what the peer reads")
-	b.unchanged()
-	if r.play == conformance.Initiator {
-		mine()
-	}
-}

@@ -203,3 +203,29 @@ func rtrKind(u []byte) int {
 	}
 	return 0
 }
+
+// frame reads a startup frame.
+func (p *peer) frame() []byte {
+	b := p.octets(20)
+	b = append(b, p.octets(int(b[18])<<8|int(b[19]))...)
+	p.theirs = b
+	return b
+}
+
+// agreed is what two startup frames mean for the FPDUs (RFC 5044 7.1.1): a CRC if either asks for
+// it, markers for the side that does. mine are the flags of the peer's.
+func (p *peer) agreed(mine byte) {
+	crc := (mine|p.theirs[16])&frameC != 0
+	p.in = mpaLane{markers: mine&frameM != 0, crc: crc}
+	p.out = mpaLane{markers: p.theirs[16]&frameM != 0, crc: crc}
+}
+
+// setFraming says what the FPDUs are from here on, and adopt takes it from the startup frames of
+// both sides.
+func (p *peer) setFraming(f framing) {
+	p.out, p.in = mpaLane{crc: f.crc, markers: f.markersOut}, mpaLane{crc: f.crc, markers: f.markersIn}
+}
+
+func (p *peer) adopt(mine, its startup) {
+	p.setFraming(framing{crc: mine.CRC || its.CRC, markersIn: mine.Markers, markersOut: its.Markers})
+}

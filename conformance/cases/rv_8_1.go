@@ -15,12 +15,10 @@ import (
 // 8.1.1, 8.1.2.1 and 8.1.2.3.
 //
 //	rv_8_1.go            posting
-//	rv_8_1_send.go       Sends and receives
-//	rv_8_1_rdma.go       RDMA Writes and Reads
+//	rv_8_1_send.go       Sends and receives, RDMA Writes and Reads
 //	rv_8_1_figure21.go   the rights that they need
-//	rv_8_1_memory.go     operations on memory
 //	rv_8_1_signals.go    signaled and unsignaled
-//	rv_8_1_sgl*.go       scatter/gather lists
+//	rv_8_1_sgl.go        scatter/gather lists
 //	rv_8_1_modifiers.go  the addresses of RDMA
 var rv8_1_1 = []conformance.Case{
 	apiCase("8.1.1/only-posts", onlyPosts, "RV-8.1.1-M1"),

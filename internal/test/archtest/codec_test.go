@@ -22,8 +22,7 @@ var codecs = []string{"mpa", "ddp", "rdmap", "internal/test/rawpeer"}
 // they show. fixture_host.go names two arguments of a verbs.StreamConfig. .golangci.yml has the same list.
 var subjects = map[string]string{
 	"r5041_3_api.go":  "mpa", // the MULPDU of a path that changes
-	"r5044_4_5.go":    "mpa", // MULPDU, and what Framer refuses
-	"r5044_7_api.go":  "mpa", // Initiate and Await
+	"r5044_4_5.go":    "mpa", // MULPDU, what Framer refuses, Initiate and Await
 	"r6581_10.go":     "mpa", // Initiate, as it is configured
 	"fixture_host.go": "mpa",
 }
