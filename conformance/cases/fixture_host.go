@@ -277,42 +277,49 @@ func (e *fullHost) closed() {
 	assert.Zero(e.t, e.cq.Poll(make([]verbs.Completion, 1)), "Poll CQ")
 }
 
-// exhaust makes as many objects of every kind as an empty RNIC has, and says that
-// one more of each is refused.
-func exhaust(t *conformance.T, nic *verbs.RNIC, l verbs.Limits) {
-	var (
-		pd *verbs.PD
-		cq *verbs.CQ
-	)
+// resource is a kind of object of which an RNIC has so many, and how one is made and given back.
+type resource struct {
+	name  string
+	limit int
+	make  func() (free func() error, err error)
+}
+
+// resources are those of an RNIC that has one PD and one CQ already.
+func resources(nic *verbs.RNIC, pd *verbs.PD, cq *verbs.CQ, l verbs.Limits) []resource {
 	memory := make([]byte, 8)
-	for _, k := range []struct {
-		name  string
-		limit int
-		make  func() error
-	}{
-		{"PDs", l.PDs, func() error { return keep(&pd)(nic.AllocatePD()) }},
-		{"CQs", l.CQs, func() error { return keep(&cq)(nic.CreateCQ(verbs.CQConfig{})) }},
-		{"event handlers", l.EventHandlers, func() error { return second(nic.AddCompletionHandler(func(*verbs.CQ) {})) }},
-		{"S-RQs", l.SRQs, func() error { return second(nic.CreateSRQ(verbs.SRQConfig{PD: pd})) }},
-		{"QPs", l.QPs, func() error { return second(nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})) }},
-		{"regions", l.Regions, func() error { return second(pd.Register(memory, verbs.LocalRead)) }},
-		{"windows", l.Windows, func() error { return second(pd.AllocateWindow()) }},
-		{"pages of memory", int(l.Physical / 4096), func() error { return second(nic.AllocatePages(1, 4096)) }},
-	} {
-		for i := range k.limit {
-			require.NoError(t, k.make(), "%d of %d %s", i+1, k.limit, k.name)
-		}
-		require.ErrorIs(t, k.make(), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.name)
+	return []resource{
+		{"PDs", l.PDs - 1, func() (func() error, error) { v, err := nic.AllocatePD(); return v.Deallocate, err }},
+		{"CQs", l.CQs - 1, func() (func() error, error) { v, err := nic.CreateCQ(verbs.CQConfig{}); return v.Destroy, err }},
+		{"event handlers", l.EventHandlers, func() (func() error, error) {
+			id, err := nic.AddCompletionHandler(func(*verbs.CQ) {})
+			return func() error { return nic.RemoveCompletionHandler(id) }, err
+		}},
+		{"S-RQs", l.SRQs, func() (func() error, error) {
+			v, err := nic.CreateSRQ(verbs.SRQConfig{PD: pd})
+			return v.Destroy, err
+		}},
+		{"QPs", l.QPs, func() (func() error, error) {
+			v, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
+			return v.Destroy, err
+		}},
+		{"regions", l.Regions, func() (func() error, error) {
+			v, err := pd.Register(memory, verbs.LocalRead)
+			return v.Deregister, err
+		}},
+		{"windows", l.Windows, func() (func() error, error) { v, err := pd.AllocateWindow(); return v.Deallocate, err }},
+		{"pages", int(l.Physical / 4096), func() (func() error, error) { v, err := nic.AllocatePages(1, 4096); return v.Deallocate, err }},
 	}
 }
 
-// keep stores what a verb made, if it made something.
-func keep[T any](at *T) func(T, error) error {
-	return func(v T, err error) error {
-		if err == nil {
-			*at = v
+// exhaust makes as many objects of every kind as an empty RNIC has, and says that
+// one more of each is refused.
+func exhaust(t *conformance.T, nic *verbs.RNIC, l verbs.Limits) {
+	pd, cq := must(nic.AllocatePD())(t), must(nic.CreateCQ(verbs.CQConfig{}))(t)
+	for _, k := range resources(nic, pd, cq, l) {
+		for i := range k.limit {
+			require.NoError(t, second(k.make()), "%d of %d %s", i+1, k.limit, k.name)
 		}
-		return err
+		require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.name)
 	}
 }
 

@@ -305,6 +305,19 @@ func (l *link) refusesPosts(want error) {
 	require.Zero(l.t, n)
 }
 
+// refusesVerbs says that in this state no Modify QP is taken, and no request.
+func (l *link) refusesVerbs(in verbs.State) {
+	for _, next := range states {
+		for what, m := range map[string]verbs.ModifyQP{
+			"alone": {Next: next}, "with attributes": {Next: next, ORD: ptr(1), SendDepth: ptr(20)},
+		} {
+			refuses(l.t, next.String()+" "+what, verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
+		}
+	}
+	l.refusesPosts(verbs.ErrInvalidState)
+	require.Equal(l.t, in, l.qp.State())
+}
+
 // noCompletions says that neither queue has a completion at this moment.
 func (l *link) noCompletions() {
 	empty(l.t, l.sq)

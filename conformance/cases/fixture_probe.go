@@ -28,6 +28,15 @@ func onQuietHost(run func(n *host)) func(*conformance.T) {
 	})
 }
 
+// onProbe is that with a probe, whose last queue pair no window may be bound to in the end.
+func onProbe(c verbs.QPConfig, run func(*host, *probe)) func(*conformance.T) {
+	return onQuietHost(func(n *host) {
+		s := n.probe(c)
+		run(n, s)
+		s.disconnect()
+	})
+}
+
 // probe makes one whose queue pairs are made from c.
 func (n *host) probe(c verbs.QPConfig) *probe {
 	c = n.withDefaults(c)

@@ -362,6 +362,21 @@ func (r *rig) events(want ...verbs.EventID) {
 	require.Equal(r.t, want, mine, "the queue pair's events")
 }
 
+// once is the one event of a kind that is among the first n of the RNIC.
+func (r *rig) once(n int, id verbs.EventID) (one verbs.Event) {
+	var e uppertester.Events
+	require.NoError(r.t, r.up.Events(uppertester.EventsArgs{N: n, Timeout: r.patience()}, &e))
+	count := 0
+	for _, x := range e.Events {
+		if x.ID == id {
+			one = x
+			count++
+		}
+	}
+	require.Equal(r.t, 1, count, "%v in %v", id, e.Events)
+	return one
+}
+
 // query is Query QP.
 func (r *rig) query() (q uppertester.QPState) {
 	require.NoError(r.t, r.up.Query(r.QP, &q), "Query QP")

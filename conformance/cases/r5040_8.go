@@ -243,16 +243,7 @@ func overflowContained(t *conformance.T, u uppertester.Tester) {
 	)
 	b[0].holds(0, []byte{100})
 	b[1].holds(0, []byte{101})
-	var e uppertester.Events
-	require.NoError(t, u.Events(uppertester.EventsArgs{N: 2, Timeout: r.patience()}, &e))
-	overflows := 0
-	for _, x := range e.Events {
-		if x.ID == verbs.EventCQOverflow {
-			overflows++
-			require.NotZero(t, x.CQ)
-		}
-	}
-	require.Equal(t, 1, overflows, "CQ Overflow Detected in %v", e.Events)
+	require.NotZero(t, r.once(2, verbs.EventCQOverflow).CQ)
 
 	other.completions(
 		verbs.Completion{ID: 1, Op: verbs.OpRecv, Bytes: 1}, verbs.Completion{ID: 2, Op: verbs.OpRecv, Bytes: 1},
@@ -315,15 +306,7 @@ func greedyPeer(t *conformance.T) {
 	modest.completions(verbs.Completion{ID: share + 2, Op: verbs.OpRecv, Bytes: 6})
 	greedy.events(verbs.EventRQLimit)
 	modest.events()
-	var e uppertester.Events
-	require.NoError(t, u.Events(uppertester.EventsArgs{N: 2, Timeout: greedy.patience()}, &e))
-	limits := 0
-	for _, x := range e.Events {
-		if x.ID == verbs.EventSRQLimit {
-			limits++
-		}
-	}
-	require.Equal(t, 1, limits, "S-RQ Limit Reached in %v", e.Events)
+	greedy.once(2, verbs.EventSRQLimit)
 	greedy.completions(want...)
 	b.unchanged()
 }

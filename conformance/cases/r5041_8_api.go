@@ -228,38 +228,16 @@ func limitsKept(t *conformance.T) {
 	for range counted(t, "round %d", 3) {
 		pd := must(nic.AllocatePD())(t)
 		cq := must(nic.CreateCQ(verbs.CQConfig{}))(t)
-		memory := make([]byte, 8)
-		for _, k := range []struct {
-			what  string
-			limit int
-			make  func() (func() error, error)
-		}{
-			{"PDs", small.PDs - 1, func() (func() error, error) { v, err := nic.AllocatePD(); return v.Deallocate, err }},
-			{"CQs", small.CQs - 1, func() (func() error, error) { v, err := nic.CreateCQ(verbs.CQConfig{}); return v.Destroy, err }},
-			{"QPs", small.QPs, func() (func() error, error) {
-				v, err := nic.CreateQP(verbs.QPConfig{PD: pd, SendCQ: cq, RecvCQ: cq})
-				return v.Destroy, err
-			}},
-			{"S-RQs", small.SRQs, func() (func() error, error) {
-				v, err := nic.CreateSRQ(verbs.SRQConfig{PD: pd})
-				return v.Destroy, err
-			}},
-			{"regions", small.Regions, func() (func() error, error) {
-				v, err := pd.Register(memory, verbs.LocalRead)
-				return v.Deregister, err
-			}},
-			{"windows", small.Windows, func() (func() error, error) { v, err := pd.AllocateWindow(); return v.Deallocate, err }},
-			{"pages", int(small.Physical / 4096), func() (func() error, error) { v, err := nic.AllocatePages(1, 4096); return v.Deallocate, err }},
-		} {
+		for _, k := range resources(nic, pd, cq, small) {
 			var back []func() error
 			for i := range k.limit {
-				free := must(k.make())(t, "%d of %d %s", i+1, k.limit, k.what)
+				free := must(k.make())(t, "%d of %d %s", i+1, k.limit, k.name)
 				back = append(back, free)
 			}
-			require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.what)
+			require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.name)
 			require.NoError(t, back[0]())
-			free := must(k.make())(t, "one of the %s instead of one that was given back", k.what)
-			require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.what)
+			free := must(k.make())(t, "one of the %s instead of one that was given back", k.name)
+			require.ErrorIs(t, second(k.make()), verbs.ErrInsufficientResources, "more than %d %s", k.limit, k.name)
 			for _, f := range append(back[1:], free) {
 				require.NoError(t, f())
 			}

@@ -87,15 +87,7 @@ func closingComplete(t *conformance.T) {
 func closingRefuses(t *conformance.T, n *host) {
 	l := n.into(verbs.StateClosing, verbs.QPConfig{SendDepth: 5})
 	l.finished()
-	for _, next := range states {
-		for what, m := range map[string]verbs.ModifyQP{
-			"alone": {Next: next}, "with attributes": {Next: next, ORD: ptr(1), SendDepth: ptr(20)},
-		} {
-			refuses(t, next.String()+" "+what, verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
-		}
-	}
-	l.refusesPosts(verbs.ErrInvalidState)
-	require.Equal(t, verbs.StateClosing, l.qp.State())
+	l.refusesVerbs(verbs.StateClosing)
 	l.closesWith(verbs.StateIdle, verbs.EventLLPCloseComplete)
 	l.noCompletions()
 }

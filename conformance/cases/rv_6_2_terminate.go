@@ -177,15 +177,7 @@ func terminateRefuses(t *conformance.T) {
 	for w := range inTurn(t, "after %s", waysIn()) {
 		l := newLink(t, verbs.QPConfig{SendDepth: 5})
 		w.enter(l)
-		for _, next := range states {
-			for what, m := range map[string]verbs.ModifyQP{
-				"alone": {Next: next}, "with attributes": {Next: next, ORD: ptr(1), SendDepth: ptr(20)},
-			} {
-				refuses(t, next.String()+" "+what, verbs.ErrInvalidState, func() error { return l.qp.Modify(m) }, l.shown)
-			}
-		}
-		l.refusesPosts(verbs.ErrInvalidState)
-		require.Equal(t, verbs.StateTerminate, l.qp.State())
+		l.refusesVerbs(verbs.StateTerminate)
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 
 // rv7_10 is allocating and binding windows: verbs draft 7.10.1 to 7.10.3.
 var rv7_10 = []conformance.Case{
-	apiCase("7.10.1/allocated", onQuietHost(windowAllocated), "RV-7.10.1-M1", "PV-7.10.1-M1"),
+	apiCase("7.10.1/allocated", onProbe(verbs.QPConfig{}, windowAllocated), "RV-7.10.1-M1", "PV-7.10.1-M1"),
 	apiCase("7.10.1/not-a-region", onQuietHost(windowIsNoRegion), "RV-7.10.1-M2"),
-	apiCase("7.10.2/kinds-of-region", onQuietHost(windowOnEachRegion), "RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"),
+	apiCase("7.10.2/kinds-of-region", onProbe(privileged, windowOnEachRegion), "RV-7.10.2-M1", "RV-7.10.2-M2", "RV-7.10.2-M12"),
 	apiCase("7.10.2/all-to-one-region", allToOneRegion, "RV-7.10.2-M3"),
 	apiCase("7.10.2/all-to-one-qp", allToOneQP, "RV-7.10.2-M4"),
 	apiCase("7.10.2/addressing", onQuietHost(windowAddressing), "RV-7.10.2-M10", "RV-7.10.2-M11", "RV-7.10.2-M18", "RV-7.10.2-M19"),
 	apiCase("7.10.2/bound", onQuietHost(windowBound), "RV-7.10.2-M14", "RV-7.10.2-M15", "RV-7.10.2-M17", "RV-7.10.2-M20"),
-	apiCase("7.10.2/rebind", onQuietHost(windowRebound), "RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"),
+	apiCase("7.10.2/rebind", onProbe(verbs.QPConfig{}, windowRebound), "RV-7.10.2-M30", "RV-7.10.2-M31", "RV-7.10.2-M32"),
 	apiCase("7.10.2/former-key", onQuietHost(windowFormerKey), "RV-7.10.2-M33"),
 	apiCase("7.10.3/attributes", onQuietHost(windowAttributes), "RV-7.10.3-M1"),
 }
@@ -32,8 +32,8 @@ func (n *host) bound(c verbs.QPConfig, off, k int, a verbs.Access) (*probe, *ver
 	return s, mw, verbs.BindBuffer(b)
 }
 
-func windowAllocated(n *host) {
-	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
+func windowAllocated(n *host, s *probe) {
+	t, mw := n.t, n.newMW()
 	require.Equal(t, verbs.WindowAttributes{STag: mw.STag(0), PD: n.pd.ID()}, queried(t, mw), "Query of a new window")
 	for _, key := range []uint8{0, 1, 0x80, 0xFF} {
 		b := verbs.TaggedBuffer{STag: mw.STag(key), Base: n.mr.Base()}
@@ -41,7 +41,6 @@ func windowAllocated(n *host) {
 		b.Base = 0
 		s.checksPeer(b, 0, n.mr.Bytes()[:16], 0, noSTag)
 	}
-	s.disconnect()
 }
 
 func windowIsNoRegion(n *host) {
@@ -62,8 +61,8 @@ func windowIsNoRegion(n *host) {
 	require.Equal(t, stag.WindowInfo{STag: st, PD: 1}, must(table.QueryWindow(st))(t), "the window")
 }
 
-func windowOnEachRegion(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func windowOnEachRegion(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	const rights = allRights | verbs.BindWindow
 	registered, fast := n.register(64, rights), n.allocated()
 	s.runs(fastRegister(fast.WithKey(1), p.List(0, 64), 4096, rights), verbs.StatusSuccess)
@@ -88,7 +87,6 @@ func windowOnEachRegion(n *host) {
 			s.invalidate(invalidations[0], b.Window, invalidates)
 		}
 	}
-	s.disconnect()
 }
 
 func allToOneRegion(t *conformance.T) {
@@ -188,8 +186,8 @@ func windowBound(n *host) {
 	}
 }
 
-func windowRebound(n *host) {
-	t, s, mw, mem := n.t, n.probe(verbs.QPConfig{}), n.newMW(), n.mr.Bytes()
+func windowRebound(n *host, s *probe) {
+	t, mw, mem := n.t, n.newMW(), n.mr.Bytes()
 	index := mw.STag(0).Index()
 	var former verbs.TaggedBuffer
 	for i := range 300 {
@@ -226,7 +224,6 @@ func windowRebound(n *host) {
 	completes(t, n.cq, verbs.Completion{ID: 1, QP: s.qp.ID(), Op: verbs.OpInvalidate}, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpBind})
 	s.checksPeer(verbs.BindBuffer(again), 0, mem[50:70], remoteRights, accessFault{})
 	s.invalidate(invalidations[0], again.Window, invalidates)
-	s.disconnect()
 }
 
 func windowFormerKey(n *host) {

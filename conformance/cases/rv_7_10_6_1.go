@@ -12,13 +12,13 @@ var rv7_10_6_1 = []conformance.Case{
 	apiCase("7.10.6.1/each-check", onQuietHost(bindRefused), "RV-7.10.6.1-M1", "RV-7.10.6.1-M2", "RV-7.10.2-M34"),
 	apiCase("7.10.6.1/window", onQuietHost(bindWindow), "RV-7.10.6.1-M3"),
 	apiCase("7.10.6.1/qp", onQuietHost(bindQP), "RV-7.10.2-M8", "RV-7.10.6.1-M4"),
-	apiCase("7.10.6.1/region", onQuietHost(bindRegion), "RV-7.10.6.1-M5"),
+	apiCase("7.10.6.1/region", onProbe(verbs.QPConfig{}, bindRegion), "RV-7.10.6.1-M5"),
 	apiCase("7.10.6.1/pds", onQuietHost(bindPDs), "RV-7.10.2-M6", "RV-7.10.6.1-M6", "PV-7.10.2-M1"),
-	apiCase("7.10.6.1/region-for-windows", onQuietHost(bindRegionForWindows), "RV-7.10.6.1-M7"),
-	apiCase("7.10.6.1/zero-based-region", onQuietHost(bindZeroBased), "RV-7.10.2-M21", "RV-7.10.6.1-M9"),
+	apiCase("7.10.6.1/region-for-windows", onProbe(privileged, bindRegionForWindows), "RV-7.10.6.1-M7"),
+	apiCase("7.10.6.1/zero-based-region", onProbe(verbs.QPConfig{}, bindZeroBased), "RV-7.10.2-M21", "RV-7.10.6.1-M9"),
 	apiCase("7.10.6.1/figure-20", onQuietHost(bindFigure20),
 		"RV-7.10.2-M25", "RV-7.10.2-M27", "RV-7.10.2-M28", "RV-7.10.2-M29", "RV-7.10.6.1-M8", "PV-7.10.2-M2"),
-	apiCase("7.10.6.1/range", onQuietHost(bindRange), "RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"),
+	apiCase("7.10.6.1/range", onProbe(verbs.QPConfig{}, bindRange), "RV-7.10.2-M9", "RV-7.10.2-M13", "RV-7.10.6.1-M10", "RV-7.10.6.1-M11"),
 }
 
 // bindRefused breaks a good Bind in one thing at a time.
@@ -108,8 +108,8 @@ func bindQP(n *host) {
 	}
 }
 
-func bindRegion(n *host) {
-	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
+func bindRegion(n *host, s *probe) {
+	t, mw := n.t, n.newMW()
 	invalid := n.register(64, allRights|verbs.BindWindow)
 	s.invalidate(invalidations[0], invalid.STag(), invalidates)
 	gone := n.register(64, allRights|verbs.BindWindow)
@@ -131,7 +131,6 @@ func bindRegion(n *host) {
 	s.runs(binds(b), verbs.StatusSuccess)
 	s.invalidate(invalidations[0], b.Window, invalidates)
 	require.NoError(t, bound.Deallocate())
-	s.disconnect()
 }
 
 // bindPDs tries all combinations of two PDs for window, region and queue pair.
@@ -153,8 +152,8 @@ func bindPDs(n *host) {
 	}
 }
 
-func bindRegionForWindows(n *host) {
-	t, s, mw, p := n.t, n.probe(privileged), n.newMW(), n.pages(1, 4096)
+func bindRegionForWindows(n *host, s *probe) {
+	t, mw, p := n.t, n.newMW(), n.pages(1, 4096)
 	no, yes := n.register(64, allRights), n.register(64, allRights|verbs.BindWindow)
 	s.runs(binds(mw.BindRequest(no, 0, 8, remoteRights, 1)), verbs.StatusAccess)
 	require.False(t, queried(t, mw).Valid)
@@ -164,11 +163,10 @@ func bindRegionForWindows(n *host) {
 	require.False(t, queried(t, mw).Valid)
 	b := s.binds(mw.BindRequest(yes, 0, 8, remoteRights, 1))
 	s.invalidate(invalidations[0], b.Window, invalidates)
-	s.disconnect()
 }
 
-func bindZeroBased(n *host) {
-	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
+func bindZeroBased(n *host, s *probe) {
+	t, mw := n.t, n.newMW()
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights | verbs.BindWindow, ZeroBased: true})
 	for _, a := range []verbs.Addressing{verbs.ZeroBased, verbs.VABased} {
 		b := mw.BindRequest(mr, 8, 16, remoteRights, 1)
@@ -176,7 +174,6 @@ func bindZeroBased(n *host) {
 		s.runs(binds(b), verbs.StatusInvalidRegion)
 		require.False(t, queried(t, mw).Valid, "%v window", a)
 	}
-	s.disconnect()
 }
 
 func bindFigure20(n *host) {
@@ -219,8 +216,8 @@ func bindFigure20(n *host) {
 	}
 }
 
-func bindRange(n *host) {
-	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
+func bindRange(n *host, s *probe) {
+	t, mw := n.t, n.newMW()
 	mem := make([]byte, 300)
 	const base, length = uint64(0x20000), uint64(100)
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem[100:200], Access: allRights | verbs.BindWindow, VA: base})
@@ -257,5 +254,4 @@ func bindRange(n *host) {
 		want := either(va >= base && va+k <= base+length, verbs.StatusSuccess, out)
 		try(va, k, want)
 	}
-	s.disconnect()
 }

@@ -14,25 +14,23 @@ import (
 
 // rv7_2 is what STags are, and their states: verbs draft 7.1, 7.2 and 7.2.2.
 var rv7_2 = []conformance.Case{
-	apiCase("7.1/region-rights", onQuietHost(regionRights), "RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
+	apiCase("7.1/region-rights", onProbe(verbs.QPConfig{}, regionRights), "RV-7.1-M1", "RV-7.4-M1", "RV-7.4.1-M1", "RV-7.4.1-M5", "PV-7.5.1-M1"),
 	apiCase("7.1/window-rights", onQuietHost(windowRights), "RV-7.1-M2", "RV-7.10.2-M16", "RV-7.10.2-M26", "RV-7.10.6.2-M6"),
 	apiCase("7.2/key", onQuietHost(keysAreTheConsumers), "RV-7.2-M1", "PV-7.8-M3"),
 	apiCase("7.2/index", onQuietHost(indexIsReturned), "RV-7.2-M2", "RV-7.3.2.1-M4"),
 	apiCase("7.2/index-is-followed", onQuietHost(indexIsFollowed), "RV-7.2-M3", "RV-7.3.2.5-M3"),
-	apiCase("7.2.2/invalid-is-shut", onQuietHost(invalidIsShut), "RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"),
-	apiCase("7.2.2/shared-is-valid", onQuietHost(sharedIsValid), "RV-7.2.2-M2", "RV-7.8-M3", "PV-7.8-M1"),
+	apiCase("7.2.2/invalid-is-shut", onProbe(verbs.QPConfig{}, invalidIsShut), "RV-7.2.2-M1", "RV-7.3.2.1-M10", "RV-7.8-M5"),
+	apiCase("7.2.2/shared-is-valid", onProbe(verbs.QPConfig{}, sharedIsValid), "RV-7.2.2-M2", "RV-7.8-M3", "PV-7.8-M1"),
 	apiCase("7.2.2/deallocated-is-gone", onQuietHost(deallocatedIsGone), "RV-7.2.2-M3"),
 }
 
-func regionRights(n *host) {
-	s := n.probe(verbs.QPConfig{})
+func regionRights(n *host, s *probe) {
 	for _, a := range validRights {
 		n.t.Logf("a region with %v", a)
 		mr := n.register(40, a)
 		require.Equal(n.t, a, queried(n.t, mr).Access, "Query")
 		s.checks(mr.Buffer(), 3, mr.Bytes()[3:20], a, noRight)
 	}
-	s.disconnect()
 }
 
 func windowRights(n *host) {
@@ -180,8 +178,8 @@ func indexIsFollowed(n *host) {
 	s.disconnect()
 }
 
-func invalidIsShut(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func invalidIsShut(n *host, s *probe) {
+	t := n.t
 	mem := make([]byte, 64)
 	used := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 	s.allAllowed(used.Buffer(), 8, mem[8:24])
@@ -197,11 +195,10 @@ func invalidIsShut(n *host) {
 	// Valid it opens.
 	require.NoError(t, fresh.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}))
 	s.allAllowed(fresh.Buffer(), 8, mem[8:24])
-	s.disconnect()
 }
 
-func sharedIsValid(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func sharedIsValid(n *host, s *probe) {
+	t := n.t
 	one := n.register(64, allRights)
 	two := must(one.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 4}))(t)
 	for _, mr := range []*verbs.MR{one, two} {
@@ -212,7 +209,6 @@ func sharedIsValid(n *host) {
 		}
 		s.allAllowed(mr.Buffer(), 5, one.Bytes()[5:30])
 	}
-	s.disconnect()
 }
 
 func deallocatedIsGone(n *host) {
@@ -241,13 +237,13 @@ func deallocatedIsGone(n *host) {
 
 // rv7_2_1 is the STag of zero: verbs draft 7.2.1.
 var rv7_2_1 = []conformance.Case{
-	apiCase("7.2.1/local", onQuietHost(zeroLocally), "RV-7.2.1-M1", "RV-7.2.1-M9"),
+	apiCase("7.2.1/local", onProbe(privileged, zeroLocally), "RV-7.2.1-M1", "RV-7.2.1-M9"),
 	apiCase("7.2.1/no-pd", onQuietHost(zeroHasNoPD), "RV-7.2.1-M4"),
 	apiCase("7.2.1/privileged-only", onQuietHost(zeroIsPrivileged), "RV-7.2.1-M5", "RV-7.2.1-M6"),
 	apiCase("7.2.1/not-remotely", onQuietHost(zeroNotRemotely), "RV-7.2.1-M7", "RV-7.2.1-M8"),
-	apiCase("7.2.1/not-invalidated", onQuietHost(zeroNotInvalidated), "RV-7.2.1-M12", "RV-7.2.1-M13", "RV-7.2.1-M14", "RV-7.8-M12"),
-	apiCase("7.2.1/no-key", onQuietHost(zeroHasNoKey), "RV-7.2.1-M3"),
-	apiCase("7.2.1/not-bound-to", onQuietHost(zeroNotBoundTo), "RV-7.2.1-M10", "RV-7.2.1-M11", "RV-7.10.2-M5"),
+	apiCase("7.2.1/not-invalidated", onProbe(privileged, zeroNotInvalidated), "RV-7.2.1-M12", "RV-7.2.1-M13", "RV-7.2.1-M14", "RV-7.8-M12"),
+	apiCase("7.2.1/no-key", onProbe(privileged, zeroHasNoKey), "RV-7.2.1-M3"),
+	apiCase("7.2.1/not-bound-to", onProbe(privileged, zeroNotBoundTo), "RV-7.2.1-M10", "RV-7.2.1-M11", "RV-7.10.2-M5"),
 	apiCase("7.2.1/no-modifier", onQuietHost(zeroNoModifier), "RV-7.2.1-M15", "RV-7.2.1-M16", "RV-7.3.2.5-M5"),
 	apiCase("7.2.1/never-an-index", zeroNeverAnIndex, "RV-7.2.1-M2", "RV-7.2.1-M17"),
 }
@@ -272,13 +268,12 @@ func (s *probe) zeroWorks(p *verbs.Pages, off int) {
 	require.Equal(t, was, mem, "all pages after a receive at %d", off)
 }
 
-func zeroLocally(n *host) {
-	s, p := n.probe(privileged), n.pages(3, 4096)
+func zeroLocally(n *host, s *probe) {
+	p := n.pages(3, 4096)
 	for _, off := range []int{0, 1, 4095, 4096 - 45, 8192, 3*4096 - 90} {
 		s.zeroWorks(p, off)
 	}
 	require.Equal(n.t, p.Address(0)+2*4096, p.Address(2), "buffers one after the other")
-	s.disconnect()
 }
 
 func zeroHasNoPD(n *host) {
@@ -322,8 +317,8 @@ func zeroNotRemotely(n *host) {
 	}
 }
 
-func zeroNotInvalidated(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func zeroNotInvalidated(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	s.zeroWorks(p, 5)
 	for _, key := range []verbs.STag{0, 1, 0xFF} {
 		k, err := s.qp.PostSend(verbs.Request{Op: verbs.OpInvalidate, Invalidate: key})
@@ -345,11 +340,10 @@ func zeroNotInvalidated(n *host) {
 		s.connect()
 		s.zeroWorks(p, 5)
 	}
-	s.disconnect()
 }
 
-func zeroHasNoKey(n *host) {
-	s, p := n.probe(privileged), n.pages(1, 4096)
+func zeroHasNoKey(n *host, s *probe) {
+	p := n.pages(1, 4096)
 	for _, key := range []verbs.STag{1, 0x80, 0xFF} {
 		e := physical(p, 0, 8)
 		e.STag = key
@@ -361,11 +355,10 @@ func zeroHasNoKey(n *host) {
 		require.Zero(n.t, k)
 	}
 	s.zeroWorks(p, 0)
-	s.disconnect()
 }
 
-func zeroNotBoundTo(n *host) {
-	s, mw, p := n.probe(privileged), n.newMW(), n.pages(1, 4096)
+func zeroNotBoundTo(n *host, s *probe) {
+	mw, p := n.newMW(), n.pages(1, 4096)
 	for _, key := range []verbs.STag{0, 1, 0xFF} {
 		k, err := s.qp.PostSend(binds(&verbs.BindRequest{Window: mw.STag(1), Region: key, VA: p.Address(0), Length: 8, Access: remoteRights}))
 		require.ErrorIs(n.t, err, verbs.ErrInvalidModifier, "Bind to %v", key)
@@ -373,7 +366,6 @@ func zeroNotBoundTo(n *host) {
 		require.False(n.t, queried(n.t, mw).Valid, "the window")
 	}
 	require.Equal(n.t, verbs.StateRTS, s.qp.State(), "nothing was posted")
-	s.disconnect()
 }
 
 func zeroNoModifier(n *host) {

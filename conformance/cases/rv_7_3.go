@@ -12,21 +12,21 @@ import (
 
 // rv7_3 is making regions: verbs draft 7.3 to 7.3.2.2.
 var rv7_3 = []conformance.Case{
-	apiCase("7.3/unregistered", onQuietHost(unregistered), "RV-7.3-M2"),
-	apiCase("7.3/failed-gives-nothing", onQuietHost(failedGivesNothing), "RV-7.3-M3"),
+	apiCase("7.3/unregistered", onProbe(verbs.QPConfig{}, unregistered), "RV-7.3-M2"),
+	apiCase("7.3/failed-gives-nothing", onProbe(verbs.QPConfig{}, failedGivesNothing), "RV-7.3-M3"),
 	apiCase("7.3/failed-takes-nothing", failedTakesNothing, "RV-7.3-M4"),
 	apiCase("7.3.2.1/list-size", allocatedList, "RV-7.3.2.1-M1", "RV-7.3.2.1-M2", "RV-7.3.2.1-M3", "RV-7.3.2.1-M5"),
-	apiCase("7.3.2.1/remote-access-flag", onQuietHost(allocatedFlag), "RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"),
-	apiCase("7.3.2.1/filled", onQuietHost(allocatedIsFilled), "RV-7.3.2.1-M9"),
-	apiCase("7.3.2.2/key", onQuietHost(registeredKey), "RV-7.3.2.2-M1"),
-	apiCase("7.3.2.2/buffer-list", onQuietHost(registeredList), "RV-7.3.2.2-M2"),
-	apiCase("7.3.2.2/remote-access-flag", onQuietHost(registeredFlag), "RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"),
-	apiCase("7.3.2.2/registered", onQuietHost(registeredAtOnce), "RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"),
-	apiCase("7.3.2.2/list-size", onQuietHost(registeredListSize), "RV-7.3.2.2-M8"),
+	apiCase("7.3.2.1/remote-access-flag", onProbe(privileged, allocatedFlag), "RV-7.3.2.1-M6", "RV-7.3.2.1-M7", "RV-7.3.2.1-M8"),
+	apiCase("7.3.2.1/filled", onProbe(privileged, allocatedIsFilled), "RV-7.3.2.1-M9"),
+	apiCase("7.3.2.2/key", onProbe(verbs.QPConfig{}, registeredKey), "RV-7.3.2.2-M1"),
+	apiCase("7.3.2.2/buffer-list", onProbe(verbs.QPConfig{}, registeredList), "RV-7.3.2.2-M2"),
+	apiCase("7.3.2.2/remote-access-flag", onProbe(privileged, registeredFlag), "RV-7.3.2.2-M3", "RV-7.3.2.2-M4", "RV-7.3.2.2-M5"),
+	apiCase("7.3.2.2/registered", onProbe(verbs.QPConfig{}, registeredAtOnce), "RV-7.3.2.2-M6", "RV-7.3.2.2-M7", "RV-7.3.2.2-M9"),
+	apiCase("7.3.2.2/list-size", onProbe(privileged, registeredListSize), "RV-7.3.2.2-M8"),
 }
 
-func unregistered(n *host) {
-	s, mem := n.probe(verbs.QPConfig{}), n.mr.Bytes()[:32]
+func unregistered(n *host, s *probe) {
+	mem := n.mr.Bytes()[:32]
 	for range 8 {
 		st := verbs.STag(n.t.Rand().Uint32())
 		if st.Index() == n.mr.STag().Index() || st.Index() == 0 {
@@ -34,11 +34,10 @@ func unregistered(n *host) {
 		}
 		s.noneAllowed(verbs.TaggedBuffer{STag: st, Base: n.mr.Base()}, 0, mem, noSTag)
 	}
-	s.disconnect()
 }
 
-func failedGivesNothing(n *host) {
-	t, s, p := n.t, n.probe(verbs.QPConfig{}), n.pages(2, 4096)
+func failedGivesNothing(n *host, s *probe) {
+	t, p := n.t, n.pages(2, 4096)
 	mem := fill(make([]byte, 64), 1)
 	was, pages := bytes.Clone(mem), bytes.Clone(fill(p.Bytes(), 2))
 	former := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
@@ -58,7 +57,6 @@ func failedGivesNothing(n *host) {
 	}
 	require.Equal(t, was, mem, "the memory")
 	require.Equal(t, pages, p.Bytes(), "the pages")
-	s.disconnect()
 }
 
 func failedTakesNothing(t *conformance.T) {
@@ -104,18 +102,17 @@ func allocatedList(t *conformance.T) {
 	s.disconnect()
 }
 
-func allocatedFlag(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func allocatedFlag(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	for _, flag := range []bool{false, true} {
 		mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag}))(t)
 		require.Equal(t, flag, queried(t, mr).RemoteAccess, "Query")
 		s.flagged(mr, p, flag)
 	}
-	s.disconnect()
 }
 
-func allocatedIsFilled(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func allocatedIsFilled(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	one := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 	two := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: true}))(t)
 
@@ -128,11 +125,10 @@ func allocatedIsFilled(n *host) {
 	s.runs(r, verbs.StatusSuccess)
 	require.True(t, queried(t, two).Valid)
 	s.allAllowed(verbs.FastRegisterBuffer(r.FastRegister), 7, p.Bytes()[7:40])
-	s.disconnect()
 }
 
-func registeredKey(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func registeredKey(n *host, s *probe) {
+	t := n.t
 	for key := range 256 {
 		mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 16), Access: allRights, Key: uint8(key)})
 		require.Equal(t, uint8(key), mr.STag().Key())
@@ -145,11 +141,10 @@ func registeredKey(n *host) {
 		}
 		require.NoError(t, mr.Deregister())
 	}
-	s.disconnect()
 }
 
-func registeredList(n *host) {
-	t, s, p := n.t, n.probe(verbs.QPConfig{}), n.pages(8, 4096)
+func registeredList(n *host, s *probe) {
+	t, p := n.t, n.pages(8, 4096)
 	const length, fbo = 3*4096 + 50, 100
 	order := []int{5, 0, 7, 2}
 	var list []uint64
@@ -171,11 +166,10 @@ func registeredList(n *host) {
 	rest = rest[copy(want[7*4096:], rest):]
 	copy(want[2*4096:3*4096], rest)
 	require.Equal(t, want, p.Bytes(), "all pages")
-	s.disconnect()
 }
 
-func registeredFlag(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func registeredFlag(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	for _, c := range []struct {
 		name   string
 		access verbs.Access
@@ -192,11 +186,10 @@ func registeredFlag(n *host) {
 		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		s.flagged(mr, p, c.want)
 	}
-	s.disconnect()
 }
 
-func registeredAtOnce(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func registeredAtOnce(n *host, s *probe) {
+	t := n.t
 	seen := map[uint32]bool{}
 	for i := range 20 {
 		mem := make([]byte, 100)
@@ -211,11 +204,10 @@ func registeredAtOnce(n *host) {
 		require.Equal(t, mr.STag(), info.STag)
 		require.Equal(t, [2]uint64{0x10000, 100}, [2]uint64{info.Base, info.Length}, "base and length")
 	}
-	s.disconnect()
 }
 
-func registeredListSize(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(100, 4096)
+func registeredListSize(n *host, s *probe) {
+	t, p := n.t, n.pages(100, 4096)
 	sized := func(mr *verbs.MR, pages int) {
 		got := queried(t, mr).PBL
 		require.GreaterOrEqual(t, got, pages, "the list size of a region of %d pages", pages)
@@ -229,5 +221,4 @@ func registeredListSize(n *host) {
 	// Go memory is a list of pages of the smallest size.
 	sized(n.register(1, verbs.LocalRead), 1)
 	sized(n.register(40_000, verbs.LocalRead), 10)
-	s.disconnect()
 }

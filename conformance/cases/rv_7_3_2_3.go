@@ -17,12 +17,12 @@ import (
 var rv7_3_2_3 = []conformance.Case{
 	apiCase("7.3.2.3/non-shared-only", onQuietHost(reregisterNonShared), "RV-7.3.2.3-M1"),
 	apiCase("7.3.2.3/from-each-state", onQuietHost(reregisterFromEachState), "RV-7.3.2.3-M2", "RV-7.3.2.3-M7", "RV-7.3.2.3-M11"),
-	apiCase("7.3.2.3/key", onQuietHost(reregisterKey), "RV-7.3.2.3-M3", "RV-7.3.2.3-M8"),
-	apiCase("7.3.2.3/windows", onQuietHost(reregisterWindows), "RV-7.3.2.3-M4"),
-	apiCase("7.3.2.3/errors-that-leave-it", onQuietHost(reregisterLeaves), "RV-7.3.2.3-M5"),
+	apiCase("7.3.2.3/key", onProbe(verbs.QPConfig{}, reregisterKey), "RV-7.3.2.3-M3", "RV-7.3.2.3-M8"),
+	apiCase("7.3.2.3/windows", onProbe(verbs.QPConfig{}, reregisterWindows), "RV-7.3.2.3-M4"),
+	apiCase("7.3.2.3/errors-that-leave-it", onProbe(verbs.QPConfig{}, reregisterLeaves), "RV-7.3.2.3-M5"),
 	apiCase("7.3.2.3/errors-that-deallocate", reregisterDeallocates, "RV-7.3.2.3-M6"),
-	apiCase("7.3.2.3/list-size", onQuietHost(reregisterListSize), "RV-7.3.2.3-M9"),
-	apiCase("7.3.2.3/remote-access", onQuietHost(reregisterRemote), "RV-7.3.2.3-M10"),
+	apiCase("7.3.2.3/list-size", onProbe(privileged, reregisterListSize), "RV-7.3.2.3-M9"),
+	apiCase("7.3.2.3/remote-access", onProbe(privileged, reregisterRemote), "RV-7.3.2.3-M10"),
 	apiCase("7.3.2.3/often", reregisterOften, "RV-7.3.2.3-M12"),
 	apiCase("7.3.2.3/under-access", onQuietHost(reregisterUnderAccess), "RV-7.3.2.3-M13"),
 }
@@ -80,8 +80,8 @@ func reregisterFromEachState(n *host) {
 	there.disconnect()
 }
 
-func reregisterKey(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func reregisterKey(n *host, s *probe) {
+	t := n.t
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 1, VA: 0x10000})
 	for key := uint8(2); key < 5; key++ {
 		former, mem := mr.Buffer(), make([]byte, 64)
@@ -92,7 +92,6 @@ func reregisterKey(n *host) {
 		s.noneAllowed(former, 5, mem[5:40], noSTag)
 		s.invalidate(invalidations[2], former.STag, invalidationFault{remote: verbs.StatusInvalidSTag, code: formerCode(former.STag, mr.STag())})
 	}
-	s.disconnect()
 }
 
 // formerCode is the Terminate code for invalidating what an STag was before a
@@ -104,8 +103,8 @@ func formerCode(former, now verbs.STag) uint16 {
 	return cannotBe.code
 }
 
-func reregisterWindows(n *host) {
-	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
+func reregisterWindows(n *host, s *probe) {
+	t, mw := n.t, n.newMW()
 	mem := make([]byte, 64)
 	again := func() error { return n.mr.Reregister(nil, verbs.RegionConfig{Memory: mem, Access: allRights}) }
 	b := s.binds(mw.BindRequest(n.mr, 0, 64, remoteRights, 1))
@@ -114,11 +113,10 @@ func reregisterWindows(n *host) {
 	s.checksPeer(verbs.BindBuffer(b), 4, n.mr.Bytes()[4:20], remoteRights, accessFault{})
 	s.invalidate(invalidations[0], b.Window, invalidates)
 	require.NoError(t, again(), "after the window's invalidation")
-	s.disconnect()
 }
 
-func reregisterLeaves(n *host) {
-	t, s, mw := n.t, n.probe(verbs.QPConfig{}), n.newMW()
+func reregisterLeaves(n *host, s *probe) {
+	t, mw := n.t, n.newMW()
 	c := verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights}
 	serves := func(mr *verbs.MR, what string) {
 		n.t.Logf("after %s", what)
@@ -150,7 +148,6 @@ func reregisterLeaves(n *host) {
 	refuses(t, "RNIC failed", verbs.ErrInvalidRNIC, func() error { return failed.mr.Reregister(nil, c) },
 		func() any { return queried(t, failed.mr) })
 	require.NoError(t, mw.Deallocate())
-	s.disconnect()
 }
 
 func reregisterDeallocates(t *conformance.T) {
@@ -188,8 +185,8 @@ func reregisterDeallocates(t *conformance.T) {
 	n.quiet()
 }
 
-func reregisterListSize(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(20, 4096)
+func reregisterListSize(n *host, s *probe) {
+	t, p := n.t, n.pages(20, 4096)
 	mr := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 5*4096), Access: verbs.LocalRead, VA: 4096})
 	for _, k := range []int{2, 5, 12} {
 		require.NoError(t, mr.Reregister(nil, verbs.RegionConfig{Buffers: p.List(0, k*4096), Access: verbs.LocalRead, VA: 4096}))
@@ -198,11 +195,10 @@ func reregisterListSize(n *host) {
 		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		s.runs(fastRegister(mr.WithKey(0), p.List(0, min(got, 20)*4096), 4096, verbs.LocalRead), verbs.StatusSuccess)
 	}
-	s.disconnect()
 }
 
-func reregisterRemote(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func reregisterRemote(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	const local = verbs.LocalRead | verbs.LocalWrite
 	mr := n.register(64, local)
 	for _, c := range []struct {
@@ -218,7 +214,6 @@ func reregisterRemote(n *host) {
 		s.invalidate(invalidations[0], mr.STag(), invalidates)
 		s.flagged(mr, p, c.flag)
 	}
-	s.disconnect()
 }
 
 func reregisterOften(t *conformance.T) {

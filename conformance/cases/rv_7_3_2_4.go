@@ -10,16 +10,16 @@ import (
 
 // rv7_3_2_4 is Register Shared: verbs draft 7.3.2.4.
 var rv7_3_2_4 = []conformance.Case{
-	apiCase("7.3.2.4/existing", onQuietHost(sharedExisting), "RV-7.3.2.4-M1", "RV-7.3.2.4-M3"),
-	apiCase("7.3.2.4/windows", onQuietHost(sharedWindows), "RV-7.3.2.4-M2", "PV-9.2.6.6-M1"),
+	apiCase("7.3.2.4/existing", onProbe(privileged, sharedExisting), "RV-7.3.2.4-M1", "RV-7.3.2.4-M3"),
+	apiCase("7.3.2.4/windows", onProbe(verbs.QPConfig{}, sharedWindows), "RV-7.3.2.4-M2", "PV-9.2.6.6-M1"),
 	apiCase("7.3.2.4/va", onQuietHost(sharedVA), "RV-7.3.2.4-M5", "RV-7.4.3-M2"),
-	apiCase("7.3.2.4/new-region", onQuietHost(sharedNew), "RV-7.3.2.4-M4", "RV-7.3.2.4-M6", "RV-7.3.2.4-M7"),
+	apiCase("7.3.2.4/new-region", onProbe(verbs.QPConfig{}, sharedNew), "RV-7.3.2.4-M4", "RV-7.3.2.4-M6", "RV-7.3.2.4-M7"),
 	apiCase("7.3.2.4/differs", onQuietHost(sharedDiffers), "RV-7.3.2.4-M8"),
-	apiCase("7.3.2.4/original", onQuietHost(sharedOriginal), "RV-7.3.2.4-M9", "RV-7.3.2.4-M10", "PV-9.2.6.6-M1"),
+	apiCase("7.3.2.4/original", onProbe(privileged, sharedOriginal), "RV-7.3.2.4-M9", "RV-7.3.2.4-M10", "PV-9.2.6.6-M1"),
 }
 
-func sharedExisting(n *host) {
-	t, s := n.t, n.probe(privileged)
+func sharedExisting(n *host, s *probe) {
+	t := n.t
 	c := verbs.SharedConfig{Access: allRights}
 	allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	invalidated := n.register(64, allRights)
@@ -51,11 +51,10 @@ func sharedExisting(n *host) {
 	require.ErrorIs(t, second(invalidated.RegisterShared(nil, c)), verbs.ErrInvalidSTag, "by a former key")
 	c.Existing = invalidated.WithKey(0x77)
 	require.NoError(t, second(invalidated.RegisterShared(nil, c)), "by the current key")
-	s.disconnect()
 }
 
-func sharedWindows(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), n.mr.Bytes()
+func sharedWindows(n *host, s *probe) {
+	t, mem := n.t, n.mr.Bytes()
 	one, two := n.newMW(), n.newMW()
 	a, b := one.BindRequest(n.mr, 100, 50, remoteRights, 1), two.BindRequest(n.mr, 120, 50, remoteRights, 2)
 	b.Addressing = verbs.ZeroBased
@@ -72,7 +71,6 @@ func sharedWindows(n *host) {
 	require.ErrorIs(t, s.qp.Destroy(), verbs.ErrWindowsBound)
 	s.invalidate(invalidations[0], a.Window, invalidates)
 	s.invalidate(invalidations[2], b.Window, invalidates)
-	s.disconnect()
 }
 
 func sharedVA(n *host) {
@@ -91,8 +89,8 @@ func sharedVA(n *host) {
 	require.True(t, queried(t, mr).Shared, "the original")
 }
 
-func sharedNew(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func sharedNew(n *host, s *probe) {
+	t := n.t
 	mem := make([]byte, 500)
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights, Key: 1})
 	indexes := map[uint32]bool{mr.STag().Index(): true}
@@ -112,7 +110,6 @@ func sharedNew(n *host) {
 		wrong.STag ^= 2
 		s.noneAllowed(wrong, 0, mem[:10], noSTag)
 	}
-	s.disconnect()
 }
 
 func sharedDiffers(n *host) {
@@ -146,8 +143,8 @@ func sharedDiffers(n *host) {
 	}
 }
 
-func sharedOriginal(n *host) {
-	t, s := n.t, n.probe(privileged)
+func sharedOriginal(n *host, s *probe) {
+	t := n.t
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: allRights, Key: 0x55, RemoteInvalidate: true})
 	before := queried(t, mr)
 	require.False(t, before.Shared)
@@ -161,24 +158,23 @@ func sharedOriginal(n *host) {
 	s.invalidate(invalidations[0], mr.STag(), cannotBe)
 	s.runs(fastRegister(mr.STag(), n.pages(1, 4096).List(0, 8), 4096, allRights), verbs.StatusInvalidSTag)
 	require.Equal(t, before, queried(t, mr), "Query of the original")
-	s.disconnect()
 }
 
 // rv7_3_2_5 is Fast-Register: verbs draft 7.3.2.5.
 var rv7_3_2_5 = []conformance.Case{
-	apiCase("7.3.2.5/from-each-source", onQuietHost(fastFromEach), "RV-7.3.2.5-M1", "RV-7.5.2-M3"),
-	apiCase("7.3.2.5/key", onQuietHost(fastKey), "RV-7.3.2.5-M2"),
-	apiCase("7.3.2.5/pd-and-window", onQuietHost(fastChecks), "RV-7.3.2.5-M4", "RV-7.3.2.5-M6", "RV-7.3.2.5-M7"),
-	apiCase("7.3.2.5/state", onQuietHost(fastState), "RV-7.3.2.5-M8", "RV-7.3.2.5-M9"),
-	apiCase("7.3.2.5/list-size", onQuietHost(fastList), "RV-7.3.2.5-M10"),
-	apiCase("7.3.2.5/remote-rights", onQuietHost(fastNoRemote), "RV-7.3.2.5-M11", "RV-7.3.2.5-M13"),
-	apiCase("7.3.2.5/rights", onQuietHost(fastRights), "RV-7.3.2.5-M12"),
+	apiCase("7.3.2.5/from-each-source", onProbe(privileged, fastFromEach), "RV-7.3.2.5-M1", "RV-7.5.2-M3"),
+	apiCase("7.3.2.5/key", onProbe(privileged, fastKey), "RV-7.3.2.5-M2"),
+	apiCase("7.3.2.5/pd-and-window", onProbe(privileged, fastChecks), "RV-7.3.2.5-M4", "RV-7.3.2.5-M6", "RV-7.3.2.5-M7"),
+	apiCase("7.3.2.5/state", onProbe(privileged, fastState), "RV-7.3.2.5-M8", "RV-7.3.2.5-M9"),
+	apiCase("7.3.2.5/list-size", onProbe(privileged, fastList), "RV-7.3.2.5-M10"),
+	apiCase("7.3.2.5/remote-rights", onProbe(privileged, fastNoRemote), "RV-7.3.2.5-M11", "RV-7.3.2.5-M13"),
+	apiCase("7.3.2.5/rights", onProbe(privileged, fastRights), "RV-7.3.2.5-M12"),
 	apiCase("7.3.2.5/privileged", onQuietHost(fastPrivileged), "RV-7.3.2.5-M14", "RV-7.3.2.5-M15"),
 	apiCase("7.3.2.5/order", onQuietHost(fastOrder), "RV-7.3.2.5-M16", "RV-7.3.2.5-M17"),
 }
 
-func fastFromEach(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func fastFromEach(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	for _, flag := range []bool{false, true} {
 		c := verbs.RegionConfig{Memory: make([]byte, 64), Access: verbs.LocalRead, RemoteAccess: flag}
 		allocated := must(n.pd.AllocateRegion(verbs.AllocateConfig{RemoteAccess: flag}))(t)
@@ -211,11 +207,10 @@ func fastFromEach(n *host) {
 		s.runs(fastRegister(m.STag(), p.List(0, 64), 4096, allRights), verbs.StatusInvalidSTag)
 		require.Equal(t, was, queried(t, m), "Query")
 	}
-	s.disconnect()
 }
 
-func fastKey(n *host) {
-	t, s, p, mr := n.t, n.probe(privileged), n.pages(1, 4096), n.allocated()
+func fastKey(n *host, s *probe) {
+	t, p, mr := n.t, n.pages(1, 4096), n.allocated()
 	for _, key := range []uint8{0, 1, 0x7F, 0xFF} {
 		r := fastRegister(mr.WithKey(key), p.List(0, 64), 4096, allRights)
 		s.runs(r, verbs.StatusSuccess)
@@ -229,11 +224,10 @@ func fastKey(n *host) {
 		}
 		s.invalidate(invalidations[0], b.STag, invalidates)
 	}
-	s.disconnect()
 }
 
-func fastChecks(n *host) {
-	t, s, p, mr, mw := n.t, n.probe(privileged), n.pages(1, 4096), n.allocated(), n.newMW()
+func fastChecks(n *host, s *probe) {
+	t, p, mr, mw := n.t, n.pages(1, 4096), n.allocated(), n.newMW()
 	r := fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights)
 	there := n.probe(verbs.QPConfig{Privileged: true, PD: n.newPD()})
 	was := queried(t, mr)
@@ -256,11 +250,10 @@ func fastChecks(n *host) {
 	k, err := s.qp.PostSend(fastRegister(0, p.List(0, 64), 4096, allRights))
 	require.ErrorIs(t, err, verbs.ErrInvalidModifier, "the STag of zero")
 	require.Zero(t, k)
-	s.disconnect()
 }
 
-func fastState(n *host) {
-	t, s, p, mr := n.t, n.probe(privileged), n.pages(2, 4096), n.allocated()
+func fastState(n *host, s *probe) {
+	t, p, mr := n.t, n.pages(2, 4096), n.allocated()
 	one, two := fastRegister(mr.WithKey(1), p.List(0, 64), 4096, allRights), fastRegister(mr.WithKey(2), p.List(4096, 64), 4096, allRights)
 	s.runs(one, verbs.StatusSuccess)
 	was := queried(t, mr)
@@ -278,11 +271,10 @@ func fastState(n *host) {
 	completes(t, n.cq, verbs.Completion{ID: 2, QP: s.qp.ID(), Op: verbs.OpInvalidate},
 		verbs.Completion{ID: 3, QP: s.qp.ID(), Op: verbs.OpFastRegister})
 	s.allAllowed(verbs.FastRegisterBuffer(two.FastRegister), 0, p.Bytes()[4096:4160])
-	s.disconnect()
 }
 
-func fastList(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(20, 4096)
+func fastList(n *host, s *probe) {
+	t, p := n.t, n.pages(20, 4096)
 	registered := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(0, 3*4096), Access: verbs.LocalRead, VA: 4096})
 	s.invalidate(invalidations[0], registered.STag(), invalidates)
 	for _, mr := range []*verbs.MR{n.allocated(), registered} {
@@ -294,11 +286,10 @@ func fastList(n *host) {
 		}
 		s.runs(fastRegister(mr.WithKey(1), p.List(0, most*4096), 4096, verbs.LocalRead), verbs.StatusSuccess)
 	}
-	s.disconnect()
 }
 
-func fastNoRemote(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func fastNoRemote(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	const local = verbs.LocalRead | verbs.LocalWrite
 	mr := must(n.pd.AllocateRegion(verbs.AllocateConfig{}))(t)
 	for _, a := range []verbs.Access{verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
@@ -308,11 +299,10 @@ func fastNoRemote(n *host) {
 		s.noneAllowed(verbs.FastRegisterBuffer(r.FastRegister), 0, p.Bytes()[:64], noSTag)
 	}
 	s.runs(fastRegister(mr.WithKey(1), p.List(0, 64), 4096, local), verbs.StatusSuccess)
-	s.disconnect()
 }
 
-func fastRights(n *host) {
-	t, s, p, mr := n.t, n.probe(privileged), n.pages(1, 4096), n.allocated()
+func fastRights(n *host, s *probe) {
+	t, p, mr := n.t, n.pages(1, 4096), n.allocated()
 	for i, a := range validRights {
 		r := fastRegister(mr.WithKey(uint8(i)), p.List(0, 64), 4096, a)
 		s.runs(r, verbs.StatusSuccess)
@@ -320,7 +310,6 @@ func fastRights(n *host) {
 		s.checks(verbs.FastRegisterBuffer(r.FastRegister), 0, p.Bytes()[:64], a, noRight)
 		s.invalidate(invalidations[0], r.FastRegister.STag, invalidates)
 	}
-	s.disconnect()
 }
 
 func fastPrivileged(n *host) {

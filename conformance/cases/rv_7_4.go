@@ -12,21 +12,21 @@ import (
 
 // rv7_4 is the rights of regions: verbs draft 7.4 to 7.5.
 var rv7_4 = []conformance.Case{
-	apiCase("7.4/each-octet", onQuietHost(eachOctet), "RV-7.4-M2"),
-	apiCase("7.4/changing-rights", onQuietHost(changingRights), "RV-7.4-M3"),
-	apiCase("7.4/remote-access-flag", onQuietHost(remoteAccessFlag), "RV-7.4-M4", "RV-7.4-M5", "RV-7.4-M6"),
-	apiCase("7.4/all-32-bits", onQuietHost(all32Bits), "RV-7.4-M7"),
-	apiCase("7.4.1/no-local-right", onQuietHost(noLocalRight), "RV-7.4.1-M2"),
-	apiCase("7.4.1/sources", onQuietHost(sourcesNeedLocalRead), "RV-7.4.1-M3", "RV-7.5.1-M1"),
+	apiCase("7.4/each-octet", onProbe(verbs.QPConfig{}, eachOctet), "RV-7.4-M2"),
+	apiCase("7.4/changing-rights", onProbe(privileged, changingRights), "RV-7.4-M3"),
+	apiCase("7.4/remote-access-flag", onProbe(privileged, remoteAccessFlag), "RV-7.4-M4", "RV-7.4-M5", "RV-7.4-M6"),
+	apiCase("7.4/all-32-bits", onProbe(verbs.QPConfig{}, all32Bits), "RV-7.4-M7"),
+	apiCase("7.4.1/no-local-right", onProbe(privileged, noLocalRight), "RV-7.4.1-M2"),
+	apiCase("7.4.1/sources", onProbe(verbs.QPConfig{}, sourcesNeedLocalRead), "RV-7.4.1-M3", "RV-7.5.1-M1"),
 	apiCase("7.4.1/receives", onQuietHost(receivesNeedLocalWrite), "RV-7.4.1-M4", "RV-7.5.1-M2"),
-	apiCase("7.4.1/remote-rights-do-not-count", onQuietHost(remoteDoesNotCount), "RV-7.4.1-M6"),
-	apiCase("7.4.2/figure-18", onQuietHost(exactlyFigure18), "RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"),
-	apiCase("7.4.2/peer", onQuietHost(peerNeedsRights), "RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
-	apiCase("7.4.2/peer-only", onQuietHost(remoteIsForPeersOnly), "RV-7.4.2-M6", "RV-7.4.2-M7"),
+	apiCase("7.4.1/remote-rights-do-not-count", onProbe(verbs.QPConfig{}, remoteDoesNotCount), "RV-7.4.1-M6"),
+	apiCase("7.4.2/figure-18", onProbe(privileged, exactlyFigure18), "RV-7.4.2-M1", "RV-7.4.2-M2", "RV-7.4.2-M8"),
+	apiCase("7.4.2/peer", onProbe(verbs.QPConfig{}, peerNeedsRights), "RV-7.4.2-M3", "RV-7.4.2-M4", "RV-7.4.2-M5", "RV-7.5.2-M1", "RV-7.5.2-M2"),
+	apiCase("7.4.2/peer-only", onProbe(verbs.QPConfig{}, remoteIsForPeersOnly), "RV-7.4.2-M6", "RV-7.4.2-M7"),
 }
 
-func eachOctet(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), make([]byte, 1000)
+func eachOctet(n *host, s *probe) {
+	t, mem := n.t, make([]byte, 1000)
 	yes := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 	read := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead | verbs.RemoteRead})
 	write := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: verbs.LocalWrite | verbs.RemoteWrite})
@@ -42,11 +42,10 @@ func eachOctet(n *host) {
 		s.checks(read.Buffer(), r[0], part, verbs.LocalRead|verbs.RemoteRead, noRight)
 		s.checks(write.Buffer(), r[0], part, verbs.LocalWrite|verbs.RemoteWrite, noRight)
 	}
-	s.disconnect()
 }
 
-func changingRights(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func changingRights(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	const local = verbs.LocalRead | verbs.LocalWrite
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 64), Access: local, Key: 1})
 	closed := func(b verbs.TaggedBuffer, what string) {
@@ -76,11 +75,10 @@ func changingRights(n *host) {
 	require.NoError(t, mr.Deregister())
 	again := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
 	s.checksPeer(again.Buffer(), 0, mem[:8], remoteRights, accessFault{})
-	s.disconnect()
 }
 
-func remoteAccessFlag(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func remoteAccessFlag(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	mem := make([]byte, 64)
 	for _, flag := range []bool{false, true} {
 		c := verbs.RegionConfig{Memory: mem, Access: verbs.LocalRead, RemoteAccess: flag}
@@ -103,11 +101,10 @@ func remoteAccessFlag(n *host) {
 		info := queried(t, n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: a}))
 		require.False(t, info.Access&remoteRights != 0 && !info.RemoteAccess, "remote rights without the flag: %+v", info)
 	}
-	s.disconnect()
 }
 
-func all32Bits(n *host) {
-	s, mr := n.probe(verbs.QPConfig{}), n.register(64, allRights)
+func all32Bits(n *host, s *probe) {
+	mr := n.register(64, allRights)
 	for bit := range 32 {
 		b := mr.Buffer()
 		b.STag ^= 1 << bit
@@ -117,11 +114,10 @@ func all32Bits(n *host) {
 		s.noneAllowed(b, 8, mr.Bytes()[8:40], noSTag)
 	}
 	s.allAllowed(mr.Buffer(), 8, mr.Bytes()[8:40])
-	s.disconnect()
 }
 
-func noLocalRight(n *host) {
-	t, s, p, mr := n.t, n.probe(privileged), n.pages(1, 4096), n.allocated()
+func noLocalRight(n *host, s *probe) {
+	t, p, mr := n.t, n.pages(1, 4096), n.allocated()
 	for _, a := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights, verbs.BindWindow} {
 		assert.ErrorIs(t, second(n.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 8), Access: a})), verbs.ErrInvalidAccess, "Register with %v", a)
 		assert.ErrorIs(t, second(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: a})), verbs.ErrInvalidAccess, "Register Shared with %v", a)
@@ -130,11 +126,10 @@ func noLocalRight(n *host) {
 		require.False(t, queried(t, mr).Valid)
 	}
 	require.False(t, queried(t, n.mr).Shared)
-	s.disconnect()
 }
 
-func sourcesNeedLocalRead(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func sourcesNeedLocalRead(n *host, s *probe) {
+	t := n.t
 	yes, no := n.register(64, verbs.LocalRead), n.register(64, verbs.LocalWrite|verbs.RemoteWrite)
 	fill(yes.Bytes(), 1)
 	for _, op := range []verbs.Op{verbs.OpSend, verbs.OpSendSE, verbs.OpSendInvalidate, verbs.OpSendSEInvalidate, verbs.OpWrite} {
@@ -147,7 +142,6 @@ func sourcesNeedLocalRead(n *host) {
 			s.gather(op, bad, verbs.StatusAccess)
 		}
 	}
-	s.disconnect()
 }
 
 func receivesNeedLocalWrite(n *host) {
@@ -175,8 +169,7 @@ func receivesNeedLocalWrite(n *host) {
 	}
 }
 
-func remoteDoesNotCount(n *host) {
-	s := n.probe(verbs.QPConfig{})
+func remoteDoesNotCount(n *host, s *probe) {
 	for _, c := range []struct {
 		access        verbs.Access
 		send, receive verbs.Status
@@ -194,13 +187,12 @@ func remoteDoesNotCount(n *host) {
 		s.gather(verbs.OpWrite, mr.SGL(0, 9), c.send)
 		s.scatter(mr.SGL(0, 9), []byte("received."), c.receive)
 	}
-	s.disconnect()
 }
 
 // exactlyFigure18 goes through all 16 combinations by each of the four ways to
 // set rights.
-func exactlyFigure18(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func exactlyFigure18(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	valid := map[verbs.Access]bool{}
 	for _, a := range validRights {
 		valid[a] = true
@@ -234,11 +226,10 @@ func exactlyFigure18(n *host) {
 		require.Equal(t, a, queried(t, fast).Access)
 		s.invalidate(invalidations[0], r.FastRegister.STag, invalidates)
 	}
-	s.disconnect()
 }
 
-func peerNeedsRights(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), fill(make([]byte, 64), 1)
+func peerNeedsRights(n *host, s *probe) {
+	t, mem := n.t, fill(make([]byte, 64), 1)
 	over := func(a verbs.Access) *verbs.MR { return n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: a}) }
 	const local = verbs.LocalRead | verbs.LocalWrite
 
@@ -257,11 +248,9 @@ func peerNeedsRights(n *host) {
 	require.Equal(t, "welcome!", string(mem[:8]), "after a refused answer")
 	s.sink(over(verbs.LocalWrite|verbs.RemoteWrite).SGE(0, 8), []byte("answered"), verbs.StatusSuccess, allowed)
 	require.Equal(t, "answered", string(mem[:8]))
-	s.disconnect()
 }
 
-func remoteIsForPeersOnly(n *host) {
-	s := n.probe(verbs.QPConfig{})
+func remoteIsForPeersOnly(n *host, s *probe) {
 	const local = verbs.LocalRead | verbs.LocalWrite
 	for _, remote := range []verbs.Access{0, verbs.RemoteRead, verbs.RemoteWrite, remoteRights} {
 		mr := n.register(64, local|remote|verbs.BindWindow)
@@ -282,5 +271,4 @@ func remoteIsForPeersOnly(n *host) {
 			s.connect()
 		}
 	}
-	s.disconnect()
 }

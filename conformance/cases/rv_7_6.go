@@ -9,15 +9,15 @@ import (
 
 // rv7_6 is addressing: verbs draft 7.6.1, 7.4.3.
 var rv7_6 = []conformance.Case{
-	apiCase("7.4.3/overlap", onQuietHost(overlap), "RV-7.4.3-M1"),
-	apiCase("7.6.1/base", onQuietHost(bases), "RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"),
-	apiCase("7.6.1.1/to-of-64-bits", onQuietHost(to64), "RV-7.6.1.1-M1"),
-	apiCase("7.6.1.1/alignment", onQuietHost(anyAlignment), "RV-7.6.1.1-M2"),
-	apiCase("7.6.1.1/va-and-fbo", onQuietHost(vaAndFBO), "RV-7.6.1.1-M3", "RV-7.6.2.1-M4"),
+	apiCase("7.4.3/overlap", onProbe(verbs.QPConfig{}, overlap), "RV-7.4.3-M1"),
+	apiCase("7.6.1/base", onProbe(privileged, bases), "RV-7.3.1.1-M1", "RV-7.6.1-M1", "RV-7.6.1-M2", "RV-7.6.1.2-M1", "RV-7.6.1.2-M2", "PV-7.3.1.1-M1"),
+	apiCase("7.6.1.1/to-of-64-bits", onProbe(verbs.QPConfig{}, to64), "RV-7.6.1.1-M1"),
+	apiCase("7.6.1.1/alignment", onProbe(privileged, anyAlignment), "RV-7.6.1.1-M2"),
+	apiCase("7.6.1.1/va-and-fbo", onProbe(privileged, vaAndFBO), "RV-7.6.1.1-M3", "RV-7.6.2.1-M4"),
 }
 
-func overlap(n *host) {
-	t, s, mem, p := n.t, n.probe(verbs.QPConfig{}), make([]byte, 300), n.pages(3, 4096)
+func overlap(n *host, s *probe) {
+	t, mem, p := n.t, make([]byte, 300), n.pages(3, 4096)
 	lists := [][2]int{{0, 300}, {0, 300}, {100, 200}, {50, 100}, {299, 1}}
 	indexes := map[uint32]bool{}
 	for _, over := range []struct {
@@ -53,7 +53,6 @@ func overlap(n *host) {
 		succeed(t, regions[1].Deregister, regions[2].Deregister)
 		s.allAllowed(regions[3].Buffer(), 0, over.mem[50:150])
 	}
-	s.disconnect()
 }
 
 // madeAt are regions over 500 octets from octet 100 of the first page on, made in
@@ -95,8 +94,8 @@ func (s *probe) madeAt(p *verbs.Pages, zero bool, base uint64) map[string]verbs.
 	return made
 }
 
-func bases(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func bases(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	const va = 0x12345000 + 100
 	for _, zero := range []bool{false, true} {
 		for what, b := range s.madeAt(p, zero, va) {
@@ -121,11 +120,10 @@ func bases(n *host) {
 			s.noneAllowed(verbs.TaggedBuffer{STag: b.STag, Base: other}, 0, p.Bytes()[100:108], noBounds)
 		}
 	}
-	s.disconnect()
 }
 
-func to64(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), make([]byte, 64)
+func to64(n *host, s *probe) {
+	t, mem := n.t, make([]byte, 64)
 	for _, va := range []uint64{1 << 32, 1<<32 + 0x1234, 0x89AB_CDEF_0123_4567, 1 << 63, 0xFFFF_FFFF_FFFF_F000 - 64} {
 		mr := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights, VA: va})
 		require.Equal(t, va, queried(t, mr).Base)
@@ -153,11 +151,10 @@ func to64(n *host) {
 		require.Len(t, g.header, 14)
 		require.NoError(t, s.qp.Drain(t.Context()))
 	}
-	s.disconnect()
 }
 
-func anyAlignment(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(3, 4096)
+func anyAlignment(n *host, s *probe) {
+	t, p := n.t, n.pages(3, 4096)
 	fast, again := n.allocated(), n.register(1, allRights)
 	for _, fbo := range []int{0, 1, 511, 4095} {
 		for _, length := range []int{1, 333, 4096, 5001} {
@@ -182,11 +179,10 @@ func anyAlignment(n *host) {
 			require.NoError(t, registered.Deregister())
 		}
 	}
-	s.disconnect()
 }
 
-func vaAndFBO(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func vaAndFBO(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	const fbo = 0x64
 	existing := n.region(n.pd, verbs.RegionConfig{Buffers: p.List(fbo, 64), Access: allRights, VA: fbo})
 	fast := n.allocated()
@@ -206,5 +202,4 @@ func vaAndFBO(n *host) {
 		s.runs(fastRegister(fast.WithKey(1), c.Buffers, va, allRights), verbs.StatusSuccess)
 		s.invalidate(invalidations[0], fast.WithKey(1), invalidates)
 	}
-	s.disconnect()
 }

@@ -12,15 +12,15 @@ import (
 
 // rv7_6_2 is physical buffer lists: verbs draft 7.6.2.
 var rv7_6_2 = []conformance.Case{
-	apiCase("7.6.2/page-lists", onQuietHost(pageLists), "RV-7.6.2-M1", "RV-7.6.2.1-M1"),
+	apiCase("7.6.2/page-lists", onProbe(privileged, pageLists), "RV-7.6.2-M1", "RV-7.6.2.1-M1"),
 	apiCase("7.6.2/modes", physicalModes, "RV-7.6.2-M2", "RV-7.6.2-M3"),
-	apiCase("7.6.2.1/page-addresses", onQuietHost(pageAddresses), "RV-7.6.2.1-M2", "RV-7.6.2.1-M3"),
+	apiCase("7.6.2.1/page-addresses", onProbe(privileged, pageAddresses), "RV-7.6.2.1-M2", "RV-7.6.2.1-M3"),
 	apiCase("7.6.2.2/block-lists", blockLists, "RV-7.6.2.2-M1", "RV-7.6.2.2-M2"),
 	apiCase("7.6.2.2/va-and-fbo", blockVA, "RV-7.6.2.2-M3"),
 }
 
-func pageLists(n *host) {
-	t, s, sizes := n.t, n.probe(privileged), queried(n.t, n.nic).PageSizes
+func pageLists(n *host, s *probe) {
+	t, sizes := n.t, queried(n.t, n.nic).PageSizes
 	require.NotEmpty(t, sizes)
 	fast := n.allocated()
 	for _, size := range sizes {
@@ -48,11 +48,10 @@ func pageLists(n *host) {
 		require.ErrorIs(t, n.register(8, allRights).Reregister(nil, verbs.RegionConfig{Buffers: list, Access: allRights, VA: 4096}), verbs.ErrInvalidPhysBufferSize)
 		s.runs(fastRegister(fast.WithKey(1), list, 4096, allRights), verbs.StatusInvalidPageSize)
 	}
-	s.disconnect()
 }
 
-func pageAddresses(n *host) {
-	t, s, p, big := n.t, n.probe(privileged), n.pages(5, 4096), n.pages(2, 8192)
+func pageAddresses(n *host, s *probe) {
+	t, p, big := n.t, n.pages(5, 4096), n.pages(2, 8192)
 	bad := func(list verbs.PhysicalBuffers, what string) {
 		c := verbs.RegionConfig{Buffers: list, Access: allRights, VA: 8192}
 		require.ErrorIs(t, second(n.pd.RegisterRegion(c)), verbs.ErrInvalidPhysBufferEntry, "Register, %s", what)
@@ -77,7 +76,6 @@ func pageAddresses(n *host) {
 	bad(half, "an address of a smaller page")
 	require.NoError(t, second(n.pd.RegisterRegion(verbs.RegionConfig{Buffers: big.List(0, 8192), Access: allRights, VA: 8192})))
 	require.NoError(t, second(n.pd.RegisterRegion(verbs.RegionConfig{Buffers: p.List(0, 5*4096), Access: allRights, VA: 8192})))
-	s.disconnect()
 }
 
 func physicalModes(t *conformance.T) {
@@ -158,9 +156,9 @@ var rv7_6_3 = []conformance.Case{
 	apiCase("7.6.3/each-check", onQuietHost(eachCheck),
 		"RV-7.6.3-M1", "PV-7.6.3-M1", "PV-7.6.3-M2", "PV-7.6.3-M3", "PV-7.6.3-M4", "PV-7.6.3-M5", "PV-7.6.3-M6",
 		"PV-9.5.3-M5", "PV-9.5.3-M6"),
-	apiCase("7.6.3/to-the-octet", onQuietHost(toTheOctet), "RV-7.6.3-M2", "PV-7.6.3-M6"),
+	apiCase("7.6.3/to-the-octet", onProbe(verbs.QPConfig{}, toTheOctet), "RV-7.6.3-M2", "PV-7.6.3-M6"),
 	apiCase("7.6.3/no-octets", onQuietHost(noOctets), "RV-7.6.3-M3"),
-	apiCase("7.7/attributes", onQuietHost(regionAttributes), "RV-7.7-M1"),
+	apiCase("7.7/attributes", onProbe(privileged, regionAttributes), "RV-7.7-M1"),
 }
 
 func eachCheck(n *host) {
@@ -212,8 +210,8 @@ func eachCheck(n *host) {
 	s.disconnect()
 }
 
-func toTheOctet(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func toTheOctet(n *host, s *probe) {
+	t := n.t
 	mem := fill(make([]byte, 300), 1)
 	mr := n.region(n.pd, verbs.RegionConfig{Memory: mem[100:200], Access: allRights, VA: 0x10000})
 	b := mr.Buffer()
@@ -225,7 +223,6 @@ func toTheOctet(n *host) {
 		t.Logf("octets %d to %d of 100", out[0], out[0]+out[1]-1)
 		s.noneAllowed(b, out[0], mem[100+out[0]:][:out[1]], noBounds)
 	}
-	s.disconnect()
 }
 
 func noOctets(n *host) {
@@ -262,8 +259,8 @@ func noOctets(n *host) {
 	s.disconnect()
 }
 
-func regionAttributes(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(3, 4096)
+func regionAttributes(n *host, s *probe) {
+	t, p := n.t, n.pages(3, 4096)
 	const rights = verbs.LocalRead | verbs.LocalWrite | verbs.RemoteWrite | verbs.BindWindow
 	tells := func(what string, mr *verbs.MR, want verbs.RegionAttributes) {
 		got := queried(t, mr)
@@ -313,5 +310,4 @@ func regionAttributes(n *host) {
 	closed := newHost(t, hostConfig{})
 	require.NoError(t, closed.nic.Close())
 	require.ErrorIs(t, second(closed.mr.Query()), verbs.ErrInvalidRNIC)
-	s.disconnect()
 }

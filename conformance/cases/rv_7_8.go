@@ -9,8 +9,8 @@ import (
 
 // rv7_8 is invalidating regions: verbs draft 7.8.
 var rv7_8 = []conformance.Case{
-	apiCase("7.8/isolation", onQuietHost(invalidatedAlone), "RV-7.8-M1", "RV-7.8-M2"),
-	apiCase("7.8/invalid-state", onQuietHost(invalidatedState), "RV-7.8-M4", "RV-7.8-M11", "PV-7.8-M2"),
+	apiCase("7.8/isolation", onProbe(verbs.QPConfig{}, invalidatedAlone), "RV-7.8-M1", "RV-7.8-M2"),
+	apiCase("7.8/invalid-state", onProbe(verbs.QPConfig{}, invalidatedState), "RV-7.8-M4", "RV-7.8-M11", "PV-7.8-M2"),
 	apiCase("7.8/under-access", onQuietHost(invalidatedUnderAccess), "RV-7.8-M6"),
 	apiCase("7.8/retained", onQuietHost(invalidatedRetains), "RV-7.8-M7", "RV-7.8-M8", "RV-7.8-M9"),
 	apiCase("7.8/checks", onQuietHost(invalidateChecks), "RV-7.8-M10", "RV-7.8-M16", "RV-7.8-M17", "PV-7.8-M3"),
@@ -20,29 +20,35 @@ var rv7_8 = []conformance.Case{
 	apiCase("7.8/reported", onQuietHost(invalidateReported), "RV-7.8-M18", "RV-7.8-M19"),
 }
 
-func invalidatedAlone(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), make([]byte, 200)
-	over := func(off, k int) *verbs.MR {
-		return n.region(n.pd, verbs.RegionConfig{Memory: mem[off : off+k], Access: allRights})
-	}
-	same, part, more := over(50, 100), over(60, 10), over(0, 200)
-	for _, w := range invalidations {
-		mr := over(50, 100)
-		before := []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}
-		s.invalidate(w, mr.STag(), invalidates)
-		require.False(t, queried(t, mr).Valid)
-		require.Equal(t, before, []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}, "the others, after %s", w.name)
-		s.allAllowed(same.Buffer(), 0, mem[50:150])
-		s.allAllowed(part.Buffer(), 0, mem[60:70])
-		s.allAllowed(more.Buffer(), 40, mem[40:160])
-		s.noneAllowed(mr.Buffer(), 0, mem[50:60], noSTag)
+func invalidatedAlone(n *host, s *probe) {
+	for w := range inTurn(n.t, "%s", invalidations) {
+		s.goesAlone(func(mr, _ *verbs.MR, _ []byte) {
+			s.invalidate(w, mr.STag(), invalidates)
+			require.False(n.t, queried(n.t, mr).Valid)
+		})
 		s.connect()
 	}
-	s.disconnect()
 }
 
-func invalidatedState(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+// goesAlone has a region go whose memory others have too, all of it, a part, and more. Of those
+// nothing changes.
+func (s *probe) goesAlone(gone func(mr, same *verbs.MR, mem []byte)) {
+	t, mem := s.t, make([]byte, 200)
+	over := func(off, k int) *verbs.MR {
+		return s.region(s.pd, verbs.RegionConfig{Memory: mem[off : off+k], Access: allRights})
+	}
+	mr, same, part, more := over(50, 100), over(50, 100), over(60, 10), over(0, 200)
+	before := []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}
+	gone(mr, same, mem)
+	require.Equal(t, before, []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}, "the others")
+	s.allAllowed(same.Buffer(), 0, mem[50:150])
+	s.allAllowed(part.Buffer(), 0, mem[60:70])
+	s.allAllowed(more.Buffer(), 40, mem[40:160])
+	s.noneAllowed(mr.Buffer(), 0, mem[50:60], noSTag)
+}
+
+func invalidatedState(n *host, s *probe) {
+	t := n.t
 	for _, w := range invalidations {
 		mr := n.register(64, allRights)
 		require.True(t, queried(t, mr).Valid)
@@ -61,7 +67,6 @@ func invalidatedState(n *host) {
 		s.invalidate(w, one.STag(), isGone)
 		s.connect()
 	}
-	s.disconnect()
 }
 
 func invalidatedUnderAccess(n *host) {

@@ -14,11 +14,11 @@ import (
 var rv7_9 = []conformance.Case{
 	apiCase("7.9/rights-gone", onQuietHost(deallocatedIsShut), "RV-7.9-M1", "RV-7.9-M7"),
 	apiCase("7.9/exists", deallocateExists, "RV-7.9-M2"),
-	apiCase("7.9/isolation", onQuietHost(deallocatedAlone), "RV-7.9-M3", "RV-7.9-M4"),
-	apiCase("7.9/shared", onQuietHost(deallocatedShared), "RV-7.9-M5"),
+	apiCase("7.9/isolation", onProbe(verbs.QPConfig{}, deallocatedAlone), "RV-7.9-M3", "RV-7.9-M4"),
+	apiCase("7.9/shared", onProbe(verbs.QPConfig{}, deallocatedShared), "RV-7.9-M5"),
 	apiCase("7.9/in-process", onQuietHost(deallocatedInProcess), "RV-7.9-M6", "PV-9.2.6.4-M1"),
 	apiCase("7.9/free-at-return", deallocatedAtReturn, "RV-7.9-M8"),
-	apiCase("7.9/state-and-key", onQuietHost(deallocateAnyState), "RV-7.9-M9"),
+	apiCase("7.9/state-and-key", onProbe(privileged, deallocateAnyState), "RV-7.9-M9"),
 	apiCase("7.9/windows", onQuietHost(deallocateWithWindows), "RV-7.9-M10", "RV-7.9-M11"),
 }
 
@@ -64,34 +64,23 @@ func deallocateExists(t *conformance.T) {
 	require.ErrorIs(t, other.Deregister(), verbs.ErrInvalidRNIC)
 }
 
-func deallocatedAlone(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), make([]byte, 200)
-	over := func(off, k int) *verbs.MR {
-		return n.region(n.pd, verbs.RegionConfig{Memory: mem[off : off+k], Access: allRights})
-	}
-	same, part, more := over(50, 100), over(60, 10), over(0, 200)
+func deallocatedAlone(n *host, s *probe) {
 	for range 3 {
-		mr := over(50, 100)
-		before := []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}
-		// Half a Write through another STag is there when this one goes.
-		sent := fill(make([]byte, 100), 9)
-		s.connect()
-		s.writeHalf(same.Remote(0), sent)
-		require.NoError(t, mr.Deregister())
-		s.writeRest(same.Remote(0), sent)
-		s.settled()
-		require.Equal(t, sent, mem[50:150])
-		require.Equal(t, before, []verbs.RegionAttributes{queried(t, same), queried(t, part), queried(t, more)}, "the others")
-		s.allAllowed(same.Buffer(), 0, mem[50:150])
-		s.allAllowed(part.Buffer(), 0, mem[60:70])
-		s.allAllowed(more.Buffer(), 40, mem[40:160])
-		s.noneAllowed(mr.Buffer(), 0, mem[50:60], noSTag)
+		s.goesAlone(func(mr, same *verbs.MR, mem []byte) {
+			// Half a Write through another STag is there when this one goes.
+			sent := fill(make([]byte, 100), 9)
+			s.connect()
+			s.writeHalf(same.Remote(0), sent)
+			require.NoError(n.t, mr.Deregister())
+			s.writeRest(same.Remote(0), sent)
+			s.settled()
+			require.Equal(n.t, sent, mem[50:150])
+		})
 	}
-	s.disconnect()
 }
 
-func deallocatedShared(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func deallocatedShared(n *host, s *probe) {
+	t := n.t
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}} {
 		mem := make([]byte, 64)
 		original := n.region(n.pd, verbs.RegionConfig{Memory: mem, Access: allRights})
@@ -114,7 +103,6 @@ func deallocatedShared(n *host) {
 			}
 		}
 	}
-	s.disconnect()
 }
 
 func deallocatedInProcess(n *host) {
@@ -190,8 +178,8 @@ func deallocatedAtReturn(t *conformance.T) {
 	n.quiet()
 }
 
-func deallocateAnyState(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func deallocateAnyState(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	valid, invalid := n.region(n.pd, verbs.RegionConfig{Memory: make([]byte, 8), Access: allRights, Key: 0xAB}), n.register(8, allRights)
 	s.invalidate(invalidations[0], invalid.STag(), invalidates)
 	shared := must(n.mr.RegisterShared(nil, verbs.SharedConfig{Access: allRights, Key: 0xCD}))(t)
@@ -209,7 +197,6 @@ func deallocateAnyState(n *host) {
 		require.NoError(t, mw.Deallocate(), what)
 		assert.ErrorIs(t, second(mw.Query()), verbs.ErrInvalidSTag, what)
 	}
-	s.disconnect()
 }
 
 func deallocateWithWindows(n *host) {

@@ -16,7 +16,7 @@ var rv8_1_2_1 = []conformance.Case{
 	apiCase("8.1.2.1/exactly-enough", onQuietHost(exactlyEnough), "RV-8.1.2.1-M4"),
 	apiCase("8.1.2.1/not-enough", onQuietHost(notEnough), "RV-8.1.2.1-M4", "RV-8.1.2.1-M5"),
 	apiCase("8.1.2.1/length-told", lengthsTold, "RV-8.1.2.1-M6"),
-	apiCase("8.1.2.1/gathered-here", onQuietHost(gatheredHere), "RV-8.1.2.1-M8"),
+	apiCase("8.1.2.1/gathered-here", onProbe(verbs.QPConfig{}, gatheredHere), "RV-8.1.2.1-M8"),
 	apiCase("8.1.2.1/scattered-here", onQuietHost(scatteredHere), "RV-8.1.2.1-M9"),
 }
 
@@ -167,8 +167,8 @@ func twoRegions(n *host, a verbs.Access) (x, y *verbs.MR, sgl []verbs.SGE) {
 // foreignSTag is an STag that another RNIC knows.
 func foreignSTag(t *conformance.T) verbs.SGE { return newHost(t, hostConfig{}).mr.SGE(0, 8) }
 
-func gatheredHere(n *host) {
-	t, s := n.t, n.probe(verbs.QPConfig{})
+func gatheredHere(n *host, s *probe) {
+	t := n.t
 	x, y, sgl := twoRegions(n, verbs.LocalRead)
 	want := slices.Concat(y.Bytes()[100:130], x.Bytes()[200:205], y.Bytes()[:1], x.Bytes()[17:61])
 	foreign := foreignSTag(t)
@@ -178,7 +178,6 @@ func gatheredHere(n *host) {
 		s.gather(c.op, []verbs.SGE{sgl[0], sgl[1], foreign}, verbs.StatusInvalidSTag)
 		s.connect()
 	}
-	s.disconnect()
 }
 
 func scatteredHere(n *host) {
@@ -209,7 +208,7 @@ func scatteredHere(n *host) {
 var rv8_1_2_2 = []conformance.Case{
 	apiCase("8.1.2.2/no-receive-used", onHostPair(noReceiveUsed), "RV-8.1.2.2-M1"),
 	apiCase("8.1.2.2/write-from-here", onHostPair(writeFromHere), "RV-8.1.2.2-M2"),
-	apiCase("8.1.2.2/read-to-here", onQuietHost(readToHere), "RV-8.1.2.2-M3"),
+	apiCase("8.1.2.2/read-to-here", onProbe(verbs.QPConfig{}, readToHere), "RV-8.1.2.2-M3"),
 	apiCase("8.1.2.2/sinks-of-reads", onQuietHost(sinksOfReads), "RV-8.1.2.2-M4"),
 	apiCase("8.1.2.2/addresses-are-the-peers", onHost(addressesArePeers), "RV-8.1.2.2-M5"),
 	apiCase("8.1.2.2/whole-range-there", onQuietHost(wholeRangeThere), "RV-8.1.2.2-M6"),
@@ -267,8 +266,7 @@ func writeFromHere(t *conformance.T, w *hostPair) {
 }
 
 // readToHere reads into the middle of a region, and into what is no region here.
-func readToHere(n *host) {
-	s := n.probe(verbs.QPConfig{})
+func readToHere(n *host, s *probe) {
 	mr := n.register(100, allRights)
 	want := slices.Clone(fill(mr.Bytes(), 1))
 	for _, at := range [][2]int{{0, 1}, {31, 9}, {40, 60}, {0, 100}} {
@@ -278,7 +276,6 @@ func readToHere(n *host) {
 		require.Equal(n.t, want, mr.Bytes(), "%d octets from %d", at[1], at[0])
 	}
 	s.sink(foreignSTag(n.t), nil, verbs.StatusInvalidSTag, allowed)
-	s.disconnect()
 }
 
 // sinksOfReads: a Read whose sink is not there sends no request.

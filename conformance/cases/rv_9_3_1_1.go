@@ -251,11 +251,11 @@ func postSQOperations(t *conformance.T) {
 // rv9_3_1_1_memory is the values that modifiers of Bind and Fast-Register can have:
 // verbs draft 9.3.1.1.
 var rv9_3_1_1_memory = []conformance.Case{
-	apiCase("9.3.1.1/bind-addressing", onQuietHost(postBindAddressing), "RV-9.3.1.1-M5"),
-	apiCase("9.3.1.1/page-size", onQuietHost(postPageSize), "RV-9.3.1.1-M6"),
+	apiCase("9.3.1.1/bind-addressing", onProbe(verbs.QPConfig{}, postBindAddressing), "RV-9.3.1.1-M5"),
+	apiCase("9.3.1.1/page-size", onProbe(privileged, postPageSize), "RV-9.3.1.1-M6"),
 	apiCase("9.3.1.1/block-size", postBlockSize, "RV-9.3.1.1-M7"),
-	apiCase("9.3.1.1/fast-register-addressing", onQuietHost(postFastAddressing), "RV-9.3.1.1-M9"),
-	apiCase("9.3.1.1/remote-access-flag", onQuietHost(postRemoteAccess), "RV-9.3.1.1-M10", "RV-9.3.1.1-M11"),
+	apiCase("9.3.1.1/fast-register-addressing", onProbe(privileged, postFastAddressing), "RV-9.3.1.1-M9"),
+	apiCase("9.3.1.1/remote-access-flag", onProbe(privileged, postRemoteAccess), "RV-9.3.1.1-M10", "RV-9.3.1.1-M11"),
 }
 
 // posted says that PostSQ refuses a request, which nothing comes of.
@@ -268,8 +268,8 @@ func (s *probe) posted(req verbs.Request, want error) {
 	require.Equal(s.t, verbs.StateRTS, s.qp.State())
 }
 
-func postBindAddressing(n *host) {
-	t, s, mem := n.t, n.probe(verbs.QPConfig{}), n.mr.Bytes()
+func postBindAddressing(n *host, s *probe) {
+	t, mem := n.t, n.mr.Bytes()
 	for a, base := range map[verbs.Addressing]uint64{verbs.VABased: n.mr.Base() + 100, verbs.ZeroBased: 0} {
 		mw := n.newMW()
 		b := mw.BindRequest(n.mr, 100, 50, remoteRights, 1)
@@ -289,11 +289,10 @@ func postBindAddressing(n *host) {
 			s.posted(binds(b), verbs.ErrInvalidModifier)
 		}
 	}
-	s.disconnect()
 }
 
-func postPageSize(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 1<<20)
+func postPageSize(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 1<<20)
 	sizes := queried(t, n.nic).PageSizes
 	require.NotEmpty(t, sizes)
 	for _, size := range sizes {
@@ -312,7 +311,6 @@ func postPageSize(n *host) {
 		s.runs(fastRegister(mr.WithKey(1), list, 0, allRights), verbs.StatusInvalidPageSize)
 		require.False(t, queried(t, mr).Valid, "size %d", size)
 	}
-	s.disconnect()
 }
 
 func postBlockSize(t *conformance.T) {
@@ -334,8 +332,8 @@ func postBlockSize(t *conformance.T) {
 	n.quiet()
 }
 
-func postFastAddressing(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(2, 4096)
+func postFastAddressing(n *host, s *probe) {
+	t, p := n.t, n.pages(2, 4096)
 	mem := p.Bytes()[10:110]
 	for _, va := range []uint64{0, 4096 + 10, 1<<40 + 10} { // 0 for zero-based
 		mr := n.allocated()
@@ -357,13 +355,12 @@ func postFastAddressing(n *host) {
 		s.posted(r, verbs.ErrInvalidModifier)
 	}
 	require.False(t, queried(t, mr).Valid)
-	s.disconnect()
 }
 
 // postRemoteAccess: with the flag the peer can do what the rights say; without it a
 // Fast-Register cannot give such rights.
-func postRemoteAccess(n *host) {
-	t, s, p := n.t, n.probe(privileged), n.pages(1, 4096)
+func postRemoteAccess(n *host, s *probe) {
+	t, p := n.t, n.pages(1, 4096)
 	for _, a := range []verbs.Access{
 		verbs.LocalWrite | verbs.RemoteWrite, verbs.LocalRead | verbs.RemoteRead, allRights,
 	} {
@@ -379,5 +376,4 @@ func postRemoteAccess(n *host) {
 			s.checksPeer(verbs.FastRegisterBuffer(r.FastRegister), 0, p.Bytes()[:64], a, noRight)
 		}
 	}
-	s.disconnect()
 }
