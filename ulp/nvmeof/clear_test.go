@@ -55,7 +55,7 @@ func (w *watched) Zero(off, n int64, deallocate bool) error {
 }
 
 // deallocate is a Dataset Management and its ranges.
-func (q *hostQueue) deallocate(ranges ...[2]uint64) (command, []byte) {
+func (q *rawQueue) deallocate(ranges ...[2]uint64) (command, []byte) {
 	c := q.entry(cmdDSM, 1)
 	c[40], c[44] = byte(len(ranges)-1), dsmAD
 	b := make([]byte, identifySize)
@@ -139,11 +139,11 @@ func TestClearsTakeTurns(t *testing.T) {
 	a, b := associate(t, addr, 1).io[0], associate(t, addr, 1).io[0]
 	const commands = 8
 	for range commands {
-		a.send(blocks(a.entry(cmdWriteZeroes, 1), 0, 1<<16))
+		a.send(a.entry(cmdWriteZeroes, 1).onBlocks(0, 1<<16))
 	}
 	<-d.entered
 	small := b.entry(cmdWriteZeroes, 1)
-	b.send(blocks(small, 0, 1))
+	b.send(small.onBlocks(0, 1))
 	require.Equal(t, Success, b.do(b.entry(cmdFlush, 1)).status)
 	for done := false; !done; {
 		d.release <- struct{}{}
@@ -169,7 +169,7 @@ func TestClearEndsWithItsHost(t *testing.T) {
 	q := c.queues[1]
 	c.mu.Unlock()
 	for range 4 {
-		a.io[0].send(blocks(a.io[0].entry(cmdWriteZeroes, 1), 0, 1<<16))
+		a.io[0].send(a.io[0].entry(cmdWriteZeroes, 1).onBlocks(0, 1<<16))
 	}
 	<-d.entered
 	require.NoError(t, a.io[0].conn.Abort())

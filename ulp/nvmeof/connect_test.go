@@ -11,12 +11,12 @@ import (
 
 // plain turns off Send with Invalidate for a keyed command.
 func plain(c command) command {
-	c[39] = 0x40
+	c[39] = sglKeyed
 	return c
 }
 
 // connectEntry is a Connect, and its data.
-func (q *hostQueue) connectEntry(cntlid uint16) (command, []byte) {
+func (q *rawQueue) connectEntry(cntlid uint16) (command, []byte) {
 	c := q.entry(fabricsCommand, typeConnect)
 	le.PutUint16(c[42:], q.id)
 	le.PutUint16(c[44:], 15)
@@ -29,7 +29,7 @@ func (q *hostQueue) connectEntry(cntlid uint16) (command, []byte) {
 }
 
 // sendAll posts capsules in one list.
-func (q *hostQueue) sendAll(capsules ...[]byte) {
+func (q *rawQueue) sendAll(capsules ...[]byte) {
 	q.t.Helper()
 	var posts []verbs.Request
 	n := 0
@@ -47,7 +47,7 @@ func (q *hostQueue) sendAll(capsules ...[]byte) {
 }
 
 // statuses receives n responses, and counts them by status.
-func (q *hostQueue) statuses(n int) map[Status]int {
+func (q *rawQueue) statuses(n int) map[Status]int {
 	q.t.Helper()
 	got := map[Status]int{}
 	for range n {

@@ -14,11 +14,19 @@ const (
 
 	version = 0x00010300
 
-	ccEnable = 1 << 0
-	ccSHN    = 3 << 14
+	capMQES = 0xffff  // the size of a queue, 0-based
+	capTO   = 24      // the place of the time to become ready, 8 bits in 500 ms
+	capNVM  = 1 << 37 // the NVM command set
+	capMin  = 48      // the place of the smallest page, 4 bits: 4096 << it
+
+	ccEnable   = 1 << 0
+	ccEntries  = 6<<16 | 4<<20 // of 64 and 16 octets
+	ccSHN      = 3 << 14
+	ccShutdown = 1 << 14 // in ccSHN: normal
 
 	cstsRDY          = 1 << 0
 	cstsCFS          = 1 << 1
+	cstsSHST         = 3 << 2
 	cstsSHSTComplete = 2 << 2
 )
 
@@ -126,7 +134,7 @@ func (c *controller) attach(q *queue) (result uint64, status Status) {
 	case c.ended || !c.enabled():
 		return 0, SequenceError | DNR
 	case int(q.hello.qid) > c.granted:
-		return connectRefusal(42, false)
+		return connectRefusal(connectQID, false)
 	case c.queues[q.hello.qid] != nil:
 		return 0, SequenceError | DNR
 	}
@@ -165,7 +173,7 @@ func (c *controller) property(offset uint32, eight bool) (uint64, Status) {
 		if c.subsys == nil {
 			depth = adminDepth
 		}
-		return 1<<37 | 0x0f<<24 | 1<<16 | uint64(depth-1), Success // CSS NVM, TO 7.5 s, CQR, MQES
+		return capNVM | 0x0f<<capTO | 1<<16 | uint64(depth-1), Success // 7.5 s; CQR; MQES
 	case offset == regVS && !eight:
 		return version, Success
 	case offset == regCC && !eight:
@@ -202,7 +210,7 @@ func (c *controller) setCC(v uint32) {
 		}
 		c.events = nil
 	}
-	c.csts &^= 3 << 2
+	c.csts &^= cstsSHST
 	if v&ccSHN != 0 {
 		c.csts |= cstsSHSTComplete
 	}

@@ -26,10 +26,22 @@ func (r *request) fabrics(c *controller) (uint64, Status) {
 	return 0, InvalidOpcode | DNR
 }
 
+// Where the fields of Connect are: in its command, and in its data, which begin with the host's identifier.
+const (
+	connectQID    = 42
+	connectSQSize = 44
+	connectID     = 16
+	connectNQN    = 256
+	connectHost   = 512
+	connectInData = 1 << 16 // of a refusal: the offset is in the data
+
+	maxNQN = 223 // octets
+)
+
 // connectRefusal is the result of a Connect with ConnectParameter: where the wrong field is, in the command or the data.
 func connectRefusal(offset uint64, inData bool) (uint64, Status) {
 	if inData {
-		offset |= 1 << 16
+		offset |= connectInData
 	}
 	return offset, ConnectParameter | DNR
 }
@@ -44,11 +56,11 @@ func (r *request) connect() (uint64, Status) {
 		return 0, SequenceError | DNR
 	}
 	defer q.unreserve()
-	if le.Uint16(r.cmd[42:]) != q.hello.qid {
-		return connectRefusal(42, false)
+	if le.Uint16(r.cmd[connectQID:]) != q.hello.qid {
+		return connectRefusal(connectQID, false)
 	}
-	if size := le.Uint16(r.cmd[44:]); size == 0 || size > q.hello.hsqsize {
-		return connectRefusal(44, false)
+	if size := le.Uint16(r.cmd[connectSQSize:]); size == 0 || size > q.hello.hsqsize {
+		return connectRefusal(connectSQSize, false)
 	}
 	data, status := r.connectData()
 	if status != Success {
@@ -107,7 +119,7 @@ func text(b []byte) string {
 
 // join finds or makes the controller that the data of a Connect ask for.
 func (t *Target) join(q *queue, data []byte, kato uint32) (c *controller, result uint64, status Status) {
-	id, subsysNQN, hostNQN := le.Uint16(data[16:]), text(data[256:512]), text(data[512:768])
+	id, subsysNQN, hostNQN := le.Uint16(data[connectID:]), text(data[connectNQN:connectHost]), text(data[connectHost:768])
 	refuse := func(offset uint64) (*controller, uint64, Status) {
 		result, status := connectRefusal(offset, true)
 		return nil, result, status
@@ -115,15 +127,15 @@ func (t *Target) join(q *queue, data []byte, kato uint32) (c *controller, result
 	s := t.subsystems[subsysNQN]
 	switch {
 	case s == nil && subsysNQN != DiscoveryNQN:
-		return refuse(256)
-	case hostNQN == "" || len(hostNQN) > 223:
-		return refuse(512)
+		return refuse(connectNQN)
+	case hostNQN == "" || len(hostNQN) > maxNQN:
+		return refuse(connectHost)
 	case s != nil && len(s.hosts) > 0 && !slices.Contains(s.hosts, hostNQN):
-		return nil, 512 | 1<<16, ConnectHost | DNR
+		return nil, connectHost | connectInData, ConnectHost | DNR
 	}
 	if q.hello.qid == 0 {
-		if id != 0xffff {
-			return refuse(16)
+		if id != anyController {
+			return refuse(connectID)
 		}
 		c = &controller{
 			target: t, subsys: s, nqn: subsysNQN, hostNQN: hostNQN, hostID: [16]byte(data), shares: newShares(),
@@ -137,7 +149,7 @@ func (t *Target) join(q *queue, data []byte, kato uint32) (c *controller, result
 	}
 	c = t.controller(id)
 	if c == nil || c.nqn != subsysNQN || c.hostNQN != hostNQN || c.hostID != [16]byte(data) {
-		return refuse(16)
+		return refuse(connectID)
 	}
 	if result, status = c.attach(q); status != Success {
 		return nil, result, status

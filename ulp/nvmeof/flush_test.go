@@ -70,7 +70,7 @@ func TestDiskCallsBounded(t *testing.T) {
 	const reads = 15
 	for range reads {
 		for _, q := range a.io {
-			q.send(plain(keyed(blocks(q.entry(cmdRead, 1), 0, 1), q.data, blockSize)))
+			q.send(plain(keyed(q.entry(cmdRead, 1).onBlocks(0, 1), q.data, blockSize)))
 		}
 	}
 	for range callsOfHost {

@@ -71,37 +71,71 @@ func padded(b []byte, s string) {
 	}
 }
 
+// Where the fields are in the page of a controller.
+const (
+	ctrlSerial    = 4 // 20 octets
+	ctrlModel     = 24
+	ctrlFirmware  = 64
+	ctrlFeatures  = 76 // cmic
+	ctrlMDTS      = 77
+	ctrlID        = 78
+	ctrlVersion   = 80
+	ctrlEvents    = 92
+	ctrlAttribute = 96
+	ctrlType      = 111
+	ctrlAborts    = 258
+	ctrlEventsMax = 259
+	ctrlLogs      = 261
+	ctrlKAS       = 320
+	ctrlSQES      = 512
+	ctrlCQES      = 513
+	ctrlMaxCmd    = 514
+	ctrlNN        = 516
+	ctrlONCS      = 520
+	ctrlVWC       = 525
+	ctrlSGLS      = 536
+	ctrlNQN       = 768 // 256 octets
+	ctrlIOCCSZ    = 1792
+	ctrlIORCSZ    = 1796
+	ctrlICDOFF    = 1800
+	ctrlMSDBD     = 1803
+
+	sglsSupported = 1
+	sglsKeyed     = 1 << 2
+	sglsOffset    = 1 << 20 // in the capsule
+)
+
 func (c *controller) identifyController(b []byte) {
 	conf := &c.target.config
-	padded(b[4:24], "softrnic")
-	padded(b[24:64], "softrnic NVMe over Fabrics target")
-	padded(b[64:72], verbs.Version)
-	b[76] = 1 << 1 // cmic: several controllers
-	b[77] = mdts
-	le.PutUint16(b[78:], c.id)
-	le.PutUint32(b[80:], version)
-	le.PutUint32(b[96:], 1|1<<6) // ctratt: host identifiers of 128 bits, keep-alive by traffic
-	b[111] = 1
-	b[258], b[259], b[261] = 3, aerl, 4 // acl; lpa: extended data
-	le.PutUint16(b[320:], 1)            // kas, 100 ms
-	b[512], b[513] = 0x66, 0x44
-	le.PutUint16(b[514:], uint16(conf.Depth))
-	le.PutUint32(b[536:], 1|1<<2|1<<20) // sgls: supported, keyed, offset in the capsule
-	copy(b[768:], c.nqn)
+	padded(b[ctrlSerial:ctrlModel], "softrnic")
+	padded(b[ctrlModel:ctrlFirmware], "softrnic NVMe over Fabrics target")
+	padded(b[ctrlFirmware:72], verbs.Version)
+	b[ctrlFeatures] = 1 << 1 // several controllers
+	b[ctrlMDTS] = mdts
+	le.PutUint16(b[ctrlID:], c.id)
+	le.PutUint32(b[ctrlVersion:], version)
+	le.PutUint32(b[ctrlAttribute:], 1|1<<6) // host identifiers of 128 bits, keep-alive by traffic
+	b[ctrlType] = 1
+	b[ctrlAborts], b[ctrlEventsMax], b[ctrlLogs] = 3, aerl, 4 // extended data
+	le.PutUint16(b[ctrlKAS:], 1)                              // 100 ms
+	b[ctrlSQES], b[ctrlCQES] = 0x66, 0x44
+	le.PutUint16(b[ctrlMaxCmd:], uint16(conf.Depth))
+	le.PutUint32(b[ctrlSGLS:], sglsSupported|sglsKeyed|sglsOffset)
+	copy(b[ctrlNQN:], c.nqn)
 	ioccsz := conf.capsule(1) / 16
 	if c.subsys == nil {
-		b[111] = 2
+		b[ctrlType] = 2
 		ioccsz = commandSize / 16
-		le.PutUint16(b[514:], adminDepth)
+		le.PutUint16(b[ctrlMaxCmd:], adminDepth)
 	} else {
-		le.PutUint32(b[92:], eventNSNotice)
-		le.PutUint32(b[516:], maxNamespaces)
-		le.PutUint16(b[520:], oncsDSM|oncsWriteZeroes)
-		b[525] = 1 // vwc
+		le.PutUint32(b[ctrlEvents:], eventNSNotice)
+		le.PutUint32(b[ctrlNN:], maxNamespaces)
+		le.PutUint16(b[ctrlONCS:], oncsDSM|oncsWriteZeroes)
+		b[ctrlVWC] = 1
 	}
-	le.PutUint32(b[1792:], uint32(ioccsz))
-	le.PutUint32(b[1796:], completionSize/16)
-	b[1803] = 1 // msdbd
+	le.PutUint32(b[ctrlIOCCSZ:], uint32(ioccsz))
+	le.PutUint32(b[ctrlIORCSZ:], completionSize/16)
+	b[ctrlMSDBD] = 1
 }
 
 // identifyLimits fills the page of the NVM command set: what mdts does not bound.
@@ -111,16 +145,27 @@ func identifyLimits(b []byte) {
 	le.PutUint64(b[8:], clearBlocks)
 }
 
+// And in the page of a namespace.
+const (
+	nsSize     = 0 // nsze, ncap, nuse: 8 octets each, in blocks
+	nsCapacity = 8
+	nsUse      = 16
+	nsFormat   = 26 // flbas
+	nsShared   = 30 // nmic
+	nsNGUID    = 104
+	nsFormats  = 128 // of 4 octets: metadata (2), the block as a power of two, performance
+)
+
 // identify fills the page of a namespace; one that is not there is all zero.
 func (s *Subsystem) identify(b []byte, nsid uint32) {
 	d := s.disk(nsid)
 	if d == nil {
 		return
 	}
-	for _, at := range []int{0, 8, 16} { // nsze, ncap, nuse
+	for _, at := range []int{nsSize, nsCapacity, nsUse} {
 		le.PutUint64(b[at:], uint64(d.Size())>>blockShift)
 	}
-	b[30] = 1 // nmic: shared
-	copy(b[104:], s.id(nsid))
-	b[128+2] = blockShift
+	b[nsShared] = 1
+	copy(b[nsNGUID:], s.id(nsid))
+	b[nsFormats+2] = blockShift
 }

@@ -2,7 +2,6 @@ package nvmeof
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 	"testing"
 
@@ -42,8 +41,9 @@ func subsystem(t *testing.T, disks ...Disk) *Subsystem {
 	return s
 }
 
-// hostQueue is one connection of the test's initiator: one command outstanding unless the test posts more.
-type hostQueue struct {
+// rawQueue is one connection of a raw initiator, which sends what no Host does: one command outstanding unless the test posts
+// more.
+type rawQueue struct {
 	t    *testing.T
 	nic  *verbs.RNIC
 	qp   *verbs.QP
@@ -71,7 +71,7 @@ type answer struct {
 	withInv     bool
 }
 
-func dialQueue(t *testing.T, addr string, qid, hsqsize uint16) *hostQueue {
+func dialQueue(t *testing.T, addr string, qid, hsqsize uint16) *rawQueue {
 	t.Helper()
 	q, err := tryQueue(t, addr, private(0, qid, hsqsize+1, hsqsize))
 	require.NoError(t, err)
@@ -80,16 +80,14 @@ func dialQueue(t *testing.T, addr string, qid, hsqsize uint16) *hostQueue {
 }
 
 func private(recfmt, qid, hrqsize, hsqsize uint16) []byte {
-	b := make([]byte, helloSize)
-	for i, v := range []uint16{recfmt, qid, hrqsize, hsqsize} {
-		binary.LittleEndian.PutUint16(b[2*i:], v)
-	}
+	b := hello{qid: qid, hrqsize: hrqsize, hsqsize: hsqsize}.request()
+	le.PutUint16(b, recfmt)
 	return b
 }
 
-func tryQueue(t *testing.T, addr string, privateData []byte) (*hostQueue, error) {
+func tryQueue(t *testing.T, addr string, privateData []byte) (*rawQueue, error) {
 	t.Helper()
-	q := &hostQueue{t: t}
+	q := &rawQueue{t: t}
 	var err error
 	q.nic, err = verbs.Open(verbs.Config{})
 	require.NoError(t, err)
@@ -112,7 +110,7 @@ func tryQueue(t *testing.T, addr string, privateData []byte) (*hostQueue, error)
 }
 
 // renew registers the data anew, after the target has invalidated its key.
-func (q *hostQueue) renew() {
+func (q *rawQueue) renew() {
 	mr, err := q.qp.PD().RegisterRegion(verbs.RegionConfig{
 		Memory: make([]byte, hostData), Access: verbs.LocalRead | verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite, RemoteInvalidate: true,
 	})
@@ -120,46 +118,32 @@ func (q *hostQueue) renew() {
 	q.data = mr
 }
 
-func (q *hostQueue) post(id uint64) {
+func (q *rawQueue) post(id uint64) {
 	_, err := q.qp.PostRecv(verbs.Recv{ID: id, SGL: q.in.SGL(int(id)*completionSize, completionSize)})
 	require.NoError(q.t, err)
 }
 
 // entry is a command with the next cid and no data.
-func (q *hostQueue) entry(opcode byte, nsid uint32) command {
-	c := make(command, commandSize)
-	c[0], c[1] = opcode, 0x40
+func (q *rawQueue) entry(opcode byte, nsid uint32) command {
+	c := newCommand(opcode, nsid)
 	q.cid++
 	le.PutUint16(c[2:], q.cid)
-	le.PutUint32(c[4:], nsid)
-	c[39] = 0x40
 	return c
 }
 
 func keyed(c command, m *verbs.MR, n int) command {
 	r := m.Remote(0)
-	le.PutUint64(c[24:], r.TO)
-	le.PutUint32(c[32:], uint32(n))
-	le.PutUint32(c[35:], uint32(r.STag))
-	c[39] = 0x4f
+	sgl{offset: r.TO, length: uint32(n), key: r.STag, invalidate: true}.put(c)
 	return c
 }
 
 func inline(c command, n int) command {
-	le.PutUint64(c[24:], 0)
-	le.PutUint32(c[32:], uint32(n))
-	c[39] = 0x01
-	return c
-}
-
-func blocks(c command, slba uint64, n int) command {
-	le.PutUint64(c[40:], slba)
-	le.PutUint16(c[48:], uint16(n-1))
+	sgl{inline: true, length: uint32(n)}.put(c)
 	return c
 }
 
 // send posts a capsule, and waits until it is gone.
-func (q *hostQueue) send(parts ...[]byte) {
+func (q *rawQueue) send(parts ...[]byte) {
 	n := 0
 	for _, p := range parts {
 		n += copy(q.out.Bytes()[n:], p)
@@ -172,7 +156,7 @@ func (q *hostQueue) send(parts ...[]byte) {
 }
 
 // receive waits for a response.
-func (q *hostQueue) receive() answer {
+func (q *rawQueue) receive() answer {
 	q.t.Helper()
 	c, err := q.qp.RecvCQ().WaitOne(q.t.Context())
 	require.NoError(q.t, err)
@@ -188,7 +172,7 @@ func (q *hostQueue) receive() answer {
 }
 
 // do runs a command; a key that its response has invalidated is replaced.
-func (q *hostQueue) do(c command, data ...[]byte) answer {
+func (q *rawQueue) do(c command, data ...[]byte) answer {
 	q.t.Helper()
 	q.send(append([][]byte{c}, data...)...)
 	a := q.receive()
@@ -198,7 +182,7 @@ func (q *hostQueue) do(c command, data ...[]byte) answer {
 }
 
 // connect is the Connect command; the data may be changed.
-func (q *hostQueue) connect(cntlid uint16, sqsize int, kato uint32, change func(c command, data []byte)) answer {
+func (q *rawQueue) connect(cntlid uint16, sqsize int, kato uint32, change func(c command, data []byte)) answer {
 	q.t.Helper()
 	c := q.entry(fabricsCommand, typeConnect)
 	le.PutUint16(c[42:], q.id)
@@ -223,14 +207,14 @@ func (q *hostQueue) connect(cntlid uint16, sqsize int, kato uint32, change func(
 	return a
 }
 
-func (q *hostQueue) setProperty(offset, value uint32) answer {
+func (q *rawQueue) setProperty(offset, value uint32) answer {
 	c := q.entry(fabricsCommand, typePropertySet)
 	le.PutUint32(c[44:], offset)
 	le.PutUint64(c[48:], uint64(value))
 	return q.do(c)
 }
 
-func (q *hostQueue) property(offset uint32, eight bool) answer {
+func (q *rawQueue) property(offset uint32, eight bool) answer {
 	c := q.entry(fabricsCommand, typePropertyGet)
 	if eight {
 		c[40] = 1
@@ -240,7 +224,7 @@ func (q *hostQueue) property(offset uint32, eight bool) answer {
 }
 
 // fetch runs a command whose data come by RDMA Write.
-func (q *hostQueue) fetch(c command, n int) ([]byte, answer) {
+func (q *rawQueue) fetch(c command, n int) ([]byte, answer) {
 	q.t.Helper()
 	a := q.do(keyed(c, q.data, n))
 	b := append([]byte(nil), q.data.Bytes()[:n]...)
@@ -252,7 +236,7 @@ func (q *hostQueue) fetch(c command, n int) ([]byte, answer) {
 }
 
 // give runs a command whose data go by RDMA Read.
-func (q *hostQueue) give(c command, b []byte) answer {
+func (q *rawQueue) give(c command, b []byte) answer {
 	q.t.Helper()
 	copy(q.data.Bytes(), b)
 	a := q.do(keyed(c, q.data, len(b)))
@@ -264,9 +248,9 @@ func (q *hostQueue) give(c command, b []byte) answer {
 
 // association is a controller with I/O queues, ready.
 type association struct {
-	admin *hostQueue
+	admin *rawQueue
 	id    uint16
-	io    []*hostQueue
+	io    []*rawQueue
 }
 
 func associate(t *testing.T, addr string, queues int) *association {

@@ -15,7 +15,29 @@ const (
 	logChangedNS = 0x04
 	logDiscovery = 0x70
 
-	discoveryEntry = 1024
+	discoveryEntry = 1024 // octets of a record of the discovery log, and of its head
+)
+
+// Where the fields are in a record of the discovery log, and what they may be.
+const (
+	recTransport  = 0
+	recFamily     = 1
+	recSubtype    = 2
+	recPortID     = 4
+	recController = 6
+	recQueueSize  = 8
+	recPort       = 32  // 32 octets
+	recNQN        = 256 // 256 octets
+	recAddress    = 512 // 256 octets
+	recRDMA       = 768
+
+	transportRDMA   = 1
+	familyIPv4      = 1
+	familyIPv6      = 2
+	subtypeReferral = 1
+	subtypeNVM      = 2
+	subtypeCurrent  = 3
+	anyController   = 0xffff // of Connect: one that is made for it
 )
 
 func (r *request) logPage(c *controller) ([]byte, Status) {
@@ -82,17 +104,17 @@ func (t *Target) discoveryLog(local string) []byte {
 	le.PutUint64(b[8:], uint64(len(names)))
 	for i, name := range names {
 		e := b[discoveryEntry*(1+i):]
-		e[0], e[1], e[2] = 1, 1, 2 // RDMA, IPv4, NVM subsystem
+		e[recTransport], e[recFamily], e[recSubtype] = transportRDMA, familyIPv4, subtypeNVM
 		if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().Is6() {
-			e[1] = 2
+			e[recFamily] = familyIPv6
 		}
-		le.PutUint16(e[4:], 1)
-		le.PutUint16(e[6:], 0xffff)
-		le.PutUint16(e[8:], adminDepth)
-		padded(e[32:64], port)
-		copy(e[256:512], name)
-		padded(e[512:768], host)
-		e[768], e[769], e[770] = 1, 5, 1 // connected, iWARP, RDMA_CM
+		le.PutUint16(e[recPortID:], 1)
+		le.PutUint16(e[recController:], anyController)
+		le.PutUint16(e[recQueueSize:], adminDepth)
+		padded(e[recPort:recPort+32], port)
+		copy(e[recNQN:recNQN+256], name)
+		padded(e[recAddress:recAddress+256], host)
+		e[recRDMA], e[recRDMA+1], e[recRDMA+2] = 1, 5, 1 // connected, iWARP, RDMA_CM
 	}
 	return b
 }

@@ -16,7 +16,7 @@ func TestResetWaitsForCommands(t *testing.T) {
 	addr, _ := serve(t, Config{}, subsystem(t, d))
 	t.Cleanup(d.open)
 	a := associate(t, addr, 2)
-	a.io[0].send(plain(keyed(blocks(a.io[0].entry(cmdRead, 1), 0, 1), a.io[0].data, blockSize)))
+	a.io[0].send(plain(keyed(a.io[0].entry(cmdRead, 1).onBlocks(0, 1), a.io[0].data, blockSize)))
 	<-d.entered
 	require.Equal(t, Success, a.admin.setProperty(regCC, 0x00460000).status)
 	<-a.io[0].conn.Done()
@@ -96,11 +96,11 @@ func TestTooManyCommands(t *testing.T) {
 			a, b := associate(t, addr, 1), associate(t, addr, 1)
 			q := a.io[0]
 			for range 16 { // the size that dialQueue asked for
-				q.send(plain(keyed(blocks(q.entry(cmdRead, 1), 0, 1), q.data, blockSize)))
+				q.send(plain(keyed(q.entry(cmdRead, 1).onBlocks(0, 1), q.data, blockSize)))
 			}
 			require.Equal(t, Success, a.admin.do(a.admin.entry(adminKeepAlive, 0)).status)
 			require.NoError(t, q.conn.Err())
-			q.send(plain(keyed(blocks(q.entry(cmdRead, 1), 0, 1), q.data, blockSize)))
+			q.send(plain(keyed(q.entry(cmdRead, 1).onBlocks(0, 1), q.data, blockSize)))
 			<-q.conn.Done()
 			require.Equal(t, InvalidOpcode|DNR, b.io[0].do(b.io[0].entry(0x7e, 1)).status)
 		})
@@ -115,13 +115,13 @@ func TestSharedReceivesComeBack(t *testing.T) {
 	a, b := associate(t, addr, 1).io[0], associate(t, addr, 1).io[0]
 	for i := range 12 {
 		if i%2 == 0 {
-			a.send(plain(keyed(blocks(a.entry(cmdRead, 1), 0, 1), a.data, blockSize)), make([]byte, 512))
+			a.send(plain(keyed(a.entry(cmdRead, 1).onBlocks(0, 1), a.data, blockSize)), make([]byte, 512))
 		} else {
-			a.send(inline(blocks(a.entry(cmdWrite, 1), 0, 1), blockSize), make([]byte, blockSize))
+			a.send(inline(a.entry(cmdWrite, 1).onBlocks(0, 1), blockSize), make([]byte, blockSize))
 		}
 	}
 	for range 20 {
-		require.Equal(t, Success, b.do(inline(blocks(b.entry(cmdWrite, 2), 0, 1), blockSize), make([]byte, blockSize)).status)
+		require.Equal(t, Success, b.do(inline(b.entry(cmdWrite, 2).onBlocks(0, 1), blockSize), make([]byte, blockSize)).status)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestAnswersUnread(t *testing.T) {
 	}
 	for served.gone.Err() == nil { // until the sockets on the way are full
 		before, _ := place()
-		q.send(plain(keyed(blocks(q.entry(cmdRead, 1), 0, maxTransfer/blockSize), q.data, maxTransfer)))
+		q.send(plain(keyed(q.entry(cmdRead, 1).onBlocks(0, maxTransfer/blockSize), q.data, maxTransfer)))
 		require.Eventually(t, func() bool {
 			now, unanswered := place()
 			return now != before && unanswered == 0 || served.gone.Err() != nil
@@ -174,5 +174,5 @@ func TestAnswersUnread(t *testing.T) {
 	}
 	m.pause(false)
 	<-q.conn.Done()
-	require.Equal(t, Success, b.do(inline(blocks(b.entry(cmdWrite, 1), 0, 1), blockSize), make([]byte, blockSize)).status)
+	require.Equal(t, Success, b.do(inline(b.entry(cmdWrite, 1).onBlocks(0, 1), blockSize), make([]byte, blockSize)).status)
 }

@@ -14,7 +14,7 @@ func TestMemoryOfAll(t *testing.T) {
 	a := associate(t, addr, 1)
 	c, q := target.controller(a.id), a.io[0]
 	read := func() command {
-		return plain(keyed(blocks(q.entry(cmdRead, 1), 0, maxTransfer/blockSize), q.data, maxTransfer))
+		return plain(keyed(q.entry(cmdRead, 1).onBlocks(0, maxTransfer/blockSize), q.data, maxTransfer))
 	}
 	taken := func() int64 {
 		n := int64(0)
@@ -27,7 +27,7 @@ func TestMemoryOfAll(t *testing.T) {
 	for _, others := range []int64{0, memoryOfAll, 0} { // that other hosts have
 		require.True(t, target.memory.TryAcquire(others))
 		want := pattern(int(others>>20), maxTransfer)
-		require.Equal(t, Success, q.give(blocks(q.entry(cmdWrite, 1), 0, maxTransfer/blockSize), want).status)
+		require.Equal(t, Success, q.give(q.entry(cmdWrite, 1).onBlocks(0, maxTransfer/blockSize), want).status)
 		for range 15 {
 			q.send(read())
 		}

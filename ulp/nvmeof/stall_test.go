@@ -14,7 +14,7 @@ import (
 )
 
 // through makes the I/O queue anew, with a middle on its way that holds all Read Responses.
-func (a *association) through(t *testing.T, addr string) (m *middle, q *hostQueue) {
+func (a *association) through(t *testing.T, addr string) (m *middle, q *rawQueue) {
 	require.NoError(t, a.io[0].conn.Abort())
 	require.Eventually(t, func() bool { // the qid is free when its queue is gone
 		m = between(t, addr, 0)
@@ -31,7 +31,7 @@ func TestReadsUnanswered(t *testing.T) {
 	a := associate(t, addr, 1)
 	_, q := a.through(t, addr)
 	for range 3 {
-		q.send(keyed(blocks(q.entry(cmdWrite, 1), 0, 1), q.data, blockSize))
+		q.send(keyed(q.entry(cmdWrite, 1).onBlocks(0, 1), q.data, blockSize))
 	}
 	<-q.conn.Done()
 	require.Equal(t, Success, a.admin.do(a.admin.entry(adminKeepAlive, 0)).status)

@@ -13,7 +13,7 @@ import (
 )
 
 // anything is a command of any kind for namespaces 0 to 2, each field at its extremes or at random.
-func (q *hostQueue) anything(r *rand.Rand) command {
+func (q *rawQueue) anything(r *rand.Rand) command {
 	opcodes := []byte{0, 1, 2, 5, 6, 8, 9, 0xa, 0xc, 0x18, 0x80, fabricsCommand, fabricsCommand}
 	extremes := []uint32{
 		0, 1, 2, 7, 0xff, 0x100, 0x7fff, 0xffff, 0x10000, 1 << 20, 1<<20 + 1, 0x7fffffff, 0x80000000, 0xffffffff,
@@ -45,7 +45,7 @@ func (q *hostQueue) anything(r *rand.Rand) command {
 }
 
 // storm sends commands, up to a dozen at once, until it has sent enough or the target ends the queue.
-func (q *hostQueue) storm(r *rand.Rand, rounds int) {
+func (q *rawQueue) storm(r *rand.Rand, rounds int) {
 	for range rounds {
 		var posts []verbs.Request
 		for i := range 1 + r.IntN(12) {
@@ -94,8 +94,8 @@ func TestHostileStorm(t *testing.T) {
 		default:
 		}
 		want := pattern(round, 8192)
-		require.Equal(t, Success, honest.give(blocks(honest.entry(cmdWrite, 3), 0, 16), want).status)
-		got, a := honest.fetch(blocks(honest.entry(cmdRead, 3), 0, 16), 8192)
+		require.Equal(t, Success, honest.give(honest.entry(cmdWrite, 3).onBlocks(0, 16), want).status)
+		got, a := honest.fetch(honest.entry(cmdRead, 3).onBlocks(0, 16), 8192)
 		require.Equal(t, Success, a.status)
 		require.True(t, bytes.Equal(want, got))
 	}

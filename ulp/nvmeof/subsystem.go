@@ -27,7 +27,7 @@ type Subsystem struct {
 
 // NewSubsystem makes one with the given NQN, whose namespaces are 1, 2, ... It is for all hosts, or for those NQNs only.
 func NewSubsystem(nqn string, disks []Disk, hosts ...string) (*Subsystem, error) {
-	if nqn == "" || len(nqn) > 223 || nqn == DiscoveryNQN {
+	if nqn == "" || len(nqn) > maxNQN || nqn == DiscoveryNQN {
 		return nil, fmt.Errorf("nvmeof: NQN %q: want 1 to 223 octets, and not the discovery subsystem's", nqn)
 	}
 	s := &Subsystem{nqn: nqn, hosts: hosts, disks: map[uint32]*namespace{}, controllers: map[uint16]*controller{}}

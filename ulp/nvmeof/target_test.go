@@ -30,32 +30,32 @@ func TestReadAndWrite(t *testing.T) {
 			addr, _ := serve(t, c, subsystem(t, disk))
 			a := associate(t, addr, 2)
 			small, large := pattern(1, 4096), pattern(2, maxTransfer)
-			require.Equal(t, Success, a.io[0].do(inline(blocks(a.io[0].entry(cmdWrite, 1), 8, 8), 4096), small).status)
-			got := a.io[1].give(blocks(a.io[1].entry(cmdWrite, 1), 2048, maxTransfer/blockSize), large)
+			require.Equal(t, Success, a.io[0].do(inline(a.io[0].entry(cmdWrite, 1).onBlocks(8, 8), 4096), small).status)
+			got := a.io[1].give(a.io[1].entry(cmdWrite, 1).onBlocks(2048, maxTransfer/blockSize), large)
 			require.Equal(t, Success, got.status)
 			require.Equal(t, !c.NoInvalidate, got.withInv)
-			b, got := a.io[1].fetch(blocks(a.io[1].entry(cmdRead, 1), 8, 8), 4096)
+			b, got := a.io[1].fetch(a.io[1].entry(cmdRead, 1).onBlocks(8, 8), 4096)
 			require.Equal(t, Success, got.status)
 			require.True(t, bytes.Equal(small, b))
-			b, got = a.io[0].fetch(blocks(a.io[0].entry(cmdRead, 1), 2048, maxTransfer/blockSize), maxTransfer)
+			b, got = a.io[0].fetch(a.io[0].entry(cmdRead, 1).onBlocks(2048, maxTransfer/blockSize), maxTransfer)
 			require.Equal(t, Success, got.status)
 			require.True(t, bytes.Equal(large, b))
 
 			require.Zero(t, disk.syncs)
 			require.Equal(t, Success, a.io[0].do(a.io[0].entry(cmdFlush, 1)).status)
 			require.Equal(t, 1, disk.syncs)
-			fua := blocks(a.io[0].entry(cmdWrite, 1), 0, 1)
+			fua := a.io[0].entry(cmdWrite, 1).onBlocks(0, 1)
 			le.PutUint16(fua[50:], rwFUA)
 			require.Equal(t, Success, a.io[0].do(inline(fua, blockSize), small[:blockSize]).status)
 			require.Equal(t, 2, disk.syncs)
 
-			require.Equal(t, Success, a.io[0].do(blocks(a.io[0].entry(cmdWriteZeroes, 1), 8, 4)).status)
+			require.Equal(t, Success, a.io[0].do(a.io[0].entry(cmdWriteZeroes, 1).onBlocks(8, 4)).status)
 			dsm := a.io[0].entry(cmdDSM, 1)
 			dsm[44] = dsmAD
 			ranges := make([]byte, 4096)
 			ranges[4], ranges[8] = 2, 12
 			require.Equal(t, Success, a.io[0].give(dsm, ranges).status)
-			b, _ = a.io[0].fetch(blocks(a.io[0].entry(cmdRead, 1), 8, 8), 4096)
+			b, _ = a.io[0].fetch(a.io[0].entry(cmdRead, 1).onBlocks(8, 8), 4096)
 			clear(small[:6*blockSize])
 			require.True(t, bytes.Equal(small, b))
 		})
@@ -73,12 +73,12 @@ func TestFile(t *testing.T) {
 	q := associate(t, addr, 1).io[0]
 	want := pattern(9, 1<<20)
 	copy(want[5*blockSize:], pattern(3, 8192))
-	require.Equal(t, Success, q.give(blocks(q.entry(cmdWrite, 1), 5, 16), pattern(3, 8192)).status)
-	zero := blocks(q.entry(cmdWriteZeroes, 1), 100, 9)
+	require.Equal(t, Success, q.give(q.entry(cmdWrite, 1).onBlocks(5, 16), pattern(3, 8192)).status)
+	zero := q.entry(cmdWriteZeroes, 1).onBlocks(100, 9)
 	le.PutUint16(zero[50:], rwDeall)
 	clear(want[100*blockSize : 109*blockSize])
 	require.Equal(t, Success, q.do(zero).status)
-	require.Equal(t, Success, q.do(blocks(q.entry(cmdWriteZeroes, 1), 200, 3)).status)
+	require.Equal(t, Success, q.do(q.entry(cmdWriteZeroes, 1).onBlocks(200, 3)).status)
 	clear(want[200*blockSize : 203*blockSize])
 	require.Equal(t, Success, q.do(q.entry(cmdFlush, 0xffffffff)).status)
 	got, err := os.ReadFile(name)
@@ -99,7 +99,7 @@ func TestBadCommands(t *testing.T) {
 		"fctype":              {InvalidOpcode, func() (command, []byte) { return q.entry(fabricsCommand, 0x33), nil }},
 		"Connect again":       {SequenceError, func() (command, []byte) { return q.entry(fabricsCommand, typeConnect), nil }},
 		"property, I/O queue": {InvalidField, func() (command, []byte) { return q.entry(fabricsCommand, typePropertyGet), nil }},
-		"namespace":           {InvalidNamespace, func() (command, []byte) { return blocks(q.entry(cmdRead, 7), 0, 1), nil }},
+		"namespace":           {InvalidNamespace, func() (command, []byte) { return q.entry(cmdRead, 7).onBlocks(0, 1), nil }},
 		"fused": {InvalidField, func() (command, []byte) {
 			c := q.entry(cmdFlush, 1)
 			c[1] = 0x41
@@ -116,22 +116,22 @@ func TestBadCommands(t *testing.T) {
 			return c, nil
 		}},
 		"SGL offset": {SGLInvalidOffset, func() (command, []byte) {
-			c := inline(blocks(q.entry(cmdWrite, 1), 0, 1), blockSize)
+			c := inline(q.entry(cmdWrite, 1).onBlocks(0, 1), blockSize)
 			le.PutUint64(c[24:], 1<<63)
 			return c, make([]byte, blockSize)
 		}},
 		"in-capsule data beyond the capsule": {SGLInvalidLength, func() (command, []byte) {
-			return inline(blocks(q.entry(cmdWrite, 1), 0, 2), 2*blockSize), make([]byte, blockSize)
+			return inline(q.entry(cmdWrite, 1).onBlocks(0, 2), 2*blockSize), make([]byte, blockSize)
 		}},
-		"length of write": {SGLInvalidLength, func() (command, []byte) { return keyed(blocks(q.entry(cmdWrite, 1), 0, 2), q.data, blockSize), nil }},
-		"length of read":  {SGLInvalidLength, func() (command, []byte) { return keyed(blocks(q.entry(cmdRead, 1), 0, 1), q.data, 2*blockSize), nil }},
+		"length of write": {SGLInvalidLength, func() (command, []byte) { return keyed(q.entry(cmdWrite, 1).onBlocks(0, 2), q.data, blockSize), nil }},
+		"length of read":  {SGLInvalidLength, func() (command, []byte) { return keyed(q.entry(cmdRead, 1).onBlocks(0, 1), q.data, 2*blockSize), nil }},
 		"length of flush": {SGLInvalidLength, func() (command, []byte) { return keyed(q.entry(cmdFlush, 1), q.data, blockSize), nil }},
 		"read into the capsule": {SGLInvalidType, func() (command, []byte) {
-			return inline(blocks(q.entry(cmdRead, 1), 0, 1), blockSize), make([]byte, blockSize)
+			return inline(q.entry(cmdRead, 1).onBlocks(0, 1), blockSize), make([]byte, blockSize)
 		}},
-		"beyond mdts":      {InvalidField, func() (command, []byte) { return keyed(blocks(q.entry(cmdRead, 1), 0, 1), q.data, maxTransfer+1), nil }},
-		"beyond the end":   {LBARange, func() (command, []byte) { return keyed(blocks(q.entry(cmdRead, 1), 2047, 2), q.data, 1024), nil }},
-		"beyond all ends":  {LBARange, func() (command, []byte) { return keyed(blocks(q.entry(cmdRead, 1), 1<<63, 1), q.data, 512), nil }},
+		"beyond mdts":      {InvalidField, func() (command, []byte) { return keyed(q.entry(cmdRead, 1).onBlocks(0, 1), q.data, maxTransfer+1), nil }},
+		"beyond the end":   {LBARange, func() (command, []byte) { return keyed(q.entry(cmdRead, 1).onBlocks(2047, 2), q.data, 1024), nil }},
+		"beyond all ends":  {LBARange, func() (command, []byte) { return keyed(q.entry(cmdRead, 1).onBlocks(1<<63, 1), q.data, 512), nil }},
 		"short DSM ranges": {SGLInvalidLength, func() (command, []byte) { return keyed(q.entry(cmdDSM, 1), q.data, 8), nil }},
 	} {
 		c, data := tt.change()
@@ -199,16 +199,16 @@ func TestPrivateDataRefused(t *testing.T) {
 func TestEndsOfOne(t *testing.T) {
 	addr, _ := serve(t, Config{}, subsystem(t, Memory(1<<20)))
 	b := associate(t, addr, 1)
-	for _, bad := range []func(*hostQueue){
-		func(q *hostQueue) { q.send(make([]byte, 63)) },
-		func(q *hostQueue) { q.send(make([]byte, commandSize+4096+16)) },
-		func(q *hostQueue) {
-			c := keyed(blocks(q.entry(cmdWrite, 1), 0, 1), q.data, blockSize)
+	for _, bad := range []func(*rawQueue){
+		func(q *rawQueue) { q.send(make([]byte, 63)) },
+		func(q *rawQueue) { q.send(make([]byte, commandSize+4096+16)) },
+		func(q *rawQueue) {
+			c := keyed(q.entry(cmdWrite, 1).onBlocks(0, 1), q.data, blockSize)
 			c[35] ^= 0x55
 			q.send(c)
 		},
-		func(q *hostQueue) {
-			c := keyed(blocks(q.entry(cmdRead, 1), 0, 1), q.data, blockSize)
+		func(q *rawQueue) {
+			c := keyed(q.entry(cmdRead, 1).onBlocks(0, 1), q.data, blockSize)
 			le.PutUint64(c[24:], 1)
 			q.send(c)
 		},
@@ -375,11 +375,11 @@ func TestHostsSideBySide(t *testing.T) {
 				at := uint64(i * 512)
 				for round := range 20 {
 					want := pattern(host*1000+i*100+round, 8192)
-					if q.give(blocks(q.entry(cmdWrite, uint32(host+1)), at, 16), want).status != Success {
+					if q.give(q.entry(cmdWrite, uint32(host+1)).onBlocks(at, 16), want).status != Success {
 						t.Error("write")
 						return
 					}
-					if got, _ := q.fetch(blocks(q.entry(cmdRead, uint32(host+1)), at, 16), 8192); !bytes.Equal(want, got) {
+					if got, _ := q.fetch(q.entry(cmdRead, uint32(host+1)).onBlocks(at, 16), 8192); !bytes.Equal(want, got) {
 						t.Error("read other data than written")
 						return
 					}
