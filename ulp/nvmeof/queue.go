@@ -240,16 +240,12 @@ func (q *queue) place() *request {
 		return r
 	default:
 	}
-	// Answers are on their way to the host, or it does not read them and keeps receives that it may share with others.
-	stall := time.NewTimer(q.target.config.StallTimeout)
-	defer stall.Stop()
+	// Answers are on their way to the host, or it does not read them, and that ends the queue: see request.wait.
 	select {
 	case r := <-q.free:
 		return r
 	case <-q.gone.Done():
 		return nil
-	case <-stall.C:
-		return q.refuse("has not taken its answers for %v", q.target.config.StallTimeout)
 	}
 }
 

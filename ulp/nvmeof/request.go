@@ -129,19 +129,10 @@ func (r *request) answer(out []byte, result uint64, status Status) {
 		<-q.dead // a Write may have been posted
 		return
 	}
-	_ = r.wait()
+	_ = r.wait("taken its answers")
 }
 
-// wait waits for a signaled work request.
-func (r *request) wait() error {
-	select {
-	case c := <-r.done:
-		return r.outcome(c)
-	case <-r.q.dead:
-		return TransferError
-	}
-}
-
+// outcome is that of a signaled work request.
 func (r *request) outcome(c verbs.Completion) error {
 	err := c.Err()
 	if err != nil {
@@ -150,9 +141,10 @@ func (r *request) outcome(c verbs.Completion) error {
 	return err
 }
 
-// waitRead waits for an RDMA Read while its host goes on answering. Requests complete in the order of posting: behind a Read that
-// is never answered none does, and one that waits for others sees them complete.
-func (r *request) waitRead() error {
+// wait waits for a signaled work request while the host takes or answers anything at all. Requests complete in the order of posting: behind
+// an RDMA Read that is never answered, or an answer that is never taken, none does, and one that waits for others sees them complete.
+// does says what a host that lets none complete has not done.
+func (r *request) wait(does string) error {
 	q := r.q
 	limit := q.target.config.StallTimeout
 	stall := time.NewTicker(limit)
@@ -168,8 +160,8 @@ func (r *request) waitRead() error {
 		}
 		now := q.completed.Load()
 		if now == seen {
-			q.refuse("has not answered an RDMA Read for %v", limit)
-			<-q.dead // the Read's memory is the RNIC's until then
+			q.refuse("has not %s for %v", does, limit)
+			<-q.dead // the memory is the RNIC's until then
 			return TransferError
 		}
 		seen = now
@@ -215,7 +207,7 @@ func (r *request) read(into *verbs.MR, n int) Status {
 		ID: uint64(r.slot), Op: verbs.OpRead, Local: into.SGE(0, n), Remote: verbs.Remote{STag: r.sgl.key, TO: r.sgl.offset},
 	})
 	if err == nil {
-		err = r.waitRead()
+		err = r.wait("answered an RDMA Read")
 	}
 	if err != nil {
 		return TransferError

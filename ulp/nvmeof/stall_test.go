@@ -50,7 +50,7 @@ func TestSlowReadsGoOn(t *testing.T) {
 		q.gone, q.cancel = context.WithCancel(t.Context())
 		r := &request{q: q, done: make(chan verbs.Completion, 2)}
 		result := make(chan error, 1)
-		go func() { result <- r.waitRead() }()
+		go func() { result <- r.wait("answered an RDMA Read") }()
 		for range 5 {
 			time.Sleep(limit * 9 / 10)
 			q.completed.Add(1)
@@ -62,4 +62,21 @@ func TestSlowReadsGoOn(t *testing.T) {
 		close(q.dead)
 		require.ErrorIs(t, <-result, TransferError)
 	})
+}
+
+// A host that takes no answers, sends nothing more and is not kept alive keeps its queue and its memory no longer than that.
+func TestAnswersUntaken(t *testing.T) {
+	said := make(chan string, 16)
+	addr, target := serve(t, Config{StallTimeout: time.Second, Logger: slog.New(lines(said))}, subsystem(t, Memory(1<<20)))
+	a := associate(t, addr, 1)
+	m, q := a.through(t, addr)
+	m.pause(true)
+	for range 15 { // 15 MiB, more than the sockets on the way hold
+		q.send(plain(keyed(q.entry(cmdRead, 1).onBlocks(0, maxTransfer/blockSize), q.data, maxTransfer)))
+	}
+	for !strings.HasSuffix(<-said, "its host has not taken its answers for 1s") {
+	}
+	c := target.controller(a.id)
+	require.Eventually(t, func() bool { return c.memory.TryAcquire(memoryOfHost) }, time.Minute, time.Millisecond)
+	require.Equal(t, Success, a.admin.do(a.admin.entry(adminKeepAlive, 0)).status)
 }
