@@ -85,8 +85,8 @@ func (c completion) put(b []byte) {
 	le.PutUint16(b[14:], uint16(c.status)<<1) // bit 0, the phase, is 0 on Fabrics
 }
 
-// decodeCompletion reads what put wrote, of completionSize octets. What Status does not know is left out: the phase, More
-// and CRD.
+// decodeCompletion reads what put wrote, of completionSize octets. What Status does not know is left out: the phase,
+// More and CRD.
 func decodeCompletion(b []byte) completion {
 	return completion{
 		result: le.Uint64(b), sqhd: le.Uint16(b[8:]), sqid: le.Uint16(b[10:]), cid: le.Uint16(b[12:]),

@@ -41,8 +41,8 @@ func subsystem(t *testing.T, disks ...Disk) *Subsystem {
 	return s
 }
 
-// rawQueue is one connection of a raw initiator, which sends what no Host does: one command outstanding unless the test posts
-// more.
+// rawQueue is one connection of a raw initiator, which sends what no Host does: one command outstanding unless the test
+// posts more.
 type rawQueue struct {
 	t    *testing.T
 	nic  *verbs.RNIC

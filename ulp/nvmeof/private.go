@@ -73,7 +73,8 @@ func rejected(status uint16) []byte {
 func decodeAccepted(b []byte, h hello) error {
 	switch {
 	case len(b) < helloSize:
-		return fmt.Errorf("its reply has %d octets of private data, want %d: is an NVMe over Fabrics target there?", len(b), helloSize)
+		return fmt.Errorf("its reply has %d octets of private data, want %d: is an NVMe over Fabrics target there?",
+			len(b), helloSize)
 	case le.Uint16(b) != 0:
 		return fmt.Errorf("its reply has private data of format %d, want 0", le.Uint16(b))
 	case le.Uint16(b[2:]) < h.hsqsize:

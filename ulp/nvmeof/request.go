@@ -141,9 +141,9 @@ func (r *request) outcome(c verbs.Completion) error {
 	return err
 }
 
-// wait waits for a signaled work request while the host takes or answers anything at all. Requests complete in the order of posting: behind
-// an RDMA Read that is never answered, or an answer that is never taken, none does, and one that waits for others sees them complete.
-// does says what a host that lets none complete has not done.
+// wait waits for a signaled work request while the host takes or answers anything at all. Requests complete in the
+// order of posting: behind an RDMA Read that is never answered, or an answer that is never taken, none does, and one
+// that waits for others sees them complete. does says what a host that lets none complete has not done.
 func (r *request) wait(does string) error {
 	q := r.q
 	limit := q.target.config.StallTimeout

@@ -64,7 +64,8 @@ func TestSlowReadsGoOn(t *testing.T) {
 	})
 }
 
-// A host that takes no answers, sends nothing more and is not kept alive keeps its queue and its memory no longer than that.
+// A host that takes no answers, sends nothing more and is not kept alive keeps its queue and its memory no longer than
+// that.
 func TestAnswersUntaken(t *testing.T) {
 	said := make(chan string, 16)
 	addr, target := serve(t, Config{StallTimeout: time.Second, Logger: slog.New(lines(said))}, subsystem(t, Memory(1<<20)))

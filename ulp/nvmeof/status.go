@@ -36,8 +36,8 @@ const (
 	UnrecoveredRead  Status = 0x281
 )
 
-// statusWords are the names of the statuses that hosts meet, those above among them: generic ones, of commands, of Fabrics,
-// and of media (NVM Express 1.4, 4.6.1; NVMe over Fabrics 1.1, 2.2).
+// statusWords are the names of the statuses that hosts meet, those above among them: generic ones, of commands, of
+// Fabrics, and of media (NVM Express 1.4, 4.6.1; NVMe over Fabrics 1.1, 2.2).
 var statusWords = map[Status]string{
 	Success: "success", InvalidOpcode: "invalid opcode", InvalidField: "invalid field in the command",
 	CIDConflict: "command identifier in use", TransferError: "data transfer error", 0x005: "power loss",
@@ -74,6 +74,6 @@ func (s Status) Error() string {
 
 // Is matches the same status with and without DNR.
 func (s Status) Is(target error) bool {
-	t, ok := target.(Status) //nolint:errorlint // errors.Is has unwrapped
+	t, ok := target.(Status)
 	return ok && s&^DNR == t&^DNR
 }

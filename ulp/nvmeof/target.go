@@ -35,8 +35,8 @@ type Config struct {
 	Connections int
 	// ConnectTimeout is how long a connection may be there without a Connect that succeeds: 30 s.
 	ConnectTimeout time.Duration
-	// StallTimeout is how long a host may send commands and not read the answers to earlier ones, or leave an RDMA Read of its
-	// memory, of 1 MiB at most, without an answer: 10 s.
+	// StallTimeout is how long a host may not take an answer, with 1 MiB of data at most, or leave an RDMA Read of its
+	// memory, of 1 MiB at most, without an answer, while nothing else of the queue completes either: 10 s.
 	StallTimeout time.Duration
 	// Advertise is the address that the discovery log names, host:port; the one that the host came to otherwise.
 	Advertise string
