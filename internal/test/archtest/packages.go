@@ -112,7 +112,7 @@ var packages = []group{
 			"cm verbs",
 		},
 		{
-			"ulp/nvmeof", "an NVMe over Fabrics target ([nvme.md](nvme.md))",
+			"ulp/nvmeof", "NVMe over Fabrics: a target and a host ([nvme.md](nvme.md))",
 			"cm golang.org/x/sync golang.org/x/sys verbs",
 		},
 	}},
@@ -275,7 +275,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/nvme", "`rnic nvme`",
-			"cm cmd/rnic/internal/cli github.com/spf13/cobra ulp/nvmeof",
+			"cm cmd/rnic/internal/cli cmd/rnic/internal/pattern github.com/spf13/cobra internal/safeopen ulp/nvmeof",
 		},
 		{
 			"cmd/rnic/internal/perf", "`rnic perf`",
@@ -352,7 +352,7 @@ var packages = []group{
 			"interop/internal/docsection interop/internal/siw",
 		},
 		{
-			"interop/nvme", "Linux's NVMe initiator against `rnic nvme serve`",
+			"interop/nvme", "Linux's NVMe initiator and target against `rnic nvme`",
 			"interop/internal/docsection interop/internal/siw",
 		},
 		{

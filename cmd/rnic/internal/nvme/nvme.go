@@ -1,115 +1,14 @@
-// Package nvme is `rnic nvme`: disks for hosts that speak NVMe over Fabrics on RDMA.
+// Package nvme is `rnic nvme`: disks for hosts that speak NVMe over Fabrics on RDMA, and such a host.
 package nvme
 
 import (
-	"errors"
-	"fmt"
-	"net"
-	"strconv"
-	"strings"
-
 	"github.com/spf13/cobra"
 
-	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/ulp/nvmeof"
 )
 
 // Command makes `rnic nvme`.
 func Command() *cobra.Command {
-	return cli.Group("nvme", "Export disks over NVMe over Fabrics", serveCommand())
-}
-
-// serve holds the flags.
-type serve struct {
-	listen, nqn string
-	config      nvmeof.Config
-	lab         cli.Lab
-}
-
-func serveCommand() *cobra.Command {
-	s := serve{config: nvmeof.Config{Queues: 16, Depth: 128, InlineData: 4096}}
-	cmd := &cobra.Command{
-		Use:   "serve DISK...",
-		Short: "Export files, and memory, to hosts such as Linux's nvme connect",
-		Long: `serve is an NVMe over Fabrics target. Each DISK is a namespace, 1, 2 and so on, of one
-subsystem: a file of the size that it has, or mem:MiB for a disk in memory. Any host
-that can connect may read and write them.
-
-What a host has flushed, or written with FUA, is in the file. It goes on until it is stopped.`,
-		Example: "  truncate -s 1G disk.img\n  rnic nvme serve --listen 0.0.0.0:4420 disk.img\n  nvme connect -t rdma -a ADDR -s 4420 -n nqn.2026-01.org.softrnic:disks",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cli.Usagef("DISK is missing: give a disk image, or mem:64")
-			}
-			return nil
-		},
-		RunE: s.run,
-	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&s.listen, "listen", "127.0.0.1:4420", "`address` to listen on; port 0 for any")
-	f.StringVar(&s.nqn, "nqn", "nqn.2026-01.org.softrnic:disks", "`name` of the subsystem")
-	f.StringVar(&s.config.Advertise, "advertise", "", "`address` that discovery tells (default: the one that the host came to)")
-	f.Var(cli.IntRange(&s.config.Queues, 1, 1024), "queues", "I/O `queues` of a host at most")
-	f.Var(cli.IntRange(&s.config.Depth, 2, 1024), "depth", "`commands` outstanding on an I/O queue at most")
-	f.Var(cli.IntRange(&s.config.SharedReceives, 0, 1<<16), "shared", "`receives` that all queues share; 0 gives each its own")
-	f.BoolVar(&s.config.NoInvalidate, "no-invalidate", false, "answer with plain Sends, never with Send with Invalidate")
-	s.lab.AddTo(f)
-	return cmd
-}
-
-func (s *serve) run(cmd *cobra.Command, args []string) (err error) {
-	if a := s.config.Advertise; a != "" {
-		if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
-			return cli.Usagef("--advertise %q: want an address and a port, such as 192.0.2.1:4420", a)
-		}
-	}
-	var disks []nvmeof.Disk
-	defer func() {
-		for _, d := range disks {
-			err = errors.Join(err, d.Sync(), d.Close())
-		}
-	}()
-	for _, arg := range args {
-		d, err := open(arg)
-		if err != nil {
-			return err
-		}
-		disks = append(disks, d)
-	}
-	subsystem, err := nvmeof.NewSubsystem(s.nqn, disks)
-	if err != nil {
-		return cli.WithStatus(2, err)
-	}
-	log := cli.Logger(cmd)
-	rnic, finish, err := s.lab.RNIC(log)
-	if err != nil {
-		return err
-	}
-	s.config.RNIC = rnic
-	s.config.Logger = log
-	target, err := nvmeof.New(s.config, subsystem)
-	if err != nil {
-		return finish(err)
-	}
-	l, err := cm.Listen(s.listen, cm.ListenConfig{Logger: log})
-	if err == nil {
-		log.Info(fmt.Sprintf("listening on %v", l.Addr()))
-		err = target.Serve(cmd.Context(), l)
-	}
-	return finish(errors.Join(err, target.Close()))
-}
-
-// open makes the disk that an argument names.
-func open(arg string) (nvmeof.Disk, error) {
-	size, ok := strings.CutPrefix(arg, "mem:")
-	if !ok {
-		return nvmeof.OpenFile(arg)
-	}
-	mib, err := strconv.Atoi(size)
-	if err != nil || mib < 1 || mib > 1<<20 {
-		return nil, cli.Usagef("DISK %q: want mem: and 1 to %d MiB, such as mem:64", arg, 1<<20)
-	}
-	return nvmeof.Memory(int64(mib) << 20), nil
+	return cli.Group("nvme", "Export disks over NVMe over Fabrics, and use such disks",
+		serveCommand(), lsCommand(), readCommand(), writeCommand(), checkCommand())
 }
