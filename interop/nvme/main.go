@@ -1,7 +1,8 @@
 //go:build linux
 
 // Command nvme has Linux's own NVMe over Fabrics initiator, over siw in a QEMU guest, use the disk that `rnic nvme
-// serve` exports from this machine, and writes what came of each step into docs/nvme.md.
+// serve` exports from this machine, and the commands of `rnic nvme` a disk that Linux's own target exports there. It
+// writes what came of each step into docs/nvme.md.
 //
 // It exits with 0 if every step went well, 1 if not, 2 on wrong usage. Run it with `make ulps-nvme`: Debian on amd64, as root.
 package main
@@ -61,7 +62,7 @@ func (o options) run(ctx context.Context) (ok bool, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	fmt.Fprintln(os.Stderr, "nvme: starting the guest; its image takes a few minutes to make the first time")
-	g, err := siw.Start(ctx, o.guest, "nvme", 0, "--smp", "4")
+	g, err := siw.Start(ctx, o.guest, "nvme", linuxPort, "--smp", "4")
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +99,7 @@ func (o options) run(ctx context.Context) (ok bool, err error) {
 		return false, fmt.Errorf("asking the guest for its kernel: %w", err)
 	}
 	kernel, processors, _ := strings.Cut(strings.TrimSpace(release), "\n")
-	fmt.Fprintf(&table, "\nLinux %s in QEMU with %s CPUs; `rnic nvme serve` in one process outside.\n", kernel, processors)
+	fmt.Fprintf(&table, "\nLinux %s in QEMU with %s CPUs; `rnic nvme` in one process outside.\n", kernel, processors)
 	if o.doc == "" {
 		return ok, nil
 	}

@@ -36,6 +36,9 @@ var steps = []step{
 	{"8 MiB written with `conv=fsync`, the target killed at once, its file", "all of it is in the file", crash},
 	{"`nvme disconnect`", "orderly: no disk left, and the target ends as asked", disconnect},
 	{"connect, write, read and disconnect with `--no-invalidate`, `--shared 64` and a disk in memory", "the same", memory},
+	{"`rnic nvme ls`, of Linux's target (`nvmet-rdma`) with a RAM disk in the guest", "the subsystem, and its disk of 64 MiB", listed},
+	{"`rnic nvme check`, 32 MiB over two queues", "all verified", checked},
+	{"3,000,123 octets with `rnic nvme write`, their MD5 in the guest, and with `rnic nvme read`", "the same", copied},
 	{"the kernel's log", "", kernelLog},
 }
 
