@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/ownsock"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -29,6 +30,9 @@ type Server struct {
 // Offer offers the counters of RNICs on a unix socket, which only this user may open: to each who connects
 // a Snapshot in JSON, and the end. An empty path stands for one in Folder. The file is gone after Close.
 func Offer(path string, nics func() []*verbs.RNIC) (*Server, error) {
+	if !ownsock.Supported {
+		return nil, errNoSocket
+	}
 	if path == "" {
 		var err error
 		if path, err = ownPath(); err != nil {
@@ -38,7 +42,7 @@ func Offer(path string, nics func() []*verbs.RNIC) (*Server, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	l, err := listen(path)
+	l, err := ownsock.Listen(path)
 	if err != nil {
 		return nil, fmt.Errorf("stats: %w", err)
 	}
@@ -59,7 +63,7 @@ func (s *Server) Listener() *net.UnixListener { return s.l }
 
 // Close ends the offer, and removes the socket.
 func (s *Server) Close() error {
-	gone := removeIf(s.path, s.made)
+	gone := ownsock.RemoveIf(s.path, s.made)
 	err := s.l.Close()
 	s.readers.Wait()
 	return errors.Join(err, gone)
@@ -88,8 +92,8 @@ func (s *Server) accept(nics func() []*verbs.RNIC) {
 // Read asks the process that has the socket.
 func Read(path string) (Snapshot, error) {
 	var s Snapshot
-	c, err := net.DialTimeout("unix", path, patience)
-	if refused(err) {
+	c, err := ownsock.Dial(path)
+	if ownsock.Refused(err) {
 		return s, fmt.Errorf("stats: the process that had %s is gone", path)
 	}
 	if err != nil {
@@ -101,42 +105,4 @@ func Read(path string) (Snapshot, error) {
 		return s, fmt.Errorf("stats: %s: %w", path, err)
 	}
 	return s, nil
-}
-
-// removeStale removes a socket that nobody has open any more: of a process that was killed.
-func removeStale(path string) error {
-	info, err := os.Lstat(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("stats: %w", err)
-	case info.Mode().Type() != os.ModeSocket:
-		return fmt.Errorf("stats: %s is there and no socket: choose another name", path)
-	}
-	c, err := net.DialTimeout("unix", path, patience)
-	if err == nil {
-		c.Close()
-		return fmt.Errorf("stats: a process offers its counters at %s: choose another name", path)
-	}
-	if !refused(err) {
-		return fmt.Errorf("stats: %w", err)
-	}
-	if err := removeIf(path, info); err != nil {
-		return fmt.Errorf("stats: %w", err)
-	}
-	return nil
-}
-
-// removeIf removes a file, unless there is none, or another by now: somebody has tidied up, and perhaps offers in its
-// place.
-func removeIf(path string, is os.FileInfo) error {
-	now, err := os.Lstat(path)
-	if err == nil && os.SameFile(now, is) {
-		err = os.Remove(path)
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
 }
