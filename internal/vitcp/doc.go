@@ -1,7 +1,8 @@
 // Package vitcp is VI
 // over TCP, draft-dicecco-vitcp-01: the Virtual Interface Architecture's connections,
-// Sends and RDMA on a TCP stream. It has three rooms, each above the next:
+// Sends and RDMA on a TCP stream. It has four rooms, each above the next:
 //
+//   - internal/vitcp/port has several processes, and several NICs of one, wait at one TCP port.
 //   - vitcp establishes connections: Dial, Connect, Listener, Await and Peer run the
 //     machines of the draft's section 4 over a net.Conn and end in an Agreed.
 //   - internal/vitcp/endpoint takes what was agreed and moves messages.

@@ -6,13 +6,6 @@ import (
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
-// Held is how many requests wait in Matching.
-func (l *Listener) Held() int {
-	l.match.mu.Lock()
-	defer l.match.mu.Unlock()
-	return len(l.match.offers)
-}
-
 // Places is how many connections have a place at the Listener.
 func (l *Listener) Places() int { return l.in.Held() }
 
@@ -20,14 +13,14 @@ func (l *Listener) Places() int { return l.in.Held() }
 func (l *Listener) Waiters(d segment.Discriminator) int {
 	l.match.mu.Lock()
 	defer l.match.mu.Unlock()
-	return len(slices.DeleteFunc(slices.Clone(l.match.waiters), func(w *waiter) bool { return w.filter.Called != d }))
+	return len(slices.DeleteFunc(slices.Clone(l.match.waiters), func(w *Waiter) bool { return w.filter.Called != d }))
 }
 
 // LastMoment is what a Wait returns that is left when it has been given r.
 func LastMoment(r *Pending) *Pending {
 	var m matcher
-	w, _ := m.wait(Filter{Called: r.ce.Called})
-	m.offer(r, false)
+	w := m.wait(nil, Filter{Called: r.ce.Called})
+	m.offer(r, nil, false)
 	return m.leave(w)
 }
 

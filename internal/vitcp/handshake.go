@@ -48,10 +48,29 @@ func readConnect(nc net.Conn) (s segment.Segment, broken bool, err error) {
 	if _, err := io.ReadFull(nc, b[segment.SegmentHeader:]); err != nil {
 		return s, false, err
 	}
-	if s, fault = segment.Parse(b, false); fault != segment.FaultNone {
-		return s, true, fmt.Errorf("%v: %w", s.Type, fault)
+	s, err = parseConnect(b)
+	return s, err != nil, err
+}
+
+// parseConnect reads one segment of establishment, which is all of b. The error is a
+// ParseFault or wraps ErrUnexpected.
+func parseConnect(b []byte) (s segment.Segment, err error) {
+	if len(b) < segment.SegmentHeader {
+		return s, segment.FaultFrame
 	}
-	return s, false, nil
+	h, fault := segment.ParseHeader(b)
+	switch {
+	case fault != segment.FaultNone:
+		return s, fault
+	case int(h.Length) != len(b):
+		return s, segment.FaultFrame
+	case !h.Type.IsConnect():
+		return s, fmt.Errorf("%w: %v", ErrUnexpected, h.Type)
+	}
+	if s, fault = segment.Parse(b, false); fault != segment.FaultNone {
+		return s, fmt.Errorf("%v: %w", s.Type, fault)
+	}
+	return s, nil
 }
 
 // receive reads a segment of establishment and says what event it is. The error

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/admission"
@@ -40,9 +42,16 @@ type ListenConfig struct {
 // has its own goroutine until a Wait has it; one that takes its time loses its
 // place to others if there are too many (ListenConfig.MaxStartups).
 type Listener struct {
-	cfg   ListenConfig
-	in    *admission.Listener
-	match matcher
+	cfg    ListenConfig
+	match  matcher
+	within atomic.Int64            // MatchTimeout
+	ctx    context.Context         // ends with Close, or for what accept failed with
+	cancel context.CancelCauseFunc // of ctx
+
+	mu     sync.Mutex
+	in     *admission.Listener // guarded by mu, as closed; nil if nothing is accepted here
+	closed bool
+	passed sync.WaitGroup // requests of Offer; added to with mu
 }
 
 // Listen listens on a TCP address such as ":22089"; see DefaultPort.
@@ -56,45 +65,135 @@ func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 
 // NewListener is Listen over a net.Listener, which it owns.
 func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
+	l := New(cfg)
+	_ = l.Serve(nl) // nobody has closed it
+	return l
+}
+
+// New is a Listener that accepts nothing before Serve, and has requests that another
+// process accepts by Offer.
+func New(cfg ListenConfig) *Listener {
 	if cfg.IncomingTimeout <= 0 {
 		cfg.IncomingTimeout = 10 * time.Second
 	}
 	l := &Listener{cfg: cfg}
-	l.in = admission.New(nl, admission.Config{
-		Package: "vitcp", MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: cfg.OnRefused,
-	})
+	l.SetMatchTimeout(cfg.MatchTimeout)
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	return l
 }
 
-// Addr is the address listened on.
-func (l *Listener) Addr() net.Addr { return l.in.Addr() }
+// Serve accepts from nl, which it owns, from now on: for a Listener that does not yet.
+// Errors: net.ErrClosed.
+func (l *Listener) Serve(nl net.Listener) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = nl.Close()
+		return net.ErrClosed
+	}
+	in := admission.New(nl, admission.Config{
+		Package: "vitcp", MaxStartups: l.cfg.MaxStartups, Backlog: l.cfg.Backlog, Serve: l.serve, Failed: l.cfg.OnRefused,
+	})
+	l.in = in
+	context.AfterFunc(in.Context(), func() { l.cancel(context.Cause(in.Context())) })
+	return nil
+}
+
+// SetMatchTimeout changes ListenConfig.MatchTimeout, for requests that come from now on.
+func (l *Listener) SetMatchTimeout(d time.Duration) { l.within.Store(int64(d)) }
+
+// Addr is the address listened on; nil for a Listener that accepts nothing.
+func (l *Listener) Addr() net.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.in == nil {
+		return nil
+	}
+	return l.in.Addr()
+}
+
+// Context ends when the Listener does; its cause is net.ErrClosed after Close, else what
+// the net.Listener failed with.
+func (l *Listener) Context() context.Context { return l.ctx }
 
 // Close stops listening and closes connections that no Wait returned. Closing
 // twice is closing once.
-func (l *Listener) Close() error { return l.in.Close() }
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	in := l.in
+	l.mu.Unlock()
+	l.cancel(net.ErrClosed)
+	var err error
+	if in != nil {
+		err = in.Close()
+	}
+	l.passed.Wait()
+	return err
+}
 
 // Wait waits for a request that matches f. Several may wait, also for the same:
 // each request goes to the one that has waited longest. Errors: ErrInvalid;
 // ctx's; net.ErrClosed after Close; what the net.Listener failed with.
 func (l *Listener) Wait(ctx context.Context, f Filter) (*Pending, error) {
+	w, err := l.Begin(f)
+	if err != nil {
+		return nil, err
+	}
+	return w.Wait(ctx)
+}
+
+// Begin begins to wait for a request that matches f: it has its place among those who
+// wait, and Wait of it returns what comes. Errors: ErrInvalid.
+func (l *Listener) Begin(f Filter) (*Waiter, error) {
 	if err := valid(f.Called); err != nil {
 		return nil, err
 	}
-	w, r := l.match.wait(f)
-	if r == nil {
-		var err error
+	return l.match.wait(l, f), nil
+}
+
+// Wait is Listener.Wait of what has begun. It is called once.
+func (w *Waiter) Wait(ctx context.Context) (*Pending, error) {
+	var r *Pending
+	var err error
+	select {
+	case r = <-w.found: // also if ctx has ended: what is there is there
+	default:
 		select {
 		case r = <-w.found:
 		case <-ctx.Done():
-			r, err = l.match.leave(w), ctx.Err()
-		case <-l.in.Context().Done():
-			r, err = l.match.leave(w), context.Cause(l.in.Context())
-		}
-		if r == nil {
-			return nil, fmt.Errorf("vitcp: wait for %v: %w", f.Called, err)
+			r, err = w.l.match.leave(w), ctx.Err()
+		case <-w.l.ctx.Done():
+			r, err = w.l.match.leave(w), context.Cause(w.l.ctx)
 		}
 	}
+	if r == nil {
+		return nil, fmt.Errorf("vitcp: wait for %v: %w", w.filter.Called, err)
+	}
 	return r, nil
+}
+
+// Offer takes a connection of which another process of this host has read the request,
+// octet for octet: it goes to the Waiter to, if that one still waits, else it looks for
+// another as if it had come in here. It owns nc. Errors, after which nc is closed: what
+// Await has for a request that is none; net.ErrClosed.
+func (l *Listener) Offer(nc net.Conn, request []byte, to *Waiter) error {
+	r, err := adopt(nc, request)
+	if err != nil {
+		return fmt.Errorf("vitcp: connection from %v: %w", nc.RemoteAddr(), err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		_ = r.watch.over()
+		return errors.Join(net.ErrClosed, r.finish(trigVipDisconnect))
+	}
+	l.passed.Go(func() {
+		if err := l.search(l.ctx, r, to, nil); err != nil && l.cfg.OnRefused != nil && l.ctx.Err() == nil {
+			l.cfg.OnRefused(r.RemoteAddr(), err)
+		}
+	})
+	return nil
 }
 
 // serve takes one connection from Incoming to Pending Accept, or to its end.
@@ -106,23 +205,26 @@ func (l *Listener) serve(s *admission.Startup) error {
 		return err
 	}
 	defer s.Leave()
-	return l.find(s, r)
+	full := s.Queue()
+	if full != nil && !s.Leave() { // it had to go
+		_ = r.watch.over()
+		_ = r.finish(trigTimeout)
+		return context.Cause(s.Context())
+	}
+	return l.search(s.Context(), r, nil, full)
 }
 
-// find looks for a Wait that matches r, or tells the peer that there is none.
-func (l *Listener) find(s *admission.Startup, r *Pending) error {
-	ctx := s.Context()
-	o, result := (*offer)(nil), nobody
-	full := s.Queue()
-	if full == nil || s.Leave() { // else it had to go
-		o, result = l.match.offer(r, full == nil && l.cfg.MatchTimeout > 0)
-	}
+// search looks for a Wait that matches r, first of all to, or tells the peer that there
+// is none. What is full is not held until one comes.
+func (l *Listener) search(ctx context.Context, r *Pending, to *Waiter, full error) error {
+	within := time.Duration(l.within.Load())
+	o, result := l.match.offer(r, to, full == nil && within > 0)
 	if result == searching {
-		within, cancel := context.WithTimeout(ctx, l.cfg.MatchTimeout)
+		hold, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		select {
 		case <-o.decided:
-		case <-within.Done():
+		case <-hold.Done():
 		case <-r.watch.done:
 		}
 		result = l.match.withdraw(o)

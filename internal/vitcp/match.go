@@ -9,12 +9,13 @@ import (
 // discriminator in figure 4.3.
 type matcher struct {
 	mu      sync.Mutex
-	waiters []*waiter // in the order in which they came
+	waiters []*Waiter // in the order in which they came
 	offers  []*offer  // that wait for a waiter, likewise
 }
 
-// waiter is a Wait under way.
-type waiter struct {
+// Waiter is a Wait under way.
+type Waiter struct {
+	l      *Listener
 	filter Filter
 	found  chan *Pending // of one place
 }
@@ -41,23 +42,29 @@ const (
 	nobody
 )
 
-// offer looks for the waiter of r. If there is none it goes on searching, until
-// decided or withdrawn, or with hold unset gives up.
-func (m *matcher) offer(r *Pending, hold bool) (*offer, result) {
+// offer looks for the waiter of r: to, if it fits, or the one that has waited longest. If
+// there is none it goes on searching, until decided or withdrawn, or with hold unset
+// gives up.
+func (m *matcher) offer(r *Pending, to *Waiter, hold bool) (*offer, result) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := &offer{r: r, decided: make(chan struct{}), result: nobody}
+	found := -1
 	for i, w := range m.waiters {
-		if !w.filter.matches(r) {
-			continue
+		switch {
+		case !w.filter.matches(r):
+		case w.filter.PeerToPeer != r.peerToPeer():
+			o.result = otherBit
+		case found < 0 || w == to:
+			found = i
 		}
-		if w.filter.PeerToPeer == r.peerToPeer() {
-			m.waiters = slices.Delete(m.waiters, i, i+1)
-			o.give()
-			w.found <- r
-			return o, given
-		}
-		o.result = otherBit
+	}
+	if found >= 0 {
+		w := m.waiters[found]
+		m.waiters = slices.Delete(m.waiters, found, found+1)
+		o.give()
+		w.found <- r
+		return o, given
 	}
 	if hold && o.result == nobody {
 		o.result = searching
@@ -90,17 +97,19 @@ func (m *matcher) withdraw(o *offer) result {
 	return o.result
 }
 
-// wait takes the first request that f matches, or enters a waiter for one. Then
+// wait gives a new waiter the first request that f matches, or enters it for one. Then
 // those that it would match but for the peer-to-peer bit need not search on: they
 // are to be rejected, as they would be if they came now (VT-3.3-M2).
-func (m *matcher) wait(f Filter) (*waiter, *Pending) {
+func (m *matcher) wait(l *Listener, f Filter) *Waiter {
+	w := &Waiter{l: l, filter: f, found: make(chan *Pending, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, o := range m.offers {
 		if f.matches(o.r) && f.PeerToPeer == o.r.peerToPeer() {
 			m.offers = slices.Delete(m.offers, i, i+1)
 			o.give()
-			return nil, o.r
+			w.found <- o.r
+			return w
 		}
 	}
 	m.offers = slices.DeleteFunc(m.offers, func(o *offer) bool {
@@ -110,14 +119,13 @@ func (m *matcher) wait(f Filter) (*waiter, *Pending) {
 		}
 		return wrong
 	})
-	w := &waiter{filter: f, found: make(chan *Pending, 1)}
 	m.waiters = append(m.waiters, w)
-	return w, nil
+	return w
 }
 
 // leave ends a wait. It returns the request that came at the last moment, if one
 // did.
-func (m *matcher) leave(w *waiter) *Pending {
+func (m *matcher) leave(w *Waiter) *Pending {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := slices.Index(m.waiters, w); i >= 0 {
@@ -125,4 +133,11 @@ func (m *matcher) leave(w *waiter) *Pending {
 		return nil
 	}
 	return <-w.found
+}
+
+// Held is how many requests wait in Matching.
+func (l *Listener) Held() int {
+	l.match.mu.Lock()
+	defer l.match.mu.Unlock()
+	return len(l.match.offers)
 }

@@ -16,6 +16,9 @@ import (
 type Filter struct {
 	// Called is the discriminator that must have been called.
 	Called segment.Discriminator
+	// At, if it is an address, is the only one of this host's that requests may have come
+	// to; 0.0.0.0 stands for all IPv4 addresses, :: for all.
+	At netip.Addr
 	// From, if it is an address, is the only one that requests may come from.
 	From netip.Addr
 	// Calling, if not nil, is the only discriminator that may call.
@@ -29,15 +32,23 @@ type Filter struct {
 func (f *Filter) matches(r *Pending) bool {
 	return f.Called == r.ce.Called &&
 		(f.Calling == nil || *f.Calling == r.ce.Calling) &&
-		(!f.From.IsValid() || plain(f.From) == r.host)
+		(!f.From.IsValid() || plain(f.From) == r.host) &&
+		(!f.At.IsValid() || Covers(f.At, r.at))
+}
+
+// Covers reports whether a socket at an address of this host, at, gets what comes to addr
+// as well: at is addr, or stands for all.
+func Covers(at, addr netip.Addr) bool {
+	at, addr = plain(at), plain(addr)
+	return at == addr || at.IsUnspecified() && (at.Is6() || addr.Is4())
 }
 
 // plain is an IP address in the form in which two are compared.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// hostOf is the peer's IP address; invalid if nc is not of IP.
-func hostOf(nc net.Conn) netip.Addr {
-	if a := nc.RemoteAddr(); a != nil {
+// hostOf is the IP address of one end of a connection; invalid if that is not of IP.
+func hostOf(a net.Addr) netip.Addr {
+	if a != nil {
 		if ap, err := netip.ParseAddrPort(a.String()); err == nil {
 			return plain(ap.Addr())
 		}
@@ -51,7 +62,8 @@ func hostOf(nc net.Conn) netip.Addr {
 type Pending struct {
 	progress
 	nc    net.Conn
-	host  netip.Addr
+	host  netip.Addr // the peer's
+	at    netip.Addr // of this host, to which it came
 	seg   segment.Segment
 	ce    segment.CE
 	watch *watch // from Matching on, until the answer
@@ -107,6 +119,21 @@ func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
 	return agr, nil
 }
 
+// Release gives the request to another process: nothing has been read of the connection
+// but its octets, which are for Listener.Offer there. It is over here then, and the caller
+// owns the connection. Errors: ErrAnswered; that the peer has gone.
+func (r *Pending) Release() (nc net.Conn, request []byte, err error) {
+	if r.state != statePendingAccept {
+		return nil, nil, ErrAnswered
+	}
+	if err := r.watch.over(); err != nil {
+		_ = r.finish(stirred(err))
+		return nil, nil, fmt.Errorf("vitcp: pass on %v: the peer has not waited: %w", r.RemoteAddr(), err)
+	}
+	r.state = stateDisconnected // of this process's machine; that of the other one begins anew
+	return r.nc, r.seg.Octets(), nil
+}
+
 // Reject rejects the request and closes the connection. An error, other than
 // ErrAnswered, says that the peer may not know.
 func (r *Pending) Reject(ctx context.Context, reason Reason) error {
@@ -158,20 +185,41 @@ func (r *Pending) finish(e trigger) error {
 // await runs the passive machine on nc up to Matching, and from there on watches
 // the peer. After an error nc is closed.
 func await(ctx context.Context, nc net.Conn) (*Pending, error) {
-	r := &Pending{progress: progress{machine: passiveMachine, state: stateListening}, nc: nc, host: hostOf(nc)}
+	return begin(ctx, nc, func() (segment.Segment, trigger, error) { return receive(ctx, nc) })
+}
+
+// adopt is await of a connection whose request another process has read.
+func adopt(nc net.Conn, request []byte) (*Pending, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), rejectTimeout)
+	defer cancel()
+	return begin(ctx, nc, func() (segment.Segment, trigger, error) {
+		seg, err := parseConnect(request)
+		if err != nil {
+			return seg, trigViolation, err
+		}
+		return seg, trigRequest + trigger(seg.Type-segment.ConnectRequest), nil
+	})
+}
+
+// begin is await with a request that read has.
+func begin(ctx context.Context, nc net.Conn, read func() (segment.Segment, trigger, error)) (*Pending, error) {
+	r := &Pending{
+		progress: progress{machine: passiveMachine, state: stateListening},
+		nc:       nc, host: hostOf(nc.RemoteAddr()), at: hostOf(nc.LocalAddr()),
+	}
 	r.on(trigTCPUp)
 	tcpsock.Prepare(nc)
-	if err := r.read(ctx); err != nil {
+	if err := r.take(ctx, read); err != nil {
 		return nil, err
 	}
 	r.watch = newWatch(nc)
 	return r, nil
 }
 
-// read reads the request, and rejects one that nobody could accept.
-func (r *Pending) read(ctx context.Context) error {
+// take takes the request, and rejects one that nobody could accept.
+func (r *Pending) take(ctx context.Context, read func() (segment.Segment, trigger, error)) error {
 	defer tie(ctx, r.nc)()
-	seg, event, err := receive(ctx, r.nc)
+	seg, event, err := read()
 	if err == nil && event != trigRequest {
 		err = fmt.Errorf("%w: %v, from the active end", ErrUnexpected, seg.Type)
 	}

@@ -10,6 +10,12 @@ import (
 	"time"
 )
 
+// Passive is what Peer waits with: a Listener, or a place at one.
+type Passive interface {
+	Addr() net.Addr
+	Wait(ctx context.Context, f Filter) (*Pending, error)
+}
+
 // Peer establishes a connection peer to peer: both ends call it, each with its
 // own address first. The end with the higher IP address is the active one
 // (section 4); if its ConnectRequest finds no match, because the other end has
@@ -22,7 +28,7 @@ import (
 //
 // Errors are Dial's and Wait's; the passive end has a *MismatchError too, having
 // rejected the request.
-func Peer(ctx context.Context, l *Listener, local, remote Address, cfg Config) (*Agreed, error) {
+func Peer(ctx context.Context, l Passive, local, remote Address, cfg Config) (*Agreed, error) {
 	cfg, err := cfg.resolved()
 	if err = errors.Join(err, valid(local.Discriminator, remote.Discriminator)); err != nil {
 		return nil, err
@@ -31,14 +37,14 @@ func Peer(ctx context.Context, l *Listener, local, remote Address, cfg Config) (
 		return nil, fmt.Errorf("%w: the peer has no IP address", ErrInvalid)
 	}
 	remote = remote.withPort()
-	if local, err = l.self(local, remote); err != nil {
+	if local, err = self(l, local, remote); err != nil {
 		return nil, err
 	}
 	switch order := compare(local, remote); {
 	case order > 0:
 		return insist(ctx, local, remote, cfg)
 	case order < 0:
-		return l.expect(ctx, local, remote, cfg)
+		return expect(ctx, l, local, remote, cfg)
 	default:
 		return nil, fmt.Errorf("%w: %v is both ends", ErrInvalid, local)
 	}
@@ -55,7 +61,7 @@ func compare(a, b Address) int {
 }
 
 // self is local as the peer sees it: with an IP address and the Listener's port.
-func (l *Listener) self(local, remote Address) (Address, error) {
+func self(l Passive, local, remote Address) (Address, error) {
 	at, err := netip.ParseAddrPort(l.Addr().String())
 	if err != nil {
 		return local, fmt.Errorf("%w: the Listener's address %v is not of TCP", ErrInvalid, l.Addr())
@@ -92,7 +98,7 @@ func insist(ctx context.Context, local, remote Address, cfg Config) (*Agreed, er
 // expect is the passive end: it accepts the one request that is meant for it. If
 // that one's connection is lost before the Accept is out, the active end
 // connects again (figure 4.2).
-func (l *Listener) expect(ctx context.Context, local, remote Address, cfg Config) (*Agreed, error) {
+func expect(ctx context.Context, l Passive, local, remote Address, cfg Config) (*Agreed, error) {
 	f := Filter{Called: local.Discriminator, Calling: &remote.Discriminator, From: remote.Host.Addr(), PeerToPeer: true}
 	for {
 		r, err := l.Wait(ctx, f)

@@ -183,6 +183,9 @@ func (s *Segment) Payload() []byte {
 // Size is the length of the payload in octets, wherever it is.
 func (s *Segment) Size() int { return len(s.b) + s.away - s.Type.HeaderLen() }
 
+// Octets are the whole segment of a stream, header and trailer included.
+func (s *Segment) Octets() []byte { return s.b[:len(s.b)+len(s.tail)] }
+
 // HasTrailer reports whether the segment ends in a CRC.
 func (s *Segment) HasTrailer() bool { return s.tail != nil }
 
