@@ -166,7 +166,7 @@ var structures = []struct {
 	{"VIP_DATA_SEGMENT", reflect.TypeFor[vipl.DataSegment](), "Data Handle Length", ""},
 	{"VIP_DESCRIPTOR", reflect.TypeFor[vipl.Descriptor](), "Control Address Data", ""}, // 10.1, the three segments
 	{"VIP_ERROR_DESCRIPTOR", reflect.TypeFor[vipl.ErrorDescriptor](),
-		"NicHandle ViHandle CQHandle DescriptorPtr OpCode ResourceCode ErrorCode", ""},
+		"NicHandle ViHandle CQHandle DescriptorPtr OpCode ResourceCode ErrorCode", "LocalAddr RemoteAddr Err"},
 	{"VIP_NIC_ATTRIBUTES", reflect.TypeFor[vipl.NicAttributes](),
 		"Name HardwareVersion ProviderVersion NicAddressLen LocalNicAddress ThreadSafe MaxDiscriminatorLen " +
 			"MaxRegisterBytes MaxRegisterRegions MaxRegisterBlockBytes MaxVI MaxDescriptorsPerQueue MaxSegmentsPerDesc " +

@@ -21,6 +21,8 @@ type attempt struct {
 	// want is what the VI had when it began, posted how many Receive Descriptors wait.
 	want   ViAttributes
 	posted uint16
+	// local and peer name the two VIs.
+	local, peer *NetAddress
 
 	// Of ConnectPeerRequest: done is closed when the others are set.
 
@@ -74,7 +76,9 @@ func (a *attempt) finish(g *vitcp.Agreed, err error) (*ViAttributes, error) {
 	}
 	v.attempt = nil
 	if malformed(err) {
-		v.happens(EventConnLost, ErrorDescriptor{ResourceCode: ResourceVi, ErrorCode: ErrorConnLost})
+		v.happens(EventConnLost, ErrorDescriptor{
+			ResourceCode: ResourceVi, ErrorCode: ErrorConnLost, LocalAddr: a.local, RemoteAddr: a.peer, Err: err,
+		})
 		v.flush(&v.recv)
 	} else {
 		v.state = On(v.state, EventConnectFailed).Next
@@ -92,7 +96,9 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 		return nil, errDisconnected
 	}
 	v.attempt = nil
-	l := &link{vi: v, told: ErrorConnLost, reliable: a.want.ReliabilityLevel.reliable()}
+	l := &link{
+		vi: v, told: ErrorConnLost, reliable: a.want.ReliabilityLevel.reliable(), local: a.local, peer: a.peer,
+	}
 	end, err := endpoint.New(g.Conn, a.endpointConfig(g, l))
 	if err != nil {
 		_ = g.Conn.Close()
@@ -104,7 +110,9 @@ func (a *attempt) established(g *vitcp.Agreed) (*ViAttributes, error) {
 	v.link, v.granted = l, grant{g.MTU, g.CRC}
 	l.feedAll(&v.recv)
 	if a.want.CRC && !g.CRC {
-		v.nic.report(ErrorDescriptor{ViHandle: v, ResourceCode: ResourceVi, ErrorCode: ErrorNoCRC})
+		v.nic.report(ErrorDescriptor{
+			ViHandle: v, ResourceCode: ResourceVi, ErrorCode: ErrorNoCRC, LocalAddr: a.local, RemoteAddr: a.peer,
+		})
 	}
 	end.Start()
 	return attributesOf(g.Peer, g.MTU, g.CRC), nil

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
@@ -36,6 +37,7 @@ func (v *Vi) ConnectRequest(ctx context.Context, local, remote *NetAddress) (*Vi
 	if err != nil {
 		return nil, err
 	}
+	a.local, a.peer = named(from), named(to)
 	return a.finish(a.dial(from, to))
 }
 
@@ -72,6 +74,15 @@ func remoteAddress(a *NetAddress) (vitcp.Address, error) {
 		host = netip.AddrPortFrom(host.Addr(), vitcp.DefaultPort)
 	}
 	return vitcp.Address{Host: host, Discriminator: segment.Discriminator(a.Discriminator)}, nil
+}
+
+// named is an address as a program has it.
+func named(a vitcp.Address) *NetAddress {
+	host := a.Host
+	if host.Port() == vitcp.DefaultPort { // which goes without saying
+		host = netip.AddrPortFrom(host.Addr(), 0)
+	}
+	return NewNetAddress(host, []byte(a.Discriminator))
 }
 
 // dial is the active end of the VI/TCP draft 4.2.
@@ -118,6 +129,8 @@ func (a *attempt) explain(err error) error {
 		return fmt.Errorf("%w: %w", ErrInvalidParameter, err)
 	case over(a.ctx): // VA-9.4.4-M1
 		return ended(a.ctx)
+	case tcpsock.IsRefused(err):
+		return fmt.Errorf("%w: nothing listens at that address and port: %w", ErrRefused, err)
 	}
 	return fmt.Errorf("%w: %w", ErrResource, err)
 }
@@ -238,6 +251,8 @@ func (c *Conn) ConnectAccept(vi *Vi) error {
 	if err != nil {
 		return err
 	}
+	ce := c.pending.CE()
+	a.local, a.peer = named(vitcp.Address{Host: c.nic.host, Discriminator: ce.Called}), c.RemoteAddr()
 	agreed, err := c.pending.Accept(a.ctx, a.config())
 	var mismatch *vitcp.MismatchError
 	if !errors.As(err, &mismatch) { // VA-4.1-M6

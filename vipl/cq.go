@@ -81,7 +81,7 @@ func (q *CQ) DestroyCQ() error {
 	q.nic.mu.Lock()
 	defer q.nic.mu.Unlock()
 	if q.users > 0 {
-		return resource("%d work queues are tied to the completion queue", q.users)
+		return inUse("%d work queues are tied to the completion queue: destroy their VIs first", q.users)
 	}
 	if _, ok := q.nic.cqs[q]; !ok {
 		return errCQGone
@@ -219,7 +219,11 @@ func (q *CQ) push(e entry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.count >= len(q.ring) { // or destroyed: then nobody is tied to it
-		q.lost++
+		if q.lost++; q.lost&(q.lost-1) == 0 { // 6.4.1 asks for no report, and none is made for each
+			q.nic.report(ErrorDescriptor{
+				ViHandle: e.vi, CQHandle: q, OpCode: e.vi.operation(e.recv), ResourceCode: ResourceCQ, ErrorCode: ErrorCQOverrun,
+			})
+		}
 		return
 	}
 	q.count++

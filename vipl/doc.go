@@ -51,6 +51,7 @@
 // one another.
 //
 //	nic.go, system.go         the Nic
+//	device.go                 names of devices and of hosts
 //	memory.go, descregion.go  protection tags, memory regions, those of Descriptors
 //	pages_linux.go            what may be done with pages
 //	state.go                  the states of a VI, as a table
@@ -58,7 +59,7 @@
 //	format.go                 what a Descriptor may be
 //	attempt.go, link.go       the connection of a VI: as it is made, and as it is used
 //	connect.go, peer.go       the calls that make one
-//	passive.go                the listener
+//	passive.go                the listener, or a place at a port that others share
 //	cq.go, dispatch.go        completion queues; who calls handlers
 //	waitqueue.go              looking for completions and waiting for them, which drives
 //	                          the connections

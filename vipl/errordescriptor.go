@@ -55,6 +55,12 @@ const (
 	// ErrorNoCRC (extension): the VI asked for CRCs and is connected without, because the
 	// remote end did not ask. Nothing has broken.
 	ErrorNoCRC
+	// ErrorCQOverrun (extension): a completion queue had no room for an entry, the first, the second, the fourth
+	// and so on that it has lost (6.4.1).
+	ErrorCQOverrun
+	// ErrorListen (extension): the Nic has trouble with taking connections, of which Err tells. It goes on by itself,
+	// unless ConnectWait fails.
+	ErrorListen
 	numErrorCodes
 )
 
@@ -62,6 +68,7 @@ var errorCodeNames = [numErrorCodes]string{
 	"Post Descriptor Error", "Connection Lost", "Receive Queue Empty", "VI Overrun",
 	"RDMA Write Protection Error", "RDMA Write Data Error", "RDMA Write Packet Abort",
 	"RDMA Read Protection Error", "Completion Protection Error", "Connected Without CRC",
+	"Completion Queue Overrun", "Listening",
 }
 
 func (c ErrorCode) String() string {
@@ -83,16 +90,39 @@ type ErrorDescriptor struct {
 	OpCode       Status
 	ResourceCode ResourceCode
 	ErrorCode    ErrorCode
+
+	// LocalAddr and RemoteAddr (extension) name the VI and the one that it is, or was to be, connected with; nil if it
+	// is not.
+	LocalAddr, RemoteAddr *NetAddress
+	// Err (extension) is why a connection ended, or what trouble the Nic has; nil if the codes say all.
+	Err error
 }
 
+// String is one line: codes, and if they are known, the VI, its peer and the cause.
 func (e *ErrorDescriptor) String() string {
-	return fmt.Sprintf("%v (%v, %v)", e.ErrorCode, e.ResourceCode, e.OpCode)
+	s := fmt.Sprintf("%v (%v, %v)", e.ErrorCode, e.ResourceCode, e.OpCode)
+	if e.ResourceCode == ResourceNic {
+		s = fmt.Sprintf("%v (%v)", e.ErrorCode, e.ResourceCode)
+	}
+	if e.LocalAddr != nil && e.RemoteAddr != nil {
+		s += fmt.Sprintf(": VI %v, connected with %v", e.LocalAddr, e.RemoteAddr)
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf(": %v", e.Err)
+	}
+	return s
 }
 
 // logError is the default error handler (9.9.1).
 func logError(e *ErrorDescriptor) {
-	slog.Error("vipl: asynchronous error", "error", e.ErrorCode.String(),
-		"resource", e.ResourceCode.String(), "operation", e.OpCode.String())
+	args := []any{"error", e.ErrorCode.String(), "resource", e.ResourceCode.String(), "operation", e.OpCode.String()}
+	if e.LocalAddr != nil && e.RemoteAddr != nil {
+		args = append(args, "vi", e.LocalAddr.String(), "peer", e.RemoteAddr.String())
+	}
+	if e.Err != nil {
+		args = append(args, "cause", e.Err.Error())
+	}
+	slog.Error("vipl: asynchronous error", args...)
 }
 
 // ErrorCallback is VipErrorCallback (VI Architecture 9.9.1): handler is called for each
@@ -102,7 +132,8 @@ func logError(e *ErrorDescriptor) {
 // At the two reliable levels it is called once for each connection that breaks, by
 // whatever error, and for no other reason (7.2, 7.3). An Unreliable VI calls it only
 // when the connection is lost (7.1), and with ErrorRdmaWProt when the remote end tries
-// one memory handle after the other. ErrorNoCRC comes apart from that. What happens to a VI that is not connected is
+// one memory handle after the other. ErrorNoCRC, ErrorCQOverrun and ErrorListen come apart
+// from that. What happens to a VI that is not connected is
 // told when it is next to be connected (5.1).
 func (n *Nic) ErrorCallback(handler func(*ErrorDescriptor)) error {
 	n.mu.Lock()

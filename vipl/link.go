@@ -8,6 +8,8 @@ type link struct {
 	vi       *Vi // constant, as the next two
 	endpoint *endpoint.Endpoint
 	reliable bool
+	// local and peer name the two VIs.
+	local, peer *NetAddress
 
 	// Used by the endpoint's calls only, which are one at a time.
 
@@ -64,7 +66,7 @@ func (l *link) Event(e endpoint.Event) {
 		l.told, l.op = a.code, a.op
 		return
 	case e == endpoint.EventGuessing:
-		n.report(ErrorDescriptor{ViHandle: l.vi, OpCode: a.op, ResourceCode: ResourceVi, ErrorCode: a.code})
+		n.report(ErrorDescriptor{ViHandle: l.vi, LocalAddr: l.local, RemoteAddr: l.peer, OpCode: a.op, ResourceCode: ResourceVi, ErrorCode: a.code})
 		return
 	case e == endpoint.EventWriteProtection:
 		n.misdirected.Add(1)
@@ -87,7 +89,13 @@ func (l *link) Ended(e *endpoint.EndError) {
 	if lost(e.Cause) {
 		event = EventConnLost
 	}
-	v.happens(event, ErrorDescriptor{OpCode: l.op, ResourceCode: ResourceVi, ErrorCode: l.told})
+	d := ErrorDescriptor{
+		OpCode: l.op, ResourceCode: ResourceVi, ErrorCode: l.told, LocalAddr: l.local, RemoteAddr: l.peer, Err: e,
+	}
+	if l.told == ErrorRecvQEmpty {
+		d.CQHandle = v.recv.cq
+	}
+	v.happens(event, d)
 }
 
 // lost reports whether a connection ended for another reason than an error of a transfer.
@@ -106,7 +114,22 @@ func (v *Vi) fault(code ErrorCode, op Status, d *Descriptor) {
 	if code == ErrorViOverrun {
 		e.ResourceCode = ResourceVi
 	}
+	if e.CQHandle = v.send.cq; op == StatusOpReceive {
+		e.CQHandle = v.recv.cq
+	}
+	if v.link != nil {
+		e.LocalAddr, e.RemoteAddr = v.link.local, v.link.peer
+	}
 	v.happens(event, e)
+}
+
+// operation is the completed operation that a queue is known by: its Descriptors' own may
+// differ.
+func (v *Vi) operation(recv bool) Status {
+	if recv {
+		return StatusOpReceive
+	}
+	return StatusOpSend
 }
 
 // maxDeferred bounds what is kept for the next attempt to connect.

@@ -48,7 +48,7 @@ func (n *Nic) DestroyPtag(p ProtectionHandle) error {
 	case !ok:
 		return invalid("there is no protection tag %d", p)
 	case users > 0: // VA-11.3.9-M2
-		return resource("%d VIs and memory regions have protection tag %d", users, p)
+		return inUse("%d VIs and memory regions have protection tag %d", users, p)
 	}
 	delete(n.ptags, p)
 	return nil

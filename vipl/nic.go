@@ -19,13 +19,13 @@ import (
 // Config is what OpenNic is told besides the name of the device. The zero value is usable.
 type Config struct {
 	// Listener takes connections in place of a listener at the device's address. CloseNic
-	// closes it.
+	// closes it. It is not shared.
 	Listener net.Listener
 	// Dial makes connections in place of a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// MatchTimeout is how long a connection request may wait for a ConnectWait that it
 	// matches. 500 ms if zero; none if negative, so that only a ConnectWait under way
-	// finds it.
+	// finds it. Of Nics that share a port the longest counts.
 	MatchTimeout time.Duration
 	// CRC sets ViAttributes.CRC of all VIs.
 	CRC bool
@@ -118,15 +118,19 @@ type Nic struct {
 var errNicClosed = invalid("the NIC is closed")
 
 // OpenNic is VipOpenNic (VI Architecture 9.2.1). The device is an address of this host, or
-// the name of an interface, which stands for its first address: "192.0.2.1", "::1", "lo".
-// A port may follow, as in "127.0.0.1:0", which means any that is free; without one
-// the port is vitcp.DefaultPort.
+// a name for one: "192.0.2.1", "::1", "localhost", or an interface such as "lo", which
+// stands for its first address. A port may follow, as in "127.0.0.1:0", which means any that
+// is free; without one the port is vitcp.DefaultPort. With a port alone, ":22089", it is all
+// addresses of this host.
 //
 // The Nic listens from the first ConnectWait or ConnectPeerRequest on; with a port or a
-// Config.Listener from now on.
+// Config.Listener from now on. The port is shared: with other Nics of this process and, if it
+// was not to be any that is free, with those of other processes of this user, where the system
+// can pass sockets between them. Each connection request goes to a ConnectWait that it matches,
+// wherever that is (VI/TCP 2.2.2.2.1).
 //
-// Errors: ErrInvalidParameter (no such device, bad Config), ErrResource (the port is
-// taken).
+// Errors: ErrInvalidParameter (no such device, bad Config), ErrInUse (the port is another
+// user's, or of a program that does not share it), ErrResource.
 func OpenNic(deviceName string, c Config) (*Nic, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -172,30 +176,6 @@ func (n *Nic) listen() error {
 		n.host = netip.AddrPortFrom(n.host.Addr(), uint16(at.Port))
 	}
 	return nil
-}
-
-// device finds the address that a device name means. explicit tells that it has a port.
-func device(name string) (host netip.AddrPort, explicit bool, err error) {
-	if host, err := netip.ParseAddrPort(name); err == nil {
-		return netip.AddrPortFrom(host.Addr().Unmap(), host.Port()), true, nil
-	}
-	if a, err := netip.ParseAddr(name); err == nil {
-		return netip.AddrPortFrom(a.Unmap(), 0), false, nil
-	}
-	nif, err := net.InterfaceByName(name)
-	if err != nil {
-		return host, false, invalid("%q is neither an address nor an interface", name)
-	}
-	addrs, err := nif.Addrs()
-	if err != nil {
-		return host, false, resource("addresses of %s: %v", name, err)
-	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			return netip.AddrPortFrom(p.Addr().Unmap(), 0), false, nil
-		}
-	}
-	return host, false, invalid("interface %s has no address", name)
 }
 
 // The limits that are not configured.

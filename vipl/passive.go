@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/port"
 )
 
 // passive is the end of a Nic that takes connections: its listener, and the requests that
@@ -18,10 +20,19 @@ type passive struct {
 	given net.Listener   // of Config
 	at    netip.AddrPort // where to listen otherwise
 
+	opening sync.Mutex // of listen, which may take a while; before mu
+
 	mu       sync.Mutex
-	listener *vitcp.Listener // guarded by mu, as all below; nil until listen
+	listener *listener // guarded by mu, as all below; nil until listen
 	conns    map[*Conn]struct{}
 	closed   bool
+	told     time.Time // when the error handler was last told of the listener
+}
+
+// listener is where a Nic waits: a port, which it shares, or a Config.Listener.
+type listener struct {
+	vitcp.Passive
+	close func()
 }
 
 func (p *passive) init(n *Nic, at netip.AddrPort, given net.Listener) {
@@ -30,24 +41,69 @@ func (p *passive) init(n *Nic, at netip.AddrPort, given net.Listener) {
 
 // listen makes the Nic listen if it does not yet. The port that it gets becomes the Nic's,
 // if it was to have any: that is in OpenNic only.
-func (p *passive) listen() (*vitcp.Listener, error) {
+func (p *passive) listen() (*listener, error) {
+	p.opening.Lock()
+	defer p.opening.Unlock()
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	l, closed := p.listener, p.closed
+	p.mu.Unlock()
 	switch {
-	case p.closed:
+	case closed:
 		return nil, errNicClosed
-	case p.listener != nil:
-		return p.listener, nil
+	case l != nil:
+		return l, nil
 	}
-	nl := p.given
-	if nl == nil {
-		var err error
-		if nl, err = net.Listen("tcp", p.at.String()); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrResource, err)
-		}
+	l, err := p.open()
+	if err != nil {
+		return nil, err
 	}
-	p.listener = vitcp.NewListener(nl, vitcp.ListenConfig{MatchTimeout: p.nic.config.MatchTimeout})
-	return p.listener, nil
+	p.mu.Lock()
+	closed = p.closed
+	if !closed {
+		p.listener = l
+	}
+	p.mu.Unlock()
+	if closed {
+		l.close()
+		return nil, errNicClosed
+	}
+	return l, nil
+}
+
+// open makes what listen returns.
+func (p *passive) open() (*listener, error) {
+	within := p.nic.config.MatchTimeout
+	if p.given != nil {
+		l := vitcp.NewListener(p.given, vitcp.ListenConfig{MatchTimeout: within, OnRefused: func(remote net.Addr, err error) {
+			if remote == nil {
+				p.failed(err)
+			}
+		}})
+		return &listener{l, func() { _ = l.Close() }}, nil
+	}
+	u, err := port.Open(p.at, port.Config{MatchTimeout: within, Failed: p.failed})
+	switch {
+	case errors.Is(err, port.ErrInUse):
+		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrResource, err)
+	}
+	return &listener{u, u.Close}, nil
+}
+
+// failed tells the error handler of what the listener survives, or does not: once a second
+// at most.
+func (p *passive) failed(err error) {
+	p.mu.Lock()
+	now := time.Now()
+	silent := p.closed || now.Sub(p.told) < time.Second
+	if !silent {
+		p.told = now
+	}
+	p.mu.Unlock()
+	if !silent {
+		p.nic.report(ErrorDescriptor{ResourceCode: ResourceNic, ErrorCode: ErrorListen, Err: err})
+	}
 }
 
 // wait is ConnectWaitFrom.
@@ -96,7 +152,7 @@ func (p *passive) close() {
 	p.conns = nil
 	p.mu.Unlock()
 	if l != nil {
-		_ = l.Close()
+		l.close()
 	} else if p.given != nil {
 		_ = p.given.Close()
 	}

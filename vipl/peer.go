@@ -31,6 +31,7 @@ func (v *Vi) ConnectPeerRequest(ctx context.Context, local, remote *NetAddress) 
 	if err != nil {
 		return err
 	}
+	a.local, a.peer = named(from), named(to)
 	started := v.nic.task(func() {
 		defer close(a.done)
 		a.remote, a.err = a.finish(vitcp.Peer(a.ctx, l, from, to, a.config()))

@@ -54,6 +54,23 @@ var returnNames = [numReturns]string{
 	ErrInvalidRdmaRead:         "RDMA Read is not supported",
 }
 
+// Finer words for ErrResource (extension). What matches one of them matches ErrResource, whose code of the appendix
+// ReturnOf tells.
+var (
+	// ErrInUse: the port is another's; or something cannot be destroyed, because something else has it.
+	ErrInUse error = finer("in use")
+	// ErrRefused: nothing listens at the address.
+	ErrRefused error = finer("refused")
+)
+
+// finer is a word for some of what ErrResource is for.
+type finer string
+
+func (f finer) Error() string { return "vipl: " + string(f) }
+
+// Unwrap is the code of the appendix.
+func (f finer) Unwrap() error { return ErrResource }
+
 func (r Return) Error() string {
 	if r < numReturns {
 		return "vipl: " + returnNames[r]
@@ -112,7 +129,12 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInvalidParameter, fmt.Sprintf(format, args...))
 }
 
-// resource is ErrResource with what there is not enough of, or what is in use.
+// inUse is ErrInUse with what is, and by what.
+func inUse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInUse, fmt.Sprintf(format, args...))
+}
+
+// resource is ErrResource with what there is not enough of.
 func resource(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrResource, fmt.Sprintf(format, args...))
 }

@@ -29,15 +29,25 @@ const hostMemory = 1 << 20
 
 func newHost(t testing.TB, c Config) *host {
 	t.Helper()
+	return newHostAt(t, "127.0.0.1:0", c)
+}
+
+// newHostAt is newHost at a device.
+func newHostAt(t testing.TB, device string, c Config) *host {
+	t.Helper()
 	h := &host{t: t, mem: make([]byte, hostMemory), descs: make([]Descriptor, 4096), errors: make(chan ErrorDescriptor, 4096)}
 	if c.MatchTimeout == 0 {
 		c.MatchTimeout = long // a ConnectWait that begins late is none that is missing
 	}
 	var err error
-	h.nic, err = OpenNic("127.0.0.1:0", c)
+	h.nic, err = OpenNic(device, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = h.nic.CloseNic() }) // some tests close it
-	require.NoError(t, h.nic.ErrorCallback(func(e *ErrorDescriptor) { h.errors <- *e }))
+	require.NoError(t, h.nic.ErrorCallback(func(e *ErrorDescriptor) {
+		plain := *e // that of the appendix
+		plain.LocalAddr, plain.RemoteAddr, plain.Err = nil, nil, nil
+		h.errors <- plain
+	}))
 	attributes, err := h.nic.QueryNic()
 	require.NoError(t, err)
 	h.addr = attributes.LocalNicAddress

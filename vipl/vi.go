@@ -131,10 +131,10 @@ func (v *Vi) DestroyVi() error {
 		return errViGone
 	}
 	if t := On(v.state, EventDestroyVi); t.Code != Success {
-		return fmt.Errorf("%w: the VI is %v", t.Code, v.state)
+		return inUse("the VI is %v: Disconnect it first", v.state)
 	}
 	if !v.send.empty() || !v.recv.empty() { // VA-5.1-M1
-		return resource("there are descriptors on the work queues")
+		return inUse("there are descriptors on the work queues: dequeue them")
 	}
 	v.destroy()
 	return nil

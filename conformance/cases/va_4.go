@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -164,6 +165,8 @@ func viDisconnectNoticed(t *conformance.T, l viLevel) {
 var va4_3 = []conformance.Case{
 	apiCase("4.1/vi-anybody-or-one", viAnybodyOrOne, "VA-4.3-M4", "VA-4.1-S1"),
 	apiCase("4.3/vi-addresses", viAddresses, "VA-4.3-M1", "VA-4.3-M3"),
+	apiCase("4.3/vi-one-port", viOnePort, "VA-4.3-M1", "VA-4.3-M3"),
+	apiCase("4.3/vi-one-port-one-caller", viOnePortOneCaller, "VA-4.3-M4"),
 	apiCase("4.3/vi-address-format", onVIHost(viAddressFormat), "VA-4.3-M2"),
 	apiCase("9.4.4/vi-timeout", viTimeout, "VA-9.4.4-M1", "PA-5.2-M2", "PA-9.4.4-M1"),
 }
@@ -263,6 +266,79 @@ func viAddresses(t *conformance.T) {
 		c.h.received(vis[i], d, viDone|viOpReceive)
 		require.Equal(t, caller.mem[i:i+8], c.h.mem[:8])
 	}
+}
+
+// viSharing is a NIC, and another at its address and port.
+func viSharing(t *conformance.T) (a, b *viHost) {
+	a = newVIHost(t, vipl.Config{})
+	at := must(a.address("").AddrPort())(t, "AddrPort")
+	return a, newVIHostAt(t, at.String(), vipl.Config{})
+}
+
+// viOnePort has two NICs at one address and port, which the discriminator alone tells apart,
+// whichever was there first; and one of them when the other is closed.
+func viOnePort(t *conformance.T) {
+	first, other := viSharing(t)
+	caller := newVIHost(t, vipl.Config{})
+	require.Equal(t, first.address("x"), other.address("x"))
+	reach := func(h *viHost, name string) {
+		v, w := caller.vi(vipl.ServiceReliableDelivery), h.vi(vipl.ServiceReliableDelivery)
+		d := h.recv(w, h.data(0, 8))
+		done := serveVI(h, w, name)
+		require.NoError(t, second(v.ConnectRequest(t.Context(), caller.address("caller"), h.address(name))))
+		require.NoError(t, <-done, "the VI that was called")
+		caller.sends(v, caller.data(40, 8))
+		h.received(w, d, viDone|viOpReceive)
+		require.Equal(t, caller.mem[40:48], h.mem[:8])
+	}
+	for _, name := range []string{"one", "two"} {
+		reach(first, name+" of the first")
+		reach(other, name+" of the second")
+	}
+	require.NoError(t, first.nic.CloseNic())
+	reach(other, "one of the first")
+}
+
+// viOnePortOneCaller has a NIC wait for one remote VI, and another NIC of its port for any, at the
+// same discriminator.
+func viOnePortOneCaller(t *conformance.T) {
+	anybody, one := viSharing(t)
+	caller := newVIHost(t, vipl.Config{})
+	blue := make(chan error, 1)
+	go func() {
+		c, err := one.nic.ConnectWaitFrom(t.Context(), one.address("server"), &vipl.NetAddress{Discriminator: []byte("blue")})
+		if err == nil {
+			if got := string(c.RemoteAddr().Discriminator); got != "blue" {
+				err = errors.New(got)
+			}
+			err = errors.Join(err, c.ConnectReject())
+		}
+		blue <- err
+	}()
+	v := caller.vi(vipl.ServiceUnreliable)
+	ctx, cancel := vipl.TimeoutContext(t.Context(), 50) // the request is there, and only that wait
+	defer cancel()
+	_, err := v.ConnectRequest(ctx, caller.address("violet"), one.address("server"))
+	viCode(t, vipl.ErrTimeout, err, "ConnectRequest")
+
+	v = caller.vi(vipl.ServiceUnreliable)
+	done := make(chan error, 1)
+	go func() {
+		done <- second(v.ConnectRequest(t.Context(), caller.address("red"), anybody.address("server")))
+	}()
+	for from := ""; from != "red"; {
+		c := must(anybody.nic.ConnectWait(t.Context(), anybody.address("server")))(t, "ConnectWait")
+		if from = string(c.RemoteAddr().Discriminator); from == "red" {
+			require.NoError(t, c.ConnectAccept(anybody.vi(vipl.ServiceUnreliable)))
+			continue
+		}
+		require.Equal(t, "violet", from, "who has given up, and may still be there")
+		require.NoError(t, c.ConnectReject())
+	}
+	require.NoError(t, <-done)
+	_, err = caller.vi(vipl.ServiceUnreliable).ConnectRequest(t.Context(), caller.address("blue"), one.address("server"))
+	viCode(t, vipl.ErrReject, err, "ConnectRequest")
+	require.NoError(t, <-blue, "who is offered")
 }
 
 // viAddressFormat uses addresses of other formats.

@@ -96,7 +96,7 @@ func parse(line string) (mutant, error) {
 func product(file string) bool {
 	switch path.Dir(file) {
 	case "wr", "stag", "mpa", "ddp", "rdmap", "internal/cq", "srq", "qp", "verbs", "cm", "internal/vitcp", "internal/vitcp/endpoint", "internal/vitcp/segment", "vipl", "nd2",
-		"internal/admission", "internal/netpoll":
+		"internal/vitcp/port", "internal/ownsock", "internal/admission", "internal/netpoll":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}
 	return false

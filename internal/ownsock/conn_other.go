@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Passes: no Conn can be had.
+// Passes says that no Conn can be had.
 const Passes = false
 
 // SyscallConn is a socket of which a descriptor could be sent.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Passes: a Conn can be had, and carries descriptors.
+// Passes says that a Conn can be had, and carries descriptors.
 const Passes = true
 
 // SyscallConn is a socket of which a descriptor can be sent.

@@ -4,7 +4,7 @@ package ownsock
 
 import "net"
 
-// Supported: there are such sockets.
+// Supported says that there are none.
 const Supported = false
 
 // Folder is where the sockets would be.

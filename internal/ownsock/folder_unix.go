@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Supported: there are such sockets.
+// Supported says that there are such sockets.
 const Supported = true
 
 // Folder is where processes of this user put their sockets: softrnic below XDG_RUNTIME_DIR, else softrnic-UID in the

@@ -9,6 +9,6 @@ package ownsock
 
 import "errors"
 
-// ErrUnsupported: this system has no local sockets that are one user's alone (Supported), or cannot pass a
+// ErrUnsupported says that this system has no local sockets that are one user's alone (Supported), or cannot pass a
 // descriptor from process to process (Passes).
 var ErrUnsupported = errors.New("this system cannot do that with local sockets")

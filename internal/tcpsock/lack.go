@@ -24,6 +24,9 @@ func Lack(err error) error {
 // IsLack reports whether err says that there are no descriptors.
 func IsLack(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }
 
+// IsRefused reports whether err of a net.Dialer says that nothing listens there.
+func IsRefused(err error) bool { return errors.Is(err, refused) }
+
 // NoPort adds to an error of a net.Dialer which says that this host has no local port left for a connection what to
 // do about it. Any other one it leaves as it is.
 func NoPort(err error) error {

@@ -70,6 +70,10 @@ var packages = []group{
 			"internal/proflabel internal/tcpsock",
 		},
 		{
+			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",
+			"golang.org/x/sys",
+		},
+		{
 			"internal/safeopen", "files at a name that the user gives, opened through no link of another user",
 			"",
 		},
@@ -130,14 +134,18 @@ var packages = []group{
 			"internal/admission internal/tcpsock internal/vitcp/endpoint internal/vitcp/segment",
 		},
 		{
+			"internal/vitcp/port", "a VI port that NICs and processes share ([decisions/0024](decisions/0024-vi-port.md))",
+			"golang.org/x/sys internal/admission internal/ownsock internal/tcpsock internal/vitcp internal/vitcp/segment",
+		},
+		{
 			"vipl", "the VI Provider Library: NIC, VIs, Descriptors, CQs. What a VI program imports",
-			"internal/netpoll internal/vitcp internal/vitcp/endpoint internal/vitcp/segment stag wr",
+			"internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
 		},
 	}},
 	{"To look and to break ([lab.md](lab.md), [counters.md](counters.md))", []entry{
 		{
 			"stats", "names for what `verbs` counts, and a socket that offers it",
-			"verbs",
+			"internal/ownsock verbs",
 		},
 		{
 			"stats/expvars", "the counters for `expvar`",

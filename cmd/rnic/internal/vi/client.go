@@ -3,6 +3,7 @@ package vi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/histogram"
+	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/vipl"
 )
 
@@ -49,29 +51,45 @@ func (p *viPing) cases() []viCase {
 }
 
 func (p *viPing) ping(ctx context.Context, addr string, draw *cli.Progress) (viReport, error) {
-	server, err := resolveVi(ctx, addr)
+	servers, err := p.resolveVi(ctx, addr)
 	if err != nil {
 		return viReport{}, fmt.Errorf("%s: %w", addr, err)
 	}
-	report := viReport{Server: server.String()}
+	var report viReport
 	cases := p.cases()
 	plan := viPlan{Session: fmt.Sprintf("%s %016x", viService, rand.Uint64()), Count: p.count, Sizes: p.sizes}
-	called := viService
 	c := &viClient{draw: draw, timeout: p.timeout}
 	for _, k := range cases {
 		c.total += uint64(len(plan.series(k.level)) * plan.Count)
 	}
 	for i, k := range cases {
 		plan.Seed, plan.Left = rand.Uint64(), len(cases)-1-i
-		rows, err := c.connection(ctx, vipl.NewNetAddress(server, []byte(called)), k, plan)
+		rows, err := c.connection(ctx, servers[0], k, plan)
+		for err != nil && i == 0 && len(servers) > 1 && errors.Is(err, vipl.ErrRefused) { // another address of that name
+			servers = servers[1:]
+			rows, err = c.connection(ctx, servers[0], k, plan)
+		}
 		if err != nil {
 			return viReport{}, fmt.Errorf("%v: %w", c.agreed, err)
 		}
+		report.Server = viServerAt(servers[0])
+		servers[0].Discriminator = []byte(plan.Session)
 		report.Rows = append(report.Rows, rows...)
 		report.Connections++
-		called = plan.Session
 	}
 	return report, nil
+}
+
+// viServerAt is the address and port of a server.
+func viServerAt(a *vipl.NetAddress) string {
+	at, err := a.AddrPort()
+	if err != nil {
+		return a.String()
+	}
+	if at.Port() == 0 {
+		at = netip.AddrPortFrom(at.Addr(), vitcp.DefaultPort)
+	}
+	return at.String()
 }
 
 // viClient is the client's end of one connection after the other.

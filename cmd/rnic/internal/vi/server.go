@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/vipl"
 )
 
@@ -18,15 +19,14 @@ const viMatchTimeout = 5 * time.Second
 
 // runServer serves one client and prints a summary.
 func (p *viPing) runServer(cmd *cobra.Command, addr string) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("vi ping: listening: %w; choose another ADDR", err)
+	nic, err := vipl.OpenNic(addr, vipl.Config{CRC: true, MatchTimeout: viMatchTimeout})
+	switch {
+	case errors.Is(err, vipl.ErrInUse): // which says what to do
+		return fmt.Errorf("vi ping: opening the NIC: %w", err)
+	case err != nil:
+		return fmt.Errorf("vi ping: opening the NIC: %w; choose another ADDR", err)
 	}
-	nic, err := vipl.OpenNic(l.Addr().String(), vipl.Config{Listener: l, CRC: true, MatchTimeout: viMatchTimeout})
-	if err != nil {
-		return errors.Join(fmt.Errorf("vi ping: opening the NIC: %w", err), l.Close())
-	}
-	cli.Logger(cmd).Info(fmt.Sprintf("listening on %v", l.Addr()))
+	cli.Logger(cmd).Info("listening on " + p.at(nic))
 	summary, err := p.serve(cmd.Context(), nic)
 	if closeErr := nic.CloseNic(); err == nil {
 		err = closeErr
@@ -37,10 +37,29 @@ func (p *viPing) runServer(cmd *cobra.Command, addr string) error {
 	return cli.Print(cmd, p.json, summary, cli.Line)
 }
 
+// at is where a server listens; a discriminator that was given is named too.
+func (p *viPing) at(nic *vipl.Nic) string {
+	attributes, err := nic.QueryNic()
+	if err != nil {
+		return err.Error()
+	}
+	host, err := (&vipl.NetAddress{HostAddress: attributes.LocalNicAddress}).AddrPort()
+	if err != nil {
+		return err.Error()
+	}
+	if host.Port() == 0 {
+		host = netip.AddrPortFrom(host.Addr(), vitcp.DefaultPort)
+	}
+	if p.called == viService {
+		return host.String()
+	}
+	return fmt.Sprintf("%v for %q", host, p.called)
+}
+
 // serve serves the connections of one client, one after the other.
 func (p *viPing) serve(ctx context.Context, nic *vipl.Nic) (viSummary, error) {
 	var summary viSummary
-	conn, err := nic.ConnectWait(ctx, &vipl.NetAddress{Discriminator: []byte(viService)})
+	conn, err := nic.ConnectWait(ctx, &vipl.NetAddress{Discriminator: []byte(p.called)})
 	if err != nil {
 		return summary, fmt.Errorf("waiting for a client: %w", err)
 	}

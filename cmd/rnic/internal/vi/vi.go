@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +31,7 @@ type viPing struct {
 	crcs    []bool
 	timeout time.Duration
 	json    bool
+	called  string // the server's discriminator
 }
 
 // Command makes `rnic vi`.
@@ -47,6 +46,7 @@ func newViPingCommand() *cobra.Command {
 		levels:  slices.Clone(allViLevels),
 		crcs:    []bool{false, true},
 		timeout: 10 * time.Second,
+		called:  viService,
 	}
 	cmd := &cobra.Command{
 		Use:   "ping {-s | -c} [ADDR]",
@@ -61,10 +61,14 @@ they agreed on: a connection has it if both ask for it.
 
 ADDR is HOST, HOST:PORT or :PORT. The port is %d if there is none; a server may
 say 0 for any. The server listens on all addresses unless told otherwise, serves
-one client and ends. A client without ADDR looks for it on this machine.`, vitcp.DefaultPort),
-		Example: "  rnic vi ping -s &\n  rnic vi ping -c 127.0.0.1",
-		Args:    cli.AtMostArgs(1),
-		RunE:    p.run,
+one client and ends. A client without ADDR looks for it on this machine.
+
+Several servers, and other VI programs of this user, can have one port: each is
+called by its discriminator.`, vitcp.DefaultPort),
+		Example: "  rnic vi ping -s &\n  rnic vi ping -c 127.0.0.1\n  rnic vi ping -s --discriminator blue &\n" +
+			"  rnic vi ping -c localhost --discriminator blue",
+		Args: cli.AtMostArgs(1),
+		RunE: p.run,
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -74,6 +78,7 @@ one client and ends. A client without ADDR looks for it on this machine.`, vitcp
 	f.VarP(cli.SizeList(&p.sizes, 1, maxViSize), "size", "S", "client: octets in a message")
 	f.Var(cli.List(&p.levels, viLevel), "level", "client: reliability levels")
 	f.Var(viCRC(&p.crcs), "crc", "client: a CRC on each segment: `on|off|both`")
+	f.StringVar(&p.called, "discriminator", p.called, "`name` of the server at its host, of 64 octets at most")
 	f.Var(cli.DurationRange(&p.timeout, time.Millisecond, time.Hour), "timeout",
 		"`time` that connecting may take; for a client also a round")
 	f.BoolVar(&p.json, "json", false, "print JSON")
@@ -86,6 +91,9 @@ var viClientFlags = []string{"count", "size", "level", "crc"}
 func (p *viPing) run(cmd *cobra.Command, args []string) error {
 	if p.server == p.client {
 		return cli.Usagef("choose one of -s (server) and -c (client)")
+	}
+	if len(p.called) > vipl.MaxDiscriminator {
+		return cli.Usagef("a --discriminator of %d octets, want %d at most", len(p.called), vipl.MaxDiscriminator)
 	}
 	addr := viAddress(args)
 	if p.client {
@@ -108,37 +116,29 @@ func viAddress(args []string) string {
 	return cli.WithPort(arg, vitcp.DefaultPort)
 }
 
-// resolveVi finds where a client has to connect to.
-func resolveVi(ctx context.Context, addr string) (netip.AddrPort, error) {
+// resolveVi finds where a client may have to connect to, in the order in which to try.
+func (p *viPing) resolveVi(ctx context.Context, addr string) ([]*vipl.NetAddress, error) {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
-		return netip.AddrPort{}, err
+		return nil, err
 	}
 	if host == "" {
 		host = "127.0.0.1"
 	}
-	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", service)
-	if err != nil {
-		return netip.AddrPort{}, err
+	if service == "0" {
+		return nil, errors.New("port 0 is for the server, the client needs the server's port")
 	}
-	if port == 0 {
-		return netip.AddrPort{}, errors.New("port 0 is for the server, the client needs the server's port")
-	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	return netip.AddrPortFrom(ips[0].Unmap(), uint16(port)), nil
+	return vipl.ResolveNetAddress(ctx, net.JoinHostPort(host, service), []byte(p.called))
 }
 
 // viAdvice adds to an error of connecting what to do about it, where that is known.
 func viAdvice(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, vipl.ErrRefused):
 		return fmt.Errorf("%w; start rnic vi ping -s there first", err)
 	case errors.Is(err, vitcp.ErrNoMatch):
-		return fmt.Errorf("%w; what listens there is no rnic vi ping -s, or it serves another client: try again later", err)
+		return fmt.Errorf("%w; no rnic vi ping -s there has that --discriminator, or it serves another client: try again later", err)
 	case errors.Is(err, vipl.ErrTimeout):
 		return fmt.Errorf("%w; does rnic vi ping -s listen there? a server far away needs a longer --timeout", err)
 	}

@@ -203,7 +203,7 @@ func TestViPingCannotConnect(t *testing.T) {
 	for args, want := range map[string]string{
 		"-c 127.0.0.1:1": "; start rnic vi ping -s there first",
 		"-c " + silent.Addr().String() + " --timeout 20ms": "needs a longer --timeout",
-		"-c " + at.String(): "or it serves another client: try again later",
+		"-c " + at.String(): "has that --discriminator, or it serves another client: try again later",
 		"-c 127.0.0.1:0":    "port 0 is for the server",
 		"-s 192.0.2.1:0":    "; choose another ADDR",
 	} {
@@ -225,9 +225,12 @@ func TestViAddress(t *testing.T) {
 		assert.Equal(t, want, viAddress([]string{arg}), arg)
 	}
 	assert.Equal(t, ":22089", viAddress(nil))
-	at, err := resolveVi(t.Context(), ":22089")
+	p := viPing{called: "blue"}
+	at, err := p.resolveVi(t.Context(), ":22089")
 	require.NoError(t, err)
-	assert.Equal(t, "127.0.0.1:22089", at.String())
+	require.Len(t, at, 1)
+	assert.Equal(t, `127.0.0.1/"blue"`, at[0].String())
+	assert.Equal(t, "127.0.0.1:22089", viServerAt(at[0]))
 }
 
 // What goes over the wire fits its place, and a server takes nothing else.

@@ -1,0 +1,7 @@
+//go:build !windows
+
+package tcpsock
+
+import "syscall"
+
+const refused = syscall.ECONNREFUSED

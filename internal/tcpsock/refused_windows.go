@@ -1,0 +1,5 @@
+package tcpsock
+
+import "golang.org/x/sys/windows"
+
+const refused = windows.WSAECONNREFUSED

@@ -1,0 +1,8 @@
+//go:build unix
+
+package vipl
+
+import "syscall"
+
+// errNoFiles is what accept says that has no descriptors.
+const errNoFiles = syscall.EMFILE
