@@ -66,6 +66,9 @@ type Result struct {
 	Keys    []string `json:"keys"`
 	// Detail says why, unless it passed.
 	Detail string `json:"detail"`
+	// Barred says that it failed because no stream to the target begins: Detail says why, the
+	// same for all such cases.
+	Barred bool `json:"barred,omitempty"`
 	// Seconds is how long it took.
 	Seconds float64 `json:"duration"`
 	// Traffic is how much was sent and received.

@@ -24,6 +24,9 @@ type Options struct {
 	Parallel int
 	// Seed is that of T.Rand; the same seed gives the same run.
 	Seed uint64
+	// Barred, if set, is why no stream to the target begins (see Probe): a case that asks for
+	// one fails with it at once.
+	Barred string
 	// Traces keeps the traces of cases that passed too, some 50 MB of a whole run.
 	Traces bool
 	// Progress, if set, is told of each result as it comes. It is not called
@@ -87,6 +90,11 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
+	var bar *barredTarget
+	if o.Barred != "" {
+		bar = &barredTarget{Target: target, why: o.Barred}
+		target = bar
+	}
 	t := &T{ctx: ctx, target: target, rand: source(o.Seed, c.Name), trace: newTrace()}
 	ended := make(chan struct{})
 	start := time.Now()
@@ -111,6 +119,9 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 	}
 	r.Seconds = time.Since(start).Seconds()
 	r.Verdict, r.Detail = t.verdict()
+	if r.Verdict == Fail && bar != nil && bar.asked.Load() {
+		r.Barred, r.Detail = true, noStream+o.Barred
+	}
 	r.Traffic = t.trace.Traffic()
 	if r.Verdict != Pass || o.Traces {
 		r.Trace = t.trace.Marks()

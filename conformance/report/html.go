@@ -39,12 +39,8 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"traffic":  traffic,
 	"hex":      hex.EncodeToString,
 	"stamp":    func(e viewed) string { return fmt.Sprintf("%.6f", e.At.Seconds()) },
-	"plural": func(n int, what string) string {
-		if n == 1 {
-			return "1 " + what
-		}
-		return fmt.Sprintf("%d %ss", n, what)
-	},
+	"plural":   counted,
+	"reason":   reason,
 }).Parse(pageText))
 
 // WriteHTML writes a report as one page that needs nothing else: neither files nor a
@@ -212,6 +208,12 @@ func failedHere(e viewed) bool { return strings.HasPrefix(e.Title, "failed: ") }
 // Verdicts are those that the page filters by.
 func (*Report) Verdicts() []conformance.Verdict {
 	return []conformance.Verdict{conformance.Fail, conformance.Pass, conformance.Skip, conformance.NotTestable, ""}
+}
+
+// Foreign reports whether the target is not the RNIC of this program: what such a target lacks is
+// then of no interest, and hidden at first.
+func (r *Report) Foreign() bool {
+	return r.Run.Target != "" && r.Run.Target != conformance.InProcess{}.Name()
 }
 
 // TookText is the run's time.

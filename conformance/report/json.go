@@ -85,7 +85,15 @@ type record struct {
 	Strict  bool      `json:"strict"`
 	Run     []string  `json:"run,omitempty"`
 	Skip    []string  `json:"skip,omitempty"`
+	Startup *startup  `json:"startup,omitempty"`
 	Results []traced  `json:"results"`
+}
+
+// startup is a conformance.Startup with trouble.
+type startup struct {
+	Trouble string `json:"trouble"`
+	Broken  bool   `json:"broken,omitempty"`
+	Trace   []mark `json:"trace,omitempty"`
 }
 
 type traced struct {
@@ -109,14 +117,33 @@ func WriteRecord(w io.Writer, r Run) error {
 		Target: r.Target, Started: r.Started, Seconds: r.Took.Seconds(), Seed: r.Seed, Strict: r.Strict,
 		Run: r.Selection.Run, Skip: r.Selection.Skip, Results: []traced{},
 	}
+	if s := r.Startup; s.Trouble != "" {
+		saved.Startup = &startup{s.Trouble, s.Broken, marksOf(s.Trace)}
+	}
 	for _, res := range r.Results {
-		t := traced{Result: res, Traffic: res.Traffic}
-		for _, m := range res.Trace {
-			t.Trace = append(t.Trace, mark{m.At.Seconds(), m.Stream, m.Direction, hex.EncodeToString(m.Octets), m.Text})
-		}
-		saved.Results = append(saved.Results, t)
+		saved.Results = append(saved.Results, traced{res, res.Traffic, marksOf(res.Trace)})
 	}
 	return json.NewEncoder(w).Encode(saved)
+}
+
+func marksOf(trace []conformance.Mark) (marks []mark) {
+	for _, m := range trace {
+		marks = append(marks, mark{m.At.Seconds(), m.Stream, m.Direction, hex.EncodeToString(m.Octets), m.Text})
+	}
+	return marks
+}
+
+func traceOf(marks []mark) (trace []conformance.Mark, err error) {
+	for _, m := range marks {
+		octets, err := hex.DecodeString(m.Octets)
+		if err != nil {
+			return nil, err
+		}
+		trace = append(trace, conformance.Mark{
+			At: seconds(m.At), Stream: m.Stream, Direction: m.Direction, Octets: octets, Text: m.Text,
+		})
+	}
+	return trace, nil
 }
 
 // Read reads what WriteRecord or WriteResults wrote. Of the latter it does not know
@@ -142,6 +169,12 @@ func Read(r io.Reader) (Run, error) {
 		Target: saved.Target, Started: saved.Started, Took: seconds(saved.Seconds), Seed: saved.Seed, Strict: saved.Strict,
 		Selection: conformance.Selection{Run: saved.Run, Skip: saved.Skip, Strict: saved.Strict},
 	}
+	if s := saved.Startup; s != nil {
+		run.Startup = conformance.Startup{Trouble: s.Trouble, Broken: s.Broken}
+		if run.Startup.Trace, err = traceOf(s.Trace); err != nil {
+			return Run{}, fmt.Errorf("not a saved run: its startup: %w", err)
+		}
+	}
 	for _, t := range saved.Results {
 		res := t.Result
 		res.Traffic = t.Traffic
@@ -153,14 +186,8 @@ func Read(r io.Reader) (Run, error) {
 		default:
 			return Run{}, fmt.Errorf("not a saved run: case %s has verdict %q", res.Case, res.Verdict)
 		}
-		for _, m := range t.Trace {
-			octets, err := hex.DecodeString(m.Octets)
-			if err != nil {
-				return Run{}, fmt.Errorf("not a saved run: case %s: %w", res.Case, err)
-			}
-			res.Trace = append(res.Trace, conformance.Mark{
-				At: seconds(m.At), Stream: m.Stream, Direction: m.Direction, Octets: octets, Text: m.Text,
-			})
+		if res.Trace, err = traceOf(t.Trace); err != nil {
+			return Run{}, fmt.Errorf("not a saved run: case %s: %w", res.Case, err)
 		}
 		run.Results = append(run.Results, res)
 	}

@@ -90,8 +90,7 @@ func (c *Case) junit(class string) junitCase {
 	j := junitCase{Class: class, Name: c.Case, Time: junitTime(c.Duration())}
 	switch c.Verdict {
 	case conformance.Fail:
-		first, _, _ := strings.Cut(c.Detail, "\n")
-		j.Failure = &junitText{Message: strings.TrimSpace(first), Text: c.Detail}
+		j.Failure = &junitText{Message: reason(c), Text: c.Detail}
 		var lines []string
 		for _, e := range Decode(c.Trace) {
 			if e.Kind != KindNote {

@@ -11,6 +11,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +30,9 @@ type Run struct {
 	Strict bool
 	// Selection is what was asked for.
 	Selection conformance.Selection
-	Results   []conformance.Result
+	// Startup is what the target's MPA startup looked like before the cases.
+	Startup conformance.Startup
+	Results []conformance.Result
 }
 
 // Report is a Run by sections.
@@ -246,6 +249,42 @@ func (s *Section) count() {
 		default:
 		}
 	}
+}
+
+// Trouble is what is wrong with the target's startup, in one line; empty if nothing is.
+func (r *Report) Trouble() string {
+	switch t := r.Run.Startup.Trouble; {
+	case t == "":
+		return ""
+	case r.Run.Startup.Broken:
+		return fmt.Sprintf("no stream to the target begins: %s; %s failed by that", t, counted(len(r.Barred()), "case"))
+	default:
+		return "in the target's MPA startup: " + t
+	}
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Barred are the cases that failed because no stream to the target begins, in order, and Faulty those
+// that failed by themselves.
+func (r *Report) Barred() []*Case { return barred(r.Failed(), true) }
+func (r *Report) Faulty() []*Case { return barred(r.Failed(), false) }
+
+func barred(failed []*Case, want bool) []*Case {
+	return slices.DeleteFunc(failed, func(c *Case) bool { return c.Barred != want })
+}
+
+// Startup is the probe of the target's MPA startup as a case of no name, if there is trouble.
+func (r *Report) Startup() *Case {
+	if r.Run.Startup.Trouble == "" {
+		return nil
+	}
+	return &Case{Result: conformance.Result{Verdict: conformance.Fail, Detail: r.Run.Startup.Trouble, Trace: r.Run.Startup.Trace}}
 }
 
 // Failed are the cases that failed, in order.

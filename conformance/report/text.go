@@ -15,9 +15,14 @@ import (
 // how, and a table of the sections.
 func WriteText(w io.Writer, r *Report) error {
 	out := bufio.NewWriter(w)
+	if t := r.Trouble(); t != "" {
+		fmt.Fprintf(out, "STARTUP %s\n", t)
+		r.Startup().exchange(out)
+		fmt.Fprintln(out)
+	}
 	r.skips(out)
 	r.notTestable(out)
-	for _, c := range r.Failed() {
+	for _, c := range r.Faulty() {
 		c.text(out)
 	}
 	r.table(out)
@@ -38,21 +43,9 @@ func (r *Report) Summary() string {
 
 // skips says once why, and for how many cases.
 func (r *Report) skips(out io.Writer) {
-	count := map[string]int{}
-	var reasons []string
-	for _, s := range r.Sections {
-		for _, c := range s.Cases {
-			if c.Verdict != conformance.Skip {
-				continue
-			}
-			if count[c.Detail] == 0 {
-				reasons = append(reasons, c.Detail)
-			}
-			count[c.Detail]++
-		}
-	}
-	for _, why := range reasons {
-		fmt.Fprintf(out, "SKIP %d cases: %s\n", count[why], why)
+	reasons := r.Skips()
+	for _, s := range reasons {
+		fmt.Fprintf(out, "SKIP %s: %s\n", counted(s.Cases, "case"), s.Why)
 	}
 	if len(reasons) > 0 {
 		fmt.Fprintln(out)
@@ -86,6 +79,12 @@ func (c *Case) text(out io.Writer) {
 	for line := range strings.Lines(strings.TrimRight(c.Detail, "\n") + "\n") {
 		fmt.Fprintf(out, "    %s", line)
 	}
+	c.exchange(out)
+	fmt.Fprintln(out)
+}
+
+// exchange is the end of what was sent and received.
+func (c *Case) exchange(out io.Writer) {
 	entries := Decode(c.Trace)
 	if left := len(entries) - mostLines; left > 0 {
 		fmt.Fprintf(out, "  ... %d more before\n", left)
@@ -96,7 +95,6 @@ func (c *Case) text(out io.Writer) {
 			fmt.Fprintf(out, "  %s\n", e.Line())
 		}
 	}
-	fmt.Fprintln(out)
 }
 
 // Line is an entry of a stream on one line.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"runtime"
 	"slices"
@@ -39,6 +40,9 @@ func newConformRunCommand() *cobra.Command {
                               with --role responder, rping -c to HOST:PORT, an
                               address of this machine
 
+First it goes through the MPA startup once, and says what is wrong with it. If no
+stream begins, the cases that need one fail by that, and are not run.
+
 Cases that a target cannot support are skipped. --run and --skip take a key
 (RV-7.2-M3) or the beginning of one (RV-7.2, R5044), a section (7.2), a case's
 name, or a shell pattern over keys and names ("*window*"). Of a key that no case
@@ -51,7 +55,7 @@ a target that cannot be reached.`,
   rnic conform run --target 192.0.2.2:7174 --rping --pcap-dir failed`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return r.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return r.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), cli.Logger(cmd))
 		},
 	}
 	o, f := &r.options, cmd.Flags()
@@ -72,7 +76,7 @@ a target that cannot be reached.`,
 	return cmd
 }
 
-func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer) error {
+func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -89,6 +93,10 @@ func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	startup := r.probe(ctx, target, log)
+	if startup.Broken {
+		r.options.Barred = startup.Trouble
+	}
 	p := cli.NewProgress(stderr)
 	failed := 0
 	r.options.Progress = func(done, of int, res conformance.Result) {
@@ -99,7 +107,7 @@ func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	run := report.Run{
 		Target: target.Name(), Started: time.Now(), Seed: r.options.Seed,
-		Strict: r.options.Select.Strict, Selection: r.options.Select,
+		Strict: r.options.Select.Strict, Selection: r.options.Select, Startup: startup,
 	}
 	var stopped error
 	run.Results, stopped = conformance.Run(ctx, all, target, r.options)
@@ -109,6 +117,21 @@ func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	return stopped
+}
+
+// probe looks at another RNIC's MPA startup before the cases, and says at once what is wrong with it.
+func (r *conformRun) probe(ctx context.Context, target conformance.Target, log *slog.Logger) (s conformance.Startup) {
+	if r.target == "" {
+		return s
+	}
+	s = conformance.Probe(ctx, target, min(r.options.Timeout, reachTime))
+	switch {
+	case s.Broken:
+		log.Error("no stream to the target begins: " + s.Trouble + "; the cases that need one are not run, and fail")
+	case s.Trouble != "":
+		log.Warn("in the target's MPA startup: " + s.Trouble)
+	}
+	return s
 }
 
 // check reports flags that do not go together.
