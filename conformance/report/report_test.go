@@ -225,7 +225,7 @@ func TestText(t *testing.T) {
 	require.NoError(t, WriteText(&out, New(sample(t))))
 	text := out.String()
 	for _, want := range []string{
-		"SKIP 1 cases: no verbs\n",
+		"SKIP 1 case: no verbs\n",
 		"FAIL 4.1/control (500ms)\n",
 		"  R5040-4.1-M1: The RDMAP control octet sits",
 		"    \texpected: 1\n",

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/rpc"
+	"time"
 )
 
-// Remote is an upper tester elsewhere.
+// Remote is an upper tester elsewhere. What it answers is not trusted: an answer that is too long, is
+// none, or does not come ends the session.
 type Remote struct {
 	ctx    context.Context
 	conn   io.Closer
@@ -20,13 +23,18 @@ var _ Tester = (*Remote)(nil)
 
 // Dial connects to what Serve serves. When ctx is done the connection is closed.
 func Dial(ctx context.Context, addr string) (*Remote, error) {
-	conn, client, err := dial(ctx, addr)
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("uppertester: %w", err)
 	}
-	r := &Remote{ctx: ctx, conn: conn, client: client}
+	return newRemote(ctx, conn), nil
+}
+
+func newRemote(ctx context.Context, conn net.Conn) *Remote {
+	r := &Remote{ctx: ctx, conn: conn, client: rpc.NewClientWithCodec(newClientCodec(conn))}
 	r.stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return r, nil
+	return r
 }
 
 // Close ends the Service at the other side.
@@ -39,14 +47,29 @@ func (c *Remote) Close() error {
 	return err
 }
 
-func (c *Remote) call(method string, args, reply any) error {
-	err := c.client.Call(service+"."+method, args, reply)
+func (c *Remote) call(method string, args, reply any) error { return c.wait(method, 0, args, reply) }
+
+// wait is a call that may be answered after a while.
+func (c *Remote) wait(method string, while time.Duration, args, reply any) error {
+	late := time.NewTimer(while + answerTime)
+	defer late.Stop()
+	call := c.client.Go(service+"."+method, args, reply, make(chan *rpc.Call, 1))
+	select {
+	case <-call.Done:
+	case <-late.C:
+		_ = c.conn.Close()
+		<-call.Done // nobody writes to reply from here on
+		return fmt.Errorf("uppertester: %s: no answer within %v", method, while+answerTime)
+	}
+	err := call.Error
 	var told rpc.ServerError
 	switch {
 	case errors.As(err, &told):
 		return arrived(string(told))
 	case err != nil && c.ctx.Err() != nil:
 		return fmt.Errorf("uppertester: %s: %w", method, c.ctx.Err())
+	case errors.Is(err, rpc.ErrShutdown), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("uppertester: %s: the session is over: %w", method, err)
 	case err != nil:
 		return fmt.Errorf("uppertester: %s: %w", method, err)
 	}
@@ -66,10 +89,10 @@ func (c *Remote) Listen(a ConnectArgs, r *Listening) error { return c.call("List
 func (c *Remote) Dial(a ConnectArgs, r *None) error { return c.call("Dial", a, r) }
 
 // Connected is Service.Connected.
-func (c *Remote) Connected(a Wait, r *Connection) error { return c.call("Connected", a, r) }
+func (c *Remote) Connected(a Wait, r *Connection) error { return c.wait("Connected", a.Timeout, a, r) }
 
 // Ended is Service.Ended.
-func (c *Remote) Ended(a Wait, r *QPState) error { return c.call("Ended", a, r) }
+func (c *Remote) Ended(a Wait, r *QPState) error { return c.wait("Ended", a.Timeout, a, r) }
 
 // Query is Service.Query.
 func (c *Remote) Query(a int, r *QPState) error { return c.call("Query", a, r) }
@@ -117,16 +140,16 @@ func (c *Remote) PostSend(a PostSendArgs, r *Posted) error { return c.call("Post
 func (c *Remote) PostRecv(a PostRecvArgs, r *Posted) error { return c.call("PostRecv", a, r) }
 
 // Poll is Service.Poll.
-func (c *Remote) Poll(a PollArgs, r *Completions) error { return c.call("Poll", a, r) }
+func (c *Remote) Poll(a PollArgs, r *Completions) error { return c.wait("Poll", a.Timeout, a, r) }
 
 // Notify is Service.Notify.
 func (c *Remote) Notify(a NotifyArgs, r *None) error { return c.call("Notify", a, r) }
 
 // Notified is Service.Notified.
-func (c *Remote) Notified(a Wait, r *Answer) error { return c.call("Notified", a, r) }
+func (c *Remote) Notified(a Wait, r *Answer) error { return c.wait("Notified", a.Timeout, a, r) }
 
 // Events is Service.Events.
-func (c *Remote) Events(a EventsArgs, r *Events) error { return c.call("Events", a, r) }
+func (c *Remote) Events(a EventsArgs, r *Events) error { return c.wait("Events", a.Timeout, a, r) }
 
 // Ping is Service.Ping.
 func (c *Remote) Ping(a ConnectArgs, r *Listening) error { return c.call("Ping", a, r) }

@@ -3,7 +3,6 @@ package uppertester
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/rpc"
 	"net/rpc/jsonrpc"
@@ -69,14 +68,4 @@ func (c *closingCodec) ReadRequestHeader(r *rpc.Request) error {
 		c.closed()
 	}
 	return err
-}
-
-// dial opens a client for what Serve serves.
-func dial(ctx context.Context, addr string) (io.Closer, *rpc.Client, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, nil, fmt.Errorf("uppertester: %w", err)
-	}
-	return c, jsonrpc.NewClient(c), nil
 }

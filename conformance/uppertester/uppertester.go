@@ -17,6 +17,7 @@
 //	ping.go     a program that talks as rping does
 //	args.go     what goes in and out
 //	serve.go, served.go, remote.go, errors.go  the same from afar
+//	answers.go  what a tester elsewhere may answer
 package uppertester
 
 // Tester is an upper tester, here or elsewhere. Every method but Close takes

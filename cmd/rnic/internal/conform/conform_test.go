@@ -2,10 +2,13 @@ package conform
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,6 +27,7 @@ type conformResult struct {
 	Keys     []string `json:"keys"`
 	Detail   string   `json:"detail"`
 	Duration float64  `json:"duration"`
+	Barred   bool     `json:"barred"`
 }
 
 // caseOf is the name of a case with this need, which no other case matches.
@@ -112,29 +116,82 @@ func TestConformRun(t *testing.T) {
 	assert.Positive(t, none)
 }
 
-// nonsense is a target that answers anything with something else.
-func nonsense(t *testing.T) string {
+// answering is a target that answers any MPA Request with the same octets, and hangs up if there are none.
+func answering(t *testing.T, octets string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-			_ = c.(*net.TCPConn).CloseWrite()
-			_ = c.Close()
+			wg.Go(func() {
+				defer c.Close()
+				head := make([]byte, 20)
+				if _, err := io.ReadFull(c, head); err != nil {
+					return
+				}
+				if _, err := io.ReadFull(c, make([]byte, head[19])); err == nil && octets != "" {
+					_, _ = io.WriteString(c, octets)
+					_, _ = io.Copy(io.Discard, c)
+				}
+			})
 		}
-	}()
+	})
 	t.Cleanup(func() {
 		l.Close()
-		<-done
+		wg.Wait()
 	})
 	return l.Addr().String()
+}
+
+// A target whose startup does not work: the cases that need a stream fail at once, by one cause, which
+// is told once.
+func TestConformBarred(t *testing.T) {
+	count := map[string]int{}
+	for _, c := range cases.All() {
+		if c.Need == conformance.NeedWire {
+			count["wire"]++
+		}
+	}
+	dir := t.TempDir()
+	r := clitest.Run(t.Context(), "conform", "run", "--target", answering(t, ""), "--rping", "--json", filepath.Join(dir, "r.json"))
+	assert.Equal(t, 1, r.Status)
+	const cause = "no stream to the target begins: the connection was closed after the Request"
+	assert.Equal(t, "rnic: "+cause+"; the cases that need one are not run, and fail\n", r.Stderr)
+	assert.True(t, strings.HasPrefix(r.Stdout, "STARTUP "+cause+"; "), r.Stdout)
+	assert.Equal(t, 1, strings.Count(r.Stdout, "the connection was closed after the Request"), "once")
+	assert.NotContains(t, r.Stdout, "FAIL ")
+	var results []conformResult
+	text, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	require.NoError(t, err)
+	clitest.Decode(t, string(text), &results)
+	for _, res := range results {
+		if res.Case != "" && res.Verdict != "SKIP" {
+			count["failed"]++
+			assert.Equal(t, "FAIL", res.Verdict, res.Case)
+			assert.True(t, res.Barred, res.Case)
+			assert.Equal(t, cause, res.Detail, res.Case)
+		}
+	}
+	assert.Contains(t, r.Stdout, fmt.Sprintf("; %d cases failed by that\n", count["failed"]))
+	// The rest of them play the other role.
+	assert.Contains(t, r.Stdout, fmt.Sprintf("SKIP %d cases: the target is run in one role only", count["wire"]-count["failed"]))
+	assert.Greater(t, count["failed"], 30)
+}
+
+// A target of which something is wrong, and streams begin all the same: its cases are run.
+func TestConformStartupTrouble(t *testing.T) {
+	wire := caseOf(t, conformance.NeedWire)
+	at := answering(t, "MPA ID Rep Frame\x40\x09\x00\x00")
+	r := clitest.Run(t.Context(), "conform", "run", "--target", at, "--rping", "--run", wire, "--timeout", "2s")
+	assert.Equal(t, "rnic: in the target's MPA startup: the Reply has revision 9, the Request 2 (RFC 5044 7.1.1, RFC 6581 10)\n", r.Stderr)
+	assert.True(t, strings.HasPrefix(r.Stdout, "STARTUP in the target's MPA startup: the Reply has revision 9"), r.Stdout)
+	assert.Contains(t, r.Stdout, "FAIL "+wire, "it was run, and failed by itself")
+	assert.NotContains(t, r.Stdout, "no stream to the target begins")
 }
 
 // A run that fails, in all its forms.
@@ -142,12 +199,14 @@ func TestConformFails(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	wire, api := caseOf(t, conformance.NeedWire), caseOf(t, conformance.NeedAPI)
-	r := clitest.Run(t.Context(), "conform", "run", "--target", nonsense(t), "--rping", "--run", wire, "--run", api,
+	// A good Reply, and then nothing that is iWARP.
+	at := answering(t, "MPA ID Rep Frame\x40\x02\x00\x00")
+	r := clitest.Run(t.Context(), "conform", "run", "--target", at, "--rping", "--run", wire, "--run", api, "--timeout", "2s",
 		"--json", in("r.json"), "--junit", in("r.xml"), "--html", in("r.html"), "--record", in("r.rec"), "--pcap-dir", in("pcap"))
 	assert.Equal(t, 1, r.Status, r.Stderr)
 	assert.Empty(t, r.Stderr)
 	assert.Contains(t, r.Stdout, "FAIL "+wire)
-	assert.Contains(t, r.Stdout, "SKIP 1 cases: this target has no verbs here")
+	assert.Contains(t, r.Stdout, "SKIP 1 case: this target has no verbs here")
 	assert.Contains(t, r.Stdout, "0 passed, 1 failed, 1 skipped; ")
 
 	var results []conformResult
@@ -160,7 +219,7 @@ func TestConformFails(t *testing.T) {
 	}
 	assert.Equal(t, "FAIL", verdicts[wire])
 	assert.Equal(t, "SKIP", verdicts[api])
-	for name, want := range map[string]string{"r.xml": "<failure", "r.html": "octets outside of FPDUs"} {
+	for name, want := range map[string]string{"r.xml": "<failure", "r.html": "MPA Reply"} {
 		text, err := os.ReadFile(in(name))
 		require.NoError(t, err)
 		assert.Contains(t, string(text), want, name)

@@ -111,9 +111,14 @@ func (f *conformFiles) write(r *report.Report) error {
 	return nil
 }
 
-// writePcaps writes a capture of each case that failed, if it has a stream.
+// writePcaps writes a capture of each case that failed, if it has a stream, and of a startup with trouble.
 func writePcaps(dir string, r *report.Report) error {
-	for _, c := range r.Failed() {
+	failed := r.Failed()
+	if s := r.Startup(); s != nil {
+		s.Case = "startup" // no case is called so: their names have a slash
+		failed = append(failed, s)
+	}
+	for _, c := range failed {
 		if !report.HasStreams(c.Result) {
 			continue
 		}
