@@ -21,7 +21,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege tshark chaos interop verify clean
+.PHONY: help build c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers tshark chaos interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/g
 
 siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row, and with resets; honest clients' connect times and memory against the bars
 	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run 'TestSiege|TestResets' ./internal/test/stress
+
+testers: ## run conformance cases against the upper testers in C and Python (needs gcc, python3)
+	$(GO) test -count=1 -tags testers -run TestSkeletons $(GOTESTFLAGS) ./cmd/rnic/internal/conform
 
 tshark: ## have tshark decode a capture of the tap, under TLS (Debian: apt-get install tshark)
 	$(GO) test -count=1 -tags tshark -run TestWireshark ./lab/tap

@@ -19,16 +19,27 @@ type OpenArgs struct {
 	// SRQ, if not 0, gives the receives; if it is new it has SRQPD, SRQDepth and
 	// SRQLimit.
 	SRQ, SRQPD, SRQDepth, SRQLimit int
-	RQLimit                        int
-	SendDepth, RecvDepth           int
-	SendSGE, WriteSGE, RecvSGE     int
-	IRD, ORD                       int
-	NoReads                        bool
-	NoInboundRead, NoInboundWrite  bool
-	NoBind, Privileged             bool
-	Extensions, NoInboundAtomic    bool
-	GracefulReceive                bool
-	CloseTimeout                   time.Duration
+	// RQLimit is the QP RQ Limit; above 0 it is armed (verbs draft 6.3.8).
+	RQLimit int
+	// SendDepth and RecvDepth are how many work requests may be outstanding. 0 stands
+	// for a default, and -2147483648 for none at all; other negative numbers are invalid modifiers.
+	SendDepth, RecvDepth int
+	// SendSGE, WriteSGE and RecvSGE are how many elements a list may have; 0 stands for a default.
+	SendSGE, WriteSGE, RecvSGE int
+	// IRD and ORD are how many RDMA Reads may be outstanding, inbound and outbound, as SendDepth. NoReads
+	// sets both to none.
+	IRD, ORD int
+	NoReads  bool
+	// NoInboundRead and NoInboundWrite refuse what the peer asks for (figure 21).
+	NoInboundRead, NoInboundWrite bool
+	// NoBind refuses Bind Memory Window, and Privileged allows the STag of zero and Fast-Register.
+	NoBind, Privileged bool
+	// Extensions has the queue pair speak RFC 7306; NoInboundAtomic refuses the peer's Atomics then.
+	Extensions, NoInboundAtomic bool
+	// GracefulReceive has the stream wait where a receive is missing (13.2).
+	GracefulReceive bool
+	// CloseTimeout bounds the states Closing and Terminate; 0 stands for a default.
+	CloseTimeout time.Duration
 }
 
 // Opened is a new queue pair, and its CQs.
@@ -42,17 +53,22 @@ type Opened struct {
 // ConnectArgs are what one side wants of a connection, as in cm.Config.
 type ConnectArgs struct {
 	QP int
-	// Addr is where to dial.
-	Addr           string
+	// Addr is where to dial, host:port.
+	Addr string
+	// NoCRC and Markers are C and M of this side's startup frame: C unless NoCRC.
 	NoCRC, Markers bool
-	Rev            uint8
-	P2P            bool
-	RTR            uint8
-	IRD, ORD       int
-	PrivateData    []byte
+	// Rev is the revision of an Initiator's frame, and the highest that a Responder takes; 0 stands for 2.
+	Rev uint8
+	// P2P asks for peer-to-peer mode (RFC 6581 9.2), with RTR: 1 an empty Send, 2 an empty RDMA Write, 4 an
+	// empty RDMA Read, or a sum; 0 stands for what this side likes.
+	P2P bool
+	RTR uint8
+	// IRD and ORD are those of the enhanced frame; 0 stands for the queue pair's.
+	IRD, ORD    int
+	PrivateData []byte
 	// Reject (Listen) refuses, with PrivateData.
 	Reject bool
-	// Timeout bounds the MPA startup.
+	// Timeout bounds the MPA startup; 0 stands for a default.
 	Timeout time.Duration
 }
 
@@ -70,13 +86,16 @@ type Connection struct {
 	// Failed says why there is none; empty if there is.
 	Failed string
 	// Rejected says that the other program refused.
-	Rejected              bool
-	PrivateData           []byte
+	Rejected bool
+	// PrivateData is the peer's.
+	PrivateData []byte
+	// CRC and Markers are what was agreed on, P2P and Rev too.
 	CRC                   bool
 	MarkersOut, MarkersIn bool
 	P2P                   bool
 	Rev                   uint8
-	IRD, ORD              int
+	// IRD and ORD are the queue pair's from now on.
+	IRD, ORD int
 	// PeerIRD and PeerORD are what the peer's frame says; -1 for nothing.
 	PeerIRD, PeerORD int
 }
@@ -89,7 +108,8 @@ type QPState struct {
 	RQLimit              int
 	RQLimitArmed         bool
 	// Stream says whether there is an LLP stream.
-	Stream    bool
+	Stream bool
+	// Terminate is the Terminate Message that was sent or received; null for none.
 	Terminate *verbs.TerminateMessage
 }
 
@@ -107,15 +127,20 @@ type ModifyArgs struct {
 // peers may, as the draft has it (7.8), unless NoRemoteInvalidate is set. Its Len octets
 // of memory are filled with Pattern(Seed, Len).
 type RegisterArgs struct {
-	PD                 int
-	Len                int
-	Seed               uint8
-	Access             verbs.Access
-	RemoteAccess       bool
-	Key                uint8
-	ZeroBased          bool
-	VA                 uint64
-	QP                 int // if not 0, its scope
+	PD     int
+	Len    int
+	Seed   uint8
+	Access verbs.Access
+	// RemoteAccess is the Remote Access Flag; remote rights in Access set it too.
+	RemoteAccess bool
+	// Key is the low octet of the STag.
+	Key uint8
+	// ZeroBased has the first octet at tagged offset 0; else it is at VA, and if that is 0 where the tester
+	// likes.
+	ZeroBased bool
+	VA        uint64
+	// QP, if not 0, is its scope: the only queue pair whose peer may use it.
+	QP                 int
 	NoRemoteInvalidate bool
 }
 

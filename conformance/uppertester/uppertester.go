@@ -65,8 +65,9 @@ type Tester interface {
 	// QueryWindow is Query Memory Window.
 	QueryWindow(window int, _ *WindowState) error
 
-	// PostSend and PostRecv post; those of one call in one list.
+	// PostSend posts to a Send Queue, all in one list.
 	PostSend(PostSendArgs, *Posted) error
+	// PostRecv posts to a Receive Queue or an S-RQ, all in one list.
 	PostRecv(PostRecvArgs, *Posted) error
 	// Poll takes completions.
 	Poll(PollArgs, *Completions) error
