@@ -19,12 +19,13 @@ func reason(c *Case) string {
 		line, _, _ := strings.Cut(detail, "\n")
 		return shortened(line)
 	}
-	// A second failure is not needed. Test: names nothing here.
-	rest, _, _ = strings.Cut(rest, "Error Trace:")
 	parts := map[string][]string{}
 	at := ""
-	for line := range strings.Lines(rest) {
+	for i, line := range strings.Split(rest, "\n") {
 		words := strings.TrimSpace(line)
+		if i > 0 && words != "" && !strings.HasPrefix(line, "\t") {
+			break // a second failure is not needed
+		}
 		for _, label := range []string{"Error:", "Messages:", "Test:"} {
 			if tail, ok := strings.CutPrefix(words, label); ok {
 				at, words = label, strings.TrimSpace(tail)
