@@ -67,7 +67,7 @@ func (c *Remote) wait(method string, while time.Duration, args, reply any) error
 	case errors.As(err, &told):
 		return arrived(string(told))
 	case err != nil && c.ctx.Err() != nil:
-		return fmt.Errorf("uppertester: %s: %w", method, c.ctx.Err())
+		return fmt.Errorf("uppertester: %s: no answer: %w", method, c.ctx.Err())
 	case errors.Is(err, rpc.ErrShutdown), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("uppertester: %s: the session is over: %w", method, err)
 	case err != nil:

@@ -257,6 +257,43 @@ func TestConformServe(t *testing.T) {
 	assert.Zero(t, (<-s.Done).Status)
 }
 
+// An upper tester that is none, or says nothing, costs its run, with a sentence.
+func TestConformHostileTesters(t *testing.T) {
+	for name, tt := range map[string]struct{ answer, want string }{
+		"garbage": {"220 mail.example.com ESMTP\r\n", "is no upper tester: uppertester: Open: what came is no answer of JSON-RPC 1.0: "},
+		"silence": {"", "is no upper tester: uppertester: Open: no answer: context deadline exceeded"},
+		"refusal": {`{"id":0,"result":null,"error":"not yet"}`, "is no upper tester: not yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					wg.Go(func() {
+						defer c.Close()
+						one := make([]byte, 1)
+						if _, err := c.Read(one); err == nil { // a call
+							_, _ = io.WriteString(c, tt.answer)
+							_, _ = io.Copy(io.Discard, c)
+						}
+					})
+				}
+			})
+			defer wg.Wait()
+			defer l.Close()
+			r := clitest.Run(t.Context(), "conform", "run", "--target", l.Addr().String(), "--timeout", "1s")
+			assert.Equal(t, 2, r.Status)
+			assert.Contains(t, r.Stderr, tt.want)
+			assert.Empty(t, r.Stdout)
+		})
+	}
+}
+
 func TestConformErrors(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.json")
