@@ -27,7 +27,11 @@ func detail(t *testing.T, run func(*conformance.T)) *Case {
 func TestReason(t *testing.T) {
 	for want, run := range map[string]func(*conformance.T){
 		"the state: Not equal: expected: 1 actual : 2": func(t *conformance.T) { require.Equal(t, 1, 2, "the state") },
-		"outer: Should be true":                        func(t *conformance.T) { t.In("outer", func() { require.True(t, false) }) },
+		"the frame: octet 0x0001 of 3 is 0x7, not 0x2": func(t *conformance.T) {
+			require.Equal(t, []byte{1, 2, 3}, []byte{1, 7, 3}, "the frame")
+		},
+		"2 octets, not 3":       func(t *conformance.T) { require.Equal(t, []byte{1, 2, 3}, []byte{1, 2}) },
+		"outer: Should be true": func(t *conformance.T) { t.In("outer", func() { require.True(t, false) }) },
 		`the text: Not equal: expected: "a" actual : "b"`: func(t *conformance.T) {
 			assert.Equal(t, "a", "b", "the text")
 			assert.Equal(t, "c", "d", "another")

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -38,6 +40,9 @@ func reason(c *Case) string {
 			parts[at] = append(parts[at], words)
 		}
 	}
+	if differ := difference(parts["Error:"]); differ != "" {
+		parts["Error:"] = []string{differ}
+	}
 	whole := strings.TrimSuffix(strings.TrimSpace(text), ":")
 	for _, label := range []string{"Messages:", "Error:"} {
 		if more := strings.TrimSuffix(strings.Join(parts[label], " "), ":"); more != "" && whole != "" {
@@ -47,6 +52,29 @@ func reason(c *Case) string {
 		}
 	}
 	return shortened(whole)
+}
+
+// octetsOf are octets as testify shows them.
+var octetsOf = regexp.MustCompile(`^(expected|actual  ?): \[\]byte\{(.*)\}$`)
+
+// difference is the first one of octets that were compared; empty if something else was.
+func difference(lines []string) string {
+	var sides [][]string
+	for _, line := range lines {
+		if m := octetsOf.FindStringSubmatch(line); m != nil {
+			sides = append(sides, strings.Split(m[2], ", "))
+		}
+	}
+	if len(sides) != 2 {
+		return ""
+	}
+	want, got := sides[0], sides[1]
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			return fmt.Sprintf("octet %#04x of %d is %s, not %s", i, len(got), got[i], want[i])
+		}
+	}
+	return fmt.Sprintf("%d octets, not %d", len(got), len(want))
 }
 
 func shortened(s string) string {
