@@ -270,9 +270,10 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Barred are the cases that failed because no stream to the target begins, in order, and Faulty those
-// that failed by themselves.
+// Barred are the cases that failed because no stream to the target begins, in order.
 func (r *Report) Barred() []*Case { return barred(r.Failed(), true) }
+
+// Faulty are the cases that failed by themselves, in order.
 func (r *Report) Faulty() []*Case { return barred(r.Failed(), false) }
 
 func barred(failed []*Case, want bool) []*Case {
