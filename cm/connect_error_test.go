@@ -136,8 +136,32 @@ var failings = map[string]failing{
 		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "revision 9 is not supported: 1 and 2 are",
 	},
 	"no MPA": {
+		dials(cm.Config{}, says("220 mail.example.org ESMTP Postfix\r\n")),
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, `incompatible peer: invalid startup frame: the key is "220 mail.example": is an iWARP program`,
+	},
+	"a server of HTTP": {
 		dials(cm.Config{}, says("HTTP/1.1 400 Bad Request\r\n\r\n")),
-		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "incompatible peer",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "the peer answered with HTTP: it is no RDMA listener: find the port",
+	},
+	"a server of TLS": {
+		dials(cm.Config{}, says("\x15\x03\x03\x00\x02\x02\x46")),
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "the peer answered with TLS: it is no RDMA listener: if iWARP is behind the TLS",
+	},
+	"a server of SSH": {
+		dials(cm.Config{}, says("SSH-2.0-OpenSSH_9.2p1\r\n")),
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseIncompatible}, "the peer answered with SSH: it is no RDMA listener: find the port",
+	},
+	"a client of HTTP": {
+		awaits(says("GET / HTTP/1.1\r\n\r\n")),
+		cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseIncompatible}, "the peer speaks HTTP, and this port iWARP: the client has the wrong port",
+	},
+	"a client of TLS": {
+		awaits(says("\x16\x03\x01\x02\x00\x01")),
+		cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseIncompatible}, "the peer speaks TLS, and this port iWARP: let it dial without TLS",
+	},
+	"a client of SSH": {
+		awaits(says("SSH-2.0-OpenSSH_9.2p1\r\n")),
+		cm.ConnectError{Doing: cm.Awaiting, Step: cm.StepReadRequest, Cause: cm.CauseIncompatible}, "the peer speaks SSH, and this port iWARP: the client has the wrong port",
 	},
 	"more IRD than there is, by Terminate": {
 		dials(cm.Config{}, says("MPA ID Rep Frame\x50\x02\x00\x04\x00\x10\x3f\xf0")),

@@ -78,6 +78,8 @@ func (e *TimeoutError) Is(target error) bool { return errors.Is(target, context.
 type IncompatibleError struct {
 	// Detail is what the peer sent, and where it helps, what to change.
 	Detail string
+	// Speaks is what the peer speaks instead, if that is known: "HTTP", "TLS" or "SSH".
+	Speaks string
 	// Terminate is the code of the Terminate Message that told the peer so: 0x2006
 	// (IRD) or 0x2007 (ready-to-receive frame), else 0 for none (RFC 6581 9.1, 9.2).
 	Terminate verbs.TermCode
@@ -85,6 +87,9 @@ type IncompatibleError struct {
 }
 
 func (e *IncompatibleError) Error() string {
+	if e.Speaks != "" {
+		return e.Detail
+	}
 	if e.Terminate == 0 {
 		return "incompatible peer: " + e.Detail
 	}
@@ -156,7 +161,11 @@ func (e *ConnectError) incompatible(bad *mpa.Error) {
 	if bad.Code != mpa.CodeStartup { // RFC 5044 8: that one closes without a word
 		e.Terminate = verbs.TermCode(bad.Code)
 	}
-	e.Err = &IncompatibleError{Detail: bad.Code.String() + ": " + bad.Detail, Terminate: e.Terminate, err: bad}
+	told := &IncompatibleError{Detail: bad.Code.String() + ": " + bad.Detail, Speaks: bad.Speaks, Terminate: e.Terminate, err: bad}
+	if told.Speaks != "" {
+		told.Detail = bad.Detail
+	}
+	e.Err = told
 }
 
 // lost takes over how the TCP connection was lost, in a person's words.
@@ -194,6 +203,9 @@ func (e *ConnectError) remedy() string {
 	case CauseIncompatible:
 		switch e.Terminate {
 		case 0:
+			if text := e.elsewhere(); text != "" {
+				return text
+			}
 			return "is an iWARP program at the other end, and which?"
 		case verbs.TermCode(mpa.CodeRTR):
 			return "give both sides an RTR in common, or Config.Model ClientServer to the one that dials"
@@ -201,6 +213,22 @@ func (e *ConnectError) remedy() string {
 	case CauseCanceled, CauseLocal: // the details have it
 	}
 	return ""
+}
+
+// elsewhere is what can be done about a peer that speaks another protocol; empty if that is not known.
+func (e *ConnectError) elsewhere() string {
+	var unfit *IncompatibleError
+	switch {
+	case !errors.As(e.Err, &unfit) || unfit.Speaks == "":
+		return ""
+	case unfit.Speaks == mpa.SpeaksTLS && e.Doing == Dialing:
+		return "if iWARP is behind the TLS, give Connect a tls.Client; else find its port"
+	case unfit.Speaks == mpa.SpeaksTLS:
+		return "let it dial without TLS, or give NewListener a tls.NewListener"
+	case e.Doing == Dialing:
+		return "find the port on which the iWARP program listens"
+	}
+	return "the client has the wrong port, or the wrong address"
 }
 
 // unstarted is err of the queue pair that did not take the stream, about which the peer was told, or not.

@@ -45,6 +45,9 @@ type ListenConfig struct {
 	// Config.OnRequestSent. A Request waits 100 ms at most for those that
 	// have not come though their connections were earlier.
 	InOrder bool
+	// Answer, if set, is called when a peer speaks another protocol: "HTTP", "TLS" or "SSH". The peer
+	// gets what it returns before it is closed, for it to tell its user. It is called from several goroutines.
+	Answer func(speaks string) []byte
 	// OnStartupError, if set, is told, by a *ConnectError, of connections that ended before Accept
 	// had them, and, with remote nil, of errors of the system in accepting that
 	// the Listener survives. It is called from several goroutines.
@@ -128,7 +131,7 @@ const inOrderWait = 100 * time.Millisecond
 
 // serve reads a Request and puts it in the backlog.
 func (l *Listener) serve(s *admission.Startup) error {
-	req, err := Await(s.Context(), s.Conn, l.cfg.startup())
+	req, err := await(s.Context(), s.Conn, l.cfg.startup(), l.cfg.Answer)
 	if err != nil {
 		if cause := context.Cause(s.Context()); errors.Is(cause, ErrCrowded) {
 			err = connectError(Awaiting, fmt.Sprint(s.Conn.RemoteAddr()), StepReadRequest, cause)

@@ -15,8 +15,13 @@ import (
 // Await is the Responder's side over a connection that the caller made: it
 // reads the peer's MPA Request. Its error is a *ConnectError; nc is closed then.
 func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
+	return await(ctx, nc, cfg, nil)
+}
+
+// await is Await, with ListenConfig.Answer.
+func await(ctx context.Context, nc net.Conn, cfg Config, answer func(speaks string) []byte) (*Request, error) {
 	o, err := mpa.Await(ctx, nc, mpa.Config{
-		Rev: cfg.Rev, Timeout: cfg.Timeout, IRD: cfg.IRD, ORD: cfg.ORD, NoCRC: cfg.NoCRC, Markers: cfg.Markers,
+		Rev: cfg.Rev, Timeout: cfg.Timeout, IRD: cfg.IRD, ORD: cfg.ORD, NoCRC: cfg.NoCRC, Markers: cfg.Markers, Answer: answer,
 	})
 	if err != nil {
 		_ = nc.Close()

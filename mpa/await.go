@@ -24,11 +24,11 @@ type Offer struct {
 
 // Await runs the Responder's side of the startup on conn up to the Request, of
 // which it reads the last octet and no further (RFC 5044 7.1.2). conn may have
-// carried other data before. Of cfg it uses Rev, Timeout and Early, and what
-// Reject states.
+// carried other data before. Of cfg it uses Rev, Timeout, Early and Answer, and
+// what Reject states.
 //
 // An unusable Config leaves conn open. After any other error conn is closed and
-// the peer has been sent nothing:
+// the peer has been sent nothing, but for what Config.Answer says:
 //
 //   - *Error with CodeStartup: the Request is malformed or of a revision that
 //     is not spoken.
@@ -42,6 +42,7 @@ func Await(ctx context.Context, conn net.Conn, cfg Config) (*Offer, error) {
 	}
 	x := begin(ctx, conn, cfg.Timeout, cfg.Early)
 	defer x.end()
+	x.answer = cfg.Answer
 	req, err := x.read(request)
 	if err != nil {
 		return nil, err

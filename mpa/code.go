@@ -51,6 +51,7 @@ type Error struct {
 	Code   Code
 	Detail string // what was seen, and where it helps, what to do
 	Step   Step   // of a startup in which CodeLLPLost came, else 0
+	Speaks string // the protocol that came where a startup frame was due: SpeaksHTTP, ...; "" if it is not known, or another fault
 	Err    error  // the transport's error behind CodeLLPLost, else nil
 }
 

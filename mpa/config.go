@@ -66,6 +66,11 @@ type Config struct {
 	// Initiate waits for its return.
 	OnRequestSent func()
 
+	// Answer (Await), if set, is called when a peer has begun with another protocol: SpeaksHTTP,
+	// SpeaksTLS or SpeaksSSH. The peer gets what it returns before the connection is closed, and a
+	// second to read it. Default: nothing.
+	Answer func(speaks string) []byte
+
 	// Timeout bounds Initiate, Await or Accept as a whole. Default:
 	// DefaultTimeout; a negative value means no bound but the context's.
 	Timeout time.Duration

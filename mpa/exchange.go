@@ -31,6 +31,7 @@ type exchange struct {
 	stop   func() bool
 	fired  chan struct{} // closed when the context's end has reached conn
 	early  []byte
+	answer func(speaks string) []byte // Config.Answer, or nil
 }
 
 // past is a deadline that has passed on any clock.
@@ -91,7 +92,7 @@ func (x *exchange) read(want frameKind) (Startup, error) {
 			s.PrivateData = append([]byte(nil), s.PrivateData...) // not the frame's memory
 			return s, nil
 		case !errors.Is(err, ErrShort):
-			return s, x.refuse(err)
+			return s, x.refuse(x.stranger(want, err))
 		}
 		buf = slices.Grow(buf, need-len(buf))
 		n, err := x.fill(buf[len(buf):need])

@@ -126,7 +126,7 @@ func TestResponderAgainstBadRequests(t *testing.T) {
 		cfg     Config
 		request string
 	}{
-		{"another protocol", Config{}, "474554202f"},
+		{"another protocol", Config{}, "474554202f"}, // GET /
 		{"a Reply", Config{}, repHex + "40010000"},
 		{"PD_Length too large", Config{}, reqHex + "40010201"},
 		{"too short for S", Config{}, reqHex + "50020002 0000"},

@@ -157,7 +157,7 @@ func bit(set bool, mask byte) byte {
 func ParseStartup(b []byte) (Startup, int, error) {
 	key := string(b[:min(len(b), keyLen)])
 	if !strings.HasPrefix(requestKey, key) && !strings.HasPrefix(replyKey, key) {
-		return Startup{}, 0, malformed("the key is %q", key) // R5044-7.1.2-M9
+		return Startup{}, 0, unknownKey(b)
 	}
 	if len(b) < startupHeadLen {
 		return Startup{}, startupHeadLen, ErrShort

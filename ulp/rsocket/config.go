@@ -115,7 +115,7 @@ func (c Config) dial(ctx context.Context, network, address string) (*Conn, error
 		_ = nc.Close()
 		return nil, opError("dial", nc, err)
 	}
-	conn, err := cm.Connect(ctx, nc, s.qp, c.connection(s.hello().append(nil)))
+	conn, err := cm.Connect(ctx, nc, s.qp, c.connection(append(s.hello().append(nil), endOfLine...)))
 	if err != nil {
 		_ = nc.Close() // open after a refusal
 		s.release()

@@ -2,6 +2,7 @@ package rsocket
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 
@@ -33,9 +34,21 @@ func (c Config) Listen(network, address string) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{config: c, log: cm.LimitLogger(c.Logger), l: cm.NewListener(nl, cm.ListenConfig{Timeout: c.Timeout, Logger: c.Logger})}
+	l := &Listener{config: c, log: cm.LimitLogger(c.Logger), l: cm.NewListener(nl, cm.ListenConfig{
+		Timeout: c.Timeout, Logger: c.Logger, Answer: answer,
+	})}
 	l.closed, l.close = context.WithCancel(context.Background())
 	return l, nil
+}
+
+// answer tells a client of HTTP, as people have who took the transport out of their program, what this port is.
+func answer(speaks string) []byte {
+	if speaks != "HTTP" {
+		return nil
+	}
+	const text = "This port speaks iWARP (rsocket), not HTTP over TCP.\n"
+	return fmt.Appendf(nil, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		len(text), text)
 }
 
 // Accept returns the next connection, a *Conn. A peer that is not one of rsockets is rejected, and Accept goes on. Its error is net.ErrClosed

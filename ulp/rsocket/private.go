@@ -9,6 +9,9 @@ const (
 	helloSize = 40
 	// minMessages is the fewest receives that a peer may have: of fewer nothing is left beside reserve.
 	minMessages = 16
+	// endOfLine is behind hello in a request. rsockets do not look at it; a server of HTTP that waits for the end of the line answers at once that
+	// this was none of its requests, where it would leave the client to its timeout.
+	endOfLine = "\r\n\r\n"
 )
 
 // Flags of hello.
