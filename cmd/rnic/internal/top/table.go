@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
@@ -84,24 +83,6 @@ func per(seconds float64, was, is uint64) float64 {
 	return float64(is-was) / seconds
 }
 
-// table is the rows below what their processes have counted in all.
-func table(rows []row, now []stats.Snapshot) string {
-	var text strings.Builder
-	for _, p := range now {
-		text.WriteString(summary(p))
-	}
-	text.WriteString("\n")
-	t := cli.NewTable(&text)
-	fmt.Fprintln(t, "PID\tQP\tSTATE\tOUT msg/s\tMB/s\tIN msg/s\tMB/s\tSQ\tRQ\tREADS out\tin\tFAILED\tPEER\t")
-	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%.0f\t%.1f\t%.0f\t%.1f\t%d\t%d\t%d\t%d\t%d\t%s\t\n", r.pid, r.qp, cli.Printable(r.state),
-			r.out.messages, r.out.octets/1e6, r.in.messages, r.in.octets/1e6,
-			r.sendQueue, r.recvQueue, r.outReads, r.inReads, r.failed, cmp.Or(cli.Printable(r.peer), "-"))
-	}
-	_ = t.Flush() // to memory
-	return text.String()
-}
-
 // summary is a line of what a process has counted since it began, also on queue pairs that are gone.
 func summary(p stats.Snapshot) string {
 	var sum, by = map[string]uint64{}, map[string]uint64{}
@@ -115,7 +96,7 @@ func summary(p stats.Snapshot) string {
 		}
 	}
 	return fmt.Sprintf("%s[%d]: %d QPs, %d streams, %d refused, %d reset; %.1f MB out, %.1f MB in; "+
-		"Terminates %d out, %d in; CRC errors %d; waits for a receive %d\n",
+		"Terminates %d out, %d in; CRC errors %d; waits for a receive %d",
 		cli.Printable(p.Program), p.PID,
 		sum["qp"], sum["connects"]+sum["accepts"], sum["connects_refused"], sum["out_resets"]+sum["in_resets"],
 		float64(by["out_octets"])/1e6, float64(by["in_octets"])/1e6, by["out_terminates"], by["in_terminates"],

@@ -2,7 +2,17 @@
 
 package top
 
-import "os"
+import (
+	"context"
+	"io"
+	"time"
+)
 
-// size is 0: this system has no sockets to look at.
-func size(*os.File) (lines, columns int) { return 0, 0 }
+// terminal is none: this system has no sockets to look at.
+type terminal struct{ lines, columns int }
+
+func openTerminal(io.Reader, io.Writer) *terminal { return nil }
+
+func (*terminal) close() {}
+
+func (*terminal) wait(context.Context, time.Time) event { return quit }

@@ -2,10 +2,10 @@
 package top
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -31,15 +31,17 @@ func Command() *cobra.Command {
 		Long: `Show the queue pairs of processes that offer their counters, with what each sends and receives in a second.
 
 SOCKET is one of those; without it, all processes of this user are shown that have theirs in the usual
-place, as rnic ping, rnic perf server and rnic run do with --stats. On a terminal the table is drawn again and again until stopped.
-Elsewhere there is one, over one --interval. docs/counters.md has what each counter means.`,
+place, as rnic ping, rnic perf server and rnic run do with --stats. On a terminal
+the table is drawn again and again, with the columns that it is wide enough for,
+until you press q (or ^C). Elsewhere there is one, over one --interval.
+docs/counters.md has what each counter means.`,
 		Example: "  rnic perf server --stats &\n  rnic top",
 		Args:    func(*cobra.Command, []string) error { return nil },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if t.counters && t.json {
 				return cli.Usagef("--counters and --json both say what to print: choose one")
 			}
-			return t.run(cmd.Context(), cmd.OutOrStdout(), args)
+			return t.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), args)
 		},
 	}
 	f := cmd.Flags()
@@ -49,41 +51,73 @@ Elsewhere there is one, over one --interval. docs/counters.md has what each coun
 	return cmd
 }
 
-func (t *top) run(ctx context.Context, w io.Writer, sockets []string) error {
+func (t *top) run(ctx context.Context, in io.Reader, w io.Writer, sockets []string) error {
 	stats.Tidy()
-	before, err := take(sockets)
+	now, err := take(sockets)
 	if err != nil {
 		return err
 	}
 	switch {
 	case t.json:
-		return cli.PrintJSON(w, before)
+		return cli.PrintJSON(w, now)
 	case t.counters:
-		return counters(w, before)
+		return counters(w, now)
 	}
-	window := terminal(w)
-	for {
+	window := openTerminal(in, w)
+	if window == nil {
 		select {
 		case <-ctx.Done():
 			return nil // stopped by the user
 		case <-time.After(t.interval):
 		}
-		now, err := take(sockets)
-		if err != nil {
+		before := now
+		if now, err = take(sockets); err != nil {
 			return err
 		}
-		text := table(rates(before, now), now)
-		before = now
-		if window == nil {
-			_, err := io.WriteString(w, text)
+		_, err := io.WriteString(w, table(rates(before, now), now, 0))
+		return err
+	}
+	defer window.close()
+	return t.watch(ctx, window, w, sockets, now)
+}
+
+// watch draws until the user stops it.
+func (t *top) watch(ctx context.Context, window *terminal, w io.Writer, sockets []string, now []stats.Snapshot) error {
+	if _, err := io.WriteString(w, "\x1b[H\x1b[J"); err != nil {
+		return err
+	}
+	var rows []row // none until there are two looks to compare
+	for then := time.Now().Add(t.interval); ; {
+		switch window.wait(ctx, then) {
+		case quit:
+			_, err := io.WriteString(w, "\n")
 			return err
+		case due:
+			before := now
+			var err error
+			if now, err = take(sockets); err != nil {
+				return err
+			}
+			rows, then = rates(before, now), time.Now().Add(t.interval)
+		case resized: // the same again
 		}
-		lines, columns := window()
-		if _, err := io.WriteString(w, screen(text, lines, columns)); err != nil {
+		if _, err := io.WriteString(w, screen(table(rows, now, window.columns), window.lines, window.columns)); err != nil {
 			return err
 		}
 	}
 }
+
+// event is what the wait between two tables ended with.
+type event uint8
+
+const (
+	due     event = iota // it is time for the next
+	resized              // the terminal has another size
+	quit                 // the user wants no more
+)
+
+// quitKey reports whether one of the keys quits: q, and ^C and ^D where they come as keys.
+func quitKey(keys []byte) bool { return bytes.ContainsAny(keys, "qQ\x03\x04") }
 
 // take asks the processes. With sockets named each has to answer; of those found, one that has just ended is left out.
 func take(sockets []string) (all []stats.Snapshot, err error) {
@@ -122,29 +156,25 @@ func counters(w io.Writer, all []stats.Snapshot) error {
 	return nil
 }
 
-// screen is text for a terminal of so many lines and columns, which replaces its contents.
+// screen is text for a terminal of so many lines and columns, which replaces its contents. The last line says how to end, and what has no room.
 func screen(text string, lines, columns int) string {
-	list := strings.SplitAfter(text, "\n")
-	for i, line := range list {
-		if r := []rune(strings.TrimSuffix(line, "\n")); len(r) > columns {
-			list[i] = string(r[:columns]) + "\n"
-		}
-	}
-	if len(list) > lines {
-		list = append(list[:max(lines-1, 0)], "...")
+	list := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	last := "q quits"
+	if room := max(lines-1, 0); len(list) > room {
+		last = fmt.Sprintf("%d lines more; %s", len(list)-room, last)
+		list = list[:room]
 	}
 	const home, clearLine, clearRest = "\x1b[H", "\x1b[K", "\x1b[J"
-	return home + strings.ReplaceAll(strings.Join(list, ""), "\n", clearLine+"\n") + clearRest
-}
-
-// terminal is how many lines and columns w has if it is a terminal, else nil.
-func terminal(w io.Writer) func() (lines, columns int) {
-	f, ok := w.(*os.File)
-	if !ok {
-		return nil
+	var b strings.Builder
+	b.WriteString(home)
+	for i, line := range append(list, last) {
+		if r := []rune(line); len(r) > columns { // a name that is longer than that
+			line = string(r[:columns])
+		}
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		b.WriteString(line + clearLine)
 	}
-	if lines, _ := size(f); lines == 0 {
-		return nil
-	}
-	return func() (lines, columns int) { return size(f) }
+	return b.String() + clearRest
 }

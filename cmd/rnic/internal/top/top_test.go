@@ -94,7 +94,7 @@ func TestRates(t *testing.T) {
 	assert.Equal(t, rate{2000, 2e6}, rows[0].out)
 	assert.Equal(t, rate{2, 2000}, rows[0].in)
 	assert.EqualValues(t, 4, rows[0].failed)
-	text := table(rows, now)
+	text := table(rows, now, 0)
 	assert.Contains(t, text, "192.0.2.1:7174")
 	assert.NotContains(t, text, "\x1b", "what another process says does nothing to the terminal")
 	assert.Equal(t, rate{}, rates(now, before)[0].out, "another queue pair of that name")
@@ -103,9 +103,48 @@ func TestRates(t *testing.T) {
 
 // TestScreen: it has no more lines and columns than the terminal.
 func TestScreen(t *testing.T) {
-	assert.Equal(t, "\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J", screen("a\nb\n", 24, 80))
-	assert.Equal(t, "\x1b[Ha\x1b[K\n...\x1b[J", screen("a\nb\nc\n", 2, 80))
-	assert.Equal(t, "\x1b[Hab\x1b[K\n\x1b[J", screen("abcd\n", 24, 2))
+	assert.Equal(t, "\x1b[Ha\x1b[K\nb\x1b[K\nq quits\x1b[K\x1b[J", screen("a\nb\n", 24, 80))
+	assert.Equal(t, "\x1b[Ha\x1b[K\nb\x1b[K\nq quits\x1b[K\x1b[J", screen("a\nb\n", 3, 80))
+	assert.Equal(t, "\x1b[Ha\x1b[K\n2 lines more; q quits\x1b[K\x1b[J", screen("a\nb\nc\n", 2, 80))
+	assert.Equal(t, "\x1b[Hab\x1b[K\nq \x1b[K\x1b[J", screen("abcd\n", 24, 2))
+}
+
+// TestWidth: at each width no line is longer, none is cut, and what is left out is named.
+func TestWidth(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	before := []stats.Snapshot{snapshot(begin, "RTS", 1e6, 5000, 0)}
+	now := []stats.Snapshot{snapshot(begin.Add(time.Second), "RTS", 987e9, 876e9, 1234567)}
+	rows := rates(before, now)
+	wide := table(rows, now, 0)
+	words := map[string]bool{}
+	for _, w := range strings.Fields(wide) {
+		words[w] = true
+	}
+	for width := 45; width < 200; width++ {
+		text := table(rows, now, width)
+		head, said := "", strings.Contains(text, "not shown for want of width: ")
+		for line := range strings.Lines(text) {
+			require.LessOrEqual(t, len(line)-1, width, "%d: %q", width, line)
+			if strings.Contains(line, "PID") {
+				head = line
+			}
+			if !strings.Contains(line, "not shown") && !strings.HasPrefix(line, "    ") {
+				for _, w := range strings.Fields(line) {
+					require.True(t, words[w], "%d: %q is cut: %s", width, w, line)
+				}
+			}
+		}
+		require.Contains(t, head, "OUT msg/s", "%d", width)
+		require.Equal(t, !strings.Contains(head, "READS out") || !strings.Contains(head, "PEER"), said, "%d: %s", width, text)
+	}
+	assert.Contains(t, table(rows, now, 80), "1234567", "FAILED is worth more than where the peer is")
+}
+
+// TestQuitKey: what ends it, and what does not.
+func TestQuitKey(t *testing.T) {
+	for keys, want := range map[string]bool{"q": true, "Q": true, "xq": true, "\x03": true, "x": false, "": false, "\x1b[A": false} {
+		assert.Equal(t, want, quitKey([]byte(keys)), "%q", keys)
+	}
 }
 
 // FuzzTable: whatever other processes say of themselves, the terminal gets lines of what can be printed, no longer than it is.
@@ -122,7 +161,7 @@ func FuzzTable(f *testing.F) {
 			return
 		}
 		var text bytes.Buffer
-		text.WriteString(table(rates(before, now), now))
+		text.WriteString(table(rates(before, now), now, 80))
 		require.NoError(t, counters(&text, now))
 		for _, r := range text.String() {
 			require.False(t, r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0), "%q", text.String())
