@@ -121,7 +121,11 @@ func TestUsageErrors(t *testing.T) {
 			assert.Equal(t, 2, r.Status)
 			assert.Contains(t, r.Stderr, tt.want)
 			assert.Regexp(t, `^rnic: .*; see rnic.* --help\n$`, r.Stderr)
-			assert.Empty(t, r.Stdout)
+			if strings.Contains(tt.args, "--json") {
+				assert.NotEmpty(t, failed(t, r.Stdout)["remedy"])
+			} else {
+				assert.Empty(t, r.Stdout)
+			}
 		})
 	}
 }

@@ -81,7 +81,7 @@ func execute(
 	}
 	var usage *usageError
 	if errors.As(err, &usage) {
-		fmt.Fprintf(stderr, "rnic: %s; see %s --help\n", OneLine(err), cmd.CommandPath())
+		report(cmd, args, err, stdout, stderr)
 		return 2, false
 	}
 	status = 1
@@ -90,14 +90,16 @@ func execute(
 		status, final = withStatus.status, withStatus.final
 		err = withStatus.err
 	}
-	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		fmt.Fprintln(stderr, "rnic: interrupted")
-	case err != nil:
-		fmt.Fprintf(stderr, "rnic: %s\n", OneLine(err))
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errInterrupted
+	}
+	if err != nil {
+		report(cmd, args, err, stdout, stderr)
 	}
 	return status, final
 }
+
+var errInterrupted = errors.New("interrupted")
 
 // Root makes the program of these commands and of version.
 func Root(commands ...*cobra.Command) *cobra.Command {

@@ -111,7 +111,7 @@ func TestDemoFindsFaults(t *testing.T) {
 					return err
 				}
 			},
-			atServer: "the peer ended the connection",
+			atServer: "this side ended the connection: RDMA Write",
 			here:     "the peer ended the connection",
 		},
 		{

@@ -155,20 +155,31 @@ func (e *Endpoint) Accept(ctx context.Context, req *cm.Request, cfg cm.Config) e
 	return nil
 }
 
-// unconnected is why a connection was not made, in the sentence of cm.ConnectError. The private data of the peer's
-// program come first.
+// unconnected is why a connection was not made, in the sentence of cm.ConnectError, which errors.As finds. The private
+// data of the peer's program come first.
 func unconnected(doing string, err error) error {
 	var failed *cm.ConnectError
-	switch {
-	case !errors.As(err, &failed):
+	if !errors.As(err, &failed) {
 		return fmt.Errorf("%s the peer: %w", doing, err)
-	case len(failed.PrivateData) > 0:
-		return fmt.Errorf("%s refused: %s", failed.Remote, failed.PrivateData)
-	case failed.Remedy != "":
-		return fmt.Errorf("%s %s: %w: %s", doing, failed.Remote, failed.Err, failed.Remedy)
 	}
-	return fmt.Errorf("%s %s: %w", doing, failed.Remote, failed.Err)
+	e := &inWords{fmt.Sprintf("%s %s: %v", doing, failed.Remote, failed.Err), []error{failed}}
+	switch {
+	case len(failed.PrivateData) > 0:
+		e.text = fmt.Sprintf("%s refused: %s", failed.Remote, failed.PrivateData)
+	case failed.Remedy != "":
+		e.text += ": " + failed.Remedy
+	}
+	return e
 }
+
+// inWords is errors in other words.
+type inWords struct {
+	text string
+	errs []error
+}
+
+func (e *inWords) Error() string   { return e.text }
+func (e *inWords) Unwrap() []error { return e.errs }
 
 // closeGrace is how long a peer has to close, too, when the user has stopped the command.
 const closeGrace = 200 * time.Millisecond
@@ -242,7 +253,7 @@ func (e *Endpoint) free() error {
 // ErrDisconnected is the end of the connection.
 var ErrDisconnected = errors.New("the peer ended the connection")
 
-// Lost is ErrDisconnected, with the reason where there is one.
+// Lost is ErrDisconnected, with the reason where there is one; it may be that this side found fault with the peer.
 func (e *Endpoint) Lost() error {
 	if e.Conn == nil {
 		return ErrDisconnected
@@ -251,7 +262,12 @@ func (e *Endpoint) Lost() error {
 	if err == nil {
 		return ErrDisconnected
 	}
-	return fmt.Errorf("%w: %w", ErrDisconnected, err)
+	who := ErrDisconnected.Error()
+	var end *verbs.StreamError
+	if errors.As(err, &end) && end.Terminate != nil && end.Terminate.Sent {
+		who = "this side ended the connection"
+	}
+	return &inWords{who + ": " + err.Error(), []error{ErrDisconnected, err}}
 }
 
 // plainly is why a connection ended, without what only matters to a program: the sentence of the reason.
@@ -261,7 +277,7 @@ func plainly(err error) error {
 		return err
 	}
 	_, sentence, _ := strings.Cut(end.Error(), ": the stream ended: ")
-	return errors.New(sentence)
+	return &inWords{sentence, []error{err}}
 }
 
 // WhileConnected returns a context that also ends when the connection does, its
