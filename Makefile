@@ -21,7 +21,7 @@ TOOL := $(GO) tool -modfile=tools/go.mod
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers tshark chaos interop verify clean
+.PHONY: help build man c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers tshark chaos interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ c: build ## build the two libraries beside bin/rnic with which `rnic run` runs C
 
 c-unit: ## test the preload library, under sanitizers too (needs gcc with libasan and libubsan)
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && rdmacore/preload/test/run "$$out"
+
+man: build ## write the manual pages of bin/rnic to bin/man/man1, for `man -M bin/man rnic`
+	bin/rnic man bin/man/man1
 
 run: build ## build, then move and verify data between two processes on this machine
 	bin/rnic demo

@@ -19,6 +19,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/demo"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/dump"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/info"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/man"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/nvme"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/perf"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/ping"
@@ -47,5 +48,6 @@ func root() *cobra.Command {
 		trace.Command(),
 		vi.Command(),
 		nvme.Command(),
+		man.Command(),
 	)
 }

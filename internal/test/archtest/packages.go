@@ -282,6 +282,10 @@ var packages = []group{
 			"cmd/rnic/internal/cli github.com/spf13/cobra verbs",
 		},
 		{
+			"cmd/rnic/internal/man", "`rnic man`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra github.com/spf13/pflag",
+		},
+		{
 			"cmd/rnic/internal/nvme", "`rnic nvme`",
 			"cm cmd/rnic/internal/cli cmd/rnic/internal/pattern github.com/spf13/cobra internal/safeopen ulp/nvmeof",
 		},
@@ -319,7 +323,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic", "the program: it puts the commands together",
-			"cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/info cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
+			"cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
 		},
 	}},
 	{"Examples ([examples.md](examples.md), [tutorial.md](tutorial.md)) and interop ([interop.md](interop.md), [ulps.md](ulps.md))", []entry{

@@ -101,14 +101,14 @@ func execute(
 
 var errInterrupted = errors.New("interrupted")
 
-// Root makes the program of these commands and of version.
+// Root makes the program of these commands, of completion and version, and of the help topics.
 func Root(commands ...*cobra.Command) *cobra.Command {
-	root := Group("rnic", "An RDMA NIC in software: show, try and measure it", append(commands, versionCommand())...)
+	root := Group("rnic", "An RDMA NIC in software: show, try and measure it", append(commands, completionCommand(), versionCommand())...)
+	root.AddCommand(environmentTopic())
 	// Run prints errors, on one line; help is printed on demand only.
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.SetUsageTemplate(usageTemplate(root.UsageTemplate()))
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.Version = thisVersion().String()
 	root.SetVersionTemplate("{{.Version}}\n")

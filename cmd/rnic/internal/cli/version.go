@@ -25,6 +25,9 @@ func thisVersion() version {
 	return v
 }
 
+// Version is that of this module, or (devel) if the build does not know.
+func Version() string { return thisVersion().Version }
+
 func (v version) String() string { return fmt.Sprintf("rnic %s, %s, %s", v.Version, v.Go, v.System) }
 
 func versionCommand() *cobra.Command {
