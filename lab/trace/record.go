@@ -5,6 +5,7 @@
 //	record.go    a record, and its line in a file   ring.go  the last N
 //	file.go      to a file, and from one            slog.go  to log/slog
 //	timeline.go  as text                            html.go  as a page, a lane a queue pair
+//	ends.go      of several ends, by the clock
 //
 // No record has an octet of the program's: not of payload, private, immediate or atomic data.
 package trace

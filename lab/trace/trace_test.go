@@ -163,6 +163,28 @@ func TestHTML(t *testing.T) {
 	require.NoError(t, HTML(&text, "none", nil))
 }
 
+// TestEnds: records of several ends stand by their time, each with its end; those of the same time in the order of the ends.
+func TestEnds(t *testing.T) {
+	a := []Record{{Time: 1000, Kind: Sent, QP: 3, Name: "Send"}, {Time: 3000, Kind: Completed, QP: 3, Name: "Send"}}
+	b := []Record{{Time: 2000, Kind: Received, QP: 3, Name: "Send"}, {Time: 3000, Kind: Completed, QP: 3, Name: "Recv"}}
+	var text bytes.Buffer
+	require.NoError(t, Ends{{"client", a}, {"srv", b}}.Timeline(&text))
+	lines := strings.Split(text.String(), "\n")
+	require.Regexp(t, `seconds +since  end     qp     what$`, lines[1])
+	for i, want := range []string{`0.000000 +client  3 +sent +Send`, `0.000001 +1µs  srv     3 +received +Send`, `0.000002 +1µs  client  3 +completed +Send`, `0.000002 +0s  srv     3 +completed +Recv`} {
+		require.Regexp(t, want, lines[2+i])
+	}
+	text.Reset()
+	require.NoError(t, Ends{{"client", a}, {"</script>", b}}.HTML(&text, "both"))
+	require.Contains(t, text.String(), `"end":"client","time":"1970-01-01T00:00:00.000003Z"`)
+	require.Equal(t, 1, strings.Count(text.String(), "</script>"))
+	text.Reset()
+	require.NoError(t, Ends{{"client", a}}.HTML(&text, "one"))
+	require.NotContains(t, text.String(), `"end"`)
+	require.NoError(t, Ends{}.HTML(&text, "none"))
+	require.NoError(t, Ends{}.Timeline(&text))
+}
+
 func TestKinds(t *testing.T) {
 	for k := Verb; k <= Lost; k++ {
 		text, err := k.MarshalText()

@@ -47,6 +47,36 @@ func TestTrace(t *testing.T) {
 	assert.Contains(t, r.Stderr, "no such file")
 }
 
+// TestTwoTraces: the records of two files stand by the clock, each with the name of its file, also where that is the same.
+func TestTwoTraces(t *testing.T) {
+	dir := t.TempDir()
+	var files []string
+	for i, at := range []int64{2000, 1000} {
+		file := filepath.Join(dir, string(rune('a'+i)), "t\x1b")
+		require.NoError(t, os.Mkdir(filepath.Dir(file), 0o700))
+		w, err := trace.Create(file)
+		require.NoError(t, err)
+		w.Add(trace.Record{Time: at, Kind: trace.Sent, QP: 5, Name: "Send"})
+		w.Add(trace.Record{Time: at + 5000, Kind: trace.Placed, QP: 5, Name: "Send"})
+		require.NoError(t, w.Close())
+		files = append(files, file)
+	}
+	r := clitest.Run(t.Context(), "trace", files[0], files[1])
+	require.Zero(t, r.Status, r.Stderr)
+	assert.Regexp(t, `(?s)  t\? \(2\)  5 +sent.*  t\?      5 +sent.*  t\? \(2\)  5 +placed.*  t\?      5 +placed`, r.Stdout)
+	page := filepath.Join(dir, "page")
+	r = clitest.Run(t.Context(), "trace", "--html", page, files[0], files[1])
+	require.Zero(t, r.Status, r.Stderr)
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"end":"t? (2)"`)
+	assert.Contains(t, string(text), "<title>Trace t? t? (2)</title>")
+
+	r = clitest.Run(t.Context(), "trace")
+	assert.Equal(t, 2, r.Status)
+	assert.Contains(t, r.Stderr, "argument FILE is missing")
+}
+
 // TestHostileTrace: a file does nothing to the terminal, makes no lines of its own, and its times may be any.
 func TestHostileTrace(t *testing.T) {
 	r := clitest.RunInput(t.Context(), `{"kind":"sent","name":"\u001b[2Jevil\nline","note":"\u0007","from":"\u009b","next":"\r"}
