@@ -160,7 +160,7 @@ func TestCloseAfterTerminate(t *testing.T) {
 	a.send(t, verbs.Request{ID: 1}) // no receive is posted for it
 	<-x.Done()
 	<-y.Done()
-	require.ErrorContains(t, x.Close(), "the peer's Terminate says 0x1202")
-	require.ErrorContains(t, y.Close(), "the peer was told by Terminate 0x1202")
+	require.ErrorContains(t, x.Close(), "the peer says 0x1202")
+	require.ErrorContains(t, y.Close(), "sent Terminate 0x1202")
 	require.Equal(t, x.Err(), x.Close())
 }

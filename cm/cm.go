@@ -227,7 +227,7 @@ func idle(qp *verbs.QP) (verbs.QPAttributes, error) {
 	if a.State != verbs.StateIdle {
 		return a, &verbs.Reason{
 			Operation: "Connect", QP: qp.ID(), Err: verbs.ErrInvalidState, What: fmt.Sprintf("the queue pair is in %v, not Idle", a.State),
-			Rule: "verbs draft 6.2.1", Remedy: "take another, or when its last connection is over, Modify it from Error to Idle",
+			Rule: "verbs draft 6.2.1", Remedy: "take another, or Modify it to Idle when its connection is over",
 		}
 	}
 	return a, nil

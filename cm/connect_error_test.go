@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"net"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -41,9 +42,22 @@ func (f *failing) failed(t *testing.T, err error) {
 		require.ErrorIs(t, err, f.want.Err)
 	}
 	require.ErrorContains(t, err, f.text)
+	fits(t, got)
 	told := *got
 	told.Remote, told.Err, told.Remedy = "", f.want.Err, ""
 	assert.Equal(t, f.want, told)
+}
+
+// fits wants the sentence to fit a line, and to say nothing twice: no word in a row, nor the peer's address.
+func fits(t *testing.T, e *cm.ConnectError) {
+	t.Helper()
+	assert.LessOrEqual(t, len(e.Error()), 200, e.Error())
+	words := strings.Fields(e.Error())
+	for i, word := range words[1:] {
+		assert.NotEqual(t, words[i], word, e.Error())
+	}
+	assert.Equal(t, 1, strings.Count(e.Error(), e.Remote), e.Error())
+	assert.True(t, strings.HasSuffix(e.Error(), e.Sentence()))
 }
 
 // dials has Connect over TCP, against a peer that does something once it has the Request.
@@ -181,7 +195,7 @@ var failings = map[string]failing{
 	},
 	"closed within the Reply": {
 		dials(cm.Config{}, func(t *testing.T, nb *net.TCPConn) { says("MPA ID Rep")(t, nb); closes(t, nb) }),
-		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseClosed, Err: io.EOF}, "look at the peer",
+		cm.ConnectError{Doing: cm.Dialing, Step: cm.StepReadReply, Cause: cm.CauseClosed, Err: io.EOF}, "its program has ended",
 	},
 	"a bad configuration": {func(t *testing.T) error {
 		na, nb := tcpLink(t)

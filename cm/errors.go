@@ -40,7 +40,15 @@ type ConnectError struct {
 }
 
 func (e *ConnectError) Error() string {
-	s := fmt.Sprintf("cm: %s %s: %v", e.Doing, e.Remote, e.Err)
+	return fmt.Sprintf("cm: %s %s: %s", e.Doing, e.Remote, e.Sentence())
+}
+
+// Sentence is Error without what this side was called for and the peer: what happened, and what to do.
+func (e *ConnectError) Sentence() string {
+	s := e.Err.Error()
+	if e.Cause == CauseUnreachable || e.Cause == CauseCanceled && e.Step == StepTCP {
+		s = withoutAddress(e.Err)
+	}
 	if e.Remedy != "" {
 		s += ": " + e.Remedy
 	}
@@ -61,7 +69,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("timeout in %s (%v)", e.Step, e.Err)
+	return fmt.Sprintf("timeout in %s (%s)", e.Step, withoutAddress(e.Err))
 }
 
 func (e *TimeoutError) Unwrap() error { return e.Err }
@@ -93,7 +101,7 @@ func (e *IncompatibleError) Error() string {
 	if e.Terminate == 0 {
 		return "incompatible peer: " + e.Detail
 	}
-	return fmt.Sprintf("incompatible peer: %s; it was told by Terminate %v", e.Detail, e.Terminate)
+	return fmt.Sprintf("incompatible peer: %s; sent Terminate 0x%04x", e.Detail, uint16(e.Terminate))
 }
 
 func (e *IncompatibleError) Unwrap() error { return e.err }
@@ -171,14 +179,32 @@ func (e *ConnectError) incompatible(bad *mpa.Error) {
 // lost takes over how the TCP connection was lost, in a person's words.
 func (e *ConnectError) lost(bad *mpa.Error) {
 	e.Step, e.Cause = steps[bad.Step], CauseLost
-	what := "the TCP connection was lost"
+	what, because := "the TCP connection was lost", ": "+withoutAddress(bad.Err)
 	switch {
 	case errors.Is(bad.Err, io.EOF), errors.Is(bad.Err, io.ErrUnexpectedEOF):
-		e.Cause, what = CauseClosed, "the peer closed the TCP connection"
+		e.Cause, what, because = CauseClosed, "the peer closed the TCP connection", ""
 	case errors.Is(bad.Err, syscall.ECONNRESET), errors.Is(bad.Err, syscall.EPIPE):
-		e.Cause, what = CauseReset, "the peer reset the TCP connection"
+		e.Cause, what, because = CauseReset, "the peer reset the TCP connection", ""
 	}
-	e.Err = fmt.Errorf("%s while this side was %s: %w", what, bad.Detail, bad)
+	e.Err = &inWords{what + " while this side was " + bad.Detail + because, bad}
+}
+
+// inWords is an error in other words.
+type inWords struct {
+	text string
+	err  error
+}
+
+func (e *inWords) Error() string { return e.text }
+func (e *inWords) Unwrap() error { return e.err }
+
+// withoutAddress is what a system call of a connection failed with: the rest of a *net.OpError says whom, which the sentence does.
+func withoutAddress(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err.Error()
+	}
+	return fmt.Sprint(err)
 }
 
 // remedy is what can be done.
@@ -197,9 +223,9 @@ func (e *ConnectError) remedy() string {
 	case CauseUnreachable:
 		return "is a server listening there? iWARP has no port of its own"
 	case CauseClosed, CauseReset, CauseLost:
-		return "look at the peer: its program has ended, speaks no MPA, or has no room for more"
+		return "its program has ended, speaks no MPA, or has no room"
 	case CauseCrowded:
-		return "accept faster, or raise ListenConfig.MaxStartups or Backlog"
+		return "accept faster, or raise MaxStartups or Backlog"
 	case CauseIncompatible:
 		switch e.Terminate {
 		case 0:
@@ -208,7 +234,7 @@ func (e *ConnectError) remedy() string {
 			}
 			return "is an iWARP program at the other end, and which?"
 		case verbs.TermCode(mpa.CodeRTR):
-			return "give both sides an RTR in common, or Config.Model ClientServer to the one that dials"
+			return "agree on an RTR, or dial with Model ClientServer"
 		}
 	case CauseCanceled, CauseLocal: // the details have it
 	}

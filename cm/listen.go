@@ -153,7 +153,11 @@ func (l *Listener) failed(remote net.Addr, err error) {
 	if remote == nil {
 		l.log.Warn("accepting a connection failed", "error", err)
 	} else {
-		l.log.Warn("a connection failed in its startup", "remote", remote, "error", err)
+		text := err.Error()
+		if told := (*ConnectError)(nil); errors.As(err, &told) {
+			text = told.Sentence()
+		}
+		l.log.Warn("a connection failed in its startup", "remote", remote, "error", text)
 	}
 	if l.cfg.OnStartupError != nil {
 		l.cfg.OnStartupError(remote, err)

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,9 +48,9 @@ func sentence(err error, remote *verbs.MR) string {
 	if err == nil {
 		return "nothing"
 	}
-	_, s, ok := strings.Cut(err.Error(), ": the stream ended: ")
-	if !ok {
-		s = err.Error()
+	s := err.Error()
+	if end := (*verbs.StreamError)(nil); errors.As(err, &end) {
+		s = end.Sentence()
 	}
 	return strings.NewReplacer("|", `\|`, remote.STag().String(), "0x00000100").Replace(s)
 }

@@ -92,15 +92,17 @@ func (s *session) specify(w *wr.Reason, c *cause) {
 		w.Allowed, w.What = wr.Untagged(room), fmt.Sprintf("the receive posted for it has room for %d", room)
 	case faultNoReceive:
 		w.What = "no receive is posted for it"
+	case faultOpcode:
+		w.What = "unexpected opcode"
 	case faultZeroORD:
 		s.elementReason(w, s.q.sq.at(c.sq))
-		w.What, w.Rule = "the queue pair has an ORD of 0, of its own or by the peer's IRD", "verbs draft 8.2.2 rule 18"
+		w.What, w.Rule = "ORD is 0, by QPConfig or the peer's IRD", "verbs draft 8.2.2 rule 18"
 	case faultWriteNotEnabled:
-		w.Missing = wr.RemoteWrite
+		w.Missing, w.What = wr.RemoteWrite, "the queue pair takes no RDMA Writes"
 	case faultReadNotEnabled:
-		w.Missing = wr.RemoteRead
+		w.Missing, w.What = wr.RemoteRead, "the queue pair answers no RDMA Reads"
 	case faultAtomicNotEnabled:
-		w.Missing = wr.RemoteAtomic
+		w.Missing, w.What = wr.RemoteAtomic, "the queue pair carries out no Atomics"
 	default:
 		if c.hasSQ {
 			s.elementReason(w, s.q.sq.at(c.sq))
@@ -177,7 +179,7 @@ func (s *session) elementReason(w *wr.Reason, e *sqe) {
 func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.AccessFault) {
 	s.elementReason(w, e)
 	if e.intoZero() {
-		w.What, w.Remedy = "the address at the peer has the STag of zero", "use the address that the peer's program has told"
+		w.What, w.Remedy = "the peer's address has the STag of zero", "use the one that it has told"
 		return
 	}
 	list, need := e.sgl, wr.LocalRead
@@ -208,7 +210,7 @@ func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.AccessFault) {
 func (s *session) answerReason(w *wr.Reason) {
 	if o := s.reads.first(); o != nil {
 		w.Allowed = wr.Tagged(o.to+uint64(s.rx.readGot), uint64(o.size-s.rx.readGot))
-		w.What = fmt.Sprintf("the RDMA Read asked for %d more octets at TO %#x of STag %v",
+		w.What = fmt.Sprintf("what is due are %d octets at TO %#x of STag %v",
 			w.Allowed.Length, w.Allowed.TO, wr.STag(o.stag))
 	}
 }
@@ -276,7 +278,7 @@ func (s *session) peerReason(w *wr.Reason, received []byte) {
 	}
 	w.ByPeer = true
 	w.Terminate = wr.TerminateReason{Layer: term.Code.Layer(), Type: term.Code.Type(), Code: term.Code.Code(), Text: term.Code.Text()}
-	w.What, w.Rule = fmt.Sprintf("the peer's Terminate says %v", term.Code), "RFC 5040 4.8"
+	w.What, w.Rule = fmt.Sprintf("the peer says %v", term.Code), "RFC 5040 4.8"
 	w.Remedy = remedyAfar(term.Code)
 }
 

@@ -153,3 +153,36 @@ func TestReasonOfWishes(t *testing.T) {
 		assert.Nil(t, end.Why, "%v: %v", next, end.Why)
 	}
 }
+
+// longestReasons are how long the sentence of a reason may be, without the rule, for the errors that are made of it to fit 200 characters: of
+// a fault of this side's requests, which is a completion error; of what the peer did; and of its Terminate. See TestErrorLines of package verbs.
+const longestOwn, longestRemote, longestAfar = 162, 169, 180
+
+// TestReasonLines: each reason that the tests know fits a line, with addresses of common length; says nothing twice; and has what decides it last.
+func TestReasonLines(t *testing.T) {
+	raw, err := os.ReadFile(reasonsFile)
+	require.NoError(t, err)
+	short := strings.NewReplacer(" on QP 7", "", "at TO 0x0 ", "at TO 0x7f0123456780 ")
+	names := regexp.MustCompile(`STag (full|readable|writable|private|foreign|scoped|pinned|windowed|gone|other)( with another key)?`)
+	rule := regexp.MustCompile(` \((as )?(RFC|RV-|R\d|verbs draft|draft)[^()]*\)$`)
+	address := regexp.MustCompile(`TO 0x[0-9a-f]{4,8}\b`)
+	for line := range strings.Lines(string(raw)) {
+		name, sentence, _ := strings.Cut(line, "\t")
+		sentence, _, _ = strings.Cut(sentence, "; has STag ")
+		sentence = address.ReplaceAllString(names.ReplaceAllString(short.Replace(sentence), "STag 0x01234567"), "TO 0x7f0123456780")
+		most := longestRemote
+		side, _, _ := strings.Cut(name, ":")
+		if slices.Contains([]string{"SQ", "RQ", "Bind", "Fast-Register", "Invalidate"}, side) {
+			most = longestOwn
+		} else if strings.HasPrefix(name, "Terminate ") {
+			most = longestAfar
+		}
+		plain := rule.ReplaceAllString(sentence, "")
+		assert.LessOrEqual(t, len(plain), most, "%s: %s", name, plain)
+		words := strings.Fields(sentence)
+		for i, word := range words[1:] {
+			assert.NotEqual(t, words[i], word, "%s: %s", name, sentence)
+		}
+		assert.NotRegexp(t, `\((as )?(RFC|RV-|verbs draft|draft) `, plain, "%s: the rule comes last", name)
+	}
+}

@@ -12,27 +12,27 @@ import (
 const (
 	remedyLost       = "look at the peer's program, which may have ended, and at the network"
 	remedyCQ         = "make the CQ larger: it needs room for all that can be outstanding on its queues"
-	remedyExtensions = "set QPConfig.Extensions, or cm.Config.Extensions at both ends"
-	remedyReads      = "let the peer keep to the IRD that was agreed on, or raise QPConfig.IRD"
+	remedyExtensions = "set Extensions in cm.Config, or QPConfig, at both ends"
+	remedyReads      = "raise QPConfig.IRD, or let the peer keep to it"
 	remedyDetails    = "look at the peer's own error, which has the details"
 )
 
 var remedies = [numFaults]string{
 	faultSQLength:    "send it in messages of 2^32-1 octets at most",
 	faultSQNotAgreed: remedyExtensions,
-	faultZeroORD:     "set ORD in QPConfig here, and IRD at the peer, above 0",
+	faultZeroORD:     "raise both",
 
-	faultSendTooLong: "post receives as long as the longest message that the peer sends",
-	faultNoReceive:   "post receives before the peer sends, or set QPConfig.GracefulReceive",
+	faultSendTooLong: "post longer receives",
+	faultNoReceive:   "post earlier, or set QPConfig.GracefulReceive",
 
 	faultLLPLost: remedyLost, faultLLPReset: remedyLost, faultClosingReset: remedyLost, faultLLPTerminating: remedyLost,
-	faultCRC: "octets were changed on the way, or the peer counts the CRC otherwise: capture it, and look at it with rnic dump",
+	faultCRC: "octets changed on the way, or the peer counts otherwise: look at a capture with rnic dump",
 
-	faultWriteNotEnabled:  "create the queue pair without QPConfig.NoInboundWrite",
-	faultReadNotEnabled:   "create the queue pair without QPConfig.NoInboundRead",
-	faultAtomicNotEnabled: "create the queue pair without QPConfig.NoInboundAtomic",
-	faultOpcode:           "if it is one of RFC 7306, " + remedyExtensions,
-	faultAtomicMisaligned: "use addresses that are multiples of 8",
+	faultWriteNotEnabled:  "leave out QPConfig.NoInboundWrite",
+	faultReadNotEnabled:   "leave out QPConfig.NoInboundRead",
+	faultAtomicNotEnabled: "leave out QPConfig.NoInboundAtomic",
+	faultOpcode:           "set Extensions at both ends, if it is of RFC 7306",
+	faultAtomicMisaligned: "use multiples of 8",
 	faultReadTooMany:      remedyReads,
 
 	faultPeerClosedBusy: "agree with the peer's program on the end before it closes",
@@ -48,23 +48,23 @@ var remedies = [numFaults]string{
 // remediesAfar are for a Terminate Message of the peer's.
 var remediesAfar = map[rdmap.TermCode]string{
 	rdmap.CodeLocalCatastrophic: remedyDetails,
-	rdmap.CodeProtSTag:          "read from memory that is registered at the peer: use an STag that it has told, and not too late",
-	rdmap.CodeProtBounds:        "read within the memory that the peer has told of",
-	rdmap.CodeProtAccess:        "register the memory at the peer with RemoteRead, or for an Atomic with RemoteAtomic",
-	rdmap.CodeProtNotAssociated: "register the memory at the peer in the PD of its queue pair",
-	rdmap.CodeProtInvalidate:    "register what is to be invalidated at the peer with RemoteInvalidate, in the PD of its queue pair",
+	rdmap.CodeProtSTag:          "read what is still registered there",
+	rdmap.CodeProtBounds:        "read within the memory that it told of",
+	rdmap.CodeProtAccess:        "register it there with RemoteRead, or RemoteAtomic",
+	rdmap.CodeProtNotAssociated: "register it there in the PD of the queue pair",
+	rdmap.CodeProtInvalidate:    "register it there with RemoteInvalidate, in the PD of the queue pair",
 	rdmap.CodeOpcode:            remedyExtensions,
 
-	rdmap.TermCode(ddp.CodeInvalidSTag):   "register the memory at the peer with RemoteWrite, and use the STag that it has told, not too late",
-	rdmap.TermCode(ddp.CodeBounds):        "write within the memory that the peer has told of",
-	rdmap.TermCode(ddp.CodeNotAssociated): "register the memory at the peer in the PD of its queue pair",
-	rdmap.TermCode(ddp.CodeInvalidQN):     "let the peer create its queue pair without NoInboundRead and NoInboundAtomic",
-	rdmap.TermCode(ddp.CodeNoBuffer):      "send when the peer has a receive posted, and read no more at a time than its IRD",
-	rdmap.TermCode(ddp.CodeTooLong):       "send less, or let the peer post longer receives",
+	rdmap.TermCode(ddp.CodeInvalidSTag):   "write to memory that is still registered there with RemoteWrite",
+	rdmap.TermCode(ddp.CodeBounds):        "write within the memory that it told of",
+	rdmap.TermCode(ddp.CodeNotAssociated): "register it there in the PD of the queue pair",
+	rdmap.TermCode(ddp.CodeInvalidQN):     "leave out NoInboundRead and NoInboundAtomic there",
+	rdmap.TermCode(ddp.CodeNoBuffer):      "send when a receive is posted there, and read within its IRD",
+	rdmap.TermCode(ddp.CodeTooLong):       "send less, or post longer receives there",
 
 	rdmap.TermCode(mpa.CodeCRC): remedies[faultCRC],
 	rdmap.TermCode(mpa.CodeIRD): "raise IRD at the peer, or lower ORD here",
-	rdmap.TermCode(mpa.CodeRTR): "give both sides an RTR in common, or cm.Config.Model ClientServer to the one that dials",
+	rdmap.TermCode(mpa.CodeRTR): "give both sides an RTR in common, or dial with Model ClientServer",
 }
 
 func remedyAfar(c rdmap.TermCode) string {

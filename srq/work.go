@@ -30,7 +30,7 @@ func (q *Queue) refuseFull() error {
 	if q.full == nil {
 		q.full = &wr.Reason{
 			Err: wr.ErrQueueFull, Operation: wr.OpRecv.Words(), Rule: "RV-6.3.5-M5", Remedy: "poll the CQs, which makes room",
-			What: fmt.Sprintf("%d are outstanding on S-RQ %d, which takes no more; one counts until its completion is polled", q.used, q.id),
+			What: fmt.Sprintf("%d are outstanding on S-RQ %d; one counts until its completion is polled", q.used, q.id),
 		}
 	}
 	return q.full

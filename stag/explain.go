@@ -39,12 +39,12 @@ func (t *Table) Explain(why *wr.Reason, f AccessFault, u User, need wr.Access) {
 func explainNone(why *wr.Reason, f AccessFault) {
 	switch {
 	case f == FaultBounds:
-		why.What, why.Rule = "the octets are not within memory of one AllocatePages", "RV-7.2.1-M5"
-		why.Remedy = "use Pages.Address, and no more than Pages.Bytes has"
+		why.What, why.Rule = "it is not within one AllocatePages", "RV-7.2.1-M5"
+		why.Remedy = "stay within Pages.Address and Bytes"
 	case f == FaultWrap:
 		why.What, why.Rule, why.Remedy = beyond, "RFC 5041 7.1", withinRemedy
 	case why.STag == 0:
-		why.What, why.Rule = "the STag of zero is for privileged queue pairs and local use", "RV-7.2.1-M5"
+		why.What, why.Rule = "the STag of zero is for privileged local use", "RV-7.2.1-M5"
 		why.Remedy = "name a region"
 	default:
 		why.What, why.Rule, why.Remedy = "no region or window has this STag", "RV-7.2.2-M1", staleRemedy
@@ -52,9 +52,9 @@ func explainNone(why *wr.Reason, f AccessFault) {
 }
 
 const (
-	beyond       = "the last octet is beyond the last TO, 2^64-1"
-	withinRemedy = "ask for octets within it, or make it larger"
-	staleRemedy  = "use an STag of memory that is registered: tell the peer when it no longer is"
+	beyond       = "the last octet is beyond TO 2^64-1"
+	withinRemedy = "stay within it"
+	staleRemedy  = "use that of memory that is still registered"
 )
 
 func (e *entry) kind() string {
@@ -71,13 +71,13 @@ func (e *entry) explainSTag(why *wr.Reason, g *grant, valid bool, need wr.Access
 		why.What, why.Rule = "the window is not bound", "RV-7.10.6.2-M2"
 		why.Remedy = "bind it first, and each time that it was invalidated"
 	case !valid:
-		why.What = "the region is in the Invalid state: it was invalidated, or not registered yet"
+		why.What = "the region is in the Invalid state"
 		why.Remedy = "register it anew, or Fast-Register it"
 	case g.key != why.STag.Key():
 		why.What = fmt.Sprintf("the %s has another key, %#02x", e.kind(), g.key)
 		why.Remedy = "use the STag that it has now"
 	case e.window && need&localRights != 0:
-		why.What, why.Rule = "it is that of a window, which serves remote rights only", "verbs draft 8.1.3.2"
+		why.What, why.Rule = "a window serves remote rights only", "verbs draft 8.1.3.2"
 		why.Remedy = "use that of the region"
 	}
 }
@@ -85,17 +85,17 @@ func (e *entry) explainSTag(why *wr.Reason, g *grant, valid bool, need wr.Access
 func (e *entry) explainPD(why *wr.Reason, g *grant, u User) {
 	switch {
 	case e.window && (g.qp == 0 || e.isRevoked()):
-		why.What, why.Rule = fmt.Sprintf("the window is not bound, and of protection domain %d, not %d", g.pd, u.PD), "RV-7.10.4-M4"
+		why.What, why.Rule = fmt.Sprintf("the window is not bound, and of PD %d, not %d", g.pd, u.PD), "RV-7.10.4-M4"
 		why.Remedy = "bind it first, to this queue pair"
 	case e.window:
 		why.What, why.Rule = fmt.Sprintf("the window is bound to QP %d", g.qp), "RV-7.10.6.2-M3"
 		why.Remedy = "bind a window to this queue pair"
 	case g.pd != u.PD:
-		why.What, why.Rule = fmt.Sprintf("the region is of another protection domain, %d and not %d", g.pd, u.PD), "R5040-8.1.1-M2"
-		why.Remedy = "register it in the PD of the queue pair, or create the queue pair in that of the region"
+		why.What, why.Rule = fmt.Sprintf("the region is of PD %d, not %d", g.pd, u.PD), "R5040-8.1.1-M2"
+		why.Remedy = "register it in the PD of the queue pair"
 	default:
 		why.What, why.Rule = fmt.Sprintf("the region is for QP %d alone", g.qp), "R5040-8.1.1-M3"
-		why.Remedy = "use it on that one, or register it without RegionConfig.QP"
+		why.Remedy = "use it there, or leave out RegionConfig.QP"
 	}
 }
 
@@ -111,7 +111,7 @@ func (e *entry) explainRange(why *wr.Reason, f AccessFault, g *grant, need wr.Ac
 		why.What, why.Rule, why.Remedy = beyond, "RFC 5041 7.1", withinRemedy
 	case f == FaultBounds:
 		why.Remedy = withinRemedy
-		why.What, why.Rule = fmt.Sprintf("the %s has %d octets from TO %#x on", e.kind(), g.length, g.base), bounds
+		why.What, why.Rule = fmt.Sprintf("the %s has %d octets from TO %#x", e.kind(), g.length, g.base), bounds
 	case missing != 0:
 		why.Missing = missing
 		why.What, why.Rule = fmt.Sprintf("the %s has no %s right", e.kind(), rights(missing)), access
@@ -121,7 +121,7 @@ func (e *entry) explainRange(why *wr.Reason, f AccessFault, g *grant, need wr.Ac
 		}
 	default:
 		why.What, why.Rule = "memory of the "+e.kind()+" has vanished", "RV-7.6.3-M1"
-		why.Remedy = "keep the memory mapped, and writable, while it is registered"
+		why.Remedy = "keep it mapped and writable while registered"
 	}
 }
 
@@ -161,7 +161,7 @@ func (t *Table) ExplainBind(why *wr.Reason, f AccessFault, b *wr.BindRequest, u 
 	case FaultPD:
 		why.Rule, why.Remedy = "RV-7.10.6.1-M6", "have window, region and queue pair in one PD"
 	case FaultRegion:
-		why.Rule, why.Remedy = "RV-7.10.6.1-M5", "name a VA-based region that is registered, with the key it has now"
+		why.Rule, why.Remedy = "RV-7.10.6.1-M5", "name a VA-based region"
 	case FaultWindow:
 		why.Rule, why.Remedy = "RV-7.10.6.1-M3", "name a window of AllocateWindow that is there"
 	case FaultNotInvalid:
@@ -176,8 +176,8 @@ func (e *entry) explainBindAccess(why *wr.Reason, b *wr.BindRequest) {
 	need := wr.BindWindow | b.Access.LocalOf()
 	why.Missing = need &^ g.access
 	if why.Missing == 0 {
-		why.What, why.Rule = fmt.Sprintf("a window may not have these rights: %v", b.Access), "verbs draft fig. 20"
-		why.Remedy = "ask for remote rights, one at least"
+		why.What, why.Rule = "a window has remote rights only, and one at least", "verbs draft fig. 20"
+		why.Remedy = "ask for those"
 		return
 	}
 	why.What, why.Rule = fmt.Sprintf("the region has no %s right", rights(why.Missing)), "RV-7.10.6.1-M7"
@@ -214,9 +214,9 @@ func (t *Table) ExplainInvalidate(why *wr.Reason, f AccessFault, u User, remote 
 	case f == FaultAccess && remote && g.access&remoteRights == 0:
 		why.Missing = remoteRights
 		why.What, why.Rule = "the region has no remote right", "RV-7.8-M15"
-		why.Remedy = "register what a peer is to invalidate with a remote right"
+		why.Remedy = "register it with a remote right"
 	case f == FaultAccess && remote:
-		why.What, why.Rule = "the region is open to several queue pairs, and RemoteInvalidate is not set", "R5040-8.1.1-M8"
-		why.Remedy = "set RegionConfig.RemoteInvalidate, or QP"
+		why.What, why.Rule = "several queue pairs may use the region", "R5040-8.1.1-M8"
+		why.Remedy = "set RemoteInvalidate or QP in RegionConfig"
 	}
 }

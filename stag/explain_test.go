@@ -20,7 +20,7 @@ func TestExplainSaysNothingStale(t *testing.T) {
 	}
 	w := ask(FaultBounds, wr.LocalRead)
 	assert.Equal(t, wr.Tagged(0x1000, 64), w.Allowed)
-	assert.Equal(t, "the region has 64 octets from TO 0x1000 on", w.What)
+	assert.Equal(t, "the region has 64 octets from TO 0x1000", w.What)
 	assert.Equal(t, "RV-7.6.3-M2", w.Rule)
 	w = ask(FaultAccess, wr.RemoteWrite)
 	assert.Equal(t, wr.RemoteWrite, w.Missing)

@@ -100,7 +100,8 @@ func (s *space) find(addr, n uint64) *entry {
 // Config.PhysicalMemory).
 func (t *Table) AllocatePages(n int, size uint64) (*Pages, error) {
 	if !t.supports(size) {
-		return nil, &wr.Reason{Err: wr.ErrInvalidPhysBufferSize, What: t.wrongSize(size), Remedy: "RNIC.Query tells the sizes"}
+		what, remedy := t.wrongSize(size)
+		return nil, &wr.Reason{Err: wr.ErrInvalidPhysBufferSize, What: what, Remedy: remedy}
 	}
 	if n < 1 {
 		return nil, &wr.Reason{Err: wr.ErrInvalidLength, What: fmt.Sprintf("%d pages", n), Remedy: "ask for one at least"}

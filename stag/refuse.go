@@ -14,7 +14,7 @@ func wrongRights(access wr.Access) *wr.Reason {
 	why.Missing = access.LocalOf() &^ access
 	switch {
 	case why.Missing != 0:
-		why.What, why.Remedy = fmt.Sprintf("%v without the %s right", access, rights(why.Missing)), "add it: each remote right needs its local one"
+		why.What, why.Remedy = fmt.Sprintf("%v without the %s right", access, rights(why.Missing)), "add that"
 	case access&localRights == 0:
 		why.Missing = localRights
 		why.What, why.Remedy = fmt.Sprintf("%v, and a region needs a local right", access), "add LocalRead or LocalWrite"
@@ -23,11 +23,12 @@ func wrongRights(access wr.Access) *wr.Reason {
 }
 
 // wrongSize says which sizes a physical buffer may have.
-func (t *Table) wrongSize(size uint64) string {
+func (t *Table) wrongSize(size uint64) (what, remedy string) {
+	what = fmt.Sprintf("buffers of %d octets", size)
 	if t.config.BlockMode {
-		return fmt.Sprintf("buffers of %d octets, from %d to %d are supported", size, MinBlock, MaxBlock)
+		return what, fmt.Sprintf("have %d to %d", MinBlock, MaxBlock)
 	}
-	return fmt.Sprintf("buffers of %d octets, powers of two from %d to %d are supported", size, MinPage, MaxPage)
+	return what, fmt.Sprintf("have a power of two from %d to %d", MinPage, MaxPage)
 }
 
 // asked is the memory that is to be registered: physical buffers, and how many the list may have.
@@ -53,16 +54,17 @@ func (t *Table) refuse(f AccessFault, e *entry, c *RegionConfig) error {
 func (t *Table) explainMemory(why *wr.Reason, f AccessFault, a asked) {
 	switch f {
 	case FaultBufferSize:
-		why.What, why.Rule, why.Remedy = t.wrongSize(a.size), "verbs draft 7.6.2", "RNIC.Query tells the sizes"
+		why.What, why.Remedy = t.wrongSize(a.size)
+		why.Rule = "verbs draft 7.6.2"
 	case FaultBufferList:
 		why.What, why.Rule = fmt.Sprintf("%d physical buffers, at most %d", a.buffers, a.most), "RV-7.3.2.5-M10"
-		why.Remedy = "register less at a time, or raise PBL (AllocateConfig, verbs.Config.Limits)"
+		why.Remedy = "register less, or raise PBL"
 	case FaultFBO:
-		why.What, why.Rule = fmt.Sprintf("a First Byte Offset of %d in buffers of %d octets", a.fbo, a.size), "verbs draft 7.6.2"
-		why.Remedy = "leave out the buffers before that of the first octet"
+		why.What, why.Rule = fmt.Sprintf("a First Byte Offset of %d in buffers of %d", a.fbo, a.size), "verbs draft 7.6.2"
+		why.Remedy = "leave out the buffers before it"
 	case FaultBufferEntry:
-		why.What, why.Rule = "a buffer is not aligned to its size, or not within memory of one AllocatePages", "RV-7.6.2.1-M3"
-		why.Remedy = "use the addresses of RNIC.AllocatePages"
+		why.What, why.Rule = "a buffer is not aligned, or not of one AllocatePages", "RV-7.6.2.1-M3"
+		why.Remedy = "use its addresses"
 	case FaultLength:
 		room := uint64(a.buffers)*a.size - min(a.fbo, uint64(a.buffers)*a.size)
 		why.What, why.Rule = fmt.Sprintf("%d octets, and the buffers have %d", a.length, room), "verbs draft 7.6.2"
@@ -84,8 +86,8 @@ func explainVA(why *wr.Reason, a asked) {
 	case a.va == 0:
 		why.What, why.Rule, why.Remedy = "a VA-based region of physical buffers needs a VA", "verbs draft 7.6.1", "set VA, or ZeroBased"
 	case a.size != 0 && a.va%a.size != a.fbo:
-		why.What = fmt.Sprintf("%#x is %d octets into a buffer of %d, and the First Byte Offset is %d", a.va, a.va%a.size, a.size, a.fbo)
-		why.Rule, why.Remedy = "RV-7.6.2.1-M4", "let VA modulo the size of a buffer be the First Byte Offset"
+		why.What = fmt.Sprintf("the VA is %d octets into a buffer, the First Byte Offset %d", a.va%a.size, a.fbo)
+		why.Rule, why.Remedy = "RV-7.6.2.1-M4", "make them the same"
 	default:
 		why.What = fmt.Sprintf("%d octets from %#x on go beyond the last TO, 2^64-1", a.length, a.va)
 		why.Rule, why.Remedy = "RFC 5041 7.1", "choose a lower VA"
@@ -103,7 +105,7 @@ func (t *Table) ExplainFastRegister(why *wr.Reason, f AccessFault, r *wr.FastReg
 	}
 	switch f {
 	case FaultPrivilege:
-		why.Remedy = "create the queue pair with QPConfig.Privileged"
+		why.Remedy = "set QPConfig.Privileged"
 	case FaultSTag:
 		why.Rule, why.Remedy = "RV-7.3.2.5-M5", "name a region of AllocateRegion that is there"
 	case FaultPD:
@@ -113,7 +115,7 @@ func (t *Table) ExplainFastRegister(why *wr.Reason, f AccessFault, r *wr.FastReg
 	case FaultRights:
 		if r.Access.Valid() {
 			why.Missing = r.Access & remoteRights
-			why.What = "the region has no Remote Access Flag, and the rights are " + r.Access.String()
+			why.What = "the region has no Remote Access Flag"
 			why.Rule, why.Remedy = "RV-7.3.2.5-M11", "set AllocateConfig.RemoteAccess"
 			return
 		}

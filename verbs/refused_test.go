@@ -67,7 +67,7 @@ func TestRefusedMemory(t *testing.T) {
 	}{
 		"a remote right alone": {verbs.RegionConfig{Memory: make([]byte, 10), Access: verbs.LocalWrite | verbs.RemoteRead}, verbs.Reason{
 			Asked: verbs.Octets{Known: true, Length: 10}, Missing: verbs.LocalRead, What: "local-write|remote-read without the local read right",
-			Rule: "verbs draft fig. 18", Remedy: "add it: each remote right needs its local one", Err: verbs.ErrInvalidAccess,
+			Rule: "verbs draft fig. 18", Remedy: "add that", Err: verbs.ErrInvalidAccess,
 		}},
 		"no right": {verbs.RegionConfig{Memory: make([]byte, 10)}, verbs.Reason{
 			Asked: verbs.Octets{Known: true, Length: 10}, Missing: verbs.LocalRead | verbs.LocalWrite, What: "none, and a region needs a local right",

@@ -93,33 +93,47 @@ func streamError(q *QP, end *qp.End) *StreamError {
 }
 
 func (e *StreamError) Error() string {
-	why, remedy := e.why()
-	s := fmt.Sprintf("QP %d: the stream ended: %s", e.QP, why)
+	if e.reasoned() && e.Why.Operation != "" { // what was refused ended it
+		return e.cited(fmt.Sprintf("QP %d: ", e.QP))
+	}
+	return e.cited(fmt.Sprintf("QP %d: the stream ended: ", e.QP))
+}
+
+// Sentence is Error without the queue pair: what happened, with which request if one was at fault; what to do; and the rule.
+func (e *StreamError) Sentence() string { return e.cited("") }
+
+// cited is the sentence behind prefix.
+func (e *StreamError) cited(prefix string) string {
+	what, remedy := e.Reason, ""
+	if e.reasoned() {
+		why := e.Why.WithoutQP()
+		why.Remedy, why.Rule = "", ""
+		what, remedy = why.String(), e.Why.Remedy
+	}
+	s := prefix + what
 	if e.Request.Status != StatusSuccess {
-		s += fmt.Sprintf(" (%v %d: %v)", e.Request.Op, e.Request.ID, e.Request.Status)
+		s += fmt.Sprintf(" (%v %d)", e.Request.Op, e.Request.ID)
 	}
 	if remedy != "" {
 		s += ": " + remedy
 	}
-	if t := e.Terminate; t != nil && t.Sent {
-		s += fmt.Sprintf("; the peer was told by Terminate %v", t.Code)
-	} else if t != nil && (e.Why == nil || !e.Why.ByPeer) {
-		s += fmt.Sprintf("; the peer's Terminate says %v", t.Code)
+	if t := e.Terminate; t != nil && t.Sent && t.Code != 0 { // which says that it was about this side alone
+		s += fmt.Sprintf("; sent Terminate 0x%04x", uint16(t.Code))
+	} else if t != nil && !t.Sent && (e.Why == nil || !e.Why.ByPeer) {
+		s += fmt.Sprintf("; the peer says %v", t.Code)
 	}
 	if e.Then != "" {
 		s += "; then: " + e.Then
 	}
+	if e.reasoned() {
+		return e.Why.Cite(s)
+	}
 	return s
 }
 
-// why is Why, or Reason where that is of what came before: of the wish to close, say; and what to do.
-func (e *StreamError) why() (what, remedy string) {
-	if e.Why == nil || e.own || e.Then != "" && e.Why.What == e.Then {
-		return e.Reason, ""
-	}
-	why := e.Why.WithoutQP()
-	why.Remedy = ""
-	return why.String(), e.Why.Remedy
+// reasoned reports whether Why has what happened: else Reason does, where that is of what came before, as of the wish to close.
+func (e *StreamError) reasoned() bool {
+	return e.Why != nil && !e.own && (e.Then == "" || e.Why.What != e.Then)
 }
 
 // Unwrap returns the error of the work request at fault, or else Why, or nil.

@@ -14,9 +14,9 @@ func (c *CQ) silent(err error) error {
 		switch q.q.FirstToSpeak() {
 		case qp.ThisSide:
 			why.What = "this side dialled, and the peer may send nothing before this side has"
-			why.Remedy = "send first, an empty RDMA Write will do; with revision 2 and a peer that knows peer-to-peer mode either may"
+			why.Remedy = "send first there, if only an empty RDMA Write; or dial with revision 2, peer to peer"
 		case qp.PeerSide:
-			why.What = "this side accepted, and what it posted waits for the first message of the side that dialled"
+			why.What = "this side accepted, and its posts wait for the dialling side's first message"
 			why.Remedy = "have the program there send first, or dial with revision 2 and cm.PeerToPeer"
 		case qp.EitherSide:
 			continue

@@ -69,10 +69,19 @@ type CompletionError struct {
 }
 
 func (e *CompletionError) Error() string {
-	if e.Why != nil {
-		return fmt.Sprintf("%v %d on QP %d failed: %v: %v", e.Op, e.ID, e.QP, e.Status, e.Why.WithoutQP())
+	if e.Why == nil {
+		return fmt.Sprintf("%v %d on QP %d failed: %s", e.Op, e.ID, e.QP, e.Status.reason())
 	}
-	return fmt.Sprintf("%v %d on QP %d failed: %s", e.Op, e.ID, e.QP, e.Status.reason())
+	why, about := e.Why.WithoutQP(), ""
+	subject := why.subject()
+	if why.Operation == e.Op.Words() { // else it is of what arrived
+		subject, about = "", why.about()
+	}
+	status := e.Status.String() + ": "
+	if why.ByPeer {
+		status = "" // the same in other words
+	}
+	return why.Cite(fmt.Sprintf("%v %d%s on QP %d failed: %s%s", e.Op, e.ID, about, e.QP, status, why.sentence(subject)))
 }
 
 // Unwrap returns Why, if there is one.

@@ -63,22 +63,34 @@ type TerminateReason struct {
 	Text string
 }
 
-// String is one sentence: what was asked for, what was wrong with it, the rule, and what to do.
-func (r *Reason) String() string {
+// String is one sentence: what was asked for, what was wrong with it, what to do, and the rule.
+func (r *Reason) String() string { return r.Cite(r.sentence(r.subject())) }
+
+// line is how many characters an error may have: two lines of a terminal, and a bit.
+const line = 200
+
+// Cite is s with the rule that decides behind it, if a line has room for that. Of a Terminate Message of the peer's the section on
+// those would add nothing.
+func (r *Reason) Cite(s string) string {
+	if r.Rule == "" || r.ByPeer || s == "" || len(s)+len(r.Rule)+len(" ()") > line {
+		return s
+	}
+	return s + " (" + r.Rule + ")"
+}
+
+// sentence is all but the subject, behind that, and the rule.
+func (r *Reason) sentence(subject string) string {
 	parts := make([]string, 0, 4)
 	add := func(s string) {
 		if s != "" {
 			parts = append(parts, s)
 		}
 	}
-	add(r.subject())
+	add(subject)
 	if r.Err != nil {
 		add(r.Err.Error())
 	}
 	add(r.What)
-	if r.Rule != "" && len(parts) > 0 {
-		parts[len(parts)-1] += " (" + r.Rule + ")"
-	}
 	add(r.Remedy)
 	return strings.Join(parts, ": ")
 }
@@ -103,8 +115,16 @@ func (r *Reason) subject() string {
 		}
 		return fmt.Sprintf("QP %d", r.QP)
 	}
+	s := r.Operation + r.about()
+	if r.QP != 0 {
+		s += fmt.Sprintf(" on QP %d", r.QP)
+	}
+	return s + " refused"
+}
+
+// about is the octets and the memory that the operation was about. Where there is an STag, that tells which message it was well enough.
+func (r *Reason) about() string {
 	var b strings.Builder
-	b.WriteString(r.Operation)
 	if r.Asked.Known {
 		fmt.Fprintf(&b, " of %s", octets(r.Asked.Length))
 		if r.Asked.Tagged {
@@ -114,13 +134,9 @@ func (r *Reason) subject() string {
 	if r.HasSTag {
 		fmt.Fprintf(&b, " of STag %v", r.STag)
 	}
-	if r.MSN != 0 {
+	if r.MSN != 0 && !r.HasSTag {
 		fmt.Fprintf(&b, " with MSN %d", r.MSN)
 	}
-	if r.QP != 0 {
-		fmt.Fprintf(&b, " on QP %d", r.QP)
-	}
-	b.WriteString(" refused")
 	return b.String()
 }
 

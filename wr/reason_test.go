@@ -23,10 +23,10 @@ func TestReasonSentence(t *testing.T) {
 		"Invalidate Local STag of STag 0x00000000 refused: no": {Operation: OpInvalidate.Words(), HasSTag: true, What: "no"},
 		"QP 9: LLP connection lost":                            {QP: 9, What: "LLP connection lost"},
 		"no":                                                   {What: "no"},
-		"Create CQ refused: number of CQ entries exceeds RNIC capability: 5, at most 4 (verbs draft 9.2.3.1): ask for less": {
+		"Create CQ refused: number of CQ entries exceeds RNIC capability: 5, at most 4: ask for less (verbs draft 9.2.3.1)": {
 			Operation: "Create CQ", Err: ErrTooManyCQE, What: "5, at most 4", Rule: "verbs draft 9.2.3.1", Remedy: "ask for less",
 		},
-		"invalid QP handle (RV-1): make one": {Err: ErrInvalidQP, Rule: "RV-1", Remedy: "make one"},
+		"invalid QP handle: make one (RV-1)": {Err: ErrInvalidQP, Rule: "RV-1", Remedy: "make one"},
 	} {
 		assert.Equal(t, want, r.String())
 		assert.Equal(t, want, r.Error())

@@ -206,7 +206,7 @@ func sentence(err error) string {
 	if t := end.Terminate; t != nil && t.Sent {
 		s += fmt.Sprintf("; sent Terminate %v", t.Code)
 	} else if t != nil {
-		s += fmt.Sprintf("; the peer's Terminate says %v", t.Code)
+		s += fmt.Sprintf("; the peer says %v", t.Code)
 	}
 	if end.Then != "" {
 		s += "; then: " + end.Then

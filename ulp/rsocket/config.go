@@ -2,6 +2,7 @@ package rsocket
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -142,6 +143,15 @@ type addressed interface {
 	RemoteAddr() net.Addr
 }
 
+// unconnected is a ConnectError in an OpError, which says whom.
+type unconnected struct{ err *cm.ConnectError }
+
+func (e unconnected) Error() string { return e.err.Sentence() }
+func (e unconnected) Unwrap() error { return e.err }
+
 func opError(op string, c addressed, err error) error {
+	if failed := (*cm.ConnectError)(nil); errors.As(err, &failed) {
+		err = unconnected{failed}
+	}
 	return &net.OpError{Op: op, Net: "rsocket", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
 }

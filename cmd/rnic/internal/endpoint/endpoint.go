@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
@@ -162,14 +161,11 @@ func unconnected(doing string, err error) error {
 	if !errors.As(err, &failed) {
 		return fmt.Errorf("%s the peer: %w", doing, err)
 	}
-	e := &inWords{fmt.Sprintf("%s %s: %v", doing, failed.Remote, failed.Err), []error{failed}}
-	switch {
-	case len(failed.PrivateData) > 0:
-		e.text = fmt.Sprintf("%s refused: %s", failed.Remote, failed.PrivateData)
-	case failed.Remedy != "":
-		e.text += ": " + failed.Remedy
+	text := fmt.Sprintf("%s %s: %s", doing, failed.Remote, failed.Sentence())
+	if len(failed.PrivateData) > 0 {
+		text = fmt.Sprintf("%s refused: %s", failed.Remote, failed.PrivateData)
 	}
-	return e
+	return &inWords{text, []error{failed}}
 }
 
 // inWords is errors in other words.
@@ -276,8 +272,7 @@ func plainly(err error) error {
 	if !errors.As(err, &end) {
 		return err
 	}
-	_, sentence, _ := strings.Cut(end.Error(), ": the stream ended: ")
-	return &inWords{sentence, []error{err}}
+	return &inWords{end.Sentence(), []error{err}}
 }
 
 // WhileConnected returns a context that also ends when the connection does, its
