@@ -38,7 +38,7 @@ func TestDumpStatus(t *testing.T) {
 		{"a rule is broken, JSON", []string{"--json", broken}, 1, `"rule": "terminate-layout"`, ""},
 		{"no such file", []string{junk + ".pcap"}, 2, "", "no such file"},
 		{"not a capture", []string{junk}, 2, "", "not a readable pcap or pcapng file"},
-		{"not a capture, JSON", []string{"--json", junk}, 2, "", "not a readable pcap or pcapng file"},
+		{"not a capture, JSON", []string{"--json", junk}, 2, `{"error":{"message":"`, "not a readable pcap or pcapng file"},
 		{"no file", nil, 2, "", "argument FILE is missing"},
 		{"two files", []string{clean, clean}, 2, "", "one too many"},
 		{"unknown flag", []string{"--yaml", clean}, 2, "", "unknown flag"},

@@ -234,7 +234,7 @@ func TestViPingFindsDamage(t *testing.T) {
 			served := <-s.Done
 			assert.Equal(t, 1, served.Status)
 			assert.Contains(t, served.Stderr, tt.server)
-			assert.Empty(t, served.Stdout)
+			assert.Regexp(t, `^\{"error":\{.*\}\}\n$`, served.Stdout, "it has --json, and no report")
 		})
 	}
 }
