@@ -80,7 +80,7 @@ func TestPageOfRnic(t *testing.T) {
 	docgen.Generated(t, pageOfRnic, "commands", "\n"+text)
 	text = "| variable | means |\n|---|---|\n"
 	for _, v := range cli.Variables {
-		text += fmt.Sprintf("| `%s` | %s |\n", v.Name, v.Means)
+		text += fmt.Sprintf("| %#q | %s |\n", v.Name, v.Means)
 	}
 	docgen.Generated(t, pageOfRnic, "variables", "\n"+text)
 }

@@ -2,6 +2,7 @@ package rsocket_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"net"
@@ -32,8 +33,9 @@ func TestHTTPClient(t *testing.T) {
 	}()
 
 	var from string
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(network, addr string) (net.Conn, error) {
-		c, err := net.Dial(network, addr)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		var d net.Dialer
+		c, err := d.DialContext(ctx, network, addr)
 		if err == nil {
 			from = c.LocalAddr().String()
 		}

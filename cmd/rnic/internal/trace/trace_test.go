@@ -52,7 +52,7 @@ func TestTwoTraces(t *testing.T) {
 	dir := t.TempDir()
 	var files []string
 	for i, at := range []int64{2000, 1000} {
-		file := filepath.Join(dir, string(rune('a'+i)), "t\x1b")
+		file := filepath.Join(dir, string(rune('a'+i))) + "/t\x1b"
 		require.NoError(t, os.Mkdir(filepath.Dir(file), 0o700))
 		w, err := trace.Create(file)
 		require.NoError(t, err)
