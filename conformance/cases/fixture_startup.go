@@ -85,10 +85,10 @@ func (r *rig) fails() uppertester.Connection {
 	return c
 }
 
-// The texts of mpa's error codes, as a program sees them.
+// What a program sees of frames that are none, and of a connection that ends instead.
 const (
 	badFrame = "invalid startup frame"
-	lostTCP  = "TCP connection lost"
+	lostTCP  = "the peer closed the TCP connection"
 )
 
 // dialing is a rig whose queue pair is MPA Initiator: its Request is on its way. listening is one

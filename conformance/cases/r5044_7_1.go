@@ -106,7 +106,7 @@ func wrongKeyInRequest(t *conformance.T) {
 	t.Part("no frame at all")
 	r := beginMPA(t, setup{play: conformance.Initiator})
 	r.raw([]byte("GET / HTTP/1.1\r\n"))
-	r.refused(badFrame)
+	r.refused("the peer speaks HTTP")
 }
 
 // wrongKeyInReply is the same for the other role.
