@@ -52,7 +52,7 @@ func ExampleNew() {
 	// Output:
 	// <nil>
 	// fault: line 1: registration 2: fail
-	// Register Memory Region of 10 octets refused: insufficient resources to complete request: by the fault plan, line 1: registration 2: fail (verbs draft 9.2.6.2): take that line out of the plan
+	// Register Memory Region of 10 octets refused: insufficient resources to complete request: by the fault plan, line 1: registration 2: fail: take that line out of the plan (verbs draft 9.2.6.2)
 }
 
 // Around any connection, as a proxy has it: what the caller writes is out.

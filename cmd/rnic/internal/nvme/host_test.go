@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,7 +74,7 @@ func TestLsUnreachable(t *testing.T) {
 	assert.Zero(t, run(t, "ls", addr, "--nqn", "nqn.2026-01.org.softrnic:disks").Status)
 	r = run(t, "ls", nobody, "--json")
 	assert.Equal(t, 1, r.Status)
-	assert.Empty(t, r.Stdout)
+	assert.Regexp(t, `^\{"error":\{.*"cause":"unreachable".*\}\}\n$`, r.Stdout)
 }
 
 // What is written is read again, whole and in part, of any length.
@@ -195,7 +196,11 @@ func TestHostRefusals(t *testing.T) {
 		r := run(t, c.args...)
 		assert.Equal(t, 2, r.Status, c.args)
 		assert.Contains(t, r.Stderr, c.says)
-		assert.Empty(t, r.Stdout)
+		if slices.Contains(c.args, "--json") {
+			assert.Contains(t, r.Stdout, `{"error":{`)
+		} else {
+			assert.Empty(t, r.Stdout)
+		}
 	}
 	for _, c := range []struct {
 		says string
