@@ -15,7 +15,7 @@ type Variable struct {
 
 // Variables are all of them. Those that begin with SOFTRNIC_ are what `rnic run` tells the libraries in a program (package rdmacore).
 var Variables = []Variable{
-	{"XDG_RUNTIME_DIR", "where processes with --stats put their sockets, and rnic top looks: in softrnic below it. Without it: softrnic-UID below TMPDIR"},
+	{"XDG_RUNTIME_DIR", "where processes put their sockets, in softrnic below it: those of --stats, which rnic top looks for, and of VI programs that share a port. Without it: softrnic-UID below TMPDIR"},
 	{"TMPDIR", "the folder for temporary files, /tmp without it"},
 	{"LD_PRELOAD", "rnic run puts its library first in the program's, and keeps what is there"},
 	{"SYSFS_PATH", "rnic run gives the program a folder of its own, in which rdma-core finds the device"},
