@@ -63,7 +63,7 @@ func (q *QP) postRecvFaulty(reqs []Recv) (n int, err error) {
 		}
 		if err := q.rnic.faults.Post(q.ID(), wr.OpRecv, s); err != nil {
 			about := q.about()
-			about.Asked = wr.Untagged(octets(reqs[i].SGL))
+			about.Asked = octets(reqs[i].SGL)
 			return n, refused(planned(wr.ErrQueueFull, err), wr.OpRecv.Words(), "verbs draft 9.3.1.2", about)
 		}
 		k, err := q.q.PostRecv(reqs[i])

@@ -3,6 +3,7 @@ package verbs
 import (
 	"errors"
 
+	"github.com/softrnic/softrnic/internal/sglcheck"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -78,7 +79,7 @@ func refusePostRecv(err error, about Reason, reqs []Recv) error {
 		return err
 	}
 	if len(reqs) > 0 {
-		about.Asked = wr.Untagged(octets(reqs[0].SGL))
+		about.Asked = octets(reqs[0].SGL)
 	}
 	return refused(err, wr.OpRecv.Words(), "verbs draft 9.3.1.2", about)
 }
@@ -87,13 +88,13 @@ func refusePostRecv(err error, about Reason, reqs []Recv) error {
 func asks(r *Request) (s STag, has bool, n Octets) {
 	switch {
 	case r.Op.IsRead():
-		return r.Remote.STag, true, wr.Tagged(r.Remote.TO, uint64(r.Local.Length))
+		return r.Remote.STag, true, octetsAt(r.Remote.TO, []SGE{r.Local})
 	case r.Op.IsWrite():
-		return r.Remote.STag, true, wr.Tagged(r.Remote.TO, octets(r.SGL))
+		return r.Remote.STag, true, octetsAt(r.Remote.TO, r.SGL)
 	case r.Op.IsAtomic():
 		return r.Remote.STag, true, wr.Tagged(r.Remote.TO, 8)
 	case r.Op.IsSend():
-		return 0, false, wr.Untagged(octets(r.SGL))
+		return 0, false, octets(r.SGL)
 	case r.Op == OpBind && r.Bind != nil:
 		return r.Bind.Window, true, wr.Tagged(r.Bind.VA, r.Bind.Length)
 	case r.Op == OpFastRegister && r.FastRegister != nil:
@@ -104,9 +105,23 @@ func asks(r *Request) (s STag, has bool, n Octets) {
 	return 0, false, Octets{}
 }
 
-func octets(sgl []SGE) (n uint64) {
+// octets are those of a list; how many is not known if an element stands for one that cannot be.
+func octets(sgl []SGE) Octets {
+	var n uint64
 	for i := range sgl {
+		if sglcheck.Is(&sgl[i]) {
+			return Octets{}
+		}
 		n += uint64(sgl[i].Length)
+	}
+	return wr.Untagged(n)
+}
+
+// octetsAt are those of a list, from a tagged offset on.
+func octetsAt(to uint64, sgl []SGE) Octets {
+	n := octets(sgl)
+	if n.Known {
+		n.Tagged, n.TO = true, to
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package verbs_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -52,4 +53,29 @@ func TestUnrepresentableSGE(t *testing.T) {
 
 	longest := verbs.SGE{STag: zero.STag(), Length: verbs.MaxMessage}
 	require.Equal(t, verbs.StatusBaseBounds, w.run(verbs.Request{SGL: []verbs.SGE{longest}}).Status, "that fits")
+}
+
+// TestMisfitSentence: what stands for an element that cannot be is not told as a length that the program asked for.
+func TestMisfitSentence(t *testing.T) {
+	w := newWorld(t, verbs.Config{})
+	w.connect()
+	to, misfit := verbs.Remote{STag: 0x1234, TO: 0x5678}, []verbs.SGE{w.mr.SGE(0, 8), w.mr.SGE(-1, 8)}
+	const why = ": invalid scatter/gather list format: the offset of an element is negative or beyond 64 bits, " +
+		"or its length is not within 0 to 4294967295 (verbs draft %s): name octets of the region, of 4 GiB - 1 at most in one element"
+	send, recv := fmt.Sprintf(why, "9.3.1.1"), fmt.Sprintf(why, "9.3.1.2")
+	on := fmt.Sprintf(" on QP %d refused", w.qp.ID())
+	for want, post := range map[string]func() (int, error){
+		"Send" + on + send: func() (int, error) { return w.qp.PostSend(verbs.Request{SGL: misfit}) },
+		"RDMA Write of STag 0x00001234" + on + send: func() (int, error) {
+			return w.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: misfit, Remote: to})
+		},
+		"RDMA Read of STag 0x00001234" + on + send: func() (int, error) {
+			return w.qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: misfit[1], Remote: to})
+		},
+		"Receive" + on + recv:    func() (int, error) { return w.qp.PostRecv(verbs.Recv{SGL: misfit}) },
+		"Receive refused" + recv: func() (int, error) { return w.srq.PostRecv(verbs.Recv{SGL: misfit}) },
+	} {
+		_, err := post()
+		require.EqualError(t, err, want)
+	}
 }
