@@ -17,6 +17,7 @@ type mutant struct {
 	was   string
 	is    string
 	cases []string // that must catch it
+	keys  []string // the requirements that it breaks, if it is about those
 }
 
 func (m *mutant) String() string { return m.share + "/" + m.name }
@@ -69,14 +70,13 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t")
 
 func parse(line string) (mutant, error) {
 	f := strings.Split(line, "\t")
-	if len(f) != 5 {
-		return mutant{}, fmt.Errorf("%d fields, want name, file, old text, new text, cases", len(f))
+	if len(f) < 5 || len(f) > 6 {
+		return mutant{}, fmt.Errorf("%d fields, want name, file, old text, new text, cases, and the keys or nothing", len(f))
 	}
 	m := mutant{name: f[0], file: path.Clean(f[1]), was: unescape.Replace(f[2]), is: unescape.Replace(f[3])}
-	for c := range strings.SplitSeq(f[4], ",") {
-		if c = strings.TrimSpace(c); c != "" {
-			m.cases = append(m.cases, c)
-		}
+	m.cases = commas(f[4])
+	if len(f) == 6 {
+		m.keys = commas(f[5])
 	}
 	switch {
 	case m.name == "":
@@ -89,6 +89,16 @@ func parse(line string) (mutant, error) {
 		return m, fmt.Errorf("mutant %s: %s is no file of the product", m.name, m.file)
 	}
 	return m, nil
+}
+
+// commas are the words of a list.
+func commas(list string) (words []string) {
+	for w := range strings.SplitSeq(list, ",") {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 // product reports whether a file is of what the cases check, rather than of the

@@ -68,8 +68,12 @@ func TestParse(t *testing.T) {
 	m, err := parse(`lost` + "\t" + `qp/x.go` + "\t" + `a\n\tb` + "\t" + `'\\n'` + "\t" + `5.1/a, 5.2/b`)
 	require.NoError(t, err)
 	assert.Equal(t, mutant{name: "lost", file: "qp/x.go", was: "a\n\tb", is: `'\n'`, cases: []string{"5.1/a", "5.2/b"}}, m)
+	m, err = parse("lost\tqp/x.go\ta\tb\t5.1/a\tRV-5.1-M1,RV-5.1-M2")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"RV-5.1-M1", "RV-5.1-M2"}, m.keys)
 	for name, line := range map[string]string{
 		"fields":    "a\tqp/x.go\tb",
+		"too many":  "x\tqp/x.go\ta\tb\tc\tk\tl",
 		"name":      "\tqp/x.go\ta\tb\tc",
 		"no cases":  "x\tqp/x.go\ta\tb\t,",
 		"nothing":   "x\tqp/x.go\ta\ta\tc",
