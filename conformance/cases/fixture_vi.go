@@ -190,10 +190,22 @@ func (h *viHost) becomes(v *vipl.Vi, s vipl.ViState) {
 	require.Eventually(h.t, func() bool { return h.state(v) == s }, patience(h.t), time.Millisecond, "%v", s)
 }
 
-// reported is the next asynchronous error.
-func (h *viHost) reported(code vipl.ErrorCode) {
+// reported is the next asynchronous error, one of that VI that no Descriptor belongs to: all of what the handler is told.
+func (h *viHost) reported(v *vipl.Vi, code vipl.ErrorCode, op vipl.Status) {
+	h.told(vipl.ErrorDescriptor{ViHandle: v, OpCode: op, ResourceCode: vipl.ResourceVi, ErrorCode: code})
+}
+
+// told is the next asynchronous error, whatever it belongs to on the NIC.
+func (h *viHost) told(want vipl.ErrorDescriptor) {
+	want.NicHandle = h.nic
 	e := receive(h.t, h.errors, "nothing came")
-	require.Equal(h.t, code, e.ErrorCode, "%v", &e)
+	require.Equal(h.t, want.String(), e.String(), "error code, resource code and operation")
+	for name, same := range map[string]bool{
+		"NIC": want.NicHandle == e.NicHandle, "VI": want.ViHandle == e.ViHandle,
+		"CQ": want.CQHandle == e.CQHandle, "Descriptor": want.DescriptorPtr == e.DescriptorPtr,
+	} {
+		require.True(h.t, same, "the %s of %v", name, &e)
+	}
 }
 
 // usage is what is in use on the NIC.

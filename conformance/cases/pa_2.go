@@ -153,9 +153,7 @@ func viLaterErrors(t *conformance.T) {
 		r.get(viSend)
 		r.sent(r.v, d, viDone)
 		breaks(r)
-		e := receive(t, r.errors, "nothing came")
-		require.Equal(t, vipl.ErrorConnLost, e.ErrorCode)
-		require.Same(t, r.v, e.ViHandle)
+		r.reported(r.v, vipl.ErrorConnLost, 0)
 		require.Equal(t, vipl.StateError, r.state(r.v))
 		require.Equal(t, vipl.Status(viDone), d.Control.Status, "what has been told stays")
 	}
@@ -163,8 +161,8 @@ func viLaterErrors(t *conformance.T) {
 	p := newVIPair(t, vipl.ServiceReliableDelivery)
 	d := p.a.sends(p.va, p.a.data(0, 9))
 	p.a.sent(p.va, d, viDone)
-	p.b.reported(vipl.ErrorRecvQEmpty)
-	p.a.reported(vipl.ErrorConnLost)
+	p.b.reported(p.vb, vipl.ErrorRecvQEmpty, viOpReceive)
+	p.a.reported(p.va, vipl.ErrorConnLost, 0)
 	require.Equal(t, vipl.StateError, p.a.state(p.va))
 	require.Equal(t, vipl.StateError, p.b.state(p.vb))
 }
@@ -237,7 +235,7 @@ func viRightsOfTarget(t *conformance.T) {
 	require.Equal(t, "and yet!", string(mem))
 	t.Part("the other way they count")
 	r.rdmaWrite(viRDMA{uint64(here.Data), uint32(handle), 8}, "replaced")
-	r.reported(vipl.ErrorRdmaWProt)
+	r.reported(r.v, vipl.ErrorRdmaWProt, viOpRemoteWrite)
 	require.Equal(t, "and yet!", string(mem))
 }
 
@@ -375,10 +373,7 @@ func viQueueOverrun(t *conformance.T) {
 				require.Empty(t, r.errors)
 				continue
 			}
-			e := receive(t, r.errors, "nothing came")
-			require.Equal(t, vipl.ErrorViOverrun, e.ErrorCode)
-			require.Equal(t, op, e.OpCode)
-			require.Same(t, r.v, e.ViHandle)
+			r.told(vipl.ErrorDescriptor{ViHandle: r.v, DescriptorPtr: d, OpCode: op, ResourceCode: vipl.ResourceVi, ErrorCode: vipl.ErrorViOverrun})
 			require.Equal(t, vipl.StateError, r.state(r.v))
 		}
 	}
@@ -404,7 +399,7 @@ func viWriteErrorInReceive(t *conformance.T) {
 				continue
 			}
 			r.received(r.v, r.receives[1], viDone|viFlushed|viOpReceive)
-			r.reported(vipl.ErrorConnLost)
+			r.reported(r.v, vipl.ErrorConnLost, viOpRemoteWrite)
 			r.over()
 			require.NoError(t, r.v.Disconnect())
 			require.Empty(t, r.errors)

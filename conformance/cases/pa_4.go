@@ -182,10 +182,7 @@ func viIdleErrors(t *conformance.T) {
 		p, ce := dialVI(t, r.viHost), viPeerCE(l.level, "later")
 		done := serveVI(r.viHost, idle, "later")
 		p.connects(ce, done)
-		e = receive(t, r.errors, "nothing came")
-		require.Same(t, idle, e.ViHandle)
-		require.Equal(t, vipl.ErrorPostDesc, e.ErrorCode)
-		require.Same(t, stray, e.DescriptorPtr)
+		r.told(vipl.ErrorDescriptor{ViHandle: idle, DescriptorPtr: stray, ResourceCode: vipl.ResourceDescriptor, ErrorCode: vipl.ErrorPostDesc})
 		require.Equal(t, vipl.StateConnected, r.state(idle), "it is of before")
 	}
 }
@@ -278,7 +275,7 @@ func viPendingTransportError(t *conformance.T) {
 		_, _ = r.conn.Write(s.octets(false)) // the VI may hang up on the header
 		require.Error(t, receive(t, r.done, "nothing came"), "ConnectRequest")
 		require.Equal(t, vipl.StateError, r.state(r.v))
-		r.reported(vipl.ErrorConnLost)
+		r.reported(r.v, vipl.ErrorConnLost, 0)
 		r.received(r.v, d, viDone|viFlushed|viOpReceive)
 		late := r.sends(r.v, r.data(0, 1))
 		r.sent(r.v, late, viDone|viFlushed)

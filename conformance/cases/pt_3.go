@@ -89,7 +89,7 @@ func (r *viRig) failedIn(kind byte, level vipl.ReliabilityLevel) {
 		require.Eventually(t, func() bool { return r.usage().Untold > 0 }, patience(t), 1e6, "the RDMA Write is counted")
 	default:
 		require.Equal(t, vipl.Status(viDone|viFlushed|viOpReceive), got.Control.Status)
-		r.reported(vipl.ErrorRdmaWAbort)
+		r.reported(r.v, vipl.ErrorRdmaWAbort, viOpRemoteWrite)
 	}
 	if !unreliable {
 		return

@@ -258,7 +258,7 @@ func viProtectionBit(t *conformance.T) {
 	p := newVIPair(t, vipl.ServiceReliableDelivery)
 	d := p.a.writes(p.va, nowhere, p.a.data(0, 8))
 	p.a.sent(p.va, d, viDone|viOpWrite)
-	p.b.reported(vipl.ErrorRdmaWProt)
+	p.b.reported(p.vb, vipl.ErrorRdmaWProt, viOpRemoteWrite)
 	p.a.becomes(p.va, vipl.StateError)
 	require.Equal(t, vipl.Status(viDone|viOpWrite), d.Control.Status, "it had left")
 

@@ -90,7 +90,7 @@ func viNoReceive(t *conformance.T, l viLevel) {
 		}
 		r.put(r.message(s))
 		if l.level != vipl.ServiceUnreliable {
-			r.reported(vipl.ErrorRecvQEmpty)
+			r.reported(r.v, vipl.ErrorRecvQEmpty, viOpReceive)
 			r.over()
 			require.Equal(t, vipl.StateError, r.state(r.v))
 			continue
@@ -146,6 +146,14 @@ func viLimitsTold(t *conformance.T) {
 	assert.Equal(t, [3]bool{false, true, true}, a.RDMAReadSupport, "table 1, and what viReadScatters does")
 	assert.Equal(t, uint32(40<<10), a.MaxTransferSize)
 	assert.GreaterOrEqual(t, a.MaxSegmentsPerDesc, uint32(252))
+	r := newVIRig(t, viSetup{level: vipl.ServiceReliableDelivery})
+	segments := make([]vipl.DataSegment, a.MaxSegmentsPerDesc)
+	for i := range segments {
+		segments[i] = r.data(i, 1)
+	}
+	r.sent(r.v, r.sends(r.v, segments...), viDone)
+	require.Equal(t, r.mem[:len(segments)], r.get(viSend).payload, "as many segments as are told")
+	r.sent(r.v, r.sends(r.v, append(segments, r.data(0, 1))...), viDone|viFormat)
 	bad := h.attributes(vipl.ServiceUnreliable)
 	bad.MaxTransferSize = 40<<10 + 1
 	viCode(t, vipl.ErrInvalidMTU, second(h.nic.CreateVi(&bad, nil, nil)), "more than the NIC's")

@@ -93,8 +93,8 @@ func viSecondRequest(t *conformance.T, r *viRig) {
 	require.Equal(t, "third", string(c.RemoteAddr().Discriminator), "who is offered")
 	require.NoError(t, c.ConnectReject())
 	p.send("") // there is no receive: it gets as far as that
-	r.reported(vipl.ErrorConnLost)
-	r.reported(vipl.ErrorRecvQEmpty)
+	r.reported(r.v, vipl.ErrorConnLost, 0)
+	r.reported(other, vipl.ErrorRecvQEmpty, viOpReceive)
 	r.becomes(other, vipl.StateError)
 }
 

@@ -285,10 +285,7 @@ func viSleepersWoken(t *conformance.T) {
 // viAsynchronousErrors breaks a connection by what no Descriptor tells.
 func viAsynchronousErrors(t *conformance.T, r *viRig) {
 	r.rdmaWrite(viRDMA{address: 1, handle: 1}, "x")
-	e := receive(t, r.errors, "nothing came")
-	require.Equal(t, vipl.ErrorRdmaWProt, e.ErrorCode)
-	require.Same(t, r.nic, e.NicHandle)
-	require.Same(t, r.v, e.ViHandle)
+	r.reported(r.v, vipl.ErrorRdmaWProt, viOpRemoteWrite)
 }
 
 // viReadOnlyPages has a receive and an RDMA Write go to a constant of this program, which is

@@ -233,7 +233,7 @@ func viWriteValidated(t *conformance.T, l viLevel) {
 			}
 			r.received(r.v, r.receives[0], status)
 		} else {
-			r.reported(vipl.ErrorRdmaWProt)
+			r.reported(r.v, vipl.ErrorRdmaWProt, viOpRemoteWrite)
 			r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
 		}
 		require.True(t, bytes.Equal(before, r.mem), "the memory")
@@ -253,7 +253,7 @@ func viReadValidated(t *conformance.T) {
 			require.Equal(t, number, s.number)
 			require.Empty(t, s.payload)
 			require.Equal(t, byte(viLast|viError), s.flags)
-			r.reported(vipl.ErrorRdmaRProt)
+			r.reported(r.v, vipl.ErrorRdmaRProt, viOpRead)
 			r.over()
 		}
 	}

@@ -62,7 +62,7 @@ func viTCPCloses(t *conformance.T, l viLevel) {
 	require.NoError(t, r.conn.Close())
 	r.received(r.v, r.receives[0], viDone|viFlushed|viOpReceive)
 	require.Equal(t, vipl.StateError, r.state(r.v))
-	r.reported(vipl.ErrorConnLost)
+	r.reported(r.v, vipl.ErrorConnLost, 0)
 	r.sent(r.v, r.sends(r.v, r.data(0, 1)), viDone|viFlushed)
 }
 

@@ -1,6 +1,8 @@
 package cases
 
 import (
+	"bytes"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
@@ -95,7 +97,7 @@ func viTransmitError(t *conformance.T, l viLevel) {
 func viTransmitErrorWrite(t *conformance.T, r *viRig) {
 	r.put(r.message(viSegment{kind: viWrite, rdma: r.at(0, 8), payload: []byte("half")}))
 	r.put(viSegment{kind: viWrite, flags: viLast | viError, number: r.number, offset: 4, rdma: r.at(0, 8)})
-	r.reported(vipl.ErrorRdmaWAbort)
+	r.reported(r.v, vipl.ErrorRdmaWAbort, viOpRemoteWrite)
 	r.over()
 
 	t.Part("the answer to an RDMA Read")
@@ -204,6 +206,7 @@ var vt3_6 = []conformance.Case{
 	apiCase("3.6/vi-crc-by-both-active", viCRCByBothActive, "VT-3.5-M1", "VT-3.6-M1", "VT-3.6-M3", "VT-3.6-M4"),
 	apiCase("3.6/vi-wrong-crc", eachLevel(viWrongCRC), "VT-3.6-M5", "VT-3.6-M6", "VA-2.5.1-M1", "PT-3.6-M1"),
 	apiCase("3.6/vi-wrong-crc-answer", viWrongCRCAnswer, "VT-3.6-M5", "VT-3.6-M6"),
+	apiCase("3.6/vi-wrong-crc-of-each-type", viWrongCRCOfEachType, "VT-3.6-M5", "VT-3.6-M6", "PT-3.6-M1"),
 	apiCase("3.6/vi-wrong-crc-told", viWrongCRCTold, "VT-3.6-M7"),
 	apiCase("3.7/vi-never-urgent", viNeverUrgent, "VT-3.7-M1", "VT-3.7-M2", "VT-3.7-M3"),
 }
@@ -305,6 +308,38 @@ func viWrongCRCAnswer(t *conformance.T) {
 		require.Equal(t, before, string(r.mem[:8]), "the memory")
 		require.Equal(t, vipl.StateError, r.state(r.v))
 		r.over()
+	}
+}
+
+// viWrongCRCOfEachType spoils each kind of segment that a peer sends unasked, in its header and in its trailer: none of
+// them has an effect, and the connection ends.
+func viWrongCRCOfEachType(t *conformance.T) {
+	for kind := range inTurn(t, "type %d", []byte{viSend, viWrite, viReadRequest, viNOP}) {
+		for back := range inTurn(t, "octet %d from the end", []int{20, 1}) {
+			for l := range inTurn(t, "%s", viLevels[1:]) {
+				r := newCRCRig(t, l.level, 1)
+				before := bytes.Clone(r.mem)
+				s := viSegment{kind: kind, flags: viLast, rdma: r.at(0, 8)}
+				switch kind {
+				case viSend, viWrite:
+					s.payload = []byte("12345678")
+				case viNOP:
+					s.number = r.number
+				}
+				if kind != viNOP {
+					s = r.message(s)
+				}
+				r.says(spoilt(s, back))
+				r.over() // no answer to a Read either
+				r.becomes(r.v, vipl.StateError)
+				require.True(t, bytes.Equal(before, r.mem), "the memory")
+				status := uint32(viDone | viFlushed | viOpReceive)
+				if kind == viSend {
+					status = viDone | viTransport | viOpReceive
+				}
+				r.received(r.v, r.receives[0], status)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/stretchr/testify/assert"
@@ -19,6 +20,7 @@ var vt3_3 = []conformance.Case{
 	apiCase("3.3/vi-peer-to-peer", viPeerToPeerDiffers, "VT-3.3-M2"),
 	apiCase("3.3/vi-receives-told", viReceivesTold, "VT-3.3-M3", "VT-3.2-S2", "PT-3.2-M8"),
 	apiCase("3.3/vi-mtu", viMTU, "VT-3.3-M4", "VA-4.1-M5"),
+	apiCase("3.3/vi-mtu-exceeded", viMTUExceeded, "VT-3.3-M4", "VA-4.1-M5"),
 	apiCase("3.3/vi-mtu-active", viMTUActive, "VT-3.3-M4", "VA-4.1-M5"),
 	apiCase("3.3/vi-unknown-options", viUnknownOptions, "VT-3.3-M5"),
 	apiCase("3.3/vi-crc-option", viCRCOptionForm, "VT-3.3-M6", "VT-3.3-M7"),
@@ -161,6 +163,63 @@ func viMTU(t *conformance.T) {
 			_, payload := r.whole(viSend)
 			require.Len(t, payload, int(c.agreed), "the longest that may be sent")
 		}
+	}
+}
+
+// viMTUExceeded sends the VI messages of the MTU that was agreed upon, and of an octet more, of each kind, whole and in
+// parts. There is memory for them.
+func viMTUExceeded(t *conformance.T) {
+	const mtu = 600
+	for l := range inTurn(t, "%s", viLevels) {
+		for kind := range inTurn(t, "type %d", []byte{viSend, viWrite, viReadRequest}) {
+			if kind == viReadRequest && l.level == vipl.ServiceUnreliable {
+				continue
+			}
+			for parts := range inTurn(t, "%d parts", []int{1, 2}) {
+				if kind == viReadRequest && parts > 1 {
+					continue
+				}
+				r := newVIRig(t, viSetup{level: l.level, receives: 3, ce: func(ce *viCE) { ce.mtu = mtu }})
+				r.exceeds(kind, mtu, parts)
+				switch kind {
+				case viReadRequest:
+					require.Len(t, r.answer(r.number), mtu, "what may be asked for")
+				case viSend:
+					r.received(r.v, r.receives[0], viDone|viOpReceive)
+				default:
+					r.takes("behind", r.receives[0], viDone|viOpReceive)
+				}
+				before := bytes.Clone(r.mem[:viSlots])
+				r.exceeds(kind, mtu+1, parts)
+				switch {
+				case kind == viSend:
+					r.received(r.v, r.receives[1], viDone|viLength|viOpReceive)
+				case l.level == vipl.ServiceUnreliable:
+					r.takes("behind", r.receives[1], viDone|viOpReceive)
+				}
+				require.True(t, bytes.Equal(before, r.mem[:viSlots]), "the memory")
+				if l.level != vipl.ServiceUnreliable {
+					r.over()
+					r.becomes(r.v, vipl.StateError)
+				}
+			}
+		}
+	}
+}
+
+// exceeds sends a message of n octets, or asks for so many.
+func (r *viRig) exceeds(kind byte, n, parts int) {
+	s := r.message(viSegment{kind: kind, flags: viLast, rdma: r.at(0, n)})
+	if kind == viReadRequest {
+		r.put(s)
+		return
+	}
+	octets := fill(make([]byte, n), 7)
+	for i := range parts {
+		s.offset = uint32(i * n / parts)
+		s.payload = octets[s.offset : (i+1)*n/parts]
+		s.flags = either[byte](i == parts-1, viLast, 0)
+		_, _ = r.conn.Write(s.octets(false)) // it may have closed
 	}
 }
 
