@@ -26,7 +26,7 @@ var ndFlags = []conformance.Case{
 	apiCase("Bind/nd-allow-write", onNDRig(ndAllowWrite), "ND-Bind-F4"),
 }
 
-// ndSilent posts more silent requests than the queue holds, and then some that fail.
+// ndSilent posts more silent requests than the queue holds, with others in between and without, and then some that fail.
 func ndSilent(t *conformance.T, m ndMethod) {
 	a, b := newNDPair(t, ndShape{})
 	m.prepare(a)
@@ -46,6 +46,30 @@ func ndSilent(t *conformance.T, m ndMethod) {
 			continue
 		}
 		for i := range 3 {
+			b.received(i, 8)
+		}
+	}
+	a.none()
+
+	t.Part("none but silent ones")
+	posts := func(post func(h *ndHost) error) {
+		eventually(t, func() bool {
+			err := post(a)
+			if err != nil {
+				require.ErrorIs(t, err, nd2.ErrNoMoreEntries)
+			}
+			return err == nil
+		}, "room for another silent %s", m.name)
+	}
+	for i := range 40 {
+		if m.typ == nd2.RequestTypeSend {
+			b.receive(i, 0, 8)
+		}
+		posts(func(h *ndHost) error { return m.post(h, "silent", h.list(0, 8), b.remote(8), nd2.OpFlagSilentSuccess) })
+		if m.undo != nil {
+			posts(func(h *ndHost) error { return m.undo(h, "silent", nd2.OpFlagSilentSuccess) })
+		}
+		if m.typ == nd2.RequestTypeSend {
 			b.received(i, 8)
 		}
 	}
@@ -185,6 +209,20 @@ func ndInline(t *conformance.T, m ndMethod) {
 	require.ErrorIs(t, err, nd2.ErrBufferOverflow)
 	require.Equal(t, padded(fresh(30, 8)), arrive([]nd2.SGE{{Buffer: fresh(30, 8)}}))
 	require.GreaterOrEqual(t, a.adapter.Query().MaxInlineDataSize, limit, "MaxInlineDataSize")
+
+	t.Part("as many as the queue holds, which wait")
+	r := newNDRig(t, ndShape{})
+	answer := r.pendingRead(0, 0)
+	octets := make([]byte, 4) // of no region
+	for i := range 7 {
+		require.NoError(t, m.post(r.ndHost, i+1, []nd2.SGE{{Buffer: fill(octets, i)}}, ndPeerMemory, nd2.OpFlagInline|nd2.OpFlagReadFence))
+	}
+	r.peer.send(answer)
+	r.done(0, nd2.RequestTypeRead, nd2.Success)
+	for i := range 7 {
+		r.peer.expect(either(m.typ == nd2.RequestTypeSend, aSend(uint32(i+1), fresh(4, i)), aWrite(ndPeerMemory.token, ndPeerMemory.at, fresh(4, i))))
+		r.done(i+1, m.typ, nd2.Success)
+	}
 }
 
 // ndAllowRead opens a window for reading.

@@ -16,6 +16,7 @@ var ndMemoryCases = []conformance.Case{
 	apiCase("Bind/nd-region-rights", ndRegionRights, "ND-Bind-R4"),
 	apiCase("Bind/nd-token", onNDRig(ndToken), "ND-Bind-M1", "ND-Bind-M6"),
 	apiCase("Bind/nd-one-queue-pair", ndOneQueuePair, "ND-Bind-M2", "ND-Bind-M3"),
+	apiCase("Bind/nd-until-invalidated", onNDRig(ndUntilInvalidated), "ND-Bind-M2", "ND-Bind-M3"),
 	apiCase("Invalidate/nd-when-told", onNDRig(ndInvalidateWhenTold), "ND-Invalidate-M1"),
 	apiCase("Invalidate/nd-no-further", ndNoFurther, "ND-Invalidate-M2"),
 	apiCase("Read/nd-entries", ndReadEntries, "ND-Read-M1"),
@@ -165,6 +166,7 @@ func ndOneQueuePair(t *conformance.T) {
 	b.done(1, nd2.RequestTypeBind, nd2.Success)
 	require.Error(t, bind(other), "it is bound")
 	require.Error(t, bind(b.qp), "it is bound")
+	require.ErrorIs(t, other.Invalidate(1, b.window, 0), nd2.ErrInvalidDeviceRequest, "it is not this one's")
 	reads(a, nd2.Success)
 	require.NoError(t, invalidateND(b, 3, 0))
 	b.done(3, nd2.RequestTypeInvalidate, nd2.Success)
@@ -174,6 +176,30 @@ func ndOneQueuePair(t *conformance.T) {
 	reads(a, nd2.ErrRemoteError) // it is the other queue pair's peer's now
 	a.over()
 	reads(c, nd2.Success)
+}
+
+// ndUntilInvalidated tries to take a window that is being invalidated to another queue pair, while the Invalidate waits
+// for a Read: it is bound until then.
+func ndUntilInvalidated(t *conformance.T, r *ndRig) {
+	c := newNDHost(t, ndShape{})
+	other, conn := r.pair(r.ndHost, ndShape{depth: 8, sge: 4}), r.connector()
+	connectND(c, r.ndHost, other, conn)
+	bind := func() error {
+		return other.Bind(1, r.region, r.window, r.mem[ndOpen:][:ndOpenLen], nd2.OpFlagAllowRead)
+	}
+	ndInvalidate.prepare(r.ndHost)
+	answer := r.pendingRead(0, 0)
+	require.NoError(t, invalidateND(r.ndHost, 1, nd2.OpFlagReadFence))
+	require.ErrorIs(t, bind(), nd2.ErrInvalidDeviceState)
+	require.ErrorIs(t, invalidateND(r.ndHost, 2, 0), nd2.ErrInvalidDeviceRequest, "it is asked for already")
+	require.Equal(t, r.mem[ndOpen:][:ndOpenLen], r.fetch(r.opened(), ndOpenLen))
+	r.peer.send(answer)
+	r.done(0, nd2.RequestTypeRead, nd2.Success)
+	r.done(1, nd2.RequestTypeInvalidate, nd2.Success)
+	require.NoError(t, bind())
+	r.done(1, nd2.RequestTypeBind, nd2.Success)
+	require.NoError(t, c.qp.Read(2, c.list(0, 8), r.opened().at, r.opened().token, 0))
+	c.done(2, nd2.RequestTypeRead, nd2.Success)
 }
 
 // ndInvalidateWhenTold invalidates a window once the peer has said that it is done. What

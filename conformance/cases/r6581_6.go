@@ -352,6 +352,10 @@ func initiatorAdapts(t *conformance.T) {
 		}
 		r.sendAtOnce(requests...)
 		r.expect(responses...)
+		if x.ird < 8 {
+			err := r.modify(uppertester.ModifyArgs{Next: verbs.StateRTS, ORD: ptr(x.ird + 1)})
+			require.ErrorIs(t, err, verbs.ErrORDExceeded, "raised above the Responder's IRD")
+		}
 		r.keepsORD(x.want)
 	}
 }

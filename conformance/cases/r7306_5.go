@@ -248,6 +248,24 @@ func atomicDeliveredWhole(t *conformance.T) {
 		a.expect(a.answer(3, uint64(1000+i)))
 		b.holds(8, native(uint64(1001+i)))
 	}
+	for _, spoil := range named(t, "%s", map[string]func(a *atomics, u []byte){
+		"not the last segment of its message": func(a *atomics, u []byte) {
+			u[0] &^= 0x40
+			require.NoError(t, a.peer.Send(u))
+		},
+		"a wrong CRC": func(a *atomics, u []byte) {
+			f := a.peer.Frame(u)
+			f[len(f)-1] ^= 1
+			require.NoError(t, a.peer.Raw(f))
+		},
+	}) {
+		a := openAtomics(open(t, extended(setup{})))
+		b := a.region(16, atomicRights)
+		b.put(8, 1000)
+		spoil(a, a.ask(b.fetchAdd(8, 3, 1, 0)))
+		require.NotEqual(t, byte(opAtomicResponse), a.next()[1], "it was answered")
+		b.unchanged()
+	}
 }
 
 // r7306_5_4 is what a program that posts Atomics gets: RFC 7306 5.2 and 5.4.

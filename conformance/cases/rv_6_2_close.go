@@ -1,8 +1,13 @@
 package cases
 
 import (
+	"errors"
 	"io"
+	"net"
+	"os"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -203,6 +208,7 @@ var rv6_2_abort = []conformance.Case{
 	apiCase("6.2.2.4/stops-everything", abortStopsEverything, "RV-6.2.2.4-M3"),
 	apiCase("6.2.2.4/socket-released", abortReleases, "RV-6.2.2.4-M5"),
 	upperCase("6.2.2.4/llp-failure", llpFails, "RV-6.2.2.4-M2", "RV-6.2.2.4-M6", "RV-6.2.2.4-M7", "PV-8.3.3-M1", "PV-8.3.3-M2"),
+	apiCase("6.2.2.4/llp-times-out", llpTimesOut, "RV-6.2.2.4-M6", "PV-8.3.3-M1"),
 }
 
 // abortedByVerb: the stream is reset, and nothing is said.
@@ -300,5 +306,48 @@ func llpFails(t *conformance.T) {
 		r.events(c.event)
 		r.completionsOf(r.SendCQ, verbs.Completion{ID: 9, Op: verbs.OpRead, Status: verbs.StatusFlushed})
 		r.completionsOf(r.RecvCQ, flushedRecvs(1, 2)...)
+	}
+}
+
+// timedOut tells the end of what the peer sends as TCP's time-out.
+type timedOut struct{ net.Conn }
+
+func (c timedOut) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, io.EOF) {
+		err = os.NewSyscallError("read", syscall.ETIMEDOUT)
+	}
+	return n, err
+}
+
+// llpTimesOut: TCP gives up a peer that takes nothing. Where it cannot be told to do so soon, and where the stream is no
+// socket of the queue pair's, the connection says that it did.
+func llpTimesOut(t *conformance.T) {
+	for socket := range inTurn(t, "a socket: %v", []bool{true, false}) {
+		l := newIdleLink(t, verbs.QPConfig{})
+		far, near := tcpPair(t)
+		if socket && !givesUp(near.(*net.TCPConn), 100*time.Millisecond) {
+			continue
+		}
+		if !socket {
+			near = timedOut{near}
+		}
+		l.joinOver(far, verbs.StreamConfig{Conn: near, CRC: true})
+		l.recv(2)
+		if socket {
+			const size = 16 << 20 // more than the sockets hold
+			post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: l.register(size, allRights).SGL(0, size), Remote: l.mr.Remote(0)})
+		} else {
+			post(t, l.qp, l.aRead(1))
+			l.expect(l.asks(1))
+			l.shut()
+		}
+		ends(t, l.qp, verbs.StateError)
+		l.raised(verbs.EventLLPLost)
+		require.Nil(t, l.stream())
+		require.Nil(t, attributes(t, l.qp).Terminate)
+		completes(t, l.sq, l.sentAs(1, either(socket, verbs.OpWrite, verbs.OpRead), verbs.StatusFlushed))
+		completes(t, l.rq, l.recvAs(verbs.StatusFlushed, 2)...)
+		l.noCompletions()
 	}
 }

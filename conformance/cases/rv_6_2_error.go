@@ -202,9 +202,32 @@ func errorWindowsStay(t *conformance.T, n *host) {
 	require.NoError(t, l.qp.Destroy())
 }
 
-// errorToIdle asks for Idle all the time while the stream ends: once it is granted,
-// everything is flushed, and the queue pair is as new.
+// errorToIdle asks for Idle while the LLP holds up the end of the stream, and then all the time while one ends: once it is
+// granted, everything is flushed, and the queue pair is as new.
 func errorToIdle(t *conformance.T) {
+	for work := range inTurn(t, "with work %v", []verbs.Op{verbs.OpSend, verbs.OpRead, verbs.OpRecv}) {
+		l := newIdleLink(t, verbs.QPConfig{})
+		far, near := tcpPair(t)
+		inside, letGo := make(chan struct{}, 8), make(chan struct{})
+		l.joinOver(far, verbs.StreamConfig{Conn: &latch{near, l.qp, inside, letGo}, CRC: true})
+		switch work {
+		case verbs.OpRead:
+			post(t, l.qp, l.aRead(1))
+			l.expect(l.asks(1))
+		case verbs.OpRecv:
+			l.recv(1)
+		default: // none
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) }()
+		receive(t, inside, "the stream was never closed")
+		err, state := l.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}), l.qp.State()
+		close(letGo)
+		require.ErrorIs(t, err, verbs.ErrStillFlushing)
+		require.Equal(t, verbs.StateError, state)
+		require.NoError(t, <-ended)
+		l.modify(verbs.StateIdle)
+	}
 	const requests = 200
 	for _, end := range named(t, "%s", map[string]func(*link){
 		"by verb": func(l *link) { assert.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})) },

@@ -31,8 +31,7 @@ func handles(t *conformance.T, qp *verbs.QP) map[string]userQP {
 	return map[string]userQP{"QP": qp, "UserQP": u}
 }
 
-// postSQResults has each result but Invalid Scatter/Gather List Format: a list of
-// verbs.SGE has one format.
+// postSQResults has each result. Invalid Scatter/Gather List Format is for an element of no octets that there can be.
 func postSQResults(t *conformance.T, n *host) {
 	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
 		for s := range inTurn(t, "in %v", states) {
@@ -58,6 +57,9 @@ func postSQResults(t *conformance.T, n *host) {
 				{"an operation", verbs.ErrInvalidOp, verbs.Request{Op: 77}},
 				{"a Send's list", verbs.ErrInvalidSGLLength, verbs.Request{SGL: make([]verbs.SGE, 3)}},
 				{"a Write's list", verbs.ErrInvalidSGLLength, verbs.Request{Op: verbs.OpWrite, SGL: make([]verbs.SGE, 2)}},
+				{"an element of a Send's list", verbs.ErrInvalidSGLFormat, verbs.Request{SGL: []verbs.SGE{{}, l.mr.SGE(-1, 8)}}},
+				{"an element of a Write's list", verbs.ErrInvalidSGLFormat, verbs.Request{Op: verbs.OpWrite, SGL: l.mr.SGL(0, -1)}},
+				{"the sink of a Read", verbs.ErrInvalidSGLFormat, verbs.Request{Op: verbs.OpRead, Local: l.mr.SGE(-8, 8)}},
 				{"a flag", verbs.ErrInvalidModifier, verbs.Request{Flags: 1 << 5}},
 				{"a Bind of nothing", verbs.ErrInvalidModifier, verbs.Request{Op: verbs.OpBind}},
 				{"a Fast-Register of nothing", verbs.ErrInvalidModifier, verbs.Request{Op: verbs.OpFastRegister}},

@@ -17,8 +17,7 @@ var rv9_3_1_2 = []conformance.Case{
 	apiCase("9.3.1.2/id-and-list", onHost(postRQRequired), "RV-9.3.1.2-M3"),
 }
 
-// postRQResults has each result of a Receive Queue but Invalid Scatter/Gather List Format
-// and Invalid Modifier: verbs.Recv cannot be written down so that they apply.
+// postRQResults has each result of a Receive Queue but Invalid Modifier: verbs.Recv has none.
 func postRQResults(t *conformance.T, n *host) {
 	for name := range inTurn(t, "%s", []string{"QP", "UserQP"}) {
 		for s := range inTurn(t, "in %v", states) {
@@ -37,6 +36,7 @@ func postRQResults(t *conformance.T, n *host) {
 			}
 			require.Equal(t, 2, must(h.PostRecv(verbs.Recv{ID: 1}, verbs.Recv{ID: 2}))(t))
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), l.shown)
+			refuses(t, "an element", verbs.ErrInvalidSGLFormat, post(verbs.Recv{SGL: []verbs.SGE{{}, l.mr.SGE(0, -1)}}), l.shown)
 			require.NoError(t, second(h.PostRecv(make([]verbs.Recv, attributes(t, l.qp).RecvDepth-2)...)))
 			refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), l.shown)
 			if s == verbs.StateRTS {
@@ -73,6 +73,7 @@ func postRQResultsOfSRQ(t *conformance.T, n *host) {
 		for i := range depth {
 			require.Equal(t, 1, must(posts(verbs.Recv{ID: uint64(i)}))(t))
 			refuses(t, "a list", verbs.ErrInvalidSGLLength, post(verbs.Recv{SGL: make([]verbs.SGE, 3)}), queries(srq.Query))
+			refuses(t, "an element", verbs.ErrInvalidSGLFormat, post(verbs.Recv{SGL: n.mr.SGL(-1, 8)}), queries(srq.Query))
 		}
 		refuses(t, "one too many", verbs.ErrQueueFull, post(verbs.Recv{}), queries(srq.Query))
 		l := n.link(verbs.QPConfig{SRQ: srq})
