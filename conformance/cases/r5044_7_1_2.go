@@ -189,8 +189,11 @@ func sendsSecond(t *conformance.T) {
 			r.posts(b, 4) // and in RTS
 			r.mute()
 			f := r.out.fpdu(first)
-			r.raw(f[:len(f)-1])
-			r.mute()
+			begun := min(60, len(f)/2)
+			for _, part := range [][]byte{f[:begun], f[begun : len(f)-1]} {
+				r.raw(part)
+				r.mute()
+			}
 			r.raw(f[len(f)-1:])
 			var got [][]byte
 			for range 2 {
