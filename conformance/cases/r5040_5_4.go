@@ -228,8 +228,8 @@ func requestDeliveredWhole(t *conformance.T, r *rig) {
 		r.expect(aReadResponse(sink, nowhereTO, change[:n]))
 	}
 	t.Part("a Read Request that is not the last segment of its message")
-	spoilt, _ := openWith(t, setup{}, 64)
-	bad := aReadRequest(1, read{nowhere, nowhereTO, 8, b.tag(), b.at(0)})
+	spoilt, source := openWith(t, setup{}, 64)
+	bad := aReadRequest(1, read{nowhere, nowhereTO, 8, source.tag(), source.at(0)})
 	bad[0] &^= 0x40
 	spoilt.send(bad)
 	require.Equal(t, byte(opTerminate), spoilt.next()[1], "it was answered")
