@@ -61,7 +61,8 @@ func TestMisfitSentence(t *testing.T) {
 	w.connect()
 	to, misfit := verbs.Remote{STag: 0x1234, TO: 0x5678}, []verbs.SGE{w.mr.SGE(0, 8), w.mr.SGE(-1, 8)}
 	const why = ": invalid scatter/gather list format: the offset of an element is negative or beyond 64 bits, " +
-		"or its length is not within 0 to 4294967295 (verbs draft %s): name octets of the region, of 4 GiB - 1 at most in one element"
+		"or its length is not within 0 to 4294967295 (verbs draft %s): " +
+		"name octets of the region, of 4 GiB - 1 at most in one element"
 	send, recv := fmt.Sprintf(why, "9.3.1.1"), fmt.Sprintf(why, "9.3.1.2")
 	on := fmt.Sprintf(" on QP %d refused", w.qp.ID())
 	for want, post := range map[string]func() (int, error){

@@ -190,7 +190,8 @@ func (h *viHost) becomes(v *vipl.Vi, s vipl.ViState) {
 	require.Eventually(h.t, func() bool { return h.state(v) == s }, patience(h.t), time.Millisecond, "%v", s)
 }
 
-// reported is the next asynchronous error, one of that VI that no Descriptor belongs to: all of what the handler is told.
+// reported is the next asynchronous error, one of that VI that no Descriptor belongs to: all of what the handler is
+// told.
 func (h *viHost) reported(v *vipl.Vi, code vipl.ErrorCode, op vipl.Status) {
 	h.told(vipl.ErrorDescriptor{ViHandle: v, OpCode: op, ResourceCode: vipl.ResourceVi, ErrorCode: code})
 }

@@ -26,7 +26,8 @@ var ndFlags = []conformance.Case{
 	apiCase("Bind/nd-allow-write", onNDRig(ndAllowWrite), "ND-Bind-F4"),
 }
 
-// ndSilent posts more silent requests than the queue holds, with others in between and without, and then some that fail.
+// ndSilent posts more silent requests than the queue holds, with others in between and without, and then some that
+// fail.
 func ndSilent(t *conformance.T, m ndMethod) {
 	a, b := newNDPair(t, ndShape{})
 	m.prepare(a)
@@ -215,12 +216,14 @@ func ndInline(t *conformance.T, m ndMethod) {
 	answer := r.pendingRead(0, 0)
 	octets := make([]byte, 4) // of no region
 	for i := range 7 {
-		require.NoError(t, m.post(r.ndHost, i+1, []nd2.SGE{{Buffer: fill(octets, i)}}, ndPeerMemory, nd2.OpFlagInline|nd2.OpFlagReadFence))
+		list := []nd2.SGE{{Buffer: fill(octets, i)}}
+		require.NoError(t, m.post(r.ndHost, i+1, list, ndPeerMemory, nd2.OpFlagInline|nd2.OpFlagReadFence))
 	}
 	r.peer.send(answer)
 	r.done(0, nd2.RequestTypeRead, nd2.Success)
 	for i := range 7 {
-		r.peer.expect(either(m.typ == nd2.RequestTypeSend, aSend(uint32(i+1), fresh(4, i)), aWrite(ndPeerMemory.token, ndPeerMemory.at, fresh(4, i))))
+		sent, written := aSend(uint32(i+1), fresh(4, i)), aWrite(ndPeerMemory.token, ndPeerMemory.at, fresh(4, i))
+		r.peer.expect(either(m.typ == nd2.RequestTypeSend, sent, written))
 		r.done(i+1, m.typ, nd2.Success)
 	}
 }

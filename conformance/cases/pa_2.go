@@ -373,7 +373,9 @@ func viQueueOverrun(t *conformance.T) {
 				require.Empty(t, r.errors)
 				continue
 			}
-			r.told(vipl.ErrorDescriptor{ViHandle: r.v, DescriptorPtr: d, OpCode: op, ResourceCode: vipl.ResourceVi, ErrorCode: vipl.ErrorViOverrun})
+			r.told(vipl.ErrorDescriptor{
+				ViHandle: r.v, DescriptorPtr: d, OpCode: op, ResourceCode: vipl.ResourceVi, ErrorCode: vipl.ErrorViOverrun,
+			})
 			require.Equal(t, vipl.StateError, r.state(r.v))
 		}
 	}

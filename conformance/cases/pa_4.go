@@ -182,7 +182,9 @@ func viIdleErrors(t *conformance.T) {
 		p, ce := dialVI(t, r.viHost), viPeerCE(l.level, "later")
 		done := serveVI(r.viHost, idle, "later")
 		p.connects(ce, done)
-		r.told(vipl.ErrorDescriptor{ViHandle: idle, DescriptorPtr: stray, ResourceCode: vipl.ResourceDescriptor, ErrorCode: vipl.ErrorPostDesc})
+		r.told(vipl.ErrorDescriptor{
+			ViHandle: idle, DescriptorPtr: stray, ResourceCode: vipl.ResourceDescriptor, ErrorCode: vipl.ErrorPostDesc,
+		})
 		require.Equal(t, vipl.StateConnected, r.state(idle), "it is of before")
 	}
 }

@@ -320,8 +320,8 @@ func (c timedOut) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// llpTimesOut: TCP gives up a peer that takes nothing. Where it cannot be told to do so soon, and where the stream is no
-// socket of the queue pair's, the connection says that it did.
+// llpTimesOut: TCP gives up a peer that takes nothing. Where it cannot be told to do so soon, and where the stream is
+// no socket of the queue pair's, the connection says that it did.
 func llpTimesOut(t *conformance.T) {
 	for socket := range inTurn(t, "a socket: %v", []bool{true, false}) {
 		l := newIdleLink(t, verbs.QPConfig{})
@@ -336,7 +336,8 @@ func llpTimesOut(t *conformance.T) {
 		l.recv(2)
 		if socket {
 			const size = 16 << 20 // more than the sockets hold
-			post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: l.register(size, allRights).SGL(0, size), Remote: l.mr.Remote(0)})
+			from := l.register(size, allRights).SGL(0, size)
+			post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpWrite, SGL: from, Remote: theirs})
 		} else {
 			post(t, l.qp, l.aRead(1))
 			l.expect(l.asks(1))

@@ -202,8 +202,8 @@ func errorWindowsStay(t *conformance.T, n *host) {
 	require.NoError(t, l.qp.Destroy())
 }
 
-// errorToIdle asks for Idle while the LLP holds up the end of the stream, and then all the time while one ends: once it is
-// granted, everything is flushed, and the queue pair is as new.
+// errorToIdle asks for Idle while the LLP holds up the end of the stream, and then all the time while one ends: once it
+// is granted, everything is flushed, and the queue pair is as new.
 func errorToIdle(t *conformance.T) {
 	for work := range inTurn(t, "with work %v", []verbs.Op{verbs.OpSend, verbs.OpRead, verbs.OpRecv}) {
 		l := newIdleLink(t, verbs.QPConfig{})

@@ -9,8 +9,8 @@
 // The mutants are the tab-separated files beside this one, a mutant a line: its
 // name, a file, text that occurs in the file exactly once, what to put in its place,
 // and the cases, with commas between; a test is "package.TestName". Where the fault breaks a
-// requirement and nothing besides, a sixth field has the requirement's key. In the texts \n is a newline, \t a tab and \\
-// a backslash. No file is changed: the fault is in an overlay of the build (go help
+// requirement and nothing besides, a sixth field has the requirement's key. In the texts \n
+// is a newline, \t a tab and \\ a backslash. No file is changed: the fault is in an overlay of the build (go help
 // build, -overlay).
 //
 // Exit status: 0 all were caught, 1 one was not, 2 there is nothing to run.

@@ -38,11 +38,11 @@ func TestEachCaseAndKeyIsProved(t *testing.T) {
 	assert.Empty(t, missing, "no mutant names these cases: write one for each, or add the name to a mutant that it catches "+
 		"(go run ./conformance/mutants -run NAME), or say in %s why no fault can be noticed by it:\n%s", excusedFile, strings.Join(missing, "\n"))
 	missing, _ = unproved(keys, claimed, excused)
-	assert.Empty(t, missing, "no mutant names a case of these keys: write one that breaks the requirement and nothing besides, "+
-		"or say in %s why there can be none:\n%s", excusedFile, strings.Join(missing, "\n"))
+	assert.Empty(t, missing, "no mutant names a case of these keys: write one that breaks the requirement and nothing "+
+		"besides, or say in %s why there can be none:\n%s", excusedFile, strings.Join(missing, "\n"))
 	maps.Copy(named, claimed)
 	_, needless := unproved(append(names, keys...), named, excused)
-	assert.Empty(t, needless, "excused in %s, though a mutant names them, or there is no such case and no such key", excusedFile)
+	assert.Empty(t, needless, "excused in %s, though a mutant names them, or there is no such case or key", excusedFile)
 	assert.Empty(t, astray(mutants, all), "mutants with keys that none of their cases claims")
 }
 
