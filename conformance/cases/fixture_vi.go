@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -200,7 +201,10 @@ func (h *viHost) reported(v *vipl.Vi, code vipl.ErrorCode, op vipl.Status) {
 func (h *viHost) told(want vipl.ErrorDescriptor) {
 	want.NicHandle = h.nic
 	e := receive(h.t, h.errors, "nothing came")
-	require.Equal(h.t, want.String(), e.String(), "error code, resource code and operation")
+	codes := func(e *vipl.ErrorDescriptor) string {
+		return fmt.Sprintf("%v (%v, %v)", e.ErrorCode, e.ResourceCode, e.OpCode)
+	}
+	require.Equal(h.t, codes(&want), codes(&e), "error code, resource code and operation")
 	for name, same := range map[string]bool{
 		"NIC": want.NicHandle == e.NicHandle, "VI": want.ViHandle == e.ViHandle,
 		"CQ": want.CQHandle == e.CQHandle, "Descriptor": want.DescriptorPtr == e.DescriptorPtr,
