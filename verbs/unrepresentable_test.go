@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -60,23 +61,22 @@ func TestMisfitSentence(t *testing.T) {
 	w := newWorld(t, verbs.Config{})
 	w.connect()
 	to, misfit := verbs.Remote{STag: 0x1234, TO: 0x5678}, []verbs.SGE{w.mr.SGE(0, 8), w.mr.SGE(-1, 8)}
-	const why = ": invalid scatter/gather list format: the offset of an element is negative or beyond 64 bits, " +
-		"or its length is not within 0 to 4294967295 (verbs draft %s): " +
-		"name octets of the region, of 4 GiB - 1 at most in one element"
-	send, recv := fmt.Sprintf(why, "9.3.1.1"), fmt.Sprintf(why, "9.3.1.2")
+	const why = ": invalid scatter/gather list format: the offset of an element is negative or beyond 64 bits"
 	on := fmt.Sprintf(" on QP %d refused", w.qp.ID())
 	for want, post := range map[string]func() (int, error){
-		"Send" + on + send: func() (int, error) { return w.qp.PostSend(verbs.Request{SGL: misfit}) },
-		"RDMA Write of STag 0x00001234" + on + send: func() (int, error) {
+		"Send" + on + why: func() (int, error) { return w.qp.PostSend(verbs.Request{SGL: misfit}) },
+		"RDMA Write of STag 0x00001234" + on + why: func() (int, error) {
 			return w.qp.PostSend(verbs.Request{Op: verbs.OpWrite, SGL: misfit, Remote: to})
 		},
-		"RDMA Read of STag 0x00001234" + on + send: func() (int, error) {
+		"RDMA Read of STag 0x00001234" + on + why: func() (int, error) {
 			return w.qp.PostSend(verbs.Request{Op: verbs.OpRead, Local: misfit[1], Remote: to})
 		},
-		"Receive" + on + recv:    func() (int, error) { return w.qp.PostRecv(verbs.Recv{SGL: misfit}) },
-		"Receive refused" + recv: func() (int, error) { return w.srq.PostRecv(verbs.Recv{SGL: misfit}) },
+		"Receive" + on + why:    func() (int, error) { return w.qp.PostRecv(verbs.Recv{SGL: misfit}) },
+		"Receive refused" + why: func() (int, error) { return w.srq.PostRecv(verbs.Recv{SGL: misfit}) },
 	} {
 		_, err := post()
-		require.EqualError(t, err, want)
+		require.Error(t, err)
+		require.True(t, strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
+		require.NotContains(t, err.Error(), "4294967295 octets")
 	}
 }
