@@ -13,6 +13,8 @@ CTESTFLAGS ?=
 CSOAKSECONDS ?= 600
 CBENCHROUNDS ?= 5
 MUTANTFLAGS ?=
+# A third of the program is for debuggers; what a crash or a profile prints needs none of it.
+LDFLAGS    ?= -s -w
 
 # Development tools are pinned in a module of their own, so that the library's go.mod stays small.
 TOOL := $(GO) tool -modfile=tools/go.mod
@@ -26,8 +28,8 @@ PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/rnic
-	$(GO) build -o bin/ ./cmd/rnic
+build: ## build bin/rnic, without the tables of a debugger (LDFLAGS= keeps them)
+	$(GO) build -ldflags='$(LDFLAGS)' -o bin/ ./cmd/rnic
 
 c: build ## build the two libraries beside bin/rnic with which `rnic run` runs C programs (Linux; needs gcc)
 	GO=$(GO) rdmacore/build bin
