@@ -52,9 +52,11 @@ func All() []conformance.Case {
 		// The VI/TCP draft.
 		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_3, vt3_6, pt2, pt3, pt4,
 		// The VI Architecture.
-		va2, va3, va3_4, va4, va4_3, va5, va6, va6_3, va10,
+		va2, va3, va3_4, va4, va4_3, va5, va6, va6_3, va9, va10,
 		pa2, pa4, pa6, pa10,
 		// NetworkDirect's IND2QueuePair.
 		ndMemoryCases, ndFlags, ndFence, ndReturns, ndFailures,
+		// Ways to wait.
+		waitsVerbs, waitsConnect, waitsND, waitsVI,
 	)
 }

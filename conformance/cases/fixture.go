@@ -29,6 +29,7 @@ import (
 //	fixture_paths.go    a fault tried by each way that a segment can take
 //	fixture_vi.go       VI NICs, and in fixture_vi_peer.go a raw peer of a VI
 //	fixture_nd.go       NetworkDirect adapters
+//	fixture_wait.go     ways to wait, and the moments at which it happens
 //
 // and what they are used with:
 //

@@ -1,0 +1,178 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/nd2"
+)
+
+// waitsND are the ways to wait of NetworkDirect.
+var waitsND = []conformance.Case{
+	waitCase("Receive", way{name: "nd-results", open: waitND(ndResults), keys: []string{"ND-Receive-R1"}}),
+	waitCase("Receive", way{name: "nd-any", told: toAll, open: waitND(ndNotified(nd2.CQNotifyAny)), keys: []string{"ND-Receive-R1"}}),
+	waitCase("Send", way{name: "nd-solicited", told: toAll, open: waitND(ndNotified(nd2.CQNotifySolicited)), keys: []string{"ND-Send-F3"}}),
+	waitCase("Send", way{name: "nd-errors", told: toAll, open: waitNDErrors, keys: []string{"ND-Send-F3", "ND-Flush-M1"}}),
+	waitCase("7.1.2", way{name: "nd-request", open: waitNDRequest(false), keys: []string{"R5044-7.1.2-M2"}}),
+	waitCase("7.1.2", way{name: "nd-overlapped", open: waitNDRequest(true), keys: []string{"R5044-7.1.2-M2"}}),
+	waitCase("7.1.2", way{name: "nd-connect", told: lasting, open: waitNDConnect, keys: []string{"R5044-7.1.2-M5"}}),
+	waitCase("6.2.2.2", way{name: "nd-disconnect", told: lasting, open: waitNDDisconnect, keys: []string{"RV-6.2.2.2-M2"}}),
+}
+
+// ndWaits is a wait at a completion queue.
+type ndWaits func(*nd2.CompletionQueue, context.Context) error
+
+// ndResults is the one that is beside NetworkDirect.
+func ndResults(q *nd2.CompletionQueue, ctx context.Context) error {
+	var r [1]nd2.Result
+	_, err := q.Wait(ctx, r[:])
+	if err == nil && r[0].Status != nd2.Success {
+		return r[0].Status
+	}
+	return err
+}
+
+// ndNotified is Notify, and GetResults of all there is.
+func ndNotified(k nd2.NotifyType) ndWaits {
+	return func(q *nd2.CompletionQueue, ctx context.Context) error {
+		var r [16]nd2.Result
+		err := q.Notify(ctx, k)
+		if err == nil {
+			q.GetResults(r[:])
+		}
+		return err
+	}
+}
+
+// waitND waits for messages of a peer, which are solicited.
+func waitND(wait ndWaits) func(*conformance.T) *scene {
+	return func(t *conformance.T) *scene {
+		r := newNDRig(t, ndShape{depth: 16})
+		return &scene{
+			wait: func(ctx context.Context) error { return wait(r.in, ctx) },
+			happen: func(k int) {
+				var ulpdus [][]byte
+				for range k {
+					r.receive(0, 0, 8)
+					ulpdus = append(ulpdus, untagged(lastUntagged, opSendSE, 0, 0, r.peer.nextSend(), 0, nil))
+				}
+				r.peer.sendAtOnce(ulpdus...)
+			},
+			end: func() error {
+				r.peer.drop()
+				return errors.Join(r.qp.Close(), r.in.Close())
+			},
+			endsAs: nd2.ErrCanceled,
+		}
+	}
+}
+
+// waitNDErrors waits for errors among other results, which do not wake it: of queue pairs that are flushed.
+func waitNDErrors(t *conformance.T) *scene {
+	r := newNDRig(t, ndShape{depth: 16})
+	wait := ndNotified(nd2.CQNotifyErrors)
+	return &scene{
+		wait: func(ctx context.Context) error { return wait(r.in, ctx) },
+		happen: func(k int) {
+			r.receive(0, 0, 8)
+			r.peer.sendMessage(nil)
+			for range k {
+				q := r.pair(r.ndHost, ndShape{depth: 4, sge: 1})
+				require.NoError(t, q.Receive(0, r.list(0, 8)), "Receive")
+				require.NoError(t, q.Flush(), "Flush")
+			}
+		},
+	}
+}
+
+// ndListener is a listener of the host's adapter.
+func (h *ndHost) listener() (l *nd2.Listener, at netip.AddrPort) {
+	l = must(h.adapter.CreateListener())(h.t, "CreateListener")
+	h.t.Cleanup(func() { _ = l.Close() })
+	require.NoError(h.t, l.Bind(ndLoopback), "Bind")
+	require.NoError(h.t, l.Listen(0), "Listen")
+	return l, must(l.GetLocalAddress())(h.t, "GetLocalAddress")
+}
+
+// connects is Connect of a queue pair and a connector of its own, from any goroutine.
+func (h *ndHost) connects(ctx context.Context, to netip.AddrPort) error {
+	q, err := h.adapter.CreateQueuePair(h.in, h.out, nil, 1, 1, 1, 1, 0)
+	if err != nil {
+		return err
+	}
+	c, err := h.adapter.CreateConnector()
+	if err != nil {
+		return err
+	}
+	return c.Connect(ctx, q, to, 0, 0, nil)
+}
+
+// waitNDRequest waits for requests, and rejects them.
+func waitNDRequest(overlapped bool) func(*conformance.T) *scene {
+	return func(t *conformance.T) *scene {
+		h, peer := newNDHost(t, ndShape{}), newNDHost(t, ndShape{})
+		l, at := h.listener()
+		return &scene{
+			wait: func(ctx context.Context) error {
+				c, err := h.adapter.CreateConnector()
+				if err != nil {
+					return err
+				}
+				if overlapped {
+					err = nd2.Overlap(ctx, func(ctx context.Context) error { return l.GetConnectionRequest(ctx, c) }).GetOverlappedResult(true)
+				} else {
+					err = l.GetConnectionRequest(ctx, c)
+				}
+				if err == nil {
+					err = c.Reject(nil)
+				}
+				return err
+			},
+			happen: func(k int) { besides(t, k, func(ctx context.Context) { _ = peer.connects(ctx, at) }) },
+			end:    l.Close, endsAs: nd2.ErrCanceled,
+		}
+	}
+}
+
+// waitNDConnect waits for the answer to its request: from when a gate is open on the server accepts all.
+func waitNDConnect(t *conformance.T) *scene {
+	h, peer := newNDHost(t, ndShape{}), newNDHost(t, ndShape{})
+	l, at := peer.listener()
+	var once sync.Once
+	gate := make(chan struct{})
+	besides(t, 4, func(ctx context.Context) {
+		for {
+			c, err := peer.adapter.CreateConnector()
+			if err != nil || l.GetConnectionRequest(ctx, c) != nil {
+				return
+			}
+			select {
+			case <-gate:
+			case <-ctx.Done():
+				return
+			}
+			q, err := peer.adapter.CreateQueuePair(peer.in, peer.out, nil, 1, 1, 1, 1, 0)
+			if err != nil {
+				t.Errorf("the server's queue pair: %v", err)
+				return
+			}
+			_ = c.Accept(ctx, q, 0, 0, nil) // it may have given up
+		}
+	})
+	t.Cleanup(func() { _ = l.Close() })
+	return &scene{
+		wait:   func(ctx context.Context) error { return h.connects(ctx, at) },
+		happen: func(int) { once.Do(func() { close(gate) }) },
+	}
+}
+
+// waitNDDisconnect waits for the peer to close.
+func waitNDDisconnect(t *conformance.T) *scene {
+	r := newNDRig(t, ndShape{})
+	return &scene{wait: r.conn.NotifyDisconnect, happen: func(int) { r.peer.shut() }}
+}
