@@ -19,3 +19,10 @@ func AcceptClosed(l *Listener) error {
 	_, err = l.accept(r)
 	return err
 }
+
+// Sleeping reports whether the reader and the writer wait.
+func (c *Conn) Sleeping() (reader, writer bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leader == &c.reader || c.reader.asleep, c.leader == &c.writer || c.writer.asleep
+}
