@@ -123,7 +123,7 @@ func (s *scene) forTwo(k told) {
 	a, b := s.sleeps(), s.sleeps()
 	if k == merged {
 		s.happen(1)
-		b = either2(a, b)
+		b = eitherWakes(a, b)
 		s.happen(1)
 		b.wakes()
 	} else {
@@ -146,7 +146,7 @@ func (s *scene) inTurn(k told) {
 		s.nothingMore(k)
 		return
 	}
-	rest := either2(a, b)
+	rest := eitherWakes(a, b)
 	rest.stillSleeps()
 	s.happen(1)
 	rest.wakes()
@@ -164,7 +164,7 @@ func (s *scene) afterGivingUp(k told) {
 		return
 	}
 	a, b := s.sleeps(), s.sleeps() // of whom nobody is left
-	b.stop() // the second may sleep elsewhere
+	b.stop()                       // the second may sleep elsewhere
 	b.gaveUp()
 	a.stillSleeps()
 	a.stop()
@@ -324,8 +324,8 @@ func (w *sleeper) gaveUpOrNot() bool {
 	return true
 }
 
-// either2 says that one of two waiters wakes, and is the other.
-func either2(a, b *sleeper) (rest *sleeper) {
+// eitherWakes says that one of two waiters wakes, and is the other.
+func eitherWakes(a, b *sleeper) (rest *sleeper) {
 	late := time.NewTimer(patience(a.t))
 	defer late.Stop()
 	select {

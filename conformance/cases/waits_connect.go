@@ -17,8 +17,14 @@ import (
 var waitsConnect = []conformance.Case{
 	waitCase("7.1.2", way{name: "accept", open: waitAccept, keys: []string{"R5044-7.1.2-M2"}}),
 	waitCase("7.1.2", way{name: "dial", told: lasting, open: waitDial, keys: []string{"R5044-7.1.2-M5"}}),
-	waitCase("6.2.2.2", way{name: "close", told: lasting, unstoppable: true, open: waitClose, keys: []string{"RV-6.2.2.2-M5", "RV-6.2.5-M22"}}),
-	waitCase("6.2.2.2", way{name: "shutdown", told: lasting, unstoppable: true, open: waitShutdown, keys: []string{"RV-6.2.5-M22"}}),
+	waitCase("6.2.2.2", way{
+		name: "close", told: lasting, unstoppable: true, open: waitClose,
+		keys: []string{"RV-6.2.2.2-M5", "RV-6.2.5-M22"},
+	}),
+	waitCase("6.2.2.2", way{
+		name: "shutdown", told: lasting, unstoppable: true, open: waitShutdown,
+		keys: []string{"RV-6.2.5-M22"},
+	}),
 }
 
 // listener is one of cm's, which ends with the case.

@@ -15,20 +15,32 @@ import (
 // waitsND are the ways to wait of NetworkDirect.
 var waitsND = []conformance.Case{
 	waitCase("Receive", way{name: "nd-results", open: waitND(ndResults), keys: []string{"ND-Receive-R1"}}),
-	waitCase("Receive", way{name: "nd-any", told: toAll, open: waitND(ndNotified(nd2.CQNotifyAny)), keys: []string{"ND-Receive-R1"}}),
-	waitCase("Send", way{name: "nd-solicited", told: toAll, open: waitND(ndNotified(nd2.CQNotifySolicited)), keys: []string{"ND-Send-F3"}}),
-	waitCase("Send", way{name: "nd-errors", told: toAll, open: waitNDErrors, keys: []string{"ND-Send-F3", "ND-Flush-M1"}}),
+	waitCase("Receive", way{
+		name: "nd-any", told: toAll, open: waitND(ndNotified(nd2.CQNotifyAny)),
+		keys: []string{"ND-Receive-R1"},
+	}),
+	waitCase("Send", way{
+		name: "nd-solicited", told: toAll, open: waitND(ndNotified(nd2.CQNotifySolicited)),
+		keys: []string{"ND-Send-F3"},
+	}),
+	waitCase("Send", way{
+		name: "nd-errors", told: toAll, open: waitNDErrors,
+		keys: []string{"ND-Send-F3", "ND-Flush-M1"},
+	}),
 	waitCase("7.1.2", way{name: "nd-request", open: waitNDRequest(false), keys: []string{"R5044-7.1.2-M2"}}),
 	waitCase("7.1.2", way{name: "nd-overlapped", open: waitNDRequest(true), keys: []string{"R5044-7.1.2-M2"}}),
 	waitCase("7.1.2", way{name: "nd-connect", told: lasting, open: waitNDConnect, keys: []string{"R5044-7.1.2-M5"}}),
-	waitCase("6.2.2.2", way{name: "nd-disconnect", told: lasting, open: waitNDDisconnect, keys: []string{"RV-6.2.2.2-M2"}}),
+	waitCase("6.2.2.2", way{
+		name: "nd-disconnect", told: lasting, open: waitNDDisconnect,
+		keys: []string{"RV-6.2.2.2-M2"},
+	}),
 }
 
 // ndWaits is a wait at a completion queue.
-type ndWaits func(*nd2.CompletionQueue, context.Context) error
+type ndWaits func(context.Context, *nd2.CompletionQueue) error
 
 // ndResults is the one that is beside NetworkDirect.
-func ndResults(q *nd2.CompletionQueue, ctx context.Context) error {
+func ndResults(ctx context.Context, q *nd2.CompletionQueue) error {
 	var r [1]nd2.Result
 	_, err := q.Wait(ctx, r[:])
 	if err == nil && r[0].Status != nd2.Success {
@@ -39,7 +51,7 @@ func ndResults(q *nd2.CompletionQueue, ctx context.Context) error {
 
 // ndNotified is Notify, and GetResults of all there is.
 func ndNotified(k nd2.NotifyType) ndWaits {
-	return func(q *nd2.CompletionQueue, ctx context.Context) error {
+	return func(ctx context.Context, q *nd2.CompletionQueue) error {
 		var r [16]nd2.Result
 		err := q.Notify(ctx, k)
 		if err == nil {
@@ -54,7 +66,7 @@ func waitND(wait ndWaits) func(*conformance.T) *scene {
 	return func(t *conformance.T) *scene {
 		r := newNDRig(t, ndShape{depth: 16})
 		return &scene{
-			wait: func(ctx context.Context) error { return wait(r.in, ctx) },
+			wait: func(ctx context.Context) error { return wait(ctx, r.in) },
 			happen: func(k int) {
 				var ulpdus [][]byte
 				for range k {
@@ -77,7 +89,7 @@ func waitNDErrors(t *conformance.T) *scene {
 	r := newNDRig(t, ndShape{depth: 16})
 	wait := ndNotified(nd2.CQNotifyErrors)
 	return &scene{
-		wait: func(ctx context.Context) error { return wait(r.in, ctx) },
+		wait: func(ctx context.Context) error { return wait(ctx, r.in) },
 		happen: func(k int) {
 			r.receive(0, 0, 8)
 			r.peer.sendMessage(nil)
@@ -124,7 +136,8 @@ func waitNDRequest(overlapped bool) func(*conformance.T) *scene {
 					return err
 				}
 				if overlapped {
-					err = nd2.Overlap(ctx, func(ctx context.Context) error { return l.GetConnectionRequest(ctx, c) }).GetOverlappedResult(true)
+					o := nd2.Overlap(ctx, func(ctx context.Context) error { return l.GetConnectionRequest(ctx, c) })
+					err = o.GetOverlappedResult(true)
 				} else {
 					err = l.GetConnectionRequest(ctx, c)
 				}

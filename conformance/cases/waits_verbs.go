@@ -17,20 +17,41 @@ import (
 // serve, and not the look of the RNIC after a while, its Slack is an hour.
 var waitsVerbs = []conformance.Case{
 	waitCase("8.2.3", way{name: "cq", open: waitArrival(arriving{}), keys: []string{"RV-8.2.5-M9"}}),
-	waitCase("8.2.3", way{name: "cq-stream", open: waitArrival(arriving{hidden: true}), keys: []string{"RV-8.2.5-M9"}}),
-	waitCase("8.2.3", way{name: "cq-two-groups", open: waitArrival(arriving{groups: true}), keys: []string{"RV-8.2.5-M9"}}),
-	waitCase("8.2.3", way{name: "cq-polled", open: waitArrival(arriving{groups: true, polled: true}), keys: []string{"RV-8.2.5-M9"}}),
+	waitCase("8.2.3", way{
+		name: "cq-stream", open: waitArrival(arriving{hidden: true}),
+		keys: []string{"RV-8.2.5-M9"},
+	}),
+	waitCase("8.2.3", way{
+		name: "cq-two-groups", open: waitArrival(arriving{groups: true}),
+		keys: []string{"RV-8.2.5-M9"},
+	}),
+	waitCase("8.2.3", way{
+		name: "cq-polled", open: waitArrival(arriving{groups: true, polled: true}),
+		keys: []string{"RV-8.2.5-M9"},
+	}),
 	waitCase("8.2.3", way{name: "cq-one", open: waitLocal, keys: []string{"RV-8.2.5-M9"}}),
-	waitCase("8.2.5", way{name: "token", told: merged, open: waitToken, keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M9"}}),
-	waitCase("8.2.5", way{name: "event", told: merged, open: waitEvent, keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M9"}}),
+	waitCase("8.2.5", way{
+		name: "token", told: merged, open: waitToken,
+		keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M9"},
+	}),
+	waitCase("8.2.5", way{
+		name: "event", told: merged, open: waitEvent,
+		keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M9"},
+	}),
 	waitCase("8.2.5", way{name: "armed", alone: true, open: waitArmed, keys: []string{"RV-8.2.5-M9"}}),
 	waitCase("8.2.5", way{name: "handler", open: waitHandler, keys: []string{"RV-8.2.5-M1", "RV-8.2.5-M2"}}),
 	waitCase("8.3.3", way{name: "event-handler", open: waitAsyncEvent, keys: []string{"RV-8.3.3-M3"}}),
 	waitCase("6.2.2.2", way{name: "drain", told: lasting, open: waitDrain, keys: []string{"RV-6.2.2.2-M5"}}),
-	waitCase("6.2.2.2", way{name: "done", told: lasting, open: waitDone, keys: []string{"RV-6.2.2.2-M2", "RV-6.2.5-M22"}}),
+	waitCase("6.2.2.2", way{
+		name: "done", told: lasting, open: waitDone,
+		keys: []string{"RV-6.2.2.2-M2", "RV-6.2.5-M22"},
+	}),
 	waitCase("6.3", way{name: "graceful", open: waitGraceful(pausing{shared: true}), keys: []string{"RV-6.2.2-M4"}}),
 	waitCase("6.2.2", way{name: "graceful", open: waitGraceful(pausing{}), keys: []string{"RV-6.2.2-M4"}}),
-	waitCase("6.2.2", way{name: "graceful-stream", open: waitGraceful(pausing{hidden: true}), keys: []string{"RV-6.2.2-M4"}}),
+	waitCase("6.2.2", way{
+		name: "graceful-stream", open: waitGraceful(pausing{hidden: true}),
+		keys: []string{"RV-6.2.2-M4"},
+	}),
 	apiCase("6.3/waiting-stream-ends", waitingStreamEnds, "RV-6.2.2-M4"),
 	apiCase("8.2.2/delivered-before-answer", deliveredBeforeAnswer, "RV-8.2.2-M7"),
 	apiCase("8.3.3/handler-busy", handlerBusy, "RV-8.3.3-M3"),
@@ -301,7 +322,7 @@ func deliveredBeforeAnswer(t *conformance.T) {
 		}
 	}
 	var got [1]verbs.Completion
-	require.Equal(t, 1, verbsinternal.PollQueued(l.rq, got[:]), "the peer has the answer, and the Send before it has not been delivered")
+	require.Equal(t, 1, verbsinternal.PollQueued(l.rq, got[:]), "the Send before what the peer has the answer to")
 	require.Equal(t, l.got(1, 4), got[0])
 }
 

@@ -12,16 +12,37 @@ import (
 
 // waitsVI are the ways to wait of the VI Architecture.
 var waitsVI = []conformance.Case{
-	waitCase("6.4.2", way{name: "vi-recv", open: waitVI(viWaits{recv: true}), keys: []string{"VA-6-S1", "VA-6.4.2-S1"}}),
+	waitCase("6.4.2", way{
+		name: "vi-recv", open: waitVI(viWaits{recv: true}),
+		keys: []string{"VA-6-S1", "VA-6.4.2-S1"},
+	}),
 	waitCase("6.4.2", way{name: "vi-send", open: waitVI(viWaits{}), keys: []string{"VA-6-S1", "VA-6.4.2-S1"}}),
-	waitCase("6.4.2", way{name: "vi-cq-recv", open: waitVI(viWaits{recv: true, cq: true}), keys: []string{"VA-6.1-M4", "VA-6.4.2-S1"}}),
-	waitCase("6.4.2", way{name: "vi-cq-send", open: waitVI(viWaits{cq: true}), keys: []string{"VA-6.1-M4", "VA-6.4.2-S1"}}),
-	waitCase("9.6.10", way{name: "vi-recv-notify", open: waitVINotify(viWaits{recv: true}), keys: []string{"VA-9.6.10-M1"}}),
+	waitCase("6.4.2", way{
+		name: "vi-cq-recv", open: waitVI(viWaits{recv: true, cq: true}),
+		keys: []string{"VA-6.1-M4", "VA-6.4.2-S1"},
+	}),
+	waitCase("6.4.2", way{
+		name: "vi-cq-send", open: waitVI(viWaits{cq: true}),
+		keys: []string{"VA-6.1-M4", "VA-6.4.2-S1"},
+	}),
+	waitCase("9.6.10", way{
+		name: "vi-recv-notify", open: waitVINotify(viWaits{recv: true}),
+		keys: []string{"VA-9.6.10-M1"},
+	}),
 	waitCase("9.6.9", way{name: "vi-send-notify", open: waitVINotify(viWaits{}), keys: []string{"VA-9.6.9-M1"}}),
-	waitCase("9.6.11", way{name: "vi-cq-notify", open: waitVINotify(viWaits{recv: true, cq: true}), keys: []string{"VA-9.6.11-M1"}}),
-	waitCase("9.6.11", way{name: "vi-cq-notify-behind", open: waitVINotify(viWaits{recv: true, cq: true, behind: true}), keys: []string{"VA-9.6.11-M1"}}),
+	waitCase("9.6.11", way{
+		name: "vi-cq-notify", open: waitVINotify(viWaits{recv: true, cq: true}),
+		keys: []string{"VA-9.6.11-M1"},
+	}),
+	waitCase("9.6.11", way{
+		name: "vi-cq-notify-behind", open: waitVINotify(viWaits{recv: true, cq: true, behind: true}),
+		keys: []string{"VA-9.6.11-M1"},
+	}),
 	waitCase("4.1", way{name: "vi-connect-wait", open: waitVIRequest, keys: []string{"VA-4.1-S1"}}),
-	waitCase("4.1", way{name: "vi-connect-request", told: lasting, open: waitVIAnswer, keys: []string{"VA-9.4.2-M1"}}),
+	waitCase("4.1", way{
+		name: "vi-connect-request", told: lasting, open: waitVIAnswer,
+		keys: []string{"VA-9.4.2-M1"},
+	}),
 	waitCase("3.2", way{name: "vi-flow-control", open: waitVIFlow, keys: []string{"VT-3.2-M10"}}),
 }
 
