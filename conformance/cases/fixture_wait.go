@@ -279,7 +279,8 @@ func (s *scene) sleeps() *sleeper {
 	return w
 }
 
-// asleep reports whether the goroutine has come to sleep for an event: not for a lock, which it has soon. A wait that has ended fails the case.
+// asleep reports whether the goroutine has come to sleep for an event: not for a lock, which it has soon.
+// A wait that has ended fails the case.
 func (w *sleeper) asleep() bool {
 	select {
 	case err := <-w.end:
