@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/admission"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
@@ -70,6 +71,8 @@ type Listener struct {
 	reqs chan waiting // has room for the backlog
 	log  *slog.Logger
 	out  handed
+
+	counted *inventory.Object
 }
 
 // waiting is a Request in the backlog, and its place there.
@@ -97,7 +100,9 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	if cfg.InOrder {
 		order = inOrderWait
 	}
+	l.counted = inventory.Open(nil, "cm listener", nl.Addr(), l)
 	l.in = admission.New(nl, admission.Config{
+		Inventory: l.counted,
 		InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
 	})
 	return l
@@ -115,6 +120,7 @@ func (l *Listener) Close() error {
 // stop stops listening, and refuses what waits for Accept.
 func (l *Listener) stop(refuse func(*Request)) error {
 	err := l.in.Close()
+	defer l.counted.Close()
 	for {
 		select {
 		case w := <-l.reqs:
@@ -124,6 +130,14 @@ func (l *Listener) stop(refuse func(*Request)) error {
 			return err
 		}
 	}
+}
+
+// Count implements inventory.Counter. When the Listener is closed, what it has handed out is to be answered, and to end.
+func (l *Listener) Count(tell inventory.Tell) {
+	tell(len(l.reqs), "request in the backlog")
+	requests, conns := l.out.count()
+	tell(requests, "request without an answer")
+	tell(conns, "connection")
 }
 
 // inOrderWait is how long a Request waits for those that have not come.

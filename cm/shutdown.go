@@ -94,6 +94,20 @@ func (h *handed) remove(o outstanding) {
 	delete(h.open, o)
 }
 
+// count is how many there are that have no answer, and how many connections.
+func (h *handed) count() (requests, conns int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for o := range h.open {
+		if _, ok := o.(*Conn); ok {
+			conns++
+		} else {
+			requests++
+		}
+	}
+	return requests, conns
+}
+
 // drop drops what is over.
 func (h *handed) drop() {
 	maps.DeleteFunc(h.open, func(o outstanding, _ struct{}) bool { return over(o) })

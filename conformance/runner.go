@@ -2,15 +2,20 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
 // Options say how to run.
@@ -41,9 +46,16 @@ const DefaultTimeout = 2 * time.Minute
 // graceAfter is how long a case may take to notice that its time is up.
 const graceAfter = 5 * time.Second
 
+// mostPatience is how long what has been told to end may take for that.
+const mostPatience = 10 * time.Second
+
+// ErrLeftBehind is matched by Run's error when something is left that no case accounts for.
+var ErrLeftBehind = errors.New("something is left behind")
+
 // Run runs the selected cases of all against target. The results are in the order
-// of all, whatever Parallel is. It fails only if ctx ends, with what there is so
-// far.
+// of all, whatever Parallel is. A case fails that has left something behind of a target in this process. Run itself
+// fails if ctx ends, with what there is so far, and with ErrLeftBehind if cases that ran side by side have left what
+// none of them accounts for.
 func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
@@ -56,6 +68,8 @@ func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, e
 		done int
 	)
 	g.SetLimit(max(o.Parallel, 1))
+	leaks := spread(target)
+	defer leaks.lift()
 	for i := range chosen {
 		if ctx.Err() != nil {
 			break
@@ -77,8 +91,44 @@ func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, e
 		results = slices.DeleteFunc(results, func(r Result) bool { return r.Case == "" }) // not begun
 		return results, fmt.Errorf("conformance: stopped after %d of %d cases: %w", done, len(chosen), err)
 	}
-	return results, nil
+	return results, leaks.check(o)
 }
+
+// leakNet is what catches leaks of a target in this process; nil for another.
+type leakNet struct {
+	before inventory.Census
+	lift   func()
+	others int64 // runs that had begun, this one among them
+	alone  bool  // no other was under way
+}
+
+var runs struct{ open, begun atomic.Int64 }
+
+func spread(target Target) *leakNet {
+	if _, here := target.(InProcess); !here {
+		return &leakNet{lift: func() {}}
+	}
+	stop := inventory.Keep()
+	n := &leakNet{before: inventory.Take(), alone: runs.open.Add(1) == 1, others: runs.begun.Add(1)}
+	n.lift = func() { stop(); runs.open.Add(-1) }
+	return n
+}
+
+// check tells what cases that ran side by side have left: alone, each has told of its own. In a process that has other
+// runs meanwhile that is for its end to tell.
+func (n *leakNet) check(o Options) error {
+	if o.Parallel <= 1 || !n.alone || runs.begun.Load() != n.others {
+		return nil
+	}
+	left := n.before.Wait(o.patience())
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("conformance: %w:\n%s", ErrLeftBehind, strings.Join(left, "\n"))
+}
+
+// patience is how long to wait for what has been told to end.
+func (o *Options) patience() time.Duration { return min(mostPatience, o.Timeout/2) }
 
 // runCase runs one case and waits for its end, but not for ever: a case that does
 // not notice that its time is up is left behind.
@@ -96,10 +146,15 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 		target = bar
 	}
 	t := &T{ctx: ctx, target: target, rand: source(o.Seed, c.Name), trace: newTrace()}
-	ended := make(chan struct{})
+	ended, begun := make(chan struct{}), make(chan *inventory.Scope, 1)
 	start := time.Now()
 	go func() {
 		defer close(ended)
+		var s *inventory.Scope
+		if _, here := target.(InProcess); here {
+			s = inventory.Begin()
+		}
+		begun <- s
 		defer t.cleanup()
 		defer func() {
 			if p := recover(); p != nil {
@@ -117,6 +172,7 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 		}
 		t.Errorf("not done within %v", o.Timeout)
 	}
+	t.settle(<-begun, o.patience())
 	r.Seconds = time.Since(start).Seconds()
 	r.Verdict, r.Detail = t.verdict()
 	if r.Verdict == Fail && bar != nil && bar.asked.Load() {

@@ -7,6 +7,9 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
 // T is what a running case reports to. It is a require.TestingT, so cases assert
@@ -125,6 +128,22 @@ func (t *T) cleanup() {
 		t.cleanups = t.cleanups[:n-1]
 		t.mu.Unlock()
 		f()
+	}
+}
+
+// settle waits until what the case has opened is gone, for d at most, and fails the case if it is not. What a case leaves that
+// has failed already is no news.
+func (t *T) settle(s *inventory.Scope, d time.Duration) {
+	if s == nil {
+		return
+	}
+	defer s.End()
+	if v, _ := t.verdict(); v == Fail {
+		return
+	}
+	for _, line := range s.Wait(d) {
+		t.Part("left behind")
+		t.Errorf("%s", line)
 	}
 }
 

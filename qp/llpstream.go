@@ -166,6 +166,7 @@ func (q *QP) Destroy() error {
 	q.mu.Lock()
 	q.setState(wr.StateError) // refuses posts
 	q.mu.Unlock()
+	q.counted.Close()
 	return nil
 }
 

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/srq"
@@ -106,6 +107,8 @@ type Config struct {
 	Trace func(wr.Record)
 	// Labels are those of the RNIC's goroutines.
 	Labels proflabel.Set
+	// Inventory is the RNIC's object; nil for none.
+	Inventory *inventory.Object
 }
 
 // QP is a Queue Pair. All methods may be called from any goroutine.
@@ -138,6 +141,10 @@ type QP struct {
 	starting net.Conn
 	// ended are the counters of the sessions that are over, and what no session counts.
 	ended wr.QPStats
+	// kept is what good closes have found in use.
+	kept struct{ irrq, reads int }
+
+	counted *inventory.Object
 }
 
 // rights are those that the queue pair refuses the peer. Modify QP stores them with mu held; the receive side loads them as
@@ -205,7 +212,23 @@ func New(c Config) *QP {
 		q.rqLimit.set(c.RQLimit, c.RQLimit > 0) // RV-6.3.8-M15
 	}
 	q.rq.init(&c, c.RecvDepth, c.RecvSGE)
+	q.counted = inventory.Open(c.Inventory, "qp QP", uint32(c.ID), q)
 	return q
+}
+
+// Count implements inventory.Counter. When the queue pair is destroyed, slots are those whose completions wait to be
+// polled.
+func (q *QP) Count(tell inventory.Tell) {
+	tell(q.sq.inUse(), "slot of the Send Queue")
+	tell(q.rq.inUse(), "slot of the Receive Queue")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.session.Load() != nil {
+		tell(1, "stream")
+	}
+	tell(q.kept.irrq, "IRRQ slot")
+	tell(q.kept.reads, "outbound Read")
+	tell(q.cfg.STags.Bound(&q.windows), "bound window")
 }
 
 // ID is the queue pair's identifier.

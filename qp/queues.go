@@ -96,6 +96,13 @@ func (q *workQueue[E]) reclaim() uint64 {
 	return q.tail.Load() - q.freed
 }
 
+// inUse is how many slots are in use.
+func (q *workQueue[E]) inUse() int {
+	q.postMu.Lock()
+	defer q.postMu.Unlock()
+	return int(q.reclaim())
+}
+
 // room reports whether a slot is free at filled, with postMu held.
 func (q *workQueue[E]) room() bool {
 	depth := uint64(q.slots.depth())

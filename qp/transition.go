@@ -79,6 +79,10 @@ func (q *QP) endSession(t transition, c *cause) {
 	s := q.last.Load()
 	s.outcome.State, s.outcome.Terminate, s.outcome.Destroyed = t.Next, q.terminate, q.leaving.Load()
 	s.fold()
+	if t.Next == wr.StateIdle { // else what was under way has ended with the stream
+		q.kept.irrq += s.irrq.len()
+		q.kept.reads += s.reads.len()
+	}
 	if t.Actions&actRelease != 0 {
 		q.session.Store(nil)
 	}

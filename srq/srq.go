@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -42,6 +43,8 @@ type Config struct {
 	StallTimeout time.Duration
 	// Events takes asynchronous events. It must not block.
 	Events func(wr.Event)
+	// Inventory is the RNIC's object; nil for none.
+	Inventory *inventory.Object
 }
 
 // Queue is a Shared Receive Queue. Make one with New. All methods may be called
@@ -68,6 +71,7 @@ type Queue struct {
 	spare  int         // how many free holds; used+spare is at most depth
 
 	starved starved
+	counted *inventory.Object
 }
 
 // New makes an empty queue.
@@ -80,6 +84,7 @@ func New(c Config) *Queue {
 		starved: starved{known: make(map[Waiter]*waiter)},
 	}
 	q.watch.init(c.StallTimeout, q.look)
+	q.counted = inventory.Open(c.Inventory, "srq S-RQ", uint32(c.ID), q)
 	return q
 }
 
@@ -144,8 +149,21 @@ func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	q.used -= q.posted.n
 	q.posted, q.free, q.spare = fifo{}, nil, 0 // RV-6.3.3-M3
 	q.starved.wakeAll()
+	q.counted.Close()
+}
+
+// Count implements inventory.Counter. When the queue is closed, receives are those whose completions wait to be reaped.
+func (q *Queue) Count(tell inventory.Tell) {
+	q.mu.Lock()
+	tell(q.used, "receive")
+	tell(len(q.starved.known), "waiting stream")
+	q.mu.Unlock()
+	q.watch.mu.Lock()
+	defer q.watch.mu.Unlock()
+	tell(len(q.watch.fillers), "stream")
 }
 
 // raise reports an event of this queue. The caller does not hold mu.

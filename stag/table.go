@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -24,6 +25,8 @@ type Config struct {
 	// PhysicalMemory is how many octets AllocatePages may have given out: 64 GiB
 	// if zero, 1 TiB at most.
 	PhysicalMemory uint64
+	// Inventory is the object of the RNIC or NIC; nil for none.
+	Inventory *inventory.Object
 }
 
 const (
@@ -72,8 +75,12 @@ type Table struct {
 	closed  bool
 	regions int // present
 	windows int // present
+	// bound and pages are windows that a region has, and octets of physical memory in use, behind Close.
+	bound int
+	pages uint64
 	// revoking counts those who wait for holds, added to under mu.
 	revoking sync.WaitGroup
+	counted  *inventory.Object
 }
 
 // NewTable returns an empty table.
@@ -83,14 +90,15 @@ func NewTable(c Config) *Table {
 	t.index.reset()
 	t.space.reset()
 	t.supply.init()
+	t.counted = inventory.Open(c.Inventory, "stag table", nil, t)
 	return t
 }
 
 // insert gives a new entry an STag index and publishes it. The caller has mu.
 func (t *Table) insert(e *entry) error {
-	n, limit := &t.regions, t.config.Regions
+	n, limit := t.present(e), t.config.Regions
 	if e.window {
-		n, limit = &t.windows, t.config.Windows
+		limit = t.config.Windows
 	}
 	switch {
 	case t.closed:
@@ -106,11 +114,7 @@ func (t *Table) insert(e *entry) error {
 
 // drop takes a revoked entry out. The caller has mu.
 func (t *Table) drop(e *entry) {
-	if e.window {
-		t.windows--
-	} else {
-		t.regions--
-	}
+	*t.present(e)--
 	t.index.remove(e.index)
 	t.supply.free(e.index)
 }
@@ -211,20 +215,33 @@ func (t *Table) Regions() int {
 
 // Close deallocates everything, STags and pages, and waits until no memory is
 // touched any more, also through what others are deallocating. It may be called
-// again.
-func (t *Table) Close() {
+// again. It answers how many regions there were in each PD.
+func (t *Table) Close() (of map[wr.PDID]int) {
+	of = map[wr.PDID]int{}
 	t.mu.Lock()
 	if !t.closed {
 		t.closed = true
 		t.revoking.Add(1) // no Wait ends before the last await below
 		all := slices.AppendSeq(slices.Clone(*t.space.list.Load()), t.index.all)
 		for _, e := range all {
+			if e.index != 0 {
+				*t.present(e)--
+				if !e.window {
+					of[e.grant.load().pd]++
+				}
+			} else if !e.isRevoked() {
+				t.space.used -= e.grant.length.Load()
+			}
 			e.revoke()
 		}
+		t.pages = t.space.used
 		t.index.reset()
 		t.space.reset()
 		for _, e := range all {
 			t.await(e)
+		}
+		for _, e := range all {
+			t.bound += e.windows
 		}
 		t.revoking.Done()
 	}
@@ -232,4 +249,28 @@ func (t *Table) Close() {
 	// No further Add: every path to one goes through the emptied index, or
 	// looks at closed.
 	t.revoking.Wait()
+	t.counted.Close()
+	return of
+}
+
+// present is the count of the kind of an entry.
+func (t *Table) present(e *entry) *int {
+	if e.window {
+		return &t.windows
+	}
+	return &t.regions
+}
+
+// Count implements inventory.Counter.
+func (t *Table) Count(tell inventory.Tell) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tell(t.regions, "region")
+	tell(t.windows, "window")
+	tell(t.bound, "bound window")
+	if t.closed {
+		tell(int(t.pages), "octet of pages")
+	} else {
+		tell(int(t.space.used), "octet of pages")
+	}
 }

@@ -136,6 +136,13 @@ func checkBind(w, r *entry, b *wr.BindRequest, u User) AccessFault {
 	return g.contains(b.VA, b.Length) // RV-7.10.6.1-M10
 }
 
+// Bound is how many windows are bound to the queue pair of w.
+func (t *Table) Bound(w *Windows) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return w.bound
+}
+
 // Retire ends binding for a queue pair that is being destroyed: any later Bind
 // with w is refused. Error: wr.ErrWindowsBound, and nothing has changed, if
 // windows are bound.

@@ -174,7 +174,7 @@ func (q *QP) config(id QPID) qp.Config {
 		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
 		PlacedWrites: c.PlacedWrites,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
-		Trace: r.trace, Labels: r.labels,
+		Trace: r.trace, Labels: r.labels, Inventory: r.counted,
 	}
 	if c.SRQ != nil {
 		qc.SRQ, qc.RQLimit = c.SRQ.q, c.RQLimit
@@ -323,12 +323,20 @@ func (q *QP) Destroy() (err error) {
 	defer q.reads.Unlock()
 	q.rnic.mu.Lock()
 	defer q.rnic.mu.Unlock()
+	if q.rnic.qps[q.ID()] != q {
+		return nil // Close has counted it out
+	}
 	delete(q.rnic.qps, q.ID())
 	q.rnic.ended.addQP(counted)
+	q.countOut()
+	return nil
+}
+
+// countOut gives back what the queue pair uses of the RNIC, with rnic.mu held.
+func (q *QP) countOut() {
 	q.untie()
 	q.rnic.ird.give(q.ird)
 	q.rnic.ord.give(q.ord)
-	return nil
 }
 
 // QPAttributes are what Query QP returns (verbs draft 9.2.5.2).

@@ -26,6 +26,7 @@ import (
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/internal/instrument"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/qp"
@@ -49,6 +50,7 @@ type RNIC struct {
 	labels    proflabel.Set  // of its goroutines
 	calls     sync.WaitGroup // goroutines that call the program's handlers
 	closing   sync.Once
+	counted   *inventory.Object
 
 	// health is written with mu held. The data path looks at it only to explain
 	// an error.
@@ -65,6 +67,7 @@ type RNIC struct {
 	handlers map[HandlerID]*dispatcher[*CQ]
 	ird, ord pool
 	ended    ended
+	released released
 	trace    func(wr.Record) // may be nil
 }
 
@@ -92,14 +95,15 @@ func Open(c Config) (_ *RNIC, err error) {
 	}
 	r := &RNIC{
 		id: id, mode: c.Mode, without: c.Without, limits: l,
-		stags: stag.NewTable(stag.Config{
-			Regions: l.Regions, Windows: l.Windows, PBL: l.PBL,
-			BlockMode: c.Mode == BlockMode, PhysicalMemory: l.Physical,
-		}),
 		pds: map[PDID]*PD{}, cqs: map[CQID]*CQ{}, srqs: map[SRQID]*SRQ{}, qps: map[QPID]*QP{},
 		windows: map[*MW]struct{}{}, handlers: map[HandlerID]*dispatcher[*CQ]{},
 		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD}, trace: c.Trace,
 	}
+	r.counted = inventory.Open(nil, "verbs RNIC", id, r)
+	r.stags = stag.NewTable(stag.Config{
+		Regions: l.Regions, Windows: l.Windows, PBL: l.PBL,
+		BlockMode: c.Mode == BlockMode, PhysicalMemory: l.Physical, Inventory: r.counted,
+	})
 	r.labels = r.labels.With(proflabel.RNIC, id.String())
 	r.events = newDispatcher[Event](&r.calls, r.labels.With(proflabel.Work, "event handler"))
 	if c.Tap != nil {
@@ -139,7 +143,7 @@ func (r *RNIC) shutDown() {
 		_ = q.q.Destroy()
 		<-q.q.Done() // if another goroutine destroys it at this moment
 	})
-	r.stags.Close()
+	regions := r.stags.Close()
 
 	r.mu.Lock()
 	for _, s := range r.srqs {
@@ -154,8 +158,9 @@ func (r *RNIC) shutDown() {
 	r.mu.Unlock()
 	r.events.stop()
 	r.calls.Wait()
-	r.forget()
+	r.forget(regions)
 	instances.release(r.id)
+	r.counted.Close()
 }
 
 // all calls f for each of list, side by side, and waits.
@@ -167,11 +172,12 @@ func all[T any](list []T, f func(T)) {
 	wg.Wait()
 }
 
-// forget lets go of what was handed out.
-func (r *RNIC) forget() {
+// forget lets go of what was handed out, with so many regions in each PD.
+func (r *RNIC) forget(regions map[PDID]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endAll()
+	r.released.from(r, regions)
 	clear(r.pds)
 	clear(r.cqs)
 	clear(r.srqs)

@@ -67,7 +67,7 @@ func (r *RNIC) CreateSRQ(c SRQConfig) (_ *SRQ, err error) {
 	}
 	s := &SRQ{rnic: r, pd: c.PD, q: srq.New(srq.Config{
 		ID: SRQID(r.nextID()), PD: c.PD.id, Depth: c.Depth, SGE: c.SGE, Limit: c.Limit,
-		StallTimeout: c.StallTimeout, Events: r.raise,
+		StallTimeout: c.StallTimeout, Events: r.raise, Inventory: r.counted,
 	})}
 	r.srqs[s.ID()] = s
 	return s, nil

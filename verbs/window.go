@@ -111,7 +111,9 @@ func (w *MW) Deallocate() (err error) {
 	w.gone = true
 	w.rnic.mu.Lock()
 	defer w.rnic.mu.Unlock()
-	delete(w.rnic.windows, w)
-	w.pd.release()
+	if _, there := w.rnic.windows[w]; there { // else Close has counted it out
+		delete(w.rnic.windows, w)
+		w.pd.release()
+	}
 	return nil
 }

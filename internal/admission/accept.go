@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
@@ -57,6 +58,8 @@ type Config struct {
 	// of accept that the Listener survives; not while it closes. It is called
 	// from several goroutines.
 	Failed func(remote net.Addr, err error)
+	// Inventory is the object of the listener that it is for; nil for none.
+	Inventory *inventory.Object
 }
 
 // Listener accepts.
@@ -71,7 +74,8 @@ type Listener struct {
 	order  *order // nil: none
 	// room has a token for each goroutine of a Startup. Those in the table and in
 	// the backlog leave many: a connection that waits for one waits for Startups that end.
-	room chan struct{}
+	room    chan struct{}
+	counted *inventory.Object
 }
 
 // New listens on nl, which it owns.
@@ -91,6 +95,7 @@ func New(nl net.Listener, cfg Config) *Listener {
 	if cfg.InOrder > 0 {
 		l.order = newOrder(cfg.InOrder)
 	}
+	l.counted = inventory.Open(cfg.Inventory, "admission listener", nl.Addr(), l)
 	l.wg.Go(l.run)
 	return l
 }
@@ -117,8 +122,25 @@ func (l *Listener) Close() error {
 		l.cancel(net.ErrClosed)
 		err = l.net.Close()
 		l.wg.Wait()
+		l.counted.Close()
 	})
 	return err
+}
+
+// Count implements inventory.Counter.
+func (l *Listener) Count(tell inventory.Tell) {
+	tell(l.Held(), "place")
+	l.table.mu.Lock()
+	tell(len(l.table.sources), "source")
+	l.table.mu.Unlock()
+	if o := l.order; o != nil {
+		o.mu.Lock()
+		tell(len(o.lines), "line")
+		o.mu.Unlock()
+	}
+	if l.ctx.Err() != nil { // else one is of the next connection
+		tell(len(l.room), "token of a goroutine")
+	}
 }
 
 // run accepts until there is an error that does not pass.

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/wr"
@@ -77,7 +78,8 @@ type Queue struct {
 	drivers []driver
 	visit   int // the one that was visited last
 
-	group netpoll.Group
+	group   netpoll.Group
+	counted *inventory.Object
 }
 
 // Config configures a queue.
@@ -101,6 +103,8 @@ type Config struct {
 	Trace func(wr.Record)
 	// Labels are those of the RNIC's goroutines.
 	Labels proflabel.Set
+	// Inventory is the RNIC's object; nil for none.
+	Inventory *inventory.Object
 }
 
 // New makes a queue.
@@ -118,6 +122,8 @@ func New(c Config) *Queue {
 	}
 	q.group.Slack = c.Slack
 	q.group.Labels = c.Labels.With(proflabel.CQ, strconv.Itoa(int(c.ID)))
+	q.counted = inventory.Open(c.Inventory, "cq CQ", uint32(c.ID), q)
+	q.group.Inventory = q.counted
 	return q
 }
 
@@ -174,6 +180,25 @@ func (q *Queue) Close() {
 	}
 	q.ring, q.head = nil, 0 // RV-5.3.4-M4
 	close(q.gone)
+	q.counted.Close()
+}
+
+// Count implements inventory.Counter.
+func (q *Queue) Count(tell inventory.Tell) {
+	q.driveMu.Lock()
+	tell(len(q.drivers), "group")
+	q.driveMu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tell(q.count, "completion")
+	tell(len(q.late.list), "late completion")
+	tell(q.waiters, "waiter")
+	if q.sleeper != nil {
+		tell(1, "sleeper")
+	}
+	if q.stopWatch != nil {
+		tell(1, "watch of a context")
+	}
 }
 
 // raise reports an event of this queue. The caller does not hold mu.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
@@ -34,6 +35,8 @@ type Group struct {
 	Slack time.Duration
 	// Labels are those of its goroutines, set before the first Add.
 	Labels proflabel.Set
+	// Inventory is the object that the group belongs to, set before the first Add; nil for none.
+	Inventory *inventory.Object
 
 	pollLock sync.Mutex // held by the poller that looks what is ready, and drives it
 
@@ -47,6 +50,7 @@ type Group struct {
 	free    []int32   // slots
 	gen     int32     // of the last socket added
 	soon    []*Socket // to be driven, whatever the system says of them
+	counted *inventory.Object // the group, while it is open
 	queues  atomic.Pointer[[]Queue]
 	held    held
 
@@ -103,6 +107,7 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 			return nil, err
 		}
 		g.open = true
+		g.counted = inventory.Open(g.Inventory, "netpoll group", nil, g)
 		g.backgroundPoller.start(g)
 	}
 	s := &Socket{g: g, stream: stream, fd: fd}
@@ -123,6 +128,16 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	g.sockets[s.slot] = s
 	g.members.Add(1)
 	return s, nil
+}
+
+// Count implements inventory.Counter.
+func (g *Group) Count(tell inventory.Tell) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	members := int(g.members.Load())
+	tell(members, "socket")
+	tell(len(g.sockets)-len(g.free)-members, "slot")
+	tell(int(g.pending.Load()), "stream to drive")
 }
 
 // Serve says that streams of g complete to q.
@@ -210,6 +225,7 @@ func (g *Group) shut() {
 	g.soon = g.soon[:0]
 	g.pending.Store(0)
 	g.open = false
+	g.counted.Close()
 	g.ended.Store(g.closed)
 	g.mu.Unlock()
 	g.pollLock.Unlock()

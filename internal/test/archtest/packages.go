@@ -46,6 +46,10 @@ var packages = []group{
 			"",
 		},
 		{
+			"internal/inventory", "how packages count what they hold, and what is left when all is closed: objects, goroutines, descriptors",
+			"internal/proflabel",
+		},
+		{
 			"internal/statuscount", "completions counted by their status",
 			"wr",
 		},
@@ -233,7 +237,7 @@ var packages = []group{
 		},
 		{
 			"conformance", "what a case is, the runner, targets",
-			"conformance/uppertester golang.org/x/sync mpa",
+			"conformance/uppertester golang.org/x/sync internal/inventory mpa",
 		},
 		{
 			"conformance/cases", "the cases",
