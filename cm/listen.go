@@ -100,7 +100,7 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	if cfg.InOrder {
 		order = inOrderWait
 	}
-	l.counted = inventory.Open(nil, "cm listener", nl.Addr(), l)
+	l.counted = inventory.Open(nil, "cm listener", nl.Addr(), inventory.CounterFunc(l.count))
 	l.in = admission.New(nl, admission.Config{
 		Inventory: l.counted,
 		InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
@@ -132,8 +132,8 @@ func (l *Listener) stop(refuse func(*Request)) error {
 	}
 }
 
-// Count implements inventory.Counter. When the Listener is closed, what it has handed out is to be answered, and to end.
-func (l *Listener) Count(tell inventory.Tell) {
+// count is an inventory.CounterFunc. When the Listener is closed, what it has handed out is to be answered, and to end.
+func (l *Listener) count(tell inventory.Tell) {
 	tell(len(l.reqs), "request in the backlog")
 	requests, conns := l.out.count()
 	tell(requests, "request without an answer")

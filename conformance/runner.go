@@ -146,15 +146,14 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 		target = bar
 	}
 	t := &T{ctx: ctx, target: target, rand: source(o.Seed, c.Name), trace: newTrace()}
-	ended, begun := make(chan struct{}), make(chan *inventory.Scope, 1)
+	ended, begun := make(chan struct{}), make(chan struct{})
 	start := time.Now()
 	go func() {
 		defer close(ended)
-		var s *inventory.Scope
 		if _, here := target.(InProcess); here {
-			s = inventory.Begin()
+			t.scope = inventory.Begin()
 		}
-		begun <- s
+		close(begun)
 		defer t.cleanup()
 		defer func() {
 			if p := recover(); p != nil {
@@ -172,7 +171,8 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 		}
 		t.Errorf("not done within %v", o.Timeout)
 	}
-	t.settle(<-begun, o.patience())
+	<-begun
+	t.settle(o.patience())
 	r.Seconds = time.Since(start).Seconds()
 	r.Verdict, r.Detail = t.verdict()
 	if r.Verdict == Fail && bar != nil && bar.asked.Load() {

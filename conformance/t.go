@@ -19,6 +19,7 @@ type T struct {
 	target Target
 	rand   *rand.Rand
 	trace  *Trace
+	scope  *inventory.Scope // nil: the target is not in this process
 
 	mu       sync.Mutex
 	part     string // of the case that is running; guarded by mu, as all below
@@ -38,6 +39,10 @@ func (t *T) Rand() *rand.Rand { return t.rand }
 
 // Trace is where the case's traffic is recorded.
 func (t *T) Trace() *Trace { return t.trace }
+
+// Held is how much the objects hold that the case has opened, by what they count ("admission listener: place"): for what
+// nothing else tells. Of a target in this process.
+func (t *T) Held() map[string]int { return t.scope.Totals() }
 
 // Helper is there for testify.
 func (t *T) Helper() {}
@@ -133,7 +138,8 @@ func (t *T) cleanup() {
 
 // settle waits until what the case has opened is gone, for d at most, and fails the case if it is not. What a case leaves that
 // has failed already is no news.
-func (t *T) settle(s *inventory.Scope, d time.Duration) {
+func (t *T) settle(d time.Duration) {
+	s := t.scope
 	if s == nil {
 		return
 	}

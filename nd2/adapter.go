@@ -9,6 +9,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/handles"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -41,6 +42,8 @@ type Adapter struct {
 	fence  *verbs.MR
 	owners handles.Table[owner]
 
+	counted *inventory.Object
+
 	mu      sync.RWMutex
 	cqs     map[verbs.CQID]*CompletionQueue // guarded by mu, as all below
 	srqs    map[verbs.SRQID]*SharedReceiveQueue
@@ -65,7 +68,19 @@ func openAdapter(p *Provider) (*Adapter, error) {
 		_ = nic.Close()
 		return nil, explain(err)
 	}
+	a.counted = inventory.Open(nil, "nd2 adapter", nic.ID(), inventory.CounterFunc(a.count))
 	return a, nil
+}
+
+// count is an inventory.CounterFunc. Queues are those that a result may be of.
+func (a *Adapter) count(tell inventory.Tell) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	tell(a.owners.Len(), "queue")
+	tell(len(a.qps), "queue pair")
+	tell(len(a.cqs), "completion queue")
+	tell(len(a.srqs), "shared receive queue")
+	tell(len(a.listeners), "listener")
 }
 
 func (a *Adapter) prepare() (err error) {
@@ -119,12 +134,21 @@ func (a *Adapter) Close() error {
 	cqs, srqs := a.cqs, a.srqs
 	a.cqs, a.srqs = nil, nil
 	a.mu.Unlock()
-	for _, c := range cqs {
-		c.fail(ErrDeviceRemoved)
-	}
 	for _, s := range srqs {
 		s.fail(ErrDeviceRemoved)
+		s.retireFrom(slices.Collect(maps.Values(cqs)))
 	}
+	a.mu.RLock()
+	qps := slices.Collect(maps.Values(a.qps))
+	a.mu.RUnlock()
+	for _, q := range qps {
+		q.abandon()
+	}
+	for _, c := range cqs {
+		c.fail(ErrDeviceRemoved)
+		c.settle()
+	}
+	a.counted.Close()
 	return nil
 }
 

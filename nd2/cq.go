@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -21,7 +22,8 @@ type CompletionQueue struct {
 	// gone is closed by Close.
 	gone chan struct{}
 	// vacant has a token when somebody may have to listen, see bell.
-	vacant chan struct{}
+	vacant  chan struct{}
+	counted *inventory.Object
 
 	// mu makes completions into results one at a time. Within it the mu of a
 	// window, of a shared receive queue and of the adapter may be taken.
@@ -29,6 +31,7 @@ type CompletionQueue struct {
 	depth   int // as asked for; guarded by mu, as all below
 	extra   int // entries of v beyond depth, see grow
 	closed  bool
+	last    bool // the adapter is closed: nothing comes any more
 	buf     [32]verbs.Completion
 	asleep  int           // goroutines in Wait that may hold completions
 	retired []*retirement // closed queues whose results may still be in v
@@ -109,6 +112,9 @@ func (c *CompletionQueue) sleep(ctx context.Context, results []Result) (n int, e
 	defer c.mu.Unlock()
 	c.asleep--
 	defer func() {
+		if c.last {
+			c.sweep()
+		}
 		if c.late && n > 0 {
 			c.ring()
 		}
@@ -160,6 +166,27 @@ func (c *CompletionQueue) sweep() {
 		r.over()
 	}
 	c.retired = nil
+}
+
+// settle is the last sweep, when v has ended with the adapter. Who is asleep in Wait makes it else.
+func (c *CompletionQueue) settle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = true
+	c.sweep()
+	c.counted.Close()
+}
+
+// count is an inventory.CounterFunc.
+func (c *CompletionQueue) count(tell inventory.Tell) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tell(c.extra, "place for parts of requests")
+	tell(len(c.retired), "closed queue")
+	tell(c.asleep, "sleeper")
+	if c.bell != nil {
+		tell(c.bell.ears, "waiter")
+	}
 }
 
 // retire forgets r's queue once v has been empty. No further completion of it
@@ -228,6 +255,7 @@ func (c *CompletionQueue) Close() error {
 	}
 	c.retired = nil
 	close(c.gone)
+	c.counted.Close()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package nd2
 import (
 	"context"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -24,6 +25,7 @@ func (a *Adapter) CreateCompletionQueue(queueDepth int) (*CompletionQueue, error
 		return nil, explain(err)
 	}
 	a.cqs[c.v.ID()] = c
+	c.counted = inventory.Open(a.counted, "nd2 completion queue", uint32(c.v.ID()), inventory.CounterFunc(c.count))
 	return c, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -23,6 +24,7 @@ type QueuePair struct {
 	// taken says that a connector has the queue pair.
 	taken   atomic.Bool
 	remains remains
+	counted *inventory.Object
 
 	// open says that requests may be posted: from CompleteConnect or Accept
 	// until Disconnect or Flush. How a connection ends otherwise verbs knows.
@@ -89,7 +91,20 @@ func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
 		q.freeInlines()
 		return nil, err
 	}
+	q.counted = inventory.Open(a.counted, "nd2 queue pair", uint32(q.v.ID()), inventory.CounterFunc(q.count))
 	return q, nil
+}
+
+// count is an inventory.CounterFunc.
+func (q *QueuePair) count(tell inventory.Tell) {
+	q.recvMu.Lock()
+	defer q.recvMu.Unlock()
+	if q.inlines != nil {
+		tell(1, "region of inline octets")
+	}
+	if q.after != nil {
+		tell(1, "queue pair of verbs in which Receives are canceled")
+	}
 }
 
 // maxReadSge is how many entries the list of a Read may have.
@@ -108,6 +123,7 @@ func (q *QueuePair) makeInlines() error {
 func (q *QueuePair) freeInlines() {
 	if q.inlines != nil {
 		_ = q.inlines.Deregister()
+		q.inlines = nil
 	}
 }
 
@@ -234,5 +250,7 @@ func (q *QueuePair) Close() error {
 	q.gone = true
 	q.freeInlines()
 	q.retire()
+	q.after = nil
+	q.counted.Close()
 	return nil
 }

@@ -47,9 +47,31 @@ func (q *QueuePair) retire() {
 		r.end.end()
 		return
 	}
-	r.end.left.Store(2)
-	q.cfg.initiator.retire(&r.end)
-	q.cfg.receive.retire(&r.end)
+	q.retireFromBoth()
+}
+
+// retireFromBoth forgets the queue pair once its two completion queues can have nothing of it any more.
+func (q *QueuePair) retireFromBoth() {
+	end := &q.remains.end
+	end.left.Store(2)
+	q.cfg.initiator.retire(end)
+	q.cfg.receive.retire(end)
+}
+
+// abandon is retire for a queue pair that the end of the adapter has destroyed, unless it has retired.
+func (q *QueuePair) abandon() {
+	q.recvMu.Lock()
+	defer q.recvMu.Unlock()
+	if !q.gone {
+		q.gone = true
+		q.inlines, q.after = nil, nil // gone with the RNIC, as the room for parts in v
+		c := q.cfg.initiator
+		c.mu.Lock()
+		c.extra -= q.extra
+		c.mu.Unlock()
+		q.retireFromBoth()
+		q.counted.Close()
+	}
 }
 
 // completions are those of a queue pair that is destroyed, the lost ones too.

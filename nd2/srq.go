@@ -219,6 +219,11 @@ func (s *SharedReceiveQueue) retire() {
 	delete(s.a.srqs, s.v.ID())
 	cqs := slices.Collect(maps.Values(s.a.cqs))
 	s.a.mu.Unlock()
+	s.retireFrom(cqs)
+}
+
+// retireFrom is retire where results can be in those queues only.
+func (s *SharedReceiveQueue) retireFrom(cqs []*CompletionQueue) {
 	r := &retirement{forget: func() { s.a.disown(s.id) }}
 	r.left.Store(int32(len(cqs)) + 1)
 	for _, c := range cqs {

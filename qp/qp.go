@@ -219,8 +219,9 @@ func New(c Config) *QP {
 // Count implements inventory.Counter. When the queue pair is destroyed, slots are those whose completions wait to be
 // polled.
 func (q *QP) Count(tell inventory.Tell) {
-	tell(q.sq.inUse(), "slot of the Send Queue")
-	tell(q.rq.inUse(), "slot of the Receive Queue")
+	over := q.destroyed.Load()
+	tell(q.sq.inUse(over), "slot of the Send Queue")
+	tell(q.rq.inUse(over), "slot of the Receive Queue")
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.session.Load() != nil {

@@ -96,11 +96,16 @@ func (q *workQueue[E]) reclaim() uint64 {
 	return q.tail.Load() - q.freed
 }
 
-// inUse is how many slots are in use.
-func (q *workQueue[E]) inUse() int {
+// inUse is how many slots are in use. Of a queue pair that was destroyed, over, they are those whose completions wait
+// to be polled: what was posted in Idle has gone with it (verbs draft 6.1.4).
+func (q *workQueue[E]) inUse(over bool) int {
 	q.postMu.Lock()
 	defer q.postMu.Unlock()
-	return int(q.reclaim())
+	n := q.reclaim()
+	if over {
+		n -= q.tail.Load() - q.done.Load()
+	}
+	return int(n)
 }
 
 // room reports whether a slot is free at filled, with postMu held.

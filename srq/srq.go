@@ -163,7 +163,7 @@ func (q *Queue) Count(tell inventory.Tell) {
 	q.mu.Unlock()
 	q.watch.mu.Lock()
 	defer q.watch.mu.Unlock()
-	tell(len(q.watch.fillers), "stream")
+	tell(len(q.watch.streams), "stream")
 }
 
 // raise reports an event of this queue. The caller does not hold mu.

@@ -37,8 +37,8 @@ func (l *released) from(r *RNIC, regions map[PDID]int) {
 	}
 }
 
-// Count implements inventory.Counter.
-func (r *RNIC) Count(tell inventory.Tell) {
+// count is an inventory.CounterFunc.
+func (r *RNIC) count(tell inventory.Tell) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tell(len(r.pds), "PD")

@@ -99,7 +99,7 @@ func Open(c Config) (_ *RNIC, err error) {
 		windows: map[*MW]struct{}{}, handlers: map[HandlerID]*dispatcher[*CQ]{},
 		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD}, trace: c.Trace,
 	}
-	r.counted = inventory.Open(nil, "verbs RNIC", id, r)
+	r.counted = inventory.Open(nil, "verbs RNIC", id, inventory.CounterFunc(r.count))
 	r.stags = stag.NewTable(stag.Config{
 		Regions: l.Regions, Windows: l.Windows, PBL: l.PBL,
 		BlockMode: c.Mode == BlockMode, PhysicalMemory: l.Physical, Inventory: r.counted,

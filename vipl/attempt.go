@@ -131,6 +131,7 @@ func (a *attempt) endpointConfig(g *vitcp.Agreed, l *link) endpoint.Config {
 	c.Linger = n.config.Linger
 	c.Handler = l
 	c.Group = &a.vi.group.Group
+	c.Inventory = a.vi.counted
 	return c
 }
 

@@ -277,14 +277,16 @@ func (c *Conn) ConnectReject() error {
 	return nil
 }
 
-// drop ends a request that nobody has answered.
-func (c *Conn) drop() {
+// drop ends a request that nobody has answered, and reports whether there was one.
+func (c *Conn) drop() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending != nil {
-		_ = c.pending.Close()
-		c.pending = nil
+	if c.pending == nil {
+		return false
 	}
+	_ = c.pending.Close()
+	c.pending = nil
+	return true
 }
 
 var errAnswered = invalid("the connection request has been answered")

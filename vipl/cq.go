@@ -3,6 +3,8 @@ package vipl
 import (
 	"context"
 	"sync"
+
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
 // CQ is a Completion Queue (VI Architecture 2.4): it tells, for many work queues, which
@@ -26,6 +28,8 @@ type CQ struct {
 	waitq    waitQueue
 	handlers []CQHandler
 	lost     uint64 // entries for which there was no room
+
+	counted *inventory.Object
 }
 
 // entry is a Completion Queue Entry: the queue that has a completed Descriptor.
@@ -54,7 +58,23 @@ func (n *Nic) CreateCQ(entries int) (*CQ, error) {
 		return nil, resource("%d completion queues are in use", len(n.cqs))
 	}
 	n.cqs[q] = struct{}{}
+	q.counted = inventory.Open(n.counted, "vipl CQ", nil, inventory.CounterFunc(q.inventory))
+	q.group.Inventory = q.counted
 	return q, nil
+}
+
+// inventory is an inventory.CounterFunc.
+func (q *CQ) inventory(tell inventory.Tell) {
+	q.nic.mu.Lock()
+	tell(q.users, "work queue")
+	q.nic.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tell(q.count, "entry")
+	tell(len(q.handlers), "handler")
+	tell(len(*q.waitq.groups.Load()), "group")
+	tell(int(q.group.awaits.Load())-q.waitq.awaits, "waiter of the group")
+	q.waitq.count(tell)
 }
 
 func newCQ(n *Nic, entries int) *CQ {
@@ -95,10 +115,12 @@ func (q *CQ) DestroyCQ() error {
 func (q *CQ) destroy() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.waitq.await(-len(q.handlers))
 	q.ring, q.count, q.handlers = nil, 0, nil
 	close(q.gone)
 	q.waitq.notify()
 	q.waitq.unwatch()
+	q.counted.Close()
 }
 
 // ResizeCQ is VipResizeCQ (VI Architecture 9.7.3). Completions meanwhile are not lost.

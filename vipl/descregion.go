@@ -134,12 +134,13 @@ func (n *Nic) retag(r *descRegion, a *MemAttributes) error {
 	return nil
 }
 
-// close deregisters all regions.
-func (t *descRegions) close() {
+// close deregisters all regions, and tells the tag of each.
+func (t *descRegions) close() (tags []ProtectionHandle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, r := range t.all {
-		r.revoke()
+		tags = append(tags, r.revoke())
 	}
 	clear(t.all)
+	return tags
 }

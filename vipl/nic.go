@@ -2,6 +2,8 @@ package vipl
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -10,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
@@ -104,6 +107,7 @@ type Nic struct {
 	passive     passive
 	untold      atomic.Uint64 // see Usage, as the next
 	misdirected atomic.Uint64
+	counted     *inventory.Object
 
 	mu       sync.Mutex
 	vis      map[*Vi]struct{} // guarded by mu, as all below
@@ -146,19 +150,22 @@ func OpenNic(deviceName string, c Config) (*Nic, error) {
 	n := &Nic{
 		config:  c,
 		host:    host,
-		stags:   stag.NewTable(stag.Config{Regions: maxRegions}),
 		vis:     make(map[*Vi]struct{}),
 		cqs:     make(map[*CQ]struct{}),
 		ptags:   make(map[ProtectionHandle]int),
 		regions: make(map[MemHandle]*region),
 		onError: logError,
 	}
+	n.counted = inventory.Open(nil, "vipl NIC", deviceName, inventory.CounterFunc(n.count))
+	n.stags = stag.NewTable(stag.Config{Regions: maxRegions, Inventory: n.counted})
 	n.descriptors.all = make(map[MemHandle]*descRegion)
 	n.life, n.end = context.WithCancel(context.Background())
 	n.passive.init(n, host, c.Listener)
 	if explicit || c.Listener != nil {
 		if err := n.listen(); err != nil {
 			n.end()
+			n.stags.Close()
+			n.counted.Close()
 			return nil, err
 		}
 	}
@@ -254,13 +261,36 @@ func (n *Nic) CloseNic() error {
 	for q := range n.cqs {
 		q.destroy()
 	}
-	clear(n.vis)
+	for _, r := range n.regions {
+		n.ptags[r.attributes.Ptag]--
+	}
+	for _, p := range n.descriptors.close() {
+		n.ptags[p]--
+	}
 	clear(n.cqs)
-	clear(n.ptags)
 	clear(n.regions)
+	maps.DeleteFunc(n.ptags, func(_ ProtectionHandle, users int) bool { return users == 0 })
 	n.stags.Close()
-	n.descriptors.close()
+	n.counted.Close()
 	return nil
+}
+
+// count is an inventory.CounterFunc. What a closed NIC still has, a call has forgotten to give back.
+func (n *Nic) count(tell inventory.Tell) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	tell(len(n.vis), "VI")
+	tell(len(n.cqs), "CQ")
+	tell(len(n.regions), "region")
+	if n.closed {
+		for p, users := range n.ptags {
+			tell(users, fmt.Sprintf("user of protection tag %d", p))
+		}
+	}
+	n.passive.mu.Lock()
+	defer n.passive.mu.Unlock()
+	tell(len(n.passive.conns), "request")
+	tell(n.passive.stale, "request that was kept behind its answer")
 }
 
 // task runs f on a goroutine that CloseNic waits for, unless the Nic is closed.

@@ -26,6 +26,7 @@ type passive struct {
 	listener *listener // guarded by mu, as all below; nil until listen
 	conns    map[*Conn]struct{}
 	closed   bool
+	stale    int       // of conns at the close, had been answered
 	told     time.Time // when the error handler was last told of the listener
 }
 
@@ -74,7 +75,7 @@ func (p *passive) listen() (*listener, error) {
 func (p *passive) open() (*listener, error) {
 	within := p.nic.config.MatchTimeout
 	if p.given != nil {
-		l := vitcp.NewListener(p.given, vitcp.ListenConfig{MatchTimeout: within, OnRefused: func(remote net.Addr, err error) {
+		l := vitcp.NewListener(p.given, vitcp.ListenConfig{MatchTimeout: within, Inventory: p.nic.counted, OnRefused: func(remote net.Addr, err error) {
 			if remote == nil {
 				p.failed(err)
 			}
@@ -156,7 +157,13 @@ func (p *passive) close() {
 	} else if p.given != nil {
 		_ = p.given.Close()
 	}
+	stale := 0
 	for c := range conns {
-		c.drop()
+		if !c.drop() {
+			stale++
+		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stale = stale
 }

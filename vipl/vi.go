@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 )
 
@@ -26,6 +27,8 @@ type Vi struct {
 	destroyed  bool
 
 	spans []endpoint.Span // scratch of feed
+
+	counted *inventory.Object
 }
 
 // grant is what the two ends of a connection have agreed on.
@@ -70,7 +73,30 @@ func (n *Nic) CreateVi(attributes *ViAttributes, sendCQ, recvCQ *CQ) (*Vi, error
 	}
 	v.tie(1)
 	n.vis[v] = struct{}{}
+	v.counted = inventory.Open(n.counted, "vipl VI", nil, inventory.CounterFunc(v.count))
+	if sendCQ == nil && recvCQ == nil {
+		v.group.Inventory = v.counted
+	}
 	return v, nil
+}
+
+// count is an inventory.CounterFunc.
+func (v *Vi) count(tell inventory.Tell) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.link != nil {
+		tell(1, "connection")
+	}
+	if v.attempt != nil {
+		tell(1, "attempt to connect")
+	}
+	for _, q := range []*workQueue{&v.send, &v.recv} {
+		if !v.destroyed {
+			tell(q.count(), "Descriptor")
+		}
+		tell(len(q.handlers), "handler")
+		q.waitq.count(tell)
+	}
 }
 
 // groupOf is what serves the connection of a VI: the group of the CQ for its receives, or
@@ -153,6 +179,7 @@ func (v *Vi) destroy() {
 	n.ptags[v.attributes.Ptag]--
 	v.tie(-1)
 	delete(n.vis, v)
+	v.counted.Close()
 	for _, q := range []*CQ{v.send.cq, v.recv.cq} {
 		if q != nil {
 			q.forget(v)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
@@ -205,6 +206,18 @@ func (l *waitQueue) watch(ctx context.Context) {
 	l.unwatch()
 	if done != nil {
 		l.watched, l.stopWatch = done, context.AfterFunc(ctx, l.onEnd)
+	}
+}
+
+// count tells what there is. The caller has mu.
+func (l *waitQueue) count(tell inventory.Tell) {
+	tell(l.waiters, "waiter")
+	tell(l.awaits, "waiter or handler")
+	if l.sleeper != nil {
+		tell(1, "sleeper")
+	}
+	if l.stopWatch != nil {
+		tell(1, "watch of a context")
 	}
 }
 

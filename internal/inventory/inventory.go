@@ -131,11 +131,16 @@ func left(objects []*Object) (lines []string) {
 	return lines
 }
 
-// Totals are how many objects there are, open or holding something, and how much they hold, by kind: for tests that
-// compare two moments while something is open.
-func Totals() map[string]int {
+// Totals are how many objects there are that are not closed, by kind ("cm listener"), and how much all hold, by kind and
+// what ("cm listener: place"): for tests that compare two moments while something is open.
+func Totals() map[string]int { return totals(all.snapshot(func(*Object) bool { return true })) }
+
+// Totals are those of the scope.
+func (s *Scope) Totals() map[string]int { return totals(all.snapshot(s.owns)) }
+
+func totals(objects []*Object) map[string]int {
 	sum := map[string]int{}
-	for _, o := range all.snapshot(func(*Object) bool { return true }) {
+	for _, o := range objects {
 		if !o.closed.Load() {
 			sum[o.kind]++
 		}

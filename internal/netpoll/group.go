@@ -46,10 +46,10 @@ type Group struct {
 	set     set
 	open    bool // there is a set, and a background poller; as long as there are sockets
 	closed  bool
-	sockets []*Socket // by slot; nil is a free one
-	free    []int32   // slots
-	gen     int32     // of the last socket added
-	soon    []*Socket // to be driven, whatever the system says of them
+	sockets []*Socket         // by slot; nil is a free one
+	free    []int32           // slots
+	gen     int32             // of the last socket added
+	soon    []*Socket         // to be driven, whatever the system says of them
 	counted *inventory.Object // the group, while it is open
 	queues  atomic.Pointer[[]Queue]
 	held    held

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/admission"
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
 // ListenConfig is how a Listener treats connections that nobody has taken yet.
@@ -36,6 +37,8 @@ type ListenConfig struct {
 	// remote nil, of errors of the system that the Listener survives. It is
 	// called from several goroutines.
 	OnRefused func(remote net.Addr, err error)
+	// Inventory is the object that the Listener belongs to; nil for none.
+	Inventory *inventory.Object
 }
 
 // Listener is the passive end for all discriminators on one port. Each connection
@@ -52,6 +55,8 @@ type Listener struct {
 	in     *admission.Listener // guarded by mu, as closed; nil if nothing is accepted here
 	closed bool
 	passed sync.WaitGroup // requests of Offer; added to with mu
+
+	counted *inventory.Object
 }
 
 // Listen listens on a TCP address such as ":22089"; see DefaultPort.
@@ -79,6 +84,7 @@ func New(cfg ListenConfig) *Listener {
 	l := &Listener{cfg: cfg}
 	l.SetMatchTimeout(cfg.MatchTimeout)
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	l.counted = inventory.Open(cfg.Inventory, "vitcp listener", nil, l)
 	return l
 }
 
@@ -92,7 +98,8 @@ func (l *Listener) Serve(nl net.Listener) error {
 		return net.ErrClosed
 	}
 	in := admission.New(nl, admission.Config{
-		Package: "vitcp", MaxStartups: l.cfg.MaxStartups, Backlog: l.cfg.Backlog, Serve: l.serve, Failed: l.cfg.OnRefused,
+		Inventory: l.counted,
+		Package:   "vitcp", MaxStartups: l.cfg.MaxStartups, Backlog: l.cfg.Backlog, Serve: l.serve, Failed: l.cfg.OnRefused,
 	})
 	l.in = in
 	context.AfterFunc(in.Context(), func() { l.cancel(context.Cause(in.Context())) })
@@ -129,7 +136,16 @@ func (l *Listener) Close() error {
 		err = in.Close()
 	}
 	l.passed.Wait()
+	l.counted.Close()
 	return err
+}
+
+// Count implements inventory.Counter.
+func (l *Listener) Count(tell inventory.Tell) {
+	l.match.mu.Lock()
+	defer l.match.mu.Unlock()
+	tell(len(l.match.waiters), "waiter")
+	tell(len(l.match.offers), "request in Matching")
 }
 
 // Wait waits for a request that matches f. Several may wait, also for the same:
@@ -178,7 +194,7 @@ func (w *Waiter) Wait(ctx context.Context) (*Pending, error) {
 // another as if it had come in here. It owns nc. Errors, after which nc is closed: what
 // Await has for a request that is none; net.ErrClosed.
 func (l *Listener) Offer(nc net.Conn, request []byte, to *Waiter) error {
-	r, err := adopt(nc, request)
+	r, err := adopt(nc, request, l.counted)
 	if err != nil {
 		return fmt.Errorf("vitcp: connection from %v: %w", nc.RemoteAddr(), err)
 	}
@@ -199,7 +215,7 @@ func (l *Listener) Offer(nc net.Conn, request []byte, to *Waiter) error {
 // serve takes one connection from Incoming to Pending Accept, or to its end.
 func (l *Listener) serve(s *admission.Startup) error {
 	in, cancel := context.WithTimeout(s.Context(), l.cfg.IncomingTimeout)
-	r, err := await(in, s.Conn)
+	r, err := await(in, s.Conn, l.counted)
 	cancel()
 	if err != nil {
 		return err

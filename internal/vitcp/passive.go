@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
@@ -67,6 +68,8 @@ type Pending struct {
 	seg   segment.Segment
 	ce    segment.CE
 	watch *watch // from Matching on, until the answer
+
+	counted *inventory.Object // as long as there is a watch
 }
 
 // CE is what the request says: the peer's attributes, its proposals, and both
@@ -114,6 +117,7 @@ func (r *Pending) Accept(ctx context.Context, cfg Config) (*Agreed, error) {
 		return nil, fmt.Errorf("vitcp: accept %v: %w", r.RemoteAddr(), err)
 	}
 	r.on(trigVipAccept) // now that its action is done
+	r.counted.Close()
 	agr := agreed(&acc, &r.ce, &h, &r.seg.Header)
 	agr.Conn = r.nc
 	return agr, nil
@@ -164,6 +168,7 @@ func stirred(err error) trigger {
 // refuse takes an event that may send a last segment, and closes the connection.
 func (r *Pending) refuse(ctx context.Context, e trigger, reason Reason) error {
 	do := r.on(e)
+	defer r.counted.Close()
 	defer r.nc.Close()
 	defer tie(ctx, r.nc)()
 	var err error
@@ -179,20 +184,21 @@ func (r *Pending) refuse(ctx context.Context, e trigger, reason Reason) error {
 // finish takes an event that closes the connection and sends nothing.
 func (r *Pending) finish(e trigger) error {
 	r.on(e)
+	r.counted.Close()
 	return r.nc.Close()
 }
 
 // await runs the passive machine on nc up to Matching, and from there on watches
 // the peer. After an error nc is closed.
-func await(ctx context.Context, nc net.Conn) (*Pending, error) {
-	return begin(ctx, nc, func() (segment.Segment, trigger, error) { return receive(ctx, nc) })
+func await(ctx context.Context, nc net.Conn, listener *inventory.Object) (*Pending, error) {
+	return begin(ctx, nc, listener, func() (segment.Segment, trigger, error) { return receive(ctx, nc) })
 }
 
 // adopt is await of a connection whose request another process has read.
-func adopt(nc net.Conn, request []byte) (*Pending, error) {
+func adopt(nc net.Conn, request []byte, listener *inventory.Object) (*Pending, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), rejectTimeout)
 	defer cancel()
-	return begin(ctx, nc, func() (segment.Segment, trigger, error) {
+	return begin(ctx, nc, listener, func() (segment.Segment, trigger, error) {
 		seg, err := parseConnect(request)
 		if err != nil {
 			return seg, trigViolation, err
@@ -202,7 +208,9 @@ func adopt(nc net.Conn, request []byte) (*Pending, error) {
 }
 
 // begin is await with a request that read has.
-func begin(ctx context.Context, nc net.Conn, read func() (segment.Segment, trigger, error)) (*Pending, error) {
+func begin(
+	ctx context.Context, nc net.Conn, listener *inventory.Object, read func() (segment.Segment, trigger, error),
+) (*Pending, error) {
 	r := &Pending{
 		progress: progress{machine: passiveMachine, state: stateListening},
 		nc:       nc, host: hostOf(nc.RemoteAddr()), at: hostOf(nc.LocalAddr()),
@@ -213,8 +221,12 @@ func begin(ctx context.Context, nc net.Conn, read func() (segment.Segment, trigg
 		return nil, err
 	}
 	r.watch = newWatch(nc)
+	r.counted = inventory.Open(listener, "vitcp request from", nc.RemoteAddr(), r)
 	return r, nil
 }
+
+// Count implements inventory.Counter: there is nothing to count of a request but that it is there.
+func (r *Pending) Count(inventory.Tell) {}
 
 // take takes the request, and rejects one that nobody could accept.
 func (r *Pending) take(ctx context.Context, read func() (segment.Segment, trigger, error)) error {
@@ -241,7 +253,7 @@ func (r *Pending) take(ctx context.Context, read func() (segment.Segment, trigge
 // figure 4.3. After an error nc is closed; those are a ParseFault, ErrUnexpected,
 // ErrNoMatch, a *MismatchError, the context's and the transport's.
 func Await(ctx context.Context, nc net.Conn, f Filter) (*Pending, error) {
-	r, err := await(ctx, nc)
+	r, err := await(ctx, nc, nil)
 	if err == nil {
 		err = r.settle(ctx, f.matches(r), f.PeerToPeer)
 	}

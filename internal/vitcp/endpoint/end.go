@@ -45,6 +45,9 @@ func (e *Endpoint) end(cause Cause, err error) {
 	e.ended = true
 	e.over.Store(true)
 	e.cause = cause
+	if e.sq.len() == 0 { // so no RDMA Read waits for its answer
+		e.kept = e.reads.len()
+	}
 	*e.items.push() = item{kind: itemEnded, end: &EndError{Cause: cause, Op: e.flawedOp(), Err: err}}
 	e.work.Broadcast()
 	e.calm.Broadcast()
@@ -108,6 +111,7 @@ func (e *Endpoint) leave() {
 			e.lingerTimer.Stop()
 		}
 		_ = e.conn.Close() // VT-2.2.2.2.2-M1
+		e.counted.Close()
 		close(e.done)
 	}
 }

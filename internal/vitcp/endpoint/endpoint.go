@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
@@ -73,6 +74,8 @@ type Config struct {
 	Group *netpoll.Group
 	// Handler is told about results; not nil.
 	Handler Handler
+	// Inventory is the object that the endpoint belongs to; nil for none.
+	Inventory *inventory.Object
 }
 
 // MinSegment is the least that Config.Segment may be, in octets.
@@ -183,6 +186,9 @@ type Endpoint struct {
 	delivering bool
 	untold     atomic.Bool // somebody has had enough of that
 	current    item        // belongs to the thread that delivers
+
+	kept    int // RDMA Reads that had their answers, and kept their place in the window
+	counted *inventory.Object
 }
 
 // New returns an endpoint in the data transfer phase of a connection. It has
@@ -210,7 +216,18 @@ func New(conn net.Conn, c Config) (*Endpoint, error) {
 	// Payload is sent from where it is if no CRC has to agree with it. At Unreliable
 	// it is copied too: memory that vanishes must not cost the connection there.
 	e.tx.inPlace = e.raw.usable() && !c.CRC && e.reliable()
+	e.counted = inventory.Open(c.Inventory, "vitcp endpoint", conn.RemoteAddr(), e)
 	return e, nil
+}
+
+// Count implements inventory.Counter.
+func (e *Endpoint) Count(tell inventory.Tell) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	tell(e.sendOut, "request")
+	tell(e.recvOut, "receive")
+	tell(e.items.len(), "result")
+	tell(e.kept, "window of RDMA Reads")
 }
 
 func (e *Endpoint) reliable() bool { return e.c.Level != segment.Unreliable }
