@@ -1,0 +1,118 @@
+package cases
+
+import (
+	"context"
+	"net"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
+	"github.com/softrnic/softrnic/nd2"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// leaks are cases of what is given back in corners that no other case goes through. What is left behind the runner
+// finds, here as everywhere: a case has to bring it about.
+var leaks = []conformance.Case{
+	apiCase("5.3.4/late-completions-dropped", lateCompletionsDropped, "RV-5.3.4-M4"),
+	apiCase("6.3.3/stream-that-waits-ends", streamThatWaitsEnds, "RV-6.3.3-M3", "RV-6.3.6-M3"),
+	apiCase("6.4.1/places-of-a-listener", onHost(placesOfAListener), "R5042-6.4.1-M1"),
+	apiCase("Receive/nd-srq-closed-while-asleep", ndSRQClosedWhileAsleep, "ND-Receive-R1"),
+}
+
+// comesToHold waits until the case holds as much of what.
+func comesToHold(t *conformance.T, n int, what string) {
+	eventually(t, func() bool { return t.Held()[what] == n }, "%d in %q", n, what)
+}
+
+// lateCompletionsDropped destroys a CQ whose completions a fault plan keeps back.
+func lateCompletionsDropped(t *conformance.T) {
+	plan := must(fault.Parse("completion 1: delay 1h"))(t)
+	n := newHost(t, hostConfig{RNIC: verbs.Config{Faults: must(fault.New(plan, nil))(t)}})
+	cq := n.newCQ(8)
+	qp := n.newQP(verbs.QPConfig{SendCQ: cq, RecvCQ: cq})
+	postRecv(t, qp, verbs.Recv{ID: 1}, verbs.Recv{ID: 2})
+	require.NoError(t, qp.Modify(verbs.ModifyQP{Next: verbs.StateError}))
+	comesToHold(t, 2, "cq CQ: late completion")
+	require.NoError(t, qp.Destroy())
+	require.NoError(t, cq.Destroy())
+}
+
+// streamThatWaitsEnds ends a stream that waits for a receive of an S-RQ: the queue is for others then.
+func streamThatWaitsEnds(t *conformance.T) {
+	w := newHostPair(t, hostPairConfig{})
+	srq := w.b.newSRQ(verbs.SRQConfig{Depth: 4})
+	a, b := w.connectMore(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq, GracefulReceive: true})
+	run(t, a, verbs.Request{ID: 1}, verbs.StatusSuccess)
+	comesToHold(t, 1, "srq S-RQ: waiting stream")
+	require.NoError(t, b.Destroy())
+	require.Zero(t, t.Held()["srq S-RQ: waiting stream"], "nobody waits")
+	a, b = w.connectMore(verbs.QPConfig{}, verbs.QPConfig{SRQ: srq})
+	require.NoError(t, second(srq.PostRecv(verbs.Recv{ID: 2})))
+	run(t, a, verbs.Request{ID: 2}, verbs.StatusSuccess)
+	completes(t, w.b.cq, verbs.Completion{ID: 2, QP: b.ID(), Op: verbs.OpRecv})
+	require.NoError(t, b.Destroy())
+	require.NoError(t, srq.Destroy())
+}
+
+// placesOfAListener has more connections come than there are places, one after the other, in each way in which they can
+// end: accepted, rejected, refused for what they say, and left in the backlog.
+func placesOfAListener(t *conformance.T, n *host) {
+	const backlog = 4
+	l := must(cm.Listen("127.0.0.1:0", cm.ListenConfig{Backlog: backlog, MaxStartups: backlog, InOrder: true}))(t)
+	defer func() { _ = l.Close() }()
+	dial := func() net.Conn {
+		var d net.Dialer
+		c := must(d.DialContext(t.Context(), "tcp", l.Addr().String()))(t)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	asks := func() <-chan error {
+		qp, answer := n.newQP(verbs.QPConfig{}), make(chan error, 1)
+		go func() {
+			conn, err := cm.Dial(t.Context(), l.Addr().String(), qp, cm.Config{})
+			if err == nil {
+				err = conn.Abort()
+			}
+			answer <- err
+		}()
+		return answer
+	}
+	for range counted(t, "connection %d", 2*backlog) {
+		accepted := asks()
+		conn := must(must(l.Accept(t.Context()))(t).Accept(t.Context(), n.newQP(verbs.QPConfig{}), cm.Config{}))(t)
+		require.NoError(t, <-accepted)
+		<-conn.Done()
+		rejected := asks()
+		require.NoError(t, must(l.Accept(t.Context()))(t).Reject(nil))
+		require.ErrorAs(t, <-rejected, new(*cm.RejectedError))
+		require.NoError(t, second(dial().Write([]byte("this is no MPA Request at all"))))
+	}
+	comesToHold(t, 0, "admission listener: place")
+	waits := asks()
+	comesToHold(t, 1, "cm listener: request in the backlog")
+	require.NoError(t, l.Close())
+	require.Error(t, <-waits)
+}
+
+// ndSRQClosedWhileAsleep closes a shared receive queue while somebody sleeps at a completion queue: what that one may
+// have in hand is of the queue, which is forgotten only behind it.
+func ndSRQClosedWhileAsleep(t *conformance.T) {
+	const queues = "nd2 adapter: queue"
+	h := newNDHost(t, ndShape{})
+	before := t.Held()[queues]
+	srq := must(h.adapter.CreateSharedReceiveQueue(4, 1, 0))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	asleep := make(chan error, 1)
+	go func() { asleep <- second(h.in.Wait(ctx, make([]nd2.Result, 1))) }()
+	comesToHold(t, 1, "nd2 completion queue: sleeper")
+	require.NoError(t, srq.Close())
+	h.none() // and so both queues have been looked at
+	require.Equal(t, before+1, t.Held()[queues], "while somebody sleeps the queue is known")
+	cancel()
+	require.ErrorIs(t, <-asleep, nd2.ErrCanceled)
+	h.none()
+	require.Equal(t, before, t.Held()[queues], "then it is forgotten")
+}
