@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/nd2"
 	"github.com/softrnic/softrnic/verbs"
+	"github.com/softrnic/softrnic/vipl"
 )
 
 // leaks are cases of what is given back in corners that no other case goes through. What is left behind the runner
@@ -19,6 +21,7 @@ var leaks = []conformance.Case{
 	apiCase("5.3.4/late-completions-dropped", lateCompletionsDropped, "RV-5.3.4-M4"),
 	apiCase("6.3.3/stream-that-waits-ends", streamThatWaitsEnds, "RV-6.3.3-M3", "RV-6.3.6-M3"),
 	apiCase("6.4.1/places-of-a-listener", onHost(placesOfAListener), "R5042-6.4.1-M1"),
+	apiCase("4.1/vi-waits-and-requests-end", viWaitsAndRequestsEnd, "VA-4.1-M1"),
 	apiCase("Receive/nd-srq-closed-while-asleep", ndSRQClosedWhileAsleep, "ND-Receive-R1"),
 }
 
@@ -95,6 +98,24 @@ func placesOfAListener(t *conformance.T, n *host) {
 	comesToHold(t, 1, "cm listener: request in the backlog")
 	require.NoError(t, l.Close())
 	require.Error(t, <-waits)
+}
+
+// viWaitsAndRequestsEnd has a wait end without a request, and requests end without a connection: the next is not met by
+// what they were.
+func viWaitsAndRequestsEnd(t *conformance.T) {
+	h := newVIHost(t, vipl.Config{})
+	soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	viCode(t, vipl.ErrTimeout, second(h.nic.ConnectWait(soon, h.address("server"))), "nobody asks")
+	for range counted(t, "request %d", 3) {
+		answer := make(chan error, 1)
+		vi := h.vi(vipl.ServiceReliableDelivery)
+		server := h.address("server")
+		go func() { answer <- second(vi.ConnectRequest(t.Context(), nil, server)) }()
+		c := must(h.nic.ConnectWait(t.Context(), h.address("server")))(t)
+		require.NoError(t, c.ConnectReject())
+		viCode(t, vipl.ErrReject, <-answer, "the answer")
+	}
 }
 
 // ndSRQClosedWhileAsleep closes a shared receive queue while somebody sleeps at a completion queue: what that one may

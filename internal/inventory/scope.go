@@ -66,8 +66,11 @@ func (s *Scope) Left() []string {
 	if s.Alone() {
 		return s.before.Left()
 	}
-	return append(left(all.snapshot(s.owns)), s.goroutines()...)
+	return s.own()
 }
+
+// own are the lines of what is known to be of the scope.
+func (s *Scope) own() []string { return append(left(all.snapshot(s.owns)), s.goroutines()...) }
 
 func (s *Scope) owns(o *Object) bool { return o.scope == s }
 
@@ -76,7 +79,11 @@ func (s *Scope) owns(o *Object) bool { return o.scope == s }
 // told to end.
 func (s *Scope) Wait(d time.Duration) []string { return wait(d, s.Left) }
 
-// Wait is Scope.Wait for what left tells.
+// WaitOwn is Wait for what is known to be of the scope, though it is alone: where the goroutine and the process do other
+// things too.
+func (s *Scope) WaitOwn(d time.Duration) []string { return wait(d, s.own) }
+
+// wait is Scope.Wait for what left tells.
 func wait(d time.Duration, left func() []string) []string {
 	for end := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
 		if lines := left(); len(lines) == 0 || time.Now().After(end) {

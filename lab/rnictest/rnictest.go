@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/lab/trace"
 	"github.com/softrnic/softrnic/verbs"
@@ -59,6 +60,9 @@ type log struct {
 	rings []*trace.Ring
 }
 
+// patience is how long what has been told to end may take for that.
+const patience = 10 * time.Second
+
 // shown is how many records of each end are kept for a test that fails.
 const shown = 200
 
@@ -82,7 +86,7 @@ func (l *log) add(line string) {
 	l.lines = append(l.lines, line)
 }
 
-// Pair makes two connected queue pairs, a the Initiator. They are gone when the test ends, which fails if goroutines are left of
+// Pair makes two connected queue pairs, a the Initiator. They are gone when the test ends, which fails if anything is left of
 // them. If the test fails it shows which faults struck, and the last of the trace of each end, unless Config.RNIC has a Trace.
 func Pair(t *testing.T, c Config) (a, b *End) {
 	t.Helper()
@@ -101,7 +105,15 @@ func TryPair(t *testing.T, c Config) (a, b *End, err error) {
 
 func pair(t *testing.T, c Config) (a, b *End, err error) {
 	c.CM.NoNudge = true // it would count as a message; and wait for a lock, with which the clock of a bubble stops
-	w := watch()
+	stop := inventory.Keep()
+	scope := inventory.Begin()
+	t.Cleanup(func() {
+		defer stop()
+		defer scope.End()
+		for _, line := range scope.WaitOwn(patience) {
+			t.Errorf("rnictest: left behind: %s", line)
+		}
+	})
 	l := &log{}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -115,7 +127,6 @@ func pair(t *testing.T, c Config) (a, b *End, err error) {
 		_ = a.NIC.Close()
 		return nil, nil, err
 	}
-	w.nics = []string{a.NIC.ID().String(), b.NIC.ID().String()}
 	na, nb, err := connection(c.Loopback)
 	if err != nil {
 		return nil, nil, err
@@ -147,9 +158,6 @@ func pair(t *testing.T, c Config) (a, b *End, err error) {
 		_ = na.Close()
 		_ = nb.Close()
 		relay.Wait()
-		if left := w.left(10 * time.Second); left != "" {
-			t.Errorf("rnictest: goroutines were left behind:\n%s", left)
-		}
 	})
 	return a, b, connect(a, b, na, nb, c)
 }

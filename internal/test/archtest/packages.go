@@ -71,7 +71,7 @@ var packages = []group{
 		},
 		{
 			"internal/netpoll", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
-			"internal/proflabel internal/tcpsock",
+			"internal/inventory internal/proflabel internal/tcpsock",
 		},
 		{
 			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",
@@ -83,37 +83,37 @@ var packages = []group{
 		},
 		{
 			"internal/admission", "the accept loop of listeners, and the places at it",
-			"golang.org/x/sys internal/tcpsock",
+			"golang.org/x/sys internal/inventory internal/tcpsock",
 		},
 		{
 			"internal/cq", "the completion queue",
-			"internal/netpoll internal/proflabel internal/statuscount wr",
+			"internal/inventory internal/netpoll internal/proflabel internal/statuscount wr",
 		},
 		{
 			"srq", "the shared receive queue",
-			"internal/sglcheck wr",
+			"internal/inventory internal/sglcheck wr",
 		},
 		{
 			"stag", "the STag table: memory regions and windows, their states, access checks, holds",
-			"internal/safecopy wr",
+			"internal/inventory internal/safecopy wr",
 		},
 	}},
 	{"The RNIC", []entry{
 		{
 			"qp", "the queue pair; the only package that puts the wire layers together",
-			"ddp internal/cq internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
+			"ddp internal/cq internal/inventory internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
 		},
 		{
 			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",
-			"github.com/google/uuid internal/cq internal/instrument internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
+			"github.com/google/uuid internal/cq internal/instrument internal/inventory internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
 		},
 		{
 			"cm", "connecting: dial, listen, accept, reject",
-			"internal/admission internal/tcpsock internal/verbsinternal mpa verbs",
+			"internal/admission internal/inventory internal/tcpsock internal/verbsinternal mpa verbs",
 		},
 		{
 			"nd2", "NetworkDirect version 2 over the two ([networkdirect.md](networkdirect.md))",
-			"cm internal/handles internal/tcpsock verbs wr",
+			"cm internal/handles internal/inventory internal/tcpsock verbs wr",
 		},
 		{
 			"ulp/rsocket", "`net.Conn` over RDMA, as rsockets of rdma-core speak it ([rsocket.md](rsocket.md))",
@@ -131,11 +131,11 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/netpoll internal/tcpsock internal/vitcp/segment stag wr",
+			"internal/inventory internal/netpoll internal/tcpsock internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",
-			"internal/admission internal/tcpsock internal/vitcp/endpoint internal/vitcp/segment",
+			"internal/admission internal/inventory internal/tcpsock internal/vitcp/endpoint internal/vitcp/segment",
 		},
 		{
 			"internal/vitcp/port", "a VI port that NICs and processes share ([decisions/0024](decisions/0024-vi-port.md))",
@@ -143,7 +143,7 @@ var packages = []group{
 		},
 		{
 			"vipl", "the VI Provider Library: NIC, VIs, Descriptors, CQs. What a VI program imports",
-			"internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
+			"internal/inventory internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
 		},
 	}},
 	{"To look and to break ([lab.md](lab.md), [counters.md](counters.md))", []entry{
@@ -181,7 +181,7 @@ var packages = []group{
 		},
 		{
 			"lab/rnictest", "for `go test`: connected queue pairs in one line",
-			"cm internal/proflabel lab/fault lab/trace verbs",
+			"cm internal/inventory lab/fault lab/trace verbs",
 		},
 	}},
 	{"C programs ([c-programs.md](c-programs.md))", []entry{
@@ -395,7 +395,7 @@ var packages = []group{
 		},
 		{
 			"internal/test/leakcheck", "no goroutine of this module is left behind",
-			"",
+			"internal/inventory",
 		},
 		{
 			"internal/test/nosighandlers", "a process without Go's signal handlers",

@@ -7,21 +7,20 @@ package leakcheck
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
-const (
-	module = "github.com/softrnic/softrnic"
-	// patience is how long a goroutine that has been told to end may take.
-	patience = 10 * time.Second
-)
+// patience is how long a goroutine that has been told to end may take.
+const patience = 10 * time.Second
 
 // Main runs the tests and exits: with their code, or with 1 and the stacks on
-// standard error if goroutines of this module stay.
+// standard error if goroutines of this module stay. The inventory is kept meanwhile.
 func Main(m *testing.M) {
+	inventory.Keep()
 	code := m.Run()
 	if left := Wait(patience); code == 0 && len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "%d goroutines were left behind:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
@@ -34,7 +33,7 @@ func Main(m *testing.M) {
 // at most, and returns the stacks of those that do.
 func Wait(d time.Duration) []string {
 	for end := time.Now().Add(d); ; {
-		left := others()
+		left := inventory.Goroutines()
 		if len(left) == 0 || time.Now().After(end) {
 			return left
 		}
@@ -42,25 +41,4 @@ func Wait(d time.Duration) []string {
 		// looking again.
 		time.Sleep(time.Millisecond)
 	}
-}
-
-// others are the stacks of this module's goroutines, without the caller's, which
-// runtime.Stack puts first.
-func others() []string {
-	buf := make([]byte, 1<<20)
-	for {
-		n := runtime.Stack(buf, true)
-		if n < len(buf) {
-			buf = buf[:n]
-			break
-		}
-		buf = make([]byte, 2*len(buf))
-	}
-	var left []string
-	for i, g := range strings.Split(strings.TrimSpace(string(buf)), "\n\n") {
-		if i > 0 && strings.Contains(g, module) && !strings.Contains(g, "testing.RunTests") {
-			left = append(left, g)
-		}
-	}
-	return left
 }

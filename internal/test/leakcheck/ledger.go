@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
 // Counts says how much there is of what is counted, by name.
 type Counts func() map[string]int
 
 // Ledger says how much there was before connections came that came to nothing: of
-// goroutines of this module, of descriptors (on Linux) and of what the test counts.
+// goroutines of this module, of descriptors (on Linux), of what is in the inventory and of what the test counts.
 type Ledger struct {
 	t      testing.TB
 	counts []Counts
@@ -39,7 +41,7 @@ func (l *Ledger) Settle() {
 			break
 		}
 	}
-	l.t.Fatalf("there is more than before: %s\n\n%s", left, strings.Join(others(), "\n\n"))
+	l.t.Fatalf("there is more than before: %s\n\n%s", left, strings.Join(inventory.Goroutines(), "\n\n"))
 }
 
 func (l *Ledger) now() map[string]int {
@@ -64,7 +66,8 @@ func (l *Ledger) left() (list string) {
 
 // process counts what every connection has, whatever it is of.
 func process() map[string]int {
-	all := map[string]int{"goroutines": len(others())}
+	all := inventory.Totals()
+	all["goroutines"] = len(inventory.Goroutines())
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 		all["descriptors"] = len(open)
 	}
