@@ -136,4 +136,6 @@ func ndSRQClosedWhileAsleep(t *conformance.T) {
 	require.ErrorIs(t, <-asleep, nd2.ErrCanceled)
 	h.none()
 	require.Equal(t, before, t.Held()[queues], "then it is forgotten")
+	require.NoError(t, h.pair(h, ndShape{depth: 8, sge: 4, inline: 128}).Close())
+	require.Equal(t, before, t.Held()[queues], "as is a queue pair without results")
 }
