@@ -45,6 +45,7 @@ type QueuePair struct {
 	recvList []verbs.SGE // guarded by recvMu, as below
 	after    *verbs.QP   // where Receives are canceled after the end; made when needed
 	gone     bool        // by Close
+	lost     bool        // with the adapter, before Close
 }
 
 func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {

@@ -62,8 +62,8 @@ func (q *QueuePair) retireFromBoth() {
 func (q *QueuePair) abandon() {
 	q.recvMu.Lock()
 	defer q.recvMu.Unlock()
-	if !q.gone {
-		q.gone = true
+	if !q.gone && !q.lost {
+		q.lost = true
 		q.inlines, q.after = nil, nil // gone with the RNIC, as the room for parts in v
 		c := q.cfg.initiator
 		c.mu.Lock()

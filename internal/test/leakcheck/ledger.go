@@ -14,7 +14,7 @@ import (
 type Counts func() map[string]int
 
 // Ledger says how much there was before connections came that came to nothing: of
-// goroutines of this module, of descriptors (on Linux), of what is in the inventory and of what the test counts.
+// goroutines of this module, of descriptors (on Linux) and of what the test counts.
 type Ledger struct {
 	t      testing.TB
 	counts []Counts
@@ -66,8 +66,7 @@ func (l *Ledger) left() (list string) {
 
 // process counts what every connection has, whatever it is of.
 func process() map[string]int {
-	all := inventory.Totals()
-	all["goroutines"] = len(inventory.Goroutines())
+	all := map[string]int{"goroutines": len(inventory.Goroutines())}
 	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
 		all["descriptors"] = len(open)
 	}
