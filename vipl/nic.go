@@ -290,7 +290,7 @@ func (n *Nic) count(tell inventory.Tell) {
 	n.passive.mu.Lock()
 	defer n.passive.mu.Unlock()
 	tell(len(n.passive.conns), "request")
-	tell(n.passive.stale, "request that was kept behind its answer")
+	tell(n.passive.stale, "stale request")
 }
 
 // task runs f on a goroutine that CloseNic waits for, unless the Nic is closed.
