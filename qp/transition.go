@@ -81,7 +81,12 @@ func (q *QP) endSession(t transition, c *cause) {
 	s.fold()
 	if t.Next == wr.StateIdle { // else what was under way has ended with the stream
 		q.kept.irrq += s.irrq.len()
-		q.kept.reads += s.reads.len()
+		s.reads.each(func(o *outboundRead) bool {
+			if !o.rtr { // that is no request of the program's: a peer may close without an answer
+				q.kept.reads++
+			}
+			return true
+		})
 	}
 	if t.Actions&actRelease != 0 {
 		q.session.Store(nil)

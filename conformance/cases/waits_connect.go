@@ -144,6 +144,7 @@ func waitShutdown(t *conformance.T) *scene {
 	other := a.newQP(verbs.QPConfig{})
 	besides(t, 1, func(ctx context.Context) { _, _ = cm.Dial(ctx, addr, other, cm.Config{}) })
 	req := must(l.Accept(t.Context()))(t, "Accept")
+	t.Cleanup(func() { _ = req.Reject(nil) }) // where nothing happens
 	var once sync.Once
 	return &scene{
 		wait: func(ctx context.Context) error {
