@@ -62,6 +62,7 @@ type direction struct {
 	crc      bool   // CRC is in use
 	markers  bool   // as markers are
 	at       uint64 // behind a gap: the position of buf in the FPDU stream
+	hunt     hunt
 	report   *StreamReport
 	state    messages
 }
