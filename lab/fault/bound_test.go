@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"testing"
@@ -19,9 +20,10 @@ type counted struct {
 	n int
 }
 
-// fill writes until that fails.
+// fill writes FPDUs of 16 KiB until that fails.
 func (c *counted) fill() {
-	b := make([]byte, 32<<10)
+	f := mpa.NewFramer(false, false)
+	b := bytes.Repeat(f.AppendFPDU(nil, make([]byte, 16<<10)), 2)
 	for {
 		n, err := c.Write(b)
 		c.n += n

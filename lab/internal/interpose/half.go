@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MaxHeld is how many octets are held back in a direction before its writer has to wait.
+// MaxHeld is how many octets are held back in a direction before its writer has to wait: less in small pieces.
 const MaxHeld = 4 << 20
 
 // half is one direction of a Conn with faults. Reads take pieces of the queue in when they are due, and read ahead

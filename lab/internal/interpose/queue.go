@@ -31,10 +31,14 @@ type item struct {
 // queue are the pieces of one direction that have not been delivered, in order.
 type queue struct {
 	items []item
-	size  int // octets
+	size  int // octets, and itemCost of each item
 	due   time.Time
 	ended bool // a piece with an end is in it: nothing comes behind that
 }
+
+// itemCost is what an item takes beside its octets: else the smallest FPDUs, and those of which nothing is left, would take a
+// multiple of MaxHeld.
+const itemCost = 128
 
 // add puts p behind the others: it is never due before them.
 func (q *queue) add(p Piece, now time.Time) {
@@ -61,7 +65,7 @@ func (q *queue) add(p Piece, now time.Time) {
 		}
 	}
 	q.items = append(q.items, item{p, q.due, p.Group == Together})
-	q.size += len(p.Octets)
+	q.size += len(p.Octets) + itemCost
 }
 
 // next is the first piece, and how long it has to wait from now on; nil if there is none. Once its time has come,
@@ -87,5 +91,6 @@ func (q *queue) drop(n int) {
 	q.size -= n
 	if len(it.Octets) == 0 {
 		q.items = q.items[1:]
+		q.size -= itemCost
 	}
 }
