@@ -161,6 +161,7 @@ func request(nc net.Conn) (net.Conn, error) {
 	if err := nc.SetReadDeadline(time.Time{}); err != nil {
 		return nil, errGone
 	}
+	tcpsock.Prepare(nc) // else the socket of an end that does not read takes 4 MiB
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
 		return &begun{Conn: nc, first: b}, nil
@@ -176,6 +177,7 @@ func (s *Server) carry(ctx context.Context, client net.Conn) error {
 		interpose.Drop(client)
 		return tcpsock.NoPort(err)
 	}
+	tcpsock.Prepare(server)
 	stop := context.AfterFunc(ctx, func() {
 		_ = client.Close()
 		_ = server.Close()

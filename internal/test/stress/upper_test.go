@@ -78,7 +78,14 @@ func startNVMe(t *testing.T) server {
 // startProxy has cm's listener behind it.
 func startProxy(t *testing.T) server {
 	// All clients of a proxy are one source to its target, which shares its places by source: it needs room for them all.
-	behind, near := listen(t, cm.ListenConfig{MaxStartups: 1 << 14, Backlog: 1 << 14}), newEnd(t)
+	return proxied(t, listen(t, cm.ListenConfig{MaxStartups: 1 << 14, Backlog: 1 << 14}))
+}
+
+// startProxySending has a target that sends.
+func startProxySending(t *testing.T) server { return proxied(t, startSending(t)) }
+
+func proxied(t *testing.T, behind server) server {
+	near := newEnd(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	p := relay.New(behind.addr, relay.Config{})

@@ -1,0 +1,248 @@
+package stress
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/internal/vitcp/segment"
+	"github.com/softrnic/softrnic/ulp/rsocket"
+	"github.com/softrnic/softrnic/verbs"
+	"github.com/softrnic/softrnic/vipl"
+)
+
+// program is one over the verbs that takes every client.
+type program struct {
+	*end
+	mr     *verbs.MR // 1 MiB, which all clients share
+	shared *verbs.SRQ
+}
+
+const programMemory = 1 << 20
+
+// serve runs a program: make makes a client's queue pair, and then is what is done with it once it is connected.
+func serve(t *testing.T, shared bool, then func(*program, *verbs.QP)) server {
+	p := &program{end: newEnd(t)}
+	near := newEnd(t)
+	var err error
+	p.cq, err = p.nic.CreateCQ(verbs.CQConfig{Entries: 1 << 16})
+	require.NoError(t, err)
+	p.mr, err = p.pd.Register(make([]byte, programMemory), verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead)
+	require.NoError(t, err)
+	if shared {
+		p.shared, err = p.nic.CreateSRQ(verbs.SRQConfig{PD: p.pd, Depth: 4096})
+		require.NoError(t, err)
+		for i := range 4096 {
+			_, err = p.shared.PostRecv(verbs.Recv{ID: uint64(i), SGL: p.mr.SGL(0, 1024)})
+			require.NoError(t, err)
+		}
+	}
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
+	require.NoError(t, err)
+	to := p.mr.Remote(0)
+	where := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, to.TO), uint32(to.STag))
+	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
+		wg.Go(func() { p.reap(ctx) })
+		for {
+			req, err := l.Accept(ctx)
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				qp, err := p.nic.CreateQP(verbs.QPConfig{PD: p.pd, SendCQ: p.cq, RecvCQ: p.cq, SRQ: p.shared})
+				if !assert.NoError(t, err) {
+					return
+				}
+				if c, err := req.Accept(ctx, qp, cm.Config{PrivateData: where}); err == nil {
+					then(p, qp)
+					<-c.Done()
+				}
+				assert.NoError(t, qp.Destroy())
+			})
+		}
+	}, func() { _ = l.Close() })
+	return server{l.Addr().String(), droppedpeer.MPA(nil), near.connector(l.Addr().String(), nil)}
+}
+
+// reap takes completions: a queue pair that has been destroyed is there until the last of its own was.
+func (p *program) reap(ctx context.Context) {
+	var done [64]verbs.Completion
+	for err := error(nil); err == nil; {
+		_, err = p.cq.Wait(ctx, done[:])
+	}
+}
+
+// startIdle does nothing with its clients.
+func startIdle(t *testing.T) server { return serve(t, false, func(*program, *verbs.QP) {}) }
+
+// startReceiving has a receive posted for each.
+func startReceiving(t *testing.T) server {
+	return serve(t, false, func(p *program, qp *verbs.QP) {
+		_, _ = qp.PostRecv(verbs.Recv{SGL: p.mr.All()}) // of a client that has gone
+	})
+}
+
+// startShared has its clients share receives.
+func startShared(t *testing.T) server { return serve(t, true, func(*program, *verbs.QP) {}) }
+
+// startSending sends each 16 MiB.
+func startSending(t *testing.T) server { return serve(t, false, sendAll) }
+
+func sendAll(p *program, qp *verbs.QP) {
+	for range 16 {
+		if _, err := qp.PostSend(verbs.Request{Flags: verbs.Unsignaled, SGL: p.mr.All()}); err != nil {
+			return // the client has gone
+		}
+	}
+}
+
+// startUndecided accepts clients without private data, and does not answer others.
+func startUndecided(t *testing.T) server {
+	near, far := newEnd(t), newEnd(t)
+	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
+	require.NoError(t, err)
+	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
+		var undecided []*cm.Request
+		defer func() {
+			for _, r := range undecided {
+				_ = r.Reject(nil) // of a client that has gone
+			}
+		}()
+		for {
+			req, err := l.Accept(ctx)
+			if err != nil {
+				return
+			}
+			if len(req.PrivateData()) > 0 {
+				undecided = append(undecided, req)
+				continue
+			}
+			wg.Go(func() {
+				qp, err := far.qp()
+				if !assert.NoError(t, err) {
+					return
+				}
+				if c, err := req.Accept(ctx, qp, cm.Config{}); err == nil {
+					<-c.Done()
+				}
+				assert.NoError(t, qp.Destroy())
+			})
+		}
+	}, func() { _ = l.Close() })
+	return server{l.Addr().String(), droppedpeer.MPA(make([]byte, 508)), near.connector(l.Addr().String(), nil)}
+}
+
+// startVIPL is a program of vipl that has a receive posted for each client, and sends it 2 MiB.
+func startVIPL(t *testing.T) server {
+	nic, err := vipl.OpenNic("127.0.0.1:0", vipl.Config{MatchTimeout: 2 * time.Second})
+	require.NoError(t, err)
+	require.NoError(t, nic.ErrorCallback(func(*vipl.ErrorDescriptor) {}))
+	about, err := nic.QueryNic()
+	require.NoError(t, err)
+	ptag, err := nic.CreatePtag()
+	require.NoError(t, err)
+	const sends = 33
+	mem, descs := make([]byte, programMemory), make([]vipl.Descriptor, sends*4096)
+	handle, err := nic.RegisterMem(mem, &vipl.MemAttributes{Ptag: ptag})
+	require.NoError(t, err)
+	dh, err := nic.RegisterDescriptors(descs, ptag)
+	require.NoError(t, err)
+	data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: 1 << 16}
+	at := &vipl.NetAddress{HostAddress: about.LocalNicAddress, Discriminator: []byte("siege")}
+	attributes := &vipl.ViAttributes{ReliabilityLevel: vipl.ServiceUnreliable, MaxTransferSize: programMemory, Ptag: ptag}
+	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
+		for n := 0; ; n++ {
+			c, err := nic.ConnectWait(ctx, at)
+			if err != nil {
+				return
+			}
+			own := descs[sends*(n%4096):][:sends]
+			wg.Go(func() { serveVI(ctx, t, nic, c, attributes, dh, own, data) })
+		}
+	}, func() {})
+	t.Cleanup(func() { assert.NoError(t, nic.CloseNic()) })
+	to, err := at.AddrPort()
+	require.NoError(t, err)
+	peer := vitcp.Address{Host: netip.MustParseAddrPort(to.String()), Discriminator: "siege"}
+	return server{to.String(), droppedpeer.VI("siege", segment.Unreliable), func(ctx context.Context) (time.Duration, error) {
+		start := time.Now()
+		a, err := vitcp.Dial(ctx, vitcp.Address{}, peer, vitcp.Config{})
+		took := time.Since(start)
+		if err == nil {
+			err = a.Conn.Close()
+		}
+		return took, err
+	}}
+}
+
+func serveVI(ctx context.Context, t *testing.T, nic *vipl.Nic, c *vipl.Conn, attributes *vipl.ViAttributes, dh vipl.MemHandle, descs []vipl.Descriptor, data vipl.DataSegment) {
+	v, err := nic.CreateVi(attributes, nil, nil)
+	if !assert.NoError(t, err) {
+		return
+	}
+	if !assert.NoError(t, v.PostRecv(setRecv(&descs[0], data), dh)) {
+		return
+	}
+	if c.ConnectAccept(v) == nil {
+		for i := range descs[1:] {
+			d := &descs[1+i]
+			*d = vipl.Descriptor{}
+			d.SetSend(data)
+			_ = v.PostSend(d, dh) // of a client that has gone
+		}
+		_, _ = v.RecvWait(ctx)
+	}
+	assert.NoError(t, v.Disconnect())
+	for _, done := range []func() (*vipl.Descriptor, error){v.RecvDone, v.SendDone} {
+		for err := error(nil); err == nil; _, err = done() {
+		}
+	}
+	assert.NoError(t, v.DestroyVi())
+}
+
+func setRecv(d *vipl.Descriptor, data vipl.DataSegment) *vipl.Descriptor {
+	*d = vipl.Descriptor{}
+	d.SetRecv(data)
+	return d
+}
+
+// startUnread is a program over rsocket that does not read, and writes 16 MiB.
+func startUnread(t *testing.T) server {
+	l, err := rsocket.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	all := make([]byte, 16<<20)
+	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+				defer stop()
+				_, _ = c.Write(all)
+			})
+		}
+	}, func() { _ = l.Close() })
+	addr := l.Addr().String()
+	return server{addr, droppedpeer.MPA(rsocketHello), func(ctx context.Context) (time.Duration, error) {
+		start := time.Now()
+		c, err := rsocket.Config{}.DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return 0, err
+		}
+		_, err = c.Read(make([]byte, 1))
+		_ = c.Close()
+		return time.Since(start), err
+	}}
+}

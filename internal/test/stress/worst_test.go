@@ -1,0 +1,167 @@
+package stress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/test/docgen"
+	"github.com/softrnic/softrnic/internal/test/droppedpeer"
+)
+
+// worst is the worst that a peer can do to a server with one connection, in one way.
+type worst struct {
+	server string
+	does   string
+	start  func(*testing.T) server
+	// attack is done with each connection, which stays open.
+	attack func(net.Conn) error
+	// promise is how much memory each connection takes at most, in KiB, and one how much all together do on top: docs/security.md has the parts.
+	promise, one int
+	// socket is the same of the kernel's memory.
+	socket int
+	// some of the connections may be refused, or driven out for others.
+	some bool
+}
+
+// TestWorst has 96 connections (`make siege`: 2,000) each do the worst they can, and holds the memory that they take against what
+// docs/security.md promises, while honest clients get in. With `make siege` the table there is made of it.
+func TestWorst(t *testing.T) {
+	n, siege := 96, os.Getenv("SOFTRNIC_SIEGE_SECONDS") != ""
+	if siege {
+		n = 2000
+	}
+	var table strings.Builder
+	table.WriteString("| server | each connection | connections | KiB each | promised | socket, KiB each | promised | honest clients |\n|---|---|---|---|---|---|---|---|\n")
+	for _, w := range worstOf {
+		t.Run(w.server+", "+w.does, func(t *testing.T) {
+			got := w.measure(t, n)
+			fmt.Fprintf(&table, "| %s | %s | %d | %d | %d | %d | %d | %d of %d |\n",
+				w.server, w.does, got.open, got.heap, got.promise, got.socket, w.socket, got.in, honestOnes)
+			t.Logf("%d connections, %d KiB each (%d promised), %d of the socket, %d of %d honest clients",
+				got.open, got.heap, got.promise, got.socket, got.in, honestOnes)
+			assert.LessOrEqual(t, got.heap, got.promise, "KiB of memory each")
+			assert.LessOrEqual(t, got.socket, w.socket, "KiB of sockets each")
+			assert.Equal(t, honestOnes, got.in)
+		})
+	}
+	if siege && !t.Failed() {
+		*docgen.Update = true
+		docgen.Generated(t, "../../../docs/security.md", "worst", table.String())
+	}
+}
+
+// honestOnes is how many honest clients come while the others are there.
+const honestOnes = 16
+
+// costs are what connections took.
+type costs struct {
+	open, heap, promise, socket, in int
+}
+
+func (w *worst) measure(t *testing.T, n int) (c costs) {
+	srv := w.start(t)
+	honest := func() (in int) {
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for range honestOnes / 4 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					_, err := srv.connect(ctx)
+					cancel()
+					if assert.NoError(t, err) {
+						mu.Lock()
+						in++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		all.Wait()
+		return in
+	}
+	var before, after octets
+	s := weigh(t, srv, func() {
+		a := w.open(t, srv, n) // what is made once is there then, and what the Go runtime keeps of as many goroutines
+		honest()
+		a.close()
+	})
+	before = memory()
+	all := w.open(t, srv, n)
+	defer all.close()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); { // until it is the same for a while: no event tells
+		c.socket = max(c.socket, kib(socketMemory(srv.addr), n))
+		last := after
+		if after = memory(); max(after, last)-min(after, last) <= last/100 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.open = len(all.conns)
+	c.heap = kib(uint64(max(after, before)-before), n)
+	c.promise = w.promise + (w.one+n-1)/n
+	c.in = honest()
+	all.close()
+	s.lighter()
+	return c
+}
+
+// kib is octets for each of n, in KiB, rounded up.
+func kib(octets uint64, n int) int { return int((octets/uint64(n) + 1023) >> 10) }
+
+// memory is that of the process that is in use: its heap, and stacks.
+func memory() octets {
+	heap := held()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return heap + octets(m.StackInuse)
+}
+
+// open makes n connections, 16 at a time, from as many addresses as the attackers of a siege with many.
+func (w *worst) open(t *testing.T, srv server, n int) *attacker {
+	a := &attacker{addr: srv.addr}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	for range 16 {
+		all.Go(func() {
+			for i := range next {
+				d := droppedpeer.Dialer(net.IPv4(127, 1, byte(i%2000/250), byte(1+i%250)))
+				d.Timeout = 10 * time.Second
+				nc, err := d.Dial("tcp", srv.addr)
+				if err == nil {
+					_ = nc.SetDeadline(time.Now().Add(10 * time.Second))
+					err = w.attack(nc)
+					_ = nc.SetDeadline(time.Time{})
+				}
+				if err != nil && !w.some {
+					assert.NoError(t, err)
+				}
+				if nc == nil || errors.Is(err, net.ErrClosed) {
+					continue
+				}
+				mu.Lock()
+				a.conns = append(a.conns, nc)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	require.NotEmpty(t, a.conns)
+	return a
+}
