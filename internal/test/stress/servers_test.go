@@ -28,11 +28,14 @@ type server struct {
 	connect func(ctx context.Context) (time.Duration, error)
 }
 
-// servers are the listeners, as they are without configuration; that of nd2 with the shortest backlog.
-var servers = []struct {
+// serverOf is a kind of server.
+type serverOf struct {
 	name  string
 	start func(*testing.T) server
-}{{"cm", startCM}, {"nd2", startND}, {"VI", startVI}, {"rsocket", startRsocket}, {"NVMe", startNVMe}, {"proxy", startProxy}}
+}
+
+// servers are the listeners, as they are without configuration; that of nd2 with the shortest backlog.
+var servers = []serverOf{{"cm", startCM}, {"nd2", startND}, {"VI", startVI}, {"rsocket", startRsocket}, {"NVMe", startNVMe}, {"proxy", startProxy}}
 
 // end is one end's RNIC.
 type end struct {
