@@ -185,12 +185,18 @@ func (t *Writer) run(w io.Writer) {
 	t.done <- failed
 }
 
+// maxLine is how long the line of a record may be, in octets: it has some hundreds.
+const maxLine = 1 << 20
+
 // Read reads what a Writer wrote. A last line that was cut, since the program that wrote it was, ends it without an error, unless it is all there is.
 func Read(r io.Reader) ([]Record, error) {
 	var list []Record
-	in := bufio.NewReader(r)
+	in := bufio.NewReaderSize(r, maxLine)
 	for n := 1; ; n++ {
-		text, err := in.ReadBytes('\n')
+		text, err := in.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return list, fmt.Errorf("trace: line %d is no record: it has more than %d octets", n, maxLine)
+		}
 		whole := err == nil
 		if len(text) > 0 && (whole || json.Valid(text)) {
 			var (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -194,6 +195,25 @@ func TestKinds(t *testing.T) {
 		require.Equal(t, k, got)
 	}
 	require.Equal(t, "Kind(99)", Kind(99).String())
+}
+
+// endless is a file without an end, or a line's.
+type endless struct{ n int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	e.n += len(b)
+	if e.n > 1<<30 {
+		return 0, io.EOF
+	}
+	return len(b), nil
+}
+
+// TestEndlessLine: what has no lines is refused before it is all in memory.
+func TestEndlessLine(t *testing.T) {
+	e := &endless{}
+	_, err := Read(e)
+	require.ErrorContains(t, err, "line 1 is no record: it has more than")
+	require.Less(t, e.n, 4<<20)
 }
 
 func FuzzRead(f *testing.F) {

@@ -105,26 +105,32 @@ func sendAll(p *program, qp *verbs.QP) {
 	}
 }
 
-// startUndecided accepts clients without private data, and does not answer others.
+// startUndecided accepts clients without private data, and does not answer others until many of those have come behind them.
 func startUndecided(t *testing.T) server {
 	near, far := newEnd(t), newEnd(t)
 	l, err := cm.Listen("127.0.0.1:0", cm.ListenConfig{})
 	require.NoError(t, err)
 	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
 		var undecided []*cm.Request
-		defer func() {
+		behind := 0
+		decide := func() {
 			for _, r := range undecided {
 				_ = r.Reject(nil) // of a client that has gone
 			}
-		}()
+			undecided = nil
+		}
+		defer decide()
 		for {
 			req, err := l.Accept(ctx)
 			if err != nil {
 				return
 			}
 			if len(req.PrivateData()) > 0 {
-				undecided = append(undecided, req)
+				undecided, behind = append(undecided, req), 0
 				continue
+			}
+			if behind++; behind == honestOnes {
+				decide()
 			}
 			wg.Go(func() {
 				qp, err := far.qp()
