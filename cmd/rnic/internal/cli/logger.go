@@ -61,4 +61,5 @@ func (h *lineHandler) WithGroup(name string) slog.Handler {
 // OneLine is the text of err, which may have several lines if it joins errors.
 func OneLine(err error) string { return inOneLine(err.Error()) }
 
-func inOneLine(s string) string { return strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ") }
+// inOneLine leaves nothing on which a terminal would act: there may be a peer's words in s.
+func inOneLine(s string) string { return Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ")) }

@@ -12,6 +12,7 @@ import (
 func TestOneLine(t *testing.T) {
 	err := errors.Join(errors.New("first"), errors.New("second\n"))
 	assert.Equal(t, "first; second", OneLine(err))
+	assert.Equal(t, "connecting to ?[2J of h", OneLine(errors.New("connecting to \x1b[2J of h")), "a peer's words among it")
 }
 
 func TestStatusError(t *testing.T) {
