@@ -59,6 +59,7 @@ type direction struct {
 	buf     []byte // of a startup frame, or sent while waiting
 
 	deframer mpa.Deframer
+	lent     bool   // it has one of the tracker's buffers
 	crc      bool   // CRC is in use
 	markers  bool   // as markers are
 	at       uint64 // behind a gap: the position of buf in the FPDU stream

@@ -28,7 +28,7 @@ func (d *direction) gap(n uint64) {
 	if d.phase == phaseFull {
 		skipped = uint64(d.deframer.Buffered())
 		d.at = d.deframer.Position() + uint64(d.deframer.Buffered())
-		d.stopDeframing()
+		d.giveBack()
 	} else {
 		skipped = uint64(len(d.buf))
 		d.at += skipped
@@ -38,13 +38,6 @@ func (d *direction) gap(n uint64) {
 	d.state.distrust()
 	d.peer.state.unsure = true
 	d.report.Gaps = append(d.report.Gaps, Gap{FPDU: d.report.FPDUs, Missing: n, Skipped: skipped})
-}
-
-// stopDeframing gives the buffer back.
-func (d *direction) stopDeframing() {
-	if buf := d.deframer.Park(); buf != nil {
-		d.c.t.giveBack(buf)
-	}
 }
 
 // hunt is how far the search behind a gap has come. Each offset is judged once, or twice if the FPDU that may begin there has not come

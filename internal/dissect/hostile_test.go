@@ -2,6 +2,7 @@ package dissect
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 	"time"
 
@@ -67,4 +68,44 @@ func TestGapCutAnywhere(t *testing.T) {
 			assert.Empty(t, one.Violations)
 		}
 	}
+}
+
+// measured calls at its end.
+type measured struct {
+	*bytes.Reader
+	end func()
+}
+
+func (m measured) Read(b []byte) (int, error) {
+	n, err := m.Reader.Read(b)
+	if err != nil {
+		m.end()
+	}
+	return n, err
+}
+
+// TestManyFPDUsBegun: directions of which an octet of an FPDU has come have no buffer for the longest.
+func TestManyFPDUsBegun(t *testing.T) {
+	const connections = 3000
+	s := newScript(t)
+	for i := range connections {
+		s.port = uint16(20000 + i)
+		f := mpa.Startup{Rev: 1, CRC: true}
+		s.start(f, f)
+		s.send(client, s.framed(client, send(1, 1, 2, 3))[:7])
+	}
+	file := s.pcap()
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	var after uint64
+	r, err := Read(measured{bytes.NewReader(file), func() { after = heap() }}, nil)
+	require.NoError(t, err)
+	assert.Len(t, r.Connections, connections)
+	assert.Equal(t, 7, r.Connections[connections-1].Streams[0].Incomplete)
+	assert.Less(t, int(after)-int(before), 64*bufferSize+connections*8<<10)
 }

@@ -10,8 +10,8 @@ import (
 
 const (
 	bufferSize = mpa.MinBuffer
-	// maxBuffers bounds how many directions may be within an FPDU at once.
-	maxBuffers = 8192
+	// keptBuffers is how many directions keep a buffer within an FPDU. Others keep what has come of it.
+	keptBuffers = 64
 )
 
 // full takes octets of the FPDU stream.
@@ -21,19 +21,24 @@ func (d *direction) full(b []byte) {
 		d.peer.report.FPDUs == 0 && d.c.request != nil && d.peer.tcp.whole() {
 		d.report.violate(1, ruleFirstFPDU, "the Responder sends before the Initiator's first FPDU")
 	}
-	if d.deframer.Buffered() == 0 {
-		if d.c.t.lent >= maxBuffers {
-			d.phase = phaseOff
-			return
-		}
+	if !d.lent {
 		d.deframer.SetBuffer(d.c.t.borrow())
+		d.lent = true
 	}
 	for len(b) > 0 && d.phase == phaseFull {
 		b = b[d.deframer.Feed(b):]
 		d.drain()
 	}
-	if buf := d.deframer.TakeBuffer(); buf != nil {
-		d.c.t.giveBack(buf)
+	if d.deframer.Buffered() == 0 || d.phase == phaseOff || d.c.t.lent > keptBuffers {
+		d.giveBack()
+	}
+}
+
+// giveBack gives the buffer back, if there is one. The deframer keeps what is in it.
+func (d *direction) giveBack() {
+	if d.lent {
+		d.c.t.giveBack(d.deframer.Park())
+		d.lent = false
 	}
 }
 
