@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -114,9 +115,11 @@ var attacksOf = []struct {
 // TestAttacks does each of the attacks with 24 connections, eight at a time, while honest clients come, which none may keep out: no
 // connection stays that the server is to end, and nothing of any.
 func TestAttacks(t *testing.T) {
-	all := append(servers, serverOf{"vipl", startVIPL}, serverOf{"a shared receive queue", startShared},
-		serverOf{"a program that sends", startSending}, serverOf{"rsocket that is not read", startUnread})
-	for _, s := range all {
+	more := []serverOf{
+		{"vipl", startVIPL}, {"a shared receive queue", startShared}, {"a program that sends", startSending},
+		{"rsocket that is not read", startUnread},
+	}
+	for _, s := range slices.Concat(servers, more) {
 		t.Run(s.name, func(t *testing.T) {
 			srv := s.start(t)
 			_, err := srv.connect(t.Context())

@@ -18,7 +18,7 @@ import (
 
 // Parts of the promises, in KiB.
 const (
-	startup    = 8             // a connection, a goroutine, a Request of 532 octets
+	startup    = 8 * stacks    // a connection, a goroutine, a Request of 532 octets
 	queuePair  = 60            // one as verbs has it without configuration, with its program's goroutine
 	fpdu       = 64            // an FPDU or a segment that is not whole
 	batch      = 900           // what is framed for a peer that does not read
@@ -28,7 +28,7 @@ const (
 	unaccepted = 288           // of one whose Request is not answered: 128 KiB, and what manages them
 	ring       = 256 + 64 + 64 // of rsocket
 	nvmeQueue  = 520 + 140     // the receives of 128 commands, and what manages them
-	command    = 6             // of NVMe, under way
+	command    = 6 * stacks    // of NVMe, under way
 	carried    = 640           // the proxy's, for both directions
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net/netip"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -156,23 +157,42 @@ func startVIPL(t *testing.T) server {
 	require.NoError(t, err)
 	ptag, err := nic.CreatePtag()
 	require.NoError(t, err)
-	const sends = 33
-	mem, descs := make([]byte, programMemory), make([]vipl.Descriptor, sends*4096)
+	const posts, length = 33, 1 << 16
+	slots := 300
+	if os.Getenv("SOFTRNIC_SIEGE_SECONDS") != "" {
+		slots = 2200
+	}
+	mem, descs := make([]byte, (1+slots)*length), make([]vipl.Descriptor, posts*slots)
 	handle, err := nic.RegisterMem(mem, &vipl.MemAttributes{Ptag: ptag})
 	require.NoError(t, err)
 	dh, err := nic.RegisterDescriptors(descs, ptag)
 	require.NoError(t, err)
-	data := vipl.DataSegment{Data: vipl.AddressOf(mem), Handle: handle, Length: 1 << 16}
+	free := make(chan int, slots) // a client has a place for what it receives; what is sent is the same for all
+	for i := range slots {
+		free <- i
+	}
+	part := func(i int) vipl.DataSegment {
+		return vipl.DataSegment{Data: vipl.AddressOf(mem) + vipl.Address(i*length), Handle: handle, Length: length}
+	}
 	at := &vipl.NetAddress{HostAddress: about.LocalNicAddress, Discriminator: []byte("siege")}
-	attributes := &vipl.ViAttributes{ReliabilityLevel: vipl.ServiceUnreliable, MaxTransferSize: programMemory, Ptag: ptag}
+	attributes := &vipl.ViAttributes{ReliabilityLevel: vipl.ServiceUnreliable, MaxTransferSize: length, Ptag: ptag}
 	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
-		for n := 0; ; n++ {
+		for {
 			c, err := nic.ConnectWait(ctx, at)
 			if err != nil {
 				return
 			}
-			own := descs[sends*(n%4096):][:sends]
-			wg.Go(func() { serveVI(ctx, t, nic, c, attributes, dh, own, data) })
+			i := <-free // that of a client that has gone, at last
+			own := descs[posts*i:][:posts]
+			own[0].SetRecv(part(1 + i))
+			for k := range own[1:] {
+				own[1+k].SetSend(part(0))
+			}
+			wg.Go(func() {
+				serveVI(ctx, t, nic, c, attributes, dh, own)
+				clear(own)
+				free <- i
+			})
 		}
 	}, func() {})
 	t.Cleanup(func() { assert.NoError(t, nic.CloseNic()) })
@@ -190,35 +210,25 @@ func startVIPL(t *testing.T) server {
 	}}
 }
 
-func serveVI(ctx context.Context, t *testing.T, nic *vipl.Nic, c *vipl.Conn, attributes *vipl.ViAttributes, dh vipl.MemHandle, descs []vipl.Descriptor, data vipl.DataSegment) {
-	v, err := nic.CreateVi(attributes, nil, nil)
-	if !assert.NoError(t, err) {
-		return
-	}
-	if !assert.NoError(t, v.PostRecv(setRecv(&descs[0], data), dh)) {
+// serveVI serves a client with Descriptors: one for a receive, the others for what it is sent.
+func serveVI(ctx context.Context, t *testing.T, nic *vipl.Nic, c *vipl.Conn, a *vipl.ViAttributes, dh vipl.MemHandle, descs []vipl.Descriptor) {
+	v, err := nic.CreateVi(a, nil, nil)
+	if !assert.NoError(t, err) || !assert.NoError(t, v.PostRecv(&descs[0], dh)) {
 		return
 	}
 	if c.ConnectAccept(v) == nil {
 		for i := range descs[1:] {
-			d := &descs[1+i]
-			*d = vipl.Descriptor{}
-			d.SetSend(data)
-			_ = v.PostSend(d, dh) // of a client that has gone
+			_ = v.PostSend(&descs[1+i], dh) // of a client that has gone
 		}
 		_, _ = v.RecvWait(ctx)
 	}
 	assert.NoError(t, v.Disconnect())
 	for _, done := range []func() (*vipl.Descriptor, error){v.RecvDone, v.SendDone} {
-		for err := error(nil); err == nil; _, err = done() {
+		for err := error(nil); err == nil; {
+			_, err = done()
 		}
 	}
 	assert.NoError(t, v.DestroyVi())
-}
-
-func setRecv(d *vipl.Descriptor, data vipl.DataSegment) *vipl.Descriptor {
-	*d = vipl.Descriptor{}
-	d.SetRecv(data)
-	return d
 }
 
 // startUnread is a program over rsocket that does not read, and writes 16 MiB.

@@ -51,6 +51,7 @@ func TestWorst(t *testing.T) {
 	}
 	var table strings.Builder
 	table.WriteString("| server | each connection | connections | KiB each | promised | socket, KiB each | promised | honest clients |\n|---|---|---|---|---|---|---|---|\n")
+	rows := 0
 	for _, w := range worstOf {
 		t.Run(w.server+", "+w.does, func(t *testing.T) {
 			n := n
@@ -65,9 +66,10 @@ func TestWorst(t *testing.T) {
 			assert.LessOrEqual(t, got.heap, got.promise, "KiB of memory each")
 			assert.LessOrEqual(t, got.socket, w.socket, "KiB of sockets each")
 			assert.Equal(t, honestOnes, got.in)
+			rows++
 		})
 	}
-	if siege && !t.Failed() {
+	if siege && !t.Failed() && rows == len(worstOf) {
 		*docgen.Update = true
 		docgen.Generated(t, "../../../docs/security.md", "worst", table.String())
 	}

@@ -62,4 +62,6 @@ func (h *lineHandler) WithGroup(name string) slog.Handler {
 func OneLine(err error) string { return inOneLine(err.Error()) }
 
 // inOneLine leaves nothing on which a terminal would act: there may be a peer's words in s.
-func inOneLine(s string) string { return Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; ")) }
+func inOneLine(s string) string {
+	return Printable(strings.ReplaceAll(strings.TrimSpace(s), "\n", "; "))
+}
