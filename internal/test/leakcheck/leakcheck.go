@@ -18,9 +18,8 @@ import (
 const patience = 10 * time.Second
 
 // Main runs the tests and exits: with their code, or with 1 and the stacks on
-// standard error if goroutines of this module stay. The inventory is kept meanwhile.
+// standard error if goroutines of this module stay.
 func Main(m *testing.M) {
-	inventory.Keep()
 	code := m.Run()
 	if left := Wait(patience); code == 0 && len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "%d goroutines were left behind:\n\n%s\n", len(left), strings.Join(left, "\n\n"))

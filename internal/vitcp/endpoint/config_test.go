@@ -3,6 +3,7 @@ package endpoint_test
 import (
 	"errors"
 	"io"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +16,10 @@ import (
 
 func TestEndpointConfigIsChecked(t *testing.T) {
 	good := endpoint.Config{MTU: 1, STags: stag.NewTable(stag.Config{}), Handler: newRecorder()}
-	_, err := endpoint.New(nil, good)
+	near, far := net.Pipe()
+	defer far.Close()
+	defer near.Close()
+	_, err := endpoint.New(near, good)
 	require.NoError(t, err)
 	for name, spoil := range map[string]func(*endpoint.Config){
 		"level":    func(c *endpoint.Config) { c.Level = 3 },
