@@ -103,7 +103,7 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	l.counted = inventory.Open(nil, "cm listener", nl.Addr(), inventory.CounterFunc(l.count))
 	l.in = admission.New(nl, admission.Config{
 		Inventory: l.counted,
-		InOrder: order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
+		InOrder:   order, MaxStartups: cfg.MaxStartups, Backlog: cfg.Backlog, Serve: l.serve, Failed: l.failed,
 	})
 	return l
 }

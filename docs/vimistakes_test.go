@@ -144,7 +144,8 @@ func (v viMistake) makes(t *testing.T) string {
 	if _, why, ok := strings.Cut(text, `": vitcp: `); ok {
 		before += ": " + why
 	}
-	return fmt.Sprintf("| `%s`: `%s` | %s | %s |\n", v.name, before, v.because, v.do)
+	code := "`"
+	return fmt.Sprintf("| %s: %s | %s | %s |\n", code+v.name+code, code+before+code, v.because, v.do)
 }
 
 // TestVIMistakes has the table of docs/refused.md be what a run gives.

@@ -72,7 +72,7 @@ type moment struct {
 	name string
 	run  func(*scene, told)
 	// stops has waiters give up, and several has more than one.
-	stops, several, ends bool
+	stops, several bool
 }
 
 func (m *moment) fits(w *way) bool { return !(m.stops && w.unstoppable) && !(m.several && w.alone) }

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func (l liar) Events(a uppertester.EventsArgs, r *uppertester.Events) error {
 
 func (l liar) PostSend(a uppertester.PostSendArgs, r *uppertester.Posted) error {
 	err := l.Tester.PostSend(a, r)
-	r.N = either(l.less, r.N, 1<<40)
+	r.N = either(l.less, r.N, math.MaxInt)
 	return err
 }
 

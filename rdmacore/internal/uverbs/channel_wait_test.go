@@ -26,7 +26,7 @@ func reader(t *testing.T, fd int) <-chan uint64 {
 		thread <- syscall.Gettid()
 		var e uabi.CompEventDesc
 		n, err := syscall.Read(fd, umem.Bytes(&e))
-		for err == syscall.EINTR { //nolint:errorlint // it is an Errno
+		for err == syscall.EINTR {
 			n, err = syscall.Read(fd, umem.Bytes(&e))
 		}
 		if n == 8 && err == nil {
