@@ -221,6 +221,28 @@ func TestPassingErrors(t *testing.T) {
 	}
 }
 
+// TestPassingErrorsTakeNoRoom: more errors than there is room for connections leave room for one.
+func TestPassingErrorsTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answers []any
+		for range 10 { // 2*MaxStartups + Backlog is 3
+			answers = append(answers, syscall.ECONNABORTED)
+		}
+		served := make(chan struct{})
+		l := New(newListener(append(answers, from("192.0.2.1"))...), Config{MaxStartups: 1, Backlog: 1, Serve: func(*Startup) error {
+			close(served)
+			return nil
+		}})
+		synctest.Wait()
+		select {
+		case <-served:
+		default:
+			assert.Fail(t, "the connection behind the errors is not served")
+		}
+		require.NoError(t, l.Close())
+	})
+}
+
 func TestFatalError(t *testing.T) {
 	broken := errors.New("broken")
 	l := New(newListener(from("10.0.0.1"), broken), Config{Serve: untilGone})

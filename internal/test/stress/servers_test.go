@@ -84,19 +84,22 @@ func listen(t *testing.T, c cm.ListenConfig) server {
 			if err != nil {
 				return
 			}
-			wg.Go(func() {
-				qp, err := far.qp()
-				if !assert.NoError(t, err) {
-					return
-				}
-				if c, err := req.Accept(ctx, qp, cm.Config{}); err == nil {
-					<-c.Done()
-				}
-				assert.NoError(t, qp.Destroy())
-			})
+			wg.Go(func() { far.accept(ctx, t, req) })
 		}
 	}, func() { _ = l.Close() })
 	return server{l.Addr().String(), droppedpeer.MPA(nil), near.connector(l.Addr().String(), nil)}
+}
+
+// accept accepts a client, and waits until it has gone.
+func (e *end) accept(ctx context.Context, t *testing.T, req *cm.Request) {
+	qp, err := e.qp()
+	if !assert.NoError(t, err) {
+		return
+	}
+	if c, err := req.Accept(ctx, qp, cm.Config{}); err == nil {
+		<-c.Done()
+	}
+	assert.NoError(t, qp.Destroy())
 }
 
 // connector connects by cm, and ends the connection.

@@ -133,16 +133,7 @@ func startUndecided(t *testing.T) server {
 			if behind++; behind == honestOnes {
 				decide()
 			}
-			wg.Go(func() {
-				qp, err := far.qp()
-				if !assert.NoError(t, err) {
-					return
-				}
-				if c, err := req.Accept(ctx, qp, cm.Config{}); err == nil {
-					<-c.Done()
-				}
-				assert.NoError(t, qp.Destroy())
-			})
+			wg.Go(func() { far.accept(ctx, t, req) })
 		}
 	}, func() { _ = l.Close() })
 	return server{l.Addr().String(), droppedpeer.MPA(make([]byte, 508)), near.connector(l.Addr().String(), nil)}
