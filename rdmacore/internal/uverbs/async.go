@@ -69,8 +69,7 @@ func (d *Device) event(e verbs.Event) {
 // eventNames are those of the events of queue pairs, for --strace.
 var eventNames = map[uint32]string{uabi.EventQPFatal: "QP_FATAL", uabi.EventQPReqErr: "QP_REQ_ERR", uabi.EventQPAccessErr: "QP_ACCESS_ERR"}
 
-// reportFailure says why a queue pair has failed, in the trace and once to the user: what the peer, or this side, found, and the Terminate
-// Message that said so. That a stream was lost is the peer's program's end more often than not, and no news to the user.
+// reportFailure says why a queue pair has failed, in the trace and once to the user: the event, and what the peer, or this side, found. That a stream was lost is the peer's program's end more often than not, and no news to the user.
 func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
 	switch e.ID {
 	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
@@ -83,9 +82,9 @@ func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
 		return
 	}
 	why := e.String()
-	if s := q.qp.LLPStream(); s != nil {
+	if s := q.qp.LLPStream(); e.Why == nil && s != nil { // what has a reason of its own is told the same whichever is first
 		if err := s.Err(); err != nil {
-			why = err.Error()
+			why += ": " + err.Error()
 		}
 	}
 	d.config.Trace(fmt.Sprintf("uverbs event %s(qpn=%#x): %s", eventNames[kind], q.qpn, why))

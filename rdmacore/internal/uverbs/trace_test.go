@@ -98,5 +98,7 @@ func TestTraceOfFailure(t *testing.T) {
 	both := first + "\n" + second
 	assert.Contains(t, both, fmt.Sprintf("uverbs event QP_ACCESS_ERR(qpn=%#x): ", b.qp.QPN))
 	assert.Contains(t, both, fmt.Sprintf("uverbs event QP_FATAL(qpn=%#x): ", a.qp.QPN))
-	assert.Contains(t, both, "Terminate", both)
+	assert.Contains(t, both, "): Protection Error: Tagged Access Rights Violation (QP ")
+	assert.Contains(t, both, "): Terminate Message Received (QP ")
+	assert.Contains(t, both, "the peer says 0x1100 (DDP invalid STag)")
 }
