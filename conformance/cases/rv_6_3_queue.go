@@ -24,6 +24,7 @@ var rv6_3_5 = []conformance.Case{
 	apiCase("6.3.5/any-queue-pair", onHost(srqAnyQP), "RV-6.3.5-M9", "RV-6.3.7-M3"),
 	apiCase("6.3.5/pd-of-the-srq", onHost(srqPDChecked), "RV-6.3.5-M11", "RV-6.3.5-M12", "PV-7.6.3-M4"),
 	apiCase("6.3.5/stag-of-zero", onHost(srqSTagZero), "RV-6.3.5-M13", "RV-6.3.5-M14"),
+	apiCase("6.3.5/empty-for-good", onHost(srqEmptyForGood), "PV-9.5.3-M12", "RV-6.3.6-M3"),
 }
 
 // depthOf is Query S-RQ's.
@@ -296,4 +297,28 @@ func srqSTagZero(t *conformance.T, n *host) {
 	n.receives(s, 2, 3)
 	may.says(2)
 	third.says(3)
+}
+
+// srqEmptyForGood has a message keep the only receive, and a Send of another stream find none. It waits until the
+// message has stood still for too long and its stream has ended. Then nobody posts a receive, and it waits no longer.
+func srqEmptyForGood(t *conformance.T, n *host) {
+	s := n.newSRQ(verbs.SRQConfig{StallTimeout: shortly})
+	keeps, waits := n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1)
+	keeps.send(untagged(moreUntagged, opSend, 0, 0, keeps.nextSend(), 0, []byte{1}))
+	eventually(t, func() bool { return s.Stats().Taken == 1 }, "the message has the receive")
+	tooMuch := waits.peer.aSend([]byte{2})
+	waits.send(tooMuch)
+	keeps.terminated(0x0207, nil, false)
+	keeps.closesTo(verbs.StateError)
+	completes(t, keeps.rq, keeps.recvAs(verbs.StatusFlushed, 1)...)
+	waits.terminated(0x1202, tooMuch, false)
+	waits.closesTo(verbs.StateError)
+	got := []verbs.Event{n.events.next(), n.events.next()}
+	want := []verbs.Event{{ID: verbs.EventSRQStalled, QP: keeps.id}, {ID: verbs.EventRQMSNRange, QP: waits.id}}
+	require.ElementsMatch(t, want, got, "the events")
+	empty(t, waits.rq)
+	n.receives(s, 3)
+	n.link(verbs.QPConfig{SRQ: s}).says(3)
+	n.quiet()
 }

@@ -21,6 +21,8 @@ var rv6_5 = []conformance.Case{
 	upperCase("6.5/never-above-ord", readsNeverAboveORD, "RV-6.5-M4"),
 	apiCase("6.5/posted-beyond-ord", readsBeyondORD, "RV-6.5-M5", "RV-6.5-M6"),
 	apiCase("6.5/ord-lowered", ordLowered, "RV-6.5-M9"),
+	apiCase("6.5/ord-raised", onHost(ordRaised), "RV-6.2.2.1-M1", "RV-6.5-M6"),
+	apiCase("6.5/ord-changed-meanwhile", onHost(ordChanged), "R5040-5.5-M2", "R5040-5.5-M6"),
 	apiCase("6.5/change-harms-no-other", readsChanged, "RV-6.5-M8"),
 	apiCase("6.5/one-for-each", readsOneForEach, "RV-6.5-M10", "RV-6.5-M11", "RV-6.5-M12"),
 }
@@ -262,6 +264,60 @@ func ordLowered(t *conformance.T) {
 		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(0)}))
 		run(t, l.qp, l.aRead(4), verbs.StatusZeroReadResources)
 		l.terminated(0x0000, nil, false)
+	}
+}
+
+// ordRaised raises ORD while Reads, and a Send behind them, wait for one that is not answered: they go out at once.
+func ordRaised(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{ORD: 1})
+	post(t, l.qp, l.aRead(1), l.aRead(2), l.aRead(3), l.aSend(4))
+	l.expect(l.asks(1))
+	l.settled()
+	raise := func(ord int) {
+		require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: &ord}))
+	}
+	raise(2)
+	l.expect(l.asks(2))
+	l.settled()
+	raise(3)
+	l.expect(l.asks(3), aSend(1, l.mr.Bytes()[:4]))
+	empty(t, l.sq)
+	l.send(l.answer(), l.answer(), l.answer())
+	completes(t, l.sq, l.sentAs(1, verbs.OpRead, verbs.StatusSuccess), l.sentAs(2, verbs.OpRead, verbs.StatusSuccess),
+		l.sentAs(3, verbs.OpRead, verbs.StatusSuccess), l.sentAs(4, verbs.OpSend, verbs.StatusSuccess))
+}
+
+// ordChanged changes ORD while two Reads are outstanding, behind none, one or two that are complete. The draft leaves
+// open what comes of them (6.5), RFC 5040 does not: each response is for the oldest.
+func ordChanged(t *conformance.T, n *host) {
+	const reads, ord = 4, 2
+	for to := range inTurn(t, "from 2 to %d", []int{1, 2, 3, 8}) {
+		for done := range counted(t, "%d done", reads-ord+1) {
+			l := n.link(verbs.QPConfig{ORD: ord})
+			var asks, answers [][]byte
+			var all []verbs.Completion
+			for i := range reads {
+				sink, text := l.mr.Remote(64*i), []byte{'r', 'e', 'a', 'd', byte('0' + i)}
+				asks = append(asks, aReadRequest(uint32(i+1), read{uint32(sink.STag), sink.TO, 5, uint32(theirs.STag), theirs.TO}))
+				answers = append(answers, aReadResponse(uint32(sink.STag), sink.TO, text))
+				all = append(all, l.sentAs(uint64(i), verbs.OpRead, verbs.StatusSuccess))
+				clear(l.mr.Bytes()[64*i:][:5])
+			}
+			for i := range done + ord {
+				post(t, l.qp, verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: l.mr.SGE(64*i, 5), Remote: theirs})
+			}
+			l.expect(asks[:ord]...)
+			for i := range done {
+				l.send(answers[i])
+				l.expect(asks[ord+i])
+			}
+			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(to)}))
+			l.send(answers[done : done+ord]...)
+			completes(t, l.sq, all[:done+ord]...)
+			for i := range done + ord {
+				require.Equal(t, answers[i][14:], l.mr.Bytes()[64*i:][:5], "Read %d", i)
+			}
+		}
 	}
 }
 
