@@ -19,6 +19,8 @@ import (
 // finds, here as everywhere: a case has to bring it about.
 var leaks = []conformance.Case{
 	apiCase("5.3.4/late-completions-dropped", lateCompletionsDropped, "RV-5.3.4-M4"),
+	apiCase("5.3.4/slots-of-an-srq", onHost(slotsOfAnSRQ), "RV-5.3.4-M4", "RV-6.3.7-M2"),
+	apiCase("7.9/pages-of-two-allocations", onHost(pagesOfTwoAllocations), "RV-7.6.2-M1", "RV-7.9-M8"),
 	apiCase("6.3.3/stream-that-waits-ends", streamThatWaitsEnds, "RV-6.3.3-M3", "RV-6.3.6-M3"),
 	apiCase("6.4.1/places-of-a-listener", onHost(placesOfAListener), "R5042-6.4.1-M1"),
 	apiCase("4.1/vi-waits-and-requests-end", viWaitsAndRequestsEnd, "VA-4.1-M1"),
@@ -41,6 +43,46 @@ func lateCompletionsDropped(t *conformance.T) {
 	comesToHold(t, 2, "cq CQ: late completion")
 	require.NoError(t, qp.Destroy())
 	require.NoError(t, cq.Destroy())
+}
+
+// slotsOfAnSRQ destroys two queue pairs and their CQ, on which are completions of receives of an S-RQ, of one and then
+// of the other: all slots can be posted to again.
+func slotsOfAnSRQ(t *conformance.T, n *host) {
+	const depth = 4
+	s := n.newSRQ(verbs.SRQConfig{Depth: depth})
+	for range counted(t, "CQ %d", 3) {
+		cq := n.newCQ(depth)
+		both := []*link{n.link(verbs.QPConfig{SRQ: s, RecvCQ: cq}), n.link(verbs.QPConfig{SRQ: s, RecvCQ: cq})}
+		n.receives(s, upTo(1, depth)...)
+		for i := range depth {
+			both[i/(depth/2)].sendMessage([]byte{1})
+			both[i/(depth/2)].settled()
+		}
+		require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull, "their completions were not polled")
+		succeed(t, both[0].qp.Destroy, both[1].qp.Destroy, cq.Destroy)
+	}
+	n.receives(s, upTo(1, depth)...)
+	require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull, "no more than its depth")
+	n.link(verbs.QPConfig{SRQ: s}).says(1)
+}
+
+// pagesOfTwoAllocations has a region on buffers of two allocations in turn, and gives all three back: who frees pages
+// waits for what uses them, and nothing does.
+func pagesOfTwoAllocations(t *conformance.T, n *host) {
+	a, b := n.pages(2, 4096), n.pages(2, 4096)
+	list := verbs.PhysicalBuffers{
+		Size: 4096, Addresses: []uint64{a.Address(0), b.Address(0), a.Address(1), b.Address(1)}, Length: 4 * 4096,
+	}
+	mr := n.region(n.pd, verbs.RegionConfig{Buffers: list, Access: allRights, VA: 4096})
+	l := n.link(verbs.QPConfig{})
+	l.send(aWrite(uint32(mr.STag()), mr.Remote(4090).TO, []byte("from a to b")))
+	l.settled()
+	require.Equal(t, []string{"from a", " to b"}, []string{string(a.Bytes()[4090:4096]), string(b.Bytes()[:5])})
+	freed := make(chan error, 1)
+	for _, free := range []func() error{mr.Deregister, a.Deallocate, b.Deallocate} {
+		go func() { freed <- free() }()
+		require.NoError(t, receive(t, freed, "it is not used, and cannot be freed"))
+	}
 }
 
 // streamThatWaitsEnds ends a stream that waits for a receive of an S-RQ: the queue is for others then.
