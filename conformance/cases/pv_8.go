@@ -235,6 +235,7 @@ func sendCQOverflows(t *conformance.T, n *host) {
 // pv9 is what chapter 9 of the verbs draft binds without the keyword.
 var pv9 = []conformance.Case{
 	apiCase("9.3.2.1/id-whatever-the-status", onHost(idWhateverStatus), "PV-9.3.2.1-M1"),
+	apiCase("9.5.2/a-write-is-terminated", onHost(writeTerminated), "PV-9.5.2-M3"),
 	upperCase("9.5.3/read-request-size-and-offset", readRequestSize, "PV-9.5.3-M7"),
 	upperCase("9.5.3/read-beyond-its-region", readBeyondRegion, "PV-9.5.3-M15"),
 }
@@ -270,6 +271,36 @@ func idWhateverStatus(t *conformance.T, n *host) {
 		completes(t, l.sq, l.sentAs(id, verbs.OpSend, verbs.StatusInvalidSTag), l.sentAs(next, verbs.OpSend, verbs.StatusFlushed))
 	}
 	t.Part("")
+}
+
+// writeTerminated has the peer name one of three RDMA Writes that wait to be placed, in a Terminate Message that ends
+// with the header of a tagged segment.
+func writeTerminated(t *conformance.T, n *host) {
+	for i := range counted(t, "Write %d", 3) {
+		l := n.idleLink(verbs.QPConfig{ORD: 1, PlacedWrites: true})
+		far, near := tcpPair(t)
+		l.joinOver(far, verbs.StreamConfig{Conn: near, CRC: true, Enhanced: true, IRD: 1, ORD: 2})
+		var writes [][]byte
+		for id := range uint64(3) {
+			at := verbs.Remote{STag: theirs.STag, TO: theirs.TO + 64*id}
+			post(t, l.qp, verbs.Request{ID: id, Op: verbs.OpWrite, SGL: l.mr.SGL(0, 8), Remote: at})
+			writes = append(writes, l.next())
+			require.Equal(t, aWrite(uint32(at.STag), at.TO, l.mr.Bytes()[:8]), writes[id])
+			if id == 0 { // whether it is placed is asked for, and the answer does not come
+				l.segment(opReadRequest)
+			}
+		}
+		empty(t, l.sq)
+		l.send(aTerminate(0x1101, writes[i], false))
+		l.silent("the end of the stream")
+		l.closesTo(verbs.StateError)
+		var want []verbs.Completion
+		for id := range 3 {
+			status := either(id == i, verbs.StatusRemoteTermination, verbs.StatusFlushed)
+			want = append(want, l.sentAs(uint64(id), verbs.OpWrite, status))
+		}
+		completes(t, l.sq, want...)
+	}
 }
 
 // readRequestSize spoils an RDMA Read Request's size and offset. That its header is not all

@@ -15,6 +15,7 @@ var rv9_5 = []conformance.Case{
 	apiCase("9.5.3/each-event", onHost(eachEvent),
 		"RV-9.5.3-M1", "RV-9.5.3-M2", "PV-9.5.3-M1", "PV-9.5.3-M2", "PV-9.5.3-M3", "PV-9.5.3-M4", "PV-9.5.3-M5",
 		"PV-9.5.3-M6", "PV-9.5.3-M9", "PV-9.5.3-M10", "PV-9.5.3-M11", "PV-9.5.3-M12", "PV-9.5.3-M13", "PV-9.5.3-M14"),
+	apiCase("9.5.3/cq-overflow-again", onHost(cqOverflowAgain), "RV-8.3.3-M3", "RV-9.5.3-M2"),
 	upperCase("9.5.3/markers-and-length", markersDisagree, "RV-9.5.3-M1"),
 	apiCase("9.5.3/of-the-rnic", onHost(eventOfRNIC), "RV-9.5.3-M1", "RV-9.5.3-M2"),
 	apiCase("9.5.3/whose", whoseEvent, "RV-9.5.3-M2"),
@@ -295,5 +296,20 @@ func whoseEvent(t *conformance.T) {
 		require.Equal(t, verbs.Event{ID: verbs.EventSRQLimit, SRQ: srqs[i].ID()}, e)
 		require.Same(t, srqs[i], n.nic.SRQ(e.SRQ))
 		n.quiet()
+	}
+}
+
+// cqOverflowAgain has queue pairs add too much to a CQ, one after the other: it is told once for all that does not fit,
+// and once more when the CQ was polled and is full again.
+func cqOverflowAgain(t *conformance.T, n *host) {
+	cq := n.newCQ(2)
+	for range counted(t, "overflow %d", 3) {
+		qp := n.flush(cq, 5)
+		n.events.are(verbs.Event{ID: verbs.EventCQOverflow, CQ: cq.ID()})
+		more := n.flush(cq, 1)
+		n.quiet()
+		completes(t, cq, flushed(qp, 1, 2)...)
+		empty(t, cq)
+		succeed(t, qp.Destroy, more.Destroy)
 	}
 }
