@@ -16,8 +16,11 @@ MUTANTFLAGS ?=
 # A third of the program is for debuggers; what a crash or a profile prints needs none of it.
 LDFLAGS    ?= -s -w
 
-# Development tools are pinned in a module of their own, so that the library's go.mod stays small.
-TOOL := $(GO) tool -modfile=tools/go.mod
+# Development tools are pinned in a module of their own, which is not one of go.work: their versions are not the program's.
+LINTER := GOWORK=off $(GO) tool -modfile=tools/go.mod -n golangci-lint
+
+# The packages of all modules of go.work, by their folders: the go command knows them as `work`, the linter does not.
+FOLDERS = $(shell $(GO) list -m -f '{{.Dir}}/...')
 
 # What `make paths` sets, when it links: see qp/tuning.go.
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
@@ -44,17 +47,17 @@ run: build ## build, then move and verify data between two processes on this mac
 	bin/rnic demo
 
 test: ## run the tests, in random order
-	$(GO) test -shuffle=on $(GOTESTFLAGS) ./...
+	$(GO) test -shuffle=on $(GOTESTFLAGS) work
 
 test32: ## run the tests as a 32-bit program, which an amd64 Linux runs as it is
-	GOARCH=386 CGO_ENABLED=0 $(GO) test -shuffle=on $(GOTESTFLAGS) ./...
+	GOARCH=386 CGO_ENABLED=0 $(GO) test -shuffle=on $(GOTESTFLAGS) work
 
 race: ## run the tests under the race detector (needs a C compiler)
-	$(GO) test -race -shuffle=on $(GOTESTFLAGS) ./...
+	$(GO) test -race -shuffle=on $(GOTESTFLAGS) work
 
 paths: ## run the tests with the fast paths of the data path never taken, and taken wherever they can be
-	$(GO) test -shuffle=on $(PATHS)=slow $(GOTESTFLAGS) ./...
-	$(GO) test -shuffle=on $(PATHS)=fast $(GOTESTFLAGS) ./...
+	$(GO) test -shuffle=on $(PATHS)=slow $(GOTESTFLAGS) work
+	$(GO) test -shuffle=on $(PATHS)=fast $(GOTESTFLAGS) work
 
 soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs
@@ -78,18 +81,18 @@ fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
 lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint, check the scripts
-	$(GO) vet ./...
-	$(GO) vet -race ./...
-	$(GO) vet -C interop/ulps/testdata/grpc ./...
-	GOARCH=386 CGO_ENABLED=0 $(GO) vet ./...
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
-	GOOS=windows $(GO) vet ./...
-	GOOS=darwin $(GO) vet ./...
-	$(TOOL) golangci-lint run ./...
+	$(GO) vet work
+	$(GO) vet -race work
+	GOWORK=off $(GO) vet -C interop/ulps/testdata/grpc ./...
+	GOARCH=386 CGO_ENABLED=0 $(GO) vet work
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet work
+	GOOS=windows $(GO) vet work
+	GOOS=darwin $(GO) vet work
+	$$($(LINTER)) run $(FOLDERS)
 	tools/lint-scripts.sh
 
-bench: ## run the benchmarks; compare two outputs with `go tool -modfile=tools/go.mod benchstat`
-	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) ./...
+bench: ## run the benchmarks; compare two outputs with `GOWORK=off go tool -modfile=tools/go.mod benchstat`
+	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) work
 
 siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row, with resets, and with the worst of 2,000 connections; honest clients' connect times and memory against the bars
 	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run 'TestSiege|TestResets|TestWorst' ./internal/test/stress

@@ -77,7 +77,7 @@ func TestSecurityNamesTests(t *testing.T) {
 	places := map[string]string{
 		"rnic": "../cmd/rnic", "ping": commands + "ping", "perf": commands + "perf", "nvme": commands + "nvme", "proxy": commands + "proxy",
 		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof",
-		"safeopen": "../internal/safeopen", "rsocket": "../ulp/rsocket",
+		"dissect": commands + "dissect", "safeopen": "../internal/safeopen", "rsocket": "../ulp/rsocket",
 		"stats": "../stats", "tap": "../lab/tap", "trace": "../lab/trace", "cmdtrace": commands + "trace", "fault": "../lab/fault",
 		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../internal/vitcp", "endpoint": "../internal/vitcp/endpoint", "vipl": "../vipl", "port": "../internal/vitcp/port", "ownsock": "../internal/ownsock",
 		"tcpsock": "../internal/tcpsock", "admission": "../internal/admission", "relay": "../lab/relay", "stress": "../internal/test/stress", "ucma": "../rdmacore/internal/ucma", "uverbs": "../rdmacore/internal/uverbs",

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module, one after the other, and prints one line a target.
+# Runs every fuzz target, one after the other, and prints one line a target.
 #   FUZZTIME (10m)  time for each target, or a count such as 100000x
-#   PKGS (./...)    packages to look in
+#   PKGS (work)     packages to look in: those of all modules of go.work
 # Exits 1 if a target found something; the input is then under that package's testdata/fuzz.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} fuzztime=${FUZZTIME:-10m} pkgs=${PKGS:-./...}
+go=${GO:-go} fuzztime=${FUZZTIME:-10m} pkgs=${PKGS:-work}
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

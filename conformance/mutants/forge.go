@@ -24,7 +24,7 @@ const (
 
 // moduleRoot is the directory of the module that the working directory is in.
 func moduleRoot(ctx context.Context) (string, error) {
-	out, err := goTool(ctx, ".", "list", "-m", "-f", "{{.Dir}}")
+	out, err := goTool(ctx, ".", "list", "-m", "-f", "{{.Dir}}", module)
 	return strings.TrimSpace(out), err
 }
 
@@ -62,7 +62,7 @@ type pack struct {
 
 // healthy builds the program as it is.
 func (f *forge) healthy(ctx context.Context) (program string, err error) {
-	version, err := goTool(ctx, f.root, "list", "-m", "-f", "{{.GoVersion}}")
+	version, err := goTool(ctx, f.root, "list", "-m", "-f", "{{.GoVersion}}", module)
 	if err != nil {
 		return "", err
 	}

@@ -23,6 +23,7 @@ func (o options) grpc(ctx context.Context) (text string, ok bool, err error) {
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "grpc")
 	build := exec.CommandContext(ctx, "go", "build", "-C", "interop/ulps/testdata/grpc", "-o", program, ".")
+	build.Env = append(os.Environ(), "GOWORK=off") // it is no module of go.work
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return "", false, fmt.Errorf("building interop/ulps/testdata/grpc: %w", err)

@@ -8,13 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/ddp"
-	"github.com/softrnic/softrnic/internal/dissect"
 	"github.com/softrnic/softrnic/lab/internal/interpose"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 )
 
-// FuzzRelay: whatever goes through a proxy, its capture can be read, and has as many octets each way as came.
+// FuzzRelay: whatever goes through a proxy, its capture has as many octets each way as came.
 func FuzzRelay(f *testing.F) {
 	startup := func(s mpa.Startup) []byte {
 		b, err := s.Append(nil)
@@ -54,8 +53,11 @@ func FuzzRelay(f *testing.F) {
 		st.End(0, false)
 		require.NoError(t, tp.Close())
 		require.Zero(t, tp.Lost())
-		_, err := dissect.Read(&capture, nil)
-		require.NoError(t, err)
+		sent := uint32(0)
+		for _, n := range blocks(t, capture.Bytes()).sent {
+			sent += n
+		}
+		require.EqualValues(t, len(in)+len(out)+4, sent, "what came, and a SYN and a FIN each way")
 		for d, b := range [2][]byte{in, out} {
 			require.EqualValues(t, len(b)+1, st.dirs[d].seq-before[d], "direction %d", d) // and a FIN
 		}

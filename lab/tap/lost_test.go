@@ -11,16 +11,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/dissect"
 	"github.com/softrnic/softrnic/lab/internal/interpose"
 	"github.com/softrnic/softrnic/mpa"
 )
 
 // TestLostIsSaid: how many records are missing is in the capture.
 func TestLostIsSaid(t *testing.T) {
-	r, err := dissect.Read(bytes.NewReader(append(header(false), statistics(time.Now(), 7)...)), nil)
-	require.NoError(t, err)
-	assert.Equal(t, uint64(7), r.Lost)
+	assert.Equal(t, uint64(7), blocks(t, append(header(false), statistics(time.Now(), 7)...)).lost)
 }
 
 // cut takes so many octets, and is full then.
@@ -101,9 +98,7 @@ func TestFullQueueIsSaid(t *testing.T) {
 		synctest.Wait()
 		close(g.open)
 		require.EqualError(t, <-closed, "tap: 7 records are missing: the writer was too slow")
-		r, err := dissect.Read(&g.b, nil)
-		require.NoError(t, err)
-		assert.EqualValues(t, 7, r.Lost)
+		assert.EqualValues(t, 7, blocks(t, g.b.Bytes()).lost)
 	})
 }
 

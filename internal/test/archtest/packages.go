@@ -224,10 +224,6 @@ var packages = []group{
 			"wr",
 		},
 		{
-			"internal/dissect", "the decoder of the wire, VI over TCP included; captures: connections, frames, broken MUSTs",
-			"ddp github.com/gopacket/gopacket internal/vitcp/segment mpa rdmap",
-		},
-		{
 			"conformance/requirements", "the registry: every requirement by key",
 			"",
 		},
@@ -242,10 +238,6 @@ var packages = []group{
 		{
 			"conformance/cases", "the cases",
 			"cm conformance conformance/uppertester github.com/stretchr/testify golang.org/x/sync internal/verbsinternal internal/vitcp internal/vitcp/segment lab/fault mpa nd2 stag verbs vipl wr",
-		},
-		{
-			"conformance/report", "results as text, JSON, JUnit's XML, a page, captures",
-			"conformance conformance/requirements github.com/gopacket/gopacket internal/dissect internal/vitcp mpa",
 		},
 		{
 			"conformance/mutants", "known faults, each put into the product to see a case fail",
@@ -270,8 +262,16 @@ var packages = []group{
 			"",
 		},
 		{
+			"cmd/rnic/internal/dissect", "the decoder of the wire, VI over TCP included; captures: connections, frames, broken MUSTs",
+			"ddp github.com/gopacket/gopacket internal/vitcp/segment mpa rdmap",
+		},
+		{
+			"cmd/rnic/internal/report", "results as text, JSON, JUnit's XML, a page, captures",
+			"cmd/rnic/internal/dissect conformance conformance/requirements github.com/gopacket/gopacket internal/vitcp mpa",
+		},
+		{
 			"cmd/rnic/internal/conform", "`rnic conform`",
-			"cmd/rnic/internal/cli conformance conformance/cases conformance/report conformance/requirements conformance/uppertester github.com/spf13/cobra github.com/spf13/pflag internal/safeopen",
+			"cmd/rnic/internal/cli cmd/rnic/internal/report conformance conformance/cases conformance/requirements conformance/uppertester github.com/spf13/cobra github.com/spf13/pflag internal/safeopen",
 		},
 		{
 			"cmd/rnic/internal/demo", "`rnic demo`",
@@ -279,7 +279,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/dump", "`rnic dump`",
-			"cmd/rnic/internal/cli github.com/spf13/cobra internal/dissect",
+			"cmd/rnic/internal/cli cmd/rnic/internal/dissect github.com/spf13/cobra",
 		},
 		{
 			"cmd/rnic/internal/info", "`rnic info`",

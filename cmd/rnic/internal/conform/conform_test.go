@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/cases"
-	"github.com/softrnic/softrnic/internal/dissect"
 )
 
 // conformResult is a result as other programs see it.

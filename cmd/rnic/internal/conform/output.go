@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/report"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/conformance/report"
 	"github.com/softrnic/softrnic/internal/safeopen"
 )
 

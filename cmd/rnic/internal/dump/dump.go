@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/internal/dissect"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 )
 
 // Command makes `rnic dump`, which decodes captures. Its exit status is

@@ -13,7 +13,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 )
 
-const dumpCaptures = "../../../../internal/dissect/testdata"
+const dumpCaptures = "../dissect/testdata"
 
 // rnicDump runs `rnic dump` with args.
 func rnicDump(t *testing.T, stdin []byte, args ...string) (status int, stdout, stderr string) {

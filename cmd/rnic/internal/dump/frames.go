@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/softrnic/softrnic/internal/dissect"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 )
 
 // frame is an FPDU in JSON.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/endpoint"
-	"github.com/softrnic/softrnic/internal/dissect"
 	"github.com/softrnic/softrnic/internal/rping"
 	"github.com/softrnic/softrnic/lab/trace"
 )

@@ -3,8 +3,8 @@ package report
 import (
 	"time"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/dissect"
 )
 
 // Entry is one thing that happened in a case: a piece of a stream that belongs

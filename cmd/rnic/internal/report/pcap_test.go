@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 	"github.com/softrnic/softrnic/conformance"
-	"github.com/softrnic/softrnic/internal/dissect"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 )

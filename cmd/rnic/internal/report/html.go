@@ -9,9 +9,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/dissect"
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/requirements"
-	"github.com/softrnic/softrnic/internal/dissect"
 )
 
 //go:embed page.html

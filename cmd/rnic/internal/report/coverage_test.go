@@ -1,4 +1,4 @@
-package docs
+package report
 
 import (
 	"fmt"
@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance/cases"
-	"github.com/softrnic/softrnic/conformance/report"
 	"github.com/softrnic/softrnic/conformance/requirements"
 	"github.com/softrnic/softrnic/internal/test/docgen"
 )
+
+// pageOfCases is made from the lists of this package.
+const pageOfCases = "../../../../docs/conformance.md"
 
 // coverage are the numbers of a section, or of a whole source.
 type coverage struct {
@@ -25,7 +27,7 @@ type coverage struct {
 	strict  int             // of them asserted
 }
 
-func (c *coverage) add(l report.Listed) {
+func (c *coverage) add(l Listed) {
 	if c.must == nil {
 		c.must, c.cases = map[requirements.Class]int{}, map[string]bool{}
 	}
@@ -69,14 +71,14 @@ const coverageHead = " | MUSTs | test | construction | consumer | hardware | oth
 func TestConformanceIsCurrent(t *testing.T) {
 	specs, sections := map[string]*coverage{}, map[string]*coverage{}
 	var specNames, sectionNames []string
-	count := func(in map[string]*coverage, names *[]string, name string, l report.Listed) {
+	count := func(in map[string]*coverage, names *[]string, name string, l Listed) {
 		if in[name] == nil {
 			in[name] = &coverage{}
 			*names = append(*names, name)
 		}
 		in[name].add(l)
 	}
-	for _, l := range report.List(cases.All()) {
+	for _, l := range List(cases.All()) {
 		parts := strings.Split(l.Section, ".")
 		count(specs, &specNames, l.Spec, l)
 		count(sections, &sectionNames, l.Spec+" "+strings.Join(parts[:min(2, len(parts))], "."), l)
@@ -95,12 +97,12 @@ func TestConformanceIsCurrent(t *testing.T) {
 		}
 	}
 	b.WriteString("\n")
-	docgen.Generated(t, "conformance.md", "generated", b.String())
+	docgen.Generated(t, pageOfCases, "generated", b.String())
 }
 
 // Every class is explained.
 func TestConformanceExplainsClasses(t *testing.T) {
-	text, err := os.ReadFile("conformance.md")
+	text, err := os.ReadFile(pageOfCases)
 	require.NoError(t, err)
 	lines := strings.Split(string(text), "\n")
 	for _, class := range requirements.Classes {
