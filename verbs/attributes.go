@@ -7,9 +7,6 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// Version is the version of this module.
-const Version = "0.1.0"
-
 // RNICAttributes are what Query RNIC returns (verbs draft 9.2.1.2).
 type RNICAttributes struct {
 	ID      RNICID
@@ -64,7 +61,7 @@ func (r *RNIC) Query() (RNICAttributes, error) {
 		return RNICAttributes{}, refused(err, "Query RNIC", "verbs draft 9.2.1.2", Reason{})
 	}
 	a := RNICAttributes{
-		ID: r.id, Vendor: "softrnic", Version: Version, Mode: r.mode,
+		ID: r.id, Vendor: "softrnic", Version: release, Mode: r.mode,
 		Limits: r.limits, Features: allFeatures &^ r.without,
 		DetectCQOverflow: true, CRCDefault: true, Extensions: true,
 		MaxMessage: wr.MaxMessage, MaxPrivateData: 508,

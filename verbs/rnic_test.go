@@ -59,7 +59,7 @@ func TestQueryRNIC(t *testing.T) {
 		pages = append(pages, size)
 	}
 	all := verbs.RNICAttributes{
-		Vendor: "softrnic", Version: verbs.Version, Mode: verbs.PageMode, PageSizes: pages,
+		Vendor: "softrnic", Version: verbs.Version().Release, Mode: verbs.PageMode, PageSizes: pages,
 		Limits: verbs.Limits{
 			PDs: 65536, QPs: 65536, WR: 65536, SGE: 32, WriteSGE: 32, CQs: 65536, CQE: 1 << 22,
 			EventHandlers: 1024, SRQs: 65536, SRQWR: 65536, Regions: 1 << 20, Windows: 1 << 20, PBL: 1 << 24,

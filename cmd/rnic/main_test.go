@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m, root) }
@@ -248,10 +249,11 @@ func TestHelpWithArguments(t *testing.T) {
 func TestVersion(t *testing.T) {
 	flag := clitest.Run(t.Context(), "--version")
 	assert.Zero(t, flag.Status)
-	assert.Regexp(t, `^rnic \S+, go\S.*, `+runtime.GOOS+"/"+runtime.GOARCH+`\n$`, flag.Stdout)
+	assert.Regexp(t, `^rnic \d+\.\d+\.\d+\S* \(.+\), go\S.*, `+runtime.GOOS+"/"+runtime.GOARCH+`\n$`, flag.Stdout)
 	assert.Equal(t, flag, clitest.Run(t.Context(), "version"))
-	var v map[string]string
+	var v map[string]any
 	r := clitest.Run(t.Context(), "version", "--json")
 	clitest.Decode(t, r.Stdout, &v)
+	assert.Equal(t, verbs.Version().Release, v["version"])
 	assert.Equal(t, runtime.GOOS+"/"+runtime.GOARCH, v["system"])
 }

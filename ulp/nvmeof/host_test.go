@@ -76,7 +76,7 @@ func TestHostIdentifies(t *testing.T) {
 	addr, _ := serve(t, Config{Queues: 3, Depth: 20}, s)
 	h := dialHost(t, addr, HostConfig{Queues: 5, Depth: 100})
 	want := Controller{
-		ID: 1, Subsystem: testNQN, Serial: "softrnic", Model: "softrnic NVMe over Fabrics target", Firmware: verbs.Version[:min(len(verbs.Version), 8)],
+		ID: 1, Subsystem: testNQN, Serial: "softrnic", Model: "softrnic NVMe over Fabrics target", Firmware: verbs.Version().Release[:min(len(verbs.Version().Release), 8)],
 		Version: "1.3", Queues: 3, Depth: 19, MaxTransfer: maxTransfer, WriteCache: true, capsule: commandSize + 4096,
 	}
 	require.Equal(t, want, h.Controller())

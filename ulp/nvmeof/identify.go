@@ -109,7 +109,7 @@ func (c *controller) identifyController(b []byte) {
 	conf := &c.target.config
 	padded(b[ctrlSerial:ctrlModel], "softrnic")
 	padded(b[ctrlModel:ctrlFirmware], "softrnic NVMe over Fabrics target")
-	padded(b[ctrlFirmware:72], verbs.Version)
+	padded(b[ctrlFirmware:72], verbs.Version().Release)
 	b[ctrlFeatures] = 1 << 1 // several controllers
 	b[ctrlMDTS] = mdts
 	le.PutUint16(b[ctrlID:], c.id)

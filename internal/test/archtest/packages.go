@@ -287,7 +287,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/man", "`rnic man`",
-			"cmd/rnic/internal/cli github.com/spf13/cobra github.com/spf13/pflag",
+			"cmd/rnic/internal/cli github.com/spf13/cobra github.com/spf13/pflag verbs",
 		},
 		{
 			"cmd/rnic/internal/nvme", "`rnic nvme`",

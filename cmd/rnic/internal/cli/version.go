@@ -1,34 +1,41 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
-	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // version is the build and its platform.
 type version struct {
-	Version string `json:"version"` // of the module; (devel) if the build does not know
-	Go      string `json:"go"`
-	System  string `json:"system"` // GOOS/GOARCH
+	Version string     `json:"version"`          // of softrnic, without v
+	Release bool       `json:"release"`          // that version as it was published
+	Commit  string     `json:"commit,omitempty"` // if the build knows it
+	Date    *time.Time `json:"date,omitempty"`   // the commit's
+	Changed bool       `json:"changed,omitempty"`
+	Go      string     `json:"go"`
+	System  string     `json:"system"` // GOOS/GOARCH
+
+	words string
 }
 
 func thisVersion() version {
-	v := version{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v.Version = info.Main.Version
+	is := verbs.Version()
+	v := version{
+		Version: is.Release, Release: is.Published, Commit: is.Commit, Changed: is.Changed,
+		Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, words: is.String(),
 	}
-	v.Version = cmp.Or(v.Version, "(devel)")
+	if !is.Date.IsZero() {
+		v.Date = &is.Date
+	}
 	return v
 }
 
-// Version is that of this module, or (devel) if the build does not know.
-func Version() string { return thisVersion().Version }
-
-func (v version) String() string { return fmt.Sprintf("rnic %s, %s, %s", v.Version, v.Go, v.System) }
+func (v version) String() string { return fmt.Sprintf("rnic %s, %s, %s", v.words, v.Go, v.System) }
 
 func versionCommand() *cobra.Command {
 	var asJSON bool

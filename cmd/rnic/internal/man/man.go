@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // Command is `rnic man`.
@@ -65,7 +65,7 @@ func name(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath
 func page(cmd *cobra.Command) []byte {
 	var b bytes.Buffer
 	p := &printer{b: &b}
-	p.printf(".TH %s 1 \"%s\" \"%s\" \"softrnic\"\n", strings.ToUpper(text(name(cmd))), date(), text(cli.Version()))
+	p.printf(".TH %s 1 \"%s\" \"%s\" \"softrnic\"\n", strings.ToUpper(text(name(cmd))), date(), text(verbs.Version().Release))
 	p.section("NAME")
 	p.printf("%s \\- %s\n", text(name(cmd)), text(cmd.Short))
 	p.section("SYNOPSIS")
@@ -99,14 +99,11 @@ func page(cmd *cobra.Command) []byte {
 
 // date is that of the commit that rnic was built of, if the build knows it, else today.
 func date() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.time" && len(s.Value) >= len(time.DateOnly) {
-				return s.Value[:len(time.DateOnly)]
-			}
-		}
+	date := verbs.Version().Date
+	if date.IsZero() {
+		date = time.Now()
 	}
-	return time.Now().Format(time.DateOnly)
+	return date.Format(time.DateOnly)
 }
 
 // program is what all commands have in common.
