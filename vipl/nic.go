@@ -175,7 +175,7 @@ func OpenNic(deviceName string, c Config) (*Nic, error) {
 
 // listen makes a new Nic listen, and its port what it then is.
 func (n *Nic) listen() error {
-	l, err := n.passive.listen()
+	l, err := n.passive.listen(n.life)
 	if err != nil {
 		return err
 	}

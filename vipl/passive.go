@@ -20,10 +20,9 @@ type passive struct {
 	given net.Listener   // of Config
 	at    netip.AddrPort // where to listen otherwise
 
-	opening sync.Mutex // of listen, which may take a while; before mu
-
 	mu       sync.Mutex
 	listener *listener // guarded by mu, as all below; nil until listen
+	opening  *opening  // nil if there is none under way of which nobody has been told
 	conns    map[*Conn]struct{}
 	closed   bool
 	stale    int       // of conns at the close, had been answered
@@ -40,35 +39,80 @@ func (p *passive) init(n *Nic, at netip.AddrPort, given net.Listener) {
 	p.nic, p.at, p.given, p.conns = n, at, given, make(map[*Conn]struct{})
 }
 
-// listen makes the Nic listen if it does not yet. The port that it gets becomes the Nic's,
-// if it was to have any: that is in OpenNic only.
-func (p *passive) listen() (*listener, error) {
-	p.opening.Lock()
-	defer p.opening.Unlock()
+// opening is an attempt to listen, which may have to wait for another process that has the
+// port. It goes on when the call that began it has ended: a program that asks again and again
+// and waits for nothing (VIA 9.4.1) comes to listen too.
+type opening struct {
+	done chan struct{} // closed: the listener is there, or err
+	err  error
+}
+
+// moment is what a call has for listening that has no time, or none left: most ports are there
+// by then, and a client that comes next is not refused.
+const moment = 50 * time.Millisecond
+
+// listen makes the Nic listen if it does not yet, and waits for that until ctx ends. The port
+// that it gets becomes the Nic's, if it was to have any: that is in OpenNic only.
+func (p *passive) listen(ctx context.Context) (*listener, error) {
 	p.mu.Lock()
-	l, closed := p.listener, p.closed
+	l, closed, o := p.listener, p.closed, p.opening
+	fresh := l == nil && !closed && o == nil
+	if fresh {
+		o = &opening{done: make(chan struct{})}
+		p.opening = o
+	}
 	p.mu.Unlock()
 	switch {
 	case closed:
 		return nil, errNicClosed
 	case l != nil:
 		return l, nil
+	case fresh && !p.nic.task(func() { p.begin(o) }):
+		o.err = errNicClosed
+		close(o.done)
 	}
-	l, err := p.open()
-	if err != nil {
-		return nil, err
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		select {
+		case <-o.done:
+		case <-time.After(moment):
+			return nil, fmt.Errorf("%w, and the process that has the port has not answered", ended(ctx))
+		}
 	}
 	p.mu.Lock()
-	closed = p.closed
-	if !closed {
+	defer p.mu.Unlock()
+	if p.opening == o { // the next call tries again
+		p.opening = nil
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	if p.listener == nil {
+		return nil, errNicClosed
+	}
+	return p.listener, nil
+}
+
+// begin is an opening.
+func (p *passive) begin(o *opening) {
+	defer close(o.done)
+	l, err := p.open()
+	p.mu.Lock()
+	closed := p.closed || p.nic.life.Err() != nil
+	if err == nil && !closed {
 		p.listener = l
 	}
 	p.mu.Unlock()
-	if closed {
+	switch {
+	case closed && err == nil:
 		l.close()
-		return nil, errNicClosed
+		fallthrough
+	case closed:
+		o.err = errNicClosed
+	default:
+		o.err = err
 	}
-	return l, nil
 }
 
 // open makes what listen returns.
@@ -82,7 +126,7 @@ func (p *passive) open() (*listener, error) {
 		}})
 		return &listener{l, func() { _ = l.Close() }}, nil
 	}
-	u, err := port.Open(p.at, port.Config{MatchTimeout: within, Failed: p.failed})
+	u, err := port.Open(p.nic.life, p.at, port.Config{MatchTimeout: within, Failed: p.failed})
 	switch {
 	case errors.Is(err, port.ErrInUse):
 		return nil, fmt.Errorf("%w: %w", ErrInUse, err)
@@ -109,7 +153,7 @@ func (p *passive) failed(err error) {
 
 // wait is ConnectWaitFrom.
 func (p *passive) wait(ctx context.Context, f vitcp.Filter) (*Conn, error) {
-	l, err := p.listen()
+	l, err := p.listen(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ func (v *Vi) ConnectPeerRequest(ctx context.Context, local, remote *NetAddress) 
 	if err != nil {
 		return err
 	}
-	l, err := v.nic.passive.listen()
+	l, err := v.nic.passive.listen(ctx)
 	if err != nil {
 		return err
 	}

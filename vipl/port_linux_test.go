@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,22 +72,99 @@ func TestNicsShareAPort(t *testing.T) {
 	connect(t, client, ca, again, again.vi(ServiceReliableReception, nil, nil))
 }
 
-// TestKilledWhileDataFlows: the process that has the port is killed. The other one's connections go on, and it has the
-// port.
-func TestKilledWhileDataFlows(t *testing.T) {
-	device := sharedDevice(t)
+// startChild starts another process that has the port: portChild.
+func startChild(t *testing.T, device string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), portEnv+"="+device)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "ready\n", line)
+	return cmd
+}
 
+// TestPortOfOneThatStands: the process that has the port stands still. Calls that need the port end with their contexts,
+// CloseNic ends them, and none waits out the patience that the port has with the other process, which is 5 s.
+func TestPortOfOneThatStands(t *testing.T) {
+	device := sharedDevice(t)
+	cmd := startChild(t, device)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	_, err := syscall.Wait4(cmd.Process.Pid, nil, syscall.WUNTRACED, nil) // until it stands
+	require.NoError(t, err)
+	const soon = 3 * time.Second // less than that patience, and much more than it takes
+	lazy := func() *Nic {
+		n, err := OpenNic(netip.MustParseAddrPort(device).Addr().String(), Config{MatchTimeout: long})
+		require.NoError(t, err)
+		return n
+	}
+	ledger := leakcheck.Open(t)
+	n := lazy()
+	begun := time.Now()
+	wait := func() error {
+		brief, cancel := TimeoutContext(t.Context(), 50)
+		defer cancel()
+		_, err := n.ConnectWait(brief, nil)
+		return err
+	}
+	v := func() *Vi {
+		ptag, err := n.CreatePtag()
+		require.NoError(t, err)
+		v, err := n.CreateVi(&ViAttributes{MaxTransferSize: hostMemory, Ptag: ptag}, nil, nil)
+		require.NoError(t, err)
+		return v
+	}()
+	peer := func() error {
+		brief, cancel := TimeoutContext(t.Context(), 0)
+		defer cancel()
+		return v.ConnectPeerRequest(brief, nil, NewNetAddress(netip.MustParseAddrPort("127.0.0.1:1"), []byte("x")))
+	}
+	for _, err := range atOnce(wait, wait, peer) {
+		require.ErrorIs(t, err, ErrTimeout)
+		require.ErrorContains(t, err, "the process that has the port has not answered")
+	}
+	require.Less(t, time.Since(begun), soon)
+
+	ended := make(chan error, 1)
+	go func() { _, err := n.ConnectWait(t.Context(), nil); ended <- err }()
+	begun = time.Now()
+	require.NoError(t, n.CloseNic())
+	require.ErrorIs(t, <-ended, ErrInvalidParameter)
+	require.Less(t, time.Since(begun), soon)
+	ledger.Settle()
+
+	n = lazy() // when that process goes on, so does the opening that a call with no time has begun
+	defer func() { assert.NoError(t, n.CloseNic()) }()
+	zero, cancel := TimeoutContext(t.Context(), 0)
+	defer cancel()
+	_, err = n.ConnectWait(zero, nil)
+	require.ErrorIs(t, err, ErrTimeout)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	client := newHost(t, Config{}).vi(0, nil, nil)
+	called := NewNetAddress(netip.MustParseAddrPort(device), []byte("lazy"))
+	result := request(t, client, nil, called)
+	c, err := n.ConnectWait(within(t), called)
+	require.NoError(t, err)
+	require.NoError(t, c.ConnectReject())
+	require.ErrorIs(t, <-result, ErrReject)
+}
+
+// TestKilledWhileDataFlows: the process that has the port is killed. The other one's connections go on, and it has the
+// port.
+func TestKilledWhileDataFlows(t *testing.T) {
+	device := sharedDevice(t)
+	cmd := startChild(t, device)
 	client, server := newHost(t, Config{}), newHostAt(t, device, Config{})
 	theirs := client.vi(ServiceUnreliable, nil, nil)
-	_, err = theirs.ConnectRequest(within(t), nil, server.address("child"))
+	_, err := theirs.ConnectRequest(within(t), nil, server.address("child"))
 	require.NoError(t, err)
 	p := &pair{client, server, client.vi(ServiceReliableReception, nil, nil), server.vi(ServiceReliableReception, nil, nil)}
 	connect(t, p.a, p.va, p.b, p.vb)

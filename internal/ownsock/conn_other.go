@@ -21,6 +21,9 @@ func (r *receipt) file() (*os.File, error) { return nil, ErrUnsupported }
 
 func (r *receipt) discard() {}
 
+// Listens is false: no descriptor comes.
+func Listens(*os.File) bool { return false }
+
 func (c *Conn) send([]byte, SyscallConn) error { return ErrUnsupported }
 
 func sameUser(*net.UnixConn) error { return ErrUnsupported }

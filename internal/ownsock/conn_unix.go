@@ -22,7 +22,7 @@ type receipt struct {
 	strange bool // something else came with it
 }
 
-// fill reads all of b.
+// fill reads all of b, or up to a descriptor too many: each octet can bring some along, and this process has few.
 func (c *Conn) fill(b []byte, r *receipt) error {
 	oob := make([]byte, syscall.CmsgSpace(2*4)) // room for one too many, to see that
 	for len(b) > 0 {
@@ -31,6 +31,9 @@ func (c *Conn) fill(b []byte, r *receipt) error {
 			r.take(oob[:oobn])
 		}
 		r.cut = r.cut || flags&syscall.MSG_CTRUNC != 0
+		if err == nil && r.tooMany() {
+			_, err = r.file()
+		}
 		if err != nil {
 			return err
 		}
@@ -50,12 +53,15 @@ func (r *receipt) take(oob []byte) {
 	}
 }
 
+// tooMany reports what file refuses.
+func (r *receipt) tooMany() bool { return len(r.fds) > 1 || r.cut || r.strange }
+
 // file is the one descriptor, or nil if there is none. After an error they are still there.
 func (r *receipt) file() (*os.File, error) {
 	switch {
 	case r.cut && len(r.fds) == 0:
 		return nil, ErrNoDescriptors
-	case len(r.fds) > 1 || r.cut || r.strange:
+	case r.tooMany():
 		return nil, ErrDescriptors
 	case len(r.fds) == 0:
 		return nil, nil
@@ -67,6 +73,20 @@ func (r *receipt) discard() {
 	for _, fd := range r.fds {
 		_ = syscall.Close(fd)
 	}
+}
+
+// Listens reports whether a descriptor is that of a socket that listens, where the system can tell: a connection has a
+// local address as well, and accept would never have one.
+func Listens(f *os.File) (yes bool) {
+	rc, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = rc.Control(func(fd uintptr) {
+		v, err := syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_ACCEPTCONN)
+		yes = v != 0 || errors.Is(err, syscall.ENOPROTOOPT)
+	})
+	return yes && err == nil
 }
 
 // send writes b, with a descriptor beside its first octet.

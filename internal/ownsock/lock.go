@@ -1,6 +1,7 @@
 package ownsock
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,8 @@ const lockName = "lock"
 
 // Lock makes the Folder, and has this process be the one that looks for a socket, or puts one in the place of
 // another's, until unlock is called: for moments. A process that dies lets go. Errors: the folder's; that another
-// process has not let go within the time.
-func Lock(within time.Duration) (unlock func(), err error) {
+// process has not let go within the time; ctx's.
+func Lock(ctx context.Context, within time.Duration) (unlock func(), err error) {
 	dir, err := Make()
 	if err != nil {
 		return nil, err
@@ -34,6 +35,9 @@ func Lock(within time.Duration) (unlock func(), err error) {
 		case time.Now().After(end):
 			_ = f.Close()
 			return nil, fmt.Errorf("%s has been locked by another process for %v: one that stands still? end it", path, within)
+		case ctx.Err() != nil:
+			_ = f.Close()
+			return nil, ctx.Err()
 		}
 	}
 }

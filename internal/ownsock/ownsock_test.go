@@ -4,6 +4,7 @@ package ownsock
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"os"
@@ -34,7 +35,7 @@ const lockEnv, dialEnv = "SOFTRNIC_TEST_LOCK", "SOFTRNIC_TEST_DIAL"
 func TestMain(m *testing.M) {
 	switch {
 	case os.Getenv(lockEnv) != "":
-		if _, err := Lock(long); err == nil {
+		if _, err := Lock(context.Background(), long); err == nil {
 			_, _ = os.Stdout.WriteString("locked\n")
 			_, _ = io.Copy(io.Discard, os.Stdin)
 		}
@@ -215,9 +216,9 @@ func TestNoDescriptors(t *testing.T) {
 // TestLock: one at a time, and none that has died.
 func TestLock(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
-	unlock, err := Lock(0)
+	unlock, err := Lock(t.Context(), 0)
 	require.NoError(t, err)
-	_, err = Lock(time.Millisecond)
+	_, err = Lock(t.Context(), time.Millisecond)
 	require.ErrorContains(t, err, "locked by another process for 1ms")
 	unlock()
 
@@ -231,11 +232,11 @@ func TestLock(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	_, err = io.ReadFull(out, make([]byte, len("locked\n")))
 	require.NoError(t, err)
-	_, err = Lock(time.Millisecond)
+	_, err = Lock(t.Context(), time.Millisecond)
 	require.ErrorContains(t, err, "locked by another process")
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	unlock, err = Lock(long)
+	unlock, err = Lock(t.Context(), long)
 	require.NoError(t, err)
 	unlock()
 }
@@ -246,10 +247,10 @@ func TestLockElsewhere(t *testing.T) {
 	dir, err := Make()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(filepath.Join(t.TempDir(), "precious"), filepath.Join(dir, lockName)))
-	_, err = Lock(0)
+	_, err = Lock(t.Context(), 0)
 	require.ErrorIs(t, err, syscall.ELOOP)
 	require.NoError(t, os.Chmod(dir, 0o711))
-	_, err = Lock(0)
+	_, err = Lock(t.Context(), 0)
 	require.ErrorContains(t, err, "mode 0700")
 }
 

@@ -29,7 +29,7 @@ const childEnv = "SOFTRNIC_TEST_PORT"
 
 func child() {
 	addr, called, _ := strings.Cut(os.Getenv(childEnv), " ")
-	u, err := Open(netip.MustParseAddrPort(addr), Config{MatchTimeout: long})
+	u, err := Open(context.Background(), netip.MustParseAddrPort(addr), Config{MatchTimeout: long})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -196,7 +196,7 @@ func TestStopped(t *testing.T) {
 	require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
 	_, err := syscall.Wait4(a.Process.Pid, nil, syscall.WUNTRACED, nil) // until it stands still
 	require.NoError(t, err)
-	_, err = newPorts(50*1e6).Open(at, Config{})
+	_, err = newPorts(50*1e6).Open(t.Context(), at, Config{})
 	require.ErrorIs(t, err, ErrStill)
 	require.NoError(t, a.Process.Signal(syscall.SIGCONT))
 	open(t, process(), at)

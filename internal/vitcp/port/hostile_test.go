@@ -175,6 +175,48 @@ func TestOtherEnds(t *testing.T) {
 	}
 }
 
+// TestDescriptorsByTheOctet: each octet of a message brings a descriptor along. The first that is too many ends the
+// session: this process has few, and keeps none.
+func TestDescriptorsByTheOctet(t *testing.T) {
+	at := unused(t)
+	owner := open(t, process(), at)
+	connects(t, owner, "before")
+	file, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer file.Close()
+	descriptors := func() int {
+		all, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(all)
+	}
+	for name, begin := range map[string][]byte{"a hello": octets(msgHello, strings.Repeat("x", 1000))[:4], "a wait": append(hello(), "\x04\x00\x03\xe8"...)} {
+		t.Run(name, func(t *testing.T) {
+			ledger := leakcheck.Open(t)
+			c := knocked(t, at)
+			_, err := c.Write(begin)
+			require.NoError(t, err)
+			before, most := descriptors(), 0
+			rc, err := file.SyscallConn()
+			require.NoError(t, err)
+			for range 900 {
+				require.NoError(t, rc.Control(func(fd uintptr) {
+					_, _, err = c.WriteMsgUnix([]byte{0}, syscall.UnixRights(int(fd)), nil)
+				}))
+				if err != nil {
+					break
+				}
+				most = max(most, descriptors()-before)
+			}
+			require.Error(t, err, "the session goes on")
+			require.Less(t, most, 50)
+			over(t, c)
+			_ = c.Close()
+			ledger.Settle()
+		})
+	}
+	connects(t, owner, "after").carries(t)
+}
+
 // sessions is how many there are.
 func (s *shared) sessions() int {
 	s.mu.Lock()
@@ -214,7 +256,7 @@ func TestManyKnocks(t *testing.T) {
 	for range 4 * maxKnocks {
 		silent = append(silent, knocked(t, at))
 	}
-	u, err := process().Open(at, Config{MatchTimeout: long})
+	u, err := process().Open(t.Context(), at, Config{MatchTimeout: long})
 	require.NoError(t, err)
 	l := connects(t, u, "x")
 	l.carries(t)
@@ -233,7 +275,7 @@ func TestManyKnocks(t *testing.T) {
 		members = append(members, c)
 	}
 	require.Eventually(t, func() bool { return owner.s.sessions() == maxSessions }, long, time.Millisecond)
-	_, err = process().Open(at, Config{})
+	_, err = process().Open(t.Context(), at, Config{})
 	require.ErrorIs(t, err, ErrInUse)
 	require.ErrorContains(t, err, "64 processes share it already")
 	for _, c := range members {

@@ -31,8 +31,10 @@ type hostile struct {
 	door *net.UnixListener
 }
 
-func newHostile(t *testing.T) *hostile {
-	h := &hostile{t: t, at: unused(t)}
+func newHostile(t *testing.T) *hostile { return newHostileAt(t, unused(t)) }
+
+func newHostileAt(t *testing.T, at netip.AddrPort) *hostile {
+	h := &hostile{t: t, at: at}
 	_, err := ownsock.Make()
 	require.NoError(t, err)
 	h.nl, err = listen(h.at)
@@ -86,7 +88,7 @@ func TestHostileHost(t *testing.T) {
 			ledger := leakcheck.Open(t)
 			ended := make(chan error, 1)
 			go func() {
-				_, err := newPorts(200*time.Millisecond).Open(h.at, Config{})
+				_, err := newPorts(200*time.Millisecond).Open(t.Context(), h.at, Config{})
 				ended <- err
 			}()
 			met := h.meet()
@@ -103,11 +105,34 @@ func TestHostileHost(t *testing.T) {
 			ledger.Settle()
 		})
 	}
+	t.Run("a connection", func(t *testing.T) {
+		h := newHostile(t)
+		client, err := net.Dial("tcp", h.at.String())
+		require.NoError(t, err)
+		defer client.Close()
+		conn, err := h.nl.AcceptTCP()
+		require.NoError(t, err)
+		defer conn.Close()
+		ledger := leakcheck.Open(t)
+		ended := make(chan error, 1)
+		go func() {
+			u, err := newPorts(200*time.Millisecond).Open(t.Context(), h.at, Config{})
+			if err == nil {
+				u.Close()
+			}
+			ended <- err
+		}()
+		met := h.meet()
+		passed(t, met, octets(msgWelcome, ""), conn)
+		require.ErrorIs(t, <-ended, errMessage)
+		_ = met.Close()
+		ledger.Settle()
+	})
 	t.Run("it ends at once", func(t *testing.T) {
 		h := newHostile(t)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := newPorts(100*time.Millisecond).Open(h.at, Config{})
+			_, err := newPorts(100*time.Millisecond).Open(t.Context(), h.at, Config{})
 			ended <- err
 			h.close()
 		}()
@@ -120,6 +145,68 @@ func TestHostileHost(t *testing.T) {
 		}
 		require.ErrorIs(t, <-ended, errSoon)
 	})
+}
+
+// TestOpenEndsWithItsContext, and not with the patience for a process that says nothing, or holds the lock; and one who
+// waits longer is not harmed by that.
+func TestOpenEndsWithItsContext(t *testing.T) {
+	attempt := func(ctx context.Context, ps *Ports, at netip.AddrPort) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			u, err := ps.Open(ctx, at, Config{})
+			if err == nil {
+				u.Close()
+			}
+			ended <- err
+		}()
+		return ended
+	}
+	t.Run("silence", func(t *testing.T) {
+		h, ps := newHostile(t), process()
+		ledger := leakcheck.Open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		brief := attempt(ctx, ps, h.at)
+		met := h.meet()
+		patient := attempt(t.Context(), ps, h.at)
+		require.Eventually(t, func() bool { return ps.openers(h.at) == 2 }, long, time.Millisecond)
+		cancel()
+		require.ErrorIs(t, <-brief, context.Canceled)
+		passed(t, met, octets(msgWelcome, ""), h.nl)
+		require.NoError(t, <-patient)
+		_ = met.Close()
+		ledger.Settle()
+
+		ctx, cancel = context.WithCancel(t.Context())
+		brief = attempt(ctx, ps, h.at)
+		met = h.meet()
+		cancel()
+		require.ErrorIs(t, <-brief, context.Canceled)
+		over(t, met)
+		_ = met.Close()
+		ledger.Settle()
+	})
+	t.Run("the lock", func(t *testing.T) {
+		at := unused(t)
+		unlock, err := ownsock.Lock(t.Context(), 0)
+		require.NoError(t, err)
+		ledger := leakcheck.Open(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, <-attempt(ctx, process(), at), context.DeadlineExceeded)
+		ledger.Settle()
+		unlock()
+	})
+}
+
+// openers is how many have a port or wait for it.
+func (ps *Ports) openers(at netip.AddrPort) int {
+	s, fresh := ps.find(at)
+	if fresh {
+		panic("nobody has it")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.uses)
 }
 
 // TestHostileAfterWelcome: what the process that accepts sends makes no sense, or it ends; another one takes its place,
@@ -154,7 +241,7 @@ func TestHostileAfterWelcome(t *testing.T) {
 			told := make(chan error, 100)
 			opened := make(chan *Use, 1)
 			go func() {
-				u, err := process().Open(h.at, Config{MatchTimeout: long, Failed: func(err error) {
+				u, err := process().Open(t.Context(), h.at, Config{MatchTimeout: long, Failed: func(err error) {
 					select {
 					case told <- err:
 					default:
@@ -225,7 +312,7 @@ func TestLastMoment(t *testing.T) {
 	h := newHostile(t)
 	opened := make(chan *Use, 1)
 	go func() {
-		u, err := process().Open(h.at, Config{MatchTimeout: long})
+		u, err := process().Open(t.Context(), h.at, Config{MatchTimeout: long})
 		assert.NoError(t, err)
 		opened <- u
 	}()
@@ -270,7 +357,7 @@ func TestFolderOfAnother(t *testing.T) {
 	require.NoError(t, os.Chmod(ownsock.Folder(), 0o755))
 	first := open(t, process(), at)
 	connects(t, first, "x").carries(t)
-	_, err := process().Open(at, Config{})
+	_, err := process().Open(t.Context(), at, Config{})
 	require.ErrorIs(t, err, ErrInUse)
 	require.ErrorContains(t, err, "has to be a folder of this user with mode 0700")
 }
@@ -283,7 +370,7 @@ func TestLongPath(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", long)
 	first := open(t, process(), at)
 	connects(t, first, "x").carries(t)
-	_, err := process().Open(at, Config{})
+	_, err := process().Open(t.Context(), at, Config{})
 	require.ErrorIs(t, err, ErrInUse)
 	require.ErrorContains(t, err, "it cannot be shared: dial unix")
 }
@@ -294,10 +381,10 @@ func TestForeign(t *testing.T) {
 	l, err := net.Listen("tcp", at.String())
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = process().Open(at, Config{})
+	_, err = process().Open(t.Context(), at, Config{})
 	require.ErrorIs(t, err, ErrInUse)
 	require.ErrorContains(t, err, "does not share it: end that one, or use another address or port")
-	_, err = process().Open(netip.MustParseAddrPort("192.0.2.1:7"), Config{})
+	_, err = process().Open(t.Context(), netip.MustParseAddrPort("192.0.2.1:7"), Config{})
 	require.Error(t, err)
 	require.False(t, errors.Is(err, ErrInUse), "%v", err)
 }
@@ -310,7 +397,7 @@ func TestWide(t *testing.T) {
 	port := netip.MustParseAddrPort(l.Addr().String()).Port()
 	require.NoError(t, l.Close())
 	one := netip.AddrPortFrom(at.Addr(), port)
-	wide, err := process().Open(netip.AddrPortFrom(netip.IPv6Unspecified(), port), Config{MatchTimeout: long})
+	wide, err := process().Open(t.Context(), netip.AddrPortFrom(netip.IPv6Unspecified(), port), Config{MatchTimeout: long})
 	require.NoError(t, err)
 	ps := process()
 	narrow := open(t, ps, one)

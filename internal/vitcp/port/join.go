@@ -1,6 +1,7 @@
 package port
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -61,7 +62,13 @@ func (s *shared) try() (place, error) {
 		}
 		return place{nl: nl}, err
 	}
-	unlock, err := ownsock.Lock(s.ports.patience)
+	unlock, err := ownsock.Lock(s.life, s.ports.patience)
+	if s.life.Err() != nil {
+		if err == nil {
+			unlock()
+		}
+		return place{}, net.ErrClosed
+	}
 	if err != nil {
 		return s.alone(at, err)
 	}
@@ -181,6 +188,7 @@ func (s *shared) introduce(c *net.UnixConn) (p place, err error) {
 	if err != nil {
 		return p, fmt.Errorf("%w: %w", ErrInUse, err)
 	}
+	defer context.AfterFunc(s.life, func() { _ = session.Close() })()
 	defer func() {
 		if err != nil {
 			_ = session.Close()
@@ -223,6 +231,7 @@ func (s *shared) listening(f *os.File) (*net.TCPListener, error) {
 		return nil, fmt.Errorf("%w: %w: %w", ErrInUse, malformed("no listening socket"), err)
 	}
 	nl, ok := l.(*net.TCPListener)
+	ok = ok && ownsock.Listens(f)
 	at := s.address()
 	if ok {
 		has := nl.Addr().(*net.TCPAddr).AddrPort()
@@ -230,7 +239,7 @@ func (s *shared) listening(f *os.File) (*net.TCPListener, error) {
 	}
 	if !ok {
 		_ = l.Close()
-		return nil, fmt.Errorf("%w: %w", ErrInUse, malformed("a listening socket of another address"))
+		return nil, fmt.Errorf("%w: %w", ErrInUse, malformed("no listening socket of that address"))
 	}
 	return nl, nil
 }

@@ -88,7 +88,7 @@ func (o *owner) close(path string) {
 	if !alone || o.made == nil {
 		return
 	}
-	if unlock, err := ownsock.Lock(o.s.ports.patience); err == nil { // else it is left behind, which the next one minds
+	if unlock, err := ownsock.Lock(context.Background(), o.s.ports.patience); err == nil { // else it is left behind, which the next one minds
 		_ = ownsock.RemoveIf(path, o.made)
 		unlock()
 	}

@@ -68,25 +68,41 @@ func newPorts(patience time.Duration) *Ports { return &Ports{patience: patience}
 var here = newPorts(5 * time.Second)
 
 // Open opens a port at an address of this host, of which :: stands for all. 0 is any free port, for this process
-// alone; any other one is shared with whoever of this user has it, at the same address or at all. Errors: ErrInUse,
-// ErrStill; the system's.
-func Open(at netip.AddrPort, cfg Config) (*Use, error) { return here.Open(at, cfg) }
+// alone; any other one is shared with the processes of this user that have it, at the same address or at all. Errors:
+// ErrInUse, ErrStill; the system's; ctx's, which ends the attempt unless others wait for it.
+func Open(ctx context.Context, at netip.AddrPort, cfg Config) (*Use, error) {
+	return here.Open(ctx, at, cfg)
+}
 
 // Open is Open in one of several processes that a test plays.
-func (ps *Ports) Open(at netip.AddrPort, cfg Config) (*Use, error) {
+func (ps *Ports) Open(ctx context.Context, at netip.AddrPort, cfg Config) (*Use, error) {
 	for {
 		s, fresh := ps.find(at)
+		u := s.use(at.Addr(), cfg)
 		if fresh {
-			s.start()
+			go s.start()
 		}
-		<-s.ready
+		wait := s.gone // it is closing
+		if u != nil {
+			wait = s.ready
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			if u != nil {
+				u.end()
+				s.leave(u)
+			}
+			return nil, fmt.Errorf("vitcp: port %v: no answer yet of the process that has it: %w", at, ctx.Err())
+		}
+		if u == nil {
+			continue
+		}
 		if s.failed != nil {
+			u.end()
 			return nil, s.failed
 		}
-		if u := s.use(at.Addr(), cfg); u != nil {
-			return u, nil
-		}
-		<-s.gone // it was closing
+		return u, nil
 	}
 }
 
@@ -135,8 +151,11 @@ func (u *Use) Wait(ctx context.Context, f vitcp.Filter) (*vitcp.Pending, error) 
 	return r, err
 }
 
-// Close ends the Waits of the Use; the last one's ends the port in this process. Requests that Wait has returned stay.
+// Close ends the Waits of the Use; the last one's ends the port in this process, and waits until nothing is left of
+// it. Requests that Wait has returned stay.
 func (u *Use) Close() {
 	u.end()
-	u.s.leave(u)
+	if u.s.leave(u) {
+		<-u.s.gone
+	}
 }

@@ -59,7 +59,7 @@ func process() *Ports { return newPorts(long) }
 // open opens a port of a process, and closes it in the end.
 func open(t *testing.T, ps *Ports, at netip.AddrPort) *Use {
 	t.Helper()
-	u, err := ps.Open(at, Config{MatchTimeout: long, Failed: func(err error) { t.Log("told:", err) }})
+	u, err := ps.Open(t.Context(), at, Config{MatchTimeout: long, Failed: func(err error) { t.Log("told:", err) }})
 	require.NoError(t, err)
 	t.Cleanup(u.Close)
 	return u
@@ -157,7 +157,7 @@ func TestProcesses(t *testing.T) {
 	ledger := leakcheck.Open(t)
 	var all []*Use
 	for range 3 {
-		u, err := process().Open(at, Config{MatchTimeout: long})
+		u, err := process().Open(t.Context(), at, Config{MatchTimeout: long})
 		require.NoError(t, err)
 		all = append(all, u)
 	}

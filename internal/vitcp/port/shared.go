@@ -55,13 +55,17 @@ func newShared(ps *Ports, at netip.AddrPort) *shared {
 	return s
 }
 
-// start finds this process's place at the port.
+// start finds this process's place at the port, and keeps it until the last Use has gone. That may be before there is a
+// place.
 func (s *shared) start() {
 	p, err := s.join(s.ports.patience)
 	if err != nil {
 		s.failed = err
 		s.drop()
+		s.end()
+		_ = s.l.Close()
 		close(s.ready)
+		close(s.gone)
 		return
 	}
 	s.nl = p.nl
@@ -69,8 +73,8 @@ func (s *shared) start() {
 	s.bound = p.nl.Addr().(*net.TCPAddr).AddrPort()
 	s.bound = netip.AddrPortFrom(s.bound.Addr().Unmap(), s.bound.Port())
 	s.ports.mu.Unlock()
-	go s.run(p)
 	close(s.ready)
+	s.run(p)
 }
 
 // drop takes the port out of its process's.
@@ -142,18 +146,18 @@ func (s *shared) use(at netip.Addr, cfg Config) *Use {
 	return u
 }
 
-// leave ends a Use. The last one waits until nothing is left of the port.
-func (s *shared) leave(u *Use) {
+// leave ends a Use, and reports the last one: with that the port ends, and gone tells when.
+func (s *shared) leave(u *Use) (last bool) {
 	s.mu.Lock()
 	delete(s.uses, u)
 	s.closing = len(s.uses) == 0
-	last := s.closing
+	last = s.closing
 	s.setTimeout()
 	s.mu.Unlock()
 	if last {
 		s.end()
-		<-s.gone
 	}
+	return last
 }
 
 // setTimeout has the longest match timeout count, and tells the process that accepts. The caller has mu.
