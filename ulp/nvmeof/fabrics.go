@@ -66,8 +66,12 @@ func (r *request) connect() (uint64, Status) {
 	if status != Success {
 		return 0, status
 	}
+	if !q.target.settle(q.seat) {
+		return 0, ConnectBusy
+	}
 	c, result, status := q.target.join(q, data, r.cmd.dw(12))
 	if status != Success {
+		q.target.unsettle(q.seat)
 		return result, status
 	}
 	q.mu.Lock()

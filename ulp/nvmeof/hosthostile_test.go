@@ -177,14 +177,36 @@ func use(addr string, c HostConfig) error {
 	return errors.Join(err, h.Close())
 }
 
-// TestEndsAtEachStep: a target that ends its connection, or says nothing more, or answers with an error, at any command
-// from the first to the last. The program is told, and nothing of the association stays.
+// TestEndsAtEachStep: a target that ends its connection, or says nothing more, or answers with an error or with what no
+// answer is, at any command from the first to the last, of an association or of a discovery. The program is told, and
+// nothing of the association stays.
 func TestEndsAtEachStep(t *testing.T) {
+	for name, does := range map[string]func(addr string, c HostConfig) error{
+		"association": use,
+		"discovery": func(addr string, c HostConfig) error {
+			_, err := Discover(context.Background(), addr, c)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { endsAtEachStep(t, does) })
+	}
+}
+
+func endsAtEachStep(t *testing.T, does func(addr string, c HostConfig) error) {
+	t.Helper()
 	for name, end := range map[string]func(q *scriptedQueue, c command){
 		"reset":   func(q *scriptedQueue, _ command) { go func() { _ = q.conn.Abort() }() },
 		"close":   func(q *scriptedQueue, _ command) { go func() { _ = q.conn.Close() }() },
 		"silence": func(*scriptedQueue, command) {},
 		"refusal": func(q *scriptedQueue, c command) { q.answer(completion{cid: c.cid(), status: InternalError}) },
+		"short":   func(q *scriptedQueue, _ command) { q.send(make([]byte, 15)) },
+		"long":    func(q *scriptedQueue, _ command) { q.send(make([]byte, 4096)) },
+		"another": func(q *scriptedQueue, c command) { q.answer(completion{cid: c.cid() ^ 0x8000}) },
+		"flood": func(q *scriptedQueue, c command) {
+			for range 40 { // more than the host has receives for
+				q.answer(completion{cid: c.cid() ^ 0x8000})
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at, s := -1, &scripted{}
@@ -197,18 +219,18 @@ func TestEndsAtEachStep(t *testing.T) {
 			}
 			s.play(t)
 			c := HostConfig{KeepAlive: -1}
-			require.NoError(t, use(s.addr, c))
+			require.NoError(t, does(s.addr, c))
 			s.mu.Lock()
 			steps := s.seen
 			s.mu.Unlock()
-			require.Greater(t, steps, 10)
+			require.Greater(t, steps, 4)
 			c.CommandTimeout, c.CloseTimeout = 300*time.Millisecond, 300*time.Millisecond
 			book := leakcheck.Open(t)
 			for i := range steps {
 				s.mu.Lock()
 				at, s.seen = i, 0
 				s.mu.Unlock()
-				err := use(s.addr, c)
+				err := does(s.addr, c)
 				require.Error(t, err, "step %d", i)
 				assert.Contains(t, err.Error(), "nvmeof: ", "step %d", i)
 			}

@@ -2,6 +2,7 @@ package nvmeof
 
 import (
 	"context"
+	"net"
 	"sync"
 	"testing"
 
@@ -87,6 +88,12 @@ func private(recfmt, qid, hrqsize, hsqsize uint16) []byte {
 
 func tryQueue(t *testing.T, addr string, privateData []byte) (*rawQueue, error) {
 	t.Helper()
+	return tryQueueFrom(t, "127.0.0.1", addr, privateData)
+}
+
+// tryQueueFrom is tryQueue from an address of this host's.
+func tryQueueFrom(t *testing.T, from, addr string, privateData []byte) (*rawQueue, error) {
+	t.Helper()
 	q := &rawQueue{t: t}
 	var err error
 	q.nic, err = verbs.Open(verbs.Config{})
@@ -105,7 +112,10 @@ func tryQueue(t *testing.T, addr string, privateData []byte) (*rawQueue, error) 
 	for i := range hostSlots {
 		q.post(uint64(i))
 	}
-	q.conn, err = cm.Dial(t.Context(), addr, q.qp, cm.Config{PrivateData: privateData, IRD: 16})
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	nc, err := d.DialContext(t.Context(), "tcp", addr)
+	require.NoError(t, err)
+	q.conn, err = cm.Connect(t.Context(), nc, q.qp, cm.Config{PrivateData: privateData, IRD: 16})
 	return q, err
 }
 

@@ -24,6 +24,7 @@ type queue struct {
 	in     *receives
 	out    *verbs.MR // responses, one for each request
 	local  string    // the address that the host came to
+	seat   *seat     // its place
 
 	gone   context.Context // ended: the connection is to end
 	cancel context.CancelFunc

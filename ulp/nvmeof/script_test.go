@@ -78,6 +78,14 @@ func (s *scripted) serve(ctx context.Context, req *cm.Request) {
 	if q.qp, err = s.nic.CreateEndpoint(verbs.QPConfig{SendDepth: 4 * scriptedDepth, RecvDepth: scriptedDepth}); err != nil {
 		return
 	}
+	defer func() {
+		_ = q.qp.Destroy()
+		for _, mr := range []*verbs.MR{q.in, q.out} {
+			if mr != nil {
+				_ = mr.Deregister()
+			}
+		}
+	}()
 	const size = commandSize + 4096
 	q.in, err = q.qp.PD().Register(make([]byte, scriptedDepth*size), verbs.LocalRead|verbs.LocalWrite)
 	if err != nil {

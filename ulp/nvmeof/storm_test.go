@@ -102,7 +102,7 @@ func TestHostileStorm(t *testing.T) {
 	require.Eventually(t, func() bool {
 		target.mu.Lock()
 		defer target.mu.Unlock()
-		return len(target.controllers) == 1 && target.queues == 2
+		return len(target.controllers) == 1 && target.places.held() == 2
 	}, time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool { return target.memory.TryAcquire(memoryOfAll) }, time.Minute, time.Millisecond)
 	require.True(t, target.calls.TryAcquire(callsOfAll))

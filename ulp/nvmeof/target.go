@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -31,7 +30,8 @@ type Config struct {
 	// NoInvalidate answers with plain Sends where a host has asked for Send with Invalidate, as it has to allow.
 	NoInvalidate bool
 	// Connections is how many queues all hosts together may have: 1024. A host, an IPv4 address or an IPv6 /64, has as
-	// many as are left free at most: one alone has half.
+	// many as are left free at most: one alone has half. Those without a Connect that succeeded keep none out: for one more
+	// the oldest of the host that has most of them is reset.
 	Connections int
 	// ConnectTimeout is how long a connection may be there without a Connect that succeeds: 30 s.
 	ConnectTimeout time.Duration
@@ -60,8 +60,7 @@ type Target struct {
 	mu          sync.Mutex
 	controllers map[uint16]*controller
 	lastID      uint16
-	queues      int
-	hosts       map[netip.Prefix]int // their queues
+	places      places
 	genctr      uint64
 }
 
@@ -71,7 +70,8 @@ func New(c Config, subsystems ...*Subsystem) (*Target, error) {
 	if c.Depth < 2 || c.Depth > 1024 || c.Queues < 1 || c.Queues > 1024 || c.InlineData > 64<<10 || c.InlineData%16 != 0 {
 		return nil, fmt.Errorf("nvmeof: Depth %d, Queues %d, InlineData %d: want 2 to 1024, 1 to 1024, a multiple of 16 to 64 KiB", c.Depth, c.Queues, c.InlineData)
 	}
-	t := &Target{config: c, log: cm.LimitLogger(c.Logger), subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, hosts: map[netip.Prefix]int{}, genctr: 1, common: newCommon()}
+	t := &Target{config: c, log: cm.LimitLogger(c.Logger), subsystems: map[string]*Subsystem{}, controllers: map[uint16]*controller{}, genctr: 1, common: newCommon()}
+	t.places.init(c.Connections)
 	for _, s := range subsystems {
 		if t.subsystems[s.nqn] != nil {
 			return nil, fmt.Errorf("nvmeof: two subsystems are called %q", s.nqn)
@@ -143,17 +143,19 @@ func (t *Target) Close() error { return t.nic.Close() }
 // connect serves one connection until its end.
 func (t *Target) connect(ctx context.Context, req *cm.Request) {
 	h, status := decodeHello(req.PrivateData(), &t.config)
-	host := hostOf(req.RemoteAddr())
-	if status == 0 && !t.place(host) {
-		status = rejectNoResources
-	} else if status == 0 {
-		defer t.leave(host)
+	var s *seat
+	if status == 0 {
+		if s = t.place(ctx, hostOf(req.RemoteAddr())); s == nil {
+			status = rejectNoResources
+		}
 	}
 	if status != 0 {
 		t.log.Warn("nvmeof: a host was refused", "host", req.RemoteAddr(), "transport_status", status)
 		_ = req.Reject(rejected(status))
 		return
 	}
+	defer t.leave(s)
+	ctx = s.ctx
 	q, err := newQueue(ctx, t, h)
 	if err != nil {
 		_ = req.Reject(rejected(rejectNoResources))
@@ -169,7 +171,7 @@ func (t *Target) connect(ctx context.Context, req *cm.Request) {
 		t.log.Warn("nvmeof: a connection was not set up", "host", req.RemoteAddr(), "error", err)
 		return
 	}
-	q.local = req.LocalAddr().String()
+	q.local, q.seat = req.LocalAddr().String(), s
 	q.run(conn)
 	if err := conn.Err(); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		t.log.Warn("nvmeof: a queue ended", "host", req.RemoteAddr(), "queue", h.qid, "error", err)

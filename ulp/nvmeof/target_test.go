@@ -311,6 +311,7 @@ func TestEndsOfControllers(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	addr, target := serve(t, Config{Connections: 1}, subsystem(t, Memory(1<<20)))
 	first := dialQueue(t, addr, 0, 31)
+	require.Equal(t, Success, first.connect(0xffff, 31, 0, nil).status)
 	_, err := tryQueue(t, addr, private(0, 0, 32, 31))
 	var refused *cm.RejectedError
 	require.ErrorAs(t, err, &refused)
@@ -319,7 +320,7 @@ func TestPlaces(t *testing.T) {
 	require.Eventually(t, func() bool {
 		target.mu.Lock()
 		defer target.mu.Unlock()
-		return target.queues == 0
+		return target.places.held() == 0
 	}, time.Minute, time.Millisecond)
 	dialQueue(t, addr, 0, 31)
 }

@@ -14,7 +14,8 @@ import (
 type Counts func() map[string]int
 
 // Ledger says how much there was before connections came that came to nothing: of
-// goroutines of this module, of descriptors (on Linux) and of what the test counts.
+// goroutines of this module, of descriptors (on Linux), of what the packages count of what was opened
+// since (package inventory), and of what the test counts.
 type Ledger struct {
 	t      testing.TB
 	counts []Counts
@@ -23,7 +24,8 @@ type Ledger struct {
 
 // Open counts. What is made once and stays, as by the first connection, is to be there.
 func Open(t testing.TB, counts ...Counts) *Ledger {
-	l := &Ledger{t: t, counts: append(counts, process)}
+	t.Cleanup(inventory.Keep())
+	l := &Ledger{t: t, counts: append(counts, process, inventory.Totals)}
 	l.before = l.now()
 	return l
 }
