@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +18,14 @@ import (
 // patience is how long a reader may take for what it is given.
 const patience = time.Second
 
-// atOnce bounds the readers.
+// wait is how long a process may take to say all: one with ten thousand queue pairs takes half a second.
+const wait = 5 * time.Second
+
+// atOnce bounds the readers. For one more the oldest goes.
 const atOnce = 16
+
+// most is how much Read takes, in octets: some times what an RNIC with all queue pairs that it may have says.
+const most = 256 << 20
 
 // Server offers counters on a socket. It changes nothing for a reader.
 type Server struct {
@@ -70,22 +78,81 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) accept(nics func() []*verbs.RNIC) {
-	places := make(chan struct{}, atOnce)
+	var there []*reader // the oldest first
+	now := moments{nics: nics}
 	for {
 		c, err := s.l.Accept()
 		if errors.Is(err, net.ErrClosed) {
+			for _, r := range there {
+				_ = r.c.Close()
+			}
 			return
 		}
 		if err != nil {
 			time.Sleep(10 * time.Millisecond) // there may be no descriptors for now
 			continue
 		}
-		places <- struct{}{}
+		there = slices.DeleteFunc(there, (*reader).gone)
+		if len(there) == atOnce {
+			_ = there[0].c.Close() // its goroutine ends with the Snapshot that it waits for, as all others then
+			there = there[1:]
+		}
+		r := &reader{c, make(chan struct{})}
+		there = append(there, r)
+		came := time.Now()
 		s.readers.Go(func() {
-			defer func() { c.Close(); <-places }()
+			defer close(r.done)
+			defer c.Close()
+			text := now.since(came)
+			defer now.done()
 			_ = c.SetDeadline(time.Now().Add(patience))
-			_ = json.NewEncoder(c).Encode(Take(nics()...)) // a client that does not read gets nothing
+			_, _ = c.Write(text) // a client that does not read gets nothing
 		})
+	}
+}
+
+// moments are Snapshots for readers, of which those that wait share one: many cost no more than some.
+type moments struct {
+	nics func() []*verbs.RNIC
+
+	mu      sync.Mutex
+	readers int       // guarded by mu, as all below
+	begun   time.Time // when the newest was taken
+	text    []byte    // it, in JSON; nil when nobody reads
+}
+
+// since is a Snapshot that was taken after t. Each call needs one of done.
+func (m *moments) since(t time.Time) []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.readers++
+	if m.text == nil || !m.begun.After(t) {
+		m.begun = time.Now()
+		m.text, _ = json.Marshal(Take(m.nics()...)) // of plain values
+	}
+	return m.text
+}
+
+func (m *moments) done() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.readers--; m.readers == 0 {
+		m.text = nil
+	}
+}
+
+// reader is who has connected.
+type reader struct {
+	c    net.Conn
+	done chan struct{} // closed with c
+}
+
+func (r *reader) gone() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -100,9 +167,21 @@ func Read(path string) (Snapshot, error) {
 		return s, fmt.Errorf("stats: %w", err)
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(patience))
-	if err := json.NewDecoder(c).Decode(&s); err != nil {
+	_ = c.SetDeadline(time.Now().Add(wait))
+	if s, err = read(c, most); err != nil {
 		return s, fmt.Errorf("stats: %s: %w", path, err)
 	}
 	return s, nil
+}
+
+// read reads a Snapshot of at most so many octets.
+func read(r io.Reader, most int64) (s Snapshot, err error) {
+	within := &io.LimitedReader{R: r, N: most + 1}
+	if err = json.NewDecoder(within).Decode(&s); err == nil {
+		return s, nil
+	}
+	if within.N == 0 {
+		err = fmt.Errorf("more than %d MiB: no process with counters is there", most>>20)
+	}
+	return Snapshot{}, err
 }

@@ -4,6 +4,7 @@ package stats_test
 
 import (
 	"encoding/json"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -162,6 +163,35 @@ func TestSocketTakesNothing(t *testing.T) {
 	got, err := stats.Read(s.Path())
 	require.NoError(t, err)
 	assert.Len(t, got.RNICs, 1)
+}
+
+// TestReadersThatDoNotRead: any number of clients connect and read nothing of more than a socket takes. They keep none
+// who reads waiting, and Close does not wait for them either.
+func TestReadersThatDoNotRead(t *testing.T) {
+	nic := open(t)
+	for range 400 {
+		_, err := nic.CreateEndpoint(verbs.QPConfig{SendDepth: 1, RecvDepth: 1})
+		require.NoError(t, err)
+	}
+	s := serve(t, filepath.Join(t.TempDir(), "s"), nic)
+	var first net.Conn
+	for range 200 {
+		c, err := net.Dial("unix", s.Path())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		if first == nil {
+			first = c
+		}
+	}
+	for range 5 {
+		got, err := stats.Read(s.Path())
+		require.NoError(t, err)
+		require.Len(t, got.RNICs[0].QPs, 400)
+	}
+	part, _ := io.ReadAll(first)
+	t.Logf("%d octets of those queue pairs", len(part))
+	require.False(t, json.Valid(part), "all of it was in the socket: make more queue pairs")
+	require.NoError(t, s.Close())
 }
 
 // TestTables: each counter has a name of its own, a word of help, and one way to be read.

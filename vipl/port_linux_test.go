@@ -29,6 +29,7 @@ func TestNicsShareAPort(t *testing.T) {
 	client := newHost(t, Config{})
 	a, b := newHostAt(t, device, Config{}), newHostAt(t, device, Config{})
 	require.Equal(t, a.addr, b.addr)
+	ca, cb := client.vi(ServiceReliableReception, nil, nil), client.vi(ServiceReliableReception, nil, nil)
 	ledger := leakcheck.Open(t)
 	va, vb := a.vi(ServiceReliableReception, nil, nil), b.vi(ServiceReliableReception, nil, nil)
 	accepted := make(chan error, 2)
@@ -45,7 +46,6 @@ func TestNicsShareAPort(t *testing.T) {
 			accepted <- err
 		}()
 	}
-	ca, cb := client.vi(ServiceReliableReception, nil, nil), client.vi(ServiceReliableReception, nil, nil)
 	for _, c := range []struct {
 		v    *Vi
 		name string

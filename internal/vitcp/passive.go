@@ -135,6 +135,7 @@ func (r *Pending) Release() (nc net.Conn, request []byte, err error) {
 		return nil, nil, fmt.Errorf("vitcp: pass on %v: the peer has not waited: %w", r.RemoteAddr(), err)
 	}
 	r.state = stateDisconnected // of this process's machine; that of the other one begins anew
+	r.counted.Close()
 	return r.nc, r.seg.Octets(), nil
 }
 

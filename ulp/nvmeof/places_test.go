@@ -83,8 +83,8 @@ func TestMuteHosts(t *testing.T) {
 				defer target.mu.Unlock()
 				return target.places.held()
 			}
-			before := dialHost(t, addr, HostConfig{KeepAlive: -1, Queues: 2})
 			book := leakcheck.Open(t, target.counts()...)
+			before := dialHost(t, addr, HostConfig{KeepAlive: -1, Queues: 2})
 			var mute []*rawQueue
 			for i := range 2 * places {
 				q, err := tryQueueFrom(t, from(i), addr, private(0, 1, 128, 127))
@@ -105,6 +105,7 @@ func TestMuteHosts(t *testing.T) {
 				_ = q.conn.Abort()
 				_ = q.nic.Close()
 			}
+			require.NoError(t, before.Close())
 			book.Settle()
 		})
 	}
