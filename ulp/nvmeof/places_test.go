@@ -83,6 +83,9 @@ func TestMuteHosts(t *testing.T) {
 				defer target.mu.Unlock()
 				return target.places.held()
 			}
+			once := dialHost(t, addr, HostConfig{KeepAlive: -1, Queues: 2}) // what is made once is there then
+			require.NoError(t, diskOf(t, once, 1).Flush(t.Context()))
+			require.NoError(t, once.Close())
 			book := leakcheck.Open(t, target.counts()...)
 			before := dialHost(t, addr, HostConfig{KeepAlive: -1, Queues: 2})
 			var mute []*rawQueue
