@@ -21,6 +21,11 @@ func (t *Target) counts() []leakcheck.Counts {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		n := map[string]int{"queues": t.places.held(), "controllers": len(t.controllers)}
+		t.buffers.mu.Lock()
+		defer t.buffers.mu.Unlock()
+		for _, free := range t.buffers.free {
+			n["regions"] -= len(free) // which the next command has
+		}
 		if t.shared != nil {
 			n["shared receives away"] = t.config.SharedReceives - int(t.shared.srq.Stats().Queue.Now)
 		}
