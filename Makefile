@@ -94,7 +94,7 @@ lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint
 bench: ## run the benchmarks; compare two outputs with `GOWORK=off go tool -modfile=tools/go.mod benchstat`
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCHFLAGS) work
 
-siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row, with resets, and with the worst of 2,000 connections; honest clients' connect times and memory against the bars
+siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row, with resets, and with the worst of 2,000 connections; honest clients' connect times and memory against the bars; writes the tables of docs/security.md
 	SOFTRNIC_SIEGE_SECONDS=$(SIEGESECONDS) $(GO) test -count=1 -v -timeout=1h -run 'TestSiege|TestResets|TestWorst' ./internal/test/stress
 
 testers: ## run conformance cases against the upper testers in C and Python (needs gcc, python3)

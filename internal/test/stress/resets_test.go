@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,13 +17,13 @@ import (
 )
 
 // TestResets has peers reset their connections, 1,000 at each step of connecting (`make siege`; 100 without), while
-// honest clients connect: none fails, and memory is as before. It prints a table.
+// honest clients connect: none fails, and memory is as before. With `make siege` a table of docs/security.md is made of it.
 func TestResets(t *testing.T) {
 	n := 100
-	if os.Getenv("SOFTRNIC_SIEGE_SECONDS") != "" {
+	if siege() {
 		n = 1000
 	}
-	fmt.Println("| listener | resets at each step | honest ones | failed | p50 | p99 | before | after |\n|---|---|---|---|---|---|---|---|")
+	table := resetsTable
 	for _, s := range servers {
 		t.Run(s.name, func(t *testing.T) {
 			srv := s.start(t)
@@ -45,12 +44,13 @@ func TestResets(t *testing.T) {
 			attack()
 			stop()
 			before, after := h.lighter()
-			fmt.Printf("| %s | %d | %d | %d | %v | %v | %v | %v |\n", s.name, n, len(got.took), len(got.failed),
+			table.row(t, s.name, n, len(got.took), len(got.failed),
 				got.quantile(0.5), got.quantile(0.99), before, after)
 			assert.Empty(t, got.failed)
 			require.NotEmpty(t, got.took)
 		})
 	}
+	table.publish(t, len(servers))
 }
 
 // TestCrowdLeaves: of a crowd of honest clients that has gone a listener holds nothing, also while nobody else comes.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/softrnic/softrnic/internal/test/docgen"
 	"github.com/softrnic/softrnic/internal/test/droppedpeer"
 )
 
@@ -45,13 +42,10 @@ const (
 // TestWorst has 96 connections (`make siege`: 2,000) each do the worst they can, and holds the memory that they take against what
 // docs/security.md promises, while honest clients get in. With `make siege` the table there is made of it.
 func TestWorst(t *testing.T) {
-	n, siege := 96, os.Getenv("SOFTRNIC_SIEGE_SECONDS") != ""
-	if siege {
+	n, table := 96, worstTable
+	if siege() {
 		n = 2000
 	}
-	var table strings.Builder
-	table.WriteString("| server | each connection | connections | KiB each | promised | socket, KiB each | promised | honest clients |\n|---|---|---|---|---|---|---|---|\n")
-	rows := 0
 	for _, w := range worstOf {
 		t.Run(w.server+", "+w.does, func(t *testing.T) {
 			n := n
@@ -59,20 +53,13 @@ func TestWorst(t *testing.T) {
 				n = min(n, 1000)
 			}
 			got := w.measure(t, n)
-			fmt.Fprintf(&table, "| %s | %s | %d | %d | %d | %d | %d | %d of %d |\n",
-				w.server, w.does, got.open, got.heap, got.promise, got.socket, w.socket, got.in, honestOnes)
-			t.Logf("%d connections, %d KiB each (%d promised), %d of the socket, %d of %d honest clients",
-				got.open, got.heap, got.promise, got.socket, got.in, honestOnes)
+			table.row(t, w.server, w.does, got.open, got.heap, got.promise, got.socket, w.socket, fmt.Sprintf("%d of %d", got.in, honestOnes))
 			assert.LessOrEqual(t, got.heap, got.promise, "KiB of memory each")
 			assert.LessOrEqual(t, got.socket, w.socket, "KiB of sockets each")
 			assert.Equal(t, honestOnes, got.in)
-			rows++
 		})
 	}
-	if siege && !t.Failed() && rows == len(worstOf) {
-		*docgen.Update = true
-		docgen.Generated(t, "../../../docs/security.md", "worst", table.String())
-	}
+	table.publish(t, len(worstOf))
 }
 
 // honestOnes is how many honest clients come while the others are there.
