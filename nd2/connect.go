@@ -39,7 +39,7 @@ func (c *Connector) Connect(ctx context.Context, qp *QueuePair, remote netip.Add
 	case len(privateData) > maxPrivateData:
 		return refuse(ErrInvalidBufferSize, "%d octets of private data, at most %d", len(privateData), maxPrivateData)
 	case !remote.IsValid() || remote.Port() == 0 || remote.Addr().IsUnspecified() || remote.Addr().IsMulticast():
-		return refuse(ErrInvalidAddress, "%v", remote)
+		return refuse(ErrInvalidAddress, "%v is no address to connect to: it needs a host and a port", remote)
 	}
 	if err := c.enter(unused, connecting, ErrConnectionActive); err != nil {
 		return err

@@ -25,6 +25,11 @@ const (
 	disconnected
 )
 
+// String is the state in words.
+func (s connectorState) String() string {
+	return [...]string{"unused", "connecting", "given a request", "accepted by its peer", "connected", "disconnected"}[s]
+}
+
 // Connector connects a queue pair to a peer, once (IND2Connector).
 //
 //	active side: Connect, CompleteConnect       passive side: GetConnectionRequest, Accept
@@ -73,7 +78,7 @@ func (c *Connector) enter(from, to connectorState, refused Status) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != from {
-		return refuse(refused, "the connector is in use, or not in use")
+		return refuse(refused, "the connector is %v, and has to be %v", c.state, from)
 	}
 	c.state = to
 	return nil

@@ -209,7 +209,7 @@ func (c *CompletionQueue) retire(r *retirement) {
 // ErrDeviceRemoved.
 func (c *CompletionQueue) Resize(queueDepth int) error {
 	if queueDepth < 1 || queueDepth > maxCQDepth {
-		return refuse(ErrInvalidParameter, "a completion queue of %d entries", queueDepth)
+		return refuse(ErrInvalidParameter, "a completion queue of %d entries, at least 1 and at most %d", queueDepth, maxCQDepth)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // ErrInvalidParameter3 (the depth), ErrInsufficientResources, ErrDeviceRemoved.
 func (a *Adapter) CreateCompletionQueue(queueDepth int) (*CompletionQueue, error) {
 	if queueDepth < 1 || queueDepth > maxCQDepth {
-		return nil, refuse(ErrInvalidParameter3, "a completion queue of %d entries", queueDepth)
+		return nil, refuse(ErrInvalidParameter3, "a completion queue of %d entries, at least 1 and at most %d", queueDepth, maxCQDepth)
 	}
 	c := &CompletionQueue{a: a, depth: queueDepth, gone: make(chan struct{}), vacant: make(chan struct{}, 1)}
 	a.mu.Lock()
@@ -53,11 +53,11 @@ func (a *Adapter) CreateSharedReceiveQueue(queueDepth, maxRequestSge, notifyThre
 	case a.info.MaxSharedReceiveQueueDepth == 0:
 		return nil, refuse(ErrNotSupported, "this adapter has no shared receive queues")
 	case queueDepth < 1 || queueDepth > a.info.MaxSharedReceiveQueueDepth:
-		return nil, refuse(ErrInvalidParameter3, "a shared receive queue of %d", queueDepth)
+		return nil, refuse(ErrInvalidParameter3, "a shared receive queue of %d, at least 1 and at most %d", queueDepth, a.info.MaxSharedReceiveQueueDepth)
 	case maxRequestSge < 0 || maxRequestSge > maxSge:
-		return nil, refuse(ErrInvalidParameter4, "lists of %d entries", maxRequestSge)
+		return nil, refuse(ErrInvalidParameter4, "lists of %d entries, at most %d", maxRequestSge, maxSge)
 	case notifyThreshold < 0 || notifyThreshold > queueDepth:
-		return nil, refuse(ErrInvalidParameter5, "a threshold of %d receives of %d", notifyThreshold, queueDepth)
+		return nil, refuse(ErrInvalidParameter5, "a threshold of %d Receives, at most %d: the depth", notifyThreshold, queueDepth)
 	}
 	return newSRQ(a, queueDepth, maxRequestSge, notifyThreshold)
 }

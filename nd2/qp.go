@@ -139,7 +139,7 @@ func (a *Adapter) adopt(q *QueuePair) error {
 			if r == q.receives {
 				a.disown(q.sends.id)
 			}
-			return refuse(ErrInsufficientResources, "too many queue pairs")
+			return refuse(ErrInsufficientResources, "too many queue pairs: close some")
 		}
 		r.id = uint64(n) << ownerShift
 	}

@@ -27,7 +27,7 @@ func (m *MemoryRegion) Register(buf []byte, flags MRFlags) error {
 	case len(buf) == 0:
 		return refuse(ErrAccessViolation, "a region of no octets")
 	case flags&^allMRFlags != 0 || uint64(len(buf)) > maxRegion:
-		return refuse(ErrInvalidParameter, "%d octets with flags %#x", len(buf), uint32(flags))
+		return refuse(ErrInvalidParameter, "a region of %d octets, at most %d, with flags %#x, of which there are %#x", len(buf), uint64(maxRegion), uint32(flags), uint32(allMRFlags))
 	case m.v != nil:
 		return refuse(ErrInvalidDeviceState, "the region is registered already")
 	}

@@ -130,7 +130,7 @@ func (s *SharedReceiveQueue) Modify(queueDepth, notifyThreshold int) error {
 	}
 	switch {
 	case depth < 1 || depth > s.a.info.MaxSharedReceiveQueueDepth || threshold < 0 || threshold > depth:
-		return refuse(ErrInvalidParameter, "%d Receives with a threshold of %d", queueDepth, notifyThreshold)
+		return refuse(ErrInvalidParameter, "%d Receives, at least 1 and at most %d, with a threshold of %d, at most those", depth, s.a.info.MaxSharedReceiveQueueDepth, threshold)
 	case depth < s.posted:
 		return refuse(ErrBufferOverflow, "%d Receives are outstanding", s.posted)
 	}

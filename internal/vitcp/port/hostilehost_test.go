@@ -162,7 +162,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 		return ended
 	}
 	t.Run("silence", func(t *testing.T) {
-		h, ps := newHostile(t), process()
+		h, ps := newHostile(t), newPorts(time.Hour)
 		ledger := leakcheck.Open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		brief := attempt(ctx, ps, h.at)
