@@ -50,7 +50,7 @@ func All() []conformance.Case {
 		// RFC 7306.
 		r7306_5, r7306_5_4, r7306_5_3, r7306_6, r7306_8Atomic,
 		// The VI/TCP draft.
-		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_3, vt3_6, pt2, pt3, pt4,
+		vt2, vt3, vt3_2Immediate, vt3_2Ack, vt3_2Wrap, vt3_3, vt3_6, pt2, pt3, pt4,
 		// The VI Architecture.
 		va2, va3, va3_4, va4, va4_3, va5, va6, va6_3, va9, va10,
 		pa2, pa4, pa6, pa10,

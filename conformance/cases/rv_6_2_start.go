@@ -23,6 +23,7 @@ var rv6_2_start = []conformance.Case{
 	apiCase("6.2.1.2/early-octets", onHost(earlyOctets), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
 	apiCase("6.2.1.2/nothing-lost", onHost(nothingLost), "RV-6.2.1.2-M4", "RV-6.2.1.2-M5"),
 	apiCase("6.2.2/connection-first", onIdleLink(connectionFirst), "RV-6.2.2-M2"),
+	apiCase("6.2.2/sends-while-paused", sendsWhilePaused, "RV-6.2.2-M3"),
 	apiCase("6.6.1/after-streaming-data", afterStreaming, "RV-6.6.1-M1"),
 	apiCase("6.6.1/iwarp-only", onIdleHostPair(iwarpOnly), "RV-6.6.1-M2"),
 	upperCase("6.6.1/foreign-octets", foreignOctets, "RV-6.6.1-M2"),
@@ -196,6 +197,38 @@ func connectionFirst(t *conformance.T, l *link) {
 	}
 	l.join()
 	l.expect(aSend(1, l.mr.Bytes()[:4]))
+}
+
+// sendsWhilePaused has a stream wait for a receive and for room in its socket at once, in either order: what it has to
+// send goes on when there is room, and what it waits to receive when there is a receive.
+func sendsWhilePaused(t *conformance.T) {
+	for pausedFirst := range inTurn(t, "paused first: %v", []bool{false, true}) {
+		l := newIdleLink(t, verbs.QPConfig{GracefulReceive: true})
+		far, near := tcpPair(t)
+		begin(t, l.qp, verbs.StreamConfig{Conn: near, Role: asInitiator, CRC: true})
+		l.peer = newPeer(t, far, withCRC) // too much for the trace
+		pause := func() {
+			l.sendMessage([]byte("text"))
+			eventually(t, func() bool { return l.qp.Stats().ReceiveWaits > 0 }, "it waits for a receive")
+		}
+		if pausedFirst {
+			pause()
+		}
+		mr := l.register(vast, allRights)
+		fill(mr.Bytes(), 1)
+		post(t, l.qp, verbs.Request{ID: 80, Op: verbs.OpWrite, SGL: mr.SGL(0, vast), Remote: theirs})
+		l.full()
+		if !pausedFirst {
+			pause()
+		}
+		empty(t, l.sq)
+		got := l.taggedMessage(opWrite, uint32(theirs.STag), theirs.TO).payload
+		same(t, mr.Bytes(), got, "the RDMA Write")
+		completes(t, l.sq, l.sentAs(80, verbs.OpWrite, verbs.StatusSuccess))
+		empty(t, l.rq)
+		l.recv(1)
+		completes(t, l.rq, l.got(1, 4))
+	}
 }
 
 // afterStreaming has two programs talk in a language of their own first. The side that

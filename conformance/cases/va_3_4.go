@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,9 +20,11 @@ var va3_4 = []conformance.Case{
 	apiCase("3.4/vi-cq-refused", onVIHost(viCQRefused), "VA-3.4-M3", "VA-3.4-M4", "VA-9.7.1-M1"),
 	apiCase("3.4/vi-cq-in-use", onVIHost(viCQInUse), "VA-3.4-M5"),
 	apiCase("9.7.3/vi-cq-resized", onVIHost(viCQResized), "VA-9.7.3-M2", "VA-9.7.1-M2"),
+	apiCase("11.3.14/vi-cq-resized-within", onVIHost(viCQResizedWithin), "VA-11.3.14-M1", "VA-9.7.3-M2"),
 	apiCase("11.3.14/vi-cq-resized-at-work", onVIHost(viCQResizedAtWork), "VA-11.3.14-M1", "VA-3.4-S1", "VA-3.4-S2"),
 	apiCase("6/vi-cq-only-tells", onVIHost(viCQOnlyTells), "VA-6-M1", "VA-6.1-M4", "VA-6-S1"),
 	apiCase("9.6.7/vi-dequeued-meanwhile", onVIHost(viDequeuedMeanwhile), "VA-9.6.7-M1", "VA-9.6.8-M1"),
+	apiCase("6.4.2/vi-cq-burst", onVIHost(viCQBurst), "VA-6.1-M4", "VA-6.4.2-S1"),
 	apiCase("9.6.9/vi-notify-once", onVIHost(viNotifyOnce), "VA-9.6.9-M1", "VA-9.6.10-M1", "VA-9.6.11-M1"),
 }
 
@@ -121,6 +124,43 @@ func viCQResized(t *conformance.T, h *viHost) {
 	require.Equal(t, uint64(1), h.usage().Lost)
 }
 
+// viCQResizedWithin resizes a CQ whose oldest entry is anywhere in its ring, with as many behind it as there may be or
+// fewer.
+func viCQResizedWithin(t *conformance.T, h *viHost) {
+	const size = 4
+	for taken := range counted(t, "%d taken off", size) {
+		for more := range counted(t, "%d behind them", taken+1) {
+			q := h.cq(size)
+			var vis []*vipl.Vi
+			completes := func(n int) {
+				for range n {
+					v := h.tied(vipl.ServiceUnreliable, q, nil)
+					h.sends(v)
+					vis = append(vis, v)
+				}
+			}
+			told := func(n int, what string) {
+				for range n {
+					v, isRecv, err := q.CQDone()
+					require.NoError(t, err, what)
+					require.Same(t, vis[0], v, what)
+					require.False(t, isRecv, what)
+					require.NoError(t, second(v.SendDone()), what)
+					vis = vis[1:]
+				}
+			}
+			completes(size)
+			told(taken, "before the resize")
+			completes(more)
+			require.NoError(t, q.ResizeCQ(size+3))
+			completes(2)
+			told(len(vis), "behind the resize")
+			require.Zero(t, entries(t, q), "told twice")
+		}
+	}
+	require.Zero(t, h.usage().Lost)
+}
+
 // viCQResizedAtWork resizes a CQ to and fro while messages come in, and takes its entries
 // off afterwards.
 func viCQResizedAtWork(t *conformance.T, h *viHost) {
@@ -204,6 +244,56 @@ func viDequeuedMeanwhile(t *conformance.T, h *viHost) {
 	tell(q.CQDone())
 	tell(q.CQWait(t.Context()))
 	require.Zero(t, entries(t, q))
+}
+
+// lateDone is a context that has its holder wait where it asks when the context ends: a wait does so between the last
+// look at what it waits for and its sleep.
+type lateDone struct {
+	context.Context
+	asks chan<- struct{} // has room
+	goOn <-chan struct{}
+}
+
+func (c lateDone) Done() <-chan struct{} {
+	over := c.Context.Done()
+	select {
+	case c.asks <- struct{}{}:
+	default: // it waits once more
+	}
+	select {
+	case <-c.goOn:
+	case <-over:
+	}
+	return over
+}
+
+// viCQBurst has programs go to sleep at a CQ, and as many Descriptors complete while none of them sleeps yet, which one
+// token tells: who takes an entry tells the next of the others, and nobody sleeps on beside one.
+func viCQBurst(t *conformance.T, h *viHost) {
+	const n = 3
+	q := h.cq(n)
+	v := h.tied(vipl.ServiceReliableDelivery, nil, q)
+	for range counted(t, "burst %d", 4) {
+		asks, goOn, woken := make(chan struct{}, n), make(chan struct{}), make(chan error, n)
+		for range n {
+			go func() {
+				_, _, err := q.CQWait(lateDone{t.Context(), asks, goOn})
+				woken <- err
+			}()
+		}
+		for range n {
+			receive(t, asks, "a program does not come to wait")
+		}
+		for range n {
+			h.recv(v)
+		}
+		require.NoError(t, v.Disconnect(), "what completes them all")
+		close(goOn)
+		for i := range n {
+			require.NoError(t, receive(t, woken, "%d of %d are told, and the next sleeps on", i, n))
+			require.NoError(t, second(v.RecvDone()))
+		}
+	}
 }
 
 // viNotifyOnce has more complete than handlers wait for.
