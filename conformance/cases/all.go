@@ -58,7 +58,7 @@ func All() []conformance.Case {
 		ndMemoryCases, ndFlags, ndFence, ndReturns, ndFailures,
 		// Ways to wait.
 		waitsVerbs, waitsConnect, waitsND, waitsVI,
-		// Of all of them: what is given back.
-		leaks,
+		// Of all of them: many connections at a listener, and what is given back.
+		listeners, leaks,
 	)
 }
