@@ -200,11 +200,11 @@ func viFoundLeaves(t *conformance.T) {
 		p.asks(ce)
 		comesToHold(t, 1, "vitcp listener: request in Matching")
 		r := must(l.Wait(t.Context(), vitcp.Filter{Called: "server"}))(t, "Wait")
+		require.Zero(t, t.Held()["admission listener: place"], "what a Wait has found has left its place")
 		agreed := must(r.Accept(t.Context(), vitcp.Config{Level: segment.ReliableDelivery}))(t, "Accept")
 		p.accepted(ce)
 		require.NoError(t, agreed.Conn.Close())
 		p.over()
-		comesToHold(t, 0, "admission listener: place") // the listener's goroutine leaves it, behind Wait
 	}
 }
 

@@ -220,13 +220,13 @@ func (l *Listener) serve(s *admission.Startup) error {
 	if err != nil {
 		return err
 	}
-	defer s.Leave()
 	full := s.Queue()
 	if full != nil && !s.Leave() { // it had to go
 		_ = r.watch.over()
 		_ = r.finish(trigTimeout)
 		return context.Cause(s.Context())
 	}
+	r.leave = func() { s.Leave() } // before Wait returns: the peer's next request may be there at once
 	return l.search(s.Context(), r, nil, full)
 }
 

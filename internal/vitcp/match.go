@@ -76,6 +76,9 @@ func (m *matcher) offer(r *Pending, to *Waiter, hold bool) (*offer, result) {
 // give moves the request to Pending Accept: a waiter has it.
 func (o *offer) give() {
 	o.r.on(trigFound)
+	if o.r.leave != nil {
+		o.r.leave()
+	}
 	o.decide(given)
 }
 

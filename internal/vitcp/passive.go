@@ -68,6 +68,7 @@ type Pending struct {
 	seg   segment.Segment
 	ce    segment.CE
 	watch *watch // from Matching on, until the answer
+	leave func() // gives its place at the listener back when a Wait has found it; nil if it has none
 
 	counted *inventory.Object // as long as there is a watch
 }
