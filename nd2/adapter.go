@@ -175,7 +175,7 @@ func (a *Adapter) event(e verbs.Event) {
 		}
 	case verbs.EventSRQLimit:
 		if s != nil {
-			s.ring()
+			s.limit()
 		}
 	case verbs.EventSRQCatastrophic:
 		if s != nil {

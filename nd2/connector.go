@@ -188,8 +188,9 @@ func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 // Disconnect ends the connection and waits until the peer knows. What has been sent
 // arrives; requests that are still outstanding after a moment are canceled
 // (ND-Flush-M2), and so are those of the peer. It succeeds also if the peer was
-// first. The queue pair cannot be connected again. Errors: ErrCanceled if ctx ends,
-// and the connection was reset; ErrConnectionInvalid (not connected, or a second
+// first. The queue pair cannot be connected again. Errors: ErrCanceled if ctx ends:
+// with requests outstanding the connection was reset, else it goes on to close, for the
+// CloseTimeout of Provider.CM at most; ErrConnectionInvalid (not connected, or a second
 // Disconnect).
 func (c *Connector) Disconnect(ctx context.Context) error {
 	c.mu.Lock()

@@ -194,22 +194,26 @@ func (q *QueuePair) Flush() error {
 
 // disconnect ends the connection: in order if everything posted has been sent and
 // what the peer reads was sent, after a short while for that; else the requests are
-// canceled (ND-Flush-M2). It returns when the connection is gone, or ctx ends, which
-// resets it.
+// canceled (ND-Flush-M2). It returns when the connection is gone, or ctx ends. That
+// resets a connection whose requests are under way; a close that has begun goes on
+// (verbs draft figures 9 and 11).
 func (q *QueuePair) disconnect(ctx context.Context) error {
 	q.open.Store(false)
 	linger, cancel := context.WithTimeout(ctx, lingering)
+	defer cancel()
 	next := verbs.StateClosing
 	if q.v.Drain(linger) != nil {
+		if ctx.Err() != nil {
+			_ = q.v.Modify(verbs.ModifyQP{Next: verbs.StateError}) // refused as below
+			return canceled(ctx)
+		}
 		next = verbs.StateTerminate
 	}
-	cancel()
 	_ = q.v.Modify(verbs.ModifyQP{Next: next}) // refused if it has ended, or ends at this moment
 	select {
 	case <-q.v.Done():
 		return nil
 	case <-ctx.Done():
-		_ = q.v.Modify(verbs.ModifyQP{Next: verbs.StateError})
 		return canceled(ctx)
 	}
 }

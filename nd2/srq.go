@@ -142,7 +142,7 @@ func (s *SharedReceiveQueue) Modify(queueDepth, notifyThreshold int) error {
 	return nil
 }
 
-// Notify waits until fewer Receives are outstanding than the threshold says; at once
+// Notify waits until fewer Receives wait for a message than the threshold says; at once
 // if that is so now. Errors: ErrCanceled if ctx ends or the queue is closed;
 // ErrUnsuccessful if it failed; ErrInvalidDeviceState without a threshold;
 // ErrDeviceRemoved.
@@ -170,11 +170,12 @@ func (s *SharedReceiveQueue) arm() (chan struct{}, error) {
 		return nil, s.failure
 	case s.threshold == 0:
 		return nil, refuse(ErrInvalidDeviceState, "the queue has no threshold")
-	case s.posted < s.threshold:
-		return nil, nil
 	}
 	if err := s.v.Modify(verbs.ModifySRQ{Rearm: true}); err != nil {
 		return nil, explain(err)
+	}
+	if s.low() {
+		return nil, nil
 	}
 	if s.bell == nil {
 		s.bell = make(chan struct{})
@@ -182,10 +183,28 @@ func (s *SharedReceiveQueue) arm() (chan struct{}, error) {
 	return s.bell, nil
 }
 
-// ring wakes the waiters.
-func (s *SharedReceiveQueue) ring() {
+// low reports whether there are fewer Receives than the threshold says that no message has taken, with mu held. What
+// has been taken before the event was asked for raises none, and its result may not have been retrieved.
+func (s *SharedReceiveQueue) low() bool {
+	n := s.v.Stats()
+	return n.Posted-n.Taken < uint64(s.threshold)
+}
+
+// limit is told of the event. One of before, since when Receives were posted, is not for those that wait now.
+func (s *SharedReceiveQueue) limit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.bell == nil {
+		return
+	}
+	_ = s.v.Modify(verbs.ModifySRQ{Rearm: true}) // refused if it is closed, which rings too
+	if s.low() {
+		s.ring()
+	}
+}
+
+// ring wakes the waiters, with mu held.
+func (s *SharedReceiveQueue) ring() {
 	if s.bell != nil {
 		close(s.bell)
 		s.bell = nil
@@ -195,8 +214,8 @@ func (s *SharedReceiveQueue) ring() {
 // fail makes the queue unusable.
 func (s *SharedReceiveQueue) fail(status Status) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.failure = status
-	s.mu.Unlock()
 	s.ring()
 }
 
