@@ -283,8 +283,11 @@ type ndRig struct {
 	t    *conformance.T
 }
 
-func newNDRig(t *conformance.T, s ndShape) *ndRig {
-	h := newNDHost(t, s)
+func newNDRig(t *conformance.T, s ndShape) *ndRig { return ndRigOf(newNDHost(t, s)) }
+
+// ndRigOf connects the host's queue pair.
+func ndRigOf(h *ndHost) *ndRig {
+	t := h.t
 	addr, accepted := h.listen(h.qp, h.conn)
 	var d net.Dialer
 	nc := must(d.DialContext(t.Context(), "tcp", addr.String()))(t, "a TCP connection to the adapter")

@@ -36,6 +36,8 @@ type way struct {
 	unstoppable bool
 	// alone is for one waiter at a time, as its documentation says.
 	alone bool
+	// final is what giving up ends, for all who wait: the close of a connection, which is reset then.
+	final bool
 	open  func(*conformance.T) *scene
 	keys  []string
 }
@@ -52,15 +54,22 @@ type scene struct {
 	// end, if set, destroys the object at which the program waits, with which all waits end in endsAs.
 	end    func() error
 	endsAs error
+	// round is how often the moment has come before, at a scene of its own each, and outcome what there is to see
+	// when it is over, of a final way.
+	round   int
+	outcome func(gaveUp bool)
 }
 
 // waitCase is a case of a way, through all moments.
 func waitCase(section string, w way) conformance.Case {
 	return apiCase(section+"/wait-"+w.name, func(t *conformance.T) {
 		for m := range inTurn(t, "it happens %s", moments) {
-			if m.fits(&w) {
+			if !m.fits(&w) {
+				continue
+			}
+			for i := range either(m.final, giveUps, 1) {
 				s := w.open(t)
-				s.t = t
+				s.t, s.round = t, i
 				m.run(s, w.told)
 			}
 		}
@@ -71,11 +80,13 @@ func waitCase(section string, w way) conformance.Case {
 type moment struct {
 	name string
 	run  func(*scene, told)
-	// stops has waiters give up, and several has more than one.
-	stops, several bool
+	// stops has waiters give up, final at what that ends, and several has more than one.
+	stops, final, several bool
 }
 
-func (m *moment) fits(w *way) bool { return !(m.stops && w.unstoppable) && !(m.several && w.alone) }
+func (m *moment) fits(w *way) bool {
+	return !(m.stops && (w.unstoppable || w.final)) && !(m.final && !w.final) && !(m.several && w.alone)
+}
 
 var moments = []moment{
 	{name: "before the wait", run: (*scene).before},
@@ -86,6 +97,9 @@ var moments = []moment{
 	{name: "after one has given up", run: (*scene).afterGivingUp, stops: true},
 	{name: "as one gives up", run: (*scene).asOneGivesUp, stops: true},
 	{name: "as one of two gives up", run: (*scene).asOneOfTwo, stops: true, several: true},
+	{name: "after one has given up for all", run: (*scene).afterTheLast, final: true},
+	{name: "as one gives up for all", run: (*scene).asTheLastGivesUp, final: true},
+	{name: "as one of two gives up for both", run: (*scene).asOneForBoth, final: true, several: true},
 	{name: "no more", run: (*scene).ends},
 }
 
@@ -200,6 +214,39 @@ func (s *scene) asOneOfTwo(k told) {
 		b.wakes()
 		s.nothingMore(k)
 	}
+}
+
+// afterTheLast has somebody who comes behind the one that has given up find that it is over.
+func (s *scene) afterTheLast(told) {
+	a := s.sleeps()
+	a.stop()
+	a.gaveUp()
+	s.over(true)
+}
+
+// asTheLastGivesUp is asOneGivesUp where that is the end.
+func (s *scene) asTheLastGivesUp(told) {
+	a := s.sleeps()
+	s.atOnce(s.round, a.stop, func() { s.happen(1) })
+	s.over(a.gaveUpOrNot())
+}
+
+// asOneForBoth is asTheLastGivesUp beside another who does not: that one does not wait for ever either.
+func (s *scene) asOneForBoth(told) {
+	a, b := s.sleeps(), s.sleeps()
+	if s.round%4 >= 2 {
+		a, b = b, a
+	}
+	s.atOnce(s.round, a.stop, func() { s.happen(1) })
+	gaveUp := a.gaveUpOrNot()
+	b.gaveUpOrNot()
+	s.over(gaveUp)
+}
+
+// over says that nobody waits any more, and looks at the outcome.
+func (s *scene) over(gaveUp bool) {
+	s.waits().gaveUpOrNot()
+	s.outcome(gaveUp)
 }
 
 // giveUps is how often a waiter gives up just then.

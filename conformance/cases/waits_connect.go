@@ -18,11 +18,15 @@ var waitsConnect = []conformance.Case{
 	waitCase("7.1.2", way{name: "accept", open: waitAccept, keys: []string{"R5044-7.1.2-M2"}}),
 	waitCase("7.1.2", way{name: "dial", told: lasting, open: waitDial, keys: []string{"R5044-7.1.2-M5"}}),
 	waitCase("6.2.2.2", way{
-		name: "close", told: lasting, unstoppable: true, open: waitClose,
+		name: "close", told: lasting, unstoppable: true, open: waitClose(closeOf),
 		keys: []string{"RV-6.2.2.2-M5", "RV-6.2.5-M22"},
 	}),
 	waitCase("6.2.2.2", way{
-		name: "shutdown", told: lasting, unstoppable: true, open: waitShutdown,
+		name: "close-context", told: lasting, final: true, open: waitClose((*cm.Conn).CloseContext),
+		keys: []string{"RV-6.2.2.2-M5", "RV-6.2.5-M22"},
+	}),
+	waitCase("6.2.2.2", way{
+		name: "shutdown", told: lasting, final: true, open: waitShutdown,
 		keys: []string{"RV-6.2.5-M22"},
 	}),
 }
@@ -107,29 +111,44 @@ func waitDial(t *conformance.T) *scene {
 	}
 }
 
-// waitClose waits for the answer to an RDMA Read and for the peer's close, in this order.
-func waitClose(t *conformance.T) *scene {
-	l := newIdleLink(t, verbs.QPConfig{})
-	w, y := byHand(t)
-	var conn *cm.Conn
-	connected := make(chan error, 1)
-	go func() {
-		c, err := cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1, CloseTimeout: hour})
-		conn = c
-		connected <- err
-	}()
-	w.frame()
-	w.raw(replyFrame(frameC, 1, nil))
-	require.NoError(t, receive(t, connected, "it is not connected"))
-	post(t, l.qp, l.aRead(1))
-	w.expect(l.asks(1))
-	return &scene{inLine: true, wait: func(context.Context) error { return conn.Close() }, happen: func(int) {
-		w.send(l.answer())
-		w.shut()
-	}}
+// closeOf is Close as a wait whose context nobody looks at.
+func closeOf(c *cm.Conn, _ context.Context) error { return c.Close() }
+
+// waitClose waits for the answer to an RDMA Read and for the peer's close, in this order. A connection of which one has
+// given up before the answer is reset.
+func waitClose(wait func(*cm.Conn, context.Context) error) func(*conformance.T) *scene {
+	return func(t *conformance.T) *scene {
+		l := newIdleLink(t, verbs.QPConfig{})
+		w, y := byHand(t)
+		var conn *cm.Conn
+		connected := make(chan error, 1)
+		go func() {
+			c, err := cm.Connect(t.Context(), y, l.qp, cm.Config{Rev: 1, CloseTimeout: hour})
+			conn = c
+			connected <- err
+		}()
+		w.frame()
+		w.raw(replyFrame(frameC, 1, nil))
+		require.NoError(t, receive(t, connected, "it is not connected"))
+		post(t, l.qp, l.aRead(1))
+		w.expect(l.asks(1))
+		return &scene{
+			inLine: true, wait: func(ctx context.Context) error { return wait(conn, ctx) },
+			happen: func(int) { _ = errors.Join(w.Send(l.answer()), w.CloseWrite()) }, // that it has: the waiters tell
+			outcome: func(gaveUp bool) {
+				receive(t, conn.Done(), "the connection has ended")
+				if gaveUp {
+					return // before the answer, or behind it
+				}
+				require.NoError(t, conn.Err(), "nobody gave up")
+				require.Equal(t, verbs.StateIdle, l.qp.State(), "nobody gave up")
+			},
+		}
+	}
 }
 
-// waitShutdown waits for what a listener has handed out: a request without an answer, and a connection.
+// waitShutdown waits for what a listener has handed out: a request without an answer, and a connection. Both end when
+// one gives up.
 func waitShutdown(t *conformance.T) *scene {
 	a, b := newHost(t, hostConfig{}), newHost(t, hostConfig{})
 	l, addr := listener(t)
@@ -138,14 +157,14 @@ func waitShutdown(t *conformance.T) *scene {
 		c, _ := cm.Dial(ctx, addr, a.qp, cm.Config{})
 		dialled <- c
 	})
-	_ = must(must(l.Accept(t.Context()))(t, "Accept").Accept(t.Context(), b.qp, cm.Config{}))(t, "Accept")
+	accepted := must(must(l.Accept(t.Context()))(t, "Accept").Accept(t.Context(), b.qp, cm.Config{}))(t, "Accept")
 	conn := receive(t, dialled, "it is not connected")
 	require.NotNil(t, conn, "Dial")
 	other := a.newQP(verbs.QPConfig{})
-	besides(t, 1, func(ctx context.Context) { _, _ = cm.Dial(ctx, addr, other, cm.Config{}) })
+	answer := make(chan error, 1)
+	besides(t, 1, func(ctx context.Context) { answer <- second(cm.Dial(ctx, addr, other, cm.Config{})) })
 	req := must(l.Accept(t.Context()))(t, "Accept")
 	t.Cleanup(func() { _ = req.Reject(nil) }) // where nothing happens
-	var once sync.Once
 	return &scene{
 		wait: func(ctx context.Context) error {
 			if err := l.Shutdown(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -153,8 +172,12 @@ func waitShutdown(t *conformance.T) *scene {
 			}
 			return nil
 		},
-		happen: func(int) {
-			once.Do(func() { require.NoError(t, errors.Join(req.Reject(nil), conn.Close()), "both go") })
+		happen: func(int) { _ = errors.Join(req.Reject(nil), conn.Close()) }, // that both go: the waiters tell
+		outcome: func(bool) {
+			receive(t, accepted.Done(), "what was accepted has ended")
+			receive(t, conn.Done(), "and with it what the peer has")
+			require.Error(t, receive(t, answer, "and who was not accepted waits no more"))
+			require.Error(t, second(req.Accept(t.Context(), b.newQP(verbs.QPConfig{}), cm.Config{})), "it is too late")
 		},
 	}
 }

@@ -34,6 +34,17 @@ var waitsND = []conformance.Case{
 		name: "nd-disconnect", told: lasting, open: waitNDDisconnect,
 		keys: []string{"RV-6.2.2.2-M2"},
 	}),
+	waitCase("6.2.2.2", way{
+		name: "nd-disconnecting", told: lasting, open: waitNDDisconnecting,
+		keys: []string{"RV-6.2.2.2-M2", "ND-Flush-M2"},
+	}),
+	apiCase("6.2.2.2/nd-disconnect-given-up", ndDisconnectGivenUp, "ND-Flush-M2"),
+	waitCase("7.1.2", way{name: "nd-accept", open: waitNDAccept, keys: []string{"R5044-7.1.2-M2"}}),
+	apiCase("7.1.2/nd-accept-given-up", ndAcceptGivenUp, "R5044-7.1.2-M2"),
+	waitCase("Receive", way{
+		name: "nd-srq", told: toAll, open: waitNDSRQ,
+		keys: []string{"RV-6.3.8-M5", "ND-Receive-R1"},
+	}),
 }
 
 // ndWaits is a wait at a completion queue.
@@ -188,4 +199,146 @@ func waitNDConnect(t *conformance.T) *scene {
 func waitNDDisconnect(t *conformance.T) *scene {
 	r := newNDRig(t, ndShape{})
 	return &scene{wait: r.conn.NotifyDisconnect, happen: func(int) { r.peer.shut() }}
+}
+
+// waitNDDisconnecting waits for the peer to close too. Who comes second waits for the end: a connector is disconnected
+// once.
+func waitNDDisconnecting(t *conformance.T) *scene {
+	r := newNDRig(t, ndShape{})
+	return &scene{
+		wait: func(ctx context.Context) error {
+			err := r.conn.Disconnect(ctx)
+			if errors.Is(err, nd2.ErrConnectionInvalid) {
+				return r.conn.NotifyDisconnect(ctx)
+			}
+			return err
+		},
+		happen: func(int) { _ = r.peer.peer.CloseWrite() }, // one that gave up very early has reset the connection
+	}
+}
+
+// ndDisconnectGivenUp gives up before what is under way has ended: that is canceled, and the connection reset.
+func ndDisconnectGivenUp(t *conformance.T) {
+	r := newNDRig(t, ndShape{})
+	r.pendingRead(1, 0)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := r.conn.Disconnect(ctx)
+	require.ErrorIs(t, err, nd2.ErrCanceled)
+	require.ErrorIs(t, err, context.Canceled)
+	r.done(1, nd2.RequestTypeRead, nd2.ErrCanceled)
+	r.over()
+	r.peer.peer.endsAs(endReset, "a Terminate Message, or whatever")
+	r.none()
+}
+
+// waitNDAccept waits for requests, and accepts them. A peer whose request was refused, because one has given up with it
+// in hand, asks again.
+func waitNDAccept(t *conformance.T) *scene {
+	h, peer := newNDHost(t, ndShape{}), newNDHost(t, ndShape{})
+	l, at := h.listener()
+	return &scene{
+		wait: func(ctx context.Context) error {
+			q, err := h.adapter.CreateQueuePair(h.in, h.out, nil, 1, 1, 1, 1, 0)
+			if err != nil {
+				return err
+			}
+			c, err := h.adapter.CreateConnector()
+			if err == nil {
+				err = l.GetConnectionRequest(ctx, c)
+			}
+			if err == nil {
+				err = c.Accept(ctx, q, 0, 0, nil)
+			}
+			return err
+		},
+		happen: func(k int) {
+			besides(t, k, func(ctx context.Context) {
+				for errors.Is(peer.connects(ctx, at), nd2.ErrConnectionRefused) && ctx.Err() == nil {
+					continue
+				}
+			})
+		},
+		end: l.Close, endsAs: nd2.ErrCanceled,
+	}
+}
+
+// ndAcceptGivenUp gives up with a request in hand: its peer is told, and the queue pair is there for the next one.
+func ndAcceptGivenUp(t *conformance.T) {
+	h, peer := newNDHost(t, ndShape{}), newNDHost(t, ndShape{})
+	l, at := h.listener()
+	asks := func() <-chan error {
+		answer := make(chan error, 1)
+		besides(t, 1, func(ctx context.Context) { answer <- peer.connects(ctx, at) })
+		return answer
+	}
+	answer := asks()
+	require.NoError(t, l.GetConnectionRequest(t.Context(), h.conn))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	err := h.conn.Accept(ctx, h.qp, 0, 0, nil)
+	require.ErrorIs(t, err, nd2.ErrCanceled)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, receive(t, answer, "the peer is told"), nd2.ErrConnectionRefused)
+	require.ErrorIs(t, h.conn.Accept(t.Context(), h.qp, 0, 0, nil), nd2.ErrConnectionInvalid, "the connector is of no more use")
+
+	answer = asks()
+	c := h.connector()
+	require.NoError(t, l.GetConnectionRequest(t.Context(), c))
+	require.NoError(t, c.Accept(t.Context(), h.qp, 0, 0, nil))
+	require.NoError(t, receive(t, answer, "the next one is answered"))
+}
+
+// waitNDSRQ waits until fewer Receives are outstanding than a threshold says, and posts more.
+func waitNDSRQ(t *conformance.T) *scene {
+	const threshold = 4
+	h := newNDHost(t, ndShape{})
+	srq := must(h.adapter.CreateSharedReceiveQueue(4*threshold, 1, threshold))(t)
+	h.qp = must(h.adapter.CreateQueuePairWithSrq(h.in, h.out, srq, h, 4, 1, 0))(t)
+	r := ndRigOf(h)
+	var mu sync.Mutex
+	var sent, taken int // guarded by mu
+	receives := func(n int) (err error) {
+		for ; n > 0 && err == nil; n-- {
+			err = srq.Receive(nil, h.list(0, 8))
+		}
+		return err
+	}
+	require.NoError(t, receives(threshold))
+	r.peer.sendMessage(nil) // the event of which is for nobody
+	r.received(nil, 0)
+	require.NoError(t, receives(1))
+	return &scene{
+		wait: func(ctx context.Context) error {
+			if err := srq.Notify(ctx); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for taken < sent { // the queue pair has them: their results come
+				var done [threshold]nd2.Result
+				n, err := h.in.Wait(t.Context(), done[:])
+				if err = errors.Join(err, receives(n)); err != nil {
+					return err
+				}
+				taken += n
+			}
+			return nil
+		},
+		happen: func(k int) {
+			var ulpdus [][]byte
+			for range k {
+				ulpdus = append(ulpdus, r.peer.aSend(nil))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sent += k
+			r.peer.sendAtOnce(ulpdus...)
+		},
+		end: func() error {
+			r.peer.drop()
+			return errors.Join(h.qp.Close(), srq.Close())
+		},
+		endsAs: nd2.ErrCanceled,
+	}
 }

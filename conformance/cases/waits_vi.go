@@ -2,7 +2,9 @@ package cases
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,6 +45,7 @@ var waitsVI = []conformance.Case{
 		name: "vi-connect-request", told: lasting, open: waitVIAnswer,
 		keys: []string{"VA-9.4.2-M1"},
 	}),
+	waitCase("4.1", way{name: "vi-connect-peer-wait", told: lasting, open: waitVIPeer, keys: []string{"PT-4-M1"}}),
 	waitCase("3.2", way{name: "vi-flow-control", open: waitVIFlow, keys: []string{"VT-3.2-M10"}}),
 }
 
@@ -226,6 +229,47 @@ func waitVIAnswer(t *conformance.T) *scene {
 		happen: func(int) { once.Do(func() { close(gate) }) },
 	}
 }
+
+// waitVIPeer waits for another VI whose program asks for this one, as its own asks for that. What comes of it is told
+// once: who comes later finds that it was, and the VI connected.
+func waitVIPeer(t *conformance.T) *scene {
+	a, b := newVIHost(t, vipl.Config{}), newVIHost(t, vipl.Config{})
+	va, vb := a.vi(vipl.ServiceUnreliable), b.vi(vipl.ServiceUnreliable)
+	at, to := a.address("one"), b.address("two")
+	require.NoError(t, va.ConnectPeerRequest(t.Context(), at, to))
+	var told atomic.Int32
+	first := make(chan struct{})
+	connected := func() bool {
+		state, _, err := va.QueryVi()
+		return err == nil && state == vipl.StateConnected
+	}
+	return &scene{
+		wait: func(ctx context.Context) error {
+			_, err := va.ConnectPeerWait(ctx)
+			switch {
+			case err == nil && told.Add(1) > 1:
+				return errors.New("told twice")
+			case err == nil:
+				close(first)
+				return nil
+			case errors.Is(err, vipl.ErrInvalidParameter) && connected():
+				return from(t.Context(), first)
+			case errors.Is(err, vipl.ErrInvalidParameter), errors.Is(err, vipl.ErrResource): // one is told why, once
+				return errAttemptOver
+			}
+			return err
+		},
+		happen: func(int) {
+			if b.state(vb) == vipl.StateIdle {
+				require.NoError(t, vb.ConnectPeerRequest(t.Context(), to, at))
+			}
+		},
+		end: a.nic.CloseNic, endsAs: errAttemptOver,
+	}
+}
+
+// errAttemptOver is how a wait ends for an attempt that came to nothing.
+var errAttemptOver = errors.New("the attempt is over")
 
 // waitVIFlow has Sends wait for receives of the other VI, and the program for what becomes of them.
 func waitVIFlow(t *conformance.T) *scene {
