@@ -17,6 +17,7 @@ package inventory
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,8 +28,8 @@ import (
 // often than taken.
 type Tell func(n int, what string)
 
-// Counter is an object that counts what it holds. Count may lock the object, and calls nothing of another package but
-// Tell. When the object is closed, all of it has to come to zero.
+// Counter is an object that counts what it holds. Count may lock the object, and with that locked calls nothing of
+// another package of this module but Tell. When the object is closed, all of it has to come to zero.
 type Counter interface{ Count(tell Tell) }
 
 // CounterFunc is a function that is a Counter.
@@ -89,6 +90,15 @@ func Open(under *Object, kind string, id any, c Counter) *Object {
 	defer all.mu.Unlock()
 	all.objects[o] = struct{}{}
 	return o
+}
+
+// Folder registers a temporary folder, which is to be gone when the object is closed.
+func Folder(path string) *Object {
+	return Open(nil, "temporary folder", path, CounterFunc(func(tell Tell) {
+		if _, err := os.Lstat(path); err == nil {
+			tell(1, "folder on the disk")
+		}
+	}))
 }
 
 // Close says that the object is closed: from here on it should hold nothing. Closing twice is closing once.

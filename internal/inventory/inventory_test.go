@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -53,6 +54,19 @@ func TestPlural(t *testing.T) {
 	assert.Equal(t, "users of PD 3", plural("user of PD 3"))
 	assert.Equal(t, "STag entries", plural("STag entry"))
 	assert.Equal(t, "requests without an answer", plural("request without an answer"))
+}
+
+func TestFolder(t *testing.T) {
+	defer Keep()()
+	c := Take()
+	path := filepath.Join(t.TempDir(), "x")
+	require.NoError(t, os.Mkdir(path, 0o700))
+	o := Folder(path)
+	assert.Equal(t, []string{"temporary folder " + path + ": not closed"}, c.Left())
+	o.Close()
+	assert.Equal(t, []string{"temporary folder " + path + ": 1 folder on the disk"}, c.Left())
+	require.NoError(t, os.Remove(path))
+	assert.Empty(t, c.Left())
 }
 
 // What two scopes side by side leave is told of the one that has left it, whichever goroutine of it did.

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/softrnic/softrnic/internal/inventory"
 )
 
 // Supported says that there are such sockets.
@@ -54,6 +56,7 @@ func Listen(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer inventory.Folder(dir).Close()
 	defer os.RemoveAll(dir)
 	made := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -102,6 +103,9 @@ type Host struct {
 	key    atomic.Uint32 // of regions
 	all    sync.WaitGroup
 
+	counted *inventory.Object
+	regions taken // of calls under way
+
 	mu      sync.Mutex
 	cause   error         // why it has ended
 	gone    chan struct{} // closed with it
@@ -133,6 +137,7 @@ func dial(ctx context.Context, addr, nqn string, c HostConfig) (*Host, error) {
 		return nil, fmt.Errorf("nvmeof: opening the RNIC: %w", err)
 	}
 	h := &Host{config: c, addr: addr, nqn: nqn, log: cm.LimitLogger(nil), nic: nic, gone: make(chan struct{})}
+	h.counted = inventory.Open(nil, "nvmeof host", addr, inventory.CounterFunc(h.count))
 	ctx, cancel := c.connecting(ctx)
 	defer cancel()
 	if err := h.associate(ctx); err != nil {
@@ -307,5 +312,6 @@ func (h *Host) leave(ctx context.Context) error {
 // release gives everything back when nothing runs any more: fail has been called.
 func (h *Host) release() {
 	h.all.Wait()
+	h.counted.Close()
 	_ = h.nic.Close()
 }

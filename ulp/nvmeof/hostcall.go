@@ -104,7 +104,7 @@ func (h *Host) begin(s *hostSlot, c hostCall) (mr *verbs.MR, err error) {
 		mr, err = h.pd.RegisterRegion(verbs.RegionConfig{
 			Memory: c.data, Access: access, Key: uint8(h.key.Add(1)), QP: s.q.qp,
 		})
-		if err != nil {
+		if h.regions.took(err) != nil {
 			return nil, err
 		}
 		r := mr.Remote(0)
@@ -112,7 +112,7 @@ func (h *Host) begin(s *hostSlot, c hostCall) (mr *verbs.MR, err error) {
 	}
 	d.put(c.command)
 	if err := s.post(c.command, inCapsule); err != nil { // the connection is about to end, and tells why
-		_ = take(mr)
+		_ = h.take(mr)
 		_ = s.q.conn.Abort()
 		<-h.gone
 		return nil, h.Err()
@@ -122,11 +122,11 @@ func (h *Host) begin(s *hostSlot, c hostCall) (mr *verbs.MR, err error) {
 
 // take takes memory away from the target. It does not wait for it, and nothing is placed or read any more when it
 // returns.
-func take(mr *verbs.MR) error {
+func (h *Host) take(mr *verbs.MR) error {
 	if mr == nil {
 		return nil
 	}
-	return mr.Deregister()
+	return h.regions.gave(mr.Deregister())
 }
 
 // await waits for the answer, and for the RNIC to be done with the capsule; then the slot is the next command's.
@@ -151,7 +151,7 @@ func (h *Host) await(s *hostSlot, mr *verbs.MR, c hostCall) (completion, error) 
 			err = h.Err()
 		}
 	}
-	if e := take(mr); e != nil && err == nil {
+	if e := h.take(mr); e != nil && err == nil {
 		err = e
 	}
 	if err != nil {

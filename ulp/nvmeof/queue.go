@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -25,6 +26,9 @@ type queue struct {
 	out    *verbs.MR // responses, one for each request
 	local  string    // the address that the host came to
 	seat   *seat     // its place
+
+	counted *inventory.Object
+	taken   taken
 
 	gone   context.Context // ended: the connection is to end
 	cancel context.CancelFunc
@@ -48,19 +52,20 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 	depth := int(h.hsqsize) + 1
 	q = &queue{target: t, hello: h, in: t.shared, dead: make(chan struct{}), free: make(chan *request, depth), cids: map[uint16]*request{}}
 	q.gone, q.cancel = context.WithCancel(ctx)
+	q.counted = inventory.Open(t.counted, "nvmeof queue", h.qid, inventory.CounterFunc(q.count))
 	defer func() {
 		if err != nil {
 			q.release()
 		}
 	}()
-	if q.sendCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: 3*depth + 8}); err != nil {
+	if q.sendCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: 3*depth + 8}); q.taken.took(err) != nil {
 		return q, err
 	}
 	received := depth
 	if t.shared != nil {
 		received = t.config.SharedReceives
 	}
-	if q.recvCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: received + 8}); err != nil {
+	if q.recvCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: received + 8}); q.taken.took(err) != nil {
 		return q, err
 	}
 	c := verbs.QPConfig{
@@ -70,14 +75,14 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 	if t.shared != nil {
 		c.SRQ, c.GracefulReceive = t.shared.srq, true
 	}
-	if q.qp, err = t.nic.CreateQP(c); err != nil {
+	if q.qp, err = t.nic.CreateQP(c); q.taken.took(err) != nil {
 		return q, err
 	}
-	if q.out, err = t.pd.Register(make([]byte, depth*completionSize), verbs.LocalRead); err != nil {
+	if q.out, err = t.pd.Register(make([]byte, depth*completionSize), verbs.LocalRead); q.taken.took(err) != nil {
 		return q, err
 	}
 	if t.shared == nil {
-		if q.in, err = newReceives(t.pd, depth, t.config.capsule(h.qid)); err != nil {
+		if q.in, err = newReceives(t.pd, depth, t.config.capsule(h.qid)); q.taken.took(err) != nil {
 			return q, err
 		}
 		q.in.post = q.qp.PostRecv
@@ -96,22 +101,23 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 // destroy ends the queue pair: commands that wait for the RNIC go on.
 func (q *queue) destroy() {
 	q.cancel()
-	_ = q.qp.Destroy()
+	_ = q.taken.gave(q.qp.Destroy())
 	close(q.dead)
 }
 
 // release gives back all that newQueue has taken, which may have failed half way. Nothing of the queue runs any more.
 func (q *queue) release() {
+	defer q.counted.Close()
 	q.cancel()
-	_ = q.qp.Destroy() // of a queue that has not served; nil, and what is destroyed, the verbs refuse
+	_ = q.taken.gave(q.qp.Destroy()) // of a queue that has not served; nil, and what is destroyed, the verbs refuse
 	for _, cq := range []*verbs.CQ{q.sendCQ, q.recvCQ} {
-		_ = cq.Destroy()
+		_ = q.taken.gave(cq.Destroy())
 	}
 	if q.out != nil {
-		_ = q.out.Deregister()
+		_ = q.taken.gave(q.out.Deregister())
 	}
 	if q.in != nil && q.in != q.target.shared && q.in.mr != nil {
-		_ = q.in.mr.Deregister()
+		_ = q.taken.gave(q.in.mr.Deregister())
 	}
 }
 

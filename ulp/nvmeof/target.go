@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -54,8 +56,10 @@ type Target struct {
 	pd         *verbs.PD
 	buffers    buffers
 	common
-	shared *receives // nil: each queue has its own
-	all    sync.WaitGroup
+	shared  *receives // nil: each queue has its own
+	all     sync.WaitGroup
+	counted *inventory.Object
+	closed  atomic.Bool
 
 	mu          sync.Mutex
 	controllers map[uint16]*controller
@@ -90,6 +94,7 @@ func New(c Config, subsystems ...*Subsystem) (*Target, error) {
 		return nil, err
 	}
 	t.buffers.pd = t.pd
+	t.counted = inventory.Open(nil, "nvmeof target", nil, inventory.CounterFunc(t.count))
 	return t, nil
 }
 
@@ -138,7 +143,11 @@ func (t *Target) Serve(ctx context.Context, l *cm.Listener) error {
 }
 
 // Close gives back what New has taken. Serve has returned before.
-func (t *Target) Close() error { return t.nic.Close() }
+func (t *Target) Close() error {
+	t.closed.Store(true)
+	t.counted.Close()
+	return t.nic.Close()
+}
 
 // connect serves one connection until its end.
 func (t *Target) connect(ctx context.Context, req *cm.Request) {

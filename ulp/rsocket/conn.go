@@ -1,11 +1,14 @@
 package rsocket
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -18,6 +21,9 @@ type Conn struct {
 	qp     *verbs.QP
 	cq     *verbs.CQ
 	mem    memory
+
+	counted *inventory.Object
+	taken   atomic.Int32 // what the RNIC has made for it and not been given back
 
 	rd sync.Mutex // one reader at a time; taken before mu, as wr
 	wr sync.Mutex // one writer at a time
@@ -75,22 +81,23 @@ const slack = 200 * time.Millisecond
 func newConn(config Config) (c *Conn, err error) {
 	c = &Conn{config: config, in: newInbound(config.RecvBuffer, messages), receives: newReceives()}
 	c.reader.told, c.writer.told = make(chan struct{}, 1), make(chan struct{}, 1)
+	c.counted = inventory.Open(nil, "rsocket connection", nil, inventory.CounterFunc(c.count))
 	defer func() {
 		if err != nil {
 			c.release()
 		}
 	}()
-	if c.cq, err = config.NIC.CreateCQ(verbs.CQConfig{Entries: sendDepth + recvDepth, Slack: slack}); err != nil {
+	if c.cq, err = config.NIC.CreateCQ(verbs.CQConfig{Entries: sendDepth + recvDepth, Slack: slack}); c.took(err) != nil {
 		return c, err
 	}
 	c.qp, err = config.NIC.CreateEndpoint(verbs.QPConfig{
 		SendCQ: c.cq, RecvCQ: c.cq, SendDepth: sendDepth, RecvDepth: recvDepth, SendSGE: 1, WriteSGE: 1, RecvSGE: 1,
 		NoReads: true, NoInboundRead: true, NoBind: true, Extensions: config.Immediate,
 	})
-	if err != nil {
+	if c.took(err) != nil {
 		return c, err
 	}
-	if c.mem, err = newMemory(c.qp.PD(), config); err != nil {
+	if c.mem, err = newMemory(c.qp.PD(), config, c.took); err != nil {
 		return c, err
 	}
 	for id := range uint64(recvDepth) {
@@ -126,17 +133,35 @@ func (c *Conn) begin(conn *cm.Conn, private []byte) error {
 
 // release gives back what newConn has made; it may have failed half way.
 func (c *Conn) release() {
+	defer c.counted.Close()
 	if c.qp != nil {
-		_ = c.qp.Destroy()
+		c.gave(c.qp.Destroy())
 	}
-	c.mem.release()
+	c.mem.release(c.gave)
 	for _, mr := range c.maps {
-		_ = mr.Deregister()
+		c.gave(mr.Deregister())
 	}
 	if c.cq != nil {
-		_ = c.cq.Destroy()
+		c.gave(c.cq.Destroy())
 	}
 }
+
+// took counts what the RNIC has made for the connection, unless that failed, and gave what it has been given back.
+func (c *Conn) took(err error) error {
+	if err == nil {
+		c.taken.Add(1)
+	}
+	return err
+}
+
+func (c *Conn) gave(err error) {
+	if err == nil || errors.Is(err, verbs.ErrInvalidRNIC) { // the RNIC was closed before: all has gone with it
+		c.taken.Add(-1)
+	}
+}
+
+// count is an inventory.CounterFunc.
+func (c *Conn) count(tell inventory.Tell) { tell(int(c.taken.Load()), "object of the RNIC") }
 
 // LocalAddr is this side's address, a *net.TCPAddr.
 func (c *Conn) LocalAddr() net.Addr { return c.cm.LocalAddr() }

@@ -29,11 +29,12 @@ type memory struct {
 	recvAt   int
 }
 
-func newMemory(pd *verbs.PD, c Config) (m memory, err error) {
+// newMemory registers it; took is told of each region.
+func newMemory(pd *verbs.PD, c Config, took func(error) error) (m memory, err error) {
 	n := c.RecvBuffer
 	open := make([]byte, n+2*targetSize+c.Mapped*mappedSize)
 	m.ring, m.list, m.mapped = open[:n:n], open[n:n+2*targetSize:n+2*targetSize], open[n+2*targetSize:]
-	if m.open, err = pd.Register(open, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite); err != nil {
+	if m.open, err = pd.Register(open, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite); took(err) != nil {
 		return m, err
 	}
 	own := make([]byte, c.SendBuffer+(dataSlots+controlSlots)*messageSize+controlSlots*mappedSize+recvDepth*messageSize)
@@ -48,13 +49,14 @@ func newMemory(pd *verbs.PD, c Config) (m memory, err error) {
 	m.descs, m.descsAt = part(controlSlots * mappedSize)
 	m.received, m.recvAt = part(recvDepth * messageSize)
 	m.own, err = pd.Register(own, verbs.LocalRead|verbs.LocalWrite)
-	return m, err
+	return m, took(err)
 }
 
-func (m *memory) release() {
+// release gives it back; gave is told of each region.
+func (m *memory) release(gave func(error)) {
 	for _, mr := range []*verbs.MR{m.open, m.own} {
 		if mr != nil {
-			_ = mr.Deregister()
+			gave(mr.Deregister())
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (c *Conn) Map(buf []byte, offset int64) error {
 		return opError("map", c, fmt.Errorf("%w: offset %d, %d octets", ErrNotMapped, offset, len(buf)))
 	}
 	mr, err := c.qp.PD().Register(buf, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
-	if err != nil {
+	if c.took(err) != nil {
 		return opError("map", c, err)
 	}
 	at := mr.Remote(0)
@@ -59,7 +59,7 @@ func (c *Conn) Map(buf []byte, offset int64) error {
 	defer c.leave(&c.writer)
 	for {
 		if err := c.awaitSlot(); err != nil {
-			_ = mr.Deregister()
+			c.gave(mr.Deregister())
 			return opError("map", c, err)
 		}
 		if c.out.credit() && c.smallRoom() >= mappedSize {

@@ -75,7 +75,7 @@ var packages = []group{
 		},
 		{
 			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",
-			"golang.org/x/sys",
+			"golang.org/x/sys internal/inventory",
 		},
 		{
 			"internal/safeopen", "files at a name that the user gives, opened through no link of another user",
@@ -117,11 +117,11 @@ var packages = []group{
 		},
 		{
 			"ulp/rsocket", "`net.Conn` over RDMA, as rsockets of rdma-core speak it ([rsocket.md](rsocket.md))",
-			"cm verbs",
+			"cm internal/inventory verbs",
 		},
 		{
 			"ulp/nvmeof", "NVMe over Fabrics: a target and a host ([nvme.md](nvme.md))",
-			"cm golang.org/x/sync golang.org/x/sys verbs",
+			"cm golang.org/x/sync golang.org/x/sys internal/inventory verbs",
 		},
 	}},
 	{"VI over TCP ([vi.md](vi.md))", []entry{
@@ -207,11 +207,11 @@ var packages = []group{
 		},
 		{
 			"rdmacore/internal/uverbs", "the device uverbs0: the commands of Linux's user ABI over `verbs`",
-			"cm golang.org/x/sys internal/handles internal/tcpsock internal/verbsinternal mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
+			"cm golang.org/x/sys internal/handles internal/inventory internal/tcpsock internal/verbsinternal mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
 		},
 		{
 			"rdmacore/internal/ucma", "the device rdma_cm, over `cm`",
-			"cm golang.org/x/sys internal/tcpsock rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
+			"cm golang.org/x/sys internal/inventory internal/tcpsock rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
 		},
 		{
 			"rdmacore/clib", "the shared library that a C program loads: C calls as Go calls (beside it `rdmacore/preload`, in C)",

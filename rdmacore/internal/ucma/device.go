@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
@@ -67,10 +68,20 @@ type Device struct {
 // New is the device that connects the queue pairs of d.
 func New(d *uverbs.Device) *Device {
 	c := d.Config()
-	return &Device{
+	v := &Device{
 		dev: d, config: c, guid: sysfs.GUID(c.Addr), limits: defaults,
 		ids: map[uint32]*id{}, turns: map[netip.AddrPort]*turn{},
 	}
+	d.Beside(inventory.CounterFunc(v.count))
+	return v
+}
+
+// count is an inventory.CounterFunc.
+func (d *Device) count(tell inventory.Tell) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	tell(len(d.ids), "connection id")
+	tell(len(d.turns), "turn of a connect")
 }
 
 // Open is an open("/dev/infiniband/rdma_cm"). event is an eventfd with EFD_SEMAPHORE, which the File owns

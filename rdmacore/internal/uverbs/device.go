@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
@@ -62,8 +63,11 @@ type Device struct {
 	waits  waitTimes
 	said   sync.Map // causes that were reported
 
-	mu    sync.Mutex
-	files map[*File]struct{}
+	counted *inventory.Object
+
+	mu     sync.Mutex
+	files  map[*File]struct{}
+	beside []inventory.Counter
 }
 
 // New opens a device. Errors: those of verbs.Open; an address that is none.
@@ -84,7 +88,38 @@ func New(c Config) (*Device, error) {
 		_ = r.Close()
 		return nil, fmt.Errorf("uverbs: %w", err)
 	}
+	d.counted = inventory.Open(nil, "uverbs device", c.Addr, inventory.CounterFunc(d.count))
 	return d, nil
+}
+
+// Beside has the inventory count what a device on top of this one holds, and ends with it.
+func (d *Device) Beside(c inventory.Counter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beside = append(d.beside, c)
+}
+
+// count is an inventory.CounterFunc.
+func (d *Device) count(tell inventory.Tell) {
+	tell(entries(&d.cqs), "CQ")
+	tell(entries(&d.srqs), "S-RQ")
+	tell(entries(&d.qpns), "queue pair")
+	tell(entries(&d.chans), "completion channel")
+	d.mu.Lock()
+	tell(len(d.files), "file")
+	beside := d.beside
+	d.mu.Unlock()
+	for _, c := range beside {
+		c.Count(tell)
+	}
+}
+
+func entries(m *sync.Map) (n int) {
+	m.Range(func(_, _ any) bool {
+		n++
+		return true
+	})
+	return n
 }
 
 func (d *Device) start() (err error) {
@@ -111,6 +146,7 @@ func (d *Device) Close() error {
 	for f := range files {
 		f.Close()
 	}
+	d.counted.Close()
 	return d.rnic.Close()
 }
 
