@@ -31,8 +31,8 @@ PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build bin/rnic, without the tables of a debugger (LDFLAGS= keeps them)
-	$(GO) build -ldflags='$(LDFLAGS)' -o bin/ ./cmd/rnic
+build: ## build bin/rnic, without the tables of a debugger (LDFLAGS= keeps them), for systems with any libc
+	CGO_ENABLED=0 $(GO) build -ldflags='$(LDFLAGS)' -o bin/ ./cmd/rnic
 
 c: build ## build the two libraries beside bin/rnic with which `rnic run` runs C programs (Linux; needs gcc)
 	GO=$(GO) rdmacore/build bin

@@ -17,8 +17,10 @@ package rdmacore
 
 import (
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
 )
@@ -33,7 +35,7 @@ const (
 type Settings struct {
 	// Engine is the path of EngineLibrary, which the preload library loads.
 	Engine string
-	// Addr is the device's address, one of this host's.
+	// Addr is the device's address, one of this host's. Invalid: HostAddress chooses, when the device is first used.
 	Addr netip.Addr
 	// RoCE presents a RoCE adapter; else an RNIC.
 	RoCE bool
@@ -55,6 +57,7 @@ type Settings struct {
 // Names of the variables.
 const (
 	envEngine  = "SOFTRNIC_ENGINE" // preload/engine.c reads it
+	envTree    = "SOFTRNIC_TREE"   // preload/path.c reads it
 	envAddr    = "SOFTRNIC_ADDR"
 	envAs      = "SOFTRNIC_AS"
 	envCRC     = "SOFTRNIC_CRC"
@@ -88,16 +91,19 @@ func (s Settings) Environment() [][2]string {
 	}
 }
 
-// FromEnvironment is the settings of this process. An error names the variable and what it may be.
+// FromEnvironment is the settings of this process. An error names the variable and what it may be. What is not set is as
+// `rnic run` has it without flags.
 func FromEnvironment() (Settings, error) {
-	const how = "start the program with `rnic run`"
 	s := Settings{
 		Engine: os.Getenv(envEngine), Strace: os.Getenv(envStrace), Faults: os.Getenv(envFaults),
 		Pcap: os.Getenv(envPcap), Trace: os.Getenv(envTrace),
 	}
 	var err error
-	if s.Addr, err = netip.ParseAddr(os.Getenv(envAddr)); err != nil {
-		return s, fmt.Errorf("%s: %w; %s", envAddr, err, how)
+	if addr := os.Getenv(envAddr); addr != "" {
+		if s.Addr, err = netip.ParseAddr(addr); err != nil || s.Addr.Zone() != "" {
+			return s, fmt.Errorf("%s is %q; want an address of this host, such as 192.0.2.1 or 2001:db8::1", envAddr, addr)
+		}
+		s.Addr = s.Addr.Unmap()
 	}
 	for _, v := range []struct {
 		name, unset, other string
@@ -124,5 +130,41 @@ func FromEnvironment() (Settings, error) {
 // WriteTree makes the files in which rdma-core finds the device, in dir, an empty folder that SYSFS_PATH leads to. netif is the
 // network interface that has the address.
 func (s Settings) WriteTree(dir, netif string) error {
-	return sysfs.Write(dir, sysfs.Config{Addr: s.Addr, GUID: sysfs.GUID(s.Addr), RoCE: s.RoCE, Interface: netif})
+	return sysfs.Write(dir, s.config(netif))
+}
+
+// File is the text of one of those files, by its name below the folder; false if there is no such file.
+func (s Settings) File(name, netif string) (string, bool) {
+	return sysfs.Text(s.config(netif), name)
+}
+
+func (s Settings) config(netif string) sysfs.Config {
+	return sysfs.Config{Addr: s.Addr, GUID: sysfs.GUID(s.Addr), RoCE: s.RoCE, Interface: netif}
+}
+
+// WriteTemplate makes the files of a device that has no address yet, in dir, an empty folder: what Templated leads programs to,
+// in as many networks as there are. What depends on the address there, the engine says in place of the file. Any user can read
+// them.
+func WriteTemplate(dir string) error {
+	if err := (Settings{Addr: netip.IPv6Unspecified()}).WriteTree(dir, ""); err != nil {
+		return err
+	}
+	// The umask may keep others out.
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			return os.Chmod(path, 0o755) //nolint:gosec // G302: nothing in it is secret
+		case d.Type().IsRegular():
+			return os.Chmod(path, 0o444) //nolint:gosec // G302: the same
+		}
+		return nil
+	})
+}
+
+// Templated is the environment, name and value, of programs that start without `rnic run`, whose engine chooses the address: the
+// paths, of the program's file system, are those of the two libraries and of a folder of WriteTemplate.
+func Templated(preload, engine, tree string) [][2]string {
+	return [][2]string{{"LD_PRELOAD", preload}, {envEngine, engine}, {envTree, tree}}
 }

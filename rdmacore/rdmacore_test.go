@@ -1,7 +1,11 @@
 package rdmacore_test
 
 import (
+	"io/fs"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -29,10 +33,11 @@ func TestSettingsThere(t *testing.T) {
 
 // TestSettingsRefused: what a variable says wrong is named.
 func TestSettingsRefused(t *testing.T) {
-	t.Setenv("SOFTRNIC_ADDR", "")
-	_, err := rdmacore.FromEnvironment()
-	assert.ErrorContains(t, err, "SOFTRNIC_ADDR")
-	assert.ErrorContains(t, err, "rnic run")
+	for _, addr := range []string{"host", "fe80::1%lo"} {
+		t.Setenv("SOFTRNIC_ADDR", addr)
+		_, err := rdmacore.FromEnvironment()
+		assert.ErrorContains(t, err, "SOFTRNIC_ADDR is \""+addr)
+	}
 	t.Setenv("SOFTRNIC_ADDR", "127.0.0.1")
 	for _, name := range []string{"SOFTRNIC_AS", "SOFTRNIC_CRC", "SOFTRNIC_PCAP_PAYLOAD", "SOFTRNIC_STATS"} {
 		t.Run(name, func(t *testing.T) {
@@ -44,4 +49,38 @@ func TestSettingsRefused(t *testing.T) {
 	s, err := rdmacore.FromEnvironment()
 	require.NoError(t, err)
 	assert.Equal(t, rdmacore.Settings{Addr: netip.MustParseAddr("127.0.0.1"), CRC: true}, s, "what is not set")
+}
+
+// TestTemplate: the files of a device without an address are those of each device, and the engine has the text of each.
+func TestTemplate(t *testing.T) {
+	template, tree := t.TempDir(), t.TempDir()
+	require.NoError(t, rdmacore.WriteTemplate(template))
+	s := rdmacore.Settings{Addr: netip.MustParseAddr("192.0.2.1"), RoCE: true}
+	require.NoError(t, s.WriteTree(tree, "eth7"))
+	differ := []string{}
+	n := 0
+	require.NoError(t, filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		n++
+		name, err := filepath.Rel(tree, path)
+		require.NoError(t, err)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		said, ok := s.File(name, "eth7")
+		assert.True(t, ok, name)
+		assert.Equal(t, string(text), said, name)
+		other, err := os.ReadFile(filepath.Join(template, name))
+		require.NoError(t, err)
+		if string(other) != said {
+			differ = append(differ, strings.TrimPrefix(name, "class/infiniband/softrnic0/"))
+		}
+		return nil
+	}))
+	assert.Greater(t, n, 20)
+	// rdmacore/preload/path.c asks the engine for what is below class/infiniband: these have to be there.
+	assert.ElementsMatch(t, []string{"node_type", "node_guid", "sys_image_guid", "ports/1/gids/0", "ports/1/gid_attrs/ndevs/0"}, differ)
+	_, ok := s.File("class/infiniband/softrnic0/none", "eth7")
+	assert.False(t, ok)
 }

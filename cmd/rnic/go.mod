@@ -10,6 +10,7 @@ require (
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sync v0.20.0
 	golang.org/x/sys v0.45.0
+	tags.cncf.io/container-device-interface/specs-go v1.1.1
 )
 
 require (

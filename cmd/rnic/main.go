@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/cdi"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/conform"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/demo"
@@ -41,6 +42,7 @@ func root() *cobra.Command {
 		demo.Command(),
 		perf.Command(),
 		run.Command(),
+		cdi.Command(),
 		top.Command(),
 		conform.Command(),
 		dump.Command(),

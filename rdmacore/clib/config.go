@@ -24,6 +24,25 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
+// settings are those of the process, read once, with an address; netif is the network interface that has it, or "" if
+// `rnic run` has chosen the address, and has told the interface elsewhere.
+var settings = sync.OnceValues(func() (s told, err error) {
+	if s.Settings, err = rdmacore.FromEnvironment(); err != nil || s.Addr.IsValid() && os.Getenv("SYSFS_PATH") != "" {
+		return s, err
+	}
+	a, err := rdmacore.HostAddress(s.Addr)
+	if err != nil {
+		return s, fmt.Errorf("SOFTRNIC_ADDR: %w", err)
+	}
+	s.Addr, s.netif = a.Addr, a.Interface
+	return s, nil
+})
+
+type told struct {
+	rdmacore.Settings
+	netif string
+}
+
 // deviceConfig is the device that the settings ask for.
 func deviceConfig(s rdmacore.Settings) (uverbs.Config, error) {
 	config := uverbs.Config{

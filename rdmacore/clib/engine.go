@@ -3,7 +3,7 @@
 // Command clib is libsoftrnic-engine.so, built with -buildmode=c-shared: the devices uverbs0 and rdma_cm of a
 // C program, as functions that the preload library (rdmacore/preload) calls for what the program does with them. It is
 // loaded when a program opens its first device. What it is told comes from the environment
-// that `rnic run` sets: rdmacore.Settings.
+// that `rnic run`, or a container, sets: rdmacore.Settings.
 package main
 
 // #include "own.h"
@@ -19,7 +19,6 @@ import (
 	"syscall"
 	"unsafe"
 
-	"github.com/softrnic/softrnic/rdmacore"
 	"github.com/softrnic/softrnic/rdmacore/internal/ucma"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
@@ -43,11 +42,11 @@ var devices = sync.OnceValues(func() (devs struct {
 	verbs *uverbs.Device
 	cm    *ucma.Device
 }, err error) {
-	settings, err := rdmacore.FromEnvironment()
+	settings, err := settings()
 	if err != nil {
 		return devs, err
 	}
-	config, err := deviceConfig(settings)
+	config, err := deviceConfig(settings.Settings)
 	if err != nil {
 		return devs, err
 	}
@@ -90,6 +89,23 @@ func srn_open(kind, fd C.int) C.int {
 		return -C.int(syscall.EINVAL)
 	}
 	return C.int(files.add(f))
+}
+
+// srn_file puts the text of a file in which rdma-core finds the device, by its name below the folder of them, into the n octets at
+// buf: it returns the text's length, or -ENOENT for another name.
+//
+//export srn_file
+func srn_file(name *C.char, buf unsafe.Pointer, n C.ulong) C.long {
+	s, err := settings()
+	if err != nil {
+		complain(err)
+		return -C.long(syscall.ENODEV)
+	}
+	text, ok := s.File(C.GoString(name), s.netif)
+	if !ok || len(text) > int(n) {
+		return -C.long(syscall.ENOENT)
+	}
+	return C.long(copy(unsafe.Slice((*byte)(buf), int(n)), text))
 }
 
 // srn_close ends an open: its last descriptor is closed.

@@ -1,4 +1,4 @@
-/* The engine is loaded when a program opens its first device, and once more, as a library of its own, in a child of
+/* The engine is loaded when a program opens its first device, or reads a file of a device without an address, and once more, as a library of its own, in a child of
    fork: that has the parent's engine in memory, but none of its threads, so the one it has can do nothing. */
 #include "preload.h"
 
@@ -28,7 +28,7 @@ bool own_process(void) { return getpid() == self; }
 static int refuse(const char *what, const char *why)
 {
 	if (!refused)
-		fprintf(stderr, "softrnic: %s: %s; start the program with `rnic run`, which `make c` completes\n", what, why);
+		fprintf(stderr, "softrnic: %s: %s; start the program with `rnic run`, which `make c` completes, or in a container as docs/containers.md says\n", what, why);
 	refused = true;
 	return ENODEV;
 }
@@ -124,6 +124,7 @@ static int load(void)
 		(__typeof__(e.open))dlsym(lib, "srn_open"),
 		(__typeof__(e.close))dlsym(lib, "srn_close"),
 		(__typeof__(e.write))dlsym(lib, "srn_write"),
+		(__typeof__(e.file))dlsym(lib, "srn_file"),
 		(__typeof__(e.forked))dlsym(lib, "srn_forked"),
 		(__typeof__(e.watch))dlsym(lib, "srn_watch"),
 		(__typeof__(e.foreign))dlsym(lib, "srn_foreign"),
@@ -131,7 +132,7 @@ static int load(void)
 		(__typeof__(e.rings))dlsym(lib, "srn_rings"),
 		(__typeof__(e.post_rings))dlsym(lib, "srn_post_rings"),
 	};
-	if (!e.open || !e.close || !e.write || !e.forked || !e.watch || !e.foreign || !e.channels || !e.rings || !e.post_rings)
+	if (!e.open || !e.close || !e.write || !e.file || !e.forked || !e.watch || !e.foreign || !e.channels || !e.rings || !e.post_rings)
 		return refuse(library, "is not an engine of this version");
 	engine = through_entries(e);
 	return 0;

@@ -213,6 +213,14 @@ static long write_(int handle, const void *buf, unsigned long n)
 	return r;
 }
 
+static long file_(const char *name, void *buf, unsigned long n)
+{
+	struct entry e = enter();
+	long r = raw.file(name, buf, n);
+	leave(&e);
+	return r;
+}
+
 static int watch_(int fd, int *fds, int n)
 {
 	struct entry e = {.thread = this_thread()};
@@ -229,6 +237,7 @@ struct engine through_entries(struct engine e)
 	e.open = open_;
 	e.close = close_;
 	e.write = write_;
+	e.file = file_;
 	e.watch = watch_;
 	return e;
 }

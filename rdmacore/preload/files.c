@@ -47,6 +47,9 @@ static int device_statx(enum kind kind, struct statx *st)
 	enum kind kind = device_of(path);                                                                                  \
 	if (kind)                                                                                                          \
 		return device_open(kind, flags);                                                                           \
+	int text = open_text(path, flags);                                                                                 \
+	if (text != NO_TEXT)                                                                                               \
+		return text;                                                                                               \
 	char buf[PATH_MAX];                                                                                                \
 	path = in_tree(path, buf);                                                                                         \
 	return call
@@ -160,12 +163,18 @@ EXPORT DIR *opendir(const char *path)
 EXPORT FILE *fopen(const char *restrict path, const char *restrict mode)
 {
 	char buf[PATH_MAX];
+	int text = mode[0] == 'r' && !strchr(mode, '+') ? open_text(path, strchr(mode, 'e') ? O_CLOEXEC : O_RDONLY) : NO_TEXT;
+	if (text != NO_TEXT)
+		return text < 0 ? NULL : fdopen(text, mode);
 	return NEXT(fopen)(in_tree(path, buf), mode);
 }
 
 EXPORT FILE *fopen64(const char *restrict path, const char *restrict mode)
 {
 	char buf[PATH_MAX];
+	int text = mode[0] == 'r' && !strchr(mode, '+') ? open_text(path, strchr(mode, 'e') ? O_CLOEXEC : O_RDONLY) : NO_TEXT;
+	if (text != NO_TEXT)
+		return text < 0 ? NULL : fdopen(text, mode);
 	return NEXT(fopen64)(in_tree(path, buf), mode);
 }
 

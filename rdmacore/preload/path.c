@@ -1,16 +1,25 @@
 #include "preload.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static char tree[PATH_MAX]; /* "": none */
+static bool template;       /* the tree is of a device without an address: the engine knows the texts */
 
 /* The environment is read once: a program may clear it. */
 void path_setup(void)
 {
 	const char *p = getenv("SYSFS_PATH");
-	if (p && strlen(p) < sizeof tree && !tree[0])
+	bool shared = !p || !p[0];
+	if (shared)
+		p = getenv("SOFTRNIC_TREE");
+	if (p && strlen(p) < sizeof tree && !tree[0]) {
 		memcpy(tree, p, strlen(p) + 1);
+		template = shared;
+	}
 }
 
 enum kind device_of(const char *path)
@@ -34,4 +43,42 @@ const char *in_tree(const char *path, char buf[PATH_MAX])
 		return path;
 	int n = snprintf(buf, PATH_MAX, "%s%s", tree, path + sizeof "/sys" - 1);
 	return n < PATH_MAX ? buf : path;
+}
+
+static const char *behind(const char *prefix, const char *path)
+{
+	size_t n = strlen(prefix);
+	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
+}
+
+int open_text(const char *path, int flags)
+{
+	enum { TEXT = 256 };
+	static const char device[] = "class/infiniband/";
+	char text[TEXT];
+	if (!template || !path || (flags & (O_ACCMODE | O_PATH | O_DIRECTORY)) != O_RDONLY)
+		return NO_TEXT;
+	const char *name = behind("/sys/", path);
+	if (!name && (name = behind(tree, path)) && *name++ != '/')
+		return NO_TEXT;
+	if (!name || !behind(device, name))
+		return NO_TEXT;
+	int e = engine_load();
+	if (e != 0) {
+		errno = e;
+		return -1;
+	}
+	e = errno;
+	long n = engine.file(name, text, sizeof text);
+	if (n == -ENOENT) {
+		errno = e;
+		return NO_TEXT;
+	}
+	int fd = n < 0 ? (errno = (int)-n, -1) : memfd_create("softrnic-text", flags & O_CLOEXEC ? MFD_CLOEXEC : 0);
+	if (fd >= 0 && (NEXT(write)(fd, text, (size_t)n) != n || lseek(fd, 0, SEEK_SET) != 0)) {
+		NEXT(close)(fd);
+		errno = EIO;
+		return -1;
+	}
+	return fd;
 }

@@ -41,6 +41,9 @@ enum kind device_of(const char *path);
 /* The path to use instead of one below /sys/class/infiniband* or /sys/class/misc/rdma_cm, in buf; others as they are. */
 const char *in_tree(const char *path, char buf[PATH_MAX]);
 void path_setup(void);
+/* A new descriptor of what the engine says in place of the file of a tree without an address, or -1; NO_TEXT for other files. */
+enum { NO_TEXT = -2 };
+int open_text(const char *path, int flags);
 
 /* fd.c: which descriptors are devices. The table says which were: descriptors are closed, and others get their
    numbers, in more ways than can be stood before (fclose, dup3 of another library, io_uring). What says that a number
@@ -75,6 +78,7 @@ struct engine {
 	int (*open)(int kind, int fd);
 	void (*close)(int handle);
 	long (*write)(int handle, const void *buf, unsigned long n);
+	long (*file)(const char *name, void *buf, unsigned long n); /* the text of a file of the tree */
 	void (*forked)(void); /* closes the engine's descriptors, in the child of a fork */
 	int (*watch)(int fd, int *fds, int n); /* receives; what to sleep on beside fd; signals are held by who calls */
 	_Atomic int *foreign; /* not 0: a fault of the engine's may not come to its handler */

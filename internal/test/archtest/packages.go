@@ -282,6 +282,10 @@ var packages = []group{
 			"cmd/rnic/internal/cli cmd/rnic/internal/dissect github.com/spf13/cobra",
 		},
 		{
+			"cmd/rnic/internal/cdi", "`rnic cdi`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra rdmacore tags.cncf.io/container-device-interface/specs-go",
+		},
+		{
 			"cmd/rnic/internal/info", "`rnic info`",
 			"cmd/rnic/internal/cli github.com/spf13/cobra verbs",
 		},
@@ -327,7 +331,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic", "the program: it puts the commands together",
-			"cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
+			"cmd/rnic/internal/cdi cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
 		},
 	}},
 	{"Examples ([examples.md](examples.md), [tutorial.md](tutorial.md)) and interop ([interop.md](interop.md), [ulps.md](ulps.md))", []entry{

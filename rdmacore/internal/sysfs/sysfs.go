@@ -40,20 +40,30 @@ func GUID(a netip.Addr) [8]byte {
 	return [8]byte{0x52, 0x54, 0, 0xff, 0xfe, byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// Write makes the tree in dir, an empty folder.
-func Write(dir string, c Config) error {
-	const (
-		ib    = "class/infiniband/" + Device + "/"
-		port  = ib + "ports/1/"
-		verbs = "class/infiniband_verbs/uverbs0/"
-	)
+// Folders of the tree.
+const (
+	ib    = "class/infiniband/" + Device + "/"
+	port  = ib + "ports/1/"
+	verbs = "class/infiniband_verbs/uverbs0/"
+)
+
+// file is one of the tree, by its name below the folder.
+type file struct{ name, text string }
+
+// links of the tree, and where they lead.
+var links = map[string]string{
+	ib + "device/infiniband_verbs/uverbs0": "../../../../infiniband_verbs/uverbs0",
+	verbs + "device":                       "../../infiniband/" + Device + "/device",
+}
+
+func (c Config) files() []file {
 	node := "4: RNIC"
 	if c.RoCE {
 		node = "1: CA"
 	}
 	guid := groups(c.GUID[:])
 	gid := c.Addr.As16()
-	for _, f := range []struct{ name, text string }{
+	return []file{
 		{"class/infiniband_verbs/abi_version", "6"},
 		{verbs + "ibdev", Device},
 		{verbs + "abi_version", "1"},
@@ -77,7 +87,22 @@ func Write(dir string, c Config) error {
 		{port + "gids/0", groups(gid[:])},
 		{port + "gid_attrs/types/0", "RoCE v2"},
 		{port + "gid_attrs/ndevs/0", c.Interface},
-	} {
+	}
+}
+
+// Text is what a file of the tree has, by its name below the folder; false if the tree has no such file.
+func Text(c Config, name string) (string, bool) {
+	for _, f := range c.files() {
+		if f.name == name {
+			return f.text + "\n", true
+		}
+	}
+	return "", false
+}
+
+// Write makes the tree in dir, an empty folder. Without an Interface the device has none.
+func Write(dir string, c Config) error {
+	for _, f := range c.files() {
 		name := filepath.Join(dir, f.name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return err
@@ -92,10 +117,7 @@ func Write(dir string, c Config) error {
 	if err := os.Mkdir(filepath.Join(dir, ib, "device", "infiniband_verbs"), 0o755); err != nil {
 		return err
 	}
-	for link, to := range map[string]string{
-		ib + "device/infiniband_verbs/uverbs0": "../../../../infiniband_verbs/uverbs0",
-		verbs + "device":                       "../../infiniband/" + Device + "/device",
-	} {
+	for link, to := range links {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			return err
 		}

@@ -944,6 +944,54 @@ static void test_threads(void)
 	close(fd);
 }
 
+static void reads(int fd, const char *want)
+{
+	char text[64];
+	struct stat st;
+	CHECK(fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)strlen(want));
+	CHECK(read(fd, text, sizeof text) == st.st_size && memcmp(text, want, (size_t)st.st_size) == 0);
+	CHECK(lseek(fd, 0, SEEK_SET) == 0 && pread(fd, text, 3, 1) == 3 && memcmp(text, want + 1, 3) == 0);
+	close(fd);
+}
+
+/* The files of a tree without an address: the engine says what it knows of them, the others are as they are there. */
+static void template_child(void)
+{
+	const char *tree = getenv("SOFTRNIC_TREE");
+	char path[4096], text[64];
+	CHECK(!engine_is_loaded() && access("/sys/class/infiniband/x/node_type", R_OK) == 0 && !engine_is_loaded());
+	reads(open("/sys/class/infiniband/x/node_type", O_RDONLY), "1: CA\n");
+	CHECK(engine_is_loaded());
+	snprintf(path, sizeof path, "%s/class/infiniband/x/node_type", tree);
+	int fd = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	reads(fd, "1: CA\n");
+	FILE *f = fopen(path, "r");
+	CHECK(f && fgets(text, sizeof text, f) && strcmp(text, "1: CA\n") == 0 && fclose(f) == 0);
+	snprintf(path, sizeof path, "%s/class/infiniband/x/other", tree);
+	reads(open(path, O_RDONLY), "as it is\n");
+	reads(open("/sys/class/infiniband/x/other", O_RDONLY), "as it is\n");
+	FAILS(open("/sys/class/infiniband/x/failing", O_RDONLY), EIO);
+	FAILS(open("/sys/class/infiniband/x/none", O_RDONLY), ENOENT);
+	snprintf(path, sizeof path, "%sclass/infiniband/x/node_type", tree);
+	FAILS(open(path, O_RDONLY), ENOENT);
+	fd = open("/sys/class/infiniband/x", O_RDONLY | O_DIRECTORY);
+	CHECK(fd >= 0 && faccessat(fd, "other", R_OK, 0) == 0 && close(fd) == 0);
+	CHECK(fopen("/sys/class/infiniband/x/failing", "r") == NULL && errno == EIO);
+	fd = device(UVERBS);
+	CHECK(count(fd, OPENED) == 1 && close(fd) == 0);
+	exit(0);
+}
+
+static void test_template(void)
+{
+	char command[4096];
+	if (getenv("SOFTRNIC_TREE"))
+		template_child();
+	snprintf(command, sizeof command, "SOFTRNIC_TREE=\"$SYSFS_PATH\" SYSFS_PATH= /proc/%d/exe", getpid());
+	CHECK(system(command) == 0);
+}
+
 /* Without an engine a device cannot be opened, and a sentence says why, once. */
 static void test_no_engine(void)
 {
@@ -966,7 +1014,7 @@ int main(void)
 		void (*run)(void);
 	} tests[] = {
 #define T(name) {#name, name}
-		T(test_no_engine), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
+		T(test_no_engine), T(test_template), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
 		T(test_duplicates), T(test_numbers), T(test_events), T(test_event_wakes), T(test_event_of_closed),
 		T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads),
 		T(test_vfork), T(test_threads),

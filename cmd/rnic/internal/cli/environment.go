@@ -16,11 +16,12 @@ type Variable struct {
 // Variables are all of them. Those that begin with SOFTRNIC_ are what `rnic run` tells the libraries in a program (package rdmacore).
 var Variables = []Variable{
 	{"XDG_RUNTIME_DIR", "where processes put their sockets, in softrnic below it: those of --stats, which rnic top looks for, and of VI programs that share a port. Without it: softrnic-UID below TMPDIR"},
-	{"TMPDIR", "the folder for temporary files, /tmp without it"},
+	{"TMPDIR", "the folder for temporary files, /tmp without it. rnic run takes /dev/shm if it cannot write there"},
 	{"LD_PRELOAD", "rnic run puts its library first in the program's, and keeps what is there"},
 	{"SYSFS_PATH", "rnic run gives the program a folder of its own, in which rdma-core finds the device"},
 	{"SOFTRNIC_ENGINE", "the path of libsoftrnic-engine.so"},
-	{"SOFTRNIC_ADDR", "the address of the device: --addr"},
+	{"SOFTRNIC_TREE", "without rnic run, in place of SYSFS_PATH: a folder that rnic cdi generate has made. What depends on the address in it, the engine says"},
+	{"SOFTRNIC_ADDR", "the address of the device: --addr. Without it one is chosen"},
 	{"SOFTRNIC_AS", "iwarp or roce: --as"},
 	{"SOFTRNIC_CRC", "on or off: --crc"},
 	{"SOFTRNIC_STRACE", "a file for the commands of the program, a line each: --strace"},

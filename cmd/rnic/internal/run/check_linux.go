@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 
 	"github.com/softrnic/softrnic/rdmacore"
 )
@@ -24,13 +23,9 @@ func check(w io.Writer, asked netip.Addr) error {
 	}
 	_, err := findLibraries()
 	add(rdmacore.EngineLibrary+", "+rdmacore.PreloadLibrary, err, "yes", "make c")
-	list, err := addresses()
-	var a address
-	if err == nil {
-		a, err = choose(asked, list)
-	}
-	add("address of the device", err, fmt.Sprintf("%s (%s)", a.addr, a.name), "--addr with one that `ip addr` lists")
-	t, err := newTree(os.TempDir())
+	a, err := rdmacore.HostAddress(asked)
+	add("address of the device", err, fmt.Sprintf("%s (%s)", a.Addr, a.Interface), "--addr with one that `ip addr` lists")
+	t, err := newTreeIn(treeFolders())
 	if err == nil {
 		t.remove()
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
+	"github.com/softrnic/softrnic/rdmacore"
 	"github.com/softrnic/softrnic/stats"
 )
 
@@ -59,15 +60,11 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 	if err := preloads(path); err != nil {
 		return cli.WithStatus(126, err)
 	}
-	list, err := addresses()
-	if err != nil {
-		return fmt.Errorf("listing this host's addresses: %w", err)
-	}
-	a, err := choose(f.addr, list)
+	a, err := rdmacore.HostAddress(f.addr)
 	if err != nil {
 		return err
 	}
-	f.addr = a.addr
+	f.addr = a.Addr
 	if f.strace != "" {
 		if f.strace, err = filepath.Abs(f.strace); err != nil {
 			return err
@@ -84,13 +81,13 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passed...)
 	defer signal.Stop(signals)
-	tree, err := newTree(os.TempDir())
+	tree, err := newTreeIn(treeFolders())
 	if err != nil {
 		return fmt.Errorf("making a folder for the device's files: %w", err)
 	}
 	defer tree.remove()
 	settings := f.settings(libs)
-	if err := settings.WriteTree(tree.path, a.name); err != nil {
+	if err := settings.WriteTree(tree.path, a.Interface); err != nil {
 		return fmt.Errorf("writing the device's files: %w", err)
 	}
 	program := exec.Command(path, args[1:]...)

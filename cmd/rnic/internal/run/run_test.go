@@ -50,33 +50,6 @@ func TestLibrariesIn(t *testing.T) {
 	assert.ErrorContains(t, err, "without spaces")
 }
 
-func TestChoose(t *testing.T) {
-	parse := netip.MustParseAddr
-	lo, eth := address{parse("127.0.0.1"), "lo"}, address{parse("192.0.2.7"), "eth0"}
-	link, six := address{parse("fe80::1"), "eth0"}, address{parse("2001:db8::7"), "eth0"}
-	for _, tt := range []struct {
-		asked string
-		list  []address
-		want  address // none: an error
-	}{
-		{"", []address{lo, link, six, eth}, eth},
-		{"", []address{lo, link, six}, six},
-		{"", []address{lo, link}, lo},
-		{"", nil, address{}},
-		{"2001:db8::7", []address{lo, eth, six}, six},
-		{"127.1.2.3", []address{lo, eth}, address{parse("127.1.2.3"), "lo"}},
-		{"192.0.2.8", []address{lo, eth}, address{}},
-	} {
-		var asked netip.Addr
-		if tt.asked != "" {
-			asked = parse(tt.asked)
-		}
-		got, err := choose(asked, tt.list)
-		assert.Equal(t, tt.want, got, tt.asked)
-		assert.Equal(t, tt.want == address{}, err != nil, tt.asked)
-	}
-}
-
 func TestEnvironment(t *testing.T) {
 	f := flags{addr: netip.MustParseAddr("127.0.0.1"), as: "roce", crc: true, strace: "/t"}
 	got := map[string]string{}

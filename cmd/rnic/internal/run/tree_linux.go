@@ -30,6 +30,23 @@ const (
 	markerName = ".rnic-run"
 )
 
+// treeFolders are where the folder may be, the best first. A container with a read-only root has shared memory to write to, and
+// maybe nothing else.
+func treeFolders() []string { return []string{os.TempDir(), "/dev/shm"} }
+
+// newTreeIn is newTree in the first of dirs where it can be made.
+func newTreeIn(dirs []string) (*tree, error) {
+	var errs []error
+	for _, dir := range dirs {
+		t, err := newTree(dir)
+		if err == nil {
+			return t, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("%w; TMPDIR may name one that you may write to", errors.Join(errs...))
+}
+
 // newTree makes a folder in dir, and removes what killed processes of this user left there.
 func newTree(dir string) (*tree, error) {
 	sweep(dir)

@@ -61,6 +61,19 @@ func TestTree(t *testing.T) {
 	assert.Empty(t, left)
 }
 
+// TestTreeElsewhere: where the first folder cannot be written to, the next is taken; without any, each is named.
+func TestTreeElsewhere(t *testing.T) {
+	dir, none := t.TempDir(), filepath.Join(t.TempDir(), "none")
+	tree, err := newTreeIn([]string{none, dir})
+	require.NoError(t, err)
+	assert.Equal(t, dir, filepath.Dir(tree.path))
+	tree.remove()
+	_, err = newTreeIn([]string{none, none + "2"})
+	require.ErrorContains(t, err, none+":")
+	require.ErrorContains(t, err, none+"2:")
+	assert.ErrorContains(t, err, "TMPDIR")
+}
+
 // TestSweepSparesTheUsers: nothing goes that `rnic run` has not made, whatever its name and its age.
 func TestSweepSparesTheUsers(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
