@@ -12,11 +12,13 @@
 
 enum { SOCKETS = 8 };
 
+#pragma weak preadv2 /* of glibc: see engine.c */
+
 /* A read that does not wait, whatever the descriptor says. */
 static ssize_t read_now(int fd, void *buf, size_t n)
 {
 	struct iovec to = {buf, n};
-	ssize_t r = preadv2(fd, &to, 1, -1, RWF_NOWAIT);
+	ssize_t r = preadv2 ? preadv2(fd, &to, 1, -1, RWF_NOWAIT) : (errno = ENOSYS, -1);
 	if (r >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS))
 		return r;
 	struct pollfd p = {fd, POLLIN, 0};

@@ -25,10 +25,17 @@ static _Atomic bool handlers_known;
 
 bool own_process(void) { return getpid() == self; }
 
+/* Weak: another libc than glibc loads this library without them. In a container it comes into every program, and all but those
+   that look for RDMA must not notice. Go's runtime in a library needs glibc. */
+extern const char *gnu_get_libc_version(void) __attribute__((weak));
+extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
+
 static int refuse(const char *what, const char *why)
 {
+	const char *help = gnu_get_libc_version ? "start the program with `rnic run`, which `make c` completes, or in a container as docs/containers.md says"
+						: "build the program on a system, or in an image, with glibc";
 	if (!refused)
-		fprintf(stderr, "softrnic: %s: %s; start the program with `rnic run`, which `make c` completes, or in a container as docs/containers.md says\n", what, why);
+		fprintf(stderr, "softrnic: %s: %s; %s\n", what, why, help);
 	refused = true;
 	return ENODEV;
 }
@@ -105,6 +112,8 @@ static int load(void)
 {
 	char path[PATH_MAX];
 	int copy = -1;
+	if (!gnu_get_libc_version)
+		return refuse("this program", "it is linked with musl, and the engine is made for glibc");
 	if (!library[0])
 		return refuse("no engine", "SOFTRNIC_ENGINE is not set");
 	if (generation > 0)
@@ -207,5 +216,6 @@ void engine_setup(void)
 	if (p && strlen(p) < sizeof library)
 		memcpy(library, p, strlen(p) + 1);
 	self = getpid();
-	pthread_atfork(before_fork, in_parent, in_child);
+	if (__register_atfork) /* what pthread_atfork() calls */
+		__register_atfork(before_fork, in_parent, in_child, NULL);
 }

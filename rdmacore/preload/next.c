@@ -11,6 +11,11 @@ void next_resolve(void)
 #define CALL(name, result, params, why) next.name = (__typeof__(next.name))dlsym(RTLD_NEXT, #name);
 #include "calls.h"
 #undef CALL
+	/* musl has had these for programs that call them, and leads them to the others now where no library stands before it. */
+#define SAME(name)                                                                                                         \
+	if (!next.name##64)                                                                                                \
+		next.name##64 = (__typeof__(next.name##64))next.name;
+	SAME(open) SAME(openat) SAME(fopen) SAME(fcntl)
 	path_setup();
 }
 
