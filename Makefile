@@ -10,6 +10,7 @@ CROWDSECONDS ?= 60
 CHAOSSECONDS ?= 600
 INTEROPFLAGS ?=
 CTESTFLAGS ?=
+CONTAINERFLAGS ?=
 CSOAKSECONDS ?= 600
 CBENCHROUNDS ?= 5
 MUTANTFLAGS ?=
@@ -122,6 +123,15 @@ c-soak: c ## C programs that start, connect, move data, are killed at random and
 c-bench: c ## measure C programs under `rnic run` beside `rnic perf`, in CBENCHROUNDS rounds (5), and update docs/c-programs.md
 	interop/cprograms/packages
 	$(GO) run ./interop/cprograms -bench $(CBENCHROUNDS)
+
+.PHONY: container-test images
+container-test: c ## RDMA programs of Debian in containers, by podman, each way; installs podman and makes an image (root, Debian); update docs/containers.md
+	interop/containers/packages
+	$(GO) run ./interop/containers $(CONTAINERFLAGS)
+
+images: c ## build two OCI images with podman, for this processor or for ARCHES: rnic alone, and Debian with programs to try (root, Debian)
+	interop/containers/packages
+	packaging/images
 
 .PHONY: ulps ulps-rsocket ulps-siw ulps-nvme
 ulps: ulps-rsocket ulps-siw ulps-nvme ## upper layers against other people's programs: all of these

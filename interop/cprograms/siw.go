@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softrnic/softrnic/interop/internal/procnet"
 	"github.com/softrnic/softrnic/interop/internal/siw"
 )
 
@@ -145,7 +146,7 @@ func (o options) siwReady(ctx context.Context, g *siw.Guest, r siwRow, srv *prog
 			// siw listens with a socket of the kernel's, which this file shows too.
 			cmd = g.Command(ctx, 10*time.Second, "cat /proc/net/tcp")
 		}
-		if text, err := cmd.Output(); err == nil && listens(string(text), r.port, listening["tcp"]) {
+		if text, err := cmd.Output(); err == nil && procnet.ListensTCP(string(text), r.port) {
 			return nil
 		}
 		select {

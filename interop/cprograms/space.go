@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/softrnic/softrnic/interop/internal/procnet"
 )
 
 // space is a network of its own, with its own processes, mounts and users too where the caller is not root. Its first process ends
@@ -76,31 +78,8 @@ func (s *space) do(ctx context.Context, script string) (string, error) {
 	return string(out), nil
 }
 
-// listening are the states of sockets that take what comes, by the name in /proc/net: TCP_LISTEN, and TCP_CLOSE of UDP.
-var listening = map[string]string{"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"}
-
 // listens tells whether a socket of the space listens on a port.
-func (s *space) listens(port int) bool {
-	for name, state := range listening {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", s.first.Process.Pid, name))
-		if err == nil && listens(string(text), port, state) {
-			return true
-		}
-	}
-	return false
-}
-
-// listens looks for a socket in a state in the text of /proc/net/tcp: proc_pid_net(5).
-func listens(text string, port int, want string) bool {
-	for line := range strings.Lines(text) {
-		const local, state = 1, 3
-		fields := strings.Fields(line)
-		if len(fields) > state && fields[state] == want && strings.HasSuffix(fields[local], fmt.Sprintf(":%04X", port)) {
-			return true
-		}
-	}
-	return false
-}
+func (s *space) listens(port int) bool { return procnet.Listens(s.first.Process.Pid, port) }
 
 // end ends all processes of the space, and with them the space.
 func (s *space) end() {

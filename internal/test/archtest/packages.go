@@ -360,6 +360,10 @@ var packages = []group{
 			"",
 		},
 		{
+			"interop/internal/procnet", "looks at the sockets of another network",
+			"",
+		},
+		{
 			"interop/internal/siw", "QEMU guests with Linux's siw",
 			"",
 		},
@@ -369,7 +373,11 @@ var packages = []group{
 		},
 		{
 			"interop/cprograms", "C programs of Debian's packages under `rnic run`",
-			"interop/internal/docsection interop/internal/siw",
+			"interop/internal/docsection interop/internal/procnet interop/internal/siw",
+		},
+		{
+			"interop/containers", "RDMA programs in containers, by podman",
+			"interop/internal/docsection interop/internal/procnet",
 		},
 		{
 			"interop/nvme", "Linux's NVMe initiator and target against `rnic nvme`",
