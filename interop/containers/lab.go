@@ -81,7 +81,11 @@ func newLab(ctx context.Context, rnic, here, compose string) (l *lab, err error)
 	if err := l.remove(ctx); err != nil { // of a run that was killed
 		return l, err
 	}
-	return l, l.do(ctx, "podman", "network", "create", "--ignore", prefix+"net")
+	if l.do(ctx, "podman", "network", "exists", prefix+"net") == nil {
+		return l, nil
+	}
+	err = l.do(ctx, "podman", "network", "create", prefix+"net")
+	return l, err
 }
 
 // settings are podman's: storage of our own, and what a machine without systemd, or with a low limit of descriptors, wants.
@@ -90,16 +94,16 @@ func (l *lab) settings(cache string) error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		manager = "cgroupfs"
 	}
-	limit := func(which int) uint64 {
+	limit := func(which int, most uint64) uint64 {
 		var r syscall.Rlimit
 		if err := syscall.Getrlimit(which, &r); err != nil {
 			return 1024
 		}
-		return min(r.Max, 1<<20)
+		return min(r.Max, most)
 	}
 	const processes = 6 // RLIMIT_NPROC
 	conf := fmt.Sprintf("[engine]\nruntime = \"runc\"\ncgroup_manager = %q\nevents_logger = \"file\"\n[containers]\ndefault_ulimits = [\"nofile=%[2]d:%[2]d\", \"nproc=%[3]d:%[3]d\"]\n",
-		manager, limit(syscall.RLIMIT_NOFILE), limit(processes))
+		manager, limit(syscall.RLIMIT_NOFILE, 1<<20), limit(processes, 1024))
 	storage := fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = %q\n", filepath.Join(cache, "storage"), filepath.Join(cache, "run"))
 	l.env = append(os.Environ(), "CONTAINERS_CONF="+l.dir+"/containers.conf", "CONTAINERS_STORAGE_CONF="+l.dir+"/storage.conf", "LC_ALL=C")
 	return errors.Join(
@@ -168,11 +172,19 @@ func (l *lab) do(ctx context.Context, name string, args ...string) error {
 	return err
 }
 
-// remove ends what a row has started.
+// remove ends what a row has started. Podman itself is still cleaning up behind a container that has just ended, and refuses
+// meanwhile.
 func (l *lab) remove(ctx context.Context) error {
-	return errors.Join(
-		l.do(ctx, "podman", "pod", "rm", "-f", "-i", "-t", "0", prefix+"pod"),
-		l.do(ctx, "sh", "-c", `podman ps -aq --filter name=`+prefix+` | xargs -r podman rm -f -t 0`))
+	ctx, cancel := context.WithTimeout(ctx, rowTime)
+	defer cancel()
+	for {
+		err := errors.Join(
+			l.do(ctx, "podman", "pod", "rm", "-f", "-i", "-t", "0", prefix+"pod"),
+			l.do(ctx, "sh", "-c", `podman ps -aq --filter name=`+prefix+` | xargs -r podman rm -f -t 0`))
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "busy") {
+			return err
+		}
+	}
 }
 
 func (l *lab) close() error {
