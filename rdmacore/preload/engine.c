@@ -34,8 +34,10 @@ static int refuse(const char *what, const char *why)
 {
 	const char *help = gnu_get_libc_version ? "start the program with `rnic run`, which `make c` completes, or in a container as docs/containers.md says"
 						: "build the program on a system, or in an image, with glibc";
-	if (!refused)
-		fprintf(stderr, "softrnic: %s: %s; %s\n", what, why, help);
+	char line[2 * PATH_MAX]; /* in one write, which nothing comes between */
+	int n = snprintf(line, sizeof line, "softrnic: %s: %s; %s\n", what, why, help);
+	if (!refused && n > 0)
+		NEXT(write)(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
 	refused = true;
 	return ENODEV;
 }
