@@ -30,8 +30,8 @@ func (v *taken) gave(err error) error {
 func (t *Target) count(tell inventory.Tell) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	tell(t.queues, "place")
-	tell(len(t.hosts), "host")
+	tell(t.places.held(), "place")
+	tell(len(t.places.hosts), "host")
 	tell(len(t.controllers), "controller")
 	for _, s := range t.subsystems {
 		s.mu.Lock()
