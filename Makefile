@@ -27,7 +27,7 @@ FOLDERS = $(shell $(GO) list -m -f '{{.Dir}}/...')
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build man c c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers tshark chaos interop verify clean
+.PHONY: help build man c bundled c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers tshark chaos interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ build: ## build bin/rnic, without the tables of a debugger (LDFLAGS= keeps them)
 
 c: build ## build the two libraries beside bin/rnic with which `rnic run` runs C programs (Linux; needs gcc)
 	GO=$(GO) rdmacore/build bin
+
+bundled: ## build bin/bundled/rnic, which has the two libraries in itself and runs C programs wherever it is copied to (Linux; needs gcc)
+	GO=$(GO) tools/bundle.sh bin/bundled
 
 c-unit: ## test the preload library, under sanitizers too (needs gcc with libasan and libubsan)
 	@out=$$(mktemp -d) && trap 'rm -rf "$$out"' EXIT && rdmacore/preload/test/run "$$out"

@@ -310,8 +310,12 @@ var packages = []group{
 			"cmd/rnic/internal/cli github.com/spf13/cobra lab/fault lab/relay",
 		},
 		{
+			"cmd/rnic/internal/bundle", "the libraries of `rnic run` in the program itself, and how they are unpacked",
+			"golang.org/x/sys",
+		},
+		{
 			"cmd/rnic/internal/run", "`rnic run`",
-			"cmd/rnic/internal/cli github.com/spf13/cobra golang.org/x/sys rdmacore stats",
+			"cmd/rnic/internal/bundle cmd/rnic/internal/cli github.com/spf13/cobra golang.org/x/sys rdmacore stats verbs",
 		},
 		{
 			"cmd/rnic/internal/top", "`rnic top`",
@@ -412,6 +416,10 @@ var packages = []group{
 		{
 			"internal/test/nosighandlers", "a process without Go's signal handlers",
 			"internal/safecopy",
+		},
+		{
+			"internal/test/modproxy", "the modules of this tree as a module proxy has them, and what their users get",
+			"",
 		},
 		{
 			"internal/test/pathcover", "the files and functions that one Send and one segment walk through",

@@ -16,6 +16,7 @@ type Variable struct {
 // Variables are all of them. Those that begin with SOFTRNIC_ are what `rnic run` tells the libraries in a program (package rdmacore).
 var Variables = []Variable{
 	{"XDG_RUNTIME_DIR", "where processes put their sockets, in softrnic below it: those of --stats, which rnic top looks for, and of VI programs that share a port. Without it: softrnic-UID below TMPDIR"},
+	{"XDG_CACHE_HOME", "where a rnic that has the libraries of rnic run in itself puts them, in softrnic below it; HOME/.cache without it"},
 	{"TMPDIR", "the folder for temporary files, /tmp without it. rnic run takes /dev/shm if it cannot write there"},
 	{"LD_PRELOAD", "rnic run puts its library first in the program's, and keeps what is there"},
 	{"SYSFS_PATH", "rnic run gives the program a folder of its own, in which rdma-core finds the device"},

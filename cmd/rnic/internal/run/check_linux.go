@@ -22,7 +22,7 @@ func check(w io.Writer, asked netip.Addr) error {
 		rows = append(rows, row{what, state, fix})
 	}
 	_, err := findLibraries()
-	add(rdmacore.EngineLibrary+", "+rdmacore.PreloadLibrary, err, "yes", "make c")
+	add(rdmacore.EngineLibrary+", "+rdmacore.PreloadLibrary, err, "yes", "rnic of "+releaseArchive()+", or make c")
 	a, err := rdmacore.HostAddress(asked)
 	add("address of the device", err, fmt.Sprintf("%s (%s)", a.Addr, a.Interface), "--addr with one that `ip addr` lists")
 	t, err := newTreeIn(treeFolders())
