@@ -52,7 +52,7 @@ check() {
   for dir in $(nested); do
     tags+=" $dir/$version"
     # With the go.sum that is in the commit: it has to have the root's hash.
-    (cd "$dir" && proxied "$go" build -mod=readonly -o "$place/" ./... && proxied "$go" mod verify)
+    (cd "$dir" && proxied "$go" build -mod=readonly ./... && proxied "$go" mod verify)
   done
   echo "release: $version can be published:"
   echo "for t in $tags; do git tag -a -m \"\$t\" \"\$t\"; done && git push origin $tags"
