@@ -53,9 +53,7 @@ func session(ctx context.Context, c Config, devices *Devices) (known os.FileInfo
 	defer func() {
 		g.Stop() // ends the streams
 		<-served
-		if now, err := os.Lstat(c.socket()); err == nil && same(now, own) { // else it is another plug-in's by now
-			_ = os.Remove(c.socket())
-		}
+		removeOwn(c.socket(), own)
 	}()
 	if err := register(ctx, c); err != nil {
 		return known, false, err
@@ -63,6 +61,13 @@ func session(ctx context.Context, c Config, devices *Devices) (known os.FileInfo
 	c.Log.Info("registered", "resource", c.Resource, "socket", c.socket())
 	watched, err = attend(ctx, c, devices, s, attention{w, tick.C, known, own})
 	return known, watched, err
+}
+
+// removeOwn removes the plug-in's socket, if it is not another's by now: a kubelet that starts makes room for one.
+func removeOwn(path string, own os.FileInfo) {
+	if now, err := os.Lstat(path); err == nil && same(now, own) {
+		_ = os.Remove(path)
+	}
 }
 
 // attention is what a session looks at.
