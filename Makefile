@@ -149,18 +149,23 @@ ulps-nvme: build ## the NVMe over Fabrics target: hosts that do what kernels nev
 	$(GO) test -race -count=1 ./ulp/nvmeof
 	$(GO) run ./interop/nvme
 
-.PHONY: k8s-test k8s-lint k8s-image
+.PHONY: k8s-test k8s-lint k8s-image k8s-node
+K8SIMAGE ?= softrnic-device-plugin:0.9.0
+K8SUSERIMAGE ?= softrnic-try:0.9.0
 k8s-test: ## the device plug-in against the kubelet's end of its API, and the manifests against Kubernetes' types and rules
 	GOWORK=off $(GO) test -C kubernetes -race -shuffle=on $(GOTESTFLAGS) ./internal/...
 	GOWORK=off $(GO) test -C kubernetes -shuffle=on $(GOTESTFLAGS) .
 
 lint: k8s-lint
 k8s-lint:
-	GOWORK=off $(GO) vet -C kubernetes ./...
-	cd kubernetes && GOWORK=off $(GO) tool -modfile=../tools/go.mod golangci-lint run ./...
+	GOWORK=off $(GO) vet -C kubernetes -tags node ./...
+	cd kubernetes && GOWORK=off $(GO) tool -modfile=../tools/go.mod golangci-lint run --build-tags node ./...
 
 k8s-image: ## build the image of the device plug-in for this machine's processor (needs gcc, and podman or buildah)
 	GO=$(GO) kubernetes/image $(K8SIMAGE)
+
+k8s-node: k8s-image ## the image on this machine, by podman: containers of K8SUSERIMAGE with devices that it allocates
+	GOWORK=off SOFTRNIC_TEST_PLUGIN=$(K8SIMAGE) SOFTRNIC_TEST_IMAGE=$(K8SUSERIMAGE) $(GO) test -C kubernetes -count=1 -v -tags node -run TestNode .
 
 verify: ## clone the last commit to an empty place and run what README.md promises
 	GO=$(GO) tools/verify.sh

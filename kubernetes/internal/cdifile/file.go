@@ -48,7 +48,7 @@ func (f *File) Ensure(e Edits) error {
 	for i := range f.n {
 		spec.Devices = append(spec.Devices, specs.Device{Name: strconv.Itoa(i), ContainerEdits: e.one})
 	}
-	version, err := cdi.MinimumRequiredVersion(spec)
+	version, err := specs.MinimumRequiredVersion(spec)
 	if err != nil {
 		return fmt.Errorf("the CDI file: %w", err)
 	}

@@ -17,7 +17,7 @@ func Files(from, to string) (replaced []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // programs of any user read what is in it
+	if err := os.MkdirAll(to, 0o755); err != nil { // programs of any user read what is in it
 		return nil, err
 	}
 	for _, e := range entries {

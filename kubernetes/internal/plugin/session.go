@@ -26,7 +26,7 @@ func session(ctx context.Context, c Config, devices *Devices) (known os.FileInfo
 	if err != nil {
 		return nil, false, fmt.Errorf("watching files: %w", err)
 	}
-	defer w.Close()
+	defer func() { _ = w.Close() }()
 	if err := w.Add(c.Dir); err != nil {
 		return nil, false, fmt.Errorf("watching %s, the kubelet's folder for device plug-ins: %w", c.Dir, err)
 	}
@@ -42,14 +42,18 @@ func session(ctx context.Context, c Config, devices *Devices) (known os.FileInfo
 	}
 	own, err := os.Lstat(c.socket())
 	if err != nil {
-		l.Close()
-		return known, false, err
+		return known, false, errors.Join(err, l.Close())
 	}
 	s := newServer(devices, c.Inject)
 	g := grpc.NewServer()
 	api.RegisterDevicePluginServer(g, s)
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(l) }()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		if err := g.Serve(l); err != nil {
+			c.Log.Warn("serving the kubelet", "socket", c.socket(), "why", err)
+		}
+	}()
 	defer func() {
 		g.Stop() // ends the streams
 		<-served
@@ -95,7 +99,8 @@ func attend(ctx context.Context, c Config, devices *Devices, s *server, a attent
 		case <-a.tick:
 			c.look(ctx, devices)
 		case <-a.w.Events:
-		case <-a.w.Errors: // events were lost
+		case err := <-a.w.Errors: // events were lost, so the sockets are looked at
+			c.Log.Warn("watching files", "folder", c.Dir, "why", err)
 		}
 		if err := a.stale(c); err != nil {
 			return watched, err
@@ -131,7 +136,8 @@ func awaitKubelet(ctx context.Context, c Config, devices *Devices, w *fsnotify.W
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-w.Events:
-		case <-w.Errors:
+		case err := <-w.Errors:
+			c.Log.Warn("watching files", "folder", c.Dir, "why", err)
 		case <-tick:
 			c.look(ctx, devices)
 		}
@@ -144,7 +150,7 @@ func register(ctx context.Context, c Config) error {
 	if err != nil {
 		return fmt.Errorf("registering at %s: %w", c.kubelet(), err)
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	_, err = api.NewRegistrationClient(client).Register(ctx, &api.RegisterRequest{
@@ -171,7 +177,7 @@ func listen(path string) (net.Listener, error) {
 	default:
 		other, err := net.Dial("unix", path)
 		if err == nil {
-			other.Close()
+			_ = other.Close()
 		}
 		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("another plug-in serves %s; end it, or use another resource name", path)
@@ -186,8 +192,7 @@ func listen(path string) (net.Listener, error) {
 	}
 	l.SetUnlinkOnClose(false)                     // by then another's may be there
 	if err := os.Chmod(path, 0o600); err != nil { // the kubelet is root
-		l.Close()
-		return nil, err
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
