@@ -150,8 +150,8 @@ ulps-nvme: build ## the NVMe over Fabrics target: hosts that do what kernels nev
 	$(GO) run ./interop/nvme
 
 .PHONY: k8s-test k8s-lint k8s-image k8s-node
-K8SIMAGE ?= softrnic-device-plugin:0.9.0
-K8SUSERIMAGE ?= softrnic-try:0.9.0
+K8SIMAGE ?= softrnic-device-plugin:$(shell sed -n 's/^appVersion: *//p' kubernetes/chart/Chart.yaml)
+K8SUSERIMAGE ?= softrnic-try
 k8s-test: ## the device plug-in against the kubelet's end of its API, and the manifests against Kubernetes' types and rules
 	GOWORK=off $(GO) test -C kubernetes -race -shuffle=on $(GOTESTFLAGS) ./internal/...
 	GOWORK=off $(GO) test -C kubernetes -shuffle=on $(GOTESTFLAGS) .
@@ -159,7 +159,7 @@ k8s-test: ## the device plug-in against the kubelet's end of its API, and the ma
 lint: k8s-lint
 k8s-lint:
 	GOWORK=off $(GO) vet -C kubernetes -tags node ./...
-	cd kubernetes && GOWORK=off $(GO) tool -modfile=../tools/go.mod golangci-lint run --build-tags node ./...
+	cd kubernetes && GOWORK=off $(GO) tool -modfile=../tools/go.mod golangci-lint run --build-tags node
 
 k8s-image: ## build the image of the device plug-in for this machine's processor (needs gcc, and podman or buildah)
 	GO=$(GO) kubernetes/image $(K8SIMAGE)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -256,6 +257,33 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 4, pods)
+}
+
+// The chart, the examples and the page are of the release that the library says it is.
+func TestRelease(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("..", "verbs", "version.go"))
+	require.NoError(t, err)
+	m := regexp.MustCompile(`(?m)^const release = "(.+)"$`).FindSubmatch(source)
+	require.NotNil(t, m)
+	release := string(m[1])
+	c := loadChart(t)
+	assert.Equal(t, release, c.Metadata.Version)
+	assert.Equal(t, release, c.Metadata.AppVersion)
+
+	page, err := os.ReadFile(filepath.Join("..", "docs", "kubernetes.md"))
+	require.NoError(t, err)
+	texts := map[string]string{"page": string(page)}
+	for file, documents := range examples(t) {
+		texts[file] = strings.Join(documents, "\n")
+	}
+	tag := regexp.MustCompile(`(?:softrnic-[a-z-]+:|TAG=)([0-9]\S*[0-9])`)
+	for what, text := range texts {
+		tags := tag.FindAllStringSubmatch(text, -1)
+		assert.NotEmpty(t, tags, what)
+		for _, found := range tags {
+			assert.Equal(t, release, found[1], "%s: %s", what, found[0])
+		}
+	}
 }
 
 // The page shows the files, not copies that go stale.

@@ -190,7 +190,8 @@ func listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false)                     // by then another's may be there
+	l.SetUnlinkOnClose(false) // by then another's may be there
+
 	if err := os.Chmod(path, 0o600); err != nil { // the kubelet is root
 		return nil, errors.Join(err, l.Close())
 	}
