@@ -5,6 +5,6 @@
 //	examples             pods
 //	image                builds the plug-in's image
 //
-// It is a module of its own, and no part of go.work: the versions that Kubernetes' packages ask for are not the library's.
-// It imports nothing of softrnic's other modules; it runs rnic. docs/kubernetes.md says how to use it.
+// It is a module of its own, and no part of go.work: the versions that Kubernetes' packages ask for are not the
+// library's. It imports nothing of softrnic's other modules; it runs rnic. docs/kubernetes.md says how to use it.
 package kubernetes

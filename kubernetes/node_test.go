@@ -33,7 +33,9 @@ const (
 
 // podman is a container with no more than a pod of the level restricted has, and less. It ends when ctx does.
 func (m machine) podman(ctx context.Context, flags []string, image string, command ...string) *exec.Cmd {
-	args := []string{"run", "--rm", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000"}
+	args := []string{
+		"run", "--rm", "--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000",
+	}
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		args = append([]string{"--runtime=runc", "--cgroup-manager=cgroupfs"}, args...)
 	}
@@ -44,7 +46,7 @@ func (m machine) podman(ctx context.Context, flags []string, image string, comma
 	return c
 }
 
-// TestNode: the image installs, registers, and what it allocates is a device for unprivileged containers of this machine.
+// TestNode: the image installs, registers, and what it allocates is a device for unprivileged containers.
 func TestNode(t *testing.T) {
 	m := machine{image: os.Getenv("SOFTRNIC_TEST_PLUGIN"), user: os.Getenv("SOFTRNIC_TEST_IMAGE")}
 	require.NotEmpty(t, m.image, "make k8s-node sets it")
@@ -64,7 +66,8 @@ func TestNode(t *testing.T) {
 	mounts := []string{"--network=none", "-v=" + m.dir + "/opt:" + m.dir + "/opt"}
 	out, err := m.podman(t.Context(), mounts, m.image, "install", "--to="+m.dir+"/opt").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	plug := m.podman(t.Context(), append(mounts, "-v="+m.dir+"/kubelet:"+m.dir+"/kubelet", "-v="+cdiDir+":"+cdiDir), m.image,
+	mounts = append(mounts, "-v="+m.dir+"/kubelet:"+m.dir+"/kubelet", "-v="+cdiDir+":"+cdiDir)
+	plug := m.podman(t.Context(), mounts, m.image,
 		"serve", "--rnic="+m.dir+"/opt/rnic", "--kubelet-dir="+m.dir+"/kubelet", "--cdi-kind="+kind, "--devices=2")
 	log := &fakekubelet.Log{}
 	plug.Stdout, plug.Stderr = log, log
@@ -100,7 +103,8 @@ func (m machine) measure(t *testing.T, p fakekubelet.Plugin) {
 	a, err := p.Allocate(t.Context(), []string{"1"}, []string{"0"})
 	require.NoError(t, err)
 	pod := func(i int, more ...string) []string {
-		return append([]string{"--user=65534", "--network=" + network, "--device=" + a.ContainerResponses[i].CdiDevices[0].Name}, more...)
+		device := a.ContainerResponses[i].CdiDevices[0].Name
+		return append([]string{"--user=65534", "--network=" + network, "--device=" + device}, more...)
 	}
 	_ = exec.Command("podman", "network", "rm", "-f", network).Run() // of a run that was killed
 	out, err := exec.Command("podman", "network", "create", network).CombinedOutput()
@@ -120,7 +124,8 @@ func (m machine) measure(t *testing.T, p fakekubelet.Plugin) {
 	require.NoError(t, server.Start())
 	// The program prints nothing before its end, so the container's sockets are looked at: port 18515, state LISTEN.
 	require.Eventually(t, func() bool {
-		return exec.Command("podman", "exec", name, "grep", "-q", ":4853 .* 0A ", "/proc/net/tcp", "/proc/net/tcp6").Run() == nil
+		look := exec.Command("podman", "exec", name, "grep", "-q", ":4853 .* 0A ", "/proc/net/tcp", "/proc/net/tcp6")
+		return look.Run() == nil
 	}, fakekubelet.Patience, 100*time.Millisecond, "the server does not listen")
 	addr, err := exec.Command("podman", "exec", name, "hostname", "-i").Output()
 	require.NoError(t, err)

@@ -55,7 +55,9 @@ func TestGenerateAndRespond(t *testing.T) {
 	for _, m := range r.Mounts {
 		mounts = append(mounts, fmt.Sprintf("%s %s %t", m.HostPath, m.ContainerPath, m.ReadOnly))
 	}
-	assert.Equal(t, []string{dir + "/preload.so /c/preload.so true", dir + "/tree /c/tree true", dir + " /c/rw false"}, mounts)
+	assert.Equal(t, []string{
+		dir + "/preload.so /c/preload.so true", dir + "/tree /c/tree true", dir + " /c/rw false",
+	}, mounts)
 	assert.Empty(t, r.CdiDevices)
 
 	require.NoError(t, e.Present())
@@ -101,10 +103,10 @@ func TestParseRefuses(t *testing.T) {
 		`"hostPath": "/d/tree"`:      {{`"hostPath": ""`, "without a path"}},
 		`"containerPath": "/c/tree"`: {{`"type": "bind"`, "without a path"}},
 		`"name": "0", "containerEdits": {`: {
-			{`"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/x"}], `, "does not know"},
-			{`"name": "0", "containerEdits": {"hooks": [{"hookName": "poststop", "path": "/x"}], `, "does not know"},
+			{`"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/x"}], `, "which knows them"},
+			{`"name": "0", "containerEdits": {"hooks": [{"hookName": "poststop", "path": "/x"}], `, "which knows them"},
 		},
-		`"containerEdits": {"env"`: {{`"containerEdits": {"additionalGids": [0], "env"`, "does not know"}},
+		`"containerEdits": {"env"`: {{`"containerEdits": {"additionalGids": [0], "env"`, "which knows them"}},
 	} {
 		for _, c := range cases {
 			text := strings.Replace(good, old, c[0], 1)
@@ -143,7 +145,9 @@ func TestFile(t *testing.T) {
 	for _, m := range spec.Mounts {
 		sources[m.Destination] = m.Source
 	}
-	assert.Equal(t, map[string]string{"/c/preload.so": dir + "/preload.so", "/c/tree": dir + "/tree", "/c/rw": dir}, sources)
+	assert.Equal(t, map[string]string{
+		"/c/preload.so": dir + "/preload.so", "/c/tree": dir + "/tree", "/c/rw": dir,
+	}, sources)
 
 	before, err := os.Stat(f.Path())
 	require.NoError(t, err)

@@ -38,8 +38,8 @@ func (f *File) Path() string {
 	return filepath.Join(f.dir, cdi.GenerateSpecName(f.vendor, f.class)+".json")
 }
 
-// Ensure writes the file if it is not there or not as it should be. It stays when the plug-in ends: a container that has a
-// device may be started again without the plug-in.
+// Ensure writes the file if it is not there or not as it should be. It stays when the plug-in ends: a container that
+// has a device may be started again without the plug-in.
 func (f *File) Ensure(e Edits) error {
 	if now, err := os.ReadFile(f.Path()); err == nil && f.written != nil && bytes.Equal(now, f.written) {
 		return nil

@@ -48,7 +48,8 @@ func Generate(ctx context.Context, path string) (Edits, error) {
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		}
-		return Edits{}, fmt.Errorf("%s cdi generate: %w: %s", path, err, strings.TrimSpace(string(problems.octets[:min(len(problems.octets), 1000)])))
+		said := problems.octets[:min(len(problems.octets), 1000)]
+		return Edits{}, fmt.Errorf("%s cdi generate: %w: %s", path, err, strings.TrimSpace(string(said)))
 	}
 	edits, err := parse(out.octets)
 	if err != nil {
@@ -96,8 +97,9 @@ func parse(text []byte) (Edits, error) {
 		}
 	}
 	for _, edits := range []cdi.ContainerEdits{e.all, e.one} {
-		if len(edits.DeviceNodes)+len(edits.NetDevices)+len(edits.Hooks)+len(edits.AdditionalGIDs) > 0 || edits.IntelRdt != nil {
-			return Edits{}, errors.New("more than mounts and variables in it, which this plug-in does not know; use the plug-in of that release")
+		others := len(edits.DeviceNodes) + len(edits.NetDevices) + len(edits.Hooks) + len(edits.AdditionalGIDs)
+		if others > 0 || edits.IntelRdt != nil {
+			return Edits{}, errors.New("more than mounts and variables in it; use the plug-in of rnic's release, which knows them")
 		}
 	}
 	return e, nil

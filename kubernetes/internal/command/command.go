@@ -1,4 +1,5 @@
-// Package command is the program rnic-device-plugin: its commands and their flags, and what this node has for containers.
+// Package command is the program rnic-device-plugin: its commands and their flags, and what this node has for
+// containers.
 package command
 
 import (
@@ -89,10 +90,10 @@ func serve(ctx context.Context, args []string, w io.Writer) error {
 	fs.StringVar(&o.resource, "resource", "softrnic.io/rnic", "the `name` of the resource that pods ask for")
 	fs.IntVar(&o.devices, "devices", 64, "how many containers of this node may have one at a time")
 	fs.StringVar(&o.inject, "inject", "cdi", "how containers get it: `cdi`, or mounts for runtimes without CDI")
-	fs.StringVar(&o.rnic, "rnic", hostFolder+"/rnic", "the `path` of rnic, which the host has too, its libraries beside it")
+	fs.StringVar(&o.rnic, "rnic", hostFolder+"/rnic", "the `path` of rnic, the same on the host, its libraries beside it")
 	fs.StringVar(&o.cdiDir, "cdi-dir", "/var/run/cdi", "the host's `folder` for CDI files")
 	fs.StringVar(&o.cdiKind, "cdi-kind", "", "the `kind` of the CDI devices (default the name of the resource)")
-	fs.StringVar(&o.kubelet, "kubelet-dir", strings.TrimSuffix(api.DevicePluginPath, "/"), "the kubelet's `folder` for device plug-ins")
+	fs.StringVar(&o.kubelet, "kubelet-dir", filepath.Clean(api.DevicePluginPath), "the kubelet's `folder` for device plug-ins")
 	fs.DurationVar(&o.interval, "interval", 5*time.Second, "between two looks at the files on the host")
 	if err := parse(fs, args, w); err != nil {
 		return err

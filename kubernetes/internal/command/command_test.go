@@ -42,7 +42,8 @@ func (n node) install(t *testing.T) {
 dir=${0%/*}
 [ -f $dir/preload.so ] || { echo "preload.so is not beside this program" >&2; exit 1; }
 cat <<END
-{"cdiVersion": "0.5.0", "kind": "softrnic.io/rnic", "devices": [{"name": "0", "containerEdits": {"env": ["LD_PRELOAD=/c/preload.so", "FLAGS=$*"],
+{"cdiVersion": "0.5.0", "kind": "softrnic.io/rnic", "devices": [{"name": "0", "containerEdits": {
+ "env": ["LD_PRELOAD=/c/preload.so", "FLAGS=$*"],
  "mounts": [{"hostPath": "$dir/preload.so", "containerPath": "/c/preload.so", "options": ["ro"]},
    {"hostPath": "$dir/rnic", "containerPath": "/c/rnic"}]}}]}
 END
@@ -58,7 +59,8 @@ func (n node) serve(t *testing.T, flags ...string) *fakekubelet.Log {
 	ctx, cancel := context.WithCancel(t.Context())
 	log, ended := &fakekubelet.Log{}, make(chan error, 1)
 	args := append([]string{
-		"serve", "--rnic", n.opt + "/rnic", "--cdi-dir", n.cdi, "--kubelet-dir", n.kubelet, "--interval", "5ms", "--devices", "3",
+		"serve", "--rnic", n.opt + "/rnic", "--cdi-dir", n.cdi, "--kubelet-dir", n.kubelet, "--interval", "5ms",
+		"--devices", "3",
 	}, flags...)
 	go func() { ended <- Run(ctx, args, log) }()
 	t.Cleanup(func() {
@@ -126,7 +128,11 @@ func TestFilesGone(t *testing.T) {
 
 	file := filepath.Join(n.cdi, "softrnic.io-rnic.json")
 	require.NoError(t, os.Remove(file))
-	require.Eventually(t, func() bool { _, err := os.Stat(file); return err == nil }, fakekubelet.Patience, time.Millisecond)
+	there := func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	}
+	require.Eventually(t, there, fakekubelet.Patience, time.Millisecond)
 	require.NoError(t, os.RemoveAll(n.cdi))
 	require.NoError(t, os.WriteFile(n.cdi, nil, 0o600)) // no folder can be there now
 	k.Await(t, resource, func(p fakekubelet.Plugin) bool { return len(p.Unhealthy) == 3 })

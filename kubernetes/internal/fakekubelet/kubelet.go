@@ -1,6 +1,6 @@
 // Package fakekubelet is the kubelet's end of the device plug-in API, for tests: it does what Kubernetes' own does
-// (pkg/kubelet/cm/devicemanager) as far as a plug-in sees it. It empties its folder when it starts, connects to a plug-in
-// before it answers a registration, and marks all devices of a plug-in ill whose ListAndWatch ends.
+// (pkg/kubelet/cm/devicemanager) as far as a plug-in sees it. It empties its folder when it starts, connects to a
+// plug-in before it answers a registration, and marks all devices of a plug-in ill whose ListAndWatch ends.
 package fakekubelet
 
 import (
@@ -68,7 +68,9 @@ func start(t *testing.T, dir string, deaf bool) *Kubelet {
 	for _, e := range entries {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
-	k := &Kubelet{dir: dir, deaf: deaf, server: grpc.NewServer(), plugins: map[string]*Plugin{}, changed: make(chan struct{})}
+	k := &Kubelet{
+		dir: dir, deaf: deaf, server: grpc.NewServer(), plugins: map[string]*Plugin{}, changed: make(chan struct{}),
+	}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	api.RegisterRegistrationServer(k.server, k)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "kubelet.sock"), Net: "unix"})
@@ -105,7 +107,8 @@ func (k *Kubelet) Register(ctx context.Context, r *api.RegisterRequest) (*api.Em
 		k.update(func() { k.plugin(r.ResourceName).Registrations++ })
 		return &api.Empty{}, nil
 	}
-	conn, err := grpc.NewClient("unix://"+filepath.Join(k.dir, r.Endpoint), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+	conn, err := grpc.NewClient("unix://"+filepath.Join(k.dir, r.Endpoint), plain)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Files copies every file of from to the folder to, which is made if it is not there, and returns the names of those that
-// were not as they should be. A file is replaced as a whole, under its name: containers that have the old one keep it.
+// Files copies every file of from to the folder to, which is made if it is not there, and returns the names of those
+// that were not as they should be. A file is replaced as a whole, under its name: containers that have the old one keep it.
 func Files(from, to string) (replaced []string, err error) {
 	entries, err := os.ReadDir(from)
 	if err != nil {

@@ -2,8 +2,8 @@
 // what a container with one is given, over the API that the kubelet publishes (k8s.io/kubelet, deviceplugin/v1beta1).
 //
 // A session is one socket of the plug-in's, one registration and the kubelet's ListAndWatch over it. It lasts until
-// something says that the kubelet does not know this plug-in any more: a new kubelet.sock, our socket removed (a kubelet
-// that starts empties the folder), the end of ListAndWatch. Then the next session begins.
+// something says that the kubelet does not know this plug-in any more: a new kubelet.sock, our socket removed (a
+// kubelet that starts empties the folder), the end of ListAndWatch. Then the next session begins.
 package plugin
 
 import (
@@ -83,7 +83,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("resource %q; the domain %s is Kubernetes' own, use another", c.Resource, domain)
 	}
 	if p := c.socket(); len(p) > longestPath {
-		return fmt.Errorf("%s has %d characters, a socket's path %d at most; use a shorter resource name", p, len(p), longestPath)
+		return fmt.Errorf("%s has %d characters, a socket's path %d at most; use a shorter name", p, len(p), longestPath)
 	}
 	return nil
 }

@@ -123,7 +123,7 @@ func TestKubeletRestart(t *testing.T) {
 	}
 }
 
-// What the kubelet's socket tells is enough, and so is what the plug-in's own does. No event of a file system is needed.
+// Each sign alone is enough.
 func TestRestartIsSeenBy(t *testing.T) {
 	for what, do := range map[string]func(*testing.T, *fakekubelet.Kubelet, string){
 		"the socket removed": func(t *testing.T, _ *fakekubelet.Kubelet, dir string) {
@@ -140,7 +140,9 @@ func TestRestartIsSeenBy(t *testing.T) {
 			run(t, dir, nil)
 			first := k.AwaitHealthy(t, resource, 4).Registrations
 			do(t, k, dir)
-			k.Await(t, resource, func(p fakekubelet.Plugin) bool { return p.Registrations > first && p.Watched && len(p.Healthy) == 4 })
+			k.Await(t, resource, func(p fakekubelet.Plugin) bool {
+				return p.Registrations > first && p.Watched && len(p.Healthy) == 4
+			})
 			_, err := os.Stat(socket(dir))
 			assert.NoError(t, err)
 		})
@@ -201,7 +203,9 @@ func TestHealth(t *testing.T) {
 	p := k.AwaitHealthy(t, resource, 4)
 	for range 3 {
 		r.fallIll("libsoftrnic-engine.so is gone")
-		k.Await(t, resource, func(p fakekubelet.Plugin) bool { return len(p.Unhealthy) == 4 && len(p.Healthy) == 0 && p.Watched })
+		k.Await(t, resource, func(p fakekubelet.Plugin) bool {
+			return len(p.Unhealthy) == 4 && len(p.Healthy) == 0 && p.Watched
+		})
 		_, err := p.Allocate(t.Context(), []string{"1"})
 		assert.Equal(t, codes.FailedPrecondition, status.Code(err))
 		assert.ErrorContains(t, err, "libsoftrnic-engine.so is gone")
@@ -304,7 +308,7 @@ func TestConfig(t *testing.T) {
 		"domain kubernetes.io":   {Resource: "kubernetes.io/rnic", Devices: 1, Dir: dir},
 		"domain x.kubernetes.io": {Resource: "x.kubernetes.io/rnic", Devices: 1, Dir: dir},
 		"domain requests.x":      {Resource: "requests.x/rnic", Devices: 1, Dir: dir},
-		"a socket's path":        {Resource: "example.com/" + strings.Repeat("x", 60), Devices: 1, Dir: dir + strings.Repeat("/long", 10)},
+		"a socket's path":        {Resource: resource, Devices: 1, Dir: dir + strings.Repeat("/long", 20)},
 	} {
 		assert.ErrorContains(t, plugin.Run(t.Context(), c), want)
 	}

@@ -120,7 +120,9 @@ func (a attention) stale(c Config) error {
 }
 
 // awaitKubelet waits for the kubelet's socket.
-func awaitKubelet(ctx context.Context, c Config, devices *Devices, w *fsnotify.Watcher, tick <-chan time.Time) (os.FileInfo, error) {
+func awaitKubelet(
+	ctx context.Context, c Config, devices *Devices, w *fsnotify.Watcher, tick <-chan time.Time,
+) (os.FileInfo, error) {
 	for told := false; ; told = true {
 		info, err := os.Lstat(c.kubelet())
 		if err == nil {
@@ -146,7 +148,8 @@ func awaitKubelet(ctx context.Context, c Config, devices *Devices, w *fsnotify.W
 
 // register tells the kubelet of the plug-in. The kubelet connects to our socket before it answers.
 func register(ctx context.Context, c Config) error {
-	client, err := grpc.NewClient("unix://"+c.kubelet(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+	plain := grpc.WithTransportCredentials(insecure.NewCredentials())
+	client, err := grpc.NewClient("unix://"+c.kubelet(), plain, grpc.WithNoProxy())
 	if err != nil {
 		return fmt.Errorf("registering at %s: %w", c.kubelet(), err)
 	}
@@ -154,7 +157,8 @@ func register(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Patience)
 	defer cancel()
 	_, err = api.NewRegistrationClient(client).Register(ctx, &api.RegisterRequest{
-		Version: api.Version, Endpoint: filepath.Base(c.socket()), ResourceName: c.Resource, Options: &api.DevicePluginOptions{},
+		Version: api.Version, Endpoint: filepath.Base(c.socket()), ResourceName: c.Resource,
+		Options: &api.DevicePluginOptions{},
 	})
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

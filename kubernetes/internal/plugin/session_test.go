@@ -14,7 +14,6 @@ func TestRemoveOwn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.sock")
 	first, err := listen(path)
 	require.NoError(t, err)
-	defer first.Close()
 	own, err := os.Lstat(path)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(path)) // the kubelet has started
@@ -23,6 +22,7 @@ func TestRemoveOwn(t *testing.T) {
 	require.NoError(t, err)
 	defer second.Close()
 	removeOwn(path, own)
+	require.NoError(t, first.Close())
 	assert.FileExists(t, path)
 	own, err = os.Lstat(path)
 	require.NoError(t, err)
