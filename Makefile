@@ -88,6 +88,8 @@ lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint
 	$(GO) vet work
 	$(GO) vet -race work
 	GOWORK=off $(GO) vet -C interop/ulps/testdata/grpc ./...
+	GOWORK=off $(GO) vet -C tools/site -tags chromium ./...
+	$(SITE) . -root ../.. -check
 	GOARCH=386 CGO_ENABLED=0 $(GO) vet work
 	GOARCH=arm64 CGO_ENABLED=0 $(GO) vet work
 	GOOS=windows $(GO) vet work
@@ -166,6 +168,22 @@ k8s-image: ## build the image of the device plug-in for this machine's processor
 
 k8s-node: k8s-image ## the image on this machine, by podman: containers of K8SUSERIMAGE with devices that it allocates
 	GOWORK=off SOFTRNIC_TEST_PLUGIN=$(K8SIMAGE) SOFTRNIC_TEST_IMAGE=$(K8SUSERIMAGE) $(GO) test -C kubernetes -count=1 -v -tags node -run TestNode .
+
+# The site has a module of its own, outside of any workspace: nobody else needs what it needs.
+SITE := GOWORK=off $(GO) run -C tools/site
+.PHONY: site site-test bench-record bench-page
+site: build ## build the documentation site, with live examples of bin/rnic, into bin/site
+	$(SITE) . -root ../.. -out ../../bin/site
+
+site-test: site ## build the site, and look at every page with Chromium: links, search, narrow windows, light and dark (Debian: chromium)
+	GOWORK=off $(GO) test -C tools/site -count=1 ./...
+	SOFTRNIC_TEST_SITE=$(CURDIR)/bin/site GOWORK=off $(GO) test -C tools/site -count=1 -timeout=1h -tags chromium -run 'TestPages|TestTheme|TestSearch|TestShots' .
+
+bench-record: build ## add ten runs beside a net.Conn to docs/bench/turns.json, and update docs/benchmarks.md (Linux, a quiet machine)
+	$(SITE) ./bench -root ../.. -record 10
+
+bench-page: ## make docs/benchmarks.md from what is recorded
+	$(SITE) ./bench -root ../..
 
 verify: ## clone the last commit to an empty place and run what README.md promises
 	GO=$(GO) tools/verify.sh

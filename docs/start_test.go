@@ -9,14 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadmeProgram: the program in the README is the one that an example of cm runs,
-// and short.
-func TestReadmeProgram(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
+// TestStartProgram: the program in start/go.md is the one that an example of cm runs, and short.
+func TestStartProgram(t *testing.T) {
+	page, err := os.ReadFile("start/go.md")
 	require.NoError(t, err)
 	example, err := os.ReadFile("../cm/example_client_test.go")
 	require.NoError(t, err)
-	_, program, ok := strings.Cut(string(readme), "```go\n")
+	_, program, ok := strings.Cut(string(page), "```go\n")
 	require.True(t, ok)
 	program, _, _ = strings.Cut(program, "```\n")
 	require.LessOrEqual(t, strings.Count(program, "\n"), 40, "lines, all in all")
