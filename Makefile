@@ -171,12 +171,14 @@ k8s-node: k8s-image ## the image on this machine, by podman: containers of K8SUS
 
 # The site has a module of its own, outside of any workspace: nobody else needs what it needs.
 SITE := GOWORK=off $(GO) run -C tools/site
-.PHONY: site site-test bench-record bench-page
+.PHONY: site site-unit site-test bench-record bench-page
 site: build ## build the documentation site, with live examples of bin/rnic, into bin/site
 	$(SITE) . -root ../.. -out ../../bin/site
 
-site-test: site ## build the site, and look at every page with Chromium: links, search, narrow windows, light and dark (Debian: chromium)
-	GOWORK=off $(GO) test -C tools/site -count=1 ./...
+site-unit: ## test what builds the site
+	GOWORK=off $(GO) test -C tools/site -shuffle=on $(GOTESTFLAGS) ./...
+
+site-test: site site-unit ## build the site, and look at every page with Chromium: links, search, narrow windows, light and dark (Debian: chromium)
 	SOFTRNIC_TEST_SITE=$(CURDIR)/bin/site GOWORK=off $(GO) test -C tools/site -count=1 -timeout=1h -tags chromium -run 'TestPages|TestTheme|TestSearch|TestShots' .
 
 bench-record: build ## add ten runs beside a net.Conn to docs/bench/turns.json, and update docs/benchmarks.md (Linux, a quiet machine)

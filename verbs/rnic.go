@@ -9,7 +9,7 @@
 //	  +---- CQ --> completion event handler
 //	  +---- Pages (physical memory)
 //
-// CreateEndpoint is the short way to a queue pair: README.md has a whole client. The
+// CreateEndpoint is the short way to a queue pair: docs/start/go.md has a whole client. The
 // types of requests, completions and codes are those of package wr, where their fields
 // and methods are documented.
 //

@@ -70,6 +70,11 @@ func (s *site) addAPI() error {
 		}
 	}
 	s.add(apiIndex(docs[:promised], docs[promised:]))
+	s.apiNav = []navGroup{{Title: "Promised"}, {Title: "The engine"}}
+	for i, rel := range dirs {
+		g := &s.apiNav[min(1, i/promised)]
+		g.Items = append(g.Items, navItem{Title: rel, Out: "api/" + rel + ".html"})
+	}
 	return nil
 }
 

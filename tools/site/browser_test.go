@@ -251,8 +251,8 @@ func TestSearch(t *testing.T) {
 	dir, b := siteFolder(t), newBrowser(t)
 	b.as(t, 1280, "light")
 	for _, tt := range []struct{ from, word, first string }{
-		{"index.html", "MULPDU", "glossary"},
-		{"docs/start/c.html", "postsend", "api/verbs"},
+		{"index.html", "MULPDU", "api/mpa"},
+		{"docs/start/c.html", "glossary", "docs/glossary"},
 		{"api/lab/trace.html", "prometheus", "prometheus"},
 	} {
 		t.Run(tt.word, func(t *testing.T) {

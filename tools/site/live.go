@@ -54,7 +54,7 @@ func (s *site) runLive(out string, p *page) error {
 		if len(printed) > 0 {
 			fmt.Fprintf(&b, "<pre class=\"printed\" tabindex=\"0\"><code>%s</code></pre>\n", template.HTMLEscapeString(string(printed)))
 		}
-		fmt.Fprintf(&b, "<p class=\"made\">Run when this site was built, in %.1f s.", took.Seconds())
+		fmt.Fprintf(&b, "<p class=\"made\">Run when this site was built, in %s.", round(took))
 		for _, name := range after {
 			if !slices.Contains(before, name) {
 				fmt.Fprintf(&b, " <a class=\"button\" href=\"%s\">Open %s</a>", relative(p.out, path.Join("live", name)), name)
@@ -110,4 +110,12 @@ func (s *site) dropLeftovers(dir string) error {
 		problems = append(problems, os.Chmod(filepath.Join(dir, e.Name()), 0o644)) //nolint:gosec // a page for all
 	}
 	return errors.Join(problems...)
+}
+
+// round is a time as people say it.
+func round(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
 }

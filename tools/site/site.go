@@ -52,7 +52,8 @@ type site struct {
 	byFile map[string]*page  // by source
 	byOut  map[string]*page  // by out
 	assets map[string]string // pictures and the like: file of the site to source, both from their roots
-	nav    []navGroup
+	nav    []navGroup        // of the documents
+	apiNav []navGroup        // of the packages
 }
 
 // readSite reads every Markdown page: those of the root, and those of docs and below.

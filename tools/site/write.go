@@ -79,8 +79,12 @@ func put(out, name string, raw []byte) error {
 // writePage puts a page into the layout.
 func (s *site) writePage(out string, p *page) error {
 	root := strings.TrimSuffix(relative(p.out, "style.css"), "style.css")
-	nav := make([]navGroup, len(s.nav))
-	for i, g := range s.nav {
+	side, name := s.nav, "All documents"
+	if section(p.out) == "api" {
+		side, name = s.apiNav, "All packages"
+	}
+	nav := make([]navGroup, len(side))
+	for i, g := range side {
 		nav[i].Title = g.Title
 		for _, item := range g.Items {
 			nav[i].Items = append(nav[i].Items, navItem{item.Title, relative(p.out, item.Out), item.Out == p.out})
@@ -92,7 +96,7 @@ func (s *site) writePage(out string, p *page) error {
 	}
 	var b strings.Builder
 	err := layout.Execute(&b, map[string]any{
-		"Page": p, "Title": p.title, "Body": p.body, "TOC": p.toc, "Root": root, "Nav": nav, "Source": source,
+		"Page": p, "Title": p.title, "Body": p.body, "TOC": p.toc, "Root": root, "Nav": nav, "Side": name, "Source": source,
 		"Landing": p.out == "index.html", "Forge": forge, "Section": section(p.out),
 	})
 	if err != nil {
