@@ -41,7 +41,7 @@ func (s *site) packages() (dirs []string, promised int, err error) {
 	for _, piece := range []string{yes, no} {
 		for _, m := range quoted.FindAllStringSubmatch(piece, -1) {
 			sources, err := filepath.Glob(filepath.Join(s.root, filepath.FromSlash(m[1]), "*.go"))
-			if err == nil && len(sources) > 0 && !slices.Contains(dirs, m[1]) {
+			if err == nil && len(sources) > 0 && !strings.HasPrefix(m[1], "internal/") && !slices.Contains(dirs, m[1]) {
 				dirs = append(dirs, m[1])
 			}
 		}

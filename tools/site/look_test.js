@@ -7,9 +7,8 @@
 
   const view = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > view) {
-    let worst = null;
-    for (const e of document.querySelectorAll("body *"))
-      if (e.getBoundingClientRect().right > view + 1 && (!worst || !worst.contains(e))) worst ||= e;
+    const scrolls = e => e && e !== document.body && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+    const worst = [...document.querySelectorAll("body *")].find(e => e.getBoundingClientRect().right > view + 1 && !scrolls(e.parentElement));
     out.wide = document.documentElement.scrollWidth + " of " + view + ", " + (worst ? worst.outerHTML.slice(0, 120) : "?");
   }
 

@@ -124,11 +124,15 @@ func writeTurns(b *strings.Builder, runs []turns, busy bool) {
 	}
 	l := spreadOf(shares)
 	first, last := runs[0].When.Format("2 January 2006"), runs[len(runs)-1].When.Format("2 January 2006")
+	share := fmt.Sprintf("%.0f to %.0f", l.least, l.most)
+	if l.least == l.most {
+		share = fmt.Sprintf("%.0f", l.most)
+	}
 	when := "of " + first
 	if last != first {
 		when = "from " + first + " to " + last
 	}
-	fmt.Fprintf(b, "### %s\n\n%d runs %s; %s; others used %.0f to %.0f %% of them.\n\n", title, l.n, when, strings.Join(cpus, ", "), l.least, l.most)
+	fmt.Fprintf(b, "### %s\n\n%d runs %s; %s; others used %s %% of them.\n\n", title, l.n, when, strings.Join(cpus, ", "), share)
 	b.WriteString("| figure | better is | ours | `net.Conn` | ratio | middle half | least | most |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
 	for i, row := range runs[0].Rows {
 		var ours, plain, ratio []float64
