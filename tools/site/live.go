@@ -63,7 +63,7 @@ func (s *site) runLive(out string, p *page) error {
 		b.WriteString("</p>\n")
 		body = strings.Replace(body, run.mark, b.String(), 1)
 	}
-	p.body = template.HTML(body) //nolint:gosec // ours, and what was printed is escaped
+	p.body = template.HTML(body)
 	return s.dropLeftovers(dir)
 }
 
@@ -107,7 +107,7 @@ func (s *site) dropLeftovers(dir string) error {
 			problems = append(problems, os.Remove(filepath.Join(dir, e.Name())))
 			continue
 		}
-		problems = append(problems, os.Chmod(filepath.Join(dir, e.Name()), 0o644)) //nolint:gosec // a page for all
+		problems = append(problems, os.Chmod(filepath.Join(dir, e.Name()), 0o644))
 	}
 	return errors.Join(problems...)
 }

@@ -37,6 +37,7 @@ func (s *site) read(p *page) error {
 
 func (s *site) parse(p *page, src []byte) error {
 	doc := markdown.Parser().Parse(text.NewReader(src))
+	dropForeign(doc, src)
 	names := namer{}
 	var problems []error
 	err := ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
@@ -84,8 +85,37 @@ func (s *site) parse(p *page, src []byte) error {
 	if err := markdown.Renderer().Render(&b, src, doc); err != nil {
 		return err
 	}
-	p.body = template.HTML(b.String()) //nolint:gosec // the project's own pages
+	p.body = template.HTML(b.String())
 	return nil
+}
+
+// dropForeign leaves out pictures of other hosts, such as badges, and what they leave empty: the site asks nobody.
+func dropForeign(doc ast.Node, src []byte) {
+	var foreign []ast.Node
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if i, ok := n.(*ast.Image); ok && entering && strings.Contains(string(i.Destination), "://") {
+			foreign = append(foreign, n)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, n := range foreign {
+		for n != doc {
+			parent := n.Parent()
+			parent.RemoveChild(parent, n)
+			if textOf(parent, src) != "" || hasPicture(parent) {
+				break
+			}
+			n = parent
+		}
+	}
+}
+
+func hasPicture(n ast.Node) (has bool) {
+	_ = ast.Walk(n, func(n ast.Node, _ bool) (ast.WalkStatus, error) {
+		has = has || n.Kind() == ast.KindImage
+		return ast.WalkContinue, nil
+	})
+	return has
 }
 
 // partsOf cuts a page at its headings.

@@ -79,6 +79,24 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestForeignPictures: badges are not asked of their host, and leave no empty paragraph; other pictures stay.
+func TestForeignPictures(t *testing.T) {
+	files := sound()
+	badge := "https://badges.example/x.svg"
+	files["docs/one.md"] = "# One\n\n[![a](" + badge + ")](one.md)\n![b](" + badge + ")\n\n## Two words\n\n![c](" + badge + ") ![d](a.png)\n\nend\n"
+	out, err := built(t, files, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := content(t, out, "docs/one.html")
+	holds(t, got, `src="a.png"`)
+	for _, no := range []string{badge, "<p></p>", "<p>\n</p>"} {
+		if strings.Contains(got, no) {
+			t.Errorf("%q is in\n%s", no, got)
+		}
+	}
+}
+
 // TestAPI: packages that the decision names have a page, with links between names, and examples.
 func TestAPI(t *testing.T) {
 	out, err := built(t, sound(), false)

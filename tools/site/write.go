@@ -73,7 +73,7 @@ func put(out, name string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(file, raw, 0o644) //nolint:gosec // a page for all
+	return os.WriteFile(file, raw, 0o644)
 }
 
 // writePage puts a page into the layout.

@@ -82,7 +82,7 @@ func run(root string, record int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", pageFile, err)
 	}
-	return os.WriteFile(in(pageFile), []byte(next), 0o644) //nolint:gosec // a page for all
+	return os.WriteFile(in(pageFile), []byte(next), 0o644)
 }
 
 // recordTurns appends a run to the file.
@@ -105,7 +105,7 @@ func recordTurns(rnic, file string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644) //nolint:gosec // a record for all
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func readTurns(file string) (runs []turns, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("no runs are recorded (make bench-record): %w", err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	for d := json.NewDecoder(f); ; {
 		var t turns
 		if err := d.Decode(&t); errors.Is(err, io.EOF) {
