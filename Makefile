@@ -95,7 +95,7 @@ lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint
 	GOOS=windows $(GO) vet work
 	GOOS=darwin $(GO) vet work
 	$$($(LINTER)) run $(FOLDERS)
-	linter=$$($(LINTER)) && cd tools/site && GOWORK=off $$linter run --build-tags chromium ./...
+	GOWORK=off env -C tools/site $$($(LINTER)) run --build-tags chromium ./...
 	tools/lint-scripts.sh
 
 bench: ## run the benchmarks; compare two outputs with `GOWORK=off go tool -modfile=tools/go.mod benchstat`

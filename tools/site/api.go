@@ -318,7 +318,8 @@ func apiIndex(promised, engine []*apiPackage) *page {
 		}
 		b.WriteString("</table></div>\n")
 	}
-	list("Promised", `Version 1 keeps these as they are: <a href="../docs/decisions/0010-api.html">what the API promises</a>.`, promised)
+	const promise = `<a href="../docs/decisions/0010-api.html">what the API promises</a>`
+	list("Promised", "Version 1 keeps these as they are: "+promise+".", promised)
 	list("The engine", "To read, and for tests of one's own. They may change with every version.", engine)
 	p.body = template.HTML(b.String())
 	p.parts = []part{{title: p.title, text: "API of all packages"}}

@@ -293,7 +293,10 @@ func TestShots(t *testing.T) {
 		return
 	}
 	dir, b := siteFolder(t), newBrowser(t)
-	for _, name := range []string{"index.html", "docs/index.html", "docs/start/kubernetes.html", "docs/start/go.html", "docs/security.html", "docs/benchmarks.html", "docs/live.html", "api/verbs.html"} {
+	for _, name := range []string{
+		"index.html", "docs/index.html", "docs/start/kubernetes.html", "docs/start/go.html", "docs/security.html",
+		"docs/benchmarks.html", "docs/live.html", "api/verbs.html",
+	} {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{400, 1280} {
 				b.as(t, width, scheme)

@@ -52,7 +52,8 @@ func (s *site) runLive(out string, p *page) error {
 		}
 		var b bytes.Buffer
 		if len(printed) > 0 {
-			fmt.Fprintf(&b, "<pre class=\"printed\" tabindex=\"0\"><code>%s</code></pre>\n", template.HTMLEscapeString(string(printed)))
+			said := template.HTMLEscapeString(string(printed))
+			fmt.Fprintf(&b, "<pre class=\"printed\" tabindex=\"0\"><code>%s</code></pre>\n", said)
 		}
 		fmt.Fprintf(&b, "<p class=\"made\">Run when this site was built, in %s.", round(took))
 		for _, name := range after {

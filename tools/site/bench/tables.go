@@ -91,12 +91,13 @@ func tables(runs []turns, marks []goBench) string {
 		case len(some) > 0:
 			writeTurns(&b, some, busy)
 		case !busy:
-			b.WriteString("### On a quiet machine\n\nNo such run is recorded: `make bench-record` on a quiet machine adds some. " +
+			b.WriteString("### On a quiet machine\n\n" +
+				"No such run is recorded: `make bench-record` on a quiet machine adds some.\n" +
 				"[Performance](performance.md#beside-others) has what was measured by other means.\n\n")
 		}
 	}
-	b.WriteString("## Go benchmarks\n\nOf [bench.txt](bench.txt). \"Noise\" is how far the middle half of the runs lies apart, " +
-		"beside the median.\n\n| package | benchmark | runs | median | noise |\n|---|---|---:|---:|---:|\n")
+	b.WriteString("## Go benchmarks\n\n" +
+		"Of [bench.txt](bench.txt). \"Noise\" is how far the middle half of the runs lies apart, beside the median.\n\n| package | benchmark | runs | median | noise |\n|---|---|---:|---:|---:|\n")
 	for _, m := range marks {
 		s := spreadOf(m.ns)
 		fmt.Fprintf(&b, "| `%s` | %s | %d | %s | %.0f %% |\n", m.pkg, m.name, s.n, duration(s.mid), s.noise())
@@ -133,7 +134,8 @@ func writeTurns(b *strings.Builder, runs []turns, busy bool) {
 		when = "from " + first + " to " + last
 	}
 	fmt.Fprintf(b, "### %s\n\n%d runs %s; %s; others used %s %% of them.\n\n", title, l.n, when, strings.Join(cpus, ", "), share)
-	b.WriteString("| figure | better is | ours | `net.Conn` | ratio | middle half | least | most |\n|---|---|---:|---:|---:|---:|---:|---:|\n")
+	b.WriteString("| figure | better is | ours | `net.Conn` | ratio | middle half | least | most |\n" +
+		"|---|---|---:|---:|---:|---:|---:|---:|\n")
 	for i, row := range runs[0].Rows {
 		var ours, plain, ratio []float64
 		for _, r := range runs {
