@@ -27,7 +27,7 @@ FOLDERS = $(shell $(GO) list -m -f '{{.Dir}}/...')
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build man c bundled c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers tshark chaos interop verify clean
+.PHONY: help build man c bundled c-unit run test test32 race paths soak crowd mutants conform-mutants fuzz lint bench siege testers published tshark chaos interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ siege: ## attack the listeners with silent peers, twice SIEGESECONDS (5) a row, 
 
 testers: ## run conformance cases against the upper testers in C and Python (needs gcc, python3)
 	$(GO) test -count=1 -tags testers -run TestSkeletons $(GOTESTFLAGS) ./cmd/rnic/internal/conform
+
+published: ## have `go install` of the program, and `go get` of the collector, work from a module proxy that this tree is published to
+	$(GO) test -count=1 -tags published $(GOTESTFLAGS) ./internal/test/modproxy
 
 tshark: ## have tshark decode a capture of the tap, under TLS (Debian: apt-get install tshark)
 	$(GO) test -count=1 -tags tshark -run TestWireshark ./lab/tap
