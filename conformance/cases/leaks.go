@@ -20,6 +20,7 @@ import (
 var leaks = []conformance.Case{
 	apiCase("5.3.4/late-completions-dropped", lateCompletionsDropped, "RV-5.3.4-M4"),
 	apiCase("5.3.4/slots-of-an-srq", onHost(slotsOfAnSRQ), "RV-5.3.4-M4", "RV-6.3.7-M2"),
+	apiCase("5.3.1/overflow-frees-srq-slots", onHost(overflowFreesSlots), "RV-5.3.1-M6", "RV-6.3.7-M2"),
 	apiCase("7.9/pages-of-two-allocations", onHost(pagesOfTwoAllocations), "RV-7.6.2-M1", "RV-7.9-M8"),
 	apiCase("6.3.3/stream-that-waits-ends", streamThatWaitsEnds, "RV-6.3.3-M3", "RV-6.3.6-M3"),
 	apiCase("6.4.1/places-of-a-listener", onHost(placesOfAListener), "R5042-6.4.1-M1"),
@@ -64,6 +65,28 @@ func slotsOfAnSRQ(t *conformance.T, n *host) {
 	n.receives(s, upTo(1, depth)...)
 	require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull, "no more than its depth")
 	n.link(verbs.QPConfig{SRQ: s}).says(1)
+}
+
+// overflowFreesSlots has messages into an S-RQ overflow the CQ of a queue pair: the S-RQ is whole for the others. The
+// receive whose completion found no room will never be polled, so it does not count as used.
+func overflowFreesSlots(t *conformance.T, n *host) {
+	const depth = 3
+	s := n.newSRQ(verbs.SRQConfig{Depth: depth})
+	n.receives(s, upTo(1, depth)...)
+	for range counted(t, "overflow %d", depth) {
+		cq := n.newCQ(1)
+		l := n.link(verbs.QPConfig{SRQ: s, RecvCQ: cq})
+		l.sendMessage(nil)
+		l.sendMessage(nil)
+		reaches(t, l.qp, verbs.StateTerminate)
+		l.rest()
+		l.closesTo(verbs.StateError)
+		requireOverflow(l)
+		await(t, cq, 1)
+		n.receives(s, 1, 2)
+		require.ErrorIs(t, second(s.PostRecv(n.aReceive(9))), verbs.ErrQueueFull, "no more than its depth")
+	}
+	n.link(verbs.QPConfig{SRQ: s}).says(2)
 }
 
 // pagesOfTwoAllocations has a region on buffers of two allocations in turn, and gives all three back: who frees pages
