@@ -3,6 +3,7 @@ package cases
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"runtime"
 	"syscall"
@@ -25,6 +26,7 @@ var listeners = []conformance.Case{
 	apiCase("6.4.1/accepted-leaves-its-place", onHost(acceptedLeaves), "R5042-6.4.1-M1"),
 	apiCase("6.4.1/oldest-goes", onHost(oldestGoes), "R5042-6.4.1-M1"),
 	apiCase("6.4.1/errors-of-accept", onHost(errorsOfAccept), "R5042-6.4.1-M1"),
+	apiCase("9.3/accept-that-fails-closes", onHost(failedAcceptCloses), "R6581-9.3-M1"),
 	apiCase("7.1.2/order-of-connections", orderOfConnections, "R5044-7.1.2-M2"),
 	apiCase("7.1.2/mute-first-connection", muteFirstConnection, "R5044-7.1.2-M2"),
 	apiCase("4.1/vi-found-leaves-its-place", viFoundLeaves, "VA-4.1-M1"),
@@ -146,6 +148,18 @@ func errorsOfAccept(t *conformance.T, n *host) {
 	}
 	n.connects(l)
 	require.Empty(t, told, "an error too many")
+}
+
+// failedAcceptCloses accepts with private data that no MPA Reply has room for: the Responder sends nothing, and closes.
+func failedAcceptCloses(t *conformance.T, n *host) {
+	l := listens(t, cm.ListenConfig{})
+	c := knocks(t, l, 0)
+	speaks(t, c, "caller")
+	qp := n.newQP(verbs.QPConfig{})
+	require.Error(t, second(must(l.Accept(t.Context()))(t, "Accept").Accept(t.Context(), qp, cm.Config{PrivateData: make([]byte, 600)})))
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience(t))))
+	require.ErrorIs(t, second(c.Read(make([]byte, 1))), io.EOF, "the connection stays open")
+	require.Equal(t, verbs.StateIdle, attributes(t, qp).State, "the queue pair's state")
 }
 
 // inOrder is how long an MPA Request waits for those of earlier connections (cm.ListenConfig.InOrder).
