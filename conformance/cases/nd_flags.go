@@ -20,6 +20,7 @@ var ndFlags = []conformance.Case{
 	apiCase("Invalidate/nd-silent", ndWith(ndInvalidate, ndSilent), "ND-Invalidate-F1"),
 	apiCase("Send/nd-solicited", ndSolicited, "ND-Send-F3"),
 	apiCase("Send/nd-errors-notify", ndErrorsNotify, "ND-Send-F3"),
+	apiCase("Receive/nd-notified-and-fetched", ndNotifiedAndFetched, "ND-Receive-R3"),
 	apiCase("Send/nd-inline", ndWith(ndSend, ndInline), "ND-Send-F4", "ND-SGE-M1"),
 	apiCase("Write/nd-inline", ndWith(ndWrite, ndInline), "ND-Write-F3", "ND-SGE-M1"),
 	apiCase("Bind/nd-allow-read", onNDRig(ndAllowRead), "ND-Bind-F3"),
@@ -166,6 +167,26 @@ func ndErrorsNotify(t *conformance.T) {
 		require.NoError(t, receive(t, told, "nothing came"), "Notify")
 		b.done(1, nd2.RequestTypeReceive, nd2.ErrCanceled)
 	}
+}
+
+// ndNotifiedAndFetched has more Receives than the queue holds complete, each of which wakes a Notify before it is
+// fetched: a Receive that is fetched has left the queue, as one has that nobody was told of.
+func ndNotifiedAndFetched(t *conformance.T) {
+	const depth = 2
+	a, b := newNDPair(t, ndShape{depth: depth})
+	for i := range counted(t, "message %d", 3*depth) {
+		b.receive(i, 0, 8)
+		told := b.notifies(nd2.CQNotifyAny)
+		require.NoError(t, a.qp.Send(i, a.list(0, 8), nd2.OpFlagSilentSuccess))
+		require.NoError(t, receive(t, told, "nothing came"), "Notify")
+		b.received(i, 8)
+		require.NoError(t, a.qp.Write(i, nil, 0, 0, 0))
+		a.done(i, nd2.RequestTypeWrite, nd2.Success) // the silent Send's place is free too
+	}
+	for i := range depth {
+		b.receive(i, 0, 8)
+	}
+	require.ErrorIs(t, b.qp.Receive(depth, b.list(0, 8)), nd2.ErrNoMoreEntries, "a Receive beyond the depth")
 }
 
 // ndInline sends or writes octets of any memory, in long lists, up to the limit.
