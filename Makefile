@@ -191,8 +191,19 @@ bench-record: build ## add ten runs beside a net.Conn to docs/bench/turns.json, 
 bench-page: ## make docs/benchmarks.md from what is recorded
 	$(SITE) ./bench -root ../..
 
+.PHONY: release install-test arm64-test
+DIST ?= dist
+release: ## build a release of the last commit into dist, twice, and compare and test it (root, Debian on amd64; docs/release.md)
+	GO=$(GO) packaging/release $(DIST)
+
+install-test: ## install what `make release` has built in bare Debian systems, move data there, and remove it (root, Debian)
+	packaging/install-test $(DIST)
+
+arm64-test: ## what `make release` has built for arm64, and tests, in an emulator (root, Debian)
+	GO=$(GO) packaging/arm64-test $(DIST)
+
 verify: ## clone the last commit to an empty place and run what README.md promises
 	GO=$(GO) tools/verify.sh
 
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

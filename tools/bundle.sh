@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # bundle.sh DIR: builds rnic in DIR with the two libraries of `rnic run` in itself (the tag `bundled`; Linux, needs gcc).
+# LIBRARIES is a folder that has them already; GOARCH may be another processor then.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=$1 go=${GO:-go}
+out=$1 go=${GO:-go} libs=${LIBRARIES:-}
 
-libs=$(mktemp -d)
-trap 'rm -rf "$libs"' EXIT
-GO=$go rdmacore/build "$libs"
+if [[ -z $libs ]]; then
+  libs=$(mktemp -d)
+  trap 'rm -rf "$libs"' EXIT
+  GO=$go rdmacore/build "$libs"
+fi
 
 made=cmd/rnic/internal/bundle/made
 rm -rf "$made"

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # Puts the version of verbs/version.go where else it has to be, and checks a release.
-#   release.sh stamp        last before the release's commit, when all else is as it shall be: go.work, and the go.mod and
-#                           go.sum of the nested modules
-#   release.sh check        of the last commit, in a clone of it: all is stamped, and what users get from it works
-#   release.sh archive DIR  in a clone of the tag, on Linux: the archive of this processor, and its hash
-# `check` ends with the commands that publish.
+#   release.sh stamp  last before the release's commit, when all else is as it shall be: go.work, and the go.mod and
+#                     go.sum of the nested modules
+#   release.sh check  of the last commit, in a clone of it: all is stamped, and what users get from it works
+# `check` ends with the commands that publish; `make release` builds the files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} module=github.com/softrnic/softrnic
@@ -58,24 +57,9 @@ check() {
   echo "for t in $tags; do git tag -a -m \"\$t\" \"\$t\"; done && git push origin $tags"
 }
 
-archive() {
-  local out name
-  mkdir -p "$1"
-  out=$(cd "$1" && pwd)
-  name=softrnic_${version#v}_linux_$("$go" env GOARCH)
-  mkdir "$place/$name"
-  GO=$go tools/bundle.sh "$place/$name"
-  "$place/$name/rnic" man "$place/$name/man/man1"
-  cp LICENSE CHANGELOG.md "$place/$name/"
-  tar -C "$place" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -cf - "$name" |
-    gzip -9n >"$out/$name.tar.gz"
-  (cd "$out" && sha256sum "$name.tar.gz" | tee "$name.tar.gz.sha256")
-}
-
 case ${1:-} in
 stamp) stamp ;;
 check) check ;;
-archive) archive "${2:?release.sh archive DIR}" ;;
 *)
   sed -n '2,/^set/{/^# /s/^# //p}' "$0" >&2
   exit 2

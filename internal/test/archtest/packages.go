@@ -406,6 +406,10 @@ var packages = []group{
 			"",
 		},
 		{
+			"internal/test/dist", "what is in the archives of a release",
+			"",
+		},
+		{
 			"internal/test/exhaustion", "a process with few descriptors, or few local ports",
 			"golang.org/x/sys",
 		},

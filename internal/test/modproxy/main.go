@@ -4,7 +4,7 @@
 //	go run ./internal/test/modproxy v0.9.0 DIR
 //	GOPROXY=file://DIR,https://proxy.golang.org go install github.com/softrnic/softrnic/cmd/rnic@v0.9.0
 //
-// It takes all files that are there, but for bin; a clone has those that are published.
+// It takes all files that are there, but for bin and dist; a clone has those that are published.
 package main
 
 import (
@@ -107,7 +107,7 @@ func archive(m module, root, version, file string) (err error) {
 			return err
 		case d.IsDir() && name != ".":
 			_, none := os.Stat(filepath.Join(path, "go.mod"))
-			if none == nil || name == ".git" || name == "bin" {
+			if none == nil || name == ".git" || name == "bin" || name == "dist" {
 				return fs.SkipDir
 			}
 		case d.Type().IsRegular() && name != ".git": // which is a file in a work tree of git's

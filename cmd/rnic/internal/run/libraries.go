@@ -42,9 +42,9 @@ func findLibraries() (libraries, error) {
 // errMissing is the end of what is said if a library is not there.
 var errMissing = fmt.Errorf("take rnic of %s, which has it in itself, or build it in a clone by `make c`", releaseArchive())
 
-// releaseArchive is where tools/release.sh puts the program with its libraries in it.
+// releaseArchive is where packaging/dist puts the program with its libraries in it.
 func releaseArchive() string {
-	return fmt.Sprintf("softrnic_%s_linux_%s.tar.gz of the releases", verbs.Version().Release, runtime.GOARCH)
+	return fmt.Sprintf("softrnic-%s-linux-%s.tar.gz of the releases", verbs.Version().Release, runtime.GOARCH)
 }
 
 func librariesIn(dir string) (libraries, error) {
