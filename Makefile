@@ -162,8 +162,7 @@ k8s-test: ## the device plug-in against the kubelet's end of its API, and the ma
 	GOWORK=off $(GO) test -C kubernetes -race -shuffle=on $(GOTESTFLAGS) ./internal/...
 	GOWORK=off $(GO) test -C kubernetes -shuffle=on $(GOTESTFLAGS) .
 
-lint: k8s-lint
-k8s-lint:
+k8s-lint: ## vet and lint the module in kubernetes
 	GOWORK=off $(GO) vet -C kubernetes -tags node ./...
 	cd kubernetes && GOWORK=off $(GO) tool -modfile=../tools/go.mod golangci-lint run --build-tags node
 
