@@ -117,7 +117,7 @@ install_it() {
 	} >"$list"
 	while read -r file; do
 		[ "$file" != share/softrnic/installed ] || continue
-		mkdir -p "$prefix/$(dirname "$file")"
+		mkdir -p "$prefix/${file%/*}"
 		cp -RPp "$new/$file" "$prefix/$file"
 	done <"$work/files"
 
