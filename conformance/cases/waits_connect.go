@@ -18,7 +18,7 @@ var waitsConnect = []conformance.Case{
 	waitCase("7.1.2", way{name: "accept", open: waitAccept, keys: []string{"R5044-7.1.2-M2"}}),
 	waitCase("7.1.2", way{name: "dial", told: lasting, open: waitDial, keys: []string{"R5044-7.1.2-M5"}}),
 	waitCase("6.2.2.2", way{
-		name: "close", told: lasting, unstoppable: true, open: waitClose(closeOf),
+		name: "close", told: lasting, unstoppable: true, open: waitClose(func(c *cm.Conn, _ context.Context) error { return c.Close() }),
 		keys: []string{"RV-6.2.2.2-M5", "RV-6.2.5-M22"},
 	}),
 	waitCase("6.2.2.2", way{
@@ -110,9 +110,6 @@ func waitDial(t *conformance.T) *scene {
 		happen: func(int) { once.Do(func() { close(gate) }) },
 	}
 }
-
-// closeOf is Close as a wait whose context nobody looks at.
-func closeOf(c *cm.Conn, _ context.Context) error { return c.Close() }
 
 // waitClose waits for the answer to an RDMA Read and for the peer's close, in this order. A connection of which one has
 // given up before the answer is reset.

@@ -58,14 +58,16 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 			q.release()
 		}
 	}()
-	if q.sendCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: 3*depth + 8}); q.taken.took(err) != nil {
+	q.sendCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: 3*depth + 8})
+	if q.taken.took(err) != nil {
 		return q, err
 	}
 	received := depth
 	if t.shared != nil {
 		received = t.config.SharedReceives
 	}
-	if q.recvCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: received + 8}); q.taken.took(err) != nil {
+	q.recvCQ, err = t.nic.CreateCQ(verbs.CQConfig{Entries: received + 8})
+	if q.taken.took(err) != nil {
 		return q, err
 	}
 	c := verbs.QPConfig{
@@ -75,14 +77,17 @@ func newQueue(ctx context.Context, t *Target, h hello) (q *queue, err error) {
 	if t.shared != nil {
 		c.SRQ, c.GracefulReceive = t.shared.srq, true
 	}
-	if q.qp, err = t.nic.CreateQP(c); q.taken.took(err) != nil {
+	q.qp, err = t.nic.CreateQP(c)
+	if q.taken.took(err) != nil {
 		return q, err
 	}
-	if q.out, err = t.pd.Register(make([]byte, depth*completionSize), verbs.LocalRead); q.taken.took(err) != nil {
+	q.out, err = t.pd.Register(make([]byte, depth*completionSize), verbs.LocalRead)
+	if q.taken.took(err) != nil {
 		return q, err
 	}
 	if t.shared == nil {
-		if q.in, err = newReceives(t.pd, depth, t.config.capsule(h.qid)); q.taken.took(err) != nil {
+		q.in, err = newReceives(t.pd, depth, t.config.capsule(h.qid))
+		if q.taken.took(err) != nil {
 			return q, err
 		}
 		q.in.post = q.qp.PostRecv

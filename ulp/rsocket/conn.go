@@ -87,7 +87,8 @@ func newConn(config Config) (c *Conn, err error) {
 			c.release()
 		}
 	}()
-	if c.cq, err = config.NIC.CreateCQ(verbs.CQConfig{Entries: sendDepth + recvDepth, Slack: slack}); c.took(err) != nil {
+	c.cq, err = config.NIC.CreateCQ(verbs.CQConfig{Entries: sendDepth + recvDepth, Slack: slack})
+	if c.took(err) != nil {
 		return c, err
 	}
 	c.qp, err = config.NIC.CreateEndpoint(verbs.QPConfig{

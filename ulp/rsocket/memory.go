@@ -34,7 +34,8 @@ func newMemory(pd *verbs.PD, c Config, took func(error) error) (m memory, err er
 	n := c.RecvBuffer
 	open := make([]byte, n+2*targetSize+c.Mapped*mappedSize)
 	m.ring, m.list, m.mapped = open[:n:n], open[n:n+2*targetSize:n+2*targetSize], open[n+2*targetSize:]
-	if m.open, err = pd.Register(open, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite); took(err) != nil {
+	m.open, err = pd.Register(open, verbs.LocalRead|verbs.LocalWrite|verbs.RemoteWrite)
+	if took(err) != nil {
 		return m, err
 	}
 	own := make([]byte, c.SendBuffer+(dataSlots+controlSlots)*messageSize+controlSlots*mappedSize+recvDepth*messageSize)
