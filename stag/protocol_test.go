@@ -182,6 +182,25 @@ func TestHoldIsOfItsGeneration(t *testing.T) {
 	require.NotZero(t, good)
 }
 
+// The one whose entry is drained is woken, whoever else waits longer.
+func TestTwoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newEntry(), newEntry()
+		second.drain = first.drain
+		woken := make(chan *entry)
+		for _, e := range []*entry{first, second} {
+			require.True(t, e.hold(0))
+			e.revoke()
+			go func() { e.drain.wait(e, 0); woken <- e }()
+			synctest.Wait()
+		}
+		for _, e := range []*entry{second, first} {
+			e.release()
+			require.Same(t, e, <-woken)
+		}
+	})
+}
+
 // Whoever waits for one generation is not kept by the next.
 func TestWaitIsForOneGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
