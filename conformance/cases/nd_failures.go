@@ -25,6 +25,19 @@ var ndFailures = []conformance.Case{
 	apiCase("Receive/nd-first", ndReceiveFirst, "ND-Receive-M2"),
 	apiCase("Receive/nd-any-time", ndReceiveAnyTime, "ND-Receive-M1"),
 	apiCase("Read/nd-beyond-the-memory", ndBeyondTheMemory, "ND-Read-R6"),
+	apiCase("Read/nd-second-place-beyond", onNDRig(ndSecondPlaceBeyond), "ND-Read-R6"),
+}
+
+// ndSecondPlaceBeyond has the peer refuse what is for the second place of a Read before it answers for the first: the
+// result says what was wrong, and not that the first place was never filled.
+func ndSecondPlaceBeyond(t *conformance.T, r *ndRig) {
+	places := append(r.list(0, 8), r.list(16, 8)...)
+	require.NoError(t, r.qp.Read("read", places, ndPeerMemory.at, ndPeerMemory.token, 0), "Read")
+	r.peer.next()
+	second := r.peer.next()
+	require.Equal(t, byte(opReadRequest), second[1], "an RDMA Read Request for each place")
+	r.peer.send(aTerminate(0x0101, second, true))
+	r.done("read", nd2.RequestTypeRead, nd2.ErrRemoteError)
 }
 
 // ndQueueFull posts as many requests as there may be, behind a Read that the peer does
