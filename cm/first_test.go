@@ -22,7 +22,8 @@ func TestServerSpeaksFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, b := newHost(t, verbs.QPConfig{}), newHost(t, verbs.QPConfig{})
 			a.recv(t, 1)
-			x, y := connect(t, l, a, b, cm.Config{}, cm.Config{}, nil)
+			quiet := cm.Config{NoNudge: true} // as below: they are closed here, too
+			x, y := connect(t, l, a, b, quiet, quiet, nil)
 			assert.True(t, x.P2P())
 			b.send(t, verbs.Request{ID: 2})
 			b.next(t, verbs.OpSend, 2)
