@@ -47,7 +47,11 @@ func newUser(t *testing.T) user {
 
 // address is a folder as GOPROXY has it.
 func address(dir string) string {
-	return "file://" + strings.TrimSuffix("/", filepath.ToSlash(dir)[:1]) + filepath.ToSlash(dir)
+	path := filepath.ToSlash(dir)
+	if !strings.HasPrefix(path, "/") { // a drive's letter
+		path = "/" + path
+	}
+	return "file://" + path
 }
 
 func (u user) file(name, text string) {

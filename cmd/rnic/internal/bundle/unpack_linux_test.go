@@ -110,7 +110,7 @@ func TestUnpackReplaces(t *testing.T) {
 		"another name":      func(file string) error { return os.Link(file, filepath.Join(filepath.Dir(file), "..", "other")) },
 		"a link":            func(file string) error { return move(file, func(at string) error { return os.Symlink(at, file) }) },
 		"a pipe":            func(file string) error { return move(file, func(string) error { return syscall.Mkfifo(file, 0o600) }) },
-		"of another":        func(file string) error { return chown(file) },
+		"of another":        chown,
 		"folders open":      func(file string) error { return os.Chmod(filepath.Dir(file), 0o777) }, //nolint:gosec // is the fault
 		"upper folder open": func(file string) error { return os.Chmod(filepath.Dir(filepath.Dir(file)), 0o777) },
 	} {
