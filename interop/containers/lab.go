@@ -75,7 +75,7 @@ func newLab(ctx context.Context, rnic, here, compose string) (l *lab, err error)
 	if err := l.build(ctx, here); err != nil {
 		return l, err
 	}
-	if err := l.makeImage(ctx, cache); err != nil {
+	if err := l.makeImage(ctx, here); err != nil {
 		return l, err
 	}
 	if err := l.remove(ctx); err != nil { // of a run that was killed
@@ -124,26 +124,16 @@ func (l *lab) build(ctx context.Context, here string) error {
 		l.do(ctx, "sh", "-c", `cp -L /lib/ld-musl-*.so.1 "$1"`, "sh", l.programs))
 }
 
-// makeImage fills a root folder and makes an image of it, once for a list of packages.
-func (l *lab) makeImage(ctx context.Context, cache string) error {
-	list := strings.Join(packages, ",")
+// makeImage makes an image of a root folder with the packages, once for a list of them.
+func (l *lab) makeImage(ctx context.Context, here string) error {
+	list := strings.Join(packages, " ")
 	l.image = fmt.Sprintf("localhost/softrnic-test:%x", sha256.Sum256([]byte(suite+list)))[:len("localhost/softrnic-test:")+12]
 	if l.do(ctx, "podman", "image", "exists", l.image) == nil {
 		return nil
 	}
-	root, err := os.MkdirTemp(cache, "root-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(root)
-	if err := os.Chmod(root, 0o755); err != nil {
-		return err
-	}
 	fmt.Fprintf(os.Stderr, "making an image of Debian's %s with %s: a few minutes, once ... ", suite, list)
-	if err := l.do(ctx, "debootstrap", "--variant=minbase", "--include="+list, suite, root); err != nil {
-		return err
-	}
-	err = l.do(ctx, "sh", "-c", `rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*; tar -C "$1" -cf - . | podman import -q - "$2"`, "sh", root, l.image)
+	const script = `root=$("$1/../../packaging/root" "$2" "$(dpkg --print-architecture)" $3) && tar -C "$root" -cf - . | podman import -q - "$4"`
+	err := l.do(ctx, "sh", "-c", script, "sh", here, suite, list, l.image)
 	fmt.Fprintln(os.Stderr, "done")
 	return err
 }
