@@ -3,7 +3,6 @@ package uppertester
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -117,46 +116,4 @@ func (s *Service) Modify(a ModifyArgs, _ *None) error {
 		Next: a.Next, IRD: a.IRD, ORD: a.ORD, SendDepth: a.SendDepth, RecvDepth: a.RecvDepth,
 		RQLimit: a.RQLimit, ArmRQLimit: a.ArmRQLimit,
 	})
-}
-
-// Events waits for asynchronous events.
-func (s *Service) Events(a EventsArgs, r *Events) error {
-	ctx, cancel := s.bounded(a.Timeout)
-	defer cancel()
-	r.Events = s.events.wait(ctx, a.N)
-	return nil
-}
-
-// eventLog keeps asynchronous events.
-type eventLog struct {
-	mu     sync.Mutex
-	events []verbs.Event // guarded by mu
-	more   chan struct{} // closed when there is one more; guarded by mu
-}
-
-func newEventLog() *eventLog { return &eventLog{more: make(chan struct{})} }
-
-func (l *eventLog) add(e verbs.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.events = append(l.events, e)
-	close(l.more)
-	l.more = make(chan struct{})
-}
-
-// wait returns the log once it has n events, or ctx is done.
-func (l *eventLog) wait(ctx context.Context, n int) []verbs.Event {
-	for {
-		l.mu.Lock()
-		events, more := append([]verbs.Event(nil), l.events...), l.more
-		l.mu.Unlock()
-		if len(events) >= n {
-			return events
-		}
-		select {
-		case <-more:
-		case <-ctx.Done():
-			return events
-		}
-	}
 }

@@ -229,7 +229,7 @@ var packages = []group{
 		},
 		{
 			"conformance/uppertester", "the upper tester: the program above the RNIC under test",
-			"cm internal/rping verbs",
+			"cm internal/rping internal/verbsinternal verbs",
 		},
 		{
 			"conformance", "what a case is, the runner, targets",
