@@ -1,7 +1,6 @@
 package netpoll
 
 import (
-	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/proflabel"
@@ -22,97 +21,50 @@ const (
 	overdueLooks = 3
 )
 
-// pollerRole is the role that serves. Each change is of one word, so that what one goroutine decides holds
-// against all others:
-//
-//	             standAside           claim
-//	               ----->            ----->
-//	roleBackground         rolePollers      roleWaiter
-//	               <-----            <-----
-//	              takeOver            leave
-//
-// A claim also goes straight from roleBackground.
-type pollerRole struct{ state atomic.Uint32 }
-
-const (
-	roleBackground uint32 = iota // the background poller
-	rolePollers                  // pollers, or a waiter that is about to return; or none, for a while
-	roleWaiter                   // a waiter, which has the poller slot or is about to have it
-)
-
-// claim makes the caller the waiter, unless there is one.
-func (r *pollerRole) claim() bool {
-	for {
-		s := r.state.Load()
-		if s == roleWaiter || r.state.CompareAndSwap(s, roleWaiter) {
-			return s != roleWaiter
-		}
-	}
-}
-
-// leave is the waiter's.
-func (r *pollerRole) leave() { r.state.Store(rolePollers) }
-
-// standAside makes the background poller step aside for pollers. It reports false if it does already.
-func (r *pollerRole) standAside() bool { return r.state.CompareAndSwap(roleBackground, rolePollers) }
-
-// takeOver makes the background poller serve again, unless there is a waiter.
-func (r *pollerRole) takeOver() bool { return r.state.CompareAndSwap(rolePollers, roleBackground) }
-
-func (r *pollerRole) background() bool { return r.state.Load() == roleBackground }
-func (r *pollerRole) waiter() bool     { return r.state.Load() == roleWaiter }
-
 // backgroundPoller is the goroutine that serves without pollers and waiters.
 type backgroundPoller struct {
-	role           pollerRole
-	bgParked       atomic.Bool   // it sleeps, or is about to
-	missed         atomic.Uint32 // polls that found it parked
-	polls          atomic.Uint64 // turns of pollers and waiters
-	reliesOnWaiter atomic.Bool   // set while it relies on the waiter
-	resume         chan struct{} // asks it to take over
-	stir           chan struct{} // asks it to look after the pollers again
-	over           chan struct{} // it is to end
-	gone           chan struct{} // it has ended
-	onBackground   func() bool   // tryBackground and tryWait, made once
-	onSleep        func() bool
+	told         chan struct{} // a token when the state asks it for something
+	over         chan struct{} // it is to end
+	gone         chan struct{} // it has ended
+	onBackground func() bool   // tryBackground and tryWait, made once
+	onSleep      func() bool
 }
 
-// start starts the background poller of a group that has none. With g.mu held.
-func (k *backgroundPoller) start(g *Group) {
-	if k.resume == nil {
-		k.resume, k.stir = make(chan struct{}, 1), make(chan struct{}, 1)
+// startBackground starts the background poller of a group that has none. With g.mu held.
+func (g *Group) startBackground() {
+	k := &g.backgroundPoller
+	if k.told == nil {
+		k.told = make(chan struct{}, 1)
 		k.onBackground, k.onSleep = g.tryBackground, g.tryWait
 	}
-	k.role.takeOver()
-	k.reliesOnWaiter.Store(false)
+	g.on(evOpen)
 	k.over, k.gone = make(chan struct{}), make(chan struct{})
-	g.held.start(k.over)
+	g.back.over = k.over
 	go g.backgroundLoop(k.gone)
 }
 
-// end makes it end, and waits for that.
-func (k *backgroundPoller) end(g *Group) {
-	close(k.over)
-	g.set.wake()
-	g.Rouse()
-	<-k.gone
-	g.held.end()
+// endBackground waits for the background poller and for flushLoop, which have been told to end.
+func (g *Group) endBackground() {
+	close(g.over)
+	<-g.gone
+	g.endFlush()
 }
 
 // backgroundLoop is the background poller. One goroutine a group.
 func (g *Group) backgroundLoop(gone chan<- struct{}) {
 	defer close(gone)
 	g.Labels.With(proflabel.Work, "background poller").Wear()
-	g.pollerSlot.Lock()
-	defer g.pollerSlot.Unlock()
-	for !g.ended.Load() {
-		g.bgParked.Store(true)
-		_, woken := g.set.sleep(g.onBackground)
-		g.bgParked.Store(false)
-		if woken {
-			g.set.rearm()
+	g.slot.Lock()
+	defer g.slot.Unlock()
+	for !g.now().has(ended) {
+		if g.on(evBackgroundSleeps) {
+			_, woken := g.set.sleep(g.onBackground)
+			g.on(evBackgroundWakes)
+			if woken {
+				g.rearm()
+			}
 		}
-		if !g.role.background() && !g.ended.Load() {
+		if s := g.now(); s.role() != roleBackground && !s.has(ended) {
 			g.stepAside()
 		}
 	}
@@ -121,7 +73,7 @@ func (g *Group) backgroundLoop(gone chan<- struct{}) {
 // tryBackground serves until there is nothing to do, and then lets the background poller sleep. It reports
 // true if it has to step aside.
 func (g *Group) tryBackground() bool {
-	for !g.ended.Load() && g.role.background() {
+	for s := g.now(); s.role() == roleBackground && !s.has(ended); s = g.now() {
 		if !g.trySleep() {
 			return false
 		}
@@ -136,13 +88,12 @@ func (g *Group) stepAside() {
 	defer watch.Stop()
 	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: least, least: least}
 	g.undisturbed()
-	g.pollerSlot.Unlock()
-	for !g.ended.Load() && !g.role.background() {
+	g.slot.Unlock()
+	for s := g.now(); s.role() != roleBackground && !s.has(ended); s = g.now() {
 		select {
 		case <-g.over:
-		case <-g.resume:
-			g.role.takeOver() // if there is a waiter, Leave asks again
-		case <-g.stir:
+		case <-g.told:
+			g.on(evAnswer)
 			w = watchdog{seen: g.polls.Load(), at: time.Now(), tick: least, least: least}
 			watch.Reset(w.tick)
 		case <-watch.C:
@@ -151,8 +102,7 @@ func (g *Group) stepAside() {
 			}
 		}
 	}
-	g.pollerSlot.Lock()
-	g.missed.Store(0)
+	g.slot.Lock()
 }
 
 // watch looks which role serves, and reports whether to look again.
@@ -160,11 +110,9 @@ func (g *Group) watch(w *watchdog) bool {
 	polls := g.polls.Load()
 	many := polls-w.seen >= askAfter
 	switch {
-	case g.role.waiter() && polls == w.seen: // asleep for long, maybe
-		g.reliesOnWaiter.Store(true)
-		return !g.role.waiter() && g.reliesOnWaiter.Swap(false) // or Leave stirs
-	case w.look(polls, time.Now()) && g.role.takeOver():
+	case polls == w.seen && g.on(evRely): // asleep for long, maybe
 		return false
+	case w.look(polls, time.Now()) && g.on(evTakeOver): // the timer goes on: a waiter may claim the slot meanwhile
 	case many:
 		g.undisturbed()
 	}
@@ -175,24 +123,22 @@ func (g *Group) watch(w *watchdog) bool {
 func (g *Group) undisturbed() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.role.waiter() {
+	s := g.now()
+	if s.role() == roleWaiter {
 		return
 	}
-	if g.set.disarm(); g.members.Load() < crowd { // to come back, the system looks at each
+	if g.set.disarm(); s.members() < crowd { // to come back, the system looks at each
 		g.set.detach()
 	}
-	if hot := g.hot.Load(); hot != nil && g.members.Load() == 1 && hot.waits == In && !g.watched.Load() {
+	if hot := g.hot.Load(); hot != nil && s.members() == 1 && hot.waits == In && !s.has(watched) {
 		g.set.setLowWater(hot) // no look at the set is for it
 	}
 }
 
 // Yield says that the program does not poll from here on: progress must go on by itself.
 func (g *Group) Yield() {
-	g.held.looked(g)
-	g.missed.Store(0)
-	if !g.role.background() {
-		signal(g.resume)
-	}
+	g.looked()
+	g.on(evYield)
 }
 
 // watchdog tells whether pollers have gone.
@@ -234,13 +180,10 @@ const (
 
 // Server is the role that sleeps in g just now, or is about to.
 func (g *Group) Server() Server {
-	g.pollerSlot.state.Lock()
-	asleep := g.pollerSlot.asleep
-	g.pollerSlot.state.Unlock()
-	switch {
-	case asleep:
+	switch s := g.now(); {
+	case s.has(asleep):
 		return Waiter
-	case g.bgParked.Load():
+	case s.has(bgParked):
 		return BackgroundPoller
 	default:
 		return Nobody

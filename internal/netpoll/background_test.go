@@ -50,58 +50,32 @@ func TestWatchdogSlowsDown(t *testing.T) {
 	require.Equal(t, watchTick, w.tick)
 }
 
-// TestRota has every one of those who serve do all that it does, in every state.
-func TestRota(t *testing.T) {
-	for name, c := range map[string]struct {
-		do   func(*pollerRole) bool
-		want map[uint32]uint32 // the states that change; in the others it reports false
-	}{
-		"claim":    {(*pollerRole).claim, map[uint32]uint32{roleBackground: roleWaiter, rolePollers: roleWaiter}},
-		"leave":    {func(r *pollerRole) bool { r.leave(); return true }, map[uint32]uint32{roleWaiter: rolePollers}},
-		"ask":      {(*pollerRole).standAside, map[uint32]uint32{roleBackground: rolePollers}},
-		"takeOver": {(*pollerRole).takeOver, map[uint32]uint32{rolePollers: roleBackground}},
-	} {
-		for _, from := range []uint32{roleBackground, rolePollers, roleWaiter} {
-			if name == "leave" && from != roleWaiter {
-				continue // only a waiter leaves
-			}
-			var r pollerRole
-			r.state.Store(from)
-			to, changes := c.want[from]
-			if !changes {
-				to = from
-			}
-			require.Equal(t, changes, c.do(&r), "%s in %d", name, from)
-			require.Equal(t, to, r.state.Load(), "%s in %d", name, from)
-			require.Equal(t, to == roleBackground, r.background())
-			require.Equal(t, to == roleWaiter, r.waiter())
-		}
-	}
-}
-
 // queue is a Queue on which somebody waits elsewhere, or not.
 type queue struct{ awaited atomic.Bool }
 
 func (q *queue) Awaited() bool { return q.awaited.Load() }
 
-// TestAskedToTakeOver: the keeper that has stepped aside has a token to come back when there is
+// TestAskedToTakeOver: the background poller that has stepped aside has a token to come back when there is
 // something to do that nobody may poll for.
 func TestAskedToTakeOver(t *testing.T) {
 	for name, do := range map[string]func(*Group){
 		"Yield": (*Group).Yield,
-		"Soon":  (*Group).rouse,
+		"Soon":  func(g *Group) { g.on(evSoon) },
 		"Leave": func(g *Group) {
 			q := new(queue)
 			q.awaited.Store(true)
 			g.Serve(q)
-			g.pollerSlot.Lock()
+			require.True(t, g.on(evClaim))
+			g.slot.Lock()
 			g.Leave()
 		},
 	} {
 		g := new(Group)
-		g.resume = make(chan struct{}, 1)
-		require.True(t, g.role.standAside())
+		g.told = make(chan struct{}, 1)
+		g.state.Store(uint64(rolePollers))
 		do(g)
-		require.Len(t, g.resume, 1, name)
+		require.Len(t, g.told, 1, name)
+		require.True(t, g.on(evAnswer), name)
+		require.Equal(t, roleBackground, g.now().role(), name)
 	}
 }

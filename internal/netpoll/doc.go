@@ -14,15 +14,7 @@
 //	waiter             a goroutine of the program that waits there: it has the poller slot
 //	background poller  a goroutine of the Group, which has the slot when there is no poller and no waiter
 //
-// The holder of the poller slot:
-//
-//	                        Claim                    Leave
-//	background poller  --------------->  waiter  --------------->  none
-//	  ^       \                            ^                       |  ^
-//	  |        \  many polls               |   Claim               |  |
-//	  |         `------------------------- | ----------------------+--'
-//	  |                                    `-----------------------'
-//	  `---- no polls, no waits for a while; Yield; a waiter that sleeps elsewhere
+// Which role serves, and whether the sleeper has to be woken, is one word and a table (state.go).
 //
 // What comes from a peer by itself has to go on without pollers and waiters. While the slot has no holder, or a waiter
 // holds it, the background poller looks now and then whether there are still polls (background.go).
@@ -31,8 +23,9 @@
 // a thread of it, while pollers are busy too. The runtime sees another set, which the
 // Group's is in while its slot is slept in, or about to be (epoll_linux.go).
 //
-//	group.go       what is served, and by whom        socket.go      what a stream wants of it
+//	group.go       what is served, and by whom        state.go           who serves: the table
 //	sleep.go       sleeping                           background.go      the background poller, and its watchdog
-//	epoll_linux.go the sets of the system             postbatch.go       what streams hold back
-//	conn_linux.go  a socket that is a group's         foreign_thread.go  threads that are not Go's
+//	socket.go      what a stream wants of it          postbatch.go       what streams hold back
+//	epoll_linux.go the sets of the system             conn_linux.go      a socket that is a group's
+//	                                                  foreign_thread.go  threads that are not Go's
 package netpoll

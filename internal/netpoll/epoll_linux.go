@@ -3,7 +3,6 @@ package netpoll
 import (
 	"errors"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -19,7 +18,7 @@ import (
 // before each sleep, behind the arming.
 type set struct {
 	inner    int
-	outer    atomic.Pointer[os.File]
+	outer    *os.File
 	raw      syscall.RawConn
 	fd       int // of outer
 	armed    bool
@@ -74,13 +73,13 @@ func (s *set) open() error {
 		_ = f.Close()
 		return os.NewSyscallError("epoll_ctl", err)
 	}
-	s.outer.Store(f)
+	s.outer = f
 	s.onTry = func(uintptr) bool { s.did = s.try(); return s.did }
 	return nil
 }
 
 func (s *set) close() {
-	_ = s.outer.Load().Close()
+	_ = s.outer.Close()
 	_ = syscall.Close(s.inner)
 	s.inner, s.fd = -1, -1 // the numbers are others' from here on
 	s.armed, s.detached, s.low = false, false, nil
@@ -102,7 +101,7 @@ func (s *set) arm() bool {
 	if syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_ADD, s.inner, &s.ctl) == nil {
 		s.armed, s.detached = true, false
 	} else { // out of memory, or of epoll's share of it: the sleeper looks again by itself
-		_ = s.outer.Load().SetReadDeadline(time.Now().Add(lookAgain))
+		_ = s.outer.SetReadDeadline(time.Now().Add(lookAgain))
 	}
 	return true
 }
@@ -204,10 +203,10 @@ func (s *set) sleep(try func() bool) (did, woken bool) {
 	return s.did, errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// wake ends a sleep, and all later ones until rearm.
-func (s *set) wake() { _ = s.outer.Load().SetReadDeadline(tcpsock.Past) }
+// wake ends a sleep, and all later ones until rearm. With Group.mu held, as rearm.
+func (s *set) wake() { _ = s.outer.SetReadDeadline(tcpsock.Past) }
 
-func (s *set) rearm() { _ = s.outer.Load().SetReadDeadline(time.Time{}) }
+func (s *set) rearm() { _ = s.outer.SetReadDeadline(time.Time{}) }
 
 // yieldThread lets another thread that is ready run on this processor.
 func yieldThread() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -10,13 +10,13 @@ import "slices"
 // there is something to do, unless it is there already, or there are no sockets. It may be closed, or another file's, by the time
 // that the thread sleeps on it: it has to wait for what it wants from the group as well.
 func (g *Group) Watch(fds []int) (more []int, got bool) {
-	g.held.looked(g)
+	g.looked()
 	g.mu.Lock()
-	if !g.open || g.members.Load() == 0 || slices.Contains(fds, g.set.watchable()) {
+	if !g.open || g.now().members() == 0 || slices.Contains(fds, g.set.watchable()) {
 		g.mu.Unlock()
 		return fds, false
 	}
-	g.watched.Store(true)
+	g.on(evWatch)
 	g.set.clearLowWater()
 	fd := g.set.watchable()
 	g.mu.Unlock()

@@ -43,5 +43,5 @@ func TestWatch(t *testing.T) {
 		require.Eventually(t, func() bool { g.Watch(nil); return p.octets.Load() == n }, patience, 1)
 	}
 	g.Drive()
-	require.False(t, g.watched.Load(), "who polls needs not be told")
+	require.False(t, g.now().has(watched), "who polls needs not be told")
 }

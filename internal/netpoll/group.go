@@ -51,14 +51,13 @@ type Group struct {
 	gen     int32             // of the last socket added
 	soon    []*Socket         // to be driven, whatever the system says of them
 	counted *inventory.Object // the group, while it is open
-	queues  atomic.Pointer[[]Queue]
-	held    held
+	back    postBatches
 
-	members atomic.Int32 // sockets that are served
-	pending atomic.Int32 // how many are in soon
-	ended   atomic.Bool  // the set and the background poller are about to go
-	watched atomic.Bool  // a thread sleeps on the set itself: see Watch
-	hot     atomic.Pointer[Socket]
+	state  atomic.Uint64           // see type state
+	polls  atomic.Uint64           // looks of pollers and waiters
+	looks  atomic.Uint64           // how often the program has looked for completions
+	hot    atomic.Pointer[Socket]  // the one that was active last
+	queues atomic.Pointer[[]Queue] // that streams complete to
 
 	// Guarded by pollLock.
 	ready      [readyAtOnce]event
@@ -67,8 +66,9 @@ type Group struct {
 	fruitless  uint
 	row        int // looks in a row at the hot one alone
 	readyCount int // how many were ready at the last look
+	missed     int // polls that found the background poller parked, until recount
 
-	pollerSlot pollerSlot
+	slot sync.Mutex // the poller slot
 	backgroundPoller
 }
 
@@ -108,7 +108,7 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 		}
 		g.open = true
 		g.counted = inventory.Open(g.Inventory, "netpoll group", nil, g)
-		g.backgroundPoller.start(g)
+		g.startBackground()
 	}
 	s := &Socket{g: g, stream: stream, fd: fd}
 	if n := len(g.free); n > 0 {
@@ -126,7 +126,7 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	}
 	s.in = true
 	g.sockets[s.slot] = s
-	g.members.Add(1)
+	g.state.Add(uint64(oneMember))
 	return s, nil
 }
 
@@ -134,10 +134,10 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 func (g *Group) Count(tell inventory.Tell) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	members := int(g.members.Load())
+	members := g.now().members()
 	tell(members, "socket")
 	tell(len(g.sockets)-len(g.free)-members, "slot")
-	tell(int(g.pending.Load()), "stream to drive")
+	tell(len(g.soon), "stream to drive")
 }
 
 // Serve says that streams of g complete to q.
@@ -206,7 +206,7 @@ func (g *Group) rest() {
 	g.life.Lock()
 	defer g.life.Unlock()
 	g.mu.Lock()
-	idle := g.open && g.members.Load() == 0
+	idle := g.open && g.now().members() == 0
 	g.mu.Unlock()
 	if idle {
 		g.shut()
@@ -215,36 +215,34 @@ func (g *Group) rest() {
 
 // shut ends the set and the background poller. With life held.
 func (g *Group) shut() {
-	g.ended.Store(true)
-	g.backgroundPoller.end(g)
-	g.pollerSlot.Lock() // the last sleeper has left
+	g.on(evEnd)
+	g.endBackground()
+	g.slot.Lock() // the last sleeper has left
 	g.pollLock.Lock()
 	g.mu.Lock()
 	g.set.close()
 	clear(g.soon) // none is driven any more
 	g.soon = g.soon[:0]
-	g.pending.Store(0)
+	g.on(evDriven)
 	g.open = false
 	g.counted.Close()
-	g.ended.Store(g.closed)
 	g.mu.Unlock()
 	g.pollLock.Unlock()
-	g.pollerSlot.Unlock()
+	g.slot.Unlock()
 }
 
 // Drive is a poller's: it takes the poll lock, if that is free, and reports whether anything was
 // done.
 func (g *Group) Drive() bool {
-	g.held.looked(g)
-	if g.watched.Load() {
-		g.watched.Store(false)
+	if s := g.looked(); s.has(watched) {
+		g.on(evPoll)
 	}
 	return g.driveFor()
 }
 
-// driveFor is Drive behind held.looked.
+// driveFor is Drive behind looked.
 func (g *Group) driveFor() bool {
-	if g.members.Load() == 0 {
+	if g.now().members() == 0 {
 		return false
 	}
 	if !g.pollLock.TryLock() {
@@ -252,11 +250,14 @@ func (g *Group) driveFor() bool {
 		return false
 	}
 	defer g.pollLock.Unlock()
-	if g.ended.Load() {
+	s := g.now()
+	if s.has(ended) {
 		return false
 	}
 	g.polls.Add(1)
-	g.askBackground()
+	if s.has(bgParked) {
+		g.askBackground()
+	}
 	if g.advance(true) {
 		g.fruitless = 0
 		return true
@@ -276,10 +277,10 @@ const yieldEvery = 32
 // it never asks. Whether a socket takes more is for the system to say: trying costs as much
 // as sending.
 func (g *Group) advance(polls bool) bool {
-	got := g.pending.Load() > 0 && g.driveSoon()
+	s := g.now()
+	got := s.has(soon) && g.driveSoon()
 	if hot := g.hot.Load(); hot != nil && !hot.WantsOutput() {
-		alone := g.members.Load() == 1
-		if alone {
+		if s.members() == 1 {
 			return hot.stream.Drive(In|Out) || got
 		}
 		if g.row++; polls && g.row < hotRow && hot.stream.Drive(In|Out) {
@@ -337,7 +338,7 @@ func (g *Group) driveSoon() (got bool) {
 		}
 	}
 	g.soon = g.soon[:0]
-	g.pending.Store(0)
+	g.on(evDriven)
 	g.mu.Unlock()
 	for _, t := range g.running {
 		got = t.stream.Drive(t.what) || got
@@ -346,10 +347,13 @@ func (g *Group) driveSoon() (got bool) {
 	return got
 }
 
-// askBackground has the background poller step aside for pollers that meet it again and again.
+// askBackground has the background poller, which is parked, step aside for pollers that meet it again and again. With
+// pollLock held.
 func (g *Group) askBackground() {
-	if g.bgParked.Load() && g.missed.Add(1)%askAfter == 0 && g.role.standAside() {
-		g.set.wake()
+	if g.on(evRecount) {
+		g.missed = 0
+	}
+	if g.missed++; g.missed%askAfter == 0 && g.on(evStandAside) {
 		runtime.Gosched() // or the background poller may not run for long
 	}
 }

@@ -352,9 +352,10 @@ func TestHold(t *testing.T) {
 		require.Len(t, p.flush, 1, name)
 		require.True(t, get(t, p.flush))
 		require.NotEqual(t, looks, p.sock.Looks())
+		require.False(t, g.now().has(held), "there is nothing any more")
 	}
 	for range 2 { // in a group that ends, and starts again
-		require.Nil(t, g.held.burst, "no burst, no goroutine")
+		require.Nil(t, g.back.burst, "no burst, no goroutine")
 		p.sock.Hold(true)
 		require.False(t, get(t, p.flush))
 		p.sock.Hold(true)

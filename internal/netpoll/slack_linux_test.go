@@ -31,3 +31,18 @@ func TestWatchdogWithSlack(t *testing.T) {
 	require.False(t, w.look(100, start.Add(9*time.Hour)), "who knows")
 	require.Equal(t, time.Hour, w.tick)
 }
+
+// TestLeaveHandsOver: where somebody else waits the background poller serves at once when the waiter has gone, however
+// long the slack.
+func TestLeaveHandsOver(t *testing.T) {
+	g, q := newGroup(t), new(queue)
+	g.Slack = time.Hour
+	g.Serve(q)
+	add(t, g)
+	until(t, g, BackgroundPoller)
+	require.True(t, g.Claim())
+	until(t, g, Nobody)
+	q.awaited.Store(true)
+	g.Leave()
+	until(t, g, BackgroundPoller)
+}

@@ -27,7 +27,7 @@ type Socket struct {
 	in      bool  // it is in the set
 	removed bool
 	queued  bool // it is in g.soon
-	holding bool // it is in g.held
+	holding bool // it is in g.back
 }
 
 // Remove ends the service: the descriptor is the group's no more. A Drive that has begun may
@@ -48,7 +48,7 @@ func (s *Socket) Remove() {
 	g.sockets[s.slot] = nil
 	g.free = append(g.free, s.slot)
 	g.hot.CompareAndSwap(s, nil)
-	if g.members.Add(-1) == 0 {
+	if state(g.state.Add(^uint64(oneMember-1))).members() == 0 {
 		go g.rest()
 	}
 }
@@ -83,8 +83,8 @@ func (s *Socket) want(more, less Ready) {
 	s.out.Store(s.mask&Out != 0)
 	lost := s.apply(more&Out != 0)
 	g.mu.Unlock()
-	if lost || more&Out != 0 && g.Slack > watchTick && g.role.state.Load() == rolePollers { // it is not to wait for as long
-		g.rouse()
+	if lost || more&Out != 0 && g.Slack > watchTick && g.now().role() == rolePollers { // it is not to wait for as long
+		g.on(evSoon)
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *Socket) Soon() {
 	}
 	s.queue()
 	g.mu.Unlock()
-	g.rouse()
+	g.on(evSoon)
 }
 
 // queue puts s among those of Soon. With g.mu held.
@@ -142,6 +142,6 @@ func (s *Socket) queue() {
 	if !s.queued {
 		s.queued = true
 		s.g.soon = append(s.g.soon, s)
-		s.g.pending.Add(1)
+		s.g.on(evQueue)
 	}
 }
