@@ -340,6 +340,10 @@ var packages = []group{
 	}},
 	{"Examples ([examples.md](examples.md), [tutorial.md](tutorial.md)) and interop ([interop.md](interop.md), [ulps.md](ulps.md))", []entry{
 		{
+			"examples/ci/go", "a project for the recipe of CI in Go",
+			"verbs",
+		},
+		{
 			"examples/copy", "a file over TLS by RDMA Writes",
 			"cm verbs",
 		},
