@@ -84,7 +84,7 @@ conform-mutants: ## put each known fault into the product, and see the conforman
 fuzz: ## run every fuzz target for FUZZTIME (10m), one after the other
 	FUZZTIME=$(FUZZTIME) GO=$(GO) tools/fuzz.sh
 
-lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint, check the scripts
+lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint and actionlint, check the scripts
 	$(GO) vet work
 	$(GO) vet -race work
 	GOWORK=off $(GO) vet -C interop/ulps/testdata/grpc ./...
@@ -96,6 +96,8 @@ lint: ## vet for Linux (386 and arm64 too), Windows and macOS, run golangci-lint
 	GOOS=darwin $(GO) vet work
 	$$($(LINTER)) run $(FOLDERS)
 	GOWORK=off env -C tools/site $$($(LINTER)) run --build-tags chromium ./...
+	GOWORK=off env -C tools/workflows $$($(LINTER)) run ./...
+	GOWORK=off $(GO) test -C tools/workflows $(GOTESTFLAGS) .
 	tools/lint-scripts.sh
 
 bench: ## run the benchmarks; compare two outputs with `GOWORK=off go tool -modfile=tools/go.mod benchstat`
@@ -190,13 +192,16 @@ bench-record: build ## add ten runs beside a net.Conn to docs/bench/turns.json, 
 bench-page: ## make docs/benchmarks.md from what is recorded
 	$(SITE) ./bench -root ../..
 
-.PHONY: release install-test arm64-test
+.PHONY: release install-test action-test arm64-test
 DIST ?= dist
 release: ## build a release of the last commit into dist, twice, and compare and test it (root, Debian on amd64; docs/release.md)
 	GO=$(GO) packaging/release $(DIST)
 
 install-test: ## install what `make release` has built in bare Debian systems, move data there, and remove it (root, Debian)
 	packaging/install-test $(DIST)
+
+action-test: ## the recipes of examples/ci, with the steps of action.yml and GitLab's, in bare Debian systems (root, Debian)
+	GO=$(GO) packaging/action-test $(DIST)
 
 arm64-test: ## what `make release` has built for arm64, and tests, in an emulator (root, Debian)
 	GO=$(GO) packaging/arm64-test $(DIST)

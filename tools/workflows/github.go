@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -217,8 +218,10 @@ func holds(condition string, values map[string]string) (bool, error) {
 // timed runs a step's script and says how long it took.
 func (m *machine) timed(s step, values map[string]string, shell string) error {
 	begin := time.Now()
-	fmt.Printf("== %s\n", s.Name)
+	name, _, _ := strings.Cut(s.Run, "\n")
+	name = cmp.Or(s.Name, name)
+	fmt.Printf("== %s\n", name)
 	err := m.script(s, values, shell)
-	fmt.Printf("== %s: %.1f s\n", s.Name, time.Since(begin).Seconds())
+	fmt.Printf("== %s: %.1f s\n", name, time.Since(begin).Seconds())
 	return err
 }

@@ -4,7 +4,10 @@ go 1.26.0
 
 tool github.com/rhysd/actionlint/cmd/actionlint
 
-require go.yaml.in/yaml/v4 v4.0.0-rc.3
+require (
+	github.com/rhysd/actionlint v1.7.12
+	go.yaml.in/yaml/v4 v4.0.0-rc.3
+)
 
 require (
 	github.com/bmatcuk/doublestar/v4 v4.10.0 // indirect
@@ -14,7 +17,6 @@ require (
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/mattn/go-runewidth v0.0.21 // indirect
 	github.com/mattn/go-shellwords v1.0.12 // indirect
-	github.com/rhysd/actionlint v1.7.12 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	golang.org/x/sync v0.20.0 // indirect
 	golang.org/x/sys v0.42.0 // indirect

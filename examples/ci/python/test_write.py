@@ -50,7 +50,7 @@ class TestWrite(unittest.TestCase):
             self.assertTrue(place.poll(30), "the server tells no place")
             address, rkey = place.recv()
             out.write(MESSAGE, SIZE)
-            peer.post_write(out, address, rkey)
+            peer.post_write(out, SIZE, address, rkey)
             self.assertEqual(peer.get_send_comp().status, e.IBV_WC_SUCCESS)
             peer.post_send(note)  # behind the Write: when it has come, so has that
             self.assertEqual(peer.get_send_comp().status, e.IBV_WC_SUCCESS)
