@@ -204,7 +204,7 @@ func holds(condition string, values map[string]string) (bool, error) {
 	for part := range strings.SplitSeq(condition, "&&") {
 		match := equality.FindStringSubmatch(strings.TrimSpace(part))
 		if match == nil {
-			return false, fmt.Errorf("if: %s: want NAME == 'VALUE' && ...", condition)
+			return false, fmt.Errorf("if: %s: want NAME == 'VALUE', or several with && between", condition)
 		}
 		value, is := values[match[1]]
 		if !is {

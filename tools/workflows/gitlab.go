@@ -35,7 +35,7 @@ func readGitLab(path, tree string) (*gitlab, error) {
 	if err := load(path, &file); err != nil {
 		return nil, err
 	}
-	if err := load(filepath.Join(tree, "packaging/ci/gitlab.yml"), &included); err != nil {
+	if err := load(filepath.Join(tree, "packaging", "ci", "gitlab.yml"), &included); err != nil {
 		return nil, err
 	}
 	if len(file.Include) != 1 || !strings.HasSuffix(file.Include[0].Remote, "/packaging/ci/gitlab.yml") {

@@ -78,7 +78,8 @@ func (m *machine) exec(words []string, env map[string]string) error {
 	for _, dir := range m.path {
 		path = dir + ":" + path
 	}
-	cmd := exec.Command(words[0], words[1:]...) //nolint:gosec // which is what this program is for
+	// By env, which looks for the shell in the job's path, as a runner does, and not in this process's.
+	cmd := exec.Command("env", words...) //nolint:gosec // which is what this program is for
 	cmd.Dir, cmd.Stdout, cmd.Stderr = m.place.workspace, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "PATH="+path)
 	for name, value := range env {

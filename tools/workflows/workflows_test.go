@@ -96,7 +96,7 @@ func TestAction(t *testing.T) {
 
 // TestVersions: whoever copies a recipe, or a line of a page, gets the version that they stand beside.
 func TestVersions(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(root, "verbs/version.go"))
+	source, err := os.ReadFile(filepath.Join(root, "verbs", "version.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestRun(t *testing.T) {
 // TestPackages: those of the device and the recipe's own.
 func TestPackages(t *testing.T) {
 	for _, name := range []string{"c.yml", "gitlab.yml"} {
-		r, err := read(filepath.Join(root, "examples/ci", name), root)
+		r, err := read(filepath.Join(root, "examples", "ci", name), root)
 		if err != nil {
 			t.Fatal(err)
 		}
