@@ -60,5 +60,7 @@ func All() []conformance.Case {
 		waitsVerbs, waitsConnect, waitsND, waitsVI,
 		// Of all of them: many connections at a listener, and what is given back.
 		listeners, leaks,
+		// What fails part of the way, and limits.
+		failsVerbs, failsStreams,
 	)
 }

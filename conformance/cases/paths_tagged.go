@@ -201,6 +201,13 @@ var wrongResponses = []pathFault{
 		what: "no inbound Writes", qp: verbs.QPConfig{NoInboundWrite: true}, code: 0x1100, event: verbs.EventWriteNotEnabled,
 		arrange: func(v *trial) []byte { return v.response(0, v.n) },
 	},
+	{
+		what: "a Write to a sink with the local right", qp: verbs.QPConfig{ReadIntoLocal: true}, code: 0x1100, event: verbs.EventProtAccess,
+		arrange: func(v *trial) []byte {
+			_ = sinkOf(verbs.LocalWrite)(v)
+			return aWrite(uint32(v.sink.STag), v.sink.TO, payload(1, v.n))
+		},
+	},
 	{what: "a Read Response within a Write", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.begun(opWrite, v.guarded(v.n, allRights), 0, payload(2, v.n))
 		return v.response(0, v.n)
@@ -302,6 +309,15 @@ var soundOnes = []pathFault{
 		v.placed(itsRead, v.sinkIn(0), 0)
 		return v.response(0, v.n)
 	}},
+	{
+		what: "a Read Response into a sink with the local right", qp: verbs.QPConfig{ReadIntoLocal: true, NoInboundWrite: true},
+		event: verbs.EventLLPCloseComplete, spoil: filledUp, arrange: func(v *trial) []byte {
+			p := v.guarded(v.n, verbs.LocalWrite)
+			v.sink = p.sge(0, v.n)
+			v.placed(itsRead, p, 0)
+			return v.response(0, v.n)
+		},
+	},
 	{what: "the second segment of a Read Response", event: verbs.EventLLPCloseComplete, spoil: filledUp, arrange: func(v *trial) []byte {
 		p := v.guarded(2*v.n, verbs.LocalWrite|verbs.RemoteWrite)
 		v.sink = p.sge(0, 2*v.n)
