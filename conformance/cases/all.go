@@ -61,6 +61,6 @@ func All() []conformance.Case {
 		// Of all of them: many connections at a listener, and what is given back.
 		listeners, leaks,
 		// What fails part of the way, and limits.
-		failsVerbs, failsStreams, failsConnect, failsND, failsNDConnect, failsVI,
+		failsVerbs, failsStreams, failsConnect, failsListener, failsND, failsNDConnect, failsVI,
 	)
 }

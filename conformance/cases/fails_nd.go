@@ -364,8 +364,9 @@ func ndAdapterClosed(t *conformance.T) {
 		"a request":    func(ctx context.Context) error { return l.GetConnectionRequest(ctx, c) },
 		"a disconnect": a.conn.NotifyDisconnect,
 	} {
-		waits[what] = make(chan error, 1)
-		go func() { waits[what] <- wait(t.Context()) }()
+		ended := make(chan error, 1)
+		waits[what] = ended
+		go func() { ended <- wait(t.Context()) }()
 	}
 	require.NoError(t, a.adapter.Close())
 	for what, ended := range waits {
