@@ -1,6 +1,10 @@
 package mpa
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/softrnic/softrnic/internal/crc32c"
+)
 
 const (
 	lengthLen    = 2   // ULPDU_Length
@@ -105,6 +109,17 @@ func (f *Framer) Plain() bool { return !f.markers }
 func (f *Framer) Finish(dst []byte, start int) []byte {
 	dst = append(dst, zeros[:padLen(len(dst)-start-lengthLen)]...)
 	return f.appendCRC(dst, start)
+}
+
+// CRC reports whether CRCs are made: FinishSummed is for such Framers.
+func (f *Framer) CRC() bool { return f.crc }
+
+// FinishSummed is Finish with a CRC, for callers that have that of dst[start:], crc, already: of what is
+// there, and not of where it was copied from.
+func (f *Framer) FinishSummed(dst []byte, start int, crc uint32) []byte {
+	pad := len(dst)
+	dst = append(dst, zeros[:padLen(pad-start-lengthLen)]...)
+	return appendCRC(dst, crc32c.Update(crc, dst[pad:]))
 }
 
 // AppendHead appends what precedes the payload of an FPDU that is made in

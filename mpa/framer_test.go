@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -138,5 +139,22 @@ func BenchmarkFramer(b *testing.B) {
 				dst = f.AppendFPDU(dst[:0], header, payload[:bm.size/2], payload[bm.size/2:])
 			}
 		})
+	}
+}
+
+// FinishSummed, given what Finish computes, makes the same FPDU, pad under the CRC.
+func TestFinishSummed(t *testing.T) {
+	f := NewFramer(true, false)
+	assert.True(t, f.CRC())
+	r := newRand()
+	for n := range 40 {
+		payload := randomOctets(r, n)
+		before := []byte("before")
+		head := f.AppendHead(before, []byte("header"), n)
+		whole := append(head, payload...)
+		from := len(before)
+		want := f.Finish(slices.Clone(whole), from)
+		assert.Equal(t, want, f.FinishSummed(slices.Clone(whole), from, slowCRC(whole[from:])), "%d octets", n)
+		assert.Equal(t, f.AppendFPDU(before, []byte("header"), payload), want, "%d octets", n)
 	}
 }

@@ -70,17 +70,19 @@ func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.AccessFaul
 	return stag.OK
 }
 
-// frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held.
+// frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held. The CRC is that of the
+// copy, and made with it.
 func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.AccessFault {
 	from := len(b.arena)
 	b.arena = t.framer.AppendHead(b.arena, hdr, n)
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]
-	if f := t.copyOut(b.arena[at:], held); f != stag.OK {
+	sum := t.beginSum(b.arena[from:at], n)
+	if f := t.copyOut(b.arena[at:], &sum, held); f != stag.OK {
 		b.arena = b.arena[:from]
 		return f
 	}
-	b.arena = t.framer.Finish(b.arena, from)
+	b.arena = t.finishSum(b.arena, from, sum)
 	b.copied(from)
 	return stag.OK
 }
@@ -90,7 +92,7 @@ func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) sta
 func (t *transmitter) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.AccessFault {
 	from := len(b.arena)
 	b.marked = slices.Grow(b.marked[:0], n)[:n]
-	if f := t.copyOut(b.marked, held); f != stag.OK {
+	if f := t.copyOut(b.marked, &sum{}, held); f != stag.OK {
 		return f
 	}
 	b.arena = t.framer.AppendFPDU(b.arena, hdr, b.marked)
@@ -133,23 +135,15 @@ func (t *transmitter) header() (hdr []byte, n int, last bool) {
 }
 
 // copyOut fills dst with the next octets of the message's memory.
-func (t *transmitter) copyOut(dst []byte, held *holder) stag.AccessFault {
+func (t *transmitter) copyOut(dst []byte, s *sum, held *holder) stag.AccessFault {
 	for len(dst) > 0 {
 		ref, off, k := t.take(uint64(len(dst)))
-		if k > 0 && !(held.hold(ref) && t.copyHeld(ref, dst[:k], off)) {
+		if k > 0 && !(held.hold(ref) && s.copyHeld(ref, dst[:k], off, t.msg.kind == fromIRRQ)) {
 			return ref.Lost()
 		}
 		dst = dst[k:]
 	}
 	return stag.OK
-}
-
-// copyHeld copies what a request of the program sends, or what a peer reads by itself.
-func (t *transmitter) copyHeld(ref stag.Ref, dst []byte, off uint64) bool {
-	if t.msg.kind == fromIRRQ {
-		return ref.CopyHeldForPeer(dst, off)
-	}
-	return ref.CopyHeld(dst, off)
 }
 
 // pieces adds the next n octets of the message's memory to b, not copied.
@@ -300,11 +294,12 @@ func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
 	}
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]
-	if n > 0 && !ref.CopyHeld(b.arena[at:], 0) {
+	sum := t.beginSum(b.arena[from:at], n)
+	if n > 0 && !sum.copyHeld(ref, b.arena[at:], 0, false) {
 		b.arena, t.sendMSN = b.arena[:from], msn
 		return false
 	}
-	b.arena = t.framer.Finish(b.arena, from)
+	b.arena = t.finishSum(b.arena, from, sum)
 	b.copied(from)
 	t.count.ops.segment(op, uint64(n), true)
 	if t.traced {

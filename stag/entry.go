@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/crc32c"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -248,4 +249,13 @@ func (e *entry) copyOut(dst []byte, off uint64, p party) bool {
 	}
 	e.mem.copyOut(dst, off, p)
 	return true
+}
+
+// sumOut is memory.sumOut under a hold, as copyOut.
+func (e *entry) sumOut(crc uint32, dst []byte, off uint64, p party) (sum uint32, ok bool) {
+	if e.mayVanish() {
+		ok = e.mem.tryCopyOut(dst, off, p)
+		return crc32c.Update(crc, dst), ok
+	}
+	return e.mem.sumOut(crc, dst, off, p), true
 }

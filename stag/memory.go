@@ -1,5 +1,7 @@
 package stag
 
+import "github.com/softrnic/softrnic/internal/crc32c"
+
 // memory is the octets of a region in their order: one stretch of Go memory,
 // the usual case, or several.
 type memory struct {
@@ -78,6 +80,15 @@ func (m *memory) copyOut(dst []byte, off uint64, p party) {
 	for i, skip := m.from(off); len(dst) > 0; i, skip = i+1, 0 {
 		dst = dst[move(dst, m.pieces[i].mem[skip:], p):]
 	}
+}
+
+// sumOut is copyOut that continues crc, a CRC32C, with what is in dst then.
+func (m *memory) sumOut(crc uint32, dst []byte, off uint64, p party) uint32 {
+	if onePass && m.pieces == nil {
+		return crc32c.Copy(crc, dst, m.whole[off:off+uint64(len(dst))])
+	}
+	m.copyOut(dst, off, p)
+	return crc32c.Update(crc, dst)
 }
 
 // append appends the octets [off, off+n) to iov, piece by piece, up to a length of

@@ -2,5 +2,8 @@
 
 package stag
 
+// onePass says that a copy may be summed while it is made.
+const onePass = true
+
 // move copies src to dst.
 func move(dst, src []byte, _ party) int { return copy(dst, src) }

@@ -4,6 +4,9 @@ package stag
 
 import "encoding/binary"
 
+// onePass: the race detector sees nothing of assembler.
+const onePass = false
+
 // move copies src to dst. The race detector sees it if it is for the program.
 func move(dst, src []byte, p party) int {
 	if p == program {

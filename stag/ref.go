@@ -78,6 +78,24 @@ func (r Ref) copyHeld(dst []byte, off uint64, p party) bool {
 	return r.e.copyOut(dst, r.off+off, p)
 }
 
+// SumHeld is CopyHeld that continues crc, a CRC32C, with what is in dst then: if the memory changes
+// meanwhile, it is that of the copy all the same.
+func (r Ref) SumHeld(crc uint32, dst []byte, off uint64) (sum uint32, ok bool) {
+	return r.sumHeld(crc, dst, off, program)
+}
+
+// SumHeldForPeer is SumHeld of what a peer reads by itself (see party).
+func (r Ref) SumHeldForPeer(crc uint32, dst []byte, off uint64) (sum uint32, ok bool) {
+	return r.sumHeld(crc, dst, off, peer)
+}
+
+func (r Ref) sumHeld(crc uint32, dst []byte, off uint64, p party) (sum uint32, ok bool) {
+	if !r.contains(off, uint64(len(dst))) || !r.isHeld() {
+		return crc, false
+	}
+	return r.e.sumOut(crc, dst, r.off+off, p)
+}
+
 // isHeld is false, though somebody says that he has a hold, if that cannot be.
 func (r Ref) isHeld() bool { return r.e != nil && r.e.word.Load()&^(holdMask|revokedBit) == r.gen }
 

@@ -20,8 +20,12 @@ var packages = []group{
 			"",
 		},
 		{
-			"mpa", "FPDUs, CRC32C, markers, the startup and its negotiation (RFC 5044, 6581)",
+			"internal/crc32c", "CRC32C of octets where they are, or while they are copied",
 			"golang.org/x/sys",
+		},
+		{
+			"mpa", "FPDUs, CRCs, markers, the startup and its negotiation (RFC 5044, 6581)",
+			"internal/crc32c",
 		},
 		{
 			"ddp", "segment headers, cutting messages into segments, the MSN and MO rules (RFC 5041)",
@@ -95,13 +99,13 @@ var packages = []group{
 		},
 		{
 			"stag", "the STag table: memory regions and windows, their states, access checks, holds",
-			"internal/inventory internal/safecopy wr",
+			"internal/crc32c internal/inventory internal/safecopy wr",
 		},
 	}},
 	{"The RNIC", []entry{
 		{
 			"qp", "the queue pair; the only package that puts the wire layers together",
-			"ddp internal/cq internal/inventory internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
+			"ddp internal/cq internal/crc32c internal/inventory internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
 		},
 		{
 			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",

@@ -1,4 +1,4 @@
-package mpa
+package crc32c
 
 import (
 	"hash/crc32"
@@ -91,22 +91,19 @@ var (
 	crcShifts = makeShifts()
 )
 
-// updateCRC continues a CRC32C, crc, with the octets b.
-func updateCRC(crc uint32, b []byte) uint32 {
-	if !canFold {
-		return portableCRC(crc, b)
-	}
+// folded continues state with b.
+func folded(state uint32, b []byte) uint32 {
 	plain := len(b)
 	if plain >= crcFoldMin {
 		plain %= crcStep
 	}
-	state := crcPlain(^crc, b[:plain])
+	state = crcPlain(state, b[:plain])
 	for b = b[plain:]; len(b) > 0; {
 		steps := min(len(b)/crcStep, crcMaxSteps)
 		state = crcFold(state, &b[0], steps, &crcShifts[steps-1], &crcFolds)
 		b = b[steps*crcStep:]
 	}
-	return ^state
+	return state
 }
 
 // crcPlain continues state with b by the CRC32 instruction alone.
@@ -124,11 +121,13 @@ func crcFold(state uint32, block *byte, steps int, shifts *[4]uint64, folds *[4]
 // their first half (x^64 more) and that of their second.
 func makeFolds() (folds [4][2]uint64) {
 	for i := range folds {
-		d := 128 * (i + 1)
-		folds[i] = [2]uint64{uint64(multiplier(d + 64)), uint64(multiplier(d))}
+		folds[i] = fold(128 * (i + 1))
 	}
 	return folds
 }
+
+// fold returns the multipliers for folding 128 bits by d.
+func fold(d int) [2]uint64 { return [2]uint64{uint64(multiplier(d + 64)), uint64(multiplier(d))} }
 
 // makeShifts returns, for blocks of n+1 steps, the multipliers of the state from before
 // the block and of the states of A, B and C.

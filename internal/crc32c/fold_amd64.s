@@ -1,7 +1,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// crc_amd64.go explains what this computes. Nothing outside the given octets is
+// fold_amd64.go explains what this computes. Nothing outside the given octets is
 // read, and no address needs to be aligned.
 
 // func crcPlain(state uint32, b []byte) uint32
