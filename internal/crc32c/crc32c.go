@@ -1,6 +1,7 @@
 // Package crc32c computes CRC32C, that of iSCSI and MPA (RFC 3720 12.1, RFC 5044 4.4), of octets
 // where they are, or while they are copied. It is package hash/crc32 with Castagnoli's polynomial, and
 // faster: see fold_amd64.go, wide_amd64.go and docs/decisions/0031-crc-at-full-speed.md.
+// A Folder has the fast part for other generators of 32 bits.
 package crc32c
 
 import "hash/crc32"

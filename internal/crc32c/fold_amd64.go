@@ -121,46 +121,53 @@ func crcFold(state uint32, block *byte, steps int, shifts *[4]uint64, folds *[4]
 // their first half (x^64 more) and that of their second.
 func makeFolds() (folds [4][2]uint64) {
 	for i := range folds {
-		folds[i] = fold(128 * (i + 1))
+		folds[i] = iSCSI.fold(128 * (i + 1))
 	}
 	return folds
 }
-
-// fold returns the multipliers for folding 128 bits by d.
-func fold(d int) [2]uint64 { return [2]uint64{uint64(multiplier(d + 64)), uint64(multiplier(d))} }
 
 // makeShifts returns, for blocks of n+1 steps, the multipliers of the state from before
 // the block and of the states of A, B and C.
 func makeShifts() (shifts [crcMaxSteps][4]uint64) {
 	for part := range shifts[0] {
 		d := 8 * (crcStep - part*crcStream) // bits from the part to the end, a step
-		m, perStep := multiplier(d), power(d)
+		m, perStep := iSCSI.multiplier(d), iSCSI.power(d)
 		for n := range shifts {
 			shifts[n][part] = uint64(m)
-			m = times(m, perStep)
+			m = iSCSI.times(m, perStep)
 		}
 	}
 	return shifts
 }
 
+// generator is P, reversed, without x^32.
+type generator uint32
+
+const iSCSI generator = crc32.Castagnoli
+
+// fold returns the multipliers for folding 128 bits by d.
+func (g generator) fold(d int) [2]uint64 {
+	return [2]uint64{uint64(g.multiplier(d + 64)), uint64(g.multiplier(d))}
+}
+
 // multiplier is what a polynomial is multiplied by to get behind it d more bits of the
 // message, d at least 33: x^(d-33) mod P.
-func multiplier(d int) uint32 { return power(d - 33) }
+func (g generator) multiplier(d int) uint32 { return g.power(d - 33) }
 
 // power is x^n mod P.
-func power(n int) uint32 {
+func (g generator) power(n int) uint32 {
 	p := uint32(1 << 31) // x^0
 	for square := uint32(1 << 30); n > 0; n >>= 1 {
 		if n&1 != 0 {
-			p = times(p, square)
+			p = g.times(p, square)
 		}
-		square = times(square, square)
+		square = g.times(square, square)
 	}
 	return p
 }
 
-// times is a·b mod P. crc32.Castagnoli is P, reversed, without x^32.
-func times(a, b uint32) (product uint32) {
+// times is a·b mod P.
+func (g generator) times(a, b uint32) (product uint32) {
 	for ; b != 0; b <<= 1 { // b's next coefficient, from x^0 on, is its highest bit
 		if b>>31 != 0 {
 			product ^= a
@@ -168,7 +175,7 @@ func times(a, b uint32) (product uint32) {
 		carry := a & 1 // of x^31, to become x^32
 		a >>= 1
 		if carry != 0 {
-			a ^= crc32.Castagnoli
+			a ^= uint32(g)
 		}
 	}
 	return product

@@ -27,11 +27,11 @@ func TestFoldedBlocks(t *testing.T) {
 func TestPowers(t *testing.T) {
 	state := uint32(1 << 31) // x^0
 	for n := range 1000 {
-		assert.Equal(t, state, power(8*n), "x^%d", 8*n)
+		assert.Equal(t, state, iSCSI.power(8*n), "x^%d", 8*n)
 		state = ^portable(^state, []byte{0})
 	}
-	assert.Equal(t, power(777), times(power(700), power(77)))
-	assert.Equal(t, power(0), times(power(0), power(0)))
+	assert.Equal(t, iSCSI.power(777), iSCSI.times(iSCSI.power(700), iSCSI.power(77)))
+	assert.Equal(t, iSCSI.power(0), iSCSI.times(iSCSI.power(0), iSCSI.power(0)))
 }
 
 // Every constant of a table is x to the power that its place calls for.
@@ -39,10 +39,30 @@ func TestShiftTable(t *testing.T) {
 	for n, shifts := range crcShifts {
 		steps := n + 1
 		require.Equal(t, [4]uint64{
-			uint64(power(8*steps*(24+24+24+64) - 33)),
-			uint64(power(8*steps*(24+24+64) - 33)),
-			uint64(power(8*steps*(24+64) - 33)),
-			uint64(power(8*steps*64 - 33)),
+			uint64(iSCSI.power(8*steps*(24+24+24+64) - 33)),
+			uint64(iSCSI.power(8*steps*(24+24+64) - 33)),
+			uint64(iSCSI.power(8*steps*(24+64) - 33)),
+			uint64(iSCSI.power(8*steps*64 - 33)),
 		}, shifts, "%d steps", steps)
+	}
+}
+
+// TestFolder: what folding leaves has the CRC of the whole, of Castagnoli's generator, whose CRC the library has.
+func TestFolder(t *testing.T) {
+	if !canWide {
+		t.Skip("this processor cannot")
+	}
+	r := newRand()
+	b := randomOctets(r, 5000)
+	f := NewFolder(uint32(iSCSI))
+	for n := range len(b) {
+		state := r.Uint32()
+		var rest [16]byte
+		k := f.Fold(state, b[:n], &rest)
+		require.Equal(t, n >= wideMin, k > 0)
+		if k > 0 {
+			require.LessOrEqual(t, n-k, 63)
+			require.Equal(t, portable(^state, b[:k]), portable(^uint32(0), rest[:]), "%d octets", n)
+		}
 	}
 }

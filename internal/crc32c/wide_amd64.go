@@ -18,9 +18,13 @@ const wideMin = 128
 var canWide = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasAVX2 && canFold
 
 // wideFolds are what a step, 64 octets, and the end of a sum multiply by.
-var wideFolds = wideTable{
-	step: fold(2048), one: fold(512),
-	last: [4][2]uint64{fold(384), fold(256), fold(128)},
+var wideFolds = iSCSI.wide()
+
+func (g generator) wide() wideTable {
+	return wideTable{
+		step: g.fold(2048), one: g.fold(512),
+		last: [4][2]uint64{g.fold(384), g.fold(256), g.fold(128)},
+	}
 }
 
 type wideTable struct {
@@ -60,3 +64,30 @@ func sumWide(state uint32, b []byte, table *wideTable) uint32
 //
 //go:noescape
 func copyWide(state uint32, dst *byte, b []byte, table *wideTable) uint32
+
+// foldWide is sumWide that leaves in rest the last lane, which stands for all of b behind a state of zero,
+// rather than the state: that is for the generator of table alone to tell.
+//
+//go:noescape
+func foldWide(state uint32, b []byte, table *wideTable, rest *[16]byte)
+
+// Folder folds for the CRC of another generator.
+type Folder wideTable
+
+// NewFolder returns the Folder of a generator, reversed and without x^32.
+func NewFolder(reversed uint32) *Folder {
+	f := Folder(generator(reversed).wide())
+	return &f
+}
+
+// Fold folds the first n octets of b into rest: after those 16 octets, a CRC that began with a state of zero has the
+// state that one which began with state has after the n. n is 0, and rest is as it was, if this processor cannot, or if it
+// is not worth while.
+func (f *Folder) Fold(state uint32, b []byte, rest *[16]byte) (n int) {
+	if !canWide || len(b) < wideMin {
+		return 0
+	}
+	n = len(b) &^ 63
+	foldWide(state, b[:n], (*wideTable)(f), rest)
+	return n
+}

@@ -46,23 +46,27 @@
 	SHIFT(Z14, Z2, Z4, Z5) \
 	SUM(Z4, Z5, Z3)
 
-// END leaves the state after the lanes of Z3 in AX. X0 is the last of them.
-#define END                          \
-	VMOVDQU64      wideTable_last(R8), Z14 \
-	SHIFT(Z14, Z3, Z4, Z5)            \
-	VEXTRACTI64X4  $1, Z3, Y0        \
-	VEXTRACTI128   $1, Y0, X0        \
-	VPXORQ         Z4, Z5, Z4        \
-	VEXTRACTI64X4  $1, Z4, Y5        \
-	VPXOR          Y4, Y5, Y4        \
-	VEXTRACTI128   $1, Y4, X5        \
-	VPXOR          X4, X5, X4        \
-	VPXOR          X0, X4, X4        \
-	VMOVQ          X4, R9            \
-	VPEXTRQ        $1, X4, R10       \
-	XORL           AX, AX            \
-	CRC32Q         R9, AX            \
-	CRC32Q         R10, AX           \
+// LAST leaves the lanes of Z3 as one in X4.
+#define LAST                           \
+	VMOVDQU64     wideTable_last(R8), Z9 \
+	SHIFT(Z9, Z3, Z4, Z5)            \
+	VEXTRACTI64X4 $1, Z3, Y0         \
+	VEXTRACTI128  $1, Y0, X0         \
+	VPXORQ        Z4, Z5, Z4         \
+	VEXTRACTI64X4 $1, Z4, Y5         \
+	VPXOR         Y4, Y5, Y4         \
+	VEXTRACTI128  $1, Y4, X5         \
+	VPXOR         X4, X5, X4         \
+	VPXOR         X0, X4, X4
+
+// END leaves the state of CRC32C after the lanes of Z3 in AX.
+#define END                \
+	LAST               \
+	VMOVQ   X4, R9     \
+	VPEXTRQ $1, X4, R10 \
+	XORL    AX, AX     \
+	CRC32Q  R9, AX     \
+	CRC32Q  R10, AX    \
 	VZEROUPPER
 
 // func sumWide(state uint32, b []byte, table *wideTable) uint32
@@ -172,6 +176,59 @@ few:
 	VPXORQ    Z13, Z3, Z3
 	ADDQ      $64, SI
 	ADDQ      $64, DI
+	ADDQ      $128, CX
+	JGE       one
+	JMP       end
+
+// func foldWide(state uint32, b []byte, table *wideTable, rest *[16]byte)
+TEXT ·foldWide(SB), NOSPLIT, $0-48
+	MOVL            state+0(FP), AX
+	MOVQ            b_base+8(FP), SI
+	MOVQ            b_len+16(FP), CX
+	MOVQ            table+32(FP), R8
+	VMOVD           AX, X13
+	VBROADCASTI32X4 wideTable_one(R8), Z14
+	SUBQ            $256, CX
+	JLT             few
+	VBROADCASTI32X4 wideTable_step(R8), Z8
+	LOAD
+	VPXORQ          Z13, Z0, Z0
+	ADDQ            $256, SI
+	SUBQ            $256, CX
+	JLT             join
+
+step:
+	FOLD
+	LOAD
+	ADD
+	ADDQ $256, SI
+	SUBQ $256, CX
+	JGE  step
+
+join:
+	JOIN
+	ADDQ $192, CX // it is 64 below the octets left
+	JLT  end
+
+one:
+	SHIFT(Z14, Z3, Z4, Z5)
+	VMOVDQU64 0(SI), Z3
+	SUM(Z4, Z5, Z3)
+	ADDQ      $64, SI
+	SUBQ      $64, CX
+	JGE       one
+
+end:
+	LAST
+	MOVQ    rest+40(FP), DI
+	VMOVDQU X4, 0(DI)
+	VZEROUPPER
+	RET
+
+few:
+	VMOVDQU64 0(SI), Z3
+	VPXORQ    Z13, Z3, Z3
+	ADDQ      $64, SI
 	ADDQ      $128, CX
 	JGE       one
 	JMP       end

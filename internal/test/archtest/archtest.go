@@ -26,7 +26,7 @@ var never = []struct {
 	{"qp", "verbs", nil, "the engine does not know the RNIC above it"},
 	{"verbs", "ddp", nil, "the RNIC reaches the wire through its queue pairs"},
 	{"cm", "qp", nil, "connecting goes through the verbs"},
-	{"internal/vitcp/segment", "", nil, "the wire of VI knows no memory and no connection"},
+	{"internal/vitcp/segment", "", []string{"internal/crc32c"}, "the wire of VI knows no memory and no connection"},
 	{"examples", "", []string{"verbs", "cm"}, "an example is a user's program"},
 	{"ulp", "", []string{"verbs", "cm", "internal/inventory"}, "an upper layer is a user's program, but that it counts what it holds"},
 	{"cmd/rnic/internal/cli", "cmd", nil, "what commands share does not know them"},

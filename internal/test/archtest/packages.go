@@ -20,7 +20,7 @@ var packages = []group{
 			"",
 		},
 		{
-			"internal/crc32c", "CRC32C of octets where they are, or while they are copied",
+			"internal/crc32c", "CRC32C of octets where they are, or while they are copied, and folding for other CRCs",
 			"golang.org/x/sys",
 		},
 		{
@@ -131,7 +131,7 @@ var packages = []group{
 	{"VI over TCP ([vi.md](vi.md))", []entry{
 		{
 			"internal/vitcp/segment", "the segments of VI over TCP: headers, CRC, finding them in a stream",
-			"golang.org/x/sys",
+			"golang.org/x/sys internal/crc32c",
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
