@@ -1,10 +1,6 @@
 package crc32c
 
-import (
-	"hash/crc32"
-
-	"golang.org/x/sys/cpu"
-)
+import "golang.org/x/sys/cpu"
 
 // CRC32C for processors that have two ways to compute it: the CRC32 instruction,
 // which takes 8 octets, and PCLMULQDQ, the multiplication of polynomials over GF(2).
@@ -140,43 +136,7 @@ func makeShifts() (shifts [crcMaxSteps][4]uint64) {
 	return shifts
 }
 
-// generator is P, reversed, without x^32.
-type generator uint32
-
-const iSCSI generator = crc32.Castagnoli
-
 // fold returns the multipliers for folding 128 bits by d.
 func (g generator) fold(d int) [2]uint64 {
 	return [2]uint64{uint64(g.multiplier(d + 64)), uint64(g.multiplier(d))}
-}
-
-// multiplier is what a polynomial is multiplied by to get behind it d more bits of the
-// message, d at least 33: x^(d-33) mod P.
-func (g generator) multiplier(d int) uint32 { return g.power(d - 33) }
-
-// power is x^n mod P.
-func (g generator) power(n int) uint32 {
-	p := uint32(1 << 31) // x^0
-	for square := uint32(1 << 30); n > 0; n >>= 1 {
-		if n&1 != 0 {
-			p = g.times(p, square)
-		}
-		square = g.times(square, square)
-	}
-	return p
-}
-
-// times is a·b mod P.
-func (g generator) times(a, b uint32) (product uint32) {
-	for ; b != 0; b <<= 1 { // b's next coefficient, from x^0 on, is its highest bit
-		if b>>31 != 0 {
-			product ^= a
-		}
-		carry := a & 1 // of x^31, to become x^32
-		a >>= 1
-		if carry != 0 {
-			a ^= uint32(g)
-		}
-	}
-	return product
 }
