@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softrnic/softrnic/internal/crc32c"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -254,8 +253,7 @@ func (e *entry) copyOut(dst []byte, off uint64, p party) bool {
 // sumOut is memory.sumOut under a hold, as copyOut.
 func (e *entry) sumOut(crc uint32, dst []byte, off uint64, p party) (sum uint32, ok bool) {
 	if e.mayVanish() {
-		ok = e.mem.tryCopyOut(dst, off, p)
-		return crc32c.Update(crc, dst), ok
+		return e.mem.trySumOut(crc, dst, off, p)
 	}
 	return e.mem.sumOut(crc, dst, off, p), true
 }

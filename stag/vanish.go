@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime/debug"
 
+	"github.com/softrnic/softrnic/internal/crc32c"
 	"github.com/softrnic/softrnic/internal/safecopy"
 )
 
@@ -68,6 +69,15 @@ func (m *memory) tryCopyOut(dst []byte, off uint64, p party) (ok bool) {
 	defer endFault(debug.SetPanicOnFault(true))
 	m.copyOut(dst, off, p)
 	return true
+}
+
+func (m *memory) trySumOut(crc uint32, dst []byte, off uint64, p party) (sum uint32, ok bool) {
+	if unguarded(len(dst)) {
+		ok = m.tryCopyOut(dst, off, p)
+		return crc32c.Update(crc, dst), ok
+	}
+	defer endFault(debug.SetPanicOnFault(true))
+	return m.sumOut(crc, dst, off, p), true
 }
 
 // endFault ends a copy, deferred by it: before is what debug.SetPanicOnFault was. A

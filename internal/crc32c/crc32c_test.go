@@ -55,7 +55,11 @@ var digests = []struct{ name, octets, crc string }{
 	{"ones", "ffffffffffffffff ffffffffffffffff ffffffffffffffff ffffffffffffffff", "43aba862"},
 	{"up", "0001020304050607 08090a0b0c0d0e0f 1011121314151617 18191a1b1c1d1e1f", "4e79dd46"},
 	{"down", "1f1e1d1c1b1a1918 1716151413121110 0f0e0d0c0b0a0908 0706050403020100", "5cdb3f11"},
-	{"read command", "01c0000000000000 0000000000000000 1400000000000400 0000001400000018 2800000000000000 0200000000000000", "563a96d9"},
+	{
+		"read command",
+		"01c0000000000000 0000000000000000 1400000000000400 0000001400000018 2800000000000000 0200000000000000",
+		"563a96d9",
+	},
 }
 
 func TestDigests(t *testing.T) {
@@ -63,7 +67,9 @@ func TestDigests(t *testing.T) {
 		for _, d := range digests {
 			b, err := hex.DecodeString(strings.ReplaceAll(d.octets, " ", ""))
 			require.NoError(t, err)
-			for what, crc := range map[string]uint32{"update": Update(0, b), "copy": Copy(0, make([]byte, len(b)), b), "portable": portable(0, b)} {
+			for what, crc := range map[string]uint32{
+				"update": Update(0, b), "copy": Copy(0, make([]byte, len(b)), b), "portable": portable(0, b),
+			} {
 				got := []byte{byte(crc), byte(crc >> 8), byte(crc >> 16), byte(crc >> 24)}
 				assert.Equal(t, d.crc, hex.EncodeToString(got), "%s, %s", d.name, what)
 			}
@@ -121,7 +127,8 @@ func TestCopy(t *testing.T) {
 				src, dst := b[at:at+n], room[to:]
 				room[to-1], dst[n] = 0xA5, 0x5A
 				got := Copy(crc, dst, src)
-				if want := portable(crc, src); got != want || string(dst[:n]) != string(src) || room[to-1] != 0xA5 || dst[n] != 0x5A {
+				want := portable(crc, src)
+				if got != want || string(dst[:n]) != string(src) || room[to-1] != 0xA5 || dst[n] != 0x5A {
 					require.Equal(t, want, got, "%d octets from %d on, to %d, after %#x", n, at, to, crc)
 					require.Equal(t, src, dst[:n], "%d octets from %d on, to %d", n, at, to)
 					require.Failf(t, "written beside the copy", "%d octets from %d on, to %d", n, at, to)

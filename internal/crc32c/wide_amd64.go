@@ -81,8 +81,8 @@ func NewFolder(reversed uint32) *Folder {
 }
 
 // Fold folds the first n octets of b into rest: after those 16 octets, a CRC that began with a state of zero has the
-// state that one which began with state has after the n. n is 0, and rest is as it was, if this processor cannot, or if it
-// is not worth while.
+// state that one which began with state has after the n. n is 0, and rest is as it was, if this processor
+// cannot, or if it is not worth while.
 func (f *Folder) Fold(state uint32, b []byte, rest *[16]byte) (n int) {
 	if !canWide || len(b) < wideMin {
 		return 0
