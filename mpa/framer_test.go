@@ -151,7 +151,7 @@ func TestFinishSummed(t *testing.T) {
 		payload := randomOctets(r, n)
 		before := []byte("before")
 		head := f.AppendHead(before, []byte("header"), n)
-		whole := append(head, payload...)
+		whole := slices.Concat(head, payload)
 		from := len(before)
 		want := f.Finish(slices.Clone(whole), from)
 		assert.Equal(t, want, f.FinishSummed(slices.Clone(whole), from, slowCRC(whole[from:])), "%d octets", n)
