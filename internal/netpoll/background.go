@@ -1,6 +1,7 @@
 package netpoll
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -103,7 +104,7 @@ func (k *backgroundPoller) end(g *Group) {
 func (g *Group) backgroundLoop(gone chan<- struct{}) {
 	defer close(gone)
 	g.Labels.With(proflabel.Work, "background poller").Wear()
-	g.pollerSlot.Lock()
+	g.takeSlot()
 	defer g.pollerSlot.Unlock()
 	for !g.ended.Load() {
 		g.bgParked.Store(true)
@@ -131,12 +132,29 @@ func (g *Group) tryBackground() bool {
 
 // stepAside returns when the background poller shall serve again. It gives the poller slot up meanwhile.
 func (g *Group) stepAside() {
+	g.undisturbed()
+	g.pollerSlot.Unlock()
+	g.takeSlot()
+	g.missed.Store(0)
+}
+
+// takeSlot takes the poller slot when the background poller shall serve. While a waiter has it that is not waited for with
+// the lock, which would keep the clock of testing/synctest.
+func (g *Group) takeSlot() {
+	for g.awaitTurn(); !g.pollerSlot.TryLock(); g.awaitTurn() {
+		runtime.Gosched() // its holder is about to leave
+	}
+}
+
+// awaitTurn returns when the background poller shall serve, or the group has ended.
+func (g *Group) awaitTurn() {
+	if g.ended.Load() || g.role.background() {
+		return
+	}
 	least := max(watchTick, g.Slack)
 	watch := time.NewTimer(least)
 	defer watch.Stop()
 	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: least, least: least}
-	g.undisturbed()
-	g.pollerSlot.Unlock()
 	for !g.ended.Load() && !g.role.background() {
 		select {
 		case <-g.over:
@@ -151,8 +169,6 @@ func (g *Group) stepAside() {
 			}
 		}
 	}
-	g.pollerSlot.Lock()
-	g.missed.Store(0)
 }
 
 // watch looks which role serves, and reports whether to look again.

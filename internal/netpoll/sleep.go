@@ -143,11 +143,18 @@ func (g *Group) Leave() {
 
 // rouse wakes the server of the group, for something that the system does not know of.
 func (g *Group) rouse() {
+	g.arrived()
+	signal(g.resume) // the polls may have ended
+}
+
+// arrived wakes the server of the group, for what the system would wake it for. Pollers see it by themselves.
+func (g *Group) arrived() {
 	switch {
 	case g.role.waiter():
 		g.Rouse()
 	case g.bgParked.Load():
 		g.set.wake()
+	case g.watched.Load(): // the thread does not sleep on this
+		signal(g.resume)
 	}
-	signal(g.resume) // the polls may have ended
 }

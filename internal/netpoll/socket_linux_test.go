@@ -273,7 +273,7 @@ func TestConnLeaves(t *testing.T) {
 			mine, theirs, err := rawpeer.Pair()
 			require.NoError(t, err)
 			defer func() { _, _ = mine.Close(), theirs.Close() }()
-			c, err := Own(mine.(*net.TCPConn))
+			c, err := Own(mine, nil)
 			require.NoError(t, err)
 			sock, err := c.Join(g, stays)
 			require.NoError(t, err)

@@ -71,7 +71,7 @@ var packages = []group{
 		},
 		{
 			"internal/netpoll", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
-			"internal/inventory internal/proflabel internal/tcpsock",
+			"internal/inventory internal/proflabel internal/safecopy internal/tcpsock",
 		},
 		{
 			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",

@@ -15,7 +15,7 @@ func (e *Endpoint) join() error {
 	if !ok {
 		return nil
 	}
-	o, err := netpoll.Own(tcp)
+	o, err := netpoll.Own(tcp, nil)
 	if err != nil {
 		return err
 	}
@@ -30,14 +30,17 @@ func (e *Endpoint) join() error {
 	raw, _ := o.SyscallConn() // it does not fail
 	e.conn = o
 	e.raw.init(raw)
-	_ = tcp.Close()
+	o.Take()
 	return nil
 }
 
 // handToRuntime makes the connection one of the runtime again, for the end: deadlines work, and the
 // two goroutines that it has then may wait. The caller has both sides.
 func (e *Endpoint) handToRuntime() {
-	e.raw.init(e.conn.(*netpoll.Conn).HandToRuntime())
+	c := e.conn.(*netpoll.Conn)
+	c.HandToRuntime()
+	raw, _ := c.SyscallConn() // it does not fail
+	e.raw.init(raw)
 	e.raw.waits = true
 }
 

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -232,6 +233,15 @@ func (e *Endpoint) spoil(s *outgoing, now bool) {
 	}
 }
 
+// halfCloser is a Conn of a group as other connections are.
+type halfCloser struct{ *netpoll.Conn }
+
+// CloseWrite is that of net.TCPConn.
+func (c halfCloser) CloseWrite() error {
+	_, err := c.HalfClose()
+	return err
+}
+
 // drain sends what the peer is still to know, and ends this half of the
 // connection.
 func (e *Endpoint) drain() {
@@ -250,6 +260,9 @@ func (e *Endpoint) drain() {
 		return
 	}
 	half, ok := e.conn.(interface{ CloseWrite() error })
+	if c, is := e.conn.(*netpoll.Conn); is {
+		half, ok = halfCloser{c}, true
+	}
 	if !e.tx.torn && reception {
 		_ = e.conn.SetWriteDeadline(time.Now().Add(lingers))
 		h.SetLength(0, e.c.CRC)
