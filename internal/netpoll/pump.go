@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -44,6 +45,7 @@ type pump struct {
 	handedOver bool // from handToRuntime on
 	loops      sync.WaitGroup
 	writing    bool // there is a writeLoop
+	inWrite    bool // it is in a Write
 }
 
 func newPump(c net.Conn, wear func(work string)) *pump {
@@ -132,6 +134,7 @@ func (p *pump) mayRead() (deadline int, ok bool) {
 func (p *pump) failRead(err error, deadline int) {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
+		p.hearWriter(err)
 		p.readErr = err
 	case deadline != p.deadlines: // it is another one by now
 	case p.handedOver:
@@ -141,6 +144,26 @@ func (p *pump) failRead(err error, deadline int) {
 	default: // not ours
 		_ = p.conn.SetReadDeadline(time.Time{})
 	}
+}
+
+// hearWriter is for a read that has found the end of the stream: it gives a write that is under way some time. A system tells
+// the error of a connection to one call only. If that is a write, a read finds the end of a stream that the peer has not
+// closed. With mu held.
+func (p *pump) hearWriter(err error) {
+	if !p.inWrite || !errors.Is(err, io.EOF) || p.handedOver {
+		return
+	}
+	late := false
+	limit := time.AfterFunc(hearOut, func() {
+		p.mu.Lock()
+		late = true
+		p.changed.Broadcast()
+		p.mu.Unlock()
+	})
+	for p.inWrite && !late && !p.handedOver && !p.closed {
+		p.changed.Wait()
+	}
+	limit.Stop()
 }
 
 // writeLoop writes to the connection. One goroutine a pump that has written something.
@@ -158,9 +181,11 @@ func (p *pump) writeLoop() {
 			return
 		}
 		b := p.out.first.rest()
+		p.inWrite = true
 		p.mu.Unlock()
 		n, err := p.conn.Write(b)
 		p.mu.Lock()
+		p.inWrite = false
 		p.out.skip(n)
 		if err != nil {
 			p.failWrite(err)
@@ -276,6 +301,7 @@ func (p *pump) handToRuntime() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.handedOver = true
+	p.changed.Broadcast()
 	if p.writeErr != nil && p.readErr == nil { // the deadline was failWrite's
 		p.deadlines++
 		_ = p.conn.SetReadDeadline(time.Time{})
