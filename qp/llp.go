@@ -46,7 +46,11 @@ func (l *llp) write(b *batch) (total int, out outcome) {
 		b.release()
 		b.advance(n)
 		total += n
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded): // of what was taken before
+			return total, ioLost
+		default:
 			return total, outcomeOf(err)
 		}
 	}
