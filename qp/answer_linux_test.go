@@ -21,8 +21,8 @@ func TestAnswerBreaksOff(t *testing.T) {
 		goes func(r *rig, tx *transmitter) // with tx.mu held and the source gone
 		set  func(*Config)
 	}{
-		{name: "none is sent", goes: func(_ *rig, tx *transmitter) { tx.pump(1<<30, false) }},
-		{name: "one is sent", sent: 1, goes: func(_ *rig, tx *transmitter) { tx.pump(1<<30, false) }},
+		{name: "none is sent", goes: func(_ *rig, tx *transmitter) { tx.pump(1 << 30) }},
+		{name: "one is sent", sent: 1, goes: func(_ *rig, tx *transmitter) { tx.pump(1 << 30) }},
 		{name: "one is framed", goes: func(r *rig, tx *transmitter) {
 			f := tx.frame(tx.batch)
 			require.Equal(r.t, faultReadSTag, f)
@@ -49,7 +49,7 @@ func TestAnswerBreaksOff(t *testing.T) {
 				tail := b.pieces[2][:b.ends[0]-len(head)-len(payload)]
 				first := *b
 				first.pieces, first.size = [][]byte{head, payload, tail}, b.ends[0]
-				n, out := tx.llp.write(&first, false)
+				n, out := tx.llp.write(&first)
 				require.Equal(t, ioDone, out)
 				b.advance(n)
 				moved = len(payload)

@@ -26,7 +26,7 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
 
 		extensions: q.cfg.Extensions,
 	}
-	if err := s.llp.init(st.Conn); err != nil {
+	if err := s.llp.init(st.Conn, q.wear); err != nil {
 		return nil, err
 	}
 	s.stream.Conn = s.llp.conn
@@ -35,10 +35,12 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
 	s.rx.init(s)
 	s.carry(q.cfg.Carried)
 	s.gate.Store(st.Role == mpa.Responder)
-	if err := s.join(); err != nil {
+	var err error
+	if s.sock, err = s.llp.conn.Join(q.cfg.RecvCQ.Group(), s); err != nil {
 		_ = s.llp.conn.Close()
 		return nil, err
 	}
+	s.tx.batching.hold = s.sock.Hold
 	return s, nil
 }
 
@@ -52,10 +54,6 @@ func (r *receiver) init(s *session) {
 	r.sinks = r.cfg.STags.Resolver(lander, wr.LocalWrite)
 	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
 	r.answers = r.cfg.STags.Resolver(s.user, wr.LocalWrite)
-	if !r.llp.direct { // here: a post may find a fault before start is done
-		r.running.Add(1)
-		r.recvReady = make(chan struct{}, 1)
-	}
 	r.single = runtime.GOMAXPROCS(0) == 1
 	r.in.Deframer = s.stream.Deframer()
 	r.send, r.read, r.answer = ddp.NewInbound(), ddp.NewInbound(), ddp.NewInbound()
@@ -64,10 +62,6 @@ func (r *receiver) init(s *session) {
 func (t *transmitter) init(s *session) {
 	t.s, t.cfg, t.tuning, t.sq = s, &s.q.cfg, &s.q.cfg.Tuning, &s.q.sq
 	t.llp, t.irrq, t.reads = &s.llp, s.irrq, s.reads
-	if !t.llp.direct { // as in receiver.init
-		t.running.Add(1)
-		t.wake = make(chan struct{}, 1)
-	}
 	t.batching.init(t.tuning.Eager, t.leftovers)
 	t.framer = s.stream.Framer()
 	t.meter = s.stream.Meter()
@@ -95,21 +89,9 @@ func (s *session) carry(c verbsinternal.Counts) {
 	t.written.Store(c.Octets)
 }
 
-// join gives the session its place in the group.
-func (s *session) join() (err error) {
-	if s.llp.direct {
-		if s.sock, err = s.llp.join(s.q.cfg.RecvCQ.Group(), s); err == nil {
-			s.tx.batching.hold = s.sock.Hold
-		}
-	}
-	return err
-}
-
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
-	if s.llp.direct {
-		_ = s.given.Conn.Close() // it has another descriptor
-	}
+	s.llp.conn.Take()
 	s.serve()
 	s.tx.startProbing()
 	s.tx.tryTransmit()
@@ -117,11 +99,6 @@ func (s *session) start() {
 
 // serve begins to receive.
 func (s *session) serve() {
-	if s.sock == nil {
-		go s.rx.receiveLoop()
-		go s.tx.transmitLoop()
-		return
-	}
 	if s.q.cfg.Tuning.Drive >= 0 {
 		s.q.sq.cq.Attach(s.q.cfg.RecvCQ.Group())
 		s.q.rq.cq.Attach(s.q.cfg.RecvCQ.Group())

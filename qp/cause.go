@@ -48,11 +48,6 @@ func (r *inboundRead) cause(f streamFault, sent uint64) cause {
 	return c
 }
 
-// byVerb reports whether a Modify QP waits until RTS is left, and the stream is not reset.
-func (c *cause) byVerb() bool {
-	return c.fault == faultModifyClosing || c.fault == faultModifyTerminate
-}
-
 // trigger is what the state machine sees of c.
 func (c *cause) trigger() trigger { return faults[c.fault].Trigger }
 

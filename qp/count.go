@@ -1,8 +1,6 @@
 package qp
 
 import (
-	"sync"
-
 	"github.com/softrnic/softrnic/internal/statuscount"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
@@ -68,47 +66,10 @@ func (c *inCount) waitsFor(msn uint32) {
 	c.waited = msn
 }
 
-// snapshot is what the owner of a side has published of its counters.
-type snapshot[C any] struct {
-	mu       sync.Mutex
-	count    *C                   // nil: nothing as yet
-	statuses statuscount.Statuses // of receives
-	final    bool                 // the side is finish's for good
-}
-
-func (t *snapshot[C]) set(c *C, st statuscount.Statuses, all bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.count == nil {
-		t.count = new(C)
-	}
-	*t.count, t.statuses = *c, st
-	t.final = t.final || all
-}
-
-// get is what was published last, and whether that is all there is to be had: the side itself may be taken for long.
-func (t *snapshot[C]) get(blocks bool) (c C, st statuscount.Statuses, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.count != nil {
-		c = *t.count
-	}
-	return c, t.statuses, blocks || t.final
-}
-
-// publish has Stats see what has been counted, if the side may not be had for long. The caller owns the side, as
-// with the next one.
-func (t *transmitter) publish() {
-	if !t.llp.direct {
-		c := t.sum()
-		t.snapshot.set(&c, statuscount.Statuses{}, false)
-	}
-}
-
-// publishFinal is publish by finish, whose the side is from here on.
-func (t *transmitter) publishFinal() {
-	c := t.sum()
-	t.snapshot.set(&c, statuscount.Statuses{}, true)
+// finalIn is what the receive side has counted, and the statuses of receives.
+type finalIn struct {
+	inCount
+	statuses statuscount.Statuses
 }
 
 // sum is what has been counted, for the owner of the side, and for fold when nobody counts any more. It changes
@@ -118,13 +79,3 @@ func (t *transmitter) sum() outCount {
 	c.octets = t.pos - t.cfg.Carried.Octets + t.count.terminated
 	return c
 }
-
-// publish is as that of a transmitter.
-func (r *receiver) publish() {
-	if !r.llp.direct {
-		r.snapshot.set(&r.count, r.rq.statuses.Clone(), false)
-	}
-}
-
-// publishFinal is as that of a transmitter.
-func (r *receiver) publishFinal() { r.snapshot.set(&r.count, r.rq.statuses.Clone(), true) }

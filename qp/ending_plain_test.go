@@ -39,15 +39,20 @@ func tlsOver(t *testing.T, a, b net.Conn) (net.Conn, net.Conn) {
 	return mine, theirs
 }
 
-// TestAbortBelowTLS: TLS has no reset, the connection below it has.
-func TestAbortBelowTLS(t *testing.T) {
-	r := newIdleRig(t, setup{})
-	a, b, err := rawpeer.Pair()
-	require.NoError(t, err)
-	r.start(tlsOver(t, a, b))
-	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
-	_, err = r.peer.Next()
-	require.ErrorIs(t, err, syscall.ECONNRESET)
+// TestAbortIsAReset: TLS has none, the connection below it has.
+func TestAbortIsAReset(t *testing.T) {
+	for name, wrap := range map[string]func(*testing.T, net.Conn, net.Conn) (net.Conn, net.Conn){
+		"TCP": func(_ *testing.T, a, b net.Conn) (net.Conn, net.Conn) { return a, b },
+		"TLS": tlsOver,
+	} {
+		r := newIdleRig(t, setup{})
+		a, b, err := rawpeer.Pair()
+		require.NoError(t, err)
+		r.start(wrap(t, a, b))
+		require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
+		_, err = r.peer.Next()
+		require.ErrorIs(t, err, syscall.ECONNRESET, name)
+	}
 }
 
 // plainLinks are connections that are no TCP of this side's own: their writes block.

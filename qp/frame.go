@@ -48,7 +48,7 @@ func (t *transmitter) frame(b *batch) streamFault {
 // where it is.
 func (t *transmitter) gathers(n int) bool {
 	g := t.tuning.Gather
-	return g >= 0 && n >= g && t.llp.direct && t.framer.Gather() && !t.msg.vanish
+	return g >= 0 && n >= g && t.framer.Gather() && !t.msg.vanish
 }
 
 // frameGathered adds an FPDU whose payload, n octets, is not copied. Like the two below

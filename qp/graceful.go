@@ -10,7 +10,7 @@ package qp
 //	deliver      keeps the ULPDU in the intake: the stream is paused
 //	pause        says that nothing is to be read from the socket
 //	PostRecv or a post to the S-RQ wakes the receive side
-//	drive        delivers the ULPDU again; where reads block, receiveLoop does
+//	drive        delivers the ULPDU again
 //
 // No wake-up is lost: the receiver looks once more before it sleeps, and the poster
 // looks whether it has asked after the receive is there to be seen. A token without need
@@ -37,29 +37,13 @@ func (r *receiver) recvPosted() {
 }
 
 // Wake implements srq.Waiter: there may be a receive.
-func (r *receiver) Wake() {
-	if r.s.sock != nil {
-		r.s.sock.Soon()
-	} else {
-		signal(r.recvReady)
-	}
-}
+func (r *receiver) Wake() { r.s.sock.Soon() }
 
 // pause keeps ulpdu until there is a receive for it. The caller owns the side.
 func (r *receiver) pause(ulpdu []byte) {
 	r.count.waitsFor(r.send.MSN())
 	r.in.keep(ulpdu)
-	if r.s.sock != nil {
-		r.s.sock.Pause()
-	}
-}
-
-// awaitRecv sleeps until receives were posted, or the session ends.
-func (r *receiver) awaitRecv() {
-	select {
-	case <-r.recvReady:
-	case <-r.s.stop:
-	}
+	r.s.sock.Pause()
 }
 
 // forgetRecvRequest makes the S-RQ forget this session.

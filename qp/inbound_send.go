@@ -299,7 +299,6 @@ func (r *receiver) handCompleted() {
 // hand puts completions of receives into the CQ. Where it has no room, the receives
 // come free and the stream ends.
 func (r *receiver) hand(list []cq.Entry) {
-	r.publish()
 	rq := r.rq
 	n := rq.cq.PushAll(list)
 	for _, e := range list[n:] { // none will be reaped

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/stag"
 )
@@ -15,6 +16,7 @@ import (
 type recvBuffer struct {
 	completed [completedAtOnce]cq.Entry // kept back for the CQ
 	octets    [mpa.RecommendedBuffer]byte
+	room      [netpoll.MaxReadPieces][]byte // of readDirect
 }
 
 var recvBuffers = sync.Pool{New: func() any { return new(recvBuffer) }}

@@ -68,7 +68,7 @@ func (t *transmitter) probeOnce() {
 	}
 	if sent > 0 && t.rtr == 0 && t.batch == nil && t.msg.kind == noMessage { // what is under way is a probe too
 		t.rtr = mpa.RTRWrite
-		if t.pump(1, !t.llp.direct) {
+		if t.pump(1) {
 			t.handOver()
 		}
 	}

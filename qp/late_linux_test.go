@@ -32,7 +32,7 @@ func TestLastFaultAsVerbStops(t *testing.T) {
 			want := rx.in.Buffered() + len(rest)
 			require.NoError(t, r.peer.Raw(rest))
 			for rx.in.Buffered() < want {
-				n, _ := r.s.llp.raw.tryPoll(&rx.in)
+				n, _ := r.s.llp.read(&rx.in)
 				rx.in.Advance(n)
 			}
 			ulpdu, ok, err := rx.in.Next()

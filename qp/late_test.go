@@ -11,18 +11,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/srq"
 	"github.com/softrnic/softrnic/wr"
 )
 
-// lateConn is a connection on which something arrives just when the session stops
-// reading it.
+// lateConn is a connection on which something arrives just when the session has stopped, and bounds the time for its end.
 type lateConn struct {
 	net.Conn
 	reading chan struct{} // a token when the first Read begins
 	arrives chan []byte
-	stopped bool // the reader's only
+	stopped atomic.Bool
 }
 
 func (c *lateConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
@@ -30,11 +30,22 @@ func (c *lateConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite(
 func (c *lateConn) Read(b []byte) (int, error) {
 	signal(c.reading)
 	n, err := c.Conn.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) && !c.stopped {
-		c.stopped = true
-		return copy(b, <-c.arrives), nil
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.stopped.Load() {
+		select {
+		case late := <-c.arrives:
+			return copy(b, late), nil
+		default:
+		}
 	}
 	return n, err
+}
+
+// SetReadDeadline makes a Read that is under way return, once.
+func (c *lateConn) SetReadDeadline(at time.Time) error {
+	if !at.IsZero() && c.stopped.CompareAndSwap(false, true) {
+		return c.Conn.SetReadDeadline(tcpsock.Past)
+	}
+	return c.Conn.SetReadDeadline(at)
 }
 
 // TestArrivesAsVerbStops: what a read brings when a verb has just ended RTS has

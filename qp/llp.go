@@ -5,10 +5,9 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"syscall"
-	"time"
 
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
@@ -24,117 +23,131 @@ const (
 	ioRevoked         // memory to send from or receive into is no longer registered
 )
 
-// llp is the LLP stream of a session. A TCP connection is driven with system calls that do
-// not wait (see llp_linux.go), and is its group's (package netpoll) while the stream is in RTS: then conn is
-// an netpoll.Conn, which no goroutine of the runtime waits for. Any other net.Conn is driven
-// with calls that block, from goroutines only.
+// llp is the LLP stream of a session. It is its group's (package netpoll) while the stream is in RTS. Nobody waits with a
+// side until finish hands it to the runtime, and memory is held while octets are moved and never while waiting.
 //
 // One goroutine at a time reads and one writes: the holders of the session's rx.mu
 // and tx.mu.
-type llp struct {
-	direct bool       // reads and writes need not block; does not change
-	mu     sync.Mutex // held to change conn, and to use it without a side
-	conn   net.Conn
-	raw    rawIO
+type llp struct{ conn *netpoll.Conn }
+
+func (l *llp) init(c net.Conn, wear func(work string)) (err error) {
+	l.conn, err = netpoll.Own(c, wear)
+	return err
 }
 
-// write sends what is left of b. If wait is false it stops when the LLP takes no
-// more. Memory is held during system calls only, never while waiting.
-func (l *llp) write(b *batch, wait bool) (int, outcome) {
+// write sends what is left of b, and stops when the LLP takes no more.
+func (l *llp) write(b *batch) (total int, out outcome) {
 	b.seal()
-	if l.direct {
-		return l.raw.write(b, wait)
-	}
-	total := 0
 	for !b.empty() {
-		n, err := l.conn.Write(b.pieces[b.gone])
+		if !b.hold() {
+			return total, ioRevoked
+		}
+		n, err := l.conn.TryWrite(b.pieces[b.gone:], b.size-b.sent)
+		b.release()
 		b.advance(n)
 		total += n
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded): // of what was taken before
+			return total, ioLost
+		default:
 			return total, outcomeOf(err)
 		}
 	}
 	return total, ioDone
 }
 
-// read receives into in through a connection whose reads block.
-func (l *llp) read(in *intake) (int, outcome) {
-	n, err := l.conn.Read(in.space())
-	if n > 0 {
-		return n, ioDone
+// push is a write that waits until the deadline. What the LLP takes at once goes out
+// even if that has passed: a machine that was busy elsewhere meanwhile is no peer that
+// does not read.
+func (l *llp) push(b *batch) (total int, out outcome) {
+	total, out = l.write(b)
+	if out != ioAgain {
+		return total, out
 	}
-	if err == nil {
+	err := l.conn.AwaitWrite(func() bool {
+		var n int
+		n, out = l.write(b)
+		total += n
+		return out != ioAgain
+	})
+	if err != nil {
+		out = outcomeOf(err)
+	}
+	return total, out
+}
+
+// read receives into in, once.
+func (l *llp) read(in *intake) (int, outcome) {
+	if in.Diverted() > 0 {
+		return l.readDirect(in)
+	}
+	p := in.space()
+	if len(p) == 0 { // deliver leaves room
+		return 0, ioLost
+	}
+	return l.received(l.conn.TryRead(p))
+}
+
+// readDirect reads into the memory of the segment that is placed directly, which it holds
+// meanwhile, and what comes next into the buffer.
+func (l *llp) readDirect(in *intake) (int, outcome) {
+	t := &in.placement
+	in.borrow()
+	if !t.ref.Hold() {
+		return 0, ioRevoked
+	}
+	defer t.ref.Release()
+	room := &in.buf.room
+	defer clear(room[:])
+	want := in.Diverted()
+	pieces := t.ref.Fill(room[:0:len(room)-1], t.at, uint64(want))
+	for _, p := range pieces {
+		want -= len(p)
+	}
+	if want == 0 {
+		p := in.space()
+		pieces = append(room[:len(pieces)], p[:min(len(p), directAhead)])
+	}
+	n, err := l.conn.TryReadPieces(pieces)
+	t.at += min(uint64(n), uint64(in.Diverted()))
+	return l.received(n, err)
+}
+
+// received is the outcome of a read.
+func (l *llp) received(n int, err error) (int, outcome) {
+	switch {
+	case err == nil:
+		return n, ioDone
+	case err == netpoll.ErrAgain: //nolint:errorlint // it is not wrapped
 		return 0, ioAgain
+	case errors.Is(err, io.EOF) && l.conn.Dropped():
+		return 0, ioReset
 	}
 	return 0, outcomeOf(err)
 }
 
-// push is a write that waits until the deadline. What the LLP takes at once goes out
-// even if that has passed: a machine that was busy elsewhere meanwhile is no peer that
-// does not read.
-func (l *llp) push(b *batch) (int, outcome) {
-	n, out := l.write(b, false)
-	if out != ioAgain || !l.direct {
-		return n, out
-	}
-	more, out := l.write(b, true)
-	return n + more, out
-}
-
 // pull is a read that waits until the deadline. What has come by then counts, however
-// late this side looks.
+// late this side looks. That the connection has ended in both directions, as received sees, is in order
+// here: this half may be closed.
 func (l *llp) pull(p []byte) (int, outcome) {
 	n, err := l.conn.Read(p)
-	switch out := outcomeOf(err); {
-	case n > 0:
+	if n == 0 && outcomeOf(err) == ioAgain {
+		n, err = l.conn.TryRead(p)
+	}
+	if n > 0 {
 		return n, ioDone
-	case out == ioAgain && l.direct:
-		return l.raw.look(p)
-	default:
-		return 0, out
 	}
+	return 0, outcomeOf(err)
 }
 
-// wakeReader makes a sleeping read return ioAgain, and all later ones until
-// rearmReader.
-func (l *llp) wakeReader() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_ = l.conn.SetReadDeadline(tcpsock.Past)
-}
-
-func (l *llp) rearmReader() { _ = l.conn.SetReadDeadline(time.Time{}) }
-
-// halfClose ends the sending half, if the connection has a half-close. The error
-// is that of a connection that is not there any more.
-func (l *llp) halfClose() (has bool, err error) {
-	c, has := l.conn.(interface{ CloseWrite() error })
-	if !has {
-		return false, nil
-	}
-	return true, c.CloseWrite()
-}
-
-// reset drops the connection at once; TCP tells the peer with an RST. That below TLS is
-// dropped first: to close TLS is to write, which may wait for the peer.
-func (l *llp) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if over, ok := l.conn.(interface{ NetConn() net.Conn }); ok {
-		dropConn(over.NetConn())
-	}
-	dropConn(l.conn)
-}
-
-func dropConn(conn net.Conn) {
-	if c, ok := conn.(interface{ SetLinger(int) error }); ok {
-		_ = c.SetLinger(0)
-	}
-	_ = conn.Close()
-}
+// wakeReader makes a pull that waits return ioAgain, and all later ones until there is another deadline.
+func (l *llp) wakeReader() { _ = l.conn.SetReadDeadline(tcpsock.Past) }
 
 func outcomeOf(err error) outcome {
 	switch {
+	case err == netpoll.ErrAgain: //nolint:errorlint // it is not wrapped
+		return ioAgain
 	case errors.Is(err, io.EOF):
 		return ioEOF
 	case errors.Is(err, os.ErrDeadlineExceeded):

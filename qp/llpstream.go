@@ -158,7 +158,7 @@ func (q *QP) Destroy() error {
 	q.mu.Unlock()
 	if s := q.session.Load(); s != nil {
 		if !s.halt(cause{fault: faultModifyError}) {
-			s.llp.reset() // it is closing: do not wait for the peer
+			s.llp.conn.Reset() // it is closing: do not wait for the peer
 		}
 		<-s.over
 	}

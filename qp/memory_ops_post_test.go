@@ -88,7 +88,7 @@ func TestManyMemoryOperations(t *testing.T) {
 	for id := range uint64(2 * maxMemory) {
 		r.postSend(bindOf(2*id, b), invalidate(2*id+1, b.Window, 0))
 	}
-	for r.s.tx.pump(inlineBudget, false) {
+	for r.s.tx.pump(inlineBudget) {
 		turns++
 	}
 	r.s.tx.mu.Unlock()

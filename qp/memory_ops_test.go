@@ -156,8 +156,8 @@ func TestInvalidateIsNotStarved(t *testing.T) {
 	r.s.tx.fill()
 	assert.GreaterOrEqual(t, r.s.irrq.len(), 2, "it stops at the Invalidate")
 	assert.EqualValues(t, 1, r.s.tx.next)
-	r.s.tx.readsUp = true                 // the answers' turn
-	assert.True(t, r.s.tx.pump(1, false)) // writes the batch, and is told to stop
+	r.s.tx.readsUp = true          // the answers' turn
+	assert.True(t, r.s.tx.pump(1)) // writes the batch, and is told to stop
 	r.s.tx.fill()
 	assert.EqualValues(t, 2, r.s.tx.next, "the Invalidate comes before any answer")
 	r.s.tx.mu.Unlock()

@@ -160,7 +160,6 @@ func (r *receiver) readDone(o *outboundRead, original uint64) streamFault {
 			r.count.invalidates++
 		}
 	}
-	r.publish()
 	placed := o.placed
 	if placed {
 		r.s.q.sq.finishPlaced(pos)
@@ -229,7 +228,6 @@ func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) streamFault {
 		return faultReadMSNRange
 	}
 	in.msn, in.head = msn, [6]byte(seg.Header())
-	r.publish()           // the answer may be seen
 	r.handCompleted()     // what came before it shall be in the CQ when the peer's program sees the answer
 	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return faultReadTooMany

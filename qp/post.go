@@ -240,7 +240,7 @@ func (c *postBatching) streams() bool {
 // are to be held back for now.
 func (t *transmitter) holdsBack(n int, octets uint64) bool {
 	c := &t.batching
-	if c.eager < 0 || t.s.rx.single || !t.llp.direct {
+	if c.eager < 0 || t.s.rx.single {
 		return false
 	}
 	if c.octets.Load() == 0 {

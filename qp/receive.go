@@ -15,7 +15,7 @@ import (
 // The way of a segment to a completion.
 //
 //  1. Drive, called by the poller of the group (package netpoll), owns the receive side for one
-//     read that does not block. Where reads block, receiveLoop owns it.
+//     read that does not block.
 //  2. received: take FPDUs from what has arrived. A CRC is checked before any
 //     octet is handed on.
 //  3. segment: parse and check, hand to the handler of its opcode (inbound_send.go, place.go).
@@ -54,7 +54,7 @@ func (r *receiver) drive() bool {
 				return true
 			}
 		}
-		return r.received(r.llp.raw.tryPoll(&r.in)) == ioDone
+		return r.received(r.llp.read(&r.in)) == ioDone
 	}
 	r.deliver() // paused: only a receive lets it go on
 	if r.in.kept != nil {
@@ -62,28 +62,6 @@ func (r *receiver) drive() bool {
 	}
 	r.s.sock.Resume()
 	return true
-}
-
-// receiveLoop receives what comes through a connection whose reads block. One goroutine a
-// session.
-func (r *receiver) receiveLoop() {
-	defer r.running.Done()
-	r.s.q.wear("receive")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deliver() // what was read before the session began
-	for !r.s.stopping.Load() {
-		if r.in.kept != nil {
-			r.mu.Unlock()
-			r.awaitRecv()
-			r.mu.Lock()
-			r.deliver()
-			continue
-		}
-		if r.received(r.llp.read(&r.in)) == ioAgain { // finish's deadline
-			r.llp.rearmReader()
-		}
-	}
 }
 
 // received handles what a read brought. The caller owns the side.
@@ -150,7 +128,6 @@ func (r *receiver) deliver() {
 		}
 	}
 	r.handCompleted()
-	r.publish()
 	if r.cfg.SRQ != nil {
 		r.noteFilling()
 	}

@@ -18,17 +18,17 @@ func TestResetSeenByEither(t *testing.T) {
 			require.NoError(t, err)
 			defer func() { _ = near.Close() }()
 			var l llp
-			require.NoError(t, l.init(near))
-			require.True(t, l.direct)
+			require.NoError(t, l.init(near, nil))
+			l.conn.Take()
 			require.NoError(t, far.(*net.TCPConn).SetLinger(0))
 			require.NoError(t, far.Close())
 
-			defer l.reset()
+			defer l.conn.Reset()
 			var in intake
 			defer in.drop()
 			read := func() outcome {
 				for {
-					if _, out := l.raw.tryPoll(&in); out != ioAgain {
+					if _, out := l.read(&in); out != ioAgain {
 						return out
 					}
 				}
@@ -39,7 +39,7 @@ func TestResetSeenByEither(t *testing.T) {
 					at := len(b.arena)
 					b.arena = append(b.arena, 1)
 					b.copied(at)
-					_, out := l.write(b, false)
+					_, out := l.write(b)
 					b.free()
 					if out != ioDone { // the RST may be on its way
 						return out

@@ -234,7 +234,6 @@ func (t *transmitter) execute(e *sqe) (bool, streamFault) {
 		return false, f
 	}
 	t.count.executed(e.op)
-	t.publish() // it may complete from here on
 	t.advance(e)
 	return true, noFault
 }

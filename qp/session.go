@@ -42,7 +42,7 @@ type session struct {
 	tx transmitter
 	rx receiver
 
-	sock     *netpoll.Socket // its place in the group; nil: reads and writes block
+	sock     *netpoll.Socket // its place in the group
 	attached bool            // the CQs know of the group
 
 	stopping   atomic.Bool
@@ -74,18 +74,14 @@ type receiver struct {
 	irrq   *ring[inboundRead]  // to the transmit side, bounded by IRD
 	reads  *ring[outboundRead] // from the transmit side, bounded by ORD
 
-	running sync.WaitGroup // receiveLoop
-
 	mu sync.Mutex // its holder is the receiver, who owns this side; docs/memory-model.md, Owners
 	// firstFPDU is 0 until an FPDU has arrived, and from then on 1 more than the stream
 	// octets that were offered to the LLP by then.
 	firstFPDU atomic.Uint64
 	// rtrAnswered is set once the ready-to-receive Read has been answered.
 	rtrAnswered atomic.Bool
-	// recvReady has a token for receiveLoop when receives were posted that a paused session
-	// waits for; wantRecv asks PostRecv for it.
-	recvReady chan struct{}
-	wantRecv  atomic.Bool
+	// wantRecv asks PostRecv to wake a paused session.
+	wantRecv atomic.Bool
 
 	// single says that GOMAXPROCS was 1 when the session began: no post is held back. It
 	// does not change.
@@ -109,8 +105,8 @@ type receiver struct {
 	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal
 	readGot uint32        // octets placed of the oldest outbound RDMA Read
 
-	count    inCount
-	snapshot snapshot[inCount]
+	count inCount
+	final atomic.Pointer[finalIn] // finish's, which has the side for good
 
 	// The tagged message being received, if its last segment has not come.
 	tagOpen bool
@@ -146,11 +142,8 @@ type transmitter struct {
 	irrq   *ring[inboundRead]  // from the receive side, bounded by IRD
 	reads  *ring[outboundRead] // to the receive side, bounded by ORD
 
-	running sync.WaitGroup // transmitLoop
-
 	mu   sync.Mutex // its holder is the transmitter, who owns this side; docs/memory-model.md, Owners
 	more atomic.Bool
-	wake chan struct{} // one token, for transmitLoop
 	// stalled is set while something is left for the next to own the side.
 	stalled atomic.Bool
 
@@ -187,7 +180,7 @@ type transmitter struct {
 	short                 int64      // the longest message that frameShorts frames
 	sources               stag.Resolver
 	count                 outCount
-	snapshot              snapshot[outCount]
+	final                 atomic.Pointer[outCount] // finish's, which has the side for good
 	hdr                   [ddp.UntaggedHeader + rdmap.AtomicRequestSize]byte
 }
 

@@ -169,8 +169,10 @@ func TestAnswerStalls(t *testing.T) {
 
 // TestPipeStall: a connection that cannot be written without blocking.
 func TestPipeStall(t *testing.T) {
-	r := newRig(t, setup{pipe: true})
-	r.postSend(wr.Request{ID: 1, SGL: r.full.sgl(0, 4000)})
+	r := newIdleRig(t, setup{pipe: true})
+	big := r.big(1 << 20) // more than is taken ahead of the peer
+	r.connect()
+	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{big}})
 	promptly(t, "Modify QP", func() { assert.NoError(t, r.q.Modify(Modify{Next: wr.StateError})) })
 	assert.Equal(t, flushed(1), r.all(r.scq))
 }

@@ -12,9 +12,7 @@ import (
 
 // Counters are plain integers of the owner of the queue, or the side of a session, that they count:
 // counting costs an addition. Stats takes the sides for a moment, as Drain does. A
-// side may be its owner's for long: that of a connection whose reads and writes block, and
-// both while finish runs. So these owners tell what they have counted, before they wait and
-// before what they count can be seen in a CQ, and Stats takes that.
+// side is its owner's for long while finish runs, which leaves what had been counted by then.
 
 // to adds them to s. Of what carries no octets of the ULP the payload is a header, which does not count.
 func (o *opCounts) to(s *wr.Flows) {
@@ -38,13 +36,12 @@ func (o *opCounts) to(s *wr.Flows) {
 // counted is what the side has counted, without waiting for a peer.
 func (t *transmitter) counted() outCount {
 	for !t.mu.TryLock() {
-		if c, _, ok := t.snapshot.get(!t.llp.direct); ok {
-			return c
+		if c := t.final.Load(); c != nil {
+			return *c
 		}
 		runtime.Gosched()
 	}
 	c := t.sum()
-	t.snapshot.set(&c, statuscount.Statuses{}, false) // later counters are no less
 	t.mu.Unlock()
 	t.rested()
 	if t.more.Load() { // a poster may have found the side taken
@@ -56,15 +53,13 @@ func (t *transmitter) counted() outCount {
 // counted is what the side has counted, and the statuses of receives.
 func (r *receiver) counted() (inCount, statuscount.Statuses) {
 	for !r.mu.TryLock() {
-		if c, st, ok := r.snapshot.get(!r.llp.direct); ok {
-			return c, st
+		if f := r.final.Load(); f != nil {
+			return f.inCount, f.statuses
 		}
 		runtime.Gosched()
 	}
 	defer r.mu.Unlock()
-	c, st := r.count, r.rq.statuses.Clone()
-	r.snapshot.set(&c, st, false)
-	return c, st
+	return r.count, r.rq.statuses.Clone()
 }
 
 // stats adds what a session has counted to q. Of the Read queues Now is 0 if it is over.

@@ -19,31 +19,20 @@ import (
 //     comes, until the state is Idle or Error (ending);
 //  4. let go of the LLP stream.
 //
-// A write through a plain net.Conn cannot be woken to be taken up again (TLS would be
-// broken by it), and has until the close timeout, which counts from here. A verb does not
-// wait for it: 2 comes before the transmit side is taken over then.
+// Nobody waits with a side, so a verb does not wait for the peer: 1 and 2 come at once.
 func (s *session) finish() {
 	s.q.wear("end")
 	c, by := s.cause, time.Now().Add(s.q.cfg.CloseTimeout)
-	s.interrupt(c, by)
+	s.interrupt(c)
 	s.rx.own()
-	s.rx.publishFinal()
 	s.rx.forgetRecvRequest() // a receive is for others, however long the peer makes this take
-	early := c.byVerb() && !s.llp.direct
-	if !early {
-		s.tx.own()
-		s.tx.publishFinal()
-	}
-	s.llp.handToRuntime()
+	s.tx.own()
+	s.llp.conn.HandToRuntime()
 	s.findAtFault(&c)
 	t := s.q.leaveRTS(s, &c)
 	s.outcome.cause = c.fault
 	s.explain(&c)
 	close(s.decided)
-	if early {
-		s.tx.own()
-		s.tx.publishFinal()
-	}
 	s.leave()
 	s.rx.leaveShared()
 	e := newEnding(s, by)
@@ -58,6 +47,7 @@ func (s *session) finish() {
 		s.tx.batch = nil
 	}
 	s.rx.in.drop()
+	s.llp.conn.Wait()
 	s.tx.mu.Unlock()
 	s.rx.mu.Unlock()
 	s.q.endSession(t, &c)
@@ -76,33 +66,26 @@ func (s *session) explain(c *cause) {
 	}
 }
 
-// interrupt makes both sides stop: a sleep in a read or a write of the LLP ends
-// now, or by then.
-func (s *session) interrupt(c cause, by time.Time) {
-	reset := step(wr.StateRTS, c.trigger()).Actions&actReset != 0
-	if s.sock != nil {
-		s.sock.Remove()
+// interrupt makes both sides stop.
+func (s *session) interrupt(c cause) {
+	s.sock.Remove()
+	if step(wr.StateRTS, c.trigger()).Actions&actReset != 0 {
+		s.llp.conn.Reset()
 	}
-	switch {
-	case reset:
-		s.llp.reset()
-	case !s.llp.direct:
-		_ = s.llp.conn.SetWriteDeadline(by)
-	}
-	s.llp.wakeReader()
 	s.tx.batching.left.Stop()
 }
 
-// own takes the receive side, which has nothing to wait for.
+// own takes the receive side, for good.
 func (r *receiver) own() {
-	r.running.Wait()
 	r.mu.Lock() // the poller may still be about to leave
+	r.final.Store(&finalIn{r.count, r.rq.statuses.Clone()})
 }
 
-// own takes the transmit side.
+// own takes the transmit side, for good.
 func (t *transmitter) own() {
-	t.running.Wait()
 	t.mu.Lock() // posters may still be about to leave
+	c := t.sum()
+	t.final.Store(&c)
 	if t.keepalive.timer != nil {
 		t.keepalive.timer.Stop()
 	}
@@ -185,7 +168,7 @@ func (e *ending) act(t transition, c cause) {
 	}
 	if do&actReset != 0 {
 		s.resets = true
-		s.llp.reset()
+		s.llp.conn.Reset()
 	}
 	if do&actFlush != 0 { // nothing touches the program's memory from here on
 		s.flush(c)
@@ -205,15 +188,15 @@ func (e *ending) spoilt() bool {
 }
 
 // close closes this half of the stream; a connection that has no halves is closed
-// with that. That of TLS is a write, with a deadline of its own.
+// with that.
 func (e *ending) close() {
-	if !e.llp.direct {
-		limit := time.AfterFunc(time.Until(e.by), e.llp.reset)
-		defer limit.Stop()
-	}
-	has, err := e.llp.halfClose()
+	has, err := e.llp.conn.HalfClose()
 	e.half = has && err == nil
-	if !has {
+	switch {
+	case has:
+	case err != nil: // the peer did not read what was sent
+		e.lost = true
+	default:
 		_ = e.llp.conn.Close()
 		e.closed = true
 	}

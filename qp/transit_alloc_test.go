@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/netpoll"
+
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
@@ -18,7 +20,7 @@ import (
 // TestTransitAllocatesNothing: a segment that is received where it belongs may lie in
 // more pieces than one system call reads into.
 func TestTransitAllocatesNothing(t *testing.T) {
-	const pages, runs, warm = 3 * directPieces, 100, 20
+	const pages, runs, warm = 3 * (netpoll.MaxReadPieces - 1), 100, 20
 	r := newRig(t, setup{config: direct})
 	p, err := r.tab.AllocatePages(pages, stag.MinPage)
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 //     the next one. It ends when there is nothing to send, when the LLP takes no
 //     more, or when the poster has done enough for others. After the last two,
 //     handOver leaves the rest to the group's poller, which comes back when the socket takes
-//     more. Where writes block, transmitLoop does all this, and may sleep.
+//     more.
 //  3. fill: frame messages until the batch is full.
 //  4. nextMessage (schedule.go): the RTR, then RDMA Read Responses and Send Queue
 //     elements in turn. Fences and ORD may hold the Send Queue back. Memory
@@ -54,18 +54,13 @@ func (t *transmitter) measure() {
 
 // tryTransmit sends what there is to send, or leaves that to the owner of the side.
 func (t *transmitter) tryTransmit() {
-	if !t.llp.direct {
-		t.more.Store(true)
-		signal(t.wake)
-		return
-	}
 	for rounds := 0; t.tryOwn(); rounds++ {
 		if rounds == maxRounds { // for others, which keep posting
 			t.mu.Unlock()
 			t.handOver()
 			return
 		}
-		left := t.pump(inlineBudget, false)
+		left := t.pump(inlineBudget)
 		t.mu.Unlock()
 		t.rested()
 		if left {
@@ -118,29 +113,6 @@ func (t *transmitter) unstall() (got bool) {
 	return got
 }
 
-// transmitLoop sends through a connection whose writes block. One goroutine a session.
-func (t *transmitter) transmitLoop() {
-	defer t.running.Done()
-	t.s.q.wear("transmit")
-	for {
-		select {
-		case <-t.wake:
-		case <-t.s.stop:
-			return
-		}
-		for {
-			t.mu.Lock()
-			t.more.Store(false)
-			t.pump(0, true)
-			t.mu.Unlock()
-			t.rested()
-			if !t.more.Load() || t.s.stopping.Load() {
-				break
-			}
-		}
-	}
-}
-
 // rested tells Drain that the transmit side has just been given up.
 func (t *transmitter) rested() {
 	if t.s.draining.Load() {
@@ -148,9 +120,8 @@ func (t *transmitter) rested() {
 	}
 }
 
-// pump reports whether something is left to send. The caller owns the side. If
-// wait is set it may sleep and has no budget.
-func (t *transmitter) pump(budget int, wait bool) (left bool) {
+// pump sends about budget octets, and reports whether something is left to send. The caller owns the side.
+func (t *transmitter) pump(budget int) (left bool) {
 	if t.traced {
 		defer region(t.s.q.spans.transmit).End()
 	}
@@ -160,7 +131,7 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 			if ran > 0 {
 				t.s.completeSQ() // nothing is written for them
 			}
-			if budget -= ran * memoryCost; budget <= 0 && !wait {
+			if budget -= ran * memoryCost; budget <= 0 {
 				return true
 			}
 			if !filled && ran == 0 {
@@ -170,10 +141,7 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 				continue
 			}
 		}
-		if wait {
-			t.publish()
-		}
-		n, out := t.llp.write(t.batch, wait)
+		n, out := t.llp.write(t.batch)
 		t.written.Add(uint64(n))
 		if n > 0 {
 			t.s.completeSQ()
@@ -182,7 +150,7 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 		case ioDone:
 			t.batch.free()
 			t.batch = nil
-		case ioAgain: // while waiting: woken by finish
+		case ioAgain:
 			return true
 		case ioRevoked:
 			t.revoked()
@@ -191,7 +159,7 @@ func (t *transmitter) pump(budget int, wait bool) (left bool) {
 		default:
 			t.s.fail(faultLLPLost)
 		}
-		if budget -= n; budget <= 0 && !wait {
+		if budget -= n; budget <= 0 {
 			return true
 		}
 	}

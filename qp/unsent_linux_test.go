@@ -28,7 +28,7 @@ func TestUnreadCostsLittle(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return r.s.irrq.len() == r.set.ird }, patience, time.Millisecond)
 	r.stuck()
-	require.Less(t, queued(t, r.s.llp.conn.(*netpoll.Conn)), 1<<20)
+	require.Less(t, queued(t, r.s.llp.conn), 1<<20)
 	require.Equal(t, r.set.ird, r.s.irrq.len())
 	require.NoError(t, r.q.Destroy()) // both sides rest
 }

@@ -1,6 +1,9 @@
 package stag
 
-import "github.com/softrnic/softrnic/internal/crc32c"
+import (
+	"github.com/softrnic/softrnic/internal/crc32c"
+	"github.com/softrnic/softrnic/internal/safecopy"
+)
 
 // memory is the octets of a region in their order: one stretch of Go memory,
 // the usual case, or several.
@@ -84,7 +87,7 @@ func (m *memory) copyOut(dst []byte, off uint64, p party) {
 
 // sumOut is copyOut that continues crc, a CRC32C, with what is in dst then.
 func (m *memory) sumOut(crc uint32, dst []byte, off uint64, p party) uint32 {
-	if onePass && m.pieces == nil {
+	if !safecopy.Raced && m.pieces == nil {
 		return crc32c.Copy(crc, dst, m.whole[off:off+uint64(len(dst))])
 	}
 	m.copyOut(dst, off, p)

@@ -1,9 +1,11 @@
-//go:build !race
-
 package stag
 
-// onePass says that a copy may be summed while it is made.
-const onePass = true
+import "github.com/softrnic/softrnic/internal/safecopy"
 
-// move copies src to dst.
-func move(dst, src []byte, _ party) int { return copy(dst, src) }
+// move copies src to dst. The race detector sees it if it is for the program.
+func move(dst, src []byte, p party) int {
+	if p == program {
+		return copy(dst, src)
+	}
+	return safecopy.Unseen(dst, src)
+}

@@ -56,8 +56,8 @@ func TestLabels(t *testing.T) {
 			if loopback {
 				requireLabeled(t, a.NIC, labelPair("softrnic", "background poller"), cq, "(*Group).backgroundLoop")
 			} else {
-				requireLabeled(t, a.NIC, labelPair("softrnic", "receive"), qp, "(*receiver).receiveLoop")
-				requireLabeled(t, a.NIC, labelPair("softrnic", "transmit"), qp, "(*transmitter).transmitLoop")
+				requireLabeled(t, a.NIC, labelPair("softrnic", "read"), qp, "(*pump).readLoop")
+				requireLabeled(t, a.NIC, labelPair("softrnic", "write"), qp, "(*pump).writeLoop")
 			}
 
 			handled, free := make(chan struct{}), make(chan struct{})

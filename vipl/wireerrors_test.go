@@ -97,9 +97,9 @@ func TestCutOff(t *testing.T) {
 			}})
 			p.va, p.vb = p.a.vi(level, nil, nil), p.b.vi(level, nil, nil)
 			connect(t, p.a, p.va, p.b, p.vb)
-			r, next := p.b.postRecv(p.vb, p.b.data(0, 100_000)), p.b.postRecv(p.vb)
+			r, next := p.b.postRecv(p.vb, p.b.data(0, hostMemory)), p.b.postRecv(p.vb)
 			d := p.a.desc()
-			d.SetSend(p.a.data(0, 100_000))
+			d.SetSend(p.a.data(0, hostMemory)) // more than is taken ahead of the connection
 			p.a.postSend(p.va, d)
 			wait(t, p.vb.RecvWait, r)
 			assert.Equal(t, StatusDone|opRecv|transport|StatusPartialError, r.Control.Status)

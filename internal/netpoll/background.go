@@ -1,6 +1,7 @@
 package netpoll
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/proflabel"
@@ -54,7 +55,7 @@ func (g *Group) endBackground() {
 func (g *Group) backgroundLoop(gone chan<- struct{}) {
 	defer close(gone)
 	g.Labels.With(proflabel.Work, "background poller").Wear()
-	g.slot.Lock()
+	g.takeSlot()
 	defer g.slot.Unlock()
 	for !g.now().has(ended) {
 		if g.on(evBackgroundSleeps) {
@@ -83,12 +84,28 @@ func (g *Group) tryBackground() bool {
 
 // stepAside returns when the background poller shall serve again. It gives the poller slot up meanwhile.
 func (g *Group) stepAside() {
+	g.undisturbed()
+	g.slot.Unlock()
+	g.takeSlot()
+}
+
+// takeSlot takes the poller slot when the background poller shall serve. While a waiter has it that is not waited for with
+// the lock, which would keep the clock of testing/synctest.
+func (g *Group) takeSlot() {
+	for g.awaitTurn(); !g.slot.TryLock(); g.awaitTurn() {
+		runtime.Gosched() // its holder is about to leave
+	}
+}
+
+// awaitTurn returns when the background poller shall serve, or the group has ended.
+func (g *Group) awaitTurn() {
+	if s := g.now(); s.role() == roleBackground || s.has(ended) {
+		return
+	}
 	least := max(watchTick, g.Slack)
 	watch := time.NewTimer(least)
 	defer watch.Stop()
 	w := watchdog{seen: g.polls.Load(), at: time.Now(), tick: least, least: least}
-	g.undisturbed()
-	g.slot.Unlock()
 	for s := g.now(); s.role() != roleBackground && !s.has(ended); s = g.now() {
 		select {
 		case <-g.over:
@@ -102,7 +119,6 @@ func (g *Group) stepAside() {
 			}
 		}
 	}
-	g.slot.Lock()
 }
 
 // watch looks which role serves, and reports whether to look again.

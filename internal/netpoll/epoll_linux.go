@@ -3,6 +3,7 @@ package netpoll
 import (
 	"errors"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -16,9 +17,12 @@ import (
 //
 // What the runtime is told is an edge: a look at inner that finds nothing has to come
 // before each sleep, behind the arming.
+//
+// A group makes them for its first socket. Until then its sleeper sleeps in the waker.
 type set struct {
+	waker
 	inner    int
-	outer    *os.File
+	outer    atomic.Pointer[os.File] // nil: there are no sets
 	raw      syscall.RawConn
 	fd       int // of outer
 	armed    bool
@@ -47,7 +51,11 @@ func (e *event) what() (r Ready) {
 	return r
 }
 
+// open makes the sets, if there are none, and moves the sleeper there.
 func (s *set) open() error {
+	if s.isOpen() {
+		return nil
+	}
 	inner, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return os.NewSyscallError("epoll_create1", err)
@@ -73,13 +81,22 @@ func (s *set) open() error {
 		_ = f.Close()
 		return os.NewSyscallError("epoll_ctl", err)
 	}
-	s.outer = f
 	s.onTry = func(uintptr) bool { s.did = s.try(); return s.did }
+	s.outer.Store(f)
+	if s.token != nil {
+		s.waker.wake()
+	}
 	return nil
 }
 
+func (s *set) isOpen() bool { return s.outer.Load() != nil }
+
 func (s *set) close() {
-	_ = s.outer.Close()
+	f := s.outer.Swap(nil)
+	if f == nil {
+		return
+	}
+	_ = f.Close()
 	_ = syscall.Close(s.inner)
 	s.inner, s.fd = -1, -1 // the numbers are others' from here on
 	s.armed, s.detached, s.low = false, false, nil
@@ -88,7 +105,7 @@ func (s *set) close() {
 // arm makes arrivals wake the sleeper, and reports whether they did not until now. With
 // Group.mu held, as the next ones.
 func (s *set) arm() bool {
-	if s.armed {
+	if s.armed || !s.isOpen() {
 		return false
 	}
 	s.clearLowWater()
@@ -101,7 +118,7 @@ func (s *set) arm() bool {
 	if syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_ADD, s.inner, &s.ctl) == nil {
 		s.armed, s.detached = true, false
 	} else { // out of memory, or of epoll's share of it: the sleeper looks again by itself
-		_ = s.outer.SetReadDeadline(time.Now().Add(lookAgain))
+		_ = s.outer.Load().SetReadDeadline(time.Now().Add(lookAgain))
 	}
 	return true
 }
@@ -112,7 +129,7 @@ const lookAgain = time.Millisecond
 // detach is disarm for long. What arrives is then not even told to the outer set, which
 // would ignore it: on a busy machine that took half of what the sender could send.
 func (s *set) detach() {
-	if !s.detached {
+	if !s.detached && s.isOpen() {
 		s.armed, s.detached = false, true
 		_ = syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_DEL, s.inner, nil)
 	}
@@ -133,7 +150,7 @@ const lowWater = 1 << 20
 // acknowledge it at once: Linux does not wait for more than there is with a low-water mark that
 // is not reached. That is worth half of a fast stream.
 func (s *set) setLowWater(k *Socket) {
-	if s.low == nil {
+	if s.low == nil && k.fd != none {
 		s.low = k
 		_ = syscall.SetsockoptInt(k.fd, syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, lowWater)
 	}
@@ -183,11 +200,19 @@ func (s *Socket) event() syscall.EpollEvent {
 	return e
 }
 
-// watchable is a descriptor that can be read while a socket is ready.
-func (s *set) watchable() int { return s.inner }
+// watchable is a descriptor that can be read while a socket is ready; none if there are no sets.
+func (s *set) watchable() int {
+	if !s.isOpen() {
+		return none
+	}
+	return s.inner
+}
 
 // wait asks which sockets are ready, without waiting.
 func (s *set) wait(ready []event) int {
+	if !s.isOpen() {
+		return 0
+	}
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(s.inner), uintptr(unsafe.Pointer(&ready[0])), uintptr(len(ready)), 0, 0, 0)
 	if errno != 0 { // EINTR: as if nothing were
 		return 0
@@ -198,15 +223,29 @@ func (s *set) wait(ready []event) int {
 // sleep calls try, and again when something has arrived, until it returns true. woken says
 // that wake has ended it instead. The holder of the poller slot calls it.
 func (s *set) sleep(try func() bool) (did, woken bool) {
+	if !s.isOpen() {
+		return s.waker.sleep(try)
+	}
 	s.try, s.did = try, false
 	err := s.raw.Read(s.onTry)
 	return s.did, errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // wake ends a sleep, and all later ones until rearm. With Group.mu held, as rearm.
-func (s *set) wake() { _ = s.outer.SetReadDeadline(tcpsock.Past) }
+func (s *set) wake() {
+	if f := s.outer.Load(); f != nil {
+		_ = f.SetReadDeadline(tcpsock.Past)
+	} else {
+		s.waker.wake()
+	}
+}
 
-func (s *set) rearm() { _ = s.outer.SetReadDeadline(time.Time{}) }
+func (s *set) rearm() {
+	s.waker.rearm()
+	if f := s.outer.Load(); f != nil {
+		_ = f.SetReadDeadline(time.Time{})
+	}
+}
 
 // yieldThread lets another thread that is ready run on this processor.
 func yieldThread() { _, _, _ = syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -23,5 +23,8 @@ func (g *Group) Watch(fds []int) (more []int, got bool) {
 	if g.driveFor() {
 		return fds, true
 	}
+	if fd == none { // what comes has the background poller take over
+		return fds, false
+	}
 	return append(fds, fd), false
 }

@@ -93,7 +93,8 @@ type task struct {
 var ErrClosed = errors.New("the group is closed")
 
 // Add gives the stream of the socket fd, which has to stay open until Remove, a place in g:
-// it is served from Begin on. It fails if the system has no descriptors left.
+// it is served from Begin on. It fails if the system has no descriptors left. With none for fd
+// it is Socket.level that tells what the stream is ready for.
 func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	g.life.Lock()
 	defer g.life.Unlock()
@@ -102,10 +103,13 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	if g.closed {
 		return nil, ErrClosed
 	}
-	if !g.open {
+	if fd != none {
 		if err := g.set.open(); err != nil {
 			return nil, err
 		}
+	}
+	if !g.open {
+		g.set.start()
 		g.open = true
 		g.counted = inventory.Open(g.Inventory, "netpoll group", nil, g)
 		g.startBackground()
@@ -119,12 +123,14 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	}
 	g.gen++
 	s.gen = g.gen
-	if err := g.set.add(s); err != nil { // it waits for nothing as yet, but has its place
-		g.free = append(g.free, s.slot)
-		go g.rest()
-		return nil, err
+	if fd != none {
+		if err := g.set.add(s); err != nil { // it waits for nothing as yet, but has its place
+			g.free = append(g.free, s.slot)
+			go g.rest()
+			return nil, err
+		}
+		s.in = true
 	}
-	s.in = true
 	g.sockets[s.slot] = s
 	g.state.Add(uint64(oneMember))
 	return s, nil
@@ -342,9 +348,21 @@ func (g *Group) driveSoon() (got bool) {
 	g.mu.Unlock()
 	for _, t := range g.running {
 		got = t.stream.Drive(t.what) || got
+		if t.fd == none {
+			t.again()
+		}
 	}
 	clear(g.running)
 	return got
+}
+
+// again has a stream without a descriptor driven once more, if it is still ready. Its server is here.
+func (s *Socket) again() {
+	s.g.mu.Lock()
+	if s.due() {
+		s.queue()
+	}
+	s.g.mu.Unlock()
 }
 
 // askBackground has the background poller, which is parked, step aside for pollers that meet it again and again. With

@@ -58,7 +58,7 @@ const numProcs = 5
 type program uint8
 
 const (
-	none program = iota
+	nothing program = iota
 	backgroundProgram
 	pollerProgram
 	waiterProgram
@@ -233,11 +233,15 @@ func (w world) background(i int, timed bool) []world {
 	p := &w.procs[i]
 	serves := func(w *world) bool { return w.s.role() == roleBackground && !w.s.has(ended) }
 	switch {
-	case p.pc == 0:
-		if w.slot {
+	case p.pc == 0: // takeSlot
+		switch {
+		case !serves(&w) && !w.s.has(ended):
+			w.timer, p.pc = true, 7
+		case w.slot:
 			return nil
+		default:
+			w.slot, p.pc = true, 1
 		}
-		w.slot, p.pc = true, 1
 	case p.pc == 1:
 		switch {
 		case w.s.has(ended):
@@ -271,9 +275,9 @@ func (w world) background(i int, timed bool) []world {
 		if w.s.role() != roleWaiter {
 			w.armed = false
 		}
-		w.timer, p.pc = true, 6
+		p.pc = 6
 	case p.pc == 6:
-		w.slot, p.pc = false, 7
+		w.slot, p.pc = false, 0
 	case p.pc == 7:
 		if serves(&w) || w.s.has(ended) {
 			w.timer, p.pc = false, 0
@@ -469,9 +473,9 @@ func (w *world) wrong() string {
 	bg := &w.procs[0]
 	aside := bg.runs == backgroundProgram && bg.pc == 7
 	for i, p := range w.procs {
-		atRest := p.pc == over || p.runs == none || p.pc == 16
+		atRest := p.pc == over || p.runs == nothing || p.pc == 16
 		if i == 0 {
-			atRest = atRest || aside || p.pc == 0 && w.slot // the waiter has it
+			atRest = atRest || aside
 		}
 		if !atRest {
 			return fmt.Sprintf("the %s does not get on from %d", programNames[p.runs], p.pc)

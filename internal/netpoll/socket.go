@@ -13,14 +13,18 @@ const (
 	paused                   // of what is wanted: nothing is to be read for now
 )
 
+// none is the descriptor of a stream that has none.
+const none = -1
+
 // Socket is the place of a stream in a Group.
 type Socket struct {
 	g      *Group
 	stream Member
-	fd     int
+	fd     int // none: level tells what the system would
 	slot   int32
 	gen    int32
-	out    atomic.Bool // mask has Out
+	out    atomic.Bool   // mask has Out
+	level  atomic.Uint32 // of one without a descriptor: what it is ready for
 	// Guarded by g.mu.
 	mask    Ready // what is wanted; In from Begin on
 	waits   Ready // what the set waits for
@@ -82,7 +86,11 @@ func (s *Socket) want(more, less Ready) {
 	s.mask = s.mask&^less | more
 	s.out.Store(s.mask&Out != 0)
 	lost := s.apply(more&Out != 0)
+	due := s.due() && s.queue()
 	g.mu.Unlock()
+	if due {
+		g.on(evArrived)
+	}
 	if lost || more&Out != 0 && g.Slack > watchTick && g.now().role() == rolePollers { // it is not to wait for as long
 		g.on(evSoon)
 	}
@@ -101,6 +109,9 @@ func (s *Socket) apply(anew bool) (lost bool) {
 		waits = 0
 	case s.mask&paused != 0:
 		waits = Out & s.mask
+	}
+	if s.fd == none {
+		s.waits = waits
 	}
 	if !s.in || waits == s.waits && !anew {
 		return false
@@ -137,11 +148,27 @@ func (s *Socket) Soon() {
 	g.on(evSoon)
 }
 
-// queue puts s among those of Soon. With g.mu held.
-func (s *Socket) queue() {
-	if !s.queued {
-		s.queued = true
-		s.g.soon = append(s.g.soon, s)
-		s.g.on(evQueue)
+// arrived has the stream driven for what level has risen to. It does not block.
+func (s *Socket) arrived() {
+	g := s.g
+	g.mu.Lock()
+	due := s.due() && s.queue()
+	g.mu.Unlock()
+	if due {
+		g.on(evArrived)
 	}
+}
+
+// due reports whether a stream without a descriptor is ready for something that is wanted. With g.mu held.
+func (s *Socket) due() bool { return s.fd == none && !s.removed && s.waits&Ready(s.level.Load()) != 0 }
+
+// queue puts s among those of Soon, and reports false if it is there. With g.mu held.
+func (s *Socket) queue() bool {
+	if s.queued {
+		return false
+	}
+	s.queued = true
+	s.g.soon = append(s.g.soon, s)
+	s.g.on(evQueue)
+	return true
 }

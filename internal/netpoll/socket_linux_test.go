@@ -264,7 +264,7 @@ func TestClosedSet(t *testing.T) {
 func TestConnLeaves(t *testing.T) {
 	for name, end := range map[string]func(*Conn){
 		"Close":  func(c *Conn) { require.NoError(t, c.Close()) },
-		"Settle": func(c *Conn) { c.HandToRuntime(); require.NoError(t, c.Close()) },
+		"Settle": func(c *Conn) { c.HandToRuntime(); t.Cleanup(func() { _ = c.Close() }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGroup(t)
@@ -274,7 +274,7 @@ func TestConnLeaves(t *testing.T) {
 			mine, theirs, err := rawpeer.Pair()
 			require.NoError(t, err)
 			defer func() { _, _ = mine.Close(), theirs.Close() }()
-			c, err := Own(mine.(*net.TCPConn))
+			c, err := Own(mine, nil)
 			require.NoError(t, err)
 			sock, err := c.Join(g, stays)
 			require.NoError(t, err)

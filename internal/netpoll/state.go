@@ -72,12 +72,13 @@ const (
 	evTakeOver         // it has seen the pollers go
 	evRely             // it has seen no polls since long, and would stop its timer
 	// Anybody's.
-	evRouse  // the waiter is to look at its queue
-	evSoon   // there is something to do of which the system does not tell
-	evQueue  // a stream is among those to be driven soon
-	evDriven // none is any more
-	evHold   // a stream holds something back
-	evFlush  // none does any more
+	evRouse   // the waiter is to look at its queue
+	evSoon    // there is something to do of which the system does not tell
+	evArrived // a stream without a descriptor is ready; pollers see that by themselves
+	evQueue   // a stream is among those to be driven soon
+	evDriven  // none is any more
+	evHold    // a stream holds something back
+	evFlush   // none does any more
 	// The group's.
 	evOpen // it begins to serve
 	evEnd  // it ends
@@ -88,7 +89,7 @@ var stateEventNames = [numStateEvents]string{
 	"claim", "sleep", "look", "park", "awake", "leave", "left", "hand over",
 	"stand aside", "recount", "poll", "yield", "watch",
 	"background sleeps", "background wakes", "answer", "take over", "rely",
-	"rouse", "soon", "queue", "driven", "hold", "flush", "open", "end",
+	"rouse", "soon", "arrived", "queue", "driven", "hold", "flush", "open", "end",
 }
 
 func (e stateEvent) String() string { return stateEventNames[e] }
@@ -163,6 +164,10 @@ var table = [...]row{
 	{on: evSoon, in: waiter, to: stays, set: woken},
 	{on: evSoon, in: background, with: bgParked, to: stays, do: wakeSleeper},
 	{on: evSoon, in: pollers, to: stays, set: resume, do: tellBackground}, // the polls may have ended
+	{on: evArrived, in: waiter, with: parked, to: stays, set: woken, do: wakeSleeper},
+	{on: evArrived, in: waiter, to: stays, set: woken},
+	{on: evArrived, in: background, with: bgParked, to: stays, do: wakeSleeper},
+	{on: evArrived, in: pollers, with: watched, to: stays, set: resume, do: tellBackground}, // the thread does not sleep on this
 	{on: evQueue, in: anyRole, to: stays, set: soon},
 	{on: evDriven, in: anyRole, to: stays, clear: soon},
 	{on: evHold, in: anyRole, to: stays, set: held},

@@ -62,6 +62,26 @@ func TestRecount(t *testing.T) {
 	require.True(t, g.now().has(recount), "and when it serves again")
 }
 
+// TestArrived: what a stream without a descriptor is ready for wakes the one that sleeps, and the background poller for a
+// thread that sleeps on descriptors; pollers see it by themselves.
+func TestArrived(t *testing.T) {
+	for _, c := range []struct {
+		from, to state
+		do       stateAction
+	}{
+		{roleWaiter | asleep | parked, roleWaiter | asleep | parked | woken, wakeSleeper},
+		{roleWaiter | asleep, roleWaiter | asleep | woken, 0},
+		{roleBackground | bgParked, roleBackground | bgParked, wakeSleeper},
+		{roleBackground, roleBackground, 0},
+		{rolePollers, rolePollers, 0},
+		{rolePollers | watched, rolePollers | watched | resume, tellBackground},
+	} {
+		to, do, _ := c.from.step(evArrived)
+		assert.Equal(t, c.to, to, "%v", c.from)
+		assert.Equal(t, c.do, do, "%v", c.from)
+	}
+}
+
 // TestOpen: a group begins with its background poller, but for a waiter that had claimed the slot before the end and has
 // not got it yet.
 func TestOpen(t *testing.T) {

@@ -51,20 +51,33 @@ func Duplicate(c syscall.Conn) (*Descriptor, error) {
 
 // Control calls f with the descriptor, which stays open meanwhile.
 func (d *Descriptor) Control(f func(fd uintptr)) error {
+	fd, err := d.Use()
+	if err != nil {
+		return err
+	}
+	f(fd)
+	d.Done()
+	return nil
+}
+
+// Use returns the descriptor, which stays open until Done.
+func (d *Descriptor) Use() (fd uintptr, err error) {
 	for {
 		n := d.users.Load()
 		if n&gone != 0 {
-			return net.ErrClosed
+			return 0, net.ErrClosed
 		}
 		if d.users.CompareAndSwap(n, n+1) {
-			break
+			return uintptr(d.fd), nil
 		}
 	}
-	f(uintptr(d.fd))
+}
+
+// Done ends Use.
+func (d *Descriptor) Done() {
 	if d.users.Add(-1) == gone {
 		_ = syscall.Close(d.fd)
 	}
-	return nil
 }
 
 // Read fails: nobody waits with it.

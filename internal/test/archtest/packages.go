@@ -75,7 +75,7 @@ var packages = []group{
 		},
 		{
 			"internal/netpoll", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
-			"internal/inventory internal/proflabel internal/tcpsock",
+			"internal/inventory internal/proflabel internal/safecopy internal/tcpsock",
 		},
 		{
 			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",
@@ -135,7 +135,7 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/inventory internal/netpoll internal/tcpsock internal/vitcp/segment stag wr",
+			"internal/inventory internal/netpoll internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",

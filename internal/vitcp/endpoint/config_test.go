@@ -19,8 +19,9 @@ func TestEndpointConfigIsChecked(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
 	defer near.Close()
-	_, err := endpoint.New(near, good)
+	e, err := endpoint.New(near, good)
 	require.NoError(t, err)
+	defer e.Close()
 	for name, spoil := range map[string]func(*endpoint.Config){
 		"level":    func(c *endpoint.Config) { c.Level = 3 },
 		"MTU":      func(c *endpoint.Config) { c.MTU = 0 },

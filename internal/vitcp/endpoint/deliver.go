@@ -21,8 +21,7 @@ type item struct {
 	end    *EndError
 }
 
-// maxTold is how much one goroutine tells for others, who keep posting, where there is none
-// of the endpoint's own to do it.
+// maxTold is how much one goroutine tells for others, who keep posting.
 const maxTold = 2048
 
 // deliver tells the Handler what there is to tell. Whoever comes first does it for
@@ -36,7 +35,7 @@ func (e *Endpoint) deliver() {
 	}
 	e.delivering = true
 	for n := 0; e.more(); n++ {
-		if n == maxTold && e.sock != nil && !e.ended { // the rest is the group's
+		if n == maxTold && !e.ended { // the rest is the group's
 			e.untold.Store(true)
 			e.sock.Soon()
 			break
@@ -48,15 +47,14 @@ func (e *Endpoint) deliver() {
 	}
 	e.delivering = false
 	if e.ended { // the drain waits for that
-		e.work.Broadcast()
+		e.calm.Broadcast()
 	}
 }
 
-// more reports whether there is an item. When both goroutines are past the use of
-// memory it makes items of all that is still posted; when there is none of that
+// more reports whether there is an item. When no memory is used any more it makes items of all that is still posted; when there is none of that
 // either, posting is over. The caller has mu.
 func (e *Endpoint) more() bool {
-	if e.items.len() == 0 && e.quiet == goroutines {
+	if e.items.len() == 0 && e.quiet {
 		e.flush()
 		e.closed = e.items.len() == 0
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
-// A TCP connection on Linux is served by a group of package netpoll. Both sides of the endpoint
-// belong to the goroutine that drives it then, as long as it drives:
+// The connection is served by a group of package netpoll. Both sides of the endpoint
+// belong to the goroutine that drives it, as long as it drives:
 //
 //	the reader  the poller of the group, for one read
 //	the writer  one with something to send, a post or the reader say, for writeBudget; what
-//	            the socket does not take is the group's affair
+//	            the connection does not take is the group's affair
 //
 // Nobody waits with a side. At the end finish takes both, for good.
 
@@ -108,7 +108,7 @@ func (e *Endpoint) driveIn() (got bool) {
 // there is to tell.
 func (e *Endpoint) TryTransmit() {
 	t := &e.tx
-	if e.sock == nil || !e.begun.Load() || !t.more.Load() || t.stalled.Load() {
+	if !e.begun.Load() || !t.more.Load() || t.stalled.Load() {
 		return
 	}
 	for rounds := 1; e.ownWriter(); rounds++ {
@@ -180,7 +180,7 @@ func (e *Endpoint) pump() (left bool) {
 			err = e.pad(t.b)
 		}
 		switch {
-		case err != nil && err != errAgain: //nolint:errorlint // likewise
+		case err != nil && err != netpoll.ErrAgain: //nolint:errorlint // likewise
 			e.breakOff()
 			return false
 		case e.over.Load(): // the rest is the end's
@@ -218,7 +218,7 @@ func (e *Endpoint) refill() bool {
 }
 
 // breakOff is for a connection that cannot be written to. The reader has some time to find
-// out why, as in awaitEnd.
+// out why: the peer may have said so.
 func (e *Endpoint) breakOff() {
 	t := &e.tx
 	t.dead, t.torn = true, t.b.boundary() != t.b.sent
@@ -229,32 +229,4 @@ func (e *Endpoint) breakOff() {
 			e.deliver()
 		}
 	})
-}
-
-// finish is the end of an endpoint that a group has served: from here on it has the two
-// goroutines that one without has. The sides stay taken.
-func (e *Endpoint) finish() {
-	e.rx.own.Lock()
-	e.tx.own.Lock()
-	t := &e.tx
-	if t.impatient != nil {
-		t.impatient.Stop()
-	}
-	e.mu.Lock()
-	if e.draining { // else nothing is read or written any more
-		e.handToRuntime()
-	} else {
-		t.dead, t.torn = true, true
-	}
-	e.limit()
-	e.mu.Unlock()
-	go e.endReader()
-	if b := t.b; b != nil {
-		if !t.dead {
-			e.writeBatch(b)
-		}
-		t.b = nil
-		b.free()
-	}
-	e.endWriter()
 }

@@ -3,24 +3,18 @@ package endpoint
 import (
 	"time"
 
-	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
-// goroutines is how many an endpoint has, one that reads and one that writes, when no group serves it: from its
-// beginning if none does, else from its end on (finish).
-const goroutines = 2
-
 // The end of an endpoint goes by steps:
 //
-//	end       a goroutine finds a cause; both goroutines are woken, or if a group served it,
-//	          started (finish, drive.go)
-//	quiesced  each of them says that it uses no memory any more
-//	flush     the second one has all that is posted completed
-//	draining  meanwhile the writer sends what the peer is still to know, closes its
-//	          half, and the reader reads until the peer closes its own: else TCP might
-//	          drop what was sent
-//	leave     the second one out closes the connection
+//	end       a goroutine finds a cause; finish begins, in one of its own
+//	finish    takes both sides, for good, and sends the rest of a segment that has begun to leave
+//	quiesce   no memory is used any more
+//	flush     all that is posted completes
+//	drain     sends what the peer is still to know, and closes this half; meanwhile another goroutine reads until the
+//	          peer closes its own: else TCP might drop what was sent
+//	leave     closes the connection
 //
 // Linger after the end a timer closes the connection, whatever is waited for; an error
 // code for the peer has codeLinger at least.
@@ -49,30 +43,49 @@ func (e *Endpoint) end(cause Cause, err error) {
 		e.kept = e.reads.len()
 	}
 	*e.items.push() = item{kind: itemEnded, end: &EndError{Cause: cause, Op: e.flawedOp(), Err: err}}
-	e.work.Broadcast()
-	e.calm.Broadcast()
 	if !e.started {
 		return
 	}
 	e.draining = cause != CausePeerClosed && cause != CauseLost
-	if e.sock == nil {
-		e.limit()
-		return
-	}
 	e.sock.Remove()
 	go e.finish()
 }
 
-// limit bounds the time that the end takes, and ends what waits. The caller has mu.
-func (e *Endpoint) limit() {
-	conn := e.conn
-	e.lingerTimer = time.AfterFunc(e.lingers(), func() { _ = conn.Close() })
-	until := tcpsock.Past
-	if e.draining && e.cause != CauseClosed {
-		until = time.Now().Add(e.lingers())
+// finish winds up. The sides stay taken.
+func (e *Endpoint) finish() {
+	e.rx.own.Lock()
+	e.tx.own.Lock()
+	t := &e.tx
+	if t.impatient != nil {
+		t.impatient.Stop()
 	}
-	_ = conn.SetWriteDeadline(until)
-	_ = conn.SetReadDeadline(tcpsock.Past)
+	e.mu.Lock()
+	draining, closed := e.draining, e.cause == CauseClosed
+	e.conn.HandToRuntime()
+	e.lingerTimer = time.AfterFunc(e.lingers(), func() { _ = e.conn.Close() })
+	_ = e.conn.SetWriteDeadline(time.Now().Add(e.lingers()))
+	e.mu.Unlock()
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		if draining {
+			e.discard()
+		}
+	}()
+	if !draining {
+		t.torn = true
+	}
+	if b := t.b; b != nil {
+		if draining && !t.dead {
+			e.writeRest(b, !closed)
+		}
+		t.b = nil
+		b.free()
+	}
+	e.quiesce()
+	e.drain()
+	<-heard
+	e.leave()
 }
 
 // flawedOp is the operation of the request or receive that has a flaw: OpSend if none
@@ -89,31 +102,23 @@ func (e *Endpoint) flawedOp() Op {
 	return OpSend
 }
 
-// quiesce says that the calling goroutine uses no memory any more.
+// quiesce says that no memory is used any more, and has all that is posted completed.
 func (e *Endpoint) quiesce() {
 	e.mu.Lock()
-	e.quiet++
+	e.quiet = true
 	e.mu.Unlock()
 	e.deliver()
-	e.mu.Lock()
-	e.work.Broadcast()
-	e.mu.Unlock()
 }
 
-// leave is the last thing a goroutine does.
+// leave is the last that there is of an endpoint.
 func (e *Endpoint) leave() {
-	e.mu.Lock()
-	e.left++
-	last := e.left == goroutines
-	e.mu.Unlock()
-	if last {
-		if e.lingerTimer != nil {
-			e.lingerTimer.Stop()
-		}
-		_ = e.conn.Close() // VT-2.2.2.2.2-M1
-		e.counted.Close()
-		close(e.done)
+	if e.lingerTimer != nil {
+		e.lingerTimer.Stop()
 	}
+	_ = e.conn.Close() // VT-2.2.2.2.2-M1
+	e.conn.Wait()
+	e.counted.Close()
+	close(e.done)
 }
 
 // flush makes results of all that is posted. The caller has mu, and nobody uses their

@@ -10,7 +10,6 @@ import (
 
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/netpoll"
-	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/stag"
 )
@@ -123,15 +122,13 @@ func (c Config) withDefaults() (Config, error) {
 // ways until one end closes or something fails. All methods may be called at the
 // same time.
 //
-// It has two sides: the reader (receive.go) owns rx, the writer (transmit.go) owns tx. Of a
-// TCP connection on Linux they are the goroutine that drives the endpoint just now (drive.go), of
-// another a goroutine each. Everything else is guarded by mu, which is not held
+// It has two sides: the reader (receive.go) owns rx, the writer (transmit.go) owns tx. They are the goroutine that drives
+// the endpoint just now (drive.go). Everything else is guarded by mu, which is not held
 // while waiting, while copying payload, or while the Handler runs.
 type Endpoint struct {
-	c    Config          // constant
-	sock *netpoll.Socket // constant: the place in the group; nil: there are goroutines
-	conn net.Conn        // constant
-	raw  rawConn
+	c    Config          // constant, as the next two
+	sock *netpoll.Socket // the place in the group
+	conn *netpoll.Conn
 	done chan struct{}
 	// As started and ended, for callers without mu.
 	begun, over atomic.Bool
@@ -140,8 +137,7 @@ type Endpoint struct {
 	rx receiver    // the reader's
 
 	mu   sync.Mutex
-	work sync.Cond // the writer waits for something to send, or the end
-	calm sync.Cond // the reader waits for answers to have left, the end of a write, or the end
+	calm sync.Cond // finish waits for the end of a delivery
 
 	// Outbound.
 
@@ -176,10 +172,9 @@ type Endpoint struct {
 
 	started, ended, closed bool
 	draining               bool
-	writing                bool  // the writer is in a system call, or has not told of it
 	broken                 error // what the writer met, before the end
 	cause                  Cause
-	quiet, left            int
+	quiet                  bool // no memory is used any more
 	lingerTimer            *time.Timer
 
 	items      fifo[item]
@@ -201,21 +196,19 @@ func New(conn net.Conn, c Config) (*Endpoint, error) {
 		return nil, err
 	}
 	e := &Endpoint{
-		c: c, conn: conn, done: make(chan struct{}),
+		c: c, done: make(chan struct{}),
 		number: c.Number, told: c.Posted, peerPosted: c.PeerPosted,
 		ack: c.PeerNumber, ackTold: c.PeerNumber,
 	}
-	e.work.L, e.calm.L = &e.mu, &e.mu
-	tcpsock.Prepare(conn)
-	if err := e.join(); err != nil {
+	e.calm.L = &e.mu
+	if err := e.join(conn); err != nil {
 		return nil, err
 	}
 	e.rx.init(c)
-	e.rx.direct = e.raw.usable() && !c.CRC // nothing is placed before its CRC is known
 	e.tx.crc = c.CRC
 	// Payload is sent from where it is if no CRC has to agree with it. At Unreliable
 	// it is copied too: memory that vanishes must not cost the connection there.
-	e.tx.inPlace = e.raw.usable() && !c.CRC && e.reliable()
+	e.tx.inPlace = !c.CRC && e.reliable()
 	e.counted = inventory.Open(c.Inventory, "vitcp endpoint", conn.RemoteAddr(), e)
 	return e, nil
 }
@@ -240,11 +233,6 @@ func (e *Endpoint) Start() {
 		return
 	}
 	e.started = true
-	if e.sock == nil {
-		go e.receiveAll()
-		go e.transmitAll()
-		return
-	}
 	e.begun.Store(true)
 	e.sock.Begin()
 	if len(e.rx.early) > 0 || e.tx.more.Load() {
@@ -260,12 +248,10 @@ func (e *Endpoint) Abort() {
 	idle := !e.started && !e.ended
 	e.end(CauseClosed, nil) // VA 4.2
 	if idle {
-		for range goroutines {
-			go func() {
-				e.quiesce()
-				e.leave()
-			}()
-		}
+		go func() {
+			e.quiesce()
+			e.leave()
+		}()
 	}
 }
 

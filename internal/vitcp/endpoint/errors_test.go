@@ -146,7 +146,7 @@ func TestAcknowledging(t *testing.T) {
 			telling <- struct{}{}
 			<-gate
 		}
-		rests := s.WriterRests()
+		rests := s.WriterRests
 		s.recv()
 		s.Start()
 		rdma := &segment.RDMA{Address: m.addr, Handle: uint32(m.handle), Length: 10}

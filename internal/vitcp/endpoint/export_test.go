@@ -1,10 +1,5 @@
 package endpoint
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
 // Skip has an endpoint that has not been started go on as if n receives had been posted at
 // either end, told and used up.
 func (e *Endpoint) Skip(n uint16) {
@@ -19,37 +14,9 @@ func (e *Endpoint) Broken() error {
 	return e.broken
 }
 
-// resting is the lock of Endpoint.work, which nobody takes by it but Wait, and nobody waits
-// there but the writer.
-type resting struct {
-	*sync.Mutex
-	yes atomic.Bool
-}
-
-func (r *resting) Unlock() {
-	r.yes.Store(true)
-	r.Mutex.Unlock()
-}
-
-func (r *resting) Lock() {
-	r.Mutex.Lock()
-	r.yes.Store(false)
-}
-
-// WriterRests returns a function that reports whether the writer waits for work. As long as
-// nothing is there for it to do, all that is told the Handler is told by the reader. To be
-// called before Start.
-func (e *Endpoint) WriterRests() func() bool {
-	if e.sock != nil {
-		return e.idle
-	}
-	r := &resting{Mutex: &e.mu}
-	e.work.L = r
-	return r.yes.Load
-}
-
-// idle reports whether nobody is the writer of an endpoint that has no goroutine for it.
-func (e *Endpoint) idle() bool {
+// WriterRests reports whether nobody is the writer, and nothing is there for it to do. As long as that is so, all that is told
+// the Handler is told by the reader.
+func (e *Endpoint) WriterRests() bool {
 	if e.tx.more.Load() || !e.tx.own.TryLock() {
 		return false
 	}

@@ -67,7 +67,6 @@ func padAt(t *testing.T, op Op, cut, size, head, payload, n int) {
 	require.NoError(t, e.PostSend(&Request{Op: OpSend}))
 
 	b := newBatch()
-	defer b.free()
 	fillInPlace(e, b)
 	require.Equal(t, size+segment.SegmentHeader, b.size)
 	b.seal()
@@ -81,7 +80,7 @@ func padAt(t *testing.T, op Op, cut, size, head, payload, n int) {
 	for i := range buf {
 		buf[i] = 0x55
 	}
-	e.writeBatch(b)
+	writeAll(e, b)
 	torn := e.tx.torn
 	q := *e.sq.front()
 	require.Equal(t, FlawProtection|FlawPartial, q.flaws)
@@ -158,18 +157,24 @@ func TestAnswerFailsOnce(t *testing.T) {
 			b.add(&s, false, true)
 			e.framed(&s)
 		}
-		e.raw = rawConn{} // what is copied goes; what is named is found gone
 		b.seal()
-		if named > 0 {
-			require.NoError(t, e.pad(b))
-		}
-		e.writeBatch(b)
-		b.free()
+		writeAll(e, b)
 		require.True(t, e.ended)
 		require.Equal(t, CauseInbound, e.cause)
 		require.Equal(t, 1, h.events, "%d named", named)
-		_ = x.Close() // which ends the reading of y
+		_ = e.conn.Close() // which ends the reading of y
 	}
+}
+
+// writeAll sends b, and what the end leaves of it.
+func writeAll(e *Endpoint, b *batch) {
+	e.tx.b = b
+	for e.pump() { //nolint:revive // until there is an end
+	}
+	if e.tx.b != nil && !e.tx.dead {
+		e.writeRest(b, true)
+	}
+	e.deliver()
 }
 
 // fillInPlace is fill, for segments of any size.
@@ -204,25 +209,27 @@ func TestReadDirectWithoutMemory(t *testing.T) {
 	var sink spans
 	sink.set([]Span{{64, info.STag, 3}, {67, info.STag, 0}, {67, info.STag, 5}})
 	require.True(t, sink.resolve(table, stag.User{PD: 1}, wr.LocalWrite))
-	var raw rawConn
-	rc, err := x.(*net.TCPConn).SyscallConn()
+	e, err := New(x, Config{Level: segment.ReliableDelivery, MTU: 1000, STags: table, Handler: deafHandler{}})
 	require.NoError(t, err)
-	raw.init(rc)
+	defer e.Close()
+	e.rx.sink, e.rx.away = &sink, 8
 	space := make([]byte, 4)
-	n, err := raw.readDirect(&sink, 8, space)
+	n, err := e.readDirect(space)
 	require.NoError(t, err)
 	require.Equal(t, 3, n, "one stretch at a time")
-	n, err = raw.readDirect(&sink, 4, space) // and some behind
+	e.rx.away = 4
+	n, err = e.readDirect(space) // and some behind
 	require.NoError(t, err)
 	require.Equal(t, 8, n)
 	assert.Equal(t, "0123456\x00", string(buf))
 	assert.Equal(t, "789a", string(space))
 
 	require.NoError(t, table.Deallocate(info.STag))
-	n, err = raw.readDirect(&sink, 1, space)
+	e.rx.away = 1
+	n, err = e.readDirect(space)
 	require.ErrorIs(t, err, errRevoked)
 	require.Zero(t, n)
-	n, err = raw.read(space)
+	n, err = e.conn.TryRead(space)
 	require.NoError(t, err)
 	assert.Equal(t, "bcde", string(space[:n]))
 	assert.Equal(t, "0123456\x00", string(buf))

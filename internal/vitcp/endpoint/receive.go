@@ -6,9 +6,8 @@ import (
 	"os"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/softrnic/softrnic/internal/tcpsock"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -21,12 +20,13 @@ const (
 
 // receiver is the state of the reader, and its own.
 type receiver struct {
-	own    sync.Mutex // the reader's, where there is no goroutine
+	own    sync.Mutex // the reader's
 	cut    *segment.Cutter
-	early  []byte          // received before the endpoint was made
-	waits  bool            // it goes on when waited says so,
-	kept   segment.Segment // with this segment, if its length is not zero
-	direct bool            // payload can be received where it belongs
+	early  []byte                        // received before the endpoint was made
+	waits  bool                          // it goes on when waited says so,
+	kept   segment.Segment               // with this segment, if its length is not zero
+	direct bool                          // payload is received where it belongs
+	room   [netpoll.MaxReadPieces][]byte // of readDirect
 
 	guesses guesses // at Unreliable
 
@@ -40,6 +40,7 @@ type receiver struct {
 
 func (r *receiver) init(c Config) {
 	r.cut = segment.NewCutter(intakeOctets, c.CRC)
+	r.direct = !c.CRC // nothing is placed before its CRC is known
 	r.early = append([]byte(nil), c.Early...)
 	r.in.number, r.in.begun = c.PeerNumber, c.PeerNumber
 }
@@ -59,11 +60,7 @@ func (e *Endpoint) goOn(what waitFor) {
 		return
 	}
 	e.held = waitNothing
-	if e.sock != nil {
-		e.sock.Soon()
-	} else {
-		e.calm.Broadcast()
-	}
+	e.sock.Soon()
 }
 
 // waited reports whether the reader may go on.
@@ -72,39 +69,6 @@ func (e *Endpoint) waited() bool {
 	defer e.mu.Unlock()
 	e.rx.waits = e.held != waitNothing
 	return !e.rx.waits
-}
-
-// receiveAll is the reader, of an endpoint that has a goroutine for it.
-func (e *Endpoint) receiveAll() {
-	for e.receive() {
-	}
-	e.endReader()
-}
-
-// receive takes what has come and receives more, or waits for what has to come first. It
-// reports false at the end.
-func (e *Endpoint) receive() bool {
-	if e.takeAll() {
-		_, ok := e.fetch()
-		return ok
-	}
-	if !e.rx.waits {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for e.held != waitNothing && !e.ended {
-		e.calm.Wait()
-	}
-	e.rx.waits = false
-	return !e.ended
-}
-
-// endReader is the last that the reader does.
-func (e *Endpoint) endReader() {
-	defer e.leave()
-	e.quiesce()
-	e.discard()
 }
 
 // takeAll takes all segments that are in the buffer. It reports false at the end, and when
@@ -189,7 +153,7 @@ func (e *Endpoint) fetch() (got, on bool) {
 	err := e.read()
 	switch {
 	case err == nil:
-	case errors.Is(err, errAgain):
+	case errors.Is(err, netpoll.ErrAgain):
 		return false, true
 	case errors.Is(err, errRevoked):
 		return true, e.loseMemory()
@@ -211,52 +175,41 @@ func (e *Endpoint) read() error {
 	r := &e.rx
 	space := r.cut.Space()
 	if r.away == 0 {
-		n, err := e.readInto(space)
+		n, err := e.conn.TryRead(space)
 		r.cut.Advance(n)
 		return err
 	}
 	if r.sink == nil { // it is dropped
-		n, err := e.readInto(space[:min(len(space), r.away)])
+		n, err := e.conn.TryRead(space[:min(len(space), r.away)])
 		r.away -= n
 		return err
 	}
 	if r.sink.mayVanish() {
-		n, err := e.readInto(space[:min(len(space), r.away)])
+		n, err := e.conn.TryRead(space[:min(len(space), r.away)])
 		r.away -= n
 		if !r.sink.copyIn(space[:n]) {
 			return errRevoked
 		}
 		return err
 	}
-	n, err := e.raw.readDirect(r.sink, r.away, space)
+	n, err := e.readDirect(space)
 	here := min(n, r.away)
 	r.away -= here
 	r.cut.Advance(n - here)
 	return err
 }
 
-func (e *Endpoint) readInto(b []byte) (int, error) {
-	if e.raw.usable() {
-		return e.raw.read(b)
-	}
-	n, err := e.conn.Read(b)
-	if n > 0 {
-		return n, nil // an error comes again
-	}
-	return 0, err
-}
-
 // lose ends the connection that cannot be read from.
 func (e *Endpoint) lose(err error) {
 	r := &e.rx
 	eof := errors.Is(err, io.EOF)
-	if eof && e.sock != nil {
+	if eof {
 		_ = e.hearWriter() // broken says why
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if eof && e.sock == nil {
-		e.awaitWrite()
+	if eof && e.broken == nil && e.conn.Dropped() { // a write that has been taken was told
+		eof, err = false, syscall.ECONNRESET
 	}
 	if e.broken != nil && (errors.Is(err, os.ErrDeadlineExceeded) || eof && !closedThere(e.broken)) {
 		eof, err = false, e.broken
@@ -269,24 +222,13 @@ func (e *Endpoint) lose(err error) {
 	e.end(cause, err)
 }
 
-// hearWriter is awaitWrite where there are no goroutines: no system call of the writer waits.
-// It reports whether one has failed.
+// hearWriter waits until the writer has told of its last system call, none of which waits, and reports whether one has
+// failed: a system tells the error of a connection to one call only. If that was a write, a read finds the end of a stream
+// that the peer has not closed.
 func (e *Endpoint) hearWriter() bool {
 	e.tx.own.Lock()
 	defer e.tx.own.Unlock()
 	return e.tx.dead
-}
-
-// awaitWrite waits until the writer has told of the system call that it is in, which is
-// its last one. A system tells the error of a connection to one call only. If that was a
-// write, a read finds the end of a stream that the peer has not closed. The caller has mu.
-func (e *Endpoint) awaitWrite() {
-	if e.conn.SetWriteDeadline(tcpsock.Past) != nil {
-		return // it might never return
-	}
-	for e.writing && !e.ended {
-		e.calm.Wait()
-	}
 }
 
 // closedThere reports whether a write may fail like that once the peer has closed the
@@ -298,13 +240,7 @@ func closedThere(err error) bool {
 // discard reads over what still comes, until the peer closes or the endpoint has
 // lingered long enough.
 func (e *Endpoint) discard() {
-	e.mu.Lock()
-	farewell := e.draining
-	if farewell {
-		_ = e.conn.SetReadDeadline(time.Time{})
-	}
-	e.mu.Unlock()
-	for farewell {
+	for {
 		if _, err := e.conn.Read(e.rx.cut.Space()); err != nil {
 			return
 		}

@@ -10,7 +10,7 @@ import (
 
 // transmitter is the state of the writer, and its own but for the atomic parts.
 type transmitter struct {
-	own       sync.Mutex  // the writer's, where there is no goroutine
+	own       sync.Mutex  // the writer's
 	more      atomic.Bool // there may be something to send
 	stalled   atomic.Bool // until the socket takes more
 	dead      bool        // it cannot be written to
@@ -50,55 +50,11 @@ func (s *outgoing) abandon() {
 	s.Flags |= segment.EndOfMessage | segment.TransmitError
 }
 
-// wake has the writer look for something to send: the goroutine, or the next call of TryTransmit. The
-// caller has mu.
+// wake has the next call of TryTransmit look for something to send. The caller has mu.
 func (e *Endpoint) wake() {
-	if e.sock == nil {
-		e.work.Signal()
-	} else if !e.tx.more.Load() {
+	if !e.tx.more.Load() {
 		e.tx.more.Store(true)
 	}
-}
-
-// transmitAll is the writer, of an endpoint that has a goroutine for it.
-func (e *Endpoint) transmitAll() {
-	for e.awaitWork() {
-		t := &e.tx
-		t.b = newBatch()
-		e.fill(t.b)
-		ok := e.writeBatch(t.b)
-		t.b.free()
-		t.b = nil
-		e.deliver()
-		if !ok {
-			break
-		}
-	}
-	e.endWriter()
-}
-
-// endWriter is the last that the writer does.
-func (e *Endpoint) endWriter() {
-	defer e.leave()
-	e.quiesce()
-	e.drain()
-}
-
-// awaitWork waits until there may be something to send, and reports false at the end.
-func (e *Endpoint) awaitWork() bool {
-	e.mu.Lock()
-	for !e.ended && !e.busy() {
-		if e.items.len() > 0 && !e.delivering {
-			e.mu.Unlock()
-			e.deliver()
-			e.mu.Lock()
-			continue
-		}
-		e.work.Wait()
-	}
-	ended := e.ended
-	e.mu.Unlock()
-	return !ended
 }
 
 // busy reports whether there is something to send. The caller has mu.

@@ -2,108 +2,56 @@ package endpoint
 
 import (
 	"errors"
-	"syscall"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 // errRevoked: memory that was to be sent is not registered any more.
 var errRevoked = errors.New("vitcp: memory revoked")
 
-// errAgain: it would have to wait.
-var errAgain error = syscall.EAGAIN
-
 // zeros is what a segment is padded with whose memory is gone.
 var zeros [segment.MaxSegment]byte
 
-// writeBatch sends the batch, waiting if need be, and tells of what has left as it goes. It
-// reports false at the end of the connection; then it stops with a segment, if it can.
-func (e *Endpoint) writeBatch(b *batch) bool {
-	b.seal()
-	for {
-		if e.isEnded() {
-			b.truncate(b.boundary())
-		}
-		if b.empty() {
-			return !e.isEnded()
-		}
-		err := e.write(b)
-		e.deliver()
-		switch {
-		case errors.Is(err, errRevoked):
-			err = e.pad(b)
-		case errors.Is(err, errAgain): // something has left
-			err = nil
-		}
-		if err != nil {
-			e.tx.torn = b.boundary() != b.sent
-			e.awaitEnd()
-			return false
-		}
-	}
-}
-
-func (e *Endpoint) isEnded() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.ended
-}
-
-// write sends some of b: all that the connection takes at once, or else a part after
-// waiting for it; and tells of what has left.
+// write sends what the connection takes of b at once, and tells of what has left.
 func (e *Endpoint) write(b *batch) error {
-	e.mu.Lock()
-	e.writing = true
-	e.mu.Unlock()
 	err := e.push(b)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.writing = false
 	e.account(b)
-	if err != nil && !errors.Is(err, errRevoked) && !errors.Is(err, errAgain) && e.broken == nil && !e.ended {
+	if err != nil && !errors.Is(err, errRevoked) && !errors.Is(err, netpoll.ErrAgain) && e.broken == nil && !e.ended {
 		e.broken = err
 		e.goOn(waitAnswers)
 	}
-	e.calm.Broadcast()
 	return err
 }
 
-// push makes the system call of write.
-func (e *Endpoint) push(b *batch) error {
-	if !e.raw.usable() {
-		n, err := e.conn.Write(b.pieces[b.gone][:b.chunk()])
-		b.advance(n)
-		return err
-	}
-	return e.raw.write(b)
-}
-
-// chunk is how many octets of the next piece are written at a time: some whole segments.
-// All is in the arena.
-func (b *batch) chunk() int {
-	end := b.sent
-	for _, m := range b.marks[b.known:] {
-		if end > b.sent && m.end > b.sent+segment.MaxSegment {
-			break
+// writeRest sends the segment that has begun to leave when the end came. If the program has closed the connection it waits
+// for nothing.
+func (e *Endpoint) writeRest(b *batch, wait bool) {
+	b.seal()
+	for {
+		b.truncate(b.boundary())
+		if b.empty() {
+			return
 		}
-		end = m.end
-	}
-	return min(end-b.sent, len(b.pieces[b.gone]))
-}
-
-// awaitEnd waits for the end of a connection that cannot be written to. It leaves the
-// reader some time: the peer may have said why, and the reader finds that in what is
-// received.
-func (e *Endpoint) awaitEnd() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.ended {
-		return
-	}
-	_ = e.conn.SetReadDeadline(time.Now().Add(e.patience()))
-	for !e.ended {
-		e.work.Wait()
+		err := e.write(b)
+		if wait && errors.Is(err, netpoll.ErrAgain) {
+			late := e.conn.AwaitWrite(func() bool {
+				err = e.write(b)
+				return !errors.Is(err, netpoll.ErrAgain)
+			})
+			err = errors.Join(err, late)
+		}
+		e.deliver()
+		if errors.Is(err, errRevoked) {
+			err = e.pad(b)
+		}
+		if err != nil {
+			e.tx.torn = b.boundary() != b.sent
+			return
+		}
 	}
 }
 
@@ -232,36 +180,34 @@ func (e *Endpoint) spoil(s *outgoing, now bool) {
 	}
 }
 
-// drain sends what the peer is still to know, and ends this half of the
-// connection.
+// drain sends what the peer is still to know, and ends this half of the connection, behind all that it has taken.
 func (e *Endpoint) drain() {
 	e.mu.Lock()
-	for e.quiet < goroutines || e.delivering {
-		e.work.Wait() // what is delivered now can be acknowledged still
+	for e.delivering {
+		e.calm.Wait() // what is delivered now can be acknowledged still
 	}
 	h := segment.Header{Type: segment.NOP, Flags: segment.EndOfMessage, Number: e.number}
 	e.inform(&h)
 	if e.badCode != 0 { // VT-3.6-M7, 3.2 Message ACK
 		h.Ack, h.Code = e.badNumber, e.badCode
 	}
-	farewell, reception, lingers := e.draining, e.c.Level == segment.ReliableReception, e.lingers()
+	farewell, lost := e.draining && e.c.Level == segment.ReliableReception && !e.tx.torn, e.cause == CauseLost
 	e.mu.Unlock()
-	if !farewell {
+	if lost {
 		return
 	}
-	half, ok := e.conn.(interface{ CloseWrite() error })
-	if !e.tx.torn && reception {
-		_ = e.conn.SetWriteDeadline(time.Now().Add(lingers))
+	ok := true
+	if farewell {
 		h.SetLength(0, e.c.CRC)
 		b := h.Append(nil)
 		if e.c.CRC {
 			b = segment.AppendCRC(b, 0)
 		}
-		if _, err := e.conn.Write(b); err != nil {
-			ok = false
-		}
+		_, err := e.conn.Write(b)
+		ok = err == nil
 	}
-	if e.tx.torn || !ok || half.CloseWrite() != nil {
+	has, err := e.conn.HalfClose()
+	if e.tx.torn || !ok || !has || err != nil {
 		_ = e.conn.Close()
 	}
 }
