@@ -339,7 +339,7 @@ func (g *Group) driveSoon() (got bool) {
 	g.running = g.running[:0]
 	g.mu.Lock()
 	for i, s := range g.soon {
-		if g.soon[i], s.queued = nil, false; !s.removed {
+		if g.soon[i], s.listed, s.told = nil, false, false; !s.removed {
 			g.running = append(g.running, task{s, In | Out | s.mask&Lost})
 		}
 	}
@@ -356,11 +356,12 @@ func (g *Group) driveSoon() (got bool) {
 	return got
 }
 
-// again has a stream without a descriptor driven once more, if it is still ready. Its server is here.
+// again has a stream without a descriptor driven by the next look, if it is still ready. Nobody is told of it: the server is
+// here, and looks again if anything was done. But what has just arrived tells it all the same.
 func (s *Socket) again() {
 	s.g.mu.Lock()
 	if s.due() {
-		s.queue()
+		s.list()
 	}
 	s.g.mu.Unlock()
 }

@@ -30,7 +30,8 @@ type Socket struct {
 	waits   Ready // what the set waits for
 	in      bool  // it is in the set
 	removed bool
-	queued  bool // it is in g.soon
+	listed  bool // it is in g.soon
+	told    bool // the server has been told of that
 	holding bool // it is in g.back
 }
 
@@ -139,7 +140,7 @@ func (s *Socket) apply(anew bool) (lost bool) {
 func (s *Socket) Soon() {
 	g := s.g
 	g.mu.Lock()
-	if s.removed || s.queued {
+	if s.removed || s.told {
 		g.mu.Unlock()
 		return
 	}
@@ -162,13 +163,21 @@ func (s *Socket) arrived() {
 // due reports whether a stream without a descriptor is ready for something that is wanted. With g.mu held.
 func (s *Socket) due() bool { return s.fd == none && !s.removed && s.waits&Ready(s.level.Load()) != 0 }
 
-// queue puts s among those of Soon, and reports false if it is there. With g.mu held.
+// queue puts s among those of Soon, and reports whether the server has to be told. With g.mu held.
 func (s *Socket) queue() bool {
-	if s.queued {
+	s.list()
+	if s.told {
 		return false
 	}
-	s.queued = true
-	s.g.soon = append(s.g.soon, s)
-	s.g.on(evQueue)
+	s.told = true
 	return true
+}
+
+// list puts s among those of Soon without a word: the next look is for it too. With g.mu held.
+func (s *Socket) list() {
+	if !s.listed {
+		s.listed = true
+		s.g.soon = append(s.g.soon, s)
+		s.g.on(evQueue)
+	}
 }
