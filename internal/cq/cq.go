@@ -62,7 +62,7 @@ type Queue struct {
 	count      int
 	armed      wr.NotifyType // 0: not armed
 	waiters    int           // goroutines asleep in Wait, on wake
-	sleeper    Sleeper       // where one more is asleep; nil: nowhere
+	sleeper    Driver        // where one more is asleep; nil: nowhere
 	notified   bool          // a notification was given, and there was no poll since
 	overflowed bool          // the event was raised, and there was no room since
 	failed     bool          // by Fail

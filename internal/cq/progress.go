@@ -6,8 +6,7 @@ import (
 	"github.com/softrnic/softrnic/internal/netpoll"
 )
 
-// Driver makes progress on behalf of a poller that found the queue empty. It is an
-// netpoll.Group, but for tests.
+// Driver is where the queue pairs receive: a netpoll.Group, but for tests, which see what the queue asks of it.
 type Driver interface {
 	// Drive receives what has arrived, without blocking. It reports whether
 	// there was anything.
@@ -18,6 +17,19 @@ type Driver interface {
 	// Serve and Forget say which queues it completes to.
 	Serve(netpoll.Queue)
 	Forget(netpoll.Queue)
+	// Claim asks for the right to Sleep, which one goroutine has at a time. It
+	// reports false if it is not to be had, or not worth while.
+	Claim() bool
+	// Sleep returns when something has been driven, after Rouse, and when the Group is
+	// closed or serves nothing any more. It reports false if it cannot sleep. Rouse has
+	// effect from Claim on.
+	Sleep() bool
+	// Rouse ends a Sleep. It does not block.
+	Rouse()
+	// Leave gives up the right.
+	Leave()
+	// Watch is Drive for a thread that sleeps by itself: see netpoll.Group.Watch.
+	Watch(fds []int) (more []int, got bool)
 }
 
 // maxVisits bounds how many Drivers one Poll visits.
@@ -98,19 +110,12 @@ func (q *Queue) visitAll(visit func(Driver) bool) {
 	}
 }
 
-// Watcher is a Driver for a thread that sleeps by itself: see netpoll.Group.Watch.
-type Watcher interface {
-	Watch(fds []int) (more []int, got bool)
-}
-
 // Watch lets the queue pairs receive, though a notification is armed. Where nothing came of it, it adds to
 // fds the descriptors that are ready to be read when more does, of maxVisits drivers at most: the others progress by themselves,
 // if a little later.
 func (q *Queue) Watch(fds []int) (more []int, got bool) {
 	q.visitAll(func(d Driver) bool {
-		if w, ok := d.(Watcher); ok {
-			fds, got = w.Watch(fds)
-		}
+		fds, got = d.Watch(fds)
 		return !got
 	})
 	return fds, got

@@ -33,6 +33,15 @@ func (d *fakeDriver) Serve(netpoll.Queue) { d.served.Add(1) }
 
 func (d *fakeDriver) Forget(netpoll.Queue) { d.served.Add(-1) }
 
+func (d *fakeDriver) Watch(fds []int) ([]int, bool) { return fds, d.Drive() }
+
+// Nobody sleeps in a fakeDriver: that is for a fakeSleeper.
+
+func (d *fakeDriver) Claim() bool { return false }
+func (d *fakeDriver) Sleep() bool { return false }
+func (d *fakeDriver) Rouse()      {}
+func (d *fakeDriver) Leave()      {}
+
 func TestPollDrives(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 4})
 	d := &fakeDriver{}

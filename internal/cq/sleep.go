@@ -11,25 +11,8 @@ import (
 // itself when it wakes: what has arrived need not wake one goroutine, and that
 // another. Else it sleeps on a channel, and the background pollers drive.
 
-// Sleeper is a Driver in which a program can sleep: a Group.
-type Sleeper interface {
-	Driver
-	// Claim asks for the right to Sleep, which one goroutine has at a time. It
-	// reports false if it is not to be had, or not worth while.
-	Claim() bool
-	// Sleep returns when something has been driven, after Rouse, and when the Group is
-	// closed or serves nothing any more. It reports false if it cannot sleep. Rouse has
-	// effect from Claim on.
-	Sleep() bool
-	// Rouse ends a Sleep. It does not block.
-	Rouse()
-	// Leave gives up the right.
-	Leave()
-}
-
-// sole is the one Driver there is, if a program can sleep there. If there are other
-// waiters all sleep on the channel.
-func (q *Queue) sole() Sleeper {
+// sole is the one Driver there is. If there are other waiters all sleep on the channel.
+func (q *Queue) sole() Driver {
 	q.mu.Lock()
 	busy := q.waiters > 0 || q.sleeper != nil
 	q.mu.Unlock()
@@ -40,13 +23,12 @@ func (q *Queue) sole() Sleeper {
 	if len(q.drivers) != 1 {
 		return nil
 	}
-	s, _ := q.drivers[0].Driver.(Sleeper)
-	return s
+	return q.drivers[0].Driver
 }
 
 // sleepOn waits in s: for completions or, without dst, for a token in
 // Events. ok is false if that cannot be, or cannot be any more.
-func (q *Queue) sleepOn(ctx context.Context, s Sleeper, dst []wr.Completion) (n int, err error, ok bool) {
+func (q *Queue) sleepOn(ctx context.Context, s Driver, dst []wr.Completion) (n int, err error, ok bool) {
 	if !s.Claim() {
 		return 0, nil, false
 	}
@@ -97,7 +79,7 @@ func (q *Queue) ended(ctx context.Context) error {
 }
 
 // setSleeper makes s the one to rouse. It reports false if there is one.
-func (q *Queue) setSleeper(ctx context.Context, s Sleeper) bool {
+func (q *Queue) setSleeper(ctx context.Context, s Driver) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.sleeper != nil {

@@ -22,6 +22,7 @@ type reader struct {
 	conn  *Conn
 	sock  *Socket
 	got   bytes.Buffer
+	count atomic.Int64 // of got
 	err   atomic.Pointer[error]
 	left  []byte // to write
 	calls int
@@ -37,6 +38,7 @@ func (r *reader) Drive(ready Ready) (did bool) {
 	b := make([]byte, max(r.most, 1000))
 	n, err := r.conn.TryRead(b)
 	r.got.Write(b[:n])
+	r.count.Add(int64(n))
 	if err != nil && !errors.Is(err, ErrAgain) {
 		r.err.Store(&err)
 		r.sock.Remove()
@@ -100,7 +102,7 @@ func TestPumpReads(t *testing.T) {
 			for range 4 * askAfter { // the background poller has stepped aside
 				g.Drive()
 			}
-			for r.got.Len() < n {
+			for r.count.Load() < int64(n) {
 				g.Drive()
 				time.Sleep(time.Microsecond)
 			}
@@ -109,7 +111,7 @@ func TestPumpReads(t *testing.T) {
 			for !g.Claim() {
 			}
 			defer g.Leave()
-			for r.got.Len() < n && g.Sleep() {
+			for r.count.Load() < int64(n) && g.Sleep() {
 			}
 		},
 	} {
@@ -127,6 +129,7 @@ func TestPumpReads(t *testing.T) {
 					}
 				}()
 				serve(g, r, len(want))
+				synctest.Wait()
 				require.True(t, bytes.Equal(want, r.got.Bytes()))
 				require.NoError(t, peer.Close())
 				synctest.Wait()
