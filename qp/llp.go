@@ -107,7 +107,9 @@ func (l *llp) readDirect(in *intake) (int, outcome) {
 	}
 	if want == 0 {
 		p := in.space()
-		pieces = append(room[:len(pieces)], p[:min(len(p), directAhead)])
+		k := len(pieces)
+		room[k] = p[:min(len(p), directAhead)]
+		pieces = room[:k+1]
 	}
 	n, err := l.conn.TryReadPieces(pieces)
 	t.at += min(uint64(n), uint64(in.Diverted()))

@@ -2,7 +2,7 @@
 
 package safecopy
 
-// Raced: the race detector is there. It sees nothing of assembler.
+// Raced says that the race detector is there. It sees nothing of assembler.
 const Raced = false
 
 // Unseen copies src to dst, as copy does. With the race detector, that does not see it.

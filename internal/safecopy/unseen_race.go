@@ -4,7 +4,7 @@ package safecopy
 
 import "encoding/binary"
 
-// Raced: the race detector is there. It sees nothing of assembler.
+// Raced says that the race detector is there. It sees nothing of assembler.
 const Raced = true
 
 // Unseen copies src to dst, as copy does, but that the race detector does not see it. It does so without the builtin,

@@ -169,7 +169,7 @@ func TestAnswerFailsOnce(t *testing.T) {
 // writeAll sends b, and what the end leaves of it.
 func writeAll(e *Endpoint, b *batch) {
 	e.tx.b = b
-	for e.pump() { //nolint:revive // until there is an end
+	for e.pump() {
 	}
 	if e.tx.b != nil && !e.tx.dead {
 		e.writeRest(b, true)
