@@ -15,11 +15,9 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// patience is how long a reader may take for what it is given.
-const patience = time.Second
-
-// wait is how long a process may take to say all: one with ten thousand queue pairs takes half a second.
-const wait = 5 * time.Second
+// wait is how long a process may take to say all, and a reader to take it: one with ten thousand queue pairs takes half a
+// second, and forty times that on a machine where forty others want the processor.
+const wait = 20 * time.Second
 
 // atOnce bounds the readers. For one more the oldest goes.
 const atOnce = 16
@@ -105,7 +103,7 @@ func (s *Server) accept(nics func() []*verbs.RNIC) {
 			defer c.Close()
 			text := now.since(came)
 			defer now.done()
-			_ = c.SetDeadline(time.Now().Add(patience))
+			_ = c.SetDeadline(time.Now().Add(wait))
 			_, _ = c.Write(text) // a client that does not read gets nothing
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -127,10 +128,15 @@ func take(sockets []string) (all []stats.Snapshot, err error) {
 			return nil, err
 		}
 	}
-	for _, path := range sockets {
-		s, err := stats.Read(path)
+	answers, errs := make([]stats.Snapshot, len(sockets)), make([]error, len(sockets))
+	var readers sync.WaitGroup
+	for i, path := range sockets { // at once: a process that is stopped costs all of them one wait
+		readers.Go(func() { answers[i], errs[i] = stats.Read(path) })
+	}
+	readers.Wait()
+	for i, err := range errs {
 		if err == nil {
-			all = append(all, s)
+			all = append(all, answers[i])
 		} else if named {
 			return nil, err
 		}
