@@ -29,6 +29,22 @@ func (h *Histogram) Record(d time.Duration) {
 	h.Max = max(h.Max, d)
 }
 
+// Add counts all that other has.
+func (h *Histogram) Add(other *Histogram) {
+	if other.N == 0 {
+		return
+	}
+	for i, n := range other.counts {
+		h.counts[i] += n
+	}
+	if h.N == 0 || other.Min < h.Min {
+		h.Min = other.Min
+	}
+	h.N += other.N
+	h.sum += other.sum
+	h.Max = max(h.Max, other.Max)
+}
+
 // bucketOf is the bucket of v: one a value below 1<<subBits, then 1<<subBits
 // for each power of two.
 func bucketOf(v uint64) int {

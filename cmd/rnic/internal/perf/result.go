@@ -21,6 +21,7 @@ type perfResult struct {
 	GBps     float64        `json:"gb_per_s,omitempty"`
 	Mps      float64        `json:"m_messages_per_s,omitempty"`
 	Latency  *latencyResult `json:"latency,omitempty"`
+	Spread   *spread        `json:"spread,omitempty"` // of a sweep
 
 	times *histogram.Histogram // of a latency run: whole round trips
 }

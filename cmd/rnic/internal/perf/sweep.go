@@ -36,20 +36,24 @@ func sweepSizes() (sizes []uint64) {
 func newPerfSweepCommand() *cobra.Command {
 	p := perfFlags{sizes: sweepSizes(), duration: sweepDuration}
 	var out string
+	rounds := sweepRounds
 	cmd := &cobra.Command{
 		Use:   "sweep",
 		Short: "Measure throughput by message size and the spread of latency, and draw them",
 		Long: fmt.Sprintf(`Measure the throughput of Send, RDMA Write and RDMA Read by message size, without
 and with CRC, and how the latency of Sends of %d octets is spread, polled and
 with completion events; between this process and a server process that it
-starts. With --out, draw charts: into a page of HTML that needs nothing else,
-tables included, or into SVG.`, sweepLatencySize),
+starts. Rounds of all measurements take turns: shown are medians, how far the
+rounds were apart, and whether other programs kept the machine busy meanwhile.
+With --out, draw charts: into a page of HTML that needs nothing else, tables
+included, or into SVG.`, sweepLatencySize),
 		Args: cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.sweep(cmd, out) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.sweep(cmd, out, rounds) },
 	}
 	f := cmd.Flags()
 	f.Var(cli.SizeList(&p.sizes, 1, maxPerfSize), "size", "octets a message")
 	p.register(f)
+	f.Var(cli.IntRange(&rounds, 1, 1000), "rounds", "`times` to measure each")
 	f.StringVar(&out, "out", "", "draw charts into `FILE`, which ends with .html or .svg")
 	return cmd
 }
@@ -59,19 +63,21 @@ type sweepReport struct {
 	Streams   []perfResult // by op, then CRC, then size
 	Latency   []perfResult // polled, then with events
 	Sizes     []uint64     // ascending
+	Rounds    int
+	Others    float64 // the share of the processors' time that other programs had
 	Duration  time.Duration
 	When      time.Time
 	Machine   string
 	drawnInto string
 }
 
-func (p *perfFlags) sweep(cmd *cobra.Command, out string) error {
+func (p *perfFlags) sweep(cmd *cobra.Command, out string, rounds int) error {
 	file, err := createSweepFile(out)
 	if err != nil {
 		return err
 	}
 	find := func(ctx context.Context, progress *cli.Progress) (*sweepReport, error) {
-		report, err := p.measureSweep(ctx, progress)
+		report, err := p.measureSweep(ctx, progress, rounds)
 		report.drawnInto = out
 		return report, errors.Join(err, file.finish(report, err))
 	}
@@ -134,27 +140,37 @@ func (f *sweepFile) finish(report *sweepReport, measuring error) error {
 	return errors.Join(fmt.Errorf("drawing into %s: %w", f.Name(), err), removeErr)
 }
 
-// measureSweep does all runs against a server process of its own.
-func (p *perfFlags) measureSweep(ctx context.Context, progress *cli.Progress) (*sweepReport, error) {
-	report := &sweepReport{Duration: p.duration, When: time.Now(), Machine: machine()}
+// measureSweep does all runs, so many times in turns, against a server process of its own.
+func (p *perfFlags) measureSweep(ctx context.Context, progress *cli.Progress, rounds int) (*sweepReport, error) {
+	report := &sweepReport{Duration: p.duration, Rounds: rounds, When: time.Now(), Machine: machine()}
 	report.Sizes = slices.Compact(slices.Sorted(slices.Values(p.sizes)))
 	runs := p.sweepRuns(report.Sizes)
+	results := make([][]perfResult, len(runs)) // of the rounds of each
+	others := othersTime()
 	err := cli.WithServer(ctx, ownServer, func(server *cli.Process) error {
-		for i, run := range runs {
-			progress.Show(run.Op, uint64(i), uint64(len(runs)))
-			r, err := p.measureDefault(ctx, server.Address, run)
-			switch {
-			case err != nil:
-				return fmt.Errorf("%s of %d octets: %w", run.Op, run.Size, err)
-			case run.Latency:
-				report.Latency = append(report.Latency, r)
-			default:
-				report.Streams = append(report.Streams, r)
+		for n := range rounds * len(runs) {
+			i := n % len(runs)
+			progress.Show(runs[i].Op, uint64(n), uint64(rounds*len(runs)))
+			r, err := p.measureDefault(ctx, server.Address, runs[i])
+			if err != nil {
+				return fmt.Errorf("%s of %d octets: %w", runs[i].Op, runs[i].Size, err)
 			}
+			results[i] = append(results[i], r)
 		}
 		return nil
 	})
-	return report, err
+	if err != nil {
+		return report, err
+	}
+	report.Others = othersShare(others, report.When) // the server has been waited for
+	for i, run := range runs {
+		if r := overRounds(run, results[i]); run.Latency {
+			report.Latency = append(report.Latency, r)
+		} else {
+			report.Streams = append(report.Streams, r)
+		}
+	}
+	return report, nil
 }
 
 func (p *perfFlags) sweepRuns(sizes []uint64) (runs []perfRun) {
@@ -201,6 +217,10 @@ func (r *sweepReport) print(w io.Writer) error {
 		if err := t.Flush(); err != nil {
 			return err
 		}
+	}
+	fmt.Fprintf(w, "\n%s\n", r.HowSure())
+	if remark := r.Remark(); remark != "" {
+		fmt.Fprintln(w, remark)
 	}
 	if r.drawnInto != "" {
 		fmt.Fprintf(w, "\nCharts: %s\n", r.drawnInto)

@@ -24,6 +24,13 @@ func (r *sweepReport) bandwidthChart() *chart {
 		axis{label: sizeLabel, ticks: sizeTicks}, axis{label: "bandwidth (GB/s)", ticks: roundTicks})
 	c.y.include(0)
 	r.addStreams(c, func(s perfResult) float64 { return s.GBps })
+	for i, s := range sweepLines {
+		for _, result := range r.series(s.op, s.crc) {
+			if result.Spread.Rounds > 1 {
+				c.between(&c.lines[i], math.Log2(float64(result.Size)), result.Spread.Least, result.Spread.Most)
+			}
+		}
+	}
 	c.y.to += (c.y.to - c.y.from) / 20
 	return c
 }

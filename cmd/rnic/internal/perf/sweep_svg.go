@@ -23,7 +23,7 @@ const chartStyle = `
 .chart .grid{stroke:#e4e4e4}.chart .axis{stroke:#777;fill:none}
 .chart .blue{color:#0072b2}.chart .orange{color:#d55e00}.chart .green{color:#009e73}
 .chart .line{stroke:currentColor;stroke-width:2;fill:none;stroke-linejoin:round}.chart .dashed{stroke-dasharray:6 4}
-.chart .dot{fill:currentColor}.chart .ring{fill:#fff;stroke:currentColor;stroke-width:1.5}
+.chart .span{stroke:currentColor;stroke-width:1.5;opacity:.45;fill:none}.chart .dot{fill:currentColor}.chart .ring{fill:#fff;stroke:currentColor;stroke-width:1.5}
 @media(prefers-color-scheme:dark){
 .chart .paper,.chart .ring{fill:#16181c}.chart text{fill:#b8bcc4}.chart .title{fill:#f0f0f0}
 .chart .grid{stroke:#2c3037}.chart .axis{stroke:#888}
@@ -53,7 +53,11 @@ type line struct {
 	name, colour string
 	dashed, dots bool
 	points       []point
+	spans        []span // of values, drawn as upright strokes
 }
+
+// span is from one value to another, at x.
+type span struct{ x, from, to float64 }
 
 type point struct{ x, y float64 }
 
@@ -89,6 +93,13 @@ func (c *chart) add(l line) {
 	}
 	l.points = kept
 	c.lines = append(c.lines, l)
+}
+
+// between draws from one value to another at x, in the colour of a line of c.
+func (c *chart) between(l *line, x, from, to float64) {
+	c.y.include(from)
+	c.y.include(to)
+	l.spans = append(l.spans, span{x, from, to})
 }
 
 // place is where p is drawn.
@@ -155,6 +166,11 @@ func (c *chart) drawLine(b *bytes.Buffer, l line) {
 		placed[i].x, placed[i].y = c.place(p)
 	}
 	fmt.Fprintf(b, "<g class=\"%s\"><title>%s</title>", l.colour, html.EscapeString(l.name))
+	for _, s := range l.spans {
+		x, from := c.place(point{s.x, s.from})
+		_, to := c.place(point{s.x, s.to})
+		fmt.Fprintf(b, `<path class="span" d="M%.1f %.1fV%.1f"/>`, x, from, to)
+	}
 	l.stroke(b, placed, 0)
 	b.WriteString("</g>\n")
 }

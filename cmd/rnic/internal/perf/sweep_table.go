@@ -37,13 +37,15 @@ var sweepLines = [...]sweepLine{
 // tables are the bandwidth, the message rate and the latency.
 func (r *sweepReport) tables() []sweepTable {
 	return []sweepTable{
-		r.streamTable("Bandwidth in GB/s, counted at the receiving end", func(p perfResult) float64 { return p.GBps }),
-		r.streamTable("Messages in millions a second", func(p perfResult) float64 { return p.Mps }),
+		r.streamTable("Bandwidth in GB/s, counted at the receiving end", func(p perfResult) string {
+			return threeDigits(p.GBps) + plusMinus(p)
+		}),
+		r.streamTable("Messages in millions a second", func(p perfResult) string { return threeDigits(p.Mps) }),
 		r.latencyTable(),
 	}
 }
 
-func (r *sweepReport) streamTable(title string, value func(perfResult) float64) sweepTable {
+func (r *sweepReport) streamTable(title string, cell func(perfResult) string) sweepTable {
 	t := sweepTable{Title: title, Head: []string{"octets"}}
 	for _, size := range r.Sizes {
 		t.Rows = append(t.Rows, []string{cli.Grouped(size)})
@@ -51,10 +53,18 @@ func (r *sweepReport) streamTable(title string, value func(perfResult) float64) 
 	for _, line := range sweepLines {
 		t.Head = append(t.Head, line.name)
 		for i, p := range r.series(line.op, line.crc) {
-			t.Rows[i] = append(t.Rows[i], threeDigits(value(p)))
+			t.Rows[i] = append(t.Rows[i], cell(p))
 		}
 	}
 	return t
+}
+
+// plusMinus is how far the rounds of a figure were from it; nothing if there was one round.
+func plusMinus(p perfResult) string {
+	if p.Spread.Rounds < 2 || p.figure() == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" ±%.0f %%", 100*p.Spread.off(p.figure()))
 }
 
 // threeDigits writes v with three digits that count.
@@ -69,7 +79,7 @@ func threeDigits(v float64) string {
 func (r *sweepReport) latencyTable() sweepTable {
 	t := sweepTable{
 		Title: fmt.Sprintf("Half a round trip of a Send of %d octets in us, CRC off", sweepLatencySize),
-		Head:  []string{"waiting", "round trips", "min", "mean", "p50", "p90", "p99", "p99.9", "max"},
+		Head:  []string{"waiting", "round trips", "min", "mean", "p50", "p90", "p99", "p99.9", "max", "p50 of rounds"},
 	}
 	for _, p := range r.Latency {
 		row := []string{latencyName(p), cli.Grouped(p.Messages)}
@@ -77,7 +87,7 @@ func (r *sweepReport) latencyTable() sweepTable {
 		for _, us := range []float64{l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max} {
 			row = append(row, fmt.Sprintf("%.2f", us))
 		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, append(row, fmt.Sprintf("%.2f to %.2f", p.Spread.Least, p.Spread.Most)))
 	}
 	return t
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -21,12 +20,14 @@ import (
 
 func TestPerfSweep(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "sweep.html")
-	r := clitest.Run(t.Context(), "perf", "sweep", "--size", "4K,64,4K", "--duration", "2ms", "--out", page)
+	r := clitest.Run(t.Context(), "perf", "sweep", "--size", "4K,64,4K", "--duration", "2ms", "--rounds", "2", "--out", page)
 	require.Zero(t, r.Status, r.Stderr)
 	assert.Contains(t, r.Stdout, "Bandwidth in GB/s")
 	assert.Regexp(t, `octets +Send +Send, CRC +Write +Write, CRC +Read +Read, CRC`, r.Stdout)
-	assert.Len(t, regexp.MustCompile(`(?m)^ +4,096( +[\d.]+){6} *$`).FindAllString(r.Stdout, -1), 2, r.Stdout)
-	assert.Regexp(t, `polling +[\d,]+( +\d+\.\d\d){7}\n`, r.Stdout)
+	assert.Regexp(t, `(?m)^ +4,096( +[\d.]+ ±\d+ %){6} *$`, r.Stdout)
+	assert.Regexp(t, `(?m)^ +4,096( +[\d.]+){6} *$`, r.Stdout)
+	assert.Regexp(t, `polling +[\d,]+( +\d+\.\d\d){7} +\d+\.\d\d to \d+\.\d\d *\n`, r.Stdout)
+	assert.Contains(t, r.Stdout, "Medians of 2 rounds")
 	assert.Contains(t, r.Stdout, "Charts: "+page)
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestPerfSweep(t *testing.T) {
 }
 
 func TestPerfSweepJSON(t *testing.T) {
-	r := clitest.Run(t.Context(), "perf", "sweep", "--size", "100", "--duration", "2ms", "--json")
+	r := clitest.Run(t.Context(), "perf", "sweep", "--size", "100", "--duration", "2ms", "--rounds", "1", "--json")
 	require.Zero(t, r.Status, r.Stderr)
 	var results []perfResult
 	clitest.Decode(t, r.Stdout, &results)
@@ -44,6 +45,7 @@ func TestPerfSweepJSON(t *testing.T) {
 		assert.Equal(t, line.op, results[i].Op)
 		assert.Equal(t, line.crc, results[i].CRC)
 		assert.Equal(t, 100, results[i].Size)
+		assert.Equal(t, spread{1, results[i].GBps, results[i].GBps}, *results[i].Spread)
 		assert.Positive(t, results[i].GBps)
 	}
 	for i, event := range []bool{false, true} {
@@ -78,13 +80,66 @@ func TestSweepFileIsRemoved(t *testing.T) {
 	assert.NoFileExists(t, name)
 }
 
+// TestOverRounds: of streams the median round counts, and how far the others were off; latencies are counted together.
+func TestOverRounds(t *testing.T) {
+	var rounds []perfResult
+	for _, gb := range []uint64{4, 1, 2} {
+		rounds = append(rounds, newStreamResult(perfRun{Op: "send", Size: 1e9}, gb, 1))
+	}
+	got := overRounds(perfRun{}, rounds)
+	assert.Equal(t, uint64(2), got.Messages)
+	assert.Equal(t, &spread{Rounds: 3, Least: 1, Most: 4}, got.Spread)
+	assert.Equal(t, " ±100 %", plusMinus(got))
+
+	run := perfRun{Op: "send", Latency: true, Size: 64}
+	rounds = nil
+	for _, us := range []int{8, 2} {
+		var times histogram.Histogram
+		times.Record(time.Duration(us) * time.Microsecond)
+		rounds = append(rounds, newLatencyResult(run, &times, time.Second))
+	}
+	got = overRounds(run, rounds)
+	assert.Equal(t, uint64(2), got.Messages)
+	assert.InDelta(t, 2, got.Seconds, 1e-9)
+	assert.InDelta(t, 1, got.Latency.Min, 0.1)
+	assert.InDelta(t, 4, got.Latency.Max, 0.1)
+	assert.InDelta(t, 1, got.Spread.Least, 0.1)
+	assert.InDelta(t, 4, got.Spread.Most, 0.1)
+}
+
+// TestHowSure: a report says how far its rounds were apart, and who else was busy.
+func TestHowSure(t *testing.T) {
+	r := sampleSweep()
+	assert.Equal(t, "Medians of 3 rounds that took turns; ± is how far the farthest was off: "+
+		"at most 10 % for half of the streams, 10 % for the worst.", r.HowSure())
+	assert.Empty(t, r.Remark())
+	r.Others = 0.25
+	assert.Contains(t, r.Remark(), "had 25 % of the processors' time")
+	r.Rounds = 1
+	assert.Contains(t, r.HowSure(), "nothing says how sure")
+}
+
+// TestOthersTime: the time of this process is not counted as that of others.
+func TestOthersTime(t *testing.T) {
+	before := othersTime()
+	if before == nil {
+		t.Skip("not known on this system")
+	}
+	for own := *processorTime(); *processorTime()-own < 100*time.Millisecond; {
+	}
+	assert.GreaterOrEqual(t, *othersTime(), *before-50*time.Millisecond, "both clocks are exact to a tick or two")
+	assert.Zero(t, othersShare(nil, time.Now()))
+}
+
 // sampleSweep is a report with made-up figures.
 func sampleSweep() *sweepReport {
-	r := &sweepReport{Sizes: []uint64{64, 128, 4 << 20}, Duration: time.Second, When: time.Unix(1, 0).UTC(), Machine: "a <machine>"}
+	r := &sweepReport{Sizes: []uint64{64, 128, 4 << 20}, Rounds: 3, Duration: time.Second, When: time.Unix(1, 0).UTC(), Machine: "a <machine>"}
 	for _, line := range sweepLines {
 		for i, size := range r.Sizes {
 			r.Streams = append(r.Streams, newStreamResult(
 				perfRun{Op: line.op, CRC: line.crc, Size: int(size)}, uint64(1e6)>>(4*i), 1))
+			p := &r.Streams[len(r.Streams)-1]
+			p.Spread = &spread{Rounds: 3, Least: 0.9 * p.GBps, Most: 1.1 * p.GBps}
 		}
 	}
 	for _, event := range []bool{false, true} {
@@ -93,6 +148,7 @@ func sampleSweep() *sweepReport {
 			times.Record(time.Duration(us) * time.Microsecond)
 		}
 		r.Latency = append(r.Latency, newLatencyResult(perfRun{Op: "send", Event: event, Size: 64}, &times, time.Second))
+		r.Latency[len(r.Latency)-1].Spread = &spread{Rounds: 3, Least: 24, Most: 26}
 	}
 	return r
 }
@@ -101,6 +157,7 @@ func TestWriteSweepSVG(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeSweepSVG(&out, sampleSweep()))
 	texts := svgTexts(t, out.String())
+	assert.Equal(t, len(sweepLines)*3, strings.Count(out.String(), `class="span"`), "a stroke for each figure's rounds")
 	for _, want := range []string{
 		"Bandwidth by message size", "Message rate by message size", "Latency of a Send of 64 octets, CRC off: cumulative distribution",
 		"bandwidth (GB/s)", "messages (millions a second)", "message size (octets; K = 1024)",
@@ -190,6 +247,7 @@ func TestLatencyChartOfOneTime(t *testing.T) {
 	var times histogram.Histogram
 	times.Record(0)
 	r.Latency = []perfResult{newLatencyResult(perfRun{Op: "send"}, &times, time.Second)}
+	r.Latency[0].Spread = &spread{Rounds: 1}
 	assert.NoError(t, writeSweepSVG(io.Discard, r))
 }
 
