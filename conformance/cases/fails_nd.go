@@ -24,6 +24,7 @@ var failsND = []conformance.Case{
 	apiCase("Bind/nd-queue-pair-goes", ndQueuePairGoes, "ND-Bind-M2"),
 	apiCase("Receive/nd-srq-modify", ndSRQModify, "ND-Receive-R3", "ND-Receive-R4", "RV-6.3.2-M3"),
 	apiCase("Receive/nd-resize", ndResize, "RV-5.3.3-M4"),
+	apiCase("Read/nd-resize-parts", ndResizeParts, "ND-Read-M1"),
 	apiCase("Send/nd-adapter-closed", ndAdapterClosed, "ND-Send-R2"),
 }
 
@@ -344,6 +345,27 @@ func ndResize(t *conformance.T) {
 	require.ErrorIs(t, h.in.Close(), nd2.ErrInvalidHandle)
 	require.Error(t, h.in.Resize(4))
 	require.ErrorIs(t, second(h.in.Wait(t.Context(), make([]nd2.Result, 1))), nd2.ErrCanceled)
+}
+
+// ndResizeParts changes the size of a completion queue whose queue pair splits its Reads: what all of their parts need stays
+// beside the results, and each Read has one when all are flushed.
+func ndResizeParts(t *conformance.T) {
+	const depth = 8
+	r := newNDRig(t, ndShape{depth: depth, sge: 4})
+	require.NoError(t, r.out.Resize(depth+1))
+	for i := range depth {
+		list := r.list(0, 4)
+		for j := range 3 {
+			list = append(list, r.list(8*j+8, 4)...)
+		}
+		require.NoError(t, r.qp.Read(i, list, ndPeerMemory.at, ndPeerMemory.token, 0))
+	}
+	require.NoError(t, r.qp.Flush())
+	for i := range depth {
+		r.done(i, nd2.RequestTypeRead, nd2.ErrCanceled)
+	}
+	r.none()
+	require.NoError(t, r.out.Resize(2*depth))
 }
 
 // ndAdapterClosed closes an adapter while others wait in its objects: they are told, and nothing else is to be had.

@@ -18,6 +18,7 @@ import (
 var failsVI = []conformance.Case{
 	apiCase("3.2/vi-peers-receives-modulo", viPeersReceivesModulo, "VT-3.2-M10", "PT-3.2-M8"),
 	apiCase("3.2/vi-receives-told-modulo", viReceivesToldModulo, "VT-3.3-M3", "PT-3.2-M8"),
+	apiCase("3.2/vi-many-leave-at-once", viManyLeaveAtOnce, "VT-3.2-M10", "VA-6.4.2-S1"),
 	apiCase("2.5.1/vi-guesses", viGuesses, "PA-2.5.1-M2", "VA-3.2.1-M1"),
 	apiCase("9.5.2/vi-tags-of-changes", onVIHost(viTagsOfChanges), "PA-9.5.2-M1", "VA-11.3.9-M2"),
 	apiCase("9.3.1/vi-limits", viLimits, "VA-3.3-M1"),
@@ -71,6 +72,23 @@ func viPeersReceivesModulo(t *conformance.T) {
 	}
 	for range 1 << 2 { // around zero one by one
 		noMore()
+	}
+}
+
+// viManyLeaveAtOnce has thousands of Sends wait for the peer's receives, of which it tells at once: a handler is called for
+// each, though nothing else happens at the VI.
+func viManyLeaveAtOnce(t *conformance.T) {
+	const many = 9000
+	r := newVIRig(t, viSetup{level: vipl.ServiceUnreliable, nic: vipl.Config{MaxDescriptorsPerQueue: many}, vi: func(a *vipl.ViAttributes) { a.FlowControl = true }})
+	calls := make(chan *vipl.Descriptor, many)
+	for range many {
+		r.sends(r.v)
+		require.NoError(t, r.v.SendNotify(func(_ *vipl.Nic, _ *vipl.Vi, d *vipl.Descriptor) { calls <- d }))
+	}
+	r.nop(viSegment{posted: many})
+	require.NoError(t, second(io.ReadFull(r.conn, make([]byte, many*viHeaderLen))), "the Sends")
+	for i := range many {
+		receive(t, calls, fmt.Sprintf("%d calls for %d Sends", i, many))
 	}
 }
 

@@ -29,6 +29,7 @@ var listeners = []conformance.Case{
 	apiCase("9.3/accept-that-fails-closes", onHost(failedAcceptCloses), "R6581-9.3-M1"),
 	apiCase("7.1.2/order-of-connections", orderOfConnections, "R5044-7.1.2-M2"),
 	apiCase("7.1.2/mute-first-connection", muteFirstConnection, "R5044-7.1.2-M2"),
+	apiCase("7.1.2/mute-connections-around", muteConnectionsAround, "R5044-7.1.2-M2"),
 	apiCase("4.1/vi-found-leaves-its-place", viFoundLeaves, "VA-4.1-M1"),
 	apiCase("7.1.2/nd-connect-again", ndConnectAgain, "R5044-7.1.2-M7"),
 }
@@ -200,6 +201,19 @@ func muteFirstConnection(t *conformance.T) {
 	}
 	speaks(t, mute, "mute")
 	nextIs(t, l, "mute")
+}
+
+// muteConnectionsAround has one speak behind a connection that does not, and before another: it is held up for a while
+// only.
+func muteConnectionsAround(t *conformance.T) {
+	l := listens(t, cm.ListenConfig{InOrder: true, Timeout: hour})
+	before, between, behind := knocks(t, l, 0), knocks(t, l, 1), knocks(t, l, 2)
+	speaks(t, between, "between")
+	nextIs(t, l, "between")
+	speaks(t, behind, "behind")
+	nextIs(t, l, "behind")
+	speaks(t, before, "before")
+	nextIs(t, l, "before")
 }
 
 // viFoundLeaves has more requests than a backlog of VI/TCP holds come one after the other, each before anybody waits

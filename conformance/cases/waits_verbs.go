@@ -52,6 +52,14 @@ var waitsVerbs = []conformance.Case{
 		name: "graceful-stream", open: waitGraceful(pausing{hidden: true}),
 		keys: []string{"RV-6.2.2-M4"},
 	}),
+	waitCase("6.2.2", way{
+		name: "graceful-refused", open: waitGraceful(pausing{refused: true}),
+		keys: []string{"RV-6.2.2-M4"},
+	}),
+	waitCase("6.3", way{
+		name: "graceful-refused", open: waitGraceful(pausing{shared: true, refused: true}),
+		keys: []string{"RV-6.2.2-M4"},
+	}),
 	apiCase("6.3/waiting-stream-ends", waitingStreamEnds, "RV-6.2.2-M4"),
 	apiCase("8.2.2/delivered-before-answer", deliveredBeforeAnswer, "RV-8.2.2-M7"),
 	apiCase("8.3.3/handler-busy", handlerBusy, "RV-8.3.3-M3"),
@@ -245,8 +253,9 @@ func waitDone(t *conformance.T) *scene {
 
 // pausing is how streams wait for receives.
 type pausing struct {
-	shared bool // two streams, for those of an S-RQ
-	hidden bool // the stream is no socket: a goroutine reads it
+	shared  bool // two streams, for those of an S-RQ
+	refused bool // of the receives that are posted together the last is refused
+	hidden  bool // the stream is no socket: a goroutine reads it
 }
 
 // waitGraceful has streams wait for receives, with messages enough, and the program for what becomes of those that it
@@ -261,7 +270,16 @@ func waitGraceful(p pausing) func(*conformance.T) *scene {
 		}
 		l := n.paused(c, p.hidden)
 		to := receiver(l.qp, c.SRQ)
-		return &scene{wait: waitOne(c.RecvCQ), happen: func(k int) { postRecv(t, to, make([]verbs.Recv, k)...) }}
+		return &scene{wait: waitOne(c.RecvCQ), happen: func(k int) {
+			list := make([]verbs.Recv, k)
+			if !p.refused {
+				postRecv(t, to, list...)
+				return
+			}
+			n, err := to.PostRecv(append(list, verbs.Recv{SGL: make([]verbs.SGE, 1<<10)})...)
+			require.ErrorIs(t, err, verbs.ErrInvalidSGLLength, "a list with too many elements")
+			require.Equal(t, k, n, "posted before it")
+		}}
 	}
 }
 
