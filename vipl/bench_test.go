@@ -61,13 +61,17 @@ func (e *benchEnd) sent() {
 }
 
 func benchPair(b *testing.B, size int, tied bool, c Config) (x, y *benchEnd) {
+	return benchPairAt(b, ServiceReliableDelivery, size, tied, c)
+}
+
+func benchPairAt(b *testing.B, level ReliabilityLevel, size int, tied bool, c Config) (x, y *benchEnd) {
 	end := func() *benchEnd {
 		h := newHost(b, c)
 		e := &benchEnd{b: b, h: h, send: h.desc(), recv: h.desc(), out: h.data(0, size), in: h.data(size, size)}
 		if tied {
 			e.cq = h.cq(64)
 		}
-		e.v = h.vi(ServiceReliableDelivery, nil, e.cq)
+		e.v = h.vi(level, nil, e.cq)
 		return e
 	}
 	x, y = end(), end()
@@ -81,17 +85,17 @@ const pingSize = 64 // octets
 func (e *benchEnd) echo(received func() bool) {
 	e.postRecv()
 	go func() {
-		for received() {
-			e.recv.SetRecv(e.in)
-			e.send.SetSend(e.out)
-			if e.v.PostRecv(e.recv, e.h.dh) != nil || e.v.PostSend(e.send, e.h.dh) != nil {
-				return
-			}
-			for {
+		for posted := false; received(); posted = true {
+			for posted { // the last answer
 				if _, err := e.v.SendDone(); err == nil {
 					break
 				}
 				runtime.Gosched()
+			}
+			e.recv.SetRecv(e.in)
+			e.send.SetSend(e.out)
+			if e.v.PostRecv(e.recv, e.h.dh) != nil || e.v.PostSend(e.send, e.h.dh) != nil {
+				return
 			}
 		}
 	}()
@@ -130,8 +134,13 @@ func plainEcho(b *testing.B) func() {
 }
 
 // BenchmarkPingRecvWait is a round trip of VIs without a CQ whose programs wait.
-func BenchmarkPingRecvWait(b *testing.B) {
-	x, y := benchPair(b, pingSize, false, Config{})
+func BenchmarkPingRecvWait(b *testing.B) { benchRecvWait(b, ServiceReliableDelivery) }
+
+// BenchmarkPingRecvWaitReception is the same where a Send completes with the peer's ACK.
+func BenchmarkPingRecvWaitReception(b *testing.B) { benchRecvWait(b, ServiceReliableReception) }
+
+func benchRecvWait(b *testing.B, level ReliabilityLevel) {
+	x, y := benchPairAt(b, level, pingSize, false, Config{})
 	y.echo(func() bool {
 		d, err := y.v.RecvWait(b.Context())
 		return err == nil && d.Control.Status.Errors() == 0

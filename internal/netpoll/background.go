@@ -75,7 +75,9 @@ func (g *Group) backgroundLoop(gone chan<- struct{}) {
 // true if it has to step aside.
 func (g *Group) tryBackground() bool {
 	for s := g.now(); s.role() == roleBackground && !s.has(ended); s = g.now() {
-		if !g.trySleep() {
+		some := g.trySleep()
+		g.flushHeld() // nobody looks
+		if !some {
 			return false
 		}
 	}

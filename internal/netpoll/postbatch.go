@@ -59,6 +59,13 @@ func (g *Group) looked() state {
 	return s
 }
 
+// flushHeld sends what is held back, if something is, before a sleep.
+func (g *Group) flushHeld() {
+	if g.now().has(held) {
+		g.flush(false)
+	}
+}
+
 // flush sends all that is held back.
 func (g *Group) flush(looked bool) {
 	g.mu.Lock()

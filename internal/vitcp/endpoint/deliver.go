@@ -86,7 +86,7 @@ func (e *Endpoint) notify(it *item) {
 	it.result.Context = nil
 	if it.acks { // VT-3.2-S3: not before the completion is there
 		e.ack = it.number
-		e.wake()
+		e.holdACK()
 	}
 }
 

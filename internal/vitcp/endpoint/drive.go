@@ -55,9 +55,6 @@ func (e *Endpoint) lost() bool {
 	return true
 }
 
-// Flush implements netpoll.Member. Nothing is held back.
-func (s *member) Flush(bool) {}
-
 // ownReader takes the reader's side, unless the endpoint has ended: finish may have it.
 func (e *Endpoint) ownReader() bool {
 	for !e.rx.own.TryLock() {

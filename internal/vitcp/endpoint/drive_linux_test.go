@@ -62,21 +62,42 @@ func TestPostReturns(t *testing.T) {
 	h.conn.Close()
 }
 
-// Who polls a group drives its endpoints, and nobody else has to.
+// Who polls a group drives its endpoints, and nobody else has to. The ACK of what it has received goes with what it posts
+// then, the answer say, or with its next look.
 func TestPollerReceives(t *testing.T) {
 	g := new(netpoll.Group)
 	s, h := byHand(t, transports[1], endpoint.Config{Level: segment.ReliableReception, Group: g})
+	s.Start()
+	require.True(t, g.Claim()) // the background poller serves no more
+	comes := func(number uint32) {
+		s.recv()
+		h.put(segment.Header{Type: segment.Send, Flags: eom, Number: number}, nil, nil)
+		for !g.Drive() {
+			runtime.Gosched()
+		}
+		require.Len(t, s.calls, 1)
+		s.received(endpoint.OpReceive, 0, 0)
+	}
+	comes(201)
+	s.send()
+	answer := h.get()
+	assert.Equal(t, []any{segment.Send, uint32(201)}, []any{answer.Type, answer.Ack}, "the answer has the ACK")
+	g.Drive()
+	comes(202)
+	g.Drive()
+	alone := h.get()
+	assert.Equal(t, []any{segment.NOP, uint32(202)}, []any{alone.Type, alone.Ack}, "the next look sends it")
+	g.Leave()
+}
+
+// The ACK of what comes while nobody looks goes at once.
+func TestBackgroundAcknowledges(t *testing.T) {
+	s, h := byHand(t, transports[1], endpoint.Config{Level: segment.ReliableReception})
 	s.recv()
 	s.Start()
-	require.True(t, g.Claim()) // the keeper serves no more
 	h.put(segment.Header{Type: segment.Send, Flags: eom, Number: 201}, nil, nil)
-	for !g.Drive() {
-		runtime.Gosched()
-	}
-	require.Len(t, s.calls, 1)
 	s.received(endpoint.OpReceive, 0, 0)
-	assert.Equal(t, uint32(201), h.get().Ack, "sent by the poller")
-	g.Leave()
+	assert.Equal(t, uint32(201), h.get().Ack)
 }
 
 // Endpoints of a group have no goroutines.

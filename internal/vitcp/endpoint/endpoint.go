@@ -165,6 +165,7 @@ type Endpoint struct {
 	// Message ACK, at Reliable Reception.
 
 	ack, ackTold uint32            // last message received without error, as the peer knows
+	ackHeld      bool              // it waits for company
 	badNumber    uint32            // the message in error, if there is
 	badCode      segment.ErrorCode // one
 

@@ -132,7 +132,7 @@ func (e *Endpoint) inform(h *segment.Header) {
 // tells it. Receives are told when they would at least double what the peer knows to
 // be there: one alone at once, many by and by (VT-3.2-S2). The caller has mu.
 func (e *Endpoint) nopDue() bool {
-	if e.c.Level == segment.ReliableReception && e.ack != e.ackTold {
+	if e.c.Level == segment.ReliableReception && e.ack != e.ackTold && !e.ackHeld {
 		return true
 	}
 	if !e.c.PeerFlowControl {
@@ -140,6 +140,27 @@ func (e *Endpoint) nopDue() bool {
 	}
 	news, left := e.posted-e.told, e.told-e.consumed
 	return news > 0 && left <= news
+}
+
+// holdACK keeps an ACK that is due until the program looks for completions again, or nobody looks: what it posts meanwhile, the
+// answer maybe, carries it, and no NOP has to. The caller has mu.
+func (e *Endpoint) holdACK() {
+	if !e.ackHeld {
+		e.ackHeld = true
+		e.sock.Hold(false)
+	}
+}
+
+// Flush implements netpoll.Member: an ACK waits no longer.
+func (s *member) Flush(bool) {
+	e := (*Endpoint)(s)
+	e.mu.Lock()
+	e.ackHeld = false
+	if e.nopDue() {
+		e.wake()
+	}
+	e.mu.Unlock()
+	e.TryTransmit()
 }
 
 // carry makes s the next segment of request r, which begins it if need be. The caller
