@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/tcpsock"
@@ -27,12 +28,18 @@ func newKeepalive(rtt time.Duration, nudge func()) keepalive {
 	return keepalive{timer: time.AfterFunc(first, nudge), first: first, wait: first, left: probeTimes}
 }
 
-// startProbing begins to count, if the session is one to probe.
+// startProbing begins to count, if the session is one to probe. It does not wait for a side that finish has: the caller has
+// QP.mu, and finish waits for that. A peer gets there with an early octet that is no FPDU.
 func (t *transmitter) startProbing() {
 	if t.s.stream.Role != mpa.Initiator || !t.s.stream.Nudge {
 		return
 	}
-	t.mu.Lock()
+	for !t.mu.TryLock() {
+		if t.s.stopping.Load() {
+			return
+		}
+		runtime.Gosched() // a poster is about to leave
+	}
 	defer t.mu.Unlock()
 	if !t.s.stopping.Load() {
 		t.keepalive = newKeepalive(tcpsock.RTT(t.llp.conn), t.probe)

@@ -206,6 +206,30 @@ func TestNudgeBehindAnAnswer(t *testing.T) {
 	require.Zero(t, fpdus, end)
 }
 
+// TestEndsBeforeNudges: the stream fails while the queue pair goes to RTS. The end of it has the transmit side by the time that
+// the nudges are to begin, and waits for the change of state; the change of state does not wait for it.
+func TestEndsBeforeNudges(t *testing.T) {
+	var r *rig
+	r = newIdleRig(t, setup{
+		pipe: true,
+		config: func(c *Config) {
+			c.Trace = func(rec wr.Record) {
+				if rec.Kind != wr.RecordState || rec.Next != wr.StateRTS {
+					return
+				}
+				r.q.session.Load().fail(faultLLPLost)
+				for !locking("(*QP).leaveRTS") {
+					runtime.Gosched()
+				}
+			}
+		},
+		stream: func(s *mpa.Stream) { s.Nudge = true },
+	})
+	promptly(t, "Modify QP", r.connect)
+	<-r.q.Done()
+	assert.Equal(t, wr.StateError, r.q.State())
+}
+
 // locking reports whether a goroutine waits for a mutex in a function.
 func locking(function string) bool {
 	stacks := make([]byte, 1<<20)
