@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime/trace"
-	"sync"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -15,7 +15,7 @@ import (
 type spans struct {
 	send, recv, transmit, receive string // names of regions
 
-	mu    sync.Mutex
+	mu    lockorder.Mutex[lockorder.Spans]
 	tasks map[uint64]*trace.Task // by position in the Send Queue; guarded by mu
 }
 

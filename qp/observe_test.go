@@ -69,7 +69,7 @@ func comps(list []wr.Completion) (out []comp) {
 	return out
 }
 
-// eventLog records asynchronous events, and what Query shows in that moment.
+// eventLog records asynchronous events, and what Query shows in that moment, but of the RQ limit's.
 type eventLog struct {
 	mu    sync.Mutex
 	list  []wr.Event
@@ -77,7 +77,10 @@ type eventLog struct {
 }
 
 func (r *rig) event(e wr.Event) {
-	a := r.q.Query()
+	var a Attributes
+	if e.ID != wr.EventRQLimit { // the poller raises that one, and is not to wait for a verb
+		a = r.q.Query()
+	}
 	r.events.mu.Lock()
 	defer r.events.mu.Unlock()
 	r.events.list = append(r.events.list, e)

@@ -29,12 +29,12 @@ package qp
 
 import (
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/srq"
@@ -133,7 +133,7 @@ type QP struct {
 	// windows counts the Memory Windows bound to it. Owned by the STag table.
 	windows stag.Windows
 
-	mu        sync.Mutex
+	mu        lockorder.Mutex[lockorder.QP]
 	ird, ord  int               // limits for the next stream; guarded by mu, as all below
 	terminate *TerminateMessage // of the last session
 	// starting is the connection that a Modify to RTS writes the last message

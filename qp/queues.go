@@ -2,10 +2,10 @@ package qp
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/internal/cq"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/sglcheck"
 	"github.com/softrnic/softrnic/internal/statuscount"
 	"github.com/softrnic/softrnic/wr"
@@ -34,7 +34,7 @@ type workQueue[E any] struct {
 	done   atomic.Uint64
 	reaped atomic.Uint64 // behind the last completion polled
 
-	postMu sync.Mutex
+	postMu lockorder.Mutex[lockorder.Post]
 	freed  uint64     // guarded by postMu, as all below
 	most   uint64     // posted and not completed there have been
 	full   *wr.Reason // of refuseFull, or nil
@@ -249,7 +249,7 @@ type sendQueue struct {
 	extensions        bool // RFC 7306 is spoken; guarded by postMu
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
-	doneMu            sync.Mutex
+	doneMu            lockorder.Mutex[lockorder.Done]
 	writeAcks         bool                 // Writes before placed complete, others wait; both guarded by doneMu
 	placed            uint64               // a position
 	statuses          statuscount.Statuses // guarded by doneMu

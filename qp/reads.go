@@ -1,9 +1,9 @@
 package qp
 
 import (
-	"sync"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -37,7 +37,7 @@ type outboundRead struct {
 // outbound Reads, bounded by ORD, which go the other way. Items do not change
 // once they are in it. Modify QP changes its size.
 type ring[T any] struct {
-	mu    sync.Mutex
+	mu    lockorder.Mutex[lockorder.Ring]
 	items []T // nil until something is pushed
 	room  int // how many there may be
 	head  int

@@ -1,11 +1,11 @@
 package qp
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/ddp"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
@@ -74,7 +74,7 @@ type receiver struct {
 	irrq   *ring[inboundRead]  // to the transmit side, bounded by IRD
 	reads  *ring[outboundRead] // from the transmit side, bounded by ORD
 
-	mu sync.Mutex // its holder is the receiver, who owns this side; docs/memory-model.md, Owners
+	mu lockorder.Mutex[lockorder.Receive] // its holder is the receiver, who owns this side; docs/memory-model.md, Owners
 	// firstFPDU is 0 until an FPDU has arrived, and from then on 1 more than the stream
 	// octets that were offered to the LLP by then.
 	firstFPDU atomic.Uint64
@@ -142,7 +142,7 @@ type transmitter struct {
 	irrq   *ring[inboundRead]  // from the receive side, bounded by IRD
 	reads  *ring[outboundRead] // to the receive side, bounded by ORD
 
-	mu   sync.Mutex // its holder is the transmitter, who owns this side; docs/memory-model.md, Owners
+	mu   lockorder.Mutex[lockorder.Transmit] // its holder is the transmitter, who owns this side; docs/memory-model.md, Owners
 	more atomic.Bool
 	// stalled is set while something is left for the next to own the side.
 	stalled atomic.Bool

@@ -19,10 +19,10 @@
 package srq
 
 import (
-	"sync"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -56,7 +56,7 @@ type Queue struct {
 	events func(wr.Event)
 	watch  watch
 
-	mu     sync.Mutex
+	mu     lockorder.Mutex[lockorder.SRQ]
 	depth  int // guarded by mu, as all below
 	limit  int
 	armed  bool // the next drop below limit raises the event

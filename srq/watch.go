@@ -1,9 +1,10 @@
 package srq
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/lockorder"
 )
 
 // The watchdog of a queue. A message takes a receive with its first segment and keeps it
@@ -52,7 +53,7 @@ type watch struct {
 	// it that it does. Written with mu held.
 	idle atomic.Bool
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.SRQWatch]
 	streams map[Stream]*seenStream // guarded by mu, as all below
 	timer   *time.Timer
 	running bool

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -206,7 +207,7 @@ func (e *entry) disarm() {
 // has a mutex of its own, so that the data path never needs Table.mu, and a
 // release is allowed with that held.
 type drain struct {
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.Drain]
 	cond sync.Cond
 }
 

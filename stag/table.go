@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -70,7 +71,7 @@ type Table struct {
 	index index
 	space space
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.STags]
 	supply  supply // guarded by mu, as all below
 	closed  bool
 	regions int // present

@@ -3,6 +3,7 @@ package verbs
 import (
 	"sync"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
@@ -14,7 +15,7 @@ type dispatcher[T any] struct {
 	loop    func()          // run, made once
 	labels  proflabel.Set
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.Events]
 	handler func(T) // guarded by mu, as all below
 	queue   []T
 	active  bool

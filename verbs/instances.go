@@ -2,8 +2,8 @@ package verbs
 
 import (
 	"fmt"
-	"sync"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -12,7 +12,7 @@ const maxOpen = 1024
 
 // registry knows which RNICs are open: each once (verbs draft 5.1.2).
 type registry struct {
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.Registry]
 	open map[RNICID]struct{} // guarded by mu
 }
 

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -95,7 +95,7 @@ type QP struct {
 
 	// reads makes changes of IRD and ORD wait for one another, and Destroy for
 	// them. Within it rnic.mu may be taken.
-	reads    sync.Mutex
+	reads    lockorder.Mutex[lockorder.ModifyReads]
 	ird, ord int // taken from the RNIC's pools; guarded by rnic.mu
 }
 

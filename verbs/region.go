@@ -3,9 +3,9 @@ package verbs
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -50,7 +50,7 @@ type MR struct {
 
 	// mu makes one verb on the region wait for another. Within it rnic.mu may
 	// be taken.
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.MR]
 	pd   *PD  // guarded by mu, as gone
 	gone bool // the STag may be somebody else's by now
 }

@@ -27,6 +27,7 @@ import (
 
 	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/qp"
@@ -56,7 +57,7 @@ type RNIC struct {
 	// an error.
 	health atomic.Uint32
 
-	mu       sync.Mutex
+	mu       lockorder.Mutex[lockorder.RNIC]
 	lastID   uint32 // guarded by mu, as all below
 	keys     uint8
 	pds      map[PDID]*PD

@@ -1,8 +1,7 @@
 package verbs
 
 import (
-	"sync"
-
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -14,7 +13,7 @@ type MW struct {
 	index STag // with key 0
 
 	// mu makes one verb on the window wait for another.
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.MW]
 	gone bool // guarded by mu
 }
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
@@ -199,7 +199,7 @@ type Conn struct {
 	remote  *NetAddress  // constant, as the next
 	attribs ViAttributes // of the remote VI
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.VIConn]
 	pending *vitcp.Pending // guarded by mu; nil once answered
 }
 

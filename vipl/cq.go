@@ -2,9 +2,9 @@ package vipl
 
 import (
 	"context"
-	"sync"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 )
 
 // CQ is a Completion Queue (VI Architecture 2.4): it tells, for many work queues, which
@@ -21,8 +21,8 @@ type CQ struct {
 
 	users int // work queues tied to it; guarded by nic.mu
 
-	mu       sync.Mutex // innermost but for the dispatcher's
-	ring     []entry    // guarded by mu, as all below; nil once destroyed
+	mu       lockorder.Mutex[lockorder.VICQ] // innermost but for the dispatcher's
+	ring     []entry                         // guarded by mu, as all below; nil once destroyed
 	head     int
 	count    int
 	waitq    waitQueue

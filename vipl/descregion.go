@@ -1,8 +1,9 @@
 package vipl
 
 import (
-	"sync"
 	"unsafe"
+
+	"github.com/softrnic/softrnic/internal/lockorder"
 )
 
 // descRegion is registered memory that holds Descriptors (VA-6.1-M2).
@@ -10,7 +11,7 @@ type descRegion struct {
 	base Address      // constant
 	keep []Descriptor // constant; the memory stays while registered
 
-	mu   sync.RWMutex // held while a Descriptor in it is written to
+	mu   lockorder.RWMutex[lockorder.DescRegion] // held while a Descriptor in it is written to
 	ptag ProtectionHandle
 	gone bool // deregistered
 }
@@ -60,7 +61,7 @@ func (r *descRegion) tag() ProtectionHandle {
 
 // descRegions are those of a Nic.
 type descRegions struct {
-	mu   sync.RWMutex
+	mu   lockorder.RWMutex[lockorder.DescRegions]
 	all  map[MemHandle]*descRegion // guarded by mu
 	last MemHandle                 // guarded by mu
 }

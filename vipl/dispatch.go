@@ -1,13 +1,15 @@
 package vipl
 
-import "sync"
+import (
+	"github.com/softrnic/softrnic/internal/lockorder"
+)
 
 // dispatcher calls the program's handlers, one after the other in the order in which they
 // were asked for, on a goroutine that lives only while there is something to call. So a
 // handler may make any call of this package, CloseNic included.
 type dispatcher struct {
-	mu      sync.Mutex // innermost
-	calls   []func()   // guarded by mu, as all below
+	mu      lockorder.Mutex[lockorder.VIEvents] // innermost
+	calls   []func()                            // guarded by mu, as all below
 	running bool
 	closed  bool
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
@@ -109,7 +110,7 @@ type Nic struct {
 	misdirected atomic.Uint64
 	counted     *inventory.Object
 
-	mu       sync.Mutex
+	mu       lockorder.Mutex[lockorder.NIC]
 	vis      map[*Vi]struct{} // guarded by mu, as all below
 	cqs      map[*CQ]struct{}
 	ptags    map[ProtectionHandle]int // how many VIs and regions have it

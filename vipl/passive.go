@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/internal/vitcp/port"
 )
@@ -20,7 +20,7 @@ type passive struct {
 	given net.Listener   // of Config
 	at    netip.AddrPort // where to listen otherwise
 
-	mu       sync.Mutex
+	mu       lockorder.Mutex[lockorder.VIPassive]
 	listener *listener // guarded by mu, as all below; nil until listen
 	opening  *opening  // nil if there is none under way of which nobody has been told
 	conns    map[*Conn]struct{}

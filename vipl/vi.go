@@ -2,9 +2,9 @@ package vipl
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
 )
 
@@ -15,7 +15,7 @@ type Vi struct {
 	gone  chan struct{} // closed when it is destroyed
 	group *group        // constant: what serves its connection
 
-	mu         sync.Mutex
+	mu         lockorder.Mutex[lockorder.VI]
 	state      ViState      // guarded by mu, as all below
 	attributes ViAttributes // as requested
 	granted    grant        // what the connection has of them, if link is not nil

@@ -23,7 +23,7 @@ func (g *group) Awaited() bool { return g.awaits.Load() > 0 }
 // wait for it. One that waits sleeps in the group that serves the queue, if one alone does,
 // and drives it when it wakes; others wait for a token.
 type waitQueue struct {
-	mu    *sync.Mutex     // constant, as the next two; of the queue, and guards what is below
+	mu    sync.Locker     // constant, as the next two; of the queue, and guards what is below
 	ready func() bool     // there is something, or the queue is gone; called with mu
 	gone  <-chan struct{} // closed when the queue is
 
@@ -48,7 +48,7 @@ type served struct {
 // maxVisits bounds how many groups one look drives.
 const maxVisits = 8
 
-func (l *waitQueue) init(mu *sync.Mutex, ready func() bool, gone <-chan struct{}) {
+func (l *waitQueue) init(mu sync.Locker, ready func() bool, gone <-chan struct{}) {
 	l.mu, l.ready, l.gone, l.wake = mu, ready, gone, make(chan struct{}, 1)
 	l.onEnd = l.rouse
 	l.groups.Store(new([]served))

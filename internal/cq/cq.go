@@ -18,10 +18,10 @@ package cq
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/wr"
@@ -56,7 +56,7 @@ type Queue struct {
 	wake   chan struct{}                             // one token: a sleeper in Wait should look
 	gone   chan struct{}                             // closed by Close
 
-	mu         sync.Mutex
+	mu         lockorder.Mutex[lockorder.CQ]
 	ring       []Entry // guarded by mu, as all below; nil once closed
 	head       int
 	count      int
@@ -74,7 +74,7 @@ type Queue struct {
 	watched   <-chan struct{}
 	stopWatch func() bool
 
-	driveMu sync.Mutex // guards drivers, and is held while one drives or yields
+	driveMu lockorder.Mutex[lockorder.Drive] // guards drivers, and is held while one drives or yields
 	drivers []driver
 	visit   int // the one that was visited last
 

@@ -3,11 +3,11 @@ package netpoll
 import (
 	"errors"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/proflabel"
 )
 
@@ -38,11 +38,11 @@ type Group struct {
 	// Inventory is the object that the group belongs to, set before the first Add; nil for none.
 	Inventory *inventory.Object
 
-	pollLock sync.Mutex // held by the poller that looks what is ready, and drives it
+	pollLock lockorder.Mutex[lockorder.Poll] // held by the poller that looks what is ready, and drives it
 
-	life sync.Mutex // held to make the set and the background poller, or to end them
+	life lockorder.Mutex[lockorder.GroupLife] // held to make the set and the background poller, or to end them
 
-	mu      sync.Mutex // never held while another lock is taken
+	mu      lockorder.Mutex[lockorder.Group] // never held while another lock is taken
 	set     set
 	open    bool // there is a set, and a background poller; as long as there are sockets
 	closed  bool
@@ -68,7 +68,7 @@ type Group struct {
 	readyCount int // how many were ready at the last look
 	missed     int // polls that found the background poller parked, until recount
 
-	slot sync.Mutex // the poller slot
+	slot lockorder.Mutex[lockorder.Slot] // the poller slot
 	backgroundPoller
 }
 

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/softrnic/softrnic/internal/lockorder"
 )
 
 const (
@@ -29,7 +31,7 @@ type pump struct {
 	conn net.Conn
 	wear func(work string)
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.Pump]
 	changed sync.Cond // of what follows, guarded by mu
 	sock    *Socket   // nil until join
 

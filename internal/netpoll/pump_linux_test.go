@@ -50,10 +50,13 @@ func TestMixedGroup(t *testing.T) {
 		g := newGroup(t)
 		e, peer := echoed(t, g)
 		if s == Waiter {
-			require.True(t, g.Claim())
-			done := make(chan struct{})
+			claimed, done := make(chan bool), make(chan struct{})
 			go func() {
 				defer close(done)
+				ok := g.Claim()
+				if claimed <- ok; !ok {
+					return
+				}
 				for g.Sleep() {
 				}
 				g.Leave()
@@ -62,6 +65,7 @@ func TestMixedGroup(t *testing.T) {
 				g.Close()
 				<-done
 			})
+			require.True(t, <-claimed)
 		}
 		until(t, g, s)
 		p := add(t, g)

@@ -197,13 +197,12 @@ func TestSoonOfOneThatGoes(t *testing.T) {
 // as often as any other.
 func TestReadyInTurn(t *testing.T) {
 	g := newGroup(t)
-	first := add(t, g)
-	require.True(t, g.Claim())
-	defer g.Leave()
-	all := []*pipe{first}
-	for range 4*readyAtOnce - 1 {
+	var all []*pipe
+	for range 4 * readyAtOnce {
 		all = append(all, add(t, g))
 	}
+	require.True(t, g.Claim())
+	defer g.Leave()
 	for _, p := range all {
 		p.on = func(Ready) bool { return true }
 		p.send(1)
@@ -224,10 +223,13 @@ func TestFruitless(t *testing.T) {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			g := newGroup(t)
 			last := add(t, g)
+			var others []*pipe
+			for range n {
+				others = append(others, add(t, g))
+			}
 			require.True(t, g.Claim())
 			defer g.Leave()
-			for range n {
-				p := add(t, g)
+			for _, p := range others {
 				p.on = func(Ready) bool { return false }
 				p.send(1)
 			}
@@ -269,8 +271,6 @@ func TestConnLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGroup(t)
 			stays := add(t, g)
-			require.True(t, g.Claim())
-			defer g.Leave()
 			mine, theirs, err := rawpeer.Pair()
 			require.NoError(t, err)
 			defer func() { _, _ = mine.Close(), theirs.Close() }()
@@ -278,6 +278,8 @@ func TestConnLeaves(t *testing.T) {
 			require.NoError(t, err)
 			sock, err := c.Join(g, stays)
 			require.NoError(t, err)
+			require.True(t, g.Claim())
+			defer g.Leave()
 			sock.Begin()
 			end(c)
 			_, err = theirs.Write([]byte("x"))

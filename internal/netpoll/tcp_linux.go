@@ -4,10 +4,10 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"syscall"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
@@ -20,8 +20,8 @@ type tcp struct {
 	net.Conn // the one it was, for its addresses
 	fd       *tcpsock.Descriptor
 
-	mu   sync.Mutex // held to change file, and to use it without a side
-	file *os.File   // fd, from handToRuntime on
+	mu   lockorder.Mutex[lockorder.TCP] // held to change file, and to use it without a side
+	file *os.File                       // fd, from handToRuntime on
 	raw  syscall.RawConn
 }
 

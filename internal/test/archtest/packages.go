@@ -50,6 +50,10 @@ var packages = []group{
 			"",
 		},
 		{
+			"internal/lockorder", "mutexes with classes, and the order in which they may be waited for",
+			"",
+		},
+		{
 			"internal/inventory", "how packages count what they hold, and what is left when all is closed: objects, goroutines, descriptors",
 			"internal/proflabel",
 		},
@@ -75,7 +79,7 @@ var packages = []group{
 		},
 		{
 			"internal/netpoll", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
-			"internal/inventory internal/proflabel internal/safecopy internal/tcpsock",
+			"internal/inventory internal/lockorder internal/proflabel internal/safecopy internal/tcpsock",
 		},
 		{
 			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",
@@ -91,25 +95,25 @@ var packages = []group{
 		},
 		{
 			"internal/cq", "the completion queue",
-			"internal/inventory internal/netpoll internal/proflabel internal/statuscount wr",
+			"internal/inventory internal/lockorder internal/netpoll internal/proflabel internal/statuscount wr",
 		},
 		{
 			"srq", "the shared receive queue",
-			"internal/inventory internal/sglcheck wr",
+			"internal/inventory internal/lockorder internal/sglcheck wr",
 		},
 		{
 			"stag", "the STag table: memory regions and windows, their states, access checks, holds",
-			"internal/crc32c internal/inventory internal/safecopy wr",
+			"internal/crc32c internal/inventory internal/lockorder internal/safecopy wr",
 		},
 	}},
 	{"The RNIC", []entry{
 		{
 			"qp", "the queue pair; the only package that puts the wire layers together",
-			"ddp internal/cq internal/crc32c internal/inventory internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
+			"ddp internal/cq internal/crc32c internal/inventory internal/lockorder internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
 		},
 		{
 			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",
-			"github.com/google/uuid internal/cq internal/instrument internal/inventory internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
+			"github.com/google/uuid internal/cq internal/instrument internal/inventory internal/lockorder internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
 		},
 		{
 			"cm", "connecting: dial, listen, accept, reject",
@@ -135,7 +139,7 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/inventory internal/netpoll internal/vitcp/segment stag wr",
+			"internal/inventory internal/lockorder internal/netpoll internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",
@@ -147,7 +151,7 @@ var packages = []group{
 		},
 		{
 			"vipl", "the VI Provider Library: NIC, VIs, Descriptors, CQs. What a VI program imports",
-			"internal/inventory internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
+			"internal/inventory internal/lockorder internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
 		},
 	}},
 	{"To look and to break ([lab.md](lab.md), [counters.md](counters.md))", []entry{

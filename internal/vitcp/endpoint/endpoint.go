@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 	"github.com/softrnic/softrnic/stag"
@@ -136,7 +137,7 @@ type Endpoint struct {
 	tx transmitter // the writer's
 	rx receiver    // the reader's
 
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.Endpoint]
 	calm sync.Cond // finish waits for the end of a delivery
 
 	// Outbound.

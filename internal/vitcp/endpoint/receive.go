@@ -4,9 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync"
 	"syscall"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
@@ -20,7 +20,7 @@ const (
 
 // receiver is the state of the reader, and its own.
 type receiver struct {
-	own    sync.Mutex // the reader's
+	own    lockorder.Mutex[lockorder.EndpointReceive] // the reader's
 	cut    *segment.Cutter
 	early  []byte                        // received before the endpoint was made
 	waits  bool                          // it goes on when waited says so,

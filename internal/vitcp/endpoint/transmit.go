@@ -1,20 +1,20 @@
 package endpoint
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
 // transmitter is the state of the writer, and its own but for the atomic parts.
 type transmitter struct {
-	own       sync.Mutex  // the writer's
-	more      atomic.Bool // there may be something to send
-	stalled   atomic.Bool // until the socket takes more
-	dead      bool        // it cannot be written to
-	impatient *time.Timer // ends it then
+	own       lockorder.Mutex[lockorder.EndpointTransmit] // the writer's
+	more      atomic.Bool                                 // there may be something to send
+	stalled   atomic.Bool                                 // until the socket takes more
+	dead      bool                                        // it cannot be written to
+	impatient *time.Timer                                 // ends it then
 
 	crc     bool
 	inPlace bool   // payload is not copied
