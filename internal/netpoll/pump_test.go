@@ -201,6 +201,7 @@ func TestPumpWrites(t *testing.T) {
 		_, err := io.ReadFull(peer, got)
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(want, got))
+		synctest.Wait()
 		require.Empty(t, r.left)
 	})
 }
@@ -318,8 +319,8 @@ func TestPumpOfRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, peer := piped(t, newTestGroup(t))
 		r.sock.Begin()
-		go func() { _, _ = peer.Write([]byte("early")) }()
 		r.sock.Pause()
+		go func() { _, _ = peer.Write([]byte("early")) }()
 		synctest.Wait()
 		r.conn.HandToRuntime()
 		b := make([]byte, 100)
