@@ -267,6 +267,13 @@ func ownRows() []row {
 			pkg: "ours, in C", client: "./handlers " + mode + " HOST 3", want: mode + ": ok", checks: true, before: buildHandlers,
 		})
 	}
+	// A GODEBUG for others must not have Go's runtime interrupt the program's threads.
+	for _, command := range []string{"./sleeps sleeps HOST 10", "env GODEBUG=asyncpreemptoff=0 ./sleeps urgent HOST 10"} {
+		all = append(all, row{
+			pkg: "ours, in C", client: command, want: "(sleeps|urgent): ok", checks: true,
+			before: "gcc -O1 -Wall -Werror -pthread -o sleeps HERE/programs/sleeps.c -lrdmacm -libverbs",
+		})
+	}
 	return append(all, row{
 		pkg: "python3-pyverbs", client: "/usr/bin/python3 HERE/programs/handlers.py 3", want: "handlers: ok", checks: true,
 	})
