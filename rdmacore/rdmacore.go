@@ -91,15 +91,14 @@ func (s Settings) Environment() [][2]string {
 	}
 }
 
-// FromEnvironment is the settings of this process. An error names the variable and what it may be. What is not set is as
-// `rnic run` has it without flags.
-func FromEnvironment() (Settings, error) {
+// FromEnvironment is the settings of a process whose environment get looks up, as os.Getenv does. An error names the variable
+// and what it may be. What is not set is as `rnic run` has it without flags.
+func FromEnvironment(get func(name string) string) (Settings, error) {
 	s := Settings{
-		Engine: os.Getenv(envEngine), Strace: os.Getenv(envStrace), Faults: os.Getenv(envFaults),
-		Pcap: os.Getenv(envPcap), Trace: os.Getenv(envTrace),
+		Engine: get(envEngine), Strace: get(envStrace), Faults: get(envFaults), Pcap: get(envPcap), Trace: get(envTrace),
 	}
 	var err error
-	if addr := os.Getenv(envAddr); addr != "" {
+	if addr := get(envAddr); addr != "" {
 		if s.Addr, err = netip.ParseAddr(addr); err != nil || s.Addr.Zone() != "" {
 			return s, fmt.Errorf("%s is %q; want an address of this host, such as 192.0.2.1 or 2001:db8::1", envAddr, addr)
 		}
@@ -115,7 +114,7 @@ func FromEnvironment() (Settings, error) {
 		{envPayload, "off", "on", &s.PcapPayload, true},
 		{envStats, "off", "on", &s.Stats, true},
 	} {
-		switch text := os.Getenv(v.name); text {
+		switch text := get(v.name); text {
 		case "", v.unset:
 			*v.set = !v.is
 		case v.other:

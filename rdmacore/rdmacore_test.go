@@ -25,7 +25,7 @@ func TestSettingsThere(t *testing.T) {
 		for _, v := range s.Environment() {
 			t.Setenv(v[0], v[1])
 		}
-		got, err := rdmacore.FromEnvironment()
+		got, err := rdmacore.FromEnvironment(os.Getenv)
 		require.NoError(t, err)
 		assert.Equal(t, s, got)
 	}
@@ -35,18 +35,18 @@ func TestSettingsThere(t *testing.T) {
 func TestSettingsRefused(t *testing.T) {
 	for _, addr := range []string{"host", "fe80::1%lo"} {
 		t.Setenv("SOFTRNIC_ADDR", addr)
-		_, err := rdmacore.FromEnvironment()
+		_, err := rdmacore.FromEnvironment(os.Getenv)
 		assert.ErrorContains(t, err, "SOFTRNIC_ADDR is \""+addr)
 	}
 	t.Setenv("SOFTRNIC_ADDR", "127.0.0.1")
 	for _, name := range []string{"SOFTRNIC_AS", "SOFTRNIC_CRC", "SOFTRNIC_PCAP_PAYLOAD", "SOFTRNIC_STATS"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "maybe")
-			_, err := rdmacore.FromEnvironment()
+			_, err := rdmacore.FromEnvironment(os.Getenv)
 			assert.ErrorContains(t, err, name+` is "maybe"; want `)
 		})
 	}
-	s, err := rdmacore.FromEnvironment()
+	s, err := rdmacore.FromEnvironment(os.Getenv)
 	require.NoError(t, err)
 	assert.Equal(t, rdmacore.Settings{Addr: netip.MustParseAddr("127.0.0.1"), CRC: true}, s, "what is not set")
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ import (
 // settings are those of the process, read once, with an address; netif is the network interface that has it, or "" if
 // `rnic run` has chosen the address, and has told the interface elsewhere.
 var settings = sync.OnceValues(func() (s told, err error) {
-	if s.Settings, err = rdmacore.FromEnvironment(); err != nil || s.Addr.IsValid() && os.Getenv("SYSFS_PATH") != "" {
+	if s.Settings, err = rdmacore.FromEnvironment(beginning.get); err != nil || s.Addr.IsValid() && beginning.get("SYSFS_PATH") != "" {
 		return s, err
 	}
 	a, err := rdmacore.HostAddress(s.Addr)
@@ -37,6 +38,26 @@ var settings = sync.OnceValues(func() (s told, err error) {
 	s.Addr, s.netif = a.Addr, a.Interface
 	return s, nil
 })
+
+// beginning is the environment that the program began with, as far as it concerns the engine. Programs write their titles
+// over the one that Go's runtime reads.
+var beginning variables
+
+// variables are values by name.
+type variables map[string]string
+
+func (v variables) get(name string) string { return v[name] }
+
+// newVariables parses NAME=value, each with an octet of 0 behind it.
+func newVariables(text string) variables {
+	v := variables{}
+	for line := range strings.SplitSeq(text, "\x00") {
+		if name, value, ok := strings.Cut(line, "="); ok {
+			v[name] = value
+		}
+	}
+	return v
+}
 
 type told struct {
 	rdmacore.Settings

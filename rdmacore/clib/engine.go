@@ -3,7 +3,7 @@
 // Command clib is libsoftrnic-engine.so, built with -buildmode=c-shared: the devices uverbs0 and rdma_cm of a
 // C program, as functions that the preload library (rdmacore/preload) calls for what the program does with them. It is
 // loaded when a program opens its first device. What it is told comes from the environment
-// that `rnic run`, or a container, sets: rdmacore.Settings.
+// that `rnic run`, or a container, sets: rdmacore.Settings. The preload library has kept it.
 package main
 
 // #include "own.h"
@@ -63,6 +63,14 @@ var devices = sync.OnceValues(func() (devs struct {
 	}
 	return devs, nil
 })
+
+// srn_begin is the first call: the n octets at text are the variables of the environment that the program began with which
+// concern this library, NAME=value with an octet of 0 behind each.
+//
+//export srn_begin
+func srn_begin(text *C.char, n C.ulong) {
+	beginning = newVariables(C.GoStringN(text, C.int(n)))
+}
 
 // srn_open opens a device: kind is 1 for uverbs0, 2 for rdma_cm, fd an eventfd that the engine owns if it succeeds. It
 // returns a handle, or -errno.

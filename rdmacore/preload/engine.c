@@ -15,6 +15,8 @@ struct engine engine;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char library[PATH_MAX]; /* "": none */
+static char *variables; /* of the environment that the program began with, of ours: NAME=value, each with a 0 behind it */
+static size_t variables_size;
 static pid_t self;
 static unsigned generation; /* forks between the program's first process and this one, of those with an engine */
 static bool refused;        /* loading failed, and was reported */
@@ -132,6 +134,7 @@ static int load(void)
 	give_back();
 	struct engine e = {
 		generation + 1,
+		(__typeof__(e.begin))dlsym(lib, "srn_begin"),
 		(__typeof__(e.open))dlsym(lib, "srn_open"),
 		(__typeof__(e.close))dlsym(lib, "srn_close"),
 		(__typeof__(e.write))dlsym(lib, "srn_write"),
@@ -143,9 +146,10 @@ static int load(void)
 		(__typeof__(e.rings))dlsym(lib, "srn_rings"),
 		(__typeof__(e.post_rings))dlsym(lib, "srn_post_rings"),
 	};
-	if (!e.open || !e.close || !e.write || !e.file || !e.forked || !e.watch || !e.foreign || !e.channels || !e.rings || !e.post_rings)
+	if (!e.begin || !e.open || !e.close || !e.write || !e.file || !e.forked || !e.watch || !e.foreign || !e.channels || !e.rings || !e.post_rings)
 		return refuse(library, "is not an engine of this version");
 	engine = through_entries(e);
+	engine.begin(variables, variables_size);
 	return 0;
 }
 
@@ -212,8 +216,28 @@ static void in_child(void)
 	in_parent();
 }
 
+/* A program may clear its environment, or write its title over it, before it opens a device. */
+static void keep_variables(void)
+{
+	static const char *const names[] = {"SOFTRNIC_", "SYSFS_PATH="};
+	for (int copy = 0; copy < 2; copy++) {
+		size_t n = 0;
+		for (char **v = environ; v && *v; v++)
+			for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+				if (strncmp(*v, names[i], strlen(names[i])) == 0) {
+					if (copy)
+						memcpy(variables + n, *v, strlen(*v) + 1);
+					n += strlen(*v) + 1;
+				}
+		if (!copy && (n == 0 || !(variables = malloc(n))))
+			return;
+		variables_size = n;
+	}
+}
+
 void engine_setup(void)
 {
+	keep_variables();
 	const char *p = getenv("SOFTRNIC_ENGINE");
 	if (p && strlen(p) < sizeof library)
 		memcpy(library, p, strlen(p) + 1);

@@ -190,6 +190,13 @@ static void leave(struct entry *e)
 
 static struct engine raw;
 
+static void begin_(const char *text, unsigned long n)
+{
+	struct entry e = enter();
+	raw.begin(text, n);
+	leave(&e);
+}
+
 static int open_(int kind, int fd)
 {
 	struct entry e = enter();
@@ -234,6 +241,7 @@ static int watch_(int fd, int *fds, int n)
 struct engine through_entries(struct engine e)
 {
 	raw = e;
+	e.begin = begin_;
 	e.open = open_;
 	e.close = close_;
 	e.write = write_;

@@ -75,6 +75,7 @@ void fd_forked(void); /* in the child: every device is stale */
 /* engine.c */
 struct engine {
 	unsigned number; /* of the process's engines, a child of fork having another than its parent; 0: none */
+	void (*begin)(const char *text, unsigned long n); /* the first call: variables of the environment */
 	int (*open)(int kind, int fd);
 	void (*close)(int handle);
 	long (*write)(int handle, const void *buf, unsigned long n);

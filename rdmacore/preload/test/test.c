@@ -47,7 +47,7 @@ int __xstat(int, const char *, struct stat *);
 int __fxstat(int, int, struct stat *);
 int __lxstat(int, const char *, struct stat *);
 
-enum { GET_EVENT = 12, OPENED = 100, CLOSED, HANDLE, ERRNO, QUEUE, FORKED, CHANNEL, SOCKET, WRITER, IS_CHANNEL, WATCHES, POLLS, RINGS_AT, RAISE, POST_RINGS_AT, POSTS };
+enum { GET_EVENT = 12, OPENED = 100, CLOSED, HANDLE, ERRNO, QUEUE, FORKED, CHANNEL, SOCKET, WRITER, IS_CHANNEL, WATCHES, POLLS, RINGS_AT, RAISE, POST_RINGS_AT, POSTS, TOLD = 124 };
 
 static long tell(int fd, uint32_t cmd, uint32_t arg)
 {
@@ -992,6 +992,37 @@ static void test_template(void)
 	CHECK(system(command) == 0);
 }
 
+/* The engine is told what the program began with, whatever the program has done to its environment since. */
+static void beginnings_child(void)
+{
+	extern char **environ;
+	for (char **v = environ; *v; v++)
+		memset(*v, 'x', strlen(*v)); /* as a title would be */
+	CHECK(clearenv() == 0);
+	char said[1 << 16];
+	unsigned n = 0;
+	int fd = device(UVERBS);
+	for (long c; (c = tell(fd, TOLD, n)) != 0 && n < sizeof said; n++)
+		said[n] = (char)(c - 1000);
+	bool addr = false, path = false;
+	for (char *s = said; s < said + n; s += strlen(s) + 1) {
+		addr |= strcmp(s, "SOFTRNIC_ADDR=192.0.2.7") == 0;
+		path |= strncmp(s, "SYSFS_PATH=/", 12) == 0;
+		CHECK(strncmp(s, "SOFTRNIC_", 9) == 0 || strncmp(s, "SYSFS_PATH=", 11) == 0);
+	}
+	CHECK(addr && path && close(fd) == 0);
+	exit(0);
+}
+
+static void test_beginnings(void)
+{
+	char command[4096];
+	if (getenv("SOFTRNIC_ADDR"))
+		beginnings_child();
+	snprintf(command, sizeof command, "SOFTRNIC_ADDR=192.0.2.7 /proc/%d/exe", getpid());
+	CHECK(system(command) == 0);
+}
+
 /* Without an engine a device cannot be opened, and a sentence says why, once. */
 static void test_no_engine(void)
 {
@@ -1014,7 +1045,7 @@ int main(void)
 		void (*run)(void);
 	} tests[] = {
 #define T(name) {#name, name}
-		T(test_no_engine), T(test_template), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
+		T(test_no_engine), T(test_template), T(test_beginnings), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
 		T(test_duplicates), T(test_numbers), T(test_events), T(test_event_wakes), T(test_event_of_closed),
 		T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads),
 		T(test_vfork), T(test_threads),
