@@ -3,6 +3,8 @@
 #include "preload.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -30,19 +32,23 @@ static inline bool near(const void *frame, const void *at, size_t n)
 
 static char *_Atomic heap_begins; /* NULL: not known */
 
-/* Others' constructors have been at malloc before ours, so the system has to be asked. */
+/* Others' constructors have been at malloc before ours, so the system has to be asked: proc(5), start_brk of /proc/self/stat. A
+   handler may have interrupted malloc, so nothing here takes memory from it. */
 void ring_setup(void)
 {
-	char line[PATH_MAX + 128];
-	unsigned long begin;
-	FILE *f = heap_begins ? NULL : NEXT(fopen)("/proc/self/maps", "re");
-	while (f && fgets(line, sizeof line, f))
-		if (strstr(line, "[heap]") && sscanf(line, "%lx", &begin) == 1) {
-			heap_begins = (char *)begin;
-			break;
-		}
-	if (f)
-		NEXT(fclose)(f);
+	enum { AFTER_NAME = 45 /* spaces from the ")" of the name to start_brk */ };
+	char text[2048];
+	int fd = heap_begins ? -1 : NEXT(open)("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	ssize_t n = NEXT(read)(fd, text, sizeof text - 1);
+	NEXT(close)(fd);
+	text[n > 0 ? n : 0] = 0;
+	char *at = strrchr(text, ')');
+	for (int i = 0; at && i < AFTER_NAME; i++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		heap_begins = (char *)strtoul(at, NULL, 10);
 }
 
 /* Whether the program's answer may be written, n octets at p, where the system would say EFAULT else. That costs
