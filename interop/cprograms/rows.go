@@ -4,6 +4,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -265,6 +266,22 @@ func ownRows() []row {
 	for _, mode := range handlerModes {
 		all = append(all, row{
 			pkg: "ours, in C", client: "./handlers " + mode + " HOST 3", want: mode + ": ok", checks: true, before: buildHandlers,
+		})
+	}
+	// What cannot be is refused with a sentence that says what to do.
+	for _, r := range []struct{ mode, want string }{
+		{"title", "title: ok"},
+		{"closes", "closes: ok"},
+		{"daemonizes", "(?s)stay in the foreground.*daemonizes: refused"},
+		{"nobody", "(?s)start `rnic run` as the user.*nobody: refused"},
+		{"jail", "(?s)start `rnic run` within.*jail: refused"},
+		{"files", "(?s)ulimit -n.*files: refused"},
+		{"memory", "(?s)ulimit -v.*memory: refused"},
+		{"processes", "(?s)ulimit -u.*processes: refused"},
+	} {
+		all = append(all, row{
+			pkg: "ours, in C", client: "./begins " + r.mode + " HOST", want: r.want, checks: strings.HasSuffix(r.want, "ok"),
+			before: "gcc -O1 -Wall -Werror -pthread -o begins HERE/programs/begins.c -lrdmacm -libverbs",
 		})
 	}
 	// A GODEBUG for others must not have Go's runtime interrupt the program's threads.

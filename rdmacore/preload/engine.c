@@ -32,16 +32,27 @@ bool own_process(void) { return getpid() == self; }
 extern const char *gnu_get_libc_version(void) __attribute__((weak));
 extern int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
 
-static int refuse(const char *what, const char *why)
+void say(const char *what, const char *why, const char *help)
 {
-	const char *help = gnu_get_libc_version ? "start the program with `rnic run`, which `make c` completes, or in a container as docs/containers.md says"
-						: "build the program on a system, or in an image, with glibc";
 	char line[2 * PATH_MAX]; /* in one write, which nothing comes between */
 	int n = snprintf(line, sizeof line, "softrnic: %s: %s; %s\n", what, why, help);
-	if (!refused && n > 0)
+	if (n > 0)
 		NEXT(write)(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+static int refuse_for(const char *what, const char *why, const char *help)
+{
+	if (!refused)
+		say(what, why, help);
 	refused = true;
 	return ENODEV;
+}
+
+static int refuse(const char *what, const char *why)
+{
+	return refuse_for(what, why,
+			  gnu_get_libc_version ? "start the program with `rnic run`, which `make c` completes, or in a container as docs/containers.md says"
+					       : "build the program on a system, or in an image, with glibc");
 }
 
 /* The path of a copy of the engine, in memory: the dynamic loader takes it for another library, if its path is new too,
@@ -120,6 +131,9 @@ static int load(void)
 		return refuse("this program", "it is linked with musl, and the engine is made for glibc");
 	if (!library[0])
 		return refuse("no engine", "SOFTRNIC_ENGINE is not set");
+	const char *lacks = no_room();
+	if (lacks)
+		return refuse_for("loading the engine", lacks, "raise it, or open a device before the program lowers it");
 	if (generation > 0)
 		copy = copy_engine(path, sizeof path);
 	for (int s = 1; s < NSIG; s++)

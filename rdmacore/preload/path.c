@@ -22,6 +22,29 @@ void path_setup(void)
 	}
 }
 
+static const char *behind(const char *prefix, const char *path)
+{
+	size_t n = strlen(prefix);
+	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
+}
+
+/* What rdma-core cannot look into is to it a system without devices, and it says no more. */
+static void look_at_tree(void)
+{
+	static _Atomic bool looked;
+	if (atomic_exchange(&looked, true))
+		return;
+	int e = errno, fd = NEXT(open)(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		NEXT(close)(fd);
+	else if (errno == EACCES)
+		say(tree, "the device's files are there, and this user may not read them", "start `rnic run` as the user that the program is to be");
+	else if (errno == ENOENT)
+		say(tree, "the device's files are not there",
+		    "they go when the program that `rnic run` has started ends, so a daemon has to stay in the foreground; behind a chroot, start `rnic run` within");
+	errno = e;
+}
+
 enum kind device_of(const char *path)
 {
 	static const char dir[] = "/dev/infiniband/";
@@ -36,19 +59,16 @@ enum kind device_of(const char *path)
 const char *in_tree(const char *path, char buf[PATH_MAX])
 {
 	static const char class[] = "/sys/class/", infiniband[] = "infiniband", cm[] = "misc/rdma_cm";
+	if (path && tree[0] && behind(tree, path))
+		look_at_tree();
 	if (!path || !tree[0] || strncmp(path, class, sizeof class - 1) != 0)
 		return path;
 	const char *what = path + sizeof class - 1;
 	if (strncmp(what, infiniband, sizeof infiniband - 1) != 0 && strncmp(what, cm, sizeof cm - 1) != 0)
 		return path;
+	look_at_tree();
 	int n = snprintf(buf, PATH_MAX, "%s%s", tree, path + sizeof "/sys" - 1);
 	return n < PATH_MAX ? buf : path;
-}
-
-static const char *behind(const char *prefix, const char *path)
-{
-	size_t n = strlen(prefix);
-	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
 }
 
 int open_text(const char *path, int flags)

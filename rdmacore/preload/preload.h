@@ -98,10 +98,15 @@ static inline void no_channel(int fd)
 		engine.channels[fd] = 0;
 }
 int engine_load(void); /* 0, or ENODEV, and the reason is on standard error */
+/* A line on standard error: what is wrong with what, and what helps. */
+void say(const char *what, const char *why, const char *help);
 bool is_engine_handler(int s, const struct sigaction *a);
 void engine_setup(void);
 /* Is this the process of the table, and not the child of a vfork that shares its memory? */
 bool own_process(void);
+
+/* room.c */
+const char *no_room(void); /* what the engine lacks to start, and what to do; NULL: nothing */
 
 /* signals.c */
 extern _Atomic bool signals_handled; /* the program has a handler, which may come at any time */

@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/syscall.h>
@@ -1038,6 +1039,37 @@ static void test_no_engine(void)
 	CHECK(!fgets(line, sizeof line, f) && pclose(f) == 0);
 }
 
+/* Where the engine could not start it is not loaded, and a sentence says what is missing. */
+static void test_no_room(void)
+{
+	if (getenv("SOFTRNIC_TEST_LIMIT")) {
+		CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){12, 12}) == 0);
+		FAILS(open(UVERBS, O_RDWR), ENODEV);
+		CHECK(!engine_is_loaded());
+		exit(0);
+	}
+	char command[4096], line[256];
+	snprintf(command, sizeof command, "SOFTRNIC_TEST_LIMIT=1 /proc/%d/exe 2>&1", getpid());
+	FILE *f = popen(command, "r");
+	CHECK(f && fgets(line, sizeof line, f) && strstr(line, "ulimit -n"));
+	CHECK(!fgets(line, sizeof line, f) && pclose(f) == 0);
+}
+
+/* A folder of the device's files that is gone is told of, once. */
+static void test_no_tree(void)
+{
+	if (getenv("SOFTRNIC_TEST_GONE")) {
+		FAILS(open("/sys/class/infiniband/x/node_type", O_RDONLY), ENOENT);
+		FAILS(open("/none/class/infiniband/x/node_type", O_RDONLY), ENOENT);
+		exit(0);
+	}
+	char command[4096], line[256];
+	snprintf(command, sizeof command, "SOFTRNIC_TEST_GONE=1 SYSFS_PATH=/none /proc/%d/exe 2>&1", getpid());
+	FILE *f = popen(command, "r");
+	CHECK(f && fgets(line, sizeof line, f) && strstr(line, "/none") && strstr(line, "foreground"));
+	CHECK(!fgets(line, sizeof line, f) && pclose(f) == 0);
+}
+
 int main(void)
 {
 	static const struct {
@@ -1045,11 +1077,22 @@ int main(void)
 		void (*run)(void);
 	} tests[] = {
 #define T(name) {#name, name}
-		T(test_no_engine), T(test_template), T(test_beginnings), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
+		T(test_no_tree), T(test_no_engine), T(test_no_room), T(test_template), T(test_beginnings), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
 		T(test_duplicates), T(test_numbers), T(test_events), T(test_event_wakes), T(test_event_of_closed),
 		T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads),
 		T(test_vfork), T(test_threads),
 	};
+	/* A child of one test has that alone to do. */
+	static const struct {
+		const char *variable;
+		void (*run)(void);
+	} children[] = {
+		{"SOFTRNIC_TEST_BROKEN", test_no_engine}, {"SOFTRNIC_TEST_LIMIT", test_no_room}, {"SOFTRNIC_TEST_GONE", test_no_tree},
+		{"SOFTRNIC_TREE", test_template},	  {"SOFTRNIC_ADDR", test_beginnings},
+	};
+	for (size_t i = 0; i < sizeof children / sizeof children[0]; i++)
+		if (getenv(children[i].variable))
+			children[i].run();
 	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
 		alarm(300); /* to what hangs */
 		tests[i].run();
