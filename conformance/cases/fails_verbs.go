@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/stretchr/testify/assert"
@@ -30,7 +31,34 @@ var failsVerbs = []conformance.Case{
 	apiCase("6.5/refused-modify-gives-back", refusedModifyGivesBack, "RV-6.5-M13", "RV-6.1.3-M14"),
 	apiCase("6.2.1.2/last-message-cut-short", onHost(lastMessageCutShort), "RV-6.1.3-M4", "RV-6.1.3-M14", "RV-6.1.4-M7"),
 	apiCase("6.2.1.2/early-octets-at-the-limit", onHost(earlyAtLimit), "RV-6.2.1.2-M4", "RV-6.1.3-M14"),
+	apiCase("6.1.3/counters-beside-posts", onHost(countersBesidePosts), "RV-6.2.2-M3"),
 	apiCase("6.1.4/why-it-ended", onHost(whyItEnded), "RV-6.1.4-M4", "RV-6.1.1-M10"),
+}
+
+// countersBesidePosts posts Sends while others ask for the counters again and again: each leaves, though nothing follows it.
+func countersBesidePosts(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
+	over := make(chan struct{})
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer close(over)
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					_ = l.qp.Stats()
+				}
+			}
+		})
+	}
+	for id := range counted(t, "Send %d", 512) {
+		post(t, l.qp, l.aSend(uint64(id)))
+		l.gets1(opSend)
+		await(t, l.sq, 1)
+	}
 }
 
 // endpoint is CreateEndpoint.
