@@ -84,7 +84,9 @@ func endpointRoom(t *conformance.T, n *host) {
 		await(t, a.RecvCQ, a.RecvDepth)
 		require.NoError(t, qp.Destroy())
 	}
-	for depth := range inTurn(t, "an S-RQ of %d", []int{1, 33}) {
+	n.quiet()
+	n = newHost(t, hostConfig{RNIC: verbs.Config{Limits: verbs.Limits{WR: 16, SRQWR: 64}}})
+	for depth := range inTurn(t, "an S-RQ of %d, beyond a Work Queue", []int{1, 33, 64}) {
 		s := n.newSRQ(verbs.SRQConfig{Depth: depth})
 		n.receives(s, upTo(1, uint64(depth))...)
 		qp := n.newEndpoint(verbs.QPConfig{SRQ: s, RecvDepth: 1})

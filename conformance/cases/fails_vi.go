@@ -88,7 +88,7 @@ func viManyLeaveAtOnce(t *conformance.T) {
 	r.nop(viSegment{posted: many})
 	require.NoError(t, second(io.ReadFull(r.conn, make([]byte, many*viHeaderLen))), "the Sends")
 	for i := range many {
-		receive(t, calls, fmt.Sprintf("%d calls for %d Sends", i, many))
+		receive(t, calls, "%d calls for %d Sends", i, many)
 	}
 }
 

@@ -27,6 +27,7 @@ var listeners = []conformance.Case{
 	apiCase("6.4.1/oldest-goes", onHost(oldestGoes), "R5042-6.4.1-M1"),
 	apiCase("6.4.1/errors-of-accept", onHost(errorsOfAccept), "R5042-6.4.1-M1"),
 	apiCase("9.3/accept-that-fails-closes", onHost(failedAcceptCloses), "R6581-9.3-M1"),
+	apiCase("9.3/await-refused-closes", awaitRefusedCloses, "R6581-9.3-M1"),
 	apiCase("7.1.2/order-of-connections", orderOfConnections, "R5044-7.1.2-M2"),
 	apiCase("7.1.2/mute-first-connection", muteFirstConnection, "R5044-7.1.2-M2"),
 	apiCase("7.1.2/mute-connections-around", muteConnectionsAround, "R5044-7.1.2-M2"),
@@ -161,6 +162,16 @@ func failedAcceptCloses(t *conformance.T, n *host) {
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience(t))))
 	require.ErrorIs(t, second(c.Read(make([]byte, 1))), io.EOF, "the connection stays open")
 	require.Equal(t, verbs.StateIdle, attributes(t, qp).State, "the queue pair's state")
+}
+
+// awaitRefusedCloses awaits an MPA Request with settings that MPA has not: the connection is closed.
+func awaitRefusedCloses(t *conformance.T) {
+	for c := range inTurn(t, "%+v", []cm.Config{{Rev: 3}, {IRD: 1 << 15}, {ORD: 1 << 15}}) {
+		far, near := tcpPair(t)
+		require.Error(t, second(cm.Await(t.Context(), near, c)))
+		require.NoError(t, far.SetReadDeadline(time.Now().Add(patience(t))))
+		require.ErrorIs(t, second(far.Read(make([]byte, 1))), io.EOF, "the connection stays open")
+	}
 }
 
 // inOrder is how long an MPA Request waits for those of earlier connections (cm.ListenConfig.InOrder).
