@@ -35,7 +35,7 @@ func TestLocksAreNamed(t *testing.T) {
 	var want []string
 	for _, c := range classes(t) {
 		want = append(want, c.lock+" is of class "+c.name)
-		table += fmt.Sprintf("| %s | `%s` | %s |\n", c.name, c.lock, c.guards)
+		table += "| " + c.name + " | `" + c.lock + "` | " + c.guards + " |\n"
 		assert.Regexp(t, `(?m)(^| )`+c.name+`(,| |$)`, lockorder.Order, "where is %s in the order?", c.name)
 	}
 	assert.ElementsMatch(t, want, got)

@@ -134,3 +134,13 @@ func (p *place) text() string {
 	}
 	return b.String()
 }
+
+// mayFollow reports whether a lock of one class may be waited for while one of another is held.
+func mayFollow(held, wanted string) bool {
+	for _, e := range Exceptions {
+		if e.Held == held && e.Wanted == wanted {
+			return true
+		}
+	}
+	return before[wanted][held]
+}
