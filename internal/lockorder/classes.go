@@ -1,7 +1,9 @@
 package lockorder
 
-// Registry and the others are the classes: which lock, and what it guards. docs/memory-model.md has the table that is made
-// from these lines (go test ./docs -update), and its test sees that each lock of the packages has a class of its own.
+// Which lock each class is of, and what that guards. docs/memory-model.md has the table that is made from these lines
+// (go test ./docs -update), and its test sees that each lock of the packages has a class of its own.
+
+//nolint:revive // each line says what its class is
 type (
 	Registry    struct{} // verbs.registry.mu: which RNICs are open
 	RNIC        struct{} // verbs.RNIC.mu: what an RNIC has handed out, and the reference counts of all of it
