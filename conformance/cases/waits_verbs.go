@@ -61,6 +61,7 @@ var waitsVerbs = []conformance.Case{
 		keys: []string{"RV-6.2.2-M4"},
 	}),
 	apiCase("6.3/waiting-stream-ends", waitingStreamEnds, "RV-6.2.2-M4"),
+	apiCase("6.3.6/waiting-streams-of-a-failed-queue", waitingStreamsFail, "RV-6.3.6-M6"),
 	apiCase("8.2.2/delivered-before-answer", deliveredBeforeAnswer, "RV-8.2.2-M7"),
 	apiCase("8.3.3/handler-busy", handlerBusy, "RV-8.3.3-M3"),
 	apiCase("8.2.5/handler-busy", onHost(completionHandlerBusy), "RV-8.2.5-M1", "RV-8.2.5-M2"),
@@ -314,6 +315,19 @@ func waitingStreamEnds(t *conformance.T) {
 		require.Equal(t, uint64(7), done.ID)
 		empty(t, c.RecvCQ)
 		require.NoError(t, other.qp.Destroy())
+	}
+}
+
+// waitingStreamsFail has the S-RQ fail for whose receives two streams wait: either needs one, so it ends.
+func waitingStreamsFail(t *conformance.T) {
+	n := newHost(t, hostConfig{})
+	c := verbs.QPConfig{RecvCQ: n.patient(), SRQ: n.newSRQ(verbs.SRQConfig{Depth: 4}), GracefulReceive: true}
+	links := []*link{n.paused(c, false), n.paused(c, false)}
+	verbsinternal.FailSRQ(c.SRQ)
+	for _, l := range links {
+		l.gets1(opTerminate)
+		l.drop()
+		ends(t, l.qp, verbs.StateError)
 	}
 }
 
