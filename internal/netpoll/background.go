@@ -76,7 +76,7 @@ func (g *Group) backgroundLoop(gone chan<- struct{}) {
 func (g *Group) tryBackground() bool {
 	for s := g.now(); s.role() == roleBackground && !s.has(ended); s = g.now() {
 		some := g.trySleep()
-		g.flushHeld() // nobody looks
+		g.flushAwake() // nobody looks
 		if !some {
 			return false
 		}

@@ -59,10 +59,31 @@ func (g *Group) looked() state {
 	return s
 }
 
-// flushHeld sends what is held back, if something is, before a sleep.
-func (g *Group) flushHeld() {
-	if g.now().has(held) {
-		g.flush(false)
+// HoldAwake is Hold of what is not to wait for a program that does not look: Flush is called, too, when nobody is left to, before
+// a sleep and behind what the background poller drives.
+func (s *Socket) HoldAwake() {
+	s.Hold(false)
+	s.g.mu.Lock()
+	s.awake = s.holding
+	s.g.mu.Unlock()
+}
+
+// flushAwake sends what HoldAwake has held back.
+func (g *Group) flushAwake() {
+	if !g.now().has(held) {
+		return
+	}
+	var list []*Socket
+	g.mu.Lock()
+	for _, s := range g.back.list {
+		if s.awake {
+			s.awake = false
+			list = append(list, s)
+		}
+	}
+	g.mu.Unlock()
+	for _, s := range list { // they stay in the list: one look more is for nothing
+		s.stream.Flush(false)
 	}
 }
 
@@ -73,7 +94,7 @@ func (g *Group) flush(looked bool) {
 	g.back.list, g.back.free = g.back.free, nil
 	g.on(evFlush)
 	for _, s := range list {
-		s.holding = false
+		s.holding, s.awake = false, false
 	}
 	g.mu.Unlock()
 	for _, s := range list {

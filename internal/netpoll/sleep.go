@@ -18,7 +18,7 @@ func (g *Group) Claim() bool {
 // It reports false if it cannot sleep.
 func (g *Group) Sleep() bool {
 	for g.serves() && g.on(evSleep) {
-		g.flushHeld()
+		g.flushAwake()
 		got, woken := g.set.sleep(g.onSleep)
 		g.on(evAwake)
 		if got {

@@ -33,6 +33,7 @@ type Socket struct {
 	listed  bool // it is in g.soon
 	told    bool // the server has been told of that
 	holding bool // it is in g.back
+	awake   bool // and not to stay there over a sleep
 }
 
 // Remove ends the service: the descriptor is the group's no more. A Drive that has begun may

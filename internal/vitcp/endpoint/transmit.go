@@ -147,7 +147,7 @@ func (e *Endpoint) nopDue() bool {
 func (e *Endpoint) holdACK() {
 	if !e.ackHeld {
 		e.ackHeld = true
-		e.sock.Hold(false)
+		e.sock.HoldAwake()
 	}
 }
 
