@@ -1,8 +1,6 @@
 package vipl
 
-import (
-	"github.com/softrnic/softrnic/internal/lockorder"
-)
+import "github.com/softrnic/softrnic/internal/lockorder"
 
 // dispatcher calls the program's handlers, one after the other in the order in which they
 // were asked for, on a goroutine that lives only while there is something to call. So a

@@ -142,5 +142,5 @@ func mayFollow(held, wanted string) bool {
 			return true
 		}
 	}
-	return before[wanted][held]
+	return before()[wanted][held]
 }

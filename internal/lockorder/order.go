@@ -1,6 +1,9 @@
 package lockorder
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // Order is what may be waited for while another lock is held, outermost first. A line has ranks, with commas between classes
 // of one rank. It holds across lines: what comes before B comes before all that comes behind B. Receive and Transmit have
@@ -28,8 +31,8 @@ var Exceptions = []Exception{
 	{"VI", "GroupLife", "a connection is made: no poller drives that VI then, so none that holds up the group waits for it"},
 }
 
-// before has the classes that come before a class.
-var before = parse(Order)
+// before has the classes that come before a class. Without the tag only tests ask, so a program that starts does not parse.
+var before = sync.OnceValue(func() map[string]map[string]bool { return parse(Order) })
 
 // parse reads an order.
 func parse(order string) map[string]map[string]bool {

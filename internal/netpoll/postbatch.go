@@ -1,6 +1,10 @@
 package netpoll
 
-import "github.com/softrnic/softrnic/internal/proflabel"
+import (
+	"slices"
+
+	"github.com/softrnic/softrnic/internal/proflabel"
+)
 
 // postBatches are the streams of a group that hold requests back for company. They go out when
 // the program looks for completions, at any queue of the group, or when flushLoop runs,
@@ -23,13 +27,8 @@ func (s *Socket) Hold(burst bool) {
 	g := s.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b := &g.back
-	if !s.holding {
-		s.holding = true
-		b.list = append(b.list, s)
-		g.on(evHold)
-	}
-	if burst && b.over != nil {
+	s.hold()
+	if b := &g.back; burst && b.over != nil {
 		if b.burst == nil {
 			b.burst, b.done = make(chan struct{}, 1), make(chan struct{})
 			go g.flushLoop(b.burst, b.over, b.done)
@@ -62,39 +61,47 @@ func (g *Group) looked() state {
 // HoldAwake is Hold of what is not to wait for a program that does not look: Flush is called, too, when nobody is left to, before
 // a sleep and behind what the background poller drives.
 func (s *Socket) HoldAwake() {
-	s.Hold(false)
 	s.g.mu.Lock()
-	s.awake = s.holding
-	s.g.mu.Unlock()
+	defer s.g.mu.Unlock()
+	s.hold()
+	s.awake = true
 }
 
-// flushAwake sends what HoldAwake has held back.
-func (g *Group) flushAwake() {
-	if !g.now().has(held) {
-		return
-	}
-	var list []*Socket
-	g.mu.Lock()
-	for _, s := range g.back.list {
-		if s.awake {
-			s.awake = false
-			list = append(list, s)
-		}
-	}
-	g.mu.Unlock()
-	for _, s := range list { // they stay in the list: one look more is for nothing
-		s.stream.Flush(false)
+// hold puts s in g.back. With g.mu held.
+func (s *Socket) hold() {
+	if !s.holding {
+		s.holding = true
+		s.g.back.list = append(s.g.back.list, s)
+		s.g.on(evHold)
 	}
 }
 
 // flush sends all that is held back.
-func (g *Group) flush(looked bool) {
+func (g *Group) flush(looked bool) { g.send(looked, func(*Socket) bool { return true }) }
+
+// flushAwake sends what HoldAwake has held back.
+func (g *Group) flushAwake() {
+	if g.now().has(held) {
+		g.send(false, func(s *Socket) bool { return s.awake })
+	}
+}
+
+// send sends what is held back on the streams of which which says so, with g.mu held.
+func (g *Group) send(looked bool, which func(*Socket) bool) {
 	g.mu.Lock()
-	list := g.back.list
-	g.back.list, g.back.free = g.back.free, nil
-	g.on(evFlush)
-	for _, s := range list {
+	b := &g.back
+	list := b.free
+	b.free = nil
+	b.list = slices.DeleteFunc(b.list, func(s *Socket) bool {
+		if !which(s) {
+			return false
+		}
 		s.holding, s.awake = false, false
+		list = append(list, s)
+		return true
+	})
+	if len(b.list) == 0 {
+		g.on(evFlush)
 	}
 	g.mu.Unlock()
 	for _, s := range list {
@@ -102,7 +109,7 @@ func (g *Group) flush(looked bool) {
 	}
 	clear(list)
 	g.mu.Lock()
-	g.back.free = list[:0]
+	b.free = list[:0]
 	g.mu.Unlock()
 }
 

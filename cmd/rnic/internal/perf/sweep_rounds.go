@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -32,15 +33,7 @@ func (r *perfResult) figure() float64 {
 
 // overRounds is the result of some rounds: of a stream the median one, of latencies all times together.
 func overRounds(run perfRun, rounds []perfResult) perfResult {
-	slices.SortFunc(rounds, func(a, b perfResult) int {
-		switch x, y := a.figure(), b.figure(); {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(rounds, func(a, b perfResult) int { return cmp.Compare(a.figure(), b.figure()) })
 	all := rounds[len(rounds)/2]
 	if run.Latency {
 		var times histogram.Histogram
