@@ -105,7 +105,7 @@ func (q *QP) releaseHeld() {
 func (q *QP) late(sends bool, ids ...uint64) int {
 	q.mu.Lock()
 	e := &q.ending
-	if !q.discreet() || !e.told && !e.closed && q.qp.State() != verbs.StateClosing {
+	if !q.gone() {
 		q.mu.Unlock()
 		return 0
 	}
@@ -127,15 +127,29 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 		q.mu.Unlock()
 		return len(wcs)
 	}
-	if sends && !e.told && !e.blamed {
+	announced := q.announced() // the event, which is on its way, releases what is held
+	if sends && !announced && !e.told && !e.blamed {
 		e.blamed, wcs[0].Status = true, uabi.WCRetryExcErr
 	}
 	q.mu.Unlock()
 	n := to.add(wcs...)
-	if sends {
+	if sends && !announced {
 		q.releaseHeld()
 	}
 	return n
+}
+
+// gone reports whether the stream has ended, or is about to; q.mu is held. An iWARP adapter's own library may refuse a post
+// then with EINVAL, but a program cannot know of an end before it is told.
+func (q *QP) gone() bool {
+	switch s := q.qp.State(); {
+	case !q.discreet() && !q.announced():
+		return false
+	case q.ending.told || q.ending.closed || s == verbs.StateClosing:
+		return true
+	default:
+		return q.announced() && (s == verbs.StateTerminate || s == verbs.StateError)
+	}
 }
 
 // part closes the stream in good order, which DESTROY of an InfiniBand adapter has no need of: what was posted arrives, and

@@ -137,6 +137,39 @@ func TestAnnounced(t *testing.T) {
 	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
 }
 
+// TestAnnouncedLate: what is posted to a connection of rdma_cm after its end is taken, and flushes: a receive after the
+// event, as those before it, a Send at once. Without a connection it is refused.
+func TestAnnouncedLate(t *testing.T) {
+	for _, good := range []bool{true, false} {
+		a, b := pair(t, Config{}, allRights)
+		require.NoError(t, a.verbs().Take(&ended{}))
+		_, err := a.recv(1, a.sge(0, 8))
+		require.NoError(t, err)
+		if good {
+			require.NoError(t, b.verbs().Verbs().Modify(verbs.ModifyQP{Next: verbs.StateClosing}))
+		} else {
+			require.NoError(t, b.to(uabi.QPSErr))
+		}
+		<-a.verbs().Verbs().Done()
+		a.verbs().Over() // the event is out
+		_, err = a.recv(2, a.sge(0, 8))
+		require.NoError(t, err)
+		a.posted(signaled(uabi.WRSend, 3), a.sge(0, 8))
+		got := map[uint64]uint32{}
+		for _, w := range a.wait(3) {
+			got[w.WRID] = w.Status
+		}
+		assert.Equal(t, map[uint64]uint32{1: uabi.WCWRFlushErr, 2: uabi.WCWRFlushErr, 3: uabi.WCWRFlushErr}, got)
+		_, err = a.recv(4, a.sge(0, 8))
+		require.NoError(t, err, "the program knows now")
+		assert.EqualValues(t, 4, a.wait(1)[0].WRID)
+	}
+	alone := newSide(started(t, Config{}), allRights)
+	require.NoError(t, alone.to(uabi.QPSErr))
+	_, err := alone.recv(1, alone.sge(0, 8))
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, err))
+}
+
 // TestResetDrops: what was posted to a queue pair that was never connected is gone with RESET, and nothing of another's.
 func TestResetDrops(t *testing.T) {
 	p := started(t, Config{})
