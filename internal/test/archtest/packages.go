@@ -218,8 +218,12 @@ var packages = []group{
 			"cm golang.org/x/sys internal/handles internal/inventory internal/tcpsock internal/verbsinternal mpa rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem verbs",
 		},
 		{
+			"rdmacore/internal/portmap", "rdma_cm's own port numbers, and the iWARP port mapper ([decisions/0038](decisions/0038-ports-of-rdma-cm.md))",
+			"golang.org/x/sys",
+		},
+		{
 			"rdmacore/internal/ucma", "the device rdma_cm, over `cm`",
-			"cm golang.org/x/sys internal/inventory internal/tcpsock rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
+			"cm golang.org/x/sys internal/inventory internal/tcpsock rdmacore/internal/portmap rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
 		},
 		{
 			"rdmacore/clib", "the shared library that a C program loads: C calls as Go calls (beside it `rdmacore/preload`, in C)",

@@ -30,7 +30,7 @@ func (c *call) bind(num uint32, s *uabi.SockaddrIn6) error {
 		if !ok {
 			return refuse(syscall.EAFNOSUPPORT, "address family %d: this device has IPv4 and IPv6", s.Family)
 		}
-		return i.bind(a)
+		return i.bindOwn(a)
 	})
 }
 
@@ -46,6 +46,11 @@ func (i *id) bind(a netip.AddrPort) error {
 		}
 	}
 	p, err := reserve(a, i.options)
+	return i.reserved(p, a, err)
+}
+
+// reserved takes the id to bound with a port reserved at a, or refuses with err; dev.mu is held.
+func (i *id) reserved(p *port, a netip.AddrPort, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) && a.Port() == 0 { // cma_alloc_any_port of Linux
 		const what = "no local port is left at %v: close some connections, or widen the range " +
 			"(sysctl net.ipv4.ip_local_port_range)"

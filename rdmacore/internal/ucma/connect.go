@@ -67,7 +67,7 @@ func (i *id) begin(qp *uverbs.QP, cfg cm.Config) error {
 	cfg.OnRequestSent = t.over
 	p := i.port
 	i.port = nil
-	from := dialer{src: netip.AddrPortFrom(i.src.Addr(), p.addr.Port()), tos: i.options.tos, own: d.dev.Own, limit: d.limits}
+	from := dialer{src: netip.AddrPortFrom(i.src.Addr(), p.addr.Port()), tos: i.options.tos, own: d.dev.Own, find: d.space.Find, limit: d.limits}
 	dst := i.dst
 	go func() {
 		defer cancel()

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
+	"github.com/softrnic/softrnic/rdmacore/internal/portmap"
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
@@ -57,6 +58,7 @@ type Device struct {
 	config uverbs.Config
 	guid   [8]byte
 	limits limits
+	space  *portmap.Space
 
 	mu   sync.Mutex
 	ids  map[uint32]*id // guarded by mu, as below
@@ -72,6 +74,7 @@ func New(d *uverbs.Device) *Device {
 		dev: d, config: c, guid: sysfs.GUID(c.Addr), limits: defaults,
 		ids: map[uint32]*id{}, turns: map[netip.AddrPort]*turn{},
 	}
+	v.space = portmap.New(d.Own, func(err error) { d.Report("port mapper", "port mapper: %v", err) })
 	d.Beside(inventory.CounterFunc(v.count))
 	return v
 }
@@ -82,6 +85,13 @@ func (d *Device) count(tell inventory.Tell) {
 	defer d.mu.Unlock()
 	tell(len(d.ids), "connection id")
 	tell(len(d.turns), "turn of a connect")
+	claims := 0
+	for _, i := range d.ids {
+		if i.claimed != nil {
+			claims++
+		}
+	}
+	tell(claims, "claim of a port")
 }
 
 // Open is an open("/dev/infiniband/rdma_cm"). event is an eventfd with EFD_SEMAPHORE, which the File owns

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/rdmacore/internal/portmap"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/udwire"
 	"github.com/softrnic/softrnic/rdmacore/internal/umem"
@@ -45,7 +46,8 @@ type id struct {
 	state    state
 	options  options
 	src, dst netip.AddrPort
-	port     *port // reserved for it: not listened on, not connected
+	port     *port          // reserved for it: not listened on, not connected
+	claimed  *portmap.Claim // its number in rdma_cm's port space; nil: it has none
 	reported uint32
 	// silent is set of a child that was not accepted: the program is told nothing of it.
 	silent bool
@@ -172,8 +174,10 @@ func (d *Device) remove(i *id) []*id {
 func (i *id) end() {
 	i.dev.mu.Lock()
 	cancel, l, p, r, setup := i.cancel, i.listener, i.port, i.request, i.setup
-	i.port, i.request, i.setup = nil, nil, nil
+	claim := i.claimed
+	i.port, i.request, i.setup, i.claimed = nil, nil, nil, nil
 	i.dev.mu.Unlock()
+	claim.Close()
 	if cancel != nil {
 		cancel()
 	}

@@ -24,7 +24,7 @@ func listen(c *call, q *uabi.Listen) error {
 	}
 	return c.with(q.ID, func(i *id) error {
 		if i.state == idle {
-			if err := i.bind(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
+			if err := i.bindOwn(netip.AddrPortFrom(netip.IPv4Unspecified(), 0)); err != nil {
 				return err
 			}
 		}
@@ -39,6 +39,8 @@ func listen(c *call, q *uabi.Listen) error {
 		i.port = nil
 		if err != nil {
 			i.state = idle // the port has gone
+			i.claimed.Close()
+			i.claimed = nil
 			return refuse(errnoOf(err), "listen on %v: %v", i.src, err)
 		}
 		i.listener = cm.NewListener(i.dev.dev.Owning(l), cm.ListenConfig{InOrder: true, OnStartupError: func(remote net.Addr, err error) {
@@ -87,6 +89,7 @@ func (i *id) requested(r *cm.Request) bool {
 	k := d.add(i.file, 0)
 	k.state, k.passive, k.silent, k.request, k.options = connecting, true, true, r, i.options
 	k.src, k.dst = tcpAddr(r.LocalAddr(), i.src), tcpAddr(r.RemoteAddr(), i.src)
+	k.src = netip.AddrPortFrom(k.src.Addr(), i.src.Port()) // not the TCP port that may stand for it
 	i.push(uabi.CMEventConnectRequest, 0, func(e *event) {
 		e.child, e.resp.ID = k, k.num
 		e.conn(r.PrivateData(), r.PeerORD(), r.PeerIRD())

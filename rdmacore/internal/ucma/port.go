@@ -146,11 +146,12 @@ func setTOS(fd, tos int) error {
 	)
 }
 
-// dialer dials from src. own is told of its sockets.
+// dialer dials from src. own is told of its sockets, and find says which TCP port serves a number.
 type dialer struct {
 	src   netip.AddrPort
 	tos   int
 	own   func(int)
+	find  func(ctx context.Context, src, dst netip.AddrPort) netip.AddrPort
 	limit limits
 }
 
@@ -172,7 +173,7 @@ func (d dialer) dial(ctx context.Context, dst netip.AddrPort) (net.Conn, error) 
 	late := time.NewTimer(d.limit.Refused)
 	defer late.Stop()
 	for {
-		nc, err := nd.DialContext(ctx, "tcp", dst.String())
+		nc, err := nd.DialContext(ctx, "tcp", d.find(ctx, d.src, dst).String())
 		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nc, tcpsock.NoPort(err)
 		}
