@@ -127,25 +127,9 @@ func FromEnvironment(get func(name string) string) (Settings, error) {
 }
 
 // WriteTree makes the files in which rdma-core finds the device, in dir, an empty folder that SYSFS_PATH leads to. netif is the
-// network interface that has the address.
+// network interface that has the address. Any user can read them: a program may change its own before it opens the device.
 func (s Settings) WriteTree(dir, netif string) error {
-	return sysfs.Write(dir, s.config(netif))
-}
-
-// File is the text of one of those files, by its name below the folder; false if there is no such file.
-func (s Settings) File(name, netif string) (string, bool) {
-	return sysfs.Text(s.config(netif), name)
-}
-
-func (s Settings) config(netif string) sysfs.Config {
-	return sysfs.Config{Addr: s.Addr, GUID: sysfs.GUID(s.Addr), RoCE: s.RoCE, Interface: netif}
-}
-
-// WriteTemplate makes the files of a device that has no address yet, in dir, an empty folder: what Templated leads programs to,
-// in as many networks as there are. What depends on the address there, the engine says in place of the file. Any user can read
-// them.
-func WriteTemplate(dir string) error {
-	if err := (Settings{Addr: netip.IPv6Unspecified()}).WriteTree(dir, ""); err != nil {
+	if err := sysfs.Write(dir, s.config(netif)); err != nil {
 		return err
 	}
 	// The umask may keep others out.
@@ -160,6 +144,21 @@ func WriteTemplate(dir string) error {
 		}
 		return nil
 	})
+}
+
+// File is the text of one of those files, by its name below the folder; false if there is no such file.
+func (s Settings) File(name, netif string) (string, bool) {
+	return sysfs.Text(s.config(netif), name)
+}
+
+func (s Settings) config(netif string) sysfs.Config {
+	return sysfs.Config{Addr: s.Addr, GUID: sysfs.GUID(s.Addr), RoCE: s.RoCE, Interface: netif}
+}
+
+// WriteTemplate makes the files of a device that has no address yet, in dir, an empty folder: what Templated leads programs to,
+// in as many networks as there are. What depends on the address there, the engine says in place of the file.
+func WriteTemplate(dir string) error {
+	return Settings{Addr: netip.IPv6Unspecified()}.WriteTree(dir, "")
 }
 
 // Templated is the environment, name and value, of programs that start without `rnic run`, whose engine chooses the address: the

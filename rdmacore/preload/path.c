@@ -4,10 +4,25 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 
 static char tree[PATH_MAX]; /* "": none */
 static bool template;       /* the tree is of a device without an address: the engine knows the texts */
+
+/* Keeps the folder: `rnic run` removes it when nobody has its marker locked. The mapping holds the lock, so that nothing of it is
+   left for a program that closes all descriptors, and a daemon has it from the process that it was forked from. */
+static void hold_tree(void)
+{
+	char marker[PATH_MAX + sizeof "/.rnic-run"];
+	snprintf(marker, sizeof marker, "%s/.rnic-run", tree);
+	int fd = NEXT(open)(marker, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return;
+	if (flock(fd, LOCK_SH | LOCK_NB) == 0)
+		(void)!mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
+	NEXT(close)(fd);
+}
 
 /* The environment is read once: a program may clear it. */
 void path_setup(void)
@@ -19,6 +34,7 @@ void path_setup(void)
 	if (p && strlen(p) < sizeof tree && !tree[0]) {
 		memcpy(tree, p, strlen(p) + 1);
 		template = shared;
+		hold_tree();
 	}
 }
 
@@ -38,10 +54,10 @@ static void look_at_tree(void)
 	if (fd >= 0)
 		NEXT(close)(fd);
 	else if (errno == EACCES)
-		say(tree, "the device's files are there, and this user may not read them", "start `rnic run` as the user that the program is to be");
+		say(tree, "the device's files are there, and this user may not read them", "set TMPDIR to a folder that both this user and the one before may read");
 	else if (errno == ENOENT)
 		say(tree, "the device's files are not there",
-		    "they go when the program that `rnic run` has started ends, so a daemon has to stay in the foreground; behind a chroot, start `rnic run` within");
+		    "behind a chroot, start `rnic run` within; else somebody has removed the folder while the program ran");
 	errno = e;
 }
 

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 		bool refused;
 	} modes[] = {
-		{"title", title, false}, {"closes", closes, false}, {"daemonizes", daemonizes, true}, {"nobody", nobody, true},
+		{"title", title, false}, {"closes", closes, false}, {"daemonizes", daemonizes, false}, {"nobody", nobody, false},
 		{"jail", jail, true},	 {"files", files, true},    {"memory", memory, true},	      {"processes", processes, true},
 	};
 	for (unsigned i = 0; argc == 3 && i < sizeof modes / sizeof *modes; i++) {

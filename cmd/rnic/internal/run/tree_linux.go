@@ -1,11 +1,13 @@
 package run
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,7 +15,8 @@ import (
 )
 
 // tree is the folder of a device's files. It is locked as long as this process lives, so that those of killed ones can
-// be told from it.
+// be told from it. Its marker is locked by every process that uses it (the preload library has it mapped with the lock, which
+// no closing of descriptors ends): so the folder outlives `rnic run` where a program has left a daemon behind.
 //
 // A folder of another run is removed only if it has all that newTree gives it: name, owner, mode, and a marker that
 // says which folder it is of, so that a copy is none. The marker comes behind the lock and goes last: a folder with a
@@ -28,6 +31,8 @@ type tree struct {
 const (
 	treePrefix = "rnic-run."
 	markerName = ".rnic-run"
+	// treeMode lets a program that has changed its user before it opens the device read its files. None is secret.
+	treeMode = 0o755
 )
 
 // treeFolders are where the folder may be, the best first. A container with a read-only root has shared memory to write to, and
@@ -59,6 +64,9 @@ func newTree(dir string) (*tree, error) {
 
 // begin locks a folder that has just been made, and marks it.
 func begin(path string) (*tree, error) {
+	if err := os.Chmod(path, treeMode); err != nil {
+		return nil, err
+	}
 	t, err := openTree(path)
 	if err == nil {
 		if err = t.hold(); err == nil {
@@ -75,9 +83,33 @@ func begin(path string) (*tree, error) {
 	return t, nil
 }
 
+// remove removes the folder when the program has ended, unless a process that it left behind has the device still.
 func (t *tree) remove() {
-	_ = t.clear()
+	if !t.used() && !t.named() {
+		_ = t.clear()
+	}
 	t.close()
+}
+
+// used reports whether a process has the marker locked.
+func (t *tree) used() bool {
+	f, err := t.root.Open(markerName)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
+// named reports whether a process that this user may look into was started for the folder: in its first moments it has not
+// come to lock the marker.
+func (t *tree) named() bool {
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	variable := []byte(envTree + "=" + t.path)
+	return err == nil && slices.ContainsFunc(all, func(path string) bool {
+		text, err := os.ReadFile(path)
+		return err == nil && slices.ContainsFunc(bytes.Split(text, []byte{0}), func(v []byte) bool { return bytes.Equal(v, variable) })
+	})
 }
 
 func (t *tree) close() {
@@ -85,16 +117,16 @@ func (t *tree) close() {
 	_ = t.root.Close()
 }
 
-var errNotOurs = errors.New("not a folder of this user's alone")
+var errNotOurs = errors.New("not a folder that this user alone may write to")
 
-// openTree opens a folder of this user's alone, not a link to one.
+// openTree opens a folder of this user's, not a link to one.
 func openTree(path string) (*tree, error) {
 	there, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
 	st, ok := there.Sys().(*syscall.Stat_t)
-	if !ok || int(st.Uid) != os.Geteuid() || !there.IsDir() || there.Mode().Perm() != 0o700 {
+	if !ok || int(st.Uid) != os.Geteuid() || !there.IsDir() || there.Mode().Perm() != treeMode {
 		return nil, errNotOurs
 	}
 	root, err := os.OpenRoot(path)
@@ -129,13 +161,16 @@ func (t *tree) marker() (string, error) {
 	if !ok {
 		return "", errors.ErrUnsupported
 	}
-	return fmt.Sprintf("The files of a device of `rnic run`, folder %d: removed when no run holds it.\n", st.Ino), nil
+	return fmt.Sprintf("The files of a device of `rnic run`, folder %d: removed when no process uses it.\n", st.Ino), nil
 }
 
 func (t *tree) mark() error {
 	text, err := t.marker()
 	if err == nil {
-		err = t.root.WriteFile(markerName, []byte(text), 0o600)
+		err = t.root.WriteFile(markerName, []byte(text), 0o444)
+	}
+	if err == nil {
+		err = t.root.Chmod(markerName, 0o444) // whatever the umask is
 	}
 	if err != nil {
 		_ = t.root.Remove(markerName)
@@ -190,7 +225,7 @@ func sweep(dir string) {
 		}
 		// Without a marker it is not even locked: it may be of a run that is about to do that. With one, the run that had
 		// it locked, and has let go of it, may have removed it meanwhile.
-		if t.marked() && t.hold() == nil && t.marked() {
+		if t.marked() && t.hold() == nil && t.marked() && !t.used() {
 			_ = t.clear()
 		}
 		t.close()

@@ -2,8 +2,10 @@ package run
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,7 +39,7 @@ func killed(t *testing.T, dir string) string {
 	t.Helper()
 	dead, err := newTree(dir)
 	require.NoError(t, err)
-	folder(t, dead.path, 0o700)
+	folder(t, dead.path, treeMode)
 	dead.close()
 	return dead.path
 }
@@ -50,15 +52,45 @@ func TestTree(t *testing.T) {
 	require.NoError(t, err)
 	info, err := os.Stat(held.path)
 	require.NoError(t, err)
-	assert.Equal(t, os.ModeDir|0o700, info.Mode(), "nobody else may put files there")
+	assert.Equal(t, os.ModeDir|0o755, info.Mode(), "others may read them, and put no files there")
 	assert.NoDirExists(t, dead)
-	folder(t, held.path, 0o700)
+	folder(t, held.path, treeMode)
 	swept(t, dir)
 	assert.DirExists(t, held.path)
 	held.remove()
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
+}
+
+// TestTreeOutlives: what a program has left behind has the folder still, whether it has come to lock the marker or not, and
+// the next run after its end removes it.
+func TestTreeOutlives(t *testing.T) {
+	dir := t.TempDir()
+	left, err := newTree(dir)
+	require.NoError(t, err)
+	marker, err := os.Open(filepath.Join(left.path, markerName))
+	require.NoError(t, err)
+	defer marker.Close()
+	require.NoError(t, syscall.Flock(int(marker.Fd()), syscall.LOCK_SH))
+	left.remove()
+	swept(t, dir)
+	assert.DirExists(t, left.path)
+	require.NoError(t, marker.Close())
+	swept(t, dir)
+	assert.NoDirExists(t, left.path)
+
+	left, err = newTree(dir)
+	require.NoError(t, err)
+	daemon := exec.Command("sleep", "1000")
+	daemon.Env = []string{envTree + "=" + left.path}
+	require.NoError(t, daemon.Start())
+	left.remove()
+	assert.DirExists(t, left.path)
+	require.NoError(t, daemon.Process.Kill())
+	_ = daemon.Wait()
+	swept(t, dir)
+	assert.NoDirExists(t, left.path)
 }
 
 // TestTreeElsewhere: where the first folder cannot be written to, the next is taken; without any, each is named.
@@ -86,7 +118,7 @@ func TestSweepSparesTheUsers(t *testing.T) {
 	stay := map[string]string{
 		"a tarball of this project": folder(t, filepath.Join(dir, "softrnic-1.0"), 0o755),
 		"the counters' sockets":     folder(t, filepath.Join(dir, "softrnic-"+strconv.Itoa(os.Getuid())), 0o700),
-		"the prefix alone":          folder(t, filepath.Join(dir, treePrefix+"a"), 0o700),
+		"the prefix alone":          folder(t, filepath.Join(dir, treePrefix+"a"), treeMode),
 	}
 	dead := killed(t, dir)
 	right := marker(t, dead)
@@ -95,14 +127,14 @@ func TestSweepSparesTheUsers(t *testing.T) {
 		"a copy, with its marker": right, "an empty marker": nil, "another marker": []byte("x"),
 	} {
 		path := filepath.Join(dir, treePrefix+strconv.Itoa(len(what)))
-		stay[what] = folder(t, path, 0o700)
+		stay[what] = folder(t, path, treeMode)
 		require.NoError(t, os.WriteFile(filepath.Join(path, markerName), text, 0o600))
 	}
 	open := killed(t, elsewhere)
 	moved := filepath.Join(dir, filepath.Base(open))
 	require.NoError(t, os.Rename(open, moved))
-	require.NoError(t, os.Chmod(moved, 0o755))
-	stay["one that others may look into"] = filepath.Join(moved, "class", "file")
+	require.NoError(t, os.Chmod(moved, 0o777))
+	stay["one that others may write to"] = filepath.Join(moved, "class", "file")
 
 	linked := filepath.Join(dir, "linked")
 	made := killed(t, elsewhere)
