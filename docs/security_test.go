@@ -79,7 +79,7 @@ func TestSecurityNamesTests(t *testing.T) {
 		"top": commands + "top", "cli": commands + "cli", "run": commands + "run", "nvmeof": "../ulp/nvmeof",
 		"dissect": commands + "dissect", "safeopen": "../internal/safeopen", "rsocket": "../ulp/rsocket",
 		"stats": "../stats", "tap": "../lab/tap", "trace": "../lab/trace", "cmdtrace": commands + "trace", "fault": "../lab/fault",
-		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../internal/vitcp", "endpoint": "../internal/vitcp/endpoint", "vipl": "../vipl", "port": "../internal/vitcp/port", "ownsock": "../internal/ownsock",
+		"qp": "../qp", "verbs": "../verbs", "cm": "../cm", "vitcp": "../internal/vitcp", "endpoint": "../internal/vitcp/endpoint", "vipl": "../vipl", "port": "../internal/vitcp/port", "portmap": "../rdmacore/internal/portmap", "ownsock": "../internal/ownsock",
 		"tcpsock": "../internal/tcpsock", "admission": "../internal/admission", "relay": "../lab/relay", "stress": "../internal/test/stress", "ucma": "../rdmacore/internal/ucma", "uverbs": "../rdmacore/internal/uverbs",
 	}
 	for _, m := range regexp.MustCompile("`([a-z0-9]+)\\.(Test[A-Za-z]+)`").FindAllStringSubmatch(string(raw), -1) {
