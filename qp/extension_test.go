@@ -151,3 +151,43 @@ func TestAgreed(t *testing.T) {
 	require.NoError(t, r.q.Modify(Modify{Next: wr.StateError}))
 	require.False(t, r.q.Query().Extensions)
 }
+
+// TestSendImmediate holds the octets of a Send that brings Immediate Data of softrnic's own: a reserved bit of the control octet, and
+// the field of the Invalidate STag, in each segment, short or long. A receiver without it sees a plain Send.
+func TestSendImmediate(t *testing.T) {
+	own := func(c *Config) { c.SendImmediate = true }
+	r := newRig(t, setup{config: own})
+	for _, n := range []int{0, 1, 100, slabSize} {
+		r.postSend(wr.Request{
+			Op: wr.OpSendSE, Flags: wr.WithImmediate, Immediate: 0xffffffff_a1b2c3d4, SGL: r.readable.sgl(0, n),
+		})
+		var got []byte
+		for last := false; !last; {
+			s, err := r.peer.Segment()
+			require.NoError(t, err)
+			require.Equal(t, byte(0x40|0x05|0x10), s.RsvdULP())
+			require.Equal(t, uint32(0xa1b2c3d4), s.RsvdULP32())
+			got, last = append(got, s.Payload()...), s.Last()
+		}
+		require.Equal(t, r.readable.mem()[:n], append([]byte{}, got...))
+	}
+	for _, req := range []wr.Request{{Op: wr.OpWrite}, {Op: wr.OpSendInvalidate}, {Op: wr.OpRead}, {Op: wr.OpBind}} {
+		req.Flags = wr.WithImmediate
+		_, err := r.q.PostSend(req)
+		require.ErrorIs(t, err, wr.ErrInvalidModifier, "%v", req.Op)
+	}
+
+	brings := rawpeer.Segment{Op: rdmap.Send, MSN: 1, Inv: 7, Payload: []byte("x")}.Octets()
+	brings[1] |= 0x10
+	for _, c := range []setup{{config: own}, {}} {
+		r := newRig(t, c)
+		r.postRecv(wr.Recv{ID: 1, SGL: r.writable.sgl(0, 8)})
+		r.writable.free = true
+		r.send(brings)
+		got := r.reap(r.rcq, 1)[0]
+		require.EqualValues(t, 1, got.Bytes)
+		require.Equal(t, c.config != nil, got.HasImmediate)
+		_, err := r.q.PostSend(wr.Request{Flags: wr.WithImmediate})
+		require.Equal(t, c.config == nil, err != nil)
+	}
+}

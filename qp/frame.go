@@ -7,6 +7,7 @@ import (
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
 )
 
 // frame adds FPDUs of the message to b, until b is full or the message ends; then it
@@ -130,7 +131,7 @@ func (t *transmitter) header() (hdr []byte, n int, last bool) {
 		return rdmap.AppendImmediate(hdr, t.sq.at(t.next).immediate), 0, true
 	default:
 		n, last = ddp.Cut(m.length-m.off, t.mulpdu, ddp.UntaggedHeader)
-		return ddp.AppendUntagged(hdr, last, ctrl, m.inv, ddp.QNSend, m.msn, uint32(m.off)), n, last
+		return ddp.AppendUntagged(hdr, last, sendControl(m.op, m.imm), m.field, ddp.QNSend, m.msn, uint32(m.off)), n, last
 	}
 }
 
@@ -285,12 +286,8 @@ func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
 		b.arena = ddp.AppendTagged(b.arena, true, rdmap.Control(op), uint32(e.remote.STag), e.remote.TO)
 	} else {
 		op = sendOpcodes[e.op]
-		inv := uint32(0)
-		if e.op.Invalidates() {
-			inv = uint32(e.invalidate)
-		}
 		b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+n)
-		b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(op), inv, ddp.QNSend, t.sendMSN.Next(), 0)
+		b.arena = ddp.AppendUntagged(b.arena, true, sendControl(op, e.flags&wr.WithImmediate != 0), e.untaggedField(), ddp.QNSend, t.sendMSN.Next(), 0)
 	}
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]

@@ -86,8 +86,17 @@ func (r *receiver) inWhole(op rdmap.Opcode, seg ddp.Segment) bool {
 	}
 	r.tracePlaced(seg)
 	r.send.Pass()
-	r.completed(rq.complete(wr.Completion{Bytes: uint32(len(payload))}, op.Solicited()))
+	c := wr.Completion{Bytes: uint32(len(payload))}
+	r.broughtImmediate(seg, &c)
+	r.completed(rq.complete(c, op.Solicited()))
 	return true
+}
+
+// broughtImmediate says in a completion what a Send has brought beside its payload.
+func (r *receiver) broughtImmediate(last ddp.Segment, c *wr.Completion) {
+	if r.cfg.SendImmediate && last.RsvdULP()&rdmap.ControlImmediate != 0 {
+		c.Value, c.HasImmediate = uint64(last.RsvdULP32()), true
+	}
 }
 
 // tracePlaced records that the payload of a Send is in its receive.
@@ -144,6 +153,8 @@ func (r *receiver) sendDone(op rdmap.Opcode, last ddp.Segment, n uint64) streamF
 			return f
 		}
 		r.count.invalidates++
+	} else {
+		r.broughtImmediate(last, &c)
 	}
 	r.completed(r.closeRecv(c, op.Solicited()))
 	return noFault

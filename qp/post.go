@@ -68,13 +68,19 @@ func (q *QP) refusal(err error) error {
 }
 
 // allFlags are the flags there are.
-const allFlags = wr.Unsignaled | wr.ReadFence | wr.LocalFence
+const allFlags = wr.Unsignaled | wr.ReadFence | wr.LocalFence | wr.WithImmediate
 
 // check finds the Immediate Errors of a request (verbs draft 9.3.1.1). Modifiers
 // that do not go with its operation type are not looked at.
 func (s *sendQueue) check(r *wr.Request) error {
 	if r.Flags&^allFlags != 0 {
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("flags %#x are none of %#x", uint8(r.Flags&^allFlags), uint8(allFlags)), Remedy: "leave those out"}
+	}
+	if r.Flags&wr.WithImmediate != 0 && (!s.sendImmediate || r.Op != wr.OpSend && r.Op != wr.OpSendSE) {
+		return &wr.Reason{
+			Err: wr.ErrInvalidModifier, What: fmt.Sprintf("the flag WithImmediate of %v", r.Op),
+			Remedy: "set QPConfig.SendImmediate at both ends, and use it with OpSend and OpSendSE alone",
+		}
 	}
 	if r.Op.IsExtension() && !s.extensions {
 		return &wr.Reason{

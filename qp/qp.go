@@ -89,6 +89,8 @@ type Config struct {
 	// Modify.Extensions does not say otherwise: MPA cannot negotiate it. Without, its
 	// opcodes are unexpected and its operations invalid.
 	Extensions bool
+	// SendImmediate says that Sends may bring Immediate Data with their payload, in both directions.
+	SendImmediate bool
 	// BlockMode says that the RNIC takes block lists: Fast-Register then has
 	// another status for a buffer size (figure 36).
 	BlockMode bool

@@ -247,6 +247,7 @@ type sendQueue struct {
 	// sendSGE and writeSGE bound the list of a Send and of an RDMA Write.
 	sendSGE, writeSGE int
 	extensions        bool // RFC 7306 is spoken; guarded by postMu
+	sendImmediate     bool // Sends may bring Immediate Data with their payload
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 	doneMu            lockorder.Mutex[lockorder.Done]
@@ -258,7 +259,7 @@ type sendQueue struct {
 
 func (s *sendQueue) init(c *Config) {
 	s.sendSGE, s.writeSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.SendCQ, c.ID
-	s.context, s.extensions = c.Context, c.Extensions
+	s.context, s.extensions, s.sendImmediate = c.Context, c.Extensions, c.SendImmediate
 	s.workQueue.init(c.SendDepth, max(c.SendSGE, c.WriteSGE), func(e *sqe, list []wr.SGE) { e.sgl = list })
 }
 

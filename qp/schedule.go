@@ -134,11 +134,29 @@ func (t *transmitter) nextRequest() (bool, streamFault) {
 		t.startAtomic()
 	default:
 		m.op, m.msn = sendOpcodes[e.op], t.sendMSN.Next()
-		if e.op.Invalidates() {
-			m.inv = uint32(e.invalidate)
-		}
+		m.field, m.imm = e.untaggedField(), e.flags&wr.WithImmediate != 0
 	}
 	return true, noFault
+}
+
+// untaggedField is what the Invalidate STag field of a Send says.
+func (e *sqe) untaggedField() uint32 {
+	switch {
+	case e.op.Invalidates():
+		return uint32(e.invalidate)
+	case e.flags&wr.WithImmediate != 0:
+		return uint32(e.immediate)
+	}
+	return 0
+}
+
+// sendControl is the RDMAP control octet of a Send.
+func sendControl(op rdmap.Opcode, immediate bool) byte {
+	c := rdmap.Control(op)
+	if immediate {
+		c |= rdmap.ControlImmediate
+	}
+	return c
 }
 
 // sendOpcodes are those of the messages of queue 0: that of a Write with Immediate is the

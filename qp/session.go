@@ -211,7 +211,8 @@ type keepalive struct {
 type message struct {
 	kind   messageKind
 	op     rdmap.Opcode
-	inv    uint32 // Invalidate STag
+	field  uint32 // Invalidate STag, or Immediate Data of a Send: see sqe.untaggedField
+	imm    bool   // a Send with Immediate Data
 	msn    uint32
 	stag   uint32
 	to     uint64

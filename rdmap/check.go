@@ -18,6 +18,11 @@ const (
 // zero.
 func Control(op Opcode) byte { return version | byte(op)&maskOpcode }
 
+// ControlImmediate is a reserved bit of the control octet of a Send, which other receivers do not look at (RFC 5040
+// 4.1). Between softrnics that have agreed on it, it says that the Invalidate STag field holds 32 bits of Immediate Data
+// (docs/decisions/0039-send-with-immediate.md).
+const ControlImmediate byte = 0x10
+
 // OpcodeOf is the opcode in a control octet, known or not.
 func OpcodeOf(control byte) Opcode { return Opcode(control & maskOpcode) }
 

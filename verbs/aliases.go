@@ -187,6 +187,9 @@ const (
 	// LocalFence holds an Invalidate Local STag back until all earlier
 	// operations of this queue have completed (8.2.2.2).
 	LocalFence Flags = wr.LocalFence
+	// WithImmediate has an OpSend or OpSendSE bring the low half of Immediate with its payload, in one message and one
+	// completion. It is of softrnic's own, for queue pairs that speak it at both ends (decision 0039).
+	WithImmediate Flags = wr.WithImmediate
 )
 
 // Flow is what has gone one way in messages of one RDMAP opcode.
@@ -399,7 +402,7 @@ func ParseRemote(b []byte) (Remote, error) { return wr.ParseRemote(b) }
 // elements name is in use until the request completes (verbs draft 8.2.2).
 //
 //	Op                      fields used besides ID and Flags
-//	OpSend, OpSendSE        SGL
+//	OpSend, OpSendSE        SGL; Immediate, with the flag WithImmediate
 //	OpSend...Invalidate     SGL, Invalidate (the peer's STag)
 //	OpWrite                 SGL, Remote
 //	OpRead                  Local, Remote

@@ -73,6 +73,10 @@ type QPConfig struct {
 	// negotiate it, cm.Config.Extensions does. It is off by default: posting such an operation is
 	// ErrInvalidOp then, and a peer that sends one gets Terminate 0x0206.
 	Extensions bool
+	// SendImmediate lets Sends bring 32 bits of Immediate Data with their payload (the flag WithImmediate), in both directions.
+	// It is of softrnic's own and uses a reserved bit: both programs have to know that the other's queue pair has it. A peer
+	// without it takes such a message for a plain Send.
+	SendImmediate bool
 	// CloseTimeout bounds the states Closing and Terminate; 0 stands for 5 s.
 	CloseTimeout time.Duration
 	// Context is a value of the program's. Completions hand it back.
@@ -172,7 +176,7 @@ func (q *QP) config(id QPID) qp.Config {
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
 		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
-		PlacedWrites: c.PlacedWrites,
+		PlacedWrites: c.PlacedWrites, SendImmediate: c.SendImmediate,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
 		Trace: r.trace, Labels: r.labels, Inventory: r.counted,
 	}

@@ -12,7 +12,8 @@ type Completion struct {
 	Bytes uint32
 	// Value are the eight octets of Immediate Data that a successful OpRecv has
 	// brought, the first of them the most significant, if HasImmediate: nothing is
-	// placed in the buffers of that receive then, and Bytes is 0. For a successful Atomic
+	// placed in the buffers of that receive then, and Bytes is 0. (Of a Send WithImmediate it is the 32 bits, and Bytes
+	// its payload.) For a successful Atomic
 	// Operation it is what the memory held before (RFC 7306 5.2.2, 6.1). If the request
 	// failed it means nothing to a program: Err finds the reason by it.
 	Value uint64

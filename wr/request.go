@@ -113,6 +113,9 @@ const (
 	// LocalFence holds an Invalidate Local STag back until all earlier
 	// operations of this queue have completed (8.2.2.2).
 	LocalFence
+	// WithImmediate has an OpSend or OpSendSE bring the low half of Immediate with its payload, in one message and one
+	// completion. It is of softrnic's own, for queue pairs that speak it at both ends (decision 0039).
+	WithImmediate
 )
 
 // Request is a work request for the Send Queue, of any operation type: the zero
@@ -120,7 +123,7 @@ const (
 // elements name is in use until the request completes (verbs draft 8.2.2).
 //
 //	Op                      fields used besides ID and Flags
-//	OpSend, OpSendSE        SGL
+//	OpSend, OpSendSE        SGL; Immediate, with the flag WithImmediate
 //	OpSend...Invalidate     SGL, Invalidate (the peer's STag)
 //	OpWrite                 SGL, Remote
 //	OpRead                  Local, Remote

@@ -40,7 +40,12 @@ func accept(c *call, q *uabi.Accept) error {
 		return err
 	}
 	d := c.dev
-	conn, err := r.Accept(context.Background(), qp.Verbs(), d.connConfig(&q.ConnParam))
+	cfg := d.connConfig(&q.ConnParam)
+	if i.peerTakesImmediate {
+		offerImmediate(&cfg, true)
+	}
+	qp.PeerTakesImmediate(i.peerTakesImmediate)
+	conn, err := r.Accept(context.Background(), qp.Verbs(), cfg)
 	if err != nil {
 		_ = r.Reject(nil) // if it stands: the program has changed the queue pair's state meanwhile
 		return refuse(errnoOf(err), "%v", err)

@@ -30,6 +30,9 @@ func connect(c *call, q *uabi.Connect) error {
 		return err
 	}
 	cfg := c.dev.connConfig(&q.ConnParam)
+	if c.dev.config.RoCE {
+		offerImmediate(&cfg, false)
+	}
 	// Take asks package uverbs, which may ask an id to disconnect: not with dev.mu held.
 	var i *id
 	err = c.with(q.ID, func(k *id) error {

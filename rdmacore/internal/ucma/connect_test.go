@@ -141,6 +141,46 @@ func TestConnectRoCE(t *testing.T) {
 	p.destroy(l)
 }
 
+// TestPeerTakesImmediate: with the RoCE presentation two softrnics agree on Sends with Immediate Data behind the programs' private
+// data, of which these see nothing. With iWARP nothing is added, and a peer that does not say so is not sent any.
+func TestPeerTakesImmediate(t *testing.T) {
+	roce, iwarp := asRoCE, func(*uverbs.Config) {}
+	for _, row := range []struct {
+		name           string
+		client, server func(*uverbs.Config)
+		agreed         bool
+		heard          string
+	}{
+		{"RoCE", roce, roce, true, "hello"},
+		{"iWARP", iwarp, iwarp, false, "hello"},
+		{"RoCE to iWARP", roce, iwarp, false, "helloSRNRoCE\x01"},
+		{"iWARP to RoCE", iwarp, roce, false, "hello"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			client, server := newDevice(t, row.client).program(), newDevice(t, row.server).program()
+			l, at := server.listen(1, netip.AddrPortFrom(loopback, 0))
+			c, cqp, sqp := client.create(2), client.qp(), server.qp()
+			client.resolve(c, at)
+			require.NoError(t, client.connect(c, cqp, "hello"))
+			e := server.expect(uabi.CMEventConnectRequest)
+			assert.Equal(t, row.heard, private(e))
+			require.NoError(t, server.accept(e.ID, 3, sqp, "welcome"))
+			server.expect(uabi.CMEventEstablished)
+			client.token()
+			require.NoError(t, client.getEvent())
+			assert.Equal(t, "welcome", private(got[uabi.EventResp](client)))
+			for _, p := range []*program{client, server} {
+				qpn := cqp
+				if p == server {
+					qpn = sqp
+				}
+				assert.Equal(t, row.agreed, p.dev.uv.QP(qpn).TakesImmediate())
+			}
+			server.destroy(l)
+		})
+	}
+}
+
 func TestReject(t *testing.T) {
 	said := make(chan string, 8)
 	d := newDevice(t, func(c *uverbs.Config) { c.Report = func(s string) { said <- s } })

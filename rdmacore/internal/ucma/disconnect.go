@@ -19,8 +19,14 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 	if a, err := conn.QP().Query(); err == nil && d.config.RoCE && !a.PlacedWrites {
 		d.note("id %d: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", i.num)
 	}
+	private := conn.PrivateData()
+	if d.config.RoCE && !i.passive {
+		var takes bool
+		private, takes = cutImmediate(private, true)
+		conn.QP().Context().(*uverbs.QP).PeerTakesImmediate(takes)
+	}
 	gone := i.state == destroying
-	i.push(kind, 0, func(e *event) { e.conn(conn.PrivateData(), conn.IRD(), conn.ORD()) })
+	i.push(kind, 0, func(e *event) { e.conn(private, conn.IRD(), conn.ORD()) })
 	d.mu.Unlock()
 	if gone {
 		i.Disconnect()

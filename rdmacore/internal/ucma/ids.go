@@ -60,6 +60,8 @@ type id struct {
 	room     chan struct{}
 	// Of a child: its Request, until it is answered.
 	request *cm.Request
+	// peerTakesImmediate says that the peer's device has asked for Sends with payload and Immediate Data.
+	peerTakesImmediate bool
 	// The same of an id for datagrams.
 	setups *setupListener
 	setup  *setupRequest

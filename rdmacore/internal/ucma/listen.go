@@ -88,11 +88,15 @@ func (i *id) requested(r *cm.Request) bool {
 	}
 	k := d.add(i.file, 0)
 	k.state, k.passive, k.silent, k.request, k.options = connecting, true, true, r, i.options
+	private := r.PrivateData()
+	if d.config.RoCE {
+		private, k.peerTakesImmediate = cutImmediate(private, false)
+	}
 	k.src, k.dst = tcpAddr(r.LocalAddr(), i.src), tcpAddr(r.RemoteAddr(), i.src)
 	k.src = netip.AddrPortFrom(k.src.Addr(), i.src.Port()) // not the TCP port that may stand for it
 	i.push(uabi.CMEventConnectRequest, 0, func(e *event) {
 		e.child, e.resp.ID = k, k.num
-		e.conn(r.PrivateData(), r.PeerORD(), r.PeerIRD())
+		e.conn(private, r.PeerORD(), r.PeerIRD())
 	})
 	return true
 }

@@ -70,6 +70,7 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 		cancel(nil)
 		return err
 	}
+	q.PeerTakesImmediate(true) // no other device brings queue pairs up by hand with this one
 	go l.run(timeout, order == 0, func() { stop(); cancel(nil) })
 	return nil
 }

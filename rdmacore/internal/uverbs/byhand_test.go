@@ -122,6 +122,30 @@ func TestByHandSpeaksRFC7306(t *testing.T) {
 	assert.NotZero(t, b.one().WCFlags&uabi.WCWithImm)
 }
 
+// TestByHandSendImmediate: a Send with both payload and Immediate Data is one completion.
+func TestByHandSendImmediate(t *testing.T) {
+	a, b := at(t, addr1), at(t, addr2)
+	a.raise(b)
+	b.raise(a)
+	for i := range uint64(3) {
+		_, err := b.recv(i, b.sge(0, 64))
+		require.NoError(t, err)
+	}
+	a.fill(0, []byte("payload"))
+	for i, inline := range []uint32{0, uabi.SendInline} {
+		w := signaled(uabi.WRSendWithImm, 2)
+		w.Ex, w.SendFlags = [4]byte{0xca, 0xfe, 0, byte(i)}, w.SendFlags|inline
+		a.posted(w, a.sge(0, 7))
+		assert.EqualValues(t, uabi.WCSend, a.one().Opcode)
+		c := b.one()
+		assert.Equal(t, [3]uint32{uabi.WCRecv, uabi.WCWithImm, 7}, [3]uint32{c.Opcode, c.WCFlags, c.ByteLen})
+		assert.Equal(t, w.Ex, c.Ex)
+		assert.Equal(t, "payload", string(b.read(0, 7)))
+	}
+	a.posted(signaled(uabi.WRSend, 3), a.sge(0, 7))
+	assert.Zero(t, b.one().WCFlags, "a plain one brings none")
+}
+
 // TestByHandToItself: a queue pair that is its own peer.
 func TestByHandToItself(t *testing.T) {
 	s := at(t, addr1)

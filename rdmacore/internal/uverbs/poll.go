@@ -141,6 +141,10 @@ func wc(w *uabi.WC, d *verbs.Completion, qpn uint32) {
 	}
 	if d.HasImmediate { // see immediate
 		w.WCFlags |= uabi.WCWithImm
+		if d.Bytes > 0 { // see sendImmediate: all others come without payload
+			binary.BigEndian.PutUint32(w.Ex[:], uint32(d.Value))
+			return
+		}
 		binary.BigEndian.PutUint32(w.Ex[:], uint32(d.Value>>32))
 		if n := uint32(d.Value); n != immediateAlone {
 			w.Opcode, w.ByteLen = uabi.WCRecvRDMAWithImm, n

@@ -185,7 +185,7 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 		s.Op, s.Invalidate = either(solicited, verbs.OpSendSEInvalidate, verbs.OpSendInvalidate), key
 	case uabi.WRSendWithImm:
 		if octets(s.SGL) != 0 { // RFC 7306 6: Immediate Data is a message of its own
-			return refuse(syscall.EOPNOTSUPP, "iWARP has no Send with both a payload and Immediate Data; Write with Immediate Data, or one of the two")
+			return q.sendImmediate(w, s)
 		}
 		s.Op, s.Immediate, s.SGL = either(solicited, verbs.OpImmediateSE, verbs.OpImmediate), immediate(w.Ex, immediateAlone), nil
 	case uabi.WRRDMAWrite:
@@ -211,6 +211,24 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 	}
 	return nil
 }
+
+// sendImmediate makes s of a Send with both a payload and Immediate Data, which softrnics alone have (decision 0039).
+func (q *QP) sendImmediate(w *uabi.SendWR, s *verbs.Request) error {
+	if !q.peerTakesImmediate.Load() {
+		return refuse(syscall.EOPNOTSUPP, "iWARP has no Send with both a payload and Immediate Data, and the peer is no softrnic that takes one "+
+			"(both ends under `rnic run --as roce`, or queue pairs brought up by hand): Write with Immediate Data, or send one of the two")
+	}
+	s.Op = either(w.SendFlags&uabi.SendSolicited != 0, verbs.OpSendSE, verbs.OpSend)
+	s.Flags |= verbs.WithImmediate
+	s.Immediate = uint64(binary.BigEndian.Uint32(w.Ex[:]))
+	return nil
+}
+
+// TakesImmediate reports what PeerTakesImmediate has said.
+func (q *QP) TakesImmediate() bool { return q.peerTakesImmediate.Load() }
+
+// PeerTakesImmediate says whether the peer of the queue pair's stream takes Sends with both a payload and Immediate Data.
+func (q *QP) PeerTakesImmediate(yes bool) { q.peerTakesImmediate.Store(yes) }
 
 func takesInline(op uint32) bool {
 	switch op {

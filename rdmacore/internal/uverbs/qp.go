@@ -4,6 +4,7 @@ package uverbs
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
@@ -27,6 +28,8 @@ type QP struct {
 
 	sendCQ, recvCQ *cq
 	ud             *datagrams // of a UD queue pair; else nil
+	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
+	peerTakesImmediate atomic.Bool
 
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
 	inline   inlineRing
@@ -169,7 +172,8 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 		PD: o.pd.pd, SendCQ: send.cq, RecvCQ: recv.cq,
 		SendDepth: max(1, int(q.MaxSendWR)), RecvDepth: max(1, int(q.MaxRecvWR)),
 		SendSGE: max(1, int(q.MaxSendSGE)), RecvSGE: max(1, int(q.MaxRecvSGE)),
-		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, ReadIntoLocal: true, PlacedWrites: f.dev.config.RoCE, Context: o,
+		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, ReadIntoLocal: true, PlacedWrites: f.dev.config.RoCE,
+		SendImmediate: true, Context: o,
 	}
 	if q.IsSRQ != 0 {
 		if o.srq, err = use(&f.srqs, q.SRQHandle, "shared receive queue"); err != nil {
