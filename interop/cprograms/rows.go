@@ -255,7 +255,7 @@ func fabricRows() []row {
 // ownRows are what a program may expect of its process: threads, many queue pairs, waiting, signals, memory that vanishes, ends.
 func ownRows() []row {
 	var all []row
-	for _, mode := range []string{"threads", "many", "wake", "signals", "unmap", "exit"} {
+	for _, mode := range []string{"threads", "many", "immediate", "wake", "signals", "unmap", "exit"} {
 		for _, flags := range []string{"", "--as roce"} {
 			all = append(all, row{
 				pkg: "ours, in C", client: "./behave " + mode + " HOST", flags: flags, want: mode + ": ok", checks: true,

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "pair.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -118,6 +119,42 @@ static void many(void)
 		traffic(&p[i], 2, 256);
 	for (int i = 0; i < MANY; i++)
 		end(&p[i]);
+}
+
+/* immediate: a Send with payload and Immediate Data is one completion, in order with others; an iWARP adapter has none. */
+static void immediate(void)
+{
+	enum { SIZE = 3000, MOST = 8 };
+	static unsigned char a[SIZE], b[MOST][SIZE];
+	struct pair p;
+	make(&p);
+	struct ibv_mr *out, *in;
+	MUST(out = rdma_reg_msgs(p.client, a, sizeof a));
+	MUST(in = rdma_reg_msgs(p.server, b, sizeof b));
+	for (int i = 0; i < MOST; i++)
+		MUST(rdma_post_recv(p.server, NULL, b[i], SIZE, in) == 0);
+	memset(a, 0xa5, sizeof a);
+	bool iwarp = p.client->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+	for (uint32_t i = 0; i < MOST; i++) {
+		unsigned size = i * SIZE / MOST; /* the first has none */
+		bool with = i % 2 == 0;
+		struct ibv_sge sge = {(uintptr_t)a, size, out->lkey};
+		struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = with ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, .imm_data = htonl(i)}, *bad;
+		int refused = ibv_post_send(p.client->qp, &wr, &bad);
+		if (with && iwarp && size > 0) {
+			MUST(refused == EOPNOTSUPP);
+			continue;
+		}
+		MUST(refused == 0);
+		struct ibv_wc wc = completion(p.server->recv_cq);
+		MUST(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.byte_len == size);
+		MUST(!!(wc.wc_flags & IBV_WC_WITH_IMM) == with && (!with || wc.imm_data == htonl(i)));
+		MUST(iwarp || memcmp(a, b[i], size) == 0);
+		MUST(completion(p.client->send_cq).status == IBV_WC_SUCCESS);
+	}
+	rdma_dereg_mr(out);
+	rdma_dereg_mr(in);
+	end(&p);
 }
 
 /* wake: who blocks in ibv_get_cq_event, in poll or in rdma_get_cm_event wakes up. */
@@ -391,7 +428,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 		bool alone;
-	} modes[] = {{"threads", threads, false}, {"many", many, false}, {"wake", wake, false}, {"signals", signals, false}, {"unmap", unmap, false}, {"exit", exits, true}};
+	} modes[] = {{"threads", threads, false}, {"many", many, false}, {"immediate", immediate, false}, {"wake", wake, false}, {"signals", signals, false}, {"unmap", unmap, false}, {"exit", exits, true}};
 	if (argc == 3)
 		for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
 			if (strcmp(argv[1], modes[i].name) == 0) {
@@ -404,6 +441,6 @@ int main(int argc, char **argv)
 				printf("%s: ok\n", modes[i].name);
 				return 0;
 			}
-	fprintf(stderr, "usage: behave threads|many|wake|signals|unmap|exit HOST\n");
+	fprintf(stderr, "usage: behave threads|many|immediate|wake|signals|unmap|exit HOST\n");
 	return 2;
 }
