@@ -284,6 +284,17 @@ func ownRows() []row {
 			before: "gcc -O1 -Wall -Werror -pthread -o begins HERE/programs/begins.c -lrdmacm -libverbs",
 		})
 	}
+	// Tools that look at a program see what it does wrong, and nothing of ours.
+	all = append(all, row{
+		pkg: "ours, in C", client: "./behave-asan threads HOST", want: "threads: ok", checks: true,
+		before: "gcc -g -O1 -Wall -Werror -fsanitize=address,undefined -pthread -o behave-asan HERE/programs/behave.c -lrdmacm -libverbs",
+	}, row{
+		pkg: "ours, in C", client: "./behave-tsan threads HOST", want: "threads: ok", checks: true,
+		before: "gcc -g -O1 -Wall -Werror -fsanitize=thread -pthread -o behave-tsan HERE/programs/behave.c -lrdmacm -libverbs",
+	}, row{
+		pkg: "valgrind", client: "valgrind --error-exitcode=9 ./behave immediate HOST", want: "(?s)immediate: ok.*ERROR SUMMARY: 0 errors", checks: true,
+		before: "gcc -g -O1 -Wall -Werror -pthread -o behave HERE/programs/behave.c -lrdmacm -libverbs",
+	})
 	// A GODEBUG for others must not have Go's runtime interrupt the program's threads.
 	for _, command := range []string{"./sleeps sleeps HOST 10", "env GODEBUG=asyncpreemptoff=0 ./sleeps urgent HOST 10"} {
 		all = append(all, row{

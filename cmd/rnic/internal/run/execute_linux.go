@@ -90,11 +90,16 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 	if err := settings.WriteTree(tree.path, a.Interface); err != nil {
 		return fmt.Errorf("writing the device's files: %w", err)
 	}
+	valgrind, err := writeSuppressions(tree.path, os.Getenv("VALGRIND_OPTS"))
+	if err != nil {
+		return err
+	}
 	program := exec.Command(path, args[1:]...)
 	program.Args[0] = args[0]
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	program.Env = os.Environ()
-	for _, v := range environment(settings, libs, tree.path, os.Getenv("LD_PRELOAD")) {
+	preload := preloadList(libs.preload, addressSanitizer(path), os.Getenv("LD_PRELOAD"))
+	for _, v := range append(environment(settings, tree.path, preload), [2]string{"VALGRIND_OPTS", valgrind}) {
 		program.Env = append(program.Env, v[0]+"="+v[1])
 	}
 	if f.stats.On() {

@@ -86,13 +86,10 @@ func (f flags) settings(libs libraries) rdmacore.Settings {
 // envTree leads libibverbs to the device's files.
 const envTree = "SYSFS_PATH"
 
-// environment are the additional variables of the program: name, value. tree is the folder of sysfs files, preload the
-// value of LD_PRELOAD so far.
-func environment(s rdmacore.Settings, libs libraries, tree, preload string) [][2]string {
-	if preload != "" {
-		preload = ":" + preload
-	}
-	return append(s.Environment(), [2]string{"LD_PRELOAD", libs.preload + preload}, [2]string{envTree, tree})
+// environment are the additional variables of the program: name, value. tree is the folder of sysfs files, preload what
+// LD_PRELOAD is to be.
+func environment(s rdmacore.Settings, tree, preload string) [][2]string {
+	return append(s.Environment(), [2]string{"LD_PRELOAD", preload}, [2]string{envTree, tree})
 }
 
 // failed is the error of a step before the program runs.
