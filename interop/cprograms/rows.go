@@ -237,6 +237,8 @@ func fabricRows() []row {
 		const command = "ucx_perftest -x rc_verbs -d softrnic0:1 -n 1000 -w 100 -t "
 		return row{pkg: "ucx-utils", server: command + test, client: command + test + " HOST", port: portUCX, flags: "--as roce"}
 	}
+	swap := uct("swap")
+	swap.cannot = "UCX offers no swap over verbs alone, whatever the device (uct_rc_iface_query)"
 	tag := row{
 		pkg: "ucx-utils", server: "env UCX_TLS=rc_v,ud_v ucx_perftest -n 1000 -w 100 -t tag_lat", port: portUCX, flags: "--as roce",
 		client: "env UCX_TLS=rc_v,ud_v ucx_perftest -n 1000 -w 100 -t tag_lat HOST",
@@ -248,7 +250,8 @@ func fabricRows() []row {
 		msg,
 		ping(`fi_pingpong -c -p "verbs;ofi_rxm" -e rdm`),
 		mpi,
-		uct("am_lat"), uct("put_lat"), uct("put_bw"), tag,
+		uct("am_lat"), uct("put_lat"), uct("put_bw"), uct("put_lat -D bcopy"), uct("get -D bcopy"), uct("get -D zcopy -s 4096"),
+		uct("add_mr"), uct("add_lat"), uct("fadd"), uct("cswap"), swap, tag,
 	}
 }
 

@@ -70,11 +70,21 @@ func (d *Device) attributes(p *uabi.QueryDeviceResp) {
 		MaxCQ: uint32(l.CQs), MaxCQE: maxCQE, MaxMR: uint32(min(l.Regions, maxObjects-1)), MaxPD: uint32(l.PDs),
 		MaxQPRdAtom: maxReads, MaxResRdAtom: maxReads, MaxQPInitRdAtom: maxReads,
 		MaxAH:     maxObjects - 1,
-		AtomicCap: 2, // IB_ATOMIC_GLOB: the memory is the host's
+		AtomicCap: atomicGlob,
 		MaxSRQ:    uint32(l.SRQs), MaxSRQWR: maxWR, MaxSRQSGE: maxSGE, MaxPkeys: 1, PhysPortCnt: 1,
 		DeviceCapFlags: uabi.DeviceMemMgtExtensions | uabi.DeviceSRQResize,
 	}
+	if d.config.RoCE {
+		p.AtomicCap = atomicHCA
+	}
 }
+
+// What atomics are atomic with: the device's alone, which is what RoCE adapters say, and programs for them ask whether it is
+// just that (UCX up to 1.13); or the processors' too, which is so here.
+const (
+	atomicHCA  = 1
+	atomicGlob = 2
+)
 
 // queryPort answers for port 1, the only one: active, Ethernet, MTU 4096.
 func (f *File) queryPort(q *uabi.QueryPort, p *uabi.QueryPortResp) error {
