@@ -266,6 +266,7 @@ func ownRows() []row {
 			})
 		}
 	}
+	all = append(all, endRows()...)
 	for _, mode := range handlerModes {
 		all = append(all, row{
 			pkg: "ours, in C", client: "./handlers " + mode + " HOST 3", want: mode + ": ok", checks: true, before: buildHandlers,
@@ -314,3 +315,21 @@ func ownRows() []row {
 const buildHandlers = "gcc -O1 -Wall -Werror -pthread -o handlers HERE/programs/handlers.c -lrdmacm -libverbs"
 
 var handlerModes = []string{"small", "deep", "onstack", "altstack", "profile", "children", "jump", "verbs", "faults"}
+
+// endRows are ends that an InfiniBand adapter gives, each with what the user is told of it.
+func endRows() []row {
+	const build = "gcc -O1 -Wall -Wextra -Werror -o ends HERE/programs/ends.c -libverbs"
+	var all []row
+	for _, r := range []struct{ mode, flags, says string }{
+		{"number", "", "no queue pair there has this number"},
+		{"number", "--as roce", ""},
+		{"gid", "--as roce", "does not reach"},
+		{"gone", "", "no queue pair there has this number"},
+		{"silent", "", "does not reach"},
+	} {
+		all = append(all, row{
+			pkg: "ours, in C", client: "./ends " + r.mode, flags: r.flags, want: "(?s)" + r.says + ".*" + r.mode + ": ok", checks: true, before: build,
+		})
+	}
+	return all
+}

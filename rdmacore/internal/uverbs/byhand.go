@@ -19,20 +19,18 @@ import (
 //
 // Each 256 queue pairs of a process share a listener on the device's address. Of two queue pairs the one with the lower (address,
 // number) dials the port that the other's number has; MODIFY_QP returns at once, and what is posted meanwhile
-// waits. docs/c-programs.md tells programs what that means.
+// waits (byhand_trials.go). docs/c-programs.md tells programs what that means.
 
 const (
 	// qpsPerPort is how many queue pairs share a listener.
 	qpsPerPort = 1 << 8
 	// maxEarly is how many Requests of all queue pairs wait for their own change to RTR.
 	maxEarly = 256
-	// byHandTimeout is how long a peer may take from this side's change to RTR to its own.
-	byHandTimeout = time.Minute
 )
 
 // byHand is what a device knows of its queue pairs' numbers.
 type byHand struct {
-	timeout time.Duration // 0 stands for byHandTimeout; set before use
+	least time.Duration // 0 stands for leastPatience; set before use
 
 	mu    sync.Mutex
 	ports map[uint16]*handPort // guarded by mu, as below
@@ -143,7 +141,7 @@ func (d *Device) freeQPN(q *QP) {
 		delete(h.ports, p.number)
 	}
 	h.mu.Unlock()
-	refuseAll(o.early)
+	refuseAll(o.early, sayNone)
 	if o.link != nil {
 		o.link.cancel(errGone)
 	}
@@ -155,10 +153,10 @@ func (d *Device) freeQPN(q *QP) {
 	}
 }
 
-// refuseAll rejects Requests, in the background: a peer may not read.
-func refuseAll(rs []*cm.Request) {
+// refuseAll rejects Requests with a word for the peer, in the background: a peer may not read.
+func refuseAll(rs []*cm.Request, why string) {
 	for _, r := range rs {
-		go func() { _ = r.Reject(nil) }()
+		go func() { _ = r.Reject([]byte(why)) }()
 	}
 }
 

@@ -10,12 +10,11 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/tcpsock"
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
-	"github.com/softrnic/softrnic/verbs"
 )
 
 // link brings one queue pair up by hand, and sees its end.
@@ -35,7 +34,8 @@ type link struct {
 
 	mu    sync.Mutex
 	close func() // begins an orderly close; nil before it is up
-	once  sync.Once
+	trials
+	once sync.Once
 }
 
 // toRTR is MODIFY_QP to RTR with the peer's queue pair number, m, which nobody has taken: it begins to
@@ -57,21 +57,13 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 		order = int(q.qpn) - int(m.DestQPNum)
 	}
 	l := &link{dev: d, qp: q, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{})}
-	timeout := d.hand.timeout
-	if timeout == 0 {
-		timeout = byHandTimeout
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	l.cancel = cancel
-	var stop context.CancelFunc
-	l.ctx, stop = context.WithTimeout(ctx, timeout)
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	if err := d.begin(l); err != nil {
-		stop()
-		cancel(nil)
+		l.cancel(nil)
 		return err
 	}
 	q.PeerTakesImmediate(true) // no other device brings queue pairs up by hand with this one
-	go l.run(timeout, order == 0, func() { stop(); cancel(nil) })
+	go l.run(order == 0)
 	return nil
 }
 
@@ -93,7 +85,7 @@ func (d *Device) begin(l *link) error {
 		if _, src, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
 			l.request <- r
 		} else {
-			refuseAll([]*cm.Request{r})
+			refuseAll([]*cm.Request{r}, l.stranger(r, src))
 		}
 	}
 	o.early = nil
@@ -101,23 +93,23 @@ func (d *Device) begin(l *link) error {
 }
 
 // run brings the queue pair up, and waits for the end of the stream.
-func (l *link) run(timeout time.Duration, self bool, release func()) {
-	var done <-chan struct{}
-	var err error
-	if self {
-		done, err = l.toItself()
-	} else {
-		done, err = l.connect(timeout)
+func (l *link) run(self bool) {
+	l.qp.trying.Store(l)
+	if send, _ := verbsinternal.Room(l.qp.qp); send < l.qp.sendDepth {
+		l.qp.tried()
 	}
+	done, err := l.connect(self)
+	l.qp.trying.Store(nil)
+	l.settled()
 	close(l.up)
 	l.refuse()
 	stopped := context.Cause(l.ctx)
-	release()
+	l.cancel(nil)
 	switch {
 	case err != nil && errors.Is(stopped, errGone):
 		return
 	case err != nil:
-		l.failed(err, stopped)
+		l.failed()
 		return
 	case errors.Is(stopped, errGone): // too late to stop: it has come up meanwhile
 		_ = l.qp.qp.LLPStream().Reset()
@@ -134,14 +126,14 @@ func (l *link) refuse() {
 	l.found = true
 	select {
 	case r := <-l.request:
-		refuseAll([]*cm.Request{r})
+		refuseAll([]*cm.Request{r}, sayTaken)
 	default:
 	}
 }
 
-// connect dials, or accepts the peer's Request.
-func (l *link) connect(timeout time.Duration) (<-chan struct{}, error) {
-	cfg := cm.Config{IRD: maxReads, NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: timeout}
+// attempt dials, or accepts the peer's Request.
+func (l *link) attempt() (<-chan struct{}, error) {
+	cfg := cm.Config{IRD: maxReads, NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: attemptTime}
 	var conn *cm.Conn
 	var err error
 	if l.dials {
@@ -151,7 +143,7 @@ func (l *link) connect(timeout time.Duration) (<-chan struct{}, error) {
 		case r := <-l.request:
 			conn, err = r.Accept(l.ctx, l.qp.qp, cfg)
 			if err != nil {
-				refuseAll([]*cm.Request{r}) // if it stands: one that was answered is left alone
+				l.again(r)
 			}
 		case <-l.ctx.Done():
 			err = context.Cause(l.ctx)
@@ -167,9 +159,20 @@ func (l *link) connect(timeout time.Duration) (<-chan struct{}, error) {
 	return conn.Done(), nil
 }
 
+// again waits for another Request behind r, which did not come to anything.
+func (l *link) again(r *cm.Request) {
+	refuseAll([]*cm.Request{r}, "the connection has failed") // if it stands: one that was answered is left alone
+	h := &l.dev.hand
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.found = false
+}
+
 func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
 	cfg.PrivateData = handData(l.dest, l.qp.qpn)
 	me := l.dev.config.Addr
+	ctx, cancel := context.WithTimeout(l.ctx, attemptTime)
+	defer cancel()
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(me, 0)), Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { l.dev.Own(int(fd)) })
 	}}
@@ -177,31 +180,15 @@ func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
 	if peer.IsLinkLocalUnicast() {
 		peer = peer.WithZone(me.Zone())
 	}
-	nc, err := d.DialContext(l.ctx, "tcp", netip.AddrPortFrom(peer, uint16(l.dest>>8)).String())
+	nc, err := d.DialContext(ctx, "tcp", netip.AddrPortFrom(peer, uint16(l.dest>>8)).String())
 	if err != nil {
 		return nil, tcpsock.NoPort(err)
 	}
-	conn, err := cm.Connect(l.ctx, nc, l.qp.qp, cfg)
+	conn, err := cm.Connect(ctx, nc, l.qp.qp, cfg)
 	if err != nil {
 		_ = nc.Close()
 	}
 	return conn, err
-}
-
-// failed takes a queue pair that did not come up to Error: what was posted flushes, and the program has an
-// asynchronous event.
-func (l *link) failed(err, stopped error) {
-	why := err.Error()
-	if errors.Is(stopped, context.DeadlineExceeded) {
-		why = "the peer's program has not changed its own to RTR in time"
-	}
-	l.dev.Report("by hand", "queue pair %#x does not reach %v, queue pair %#x: %s", l.qp.qpn, l.peer, l.dest, why)
-	if l.dev.config.Trace != nil {
-		l.dev.config.Trace(fmt.Sprintf("uverbs queue pair %#x to %v, %#x: %v", l.qp.qpn, l.peer, l.dest, err))
-	}
-	if l.qp.qp.State() == verbs.StateIdle && l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) == nil {
-		l.dev.raise(&l.qp.async, l.qp.user, uabi.EventQPFatal)
-	}
 }
 
 // closes sets how the link is closed.

@@ -45,43 +45,53 @@ func (d *Device) serve(p *handPort) {
 			return
 		}
 		if dest, src, ok := parseHandData(r.PrivateData()); ok && dest>>8 == uint32(p.number) {
-			refuseAll(d.requested(r, dest, src))
+			d.requested(r, dest, src)
 		} else {
-			refuseAll([]*cm.Request{r})
+			refuseAll([]*cm.Request{r}, "queue pairs of softrnic listen here")
 		}
 	}
 }
 
-// requested gives a Request to the link that waits for it, or keeps it for one to come. It returns those that
-// are to be rejected.
-func (d *Device) requested(r *cm.Request, dest, src uint32) []*cm.Request {
+// What a Request is rejected with: the peer's program is told it.
+const (
+	sayNone    = "no queue pair has this number"
+	sayTaken   = "the queue pair has had its peer"
+	sayAnother = "the queue pair was told another peer's GID or number"
+	sayNewer   = "a later request has come"
+	sayMany    = "too many wait"
+)
+
+// requested gives a Request to the link that waits for it, or keeps it for one to come, or rejects it.
+func (d *Device) requested(r *cm.Request, dest, src uint32) {
 	h := &d.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	o := h.find(dest)
 	switch {
 	case o == nil:
-		return []*cm.Request{r}
+		refuseAll([]*cm.Request{r}, sayNone)
+		return
 	case o.link != nil:
-		if !o.link.wants(r, src) {
-			return []*cm.Request{r}
+		if o.link.wants(r, src) {
+			o.link.request <- r // it has room for the one
+		} else {
+			refuseAll([]*cm.Request{r}, o.link.stranger(r, src))
 		}
-		o.link.request <- r // it has room for the one
-		return nil
+		return
 	}
 	// One of an address: a later one is of a peer that has begun again.
 	if i := slices.IndexFunc(o.early, func(e *cm.Request) bool { return remote(e) == remote(r) }); i >= 0 {
-		old := o.early[i]
+		refuseAll(o.early[i:i+1], sayNewer)
 		o.early[i] = r
-		return []*cm.Request{old}
+		return
 	}
 	if h.early >= maxEarly {
 		d.Report("early", "more than %d connections wait for queue pairs that the program has not changed to RTR", maxEarly)
-		return []*cm.Request{r}
+		refuseAll([]*cm.Request{r}, sayMany)
+		return
 	}
 	o.early = append(o.early, r)
 	h.early++
-	return nil
 }
 
 // wants reports whether a Request is the one that the change to RTR named, by address and by number, and the

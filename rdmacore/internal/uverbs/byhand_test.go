@@ -185,51 +185,6 @@ func TestByHandRefusals(t *testing.T) {
 	talk(t, a, b)
 }
 
-// failing waits for the end of a queue pair that did not come up: its receive is flushed, and there is an event.
-func (s *side) failing() {
-	s.t.Helper()
-	w := s.wait(1)
-	assert.EqualValues(s.t, uabi.WCWRFlushErr, w[0].Status)
-	assert.EqualValues(s.t, uabi.EventQPFatal, s.async().EventType)
-	assert.Equal(s.t, verbs.StateError, s.verbs().Verbs().State())
-}
-
-// TestByHandNobodyComes: neither to the side that dials nor to the one that waits.
-func TestByHandNobodyComes(t *testing.T) {
-	for _, mine := range []netip.Addr{addr1, addr2} {
-		t.Run(mine.String(), func(t *testing.T) {
-			other := addr1
-			if mine == addr1 {
-				other = addr2
-			}
-			var said []string
-			p := open(t, Config{Addr: mine, Report: func(s string) { said = append(said, s) }})
-			p.dev.hand.timeout = 20 * time.Millisecond
-			p.context()
-			a, b := newSide(p, allRights), at(t, other)
-			_, err := a.recv(1, a.sge(0, 8))
-			require.NoError(t, err)
-			a.raise(b)
-			a.failing()
-			require.Len(t, said, 1)
-			assert.Contains(t, said[0], "has not changed its own to RTR in time")
-		})
-	}
-}
-
-// TestByHandRefused: the peer's process is gone.
-func TestByHandRefused(t *testing.T) {
-	a, b := at(t, addr1), at(t, addr2)
-	gone := b.qp.QPN
-	require.NoError(t, b.to(uabi.QPSInit))
-	must[uabi.DestroyQPResp](b.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: b.qp.QPHandle})
-	_, err := a.recv(1, a.sge(0, 8))
-	require.NoError(t, err)
-	require.NoError(t, a.to(uabi.QPSInit))
-	require.NoError(t, a.rtr(b.gid(), gone))
-	a.failing()
-}
-
 // TestByHandGivenUp: RESET, ERR and DESTROY end what is under way, without an event, and after RESET the
 // queue pair can have another peer.
 func TestByHandGivenUp(t *testing.T) {
@@ -295,14 +250,13 @@ func TestByHandEarly(t *testing.T) {
 	awaitEarly(t, a.dev, 1)
 	again := make(chan error, 1)
 	go func() { again <- stranger(t, addr1, a, handData(a.qp.QPN, 1)) }()
-	_, err := b.recv(1, b.sge(0, 8))
-	require.NoError(t, err)
-	b.failing() // a newer one has come
+	var rejected *cm.RejectedError
+	require.ErrorAs(t, <-again, &rejected, "b has asked again")
+	assert.Equal(t, sayNewer, string(rejected.PrivateData))
+	require.NoError(t, b.to(uabi.QPSErr))
 	require.NoError(t, a.to(uabi.QPSInit))
 	c := at(t, addr1)
-	require.NoError(t, a.rtr(c.gid(), c.qp.QPN)) // and is none of c's
-	var rejected *cm.RejectedError
-	require.ErrorAs(t, <-again, &rejected)
+	require.NoError(t, a.rtr(c.gid(), c.qp.QPN)) // and b's is none of c's
 	require.NoError(t, a.to(uabi.QPSRTS))
 	c.raise(a)
 	talk(t, a, c)

@@ -186,7 +186,7 @@ func (q *QP) reset() error {
 	}
 	err := q.forget()
 	q.mu.Lock()
-	q.taken, q.ending = nil, ending{}
+	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
 	q.mu.Unlock()
 	return err
 }
@@ -204,6 +204,7 @@ func (q *QP) set(m *uabi.ModifyQP) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := &q.attr
+	a.AttrMask |= m.AttrMask
 	keep(m, uabi.QPState, &q.state, m.QPState)
 	keep(m, uabi.QPAccessFlags, &a.QPAccessFlags, m.QPAccessFlags)
 	keep(m, uabi.QPPkeyIndex, &a.PkeyIndex, m.PkeyIndex)

@@ -132,6 +132,7 @@ func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 			posted, err = q.qp.PostSend(c.sends[:n]...)
 		}
 	}
+	q.tried()
 	q.inline.next, q.specials.next = c.slots[posted].inline, c.slots[posted].special // those of what was not posted are free
 	if posted < n && errors.Is(err, verbs.ErrInvalidState) {
 		ids := make([]uint64, n-posted)

@@ -31,6 +31,8 @@ type QP struct {
 	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
 	peerTakesImmediate atomic.Bool
 
+	trying atomic.Pointer[link] // what is to be told of the first Send; see tried
+
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
 	inline   inlineRing
 	specials specials
@@ -43,7 +45,7 @@ type QP struct {
 	// state is the program's view, one of uabi.QPS: of a queue pair without a stream what it set, else the
 	// stream's.
 	state uint8
-	attr  uabi.ModifyQP // what was set last of each attribute
+	attr  uabi.ModifyQP // what was set last of each attribute; AttrMask has those that were since RESET
 	taken Connection
 	ending
 }

@@ -1,0 +1,159 @@
+/* Queue pairs that are brought up by hand, with ibv_modify_qp, for ends.c. */
+#ifndef HAND_H
+#define HAND_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MUST(x)                                                                                                            \
+	do {                                                                                                               \
+		if (!(x)) {                                                                                                \
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, strerror(errno));                           \
+			exit(1);                                                                                           \
+		}                                                                                                          \
+	} while (0)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static union ibv_gid gid;
+
+/* One end of a connection, with memory for a message. */
+struct end {
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+	struct ibv_srq *srq; /* or NULL */
+	struct ibv_mr *mr;
+	char text[64];
+};
+
+static void open_device(void)
+{
+	int n;
+	struct ibv_device **list = ibv_get_device_list(&n);
+	MUST(list && n > 0);
+	MUST(context = ibv_open_device(list[0]));
+	ibv_free_device_list(list);
+	MUST(pd = ibv_alloc_pd(context));
+	MUST(ibv_query_gid(context, 1, 0, &gid) == 0);
+}
+
+static void close_device(void) { MUST(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0); }
+
+static void create_with(struct end *e, struct ibv_srq *srq)
+{
+	memset(e, 0, sizeof *e);
+	MUST(e->cq = ibv_create_cq(context, 64, NULL, NULL, 0));
+	struct ibv_qp_init_attr attr = {
+		.send_cq = e->cq, .recv_cq = e->cq, .srq = srq, .qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+	};
+	e->srq = srq;
+	MUST(e->qp = ibv_create_qp(pd, &attr));
+	MUST(e->mr = ibv_reg_mr(pd, e->text, sizeof e->text, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
+}
+
+static inline void create(struct end *e) { create_with(e, NULL); }
+
+static void destroy(struct end *e) { MUST(ibv_destroy_qp(e->qp) == 0 && ibv_destroy_cq(e->cq) == 0 && ibv_dereg_mr(e->mr) == 0); }
+
+/* What the two changes behind INIT say of lost packets and of a receiver without receives. */
+struct patience {
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+};
+
+static const struct patience retries = {.timeout = 14, .retry_cnt = 3, .rnr_retry = 7, .min_rnr_timer = 12};
+
+static struct ibv_qp_attr to_init(void)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	};
+}
+
+enum {
+	INIT_MASK = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	RTR_MASK = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	RTS_MASK = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
+};
+
+static struct ibv_qp_attr to_rtr(const union ibv_gid *to, uint32_t qpn, struct patience p)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .max_dest_rd_atomic = 1, .min_rnr_timer = p.min_rnr_timer,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = *to, .hop_limit = 1}},
+	};
+}
+
+static struct ibv_qp_attr to_rts(struct patience p)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = p.timeout, .retry_cnt = p.retry_cnt, .rnr_retry = p.rnr_retry, .max_rd_atomic = 1,
+	};
+}
+
+static void up_to(struct end *e, const union ibv_gid *to, uint32_t qpn, struct patience p)
+{
+	struct ibv_qp_attr init = to_init(), rtr = to_rtr(to, qpn, p), rts = to_rts(p);
+	MUST((errno = ibv_modify_qp(e->qp, &init, INIT_MASK)) == 0);
+	MUST((errno = ibv_modify_qp(e->qp, &rtr, RTR_MASK)) == 0);
+	MUST((errno = ibv_modify_qp(e->qp, &rts, RTS_MASK)) == 0);
+}
+
+static void up(struct end *e, struct end *peer, struct patience p) { up_to(e, &gid, peer->qp->qp_num, p); }
+
+/* From ERR to RESET. */
+static inline void again(struct end *e)
+{
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RESET};
+	MUST((errno = ibv_modify_qp(e->qp, &a, IBV_QP_STATE)) == 0);
+}
+
+static enum ibv_qp_state state(struct end *e)
+{
+	struct ibv_qp_attr a;
+	struct ibv_qp_init_attr init;
+	MUST((errno = ibv_query_qp(e->qp, &a, IBV_QP_STATE, &init)) == 0);
+	return a.qp_state;
+}
+
+static void post_recv(struct end *e, uint64_t id)
+{
+	struct ibv_sge sge = {(uintptr_t)e->text, sizeof e->text, e->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1}, *bad;
+	MUST((errno = e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) : ibv_post_recv(e->qp, &wr, &bad)) == 0);
+}
+
+static void post_send(struct end *e, uint64_t id, unsigned flags)
+{
+	struct ibv_sge sge = {(uintptr_t)e->text, 8, e->mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags}, *bad;
+	MUST((errno = ibv_post_send(e->qp, &wr, &bad)) == 0);
+}
+
+static struct ibv_wc completion(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int n;
+	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
+		;
+	MUST(n == 1);
+	return wc;
+}
+
+/* A message goes from one end to the other. */
+static void talk(struct end *from, struct end *to)
+{
+	post_recv(to, 7);
+	memcpy(from->text, "message", 8);
+	memset(to->text, 0, 8);
+	post_send(from, 8, IBV_SEND_SIGNALED);
+	struct ibv_wc wc = completion(to->cq);
+	MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == 7 && wc.byte_len == 8 && memcmp(to->text, "message", 8) == 0);
+	wc = completion(from->cq);
+	MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == 8);
+}
+
+#endif
