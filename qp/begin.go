@@ -135,7 +135,10 @@ func (s *session) open(a agreedReads) {
 		s.reads.resize(s.reads.size() + writeAckRoom)
 	}
 	s.q.sq.doneMu.Lock()
-	s.q.sq.writeAcks = a.writeAck
+	s.q.sq.writeAcks, s.q.sq.passed = a.writeAck, s.q.cfg.Carried.Sends
+	if s.tx.rtr == mpa.RTRSend {
+		s.q.sq.passed++
+	}
 	s.q.sq.doneMu.Unlock()
 }
 

@@ -189,6 +189,7 @@ func (t *transmitter) endMessage() {
 		e := t.sq.at(t.next)
 		if t.msg.op == rdmap.Write && e.op.IsImmediate() { // the second message of this request
 			t.msg = message{kind: fromSQ, op: sendOpcodes[e.op], msn: t.sendMSN.Next()}
+			e.msn = t.msg.msn
 			return
 		}
 		t.advance(e)
@@ -267,8 +268,9 @@ func (t *transmitter) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
 
 func (t *transmitter) frameShortImmediate(b *batch, e *sqe) {
 	from := len(b.arena)
+	e.msn = t.sendMSN.Next()
 	b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+rdmap.ImmediateSize)
-	b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(sendOpcodes[e.op]), 0, ddp.QNSend, t.sendMSN.Next(), 0)
+	b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(sendOpcodes[e.op]), 0, ddp.QNSend, e.msn, 0)
 	b.arena = rdmap.AppendImmediate(b.arena, e.immediate)
 	b.arena = t.framer.Finish(b.arena, from)
 	b.copied(from)
@@ -287,7 +289,8 @@ func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
 	} else {
 		op = sendOpcodes[e.op]
 		b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+n)
-		b.arena = ddp.AppendUntagged(b.arena, true, sendControl(op, e.flags&wr.WithImmediate != 0), e.untaggedField(), ddp.QNSend, t.sendMSN.Next(), 0)
+		e.msn = t.sendMSN.Next()
+		b.arena = ddp.AppendUntagged(b.arena, true, sendControl(op, e.flags&wr.WithImmediate != 0), e.untaggedField(), ddp.QNSend, e.msn, 0)
 	}
 	at := len(b.arena)
 	b.arena = b.arena[:at+n]

@@ -41,7 +41,11 @@ func (r *receiver) Wake() { r.s.sock.Soon() }
 
 // pause keeps ulpdu until there is a receive for it. The caller owns the side.
 func (r *receiver) pause(ulpdu []byte) {
-	r.count.waitsFor(r.send.MSN())
+	msn := r.send.MSN()
+	r.count.waitsFor(msn)
+	if tell := r.s.q.readiness.Waits; !r.paused.set(msn) && tell != nil {
+		tell(msn)
+	}
 	r.in.keep(ulpdu)
 	r.s.sock.Pause()
 }

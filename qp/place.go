@@ -11,6 +11,9 @@ import (
 func (r *receiver) inWrite(seg ddp.Segment) streamFault {
 	f := r.tagged(rdmap.Write, seg)
 	// RFC 5040 5.1, RFC 5041 5.2: an empty segment's STag is not looked at.
+	if f == noFault && seg.Size() == 0 && seg.STag() == notReadySTag {
+		r.toldNotReady(uint32(seg.TO()))
+	}
 	if f != noFault || seg.Size() == 0 {
 		return f
 	}

@@ -121,8 +121,9 @@ type QP struct {
 
 	spans *spans // nil without Config.Trace
 
-	rights  rights
-	rqLimit rqLimit // disarmed by the receive side, else changed with mu held
+	rights    rights
+	readiness Readiness
+	rqLimit   rqLimit // disarmed by the receive side, else changed with mu held
 
 	// state is written with mu and both postMu held, so that a post sees one
 	// state from its check to its end.

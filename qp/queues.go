@@ -223,8 +223,10 @@ type sqe struct {
 	op         wr.Op
 	flags      wr.Flags
 	immediate  uint64
-	readDone   bool // an RDMA Read whose data is placed, an Atomic that is answered; guarded by doneMu
-	plain      bool // a Send, RDMA Write or Immediate Data from one piece of memory at most, without ReadFence
+	readDone   bool   // an RDMA Read whose data is placed, an Atomic that is answered; guarded by doneMu
+	placing    bool   // it waits to be placed before it completes; does not change while it is posted
+	msn        uint32 // of its message on queue 0, if it has one, once framed
+	plain      bool   // a Send, RDMA Write or Immediate Data from one piece of memory at most, without ReadFence
 	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
 	// the element's own, for as many as the queue allows.
 	sgl []wr.SGE
@@ -248,11 +250,13 @@ type sendQueue struct {
 	sendSGE, writeSGE int
 	extensions        bool // RFC 7306 is spoken; guarded by postMu
 	sendImmediate     bool // Sends may bring Immediate Data with their payload
+	placeSends        bool // guarded by postMu; see PlaceSends
 	framed            atomic.Uint64
 	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
 	doneMu            lockorder.Mutex[lockorder.Done]
 	writeAcks         bool                 // Writes before placed complete, others wait; both guarded by doneMu
 	placed            uint64               // a position
+	passed            uint32               // MSN on queue 0 of the last element done; guarded by doneMu
 	statuses          statuscount.Statuses // guarded by doneMu
 	spans             *spans               // the queue pair's
 }
@@ -298,6 +302,7 @@ func (s *sendQueue) push(r *wr.Request) error {
 		}
 		e.plain = len(e.sgl) <= 1 && r.Flags&wr.ReadFence == 0 && !e.intoZero()
 	}
+	s.place(e)
 	if s.spans != nil {
 		s.spans.begin(s.filled, e.op)
 	}
@@ -312,9 +317,6 @@ func (s *sendQueue) push(r *wr.Request) error {
 func (e *sqe) intoZero() bool {
 	return e.remote.STag == 0 && e.length > 0 && (e.op.Reads() || e.op.IsWrite())
 }
-
-// awaits reports whether the element waits to be placed before it completes.
-func (e *sqe) awaits() bool { return e.op.IsWrite() && e.flags&wr.Unsignaled == 0 }
 
 // complete moves done over what is finished: Sends and Writes whose last octet
 // the LLP has taken (written is the stream position it has), or which the peer is known to
@@ -333,8 +335,11 @@ func (s *sendQueue) complete(written uint64) bool {
 			if !e.readDone {
 				break
 			}
-		} else if e.end > written || s.writeAcks && pos >= s.placed && e.awaits() {
+		} else if e.end > written || s.writeAcks && pos >= s.placed && e.placing {
 			break
+		}
+		if e.takesReceive() {
+			s.passed = e.msn
 		}
 		if s.spans != nil {
 			s.spans.end(pos)

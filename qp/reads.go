@@ -152,7 +152,7 @@ const writeAckRoom = 2
 
 // framedUpTo notes that the element before pos is framed.
 func (p *writeAckProbe) framedUpTo(pos uint64, e *sqe) {
-	if p.granted && e.awaits() {
+	if p.granted && e.placing {
 		p.due = pos
 	}
 }

@@ -313,7 +313,7 @@ func (s *session) terminatedWrite(seg ddp.Segment) (pos uint64) {
 	sq := &s.q.sq
 	for pos := sq.done.Load(); s.tx.writeAck.granted && pos < sq.framed.Load(); pos++ {
 		e := sq.at(pos)
-		if e.awaits() && uint32(e.remote.STag) == seg.STag() && seg.TO()-e.remote.TO < e.length {
+		if e.placing && e.op.IsWrite() && uint32(e.remote.STag) == seg.STag() && seg.TO()-e.remote.TO < e.length {
 			return pos
 		}
 	}

@@ -60,6 +60,7 @@ func (r *receiver) drive() bool {
 	if r.in.kept != nil {
 		return false
 	}
+	r.paused.clear()
 	r.s.sock.Resume()
 	return true
 }

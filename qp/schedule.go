@@ -22,6 +22,9 @@ func (t *transmitter) nextMessage() (ok bool, f streamFault) {
 	if t.s.gate.Load() {
 		return t.nextLocal()
 	}
+	if t.tellNotReady() {
+		return true, noFault
+	}
 	if t.writeAck.wants() {
 		t.startWriteAck()
 		return true, noFault
@@ -135,6 +138,7 @@ func (t *transmitter) nextRequest() (bool, streamFault) {
 	default:
 		m.op, m.msn = sendOpcodes[e.op], t.sendMSN.Next()
 		m.field, m.imm = e.untaggedField(), e.flags&wr.WithImmediate != 0
+		e.msn = m.msn
 	}
 	return true, noFault
 }

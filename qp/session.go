@@ -83,6 +83,9 @@ type receiver struct {
 	// wantRecv asks PostRecv to wake a paused session.
 	wantRecv atomic.Bool
 
+	// paused is the message that waits for a receive.
+	paused msnWord
+
 	// single says that GOMAXPROCS was 1 when the session began: no post is held back. It
 	// does not change.
 	single bool
@@ -155,6 +158,7 @@ type transmitter struct {
 	began     time.Time // when the first of them were; the owner's
 	batching  postBatching
 	keepalive keepalive
+	notReady  msnWord      // what the peer is to be told; see TellNotReady
 	ord       atomic.Int32 // limit on outstanding RDMA Reads; Modify QP changes it
 
 	// The rest belongs to the owner.

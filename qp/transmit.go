@@ -176,7 +176,7 @@ func (s *session) completeSQ() {
 // nothing reports whether there is nothing to send, fences and ORD apart.
 func (t *transmitter) nothing() bool {
 	return t.msg.kind == noMessage && t.next == t.sq.tail.Load() && t.irrq.len() == 0 && t.rtr == 0 &&
-		!t.writeAck.wants()
+		!t.writeAck.wants() && t.notReady.Load() == 0
 }
 
 // revoked ends the session because memory of the batch in flight is gone. At

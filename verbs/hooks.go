@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"github.com/softrnic/softrnic/internal/verbsinternal"
+	"github.com/softrnic/softrnic/qp"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -22,5 +23,11 @@ func init() {
 	verbsinternal.PollQueued = func(c verbsinternal.CQ, dst []wr.Completion) int { return c.(*CQ).q.PollQueued(dst) }
 	verbsinternal.NotifyWatched = func(c verbsinternal.CQ, t wr.NotifyType) error { return c.(*CQ).notifyWatched(t) }
 	verbsinternal.Watch = func(c verbsinternal.CQ, fds []int) ([]int, bool) { return c.(*CQ).q.Watch(fds) }
+	verbsinternal.OnReadiness = func(q verbsinternal.QP, waits, notReady func(msn uint32)) {
+		q.(*QP).q.SetReadiness(qp.Readiness{Waits: waits, NotReady: notReady})
+	}
+	verbsinternal.PlaceSends = func(q verbsinternal.QP, on bool) { q.(*QP).q.PlaceSends(on) }
+	verbsinternal.WaitsForReceive = func(q verbsinternal.QP) (uint32, bool) { return q.(*QP).q.WaitsForReceive() }
+	verbsinternal.TellNotReady = func(q verbsinternal.QP, msn uint32) { q.(*QP).q.TellNotReady(msn) }
 	verbsinternal.Drive = func(c verbsinternal.CQ) bool { return c.(*CQ).q.Drive() }
 }

@@ -105,6 +105,18 @@ var (
 	// at any time, so they are good for nothing else; a thread that finds one ready calls Watch again. A thread
 	// that never comes back harms nothing: the RNIC takes over.
 	Watch func(c CQ, fds []int) (more []int, got bool)
+	// OnReadiness has functions called of a queue pair without a stream, with the receive side held: they may not block, and call no
+	// verb. waits hears of a message that begins to wait for a receive, by its MSN; notReady of what the peer says with
+	// TellNotReady of a Send that is not known to be placed.
+	OnReadiness func(q QP, waits, notReady func(msn uint32))
+	// PlaceSends has Sends that are posted from here on complete when the peer has placed them, as QPConfig.PlacedWrites has RDMA
+	// Writes, and where it does.
+	PlaceSends func(q QP, on bool)
+	// WaitsForReceive is the MSN of the message that waits for a receive, if one does.
+	WaitsForReceive func(q QP) (msn uint32, ok bool)
+	// TellNotReady tells the peer that its message of that MSN waits for a receive (docs/wire.md); one that is no softrnic
+	// ignores it.
+	TellNotReady func(q QP, msn uint32)
 	// Drive receives what has arrived for the queue pairs whose receives complete in c, and reports whether there was
 	// anything. It does not block. Poll does so by itself: this is for a thread that polls another queue, and has
 	// nothing to do.

@@ -326,6 +326,9 @@ func endRows() []row {
 		{"gid", "--as roce", "does not reach"},
 		{"gone", "", "no queue pair there has this number"},
 		{"silent", "", "does not reach"},
+		{"rnr", "--as roce", "has posted no receive for a Send, and rnr_retry is 2"},
+		{"late", "", "a Send of the peer's waits for a receive for a second"},
+		{"late", "--as roce", "a Send of the peer's waits for a receive for a second"},
 	} {
 		all = append(all, row{
 			pkg: "ours, in C", client: "./ends " + r.mode, flags: r.flags, want: "(?s)" + r.says + ".*" + r.mode + ": ok", checks: true, before: build,

@@ -93,12 +93,53 @@ static void silent(void)
 	destroy(&a);
 }
 
+/* rnr: the peer has a receive for the first of three Sends, and the program allows two retries. */
+static void rnr(void)
+{
+	struct end a, b;
+	struct patience few = retries;
+	few.rnr_retry = 2;
+	create(&a);
+	create(&b);
+	up(&a, &b, few);
+	up(&b, &a, retries);
+	talk(&a, &b);
+	post_recv(&b, 1);
+	post_send(&a, 4, IBV_SEND_SIGNALED);
+	struct ibv_wc wc = completion(a.cq);
+	MUST(wc.wr_id == 4 && wc.status == IBV_WC_SUCCESS);
+	ends_with(&a, IBV_WC_RNR_RETRY_EXC_ERR, 30);
+	MUST(completion(b.cq).wr_id == 1);
+	destroy(&a);
+	destroy(&b);
+}
+
+/* late: 7 is for ever, and the receive comes late. */
+static void late(void)
+{
+	struct end a, b;
+	create(&a);
+	create(&b);
+	up(&a, &b, retries);
+	up(&b, &a, retries);
+	talk(&a, &b);
+	post_send(&a, 4, IBV_SEND_SIGNALED);
+	sleep(2);
+	post_recv(&b, 1);
+	MUST(completion(b.cq).wr_id == 1);
+	struct ibv_wc wc = completion(a.cq);
+	MUST(wc.wr_id == 4 && wc.status == IBV_WC_SUCCESS);
+	talk(&b, &a);
+	destroy(&a);
+	destroy(&b);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = {{"number", number}, {"gid", wrong_gid}, {"gone", gone}, {"silent", silent}};
+	} modes[] = {{"number", number}, {"gid", wrong_gid}, {"gone", gone}, {"silent", silent}, {"rnr", rnr}, {"late", late}};
 	if (argc == 2)
 		for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
 			if (strcmp(argv[1], modes[i].name) == 0) {
@@ -108,6 +149,6 @@ int main(int argc, char **argv)
 				printf("%s: ok\n", modes[i].name);
 				return 0;
 			}
-	fprintf(stderr, "usage: ends number|gid|gone|silent\n");
+	fprintf(stderr, "usage: ends number|gid|gone|silent|rnr|late\n");
 	return 2;
 }

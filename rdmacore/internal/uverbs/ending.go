@@ -22,6 +22,7 @@ type ending struct {
 	closed  bool      // the peer has closed in good order
 	blamed  bool      // a Send has completed with RETRY_EXC_ERR
 	parting bool      // DESTROY has come
+	unready bool      // the peer had no receive as often as the program allows
 	held    []uabi.WC // receives that flushed
 }
 
@@ -55,10 +56,13 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 	defer q.mu.Unlock()
 	e := &q.ending
 	switch {
+	case e.unready && !e.blamed && takesReceive(d.Op):
+		e.blamed, w.Status = true, uabi.WCRNRRetryExcErr
+		return false
 	case e.told || q.taken == nil:
 		return false
 	case d.Op != verbs.OpRecv:
-		if !e.blamed && q.discreet() {
+		if !e.blamed && !e.unready && q.discreet() {
 			e.blamed, w.Status = true, uabi.WCRetryExcErr
 		}
 		return false

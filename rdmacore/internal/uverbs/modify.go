@@ -6,6 +6,7 @@ import (
 	"errors"
 	"syscall"
 
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -188,6 +189,9 @@ func (q *QP) reset() error {
 	q.mu.Lock()
 	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
 	q.mu.Unlock()
+	if q.ud == nil {
+		verbsinternal.PlaceSends(q.qp, false)
+	}
 	return err
 }
 
@@ -215,6 +219,9 @@ func (q *QP) set(m *uabi.ModifyQP) {
 	keep(m, uabi.QPTimeout, &a.Timeout, m.Timeout)
 	keep(m, uabi.QPRetryCnt, &a.RetryCnt, m.RetryCnt)
 	keep(m, uabi.QPRNRRetry, &a.RNRRetry, m.RNRRetry)
+	if m.AttrMask&uabi.QPRNRRetry != 0 && q.ud == nil && q.file.dev.config.RoCE {
+		verbsinternal.PlaceSends(q.qp, a.RNRRetry < rnrForever)
+	}
 	keep(m, uabi.QPRQPSN, &a.RQPSN, m.RQPSN)
 	keep(m, uabi.QPMaxQPRdAtomic, &a.MaxRdAtomic, m.MaxRdAtomic)
 	keep(m, uabi.QPAltPath, &a.AltDest, m.AltDest)

@@ -31,6 +31,7 @@ type QP struct {
 	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
 	peerTakesImmediate atomic.Bool
 
+	ready  readiness
 	trying atomic.Pointer[link] // what is to be told of the first Send; see tried
 
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
@@ -139,6 +140,9 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 		return err
 	}
 	o.sendDepth, o.recvDepth, o.sendSGE, o.recvSGE = a.SendDepth, a.RecvDepth, a.SendSGE, a.RecvSGE
+	if o.ud == nil {
+		o.ready.init(o)
+	}
 	f.dev.qpns.Store(o.qpn, o)
 	*p = uabi.CreateQPResp{
 		QPN: o.qpn, MaxSendWR: uint32(o.sendDepth), MaxRecvWR: uint32(o.recvDepth),
@@ -241,6 +245,7 @@ func (d *Device) endQP(q *QP) error {
 	if err := q.qp.Destroy(); err != nil {
 		return err
 	}
+	q.ready.end()
 	q.sends.end()
 	q.recvs.end()
 	if q.ud != nil {
