@@ -4,7 +4,7 @@ package qp
 // also while others hold its receives in part). A Send
 // that finds no receive waits where it is, in the receive buffer, and nothing
 // more is read from the LLP, whose flow control then stops the peer. Everything
-// else of the session goes on.
+// else of the session goes on. (With Config.PlacedWrites a little is read on: overtake.go.)
 //
 //	openRecv     finds no receive, asks to be woken, looks again, still none
 //	deliver      keeps the ULPDU in the intake: the stream is paused
@@ -39,13 +39,17 @@ func (r *receiver) recvPosted() {
 // Wake implements srq.Waiter: there may be a receive.
 func (r *receiver) Wake() { r.s.sock.Soon() }
 
-// pause keeps ulpdu until there is a receive for it. The caller owns the side.
-func (r *receiver) pause(ulpdu []byte) {
+// noteWait tells that the message which is due waits for a receive. The caller owns the side.
+func (r *receiver) noteWait() {
 	msn := r.send.MSN()
 	r.count.waitsFor(msn)
 	if tell := r.s.q.readiness.Waits; !r.paused.set(msn) && tell != nil {
 		tell(msn)
 	}
+}
+
+// pause keeps ulpdu until there is a receive for it. The caller owns the side.
+func (r *receiver) pause(ulpdu []byte) {
 	r.in.keep(ulpdu)
 	r.s.sock.Pause()
 }

@@ -40,6 +40,8 @@ type intake struct {
 	// kept is what could not be handled when Next returned it: Next returns it again.
 	// Until then nothing may be received.
 	kept []byte
+	// aside is what waits for a receive while the stream is read on.
+	aside aside
 }
 
 // keep makes Next return what it has returned last again.
@@ -50,6 +52,9 @@ func (in *intake) keep(ulpdu []byte) { in.kept = ulpdu }
 func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 	if in.buf == nil && in.Buffered() > 0 { // given back when it could not be handled
 		in.borrow()
+	}
+	if ulpdu = in.aside.next(); ulpdu != nil {
+		return ulpdu, true, nil
 	}
 	if in.kept != nil {
 		ulpdu, in.kept = in.kept, nil
@@ -64,7 +69,7 @@ func (in *intake) Next() (ulpdu []byte, ok bool, err error) {
 
 // Buffered hides the Deframer's. What is kept counts, though a ULPDU may have no octet.
 func (in *intake) Buffered() int {
-	n := len(in.kept) + in.Deframer.Buffered()
+	n := len(in.kept) + in.Deframer.Buffered() + in.aside.octets
 	if in.kept != nil {
 		n++
 	}

@@ -47,8 +47,8 @@ func (r *receiver) drive() bool {
 	if r.s.stopping.Load() {
 		return false
 	}
-	if r.in.kept == nil {
-		if r.early {
+	if r.in.kept == nil && !r.ended {
+		if r.early || r.in.aside.octets > 0 {
 			r.early = false
 			if r.deliver(); r.in.kept != nil { // nothing may be received then
 				return true
@@ -57,10 +57,10 @@ func (r *receiver) drive() bool {
 		return r.received(r.llp.read(&r.in)) == ioDone
 	}
 	r.deliver() // paused: only a receive lets it go on
-	if r.in.kept != nil {
+	if r.in.kept != nil || r.ended && r.in.aside.octets > 0 {
 		return false
 	}
-	r.paused.clear()
+	r.ended = false // it is read once more
 	r.s.sock.Resume()
 	return true
 }
@@ -73,6 +73,11 @@ func (r *receiver) received(n int, out outcome) outcome {
 		r.count.octets += uint64(n)
 		r.deliver()
 	case ioEOF:
+		if r.in.aside.octets > 0 { // not before what came before has its receives
+			r.ended = true
+			r.s.sock.Pause()
+			break
+		}
 		r.peerClosed()
 	case ioReset:
 		r.s.fail(faultLLPReset)
@@ -105,6 +110,7 @@ func (r *receiver) deliver() {
 	if r.s.q.spans != nil {
 		defer region(r.s.q.spans.receive).End()
 	}
+	r.in.aside.past = false
 	process := step(r.s.q.state.load(), trigSegment).Actions&actProcess != 0
 	for process && !r.s.stopping.Load() {
 		ulpdu, ok, err := r.in.Next()
@@ -113,20 +119,30 @@ func (r *receiver) deliver() {
 			break
 		}
 		if !ok {
-			r.divert()
+			if !r.in.aside.past {
+				r.divert()
+			}
 			break
 		}
 		if r.firstFPDU.Load() == 0 {
 			r.firstFPDU.Store(r.s.tx.offered.Load() + 1)
 			r.s.openGate()
 		}
-		if !r.segment(ulpdu) {
-			r.pause(ulpdu)
-			break
+		if r.in.aside.past && r.overtake(ulpdu) {
+			continue
+		}
+		if r.in.aside.past || !r.segment(ulpdu) {
+			if !r.setAside(ulpdu) {
+				break
+			}
+			continue
 		}
 		if r.leftOver {
 			r.in.keep(ulpdu)
 		}
+	}
+	if r.in.kept == nil && r.in.aside.octets == 0 && r.paused.Load() != 0 {
+		r.paused.clear()
 	}
 	r.handCompleted()
 	if r.cfg.SRQ != nil {

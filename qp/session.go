@@ -93,6 +93,7 @@ type receiver struct {
 	// The rest belongs to the owner.
 	in           intake
 	early        bool // there is something from before the session in it
+	ended        bool // the peer has closed behind messages that wait for receives
 	leftOver     bool // see end
 	flushPending bool // there may be something to send now
 	shown        bool // the segment that waits has been traced
