@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -70,15 +69,17 @@ func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, e
 	g.SetLimit(max(o.Parallel, 1))
 	leaks := spread(target)
 	defer leaks.lift()
+	abandoned := false
 	for i := range chosen {
 		if ctx.Err() != nil {
 			break
 		}
 		g.Go(func() error {
-			r := runCase(ctx, &chosen[i], target, o)
+			r, ended := runCase(ctx, &chosen[i], target, o)
 			mu.Lock()
 			defer mu.Unlock()
 			results[i] = r
+			abandoned = abandoned || !ended
 			done++
 			if o.Progress != nil {
 				o.Progress(done, len(chosen), r)
@@ -90,6 +91,9 @@ func Run(ctx context.Context, all []Case, target Target, o Options) ([]Result, e
 	if err := ctx.Err(); err != nil {
 		results = slices.DeleteFunc(results, func(r Result) bool { return r.Case == "" }) // not begun
 		return results, fmt.Errorf("conformance: stopped after %d of %d cases: %w", done, len(chosen), err)
+	}
+	if abandoned { // what that case still has, and opens yet, has its own line
+		return results, nil
 	}
 	return results, leaks.check(o)
 }
@@ -130,13 +134,13 @@ func (n *leakNet) check(o Options) error {
 // patience is how long to wait for what has been told to end.
 func (o *Options) patience() time.Duration { return min(mostPatience, o.Timeout/2) }
 
-// runCase runs one case and waits for its end, but not for ever: a case that does
-// not notice that its time is up is left behind.
-func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
-	r := Result{Case: c.Name, Keys: c.Keys}
+// runCase runs one case and waits for its end, but not for ever: a case that does not notice that its time is up, or
+// whose clean-up hangs, is abandoned. What it does from then on is no other case's affair.
+func runCase(ctx context.Context, c *Case, target Target, o Options) (r Result, over bool) {
+	r = Result{Case: c.Name, Keys: c.Keys}
 	if lack := target.Lacks(c.Need); lack != "" {
 		r.Verdict, r.Detail = Skip, lack
-		return r
+		return r, true
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -146,33 +150,11 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 		target = bar
 	}
 	t := &T{ctx: ctx, target: target, rand: source(o.Seed, c.Name), trace: newTrace()}
-	ended, begun := make(chan struct{}), make(chan struct{})
 	start := time.Now()
-	go func() {
-		defer close(ended)
-		if _, here := target.(InProcess); here {
-			t.scope = inventory.Begin()
-		}
-		close(begun)
-		defer t.cleanup()
-		defer func() {
-			if p := recover(); p != nil {
-				t.Errorf("panic: %v\n%s", p, debug.Stack())
-			}
-		}()
-		c.Run(t)
-	}()
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		select {
-		case <-ended:
-		case <-time.After(graceAfter):
-		}
-		t.Errorf("not done within %v", o.Timeout)
+	ended := t.begin(c)
+	if over = t.await(ended, o.Timeout); over {
+		over = t.settle(o.patience())
 	}
-	<-begun
-	t.settle(o.patience())
 	r.Seconds = time.Since(start).Seconds()
 	r.Verdict, r.Detail = t.verdict()
 	if r.Verdict == Fail && bar != nil && bar.asked.Load() {
@@ -182,7 +164,7 @@ func runCase(ctx context.Context, c *Case, target Target, o Options) Result {
 	if r.Verdict != Pass || o.Traces {
 		r.Trace = t.trace.Marks()
 	}
-	return r
+	return r, over
 }
 
 // source is a case's own random source.

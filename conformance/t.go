@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/softrnic/softrnic/internal/inventory"
 )
@@ -20,12 +19,14 @@ type T struct {
 	rand   *rand.Rand
 	trace  *Trace
 	scope  *inventory.Scope // nil: the target is not in this process
+	id     string           // of its goroutine
 
 	mu       sync.Mutex
 	part     string // of the case that is running; guarded by mu, as all below
 	failures []string
 	skipped  string
 	cleanups []func()
+	cleaning bool // Run has returned
 }
 
 // Context is done when the case's time is up.
@@ -118,39 +119,6 @@ func (t *T) Cleanup(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cleanups = append(t.cleanups, f)
-}
-
-// cleanup calls what Cleanup took, also what the calls add.
-func (t *T) cleanup() {
-	for {
-		t.mu.Lock()
-		n := len(t.cleanups)
-		if n == 0 {
-			t.mu.Unlock()
-			return
-		}
-		f := t.cleanups[n-1]
-		t.cleanups = t.cleanups[:n-1]
-		t.mu.Unlock()
-		f()
-	}
-}
-
-// settle waits until what the case has opened is gone, for d at most, and fails the case if it is not. What a case leaves that
-// has failed already is no news.
-func (t *T) settle(d time.Duration) {
-	s := t.scope
-	if s == nil {
-		return
-	}
-	defer s.End()
-	if v, _ := t.verdict(); v == Fail {
-		return
-	}
-	for _, line := range s.Wait(d) {
-		t.Part("left behind")
-		t.Errorf("%s", line)
-	}
 }
 
 // verdict is that of a case that has ended.

@@ -118,6 +118,37 @@ func caller() (id, parent string) {
 	return number(g), starter(g)
 }
 
+// ThisGoroutine is the number of the calling goroutine.
+func ThisGoroutine() string {
+	id, _ := caller()
+	return id
+}
+
+// mostCalls bounds what WaitsIn tells.
+const mostCalls = 8
+
+// WaitsIn says what a goroutine waits for at this moment, in the runtime's words ("chan receive"), and in which calls of
+// this module, a line each, the innermost first; nothing of one that has ended.
+func WaitsIn(id string) (state, calls string) {
+	for _, g := range stacks() {
+		if number(g) != id {
+			continue
+		}
+		lines := strings.Split(g, "\n")
+		_, state, _ = strings.Cut(lines[0], "[")
+		state, _, _ = strings.Cut(state, "]")
+		var list []string
+		for i := 1; i+1 < len(lines) && len(list) < mostCalls; i++ {
+			if call, ours := strings.CutPrefix(lines[i], module+"/"); ours {
+				at, _, _ := strings.Cut(filepath.Base(strings.TrimSpace(lines[i+1])), " ")
+				list = append(list, fmt.Sprintf("  %s (%s)", call[:max(strings.LastIndex(call, "("), 0)], at))
+			}
+		}
+		return state, strings.Join(list, "\n")
+	}
+	return "", ""
+}
+
 // family has for each goroutine the one that has started it.
 func family() map[string]string {
 	of := map[string]string{}

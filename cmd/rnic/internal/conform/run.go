@@ -43,7 +43,8 @@ func newConformRunCommand() *cobra.Command {
 First it goes through the MPA startup once, and says what is wrong with it. If no
 stream begins, the cases that need one fail by that, and are not run.
 
-Cases that a target cannot support are skipped. --run and --skip take a key
+A case that fails is named on standard error at once, and said more about in the
+report at the end. Cases that a target cannot support are skipped. --run and --skip take a key
 (RV-7.2-M3) or the beginning of one (RV-7.2, R5044), a section (7.2), a case's
 name, or a shell pattern over keys and names ("*window*"). Of a key that no case
 can show (rnic conform list) the note is printed. A pattern has to match something.
@@ -102,6 +103,10 @@ func (r *conformRun) run(ctx context.Context, stdout, stderr io.Writer, log *slo
 	r.options.Progress = func(done, of int, res conformance.Result) {
 		if res.Verdict == conformance.Fail {
 			failed++
+			if !res.Barred { // why is in the report; a run of much that hangs may be long in coming to it
+				p.Clear()
+				fmt.Fprintln(stderr, report.Headline(res))
+			}
 		}
 		p.Cases(done, of, failed)
 	}

@@ -71,8 +71,13 @@ func (r *Report) notTestable(out io.Writer) {
 // mostLines bounds how much of a failed case's exchange the text shows.
 const mostLines = 60
 
+// Headline is a failed case in a line, without the end of it.
+func Headline(r conformance.Result) string {
+	return fmt.Sprintf("FAIL %s (%v)", r.Case, r.Duration().Round(time.Millisecond))
+}
+
 func (c *Case) text(out io.Writer) {
-	fmt.Fprintf(out, "FAIL %s (%v)\n", c.Case, c.Duration().Round(time.Millisecond))
+	fmt.Fprintln(out, Headline(c.Result))
 	for _, k := range c.Keys {
 		fmt.Fprintf(out, "  %s: %s\n", k.Key, k.Summary)
 	}
