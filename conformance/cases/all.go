@@ -62,5 +62,7 @@ func All() []conformance.Case {
 		listeners, leaks,
 		// What fails part of the way, and limits.
 		failsVerbs, failsStreams, failsConnect, failsListener, failsND, failsNDConnect, failsVI,
+		// What single faults in the code have shown that nobody looked at.
+		guardsWakeups, guardsWire,
 	)
 }
