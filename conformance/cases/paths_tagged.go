@@ -10,9 +10,12 @@ import (
 // pathsTagged is what a peer may not place, by each way: RFC 5041 7.1, RFC 5040 7.2 and
 // 8.1.1, verbs draft 7.6.3 and 7.10.6.2, figures 21 and 24.
 var pathsTagged = []conformance.Case{
-	apiCase("7.1/writes-by-each-way", func(t *conformance.T) { byEachWay(t, wrongWrites) },
-		"R5041-7.1-M2", "R5041-7.1-M3", "R5041-8.2-M1", "R5041-8.2-M2", "R5041-8.2-M3", "R5040-8.1.1-M2",
-		"R5040-8.1.1-M3", "R5040-8.1.1-M4"),
+	apiCase("7.1/writes-by-each-way", func(t *conformance.T) { byEachWay(t, wrongSTags) }, "R5041-7.1-M2", "R5041-7.1-M3"),
+	apiCase("7.1/writes-beyond-by-each-way", func(t *conformance.T) { byEachWay(t, wrongPlaces) },
+		"R5041-7.1-M2", "R5041-7.1-M3", "R5040-8.1.1-M4"),
+	apiCase("7.1/writes-barred-by-each-way", func(t *conformance.T) { byEachWay(t, wrongRights) },
+		"R5041-7.1-M2", "R5041-7.1-M3", "R5041-8.2-M1", "R5041-8.2-M2", "R5041-8.2-M3", "R5040-8.1.1-M2", "R5040-8.1.1-M3"),
+	apiCase("7.1/writes-out-of-turn-by-each-way", func(t *conformance.T) { byEachWay(t, outOfTurn) }, "R5041-7.1-M3"),
 	apiCase("5.2/responses-by-each-way", func(t *conformance.T) { byEachWay(t, wrongResponses) },
 		"R5041-7.1-M2", "R5041-7.1-M3", "R5040-8.1.1-M4", "RV-6.2.2.3-M4"),
 }
@@ -35,7 +38,8 @@ func (v *trial) begun(control byte, p *guardedRegion, off int, octets []byte) {
 	v.lead = append(v.lead, tagged(moreTagged, control, p.tag(), p.at(off), octets))
 }
 
-var wrongWrites = []pathFault{
+// wrongSTags name nothing that a Write may be for.
+var wrongSTags = []pathFault{
 	{what: "no STag", code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
 		return aWrite(0x00F00000, 0x10000, payload(1, v.n))
 	}},
@@ -57,6 +61,15 @@ var wrongWrites = []pathFault{
 		v.want[firstRecv].Status, v.want[firstRecv].Invalidated, v.want[firstRecv].HasInvalidated = verbs.StatusSuccess, p.STag(), true
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
+	{what: "a region that goes meanwhile", only: inPieces, code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights)
+		v.between = p.deregister
+		return aWrite(p.tag(), p.at(0), payload(1, v.n))
+	}},
+}
+
+// wrongPlaces are Writes, some octets of which are not in what is open to the peer.
+var wrongPlaces = []pathFault{
 	{what: "one octet below", code: 0x1101, event: verbs.EventProtBounds, arrange: toRegion(allRights, -1)},
 	{what: "one octet beyond", code: 0x1101, event: verbs.EventProtBounds, arrange: toRegion(allRights, 1)},
 	{what: "the last octet beyond, of a second segment", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
@@ -69,8 +82,24 @@ var wrongWrites = []pathFault{
 		p := v.guardedIn(v.pd, v.n, verbs.RegionConfig{Access: allRights, VA: ^uint64(0) - uint64(v.n)})
 		return aWrite(p.tag(), p.at(v.n-1), payload(1, v.n))
 	}},
+	{what: "one octet beyond a window", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n+2, allRights|verbs.BindWindow)
+		return aWrite(v.window(v.qp, p, 1, v.n, remoteRights), p.at(2), payload(1, v.n))
+	}},
+}
+
+// wrongRights are Writes to what others may write to, or nobody.
+var wrongRights = []pathFault{
 	{what: "no remote right", code: 0x1100, event: verbs.EventProtAccess, arrange: toRegion(verbs.LocalRead|verbs.LocalWrite, 0)},
 	{what: "remote read only", code: 0x1100, event: verbs.EventProtAccess, arrange: toRegion(verbs.LocalRead|verbs.LocalWrite|verbs.RemoteRead, 0)},
+	{what: "a window for reading", code: 0x1100, event: verbs.EventProtAccess, arrange: func(v *trial) []byte {
+		p := v.guarded(v.n, allRights|verbs.BindWindow)
+		return aWrite(v.window(v.qp, p, 0, v.n, verbs.RemoteRead), p.at(0), payload(1, v.n))
+	}},
+	{
+		what: "no inbound Writes", qp: verbs.QPConfig{NoInboundWrite: true}, code: 0x1100, event: verbs.EventWriteNotEnabled,
+		arrange: toRegion(allRights, 0),
+	},
 	{what: "another PD", code: 0x1102, event: verbs.EventProtPD, arrange: func(v *trial) []byte {
 		p := v.guardedIn(v.foreign, v.n, verbs.RegionConfig{Access: allRights})
 		return aWrite(p.tag(), p.at(0), payload(1, v.n))
@@ -83,26 +112,13 @@ var wrongWrites = []pathFault{
 		p := v.guarded(v.n, allRights|verbs.BindWindow)
 		return aWrite(v.window(v.other, p, 0, v.n, remoteRights), p.at(0), payload(1, v.n))
 	}},
-	{what: "a window for reading", code: 0x1100, event: verbs.EventProtAccess, arrange: func(v *trial) []byte {
-		p := v.guarded(v.n, allRights|verbs.BindWindow)
-		return aWrite(v.window(v.qp, p, 0, v.n, verbs.RemoteRead), p.at(0), payload(1, v.n))
-	}},
-	{what: "one octet beyond a window", code: 0x1101, event: verbs.EventProtBounds, arrange: func(v *trial) []byte {
-		p := v.guarded(v.n+2, allRights|verbs.BindWindow)
-		return aWrite(v.window(v.qp, p, 1, v.n, remoteRights), p.at(2), payload(1, v.n))
-	}},
-	{
-		what: "no inbound Writes", qp: verbs.QPConfig{NoInboundWrite: true}, code: 0x1100, event: verbs.EventWriteNotEnabled,
-		arrange: toRegion(allRights, 0),
-	},
+}
+
+// outOfTurn are Writes where another message is not over.
+var outOfTurn = []pathFault{
 	{what: "another STag within a message", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.begun(opWrite, v.guarded(v.n, allRights), 0, payload(2, v.n))
 		return toRegion(allRights, 0)(v)
-	}},
-	{what: "a region that goes meanwhile", only: inPieces, code: 0x1100, event: verbs.EventProtSTag, arrange: func(v *trial) []byte {
-		p := v.guarded(v.n, allRights)
-		v.between = p.deregister
-		return aWrite(p.tag(), p.at(0), payload(1, v.n))
 	}},
 	{what: "a Write within a Read Response", code: 0x0206, event: verbs.EventUnexpectedOpcode, arrange: func(v *trial) []byte {
 		v.begun(opReadResponse, v.sinkIn(0), 0, payload(2, v.n-1))
