@@ -204,6 +204,7 @@ func viAnybodyOrOne(t *conformance.T) {
 		"another host":  {vitcp.Filter{From: netip.MustParseAddr("192.0.2.1")}, false},
 		"another VI":    {vitcp.Filter{Calling: &two}, false},
 		"this host":     {vitcp.Filter{From: netip.MustParseAddr("127.0.0.1")}, true},
+		"its IPv6 form": {vitcp.Filter{From: netip.MustParseAddr("::ffff:127.0.0.1")}, true},
 		"anybody":       {vitcp.Filter{}, true},
 		"to another VI": {vitcp.Filter{Called: "else"}, false},
 	}) {
