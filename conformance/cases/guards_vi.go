@@ -9,7 +9,7 @@ import (
 
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/internal/vitcp"
-	"github.com/softrnic/softrnic/internal/vitcp/endpoint"
+	viend "github.com/softrnic/softrnic/internal/vitcp/endpoint"
 	"github.com/softrnic/softrnic/vipl"
 )
 
@@ -32,9 +32,9 @@ func viEndsWithinAMessage(t *conformance.T, l viLevel) {
 	require.Equal(t, vipl.StateError, r.state(r.v))
 	e := receive(t, r.errors, "nothing is reported")
 	require.Equal(t, vipl.ErrorConnLost, e.ErrorCode)
-	var end *endpoint.EndError
+	var end *viend.EndError
 	require.ErrorAs(t, e.Err, &end, "why the connection is over")
-	require.Equal(t, endpoint.CauseLost, end.Cause)
+	require.Equal(t, viend.CauseLost, end.Cause)
 }
 
 // viPortFreeAgain has a NIC that listens when it is asked to find its port taken: it says so, and listens once the port
