@@ -237,6 +237,15 @@ func srqUsedUntilPolled(t *conformance.T, n *host) {
 	for id := range uint64(4) {
 		a.says(5 + id)
 	}
+	s = n.newSRQ(verbs.SRQConfig{Depth: 4})
+	l := n.link(verbs.QPConfig{SRQ: s})
+	n.receives(s, 1, 2)
+	l.sendMessage(nil)
+	l.sendMessage(nil)
+	l.settled()
+	n.receives(s, 3, 4)
+	in := s.Stats().Queue
+	require.Equal(t, []uint64{4, 4}, []uint64{in.Now, in.Most}, "in use, and at most")
 }
 
 // srqAnyQP: one of three takes all, or each some, as messages come.

@@ -1,0 +1,107 @@
+package cases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/conformance"
+)
+
+// guardsListener are the same of listeners: who goes for others, and how, and what is not waited for.
+var guardsListener = []conformance.Case{
+	apiCase("6.4.1/reset-for-others", resetForOthers, "R5042-6.4.1-M1"),
+	apiCase("7.1.2/shutdown-beside-a-silent-peer", shutdownBesideSilent, "R5044-7.1.2-M7"),
+}
+
+// resetForOthers has the oldest connection go, and be reset: for another, though a younger host has two, as two of 64
+// places are no crowd; and for want of descriptors.
+func resetForOthers(t *conformance.T) {
+	const most = 64
+	from := func(l *cm.Listener, i, held int) net.Conn {
+		d := net.Dialer{}
+		if runtime.GOOS == "linux" { // elsewhere the loopback has one address
+			d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.0.%d", i))}
+		}
+		c := must(d.DialContext(t.Context(), "tcp", l.Addr().String()))(t)
+		t.Cleanup(func() { _ = c.Close() })
+		comesToHold(t, held, "admission listener: place")
+		return c
+	}
+	wasReset := func(c net.Conn, why string) {
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience(t))))
+		_, err := c.Read(make([]byte, 1))
+		if runtime.GOOS == "windows" {
+			require.ErrorIs(t, err, syscall.Errno(10054), why)
+			return
+		}
+		require.ErrorIs(t, err, syscall.ECONNRESET, why)
+	}
+	t.Part("for another")
+	l := listens(t, cm.ListenConfig{MaxStartups: most, Timeout: hour})
+	oldest := from(l, 1, 1)
+	for i := 1; i < most; i++ {
+		from(l, 2+i/2*2, i+1) // two of each host
+	}
+	from(l, 200, most)
+	wasReset(oldest, "the oldest")
+	require.NoError(t, l.Close())
+
+	t.Part("for want of descriptors")
+	given := &lackingListener{Listener: must(net.Listen("tcp", "127.0.0.1:0"))(t), lacks: make(chan struct{}, 1)}
+	l = cm.NewListener(given, cm.ListenConfig{Timeout: hour})
+	t.Cleanup(func() { _ = l.Close() })
+	oldest = from(l, 1, 1)
+	other := from(l, 1, 2)
+	given.lacks <- struct{}{}
+	from(l, 1, 1) // one of three has not been accepted, and one has gone for it
+	wasReset(oldest, "the oldest")
+	speaks(t, other, "other")
+	nextIs(t, l, "other")
+}
+
+// lackingListener has no descriptor for the connection that comes next, when it is told so.
+type lackingListener struct {
+	net.Listener
+	lacks chan struct{}
+}
+
+func (l *lackingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	select {
+	case <-l.lacks:
+		if err == nil {
+			err = c.Close()
+		}
+		// accept(2), and that of Windows Sockets
+		return nil, errors.Join(err, either(runtime.GOOS == "windows", syscall.Errno(10024), syscall.EMFILE))
+	default:
+		return c, err
+	}
+}
+
+// shutdownBesideSilent ends the context of a Shutdown that is about to reject a Request of a peer that takes nothing in.
+func shutdownBesideSilent(t *conformance.T) {
+	nl := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	near, far := net.Pipe()
+	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+	given := &pipeListener{nl, make(chan net.Conn, 1)}
+	given.conns <- near
+	l := cm.NewListener(given, cm.ListenConfig{Timeout: hour})
+	t.Cleanup(func() { _ = l.Close() })
+	require.NoError(t, second(far.Write(requestFrame(frameC, 1, nil))))
+	comesToHold(t, 1, "cm listener: request in the backlog")
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- l.Shutdown(ctx) }()
+	comesToHold(t, 0, "cm listener: request in the backlog")
+	stop()
+	require.NoError(t, receive(t, done, "Shutdown waits on for a peer that takes nothing in"), "nothing was handed out")
+}

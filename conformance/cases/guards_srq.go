@@ -1,0 +1,51 @@
+package cases
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/verbs"
+)
+
+// guardsSRQ are the same of shared receive queues.
+var guardsSRQ = []conformance.Case{
+	apiCase("6.3.8/limit-of-an-empty-queue", onHost(limitOfAnEmptyQueue), "RV-6.3.8-M5"),
+	apiCase("6.4.3.1/drips-while-another-waits", onHost(dripsWhileAnotherWaits), "R5042-6.4.3.1-M1"),
+}
+
+// limitOfAnEmptyQueue has a message find no receive of a queue whose limit is armed: there are fewer than that.
+func limitOfAnEmptyQueue(t *conformance.T, n *host) {
+	s := n.newSRQ(verbs.SRQConfig{Depth: 4, Limit: 2})
+	n.paused(verbs.QPConfig{SRQ: s, GracefulReceive: true}, false)
+	n.events.are(verbs.Event{ID: verbs.EventSRQLimit, SRQ: s.ID()})
+	require.False(t, queried[verbs.SRQAttributes](t, s).Armed, "armed")
+	n.receives(s, 1)
+	n.quiet()
+}
+
+// dripsWhileAnotherWaits has a message go on by an octet now and then, while another stream waits for a receive. That is
+// no progress: its stream ends as one that stands still does.
+func dripsWhileAnotherWaits(t *conformance.T, n *host) {
+	s := n.newSRQ(verbs.SRQConfig{StallTimeout: shortly})
+	postRecv(t, s, verbs.Recv{ID: 1, SGL: n.mr.SGL(0, 32<<10)})
+	drips := n.link(verbs.QPConfig{SRQ: s})
+	msn := drips.nextSend()
+	drips.send(untagged(moreUntagged, opSend, 0, 0, msn, 0, []byte{1}))
+	eventually(t, func() bool { return s.Stats().Taken == 1 }, "the message has the receive")
+	waits := n.paused(verbs.QPConfig{SRQ: s, GracefulReceive: true}, false)
+	now := time.NewTicker(shortly / 20)
+	defer now.Stop()
+	for off := uint32(1); drips.qp.State() == verbs.StateRTS; off++ {
+		if drips.Raw(drips.Frame(untagged(moreUntagged, opSend, 0, 0, msn, off, []byte{1}))) != nil {
+			break // it has ended just now
+		}
+		receive(t, now.C, "the stream that drips goes on")
+	}
+	drips.terminated(0x0207, nil, false)
+	drips.closesTo(verbs.StateError)
+	drips.raised(verbs.EventSRQStalled)
+	completes(t, drips.rq, drips.recvAs(verbs.StatusFlushed, 1)...)
+	require.Equal(t, verbs.StateRTS, waits.qp.State(), "the stream that waits")
+}
