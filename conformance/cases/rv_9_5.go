@@ -312,4 +312,12 @@ func cqOverflowAgain(t *conformance.T, n *host) {
 		empty(t, cq)
 		succeed(t, qp.Destroy, more.Destroy)
 	}
+	for entries := range inTurn(t, "resized to %d", []int{4, 6}) { // which is room again, as a poll is
+		require.NoError(t, n.flush(cq, 5).Destroy())
+		n.events.are(verbs.Event{ID: verbs.EventCQOverflow, CQ: cq.ID()})
+		require.NoError(t, cq.Resize(entries))
+	}
+	require.NoError(t, n.flush(cq, 5).Destroy())
+	n.events.are(verbs.Event{ID: verbs.EventCQOverflow, CQ: cq.ID()})
+	n.quiet()
 }
