@@ -59,6 +59,7 @@ func countersBesidePosts(t *conformance.T, n *host) {
 		l.gets1(opSend)
 		await(t, l.sq, 1)
 	}
+	countersOfStreams(t, n)
 }
 
 // endpoint is CreateEndpoint.

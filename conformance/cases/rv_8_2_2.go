@@ -291,6 +291,21 @@ func fastRegisterOrder(t *conformance.T, n *host) {
 	l.shut()
 	completes(t, l.sq, l.sentAs(r.ID, verbs.OpFastRegister, verbs.StatusFlushed))
 	require.False(t, queried(t, mr).Valid)
+	t.Part("an Invalidate behind it, in one list, where payload is not copied")
+	l = n.idleLink(verbs.QPConfig{})
+	far, near := tcpPair(t)
+	l.joinOver(far, verbs.StreamConfig{Conn: near})
+	for size := range inTurn(t, "%d octets", []int{20, 4 << 10, 48 << 10}) {
+		for fence := range inTurn(t, "flags %v", []verbs.Flags{0, verbs.LocalFence}) {
+			mr := n.register(size, allRights)
+			data := fill(mr.Bytes(), size)
+			post(t, l.qp, verbs.Request{ID: 1, SGL: mr.SGL(0, size)},
+				verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: mr.STag(), Flags: fence})
+			same(t, data, l.message().payload, "what the peer gets")
+			completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpInvalidate, verbs.StatusSuccess))
+			require.False(t, queried(t, mr).Valid)
+		}
+	}
 }
 
 // bindOrder advertises a window in the Send just behind its Bind, and reads into another
