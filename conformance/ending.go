@@ -8,7 +8,8 @@ import (
 	"github.com/softrnic/softrnic/internal/inventory"
 )
 
-// How a case ends: by itself, with its clean-up behind it and nothing left behind; or it is abandoned, and said to fail.
+// How a case ends: by itself, with its clean-up behind it and nothing left behind; or it is abandoned, and said
+// to fail.
 
 // begin starts the case in a goroutine of its own. The channel is closed when its clean-up is over.
 func (t *T) begin(c *Case) (ended chan struct{}) {
@@ -86,8 +87,8 @@ func (t *T) where() string {
 	return fmt.Sprintf(", in state %q, in\n%s", state, calls)
 }
 
-// settle waits until what the case has opened is gone, for d at most, and fails the case if it is not. What a case leaves
-// that has failed already is no news. It reports false if what there is cannot be counted.
+// settle waits until what the case has opened is gone, for d at most, and fails the case if it is not. What a
+// case leaves that has failed already is no news. It reports false if what there is cannot be counted.
 func (t *T) settle(d time.Duration) (counted bool) {
 	s := t.scope
 	if s == nil {

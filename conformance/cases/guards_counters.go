@@ -26,8 +26,8 @@ func total(counts map[string]uint64) (all uint64) {
 	return all
 }
 
-// countersOfStreams has a queue pair have several streams, which end by the peer and by a verb: what there was is still
-// told, and what has gone is not.
+// countersOfStreams has a queue pair have several streams, which end by the peer and by a verb: what there was is
+// still told, and what has gone is not.
 func countersOfStreams(t *conformance.T, n *host) {
 	l := n.link(verbs.QPConfig{})
 	const reads = 3
@@ -71,7 +71,8 @@ func countersOfStreams(t *conformance.T, n *host) {
 	l.terminated(0x2002, nil, false)
 	l.closesTo(verbs.StateError)
 	s = l.qp.Stats()
-	require.Equal(t, []uint64{1, resets + 1, 3, 0, 1}, []uint64{s.InResets, s.OutResets, s.Connects, s.Accepts, s.CRCErrors})
+	require.Equal(t, []uint64{1, resets + 1, 3, 0}, []uint64{s.InResets, s.OutResets, s.Connects, s.Accepts})
+	require.EqualValues(t, 1, s.CRCErrors)
 	require.Equal(t, []uint64{3, 1, 0}, []uint64{total(s.Ends), total(s.OutTerminates), total(s.InTerminates)})
 
 	t.Part("a CQ that overflows")

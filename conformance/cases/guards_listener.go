@@ -87,7 +87,8 @@ func (l *lackingListener) Accept() (net.Conn, error) {
 	}
 }
 
-// shutdownBesideSilent ends the context of a Shutdown that is about to reject a Request of a peer that takes nothing in.
+// shutdownBesideSilent ends the context of a Shutdown that is about to reject a Request of a peer that takes
+// nothing in.
 func shutdownBesideSilent(t *conformance.T) {
 	nl := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	near, far := net.Pipe()

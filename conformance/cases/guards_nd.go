@@ -65,8 +65,8 @@ func ndResizedBehindNotify(t *conformance.T, r *ndRig) {
 	}
 }
 
-// ndSilentReads posts as many silent Reads as the Initiator queue takes, and the peer answers none: there is no room for
-// another of any kind. With each answer that is known of there is.
+// ndSilentReads posts as many silent Reads as the Initiator queue takes, and the peer answers none: there is no
+// room for another of any kind. With each answer that is known of there is.
 func ndSilentReads(t *conformance.T) {
 	const depth = 4
 	r := newNDRig(t, ndShape{depth: depth})
@@ -90,7 +90,8 @@ func ndSilentReads(t *conformance.T) {
 	r.none()
 }
 
-// ndTwoKinds has one thread in Wait and one in Notify, for the same result: the first has it, the second is told of it.
+// ndTwoKinds has one thread in Wait and one in Notify, for the same result: the first has it, the second is told
+// of it.
 func ndTwoKinds(t *conformance.T) {
 	r := newNDRig(t, ndShape{depth: 16})
 	waits := &scene{t: t, wait: func(ctx context.Context) error { return ndResults(ctx, r.in) }}

@@ -25,8 +25,8 @@ func limitOfAnEmptyQueue(t *conformance.T, n *host) {
 	n.quiet()
 }
 
-// dripsWhileAnotherWaits has a message go on by an octet now and then, while another stream waits for a receive. That is
-// no progress: its stream ends as one that stands still does.
+// dripsWhileAnotherWaits has a message go on by an octet now and then, while another stream waits for a receive.
+// That is no progress: its stream ends as one that stands still does.
 func dripsWhileAnotherWaits(t *conformance.T, n *host) {
 	s := n.newSRQ(verbs.SRQConfig{StallTimeout: shortly})
 	postRecv(t, s, verbs.Recv{ID: 1, SGL: n.mr.SGL(0, 32<<10)})

@@ -20,8 +20,8 @@ var guardsVI = []conformance.Case{
 	apiCase("4/vi-peers-of-one-nic", viPeersOfOneNIC, "PT-4-M1"),
 }
 
-// viEndsWithinAMessage has the peer close between two segments of a message: what has come of it is told as a part, and
-// the connection as lost.
+// viEndsWithinAMessage has the peer close between two segments of a message: what has come of it is told as a
+// part, and the connection as lost.
 func viEndsWithinAMessage(t *conformance.T, l viLevel) {
 	r := newVIRig(t, viSetup{level: l.level, receives: 2})
 	s := r.message(viSegment{kind: viSend, payload: []byte("begun")})
@@ -37,8 +37,8 @@ func viEndsWithinAMessage(t *conformance.T, l viLevel) {
 	require.Equal(t, viend.CauseLost, end.Cause)
 }
 
-// viPortFreeAgain has a NIC that listens when it is asked to find its port taken: it says so, and listens once the port
-// is free.
+// viPortFreeAgain has a NIC that listens when it is asked to find its port taken: it says so, and listens once
+// the port is free.
 func viPortFreeAgain(t *conformance.T) {
 	taken, host := takeVIPort(t)
 	h := newVIHostAt(t, host, vipl.Config{})
@@ -65,8 +65,8 @@ func viPortFreeAgain(t *conformance.T) {
 	p.connects(viPeerCE(vipl.ServiceUnreliable, "server"), done)
 }
 
-// takeVIPort listens on the port of VIs at an address of this host that nobody else has in mind, as far as the system has
-// several.
+// takeVIPort listens on the port of VIs at an address of this host that nobody else has in mind, as far as the
+// system has several.
 func takeVIPort(t *conformance.T) (l net.Listener, host string) {
 	for range 8 {
 		host = fmt.Sprintf("127.%d.%d.%d", 2+t.Rand().IntN(250), t.Rand().IntN(250), 1+t.Rand().IntN(250))
@@ -83,8 +83,8 @@ func takeVIPort(t *conformance.T) (l net.Listener, host string) {
 	return l, host
 }
 
-// viPeersOfOneNIC connects two VIs peer to peer that have their address and their port in common: what tells them apart
-// is their discriminators. A VI that has none is told from others by that.
+// viPeersOfOneNIC connects two VIs peer to peer that have their address and their port in common: what tells them
+// apart is their discriminators. A VI that has none is told from others by that.
 func viPeersOfOneNIC(t *conformance.T) {
 	h := newVIHost(t, vipl.Config{})
 	for names := range inTurn(t, "%v", [][2]string{{"one", "two"}, {"two", "one"}, {"", "two"}}) {

@@ -17,8 +17,8 @@ import (
 	"github.com/softrnic/softrnic/wr"
 )
 
-// guardsWakeups are those who wait beside others: of two, each is told of its own; and nobody waits for what a clock or a
-// second look would bring.
+// guardsWakeups are those who wait beside others: of two, each is told of its own; and nobody waits for what a
+// clock or a second look would bring.
 var guardsWakeups = []conformance.Case{
 	apiCase("7.9/two-deregistered-at-once", twoDeregistered, "RV-7.9-M8"),
 	apiCase("8.2.5/wake", onHost(wakeEndsWaits), "RV-8.2.5-M9"),
@@ -81,8 +81,8 @@ func wakeEndsWaits(t *conformance.T, n *host) {
 	}
 }
 
-// oneOfTwoStalls has one of two streams of an S-RQ begin a message, before the other is there or behind it, and go on no
-// more. It ends; the other has the receives that are left.
+// oneOfTwoStalls has one of two streams of an S-RQ begin a message, before the other is there or behind it, and
+// go on no more. It ends; the other has the receives that are left.
 func oneOfTwoStalls(t *conformance.T, n *host) {
 	for before := range inTurn(t, "begun before the other is there: %v", []bool{false, true}) {
 		s := n.newSRQ(verbs.SRQConfig{StallTimeout: shortly})
@@ -183,8 +183,8 @@ func (c *lateConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// afterTheLastMessage goes on over a connection that is no socket when the time for the last message of streaming mode
-// would be over.
+// afterTheLastMessage goes on over a connection that is no socket when the time for the last message of streaming
+// mode would be over.
 func afterTheLastMessage(t *conformance.T, n *host) {
 	l := n.idleLink(verbs.QPConfig{})
 	s, peer := aStream(t)

@@ -32,12 +32,13 @@ func rejectedWithoutDepths(t *conformance.T) {
 		f := r.hears()
 		require.NotZero(t, f.flags&frameR, "R")
 		first, second := f.word()
-		require.Equal(t, []uint16{x.first, x.other}, []uint16{first & depthBits, second & depthBits}, "IRD and ORD of the Reply")
+		require.Equal(t, x.first, first&depthBits, "IRD of the Reply")
+		require.Equal(t, x.other, second&depthBits, "ORD of the Reply")
 	}
 }
 
-// ownPlaceNotTold: the place of its own that a queue pair has for Writes is offered to the peer, and is none of the depths
-// that the programs are told of.
+// ownPlaceNotTold: the place of its own that a queue pair has for Writes is offered to the peer, and is none of
+// the depths that the programs are told of.
 func ownPlaceNotTold(t *conformance.T, n *host) {
 	const ird, ord = 3, 5
 	qps := [2]*verbs.QP{}
