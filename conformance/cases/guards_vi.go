@@ -92,7 +92,7 @@ func viPeersOfOneNIC(t *conformance.T) {
 		for i := range vis {
 			vis[i] = h.vi(vipl.ServiceReliableDelivery)
 			ctx, cancel := context.WithTimeout(t.Context(), patience(t))
-			defer cancel()
+			t.Cleanup(cancel)
 			require.NoError(t, vis[i].ConnectPeerRequest(ctx, h.address(names[i]), h.address(names[1-i])))
 		}
 		for _, v := range vis {

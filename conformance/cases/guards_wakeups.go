@@ -34,7 +34,7 @@ var guardsWakeups = []conformance.Case{
 func twoDeregistered(t *conformance.T) {
 	for order := range inTurn(t, "let go %v", [][]int{{0, 1}, {1, 0}}) {
 		table := stag.NewTable(stag.Config{})
-		defer table.Close()
+		t.Cleanup(func() { _ = table.Close() })
 		var held [2]stag.Ref
 		var gone [2]chan error
 		for i := range held {

@@ -48,16 +48,22 @@ func (i *id) bindOwn(a netip.AddrPort) error {
 
 // bindAny binds to a port that neither TCP nor rdma_cm has.
 func (i *id) bindAny(a netip.AddrPort) error {
-	for n := 1; ; n++ {
+	var passed []*port // kept until another is found
+	defer func() {
+		for _, p := range passed {
+			p.close()
+		}
+	}()
+	for {
 		if err := i.bind(a); err != nil {
 			return err
 		}
 		claim, err := i.claim(i.src)
-		if !errors.Is(err, syscall.EADDRINUSE) || n == tries {
+		if !errors.Is(err, syscall.EADDRINUSE) || len(passed) == tries {
 			i.serveClaim(claim)
 			return nil
 		}
-		defer i.port.close() // kept until another is found
+		passed = append(passed, i.port)
 		i.port, i.state = nil, idle
 	}
 }
