@@ -3,6 +3,7 @@ package qp
 import (
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -24,6 +25,26 @@ type Readiness struct {
 	Waits func(msn uint32)
 	// NotReady is called when the peer says that the Send of that MSN, which is not known to be placed, waits there.
 	NotReady func(msn uint32)
+	// Arrived is called once a stream, with the first message that has something in it: no ready-to-receive frame has.
+	Arrived func()
+}
+
+// note tells of the first message.
+func (r *receiver) note(op rdmap.Opcode, seg ddp.Segment) {
+	tell := r.s.q.readiness.Arrived
+	switch {
+	case tell == nil:
+	case seg.Size() == 0:
+		return
+	case op == rdmap.ReadRequest:
+		if h, ok := rdmap.ParseReadRequest(seg.Payload()); ok && h.Size == 0 {
+			return
+		}
+		fallthrough
+	default:
+		tell()
+	}
+	r.noted = true
 }
 
 // msnWord is an MSN, or none.

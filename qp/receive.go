@@ -236,6 +236,9 @@ func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f streamFault, wait 
 		return checkFault(op, term), false
 	}
 	r.count.ops.segment(op, uint64(seg.Size()), seg.Last())
+	if !r.noted {
+		r.note(op, seg)
+	}
 	if r.cfg.Trace != nil && !r.shown {
 		r.s.q.traceSegment(wr.RecordReceived, seg, seg.Size())
 	}

@@ -96,6 +96,7 @@ type receiver struct {
 	ended        bool // the peer has closed behind messages that wait for receives
 	leftOver     bool // see end
 	flushPending bool // there may be something to send now
+	noted        bool // the first message was, or nobody wants to know
 	shown        bool // the segment that waits has been traced
 
 	send   ddp.Inbound // QN 0

@@ -23,8 +23,8 @@ func init() {
 	verbsinternal.PollQueued = func(c verbsinternal.CQ, dst []wr.Completion) int { return c.(*CQ).q.PollQueued(dst) }
 	verbsinternal.NotifyWatched = func(c verbsinternal.CQ, t wr.NotifyType) error { return c.(*CQ).notifyWatched(t) }
 	verbsinternal.Watch = func(c verbsinternal.CQ, fds []int) ([]int, bool) { return c.(*CQ).q.Watch(fds) }
-	verbsinternal.OnReadiness = func(q verbsinternal.QP, waits, notReady func(msn uint32)) {
-		q.(*QP).q.SetReadiness(qp.Readiness{Waits: waits, NotReady: notReady})
+	verbsinternal.OnReadiness = func(q verbsinternal.QP, waits, notReady func(msn uint32), arrived func()) {
+		q.(*QP).q.SetReadiness(qp.Readiness{Waits: waits, NotReady: notReady, Arrived: arrived})
 	}
 	verbsinternal.PlaceSends = func(q verbsinternal.QP, on bool) { q.(*QP).q.PlaceSends(on) }
 	verbsinternal.WaitsForReceive = func(q verbsinternal.QP) (uint32, bool) { return q.(*QP).q.WaitsForReceive() }

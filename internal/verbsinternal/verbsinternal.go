@@ -107,8 +107,8 @@ var (
 	Watch func(c CQ, fds []int) (more []int, got bool)
 	// OnReadiness has functions called of a queue pair without a stream, with the receive side held: they may not block, and call no
 	// verb. waits hears of a message that begins to wait for a receive, by its MSN; notReady of what the peer says with
-	// TellNotReady of a Send that is not known to be placed.
-	OnReadiness func(q QP, waits, notReady func(msn uint32))
+	// TellNotReady of a Send that is not known to be placed; arrived of the first message of a stream that is not empty.
+	OnReadiness func(q QP, waits, notReady func(msn uint32), arrived func())
 	// PlaceSends has Sends that are posted from here on complete when the peer has placed them, as QPConfig.PlacedWrites has RDMA
 	// Writes, and where it does.
 	PlaceSends func(q QP, on bool)

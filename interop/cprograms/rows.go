@@ -55,6 +55,8 @@ func verbsRows() []row {
 		{pkg: pkg, client: "ibv_devices", want: "softrnic0", newer: true},
 		{pkg: pkg, client: "ibv_devinfo -v", want: "PORT_ACTIVE", newer: true},
 		{pkg: pkg, client: "ibv_devinfo -v", flags: "--as roce", want: "(?s)InfiniBand.*PORT_ACTIVE"},
+		// It hears of what has no object alone, of which there is nothing here: it waits until it is ended.
+		{pkg: pkg, client: `sh -c "timeout -s INT 1 stdbuf -oL ibv_asyncwatch; true"`, want: "softrnic0: async event FD [0-9]"},
 		first,
 		checked("ibv_rc_pingpong -g 0 -c -e"),
 		{pkg: pkg, server: "ibv_rc_pingpong -g 0 -c", client: "ibv_rc_pingpong -g 0 -c HOST", port: portPerftest, flags: "--as roce", checks: true},
@@ -332,6 +334,14 @@ func endRows() []row {
 	} {
 		all = append(all, row{
 			pkg: "ours, in C", client: "./ends " + r.mode, flags: r.flags, want: "(?s)" + r.says + ".*" + r.mode + ": ok", checks: true, before: build,
+		})
+	}
+	for _, flags := range []string{"", "--as roce"} {
+		all = append(all, row{
+			pkg: "ours, in C", client: "./events", flags: flags, checks: true,
+			want: "(?s)communication established.*SRQ limit reached.*last WQE reached.*local access violation work queue error.*" +
+				"invalid request local work queue error.*CQ error.*events: ok",
+			before: "gcc -O1 -Wall -Wextra -Werror -pthread -o events HERE/programs/events.c -libverbs",
 		})
 	}
 	return all

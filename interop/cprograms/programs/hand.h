@@ -52,7 +52,7 @@ static void create_with(struct end *e, struct ibv_srq *srq)
 	};
 	e->srq = srq;
 	MUST(e->qp = ibv_create_qp(pd, &attr));
-	MUST(e->mr = ibv_reg_mr(pd, e->text, sizeof e->text, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
+	MUST(e->mr = ibv_reg_mr(pd, e->text, sizeof e->text, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
 }
 
 static inline void create(struct end *e) { create_with(e, NULL); }
@@ -69,7 +69,7 @@ static const struct patience retries = {.timeout = 14, .retry_cnt = 3, .rnr_retr
 static struct ibv_qp_attr to_init(void)
 {
 	return (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 }
 
@@ -111,7 +111,7 @@ static inline void again(struct end *e)
 	MUST((errno = ibv_modify_qp(e->qp, &a, IBV_QP_STATE)) == 0);
 }
 
-static enum ibv_qp_state state(struct end *e)
+static inline enum ibv_qp_state state(struct end *e)
 {
 	struct ibv_qp_attr a;
 	struct ibv_qp_init_attr init;

@@ -38,7 +38,7 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 // the kernel leaves it: its receives flush.
 func (i *id) watch(conn *cm.Conn) {
 	<-conn.Done()
-	conn.QP().Context().(*uverbs.QP).Over()
+	conn.QP().Context().(*uverbs.QP).Over(i)
 	i.dev.mu.Lock()
 	defer i.dev.mu.Unlock()
 	if err := conn.Err(); err != nil {

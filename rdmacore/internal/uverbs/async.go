@@ -60,9 +60,34 @@ func (d *Device) event(e verbs.Event) {
 		}
 		d.reportFailure(q, kind, e)
 		d.raise(&q.async, q.user, kind)
-		if q.srq != nil { // nothing will be taken from the shared queue any more (IBA 10.2.9.3)
-			d.raise(&q.async, q.user, uabi.EventQPLastWQEReached)
-		}
+		q.inError()
+	}
+}
+
+// inError is told that the queue pair is in ERR, for the program too, by whatever way: nothing will be taken from the shared queue any
+// more, which is told once (IBA 10.2.9.3).
+func (q *QP) inError() {
+	if q.srq == nil {
+		return
+	}
+	q.mu.Lock()
+	e := &q.ending
+	tell := !e.last && !e.parting
+	e.last = true
+	q.mu.Unlock()
+	if tell {
+		q.file.dev.raise(&q.async, q.user, uabi.EventQPLastWQEReached)
+	}
+}
+
+// arrived is told of the first message of the peer's. If the program has not gone on to RTS, it waits for that
+// (IBA 11.6.3.2, communication established).
+func (q *QP) arrived() {
+	q.mu.Lock()
+	early := q.state == uabi.QPSRTR
+	q.mu.Unlock()
+	if early {
+		q.file.dev.raise(&q.async, q.user, uabi.EventCommEst)
 	}
 }
 

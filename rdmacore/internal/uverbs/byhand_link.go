@@ -31,6 +31,7 @@ type link struct {
 	ctx    context.Context // of the way up
 	cancel context.CancelCauseFunc
 	up     chan struct{} // closed when it is up, or will not be
+	over   chan struct{} // closed when the stream is over, and the queue pair has been told
 
 	mu    sync.Mutex
 	close func() // begins an orderly close; nil before it is up
@@ -56,7 +57,7 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 	if order == 0 {
 		order = int(q.qpn) - int(m.DestQPNum)
 	}
-	l := &link{dev: d, qp: q, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{})}
+	l := &link{dev: d, qp: q, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{}), over: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	if err := d.begin(l); err != nil {
 		l.cancel(nil)
@@ -94,6 +95,7 @@ func (d *Device) begin(l *link) error {
 
 // run brings the queue pair up, and waits for the end of the stream.
 func (l *link) run(self bool) {
+	defer close(l.over)
 	l.qp.trying.Store(l)
 	if send, _ := verbsinternal.Room(l.qp.qp); send < l.qp.sendDepth {
 		l.qp.tried()
@@ -115,7 +117,7 @@ func (l *link) run(self bool) {
 		_ = l.qp.qp.LLPStream().Reset()
 	}
 	<-done
-	l.qp.Over()
+	l.qp.Over(l)
 }
 
 // refuse rejects the Request that came too late, and those that will come: nobody waits for one any more.

@@ -184,7 +184,7 @@ func (l *link) why() string {
 func (l *link) failed() {
 	l.say()
 	l.trace(context.Cause(l.ctx))
-	if l.qp.qp.State() == verbs.StateIdle {
-		_ = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
+	if l.qp.qp.State() == verbs.StateIdle && l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateError}) == nil {
+		l.qp.inError()
 	}
 }

@@ -22,6 +22,7 @@ type ending struct {
 	closed  bool      // the peer has closed in good order
 	blamed  bool      // a Send has completed with RETRY_EXC_ERR
 	parting bool      // DESTROY has come
+	last    bool      // QP_LAST_WQE_REACHED was told
 	unready bool      // the peer had no receive as often as the program allows
 	held    []uabi.WC // receives that flushed
 }
@@ -73,18 +74,24 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 	return false
 }
 
-// Over is told of the end of the stream. After a good close the queue pair is Idle, and goes to Error, so that
+// Over is told of the end of the stream by what has brought it up. After a good close the queue pair is Idle, and goes to Error, so that
 // receives flush: see ending.
-func (q *QP) Over() {
+func (q *QP) Over(c Connection) {
 	q.mu.Lock()
+	if q.taken != c { // RESET has come, and maybe another
+		q.mu.Unlock()
+		return
+	}
 	good := q.qp.State() == verbs.StateIdle
 	q.ending.closed = good
-	lasting, announced := good && q.discreet(), q.announced()
+	lasting, announced, told := good && q.discreet(), q.announced(), q.ending.told
 	q.mu.Unlock()
 	if good {
 		_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
 	}
 	switch {
+	case lasting && told:
+		q.inError()
 	case lasting:
 	case announced:
 		time.AfterFunc(announceTime, q.releaseHeld)
@@ -101,6 +108,9 @@ func (q *QP) releaseHeld() {
 	q.mu.Unlock()
 	if len(held) > 0 {
 		q.recvCQ.add(held...)
+	}
+	if q.qp.State() == verbs.StateError {
+		q.inError()
 	}
 }
 

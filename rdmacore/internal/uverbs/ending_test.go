@@ -127,13 +127,16 @@ func TestByHandOverrun(t *testing.T) {
 // TestAnnounced: receives of a connection of rdma_cm flush after its event.
 func TestAnnounced(t *testing.T) {
 	a, b := pair(t, Config{}, allRights)
-	require.NoError(t, a.verbs().Take(&ended{}))
+	c := &ended{}
+	require.NoError(t, a.verbs().Take(c))
 	_, err := a.recv(1, a.sge(0, 8))
 	require.NoError(t, err)
 	require.NoError(t, b.to(uabi.QPSErr))
 	<-a.verbs().Verbs().Done()
 	assert.Empty(t, a.poll(16))
-	a.verbs().Over() // the event is out
+	a.verbs().Over(&ended{}) // of another life
+	assert.Empty(t, a.poll(16))
+	a.verbs().Over(c) // the event is out
 	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
 }
 
@@ -142,7 +145,8 @@ func TestAnnounced(t *testing.T) {
 func TestAnnouncedLate(t *testing.T) {
 	for _, good := range []bool{true, false} {
 		a, b := pair(t, Config{}, allRights)
-		require.NoError(t, a.verbs().Take(&ended{}))
+		c := &ended{}
+		require.NoError(t, a.verbs().Take(c))
 		_, err := a.recv(1, a.sge(0, 8))
 		require.NoError(t, err)
 		if good {
@@ -151,7 +155,7 @@ func TestAnnouncedLate(t *testing.T) {
 			require.NoError(t, b.to(uabi.QPSErr))
 		}
 		<-a.verbs().Verbs().Done()
-		a.verbs().Over() // the event is out
+		a.verbs().Over(c) // the event is out
 		_, err = a.recv(2, a.sge(0, 8))
 		require.NoError(t, err)
 		a.posted(signaled(uabi.WRSend, 3), a.sge(0, 8))

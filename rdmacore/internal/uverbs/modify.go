@@ -42,7 +42,7 @@ func (q *QP) current(s verbs.State) uint8 {
 	}
 	switch s {
 	case verbs.StateRTS:
-		if q.ud != nil { // its stream says nothing of the peer
+		if _, hand := q.taken.(*link); q.ud != nil || hand && q.state == uabi.QPSRTR { // its stream says nothing of what the program wants
 			return q.state
 		}
 		return uabi.QPSRTS
@@ -105,6 +105,9 @@ func (q *QP) change(m *uabi.ModifyQP) error {
 	case uabi.QPSErr:
 		if err := q.fail(taken); err != nil {
 			return err
+		}
+		if q.qp.State() == verbs.StateError {
+			q.inError()
 		}
 	case uabi.QPSSQD:
 		q.releaseHeld()
@@ -176,11 +179,22 @@ func (q *QP) fail(taken Connection) error {
 func (q *QP) reset() error {
 	q.unlink()
 	defer q.unfeed()
+	q.mu.Lock()
+	q.ending.last = true // RESET tells nothing of it
+	q.mu.Unlock()
 	if q.qp.State() != verbs.StateIdle {
 		if err := q.fail(nil); err != nil {
 			return err
 		}
 		<-q.qp.Done() // prompt: the stream is reset
+	}
+	q.mu.Lock()
+	l, hand := q.taken.(*link)
+	q.mu.Unlock()
+	if hand {
+		<-l.over // it would take the next connection for its own
+	}
+	if q.qp.State() != verbs.StateIdle {
 		if err := q.qp.Modify(verbs.ModifyQP{Next: verbs.StateIdle}); err != nil && q.qp.State() != verbs.StateIdle {
 			return err
 		}

@@ -49,7 +49,7 @@ func (r *readiness) init(q *QP) {
 	r.q = q
 	r.timer = time.AfterFunc(time.Hour, r.look)
 	r.timer.Stop()
-	verbsinternal.OnReadiness(q.qp, r.waits, r.notReady)
+	verbsinternal.OnReadiness(q.qp, r.waits, r.notReady, func() { go q.arrived() })
 }
 
 func (r *readiness) end() {

@@ -24,6 +24,7 @@ type side struct {
 	mem    uint64
 	mr     uabi.RegMRResp
 	conn   *cm.Conn
+	shared uint32 // the receive queue, if there is one
 }
 
 const (
