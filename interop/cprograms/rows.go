@@ -329,6 +329,7 @@ func endRows() []row {
 		{"gone", "", "no queue pair there has this number"},
 		{"silent", "", "does not reach"},
 		{"rnr", "--as roce", "has posted no receive for a Send, and rnr_retry is 2"},
+		{"refused", "--as roce", "needs IBV_QP_ACCESS_FLAGS too.*needs IBV_QP_RQ_PSN too.*takes no IBV_QP_TIMEOUT.*is_global is 0"},
 		{"late", "", "a Send of the peer's waits for a receive for a second"},
 		{"late", "--as roce", "a Send of the peer's waits for a receive for a second"},
 	} {

@@ -134,12 +134,50 @@ static void late(void)
 	destroy(&b);
 }
 
+/* refused: what RoCE adapters do not take; and what they take goes on from there. */
+static void refused(void)
+{
+	struct end a, b;
+	create(&a);
+	create(&b);
+	struct ibv_qp_attr init = to_init(), rtr = to_rtr(&gid, b.qp->qp_num, retries), rts = to_rts(retries), bad;
+	MUST(ibv_modify_qp(a.qp, &init, INIT_MASK & ~IBV_QP_ACCESS_FLAGS) == EINVAL);
+	MUST(ibv_modify_qp(a.qp, &rtr, RTR_MASK) == EINVAL); /* from RESET there is no way */
+	MUST(ibv_modify_qp(a.qp, &init, INIT_MASK) == 0);
+	MUST(ibv_modify_qp(a.qp, &rtr, RTR_MASK & ~IBV_QP_RQ_PSN) == EINVAL);
+	MUST(ibv_modify_qp(a.qp, &rtr, RTR_MASK | IBV_QP_TIMEOUT) == EINVAL);
+	bad = rtr;
+	bad.ah_attr.is_global = 0;
+	MUST(ibv_modify_qp(a.qp, &bad, RTR_MASK) == EINVAL);
+	bad = rtr;
+	bad.path_mtu = 1024;
+	MUST(ibv_modify_qp(a.qp, &bad, RTR_MASK) == EINVAL);
+	MUST(ibv_modify_qp(a.qp, &rtr, RTR_MASK) == 0);
+	MUST(ibv_modify_qp(a.qp, &rts, RTS_MASK & ~IBV_QP_SQ_PSN) == EINVAL);
+	MUST(ibv_modify_qp(a.qp, &rts, RTS_MASK) == 0);
+	up(&b, &a, retries);
+	talk(&a, &b);
+	/* a Write, which the peer's queue pair does not allow */
+	struct ibv_qp_attr none = {.qp_access_flags = IBV_ACCESS_REMOTE_READ};
+	MUST(ibv_modify_qp(b.qp, &none, IBV_QP_ACCESS_FLAGS) == 0);
+	struct ibv_sge sge = {(uintptr_t)a.text, 8, a.mr->lkey};
+	struct ibv_send_wr wr = {
+		.wr_id = 5, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = {(uintptr_t)b.text, b.mr->rkey},
+	}, *failed;
+	MUST(ibv_post_send(a.qp, &wr, &failed) == 0);
+	struct ibv_wc wc = completion(a.cq);
+	MUST(wc.wr_id == 5 && wc.status == IBV_WC_REM_ACCESS_ERR);
+	destroy(&a);
+	destroy(&b);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} modes[] = {{"number", number}, {"gid", wrong_gid}, {"gone", gone}, {"silent", silent}, {"rnr", rnr}, {"late", late}};
+	} modes[] = {{"number", number}, {"gid", wrong_gid}, {"gone", gone}, {"silent", silent}, {"rnr", rnr}, {"late", late}, {"refused", refused}};
 	if (argc == 2)
 		for (unsigned i = 0; i < sizeof modes / sizeof *modes; i++)
 			if (strcmp(argv[1], modes[i].name) == 0) {
@@ -149,6 +187,6 @@ int main(int argc, char **argv)
 				printf("%s: ok\n", modes[i].name);
 				return 0;
 			}
-	fprintf(stderr, "usage: ends number|gid|gone|silent|rnr|late\n");
+	fprintf(stderr, "usage: ends number|gid|gone|silent|rnr|late|refused\n");
 	return 2;
 }

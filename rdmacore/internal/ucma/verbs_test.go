@@ -45,7 +45,10 @@ func (p *program) qp() uint32 {
 	}}, 32)
 	r := got[uabi.CreateQPResp](p)
 	p.handles[r.QPN] = r.QPHandle
-	uv(p, uabi.CmdModifyQP, &uabi.ModifyQP{QPHandle: r.QPHandle, AttrMask: uabi.QPState, QPState: uabi.QPSInit}, 0)
+	uv(p, uabi.CmdModifyQP, &uabi.ModifyQP{
+		QPHandle: r.QPHandle, AttrMask: uabi.QPState | uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags, QPState: uabi.QPSInit, PortNum: 1,
+		QPAccessFlags: uabi.AccessRemoteWrite | uabi.AccessRemoteRead | uabi.AccessRemoteAtomic,
+	}, 0)
 	return r.QPN
 }
 

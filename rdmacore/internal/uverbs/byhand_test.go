@@ -37,8 +37,8 @@ func (s *side) gid() uabi.GID { return s.dev.config.Addr.As16() }
 
 // rtr changes to RTR, with the address of a peer.
 func (s *side) rtr(gid uabi.GID, dest uint32) error {
-	m := uabi.ModifyQP{AttrMask: uabi.QPState | uabi.QPAV | uabi.QPDestQPN, QPState: uabi.QPSRTR, DestQPNum: dest}
-	m.Dest.DGID, m.Dest.IsGlobal, m.Dest.PortNum = gid, 1, 1
+	m := s.whole(uabi.QPSRTR)
+	m.DestQPNum, m.Dest.DGID = dest, gid
 	return s.modify(m)
 }
 

@@ -76,6 +76,9 @@ func (f *File) modifyQP(m *uabi.ModifyQP) error {
 	if m.AttrMask&uabi.QPPort != 0 && m.PortNum != 1 || m.AttrMask&uabi.QPAV != 0 && m.Dest.PortNum > 1 {
 		return refuse(syscall.EINVAL, "the device has port 1 alone")
 	}
+	if err := v.refused(m); err != nil {
+		return err
+	}
 	if m.AttrMask&uabi.QPState == 0 {
 		if err := v.permit(m); err != nil {
 			return err
@@ -83,20 +86,38 @@ func (f *File) modifyQP(m *uabi.ModifyQP) error {
 		v.set(m)
 		return nil
 	}
-	if m.QPState > uabi.QPSErr {
-		return refuse(syscall.EINVAL, "state %d does not exist", m.QPState)
-	}
 	return v.change(m)
+}
+
+// refused is what cannot be done of m, and with the RoCE presentation what an adapter refuses.
+func (q *QP) refused(m *uabi.ModifyQP) error {
+	q.mu.Lock()
+	now, taken := q.current(q.qp.State()), q.taken
+	q.mu.Unlock()
+	_, hand := taken.(*link)
+	if m.AttrMask&uabi.QPState != 0 {
+		if m.QPState > uabi.QPSErr {
+			return refuse(syscall.EINVAL, "state %d does not exist", m.QPState)
+		}
+		if successors[now]&(1<<m.QPState) == 0 && (taken == nil || hand || m.QPState != uabi.QPSSQD) {
+			return refuse(syscall.EINVAL, "from %s to %s there is no way", stateName(now), stateName(m.QPState))
+		}
+	}
+	if !q.file.dev.config.RoCE || m.AttrMask == 0 || taken != nil && !hand {
+		return nil
+	}
+	err := q.wrongAttributes(m, now)
+	if err != nil {
+		q.file.dev.Report("modify "+err.Error(), "ibv_modify_qp is refused, as RoCE adapters do: %s", refusal(err).Why)
+	}
+	return err
 }
 
 // change goes to the state that m names, and sets the other attributes.
 func (q *QP) change(m *uabi.ModifyQP) error {
 	q.mu.Lock()
-	now, taken := q.current(q.qp.State()), q.taken
+	taken := q.taken
 	q.mu.Unlock()
-	if successors[now]&(1<<m.QPState) == 0 && (taken == nil || m.QPState != uabi.QPSSQD) {
-		return refuse(syscall.EINVAL, "from %s to %s there is no way", stateName(now), stateName(m.QPState))
-	}
 	switch m.QPState {
 	case uabi.QPSReset:
 		if err := q.reset(); err != nil {

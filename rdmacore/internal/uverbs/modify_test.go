@@ -18,8 +18,31 @@ func (s *side) modify(m uabi.ModifyQP) error {
 	return err
 }
 
+// to changes to a state, with what an adapter needs for it if the device presents one.
 func (s *side) to(state uint8) error {
-	return s.modify(uabi.ModifyQP{AttrMask: uabi.QPState, QPState: state})
+	m := uabi.ModifyQP{AttrMask: uabi.QPState, QPState: state}
+	if s.dev.config.RoCE {
+		m = s.whole(state)
+	}
+	return s.modify(m)
+}
+
+// whole is a change to a state as an adapter takes it: from the one before.
+func (s *side) whole(state uint8) uabi.ModifyQP {
+	m := uabi.ModifyQP{
+		AttrMask: uabi.QPState, QPState: state, PortNum: 1, QPAccessFlags: allRights, PathMTU: 3, DestQPNum: s.qp.QPN, MaxRdAtomic: 1, MaxDestRdAtomic: 1,
+		Timeout: 14, RetryCnt: 7, RNRRetry: 7, MinRNRTimer: 12,
+	}
+	m.Dest.DGID, m.Dest.IsGlobal, m.Dest.PortNum = s.gid(), 1, 1
+	before := map[uint8]uint8{uabi.QPSInit: uabi.QPSReset, uabi.QPSRTR: uabi.QPSInit, uabi.QPSRTS: uabi.QPSRTR}
+	if from, ok := before[state]; ok {
+		ways := waysRC
+		if s.verbs().ud != nil {
+			ways = waysUD
+		}
+		m.AttrMask |= ways[way{from, state}].needed
+	}
+	return m
 }
 
 func (s *side) query() uabi.QueryQPResp {
@@ -41,7 +64,8 @@ func TestStates(t *testing.T) {
 		want syscall.Errno
 	}{
 		{uabi.QPSRTR, syscall.EINVAL}, {uabi.QPSRTS, syscall.EINVAL}, {uabi.QPSInit, 0}, {uabi.QPSInit, 0}, {uabi.QPSSQD, syscall.EINVAL},
-		{7, syscall.EINVAL}, {255, syscall.EINVAL}, {uabi.QPSRTR, 0}, {uabi.QPSRTS, 0}, {uabi.QPSSQD, 0}, {uabi.QPSErr, 0}, {uabi.QPSRTS, syscall.EINVAL},
+		{7, syscall.EINVAL}, {255, syscall.EINVAL}, {uabi.QPSRTR, 0}, {uabi.QPSRTR, syscall.EINVAL}, {uabi.QPSSQD, syscall.EINVAL}, {uabi.QPSErr, 0},
+		{uabi.QPSRTS, syscall.EINVAL},
 		{uabi.QPSReset, 0}, {uabi.QPSInit, 0},
 	} {
 		before := s.query().QPState

@@ -23,11 +23,12 @@ func roceAt(t testing.TB) (*side, *told) {
 func (s *side) raiseRNR(peer *side, retries, timer uint8) {
 	s.t.Helper()
 	require.NoError(s.t, s.to(uabi.QPSInit))
-	require.NoError(s.t, s.modify(uabi.ModifyQP{AttrMask: uabi.QPMinRNRTimer, MinRNRTimer: timer}))
-	require.NoError(s.t, s.rtr(peer.gid(), peer.qp.QPN))
-	require.NoError(s.t, s.modify(uabi.ModifyQP{
-		AttrMask: uabi.QPState | uabi.QPTimeout | uabi.QPRetryCnt | uabi.QPRNRRetry, QPState: uabi.QPSRTS, Timeout: 14, RetryCnt: 7, RNRRetry: retries,
-	}))
+	m := s.whole(uabi.QPSRTR)
+	m.DestQPNum, m.Dest.DGID, m.MinRNRTimer = peer.qp.QPN, peer.gid(), timer
+	require.NoError(s.t, s.modify(m))
+	m = s.whole(uabi.QPSRTS)
+	m.RNRRetry = retries
+	require.NoError(s.t, s.modify(m))
 }
 
 // rnrPair is two sides, of which the first allows so many retries.

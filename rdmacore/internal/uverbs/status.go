@@ -3,6 +3,8 @@
 package uverbs
 
 import (
+	"errors"
+
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -31,6 +33,28 @@ func status(s verbs.Status) uint32 {
 	default:
 		return uabi.WCGeneralErr
 	}
+}
+
+// remoteStatus is what a RoCE adapter makes of the answer that refused a request, by the code of the peer's Terminate Message
+// (RFC 5040 4.8; IBA 9.9.2.4.2): the memory, the request itself, or the peer's own trouble.
+func remoteStatus(d *verbs.Completion) uint32 {
+	var why *verbs.Reason
+	if !errors.As(d.Err(), &why) || !why.ByPeer {
+		return uabi.WCRemOpErr
+	}
+	const (
+		rdmap, ddp            = 0, 1
+		protection, operation = 1, 2 // of layer RDMAP
+		tagged, untagged      = 1, 2 // of layer DDP
+		stream, global        = 7, 8 // a catastrophe
+	)
+	switch t := why.Terminate; {
+	case t.Layer == rdmap && t.Type == protection, t.Layer == ddp && t.Type == tagged:
+		return uabi.WCRemAccessErr
+	case t.Layer == ddp && t.Type == untagged, t.Layer == rdmap && t.Type == operation && t.Code != stream && t.Code != global:
+		return uabi.WCRemInvReqErr
+	}
+	return uabi.WCRemOpErr
 }
 
 // wcOps are the operations of Linux for those of the core.
