@@ -48,7 +48,7 @@ func accept(c *call, q *uabi.Accept) error {
 	conn, err := r.Accept(context.Background(), qp.Verbs(), cfg)
 	if err != nil {
 		_ = r.Reject(nil) // if it stands: the program has changed the queue pair's state meanwhile
-		return refuse(errnoOf(err), "%v", err)
+		return refuse(errnoOf(err), "%s", uverbs.Words(err))
 	}
 	d.mu.Lock()
 	i.uid, i.silent = q.UID, false

@@ -112,7 +112,7 @@ func (d dialer) connect(ctx context.Context, p *port, dst netip.AddrPort, qp *uv
 func (i *id) failed(err error) {
 	i.dev.mu.Lock()
 	defer i.dev.mu.Unlock()
-	i.dev.note("id %d: %v", i.num, err)
+	i.dev.note("id %d: %s", i.num, uverbs.Words(err))
 	var rejected *cm.RejectedError
 	if errors.As(err, &rejected) {
 		i.dev.dev.Report("rejected", "the program at %v has rejected a connection: what it prints may say why", i.dst)
@@ -130,7 +130,7 @@ func (i *id) failed(err error) {
 		i.dev.dev.Report("unreachable", "%v does not answer: is the address right, does a firewall drop TCP, does the program there accept?", i.dst)
 		i.push(uabi.CMEventUnreachable, no, nil)
 	default:
-		i.dev.dev.Report("connect", "there is no connection to %v: %v", i.dst, err)
+		i.dev.dev.Report("connect", "there is no connection to %v: %s", i.dst, uverbs.Words(err))
 		i.push(uabi.CMEventConnectError, no, nil)
 	}
 }

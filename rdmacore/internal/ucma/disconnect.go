@@ -42,7 +42,7 @@ func (i *id) watch(conn *cm.Conn) {
 	i.dev.mu.Lock()
 	defer i.dev.mu.Unlock()
 	if err := conn.Err(); err != nil {
-		i.dev.note("id %d: %v", i.num, err)
+		i.dev.note("id %d: %s", i.num, uverbs.Words(err))
 	}
 	i.push(uabi.CMEventDisconnected, 0, nil)
 }
@@ -58,7 +58,7 @@ func (i *id) Disconnect() {
 	i.closing.Do(func() {
 		go func() {
 			if err := conn.Close(); err != nil {
-				i.dev.note("id %d: %v", i.num, err)
+				i.dev.note("id %d: %s", i.num, uverbs.Words(err))
 			}
 		}()
 	})

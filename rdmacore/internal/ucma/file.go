@@ -44,7 +44,7 @@ func (f *File) Write(addr uint64, n int) (int, error) {
 	}
 	var r *uverbs.Refusal
 	if err != nil && !errors.As(err, &r) {
-		r = refuse(errnoOf(err), "%v", err)
+		r = refuse(errnoOf(err), "%s", uverbs.Words(err))
 	}
 	f.trace(cmd, &c, r)
 	if r != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
 
 // maxBacklog is the most Requests of a listener that wait for GET_EVENT, as ucma's max_backlog.
@@ -44,7 +45,7 @@ func listen(c *call, q *uabi.Listen) error {
 			return refuse(errnoOf(err), "listen on %v: %v", i.src, err)
 		}
 		i.listener = cm.NewListener(i.dev.dev.Owning(l), cm.ListenConfig{InOrder: true, OnStartupError: func(remote net.Addr, err error) {
-			i.dev.note("id %d: a connection of %v came to nothing: %v", i.num, remote, err)
+			i.dev.note("id %d: a connection of %v came to nothing: %s", i.num, remote, uverbs.Words(err))
 		}})
 		i.state = listening
 		i.room = make(chan struct{}, backlog)

@@ -100,16 +100,19 @@ func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
 	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
 	default:
 		if e.Why != nil {
-			d.Report(kindOf(e.Why), "queue pair %#x has failed: %v", q.qpn, e.Why.WithoutQP())
+			d.Report(kindOf(e.Why), "queue pair %#x has failed: %s", q.qpn, words(e.Why.WithoutQP(), "rkey"))
 		}
 	}
 	if d.config.Trace == nil {
 		return
 	}
-	why := e.String()
+	why := text(e.ID.String())
+	if e.Why != nil {
+		why += ": " + words(e.Why.WithoutQP(), "rkey")
+	}
 	if s := q.qp.LLPStream(); e.Why == nil && s != nil { // what has a reason of its own is told the same whichever is first
 		if err := s.Err(); err != nil {
-			why += ": " + err.Error()
+			why += ": " + Words(err)
 		}
 	}
 	d.config.Trace(fmt.Sprintf("uverbs event %s(qpn=%#x): %s", eventNames[kind], q.qpn, why))
@@ -126,9 +129,9 @@ func (d *Device) reportRequestFault(q *QP, c *verbs.Completion) {
 	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) {
 		return
 	}
-	d.Report(kindOf(why), "queue pair %#x has failed: %v: %v", q.qpn, c.Status, why.WithoutQP())
+	d.Report(kindOf(why), "queue pair %#x has failed: %s: %s", q.qpn, text(c.Status.String()), words(why.WithoutQP(), "lkey"))
 	if d.config.Trace != nil {
-		d.config.Trace(fmt.Sprintf("uverbs failed(qpn=%#x, wr_id=%d): %v: %v", q.qpn, c.ID, c.Status, why.WithoutQP()))
+		d.config.Trace(fmt.Sprintf("uverbs failed(qpn=%#x, wr_id=%d): %s: %s", q.qpn, c.ID, text(c.Status.String()), words(why.WithoutQP(), "lkey")))
 	}
 }
 

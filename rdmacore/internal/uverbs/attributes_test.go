@@ -126,3 +126,12 @@ func TestRemoteStatus(t *testing.T) {
 		})
 	}
 }
+
+// TestTooLong: a message that does not fit its receive.
+func TestTooLong(t *testing.T) {
+	a, b, _ := rnrPair(t, rnrForever, 12)
+	_, err := b.recv(1, b.sge(0, 8))
+	require.NoError(t, err)
+	a.posted(signaled(uabi.WRSend, 1), a.sge(0, 9))
+	assert.EqualValues(t, uabi.WCLocLenErr, b.wait(1)[0].Status)
+}

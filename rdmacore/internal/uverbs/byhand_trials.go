@@ -126,7 +126,7 @@ func (l *link) connect(self bool) (done <-chan struct{}, err error) {
 
 func (l *link) trace(err error) {
 	if t := l.dev.config.Trace; t != nil {
-		t(fmt.Sprintf("uverbs queue pair %#x to %v, %#x: %v", l.qp.qpn, l.peer, l.dest, err))
+		t(fmt.Sprintf("uverbs queue pair %#x to %v, %#x: %s", l.qp.qpn, l.peer, l.dest, Words(err)))
 	}
 }
 
@@ -174,9 +174,9 @@ func (l *link) why() string {
 	case errors.As(l.last, &rejected) && string(rejected.PrivateData) == sayNone:
 		return "no queue pair there has this number: is it the one that the peer's program told?"
 	case errors.As(l.last, &c):
-		return c.Sentence()
+		return text(c.Sentence())
 	}
-	return l.last.Error()
+	return Words(l.last)
 }
 
 // failed takes a queue pair that did not come up to Error: what was posted flushes. There is no asynchronous event, as the first

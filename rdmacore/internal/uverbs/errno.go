@@ -48,12 +48,12 @@ func refusal(err error) *Refusal {
 	}
 	for _, e := range errnos {
 		if errors.Is(err, e.err) {
-			return &Refusal{e.no, err.Error()}
+			return &Refusal{e.no, Words(err)}
 		}
 	}
 	var no syscall.Errno
 	if errors.As(err, &no) {
-		return &Refusal{no, err.Error()}
+		return &Refusal{no, Words(err)}
 	}
-	return &Refusal{syscall.EINVAL, err.Error()}
+	return &Refusal{syscall.EINVAL, Words(err)}
 }

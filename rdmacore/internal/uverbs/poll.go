@@ -112,8 +112,8 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 			}
 			if d.Status != verbs.StatusSuccess {
 				q.file.dev.reportRequestFault(q, d)
-				if d.Status == verbs.StatusRemoteTermination && q.file.dev.config.RoCE {
-					c.wcs[k].Status = remoteStatus(d)
+				if q.file.dev.config.RoCE {
+					c.wcs[k].Status = adapterStatus(d)
 				}
 				if q.withhold(d, &c.wcs[k]) {
 					continue

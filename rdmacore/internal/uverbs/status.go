@@ -35,13 +35,23 @@ func status(s verbs.Status) uint32 {
 	}
 }
 
-// remoteStatus is what a RoCE adapter makes of the answer that refused a request, by the code of the peer's Terminate Message
-// (RFC 5040 4.8; IBA 9.9.2.4.2): the memory, the request itself, or the peer's own trouble.
-func remoteStatus(d *verbs.Completion) uint32 {
+// adapterStatus is the status of a RoCE adapter where that is not the one of an RNIC: of a message that does not fit its receive, and of
+// the answer that refused a request.
+func adapterStatus(d *verbs.Completion) uint32 {
 	var why *verbs.Reason
-	if !errors.As(d.Err(), &why) || !why.ByPeer {
-		return uabi.WCRemOpErr
+	switch {
+	case !errors.As(d.Err(), &why):
+	case d.Status == verbs.StatusRemoteTermination && why.ByPeer:
+		return remoteStatus(why)
+	case d.Status == verbs.StatusBaseBounds && d.Op == verbs.OpRecv && why.Allowed.Known && !why.Allowed.Tagged:
+		return uabi.WCLocLenErr
 	}
+	return status(d.Status)
+}
+
+// remoteStatus goes by the code of the peer's Terminate Message (RFC 5040 4.8; IBA 9.9.2.4.2): the memory, the request itself, or the
+// peer's own trouble.
+func remoteStatus(why *verbs.Reason) uint32 {
 	const (
 		rdmap, ddp            = 0, 1
 		protection, operation = 1, 2 // of layer RDMAP

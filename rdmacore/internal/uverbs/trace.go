@@ -85,7 +85,7 @@ func decode(v reflect.Value, out *[]string) {
 // hexadecimal reports whether people read a field so.
 func hexadecimal(name string) bool {
 	switch name {
-	case "UserHandle", "Start", "HCAVA", "Lkey", "Rkey", "QPN", "DestQPNum", "AccessFlags", "QPAccessFlags", "AttrMask", "DeviceCapFlags", "Addr", "QPNum", "RemoteAddr", "UID", "OptVal":
+	case "UserHandle", "Start", "HCAVA", "Lkey", "Rkey", "QPN", "DestQPNum", "AccessFlags", "QPAccessFlags", "AttrMask", "DeviceCapFlags", "Addr", "QPNum", "SrcQP", "RemoteAddr", "UID", "OptVal":
 		return true
 	}
 	return false

@@ -60,10 +60,10 @@ func TestFailureIsTold(t *testing.T) {
 	}}
 	a, b := pair(t, c, uabi.AccessLocalWrite)
 	a.posted(rdma(signaled(uabi.WRRDMAWrite, 1), b, 0), a.sge(0, 8))
-	there := "refused: the region has no remote write right: register it with RemoteWrite"
-	here := "refused: the peer says 0x1100 (DDP invalid STag): write to memory that is still registered there with RemoteWrite"
+	there := "refused: the region has no IBV_ACCESS_REMOTE_WRITE right: register it with IBV_ACCESS_REMOTE_WRITE"
+	here := "refused: the peer says 0x1100 (DDP invalid rkey): write to memory that is still registered there with IBV_ACCESS_REMOTE_WRITE"
 	both := <-said + "\n" + <-said
-	assert.Contains(t, both, fmt.Sprintf("queue pair %#x has failed: RDMA Write of 8 octets at TO ", b.qp.QPN))
+	assert.Contains(t, both, fmt.Sprintf("queue pair %#x has failed: RDMA Write of 8 octets at address ", b.qp.QPN))
 	assert.Contains(t, both, there)
 	assert.Contains(t, both, here)
 
@@ -98,7 +98,7 @@ func TestTraceOfFailure(t *testing.T) {
 	both := first + "\n" + second
 	assert.Contains(t, both, fmt.Sprintf("uverbs event QP_ACCESS_ERR(qpn=%#x): ", b.qp.QPN))
 	assert.Contains(t, both, fmt.Sprintf("uverbs event QP_FATAL(qpn=%#x): ", a.qp.QPN))
-	assert.Contains(t, both, "): Protection Error: Tagged Access Rights Violation (QP ")
-	assert.Contains(t, both, "): Terminate Message Received (QP ")
-	assert.Contains(t, both, "the peer says 0x1100 (DDP invalid STag)")
+	assert.Contains(t, both, "): Protection Error: Tagged Access Rights Violation: RDMA Write of ")
+	assert.Contains(t, both, "): Terminate Message Received: RDMA Write of ")
+	assert.Contains(t, both, "the peer says 0x1100 (DDP invalid rkey)")
 }
