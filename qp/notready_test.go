@@ -2,6 +2,7 @@ package qp
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
+	"github.com/softrnic/softrnic/rdmap"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -124,4 +126,21 @@ func TestNotReadyUnasked(t *testing.T) {
 	_, n := h.lists()
 	assert.Empty(t, n)
 	assert.Empty(t, r.all(r.scq))
+}
+
+// TestArrived: the first message that has something in it is told, once; ready-to-receive frames are none.
+func TestArrived(t *testing.T) {
+	var told atomic.Int32
+	r := newRig(t, setup{})
+	r.q.SetReadiness(Readiness{Arrived: func() { told.Add(1) }})
+	r.send(rawpeer.Write(5, 0, nil).Octets())
+	r.send(rawpeer.ReadRequest(1, rdmap.ReadRequestHeader{SinkSTag: rtrSTag}).Octets())
+	require.Equal(t, rawpeer.ReadResponse(rtrSTag, 0, nil).Octets(), r.next())
+	assert.Zero(t, told.Load())
+	for msn := uint32(1); msn <= 2; msn++ {
+		r.postRecv(wr.Recv{ID: 1, SGL: r.full.sgl(0, 8)})
+		r.send(rawpeer.Send(msn, filled(4)).Octets())
+		r.wait(r.rcq, 1)
+		assert.EqualValues(t, 1, told.Load())
+	}
 }

@@ -34,7 +34,7 @@ var unmet = []string{"CreateEndpoint", "Pages", "NotifyNext", "ModifyQP.", "Conf
 func TestWordsOfEveryReason(t *testing.T) {
 	n, left := 0, 0
 	for _, dir := range []string{"qp", "stag", "srq", "wr", "verbs", "internal/cq", "internal/sglcheck"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join("../../..", dir), func(path string, d fs.DirEntry, err error) error {
+		require.NoError(t, filepath.WalkDir(filepath.Join("..", "..", "..", dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 				return err
 			}
