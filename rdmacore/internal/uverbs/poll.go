@@ -127,7 +127,7 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 
 // wc makes w of d.
 func wc(w *uabi.WC, d *verbs.Completion, qpn uint32) {
-	*w = uabi.WC{WRID: d.ID, Status: status(d.Status), Opcode: wcOps[d.Op], QPNum: qpn, PortNum: 1}
+	*w = uabi.WC{WRID: d.ID, Status: statusOf(d), Opcode: wcOps[d.Op], QPNum: qpn, PortNum: 1}
 	if d.Status != verbs.StatusSuccess {
 		w.VendorErr = uint32(d.Status)
 		return

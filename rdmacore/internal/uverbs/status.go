@@ -9,6 +9,28 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
+// statusOf is the status of a completion. InfiniBand tells an access that the peer refuses from its other errors.
+func statusOf(d *verbs.Completion) uint32 {
+	if d.Status == verbs.StatusRemoteTermination && accessRefused(d) {
+		return uabi.WCRemAccessErr
+	}
+	s := status(d.Status)
+	if d.Op == verbs.OpBind && s == uabi.WCLocProtErr {
+		s = uabi.WCMWBindErr
+	}
+	return s
+}
+
+func accessRefused(d *verbs.Completion) bool {
+	const ofProtection, rdmap, ddp = 1, 0, 1 // RFC 5040 4.8: error type 1 of RDMAP is remote protection, of DDP tagged buffers
+	var why *verbs.Reason
+	if !errors.As(d.Err(), &why) || !why.ByPeer {
+		return false
+	}
+	t := why.Terminate
+	return t.Type == ofProtection && (t.Layer == rdmap || t.Layer == ddp)
+}
+
 // status is the status of Linux for one of the core.
 func status(s verbs.Status) uint32 {
 	switch s {
