@@ -4,6 +4,7 @@ package uverbs
 
 import (
 	"errors"
+	"syscall"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
@@ -85,6 +86,9 @@ func (c *call) receiveAll(l *list, post func([]verbs.Recv) (int, error)) (posted
 
 // postRecv is that of the core, and of a queue pair whose peer is gone.
 func (q *QP) postRecv(r []verbs.Recv) (int, error) {
+	if err := q.takesReceives(); err != nil {
+		return 0, err
+	}
 	n, err := q.qp.PostRecv(r...)
 	if errors.Is(err, verbs.ErrInvalidState) {
 		ids := make([]uint64, len(r)-n)
@@ -96,4 +100,18 @@ func (q *QP) postRecv(r []verbs.Recv) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// takesReceives refuses a receive in RESET, as InfiniBand does. With the iWARP presentation a reliable queue pair has no RESET.
+func (q *QP) takesReceives() error {
+	if q.ud == nil && !q.file.dev.config.RoCE {
+		return nil
+	}
+	s := q.qp.State()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.current(s) == uabi.QPSReset {
+		return refuse(syscall.EINVAL, "the queue pair is in RESET, to post a receive it has to be in INIT, RTR or RTS")
+	}
+	return nil
 }
