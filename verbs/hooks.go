@@ -29,5 +29,6 @@ func init() {
 	verbsinternal.PlaceSends = func(q verbsinternal.QP, on bool) { q.(*QP).q.PlaceSends(on) }
 	verbsinternal.WaitsForReceive = func(q verbsinternal.QP) (uint32, bool) { return q.(*QP).q.WaitsForReceive() }
 	verbsinternal.TellNotReady = func(q verbsinternal.QP, msn uint32) { q.(*QP).q.TellNotReady(msn) }
+	verbsinternal.Unbind = func(w verbsinternal.MW) { w.(*MW).unbind() }
 	verbsinternal.Drive = func(c verbsinternal.CQ) bool { return c.(*CQ).q.Drive() }
 }

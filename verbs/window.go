@@ -91,6 +91,18 @@ func (w *MW) Query() (_ WindowAttributes, err error) {
 	return WindowAttributes(info), err
 }
 
+// unbind is verbsinternal.Unbind.
+func (w *MW) unbind() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone {
+		return
+	}
+	if info, err := w.rnic.stags.QueryWindow(w.index); err == nil && info.Valid {
+		w.rnic.stags.Lose(info.STag)
+	}
+}
+
 // Deallocate deallocates the window, bound or not (verbs draft 9.2.6.4). When it
 // returns nothing is placed or read through it any more. Errors: ErrInvalidRNIC,
 // ErrInvalidSTag (it was already).

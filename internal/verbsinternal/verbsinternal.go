@@ -27,6 +27,10 @@ type (
 	LLPStream interface {
 		Drain(ctx context.Context) error
 	}
+	// MW is a *verbs.MW.
+	MW interface {
+		STag(key uint8) wr.STag
+	}
 	// SRQ is a *verbs.SRQ.
 	SRQ interface {
 		Stats() wr.SRQStats
@@ -117,6 +121,9 @@ var (
 	// TellNotReady tells the peer that its message of that MSN waits for a receive (docs/wire.md); one that is no softrnic
 	// ignores it.
 	TellNotReady func(q QP, msn uint32)
+	// Unbind makes w invalid, if it is bound, whatever has posted its Bind: a program of InfiniBand's binds a window of
+	// type 1 anew, and destroys queue pairs that have windows. When it returns nothing is placed or read through w.
+	Unbind func(w MW)
 	// Drive receives what has arrived for the queue pairs whose receives complete in c, and reports whether there was
 	// anything. It does not block. Poll does so by itself: this is for a thread that polls another queue, and has
 	// nothing to do.

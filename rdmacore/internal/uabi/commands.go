@@ -261,5 +261,7 @@ const (
 const (
 	DeviceRCRNRNakGen      = 1 << 12
 	DeviceSRQResize        = 1 << 13
+	DeviceMemWindow        = 1 << 17
 	DeviceMemMgtExtensions = 1 << 21
+	DeviceMemWindowType2B  = 1 << 24
 )

@@ -47,6 +47,9 @@ func TestVerbsSizes(t *testing.T) {
 		"AHAttr":            {unsafe.Sizeof(uabi.AHAttr{}), 32},
 		"QPDest":            {unsafe.Sizeof(uabi.QPDest{}), 32},
 		"CreateQP":          {unsafe.Sizeof(uabi.CreateQP{}), 56},
+		"CreateCQDriver":    {unsafe.Sizeof(uabi.CreateCQDriver{}), 56}, // as in rdmacore/preload
+		"CreateQPDriver":    {unsafe.Sizeof(uabi.CreateQPDriver{}), 72},
+		"AllocPDDriver":     {unsafe.Sizeof(uabi.AllocPDDriver{}), 16},
 		"CreateQPResp":      {unsafe.Sizeof(uabi.CreateQPResp{}), 32},
 		"ExCreateQP":        {unsafe.Sizeof(uabi.ExCreateQP{}), 64},
 		"ExCreateQPResp":    {unsafe.Sizeof(uabi.ExCreateQPResp{}), 40},

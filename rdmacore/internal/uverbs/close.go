@@ -39,11 +39,16 @@ func (f *File) Close() {
 	for _, c := range f.cqs.All {
 		_ = f.dev.endCQ(c)
 	}
+	for _, w := range f.mws.All {
+		_ = w.mw.Deallocate()
+	}
 	for _, m := range f.mrs.All {
 		_ = m.mr.Deregister()
 	}
 	for _, p := range f.pds.All {
-		_ = p.pd.Deallocate()
+		if p.parent == nil {
+			_ = p.pd.Deallocate()
+		}
 	}
 	for _, c := range channels {
 		c.close()

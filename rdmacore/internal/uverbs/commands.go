@@ -76,4 +76,10 @@ func exControl[Q, P any](name string, req, resp int, do func(*File, *Q, *P) erro
 	return c
 }
 
+// withDriver lets the driver_data of our preload library be absent: the command is at least req octets long.
+func withDriver(c *command, req int) *command {
+	c.req = req
+	return c
+}
+
 func size[T any]() int { return int(unsafe.Sizeof(*new(T))) }

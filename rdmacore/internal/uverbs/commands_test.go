@@ -105,7 +105,7 @@ func TestAbsent(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 22, n)
+	assert.Equal(t, 20, n)
 	for number := range uabi.CmdOpenQP + 1 {
 		assert.NotNil(t, legacy[number], "command %d is neither done nor refused", number)
 	}
@@ -138,6 +138,10 @@ func TestWrongHandles(t *testing.T) {
 		try(syscall.ENOENT, err)
 		_, err = write[uabi.DestroySRQResp](p, uabi.CmdDestroySRQ, &uabi.DestroySRQ{SRQHandle: h})
 		try(syscall.ENOENT, err)
+		_, err = write[uabi.None](p, uabi.CmdDeallocMW, &uabi.DeallocMW{MWHandle: h})
+		try(syscall.ENOENT, err)
+		_, err = write[uabi.AllocMWResp](p, uabi.CmdAllocMW, &uabi.AllocMW{PDHandle: h, MWType: 1})
+		try(syscall.EINVAL, err)
 		_, err = write[uabi.RegMRResp](p, uabi.CmdRegMR, &uabi.RegMR{PDHandle: h, Start: p.base, HCAVA: p.base, Length: 8})
 		try(syscall.EINVAL, err)
 		_, err = write[uabi.ReregMRResp](p, uabi.CmdReregMR, &uabi.ReregMR{MRHandle: h, Flags: uabi.ReregAccess})

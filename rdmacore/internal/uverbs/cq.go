@@ -30,9 +30,12 @@ type cq struct {
 }
 
 func init() {
-	legacy[uabi.CmdCreateCQ] = control("CREATE_CQ", func(f *File, q *uabi.CreateCQ, p *uabi.CreateCQResp) error {
+	legacy[uabi.CmdCreateCQ] = withDriver(control("CREATE_CQ", func(f *File, q *uabi.CreateCQDriver, p *uabi.CreateCQResp) error {
+		if err := f.extendedCQ(q); err != nil {
+			return err
+		}
 		return f.createCQ(q.UserHandle, q.CQE, q.CompVector, q.CompChannel, p)
-	})
+	}), size[uabi.CreateCQ]())
 	extended[uabi.CmdCreateCQ] = exControl("EX_CREATE_CQ", 32, 16, func(f *File, q *uabi.ExCreateCQ, p *uabi.ExCreateCQResp) error {
 		if q.CompMask != 0 || q.Reserved != 0 {
 			return refuse(syscall.EINVAL, "comp_mask and reserved have to be 0")

@@ -29,6 +29,7 @@ type File struct {
 	srqs table[srq]
 	qps  table[QP]
 	ahs  table[ah]
+	mws  table[mw]
 
 	mu       sync.Mutex     // creation, destruction and the fields below
 	tags     map[uint32]*mr // by lkey
@@ -47,9 +48,12 @@ type call struct {
 	bad  uint32 // the request that a post did not take, from 1; else 0
 	// tells is whether one of sends asks for a completion.
 	tells bool
+	// dry is that requests are looked at only: nothing of the queue pair changes.
+	dry bool
 
 	sends    [maxList]verbs.Request
 	atomics  [maxList]verbs.AtomicRequest
+	binds    [maxList]verbs.BindRequest
 	outgoing [maxList]outgoing
 	slots    [maxList + 1]slots // after so many of sends
 	recvs    [maxList]verbs.Recv

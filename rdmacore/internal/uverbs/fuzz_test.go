@@ -24,8 +24,13 @@ func FuzzCommands(f *testing.F) {
 	f.Add(join(step(uabi.CmdPostSend, 0xf0, 0xf4, 0x81, 0xc8, 1, 2, 0xf1, 8), step(uabi.CmdPollCQ, 0xf0, 0x81, 4)))
 	f.Add(join(step(uabi.CmdRegMR, 0xf0, 0xf1, 0xe1, 0xf1, 0x81, 7), step(uabi.CmdReregMR, 0xf0, 0x81, 7, 0xf1, 0xe1, 0xf1, 0x81, 7), step(uabi.CmdDeregMR, 0x81)))
 	f.Add(join(step(uabi.CmdModifyQP, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0), step(uabi.CmdDestroyQP, 0xf0, 0x81)))
+	// A parent domain; an extended queue; windows of both types, bound, bound anew and gone with their queue pair.
+	f.Add(join(step(uabi.CmdAllocPD, 0xf0, 0x81, 3), step(uabi.CmdCreateCQ, 0xf0, 0xf1, 16, 0, 0xc3, 0, 0x7f, 0, 1, 3, 0x82, 0), step(uabi.CmdDeallocPD, 0x82), step(uabi.CmdDeallocPD, 0x81)))
+	bind := []byte{0xf0, 0x81, 1, 0, 0xc1, 1, 0, 0, 8, 2, 0, 0xf1, 0xe2, 0x81, 2, 0xc6, 1}
+	f.Add(join(step(uabi.CmdAllocMW, 0xf0, 0x81, 1), step(uabi.CmdPostSend, bind...), step(uabi.CmdPostSend, bind...), step(uabi.CmdDestroyQP, 0xf0, 0x81)))
+	f.Add(join(step(uabi.CmdAllocMW, 0xf0, 0x81, 2), step(uabi.CmdPostSend, bind...), step(uabi.CmdDeallocMW, 0x81), step(uabi.CmdDeregMR, 0x81)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		a, b := pair(t, Config{RoCE: len(data)%2 == 1}, allRights)
+		a, b := pair(t, Config{RoCE: len(data)%2 == 1}, allRights|uabi.AccessMWBind)
 		for n := 0; len(data) >= 2 && n < 64; n++ {
 			command, words := uint32(data[0]&0x7f), int(data[1])
 			if data[0]&0x80 != 0 {

@@ -198,7 +198,7 @@ func (f *File) store(d *pd, g uabi.SGE, v uint64) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.tags[g.Lkey]
-	if m == nil || m.pd != d || m.flags&uabi.AccessLocalWrite == 0 {
+	if m == nil || m.pd.pd != d.pd || m.flags&uabi.AccessLocalWrite == 0 {
 		return false
 	}
 	off := g.Addr

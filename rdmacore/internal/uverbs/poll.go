@@ -103,7 +103,7 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 	for i := range c.done[:n] {
 		d := &c.done[i]
 		if q, ok := d.Context.(*QP); ok {
-			if d.Op.IsAtomic() && !q.finish(d) {
+			if (d.Op.IsAtomic() || d.Op == verbs.OpInvalidate) && !q.finish(d) {
 				continue
 			}
 			wc(&c.wcs[k], d, q.qpn)

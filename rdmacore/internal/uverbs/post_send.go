@@ -89,6 +89,11 @@ func postSend(c *call) error {
 	q.send.Lock()
 	defer q.send.Unlock()
 	before := q.sends.flush()
+	if l.n > 0 && view[uabi.SendWR](l.wrs).SendFlags&uabi.SendWhole != 0 {
+		if err := q.takesAll(c, l); err != nil {
+			return c.answer(0, err)
+		}
+	}
 	posted := 0
 	c.tells = false
 	for posted < l.n && err == nil {
@@ -116,7 +121,7 @@ func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 		if q.ud != nil {
 			c.outgoing[n], wrong = q.translateUD(c, l, w, &c.sends[n])
 		} else {
-			wrong = q.translate(c, l, w, &c.sends[n], &c.atomics[n])
+			wrong = q.translate(c, l, w, &c.sends[n], &c.atomics[n], &c.binds[n])
 		}
 		if wrong != nil {
 			break
@@ -155,7 +160,7 @@ type slots struct{ inline, special uint64 }
 func (q *QP) slots() slots { return slots{q.inline.next, q.specials.next} }
 
 // translate makes s of w.
-func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *verbs.AtomicRequest) error {
+func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *verbs.AtomicRequest, b *verbs.BindRequest) error {
 	raw, err := l.elements(w.NumSGE)
 	if err != nil {
 		return err
@@ -203,10 +208,11 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 			s.Local, s.SGL = s.SGL[0], nil
 		}
 	case uabi.WRLocalInv:
-		s.Op, s.Invalidate, s.SGL = verbs.OpInvalidate, key, nil
-		s.Flags = s.Flags&^verbs.ReadFence | verbs.LocalFence
+		return q.invalidate(c, s, key, verbs.OpInvalidate)
+	case uabi.WRBindMW:
+		return q.bind(c, w, s, b)
 	case uabi.WRAtomicCmpAndSwp, uabi.WRAtomicFetchAndAdd:
-		return q.atomic(w, s, a)
+		return q.atomic(c, w, s, a)
 	default:
 		return refuse(syscall.EOPNOTSUPP, "operation %d: the device has none such", w.Opcode)
 	}

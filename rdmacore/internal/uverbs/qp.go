@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -89,9 +90,12 @@ func (q *QP) Take(c Connection) error {
 }
 
 func init() {
-	legacy[uabi.CmdCreateQP] = control("CREATE_QP", func(f *File, q *uabi.CreateQP, p *uabi.CreateQPResp) error {
+	legacy[uabi.CmdCreateQP] = withDriver(control("CREATE_QP", func(f *File, q *uabi.CreateQPDriver, p *uabi.CreateQPResp) error {
+		if err := extendedQP(q); err != nil {
+			return err
+		}
 		return f.createQP(&q.QPConfig, p)
-	})
+	}), size[uabi.CreateQP]())
 	extended[uabi.CmdCreateQP] = exControl("EX_CREATE_QP", size[uabi.QPConfig]()+4, size[uabi.CreateQPResp]()+8,
 		func(f *File, q *uabi.ExCreateQP, p *uabi.ExCreateQPResp) error {
 			if q.CompMask != 0 || q.Reserved != 0 {
@@ -242,7 +246,12 @@ func (d *Device) endQP(q *QP) error {
 		q.ud.drain()
 	}
 	q.part()
-	if err := q.qp.Destroy(); err != nil {
+	err := q.qp.Destroy()
+	if errors.Is(err, verbs.ErrWindowsBound) {
+		q.unbind()
+		err = q.qp.Destroy()
+	}
+	if err != nil {
 		return err
 	}
 	q.ready.end()

@@ -69,10 +69,10 @@ func (d *Device) attributes(p *uabi.QueryDeviceResp) {
 		MaxQP: uint32(l.QPs), MaxQPWR: maxWR, MaxSGE: maxSGE, MaxSGERd: 1,
 		MaxCQ: uint32(l.CQs), MaxCQE: maxCQE, MaxMR: uint32(min(l.Regions, maxObjects-1)), MaxPD: uint32(l.PDs),
 		MaxQPRdAtom: maxReads, MaxResRdAtom: maxReads, MaxQPInitRdAtom: maxReads,
-		MaxAH:     maxObjects - 1,
+		MaxMW: uint32(min(l.Windows, maxObjects-1)), MaxAH: maxObjects - 1,
 		AtomicCap: atomicGlob,
 		MaxSRQ:    uint32(l.SRQs), MaxSRQWR: maxWR, MaxSRQSGE: maxSGE, MaxPkeys: 1, PhysPortCnt: 1,
-		DeviceCapFlags: uabi.DeviceMemMgtExtensions | uabi.DeviceSRQResize,
+		DeviceCapFlags: uabi.DeviceMemMgtExtensions | uabi.DeviceSRQResize | uabi.DeviceMemWindow | uabi.DeviceMemWindowType2B,
 	}
 	if d.config.RoCE {
 		p.AtomicCap = atomicHCA

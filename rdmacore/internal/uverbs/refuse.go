@@ -9,8 +9,8 @@ import "github.com/softrnic/softrnic/rdmacore/internal/uabi"
 func init() {
 	for number, name := range map[int]string{
 		uabi.CmdModifyAH: "MODIFY_AH", uabi.CmdQueryAH: "QUERY_AH",
-		uabi.CmdRegSMR: "REG_SMR", uabi.CmdQueryMR: "QUERY_MR", uabi.CmdAllocMW: "ALLOC_MW", uabi.CmdBindMW: "BIND_MW",
-		uabi.CmdDeallocMW: "DEALLOC_MW", uabi.CmdPeekCQ: "PEEK_CQ", uabi.CmdAttachMcast: "ATTACH_MCAST", uabi.CmdDetachMcast: "DETACH_MCAST",
+		uabi.CmdRegSMR: "REG_SMR", uabi.CmdQueryMR: "QUERY_MR", uabi.CmdBindMW: "BIND_MW",
+		uabi.CmdPeekCQ: "PEEK_CQ", uabi.CmdAttachMcast: "ATTACH_MCAST", uabi.CmdDetachMcast: "DETACH_MCAST",
 		uabi.CmdOpenXRCD: "OPEN_XRCD", uabi.CmdCloseXRCD: "CLOSE_XRCD", uabi.CmdCreateXSRQ: "CREATE_XSRQ", uabi.CmdOpenQP: "OPEN_QP",
 	} {
 		legacy[number] = &command{name: name}

@@ -89,7 +89,7 @@ func (q *QP) translateUD(c *call, l *list, w *uabi.SendWR, s *verbs.Request) (o 
 	switch {
 	case err != nil:
 		return o, err
-	case to.pd != q.pd:
+	case to.pd.pd != q.pd.pd:
 		return o, refuse(syscall.EINVAL, "the address handle is of another protection domain")
 	case w.Opcode != uabi.WRSend && w.Opcode != uabi.WRSendWithImm:
 		return o, refuse(syscall.EINVAL, "operation %d: a UD queue pair has Send alone", w.Opcode)
