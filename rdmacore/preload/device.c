@@ -1,10 +1,11 @@
 /* What a program does with an open device. */
-#include "preload.h"
+#include "verbs.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -83,6 +84,20 @@ static long get_event(int fd, int handle, const void *buf, size_t n)
 	}
 }
 
+/* After a command that has succeeded, so it can be read: was it DESTROY_QP? */
+static void destroyed(int handle, const void *buf, size_t n)
+{
+	struct {
+		struct v_header header;
+		uint32_t qp;
+	} c;
+	if (n < sizeof c)
+		return;
+	memcpy(&c, buf, sizeof c);
+	if (c.header.command == DESTROY_QP)
+		v_qp_gone(handle, c.qp);
+}
+
 EXPORT ssize_t write(int fd, const void *buf, size_t n)
 {
 	enum { GET_EVENT = 12 }; /* RDMA_USER_CM_CMD_GET_EVENT */
@@ -99,8 +114,11 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 		errno = EIO;
 		return -1;
 	}
-	int e = errno;
-	long r = o->kind == RDMA_CM && command(buf, n) == GET_EVENT ? get_event(fd, o->handle, buf, n) : engine.write(o->handle, buf, n);
+	int e = errno, handle = o->handle;
+	bool verbs = o->kind == UVERBS;
+	long r = o->kind == RDMA_CM && command(buf, n) == GET_EVENT ? get_event(fd, handle, buf, n) : engine.write(handle, buf, n);
+	if (r > 0 && verbs && v_qps > 0)
+		destroyed(handle, buf, n);
 	errno = r < 0 ? (int)-r : e;
 	return r < 0 ? -1 : r;
 }
