@@ -37,7 +37,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 5, lossy)
-	assert.Len(t, newerRows(), 12)
+	assert.Len(t, newerRows(), 20)
 }
 
 func TestWords(t *testing.T) {

@@ -269,6 +269,7 @@ func ownRows() []row {
 		}
 	}
 	all = append(all, endRows()...)
+	all = append(all, extendedRows()...)
 	for _, mode := range handlerModes {
 		all = append(all, row{
 			pkg: "ours, in C", client: "./handlers " + mode + " HOST 3", want: mode + ": ok", checks: true, before: buildHandlers,
@@ -310,6 +311,27 @@ func ownRows() []row {
 	}
 	return append(all, row{
 		pkg: "python3-pyverbs", client: "/usr/bin/python3 HERE/programs/handlers.py 3", want: "handlers: ok", checks: true,
+	})
+}
+
+// extendedRows are the extended verbs, windows and domains. One build of the program and of our libraries is for all releases.
+func extendedRows() []row {
+	var all []row
+	for _, command := range []string{
+		"./extended queues", "./extended requests", "./extended datagrams", "./extended threads",
+		"./windows windows", "./windows domains", "./windows children",
+	} {
+		program, mode, _ := strings.Cut(command[len("./"):], " ")
+		for _, flags := range []string{"", "--as roce"} {
+			all = append(all, row{
+				pkg: "ours, in C", client: command + " HOST", flags: flags, want: mode + ": ok", checks: true, newer: flags == "",
+				before: "gcc -O1 -Wall -Werror -pthread -o " + program + " HERE/programs/" + program + ".c -libverbs",
+			})
+		}
+	}
+	return append(all, row{
+		pkg: "ours, in C", client: "./lookup", want: "lookup: ok", newer: true,
+		before: "gcc -O1 -Wall -Werror -o lookup HERE/programs/lookup.c -ldl",
 	})
 }
 
