@@ -115,8 +115,10 @@ __attribute__((visibility("hidden"), used)) void *v_stand_in(void *handle, const
 	if (handle == RTLD_NEXT || strncmp(name, "ibv_", 4) != 0 || (version && strcmp(version, "IBVERBS_1.0") == 0))
 		return NULL;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (strcmp(name, all[i].name) == 0 && v_dlsym(handle, name))
-			return all[i].ours;
+		if (strcmp(name, all[i].name) == 0) {
+			void *theirs = v_dlsym(handle, name); /* of a second libibverbs, behind which ours does not go: as it is */
+			return theirs && theirs == v_next(name, NULL) ? all[i].ours : NULL;
+		}
 	return NULL;
 }
 

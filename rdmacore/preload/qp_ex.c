@@ -55,9 +55,7 @@ EXPORT struct v_qp_ex *ibv_qp_to_qp_ex(struct v_qp *qp)
 		struct qp_ex *x = find(o->handle, qp);
 		return x ? &x->v : NULL;
 	}
-	static struct v_qp_ex *(*_Atomic next_to_ex)(struct v_qp *);
-	if (!next_to_ex)
-		next_to_ex = (struct v_qp_ex * (*)(struct v_qp *)) v_next("ibv_qp_to_qp_ex");
+	struct v_qp_ex *(*next_to_ex)(struct v_qp *) = (struct v_qp_ex * (*)(struct v_qp *)) v_next("ibv_qp_to_qp_ex", __builtin_return_address(0));
 	return next_to_ex ? next_to_ex(qp) : NULL;
 }
 

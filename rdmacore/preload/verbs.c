@@ -18,7 +18,7 @@ int v_command(const struct v_context *context, const void *command, size_t n)
 	return r;
 }
 
-/* A libibverbs of a wheel has a name like libibverbs-1a2b3c4d.so.1. */
+/* Where a libibverbs of a wheel is: its name is like libibverbs-1a2b3c4d.so.1. */
 static int is_libibverbs(struct dl_phdr_info *i, size_t size, void *to)
 {
 	(void)size;
@@ -29,22 +29,45 @@ static int is_libibverbs(struct dl_phdr_info *i, size_t size, void *to)
 	return 1;
 }
 
-/* Behind us in the global scope; or in a library that only one that was opened by dlopen is linked with. */
-void *v_next(const char *name)
+#pragma weak dladdr1 /* of glibc: see engine.c */
+
+/* The libibverbs that who calls was linked with, or NULL. */
+static const char *needed_by(const void *caller)
 {
-	void *f = v_dlsym(RTLD_NEXT, name), *lib;
-	if (f)
-		return f;
-	const char *path = "libibverbs.so.1";
-	if (!(lib = dlopen(path, RTLD_LAZY | RTLD_NOLOAD))) {
-		path = NULL;
-		dl_iterate_phdr(is_libibverbs, &path);
-		lib = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	}
-	if (!lib)
+	Dl_info info;
+	struct link_map *map = NULL;
+	if (!caller || !dladdr1 || !dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
 		return NULL;
-	f = v_dlsym(lib, name);
-	dlclose(lib); /* there is who has it open */
+	const char *names = NULL;
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_STRTAB)
+			names = (const char *)d->d_un.d_ptr;
+	for (const ElfW(Dyn) *d = map->l_ld; names && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_NEEDED && strncmp(names + d->d_un.d_val, "libibverbs", strlen("libibverbs")) == 0)
+			return names + d->d_un.d_val;
+	return NULL;
+}
+
+static void *of(const char *path, const char *name)
+{
+	void *lib = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL, *f = lib ? v_dlsym(lib, name) : NULL;
+	if (lib)
+		dlclose(lib); /* there is who has it open */
+	return f;
+}
+
+void *v_next(const char *name, const void *caller)
+{
+	void *f = of(needed_by(caller), name);
+	if (!f)
+		f = v_dlsym(RTLD_NEXT, name);
+	if (!f)
+		f = of("libibverbs.so.1", name);
+	if (!f) {
+		const char *path = NULL;
+		dl_iterate_phdr(is_libibverbs, &path);
+		f = of(path, name);
+	}
 	return f;
 }
 
@@ -65,9 +88,7 @@ static void extend(struct v_context *context)
 
 EXPORT struct v_context *ibv_open_device(void *device)
 {
-	static struct v_context *(*_Atomic next_open)(void *);
-	if (!next_open)
-		next_open = (struct v_context * (*)(void *)) v_next("ibv_open_device");
+	struct v_context *(*next_open)(void *) = (struct v_context * (*)(void *)) v_next("ibv_open_device", __builtin_return_address(0));
 	if (!next_open) {
 		errno = ENOSYS;
 		return NULL;

@@ -14,7 +14,7 @@
 			exit(1);                                                                                           \
 		}                                                                                                          \
 	} while (0)
-#define FIND(name) MUST(name##_ = (__typeof__(name) *)(version ? dlvsym(lib, #name, version) : dlsym(lib, #name)))
+#define FIND(name) MUST((name##_ = (__typeof__(name) *)(version ? dlvsym(lib, #name, version) : dlsym(lib, #name))) && !dlerror())
 
 static void use(void *lib, const char *version)
 {
