@@ -1066,7 +1066,7 @@ static void test_no_tree(void)
 	char command[4096], line[256];
 	snprintf(command, sizeof command, "SOFTRNIC_TEST_GONE=1 SYSFS_PATH=/none /proc/%d/exe 2>&1", getpid());
 	FILE *f = popen(command, "r");
-	CHECK(f && fgets(line, sizeof line, f) && strstr(line, "/none") && strstr(line, "foreground"));
+	CHECK(f && fgets(line, sizeof line, f) && strstr(line, "/none") && strstr(line, "chroot"));
 	CHECK(!fgets(line, sizeof line, f) && pclose(f) == 0);
 }
 
